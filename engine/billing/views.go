@@ -1,0 +1,211 @@
+package billing
+
+import "tollgate/engine/decimal"
+
+// The views are what queries hand out: values, independent of the state they were read from.
+// Times are milliseconds since 1970 UTC, 0 when absent. IDs are UUIDs, zero when absent.
+
+// Principal is whom an API key speaks for.
+type Principal struct {
+	Account     string
+	Env         uint32
+	Environment EnvironmentKind
+	Scope       Scope
+	KeyID       [16]byte
+}
+
+// AccountView is one account.
+type AccountView struct {
+	ID        [16]byte
+	Name      string
+	CreatedAt int64
+}
+
+// KeyView is one API key, without the key.
+type KeyView struct {
+	ID                   [16]byte
+	Scope                Scope
+	Label, Hint          string
+	CreatedAt, RevokedAt int64
+}
+
+// FeatureView is one feature of the catalog.
+type FeatureView struct {
+	ID                     [16]byte
+	Key, Name, Description string
+	Labels                 []string
+	HasCost                bool
+	CostPerUnit            decimal.Decimal
+	Archived               bool
+}
+
+// PlanView is one version of a plan.
+type PlanView struct {
+	ID                     [16]byte
+	Version                uint32
+	Key, Name, Description string
+	PriceAmount            decimal.Decimal
+	Currency               string
+	IntervalMonths         uint32
+	BillingTiming, Status  string
+	Metadata               []byte // compact JSON object, nil when absent
+	Features               []PlanFeatureView
+}
+
+// PlanFeatureView is a feature within a plan.
+type PlanFeatureView struct {
+	Feature     FeatureView
+	PricingType string
+	Pricing     PricingDocument // with defaults filled in
+}
+
+// CustomerView is one customer, without subscriptions.
+type CustomerView struct {
+	Row                         uint32
+	ID                          [16]byte
+	ExternalID                  string
+	FirstName, LastName         string
+	Email, PhoneNumber, Address string
+	CreatedAt, ModifiedAt       int64
+}
+
+// SubscriptionView is one subscription at the instant of the query.
+type SubscriptionView struct {
+	ID                       [16]byte
+	Customer                 CustomerView
+	Plan                     PlanView
+	IsActive                 bool
+	GraceDays                uint32
+	CreatedAt                int64
+	PeriodStart, PeriodEnd   int64
+	AnchorDay                uint32
+	SuspendedAt, CancelledAt int64
+}
+
+// InvoiceStatus is the state of an invoice.
+type InvoiceStatus uint8
+
+const (
+	InvoicePending InvoiceStatus = 1
+	InvoiceDue     InvoiceStatus = 2
+	InvoicePastDue InvoiceStatus = 3
+	InvoicePaid    InvoiceStatus = 4
+	InvoiceVoid    InvoiceStatus = 5
+)
+
+// InvoiceType says why an invoice exists.
+type InvoiceType uint8
+
+const (
+	InvoiceInitial    InvoiceType = 1
+	InvoiceRegular    InvoiceType = 2
+	InvoiceAdjustment InvoiceType = 3
+	InvoiceCredit     InvoiceType = 4
+)
+
+// InvoiceView is one invoice.
+type InvoiceView struct {
+	ID, SubscriptionID         [16]byte
+	Number                     uint64 // per environment, from 1, without gaps
+	Type                       InvoiceType
+	Status                     InvoiceStatus
+	Customer                   string
+	Amount                     decimal.Decimal
+	Currency                   string
+	CreatedAt, DueDate, PaidAt int64
+	PeriodStart, PeriodEnd     int64
+	Items                      []InvoiceItem
+}
+
+// InvoiceItem is one line of an invoice.
+type InvoiceItem struct {
+	Description            string
+	FeatureKey             string
+	Quantity, UnitPrice    decimal.Decimal
+	HasUnitPrice           bool
+	Tiers                  []TierDocument
+	PeriodStart, PeriodEnd int64
+	Amount                 decimal.Decimal // in the currency's minor units, rounded once
+}
+
+// Reason is why an entitlement decision came out as it did; the numbers travel in audit events.
+type Reason uint8
+
+const (
+	ReasonAllowed         Reason = 1
+	ReasonCustomerUnknown Reason = 2
+	ReasonFeatureUnknown  Reason = 3
+	ReasonNoSubscription  Reason = 4
+	ReasonSuspended       Reason = 5
+	ReasonNotInPlan       Reason = 6
+	ReasonCreditsEmpty    Reason = 7
+	ReasonLimitReached    Reason = 8
+	ReasonWouldExceed     Reason = 9
+)
+
+// CheckQuery asks for an entitlement decision. The byte slices are only read during the call.
+type CheckQuery struct {
+	Env               uint32
+	Customer, Feature []byte
+	// Now is the log time of the question, in milliseconds; see Machine.Clock.
+	Now int64
+	// Track asks whether Units more would be allowed.
+	Track bool
+	Units decimal.Decimal
+}
+
+// Decision answers a CheckQuery. It is filled in place, so that a check allocates nothing.
+type Decision struct {
+	Reason         Reason
+	SubscriptionID [16]byte
+	// HasUsage says that a subscription carries the feature: Used stands then; Limit and Remaining
+	// only when HasLimit is set.
+	HasUsage, HasLimit     bool
+	HardLimit              bool
+	Used, Limit, Remaining decimal.Decimal
+	// Projected and what follows stand when the query asked to Track.
+	Projected, ProjectedRemaining decimal.Decimal
+	WouldExceed                   bool
+	HasCost                       bool
+	ProjectedCost                 decimal.Decimal // rated(projected) − rated(used), unrounded
+	// LogIndex is the last entry that the decision saw.
+	LogIndex uint64
+	// CustomerRow and FeatureNumber name both in the audit event; 0 when unknown (rows and numbers
+	// are counted from 1 there).
+	CustomerRow, FeatureNumber uint32
+	// EnvironmentTime is Now on the environment's clock.
+	EnvironmentTime int64
+}
+
+// Allowed says whether the customer may use the feature.
+func (d *Decision) Allowed() bool { return d.Reason == ReasonAllowed }
+
+// EventKind is the kind of a listed event.
+type EventKind uint8
+
+const (
+	EventUsage EventKind = 1
+	EventAudit EventKind = 2
+	EventVoid  EventKind = 3
+	EventAmend EventKind = 4
+)
+
+// EventView is one event as the journal keeps it.
+type EventView struct {
+	Index          uint64 // log index, with Position the event's identity
+	Position       uint32
+	Ordinal        uint32 // place within an audit block
+	Kind           EventKind
+	Key            string // the caller's idempotency key
+	EventName      string
+	FeatureKey     string
+	Units          decimal.Decimal
+	HasCost        bool
+	Cost           decimal.Decimal
+	OccurredAt     int64
+	RecordedAt     int64
+	SubscriptionID [16]byte
+	FlowID         string
+	Meta           []byte
+	Reason         Reason // of an audit event
+}

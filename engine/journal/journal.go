@@ -1,0 +1,55 @@
+// Package journal is the append-only record of usage and audit events, from which listings,
+// exports and the recomputation of invoices are served. Its bytes are a function of the log alone:
+// the state machine appends, and cuts a segment after the entry that fills SegmentBytes. See
+// DESIGN.md for the bytes.
+package journal
+
+// SegmentBytes is the length at which a segment is cut, after the entry that reached it (8 MiB).
+const SegmentBytes = 8 << 20
+
+// SegmentInfo describes a sealed segment. The list of them is replicated state: the manifest.
+type SegmentInfo struct {
+	// Number counts segments from 1, without gaps.
+	Number uint64
+	// FirstIndex and LastIndex are the log entries whose records the segment holds.
+	FirstIndex, LastIndex uint64
+	// Length is the number of bytes, Records the number of records.
+	Length, Records uint64
+	// Hash is xxHash64 of the bytes.
+	Hash uint64
+	// MinAt and MaxAt bound the records' own times (Record.At), in milliseconds since 1970 UTC.
+	MinAt, MaxAt int64
+}
+
+// Segment is a sealed segment with its bytes, which never change.
+type Segment struct {
+	SegmentInfo
+	Data []byte
+}
+
+// Kind says what a record is. Numbers are never reused.
+type Kind uint8
+
+const (
+	// KindUsage is one recorded usage event.
+	KindUsage Kind = 1
+	// KindAudit is a block of entitlement checks of many customers.
+	KindAudit Kind = 2
+	// KindVoid and KindAmend correct an earlier usage event.
+	KindVoid  Kind = 3
+	KindAmend Kind = 4
+)
+
+// Record is one record of the journal.
+type Record struct {
+	Kind Kind
+	// Index and Position are the log entry and the place in it that made the record: its identity.
+	Index    uint64
+	Position uint32
+	// Owner is the customer's row; 0 in records that have many owners.
+	Owner uint32
+	// At is the time by which listings are ordered, in milliseconds since 1970 UTC.
+	At int64
+	// Payload is the domain's own encoding.
+	Payload []byte
+}

@@ -1,0 +1,79 @@
+package engine
+
+// Outcome is what became of one command. Every refusal has a name, and every refusal has changed
+// nothing. Numbers are never reused: they travel between nodes, and idempotency slots keep them.
+type Outcome uint8
+
+const (
+	// OutcomeNone is the zero value: nothing was decided. It is never an answer.
+	OutcomeNone Outcome = 0
+	// OutcomeDone: carried out.
+	OutcomeDone Outcome = 1
+	// OutcomeLimitReached: the usage event was recorded, and the feature's limit is now reached or
+	// exceeded.
+	OutcomeLimitReached Outcome = 2
+	// OutcomeUnpriced: the usage event was recorded; no subscription of the customer carries the
+	// feature, so nothing is billed for it.
+	OutcomeUnpriced Outcome = 3
+
+	// OutcomeUnavailable: not proposed (no leader, no quorum, draining): definitely nothing happened.
+	OutcomeUnavailable Outcome = 10
+	// OutcomeOverloaded: not proposed, a queue is full: definitely nothing happened.
+	OutcomeOverloaded Outcome = 11
+	// OutcomeUnknown: proposed, and this node cannot learn what became of it. Repeating it with the
+	// same key is safe.
+	OutcomeUnknown Outcome = 12
+	// OutcomeDiskLow: not proposed, the log's disk is nearly full: definitely nothing happened.
+	OutcomeDiskLow Outcome = 13
+	// OutcomeTooLarge: not proposed, the record does not fit an entry: nothing happened.
+	OutcomeTooLarge Outcome = 14
+
+	// OutcomeDuplicate: the idempotency key was already processed, with the same body.
+	OutcomeDuplicate Outcome = 20
+	// OutcomeKeyReused: the idempotency key was already processed, with another body.
+	OutcomeKeyReused Outcome = 21
+	// OutcomeKeysFull: the memory budget for idempotency keys is spent.
+	OutcomeKeysFull Outcome = 22
+
+	// Records that the command names and that do not exist.
+	OutcomeCustomerUnknown     Outcome = 30
+	OutcomeSubscriptionUnknown Outcome = 31
+	OutcomePlanUnknown         Outcome = 32
+	OutcomeFeatureUnknown      Outcome = 33
+	OutcomeInvoiceUnknown      Outcome = 34
+	OutcomeEntitlementUnknown  Outcome = 35
+	OutcomeAccountUnknown      Outcome = 36
+	OutcomeKeyUnknown          Outcome = 37
+
+	// OutcomeCustomerExists and OutcomeAccountExists: the caller's own identifier is taken.
+	OutcomeCustomerExists Outcome = 50
+	OutcomeAccountExists  Outcome = 51
+
+	// States that do not allow the command.
+	OutcomePlanInactive      Outcome = 60
+	OutcomeInvoiceVoid       Outcome = 61
+	OutcomeInvoicePending    Outcome = 62
+	OutcomeHardLimit         Outcome = 63
+	OutcomeOccurredTooEarly  Outcome = 64
+	OutcomeOccurredTooLate   Outcome = 65
+	OutcomeCurrencyFixed     Outcome = 66
+	OutcomeCatalogInvalid    Outcome = 67
+	OutcomeIDsContradict     Outcome = 68
+	OutcomeOverflow          Outcome = 69
+	OutcomeSubscriptionLimit Outcome = 70
+)
+
+// Recorded says that a usage event with this outcome was counted (and its key used up).
+func (o Outcome) Recorded() bool {
+	return o == OutcomeDone || o == OutcomeLimitReached || o == OutcomeUnpriced
+}
+
+// Refused says that the command changed nothing, definitely.
+func (o Outcome) Refused() bool { return o >= 10 && o != OutcomeUnknown }
+
+// Result is what a proposer hands back for one record.
+type Result struct {
+	Outcome Outcome
+	// Value is the command's reply, where it has one, encoded by the domain; nil otherwise.
+	Value []byte
+}
