@@ -1,0 +1,91 @@
+package decimal
+
+import "math/bits"
+
+// Mul returns d × e rounded to 12 places, half away from zero. When ok is false the product lies
+// outside of the range. What is summed up before it is rounded takes Product.
+func (d Decimal) Mul(e Decimal) (product Decimal, ok bool) {
+	m, n := d.magnitude(), e.magnitude()
+	if m.hi|n.hi != 0 {
+		return Product(d, e).Round(Scale)
+	}
+	high, low := bits.Mul64(m.lo, n.lo)
+	low, carry := bits.Add64(low, one/2, 0)
+	quotient, _ := uint128{high + carry, low}.over(one)
+	return quotient.decimal((d.hi < 0) != (e.hi < 0))
+}
+
+// MulRound returns d × e rounded once, to a number of places (0–12), half away from zero. When ok
+// is false the product lies outside of the range.
+func (d Decimal) MulRound(e Decimal, places int) (product Decimal, ok bool) {
+	return Product(d, e).Round(places)
+}
+
+// Round returns d rounded to a number of decimal places, half away from zero. Places outside of
+// 0–12 count as the nearer end. Rounding never leaves the range, whose ends are whole.
+func (d Decimal) Round(places int) Decimal {
+	unit := pow10[Scale-min(max(places, 0), Scale)]
+	quotient, _ := d.magnitude().plus(uint128{0, unit / 2}).over(unit)
+	rounded, _ := quotient.times(unit, 0).decimal(d.hi < 0)
+	return rounded
+}
+
+// Ratio returns part ÷ whole rounded to a number of decimal places (0–12), half away from zero.
+// When ok is false the whole is not positive.
+func Ratio(part, whole int64, places int) (ratio Decimal, ok bool) {
+	if whole <= 0 {
+		return Decimal{}, false
+	}
+	unit := pow10[min(max(places, 0), Scale)]
+	high, low := bits.Mul64(magnitudeOfInt(part), unit)
+	n := uint64(whole)
+	quotient, rest := uint128{high, low}.over(n)
+	if rest >= n-rest {
+		quotient = quotient.plus(uint128{0, 1})
+	}
+	return quotient.times(one/unit, 0).decimal(part < 0)
+}
+
+// CeilDiv returns the smallest whole number that is not below d ÷ e: how many packages of e hold
+// d. When ok is false d is negative, e is not positive, or the number lies outside of the range.
+func (d Decimal) CeilDiv(e Decimal) (whole Decimal, ok bool) {
+	if d.Sign() < 0 || e.Sign() <= 0 {
+		return Decimal{}, false
+	}
+	quotient, rest := d.magnitude().dividedBy(e.magnitude())
+	if rest != (uint128{}) {
+		quotient = quotient.plus(uint128{0, 1})
+	}
+	if high, _ := bits.Mul64(quotient.hi, one); high != 0 {
+		return Decimal{}, false
+	}
+	high, low := bits.Mul64(quotient.lo, one)
+	top, carry := bits.Add64(quotient.hi*one, high, 0)
+	if carry != 0 {
+		return Decimal{}, false
+	}
+	return uint128{top, low}.decimal(false)
+}
+
+// dividedBy returns u ÷ v and the remainder, for v > 0. A divisor of two words follows Hacker's
+// Delight, section 9-5: an estimate from the normalised high word is at most one too large.
+func (u uint128) dividedBy(v uint128) (quotient, remainder uint128) {
+	if v.hi == 0 {
+		q, rest := u.over(v.lo)
+		return q, uint128{0, rest}
+	}
+	shift := uint(bits.LeadingZeros64(v.hi))
+	divisor := v.hi<<shift | v.lo>>1>>(63-shift)
+	estimate, _ := bits.Div64(u.hi>>1, u.hi<<63|u.lo>>1, divisor)
+	estimate >>= 63 - shift
+	if estimate != 0 {
+		estimate--
+	}
+	quotient = uint128{0, estimate}
+	remainder = u.minus(v.times(estimate, 0))
+	if !remainder.less(v) {
+		quotient.lo++
+		remainder = remainder.minus(v)
+	}
+	return quotient, remainder
+}
