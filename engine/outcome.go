@@ -50,17 +50,30 @@ const (
 	OutcomeAccountExists  Outcome = 51
 
 	// States that do not allow the command.
-	OutcomePlanInactive      Outcome = 60
-	OutcomeInvoiceVoid       Outcome = 61
-	OutcomeInvoicePending    Outcome = 62
-	OutcomeHardLimit         Outcome = 63
-	OutcomeOccurredTooEarly  Outcome = 64
-	OutcomeOccurredTooLate   Outcome = 65
-	OutcomeCurrencyFixed     Outcome = 66
-	OutcomeCatalogInvalid    Outcome = 67
-	OutcomeIDsContradict     Outcome = 68
-	OutcomeOverflow          Outcome = 69
+	OutcomePlanInactive   Outcome = 60
+	OutcomeInvoiceVoid    Outcome = 61
+	OutcomeInvoicePending Outcome = 62
+	// OutcomeHardLimit: the event would exceed a hard limit.
+	OutcomeHardLimit Outcome = 63
+	// OutcomeOccurredTooEarly: occurredAt is older than the window in which events are accepted.
+	OutcomeOccurredTooEarly Outcome = 64
+	// OutcomeOccurredTooLate: occurredAt is more than 5 minutes ahead.
+	OutcomeOccurredTooLate Outcome = 65
+	// OutcomeCurrencyFixed: the plan has subscribers, so its currency cannot change.
+	OutcomeCurrencyFixed Outcome = 66
+	// OutcomeCatalogInvalid: the catalog document is refused; the reply names the place.
+	OutcomeCatalogInvalid Outcome = 67
+	// OutcomeIDsContradict: two ids that the command names do not belong together.
+	OutcomeIDsContradict Outcome = 68
+	// OutcomeOverflow: a sum or product leaves the range of exact numbers.
+	OutcomeOverflow Outcome = 69
+	// OutcomeSubscriptionLimit: the customer has as many subscriptions as one may have.
 	OutcomeSubscriptionLimit Outcome = 70
+	// OutcomeInvoiceClosed: an event names an invoice that is not PENDING any more.
+	OutcomeInvoiceClosed Outcome = 71
+	// OutcomeAccountLimit: the group has as many accounts, or an environment as many keys, as one
+	// may have.
+	OutcomeAccountLimit Outcome = 72
 )
 
 // Recorded says that a usage event with this outcome was counted (and its key used up).
