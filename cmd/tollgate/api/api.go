@@ -1,0 +1,274 @@
+// Package api calls Tollgate over HTTP: the client API and the admin API, on any of several nodes.
+// It is what the command line speaks through; it knows nothing of the cluster's inside.
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// maxAnswer bounds what is read of an answer (64 MiB).
+const maxAnswer = 64 << 20
+
+// firstWait and lastWait bound the wait between two tries.
+const (
+	firstWait = 20 * time.Millisecond
+	lastWait  = time.Second
+)
+
+// Client sends requests to one of several nodes, and to the next one when a node cannot be reached
+// or says that it cannot serve. It is safe for concurrent use.
+type Client struct {
+	nodes   []string
+	key     string
+	current atomic.Uint32
+	http    *http.Client
+	retries atomic.Uint64
+}
+
+// Request is one call.
+type Request struct {
+	Method, Path string
+	// Body is sent as it is; ContentType is application/json when empty.
+	Body        []byte
+	ContentType string
+	Header      map[string]string
+	// Once forbids a second try after an answer that leaves open whether the call took effect.
+	Once bool
+}
+
+// Answer is what came back.
+type Answer struct {
+	Status  int
+	Header  http.Header
+	Body    []byte
+	Elapsed time.Duration // of the last try
+}
+
+// Error is an answer with an error envelope.
+type Error struct {
+	Status                int
+	Code, Message, Detail string
+}
+
+// Error says what the server said.
+func (e *Error) Error() string {
+	text := fmt.Sprintf("%d %s", e.Status, e.Message)
+	if e.Detail != "" {
+		text += ": " + e.Detail
+	}
+	return text
+}
+
+// ErrUnsure says that a call marked Once may or may not have taken effect.
+var ErrUnsure = errors.New("the call may or may not have taken effect")
+
+// New returns a client of the nodes, given as host:port or URL, that authenticates with key and
+// keeps up to connections connections open.
+func New(nodes []string, key string, connections int) (*Client, error) {
+	if len(nodes) == 0 {
+		return nil, errors.New("no node to talk to")
+	}
+	c := &Client{key: key}
+	for _, node := range nodes {
+		if !strings.Contains(node, "://") {
+			node = "http://" + node
+		}
+		u, err := url.Parse(node)
+		if err != nil || u.Host == "" {
+			return nil, fmt.Errorf("%q is no address of a node: want host:port or http://host:port", node)
+		}
+		c.nodes = append(c.nodes, u.Scheme+"://"+u.Host)
+	}
+	dialer := net.Dialer{Timeout: 2 * time.Second}
+	c.http = &http.Client{
+		Timeout: 30 * time.Second,
+		Transport: &http.Transport{
+			Proxy:               nil, // the nodes are given by address
+			DialContext:         dialer.DialContext,
+			MaxIdleConns:        connections * len(nodes),
+			MaxIdleConnsPerHost: connections,
+			IdleConnTimeout:     time.Minute,
+			DisableCompression:  true,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return c, nil
+}
+
+// Close ends idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Retries is how often a request was sent again.
+func (c *Client) Retries() uint64 { return c.retries.Load() }
+
+// Do sends a request until it gets a definite answer, moving on to the next node on 503 and when
+// the connection fails, waiting on 429, until the context ends. Statuses from 400 on are answers
+// too, not errors.
+func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
+	wait := firstWait
+	for {
+		node := c.current.Load()
+		answer, err := c.try(ctx, c.nodes[int(node)%len(c.nodes)], r)
+		switch {
+		case err == nil && answer.Status != 503 && answer.Status != 429:
+			return answer, nil
+		case ctx.Err() != nil:
+			return Answer{}, lastWord(ctx, answer, err)
+		case r.Once && (err != nil || unsure(answer)):
+			c.current.CompareAndSwap(node, node+1)
+			return answer, errors.Join(ErrUnsure, err)
+		}
+		if err != nil || answer.Status == 503 {
+			c.current.CompareAndSwap(node, node+1)
+		}
+		c.retries.Add(1)
+		pause := min(max(wait, retryAfter(answer)), lastWait)
+		select {
+		case <-ctx.Done():
+			return Answer{}, lastWord(ctx, answer, err)
+		case <-time.After(pause):
+		}
+		wait = min(2*wait, lastWait)
+	}
+}
+
+// Pause turns to the next node after a short wait: what to do when single items of an answer want
+// to be sent again. The error is the context's.
+func (c *Client) Pause(ctx context.Context) error {
+	c.retries.Add(1)
+	c.current.Add(1)
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("gave up: %w", ctx.Err())
+	case <-time.After(firstWait):
+		return nil
+	}
+}
+
+// unsure says whether a refusal leaves open what happened.
+func unsure(a Answer) bool {
+	return a.Status == 503 && strings.Contains(string(a.Body), `"outcome_unknown"`)
+}
+
+func lastWord(ctx context.Context, a Answer, err error) error {
+	if err == nil && a.Status != 0 {
+		err = a.Err()
+	}
+	return errors.Join(fmt.Errorf("gave up: %w", ctx.Err()), err)
+}
+
+func retryAfter(a Answer) time.Duration {
+	seconds, err := strconv.Atoi(a.Header.Get("Retry-After"))
+	if err != nil || a.Status != 429 {
+		return 0 // another node may answer a 503 at once
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+func (c *Client) try(ctx context.Context, node string, r Request) (Answer, error) {
+	request, err := http.NewRequestWithContext(ctx, r.Method, node+r.Path, bytes.NewReader(r.Body))
+	if err != nil {
+		return Answer{}, fmt.Errorf("request: %w", err)
+	}
+	request.Header.Set("Authorization", "Bearer "+c.key)
+	if len(r.Body) > 0 {
+		kind := r.ContentType
+		if kind == "" {
+			kind = "application/json"
+		}
+		request.Header.Set("Content-Type", kind)
+	}
+	for name, value := range r.Header {
+		request.Header.Set(name, value)
+	}
+	begin := time.Now()
+	response, err := c.http.Do(request)
+	if err != nil {
+		return Answer{}, fmt.Errorf("%s: %w", node, err)
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err = errors.Join(err, response.Body.Close()); err != nil {
+		return Answer{}, fmt.Errorf("%s: answer: %w", node, err)
+	}
+	return Answer{response.StatusCode, response.Header, body, time.Since(begin)}, nil
+}
+
+type envelope struct {
+	Success bool            `json:"success"`
+	Data    json.RawMessage `json:"data"`
+	Error   *struct {
+		Message string `json:"message"`
+		Detail  string `json:"detail"`
+		Code    string `json:"code"`
+	} `json:"error"`
+}
+
+// Err is nil for an answer of success, and otherwise an *Error with what the envelope says.
+func (a Answer) Err() error {
+	if a.Status < 400 {
+		return nil
+	}
+	e := &Error{Status: a.Status, Message: http.StatusText(a.Status)}
+	var v envelope
+	if json.Unmarshal(a.Body, &v) == nil && v.Error != nil {
+		e.Message, e.Detail, e.Code = v.Error.Message, v.Error.Detail, v.Error.Code
+	}
+	return e
+}
+
+// Data decodes the payload of an answer of success into v; an answer of failure is its *Error.
+func (a Answer) Data(v any) error {
+	if err := a.Err(); err != nil {
+		return err
+	}
+	var e envelope
+	if err := json.Unmarshal(a.Body, &e); err != nil {
+		return fmt.Errorf("answer is no envelope: %w", err)
+	}
+	if len(e.Data) == 0 {
+		return errors.New("answer carries no data")
+	}
+	if err := json.Unmarshal(e.Data, v); err != nil {
+		return fmt.Errorf("answer's data: %w", err)
+	}
+	return nil
+}
+
+// Call sends a request with v as its JSON body (none when nil) and decodes the payload of the
+// answer into out (ignored when nil).
+func (c *Client) Call(ctx context.Context, method, path string, v, out any) (Answer, error) {
+	r := Request{Method: method, Path: path}
+	if v != nil {
+		body, err := json.Marshal(v)
+		if err != nil {
+			return Answer{}, fmt.Errorf("request body: %w", err)
+		}
+		r.Body = body
+	}
+	answer, err := c.Do(ctx, r)
+	if err != nil {
+		return answer, err
+	}
+	if out == nil {
+		return answer, answer.Err()
+	}
+	return answer, answer.Data(out)
+}
+
+// IsStatus says whether err is an answer with that status.
+func IsStatus(err error, status int) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Status == status
+}

@@ -1,0 +1,307 @@
+// Package config is the one place where the settings of a node are stated: each with its default,
+// its validation and its line in the sample file.
+package config
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Sample is a complete configuration file with a comment for each setting. It says the defaults.
+//
+//go:embed sample.yaml
+var Sample string
+
+// Config holds the settings of one node.
+type Config struct {
+	// Node is the node's name within the cluster: 1–32 of a-z, 0-9 and '-'. It never changes.
+	Node string `yaml:"node"`
+	// Data is the folder for everything that the node keeps. One process at a time.
+	Data string `yaml:"data"`
+	// HTTP, Ops and Raft are the addresses to listen on: the client API, the operations listener
+	// (admin API, metrics, health), and the port on which nodes speak to each other.
+	HTTP string `yaml:"http"`
+	Ops  string `yaml:"ops"`
+	Raft string `yaml:"raft"`
+	// Members are the nodes of a new cluster, this one included; the same list on each.
+	Members []Member `yaml:"members"`
+	// TLS secures the connections between nodes. Nodes on other machines need it.
+	TLS TLS `yaml:"tls"`
+	// AdminKeyHash is SHA-256 of the admin key, in hex: the node never holds the key itself.
+	AdminKeyHash string `yaml:"adminKeyHash"`
+	// SandboxHost, when set, is the Host on which sandbox keys are good, and no other.
+	SandboxHost string `yaml:"sandboxHost"`
+	// Audit says when a check is answered: async (its audit event was handed to replication) or
+	// committed (a majority has it on disk).
+	Audit  string `yaml:"audit"`
+	Limits Limits `yaml:"limits"`
+	// Memory is how much the process may use, in MiB; 0 takes three quarters of the machine's (or
+	// of its cgroup's).
+	Memory int `yaml:"memoryMiB"`
+	// DiskReserve is the free space below which client writes are refused, in MiB.
+	DiskReserve int `yaml:"diskReserveMiB"`
+	// StopTimeout bounds a graceful stop.
+	StopTimeout time.Duration `yaml:"stopTimeout"`
+	Log         Log           `yaml:"log"`
+	// Skip lists log entries not to be applied: the way past an entry that stops every node.
+	Skip []SkipEntry `yaml:"skip"`
+}
+
+// Member is one node of the cluster, as the others reach it.
+type Member struct {
+	ID   string `yaml:"id"`
+	Raft string `yaml:"raft"`
+	HTTP string `yaml:"http"`
+	Ops  string `yaml:"ops"`
+}
+
+// TLS names the PEM files of mutual TLS between nodes: all three or none.
+type TLS struct {
+	Authority   string `yaml:"authority"`
+	Certificate string `yaml:"certificate"`
+	Key         string `yaml:"key"`
+}
+
+// Limits decide results, so they are agreed on through the log: the leader proposes its own.
+type Limits struct {
+	// KeyRetention is how long idempotency keys are kept, EventWindow how old an event's
+	// occurredAt may be; the window never exceeds the retention. 1 h to 90 days.
+	KeyRetention time.Duration `yaml:"keyRetention"`
+	EventWindow  time.Duration `yaml:"eventWindow"`
+	// KeyMemory is the budget for idempotency keys in MiB; 0 takes half of Memory.
+	KeyMemory int `yaml:"keyMemoryMiB"`
+}
+
+// Log says what is logged, and how.
+type Log struct {
+	Level  string `yaml:"level"`  // debug, info, warn, error
+	Format string `yaml:"format"` // text, json
+}
+
+// SkipEntry names one log entry by its place and its content.
+type SkipEntry struct {
+	Group string `yaml:"group"` // billing, workspace
+	Index uint64 `yaml:"index"`
+	CRC   uint32 `yaml:"crc"`
+}
+
+// Default returns the settings that hold where nothing else is said.
+func Default() Config {
+	return Config{
+		Node:        "node1",
+		Data:        "tollgate-data",
+		HTTP:        "127.0.0.1:8080",
+		Ops:         "127.0.0.1:9080",
+		Raft:        "127.0.0.1:7080",
+		Audit:       "async",
+		Limits:      Limits{KeyRetention: 7 * 24 * time.Hour, EventWindow: 7 * 24 * time.Hour},
+		DiskReserve: 1024,
+		StopTimeout: 10 * time.Second,
+		Log:         Log{Level: "info", Format: "text"},
+	}
+}
+
+// Load reads a configuration file over the defaults. A setting that does not exist is an error.
+func Load(file string) (Config, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return Config{}, fmt.Errorf("configuration: %w", err)
+	}
+	c, err := Parse(text)
+	if err != nil {
+		return Config{}, fmt.Errorf("%s: %w", file, err)
+	}
+	return c, nil
+}
+
+// Parse reads a configuration over the defaults, without validating it.
+func Parse(text []byte) (Config, error) {
+	c := Default()
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
+		return Config{}, fmt.Errorf("configuration: %w", err)
+	}
+	if err := decoder.Decode(&struct{}{}); !errors.Is(err, io.EOF) {
+		return Config{}, errors.New("configuration: more than one document")
+	}
+	return c, nil
+}
+
+// Complete fills in what follows from other settings: a node without members is a cluster of its
+// own.
+func (c *Config) Complete() {
+	if len(c.Members) == 0 {
+		c.Members = []Member{{ID: c.Node, Raft: c.Raft, HTTP: c.HTTP, Ops: c.Ops}}
+	}
+}
+
+// KeyBytes is what an idempotency key takes in memory, on the average of its table's fill.
+const KeyBytes = 40
+
+// MaxKeys is the number of idempotency keys that fit their budget.
+func (c *Config) MaxKeys() uint64 {
+	budget := uint64(c.Limits.KeyMemory) << 20
+	if budget == 0 {
+		budget = c.MemoryBytes() / 2
+	}
+	return budget / KeyBytes
+}
+
+// MemoryBytes is what the process may use.
+func (c *Config) MemoryBytes() uint64 {
+	if c.Memory > 0 {
+		return uint64(c.Memory) << 20
+	}
+	return machineMemory() / 4 * 3
+}
+
+// LimitMemory tells Go's runtime about the memory limit: it collects at twice the live data, and
+// more often when the limit comes near. GOMEMLIMIT and GOGC in the environment stand instead.
+func (c *Config) LimitMemory() {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(int64(c.MemoryBytes()))
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(100)
+	}
+}
+
+var nodeName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
+
+// Validate says everything that is wrong with the settings, one line each.
+func (c *Config) Validate() error {
+	var wrong []error
+	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	if !nodeName.MatchString(c.Node) {
+		complain("node: %q: want 1 to 32 of a-z, 0-9 and '-'", c.Node)
+	}
+	if c.Data == "" {
+		complain("data: want a folder")
+	}
+	for name, address := range map[string]string{"http": c.HTTP, "ops": c.Ops, "raft": c.Raft} {
+		if err := validAddress(address); err != nil {
+			complain("%s: %w", name, err)
+		}
+	}
+	c.validateMembers(complain)
+	if c.TLS != (TLS{}) && (c.TLS.Authority == "" || c.TLS.Certificate == "" || c.TLS.Key == "") {
+		complain("tls: want authority, certificate and key, or none of them")
+	}
+	if hash, err := hex.DecodeString(c.AdminKeyHash); err != nil || len(hash) != 32 {
+		complain("adminKeyHash: want SHA-256 of the admin key, 64 hex digits " +
+			"(printf %%s \"$KEY\" | sha256sum)")
+	}
+	if c.Audit != "async" && c.Audit != "committed" {
+		complain("audit: %q: want async or committed", c.Audit)
+	}
+	c.validateLimits(complain)
+	for i, skip := range c.Skip {
+		if (skip.Group != "billing" && skip.Group != "workspace") || skip.Index == 0 {
+			complain("skip[%d]: want group billing or workspace, and an index", i)
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+func (c *Config) validateLimits(complain func(string, ...any)) {
+	const shortest, longest = time.Hour, 90 * 24 * time.Hour
+	if r := c.Limits.KeyRetention; r < shortest || r > longest {
+		complain("limits.keyRetention: %s: want 1h to 2160h", r)
+	}
+	if w := c.Limits.EventWindow; w < shortest || w > c.Limits.KeyRetention {
+		complain("limits.eventWindow: %s: want 1h to limits.keyRetention", w)
+	}
+	if c.Limits.KeyMemory < 0 || c.Memory < 0 || c.DiskReserve < 0 {
+		complain("limits.keyMemoryMiB, memoryMiB, diskReserveMiB: want 0 or more")
+	}
+	if c.StopTimeout < time.Second || c.StopTimeout > 10*time.Minute {
+		complain("stopTimeout: %s: want 1s to 10m", c.StopTimeout)
+	}
+	switch c.Log.Level {
+	case "debug", "info", "warn", "error":
+	default:
+		complain("log.level: %q: want debug, info, warn or error", c.Log.Level)
+	}
+	if c.Log.Format != "text" && c.Log.Format != "json" {
+		complain("log.format: %q: want text or json", c.Log.Format)
+	}
+}
+
+func (c *Config) validateMembers(complain func(string, ...any)) {
+	ids, rafts := map[string]bool{}, map[string]bool{}
+	for i, m := range c.Members {
+		if !nodeName.MatchString(m.ID) || ids[m.ID] {
+			complain("members[%d].id: %q: want a node's name, each once", i, m.ID)
+		}
+		if err := validAddress(m.Raft); err != nil || rafts[m.Raft] {
+			complain("members[%d].raft: %q: want host:port, each once", i, m.Raft)
+		}
+		ids[m.ID], rafts[m.Raft] = true, true
+	}
+	if len(c.Members) > 0 && !ids[c.Node] {
+		complain("members: %q, this node, is not among them", c.Node)
+	}
+	if len(c.Members) > 9 {
+		complain("members: %d: want 9 at most", len(c.Members))
+	}
+}
+
+func validAddress(address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("%q: want host:port", address)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("%q: want a port from 1 to 65535", address)
+	}
+	return nil
+}
+
+// YAML writes the settings as a file that Load reads.
+func (c *Config) YAML() ([]byte, error) {
+	text, err := yaml.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	return text, nil
+}
+
+// machineMemory is the memory of the machine, or of the cgroup where that is less; 2 GiB where
+// neither can be read.
+func machineMemory() uint64 {
+	const unknown = 2 << 30
+	memory := uint64(0)
+	if text, err := os.ReadFile("/proc/meminfo"); err == nil {
+		if fields := strings.Fields(string(text)); len(fields) > 1 && fields[0] == "MemTotal:" {
+			if kib, err := strconv.ParseUint(fields[1], 10, 52); err == nil {
+				memory = kib << 10
+			}
+		}
+	}
+	text, err := os.ReadFile(filepath.Join("/sys/fs/cgroup", "memory.max"))
+	if err == nil {
+		limit, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 63)
+		if err == nil && (memory == 0 || limit < memory) {
+			memory = limit
+		}
+	}
+	if memory == 0 {
+		return unknown
+	}
+	return memory
+}

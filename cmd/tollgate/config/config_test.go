@@ -1,0 +1,104 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/cmd/tollgate/config"
+)
+
+const someHash = "0000000000000000000000000000000000000000000000000000000000000000"
+
+func TestSampleSaysTheDefaults(t *testing.T) {
+	got, err := config.Parse([]byte(config.Sample))
+	require.NoError(t, err)
+	want := config.Default()
+	want.AdminKeyHash = someHash
+	want.Members, want.Skip = []config.Member{}, []config.SkipEntry{}
+	require.Equal(t, want, got)
+	require.NoError(t, got.Validate())
+}
+
+// A setting without a line in the sample would be found by nobody.
+func TestSampleNamesEverySetting(t *testing.T) {
+	c := config.Default()
+	c.Members = []config.Member{{}}
+	c.Skip = []config.SkipEntry{{}}
+	text, err := c.YAML()
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		name, _, _ := strings.Cut(strings.TrimLeft(line, " -"), ":")
+		require.Contains(t, config.Sample, strings.TrimSpace(name)+":", "sample.yaml")
+	}
+}
+
+func TestUnknownSettingsAreNamed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "node.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("nodes: 3\n"), 0o600))
+	_, err := config.Load(file)
+	require.ErrorContains(t, err, "field nodes not found")
+	require.ErrorContains(t, err, file)
+
+	_, err = config.Parse([]byte("node: a\n---\nnode: b\n"))
+	require.ErrorContains(t, err, "more than one document")
+}
+
+func TestValidateSaysEverythingThatIsWrong(t *testing.T) {
+	valid := config.Default()
+	valid.AdminKeyHash = someHash
+	valid.Members = []config.Member{{ID: "node1", Raft: "127.0.0.1:7080"}}
+	require.NoError(t, valid.Validate())
+
+	for want, breakIt := range map[string]func(*config.Config){
+		"node: \"N 1\"":                  func(c *config.Config) { c.Node = "N 1" },
+		"data: want":                     func(c *config.Config) { c.Data = "" },
+		"http: \"8080\"":                 func(c *config.Config) { c.HTTP = "8080" },
+		"ops: \"a:0\"":                   func(c *config.Config) { c.Ops = "a:0" },
+		"members: \"node9\"":             func(c *config.Config) { c.Node = "node9" },
+		"members[1].id":                  func(c *config.Config) { c.Members = append(c.Members, c.Members[0]) },
+		"tls: want":                      func(c *config.Config) { c.TLS.Key = "x" },
+		"adminKeyHash: want":             func(c *config.Config) { c.AdminKeyHash = "00" },
+		"audit: \"off\"":                 func(c *config.Config) { c.Audit = "off" },
+		"limits.keyRetention: 2184h0m0s": func(c *config.Config) { c.Limits.KeyRetention = 91 * 24 * time.Hour },
+		"limits.eventWindow: 169h0m0s":   func(c *config.Config) { c.Limits.EventWindow = 169 * time.Hour },
+		"stopTimeout: 0s":                func(c *config.Config) { c.StopTimeout = 0 },
+		"log.level: \"loud\"":            func(c *config.Config) { c.Log.Level = "loud" },
+		"log.format: \"xml\"":            func(c *config.Config) { c.Log.Format = "xml" },
+		"skip[0]: want group":            func(c *config.Config) { c.Skip = []config.SkipEntry{{Index: 1}} },
+		"memoryMiB, diskReserveMiB":      func(c *config.Config) { c.Memory = -1 },
+	} {
+		c := valid
+		c.Members = append([]config.Member(nil), valid.Members...)
+		breakIt(&c)
+		require.ErrorContains(t, c.Validate(), want)
+	}
+
+	nothing := config.Config{}
+	require.Greater(t, strings.Count(nothing.Validate().Error(), "\n"), 6, "all at once")
+}
+
+func TestWhatIsWrittenIsRead(t *testing.T) {
+	c := config.Default()
+	c.Members = []config.Member{{ID: "node1", Raft: "h:1", HTTP: "h:2", Ops: "h:3"}}
+	c.Skip = []config.SkipEntry{{Group: "billing", Index: 7, CRC: 9}}
+	text, err := c.YAML()
+	require.NoError(t, err)
+	read, err := config.Parse(text)
+	require.NoError(t, err)
+	require.Equal(t, c, read)
+}
+
+func TestKeyBudgetIsHalfOfTheMemory(t *testing.T) {
+	c := config.Default()
+	c.Memory = 8000
+	require.Equal(t, uint64(8000<<20/2/config.KeyBytes), c.MaxKeys())
+	c.Limits.KeyMemory = 40
+	require.Equal(t, uint64(1<<20), c.MaxKeys())
+	c.Memory = 0
+	require.Greater(t, c.MemoryBytes(), uint64(64<<20))
+}
