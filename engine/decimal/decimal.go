@@ -65,15 +65,11 @@ func (d Decimal) Sub(e Decimal) (difference Decimal, ok bool) {
 // MulInt returns d × n, which is always exact. When ok is false the product lies outside of the
 // range and means nothing.
 func (d Decimal) MulInt(n int64) (product Decimal, ok bool) {
-	m, factor := d.magnitude(), magnitudeOfInt(n)
-	carry, lo := bits.Mul64(m.lo, factor)
-	over, hi := bits.Mul64(m.hi, factor)
-	hi, c := bits.Add64(hi, carry, 0)
-	if over != 0 || c != 0 || hi > limitHi {
+	scaled, ok := d.magnitude().timesChecked(magnitudeOfInt(n))
+	if !ok {
 		return Decimal{}, false
 	}
-	product = Decimal{int64(hi), lo}.signed((d.hi < 0) != (n < 0))
-	return product, product.InRange()
+	return scaled.decimal((d.hi < 0) != (n < 0))
 }
 
 // Neg returns −d.

@@ -108,11 +108,11 @@ func (x Exact) Round(places int) (rounded Decimal, ok bool) {
 	if m.w[3]|m.w[2] != 0 {
 		return Decimal{}, false
 	}
-	units := uint128{m.w[1], m.w[0]}
-	if high, _ := bits.Mul64(units.hi, unit); high != 0 || units.hi*unit > limitHi {
+	scaled, ok := uint128{m.w[1], m.w[0]}.timesChecked(unit)
+	if !ok {
 		return Decimal{}, false
 	}
-	return units.times(unit, 0).decimal(negative)
+	return scaled.decimal(negative)
 }
 
 // InRange says whether x lies within ±10²⁴, the range of a Decimal.

@@ -15,7 +15,7 @@ func (d Decimal) Mul(e Decimal) (product Decimal, ok bool) {
 	return quotient.decimal((d.hi < 0) != (e.hi < 0))
 }
 
-// MulRound returns d × e rounded once, to a number of places (0–12), half away from zero. When ok
+// MulRound returns d × e rounded once, to 0–12 places, half away from zero. When ok
 // is false the product lies outside of the range.
 func (d Decimal) MulRound(e Decimal, places int) (product Decimal, ok bool) {
 	return Product(d, e).Round(places)
@@ -56,36 +56,9 @@ func (d Decimal) CeilDiv(e Decimal) (whole Decimal, ok bool) {
 	if rest != (uint128{}) {
 		quotient = quotient.plus(uint128{0, 1})
 	}
-	if high, _ := bits.Mul64(quotient.hi, one); high != 0 {
+	scaled, ok := quotient.timesChecked(one)
+	if !ok {
 		return Decimal{}, false
 	}
-	high, low := bits.Mul64(quotient.lo, one)
-	top, carry := bits.Add64(quotient.hi*one, high, 0)
-	if carry != 0 {
-		return Decimal{}, false
-	}
-	return uint128{top, low}.decimal(false)
-}
-
-// dividedBy returns u ÷ v and the remainder, for v > 0. A divisor of two words follows Hacker's
-// Delight, section 9-5: an estimate from the normalised high word is at most one too large.
-func (u uint128) dividedBy(v uint128) (quotient, remainder uint128) {
-	if v.hi == 0 {
-		q, rest := u.over(v.lo)
-		return q, uint128{0, rest}
-	}
-	shift := uint(bits.LeadingZeros64(v.hi))
-	divisor := v.hi<<shift | v.lo>>1>>(63-shift)
-	estimate, _ := bits.Div64(u.hi>>1, u.hi<<63|u.lo>>1, divisor)
-	estimate >>= 63 - shift
-	if estimate != 0 {
-		estimate--
-	}
-	quotient = uint128{0, estimate}
-	remainder = u.minus(v.times(estimate, 0))
-	if !remainder.less(v) {
-		quotient.lo++
-		remainder = remainder.minus(v)
-	}
-	return quotient, remainder
+	return scaled.decimal(false)
 }

@@ -26,6 +26,14 @@ func (u uint128) times(n, more uint64) uint128 {
 	return uint128{u.hi*n + hi + carry, lo}
 }
 
+// timesChecked returns u × n, and false when that does not fit 128 bits.
+func (u uint128) timesChecked(n uint64) (product uint128, ok bool) {
+	top, high := bits.Mul64(u.hi, n)
+	carry, low := bits.Mul64(u.lo, n)
+	high, over := bits.Add64(high, carry, 0)
+	return uint128{high, low}, top|over == 0
+}
+
 // over returns u ÷ n and the remainder.
 func (u uint128) over(n uint64) (quotient uint128, remainder uint64) {
 	high, rest := u.hi/n, u.hi%n
@@ -48,6 +56,40 @@ func (u uint128) minus(v uint128) uint128 {
 // less says whether u < v.
 func (u uint128) less(v uint128) bool {
 	return u.hi < v.hi || u.hi == v.hi && u.lo < v.lo
+}
+
+// compare returns -1 when u < v, 0 when u = v, 1 when u > v.
+func (u uint128) compare(v uint128) int {
+	switch {
+	case u == v:
+		return 0
+	case u.less(v):
+		return -1
+	}
+	return 1
+}
+
+// dividedBy returns u ÷ v and the remainder, for v > 0. A divisor of two words follows Hacker's
+// Delight, section 9-5: an estimate from the normalised high word is at most one too large.
+func (u uint128) dividedBy(v uint128) (quotient, remainder uint128) {
+	if v.hi == 0 {
+		q, rest := u.over(v.lo)
+		return q, uint128{0, rest}
+	}
+	shift := uint(bits.LeadingZeros64(v.hi))
+	divisor := v.hi<<shift | v.lo>>1>>(63-shift)
+	estimate, _ := bits.Div64(u.hi>>1, u.hi<<63|u.lo>>1, divisor)
+	estimate >>= 63 - shift
+	if estimate != 0 {
+		estimate--
+	}
+	quotient = uint128{0, estimate}
+	remainder = u.minus(v.times(estimate, 0))
+	if !remainder.less(v) {
+		quotient.lo++
+		remainder = remainder.minus(v)
+	}
+	return quotient, remainder
 }
 
 // decimal returns u with a sign as a Decimal, and whether it is in range.

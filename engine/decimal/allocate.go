@@ -1,0 +1,73 @@
+package decimal
+
+import "slices"
+
+// Allocate shares an amount by weights so that the shares add up to it exactly. Each share is a
+// multiple of 10^−places; the odd units go to the largest remainders, ties to the earlier weight.
+// A negative amount is shared like its opposite. ok is false when there are no weights, one of them
+// is negative, their sum is 0 or out of range, or the amount is no multiple of that unit, which
+// has 0–12 places.
+func Allocate(amount Decimal, places int, weights []Decimal) (shares []Decimal, ok bool) {
+	var sum Decimal
+	for _, weight := range weights {
+		if sum, ok = sum.Add(weight); !ok || weight.Sign() < 0 {
+			return nil, false
+		}
+	}
+	if sum.Sign() == 0 || places < 0 || places > Scale {
+		return nil, false
+	}
+	unit := pow10[Scale-places]
+	units, rest := amount.magnitude().over(unit)
+	if rest != 0 {
+		return nil, false
+	}
+	quotients, odd := split(units, weights, sum.magnitude())
+	order := make([]int, len(weights))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		return quotients[j].remainder.compare(quotients[i].remainder)
+	})
+	for _, i := range order[:odd] {
+		quotients[i].units = quotients[i].units.plus(uint128{0, 1})
+	}
+	shares = make([]Decimal, len(weights))
+	for i, quotient := range quotients {
+		if shares[i], ok = quotient.units.times(unit, 0).decimal(amount.hi < 0); !ok {
+			return nil, false
+		}
+	}
+	return shares, true
+}
+
+// share is units × weight ÷ sum, cut, with what the cut left.
+type share struct{ units, remainder uint128 }
+
+// split cuts units by weights and returns how many units are left over: fewer than weights.
+func split(units uint128, weights []Decimal, sum uint128) (shares []share, odd int) {
+	left := units
+	shares = make([]share, len(weights))
+	for i, weight := range weights {
+		shares[i] = divide(product(units, weight.magnitude()), sum)
+		left = left.minus(shares[i].units)
+	}
+	return shares, int(left.lo)
+}
+
+// divide returns u ÷ v bit by bit, for v below 2¹²⁷ and quotients below 2¹²⁸. Invoices are
+// allocated a handful of times a month; a division by words would not earn its lines.
+func divide(u [4]uint64, v uint128) share {
+	var s share
+	for i := len(u)*64 - 1; i >= 0; i-- {
+		bit := u[i/64] >> (i % 64) & 1
+		s.units = s.units.plus(s.units)
+		s.remainder = s.remainder.plus(s.remainder).plus(uint128{0, bit})
+		if !s.remainder.less(v) {
+			s.remainder = s.remainder.minus(v)
+			s.units.lo |= 1
+		}
+	}
+	return s
+}
