@@ -1,0 +1,75 @@
+package idempotency
+
+const (
+	// subTables bounds what one growth moves: with ten million keys a sub-table has 1,200.
+	subTables    = 8192
+	subTableBits = 13
+)
+
+// index finds a record's number by the hash of its key: 8-byte slots of 32 bits of the hash and
+// the lower 32 bits of the number, open addressing with linear probing, at most three quarters
+// full. It is not state, and is rebuilt after a restore.
+//
+// Slots of dropped records stay until their sub-table grows. Numbers wrap after 2³² records; a
+// slot that old cannot be left, since a sub-table is rebuilt after as many insertions as it has
+// free slots, and if one were, the comparison of the whole key would reject it.
+type index struct {
+	subs  [subTables]subTable
+	total uint64 // slots of all sub-tables
+}
+
+type subTable struct {
+	slots []uint64
+	used  uint32
+}
+
+func (x *index) slots(hash uint64) []uint64 { return x.subs[hash>>(64-subTableBits)].slots }
+
+func (x *index) bytes() uint64 { return 8*x.total + subTables*32 }
+
+// tagOf is the part of a hash that a slot keeps, never 0, so that a slot in use is not 0.
+func tagOf(hash uint64) uint32 { return uint32(hash) | 1 }
+
+// place is where probing starts: proportional to the tag, so that growing goes through memory in
+// order.
+func place(tag uint32, slots int) int { return int(uint64(tag) * uint64(slots) >> 32) }
+
+func (x *index) insert(hash uint64, low uint32, dropped func(low uint32) bool) {
+	n := hash >> (64 - subTableBits)
+	sub := &x.subs[n]
+	if int(sub.used)+1 > len(sub.slots)*3/4 {
+		x.grow(sub, int(n), dropped)
+	}
+	put(sub.slots, uint64(tagOf(hash))<<32|uint64(low))
+	sub.used++
+}
+
+func put(slots []uint64, v uint64) {
+	i := place(uint32(v>>32), len(slots))
+	for slots[i] != 0 {
+		if i++; i == len(slots) {
+			i = 0
+		}
+	}
+	slots[i] = v
+}
+
+// grow makes room in a sub-table and leaves dropped records behind. Sub-tables begin with
+// different sizes and grow by the same factor, so that they do not all grow at the same time.
+func (x *index) grow(sub *subTable, n int, dropped func(low uint32) bool) {
+	live := 0
+	for _, v := range sub.slots {
+		if v != 0 && !dropped(uint32(v)) {
+			live++
+		}
+	}
+	old := sub.slots
+	sub.slots = make([]uint64, max(live*5/3, 8+n*8/subTables))
+	sub.used = uint32(live)
+	for _, v := range old {
+		if v != 0 && !dropped(uint32(v)) {
+			put(sub.slots, v)
+		}
+	}
+	x.total += uint64(len(sub.slots)) - uint64(len(old))
+}

@@ -1,0 +1,77 @@
+package journal_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine/journal"
+)
+
+func record(index uint64, position uint32, payload string) journal.Record {
+	return journal.Record{
+		Kind: journal.KindUsage, Index: index, Position: position, Owner: uint32(index%7 + 1),
+		At: 1_700_000_000_000 + int64(index)*3, Payload: []byte(payload),
+	}
+}
+
+func scan(t *testing.T, data []byte) []journal.Record {
+	t.Helper()
+	var list []journal.Record
+	require.NoError(t, journal.Scan(data, func(r journal.Record) error {
+		list = append(list, r)
+		return nil
+	}))
+	return list
+}
+
+func TestRecordsComeBackFromTheTail(t *testing.T) {
+	j := journal.New()
+	require.Empty(t, j.Tail())
+	want := []journal.Record{record(3, 0, "a"), record(3, 9, ""), record(5, 1, "ccc")}
+	want[1].At -= 1 << 40
+	for _, r := range want {
+		j.Append(r)
+	}
+	require.Empty(t, j.Tail(), "an entry is seen whole or not at all")
+	_, cut := j.EndEntry(5)
+	require.False(t, cut)
+	got := scan(t, j.Tail())
+	require.Len(t, got, 3)
+	for i := range want {
+		require.Equal(t, want[i].Payload, append([]byte{}, got[i].Payload...))
+		got[i].Payload, want[i].Payload = nil, nil
+		require.Equal(t, want[i], got[i])
+	}
+	usage, audit := j.Usage()
+	require.Equal(t, []uint64{3, 0}, []uint64{usage, audit})
+}
+
+func TestRestoreGoesOnAsIfNothingHadHappened(t *testing.T) {
+	payload := string(bytes.Repeat([]byte("x"), 100<<10))
+	a, b := journal.New(), journal.New()
+	for index := uint64(1); index <= 200; index++ {
+		a.Append(record(index, 0, payload))
+		sealed, cut := a.EndEntry(index)
+		if index > 1 {
+			b.Append(record(index, 0, payload))
+			other, otherCut := b.EndEntry(index)
+			require.Equal(t, cut, otherCut)
+			require.Equal(t, sealed.SegmentInfo, other.SegmentInfo)
+		}
+		if index%37 == 1 || cut {
+			var buf bytes.Buffer
+			sn := a.Begin()
+			n, err := sn.WriteTo(&buf)
+			require.NoError(t, err)
+			require.EqualValues(t, buf.Len(), n)
+			b = journal.New()
+			require.NoError(t, b.Restore(&buf))
+			require.Zero(t, buf.Len())
+			require.Equal(t, a.Manifest(), b.Manifest())
+			require.Equal(t, a.Tail(), b.Tail())
+		}
+	}
+	require.Len(t, a.Manifest(), 2)
+}

@@ -1,0 +1,82 @@
+package journal
+
+// Indexer says to whom a record belongs: it calls add for each owner, once, or for a block of
+// many events once for each of them, with its own time and its ordinal within the record. It
+// must depend on the record alone, and may ignore a record that it does not know.
+type Indexer func(r Record, add func(owner uint32, at int64, ordinal uint32))
+
+// KindSet is a set of kinds; empty, it means every kind.
+type KindSet uint64
+
+// Kinds makes a set.
+func Kinds(kinds ...Kind) KindSet {
+	var s KindSet
+	for _, k := range kinds {
+		s |= 1 << k
+	}
+	return s
+}
+
+// Has says whether k is wanted.
+func (s KindSet) Has(k Kind) bool { return s == 0 || s>>k&1 == 1 }
+
+// Cursor is a place in a listing: the item that was listed last.
+type Cursor struct {
+	At       int64
+	Index    uint64
+	Position uint32
+	Ordinal  uint32
+}
+
+// Compare orders cursors as listings are ordered: by time, then by identity.
+func (c Cursor) Compare(d Cursor) int {
+	switch {
+	case c.At != d.At:
+		return order(c.At < d.At)
+	case c.Index != d.Index:
+		return order(c.Index < d.Index)
+	case c.Position != d.Position:
+		return order(c.Position < d.Position)
+	case c.Ordinal != d.Ordinal:
+		return order(c.Ordinal < d.Ordinal)
+	}
+	return 0
+}
+
+func order(less bool) int {
+	if less {
+		return -1
+	}
+	return 1
+}
+
+// Query asks for items of one owner.
+type Query struct {
+	// Owner is the customer's row.
+	Owner uint32
+	// From and To bound the items' times, in milliseconds since 1970 UTC: From ≤ time < To.
+	From, To int64
+	// Kinds are the kinds that are wanted.
+	Kinds KindSet
+	// After, when HasAfter is set, is the last item of the page before.
+	After    Cursor
+	HasAfter bool
+	// Limit is the largest number of items, at least 1.
+	Limit int
+}
+
+// Item is one listed item: a record, and in a record of many items the place of this one.
+type Item struct {
+	Record
+	// Time is the item's own time, by which it is listed; Record.At is the record's.
+	Time    int64
+	Ordinal uint32
+}
+
+// Cursor is the item's place in the listing.
+func (it Item) Cursor() Cursor { return Cursor{it.Time, it.Index, it.Position, it.Ordinal} }
+
+// Source lists items in the order of their cursors. Payloads must not be changed.
+type Source interface {
+	List(q Query) ([]Item, error)
+}

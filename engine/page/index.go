@@ -1,0 +1,154 @@
+package page
+
+import "sync/atomic"
+
+const (
+	// subTables bounds what one growth moves: a sub-table of an index of ten million rows has
+	// five thousand.
+	subTables    = 2048
+	subTableBits = 11
+	// tombstone is the slot of a removed row. 0 is a slot that was never used.
+	tombstone = uint64(1) << 32
+)
+
+// Index finds rows by a 64-bit hash of their key. It keeps 32 bits of the hash and the row in a
+// slot of 8 bytes, so whoever asks confirms a candidate. One goroutine inserts and removes, any
+// finds, without a lock. It is not state: its owner rebuilds it after a restore, and may seed the
+// hash per process.
+type Index struct {
+	subs  [subTables]subTable
+	live  atomic.Int64
+	bytes atomic.Int64
+}
+
+// subTable is open addressing with linear probing. Slots only ever change from empty to a row, to
+// tombstone and to a row again, so readers need no lock; growth publishes a new array.
+type subTable struct {
+	slots atomic.Pointer[[]atomic.Uint64]
+	used  uint32 // rows and tombstones; for the writer
+	dead  uint32 // tombstones; for the writer
+}
+
+// NewIndex makes an empty index.
+func NewIndex() *Index { return &Index{} }
+
+// Len is the number of rows in the index. Any goroutine.
+func (x *Index) Len() uint64 { return uint64(x.live.Load()) }
+
+// Bytes is the memory of the index, in bytes. Any goroutine.
+func (x *Index) Bytes() uint64 {
+	return uint64(x.bytes.Load()) + subTables*24
+}
+
+// place is where a hash's probing starts: proportional to its tag, so that growing reads and
+// writes memory in order.
+func place(hash uint64, slots int) int {
+	return int(uint64(uint32(hash)) * uint64(slots) >> 32)
+}
+
+// Find returns the row with this hash that is confirms; 0 when there is none. It allocates
+// nothing as long as is does not.
+func (x *Index) Find(hash uint64, is func(row uint32) bool) uint32 {
+	array := x.subs[hash>>(64-subTableBits)].slots.Load()
+	if array == nil {
+		return 0
+	}
+	slots, tag := *array, uint32(hash)
+	i := place(hash, len(slots))
+	for range slots {
+		v := slots[i].Load()
+		if v == 0 {
+			return 0
+		}
+		if uint32(v>>32) == tag && uint32(v) != 0 && is(uint32(v)) {
+			return uint32(v)
+		}
+		if i++; i == len(slots) {
+			i = 0
+		}
+	}
+	return 0
+}
+
+// Insert adds a row, which must not be 0, and not be there under this hash already. For the
+// writer. The row's record must be complete: a reader may find it at once.
+func (x *Index) Insert(hash uint64, row uint32) {
+	n := hash >> (64 - subTableBits)
+	sub := &x.subs[n]
+	array := sub.slots.Load()
+	if array == nil || int(sub.used)+1 > len(*array)*3/4 {
+		array = x.grow(sub, int(n))
+	}
+	x.live.Add(1)
+	slots := *array
+	for i := place(hash, len(slots)); ; {
+		v := slots[i].Load()
+		if uint32(v) == 0 {
+			if v == 0 {
+				sub.used++
+			} else {
+				sub.dead--
+			}
+			slots[i].Store(uint64(uint32(hash))<<32 | uint64(row))
+			return
+		}
+		if i++; i == len(slots) {
+			i = 0
+		}
+	}
+}
+
+// Remove takes a row out; a row that is not there is no error. For the writer.
+func (x *Index) Remove(hash uint64, row uint32) {
+	sub := &x.subs[hash>>(64-subTableBits)]
+	array := sub.slots.Load()
+	if array == nil {
+		return
+	}
+	slots := *array
+	i := place(hash, len(slots))
+	for range slots {
+		v := slots[i].Load()
+		if v == 0 {
+			return
+		}
+		if v == uint64(uint32(hash))<<32|uint64(row) {
+			slots[i].Store(tombstone)
+			sub.dead++
+			x.live.Add(-1)
+			return
+		}
+		if i++; i == len(slots) {
+			i = 0
+		}
+	}
+}
+
+// grow gives a sub-table a larger array without its tombstones. Sub-tables begin with different
+// sizes and grow by the same factor, so that they do not all grow at the same time.
+func (x *Index) grow(sub *subTable, n int) *[]atomic.Uint64 {
+	var old []atomic.Uint64
+	if p := sub.slots.Load(); p != nil {
+		old = *p
+	}
+	live := int(sub.used - sub.dead)
+	size := max(live*5/3, 8+n*8/subTables)
+	slots := make([]atomic.Uint64, size)
+	for i := range old {
+		v := old[i].Load()
+		if uint32(v) == 0 {
+			continue
+		}
+		at := place(v>>32, size)
+		for slots[at].Load() != 0 {
+			if at++; at == size {
+				at = 0
+			}
+		}
+		slots[at].Store(v)
+	}
+	sub.used, sub.dead = uint32(live), 0
+	sub.slots.Store(&slots)
+	x.bytes.Add(int64(8 * (len(slots) - len(old))))
+	return &slots
+}

@@ -1,0 +1,240 @@
+package page
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"sync/atomic"
+)
+
+const (
+	magic         = "TGPG"
+	formatVersion = 1
+	// headerFixed is the part of the first block before the list of tables.
+	headerFixed = 16
+	// frameHeader: table (2), first row counted from 0 (4), rows (2), bytes of records (4).
+	frameHeader = 12
+	// maxBlockBytes bounds a block that is read. A block is cut at 1 MiB, but may end with a page
+	// of large blobs.
+	maxBlockBytes = 256 << 20
+)
+
+// ErrSnapshot says that bytes are no complete snapshot of this format.
+var ErrSnapshot = errors.New("page: malformed snapshot")
+
+// appendFrame appends the encodings of rows, the first of which is first, counted from 0.
+func (t *Table[T]) appendFrame(dst []byte, first uint32, rows []T) []byte {
+	dst = binary.LittleEndian.AppendUint16(dst, t.id)
+	dst = binary.LittleEndian.AppendUint32(dst, first)
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(rows)))
+	dst = append(dst, 0, 0, 0, 0)
+	begin := len(dst)
+	for i := range rows {
+		dst = t.codec.Append(dst, &rows[i])
+	}
+	binary.LittleEndian.PutUint32(dst[begin-4:], uint32(len(dst)-begin))
+	return dst
+}
+
+// Restore replaces the rows of all tables by what a Snapshot wrote, under the same row numbers; a
+// table that the snapshot does not know becomes empty. It reads the snapshot's bytes and no more.
+// Neither the writer nor readers nor a snapshot may run beside it. After an error the tables hold
+// nothing of use.
+func (s *Store) Restore(r io.Reader) error {
+	if s.running.Load() != nil {
+		panic("page: Restore while a snapshot is running")
+	}
+	in := &blockReader{r: r}
+	head, err := in.next()
+	if err != nil {
+		return err
+	}
+	if err := s.restoreHeader(head); err != nil {
+		return err
+	}
+	for {
+		block, err := in.next()
+		if err != nil {
+			return err
+		}
+		if len(block) == 0 {
+			break
+		}
+		if err := s.restoreBlock(block); err != nil {
+			return err
+		}
+	}
+	for _, t := range s.tables {
+		if err := t.restoreEnd(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) restoreHeader(b []byte) error {
+	if len(b) < headerFixed || string(b[:4]) != magic {
+		return fmt.Errorf("%w: no header", ErrSnapshot)
+	}
+	if v := binary.LittleEndian.Uint16(b[4:]); v != formatVersion {
+		return fmt.Errorf("%w: version %d, this build reads %d", ErrSnapshot, v, formatVersion)
+	}
+	s.hashTable = binary.LittleEndian.Uint16(b[6:])
+	s.hashRow = binary.LittleEndian.Uint32(b[8:])
+	count := binary.LittleEndian.Uint32(b[12:])
+	b = b[headerFixed:]
+	if uint64(len(b)) != 6*uint64(count) {
+		return fmt.Errorf("%w: list of %d tables", ErrSnapshot, count)
+	}
+	for _, t := range s.tables {
+		t.restoreBegin(0)
+	}
+	for ; len(b) > 0; b = b[6:] {
+		id := binary.LittleEndian.Uint16(b)
+		t := s.table(id)
+		if t == nil {
+			return fmt.Errorf("%w: unknown table %d", ErrSnapshot, id)
+		}
+		t.restoreBegin(binary.LittleEndian.Uint32(b[2:]))
+	}
+	return nil
+}
+
+func (s *Store) table(id uint16) tabular {
+	for _, t := range s.tables {
+		if t.number() == id {
+			return t
+		}
+	}
+	return nil
+}
+
+func (s *Store) restoreBlock(b []byte) error {
+	for len(b) > 0 {
+		if len(b) < frameHeader {
+			return fmt.Errorf("%w: frame of %d bytes", ErrSnapshot, len(b))
+		}
+		id := binary.LittleEndian.Uint16(b)
+		first := binary.LittleEndian.Uint32(b[2:])
+		count := uint32(binary.LittleEndian.Uint16(b[6:]))
+		size := binary.LittleEndian.Uint32(b[8:])
+		b = b[frameHeader:]
+		t := s.table(id)
+		if t == nil || uint64(size) > uint64(len(b)) {
+			return fmt.Errorf("%w: frame of table %d with %d bytes", ErrSnapshot, id, size)
+		}
+		if err := t.restoreFrame(first, count, b[:size]); err != nil {
+			return err
+		}
+		b = b[size:]
+	}
+	return nil
+}
+
+// restore is what a table knows while it is being restored.
+type restore[T any] struct {
+	rows, done uint32
+	seen       [][]uint64 // a bit per row, per chunk
+}
+
+func (t *Table[T]) restoreBegin(rows uint32) {
+	t.rows.Store(0)
+	t.chunks.Store(new([]chunk[T]))
+	t.restoring = &restore[T]{rows: rows}
+}
+
+func (t *Table[T]) restoreFrame(first, count uint32, src []byte) error {
+	re := t.restoring
+	if uint64(first)+uint64(count) > uint64(re.rows) {
+		return fmt.Errorf("%w: table %d has no row %d", ErrSnapshot, t.id, first+count)
+	}
+	var err error
+	for i := first; i < first+count; i++ {
+		rec := t.restoreRow(i)
+		if rec == nil {
+			return fmt.Errorf("%w: row %d of table %d twice", ErrSnapshot, i+1, t.id)
+		}
+		if src, err = t.codec.Read(src, rec); err != nil {
+			return fmt.Errorf("%w: row %d of table %d: %w", ErrSnapshot, i+1, t.id, err)
+		}
+	}
+	if len(src) > 0 {
+		return fmt.Errorf("%w: %d bytes too many in table %d", ErrSnapshot, len(src), t.id)
+	}
+	re.done += count
+	return nil
+}
+
+// restoreRow returns the record to fill; nil when it was filled before. Chunks are made as rows
+// arrive, so that a header cannot make the process allocate what the bytes do not back.
+func (t *Table[T]) restoreRow(i uint32) *T {
+	re := t.restoring
+	c := int(i >> t.chunkShift)
+	chunks := *t.chunks.Load()
+	if c >= len(chunks) || len(re.seen) <= c {
+		for len(chunks) <= c {
+			chunks = append(chunks, chunk[T]{})
+		}
+		for len(re.seen) <= c {
+			re.seen = append(re.seen, nil)
+		}
+		t.chunks.Store(&chunks)
+	}
+	if chunks[c].rows == nil {
+		chunks[c] = chunk[T]{
+			rows:  make([]T, 1<<t.chunkShift),
+			taken: make([]atomic.Uint32, 1<<(t.chunkShift-t.pageShift)),
+		}
+		re.seen[c] = make([]uint64, (1<<t.chunkShift+63)/64)
+	}
+	word, bit := &re.seen[c][i&t.chunkMask/64], uint64(1)<<(i&t.chunkMask%64)
+	if *word&bit != 0 {
+		return nil
+	}
+	*word |= bit
+	return &chunks[c].rows[i&t.chunkMask]
+}
+
+func (t *Table[T]) restoreEnd() error {
+	re := t.restoring
+	t.restoring = nil
+	if re.done != re.rows {
+		return fmt.Errorf("%w: table %d has %d of %d rows", ErrSnapshot, t.id, re.done, re.rows)
+	}
+	t.rows.Store(re.rows)
+	return nil
+}
+
+// blockReader reads blocks and checks them.
+type blockReader struct {
+	r   io.Reader
+	buf []byte
+}
+
+// next returns the next block, which is good until the call after; an empty one is the end.
+func (in *blockReader) next() ([]byte, error) {
+	var head [blockHeader]byte
+	if _, err := io.ReadFull(in.r, head[:]); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSnapshot, err)
+	}
+	size := binary.LittleEndian.Uint32(head[:])
+	if size > maxBlockBytes {
+		return nil, fmt.Errorf("%w: block of %d bytes", ErrSnapshot, size)
+	}
+	in.buf = in.buf[:0]
+	for rest := int(size); rest > 0; {
+		step := min(rest, blockBytes)
+		at := len(in.buf)
+		in.buf = append(in.buf, make([]byte, step)...)
+		if _, err := io.ReadFull(in.r, in.buf[at:]); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrSnapshot, err)
+		}
+		rest -= step
+	}
+	if crc32.Checksum(in.buf, castagnoli) != binary.LittleEndian.Uint32(head[4:]) {
+		return nil, fmt.Errorf("%w: checksum of a block", ErrSnapshot)
+	}
+	return in.buf, nil
+}
