@@ -1,0 +1,98 @@
+package price
+
+import (
+	"fmt"
+
+	"tollgate/engine/decimal"
+)
+
+// MaxTiers is how many tiers a model may have; rating walks them on the path of a check.
+const MaxTiers = 100
+
+// Problem says what is wrong with a model, and where.
+type Problem struct {
+	Place string // as the catalog document writes it: tiers[1].upTo; "" is the whole
+	Text  string // must be …
+}
+
+// Error returns place and text.
+func (p *Problem) Error() string {
+	if p.Place == "" {
+		return p.Text
+	}
+	return p.Place + ": " + p.Text
+}
+
+// Validate returns nil, or the first *Problem of a model: an unknown kind, a negative price or
+// number of units, tiers that do not ascend or do not end with an infinite one, a package without
+// a size, or a field that the kind does not read: a price that nobody will ever charge is a
+// mistake in the catalog.
+func Validate(m *Model) error {
+	if !m.Kind.known() {
+		return &Problem{"model", "must be a known pricing model"}
+	}
+	reads, name := models[m.Kind].fields, models[m.Kind].model
+	for _, field := range [...]struct {
+		place string
+		value decimal.Decimal
+		read  bool
+	}{
+		{"includedUnits", m.IncludedUnits, true},
+		{"pricePerUnit", m.PricePerUnit, reads&fieldPricePerUnit != 0},
+		{"packageSize", m.PackageSize, reads&fieldPackage != 0},
+		{"pricePerPackage", m.PricePerPackage, reads&fieldPackage != 0},
+	} {
+		if !field.read && !field.value.IsZero() {
+			return &Problem{field.place, "must be left out, the model " + name + " does not use it"}
+		}
+		if err := notNegative(field.place, field.value); err != nil {
+			return err
+		}
+	}
+	if reads&fieldPackage != 0 && m.PackageSize.IsZero() {
+		return &Problem{"packageSize", "must be greater than 0"}
+	}
+	if reads&fieldTiers != 0 {
+		return validateTiers(m.Tiers)
+	}
+	if len(m.Tiers) > 0 {
+		return &Problem{"tiers", "must be left out, the model " + name + " does not use them"}
+	}
+	return nil
+}
+
+func validateTiers(tiers []Tier) error {
+	if len(tiers) == 0 || len(tiers) > MaxTiers {
+		return &Problem{"tiers", fmt.Sprintf("must have 1–%d entries", MaxTiers)}
+	}
+	var below decimal.Decimal
+	for i := range tiers {
+		tier, place := &tiers[i], fmt.Sprintf("tiers[%d].", i)
+		if err := notNegative(place+"pricePerUnit", tier.PricePerUnit); err != nil {
+			return err
+		}
+		if err := notNegative(place+"flatFee", tier.FlatFee); err != nil {
+			return err
+		}
+		last := i == len(tiers)-1
+		switch {
+		case last != tier.Infinite && last:
+			return &Problem{place + "upTo", `must be "inf" in the last tier`}
+		case last != tier.Infinite:
+			return &Problem{place + "upTo", `must be a number, only the last tier is "inf"`}
+		case last && !tier.UpTo.IsZero():
+			return &Problem{place + "upTo", `must be either a number or "inf"`}
+		case !last && !below.Less(tier.UpTo):
+			return &Problem{place + "upTo", "must be greater than " + below.String()}
+		}
+		below = tier.UpTo
+	}
+	return nil
+}
+
+func notNegative(place string, value decimal.Decimal) error {
+	if value.Sign() < 0 {
+		return &Problem{place, "must not be negative"}
+	}
+	return nil
+}
