@@ -1,0 +1,135 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Report is what came of a run. Durations are nanoseconds in JSON.
+type Report struct {
+	Config
+	Name                         string
+	Setup, Elapsed, Verification time.Duration
+	// Requests and Units (checks or events) were answered with success within Elapsed.
+	Requests, Units       uint64
+	RequestRate, UnitRate float64 // a second
+	// Latency of a request, by percentile.
+	Latency  map[string]time.Duration
+	Refused  uint64
+	Errors   map[string]uint64
+	Verified Verification
+	// GeneratorCores is how many cores the generator itself used on the average.
+	GeneratorCores float64
+	generator      processor
+}
+
+var percentiles = []float64{50, 90, 99, 99.9, 100}
+
+// collect adds up what the workers noted.
+func (r *Run) collect(workers []*worker, report *Report) {
+	all := hdrhistogram.New(1, int64(time.Minute/time.Microsecond), 2)
+	for _, w := range workers {
+		all.Merge(w.latency)
+		report.Requests += w.requests
+		report.Units += w.units
+	}
+	seconds := report.Elapsed.Seconds()
+	report.RequestRate = float64(report.Requests) / seconds
+	report.UnitRate = float64(report.Units) / seconds
+	report.Latency = map[string]time.Duration{}
+	for _, p := range percentiles {
+		report.Latency[fmt.Sprintf("p%g", p)] =
+			time.Duration(all.ValueAtQuantile(p)) * time.Microsecond
+	}
+	report.GeneratorCores = report.generator.cores
+}
+
+// problems copies the errors noted so far into the report.
+func (r *Run) problems(report *Report) {
+	report.Refused = r.refused.Load()
+	r.errors.mu.Lock()
+	defer r.errors.mu.Unlock()
+	report.Errors = maps.Clone(r.errors.count)
+}
+
+// Print writes the report as a table.
+func (r Report) Print(out io.Writer) error {
+	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	var failed error
+	row := func(name, format string, args ...any) {
+		if _, err := fmt.Fprintf(table, name+"\t"+format+"\n", args...); err != nil {
+			failed = err
+		}
+	}
+	what := map[Scenario]string{ScenarioCheck: "checks"}[r.Scenario]
+	if what == "" {
+		what = "events"
+	}
+	row("scenario", "%s, %d connections to %d nodes, %d customers at random",
+		r.Scenario, r.Connections, len(r.Nodes), r.Customers)
+	if r.Scenario == ScenarioBatch {
+		row("batch", "%d events a request", r.Batch)
+	}
+	row(what, "%.0f a second (%d in %s)", r.UnitRate, r.Units, r.Elapsed.Round(time.Millisecond))
+	row("requests", "%.0f a second", r.RequestRate)
+	row("latency", "p50 %s  p90 %s  p99 %s  p99.9 %s  max %s",
+		r.Latency["p50"], r.Latency["p90"], r.Latency["p99"], r.Latency["p99.9"], r.Latency["p100"])
+	row("generator", "%.2f cores", r.GeneratorCores)
+	v := r.Verified
+	row("counted", "%d, acknowledged %d, fate unknown %d", v.Counted, v.Acknowledged, v.Unknown)
+	row("audit", "%d events for %d checks (of %d customers)", v.AuditEvents, v.Checks, v.AuditCustomers)
+	row("refused", "%d", r.Refused)
+	for i, message := range slices.Sorted(maps.Keys(r.Errors)) {
+		if i == 10 {
+			row("error", "… and %d more kinds", len(r.Errors)-i)
+			break
+		}
+		row("error", "%d × %s", r.Errors[message], message)
+	}
+	if err := table.Flush(); err != nil {
+		failed = err
+	}
+	if failed != nil {
+		return fmt.Errorf("print: %w", failed)
+	}
+	return nil
+}
+
+// JSON writes the report for programs.
+func (r Report) JSON(out io.Writer) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(r); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}
+
+// processor measures how much processor time this process used.
+type processor struct {
+	begin time.Duration
+	cores float64
+}
+
+func (p *processor) start() { p.begin = processorTime() }
+
+func (p *processor) stop(elapsed time.Duration) {
+	p.cores = float64(processorTime()-p.begin) / float64(elapsed)
+}
+
+// processorTime is the processor time of this process so far, 0 where it cannot be read.
+func processorTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}

@@ -1,0 +1,250 @@
+// Package bench puts load on a cluster over HTTP, as its users would, and checks afterwards that
+// the cluster counted what it acknowledged. It imports nothing of the program that it measures.
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Scenario names what every connection does over and over.
+type Scenario string
+
+// Scenarios.
+const (
+	// ScenarioCheck asks for entitlement decisions.
+	ScenarioCheck Scenario = "check"
+	// ScenarioIngest records usage events one by one.
+	ScenarioIngest Scenario = "ingest"
+	// ScenarioBatch records usage events in batches.
+	ScenarioBatch Scenario = "ingest-batch"
+)
+
+// Config says what to measure.
+type Config struct {
+	// Nodes are host:port of client APIs; connections are shared out among them evenly.
+	Nodes []string
+	// Key is an API key of scope full. It is in no report.
+	Key string `json:"-"`
+	// Plan is the key of the plan that customers subscribe to, Feature a feature of it.
+	Plan, Feature string
+	Scenario      Scenario
+	// Connections work at the same time, each sending its next request when the last was answered.
+	Connections int
+	// Customers are created anew for the run, and drawn at random.
+	Customers int
+	// Batch is the number of events in a request of ScenarioBatch.
+	Batch int
+	// Warmup is not measured; Duration is.
+	Warmup, Duration time.Duration
+	// AuditSample bounds for how many customers the audit events are counted.
+	AuditSample int
+	// AuditPatience bounds how long audit events may take to appear in the journal.
+	AuditPatience time.Duration
+	Seed          uint64
+}
+
+// Run is one measurement.
+type Run struct {
+	Config
+	name       string // begins the names of everything that this run creates
+	occurredAt string
+	measuring  atomic.Bool
+	// Per customer: units that the cluster acknowledged, units whose fate is unknown, and checks.
+	acknowledged, unknown, checks []atomic.Uint32
+	refused                       atomic.Uint64
+	errors                        messages
+}
+
+// messages counts what went wrong, by message.
+type messages struct {
+	mu    sync.Mutex
+	count map[string]uint64
+}
+
+// maxMessages bounds the kinds of messages that are told apart.
+const maxMessages = 200
+
+// New returns a run; Do carries it out.
+func New(c Config) (*Run, error) {
+	limit := uint64(1)
+	for range customerDigits {
+		limit *= 10
+	}
+	switch {
+	case len(c.Nodes) == 0:
+		return nil, errors.New("no node to measure")
+	case c.Connections < 1 || c.Connections > 10_000:
+		return nil, fmt.Errorf("%d connections: want 1 to 10000", c.Connections)
+	case c.Customers < 1 || uint64(c.Customers) > limit:
+		return nil, fmt.Errorf("%d customers: want 1 to %d", c.Customers, limit)
+	case c.Batch < 1 || c.Batch > 10_000:
+		return nil, fmt.Errorf("batches of %d: want 1 to 10000", c.Batch)
+	case c.Scenario != ScenarioCheck && c.Scenario != ScenarioIngest && c.Scenario != ScenarioBatch:
+		return nil, fmt.Errorf("scenario %q: want check, ingest or ingest-batch", c.Scenario)
+	}
+	now := time.Now().UTC()
+	return &Run{
+		Config:       c,
+		name:         "b" + strconv.FormatInt(now.UnixMilli(), 36),
+		occurredAt:   now.Format("2006-01-02T15:04:05Z"),
+		acknowledged: make([]atomic.Uint32, c.Customers),
+		unknown:      make([]atomic.Uint32, c.Customers),
+		checks:       make([]atomic.Uint32, c.Customers),
+	}, nil
+}
+
+// worker is one connection and what it noted.
+type worker struct {
+	*Run
+	*connection
+	random    *rand.Rand
+	latency   *hdrhistogram.Histogram
+	requests  uint64
+	units     uint64
+	customers []uint32 // of the request under way
+}
+
+// Do creates the customers, puts the load on, and verifies.
+func (r *Run) Do(ctx context.Context) (Report, error) {
+	begin := time.Now()
+	if err := r.createCustomers(ctx); err != nil {
+		return Report{}, fmt.Errorf("create customers: %w", err)
+	}
+	report := Report{Config: r.Config, Name: r.name, Setup: time.Since(begin)}
+	workers, err := r.load(ctx, &report)
+	if err != nil {
+		return report, err
+	}
+	r.collect(workers, &report)
+	begin = time.Now()
+	report.Verified, err = r.verify(ctx)
+	report.Verification = time.Since(begin)
+	r.problems(&report)
+	return report, err
+}
+
+// load runs the workers and fills in how long the measured part took.
+func (r *Run) load(ctx context.Context, report *Report) ([]*worker, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	workers := make([]*worker, r.Connections)
+	var group sync.WaitGroup
+	var stop atomic.Bool
+	for i := range workers {
+		w := &worker{
+			Run: r, connection: newConnection(r.Nodes[i%len(r.Nodes)]),
+			random:  rand.New(rand.NewPCG(r.Seed, uint64(i))),
+			latency: hdrhistogram.New(1, int64(time.Minute/time.Microsecond), 2),
+		}
+		workers[i] = w
+		group.Go(func() { w.loop(i, &stop) })
+	}
+	wait := func(d time.Duration) {
+		select {
+		case <-ctx.Done():
+		case <-time.After(d):
+		}
+	}
+	wait(r.Warmup)
+	report.generator.start()
+	begin := time.Now()
+	r.measuring.Store(true)
+	wait(r.Duration)
+	r.measuring.Store(false)
+	report.Elapsed = time.Since(begin)
+	report.generator.stop(report.Elapsed)
+	stop.Store(true)
+	group.Wait()
+	return workers, ctx.Err()
+}
+
+// loop sends one request after the other until stop.
+func (w *worker) loop(number int, stop *atomic.Bool) {
+	step := w.step(number)
+	for !stop.Load() {
+		begin := time.Now()
+		units, err := step()
+		if err != nil {
+			w.note(err.Error())
+			w.pause()
+			continue
+		}
+		if w.measuring.Load() {
+			w.requests++
+			w.units += units
+			if err = w.latency.RecordValue(max(1, time.Since(begin).Microseconds())); err != nil {
+				w.note(err.Error())
+			}
+		}
+	}
+	if err := w.close(); err != nil {
+		w.note(err.Error())
+	}
+}
+
+// pause keeps a worker whose node is away from spinning.
+func (w *worker) pause() { time.Sleep(20 * time.Millisecond) }
+
+func (r *Run) note(message string) {
+	r.errors.mu.Lock()
+	defer r.errors.mu.Unlock()
+	if r.errors.count == nil {
+		r.errors.count = map[string]uint64{}
+	}
+	if _, known := r.errors.count[message]; !known && len(r.errors.count) >= maxMessages {
+		message = "others"
+	}
+	r.errors.count[message]++
+}
+
+// step returns the function that makes one request of the scenario and says how many checks or
+// events it got through.
+func (w *worker) step(number int) func() (uint64, error) {
+	if w.Scenario == ScenarioCheck {
+		t := w.checkTemplate()
+		return func() (uint64, error) { return w.check(t) }
+	}
+	events := 1
+	if w.Scenario == ScenarioBatch {
+		events = w.Batch
+	}
+	t := w.eventTemplate(number, events, w.Scenario == ScenarioBatch)
+	w.customers = make([]uint32, events)
+	var next uint64
+	return func() (uint64, error) {
+		for i := range events {
+			c := w.random.Uint32N(uint32(w.Run.Customers))
+			w.customers[i] = c
+			t.setCustomer(i, uint64(c))
+			t.setKey(i, next)
+			next++
+		}
+		return w.record(t)
+	}
+}
+
+func (w *worker) check(t *template) (uint64, error) {
+	c := w.random.IntN(w.Run.Customers)
+	t.setCustomer(0, uint64(c))
+	status, body, err := w.do(t.bytes)
+	if err != nil {
+		// It may have been answered, and audited: this customer's audit events prove nothing.
+		w.unknown[c].Add(1)
+		return 0, err
+	}
+	if status != 200 {
+		w.refused.Add(1)
+		return 0, fmt.Errorf("check: %d %.200s", status, body)
+	}
+	w.Run.checks[c].Add(1)
+	return 1, nil
+}

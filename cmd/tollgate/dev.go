@@ -1,0 +1,234 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"tollgate/cmd/tollgate/config"
+	"tollgate/cmd/tollgate/devdata"
+)
+
+type devCommand struct {
+	HTTPPort int    `name:"http-port" default:"8080" help:"Port of the first node's client API; the others follow."`
+	OpsPort  int    `default:"9080" help:"Port of the first node's operations listener."`
+	RaftPort int    `default:"7080" help:"Port at which the first node talks to the others."`
+	Data     string `default:".tollgate" help:"Folder for everything the cluster keeps."`
+	Nodes    int    `default:"3" help:"Number of nodes: 1, 3, 5, 7 or 9."`
+	Node     string `placeholder:"ID" help:"Start this one node again, of a cluster that runs."`
+}
+
+// readyTimeout bounds how long nodes may take to serve: they read their snapshot and log first.
+const readyTimeout = 2 * time.Minute
+
+// Run runs the cluster until a signal ends it.
+func (c *devCommand) Run(ctx context.Context) error {
+	folder, err := filepath.Abs(c.Data)
+	if err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	data := devdata.Folder(folder)
+	if c.Node != "" {
+		return restartNode(data, c.Node)
+	}
+	unlock, err := devdata.Lock(filepath.Join(folder, "dev.lock"), false)
+	if errors.Is(err, devdata.ErrLocked) {
+		return fmt.Errorf("%s is in use: another `tollgate dev` runs there", c.Data)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.run(ctx, data), unlock())
+}
+
+func (c *devCommand) run(ctx context.Context, data devdata.Folder) error {
+	// dev.json stands for a cluster that is ready.
+	if err := os.Remove(data.File()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	keys, configs, err := c.prepare(data)
+	if err != nil {
+		return err
+	}
+	for _, node := range configs {
+		if err = checkFree(node); err != nil {
+			return err
+		}
+	}
+	fmt.Printf("Starting %d nodes in %s …\n", len(configs), c.Data)
+	var nodes []*nodeProcess
+	for _, node := range configs {
+		started, startErr := startNode(node.Node, data.NodeConfig(node.Node), data.NodeLog(node.Node))
+		if startErr != nil {
+			return errors.Join(startErr, stopNodes(nodes, stopLimit(configs)))
+		}
+		nodes = append(nodes, started)
+	}
+	if err = c.serve(ctx, data, keys, configs, nodes); err != nil {
+		return errors.Join(err, stopNodes(nodes, stopLimit(configs)))
+	}
+	fmt.Println("\nStopping …")
+	err = errors.Join(stopNodes(nodes, stopLimit(configs)), stopRestarted(data, configs))
+	if err == nil {
+		fmt.Println("Stopped. The data stays in", c.Data)
+	}
+	return err
+}
+
+// serve brings the cluster to where a user can use it, and then watches it until ctx ends.
+func (c *devCommand) serve(ctx context.Context, data devdata.Folder, keys devdata.Keys,
+	configs []config.Config, nodes []*nodeProcess,
+) error {
+	ready, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	running := devdata.Running{Account: demoAccount, Keys: keys}
+	for i, node := range configs {
+		if err := waitReady(ready, node.Ops, nodes); err != nil {
+			if ctx.Err() != nil {
+				return nil // stopped before it was ready
+			}
+			return err
+		}
+		running.Nodes = append(running.Nodes, devdata.Node{
+			ID: node.Node, HTTP: node.HTTP, Ops: node.Ops, Raft: node.Raft, PID: nodes[i].pid,
+		})
+	}
+	if err := provision(ready, data, &running); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	if err := data.Save(running); err != nil {
+		return err
+	}
+	c.printSummary(running)
+	watch(ctx, c.Data, nodes)
+	return nil
+}
+
+// watch reports nodes that end, until ctx ends.
+func watch(ctx context.Context, folder string, nodes []*nodeProcess) {
+	ended := make(chan *nodeProcess, len(nodes))
+	for _, n := range nodes {
+		go func() {
+			<-n.done
+			ended <- n
+		}()
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case n := <-ended:
+			fmt.Printf("\n%s\n  Start it again with: tollgate dev --data %s --node %s\n",
+				n.ending(), folder, n.id)
+		}
+	}
+}
+
+// waitReady waits until the node at an operations address says that it can serve.
+func waitReady(ctx context.Context, ops string, nodes []*nodeProcess) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	client := http.Client{Timeout: time.Second}
+	for {
+		response, err := client.Get("http://" + ops + "/readyz")
+		if err == nil {
+			if err = response.Body.Close(); err == nil && response.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		for _, n := range nodes {
+			if !n.running() {
+				return errors.New("a node did not start: " + n.ending())
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the node at %s is not ready (see its node.log): %w", ops, ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
+
+// checkFree says which of a node's ports another program uses.
+func checkFree(node config.Config) error {
+	for flag, address := range map[string]string{
+		"--http-port": node.HTTP, "--ops-port": node.Ops, "--raft-port": node.Raft,
+	} {
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			return fmt.Errorf("%s cannot be used (%w): stop what listens there, "+
+				"or choose another %s and --data", address, err, flag)
+		}
+		if err = listener.Close(); err != nil {
+			return fmt.Errorf("%s: %w", address, err)
+		}
+	}
+	return nil
+}
+
+func stopLimit(configs []config.Config) time.Duration {
+	return configs[0].StopTimeout + 5*time.Second
+}
+
+// stopRestarted stops nodes that `tollgate dev --node` started again: they hold their folders.
+func stopRestarted(data devdata.Folder, configs []config.Config) error {
+	deadline := time.Now().Add(stopLimit(configs))
+	for _, node := range configs {
+		lock := devdata.NodeLock(data.NodeFolder(node.Node))
+		pid, err := devdata.Holder(lock)
+		if err != nil {
+			return err
+		}
+		for signal := syscall.SIGTERM; pid != 0; {
+			if err = signalProcess(pid, signal); err != nil {
+				return err
+			}
+			if signal = 0; time.Now().After(deadline) {
+				signal = syscall.SIGKILL
+			}
+			time.Sleep(50 * time.Millisecond)
+			if pid, err = devdata.Holder(lock); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// restartNode becomes a node of a cluster that runs: the process keeps its id, which dev.json then
+// names, and Ctrl-C stops the node.
+func restartNode(data devdata.Folder, id string) error {
+	file := data.NodeConfig(id)
+	if _, err := os.Stat(file); err != nil {
+		return fmt.Errorf("no node %q in %s: %w", id, data, err)
+	}
+	pid, err := devdata.Holder(devdata.NodeLock(data.NodeFolder(id)))
+	if err != nil {
+		return err
+	}
+	if pid != 0 {
+		return fmt.Errorf("%s is running, as process %d", id, pid)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("start %s: %w", id, err)
+	}
+	if err = data.SetPID(id, os.Getpid()); err != nil {
+		return err
+	}
+	fmt.Printf("Starting %s as process %s. Ctrl-C stops it.\n", id, strconv.Itoa(os.Getpid()))
+	if err = syscall.Exec(self, []string{self, "serve", "--config", file}, os.Environ()); err != nil {
+		return fmt.Errorf("start %s: %w", id, err)
+	}
+	return nil
+}

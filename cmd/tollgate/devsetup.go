@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"time"
+
+	"tollgate/cmd/tollgate/api"
+	"tollgate/cmd/tollgate/certs"
+	"tollgate/cmd/tollgate/config"
+	"tollgate/cmd/tollgate/demo"
+	"tollgate/cmd/tollgate/devdata"
+	"tollgate/server"
+)
+
+const (
+	demoAccount  = "demo"
+	demoCustomer = "acme"
+	adminPath    = "/api/v1/admin/accounts"
+)
+
+// prepare makes the folder of a new cluster, or loads that of an old one.
+func (c *devCommand) prepare(data devdata.Folder) (devdata.Keys, []config.Config, error) {
+	wanted, err := c.configs(data)
+	if err != nil {
+		return devdata.Keys{}, nil, err
+	}
+	keys, err := data.LoadKeys()
+	if err != nil {
+		return devdata.Keys{}, nil, err
+	}
+	if keys.AdminKey == "" {
+		if keys.AdminKey, err = server.MintKey(server.KeyPrefixAdmin); err != nil {
+			return devdata.Keys{}, nil, err
+		}
+		if err = data.SaveKeys(keys); err != nil {
+			return devdata.Keys{}, nil, err
+		}
+	}
+	hash := sha256.Sum256([]byte(keys.AdminKey))
+	authority, err := certs.OpenAuthority(data.Certificates())
+	if err != nil {
+		return devdata.Keys{}, nil, err
+	}
+	for i := range wanted {
+		node := &wanted[i]
+		node.AdminKeyHash = hex.EncodeToString(hash[:])
+		if err = c.prepareNode(data, authority, node); err != nil {
+			return devdata.Keys{}, nil, err
+		}
+	}
+	return keys, wanted, nil
+}
+
+// prepareNode writes a node's certificate and configuration, once. What the file says later on is
+// up to its owner, the addresses excepted: the cluster knows its nodes by them.
+func (c *devCommand) prepareNode(data devdata.Folder, authority *certs.Authority,
+	node *config.Config,
+) error {
+	file := data.NodeConfig(node.Node)
+	old, err := config.Load(file)
+	if err == nil {
+		if old.HTTP != node.HTTP || old.Ops != node.Ops || old.Raft != node.Raft ||
+			len(old.Members) != len(node.Members) {
+			return fmt.Errorf("%s was made with other ports or another number of nodes (%s has %s, %s, "+
+				"%s and %d nodes): use those, or another --data",
+				c.Data, node.Node, old.HTTP, old.Ops, old.Raft, len(old.Members))
+		}
+		*node = old
+		return nil
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err = os.MkdirAll(data.NodeFolder(node.Node), 0o700); err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	if err = authority.Issue(data.Certificates(), node.Node, []string{"127.0.0.1"}); err != nil {
+		return err
+	}
+	if err = node.Validate(); err != nil {
+		return err
+	}
+	text, err := node.YAML()
+	if err != nil {
+		return err
+	}
+	return devdata.WriteFile(file, text)
+}
+
+// configs are the settings of a new cluster's nodes.
+func (c *devCommand) configs(data devdata.Folder) ([]config.Config, error) {
+	if c.Nodes < 1 || c.Nodes > 9 || c.Nodes%2 == 0 {
+		return nil, fmt.Errorf("--nodes %d: want 1, 3, 5, 7 or 9", c.Nodes)
+	}
+	nodes := make([]config.Config, c.Nodes)
+	members := make([]config.Member, c.Nodes)
+	for i := range nodes {
+		node := config.Default()
+		node.Node = "node" + strconv.Itoa(i+1)
+		node.Data = data.NodeFolder(node.Node)
+		node.HTTP, node.Ops, node.Raft = local(c.HTTPPort+i), local(c.OpsPort+i), local(c.RaftPort+i)
+		folder := data.Certificates() + string(os.PathSeparator)
+		node.TLS = config.TLS{
+			Authority:   folder + certs.AuthorityFile,
+			Certificate: folder + certs.CertificateFile(node.Node),
+			Key:         folder + certs.KeyFile(node.Node),
+		}
+		// The nodes share this machine's memory.
+		node.Memory = max(256, int(node.MemoryBytes()>>20)/c.Nodes)
+		members[i] = config.Member{ID: node.Node, Raft: node.Raft, HTTP: node.HTTP, Ops: node.Ops}
+		node.Members = members
+		nodes[i] = node
+	}
+	return nodes, nil
+}
+
+func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// provision makes the demo account with its catalog, its keys and a first customer, as far as they
+// are absent.
+func provision(ctx context.Context, data devdata.Folder, running *devdata.Running) error {
+	var ops, nodes []string
+	for _, node := range running.Nodes {
+		ops, nodes = append(ops, node.Ops), append(nodes, node.HTTP)
+	}
+	admin, err := api.New(ops, running.AdminKey, 2)
+	if err != nil {
+		return err
+	}
+	defer admin.Close()
+	_, err = admin.Call(ctx, "POST", adminPath, map[string]string{"name": demoAccount}, nil)
+	if err != nil && !api.IsStatus(err, 409) {
+		return fmt.Errorf("demo account: %w", err)
+	}
+	for _, environment := range []string{"sandbox", "live"} {
+		if err = applyDemoCatalog(ctx, admin, environment); err != nil {
+			return err
+		}
+	}
+	for _, key := range []struct {
+		text               *string
+		environment, scope string
+	}{
+		{&running.SandboxKey, "sandbox", "full"},
+		{&running.LiveKey, "live", "full"},
+		{&running.ReadKey, "sandbox", "read"},
+	} {
+		if *key.text != "" {
+			continue
+		}
+		created, err := createKey(ctx, admin, demoAccount, key.environment, key.scope, "tollgate dev")
+		if err != nil {
+			return fmt.Errorf("demo keys: %w", err)
+		}
+		*key.text = created.Key
+		if err = data.SaveKeys(running.Keys); err != nil {
+			return err
+		}
+	}
+	client, err := api.New(nodes, running.SandboxKey, 2)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return createDemoCustomer(ctx, client)
+}
+
+func applyDemoCatalog(ctx context.Context, admin *api.Client, environment string) error {
+	answer, err := admin.Do(ctx, api.Request{
+		Method: "PUT", Path: catalogPath(demoAccount, environment),
+		Body: demo.Catalog, ContentType: "application/yaml",
+	})
+	if err == nil {
+		err = answer.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("demo catalog: %w", err)
+	}
+	return nil
+}
+
+// createDemoCustomer makes the customer of the printed curl lines, with a subscription.
+func createDemoCustomer(ctx context.Context, client *api.Client) error {
+	var found struct {
+		Subscriptions []struct{} `json:"subscriptions"`
+	}
+	const path = "/api/v1/client/customers"
+	_, err := client.Call(ctx, "GET", path+"/"+url.PathEscape(demoCustomer), nil, &found)
+	if api.IsStatus(err, 404) {
+		_, err = client.Call(ctx, "POST", path, map[string]string{
+			"externalClientCustomerId": demoCustomer,
+			"firstName":                "Ada",
+			"lastName":                 "Acme",
+			"email":                    "ada@acme.example",
+		}, nil)
+		if api.IsStatus(err, 409) {
+			err = nil
+		}
+	}
+	if err == nil && len(found.Subscriptions) == 0 {
+		_, err = client.Call(ctx, "POST", "/api/v1/client/subscriptions", map[string]string{
+			"planId": demo.ReplayPlan, "customerReferenceId": demoCustomer,
+		}, nil)
+	}
+	if err != nil {
+		return fmt.Errorf("demo customer: %w", err)
+	}
+	return nil
+}
+
+func (c *devCommand) printSummary(running devdata.Running) {
+	fmt.Printf("\nTollgate is ready. Account %s, keys in %s\n\n", running.Account,
+		devdata.Folder(c.Data).File())
+	for _, node := range running.Nodes {
+		fmt.Printf("  %-6s API http://%s   operations http://%s   pid %d\n",
+			node.ID, node.HTTP, node.Ops, node.PID)
+	}
+	fmt.Printf("\n  sandbox key  %s\n  live key     %s\n  read key     %s\n  admin key    %s\n",
+		running.SandboxKey, running.LiveKey, running.ReadKey, running.AdminKey)
+	now := time.Now().UTC()
+	base := "http://" + running.Nodes[0].HTTP + "/api/v1/client"
+	fmt.Printf(`
+May customer %[1]s use a feature?
+
+  curl -s -H 'Authorization: Bearer %[2]s' \
+    %[3]s/entitlements/%[1]s/output-tokens
+
+Count what it used (a repeat with the same key counts nothing):
+
+  curl -s -H 'Authorization: Bearer %[2]s' -H 'Content-Type: application/json' \
+    %[3]s/events \
+    -d '{"eventIdempotencyKey":"hello-%[4]s","eventName":"output-tokens","customerReferenceId":"%[1]s","usageUnits":1200,"occurredAt":"%[5]s"}'
+
+Ctrl-C stops the cluster; the data stays in %[6]s.
+`, demoCustomer, running.SandboxKey, base, now.Format("20060102T150405"),
+		now.Format("2006-01-02T15:04:05Z"), c.Data)
+}
