@@ -50,24 +50,9 @@ func split(units uint128, weights []Decimal, sum uint128) (shares []share, odd i
 	left := units
 	shares = make([]share, len(weights))
 	for i, weight := range weights {
-		shares[i] = divide(product(units, weight.magnitude()), sum)
-		left = left.minus(shares[i].units)
+		s := &shares[i]
+		s.units, s.remainder = product(units, weight.magnitude()).dividedBy(sum)
+		left = left.minus(s.units)
 	}
 	return shares, int(left.lo)
-}
-
-// divide returns u ÷ v bit by bit, for v below 2¹²⁷ and quotients below 2¹²⁸. Invoices are
-// allocated a handful of times a month; a division by words would not earn its lines.
-func divide(u [4]uint64, v uint128) share {
-	var s share
-	for i := len(u)*64 - 1; i >= 0; i-- {
-		bit := u[i/64] >> (i % 64) & 1
-		s.units = s.units.plus(s.units)
-		s.remainder = s.remainder.plus(s.remainder).plus(uint128{0, bit})
-		if !s.remainder.less(v) {
-			s.remainder = s.remainder.minus(v)
-			s.units.lo |= 1
-		}
-	}
-	return s
 }

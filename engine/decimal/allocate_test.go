@@ -70,15 +70,19 @@ func TestAllocateGivesOddUnitsToLargestRemainders(t *testing.T) {
 
 func TestAllocateRefuses(t *testing.T) {
 	single, negative := FromInt(1), FromInt(-1)
-	for name, refused := range map[string]func() ([]Decimal, bool){
-		"no weights":      func() ([]Decimal, bool) { return Allocate(single, 2, nil) },
-		"all weights 0":   func() ([]Decimal, bool) { return Allocate(single, 2, []Decimal{{}, {}}) },
-		"negative weight": func() ([]Decimal, bool) { return Allocate(single, 2, []Decimal{FromInt(3), negative}) },
-		"parts of a unit": func() ([]Decimal, bool) { return Allocate(MustParse("0.005"), 2, []Decimal{single}) },
-		"13 places":       func() ([]Decimal, bool) { return Allocate(single, 13, []Decimal{single}) },
-		"heavy weights":   func() ([]Decimal, bool) { return Allocate(single, 2, []Decimal{Largest(), single}) },
+	for name, c := range map[string]struct {
+		amount  string
+		places  int
+		weights []Decimal
+	}{
+		"no weights":      {"1", 2, nil},
+		"all weights 0":   {"1", 2, []Decimal{{}, {}}},
+		"negative weight": {"1", 2, []Decimal{FromInt(3), negative}},
+		"parts of a unit": {"0.005", 2, []Decimal{single}},
+		"13 places":       {"1", 13, []Decimal{single}},
+		"heavy weights":   {"1", 2, []Decimal{Largest(), single}},
 	} {
-		_, ok := refused()
+		_, ok := Allocate(MustParse(c.amount), c.places, c.weights)
 		require.False(t, ok, name)
 	}
 }

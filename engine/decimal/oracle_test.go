@@ -27,9 +27,9 @@ func rat(d Decimal) *big.Rat {
 
 // ratExact returns x's value.
 func ratExact(x Exact) *big.Rat {
-	n := big.NewInt(int64(x.w[3]))
-	for i := 2; i >= 0; i-- {
-		n.Mul(n, bigWord).Add(n, new(big.Int).SetUint64(x.w[i]))
+	n := big.NewInt(int64(x.bits.w3))
+	for _, word := range []uint64{x.bits.w2, x.bits.w1, x.bits.w0} {
+		n.Mul(n, bigWord).Add(n, new(big.Int).SetUint64(word))
 	}
 	return new(big.Rat).SetFrac(n, new(big.Int).Mul(big.NewInt(one), big.NewInt(one)))
 }

@@ -34,5 +34,9 @@ func rateGraduated(m *Model, units decimal.Decimal) (decimal.Exact, error) {
 
 // price returns units × price + flat fee.
 func (t *Tier) price(units decimal.Decimal) (amount decimal.Exact, ok bool) {
-	return decimal.Product(units, t.PricePerUnit).Add(t.FlatFee.Exact())
+	amount = decimal.Product(units, t.PricePerUnit)
+	if t.FlatFee.IsZero() {
+		return amount, true
+	}
+	return amount.Add(t.FlatFee.Exact())
 }

@@ -127,13 +127,13 @@ func TestMoreUsageNeverCostsLess(t *testing.T) {
 		if more.Less(less) {
 			less, more = more, less
 		}
-		low, err := price.Rate(m, less)
-		require.NoError(t, err)
-		high, err := price.Rate(m, more)
-		if err != nil {
-			require.ErrorIs(t, err, price.ErrRange)
+		low, lowErr := price.Rate(m, less)
+		high, highErr := price.Rate(m, more)
+		if highErr != nil {
+			require.ErrorIs(t, highErr, price.ErrRange)
 			return
 		}
+		require.NoError(t, lowErr)
 		require.LessOrEqual(t, low.Cmp(high), 0)
 	})
 }
@@ -262,12 +262,23 @@ func benchmarked() *price.Model {
 	}}
 }
 
-func BenchmarkLineGraduated(b *testing.B) {
-	m, quantity := benchmarked(), must("600000")
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := price.Line(m, quantity, 2); err != nil {
-			b.Fatal(err)
-		}
+func BenchmarkRating(b *testing.B) {
+	m, used, projected := benchmarked(), must("373140"), must("600000")
+	for _, op := range []struct {
+		name string
+		do   func() error
+	}{
+		{"rate", func() error { _, err := price.Rate(m, projected); return err }},
+		{"line", func() error { _, err := price.Line(m, projected, 2); return err }},
+		{"cost", func() error { _, err := price.Cost(m, used, projected); return err }},
+	} {
+		b.Run(op.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := op.do(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
