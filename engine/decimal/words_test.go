@@ -1,0 +1,94 @@
+package decimal
+
+import (
+	"math"
+	"math/big"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func bigOf(u uint128) *big.Int {
+	n := new(big.Int).SetUint64(u.hi)
+	return n.Mul(n, bigWord).Add(n, new(big.Int).SetUint64(u.lo))
+}
+
+// TestDivisionEstimate draws dividends that a multiple of the divisor meets or just misses, with
+// quotients of every size: where an estimated quotient is one too large, if anywhere.
+func TestDivisionEstimate(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := uint128{
+			rapid.Uint64Range(0, math.MaxUint64>>rapid.IntRange(0, 63).Draw(t, "cut")).Draw(t, "hi"),
+			rapid.OneOf(rapid.Uint64Min(1), rapid.Just(uint64(math.MaxUint64))).Draw(t, "lo"),
+		}
+		all := uint128{math.MaxUint64, math.MaxUint64}
+		most := new(big.Int).Quo(bigOf(all), bigOf(v))
+		if !most.IsUint64() {
+			most.SetUint64(math.MaxUint64)
+		}
+		below := rapid.Uint64Range(0, most.Uint64()/2).Draw(t, "below")
+		u := v.times(most.Uint64()-below, 0)
+		if below > 0 {
+			u = u.plus(v.minus(uint128{0, 1}))
+		}
+		quotient, remainder := u.dividedBy(v)
+		want, rest := new(big.Int).QuoRem(bigOf(u), bigOf(v), new(big.Int))
+		require.Zero(t, want.Cmp(bigOf(quotient)), "%v ÷ %v", u, v)
+		require.Zero(t, rest.Cmp(bigOf(remainder)), "%v mod %v", u, v)
+	})
+}
+
+func TestRoundRefusesBeyond128Bits(t *testing.T) {
+	// 2¹²⁸ units of 10⁻¹²: their low words alone would say 0.
+	x := Exact{product(uint128{1, 0}, uint128{one, 0})}
+	_, ok := x.Round(Scale)
+	require.False(t, ok)
+	_, ok = x.Neg().Round(Scale)
+	require.False(t, ok)
+	require.False(t, x.InRange())
+	require.False(t, x.Neg().InRange())
+}
+
+func TestTimesCheckedSeesEveryOverflow(t *testing.T) {
+	for _, c := range []struct {
+		u  uint128
+		n  uint64
+		ok bool
+	}{
+		{uint128{math.MaxUint64, math.MaxUint64}, 1, true},
+		{uint128{1 << 62, math.MaxUint64}, 3, true},
+		{uint128{1 << 63, 0}, 2, false},
+		{uint128{math.MaxUint64 / 3, math.MaxUint64}, 3, false}, // only the carry overflows
+	} {
+		product, ok := c.u.timesChecked(c.n)
+		require.Equal(t, c.ok, ok, c)
+		if ok {
+			want := new(big.Int).Mul(bigOf(c.u), new(big.Int).SetUint64(c.n))
+			require.Zero(t, want.Cmp(bigOf(product)))
+		}
+	}
+}
+
+func TestMulCarriesBetweenWords(t *testing.T) {
+	product, ok := FromBits(0, math.MaxUint64).Mul(FromBits(0, 1))
+	require.True(t, ok)
+	require.Equal(t, FromBits(0, 18446744), product, "(2⁶⁴ − 1) × 10⁻²⁴ at 12 places")
+}
+
+func TestProductCarriesIntoTheTopWord(t *testing.T) {
+	edges := []uint64{0, 1, 1 << 63, math.MaxUint64 - 1, math.MaxUint64}
+	for _, a := range edges {
+		for _, b := range edges {
+			for _, c := range edges {
+				for _, d := range edges {
+					m, n := uint128{a, b}, uint128{c, d}
+					u := product(m, n)
+					got := new(big.Int).Mul(bigOf(uint128{u.w3, u.w2}), bigWord)
+					got.Mul(got, bigWord).Add(got, bigOf(uint128{u.w1, u.w0}))
+					require.Zero(t, got.Cmp(new(big.Int).Mul(bigOf(m), bigOf(n))), "%v × %v", m, n)
+				}
+			}
+		}
+	}
+}
