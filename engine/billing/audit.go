@@ -1,44 +1,84 @@
 package billing
 
-// AuditBlock collects entitlement checks into the payload of one KindRecordAudits record. One
-// goroutine uses it. The zero value must be Reset before use.
-type AuditBlock struct{}
+import (
+	"slices"
 
-// AuditCheck is one answered check. Byte slices are copied by Add.
-type AuditCheck struct {
-	Env uint32
-	// CustomerRow names the customer; where it is unknown (0), CustomerText does.
-	CustomerRow  uint32
-	CustomerText []byte
-	// FeatureNumber names the feature; where it is unknown (0), FeatureText does.
-	FeatureNumber uint32
-	FeatureText   []byte
-	Reason        Reason
-	// At is when the check was answered, on the environment's clock, in milliseconds.
-	At int64
-	// IdempotencyKey and FlowID are the request's context, stored with it.
-	IdempotencyKey, FlowID []byte
+	"tollgate/engine"
+	"tollgate/engine/journal"
+)
+
+// RecordAudits is the command that stores a block of answered entitlement checks. Its payload is
+// what AuditBlock.Encode made; the journal keeps it as it is.
+type RecordAudits struct {
+	block auditReader
 }
 
-// Reset empties the block and names it: origin is the node's number, boot grows with every start
-// of its process, sequence with every block of one boot. A block is applied once however often it
-// is proposed.
-func (b *AuditBlock) Reset(origin, boot, sequence uint64) {}
+func decodeAudits(_ *Machine, payload []byte) (command, error) {
+	block, err := openAudits(payload)
+	if err != nil {
+		return nil, err
+	}
+	c := &RecordAudits{block: block}
+	for block.next() {
+		continue // the whole block must decode before anything of the entry is applied
+	}
+	return c, block.err
+}
 
-// Add appends one check.
-func (b *AuditBlock) Add(c *AuditCheck) {}
+func (c *RecordAudits) apply(t *turn) engine.Outcome {
+	b := &c.block
+	if !t.sources.fresh(b.origin, b.boot, b.sequence) {
+		return engine.OutcomeDuplicate
+	}
 
-// Len is the number of checks in the block, Bytes the length of its encoding.
-func (b *AuditBlock) Len() int { return 0 }
+	t.sources.note(auditSource{b.origin, b.boot, b.sequence, t.index})
+	t.auditEvents.Store(t.auditEvents.Load() + b.count)
+	t.m.journal.Append(journal.Record{
+		Kind: journal.KindAudit, Index: t.index, Position: t.position,
+		At: b.firstAt, Payload: t.payload,
+	})
+	t.fold(b.sequence)
+	return engine.OutcomeDone
+}
 
-// Bytes is an upper bound of what Encode appends.
-func (b *AuditBlock) Bytes() int { return 0 }
+// maxAuditSources bounds how many processes' last blocks are remembered.
+const maxAuditSources = 256
 
-// Encode appends the payload.
-func (b *AuditBlock) Encode(dst []byte) []byte { return dst }
+// auditSource is the newest block of one process of one node.
+type auditSource struct {
+	origin, boot, sequence uint64
+	// index is the log entry that brought the block; the source that was silent longest gives way.
+	index uint64
+}
 
-// UsageKey is the idempotency key of a usage event as the log carries it.
-func UsageKey(env uint32, key []byte) [16]byte { return [16]byte{} }
+// auditSources remembers which blocks have been applied: per origin and boot the newest sequence.
+// A node may propose what an earlier process left in its spool beside its own blocks.
+type auditSources []auditSource
 
-// Seal appends the record's encoding, with Fingerprint computed over the body.
-func (c *RecordUsage) Seal(dst []byte) []byte { return dst }
+// fresh says that a block has not been applied yet.
+func (s auditSources) fresh(origin, boot, sequence uint64) bool {
+	for i := range s {
+		if s[i].origin == origin && s[i].boot == boot {
+			return sequence > s[i].sequence
+		}
+	}
+	return true
+}
+
+func (s *auditSources) note(n auditSource) {
+	list := *s
+	oldest := 0
+	for i := range list {
+		if list[i].origin == n.origin && list[i].boot == n.boot {
+			list[i] = n
+			return
+		}
+		if list[i].index < list[oldest].index {
+			oldest = i
+		}
+	}
+	if len(list) >= maxAuditSources {
+		list = slices.Delete(list, oldest, oldest+1)
+	}
+	*s = append(list, n)
+}

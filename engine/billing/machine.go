@@ -3,7 +3,8 @@
 package billing
 
 import (
-	"io"
+	"fmt"
+	"sync/atomic"
 
 	"tollgate/engine"
 	"tollgate/engine/journal"
@@ -15,19 +16,161 @@ type Config struct {
 	Shard uint16
 }
 
-// Machine is the billing state machine; it implements engine.Machine.
-type Machine struct{ config Config }
-
-// New returns an empty machine.
-func New(c Config) *Machine { return &Machine{config: c} }
+// Machine is the billing state machine; it implements engine.Machine. Apply, Snapshot and Restore
+// are for one goroutine at a time; everything else, the queries above all, for any beside it.
+type Machine struct {
+	config Config
+	// state is replaced whole by Restore.
+	state   atomic.Pointer[state]
+	journal *journal.Journal
+	ring    engine.HashRing
+	scratch scratch
+	// snapshotting says that a Snapshot was not released yet.
+	snapshotting atomic.Bool
+}
 
 var _ engine.Machine = (*Machine)(nil)
 
-func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error { return engine.ErrHalt }
-func (m *Machine) Applied() uint64                                             { return 0 }
-func (m *Machine) Stamp() int64                                                { return 0 }
-func (m *Machine) NextDue() int64                                              { return 0 }
-func (m *Machine) StateHash() (index, hash uint64)                             { return 0, 0 }
-func (m *Machine) Snapshot() (engine.Snapshot, error)                          { return nil, engine.ErrHalt }
-func (m *Machine) Restore(src io.Reader) error                                 { return engine.ErrHalt }
-func (m *Machine) Journal() *journal.Journal                                   { return nil }
+// New returns an empty machine.
+func New(c Config) *Machine {
+	m := &Machine{config: c, journal: journal.New()}
+	m.state.Store(newState())
+	return m
+}
+
+// scratch is memory that Apply uses again for every entry.
+type scratch struct {
+	commands []command
+	payloads [][]byte
+	usages   []RecordUsage
+	entry    usageEntry
+	payload  []byte
+}
+
+// keptUsages is how many decoded usage events are kept as memory for the next entry; more than
+// fit an entry of any but the smallest events.
+const keptUsages = 8192
+
+func (s *scratch) reset() {
+	clear(s.commands)
+	clear(s.payloads)
+	s.commands, s.payloads = s.commands[:0], s.payloads[:0]
+	if cap(s.usages) > keptUsages {
+		s.usages = nil
+	}
+	s.usages = s.usages[:0]
+}
+
+// usage returns a zeroed record, which is good until the next entry.
+func (s *scratch) usage() *RecordUsage {
+	if len(s.usages) == cap(s.usages) {
+		s.usages = make([]RecordUsage, 0, max(256, 2*cap(s.usages)))
+	}
+	s.usages = append(s.usages, RecordUsage{})
+	return &s.usages[len(s.usages)-1]
+}
+
+// Apply carries out one entry. The whole entry is decoded before its first record is applied, so
+// that an entry that stops the replica has changed nothing.
+func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
+	out.Reset()
+	s := m.state.Load()
+	h, err := m.decode(s, index, entry)
+	if err != nil {
+		return err
+	}
+	t := turn{state: s, m: m, index: index, stamp: max(h.Stamp, s.stamp.Load()), hash: s.hash64}
+	retention := s.limits.Load().KeyRetentionMS
+	s.floor = max(s.floor, t.stamp-retention)
+	s.keys.Expire(t.stamp)
+	for i, c := range m.scratch.commands {
+		t.position, t.payload, t.reply = uint32(i), m.scratch.payloads[i], nil
+		outcome := c.apply(&t)
+		t.fold(uint64(outcome))
+		out.Results = append(out.Results, engine.Result{Outcome: outcome, Value: t.reply})
+	}
+	if sealed, cut := m.journal.EndEntry(index); cut {
+		out.Sealed = append(out.Sealed, sealed)
+		t.fold(sealed.Hash)
+	}
+	t.fold(uint64(t.stamp))
+	s.publish(index, t.stamp, s.store.HashNext(t.hash))
+	m.ring.Note(engine.CheckState{Index: index, Hash: s.hash64})
+	return nil
+}
+
+// decode fills the scratch with the entry's commands. Every error wraps engine.ErrHalt.
+func (m *Machine) decode(s *state, index uint64, entry []byte) (engine.Header, error) {
+	m.scratch.reset()
+	h, records, err := engine.ParseEntry(entry)
+	if err != nil {
+		return h, fmt.Errorf("%w: entry %d: %w", engine.ErrHalt, index, err)
+	}
+	if h.Shard != m.config.Shard {
+		return h, fmt.Errorf("%w: entry %d is of shard %d, this is shard %d",
+			engine.ErrHalt, index, h.Shard, m.config.Shard)
+	}
+	if applied := s.applied.Load(); index <= applied {
+		return h, fmt.Errorf("%w: entry %d after entry %d", engine.ErrHalt, index, applied)
+	}
+	for r, ok := records.Next(); ok; r, ok = records.Next() {
+		d, known := define(r.Kind)
+		if !known {
+			return h, fmt.Errorf("%w: entry %d has a record of the unknown kind %d",
+				engine.ErrHalt, index, r.Kind)
+		}
+		c, err := d.decode(m, r.Payload)
+		if err != nil {
+			return h, fmt.Errorf("%w: entry %d, record %d (%s): %w",
+				engine.ErrHalt, index, len(m.scratch.commands), d.name, err)
+		}
+		m.scratch.commands = append(m.scratch.commands, c)
+		m.scratch.payloads = append(m.scratch.payloads, r.Payload)
+	}
+	if err := records.Err(); err != nil {
+		return h, fmt.Errorf("%w: entry %d: %w", engine.ErrHalt, index, err)
+	}
+	return h, nil
+}
+
+// publish makes an entry's index, stamp and hash known to queries.
+func (s *state) publish(index uint64, stamp int64, hash uint64) {
+	s.hashMu.Lock()
+	s.hashIndex, s.hash64 = index, hash
+	s.hashMu.Unlock()
+	s.stamp.Store(stamp)
+	s.applied.Store(index)
+}
+
+// Applied is the index of the last entry that was applied, or restored from a snapshot.
+func (m *Machine) Applied() uint64 { return m.state.Load().applied.Load() }
+
+// Stamp is the newest stamp that was applied, in milliseconds since 1970 UTC.
+func (m *Machine) Stamp() int64 { return m.state.Load().stamp.Load() }
+
+// NextDue is 0: nothing of this state machine falls due by itself yet. What depends on the time
+// alone (an invoice that is past due) is computed when it is asked for.
+func (m *Machine) NextDue() int64 { return 0 }
+
+// StateHash is the rolling hash of everything applied so far, and the index it belongs to.
+func (m *Machine) StateHash() (index, hash uint64) {
+	s := m.state.Load()
+	s.hashMu.Lock()
+	defer s.hashMu.Unlock()
+	return s.hashIndex, s.hash64
+}
+
+// Journal is the record of usage and audit events.
+func (m *Machine) Journal() *journal.Journal { return m.journal }
+
+// Clock is the log time of a query: the newest stamp, or the node's own clock where that is ahead.
+func (m *Machine) Clock(nowMS int64) int64 { return max(m.Stamp(), nowMS) }
+
+// EnvironmentNow is Clock on the environment's own clock, which may run ahead of log time.
+func (m *Machine) EnvironmentNow(env uint32, nowMS int64) int64 {
+	now := m.Clock(nowMS)
+	if e := m.state.Load().environment(env); e != nil {
+		return e.now(now)
+	}
+	return now
+}

@@ -1,0 +1,140 @@
+package billing
+
+import (
+	"sync/atomic"
+
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+// EnvironmentKind tells the two environments of an account apart. They share nothing.
+type EnvironmentKind uint8
+
+const (
+	EnvironmentSandbox EnvironmentKind = 1
+	EnvironmentLive    EnvironmentKind = 2
+)
+
+// MaxAccounts is how many accounts one group holds: a snapshot fixes each of their environments.
+const MaxAccounts = 10_000
+
+// CreateAccount makes an account with its two environments. An account of that name that was made
+// with the same ID is the same success again; another is OutcomeAccountExists.
+type CreateAccount struct {
+	ID   [16]byte
+	Name string // 1–64 of a-z, 0-9, '-', beginning with a letter or digit
+}
+
+// Fields states the command's fields.
+func (c *CreateAccount) Fields(w *wire.Codec) {
+	w.ID(1, &c.ID)
+	w.String(2, &c.Name)
+}
+
+func (c *CreateAccount) apply(t *turn) engine.Outcome {
+	if a, ok := t.accountNamed(c.Name); ok {
+		if a.id == c.ID {
+			return engine.OutcomeDone
+		}
+		return engine.OutcomeAccountExists
+	}
+	if len(t.accounts.all()) >= MaxAccounts {
+		return engine.OutcomeAccountLimit
+	}
+
+	t.addAccount(&account{id: c.ID, name: c.Name, createdAt: t.stamp})
+	t.fold(uint64(len(t.accounts.all())))
+	return engine.OutcomeDone
+}
+
+// account never changes once it is made.
+type account struct {
+	id        [16]byte
+	name      string
+	createdAt int64
+}
+
+// environment is one of an account's two. Account n (from 1) has the environments 2n−1 (sandbox)
+// and 2n (live).
+type environment struct {
+	number  uint32
+	account *account
+	kind    EnvironmentKind
+	// catalog is replaced whole by ApplyCatalog, and immutable otherwise.
+	catalog atomic.Pointer[catalog]
+	// offset is how far the environment's clock runs ahead of log time, in milliseconds.
+	offset atomic.Int64
+	// keys are the environment's API keys, oldest first.
+	keys series[*apiKey]
+	// invoices is the number of invoices issued so far. Only Apply reads and writes it.
+	invoices uint64
+}
+
+// now is the one place where an environment's clock is made of log time.
+func (e *environment) now(logTime int64) int64 { return logTime + e.offset.Load() }
+
+// addAccount appends an account and its environments, here and at restore.
+func (s *state) addAccount(a *account) {
+	for _, kind := range [...]EnvironmentKind{EnvironmentSandbox, EnvironmentLive} {
+		e := &environment{number: uint32(len(s.environments.all())) + 1, account: a, kind: kind}
+		e.catalog.Store(newCatalog())
+		s.environments.append(e)
+	}
+	number := s.accounts.append(a)
+	s.namesMu.Lock()
+	s.names[a.name] = number
+	s.namesMu.Unlock()
+}
+
+func (s *state) accountNamed(name string) (*account, bool) {
+	s.namesMu.RLock()
+	number := s.names[name]
+	s.namesMu.RUnlock()
+	return s.accounts.at(number)
+}
+
+// environment finds an environment by number; nil when there is none.
+func (s *state) environment(number uint32) *environment {
+	e, _ := s.environments.at(number)
+	return e
+}
+
+func (a *account) view() AccountView {
+	return AccountView{ID: a.id, Name: a.name, CreatedAt: a.createdAt}
+}
+
+// Account finds an account by name.
+func (m *Machine) Account(name string) (AccountView, bool) {
+	a, ok := m.state.Load().accountNamed(name)
+	if !ok {
+		return AccountView{}, false
+	}
+	return a.view(), true
+}
+
+// Accounts lists all accounts, oldest first.
+func (m *Machine) Accounts() []AccountView {
+	all := m.state.Load().accounts.all()
+	views := make([]AccountView, len(all))
+	for i, a := range all {
+		views[i] = a.view()
+	}
+	return views
+}
+
+// Environment finds the number of one of an account's environments.
+func (m *Machine) Environment(account string, kind EnvironmentKind) (env uint32, ok bool) {
+	s := m.state.Load()
+	s.namesMu.RLock()
+	number := s.names[account]
+	s.namesMu.RUnlock()
+	switch {
+	case number == 0:
+		return 0, false
+	case kind == EnvironmentSandbox:
+		return 2*number - 1, true
+	case kind == EnvironmentLive:
+		return 2 * number, true
+	}
+	return 0, false
+}

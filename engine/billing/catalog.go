@@ -1,0 +1,235 @@
+package billing
+
+import (
+	"maps"
+
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+// ApplyCatalog makes an environment's catalog say what Document says: all or nothing. What the
+// document does not name stays, unless Prune is set, which archives it. The reply (Result.Value)
+// is an encoded CatalogReply.
+type ApplyCatalog struct {
+	Env      uint32
+	Document CatalogDocument
+	Prune    bool
+	// FeatureIDs and PlanIDs are minted for the document's features and plans, in its order; those
+	// that exist keep the ids they have.
+	FeatureIDs, PlanIDs []byte // 16 bytes each, concatenated
+	Actor               string
+}
+
+// Fields states the command's fields.
+func (c *ApplyCatalog) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Env)
+	w.Message(2, &c.Document)
+	w.Bool(3, &c.Prune)
+	w.Blob(4, &c.FeatureIDs)
+	w.Blob(5, &c.PlanIDs)
+	w.String(6, &c.Actor)
+}
+
+func (c *ApplyCatalog) apply(t *turn) engine.Outcome {
+	e := t.environment(c.Env)
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	r := revise(e.catalog.Load(), &c.Document, revision{
+		prune: c.Prune, minted: true, featureIDs: c.FeatureIDs, planIDs: c.PlanIDs,
+	})
+	t.reply = wire.Encode(nil, &r.reply)
+	if r.outcome != engine.OutcomeDone {
+		return r.outcome
+	}
+
+	e.catalog.Store(r.next)
+	t.fold(uint64(len(r.next.features)))
+	t.fold(uint64(len(r.next.versions)))
+	return engine.OutcomeDone
+}
+
+// catalog is what an environment sells. It never changes: ApplyCatalog publishes a new one that
+// shares what stayed. Features, plans and versions are numbered from 1 in the order in which they
+// came, and none is ever removed: subscriptions and journal records name them by number.
+type catalog struct {
+	features []*feature
+	plans    []*plan
+	versions []*planVersion
+
+	featureByKey   map[string]uint32
+	featureByLabel map[string]uint32
+	featureByID    map[[16]byte]uint32
+	planByKey      map[string]uint32
+	planByID       map[[16]byte]uint32
+}
+
+func newCatalog() *catalog {
+	return &catalog{
+		featureByKey:   map[string]uint32{},
+		featureByLabel: map[string]uint32{},
+		featureByID:    map[[16]byte]uint32{},
+		planByKey:      map[string]uint32{},
+		planByID:       map[[16]byte]uint32{},
+	}
+}
+
+// clone copies the catalog's lists, but not what they hold.
+func (c *catalog) clone() *catalog {
+	return &catalog{
+		features:       append([]*feature(nil), c.features...),
+		plans:          append([]*plan(nil), c.plans...),
+		versions:       append([]*planVersion(nil), c.versions...),
+		featureByKey:   maps.Clone(c.featureByKey),
+		featureByLabel: map[string]uint32{},
+		featureByID:    maps.Clone(c.featureByID),
+		planByKey:      maps.Clone(c.planByKey),
+		planByID:       maps.Clone(c.planByID),
+	}
+}
+
+// label rebuilds featureByLabel: the labels of archived features go on working, but give way to
+// those of live ones.
+func (c *catalog) label() {
+	for _, archived := range [...]bool{true, false} {
+		for _, f := range c.features {
+			if f.archived != archived {
+				continue
+			}
+			for _, label := range f.document.Labels {
+				c.featureByLabel[label] = f.number
+			}
+		}
+	}
+}
+
+// feature returns feature number n; nil when there is none.
+func (c *catalog) feature(n uint32) *feature {
+	if n == 0 || uint64(n) > uint64(len(c.features)) {
+		return nil
+	}
+	return c.features[n-1]
+}
+
+// version returns plan version number n, which a subscription names: it is always there.
+func (c *catalog) version(n uint32) *planVersion { return c.versions[n-1] }
+
+// featureNamed resolves an eventName: a feature's key, else one of its labels; 0 when neither.
+func (c *catalog) featureNamed(name []byte) uint32 {
+	if n, ok := c.featureByKey[string(name)]; ok {
+		return n
+	}
+	return c.featureByLabel[string(name)]
+}
+
+// planNamed finds a plan by its id in text form, else by its key; nil when there is none.
+func (c *catalog) planNamed(name string) *plan {
+	number, ok := uint32(0), false
+	if id, isID := parseUUID(name); isID {
+		number, ok = c.planByID[id]
+	}
+	if !ok {
+		number, ok = c.planByKey[name]
+	}
+	if !ok {
+		return nil
+	}
+	return c.plans[number-1]
+}
+
+// Plans lists an environment's ACTIVE plans in their newest versions, oldest plan first.
+func (m *Machine) Plans(env uint32) []PlanView {
+	e := m.state.Load().environment(env)
+	if e == nil {
+		return nil
+	}
+	c := e.catalog.Load()
+	views := []PlanView{}
+	for _, p := range c.plans {
+		if p.document.Status == planActive {
+			views = append(views, c.planView(p.newest()))
+		}
+	}
+	return views
+}
+
+// Features lists an environment's features, archived ones too, oldest first.
+func (m *Machine) Features(env uint32) []FeatureView {
+	e := m.state.Load().environment(env)
+	if e == nil {
+		return nil
+	}
+	c := e.catalog.Load()
+	views := make([]FeatureView, len(c.features))
+	for i, f := range c.features {
+		views[i] = f.view()
+	}
+	return views
+}
+
+// Catalog returns an environment's catalog as a document: features that are not archived, and all
+// plans in their newest versions, with defaults filled in. Applying it changes nothing.
+func (m *Machine) Catalog(env uint32) CatalogDocument {
+	var doc CatalogDocument
+	e := m.state.Load().environment(env)
+	if e == nil {
+		return doc
+	}
+	c := e.catalog.Load()
+	for _, f := range c.features {
+		if !f.archived {
+			doc.Features = append(doc.Features, f.document)
+		}
+	}
+	for _, p := range c.plans {
+		d := c.versionDocument(p.newest())
+		d.Key, d.Name, d.Description = p.document.Key, p.document.Name, p.document.Description
+		d.Status, d.Metadata = p.document.Status, p.document.Metadata
+		doc.Plans = append(doc.Plans, d)
+	}
+	return doc
+}
+
+// DiffCatalog says what ApplyCatalog would change, or why it would refuse.
+func (m *Machine) DiffCatalog(env uint32, doc *CatalogDocument, prune bool) CatalogReply {
+	e := m.state.Load().environment(env)
+	if e == nil {
+		return CatalogReply{Problem: "there is no such environment"}
+	}
+	return revise(e.catalog.Load(), doc, revision{prune: prune}).reply
+}
+
+// parseUUID reads a UUID's text form, 8-4-4-4-12 hexadecimal digits in either case.
+func parseUUID(text string) (id [16]byte, ok bool) {
+	if len(text) != 36 {
+		return id, false
+	}
+	n := 0
+	for i := 0; i < len(text); i++ {
+		if i == 8 || i == 13 || i == 18 || i == 23 {
+			if text[i] != '-' {
+				return id, false
+			}
+			continue
+		}
+		v, isHex := hexDigit(text[i])
+		if !isHex {
+			return id, false
+		}
+		id[n/2] = id[n/2]<<4 | v
+		n++
+	}
+	return id, true
+}
+
+func hexDigit(b byte) (v byte, ok bool) {
+	switch {
+	case '0' <= b && b <= '9':
+		return b - '0', true
+	case 'a' <= b && b <= 'f':
+		return b - 'a' + 10, true
+	case 'A' <= b && b <= 'F':
+		return b - 'A' + 10, true
+	}
+	return 0, false
+}

@@ -1,0 +1,222 @@
+package billing
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/page"
+	"tollgate/engine/wire"
+)
+
+// CreateCustomer adds a customer. A customer with this ExternalID and another ID is
+// OutcomeCustomerExists; with the same ID it is the same success again (a re-sent command).
+type CreateCustomer struct {
+	Env         uint32
+	ID          [16]byte
+	ExternalID  string // 1–128 characters; the server mints a UUID when the caller gave none
+	FirstName   string
+	LastName    string
+	Email       string
+	PhoneNumber string
+	Address     string
+}
+
+// Fields states the command's fields.
+func (c *CreateCustomer) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Env)
+	w.ID(2, &c.ID)
+	w.String(3, &c.ExternalID)
+	w.String(4, &c.FirstName)
+	w.String(5, &c.LastName)
+	w.String(6, &c.Email)
+	w.String(7, &c.PhoneNumber)
+	w.String(8, &c.Address)
+}
+
+func (c *CreateCustomer) apply(t *turn) engine.Outcome {
+	e := t.environment(c.Env)
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	external := []byte(c.ExternalID)
+	if row := t.customerNamed(c.Env, external); row != 0 {
+		if t.customers.Read(row).id == c.ID {
+			return engine.OutcomeDone
+		}
+		return engine.OutcomeCustomerExists
+	}
+	if t.customerWith(&c.ID) != 0 {
+		return engine.OutcomeIDsContradict
+	}
+
+	now := e.now(t.stamp)
+	row, r := t.customers.Append()
+	*r = customer{id: c.ID, env: c.Env, createdAt: now, modifiedAt: now}
+	p := profile{
+		FirstName: c.FirstName, LastName: c.LastName,
+		Email: c.Email, PhoneNumber: c.PhoneNumber, Address: c.Address,
+	}
+	if len(external) <= len(r.external) {
+		r.externalLen = uint8(copy(r.external[:], external))
+	} else {
+		p.ExternalID = c.ExternalID
+	}
+	_, cold := t.profiles.Append()
+	cold.data = string(wire.Encode(nil, &p))
+	t.customerByID.Insert(t.idHash(&r.id), row)
+	t.customerByExternal.Insert(t.externalHash(c.Env, external), row)
+	t.fold(uint64(row))
+	return engine.OutcomeDone
+}
+
+// customer is the hot record of a customer: what a check needs. id, env and external never change,
+// so that the indexes may compare them without the customer's lock.
+type customer struct {
+	id                    [16]byte
+	createdAt, modifiedAt int64
+	env                   uint32
+	// Rows of the customer's subscriptions and invoices, both linked from the oldest.
+	firstSubscription, lastSubscription uint32
+	firstInvoice, lastInvoice           uint32
+	subscriptions                       uint32
+	// external is the caller's identifier where it fits; externalLen is 0 where the profile has it.
+	externalLen uint8
+	external    [39]byte
+}
+
+var customerCodec = page.Codec[customer]{
+	Append: func(dst []byte, c *customer) []byte {
+		dst = append(dst, c.id[:]...)
+		dst = appendI64(appendI64(dst, c.createdAt), c.modifiedAt)
+		dst = appendU32(dst, c.env)
+		dst = appendU32(appendU32(dst, c.firstSubscription), c.lastSubscription)
+		dst = appendU32(appendU32(dst, c.firstInvoice), c.lastInvoice)
+		dst = append(appendU32(dst, c.subscriptions), c.externalLen)
+		return append(dst, c.external[:]...)
+	},
+	Read: func(src []byte, c *customer) ([]byte, error) {
+		r := reader{rest: src}
+		c.id = r.id()
+		c.createdAt, c.modifiedAt = r.i64(), r.i64()
+		c.env = r.u32()
+		c.firstSubscription, c.lastSubscription = r.u32(), r.u32()
+		c.firstInvoice, c.lastInvoice = r.u32(), r.u32()
+		c.subscriptions, c.externalLen = r.u32(), r.u8()
+		copy(c.external[:], r.take(len(c.external)))
+		if int(c.externalLen) > len(c.external) {
+			return nil, errRecord
+		}
+		return r.rest, r.err
+	},
+}
+
+// profile is the cold part of a customer.
+type profile struct {
+	// ExternalID is set only where it does not fit the hot record.
+	ExternalID, FirstName, LastName, Email, PhoneNumber, Address string
+}
+
+// Fields states the profile's fields.
+func (p *profile) Fields(w *wire.Codec) {
+	w.String(1, &p.ExternalID)
+	w.String(2, &p.FirstName)
+	w.String(3, &p.LastName)
+	w.String(4, &p.Email)
+	w.String(5, &p.PhoneNumber)
+	w.String(6, &p.Address)
+}
+
+// externalTag is how a profile that holds an ExternalID begins: field 1, length-delimited.
+const externalTag = 1<<3 | 2
+
+// externalID returns the caller's identifier of a customer, without decoding the whole profile.
+func (s *state) externalID(row uint32, c *customer) []byte {
+	if c.externalLen > 0 {
+		return c.external[:c.externalLen]
+	}
+	return []byte(profileExternalID(s.profiles.Read(row).data))
+}
+
+func profileExternalID(data string) string {
+	if len(data) == 0 || data[0] != externalTag {
+		return ""
+	}
+	n, at := 0, 1
+	for shift := 0; at < len(data) && shift < 21; shift += 7 {
+		n |= int(data[at]&0x7f) << shift
+		at++
+		if data[at-1] < 0x80 {
+			break
+		}
+	}
+	if n > len(data)-at {
+		return ""
+	}
+	return data[at : at+n]
+}
+
+// customerNamed finds a customer by the caller's identifier; 0 when there is none. It takes no
+// lock: what it compares never changes.
+func (s *state) customerNamed(env uint32, external []byte) uint32 {
+	return s.customerByExternal.Find(s.externalHash(env, external), func(row uint32) bool {
+		c := s.customers.Read(row)
+		if c.env != env {
+			return false
+		}
+		if c.externalLen > 0 {
+			return string(c.external[:c.externalLen]) == string(external)
+		}
+		return profileExternalID(s.profiles.Read(row).data) == string(external)
+	})
+}
+
+// customerWith finds a customer by its UUID in any environment; 0 when there is none.
+func (s *state) customerWith(id *[16]byte) uint32 {
+	return s.customerByID.Find(s.idHash(id), func(row uint32) bool {
+		return s.customers.Read(row).id == *id
+	})
+}
+
+// customerIn finds a customer of one environment by its UUID; 0 when there is none.
+func (s *state) customerIn(env uint32, id *[16]byte) uint32 {
+	row := s.customerWith(id)
+	if row != 0 && s.customers.Read(row).env != env {
+		return 0
+	}
+	return row
+}
+
+// customerView must be called under the customer's lock.
+func (s *state) customerView(row uint32) CustomerView {
+	c := s.customers.Read(row)
+	var p profile
+	if err := wire.Decode([]byte(s.profiles.Read(row).data), &p); err != nil {
+		panic("billing: profile in memory does not decode: " + err.Error())
+	}
+	return CustomerView{
+		Row: row, ID: c.id, ExternalID: string(s.externalID(row, c)),
+		FirstName: p.FirstName, LastName: p.LastName,
+		Email: p.Email, PhoneNumber: p.PhoneNumber, Address: p.Address,
+		CreatedAt: c.createdAt, ModifiedAt: c.modifiedAt,
+	}
+}
+
+// Customer finds a customer by the caller's own identifier.
+func (m *Machine) Customer(env uint32, externalID string) (CustomerView, bool) {
+	s := m.state.Load()
+	return s.customer(s.customerNamed(env, []byte(externalID)))
+}
+
+// CustomerByID finds a customer by its UUID.
+func (m *Machine) CustomerByID(env uint32, id [16]byte) (CustomerView, bool) {
+	s := m.state.Load()
+	return s.customer(s.customerIn(env, &id))
+}
+
+func (s *state) customer(row uint32) (CustomerView, bool) {
+	if row == 0 {
+		return CustomerView{}, false
+	}
+	lock := s.stripe(row)
+	lock.RLock()
+	defer lock.RUnlock()
+	return s.customerView(row), true
+}

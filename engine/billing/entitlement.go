@@ -1,0 +1,199 @@
+package billing
+
+import (
+	"tollgate/engine/decimal"
+	"tollgate/engine/price"
+)
+
+// place is where usage of a feature counts: a feature of a subscription, and its counter.
+type place struct {
+	subscription uint32 // 0: no subscription of the customer carries the feature
+	counter      uint32
+	feature      *planFeature
+}
+
+// found says that a subscription carries the feature.
+func (p place) found() bool { return p.subscription != 0 }
+
+// pick is the one rule by which checks, simulations and usage events choose: among the customer's
+// subscriptions that are not cancelled and carry the feature, suspended ones too, oldest first,
+// the first whose usage is below its limit, else the first. Readers hold the customer's lock.
+func (s *state) pick(c *catalog, customer *customer, feature uint32, now int64) (p place) {
+	for row := customer.firstSubscription; row != 0; {
+		b := s.advance(row, now)
+		if b.cancelledAt == 0 {
+			if at, ok := s.placeIn(c, row, b, feature); ok {
+				if !at.feature.full(s.counters.Read(at.counter).used) {
+					return at
+				}
+				if !p.found() {
+					p = at
+				}
+			}
+		}
+		row = b.next
+	}
+	return p
+}
+
+// placeIn finds a feature within one subscription.
+func (s *state) placeIn(
+	c *catalog, row uint32, b *subscription, feature uint32,
+) (p place, ok bool) {
+	version := c.version(b.version)
+	slot, ok := version.slot(feature)
+	if !ok {
+		return place{}, false
+	}
+	return place{row, b.firstCounter + slot, &version.features[slot]}, true
+}
+
+// Check decides whether a customer may use a feature. It fills d, and allocates nothing. The log
+// entries up to d.LogIndex are in the decision.
+func (m *Machine) Check(q *CheckQuery, d *Decision) {
+	s := m.state.Load()
+	*d = Decision{LogIndex: s.applied.Load()}
+	e := s.environment(q.Env)
+	if e == nil {
+		d.Reason = ReasonCustomerUnknown
+		return
+	}
+	now := e.now(q.Now)
+	d.EnvironmentTime = now
+	var counted counter
+	var p place
+	d.CustomerRow = s.customerNamed(q.Env, q.Customer)
+	if d.CustomerRow != 0 {
+		lock := s.stripe(d.CustomerRow)
+		lock.RLock()
+		// The catalog is read under the lock: it is at least as new as the subscriptions.
+		c := e.catalog.Load()
+		d.FeatureNumber = c.featureByKey[string(q.Feature)]
+		p = s.decide(c, d, now)
+		if p.found() {
+			counted = *s.counters.Read(p.counter)
+		}
+		lock.RUnlock()
+	} else {
+		d.FeatureNumber = e.catalog.Load().featureByKey[string(q.Feature)]
+		d.Reason = ReasonCustomerUnknown
+	}
+	d.measure(q, p, counted.used)
+}
+
+// decide finds where the feature's usage counts, and the reasons that come before its limit. The
+// customer's lock is held.
+func (s *state) decide(c *catalog, d *Decision, now int64) (p place) {
+	customer := s.customers.Read(d.CustomerRow)
+	if d.FeatureNumber == 0 {
+		d.Reason = ReasonFeatureUnknown
+		return place{}
+	}
+	if p = s.pick(c, customer, d.FeatureNumber, now); p.found() {
+		b := s.advance(p.subscription, now)
+		d.SubscriptionID = b.id
+		if b.suspendedAt != 0 {
+			d.Reason = ReasonSuspended
+		}
+		return p
+	}
+	d.Reason = s.uncarried(customer, now)
+	return place{}
+}
+
+// uncarried is why a customer may not use a feature that none of its subscriptions carries.
+func (s *state) uncarried(customer *customer, now int64) Reason {
+	reason := ReasonNoSubscription
+	for row := customer.firstSubscription; row != 0; {
+		b := s.advance(row, now)
+		switch {
+		case b.active():
+			return ReasonNotInPlan
+		case b.cancelledAt == 0:
+			reason = ReasonSuspended
+		}
+		row = b.next
+	}
+	return reason
+}
+
+// measure fills in usage, limit and simulation, and decides what is left to decide.
+func (d *Decision) measure(q *CheckQuery, p place, used decimal.Decimal) {
+	d.HasUsage = p.found()
+	d.Used = used
+	full := false
+	if p.found() && p.feature.hasMax {
+		d.HasLimit, d.HardLimit, d.Limit = true, p.feature.hard, p.feature.max
+		d.Remaining = remaining(p.feature.max, used)
+		full = p.feature.full(used)
+	}
+	if q.Track {
+		d.simulate(q, p, used)
+	}
+	if d.Reason != 0 {
+		return
+	}
+	switch {
+	case full:
+		d.Reason = ReasonLimitReached
+	case d.WouldExceed:
+		d.Reason = ReasonWouldExceed
+	default:
+		d.Reason = ReasonAllowed
+	}
+}
+
+// simulate fills in what usage and cost would become. A sum beyond the range of numbers counts as
+// the largest number, and exceeds every limit.
+func (d *Decision) simulate(q *CheckQuery, p place, used decimal.Decimal) {
+	projected, ok := used.Add(q.Units)
+	if !ok {
+		projected = decimal.Largest()
+	}
+	d.Projected = projected
+	if d.HasLimit {
+		d.WouldExceed = !ok || d.Limit.Less(projected)
+		d.ProjectedRemaining = remaining(d.Limit, projected)
+	}
+	if p.found() && p.feature.priced && ok {
+		cost, err := price.Cost(&p.feature.model, used, projected)
+		d.ProjectedCost, d.HasCost = cost, err == nil
+	}
+}
+
+// remaining is max(0, limit − used).
+func remaining(limit, used decimal.Decimal) decimal.Decimal {
+	left, ok := limit.Sub(used)
+	if !ok || left.Sign() < 0 {
+		return decimal.Decimal{}
+	}
+	return left
+}
+
+// entitlementID names a feature within a subscription: the exclusive or of their UUIDs, as a UUID
+// of version 8. It is computed, never stored.
+func entitlementID(subscription, feature [16]byte) (id [16]byte) {
+	for i := range id {
+		id[i] = subscription[i] ^ feature[i]
+	}
+	id[6] = id[6]&0x0f | 0x80
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}
+
+// entitled finds a feature within one of a customer's subscriptions by its entitlement id, even
+// in a cancelled one.
+func (s *state) entitled(c *catalog, customer uint32, id *[16]byte) (p place, ok bool) {
+	for row := s.customers.Read(customer).firstSubscription; row != 0; {
+		b := s.subscriptions.Read(row)
+		version := c.version(b.version)
+		for i := range version.features {
+			f := &version.features[i]
+			if entitlementID(b.id, c.feature(f.feature).id) == *id {
+				return place{row, b.firstCounter + uint32(i), f}, true
+			}
+		}
+		row = b.next
+	}
+	return place{}, false
+}

@@ -1,0 +1,201 @@
+package billing
+
+import (
+	"errors"
+	"fmt"
+
+	"tollgate/engine"
+	"tollgate/engine/decimal"
+	"tollgate/engine/journal"
+	"tollgate/engine/wire"
+)
+
+// ErrEvent says that a journal record does not decode.
+var ErrEvent = errors.New("billing: malformed event in the journal")
+
+// usageEntry is the payload of a KindUsage record: what the state machine made of a RecordUsage,
+// and the command itself.
+type usageEntry struct {
+	// Subscription, Feature and Period name where the event counted: the subscription's row, the
+	// feature's number, the period's number. 0 where it is unpriced (Period: 0 is the first).
+	Subscription, Feature, Period uint32
+	Outcome                       engine.Outcome
+	RecordedAt                    int64 // on the environment's clock
+	HasCost                       bool
+	Cost                          decimal.Decimal
+	Record                        []byte // RecordUsage
+}
+
+// Fields states the payload's fields.
+func (u *usageEntry) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &u.Subscription)
+	wire.Uint(w, 2, &u.Feature)
+	wire.Uint(w, 3, &u.Period)
+	wire.Uint(w, 4, &u.Outcome)
+	w.Int(5, &u.RecordedAt)
+	w.Bool(6, &u.HasCost)
+	w.Decimal(7, &u.Cost)
+	w.Blob(8, &u.Record)
+}
+
+// usagePayload encodes the journal record of an event, in memory that the next one reuses.
+func (t *turn) usagePayload(u *usage) []byte {
+	e := &t.m.scratch.entry
+	*e = usageEntry{
+		Subscription: u.place.subscription, Feature: u.feature, Outcome: u.outcome,
+		RecordedAt: u.recordedAt, HasCost: u.hasCost, Cost: u.cost, Record: t.payload,
+	}
+	if u.place.subscription != 0 {
+		e.Period = t.subscriptions.Read(u.place.subscription).period
+		if u.ahead {
+			e.Period++
+		}
+	}
+	w := wire.NewEncoder(t.m.scratch.payload[:0])
+	e.Fields(&w)
+	t.m.scratch.payload = w.Encoded()
+	return t.m.scratch.payload
+}
+
+// IndexRecord is the journal.Indexer of the billing journal.
+func IndexRecord(r journal.Record, add func(owner uint32, at int64, ordinal uint32)) {
+	switch r.Kind {
+	case journal.KindAudit:
+		block, err := openAudits(r.Payload)
+		if err != nil {
+			return // Apply refused what does not decode; another version's record is not ours
+		}
+		for ordinal := uint32(0); block.next(); ordinal++ {
+			if block.check.CustomerRow != 0 {
+				add(block.check.CustomerRow, block.check.At, ordinal)
+			}
+		}
+	case journal.KindUsage, journal.KindVoid, journal.KindAmend:
+		add(r.Owner, r.At, 0)
+	}
+}
+
+// EventQuery asks for a page of a customer's events.
+type EventQuery struct {
+	Customer uint32 // row
+	// From and To bound occurredAt, From ≤ occurredAt < To, in milliseconds.
+	From, To int64
+	// Kinds are the kinds that are wanted; empty means all.
+	Kinds []EventKind
+	// After, when its Index is not 0, is where the page before ended.
+	After journal.Cursor
+	Limit int // 1–1000
+}
+
+// maxEventPage bounds a page of events.
+const maxEventPage = 1000
+
+// Events lists a page of a customer's events, oldest first. next is where the following page
+// begins; its Index is 0 when there is none. Any goroutine.
+func (m *Machine) Events(
+	src journal.Source, q EventQuery,
+) (events []EventView, next journal.Cursor, err error) {
+	s := m.state.Load()
+	limit := min(max(q.Limit, 1), maxEventPage)
+	jq := journal.Query{
+		Owner: q.Customer, From: q.From, To: q.To,
+		After: q.After, HasAfter: q.After.Index != 0, Limit: limit + 1,
+	}
+	var kinds []journal.Kind
+	for _, k := range q.Kinds {
+		kinds = append(kinds, journal.Kind(k))
+	}
+	jq.Kinds = journal.Kinds(kinds...)
+	items, err := src.List(jq)
+	if err != nil {
+		return nil, next, fmt.Errorf("billing: list events of customer %d: %w", q.Customer, err)
+	}
+	if len(items) > limit {
+		items = items[:limit]
+		next = items[limit-1].Cursor()
+	}
+	events = make([]EventView, 0, len(items))
+	for _, item := range items {
+		event, err := s.event(item)
+		if err != nil {
+			return nil, journal.Cursor{}, err
+		}
+		events = append(events, event)
+	}
+	return events, next, nil
+}
+
+// DecodeEvent decodes one item of the journal.
+func (m *Machine) DecodeEvent(item journal.Item) (EventView, error) {
+	return m.state.Load().event(item)
+}
+
+func (s *state) event(item journal.Item) (EventView, error) {
+	switch item.Kind {
+	case journal.KindUsage:
+		return s.usageEvent(item)
+	case journal.KindAudit:
+		return s.auditEvent(item)
+	}
+	return EventView{}, fmt.Errorf("%w: record %d.%d of kind %d",
+		ErrEvent, item.Index, item.Position, item.Kind)
+}
+
+func (s *state) usageEvent(item journal.Item) (EventView, error) {
+	var u usageEntry
+	var c RecordUsage
+	if err := wire.Decode(item.Payload, &u); err != nil {
+		return EventView{}, fmt.Errorf("%w: %d.%d: %w", ErrEvent, item.Index, item.Position, err)
+	}
+	if err := wire.Decode(u.Record, &c); err != nil {
+		return EventView{}, fmt.Errorf("%w: %d.%d: %w", ErrEvent, item.Index, item.Position, err)
+	}
+	view := EventView{
+		Index: item.Index, Position: item.Position, Kind: EventUsage,
+		Key: string(c.KeyText), EventName: string(c.EventName), FeatureKey: string(c.FeatureKey),
+		Units: c.Units, HasCost: u.HasCost, Cost: u.Cost,
+		OccurredAt: c.OccurredAt, RecordedAt: u.RecordedAt,
+		FlowID: string(c.FlowID), Meta: append([]byte(nil), c.Meta...),
+	}
+	if key := s.featureKey(c.Env, u.Feature); key != "" {
+		view.FeatureKey = key
+	}
+	if u.Subscription != 0 && u.Subscription <= s.subscriptions.Len() {
+		view.SubscriptionID = s.subscriptions.Read(u.Subscription).id
+	}
+	return view, nil
+}
+
+func (s *state) auditEvent(item journal.Item) (EventView, error) {
+	block, err := openAudits(item.Payload)
+	if err != nil {
+		return EventView{}, fmt.Errorf("%w: %d.%d: %w", ErrEvent, item.Index, item.Position, err)
+	}
+	for ordinal := uint32(0); block.next(); ordinal++ {
+		if ordinal != item.Ordinal {
+			continue
+		}
+		a := &block.check
+		view := EventView{
+			Index: item.Index, Position: item.Position, Ordinal: ordinal, Kind: EventAudit,
+			Key: string(a.IdempotencyKey), FeatureKey: string(a.FeatureText),
+			OccurredAt: a.At, RecordedAt: a.At, FlowID: string(a.FlowID), Reason: a.Reason,
+		}
+		if key := s.featureKey(a.Env, a.FeatureNumber); key != "" {
+			view.FeatureKey = key
+		}
+		return view, nil
+	}
+	return EventView{}, fmt.Errorf("%w: %d.%d has no check %d",
+		ErrEvent, item.Index, item.Position, item.Ordinal)
+}
+
+// featureKey is the key of a feature by number; empty when there is none.
+func (s *state) featureKey(env, number uint32) string {
+	if e := s.environment(env); e != nil {
+		if f := e.catalog.Load().feature(number); f != nil {
+			return f.document.Key
+		}
+	}
+	return ""
+}

@@ -1,0 +1,185 @@
+package billing
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+// Scope is what an API key may do.
+type Scope uint8
+
+const (
+	// ScopeFull may do everything in its environment.
+	ScopeFull Scope = 1
+	// ScopeRead may GET, and evaluate entitlements.
+	ScopeRead Scope = 2
+)
+
+// MaxAPIKeys is how many API keys one environment holds, revoked ones included.
+const MaxAPIKeys = 1000
+
+// CreateKey adds an API key to an environment. Only the key's hash is known here. A key of the same
+// ID and hash is the same success again.
+type CreateKey struct {
+	Env   uint32
+	ID    [16]byte
+	Hash  [32]byte // SHA-256 of the whole key
+	Scope Scope
+	Label string // ≤ 80 characters
+	Hint  string // the key's prefix and first characters, for listings
+	// Actor is who asked for it, for the audit record of admin changes (later issues).
+	Actor string
+}
+
+// Fields states the command's fields.
+func (c *CreateKey) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Env)
+	w.ID(2, &c.ID)
+	w.Hash(3, &c.Hash)
+	wire.Uint(w, 4, &c.Scope)
+	w.String(5, &c.Label)
+	w.String(6, &c.Hint)
+	w.String(7, &c.Actor)
+}
+
+func (c *CreateKey) apply(t *turn) engine.Outcome {
+	e := t.environment(c.Env)
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	if k := t.apiKey(&c.Hash); k != nil {
+		if k.id == c.ID && k.env == c.Env {
+			return engine.OutcomeDone
+		}
+		return engine.OutcomeIDsContradict
+	}
+	if e.apiKey(c.ID) != nil {
+		return engine.OutcomeIDsContradict
+	}
+	if len(e.keys.all()) >= MaxAPIKeys {
+		return engine.OutcomeAccountLimit
+	}
+
+	t.fold(uint64(t.addKey(&apiKey{
+		id: c.ID, hash: c.Hash, env: c.Env, scope: c.Scope,
+		label: c.Label, hint: c.Hint, createdAt: t.stamp,
+	})))
+	return engine.OutcomeDone
+}
+
+// RevokeKey ends an API key for good. Revoking a revoked key is the same success again.
+type RevokeKey struct {
+	Env   uint32
+	ID    [16]byte
+	Actor string
+}
+
+// Fields states the command's fields.
+func (c *RevokeKey) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Env)
+	w.ID(2, &c.ID)
+	w.String(3, &c.Actor)
+}
+
+func (c *RevokeKey) apply(t *turn) engine.Outcome {
+	e := t.environment(c.Env)
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	k := e.apiKey(c.ID)
+	if k == nil {
+		return engine.OutcomeKeyUnknown
+	}
+	if k.revoked.Load() != nil {
+		return engine.OutcomeDone
+	}
+
+	k.revoked.Store(&revocation{at: t.stamp, index: t.index})
+	return engine.OutcomeDone
+}
+
+// apiKey changes once at most: when it is revoked.
+type apiKey struct {
+	id          [16]byte
+	hash        [32]byte
+	env         uint32
+	scope       Scope
+	label, hint string
+	createdAt   int64
+	revoked     atomic.Pointer[revocation]
+}
+
+// revocation says when a key was revoked, and by which log entry: a snapshot leaves out what came
+// after it began.
+type revocation struct {
+	at    int64
+	index uint64
+}
+
+// addKey appends a key, here and at restore, and returns its number.
+func (s *state) addKey(k *apiKey) uint32 {
+	number := s.apiKeys.append(k)
+	s.apiKeyByHash.Insert(keyHash(&k.hash), number)
+	s.environment(k.env).keys.append(k)
+	return number
+}
+
+// apiKey finds a key by its SHA-256; nil when there is none.
+func (s *state) apiKey(hash *[32]byte) *apiKey {
+	all := s.apiKeys.all()
+	number := s.apiKeyByHash.Find(keyHash(hash), func(number uint32) bool {
+		return int(number) <= len(all) && all[number-1].hash == *hash
+	})
+	if number == 0 {
+		return nil
+	}
+	return all[number-1]
+}
+
+// keyHash needs no seed: the bytes are those of a SHA-256.
+func keyHash(hash *[32]byte) uint64 { return binary.LittleEndian.Uint64(hash[:]) }
+
+func (e *environment) apiKey(id [16]byte) *apiKey {
+	for _, k := range e.keys.all() {
+		if k.id == id {
+			return k
+		}
+	}
+	return nil
+}
+
+// Authenticate finds whom the API key with this SHA-256 speaks for; false when there is no such
+// key or it was revoked. It takes no lock and allocates nothing.
+func (m *Machine) Authenticate(hash [32]byte) (Principal, bool) {
+	s := m.state.Load()
+	k := s.apiKey(&hash)
+	if k == nil || k.revoked.Load() != nil {
+		return Principal{}, false
+	}
+	e := s.environment(k.env)
+	return Principal{
+		Account: e.account.name, Env: k.env, Environment: e.kind, Scope: k.scope, KeyID: k.id,
+	}, true
+}
+
+// Keys lists an environment's API keys, revoked ones too, oldest first.
+func (m *Machine) Keys(env uint32) []KeyView {
+	e := m.state.Load().environment(env)
+	if e == nil {
+		return nil
+	}
+	all := e.keys.all()
+	views := make([]KeyView, len(all))
+	for i, k := range all {
+		views[i] = KeyView{
+			ID: k.id, Scope: k.scope, Label: k.label, Hint: k.hint, CreatedAt: k.createdAt,
+		}
+		if r := k.revoked.Load(); r != nil {
+			views[i].RevokedAt = r.at
+		}
+	}
+	return views
+}

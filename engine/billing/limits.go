@@ -1,0 +1,68 @@
+package billing
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+// dayMS is one day in milliseconds.
+const dayMS = 24 * 60 * 60 * 1000
+
+// SetLimits changes the settings that decide results, for the whole group. They are log entries
+// because a replica that read them from its own configuration would diverge.
+type SetLimits struct {
+	// KeyRetentionMS is how long idempotency keys are kept, WindowMS how old an event's occurredAt
+	// may be, both in milliseconds of log time. A window beyond the retention is cut to it. 0 (or
+	// less) leaves a value as it is.
+	KeyRetentionMS, WindowMS int64
+	// MaxKeys is the number of idempotency keys that fit the memory budget. 0 leaves it as it is.
+	MaxKeys uint64
+}
+
+// Fields states the command's fields.
+func (c *SetLimits) Fields(w *wire.Codec) {
+	w.Int(1, &c.KeyRetentionMS)
+	w.Int(2, &c.WindowMS)
+	wire.Uint(w, 3, &c.MaxKeys)
+}
+
+func (c *SetLimits) apply(t *turn) engine.Outcome {
+	next := *t.limits.Load()
+	if c.KeyRetentionMS > 0 {
+		next.KeyRetentionMS = min(c.KeyRetentionMS, maxRetentionMS)
+	}
+	if c.WindowMS > 0 {
+		next.WindowMS = c.WindowMS
+	}
+	if c.MaxKeys > 0 {
+		next.MaxKeys = min(c.MaxKeys, maxKeys)
+	}
+	next.WindowMS = min(next.WindowMS, next.KeyRetentionMS)
+
+	t.limits.Store(&next)
+	t.keys.SetRetention(next.KeyRetentionMS)
+	return engine.OutcomeDone
+}
+
+const (
+	// maxRetentionMS is the longest retention of idempotency keys: 400 days.
+	maxRetentionMS = 400 * dayMS
+	// maxKeys is the largest budget of idempotency keys: what their index can number.
+	maxKeys = 4_000_000_000
+)
+
+// Limits are the settings that decide results, as SetLimits left them.
+type Limits struct {
+	// KeyRetentionMS is how long idempotency keys are kept, WindowMS how old an event may be.
+	KeyRetentionMS, WindowMS int64
+	// MaxKeys is the number of idempotency keys that fit the budget.
+	MaxKeys uint64
+}
+
+// DefaultLimits are in force until the first SetLimits: 7 days, and 64 Mi keys (some 2.4 GB).
+func DefaultLimits() Limits {
+	return Limits{KeyRetentionMS: 7 * dayMS, WindowMS: 7 * dayMS, MaxKeys: 64 << 20}
+}
+
+// Limits returns the settings in force.
+func (m *Machine) Limits() Limits { return *m.state.Load().limits.Load() }

@@ -1,0 +1,171 @@
+package billing
+
+import (
+	"cmp"
+	"slices"
+	"sync/atomic"
+
+	"tollgate/engine/decimal"
+	"tollgate/engine/price"
+	"tollgate/engine/wire"
+)
+
+// Statuses and billing timings of a plan, as documents write them.
+const (
+	planActive   = "ACTIVE"
+	planArchived = "ARCHIVED"
+	planDraft    = "DRAFT"
+
+	timingInAdvance = "IN_ADVANCE"
+	timingInArrears = "IN_ARREARS"
+)
+
+// plan is one plan of a catalog. Name, description, status and metadata belong to the plan; price,
+// currency, interval, timing and features to its versions, and subscribers keep theirs. A plan is
+// replaced under the same number, except for subscribers, which all its copies share.
+type plan struct {
+	number uint32
+	id     [16]byte
+	// document holds what belongs to the plan; the rest of it is zero.
+	document PlanDocument
+	versions []*planVersion // oldest first
+	// subscribers counts the subscriptions of any version that are not cancelled.
+	subscribers *atomic.Int64
+}
+
+func (p *plan) newest() *planVersion { return p.versions[len(p.versions)-1] }
+
+// planVersion is one version of a plan. It never changes.
+type planVersion struct {
+	// number counts the versions of all plans of the environment from 1, version those of this
+	// plan, plan is the plan's number.
+	number, version, plan uint32
+
+	price    decimal.Decimal
+	currency string
+	places   int // decimal places of the currency
+	interval uint32
+	timing   string
+	features []planFeature // in the document's order; a subscription has one counter for each
+	slots    []featureSlot // the same, sorted by feature
+}
+
+// planFeature is a feature within a plan version.
+type planFeature struct {
+	feature     uint32
+	pricingType string
+	pricing     PricingDocument
+	model       price.Model
+	// priced says that usage costs anything at all.
+	priced bool
+	// hasMax, max and hard are the limit; accumulate says that usage is not reset at period ends.
+	hasMax, hard, accumulate bool
+	max                      decimal.Decimal
+}
+
+// featureSlot leads from a feature's number to its place in planVersion.features.
+type featureSlot struct{ feature, slot uint32 }
+
+// slot finds a feature within the version.
+func (v *planVersion) slot(feature uint32) (slot uint32, ok bool) {
+	low, high := 0, len(v.slots)
+	for low < high {
+		middle := (low + high) / 2
+		if v.slots[middle].feature < feature {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	if low < len(v.slots) && v.slots[low].feature == feature {
+		return v.slots[low].slot, true
+	}
+	return 0, false
+}
+
+// newVersion makes a version of a normalised document. The document was validated.
+func (c *catalog) newVersion(p *plan, d *PlanDocument) *planVersion {
+	v := &planVersion{
+		number: uint32(len(c.versions)) + 1, version: uint32(len(p.versions)) + 1, plan: p.number,
+		price: d.PriceAmount, currency: d.Currency,
+		interval: d.IntervalMonths, timing: d.BillingTiming,
+	}
+	v.places, _ = decimal.MinorUnits(d.Currency)
+	for i := range d.Features {
+		f := newPlanFeature(c.featureByKey[d.Features[i].Key], &d.Features[i])
+		v.features = append(v.features, f)
+		v.slots = append(v.slots, featureSlot{f.feature, uint32(i)})
+	}
+	slices.SortFunc(v.slots, func(a, b featureSlot) int { return cmp.Compare(a.feature, b.feature) })
+	return v
+}
+
+// versionDocument returns the version's part of a plan's document.
+func (c *catalog) versionDocument(v *planVersion) PlanDocument {
+	d := PlanDocument{
+		PriceAmount: v.price, Currency: v.currency,
+		IntervalMonths: v.interval, BillingTiming: v.timing,
+	}
+	for i := range v.features {
+		f := &v.features[i]
+		d.Features = append(d.Features, PlanFeatureDocument{
+			Key: c.features[f.feature-1].document.Key, PricingType: f.pricingType, Pricing: f.pricing,
+		})
+	}
+	return d
+}
+
+func (c *catalog) planView(v *planVersion) PlanView {
+	p := c.plans[v.plan-1]
+	view := PlanView{
+		ID: p.id, Version: v.version, Key: p.document.Key, Name: p.document.Name,
+		Description: p.document.Description, PriceAmount: v.price, Currency: v.currency,
+		IntervalMonths: v.interval, BillingTiming: v.timing, Status: p.document.Status,
+		Metadata: p.document.Metadata, Features: make([]PlanFeatureView, len(v.features)),
+	}
+	for i := range v.features {
+		f := &v.features[i]
+		view.Features[i] = PlanFeatureView{
+			Feature: c.features[f.feature-1].view(), PricingType: f.pricingType, Pricing: f.pricing,
+		}
+	}
+	return view
+}
+
+// subscribed counts a subscription in or out of its plan.
+func (s *state) subscribed(b *subscription, by int64) {
+	if b.cancelledAt != 0 {
+		return
+	}
+	c := s.environment(s.customers.Read(b.customer).env).catalog.Load()
+	c.plans[c.version(b.version).plan-1].subscribers.Add(by)
+}
+
+// planRecord is a plan in a snapshot, with all its versions.
+type planRecord struct {
+	ID       [16]byte
+	Document PlanDocument
+	Versions []versionRecord
+}
+
+// Fields states the record's fields.
+func (r *planRecord) Fields(w *wire.Codec) {
+	w.ID(1, &r.ID)
+	w.Message(2, &r.Document)
+	wire.List(w, 3, &r.Versions)
+}
+
+// versionRecord is a plan version in a snapshot.
+type versionRecord struct {
+	Number   uint32
+	Document PlanDocument
+}
+
+// Fields states the record's fields.
+func (r *versionRecord) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &r.Number)
+	w.Message(2, &r.Document)
+}
+
+// title is what invoice lines call the plan.
+func (p *plan) title() string { return either(p.document.Name, p.document.Key) }

@@ -1,0 +1,88 @@
+package billing
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+// Kinds of the billing group's commands. Numbers are never reused.
+const (
+	KindRecordAudits       engine.Kind = 16
+	KindRecordUsage        engine.Kind = 17
+	KindCreateAccount      engine.Kind = 18
+	KindCreateKey          engine.Kind = 19
+	KindRevokeKey          engine.Kind = 20
+	KindApplyCatalog       engine.Kind = 21
+	KindCreateCustomer     engine.Kind = 22
+	KindCreateSubscription engine.Kind = 23
+	KindMarkInvoicePaid    engine.Kind = 24
+	KindSetLimits          engine.Kind = 25
+)
+
+// A command states its effect once. apply runs on the goroutine of Machine.Apply: guards first, one
+// block of mutation last, so that a refused command has changed nothing.
+type command interface {
+	apply(t *turn) engine.Outcome
+}
+
+// definition is what the registry knows of a kind.
+type definition struct {
+	// name is the command's name, for logs and scenarios.
+	name string
+	// decode reads a payload; it changes nothing but the machine's scratch memory.
+	decode func(m *Machine, payload []byte) (command, error)
+}
+
+// registry is the one table of commands: kind → how it decodes, and by the command's apply, what
+// it does. A kind that is not here stops the replica.
+var registry = [...]definition{
+	engine.KindTick:        {"Tick", decodeTick},
+	engine.KindCheckState:  {"CheckState", decodeCheckState},
+	KindRecordAudits:       {"RecordAudits", decodeAudits},
+	KindRecordUsage:        {"RecordUsage", decodeUsage},
+	KindCreateAccount:      {"CreateAccount", decodeFields[CreateAccount]},
+	KindCreateKey:          {"CreateKey", decodeFields[CreateKey]},
+	KindRevokeKey:          {"RevokeKey", decodeFields[RevokeKey]},
+	KindApplyCatalog:       {"ApplyCatalog", decodeFields[ApplyCatalog]},
+	KindCreateCustomer:     {"CreateCustomer", decodeFields[CreateCustomer]},
+	KindCreateSubscription: {"CreateSubscription", decodeFields[CreateSubscription]},
+	KindMarkInvoicePaid:    {"MarkInvoicePaid", decodeFields[MarkInvoicePaid]},
+	KindSetLimits:          {"SetLimits", decodeFields[SetLimits]},
+}
+
+// define finds a kind in the registry.
+func define(kind engine.Kind) (d *definition, ok bool) {
+	if int(kind) >= len(registry) || registry[kind].decode == nil {
+		return nil, false
+	}
+	return &registry[kind], true
+}
+
+// decodeFields reads a command that states its fields to the codec.
+func decodeFields[T any, P interface {
+	*T
+	command
+	wire.Fielder
+}](_ *Machine, payload []byte) (command, error) {
+	c := P(new(T))
+	return c, wire.Decode(payload, c)
+}
+
+// turn is one record's turn in Apply: the state it may change, and the entry it belongs to.
+type turn struct {
+	*state
+	m *Machine
+	// index and position are the record's place in the log, stamp its time.
+	index    uint64
+	position uint32
+	stamp    int64
+	// payload is the record as the log carries it.
+	payload []byte
+	// reply becomes Result.Value.
+	reply []byte
+	// hash is the rolling hash so far.
+	hash uint64
+}
+
+// fold mixes a value into the rolling hash.
+func (t *turn) fold(v uint64) { t.hash = fold(t.hash, v) }

@@ -1,0 +1,341 @@
+package billing
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"tollgate/engine"
+	"tollgate/engine/idempotency"
+	"tollgate/engine/journal"
+	"tollgate/engine/page"
+	"tollgate/engine/wire"
+)
+
+// A snapshot is, in this order:
+//
+//	"TGBS" · format version (2 bytes) · block: snapshotHeader · per account a block: accountRecord
+//	· page store · idempotency keys · journal (manifest and open tail)
+//
+// A block is its length (4 bytes), the bytes, their CRC32C (4 bytes); integers are little endian.
+// The last three parts have formats, and checksums, of their own packages.
+const (
+	snapshotMagic   = "TGBS"
+	snapshotVersion = 1
+	machineName     = "billing"
+	// maxBlock bounds a block that Restore believes in.
+	maxBlock = 1 << 30
+	// blockStep is how much of a block is read at a time, so that a false length reserves little.
+	blockStep = 1 << 20
+)
+
+var (
+	// ErrSnapshot says that bytes are no snapshot of this machine and format version.
+	ErrSnapshot = errors.New("billing: malformed snapshot")
+	// ErrSnapshotRunning says that the snapshot before was not released.
+	ErrSnapshotRunning = errors.New("billing: a snapshot is running")
+
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+)
+
+// snapshotHeader is what a snapshot begins with.
+type snapshotHeader struct {
+	Machine                  string
+	Shard                    uint16
+	Index, Hash              uint64
+	Stamp                    int64
+	Limits                   SetLimits
+	Floor                    int64
+	UsageEvents, AuditEvents uint64
+	Sources                  []auditSource
+	Accounts                 uint32
+}
+
+// Fields states the header's fields.
+func (h *snapshotHeader) Fields(w *wire.Codec) {
+	w.String(1, &h.Machine)
+	wire.Uint(w, 2, &h.Shard)
+	wire.Uint(w, 3, &h.Index)
+	wire.Uint(w, 4, &h.Hash)
+	w.Int(5, &h.Stamp)
+	w.Message(6, &h.Limits)
+	w.Int(7, &h.Floor)
+	wire.Uint(w, 8, &h.UsageEvents)
+	wire.Uint(w, 9, &h.AuditEvents)
+	wire.List(w, 10, &h.Sources)
+	wire.Uint(w, 11, &h.Accounts)
+}
+
+// Fields states a source's fields.
+func (s *auditSource) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &s.origin)
+	wire.Uint(w, 2, &s.boot)
+	wire.Uint(w, 3, &s.sequence)
+	wire.Uint(w, 4, &s.index)
+}
+
+// Snapshot fixes the present state. Its cost does not grow with customers, events or keys.
+func (m *Machine) Snapshot() (engine.Snapshot, error) {
+	if !m.snapshotting.CompareAndSwap(false, true) {
+		return nil, ErrSnapshotRunning
+	}
+	s := m.state.Load()
+	limits := s.limits.Load()
+	sn := &snapshot{
+		machine: m,
+		header: snapshotHeader{
+			Machine: machineName, Shard: m.config.Shard,
+			Index: s.hashIndex, Hash: s.hash64, Stamp: s.stamp.Load(),
+			Limits: SetLimits(*limits), Floor: s.floor,
+			UsageEvents: s.usageEvents.Load(), AuditEvents: s.auditEvents.Load(),
+			Sources:  append([]auditSource(nil), s.sources...),
+			Accounts: uint32(len(s.accounts.all())),
+		},
+		accounts: s.accounts.all(),
+		pages:    s.store.Begin(),
+		keys:     s.keys.Begin(),
+		journal:  m.journal.Begin(),
+	}
+	for _, e := range s.environments.all() {
+		sn.environments = append(sn.environments, environmentFixed{
+			catalog: e.catalog.Load(), keys: e.keys.all(),
+			offset: e.offset.Load(), invoices: e.invoices,
+		})
+	}
+	return sn, nil
+}
+
+// snapshot is a fixed state. What it refers to never changes, or is guarded by its package.
+type snapshot struct {
+	machine      *Machine
+	header       snapshotHeader
+	accounts     []*account
+	environments []environmentFixed
+	pages        *page.Snapshot
+	keys         *idempotency.Snapshot
+	journal      *journal.Snapshot
+	released     bool
+}
+
+// environmentFixed is an environment as it was when the snapshot began.
+type environmentFixed struct {
+	catalog  *catalog
+	keys     []*apiKey
+	offset   int64
+	invoices uint64
+}
+
+// Index is the last entry that the snapshot contains.
+func (sn *snapshot) Index() uint64 { return sn.header.Index }
+
+// Segments lists the journal segments that the snapshot refers to.
+func (sn *snapshot) Segments() []journal.SegmentInfo { return sn.journal.Segments() }
+
+// Release ends the snapshot, written or not.
+func (sn *snapshot) Release() {
+	if sn.released {
+		return
+	}
+	sn.released = true
+	sn.pages.Release()
+	sn.keys.Release()
+	sn.machine.snapshotting.Store(false)
+}
+
+// WriteTo writes the snapshot. It runs beside Apply.
+func (sn *snapshot) WriteTo(dst io.Writer) (int64, error) {
+	out := &blockWriter{dst: dst}
+	out.write(binary.LittleEndian.AppendUint16([]byte(snapshotMagic), snapshotVersion))
+	out.block(&sn.header)
+	for i, a := range sn.accounts {
+		r := accountRecord{ID: a.id, Name: a.name, CreatedAt: a.createdAt}
+		for _, e := range sn.environments[2*i : 2*i+2] {
+			r.Environments = append(r.Environments, e.record(sn.header.Index))
+		}
+		out.block(&r)
+	}
+	for _, part := range [...]io.WriterTo{sn.pages, sn.keys, sn.journal} {
+		out.part(part)
+	}
+	if out.err != nil {
+		return out.n, fmt.Errorf("billing: write a snapshot: %w", out.err)
+	}
+	return out.n, nil
+}
+
+// blockWriter writes until the first error, which stays.
+type blockWriter struct {
+	dst io.Writer
+	n   int64
+	err error
+	buf []byte
+}
+
+func (w *blockWriter) write(b []byte) {
+	if w.err != nil {
+		return
+	}
+	n, err := w.dst.Write(b)
+	w.n, w.err = w.n+int64(n), err
+}
+
+func (w *blockWriter) block(v wire.Fielder) {
+	w.buf = wire.Encode(append(w.buf[:0], 0, 0, 0, 0), v)
+	body := w.buf[4:]
+	if len(body) > maxBlock && w.err == nil {
+		w.err = fmt.Errorf("block of %d bytes", len(body))
+	}
+	binary.LittleEndian.PutUint32(w.buf, uint32(len(body)))
+	w.write(binary.LittleEndian.AppendUint32(w.buf, crc32.Checksum(body, castagnoli)))
+}
+
+func (w *blockWriter) part(p io.WriterTo) {
+	if w.err != nil {
+		return
+	}
+	n, err := p.WriteTo(w.dst)
+	w.n, w.err = w.n+n, err
+}
+
+// Restore replaces the whole state. Queries that run beside it see the old one or the new one.
+// After an error the machine is as it was.
+func (m *Machine) Restore(src io.Reader) error {
+	if m.snapshotting.Load() {
+		return ErrSnapshotRunning
+	}
+	s := newState()
+	in := &blockReader{src: src}
+	if err := m.restoreHead(in, s); err != nil {
+		return err
+	}
+	if err := s.store.Restore(src); err != nil {
+		return fmt.Errorf("%w: %w", ErrSnapshot, err)
+	}
+	if err := s.keys.Restore(src); err != nil {
+		return fmt.Errorf("%w: %w", ErrSnapshot, err)
+	}
+	if err := s.consistent(); err != nil {
+		return err
+	}
+	s.reindex()
+	if err := m.journal.Restore(src); err != nil {
+		return fmt.Errorf("%w: %w", ErrSnapshot, err)
+	}
+	m.ring.Forget()
+	m.ring.Note(engine.CheckState{Index: s.hashIndex, Hash: s.hash64})
+	m.state.Store(s)
+	return nil
+}
+
+// restoreHead reads what stands before the pages.
+func (m *Machine) restoreHead(in *blockReader, s *state) error {
+	var head [len(snapshotMagic) + 2]byte
+	if _, err := io.ReadFull(in.src, head[:]); err != nil {
+		return fmt.Errorf("%w: %w", ErrSnapshot, err)
+	}
+	version := binary.LittleEndian.Uint16(head[len(snapshotMagic):])
+	if string(head[:len(snapshotMagic)]) != snapshotMagic || version != snapshotVersion {
+		return fmt.Errorf("%w: no header of version %d", ErrSnapshot, snapshotVersion)
+	}
+	var h snapshotHeader
+	if err := in.block(&h); err != nil {
+		return err
+	}
+	if h.Machine != machineName || h.Shard != m.config.Shard {
+		return fmt.Errorf("%w: of machine %q, shard %d", ErrSnapshot, h.Machine, h.Shard)
+	}
+	limits := Limits(h.Limits)
+	s.limits.Store(&limits)
+	s.floor, s.sources = h.Floor, h.Sources
+	s.usageEvents.Store(h.UsageEvents)
+	s.auditEvents.Store(h.AuditEvents)
+	s.publish(h.Index, h.Stamp, h.Hash)
+	for range h.Accounts {
+		var r accountRecord
+		if err := in.block(&r); err != nil {
+			return err
+		}
+		if err := s.restoreAccount(&r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// consistent checks that rows lead to rows that exist, so that no query can run off a table.
+func (s *state) consistent() error {
+	customers, subscriptions := s.customers.Len(), s.subscriptions.Len()
+	counters, invoices := s.counters.Len(), s.invoices.Len()
+	if s.profiles.Len() != customers || s.items.Len() != invoices {
+		return fmt.Errorf("%w: tables of different length", ErrSnapshot)
+	}
+	for row := uint32(1); row <= customers; row++ {
+		c := s.customers.Read(row)
+		if s.environment(c.env) == nil ||
+			max(c.firstSubscription, c.lastSubscription) > subscriptions ||
+			max(c.firstInvoice, c.lastInvoice) > invoices {
+			return fmt.Errorf("%w: customer %d leads nowhere", ErrSnapshot, row)
+		}
+	}
+	for row := uint32(1); row <= subscriptions; row++ {
+		b := s.subscriptions.Read(row)
+		if b.customer == 0 || b.customer > customers || b.next != 0 && b.next <= row ||
+			b.next > subscriptions || uint64(b.firstCounter)+uint64(b.counters) > uint64(counters)+1 {
+			return fmt.Errorf("%w: subscription %d leads nowhere", ErrSnapshot, row)
+		}
+		c := s.environment(s.customers.Read(b.customer).env).catalog.Load()
+		if b.version == 0 || uint64(b.version) > uint64(len(c.versions)) ||
+			int(b.counters) != len(c.version(b.version).features) {
+			return fmt.Errorf("%w: subscription %d has no plan", ErrSnapshot, row)
+		}
+	}
+	for row := uint32(1); row <= invoices; row++ {
+		v := s.invoices.Read(row)
+		if v.customer == 0 || v.customer > customers || v.next != 0 && v.next <= row ||
+			v.next > invoices || v.subscription == 0 || v.subscription > subscriptions {
+			return fmt.Errorf("%w: invoice %d leads nowhere", ErrSnapshot, row)
+		}
+		c := s.environment(s.customers.Read(v.customer).env).catalog.Load()
+		if v.version == 0 || uint64(v.version) > uint64(len(c.versions)) {
+			return fmt.Errorf("%w: invoice %d has no plan", ErrSnapshot, row)
+		}
+	}
+	return nil
+}
+
+// blockReader reads what blockWriter wrote, and no more.
+type blockReader struct {
+	src io.Reader
+	buf []byte
+}
+
+func (r *blockReader) block(v wire.Fielder) error {
+	var head [4]byte
+	if _, err := io.ReadFull(r.src, head[:]); err != nil {
+		return fmt.Errorf("%w: %w", ErrSnapshot, err)
+	}
+	size := binary.LittleEndian.Uint32(head[:])
+	if size > maxBlock {
+		return fmt.Errorf("%w: block of %d bytes", ErrSnapshot, size)
+	}
+	r.buf = r.buf[:0]
+	for rest := int(size) + 4; rest > 0; {
+		step := min(rest, blockStep)
+		at := len(r.buf)
+		r.buf = append(r.buf, make([]byte, step)...)
+		if _, err := io.ReadFull(r.src, r.buf[at:]); err != nil {
+			return fmt.Errorf("%w: %w", ErrSnapshot, err)
+		}
+		rest -= step
+	}
+	body := r.buf[:size]
+	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(r.buf[size:]) {
+		return fmt.Errorf("%w: checksum of a block", ErrSnapshot)
+	}
+	if err := wire.Decode(body, v); err != nil {
+		return fmt.Errorf("%w: %w", ErrSnapshot, err)
+	}
+	return nil
+}

@@ -1,0 +1,37 @@
+package billing
+
+import (
+	"fmt"
+
+	"tollgate/engine"
+)
+
+// tick carries no news but the entry's stamp.
+type tick struct{}
+
+func decodeTick(_ *Machine, payload []byte) (command, error) {
+	if len(payload) != 0 {
+		return nil, fmt.Errorf("payload of %d bytes", len(payload))
+	}
+	return tick{}, nil
+}
+
+func (tick) apply(*turn) engine.Outcome { return engine.OutcomeDone }
+
+// checkState compares this replica's rolling hash with the leader's. It is compared when the
+// entry is decoded: a replica that disagrees applies nothing more.
+type checkState struct{}
+
+func decodeCheckState(m *Machine, payload []byte) (command, error) {
+	c, ok := engine.ParseCheckState(payload)
+	if !ok {
+		return nil, fmt.Errorf("payload of %d bytes", len(payload))
+	}
+	if !m.ring.Agrees(c) {
+		return nil, fmt.Errorf("after entry %d the leader's state hash was %016x, this one's differs",
+			c.Index, c.Hash)
+	}
+	return checkState{}, nil
+}
+
+func (checkState) apply(*turn) engine.Outcome { return engine.OutcomeDone }

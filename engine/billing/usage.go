@@ -1,0 +1,389 @@
+package billing
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+
+	"github.com/cespare/xxhash/v2"
+
+	"tollgate/engine"
+	"tollgate/engine/decimal"
+	"tollgate/engine/idempotency"
+	"tollgate/engine/journal"
+	"tollgate/engine/wire"
+)
+
+// aheadMS is how far ahead of its environment's clock an event may have occurred: 5 minutes.
+const aheadMS = 5 * 60 * 1000
+
+// RecordUsage records one usage event, exactly once per Key. Byte slices alias the request or the
+// entry, so that the hot path copies nothing.
+type RecordUsage struct {
+	Env uint32
+	// Key is the first 128 bits of SHA-256 over (environment number, idempotency key): UsageKey.
+	Key [16]byte
+	// Attempt tells a re-sent record (same tag: the first outcome again) from a repeated request
+	// (another tag: OutcomeDuplicate). Never 0.
+	Attempt uint32
+	// Fingerprint is 24 bits of a hash of the body: another body under the same key is
+	// OutcomeKeyReused. Set by Seal.
+	Fingerprint uint32
+	// KeyText is the idempotency key itself, 1–255 characters, for listings.
+	KeyText []byte
+	// Exactly one of Customer (the caller's id) and CustomerID is set.
+	Customer   []byte
+	CustomerID [16]byte
+	EventName  []byte
+	FeatureKey []byte
+	FeatureID  [16]byte
+	// Units is usageUnits; the server fills in 1 where the body has none.
+	Units      decimal.Decimal
+	OccurredAt int64 // milliseconds since 1970 UTC
+	// Cost counts only when HasCost is set; otherwise it is computed from the feature.
+	Cost           decimal.Decimal
+	HasCost        bool
+	SubscriptionID [16]byte
+	EntitlementID  [16]byte
+	InvoiceID      [16]byte
+	FlowID         []byte
+	Meta           []byte // compact JSON object, ≤ 8 KiB
+}
+
+// Fields states the command's fields. Key, Attempt and Fingerprint come first: what follows them
+// is the body that Fingerprint covers.
+func (c *RecordUsage) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Env)
+	w.ID(2, &c.Key)
+	wire.Uint(w, 3, &c.Attempt)
+	wire.Uint(w, 4, &c.Fingerprint)
+	c.body(w)
+}
+
+// body states the fields that Fingerprint covers.
+func (c *RecordUsage) body(w *wire.Codec) {
+	w.Blob(5, &c.KeyText)
+	w.Blob(6, &c.Customer)
+	w.ID(7, &c.CustomerID)
+	w.Blob(8, &c.EventName)
+	w.Blob(9, &c.FeatureKey)
+	w.ID(10, &c.FeatureID)
+	w.Decimal(11, &c.Units)
+	w.Int(12, &c.OccurredAt)
+	w.Decimal(13, &c.Cost)
+	w.Bool(14, &c.HasCost)
+	w.ID(15, &c.SubscriptionID)
+	w.ID(16, &c.EntitlementID)
+	w.ID(17, &c.InvoiceID)
+	w.Blob(18, &c.FlowID)
+	w.Blob(19, &c.Meta)
+}
+
+// UsageKey is the idempotency key of a usage event as the log carries it: its scope is the
+// environment, and 128 bits of a cryptographic hash do not collide.
+func UsageKey(env uint32, key []byte) [16]byte {
+	var room [4 + 255*4]byte
+	b := binary.LittleEndian.AppendUint32(room[:0], env)
+	sum := sha256.Sum256(append(b, key...))
+	return [16]byte(sum[:16])
+}
+
+// fingerprintBits is how much of the body's hash a key's slot keeps.
+const fingerprintBits = 24
+
+// Seal sets Fingerprint from the body, and appends the record's encoding to dst. It allocates
+// nothing where dst has room.
+func (c *RecordUsage) Seal(dst []byte) []byte {
+	// The body is encoded first, where it will be but for the head, whose length depends on it.
+	start := len(dst)
+	w := wire.NewEncoder(dst)
+	c.body(&w)
+	dst = w.Encoded()
+	c.Fingerprint = uint32(xxhash.Sum64(dst[start:]) >> (64 - fingerprintBits))
+	bodyEnd := len(dst)
+	w = wire.NewEncoder(dst)
+	wire.Uint(&w, 1, &c.Env)
+	w.ID(2, &c.Key)
+	wire.Uint(&w, 3, &c.Attempt)
+	wire.Uint(&w, 4, &c.Fingerprint)
+	dst = w.Encoded()
+	rotate(dst[start:], bodyEnd-start)
+	return dst
+}
+
+// rotate moves what stands from n on to the front. What moves fits the room of a head.
+func rotate(b []byte, n int) {
+	var room [64]byte
+	head := append(room[:0], b[n:]...)
+	copy(b[len(head):], b[:n])
+	copy(b, head)
+}
+
+func decodeUsage(m *Machine, payload []byte) (command, error) {
+	c := m.scratch.usage()
+	d := wire.NewDecoder(payload)
+	c.Fields(&d)
+	return c, d.Close()
+}
+
+func (c *RecordUsage) apply(t *turn) engine.Outcome {
+	if slot, used := t.keys.Find(c.Key); used {
+		return c.repeated(slot)
+	}
+	e := t.environment(c.Env)
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	if t.keys.Len() >= t.limits.Load().MaxKeys {
+		return engine.OutcomeKeysFull
+	}
+	now := e.now(t.stamp)
+	if outcome := c.timely(t, e, now); outcome != engine.OutcomeDone {
+		return outcome
+	}
+	if c.Units.Sign() < 0 || !c.Units.InRange() || c.Cost.Sign() < 0 || !c.Cost.InRange() {
+		return engine.OutcomeOverflow
+	}
+	catalog := e.catalog.Load()
+	customer, outcome := c.customer(t)
+	if outcome != engine.OutcomeDone {
+		return outcome
+	}
+	feature, outcome := c.feature(catalog)
+	if outcome != engine.OutcomeDone {
+		return outcome
+	}
+	at, outcome := c.place(t, catalog, usageTarget{customer, feature, now})
+	if outcome != engine.OutcomeDone {
+		return outcome
+	}
+	u := usage{customer: customer, feature: at.number, place: at.place, recordedAt: now}
+	if outcome = u.price(c, catalog.feature(at.number)); outcome != engine.OutcomeDone {
+		return outcome
+	}
+	if outcome = u.count(t, c); outcome.Refused() {
+		return outcome
+	}
+
+	t.record(c, &u)
+	return u.outcome
+}
+
+// repeated is the outcome of a key that was used before.
+func (c *RecordUsage) repeated(slot idempotency.Slot) engine.Outcome {
+	switch {
+	case slot.Attempt == c.Attempt && c.Attempt != 0:
+		return engine.Outcome(slot.Outcome)
+	case slot.Fingerprint == c.Fingerprint:
+		return engine.OutcomeDuplicate
+	}
+	return engine.OutcomeKeyReused
+}
+
+// timely checks occurredAt: no more than 5 minutes ahead, and not so old that its key might have
+// been dropped already.
+func (c *RecordUsage) timely(t *turn, e *environment, now int64) engine.Outcome {
+	if c.OccurredAt > now+aheadMS {
+		return engine.OutcomeOccurredTooLate
+	}
+	if c.OccurredAt < now-t.limits.Load().WindowMS || c.OccurredAt < e.now(t.floor) {
+		return engine.OutcomeOccurredTooEarly
+	}
+	return engine.OutcomeDone
+}
+
+// customer finds the row of the customer that the event names.
+func (c *RecordUsage) customer(t *turn) (row uint32, outcome engine.Outcome) {
+	switch byID := c.CustomerID != ([16]byte{}); {
+	case byID && len(c.Customer) > 0:
+		return 0, engine.OutcomeIDsContradict
+	case byID:
+		row = t.customerIn(c.Env, &c.CustomerID)
+	default:
+		row = t.customerNamed(c.Env, c.Customer)
+	}
+	if row == 0 {
+		return 0, engine.OutcomeCustomerUnknown
+	}
+	return row, engine.OutcomeDone
+}
+
+// feature resolves the feature: by id, else by key, else by the event's name. A key that is
+// unknown is not replaced by the name: number 0, recorded and unpriced.
+func (c *RecordUsage) feature(catalog *catalog) (number uint32, outcome engine.Outcome) {
+	switch {
+	case c.FeatureID != ([16]byte{}):
+		if number = catalog.featureByID[c.FeatureID]; number == 0 {
+			return 0, engine.OutcomeFeatureUnknown
+		}
+	case len(c.FeatureKey) > 0:
+		number = catalog.featureByKey[string(c.FeatureKey)]
+	default:
+		number = catalog.featureNamed(c.EventName)
+	}
+	return number, engine.OutcomeDone
+}
+
+// usageTarget is what a usage event is about.
+type usageTarget struct {
+	customer, feature uint32
+	now               int64
+}
+
+// targeted is a place with the number of its feature.
+type targeted struct {
+	place
+	number uint32
+}
+
+// place finds where the event counts: where its ids say, or by pick. What it names must exist and
+// belong to the customer, and belong together.
+func (c *RecordUsage) place(
+	t *turn, catalog *catalog, u usageTarget,
+) (at targeted, outcome engine.Outcome) {
+	at.number = u.feature
+	explicit := c.SubscriptionID != ([16]byte{})
+	entitled := c.EntitlementID != ([16]byte{})
+	invoiced := c.InvoiceID != ([16]byte{})
+	if !explicit && !entitled && !invoiced {
+		if u.feature != 0 {
+			at.place = t.pick(catalog, t.customers.Read(u.customer), u.feature, u.now)
+		}
+		return at, engine.OutcomeDone
+	}
+	var named uint32 // the subscription that the ids name
+	if explicit {
+		named = t.subscriptionWith(&c.SubscriptionID)
+		if named == 0 || t.subscriptions.Read(named).customer != u.customer {
+			return at, engine.OutcomeSubscriptionUnknown
+		}
+	}
+	var entitlement place
+	if entitled {
+		var ok bool
+		if entitlement, ok = t.entitled(catalog, u.customer, &c.EntitlementID); !ok {
+			return at, engine.OutcomeEntitlementUnknown
+		}
+	}
+	var invoice *invoice
+	if invoiced {
+		row := t.invoiceWith(&c.InvoiceID)
+		if row == 0 || t.invoices.Read(row).customer != u.customer {
+			return at, engine.OutcomeInvoiceUnknown
+		}
+		invoice = t.invoices.Read(row)
+	}
+	if entitled {
+		byFeature := c.FeatureID != ([16]byte{}) || len(c.FeatureKey) > 0
+		if named != 0 && named != entitlement.subscription ||
+			byFeature && u.feature != entitlement.feature.feature {
+			return at, engine.OutcomeIDsContradict
+		}
+		named, at.number = entitlement.subscription, entitlement.feature.feature
+	}
+	if invoice != nil {
+		if named != 0 && invoice.subscription != named {
+			return at, engine.OutcomeIDsContradict
+		}
+		if invoice.statusAt(u.now) != InvoicePending {
+			return at, engine.OutcomeInvoiceClosed
+		}
+		named = invoice.subscription
+	}
+	at.place = t.within(catalog, named, at.number, u.now)
+	return at, engine.OutcomeDone
+}
+
+// within finds a feature in the one subscription that an event names. Where that does not carry
+// it, only the subscription is known: recorded, unpriced.
+func (s *state) within(c *catalog, row, feature uint32, now int64) place {
+	b := s.advance(row, now)
+	if p, ok := s.placeIn(c, row, b, feature); ok {
+		return p
+	}
+	return place{subscription: row}
+}
+
+// usage is a usage event on its way into the state.
+type usage struct {
+	customer, feature uint32
+	place             place
+	recordedAt        int64
+	hasCost           bool
+	cost              decimal.Decimal
+	// counted is what the counter becomes; ahead says that the event belongs to the next period.
+	counted counter
+	ahead   bool
+	outcome engine.Outcome
+}
+
+// price computes the provider's cost where the event does not state it.
+func (u *usage) price(c *RecordUsage, f *feature) engine.Outcome {
+	switch {
+	case c.HasCost:
+		u.cost, u.hasCost = c.Cost, true
+	case f != nil && f.document.HasCost:
+		cost, ok := c.Units.Mul(f.document.CostPerUnit)
+		if !ok {
+			return engine.OutcomeOverflow
+		}
+		u.cost, u.hasCost = cost, true
+	}
+	return engine.OutcomeDone
+}
+
+// count decides what the counter becomes, and how that compares with the limit.
+func (u *usage) count(t *turn, c *RecordUsage) engine.Outcome {
+	if u.place.counter == 0 {
+		u.outcome = engine.OutcomeUnpriced
+		return u.outcome
+	}
+	f := u.place.feature
+	u.counted = *t.counters.Read(u.place.counter)
+	b := t.advance(u.place.subscription, u.recordedAt)
+	u.ahead = c.OccurredAt >= b.periodEnd
+	sum := &u.counted.used
+	if u.ahead {
+		sum = &u.counted.next
+	}
+	var ok bool
+	if *sum, ok = sum.Add(c.Units); !ok {
+		return engine.OutcomeOverflow
+	}
+	total := *sum
+	if u.ahead && f.accumulate {
+		if total, ok = total.Add(u.counted.used); !ok {
+			return engine.OutcomeOverflow
+		}
+	}
+	switch {
+	case f.hasMax && f.hard && f.max.Less(total) && !c.Units.IsZero():
+		return engine.OutcomeHardLimit
+	case f.full(total):
+		u.outcome = engine.OutcomeLimitReached
+	default:
+		u.outcome = engine.OutcomeDone
+	}
+	return u.outcome
+}
+
+// record carries the event out: counter, key, journal.
+func (t *turn) record(c *RecordUsage, u *usage) {
+	if u.place.counter != 0 {
+		lock := t.stripe(u.customer)
+		lock.Lock()
+		*t.counters.Write(u.place.counter) = u.counted
+		lock.Unlock()
+		high, low := u.counted.used.Bits()
+		t.fold(uint64(high) ^ low)
+		high, low = u.counted.next.Bits()
+		t.fold(uint64(u.place.counter)<<32 ^ uint64(high) ^ low)
+	}
+	t.keys.Add(c.Key, idempotency.Slot{
+		Attempt: c.Attempt, Fingerprint: c.Fingerprint, Outcome: uint8(u.outcome),
+	}, t.stamp)
+	t.usageEvents.Store(t.usageEvents.Load() + 1)
+	t.m.journal.Append(journal.Record{
+		Kind: journal.KindUsage, Index: t.index, Position: t.position,
+		Owner: u.customer, At: c.OccurredAt, Payload: t.usagePayload(u),
+	})
+}
