@@ -85,7 +85,8 @@ func (r Report) Print(out io.Writer) error {
 	row("generator", "%.2f cores", r.GeneratorCores)
 	v := r.Verified
 	row("counted", "%d, acknowledged %d, fate unknown %d", v.Counted, v.Acknowledged, v.Unknown)
-	row("audit", "%d events for %d checks (of %d customers)", v.AuditEvents, v.Checks, v.AuditCustomers)
+	row("audit", "%d events for %d checks (of %d customers)",
+		v.AuditEvents, v.Checks, v.AuditCustomers)
 	row("refused", "%d", r.Refused)
 	for i, message := range slices.Sorted(maps.Keys(r.Errors)) {
 		if i == 10 {

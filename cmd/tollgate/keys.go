@@ -33,7 +33,8 @@ func (c *keysCreateCommand) Run(ctx context.Context) error {
 		return err
 	}
 	fmt.Println(created.Key)
-	fmt.Fprintf(os.Stderr, "Key %s of %s/%s. It is not shown again.\n", created.ID, c.Account, c.Environment)
+	fmt.Fprintf(os.Stderr, "Key %s of %s/%s. It is not shown again.\n",
+		created.ID, c.Account, c.Environment)
 	return nil
 }
 

@@ -192,6 +192,7 @@ func printUsage(s replay.Summary) error {
 			"another period, or other events.\n", different)
 		return nil
 	}
-	fmt.Printf("The counters of all %d customers are exactly what the trace adds up to.\n", len(s.Customers))
+	fmt.Printf("The counters of all %d customers are exactly what the trace adds up to.\n",
+		len(s.Customers))
 	return nil
 }

@@ -121,7 +121,8 @@ func sign(template *x509.Certificate, by *Authority) (*ecdsa.PrivateKey, []byte,
 	if err != nil {
 		return nil, nil, fmt.Errorf("certificate key: %w", err)
 	}
-	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
+	limit := new(big.Int).Lsh(big.NewInt(1), 127)
+	if template.SerialNumber, err = rand.Int(rand.Reader, limit); err != nil {
 		return nil, nil, fmt.Errorf("certificate serial number: %w", err)
 	}
 	parent, signer := template, key

@@ -57,7 +57,9 @@ func (f Folder) Certificates() string { return filepath.Join(string(f), "certs")
 func (f Folder) NodeFolder(id string) string { return filepath.Join(string(f), id) }
 
 // NodeConfig is a node's configuration file.
-func (f Folder) NodeConfig(id string) string { return filepath.Join(f.NodeFolder(id), "config.yaml") }
+func (f Folder) NodeConfig(id string) string {
+	return filepath.Join(f.NodeFolder(id), "config.yaml")
+}
 
 // NodeLog is where a node's output goes.
 func (f Folder) NodeLog(id string) string { return filepath.Join(f.NodeFolder(id), "node.log") }

@@ -1,0 +1,81 @@
+# Everything a developer types. `make help` lists it.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash -o pipefail
+
+STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOFUMPT := go run mvdan.cc/gofumpt@v0.12.0
+
+# Packages in which goroutines meet: the race detector runs over these.
+CONCURRENT := ./bench ./wal/... ./cluster/... ./server/... ./engine/billing ./engine/journal ./engine/page ./cmd/tollgate
+
+# Process tests start real nodes, and run alone.
+PROCESSES := ./cmd/tollgate/clustertest
+UNITS := $$(go list ./... | grep -v /clustertest)
+
+# More flags for `go test`; .ci/run sets -v.
+TESTFLAGS ?=
+
+# How long each fuzz target runs in `make test`.
+FUZZTIME ?= 3s
+
+.PHONY: help
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: ## run three nodes on this machine, with a demo account
+	go run ./cmd/tollgate dev
+
+.PHONY: build
+build: ## build both programs into bin/
+	go build -o bin/ ./cmd/tollgate ./cmd/tollgate-bench
+
+.PHONY: test
+test: format vet unit race fuzz processes ## everything that proves it works
+	@echo "All tests passed."
+
+.PHONY: format
+format: ## say which files are not formatted
+	@unformatted=$$($(GOFUMPT) -l .); if [ -n "$$unformatted" ]; then \
+		echo "not formatted (make fmt):"; echo "$$unformatted"; exit 1; fi
+
+.PHONY: vet
+vet: ## go vet and staticcheck
+	go vet ./...
+	$(STATICCHECK) ./...
+
+.PHONY: unit
+unit: ## unit tests
+	go test $(TESTFLAGS) $(UNITS)
+
+.PHONY: race
+race: ## tests of concurrent packages under the race detector
+	go test -race $(TESTFLAGS) $(CONCURRENT)
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME
+	@grep -rl --include='*_test.go' '^func Fuzz' . | sort | while read -r file; do \
+		grep -o '^func Fuzz[A-Za-z0-9_]*' $$file | sed 's/func //' | while read -r target; do \
+			echo "fuzz $$(dirname $$file) $$target"; \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) "$$(dirname $$file)" </dev/null \
+				> .fuzz.log 2>&1 || { cat .fuzz.log; exit 1; }; \
+		done || exit 1; \
+	done; status=$$?; rm -f .fuzz.log; exit $$status
+
+.PHONY: processes
+processes: ## tests on real node processes, with kill -9
+	go test -count=1 -timeout 8m $(TESTFLAGS) $(PROCESSES)
+
+.PHONY: bench
+bench: build ## measure a cluster of three over HTTP, and the engine by itself
+	go test -run '^$$' -bench . -benchmem ./engine/... ./cluster/...
+	bin/tollgate-bench --start
+
+.PHONY: fmt
+fmt: ## format all files
+	$(GOFUMPT) -w .
+
+.PHONY: clean
+clean: ## remove what was built; data of `make run` stays
+	rm -rf bin
+	go clean -testcache

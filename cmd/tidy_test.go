@@ -1,0 +1,453 @@
+// Package cmd_test holds the project to its habits: which package may import which, what the
+// engine must not do, how long things may get, and which names and words stay out. A habit that is
+// broken fails here, with its place.
+package cmd_test
+
+import (
+	"bufio"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+const root = ".."
+
+// source is one Go file of the project.
+type source struct {
+	path   string // from the project's root, with slashes
+	folder string
+	test   bool
+	lines  []string
+	file   *ast.File
+	set    *token.FileSet
+}
+
+func (s source) at(p token.Pos) string {
+	return fmt.Sprintf("%s:%d", s.path, s.set.Position(p).Line)
+}
+
+func sources(t *testing.T) []source {
+	t.Helper()
+	var all []source
+	eachFile(t, func(path string, text []byte) {
+		if !strings.HasSuffix(path, ".go") {
+			return
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, path, text, parser.ParseComments|parser.SkipObjectResolution)
+		require.NoError(t, err)
+		all = append(all, source{
+			path: path, folder: strings.TrimSuffix(path, "/"+filepath.Base(path)),
+			test: strings.HasSuffix(path, "_test.go"), lines: strings.Split(string(text), "\n"),
+			file: file, set: set,
+		})
+	})
+	require.Greater(t, len(all), 20, "the test must find the project")
+	return all
+}
+
+// eachFile calls do for every file of the project that would be committed.
+func eachFile(t *testing.T, do func(path string, text []byte)) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		relative := filepath.ToSlash(strings.TrimPrefix(path, root+string(filepath.Separator)))
+		if entry.IsDir() {
+			switch relative {
+			case ".git", ".tollgate", "bin":
+				return filepath.SkipDir
+			}
+			if strings.HasSuffix(relative, "testdata/rapid") { // what failing runs leave behind
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !entry.Type().IsRegular() {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err == nil {
+			do(relative, text)
+		}
+		return err
+	})
+	require.NoError(t, err)
+}
+
+func report(t *testing.T, habit string, offenders []string) {
+	t.Helper()
+	require.Empty(t, offenders, "%s:\n%s", habit, strings.Join(offenders, "\n"))
+}
+
+func within(path string, folders ...string) bool {
+	for _, folder := range folders {
+		if path == folder || strings.HasPrefix(path, folder+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// imports says what the packages of a folder may import of ours. Folders that are not named here
+// may import everything.
+var imports = []struct {
+	folder string
+	ours   []string
+	why    string
+}{
+	{"engine/decimal", nil, "numbers know nothing"},
+	{"engine/billing", []string{"engine"}, "a state machine is a pure function of its log"},
+	{"engine", []string{"engine"}, "a state machine is a pure function of its log"},
+	{"wal", []string{"wal"}, "a log knows nothing of what it stores"},
+	{"cluster", []string{"cluster", "wal", "engine"}, "cmd → cluster → {wal, engine}"},
+	{"server", []string{"server", "engine"}, "cmd hands the server what it needs of the cluster"},
+	{"bench", []string{"bench"}, "it measures over HTTP, as a user would"},
+	{"cmd/tollgate-bench", []string{"bench"}, "it measures over HTTP, as a user would"},
+	{"cmd/tollgate/replay", []string{"cmd/tollgate"}, "it speaks HTTP"},
+	{"cmd/tollgate/api", nil, "it speaks HTTP"},
+	{"cmd/tollgate/trace", nil, "a trace is a file"},
+}
+
+func TestImportsGoOneWay(t *testing.T) {
+	var offenders []string
+	for _, s := range sources(t) {
+		for _, spec := range s.file.Imports {
+			path, err := strconv.Unquote(spec.Path.Value)
+			require.NoError(t, err)
+			ours, isOurs := strings.CutPrefix(path, "tollgate/")
+			if !isOurs {
+				continue
+			}
+			if reason := forbidden(s, ours); reason != "" {
+				offenders = append(offenders, fmt.Sprintf("%s imports %s: %s", s.at(spec.Pos()), ours, reason))
+			}
+		}
+	}
+	report(t, "imports go one way", offenders)
+}
+
+func forbidden(s source, path string) string {
+	if strings.HasSuffix(s.file.Name.Name, "_test") && path == s.folder {
+		return ""
+	}
+	if within(s.folder, "engine/billing") && within(path, "engine/workspace") ||
+		within(s.folder, "engine/workspace") && within(path, "engine/billing") {
+		return "billing and workspace never import each other"
+	}
+	for _, rule := range imports {
+		if !within(s.folder, rule.folder) {
+			continue
+		}
+		if within(path, rule.ours...) {
+			return ""
+		}
+		return rule.why
+	}
+	return ""
+}
+
+// engineForbidden are packages that the engine has no use for.
+var engineForbidden = map[string]string{
+	"time":         "a clock: time is in the entry",
+	"math/rand":    "randomness: ids are in the entry",
+	"math/rand/v2": "randomness: ids are in the entry",
+	"crypto/rand":  "randomness: ids are in the entry",
+	"os":           "I/O and the environment",
+	"net":          "I/O",
+	"net/http":     "I/O",
+	"syscall":      "I/O",
+	"log":          "I/O",
+	"log/slog":     "I/O",
+}
+
+// engineTools are folders under engine/ that are for tests of the engine.
+var engineTools = []string{"engine/enginetest"}
+
+func TestEngineIsAPureFunctionOfItsLog(t *testing.T) {
+	var offenders []string
+	for _, s := range sources(t) {
+		if s.test || !within(s.folder, "engine") || within(s.folder, engineTools...) {
+			continue
+		}
+		for _, spec := range s.file.Imports {
+			if why := engineForbidden[strings.Trim(spec.Path.Value, `"`)]; why != "" {
+				offenders = append(offenders, s.at(spec.Pos())+" imports "+why)
+			}
+		}
+		offenders = append(offenders, impure(s)...)
+	}
+	report(t, "the engine reads no clock, draws nothing, does no I/O, starts no goroutine, "+
+		"uses no float, and ranges over no map in its order (say `// any order:` and why, where the "+
+		"order cannot show)", offenders)
+}
+
+func impure(s source) (offenders []string) {
+	maps := mapNames(s.file)
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			offenders = append(offenders, s.at(n.Pos())+" starts a goroutine")
+		case *ast.Ident:
+			if n.Name == "float64" || n.Name == "float32" {
+				offenders = append(offenders, s.at(n.Pos())+" uses a float")
+			}
+		case *ast.RangeStmt:
+			if maps[lastName(n.X)] && !s.says(n.Pos(), "any order:") {
+				offenders = append(offenders, s.at(n.Pos())+" ranges over a map")
+			}
+		}
+		return true
+	})
+	return offenders
+}
+
+// mapNames are the names of fields, variables and parameters that a file declares as maps.
+func mapNames(file *ast.File) map[string]bool {
+	names := map[string]bool{}
+	add := func(idents []*ast.Ident, kind ast.Expr) {
+		if _, ok := kind.(*ast.MapType); ok {
+			for _, ident := range idents {
+				names[ident.Name] = true
+			}
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Field:
+			add(n.Names, n.Type)
+		case *ast.ValueSpec:
+			add(n.Names, n.Type)
+		case *ast.AssignStmt:
+			for i, right := range n.Rhs {
+				call, ok := right.(*ast.CallExpr)
+				if ok && len(call.Args) > 0 && lastName(call.Fun) == "make" && i < len(n.Lhs) {
+					if name, isIdent := n.Lhs[i].(*ast.Ident); isIdent {
+						add([]*ast.Ident{name}, call.Args[0])
+					}
+				}
+				if literal, ok := right.(*ast.CompositeLit); ok && i < len(n.Lhs) {
+					if name, isIdent := n.Lhs[i].(*ast.Ident); isIdent {
+						add([]*ast.Ident{name}, literal.Type)
+					}
+				}
+			}
+		}
+		return true
+	})
+	return names
+}
+
+func lastName(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return e.Sel.Name
+	}
+	return ""
+}
+
+// says tells whether the line of a position, or the one above it, holds a comment with the words.
+func (s source) says(p token.Pos, words string) bool {
+	line := s.set.Position(p).Line
+	for _, text := range s.lines[max(0, line-2):line] {
+		if _, comment, ok := strings.Cut(text, "//"); ok && strings.Contains(comment, words) {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	functionLines = 100 // the habit is 70
+	fileLines     = 800 // the habit is 500
+	testLines     = 1000
+	columns       = 100
+	designLines   = 200
+)
+
+func TestNothingGetsTooLong(t *testing.T) {
+	var offenders []string
+	for _, s := range sources(t) {
+		limit := fileLines
+		if s.test {
+			limit = testLines
+		}
+		if len(s.lines) > limit {
+			offenders = append(offenders, fmt.Sprintf("%s has %d lines, %d are the most", s.path, len(s.lines), limit))
+		}
+		for i, line := range s.lines {
+			if width(line) > columns && !mayBeWide(s, line) {
+				offenders = append(offenders, fmt.Sprintf("%s:%d has %d columns", s.path, i+1, width(line)))
+			}
+		}
+		if s.test {
+			continue
+		}
+		for _, declaration := range s.file.Decls {
+			if f, ok := declaration.(*ast.FuncDecl); ok {
+				lines := s.set.Position(f.End()).Line - s.set.Position(f.Pos()).Line + 1
+				if lines > functionLines {
+					offenders = append(offenders, fmt.Sprintf("%s: %s has %d lines", s.at(f.Pos()), f.Name.Name, lines))
+				}
+			}
+		}
+	}
+	report(t, "files, functions and lines stay short", offenders)
+}
+
+// width counts characters; a tab is one, as everybody shows it in a width of their own.
+func width(line string) int { return utf8.RuneCountInString(line) }
+
+// mayBeWide is true of what cannot be broken: rows of tables, struct tags, and lines whose one long
+// string is what they are about.
+func mayBeWide(s source, line string) bool {
+	trimmed := strings.TrimSpace(line)
+	row := strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, `"`) || strings.HasPrefix(trimmed, "engine.")
+	tag := strings.HasSuffix(trimmed, "`")
+	return row || tag || strings.Contains(trimmed, "://") || (s.test && strings.Count(trimmed, `"`) >= 2) ||
+		strings.HasPrefix(trimmed, "-d '")
+}
+
+var bannedPackages = []string{"util", "utils", "common", "helper", "helpers", "manager", "misc", "shared"}
+
+func TestNamesAreWordsOfTheField(t *testing.T) {
+	var offenders []string
+	for _, s := range sources(t) {
+		for _, banned := range bannedPackages {
+			base := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(s.path), ".go"), "_test")
+			if s.file.Name.Name == banned || base == banned {
+				offenders = append(offenders, s.path+": a name that says nothing")
+			}
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if getter.MatchString(n.Name.Name) && !foreignGetters[n.Name.Name] {
+					offenders = append(offenders, s.at(n.Pos())+": "+n.Name.Name)
+				}
+			case *ast.TypeSpec:
+				if vague.MatchString(n.Name.Name) {
+					offenders = append(offenders, s.at(n.Pos())+": "+n.Name.Name)
+				}
+			}
+			return true
+		})
+	}
+	report(t, "names are words of the field, without Get, Manager, Helper, Util", offenders)
+}
+
+var (
+	getter = regexp.MustCompile(`^Get[A-Z]`)
+	vague  = regexp.MustCompile(`(Manager|Helper|Utils?|Common)$`)
+	// foreignGetters are methods of raft's interfaces.
+	foreignGetters = map[string]bool{"GetLog": true, "Get": true, "GetUint64": true}
+)
+
+// designed are the folders whose reasons are written down.
+var designed = []string{
+	"engine", "engine/billing", "engine/decimal", "engine/price", "engine/workspace", "wal", "cluster",
+	"server", "bench", "cmd/tollgate",
+}
+
+func TestDesignsAreWrittenDownAndShort(t *testing.T) {
+	for _, folder := range designed {
+		text, err := os.ReadFile(filepath.Join(root, folder, "DESIGN.md"))
+		require.NoError(t, err, "%s needs a DESIGN.md", folder)
+		lines := strings.Count(string(text), "\n")
+		require.Less(t, lines, designLines, "%s/DESIGN.md", folder)
+		require.Greater(t, lines, 10, "%s/DESIGN.md", folder)
+	}
+}
+
+// words that stay out of the project. They are put together here, so that this file passes.
+var (
+	pathOfAMachine = regexp.MustCompile(`(^|[^\w.])/(wo` + `rk|fa` + `rm|ro` + `ot|ho` + `me/\w+)/`)
+	unfinished     = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME)\b|not yet imple` + `mented`)
+	skipping       = regexp.MustCompile(`\b[tbf]\.Skip(f|Now)?\(`)
+	sleeping       = regexp.MustCompile(`time\.Sle` + `ep\(`)
+	thrownAway     = regexp.MustCompile(`^\s*_(, _)? = [\w.]+\.(Write|Sync|Close|Flush|Marshal)\w*\(`)
+)
+
+func TestNothingIsUnfinishedSkippedOrTiedToAMachine(t *testing.T) {
+	var offenders []string
+	eachFile(t, func(path string, text []byte) {
+		if path == "cmd/tidy_test.go" || strings.HasSuffix(path, ".sum") {
+			return
+		}
+		lines := bufio.NewScanner(strings.NewReader(string(text)))
+		lines.Buffer(nil, 1<<24)
+		for n := 1; lines.Scan(); n++ {
+			line := lines.Text()
+			goFile := strings.HasSuffix(path, ".go")
+			test := strings.HasSuffix(path, "_test.go")
+			switch {
+			case pathOfAMachine.MatchString(line):
+				offenders = append(offenders, fmt.Sprintf("%s:%d names a path of a machine", path, n))
+			case unfinished.MatchString(line):
+				offenders = append(offenders, fmt.Sprintf("%s:%d is unfinished", path, n))
+			case test && skipping.MatchString(line):
+				offenders = append(offenders, fmt.Sprintf("%s:%d skips a test", path, n))
+			case test && sleeping.MatchString(line):
+				offenders = append(offenders, fmt.Sprintf("%s:%d sleeps in a test", path, n))
+			case goFile && thrownAway.MatchString(line):
+				offenders = append(offenders, fmt.Sprintf("%s:%d throws an error away", path, n))
+			}
+		}
+		require.NoError(t, lines.Err())
+	})
+	report(t, "nothing unfinished, skipped, asleep or tied to one machine", offenders)
+}
+
+// Exported names that other packages build on say what they are for.
+func TestExportedNamesAreDocumented(t *testing.T) {
+	var offenders []string
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		for _, declaration := range s.file.Decls {
+			switch d := declaration.(type) {
+			case *ast.FuncDecl:
+				if d.Name.IsExported() && d.Doc == nil && receiverExported(d) {
+					offenders = append(offenders, s.at(d.Pos())+": "+d.Name.Name)
+				}
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					if kind, ok := spec.(*ast.TypeSpec); ok && kind.Name.IsExported() &&
+						d.Doc == nil && kind.Doc == nil {
+						offenders = append(offenders, s.at(kind.Pos())+": "+kind.Name.Name)
+					}
+				}
+			}
+		}
+	}
+	report(t, "exported functions, methods and types have a doc comment", offenders)
+}
+
+func receiverExported(d *ast.FuncDecl) bool {
+	if d.Recv == nil {
+		return true
+	}
+	kind := d.Recv.List[0].Type
+	if star, ok := kind.(*ast.StarExpr); ok {
+		kind = star.X
+	}
+	if index, ok := kind.(*ast.IndexExpr); ok {
+		kind = index.X
+	}
+	return ast.IsExported(lastName(kind))
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+
+	"tollgate/cluster"
+)
+
+type clusterCommand struct {
+	Status clusterStatusCommand `cmd:"" help:"Say who leads, who can be reached, and how far each has come."`
+}
+
+type clusterStatusCommand struct {
+	adminFlags `embed:""`
+	JSON       bool `name:"json" help:"Print what the node answered."`
+}
+
+// Run prints what one node knows of the cluster.
+func (c *clusterStatusCommand) Run(ctx context.Context) error {
+	admin, err := c.client()
+	if err != nil {
+		return err
+	}
+	defer admin.Close()
+	var status cluster.Status
+	answer, err := admin.Call(ctx, "GET", "/api/v1/admin/cluster", nil, &status)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		if _, err = os.Stdout.Write(append(answer.Body, '\n')); err != nil {
+			return fmt.Errorf("print: %w", err)
+		}
+		return nil
+	}
+	return printStatus(os.Stdout, status)
+}
+
+func printStatus(out io.Writer, s cluster.Status) error {
+	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	var failed error
+	line := func(format string, args ...any) {
+		if _, err := fmt.Fprintf(table, format+"\n", args...); err != nil {
+			failed = err
+		}
+	}
+	ready := "ready"
+	if !s.Ready {
+		ready = "NOT READY"
+	}
+	line("As %s sees it: %s, %d MiB of disk free, clock %+d ms.",
+		s.NodeID, ready, s.DiskFreeBytes>>20, s.ClockAheadMS)
+	for _, reason := range s.Reasons {
+		line("  %s", reason)
+	}
+	if s.DiskLow {
+		line("  the disk is nearly full: writes are refused")
+	}
+	line("\nMEMBER\tROLE\tREACHABLE\tAPI\tOPERATIONS\tRAFT\tROUND TRIP\tCLOCK")
+	for _, m := range s.Members {
+		role := "follower"
+		if m.Leader {
+			role = "leader"
+		}
+		line("%s\t%s\t%t\t%s\t%s\t%s\t%d µs\t%+d ms",
+			m.ID, role, m.Reachable, m.HTTP, m.Ops, m.Raft, m.RoundTripUS, m.ClockAheadMS)
+	}
+	line("\nGROUP\tLEADER\tTERM\tROLE HERE\tLEASE\tCOMMITTED\tAPPLIED\tSNAPSHOT\tSTALE\tLOG\tFSYNCS")
+	for _, g := range s.Groups {
+		line("%s\t%s\t%d\t%s\t%t\t%d\t%d\t%d\t%d ms\t%d KiB\t%d",
+			g.Name, g.Leader, g.Term, g.Role, g.Lease, g.CommitIndex, g.AppliedIndex,
+			g.SnapshotIndex, g.StalenessMS, g.LogBytes>>10, g.Syncs)
+	}
+	if err := table.Flush(); err != nil {
+		failed = err
+	}
+	if failed != nil {
+		return fmt.Errorf("print: %w", failed)
+	}
+	return nil
+}

@@ -1,0 +1,21 @@
+package main
+
+import (
+	"os"
+
+	"tollgate/wal"
+)
+
+type walCommand struct {
+	Dump walDumpCommand `cmd:"" help:"Print a log and check every record. It only reads."`
+}
+
+type walDumpCommand struct {
+	Summary bool   `help:"Leave out the line for each record."`
+	Dir     string `arg:"" type:"existingdir" help:"Folder of the log."`
+}
+
+// Run prints the log.
+func (c *walDumpCommand) Run() error {
+	return wal.Dump(os.Stdout, c.Dir, wal.DumpOptions{SummaryOnly: c.Summary})
+}
