@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"sync/atomic"
 )
 
 const (
@@ -133,16 +132,22 @@ func (s *Store) restoreBlock(b []byte) error {
 	return nil
 }
 
-// restore is what a table knows while it is being restored.
+// restore is what a table knows while it is being restored. Its chunks are made as rows arrive, in
+// any order, so that a header cannot make the process allocate what the bytes do not back.
 type restore[T any] struct {
 	rows, done uint32
-	seen       [][]uint64 // a bit per row, per chunk
+	chunks     map[uint32]*restoredChunk[T]
+}
+
+type restoredChunk[T any] struct {
+	chunk[T]
+	seen []uint64 // a bit per row
 }
 
 func (t *Table[T]) restoreBegin(rows uint32) {
 	t.rows.Store(0)
 	t.chunks.Store(new([]chunk[T]))
-	t.restoring = &restore[T]{rows: rows}
+	t.restoring = &restore[T]{rows: rows, chunks: map[uint32]*restoredChunk[T]{}}
 }
 
 func (t *Table[T]) restoreFrame(first, count uint32, src []byte) error {
@@ -151,12 +156,17 @@ func (t *Table[T]) restoreFrame(first, count uint32, src []byte) error {
 		return fmt.Errorf("%w: table %d has no row %d", ErrSnapshot, t.id, first+count)
 	}
 	var err error
+	var c *restoredChunk[T]
 	for i := first; i < first+count; i++ {
-		rec := t.restoreRow(i)
-		if rec == nil {
+		if c == nil || i&t.chunkMask == 0 {
+			c = t.restoreChunk(i >> t.chunkShift)
+		}
+		word, bit := &c.seen[i&t.chunkMask/64], uint64(1)<<(i%64)
+		if *word&bit != 0 {
 			return fmt.Errorf("%w: row %d of table %d twice", ErrSnapshot, i+1, t.id)
 		}
-		if src, err = t.codec.Read(src, rec); err != nil {
+		*word |= bit
+		if src, err = t.codec.Read(src, &c.rows[i&t.chunkMask]); err != nil {
 			return fmt.Errorf("%w: row %d of table %d: %w", ErrSnapshot, i+1, t.id, err)
 		}
 	}
@@ -167,34 +177,13 @@ func (t *Table[T]) restoreFrame(first, count uint32, src []byte) error {
 	return nil
 }
 
-// restoreRow returns the record to fill; nil when it was filled before. Chunks are made as rows
-// arrive, so that a header cannot make the process allocate what the bytes do not back.
-func (t *Table[T]) restoreRow(i uint32) *T {
-	re := t.restoring
-	c := int(i >> t.chunkShift)
-	chunks := *t.chunks.Load()
-	if c >= len(chunks) || len(re.seen) <= c {
-		for len(chunks) <= c {
-			chunks = append(chunks, chunk[T]{})
-		}
-		for len(re.seen) <= c {
-			re.seen = append(re.seen, nil)
-		}
-		t.chunks.Store(&chunks)
+func (t *Table[T]) restoreChunk(n uint32) *restoredChunk[T] {
+	c := t.restoring.chunks[n]
+	if c == nil {
+		c = &restoredChunk[T]{chunk: t.newChunk(), seen: make([]uint64, t.chunkMask/64+1)}
+		t.restoring.chunks[n] = c
 	}
-	if chunks[c].rows == nil {
-		chunks[c] = chunk[T]{
-			rows:  make([]T, 1<<t.chunkShift),
-			taken: make([]atomic.Uint32, 1<<(t.chunkShift-t.pageShift)),
-		}
-		re.seen[c] = make([]uint64, (1<<t.chunkShift+63)/64)
-	}
-	word, bit := &re.seen[c][i&t.chunkMask/64], uint64(1)<<(i&t.chunkMask%64)
-	if *word&bit != 0 {
-		return nil
-	}
-	*word |= bit
-	return &chunks[c].rows[i&t.chunkMask]
+	return c
 }
 
 func (t *Table[T]) restoreEnd() error {
@@ -203,6 +192,12 @@ func (t *Table[T]) restoreEnd() error {
 	if re.done != re.rows {
 		return fmt.Errorf("%w: table %d has %d of %d rows", ErrSnapshot, t.id, re.done, re.rows)
 	}
+	// Every row was there once, so every chunk is there.
+	chunks := make([]chunk[T], len(re.chunks))
+	for n, c := range re.chunks {
+		chunks[n] = c.chunk
+	}
+	t.chunks.Store(&chunks)
 	t.rows.Store(re.rows)
 	return nil
 }

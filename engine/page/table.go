@@ -108,14 +108,18 @@ func (t *Table[T]) reach(i uint32) *T {
 	chunks := *t.chunks.Load()
 	for uint32(len(chunks)) <= i>>t.chunkShift {
 		// Appending in place is safe beside readers: they hold a header with the old length.
-		chunks = append(chunks, chunk[T]{
-			rows:  make([]T, 1<<t.chunkShift),
-			taken: make([]atomic.Uint32, 1<<(t.chunkShift-t.pageShift)),
-		})
+		chunks = append(chunks, t.newChunk())
 		grown := chunks
 		t.chunks.Store(&grown)
 	}
 	return &chunks[i>>t.chunkShift].rows[i&t.chunkMask]
+}
+
+func (t *Table[T]) newChunk() chunk[T] {
+	return chunk[T]{
+		rows:  make([]T, 1<<t.chunkShift),
+		taken: make([]atomic.Uint32, 1<<(t.chunkShift-t.pageShift)),
+	}
 }
 
 // Read returns the record of a row, which must be between 1 and Len; other rows panic. Any

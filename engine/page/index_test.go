@@ -1,0 +1,119 @@
+package page
+
+import (
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestIndexAgreesWithAMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x, model := NewIndex(), map[uint64][]uint32{}
+		// Few hashes, in one sub-table, so that they meet, wrap round and leave tombstones.
+		hash := rapid.OneOf(rapid.Uint64Range(0, 40), rapid.Uint64Range(0xffff_ffe0, 0xffff_ffff))
+		for row := uint32(1); row < uint32(rapid.IntRange(2, 300).Draw(t, "steps")); row++ {
+			h := hash.Draw(t, "hash")
+			if list := model[h]; len(list) > 0 && rapid.Bool().Draw(t, "remove") {
+				x.Remove(h, list[0])
+				x.Remove(h, list[0])
+				model[h] = list[1:]
+				continue
+			}
+			x.Insert(h, row)
+			model[h] = append(model[h], row)
+		}
+		total := 0
+		for h, list := range model {
+			total += len(list)
+			var found []uint32
+			require.Zero(t, x.Find(h, func(row uint32) bool {
+				found = append(found, row)
+				return false
+			}))
+			require.ElementsMatch(t, list, found)
+			for _, row := range list {
+				require.Equal(t, row, x.Find(h, func(r uint32) bool { return r == row }))
+			}
+		}
+		require.EqualValues(t, total, x.Len())
+	})
+}
+
+func TestIndexFindsBesideTheWriter(t *testing.T) {
+	const rows = 60_000
+	x := NewIndex()
+	keys := make([]uint64, rows+1)
+	for i := range keys {
+		keys[i] = rand.Uint64()
+	}
+	var newest atomic.Uint32
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for row := uint32(1); row <= rows; row++ {
+			x.Insert(keys[row], row)
+			if row%3 == 0 {
+				x.Remove(keys[row], row)
+			}
+			newest.Store(row)
+		}
+	}()
+	for n, running := 0, true; running; n++ {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		if top := newest.Load(); top > 0 {
+			row := rand.Uint32N(top) + 1
+			want := row
+			if row%3 == 0 {
+				want = 0
+			}
+			got := x.Find(keys[row], func(r uint32) bool { return r == row })
+			require.Equal(t, want, got)
+		}
+	}
+}
+
+func TestSubTablesGrowOneAfterAnother(t *testing.T) {
+	x, rng := NewIndex(), rand.New(rand.NewPCG(3, 4))
+	const rows, window = 300_000, 3_000
+	growths, most, slots := 0, 0, 0
+	last := x.bytes.Load()
+	for i := range rows {
+		x.Insert(rng.Uint64(), uint32(i+1))
+		if now := x.bytes.Load(); now != last {
+			growths, last = growths+1, now
+		}
+		if i%window == window-1 {
+			if i > rows/2 {
+				most = max(most, growths)
+			}
+			growths = 0
+		}
+	}
+	for i := range x.subs {
+		sub := &x.subs[i]
+		slots += len(*sub.slots.Load())
+		require.LessOrEqual(t, int(sub.used)*4, len(*sub.slots.Load())*3)
+	}
+	require.Less(t, slots, rows*5/3)
+	require.Less(t, most, subTables/8, "sub-tables grew at the same time")
+}
+
+func TestFindAllocatesNothing(t *testing.T) {
+	x := NewIndex()
+	f := newFixture()
+	f.grow(10)
+	x.Insert(77, 3)
+	id := byte(3)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		if x.Find(77, func(row uint32) bool { return f.accounts.Read(row).ID[0] == id }) != 3 {
+			panic("not found")
+		}
+	}))
+}
