@@ -1,8 +1,5 @@
 package decimal
 
-// exactScale is the number of decimal places that every Exact carries.
-const exactScale = 2 * Scale
-
 // Exact is an unrounded amount: value × 10²⁴, a two's-complement 256-bit integer. It holds the
 // product of any two Decimals, and sums of some 57,000 of the largest ones. A line is summed up
 // as Exact and rounded once, at its end. The zero value is 0; Exacts compare with ==.

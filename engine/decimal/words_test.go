@@ -76,19 +76,36 @@ func TestMulCarriesBetweenWords(t *testing.T) {
 	require.Equal(t, FromBits(0, 18446744), product, "(2⁶⁴ − 1) × 10⁻²⁴ at 12 places")
 }
 
-func TestProductCarriesIntoTheTopWord(t *testing.T) {
-	edges := []uint64{0, 1, 1 << 63, math.MaxUint64 - 1, math.MaxUint64}
-	for _, a := range edges {
-		for _, b := range edges {
-			for _, c := range edges {
-				for _, d := range edges {
-					m, n := uint128{a, b}, uint128{c, d}
-					u := product(m, n)
-					got := new(big.Int).Mul(bigOf(uint128{u.w3, u.w2}), bigWord)
-					got.Mul(got, bigWord).Add(got, bigOf(uint128{u.w1, u.w0}))
-					require.Zero(t, got.Cmp(new(big.Int).Mul(bigOf(m), bigOf(n))), "%v × %v", m, n)
-				}
-			}
-		}
+// wordEdges are the words where carries begin and end.
+var wordEdges = []uint64{0, 1, one, 1 << 63, math.MaxUint64 - 1, math.MaxUint64}
+
+// eachUint256 calls visit with every combination of wordEdges.
+func eachUint256(visit func(w3, w2, w1, w0 uint64)) {
+	n := len(wordEdges)
+	for i := range n * n * n * n {
+		visit(wordEdges[i%n], wordEdges[i/n%n], wordEdges[i/n/n%n], wordEdges[i/n/n/n])
 	}
+}
+
+func bigOf256(u uint256) *big.Int {
+	n := new(big.Int).Mul(bigOf(uint128{u.w3, u.w2}), bigWord)
+	return n.Mul(n, bigWord).Add(n, bigOf(uint128{u.w1, u.w0}))
+}
+
+func TestProductAtTheEdgesOfWords(t *testing.T) {
+	eachUint256(func(a, b, c, d uint64) {
+		m, n := uint128{a, b}, uint128{c, d}
+		want := new(big.Int).Mul(bigOf(m), bigOf(n))
+		require.Zero(t, want.Cmp(bigOf256(product(m, n))), "%v × %v", m, n)
+	})
+}
+
+func TestDivisionAtTheEdgesOfWords(t *testing.T) {
+	eachUint256(func(a, b, c, d uint64) {
+		u := uint256{a, b, c, d}
+		for _, n := range []uint64{1, 3, one, 1e19} {
+			want := new(big.Int).Quo(bigOf256(u), new(big.Int).SetUint64(n))
+			require.Zero(t, want.Cmp(bigOf256(u.over(n))), "%v ÷ %d", u, n)
+		}
+	})
 }

@@ -30,7 +30,8 @@ func expected(c Cycle, n uint32) time.Time {
 }
 
 func anyCycle(t *rapid.T) Cycle {
-	anchor := time.Date(rapid.IntRange(1970, 9990).Draw(t, "year"),
+	// The longest first period of the year 9989 still ends in the year 9999.
+	anchor := time.Date(rapid.IntRange(1970, 9989).Draw(t, "year"),
 		time.Month(rapid.IntRange(1, 12).Draw(t, "month")),
 		rapid.OneOf(rapid.IntRange(1, 31), rapid.IntRange(28, 31)).Draw(t, "day"),
 		rapid.IntRange(0, 23).Draw(t, "hour"), 0, 0,
