@@ -150,9 +150,14 @@ func TestTokenPrices(t *testing.T) {
 		m              *price.Model
 		quantity, want string
 	}{
-		{input, "373140", "1.98"}, {input, "337284", "1.89"}, {input, "326475", "1.87"},
-		{input, "100000", "0.3"}, {input, "500001", "2.3"},
-		{output, "5237", "0.08"}, {output, "3874", "0.06"}, {output, "0", "0"},
+		{input, "373140", "1.98"},
+		{input, "337284", "1.89"},
+		{input, "326475", "1.87"},
+		{input, "100000", "0.3"},
+		{input, "500001", "2.3"},
+		{output, "5237", "0.08"},
+		{output, "3874", "0.06"},
+		{output, "0", "0"},
 	} {
 		amount, err := price.Line(c.m, must(c.quantity), 2)
 		require.NoError(t, err)
@@ -161,8 +166,10 @@ func TestTokenPrices(t *testing.T) {
 }
 
 func TestIncludedUnitsComeFirst(t *testing.T) {
-	tiers := []price.Tier{{UpTo: must("10"), PricePerUnit: must("2")},
-		{Infinite: true, PricePerUnit: must("1"), FlatFee: must("5")}}
+	tiers := []price.Tier{
+		{UpTo: must("10"), PricePerUnit: must("2")},
+		{Infinite: true, PricePerUnit: must("1"), FlatFee: must("5")},
+	}
 	included := must("100")
 	for name, c := range map[string]struct {
 		m    price.Model

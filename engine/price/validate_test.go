@@ -32,8 +32,12 @@ func TestKindOf(t *testing.T) {
 		require.Equal(t, kind, again)
 	}
 	for _, c := range [][2]string{
-		{"", ""}, {"free", ""}, {"usage_based", "graduated"}, {"included", "volume"},
-		{"graduated", "volume"}, {"usage_based", "Package"},
+		{"", ""},
+		{"free", ""},
+		{"usage_based", "graduated"},
+		{"included", "volume"},
+		{"graduated", "volume"},
+		{"usage_based", "Package"},
 	} {
 		_, ok := price.KindOf(c[0], c[1])
 		require.False(t, ok, c)
@@ -67,7 +71,8 @@ func TestValidateNamesThePlace(t *testing.T) {
 			{Kind: price.KindGraduated, Tiers: []price.Tier{last}, PricePerPackage: must("1")},
 		},
 		"tiers": {
-			tiered(), tiered(many...), {Kind: price.KindVolume},
+			tiered(), tiered(many...),
+			{Kind: price.KindVolume},
 			{Kind: price.KindPerUnit, Tiers: []price.Tier{last}},
 		},
 		"tiers[0].upTo": {
