@@ -69,8 +69,9 @@ func (u uint256) less(v uint256) bool {
 	return u.w0 < v.w0
 }
 
-// dividedBy returns u ÷ v and the remainder bit by bit, for v below 2¹²⁷ and quotients below 2¹²⁸.
-// Invoices are allocated a handful of times a month; a division by words would not earn its lines.
+// dividedBy returns u ÷ v and the remainder bit by bit, for v below 2¹²⁷ and quotients below
+// 2¹²⁸. Invoices are allocated a handful of times a month; dividing by words would not earn its
+// lines.
 func (u uint256) dividedBy(v uint128) (quotient, remainder uint128) {
 	for range 256 {
 		bit := u.w3 >> 63
