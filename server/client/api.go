@@ -1,0 +1,137 @@
+// Package client is the client billing API, /api/v1/client: customers, subscriptions, plans,
+// entitlement checks, usage events and invoices over one billing state machine. Handlers are thin:
+// they read a request, ask the machine or propose a command, and write the answer. See DESIGN.md
+// in the folder above.
+package client
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"tollgate/engine/billing"
+	"tollgate/engine/journal"
+	"tollgate/server"
+)
+
+// Prefix is the path that all routes begin with.
+const Prefix = "/api/v1/client"
+
+// AuditMode says when the audit event of an entitlement check is safe.
+type AuditMode string
+
+const (
+	// AuditAsync hands it to replication before the answer leaves (the default).
+	AuditAsync AuditMode = "async"
+	// AuditCommitted commits it before the answer leaves.
+	AuditCommitted AuditMode = "committed"
+)
+
+// Config is what the API needs from the node that runs it.
+type Config struct {
+	Machine  *billing.Machine
+	Proposer server.Proposer
+	Reader   server.Reader
+	// Events lists usage and audit events; nil answers 503 there.
+	Events journal.Source
+	// Now is the node's clock; time.Now when nil.
+	Now func() time.Time
+	// NodeID is the node's number in the cluster, from 1: the origin of its audit blocks.
+	NodeID uint64
+	// SpoolDir keeps the audit blocks that could not be proposed, over restarts too.
+	SpoolDir string
+	// SpoolBytes bounds them; 0 is 256 MiB.
+	SpoolBytes int64
+	// AuditMode is AuditAsync when empty.
+	AuditMode AuditMode
+	// SandboxHost, when set, is the host that takes sandbox keys, and nothing else does.
+	SandboxHost string
+	// WriteTimeout is how long a command may take before its fate is called unknown (5 s when 0),
+	// ReadTimeout how long a linearizable read may wait for a leader (2 s when 0).
+	WriteTimeout, ReadTimeout time.Duration
+	// Observe is told of every answer, for metrics; may be nil.
+	Observe func(route *server.Route, status int, took time.Duration)
+	Log     *slog.Logger
+}
+
+func (c *Config) complete() error {
+	if c.Machine == nil || c.Proposer == nil || c.Reader == nil || c.SpoolDir == "" || c.NodeID == 0 {
+		return errors.New("client: Machine, Proposer, Reader, SpoolDir and NodeID must be set")
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.SpoolBytes == 0 {
+		c.SpoolBytes = 256 << 20
+	}
+	if c.AuditMode == "" {
+		c.AuditMode = AuditAsync
+	}
+	if c.AuditMode != AuditAsync && c.AuditMode != AuditCommitted {
+		return fmt.Errorf("client: audit mode %q is neither async nor committed", c.AuditMode)
+	}
+	if c.WriteTimeout == 0 {
+		c.WriteTimeout = 5 * time.Second
+	}
+	if c.ReadTimeout == 0 {
+		c.ReadTimeout = 2 * time.Second
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	c.SandboxHost = strings.ToLower(c.SandboxHost)
+	return nil
+}
+
+// API answers requests until Close. Safe for concurrent use.
+type API struct {
+	config   Config
+	machine  *billing.Machine
+	table    *server.Table
+	audits   *recorder
+	document []byte
+}
+
+// New makes the API and starts its audit recorder; blocks that an earlier process left in the spool
+// are proposed first.
+func New(c Config) (*API, error) {
+	if err := c.complete(); err != nil {
+		return nil, err
+	}
+	a := &API{config: c, machine: c.Machine}
+	routes := a.routes()
+	var err error
+	if a.document, err = server.OpenAPI(routes, description()); err != nil {
+		return nil, err
+	}
+	a.table, err = server.NewTable(routes, server.TableConfig{
+		Authenticate: a.authenticate, Observe: c.Observe, Log: c.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if a.audits, err = openRecorder(&a.config); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// Handler answers requests; everything outside Prefix is a 404 in the workspace API's shape.
+func (a *API) Handler() fasthttp.RequestHandler { return a.table.Serve }
+
+// Routes are the rows of the route table, for metrics.
+func (a *API) Routes() []*server.Route { return a.table.Routes() }
+
+// AuditStats says how the audit recorder is doing, for metrics.
+func (a *API) AuditStats() AuditStats { return a.audits.stats() }
+
+// Close records what was checked, into the log or the spool, and stops. Requests must have ended.
+func (a *API) Close() error { return a.audits.Close() }
+
+func (a *API) writeDeadline() time.Time { return time.Now().Add(a.config.WriteTimeout) }
+func (a *API) readDeadline() time.Time  { return time.Now().Add(a.config.ReadTimeout) }
+func (a *API) nowMS() int64             { return a.config.Now().UnixMilli() }

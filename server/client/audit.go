@@ -1,0 +1,357 @@
+package client
+
+import (
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/server"
+)
+
+const (
+	// auditLinger is how long a block collects after its first check.
+	auditLinger = 5 * time.Millisecond
+	// auditBytes is the size at which a block is full; the next check waits for the next block.
+	auditBytes = 128 << 10
+	// auditPropose is how long one proposal of a block may take before the spool takes it.
+	auditPropose = time.Second
+	// auditRetry is the pause between attempts while the cluster is not reachable.
+	auditRetry = 200 * time.Millisecond
+)
+
+var (
+	faultAudit = server.Fault{
+		Status: 503, Code: "audit_full", Message: "The check cannot be recorded", RetryAfter: 1,
+		Detail: "Every answered check leaves an audit event, and there is no room for more of them " +
+			"until the cluster can be reached again. Repeat the request.",
+	}
+	faultAuditUncommitted = server.Fault{
+		Status: 503, Code: "audit_uncommitted", Message: "The check is not committed", RetryAfter: 1,
+		Detail: "This service answers checks when their audit events are committed. Repeat the request.",
+	}
+)
+
+// AuditStats says how the audit recorder is doing.
+type AuditStats struct {
+	// Recorded checks went into blocks, Committed ones into the log.
+	Recorded, Committed uint64
+	// Waits counts checks that had to wait for room.
+	Waits uint64
+	// Open is the number of checks in the block that is collecting.
+	Open int
+	// SpoolBytes wait in the spool, SpoolBlocks in number.
+	SpoolBytes, SpoolBlocks uint64
+}
+
+// block is a billing.AuditBlock on its way.
+type block struct {
+	billing.AuditBlock
+	// verdict is nil while nobody waits for one.
+	verdict *verdict
+}
+
+// verdict is what became of a block; committed stands once done is closed.
+type verdict struct {
+	done      chan struct{}
+	committed bool
+}
+
+// recorder collects answered checks into blocks and brings these into the log, one at a time and
+// in order: a block that cannot be proposed goes to the spool, and while that holds any, so does
+// every later block. See DESIGN.md, "Life of a check".
+type recorder struct {
+	proposer server.Proposer
+	log      *slog.Logger
+	spool    *spool
+	origin   uint64
+	boot     uint64
+	strict   bool // AuditCommitted
+
+	mu       sync.Mutex
+	open     *block
+	spare    *block
+	sequence uint64
+	room     chan struct{} // closed at the next swap; nil while nobody waits
+	stopped  bool
+
+	full      atomic.Bool
+	recorded  atomic.Uint64
+	committed atomic.Uint64
+	waits     atomic.Uint64
+
+	first   chan struct{} // a block got its first check
+	brimful chan struct{} // a block is full
+	stop    chan struct{}
+	drain   chan struct{} // the spool is no longer empty
+	running sync.WaitGroup
+}
+
+func openRecorder(c *Config) (*recorder, error) {
+	s, err := openSpool(filepath.Join(c.SpoolDir, "audit.spool"), c.SpoolBytes)
+	if err != nil {
+		return nil, err
+	}
+	r := &recorder{
+		proposer: c.Proposer, log: c.Log, spool: s, origin: c.NodeID,
+		boot: uint64(c.Now().UnixNano()), strict: c.AuditMode == AuditCommitted,
+		open: new(block), spare: new(block),
+		first: make(chan struct{}, 1), brimful: make(chan struct{}, 1),
+		stop: make(chan struct{}), drain: make(chan struct{}, 1),
+	}
+	r.nameOpen()
+	r.running.Add(2)
+	go r.collect()
+	go r.drainSpool()
+	signal(r.drain)
+	return r, nil
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+func (r *recorder) nameOpen() {
+	r.sequence++
+	r.open.Reset(r.origin, r.boot, r.sequence)
+	r.open.verdict = nil
+}
+
+// record takes one check over. It waits while the open block is full, until the deadline, and with
+// AuditCommitted until the block is committed; a stale read is content with the spool there.
+func (r *recorder) record(c *billing.AuditCheck, deadline time.Time, stale bool) *server.Fault {
+	r.mu.Lock()
+	for r.open.Bytes() >= auditBytes && !r.stopped {
+		r.waits.Add(1)
+		if !r.waitForRoom(deadline) {
+			return &faultAudit
+		}
+	}
+	if r.stopped || r.full.Load() {
+		r.mu.Unlock()
+		return &faultAudit
+	}
+	r.open.Add(c)
+	switch {
+	case r.open.Bytes() >= auditBytes:
+		signal(r.brimful)
+		signal(r.first)
+	case r.open.Len() == 1:
+		signal(r.first)
+	}
+	if r.strict && r.open.verdict == nil {
+		r.open.verdict = &verdict{done: make(chan struct{})}
+	}
+	v := r.open.verdict
+	r.mu.Unlock()
+	r.recorded.Add(1)
+	if v == nil {
+		return nil
+	}
+	return awaitCommit(v, deadline, stale)
+}
+
+// waitForRoom is called with r.mu held, and returns with it held when there may be room.
+func (r *recorder) waitForRoom(deadline time.Time) bool {
+	if r.room == nil {
+		r.room = make(chan struct{})
+	}
+	room := r.room
+	r.mu.Unlock()
+	timer := time.NewTimer(time.Until(deadline))
+	defer timer.Stop()
+	select {
+	case <-room:
+		r.mu.Lock()
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+func awaitCommit(v *verdict, deadline time.Time, stale bool) *server.Fault {
+	timer := time.NewTimer(time.Until(deadline))
+	defer timer.Stop()
+	select {
+	case <-v.done:
+		if stale || v.committed {
+			return nil
+		}
+		return &faultAuditUncommitted
+	case <-timer.C:
+		return &faultAuditUncommitted
+	}
+}
+
+// collect swaps blocks, and sends each on, until stop.
+func (r *recorder) collect() {
+	defer r.running.Done()
+	timer := time.NewTimer(time.Hour)
+	var payload []byte
+	for {
+		select {
+		case <-r.first:
+		case <-r.stop:
+			r.sendOpen(payload)
+			return
+		}
+		timer.Reset(auditLinger)
+		select {
+		case <-timer.C:
+		case <-r.brimful:
+		case <-r.stop:
+		}
+		payload = r.sendOpen(payload)
+	}
+}
+
+// sendOpen swaps the open block for the spare one and brings it into the log or the spool.
+func (r *recorder) sendOpen(payload []byte) []byte {
+	r.mu.Lock()
+	b := r.open
+	if b.Len() == 0 {
+		r.mu.Unlock()
+		return payload
+	}
+	r.open, r.spare = r.spare, nil
+	r.nameOpen()
+	if r.room != nil {
+		close(r.room)
+		r.room = nil
+	}
+	r.mu.Unlock()
+
+	payload = b.Encode(payload[:0])
+	committed := r.send(payload, b.Len())
+
+	if b.verdict != nil {
+		b.verdict.committed = committed
+		close(b.verdict.done)
+	}
+	r.mu.Lock()
+	r.spare = b
+	r.mu.Unlock()
+	return payload
+}
+
+// send says whether the block is committed; when it is not, the spool has it.
+func (r *recorder) send(payload []byte, checks int) bool {
+	if r.spool.empty() {
+		outcome := r.propose(payload)
+		if settled(outcome) {
+			r.committed.Add(uint64(checks))
+			return true
+		}
+		r.log.Warn("audit events go to the spool: the cluster cannot be reached",
+			"outcome", uint8(outcome), "checks", checks)
+	}
+	for !r.store(payload) {
+		timer := time.NewTimer(auditRetry)
+		select {
+		case <-timer.C:
+		case <-r.stop:
+			timer.Stop()
+			if !r.store(payload) {
+				r.log.Error("audit events are lost: the spool is full at shutdown", "checks", checks)
+			}
+			return false
+		}
+	}
+	return false
+}
+
+// store appends to the spool. While that fails, checks are refused.
+func (r *recorder) store(payload []byte) bool {
+	err := r.spool.append(payload)
+	if err != nil && !r.full.Swap(true) {
+		r.log.Error("checks are refused: the audit spool takes no more", "error", err)
+	}
+	if err == nil {
+		r.full.Store(false)
+		signal(r.drain)
+	}
+	return err == nil
+}
+
+func (r *recorder) propose(payload []byte) engine.Outcome {
+	records := [1]engine.Record{{Kind: billing.KindRecordAudits, Payload: payload}}
+	var results [1]engine.Result
+	r.proposer.Propose(time.Now().Add(auditPropose), records[:], results[:])
+	return results[0].Outcome
+}
+
+// settled says that the block is in the log, now or since an earlier attempt.
+func settled(o engine.Outcome) bool {
+	return o == engine.OutcomeDone || o == engine.OutcomeDuplicate
+}
+
+// drainSpool proposes what the spool holds, oldest first, until stop.
+func (r *recorder) drainSpool() {
+	defer r.running.Done()
+	var payload []byte
+	pause := time.NewTimer(time.Hour)
+	for {
+		select {
+		case <-r.drain:
+		case <-r.stop:
+			return
+		}
+		for !r.spool.empty() {
+			var err error
+			if payload, err = r.spool.head(payload[:0]); err == nil && settled(r.propose(payload)) {
+				err = r.spool.advance()
+				if err == nil {
+					continue
+				}
+			}
+			if err != nil {
+				r.log.Error("the audit spool cannot be read", "error", err)
+			}
+			pause.Reset(auditRetry)
+			select {
+			case <-pause.C:
+			case <-r.stop:
+				return
+			}
+		}
+	}
+}
+
+func (r *recorder) stats() AuditStats {
+	s := AuditStats{
+		Recorded: r.recorded.Load(), Committed: r.committed.Load(), Waits: r.waits.Load(),
+	}
+	r.mu.Lock()
+	s.Open = r.open.Len()
+	r.mu.Unlock()
+	s.SpoolBytes, s.SpoolBlocks = r.spool.size()
+	return s
+}
+
+// Close sends what was collected, and stops.
+func (r *recorder) Close() error {
+	r.mu.Lock()
+	if r.stopped {
+		r.mu.Unlock()
+		return nil
+	}
+	r.stopped = true
+	if r.room != nil {
+		close(r.room)
+		r.room = nil
+	}
+	r.mu.Unlock()
+	close(r.stop)
+	r.running.Wait()
+	if err := r.spool.Close(); err != nil {
+		return fmt.Errorf("client: audit spool: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package client
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"strings"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/server"
+)
+
+// authenticate finds whom the request's key speaks for, and whether its scope covers the route.
+func (a *API) authenticate(x *server.Exchange) *server.Fault {
+	key, ok := presentedKey(x)
+	if !ok || !server.WellFormedKey(key) || !a.rightHost(x, key) {
+		return &server.FaultKey
+	}
+	hash := sha256.Sum256(key)
+	principal, known := a.machine.Authenticate(hash)
+	if !known {
+		// The key may have been made on another node a moment ago.
+		if _, outcome := a.config.Reader.BeginRead(a.readDeadline()); outcome != engine.OutcomeDone {
+			return &server.FaultKey
+		}
+		if principal, known = a.machine.Authenticate(hash); !known {
+			return &server.FaultKey
+		}
+	}
+	x.Principal = principal
+	if x.Route.Access == server.AccessFull && principal.Scope != billing.ScopeFull {
+		return &server.FaultScope
+	}
+	return nil
+}
+
+// presentedKey is the key of the request. Two different keys are none: which one was meant is not
+// for us to guess.
+func presentedKey(x *server.Exchange) (key []byte, ok bool) {
+	headers := &x.Ctx.Request.Header
+	key = headers.Peek("X-API-Key")
+	authorization := headers.Peek("Authorization")
+	const scheme = "bearer "
+	if len(authorization) <= len(scheme) ||
+		!bytes.EqualFold(authorization[:len(scheme)], []byte(scheme)) {
+		return key, len(key) > 0
+	}
+	bearer := bytes.TrimSpace(authorization[len(scheme):])
+	if len(key) > 0 && !bytes.Equal(key, bearer) {
+		return nil, false
+	}
+	return bearer, true
+}
+
+// rightHost keeps live keys off the sandbox host and sandbox keys off every other.
+func (a *API) rightHost(x *server.Exchange, key []byte) bool {
+	prefix := server.KeyPrefix(key)
+	if prefix == server.KeyPrefixAdmin {
+		return false
+	}
+	if a.config.SandboxHost == "" {
+		return true
+	}
+	host := strings.ToLower(string(x.Ctx.Request.Header.Host()))
+	sandbox := host == a.config.SandboxHost
+	if name, _, found := strings.Cut(host, ":"); found && !sandbox {
+		sandbox = name == a.config.SandboxHost
+	}
+	return sandbox == (prefix == server.KeyPrefixSandbox)
+}

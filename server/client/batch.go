@@ -1,0 +1,182 @@
+package client
+
+import (
+	"bytes"
+	"strconv"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/server"
+	"tollgate/server/scan"
+)
+
+const (
+	// batchBytes and batchItems bound POST /events/batch.
+	batchBytes = 8 << 20
+	batchItems = 10_000
+)
+
+var (
+	faultBatchKey = server.FaultFields.With(
+		"X-Idempotency-Key cannot name many events: give each its eventIdempotencyKey")
+	faultBatchForm = server.FaultJSON.With(
+		"Nothing was recorded. The body must be a JSON array of usage events, or one per line (NDJSON).")
+	faultBatchItems = server.FaultSize.With(
+		"Nothing was recorded. At most " + strconv.Itoa(batchItems) + " events are taken in one batch.")
+)
+
+// ingestBatch is POST /events/batch.
+func (a *API) ingestBatch(x *server.Exchange) {
+	if len(x.Ctx.Request.Header.Peek("X-Idempotency-Key")) > 0 {
+		x.Refuse(faultBatchKey)
+		return
+	}
+	in := ingests.Get().(*ingest)
+	defer in.release()
+	in.payload, in.spans, in.faults = in.payload[:0], in.spans[:0], in.faults[:0]
+	if fault := in.readBatch(x.Principal.Env, x.Body); fault != nil {
+		x.Refuse(*fault)
+		return
+	}
+	in.records, in.results = in.records[:0], in.results[:0]
+	from := 0
+	for _, to := range in.spans {
+		in.records = append(in.records, engine.Record{
+			Kind: billing.KindRecordUsage, Payload: in.payload[from:to],
+		})
+		in.results = append(in.results, engine.Result{})
+		from = to
+	}
+	if len(in.records) > 0 {
+		a.config.Proposer.Propose(a.writeDeadline(), in.records, in.results)
+	}
+	in.answerBatch(x)
+}
+
+// readBatch reads all items before any is proposed: a body that turns out to be no array must have
+// changed nothing. in.faults has one element per item, nil for those that are to be proposed; the
+// payload of each of these ends at its element of in.spans.
+func (in *ingest) readBatch(env uint32, body []byte) *server.Fault {
+	in.form.reset(body)
+	switch in.form.scanner.Peek() {
+	case scan.KindArray:
+		return in.readArray(env, body)
+	case scan.KindObject:
+		return in.readLines(env, body)
+	default:
+		return &faultBatchForm
+	}
+}
+
+func (in *ingest) readArray(env uint32, body []byte) *server.Fault {
+	s := &in.form.scanner
+	s.Raise(1)
+	if !s.Array() {
+		return &faultBatchForm
+	}
+	for first := true; s.Item(first); first = false {
+		if len(in.faults) == batchItems {
+			return &faultBatchItems
+		}
+		s.Peek()
+		start := s.Pos()
+		if s.Err() != nil {
+			return &faultBatchForm
+		}
+		fault := in.read(env, nil)
+		in.keep(fault)
+		if fault != nil {
+			// Where a broken item ends is known by its brackets alone.
+			n := scan.Extent(body[start:])
+			if n <= 0 {
+				return &faultBatchForm
+			}
+			s.Seek(start+n, 1)
+		}
+	}
+	if !s.End() {
+		return &faultBatchForm
+	}
+	return nil
+}
+
+func (in *ingest) readLines(env uint32, body []byte) *server.Fault {
+	for len(body) > 0 {
+		line, rest, _ := bytes.Cut(body, []byte{'\n'})
+		body = rest
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		if len(in.faults) == batchItems {
+			return &faultBatchItems
+		}
+		in.form.reset(line)
+		fault := in.read(env, nil)
+		if fault == nil {
+			fault = in.form.leave()
+		}
+		in.keep(fault)
+	}
+	return nil
+}
+
+func (in *ingest) keep(fault *server.Fault) {
+	in.faults = append(in.faults, fault)
+	if fault == nil {
+		in.payload = in.record.Seal(in.payload)
+		in.spans = append(in.spans, len(in.payload))
+	}
+}
+
+func (in *ingest) answerBatch(x *server.Exchange) {
+	var accepted, duplicates, rejected, next int
+	data := x.Begin()
+	data.Open('{')
+	data.Array("results")
+	for i, fault := range in.faults {
+		outcome := engine.OutcomeNone
+		if fault == nil {
+			outcome = in.results[next].Outcome
+			next++
+			if !outcome.Recorded() {
+				f := server.FaultOf(outcome)
+				fault = &f
+			}
+		}
+		data.Open('{')
+		data.Uint("index", uint64(i))
+		switch {
+		case fault == nil && outcome == engine.OutcomeLimitReached:
+			accepted++
+			data.Uint("status", 200)
+			data.Text("message", limitReachedMessage)
+			data.Bool("usageLimitExceeded", true)
+		case fault == nil:
+			accepted++
+			data.Uint("status", 201)
+		default:
+			if fault.Status == 409 {
+				duplicates++
+			} else {
+				rejected++
+			}
+			data.Uint("status", uint64(fault.Status))
+			data.Text("message", itemMessage(fault))
+		}
+		data.Close('}')
+	}
+	data.Close(']')
+	data.Uint("accepted", uint64(accepted))
+	data.Uint("duplicates", uint64(duplicates))
+	data.Uint("rejected", uint64(rejected))
+	data.Close('}')
+	x.End(200)
+}
+
+// itemMessage is the message of one item, with the detail that only validation has.
+func itemMessage(f *server.Fault) string {
+	if f.Status == 400 && f.Detail != "" {
+		return f.Message + ": " + f.Detail
+	}
+	return f.Message
+}

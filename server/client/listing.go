@@ -1,0 +1,172 @@
+package client
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"math"
+	"strconv"
+	"strings"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/journal"
+	"tollgate/server"
+)
+
+const (
+	// defaultEvents and mostEvents are the sizes of a page of events.
+	defaultEvents = 100
+	mostEvents    = 1000
+)
+
+var eventKinds = map[string]billing.EventKind{
+	"usage": billing.EventUsage, "audit": billing.EventAudit,
+	"void": billing.EventVoid, "amend": billing.EventAmend,
+}
+
+var eventKindNames = map[billing.EventKind]string{
+	billing.EventUsage: "usage", billing.EventAudit: "audit",
+	billing.EventVoid: "void", billing.EventAmend: "amend",
+}
+
+var faultJournal = server.Fault{
+	Status: 503, Code: "journal_unavailable", Message: "The events cannot be read at the moment",
+	Detail: "Nothing was changed. Repeat the request, or ask another node.", RetryAfter: 1,
+}
+
+// listEvents is GET /customers/{externalClientCustomerId}/events.
+func (a *API) listEvents(x *server.Exchange) {
+	id, ok := pathID(x, 0, "externalClientCustomerId")
+	if !ok {
+		return
+	}
+	q, problems := eventQuery(x)
+	if len(problems) > 0 {
+		x.Refuse(server.FaultFields.With(strings.Join(problems, "; ")))
+		return
+	}
+	a.read(x, func() *server.Fault {
+		customer, found := a.machine.Customer(x.Principal.Env, id)
+		if !found {
+			return notFound(engine.OutcomeCustomerUnknown)
+		}
+		if a.config.Events == nil {
+			return &faultJournal
+		}
+		q.Customer = customer.Row
+		events, next, err := a.machine.Events(a.config.Events, q)
+		if err != nil {
+			a.config.Log.Error("events cannot be read", "error", err,
+				"request_id", string(x.RequestID()))
+			return &faultJournal
+		}
+		data := x.Begin()
+		data.Open('{')
+		data.Array("events")
+		for i := range events {
+			writeEvent(data, &events[i])
+		}
+		data.Close(']')
+		if next.Index != 0 {
+			data.Text("nextCursor", encodeCursor(next))
+		}
+		data.Close('}')
+		x.End(200)
+		return nil
+	})
+}
+
+func eventQuery(x *server.Exchange) (q billing.EventQuery, problems []string) {
+	q = billing.EventQuery{From: math.MinInt64, To: math.MaxInt64, Limit: defaultEvents}
+	instant := func(name string, dst *int64) {
+		text := query(x.Ctx, name)
+		if text == "" {
+			return
+		}
+		// In a query a bare '+' is a space, and offsets are written with it.
+		ms, ok := server.ParseInstant([]byte(strings.ReplaceAll(text, " ", "+")))
+		if !ok {
+			problems = append(problems, name+" must be an RFC 3339 time")
+			return
+		}
+		*dst = ms
+	}
+	instant("from", &q.From)
+	instant("to", &q.To)
+	if text := query(x.Ctx, "limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > mostEvents {
+			problems = append(problems, "limit must be a whole number from 1 to 1000")
+		}
+		q.Limit = n
+	}
+	if text := query(x.Ctx, "kind"); text != "" {
+		kind, known := eventKinds[text]
+		if !known {
+			problems = append(problems, "kind must be usage, audit, void or amend")
+		}
+		q.Kinds = []billing.EventKind{kind}
+	}
+	if text := query(x.Ctx, "cursor"); text != "" {
+		cursor, ok := decodeCursor(text)
+		if !ok {
+			problems = append(problems, "cursor must be a nextCursor of an earlier answer")
+		}
+		q.After = cursor
+	}
+	return q, problems
+}
+
+func writeEvent(data *server.JSON, e *billing.EventView) {
+	data.Open('{')
+	data.Text("id", eventID(e))
+	data.Text("kind", eventKindNames[e.Kind])
+	data.TextIf("eventIdempotencyKey", e.Key)
+	data.TextIf("eventName", e.EventName)
+	data.TextIf("featureKey", e.FeatureKey)
+	data.Decimal("usageUnits", e.Units)
+	decimalIf(data, "costAmount", e.Cost, e.HasCost)
+	data.Time("occurredAt", e.OccurredAt)
+	data.Time("recordedAt", e.RecordedAt)
+	data.UUID("subscriptionId", e.SubscriptionID)
+	data.TextIf("flowId", e.FlowID)
+	data.Raw("meta", e.Meta)
+	if e.Kind == billing.EventAudit {
+		text := textOf(e.Reason)
+		data.Bool("isAllowed", e.Reason == billing.ReasonAllowed)
+		data.Text("reason", text.code)
+	}
+	data.Close('}')
+}
+
+// eventID is the event's place in the log: index, position and, within an audit block, ordinal.
+func eventID(e *billing.EventView) string {
+	id := strconv.AppendUint(nil, e.Index, 10)
+	id = strconv.AppendUint(append(id, '-'), uint64(e.Position), 10)
+	if e.Kind == billing.EventAudit {
+		id = strconv.AppendUint(append(id, '-'), uint64(e.Ordinal), 10)
+	}
+	return string(id)
+}
+
+const cursorSize = 8 + 8 + 4 + 4
+
+func encodeCursor(c journal.Cursor) string {
+	b := binary.BigEndian.AppendUint64(nil, uint64(c.At))
+	b = binary.BigEndian.AppendUint64(b, c.Index)
+	b = binary.BigEndian.AppendUint32(b, c.Position)
+	b = binary.BigEndian.AppendUint32(b, c.Ordinal)
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+func decodeCursor(text string) (c journal.Cursor, ok bool) {
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(b) != cursorSize {
+		return c, false
+	}
+	c.At = int64(binary.BigEndian.Uint64(b))
+	c.Index = binary.BigEndian.Uint64(b[8:])
+	c.Position = binary.BigEndian.Uint32(b[16:])
+	c.Ordinal = binary.BigEndian.Uint32(b[20:])
+	return c, c.Index != 0
+}

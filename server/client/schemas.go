@@ -1,0 +1,218 @@
+package client
+
+import "tollgate/server"
+
+// description is what the OpenAPI document says besides the routes.
+func description() server.Description {
+	return server.Description{
+		Title: "Client Billing API", Version: "1.0.0",
+		About: "Product access, usage metering and invoicing. Errors have success false and an error " +
+			"with message, code and, where it helps, detail; fields that are null are left out.",
+		Schemas: map[string]*server.Schema{
+			"CustomerRequest": server.Object(
+				server.May("externalClientCustomerId", text(1, longestID)),
+				server.May("customerReferenceId", text(1, longestID)),
+				server.Must("firstName", text(1, longestName)),
+				server.Must("lastName", text(1, longestName)),
+				server.Must("email", text(3, longestEmail)),
+				server.May("phoneNumber", text(0, longestPhone)),
+				server.May("address", text(0, longestAddress)),
+			),
+			"SubscriptionRequest": server.Object(
+				server.Must("planId", text(1, longestID)),
+				server.Must("customerReferenceId", text(1, longestID)),
+				server.May("gracePeriod", server.IntSchema(0, mostGraceDays)),
+			),
+			"EntitlementRequest": server.Object(
+				server.Must("customerReferenceId", text(1, longestID)),
+				server.Must("featureKey", text(1, longestID)),
+				server.May("track", server.Object(
+					server.May("eventName", text(0, longestName)),
+					server.May("usageUnits", server.NumberSchema),
+					server.May("meta", server.FreeObject()),
+				)),
+				server.May("context", server.Object(
+					server.May("idempotencyKey", text(0, longestID)),
+					server.May("flowId", text(0, longestID)),
+				)),
+			),
+			"EventRequest":   eventRequest(),
+			"Customer":       customerSchema(),
+			"NestedCustomer": server.Object(customerFields()...),
+			"Subscription":   subscriptionSchema(),
+			"Plan":           planSchema(),
+			"Invoice":        invoiceSchema(),
+			"Entitlement":    entitlementSchema(),
+			"Event":          eventSchema(),
+			"BatchResult": server.Object(
+				server.Must("accepted", server.IntegerSchema),
+				server.Must("duplicates", server.IntegerSchema),
+				server.Must("rejected", server.IntegerSchema),
+				server.Must("results", server.ArrayOf(server.Object(
+					server.Must("index", server.IntegerSchema),
+					server.Must("status", server.IntegerSchema),
+					server.May("message", text(1, 0)),
+					server.May("usageLimitExceeded", server.BoolSchema),
+				))),
+			),
+		},
+	}
+}
+
+func eventRequest() *server.Schema {
+	return server.Object(
+		server.May("eventIdempotencyKey", text(1, longestKey)),
+		server.Must("eventName", text(1, longestName)),
+		server.Must("occurredAt", server.TimeSchema),
+		server.May("flowId", text(0, longestID)),
+		server.May("featureKey", text(1, longestID)),
+		server.May("featureId", server.UUIDSchema),
+		server.May("customerReferenceId", text(1, longestID)),
+		server.May("customerId", server.UUIDSchema),
+		server.May("subscriptionId", server.UUIDSchema),
+		server.May("entitlementId", server.UUIDSchema),
+		server.May("invoiceId", server.UUIDSchema),
+		server.May("costAmount", server.NumberSchema),
+		server.May("usageUnits", server.NumberSchema),
+		server.May("meta", server.FreeObject()),
+	)
+}
+
+func customerFields() []server.Property {
+	return []server.Property{
+		server.Must("id", server.UUIDSchema),
+		server.Must("externalClientCustomerId", text(1, longestID)),
+		server.Must("firstName", text(0, longestName)),
+		server.Must("lastName", text(0, longestName)),
+		server.Must("email", text(0, longestEmail)),
+		server.May("phoneNumber", text(0, longestPhone)),
+		server.Must("createdAt", server.TimeSchema),
+		server.Must("modifiedAt", server.TimeSchema),
+	}
+}
+
+func customerSchema() *server.Schema {
+	return server.Object(append(customerFields(),
+		server.May("address", text(0, longestAddress)),
+		server.Must("subscriptions", server.ArrayOf(server.RefTo("Subscription"))),
+		server.Must("creditPools", server.ArrayOf(server.FreeObject())),
+	)...)
+}
+
+func subscriptionSchema() *server.Schema {
+	return server.Object(
+		server.Must("id", server.UUIDSchema),
+		server.Must("isActive", server.BoolSchema),
+		server.Must("intervalMonths", text(1, 0)),
+		server.Must("customer", server.RefTo("NestedCustomer")),
+		server.Must("plan", server.RefTo("Plan")),
+		server.Must("gracePeriodDays", server.IntSchema(0, mostGraceDays)),
+		server.Must("createdAt", server.TimeSchema),
+		server.Must("currentPeriodStart", server.TimeSchema),
+		server.Must("currentPeriodEnd", server.TimeSchema),
+		server.May("cancelledAt", server.TimeSchema),
+		server.Must("billingAnchorDay", server.IntSchema(1, 31)),
+		server.Must("metadata", server.Object(server.May("suspendedAt", server.TimeSchema))),
+	)
+}
+
+func planSchema() *server.Schema {
+	return server.Object(
+		server.Must("id", server.UUIDSchema),
+		server.Must("key", text(1, longestID)),
+		server.Must("version", server.IntegerSchema),
+		server.Must("name", text(0, longestName)),
+		server.Must("description", text(0, 0)),
+		server.Must("priceAmount", server.NumberSchema),
+		server.Must("currency", text(3, 3)),
+		server.Must("intervalMonths", server.IntegerSchema),
+		server.Must("billingTiming", server.EnumSchema("IN_ADVANCE", "IN_ARREARS")),
+		server.Must("status", server.EnumSchema("ACTIVE", "ARCHIVED", "DRAFT")),
+		server.May("metadata", server.FreeObject()),
+		server.Must("features", server.ArrayOf(server.Object(
+			server.Must("id", server.UUIDSchema),
+			server.Must("key", text(1, longestID)),
+			server.Must("name", text(0, longestName)),
+			server.Must("description", text(0, 0)),
+			server.Must("pricingType", server.EnumSchema("included", "usage_based", "graduated")),
+			server.Must("pricing", server.PricingSchema()),
+		))),
+	)
+}
+
+func invoiceSchema() *server.Schema {
+	return server.Object(
+		server.Must("id", server.UUIDSchema),
+		server.Must("number", server.IntegerSchema),
+		server.Must("type", server.EnumSchema("REGULAR", "IN_ADVANCE_INITIAL", "ADJUSTMENT", "CREDIT")),
+		server.Must("status", server.EnumSchema("PENDING", "DUE", "PAST_DUE", "PAID", "VOID")),
+		server.Must("amount", server.NumberSchema),
+		server.Must("currency", text(3, 3)),
+		server.May("subscriptionId", server.UUIDSchema),
+		server.Must("customerReferenceId", text(1, longestID)),
+		server.Must("createdAt", server.TimeSchema),
+		server.May("dueDate", server.TimeSchema),
+		server.May("paidAt", server.TimeSchema),
+		server.May("periodStart", server.TimeSchema),
+		server.May("periodEnd", server.TimeSchema),
+		server.Must("items", server.ArrayOf(server.Object(
+			server.Must("description", text(0, 0)),
+			server.May("featureKey", text(1, longestID)),
+			server.Must("quantity", server.NumberSchema),
+			server.May("unitPrice", server.NumberSchema),
+			server.May("tiers", server.TiersSchema()),
+			server.May("periodStart", server.TimeSchema),
+			server.May("periodEnd", server.TimeSchema),
+			server.Must("amount", server.NumberSchema),
+		))),
+	)
+}
+
+func entitlementSchema() *server.Schema {
+	return server.Object(
+		server.Must("referenceCustomerId", text(1, longestID)),
+		server.Must("featureKey", text(1, longestID)),
+		server.Must("isAllowed", server.BoolSchema),
+		server.Must("meta", server.Object(server.Must("reason", server.Object(
+			server.May("description", text(1, 0)),
+			server.Must("code", text(1, 0)),
+			server.Must("rule", text(1, 0)),
+			server.May("subscriptionId", server.UUIDSchema),
+			server.May("limit", server.NumberSchema),
+			server.May("used", server.NumberSchema),
+			server.Must("logIndex", server.IntegerSchema),
+		)))),
+		server.May("flowId", text(0, longestID)),
+		server.May("usage", server.Object(
+			server.Must("used", server.NumberSchema),
+			server.May("limit", server.NumberSchema),
+			server.May("remaining", server.NumberSchema),
+		)),
+		server.May("simulation", server.Object(
+			server.Must("requestedUsage", server.NumberSchema),
+			server.Must("projectedUsage", server.NumberSchema),
+			server.May("projectedRemaining", server.NumberSchema),
+			server.Must("wouldExceedLimit", server.BoolSchema),
+			server.May("projectedCost", server.NumberSchema),
+		)),
+	)
+}
+
+func eventSchema() *server.Schema {
+	return server.Object(
+		server.Must("id", text(1, 0)),
+		server.Must("kind", server.EnumSchema("usage", "audit", "void", "amend")),
+		server.May("eventIdempotencyKey", text(1, longestKey)),
+		server.May("eventName", text(1, longestName)),
+		server.May("featureKey", text(1, longestID)),
+		server.Must("usageUnits", server.NumberSchema),
+		server.May("costAmount", server.NumberSchema),
+		server.Must("occurredAt", server.TimeSchema),
+		server.Must("recordedAt", server.TimeSchema),
+		server.May("subscriptionId", server.UUIDSchema),
+		server.May("flowId", text(0, longestID)),
+		server.May("meta", server.FreeObject()),
+		server.May("isAllowed", server.BoolSchema),
+		server.May("reason", text(1, 0)),
+	)
+}

@@ -1,0 +1,153 @@
+package client
+
+import (
+	"time"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
+	"tollgate/engine/wire"
+	"tollgate/server"
+)
+
+// defaultGraceDays is gracePeriod when the request names none; mostGraceDays its largest value.
+const (
+	defaultGraceDays = 7
+	mostGraceDays    = 365
+)
+
+// createSubscription is POST /subscriptions.
+func (a *API) createSubscription(x *server.Exchange) {
+	c := billing.CreateSubscription{
+		Env: x.Principal.Env, ID: newID(), InvoiceID: newID(), GraceDays: defaultGraceDays,
+	}
+	fault := object(x.Body, map[string]func(*form) bool{
+		"planId":              requiredField("planId", longestID, &c.Plan),
+		"customerReferenceId": requiredField("customerReferenceId", longestID, &c.Customer),
+		"gracePeriod":         func(f *form) bool { return graceDays(f, &c.GraceDays) },
+	}, func(f *form) {
+		f.mustHave(named("planId", c.Plan), named("customerReferenceId", c.Customer))
+	})
+	if fault != nil {
+		x.Refuse(*fault)
+		return
+	}
+	result := a.propose(billing.KindCreateSubscription, wire.Encode(nil, &c))
+	if result.Outcome != engine.OutcomeDone {
+		x.Refuse(server.FaultOf(result.Outcome))
+		return
+	}
+	if !a.answerCreated(x, &c) {
+		x.Refuse(server.FaultConsistency.With("The subscription " + string(server.AppendUUID(nil, c.ID)) +
+			" was created, but cannot be read here yet. Read it, and do not create it again."))
+	}
+}
+
+// graceDays reads a whole number of days.
+func graceDays(f *form, dst *uint32) bool {
+	var value decimal.Decimal
+	given, ok := f.number("gracePeriod", &value)
+	if !given {
+		return ok
+	}
+	for days := range uint32(mostGraceDays + 1) {
+		if value == decimal.FromInt(int64(days)) {
+			*dst = days
+			return true
+		}
+	}
+	f.problem("gracePeriod", "must be a whole number from 0 to 365")
+	return true
+}
+
+// answerCreated answers with what the command made. This node may be behind the one that applied
+// it; the read index brings it up, and where no leader can be asked any more, its own memory will
+// have the entry soon or never.
+func (a *API) answerCreated(x *server.Exchange, c *billing.CreateSubscription) bool {
+	deadline := a.readDeadline()
+	for {
+		_, outcome := a.config.Reader.BeginRead(deadline)
+		s, ok := a.machine.Subscription(c.Env, c.ID)
+		if !ok {
+			if !time.Now().Before(deadline) || outcome == engine.OutcomeDone {
+				return false
+			}
+			continue
+		}
+		invoice, ok := a.machine.Invoice(c.Env, c.InvoiceID)
+		data := x.Begin()
+		data.Open('{')
+		data.Name("subscription")
+		writeSubscription(data, &s)
+		if ok {
+			data.Name("invoice")
+			writeInvoice(data, &invoice)
+		}
+		data.Object("metadata")
+		data.Close('}')
+		data.Close('}')
+		x.End(201)
+		return ok
+	}
+}
+
+// listSubscriptions is GET /customers/{externalClientCustomerId}/subscriptions.
+func (a *API) listSubscriptions(x *server.Exchange) {
+	id, ok := pathID(x, 0, "externalClientCustomerId")
+	if !ok {
+		return
+	}
+	status := query(x.Ctx, "status")
+	if status != "" && status != "all" && status != "active" {
+		refuseQuery(x, "status", "all or active")
+		return
+	}
+	a.read(x, func() *server.Fault {
+		customer, found := a.machine.Customer(x.Principal.Env, id)
+		if !found {
+			return notFound(engine.OutcomeCustomerUnknown)
+		}
+		data := x.Begin()
+		data.Open('[')
+		for _, s := range a.machine.Subscriptions(customer.Row) {
+			if s.IsActive || status == "all" {
+				writeSubscription(data, &s)
+			}
+		}
+		data.Close(']')
+		x.End(200)
+		return nil
+	})
+}
+
+// getSubscription is GET /subscriptions/{subscriptionId}.
+func (a *API) getSubscription(x *server.Exchange) {
+	id, ok := pathUUID(x, 0, "subscriptionId")
+	if !ok {
+		return
+	}
+	a.read(x, func() *server.Fault {
+		s, found := a.machine.Subscription(x.Principal.Env, id)
+		if !found {
+			return notFound(engine.OutcomeSubscriptionUnknown)
+		}
+		writeSubscription(x.Begin(), &s)
+		x.End(200)
+		return nil
+	})
+}
+
+// listPlans is GET /plans.
+func (a *API) listPlans(x *server.Exchange) {
+	a.read(x, func() *server.Fault {
+		plans := a.machine.Plans(x.Principal.Env)
+		data := x.Begin()
+		data.Open('[')
+		for i := range plans {
+			writePlan(data, &plans[i])
+		}
+		data.Close(']')
+		x.End(200)
+		return nil
+	})
+}

@@ -1,0 +1,142 @@
+package client
+
+import (
+	"strconv"
+
+	"tollgate/engine/billing"
+	"tollgate/server"
+)
+
+// The functions below write the machine's views as the API document shapes them. What is null is
+// left out; empty texts and lists that the document requires are sent.
+
+func writeCustomer(data *server.JSON, c *billing.CustomerView, subscriptions []billing.SubscriptionView) {
+	data.Open('{')
+	data.UUID("id", c.ID)
+	writeCustomerFields(data, c)
+	data.TextIf("address", c.Address)
+	data.Array("subscriptions")
+	for i := range subscriptions {
+		if subscriptions[i].IsActive {
+			writeSubscription(data, &subscriptions[i])
+		}
+	}
+	data.Close(']')
+	data.Array("creditPools")
+	data.Close(']')
+	data.Close('}')
+}
+
+func writeCustomerFields(data *server.JSON, c *billing.CustomerView) {
+	data.Text("externalClientCustomerId", c.ExternalID)
+	data.Text("firstName", c.FirstName)
+	data.Text("lastName", c.LastName)
+	data.Text("email", c.Email)
+	data.TextIf("phoneNumber", c.PhoneNumber)
+	data.Time("createdAt", c.CreatedAt)
+	data.Time("modifiedAt", c.ModifiedAt)
+}
+
+func writeSubscription(data *server.JSON, s *billing.SubscriptionView) {
+	data.Open('{')
+	data.UUID("id", s.ID)
+	data.Bool("isActive", s.IsActive)
+	data.Text("intervalMonths", strconv.FormatUint(uint64(s.Plan.IntervalMonths), 10))
+	data.Object("customer")
+	data.UUID("id", s.Customer.ID)
+	writeCustomerFields(data, &s.Customer)
+	data.Close('}')
+	data.Name("plan")
+	writePlan(data, &s.Plan)
+	data.Uint("gracePeriodDays", uint64(s.GraceDays))
+	data.Time("createdAt", s.CreatedAt)
+	data.Time("currentPeriodStart", s.PeriodStart)
+	data.Time("currentPeriodEnd", s.PeriodEnd)
+	data.Time("cancelledAt", s.CancelledAt)
+	data.Uint("billingAnchorDay", uint64(s.AnchorDay))
+	data.Object("metadata")
+	data.Time("suspendedAt", s.SuspendedAt)
+	data.Close('}')
+	data.Close('}')
+}
+
+func writePlan(data *server.JSON, p *billing.PlanView) {
+	data.Open('{')
+	data.UUID("id", p.ID)
+	data.Text("key", p.Key)
+	data.Uint("version", uint64(p.Version))
+	data.Text("name", p.Name)
+	data.Text("description", p.Description)
+	data.Decimal("priceAmount", p.PriceAmount)
+	data.Text("currency", p.Currency)
+	data.Uint("intervalMonths", uint64(p.IntervalMonths))
+	data.Text("billingTiming", p.BillingTiming)
+	data.Text("status", p.Status)
+	data.Raw("metadata", p.Metadata)
+	data.Array("features")
+	for i := range p.Features {
+		f := &p.Features[i]
+		data.Open('{')
+		data.UUID("id", f.Feature.ID)
+		data.Text("key", f.Feature.Key)
+		data.Text("name", f.Feature.Name)
+		data.Text("description", f.Feature.Description)
+		data.Text("pricingType", f.PricingType)
+		data.Object("pricing")
+		server.WritePricing(data, &f.Pricing)
+		data.Close('}')
+		data.Close('}')
+	}
+	data.Close(']')
+	data.Close('}')
+}
+
+var invoiceTypes = map[billing.InvoiceType]string{
+	billing.InvoiceInitial: "IN_ADVANCE_INITIAL", billing.InvoiceRegular: "REGULAR",
+	billing.InvoiceAdjustment: "ADJUSTMENT", billing.InvoiceCredit: "CREDIT",
+}
+
+var invoiceStatuses = map[billing.InvoiceStatus]string{
+	billing.InvoicePending: "PENDING", billing.InvoiceDue: "DUE", billing.InvoicePastDue: "PAST_DUE",
+	billing.InvoicePaid: "PAID", billing.InvoiceVoid: "VOID",
+}
+
+func writeInvoice(data *server.JSON, v *billing.InvoiceView) {
+	data.Open('{')
+	data.UUID("id", v.ID)
+	data.Uint("number", v.Number)
+	data.Text("type", invoiceTypes[v.Type])
+	data.Text("status", invoiceStatuses[v.Status])
+	data.Decimal("amount", v.Amount)
+	data.Text("currency", v.Currency)
+	data.UUID("subscriptionId", v.SubscriptionID)
+	data.Text("customerReferenceId", v.Customer)
+	data.Time("createdAt", v.CreatedAt)
+	data.Time("dueDate", v.DueDate)
+	data.Time("paidAt", v.PaidAt)
+	data.Time("periodStart", v.PeriodStart)
+	data.Time("periodEnd", v.PeriodEnd)
+	data.Array("items")
+	for i := range v.Items {
+		writeInvoiceItem(data, &v.Items[i])
+	}
+	data.Close(']')
+	data.Close('}')
+}
+
+func writeInvoiceItem(data *server.JSON, item *billing.InvoiceItem) {
+	data.Open('{')
+	data.Text("description", item.Description)
+	data.TextIf("featureKey", item.FeatureKey)
+	data.Decimal("quantity", item.Quantity)
+	decimalIf(data, "unitPrice", item.UnitPrice, item.HasUnitPrice)
+	if len(item.Tiers) > 0 {
+		data.Array("tiers")
+		server.WriteTiers(data, item.Tiers)
+		data.Close(']')
+	}
+	data.Time("periodStart", item.PeriodStart)
+	data.Time("periodEnd", item.PeriodEnd)
+	data.Decimal("amount", item.Amount)
+	data.Close('}')
+}

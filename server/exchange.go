@@ -1,0 +1,163 @@
+package server
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"sync/atomic"
+
+	"github.com/valyala/fasthttp"
+
+	"tollgate/engine/billing"
+)
+
+// Exchange is one request and its answer. It is pooled: a handler must not keep it, nor anything
+// that it handed out.
+type Exchange struct {
+	Ctx *fasthttp.RequestCtx
+	// Route is the row that matched; nil when none did.
+	Route *Route
+	// Principal is whom the request's key speaks for.
+	Principal billing.Principal
+	// Body is the whole body, within the route's limit.
+	Body []byte
+	// Out is the answer being written.
+	Out JSON
+
+	table     *Table
+	shape     Shape
+	media     string
+	consumed  bool
+	status    int
+	raw       [maxParams][]byte
+	params    [maxParams][]byte
+	decoded   []byte
+	requestID [requestIDSize]byte
+}
+
+// What an exchange keeps of its buffers between requests.
+const (
+	keepBody = 64 << 10
+	keepOut  = 64 << 10
+)
+
+func (x *Exchange) begin(ctx *fasthttp.RequestCtx) {
+	x.Ctx, x.Route, x.Principal = ctx, nil, billing.Principal{}
+	x.Body, x.Out, x.decoded = x.Body[:0], x.Out[:0], x.decoded[:0]
+	x.media, x.consumed, x.status = "", false, 0
+	appendRequestID(x.requestID[:0])
+}
+
+// end hands the answer to fasthttp, which copies it.
+func (x *Exchange) end() {
+	h := &x.Ctx.Response.Header
+	h.SetBytesV("X-Request-Id", x.requestID[:])
+	if x.status == 0 {
+		x.Refuse(FaultInternal)
+	}
+	x.Ctx.Response.SetStatusCode(x.status)
+	if len(x.Out) > 0 {
+		h.SetContentType("application/json")
+		x.Ctx.Response.SetBody(x.Out)
+	}
+	if cap(x.Body) > keepBody {
+		x.Body = nil
+	}
+	if cap(x.Out) > keepOut {
+		x.Out = nil
+	}
+	x.Ctx = nil
+}
+
+// RequestID names the exchange in the answer's X-Request-Id and in logs.
+func (x *Exchange) RequestID() []byte { return x.requestID[:] }
+
+// Media is the media type of the body, one of the route's; empty when there is no body.
+func (x *Exchange) Media() string { return x.media }
+
+// Param is the i-th parameter of the path, percent-decoded once.
+func (x *Exchange) Param(i int) []byte { return x.params[i] }
+
+func (x *Exchange) decodeParams(count int) bool {
+	for i := range count {
+		from := len(x.decoded)
+		var ok bool
+		if x.decoded, ok = AppendUnescaped(x.decoded, x.raw[i]); !ok {
+			return false
+		}
+		x.params[i] = x.decoded[from:len(x.decoded):len(x.decoded)]
+	}
+	return true
+}
+
+// Begin starts a success with data, and returns where to write the data's value.
+func (x *Exchange) Begin() *JSON {
+	x.Out = append(x.Out[:0], `{"success":true,"data":`...)
+	return &x.Out
+}
+
+// End finishes what Begin started.
+func (x *Exchange) End(status int) {
+	x.Out = append(x.Out, '}')
+	x.status = status
+}
+
+// Succeed answers a success without data.
+func (x *Exchange) Succeed(status int) {
+	x.Out = append(x.Out[:0], `{"success":true}`...)
+	x.status = status
+}
+
+// Bare answers a body without an envelope, of a media type of its own.
+func (x *Exchange) Bare(status int, media string, body []byte) {
+	x.Out = x.Out[:0]
+	x.status = status
+	x.Ctx.Response.Header.SetContentType(media)
+	x.Ctx.Response.SetBody(body)
+}
+
+// Status notes that the handler wrote the response itself.
+func (x *Exchange) Status(status int) { x.status = status }
+
+// Refuse answers a fault, in the shape of the path's API.
+func (x *Exchange) Refuse(f Fault) {
+	x.status = f.Status
+	x.Ctx.Response.ResetBody()
+	x.Out = AppendFault(x.Out[:0], x.shape, &f, x.requestID[:])
+	setFaultHeaders(x.Ctx, &f)
+}
+
+func setFaultHeaders(ctx *fasthttp.RequestCtx, f *Fault) {
+	if f.RetryAfter > 0 {
+		ctx.Response.Header.SetBytesV("Retry-After", appendRetryAfter(nil, f))
+	}
+	if f.Status == fasthttp.StatusUnauthorized {
+		ctx.Response.Header.Set("WWW-Authenticate", "Bearer")
+	}
+}
+
+const requestIDSize = 4 + 24
+
+var (
+	processID = mintProcessID()
+	requests  atomic.Uint64
+)
+
+func mintProcessID() [4]byte {
+	var id [4]byte
+	if _, err := rand.Read(id[:]); err != nil {
+		panic("server: no randomness: " + err.Error())
+	}
+	return id
+}
+
+// appendRequestID appends a request's name: req_, the process's random number, a counter.
+func appendRequestID(dst []byte) []byte {
+	var id [12]byte
+	copy(id[:], processID[:])
+	binary.BigEndian.PutUint64(id[4:], requests.Add(1))
+	dst = append(dst, "req_"...)
+	for _, b := range id {
+		dst = append(dst, hexDigits[b>>4], hexDigits[b&15])
+	}
+	return dst
+}

@@ -1,0 +1,284 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// Limits bounds what clients can make a listener hold.
+type Limits struct {
+	// Connections is the number of open connections, PerAddress that of one client address (0: no
+	// bound of its own).
+	Connections, PerAddress int
+	// Header is the time within which a request's headers and a small body must arrive, Body that
+	// of a large body, Idle how long a connection may wait for its next request, Write how long an
+	// answer may take to leave.
+	Header, Body, Idle, Write time.Duration
+}
+
+// DefaultLimits are the limits of the public listener.
+func DefaultLimits() Limits {
+	return Limits{
+		Connections: 16_384,
+		Header:      10 * time.Second, Body: 60 * time.Second,
+		Idle: 120 * time.Second, Write: 30 * time.Second,
+	}
+}
+
+const (
+	// headerBytes is the size of a request's headers (16 KiB).
+	headerBytes = 16 << 10
+	// largeBody is from where on Limits.Body counts instead of Limits.Header.
+	largeBody = 64 << 10
+)
+
+// Server serves one listener.
+type Server struct {
+	fast *fasthttp.Server
+	ln   net.Listener
+	done chan error
+}
+
+// Serve answers the listener's connections with handler until Shutdown.
+func Serve(ln net.Listener, handler fasthttp.RequestHandler, limits Limits) *Server {
+	s := &Server{
+		fast: &fasthttp.Server{
+			Handler:        handler,
+			ErrorHandler:   answerBroken,
+			HeaderReceived: func(h *fasthttp.RequestHeader) fasthttp.RequestConfig { return forBody(h, limits) },
+			// Bodies are read by the route table, after the checks that come before their size. One
+			// byte is what fasthttp reads ahead; 0 would select its default of 4 MiB.
+			StreamRequestBody:            true,
+			MaxRequestBodySize:           1,
+			DisablePreParseMultipartForm: true,
+			ReadBufferSize:               headerBytes,
+			WriteBufferSize:              4 << 10,
+			ReadTimeout:                  limits.Header,
+			IdleTimeout:                  limits.Idle,
+			WriteTimeout:                 limits.Write,
+			Concurrency:                  limits.Connections + 64,
+			NoDefaultServerHeader:        true,
+			NoDefaultContentType:         true,
+			SecureErrorLogMessage:        true,
+			CloseOnShutdown:              true,
+			Logger:                       fastLog{},
+		},
+		ln:   newListener(ln, limits),
+		done: make(chan error, 1),
+	}
+	go func() { s.done <- s.fast.Serve(s.ln) }()
+	return s
+}
+
+// Listen listens on a TCP address and serves it.
+func Listen(addr string, handler fasthttp.RequestHandler, limits Limits) (*Server, error) {
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("server: listen: %w", err)
+	}
+	return Serve(ln, handler, limits), nil
+}
+
+// Addr is the address that the server listens on.
+func (s *Server) Addr() net.Addr { return s.ln.Addr() }
+
+// Shutdown stops listening, waits for the requests under way until ctx ends, and closes.
+func (s *Server) Shutdown(ctx context.Context) error {
+	err := s.fast.ShutdownWithContext(ctx)
+	return errors.Join(err, <-s.done)
+}
+
+func forBody(h *fasthttp.RequestHeader, limits Limits) fasthttp.RequestConfig {
+	if n := h.ContentLength(); n > largeBody || n == -1 {
+		return fasthttp.RequestConfig{ReadTimeout: limits.Body}
+	}
+	return fasthttp.RequestConfig{}
+}
+
+// answerBroken answers a request that could not be read, in the shape of the API that it was
+// addressed to, as far as its beginning tells.
+func answerBroken(ctx *fasthttp.RequestCtx, err error) {
+	fault := faultMalformed
+	var small *fasthttp.ErrSmallBuffer
+	var timeout interface{ Timeout() bool }
+	switch {
+	case errors.As(err, &small):
+		fault = faultHeaders
+	case errors.As(err, &timeout) && timeout.Timeout():
+		fault = faultSlow
+	}
+	shape := ShapeWorkspace
+	if c, ok := ctx.Conn().(*conn); ok {
+		shape = ShapeOf(c.path())
+		c.linger.Store(true)
+	}
+	id := appendRequestID(nil)
+	ctx.Response.Reset()
+	ctx.Response.SetStatusCode(fault.Status)
+	ctx.Response.Header.SetContentType("application/json")
+	ctx.Response.Header.SetBytesV("X-Request-Id", id)
+	ctx.Response.SetBody(AppendFault(nil, shape, &fault, id))
+}
+
+// closeAfterAnswer closes the connection once the answer is written, and lets the client read the
+// answer although it has not finished sending.
+func closeAfterAnswer(ctx *fasthttp.RequestCtx) {
+	ctx.SetConnectionClose()
+	if c, ok := ctx.Conn().(*conn); ok {
+		c.linger.Store(true)
+	}
+}
+
+// listener bounds connections, and wraps each.
+type listener struct {
+	net.Listener
+	limits Limits
+	mu     sync.Mutex
+	open   int
+	per    map[netip.Addr]int
+}
+
+func newListener(ln net.Listener, limits Limits) *listener {
+	return &listener{Listener: ln, limits: limits, per: make(map[netip.Addr]int)}
+}
+
+// Accept returns the next connection that is within the limits; the others are answered and closed.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		addr := addressOf(c)
+		if l.admit(addr) {
+			return &conn{Conn: c, listener: l, addr: addr}, nil
+		}
+		if err := refuseConnection(c); err != nil {
+			slog.Debug("refusing a connection", "error", err)
+		}
+	}
+}
+
+func addressOf(c net.Conn) netip.Addr {
+	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap()
+	}
+	return netip.Addr{}
+}
+
+func (l *listener) admit(addr netip.Addr) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open >= l.limits.Connections ||
+		l.limits.PerAddress > 0 && l.per[addr] >= l.limits.PerAddress {
+		return false
+	}
+	l.open++
+	l.per[addr]++
+	return true
+}
+
+func (l *listener) leave(addr netip.Addr) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open--
+	if l.per[addr]--; l.per[addr] <= 0 {
+		delete(l.per, addr)
+	}
+}
+
+// refuseConnection answers before anything was read, so the API that was meant is not known.
+func refuseConnection(c net.Conn) error {
+	id := appendRequestID(nil)
+	body := AppendFault(nil, ShapeWorkspace, &faultConnections, id)
+	head := fmt.Sprintf("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"+
+		"Content-Length: %d\r\nRetry-After: 1\r\nX-Request-Id: %s\r\nConnection: close\r\n\r\n",
+		len(body), id)
+	err := c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	if err == nil {
+		_, err = c.Write(append([]byte(head), body...))
+	}
+	return errors.Join(err, c.Close())
+}
+
+// conn remembers how the newest request began, so that one that cannot be read is answered in the
+// shape of its API, and closes without cutting off an answer.
+type conn struct {
+	net.Conn
+	listener *listener
+	addr     netip.Addr
+	linger   atomic.Bool
+	head     [48]byte
+	headLen  int
+	once     sync.Once
+}
+
+// Read notes the beginning of what begins like a request line.
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n >= 5 && b[0] >= 'A' && b[0] <= 'Z' {
+		c.headLen = copy(c.head[:], b[:n])
+	}
+	return n, err
+}
+
+func (c *conn) path() []byte {
+	_, rest, ok := strings.Cut(string(c.head[:c.headLen]), " ")
+	if !ok {
+		return nil
+	}
+	target, _, _ := strings.Cut(rest, " ")
+	return targetPath([]byte(target))
+}
+
+const (
+	lingerTime  = time.Second
+	lingerBytes = 16 << 20
+)
+
+// Close closes the connection. A client that is still sending would get a reset and lose the
+// answer; so its sending is read away first, for a second at most.
+func (c *conn) Close() error {
+	var err error
+	c.once.Do(func() {
+		if c.linger.Load() {
+			c.readAway()
+		}
+		c.listener.leave(c.addr)
+		err = c.Conn.Close()
+	})
+	return err
+}
+
+func (c *conn) readAway() {
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil || c.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+		return
+	}
+	var scratch [4096]byte
+	for left := lingerBytes; left > 0; {
+		n, err := c.Conn.Read(scratch[:])
+		if err != nil {
+			return
+		}
+		left -= n
+	}
+}
+
+// fastLog brings what fasthttp has to say into the structured log.
+type fastLog struct{}
+
+// Printf logs one message.
+func (fastLog) Printf(format string, args ...any) {
+	slog.Debug("http", "message", fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,136 @@
+package server
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Description is what an OpenAPI document says besides its routes.
+type Description struct {
+	Title, Version, About string
+	// Schemas are shared, by name.
+	Schemas map[string]*Schema
+}
+
+// OpenAPI generates the document (OpenAPI 3.0.3) of the routes that the router uses.
+func OpenAPI(routes []Route, about Description) ([]byte, error) {
+	schemas := map[string]any{"Fault": faultSchema.document()}
+	for name, schema := range about.Schemas {
+		schemas[name] = schema.document()
+	}
+	paths := map[string]any{}
+	for i := range routes {
+		r := &routes[i]
+		item, ok := paths[r.Path].(map[string]any)
+		if !ok {
+			item = map[string]any{}
+			paths[r.Path] = item
+		}
+		item[strings.ToLower(r.Method)] = r.operation()
+	}
+	document := map[string]any{
+		"openapi": "3.0.3",
+		"info": map[string]any{
+			"title": about.Title, "version": about.Version, "description": about.About,
+		},
+		"paths": paths,
+		"components": map[string]any{
+			"schemas": schemas,
+			"securitySchemes": map[string]any{
+				"bearer": map[string]any{"type": "http", "scheme": "bearer"},
+				"header": map[string]any{"type": "apiKey", "in": "header", "name": "X-API-Key"},
+			},
+		},
+	}
+	text, err := json.Marshal(document, json.Deterministic(true))
+	if err != nil {
+		return nil, fmt.Errorf("server: OpenAPI document: %w", err)
+	}
+	return text, nil
+}
+
+var faultSchema = Object(
+	Must("success", &Schema{Type: "boolean"}),
+	Must("error", Object(
+		Must("message", TextSchema(1, 0)),
+		May("detail", TextSchema(1, 0)),
+		Must("code", TextSchema(1, 0)),
+	)),
+)
+
+func (r *Route) operation() map[string]any {
+	o := map[string]any{"operationId": r.Operation, "summary": r.Summary}
+	parameters := []any{}
+	for _, p := range r.Params {
+		parameters = append(parameters, map[string]any{
+			"in": p.In, "name": p.Name, "required": p.Required || p.In == "path",
+			"schema": p.Schema.document(), "description": p.About,
+		})
+	}
+	if len(parameters) > 0 {
+		o["parameters"] = parameters
+	}
+	if r.Access != AccessOpen {
+		o["security"] = []any{map[string]any{"bearer": []any{}}, map[string]any{"header": []any{}}}
+	}
+	if r.Body != nil {
+		content := map[string]any{}
+		for _, media := range r.Media {
+			schema := r.Body
+			if media != "application/json" {
+				schema = &Schema{Type: "string"}
+			}
+			content[media] = map[string]any{"schema": schema.document()}
+		}
+		if len(r.Media) == 0 {
+			content["application/json"] = map[string]any{"schema": r.Body.document()}
+		}
+		o["requestBody"] = map[string]any{"required": true, "content": content}
+	}
+	o["responses"] = r.responses()
+	return o
+}
+
+func (r *Route) responses() map[string]any {
+	answers := map[string]any{
+		"default": map[string]any{
+			"description": "Refused; nothing was changed unless the message says otherwise",
+			"headers":     answerHeaders(),
+			"content":     jsonContent(RefTo("Fault")),
+		},
+	}
+	for _, response := range r.Responses {
+		schema := response.Data
+		if !response.Bare {
+			properties := []Property{Must("success", BoolSchema)}
+			if response.Data != nil {
+				properties = append(properties, Must("data", response.Data))
+			}
+			schema = Object(properties...)
+			if response.Status >= 400 {
+				schema = RefTo("Fault")
+			}
+		}
+		answers[strconv.Itoa(response.Status)] = map[string]any{
+			"description": response.About,
+			"headers":     answerHeaders(),
+			"content":     jsonContent(schema),
+		}
+	}
+	return answers
+}
+
+func jsonContent(s *Schema) map[string]any {
+	return map[string]any{"application/json": map[string]any{"schema": s.document()}}
+}
+
+func answerHeaders() map[string]any {
+	return map[string]any{
+		"X-Request-Id": map[string]any{
+			"required": true, "schema": map[string]any{"type": "string"},
+		},
+	}
+}

@@ -1,0 +1,112 @@
+package server
+
+import "tollgate/engine"
+
+const (
+	nothingChanged = "Nothing was changed."
+	repeatSafely   = "Nothing was changed. Repeat the request with the same key."
+)
+
+// faults is the one table that maps outcomes to HTTP. A new outcome is one row here.
+var faults = [256]Fault{
+	engine.OutcomeUnavailable: {
+		503, "unavailable", "No quorum can be reached", repeatSafely, 1,
+	},
+	engine.OutcomeOverloaded: {
+		503, "overloaded", "The service is overloaded", repeatSafely, 1,
+	},
+	engine.OutcomeUnknown: {
+		503, "outcome_unknown", "It is not known whether the request was carried out",
+		"Repeat it with the same key: it cannot take effect twice.", 1,
+	},
+	engine.OutcomeDiskLow: {
+		503, "disk_low", "The service cannot store more at the moment", repeatSafely, 30,
+	},
+	engine.OutcomeTooLarge: {
+		413, "too_large", "The request does not fit one log entry",
+		"Nothing was changed. Send less in one request.", 0,
+	},
+	engine.OutcomeDuplicate: {
+		409, "duplicate_key", "This idempotency key was already processed",
+		"The repeat was ignored: the usage event counts once.", 0,
+	},
+	engine.OutcomeKeyReused: {
+		409, "key_reused", "This idempotency key was already processed with another body",
+		"Nothing was changed. The body differs from the one that was recorded under this key: " +
+			"a new usage event needs a key of its own.", 0,
+	},
+	engine.OutcomeKeysFull: {
+		503, "keys_full", "The memory for idempotency keys is spent", repeatSafely, 60,
+	},
+	engine.OutcomeCustomerUnknown: {
+		404, "customer_not_found", "Customer not found", nothingChanged, 0,
+	},
+	engine.OutcomeSubscriptionUnknown: {
+		404, "subscription_not_found", "Subscription not found", nothingChanged, 0,
+	},
+	engine.OutcomePlanUnknown:    {404, "plan_not_found", "Plan not found", nothingChanged, 0},
+	engine.OutcomeFeatureUnknown: {404, "feature_not_found", "Feature not found", nothingChanged, 0},
+	engine.OutcomeInvoiceUnknown: {404, "invoice_not_found", "Invoice not found", nothingChanged, 0},
+	engine.OutcomeEntitlementUnknown: {
+		404, "entitlement_not_found", "Entitlement not found", nothingChanged, 0,
+	},
+	engine.OutcomeAccountUnknown: {404, "account_not_found", "Account not found", nothingChanged, 0},
+	engine.OutcomeKeyUnknown:     {404, "key_not_found", "API key not found", nothingChanged, 0},
+	engine.OutcomeCustomerExists: {
+		409, "customer_exists", "A customer with this externalClientCustomerId exists already",
+		nothingChanged, 0,
+	},
+	engine.OutcomeAccountExists: {
+		409, "account_exists", "An account of this name exists already", nothingChanged, 0,
+	},
+	engine.OutcomePlanInactive: {
+		400, "plan_inactive", "This plan cannot be subscribed to",
+		"Nothing was changed. Only plans with the status ACTIVE can be: see GET /plans.", 0,
+	},
+	engine.OutcomeInvoiceVoid: {
+		400, "invoice_void", "A void invoice cannot be paid", nothingChanged, 0,
+	},
+	engine.OutcomeInvoicePending: {
+		400, "invoice_pending", "A pending invoice cannot be paid yet", nothingChanged, 0,
+	},
+	engine.OutcomeHardLimit: {
+		402, "limit_exceeded", "The usage event would exceed the feature's hard limit",
+		"Nothing was recorded, and its key may be used again.", 0,
+	},
+	engine.OutcomeOccurredTooEarly: {
+		400, "occurred_too_early", "occurredAt is too far in the past",
+		"Nothing was recorded. Events are accepted for as long as duplicates are recognised.", 0,
+	},
+	engine.OutcomeOccurredTooLate: {
+		400, "occurred_too_late", "occurredAt is more than 5 minutes ahead",
+		"Nothing was recorded. Check the sender's clock.", 0,
+	},
+	engine.OutcomeCurrencyFixed: {
+		400, "currency_fixed", "The currency of a plan with subscribers cannot change",
+		nothingChanged, 0,
+	},
+	engine.OutcomeCatalogInvalid: {
+		400, "catalog_invalid", "The catalog document is invalid", nothingChanged, 0,
+	},
+	engine.OutcomeIDsContradict: {
+		400, "ids_contradict", "The ids in the request contradict each other",
+		"Nothing was recorded. Name each thing once.", 0,
+	},
+	engine.OutcomeOverflow: {
+		400, "overflow", "The result lies outside of the range of exact numbers (10^24)",
+		nothingChanged, 0,
+	},
+	engine.OutcomeSubscriptionLimit: {
+		400, "subscription_limit", "The customer has as many subscriptions as are possible",
+		nothingChanged, 0,
+	},
+}
+
+// FaultOf is the answer to a refused command. An outcome without a row, which no command should
+// return, is answered as unknown: the caller may repeat, and nothing is claimed.
+func FaultOf(o engine.Outcome) Fault {
+	if f := faults[o]; f.Status != 0 {
+		return f
+	}
+	return faults[engine.OutcomeUnknown]
+}

@@ -1,0 +1,67 @@
+package server
+
+import "tollgate/engine/billing"
+
+// WritePricing writes the fields of a feature's pricing within a plan, as both the client API's
+// plans and the admin API's catalog have them.
+func WritePricing(data *JSON, p *billing.PricingDocument) {
+	data.TextIf("model", p.Model)
+	data.Decimal("pricePerUnit", p.PricePerUnit)
+	data.Text("unitLabel", p.UnitLabel)
+	if p.HasMax {
+		data.Decimal("maxUsage", p.MaxUsage)
+	}
+	data.Decimal("includedUnits", p.IncludedUnits)
+	data.TextIf("resetMode", p.ResetMode)
+	data.TextIf("limitMode", p.LimitMode)
+	if len(p.Tiers) > 0 {
+		data.Array("tiers")
+		WriteTiers(data, p.Tiers)
+		data.Close(']')
+	}
+	if p.PackageSize.Sign() > 0 {
+		data.Decimal("packageSize", p.PackageSize)
+		data.Decimal("pricePerPackage", p.PricePerPackage)
+	}
+}
+
+// WriteTiers writes the elements of a list of tiers; the last one's upTo is "inf".
+func WriteTiers(data *JSON, tiers []billing.TierDocument) {
+	for i := range tiers {
+		t := &tiers[i]
+		data.Open('{')
+		if t.Infinite {
+			data.Text("upTo", "inf")
+		} else {
+			data.Decimal("upTo", t.UpTo)
+		}
+		data.Decimal("pricePerUnit", t.PricePerUnit)
+		data.Decimal("flatFee", t.FlatFee)
+		data.Close('}')
+	}
+}
+
+// PricingSchema describes what WritePricing writes.
+func PricingSchema() *Schema {
+	return Object(
+		May("model", EnumSchema("per_unit", "volume", "package")),
+		Must("pricePerUnit", NumberSchema),
+		Must("unitLabel", TextSchema(0, 0)),
+		May("maxUsage", NumberSchema),
+		Must("includedUnits", NumberSchema),
+		May("resetMode", EnumSchema("reset", "accumulate")),
+		May("limitMode", EnumSchema("soft", "hard")),
+		May("tiers", TiersSchema()),
+		May("packageSize", NumberSchema),
+		May("pricePerPackage", NumberSchema),
+	)
+}
+
+// TiersSchema describes what WriteTiers writes.
+func TiersSchema() *Schema {
+	return ArrayOf(Object(
+		Must("upTo", &Schema{OneOf: []*Schema{NumberSchema, EnumSchema("inf")}}),
+		Must("pricePerUnit", NumberSchema),
+		Must("flatFee", NumberSchema),
+	))
+}

@@ -1,0 +1,242 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// Table routes requests by one route table and keeps the order of checks: path, method, key, scope,
+// size, media type, then the handler.
+type Table struct {
+	root   node
+	routes []*Route
+	pool   sync.Pool
+	config TableConfig
+}
+
+// TableConfig is what a table needs besides its routes.
+type TableConfig struct {
+	// Authenticate proves who is asking and that the route is allowed to them; nil when so. It is
+	// not called for AccessOpen.
+	Authenticate func(x *Exchange) *Fault
+	// Observe is told of every answer. route is nil where none matched.
+	Observe func(route *Route, status int, took time.Duration)
+	Log     *slog.Logger
+}
+
+// NewTable makes a table; a route that is there twice or has no handler is an error.
+func NewTable(routes []Route, config TableConfig) (*Table, error) {
+	if config.Log == nil {
+		config.Log = slog.Default()
+	}
+	t := &Table{config: config}
+	t.pool.New = func() any { return &Exchange{table: t} }
+	for i := range routes {
+		r := &routes[i]
+		r.number = i
+		if r.Handle == nil || r.Operation == "" {
+			return nil, fmt.Errorf("server: %s %s lacks a handler or an operation", r.Method, r.Path)
+		}
+		if r.Limit == 0 {
+			r.Limit = DefaultBodyLimit
+		}
+		if len(r.Media) == 0 {
+			r.Media = []string{"application/json"}
+		}
+		if err := t.root.insert(r); err != nil {
+			return nil, err
+		}
+		t.routes = append(t.routes, r)
+	}
+	return t, nil
+}
+
+// Routes are the table's rows, in order.
+func (t *Table) Routes() []*Route { return t.routes }
+
+// Serve answers one request.
+func (t *Table) Serve(ctx *fasthttp.RequestCtx) {
+	x := t.pool.Get().(*Exchange)
+	x.begin(ctx)
+	defer t.finish(x)
+	t.dispatch(x)
+}
+
+// finish sends what the exchange holds, also after a panic, and returns its memory.
+func (t *Table) finish(x *Exchange) {
+	if cause := recover(); cause != nil {
+		t.config.Log.Error("a request handler panicked", "request_id", string(x.RequestID()),
+			"cause", cause, "stack", string(debug.Stack()))
+		x.Refuse(FaultInternal)
+	}
+	if !x.consumed && !x.drain() {
+		closeAfterAnswer(x.Ctx)
+	}
+	if t.config.Observe != nil {
+		t.config.Observe(x.Route, x.status, time.Since(x.Ctx.Time()))
+	}
+	x.end()
+	t.pool.Put(x)
+}
+
+func (t *Table) dispatch(x *Exchange) {
+	path := targetPath(x.Ctx.Request.Header.RequestURI())
+	x.shape = ShapeOf(path)
+	if len(path) == 0 || path[0] != '/' {
+		x.Refuse(FaultNotFound)
+		return
+	}
+	found, count := t.root.match(path, &x.raw, 0)
+	if found == nil {
+		x.Refuse(FaultNotFound)
+		return
+	}
+	x.Route = found.route(x.Ctx.Request.Header.Method())
+	if x.Route == nil {
+		x.Ctx.Response.Header.Set("Allow", found.allow)
+		x.Refuse(FaultMethod)
+		return
+	}
+	if x.Route.Access != AccessOpen {
+		if fault := t.config.Authenticate(x); fault != nil {
+			x.Refuse(*fault)
+			return
+		}
+	}
+	if fault := x.readBody(); fault != nil {
+		x.Refuse(*fault)
+		return
+	}
+	if fault := x.checkMedia(); fault != nil {
+		x.Refuse(*fault)
+		return
+	}
+	if !x.decodeParams(count) {
+		x.Refuse(FaultFields.With("a path parameter is not percent-encoded correctly"))
+		return
+	}
+	x.Route.Handle(x)
+}
+
+// readBody reads the whole body within the route's limit.
+func (x *Exchange) readBody() *Fault {
+	stream := x.Ctx.RequestBodyStream()
+	length := x.Ctx.Request.Header.ContentLength()
+	if stream == nil || length == 0 {
+		x.consumed = true
+		return nil
+	}
+	limit := x.Route.Limit
+	if length > limit {
+		return sizeFault(limit)
+	}
+	room := length
+	if length < 0 {
+		room = 4096
+	}
+	if cap(x.Body) < room {
+		x.Body = make([]byte, 0, room)
+	}
+	if length > 0 {
+		n, err := io.ReadFull(stream, x.Body[:length])
+		x.Body = x.Body[:n]
+		return x.bodyRead(err)
+	}
+	for {
+		if len(x.Body) == cap(x.Body) {
+			x.Body = append(x.Body, 0)[:len(x.Body)]
+		}
+		n, err := stream.Read(x.Body[len(x.Body):cap(x.Body)])
+		x.Body = x.Body[:len(x.Body)+n]
+		switch {
+		case len(x.Body) > limit:
+			return sizeFault(limit)
+		case errors.Is(err, io.EOF):
+			return x.bodyRead(nil)
+		case err != nil:
+			return x.bodyRead(err)
+		}
+	}
+}
+
+func (x *Exchange) bodyRead(err error) *Fault {
+	if err == nil {
+		x.consumed = true
+		return nil
+	}
+	var timeout interface{ Timeout() bool }
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return &faultSlow
+	}
+	fault := faultMalformed.With("The body ended before the length that the headers announce.")
+	return &fault
+}
+
+func sizeFault(limit int) *Fault {
+	fault := FaultSize.With("Nothing was changed. At most " + strconv.Itoa(limit) + " bytes are taken here.")
+	return &fault
+}
+
+// checkMedia refuses a body of another media type than the route takes. Parameters are ignored but
+// for a charset, which must be UTF-8.
+func (x *Exchange) checkMedia() *Fault {
+	if len(x.Body) == 0 {
+		return nil
+	}
+	header := x.Ctx.Request.Header.ContentType()
+	encoding := x.Ctx.Request.Header.Peek("Content-Encoding")
+	if len(encoding) > 0 && !bytes.EqualFold(encoding, []byte("identity")) {
+		fault := FaultMedia.With("Send the body without Content-Encoding.")
+		return &fault
+	}
+	name, params, _ := bytes.Cut(header, []byte{';'})
+	name = bytes.TrimSpace(name)
+	for _, media := range x.Route.Media {
+		if len(name) == len(media) && bytes.EqualFold(name, []byte(media)) {
+			if charset := bytes.ToLower(params); bytes.Contains(charset, []byte("charset=")) &&
+				!bytes.Contains(charset, []byte("utf-8")) {
+				break
+			}
+			x.media = media
+			return nil
+		}
+	}
+	fault := FaultMedia.With("Send Content-Type: " + x.Route.Media[0] + ", in UTF-8.")
+	return &fault
+}
+
+// drainLimit is what is still read of a refused request's body to keep the connection.
+const drainLimit = 64 << 10
+
+// drain reads what is left of a small body whose request was refused before it was read.
+func (x *Exchange) drain() bool {
+	stream := x.Ctx.RequestBodyStream()
+	length := x.Ctx.Request.Header.ContentLength()
+	if stream == nil || length == 0 {
+		return true
+	}
+	if length < 0 || length > drainLimit {
+		return false
+	}
+	if cap(x.Body) < 4096 {
+		x.Body = make([]byte, 0, 4096)
+	}
+	for {
+		_, err := stream.Read(x.Body[:cap(x.Body)])
+		if errors.Is(err, io.EOF) {
+			return true
+		}
+		if err != nil {
+			return false
+		}
+	}
+}
