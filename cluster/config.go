@@ -1,0 +1,209 @@
+package cluster
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"tollgate/engine"
+	"tollgate/engine/journal"
+)
+
+// Shard numbers of the two groups that every node runs.
+const (
+	ShardBilling   uint16 = 0
+	ShardWorkspace uint16 = 1
+)
+
+// Member is one node of the cluster. The list is the same on every node.
+type Member struct {
+	// ID names the node for good; a disk belongs to one ID.
+	ID string `json:"id"`
+	// Raft is the address, host:port, at which the other nodes reach this one.
+	Raft string `json:"raft"`
+	// HTTP and Ops are the addresses of its public and operations listeners, for display.
+	HTTP string `json:"http"`
+	Ops  string `json:"ops"`
+}
+
+// Shard is what one group replicates.
+type Shard struct {
+	// Machine is the state machine. It must be new: its state comes from snapshot and log.
+	Machine engine.Machine
+	// Indexer says to whom a journal record belongs; nil for a machine without a journal.
+	Indexer journal.Indexer
+}
+
+// SkipEntry names an entry that this node must not apply: the operator's way past an entry that
+// panics. All nodes must be given the same list.
+type SkipEntry struct {
+	Shard uint16
+	Index uint64
+	// CRC is the CRC-32C of the entry's bytes, as printed when the node stopped.
+	CRC uint32
+}
+
+// Config says how a node runs. The zero value of a field means its default.
+type Config struct {
+	// NodeID is this node's Member.ID.
+	NodeID string
+	// Members are the voters with which an empty cluster begins, in the same order on every node.
+	Members []Member
+	// Dir is the folder of this node's data. It is created when absent.
+	Dir string
+	// Listen is the address to listen on, host:port; default the member's own Raft address.
+	Listen string
+	// TLS, when set, is used on both ends of every connection between nodes: it needs
+	// Certificates, RootCAs and ClientCAs, and both ends are verified.
+	TLS *tls.Config
+
+	// Billing and Workspace are the two state machines.
+	Billing, Workspace Shard
+
+	// HeartbeatTimeout is how long a follower waits before it stands for election (500 ms), and
+	// what the lease is measured by. It must be the same on every node.
+	HeartbeatTimeout time.Duration
+	// CommitTimeout is how soon an idle leader tells followers what is committed (8 ms).
+	CommitTimeout time.Duration
+	// StoreTimeout is how long the disk may take to store entries before the process exits (10 s).
+	StoreTimeout time.Duration
+	// RPCTimeout bounds one call between nodes, snapshots excepted (5 s).
+	RPCTimeout time.Duration
+
+	// QueueBytes bounds what a leader has taken in and not yet decided, per group (64 MiB).
+	QueueBytes int
+	// ForwardBytes bounds what a follower has sent to the leader unanswered, per group (4 MiB).
+	ForwardBytes int
+	// SnapshotBytes is how much log is written before a snapshot is taken (256 MiB).
+	SnapshotBytes int64
+	// TrailingBytes is how much log is kept behind a snapshot for followers that lag (64 MiB).
+	TrailingBytes int64
+	// CacheBytes is how much of the log is kept in memory, per group (32 MiB).
+	CacheBytes int64
+	// DiskLowBytes is the free space below which client writes are refused (1 GiB).
+	DiskLowBytes int64
+
+	// Skip lists entries that are not applied.
+	Skip []SkipEntry
+	// Log receives what the node has to say; default slog.Default().
+	Log *slog.Logger
+	// Events are the callbacks for metrics; default none.
+	Events *Events
+	// Fatal is called when this process must end at once; it should not return. The default logs
+	// the error and exits with ExitCode(err).
+	Fatal func(error)
+
+	// Network opens connections; default TCP. Tests partition it.
+	Network Network
+	// Now is this node's wall clock; default time.Now. Tests let it drift.
+	Now func() time.Time
+}
+
+// ErrConfig says that a Config cannot be used.
+var ErrConfig = errors.New("cluster: bad configuration")
+
+// ErrRestart is wrapped by fatal errors after which a plain restart of the process goes on well.
+var ErrRestart = errors.New("cluster: restart this process")
+
+// Exit codes of the default Config.Fatal.
+const (
+	// ExitFatal: an operator must look.
+	ExitFatal = 3
+	// ExitRestart: start the process again.
+	ExitRestart = 4
+)
+
+// ExitCode is the code with which a process ends that was stopped by err.
+func ExitCode(err error) int {
+	if errors.Is(err, ErrRestart) {
+		return ExitRestart
+	}
+	return ExitFatal
+}
+
+func setDefault[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}
+
+// withDefaults returns c with every default filled in, or ErrConfig.
+func (c Config) withDefaults() (Config, error) {
+	setDefault(&c.HeartbeatTimeout, 500*time.Millisecond)
+	setDefault(&c.CommitTimeout, 8*time.Millisecond)
+	setDefault(&c.StoreTimeout, 10*time.Second)
+	setDefault(&c.RPCTimeout, 5*time.Second)
+	setDefault(&c.QueueBytes, 64<<20)
+	setDefault(&c.ForwardBytes, 4<<20)
+	setDefault(&c.SnapshotBytes, 256<<20)
+	setDefault(&c.TrailingBytes, 64<<20)
+	setDefault(&c.CacheBytes, 32<<20)
+	setDefault(&c.DiskLowBytes, 1<<30)
+	setDefault(&c.Log, slog.Default())
+	setDefault(&c.Events, &Events{})
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Network == nil {
+		c.Network = tcp{}
+	}
+	if c.Fatal == nil {
+		log := c.Log
+		c.Fatal = func(err error) {
+			log.Error("this process ends", "error", err)
+			os.Exit(ExitCode(err))
+		}
+	}
+	self, ok := c.member(c.NodeID)
+	switch {
+	case c.NodeID == "":
+		return c, fmt.Errorf("%w: no node id", ErrConfig)
+	case !ok:
+		return c, fmt.Errorf("%w: node %q is not among the members", ErrConfig, c.NodeID)
+	case c.Dir == "":
+		return c, fmt.Errorf("%w: no data folder", ErrConfig)
+	case c.Billing.Machine == nil || c.Workspace.Machine == nil:
+		return c, fmt.Errorf("%w: a state machine is missing", ErrConfig)
+	case c.QueueBytes < engine.MaxEntryBytes || c.ForwardBytes < engine.MaxEntryBytes:
+		return c, fmt.Errorf("%w: a queue holds less than one entry", ErrConfig)
+	}
+	setDefault(&c.Listen, self.Raft)
+	if err := c.checkMembers(); err != nil {
+		return c, err
+	}
+	return c, checkTLS(c.TLS)
+}
+
+func (c *Config) checkMembers() error {
+	seen := make(map[string]bool)
+	for _, m := range c.Members {
+		if m.ID == "" || m.Raft == "" || seen[m.ID] || seen[m.Raft] {
+			return fmt.Errorf("%w: member %q needs an id and an address of its own", ErrConfig, m.ID)
+		}
+		seen[m.ID], seen[m.Raft] = true, true
+	}
+	return nil
+}
+
+func checkTLS(t *tls.Config) error {
+	if t == nil {
+		return nil
+	}
+	if t.InsecureSkipVerify || t.RootCAs == nil || t.ClientCAs == nil || len(t.Certificates) == 0 {
+		return fmt.Errorf("%w: TLS needs a certificate and the cluster's CA for both ends", ErrConfig)
+	}
+	return nil
+}
+
+func (c *Config) member(id string) (Member, bool) {
+	for _, m := range c.Members {
+		if m.ID == id {
+			return m, true
+		}
+	}
+	return Member{}, false
+}

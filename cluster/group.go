@@ -1,0 +1,471 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"tollgate/cluster/segments"
+	"tollgate/engine"
+	"tollgate/engine/journal"
+)
+
+var _ Segments = (*segments.Store)(nil)
+
+// Segments keeps the sealed segments of a machine's journal on disk; *segments.Store is one.
+type Segments interface {
+	journal.Source
+	Put(journal.Segment)
+	WaitDurable(ctx context.Context, infos []journal.SegmentInfo) error
+	Missing() []journal.SegmentInfo
+	Read(number uint64) ([]byte, error)
+	Repair(ctx context.Context, fetch segments.Fetch) error
+	Close() error
+}
+
+// peers is how a group reaches the same group on other nodes.
+type peers interface {
+	// call sends a request. reply is called exactly once, from another goroutine, unless call
+	// returns an error: then nothing was sent. payload belongs to the callee.
+	call(to string, k callKind, shard uint16, payload []byte, reply func([]byte, error)) error
+	// fetch gets a journal segment from any peer that has it.
+	fetch(ctx context.Context, shard uint16, info journal.SegmentInfo) ([]byte, error)
+}
+
+// parts are what a Group is made of. A node opens them on disk and TCP, tests in memory.
+type parts struct {
+	config    *Config // with defaults
+	shard     uint16
+	name      string
+	machine   engine.Machine
+	segments  Segments // nil without a journal
+	transport rawTransport
+	logs      raft.LogStore
+	stable    raft.StableStore
+	snapshots raft.SnapshotStore
+	bootstrap raft.Configuration
+	peers     peers
+	// logSize is the log on disk in bytes and its fsyncs so far; nil when it is in memory.
+	logSize func() (bytes int64, syncs uint64)
+	clocks  *clocks
+	boot    uint64
+	diskLow *atomic.Bool
+	// rebuild is called when raft is caught in the snapshot loop (trap 5), before Fatal.
+	rebuild func() error
+}
+
+// Group is one Raft group around one state machine. It brings commands into the log from any node
+// (it is a server.Proposer) and says when this node may answer reads (it is a server.Reader). Its
+// methods may be called from any goroutine.
+type Group struct {
+	parts
+	log       *slog.Logger
+	raft      *raft.Raft
+	transport *transport
+	lease     *lease
+	adapter   *fsm
+	store     *watchedLog
+
+	local   *queue // entries, while this node leads
+	remote  *queue // frames for the leader, while another does
+	stamp   int64  // of the newest entry submitted; guarded by local's lock
+	flights chan flight
+	settled chan struct{} // closed when nobody reads flights any more
+	waiting atomic.Int64  // bytes of calls that wait for a leader
+
+	route     atomic.Pointer[route]
+	routeLock sync.Mutex
+	sequence  atomic.Uint64
+	committed atomic.Pointer[[]raft.ServerID]
+	index     readIndex
+	doorbell  chan struct{}
+	led       atomic.Bool // raft says this node leads (maybe not ready yet)
+
+	batches, records atomic.Uint64
+	snapshotAt       atomic.Int64 // unix milliseconds
+
+	closing  chan struct{}
+	closed   sync.Once
+	halted   atomic.Pointer[error]
+	wg       sync.WaitGroup
+	ctx      context.Context
+	cancel   context.CancelFunc
+	closeErr error
+}
+
+// route says where proposals and reads go. It is replaced as a whole.
+type route struct {
+	leader string
+	// ready: this node leads, in this term, and has applied everything of earlier terms.
+	ready   bool
+	term    uint64
+	changed chan struct{} // closed when this route is no longer the newest
+}
+
+const (
+	// eagerEntries is how many entries may be in flight while none is full: more only makes
+	// smaller entries (measured: over HTTP with single events, one beats four).
+	eagerEntries = 1
+	depthEntries = 4
+	// eagerFrames is two, so that one frame is in the leader's open batch while another is in the
+	// entry before it.
+	eagerFrames = 2
+)
+
+func openGroup(p parts) (*Group, error) {
+	c := p.config
+	g := &Group{
+		parts: p, log: c.Log.With("group", p.name),
+		flights: make(chan flight, 64), doorbell: make(chan struct{}, 1),
+		settled: make(chan struct{}), closing: make(chan struct{}),
+	}
+	g.ctx, g.cancel = context.WithCancel(context.Background())
+	g.route.Store(&route{changed: make(chan struct{})})
+	g.lease = newLease(c.HeartbeatTimeout, c.NodeID, g.heldLease)
+	g.lease.voters = g.voters
+	g.transport = newTransport(p.transport, g.lease, c.HeartbeatTimeout, g.standsForElection)
+	g.adapter = &fsm{group: g}
+	g.store = newWatchedLog(g, p.logs)
+	g.local = &queue{
+		limits: queueLimits{engine.MaxEntryBytes, c.QueueBytes, eagerEntries, depthEntries},
+		begin:  g.beginEntry, submit: g.submitEntry,
+	}
+	g.remote = &queue{
+		limits: queueLimits{
+			engine.MaxEntryBytes, c.ForwardBytes, eagerFrames, c.ForwardBytes / engine.MaxEntryBytes,
+		},
+		begin: g.beginFrame, submit: g.submitFrame,
+	}
+	if err := g.openRaft(); err != nil {
+		g.cancel()
+		return nil, errors.Join(err, g.transport.Close())
+	}
+	return g, nil
+}
+
+func (g *Group) raftConfig(notify chan<- bool) *raft.Config {
+	c := raft.DefaultConfig()
+	c.LocalID = raft.ServerID(g.config.NodeID)
+	c.HeartbeatTimeout = g.config.HeartbeatTimeout
+	c.ElectionTimeout = g.config.HeartbeatTimeout
+	c.LeaderLeaseTimeout = g.config.HeartbeatTimeout
+	c.CommitTimeout = g.config.CommitTimeout
+	c.MaxAppendEntries = 64
+	c.BatchApplyCh = true
+	c.NoLegacyTelemetry = true
+	c.ShutdownOnRemove = false
+	c.TrailingLogs = minTrailing
+	c.SnapshotInterval = time.Hour // bytes decide, see snapshot.go
+	c.SnapshotThreshold = 1 << 62  // never by count
+	c.Logger = raftLogger(g.log)
+	c.NotifyCh = notify
+	return c
+}
+
+func (g *Group) openRaft() error {
+	notify := make(chan bool) // unbuffered: raft waits until a loss of leadership was taken in
+	c := g.raftConfig(notify)
+	known, err := raft.HasExistingState(g.store, g.stable, g.snapshots)
+	if err != nil {
+		return fmt.Errorf("cluster: group %s: %w", g.name, err)
+	}
+	if !known {
+		err := raft.BootstrapCluster(c, g.store, g.stable, g.snapshots, g.transport, g.bootstrap)
+		if err != nil {
+			return fmt.Errorf("cluster: begin group %s: %w", g.name, err)
+		}
+	}
+	g.raft, err = raft.NewRaft(c, g.adapter, g.store, g.stable, g.snapshots, g.transport)
+	if err != nil {
+		return fmt.Errorf("cluster: open group %s: %w", g.name, err)
+	}
+	observed := make(chan raft.Observation, 16)
+	g.raft.RegisterObserver(raft.NewObserver(observed, false, func(o *raft.Observation) bool {
+		switch o.Data.(type) {
+		case raft.LeaderObservation, raft.RaftState:
+			return true
+		}
+		return false
+	}))
+	g.wg.Go(func() { g.followLeadership(notify) })
+	g.wg.Go(func() { g.followLeader(observed) })
+	go g.settleFlights()
+	g.wg.Go(g.ring)
+	g.wg.Go(g.keepTime)
+	g.wg.Go(g.keepSnapshots)
+	g.wg.Go(g.keepSegments)
+	return nil
+}
+
+// followLeadership takes in raft's word that this node leads or no longer does. Raft waits for it:
+// a proposer that outlived its term would stamp entries of a later one from an old clock.
+func (g *Group) followLeadership(notify <-chan bool) {
+	var cancel context.CancelFunc = func() {}
+	defer func() { cancel() }()
+	for {
+		select {
+		case leads := <-notify:
+			cancel()
+			g.led.Store(leads)
+			if !leads {
+				g.stepDown()
+				continue
+			}
+			var ctx context.Context
+			ctx, cancel = context.WithCancel(g.ctx)
+			g.wg.Go(func() { g.establish(ctx) })
+		case <-g.closing:
+			return
+		}
+	}
+}
+
+// establish makes this node ready to lead: once a barrier of its own term is applied, its state
+// holds everything that any leader before acknowledged.
+func (g *Group) establish(ctx context.Context) {
+	term := g.raft.CurrentTerm()
+	known := g.committed.Load()
+	before := configVoters(g.raft.GetConfiguration().Configuration())
+	for {
+		err := g.barrier(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			break
+		}
+		g.log.Warn("cannot lead yet", "term", term, "error", err)
+		if !g.pause(ctx, retryEvery) {
+			return
+		}
+	}
+	g.routeLock.Lock()
+	defer g.routeLock.Unlock()
+	if ctx.Err() != nil || !g.led.Load() || g.raft.CurrentTerm() != term {
+		return
+	}
+	// What was the latest before the barrier is committed now, unless Apply saw a newer one.
+	g.committed.CompareAndSwap(known, &before)
+	g.lease.begin(term)
+	g.resetStamp()
+	g.remote.stop()
+	g.remote.abandon()
+	g.local.start()
+	g.setRoute(&route{leader: g.config.NodeID, ready: true, term: term})
+	g.log.Info("this node leads", "term", term, "applied", g.machine.Applied())
+}
+
+// barrier waits until everything before it is applied, or ctx ends.
+func (g *Group) barrier(ctx context.Context) error {
+	done := make(chan error, 1)
+	future := g.raft.Barrier(g.config.RPCTimeout)
+	go func() { done <- future.Error() }() // raft that shuts down may leave it unanswered
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// stepDown ends what rests on leadership, before raft goes on. Entries in flight are raft's to
+// answer.
+func (g *Group) stepDown() {
+	g.routeLock.Lock()
+	defer g.routeLock.Unlock()
+	r := g.route.Load()
+	if age, ok := g.lease.age(); ok && age < time.Hour {
+		g.transport.noteContact(monotonic() - int64(age))
+	}
+	if r.ready {
+		g.lease.end(r.term)
+	}
+	g.local.stop()
+	if r.leader == g.config.NodeID {
+		g.setRoute(&route{})
+	}
+}
+
+// followLeader keeps the route to a leader on another node.
+func (g *Group) followLeader(observed <-chan raft.Observation) {
+	for {
+		select {
+		case <-observed:
+		case <-time.After(routeEvery): // observations may be dropped
+		case <-g.closing:
+			return
+		}
+		g.seek()
+	}
+}
+
+func (g *Group) seek() {
+	_, id := g.raft.LeaderWithID()
+	term := g.raft.CurrentTerm()
+	leader := string(id)
+	g.routeLock.Lock()
+	defer g.routeLock.Unlock()
+	r := g.route.Load()
+	if g.led.Load() || leader == g.config.NodeID {
+		return // establish and stepDown keep that one
+	}
+	if r.leader == leader && (leader == "" || r.term == term) {
+		return
+	}
+	g.remote.stop()
+	g.remote.abandon()
+	if leader != "" {
+		g.remote.start()
+	}
+	g.setRoute(&route{leader: leader, term: term})
+}
+
+// setRoute publishes a route; the caller holds routeLock.
+func (g *Group) setRoute(r *route) {
+	r.changed = make(chan struct{})
+	old := g.route.Swap(r)
+	close(old.changed)
+	g.index.abandon()
+	if old.leader != r.leader || old.term != r.term {
+		if f := g.config.Events.OnLeader; f != nil {
+			f(g.shard, r.leader, r.term)
+		}
+	}
+}
+
+func (g *Group) heldLease(held bool) {
+	if f := g.config.Events.OnLease; f != nil {
+		f(g.shard, held)
+	}
+}
+
+// standsForElection is false while this node's clock is far off, and after it has halted.
+func (g *Group) standsForElection() bool {
+	return !g.clocks.wrong() && g.halted.Load() == nil
+}
+
+// voters are the voters of the latest and of the committed configuration.
+func (g *Group) voters() [2][]raft.ServerID {
+	var both [2][]raft.ServerID
+	if g.raft == nil {
+		return both
+	}
+	both[0] = configVoters(g.raft.GetConfiguration().Configuration())
+	both[1] = both[0]
+	if c := g.committed.Load(); c != nil {
+		both[1] = *c
+	}
+	return both
+}
+
+func configVoters(c raft.Configuration) []raft.ServerID {
+	var ids []raft.ServerID
+	for _, s := range c.Servers {
+		if s.Suffrage == raft.Voter {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
+}
+
+const (
+	retryEvery = 20 * time.Millisecond
+	routeEvery = 100 * time.Millisecond
+)
+
+// pause waits; false when ctx ends or the group closes first.
+func (g *Group) pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+	case <-g.closing:
+	}
+	return false
+}
+
+var errHalted = errors.New("cluster: this replica has stopped")
+
+// Machine is the state machine that the group replicates.
+func (g *Group) Machine() engine.Machine { return g.machine }
+
+// Events is where listings of the machine's journal come from; nil without a journal.
+func (g *Group) Events() journal.Source {
+	if g.segments == nil {
+		return nil
+	}
+	return g.segments
+}
+
+// Leads says that this node leads the group and may propose; the term tells one reign from the
+// next.
+func (g *Group) Leads() (term uint64, ok bool) {
+	r := g.route.Load()
+	return r.term, r.ready
+}
+
+// RouteChanged is closed at the next change of the leader, of the term, or of readiness.
+func (g *Group) RouteChanged() <-chan struct{} { return g.route.Load().changed }
+
+// halt stops this replica: it never answers again. The process is to end.
+func (g *Group) halt(err error) {
+	if g.halted.CompareAndSwap(nil, &err) {
+		g.config.Fatal(err)
+	}
+}
+
+// closeWait bounds how long Close waits for entries in flight.
+const closeWait = 2 * time.Second
+
+// drain takes no more calls and lets what is in flight finish for a moment.
+func (g *Group) drain() {
+	g.local.stop()
+	g.remote.stop()
+	end := time.Now().Add(closeWait)
+	for time.Now().Before(end) && g.halted.Load() == nil {
+		if _, n := g.local.load(); n == 0 {
+			return
+		}
+		if !g.pause(g.ctx, 5*time.Millisecond) {
+			return
+		}
+	}
+}
+
+// Close stops the group: it takes no more calls, lets what is in flight finish for a moment, and
+// stops raft. It is bounded in time.
+func (g *Group) Close() error {
+	g.closed.Do(func() {
+		g.drain()
+		close(g.closing)
+		g.cancel()
+		g.lease.end(math.MaxUint64)
+		g.setClosedRoute()
+		err := g.transport.rawTransport.Close() // ends calls in flight, so that raft can stop
+		err = errors.Join(err, g.raft.Shutdown().Error())
+		g.remote.abandon()
+		g.local.abandon()
+		g.wg.Wait()
+		select {
+		case <-g.settled:
+		case <-time.After(closeWait): // raft left an entry unanswered: its goroutine stays behind
+		}
+		g.closeErr = err
+	})
+	return g.closeErr
+}
+
+func (g *Group) setClosedRoute() {
+	g.routeLock.Lock()
+	defer g.routeLock.Unlock()
+	g.setRoute(&route{})
+}

@@ -1,0 +1,124 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"tollgate/engine"
+	"tollgate/engine/journal"
+)
+
+const (
+	// timeEvery is how often the leader looks whether something has fallen due.
+	timeEvery = 50 * time.Millisecond
+	// checkEvery is how many entries are applied between two checks of the replicas' state.
+	checkEvery = 1024
+	// tickWait bounds the leader's own proposals.
+	tickWait = 5 * time.Second
+)
+
+// keepTime proposes what the log needs of its own accord while this node leads: a tick when
+// something has fallen due, and the state's hash every so many entries.
+func (g *Group) keepTime() {
+	ticker := time.NewTicker(timeEvery)
+	defer ticker.Stop()
+	checked, _ := g.machine.StateHash()
+	for {
+		select {
+		case <-ticker.C:
+		case <-g.closing:
+			return
+		}
+		g.lease.refresh()
+		if !g.route.Load().ready {
+			continue
+		}
+		for g.due() && g.proposeOwn(engine.Record{Kind: engine.KindTick}) {
+			// One tick settles a bounded part of what is due.
+		}
+		if index, hash := g.machine.StateHash(); index >= checked+checkEvery {
+			check := engine.AppendCheckState(nil, engine.CheckState{Index: index, Hash: hash})
+			if g.proposeOwn(engine.Record{Kind: engine.KindCheckState, Payload: check}) {
+				checked = index
+			}
+		}
+	}
+}
+
+func (g *Group) due() bool {
+	at := g.machine.NextDue()
+	return at > 0 && g.clocks.stampMS() >= at && g.ctx.Err() == nil
+}
+
+func (g *Group) proposeOwn(r engine.Record) bool {
+	var result [1]engine.Result
+	g.propose(time.Now().Add(tickWait), []engine.Record{r}, result[:], true)
+	return result[0].Outcome == engine.OutcomeDone
+}
+
+const (
+	// snapshotLook is how often the bytes since the last snapshot are looked at.
+	snapshotLook = time.Second
+	// minTrailing is the least number of entries that stay behind a snapshot.
+	minTrailing = 128
+)
+
+// keepSnapshots takes a snapshot when enough bytes were logged since the last: raft itself counts
+// entries, which say nothing about size.
+func (g *Group) keepSnapshots() {
+	for g.pause(g.ctx, snapshotLook) {
+		if g.store.sinceSnapshot.Load() < g.config.SnapshotBytes {
+			continue
+		}
+		if err := g.TakeSnapshot(); err != nil {
+			g.log.Warn("no snapshot taken", "error", err)
+			if !g.pause(g.ctx, 10*snapshotLook) {
+				return
+			}
+		}
+	}
+}
+
+// TakeSnapshot writes a snapshot now and shortens the log behind it. It returns nil when there is
+// nothing new to write.
+func (g *Group) TakeSnapshot() error {
+	logged := g.store.sinceSnapshot.Load()
+	c := g.raft.ReloadableConfig()
+	c.TrailingLogs = uint64(max(minTrailing, g.config.TrailingBytes/g.store.meanEntry()))
+	if err := g.raft.ReloadConfig(c); err != nil {
+		return err
+	}
+	err := g.raft.Snapshot().Error()
+	if err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
+		return err
+	}
+	g.store.sinceSnapshot.Add(-logged)
+	return nil
+}
+
+// segmentsLook is how often missing journal segments are looked for.
+const segmentsLook = time.Second
+
+// keepSegments fetches journal segments that this node's state lists and its disk does not have,
+// after a snapshot of another node was installed or a file was damaged.
+func (g *Group) keepSegments() {
+	if g.segments == nil {
+		return
+	}
+	fetch := func(ctx context.Context, info journal.SegmentInfo) ([]byte, error) {
+		return g.peers.fetch(ctx, g.shard, info)
+	}
+	for {
+		if missing := g.segments.Missing(); len(missing) > 0 {
+			if err := g.segments.Repair(g.ctx, fetch); err != nil && g.ctx.Err() == nil {
+				g.log.Warn("journal segments are missing", "count", len(missing), "error", err)
+			}
+		}
+		if !g.pause(g.ctx, segmentsLook) {
+			return
+		}
+	}
+}

@@ -1,0 +1,288 @@
+package cluster
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// instant is a moment on two clocks: since the process began on the monotonic clock, and how far
+// the wall clock had run ahead of that. A machine that sleeps stops its monotonic clock (Linux
+// CLOCK_MONOTONIC) and moves its wall clock on wake-up, so that between two moments on either side
+// of a sleep `drift` differs.
+type instant struct {
+	mono  int64 // nanoseconds
+	drift int64 // nanoseconds
+}
+
+// epoch is where monotonic time is counted from.
+var epoch = time.Now()
+
+func monotonic() int64 { return int64(time.Since(epoch)) }
+
+func now() instant {
+	t := time.Now()
+	mono := int64(t.Sub(epoch))
+	return instant{mono: mono, drift: t.UnixNano() - epoch.UnixNano() - mono}
+}
+
+// driftLimit is how far wall and monotonic clock may part within a lease. NTP slews by at most
+// 0.05 %, which is 0.25 ms in a lease of 450 ms; a step of the wall clock costs one lease.
+const driftLimit = int64(20 * time.Millisecond)
+
+func (a instant) sameAwake(b instant) bool {
+	d := a.drift - b.drift
+	return -driftLimit <= d && d <= driftLimit
+}
+
+// grant is a lease as readers see it: one value, replaced as a whole.
+type grant struct {
+	term  uint64
+	until int64 // monotonic, nanoseconds
+	drift int64
+}
+
+// lease knows until when no other node can have become leader. Per peer it keeps when the newest
+// append was SENT that the peer answered with success in the same term: such a peer votes for
+// nobody else until a heartbeat timeout after that. See DESIGN.md for the argument.
+type lease struct {
+	window time.Duration // 0.9 × heartbeat timeout
+	self   raft.ServerID
+	// voters are the voters of the latest and of the committed configuration.
+	voters func() [2][]raft.ServerID
+	// clock is now; tests put a machine to sleep with it.
+	clock  func() instant
+	onHeld func(bool)
+
+	published atomic.Pointer[grant]
+
+	mu      sync.Mutex
+	term    uint64 // the term whose reads are allowed: leader, and its barrier is applied
+	dead    uint64 // no lease in this term or an earlier one, ever
+	doubts  int    // requests of a newer term that raft is looking at
+	ackTerm uint64
+	acks    map[raft.ServerID]instant
+	held    bool
+	waiting int
+	news    chan struct{} // closed and replaced whenever quorumAck may have moved
+}
+
+func newLease(heartbeat time.Duration, self string, onHeld func(bool)) *lease {
+	return &lease{
+		window: heartbeat / 10 * 9,
+		self:   raft.ServerID(self),
+		voters: func() [2][]raft.ServerID { return [2][]raft.ServerID{} },
+		clock:  now,
+		onHeld: onHeld,
+		acks:   make(map[raft.ServerID]instant),
+		news:   make(chan struct{}),
+	}
+}
+
+// holds is the fast path of a read: one atomic load and a monotonic clock.
+func (l *lease) holds() (term uint64, ok bool) {
+	g := l.published.Load()
+	if g == nil || monotonic() >= g.until {
+		return 0, false
+	}
+	return g.term, true
+}
+
+// stands says that the lease of a term is valid at this moment, and that the machine did not
+// sleep since it was granted.
+func (l *lease) stands(term uint64) bool {
+	g := l.published.Load()
+	if g == nil || g.term != term {
+		return false
+	}
+	t := l.clock()
+	return t.mono < g.until && t.sameAwake(instant{drift: g.drift})
+}
+
+// begin allows reads in a term: this node leads it and has applied its barrier.
+func (l *lease) begin(term uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if term > l.dead && term > l.term {
+		l.term = term
+		l.publish()
+	}
+}
+
+// end forbids reads in this and every earlier term, for good.
+func (l *lease) end(term uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.kill(term)
+}
+
+func (l *lease) kill(term uint64) {
+	l.dead = max(l.dead, term)
+	if l.term <= l.dead {
+		l.term = 0
+	}
+	l.publish()
+	l.tell()
+}
+
+// active is the newest term in which a lease could be held, 0 for none.
+func (l *lease) active() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t := max(l.term, l.ackTerm); t > l.dead {
+		return t
+	}
+	return 0
+}
+
+// doubt suspends the lease while raft looks at a request of a newer term: it may give its vote
+// away. settle ends that; newest is the term raft is in afterwards.
+func (l *lease) doubt() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.doubts++
+	l.publish()
+}
+
+func (l *lease) settle(newest uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.doubts--
+	if newest > 0 && newest > l.term {
+		l.kill(newest - 1)
+		return
+	}
+	l.publish()
+}
+
+// ack notes that a peer answered an append of this term that was sent at that moment.
+func (l *lease) ack(term uint64, peer raft.ServerID, sent instant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if term <= l.dead || term < l.ackTerm {
+		return
+	}
+	if term > l.ackTerm {
+		l.ackTerm = term
+		clear(l.acks)
+	}
+	if old, ok := l.acks[peer]; !ok || sent.mono > old.mono {
+		l.acks[peer] = sent
+		l.publish()
+		l.tell()
+	}
+}
+
+// refresh publishes anew; for a group of one voter, whose only acknowledgement is its own.
+func (l *lease) refresh() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.publish()
+}
+
+// publish states the lease as it is now. The caller holds the lock.
+func (l *lease) publish() {
+	held := false
+	if l.term == 0 || l.doubts > 0 {
+		l.published.Store(nil)
+	} else {
+		t := l.clock()
+		until := l.quorumAck(t) + int64(l.window)
+		held = until > t.mono
+		l.published.Store(&grant{term: l.term, until: until, drift: t.drift})
+	}
+	if held != l.held {
+		l.held = held
+		l.onHeld(held)
+	}
+}
+
+// never is a moment before every other.
+const never = math.MinInt64 / 2
+
+// quorumAck is the newest moment such that a majority, this node included, answered something
+// that was sent then or later. The caller holds the lock.
+func (l *lease) quorumAck(t instant) int64 {
+	quorum := int64(math.MaxInt64)
+	for _, voters := range l.voters() {
+		var sent []int64
+		for _, v := range voters {
+			at := int64(never)
+			if v == l.self {
+				at = t.mono
+			} else if a, ok := l.acks[v]; ok && l.ackTerm == l.term && t.sameAwake(a) {
+				at = a.mono
+			}
+			sent = append(sent, at)
+		}
+		if len(sent) == 0 {
+			return never
+		}
+		slices.Sort(sent)
+		quorum = min(quorum, sent[(len(sent)-1)/2]) // the majority-th newest
+	}
+	return quorum
+}
+
+// age is how long ago quorumAck is; false when this node does not lead a ready term.
+func (l *lease) age() (time.Duration, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.term == 0 {
+		return 0, false
+	}
+	t := l.clock()
+	q := l.quorumAck(t)
+	if q == never {
+		return math.MaxInt64, true
+	}
+	return time.Duration(t.mono - q), true
+}
+
+func (l *lease) tell() {
+	if l.waiting > 0 {
+		close(l.news)
+		l.news = make(chan struct{})
+	}
+}
+
+// confirm waits until a majority has answered something that was sent after the call began, in
+// one and the same term: then no newer leader had acknowledged anything before that. It reports
+// false when this node does not lead, or at the deadline.
+func (l *lease) confirm(ring func(), deadline <-chan time.Time) bool {
+	l.mu.Lock()
+	term, start := l.term, l.clock().mono
+	if term == 0 {
+		l.mu.Unlock()
+		return false
+	}
+	l.waiting++
+	defer func() {
+		l.mu.Lock()
+		l.waiting--
+		l.mu.Unlock()
+	}()
+	for {
+		if l.term != term {
+			l.mu.Unlock()
+			return false
+		}
+		if l.doubts == 0 && l.quorumAck(l.clock()) >= start {
+			l.mu.Unlock()
+			return true
+		}
+		news := l.news
+		l.mu.Unlock()
+		ring()
+		select {
+		case <-news:
+		case <-deadline:
+			return false
+		}
+		l.mu.Lock()
+	}
+}

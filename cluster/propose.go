@@ -1,0 +1,320 @@
+package cluster
+
+import (
+	"errors"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"tollgate/engine"
+)
+
+var errPastDeadline = errors.New("cluster: every caller's deadline has passed")
+
+// call is one Propose: which of its records still need an attempt.
+type call struct {
+	records []engine.Record
+	results []engine.Result
+	// left are the records that the next attempt is about; nil means all.
+	left []int
+	// open marks records whose fate an earlier attempt left unknown: whatever refuses them later,
+	// they may have been carried out.
+	open     []bool
+	deadline time.Time
+	timer    *time.Timer
+}
+
+// Propose brings records into the log, in order, on whichever node leads, and waits until each has
+// an outcome or the deadline has passed. results has the length of records and receives one Result
+// each. What was never proposed is OutcomeUnavailable, OutcomeOverloaded, OutcomeDiskLow or
+// OutcomeTooLarge; what was, and whose fate this node cannot learn, OutcomeUnknown. A record may
+// be proposed again after an unknown fate: the state machine recognises it. Payloads may be reused
+// when Propose returns.
+func (g *Group) Propose(
+	deadline time.Time, records []engine.Record, results []engine.Result,
+) {
+	g.propose(deadline, records, results, false)
+}
+
+func (g *Group) propose(
+	deadline time.Time, records []engine.Record, results []engine.Result, internal bool,
+) {
+	c := call{records: records, results: results, deadline: deadline}
+	if !c.admit() {
+		return
+	}
+	c.timer = time.NewTimer(time.Until(deadline))
+	defer c.timer.Stop()
+	for {
+		r := g.route.Load()
+		if !g.attempt(&c, r, internal) {
+			return
+		}
+		if !g.awaitRetry(&c, r) {
+			break
+		}
+	}
+	for _, i := range c.left {
+		c.refuse(i, engine.OutcomeUnavailable)
+	}
+}
+
+// admit answers what can be refused at once; false when nothing is left to do.
+func (c *call) admit() bool {
+	tooLarge := 0
+	for i := range c.records {
+		c.results[i] = engine.Result{}
+		if engine.RecordSize(c.records[i]) > engine.MaxEntryBytes-engine.HeaderSize {
+			c.results[i].Outcome = engine.OutcomeTooLarge
+			tooLarge++
+		}
+	}
+	if tooLarge > 0 {
+		c.left = make([]int, 0, len(c.records)-tooLarge)
+		for i := range c.records {
+			if c.results[i].Outcome == engine.OutcomeNone {
+				c.left = append(c.left, i)
+			}
+		}
+		return len(c.left) > 0
+	}
+	return len(c.records) > 0
+}
+
+// pending is the records that the next attempt is about.
+func (c *call) pending() []engine.Record {
+	if c.left == nil {
+		return c.records
+	}
+	some := make([]engine.Record, len(c.left))
+	for i, at := range c.left {
+		some[i] = c.records[at]
+	}
+	return some
+}
+
+func (c *call) place(i int) int {
+	if c.left == nil {
+		return i
+	}
+	return c.left[i]
+}
+
+// refuse gives a record a definite refusal, unless an earlier attempt left its fate unknown.
+func (c *call) refuse(i int, o engine.Outcome) {
+	if c.open != nil && c.open[i] {
+		o = engine.OutcomeUnknown
+	}
+	c.results[i] = engine.Result{Outcome: o}
+}
+
+// attempt tries once; true when some records must be tried again, which c.left then lists.
+func (g *Group) attempt(c *call, r *route, internal bool) bool {
+	records := c.pending()
+	var room [2]part
+	parts, took := room[:0], engine.OutcomeNone
+	switch {
+	case r.ready && !internal && g.diskLow.Load():
+		took = engine.OutcomeDiskLow
+	case r.ready:
+		parts, took = g.local.add(records, c.deadline, parts)
+	case r.leader != "" && r.leader != g.config.NodeID:
+		parts, took = g.remote.add(records, c.deadline, parts)
+	}
+	if took == engine.OutcomeDiskLow || took == engine.OutcomeOverloaded {
+		for i := range records {
+			c.refuse(c.place(i), took)
+		}
+		return false
+	}
+	if took == engine.OutcomeNone {
+		if c.left == nil {
+			c.left = all(len(records))
+		}
+		return true
+	}
+	q := g.local
+	if !r.ready {
+		q = g.remote
+	}
+	again := c.collect(q, parts)
+	if len(again) == 0 {
+		return false
+	}
+	c.left = again
+	return true
+}
+
+func all(n int) []int {
+	left := make([]int, n)
+	for i := range left {
+		left[i] = i
+	}
+	return left
+}
+
+// collect waits for the parts and takes their results; it returns the records to try again.
+func (c *call) collect(q *queue, parts []part) (again []int) {
+	next, late := 0, false
+	for k := range parts {
+		p := &parts[k]
+		fate := engine.OutcomeDone
+		if !late {
+			select {
+			case <-p.batch.done:
+			case <-c.timer.C:
+				late = true
+			}
+		}
+		if late {
+			select {
+			case <-p.batch.done:
+			default:
+				fate = engine.OutcomeUnknown
+				if q.withdraw(*p) {
+					fate = engine.OutcomeNone
+				}
+			}
+		}
+		for i := range p.count {
+			at := c.place(next)
+			next++
+			res := engine.Result{Outcome: fate}
+			if fate == engine.OutcomeDone {
+				res = p.result(i)
+			}
+			if c.settle(at, res) {
+				again = append(again, at)
+			}
+		}
+	}
+	if late {
+		c.timer.Reset(0) // the caller of collect must see it, too
+	}
+	return again
+}
+
+// settle takes one result; true when the record must be tried again.
+func (c *call) settle(at int, res engine.Result) bool {
+	switch {
+	case res.Outcome == engine.OutcomeNone:
+		return true
+	case res.Outcome == engine.OutcomeUnknown:
+		if c.open == nil {
+			c.open = make([]bool, len(c.records))
+		}
+		c.open[at] = true
+		return true
+	case notProposed(res.Outcome):
+		c.refuse(at, res.Outcome)
+	default:
+		c.results[at] = res
+	}
+	return false
+}
+
+// notProposed says that an outcome is the cluster's own refusal, not the state machine's: after an
+// attempt of unknown fate it proves nothing.
+func notProposed(o engine.Outcome) bool {
+	switch o {
+	case engine.OutcomeUnavailable, engine.OutcomeOverloaded, engine.OutcomeDiskLow,
+		engine.OutcomeTooLarge:
+		return true
+	}
+	return false
+}
+
+// awaitRetry waits for another leader, or a moment; false at the deadline.
+func (g *Group) awaitRetry(c *call, r *route) bool {
+	var moment <-chan time.Time
+	if r.leader != "" {
+		moment = time.After(retryEvery)
+	}
+	size := c.leftBytes()
+	defer g.waiting.Add(-size)
+	if g.waiting.Add(size) > int64(g.config.QueueBytes) {
+		return false
+	}
+	select {
+	case <-r.changed:
+	case <-moment:
+	case <-c.timer.C:
+		return false
+	case <-g.closing:
+		return false
+	}
+	return true
+}
+
+func (c *call) leftBytes() int64 {
+	n := 0
+	for _, i := range c.left {
+		n += engine.RecordSize(c.records[i])
+	}
+	return int64(n)
+}
+
+// flight is an entry that raft has.
+type flight struct {
+	batch  *batch
+	future raft.ApplyFuture
+}
+
+func (g *Group) beginEntry() []byte { return engine.AppendHeader(nil, g.shard) }
+
+// resetStamp makes stamps go on from the newest that is applied.
+func (g *Group) resetStamp() {
+	g.local.mu.Lock()
+	defer g.local.mu.Unlock()
+	g.stamp = g.machine.Stamp()
+}
+
+// submitEntry stamps a batch and hands it to raft. The queue's lock keeps stamps in log order.
+// Neither send can block: at most depthEntries batches and a barrier are on their way, and both
+// channels hold 64.
+func (g *Group) submitEntry(b *batch) {
+	g.stamp = max(g.stamp, g.clocks.stampMS())
+	engine.SetStamp(b.data, g.stamp)
+	var future raft.ApplyFuture
+	if time.Now().Before(b.deadline) {
+		future = g.raft.ApplyLog(raft.Log{Data: b.data}, 0)
+	}
+	g.flights <- flight{b, future}
+	g.batches.Add(1)
+	g.records.Add(uint64(b.records))
+	if f := g.config.Events.OnBatch; f != nil {
+		f(g.shard, b.records, len(b.data))
+	}
+}
+
+// settleFlights waits for raft's word on each entry, in order.
+func (g *Group) settleFlights() {
+	defer close(g.settled)
+	for {
+		select {
+		case f := <-g.flights:
+			err := errPastDeadline
+			if f.future != nil {
+				err = f.future.Error()
+			}
+			g.land(f.batch, err)
+		case <-g.closing:
+			return
+		}
+	}
+}
+
+func (g *Group) land(b *batch, err error) {
+	fate := fateOf(err)
+	if fate == fateDecided && (b.index == 0 || !b.complete()) {
+		fate = fateUnknown // applied by a replica that stopped, or on the operator's skip list
+	}
+	if f := g.config.Events.OnCommit; f != nil && fate == fateDecided {
+		f(g.shard, time.Since(b.submittedAt))
+	}
+	g.local.finish(b, fate)
+}
+
+func (b *batch) complete() bool {
+	return len(b.applied.Results) == b.records-b.countWithdrawn()
+}

@@ -1,0 +1,81 @@
+package cluster
+
+import "time"
+
+// Status is what a node knows about itself and the cluster at one moment.
+type Status struct {
+	// NodeID is the node that answers.
+	NodeID string `json:"nodeId"`
+	// Ready says that this node serves: each group follows a leader, has caught up, and holds every
+	// journal segment.
+	Ready bool `json:"ready"`
+	// Reasons say why it is not ready.
+	Reasons []string `json:"reasons"`
+	// Groups are billing and workspace, in this order.
+	Groups []GroupStatus `json:"groups"`
+	// Members are all nodes, this one included.
+	Members []MemberStatus `json:"members"`
+	// DiskFreeBytes is the free space under the data folder; DiskLow says that writes are refused.
+	DiskFreeBytes int64 `json:"diskFreeBytes"`
+	DiskLow       bool  `json:"diskLow"`
+	// ClockAheadMS is how far this node's clock is ahead of the median of the voters' clocks.
+	ClockAheadMS int64 `json:"clockAheadMs"`
+}
+
+// MemberStatus is one node, as seen from here.
+type MemberStatus struct {
+	Member
+	// Voter says that the billing group counts its vote.
+	Voter bool `json:"voter"`
+	// Leader says that it leads the billing group.
+	Leader bool `json:"leader"`
+	// Reachable says that it answered within the last 3 s.
+	Reachable bool `json:"reachable"`
+	// ClockAheadMS is how far its clock is ahead of this node's, 0 when unknown.
+	ClockAheadMS int64 `json:"clockAheadMs"`
+	// RoundTripUS is the last measured round trip to it, in microseconds.
+	RoundTripUS int64 `json:"roundTripUs"`
+}
+
+// GroupStatus is one Raft group on one node.
+type GroupStatus struct {
+	Shard uint16 `json:"shard"`
+	Name  string `json:"name"`
+	// Role is leader, follower, candidate or shutdown.
+	Role string `json:"role"`
+	// Leader is the id of the leader, "" when none is known.
+	Leader string `json:"leader"`
+	Term   uint64 `json:"term"`
+	// CommitIndex, AppliedIndex and LastIndex are this node's; SnapshotIndex its newest snapshot's.
+	CommitIndex   uint64 `json:"commitIndex"`
+	AppliedIndex  uint64 `json:"appliedIndex"`
+	LastIndex     uint64 `json:"lastIndex"`
+	SnapshotIndex uint64 `json:"snapshotIndex"`
+	// Lease says that this node answers linearizable reads from its own memory; LeaseAgeMS is how
+	// long ago a majority last answered it, -1 when it does not lead.
+	Lease      bool  `json:"lease"`
+	LeaseAgeMS int64 `json:"leaseAgeMs"`
+	// LastContactMS is how long ago a leader was heard of, 0 on the leader, -1 when never.
+	LastContactMS int64 `json:"lastContactMs"`
+	// StalenessMS is how old a stale read may be.
+	StalenessMS int64 `json:"stalenessMs"`
+	// QueueBytes is what the leader's queue holds; ForwardBytes what was sent to the leader and
+	// not answered; InFlight the number of entries handed to Raft and not yet applied.
+	QueueBytes   int `json:"queueBytes"`
+	ForwardBytes int `json:"forwardBytes"`
+	InFlight     int `json:"inFlight"`
+	// Batches and Records count what this node proposed as leader; LogBytes is the log on disk,
+	// Syncs its fsyncs since the process began.
+	Batches  uint64 `json:"batches"`
+	Records  uint64 `json:"records"`
+	LogBytes int64  `json:"logBytes"`
+	Syncs    uint64 `json:"syncs"`
+	// SegmentsMissing counts journal segments that this node has yet to fetch.
+	SegmentsMissing int `json:"segmentsMissing"`
+	// StandsForElection is false while this node's clock is too far off.
+	StandsForElection bool `json:"standsForElection"`
+	// Stamp is the newest applied stamp (log time), in milliseconds since 1970 UTC.
+	Stamp int64 `json:"stamp"`
+	// SnapshotAt is when this process last wrote a snapshot; zero when it has not.
+	SnapshotAt time.Time `json:"snapshotAt"`
+}

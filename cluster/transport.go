@@ -1,0 +1,254 @@
+package cluster
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+var (
+	errTransfer = errors.New("cluster: leadership is not handed over")
+	errQuiet    = errors.New("cluster: no votes right after a start")
+	errClock    = errors.New("cluster: this node's clock is too far off to stand for election")
+)
+
+// rawTransport is what a transport of raft's must offer: NetworkTransport and InmemTransport do.
+type rawTransport interface {
+	raft.Transport
+	raft.WithPreVote
+	raft.WithClose
+}
+
+// transport stands between raft and its transport, and corrects both. Each method says which
+// trap it closes; DESIGN.md has the table.
+type transport struct {
+	rawTransport
+	lease *lease
+	// quietUntil: until then this node votes for nobody, for it may have promised a leader, before
+	// it was restarted, not to.
+	quietUntil time.Time
+	// stands says that this node may ask for votes.
+	stands func() bool
+	// contact is when the newest append arrived with which this node had all that was committed.
+	contact atomic.Int64 // monotonic, nanoseconds; 0 = never
+
+	consumer chan raft.RPC
+	closing  chan struct{}
+	once     sync.Once
+	wg       sync.WaitGroup
+}
+
+func newTransport(inner rawTransport, l *lease, quiet time.Duration, stands func() bool) *transport {
+	t := &transport{
+		rawTransport: inner, lease: l, quietUntil: time.Now().Add(quiet), stands: stands,
+		consumer: make(chan raft.RPC), closing: make(chan struct{}),
+	}
+	t.wg.Go(t.relay)
+	return t
+}
+
+// SetHeartbeatHandler does nothing, on purpose: with a handler the network transport treats
+// heartbeats on the connection's goroutine, where they can raise the term while raft's main
+// goroutine appends, and replicas come to differ.
+func (t *transport) SetHeartbeatHandler(func(raft.RPC)) {}
+
+// AppendEntriesPipeline is refused: two requests in flight can stop replication to a peer for
+// good after one of them was rejected.
+func (t *transport) AppendEntriesPipeline(
+	raft.ServerID, raft.ServerAddress,
+) (raft.AppendPipeline, error) {
+	return nil, raft.ErrPipelineReplicationNotSupported
+}
+
+// AppendEntries notes for the lease when the request was sent.
+func (t *transport) AppendEntries(
+	id raft.ServerID, to raft.ServerAddress,
+	req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse,
+) error {
+	sent := t.lease.clock()
+	if err := t.rawTransport.AppendEntries(id, to, req, resp); err != nil {
+		return err
+	}
+	switch {
+	case resp.Term > req.Term:
+		t.lease.end(req.Term)
+	case resp.Success && resp.Term == req.Term:
+		t.lease.ack(req.Term, id, sent)
+	}
+	return nil
+}
+
+// InstallSnapshot ends the lease when the peer is in a newer term.
+func (t *transport) InstallSnapshot(
+	id raft.ServerID, to raft.ServerAddress,
+	req *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader,
+) error {
+	err := t.rawTransport.InstallSnapshot(id, to, req, resp, data)
+	if err == nil && resp.Term > req.Term {
+		t.lease.end(req.Term)
+	}
+	return err
+}
+
+// RequestVote is refused while this node's clock is off. Whoever asks has left its old term.
+func (t *transport) RequestVote(
+	id raft.ServerID, to raft.ServerAddress,
+	req *raft.RequestVoteRequest, resp *raft.RequestVoteResponse,
+) error {
+	t.lease.end(req.Term - 1)
+	if !t.stands() {
+		return errClock
+	}
+	return t.rawTransport.RequestVote(id, to, req, resp)
+}
+
+// RequestPreVote is refused while this node's clock is off.
+func (t *transport) RequestPreVote(
+	id raft.ServerID, to raft.ServerAddress,
+	req *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse,
+) error {
+	if !t.stands() {
+		return errClock
+	}
+	return t.rawTransport.RequestPreVote(id, to, req, resp)
+}
+
+// TimeoutNow is never sent: it carries no term, and a late one unseats a leader under its lease.
+func (t *transport) TimeoutNow(
+	raft.ServerID, raft.ServerAddress, *raft.TimeoutNowRequest, *raft.TimeoutNowResponse,
+) error {
+	return errTransfer
+}
+
+// Consumer gives raft the requests of other nodes, after a look at them.
+func (t *transport) Consumer() <-chan raft.RPC { return t.consumer }
+
+// Close ends the transport.
+func (t *transport) Close() error {
+	t.once.Do(func() { close(t.closing) })
+	err := t.rawTransport.Close()
+	t.wg.Wait()
+	return err
+}
+
+func (t *transport) relay() {
+	in := t.rawTransport.Consumer()
+	for {
+		select {
+		case rpc := <-in:
+			if !t.inspect(&rpc) {
+				continue
+			}
+			select {
+			case t.consumer <- rpc:
+			case <-t.closing:
+				return
+			}
+		case <-t.closing:
+			return
+		}
+	}
+}
+
+// contactEvery is how fine follower contact is measured.
+const contactEvery = int64(20 * time.Millisecond)
+
+// inspect looks at a request of another node; false when it was answered here.
+func (t *transport) inspect(rpc *raft.RPC) bool {
+	switch req := rpc.Command.(type) {
+	case *raft.TimeoutNowRequest:
+		rpc.Respond(&raft.TimeoutNowResponse{RPCHeader: header()}, errTransfer)
+		return false
+	case *raft.RequestPreVoteRequest:
+		if time.Now().Before(t.quietUntil) {
+			resp := &raft.RequestPreVoteResponse{RPCHeader: header(), Term: req.Term}
+			rpc.Respond(resp, errQuiet)
+			return false
+		}
+	case *raft.RequestVoteRequest:
+		if time.Now().Before(t.quietUntil) {
+			rpc.Respond(&raft.RequestVoteResponse{RPCHeader: header(), Term: req.Term}, errQuiet)
+			return false
+		}
+		if req.LeadershipTransfer {
+			own := *req // in memory, the request is shared with other peers
+			own.LeadershipTransfer = false
+			rpc.Command = &own
+		}
+		t.watchTerm(rpc, req.Term)
+	case *raft.InstallSnapshotRequest:
+		t.watchTerm(rpc, req.Term)
+	case *raft.AppendEntriesRequest:
+		if !t.watchTerm(rpc, req.Term) {
+			t.watchContact(rpc, req)
+		}
+	}
+	return true
+}
+
+func header() raft.RPCHeader { return raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax} }
+
+// watchTerm suspends the lease while raft looks at a request of a newer term.
+func (t *transport) watchTerm(rpc *raft.RPC, term uint64) bool {
+	if active := t.lease.active(); active == 0 || term <= active {
+		return false
+	}
+	t.lease.doubt()
+	t.intercept(rpc, func(r raft.RPCResponse) { t.lease.settle(responseTerm(r)) })
+	return true
+}
+
+func responseTerm(r raft.RPCResponse) uint64 {
+	switch resp := r.Response.(type) {
+	case *raft.RequestVoteResponse:
+		return resp.Term
+	case *raft.AppendEntriesResponse:
+		return resp.Term
+	case *raft.InstallSnapshotResponse:
+		return resp.Term
+	}
+	return 0
+}
+
+// watchContact notes when an append arrived that left this node with all that was committed.
+func (t *transport) watchContact(rpc *raft.RPC, req *raft.AppendEntriesRequest) {
+	arrived := monotonic()
+	holdsAll := req.PrevLogEntry+uint64(len(req.Entries)) >= req.LeaderCommitIndex
+	if req.LeaderCommitIndex == 0 || !holdsAll || arrived-t.contact.Load() < contactEvery {
+		return
+	}
+	t.intercept(rpc, func(r raft.RPCResponse) {
+		if resp, ok := r.Response.(*raft.AppendEntriesResponse); ok && resp.Success {
+			t.noteContact(arrived)
+		}
+	})
+}
+
+func (t *transport) noteContact(at int64) {
+	for old := t.contact.Load(); old < at; old = t.contact.Load() {
+		if t.contact.CompareAndSwap(old, at) {
+			return
+		}
+	}
+}
+
+// intercept lets f see raft's answer before the other node does.
+func (t *transport) intercept(rpc *raft.RPC, f func(raft.RPCResponse)) {
+	to, answer := rpc.RespChan, make(chan raft.RPCResponse, 1)
+	rpc.RespChan = answer
+	t.wg.Go(func() {
+		select {
+		case r := <-answer:
+			f(r)
+			select {
+			case to <- r:
+			case <-t.closing:
+			}
+		case <-t.closing:
+		}
+	})
+}

@@ -1,0 +1,103 @@
+package cluster
+
+import (
+	"fmt"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// watchedLog is the group's log with a watchdog: entries that the disk does not take in time, or
+// not at all, end the process. It never tries an fsync again. It also counts bytes, because raft
+// counts entries.
+type watchedLog struct {
+	raft.LogStore
+	group *Group
+	// sinceSnapshot is what was stored since the last snapshot; entries and bytes are totals.
+	sinceSnapshot, bytes, entries atomic.Int64
+}
+
+func newWatchedLog(g *Group, logs raft.LogStore) *watchedLog {
+	return &watchedLog{LogStore: logs, group: g}
+}
+
+// IsMonotonic passes on whether the log takes no gaps.
+func (w *watchedLog) IsMonotonic() bool {
+	m, ok := w.LogStore.(raft.MonotonicLogStore)
+	return ok && m.IsMonotonic()
+}
+
+// StoreLog stores one entry.
+func (w *watchedLog) StoreLog(l *raft.Log) error { return w.StoreLogs([]*raft.Log{l}) }
+
+// StoreLogs stores entries durably, or ends the process.
+func (w *watchedLog) StoreLogs(logs []*raft.Log) error {
+	g, start, size := w.group, time.Now(), int64(0)
+	for _, l := range logs {
+		size += int64(len(l.Data))
+	}
+	limit := g.config.StoreTimeout
+	watchdog := time.AfterFunc(limit, func() {
+		g.halt(fmt.Errorf("cluster: group %s: the disk has not answered for %s", g.name, limit))
+	})
+	err := w.LogStore.StoreLogs(logs)
+	watchdog.Stop()
+	if err != nil {
+		g.halt(fmt.Errorf("cluster: group %s: store entries: %w", g.name, err))
+		return err
+	}
+	w.bytes.Add(size)
+	w.entries.Add(int64(len(logs)))
+	w.sinceSnapshot.Add(size)
+	if f := g.config.Events.OnStore; f != nil {
+		f(g.shard, int(size), time.Since(start))
+	}
+	return nil
+}
+
+// DeleteRange deletes entries; a log that cannot is damaged, and ends the process.
+func (w *watchedLog) DeleteRange(low, high uint64) error {
+	err := w.LogStore.DeleteRange(low, high)
+	if err != nil {
+		w.group.halt(fmt.Errorf("cluster: group %s: delete entries: %w", w.group.name, err))
+	}
+	return err
+}
+
+// meanEntry is the mean size of the entries stored so far, at least 64 bytes.
+func (w *watchedLog) meanEntry() int64 {
+	return max(64, w.bytes.Load()/max(1, w.entries.Load()))
+}
+
+// disk watches the free space under the data folder.
+type disk struct {
+	dir  string
+	need int64
+	free atomic.Int64
+	low  atomic.Bool
+	// measure is statfs; tests fill a disk with it.
+	measure func(dir string) (int64, error)
+}
+
+// diskEvery is how often free space is measured.
+const diskEvery = time.Second
+
+func freeBytes(dir string) (int64, error) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(dir, &s); err != nil {
+		return 0, fmt.Errorf("cluster: free space of %s: %w", dir, err)
+	}
+	return int64(s.Bavail) * s.Bsize, nil
+}
+
+func (d *disk) look() error {
+	free, err := d.measure(d.dir)
+	if err != nil {
+		return err
+	}
+	d.free.Store(free)
+	d.low.Store(free < d.need)
+	return nil
+}
