@@ -259,7 +259,7 @@ func (l *Log) admit(logs []*raft.Log) (int64, error) {
 	}
 	var size int64
 	for _, log := range logs {
-		if log.Index != want {
+		if log.Index != want || want == 0 {
 			return 0, fmt.Errorf("%w: got %d, expected %d", ErrGap, log.Index, want)
 		}
 		if n := len(log.Data) + len(log.Extensions); n > MaxRecordBytes {

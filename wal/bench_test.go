@@ -1,0 +1,107 @@
+package wal_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+	"github.com/stretchr/testify/require"
+
+	"tollgate/wal"
+)
+
+// BenchmarkStoreLogs compares this log, raft-boltdb and a bare append with fdatasync, each with
+// its fsync. One operation is one StoreLogs call.
+//
+//	go test ./wal -run - -bench StoreLogs
+func BenchmarkStoreLogs(b *testing.B) {
+	for _, c := range []struct{ size, n int }{
+		{1 << 10, 1}, {1 << 10, 16}, {1 << 10, 128}, {256 << 10, 1},
+	} {
+		name := fmt.Sprintf("%dKiBx%d", c.size>>10, c.n)
+		b.Run("wal/"+name, func(b *testing.B) {
+			l, err := wal.Open(filepath.Join(b.TempDir(), "log"), wal.Options{Logger: quiet()})
+			require.NoError(b, err)
+			storeLoop(b, l, c.n, c.size)
+			require.NoError(b, l.Close())
+		})
+		b.Run("boltdb/"+name, func(b *testing.B) {
+			store, err := raftboltdb.NewBoltStore(filepath.Join(b.TempDir(), "log.db"))
+			require.NoError(b, err)
+			storeLoop(b, store, c.n, c.size)
+			require.NoError(b, store.Close())
+		})
+		b.Run("bare/"+name, func(b *testing.B) {
+			f, err := os.Create(filepath.Join(b.TempDir(), "bare"))
+			require.NoError(b, err)
+			osFile, err := wal.OS().Open(f.Name())
+			require.NoError(b, err)
+			data := make([]byte, c.n*c.size)
+			b.SetBytes(int64(len(data)))
+			offset := int64(0)
+			for b.Loop() {
+				_, err := osFile.WriteAt(data, offset)
+				require.NoError(b, err)
+				require.NoError(b, osFile.SyncData())
+				offset += int64(len(data))
+			}
+			require.NoError(b, osFile.Close())
+			require.NoError(b, f.Close())
+		})
+	}
+}
+
+func storeLoop(b *testing.B, store raft.LogStore, n, size int) {
+	logs := batch(1, n, size)
+	b.SetBytes(int64(n * size))
+	b.ReportAllocs()
+	for b.Loop() {
+		require.NoError(b, store.StoreLogs(logs))
+		for _, log := range logs {
+			log.Index += uint64(n)
+		}
+	}
+}
+
+// BenchmarkGetLog reads records of 1 KiB from disk, checksums included.
+func BenchmarkGetLog(b *testing.B) {
+	l, err := wal.Open(filepath.Join(b.TempDir(), "log"), wal.Options{Logger: quiet()})
+	require.NoError(b, err)
+	require.NoError(b, l.StoreLogs(batch(1, 1000, 1<<10)))
+	b.SetBytes(1 << 10)
+	var log raft.Log
+	for i := uint64(0); b.Loop(); i++ {
+		require.NoError(b, l.GetLog(1+i%1000, &log))
+	}
+	require.NoError(b, l.Close())
+}
+
+// BenchmarkDelete measures what raft waits for: compaction of 64 MiB and a cut of half of it.
+func BenchmarkDelete(b *testing.B) {
+	for _, suffix := range []bool{false, true} {
+		b.Run(fmt.Sprintf("suffix=%t", suffix), func(b *testing.B) {
+			for b.Loop() {
+				b.StopTimer()
+				dir := filepath.Join(b.TempDir(), "log")
+				l, err := wal.Open(dir, wal.Options{Logger: quiet()})
+				require.NoError(b, err)
+				for i := range uint64(64) {
+					require.NoError(b, l.StoreLogs(batch(1+16*i, 16, 64<<10)))
+				}
+				low, high := uint64(1), uint64(900)
+				if suffix {
+					low, high = 512, 1024
+				}
+				b.StartTimer()
+				require.NoError(b, l.DeleteRange(low, high))
+				b.StopTimer()
+				require.NoError(b, l.Close())
+				require.NoError(b, os.RemoveAll(dir))
+				b.StartTimer()
+			}
+		})
+	}
+}
