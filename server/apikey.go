@@ -1,10 +1,13 @@
 package server
 
 import (
+	"bytes"
 	"crypto/rand"
 	"fmt"
 	"hash/crc32"
 	"strings"
+
+	"github.com/valyala/fasthttp"
 )
 
 // Prefixes of keys. What follows them is 28 characters of base62 (more than 166 random bits) and
@@ -80,4 +83,22 @@ func KeyPrefix(key []byte) string {
 		}
 	}
 	return ""
+}
+
+// PresentedKey is the key of a request, from Authorization: Bearer or X-API-Key. Two different keys
+// are none: which one was meant is not for us to guess.
+func PresentedKey(ctx *fasthttp.RequestCtx) (key []byte, ok bool) {
+	headers := &ctx.Request.Header
+	key = headers.Peek("X-API-Key")
+	authorization := headers.Peek("Authorization")
+	const scheme = "bearer "
+	if len(authorization) <= len(scheme) ||
+		!bytes.EqualFold(authorization[:len(scheme)], []byte(scheme)) {
+		return key, len(key) > 0
+	}
+	bearer := bytes.TrimSpace(authorization[len(scheme):])
+	if len(key) > 0 && !bytes.Equal(key, bearer) {
+		return nil, false
+	}
+	return bearer, true
 }

@@ -59,6 +59,12 @@ func (j *JSON) TextIf(name, value string) {
 	}
 }
 
+// String writes an array's element.
+func (j *JSON) String(value string) {
+	j.comma()
+	*j = AppendString(*j, value)
+}
+
 // Bytes writes a named string.
 func (j *JSON) Bytes(name string, value []byte) {
 	j.Name(name)

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"strings"
 
@@ -12,7 +11,7 @@ import (
 
 // authenticate finds whom the request's key speaks for, and whether its scope covers the route.
 func (a *API) authenticate(x *server.Exchange) *server.Fault {
-	key, ok := presentedKey(x)
+	key, ok := server.PresentedKey(x.Ctx)
 	if !ok || !server.WellFormedKey(key) || !a.rightHost(x, key) {
 		return &server.FaultKey
 	}
@@ -32,24 +31,6 @@ func (a *API) authenticate(x *server.Exchange) *server.Fault {
 		return &server.FaultScope
 	}
 	return nil
-}
-
-// presentedKey is the key of the request. Two different keys are none: which one was meant is not
-// for us to guess.
-func presentedKey(x *server.Exchange) (key []byte, ok bool) {
-	headers := &x.Ctx.Request.Header
-	key = headers.Peek("X-API-Key")
-	authorization := headers.Peek("Authorization")
-	const scheme = "bearer "
-	if len(authorization) <= len(scheme) ||
-		!bytes.EqualFold(authorization[:len(scheme)], []byte(scheme)) {
-		return key, len(key) > 0
-	}
-	bearer := bytes.TrimSpace(authorization[len(scheme):])
-	if len(key) > 0 && !bytes.Equal(key, bearer) {
-		return nil, false
-	}
-	return bearer, true
 }
 
 // rightHost keeps live keys off the sandbox host and sandbox keys off every other.

@@ -1,0 +1,154 @@
+// Package admin is the operations listener: the admin API /api/v1/admin (accounts, keys, catalogs,
+// the cluster), metrics, health and profiles. It shares the route table's mechanism with the
+// client API. See DESIGN.md in the folder above.
+package admin
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/server"
+	"tollgate/server/client"
+)
+
+// Prefix is the path that the admin API's routes begin with.
+const Prefix = "/api/v1/admin"
+
+// Cluster is what the node knows about its cluster; cmd adapts it.
+type Cluster interface {
+	// Status describes the node, its groups and the members, as now; its JSON encoding is the data
+	// of GET /cluster.
+	Status() any
+	// NotReady lists the reasons why this node should not be sent requests; empty when it may.
+	NotReady() []string
+	// Gauges calls each with the present value of every number that /metrics shows of the cluster:
+	// name without the prefix tollgate_cluster_, and the group that it belongs to, or "".
+	Gauges(each func(name, group string, value float64))
+}
+
+// Config is what the operations listener needs from the node that runs it.
+type Config struct {
+	Machine  *billing.Machine
+	Proposer server.Proposer
+	Reader   server.Reader
+	Cluster  Cluster
+	// KeyHash is the SHA-256 of the admin key; see HashKey.
+	KeyHash [32]byte
+	// Metrics is served at /metrics; made by NewMetrics.
+	Metrics *Metrics
+	// Audits is the client API's audit recorder, for metrics; may be nil.
+	Audits func() client.AuditStats
+	// WriteTimeout and ReadTimeout bound commands (5 s when 0) and linearizable reads (2 s when 0).
+	WriteTimeout, ReadTimeout time.Duration
+	Log                       *slog.Logger
+}
+
+// HashKey is what a configuration holds of an admin key.
+func HashKey(key string) [32]byte { return sha256.Sum256([]byte(key)) }
+
+// API answers the operations listener. Safe for concurrent use.
+type API struct {
+	config  Config
+	machine *billing.Machine
+	table   *server.Table
+	metrics fasthttp.RequestHandler
+}
+
+// New makes the operations listener's handler.
+func New(c Config) (*API, error) {
+	if c.Machine == nil || c.Proposer == nil || c.Reader == nil || c.Cluster == nil ||
+		c.Metrics == nil || c.KeyHash == ([32]byte{}) {
+		return nil, errors.New(
+			"admin: Machine, Proposer, Reader, Cluster, Metrics and KeyHash must be set")
+	}
+	if c.WriteTimeout == 0 {
+		c.WriteTimeout = 5 * time.Second
+	}
+	if c.ReadTimeout == 0 {
+		c.ReadTimeout = 2 * time.Second
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	a := &API{config: c, machine: c.Machine, metrics: c.Metrics.handler()}
+	var err error
+	a.table, err = server.NewTable(a.routes(), server.TableConfig{
+		Authenticate: a.authenticate, Observe: c.Metrics.Observer("admin"), Log: c.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Metrics.registry.Register(newStateCollector(&c)); err != nil {
+		return nil, fmt.Errorf("admin: metrics: %w", err)
+	}
+	return a, nil
+}
+
+// Handler answers requests.
+func (a *API) Handler() fasthttp.RequestHandler { return a.table.Serve }
+
+// authenticate compares the presented key with the configured one, in constant time.
+func (a *API) authenticate(x *server.Exchange) *server.Fault {
+	key, ok := server.PresentedKey(x.Ctx)
+	hash := sha256.Sum256(key)
+	if !ok || subtle.ConstantTimeCompare(hash[:], a.config.KeyHash[:]) != 1 {
+		return &server.FaultKey
+	}
+	return nil
+}
+
+// read answers from memory that holds every acknowledged write. answer may run more than once.
+func (a *API) read(x *server.Exchange, answer func() *server.Fault) {
+	deadline := time.Now().Add(a.config.ReadTimeout)
+	for time.Now().Before(deadline) {
+		ticket, outcome := a.config.Reader.BeginRead(deadline)
+		if outcome != engine.OutcomeDone {
+			break
+		}
+		fault := answer()
+		if !a.config.Reader.ReadStands(ticket) {
+			continue
+		}
+		if fault != nil {
+			x.Refuse(*fault)
+		}
+		return
+	}
+	x.Refuse(server.FaultConsistency.With("Nothing was changed. Repeat the request."))
+}
+
+func (a *API) propose(kind engine.Kind, payload []byte) engine.Result {
+	records := [1]engine.Record{{Kind: kind, Payload: payload}}
+	var results [1]engine.Result
+	a.config.Proposer.Propose(time.Now().Add(a.config.WriteTimeout), records[:], results[:])
+	return results[0]
+}
+
+// environment finds the environment that a path names and passes its number on.
+func (a *API) environment(x *server.Exchange, then func(env uint32) *server.Fault) {
+	kind, known := environments[string(x.Param(1))]
+	if !known {
+		x.Refuse(server.FaultNotFound.With("An environment is live or sandbox."))
+		return
+	}
+	a.read(x, func() *server.Fault {
+		env, found := a.machine.Environment(string(x.Param(0)), kind)
+		if !found {
+			fault := server.FaultOf(engine.OutcomeAccountUnknown)
+			return &fault
+		}
+		return then(env)
+	})
+}
+
+var environments = map[string]billing.EnvironmentKind{
+	"live": billing.EnvironmentLive, "sandbox": billing.EnvironmentSandbox,
+}

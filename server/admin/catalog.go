@@ -1,0 +1,238 @@
+package admin
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/wire"
+	"tollgate/server"
+	"tollgate/server/scan"
+)
+
+// readCatalog reads a catalog document's fields; what they mean is checked by the state machine.
+func readCatalog(w *walk, d *billing.CatalogDocument) map[string]reader {
+	return map[string]reader{
+		"features": w.array(func(t *tree, place string) {
+			var f billing.FeatureDocument
+			w.object(t, place, readFeature(w, &f))
+			d.Features = append(d.Features, f)
+		}),
+		"plans": w.array(func(t *tree, place string) {
+			var p billing.PlanDocument
+			w.object(t, place, readPlan(w, &p))
+			d.Plans = append(d.Plans, p)
+		}),
+	}
+}
+
+func readFeature(w *walk, f *billing.FeatureDocument) map[string]reader {
+	return map[string]reader{
+		"key": w.text(&f.Key), "name": w.text(&f.Name), "description": w.text(&f.Description),
+		"labels": w.array(func(t *tree, place string) {
+			var label string
+			w.text(&label)(t, place)
+			f.Labels = append(f.Labels, label)
+		}),
+		"costPerUnit": func(t *tree, place string) {
+			f.HasCost = true
+			w.decimal(&f.CostPerUnit)(t, place)
+		},
+	}
+}
+
+func readPlan(w *walk, p *billing.PlanDocument) map[string]reader {
+	return map[string]reader{
+		"key": w.text(&p.Key), "name": w.text(&p.Name), "description": w.text(&p.Description),
+		"priceAmount": w.decimal(&p.PriceAmount), "currency": w.text(&p.Currency),
+		"intervalMonths": w.whole(&p.IntervalMonths), "billingTiming": w.text(&p.BillingTiming),
+		"status": w.text(&p.Status),
+		"metadata": func(t *tree, place string) {
+			if t.kind != scan.KindObject {
+				w.problem(place, "must be an object, not %s", t.kind)
+				return
+			}
+			p.Metadata = w.appendCompact(nil, t, place)
+		},
+		"features": w.array(func(t *tree, place string) {
+			var f billing.PlanFeatureDocument
+			w.object(t, place, map[string]reader{
+				"key": w.text(&f.Key), "pricingType": w.text(&f.PricingType),
+				"pricing": func(t *tree, place string) { w.object(t, place, readPricing(w, &f.Pricing)) },
+			})
+			p.Features = append(p.Features, f)
+		}),
+	}
+}
+
+func readPricing(w *walk, p *billing.PricingDocument) map[string]reader {
+	return map[string]reader{
+		"model": w.text(&p.Model), "pricePerUnit": w.decimal(&p.PricePerUnit),
+		"unitLabel": w.text(&p.UnitLabel), "includedUnits": w.decimal(&p.IncludedUnits),
+		"resetMode": w.text(&p.ResetMode), "limitMode": w.text(&p.LimitMode),
+		"packageSize": w.decimal(&p.PackageSize), "pricePerPackage": w.decimal(&p.PricePerPackage),
+		"maxUsage": func(t *tree, place string) {
+			p.HasMax = true
+			w.decimal(&p.MaxUsage)(t, place)
+		},
+		"tiers": w.array(func(t *tree, place string) {
+			var tier billing.TierDocument
+			w.object(t, place, map[string]reader{
+				"pricePerUnit": w.decimal(&tier.PricePerUnit), "flatFee": w.decimal(&tier.FlatFee),
+				"upTo": func(t *tree, place string) {
+					if t.kind == scan.KindString && t.text == "inf" {
+						tier.Infinite = true
+						return
+					}
+					w.decimal(&tier.UpTo)(t, place)
+				},
+			})
+			p.Tiers = append(p.Tiers, tier)
+		}),
+	}
+}
+
+// switchParam reads a query parameter that is true or false.
+func switchParam(x *server.Exchange, name string) (on bool, fault *server.Fault) {
+	switch value := string(x.Ctx.QueryArgs().Peek(name)); value {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		f := server.FaultFields.With(name + " must be true or false")
+		return false, &f
+	}
+}
+
+// putCatalog is PUT …/catalog.
+func (a *API) putCatalog(x *server.Exchange) {
+	var document billing.CatalogDocument
+	var w walk
+	fault := body(x, &w, readCatalog(&w, &document))
+	dryRun, fault2 := switchParam(x, "dryRun")
+	prune, fault3 := switchParam(x, "prune")
+	for _, f := range []*server.Fault{fault, fault2, fault3} {
+		if f != nil {
+			x.Refuse(*f)
+			return
+		}
+	}
+	var env uint32
+	apply := false
+	a.environment(x, func(number uint32) *server.Fault {
+		env, apply = number, !dryRun
+		if apply {
+			return nil
+		}
+		return answerChanges(x, a.machine.DiffCatalog(number, &document, prune))
+	})
+	if !apply {
+		return
+	}
+	command := billing.ApplyCatalog{Env: env, Document: document, Prune: prune, Actor: actor}
+	command.FeatureIDs = newIDs(len(document.Features))
+	command.PlanIDs = newIDs(len(document.Plans))
+	result := a.propose(billing.KindApplyCatalog, wire.Encode(nil, &command))
+	var reply billing.CatalogReply
+	if len(result.Value) > 0 {
+		if err := wire.Decode(result.Value, &reply); err != nil {
+			a.config.Log.Error("a catalog's reply does not decode", "error", err)
+		}
+	}
+	if result.Outcome != engine.OutcomeDone {
+		fault := server.FaultOf(result.Outcome)
+		if reply.Problem != "" {
+			fault.Detail = "Nothing was changed. " + reply.Problem
+		}
+		x.Refuse(fault)
+		return
+	}
+	if fault := answerChanges(x, reply); fault != nil {
+		x.Refuse(*fault)
+	}
+}
+
+func answerChanges(x *server.Exchange, reply billing.CatalogReply) *server.Fault {
+	if reply.Problem != "" {
+		fault := server.FaultOf(engine.OutcomeCatalogInvalid).With("Nothing was changed. " + reply.Problem)
+		return &fault
+	}
+	data := x.Begin()
+	data.Open('{')
+	data.Array("changes")
+	for _, change := range reply.Changes {
+		data.Open('{')
+		data.Text("kind", change.Kind)
+		data.Text("key", change.Key)
+		data.Text("action", change.Action)
+		data.Close('}')
+	}
+	data.Close(']')
+	data.Close('}')
+	x.End(200)
+	return nil
+}
+
+// getCatalog is GET …/catalog: the document back, so that applying it changes nothing.
+func (a *API) getCatalog(x *server.Exchange) {
+	a.environment(x, func(env uint32) *server.Fault {
+		data := x.Begin()
+		data.Open('{')
+		data.Array("features")
+		for _, f := range a.machine.Features(env) {
+			if !f.Archived {
+				writeFeature(data, &f)
+			}
+		}
+		data.Close(']')
+		data.Array("plans")
+		for _, p := range a.machine.Plans(env) {
+			writePlan(data, &p)
+		}
+		data.Close(']')
+		data.Close('}')
+		x.End(200)
+		return nil
+	})
+}
+
+func writeFeature(data *server.JSON, f *billing.FeatureView) {
+	data.Open('{')
+	data.Text("key", f.Key)
+	data.Text("name", f.Name)
+	data.Text("description", f.Description)
+	data.Array("labels")
+	for _, label := range f.Labels {
+		data.String(label)
+	}
+	data.Close(']')
+	if f.HasCost {
+		data.Decimal("costPerUnit", f.CostPerUnit)
+	}
+	data.Close('}')
+}
+
+func writePlan(data *server.JSON, p *billing.PlanView) {
+	data.Open('{')
+	data.Text("key", p.Key)
+	data.Text("name", p.Name)
+	data.Text("description", p.Description)
+	data.Decimal("priceAmount", p.PriceAmount)
+	data.Text("currency", p.Currency)
+	data.Uint("intervalMonths", uint64(p.IntervalMonths))
+	data.Text("billingTiming", p.BillingTiming)
+	data.Text("status", p.Status)
+	data.Raw("metadata", p.Metadata)
+	data.Array("features")
+	for i := range p.Features {
+		f := &p.Features[i]
+		data.Open('{')
+		data.Text("key", f.Feature.Key)
+		data.Text("pricingType", f.PricingType)
+		data.Object("pricing")
+		server.WritePricing(data, &f.Pricing)
+		data.Close('}')
+		data.Close('}')
+	}
+	data.Close(']')
+	data.Close('}')
+}

@@ -1,0 +1,185 @@
+package admin
+
+import (
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttpadaptor"
+
+	"tollgate/server"
+)
+
+// Metrics is the node's registry. Make one before the APIs, so that they can observe into it.
+type Metrics struct {
+	registry *prometheus.Registry
+	requests *prometheus.CounterVec
+	latency  *prometheus.HistogramVec
+}
+
+// NewMetrics makes a registry of its own, with the Go runtime and the process in it.
+func NewMetrics() *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tollgate_http_requests_total", Help: "Answered requests.",
+		}, []string{"api", "operation", "status"}),
+		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "tollgate_http_request_seconds", Help: "Time from the request's arrival to its answer.",
+			Buckets: prometheus.ExponentialBuckets(0.000_05, 2, 18),
+		}, []string{"api", "operation"}),
+	}
+	m.registry.MustRegister(m.requests, m.latency, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// Registry takes further collectors.
+func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
+
+func (m *Metrics) handler() fasthttp.RequestHandler {
+	return fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
+}
+
+const (
+	mostRoutes = 128
+	mostStatus = 600
+)
+
+// routeMetrics is one route's metrics, with their labels resolved.
+type routeMetrics struct {
+	operation string
+	latency   prometheus.Observer
+	statuses  [mostStatus]atomic.Pointer[prometheus.Counter]
+}
+
+// Observer returns what an API's route table calls after every answer. Labels are resolved the
+// first time that a route, or a status of it, is seen.
+func (m *Metrics) Observer(
+	api string,
+) func(route *server.Route, status int, took time.Duration) {
+	var routes [mostRoutes]atomic.Pointer[routeMetrics]
+	var mu sync.Mutex
+	resolve := func(slot int, route *server.Route) *routeMetrics {
+		mu.Lock()
+		defer mu.Unlock()
+		if known := routes[slot].Load(); known != nil {
+			return known
+		}
+		operation := "none"
+		if route != nil {
+			operation = route.Operation
+		}
+		made := &routeMetrics{operation: operation, latency: m.latency.WithLabelValues(api, operation)}
+		routes[slot].Store(made)
+		return made
+	}
+	return func(route *server.Route, status int, took time.Duration) {
+		slot := mostRoutes - 1
+		if route != nil && route.Number() < slot {
+			slot = route.Number()
+		}
+		known := routes[slot].Load()
+		if known == nil {
+			known = resolve(slot, route)
+		}
+		if status < 0 || status >= mostStatus {
+			status = 0
+		}
+		counter := known.statuses[status].Load()
+		if counter == nil {
+			c := m.requests.WithLabelValues(api, known.operation, strconv.Itoa(status))
+			counter = &c
+			known.statuses[status].Store(counter)
+		}
+		(*counter).Inc()
+		known.latency.Observe(took.Seconds())
+	}
+}
+
+// stateCollector reads the machine, the audit recorder and the cluster at each scrape.
+type stateCollector struct {
+	config *Config
+	mu     sync.Mutex
+	// keys and at are of the earlier scrape that the rate of new keys is measured from.
+	keys uint64
+	at   time.Time
+}
+
+func newStateCollector(c *Config) *stateCollector { return &stateCollector{config: c} }
+
+// Describe announces nothing: what the cluster has to say is not known beforehand.
+func (s *stateCollector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect sends the present values.
+func (s *stateCollector) Collect(out chan<- prometheus.Metric) {
+	gauge := func(name, help string, value float64, labels ...string) {
+		names := make([]string, 0, 1)
+		values := make([]string, 0, 1)
+		for i := 0; i+1 < len(labels); i += 2 {
+			names, values = append(names, labels[i]), append(values, labels[i+1])
+		}
+		out <- prometheus.MustNewConstMetric(
+			prometheus.NewDesc("tollgate_"+name, help, names, nil), prometheus.GaugeValue, value, values...)
+	}
+	stats := s.config.Machine.Stats()
+	records := func(kind string, count uint64) {
+		gauge("records", "Records that the state holds.", float64(count), "kind", kind)
+	}
+	records("account", stats.Accounts)
+	records("api_key", stats.APIKeys)
+	records("customer", stats.Customers)
+	records("subscription", stats.Subscriptions)
+	records("counter", stats.Counters)
+	records("invoice", stats.Invoices)
+	events := func(kind string, count uint64) {
+		gauge("events_recorded", "Events recorded since the beginning of the log.", float64(count),
+			"kind", kind)
+	}
+	events("usage", stats.UsageEvents)
+	events("audit", stats.AuditEvents)
+	for _, part := range stats.Bytes {
+		gauge("state_bytes", "Memory of each part of the state.", float64(part.Bytes), "part", part.Part)
+	}
+	limits := s.config.Machine.Limits()
+	gauge("idempotency_keys", "Idempotency keys held.", float64(stats.IdempotencyKeys))
+	gauge("idempotency_keys_limit", "Idempotency keys that fit the budget.", float64(limits.MaxKeys))
+	if days, ok := s.daysLeft(stats.IdempotencyKeys, limits.MaxKeys); ok {
+		gauge("idempotency_keys_days_left", "Days until the budget is spent at the present rate.", days)
+	}
+	gauge("applied_index", "Last log entry that was applied.", float64(s.config.Machine.Applied()))
+	if s.config.Audits != nil {
+		audits := s.config.Audits()
+		gauge("audit_checks_recorded", "Checks handed to the audit recorder.", float64(audits.Recorded))
+		gauge("audit_checks_open", "Checks in the block that is collecting.", float64(audits.Open))
+		gauge("audit_waits", "Checks that waited for room.", float64(audits.Waits))
+		gauge("audit_spool_bytes", "Audit blocks waiting in the local spool.", float64(audits.SpoolBytes))
+		gauge("audit_spool_blocks", "Audit blocks waiting in the local spool.", float64(audits.SpoolBlocks))
+	}
+	s.config.Cluster.Gauges(func(name, group string, value float64) {
+		gauge("cluster_"+name, "Reported by the cluster; see cluster/DESIGN.md.", value, "group", group)
+	})
+}
+
+// rateSpan is the least time over which the rate of new keys is measured.
+const rateSpan = 30 * time.Second
+
+func (s *stateCollector) daysLeft(keys, limit uint64) (days float64, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	before, at := s.keys, s.at
+	if at.IsZero() || now.Sub(at) >= rateSpan {
+		s.keys, s.at = keys, now
+	}
+	if at.IsZero() || keys <= before || limit <= keys {
+		return 0, false
+	}
+	perDay := float64(keys-before) / now.Sub(at).Hours() * 24
+	return float64(limit-keys) / perDay, true
+}

@@ -1,0 +1,311 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"tollgate/engine/decimal"
+	"tollgate/server"
+	"tollgate/server/scan"
+)
+
+// tree is a document, JSON or YAML alike, with numbers kept as they are written.
+type tree struct {
+	kind  scan.Kind
+	text  string // of strings and numbers
+	names []string
+	items []*tree // values of an object, elements of an array
+}
+
+// parseJSON reads a document strictly.
+func parseJSON(body []byte) (*tree, error) {
+	var s scan.Scanner
+	s.Reset(body)
+	t := &tree{}
+	if !t.scan(&s) || !s.End() {
+		return nil, s.Err()
+	}
+	return t, nil
+}
+
+func (t *tree) scan(s *scan.Scanner) bool {
+	t.kind = s.Peek()
+	switch t.kind {
+	case scan.KindString:
+		text, ok := s.Text()
+		t.text = string(text)
+		return ok
+	case scan.KindNumber:
+		text, ok := s.Number()
+		t.text = string(text)
+		return ok
+	case scan.KindArray:
+		if !s.Array() {
+			return false
+		}
+		for first := true; s.Item(first); first = false {
+			item := &tree{}
+			t.items = append(t.items, item)
+			if !item.scan(s) {
+				return false
+			}
+		}
+		return s.Err() == nil
+	case scan.KindObject:
+		return t.scanObject(s)
+	default:
+		_, ok := s.Literal()
+		return ok
+	}
+}
+
+func (t *tree) scanObject(s *scan.Scanner) bool {
+	if !s.Object() {
+		return false
+	}
+	for first := true; ; first = false {
+		name, more := s.Name(first)
+		if !more {
+			return s.Err() == nil
+		}
+		item := &tree{}
+		t.names, t.items = append(t.names, string(name)), append(t.items, item)
+		if !item.scan(s) {
+			return false
+		}
+	}
+}
+
+// parseYAML reads one YAML document. Anchors, aliases and tags of one's own are refused: they let a
+// small text stand for a huge one.
+func parseYAML(body []byte) (*tree, error) {
+	decoder := yaml.NewDecoder(strings.NewReader(string(body)))
+	var root yaml.Node
+	if err := decoder.Decode(&root); err != nil {
+		return nil, err
+	}
+	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is more than one YAML document")
+	}
+	return fromYAML(root.Content[0], 0)
+}
+
+func fromYAML(n *yaml.Node, depth int) (*tree, error) {
+	if depth > scan.MaxDepth {
+		return nil, fmt.Errorf("line %d: nested too deeply", n.Line)
+	}
+	t := &tree{text: n.Value}
+	switch n.Kind {
+	case yaml.SequenceNode:
+		t.kind = scan.KindArray
+	case yaml.MappingNode:
+		t.kind = scan.KindObject
+	case yaml.ScalarNode:
+		return t, t.scalar(n)
+	default:
+		return nil, fmt.Errorf("line %d: anchors and aliases are not taken", n.Line)
+	}
+	for i, child := range n.Content {
+		if t.kind == scan.KindObject && i%2 == 0 {
+			if child.Kind != yaml.ScalarNode || child.Tag == "!!merge" {
+				return nil, fmt.Errorf("line %d: a name must be plain", child.Line)
+			}
+			t.names = append(t.names, child.Value)
+			continue
+		}
+		item, err := fromYAML(child, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		t.items = append(t.items, item)
+	}
+	return t, nil
+}
+
+func (t *tree) scalar(n *yaml.Node) error {
+	switch n.ShortTag() {
+	case "!!str", "!!timestamp":
+		t.kind = scan.KindString
+	case "!!int", "!!float":
+		t.kind = scan.KindNumber
+	case "!!null":
+		t.kind = scan.KindNull
+	case "!!bool":
+		t.kind = scan.KindFalse
+		if strings.EqualFold(n.Value, "true") {
+			t.kind = scan.KindTrue
+		}
+	default:
+		return fmt.Errorf("line %d: the tag %s is not taken", n.Line, n.Tag)
+	}
+	return nil
+}
+
+// walk reads a tree into structs and collects everything that is wrong, with its place.
+type walk struct{ problems []string }
+
+// maxProblems bounds the answer to a document in which all is wrong.
+const maxProblems = 50
+
+func (w *walk) problem(place, format string, args ...any) {
+	if len(w.problems) < maxProblems {
+		w.problems = append(w.problems, strings.TrimPrefix(place, ".")+" "+fmt.Sprintf(format, args...))
+	}
+}
+
+// fault is nil when nothing was wrong.
+func (w *walk) fault() *server.Fault {
+	if len(w.problems) == 0 {
+		return nil
+	}
+	fault := server.FaultFields.With(strings.Join(w.problems, "; "))
+	return &fault
+}
+
+// reader reads the value at a place.
+type reader func(t *tree, place string)
+
+// object reads the fields of an object; unknown and doubled names are problems.
+func (w *walk) object(t *tree, place string, fields map[string]reader) {
+	if t.kind != scan.KindObject {
+		w.problem(place, "must be an object, not %s", t.kind)
+		return
+	}
+	seen := make(map[string]bool, len(fields))
+	for i, name := range t.names {
+		read, known := fields[name]
+		switch {
+		case seen[name]:
+			w.problem(place+"."+name, "is there twice")
+		case !known:
+			w.problem(place+"."+strconv.Quote(name), "is no field here")
+		case t.items[i].kind != scan.KindNull:
+			read(t.items[i], place+"."+name)
+		}
+		seen[name] = true
+	}
+}
+
+// array reads each element of an array.
+func (w *walk) array(each func(t *tree, place string)) reader {
+	return func(t *tree, place string) {
+		if t.kind != scan.KindArray {
+			w.problem(place, "must be an array, not %s", t.kind)
+			return
+		}
+		for i, item := range t.items {
+			each(item, place+"["+strconv.Itoa(i)+"]")
+		}
+	}
+}
+
+func (w *walk) text(dst *string) reader {
+	return func(t *tree, place string) {
+		if t.kind != scan.KindString {
+			w.problem(place, "must be a string, not %s", t.kind)
+			return
+		}
+		*dst = t.text
+	}
+}
+
+// decimal reads an exact number, written as a number or as a string.
+func (w *walk) decimal(dst *decimal.Decimal) reader {
+	return func(t *tree, place string) {
+		if t.kind != scan.KindString && t.kind != scan.KindNumber {
+			w.problem(place, "must be a number, or one in a string, not %s", t.kind)
+			return
+		}
+		value, err := decimal.ParseLoose(t.text)
+		if err != nil {
+			w.problem(place, "must be a number, exact to 12 decimal places and within 10^24")
+			return
+		}
+		*dst = value
+	}
+}
+
+func (w *walk) whole(dst *uint32) reader {
+	return func(t *tree, place string) {
+		value, err := strconv.ParseUint(t.text, 10, 32)
+		if err != nil || (t.kind != scan.KindString && t.kind != scan.KindNumber) {
+			w.problem(place, "must be a whole number")
+			return
+		}
+		*dst = uint32(value)
+	}
+}
+
+// appendCompact writes the tree as compact JSON, for documents that are stored as they are.
+func (w *walk) appendCompact(dst []byte, t *tree, place string) []byte {
+	switch t.kind {
+	case scan.KindNull:
+		return append(dst, "null"...)
+	case scan.KindTrue:
+		return append(dst, "true"...)
+	case scan.KindFalse:
+		return append(dst, "false"...)
+	case scan.KindString:
+		return server.AppendString(dst, t.text)
+	case scan.KindNumber:
+		value, err := decimal.Parse(t.text)
+		if err != nil {
+			w.problem(place, "must be a number, exact to 12 decimal places and within 10^24")
+		}
+		return value.AppendTo(dst)
+	case scan.KindArray:
+		dst = append(dst, '[')
+		for i, item := range t.items {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = w.appendCompact(dst, item, place+"["+strconv.Itoa(i)+"]")
+		}
+		return append(dst, ']')
+	}
+	dst = append(dst, '{')
+	seen := make(map[string]bool, len(t.names))
+	for i, item := range t.items {
+		if seen[t.names[i]] {
+			w.problem(place+"."+t.names[i], "is there twice")
+		}
+		seen[t.names[i]] = true
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(server.AppendString(dst, t.names[i]), ':')
+		dst = w.appendCompact(dst, item, place+"."+t.names[i])
+	}
+	return append(dst, '}')
+}
+
+// body reads a request's document into the walk's fields.
+func body(x *server.Exchange, w *walk, fields map[string]reader) *server.Fault {
+	if len(x.Body) == 0 {
+		fault := server.FaultJSON.With("The body must be a document.")
+		return &fault
+	}
+	parse := parseJSON
+	if x.Media() != "application/json" {
+		parse = parseYAML
+	}
+	t, err := parse(x.Body)
+	if err != nil {
+		fault := server.FaultJSON.With(err.Error())
+		if x.Media() != "application/json" {
+			fault.Code, fault.Message = "malformed_yaml", "Malformed YAML"
+		}
+		return &fault
+	}
+	if t.kind != scan.KindObject {
+		fault := server.FaultFields.With("the body must be an object, not " + t.kind.String())
+		return &fault
+	}
+	w.object(t, "", fields)
+	return w.fault()
+}
