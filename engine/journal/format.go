@@ -76,6 +76,9 @@ func NewReader(header []byte) (Reader, error) {
 // Number is the segment's number.
 func (rd Reader) Number() uint64 { return rd.number }
 
+// FirstIndex is the index of the segment's first record.
+func (rd Reader) FirstIndex() uint64 { return rd.base.index }
+
 // Record reads the record at the front of data, whose Payload aliases data, and the record's
 // length. When data ends before the record does, size is the length that the record needs as far
 // as it can be told (more than len(data)), and the error is ErrData.

@@ -1,0 +1,352 @@
+package segments
+
+import (
+	"container/heap"
+	"errors"
+	"fmt"
+	"sort"
+
+	"tollgate/engine/journal"
+)
+
+// recordGuess is how much is read of a record at first (bytes): most usage events fit.
+const recordGuess = 512
+
+// List returns the items of an owner in the order of time, from the segments and the tail. Its
+// cost grows with the segments whose times meet the query, and with the limit. It returns
+// ErrMissing or ErrDamaged when it needs a segment that is not here.
+func (s *Store) List(q journal.Query) ([]journal.Item, error) {
+	// A side index that turns out to be damaged is made again, and the listing begun anew.
+	for attempt := 0; ; attempt++ {
+		items, err := s.list(q)
+		if !errors.Is(err, errIndex) || attempt == 3 {
+			return items, err
+		}
+	}
+}
+
+func (s *Store) list(q journal.Query) (items []journal.Item, err error) {
+	if q.Limit < 1 || q.From >= q.To {
+		return nil, nil
+	}
+	view := s.journal.View()
+	m := &merge{query: q}
+	defer func() {
+		for _, run := range m.runs {
+			run.close(&err)
+		}
+	}()
+	for i := range view.Segments {
+		run := &segmentRun{store: s, seg: s.find(view, uint64(i+1)), query: &q}
+		if err := run.place(m); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.placeTail(m, view.Tail); err != nil {
+		return nil, err
+	}
+	heap.Init(m)
+	for len(items) < q.Limit && m.Len() > 0 {
+		top := m.runs[0]
+		item, ok, err := top.next()
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			items = append(items, item)
+		}
+		if top.done() {
+			top.close(&err)
+			heap.Pop(m)
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		heap.Fix(m, 0)
+	}
+	return items, nil
+}
+
+// run is the items of the query's owner in one segment or in the tail, in order.
+type run interface {
+	// key is the next item's place, or for a run that was not opened a place before it.
+	key() journal.Cursor
+	// next returns the next item; false when the run was only opened.
+	next() (journal.Item, bool, error)
+	done() bool
+	close(err *error)
+}
+
+// merge is a heap of runs by their keys.
+type merge struct {
+	query journal.Query
+	runs  []run
+}
+
+func (m *merge) Len() int           { return len(m.runs) }
+func (m *merge) Less(i, j int) bool { return m.runs[i].key().Compare(m.runs[j].key()) < 0 }
+func (m *merge) Swap(i, j int)      { m.runs[i], m.runs[j] = m.runs[j], m.runs[i] }
+func (m *merge) Push(x any)         { m.runs = append(m.runs, x.(run)) }
+
+func (m *merge) Pop() any {
+	last := m.runs[len(m.runs)-1]
+	m.runs = m.runs[:len(m.runs)-1]
+	return last
+}
+
+// start is the least entry that the query may list; strict says that it is not wanted itself.
+func start(q *journal.Query) (e entry, strict bool) {
+	if !q.HasAfter || q.After.At < q.From {
+		return entry{owner: q.Owner, at: q.From}, false
+	}
+	a := q.After
+	return entry{
+		owner: q.Owner, at: a.At, index: a.Index, position: a.Position, ordinal: a.Ordinal,
+	}, true
+}
+
+// wanted drops what comes before start, and what the query's kinds and end exclude.
+func wanted(entries []entry, q *journal.Query, from entry, strict bool) (list []entry, more bool) {
+	i := sort.Search(len(entries), func(i int) bool {
+		c := entries[i].compare(&from)
+		return c > 0 || c == 0 && !strict
+	})
+	for _, e := range entries[i:] {
+		if e.owner != q.Owner || e.at >= q.To {
+			return list, false
+		}
+		if q.Kinds.Has(e.kind) {
+			list = append(list, e)
+		}
+	}
+	return list, true
+}
+
+// cursor is an entry's place in the listing.
+func (e *entry) cursor() journal.Cursor {
+	return journal.Cursor{At: e.at, Index: e.index, Position: e.position, Ordinal: e.ordinal}
+}
+
+// tailRun lists from memory.
+type tailRun struct {
+	reader  journal.Reader
+	data    []byte
+	entries []entry
+}
+
+func (s *Store) placeTail(m *merge, tail []byte) error {
+	if len(tail) == 0 {
+		return nil
+	}
+	reader, err := journal.NewReader(tail)
+	if err != nil {
+		return err
+	}
+	all, err := s.tail.entries(tail, m.query.Owner, s.indexer)
+	if err != nil {
+		return err
+	}
+	from, strict := start(&m.query)
+	// Entries that a later reader of the tail has added are behind what this view shows.
+	i := sort.Search(len(all), func(i int) bool { return all[i].compare(&from) >= 0 })
+	run := &tailRun{reader: reader, data: tail}
+	for _, e := range all[i:] {
+		if e.at >= m.query.To || len(run.entries) == m.query.Limit {
+			break
+		}
+		if strict && e.compare(&from) == 0 || int(e.offset) >= len(tail) || !m.query.Kinds.Has(e.kind) {
+			continue
+		}
+		run.entries = append(run.entries, e)
+	}
+	if len(run.entries) > 0 {
+		m.runs = append(m.runs, run)
+	}
+	return nil
+}
+
+func (t *tailRun) key() journal.Cursor { return t.entries[0].cursor() }
+func (t *tailRun) done() bool          { return len(t.entries) == 0 }
+func (t *tailRun) close(*error)        {}
+
+func (t *tailRun) next() (journal.Item, bool, error) {
+	e := t.entries[0]
+	t.entries = t.entries[1:]
+	r, _, err := t.reader.Record(t.data[e.offset:])
+	return journal.Item{Record: r, Time: e.at, Ordinal: e.ordinal}, true, err
+}
+
+// segmentRun lists from a segment, block by block. Its files are opened when its turn comes.
+type segmentRun struct {
+	store *Store
+	seg   *segment
+	query *journal.Query
+
+	lower   journal.Cursor
+	opened  bool
+	index   *sideIndex
+	blocks  File // the side index, nil while it is in memory
+	block   int  // number of the next block
+	last    bool // no block after this one is wanted
+	entries []entry
+	scratch []entry
+
+	data   []byte // the segment, while it is in memory
+	file   File
+	reader journal.Reader
+	record journal.Record // the record read last, at offset
+	offset uint32
+}
+
+// place puts the run into the heap when the segment's times meet the query.
+func (r *segmentRun) place(m *merge) error {
+	sp, err := r.store.spanOf(r.seg)
+	if err != nil {
+		return err
+	}
+	from := r.query.From
+	if r.query.HasAfter {
+		from = max(from, r.query.After.At)
+	}
+	if sp.maxAt < from || sp.minAt >= r.query.To {
+		return nil
+	}
+	r.lower = journal.Cursor{At: max(sp.minAt, from)}
+	m.runs = append(m.runs, r)
+	return nil
+}
+
+func (r *segmentRun) key() journal.Cursor {
+	if !r.opened {
+		return r.lower
+	}
+	return r.entries[0].cursor()
+}
+
+func (r *segmentRun) done() bool { return r.opened && len(r.entries) == 0 }
+
+func (r *segmentRun) close(err *error) {
+	for _, f := range []*File{&r.blocks, &r.file} {
+		if *f != nil {
+			closing(*f, err)
+			*f = nil
+		}
+	}
+}
+
+func (r *segmentRun) next() (journal.Item, bool, error) {
+	if !r.opened {
+		r.opened = true
+		return journal.Item{}, false, r.open()
+	}
+	e := r.entries[0]
+	r.entries = r.entries[1:]
+	if err := r.read(e.offset); err != nil {
+		return journal.Item{}, false, err
+	}
+	if len(r.entries) == 0 {
+		if err := r.fill(); err != nil {
+			return journal.Item{}, false, err
+		}
+	}
+	return journal.Item{Record: r.record, Time: e.at, Ordinal: e.ordinal}, true, nil
+}
+
+// open finds the first wanted entry.
+func (r *segmentRun) open() (err error) {
+	if r.index, err = r.store.sideIndex(r.seg); err != nil {
+		return err
+	}
+	if r.index.body == nil {
+		if r.blocks, err = r.store.opts.FS.Open(r.store.path(r.seg.info.Number, ".idx")); err != nil {
+			return errors.Join(errIndex, err, r.store.dropIndex(r.seg, r.index))
+		}
+	}
+	from, _ := start(r.query)
+	r.block = r.index.seek(&from)
+	return r.fill()
+}
+
+// fill reads blocks until one has wanted entries.
+func (r *segmentRun) fill() error {
+	from, strict := start(r.query)
+	for len(r.entries) == 0 && !r.last && r.block < len(r.index.dir) {
+		b, err := r.index.block(r.blocks, r.block)
+		if err == nil {
+			r.scratch, err = readBlock(b, r.scratch)
+		}
+		if err != nil {
+			return errors.Join(err, r.store.dropIndex(r.seg, r.index))
+		}
+		r.block++
+		list, more := wanted(r.scratch, r.query, from, strict)
+		r.entries, r.last = list, !more
+	}
+	return nil
+}
+
+// read makes the record at an offset the current one. The items of a block of checks follow each
+// other often, so the last record is kept.
+func (r *segmentRun) read(offset uint32) error {
+	if offset != 0 && offset == r.offset {
+		return nil
+	}
+	if err := r.openSegment(); err != nil {
+		return err
+	}
+	var err error
+	if r.data != nil {
+		if int(offset) >= len(r.data) {
+			return fmt.Errorf("%w: offset %d", errIndex, offset)
+		}
+		r.record, _, err = r.reader.Record(r.data[offset:])
+	} else {
+		r.record, err = r.readAt(int64(offset))
+	}
+	r.offset = offset
+	return err
+}
+
+func (r *segmentRun) readAt(offset int64) (journal.Record, error) {
+	rest := int64(r.seg.info.Length) - offset
+	for size := int64(recordGuess); ; {
+		size = min(size, rest)
+		buf := make([]byte, max(size, 0))
+		if _, err := r.file.ReadAt(buf, offset); err != nil {
+			return journal.Record{}, err
+		}
+		record, need, err := r.reader.Record(buf)
+		if err == nil || int64(need) <= size || size >= rest {
+			return record, err
+		}
+		size = int64(need)
+	}
+}
+
+// openSegment gets at the segment's bytes, after checking them once in the life of the process.
+func (r *segmentRun) openSegment() (err error) {
+	if r.data != nil || r.file != nil {
+		return nil
+	}
+	s, seg := r.store, r.seg
+	if err := s.check(seg); err != nil {
+		return err
+	}
+	seg.lock.Lock()
+	r.data = seg.data
+	seg.lock.Unlock()
+	if r.data != nil {
+		r.reader, err = journal.NewReader(r.data)
+		return err
+	}
+	if r.file, err = s.opts.FS.Open(s.path(seg.info.Number, ".seg")); err != nil {
+		return err
+	}
+	var head [journal.HeaderBytes]byte
+	if _, err := r.file.ReadAt(head[:], 0); err != nil {
+		return err
+	}
+	r.reader, err = journal.NewReader(head[:])
+	return err
+}

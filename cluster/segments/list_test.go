@@ -1,0 +1,200 @@
+package segments
+
+import (
+	"encoding/binary"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"tollgate/engine/journal"
+)
+
+// indexer reads the payloads of these tests: of an audit record, lines of owner, time and nothing
+// else in 12 bytes; any other record belongs to its owner.
+func indexer(r journal.Record, add func(owner uint32, at int64, ordinal uint32)) {
+	if r.Kind != journal.KindAudit {
+		add(r.Owner, r.At, 0)
+		return
+	}
+	for i := uint32(0); int(i)*12+12 <= len(r.Payload); i++ {
+		b := r.Payload[i*12:]
+		add(binary.LittleEndian.Uint32(b), int64(binary.LittleEndian.Uint64(b[4:])), i)
+	}
+}
+
+// naive lists by reading everything.
+func naive(t require.TestingT, all [][]byte, q journal.Query) []journal.Item {
+	var items []journal.Item
+	for _, data := range all {
+		require.NoError(t, journal.Scan(data, func(r journal.Record) error {
+			indexer(r, func(owner uint32, at int64, ordinal uint32) {
+				it := journal.Item{Record: r, Time: at, Ordinal: ordinal}
+				if owner == q.Owner && at >= q.From && at < q.To && q.Kinds.Has(r.Kind) &&
+					(!q.HasAfter || it.Cursor().Compare(q.After) > 0) {
+					items = append(items, it)
+				}
+			})
+			return nil
+		}))
+	}
+	slices.SortFunc(items, func(a, b journal.Item) int { return a.Cursor().Compare(b.Cursor()) })
+	return items[:min(len(items), q.Limit)]
+}
+
+// history is a journal with its store, and the bytes of all segments.
+type history struct {
+	journal *journal.Journal
+	store   *Store
+	sealed  []journal.Segment
+	index   uint64
+}
+
+func open(t require.TestingT, dir string, opts Options) *history {
+	if opts.Fatal == nil {
+		opts.Fatal = func(err error) { panic(err) }
+	}
+	h := &history{journal: journal.New()}
+	s, err := Open(dir, h.journal, indexer, opts)
+	require.NoError(t, err)
+	h.store = s
+	return h
+}
+
+// end finishes an entry, and puts what it sealed.
+func (h *history) end() {
+	if sealed, cut := h.journal.EndEntry(h.index); cut {
+		h.sealed = append(h.sealed, sealed)
+		h.store.Put(sealed)
+	}
+}
+
+func (h *history) all() [][]byte {
+	var list [][]byte
+	for _, s := range h.sealed {
+		list = append(list, s.Data)
+	}
+	return append(list, h.journal.Tail())
+}
+
+// entry appends an entry of random records, and now and then a very long one, so that segments
+// are cut.
+func (h *history) entry(t *rapid.T) {
+	h.index += uint64(rapid.IntRange(1, 3).Draw(t, "gap"))
+	// Times repeat often: thousands of events may have one.
+	at := rapid.OneOf(rapid.Just(int64(50)), rapid.Int64Range(0, 100))
+	owner := rapid.Uint32Range(1, 3)
+	for position := range uint32(rapid.IntRange(0, 12).Draw(t, "records")) {
+		r := journal.Record{
+			Kind: journal.KindUsage, Index: h.index, Position: position * 2,
+			Owner: owner.Draw(t, "owner"), At: at.Draw(t, "at"), Payload: []byte("usage"),
+		}
+		switch rapid.IntRange(0, 9).Draw(t, "sort") {
+		case 0:
+			r.Kind = journal.KindVoid
+		case 1:
+			r.Payload = make([]byte, 3<<20)
+			r.Payload[3<<20-1] = byte(position)
+		case 2, 3, 4:
+			r.Kind, r.Owner, r.Payload = journal.KindAudit, 0, nil
+			for range rapid.IntRange(0, 40).Draw(t, "checks") {
+				r.Payload = binary.LittleEndian.AppendUint32(r.Payload, owner.Draw(t, "owner"))
+				r.Payload = binary.LittleEndian.AppendUint64(r.Payload, uint64(at.Draw(t, "at")))
+			}
+		}
+		h.journal.Append(r)
+	}
+	h.end()
+}
+
+func drawQuery(t *rapid.T) journal.Query {
+	return journal.Query{
+		Owner: rapid.Uint32Range(1, 4).Draw(t, "owner"),
+		From:  rapid.OneOf(rapid.Int64Range(-1, 101), rapid.Just(int64(math.MinInt64))).Draw(t, "from"),
+		To:    rapid.OneOf(rapid.Int64Range(-1, 101), rapid.Just(int64(math.MaxInt64))).Draw(t, "to"),
+		Limit: rapid.SampledFrom([]int{1, 2, 7, 100000}).Draw(t, "limit"),
+		Kinds: rapid.SampledFrom([]journal.KindSet{
+			0, journal.Kinds(journal.KindUsage), journal.Kinds(journal.KindAudit, journal.KindVoid),
+		}).Draw(t, "kinds"),
+	}
+}
+
+// requireList compares every page of a query with the naive listing.
+func (h *history) requireList(t require.TestingT, q journal.Query) {
+	all := h.all()
+	for {
+		want := naive(t, all, q)
+		got, err := h.store.List(q)
+		require.NoError(t, err)
+		require.Len(t, got, len(want))
+		for i := range want {
+			require.Equal(t, want[i].Cursor(), got[i].Cursor())
+			require.Equal(t, want[i].At, got[i].At)
+			require.Equal(t, want[i].Kind, got[i].Kind)
+			require.Equal(t, want[i].Owner, got[i].Owner)
+			require.True(t, slices.Equal(want[i].Payload, got[i].Payload))
+		}
+		if len(got) < q.Limit || len(got) > 1000 {
+			return
+		}
+		q.After, q.HasAfter = got[len(got)-1].Cursor(), true
+	}
+}
+
+func TestListAgreesWithReadingEverything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dir, err := os.MkdirTemp("", "segments")
+		require.NoError(t, err)
+		defer func() { require.NoError(t, os.RemoveAll(dir)) }()
+		// A cache of one byte holds no index for longer than a query.
+		cache := rapid.SampledFrom([]int64{1, 1 << 20}).Draw(t, "cache")
+		h := open(t, dir, Options{CacheBytes: cache})
+		for range rapid.IntRange(1, 12).Draw(t, "entries") {
+			h.entry(t)
+			if rapid.IntRange(0, 3).Draw(t, "list") == 0 {
+				h.requireList(t, drawQuery(t))
+			}
+		}
+		require.NoError(t, h.store.WaitDurable(t.Context(), h.journal.Manifest()))
+		for range 4 {
+			h.requireList(t, drawQuery(t))
+		}
+		require.NoError(t, h.store.Close())
+		// Again from disk, some side indexes gone or damaged.
+		files, err := filepath.Glob(filepath.Join(dir, "*"))
+		require.NoError(t, err)
+		for _, name := range files {
+			if strings.HasSuffix(name, ".idx") {
+				spoil(t, name)
+			}
+		}
+		again, err := Open(dir, h.journal, indexer, Options{CacheBytes: cache})
+		require.NoError(t, err)
+		h.store = again
+		for range 4 {
+			h.requireList(t, drawQuery(t))
+		}
+		require.NoError(t, h.store.Close())
+	})
+}
+
+// spoil removes a file, cuts it, or flips a bit of it.
+func spoil(t *rapid.T, name string) {
+	b, err := os.ReadFile(name)
+	require.NoError(t, err)
+	switch rapid.IntRange(0, 3).Draw(t, "damage") {
+	case 0:
+		require.NoError(t, os.Remove(name))
+	case 1:
+		b = b[:rapid.IntRange(0, len(b)-1).Draw(t, "length")]
+		require.NoError(t, os.WriteFile(name, b, 0o600))
+	case 2:
+		b[rapid.IntRange(0, len(b)-1).Draw(t, "byte")] ^= 1
+		require.NoError(t, os.WriteFile(name, b, 0o600))
+	}
+}

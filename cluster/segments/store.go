@@ -1,0 +1,445 @@
+// Package segments keeps the sealed segments of a journal as files: written once, durable before
+// a snapshot that lists them is final, checked by their hash, fetched from a peer when they are
+// damaged, and listed per customer through side indexes. See DESIGN.md.
+package segments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"tollgate/engine/journal"
+)
+
+var (
+	// ErrMissing says that a segment is not on this node: not fetched yet.
+	ErrMissing = errors.New("segments: a segment is missing here")
+	// ErrDamaged says that a segment's file does not have the bytes that its hash names.
+	ErrDamaged = errors.New("segments: a segment is damaged here")
+	// ErrClosed says that the store was closed, or has failed.
+	ErrClosed = errors.New("segments: store is closed")
+)
+
+// Options are the settings of a Store; the zero value has the defaults.
+type Options struct {
+	// FS is the file system; nil is the real one.
+	FS FS
+	// QueueSegments is how many segments may wait to be written (default 8, that is 64 MiB). When
+	// they do, Put waits.
+	QueueSegments int
+	// CacheBytes bounds the memory of side indexes (default 64 MiB).
+	CacheBytes int64
+	// ScrubEvery is the time between two checks of all files (default 24 h); the first begins at
+	// Open. ScrubBytesPerSecond is their pace (default 64 MiB).
+	ScrubEvery          time.Duration
+	ScrubBytesPerSecond int64
+	// Fatal is told of an error that the process must not survive: a write or an fsync that failed.
+	// Default: panic.
+	Fatal func(error)
+	// Damaged, when set, is told of each file that was found damaged.
+	Damaged func(journal.SegmentInfo, error)
+}
+
+func (o *Options) fill() {
+	if o.FS == nil {
+		o.FS = OS{}
+	}
+	if o.QueueSegments <= 0 {
+		o.QueueSegments = 8
+	}
+	if o.CacheBytes <= 0 {
+		o.CacheBytes = 64 << 20
+	}
+	if o.ScrubEvery <= 0 {
+		o.ScrubEvery = 24 * time.Hour
+	}
+	if o.ScrubBytesPerSecond <= 0 {
+		o.ScrubBytesPerSecond = 64 << 20
+	}
+	if o.Fatal == nil {
+		o.Fatal = func(err error) { panic(err) }
+	}
+}
+
+// Store keeps the segments that its journal's manifest lists. All methods are for any goroutine.
+type Store struct {
+	dir     string
+	journal *journal.Journal
+	indexer journal.Indexer
+	opts    Options
+
+	queue chan *segment
+	quit  context.Context
+	end   context.CancelCauseFunc
+	work  sync.WaitGroup
+	// writing is held while a file is made, so that two of one number never mix.
+	writing sync.Mutex
+
+	lock     sync.Mutex
+	segments map[uint64]*segment
+	changed  chan struct{} // closed, and made anew, whenever a segment becomes durable
+
+	cache indexCache
+	tail  tailIndex
+}
+
+// segment is what is known of one segment's file.
+type segment struct {
+	info journal.SegmentInfo
+	// indexing is held while the side index is made.
+	indexing sync.Mutex
+
+	lock  sync.Mutex
+	state state
+	// data is the segment while it is not on disk.
+	data []byte
+	// index is the side index while it is cached; span outlives it.
+	index *sideIndex
+	span  *span
+	used  atomic.Uint64 // the cache's clock at the last use
+}
+
+type state uint8
+
+const (
+	// absent: no file of the right length.
+	absent state = iota
+	// pending: in memory, to be written.
+	pending
+	// unchecked: a file of the right length, not read yet by this process.
+	unchecked
+	// stored: durable, and its hash was right when it was last read.
+	stored
+	// damaged: its hash was wrong.
+	damaged
+)
+
+// Open opens the segments of j in dir, which it makes. ix says to whom a record belongs; it must
+// not change between runs, or the side indexes must be deleted. Close ends the store.
+func Open(dir string, j *journal.Journal, ix journal.Indexer, opts Options) (*Store, error) {
+	opts.fill()
+	s := &Store{
+		dir: dir, journal: j, indexer: ix, opts: opts,
+		queue:    make(chan *segment, opts.QueueSegments),
+		segments: map[uint64]*segment{}, changed: make(chan struct{}),
+		cache: indexCache{limit: opts.CacheBytes},
+	}
+	if err := opts.FS.MkdirAll(dir); err != nil {
+		return nil, fmt.Errorf("segments: %w", err)
+	}
+	names, err := opts.FS.Names(dir)
+	if err != nil {
+		return nil, fmt.Errorf("segments: %w", err)
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, ".tmp") {
+			if err := opts.FS.Remove(filepath.Join(dir, name)); err != nil {
+				return nil, fmt.Errorf("segments: %w", err)
+			}
+		}
+	}
+	// A crash may have come between a rename and its fsync.
+	if err := opts.FS.SyncDir(dir); err != nil {
+		return nil, fmt.Errorf("segments: %w", err)
+	}
+	s.quit, s.end = context.WithCancelCause(context.Background())
+	s.work.Go(s.write)
+	s.work.Go(s.scrub)
+	return s, nil
+}
+
+// Close writes what is queued and stops. It does not wait for anything else: what is lost is made
+// again from the log.
+func (s *Store) Close() error {
+	s.end(ErrClosed)
+	s.work.Wait()
+	if cause := context.Cause(s.quit); cause != ErrClosed {
+		return cause
+	}
+	return nil
+}
+
+func (s *Store) path(number uint64, suffix string) string {
+	return filepath.Join(s.dir, fmt.Sprintf("%010d%s", number, suffix))
+}
+
+// lookup returns what is known of a segment, after a look at the disk when nothing is.
+func (s *Store) lookup(info journal.SegmentInfo) *segment {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	seg := s.segments[info.Number]
+	if seg == nil || seg.info != info {
+		seg = &segment{info: info}
+		if size, err := s.fileSize(info.Number); err == nil && size == int64(info.Length) {
+			seg.state = unchecked
+		}
+		s.segments[info.Number] = seg
+	}
+	return seg
+}
+
+func (s *Store) fileSize(number uint64) (size int64, err error) {
+	f, err := s.opts.FS.Open(s.path(number, ".seg"))
+	if err != nil {
+		return 0, err
+	}
+	defer closing(f, &err)
+	return f.Size()
+}
+
+func closing(f File, err *error) {
+	if closed := f.Close(); *err == nil {
+		*err = closed
+	}
+}
+
+// Put takes a sealed segment to be written. It waits while the queue is full, and returns at once
+// when the store is closed. A segment that is already there is not written again.
+func (s *Store) Put(sealed journal.Segment) {
+	seg := s.lookup(sealed.SegmentInfo)
+	seg.hold(sealed.Data)
+	select {
+	case s.queue <- seg:
+	case <-s.quit.Done():
+	}
+}
+
+// hold keeps a segment's bytes in memory until they are on disk.
+func (seg *segment) hold(data []byte) {
+	seg.lock.Lock()
+	defer seg.lock.Unlock()
+	if seg.state != stored {
+		seg.state, seg.data = pending, data
+	}
+}
+
+// write is the goroutine that writes what was Put.
+func (s *Store) write() {
+	for {
+		select {
+		case seg := <-s.queue:
+			s.writeQueued(seg)
+			continue
+		default:
+		}
+		select {
+		case seg := <-s.queue:
+			s.writeQueued(seg)
+		case <-s.quit.Done():
+			return
+		}
+	}
+}
+
+func (s *Store) writeQueued(seg *segment) {
+	seg.lock.Lock()
+	data := seg.data
+	seg.lock.Unlock()
+	if data == nil || context.Cause(s.quit) != nil && context.Cause(s.quit) != ErrClosed {
+		return
+	}
+	if err := s.store(seg, data); err != nil {
+		s.fail(err)
+	}
+}
+
+// fail ends the store for good: after a failed fsync nobody knows what is on disk.
+func (s *Store) fail(err error) {
+	err = fmt.Errorf("segments: %w", err)
+	s.end(err)
+	s.opts.Fatal(err)
+}
+
+// store makes a segment durable: file, fsync, rename, fsync of the directory, side index.
+func (s *Store) store(seg *segment, data []byte) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.lock.Lock()
+	current := s.segments[seg.info.Number] == seg
+	s.lock.Unlock()
+	if !current {
+		return nil // the journal was restored to another history meanwhile
+	}
+	if there, err := s.readFile(seg.info); err != nil || xxhash.Sum64(there) != seg.info.Hash {
+		if err := s.replace(s.path(seg.info.Number, ".seg"), data, true); err != nil {
+			return err
+		}
+	}
+	if err := s.opts.FS.SyncDir(s.dir); err != nil {
+		return err
+	}
+	if err := s.storeIndex(seg, data); err != nil {
+		return err
+	}
+	seg.lock.Lock()
+	seg.state, seg.data = stored, nil
+	seg.lock.Unlock()
+	s.lock.Lock()
+	close(s.changed)
+	s.changed = make(chan struct{})
+	s.lock.Unlock()
+	return nil
+}
+
+// replace puts a file in the place of name, atomically.
+func (s *Store) replace(name string, data []byte, sync bool) error {
+	f, err := s.opts.FS.Create(name + ".tmp")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil && sync {
+		err = f.Sync()
+	}
+	closing(f, &err)
+	if err != nil {
+		return err
+	}
+	return s.opts.FS.Rename(name+".tmp", name)
+}
+
+// readFile reads a segment's file, which may be damaged.
+func (s *Store) readFile(info journal.SegmentInfo) (data []byte, err error) {
+	f, err := s.opts.FS.Open(s.path(info.Number, ".seg"))
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("%w: %d", ErrMissing, info.Number)
+		}
+		return nil, err
+	}
+	defer closing(f, &err)
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	if size != int64(info.Length) {
+		return nil, fmt.Errorf("%w: %d has %d of %d bytes", ErrDamaged, info.Number, size, info.Length)
+	}
+	data = make([]byte, info.Length)
+	if _, err := f.ReadAt(data, 0); err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
+// load returns a segment's bytes, checked.
+func (s *Store) load(seg *segment) ([]byte, error) {
+	seg.lock.Lock()
+	defer seg.lock.Unlock()
+	return s.loadLocked(seg)
+}
+
+func (s *Store) loadLocked(seg *segment) ([]byte, error) {
+	if seg.data != nil {
+		return seg.data, nil
+	}
+	if seg.state == absent {
+		return nil, fmt.Errorf("%w: %d", ErrMissing, seg.info.Number)
+	}
+	data, err := s.readFile(seg.info)
+	if err == nil && xxhash.Sum64(data) != seg.info.Hash {
+		err = fmt.Errorf("%w: %d", ErrDamaged, seg.info.Number)
+	}
+	if err == nil {
+		seg.state = stored
+		return data, nil
+	}
+	if seg.state != damaged && s.opts.Damaged != nil {
+		s.opts.Damaged(seg.info, err)
+	}
+	seg.state = damaged
+	return nil, err
+}
+
+// check reads a segment that this process has not read yet.
+func (s *Store) check(seg *segment) error {
+	seg.lock.Lock()
+	defer seg.lock.Unlock()
+	if seg.state == stored || seg.state == pending {
+		return nil
+	}
+	_, err := s.loadLocked(seg)
+	return err
+}
+
+// WaitDurable returns when every listed segment is on disk with the right bytes. A segment that
+// is missing is waited for: it comes by Put or by Repair.
+func (s *Store) WaitDurable(ctx context.Context, infos []journal.SegmentInfo) error {
+	for _, info := range infos {
+		if err := s.waitOne(ctx, info); err != nil {
+			return fmt.Errorf("segment %d is not on disk: %w", info.Number, err)
+		}
+	}
+	return nil
+}
+
+func (s *Store) waitOne(ctx context.Context, info journal.SegmentInfo) error {
+	for {
+		seg := s.lookup(info)
+		s.lock.Lock()
+		changed := s.changed
+		s.lock.Unlock()
+		if err := s.check(seg); err == nil {
+			seg.lock.Lock()
+			done := seg.state == stored
+			seg.lock.Unlock()
+			if done {
+				return nil
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-s.quit.Done():
+			return context.Cause(s.quit)
+		}
+	}
+}
+
+// Missing lists the segments of the manifest that are absent here, or known to be damaged.
+func (s *Store) Missing() []journal.SegmentInfo {
+	view := s.journal.View()
+	var list []journal.SegmentInfo
+	for _, info := range view.Segments {
+		seg := s.lookup(info)
+		seg.lock.Lock()
+		gone := seg.state == absent && info != view.Sealed.SegmentInfo || seg.state == damaged
+		seg.lock.Unlock()
+		if gone {
+			list = append(list, info)
+		}
+	}
+	return list
+}
+
+// Read returns the bytes of a segment that the manifest lists, checked, for a peer. They must not
+// be changed.
+func (s *Store) Read(number uint64) ([]byte, error) {
+	view := s.journal.View()
+	if number == 0 || number > uint64(len(view.Segments)) {
+		return nil, fmt.Errorf("%w: %d is not in the manifest", ErrMissing, number)
+	}
+	return s.load(s.find(view, number))
+}
+
+// find returns the segment of a view.
+func (s *Store) find(view journal.View, number uint64) *segment {
+	seg := s.lookup(view.Segments[number-1])
+	if view.Sealed.SegmentInfo == seg.info {
+		seg.lock.Lock()
+		if seg.state == absent {
+			seg.state, seg.data = pending, view.Sealed.Data // its Put is on the way
+		}
+		seg.lock.Unlock()
+	}
+	return seg
+}
