@@ -4,15 +4,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/alecthomas/kong"
-
-	"tollgate/cluster"
 )
 
 type commands struct {
@@ -32,7 +29,7 @@ func main() {
 }
 
 // run carries out one command line and returns the exit code: 0 done, 1 failed, 2 no such command
-// or flag, and for a node what cluster.ExitCode says.
+// or flag. A node that must end at once ends the process itself, with cluster.ExitCode.
 func run(args []string) int {
 	var c commands
 	parser, err := kong.New(&c,
@@ -56,10 +53,6 @@ func run(args []string) int {
 		return 0
 	}
 	fmt.Fprintln(os.Stderr, "tollgate:", err)
-	var fatal *fatalError
-	if errors.As(err, &fatal) {
-		return cluster.ExitCode(fatal.error)
-	}
 	return 1
 }
 

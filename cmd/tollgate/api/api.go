@@ -177,6 +177,12 @@ func retryAfter(a Answer) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
+// Try sends a request once, to the node that the client last turned to, and returns its answer
+// whatever the status.
+func (c *Client) Try(ctx context.Context, r Request) (Answer, error) {
+	return c.try(ctx, c.nodes[int(c.current.Load())%len(c.nodes)], r)
+}
+
 func (c *Client) try(ctx context.Context, node string, r Request) (Answer, error) {
 	request, err := http.NewRequestWithContext(ctx, r.Method, node+r.Path, bytes.NewReader(r.Body))
 	if err != nil {

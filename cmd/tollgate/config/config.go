@@ -53,7 +53,8 @@ type Config struct {
 	// of its cgroup's).
 	Memory int `yaml:"memoryMiB"`
 	// DiskReserve is the free space below which client writes are refused, in MiB.
-	DiskReserve int `yaml:"diskReserveMiB"`
+	DiskReserve int       `yaml:"diskReserveMiB"`
+	Snapshots   Snapshots `yaml:"snapshots"`
 	// StopTimeout bounds a graceful stop.
 	StopTimeout time.Duration `yaml:"stopTimeout"`
 	Log         Log           `yaml:"log"`
@@ -86,6 +87,14 @@ type Limits struct {
 	KeyMemory int `yaml:"keyMemoryMiB"`
 }
 
+// Snapshots say how much log a node keeps, in MiB.
+type Snapshots struct {
+	// LogMiB is how much log is written before a snapshot is taken, TrailingMiB how much is kept
+	// behind it for nodes that lag; one that lags further gets the snapshot.
+	LogMiB      int `yaml:"logMiB"`
+	TrailingMiB int `yaml:"trailingMiB"`
+}
+
 // Log says what is logged, and how.
 type Log struct {
 	Level  string `yaml:"level"`  // debug, info, warn, error
@@ -110,6 +119,7 @@ func Default() Config {
 		Audit:       "async",
 		Limits:      Limits{KeyRetention: 7 * 24 * time.Hour, EventWindow: 7 * 24 * time.Hour},
 		DiskReserve: 1024,
+		Snapshots:   Snapshots{LogMiB: 256, TrailingMiB: 64},
 		StopTimeout: 10 * time.Second,
 		Log:         Log{Level: "info", Format: "text"},
 	}
@@ -228,6 +238,9 @@ func (c *Config) validateLimits(complain func(string, ...any)) {
 	}
 	if c.Limits.KeyMemory < 0 || c.Memory < 0 || c.DiskReserve < 0 {
 		complain("limits.keyMemoryMiB, memoryMiB, diskReserveMiB: want 0 or more")
+	}
+	if c.Snapshots.LogMiB < 1 || c.Snapshots.TrailingMiB < 1 {
+		complain("snapshots.logMiB, snapshots.trailingMiB: want 1 or more")
 	}
 	if c.StopTimeout < time.Second || c.StopTimeout > 10*time.Minute {
 		complain("stopTimeout: %s: want 1s to 10m", c.StopTimeout)

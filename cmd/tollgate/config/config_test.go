@@ -66,6 +66,7 @@ func TestValidateSaysEverythingThatIsWrong(t *testing.T) {
 		"audit: \"off\"":                 func(c *config.Config) { c.Audit = "off" },
 		"limits.keyRetention: 2184h0m0s": func(c *config.Config) { c.Limits.KeyRetention = 91 * 24 * time.Hour },
 		"limits.eventWindow: 169h0m0s":   func(c *config.Config) { c.Limits.EventWindow = 169 * time.Hour },
+		"snapshots.logMiB":               func(c *config.Config) { c.Snapshots.LogMiB = 0 },
 		"stopTimeout: 0s":                func(c *config.Config) { c.StopTimeout = 0 },
 		"log.level: \"loud\"":            func(c *config.Config) { c.Log.Level = "loud" },
 		"log.format: \"xml\"":            func(c *config.Config) { c.Log.Format = "xml" },

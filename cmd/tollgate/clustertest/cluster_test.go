@@ -1,0 +1,310 @@
+// Package clustertest runs the program as its users do: real node processes on this machine, killed
+// and stopped while they carry load. What a test sees, it sees through the HTTP APIs.
+package clustertest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/cluster"
+	"tollgate/cmd/tollgate/api"
+	"tollgate/cmd/tollgate/devdata"
+)
+
+// program is the tollgate binary, built once for all tests.
+var program string
+
+func TestMain(m *testing.M) {
+	folder, err := os.MkdirTemp("", "tollgate-test-")
+	if err != nil {
+		panic(err)
+	}
+	program = filepath.Join(folder, "tollgate")
+	build := exec.Command("go", "build", "-o", program, "tollgate/cmd/tollgate")
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	code := 1
+	if err = build.Run(); err == nil {
+		code = m.Run()
+	}
+	if err = os.RemoveAll(folder); err != nil {
+		panic(err)
+	}
+	os.Exit(code)
+}
+
+// patience bounds what a loaded machine may need for anything here.
+const patience = 60 * time.Second
+
+// development is a running `tollgate dev`.
+type development struct {
+	t       *testing.T
+	folder  devdata.Folder
+	flags   []string
+	command *exec.Cmd
+	output  *output
+	ended   chan struct{}
+	devdata.Running
+	extra []*exec.Cmd // nodes started again by hand
+}
+
+// output collects what a process prints.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// freePorts finds n ports in a row that nobody uses, below those that the system hands out.
+func freePorts(t *testing.T, n int) int {
+	t.Helper()
+	begin := 20000 + os.Getpid()*7%10000
+	for try := range 200 {
+		first := 20000 + (begin-20000+try*n)%10000
+		if portsFree(first, n) {
+			return first
+		}
+	}
+	require.Fail(t, "no free ports")
+	return 0
+}
+
+func portsFree(first, n int) bool {
+	for port := first; port < first+n; port++ {
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil || listener.Close() != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// startCluster runs a new cluster of three and waits until it is ready. It is stopped at the end.
+func startCluster(t *testing.T) *development {
+	t.Helper()
+	ports := freePorts(t, 9)
+	d := &development{t: t, folder: devdata.Folder(filepath.Join(t.TempDir(), "data"))}
+	d.flags = []string{
+		"dev", "--data", string(d.folder),
+		"--http-port", fmt.Sprint(ports), "--ops-port", fmt.Sprint(ports + 3),
+		"--raft-port", fmt.Sprint(ports + 6),
+	}
+	d.start()
+	t.Cleanup(func() {
+		d.kill()
+		if t.Failed() {
+			d.showLogs()
+		}
+	})
+	return d
+}
+
+func (d *development) start() {
+	d.t.Helper()
+	d.output = &output{}
+	d.command = exec.Command(program, d.flags...)
+	d.command.Stdout, d.command.Stderr = d.output, d.output
+	require.NoError(d.t, d.command.Start())
+	ended := make(chan struct{})
+	d.ended = ended
+	command := d.command
+	go func() {
+		_ = command.Wait() // how it ended is in its ProcessState
+		close(ended)
+	}()
+	require.Eventually(d.t, func() bool {
+		running, err := d.folder.Load()
+		d.Running = running
+		return err == nil || d.hasEnded()
+	}, patience, 20*time.Millisecond)
+	require.False(d.t, d.hasEnded(), "dev ended:\n%s", d.output)
+}
+
+func (d *development) hasEnded() bool {
+	select {
+	case <-d.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// stop ends the cluster as Ctrl-C does and returns the exit code.
+func (d *development) stop() int {
+	d.t.Helper()
+	require.NoError(d.t, d.command.Process.Signal(syscall.SIGINT))
+	require.Eventually(d.t, d.hasEnded, patience, 20*time.Millisecond, "dev does not stop")
+	return d.command.ProcessState.ExitCode()
+}
+
+// kill ends everything at once, whatever state it is in.
+func (d *development) kill() {
+	for _, node := range d.Nodes {
+		d.signal(node.ID, syscall.SIGCONT)
+	}
+	for _, command := range d.extra {
+		killProcess(d.t, command.Process.Pid)
+	}
+	if d.hasEnded() {
+		return
+	}
+	for _, node := range d.Nodes {
+		killProcess(d.t, node.PID)
+	}
+	killProcess(d.t, d.command.Process.Pid)
+	<-d.ended
+}
+
+func killProcess(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		require.ErrorIs(t, err, syscall.ESRCH)
+	}
+}
+
+func (d *development) signal(id string, signal syscall.Signal) {
+	d.t.Helper()
+	if err := syscall.Kill(d.node(id).PID, signal); err != nil {
+		require.ErrorIs(d.t, err, syscall.ESRCH)
+	}
+}
+
+func (d *development) showLogs() {
+	d.t.Logf("dev:\n%s", d.output)
+	for _, node := range d.Nodes {
+		text, err := os.ReadFile(d.folder.NodeLog(node.ID))
+		if err == nil {
+			d.t.Logf("%s:\n%s", node.ID, text[max(0, len(text)-4000):])
+		}
+	}
+}
+
+func (d *development) node(id string) *devdata.Node {
+	d.t.Helper()
+	for i := range d.Nodes {
+		if d.Nodes[i].ID == id {
+			return &d.Nodes[i]
+		}
+	}
+	require.Fail(d.t, "no such node", id)
+	return nil
+}
+
+// restart starts a node again by `dev --node`, in the foreground of another terminal as it were.
+func (d *development) restart(id string) {
+	d.t.Helper()
+	command := exec.Command(program, "dev", "--data", string(d.folder), "--node", id)
+	command.Stdout, command.Stderr = d.output, d.output
+	require.NoError(d.t, command.Start())
+	d.extra = append(d.extra, command)
+	go func() { _ = command.Wait() }() // reaped, so that its process id can be probed
+	require.Eventually(d.t, func() bool {
+		running, err := d.folder.Load()
+		d.Running = running
+		return err == nil && d.node(id).PID == command.Process.Pid
+	}, patience, 10*time.Millisecond, "dev.json does not name the new process")
+}
+
+// status asks one node what it knows of the cluster.
+func (d *development) status(id string) (cluster.Status, error) {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	admin, err := api.New([]string{d.node(id).Ops}, d.AdminKey, 1)
+	require.NoError(d.t, err)
+	defer admin.Close()
+	var status cluster.Status
+	_, err = admin.Call(ctx, "GET", "/api/v1/admin/cluster", nil, &status)
+	return status, err
+}
+
+// leader waits until a node says that the billing group has a leader other than the given ones, and
+// returns it.
+func (d *development) leader(others ...string) string {
+	d.t.Helper()
+	leader := ""
+	require.Eventually(d.t, func() bool {
+		for _, node := range d.Nodes {
+			status, err := d.status(node.ID)
+			if err == nil && len(status.Groups) > 0 && status.Groups[0].Role == "leader" &&
+				status.Groups[0].Lease {
+				leader = node.ID
+				for _, other := range others {
+					if leader == other {
+						leader = ""
+					}
+				}
+			}
+		}
+		return leader != ""
+	}, patience, 50*time.Millisecond, "no leader")
+	return leader
+}
+
+// followers are the nodes that do not lead.
+func (d *development) followers() []string {
+	d.t.Helper()
+	leader := d.leader()
+	var ids []string
+	for _, node := range d.Nodes {
+		if node.ID != leader {
+			ids = append(ids, node.ID)
+		}
+	}
+	return ids
+}
+
+// ready waits until a node says that it serves.
+func (d *development) ready(id string) {
+	d.t.Helper()
+	require.Eventually(d.t, func() bool {
+		status, err := d.status(id)
+		return err == nil && status.Ready
+	}, patience, 50*time.Millisecond, "%s is not ready", id)
+}
+
+// client speaks to one node with a key.
+func (d *development) client(id, key string) *api.Client {
+	d.t.Helper()
+	client, err := api.New([]string{d.node(id).HTTP}, key, 16)
+	require.NoError(d.t, err)
+	d.t.Cleanup(client.Close)
+	return client
+}
+
+// once sends a request to a node and returns the answer, whatever its status.
+func (d *development) once(id string, r api.Request) (api.Answer, error) {
+	d.t.Helper()
+	client, err := api.New([]string{d.node(id).HTTP}, d.SandboxKey, 1)
+	require.NoError(d.t, err)
+	defer client.Close()
+	return client.Try(context.Background(), r)
+}
+
+// tollgate runs a command of the program and returns what it printed.
+func (d *development) tollgate(args ...string) (string, error) {
+	d.t.Helper()
+	printed, err := exec.Command(program, args...).CombinedOutput()
+	return string(printed), err
+}

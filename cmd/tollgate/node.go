@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"tollgate/cluster"
+	"tollgate/cmd/tollgate/certs"
+	"tollgate/cmd/tollgate/config"
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/wire"
+	"tollgate/engine/workspace"
+	"tollgate/server"
+	"tollgate/server/admin"
+	"tollgate/server/client"
+)
+
+// node is one running node: the cluster's part, and the two listeners in front of it.
+type node struct {
+	settings config.Config
+	log      *slog.Logger
+	machine  *billing.Machine
+	cluster  *cluster.Node
+	client   *client.API
+	public   *server.Server
+	ops      *server.Server
+	closing  chan struct{}
+	watchers sync.WaitGroup
+}
+
+// openNode starts a node. It returns when both listeners answer, which is before a leader is known.
+func openNode(settings config.Config, log *slog.Logger) (*node, error) {
+	n := &node{
+		settings: settings, log: log, closing: make(chan struct{}),
+		machine: billing.New(billing.Config{Shard: cluster.ShardBilling}),
+	}
+	if err := n.open(); err != nil {
+		return nil, errors.Join(err, n.close())
+	}
+	return n, nil
+}
+
+func (n *node) open() error {
+	metrics := admin.NewMetrics()
+	settings, err := n.clusterConfig()
+	if err != nil {
+		return err
+	}
+	if settings.Events, err = clusterEvents(metrics.Registry()); err != nil {
+		return err
+	}
+	if n.cluster, err = cluster.Open(settings); err != nil {
+		return err
+	}
+	if err = n.listen(metrics); err != nil {
+		return err
+	}
+	n.watchers.Go(n.agreeOnLimits)
+	return nil
+}
+
+func (n *node) clusterConfig() (cluster.Config, error) {
+	s := &n.settings
+	c := cluster.Config{
+		NodeID: s.Node, Dir: s.Data, Listen: s.Raft,
+		Billing: cluster.Shard{Machine: n.machine, Indexer: billing.IndexRecord},
+		Workspace: cluster.Shard{
+			Machine: workspace.New(workspace.Config{Shard: cluster.ShardWorkspace}),
+		},
+		DiskLowBytes:  int64(s.DiskReserve) << 20,
+		SnapshotBytes: int64(s.Snapshots.LogMiB) << 20,
+		TrailingBytes: int64(s.Snapshots.TrailingMiB) << 20,
+		Log:           n.log,
+	}
+	for _, m := range s.Members {
+		c.Members = append(c.Members, cluster.Member(m))
+	}
+	for _, skip := range s.Skip {
+		shard := cluster.ShardBilling
+		if skip.Group == "workspace" {
+			shard = cluster.ShardWorkspace
+		}
+		c.Skip = append(c.Skip, cluster.SkipEntry{Shard: shard, Index: skip.Index, CRC: skip.CRC})
+	}
+	if s.TLS == (config.TLS{}) {
+		return c, nil
+	}
+	var err error
+	c.TLS, err = certs.Load(s.TLS.Authority, s.TLS.Certificate, s.TLS.Key)
+	return c, err
+}
+
+// listen puts the two listeners in front of the cluster node.
+func (n *node) listen(metrics *admin.Metrics) error {
+	group := n.cluster.Billing()
+	var err error
+	n.client, err = client.New(client.Config{
+		Machine: n.machine, Proposer: group, Reader: group, Events: group.Events(),
+		NodeID: n.number(), SpoolDir: n.settings.Data, AuditMode: client.AuditMode(n.settings.Audit),
+		SandboxHost: n.settings.SandboxHost, Observe: metrics.Observer("client"), Log: n.log,
+	})
+	if err != nil {
+		return err
+	}
+	settings := admin.Config{
+		Machine: n.machine, Proposer: group, Reader: group, Cluster: clusterView{n.cluster},
+		Metrics: metrics, Audits: n.client.AuditStats, Log: n.log,
+	}
+	hash, err := hex.DecodeString(n.settings.AdminKeyHash)
+	if err != nil {
+		return fmt.Errorf("adminKeyHash: %w", err)
+	}
+	copy(settings.KeyHash[:], hash)
+	operations, err := admin.New(settings)
+	if err != nil {
+		return err
+	}
+	limits := server.DefaultLimits()
+	if n.public, err = server.Listen(n.settings.HTTP, n.client.Handler(), limits); err != nil {
+		return err
+	}
+	n.ops, err = server.Listen(n.settings.Ops, operations.Handler(), limits)
+	return err
+}
+
+// number is the node's place among the members, from 1: the origin of its audit blocks. The list is
+// the same on every node.
+func (n *node) number() uint64 {
+	return 1 + uint64(slices.IndexFunc(n.settings.Members, func(m config.Member) bool {
+		return m.ID == n.settings.Node
+	}))
+}
+
+// limitsTimeout bounds one proposal of the limits; limitsEvery is how often a leader compares them.
+const (
+	limitsTimeout = 5 * time.Second
+	limitsEvery   = 10 * time.Second
+)
+
+// agreeOnLimits brings the configured limits into the log whenever this node leads and they differ
+// from those in force.
+func (n *node) agreeOnLimits() {
+	group := n.cluster.Billing()
+	tick := time.NewTicker(limitsEvery)
+	defer tick.Stop()
+	for {
+		changed := group.RouteChanged()
+		if _, leads := group.Leads(); leads {
+			n.proposeLimits(group)
+		}
+		select {
+		case <-n.closing:
+			return
+		case <-changed:
+		case <-tick.C:
+		}
+	}
+}
+
+func (n *node) proposeLimits(proposer server.Proposer) {
+	wanted := billing.SetLimits{
+		KeyRetentionMS: n.settings.Limits.KeyRetention.Milliseconds(),
+		WindowMS:       n.settings.Limits.EventWindow.Milliseconds(),
+		MaxKeys:        n.settings.MaxKeys(),
+	}
+	if n.machine.Limits() == billing.Limits(wanted) {
+		return
+	}
+	records := []engine.Record{{
+		Kind: billing.KindSetLimits, Payload: wire.Encode(nil, &wanted),
+	}}
+	results := make([]engine.Result, 1)
+	proposer.Propose(time.Now().Add(limitsTimeout), records, results)
+	n.log.Info("limits proposed", "keyRetention", n.settings.Limits.KeyRetention,
+		"eventWindow", n.settings.Limits.EventWindow, "maxKeys", wanted.MaxKeys,
+		"outcome", results[0].Outcome)
+}
+
+// close stops what open started, in the opposite order: requests under way are answered, audit
+// events leave for the log or the spool, then the cluster's part ends.
+func (n *node) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), n.settings.StopTimeout)
+	defer cancel()
+	close(n.closing)
+	var problems []error
+	for _, listener := range []*server.Server{n.public, n.ops} {
+		if listener == nil {
+			continue
+		}
+		if err := listener.Shutdown(ctx); err != nil {
+			problems = append(problems, fmt.Errorf("stop listening: %w", err))
+		}
+	}
+	if n.client != nil {
+		problems = append(problems, n.client.Close())
+	}
+	n.watchers.Wait()
+	if n.cluster != nil {
+		problems = append(problems, n.cluster.Close())
+	}
+	return errors.Join(problems...)
+}
