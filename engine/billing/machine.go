@@ -83,7 +83,13 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 	retention := s.limits.Load().KeyRetentionMS
 	s.floor = max(s.floor, t.stamp-retention)
 	s.keys.Expire(t.stamp)
+	ahead := m.scratch.usages
 	for i, c := range m.scratch.commands {
+		if len(ahead) > 0 && c == command(&ahead[0]) {
+			n := min(anticipated, len(ahead))
+			s.anticipate(ahead[:n])
+			ahead = ahead[n:]
+		}
 		t.position, t.payload, t.reply = uint32(i), m.scratch.payloads[i], nil
 		outcome := c.apply(&t)
 		t.fold(uint64(outcome))

@@ -108,17 +108,18 @@ func (t *turn) subscribe(e *environment, b *subscription, invoiceID [16]byte) {
 	t.fold(uint64(row)<<32 | uint64(b.firstCounter))
 }
 
-// subscription is the record of a subscription. id, customer and createdAt never change.
+// subscription is the record of a subscription; what a check needs comes first. id, customer and
+// createdAt never change.
 type subscription struct {
-	id                       [16]byte
-	createdAt                int64
-	anchor                   int64 // the instant from which all periods are computed
-	periodStart, periodEnd   int64
-	suspendedAt, cancelledAt int64 // 0: it is not
 	customer                 uint32
 	next                     uint32 // the customer's next younger subscription
 	version                  uint32 // number of the plan version in the environment's catalog
 	firstCounter             uint32 // its counters are rows from here on, in the version's order
+	suspendedAt, cancelledAt int64  // 0: it is not
+	id                       [16]byte
+	periodStart, periodEnd   int64
+	createdAt                int64
+	anchor                   int64  // the instant from which all periods are computed
 	period                   uint32 // number of the current period, from 0
 	counters                 uint16
 	graceDays                uint16

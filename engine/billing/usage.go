@@ -47,6 +47,9 @@ type RecordUsage struct {
 	InvoiceID      [16]byte
 	FlowID         []byte
 	Meta           []byte // compact JSON object, ≤ 8 KiB
+
+	// row is the customer's row, where anticipate has found it; 0 where it has not.
+	row uint32
 }
 
 // Fields states the command's fields. Key, Attempt and Fingerprint come first: what follows them
@@ -193,18 +196,57 @@ func (c *RecordUsage) timely(t *turn, e *environment, now int64) engine.Outcome 
 
 // customer finds the row of the customer that the event names.
 func (c *RecordUsage) customer(t *turn) (row uint32, outcome engine.Outcome) {
-	switch byID := c.CustomerID != ([16]byte{}); {
-	case byID && len(c.Customer) > 0:
+	if c.CustomerID != ([16]byte{}) && len(c.Customer) > 0 {
 		return 0, engine.OutcomeIDsContradict
-	case byID:
-		row = t.customerIn(c.Env, &c.CustomerID)
-	default:
-		row = t.customerNamed(c.Env, c.Customer)
+	}
+	if row = c.row; row == 0 {
+		row = c.customerRow(t.state)
 	}
 	if row == 0 {
 		return 0, engine.OutcomeCustomerUnknown
 	}
 	return row, engine.OutcomeDone
+}
+
+func (c *RecordUsage) customerRow(s *state) uint32 {
+	if c.CustomerID != ([16]byte{}) {
+		return s.customerIn(c.Env, &c.CustomerID)
+	}
+	return s.customerNamed(c.Env, c.Customer)
+}
+
+// anticipated is how many usage events anticipate looks at together: few enough that what it
+// touches is still in the processor's second cache when apply comes to it.
+const anticipated = 64
+
+// anticipate looks at the memory that the next usage events of an entry will need, event after
+// event, before the first one is applied. With many customers nearly every look misses the processor's caches;
+// here the misses do not depend on each other and overlap, in apply each would wait for the one
+// before. It changes nothing but rows: a customer that is found stays where it is.
+func (s *state) anticipate(usages []RecordUsage) (seen uint64) {
+	for i := range usages {
+		if _, used := s.keys.Find(usages[i].Key); used {
+			seen++
+		}
+	}
+	for i := range usages {
+		usages[i].row = usages[i].customerRow(s)
+	}
+	for i := range usages {
+		if usages[i].row == 0 {
+			continue
+		}
+		row := s.customers.Read(usages[i].row).firstSubscription
+		if row == 0 {
+			continue
+		}
+		b := s.subscriptions.Read(row)
+		if b.counters > 0 {
+			_, low := s.counters.Read(b.firstCounter).used.Bits()
+			seen += low
+		}
+	}
+	return seen
 }
 
 // feature resolves the feature: by id, else by key, else by the event's name. A key that is

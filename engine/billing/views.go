@@ -128,21 +128,6 @@ type InvoiceItem struct {
 	Amount                 decimal.Decimal // in the currency's minor units, rounded once
 }
 
-// Reason is why an entitlement decision came out as it did; the numbers travel in audit events.
-type Reason uint8
-
-const (
-	ReasonAllowed         Reason = 1
-	ReasonCustomerUnknown Reason = 2
-	ReasonFeatureUnknown  Reason = 3
-	ReasonNoSubscription  Reason = 4
-	ReasonSuspended       Reason = 5
-	ReasonNotInPlan       Reason = 6
-	ReasonCreditsEmpty    Reason = 7
-	ReasonLimitReached    Reason = 8
-	ReasonWouldExceed     Reason = 9
-)
-
 // CheckQuery asks for an entitlement decision. The byte slices are only read during the call.
 type CheckQuery struct {
 	Env               uint32
