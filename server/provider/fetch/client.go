@@ -1,0 +1,265 @@
+// Package fetch is the one way by which this server makes requests that leave the machine: webhook
+// deliveries, payment providers, inspections. It keeps addresses that strangers name from reaching
+// what only this machine can reach, and bounds what an answer may cost. DESIGN.md says how.
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// Defaults and upper bounds of Config.
+const (
+	MaxTime    = 10 * time.Second
+	MaxBody    = 2 << 20
+	MaxHeaders = 64 << 10
+	// MaxRedirects bounds Request.Redirects.
+	MaxRedirects = 5
+)
+
+// Config says what may be reached and what an answer may cost. The zero value reaches public
+// addresses on ports 80 and 443.
+type Config struct {
+	// AllowPrivate are networks that may be dialled although they are not public.
+	AllowPrivate []netip.Prefix
+	// AllowHosts are host:port pairs allowed beside ports 80 and 443. Their address still has to
+	// be public or within AllowPrivate.
+	AllowHosts []string
+	// Resolver looks names up; nil is the machine's. Its answers are not trusted.
+	Resolver *net.Resolver
+	// RootCAs are the authorities trusted for https; nil are the machine's.
+	RootCAs *x509.CertPool
+	// UserAgent is sent where a request has none; empty is "Tollgate".
+	UserAgent string
+	// Timeout bounds a request with all its redirects and the reading of its body;
+	// 0 < Timeout ≤ MaxTime, 0 is MaxTime.
+	Timeout time.Duration
+	// BodyLimit bounds a body in bytes, encoded and decoded each; 0 < BodyLimit ≤ MaxBody,
+	// 0 is MaxBody.
+	BodyLimit int
+}
+
+// Client makes guarded requests. Safe for concurrent use. Environment proxies are not used.
+type Client struct {
+	guard     *guard
+	transport *http.Transport
+	userAgent string
+	timeout   time.Duration
+	bodyLimit int
+}
+
+// Request is one request. Do keeps no reference to it.
+type Request struct {
+	// Method is GET when empty.
+	Method string
+	URL    string
+	Header http.Header
+	Body   []byte
+	// Redirects is how many redirects are followed, 0 to MaxRedirects. With 0 a redirect is an
+	// answer like any other. With more, GET and HEAD are followed within one registrable domain.
+	Redirects int
+	// Budget is what the request is counted on; nil is none.
+	Budget *Budget
+}
+
+// Response is an answer, read to its end.
+type Response struct {
+	Status int
+	Header http.Header
+	// Body is decoded.
+	Body []byte
+	// URL is where the answer came from, after redirects.
+	URL string
+	// Redirects is how many were followed.
+	Redirects int
+}
+
+// New makes a client. An error names the setting that is wrong.
+func New(c Config) (*Client, error) {
+	if c.Timeout == 0 {
+		c.Timeout = MaxTime
+	}
+	if c.BodyLimit == 0 {
+		c.BodyLimit = MaxBody
+	}
+	if c.UserAgent == "" {
+		c.UserAgent = "Tollgate"
+	}
+	if c.Timeout < 0 || c.Timeout > MaxTime {
+		return nil, fmt.Errorf("fetch: Timeout %s is not within (0, %s]", c.Timeout, MaxTime)
+	}
+	if c.BodyLimit < 0 || c.BodyLimit > MaxBody {
+		return nil, fmt.Errorf("fetch: BodyLimit %d is not within (0, %d]", c.BodyLimit, MaxBody)
+	}
+	g, err := newGuard(&c)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{
+		guard:     g,
+		userAgent: c.UserAgent,
+		timeout:   c.Timeout,
+		bodyLimit: c.BodyLimit,
+		transport: &http.Transport{
+			// A proxy would dial in our place and undo every check of the address.
+			Proxy:       nil,
+			DialContext: g.dial,
+			TLSClientConfig: &tls.Config{
+				MinVersion: tls.VersionTLS12, RootCAs: c.RootCAs,
+			},
+			TLSHandshakeTimeout:    c.Timeout,
+			MaxResponseHeaderBytes: MaxHeaders,
+			// read decodes, so that both sides of the decoder are bounded.
+			DisableCompression:  true,
+			MaxIdleConns:        32,
+			MaxIdleConnsPerHost: 2,
+			IdleConnTimeout:     15 * time.Second,
+		},
+	}, nil
+}
+
+// Close lets go of idle connections. Requests under way end by themselves.
+func (c *Client) Close() { c.transport.CloseIdleConnections() }
+
+// Check says whether a URL could be fetched, without touching the network: every rule but the
+// addresses that a name will resolve to. The error is a *Refusal.
+func (c *Client) Check(rawURL string) error {
+	t, err := parseTarget(rawURL)
+	if err != nil {
+		return err
+	}
+	return c.guard.check(t)
+}
+
+// Do makes a request. An error is a *Refusal, a *Failure, or the context's.
+func (c *Client) Do(ctx context.Context, r *Request) (*Response, error) {
+	if r.Redirects < 0 || r.Redirects > MaxRedirects {
+		return nil, fmt.Errorf("fetch: Redirects %d is not within [0, %d]", r.Redirects, MaxRedirects)
+	}
+	t, err := parseTarget(r.URL)
+	if err != nil {
+		return nil, err
+	}
+	caller := ctx
+	if r.Budget != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = r.Budget.within(ctx)
+		defer cancel()
+	}
+	x := exchange{client: c, caller: caller, ctx: ctx, header: c.header(r.Header), body: r.Body}
+	if x.method = r.Method; x.method == "" {
+		x.method = http.MethodGet
+	}
+	for followed := 0; ; followed++ {
+		response, err := x.hop(t, r.Budget)
+		if err != nil {
+			return nil, err
+		}
+		response.Redirects = followed
+		if r.Redirects == 0 || !redirects(response) {
+			return response, nil
+		}
+		if t, err = x.follow(t, response, followed >= r.Redirects); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (c *Client) header(given http.Header) http.Header {
+	header := make(http.Header, len(given)+2)
+	for name, values := range given {
+		header[http.CanonicalHeaderKey(name)] = values
+	}
+	if header.Get("User-Agent") == "" {
+		header.Set("User-Agent", c.userAgent)
+	}
+	header.Set("Accept-Encoding", "gzip")
+	return header
+}
+
+// exchange is one Do: the hops from the first URL to the last.
+type exchange struct {
+	client *Client
+	// caller is the caller's context; ctx ends with the budget too.
+	caller, ctx context.Context
+	method      string
+	header      http.Header
+	body        []byte
+	// deadline is set by the first hop: waiting for the budget's slot does not count.
+	deadline time.Time
+}
+
+func (x *exchange) hop(t *target, b *Budget) (*Response, error) {
+	if err := x.client.guard.check(t); err != nil {
+		return nil, err
+	}
+	if b != nil {
+		if err := b.enter(x.ctx, t.hostPort()); err != nil {
+			return nil, err
+		}
+		defer b.leave()
+	}
+	if x.deadline.IsZero() {
+		x.deadline = time.Now().Add(x.client.timeout)
+	}
+	ctx, cancel := context.WithDeadline(x.ctx, x.deadline)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, x.method, t.url.String(), bytes.NewReader(x.body))
+	if err != nil {
+		return nil, &Refusal{Rule: RuleURL, Host: t.hostPort(), Detail: "no request can be made of it"}
+	}
+	request.Header = x.header
+	// RoundTrip, not http.Client: it follows nothing, keeps no cookies and adds no Referer.
+	answer, err := x.client.transport.RoundTrip(request)
+	if err != nil {
+		return nil, x.explain(t, err)
+	}
+	body, err := readBody(answer, x.client.bodyLimit)
+	if closeErr := answer.Body.Close(); err == nil && closeErr != nil {
+		err = closeErr
+	}
+	if err != nil {
+		return nil, x.explain(t, err)
+	}
+	return &Response{
+		Status: answer.StatusCode, Header: answer.Header, Body: body, URL: t.url.String(),
+	}, nil
+}
+
+// explain turns what RoundTrip or a read failed with into one of this package's errors.
+func (x *exchange) explain(t *target, err error) error {
+	var refusal *Refusal
+	switch {
+	case errors.As(err, &refusal):
+		named := *refusal
+		named.Host = t.hostPort()
+		return &named
+	case x.caller.Err() != nil:
+		return fmt.Errorf("fetch: %s: %w", t.hostPort(), x.caller.Err())
+	case x.ctx.Err() != nil:
+		return &Refusal{Rule: RuleBudget, Host: t.hostPort(), Detail: "its time is over"}
+	case isTimeout(err):
+		return &Refusal{
+			Rule: RuleTime, Host: t.hostPort(),
+			Detail: "longer than " + x.client.timeout.String(),
+		}
+	case strings.Contains(err.Error(), "server response headers exceeded"):
+		return &Refusal{Rule: RuleHeaders, Host: t.hostPort(), Detail: "more than 64 KiB"}
+	default:
+		return &Failure{Host: t.hostPort(), Err: err}
+	}
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
+}

@@ -1,0 +1,124 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"code.dny.dev/ssrf"
+)
+
+// guard decides what may be dialled.
+type guard struct {
+	guardian *ssrf.Guardian
+	// ports holds the host:port pairs that are allowed beside ports 80 and 443.
+	ports  map[string]bool
+	dialer net.Dialer
+}
+
+func newGuard(c *Config) (*guard, error) {
+	var v4, v6 []netip.Prefix
+	for _, p := range c.AllowPrivate {
+		if !p.IsValid() {
+			return nil, errors.New("fetch: AllowPrivate holds a prefix that is none")
+		}
+		if p.Addr().Is4In6() {
+			if p.Bits() < 96 {
+				return nil, fmt.Errorf("fetch: AllowPrivate %s is wider than IPv4", p)
+			}
+			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+		}
+		if p.Addr().Is4() {
+			v4 = append(v4, p)
+		} else {
+			v6 = append(v6, p)
+		}
+	}
+	g := &guard{
+		// Ports are judged together with the host, in dial.
+		guardian: ssrf.New(ssrf.WithAnyPort(),
+			ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...)),
+		ports: make(map[string]bool, len(c.AllowHosts)),
+	}
+	for _, hostPort := range c.AllowHosts {
+		host, port, err := net.SplitHostPort(hostPort)
+		if err != nil {
+			return nil, fmt.Errorf("fetch: AllowHosts %q is not host:port: %w", hostPort, err)
+		}
+		t, err := parseTarget("http://" + net.JoinHostPort(host, port))
+		if err != nil || port == "" {
+			return nil, fmt.Errorf("fetch: AllowHosts %q is not host:port", hostPort)
+		}
+		g.ports[t.hostPort()] = true
+	}
+	g.dialer = net.Dialer{
+		Timeout:  c.Timeout,
+		Resolver: c.Resolver,
+		Control:  g.control,
+		// No probes: connections live for seconds.
+		KeepAlive: -1,
+		// Both families are tried, each address is judged by control.
+		FallbackDelay: 300 * time.Millisecond,
+	}
+	return g, nil
+}
+
+// check applies the rules that need no network, the address rule included where the host is an
+// address.
+func (g *guard) check(t *target) error {
+	if !g.portAllowed(t.host, t.port) {
+		return &Refusal{
+			Rule: RulePort, Host: t.hostPort(),
+			Detail: "only ports 80 and 443, and those that the configuration names",
+		}
+	}
+	if t.addr.IsValid() {
+		if err := g.guardian.SafeAddr(t.addr); err != nil {
+			return refusedAddress(t.hostPort(), t.addr)
+		}
+	}
+	return nil
+}
+
+func (g *guard) portAllowed(host string, port uint16) bool {
+	return port == 80 || port == 443 || g.ports[net.JoinHostPort(host, strconv.Itoa(int(port)))]
+}
+
+// control runs after the name was resolved, on the very address that connect(2) is about to get:
+// whatever a resolver answers the second time cannot matter.
+func (g *guard) control(network, address string, conn syscall.RawConn) error {
+	if err := g.guardian.Safe(network, address, conn); err != nil {
+		ipport, parseErr := netip.ParseAddrPort(address)
+		if parseErr != nil {
+			return &Refusal{Rule: RuleAddress, Detail: "not an address"}
+		}
+		return refusedAddress("", ipport.Addr())
+	}
+	return nil
+}
+
+func refusedAddress(host string, addr netip.Addr) *Refusal {
+	return &Refusal{
+		Rule: RuleAddress, Host: host,
+		Detail: addr.String() + " is not a public address, and the configuration does not name it",
+	}
+}
+
+// dial is the transport's only way out.
+func (g *guard) dial(ctx context.Context, network, hostPort string) (net.Conn, error) {
+	host, portText, err := net.SplitHostPort(hostPort)
+	if err != nil {
+		return nil, &Refusal{Rule: RuleHost, Detail: "not host:port"}
+	}
+	port, err := strconv.ParseUint(portText, 10, 16)
+	if err != nil || !g.portAllowed(strings.ToLower(host), uint16(port)) {
+		return nil, &Refusal{Rule: RulePort, Host: hostPort, Detail: "the port is not allowed"}
+	}
+	return g.dialer.DialContext(ctx, network, hostPort)
+}

@@ -1,0 +1,83 @@
+package fetch
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Rule names what a request or its answer broke. The values are stable names for logs and metrics.
+type Rule string
+
+// The rules, in the order in which they are checked.
+const (
+	// RuleURL: the address is no absolute http or https URL, or is longer than 4,096 bytes.
+	RuleURL Rule = "url"
+	// RuleUserinfo: the URL carries a user name or a password.
+	RuleUserinfo Rule = "userinfo"
+	// RuleHost: the host is no name and no canonical IP address (127.1, 0x7f000001, 2130706433).
+	RuleHost Rule = "host"
+	// RulePort: the port is neither 80 nor 443 nor allowed together with its host.
+	RulePort Rule = "port"
+	// RuleAddress: the address that was about to be dialled is not public and not configured.
+	RuleAddress Rule = "address"
+	// RuleBudget: the budget that the request belongs to is used up.
+	RuleBudget Rule = "budget"
+	// RuleTime: the exchange took longer than it may.
+	RuleTime Rule = "time"
+	// RuleHeaders: the answer's headers are larger than they may be.
+	RuleHeaders Rule = "headers"
+	// RuleBody: the answer's body is larger than it may be, before or after decoding.
+	RuleBody Rule = "body"
+	// RuleEncoding: the answer's body is encoded in a way that was not asked for, or is damaged.
+	RuleEncoding Rule = "encoding"
+	// RuleRedirectCount: the answer is one redirect more than the request follows.
+	RuleRedirectCount Rule = "redirect_count"
+	// RuleRedirectTarget: the redirect leads to another registrable domain or from https to http.
+	RuleRedirectTarget Rule = "redirect_target"
+	// RuleRedirectMethod: the answer redirects a request that is neither GET nor HEAD.
+	RuleRedirectMethod Rule = "redirect_method"
+)
+
+// Refusal is the error of a request that this package stopped. Neither its text nor its fields
+// hold a path, a query or userinfo: those of webhook addresses are often secrets.
+type Refusal struct {
+	Rule Rule
+	// Host is host or host:port of the URL, empty where the URL has none.
+	Host string
+	// Detail is for people.
+	Detail string
+}
+
+func (r *Refusal) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "fetch: refused (%s)", r.Rule)
+	if r.Host != "" {
+		fmt.Fprintf(&b, " %s", r.Host)
+	}
+	if r.Detail != "" {
+		fmt.Fprintf(&b, ": %s", r.Detail)
+	}
+	return b.String()
+}
+
+// Local says that the request was stopped before a byte of it left the machine: nothing happened
+// on the other side. Time, headers, body and encoding are found only once it was sent.
+func (r *Refusal) Local() bool {
+	switch r.Rule {
+	case RuleURL, RuleUserinfo, RuleHost, RulePort, RuleAddress, RuleBudget:
+		return true
+	default:
+		return false
+	}
+}
+
+// Failure is the error of a request that the network or the other side let down: no such host,
+// connection refused, a bad certificate, an answer that is no HTTP.
+type Failure struct {
+	Host string
+	Err  error
+}
+
+func (f *Failure) Error() string { return fmt.Sprintf("fetch: %s: %v", f.Host, f.Err) }
+
+func (f *Failure) Unwrap() error { return f.Err }
