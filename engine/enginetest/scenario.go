@@ -1,0 +1,276 @@
+package enginetest
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
+)
+
+// RunBilling plays one scenario file against a fresh billing machine: text commands, and exactly
+// what comes of them. `go test ./engine -rewrite` writes the answers anew, to be reviewed as a
+// diff. What each command takes and prints stands in engine/DESIGN.md.
+func RunBilling(t *testing.T, path string) {
+	s := newScenario()
+	datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+		play, ok := words[d.Cmd]
+		if !ok {
+			d.Fatalf(t, "unknown command %q", d.Cmd)
+		}
+		line := &line{t: t, d: d}
+		answer := play(s, line)
+		line.allUsed()
+		return strings.TrimRight(answer, "\n") + "\n"
+	})
+}
+
+// words are the commands of scenarios.
+var words = map[string]func(*scenario, *line) string{
+	"now":          (*scenario).now,
+	"limits":       (*scenario).limits,
+	"account":      (*scenario).account,
+	"key":          (*scenario).key,
+	"revoke":       (*scenario).revoke,
+	"authenticate": (*scenario).authenticate,
+	"catalog":      (*scenario).catalog,
+	"plans":        (*scenario).plans,
+	"features":     (*scenario).features,
+	"customer":     (*scenario).customer,
+	"subscribe":    (*scenario).subscribe,
+	"show":         (*scenario).show,
+	"event":        (*scenario).event,
+	"check":        (*scenario).check,
+	"audit":        (*scenario).audit,
+	"events":       (*scenario).events,
+	"invoices":     (*scenario).invoices,
+	"pay":          (*scenario).pay,
+	"stats":        (*scenario).stats,
+}
+
+// scenario is a machine that a text drives.
+type scenario struct {
+	m      *billing.Machine
+	log    *Log
+	src    *Source
+	env    uint32 // what commands mean when they name no environment
+	minted int
+}
+
+func newScenario() *scenario {
+	m := billing.New(billing.Config{})
+	return &scenario{
+		m: m, log: NewLog(m, Epoch), src: &Source{Journal: m.Journal()}, env: Sandbox,
+	}
+}
+
+// line is one command of a scenario.
+type line struct {
+	t    *testing.T
+	d    *datadriven.TestData
+	used int
+}
+
+// word returns the n-th argument without a value.
+func (l *line) word(n int) string {
+	for _, a := range l.d.CmdArgs {
+		if len(a.Vals) != 0 {
+			continue
+		}
+		if n == 0 {
+			l.used++
+			return a.Key
+		}
+		n--
+	}
+	return ""
+}
+
+// has says whether a flag stands in the line.
+func (l *line) has(flag string) bool {
+	a, ok := l.d.Arg(flag)
+	if ok && len(a.Vals) == 0 {
+		l.used++
+		return true
+	}
+	return false
+}
+
+// value returns key=value; what it is not there, otherwise.
+func (l *line) value(key, otherwise string) string {
+	a, ok := l.d.Arg(key)
+	if !ok || len(a.Vals) == 0 {
+		return otherwise
+	}
+	l.used++
+	return strings.Join(a.Vals, ",")
+}
+
+func (l *line) number(key string, otherwise int64) int64 {
+	text := l.value(key, "")
+	if text == "" {
+		return otherwise
+	}
+	var n int64
+	if _, err := fmt.Sscan(text, &n); err != nil {
+		l.d.Fatalf(l.t, "%s=%s is no number", key, text)
+	}
+	return n
+}
+
+func (l *line) decimal(key, otherwise string) decimal.Decimal {
+	d, err := decimal.Parse(l.value(key, otherwise))
+	if err != nil {
+		l.d.Fatalf(l.t, "%s: %v", key, err)
+	}
+	return d
+}
+
+// id returns a minted id by its kind and name; zero when the key is not there.
+func (l *line) id(key, kind string) [16]byte {
+	name := l.value(key, "")
+	if name == "" {
+		return [16]byte{}
+	}
+	return ID(kind + name)
+}
+
+// duration reads days as well: 8d.
+func (l *line) duration(text string) int64 {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		var n int64
+		if _, err := fmt.Sscan(days, &n); err != nil {
+			l.d.Fatalf(l.t, "%s is no duration", text)
+		}
+		return n * 24 * int64(time.Hour/time.Millisecond)
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		l.d.Fatalf(l.t, "%v", err)
+	}
+	return d.Milliseconds()
+}
+
+// instant reads +5m or -5m from the log's time, or a time.
+func (l *line) instant(text string, now int64) int64 {
+	if text[0] == '+' || text[0] == '-' {
+		d := l.duration(text[1:])
+		if text[0] == '-' {
+			d = -d
+		}
+		return now + d
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		l.d.Fatalf(l.t, "%v", err)
+	}
+	return at.UnixMilli()
+}
+
+// allUsed fails when the line says something that the command did not read: a misspelt argument.
+func (l *line) allUsed() {
+	if l.used < len(l.d.CmdArgs) {
+		l.d.Fatalf(l.t, "%d arguments, the command read %d", len(l.d.CmdArgs), l.used)
+	}
+}
+
+func show(ms int64) string {
+	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+// environment reads env=sandbox, env=live or env=account/live.
+func (s *scenario) environment(l *line) uint32 {
+	text := l.value("env", "")
+	if text == "" {
+		return s.env
+	}
+	account, kind, found := strings.Cut(text, "/")
+	if !found {
+		account, kind = "acme", text
+	}
+	kinds := map[string]billing.EnvironmentKind{
+		"sandbox": billing.EnvironmentSandbox, "live": billing.EnvironmentLive,
+	}
+	env, ok := s.m.Environment(account, kinds[kind])
+	if !ok {
+		return 99
+	}
+	return env
+}
+
+// do applies a command and prints its outcome.
+func (s *scenario) outcome(r engine.Result) string {
+	s.src.Keep(&s.log.Applied)
+	return r.Outcome.String()
+}
+
+func (s *scenario) now(l *line) string {
+	s.log.Stamp = l.instant(l.word(0), s.log.Stamp)
+	s.log.DoPayload(engine.KindTick, nil)
+	return show(s.log.Stamp)
+}
+
+func (s *scenario) limits(l *line) string {
+	c := &billing.SetLimits{MaxKeys: uint64(l.number("max-keys", 0))}
+	if text := l.value("retention", ""); text != "" {
+		c.KeyRetentionMS = l.duration(text)
+	}
+	if text := l.value("window", ""); text != "" {
+		c.WindowMS = l.duration(text)
+	}
+	answer := s.outcome(s.log.Do(billing.KindSetLimits, c))
+	got := s.m.Limits()
+	return fmt.Sprintf("%s\nretention=%s window=%s max-keys=%d", answer,
+		time.Duration(got.KeyRetentionMS)*time.Millisecond,
+		time.Duration(got.WindowMS)*time.Millisecond, got.MaxKeys)
+}
+
+func (s *scenario) account(l *line) string {
+	name := l.word(0)
+	return s.outcome(s.log.Do(billing.KindCreateAccount, &billing.CreateAccount{
+		ID: ID(l.value("id", "account "+name)), Name: name,
+	}))
+}
+
+func secret(text string) [32]byte { return sha256.Sum256([]byte(text)) }
+
+func (s *scenario) key(l *line) string {
+	text := l.word(0)
+	scopes := map[string]billing.Scope{"full": billing.ScopeFull, "read": billing.ScopeRead}
+	return s.outcome(s.log.Do(billing.KindCreateKey, &billing.CreateKey{
+		Env: s.environment(l), ID: ID(l.value("id", text)), Hash: secret(text),
+		Scope: scopes[l.value("scope", "full")], Label: l.value("label", ""),
+	}))
+}
+
+func (s *scenario) revoke(l *line) string {
+	return s.outcome(s.log.Do(billing.KindRevokeKey, &billing.RevokeKey{
+		Env: s.environment(l), ID: ID(l.word(0)),
+	}))
+}
+
+func (s *scenario) authenticate(l *line) string {
+	p, ok := s.m.Authenticate(secret(l.word(0)))
+	if !ok {
+		return "unknown"
+	}
+	kinds := map[billing.EnvironmentKind]string{
+		billing.EnvironmentSandbox: "sandbox", billing.EnvironmentLive: "live",
+	}
+	scopes := map[billing.Scope]string{billing.ScopeFull: "full", billing.ScopeRead: "read"}
+	return fmt.Sprintf("%s/%s scope=%s", p.Account, kinds[p.Environment], scopes[p.Scope])
+}
+
+func (s *scenario) stats(*line) string {
+	n := s.m.Stats()
+	return fmt.Sprintf(
+		"customers=%d subscriptions=%d counters=%d invoices=%d keys=%d usage=%d audits=%d",
+		n.Customers, n.Subscriptions, n.Counters, n.Invoices, n.IdempotencyKeys,
+		n.UsageEvents, n.AuditEvents)
+}

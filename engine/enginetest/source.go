@@ -1,0 +1,50 @@
+package enginetest
+
+import (
+	"slices"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/journal"
+)
+
+// Source lists the billing journal by reading all of it: the plainest journal.Source there is.
+type Source struct {
+	Journal *journal.Journal
+	// Sealed are the segments that were cut so far.
+	Sealed []journal.Segment
+}
+
+// Keep remembers the segments that an entry cut.
+func (s *Source) Keep(a *engine.Applied) {
+	for _, segment := range a.Sealed {
+		segment.Data = slices.Clone(segment.Data)
+		s.Sealed = append(s.Sealed, segment)
+	}
+}
+
+// List lists items in the order of their cursors.
+func (s *Source) List(q journal.Query) ([]journal.Item, error) {
+	var items []journal.Item
+	collect := func(r journal.Record) error {
+		r.Payload = slices.Clone(r.Payload)
+		billing.IndexRecord(r, func(owner uint32, at int64, ordinal uint32) {
+			it := journal.Item{Record: r, Time: at, Ordinal: ordinal}
+			if owner == q.Owner && q.From <= at && at < q.To && q.Kinds.Has(r.Kind) &&
+				(!q.HasAfter || it.Cursor().Compare(q.After) > 0) {
+				items = append(items, it)
+			}
+		})
+		return nil
+	}
+	for _, segment := range s.Sealed {
+		if err := journal.Scan(segment.Data, collect); err != nil {
+			return nil, err
+		}
+	}
+	if err := journal.Scan(s.Journal.Tail(), collect); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(items, func(a, b journal.Item) int { return a.Cursor().Compare(b.Cursor()) })
+	return items[:min(len(items), q.Limit)], nil
+}
