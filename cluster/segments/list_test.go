@@ -1,6 +1,7 @@
 package segments
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"os"
@@ -137,7 +138,7 @@ func (h *history) requireList(t require.TestingT, q journal.Query) {
 			require.Equal(t, want[i].At, got[i].At)
 			require.Equal(t, want[i].Kind, got[i].Kind)
 			require.Equal(t, want[i].Owner, got[i].Owner)
-			require.True(t, slices.Equal(want[i].Payload, got[i].Payload))
+			require.True(t, bytes.Equal(want[i].Payload, got[i].Payload))
 		}
 		if len(got) < q.Limit || len(got) > 1000 {
 			return

@@ -12,7 +12,8 @@ import (
 // ahead of the log, and is refused only when it is older than the retention.
 const marginMS = 10 * 60 * 1000
 
-// generations is how many generations one retention spans.
+// generations is how many generations the time that keys are kept spans: keys stay a sixteenth
+// longer than they must, and there are never more than seventeen or so.
 const generations = 16
 
 // chunkKeys is the number of records in one allocation (96 KiB).
@@ -122,8 +123,9 @@ func (k *Keys) record(low uint32) *record {
 // the caller's budget to watch, by Len.
 func (k *Keys) Add(key [16]byte, s Slot, stamp int64) {
 	k.age(stamp)
-	n := k.next - k.chunkBase
-	if n == uint64(len(k.chunks))*chunkKeys {
+	n, slots := k.next-k.chunkBase, k.index.total
+	more := n == uint64(len(k.chunks))*chunkKeys
+	if more {
 		k.chunks = append(k.chunks, new(chunk))
 	}
 	k.chunks[n/chunkKeys][n%chunkKeys] = record{
@@ -131,12 +133,17 @@ func (k *Keys) Add(key [16]byte, s Slot, stamp int64) {
 	}
 	k.index.insert(k.hash(key), uint32(k.next), k.dropped)
 	k.next++
-	k.account()
+	if more || k.index.total != slots {
+		k.account()
+	} else {
+		k.length.Store(k.next - k.base)
+	}
 }
 
 // age opens a generation when there is none, or when the open one is old enough, and notes stamp.
 func (k *Keys) age(stamp int64) {
-	if n := len(k.ages); n == 0 || stamp-k.ages[n-1].opened >= max(k.retention/generations, 1) {
+	span := (k.retention + marginMS) / generations
+	if n := len(k.ages); n == 0 || stamp-k.ages[n-1].opened >= span {
 		k.ages = append(k.ages, generation{first: k.next, opened: stamp})
 	}
 	k.ages[len(k.ages)-1].newest = stamp

@@ -1,0 +1,294 @@
+package segments
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"tollgate/engine/journal"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// seal appends until one more segment is cut.
+func (h *history) seal() journal.SegmentInfo {
+	for n := len(h.sealed); len(h.sealed) == n; {
+		h.index++
+		payload := make([]byte, 1<<20)
+		payload[0] = byte(h.index)
+		h.journal.Append(journal.Record{
+			Kind: journal.KindUsage, Index: h.index, Owner: 1, At: int64(h.index), Payload: payload,
+		})
+		h.end()
+	}
+	return h.sealed[len(h.sealed)-1].SegmentInfo
+}
+
+var everything = journal.Query{Owner: 1, From: 0, To: math.MaxInt64, Limit: 1 << 20}
+
+// faulty is a file system that does what its functions say.
+type faulty struct {
+	OS
+	sync    func() error
+	syncDir func() error
+	rename  func() error
+	creates atomic.Int64
+}
+
+type faultyFile struct {
+	File
+	fs *faulty
+}
+
+func (f faultyFile) Sync() error {
+	if f.fs.sync != nil {
+		if err := f.fs.sync(); err != nil {
+			return err
+		}
+	}
+	return f.File.Sync()
+}
+
+func (f *faulty) Create(name string) (File, error) {
+	f.creates.Add(1)
+	file, err := f.OS.Create(name)
+	return faultyFile{file, f}, err
+}
+
+func (f *faulty) SyncDir(dir string) error {
+	if f.syncDir != nil {
+		if err := f.syncDir(); err != nil {
+			return err
+		}
+	}
+	return f.OS.SyncDir(dir)
+}
+
+func (f *faulty) Rename(from, to string) error {
+	if f.rename != nil {
+		if err := f.rename(); err != nil {
+			return err
+		}
+	}
+	return f.OS.Rename(from, to)
+}
+
+func TestASegmentIsDurableAfterBothSyncs(t *testing.T) {
+	var lock sync.Mutex
+	var order []string
+	note := func(what string) func() error {
+		return func() error {
+			lock.Lock()
+			defer lock.Unlock()
+			order = append(order, what)
+			return nil
+		}
+	}
+	gate := make(chan struct{})
+	h := open(t, t.TempDir(), Options{FS: &faulty{
+		sync:   func() error { <-gate; return note("file")() },
+		rename: note("rename"), syncDir: note("directory"),
+	}})
+	info := h.seal()
+	soon, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, h.store.WaitDurable(soon, h.journal.Manifest()), context.DeadlineExceeded)
+	require.Empty(t, h.store.Missing(), "what is on the way is not missing")
+	close(gate)
+	require.NoError(t, h.store.WaitDurable(t.Context(), []journal.SegmentInfo{info}))
+	lock.Lock()
+	require.Equal(t, []string{"directory", "file", "rename", "directory"}, order[:4])
+	lock.Unlock()
+	require.NoError(t, h.store.Close())
+}
+
+func TestAFailedWriteIsFatal(t *testing.T) {
+	broken := errors.New("input/output error")
+	fails := func() error { return broken }
+	calls := atomic.Int64{}
+	for name, fs := range map[string]*faulty{
+		"fsync":           {sync: fails},
+		"rename":          {rename: fails},
+		"directory fsync": {syncDir: func() error { return broken }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls.Store(0)
+			if fs.syncDir != nil { // only after Open
+				first := true
+				fs.syncDir = func() error {
+					if first {
+						first = false
+						return nil
+					}
+					return broken
+				}
+			}
+			h := open(t, t.TempDir(), Options{FS: fs, QueueSegments: 1, Fatal: func(err error) {
+				require.ErrorIs(t, err, broken)
+				calls.Add(1)
+			}})
+			h.seal()
+			require.ErrorIs(t, h.store.WaitDurable(t.Context(), h.journal.Manifest()), broken)
+			for range 3 { // Apply is not held up by a store that is dead
+				h.seal()
+			}
+			require.EqualValues(t, 1, calls.Load())
+			require.ErrorIs(t, h.store.Close(), broken)
+		})
+	}
+}
+
+func TestWhatIsThereIsNotWrittenAgain(t *testing.T) {
+	dir, fs := t.TempDir(), &faulty{}
+	h := open(t, dir, Options{})
+	h.seal()
+	h.seal()
+	require.NoError(t, h.store.Close())
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "0000000009.seg.tmp"), []byte("x"), 0o600))
+
+	again := open(t, dir, Options{FS: fs}) // replays its log
+	require.NoFileExists(t, filepath.Join(dir, "0000000009.seg.tmp"))
+	var renamed atomic.Int64
+	fs.rename = func() error { renamed.Add(1); return nil }
+	again.seal()
+	again.seal()
+	require.NoError(t, again.store.WaitDurable(t.Context(), again.journal.Manifest()))
+	require.EqualValues(t, 2, renamed.Load(), "only the side indexes")
+	require.Equal(t, h.journal.Manifest(), again.journal.Manifest())
+	require.NoError(t, again.store.Close())
+}
+
+func TestAMissingOrDamagedSegmentIsFetchedFromAPeer(t *testing.T) {
+	peer := open(t, t.TempDir(), Options{})
+	for range 4 {
+		peer.seal()
+	}
+	infos := peer.journal.Manifest()
+	require.NoError(t, peer.store.WaitDurable(t.Context(), infos))
+
+	dir := t.TempDir()
+	for _, s := range peer.sealed[:3] {
+		name := filepath.Join(dir, filepath.Base(peer.store.path(s.Number, ".seg")))
+		b := bytes.Clone(s.Data)
+		switch s.Number {
+		case 2:
+			b[len(b)/2] ^= 4
+		case 3:
+			b = b[:len(b)-1]
+		}
+		require.NoError(t, os.WriteFile(name, b, 0o600))
+	}
+	var snapshot bytes.Buffer
+	_, err := peer.journal.Begin().WriteTo(&snapshot)
+	require.NoError(t, err)
+	j := journal.New()
+	require.NoError(t, j.Restore(&snapshot))
+	found := make(chan uint64, 10)
+	s, err := Open(dir, j, indexer, Options{Damaged: func(info journal.SegmentInfo, err error) {
+		found <- info.Number
+	}})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, <-found, "the scrubber reads what was there")
+	require.Eventually(t, func() bool { return len(s.Missing()) == 3 }, 5*time.Second, time.Millisecond)
+	_, err = s.List(everything)
+	require.Error(t, err)
+	_, err = s.Read(4)
+	require.ErrorIs(t, err, ErrMissing)
+	_, err = s.Read(5)
+	require.ErrorIs(t, err, ErrMissing)
+	_, err = s.Read(2)
+	require.ErrorIs(t, err, ErrDamaged)
+
+	durable := make(chan error)
+	go func() { durable <- s.WaitDurable(t.Context(), infos) }()
+	bad := errors.New("no such peer")
+	err = s.Repair(t.Context(), func(_ context.Context, info journal.SegmentInfo) ([]byte, error) {
+		switch info.Number {
+		case 2:
+			return nil, bad
+		case 3:
+			return make([]byte, info.Length), nil
+		}
+		return peer.store.Read(info.Number)
+	})
+	require.ErrorIs(t, err, bad)
+	require.ErrorIs(t, err, ErrDamaged)
+	require.Len(t, s.Missing(), 2)
+	require.NoError(t, s.Repair(t.Context(), func(_ context.Context, info journal.SegmentInfo) ([]byte, error) {
+		return peer.store.Read(info.Number)
+	}))
+	require.NoError(t, <-durable)
+	require.Empty(t, s.Missing())
+	want, err := peer.store.List(everything)
+	require.NoError(t, err)
+	got, err := s.List(everything)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.Len(t, got, int(peer.index))
+	require.NoError(t, errors.Join(s.Close(), peer.store.Close()))
+}
+
+func TestAListingNeverServesDamage(t *testing.T) {
+	dir := t.TempDir()
+	h := open(t, dir, Options{})
+	h.seal()
+	require.NoError(t, h.store.Close())
+	name := h.store.path(1, ".seg")
+	b, err := os.ReadFile(name)
+	require.NoError(t, err)
+	b[5000] ^= 1
+	require.NoError(t, os.WriteFile(name, b, 0o600))
+	var snapshot bytes.Buffer
+	_, err = h.journal.Begin().WriteTo(&snapshot)
+	require.NoError(t, err)
+	j := journal.New()
+	require.NoError(t, j.Restore(&snapshot))
+	s, err := Open(dir, j, indexer, Options{})
+	require.NoError(t, err)
+	_, err = s.List(everything)
+	require.ErrorIs(t, err, ErrDamaged)
+	require.NoError(t, s.Close())
+}
+
+func TestListingsBesideAppend(t *testing.T) {
+	h := open(t, t.TempDir(), Options{})
+	done := make(chan struct{})
+	var applied atomic.Uint64
+	go func() {
+		defer close(done)
+		for range 600 {
+			h.index++
+			h.journal.Append(journal.Record{
+				Kind: journal.KindUsage, Index: h.index, Owner: 1, At: int64(h.index),
+				Payload: make([]byte, 64<<10),
+			})
+			h.end()
+			applied.Store(h.index)
+		}
+	}()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		least := applied.Load()
+		items, err := h.store.List(everything)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, len(items), int(least), "a listing saw a gap")
+		for i, it := range items {
+			require.EqualValues(t, i+1, it.Index)
+		}
+	}
+	require.NoError(t, h.store.Close())
+}

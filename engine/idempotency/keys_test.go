@@ -1,0 +1,279 @@
+package idempotency
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func key(n uint64) (k [16]byte) {
+	binary.BigEndian.PutUint64(k[:], n)
+	binary.BigEndian.PutUint64(k[8:], n*0x9e3779b97f4a7c15)
+	return k
+}
+
+func slotOf(n uint64) Slot {
+	return Slot{Attempt: uint32(n), Fingerprint: uint32(n*7) & 0xffffff, Outcome: uint8(n)}
+}
+
+func snapshot(t require.TestingT, k *Keys) []byte {
+	var buf bytes.Buffer
+	sn := k.Begin()
+	defer sn.Release()
+	n, err := sn.WriteTo(&buf)
+	require.NoError(t, err)
+	require.EqualValues(t, buf.Len(), n)
+	return buf.Bytes()
+}
+
+func TestAKeyKeepsItsFirstRequest(t *testing.T) {
+	k := New(1000)
+	_, found := k.Find(key(1))
+	require.False(t, found)
+	want := Slot{Attempt: 1<<32 - 1, Fingerprint: 0xfedcba, Outcome: 255}
+	k.Add(key(1), want, 5)
+	got, found := k.Find(key(1))
+	require.True(t, found)
+	require.Equal(t, want, got)
+	_, found = k.Find(key(2))
+	require.False(t, found)
+	require.EqualValues(t, 1, k.Len())
+}
+
+func TestKeysStayForTheRetentionAndGoInTime(t *testing.T) {
+	const retention, span = 200_000, 50_000
+	stamps := []int64{0, span - 1, span, 2*span - 1, 5 * span}
+	at := func(stamp int64) (k *Keys, has func(i int) bool) {
+		k = New(retention)
+		for i, stamp := range stamps {
+			k.Expire(stamp)
+			k.Add(key(uint64(i)), slotOf(0), stamp)
+		}
+		k.Expire(stamp)
+		return k, func(i int) bool { _, found := k.Find(key(uint64(i))); return found }
+	}
+	for i, stamp := range stamps {
+		_, has := at(stamp + retention + marginMS)
+		for j := i; j < len(stamps); j++ {
+			require.True(t, has(j), "key %d left %d too early", j, stamps[j]-stamp)
+		}
+		_, has = at(stamp + retention + marginMS + span)
+		require.False(t, has(i), "key %d is kept a generation too long", i)
+	}
+	k, has := at(1 << 40)
+	require.Zero(t, k.Len())
+	k.Add(key(0), slotOf(1), 1<<40)
+	require.True(t, has(0), "an expired key may be used again")
+	require.EqualValues(t, 1, k.Len())
+}
+
+func TestRetentionMayChange(t *testing.T) {
+	k := New(1000)
+	k.Add(key(1), slotOf(1), 0)
+	k.SetRetention(50_000)
+	require.EqualValues(t, 50_000, k.Retention())
+	k.Expire(1000 + marginMS + 1)
+	require.EqualValues(t, 1, k.Len())
+	k.SetRetention(1000)
+	k.Expire(1000 + marginMS + 1)
+	require.Zero(t, k.Len())
+}
+
+// TestKeysAgreeWithAMap also restores now and then, which nothing may show.
+func TestKeysAgreeWithAMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		k, stamp := New(16_000), int64(0)
+		type kept struct {
+			slot Slot
+			at   int64
+		}
+		model := map[uint64]kept{}
+		for range rapid.IntRange(1, 25).Draw(t, "steps") {
+			stamp += rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(0, 300_000)).Draw(t, "pass")
+			k.Expire(stamp)
+			first := uint64(rapid.IntRange(0, 800).Draw(t, "first"))
+			for n := first; n < first+uint64(rapid.IntRange(0, 800).Draw(t, "count")); n++ {
+				if _, found := k.Find(key(n)); !found {
+					m, known := model[n]
+					if known && stamp-m.at <= 16_000+marginMS {
+						t.Fatalf("key %d was lost", n)
+					}
+					k.Add(key(n), slotOf(n+uint64(stamp)), stamp)
+					model[n] = kept{slotOf(n + uint64(stamp)), stamp}
+				}
+			}
+			if rapid.IntRange(0, 4).Draw(t, "restore") == 0 {
+				bytesBefore, restored := snapshot(t, k), New(1)
+				require.NoError(t, restored.Restore(bytes.NewReader(bytesBefore)))
+				require.Equal(t, bytesBefore, snapshot(t, restored))
+				require.Equal(t, k.Len(), restored.Len())
+				k = restored
+			}
+		}
+		live := 0
+		for n, m := range model {
+			slot, found := k.Find(key(n))
+			if found {
+				live++
+				require.Equal(t, m.slot, slot)
+			} else {
+				require.Greater(t, stamp-m.at, int64(16_000+marginMS))
+			}
+		}
+		require.EqualValues(t, live, k.Len())
+	})
+}
+
+func TestReplicasHaveTheSameBytes(t *testing.T) {
+	build := func() *Keys {
+		k := New(1600)
+		for n := range uint64(20_000) {
+			k.Expire(int64(n))
+			k.Add(key(n), slotOf(n), int64(n))
+		}
+		return k
+	}
+	require.Equal(t, snapshot(t, build()), snapshot(t, build()))
+}
+
+func TestASnapshotIsTheSetAtBeginWhileKeysAreAdded(t *testing.T) {
+	k, n := New(1000), uint64(0)
+	add := func(count, pass int64) {
+		for range count {
+			k.Expire(int64(n) * pass)
+			k.Add(key(n), slotOf(n), int64(n)*pass)
+			n++
+		}
+	}
+	add(20_000, 1)
+	want := snapshot(t, k)
+	sn := k.Begin()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		add(20_000, 100) // and all that were there expire
+	}()
+	var got bytes.Buffer
+	_, err := sn.WriteTo(&got)
+	require.NoError(t, err)
+	<-done
+	require.True(t, bytes.Equal(want, got.Bytes()))
+	require.Less(t, k.Len(), uint64(20_000))
+}
+
+func TestReleaseStopsAWrite(t *testing.T) {
+	k := New(1000)
+	k.Add(key(1), slotOf(1), 1)
+	sn := k.Begin()
+	sn.Release()
+	_, err := sn.WriteTo(io.Discard)
+	require.ErrorIs(t, err, ErrReleased)
+}
+
+func TestDamageIsRefused(t *testing.T) {
+	k := New(1000)
+	for n := range uint64(10) {
+		k.Add(key(n), slotOf(n), int64(n*20_000))
+	}
+	whole := snapshot(t, k)
+	for i := range whole {
+		require.ErrorIs(t, New(1).Restore(bytes.NewReader(whole[:i])), ErrSnapshot)
+		damaged := bytes.Clone(whole)
+		damaged[i] ^= 1 << (i % 8)
+		require.ErrorIs(t, New(1).Restore(bytes.NewReader(damaged)), ErrSnapshot, "byte %d", i)
+	}
+	src := bytes.NewReader(append(whole, "more"...))
+	require.NoError(t, New(1).Restore(src))
+	require.Equal(t, 4, src.Len(), "no byte too many is read")
+}
+
+func FuzzRestore(f *testing.F) {
+	k := New(1000)
+	for n := range uint64(5) {
+		k.Add(key(n), slotOf(n), int64(n*100))
+	}
+	var buf bytes.Buffer
+	if _, err := k.Begin().WriteTo(&buf); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(buf.Bytes())
+	f.Fuzz(func(t *testing.T, data []byte) {
+		k := New(1)
+		if k.Restore(bytes.NewReader(data)) == nil {
+			again := New(1)
+			require.NoError(t, again.Restore(bytes.NewReader(snapshot(t, k))))
+			require.Equal(t, k.Len(), again.Len())
+		}
+	})
+}
+
+func TestMemoryPerKeyStaysBounded(t *testing.T) {
+	k, rng := New(1), rand.New(rand.NewPCG(1, 2))
+	stamp := int64(0)
+	worst := 0.0
+	for n := range 600_000 {
+		stamp += 3 // 200,000 keys
+		if n%100 == 0 {
+			k.Expire(stamp)
+		}
+		k.Add(key(rng.Uint64()), Slot{}, stamp)
+		if n > 450_000 && n%1000 == 0 { // hundreds of thousands of keys, generations coming and going
+			worst = max(worst, float64(k.Bytes()-8192*32)/float64(k.Len()))
+		}
+	}
+	require.Less(t, worst, 40.0)
+}
+
+func TestFindAndAddAllocateNothing(t *testing.T) {
+	k, n := New(1000), uint64(0)
+	for ; n < 100_000; n++ {
+		k.Add(key(n), Slot{}, 0)
+	}
+	require.Less(t, testing.AllocsPerRun(1000, func() {
+		if _, found := k.Find(key(n)); !found {
+			k.Add(key(n), Slot{}, 0)
+		}
+		n++
+	}), 1.0, "only chunks and growing sub-tables are allocated")
+}
+
+const benchKeys = 10_000_000
+
+func BenchmarkKeys(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	k := New(1 << 40)
+	keys := make([][16]byte, benchKeys)
+	for i := range keys {
+		keys[i] = key(rng.Uint64())
+		k.Add(keys[i], Slot{}, 1)
+	}
+	b.Run("hit-10000000", func(b *testing.B) {
+		for b.Loop() {
+			if _, found := k.Find(keys[rng.Uint32N(benchKeys)]); !found {
+				b.Fatal("lost")
+			}
+		}
+		b.ReportMetric(float64(k.Bytes())/float64(k.Len()), "B/key")
+	})
+	b.Run("miss-10000000", func(b *testing.B) {
+		for b.Loop() {
+			if _, found := k.Find(key(rng.Uint64())); found {
+				b.Fatal("invented")
+			}
+		}
+	})
+	b.Run("find-and-add-10000000", func(b *testing.B) {
+		for b.Loop() {
+			fresh := key(rng.Uint64())
+			if _, found := k.Find(fresh); !found {
+				k.Add(fresh, Slot{}, 1)
+			}
+		}
+		b.ReportMetric(float64(k.Bytes())/float64(k.Len()), "B/key")
+	})
+}
