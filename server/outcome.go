@@ -96,6 +96,14 @@ var faults = [256]Fault{
 		400, "overflow", "The result lies outside of the range of exact numbers (10^24)",
 		nothingChanged, 0,
 	},
+	engine.OutcomeInvoiceClosed: {
+		400, "invoice_closed", "The invoice does not take usage events any more",
+		"Nothing was recorded. Only a PENDING invoice does.", 0,
+	},
+	engine.OutcomeAccountLimit: {
+		400, "account_limit", "There are as many accounts or keys as are possible",
+		nothingChanged, 0,
+	},
 	engine.OutcomeSubscriptionLimit: {
 		400, "subscription_limit", "The customer has as many subscriptions as are possible",
 		nothingChanged, 0,
