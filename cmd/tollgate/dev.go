@@ -49,9 +49,8 @@ func (c *devCommand) Run(ctx context.Context) error {
 }
 
 func (c *devCommand) run(ctx context.Context, data devdata.Folder) error {
-	// dev.json stands for a cluster that is ready.
-	if err := os.Remove(data.File()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("data folder: %w", err)
+	if err := data.Remove(); err != nil { // a dev that was killed left it
+		return err
 	}
 	keys, configs, err := c.prepare(data)
 	if err != nil {
@@ -75,7 +74,8 @@ func (c *devCommand) run(ctx context.Context, data devdata.Folder) error {
 		return errors.Join(err, stopNodes(nodes, stopLimit(configs)))
 	}
 	fmt.Println("\nStopping …")
-	err = errors.Join(stopNodes(nodes, stopLimit(configs)), stopRestarted(data, configs))
+	err = errors.Join(stopNodes(nodes, stopLimit(configs)), stopRestarted(data, configs),
+		data.Remove())
 	if err == nil {
 		fmt.Println("Stopped. The data stays in", c.Data)
 	}

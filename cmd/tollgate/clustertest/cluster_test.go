@@ -43,8 +43,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patience bounds what a loaded machine may need for anything here.
-const patience = 60 * time.Second
+// patience bounds what a loaded machine may need for anything here; statusEvery is how often a node is
+// asked for its status.
+const (
+	patience    = 60 * time.Second
+	statusEvery = 100 * time.Millisecond
+)
 
 // development is a running `tollgate dev`.
 type development struct {
@@ -195,7 +199,7 @@ func (d *development) showLogs() {
 	for _, node := range d.Nodes {
 		text, err := os.ReadFile(d.folder.NodeLog(node.ID))
 		if err == nil {
-			d.t.Logf("%s:\n%s", node.ID, text[max(0, len(text)-4000):])
+			d.t.Logf("%s:\n%s", node.ID, text[max(0, len(text)-2000):])
 		}
 	}
 }

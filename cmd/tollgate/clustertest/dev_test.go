@@ -71,7 +71,7 @@ func (d *development) requireFile() {
 	require.Len(d.t, nodes, 3)
 }
 
-var curlLines = regexp.MustCompile(`(?m)^  (curl .*(?:\\\n.*)*)$`)
+var curlLines = regexp.MustCompile(`(?m)^  (curl (?:[^\n]*\\\n)*[^\n]*)$`)
 
 // pasteCurls runs the printed lines as they are: an event, then a check; it returns what the check
 // says was used.

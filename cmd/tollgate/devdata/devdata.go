@@ -77,6 +77,14 @@ func (f Folder) Load() (Running, error) {
 // Save writes dev.json in one step.
 func (f Folder) Save(r Running) error { return writeJSON(f.File(), r) }
 
+// Remove removes dev.json: it stands for a cluster that is ready.
+func (f Folder) Remove() error {
+	if err := os.Remove(f.File()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	return nil
+}
+
 // LoadKeys reads the keys; none exist before the first start.
 func (f Folder) LoadKeys() (Keys, error) {
 	var k Keys
