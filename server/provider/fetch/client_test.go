@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -130,6 +131,21 @@ func TestBodiesAreBounded(t *testing.T) {
 			require.False(t, refusal.Local())
 		})
 	}
+}
+
+func TestABombIsNotInflated(t *testing.T) {
+	bomb := zipped(t, make([]byte, 64<<20))
+	host := serve(t, reachable, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(bomb)
+	})
+	client := newClient(t, func(c *fetch.Config) { c.BodyLimit = 100_000 }, host)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := get(t, client, "http://"+host)
+	runtime.ReadMemStats(&after)
+	require.Equal(t, fetch.RuleBody, refusalOf(t, err).Rule)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4<<20))
 }
 
 func TestHeadersAreBounded(t *testing.T) {

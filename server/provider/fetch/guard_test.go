@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
+	"os/exec"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -171,16 +173,23 @@ func TestAllowedHostsMustMatchWhollyAndStayPublic(t *testing.T) {
 	}
 }
 
+// net/http reads the environment once per process, so this test runs in one of its own.
 func TestProxiesOfTheEnvironmentAreIgnored(t *testing.T) {
+	const child = "FETCH_TEST_PROXY"
+	server := &names{answer: func(string, int) []string { return []string{private} }}
+	if proxy := os.Getenv(child); proxy != "" {
+		client := newClient(t, func(c *fetch.Config) { c.Resolver = server.resolver(t) }, proxy)
+		_, err := get(t, client, "http://inside.example/")
+		require.Equal(t, fetch.RuleAddress, refusalOf(t, err).Rule)
+		return
+	}
 	var proxied atomic.Int32
 	proxy := serve(t, reachable, func(http.ResponseWriter, *http.Request) { proxied.Add(1) })
-	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY"} {
-		t.Setenv(name, "http://"+proxy)
-	}
-	server := &names{answer: func(string, int) []string { return []string{private} }}
-	client := newClient(t, func(c *fetch.Config) { c.Resolver = server.resolver(t) }, proxy)
-	_, err := get(t, client, "http://inside.example/")
-	require.Equal(t, fetch.RuleAddress, refusalOf(t, err).Rule)
+	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+	again.Env = append(os.Environ(), child+"="+proxy, "HTTP_PROXY=http://"+proxy,
+		"http_proxy=http://"+proxy, "HTTPS_PROXY=http://"+proxy, "ALL_PROXY=http://"+proxy)
+	output, err := again.CombinedOutput()
+	require.NoError(t, err, string(output))
 	require.Zero(t, proxied.Load())
 }
 
