@@ -43,8 +43,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patience bounds what a loaded machine may need for anything here; statusEvery is how often a node is
-// asked for its status.
+// patience bounds what a loaded machine may need for anything here; statusEvery is how often a
+// node is asked for its status.
 const (
 	patience    = 60 * time.Second
 	statusEvery = 100 * time.Millisecond

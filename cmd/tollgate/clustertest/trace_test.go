@@ -183,8 +183,8 @@ func (d *development) replayAndKill(m metering, client *api.Client, victim strin
 	return summary.Customers
 }
 
-// checkJournal lists every event of the trace's customers: each usage event once, and an audit event
-// for each of the checks that the replays made.
+// checkJournal lists every event of the customers: each usage event once, and an audit event for each
+// of the checks that the replays made.
 func (d *development) checkJournal(m metering, replays int) {
 	d.t.Helper()
 	client := d.client(d.leader(), d.ReadKey)
@@ -236,8 +236,8 @@ func (d *development) events(client *api.Client, customer, kind string) []listed
 			Events     []listedEvent `json:"events"`
 			NextCursor string        `json:"nextCursor"`
 		}
-		_, err := client.Call(ctx, "GET", "/api/v1/client/customers/"+customer+"/events?"+query.Encode(),
-			nil, &page)
+		path := "/api/v1/client/customers/" + customer + "/events?" + query.Encode()
+		_, err := client.Call(ctx, "GET", path, nil, &page)
 		require.NoError(d.t, err)
 		all = append(all, page.Events...)
 		if cursor = page.NextCursor; cursor == "" {
