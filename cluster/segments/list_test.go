@@ -114,7 +114,7 @@ func (h *history) entry(t *rapid.T) {
 }
 
 func drawQuery(t *rapid.T) journal.Query {
-	return journal.Query{
+	q := journal.Query{
 		Owner: rapid.Uint32Range(1, 4).Draw(t, "owner"),
 		From:  rapid.OneOf(rapid.Int64Range(-1, 101), rapid.Just(int64(math.MinInt64))).Draw(t, "from"),
 		To:    rapid.OneOf(rapid.Int64Range(-1, 101), rapid.Just(int64(math.MaxInt64))).Draw(t, "to"),
@@ -123,12 +123,21 @@ func drawQuery(t *rapid.T) journal.Query {
 			0, journal.Kinds(journal.KindUsage), journal.Kinds(journal.KindAudit, journal.KindVoid),
 		}).Draw(t, "kinds"),
 	}
+	if q.HasAfter = rapid.Bool().Draw(t, "page"); q.HasAfter { // of an item that may not exist
+		q.After = journal.Cursor{
+			At:       rapid.OneOf(rapid.Just(int64(50)), rapid.Int64Range(0, 100)).Draw(t, "after"),
+			Index:    rapid.Uint64Range(0, 25).Draw(t, "index"),
+			Position: rapid.Uint32Range(0, 24).Draw(t, "position"),
+			Ordinal:  rapid.Uint32Range(0, 40).Draw(t, "ordinal"),
+		}
+	}
+	return q
 }
 
-// requireList compares every page of a query with the naive listing.
+// requireList compares some pages of a query with the naive listing.
 func (h *history) requireList(t require.TestingT, q journal.Query) {
 	all := h.all()
-	for {
+	for range 4 {
 		want := naive(t, all, q)
 		got, err := h.store.List(q)
 		require.NoError(t, err)
@@ -140,7 +149,7 @@ func (h *history) requireList(t require.TestingT, q journal.Query) {
 			require.Equal(t, want[i].Owner, got[i].Owner)
 			require.True(t, bytes.Equal(want[i].Payload, got[i].Payload))
 		}
-		if len(got) < q.Limit || len(got) > 1000 {
+		if len(got) < q.Limit {
 			return
 		}
 		q.After, q.HasAfter = got[len(got)-1].Cursor(), true

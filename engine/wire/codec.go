@@ -26,6 +26,11 @@ type Codec struct {
 	buf      []byte
 	decoding bool
 	err      error
+	// While decoding, the tag at the front of buf: its number, its wire type, and its length in
+	// bytes, 0 until it was read. Fields that are absent then cost one comparison.
+	number protowire.Number
+	typ    protowire.Type
+	size   int
 }
 
 // Encode appends v's fields to dst.
@@ -36,7 +41,8 @@ func Encode(dst []byte, v Fielder) []byte {
 }
 
 // Decode reads v's fields from src. v must be zero before the call. Byte slices in v alias src.
-// It returns ErrField when src is not exactly an encoding of v.
+// It returns ErrField when src is not exactly what Encode makes of a value: there is one encoding
+// of each, so what was decoded encodes to the same bytes again.
 func Decode(src []byte, v Fielder) error {
 	c := Codec{buf: src, decoding: true}
 	v.Fields(&c)
@@ -50,7 +56,7 @@ func NewEncoder(dst []byte) Codec { return Codec{buf: dst} }
 // NewDecoder returns a Codec that reads src; Close must be called after the fields were read.
 func NewDecoder(src []byte) Codec { return Codec{buf: src, decoding: true} }
 
-// Bytes returns what an encoder has written.
+// Encoded returns what an encoder has written.
 func (c *Codec) Encoded() []byte { return c.buf }
 
 // Decoding says which way the Codec carries.
@@ -76,25 +82,39 @@ func (c *Codec) take(n protowire.Number, t protowire.Type) bool {
 	if c.err != nil || len(c.buf) == 0 {
 		return false
 	}
-	number, typ, size := protowire.ConsumeTag(c.buf)
-	if size < 0 {
-		c.Fail("tag of field %d", n)
+	if c.size == 0 && !c.peek() {
 		return false
 	}
-	if number != n {
+	if c.number != n {
 		return false
 	}
-	if typ != t {
-		c.Fail("field %d has wire type %d", n, typ)
+	if c.typ != t {
+		c.Fail("field %d has wire type %d", n, c.typ)
 		return false
 	}
-	c.buf = c.buf[size:]
+	c.buf, c.size = c.buf[c.size:], 0
 	return true
 }
 
+// peek reads the tag at the front of buf.
+func (c *Codec) peek() bool {
+	if b := c.buf[0]; b >= 8 && b < 0x80 {
+		c.number, c.typ, c.size = protowire.Number(b>>3), protowire.Type(b&7), 1
+		return true
+	}
+	number, typ, size := protowire.ConsumeTag(c.buf)
+	if size < 0 || size != protowire.SizeTag(number) {
+		c.Fail("tag")
+		return false
+	}
+	c.number, c.typ, c.size = number, typ, size
+	return true
+}
+
+// varint reads a varint in its shortest form.
 func (c *Codec) varint(n protowire.Number) uint64 {
 	v, size := protowire.ConsumeVarint(c.buf)
-	if size < 0 {
+	if size < 0 || size > 1 && c.buf[size-1] == 0 {
 		c.Fail("varint of field %d", n)
 		return 0
 	}
@@ -102,14 +122,44 @@ func (c *Codec) varint(n protowire.Number) uint64 {
 	return v
 }
 
+// value reads the varint of a field that is written only when it is not zero.
+func (c *Codec) value(n protowire.Number) uint64 {
+	v := c.varint(n)
+	if v == 0 {
+		c.Fail("field %d is written though it is zero", n)
+	}
+	return v
+}
+
+// bytes reads a length and as many bytes.
 func (c *Codec) bytes(n protowire.Number) []byte {
-	v, size := protowire.ConsumeBytes(c.buf)
-	if size < 0 {
+	size := c.varint(n)
+	if size > uint64(len(c.buf)) {
 		c.Fail("length of field %d", n)
+	}
+	if c.err != nil {
 		return nil
 	}
+	v := c.buf[:size:size]
 	c.buf = c.buf[size:]
 	return v
+}
+
+// content reads the bytes of a field that is written only when it is not empty.
+func (c *Codec) content(n protowire.Number) []byte {
+	v := c.bytes(n)
+	if len(v) == 0 {
+		c.Fail("field %d is written though it is empty", n)
+	}
+	return v
+}
+
+func (c *Codec) append(n protowire.Number, v []byte) {
+	c.buf = protowire.AppendBytes(protowire.AppendTag(c.buf, n, protowire.BytesType), v)
+}
+
+func (c *Codec) appendVarint(n protowire.Number, v uint64) {
+	c.buf = protowire.AppendVarint(protowire.AppendTag(c.buf, n, protowire.VarintType), v)
 }
 
 // Unsigned is any unsigned integer type, named ones included.
@@ -121,13 +171,13 @@ type Unsigned interface {
 func Uint[T Unsigned](c *Codec, n protowire.Number, v *T) {
 	if c.decoding {
 		if c.take(n, protowire.VarintType) {
-			u := c.varint(n)
+			u := c.value(n)
 			if *v = T(u); uint64(*v) != u {
 				c.Fail("field %d out of range", n)
 			}
 		}
 	} else if *v != 0 {
-		c.buf = protowire.AppendVarint(protowire.AppendTag(c.buf, n, protowire.VarintType), uint64(*v))
+		c.appendVarint(n, uint64(*v))
 	}
 }
 
@@ -135,10 +185,10 @@ func Uint[T Unsigned](c *Codec, n protowire.Number, v *T) {
 func (c *Codec) Int(n protowire.Number, v *int64) {
 	if c.decoding {
 		if c.take(n, protowire.VarintType) {
-			*v = protowire.DecodeZigZag(c.varint(n))
+			*v = protowire.DecodeZigZag(c.value(n))
 		}
 	} else if *v != 0 {
-		c.buf = protowire.AppendVarint(protowire.AppendTag(c.buf, n, protowire.VarintType), protowire.EncodeZigZag(*v))
+		c.appendVarint(n, protowire.EncodeZigZag(*v))
 	}
 }
 
@@ -161,7 +211,7 @@ func (c *Codec) Bool(n protowire.Number, v *bool) {
 func (c *Codec) String(n protowire.Number, v *string) {
 	if c.decoding {
 		if c.take(n, protowire.BytesType) {
-			*v = string(c.bytes(n))
+			*v = string(c.content(n))
 		}
 	} else if *v != "" {
 		c.buf = protowire.AppendString(protowire.AppendTag(c.buf, n, protowire.BytesType), *v)
@@ -172,10 +222,10 @@ func (c *Codec) String(n protowire.Number, v *string) {
 func (c *Codec) Blob(n protowire.Number, v *[]byte) {
 	if c.decoding {
 		if c.take(n, protowire.BytesType) {
-			*v = c.bytes(n)
+			*v = c.content(n)
 		}
 	} else if len(*v) != 0 {
-		c.buf = protowire.AppendBytes(protowire.AppendTag(c.buf, n, protowire.BytesType), *v)
+		c.append(n, *v)
 	}
 }
 
@@ -186,7 +236,7 @@ func (c *Codec) ID(n protowire.Number, v *[16]byte) {
 			c.fixed(n, v[:])
 		}
 	} else if *v != ([16]byte{}) {
-		c.buf = protowire.AppendBytes(protowire.AppendTag(c.buf, n, protowire.BytesType), v[:])
+		c.append(n, v[:])
 	}
 }
 
@@ -197,17 +247,26 @@ func (c *Codec) Hash(n protowire.Number, v *[32]byte) {
 			c.fixed(n, v[:])
 		}
 	} else if *v != ([32]byte{}) {
-		c.buf = protowire.AppendBytes(protowire.AppendTag(c.buf, n, protowire.BytesType), v[:])
+		c.append(n, v[:])
 	}
 }
 
 func (c *Codec) fixed(n protowire.Number, dst []byte) {
 	b := c.bytes(n)
-	if c.err == nil && len(b) != len(dst) {
+	if c.err != nil {
+		return
+	}
+	if len(b) != len(dst) {
 		c.Fail("field %d has %d bytes", n, len(b))
 		return
 	}
 	copy(dst, b)
+	for _, x := range dst {
+		if x != 0 {
+			return
+		}
+	}
+	c.Fail("field %d is written though it is zero", n)
 }
 
 // Decimal carries a decimal as the shortest big-endian two's complement of value × 10¹².
@@ -220,7 +279,7 @@ func (c *Codec) Decimal(n protowire.Number, v *decimal.Decimal) {
 		hi, lo := v.Bits()
 		putUint64(full[:8], uint64(hi))
 		putUint64(full[8:], lo)
-		c.buf = protowire.AppendBytes(protowire.AppendTag(c.buf, n, protowire.BytesType), full[16-width(hi, lo):])
+		c.append(n, full[16-width(hi, lo):])
 		return
 	}
 	if !c.take(n, protowire.BytesType) {
@@ -243,6 +302,9 @@ func (c *Codec) Decimal(n protowire.Number, v *decimal.Decimal) {
 		return
 	}
 	*v = decimal.FromBits(hi, lo)
+	if v.IsZero() || !v.InRange() {
+		c.Fail("field %d is zero or out of range", n)
+	}
 }
 
 // width is the number of bytes that the two's complement (hi, lo) needs.
@@ -263,16 +325,32 @@ func putUint64(b []byte, v uint64) {
 // Message carries one nested struct, always written, so that its presence is kept.
 func (c *Codec) Message(n protowire.Number, v Fielder) (present bool) {
 	if !c.decoding {
-		c.buf = protowire.AppendBytes(protowire.AppendTag(c.buf, n, protowire.BytesType), Encode(nil, v))
+		c.buf = append(protowire.AppendTag(c.buf, n, protowire.BytesType), 0)
+		begin := len(c.buf)
+		v.Fields(c)
+		// One byte was left for the length; a longer one moves what was written.
+		size := len(c.buf) - begin
+		if more := protowire.SizeVarint(uint64(size)) - 1; more > 0 {
+			c.buf = append(c.buf, make([]byte, more)...)
+			copy(c.buf[begin+more:], c.buf[begin:begin+size])
+		}
+		protowire.AppendVarint(c.buf[:begin-1], uint64(size))
 		return true
 	}
 	if !c.take(n, protowire.BytesType) {
 		return false
 	}
 	b := c.bytes(n)
-	if c.err == nil {
-		c.err = Decode(b, v)
+	if c.err != nil {
+		return true
 	}
+	rest := c.buf
+	c.buf = b
+	v.Fields(c)
+	if c.err == nil && len(c.buf) > 0 {
+		c.Fail("%d bytes left over in field %d", len(c.buf), n)
+	}
+	c.buf, c.size = rest, 0
 	return true
 }
 
