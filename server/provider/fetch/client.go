@@ -221,41 +221,41 @@ func (x *exchange) hop(t *target, b *Budget) (*Response, error) {
 	// RoundTrip, not http.Client: it follows nothing, keeps no cookies and adds no Referer.
 	answer, err := x.client.transport.RoundTrip(request)
 	if err != nil {
-		return nil, x.explain(t, err)
+		return nil, x.explain(t, err, 0)
 	}
 	body, err := readBody(answer, x.client.bodyLimit)
 	if closeErr := answer.Body.Close(); err == nil && closeErr != nil {
 		err = closeErr
 	}
 	if err != nil {
-		return nil, x.explain(t, err)
+		return nil, x.explain(t, err, answer.StatusCode)
 	}
 	return &Response{
 		Status: answer.StatusCode, Header: answer.Header, Body: body, URL: t.url.String(),
 	}, nil
 }
 
-// explain turns what RoundTrip or a read failed with into one of this package's errors.
-func (x *exchange) explain(t *target, err error) error {
+// explain turns what RoundTrip or a read failed with into one of this package's errors. Status is
+// the answer's, 0 before there is one.
+func (x *exchange) explain(t *target, err error, status int) error {
+	refuse := func(rule Rule, detail string) error {
+		return &Refusal{Rule: rule, Host: t.hostPort(), Detail: detail, Status: status}
+	}
 	var refusal *Refusal
 	switch {
 	case errors.As(err, &refusal):
-		named := *refusal
-		named.Host = t.hostPort()
-		return &named
+		return refuse(refusal.Rule, refusal.Detail)
 	case x.caller.Err() != nil:
 		return fmt.Errorf("fetch: %s: %w", t.hostPort(), x.caller.Err())
 	case x.ctx.Err() != nil:
-		return &Refusal{Rule: RuleBudget, Host: t.hostPort(), Detail: "its time is over"}
+		// Not RuleBudget: that one promises that nothing was sent.
+		return refuse(RuleTime, "the time of its budget is over")
 	case isTimeout(err):
-		return &Refusal{
-			Rule: RuleTime, Host: t.hostPort(),
-			Detail: "longer than " + x.client.timeout.String(),
-		}
+		return refuse(RuleTime, "longer than "+x.client.timeout.String())
 	case strings.Contains(err.Error(), "server response headers exceeded"):
-		return &Refusal{Rule: RuleHeaders, Host: t.hostPort(), Detail: "more than 64 KiB"}
+		return refuse(RuleHeaders, "more than 64 KiB")
 	default:
-		return &Failure{Host: t.hostPort(), Err: err}
+		return &Failure{Host: t.hostPort(), Err: err, Status: status}
 	}
 }
 

@@ -129,12 +129,13 @@ func TestBodiesAreBounded(t *testing.T) {
 			refusal := refusalOf(t, err)
 			require.Equal(t, test.rule, refusal.Rule)
 			require.False(t, refusal.Local())
+			require.Equal(t, http.StatusOK, fetch.Status(err))
 		})
 	}
 }
 
 func TestABombIsNotInflated(t *testing.T) {
-	bomb := zipped(t, make([]byte, 64<<20))
+	bomb := zipped(t, make([]byte, 16<<20))
 	host := serve(t, reachable, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
 		_, _ = w.Write(bomb)
@@ -261,8 +262,8 @@ func TestABudgetEnds(t *testing.T) {
 	slow := serveRaw(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
 	client = newClient(t, nil, slow)
 	short := fetch.NewBudget(5, 2, 100*time.Millisecond)
-	for range 2 {
+	for _, rule := range []fetch.Rule{fetch.RuleTime, fetch.RuleBudget} {
 		_, err := client.Do(t.Context(), &fetch.Request{URL: "http://" + slow, Budget: short})
-		require.Equal(t, fetch.RuleBudget, refusalOf(t, err).Rule)
+		require.Equal(t, rule, refusalOf(t, err).Rule)
 	}
 }

@@ -43,7 +43,7 @@ func serve(t *testing.T, address string, handler http.HandlerFunc) string {
 	return listener.Addr().String()
 }
 
-// serveRaw answers every connection with what talk writes, for answers that net/http would not send.
+// serveRaw answers every connection with what talk writes, which net/http would not send.
 func serveRaw(t *testing.T, talk func(net.Conn)) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", net.JoinHostPort(reachable, "0"))

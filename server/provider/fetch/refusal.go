@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -20,7 +21,7 @@ const (
 	RulePort Rule = "port"
 	// RuleAddress: the address that was about to be dialled is not public and not configured.
 	RuleAddress Rule = "address"
-	// RuleBudget: the budget that the request belongs to is used up.
+	// RuleBudget: the budget that the request belongs to was used up before it could begin.
 	RuleBudget Rule = "budget"
 	// RuleTime: the exchange took longer than it may.
 	RuleTime Rule = "time"
@@ -46,6 +47,8 @@ type Refusal struct {
 	Host string
 	// Detail is for people.
 	Detail string
+	// Status is the answer's HTTP status where there was one whose body could not be taken.
+	Status int
 }
 
 func (r *Refusal) Error() string {
@@ -60,8 +63,7 @@ func (r *Refusal) Error() string {
 	return b.String()
 }
 
-// Local says that the request was stopped before a byte of it left the machine: nothing happened
-// on the other side. Time, headers, body and encoding are found only once it was sent.
+// Local says that the request, or this hop of it, was stopped before a byte left the machine. Time, headers, body and encoding are found only once it was sent.
 func (r *Refusal) Local() bool {
 	switch r.Rule {
 	case RuleURL, RuleUserinfo, RuleHost, RulePort, RuleAddress, RuleBudget:
@@ -76,6 +78,21 @@ func (r *Refusal) Local() bool {
 type Failure struct {
 	Host string
 	Err  error
+	// Status is the answer's HTTP status where there was one that broke off.
+	Status int
+}
+
+// Status is the HTTP status that arrived although Do failed with err, 0 where none did.
+func Status(err error) int {
+	var refusal *Refusal
+	if errors.As(err, &refusal) {
+		return refusal.Status
+	}
+	var failure *Failure
+	if errors.As(err, &failure) {
+		return failure.Status
+	}
+	return 0
 }
 
 func (f *Failure) Error() string { return fmt.Sprintf("fetch: %s: %v", f.Host, f.Err) }
