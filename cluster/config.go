@@ -73,9 +73,10 @@ type Config struct {
 	// RPCTimeout bounds one call between nodes, snapshots excepted (5 s).
 	RPCTimeout time.Duration
 
-	// QueueBytes bounds what a leader has taken in and not yet decided, per group (64 MiB).
+	// QueueBytes bounds what a node has taken in and not yet answered, per group: on the leader
+	// what waits for entries, on a follower what waits for the leader (64 MiB).
 	QueueBytes int
-	// ForwardBytes bounds what a follower has sent to the leader unanswered, per group (4 MiB).
+	// ForwardBytes bounds what of that a follower has sent to the leader, per group (4 MiB).
 	ForwardBytes int
 	// SnapshotBytes is how much log is written before a snapshot is taken (256 MiB).
 	SnapshotBytes int64

@@ -86,6 +86,7 @@ type Group struct {
 	committed atomic.Pointer[[]raft.ServerID]
 	index     readIndex
 	doorbell  chan struct{}
+	opened    int64       // monotonic
 	led       atomic.Bool // raft says this node leads (maybe not ready yet)
 
 	batches, records atomic.Uint64
@@ -124,7 +125,7 @@ func openGroup(p parts) (*Group, error) {
 	g := &Group{
 		parts: p, log: c.Log.With("group", p.name),
 		flights: make(chan flight, 64), doorbell: make(chan struct{}, 1),
-		settled: make(chan struct{}), closing: make(chan struct{}),
+		settled: make(chan struct{}), closing: make(chan struct{}), opened: monotonic(),
 	}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.route.Store(&route{changed: make(chan struct{})})
@@ -139,7 +140,7 @@ func openGroup(p parts) (*Group, error) {
 	}
 	g.remote = &queue{
 		limits: queueLimits{
-			engine.MaxEntryBytes, c.ForwardBytes, eagerFrames, c.ForwardBytes / engine.MaxEntryBytes,
+			engine.MaxEntryBytes, c.QueueBytes, eagerFrames, c.ForwardBytes / engine.MaxEntryBytes,
 		},
 		begin: g.beginFrame, submit: g.submitFrame,
 	}
@@ -207,24 +208,35 @@ func (g *Group) openRaft() error {
 // followLeadership takes in raft's word that this node leads or no longer does. Raft waits for it:
 // a proposer that outlived its term would stamp entries of a later one from an old clock.
 func (g *Group) followLeadership(notify <-chan bool) {
-	var cancel context.CancelFunc = func() {}
-	defer func() { cancel() }()
+	reign := newReign(g.ctx)
+	defer func() { reign.end() }()
 	for {
 		select {
 		case leads := <-notify:
-			cancel()
+			reign.end()
 			g.led.Store(leads)
 			if !leads {
 				g.stepDown()
 				continue
 			}
-			var ctx context.Context
-			ctx, cancel = context.WithCancel(g.ctx)
+			reign = newReign(g.ctx)
+			ctx := reign.ctx
 			g.wg.Go(func() { g.establish(ctx) })
 		case <-g.closing:
 			return
 		}
 	}
+}
+
+// reign is the time during which raft says that this node leads.
+type reign struct {
+	ctx context.Context
+	end context.CancelFunc
+}
+
+func newReign(parent context.Context) reign {
+	ctx, end := context.WithCancel(parent)
+	return reign{ctx, end}
 }
 
 // establish makes this node ready to lead: once a barrier of its own term is applied, its state

@@ -55,7 +55,10 @@ func (g *Group) propose(
 		}
 	}
 	for _, i := range c.left {
-		c.refuse(i, engine.OutcomeUnavailable)
+		c.results[i] = engine.Result{Outcome: engine.OutcomeUnavailable}
+		if c.open != nil && c.open[i] {
+			c.results[i].Outcome = engine.OutcomeUnknown
+		}
 	}
 }
 
@@ -100,14 +103,6 @@ func (c *call) place(i int) int {
 	return c.left[i]
 }
 
-// refuse gives a record a definite refusal, unless an earlier attempt left its fate unknown.
-func (c *call) refuse(i int, o engine.Outcome) {
-	if c.open != nil && c.open[i] {
-		o = engine.OutcomeUnknown
-	}
-	c.results[i] = engine.Result{Outcome: o}
-}
-
 // attempt tries once; true when some records must be tried again, which c.left then lists.
 func (g *Group) attempt(c *call, r *route, internal bool) bool {
 	records := c.pending()
@@ -121,36 +116,22 @@ func (g *Group) attempt(c *call, r *route, internal bool) bool {
 	case r.leader != "" && r.leader != g.config.NodeID:
 		parts, took = g.remote.add(records, c.deadline, parts)
 	}
-	if took == engine.OutcomeDiskLow || took == engine.OutcomeOverloaded {
+	var again []int
+	if took == engine.OutcomeDone {
+		q := g.local
+		if !r.ready {
+			q = g.remote
+		}
+		again = c.collect(q, parts)
+	} else {
 		for i := range records {
-			c.refuse(c.place(i), took)
+			if at := c.place(i); c.settle(at, engine.Result{Outcome: took}) {
+				again = append(again, at)
+			}
 		}
-		return false
-	}
-	if took == engine.OutcomeNone {
-		if c.left == nil {
-			c.left = all(len(records))
-		}
-		return true
-	}
-	q := g.local
-	if !r.ready {
-		q = g.remote
-	}
-	again := c.collect(q, parts)
-	if len(again) == 0 {
-		return false
 	}
 	c.left = again
-	return true
-}
-
-func all(n int) []int {
-	left := make([]int, n)
-	for i := range left {
-		left[i] = i
-	}
-	return left
+	return len(again) > 0
 }
 
 // collect waits for the parts and takes their results; it returns the records to try again.
@@ -194,7 +175,8 @@ func (c *call) collect(q *queue, parts []part) (again []int) {
 	return again
 }
 
-// settle takes one result; true when the record must be tried again.
+// settle takes one result; true when the record must be tried again. The cluster's own refusal is
+// final for a record that was never proposed; for one whose fate is unknown it proves nothing.
 func (c *call) settle(at int, res engine.Result) bool {
 	switch {
 	case res.Outcome == engine.OutcomeNone:
@@ -205,16 +187,14 @@ func (c *call) settle(at int, res engine.Result) bool {
 		}
 		c.open[at] = true
 		return true
-	case notProposed(res.Outcome):
-		c.refuse(at, res.Outcome)
-	default:
-		c.results[at] = res
+	case c.open != nil && c.open[at] && notProposed(res.Outcome):
+		return true
 	}
+	c.results[at] = res
 	return false
 }
 
-// notProposed says that an outcome is the cluster's own refusal, not the state machine's: after an
-// attempt of unknown fate it proves nothing.
+// notProposed says that an outcome is the cluster's own refusal, not the state machine's.
 func notProposed(o engine.Outcome) bool {
 	switch o {
 	case engine.OutcomeUnavailable, engine.OutcomeOverloaded, engine.OutcomeDiskLow,
@@ -230,10 +210,12 @@ func (g *Group) awaitRetry(c *call, r *route) bool {
 	if r.leader != "" {
 		moment = time.After(retryEvery)
 	}
-	size := c.leftBytes()
-	defer g.waiting.Add(-size)
-	if g.waiting.Add(size) > int64(g.config.QueueBytes) {
-		return false
+	if c.open == nil { // others were admitted once, and a queue's bound counted them
+		size := c.leftBytes()
+		defer g.waiting.Add(-size)
+		if g.waiting.Add(size) > int64(g.config.QueueBytes) {
+			return false
+		}
 	}
 	select {
 	case <-r.changed:

@@ -206,13 +206,13 @@ func (g *Group) Staleness() time.Duration {
 	if age, ok := g.lease.age(); ok && age != math.MaxInt64 {
 		return age
 	}
-	if at := g.transport.contact.Load(); at != 0 {
+	if at := g.transport.contact.Load(); at != never {
 		return time.Duration(monotonic() - at)
 	}
-	// Nothing heard since this process began: the state is as old as its newest entry may be.
+	// Nothing heard since this node began: the state is as old as its newest entry may be.
 	sinceEntry := time.Duration(g.clocks.now().UnixMilli()-g.machine.Stamp()) * time.Millisecond
 	if g.machine.Stamp() == 0 {
 		sinceEntry = 0
 	}
-	return max(sinceEntry, time.Duration(monotonic()))
+	return max(sinceEntry, time.Duration(monotonic()-g.opened))
 }

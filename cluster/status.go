@@ -55,7 +55,8 @@ type GroupStatus struct {
 	// long ago a majority last answered it, -1 when it does not lead.
 	Lease      bool  `json:"lease"`
 	LeaseAgeMS int64 `json:"leaseAgeMs"`
-	// LastContactMS is how long ago a leader was heard of, 0 on the leader, -1 when never.
+	// LastContactMS is how long ago this node had all that its leader had committed, 0 on the
+	// leader, -1 when never since it began.
 	LastContactMS int64 `json:"lastContactMs"`
 	// StalenessMS is how old a stale read may be.
 	StalenessMS int64 `json:"stalenessMs"`

@@ -73,7 +73,7 @@ func (g *Group) Status() GroupStatus {
 	_, s.Lease = g.lease.holds()
 	if age, ok := g.lease.age(); ok {
 		s.LeaseAgeMS, s.LastContactMS = age.Milliseconds(), 0
-	} else if at := g.transport.contact.Load(); at != 0 {
+	} else if at := g.transport.contact.Load(); at != never {
 		s.LastContactMS = time.Duration(monotonic() - at).Milliseconds()
 	}
 	s.QueueBytes, s.InFlight = g.local.load()
@@ -98,6 +98,9 @@ func (s *GroupStatus) reasons() []string {
 	}
 	if s.Leader == "" {
 		add("no leader is known")
+	}
+	if s.LastContactMS < 0 {
+		add("not caught up since this node began")
 	}
 	if stale := readyStaleness.Milliseconds(); s.StalenessMS > stale {
 		add("behind by %d ms", s.StalenessMS)

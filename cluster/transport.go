@@ -34,7 +34,7 @@ type transport struct {
 	// stands says that this node may ask for votes.
 	stands func() bool
 	// contact is when the newest append arrived with which this node had all that was committed.
-	contact atomic.Int64 // monotonic, nanoseconds; 0 = never
+	contact atomic.Int64 // monotonic, nanoseconds; or never
 
 	consumer chan raft.RPC
 	closing  chan struct{}
@@ -47,6 +47,7 @@ func newTransport(inner rawTransport, l *lease, quiet time.Duration, stands func
 		rawTransport: inner, lease: l, quietUntil: time.Now().Add(quiet), stands: stands,
 		consumer: make(chan raft.RPC), closing: make(chan struct{}),
 	}
+	t.contact.Store(never)
 	t.wg.Go(t.relay)
 	return t
 }

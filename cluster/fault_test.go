@@ -1,0 +1,288 @@
+package cluster
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine"
+)
+
+// load proposes keys through every node until stopped, and remembers what was answered.
+type load struct {
+	c    *nodes
+	stop chan struct{}
+	wg   sync.WaitGroup
+
+	mu      sync.Mutex
+	answers map[uint64]engine.Outcome
+}
+
+func (c *nodes) load(workers int) *load {
+	l := &load{c: c, stop: make(chan struct{}), answers: make(map[uint64]engine.Outcome)}
+	for _, id := range three {
+		g := c.billing(id)
+		for w := range workers {
+			l.wg.Go(func() { l.work(g, id, w) })
+		}
+	}
+	return l
+}
+
+func (l *load) work(g *Group, id string, worker int) {
+	next := uint64(id[0])<<40 | uint64(worker)<<32
+	for {
+		select {
+		case <-l.stop:
+			return
+		case <-time.After(time.Millisecond):
+		}
+		keys := keyRange(next, 3)
+		next += 3
+		records := make([]engine.Record, len(keys))
+		for i, k := range keys {
+			records[i] = countRecord(k)
+		}
+		results := make([]engine.Result, len(keys))
+		g.Propose(time.Now().Add(5*time.Second), records, results)
+		l.mu.Lock()
+		for i, k := range keys {
+			l.answers[k] = results[i].Outcome
+		}
+		l.mu.Unlock()
+	}
+}
+
+func (l *load) answered(o engine.Outcome) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, a := range l.answers {
+		if a == o {
+			n++
+		}
+	}
+	return n
+}
+
+// finish stops the load and checks every answer against a node's state.
+func (l *load) finish(id string) {
+	t := l.c.t
+	t.Helper()
+	close(l.stop)
+	l.wg.Wait()
+	l.c.converge()
+	for key, o := range l.answers {
+		switch o {
+		case engine.OutcomeDone:
+			require.True(t, l.c.ledgers[id].has(key), "acknowledged key %x is lost", key)
+		case engine.OutcomeUnavailable, engine.OutcomeOverloaded:
+			require.False(t, l.c.ledgers[id].has(key), "refused key %x was counted", key)
+		default:
+			require.Equal(t, engine.OutcomeUnknown, o)
+		}
+	}
+}
+
+// A leader dies in mid-batch while every node proposes: nothing acknowledged is lost, nothing
+// definitely refused was counted, and the others go on by themselves.
+func TestLeaderKilledInMidBatch(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		leader := c.leader()
+		l := c.load(4)
+		c.eventually("work is done", func() bool { return l.answered(engine.OutcomeDone) > 500 })
+		c.kill(leader)
+		died := time.Now()
+		before := l.answered(engine.OutcomeDone)
+		c.eventually("work goes on", func() bool { return l.answered(engine.OutcomeDone) > before+50 })
+		require.Less(t, time.Since(died), 4*time.Second)
+		next := c.leader()
+		require.NotEqual(t, leader, next)
+		c.eventually("more is done", func() bool { return l.answered(engine.OutcomeDone) > before+500 })
+		c.start(leader)
+		l.finish(next)
+		require.Greater(t, l.answered(engine.OutcomeDone), 1000)
+	})
+}
+
+// The followers' calls outlive the leader: a frame whose fate is unknown is sent again to the next
+// leader, and its callers learn the outcome instead of a 503.
+func TestForwardedCallsSurviveALeaderChange(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		leader := c.leader()
+		c.net.isolate(addressOf(leader))
+		var wg sync.WaitGroup
+		for i, id := range c.others(leader) {
+			wg.Go(func() { c.count(id, uint64(i+1)) }) // sent to the old leader, answered by the new
+		}
+		wg.Wait()
+		next := c.leader(leader)
+		require.Equal(t, 2, c.ledgers[next].keys())
+		c.net.mend()
+		c.converge()
+	})
+}
+
+// What a leader proposed and lost its leadership over is proposed again through the next one.
+func TestLocalCallsSurviveALossOfLeadership(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		leader := c.leader()
+		c.net.isolate(addressOf(leader))
+		var wg sync.WaitGroup
+		wg.Go(func() { c.count(leader, 7) })
+		next := c.leader(leader)
+		c.count(next, 8)
+		c.net.mend()
+		wg.Wait()
+		c.converge()
+		require.True(t, c.ledgers[leader].has(7))
+	})
+}
+
+// An isolated leader answers from its memory only as long as nobody else can have become leader.
+func TestIsolatedLeaderRefusesReads(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		leader := c.leader()
+		old := c.billing(leader)
+		c.count(leader, 1)
+		ticket, o := old.BeginRead(time.Now().Add(time.Second))
+		require.Equal(t, engine.OutcomeDone, o)
+		require.True(t, ticket.Leader && old.ReadStands(ticket))
+		c.net.isolate(addressOf(leader))
+		cut := time.Now()
+		// From the moment that the others may have a leader of their own, no read is answered.
+		others := c.others(leader)
+		for elected := false; !elected; time.Sleep(time.Millisecond) {
+			for _, id := range others {
+				elected = elected || c.billing(id).led.Load()
+			}
+			_, held := old.lease.holds()
+			require.False(t, elected && held, "two leaders answer reads")
+		}
+		require.False(t, old.ReadStands(ticket), "a ticket of the lapsed lease")
+		c.count(c.leader(leader), 2)
+		require.Equal(t, engine.OutcomeUnavailable, c.readOutcome(leader, 2*time.Second))
+		require.GreaterOrEqual(t, old.Staleness(), time.Since(cut)-100*time.Millisecond)
+		c.net.mend()
+		require.Equal(t, engine.OutcomeDone, c.readOutcome(leader, 10*time.Second))
+		require.True(t, c.ledgers[leader].has(2))
+	})
+}
+
+func TestStalenessOfACutFollower(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		leader := c.leader()
+		follower := c.others(leader)[0]
+		require.Zero(t, c.billing(leader).Staleness())
+		c.eventually("it is fresh", func() bool {
+			return c.billing(follower).Staleness() < 100*time.Millisecond
+		})
+		c.net.isolate(addressOf(follower))
+		time.Sleep(3 * time.Second)
+		require.GreaterOrEqual(t, c.billing(follower).Staleness(), 3000*time.Millisecond-contactSlack)
+		require.Equal(t, engine.OutcomeUnavailable, c.readOutcome(follower, time.Second))
+		require.Zero(t, c.billing(leader).Staleness())
+		c.net.mend()
+		c.eventually("it is fresh again", func() bool {
+			return c.billing(follower).Staleness() < 100*time.Millisecond
+		})
+	})
+}
+
+// contactSlack: in the bubble, data that was under way when the link was cut arrives in no time.
+const contactSlack = time.Millisecond
+
+func TestTwoOfThreeStopped(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		leader := c.leader()
+		c.count(leader, 1)
+		c.converge()
+		for _, id := range c.others(leader) {
+			c.kill(id)
+		}
+		time.Sleep(2 * time.Second)
+		start := time.Now()
+		require.Equal(t, []engine.Outcome{engine.OutcomeUnavailable}, c.propose(leader, time.Second, 2))
+		require.Equal(t, time.Second, time.Since(start).Round(10*time.Millisecond))
+		require.Equal(t, engine.OutcomeUnavailable, c.readOutcome(leader, time.Second))
+		require.GreaterOrEqual(t, c.billing(leader).Staleness(), 2*time.Second)
+		require.True(t, c.ledgers[leader].has(1), "stale reads go on")
+		require.False(t, c.node[leader].Status().Ready)
+		for _, id := range c.others(leader) {
+			c.start(id)
+		}
+		c.leader()
+		for i, id := range three {
+			c.count(id, uint64(10+i))
+		}
+		c.converge()
+		c.eventually("it is ready", func() bool { return c.node[leader].Status().Ready })
+	})
+}
+
+func TestFullQueueRefusesDefinitely(t *testing.T) {
+	small := func(_ string, c *Config) { c.QueueBytes, c.ForwardBytes = 1<<20, 512<<10 }
+	inCluster(t, small, func(c *nodes) {
+		leader := c.leader()
+		c.net.isolate(addressOf(leader))
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		seen := make(map[engine.Outcome]int)
+		refused := make(map[uint64]bool)
+		for w := range uint64(40) {
+			wg.Go(func() {
+				keys := keyRange(w<<20, 10_000) // 100 KB
+				for i, o := range c.propose(leader, 20*time.Second, keys...) {
+					mu.Lock()
+					seen[o]++
+					refused[keys[i]] = o == engine.OutcomeOverloaded
+					mu.Unlock()
+				}
+			})
+		}
+		c.eventually("the queue is full", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return seen[engine.OutcomeOverloaded] >= 200_000
+		})
+		bytes, inFlight := c.billing(leader).local.load()
+		require.LessOrEqual(t, bytes, 1<<20+200<<10)
+		require.LessOrEqual(t, inFlight, depthEntries)
+		c.leader(leader)
+		c.net.mend()
+		wg.Wait()
+		require.Positive(t, seen[engine.OutcomeDone], "what was taken in is done in the end: %v", seen)
+		require.Zero(t, seen[engine.OutcomeUnknown])
+		c.converge()
+		for key, r := range refused {
+			require.Equal(t, !r, c.ledgers[leader].has(key), "key %x", key)
+		}
+	})
+}
+
+// Follower reads run beside writes through every node: each sees what was acknowledged before.
+func TestFollowerReadsSeeAcknowledgedWrites(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		c.leader()
+		l := c.load(2)
+		var wg sync.WaitGroup
+		for i, id := range three {
+			wg.Go(func() {
+				writer := three[(i+1)%3]
+				for k := range uint64(50) {
+					key := uint64(1)<<50 | uint64(i)<<32 | k
+					c.count(writer, key)
+					ticket, o := c.billing(id).BeginRead(time.Now().Add(time.Second))
+					seen := c.ledgers[id].has(key)
+					require.Equal(t, engine.OutcomeDone, o)
+					require.True(t, seen, "%s reads %x, written through %s", id, key, writer)
+					require.True(t, c.billing(id).ReadStands(ticket))
+				}
+			})
+		}
+		wg.Wait()
+		l.finish(c.leader())
+	})
+}

@@ -1,0 +1,195 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/gob"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/cespare/xxhash/v2"
+
+	"tollgate/engine"
+	"tollgate/engine/journal"
+)
+
+// Kinds of the ledger's records.
+const (
+	kindCount engine.Kind = 16 // payload: key, 8 bytes, then anything: counts it once
+	kindPanic engine.Kind = 17
+	kindDue   engine.Kind = 18 // payload: unix milliseconds, 8 bytes: when a tick is wanted
+)
+
+// ledger is a small state machine for tests: it counts each key once, however often it comes.
+type ledger struct {
+	shard   uint16
+	ring    engine.HashRing
+	journal *journal.Journal // nil without one
+
+	mu    sync.RWMutex
+	state ledgerState
+	broke bool // after a test spoiled its state
+}
+
+type ledgerState struct {
+	Index, Hash uint64
+	Stamp, Due  int64
+	Ticks       int
+	Counts      map[uint64]int // how often a key came
+	Journal     []byte
+}
+
+func newLedger(shard uint16) *ledger {
+	return &ledger{shard: shard, state: ledgerState{Counts: make(map[uint64]int)}}
+}
+
+func countRecord(key uint64) engine.Record {
+	return engine.Record{Kind: kindCount, Payload: binary.LittleEndian.AppendUint64(nil, key)}
+}
+
+func (m *ledger) Apply(index uint64, entry []byte, out *engine.Applied) error {
+	out.Reset()
+	h, records, err := engine.ParseEntry(entry)
+	if err != nil || h.Shard != m.shard {
+		return fmt.Errorf("%w: shard %d: %v", engine.ErrHalt, h.Shard, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if h.Stamp < m.state.Stamp {
+		return fmt.Errorf("%w: stamp went back by %d ms", engine.ErrHalt, m.state.Stamp-h.Stamp)
+	}
+	m.state.Index, m.state.Stamp = index, h.Stamp
+	position := uint32(0)
+	for r, ok := records.Next(); ok; r, ok = records.Next() {
+		res, err := m.applyRecord(index, position, r)
+		if err != nil {
+			return err
+		}
+		out.Results = append(out.Results, res)
+		position++
+	}
+	if m.broke {
+		entry = append(append([]byte(nil), entry...), 1)
+	}
+	m.state.Hash = xxhash.Sum64(binary.LittleEndian.AppendUint64(entry[:len(entry):len(entry)], m.state.Hash))
+	m.ring.Note(engine.CheckState{Index: index, Hash: m.state.Hash})
+	if m.journal != nil {
+		if s, ok := m.journal.EndEntry(index); ok {
+			out.Sealed = append(out.Sealed, s)
+		}
+	}
+	return records.Err()
+}
+
+func (m *ledger) applyRecord(
+	index uint64, position uint32, r engine.Record,
+) (engine.Result, error) {
+	done := engine.Result{Outcome: engine.OutcomeDone}
+	switch r.Kind {
+	case engine.KindTick:
+		m.state.Ticks++
+		m.state.Due = 0
+	case engine.KindCheckState:
+		if c, _ := engine.ParseCheckState(r.Payload); !m.ring.Agrees(c) {
+			return done, fmt.Errorf("%w: another state at %d", engine.ErrHalt, c.Index)
+		}
+	case kindDue:
+		m.state.Due = int64(binary.LittleEndian.Uint64(r.Payload))
+	case kindCount:
+		key := binary.LittleEndian.Uint64(r.Payload)
+		m.state.Counts[key]++
+		done.Value = r.Payload[:8:8]
+		if m.journal != nil {
+			m.journal.Append(journal.Record{
+				Kind: journal.KindUsage, Index: index, Position: position, Owner: 1,
+				At: m.state.Stamp, Payload: r.Payload,
+			})
+		}
+	case kindPanic:
+		panic("the ledger was told to")
+	default:
+		return done, fmt.Errorf("%w: kind %d", engine.ErrHalt, r.Kind)
+	}
+	return done, nil
+}
+
+func (m *ledger) read() ledgerState {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.state
+}
+
+func (m *ledger) Applied() uint64           { return m.read().Index }
+func (m *ledger) Stamp() int64              { return m.read().Stamp }
+func (m *ledger) NextDue() int64            { return m.read().Due }
+func (m *ledger) Journal() *journal.Journal { return m.journal }
+
+func (m *ledger) StateHash() (index, hash uint64) {
+	s := m.read()
+	return s.Index, s.Hash
+}
+
+// has says whether a key was counted.
+func (m *ledger) has(key uint64) bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.state.Counts[key] > 0
+}
+
+// keys is how many different keys were counted.
+func (m *ledger) keys() int {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return len(m.state.Counts)
+}
+
+func (m *ledger) Snapshot() (engine.Snapshot, error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	s := ledgerSnapshot{index: m.state.Index}
+	state := m.state
+	if m.journal != nil {
+		j := m.journal.Begin()
+		s.segments = j.Segments()
+		var b bytes.Buffer
+		if _, err := j.WriteTo(&b); err != nil {
+			return nil, err
+		}
+		state.Journal = b.Bytes()
+	}
+	return s, gob.NewEncoder(&s.data).Encode(state)
+}
+
+func (m *ledger) Restore(src io.Reader) error {
+	var s ledgerState
+	if err := gob.NewDecoder(src).Decode(&s); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.state = s
+	if m.state.Counts == nil {
+		m.state.Counts = make(map[uint64]int)
+	}
+	m.ring.Forget()
+	if m.journal != nil {
+		return m.journal.Restore(bytes.NewReader(s.Journal))
+	}
+	return nil
+}
+
+type ledgerSnapshot struct {
+	index    uint64
+	data     bytes.Buffer
+	segments []journal.SegmentInfo
+}
+
+func (s ledgerSnapshot) Index() uint64                   { return s.index }
+func (s ledgerSnapshot) Segments() []journal.SegmentInfo { return s.segments }
+func (s ledgerSnapshot) Release()                        {}
+
+func (s ledgerSnapshot) WriteTo(dst io.Writer) (int64, error) {
+	n, err := dst.Write(s.data.Bytes())
+	return int64(n), err
+}

@@ -1,0 +1,214 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine"
+)
+
+func TestEveryNodeProposesAndReads(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		leader := c.leader()
+		for i, id := range three {
+			key := uint64(i + 1)
+			c.count(id, key)
+			for _, reader := range three {
+				ticket, o := c.billing(reader).BeginRead(time.Now().Add(time.Second))
+				require.Equal(t, engine.OutcomeDone, o, "read on %s", reader)
+				require.True(t, c.ledgers[reader].has(key), "%s sees what %s wrote", reader, id)
+				require.True(t, c.billing(reader).ReadStands(ticket))
+				require.Equal(t, reader == leader, ticket.Leader)
+			}
+		}
+		c.converge()
+	})
+}
+
+func TestACallOfManyEntriesStaysInOrderAndWhole(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		leader := c.leader()
+		for i, id := range three {
+			first := uint64(1 + i*100_000)
+			c.count(id, keyRange(first, 40_000)...) // 10 bytes each: 400 KB, two entries
+		}
+		require.Equal(t, 120_000, c.ledgers[leader].keys())
+		c.converge()
+		for _, id := range three {
+			for key, n := range c.ledgers[id].state.Counts {
+				require.Equal(t, 1, n, "key %d on %s", key, id)
+			}
+		}
+		s := c.node[leader].Status()
+		require.Less(t, s.Groups[0].Batches, uint64(60), "records travel together")
+	})
+}
+
+func TestTooLargeRecordIsRefusedAlone(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		leader := c.leader()
+		large := engine.Record{Kind: kindCount, Payload: make([]byte, engine.MaxEntryBytes)}
+		fits := engine.Record{Kind: kindCount, Payload: make([]byte, engine.MaxRecordBytes)}
+		for _, id := range three {
+			records := []engine.Record{countRecord(1), large, fits, countRecord(2)}
+			results := make([]engine.Result, 4)
+			c.billing(id).Propose(time.Now().Add(10*time.Second), records, results)
+			require.Equal(t, engine.OutcomeDone, results[0].Outcome)
+			require.Equal(t, engine.OutcomeTooLarge, results[1].Outcome)
+			require.Equal(t, engine.OutcomeDone, results[2].Outcome)
+			require.Equal(t, engine.OutcomeDone, results[3].Outcome)
+			require.Equal(t, countRecord(2).Payload, results[3].Value)
+		}
+		require.Equal(t, 3, c.ledgers[leader].keys())
+	})
+}
+
+func TestRestartFromDiskLosesNothing(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		c.leader()
+		for round := range uint64(3) {
+			for i, id := range three {
+				c.count(id, keyRange(1000*round+100*uint64(i), 50)...)
+			}
+			if round == 1 {
+				for _, id := range three {
+					require.NoError(t, c.billing(id).TakeSnapshot())
+				}
+			}
+			for _, id := range three {
+				c.kill(id)
+			}
+			for _, id := range three {
+				c.start(id)
+			}
+			leader := c.leader()
+			require.Equal(t, int(round+1)*150, c.ledgers[leader].keys())
+			c.converge()
+		}
+	})
+}
+
+func TestLaggingFollowerGetsASnapshot(t *testing.T) {
+	small := func(_ string, c *Config) {
+		c.SnapshotBytes, c.TrailingBytes = 100<<10, 1
+	}
+	inCluster(t, small, func(c *nodes) {
+		leader := c.leader()
+		lagging := c.others(leader)[0]
+		c.kill(lagging)
+		for i := range uint64(400) {
+			c.count(leader, keyRange(1000*i, 50)...)
+		}
+		c.eventually("the leader has taken a snapshot", func() bool {
+			s := c.billing(leader).Status()
+			return s.SnapshotIndex > 100 && !s.SnapshotAt.IsZero()
+		})
+		first, err := c.node[leader].stores[0].log.FirstIndex()
+		require.NoError(t, err)
+		require.Greater(t, first, uint64(50), "the log behind the snapshot is gone")
+		c.start(lagging)
+		c.converge()
+		require.Equal(t, 20_000, c.ledgers[lagging].keys())
+		require.Positive(t, c.billing(lagging).Status().SnapshotIndex, "it was installed")
+		c.count(lagging, 1_000_000)
+	})
+}
+
+func TestTicksComeWhenSomethingFallsDue(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		leader := c.leader()
+		at := time.Now().Add(3 * time.Second)
+		due := engine.Record{Kind: kindDue, Payload: countRecord(uint64(at.UnixMilli())).Payload}
+		results := make([]engine.Result, 1)
+		follower := c.others(leader)[0]
+		c.billing(follower).Propose(time.Now().Add(time.Second), []engine.Record{due}, results)
+		require.Equal(t, engine.OutcomeDone, results[0].Outcome)
+		require.Zero(t, c.ledgers[leader].read().Ticks)
+		c.eventually("the tick came", func() bool { return c.ledgers[leader].read().Ticks == 1 })
+		late := time.Since(at)
+		require.True(t, late >= 0 && late < 300*time.Millisecond, "%s", late)
+		require.GreaterOrEqual(t, c.ledgers[leader].Stamp(), at.UnixMilli())
+		time.Sleep(time.Second)
+		require.Equal(t, 1, c.ledgers[leader].read().Ticks)
+	})
+}
+
+func TestReplicaThatDiffersStops(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		leader := c.leader()
+		odd := c.others(leader)[0]
+		c.count(leader, 1)
+		c.converge()
+		c.ledgers[odd].mu.Lock()
+		c.ledgers[odd].broke = true
+		c.ledgers[odd].mu.Unlock()
+		for i := range uint64(checkEvery + 50) {
+			c.count(leader, i)
+		}
+		c.eventually("it stopped", func() bool { return len(c.fatals(odd)) > 0 })
+		require.ErrorIs(t, c.fatals(odd)[0], engine.ErrHalt)
+		require.Empty(t, c.fatals(leader))
+		require.Empty(t, c.fatals(c.others(leader)[1]))
+		c.count(leader, 1_000_000)
+	})
+}
+
+func TestWritesAreRefusedOnALowDisk(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		leader := c.leader()
+		full := func(string) (int64, error) { return 0, nil }
+		c.node[leader].disk.measure = full
+		c.eventually("it was seen", func() bool { return c.node[leader].Status().DiskLow })
+		for i, id := range three {
+			require.Equal(t, []engine.Outcome{engine.OutcomeDiskLow},
+				c.propose(id, time.Second, uint64(i)), "through %s", id)
+			require.Equal(t, engine.OutcomeDone, c.readOutcome(id, time.Second))
+		}
+		require.Zero(t, c.ledgers[leader].keys())
+	})
+}
+
+func TestStatusKnowsEveryone(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		leader := c.leader()
+		c.count(leader, 1, 2, 3)
+		c.eventually("all are ready", func() bool {
+			for _, id := range three {
+				if !c.node[id].Status().Ready {
+					return false
+				}
+			}
+			return true
+		})
+		for _, id := range three {
+			s := c.node[id].Status()
+			require.Len(t, s.Groups, 2)
+			require.Len(t, s.Members, 3)
+			g := s.Groups[ShardBilling]
+			require.Equal(t, leader, g.Leader)
+			require.Equal(t, id == leader, g.Lease)
+			require.Equal(t, id == leader, g.LeaseAgeMS >= 0)
+			require.Positive(t, g.LogBytes)
+			require.Positive(t, g.Syncs)
+			require.Positive(t, g.CommitIndex)
+			require.Less(t, g.StalenessMS, int64(500))
+			for _, m := range s.Members {
+				require.True(t, m.Reachable && m.Voter)
+				require.Equal(t, m.ID == leader, m.Leader)
+				require.Equal(t, m.ID+":80", m.HTTP)
+			}
+		}
+		gone := c.others(leader)[0]
+		c.stop(gone)
+		c.eventually("it is missed", func() bool {
+			for _, m := range c.node[leader].Status().Members {
+				if m.ID == gone {
+					return !m.Reachable
+				}
+			}
+			return false
+		})
+	})
+}
