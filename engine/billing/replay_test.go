@@ -1,0 +1,152 @@
+package billing_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/enginetest"
+)
+
+// tb is what testing.T and rapid.T have in common.
+type tb interface {
+	require.TestingT
+	Helper()
+}
+
+func snapshotOf(t tb, m *billing.Machine) []byte {
+	t.Helper()
+	sn, err := m.Snapshot()
+	require.NoError(t, err)
+	defer sn.Release()
+	var b bytes.Buffer
+	n, err := sn.WriteTo(&b)
+	require.NoError(t, err)
+	require.Equal(t, int64(b.Len()), n)
+	return b.Bytes()
+}
+
+func restored(t tb, snapshot []byte) *billing.Machine {
+	t.Helper()
+	m := billing.New(billing.Config{})
+	require.NoError(t, m.Restore(bytes.NewReader(snapshot)))
+	return m
+}
+
+// outcomes applies entries from an index on, and returns the outcomes of each.
+func outcomes(t tb, m *billing.Machine, first uint64, entries [][]byte) [][]engine.Result {
+	t.Helper()
+	var all [][]engine.Result
+	var out engine.Applied
+	for i, e := range entries {
+		require.NoError(t, m.Apply(first+uint64(i), e, &out))
+		all = append(all, append([]engine.Result(nil), out.Results...))
+	}
+	return all
+}
+
+func stateHash(m *billing.Machine) [2]uint64 {
+	index, hash := m.StateHash()
+	return [2]uint64{index, hash}
+}
+
+// TestReplayEqualsSnapshotAndRest: whatever the history and wherever it is cut, snapshot, restore
+// and the rest give the same outcomes, hash, snapshot and journal as the whole.
+func TestReplayEqualsSnapshotAndRest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		entries := enginetest.BillingEntries(t)
+		whole := billing.New(billing.Config{})
+		var snapshots [][]byte
+		var results [][]engine.Result
+		for i, e := range entries {
+			results = append(results, outcomes(t, whole, uint64(i)+1, [][]byte{e})...)
+			snapshots = append(snapshots, snapshotOf(t, whole))
+		}
+		for range 3 {
+			cut := rapid.IntRange(0, len(entries)-1).Draw(t, "cut")
+			m := restored(t, snapshots[cut])
+			require.Equal(t, uint64(cut)+1, m.Applied())
+			require.True(t, bytes.Equal(snapshots[cut], snapshotOf(t, m)), "restored at %d", cut)
+			rest := outcomes(t, m, uint64(cut)+2, entries[cut+1:])
+			require.Equal(t, len(results)-cut-1, len(rest))
+			for i := range rest {
+				require.Equal(t, results[cut+1+i], rest[i], "entry %d after a cut at %d", i, cut)
+			}
+			require.Equal(t, stateHash(whole), stateHash(m), "cut at %d", cut)
+			require.True(t, bytes.Equal(snapshots[len(entries)-1], snapshotOf(t, m)))
+			require.True(t, bytes.Equal(whole.Journal().Tail(), m.Journal().Tail()))
+			require.Equal(t, whole.Journal().Manifest(), m.Journal().Manifest())
+			require.Equal(t, whole.Stats().UsageEvents, m.Stats().UsageEvents)
+		}
+	})
+}
+
+// TestRefusedCommandsChangeNothing: a history whose refused records are replaced by ticks leads to
+// the same state, but for the rolling hash that the snapshot's header holds.
+func TestRefusedCommandsChangeNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m, twin := billing.New(billing.Config{}), billing.New(billing.Config{})
+		for i, e := range enginetest.BillingEntries(t) {
+			results := outcomes(t, m, uint64(i)+1, [][]byte{e})[0]
+			outcomes(t, twin, uint64(i)+1, [][]byte{withoutRefused(t, e, results)})
+		}
+		require.True(t, bytes.Equal(behindHeader(snapshotOf(t, m)), behindHeader(snapshotOf(t, twin))))
+		require.True(t, bytes.Equal(m.Journal().Tail(), twin.Journal().Tail()))
+	})
+}
+
+func withoutRefused(t tb, entry []byte, results []engine.Result) []byte {
+	h, records, err := engine.ParseEntry(entry)
+	require.NoError(t, err)
+	kept := engine.AppendHeader(nil, h.Shard)
+	engine.SetStamp(kept, h.Stamp)
+	for _, result := range results {
+		r, ok := records.Next()
+		require.True(t, ok)
+		if result.Outcome.Refused() {
+			r = engine.Record{Kind: engine.KindTick}
+		}
+		kept = engine.AppendRecord(kept, r)
+	}
+	return kept
+}
+
+// behindHeader is a snapshot from its first account on.
+func behindHeader(snapshot []byte) []byte {
+	const before, crc = 4 + 2 + 4, 4
+	return snapshot[before+int(binary.LittleEndian.Uint32(snapshot[6:]))+crc:]
+}
+
+// TestKeysCountOnce: in any history, each (environment, key) is recorded at most once while keys
+// are kept.
+func TestKeysCountOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		entries := enginetest.BillingEntries(t)
+		m := billing.New(billing.Config{})
+		src := &enginetest.Source{Journal: m.Journal()}
+		var out engine.Applied
+		for i, e := range entries {
+			require.NoError(t, m.Apply(uint64(i)+1, e, &out))
+			src.Keep(&out)
+		}
+		for row := uint32(1); row <= uint32(m.Stats().Customers); row++ {
+			events, _, err := m.Events(src, billing.EventQuery{
+				Customer: row, From: -1 << 62, To: 1 << 62, Limit: 1000,
+				Kinds: []billing.EventKind{billing.EventUsage},
+			})
+			require.NoError(t, err)
+			seen := map[string]int64{}
+			for _, e := range events {
+				if at, twice := seen[e.Key]; twice {
+					require.NotEqual(t, at, e.OccurredAt, "key %s counted twice for one event", e.Key)
+				}
+				seen[e.Key] = e.OccurredAt
+			}
+		}
+	})
+}
