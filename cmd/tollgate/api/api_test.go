@@ -1,0 +1,117 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/cmd/tollgate/api"
+)
+
+// node is a server that gives the listed statuses one after the other, then 200.
+func node(t *testing.T, body string, statuses ...int) (address string, calls *atomic.Int32) {
+	t.Helper()
+	calls = new(atomic.Int32)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := int(calls.Add(1)) - 1
+		if r.Header.Get("Authorization") != "Bearer key" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		status := 200
+		if n < len(statuses) {
+			status = statuses[n]
+		}
+		w.Header().Set("Retry-After", "0")
+		w.WriteHeader(status)
+		if _, err := w.Write([]byte(body)); err != nil {
+			panic(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, calls
+}
+
+func client(t *testing.T, nodes ...string) *api.Client {
+	t.Helper()
+	c, err := api.New(nodes, "key", 2)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func TestNextNodeIsAskedWhenOneCannotServe(t *testing.T) {
+	busy, busyCalls := node(t, "{}", 503, 503, 503)
+	good, goodCalls := node(t, `{"success":true,"data":{"id":"x"}}`)
+	c := client(t, "127.0.0.1:1", busy, good) // nobody listens on port 1
+	var data struct{ ID string }
+	_, err := c.Call(context.Background(), "GET", "/", nil, &data)
+	require.NoError(t, err)
+	require.Equal(t, "x", data.ID)
+	require.Equal(t, int32(1), busyCalls.Load())
+	require.Equal(t, uint64(2), c.Retries())
+
+	_, err = c.Call(context.Background(), "GET", "/", nil, &data)
+	require.NoError(t, err)
+	require.Equal(t, int32(2), goodCalls.Load(), "the node that served is asked again")
+}
+
+func TestTooManyRequestsAreRepeatedAtTheSameNode(t *testing.T) {
+	limited, limitedCalls := node(t, "{}", 429, 429)
+	other, otherCalls := node(t, "{}")
+	answer, err := client(t, limited, other).Do(context.Background(), api.Request{Method: "GET", Path: "/"})
+	require.NoError(t, err)
+	require.Equal(t, 200, answer.Status)
+	require.Equal(t, int32(3), limitedCalls.Load())
+	require.Zero(t, otherCalls.Load())
+}
+
+func TestPatienceEnds(t *testing.T) {
+	down, _ := node(t, `{"success":false,"error":{"message":"No quorum"}}`,
+		503, 503, 503, 503, 503, 503, 503, 503, 503, 503)
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	_, err := client(t, down).Do(ctx, api.Request{Method: "GET", Path: "/"})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+func TestOnceIsNeverRepeatedWhenItMayHaveHappened(t *testing.T) {
+	unknown, calls := node(t, `{"error":{"code":"outcome_unknown"}}`, 503)
+	c := client(t, unknown)
+	_, err := c.Do(context.Background(), api.Request{Method: "POST", Path: "/", Once: true})
+	require.ErrorIs(t, err, api.ErrUnsure)
+	require.Equal(t, int32(1), calls.Load())
+
+	refused, refusedCalls := node(t, `{"error":{"code":"unavailable"}}`, 503)
+	_, err = client(t, refused).Do(context.Background(), api.Request{Method: "POST", Path: "/", Once: true})
+	require.NoError(t, err, "what was refused for certain may be sent again")
+	require.Equal(t, int32(2), refusedCalls.Load())
+
+	_, err = client(t, "127.0.0.1:1").Do(context.Background(), api.Request{Method: "POST", Path: "/", Once: true})
+	require.ErrorIs(t, err, api.ErrUnsure)
+}
+
+func TestErrorsSayWhatTheServerSaid(t *testing.T) {
+	refusing, _ := node(t,
+		`{"success":false,"error":{"message":"Validation failed","detail":"email","code":"fields"}}`, 400)
+	_, err := client(t, refusing).Call(context.Background(), "POST", "/", map[string]int{}, nil)
+	require.EqualError(t, err, "400 Validation failed: email")
+	require.True(t, api.IsStatus(err, 400))
+	var e *api.Error
+	require.True(t, errors.As(err, &e))
+	require.Equal(t, "fields", e.Code)
+	require.False(t, api.IsStatus(errors.New("x"), 400))
+}
+
+func TestAddressesAreChecked(t *testing.T) {
+	for _, nodes := range [][]string{nil, {"http://"}, {"::"}} {
+		_, err := api.New(nodes, "key", 1)
+		require.Error(t, err, nodes)
+	}
+}
