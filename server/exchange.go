@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"sync"
 	"sync/atomic"
 
 	"github.com/valyala/fasthttp"
@@ -40,6 +41,23 @@ const (
 	keepOut  = 64 << 10
 )
 
+// largeBodies are the buffers of bodies beyond keepBody: few requests at a time need one.
+var largeBodies = sync.Pool{New: func() any { return new([]byte) }}
+
+// makeRoom makes Body hold n bytes.
+func (x *Exchange) makeRoom(n int) {
+	if cap(x.Body) >= n {
+		return
+	}
+	if n <= keepBody {
+		x.Body = make([]byte, 0, n)
+		return
+	}
+	if x.Body = *largeBodies.Get().(*[]byte); cap(x.Body) < n {
+		x.Body = make([]byte, 0, n)
+	}
+}
+
 func (x *Exchange) begin(ctx *fasthttp.RequestCtx) {
 	x.Ctx, x.Route, x.Principal = ctx, nil, billing.Principal{}
 	x.Body, x.Out, x.decoded = x.Body[:0], x.Out[:0], x.decoded[:0]
@@ -60,6 +78,8 @@ func (x *Exchange) end() {
 		x.Ctx.Response.SetBody(x.Out)
 	}
 	if cap(x.Body) > keepBody {
+		large := x.Body[:0]
+		largeBodies.Put(&large)
 		x.Body = nil
 	}
 	if cap(x.Out) > keepOut {

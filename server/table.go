@@ -143,9 +143,7 @@ func (x *Exchange) readBody() *Fault {
 	if length < 0 {
 		room = 4096
 	}
-	if cap(x.Body) < room {
-		x.Body = make([]byte, 0, room)
-	}
+	x.makeRoom(room)
 	if length > 0 {
 		n, err := io.ReadFull(stream, x.Body[:length])
 		x.Body = x.Body[:n]

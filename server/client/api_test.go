@@ -115,7 +115,7 @@ func TestEveryRefusal(t *testing.T) {
 		{"POST", "events/batch", `[{}] x`, 400, "malformed_json", ""},
 		{"POST", "events/batch", "[" + strings.Repeat("{},", 10_000) + "{}]", 413, "body_too_large", ""},
 	}
-	_, before := n.machine.StateHash()
+	_, before := n.Machine.StateHash()
 	for _, row := range rows {
 		if row.method == "HEAD" {
 			continue // its answer has no body; see TestMethodsAreExact
@@ -282,18 +282,18 @@ func TestReadConsistency(t *testing.T) {
 		"plans", "customers/acme", "customers/acme/subscriptions", "billing/invoices/acme",
 		"customers/acme/events", "entitlements/acme/tokens",
 	}
-	n.stale.Store(int64(3_000_000_001))
+	n.Stale.Store(3_000_000_001)
 	for _, path := range paths {
 		a := n.send("GET", path, "", n.sandbox, stale).is(200, "")
 		require.Equal(t, "3001", a.header.Get("X-Staleness-Ms"))
 		require.Empty(t, n.call("GET", path, "").is(200, "").header.Get("X-Staleness-Ms"))
 		n.send("GET", path, "", n.sandbox, map[string]string{"X-Read-Consistency": "strict"}).
 			is(400, "validation_failed")
-		n.fickle.Store(3) // tickets that end before the value is copied out are no answers
+		n.Fickle.Store(3) // tickets that end before the value is copied out are no answers
 		n.call("GET", path, "").is(200, "")
 	}
-	n.noLease.Store(true)
-	n.refuse.Store(uint32(engine.OutcomeUnavailable))
+	n.NoLeader.Store(true)
+	n.Refuse(engine.OutcomeUnavailable)
 	for _, path := range paths {
 		n.call("GET", path, "").is(503, "unavailable")
 		n.send("GET", path, "", n.sandbox, stale).is(200, "")
@@ -310,7 +310,7 @@ func TestOutcomesOfTheCluster(t *testing.T) {
 		engine.OutcomeKeysFull: "keys_full",
 	}
 	for outcome, code := range codes {
-		n.refuse.Store(uint32(outcome))
+		n.Refuse(outcome)
 		n.call("POST", "events", event("k", "")).is(503, code)
 		a := n.call("POST", "events/batch", "["+event("k", "")+"]").is(200, "")
 		require.Equal(t, 1.0, a.data("rejected"))
@@ -318,6 +318,6 @@ func TestOutcomesOfTheCluster(t *testing.T) {
 		n.call("POST", "subscriptions", `{"planId":"team","customerReferenceId":"acme"}`).is(503, code)
 		n.call("POST", "billing/invoices/"+uuidUnknown+"/mark-paid", "").is(503, code)
 	}
-	n.refuse.Store(uint32(engine.OutcomeTooLarge))
+	n.Refuse(engine.OutcomeTooLarge)
 	n.call("POST", "events", event("k", "")).is(413, "too_large")
 }

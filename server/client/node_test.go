@@ -7,9 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,100 +17,16 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 
-	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
-	"tollgate/engine/journal"
-	"tollgate/engine/wire"
 	"tollgate/server"
 	"tollgate/server/client"
+	"tollgate/server/servertest"
 )
-
-// cluster is the real state machine with a proposer that applies at once: everything but raft.
-type cluster struct {
-	machine *billing.Machine
-	mu      sync.Mutex
-	index   uint64
-	applied engine.Applied
-	entry   []byte
-
-	refuse  atomic.Uint32 // an outcome that every proposal gets instead
-	noLease atomic.Bool   // BeginRead finds no leader
-	fickle  atomic.Int32  // so many tickets do not stand
-	stale   atomic.Int64  // Staleness, in nanoseconds
-	audits  atomic.Int64  // audit blocks proposed
-}
-
-func newCluster() *cluster { return &cluster{machine: billing.New(billing.Config{})} }
-
-func (c *cluster) Propose(_ time.Time, records []engine.Record, results []engine.Result) {
-	if records[0].Kind == billing.KindRecordAudits {
-		c.audits.Add(1)
-	}
-	if o := engine.Outcome(c.refuse.Load()); o != engine.OutcomeNone {
-		for i := range results {
-			results[i] = engine.Result{Outcome: o}
-		}
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for len(records) > 0 {
-		c.entry = engine.AppendHeader(c.entry[:0], 0)
-		n := 0
-		for n < len(records) && (n == 0 || len(c.entry)+engine.RecordSize(records[n]) <= engine.MaxEntryBytes) {
-			c.entry = engine.AppendRecord(c.entry, records[n])
-			n++
-		}
-		engine.SetStamp(c.entry, time.Now().UnixMilli())
-		c.index++
-		if err := c.machine.Apply(c.index, c.entry, &c.applied); err != nil {
-			panic(err)
-		}
-		for i, r := range c.applied.Results {
-			results[i] = engine.Result{Outcome: r.Outcome, Value: slices.Clone(r.Value)}
-		}
-		records, results = records[n:], results[n:]
-	}
-}
-
-func (c *cluster) BeginRead(time.Time) (engine.ReadTicket, engine.Outcome) {
-	if c.noLease.Load() {
-		return engine.ReadTicket{}, engine.OutcomeUnavailable
-	}
-	return engine.ReadTicket{Term: 1, Leader: true}, engine.OutcomeDone
-}
-
-func (c *cluster) ReadStands(engine.ReadTicket) bool { return c.fickle.Add(-1) < 0 }
-func (c *cluster) Staleness() time.Duration          { return time.Duration(c.stale.Load()) }
-
-// List serves listings from the open tail of the journal.
-func (c *cluster) List(q journal.Query) ([]journal.Item, error) {
-	var items []journal.Item
-	err := journal.Scan(c.machine.Journal().Tail(), func(r journal.Record) error {
-		billing.IndexRecord(r, func(owner uint32, at int64, ordinal uint32) {
-			item := journal.Item{Record: r, Time: at, Ordinal: ordinal}
-			if owner == q.Owner && at >= q.From && at < q.To && q.Kinds.Has(r.Kind) &&
-				(!q.HasAfter || item.Cursor().Compare(q.After) > 0) {
-				items = append(items, item)
-			}
-		})
-		return nil
-	})
-	slices.SortFunc(items, func(a, b journal.Item) int { return a.Cursor().Compare(b.Cursor()) })
-	return items[:min(len(items), q.Limit)], err
-}
-
-func (c *cluster) do(t testing.TB, kind engine.Kind, command wire.Fielder) engine.Result {
-	var results [1]engine.Result
-	c.Propose(time.Time{}, []engine.Record{{Kind: kind, Payload: wire.Encode(nil, command)}}, results[:])
-	require.Equal(t, engine.OutcomeDone, results[0].Outcome)
-	return results[0]
-}
 
 // node is one running API over HTTP.
 type node struct {
-	*cluster
+	*servertest.Cluster
 	t      testing.TB
 	api    *client.API
 	addr   string
@@ -125,10 +38,10 @@ type node struct {
 }
 
 func start(t testing.TB, change ...func(*client.Config)) *node {
-	c := newCluster()
-	n := &node{cluster: c, t: t, http: &http.Client{Timeout: 20 * time.Second}}
+	c := servertest.New()
+	n := &node{Cluster: c, t: t, http: &http.Client{Timeout: 20 * time.Second}}
 	config := client.Config{
-		Machine: c.machine, Proposer: c, Reader: c, Events: c, NodeID: 1, SpoolDir: t.TempDir(),
+		Machine: c.Machine, Proposer: c, Reader: c, Events: c, NodeID: 1, SpoolDir: t.TempDir(),
 	}
 	for _, f := range change {
 		f(&config)
@@ -157,11 +70,11 @@ func start(t testing.TB, change ...func(*client.Config)) *node {
 
 // furnish makes the account, its keys and its catalog.
 func (n *node) furnish() {
-	n.do(n.t, billing.KindCreateAccount, &billing.CreateAccount{ID: [16]byte{1}, Name: "demo"})
+	n.Do(n.t, billing.KindCreateAccount, &billing.CreateAccount{ID: [16]byte{1}, Name: "demo"})
 	var ok bool
-	n.env, ok = n.machine.Environment("demo", billing.EnvironmentSandbox)
+	n.env, ok = n.Machine.Environment("demo", billing.EnvironmentSandbox)
 	require.True(n.t, ok)
-	live, ok := n.machine.Environment("demo", billing.EnvironmentLive)
+	live, ok := n.Machine.Environment("demo", billing.EnvironmentLive)
 	require.True(n.t, ok)
 	n.sandbox = n.addKey(n.env, server.KeyPrefixSandbox, billing.ScopeFull)
 	n.read = n.addKey(n.env, server.KeyPrefixSandbox, billing.ScopeRead)
@@ -201,7 +114,7 @@ func (n *node) catalog(d *billing.CatalogDocument) {
 		}
 		return all
 	}
-	n.do(n.t, billing.KindApplyCatalog, &billing.ApplyCatalog{
+	n.Do(n.t, billing.KindApplyCatalog, &billing.ApplyCatalog{
 		Env: n.env, Document: *d,
 		FeatureIDs: ids(len(d.Features), 0xfe), PlanIDs: ids(len(d.Plans), 0xfd),
 	})
@@ -211,7 +124,7 @@ func (n *node) addKey(env uint32, prefix string, scope billing.Scope) string {
 	key, err := server.MintKey(prefix)
 	require.NoError(n.t, err)
 	hash := sha256.Sum256([]byte(key))
-	n.do(n.t, billing.KindCreateKey, &billing.CreateKey{
+	n.Do(n.t, billing.KindCreateKey, &billing.CreateKey{
 		Env: env, ID: [16]byte(hash[:16]), Hash: hash, Scope: scope, Hint: key[:12],
 	})
 	return key

@@ -1,0 +1,250 @@
+package server_test
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/stretchr/testify/require"
+	"github.com/valyala/fasthttp"
+	"pgregory.net/rapid"
+
+	"tollgate/engine"
+	"tollgate/engine/decimal"
+	"tollgate/server"
+)
+
+func TestKeysCarryTheirOwnProof(t *testing.T) {
+	seen := map[string]bool{}
+	for _, prefix := range []string{server.KeyPrefixLive, server.KeyPrefixSandbox, server.KeyPrefixAdmin} {
+		for range 200 {
+			key, err := server.MintKey(prefix)
+			require.NoError(t, err)
+			require.Len(t, key, len(prefix)+34)
+			require.True(t, server.WellFormedKey([]byte(key)))
+			require.Equal(t, prefix, server.KeyPrefix([]byte(key)))
+			require.False(t, seen[key])
+			seen[key] = true
+		}
+	}
+	// 28 digits of base62 are more than 160 bits.
+	require.Greater(t, 28*math.Log2(62), 160.0)
+	key, err := server.MintKey(server.KeyPrefixLive)
+	require.NoError(t, err)
+	for i := range key {
+		changed := []byte(key)
+		if changed[i]++; changed[i] == '/' || changed[i] == ':' {
+			changed[i]++
+		}
+		require.False(t, server.WellFormedKey(changed), "%s", changed)
+	}
+	for _, text := range []string{"", "sk_live_", key[:len(key)-1], key + "0", strings.ToUpper(key), " " + key} {
+		require.False(t, server.WellFormedKey([]byte(text)), text)
+	}
+}
+
+var grammar = regexp.MustCompile(
+	`^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]([01]\d|2[0-3]):\d\d)$`)
+
+func FuzzInstantAgreesWithTime(f *testing.F) {
+	for _, text := range []string{
+		"2026-01-31T15:00:00Z", "2026-01-31T15:00:00.123456+05:30", "2024-02-29T23:59:59.9-23:59",
+		"2023-02-29T00:00:00Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z", "2026-01-31t15:00:00z",
+		"2026-13-01T00:00:00Z", "2026-01-31T24:00:00Z", "2026-01-31T15:00:00", "2026-01-31 15:00:00Z",
+		"2026-01-31T15:00:00.Z", "2026-01-31T15:00:00+0530", "1900-03-01T00:00:00Z", "2016-12-31T23:59:60Z",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		ms, ok := server.ParseInstant([]byte(text))
+		want, err := time.Parse(time.RFC3339, strings.ToUpper(text))
+		if !ok {
+			// time.Parse takes more than the grammar of RFC 3339.
+			require.False(t, err == nil && want.Year() > 0 && grammar.MatchString(text), "%q", text)
+			return
+		}
+		require.NoError(t, err, "%q", text)
+		require.Equal(t, want.UnixMilli(), ms, "%q", text)
+	})
+}
+
+func TestTimesAreWrittenToTheMillisecond(t *testing.T) {
+	ms := time.Date(2026, 1, 31, 15, 0, 0, 7_999_999, time.UTC).UnixMilli()
+	require.Equal(t, "2026-01-31T15:00:00.007Z", string(server.AppendTime(nil, ms)))
+}
+
+func TestUUIDs(t *testing.T) {
+	const text = "018f3c2e-0000-7abc-8def-0123456789ab"
+	id, ok := server.ParseUUID(strings.ToUpper(text))
+	require.True(t, ok)
+	require.Equal(t, text, string(server.AppendUUID(nil, id)))
+	for _, bad := range []string{"", text[1:], text + "0", strings.Replace(text, "-", "0", 1), "g" + text[1:]} {
+		_, ok := server.ParseUUID(bad)
+		require.False(t, ok, bad)
+	}
+}
+
+func TestStringsAreWrittenAsJSONv2ReadsThem(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.String().Draw(t, "text")
+		var back string
+		require.NoError(t, json.Unmarshal(server.AppendString(nil, text), &back))
+		require.Equal(t, strings.ToValidUTF8(text, "\ufffd"), back)
+	})
+	require.Equal(t, `"a`+"\ufffd"+`b\u0000\n"`, string(server.AppendString(nil, "a\xffb\x00\n")))
+}
+
+func TestAnswersAreAppended(t *testing.T) {
+	var j server.JSON
+	j.Open('{')
+	j.Text("a", "x")
+	j.TextIf("left out", "")
+	j.Time("none", 0)
+	j.UUID("none", [16]byte{})
+	j.Raw("none", nil)
+	j.Array("b")
+	j.Open('{')
+	j.Bool("c", false)
+	j.Uint("d", 0)
+	j.Close('}')
+	j.String("e")
+	j.Close(']')
+	j.Object("f")
+	j.Decimal("g", decimal.MustParse("1e-12"))
+	j.Close('}')
+	j.Close('}')
+	require.Equal(t, `{"a":"x","b":[{"c":false,"d":0},"e"],"f":{"g":0.000000000001}}`, string(j))
+}
+
+// TestEveryOutcomeHasAnAnswer keeps the table of outcomes complete.
+func TestEveryOutcomeHasAnAnswer(t *testing.T) {
+	named := []engine.Outcome{
+		engine.OutcomeUnavailable, engine.OutcomeOverloaded, engine.OutcomeUnknown, engine.OutcomeDiskLow,
+		engine.OutcomeTooLarge, engine.OutcomeDuplicate, engine.OutcomeKeyReused, engine.OutcomeKeysFull,
+		engine.OutcomeCustomerUnknown, engine.OutcomeSubscriptionUnknown, engine.OutcomePlanUnknown,
+		engine.OutcomeFeatureUnknown, engine.OutcomeInvoiceUnknown, engine.OutcomeEntitlementUnknown,
+		engine.OutcomeAccountUnknown, engine.OutcomeKeyUnknown, engine.OutcomeCustomerExists,
+		engine.OutcomeAccountExists, engine.OutcomePlanInactive, engine.OutcomeInvoiceVoid,
+		engine.OutcomeInvoicePending, engine.OutcomeHardLimit, engine.OutcomeOccurredTooEarly,
+		engine.OutcomeOccurredTooLate, engine.OutcomeCurrencyFixed, engine.OutcomeCatalogInvalid,
+		engine.OutcomeIDsContradict, engine.OutcomeOverflow, engine.OutcomeSubscriptionLimit,
+		engine.OutcomeInvoiceClosed, engine.OutcomeAccountLimit,
+	}
+	codes := map[string]bool{}
+	for _, o := range named {
+		f := server.FaultOf(o)
+		require.False(t, codes[f.Code], "%s is there twice", f.Code)
+		codes[f.Code] = true
+		require.NotEmpty(t, f.Message)
+		require.Equal(t, f.Status == 503, f.RetryAfter > 0, f.Code)
+		require.Contains(t, []int{400, 402, 404, 409, 413, 503}, f.Status)
+		if o != engine.OutcomeUnknown && f.Status != 409 {
+			require.Contains(t, f.Detail, "Nothing was", f.Code)
+		}
+	}
+	require.Equal(t, "outcome_unknown", server.FaultOf(engine.OutcomeNone).Code)
+	require.Equal(t, "outcome_unknown", server.FaultOf(engine.Outcome(255)).Code)
+}
+
+func TestShapesByPath(t *testing.T) {
+	for path, want := range map[string]server.Shape{
+		"/api/v1/client": server.ShapeEnvelope, "/api/v1/client/x": server.ShapeEnvelope,
+		"/api/v1/admin/x": server.ShapeEnvelope, "/api/v1/clients": server.ShapeWorkspace,
+		"/api/v1": server.ShapeWorkspace, "/": server.ShapeWorkspace, "": server.ShapeWorkspace,
+	} {
+		require.Equal(t, want, server.ShapeOf([]byte(path)), path)
+	}
+}
+
+func TestPercentDecodingIsDoneOnce(t *testing.T) {
+	for text, want := range map[string]string{"a%2Fb": "a/b", "%252F": "%2F", "a+b": "a+b", "": ""} {
+		got, ok := server.AppendUnescaped(nil, []byte(text))
+		require.True(t, ok)
+		require.Equal(t, want, string(got))
+	}
+	for _, text := range []string{"%", "%2", "%zz", "a%2"} {
+		_, ok := server.AppendUnescaped(nil, []byte(text))
+		require.False(t, ok, text)
+	}
+}
+
+// request runs one request through a table, without a network.
+func request(table *server.Table, method, target string) *fasthttp.RequestCtx {
+	var ctx fasthttp.RequestCtx
+	var r fasthttp.Request
+	r.Header.SetMethod(method)
+	r.SetRequestURI(target)
+	ctx.Init(&r, nil, nil)
+	table.Serve(&ctx)
+	return &ctx
+}
+
+func TestRouting(t *testing.T) {
+	var got string
+	row := func(method, path string) server.Route {
+		return server.Route{
+			Method: method, Path: path, Operation: method + path,
+			Handle: func(x *server.Exchange) {
+				got = x.Route.Path
+				for i := range strings.Count(path, "{") {
+					got += " " + string(x.Param(i))
+				}
+				x.Succeed(200)
+			},
+		}
+	}
+	var observed []string
+	table, err := server.NewTable([]server.Route{
+		row("GET", "/a"), row("POST", "/a"), row("GET", "/a/{x}"), row("DELETE", "/a/{x}"),
+		row("GET", "/a/b"), row("GET", "/a/{x}/c/{y}"), row("GET", "/a/b/d"),
+	}, server.TableConfig{Observe: func(r *server.Route, status int, _ time.Duration) {
+		name := "none"
+		if r != nil {
+			name = r.Operation
+		}
+		observed = append(observed, name+" "+strconv.Itoa(status))
+	}})
+	require.NoError(t, err)
+	for target, want := range map[string]string{
+		"/a": "/a", "/a/z": "/a/{x} z", "/a/b": "/a/b", "/a/b/c/d": "/a/{x}/c/{y} b d", "/a/b/d": "/a/b/d",
+		"/a/%62": "/a/{x} b", "/a/x%2Fy": "/a/{x} x/y", "/a?x=/b": "/a", "/a/..": "/a/{x} ..",
+	} {
+		got = ""
+		require.Equal(t, 200, request(table, "GET", target).Response.StatusCode(), target)
+		require.Equal(t, want, got, target)
+	}
+	for _, target := range []string{"/", "/a/", "/b", "/a/z/", "/a/z/c", "//a", "/a//c/d", "/A"} {
+		require.Equal(t, 404, request(table, "GET", target).Response.StatusCode(), target)
+	}
+	ctx := request(table, "DELETE", "/a")
+	require.Equal(t, 405, ctx.Response.StatusCode())
+	require.Equal(t, "GET, POST", string(ctx.Response.Header.Peek("Allow")))
+	// A literal is preferred, with its own methods.
+	require.Equal(t, 405, request(table, "DELETE", "/a/b").Response.StatusCode())
+	require.Contains(t, observed, "GET/a/{x}/c/{y} 200")
+	require.Contains(t, observed, "none 404")
+	require.Contains(t, observed, "none 405")
+	_, err = server.NewTable([]server.Route{row("GET", "/a/{x}"), row("GET", "/a/{y}")}, server.TableConfig{})
+	require.ErrorContains(t, err, "twice")
+	_, err = server.NewTable([]server.Route{{Method: "GET", Path: "/a"}}, server.TableConfig{})
+	require.ErrorContains(t, err, "lacks")
+}
+
+func TestPanicsAreAnswered(t *testing.T) {
+	table, err := server.NewTable([]server.Route{{
+		Method: "GET", Path: "/api/v1/client/x", Operation: "x",
+		Handle: func(x *server.Exchange) {
+			x.Begin()
+			panic("a fault of ours")
+		},
+	}}, server.TableConfig{})
+	require.NoError(t, err)
+	ctx := request(table, "GET", "/api/v1/client/x")
+	require.Equal(t, 500, ctx.Response.StatusCode())
+	require.Contains(t, string(ctx.Response.Body()), `"code":"internal_error"`)
+	require.NotContains(t, string(ctx.Response.Body()), "ours")
+}

@@ -1,0 +1,130 @@
+// Package servertest runs the real billing state machine without raft, for tests of the HTTP APIs:
+// a proposer that applies at once, a reader that answers at once, and switches for bad days.
+package servertest
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/journal"
+	"tollgate/engine/wire"
+)
+
+// Cluster is a server.Proposer, a server.Reader and a journal.Source over one state machine.
+type Cluster struct {
+	Machine *billing.Machine
+	// NoLeader makes linearizable reads fail.
+	NoLeader atomic.Bool
+	// Fickle is how many of the next tickets do not stand.
+	Fickle atomic.Int32
+	// Stale is what Staleness says, in nanoseconds.
+	Stale atomic.Int64
+	// AuditBlocks counts the proposals of audit blocks.
+	AuditBlocks atomic.Int64
+
+	refuse  atomic.Uint32
+	mu      sync.Mutex
+	index   uint64
+	applied engine.Applied
+	entry   []byte
+}
+
+// New makes a cluster with an empty machine.
+func New() *Cluster { return &Cluster{Machine: billing.New(billing.Config{})} }
+
+// Refuse makes every proposal come to this outcome without being applied; OutcomeNone ends that.
+func (c *Cluster) Refuse(o engine.Outcome) { c.refuse.Store(uint32(o)) }
+
+// Hold keeps proposals waiting until Go.
+func (c *Cluster) Hold() { c.mu.Lock() }
+
+// Go ends Hold.
+func (c *Cluster) Go() { c.mu.Unlock() }
+
+// Propose applies the records in entries of their own, now. An entry that the machine cannot apply
+// panics: that is a fault of the caller, or of the machine.
+func (c *Cluster) Propose(_ time.Time, records []engine.Record, results []engine.Result) {
+	if records[0].Kind == billing.KindRecordAudits {
+		c.AuditBlocks.Add(1)
+	}
+	if o := engine.Outcome(c.refuse.Load()); o != engine.OutcomeNone {
+		for i := range results {
+			results[i] = engine.Result{Outcome: o}
+		}
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(records) > 0 {
+		n := c.apply(records)
+		for i, r := range c.applied.Results {
+			results[i] = engine.Result{Outcome: r.Outcome, Value: slices.Clone(r.Value)}
+		}
+		records, results = records[n:], results[n:]
+	}
+}
+
+// apply makes one entry of as many records as fit.
+func (c *Cluster) apply(records []engine.Record) (n int) {
+	c.entry = engine.AppendHeader(c.entry[:0], 0)
+	for n < len(records) &&
+		(n == 0 || len(c.entry)+engine.RecordSize(records[n]) <= engine.MaxEntryBytes) {
+		c.entry = engine.AppendRecord(c.entry, records[n])
+		n++
+	}
+	engine.SetStamp(c.entry, time.Now().UnixMilli())
+	c.index++
+	if err := c.Machine.Apply(c.index, c.entry, &c.applied); err != nil {
+		panic(err)
+	}
+	return n
+}
+
+// BeginRead answers at once.
+func (c *Cluster) BeginRead(time.Time) (engine.ReadTicket, engine.Outcome) {
+	if c.NoLeader.Load() {
+		return engine.ReadTicket{}, engine.OutcomeUnavailable
+	}
+	return engine.ReadTicket{Term: 1, Leader: true}, engine.OutcomeDone
+}
+
+// ReadStands is false as often as Fickle says.
+func (c *Cluster) ReadStands(engine.ReadTicket) bool {
+	return c.Fickle.Load() <= 0 || c.Fickle.Add(-1) < 0
+}
+
+// Staleness is Stale.
+func (c *Cluster) Staleness() time.Duration { return time.Duration(c.Stale.Load()) }
+
+// List serves listings from the open tail of the journal.
+func (c *Cluster) List(q journal.Query) ([]journal.Item, error) {
+	var items []journal.Item
+	err := journal.Scan(c.Machine.Journal().Tail(), func(r journal.Record) error {
+		billing.IndexRecord(r, func(owner uint32, at int64, ordinal uint32) {
+			item := journal.Item{Record: r, Time: at, Ordinal: ordinal}
+			if owner == q.Owner && at >= q.From && at < q.To && q.Kinds.Has(r.Kind) &&
+				(!q.HasAfter || item.Cursor().Compare(q.After) > 0) {
+				items = append(items, item)
+			}
+		})
+		return nil
+	})
+	slices.SortFunc(items, func(a, b journal.Item) int { return a.Cursor().Compare(b.Cursor()) })
+	return items[:min(len(items), q.Limit)], err
+}
+
+// Do carries out a command that must succeed.
+func (c *Cluster) Do(t testing.TB, kind engine.Kind, command wire.Fielder) engine.Result {
+	t.Helper()
+	var results [1]engine.Result
+	c.Propose(time.Time{}, []engine.Record{{Kind: kind, Payload: wire.Encode(nil, command)}}, results[:])
+	require.Equal(t, engine.OutcomeDone, results[0].Outcome)
+	return results[0]
+}
