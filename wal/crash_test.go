@@ -24,7 +24,6 @@ type crashMachine struct {
 	// allowed judges the records found if not exactly records: the call that was interrupted.
 	allowed func(found []*raft.Log) bool
 	serial  int
-	crashes int
 	options wal.Options
 }
 

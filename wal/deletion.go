@@ -149,11 +149,9 @@ func (l *Log) deleteSuffix(last uint64) error {
 		return l.fail(fmt.Errorf("wal: delete behind record %d: %w", last, err))
 	}
 	l.bytes.Add(s.size - size)
-	err = l.remove(gone)
-	if err == nil {
-		err = l.options.FS.SyncDir(l.dir)
-	}
-	if err != nil {
+	// No SyncDir: should a crash bring a file back, the next Open sweeps it, and a new segment of
+	// that number is durable, name included, before a manifest lists it.
+	if err := l.remove(gone); err != nil {
 		return l.fail(fmt.Errorf("wal: delete behind record %d: %w", last, err))
 	}
 	return nil

@@ -121,7 +121,7 @@ func (d *dump) segment(seq uint64) error {
 	next := s.firstIndex + uint64(len(s.marks))
 	switch f := found.fault; {
 	case f == nil:
-	case f.torn && seq == d.manifest.lastSeq && next > d.manifest.syncedIndex:
+	case f.torn && (next == 0 || next > d.manifest.syncedIndex):
 		d.printf("%s %10d TORN TAIL of %d bytes: %s\n", name, found.end, f.bytes, f.reason)
 	default:
 		d.damaged(name, found.end, next, f.reason)

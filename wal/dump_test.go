@@ -98,4 +98,12 @@ func TestDumpNamesDamage(t *testing.T) {
 	}
 	_, err := dumped(faultfs.New())
 	require.Error(t, err)
+	fresh := faultfs.New()
+	open(t, fresh, 0)
+	require.NoError(t, fresh.Corrupt(segments(t, fresh)[0], func(b []byte) []byte {
+		return append(b, "torn"...)
+	}))
+	text, err := dumped(fresh)
+	require.NoError(t, err)
+	require.Contains(t, text, "64 TORN TAIL of 4 bytes")
 }

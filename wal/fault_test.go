@@ -59,8 +59,10 @@ func TestFirstFailurePoisonsForGood(t *testing.T) {
 func failsWhere(t *testing.T, call func(*wal.Log) error, kind faultfs.Kind) bool {
 	disk := faultfs.New()
 	var fatal []error
-	l, err := wal.Open(testDir, wal.Options{FS: disk, SegmentBytes: 1024, Logger: quiet(),
-		OnFatal: func(err error) { fatal = append(fatal, err) }})
+	l, err := wal.Open(testDir, wal.Options{
+		FS: disk, SegmentBytes: 1024, Logger: quiet(),
+		OnFatal: func(err error) { fatal = append(fatal, err) },
+	})
 	require.NoError(t, err)
 	appendEach(t, l, 1, 30)
 	disk.Inject(failKind(kind, errIO))

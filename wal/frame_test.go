@@ -68,6 +68,50 @@ func FuzzDecodeFrame(f *testing.F) {
 	})
 }
 
+// TestScanTellsTornFromDamage goes through what can stand where a record is expected.
+func TestScanTellsTornFromDamage(t *testing.T) {
+	const salt, other = 7, 8
+	logs := sampleLogs()
+	good := frames(salt, 0, segmentHeaderBytes, logs[0])
+	prev := binary.LittleEndian.Uint32(good)
+	at := segmentHeaderBytes + len(good)
+	later := frames(salt, 1, at+200, logs[2])
+	for _, c := range []struct {
+		name string
+		tail []byte
+		torn bool
+	}{
+		{"garbage", []byte("garbage"), true},
+		{"half a record", frames(salt, prev, at, logs[1])[:70], true},
+		{"the rest of its write", append(make([]byte, 64), frames(salt, 9, at, logs[2])...), true},
+		{"a later write", append(make([]byte, 200), later...), false},
+		{"the header of a later write", append(make([]byte, 200), later[:64]...), false},
+		{
+			"data that looks like a later write of another file",
+			append(make([]byte, 200), frames(other, 1, at+200, logs[2])...), true,
+		},
+		{"data that looks like a header", func() []byte {
+			b := append(make([]byte, 200), later...)
+			b[204] ^= 1 // of its checksum
+			return b
+		}(), true},
+		{"a whole record that does not chain", frames(salt, prev+1, at, logs[1]), false},
+		{"a whole record that leaves an index out", frames(salt, prev, at, logs[2]), false},
+		{"a record of another file", frames(other, prev, at, logs[1]), true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := append(segmentHeader{seq: 1, salt: salt}.encode(), good...)
+			s, err := scanSegment(append(b, c.tail...), nil)
+			require.NoError(t, err)
+			require.Len(t, s.marks, 1)
+			require.Equal(t, int64(at), s.end)
+			require.NotNil(t, s.fault)
+			require.Equal(t, c.torn, s.fault.torn, s.fault.reason)
+			require.LessOrEqual(t, s.fault.bytes, int64(len(c.tail)))
+		})
+	}
+}
+
 func TestWorstAppendedAtSurvives(t *testing.T) {
 	for _, at := range []time.Time{{}, time.Unix(-1<<40, 999_999_999), time.Unix(1<<40, 0)} {
 		b := frames(1, 2, 64, &raft.Log{Index: 1, AppendedAt: at})

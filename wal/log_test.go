@@ -145,8 +145,10 @@ func TestOneWriteIsOneSync(t *testing.T) {
 	disk := faultfs.New()
 	var took []time.Duration
 	var records int
-	l, err := wal.Open(testDir, wal.Options{FS: disk, Logger: quiet(),
-		OnSync: func(d time.Duration, n int, _ int64) { took = append(took, d); records += n }})
+	l, err := wal.Open(testDir, wal.Options{
+		FS: disk, Logger: quiet(),
+		OnSync: func(d time.Duration, n int, _ int64) { took = append(took, d); records += n },
+	})
 	require.NoError(t, err)
 	require.NoError(t, l.StoreLogs(batch(1, 50, 1000)))
 	syncs := 0
@@ -168,7 +170,9 @@ func TestSegmentsRollAndBytesAreCounted(t *testing.T) {
 	l := open(t, disk, 2048)
 	appendEach(t, l, 1, 60)
 	require.NoError(t, l.StoreLogs(batch(61, 5, 4000))) // larger than a segment
+	before := len(segments(t, disk))
 	require.NoError(t, l.DeleteRange(1, 20))
+	require.Less(t, len(segments(t, disk)), before)
 	requireRange(t, l, 21, 65)
 	require.Equal(t, onDisk(t, disk), l.Bytes())
 	require.NoError(t, l.DeleteRange(64, 65))
@@ -179,6 +183,7 @@ func TestSegmentsRollAndBytesAreCounted(t *testing.T) {
 	requireRange(t, l, 21, 63)
 	require.Equal(t, onDisk(t, disk), l.Bytes())
 	require.NoError(t, l.Reset())
+	require.Len(t, segments(t, disk), 1)
 	require.Equal(t, onDisk(t, disk), l.Bytes())
 }
 
@@ -256,7 +261,10 @@ func TestSuffixIsOverwrittenByANewTerm(t *testing.T) {
 	disk := faultfs.New()
 	l := open(t, disk, 1024)
 	appendEach(t, l, 1, 30)
+	require.Len(t, segments(t, disk), 6)
 	require.NoError(t, l.DeleteRange(12, 30))
+	require.Len(t, segments(t, disk), 3, "the space is free again")
+	require.Equal(t, onDisk(t, disk), l.Bytes())
 	for i := uint64(12); i <= 25; i++ {
 		require.NoError(t, l.StoreLog(record(i, 8, 64)))
 	}

@@ -116,8 +116,10 @@ func (r *recovery) load(seq uint64) error {
 	s.segmentHeader, s.marks = found.header, found.marks
 	s.end, s.size = found.end, int64(len(b))
 	next := r.nextIndex()
+	// All records of the older segments are at or before syncedIndex, so that only the newest
+	// segment can have a torn tail.
 	if f := found.fault; f != nil &&
-		(!f.torn || seq != r.manifest.lastSeq || (next != 0 && next <= r.manifest.syncedIndex)) {
+		(!f.torn || (next != 0 && next <= r.manifest.syncedIndex)) {
 		return damage(found.end, f.reason)
 	}
 	if reason := joins(r.manifest, r.segments, seq); reason != "" {

@@ -18,8 +18,10 @@ import (
 func reopen(disk *faultfs.Disk) (*wal.Log, []wal.Cut, error) {
 	var cuts []wal.Cut
 	disk.Kill()
-	l, err := wal.Open(testDir, wal.Options{FS: disk, SegmentBytes: 4096, Logger: quiet(),
-		OnCut: func(c wal.Cut) { cuts = append(cuts, c) }})
+	l, err := wal.Open(testDir, wal.Options{
+		FS: disk, SegmentBytes: 4096, Logger: quiet(),
+		OnCut: func(c wal.Cut) { cuts = append(cuts, c) },
+	})
 	return l, cuts, err
 }
 
@@ -170,6 +172,79 @@ func TestEveryFlippedBitIsFoundAfterACleanStop(t *testing.T) {
 	requireRange(t, l, 1, 15)
 }
 
+// Open notes what it found and made durable, so the same holds after a kill that follows it.
+func TestLostEndIsFoundAfterAStartAndAfterACleanStop(t *testing.T) {
+	for name, stop := range map[string]func(*testing.T, *wal.Log, *faultfs.Disk){
+		"clean stop": func(t *testing.T, l *wal.Log, _ *faultfs.Disk) { require.NoError(t, l.Close()) },
+		"kill and start": func(t *testing.T, _ *wal.Log, disk *faultfs.Disk) {
+			_, cuts, err := reopen(disk)
+			require.NoError(t, err)
+			require.Empty(t, cuts)
+		},
+	} {
+		for how, lose := range map[string]func([]byte) []byte{
+			"zeroes":      func(b []byte) []byte { clear(b[frameEnd(4, 100):]); return b },
+			"shorter":     func(b []byte) []byte { return b[:frameEnd(4, 100)] },
+			"flipped bit": func(b []byte) []byte { b[frameEnd(4, 100)+70] ^= 1; return b },
+		} {
+			t.Run(name+"/"+how, func(t *testing.T) {
+				disk := faultfs.New()
+				l := open(t, disk, 0)
+				appendEach(t, l, 1, 5)
+				stop(t, l, disk)
+				require.NoError(t, disk.Corrupt(segments(t, disk)[0], lose))
+				_, cuts, err := reopen(disk)
+				require.Empty(t, cuts)
+				require.Equal(t, uint64(5), requireDamage(t, err).Index)
+			})
+		}
+	}
+}
+
+func TestDamageInAnOlderSegmentLeavesItAsItIs(t *testing.T) {
+	disk := faultfs.New()
+	l := open(t, disk, 1024)
+	appendEach(t, l, 1, 20)
+	disk.Kill()
+	path := segments(t, disk)[0]
+	var before []byte
+	require.NoError(t, disk.Corrupt(path, func(b []byte) []byte {
+		b[64] ^= 1
+		clear(b[frameEnd(1, 100):])
+		before = bytes.Clone(b)
+		return b
+	}))
+	_, cuts, err := reopen(disk)
+	require.Equal(t, path, requireDamage(t, err).File)
+	require.Empty(t, cuts)
+	require.NoError(t, disk.Corrupt(path, func(b []byte) []byte {
+		require.Equal(t, before, b)
+		return b
+	}))
+}
+
+func TestLeftoversAreSwept(t *testing.T) {
+	disk := faultfs.New()
+	l := open(t, disk, 1024)
+	appendEach(t, l, 1, 20)
+	require.NoError(t, l.DeleteRange(1, 10))
+	require.NoError(t, l.Close())
+	listed := segments(t, disk)
+	for _, name := range []string{
+		"0000000000000001.seg", "00000000000000ff.seg", "MANIFEST.tmp", "notes.txt", "1.seg",
+	} {
+		_, err := disk.Create(filepath.Join(testDir, name))
+		require.NoError(t, err)
+	}
+	l, _, err := reopen(disk)
+	require.NoError(t, err)
+	requireRange(t, l, 11, 20)
+	names, err := disk.List(testDir)
+	require.NoError(t, err)
+	require.Len(t, names, len(listed)+3, "segments, MANIFEST and what is not ours: %v", names)
+	require.Subset(t, names, []string{"notes.txt", "1.seg", "MANIFEST"})
+}
+
 func TestMissingSegmentIsDamage(t *testing.T) {
 	for _, name := range []string{"first", "middle", "last", "manifest", "all segments"} {
 		t.Run(name, func(t *testing.T) {
@@ -268,6 +343,20 @@ func TestRecordsOfAFailedSyncAreWrittenAgain(t *testing.T) {
 	l, _, err = reopen(disk)
 	require.NoError(t, err)
 	requireRange(t, l, 1, 4)
+}
+
+// A disk that loses a write shows what was there before: a whole record of the same index.
+func TestStaleRecordOfTheSameIndexIsFoundOnReading(t *testing.T) {
+	disk := faultfs.New()
+	l := open(t, disk, 0)
+	appendEach(t, l, 1, 3)
+	path := segments(t, disk)[0]
+	var stale []byte
+	require.NoError(t, disk.Corrupt(path, func(b []byte) []byte { stale = bytes.Clone(b); return b }))
+	require.NoError(t, l.DeleteRange(3, 3))
+	require.NoError(t, l.StoreLog(record(3, 9, 100)))
+	require.NoError(t, disk.Corrupt(path, func([]byte) []byte { return stale }))
+	requireDamage(t, l.GetLog(3, &raft.Log{}))
 }
 
 func TestDamageIsFoundOnReading(t *testing.T) {
