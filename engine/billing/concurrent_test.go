@@ -1,0 +1,161 @@
+package billing_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/enginetest"
+)
+
+// TestQueriesBesideApply: queries of every kind run while entries are applied, snapshots written
+// and catalogs changed. Counters only grow, a snapshot restores to what was there when it began,
+// and the race detector has nothing to say.
+func TestQueriesBesideApply(t *testing.T) {
+	m, l := opened()
+	l.Keep = false
+	src := &enginetest.Source{Journal: m.Journal()}
+	key := [32]byte{7}
+	l.Do(billing.KindCreateKey, &billing.CreateKey{
+		Env: enginetest.Sandbox, ID: enginetest.ID("key"), Hash: key, Scope: billing.ScopeFull,
+	})
+	var stop atomic.Bool
+	var readers sync.WaitGroup
+	for n := range 3 {
+		readers.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(n), 1))
+			for !stop.Load() {
+				readEverything(t, m, src, r, key)
+			}
+		})
+	}
+	for i := range 150 {
+		write(l, i)
+		if i%50 == 25 {
+			snapshotBeside(t, m, l, i)
+		}
+	}
+	stop.Store(true)
+	readers.Wait()
+	require.Equal(t, "1800", check(m, "ada", "requests").Used.String())
+}
+
+func write(l *enginetest.Log, i int) {
+	l.Stamp += 10
+	enginetest.NewCustomer(l, fmt.Sprint("c", i), "llm-team")
+	if i%20 == 0 {
+		doc := enginetest.TokenPlan()
+		doc.Plans[0].PriceAmount, _ = doc.Plans[0].PriceAmount.MulInt(int64(i + 1))
+		l.Do(billing.KindApplyCatalog, enginetest.ApplyCatalog(enginetest.Sandbox, doc))
+	}
+	var records []engine.Record
+	for j := range 12 {
+		records = append(records, engine.Record{
+			Kind: billing.KindRecordUsage, Payload: enginetest.Usage(
+				l, fmt.Sprint("k", i, "-", j), "ada", "requests", 1).Seal(nil),
+		})
+	}
+	if _, err := l.Apply(records...); err != nil {
+		panic(err)
+	}
+}
+
+// snapshotBeside writes a snapshot while entries are applied.
+func snapshotBeside(t *testing.T, m *billing.Machine, l *enginetest.Log, i int) {
+	used := check(m, "ada", "requests").Used
+	want := stateHash(m)
+	sn, err := m.Snapshot()
+	require.NoError(t, err)
+	var b bytes.Buffer
+	var persister sync.WaitGroup
+	persister.Go(func() {
+		_, err = sn.WriteTo(&b)
+	})
+	for j := range 5 {
+		l.Stamp += 10
+		enginetest.NewCustomer(l, fmt.Sprint("beside", i, "-", j), "llm-team")
+		l.DoPayload(billing.KindRecordUsage, enginetest.Usage(
+			l, fmt.Sprint("b", i, "-", j), "ada", "output-tokens", 1).Seal(nil))
+		l.Do(billing.KindRevokeKey, &billing.RevokeKey{
+			Env: enginetest.Sandbox, ID: enginetest.ID("other"),
+		})
+	}
+	persister.Wait()
+	require.NoError(t, err)
+	sn.Release()
+	again := restored(t, b.Bytes())
+	require.Equal(t, want, stateHash(again))
+	require.Equal(t, used, check(again, "ada", "requests").Used)
+}
+
+func readEverything(
+	t *testing.T, m *billing.Machine, src *enginetest.Source, r *rand.Rand, key [32]byte,
+) {
+	var last billing.Decision
+	for range 20 {
+		d := check(m, "ada", "requests")
+		if d.Used.Less(last.Used) || d.LogIndex < last.LogIndex {
+			t.Errorf("a check saw %v at %d after %v at %d", d.Used, d.LogIndex, last.Used, last.LogIndex)
+		}
+		last = d
+	}
+	name := fmt.Sprint("c", r.IntN(150))
+	if c, ok := m.Customer(enginetest.Sandbox, name); ok {
+		views := m.Subscriptions(c.Row)
+		if invoices := m.Invoices(enginetest.Sandbox, c.Row); len(views) < len(invoices) &&
+			len(views) != 0 {
+			t.Errorf("%d subscriptions, then %d invoices", len(views), len(invoices))
+		}
+		if d := check(m, name, "requests"); d.Allowed() && d.SubscriptionID == ([16]byte{}) {
+			t.Error("allowed without a subscription")
+		}
+	}
+	if _, ok := m.Authenticate(key); !ok {
+		t.Error("the key is gone")
+	}
+	if _, _, err := m.Events(src, billing.EventQuery{Customer: 1, To: 1 << 60, Limit: 5}); err != nil {
+		t.Error(err)
+	}
+	m.Plans(enginetest.Sandbox)
+	m.Keys(enginetest.Sandbox)
+	m.Accounts()
+	m.Stats()
+	m.StateHash()
+}
+
+// TestQueriesBesideRestore: a restore replaces the state under running queries.
+func TestQueriesBesideRestore(t *testing.T) {
+	m, l := opened()
+	small := snapshotOf(t, m)
+	for i := range 50 {
+		enginetest.NewCustomer(l, fmt.Sprint("c", i), "llm-team")
+	}
+	large := snapshotOf(t, m)
+	var stop atomic.Bool
+	var readers sync.WaitGroup
+	readers.Go(func() {
+		for !stop.Load() {
+			if d := check(m, "ada", "requests"); !d.Allowed() {
+				t.Error("ada was away")
+			}
+			m.Stats()
+			m.Customer(enginetest.Sandbox, "c49")
+		}
+	})
+	for i := range 20 {
+		snapshot := small
+		if i%2 == 0 {
+			snapshot = large
+		}
+		require.NoError(t, m.Restore(bytes.NewReader(snapshot)))
+	}
+	stop.Store(true)
+	readers.Wait()
+}

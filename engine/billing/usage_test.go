@@ -1,0 +1,149 @@
+package billing_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
+	"tollgate/engine/enginetest"
+	"tollgate/engine/wire"
+)
+
+func fuzzed(t *testing.T, data []byte) {
+	m := billing.New(billing.Config{})
+	if err := m.Restore(bytes.NewReader(data)); err != nil {
+		require.Zero(t, m.Applied())
+		return
+	}
+	require.NoError(t, billing.New(billing.Config{}).Restore(bytes.NewReader(snapshotOf(t, m))))
+}
+
+func TestSealIsTheEncodingWithAFingerprint(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.SliceOfN(rapid.Byte(), 0, 200)
+		c := billing.RecordUsage{
+			Env: rapid.Uint32().Draw(t, "env"), Attempt: rapid.Uint32().Draw(t, "attempt"),
+			KeyText: text.Draw(t, "key"), Customer: text.Draw(t, "customer"),
+			EventName: text.Draw(t, "event"), Meta: text.Draw(t, "meta"),
+			Units:      decimal.FromInt(rapid.Int64().Draw(t, "units")),
+			OccurredAt: rapid.Int64().Draw(t, "occurred"), HasCost: rapid.Bool().Draw(t, "cost"),
+		}
+		c.Key = billing.UsageKey(c.Env, c.KeyText)
+		sealed := c.Seal([]byte("before"))
+		require.Equal(t, "before", string(sealed[:6]))
+		require.Equal(t, wire.Encode(nil, &c), sealed[6:], "Seal sets Fingerprint and encodes")
+		require.Less(t, c.Fingerprint, uint32(1<<24))
+
+		var got billing.RecordUsage
+		require.NoError(t, wire.Decode(sealed[6:], &got))
+		require.Equal(t, string(c.Meta), string(got.Meta))
+
+		// Another attempt has the same fingerprint, another body another one.
+		other := c
+		other.Attempt++
+		other.Seal(nil)
+		require.Equal(t, c.Fingerprint, other.Fingerprint)
+		other.OccurredAt++
+		other.Seal(nil)
+		require.NotEqual(t, c.Fingerprint, other.Fingerprint)
+	})
+}
+
+func TestUsageKeyTellsEnvironmentsApart(t *testing.T) {
+	long := bytes.Repeat([]byte{'k'}, 2000)
+	seen := map[[16]byte]bool{}
+	for env := range uint32(4) {
+		for _, key := range [][]byte{nil, {'a'}, {'b'}, long, long[1:]} {
+			k := billing.UsageKey(env, key)
+			require.False(t, seen[k])
+			seen[k] = true
+		}
+	}
+}
+
+// TestCustomerAndUsageInOneEntry: an event finds a customer that the same entry made.
+func TestCustomerAndUsageInOneEntry(t *testing.T) {
+	m, l := opened()
+	create := &billing.CreateCustomer{
+		Env: enginetest.Sandbox, ID: enginetest.ID("new"), ExternalID: "new",
+	}
+	subscribe := &billing.CreateSubscription{
+		Env: enginetest.Sandbox, ID: enginetest.ID("s"), InvoiceID: enginetest.ID("i"),
+		Customer: "new", Plan: "llm-team",
+	}
+	usage := enginetest.Usage(l, "k", "new", "requests", 3).Seal(nil)
+	results, err := l.Apply(
+		engine.Record{Kind: billing.KindRecordUsage, Payload: usage},
+		engine.Record{Kind: billing.KindCreateCustomer, Payload: wire.Encode(nil, create)},
+		engine.Record{Kind: billing.KindCreateSubscription, Payload: wire.Encode(nil, subscribe)},
+		engine.Record{Kind: billing.KindRecordUsage, Payload: usage},
+		engine.Record{Kind: billing.KindRecordUsage, Payload: usage},
+	)
+	require.NoError(t, err)
+	want := []engine.Outcome{
+		engine.OutcomeCustomerUnknown, engine.OutcomeDone, engine.OutcomeDone, engine.OutcomeDone,
+		engine.OutcomeDone,
+	}
+	for i, r := range results {
+		require.Equal(t, want[i], r.Outcome, "record %d", i)
+	}
+	require.Equal(t, "3", check(m, "new", "requests").Used.String())
+}
+
+// TestManyEventsInOneEntry: more than any scratch memory begins with, each counted once, and the
+// entry's bytes may change afterwards.
+func TestManyEventsInOneEntry(t *testing.T) {
+	m, l := opened()
+	src := &enginetest.Source{Journal: m.Journal()}
+	entry := engine.AppendHeader(nil, 0)
+	for i := range 1000 {
+		u := enginetest.Usage(l, string(rune('a'+i%26))+string(rune('0'+i/26)), "ada", "requests", 1)
+		entry = engine.AppendRecord(entry, engine.Record{
+			Kind: billing.KindRecordUsage, Payload: u.Seal(nil),
+		})
+	}
+	engine.SetStamp(entry, l.Stamp)
+	_, err := l.ApplyEntry(entry)
+	require.NoError(t, err)
+	clear(entry)
+	require.Equal(t, "1000", check(m, "ada", "requests").Used.String())
+	c, _ := m.Customer(enginetest.Sandbox, "ada")
+	events, next, err := m.Events(src, billing.EventQuery{
+		Customer: c.Row, From: 0, To: 1 << 60, Limit: 5000,
+	})
+	require.NoError(t, err)
+	require.Zero(t, next.Index)
+	require.Len(t, events, 1000)
+	require.Equal(t, "a0", events[0].Key)
+}
+
+func TestHotPathsAllocateNothing(t *testing.T) {
+	m, l := opened()
+	q := billing.CheckQuery{
+		Env: enginetest.Sandbox, Customer: []byte("ada"), Feature: []byte("input-tokens"),
+		Now: l.Stamp, Track: true, Units: decimal.FromInt(150000),
+	}
+	var d billing.Decision
+	require.Zero(t, testing.AllocsPerRun(1000, func() { m.Check(&q, &d) }))
+	require.True(t, d.HasCost)
+	require.Equal(t, "0.4", d.ProjectedCost.String())
+
+	long := string(bytes.Repeat([]byte{'x'}, 100))
+	enginetest.NewCustomer(l, long, "llm-team")
+	q.Customer = []byte(long)
+	require.Zero(t, testing.AllocsPerRun(1000, func() { m.Check(&q, &d) }))
+	require.True(t, d.Allowed())
+
+	u := enginetest.Usage(l, "k", "ada", "requests", 1)
+	buf := make([]byte, 0, 512)
+	require.Zero(t, testing.AllocsPerRun(1000, func() { buf = u.Seal(buf[:0]) }))
+	key := []byte("some key")
+	require.Zero(t, testing.AllocsPerRun(1000, func() { u.Key = billing.UsageKey(1, key) }))
+	var hash [32]byte
+	require.Zero(t, testing.AllocsPerRun(1000, func() { m.Authenticate(hash) }))
+}
