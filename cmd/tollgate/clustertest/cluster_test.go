@@ -59,7 +59,6 @@ type development struct {
 	output  *output
 	ended   chan struct{}
 	devdata.Running
-	extra []*exec.Cmd // nodes started again by hand
 }
 
 // output collects what a process prints.
@@ -162,22 +161,21 @@ func (d *development) stop() int {
 	return d.command.ProcessState.ExitCode()
 }
 
-// kill ends everything at once, whatever state it is in.
+// kill ends everything at once, whatever state it is in: dev, and the holders of the nodes' locks.
 func (d *development) kill() {
-	for _, node := range d.Nodes {
-		d.signal(node.ID, syscall.SIGCONT)
-	}
-	for _, command := range d.extra {
-		killProcess(d.t, command.Process.Pid)
-	}
-	if d.hasEnded() {
-		return
+	if !d.hasEnded() {
+		killProcess(d.t, d.command.Process.Pid)
+		<-d.ended
 	}
 	for _, node := range d.Nodes {
-		killProcess(d.t, node.PID)
+		require.Eventually(d.t, func() bool {
+			pid, err := devdata.Holder(devdata.NodeLock(d.folder.NodeFolder(node.ID)))
+			if err == nil && pid != 0 {
+				killProcess(d.t, pid)
+			}
+			return err == nil && pid == 0
+		}, patience, 10*time.Millisecond, "%s does not end", node.ID)
 	}
-	killProcess(d.t, d.command.Process.Pid)
-	<-d.ended
 }
 
 func killProcess(t *testing.T, pid int) {
@@ -221,7 +219,6 @@ func (d *development) restart(id string) {
 	command := exec.Command(program, "dev", "--data", string(d.folder), "--node", id)
 	command.Stdout, command.Stderr = d.output, d.output
 	require.NoError(d.t, command.Start())
-	d.extra = append(d.extra, command)
 	go func() { _ = command.Wait() }() // reaped, so that its process id can be probed
 	require.Eventually(d.t, func() bool {
 		running, err := d.folder.Load()
