@@ -96,7 +96,8 @@ func ParseEntry(entry []byte) (Header, Records, error) {
 		return Header{}, Records{}, fmt.Errorf("%w: %d bytes", ErrEntry, len(entry))
 	}
 	if entry[0] != FormatVersion {
-		return Header{}, Records{}, fmt.Errorf("%w: version %d, this build reads %d", ErrEntry, entry[0], FormatVersion)
+		return Header{}, Records{}, fmt.Errorf("%w: version %d, this build reads %d",
+			ErrEntry, entry[0], FormatVersion)
 	}
 	h := Header{
 		Shard: binary.LittleEndian.Uint16(entry[1:]),

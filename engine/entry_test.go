@@ -64,8 +64,8 @@ func TestEntryRefusesWhatIsNone(t *testing.T) {
 	_, _, err := engine.ParseEntry(other)
 	require.ErrorIs(t, err, engine.ErrEntry)
 
-	huge := append(engine.AppendHeader(nil, 0), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-		0x01, 0x00)
+	huge := append(engine.AppendHeader(nil, 0),
+		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0x00)
 	_, walk, err := engine.ParseEntry(huge)
 	require.NoError(t, err)
 	_, ok := walk.Next()
@@ -78,7 +78,9 @@ func TestEntryRefusesWhatIsNone(t *testing.T) {
 func FuzzEntry(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(engine.AppendHeader(nil, 1))
-	f.Add(engine.AppendRecord(engine.AppendHeader(nil, 1), engine.Record{Kind: 17, Payload: []byte{1}}))
+	f.Add(engine.AppendRecord(engine.AppendHeader(nil, 1), engine.Record{
+		Kind: 17, Payload: []byte{1},
+	}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		h, walk, err := engine.ParseEntry(data)
 		if err != nil {

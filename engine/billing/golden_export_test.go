@@ -1,9 +1,13 @@
 package billing
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 
 	"tollgate/engine/decimal"
+	"tollgate/engine/wire"
 )
 
 func goldenDecimal(text string) decimal.Decimal { return decimal.MustParse(text) }
@@ -42,4 +46,39 @@ func ReadRecords(data []byte) {
 func readOne[T any](data []byte, v *T, read func([]byte, *T) ([]byte, error)) error {
 	_, err := read(data, v)
 	return err
+}
+
+// SnapshotBlocks returns the first two blocks of m's snapshot: its header and its first account.
+func SnapshotBlocks(m *Machine) (header, account []byte) {
+	engineSnapshot, err := m.Snapshot()
+	if err != nil {
+		panic(err)
+	}
+	defer engineSnapshot.Release()
+	sn := engineSnapshot.(*snapshot)
+	a := accountRecord{ID: sn.accounts[0].id, Name: sn.accounts[0].name}
+	for i := range sn.environments[:2] {
+		a.Environments = append(a.Environments, sn.environments[i].record(sn.header.Index))
+	}
+	return wire.Encode(nil, &sn.header), wire.Encode(nil, &a)
+}
+
+// RestoreBlocks restores what stands before the pages of a snapshot that has these blocks.
+func RestoreBlocks(header, account []byte) {
+	src := binary.LittleEndian.AppendUint16([]byte(snapshotMagic), snapshotVersion)
+	for _, body := range [][]byte{header, account} {
+		src = binary.LittleEndian.AppendUint32(src, uint32(len(body)))
+		src = append(src, body...)
+		src = binary.LittleEndian.AppendUint32(src, crc32.Checksum(body, castagnoli))
+	}
+	s := newState()
+	if err := New(Config{}).restoreHead(&blockReader{src: bytes.NewReader(src)}, s); err != nil {
+		return
+	}
+	for _, e := range s.environments.all() {
+		c := e.catalog.Load()
+		for _, v := range c.versions {
+			c.planView(v)
+		}
+	}
 }

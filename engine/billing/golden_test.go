@@ -51,7 +51,9 @@ func goldens() map[string][]byte {
 		all[name] = wire.Encode(nil, c)
 	}
 	all["command-1-tick"] = nil
-	all["command-2-check-state"] = engine.AppendCheckState(nil, engine.CheckState{Index: 9, Hash: 1 << 60})
+	all["command-2-check-state"] = engine.AppendCheckState(nil, engine.CheckState{
+		Index: 9, Hash: 1 << 60,
+	})
 	all["command-16-record-audits"] = goldenBlock().Encode(nil)
 	all["command-17-record-usage"] = (&billing.RecordUsage{
 		Env: 1, Key: billing.UsageKey(1, []byte("key-1")), Attempt: 0xfeedface,
@@ -85,7 +87,8 @@ func goldenBlock() *billing.AuditBlock {
 	var b billing.AuditBlock
 	b.Reset(1, 1769871600000, 42)
 	b.Add(&billing.AuditCheck{
-		Env: 1, CustomerRow: 70000, FeatureNumber: 3, Reason: billing.ReasonAllowed, At: 1769871600000,
+		Env: 1, CustomerRow: 70000, FeatureNumber: 3, Reason: billing.ReasonAllowed,
+		At: 1769871600000,
 	})
 	b.Add(&billing.AuditCheck{
 		Env: 1, CustomerRow: 5, FeatureNumber: 3, Reason: billing.ReasonAllowed, At: 1769871600001,

@@ -41,18 +41,21 @@ func TestWhatStopsTheReplicaChangesNothing(t *testing.T) {
 	wrongHash := engine.AppendCheckState(nil, engine.CheckState{Index: index, Hash: hash + 1})
 	otherShard := engine.AppendRecord(engine.AppendHeader(nil, 1), good)
 	torn := l.Entry(good, good)
+	with := func(kind engine.Kind, payload ...byte) []byte {
+		return l.Entry(good, engine.Record{Kind: kind, Payload: payload})
+	}
 	for name, entry := range map[string][]byte{
-		"unknown kind":   l.Entry(good, engine.Record{Kind: 999}),
-		"malformed":      l.Entry(good, engine.Record{Kind: billing.KindCreateCustomer, Payload: []byte{1}}),
-		"malformed use":  l.Entry(good, engine.Record{Kind: billing.KindRecordUsage, Payload: []byte{9}}),
-		"malformed log":  l.Entry(good, engine.Record{Kind: billing.KindRecordAudits, Payload: []byte{1}}),
-		"tick with news": l.Entry(good, engine.Record{Kind: engine.KindTick, Payload: []byte{1}}),
-		"short check":    l.Entry(good, engine.Record{Kind: engine.KindCheckState, Payload: []byte{1}}),
-		"other hash":     l.Entry(good, engine.Record{Kind: engine.KindCheckState, Payload: wrongHash}),
-		"other shard":    otherShard,
-		"torn":           torn[:len(torn)-1],
-		"no entry":       {1, 2, 3},
-		"other version":  append([]byte{9}, torn[1:]...),
+		"unknown kind":     with(999),
+		"malformed":        with(billing.KindCreateCustomer, 1),
+		"malformed usage":  with(billing.KindRecordUsage, 9),
+		"malformed audits": with(billing.KindRecordAudits, 1),
+		"tick with news":   with(engine.KindTick, 1),
+		"short check":      with(engine.KindCheckState, 1),
+		"other hash":       with(engine.KindCheckState, wrongHash...),
+		"other shard":      otherShard,
+		"torn":             torn[:len(torn)-1],
+		"no entry":         {1, 2, 3},
+		"other version":    append([]byte{9}, torn[1:]...),
 	} {
 		before := snapshotOf(t, m)
 		require.ErrorIs(t, m.Apply(l.Index+1, entry, &engine.Applied{}), engine.ErrHalt, name)

@@ -8,7 +8,7 @@ import (
 	"tollgate/engine/page"
 )
 
-// The helpers below state a record's bytes in a snapshot: fixed layout, little endian. Each record
+// The functions below state a record's bytes in a snapshot: fixed layout, little endian. Each record
 // type lists its fields once per direction, beside its struct.
 
 // errRecord says that a snapshot's record is cut short.
@@ -49,7 +49,10 @@ func (r *reader) decimal() decimal.Decimal {
 
 func appendU16(dst []byte, v uint16) []byte { return binary.LittleEndian.AppendUint16(dst, v) }
 func appendU32(dst []byte, v uint32) []byte { return binary.LittleEndian.AppendUint32(dst, v) }
-func appendI64(dst []byte, v int64) []byte  { return binary.LittleEndian.AppendUint64(dst, uint64(v)) }
+
+func appendI64(dst []byte, v int64) []byte {
+	return binary.LittleEndian.AppendUint64(dst, uint64(v))
+}
 
 func appendDecimal(dst []byte, d decimal.Decimal) []byte {
 	high, low := d.Bits()

@@ -274,6 +274,8 @@ func (s *state) consistent() error {
 	for row := uint32(1); row <= customers; row++ {
 		c := s.customers.Read(row)
 		if s.environment(c.env) == nil ||
+			(c.firstSubscription == 0) != (c.lastSubscription == 0) ||
+			(c.firstInvoice == 0) != (c.lastInvoice == 0) ||
 			max(c.firstSubscription, c.lastSubscription) > subscriptions ||
 			max(c.firstInvoice, c.lastInvoice) > invoices {
 			return fmt.Errorf("%w: customer %d leads nowhere", ErrSnapshot, row)
@@ -282,7 +284,8 @@ func (s *state) consistent() error {
 	for row := uint32(1); row <= subscriptions; row++ {
 		b := s.subscriptions.Read(row)
 		if b.customer == 0 || b.customer > customers || b.next != 0 && b.next <= row ||
-			b.next > subscriptions || uint64(b.firstCounter)+uint64(b.counters) > uint64(counters)+1 {
+			b.next > subscriptions || b.firstCounter == 0 && b.counters != 0 ||
+			uint64(b.firstCounter)+uint64(b.counters) > uint64(counters)+1 {
 			return fmt.Errorf("%w: subscription %d leads nowhere", ErrSnapshot, row)
 		}
 		c := s.environment(s.customers.Read(b.customer).env).catalog.Load()

@@ -14,15 +14,6 @@ import (
 	"tollgate/engine/wire"
 )
 
-func fuzzed(t *testing.T, data []byte) {
-	m := billing.New(billing.Config{})
-	if err := m.Restore(bytes.NewReader(data)); err != nil {
-		require.Zero(t, m.Applied())
-		return
-	}
-	require.NoError(t, billing.New(billing.Config{}).Restore(bytes.NewReader(snapshotOf(t, m))))
-}
-
 func TestSealIsTheEncodingWithAFingerprint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.SliceOfN(rapid.Byte(), 0, 200)
