@@ -37,7 +37,7 @@ func TestReadersBesideAWriter(t *testing.T) {
 func write(store raft.LogStore, stop *atomic.Bool) error {
 	defer stop.Store(true)
 	next, term := uint64(1), 1
-	for round := range 400 {
+	for round := range 200 {
 		logs := make([]*raft.Log, 1+round%7)
 		for i := range logs {
 			logs[i] = record(next+uint64(i), term, 30+round)

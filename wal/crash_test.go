@@ -287,7 +287,7 @@ func TestCrashAtEveryOperation(t *testing.T) {
 		return m
 	}
 	for n := 1; n <= total; n++ {
-		for seed := range uint64(4) {
+		for seed := range uint64(3) {
 			for at := 1; ; at++ {
 				m := run(n, seed)
 				m.failAt(at, faultfs.ErrPowerOff)

@@ -98,7 +98,8 @@ func (d *dump) segment(seq uint64) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	d.bytes += int64(len(b))
-	if seq < d.manifest.firstSeq || seq > d.manifest.lastSeq {
+	m := d.manifest
+	if m.firstSeq != 0 && (seq < m.firstSeq || seq > m.lastSeq) {
 		d.printf("%s %d bytes, not listed: left over, removed at the next start\n", name, len(b))
 		return nil
 	}
@@ -160,9 +161,13 @@ func (d *dump) damaged(name string, offset int64, index uint64, reason string) {
 	}
 }
 
-// missing names what the manifest lists and the folder does not hold.
+// missing names what the manifest lists and the folder does not hold. Without a manifest every
+// segment there is was printed.
 func (d *dump) missing(present map[uint64]bool) {
 	if d.manifest.firstSeq == 0 {
+		if d.records > 0 && d.damage == nil {
+			d.damaged(manifestName, 0, d.first, "there are records, but no manifest")
+		}
 		return
 	}
 	for seq := d.manifest.firstSeq; seq <= d.manifest.lastSeq; seq++ {

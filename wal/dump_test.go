@@ -76,6 +76,12 @@ func TestDumpNamesDamage(t *testing.T) {
 		{"bad manifest", func(d *faultfs.Disk, _ []string) error {
 			return d.Corrupt(testDir+"/MANIFEST", func(b []byte) []byte { b[30] ^= 1; return b })
 		}, "MANIFEST DAMAGED", true},
+		{"bad manifest, the records are shown", func(d *faultfs.Disk, _ []string) error {
+			return d.Corrupt(testDir+"/MANIFEST", func(b []byte) []byte { b[30] ^= 1; return b })
+		}, "3 records, index 1 to 3, 2 segments, 1024 bytes: DAMAGED", true},
+		{"missing manifest", func(d *faultfs.Disk, _ []string) error {
+			return d.Remove(testDir + "/MANIFEST")
+		}, "there are records, but no manifest", true},
 		{"lost end", func(d *faultfs.Disk, paths []string) error {
 			return d.Corrupt(paths[1], func(b []byte) []byte { return b[:64] })
 		}, "the log ends at record 2, but record 3 was acknowledged", true},

@@ -30,15 +30,12 @@ func (r *recovery) run() error {
 	if err != nil {
 		return err
 	}
-	if err := r.sweep(names); err != nil {
-		return err
-	}
 	for seq := r.manifest.firstSeq; seq <= r.manifest.lastSeq; seq++ {
 		if err := r.load(seq); err != nil {
 			return err
 		}
 	}
-	return r.settle()
+	return r.settle(names)
 }
 
 // begin makes the first segment and the manifest. A crash in the middle of that leaves a first
@@ -157,8 +154,8 @@ func joins(m manifest, segments []*segment, seq uint64) string {
 	return ""
 }
 
-// settle makes what was found durable before anybody builds on it.
-func (r *recovery) settle() error {
+// settle makes what was found durable before anybody builds on it, and removes what is left over.
+func (r *recovery) settle(names []string) error {
 	last := r.segments[len(r.segments)-1]
 	end := uint64(0)
 	if next := r.nextIndex(); next != 0 {
@@ -172,6 +169,9 @@ func (r *recovery) settle() error {
 			Reason: fmt.Sprintf("the log ends at record %d, but record %d was acknowledged",
 				end, r.manifest.syncedIndex),
 		}
+	}
+	if err := r.sweep(names); err != nil {
+		return err
 	}
 	if r.cut == nil {
 		b, err := readAll(last.file)
