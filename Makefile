@@ -24,7 +24,7 @@ help: ## list the targets
 
 .PHONY: run
 run: ## run three nodes on this machine, with a demo account
-	go run ./cmd/tollgate dev
+	go build -o bin/ ./cmd/tollgate && exec bin/tollgate dev
 
 .PHONY: build
 build: ## build both programs into bin/
