@@ -169,16 +169,14 @@ func (l *Log) unlink(gone []*segment, err error) error {
 	return err
 }
 
-// remove closes and removes files. One that is gone was swept by an Open after this log's Close.
+// remove closes and removes files. No reader has them: taking them out of segments waited for
+// those that did. A file that is gone was swept by an Open after this log's Close.
 func (l *Log) remove(gone []*segment) error {
 	for _, s := range gone {
-		l.state.Lock()
-		err := s.file.Close()
-		l.state.Unlock()
-		if err != nil {
+		if err := s.file.Close(); err != nil {
 			return fmt.Errorf("wal: close an old segment: %w", err)
 		}
-		err = l.options.FS.Remove(filepath.Join(l.dir, segmentName(s.seq)))
+		err := l.options.FS.Remove(filepath.Join(l.dir, segmentName(s.seq)))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("wal: remove an old segment: %w", err)
 		}
