@@ -45,6 +45,18 @@ func TestAKeyKeepsItsFirstRequest(t *testing.T) {
 	require.EqualValues(t, 1, k.Len())
 }
 
+func TestAKeyIsComparedWhole(t *testing.T) {
+	k := New(1000)
+	k.Add(key(1), slotOf(1), 5)
+	k.index.insert(k.hash(key(2)), 0, k.dropped) // as if all bits that the index keeps were equal
+	_, found := k.Find(key(2))
+	require.False(t, found)
+	k.Add(key(2), slotOf(2), 5)
+	got, found := k.Find(key(2))
+	require.True(t, found)
+	require.Equal(t, slotOf(2), got)
+}
+
 func TestKeysStayForTheRetentionAndGoInTime(t *testing.T) {
 	const retention, span = 200_000, 50_000
 	stamps := []int64{0, span - 1, span, 2*span - 1, 5 * span}
@@ -216,17 +228,35 @@ func TestMemoryPerKeyStaysBounded(t *testing.T) {
 	k, rng := New(1), rand.New(rand.NewPCG(1, 2))
 	stamp := int64(0)
 	worst := 0.0
-	for n := range 600_000 {
-		stamp += 3 // 200,000 keys
+	for n := range 1_200_000 {
+		stamp++ // 600,000 keys
 		if n%100 == 0 {
 			k.Expire(stamp)
 		}
 		k.Add(key(rng.Uint64()), Slot{}, stamp)
-		if n > 450_000 && n%1000 == 0 { // hundreds of thousands of keys, generations coming and going
+		if n > 700_000 && n%1000 == 0 { // hundreds of thousands of keys, generations coming and going
 			worst = max(worst, float64(k.Bytes()-8192*32)/float64(k.Len()))
 		}
 	}
 	require.Less(t, worst, 40.0)
+}
+
+func TestSubTablesGrowOneAfterAnother(t *testing.T) {
+	var x index
+	kept := func(uint32) bool { return false }
+	last := uint64(0)
+	for round := range uint64(120) {
+		growths := 0
+		for sub := range uint64(subTables) { // all are equally full all the time
+			x.insert(sub<<(64-subTableBits)|round*0x9e3779b1&0xffffffff, uint32(round), kept)
+			if x.total != last {
+				growths, last = growths+1, x.total
+			}
+		}
+		if round > 40 {
+			require.Less(t, growths, subTables/3, "sub-tables grew at the same time")
+		}
+	}
 }
 
 func TestFindAndAddAllocateNothing(t *testing.T) {

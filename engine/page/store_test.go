@@ -126,6 +126,7 @@ func TestImpossibleFramesAreRefused(t *testing.T) {
 	require.NoError(t, restore(head(3), block(frame(9, 1, 2, "bc")), block(frame(9, 0, 1, "a")), end))
 	for name, b := range map[string][]byte{
 		"row twice":       append(block(frame(9, 0, 2, "ab")), block(frame(9, 1, 2, "bc"))...),
+		"row for another": append(block(frame(9, 0, 2, "ab")), block(frame(9, 0, 1, "a"))...),
 		"row missing":     block(frame(9, 0, 2, "ab")),
 		"row too high":    block(frame(9, 1, 3, "abc")),
 		"row overflow":    block(frame(9, math.MaxUint32, 2, "ab")),
