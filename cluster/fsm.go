@@ -26,6 +26,8 @@ type fsm struct {
 
 	restored uint64 // what the last Restore restored to, if nothing was applied since
 	restores int    // how often in a row
+	// stopped: an entry was not applied, so none after it may be.
+	stopped bool
 }
 
 var _ raft.BatchingFSM = (*fsm)(nil)
@@ -36,9 +38,16 @@ func (f *fsm) Apply(l *raft.Log) any { return f.ApplyBatch([]*raft.Log{l})[0] }
 // ApplyBatch carries out committed entries. Results go to the batch that waits for them here; raft
 // only learns that there are some.
 func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
-	g, start := f.group, time.Now()
-	answers := make([]any, len(logs))
+	g, answers := f.group, make([]any, len(logs))
+	if !g.awaitRestored() {
+		f.stopped = true
+		return answers
+	}
+	start := time.Now()
 	for _, l := range logs {
+		if f.stopped {
+			break
+		}
 		switch l.Type {
 		case raft.LogConfiguration:
 			voters := configVoters(raft.DecodeConfiguration(l.Data))
@@ -48,12 +57,31 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 			f.apply(l)
 		}
 	}
+	if f.stopped {
+		return answers
+	}
 	f.restores = 0
 	f.progress.advance(g.machine.Applied())
 	if on := g.config.Events.OnApply; on != nil {
 		on(g.shard, len(logs), time.Since(start))
 	}
 	return answers
+}
+
+// awaitRestored waits until the journal's segments are open, which is after raft has restored the
+// newest snapshot; false when the group closes instead.
+func (g *Group) awaitRestored() bool {
+	select {
+	case <-g.restored:
+		return true
+	default:
+	}
+	select {
+	case <-g.restored:
+		return true
+	case <-g.closing:
+		return false
+	}
 }
 
 // apply carries out one entry, or stops this replica: then it never returns an answer.
@@ -69,6 +97,7 @@ func (f *fsm) apply(l *raft.Log) {
 		out = &own.applied
 	}
 	if err := f.run(l, out); err != nil {
+		f.stopped = true
 		g.halt(fmt.Errorf("cluster: group %s stops at entry %d (crc %08x): %w",
 			g.name, l.Index, crc32.Checksum(l.Data, castagnoli), err))
 		<-g.closing
@@ -110,6 +139,9 @@ func (g *Group) skips(l *raft.Log) bool {
 
 // Snapshot fixes the state; raft writes it beside Apply.
 func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
+	if f.stopped {
+		return nil, errHalted
+	}
 	s, err := f.group.machine.Snapshot()
 	if err != nil {
 		return nil, err

@@ -41,17 +41,18 @@ type peers interface {
 
 // parts are what a Group is made of. A node opens them on disk and TCP, tests in memory.
 type parts struct {
-	config    *Config // with defaults
-	shard     uint16
-	name      string
-	machine   engine.Machine
-	segments  Segments // nil without a journal
-	transport rawTransport
-	logs      raft.LogStore
-	stable    raft.StableStore
-	snapshots raft.SnapshotStore
-	bootstrap raft.Configuration
-	peers     peers
+	config  *Config // with defaults
+	shard   uint16
+	name    string
+	machine engine.Machine
+	// openSegments opens the journal's segments, once the journal is restored; nil without one.
+	openSegments func() (Segments, error)
+	transport    rawTransport
+	logs         raft.LogStore
+	stable       raft.StableStore
+	snapshots    raft.SnapshotStore
+	bootstrap    raft.Configuration
+	peers        peers
 	// logSize is the log on disk in bytes and its fsyncs so far; nil when it is in memory.
 	logSize func() (bytes int64, syncs uint64)
 	clocks  *clocks
@@ -66,6 +67,8 @@ type parts struct {
 // methods may be called from any goroutine.
 type Group struct {
 	parts
+	segments  Segments // nil without a journal; set before restored is closed
+	restored  chan struct{}
 	log       *slog.Logger
 	raft      *raft.Raft
 	transport *transport
@@ -126,6 +129,7 @@ func openGroup(p parts) (*Group, error) {
 		parts: p, log: c.Log.With("group", p.name),
 		flights: make(chan flight, 64), doorbell: make(chan struct{}, 1),
 		settled: make(chan struct{}), closing: make(chan struct{}), opened: monotonic(),
+		restored: make(chan struct{}),
 	}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.route.Store(&route{changed: make(chan struct{})})
@@ -187,6 +191,13 @@ func (g *Group) openRaft() error {
 	if err != nil {
 		return fmt.Errorf("cluster: open group %s: %w", g.name, err)
 	}
+	if g.openSegments != nil {
+		if g.segments, err = g.openSegments(); err != nil {
+			close(g.closing) // whoever waits for segments gives up
+			return errors.Join(err, g.raft.Shutdown().Error())
+		}
+	}
+	close(g.restored)
 	observed := make(chan raft.Observation, 16)
 	g.raft.RegisterObserver(raft.NewObserver(observed, false, func(o *raft.Observation) bool {
 		switch o.Data.(type) {
@@ -358,9 +369,10 @@ func (g *Group) heldLease(held bool) {
 	}
 }
 
-// standsForElection is false while this node's clock is far off, and after it has halted.
+// standsForElection is false while this node's clock is far off, or not yet compared with a
+// majority's, and after it has halted.
 func (g *Group) standsForElection() bool {
-	return !g.clocks.wrong() && g.halted.Load() == nil
+	return !g.clocks.wrong() && g.clocks.sure() && g.halted.Load() == nil
 }
 
 // voters are the voters of the latest and of the committed configuration.

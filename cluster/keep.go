@@ -63,7 +63,7 @@ const (
 	// snapshotLook is how often the bytes since the last snapshot are looked at.
 	snapshotLook = time.Second
 	// minTrailing is the least number of entries that stay behind a snapshot.
-	minTrailing = 128
+	minTrailing = 16
 )
 
 // keepSnapshots takes a snapshot when enough bytes were logged since the last: raft itself counts

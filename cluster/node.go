@@ -52,7 +52,7 @@ func Open(config Config) (*Node, error) {
 		return nil, fmt.Errorf("cluster: data folder: %w", err)
 	}
 	n := &Node{
-		config: c, clocks: newClocks(c.Now), links: make(map[string]*link),
+		config: c, clocks: newClocks(c.Now, len(c.Members)), links: make(map[string]*link),
 		bulk: make(chan struct{}, 2), closing: make(chan struct{}),
 		disk: &disk{dir: c.Dir, need: c.DiskLowBytes, measure: freeBytes},
 	}
@@ -67,8 +67,7 @@ func (n *Node) open() error {
 		return err
 	}
 	for i, name := range [2]string{"billing", "workspace"} {
-		shard := n.shard(uint16(i))
-		st, err := openStores(&n.config, shard, filepath.Join(n.config.Dir, name), n.fatal)
+		st, err := openStores(&n.config, filepath.Join(n.config.Dir, name), n.fatal)
 		if err != nil {
 			return err
 		}
@@ -119,8 +118,8 @@ func (n *Node) parts(number uint16, name string, boot uint64) parts {
 		bootstrap: bootstrap(c.Members), peers: n, logSize: st.size, clocks: n.clocks,
 		boot: boot, diskLow: &n.disk.low, rebuild: st.markRebuild,
 	}
-	if st.segments != nil {
-		p.segments = st.segments
+	if shard.Machine.Journal() != nil {
+		p.openSegments = func() (Segments, error) { return st.openSegments(shard, n.fatal) }
 	}
 	return p
 }

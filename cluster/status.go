@@ -73,7 +73,7 @@ type GroupStatus struct {
 	Syncs    uint64 `json:"syncs"`
 	// SegmentsMissing counts journal segments that this node has yet to fetch.
 	SegmentsMissing int `json:"segmentsMissing"`
-	// StandsForElection is false while this node's clock is too far off.
+	// StandsForElection is false while this node's clock is too far off, or was not compared.
 	StandsForElection bool `json:"standsForElection"`
 	// Stamp is the newest applied stamp (log time), in milliseconds since 1970 UTC.
 	Stamp int64 `json:"stamp"`

@@ -26,7 +26,7 @@ type stores struct {
 	log       *wal.Log
 	stable    *raftboltdb.BoltStore
 	snapshots *snapshotStore
-	segments  *segments.Store // nil without a journal
+	segments  *segments.Store // nil without a journal, and until it is restored
 	dir       string
 }
 
@@ -36,18 +36,18 @@ const rebuildMark = "rebuild-log"
 // lockWait is how long another process may go on holding a group's files.
 const lockWait = 2 * time.Second
 
-func openStores(c *Config, s Shard, dir string, fatal func(error)) (*stores, error) {
+func openStores(c *Config, dir string, fatal func(error)) (*stores, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cluster: data folder: %w", err)
 	}
 	st := &stores{dir: dir}
-	if err := st.open(c, s, fatal); err != nil {
+	if err := st.open(c, fatal); err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
 	return st, nil
 }
 
-func (s *stores) open(c *Config, shard Shard, fatal func(error)) (err error) {
+func (s *stores) open(c *Config, fatal func(error)) (err error) {
 	s.stable, err = raftboltdb.New(raftboltdb.Options{
 		Path:        filepath.Join(s.dir, "state.db"),
 		BoltOptions: &bbolt.Options{Timeout: lockWait},
@@ -65,14 +65,20 @@ func (s *stores) open(c *Config, shard Shard, fatal func(error)) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := s.align(c.Log); err != nil {
-		return err
+	return s.align(c.Log)
+}
+
+// openSegments opens the files of a journal that is restored already, so that all of them are
+// checked from the start.
+func (s *stores) openSegments(shard Shard, fatal func(error)) (Segments, error) {
+	dir := filepath.Join(s.dir, "segments")
+	store, err := segments.Open(
+		dir, shard.Machine.Journal(), shard.Indexer, segments.Options{Fatal: fatal})
+	if err != nil {
+		return nil, err
 	}
-	if j := shard.Machine.Journal(); j != nil {
-		dir := filepath.Join(s.dir, "segments")
-		s.segments, err = segments.Open(dir, j, shard.Indexer, segments.Options{Fatal: fatal})
-	}
-	return err
+	s.segments = store
+	return store, nil
 }
 
 // align makes log and newest snapshot fit before raft starts on both, and empties the log when the

@@ -13,7 +13,7 @@ import (
 var (
 	errTransfer = errors.New("cluster: leadership is not handed over")
 	errQuiet    = errors.New("cluster: no votes right after a start")
-	errClock    = errors.New("cluster: this node's clock is too far off to stand for election")
+	errClock    = errors.New("cluster: this node's clock is too far off, or not compared yet, to stand for election")
 )
 
 // rawTransport is what a transport of raft's must offer: NetworkTransport and InmemTransport do.

@@ -1,0 +1,77 @@
+package cluster
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestStampsStayNearTheMedianOfTheClocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hour := time.Hour.Milliseconds()
+		c := newClocks(time.Now, 3)
+		at := func() int64 { return c.stampMS() - time.Now().UnixMilli() }
+		require.Zero(t, at())
+		require.False(t, c.wrong())
+		require.False(t, c.sure(), "nobody was asked yet")
+		now := time.Now().UnixMilli()
+		c.learn("b", now-hour, 0)
+		require.True(t, c.sure())
+		require.True(t, c.wrong(), "of two clocks the earlier one counts")
+		c.learn("c", now-hour+5, 0)
+		require.Equal(t, -hour+5+clockLead.Milliseconds(), at(), "an hour ahead of two others")
+		require.True(t, c.wrong())
+		c.learn("c", now+3, 0)
+		require.Zero(t, at(), "b is the one that is wrong")
+		require.False(t, c.wrong())
+		c.learn("b", now+hour, 0)
+		c.learn("c", now+hour, 0)
+		require.Zero(t, at(), "a clock that is behind is not pushed ahead")
+		require.True(t, c.wrong())
+		time.Sleep(clockFresh)
+		require.False(t, c.sure(), "old answers do not count")
+		c.learn("b", time.Now().UnixMilli(), 0)
+		require.False(t, c.wrong())
+	})
+}
+
+func TestClockAnswersAreTakenAtTheMiddleOfTheTrip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClocks(time.Now, 3)
+		theirs := time.Now().UnixMilli()
+		time.Sleep(100 * time.Millisecond)
+		c.learn("b", theirs+100, 200*time.Millisecond)
+		s, ok := c.sample("b")
+		require.True(t, ok)
+		require.EqualValues(t, 100, s.aheadMS)
+		require.Equal(t, 200*time.Millisecond, s.trip)
+	})
+}
+
+func TestNodeWithAWrongClockDoesNotLead(t *testing.T) {
+	wrong := "a"
+	tune := func(id string, c *Config) {
+		if id == wrong {
+			c.Now = func() time.Time { return time.Now().Add(time.Hour) }
+		}
+	}
+	inCluster(t, tune, func(c *nodes) {
+		c.eventually("it knows", func() bool { return c.node[wrong].clocks.wrong() })
+		for range 5 {
+			old := c.leader()
+			require.NotEqual(t, wrong, old)
+			c.net.isolate(addressOf(old))
+			time.Sleep(3 * time.Second)
+			require.NotEqual(t, wrong, c.billing(wrong).route.Load().leader)
+			c.net.mend()
+			c.leader()
+		}
+		s := c.node[wrong].Status()
+		require.False(t, s.Ready)
+		require.False(t, s.Groups[0].StandsForElection)
+		require.InDelta(t, time.Hour.Milliseconds(), s.ClockAheadMS, 5)
+		c.count(wrong, 7)
+	})
+}

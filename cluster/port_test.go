@@ -1,0 +1,235 @@
+package cluster
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"math/big"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"tollgate/engine"
+	"tollgate/engine/workspace"
+)
+
+// authority makes certificates for a test.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pool *x509.CertPool
+}
+
+func newAuthority(t *testing.T) *authority {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "cluster"}, IsCA: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	cert, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	pool := x509.NewCertPool()
+	pool.AddCert(cert)
+	return &authority{cert, key, pool}
+}
+
+// config is the TLS configuration of a node whose certificate this authority signed.
+func (a *authority) config(t *testing.T) *tls.Config {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "node"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
+	require.NoError(t, err)
+	return &tls.Config{
+		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
+		RootCAs:      a.pool, ClientCAs: a.pool,
+	}
+}
+
+func openTestPort(t *testing.T, secure *tls.Config) *port {
+	p, err := openPort(&Config{Network: tcp{}, Listen: "127.0.0.1:0", TLS: secure, Log: testLog()})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	return p
+}
+
+func TestPortTellsStreamsApart(t *testing.T) {
+	for _, secure := range []*tls.Config{nil, newAuthority(t).config(t)} {
+		p, q := openTestPort(t, secure), openTestPort(t, secure)
+		for _, stream := range []byte{streamRaftBilling, streamRaftWorkspace, streamLink} {
+			conn, err := q.dial(p.Addr().String(), stream, time.Second)
+			require.NoError(t, err)
+			there, err := p.layer(stream, "").Accept()
+			require.NoError(t, err)
+			_, err = conn.Write([]byte("hello"))
+			require.NoError(t, err)
+			got := make([]byte, 5)
+			_, err = there.Read(got)
+			require.NoError(t, err)
+			require.Equal(t, "hello", string(got))
+			require.Equal(t, secure != nil, isTLS(there))
+		}
+	}
+}
+
+func isTLS(c net.Conn) bool {
+	_, ok := c.(*portConn).Conn.(*tls.Conn)
+	return ok
+}
+
+func TestPortRefusesStrangers(t *testing.T) {
+	ours, theirs := newAuthority(t), newAuthority(t)
+	p := openTestPort(t, ours.config(t))
+	address := p.Addr().String()
+	refused := func(q *port) {
+		conn, err := q.dial(address, streamLink, time.Second)
+		if err == nil { // TLS 1.3: the client learns with its first read
+			require.NoError(t, conn.SetDeadline(time.Now().Add(5*time.Second)))
+			_, err = conn.Read(make([]byte, 1))
+		}
+		require.Error(t, err)
+	}
+	refused(openTestPort(t, theirs.config(t)))
+	nobody := &tls.Config{RootCAs: ours.pool, ClientCAs: ours.pool}
+	refused(openTestPort(t, nobody))
+	refused(openTestPort(t, nil))
+
+	open := openTestPort(t, nil)
+	conn, err := net.Dial("tcp", open.Addr().String())
+	require.NoError(t, err)
+	_, err = conn.Write([]byte{99})
+	require.NoError(t, err)
+	require.NoError(t, conn.SetDeadline(time.Now().Add(5*time.Second)))
+	_, err = conn.Read(make([]byte, 1))
+	require.Error(t, err, "an unknown stream is closed")
+	require.NoError(t, conn.Close())
+}
+
+func TestMessagesAreBounded(t *testing.T) {
+	var b bytes.Buffer
+	w := bufio.NewWriter(&b)
+	require.NoError(t, writeMessage(w, message{callFrame, 1, 77, []byte("payload")}))
+	require.NoError(t, w.Flush())
+	data := b.Bytes()
+	m, err := readMessage(bytes.NewReader(data), 7)
+	require.NoError(t, err)
+	require.Equal(t, message{callFrame, 1, 77, []byte("payload")}, m)
+	_, err = readMessage(bytes.NewReader(data), 6)
+	require.ErrorIs(t, err, errMessage)
+	_, err = readMessage(bytes.NewReader([]byte{3, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0}), 100)
+	require.ErrorIs(t, err, errMessage)
+	for cut := range len(data) {
+		_, err = readMessage(bytes.NewReader(data[:cut]), 100)
+		require.Error(t, err)
+	}
+}
+
+// realNodes is three nodes on TCP, on ports that were free a moment ago.
+func realNodes(t testing.TB, tune func(*Config)) []*Node {
+	var list []Member
+	for i := range 3 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		list = append(list, Member{ID: fmt.Sprint("n", i), Raft: l.Addr().String()})
+		require.NoError(t, l.Close())
+	}
+	var nodes []*Node
+	for _, m := range list {
+		c := Config{
+			NodeID: m.ID, Members: list, Dir: t.TempDir(), Log: testLog().With("node", m.ID),
+			Billing:      Shard{Machine: newLedger(ShardBilling)},
+			Workspace:    Shard{Machine: workspace.New(workspace.Config{Shard: ShardWorkspace})},
+			DiskLowBytes: 1,
+			Fatal:        func(err error) { t.Error(err) },
+		}
+		tune(&c)
+		n, err := Open(c)
+		require.NoError(t, err)
+		nodes = append(nodes, n)
+	}
+	return nodes
+}
+
+// leading waits until one node leads and the others know it.
+func leading(t testing.TB, nodes []*Node) *Node {
+	var leader *Node
+	require.Eventually(t, func() bool {
+		known := 0
+		for _, n := range nodes {
+			r := n.Billing().route.Load()
+			if r.ready {
+				leader = n
+			}
+			if r.leader != "" {
+				known++
+			}
+		}
+		return leader != nil && known == len(nodes)
+	}, 30*time.Second, 5*time.Millisecond)
+	return leader
+}
+
+func TestRealNodesOverTLSLeaveNothingBehind(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	secure := newAuthority(t).config(t)
+	nodes := realNodes(t, func(c *Config) { c.TLS = secure })
+	leading(t, nodes)
+	for i, n := range nodes {
+		results := make([]engine.Result, 1)
+		n.Billing().Propose(time.Now().Add(5*time.Second), records(uint64(i)), results)
+		require.Equal(t, engine.OutcomeDone, results[0].Outcome)
+		_, o := n.Billing().BeginRead(time.Now().Add(5 * time.Second))
+		require.Equal(t, engine.OutcomeDone, o)
+		require.True(t, n.Billing().Machine().(*ledger).has(uint64(i)))
+	}
+	for _, n := range nodes {
+		start := time.Now()
+		require.NoError(t, n.Close())
+		require.NoError(t, n.Close(), "again")
+		require.Less(t, time.Since(start), 5*time.Second)
+	}
+	goleak.VerifyNone(t, before)
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	good := func() Config {
+		return Config{
+			NodeID: "a", Members: members(), Dir: t.TempDir(),
+			Billing: Shard{Machine: newLedger(0)}, Workspace: Shard{Machine: newLedger(1)},
+		}
+	}
+	_, err := good().withDefaults()
+	require.NoError(t, err)
+	for name, spoil := range map[string]func(*Config){
+		"no id":            func(c *Config) { c.NodeID = "" },
+		"not a member":     func(c *Config) { c.NodeID = "z" },
+		"no folder":        func(c *Config) { c.Dir = "" },
+		"no machine":       func(c *Config) { c.Workspace.Machine = nil },
+		"double member":    func(c *Config) { c.Members = append(c.Members, c.Members[0]) },
+		"tiny queue":       func(c *Config) { c.QueueBytes = 1 },
+		"unverified peers": func(c *Config) { c.TLS = &tls.Config{} },
+	} {
+		c := good()
+		spoil(&c)
+		_, err := c.withDefaults()
+		require.ErrorIs(t, err, ErrConfig, name)
+	}
+}
