@@ -8,7 +8,7 @@ import (
 	"tollgate/engine/page"
 )
 
-// The functions below state a record's bytes in a snapshot: fixed layout, little endian. Each record
+// What is below states a record's bytes in a snapshot: fixed layout, little endian. Each record
 // type lists its fields once per direction, beside its struct.
 
 // errRecord says that a snapshot's record is cut short.
