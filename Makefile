@@ -16,7 +16,7 @@ UNITS := $$(go list ./... | grep -v /clustertest)
 TESTFLAGS ?=
 
 # How long each fuzz target runs in `make test`.
-FUZZTIME ?= 3s
+FUZZTIME ?= 2s
 
 .PHONY: help
 help: ## list the targets

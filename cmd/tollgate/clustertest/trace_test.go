@@ -183,8 +183,8 @@ func (d *development) replayAndKill(m metering, client *api.Client, victim strin
 	return summary.Customers
 }
 
-// checkJournal lists every event of the customers: each usage event once, and an audit event for each
-// of the checks that the replays made.
+// checkJournal lists every event of the customers: each usage event once, and an audit event for
+// each of the checks that the replays made.
 func (d *development) checkJournal(m metering, replays int) {
 	d.t.Helper()
 	client := d.client(d.leader(), d.ReadKey)
