@@ -74,6 +74,8 @@ type customer struct {
 	env uint32
 	// Rows of the customer's subscriptions and invoices, both linked from the oldest.
 	firstSubscription uint32
+	// Copies of what the oldest subscription says, see hint; no state.
+	hintVersion, hintCounter uint32
 	// external is the caller's identifier where it fits; externalLen is 0 where the profile has it.
 	externalLen                                 uint8
 	external                                    [39]byte
@@ -107,6 +109,16 @@ var customerCodec = page.Codec[customer]{
 		}
 		return r.rest, r.err
 	},
+}
+
+// hint copies the oldest subscription's version and first counter into its customer, so that a check
+// loads the counter while it waits for the subscription, and not after it: with many customers each
+// is a cache miss. Whatever changes the two in a subscription calls it; the customer's lock is held.
+// A query for which advance says otherwise than the stored subscription must not go by the hint.
+func (s *state) hint(row uint32, b *subscription) {
+	if c := s.customers.Write(b.customer); c.firstSubscription == row {
+		c.hintVersion, c.hintCounter = b.version, b.firstCounter
+	}
 }
 
 // profile is the cold part of a customer.

@@ -19,33 +19,37 @@ func (p place) found() bool { return p.subscription != 0 }
 // subscriptions that are not cancelled and carry the feature, suspended ones too, oldest first,
 // the first whose usage is below its limit, else the first. Readers hold the customer's lock.
 func (s *state) pick(c *catalog, customer *customer, feature uint32, now int64) (p place) {
-	for row := customer.firstSubscription; row != 0; {
+	row := customer.firstSubscription
+	version, counter := customer.hintVersion, customer.hintCounter
+	for row != 0 {
+		at, carries := placeIn(c, feature, place{row, counter, nil}, version)
+		full := carries && at.feature.full(s.counters.Read(at.counter).used)
 		b := s.advance(row, now)
-		if b.cancelledAt == 0 {
-			if at, ok := s.placeIn(c, row, b, feature); ok {
-				if !at.feature.full(s.counters.Read(at.counter).used) {
-					return at
-				}
-				if !p.found() {
-					p = at
-				}
+		if carries && b.cancelledAt == 0 {
+			if !full {
+				return at
+			}
+			if !p.found() {
+				p = at
 			}
 		}
-		row = b.next
+		if row = b.next; row != 0 {
+			next := s.advance(row, now)
+			version, counter = next.version, next.firstCounter
+		}
 	}
 	return p
 }
 
-// placeIn finds a feature within one subscription.
-func (s *state) placeIn(
-	c *catalog, row uint32, b *subscription, feature uint32,
-) (p place, ok bool) {
-	version := c.version(b.version)
-	slot, ok := version.slot(feature)
+// placeIn finds a feature within one subscription of a plan version: of is the subscription and
+// its first counter.
+func placeIn(c *catalog, feature uint32, of place, version uint32) (p place, ok bool) {
+	v := c.version(version)
+	slot, ok := v.slot(feature)
 	if !ok {
 		return place{}, false
 	}
-	return place{row, b.firstCounter + slot, &version.features[slot]}, true
+	return place{of.subscription, of.counter + slot, &v.features[slot]}, true
 }
 
 // Check decides whether a customer may use a feature. It fills d, and allocates nothing. The log

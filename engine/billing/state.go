@@ -115,6 +115,7 @@ func (s *state) reindex() {
 		b := s.subscriptions.Read(row)
 		s.subscriptionByID.Insert(s.idHash(&b.id), row)
 		s.subscribed(b, 1)
+		s.hint(row, b)
 	}
 	for row := uint32(1); row <= s.invoices.Len(); row++ {
 		s.invoiceByID.Insert(s.idHash(&s.invoices.Read(row).id), row)

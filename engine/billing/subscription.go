@@ -99,6 +99,7 @@ func (t *turn) subscribe(e *environment, b *subscription, invoiceID [16]byte) {
 	}
 	c.lastSubscription = row
 	c.subscriptions++
+	t.hint(row, b)
 	invoice := t.issueInitial(e, row, invoiceID)
 	lock.Unlock()
 

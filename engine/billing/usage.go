@@ -236,14 +236,10 @@ func (s *state) anticipate(usages []RecordUsage) (seen uint64) {
 		if usages[i].row == 0 {
 			continue
 		}
-		row := s.customers.Read(usages[i].row).firstSubscription
-		if row == 0 {
-			continue
-		}
-		b := s.subscriptions.Read(row)
-		if b.counters > 0 {
-			_, low := s.counters.Read(b.firstCounter).used.Bits()
-			seen += low
+		c := s.customers.Read(usages[i].row)
+		if c.hintCounter != 0 {
+			_, low := s.counters.Read(c.hintCounter).used.Bits()
+			seen += low + uint64(s.subscriptions.Read(c.firstSubscription).next)
 		}
 	}
 	return seen
@@ -339,7 +335,7 @@ func (c *RecordUsage) place(
 // it, only the subscription is known: recorded, unpriced.
 func (s *state) within(c *catalog, row, feature uint32, now int64) place {
 	b := s.advance(row, now)
-	if p, ok := s.placeIn(c, row, b, feature); ok {
+	if p, ok := placeIn(c, feature, place{row, b.firstCounter, nil}, b.version); ok {
 		return p
 	}
 	return place{subscription: row}
