@@ -48,7 +48,7 @@ func (a *API) routes() []server.Route {
 		{Method: "GET", Path: "/healthz", Operation: "healthz", Handle: a.healthy},
 		{Method: "GET", Path: "/readyz", Operation: "readyz", Handle: a.ready},
 		{
-			Method: "GET", Path: "/debug/pprof/", Operation: "profiles",
+			Method: "GET", Path: "/debug/pprof", Operation: "profiles",
 			Access: server.AccessOperator, Handle: a.profile,
 		},
 		{

@@ -16,6 +16,9 @@ import (
 const (
 	// auditLinger is how long a block collects after its first check.
 	auditLinger = 5 * time.Millisecond
+	// spoolLinger is the same while blocks go to the spool: fewer and larger ones, so that the spool
+	// drains faster than it fills.
+	spoolLinger = 50 * time.Millisecond
 	// auditBytes is the size at which a block is full; the next check waits for the next block.
 	auditBytes = 128 << 10
 	// auditPropose is how long one proposal of a block may take before the spool takes it.
@@ -202,7 +205,11 @@ func (r *recorder) collect() {
 			r.sendOpen(payload)
 			return
 		}
-		timer.Reset(auditLinger)
+		linger := auditLinger
+		if !r.spool.empty() {
+			linger = spoolLinger
+		}
+		timer.Reset(linger)
 		select {
 		case <-timer.C:
 		case <-r.brimful:
@@ -241,18 +248,23 @@ func (r *recorder) sendOpen(payload []byte) []byte {
 	return payload
 }
 
-// send says whether the block is committed; when it is not, the spool has it.
-func (r *recorder) send(payload []byte, checks int) bool {
-	if r.spool.empty() {
-		outcome := r.propose(payload)
-		if settled(outcome) {
-			r.committed.Add(uint64(checks))
-			return true
+// send says whether the block is committed; when it is not, the spool has it. While neither takes
+// the block, checks are refused and it is tried again.
+func (r *recorder) send(payload []byte, checks int) (committed bool) {
+	for {
+		if r.spool.empty() {
+			outcome := r.propose(payload)
+			if settled(outcome) {
+				r.full.Store(false)
+				r.committed.Add(uint64(checks))
+				return true
+			}
+			r.log.Warn("audit events go to the spool: the cluster cannot be reached",
+				"outcome", uint8(outcome), "checks", checks)
 		}
-		r.log.Warn("audit events go to the spool: the cluster cannot be reached",
-			"outcome", uint8(outcome), "checks", checks)
-	}
-	for !r.store(payload) {
+		if r.store(payload) {
+			return false
+		}
 		timer := time.NewTimer(auditRetry)
 		select {
 		case <-timer.C:
@@ -264,7 +276,6 @@ func (r *recorder) send(payload []byte, checks int) bool {
 			return false
 		}
 	}
-	return false
 }
 
 // store appends to the spool. While that fails, checks are refused.

@@ -184,6 +184,18 @@ func TestBrokenConnections(t *testing.T) {
 	})
 }
 
+func TestHalfClosedAfterAWholeRequestIsAnswered(t *testing.T) {
+	n := start(t)
+	n.customer("acme")
+	body := event("half", "")
+	c := n.raw(fmt.Sprintf("POST /api/v1/client/events HTTP/1.1\r\nHost: x\r\nX-API-Key: KEY\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
+	require.NoError(t, c.(*net.TCPConn).CloseWrite())
+	status, answer := readAnswer(t, c)
+	require.Equal(t, 201, status)
+	require.Equal(t, true, answer["success"])
+}
+
 func TestRefusedRequestsKeepTheConnection(t *testing.T) {
 	n := start(t)
 	body := strings.Repeat(" ", 9000) + "{}"

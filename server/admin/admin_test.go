@@ -1,0 +1,320 @@
+package admin_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine"
+	"tollgate/server"
+	"tollgate/server/admin"
+	"tollgate/server/client"
+	"tollgate/server/servertest"
+)
+
+// members is what a node would say about its cluster.
+type members struct{ reasons atomic.Pointer[[]string] }
+
+func (m *members) Status() any { return map[string]any{"nodeId": "n1", "ready": true} }
+func (m *members) NotReady() []string {
+	if r := m.reasons.Load(); r != nil {
+		return *r
+	}
+	return nil
+}
+
+func (m *members) Gauges(each func(name, group string, value float64)) {
+	each("term", "billing", 7)
+	each("disk_free_bytes", "", 1e9)
+}
+
+type node struct {
+	*servertest.Cluster
+	t       *testing.T
+	addr    string
+	key     string
+	members *members
+	api     *client.API
+	clients string // address of the client API
+}
+
+func start(t *testing.T) *node {
+	n := &node{Cluster: servertest.New(), t: t, members: &members{}}
+	var err error
+	n.key, err = server.MintKey(server.KeyPrefixAdmin)
+	require.NoError(t, err)
+	metrics := admin.NewMetrics()
+	n.api, err = client.New(client.Config{
+		Machine: n.Machine, Proposer: n, Reader: n, Events: n, NodeID: 1, SpoolDir: t.TempDir(),
+		Observe: metrics.Observer("client"),
+	})
+	require.NoError(t, err)
+	api, err := admin.New(admin.Config{
+		Machine: n.Machine, Proposer: n, Reader: n, Cluster: n.members, Metrics: metrics,
+		KeyHash: admin.HashKey(n.key), Audits: n.api.AuditStats,
+	})
+	require.NoError(t, err)
+	listen := func(h *server.Server) string {
+		t.Cleanup(func() {
+			http.DefaultClient.CloseIdleConnections()
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			defer cancel()
+			require.NoError(t, h.Shutdown(ctx))
+		})
+		return h.Addr().String()
+	}
+	operations, err := server.Listen("127.0.0.1:0", api.Handler(), server.DefaultLimits())
+	require.NoError(t, err)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, n.api.Close()) })
+	n.addr = listen(operations)
+	n.clients = listen(server.Serve(ln, n.api.Handler(), server.DefaultLimits()))
+	return n
+}
+
+type answer struct {
+	t      *testing.T
+	status int
+	header http.Header
+	raw    string
+	body   map[string]any
+}
+
+func (n *node) send(method, path, body, key, media string) answer {
+	n.t.Helper()
+	address := n.addr
+	if strings.HasPrefix(path, client.Prefix) {
+		address = n.clients
+	} else if path[0] != '/' {
+		path = admin.Prefix + "/" + path
+	}
+	request, err := http.NewRequest(method, "http://"+address+path, strings.NewReader(body))
+	require.NoError(n.t, err)
+	if key != "" {
+		request.Header.Set("Authorization", "Bearer "+key)
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", media)
+	}
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(n.t, err)
+	text, err := io.ReadAll(response.Body)
+	require.NoError(n.t, err)
+	require.NoError(n.t, response.Body.Close())
+	require.NotEmpty(n.t, response.Header.Get("X-Request-Id"))
+	a := answer{t: n.t, status: response.StatusCode, header: response.Header, raw: string(text)}
+	if strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") {
+		require.NoError(n.t, json.Unmarshal(text, &a.body), a.raw)
+	}
+	return a
+}
+
+func (n *node) call(method, path, body string) answer {
+	n.t.Helper()
+	return n.send(method, path, body, n.key, "application/json")
+}
+
+func (a answer) is(status int, code string) answer {
+	a.t.Helper()
+	require.Equal(a.t, status, a.status, a.raw)
+	if code != "" {
+		require.Equal(a.t, code, a.body["error"].(map[string]any)["code"], a.raw)
+	}
+	return a
+}
+
+func (a answer) data() map[string]any { return a.body["data"].(map[string]any) }
+func (a answer) list() []any          { return a.body["data"].([]any) }
+func (a answer) detail() string       { return a.body["error"].(map[string]any)["detail"].(string) }
+
+const catalogYAML = `
+features:
+  - {key: tokens, name: Tokens, labels: [llm.tokens], costPerUnit: 0.000001}
+  - key: seats
+    name: Seats
+plans:
+  - key: team
+    name: Team
+    priceAmount: 20.00
+    currency: USD
+    intervalMonths: 1
+    metadata: {tier: 1, note: "x"}
+    features:
+      - key: tokens
+        pricingType: graduated
+        pricing:
+          unitLabel: token
+          tiers:
+            - {upTo: 1e5, pricePerUnit: "0.000003", flatFee: 0}
+            - {upTo: inf, pricePerUnit: .0000025, flatFee: "1"}
+      - {key: seats, pricingType: included, pricing: {maxUsage: 5, limitMode: hard}}
+`
+
+func TestAccountsKeysAndCatalog(t *testing.T) {
+	n := start(t)
+	a := n.call("POST", "accounts", `{"name":"demo"}`).is(201, "")
+	require.Equal(t, "demo", a.data()["name"])
+	n.call("POST", "accounts", `{"name":"demo"}`).is(409, "account_exists")
+	require.Len(t, n.call("GET", "accounts", "").is(200, "").list(), 1)
+
+	const keys = "accounts/demo/environments/sandbox/keys"
+	a = n.call("POST", keys, `{"scope":"full","label":"first"}`).is(201, "")
+	key := a.data()["key"].(string)
+	require.True(t, strings.HasPrefix(key, "sk_test_"))
+	require.True(t, server.WellFormedKey([]byte(key)))
+	id := a.data()["id"].(string)
+	live := n.call("POST", "accounts/demo/environments/live/keys", `{"scope":"read"}`).is(201, "")
+	require.True(t, strings.HasPrefix(live.data()["key"].(string), "sk_live_"))
+	a = n.call("GET", keys, "").is(200, "")
+	require.Len(t, a.list(), 1)
+	require.NotContains(t, a.raw, key)
+	require.NotContains(t, a.raw, "revokedAt")
+
+	const catalog = "accounts/demo/environments/sandbox/catalog"
+	put := func(query string) answer {
+		return n.send("PUT", catalog+query, catalogYAML, n.key, "application/yaml").is(200, "")
+	}
+	require.Len(t, put("?dryRun=true").data()["changes"], 3)
+	require.Len(t, put("?dryRun=true").data()["changes"], 3, "a dry run changes nothing")
+	require.Len(t, put("").data()["changes"], 3)
+	require.Empty(t, put("").data()["changes"])
+	back := n.call("GET", catalog, "").is(200, "")
+	document, err := json.Marshal(back.data())
+	require.NoError(t, err)
+	a = n.call("PUT", catalog+"?prune=true", string(document)).is(200, "")
+	require.Empty(t, a.data()["changes"], "what comes back changes nothing: %s", document)
+	a = n.call("PUT", catalog+"?prune=true", `{"features":[{"key":"tokens","name":"Tokens"}]}`).is(200, "")
+	require.Contains(t, a.raw, `"archived"`)
+
+	plans := n.send("GET", client.Prefix+"/plans", "", key, "").is(200, "")
+	require.Empty(t, plans.list())
+	n.call("DELETE", keys+"/"+id, "").is(200, "")
+	n.call("DELETE", keys+"/"+id, "").is(200, "")
+	n.send("GET", client.Prefix+"/plans", "", key, "").is(401, "invalid_key")
+	require.Contains(t, n.call("GET", keys, "").raw, "revokedAt")
+}
+
+func TestRefusals(t *testing.T) {
+	n := start(t)
+	n.call("POST", "accounts", `{"name":"demo"}`).is(201, "")
+	const env = "accounts/demo/environments/sandbox"
+	plan := func(more string) string {
+		return `{"features":[{"key":"f","name":"F"}],"plans":[{"key":"p","name":"P","priceAmount":1,` +
+			`"currency":"USD","intervalMonths":1` + more + `}]}`
+	}
+	for _, row := range []struct {
+		method, path, body string
+		status             int
+		code, detail       string
+	}{
+		{"POST", "accounts", `{"name":"Demo!"}`, 400, "validation_failed", "a-z"},
+		{"POST", "accounts", `{"name":"a","x":1}`, 400, "validation_failed", `"x" is no field`},
+		{"POST", "accounts", `{"name":1}`, 400, "validation_failed", "name must be a string, not a number"},
+		{"POST", "accounts", `{"name":"a","name":"b"}`, 400, "validation_failed", "twice"},
+		{"POST", "accounts", `{"name"`, 400, "malformed_json", "byte"},
+		{"POST", "accounts", `[]`, 400, "validation_failed", "object"},
+		{"POST", "accounts", ``, 400, "malformed_json", ""},
+		{"GET", "accounts/nobody/environments/live/keys", "", 404, "account_not_found", ""},
+		{"GET", "accounts/demo/environments/test/keys", "", 404, "not_found", "live or sandbox"},
+		{"POST", env + "/keys", `{"scope":"write"}`, 400, "validation_failed", "scope"},
+		{"POST", env + "/keys", `{"scope":"full","label":"` + strings.Repeat("é", 81) + `"}`, 400,
+			"validation_failed", "label"},
+		{"DELETE", env + "/keys/abc", "", 400, "validation_failed", "UUID"},
+		{"DELETE", env + "/keys/018f0000-0000-7000-8000-000000000001", "", 404, "key_not_found", ""},
+		{"PUT", env + "/catalog", plan(`,"colour":1`), 400, "validation_failed", `plans[0]."colour"`},
+		{"PUT", env + "/catalog", plan(`,"features":[{"key":"f","pricingType":"usage_based","pricing":` +
+			`{"pricePerUnit":"x","tiers":[{"upTo":true}]}}]`), 400, "validation_failed",
+			"plans[0].features[0].pricing.tiers[0].upTo must be"},
+		{"PUT", env + "/catalog", plan(`,"features":[{"key":"g","pricingType":"included"}]`), 400,
+			"catalog_invalid", "g"},
+		{"PUT", env + "/catalog?dryRun=true", plan(`,"features":[{"key":"g","pricingType":"included"}]`), 400,
+			"catalog_invalid", "g"},
+		{"PUT", env + "/catalog?dryRun=yes", plan(``), 400, "validation_failed", "dryRun"},
+		{"PUT", env + "/catalog", plan(`,"intervalMonths":2`), 400, "validation_failed", "twice"},
+		{"POST", env + "/catalog", `{}`, 405, "method_not_allowed", ""},
+	} {
+		a := n.call(row.method, row.path, row.body).is(row.status, row.code)
+		if row.detail != "" {
+			require.Contains(t, a.detail(), row.detail)
+		}
+	}
+	for text, detail := range map[string]string{
+		"a: [": "", "a: &x 1\nb: *x": "alias", "--- {}\n--- {}": "more than one", "features: !!binary aGk=": "tag",
+		"? [a]\n: 1": "plain", "features: " + strings.Repeat("[", 40) + strings.Repeat("]", 40): "deep",
+	} {
+		a := n.send("PUT", env+"/catalog", text, n.key, "application/yaml").is(400, "malformed_yaml")
+		require.Contains(t, a.detail(), detail, text)
+	}
+	n.send("PUT", env+"/catalog", "{}", n.key, "text/plain").is(415, "unsupported_media_type")
+	n.send("PUT", env+"/catalog", strings.Repeat(" ", 2<<20), n.key, "application/json").
+		is(413, "body_too_large")
+}
+
+func TestTheAdminKeyIsRequired(t *testing.T) {
+	n := start(t)
+	other, err := server.MintKey(server.KeyPrefixAdmin)
+	require.NoError(t, err)
+	for _, path := range []string{
+		"accounts", "cluster", "accounts/x/environments/live/keys", "accounts/x/environments/live/catalog",
+		"/debug/pprof", "/debug/pprof/heap",
+	} {
+		for _, key := range []string{"", other, n.key[:10]} {
+			require.Equal(t, 401, n.send("GET", path, "", key, "").status, path)
+		}
+	}
+	require.Equal(t, 200, n.call("GET", "/debug/pprof", "").status)
+	require.Equal(t, 200, n.call("GET", "/debug/pprof/goroutine?debug=1", "").status)
+}
+
+func TestHealthAndMetrics(t *testing.T) {
+	n := start(t)
+	open := func(path string) answer { return n.send("GET", path, "", "", "") }
+	require.Equal(t, 200, open("/healthz").status)
+	require.Equal(t, 200, open("/readyz").status)
+	reasons := []string{"no leader is known", "the clock is 12 s off"}
+	n.members.reasons.Store(&reasons)
+	a := open("/readyz")
+	require.Equal(t, 503, a.status)
+	require.Equal(t, []any{reasons[0], reasons[1]}, a.body["reasons"])
+	require.Equal(t, "n1", n.call("GET", "cluster", "").is(200, "").data()["nodeId"])
+
+	n.call("POST", "accounts", `{"name":"demo"}`).is(201, "")
+	n.send("GET", client.Prefix+"/plans", "", "", "")
+	n.send("GET", client.Prefix+"/nowhere", "", "", "")
+	a = open("/metrics")
+	require.Equal(t, 200, a.status)
+	for _, line := range []string{
+		`tollgate_http_requests_total{api="admin",operation="createAccount",status="201"} 1`,
+		`tollgate_http_requests_total{api="client",operation="listPlans",status="401"} 1`,
+		`tollgate_http_requests_total{api="client",operation="none",status="404"} 1`,
+		`tollgate_http_request_seconds_count{api="client",operation="listPlans"} 1`,
+		`tollgate_records{kind="account"} 1`, `tollgate_cluster_term{group="billing"} 7`,
+		`tollgate_idempotency_keys 0`, `tollgate_audit_spool_bytes 0`, `tollgate_applied_index 1`,
+		"tollgate_state_bytes{part=", "go_goroutines",
+	} {
+		require.True(t, bytes.Contains([]byte(a.raw), []byte(line)), "%s\n%s", line, a.raw)
+	}
+	outside := open("/elsewhere")
+	require.Equal(t, 404, outside.status)
+	require.Equal(t, "not_found", outside.body["error"])
+}
+
+func TestNoQuorum(t *testing.T) {
+	n := start(t)
+	n.NoLeader.Store(true)
+	n.Refuse(engine.OutcomeUnavailable)
+	n.call("GET", "accounts", "").is(503, "unavailable")
+	n.call("POST", "accounts", `{"name":"demo"}`).is(503, "unavailable")
+	n.call("POST", "accounts/demo/environments/live/keys", `{"scope":"full"}`).is(503, "unavailable")
+	n.call("GET", "cluster", "").is(200, "")
+}
