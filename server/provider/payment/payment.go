@@ -1,0 +1,239 @@
+// Package payment collects invoices through a payment provider's hosted page. Card data never
+// touches this server. DESIGN.md says what a provider promises and how the two here keep it.
+package payment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strconv"
+	"time"
+
+	"tollgate/engine/decimal"
+)
+
+// Provider is a payment provider with the keys of one account's environment. Methods are safe for
+// concurrent use. The contract suite in the tests holds for each.
+type Provider interface {
+	// Name is the value of the account's setting: "sandbox", "stripe".
+	Name() string
+	// CreateCheckout makes a hosted page for an invoice. Repeating the same request is safe and
+	// answers the same checkout; a new one needs a new IdempotencyKey. Errors are *Error or the
+	// context's.
+	CreateCheckout(ctx context.Context, r CheckoutRequest) (Checkout, error)
+	// Checkout asks what became of a checkout, for reconciliation where no webhook came. Errors
+	// are *Error or the context's.
+	Checkout(ctx context.Context, id string) (Status, error)
+	// ParseWebhook verifies a webhook and says what it reports. It may come repeatedly, late and
+	// in any order: Event.ID and the state of the invoice are the caller's protection. header
+	// returns a request header, empty where absent. Errors are ErrSignature, ErrTimestamp or
+	// ErrPayload.
+	ParseWebhook(now time.Time, header func(name string) string, body []byte) (Event, error)
+}
+
+// Amount is money in the smallest unit of an ISO 4217 currency, as engine/decimal counts it: USD
+// 1234 is 12.34 dollars, JPY 1234 is 1,234 yen, KWD 1234 is 1.234 dinars.
+type Amount struct {
+	Minor    int64
+	Currency string
+}
+
+// String is the amount in the currency's main unit: "12.34 USD".
+func (a Amount) String() string {
+	places, _ := decimal.MinorUnits(a.Currency)
+	text := fmt.Sprintf("%0*d", places+1, a.Minor)
+	if places > 0 {
+		text = text[:len(text)-places] + "." + text[len(text)-places:]
+	}
+	return text + " " + a.Currency
+}
+
+// CheckoutLife is how long a hosted page can be paid.
+const CheckoutLife = 24 * time.Hour
+
+// CheckoutRequest asks for a hosted page.
+type CheckoutRequest struct {
+	// InvoiceID is 1 to 128 visible ASCII characters; events and polls carry it back.
+	InvoiceID string
+	// Description is what the payer reads, 1 to 200 bytes: "Invoice 2026-000012".
+	Description string
+	// Amount is positive.
+	Amount Amount
+	// SuccessURL and CancelURL are where the page leads afterwards: http or https, at most 2,048
+	// bytes, no userinfo.
+	SuccessURL, CancelURL string
+	// IdempotencyKey is 1 to 255 visible ASCII characters.
+	IdempotencyKey string
+	// RequestedAt is the log's time of the request, and is part of it: a repetition carries the
+	// same.
+	RequestedAt time.Time
+}
+
+// Checkout is a hosted page that was made.
+type Checkout struct {
+	// ID is the provider's, at most 255 visible ASCII characters.
+	ID  string
+	URL string
+	// ExpiresAt is when the page can no longer be paid.
+	ExpiresAt time.Time
+}
+
+// State is what became of a checkout.
+type State string
+
+// The states. They are stored and never renamed.
+const (
+	// StateOpen: the page waits for the payer.
+	StateOpen State = "open"
+	// StateProcessing: the payer is done, the money is on its way (bank debits).
+	StateProcessing State = "processing"
+	// StatePaid is final.
+	StatePaid State = "paid"
+	// StateFailed: the money did not come. A new checkout is needed.
+	StateFailed State = "failed"
+	// StateExpired: nobody paid in time.
+	StateExpired State = "expired"
+)
+
+// Status is the answer to a poll. InvoiceID and Amount are zero where the provider does not say.
+type Status struct {
+	ID        string
+	State     State
+	InvoiceID string
+	Amount    Amount
+}
+
+// EventKind is what a webhook reports.
+type EventKind string
+
+// The kinds. They are stored and never renamed.
+const (
+	EventPaid       EventKind = "paid"
+	EventProcessing EventKind = "processing"
+	EventFailed     EventKind = "failed"
+	EventExpired    EventKind = "expired"
+	// EventOther is genuine and none of our business; answer 200 so that it is not repeated. Only
+	// its ID and OccurredAt are set.
+	EventOther EventKind = "other"
+)
+
+// Event is a verified webhook.
+type Event struct {
+	// ID is the provider's and the same in every repetition.
+	ID         string
+	Kind       EventKind
+	CheckoutID string
+	InvoiceID  string
+	Amount     Amount
+	// OccurredAt is by the provider's clock, in whole seconds or finer.
+	OccurredAt time.Time
+}
+
+// Why a webhook is not accepted.
+var (
+	// ErrSignature: not signed with the configured secret.
+	ErrSignature = errors.New("payment: the webhook's signature does not match")
+	// ErrTimestamp: signed more than five minutes ago or ahead.
+	ErrTimestamp = errors.New("payment: the webhook's timestamp is outside five minutes")
+	// ErrPayload: genuine, but not what the provider's documents promise.
+	ErrPayload = errors.New("payment: the webhook's payload is not understood")
+)
+
+// MaxWebhook bounds a webhook's body in bytes.
+const MaxWebhook = 256 << 10
+
+// Class says what to do about an Error.
+type Class string
+
+// The classes.
+const (
+	// ClassRefused: the same request will be refused again. Nothing was charged.
+	ClassRefused Class = "refused"
+	// ClassCredentials: the account's key is wrong or may not do this.
+	ClassCredentials Class = "credentials"
+	// ClassNotFound: the provider knows no such checkout.
+	ClassNotFound Class = "not_found"
+	// ClassUnavailable: whether it happened is unknown; repeat the same request later.
+	ClassUnavailable Class = "unavailable"
+)
+
+// Error is a provider's no. It holds no secret and no path of a URL.
+type Error struct {
+	Class    Class
+	Provider string
+	// Code is the provider's own, or ours where the request was not sent.
+	Code string
+	// Message is for the account's people, at most 300 bytes.
+	Message string
+	// RetryAfter is what the provider asked for; 0 is nothing.
+	RetryAfter time.Duration
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("payment: %s: %s (%s): %s", e.Provider, e.Class, e.Code, e.Message)
+}
+
+// Secret is a key or a signing secret that no verb and no logger shows.
+type Secret string
+
+// Format hides the secret from every verb.
+func (Secret) Format(f fmt.State, _ rune) {
+	// The state's writer collects into memory; fmt reports its errors itself.
+	_, _ = f.Write([]byte("[secret]"))
+}
+
+// LogValue hides the secret.
+func (Secret) LogValue() slog.Value { return slog.StringValue("[secret]") }
+
+// MarshalText refuses: a secret is stored on purpose or not at all.
+func (Secret) MarshalText() ([]byte, error) {
+	return nil, errors.New("payment: a secret is not marshalled by accident")
+}
+
+// validate refuses what no provider should be asked.
+func (r *CheckoutRequest) validate(provider string) error {
+	refuse := func(code, message string) error {
+		return &Error{Class: ClassRefused, Provider: provider, Code: code, Message: message}
+	}
+	_, known := decimal.MinorUnits(r.Amount.Currency)
+	switch {
+	case !visible(r.InvoiceID, 128):
+		return refuse("invalid_invoice", "an invoice id is 1 to 128 visible ASCII characters")
+	case !visible(r.IdempotencyKey, 255):
+		return refuse("invalid_key", "an idempotency key is 1 to 255 visible ASCII characters")
+	case r.Description == "" || len(r.Description) > 200:
+		return refuse("invalid_description", "a description is 1 to 200 bytes")
+	case !known:
+		return refuse("invalid_currency", strconv.Quote(r.Amount.Currency)+" is no ISO 4217 currency")
+	case r.Amount.Minor <= 0:
+		return refuse("invalid_amount", "only a positive amount can be paid")
+	case r.RequestedAt.IsZero():
+		return refuse("invalid_time", "the request has no time")
+	case !returnURL(r.SuccessURL) || !returnURL(r.CancelURL):
+		return refuse("invalid_url", "success and cancel addresses are absolute http or https URLs")
+	}
+	return nil
+}
+
+func visible(text string, most int) bool {
+	if text == "" || len(text) > most {
+		return false
+	}
+	for i := range len(text) {
+		if text[i] <= ' ' || text[i] >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+func returnURL(text string) bool {
+	if len(text) > 2048 {
+		return false
+	}
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" &&
+		u.User == nil
+}

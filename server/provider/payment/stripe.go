@@ -1,0 +1,332 @@
+package payment
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"tollgate/engine/decimal"
+	"tollgate/server/provider/fetch"
+)
+
+const (
+	stripeName = "stripe"
+	// stripeVersion pins the shape of requests and answers; raising it means reading Stripe's
+	// changelog and running the contract suite against a stripe-mock of that version.
+	stripeVersion = "2026-08-26.dahlia"
+	// stripeInvoice is the metadata key that tells our sessions from the account's others.
+	stripeInvoice = "tollgate_invoice"
+)
+
+// StripeConfig is one account's environment at Stripe.
+type StripeConfig struct {
+	// BaseURL is Stripe's API, "https://api.stripe.com" when empty. The client must be able to
+	// reach it.
+	BaseURL string
+	// SecretKey is sk_… or rk_…; WebhookSecret is the endpoint's whsec_….
+	SecretKey, WebhookSecret Secret
+	// Live says which of Stripe's two modes events must be of.
+	Live bool
+}
+
+type stripe struct {
+	client        *fetch.Client
+	base          string
+	key           Secret
+	webhookSecret Secret
+	live          bool
+}
+
+// NewStripe makes a provider that talks Stripe's Checkout Sessions over its HTTP API.
+func NewStripe(client *fetch.Client, c StripeConfig) (Provider, error) {
+	if c.BaseURL == "" {
+		c.BaseURL = "https://api.stripe.com"
+	}
+	base, err := url.Parse(c.BaseURL)
+	if err != nil || base.RawQuery != "" || base.Fragment != "" {
+		return nil, errors.New("payment: stripe: the base address is not a plain URL")
+	}
+	if err := client.Check(c.BaseURL); err != nil {
+		return nil, err
+	}
+	if !visible(string(c.SecretKey), 255) || !visible(string(c.WebhookSecret), 255) {
+		return nil, errors.New("payment: stripe: secretKey and webhookSecret are both needed")
+	}
+	return &stripe{
+		client: client, base: strings.TrimRight(c.BaseURL, "/"), key: c.SecretKey,
+		webhookSecret: c.WebhookSecret, live: c.Live,
+	}, nil
+}
+
+func (s *stripe) Name() string { return stripeName }
+
+// session is what we read of Stripe's Checkout Session object.
+type session struct {
+	ID            string            `json:"id"`
+	URL           string            `json:"url"`
+	Status        string            `json:"status"`
+	PaymentStatus string            `json:"payment_status"`
+	AmountTotal   int64             `json:"amount_total"`
+	Currency      string            `json:"currency"`
+	Metadata      map[string]string `json:"metadata"`
+	ExpiresAt     int64             `json:"expires_at"`
+	// PaymentIntent is an id, an object where it was asked for, or null.
+	PaymentIntent jsontext.Value `json:"payment_intent"`
+}
+
+// CreateCheckout sends nothing that depends on the moment of sending: Stripe compares the
+// parameters of two requests with one Idempotency-Key.
+func (s *stripe) CreateCheckout(ctx context.Context, r CheckoutRequest) (Checkout, error) {
+	if err := r.validate(stripeName); err != nil {
+		return Checkout{}, err
+	}
+	amount, ok := stripeAmount(r.Amount)
+	if !ok {
+		return Checkout{}, &Error{
+			Class: ClassRefused, Provider: stripeName, Code: "amount_not_exact",
+			Message: "Stripe cannot charge exactly " + r.Amount.String(),
+		}
+	}
+	form := url.Values{
+		"mode":                            {"payment"},
+		"client_reference_id":             {r.InvoiceID},
+		"metadata[" + stripeInvoice + "]": {r.InvoiceID},
+		"payment_intent_data[metadata][" + stripeInvoice + "]": {r.InvoiceID},
+		"line_items[0][quantity]":                              {"1"},
+		"line_items[0][price_data][currency]":                  {strings.ToLower(r.Amount.Currency)},
+		"line_items[0][price_data][unit_amount]":               {strconv.FormatInt(amount, 10)},
+		"line_items[0][price_data][product_data][name]":        {r.Description},
+		"success_url": {r.SuccessURL},
+		"cancel_url":  {r.CancelURL},
+	}
+	made, err := s.ask(ctx, &fetch.Request{
+		Method: http.MethodPost,
+		URL:    s.base + "/v1/checkout/sessions",
+		Header: http.Header{
+			"Content-Type":    {"application/x-www-form-urlencoded"},
+			"Idempotency-Key": {r.IdempotencyKey},
+		},
+		Body: []byte(form.Encode()),
+	})
+	if err != nil {
+		return Checkout{}, err
+	}
+	if !visible(made.ID, 255) || !returnURL(made.URL) {
+		return Checkout{}, unreadable()
+	}
+	return Checkout{ID: made.ID, URL: made.URL, ExpiresAt: time.Unix(made.ExpiresAt, 0).UTC()}, nil
+}
+
+func (s *stripe) Checkout(ctx context.Context, id string) (Status, error) {
+	if !visible(id, 255) {
+		return Status{}, &Error{
+			Class: ClassNotFound, Provider: stripeName, Code: "invalid_id", Message: "not an id",
+		}
+	}
+	found, err := s.ask(ctx, &fetch.Request{
+		URL: s.base + "/v1/checkout/sessions/" + url.PathEscape(id) + "?expand[]=payment_intent",
+	})
+	if err != nil {
+		return Status{}, err
+	}
+	state, ok := found.state()
+	amount, exact := found.amount()
+	if !ok || !exact || found.ID != id {
+		return Status{}, unreadable()
+	}
+	return Status{id, state, found.Metadata[stripeInvoice], amount}, nil
+}
+
+// state maps Stripe's two fields, and the payment intent's where the money came later or not.
+func (s *session) state() (State, bool) {
+	switch s.Status {
+	case "open":
+		return StateOpen, true
+	case "expired":
+		return StateExpired, true
+	case "complete":
+	default:
+		return "", false
+	}
+	if s.paid() {
+		return StatePaid, true
+	}
+	var intent struct {
+		Status string `json:"status"`
+	}
+	if s.PaymentIntent.Kind() == '{' {
+		if err := json.Unmarshal(s.PaymentIntent, &intent); err != nil {
+			return "", false
+		}
+	}
+	if intent.Status == "requires_payment_method" || intent.Status == "canceled" {
+		return StateFailed, true
+	}
+	return StateProcessing, true
+}
+
+func (s *session) paid() bool {
+	return s.PaymentStatus == "paid" || s.PaymentStatus == "no_payment_required"
+}
+
+// amount is the session's total in our units; a session may be without one.
+func (s *session) amount() (Amount, bool) {
+	if s.Currency == "" {
+		return Amount{}, true
+	}
+	return fromStripe(s.AmountTotal, strings.ToUpper(s.Currency))
+}
+
+// ask makes one request and sorts what can go wrong with it.
+func (s *stripe) ask(ctx context.Context, r *fetch.Request) (*session, error) {
+	if r.Header == nil {
+		r.Header = http.Header{}
+	}
+	r.Header.Set("Authorization", "Bearer "+string(s.key))
+	r.Header.Set("Stripe-Version", stripeVersion)
+	answer, err := s.client.Do(ctx, r)
+	if err != nil {
+		return nil, unanswered(ctx, err)
+	}
+	if answer.Status != http.StatusOK {
+		return nil, stripeError(answer)
+	}
+	var found session
+	if err := json.Unmarshal(answer.Body, &found); err != nil {
+		return nil, unreadable()
+	}
+	return &found, nil
+}
+
+func unanswered(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var refusal *fetch.Refusal
+	if errors.As(err, &refusal) {
+		return &Error{
+			Class: ClassUnavailable, Provider: stripeName, Code: string(refusal.Rule),
+			Message: cut(refusal.Error()),
+		}
+	}
+	return &Error{
+		Class: ClassUnavailable, Provider: stripeName, Code: "no_answer", Message: cut(err.Error()),
+	}
+}
+
+// unreadable is a success that says nothing we can use: what happened is not known.
+func unreadable() error {
+	return &Error{
+		Class: ClassUnavailable, Provider: stripeName, Code: "unreadable_answer",
+		Message: "Stripe's answer is not of the documented form",
+	}
+}
+
+// stripeError sorts by status (https://docs.stripe.com/api/errors): 409 and 429 are to be repeated,
+// and so is everything that a gateway may have answered.
+func stripeError(answer *fetch.Response) error {
+	var body struct {
+		Error struct {
+			Type    string `json:"type"`
+			Code    string `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	// What is no JSON comes from something in between; then the status has to do.
+	if err := json.Unmarshal(answer.Body, &body); err != nil {
+		body.Error.Message = ""
+	}
+	e := &Error{
+		Class: ClassRefused, Provider: stripeName, Code: body.Error.Code,
+		Message: cut(body.Error.Message),
+	}
+	if e.Code == "" {
+		e.Code = body.Error.Type
+	}
+	if e.Code == "" {
+		e.Code = "status_" + strconv.Itoa(answer.Status)
+	}
+	switch status := answer.Status; {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		// Stripe's text repeats parts of the key.
+		e.Class, e.Message = ClassCredentials, "Stripe does not accept the secret key for this"
+	case status == http.StatusNotFound:
+		e.Class = ClassNotFound
+	case status == http.StatusConflict, status == http.StatusTooManyRequests, status >= 500,
+		status < 400:
+		e.Class = ClassUnavailable
+		if seconds, err := strconv.ParseUint(answer.Header.Get("Retry-After"), 10, 16); err == nil {
+			e.RetryAfter = time.Duration(seconds) * time.Second
+		}
+	}
+	e.Code = cut(e.Code)
+	return e
+}
+
+func cut(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), 300)], "")
+}
+
+// stripePlaces says with how many decimals Stripe counts a currency, and which multiple of its
+// unit it charges (https://docs.stripe.com/currencies). A currency whose scale there is not known
+// for certain is refused: a wrong one charges a hundred times too much.
+func stripePlaces(currency string) (places int, step int64, ok bool) {
+	switch currency {
+	case "BIF", "CLP", "DJF", "GNF", "JPY", "KMF", "KRW", "MGA", "PYG", "RWF", "VND", "VUV",
+		"XAF", "XOF", "XPF":
+		return 0, 1, true
+	case "ISK":
+		// Counted with two decimals that must be zero.
+		return 2, 100, true
+	case "BHD", "JOD", "KWD", "OMR", "TND":
+		// The last digit must be zero.
+		return 3, 10, true
+	}
+	iso, known := decimal.MinorUnits(currency)
+	return 2, 1, known && iso == 2
+}
+
+// stripeAmount converts exactly or not at all.
+func stripeAmount(a Amount) (int64, bool) {
+	places, step, ok := stripePlaces(a.Currency)
+	if !ok {
+		return 0, false
+	}
+	ours, _ := decimal.MinorUnits(a.Currency)
+	amount, ok := rescale(a.Minor, ours, places)
+	return amount, ok && amount%step == 0
+}
+
+func fromStripe(amount int64, currency string) (Amount, bool) {
+	places, _, ok := stripePlaces(currency)
+	if !ok {
+		return Amount{}, false
+	}
+	ours, _ := decimal.MinorUnits(currency)
+	minor, ok := rescale(amount, places, ours)
+	return Amount{minor, currency}, ok && minor >= 0
+}
+
+func rescale(n int64, from, to int) (int64, bool) {
+	const most = int64(1) << 53
+	if n > most || n < -most {
+		return 0, false
+	}
+	for ; from < to; from++ {
+		n *= 10
+	}
+	for ; from > to; from-- {
+		if n%10 != 0 {
+			return 0, false
+		}
+		n /= 10
+	}
+	return n, true
+}
