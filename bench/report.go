@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -26,9 +25,10 @@ type Report struct {
 	Refused  uint64
 	Errors   map[string]uint64
 	Verified Verification
-	// GeneratorCores is how many cores the generator itself used on the average.
+	// GeneratorCores is how many cores the generator itself used on the average, NodeCores the same
+	// of Config.Processes.
 	GeneratorCores float64
-	generator      processor
+	NodeCores      []float64
 }
 
 var percentiles = []float64{50, 90, 99, 99.9, 100}
@@ -49,7 +49,6 @@ func (r *Run) collect(workers []*worker, report *Report) {
 		report.Latency[fmt.Sprintf("p%g", p)] =
 			time.Duration(all.ValueAtQuantile(p)) * time.Microsecond
 	}
-	report.GeneratorCores = report.generator.cores
 }
 
 // problems copies the errors noted so far into the report.
@@ -82,7 +81,7 @@ func (r Report) Print(out io.Writer) error {
 	row("requests", "%.0f a second", r.RequestRate)
 	row("latency", "p50 %s  p90 %s  p99 %s  p99.9 %s  max %s",
 		r.Latency["p50"], r.Latency["p90"], r.Latency["p99"], r.Latency["p99.9"], r.Latency["p100"])
-	row("generator", "%.2f cores", r.GeneratorCores)
+	row("cores", "generator %.2f, nodes %.2f", r.GeneratorCores, r.NodeCores)
 	v := r.Verified
 	row("counted", "%d, acknowledged %d, fate unknown %d", v.Counted, v.Acknowledged, v.Unknown)
 	row("audit", "%d events for %d checks (of %d customers)",
@@ -112,25 +111,4 @@ func (r Report) JSON(out io.Writer) error {
 		return fmt.Errorf("print: %w", err)
 	}
 	return nil
-}
-
-// processor measures how much processor time this process used.
-type processor struct {
-	begin time.Duration
-	cores float64
-}
-
-func (p *processor) start() { p.begin = processorTime() }
-
-func (p *processor) stop(elapsed time.Duration) {
-	p.cores = float64(processorTime()-p.begin) / float64(elapsed)
-}
-
-// processorTime is the processor time of this process so far, 0 where it cannot be read.
-func processorTime() time.Duration {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return 0
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

@@ -50,6 +50,9 @@ type Config struct {
 	// AuditPatience bounds how long audit events may take to appear in the journal.
 	AuditPatience time.Duration
 	Seed          uint64
+	// Processes are the ids of the nodes' processes, where they run on this machine: what they use
+	// of its processors is reported too.
+	Processes []int
 }
 
 // Run is one measurement.
@@ -155,13 +158,13 @@ func (r *Run) load(ctx context.Context, report *Report) ([]*worker, error) {
 		}
 	}
 	wait(r.Warmup)
-	report.generator.start()
+	used := r.processorTimes()
 	begin := time.Now()
 	r.measuring.Store(true)
 	wait(r.Duration)
 	r.measuring.Store(false)
 	report.Elapsed = time.Since(begin)
-	report.generator.stop(report.Elapsed)
+	report.cores(used, r.processorTimes())
 	stop.Store(true)
 	group.Wait()
 	return workers, ctx.Err()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -110,7 +111,7 @@ func measure(t *testing.T, l *ledger, scenario bench.Scenario) (bench.Report, er
 		Nodes: []string{strings.TrimPrefix(server.URL, "http://")}, Key: "k", Plan: "p", Feature: "f",
 		Scenario: scenario, Connections: 4, Customers: 20, Batch: 7,
 		Warmup: time.Millisecond, Duration: 50 * time.Millisecond,
-		AuditSample: 10, AuditPatience: 10 * time.Millisecond,
+		AuditSample: 10, AuditPatience: 10 * time.Millisecond, Processes: []int{os.Getpid()},
 	})
 	require.NoError(t, err)
 	return run.Do(context.Background())
@@ -125,6 +126,9 @@ func TestRunVerifiesWhatWasAcknowledged(t *testing.T) {
 		require.Empty(t, report.Errors)
 		require.Positive(t, report.Units)
 		require.Positive(t, report.Latency["p50"])
+		require.Positive(t, report.GeneratorCores)
+		require.Len(t, report.NodeCores, 1)
+		require.InDelta(t, report.GeneratorCores, report.NodeCores[0], 0.9, "both are this process")
 		require.Equal(t, report.Verified.Acknowledged, report.Verified.Counted)
 		require.Equal(t, report.Verified.Checks, report.Verified.AuditEvents)
 		require.GreaterOrEqual(t, report.Verified.Checks, uint64(10))

@@ -38,7 +38,8 @@ type flags struct {
 	Duration    time.Duration    `short:"d" default:"10s" help:"Length of the measurement."`
 	AuditSample int              `default:"200" help:"For how many customers audit events are compared with checks."`
 	Seed        uint64           `default:"1" help:"Of the draw of customers."`
-	JSON        bool             `name:"json" help:"Print JSON instead of tables."`
+	processes   []int
+	JSON        bool `name:"json" help:"Print JSON instead of tables."`
 }
 
 func main() {
@@ -91,7 +92,7 @@ func (f *flags) measure(ctx context.Context, scenario bench.Scenario) error {
 	run, err := bench.New(bench.Config{
 		Nodes: f.URL, Key: f.Key, Plan: f.Plan, Feature: f.Feature, Scenario: scenario,
 		Connections: connections, Customers: f.Customers, Batch: f.Batch,
-		Warmup: f.Warmup, Duration: f.Duration, Seed: f.Seed,
+		Warmup: f.Warmup, Duration: f.Duration, Seed: f.Seed, Processes: f.processes,
 		AuditSample: f.AuditSample, AuditPatience: 10 * time.Second,
 	})
 	if err != nil {
@@ -115,6 +116,7 @@ type cluster struct {
 		ID   string `json:"id"`
 		HTTP string `json:"http"`
 		Ops  string `json:"ops"`
+		PID  int    `json:"pid"`
 	} `json:"nodes"`
 }
 
@@ -137,6 +139,9 @@ func (f *flags) complete(ctx context.Context) error {
 	}
 	if len(f.URL) > 0 {
 		return nil
+	}
+	for _, node := range c.Nodes {
+		f.processes = append(f.processes, node.PID)
 	}
 	leader := ""
 	if f.Via != "all" {
