@@ -72,6 +72,9 @@ type Config struct {
 	StoreTimeout time.Duration
 	// RPCTimeout bounds one call between nodes, snapshots excepted (5 s).
 	RPCTimeout time.Duration
+	// CheckEntries is how many entries are applied between two checks that the replicas' states are
+	// the same (1024); at most engine.HashRingEntries.
+	CheckEntries uint64
 
 	// QueueBytes bounds what a node has taken in and not yet answered, per group: on the leader
 	// what waits for entries, on a follower what waits for the leader (64 MiB).
@@ -138,6 +141,7 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.CommitTimeout, 8*time.Millisecond)
 	setDefault(&c.StoreTimeout, 10*time.Second)
 	setDefault(&c.RPCTimeout, 5*time.Second)
+	setDefault(&c.CheckEntries, 1024)
 	setDefault(&c.QueueBytes, 64<<20)
 	setDefault(&c.ForwardBytes, 4<<20)
 	setDefault(&c.SnapshotBytes, 256<<20)

@@ -107,14 +107,14 @@ func (s *stuckStore) StoreLogs(logs []*raft.Log) error {
 	return s.InmemStore.StoreLogs(logs)
 }
 
-func watched(s *stuckStore) (*watchedLog, *[]error) {
-	var fatal []error
+func watched(s *stuckStore) (*watchedLog, chan error) {
+	fatal := make(chan error, 10)
 	config := Config{
 		StoreTimeout: 10 * time.Second, Events: &Events{}, Log: testLog(),
-		Fatal: func(err error) { fatal = append(fatal, err) },
+		Fatal: func(err error) { fatal <- err },
 	}
 	g := &Group{parts: parts{config: &config, name: "billing"}, log: testLog()}
-	return newWatchedLog(g, s), &fatal
+	return newWatchedLog(g, s), fatal
 }
 
 func TestDiskThatHangsEndsTheProcess(t *testing.T) {
@@ -125,13 +125,13 @@ func TestDiskThatHangsEndsTheProcess(t *testing.T) {
 		go func() { done <- w.StoreLog(&raft.Log{Index: 1, Data: make([]byte, 100)}) }()
 		time.Sleep(10*time.Second - 1)
 		synctest.Wait()
-		require.Empty(t, *fatal)
+		require.Empty(t, fatal)
 		time.Sleep(1)
 		synctest.Wait()
-		require.Len(t, *fatal, 1)
+		require.Len(t, fatal, 1)
 		close(s.hang)
 		require.NoError(t, <-done)
-		require.Len(t, *fatal, 1)
+		require.Len(t, fatal, 1)
 		require.EqualValues(t, 100, w.sinceSnapshot.Load())
 	})
 }
@@ -140,8 +140,8 @@ func TestDiskThatFailsEndsTheProcess(t *testing.T) {
 	broken := errors.New("input/output error")
 	w, fatal := watched(&stuckStore{InmemStore: raft.NewInmemStore(), err: broken})
 	require.ErrorIs(t, w.StoreLog(&raft.Log{Index: 1}), broken)
-	require.Len(t, *fatal, 1)
-	require.ErrorIs(t, (*fatal)[0], broken)
+	require.Len(t, fatal, 1)
+	require.ErrorIs(t, <-fatal, broken)
 }
 
 // Trap 5: raft that installs one snapshot over and over is stopped, and the next start empties a

@@ -14,8 +14,6 @@ import (
 const (
 	// timeEvery is how often the leader looks whether something has fallen due.
 	timeEvery = 50 * time.Millisecond
-	// checkEvery is how many entries are applied between two checks of the replicas' state.
-	checkEvery = 1024
 	// tickWait bounds the leader's own proposals.
 	tickWait = 5 * time.Second
 )
@@ -39,7 +37,7 @@ func (g *Group) keepTime() {
 		for g.due() && g.proposeOwn(engine.Record{Kind: engine.KindTick}) {
 			// One tick settles a bounded part of what is due.
 		}
-		if index, hash := g.machine.StateHash(); index >= checked+checkEvery {
+		if index, hash := g.machine.StateHash(); index >= checked+g.config.CheckEntries {
 			check := engine.AppendCheckState(nil, engine.CheckState{Index: index, Hash: hash})
 			if g.proposeOwn(engine.Record{Kind: engine.KindCheckState, Payload: check}) {
 				checked = index

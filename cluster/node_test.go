@@ -32,9 +32,9 @@ func TestACallOfManyEntriesStaysInOrderAndWhole(t *testing.T) {
 		leader := c.leader()
 		for i, id := range three {
 			first := uint64(1 + i*100_000)
-			c.count(id, keyRange(first, 40_000)...) // 10 bytes each: 400 KB, two entries
+			c.count(id, keyRange(first, 30_000)...) // 10 bytes each: 300 KB, two entries
 		}
-		require.Equal(t, 120_000, c.ledgers[leader].keys())
+		require.Equal(t, 90_000, c.ledgers[leader].keys())
 		c.converge()
 		for _, id := range three {
 			for key, n := range c.ledgers[id].state.Counts {
@@ -136,7 +136,8 @@ func TestTicksComeWhenSomethingFallsDue(t *testing.T) {
 }
 
 func TestReplicaThatDiffersStops(t *testing.T) {
-	inCluster(t, nil, func(c *nodes) {
+	often := func(_ string, c *Config) { c.CheckEntries = 32 }
+	inCluster(t, often, func(c *nodes) {
 		leader := c.leader()
 		odd := c.others(leader)[0]
 		c.count(leader, 1)
@@ -144,7 +145,7 @@ func TestReplicaThatDiffersStops(t *testing.T) {
 		c.ledgers[odd].mu.Lock()
 		c.ledgers[odd].broke = true
 		c.ledgers[odd].mu.Unlock()
-		for i := range uint64(checkEvery + 50) {
+		for i := range uint64(50) {
 			c.count(leader, i)
 		}
 		c.eventually("it stopped", func() bool { return len(c.fatals(odd)) > 0 })

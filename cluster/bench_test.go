@@ -1,0 +1,119 @@
+package cluster
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine"
+)
+
+// tally is a state machine that costs next to nothing, so that the benchmarks show the cluster.
+type tally struct{ ledger }
+
+func (m *tally) Apply(index uint64, entry []byte, out *engine.Applied) error {
+	out.Reset()
+	h, walk, err := engine.ParseEntry(entry)
+	if err != nil {
+		return err
+	}
+	for _, ok := walk.Next(); ok; _, ok = walk.Next() {
+		out.Results = append(out.Results, engine.Result{Outcome: engine.OutcomeDone})
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.state.Index, m.state.Stamp = index, h.Stamp
+	return walk.Err()
+}
+
+// benchmarkPropose lets callers propose batches through the nodes, on three nodes with real files
+// and fsync. It reports records per second and the calls' latency.
+func benchmarkPropose(b *testing.B, callers, batch int, everyNode bool) {
+	nodes := realNodes(b, func(c *Config) { c.Billing.Machine = &tally{} })
+	defer func() {
+		for _, n := range nodes {
+			require.NoError(b, n.Close())
+		}
+	}()
+	leader := leading(b, nodes)
+	payload := make([]byte, 100) // about a usage event
+	var mu sync.Mutex
+	var took []time.Duration
+	var wg sync.WaitGroup
+	next := make(chan struct{}, callers)
+	b.ResetTimer()
+	for i := range callers {
+		g := leader.Billing()
+		if everyNode {
+			g = nodes[i%3].Billing()
+		}
+		wg.Go(func() {
+			some := make([]engine.Record, batch)
+			for i := range some {
+				some[i] = engine.Record{Kind: kindCount, Payload: payload}
+			}
+			results := make([]engine.Result, batch)
+			var own []time.Duration
+			for range next {
+				start := time.Now()
+				g.Propose(start.Add(30*time.Second), some, results)
+				own = append(own, time.Since(start))
+				for _, r := range results {
+					if r.Outcome != engine.OutcomeDone {
+						b.Error("outcome", r.Outcome)
+						return
+					}
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			took = append(took, own...)
+		})
+	}
+	for range b.N {
+		next <- struct{}{}
+	}
+	close(next)
+	wg.Wait()
+	b.StopTimer()
+	slices.Sort(took)
+	b.ReportMetric(float64(b.N*batch)/b.Elapsed().Seconds(), "records/s")
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+	s := leader.Billing().Status()
+	b.ReportMetric(float64(s.Records)/float64(s.Batches), "records/entry")
+}
+
+func BenchmarkProposeSinglesOnLeader(b *testing.B)   { benchmarkPropose(b, 256, 1, false) }
+func BenchmarkProposeSinglesOnAll(b *testing.B)      { benchmarkPropose(b, 256, 1, true) }
+func BenchmarkProposeThousandsOnLeader(b *testing.B) { benchmarkPropose(b, 8, 1000, false) }
+func BenchmarkProposeThousandsOnAll(b *testing.B)    { benchmarkPropose(b, 8, 1000, true) }
+
+// BenchmarkReadOnFollower is a linearizable read on a follower: one question to the leader, shared
+// by all who ask at the same time.
+func BenchmarkReadOnFollower(b *testing.B) {
+	nodes := realNodes(b, func(c *Config) { c.Billing.Machine = &tally{} })
+	defer func() {
+		for _, n := range nodes {
+			require.NoError(b, n.Close())
+		}
+	}()
+	leader := leading(b, nodes)
+	follower := nodes[0]
+	if follower == leader {
+		follower = nodes[1]
+	}
+	b.SetParallelism(64)
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, o := follower.Billing().BeginRead(time.Now().Add(5 * time.Second)); o != engine.OutcomeDone {
+				b.Error("outcome", o)
+				return
+			}
+		}
+	})
+}
