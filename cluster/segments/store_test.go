@@ -3,6 +3,7 @@ package segments
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"math"
 	"os"
@@ -258,6 +259,86 @@ func TestAListingNeverServesDamage(t *testing.T) {
 	_, err = s.List(everything)
 	require.ErrorIs(t, err, ErrDamaged)
 	require.NoError(t, s.Close())
+}
+
+func TestWhatWasJustSealedIsListedBeforeItsPut(t *testing.T) {
+	h := open(t, t.TempDir(), Options{})
+	h.journal.Append(journal.Record{
+		Kind: journal.KindUsage, Index: 1, Owner: 1, At: 1, Payload: make([]byte, 9<<20),
+	})
+	sealed, cut := h.journal.EndEntry(1)
+	require.True(t, cut)
+	require.Empty(t, h.store.Missing())
+	items, err := h.store.List(everything)
+	require.NoError(t, err)
+	require.Len(t, items, 1)
+	require.Empty(t, h.store.Missing())
+	h.store.Put(sealed)
+	require.NoError(t, h.store.WaitDurable(t.Context(), h.journal.Manifest()))
+	require.NoError(t, h.store.Close())
+}
+
+func TestAnOldViewOfTheTailStaysOld(t *testing.T) {
+	h := open(t, t.TempDir(), Options{})
+	h.journal.Append(journal.Record{Kind: journal.KindUsage, Index: 1, Owner: 1, At: 1})
+	h.end()
+	old := h.journal.Tail()
+	h.journal.Append(journal.Record{Kind: journal.KindUsage, Index: 2, Owner: 1, At: 2})
+	h.end()
+	items, err := h.store.List(everything)
+	require.NoError(t, err)
+	require.Len(t, items, 2)
+	m := &merge{query: everything}
+	require.NoError(t, h.store.placeTail(m, old))
+	require.Len(t, m.runs[0].(*tailRun).entries, 1)
+	require.NoError(t, h.store.Close())
+}
+
+func BenchmarkList(b *testing.B) {
+	h := open(b, b.TempDir(), Options{})
+	for len(h.sealed) < 8 { // 8 segments of 40,000 events of 1,000 customers
+		h.index++
+		for position := range uint32(1000) {
+			h.journal.Append(journal.Record{
+				Kind: journal.KindUsage, Index: h.index, Position: position, Owner: position + 1,
+				At: int64(h.index), Payload: make([]byte, 200),
+			})
+		}
+		h.end()
+	}
+	require.NoError(b, h.store.WaitDurable(b.Context(), h.journal.Manifest()))
+	q := journal.Query{Owner: 7, From: 0, To: math.MaxInt64, Limit: 100}
+	b.ReportAllocs()
+	for b.Loop() {
+		items, err := h.store.List(q)
+		require.NoError(b, err)
+		require.Len(b, items, 100)
+	}
+	require.NoError(b, h.store.Close())
+}
+
+func BenchmarkBuildIndex(b *testing.B) {
+	j, checks := journal.New(), 0
+	var data []byte
+	for index := uint64(1); data == nil; index++ { // blocks of checks of 12 bytes, 100 customers
+		r := journal.Record{Kind: journal.KindAudit, Index: index, At: int64(index)}
+		for n := range uint32(100) {
+			r.Payload = binary.LittleEndian.AppendUint32(r.Payload, (n*7+uint32(index))%5000)
+			r.Payload = binary.LittleEndian.AppendUint64(r.Payload, index)
+			checks++
+		}
+		j.Append(r)
+		if sealed, cut := j.EndEntry(index); cut {
+			data = sealed.Data
+		}
+	}
+	b.ResetTimer()
+	for b.Loop() {
+		x, err := build(data, indexer)
+		require.NoError(b, err)
+		b.ReportMetric(float64(len(x.body))/float64(checks), "B/check")
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(checks), "ns/check")
 }
 
 func TestListingsBesideAppend(t *testing.T) {

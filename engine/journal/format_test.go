@@ -55,6 +55,21 @@ func TestASegmentIsCutAfterTheEntryThatFillsIt(t *testing.T) {
 	require.False(t, cut)
 }
 
+func TestALongEntryMovesTheTailAndHidesNothing(t *testing.T) {
+	j := journal.New()
+	j.Append(record(1, 0, "first"))
+	j.EndEntry(1)
+	before := j.Tail()
+	for position := range uint32(12) {
+		j.Append(record(2, position, string(make([]byte, 1<<20))))
+		require.Equal(t, before, j.Tail())
+	}
+	sealed, cut := j.EndEntry(2)
+	require.True(t, cut)
+	require.Len(t, scan(t, sealed.Data), 13)
+	require.Len(t, scan(t, before), 1, "what a reader holds never changes")
+}
+
 func TestRecordsOutOfOrderPanic(t *testing.T) {
 	j := journal.New()
 	j.Append(record(5, 2, ""))

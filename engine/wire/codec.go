@@ -350,7 +350,7 @@ func (c *Codec) Message(n protowire.Number, v Fielder) (present bool) {
 	if c.err == nil && len(c.buf) > 0 {
 		c.Fail("%d bytes left over in field %d", len(c.buf), n)
 	}
-	c.buf, c.size = rest, 0
+	c.buf = rest
 	return true
 }
 

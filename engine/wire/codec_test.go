@@ -157,7 +157,7 @@ func TestThereIsOneEncoding(t *testing.T) {
 		"zero id":                 "3a10 00000000000000000000000000000000 5200",
 		"short id":                "3a01 01 5200",
 		"long varint":             "108100 5200",
-		"long tag":                "888000 5200",
+		"long tag":                "888000 07 5200",
 		"long length":             "2a8100 61 5200",
 		"number too large":        "088002 5200",
 		"varint without end":      "10ffffffffffffffffffff01 5200",
