@@ -200,7 +200,8 @@ func TestAMissingOrDamagedSegmentIsFetchedFromAPeer(t *testing.T) {
 	}})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, <-found, "the scrubber reads what was there")
-	require.Eventually(t, func() bool { return len(s.Missing()) == 3 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(s.Missing()) == 3 },
+		5*time.Second, time.Millisecond)
 	_, err = s.List(everything)
 	require.Error(t, err)
 	_, err = s.Read(4)
@@ -225,9 +226,10 @@ func TestAMissingOrDamagedSegmentIsFetchedFromAPeer(t *testing.T) {
 	require.ErrorIs(t, err, bad)
 	require.ErrorIs(t, err, ErrDamaged)
 	require.Len(t, s.Missing(), 2)
-	require.NoError(t, s.Repair(t.Context(), func(_ context.Context, info journal.SegmentInfo) ([]byte, error) {
+	fromPeer := func(_ context.Context, info journal.SegmentInfo) ([]byte, error) {
 		return peer.store.Read(info.Number)
-	}))
+	}
+	require.NoError(t, s.Repair(t.Context(), fromPeer))
 	require.NoError(t, <-durable)
 	require.Empty(t, s.Missing())
 	want, err := peer.store.List(everything)

@@ -20,8 +20,8 @@ type tailOwner struct {
 	sorted  bool
 }
 
-// entries returns the entries of an owner in a tail, which is not empty, in order. They do not change, and the next
-// call appends behind them at most.
+// entries returns the entries of an owner in a tail, which is not empty, in order. They do not
+// change, and the next call appends behind them at most.
 func (t *tailIndex) entries(tail []byte, owner uint32, ix journal.Indexer) ([]entry, error) {
 	t.lock.Lock()
 	defer t.lock.Unlock()

@@ -139,7 +139,8 @@ func ScanFrom(data []byte, offset int, yield func(r Record, offset int) error) e
 		if err != nil {
 			return fmt.Errorf("segment %d, offset %d: %w", rd.number, offset, err)
 		}
-		if r.Index < last.Index || last.Kind != 0 && r.Index == last.Index && r.Position <= last.Position {
+		if r.Index < last.Index ||
+			last.Kind != 0 && r.Index == last.Index && r.Position <= last.Position {
 			return fmt.Errorf("%w: segment %d, offset %d: record %d.%d after %d.%d", ErrData,
 				rd.number, offset, r.Index, r.Position, last.Index, last.Position)
 		}

@@ -17,7 +17,9 @@ import (
 
 func TestTheBytesAreThese(t *testing.T) {
 	j := journal.New()
-	j.Append(journal.Record{Kind: 1, Index: 0x102, Position: 3, Owner: 300, At: 0x1234, Payload: []byte("ab")})
+	j.Append(journal.Record{
+		Kind: 1, Index: 0x102, Position: 3, Owner: 300, At: 0x1234, Payload: []byte("ab"),
+	})
 	j.Append(journal.Record{Kind: 2, Index: 0x105, Position: 0, Owner: 0, At: 0x1232})
 	j.EndEntry(0x105)
 	require.Equal(t, "54474a4c"+"01000000"+"0100000000000000"+"0201000000000000"+"3412000000000000"+

@@ -107,7 +107,8 @@ func draw(t *rapid.T) *outer {
 		v.Strings = nil
 	}
 	shift := rapid.IntRange(0, 63).Draw(t, "shift")
-	v.Amount = decimal.FromBits(rapid.Int64().Draw(t, "hi")>>shift, rapid.Uint64().Draw(t, "lo")>>shift)
+	hi, lo := rapid.Int64().Draw(t, "hi"), rapid.Uint64().Draw(t, "lo")
+	v.Amount = decimal.FromBits(hi>>shift, lo>>shift)
 	if !v.Amount.InRange() {
 		v.Amount = decimal.Largest()
 	}
