@@ -1,5 +1,5 @@
 // Package idempotency remembers which keys were used: every key for at least the retention, in
-// log time, at 35 to 38 bytes each, without work for the garbage collector. See DESIGN.md.
+// log time, at 35 to 39 bytes each, without work for the garbage collector. See DESIGN.md.
 package idempotency
 
 import (
