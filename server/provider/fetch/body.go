@@ -3,7 +3,9 @@ package fetch
 import (
 	"bufio"
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,7 +22,8 @@ func readBody(answer *http.Response, limit int) ([]byte, error) {
 	}
 	wire := &io.LimitedReader{R: answer.Body, N: int64(limit) + 1}
 	var decoded io.Reader = wire
-	switch encoding := strings.ToLower(strings.Join(answer.Header.Values("Content-Encoding"), ",")); {
+	encodings := strings.Join(answer.Header.Values("Content-Encoding"), ",")
+	switch encoding := strings.ToLower(encodings); {
 	case encoding == "" || encoding == "identity":
 	case encoding == "gzip" || encoding == "x-gzip":
 		buffered := bufio.NewReader(wire)
@@ -49,7 +52,8 @@ func readBody(answer *http.Response, limit int) ([]byte, error) {
 
 // damaged tells a broken encoding from a broken connection.
 func damaged(err error) error {
-	if err == gzip.ErrHeader || err == gzip.ErrChecksum || strings.HasPrefix(err.Error(), "flate:") {
+	var corrupt flate.CorruptInputError
+	if err == gzip.ErrHeader || err == gzip.ErrChecksum || errors.As(err, &corrupt) {
 		return &Refusal{Rule: RuleEncoding, Detail: "the gzip encoding is damaged"}
 	}
 	return err

@@ -143,7 +143,8 @@ func (c *Client) Check(rawURL string) error {
 // Do makes a request. An error is a *Refusal, a *Failure, or the context's.
 func (c *Client) Do(ctx context.Context, r *Request) (*Response, error) {
 	if r.Redirects < 0 || r.Redirects > MaxRedirects {
-		return nil, fmt.Errorf("fetch: Redirects %d is not within [0, %d]", r.Redirects, MaxRedirects)
+		return nil, fmt.Errorf("fetch: Redirects %d is not within [0, %d]",
+			r.Redirects, MaxRedirects)
 	}
 	t, err := parseTarget(r.URL)
 	if err != nil {
@@ -213,9 +214,10 @@ func (x *exchange) hop(t *target, b *Budget) (*Response, error) {
 	}
 	ctx, cancel := context.WithDeadline(x.ctx, x.deadline)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, x.method, t.url.String(), bytes.NewReader(x.body))
+	body := bytes.NewReader(x.body)
+	request, err := http.NewRequestWithContext(ctx, x.method, t.url.String(), body)
 	if err != nil {
-		return nil, &Refusal{Rule: RuleURL, Host: t.hostPort(), Detail: "no request can be made of it"}
+		return nil, &Refusal{Rule: RuleURL, Host: t.hostPort(), Detail: "no request can be made"}
 	}
 	request.Header = x.header
 	// RoundTrip, not http.Client: it follows nothing, keeps no cookies and adds no Referer.
@@ -223,7 +225,7 @@ func (x *exchange) hop(t *target, b *Budget) (*Response, error) {
 	if err != nil {
 		return nil, x.explain(t, err, 0)
 	}
-	body, err := readBody(answer, x.client.bodyLimit)
+	decoded, err := readBody(answer, x.client.bodyLimit)
 	if closeErr := answer.Body.Close(); err == nil && closeErr != nil {
 		err = closeErr
 	}
@@ -231,7 +233,7 @@ func (x *exchange) hop(t *target, b *Budget) (*Response, error) {
 		return nil, x.explain(t, err, answer.StatusCode)
 	}
 	return &Response{
-		Status: answer.StatusCode, Header: answer.Header, Body: body, URL: t.url.String(),
+		Status: answer.StatusCode, Header: answer.Header, Body: decoded, URL: t.url.String(),
 	}, nil
 }
 

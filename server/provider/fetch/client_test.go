@@ -108,6 +108,10 @@ func TestBodiesAreBounded(t *testing.T) {
 			w.Header().Set("Content-Encoding", "gzip, gzip")
 			_, _ = w.Write(zipped(t, zipped(t, nil)))
 		}, fetch.RuleEncoding, 0},
+		"damaged gzip": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write(append(zipped(t, nil)[:10], "\xff\xff\xff\xff"...))
+		}, fetch.RuleEncoding, 0},
 		"no gzip": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			_, _ = io.WriteString(w, "plain text it is")

@@ -63,7 +63,8 @@ func (r *Refusal) Error() string {
 	return b.String()
 }
 
-// Local says that the request, or this hop of it, was stopped before a byte left the machine. Time, headers, body and encoding are found only once it was sent.
+// Local says that the request, or this hop of it, was stopped before a byte left the machine. Time,
+// headers, body and encoding are found only once it was sent.
 func (r *Refusal) Local() bool {
 	switch r.Rule {
 	case RuleURL, RuleUserinfo, RuleHost, RulePort, RuleAddress, RuleBudget:

@@ -115,6 +115,14 @@ func contractRefusals(t *testing.T, s subject) {
 		require.Equal(t, payment.ClassRefused, refused.Class, code)
 		require.Equal(t, code, refused.Code)
 	}
+	for _, address := range []string{
+		"/relative", "https://u@a.example/", "https:///x", strings.Repeat("https://a.example/", 120),
+	} {
+		r := request()
+		r.SuccessURL = address
+		_, err := s.provider.CreateCheckout(t.Context(), r)
+		require.Error(t, err, address)
+	}
 	_, err := s.provider.Checkout(t.Context(), "no such\nid")
 	var missing *payment.Error
 	require.ErrorAs(t, err, &missing)
@@ -177,8 +185,8 @@ func TestSecretsAreNotShown(t *testing.T) {
 	var log strings.Builder
 	config := payment.StripeConfig{SecretKey: "sk_test_hidden", WebhookSecret: "whsec_hidden"}
 	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "key", config.SecretKey, "all", config)
-	text := log.String() + fmt.Sprintf("%v %+v %#v %s %q %x", config, config, config, config.SecretKey,
-		config.SecretKey, config.SecretKey)
+	key := config.SecretKey
+	text := log.String() + fmt.Sprintf("%v %+v %#v %s %q %x", config, config, config, key, key, key)
 	require.NotContains(t, text, "hidden")
 	require.NotContains(t, text, fmt.Sprintf("%x", "hidden"))
 	_, err := config.SecretKey.MarshalText()

@@ -206,7 +206,8 @@ func (r *CheckoutRequest) validate(provider string) error {
 	case r.Description == "" || len(r.Description) > 200:
 		return refuse("invalid_description", "a description is 1 to 200 bytes")
 	case !known:
-		return refuse("invalid_currency", strconv.Quote(r.Amount.Currency)+" is no ISO 4217 currency")
+		return refuse("invalid_currency",
+			strconv.Quote(r.Amount.Currency)+" is no ISO 4217 currency")
 	case r.Amount.Minor <= 0:
 		return refuse("invalid_amount", "only a positive amount can be paid")
 	case r.RequestedAt.IsZero():

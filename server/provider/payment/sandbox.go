@@ -148,7 +148,14 @@ func (s *Sandbox) CreateCheckout(ctx context.Context, r CheckoutRequest) (Checko
 			Message: "the request holds text that is not UTF-8",
 		}
 	}
-	return Checkout{ID: t.ID, URL: s.page + s.seal(payload), ExpiresAt: t.expiresAt()}, nil
+	token := s.seal(payload)
+	if len(token) > maxTokenBytes {
+		return Checkout{}, &Error{
+			Class: ClassRefused, Provider: sandboxName, Code: "invalid_url",
+			Message: "the success and cancel addresses are too long to travel in a URL",
+		}
+	}
+	return Checkout{ID: t.ID, URL: s.page + token, ExpiresAt: t.expiresAt()}, nil
 }
 
 // checkoutID is expiry, nonce and a tag over both: a poll needs the first and trusts only the last.
@@ -295,7 +302,7 @@ func (s *Sandbox) ParseWebhook(
 	}
 	at, err := time.Parse(time.RFC3339Nano, n.OccurredAt)
 	kind, known := strings.CutPrefix(n.Type, noticePrefix)
-	if err != nil || !known || n.ID != signed.ID {
+	if err != nil || !known {
 		return Event{}, ErrPayload
 	}
 	switch EventKind(kind) {

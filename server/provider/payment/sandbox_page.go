@@ -125,8 +125,8 @@ func (s *Sandbox) load(ctx context.Context, token string) (*ticket, *Answer) {
 	state, stateErr := s.invoice(ctx, t.InvoiceID)
 	switch {
 	case stateErr != nil:
-		return refuse(stepGone, 503, "The invoice cannot be read at the moment. Nothing was charged. "+
-			"Reload this page in a while.")
+		return refuse(stepGone, 503, "The invoice cannot be read at the moment. "+
+			"Nothing was charged. Reload this page in a while.")
 	case state == InvoicePaid:
 		return refuse(stepPaid, 200, "")
 	case state != InvoiceOpen:
@@ -152,7 +152,8 @@ func (s *Sandbox) pay(ctx context.Context, t *ticket, token, attempt string) Ans
 
 func (s *Sandbox) fail(ctx context.Context, t *ticket, attempt, alert string) Answer {
 	if err := s.report(ctx, t, EventFailed, attempt); err != nil {
-		return s.show(t, stepPay, 503, "The failed payment could not be recorded. Nothing was charged.")
+		return s.show(t, stepPay, 503, "The failed payment could not be recorded. "+
+			"Nothing was charged.")
 	}
 	return s.show(t, stepPay, 402, alert)
 }

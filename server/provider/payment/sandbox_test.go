@@ -41,8 +41,10 @@ func newCounter(t testing.TB) *counter {
 	var err error
 	c.sandbox, err = payment.NewSandbox(payment.SandboxConfig{
 		Secret: sandboxSecret, PageURL: pageURL, Receive: c.receive,
-		Invoice: func(context.Context, string) (payment.InvoiceState, error) { return c.state, c.down },
-		Now:     func() time.Time { return c.now },
+		Invoice: func(context.Context, string) (payment.InvoiceState, error) {
+			return c.state, c.down
+		},
+		Now: func() time.Time { return c.now },
 	})
 	require.NoError(t, err)
 	return c
@@ -122,7 +124,8 @@ func TestSandboxPays(t *testing.T) {
 	// Two tabs at once: the second still sees an open invoice.
 	c.state = payment.InvoiceOpen
 	c.now = c.now.Add(time.Second)
-	require.Equal(t, 303, c.sandbox.Act(t.Context(), token, form("verify", "confirm")).Status)
+	other := form("verify", "confirm", "attempt", "A2")
+	require.Equal(t, 303, c.sandbox.Act(t.Context(), token, other).Status)
 	require.Len(t, c.webhooks, 2)
 	require.Len(t, c.events, 1, "the payment of one checkout is one event")
 }
@@ -268,20 +271,30 @@ func TestSandboxCheckoutsDiffer(t *testing.T) {
 		require.False(t, ids[made.ID])
 		ids[made.ID] = true
 	}
+	var refused *payment.Error
 	r := request()
 	r.Description = "\xff"
 	_, err := c.sandbox.CreateCheckout(t.Context(), r)
-	var refused *payment.Error
+	require.ErrorAs(t, err, &refused)
+	// The longest addresses fit a token; those that grow when they are quoted are refused.
+	r = request()
+	r.SuccessURL = "https://a.example/" + strings.Repeat("a", 2030)
+	r.CancelURL = r.SuccessURL
+	require.Equal(t, 200, c.sandbox.Page(t.Context(), c.token(t, r)).Status)
+	r.SuccessURL = "https://a.example/" + strings.Repeat(`"`, 2030)
+	r.CancelURL = r.SuccessURL
+	_, err = c.sandbox.CreateCheckout(t.Context(), r)
 	require.ErrorAs(t, err, &refused)
 }
 
 func TestSandboxSettings(t *testing.T) {
+	const key = sandboxSecret
 	receive := func(context.Context, func(string) string, []byte) error { return nil }
 	invoice := func(context.Context, string) (payment.InvoiceState, error) { return 0, nil }
 	for name, config := range map[string]payment.SandboxConfig{
 		"short secret": {Secret: "short", PageURL: pageURL, Receive: receive, Invoice: invoice},
-		"no slash":     {Secret: sandboxSecret, PageURL: "http://a/b", Receive: receive, Invoice: invoice},
-		"no URL":       {Secret: sandboxSecret, PageURL: "/pay/", Receive: receive, Invoice: invoice},
+		"no slash":     {Secret: key, PageURL: "http://a/b", Receive: receive, Invoice: invoice},
+		"no URL":       {Secret: key, PageURL: "/pay/", Receive: receive, Invoice: invoice},
 		"no receiver":  {Secret: sandboxSecret, PageURL: pageURL, Invoice: invoice},
 		"no invoices":  {Secret: sandboxSecret, PageURL: pageURL, Receive: receive},
 	} {
@@ -379,7 +392,8 @@ func FuzzSandbox(f *testing.F) {
 		}
 		_, err := c.sandbox.ParseWebhook(noon, func(name string) string {
 			return map[string]string{
-				"webhook-id": "msg_1", "webhook-timestamp": "1772366400", "webhook-signature": signature,
+				"webhook-id": "msg_1", "webhook-timestamp": "1772366400",
+				"webhook-signature": signature,
 			}[name]
 		}, body)
 		require.Error(t, err)

@@ -94,13 +94,14 @@ func (s *stripe) CreateCheckout(ctx context.Context, r CheckoutRequest) (Checkou
 			Message: "Stripe cannot charge exactly " + r.Amount.String(),
 		}
 	}
+	currency := strings.ToLower(r.Amount.Currency)
 	form := url.Values{
 		"mode":                            {"payment"},
 		"client_reference_id":             {r.InvoiceID},
 		"metadata[" + stripeInvoice + "]": {r.InvoiceID},
 		"payment_intent_data[metadata][" + stripeInvoice + "]": {r.InvoiceID},
 		"line_items[0][quantity]":                              {"1"},
-		"line_items[0][price_data][currency]":                  {strings.ToLower(r.Amount.Currency)},
+		"line_items[0][price_data][currency]":                  {currency},
 		"line_items[0][price_data][unit_amount]":               {strconv.FormatInt(amount, 10)},
 		"line_items[0][price_data][product_data][name]":        {r.Description},
 		"success_url": {r.SuccessURL},

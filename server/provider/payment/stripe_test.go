@@ -88,8 +88,8 @@ func TestStripeRequests(t *testing.T) {
 			t.Error(err)
 		}
 		got = r
-		_, _ = io.WriteString(w, `{"id":"cs_1","url":"https://checkout.stripe.com/c/1","status":"open",
-			"expires_at":1772452800,"unknown":[1,{"a":null}]}`)
+		_, _ = io.WriteString(w, `{"id":"cs_1","url":"https://checkout.stripe.com/c/1",
+			"status":"open","expires_at":1772452800,"unknown":[1,{"a":null}]}`)
 	})
 	made, err := provider.CreateCheckout(t.Context(), request())
 	require.NoError(t, err)
@@ -184,7 +184,7 @@ func TestStripeErrors(t *testing.T) {
 		{302, "", payment.ClassUnavailable, "status_302"},
 		{200, "<html>", payment.ClassUnavailable, "unreadable_answer"},
 		{200, "{}", payment.ClassUnavailable, "unreadable_answer"},
-		{200, `{"id":"cs_1","url":"javascript:alert(1)"}`, payment.ClassUnavailable, "unreadable_answer"},
+		{200, `{"id":"cs_1","url":"javascript:1"}`, payment.ClassUnavailable, "unreadable_answer"},
 		{200, `{"id":"cs_1","id":"cs_2"}`, payment.ClassUnavailable, "unreadable_answer"},
 		{200, strings.Repeat(" ", 3<<20), payment.ClassUnavailable, "body"},
 	} {
@@ -253,17 +253,19 @@ func TestStripeEvents(t *testing.T) {
 		session[name] = value
 		return session
 	}
+	paid, unpaid := paidSession(request(), "cs_1"), change("payment_status", "unpaid")
+	free := change("payment_status", "no_payment_required")
 	for _, test := range []struct {
 		kind    string
 		session map[string]any
 		want    payment.EventKind
 	}{
-		{"checkout.session.completed", paidSession(request(), "cs_1"), payment.EventPaid},
-		{"checkout.session.completed", change("payment_status", "unpaid"), payment.EventProcessing},
-		{"checkout.session.completed", change("payment_status", "no_payment_required"), payment.EventPaid},
-		{"checkout.session.async_payment_succeeded", paidSession(request(), "cs_1"), payment.EventPaid},
-		{"checkout.session.async_payment_failed", change("payment_status", "unpaid"), payment.EventFailed},
-		{"checkout.session.expired", change("payment_status", "unpaid"), payment.EventExpired},
+		{"checkout.session.completed", paid, payment.EventPaid},
+		{"checkout.session.completed", unpaid, payment.EventProcessing},
+		{"checkout.session.completed", free, payment.EventPaid},
+		{"checkout.session.async_payment_succeeded", paid, payment.EventPaid},
+		{"checkout.session.async_payment_failed", unpaid, payment.EventFailed},
+		{"checkout.session.expired", unpaid, payment.EventExpired},
 		{"checkout.session.completed", change("metadata", map[string]string{}), payment.EventOther},
 		{"checkout.session.completed", change("metadata", nil), payment.EventOther},
 		{"invoice.paid", map[string]any{"metadata": 1}, payment.EventOther},

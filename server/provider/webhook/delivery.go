@@ -34,7 +34,7 @@ type Endpoint struct {
 
 // Message is one message; every attempt has the same ID and Body.
 type Message struct {
-	// ID is 1 to 255 visible ASCII characters without a point. The receiver knows repetitions by it.
+	// ID is 1 to 255 visible ASCII characters without a point. Receivers know repetitions by it.
 	ID string
 	// Body is JSON.
 	Body []byte

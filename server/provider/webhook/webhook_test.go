@@ -92,17 +92,23 @@ func TestWhatIsNotAccepted(t *testing.T) {
 		{"too old", good, "{}", noon.Add(webhook.Tolerance + 1), webhook.ErrTimestamp},
 		{"too new", good, "{}", noon.Add(-webhook.Tolerance - 1), webhook.ErrTimestamp},
 		{"other body", good, "{ }", noon, webhook.ErrSignature},
-		{"other id", with(func(h *webhook.Headers) { h.ID = "msg_2" }),
-			"{}", noon, webhook.ErrSignature},
+		{
+			"other id", with(func(h *webhook.Headers) { h.ID = "msg_2" }),
+			"{}", noon, webhook.ErrSignature,
+		},
 		{
 			"other time", with(func(h *webhook.Headers) { h.Timestamp = fmt.Sprint(noon.Unix() + 1) }),
 			"{}", noon, webhook.ErrSignature,
 		},
 		{"no id", with(func(h *webhook.Headers) { h.ID = "" }), "{}", noon, webhook.ErrHeaders},
-		{"id with a point", with(func(h *webhook.Headers) { h.ID = "a.b" }),
-			"{}", noon, webhook.ErrHeaders},
-		{"no time", with(func(h *webhook.Headers) { h.Timestamp = "" }),
-			"{}", noon, webhook.ErrHeaders},
+		{
+			"id with a point", with(func(h *webhook.Headers) { h.ID = "a.b" }),
+			"{}", noon, webhook.ErrHeaders,
+		},
+		{
+			"no time", with(func(h *webhook.Headers) { h.Timestamp = "" }),
+			"{}", noon, webhook.ErrHeaders,
+		},
 		{
 			"time with a sign", with(func(h *webhook.Headers) { h.Timestamp = "+" + h.Timestamp }),
 			"{}", noon, webhook.ErrHeaders,
@@ -111,8 +117,10 @@ func TestWhatIsNotAccepted(t *testing.T) {
 			"huge time", with(func(h *webhook.Headers) { h.Timestamp = "9223372036854775807" }),
 			"{}", noon, webhook.ErrHeaders,
 		},
-		{"no signature", with(func(h *webhook.Headers) { h.Signature = "" }),
-			"{}", noon, webhook.ErrHeaders},
+		{
+			"no signature", with(func(h *webhook.Headers) { h.Signature = "" }),
+			"{}", noon, webhook.ErrHeaders,
+		},
 		{
 			"other version", with(func(h *webhook.Headers) { h.Signature = "v1a" + h.Signature[2:] }),
 			"{}", noon, webhook.ErrSignature,
@@ -121,8 +129,10 @@ func TestWhatIsNotAccepted(t *testing.T) {
 			"cut", with(func(h *webhook.Headers) { h.Signature = h.Signature[:20] }), "{}", noon,
 			webhook.ErrSignature,
 		},
-		{"empty", with(func(h *webhook.Headers) { h.Signature = "v1," }),
-			"{}", noon, webhook.ErrSignature},
+		{
+			"empty", with(func(h *webhook.Headers) { h.Signature = "v1," }),
+			"{}", noon, webhook.ErrSignature,
+		},
 		{"too many", with(func(h *webhook.Headers) {
 			h.Signature = strings.Repeat("v1,x ", 16) + h.Signature
 		}), "{}", noon, webhook.ErrHeaders},
@@ -161,7 +171,7 @@ func TestSecrets(t *testing.T) {
 		"ring", webhook.Secrets{Current: secret})
 	text := log.String() +
 		fmt.Sprintf("%v %+v %#v %s %q %x %d", secret, secret, secret, secret, secret,
-		secret, secret) + fmt.Sprintf("%v %+v", webhook.Secrets{Current: secret}, &secret)
+			secret, secret) + fmt.Sprintf("%v %+v", webhook.Secrets{Current: secret}, &secret)
 	require.NotContains(t, text, secret.Reveal()[10:20])
 	require.NotContains(t, text, fmt.Sprintf("%x", secret.Reveal()[6:10]))
 	_, err := json.Marshal(secret)
