@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"os"
 	"strconv"
 	"time"
@@ -189,11 +188,10 @@ func applyDemoCatalog(ctx context.Context, admin *api.Client, environment string
 
 // createDemoCustomer makes the customer of the printed curl lines, with a subscription.
 func createDemoCustomer(ctx context.Context, client *api.Client) error {
-	var found struct {
-		Subscriptions []struct{} `json:"subscriptions"`
-	}
+	var subscriptions []struct{} // suspended ones too: nobody pays the demo's invoices
 	const path = "/api/v1/client/customers"
-	_, err := client.Call(ctx, "GET", path+"/"+url.PathEscape(demoCustomer), nil, &found)
+	_, err := client.Call(ctx, "GET", path+"/"+demoCustomer+"/subscriptions?status=all", nil,
+		&subscriptions)
 	if api.IsStatus(err, 404) {
 		_, err = client.Call(ctx, "POST", path, map[string]string{
 			"externalClientCustomerId": demoCustomer,
@@ -205,7 +203,7 @@ func createDemoCustomer(ctx context.Context, client *api.Client) error {
 			err = nil
 		}
 	}
-	if err == nil && len(found.Subscriptions) == 0 {
+	if err == nil && len(subscriptions) == 0 {
 		_, err = client.Call(ctx, "POST", "/api/v1/client/subscriptions", map[string]string{
 			"planId": demo.ReplayPlan, "customerReferenceId": demoCustomer,
 		}, nil)
