@@ -180,8 +180,7 @@ type Secret string
 
 // Format hides the secret from every verb.
 func (Secret) Format(f fmt.State, _ rune) {
-	// The state's writer collects into memory; fmt reports its errors itself.
-	_, _ = f.Write([]byte("[secret]"))
+	fmt.Fprint(f, "[secret]")
 }
 
 // LogValue hides the secret.

@@ -37,8 +37,7 @@ func (s Schedule) Next(attempt int, id string, retryAfter time.Duration) (time.D
 	}
 	wait := s[attempt-1]
 	h := fnv.New64a()
-	// A hash's Write never fails.
-	_, _ = h.Write([]byte(id + "#" + strconv.Itoa(attempt)))
+	h.Write([]byte(id + "#" + strconv.Itoa(attempt)))
 	// The high word of hash × range is evenly spread over the range.
 	extra, _ := bits.Mul64(h.Sum64(), uint64(wait/10))
 	wait += time.Duration(extra)

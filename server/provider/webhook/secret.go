@@ -73,8 +73,7 @@ func (s Secret) GoString() string { return s.String() }
 
 // Format hides the secret from every verb.
 func (s Secret) Format(f fmt.State, _ rune) {
-	// The state's writer collects into memory; fmt reports its errors itself.
-	_, _ = f.Write([]byte(s.String()))
+	fmt.Fprint(f, s.String())
 }
 
 // LogValue hides the secret.
