@@ -101,6 +101,7 @@ func TestStripeRequests(t *testing.T) {
 	require.Equal(t, "checkout-1", got.Header.Get("Idempotency-Key"))
 	require.Equal(t, "2026-08-26.dahlia", got.Header.Get("Stripe-Version"))
 	require.Equal(t, "123456", form.Get("line_items[0][price_data][unit_amount]"))
+	require.Equal(t, "false", form.Get("adaptive_pricing[enabled]"))
 	require.Equal(t, "usd", form.Get("line_items[0][price_data][currency]"))
 	require.Equal(t, request().InvoiceID, form.Get("metadata[tollgate_invoice]"))
 	require.Equal(t, request().SuccessURL, form.Get("success_url"))
