@@ -97,7 +97,7 @@ func (s *stripe) CreateCheckout(ctx context.Context, r CheckoutRequest) (Checkou
 	currency := strings.ToLower(r.Amount.Currency)
 	form := url.Values{
 		// The invoice's currency and amount, not what Stripe would offer a payer from elsewhere.
-		"adaptive_pricing[enabled]": {"false"},
+		"adaptive_pricing[enabled]":       {"false"},
 		"mode":                            {"payment"},
 		"client_reference_id":             {r.InvoiceID},
 		"metadata[" + stripeInvoice + "]": {r.InvoiceID},
