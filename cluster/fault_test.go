@@ -117,11 +117,35 @@ func TestForwardedCallsSurviveALeaderChange(t *testing.T) {
 		for i, id := range c.others(leader) {
 			wg.Go(func() { c.count(id, uint64(i+1)) }) // sent to the old leader, answered by the new
 		}
-		wg.Wait()
 		next := c.leader(leader)
+		known := time.Now()
+		wg.Wait()
+		require.Less(t, time.Since(known), 200*time.Millisecond, "as soon as there is a leader")
 		require.Equal(t, 2, c.ledgers[next].keys())
 		c.net.mend()
 		c.converge()
+	})
+}
+
+// A frame that the leader got, and whose answer did not come back, is of unknown fate. It is not
+// "definitely not proposed" because the connection is gone.
+func TestLostAnswerIsUnknown(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		leader := c.leader()
+		follower := c.others(leader)[0]
+		c.net.cutLink(addressOf(leader), addressOf(follower))
+		require.Equal(t, []engine.Outcome{engine.OutcomeUnknown}, c.propose(follower, 2*time.Second, 5))
+		require.True(t, c.ledgers[leader].has(5))
+		c.net.mend()
+		c.count(follower, 6)
+
+		g := c.billing(follower)
+		b := &batch{records: 1, done: make(chan struct{})}
+		g.remote.mu.Lock()
+		g.remote.inFlight = append(g.remote.inFlight, b)
+		g.remote.mu.Unlock()
+		g.landFrame(b, nil, errLinkLost)
+		require.Equal(t, fateUnknown, b.fate)
 	})
 }
 
@@ -160,6 +184,10 @@ func TestIsolatedLeaderRefusesReads(t *testing.T) {
 			}
 			_, held := old.lease.holds()
 			require.False(t, elected && held, "two leaders answer reads")
+			if !held {
+				_, o := old.BeginRead(time.Now())
+				require.Equal(t, engine.OutcomeUnavailable, o, "without a lease")
+			}
 		}
 		require.False(t, old.ReadStands(ticket), "a ticket of the lapsed lease")
 		c.count(c.leader(leader), 2)

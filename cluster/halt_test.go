@@ -165,9 +165,9 @@ func TestSnapshotLoopEndsInARestart(t *testing.T) {
 	f := &fsm{group: g}
 	g.adapter = f
 	g.local = &queue{}
+	s, err := m.Snapshot()
+	require.NoError(t, err)
 	restore := func() error {
-		s, err := m.Snapshot()
-		require.NoError(t, err)
 		r, w, err := os.Pipe()
 		require.NoError(t, err)
 		_, err = s.WriteTo(w)

@@ -132,13 +132,21 @@ func TestLeaseIsSuspendedWhileAVoteIsOpen(t *testing.T) {
 func TestLeaseNeedsAMajorityOfBothConfigurations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := leaseOf()
-		latest, committed := []raft.ServerID{"a", "b", "c", "d"}, []raft.ServerID{"a", "b", "c"}
-		l.voters = func() [2][]raft.ServerID { return [2][]raft.ServerID{latest, committed} }
-		l.begin(5)
-		l.ack(5, "d", now())
-		require.False(t, held(l), "2 of 4 and 1 of 3")
-		l.ack(5, "b", now())
-		require.True(t, held(l), "3 of 4 and 2 of 3")
+		four, trio := []raft.ServerID{"a", "b", "c", "d"}, []raft.ServerID{"a", "b", "c"}
+		with := func(latest, committed []raft.ServerID, answered ...raft.ServerID) bool {
+			l = leaseOf()
+			l.voters = func() [2][]raft.ServerID { return [2][]raft.ServerID{latest, committed} }
+			l.begin(5)
+			for _, id := range answered {
+				l.ack(5, id, now())
+			}
+			return held(l)
+		}
+		require.False(t, with(four, trio, "b"), "2 of the latest 4, 2 of the committed 3")
+		require.False(t, with(trio, four, "b"), "2 of the latest 3, 2 of the committed 4")
+		require.False(t, with(four, trio, "d"), "2 of the latest 4, 1 of the committed 3")
+		require.True(t, with(four, trio, "b", "d"), "3 of the latest 4, 2 of the committed 3")
+		require.True(t, with(trio, four, "b", "d"))
 
 		l.voters = func() [2][]raft.ServerID { return [2][]raft.ServerID{{"a"}, {"a"}} }
 		time.Sleep(time.Second)

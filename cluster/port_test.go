@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"os"
 	"testing"
 	"time"
 
@@ -109,6 +110,7 @@ func TestPortRefusesStrangers(t *testing.T) {
 			_, err = conn.Read(make([]byte, 1))
 		}
 		require.Error(t, err)
+		require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "it was let in")
 	}
 	refused(openTestPort(t, theirs.config(t)))
 	nobody := &tls.Config{RootCAs: ours.pool, ClientCAs: ours.pool}

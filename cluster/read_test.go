@@ -1,0 +1,154 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine"
+	"tollgate/engine/journal"
+)
+
+// A reader never joins a question that was asked before it came: the answer may be from before
+// the write that it must see.
+func TestReadersJoinTheNextQuestion(t *testing.T) {
+	var x readIndex
+	var asked []*round
+	ask := func(r *round) { asked = append(asked, r) }
+	first := x.join(ask)
+	require.Len(t, asked, 1)
+	second, third := x.join(ask), x.join(ask)
+	require.Len(t, asked, 1, "one at a time")
+	require.NotSame(t, first, second)
+	require.Same(t, second, third, "who waits shares the next one")
+	x.answer(first, 7, true)
+	<-first.done
+	require.True(t, first.ok)
+	require.EqualValues(t, 7, first.index)
+	require.Equal(t, []*round{first, second}, asked)
+	x.answer(first, 9, true) // late, or twice
+	require.EqualValues(t, 7, first.index)
+	x.abandon()
+	<-second.done
+	require.False(t, second.ok)
+	x.answer(second, 9, true)
+	require.False(t, second.ok)
+	require.NotSame(t, second, x.join(ask))
+	require.Len(t, asked, 3)
+}
+
+// A follower's question waits for a majority when the leader's lease has lapsed, and is not
+// answered by a leader that is cut off.
+func TestReadIndexNeedsALeaderThatIsOne(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		leader := c.leader()
+		c.count(leader, 1)
+		g := c.billing(leader)
+		ask := func() []byte {
+			answer := make(chan []byte, 1)
+			g.serveReadIndex([]byte{100}, func(b []byte) { answer <- b })
+			return <-answer
+		}
+		require.NotEmpty(t, ask())
+		g.lease.mu.Lock()
+		clear(g.lease.acks) // as if nobody had answered for long
+		g.lease.publish()
+		g.lease.mu.Unlock()
+		_, ok := g.lease.holds()
+		require.False(t, ok)
+		require.NotEmpty(t, ask(), "a majority answered within 100 ms")
+		c.net.isolate(addressOf(leader))
+		time.Sleep(460 * time.Millisecond)
+		require.Empty(t, ask())
+		require.Empty(t, func() []byte {
+			answer := make(chan []byte, 1)
+			c.billing(c.others(leader)[0]).serveReadIndex([]byte{100}, func(b []byte) { answer <- b })
+			return <-answer
+		}(), "a follower is no leader")
+	})
+}
+
+// heldSegments are durable when the test says so.
+type heldSegments struct {
+	Segments
+	durable chan struct{}
+	err     error
+}
+
+func (s *heldSegments) WaitDurable(ctx context.Context, _ []journal.SegmentInfo) error {
+	select {
+	case <-s.durable:
+		return s.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+type sinkSpy struct {
+	raft.SnapshotSink
+	mu                sync.Mutex
+	closed, cancelled bool
+}
+
+func (s *sinkSpy) Write(p []byte) (int, error) { return len(p), nil }
+
+func (s *sinkSpy) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	return nil
+}
+
+func (s *sinkSpy) Cancel() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cancelled = true
+	return nil
+}
+
+// A snapshot is final only when every journal segment that it lists is on disk.
+func TestSnapshotWaitsForItsSegments(t *testing.T) {
+	for _, fails := range []error{nil, errors.New("a segment was not written")} {
+		synctest.Test(t, func(t *testing.T) {
+			held := &heldSegments{durable: make(chan struct{}), err: fails}
+			g := &Group{
+				parts:    parts{config: &Config{Events: &Events{}}},
+				segments: held, log: testLog(), ctx: t.Context(),
+			}
+			to := &sinkSpy{}
+			state := ledgerSnapshot{segments: []journal.SegmentInfo{{Number: 1}}}
+			done := make(chan error, 1)
+			go func() { done <- (&fsmSnapshot{group: g, state: state}).Persist(to) }()
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			require.False(t, to.closed || to.cancelled)
+			close(held.durable)
+			require.Equal(t, fails, <-done)
+			require.Equal(t, fails == nil, to.closed)
+			require.Equal(t, fails != nil, to.cancelled)
+		})
+	}
+}
+
+// A definite refusal says nothing about a record that an earlier attempt may have brought into the
+// log.
+func TestRefusalAfterAnUnknownFateIsNotFinal(t *testing.T) {
+	c := call{records: records(1, 2), results: make([]engine.Result, 2)}
+	require.True(t, c.settle(0, engine.Result{Outcome: engine.OutcomeUnknown}))
+	for _, o := range []engine.Outcome{
+		engine.OutcomeNone, engine.OutcomeOverloaded, engine.OutcomeDiskLow,
+		engine.OutcomeUnavailable, engine.OutcomeTooLarge,
+	} {
+		require.True(t, c.settle(0, engine.Result{Outcome: o}), "%d", o)
+	}
+	require.False(t, c.settle(1, engine.Result{Outcome: engine.OutcomeOverloaded}), "never proposed")
+	require.Equal(t, engine.OutcomeOverloaded, c.results[1].Outcome)
+	require.False(t, c.settle(0, engine.Result{Outcome: engine.OutcomeDuplicate}), "the machine's word")
+	require.Equal(t, engine.OutcomeDuplicate, c.results[0].Outcome)
+}
