@@ -53,9 +53,11 @@ type Server struct {
 func Serve(ln net.Listener, handler fasthttp.RequestHandler, limits Limits) *Server {
 	s := &Server{
 		fast: &fasthttp.Server{
-			Handler:        handler,
-			ErrorHandler:   answerBroken,
-			HeaderReceived: func(h *fasthttp.RequestHeader) fasthttp.RequestConfig { return forBody(h, limits) },
+			Handler:      handler,
+			ErrorHandler: answerBroken,
+			HeaderReceived: func(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+				return forBody(h, limits)
+			},
 			// Bodies are read by the route table, after the checks that come before their size. One
 			// byte is what fasthttp reads ahead; 0 would select its default of 4 MiB.
 			StreamRequestBody:            true,

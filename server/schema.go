@@ -27,7 +27,9 @@ type Property struct {
 }
 
 // Object is a schema of an object with exactly these properties.
-func Object(properties ...Property) *Schema { return &Schema{Type: "object", Properties: properties} }
+func Object(properties ...Property) *Schema {
+	return &Schema{Type: "object", Properties: properties}
+}
 
 // FreeObject is a schema of an object with any properties.
 func FreeObject() *Schema { return &Schema{Type: "object", Free: true} }

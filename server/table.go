@@ -180,7 +180,8 @@ func (x *Exchange) bodyRead(err error) *Fault {
 }
 
 func sizeFault(limit int) *Fault {
-	fault := FaultSize.With("Nothing was changed. At most " + strconv.Itoa(limit) + " bytes are taken here.")
+	fault := FaultSize.With(
+		"Nothing was changed. At most " + strconv.Itoa(limit) + " bytes are taken here.")
 	return &fault
 }
 

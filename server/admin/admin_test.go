@@ -240,6 +240,10 @@ func TestRefusals(t *testing.T) {
 		{"PUT", env + "/catalog?dryRun=true", plan(`,"features":[{"key":"g","pricingType":"included"}]`), 400,
 			"catalog_invalid", "g"},
 		{"PUT", env + "/catalog?dryRun=yes", plan(``), 400, "validation_failed", "dryRun"},
+		{"PUT", env + "/catalog", plan(`,"metadata":{"a":{"b":1,"c":2,"b":3}}`), 400,
+			"validation_failed", "plans[0].metadata.a.b is there twice"},
+		{"PUT", env + "/catalog", plan(`,"metadata":{"a":1e-13}`), 400, "validation_failed",
+			"plans[0].metadata.a must be"},
 		{"PUT", env + "/catalog", plan(`,"intervalMonths":2`), 400, "validation_failed", "twice"},
 		{"POST", env + "/catalog", `{}`, 405, "method_not_allowed", ""},
 	} {

@@ -153,7 +153,8 @@ func (a *API) putCatalog(x *server.Exchange) {
 
 func answerChanges(x *server.Exchange, reply billing.CatalogReply) *server.Fault {
 	if reply.Problem != "" {
-		fault := server.FaultOf(engine.OutcomeCatalogInvalid).With("Nothing was changed. " + reply.Problem)
+		fault := server.FaultOf(engine.OutcomeCatalogInvalid)
+		fault.Detail = "Nothing was changed. " + reply.Problem
 		return &fault
 	}
 	data := x.Begin()

@@ -125,7 +125,8 @@ func (s *stateCollector) Collect(out chan<- prometheus.Metric) {
 			names, values = append(names, labels[i]), append(values, labels[i+1])
 		}
 		out <- prometheus.MustNewConstMetric(
-			prometheus.NewDesc("tollgate_"+name, help, names, nil), prometheus.GaugeValue, value, values...)
+			prometheus.NewDesc("tollgate_"+name, help, names, nil),
+			prometheus.GaugeValue, value, values...)
 	}
 	stats := s.config.Machine.Stats()
 	records := func(kind string, count uint64) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -268,18 +269,28 @@ func (w *walk) appendCompact(dst []byte, t *tree, place string) []byte {
 		}
 		return append(dst, ']')
 	}
+	return w.appendObject(dst, t, place)
+}
+
+// appendObject writes the names in order, so that the same object is the same text however a
+// client or a YAML library orders it, and applying it again changes nothing.
+func (w *walk) appendObject(dst []byte, t *tree, place string) []byte {
+	order := make([]int, len(t.names))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(t.names[a], t.names[b]) })
 	dst = append(dst, '{')
-	seen := make(map[string]bool, len(t.names))
-	for i, item := range t.items {
-		if seen[t.names[i]] {
-			w.problem(place+"."+t.names[i], "is there twice")
-		}
-		seen[t.names[i]] = true
-		if i > 0 {
+	for k, i := range order {
+		name := t.names[i]
+		if k > 0 {
 			dst = append(dst, ',')
+			if t.names[order[k-1]] == name {
+				w.problem(place+"."+name, "is there twice")
+			}
 		}
-		dst = append(server.AppendString(dst, t.names[i]), ':')
-		dst = w.appendCompact(dst, item, place+"."+t.names[i])
+		dst = append(server.AppendString(dst, name), ':')
+		dst = w.appendCompact(dst, t.items[i], place+"."+name)
 	}
 	return append(dst, '}')
 }

@@ -246,6 +246,15 @@ func TestBothWaysOfAuthentication(t *testing.T) {
 	n.send("GET", "plans", "", n.sandbox, header("X-API-Key", n.read)).is(401, "invalid_key")
 }
 
+func TestMalformedKeysAreRefusedWithoutALookup(t *testing.T) {
+	n := start(t)
+	before := n.Reads.Load()
+	for _, key := range []string{n.sandbox + "x", n.sandbox[:len(n.sandbox)-1] + "~", "sk_test_x"} {
+		n.send("GET", "plans", "", key, nil).is(401, "invalid_key")
+	}
+	require.Equal(t, before, n.Reads.Load())
+}
+
 func TestEnvironmentsShareNothing(t *testing.T) {
 	n := start(t)
 	n.customer("acme")
@@ -291,6 +300,7 @@ func TestReadConsistency(t *testing.T) {
 			is(400, "validation_failed")
 		n.Fickle.Store(3) // tickets that end before the value is copied out are no answers
 		n.call("GET", path, "").is(200, "")
+		require.Zero(t, n.Fickle.Load(), "each ticket was asked again")
 	}
 	n.NoLeader.Store(true)
 	n.Refuse(engine.OutcomeUnavailable)

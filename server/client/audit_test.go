@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/engine"
+	"tollgate/engine/billing"
 	"tollgate/server/client"
 	"tollgate/server/servertest"
 )
@@ -89,6 +91,56 @@ func TestSpoolTakesWhatTheClusterCannot(t *testing.T) {
 	info, err := os.Stat(filepath.Join(dir, "audit.spool"))
 	require.NoError(t, err)
 	require.EqualValues(t, 16, info.Size(), "a drained spool is emptied")
+}
+
+// moody refuses some audit blocks and notes the order in which it takes the others.
+type moody struct {
+	*servertest.Cluster
+	mu    sync.Mutex
+	calls int
+	calm  bool
+	taken []string
+}
+
+var flowText = regexp.MustCompile(`flow-\d{6}`)
+
+func (m *moody) Propose(deadline time.Time, records []engine.Record, results []engine.Result) {
+	if records[0].Kind == billing.KindRecordAudits {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.calls++; !m.calm && (m.calls <= 3 || m.calls%2 == 0) {
+			results[0] = engine.Result{Outcome: engine.OutcomeUnknown}
+			return
+		}
+		m.taken = append(m.taken, flowText.FindString(string(records[0].Payload)))
+	}
+	m.Cluster.Propose(deadline, records, results)
+}
+
+// TestBlocksReachTheLogInOrder: a later block that overtook an earlier one would make that one a
+// duplicate.
+func TestBlocksReachTheLogInOrder(t *testing.T) {
+	m := &moody{}
+	n := start(t, func(c *client.Config) {
+		m.Cluster = c.Proposer.(*servertest.Cluster)
+		c.Proposer = m
+	})
+	n.customer("acme")
+	sent := 0
+	n.eventually(func() bool {
+		n.call("POST", "entitlements", fmt.Sprintf(
+			`{"customerReferenceId":"acme","featureKey":"tokens","context":{"flowId":"flow-%06d"}}`, sent)).
+			is(200, "")
+		sent++
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.calm = len(m.taken) >= 4
+		return m.calm
+	})
+	n.eventually(func() bool { return n.audited() == uint64(sent) })
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	require.IsIncreasing(t, m.taken)
 }
 
 func TestSpoolSurvivesARestart(t *testing.T) {

@@ -108,7 +108,9 @@ func TestBudgets(t *testing.T) {
 		}
 		allocs := testing.AllocsPerRun(2000, f)
 		t.Logf("%s: %.2f allocations", name, allocs)
-		require.LessOrEqual(t, allocs, most, name)
+		if !raceDetector { // it makes pools drop what they hold
+			require.LessOrEqual(t, allocs, most, name)
+		}
 	}
 	budget("check", 0, func() { ok.roundTrip(get) })
 	budget("evaluate", 0, func() { ok.roundTrip(post) })

@@ -12,9 +12,11 @@ import (
 	"tollgate/server"
 )
 
-// object reads the body of a request that is no hot path: fields by name, each read by its function.
-// Duplicate and unknown names are refused.
-func object(body []byte, fields map[string]func(f *form) bool, check func(f *form)) *server.Fault {
+// object reads the body of a request that is no hot path: fields by name, each read by its
+// function. Duplicate and unknown names are refused.
+func object(
+	body []byte, fields map[string]func(f *form) bool, check func(f *form),
+) *server.Fault {
 	var f form
 	f.reset(body)
 	if fault := f.enter(); fault != nil {
@@ -91,7 +93,8 @@ func (a *API) createCustomer(x *server.Exchange) {
 		"phoneNumber":              stringField("phoneNumber", longestPhone, &c.PhoneNumber),
 		"address":                  stringField("address", longestAddress, &c.Address),
 	}, func(f *form) {
-		f.mustHave(named("firstName", c.FirstName), named("lastName", c.LastName), named("email", c.Email))
+		f.mustHave(named("firstName", c.FirstName), named("lastName", c.LastName),
+			named("email", c.Email))
 		if c.Email != "" && !plausibleEmail(c.Email) {
 			f.problem("email", "must be an e-mail address")
 		}
@@ -175,7 +178,9 @@ func refuseQuery(x *server.Exchange, name, want string) {
 	x.Refuse(server.FaultFields.With(name + " must be " + want))
 }
 
-func query(ctx *fasthttp.RequestCtx, name string) string { return string(ctx.QueryArgs().Peek(name)) }
+func query(ctx *fasthttp.RequestCtx, name string) string {
+	return string(ctx.QueryArgs().Peek(name))
+}
 
 // getCustomer is GET /customers/{externalClientCustomerId}.
 func (a *API) getCustomer(x *server.Exchange) {

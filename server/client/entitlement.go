@@ -295,7 +295,8 @@ var reasonTexts = [...]reasonText{
 		"feature_not_in_plan", "feature in no plan", "None of the customer's plans has this feature.",
 	},
 	billing.ReasonCreditsEmpty: {
-		"credits_empty", "credits frozen or empty", "The customer's credits for this feature are used up.",
+		"credits_empty", "credits frozen or empty",
+		"The customer's credits for this feature are used up.",
 	},
 	billing.ReasonLimitReached: {
 		"limit_reached", "used >= limit", "The usage limit of this feature is reached.",

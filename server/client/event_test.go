@@ -159,6 +159,15 @@ func TestBatch(t *testing.T) {
 	require.Equal(t, 11.0, a.data("usage", "used"))
 }
 
+// TestBatchItemsMayBeAsDeepAsEvents: the array around them does not count.
+func TestBatchItemsMayBeAsDeepAsEvents(t *testing.T) {
+	n := start(t)
+	n.customer("acme")
+	deep := event("d", `,"meta":`+strings.Repeat(`{"a":`, 31)+"1"+strings.Repeat("}", 31))
+	a := n.call("POST", "events/batch", "["+deep+"]").is(200, "")
+	require.Equal(t, 1.0, a.data("accepted"), string(a.raw))
+}
+
 func TestLargeBatch(t *testing.T) {
 	n := start(t)
 	n.customer("acme")

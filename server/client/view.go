@@ -10,7 +10,9 @@ import (
 // The functions below write the machine's views as the API document shapes them. What is null is
 // left out; empty texts and lists that the document requires are sent.
 
-func writeCustomer(data *server.JSON, c *billing.CustomerView, subscriptions []billing.SubscriptionView) {
+func writeCustomer(
+	data *server.JSON, c *billing.CustomerView, subscriptions []billing.SubscriptionView,
+) {
 	data.Open('{')
 	data.UUID("id", c.ID)
 	writeCustomerFields(data, c)

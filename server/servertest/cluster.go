@@ -26,6 +26,8 @@ type Cluster struct {
 	Fickle atomic.Int32
 	// Stale is what Staleness says, in nanoseconds.
 	Stale atomic.Int64
+	// Reads counts linearizable reads.
+	Reads atomic.Int64
 	// AuditBlocks counts the proposals of audit blocks.
 	AuditBlocks atomic.Int64
 
@@ -89,6 +91,7 @@ func (c *Cluster) apply(records []engine.Record) (n int) {
 
 // BeginRead answers at once.
 func (c *Cluster) BeginRead(time.Time) (engine.ReadTicket, engine.Outcome) {
+	c.Reads.Add(1)
 	if c.NoLeader.Load() {
 		return engine.ReadTicket{}, engine.OutcomeUnavailable
 	}

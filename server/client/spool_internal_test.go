@@ -1,0 +1,61 @@
+package client
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestSpoolCutsWhatWasBeingWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "spool")
+	s, err := openSpool(path, 1<<20)
+	require.NoError(t, err)
+	require.True(t, s.empty())
+	for _, text := range []string{"one", "two"} {
+		require.NoError(t, s.append([]byte(text)))
+	}
+	require.NoError(t, s.Close())
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	whole := info.Size()
+	for name, torn := range map[string][]byte{
+		"half a frame": {9, 0}, "short": {200, 0, 0, 0, 1, 2, 3, 4, 5}, "zeroes": make([]byte, 64),
+		"bad checksum": {1, 0, 0, 0, 9, 9, 9, 9, 'x'},
+	} {
+		file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+		require.NoError(t, err)
+		_, err = file.Write(torn)
+		require.NoError(t, err)
+		require.NoError(t, file.Close())
+		s, err = openSpool(path, 1<<20)
+		require.NoError(t, err, name)
+		bytes, blocks := s.size()
+		require.EqualValues(t, 2, blocks, name)
+		require.EqualValues(t, whole-spoolHeader, bytes, name)
+		require.NoError(t, s.Close())
+		info, err = os.Stat(path)
+		require.NoError(t, err)
+		require.Equal(t, whole, info.Size(), name)
+	}
+	s, err = openSpool(path, whole+8+5)
+	require.NoError(t, err)
+	require.ErrorIs(t, s.append([]byte("too long")), errSpoolFull)
+	require.NoError(t, s.append([]byte("three")))
+	for _, want := range []string{"one", "two", "three"} {
+		got, err := s.head(nil)
+		require.NoError(t, err)
+		require.Equal(t, want, string(got))
+		// A process that ends here proposes this block again, and none before it.
+		again, err := openSpool(path, 1<<20)
+		require.NoError(t, err)
+		got, err = again.head(nil)
+		require.NoError(t, err)
+		require.Equal(t, want, string(got))
+		require.NoError(t, again.Close())
+		require.NoError(t, s.advance())
+	}
+	require.True(t, s.empty())
+	require.NoError(t, s.Close())
+}
