@@ -20,7 +20,9 @@ import (
 
 func TestKeysCarryTheirOwnProof(t *testing.T) {
 	seen := map[string]bool{}
-	for _, prefix := range []string{server.KeyPrefixLive, server.KeyPrefixSandbox, server.KeyPrefixAdmin} {
+	for _, prefix := range []string{
+		server.KeyPrefixLive, server.KeyPrefixSandbox, server.KeyPrefixAdmin,
+	} {
 		for range 200 {
 			key, err := server.MintKey(prefix)
 			require.NoError(t, err)

@@ -227,23 +227,35 @@ func TestRefusals(t *testing.T) {
 		{"GET", "accounts/nobody/environments/live/keys", "", 404, "account_not_found", ""},
 		{"GET", "accounts/demo/environments/test/keys", "", 404, "not_found", "live or sandbox"},
 		{"POST", env + "/keys", `{"scope":"write"}`, 400, "validation_failed", "scope"},
-		{"POST", env + "/keys", `{"scope":"full","label":"` + strings.Repeat("é", 81) + `"}`, 400,
-			"validation_failed", "label"},
+		{
+			"POST", env + "/keys", `{"scope":"full","label":"` + strings.Repeat("é", 81) + `"}`, 400,
+			"validation_failed", "label",
+		},
 		{"DELETE", env + "/keys/abc", "", 400, "validation_failed", "UUID"},
 		{"DELETE", env + "/keys/018f0000-0000-7000-8000-000000000001", "", 404, "key_not_found", ""},
 		{"PUT", env + "/catalog", plan(`,"colour":1`), 400, "validation_failed", `plans[0]."colour"`},
-		{"PUT", env + "/catalog", plan(`,"features":[{"key":"f","pricingType":"usage_based","pricing":` +
-			`{"pricePerUnit":"x","tiers":[{"upTo":true}]}}]`), 400, "validation_failed",
-			"plans[0].features[0].pricing.tiers[0].upTo must be"},
-		{"PUT", env + "/catalog", plan(`,"features":[{"key":"g","pricingType":"included"}]`), 400,
-			"catalog_invalid", "g"},
-		{"PUT", env + "/catalog?dryRun=true", plan(`,"features":[{"key":"g","pricingType":"included"}]`), 400,
-			"catalog_invalid", "g"},
+		{
+			"PUT", env + "/catalog", plan(`,"features":[{"key":"f","pricingType":"usage_based","pricing":` +
+				`{"pricePerUnit":"x","tiers":[{"upTo":true}]}}]`), 400, "validation_failed",
+			"plans[0].features[0].pricing.tiers[0].upTo must be",
+		},
+		{
+			"PUT", env + "/catalog", plan(`,"features":[{"key":"g","pricingType":"included"}]`), 400,
+			"catalog_invalid", "g",
+		},
+		{
+			"PUT", env + "/catalog?dryRun=true", plan(`,"features":[{"key":"g","pricingType":"included"}]`), 400,
+			"catalog_invalid", "g",
+		},
 		{"PUT", env + "/catalog?dryRun=yes", plan(``), 400, "validation_failed", "dryRun"},
-		{"PUT", env + "/catalog", plan(`,"metadata":{"a":{"b":1,"c":2,"b":3}}`), 400,
-			"validation_failed", "plans[0].metadata.a.b is there twice"},
-		{"PUT", env + "/catalog", plan(`,"metadata":{"a":1e-13}`), 400, "validation_failed",
-			"plans[0].metadata.a must be"},
+		{
+			"PUT", env + "/catalog", plan(`,"metadata":{"a":{"b":1,"c":2,"b":3}}`), 400,
+			"validation_failed", "plans[0].metadata.a.b is there twice",
+		},
+		{
+			"PUT", env + "/catalog", plan(`,"metadata":{"a":1e-13}`), 400, "validation_failed",
+			"plans[0].metadata.a must be",
+		},
 		{"PUT", env + "/catalog", plan(`,"intervalMonths":2`), 400, "validation_failed", "twice"},
 		{"POST", env + "/catalog", `{}`, 405, "method_not_allowed", ""},
 	} {

@@ -155,12 +155,12 @@ func (s *stateCollector) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge("applied_index", "Last log entry that was applied.", float64(s.config.Machine.Applied()))
 	if s.config.Audits != nil {
-		audits := s.config.Audits()
-		gauge("audit_checks_recorded", "Checks handed to the audit recorder.", float64(audits.Recorded))
-		gauge("audit_checks_open", "Checks in the block that is collecting.", float64(audits.Open))
-		gauge("audit_waits", "Checks that waited for room.", float64(audits.Waits))
-		gauge("audit_spool_bytes", "Audit blocks waiting in the local spool.", float64(audits.SpoolBytes))
-		gauge("audit_spool_blocks", "Audit blocks waiting in the local spool.", float64(audits.SpoolBlocks))
+		a := s.config.Audits()
+		gauge("audit_checks_recorded", "Checks handed to the audit recorder.", float64(a.Recorded))
+		gauge("audit_checks_open", "Checks in the block that is collecting.", float64(a.Open))
+		gauge("audit_waits", "Checks that waited for room.", float64(a.Waits))
+		gauge("audit_spool_bytes", "Audit blocks waiting in the local spool.", float64(a.SpoolBytes))
+		gauge("audit_spool_blocks", "Audit blocks waiting in the local spool.", float64(a.SpoolBlocks))
 	}
 	s.config.Cluster.Gauges(func(name, group string, value float64) {
 		gauge("cluster_"+name, "Reported by the cluster; see cluster/DESIGN.md.", value, "group", group)

@@ -175,7 +175,9 @@ func TestForeignSpoolIsRefused(t *testing.T) {
 	path := filepath.Join(dir, "audit.spool")
 	require.NoError(t, os.WriteFile(path, []byte("something else, of some length"), 0o600))
 	c := servertest.New()
-	_, err := client.New(client.Config{Machine: c.Machine, Proposer: c, Reader: c, NodeID: 1, SpoolDir: dir})
+	_, err := client.New(client.Config{
+		Machine: c.Machine, Proposer: c, Reader: c, NodeID: 1, SpoolDir: dir,
+	})
 	require.ErrorContains(t, err, "no spool")
 }
 

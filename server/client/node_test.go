@@ -82,18 +82,24 @@ func (n *node) furnish() {
 	number := decimal.MustParse
 	n.catalog(&billing.CatalogDocument{
 		Features: []billing.FeatureDocument{
-			{Key: "tokens", Name: "Tokens", Labels: []string{"llm.tokens"}, HasCost: true,
-				CostPerUnit: number("0.001")},
-			{Key: "calls", Name: "Calls"}, {Key: "seats", Name: "Seats"}, {Key: "other", Name: "Other"},
+			{
+				Key: "tokens", Name: "Tokens", Labels: []string{"llm.tokens"}, HasCost: true,
+				CostPerUnit: number("0.001"),
+			},
+			{Key: "calls", Name: "Calls"},
+			{Key: "seats", Name: "Seats"},
+			{Key: "other", Name: "Other"},
 		},
 		Plans: []billing.PlanDocument{
 			{
 				Key: "team", Name: "Team", PriceAmount: number("20"), Currency: "USD", IntervalMonths: 1,
 				Features: []billing.PlanFeatureDocument{
 					{Key: "tokens", PricingType: "usage_based", Pricing: billing.PricingDocument{
-						PricePerUnit: number("0.5"), HasMax: true, MaxUsage: number("10"), UnitLabel: "token"}},
+						PricePerUnit: number("0.5"), HasMax: true, MaxUsage: number("10"), UnitLabel: "token",
+					}},
 					{Key: "calls", PricingType: "usage_based", Pricing: billing.PricingDocument{
-						PricePerUnit: number("1"), HasMax: true, MaxUsage: number("3"), LimitMode: "hard"}},
+						PricePerUnit: number("1"), HasMax: true, MaxUsage: number("3"), LimitMode: "hard",
+					}},
 					{Key: "seats", PricingType: "included"},
 				},
 			},

@@ -127,7 +127,8 @@ func (c *Cluster) List(q journal.Query) ([]journal.Item, error) {
 func (c *Cluster) Do(t testing.TB, kind engine.Kind, command wire.Fielder) engine.Result {
 	t.Helper()
 	var results [1]engine.Result
-	c.Propose(time.Time{}, []engine.Record{{Kind: kind, Payload: wire.Encode(nil, command)}}, results[:])
+	records := []engine.Record{{Kind: kind, Payload: wire.Encode(nil, command)}}
+	c.Propose(time.Time{}, records, results[:])
 	require.Equal(t, engine.OutcomeDone, results[0].Outcome)
 	return results[0]
 }
