@@ -110,7 +110,8 @@ func BenchmarkReadOnFollower(b *testing.B) {
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if _, o := follower.Billing().BeginRead(time.Now().Add(5 * time.Second)); o != engine.OutcomeDone {
+			_, o := follower.Billing().BeginRead(time.Now().Add(5 * time.Second))
+			if o != engine.OutcomeDone {
 				b.Error("outcome", o)
 				return
 			}

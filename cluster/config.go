@@ -165,8 +165,8 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	self, ok := c.member(c.NodeID)
 	switch {
-	case c.NodeID == "":
-		return c, fmt.Errorf("%w: no node id", ErrConfig)
+	case c.NodeID == "" || len(c.NodeID) > maxOrigin:
+		return c, fmt.Errorf("%w: a node id has 1 to %d bytes", ErrConfig, maxOrigin)
 	case !ok:
 		return c, fmt.Errorf("%w: node %q is not among the members", ErrConfig, c.NodeID)
 	case c.Dir == "":

@@ -314,3 +314,33 @@ func TestFollowerReadsSeeAcknowledgedWrites(t *testing.T) {
 		l.finish(c.leader())
 	})
 }
+
+// Trap 5: a deposed leader whose uncommitted entries cover the index of the snapshot that it is
+// sent installs that snapshot over and over. The third time the process asks to be restarted, and
+// after that it follows.
+func TestSnapshotLoopIsBroken(t *testing.T) {
+	tune := func(_ string, c *Config) { c.TrailingBytes = 1 }
+	inCluster(t, tune, func(c *nodes) {
+		old := c.leader()
+		c.count(old, 1)
+		c.converge()
+		c.net.isolate(addressOf(old))
+		for range 100 {
+			c.billing(old).raft.Apply(engine.AppendHeader(nil, ShardBilling), 0)
+		}
+		leader := c.leader(old)
+		for i := range uint64(50) {
+			c.count(leader, 100+i)
+		}
+		require.NoError(t, c.billing(leader).TakeSnapshot())
+		require.Less(t, c.billing(leader).Status().LastIndex, c.billing(old).Status().LastIndex)
+		c.net.mend()
+		c.eventually("the loop was noticed", func() bool { return len(c.fatals(old)) > 0 })
+		require.ErrorIs(t, c.fatals(old)[0], ErrRestart)
+		c.stop(old)
+		c.start(old)
+		c.converge()
+		require.True(t, c.ledgers[old].has(149))
+		c.count(old, 1000)
+	})
+}

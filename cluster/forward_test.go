@@ -89,7 +89,8 @@ func FuzzFrame(f *testing.F) {
 }
 
 func FuzzResults(f *testing.F) {
-	f.Add(appendResult(appendResult(nil, engine.Result{Outcome: 1}), engine.Result{Value: []byte("x")}), 2)
+	one := appendResult(nil, engine.Result{Outcome: engine.OutcomeDone})
+	f.Add(appendResult(one, engine.Result{Value: []byte("x")}), 2)
 	f.Fuzz(func(t *testing.T, data []byte, n int) {
 		n &= 0xff
 		results, err := parseResults(data, n)

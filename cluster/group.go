@@ -53,6 +53,7 @@ type parts struct {
 	snapshots    raft.SnapshotStore
 	bootstrap    raft.Configuration
 	peers        peers
+	quiet        <-chan struct{} // closed when the node begins to stop
 	// logSize is the log on disk in bytes and its fsyncs so far; nil when it is in memory.
 	logSize func() (bytes int64, syncs uint64)
 	clocks  *clocks
@@ -169,7 +170,7 @@ func (g *Group) raftConfig(notify chan<- bool) *raft.Config {
 	c.TrailingLogs = minTrailing
 	c.SnapshotInterval = time.Hour // bytes decide, see snapshot.go
 	c.SnapshotThreshold = 1 << 62  // never by count
-	c.Logger = raftLogger(g.log)
+	c.Logger = raftLogger(g.log, g.quiet)
 	c.NotifyCh = notify
 	return c
 }

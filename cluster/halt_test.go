@@ -126,7 +126,7 @@ func TestDiskThatHangsEndsTheProcess(t *testing.T) {
 		time.Sleep(10*time.Second - 1)
 		synctest.Wait()
 		require.Empty(t, fatal)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		require.Len(t, fatal, 1)
 		close(s.hang)

@@ -40,7 +40,7 @@ func TestLeaseRunsFromTheSendTimeOfAMajority(t *testing.T) {
 		require.True(t, held(l))
 		require.True(t, l.stands(5))
 		require.False(t, l.stands(4))
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		require.False(t, held(l))
 		require.False(t, l.stands(5))
 		age, ok := l.age()

@@ -72,7 +72,8 @@ func (m *ledger) Apply(index uint64, entry []byte, out *engine.Applied) error {
 	if m.broke {
 		entry = append(append([]byte(nil), entry...), 1)
 	}
-	m.state.Hash = xxhash.Sum64(binary.LittleEndian.AppendUint64(entry[:len(entry):len(entry)], m.state.Hash))
+	folded := binary.LittleEndian.AppendUint64(entry[:len(entry):len(entry)], m.state.Hash)
+	m.state.Hash = xxhash.Sum64(folded)
 	m.ring.Note(engine.CheckState{Index: index, Hash: m.state.Hash})
 	if m.journal != nil {
 		if s, ok := m.journal.EndEntry(index); ok {

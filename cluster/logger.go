@@ -10,18 +10,27 @@ import (
 
 // raftLogger lets Raft speak through slog. Raft calls every lost heartbeat an error; here it is a
 // warning, for a node that is down is no fault of this one.
-func raftLogger(log *slog.Logger) hclog.Logger {
+// Once quiet is closed it says nothing: connections that end are what a stop is about.
+func raftLogger(log *slog.Logger, quiet <-chan struct{}) hclog.Logger {
 	l := hclog.NewInterceptLogger(&hclog.LoggerOptions{
 		Name: "raft", Level: hclog.Off, Output: io.Discard,
 	})
-	l.RegisterSink(sink{log})
+	l.RegisterSink(sink{log, quiet})
 	return l
 }
 
-type sink struct{ log *slog.Logger }
+type sink struct {
+	log   *slog.Logger
+	quiet <-chan struct{}
+}
 
 // Accept takes one message of Raft's.
 func (s sink) Accept(_ string, level hclog.Level, msg string, args ...any) {
+	select {
+	case <-s.quiet:
+		return
+	default:
+	}
 	to := slog.LevelDebug
 	switch level {
 	case hclog.Warn, hclog.Error:

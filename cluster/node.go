@@ -109,13 +109,13 @@ func (n *Node) parts(number uint16, name string, boot uint64) parts {
 	n.layers = append(n.layers, layer)
 	network := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: layer, MaxPool: 3, Timeout: c.RPCTimeout, MaxRPCsInFlight: 1,
-		Logger: raftLogger(c.Log.With("group", name)),
+		Logger: raftLogger(c.Log.With("group", name), n.closing),
 	})
 	network.TimeoutScale = timeoutScale
 	p := parts{
 		config: c, shard: number, name: name, machine: shard.Machine, transport: network,
 		logs: wal.NewCache(st.log, c.CacheBytes), stable: st.stable, snapshots: st.snapshots,
-		bootstrap: bootstrap(c.Members), peers: n, logSize: st.size, clocks: n.clocks,
+		bootstrap: bootstrap(c.Members), peers: n, quiet: n.closing, logSize: st.size, clocks: n.clocks,
 		boot: boot, diskLow: &n.disk.low, rebuild: st.markRebuild,
 	}
 	if shard.Machine.Journal() != nil {

@@ -180,9 +180,9 @@ func (q *queue) room(size int, deadline time.Time) *batch {
 	}
 	if q.open == nil {
 		header := q.begin()
-		data := make([]byte, len(header), max(len(header)+size, min(q.hint+q.hint/4, q.limits.batchBytes)))
-		copy(data, header)
-		q.open = &batch{data: data, done: make(chan struct{})}
+		likely := min(q.hint+q.hint/4, q.limits.batchBytes)
+		data := make([]byte, 0, max(len(header)+size, likely))
+		q.open = &batch{data: append(data, header...), done: make(chan struct{})}
 	}
 	if deadline.After(q.open.deadline) {
 		q.open.deadline = deadline

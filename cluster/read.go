@@ -185,7 +185,7 @@ func (g *Group) serveReadIndex(payload []byte, reply func([]byte)) {
 		return
 	}
 	wait := min(time.Duration(ms)*time.Millisecond, g.config.RPCTimeout)
-	g.wg.Go(func() {
+	go func() { // ends with the lease when the group closes
 		timer := time.NewTimer(wait)
 		defer timer.Stop()
 		if g.lease.confirm(g.knock, timer.C) {
@@ -193,7 +193,7 @@ func (g *Group) serveReadIndex(payload []byte, reply func([]byte)) {
 			return
 		}
 		reply(nil)
-	})
+	}()
 }
 
 // Staleness is how old this node's own memory may be: 0 on a leader under lease; on a leader

@@ -147,8 +147,10 @@ func TestRefusalAfterAnUnknownFateIsNotFinal(t *testing.T) {
 	} {
 		require.True(t, c.settle(0, engine.Result{Outcome: o}), "%d", o)
 	}
-	require.False(t, c.settle(1, engine.Result{Outcome: engine.OutcomeOverloaded}), "never proposed")
+	full := engine.Result{Outcome: engine.OutcomeOverloaded}
+	require.False(t, c.settle(1, full), "never proposed")
 	require.Equal(t, engine.OutcomeOverloaded, c.results[1].Outcome)
-	require.False(t, c.settle(0, engine.Result{Outcome: engine.OutcomeDuplicate}), "the machine's word")
+	known := engine.Result{Outcome: engine.OutcomeDuplicate}
+	require.False(t, c.settle(0, known), "the machine's word")
 	require.Equal(t, engine.OutcomeDuplicate, c.results[0].Outcome)
 }

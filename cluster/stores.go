@@ -165,7 +165,7 @@ func openSnapshots(dir string, log *slog.Logger) (*snapshotStore, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	inner, err := raft.NewFileSnapshotStoreWithLogger(dir, snapshotsKept, raftLogger(log))
+	inner, err := raft.NewFileSnapshotStoreWithLogger(dir, snapshotsKept, raftLogger(log, nil))
 	if err != nil {
 		return nil, fmt.Errorf("cluster: open snapshots: %w", err)
 	}

@@ -13,7 +13,7 @@ import (
 var (
 	errTransfer = errors.New("cluster: leadership is not handed over")
 	errQuiet    = errors.New("cluster: no votes right after a start")
-	errClock    = errors.New("cluster: this node's clock is too far off, or not compared yet, to stand for election")
+	errClock    = errors.New("cluster: no votes for a clock that is far off, or not compared yet")
 )
 
 // rawTransport is what a transport of raft's must offer: NetworkTransport and InmemTransport do.
@@ -42,7 +42,9 @@ type transport struct {
 	wg       sync.WaitGroup
 }
 
-func newTransport(inner rawTransport, l *lease, quiet time.Duration, stands func() bool) *transport {
+func newTransport(
+	inner rawTransport, l *lease, quiet time.Duration, stands func() bool,
+) *transport {
 	t := &transport{
 		rawTransport: inner, lease: l, quietUntil: time.Now().Add(quiet), stands: stands,
 		consumer: make(chan raft.RPC), closing: make(chan struct{}),

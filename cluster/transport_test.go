@@ -21,7 +21,9 @@ func alone(heartbeat time.Duration) *lease { return newLease(heartbeat, "a", fun
 func yes() bool { return true }
 
 // pairOf is a wrapped transport and a bare one that is connected to it.
-func pairOf(t *testing.T, quiet time.Duration, stands func() bool) (*transport, *raft.InmemTransport) {
+func pairOf(
+	t *testing.T, quiet time.Duration, stands func() bool,
+) (*transport, *raft.InmemTransport) {
 	_, inner := raft.NewInmemTransport("a")
 	_, other := raft.NewInmemTransport("b")
 	inner.Connect("b", other)
@@ -62,7 +64,8 @@ func TestNoVotesRightAfterAStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, other := pairOf(t, testHeartbeat, yes)
 		vote := func() error {
-			return other.RequestVote("a", "a", &raft.RequestVoteRequest{Term: 9}, &raft.RequestVoteResponse{})
+			req := &raft.RequestVoteRequest{Term: 9}
+			return other.RequestVote("a", "a", req, &raft.RequestVoteResponse{})
 		}
 		prevote := func() error {
 			req := &raft.RequestPreVoteRequest{Term: 9}
@@ -71,7 +74,7 @@ func TestNoVotesRightAfterAStart(t *testing.T) {
 		time.Sleep(testHeartbeat - 1)
 		require.ErrorIs(t, vote(), errQuiet)
 		require.ErrorIs(t, prevote(), errQuiet)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		go func() {
 			for range 2 {
 				rpc := <-w.Consumer()
@@ -104,7 +107,10 @@ func TestWrongClockDoesNotAskForVotes(t *testing.T) {
 }
 
 // answering makes a bare transport answer appends with f.
-func answering(t *testing.T, other *raft.InmemTransport, f func(*raft.AppendEntriesRequest) *raft.AppendEntriesResponse) {
+func answering(
+	t *testing.T, other *raft.InmemTransport,
+	f func(*raft.AppendEntriesRequest) *raft.AppendEntriesResponse,
+) {
 	stop := make(chan struct{})
 	t.Cleanup(func() { close(stop) })
 	go func() {
@@ -368,7 +374,7 @@ func (r *rivals) open(
 	id string, heartbeat time.Duration, wrap func(*gate) (raft.Transport, chan<- raft.RPC),
 ) {
 	c := raft.DefaultConfig()
-	c.LocalID, c.Logger = raft.ServerID(id), raftLogger(testLog())
+	c.LocalID, c.Logger = raft.ServerID(id), raftLogger(testLog(), nil)
 	c.HeartbeatTimeout, c.ElectionTimeout = heartbeat, heartbeat
 	c.LeaderLeaseTimeout = heartbeat
 	r.gates[id] = newGate(raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
