@@ -130,6 +130,26 @@ func readEverything(
 	m.StateHash()
 }
 
+// TestRevokedWhileASnapshotIsWritten: the snapshot holds the key as it was when it began.
+func TestRevokedWhileASnapshotIsWritten(t *testing.T) {
+	m, l := opened()
+	hash := [32]byte{7}
+	l.Do(billing.KindCreateKey, &billing.CreateKey{
+		Env: enginetest.Sandbox, ID: enginetest.ID("key"), Hash: hash, Scope: billing.ScopeFull,
+	})
+	sn, err := m.Snapshot()
+	require.NoError(t, err)
+	defer sn.Release()
+	l.Do(billing.KindRevokeKey, &billing.RevokeKey{Env: enginetest.Sandbox, ID: enginetest.ID("key")})
+	var b bytes.Buffer
+	_, err = sn.WriteTo(&b)
+	require.NoError(t, err)
+	_, ok := m.Authenticate(hash)
+	require.False(t, ok)
+	_, ok = restored(t, b.Bytes()).Authenticate(hash)
+	require.True(t, ok)
+}
+
 // TestQueriesBesideRestore: a restore replaces the state under running queries.
 func TestQueriesBesideRestore(t *testing.T) {
 	m, l := opened()

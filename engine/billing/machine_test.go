@@ -44,11 +44,13 @@ func TestWhatStopsTheReplicaChangesNothing(t *testing.T) {
 	with := func(kind engine.Kind, payload ...byte) []byte {
 		return l.Entry(good, engine.Record{Kind: kind, Payload: payload})
 	}
+	tornBlock := goldenBlock().Encode(nil)
 	for name, entry := range map[string][]byte{
 		"unknown kind":     with(999),
 		"malformed":        with(billing.KindCreateCustomer, 1),
 		"malformed usage":  with(billing.KindRecordUsage, 9),
 		"malformed audits": with(billing.KindRecordAudits, 1),
+		"torn audits":      with(billing.KindRecordAudits, tornBlock[:len(tornBlock)-1]...),
 		"tick with news":   with(engine.KindTick, 1),
 		"short check":      with(engine.KindCheckState, 1),
 		"other hash":       with(engine.KindCheckState, wrongHash...),
@@ -75,6 +77,22 @@ func TestHashTellsStatesApart(t *testing.T) {
 	require.Equal(t, stateHash(a), stateHash(b))
 	la.DoPayload(billing.KindRecordUsage, enginetest.Usage(la, "k", "ada", "requests", 1).Seal(nil))
 	lb.DoPayload(billing.KindRecordUsage, enginetest.Usage(lb, "k", "ada", "requests", 2).Seal(nil))
+	require.NotEqual(t, stateHash(a), stateHash(b))
+
+	// Two refusals that leave the same state are told apart by their outcomes.
+	a, la = opened()
+	b, lb = opened()
+	first := enginetest.Usage(la, "k", "ada", "requests", 1)
+	la.DoPayload(billing.KindRecordUsage, first.Seal(nil))
+	lb.DoPayload(billing.KindRecordUsage, first.Seal(nil))
+	require.Equal(t, stateHash(a), stateHash(b))
+	again, other := *first, *first
+	again.Attempt, other.Attempt = 2, 2
+	other.Units = decimal.FromInt(9)
+	require.Equal(t, engine.OutcomeDuplicate,
+		la.DoPayload(billing.KindRecordUsage, again.Seal(nil)).Outcome)
+	require.Equal(t, engine.OutcomeKeyReused,
+		lb.DoPayload(billing.KindRecordUsage, other.Seal(nil)).Outcome)
 	require.NotEqual(t, stateHash(a), stateHash(b))
 
 	// A record that went wrong in memory is found when its page's turn comes.
@@ -138,6 +156,8 @@ func TestSuspendedAndCancelled(t *testing.T) {
 	eur := enginetest.TokenPlan()
 	eur.Plans[0].Currency = "EUR"
 	require.Empty(t, m.DiffCatalog(enginetest.Sandbox, &eur, false).Problem, "nobody is subscribed")
+	m = restored(t, snapshotOf(t, m))
+	require.Empty(t, m.DiffCatalog(enginetest.Sandbox, &eur, false).Problem, "nor after a restore")
 }
 
 func TestInvoiceStates(t *testing.T) {

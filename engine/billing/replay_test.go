@@ -150,3 +150,45 @@ func TestKeysCountOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestFloorOutlivesARestore: a window that grows after a restore does not let in an event whose
+// key was dropped before it.
+func TestFloorOutlivesARestore(t *testing.T) {
+	const day = 24 * 60 * 60 * 1000
+	m, l := opened()
+	l.Do(billing.KindSetLimits, &billing.SetLimits{KeyRetentionMS: day, WindowMS: day})
+	u := enginetest.Usage(l, "k", "ada", "requests", 1)
+	payload := u.Seal(nil)
+	require.Equal(t, engine.OutcomeDone, l.DoPayload(billing.KindRecordUsage, payload).Outcome)
+	l.Stamp += 2 * day
+	l.DoPayload(engine.KindTick, nil)
+	require.Zero(t, m.Stats().IdempotencyKeys)
+	l.Do(billing.KindSetLimits, &billing.SetLimits{KeyRetentionMS: 9 * day, WindowMS: 9 * day})
+
+	again := enginetest.NewLog(restored(t, snapshotOf(t, m)), l.Stamp)
+	require.Equal(t, engine.OutcomeOccurredTooEarly,
+		again.DoPayload(billing.KindRecordUsage, payload).Outcome)
+}
+
+// TestRestoreForgetsTheHashesOfTheStateBefore: they belong to another history.
+func TestRestoreForgetsTheHashesOfTheStateBefore(t *testing.T) {
+	a, la := opened()
+	b, lb := opened()
+	enginetest.NewCustomer(la, "grace", "")
+	enginetest.NewCustomer(lb, "alan", "llm-team")
+	index, hash := b.StateHash()
+	for la.Index < index+3 {
+		la.DoPayload(engine.KindTick, nil)
+	}
+	snapshot := snapshotOf(t, b)
+	lb.DoPayload(engine.KindTick, nil)
+	require.NoError(t, a.Restore(bytes.NewReader(snapshot)))
+	_, other := b.StateHash()
+	require.NotEqual(t, hash, other)
+	la = enginetest.NewLog(a, la.Stamp)
+	for at, h := range map[uint64]uint64{index: hash, index + 2: other} {
+		payload := engine.AppendCheckState(nil, engine.CheckState{Index: at, Hash: h})
+		require.Equal(t, engine.OutcomeDone,
+			la.DoPayload(engine.KindCheckState, payload).Outcome, "index %d", at)
+	}
+}
