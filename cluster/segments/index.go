@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"slices"
 	"sort"
 
 	"tollgate/engine/journal"
@@ -76,12 +75,16 @@ type block struct {
 
 func (ix *sideIndex) bytes() int64 { return int64(len(ix.dir))*56 + int64(len(ix.body)) + 96 }
 
+// recordBytes is about how long a usage event is in the journal.
+const recordBytes = 112
+
 // collect makes the entries of a segment's records from offset on, in the order of records.
 func collect(data []byte, offset int, ix journal.Indexer) (entries []entry, err error) {
 	if len(data) == 0 {
 		return nil, nil
 	}
 	var e entry
+	entries = make([]entry, 0, (len(data)-offset)/recordBytes+1)
 	add := func(owner uint32, at int64, ordinal uint32) {
 		e.owner, e.at, e.ordinal = owner, at, ordinal
 		entries = append(entries, e)
@@ -100,7 +103,7 @@ func build(data []byte, ix journal.Indexer) (*sideIndex, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(entries, func(a, b entry) int { return a.compare(&b) })
+	entries = order(entries)
 	x := &sideIndex{count: uint64(len(entries))}
 	x.span = spanOf(entries)
 	for len(entries) > 0 {

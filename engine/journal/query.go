@@ -2,7 +2,7 @@ package journal
 
 // Indexer says to whom a record belongs: it calls add for each owner, once, or for a block of
 // many events once for each of them, with its own time and its ordinal within the record. It
-// must depend on the record alone, and may ignore a record that it does not know.
+// must depend on the record alone, and may ignore a record that it does not know. Ordinals ascend.
 type Indexer func(r Record, add func(owner uint32, at int64, ordinal uint32))
 
 // KindSet is a set of kinds; empty, it means every kind.
