@@ -307,3 +307,11 @@ func BenchmarkKeys(b *testing.B) {
 		b.ReportMetric(float64(k.Bytes())/float64(k.Len()), "B/key")
 	})
 }
+
+func TestTouchReadsWhatFindReads(t *testing.T) {
+	k := New(1000)
+	require.Zero(t, k.Touch(key(1)), "nothing is there to read")
+	k.Add(key(1), slotOf(1), 5)
+	require.NotZero(t, k.Touch(key(1)), "the slot where Find begins")
+	require.EqualValues(t, 1, k.Len())
+}
