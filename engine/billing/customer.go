@@ -111,10 +111,11 @@ var customerCodec = page.Codec[customer]{
 	},
 }
 
-// hint copies the oldest subscription's version and first counter into its customer, so that a check
-// loads the counter while it waits for the subscription, and not after it: with many customers each
-// is a cache miss. Whatever changes the two in a subscription calls it; the customer's lock is held.
-// A query for which advance says otherwise than the stored subscription must not go by the hint.
+// hint copies the oldest subscription's version and first counter into its customer, so that a
+// check loads the counter while it waits for the subscription, and not after it: with many
+// customers each is a cache miss. Whatever changes the two in a subscription calls it; the
+// customer's lock is held. A query for which advance says otherwise than the stored subscription
+// must not go by the hint.
 func (s *state) hint(row uint32, b *subscription) {
 	if c := s.customers.Write(b.customer); c.firstSubscription == row {
 		c.hintVersion, c.hintCounter = b.version, b.firstCounter
