@@ -74,6 +74,13 @@ const (
 	// OutcomeAccountLimit: the group has as many accounts, or an environment as many keys, as one
 	// may have.
 	OutcomeAccountLimit Outcome = 72
+
+	// OutcomeCustomerArchived: the customer is archived or erased, and takes no change.
+	OutcomeCustomerArchived Outcome = 110
+	// OutcomeCustomerSubscribed: a customer with a subscription that is not cancelled stays.
+	OutcomeCustomerSubscribed Outcome = 111
+	// OutcomeRequestKeyReused: the Idempotency-Key belongs to another request.
+	OutcomeRequestKeyReused Outcome = 112
 )
 
 // Recorded says that a usage event with this outcome was counted (and its key used up).

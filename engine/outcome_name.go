@@ -39,6 +39,10 @@ var outcomeNames = [...]string{
 	OutcomeSubscriptionLimit:   "subscription_limit",
 	OutcomeInvoiceClosed:       "invoice_closed",
 	OutcomeAccountLimit:        "account_limit",
+
+	OutcomeCustomerArchived:   "customer_archived",
+	OutcomeCustomerSubscribed: "customer_subscribed",
+	OutcomeRequestKeyReused:   "request_key_reused",
 }
 
 // String is the outcome's name, the same in every version.

@@ -23,12 +23,15 @@ const MaxAccounts = 10_000
 type CreateAccount struct {
 	ID   [16]byte
 	Name string // 1–64 of a-z, 0-9, '-', beginning with a letter or digit
+	// Actor is who asked for it, for the record of admin changes.
+	Actor string
 }
 
 // Fields states the command's fields.
 func (c *CreateAccount) Fields(w *wire.Codec) {
 	w.ID(1, &c.ID)
 	w.String(2, &c.Name)
+	w.String(3, &c.Actor)
 }
 
 func (c *CreateAccount) apply(t *turn) engine.Outcome {
@@ -44,6 +47,8 @@ func (c *CreateAccount) apply(t *turn) engine.Outcome {
 
 	t.addAccount(&account{id: c.ID, name: c.Name, createdAt: t.stamp})
 	t.fold(uint64(len(t.accounts.all())))
+	t.note(change{Actor: c.Actor, Action: "account.created", Subject: c.Name,
+		Values: []FieldChange{{"name", "", c.Name}}})
 	return engine.OutcomeDone
 }
 
@@ -64,6 +69,8 @@ type environment struct {
 	catalog atomic.Pointer[catalog]
 	// offset is how far the environment's clock runs ahead of log time, in milliseconds.
 	offset atomic.Int64
+	// origins is replaced whole by SetOrigins; nil is none.
+	origins atomic.Pointer[[]string]
 	// keys are the environment's API keys, oldest first.
 	keys series[*apiKey]
 	// invoices is the number of invoices issued so far. Only Apply reads and writes it.

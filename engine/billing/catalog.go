@@ -43,6 +43,7 @@ func (c *ApplyCatalog) apply(t *turn) engine.Outcome {
 		return r.outcome
 	}
 
+	t.recordCatalog(c, &r.reply)
 	e.catalog.Store(r.next)
 	t.fold(uint64(len(r.next.features)))
 	t.fold(uint64(len(r.next.versions)))

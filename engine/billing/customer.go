@@ -1,6 +1,8 @@
 package billing
 
 import (
+	"encoding/binary"
+
 	"tollgate/engine"
 	"tollgate/engine/page"
 	"tollgate/engine/wire"
@@ -57,7 +59,9 @@ func (c *CreateCustomer) apply(t *turn) engine.Outcome {
 	if len(external) <= len(r.external) {
 		r.externalLen = uint8(copy(r.external[:], external))
 	} else {
-		p.ExternalID = c.ExternalID
+		long, cold := t.longIDs.Append()
+		cold.data = c.ExternalID
+		binary.LittleEndian.PutUint32(r.external[:], long)
 	}
 	_, cold := t.profiles.Append()
 	cold.data = string(wire.Encode(nil, &p))
@@ -76,7 +80,8 @@ type customer struct {
 	firstSubscription uint32
 	// Copies of what the oldest subscription says, see hint; no state.
 	hintVersion, hintCounter uint32
-	// external is the caller's identifier where it fits; externalLen is 0 where the profile has it.
+	// external is the caller's identifier where it fits. Where externalLen is 0 it does not: external
+	// begins with its row in longIDs (little endian), 0 of the empty identifier.
 	externalLen                                 uint8
 	external                                    [39]byte
 	id                                          [16]byte
@@ -124,47 +129,44 @@ func (s *state) hint(row uint32, b *subscription) {
 
 // profile is the cold part of a customer.
 type profile struct {
-	// ExternalID is set only where it does not fit the hot record.
-	ExternalID, FirstName, LastName, Email, PhoneNumber, Address string
+	FirstName, LastName, Email, PhoneNumber, Address string
+	// ArchivedAt and ErasedAt are 0 as long as the customer is neither.
+	ArchivedAt, ErasedAt int64
 }
 
-// Fields states the profile's fields.
+// Fields states the profile's fields. Number 1 was an identifier and is not given again.
 func (p *profile) Fields(w *wire.Codec) {
-	w.String(1, &p.ExternalID)
 	w.String(2, &p.FirstName)
 	w.String(3, &p.LastName)
 	w.String(4, &p.Email)
 	w.String(5, &p.PhoneNumber)
 	w.String(6, &p.Address)
+	w.Int(7, &p.ArchivedAt)
+	w.Int(8, &p.ErasedAt)
 }
 
-// externalTag is how a profile that holds an ExternalID begins: field 1, length-delimited.
-const externalTag = 1<<3 | 2
+// profile decodes a customer's profile. Readers hold the customer's lock.
+func (s *state) profile(row uint32) (p profile) {
+	if err := wire.Decode([]byte(s.profiles.Read(row).data), &p); err != nil {
+		panic("billing: profile in memory does not decode: " + err.Error())
+	}
+	return p
+}
 
-// externalID returns the caller's identifier of a customer, without decoding the whole profile.
-func (s *state) externalID(row uint32, c *customer) []byte {
+// externalID returns the caller's identifier of a customer. It takes no lock: it never changes.
+func (s *state) externalID(c *customer) []byte {
 	if c.externalLen > 0 {
 		return c.external[:c.externalLen]
 	}
-	return []byte(profileExternalID(s.profiles.Read(row).data))
+	return []byte(s.longID(c))
 }
 
-func profileExternalID(data string) string {
-	if len(data) == 0 || data[0] != externalTag {
+func (s *state) longID(c *customer) string {
+	row := binary.LittleEndian.Uint32(c.external[:])
+	if row == 0 {
 		return ""
 	}
-	n, at := 0, 1
-	for shift := 0; at < len(data) && shift < 21; shift += 7 {
-		n |= int(data[at]&0x7f) << shift
-		at++
-		if data[at-1] < 0x80 {
-			break
-		}
-	}
-	if n > len(data)-at {
-		return ""
-	}
-	return data[at : at+n]
+	return s.longIDs.Read(row).data
 }
 
 // customerNamed finds a customer by the caller's identifier; 0 when there is none. It takes no
@@ -178,7 +180,7 @@ func (s *state) customerNamed(env uint32, external []byte) uint32 {
 		if c.externalLen > 0 {
 			return string(c.external[:c.externalLen]) == string(external)
 		}
-		return profileExternalID(s.profiles.Read(row).data) == string(external)
+		return s.longID(c) == string(external)
 	})
 }
 
@@ -201,15 +203,13 @@ func (s *state) customerIn(env uint32, id *[16]byte) uint32 {
 // customerView must be called under the customer's lock.
 func (s *state) customerView(row uint32) CustomerView {
 	c := s.customers.Read(row)
-	var p profile
-	if err := wire.Decode([]byte(s.profiles.Read(row).data), &p); err != nil {
-		panic("billing: profile in memory does not decode: " + err.Error())
-	}
+	p := s.profile(row)
 	return CustomerView{
-		Row: row, ID: c.id, ExternalID: string(s.externalID(row, c)),
+		Row: row, ID: c.id, ExternalID: string(s.externalID(c)),
 		FirstName: p.FirstName, LastName: p.LastName,
 		Email: p.Email, PhoneNumber: p.PhoneNumber, Address: p.Address,
 		CreatedAt: c.createdAt, ModifiedAt: c.modifiedAt,
+		ArchivedAt: p.ArchivedAt, ErasedAt: p.ErasedAt,
 	}
 }
 

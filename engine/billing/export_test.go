@@ -60,7 +60,9 @@ func Golden() map[string][]byte {
 		kind: InvoiceInitial, status: InvoiceDue,
 	}
 	n := counter{used: goldenDecimal("1234567890123456.000000000001"), next: goldenDecimal("0.5")}
+	q := request{key: id(0x40), body: id(0x50), first: id(0x60), second: id(0x70), at: 17}
 	return map[string][]byte{
+		"snapshot-request":      requestCodec.Append(nil, &q),
 		"snapshot-customer":     customerCodec.Append(nil, &c),
 		"snapshot-subscription": subscriptionCodec.Append(nil, &b),
 		"snapshot-invoice":      invoiceCodec.Append(nil, &v),
@@ -78,6 +80,8 @@ func GoldenRestored(name string, data []byte) (again []byte, err error) {
 		return again, recode(data, &again, subscriptionCodec.Read, subscriptionCodec.Append)
 	case "snapshot-invoice":
 		return again, recode(data, &again, invoiceCodec.Read, invoiceCodec.Append)
+	case "snapshot-request":
+		return again, recode(data, &again, requestCodec.Read, requestCodec.Append)
 	case "snapshot-counter":
 		return again, recode(data, &again, counterCodec.Read, counterCodec.Append)
 	}

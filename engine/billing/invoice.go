@@ -190,7 +190,7 @@ func (s *state) invoiceView(row uint32) InvoiceView {
 	view := InvoiceView{
 		ID: v.id, SubscriptionID: s.subscriptions.Read(v.subscription).id, Number: v.number,
 		Type: v.kind, Status: v.statusAt(e.now(s.stamp.Load())),
-		Customer: string(s.externalID(v.customer, c)),
+		Customer: string(s.externalID(c)),
 		Amount:   v.amount, Currency: e.catalog.Load().version(v.version).currency,
 		CreatedAt: v.createdAt, DueDate: v.dueAt, PaidAt: v.paidAt,
 		PeriodStart: v.periodStart, PeriodEnd: v.periodEnd,

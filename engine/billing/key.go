@@ -16,7 +16,22 @@ const (
 	ScopeFull Scope = 1
 	// ScopeRead may GET, and evaluate entitlements.
 	ScopeRead Scope = 2
+	// ScopeCustomer may read what belongs to one customer, and evaluate that customer's entitlements.
+	ScopeCustomer Scope = 3
 )
+
+// String is the scope's name in the admin API.
+func (s Scope) String() string {
+	switch s {
+	case ScopeFull:
+		return "full"
+	case ScopeRead:
+		return "read"
+	case ScopeCustomer:
+		return "customer"
+	}
+	return "none"
+}
 
 // MaxAPIKeys is how many API keys one environment holds, revoked ones included.
 const MaxAPIKeys = 1000
@@ -30,8 +45,10 @@ type CreateKey struct {
 	Scope Scope
 	Label string // ≤ 80 characters
 	Hint  string // the key's prefix and first characters, for listings
-	// Actor is who asked for it, for the audit record of admin changes (later issues).
+	// Actor is who asked for it, for the record of admin changes.
 	Actor string
+	// Customer is the ExternalID of the customer that a key of ScopeCustomer belongs to.
+	Customer string
 }
 
 // Fields states the command's fields.
@@ -43,6 +60,7 @@ func (c *CreateKey) Fields(w *wire.Codec) {
 	w.String(5, &c.Label)
 	w.String(6, &c.Hint)
 	w.String(7, &c.Actor)
+	w.String(8, &c.Customer)
 }
 
 func (c *CreateKey) apply(t *turn) engine.Outcome {
@@ -63,10 +81,22 @@ func (c *CreateKey) apply(t *turn) engine.Outcome {
 		return engine.OutcomeAccountLimit
 	}
 
+	customer := uint32(0)
+	if c.Scope == ScopeCustomer {
+		if customer = t.customerNamed(c.Env, []byte(c.Customer)); customer == 0 {
+			return engine.OutcomeCustomerUnknown
+		}
+	}
+
 	t.fold(uint64(t.addKey(&apiKey{
-		id: c.ID, hash: c.Hash, env: c.Env, scope: c.Scope,
+		id: c.ID, hash: c.Hash, env: c.Env, scope: c.Scope, customer: customer,
 		label: c.Label, hint: c.Hint, createdAt: t.stamp,
 	})))
+	t.note(change{Env: c.Env, Actor: c.Actor, Action: "key.created", Subject: uuidText(c.ID),
+		Values: []FieldChange{
+			{"scope", "", c.Scope.String()}, {"label", "", c.Label}, {"hint", "", c.Hint},
+			{"customer", "", c.Customer},
+		}})
 	return engine.OutcomeDone
 }
 
@@ -98,6 +128,8 @@ func (c *RevokeKey) apply(t *turn) engine.Outcome {
 	}
 
 	k.revoked.Store(&revocation{at: t.stamp, index: t.index})
+	t.note(change{Env: c.Env, Actor: c.Actor, Action: "key.revoked", Subject: uuidText(c.ID),
+		Values: []FieldChange{{"revoked", "false", "true"}}})
 	return engine.OutcomeDone
 }
 
@@ -107,6 +139,7 @@ type apiKey struct {
 	hash        [32]byte
 	env         uint32
 	scope       Scope
+	customer    uint32 // row, of ScopeCustomer
 	label, hint string
 	createdAt   int64
 	revoked     atomic.Pointer[revocation]
@@ -162,12 +195,14 @@ func (m *Machine) Authenticate(hash [32]byte) (Principal, bool) {
 	e := s.environment(k.env)
 	return Principal{
 		Account: e.account.name, Env: k.env, Environment: e.kind, Scope: k.scope, KeyID: k.id,
+		CustomerRow: k.customer,
 	}, true
 }
 
 // Keys lists an environment's API keys, revoked ones too, oldest first.
 func (m *Machine) Keys(env uint32) []KeyView {
-	e := m.state.Load().environment(env)
+	s := m.state.Load()
+	e := s.environment(env)
 	if e == nil {
 		return nil
 	}
@@ -176,6 +211,9 @@ func (m *Machine) Keys(env uint32) []KeyView {
 	for i, k := range all {
 		views[i] = KeyView{
 			ID: k.id, Scope: k.scope, Label: k.label, Hint: k.hint, CreatedAt: k.createdAt,
+		}
+		if k.customer != 0 {
+			views[i].Customer = string(s.externalID(s.customers.Read(k.customer)))
 		}
 		if r := k.revoked.Load(); r != nil {
 			views[i].RevokedAt = r.at

@@ -39,6 +39,7 @@ func (c *SetLimits) apply(t *turn) engine.Outcome {
 	}
 	next.WindowMS = min(next.WindowMS, next.KeyRetentionMS)
 
+	t.recordLimits(t.limits.Load(), &next)
 	t.limits.Store(&next)
 	t.keys.SetRetention(next.KeyRetentionMS)
 	return engine.OutcomeDone

@@ -83,6 +83,7 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 	retention := s.limits.Load().KeyRetentionMS
 	s.floor = max(s.floor, t.stamp-retention)
 	s.keys.Expire(t.stamp)
+	s.requests.expire(t.stamp - RequestRetentionMS)
 	ahead := m.scratch.usages
 	for i, c := range m.scratch.commands {
 		if len(ahead) > 0 && c == command(&ahead[0]) {

@@ -17,6 +17,12 @@ const (
 	KindCreateSubscription engine.Kind = 23
 	KindMarkInvoicePaid    engine.Kind = 24
 	KindSetLimits          engine.Kind = 25
+
+	KindUpdateCustomer  engine.Kind = 96
+	KindArchiveCustomer engine.Kind = 97
+	KindEraseCustomer   engine.Kind = 98
+	KindOnce            engine.Kind = 99
+	KindSetOrigins      engine.Kind = 100
 )
 
 // A command states its effect once. apply runs on the goroutine of Machine.Apply: guards first, one
@@ -48,6 +54,12 @@ var registry = [...]definition{
 	KindCreateSubscription: {"CreateSubscription", decodeFields[CreateSubscription]},
 	KindMarkInvoicePaid:    {"MarkInvoicePaid", decodeFields[MarkInvoicePaid]},
 	KindSetLimits:          {"SetLimits", decodeFields[SetLimits]},
+
+	KindUpdateCustomer:  {"UpdateCustomer", decodeFields[UpdateCustomer]},
+	KindArchiveCustomer: {"ArchiveCustomer", decodeFields[ArchiveCustomer]},
+	KindEraseCustomer:   {"EraseCustomer", decodeFields[EraseCustomer]},
+	KindOnce:            {"Once", decodeOnce},
+	KindSetOrigins:      {"SetOrigins", decodeFields[SetOrigins]},
 }
 
 // define finds a kind in the registry.

@@ -51,6 +51,8 @@ type snapshotHeader struct {
 	UsageEvents, AuditEvents uint64
 	Sources                  []auditSource
 	Accounts                 uint32
+	// RequestsFrom and RequestsTo number the kept requests: see requests.
+	RequestsFrom, RequestsTo uint64
 }
 
 // Fields states the header's fields.
@@ -66,6 +68,8 @@ func (h *snapshotHeader) Fields(w *wire.Codec) {
 	wire.Uint(w, 9, &h.AuditEvents)
 	wire.List(w, 10, &h.Sources)
 	wire.Uint(w, 11, &h.Accounts)
+	wire.Uint(w, 40, &h.RequestsFrom)
+	wire.Uint(w, 41, &h.RequestsTo)
 }
 
 // Fields states a source's fields.
@@ -92,6 +96,8 @@ func (m *Machine) Snapshot() (engine.Snapshot, error) {
 			UsageEvents: s.usageEvents.Load(), AuditEvents: s.auditEvents.Load(),
 			Sources:  append([]auditSource(nil), s.sources...),
 			Accounts: uint32(len(s.accounts.all())),
+
+			RequestsFrom: s.requests.from, RequestsTo: s.requests.to,
 		},
 		accounts: s.accounts.all(),
 		pages:    s.store.Begin(),
@@ -100,7 +106,7 @@ func (m *Machine) Snapshot() (engine.Snapshot, error) {
 	}
 	for _, e := range s.environments.all() {
 		sn.environments = append(sn.environments, environmentFixed{
-			catalog: e.catalog.Load(), keys: e.keys.all(),
+			catalog: e.catalog.Load(), keys: e.keys.all(), origins: e.listedOrigins(),
 			offset: e.offset.Load(), invoices: e.invoices,
 		})
 	}
@@ -123,6 +129,7 @@ type snapshot struct {
 type environmentFixed struct {
 	catalog  *catalog
 	keys     []*apiKey
+	origins  []string
 	offset   int64
 	invoices uint64
 }
@@ -249,6 +256,7 @@ func (m *Machine) restoreHead(in *blockReader, s *state) error {
 	limits := Limits(h.Limits)
 	s.limits.Store(&limits)
 	s.floor, s.sources = h.Floor, h.Sources
+	s.requests.from, s.requests.to = h.RequestsFrom, h.RequestsTo
 	s.usageEvents.Store(h.UsageEvents)
 	s.auditEvents.Store(h.AuditEvents)
 	s.publish(h.Index, h.Stamp, h.Hash)
@@ -273,13 +281,16 @@ func (s *state) consistent() error {
 	}
 	for row := uint32(1); row <= customers; row++ {
 		c := s.customers.Read(row)
-		if s.environment(c.env) == nil ||
+		if s.environment(c.env) == nil || !s.named(c) ||
 			(c.firstSubscription == 0) != (c.lastSubscription == 0) ||
 			(c.firstInvoice == 0) != (c.lastInvoice == 0) ||
 			max(c.firstSubscription, c.lastSubscription) > subscriptions ||
 			max(c.firstInvoice, c.lastInvoice) > invoices {
 			return fmt.Errorf("%w: customer %d leads nowhere", ErrSnapshot, row)
 		}
+	}
+	if !s.requests.consistent() || !s.keysBelong() {
+		return fmt.Errorf("%w: a key or a request leads nowhere", ErrSnapshot)
 	}
 	for row := uint32(1); row <= subscriptions; row++ {
 		b := s.subscriptions.Read(row)

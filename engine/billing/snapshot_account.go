@@ -31,6 +31,7 @@ type environmentRecord struct {
 	Keys     []keyRecord
 	Features []featureRecord // in the order of their numbers
 	Plans    []planRecord    // in the order of their numbers
+	Origins  []string
 }
 
 // Fields states the record's fields.
@@ -40,6 +41,7 @@ func (r *environmentRecord) Fields(w *wire.Codec) {
 	wire.List(w, 3, &r.Keys)
 	wire.List(w, 4, &r.Features)
 	wire.List(w, 5, &r.Plans)
+	w.Strings(40, &r.Origins)
 }
 
 // keyRecord is an API key in a snapshot.
@@ -51,6 +53,7 @@ type keyRecord struct {
 	CreatedAt    int64
 	RevokedAt    int64
 	RevokedIndex uint64
+	Customer     uint32
 }
 
 // Fields states the record's fields.
@@ -63,15 +66,16 @@ func (r *keyRecord) Fields(w *wire.Codec) {
 	w.Int(6, &r.CreatedAt)
 	w.Int(7, &r.RevokedAt)
 	wire.Uint(w, 8, &r.RevokedIndex)
+	wire.Uint(w, 9, &r.Customer)
 }
 
 // record encodes the environment as it was after the entry at index.
 func (e *environmentFixed) record(index uint64) environmentRecord {
-	r := environmentRecord{Offset: e.offset, Invoices: e.invoices}
+	r := environmentRecord{Offset: e.offset, Invoices: e.invoices, Origins: e.origins}
 	for _, k := range e.keys {
 		key := keyRecord{
 			ID: k.id, Hash: k.hash, Scope: k.scope, Label: k.label, Hint: k.hint,
-			CreatedAt: k.createdAt,
+			CreatedAt: k.createdAt, Customer: k.customer,
 		}
 		if revoked := k.revoked.Load(); revoked != nil && revoked.index <= index {
 			key.RevokedAt, key.RevokedIndex = revoked.at, revoked.index
@@ -112,11 +116,14 @@ func (s *state) restoreAccount(r *accountRecord) error {
 func (s *state) restoreEnvironment(e *environment, r *environmentRecord) error {
 	e.offset.Store(r.Offset)
 	e.invoices = r.Invoices
+	if len(r.Origins) > 0 {
+		e.origins.Store(&r.Origins)
+	}
 	for i := range r.Keys {
 		k := &r.Keys[i]
 		key := &apiKey{
 			id: k.ID, hash: k.Hash, env: e.number, scope: k.Scope,
-			label: k.Label, hint: k.Hint, createdAt: k.CreatedAt,
+			label: k.Label, hint: k.Hint, createdAt: k.CreatedAt, customer: k.Customer,
 		}
 		if k.RevokedIndex != 0 {
 			key.revoked.Store(&revocation{at: k.RevokedAt, index: k.RevokedIndex})

@@ -19,6 +19,9 @@ const (
 	tableCounters      = 4
 	tableInvoices      = 5
 	tableItems         = 6
+	tableLongIDs       = 40
+	tableChanges       = 41
+	tableRequests      = 42
 )
 
 // state is everything that a snapshot holds, and the indexes that are rebuilt from it. Apply is its
@@ -47,6 +50,9 @@ type state struct {
 	store         *page.Store
 	customers     *page.Table[customer]
 	profiles      *page.Table[text] // row = customer row
+	longIDs       *page.Table[text] // identifiers that do not fit a customer's record
+	changesMu     sync.RWMutex
+	changes       *page.Table[text] // the record of admin changes, oldest first
 	subscriptions *page.Table[subscription]
 	counters      *page.Table[counter]
 	invoices      *page.Table[invoice]
@@ -59,8 +65,10 @@ type state struct {
 	subscriptionByID   *page.Index
 	invoiceByID        *page.Index
 
-	keys    *idempotency.Keys
-	sources auditSources
+	keys *idempotency.Keys
+	// requests are the answers kept for Idempotency-Key.
+	requests requests
+	sources  auditSources
 
 	usageEvents, auditEvents atomic.Uint64
 
@@ -97,6 +105,9 @@ func newState() *state {
 	s.keys = idempotency.New(limits.KeyRetentionMS)
 	s.customers = page.NewTable(s.store, tableCustomers, customerCodec)
 	s.profiles = page.NewTable(s.store, tableProfiles, textCodec)
+	s.longIDs = page.NewTable(s.store, tableLongIDs, textCodec)
+	s.changes = page.NewTable(s.store, tableChanges, textCodec)
+	s.requests.open(s.store)
 	s.subscriptions = page.NewTable(s.store, tableSubscriptions, subscriptionCodec)
 	s.counters = page.NewTable(s.store, tableCounters, counterCodec)
 	s.invoices = page.NewTable(s.store, tableInvoices, invoiceCodec)
@@ -109,8 +120,9 @@ func (s *state) reindex() {
 	for row := uint32(1); row <= s.customers.Len(); row++ {
 		c := s.customers.Read(row)
 		s.customerByID.Insert(s.idHash(&c.id), row)
-		s.customerByExternal.Insert(s.externalHash(c.env, s.externalID(row, c)), row)
+		s.customerByExternal.Insert(s.externalHash(c.env, s.externalID(c)), row)
 	}
+	s.requests.reindex()
 	for row := uint32(1); row <= s.subscriptions.Len(); row++ {
 		b := s.subscriptions.Read(row)
 		s.subscriptionByID.Insert(s.idHash(&b.id), row)

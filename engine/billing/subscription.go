@@ -57,6 +57,9 @@ func (c *CreateSubscription) apply(t *turn) engine.Outcome {
 	if p == nil {
 		return engine.OutcomePlanUnknown
 	}
+	if t.profile(customer).ArchivedAt != 0 {
+		return engine.OutcomeCustomerArchived
+	}
 	if p.document.Status != planActive {
 		return engine.OutcomePlanInactive
 	}

@@ -12,6 +12,8 @@ type Principal struct {
 	Environment EnvironmentKind
 	Scope       Scope
 	KeyID       [16]byte
+	// CustomerRow is whom a key of ScopeCustomer belongs to; 0 of any other.
+	CustomerRow uint32
 }
 
 // AccountView is one account.
@@ -26,6 +28,7 @@ type KeyView struct {
 	ID                   [16]byte
 	Scope                Scope
 	Label, Hint          string
+	Customer             string // the ExternalID, of a key of ScopeCustomer
 	CreatedAt, RevokedAt int64
 }
 
@@ -67,6 +70,7 @@ type CustomerView struct {
 	FirstName, LastName         string
 	Email, PhoneNumber, Address string
 	CreatedAt, ModifiedAt       int64
+	ArchivedAt, ErasedAt        int64
 }
 
 // SubscriptionView is one subscription at the instant of the query.

@@ -70,7 +70,7 @@ func (g *generator) record() engine.Record {
 		g.usage, g.usage, g.usage, g.usage, g.audits, g.audits,
 		func() engine.Record { return g.customer(g.customerName()) },
 		func() engine.Record { return g.subscription(g.customerName()) },
-		g.catalog, g.account, g.key, g.revoke, g.pay, g.limits,
+		g.catalog, g.account, g.key, g.revoke, g.pay, g.limits, g.platform, g.platform,
 		func() engine.Record { return engine.Record{Kind: engine.KindTick} },
 	}
 	return rapid.SampledFrom(makers).Draw(g.t, "command")()

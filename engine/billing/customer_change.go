@@ -1,0 +1,255 @@
+package billing
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+// Fields of a customer that UpdateCustomer may set, as bits of Set.
+const (
+	CustomerFirstName uint8 = 1 << iota
+	CustomerLastName
+	CustomerEmail
+	CustomerPhoneNumber
+	CustomerAddress
+)
+
+// UpdateCustomer changes what Set names of a customer's profile; an empty phone number or address
+// is none. A customer that is archived or erased is OutcomeCustomerArchived.
+type UpdateCustomer struct {
+	Env        uint32
+	ExternalID string
+	Set        uint8
+
+	FirstName, LastName, Email, PhoneNumber, Address string
+}
+
+// Fields states the command's fields.
+func (c *UpdateCustomer) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Env)
+	w.String(2, &c.ExternalID)
+	wire.Uint(w, 3, &c.Set)
+	w.String(4, &c.FirstName)
+	w.String(5, &c.LastName)
+	w.String(6, &c.Email)
+	w.String(7, &c.PhoneNumber)
+	w.String(8, &c.Address)
+}
+
+func (c *UpdateCustomer) apply(t *turn) engine.Outcome {
+	e := t.environment(c.Env)
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	row := t.customerNamed(c.Env, []byte(c.ExternalID))
+	if row == 0 {
+		return engine.OutcomeCustomerUnknown
+	}
+	p := t.profile(row)
+	if p.ArchivedAt != 0 || p.ErasedAt != 0 {
+		return engine.OutcomeCustomerArchived
+	}
+
+	for _, f := range [...]struct {
+		bit  uint8
+		dst  *string
+		text string
+	}{
+		{CustomerFirstName, &p.FirstName, c.FirstName}, {CustomerLastName, &p.LastName, c.LastName},
+		{CustomerEmail, &p.Email, c.Email}, {CustomerPhoneNumber, &p.PhoneNumber, c.PhoneNumber},
+		{CustomerAddress, &p.Address, c.Address},
+	} {
+		if c.Set&f.bit != 0 {
+			*f.dst = f.text
+		}
+	}
+	t.setProfile(row, &p, e.now(t.stamp))
+	return engine.OutcomeDone
+}
+
+// ArchiveCustomer takes a customer out of use for good: it takes no change and no subscription any
+// more; what it has stays readable, and its identifier stays taken. One with a subscription that is
+// not cancelled is OutcomeCustomerSubscribed; an archived one is the same success again.
+type ArchiveCustomer struct {
+	Env        uint32
+	ExternalID string
+	// Actor is set when an operator asked for it.
+	Actor string
+}
+
+// Fields states the command's fields.
+func (c *ArchiveCustomer) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Env)
+	w.String(2, &c.ExternalID)
+	w.String(3, &c.Actor)
+}
+
+func (c *ArchiveCustomer) apply(t *turn) engine.Outcome {
+	e := t.environment(c.Env)
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	row := t.customerNamed(c.Env, []byte(c.ExternalID))
+	if row == 0 {
+		return engine.OutcomeCustomerUnknown
+	}
+	p := t.profile(row)
+	if p.ArchivedAt != 0 {
+		return engine.OutcomeDone
+	}
+	now := e.now(t.stamp)
+	for sub := t.customers.Read(row).firstSubscription; sub != 0; {
+		b := t.advance(sub, now)
+		if b.cancelledAt == 0 {
+			return engine.OutcomeCustomerSubscribed
+		}
+		sub = b.next
+	}
+
+	p.ArchivedAt = now
+	t.setProfile(row, &p, now)
+	if c.Actor != "" {
+		t.note(change{Env: c.Env, Actor: c.Actor, Action: "customer.archived",
+			Subject: uuidText(t.customers.Read(row).id),
+			Values:  []FieldChange{{"archived", "false", "true"}}})
+	}
+	return engine.OutcomeDone
+}
+
+// What stands for an erased customer's data. The address is one that can never exist (RFC 2606).
+const (
+	ErasedName  = "erased"
+	ErasedEmail = "erased@erased.invalid"
+)
+
+// EraseCustomer replaces a customer's name, e-mail, phone number and address for good, here and in
+// every later snapshot. Subscriptions, numbers and identifiers stay. Nothing else in the state holds
+// a copy of them. An erased customer is the same success again.
+type EraseCustomer struct {
+	Env        uint32
+	ExternalID string
+	Actor      string
+}
+
+// Fields states the command's fields.
+func (c *EraseCustomer) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Env)
+	w.String(2, &c.ExternalID)
+	w.String(3, &c.Actor)
+}
+
+func (c *EraseCustomer) apply(t *turn) engine.Outcome {
+	e := t.environment(c.Env)
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	row := t.customerNamed(c.Env, []byte(c.ExternalID))
+	if row == 0 {
+		return engine.OutcomeCustomerUnknown
+	}
+	p := t.profile(row)
+	if p.ErasedAt != 0 {
+		return engine.OutcomeDone
+	}
+
+	now := e.now(t.stamp)
+	t.setProfile(row, &profile{
+		FirstName: ErasedName, LastName: ErasedName, Email: ErasedEmail,
+		ArchivedAt: p.ArchivedAt, ErasedAt: now,
+	}, now)
+	t.note(change{Env: c.Env, Actor: c.Actor, Action: "customer.erased",
+		Subject: uuidText(t.customers.Read(row).id),
+		Values:  []FieldChange{{"erased", "false", "true"}}})
+	return engine.OutcomeDone
+}
+
+// setProfile replaces a customer's profile.
+func (t *turn) setProfile(row uint32, p *profile, now int64) {
+	data := string(wire.Encode(nil, p))
+	lock := t.stripe(row)
+	lock.Lock()
+	t.profiles.Write(row).data = data
+	t.customers.Write(row).modifiedAt = now
+	lock.Unlock()
+	t.fold(uint64(row))
+}
+
+// named says that a customer's identifier can be found.
+func (s *state) named(c *customer) bool {
+	if c.externalLen > 0 {
+		return true
+	}
+	r := reader{rest: c.external[:]}
+	return r.u32() <= s.longIDs.Len()
+}
+
+// keysBelong says that every key of a customer has one.
+func (s *state) keysBelong() bool {
+	for _, k := range s.apiKeys.all() {
+		if (k.scope == ScopeCustomer) != (k.customer != 0) || k.customer > s.customers.Len() ||
+			k.customer != 0 && s.customers.Read(k.customer).env != k.env {
+			return false
+		}
+	}
+	return true
+}
+
+// CustomerRow finds a customer by the caller's own identifier; 0 when there is none. It takes no
+// lock and allocates nothing.
+func (m *Machine) CustomerRow(env uint32, externalID []byte) uint32 {
+	return m.state.Load().customerNamed(env, externalID)
+}
+
+// EntitlementView is a feature within a subscription that is not cancelled.
+type EntitlementView struct {
+	ID             [16]byte
+	SubscriptionID [16]byte
+	FeatureKey     string
+	Decision       Decision
+}
+
+// Entitlements lists the features of each of a customer's subscriptions that are not cancelled,
+// with the usage that counts there; now is the log time of the question. false: no such customer.
+func (m *Machine) Entitlements(env uint32, externalID string, now int64) ([]EntitlementView, bool) {
+	s := m.state.Load()
+	e := s.environment(env)
+	row := s.customerNamed(env, []byte(externalID))
+	if e == nil || row == 0 {
+		return nil, false
+	}
+	lock := s.stripe(row)
+	lock.RLock()
+	defer lock.RUnlock()
+	c := e.catalog.Load()
+	now = e.now(now)
+	views := []EntitlementView{}
+	for sub := s.customers.Read(row).firstSubscription; sub != 0; {
+		b := s.advance(sub, now)
+		if b.cancelledAt == 0 {
+			views = s.entitlements(views, c, sub, b)
+		}
+		sub = b.next
+	}
+	return views, true
+}
+
+// entitlements appends those of the subscription in a row.
+func (s *state) entitlements(
+	views []EntitlementView, c *catalog, row uint32, b *subscription,
+) []EntitlementView {
+	for i := range c.version(b.version).features {
+		f := &c.version(b.version).features[i]
+		counter := b.firstCounter + uint32(i)
+		feature := c.feature(f.feature)
+		d := Decision{SubscriptionID: b.id, FeatureNumber: f.feature}
+		if b.suspendedAt != 0 {
+			d.Reason = ReasonSuspended
+		}
+		d.measure(&CheckQuery{}, place{row, counter, f}, s.counters.Read(counter).used)
+		views = append(views, EntitlementView{
+			ID: entitlementID(b.id, feature.id), SubscriptionID: b.id,
+			FeatureKey: feature.document.Key, Decision: d,
+		})
+	}
+	return views
+}

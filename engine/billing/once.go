@@ -1,0 +1,206 @@
+package billing
+
+import (
+	"fmt"
+
+	"tollgate/engine"
+	"tollgate/engine/page"
+	"tollgate/engine/wire"
+)
+
+// RequestRetentionMS is how long the answer to an Idempotency-Key is kept, in log time: 24 hours.
+const RequestRetentionMS = dayMS
+
+// MaxRequests is how many answers one group keeps at a time; beyond it new keys are refused with
+// OutcomeKeysFull until older ones have expired.
+const MaxRequests = 500_000
+
+// Once carries out another command unless a request with this key was carried out before. Key and
+// Body are hashes: of environment and Idempotency-Key, and of all else in the request. Only a
+// command that was carried out uses up the key. The reply is an encoded OnceReply.
+type Once struct {
+	Env     uint32
+	Key     [16]byte
+	Body    [16]byte
+	Kind    engine.Kind
+	Payload []byte
+
+	inner onceable
+}
+
+// Fields states the command's fields.
+func (c *Once) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Env)
+	w.ID(2, &c.Key)
+	w.ID(3, &c.Body)
+	wire.Uint(w, 4, &c.Kind)
+	w.Blob(5, &c.Payload)
+}
+
+// onceable is a command that Once may carry: receipt are the ids by which its answer is given again.
+type onceable interface {
+	command
+	receipt() (first, second [16]byte)
+}
+
+func (c *CreateCustomer) receipt() (first, second [16]byte)     { return c.ID, second }
+func (c *CreateSubscription) receipt() (first, second [16]byte) { return c.ID, c.InvoiceID }
+func (c *MarkInvoicePaid) receipt() (first, second [16]byte)    { return c.ID, second }
+
+// decodeOnce reads the command and the one that it carries.
+func decodeOnce(m *Machine, payload []byte) (command, error) {
+	c := new(Once)
+	if err := wire.Decode(payload, c); err != nil {
+		return nil, err
+	}
+	var inner command
+	var err error
+	switch c.Kind {
+	case KindCreateCustomer:
+		inner, err = decodeFields[CreateCustomer](m, c.Payload)
+	case KindCreateSubscription:
+		inner, err = decodeFields[CreateSubscription](m, c.Payload)
+	case KindMarkInvoicePaid:
+		inner, err = decodeFields[MarkInvoicePaid](m, c.Payload)
+	default:
+		return nil, fmt.Errorf("a command of kind %d is not carried by Once", c.Kind)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.inner = inner.(onceable)
+	return c, nil
+}
+
+// OnceReply says which ids the first request made.
+type OnceReply struct {
+	// Repeated says that an earlier request was carried out, and this one was not.
+	Repeated      bool
+	First, Second [16]byte
+}
+
+// Fields states the reply's fields.
+func (r *OnceReply) Fields(w *wire.Codec) {
+	w.Bool(1, &r.Repeated)
+	w.ID(2, &r.First)
+	w.ID(3, &r.Second)
+}
+
+func (c *Once) apply(t *turn) engine.Outcome {
+	if r := t.requests.find(&c.Key, t.stamp-RequestRetentionMS); r != nil {
+		if r.body != c.Body {
+			return engine.OutcomeRequestKeyReused
+		}
+		t.reply = wire.Encode(nil, &OnceReply{Repeated: true, First: r.first, Second: r.second})
+		return engine.OutcomeDone
+	}
+	if t.requests.full() {
+		return engine.OutcomeKeysFull
+	}
+	if outcome := c.inner.apply(t); outcome != engine.OutcomeDone {
+		return outcome
+	}
+
+	r := request{key: c.Key, body: c.Body, at: t.stamp}
+	r.first, r.second = c.inner.receipt()
+	t.requests.keep(&r)
+	t.reply = wire.Encode(nil, &OnceReply{First: r.first, Second: r.second})
+	t.fold(t.requests.to)
+	return engine.OutcomeDone
+}
+
+// request is a request that was carried out, and what its answer is given again from.
+type request struct {
+	key, body     [16]byte
+	first, second [16]byte
+	at            int64
+}
+
+var requestCodec = page.Codec[request]{
+	Append: func(dst []byte, r *request) []byte {
+		dst = append(append(dst, r.key[:]...), r.body[:]...)
+		dst = append(append(dst, r.first[:]...), r.second[:]...)
+		return appendI64(dst, r.at)
+	},
+	Read: func(src []byte, r *request) ([]byte, error) {
+		in := reader{rest: src}
+		r.key, r.body, r.first, r.second = in.id(), in.id(), in.id(), in.id()
+		r.at = in.i64()
+		return in.rest, in.err
+	},
+}
+
+// requests are kept in a ring: request n, counted from 0, is row 1 + n mod MaxRequests. Those from
+// from to to are there. Only Apply uses it.
+type requests struct {
+	table    *page.Table[request]
+	from, to uint64
+	byKey    map[[16]byte]uint64 // no state: key → number
+}
+
+func (q *requests) open(store *page.Store) {
+	q.table = page.NewTable(store, tableRequests, requestCodec)
+	q.byKey = map[[16]byte]uint64{}
+}
+
+func requestRow(n uint64) uint32 { return uint32(n%MaxRequests) + 1 }
+
+func (q *requests) full() bool { return q.to-q.from >= MaxRequests }
+
+// find returns what was kept under a key after an instant; nil when nothing was.
+func (q *requests) find(key *[16]byte, after int64) *request {
+	n, ok := q.byKey[*key]
+	if !ok {
+		return nil
+	}
+	if r := q.table.Read(requestRow(n)); r.at > after {
+		return r
+	}
+	return nil
+}
+
+// expiredAtOnce bounds what one entry forgets.
+const expiredAtOnce = 1024
+
+// expire forgets some of what was kept until an instant; stamps never go backwards, so the oldest
+// come first.
+func (q *requests) expire(until int64) {
+	for range expiredAtOnce {
+		if q.from == q.to {
+			return
+		}
+		r := q.table.Read(requestRow(q.from))
+		if r.at > until {
+			return
+		}
+		if q.byKey[r.key] == q.from { // else the key was used again since it expired
+			delete(q.byKey, r.key)
+		}
+		q.from++
+	}
+}
+
+func (q *requests) keep(r *request) {
+	row := requestRow(q.to)
+	if row > q.table.Len() {
+		_, next := q.table.Append()
+		*next = *r
+	} else {
+		*q.table.Write(row) = *r
+	}
+	q.byKey[r.key] = q.to
+	q.to++
+}
+
+// consistent says, after a restore, that the ring's numbers have rows.
+func (q *requests) consistent() bool {
+	return q.from <= q.to && q.to-q.from <= MaxRequests &&
+		min(q.to, MaxRequests) == uint64(q.table.Len())
+}
+
+// reindex rebuilds the index, after a restore.
+func (q *requests) reindex() {
+	for n := q.from; n < q.to; n++ {
+		q.byKey[q.table.Read(requestRow(n)).key] = n
+	}
+}

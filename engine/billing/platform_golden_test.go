@@ -1,0 +1,30 @@
+package billing_test
+
+import (
+	"tollgate/engine/billing"
+	"tollgate/engine/enginetest"
+	"tollgate/engine/wire"
+)
+
+// goldenPlatform are the commands around billing: customers' data, keys and repeated requests.
+func goldenPlatform() map[string]wire.Fielder {
+	id := enginetest.ID
+	return map[string]wire.Fielder{
+		"command-96-update-customer": &billing.UpdateCustomer{
+			Env: 1, ExternalID: "ada", Set: billing.CustomerEmail | billing.CustomerAddress,
+			FirstName: "Ada", LastName: "Lovelace", Email: "ada@example.com", PhoneNumber: "+44 1",
+			Address: "London",
+		},
+		"command-97-archive-customer": &billing.ArchiveCustomer{
+			Env: 1, ExternalID: "ada", Actor: "admin",
+		},
+		"command-98-erase-customer": &billing.EraseCustomer{Env: 1, ExternalID: "ada", Actor: "admin"},
+		"command-99-once": &billing.Once{
+			Env: 1, Key: id("key"), Body: id("body"), Kind: billing.KindMarkInvoicePaid,
+			Payload: wire.Encode(nil, &billing.MarkInvoicePaid{Env: 1, ID: id("i")}),
+		},
+		"command-100-set-origins": &billing.SetOrigins{
+			Env: 1, Origins: []string{"https://shop.example"}, Actor: "admin",
+		},
+	}
+}

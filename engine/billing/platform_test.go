@@ -1,0 +1,222 @@
+package billing_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/enginetest"
+	"tollgate/engine/wire"
+)
+
+// desk is a machine with a customer.
+type desk struct {
+	*enginetest.Log
+	t *testing.T
+	m *billing.Machine
+}
+
+func newDesk(t *testing.T) *desk {
+	m := billing.New(billing.Config{})
+	d := &desk{Log: enginetest.NewLog(m, enginetest.Epoch), t: t, m: m}
+	d.is(engine.OutcomeDone, billing.KindCreateAccount,
+		&billing.CreateAccount{ID: enginetest.ID("acme"), Name: "acme", Actor: "ops"})
+	d.is(engine.OutcomeDone, billing.KindApplyCatalog,
+		enginetest.ApplyCatalog(enginetest.Sandbox, enginetest.TokenPlan()))
+	d.is(engine.OutcomeDone, billing.KindCreateCustomer, d.ada())
+	return d
+}
+
+func (d *desk) ada() *billing.CreateCustomer {
+	return &billing.CreateCustomer{
+		Env: enginetest.Sandbox, ID: enginetest.ID("ada"), ExternalID: "ada", FirstName: "Ada",
+		LastName: "Lovelace", Email: "ada@example.com", PhoneNumber: "+44 20", Address: "St James's",
+	}
+}
+
+func (d *desk) is(o engine.Outcome, kind engine.Kind, c wire.Fielder) engine.Result {
+	d.t.Helper()
+	r := d.Do(kind, c)
+	require.Equal(d.t, o, r.Outcome)
+	return r
+}
+
+func (d *desk) subscribe() *billing.CreateSubscription {
+	return &billing.CreateSubscription{
+		Env: enginetest.Sandbox, ID: enginetest.ID("s"), InvoiceID: enginetest.ID("i"),
+		Customer: "ada", Plan: "llm-team", GraceDays: 7,
+	}
+}
+
+func TestUpdateCustomerChangesWhatItNames(t *testing.T) {
+	d := newDesk(t)
+	d.Stamp += 1000
+	d.is(engine.OutcomeDone, billing.KindUpdateCustomer, &billing.UpdateCustomer{
+		Env: enginetest.Sandbox, ExternalID: "ada",
+		Set:   billing.CustomerEmail | billing.CustomerPhoneNumber,
+		Email: "countess@example.com", LastName: "King",
+	})
+	c, ok := d.m.Customer(enginetest.Sandbox, "ada")
+	require.True(t, ok)
+	require.Equal(t, "countess@example.com", c.Email)
+	require.Empty(t, c.PhoneNumber)
+	require.Equal(t, "Lovelace", c.LastName)
+	require.Equal(t, c.CreatedAt+1000, c.ModifiedAt)
+	d.is(engine.OutcomeCustomerUnknown, billing.KindUpdateCustomer,
+		&billing.UpdateCustomer{Env: enginetest.Sandbox, ExternalID: "nobody"})
+}
+
+func TestArchivedCustomersTakeNothingNew(t *testing.T) {
+	d := newDesk(t)
+	archive := &billing.ArchiveCustomer{Env: enginetest.Sandbox, ExternalID: "ada"}
+	d.is(engine.OutcomeDone, billing.KindCreateSubscription, d.subscribe())
+	d.is(engine.OutcomeCustomerSubscribed, billing.KindArchiveCustomer, archive)
+	d.m.Cancel(enginetest.ID("s"), d.Stamp)
+	d.is(engine.OutcomeDone, billing.KindArchiveCustomer, archive)
+	d.is(engine.OutcomeDone, billing.KindArchiveCustomer, archive)
+	d.is(engine.OutcomeCustomerArchived, billing.KindUpdateCustomer,
+		&billing.UpdateCustomer{Env: enginetest.Sandbox, ExternalID: "ada"})
+	again := d.subscribe()
+	again.ID, again.InvoiceID = enginetest.ID("s2"), enginetest.ID("i2")
+	d.is(engine.OutcomeCustomerArchived, billing.KindCreateSubscription, again)
+	other := d.ada()
+	other.ID = enginetest.ID("other")
+	d.is(engine.OutcomeCustomerExists, billing.KindCreateCustomer, other)
+	require.NotEmpty(t, d.m.Invoices(enginetest.Sandbox, 1), "what it has stays")
+}
+
+// TestErasureLeavesNoTrace: none of the data is in a later snapshot, whatever held a copy.
+func TestErasureLeavesNoTrace(t *testing.T) {
+	d := newDesk(t)
+	d.is(engine.OutcomeDone, billing.KindCreateSubscription, d.subscribe())
+	for _, text := range []string{"Lovelace", "ada@example.com", "+44 20", "St James's"} {
+		require.Contains(t, string(snapshotOf(t, d.m)), text)
+	}
+	d.is(engine.OutcomeDone, billing.KindEraseCustomer,
+		&billing.EraseCustomer{Env: enginetest.Sandbox, ExternalID: "ada", Actor: "ops"})
+	snapshot := snapshotOf(t, d.m)
+	for _, text := range []string{"Lovelace", "ada@example.com", "+44 20", "St James's"} {
+		require.NotContains(t, string(snapshot), text)
+	}
+	restored := restored(t, snapshot)
+	c, ok := restored.Customer(enginetest.Sandbox, "ada")
+	require.True(t, ok)
+	require.Equal(t, billing.ErasedEmail, c.Email)
+	require.Equal(t, billing.ErasedName, c.FirstName)
+	require.Empty(t, c.PhoneNumber+c.Address)
+	require.NotZero(t, c.ErasedAt)
+	require.Len(t, restored.Invoices(enginetest.Sandbox, c.Row), 1, "numbers stay")
+	d.is(engine.OutcomeCustomerArchived, billing.KindUpdateCustomer, &billing.UpdateCustomer{
+		Env: enginetest.Sandbox, ExternalID: "ada", Set: billing.CustomerFirstName, FirstName: "Ada",
+	})
+}
+
+func once(key, body string, kind engine.Kind, c wire.Fielder) *billing.Once {
+	return &billing.Once{
+		Env: enginetest.Sandbox, Key: enginetest.ID(key), Body: enginetest.ID(body), Kind: kind,
+		Payload: wire.Encode(nil, c),
+	}
+}
+
+func reply(t *testing.T, r engine.Result) (got billing.OnceReply) {
+	require.NoError(t, wire.Decode(r.Value, &got))
+	return got
+}
+
+func TestOnceCarriesOutOneRequest(t *testing.T) {
+	d := newDesk(t)
+	first := d.is(engine.OutcomeDone, billing.KindOnce,
+		once("k", "b", billing.KindCreateSubscription, d.subscribe()))
+	want := billing.OnceReply{First: enginetest.ID("s"), Second: enginetest.ID("i")}
+	require.Equal(t, want, reply(t, first))
+	// Each attempt mints ids of its own; the first one's are answered.
+	again := d.subscribe()
+	again.ID, again.InvoiceID = enginetest.ID("s2"), enginetest.ID("i2")
+	want.Repeated = true
+	repeat := once("k", "b", billing.KindCreateSubscription, again)
+	require.Equal(t, want, reply(t, d.is(engine.OutcomeDone, billing.KindOnce, repeat)))
+	d.is(engine.OutcomeRequestKeyReused, billing.KindOnce,
+		once("k", "other", billing.KindCreateSubscription, again))
+	require.Len(t, d.m.Subscriptions(1), 1)
+
+	restored := restored(t, snapshotOf(t, d.m))
+	log := enginetest.NewLog(restored, d.Stamp)
+	require.Equal(t, want, reply(t, log.Do(billing.KindOnce, repeat)), "kept in snapshots")
+
+	d.Stamp += billing.RequestRetentionMS - 1
+	require.Equal(t, want, reply(t, d.is(engine.OutcomeDone, billing.KindOnce, repeat)))
+	d.Stamp++
+	require.False(t, reply(t, d.is(engine.OutcomeDone, billing.KindOnce, repeat)).Repeated)
+	require.Len(t, d.m.Subscriptions(1), 2, "forgotten after 24 hours")
+	d.Stamp++
+	require.True(t, reply(t, d.is(engine.OutcomeDone, billing.KindOnce, repeat)).Repeated)
+}
+
+func TestOnceRefusedLeavesItsKey(t *testing.T) {
+	d := newDesk(t)
+	bad := d.subscribe()
+	bad.Plan = "none"
+	d.is(engine.OutcomePlanUnknown, billing.KindOnce,
+		once("k", "b", billing.KindCreateSubscription, bad))
+	d.is(engine.OutcomeDone, billing.KindOnce,
+		once("k", "b2", billing.KindCreateSubscription, d.subscribe()))
+}
+
+func TestOnceCarriesListedCommandsOnly(t *testing.T) {
+	d := newDesk(t)
+	payload := wire.Encode(nil, once("k", "b", billing.KindSetLimits, &billing.SetLimits{}))
+	_, err := d.Apply(engine.Record{Kind: billing.KindOnce, Payload: payload})
+	require.ErrorIs(t, err, engine.ErrHalt)
+}
+
+func TestCustomerKeysBelongToOneCustomer(t *testing.T) {
+	d := newDesk(t)
+	key := &billing.CreateKey{
+		Env: enginetest.Sandbox, ID: enginetest.ID("k"), Hash: [32]byte{1},
+		Scope: billing.ScopeCustomer, Customer: "nobody",
+	}
+	d.is(engine.OutcomeCustomerUnknown, billing.KindCreateKey, key)
+	key.Customer = "ada"
+	d.is(engine.OutcomeDone, billing.KindCreateKey, key)
+	restored := restored(t, snapshotOf(t, d.m))
+	p, ok := restored.Authenticate([32]byte{1})
+	require.True(t, ok)
+	require.Equal(t, restored.CustomerRow(enginetest.Sandbox, []byte("ada")), p.CustomerRow)
+	require.Equal(t, "ada", restored.Keys(enginetest.Sandbox)[0].Customer)
+}
+
+func TestEveryAdminChangeIsRemembered(t *testing.T) {
+	d := newDesk(t)
+	d.Stamp += 5
+	d.is(engine.OutcomeDone, billing.KindSetOrigins, &billing.SetOrigins{
+		Env: enginetest.Sandbox, Origins: []string{"https://" + strings.Repeat("é", 1000)}, Actor: "ops",
+	})
+	d.is(engine.OutcomeDone, billing.KindCreateKey, &billing.CreateKey{
+		Env: enginetest.Sandbox, ID: enginetest.ID("k"), Scope: billing.ScopeRead, Actor: "ops",
+	})
+	d.is(engine.OutcomeDone, billing.KindRevokeKey, &billing.RevokeKey{
+		Env: enginetest.Sandbox, ID: enginetest.ID("k"), Actor: "ops",
+	})
+	restored := restored(t, snapshotOf(t, d.m))
+	changes := restored.Changes(0, 100)
+	require.Equal(t, d.m.Changes(0, 100), changes)
+	var actions []string
+	for _, c := range changes {
+		actions = append(actions, c.Action)
+	}
+	require.Equal(t, []string{
+		"key.revoked", "key.created", "origins.set", "catalog.applied", "account.created",
+	}, actions)
+	require.Equal(t, "acme", changes[0].Account)
+	require.Equal(t, "ops", changes[0].Actor)
+	require.Equal(t, d.Stamp, changes[0].At)
+	require.Equal(t, []billing.FieldChange{{"revoked", "false", "true"}}, changes[0].Values)
+	require.LessOrEqual(t, len(changes[2].Values[0].After), 1024+len("…"))
+	page := restored.Changes(changes[1].Number, 2)
+	require.Equal(t, changes[2:4], page)
+	require.Equal(t, []string{"https://" + strings.Repeat("é", 1000)}, restored.Origins(enginetest.Sandbox))
+	require.False(t, restored.OriginListed("https://other.example"))
+}

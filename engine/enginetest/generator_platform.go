@@ -1,0 +1,57 @@
+package enginetest
+
+import (
+	"pgregory.net/rapid"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+)
+
+// platform makes a command around billing: customers' data, customer keys, repeated requests.
+func (g *generator) platform() engine.Record {
+	env, name := g.env(), g.customerName()
+	return rapid.SampledFrom([]func() engine.Record{
+		func() engine.Record {
+			return record(billing.KindUpdateCustomer, &billing.UpdateCustomer{
+				Env: env, ExternalID: name, Set: rapid.Uint8Range(0, 31).Draw(g.t, "set"),
+				FirstName: "Grace", LastName: "Hopper", Email: "grace@example.com",
+				Address: g.pick("address", "", "Arlington"),
+			})
+		},
+		func() engine.Record {
+			return record(billing.KindArchiveCustomer, &billing.ArchiveCustomer{
+				Env: env, ExternalID: name, Actor: g.pick("actor", "", "admin"),
+			})
+		},
+		func() engine.Record {
+			return record(billing.KindEraseCustomer, &billing.EraseCustomer{
+				Env: env, ExternalID: name, Actor: "admin",
+			})
+		},
+		func() engine.Record {
+			return record(billing.KindSetOrigins, &billing.SetOrigins{
+				Env: env, Origins: []string{g.pick("origin", "https://a.example", "https://b.example")},
+			})
+		},
+		func() engine.Record {
+			id := g.pick("key", "x", "y")
+			return record(billing.KindCreateKey, &billing.CreateKey{
+				Env: env, ID: ID("customer key " + id), Hash: secret("customer key " + id),
+				Scope: billing.ScopeCustomer, Customer: name,
+			})
+		},
+		g.once,
+	}).Draw(g.t, "platform")()
+}
+
+// once wraps another command under one of a few keys.
+func (g *generator) once() engine.Record {
+	inner := rapid.SampledFrom([]func() engine.Record{
+		func() engine.Record { return g.customer(g.customerName()) },
+		func() engine.Record { return g.subscription(g.customerName()) }, g.pay,
+	}).Draw(g.t, "inner")()
+	return record(billing.KindOnce, &billing.Once{
+		Env: Sandbox, Key: ID(g.pick("once", "k1", "k2", "k3")), Body: ID(g.pick("body", "b1", "b2")),
+		Kind: inner.Kind, Payload: inner.Payload,
+	})
+}
