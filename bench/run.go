@@ -212,15 +212,11 @@ func (r *Run) note(message string) {
 // step returns the function that makes one request of the scenario and says how many checks or
 // events it got through.
 func (w *worker) step(number int) func() (uint64, error) {
+	t := w.template(number)
 	if w.Scenario == ScenarioCheck {
-		t := w.checkTemplate()
 		return func() (uint64, error) { return w.check(t) }
 	}
-	events := 1
-	if w.Scenario == ScenarioBatch {
-		events = w.Batch
-	}
-	t := w.eventTemplate(number, events, w.Scenario == ScenarioBatch)
+	events := len(t.keys)
 	w.customers = make([]uint32, events)
 	var next uint64
 	return func() (uint64, error) {
@@ -233,6 +229,17 @@ func (w *worker) step(number int) func() (uint64, error) {
 		}
 		return w.record(t)
 	}
+}
+
+// template prepares a request of the scenario.
+func (w *worker) template(number int) *template {
+	switch w.Scenario {
+	case ScenarioCheck:
+		return w.checkTemplate()
+	case ScenarioBatch:
+		return w.eventTemplate(number, w.Batch, true)
+	}
+	return w.eventTemplate(number, 1, false)
 }
 
 func (w *worker) check(t *template) (uint64, error) {

@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"syscall"
 	"time"
 
@@ -38,8 +39,11 @@ type flags struct {
 	Duration    time.Duration    `short:"d" default:"10s" help:"Length of the measurement."`
 	AuditSample int              `default:"200" help:"For how many customers audit events are compared with checks."`
 	Seed        uint64           `default:"1" help:"Of the draw of customers."`
+	Bare        bool             `help:"Measure a bare fasthttp handler with the same requests and answers after each round, too, and print the ratio."`
+	Rounds      int              `default:"1" help:"How often each scenario is measured; with --bare, the ratio of the medians is printed."`
 	processes   []int
 	JSON        bool `name:"json" help:"Print JSON instead of tables."`
+	ServeBare   bool `hidden:"" help:"Be the bare handler."`
 }
 
 func main() {
@@ -56,6 +60,9 @@ func main() {
 }
 
 func (f *flags) run(ctx context.Context) (err error) {
+	if f.ServeBare {
+		return bench.ServeBare(os.Stdin, os.Stdout)
+	}
 	debug.SetGCPercent(400) // the generator's own share of the machine should be small
 	if f.Start {
 		stop, startErr := f.start(ctx)
@@ -74,14 +81,48 @@ func (f *flags) run(ctx context.Context) (err error) {
 		if i > 0 && !f.JSON {
 			fmt.Println()
 		}
-		if err = f.measure(ctx, scenario); err != nil {
+		if err = f.rounds(ctx, scenario); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (f *flags) measure(ctx context.Context, scenario bench.Scenario) error {
+// rounds measures a scenario as often as wanted, each time beside a bare handler if that is wanted.
+func (f *flags) rounds(ctx context.Context, scenario bench.Scenario) error {
+	var rates, bare []float64
+	for range max(f.Rounds, 1) {
+		run, report, err := f.measure(ctx, scenario)
+		if err != nil {
+			return err
+		}
+		rates = append(rates, report.UnitRate)
+		if f.Bare {
+			if report, err = measureBare(ctx, run); err != nil {
+				return err
+			}
+			bare = append(bare, report.UnitRate)
+		}
+	}
+	if f.JSON || !f.Bare && f.Rounds < 2 {
+		return nil
+	}
+	_, err := fmt.Printf("median  %.0f a second of %d rounds\n", median(rates), len(rates))
+	if f.Bare && err == nil {
+		_, err = fmt.Printf("bare    %.0f a second, ratio %.2f\n",
+			median(bare), median(rates)/median(bare))
+	}
+	return err
+}
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+func (f *flags) measure(
+	ctx context.Context, scenario bench.Scenario,
+) (*bench.Run, bench.Report, error) {
 	connections := f.Connections
 	if connections == 0 {
 		connections = 256
@@ -96,16 +137,16 @@ func (f *flags) measure(ctx context.Context, scenario bench.Scenario) error {
 		AuditSample: f.AuditSample, AuditPatience: 10 * time.Second,
 	})
 	if err != nil {
-		return err
+		return nil, bench.Report{}, err
 	}
 	report, err := run.Do(ctx)
 	if report.Elapsed == 0 {
-		return err
+		return run, report, err
 	}
 	if f.JSON {
-		return errors.Join(err, report.JSON(os.Stdout))
+		return run, report, errors.Join(err, report.JSON(os.Stdout))
 	}
-	return errors.Join(err, report.Print(os.Stdout))
+	return run, report, errors.Join(err, report.Print(os.Stdout))
 }
 
 // cluster is what dev.json says.
