@@ -17,6 +17,9 @@ const (
 	KeyPrefixLive    = "sk_live_"
 	KeyPrefixSandbox = "sk_test_"
 	KeyPrefixAdmin   = "sk_admin_"
+	// Customer keys may be in a customer's hands, in a browser for one.
+	KeyPrefixCustomerLive    = "ck_live_"
+	KeyPrefixCustomerSandbox = "ck_test_"
 )
 
 const (
@@ -77,7 +80,10 @@ func WellFormedKey(key []byte) bool {
 
 // KeyPrefix is the prefix that a key has; empty when it has none of them.
 func KeyPrefix(key []byte) string {
-	for _, prefix := range []string{KeyPrefixLive, KeyPrefixSandbox, KeyPrefixAdmin} {
+	for _, prefix := range [...]string{
+		KeyPrefixLive, KeyPrefixSandbox, KeyPrefixCustomerLive, KeyPrefixCustomerSandbox,
+		KeyPrefixAdmin,
+	} {
 		if len(key) >= len(prefix) && string(key[:len(prefix)]) == prefix {
 			return prefix
 		}

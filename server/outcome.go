@@ -104,6 +104,18 @@ var faults = [256]Fault{
 		400, "account_limit", "There are as many accounts or keys as are possible",
 		nothingChanged, 0,
 	},
+	engine.OutcomeCustomerArchived: {
+		400, "customer_archived", "The customer is archived or erased",
+		"Nothing was changed. It stays readable, and takes no change and no subscription.", 0,
+	},
+	engine.OutcomeCustomerSubscribed: {
+		400, "customer_subscribed", "The customer has a subscription that is not cancelled",
+		"Nothing was changed. Cancel it with cancelMode=IMMEDIATE before.", 0,
+	},
+	engine.OutcomeRequestKeyReused: {
+		409, "idempotency_key_reused", "This Idempotency-Key belongs to another request",
+		"Nothing was changed. Another request needs a key of its own; one is kept for 24 hours.", 0,
+	},
 	engine.OutcomeSubscriptionLimit: {
 		400, "subscription_limit", "The customer has as many subscriptions as are possible",
 		nothingChanged, 0,

@@ -13,12 +13,15 @@ type Access uint8
 const (
 	// AccessOpen: no key. A key that is sent is not looked at.
 	AccessOpen Access = iota
-	// AccessRead: a key of any scope.
+	// AccessRead: a key of any scope but customer.
 	AccessRead
 	// AccessFull: a key with the scope full.
 	AccessFull
 	// AccessOperator: the admin key.
 	AccessOperator
+	// AccessCustomer: a key of any scope; a customer key for its own customer only, which is the
+	// path's first parameter, or named in the body and compared by the handler.
+	AccessCustomer
 )
 
 // Route is one row of an API's route table. Router, 405 with Allow, authentication, body limit,
@@ -43,6 +46,9 @@ type Route struct {
 	number int
 	names  []string
 }
+
+// Parameters is the number of parameters in the path.
+func (r *Route) Parameters() int { return len(r.names) }
 
 // Number is the route's place in its table, from 0.
 func (r *Route) Number() int { return r.number }

@@ -30,7 +30,10 @@ type TableConfig struct {
 	Authenticate func(x *Exchange) *Fault
 	// Observe is told of every answer. route is nil where none matched.
 	Observe func(route *Route, status int, took time.Duration)
-	Log     *slog.Logger
+	// Preflight answers a browser's OPTIONS request on a path that exists; false leaves it to 405.
+	// May be nil.
+	Preflight func(x *Exchange) bool
+	Log       *slog.Logger
 }
 
 // NewTable makes a table; a route that is there twice or has no handler is an error.
@@ -102,10 +105,14 @@ func (t *Table) dispatch(x *Exchange) {
 	}
 	x.Route = found.route(x.Ctx.Request.Header.Method())
 	if x.Route == nil {
+		if t.config.Preflight != nil && x.Ctx.IsOptions() && t.config.Preflight(x) {
+			return
+		}
 		x.Ctx.Response.Header.Set("Allow", found.allow)
 		x.Refuse(FaultMethod)
 		return
 	}
+	decoded := x.decodeParams(count)
 	if x.Route.Access != AccessOpen {
 		if fault := t.config.Authenticate(x); fault != nil {
 			x.Refuse(*fault)
@@ -120,7 +127,7 @@ func (t *Table) dispatch(x *Exchange) {
 		x.Refuse(*fault)
 		return
 	}
-	if !x.decodeParams(count) {
+	if !decoded {
 		x.Refuse(FaultFields.With("a path parameter is not percent-encoded correctly"))
 		return
 	}

@@ -105,6 +105,7 @@ func (n *node) listen(metrics *admin.Metrics) error {
 		Machine: n.machine, Proposer: group, Reader: group, Events: group.Events(),
 		NodeID: n.number(), SpoolDir: n.settings.Data, AuditMode: client.AuditMode(n.settings.Audit),
 		SandboxHost: n.settings.SandboxHost, Observe: metrics.Observer("client"), Log: n.log,
+		RateLimit: server.RateLimit(n.settings.RateLimit),
 	})
 	if err != nil {
 		return err

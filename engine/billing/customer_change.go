@@ -123,8 +123,8 @@ const (
 )
 
 // EraseCustomer replaces a customer's name, e-mail, phone number and address for good, here and in
-// every later snapshot. Subscriptions, numbers and identifiers stay. Nothing else in the state holds
-// a copy of them. An erased customer is the same success again.
+// every later snapshot. Subscriptions, numbers and identifiers stay. Nothing else in the state
+// holds a copy of them. An erased customer is the same success again.
 type EraseCustomer struct {
 	Env        uint32
 	ExternalID string

@@ -37,7 +37,8 @@ func (c *Once) Fields(w *wire.Codec) {
 	w.Blob(5, &c.Payload)
 }
 
-// onceable is a command that Once may carry: receipt are the ids by which its answer is given again.
+// onceable is a command that Once may carry: receipt are the ids by which its answer is given
+// again.
 type onceable interface {
 	command
 	receipt() (first, second [16]byte)

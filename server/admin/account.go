@@ -42,7 +42,7 @@ func accountName(name string) bool {
 
 // createAccount is POST /accounts.
 func (a *API) createAccount(x *server.Exchange) {
-	c := billing.CreateAccount{ID: newID()}
+	c := billing.CreateAccount{ID: newID(), Actor: actor}
 	var w walk
 	if fault := body(x, &w, map[string]reader{"name": w.text(&c.Name)}); fault != nil {
 		x.Refuse(*fault)
@@ -84,9 +84,9 @@ func (a *API) listAccounts(x *server.Exchange) {
 	})
 }
 
-var scopes = map[string]billing.Scope{"full": billing.ScopeFull, "read": billing.ScopeRead}
-
-var scopeNames = map[billing.Scope]string{billing.ScopeFull: "full", billing.ScopeRead: "read"}
+var scopes = map[string]billing.Scope{
+	"full": billing.ScopeFull, "read": billing.ScopeRead, "customer": billing.ScopeCustomer,
+}
 
 // longestLabel is the length of a key's label in characters.
 const longestLabel = 80
@@ -96,11 +96,16 @@ func (a *API) createKey(x *server.Exchange) {
 	c := billing.CreateKey{ID: newID(), Actor: actor}
 	var scope string
 	var w walk
-	fault := body(x, &w, map[string]reader{"scope": w.text(&scope), "label": w.text(&c.Label)})
+	fault := body(x, &w, map[string]reader{
+		"scope": w.text(&scope), "label": w.text(&c.Label), "customer": w.text(&c.Customer),
+	})
 	if fault == nil {
 		var known bool
 		if c.Scope, known = scopes[scope]; !known {
-			w.problem("scope", "must be full or read")
+			w.problem("scope", "must be full, read or customer")
+		}
+		if (c.Scope == billing.ScopeCustomer) != (c.Customer != "") {
+			w.problem("customer", "must name the customer of a key with the scope customer, and of no other")
 		}
 		if utf8.RuneCountInString(c.Label) > longestLabel || !printable(c.Label) {
 			w.problem("label", "must have at most 80 characters, none of them a control character")
@@ -111,10 +116,7 @@ func (a *API) createKey(x *server.Exchange) {
 		x.Refuse(*fault)
 		return
 	}
-	prefix := server.KeyPrefixSandbox
-	if string(x.Param(1)) == "live" {
-		prefix = server.KeyPrefixLive
-	}
+	prefix := keyPrefixes[string(x.Param(1)) == "live"][c.Scope == billing.ScopeCustomer]
 	key, err := server.MintKey(prefix)
 	if err != nil {
 		a.config.Log.Error("no key can be minted", "error", err)
@@ -146,6 +148,12 @@ func (a *API) createKey(x *server.Exchange) {
 	x.End(201)
 }
 
+// keyPrefixes are by environment (is it live?) and by holder (is it a customer?).
+var keyPrefixes = map[bool]map[bool]string{
+	false: {false: server.KeyPrefixSandbox, true: server.KeyPrefixCustomerSandbox},
+	true:  {false: server.KeyPrefixLive, true: server.KeyPrefixCustomerLive},
+}
+
 func printable(text string) bool {
 	for _, r := range text {
 		if unicode.IsControl(r) {
@@ -163,9 +171,10 @@ func (a *API) listKeys(x *server.Exchange) {
 		for _, key := range a.machine.Keys(env) {
 			data.Open('{')
 			data.UUID("id", key.ID)
-			data.Text("scope", scopeNames[key.Scope])
+			data.Text("scope", key.Scope.String())
 			data.Text("label", key.Label)
 			data.Text("hint", key.Hint)
+			data.TextIf("customer", key.Customer)
 			data.Time("createdAt", key.CreatedAt)
 			data.Time("revokedAt", key.RevokedAt)
 			data.Close('}')

@@ -50,6 +50,8 @@ type Config struct {
 	AuditMode AuditMode
 	// SandboxHost, when set, is the host that takes sandbox keys, and nothing else does.
 	SandboxHost string
+	// RateLimit bounds the requests of each API key on this node; zero is no bound.
+	RateLimit server.RateLimit
 	// WriteTimeout is how long a command may take before its fate is called unknown (5 s when 0),
 	// ReadTimeout how long a linearizable read may wait for a leader (2 s when 0).
 	WriteTimeout, ReadTimeout time.Duration
@@ -93,6 +95,7 @@ type API struct {
 	machine  *billing.Machine
 	table    *server.Table
 	audits   *recorder
+	limits   *server.RateLimiter
 	document []byte
 }
 
@@ -102,14 +105,14 @@ func New(c Config) (*API, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
-	a := &API{config: c, machine: c.Machine}
+	a := &API{config: c, machine: c.Machine, limits: server.NewRateLimiter(c.RateLimit, c.Now)}
 	routes := a.routes()
 	var err error
 	if a.document, err = server.OpenAPI(routes, description()); err != nil {
 		return nil, err
 	}
 	a.table, err = server.NewTable(routes, server.TableConfig{
-		Authenticate: a.authenticate, Observe: c.Observe, Log: c.Log,
+		Authenticate: a.authenticate, Observe: c.Observe, Preflight: a.preflight, Log: c.Log,
 	})
 	if err != nil {
 		return nil, err

@@ -27,10 +27,31 @@ func (a *API) authenticate(x *server.Exchange) *server.Fault {
 		}
 	}
 	x.Principal = principal
-	if x.Route.Access == server.AccessFull && principal.Scope != billing.ScopeFull {
+	a.allowOrigin(x)
+	if !a.covered(x) {
 		return &server.FaultScope
 	}
-	return nil
+	return a.limits.Take(x, principal.KeyID)
+}
+
+// covered says whether the key's scope covers the route. A customer key does so for its own
+// customer; of any other it does not even learn whether there is one.
+func (a *API) covered(x *server.Exchange) bool {
+	p := &x.Principal
+	switch x.Route.Access {
+	case server.AccessFull:
+		return p.Scope == billing.ScopeFull
+	case server.AccessRead:
+		return p.Scope != billing.ScopeCustomer
+	}
+	return x.Route.Parameters() == 0 || a.own(x, x.Param(0))
+}
+
+// own says that the key may see this customer: every key but a customer key may.
+func (a *API) own(x *server.Exchange, customer []byte) bool {
+	p := &x.Principal
+	return p.Scope != billing.ScopeCustomer ||
+		a.machine.CustomerRow(p.Env, customer) == p.CustomerRow
 }
 
 // rightHost keeps live keys off the sandbox host and sandbox keys off every other.
@@ -47,5 +68,6 @@ func (a *API) rightHost(x *server.Exchange, key []byte) bool {
 	if name, _, found := strings.Cut(host, ":"); found && !sandbox {
 		sandbox = name == a.config.SandboxHost
 	}
-	return sandbox == (prefix == server.KeyPrefixSandbox)
+	return sandbox ==
+		(prefix == server.KeyPrefixSandbox || prefix == server.KeyPrefixCustomerSandbox)
 }

@@ -33,6 +33,7 @@ func (a *API) ingestBatch(x *server.Exchange) {
 	}
 	in := ingests.Get().(*ingest)
 	defer in.release()
+	in.cloud = x.Media() == mediaCloudEvents
 	in.payload, in.spans, in.faults = in.payload[:0], in.spans[:0], in.faults[:0]
 	if fault := in.readBatch(x.Principal.Env, x.Body); fault != nil {
 		x.Refuse(*fault)

@@ -108,10 +108,18 @@ func (a *API) createCustomer(x *server.Exchange) {
 		x.Refuse(*fault)
 		return
 	}
-	if c.ExternalID == "" {
+	minted := c.ExternalID == ""
+	if minted {
 		c.ExternalID = string(server.AppendUUID(nil, c.ID))
 	}
-	result := a.propose(billing.KindCreateCustomer, wire.Encode(nil, &c))
+	result, first, fault := a.once(x, billing.KindCreateCustomer, wire.Encode(nil, &c))
+	if fault != nil {
+		x.Refuse(*fault)
+		return
+	}
+	if minted && first.Repeated {
+		c.ExternalID = string(server.AppendUUID(nil, first.First))
+	}
 	if result.Outcome != engine.OutcomeDone {
 		x.Refuse(server.FaultOf(result.Outcome))
 		return

@@ -70,6 +70,10 @@ func (a *API) evaluateEntitlement(x *server.Exchange) {
 		x.Refuse(*fault)
 		return
 	}
+	if !a.own(x, c.query.Customer) {
+		x.Refuse(server.FaultScope)
+		return
+	}
 	a.check(x, c)
 }
 

@@ -15,6 +15,7 @@ type ingest struct {
 	form    form
 	record  billing.RecordUsage
 	units   bool
+	cloud   bool // events are CloudEvents
 	meta    []byte
 	payload []byte
 	records []engine.Record
@@ -47,6 +48,7 @@ func (a *API) ingestEvent(x *server.Exchange) {
 	in := ingests.Get().(*ingest)
 	defer in.release()
 	in.form.reset(x.Body)
+	in.cloud = x.Media() == mediaCloudEvent
 	fault := in.read(x.Principal.Env, x.Ctx.Request.Header.Peek("X-Idempotency-Key"))
 	if fault == nil {
 		fault = in.form.leave()
@@ -110,7 +112,7 @@ func (in *ingest) read(env uint32, header []byte) *server.Fault {
 		if !more {
 			break
 		}
-		ok, fresh := in.field(name)
+		ok, fresh := in.member(name)
 		if !fresh {
 			return duplicateFault(name)
 		}
@@ -120,6 +122,9 @@ func (in *ingest) read(env uint32, header []byte) *server.Fault {
 	}
 	if in.form.scanner.Err() != nil {
 		return in.form.fault()
+	}
+	if in.cloud {
+		in.cloudProblems()
 	}
 	in.complete(header)
 	return in.form.fault()

@@ -43,7 +43,11 @@ func (a *API) markInvoicePaid(x *server.Exchange) {
 		return
 	}
 	command := billing.MarkInvoicePaid{Env: x.Principal.Env, ID: id}
-	result := a.propose(billing.KindMarkInvoicePaid, wire.Encode(nil, &command))
+	result, _, fault := a.once(x, billing.KindMarkInvoicePaid, wire.Encode(nil, &command))
+	if fault != nil {
+		x.Refuse(*fault)
+		return
+	}
 	if result.Outcome != engine.OutcomeDone {
 		x.Refuse(server.FaultOf(result.Outcome))
 		return

@@ -8,34 +8,25 @@ import (
 // about an operation anywhere is said here.
 func (a *API) routes() []server.Route {
 	customer := path("externalClientCustomerId", text(1, longestID), "the caller's own identifier")
-	return []server.Route{
+	return append(a.customerRoutes(customer), []server.Route{
 		{
 			Method: "POST", Path: Prefix + "/customers", Operation: "createCustomer",
 			Summary: "Create a customer", Access: server.AccessFull, Handle: a.createCustomer,
 			Body:      server.RefTo("CustomerRequest"),
+			Params:    []server.Param{requestKey},
 			Responses: []server.Response{{Status: 201, About: "Created; see Location"}},
 		},
 		{
 			Method: "GET", Path: Prefix + "/customers/{externalClientCustomerId}",
 			Operation: "getCustomer", Summary: "A customer with its active subscriptions",
-			Access: server.AccessRead, Handle: a.getCustomer,
+			Access: server.AccessCustomer, Handle: a.getCustomer,
 			Params:    []server.Param{customer, consistencyHeader},
 			Responses: answers(server.RefTo("Customer")),
 		},
 		{
-			Method: "GET", Path: Prefix + "/customers/{externalClientCustomerId}/subscriptions",
-			Operation: "listCustomerSubscriptions", Summary: "A customer's subscriptions",
-			Access: server.AccessRead, Handle: a.listSubscriptions,
-			Params: []server.Param{
-				customer, consistencyHeader,
-				inQuery("status", server.EnumSchema("active", "all"), "active when absent"),
-			},
-			Responses: answers(server.ArrayOf(server.RefTo("Subscription"))),
-		},
-		{
 			Method: "GET", Path: Prefix + "/customers/{externalClientCustomerId}/events",
 			Operation: "listCustomerEvents", Summary: "Usage and audit events, oldest first",
-			Access: server.AccessRead, Handle: a.listEvents,
+			Access: server.AccessCustomer, Handle: a.listEvents,
 			Params: []server.Param{
 				customer, consistencyHeader,
 				inQuery("from", server.TimeSchema, "earliest occurredAt"),
@@ -53,6 +44,7 @@ func (a *API) routes() []server.Route {
 			Method: "POST", Path: Prefix + "/subscriptions", Operation: "createSubscription",
 			Summary: "Subscribe a customer to a plan", Access: server.AccessFull,
 			Handle: a.createSubscription, Body: server.RefTo("SubscriptionRequest"),
+			Params: []server.Param{requestKey},
 			Responses: []server.Response{{
 				Status: 201, About: "Created, with its initial invoice", Data: server.Object(
 					server.Must("subscription", server.RefTo("Subscription")),
@@ -77,7 +69,7 @@ func (a *API) routes() []server.Route {
 		{
 			Method: "GET", Path: Prefix + "/entitlements/{customerReferenceId}/{feature-key}",
 			Operation: "checkEntitlement", Summary: "May this customer use this feature?",
-			Access: server.AccessRead, Handle: a.checkEntitlement,
+			Access: server.AccessCustomer, Handle: a.checkEntitlement,
 			Params: []server.Param{
 				path("customerReferenceId", text(1, longestID), ""),
 				path("feature-key", text(1, longestID), ""), consistencyHeader,
@@ -87,7 +79,7 @@ func (a *API) routes() []server.Route {
 		{
 			Method: "POST", Path: Prefix + "/entitlements", Operation: "evaluateEntitlement",
 			Summary: "The same decision, or with track a simulation of usage",
-			Access:  server.AccessRead, Handle: a.evaluateEntitlement,
+			Access:  server.AccessCustomer, Handle: a.evaluateEntitlement,
 			Params:    []server.Param{consistencyHeader},
 			Body:      server.RefTo("EntitlementRequest"),
 			Responses: answers(server.RefTo("Entitlement")),
@@ -96,6 +88,7 @@ func (a *API) routes() []server.Route {
 			Method: "POST", Path: Prefix + "/events", Operation: "ingestEvent",
 			Summary: "Record a usage event, once per key", Access: server.AccessFull,
 			Handle: a.ingestEvent, Body: server.RefTo("EventRequest"),
+			Media: []string{"application/json", mediaCloudEvent},
 			Params: []server.Param{{
 				In: "header", Name: "X-Idempotency-Key", Schema: text(1, longestKey),
 				About: "overrides eventIdempotencyKey",
@@ -115,14 +108,16 @@ func (a *API) routes() []server.Route {
 			Method: "POST", Path: Prefix + "/events/batch", Operation: "ingestEventBatch",
 			Summary: "Record up to 10,000 usage events", Access: server.AccessFull,
 			Handle: a.ingestBatch, Limit: batchBytes,
-			Media:     []string{"application/json", "application/x-ndjson", "application/ndjson"},
+			Media: []string{
+				"application/json", "application/x-ndjson", "application/ndjson", mediaCloudEvents,
+			},
 			Body:      server.ArrayOf(server.RefTo("EventRequest")),
 			Responses: answers(server.RefTo("BatchResult")),
 		},
 		{
 			Method: "GET", Path: Prefix + "/billing/invoices/{externalClientCustomerId}",
 			Operation: "listCustomerInvoices", Summary: "A customer's invoices, oldest first",
-			Access: server.AccessRead, Handle: a.listInvoices,
+			Access: server.AccessCustomer, Handle: a.listInvoices,
 			Params: []server.Param{
 				customer, consistencyHeader,
 				inQuery("include", server.EnumSchema("pending"), "adds the accruing invoices"),
@@ -133,7 +128,7 @@ func (a *API) routes() []server.Route {
 			Method: "POST", Path: Prefix + "/billing/invoices/{invoiceId}/mark-paid",
 			Operation: "markInvoicePaid", Summary: "Record that an invoice was paid",
 			Access: server.AccessFull, Handle: a.markInvoicePaid,
-			Params:    []server.Param{path("invoiceId", server.UUIDSchema, "")},
+			Params:    []server.Param{path("invoiceId", server.UUIDSchema, ""), requestKey},
 			Responses: []server.Response{{Status: 200, About: "Paid"}},
 		},
 		{
@@ -143,7 +138,7 @@ func (a *API) routes() []server.Route {
 				Status: 200, About: "OpenAPI", Data: server.FreeObject(), Bare: true,
 			}},
 		},
-	}
+	}...)
 }
 
 // describe is GET /openapi.json.

@@ -36,6 +36,9 @@ func description() server.Description {
 					server.May("flowId", text(0, longestID)),
 				)),
 			),
+			"CustomerChange":    customerChangeSchema(),
+			"ListedEntitlement": listedEntitlementSchema(),
+
 			"EventRequest":   eventRequest(),
 			"Customer":       customerSchema(),
 			"NestedCustomer": server.Object(customerFields()...),
@@ -94,6 +97,8 @@ func customerFields() []server.Property {
 func customerSchema() *server.Schema {
 	return server.Object(append(customerFields(),
 		server.May("address", text(0, longestAddress)),
+		server.May("archivedAt", server.TimeSchema),
+		server.May("erasedAt", server.TimeSchema),
 		server.Must("subscriptions", server.ArrayOf(server.RefTo("Subscription"))),
 		server.Must("creditPools", server.ArrayOf(server.FreeObject())),
 	)...)

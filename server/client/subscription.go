@@ -32,7 +32,14 @@ func (a *API) createSubscription(x *server.Exchange) {
 		x.Refuse(*fault)
 		return
 	}
-	result := a.propose(billing.KindCreateSubscription, wire.Encode(nil, &c))
+	result, first, fault := a.once(x, billing.KindCreateSubscription, wire.Encode(nil, &c))
+	if fault != nil {
+		x.Refuse(*fault)
+		return
+	}
+	if first.Repeated {
+		c.ID, c.InvoiceID = first.First, first.Second
+	}
 	if result.Outcome != engine.OutcomeDone {
 		x.Refuse(server.FaultOf(result.Outcome))
 		return

@@ -17,6 +17,8 @@ func writeCustomer(
 	data.UUID("id", c.ID)
 	writeCustomerFields(data, c)
 	data.TextIf("address", c.Address)
+	data.Time("archivedAt", c.ArchivedAt)
+	data.Time("erasedAt", c.ErasedAt)
 	data.Array("subscriptions")
 	for i := range subscriptions {
 		if subscriptions[i].IsActive {

@@ -58,6 +58,8 @@ type Config struct {
 	// StopTimeout bounds a graceful stop.
 	StopTimeout time.Duration `yaml:"stopTimeout"`
 	Log         Log           `yaml:"log"`
+	// RateLimit bounds the requests of each API key on this node; 0 requests is no bound.
+	RateLimit RateLimit `yaml:"rateLimit"`
 	// Skip lists log entries not to be applied: the way past an entry that stops every node.
 	Skip []SkipEntry `yaml:"skip"`
 }
@@ -85,6 +87,12 @@ type Limits struct {
 	EventWindow  time.Duration `yaml:"eventWindow"`
 	// KeyMemory is the budget for idempotency keys in MiB; 0 takes half of Memory.
 	KeyMemory int `yaml:"keyMemoryMiB"`
+}
+
+// RateLimit allows Requests in each Window: 1 s to 1 h.
+type RateLimit struct {
+	Requests int           `yaml:"requests"`
+	Window   time.Duration `yaml:"window"`
 }
 
 // Snapshots say how much log a node keeps, in MiB.
@@ -122,6 +130,7 @@ func Default() Config {
 		Snapshots:   Snapshots{LogMiB: 256, TrailingMiB: 64},
 		StopTimeout: 10 * time.Second,
 		Log:         Log{Level: "info", Format: "text"},
+		RateLimit:   RateLimit{Window: time.Minute},
 	}
 }
 
@@ -197,6 +206,10 @@ var nodeName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
 func (c *Config) Validate() error {
 	var wrong []error
 	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	if c.RateLimit.Requests < 0 || c.RateLimit.Requests > 1_000_000_000 ||
+		c.RateLimit.Window < time.Second || c.RateLimit.Window > time.Hour {
+		complain("rateLimit: 0 to 1000000000 requests in a window of 1s to 1h")
+	}
 	if !nodeName.MatchString(c.Node) {
 		complain("node: %q: want 1 to 32 of a-z, 0-9 and '-'", c.Node)
 	}

@@ -1,0 +1,185 @@
+package client
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/wire"
+	"tollgate/server"
+)
+
+// customerRoutes are the rows about a customer that go beyond the document.
+func (a *API) customerRoutes(customer server.Param) []server.Route {
+	done := []server.Response{{Status: 200, About: "Done"}}
+	return []server.Route{
+		{
+			Method: "PATCH", Path: Prefix + "/customers/{externalClientCustomerId}",
+			Operation: "updateCustomer", Summary: "Change what the body names of a customer",
+			Access: server.AccessFull, Handle: a.updateCustomer,
+			Params: []server.Param{customer}, Body: server.RefTo("CustomerChange"), Responses: done,
+		},
+		{
+			Method: "DELETE", Path: Prefix + "/customers/{externalClientCustomerId}",
+			Operation: "archiveCustomer", Summary: "Take a customer out of use, for good",
+			Access: server.AccessFull, Handle: a.archiveCustomer,
+			Params: []server.Param{customer}, Responses: done,
+		},
+		{
+			Method: "GET", Path: Prefix + "/customers/{externalClientCustomerId}/subscriptions",
+			Operation: "listCustomerSubscriptions", Summary: "A customer's subscriptions",
+			Access: server.AccessRead, Handle: a.listSubscriptions,
+			Params: []server.Param{
+				customer, consistencyHeader,
+				inQuery("status", server.EnumSchema("active", "all"), "active when absent"),
+			},
+			Responses: answers(server.ArrayOf(server.RefTo("Subscription"))),
+		},
+		{
+			Method: "GET", Path: Prefix + "/entitlements/{customerReferenceId}",
+			Operation: "listEntitlements",
+			Summary:   "Every feature of a customer's subscriptions that are not cancelled",
+			Access:    server.AccessRead, Handle: a.listEntitlements,
+			Params: []server.Param{
+				path("customerReferenceId", text(1, longestID), ""), consistencyHeader,
+			},
+			Responses: answers(server.ArrayOf(server.RefTo("ListedEntitlement"))),
+		},
+	}
+}
+
+// changed reads a field that is changed when it is there; null clears where that is possible.
+func changed(
+	name string, most int, bit uint8, c *billing.UpdateCustomer, dst *string,
+) func(*form) bool {
+	return func(f *form) bool {
+		clearable := bit == billing.CustomerPhoneNumber || bit == billing.CustomerAddress
+		least := 1
+		if clearable {
+			least = 0
+		}
+		if f.absent() {
+			if clearable {
+				c.Set |= bit
+			} else {
+				f.problem(name, "must not be null")
+			}
+			return true
+		}
+		var value []byte
+		given, ok := f.text(name, least, most, &value)
+		if given {
+			*dst = string(value)
+			c.Set |= bit
+		}
+		return ok
+	}
+}
+
+// updateCustomer is PATCH /customers/{externalClientCustomerId}.
+func (a *API) updateCustomer(x *server.Exchange) {
+	id, ok := pathID(x, 0, "externalClientCustomerId")
+	if !ok {
+		return
+	}
+	c := billing.UpdateCustomer{Env: x.Principal.Env, ExternalID: id}
+	fault := object(x.Body, map[string]func(*form) bool{
+		"firstName": changed("firstName", longestName, billing.CustomerFirstName, &c, &c.FirstName),
+		"lastName":  changed("lastName", longestName, billing.CustomerLastName, &c, &c.LastName),
+		"email":     changed("email", longestEmail, billing.CustomerEmail, &c, &c.Email),
+		"phoneNumber": changed("phoneNumber", longestPhone, billing.CustomerPhoneNumber, &c,
+			&c.PhoneNumber),
+		"address": changed("address", longestAddress, billing.CustomerAddress, &c, &c.Address),
+	}, func(f *form) {
+		if c.Set&billing.CustomerEmail != 0 && !plausibleEmail(c.Email) {
+			f.problem("email", "must be an e-mail address")
+		}
+	})
+	if fault != nil {
+		x.Refuse(*fault)
+		return
+	}
+	a.carryOut(x, billing.KindUpdateCustomer, &c)
+}
+
+// archiveCustomer is DELETE /customers/{externalClientCustomerId}.
+func (a *API) archiveCustomer(x *server.Exchange) {
+	id, ok := pathID(x, 0, "externalClientCustomerId")
+	if !ok {
+		return
+	}
+	a.carryOut(x, billing.KindArchiveCustomer, &billing.ArchiveCustomer{
+		Env: x.Principal.Env, ExternalID: id,
+	})
+}
+
+// carryOut proposes a command whose success has no data.
+func (a *API) carryOut(x *server.Exchange, kind engine.Kind, c wire.Fielder) {
+	if result := a.propose(kind, wire.Encode(nil, c)); result.Outcome != engine.OutcomeDone {
+		x.Refuse(server.FaultOf(result.Outcome))
+		return
+	}
+	x.Succeed(200)
+}
+
+// listEntitlements is GET /entitlements/{customerReferenceId}.
+func (a *API) listEntitlements(x *server.Exchange) {
+	id, ok := pathID(x, 0, "customerReferenceId")
+	if !ok {
+		return
+	}
+	a.read(x, func() *server.Fault {
+		now := a.machine.Clock(a.nowMS())
+		list, found := a.machine.Entitlements(x.Principal.Env, id, now)
+		if !found {
+			return notFound(engine.OutcomeCustomerUnknown)
+		}
+		data := x.Begin()
+		data.Open('[')
+		for i := range list {
+			writeEntitlement(data, &list[i])
+		}
+		data.Close(']')
+		x.End(200)
+		return nil
+	})
+}
+
+func writeEntitlement(data *server.JSON, e *billing.EntitlementView) {
+	d := &e.Decision
+	data.Open('{')
+	data.UUID("entitlementId", e.ID)
+	data.UUID("subscriptionId", e.SubscriptionID)
+	data.Text("featureKey", e.FeatureKey)
+	data.Bool("isAllowed", d.Allowed())
+	data.Text("code", textOf(d.Reason).code)
+	data.Object("usage")
+	data.Decimal("used", d.Used)
+	decimalIf(data, "limit", d.Limit, d.HasLimit)
+	decimalIf(data, "remaining", d.Remaining, d.HasLimit)
+	data.Close('}')
+	data.Close('}')
+}
+
+func customerChangeSchema() *server.Schema {
+	return server.Object(
+		server.May("firstName", text(1, longestName)),
+		server.May("lastName", text(1, longestName)),
+		server.May("email", text(1, longestEmail)),
+		server.May("phoneNumber", text(0, longestPhone)),
+		server.May("address", text(0, longestAddress)),
+	)
+}
+
+func listedEntitlementSchema() *server.Schema {
+	return server.Object(
+		server.Must("entitlementId", server.UUIDSchema),
+		server.Must("subscriptionId", server.UUIDSchema),
+		server.Must("featureKey", text(1, longestID)),
+		server.Must("isAllowed", server.BoolSchema),
+		server.Must("code", text(1, 0)),
+		server.Must("usage", server.Object(
+			server.Must("used", server.NumberSchema),
+			server.May("limit", server.NumberSchema),
+			server.May("remaining", server.NumberSchema),
+		)),
+	)
+}
