@@ -231,6 +231,7 @@ func (g *Group) followLeadership(notify <-chan bool) {
 				g.stepDown()
 				continue
 			}
+			g.transport.reach.begin()
 			reign = newReign(g.ctx)
 			ctx := reign.ctx
 			g.wg.Go(func() { g.establish(ctx) })
@@ -304,6 +305,7 @@ func (g *Group) barrier(ctx context.Context) error {
 func (g *Group) stepDown() {
 	g.routeLock.Lock()
 	defer g.routeLock.Unlock()
+	g.transport.reach.end()
 	r := g.route.Load()
 	if age, ok := g.lease.age(); ok && age < time.Hour {
 		g.transport.noteContact(monotonic() - int64(age))
@@ -475,6 +477,7 @@ func (g *Group) Close() error {
 		g.cancel()
 		g.lease.end(math.MaxUint64)
 		g.setClosedRoute()
+		g.transport.reach.close()
 		err := g.transport.rawTransport.Close() // ends calls in flight, so that raft can stop
 		err = errors.Join(err, g.raft.Shutdown().Error())
 		g.remote.abandon()

@@ -31,6 +31,7 @@ type transport struct {
 	// quietUntil: until then this node votes for nobody, for it may have promised a leader, before
 	// it was restarted, not to.
 	quietUntil time.Time
+	reach      *reach
 	// stands says that this node may ask for votes.
 	stands func() bool
 	// contact is when the newest append arrived with which this node had all that was committed.
@@ -47,7 +48,7 @@ func newTransport(
 ) *transport {
 	t := &transport{
 		rawTransport: inner, lease: l, quietUntil: time.Now().Add(quiet), stands: stands,
-		consumer: make(chan raft.RPC), closing: make(chan struct{}),
+		reach: newReach(), consumer: make(chan raft.RPC), closing: make(chan struct{}),
 	}
 	t.contact.Store(never)
 	t.wg.Go(t.relay)
@@ -67,16 +68,26 @@ func (t *transport) AppendEntriesPipeline(
 	return nil, raft.ErrPipelineReplicationNotSupported
 }
 
-// AppendEntries notes for the lease when the request was sent.
+// AppendEntries notes for the lease when the request was sent. To a node that left the one before
+// unanswered it goes when that has answered a heartbeat, see reach.
 func (t *transport) AppendEntries(
 	id raft.ServerID, to raft.ServerAddress,
 	req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse,
 ) error {
+	beat := isBeat(req)
+	if !beat {
+		if err := t.reach.await(id); err != nil {
+			return err
+		}
+	}
 	sent := t.lease.clock()
-	if err := t.rawTransport.AppendEntries(id, to, req, resp); err != nil {
-		return err
+	err := t.rawTransport.AppendEntries(id, to, req, resp)
+	if err == nil || !beat { // heartbeats go on by themselves
+		t.reach.note(id, err == nil)
 	}
 	switch {
+	case err != nil:
+		return err
 	case resp.Term > req.Term:
 		t.lease.end(req.Term)
 	case resp.Success && resp.Term == req.Term:
@@ -85,12 +96,16 @@ func (t *transport) AppendEntries(
 	return nil
 }
 
-// InstallSnapshot ends the lease when the peer is in a newer term.
+// InstallSnapshot ends the lease when the peer is in a newer term. It waits as AppendEntries does.
 func (t *transport) InstallSnapshot(
 	id raft.ServerID, to raft.ServerAddress,
 	req *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader,
 ) error {
+	if err := t.reach.await(id); err != nil {
+		return err
+	}
 	err := t.rawTransport.InstallSnapshot(id, to, req, resp, data)
+	t.reach.note(id, err == nil)
 	if err == nil && resp.Term > req.Term {
 		t.lease.end(req.Term)
 	}
@@ -133,6 +148,7 @@ func (t *transport) Consumer() <-chan raft.RPC { return t.consumer }
 // Close ends the transport.
 func (t *transport) Close() error {
 	t.once.Do(func() { close(t.closing) })
+	t.reach.close()
 	err := t.rawTransport.Close()
 	t.wg.Wait()
 	return err

@@ -1,0 +1,109 @@
+package cluster
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// reachLimit is how long reach keeps raft waiting for a node that does not answer. Each wait that
+// ends by it counts as one failure for raft, so that its own pause stays below half a second for
+// the first hour of an absence.
+const reachLimit = 10 * time.Minute
+
+var errUnreached = errors.New("cluster: that node has not answered heartbeats")
+
+// reach remembers which nodes left replication without an answer, and lets no more of it go there
+// before they have answered a heartbeat. Raft pauses before an attempt, twice as long after each
+// that failed, up to ten seconds, and nothing wakes it: a node that was away for a quarter of a
+// minute would be left waiting when it is back. Heartbeats are tried every quarter of a second at
+// least, by a goroutine of their own.
+type reach struct {
+	mu sync.Mutex
+	// leading: raft replicates; era counts the reigns that ended.
+	leading, closed bool
+	era             uint64
+	silent          map[raft.ServerID]bool
+	news            chan struct{} // closed and replaced at every change
+}
+
+func newReach() *reach {
+	return &reach{silent: make(map[raft.ServerID]bool), news: make(chan struct{})}
+}
+
+// begin: this node leads.
+func (r *reach) begin() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leading = !r.closed
+}
+
+// end: it no longer does. Who waits gets an error.
+func (r *reach) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leading = false
+	r.era++
+	clear(r.silent)
+	r.tell()
+}
+
+// close is end for good.
+func (r *reach) close() {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.end()
+}
+
+// note takes in whether a node answered.
+func (r *reach) note(id raft.ServerID, answered bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.leading || r.silent[id] == !answered {
+		return
+	}
+	r.silent[id] = !answered
+	r.tell()
+}
+
+// await returns when replication to a node is worth an attempt; errUnreached when this node stops
+// to lead first, or after reachLimit.
+func (r *reach) await(id raft.ServerID) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.silent[id] {
+		return nil
+	}
+	timer := time.NewTimer(reachLimit)
+	defer timer.Stop()
+	for era := r.era; r.silent[id]; {
+		news := r.news
+		r.mu.Unlock()
+		late := false
+		select {
+		case <-news:
+		case <-timer.C:
+			late = true
+		}
+		r.mu.Lock()
+		if late || r.era != era {
+			return errUnreached
+		}
+	}
+	return nil
+}
+
+func (r *reach) tell() {
+	close(r.news)
+	r.news = make(chan struct{})
+}
+
+// isBeat tells raft's heartbeats from appends, as its own transport does: nothing else comes
+// without a place in the log.
+func isBeat(req *raft.AppendEntriesRequest) bool {
+	return req.PrevLogEntry == 0 && req.PrevLogTerm == 0 && len(req.Entries) == 0 &&
+		req.LeaderCommitIndex == 0
+}
