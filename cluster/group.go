@@ -179,14 +179,15 @@ func (g *Group) openRaft() error {
 	notify := make(chan bool) // unbuffered: raft waits until a loss of leadership was taken in
 	c := g.raftConfig(notify)
 	known, err := raft.HasExistingState(g.store, g.stable, g.snapshots)
-	if err != nil {
-		return fmt.Errorf("cluster: group %s: %w", g.name, err)
+	switch {
+	case err != nil:
+	case known:
+		err = g.store.countStored()
+	default:
+		err = raft.BootstrapCluster(c, g.store, g.stable, g.snapshots, g.transport, g.bootstrap)
 	}
-	if !known {
-		err := raft.BootstrapCluster(c, g.store, g.stable, g.snapshots, g.transport, g.bootstrap)
-		if err != nil {
-			return fmt.Errorf("cluster: begin group %s: %w", g.name, err)
-		}
+	if err != nil {
+		return fmt.Errorf("cluster: begin group %s: %w", g.name, err)
 	}
 	g.raft, err = raft.NewRaft(c, g.adapter, g.store, g.stable, g.snapshots, g.transport)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 type watchedLog struct {
 	raft.LogStore
 	group *Group
-	// sinceSnapshot is what was stored since the last snapshot; entries and bytes are totals.
+	// sinceSnapshot is what was stored since the last snapshot; entries and bytes are totals, of
+	// which meanEntry is made.
 	sinceSnapshot, bytes, entries atomic.Int64
 }
 
@@ -53,6 +54,39 @@ func (w *watchedLog) StoreLogs(logs []*raft.Log) error {
 	w.sinceSnapshot.Add(size)
 	if f := g.config.Events.OnStore; f != nil {
 		f(g.shard, int(size), time.Since(start))
+	}
+	return nil
+}
+
+// countStored takes in what is on disk when the process begins: otherwise a node that is restarted
+// often would never take a snapshot, and its log would grow without end.
+func (w *watchedLog) countStored() error {
+	g := w.group
+	if g.logSize == nil {
+		return nil
+	}
+	first, err := w.FirstIndex()
+	if err != nil {
+		return err
+	}
+	last, err := w.LastIndex()
+	if err != nil || last == 0 {
+		return err
+	}
+	found, err := g.snapshots.List()
+	if err != nil {
+		return err
+	}
+	behind := first - 1
+	if len(found) > 0 {
+		behind = max(behind, found[0].Index)
+	}
+	size, _ := g.logSize()
+	entries := last - first + 1
+	w.bytes.Store(size)
+	w.entries.Store(int64(entries))
+	if last > behind {
+		w.sinceSnapshot.Store(int64(float64(size) * float64(last-behind) / float64(entries)))
 	}
 	return nil
 }
