@@ -180,9 +180,12 @@ func (g *Group) serveReadIndex(payload []byte, reply func([]byte)) {
 		reply(nil)
 		return
 	}
-	if _, ok := g.lease.holds(); ok {
-		reply(binary.AppendUvarint(nil, g.machine.Applied()))
-		return
+	if term, ok := g.lease.holds(); ok {
+		index := g.machine.Applied()
+		if g.lease.stands(term) { // the machine may have slept since the lease was granted
+			reply(binary.AppendUvarint(nil, index))
+			return
+		}
 	}
 	wait := min(time.Duration(ms)*time.Millisecond, g.config.RPCTimeout)
 	go func() { // ends with the lease when the group closes
@@ -200,7 +203,7 @@ func (g *Group) serveReadIndex(payload []byte, reply func([]byte)) {
 // without, the time since a majority answered; otherwise the time since a leader's append left
 // this node with all that was committed.
 func (g *Group) Staleness() time.Duration {
-	if _, ok := g.lease.holds(); ok {
+	if term, ok := g.lease.holds(); ok && g.lease.stands(term) {
 		return 0
 	}
 	if age, ok := g.lease.age(); ok && age != math.MaxInt64 {

@@ -64,6 +64,16 @@ func TestReadIndexNeedsALeaderThatIsOne(t *testing.T) {
 		require.False(t, ok)
 		require.NotEmpty(t, ask(), "a majority answered within 100 ms")
 		c.net.isolate(addressOf(leader))
+		g.lease.mu.Lock()
+		awake := g.lease.clock
+		g.lease.clock = func() instant {
+			t := awake()
+			return instant{t.mono, t.drift + int64(time.Hour)}
+		}
+		g.lease.mu.Unlock()
+		_, ok = g.lease.holds()
+		require.True(t, ok)
+		require.Empty(t, ask(), "the machine slept since the lease was granted")
 		time.Sleep(460 * time.Millisecond)
 		require.Empty(t, ask())
 		require.Empty(t, func() []byte {
