@@ -96,7 +96,9 @@ func (s *Server) Addr() net.Addr { return s.ln.Addr() }
 
 // Shutdown stops listening, waits for the requests under way until ctx ends, and closes.
 func (s *Server) Shutdown(ctx context.Context) error {
-	err := s.fast.ShutdownWithContext(ctx)
+	// fasthttp knows of the listener only when its goroutine has come that far: a process that is
+	// stopped as it starts would wait for it for ever.
+	err := errors.Join(s.ln.Close(), s.fast.ShutdownWithContext(ctx))
 	return errors.Join(err, <-s.done)
 }
 
@@ -148,6 +150,7 @@ type listener struct {
 	mu     sync.Mutex
 	open   int
 	per    map[netip.Addr]int
+	once   sync.Once
 }
 
 func newListener(ln net.Listener, limits Limits) *listener {
@@ -169,6 +172,12 @@ func (l *listener) Accept() (net.Conn, error) {
 			slog.Debug("refusing a connection", "error", err)
 		}
 	}
+}
+
+// Close stops accepting; again it does nothing.
+func (l *listener) Close() (err error) {
+	l.once.Do(func() { err = l.Listener.Close() })
+	return err
 }
 
 func addressOf(c net.Conn) netip.Addr {

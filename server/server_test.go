@@ -1,7 +1,9 @@
 package server_test
 
 import (
+	"context"
 	"math"
+	"net"
 	"regexp"
 	"strconv"
 	"strings"
@@ -249,4 +251,23 @@ func TestPanicsAreAnswered(t *testing.T) {
 	require.Equal(t, 500, ctx.Response.StatusCode())
 	require.Contains(t, string(ctx.Response.Body()), `"code":"internal_error"`)
 	require.NotContains(t, string(ctx.Response.Body()), "ours")
+}
+
+// A process may be told to stop at the very moment it begins to listen.
+func TestShutdownRightAfterServe(t *testing.T) {
+	for range 200 {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		s := server.Serve(ln, func(*fasthttp.RequestCtx) {}, server.DefaultLimits())
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		stopped := make(chan error, 1)
+		go func() { stopped <- s.Shutdown(ctx) }()
+		select {
+		case err = <-stopped:
+			require.NoError(t, err)
+		case <-ctx.Done():
+			require.Fail(t, "Shutdown waits for a listener that was never closed")
+		}
+		cancel()
+	}
 }
