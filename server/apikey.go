@@ -92,11 +92,13 @@ func KeyPrefix(key []byte) string {
 }
 
 // PresentedKey is the key of a request, from Authorization: Bearer or X-API-Key. Two different keys
-// are none: which one was meant is not for us to guess.
+// are none, also in two headers of one name: which one was meant is not for us to guess.
 func PresentedKey(ctx *fasthttp.RequestCtx) (key []byte, ok bool) {
-	headers := &ctx.Request.Header
-	key = headers.Peek("X-API-Key")
-	authorization := headers.Peek("Authorization")
+	key, one := SoleHeader(ctx, "X-API-Key")
+	authorization, oneToo := SoleHeader(ctx, "Authorization")
+	if !one || !oneToo {
+		return nil, false
+	}
 	const scheme = "bearer "
 	if len(authorization) <= len(scheme) ||
 		!bytes.EqualFold(authorization[:len(scheme)], []byte(scheme)) {
@@ -107,4 +109,20 @@ func PresentedKey(ctx *fasthttp.RequestCtx) (key []byte, ok bool) {
 		return nil, false
 	}
 	return bearer, true
+}
+
+// SoleHeader is the value of a header that may be there once, or more often with the same value;
+// ok is false when two values differ.
+func SoleHeader(ctx *fasthttp.RequestCtx, name string) (value []byte, ok bool) {
+	headers := &ctx.Request.Header
+	value = headers.Peek(name)
+	if len(value) == 0 {
+		return nil, len(headers.PeekAll(name)) <= 1
+	}
+	for _, other := range headers.PeekAll(name) {
+		if !bytes.Equal(other, value) {
+			return nil, false
+		}
+	}
+	return value, true
 }

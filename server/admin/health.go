@@ -35,6 +35,7 @@ func (a *API) ready(x *server.Exchange) {
 		j.Text("status", "ready")
 	} else {
 		status = 503
+		x.Ctx.Response.Header.Set("Retry-After", "1")
 		j.Text("status", "not ready")
 	}
 	j.Array("reasons")

@@ -87,7 +87,9 @@ func (t *tree) scanObject(s *scan.Scanner) bool {
 func parseYAML(body []byte) (*tree, error) {
 	decoder := yaml.NewDecoder(strings.NewReader(string(body)))
 	var root yaml.Node
-	if err := decoder.Decode(&root); err != nil {
+	if err := decoder.Decode(&root); errors.Is(err, io.EOF) {
+		return nil, errors.New("the body must be a document, and there is nothing in it")
+	} else if err != nil {
 		return nil, err
 	}
 	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
@@ -99,6 +101,9 @@ func parseYAML(body []byte) (*tree, error) {
 func fromYAML(n *yaml.Node, depth int) (*tree, error) {
 	if depth > scan.MaxDepth {
 		return nil, fmt.Errorf("line %d: nested too deeply", n.Line)
+	}
+	if n.Anchor != "" {
+		return nil, fmt.Errorf("line %d: anchors and aliases are not taken", n.Line)
 	}
 	t := &tree{text: n.Value}
 	switch n.Kind {

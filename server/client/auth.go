@@ -9,6 +9,10 @@ import (
 	"tollgate/server"
 )
 
+// faultKeyUnknown answers a well-formed key that cannot be looked up now.
+var faultKeyUnknown = server.FaultConsistency.With(
+	"This node does not know the API key yet. Repeat the request, or ask another node.")
+
 // authenticate finds whom the request's key speaks for, and whether its scope covers the route.
 func (a *API) authenticate(x *server.Exchange) *server.Fault {
 	key, ok := server.PresentedKey(x.Ctx)
@@ -18,9 +22,10 @@ func (a *API) authenticate(x *server.Exchange) *server.Fault {
 	hash := sha256.Sum256(key)
 	principal, known := a.machine.Authenticate(hash)
 	if !known {
-		// The key may have been made on another node a moment ago.
+		// The key may have been made on another node a moment ago, or this node has just started
+		// and knows nothing yet. Unless it can find out, the key is not to be called invalid.
 		if _, outcome := a.config.Reader.BeginRead(a.readDeadline()); outcome != engine.OutcomeDone {
-			return &server.FaultKey
+			return &faultKeyUnknown
 		}
 		if principal, known = a.machine.Authenticate(hash); !known {
 			return &server.FaultKey

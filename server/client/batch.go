@@ -10,6 +10,12 @@ import (
 	"tollgate/server/scan"
 )
 
+// Media types of batches with one event per line.
+const (
+	mediaLines    = "application/x-ndjson"
+	mediaLinesToo = "application/ndjson"
+)
+
 const (
 	// batchBytes and batchItems bound POST /events/batch.
 	batchBytes = 8 << 20
@@ -35,7 +41,7 @@ func (a *API) ingestBatch(x *server.Exchange) {
 	defer in.release()
 	in.cloud = x.Media() == mediaCloudEvents
 	in.payload, in.spans, in.faults = in.payload[:0], in.spans[:0], in.faults[:0]
-	if fault := in.readBatch(x.Principal.Env, x.Body); fault != nil {
+	if fault := in.readBatch(x.Principal.Env, x.Media(), x.Body); fault != nil {
 		x.Refuse(*fault)
 		return
 	}
@@ -57,12 +63,16 @@ func (a *API) ingestBatch(x *server.Exchange) {
 // readBatch reads all items before any is proposed: a body that turns out to be no array must have
 // changed nothing. in.faults has one element per item, nil for those that are to be proposed; the
 // payload of each of these ends at its element of in.spans.
-func (in *ingest) readBatch(env uint32, body []byte) *server.Fault {
+//
+// A media type of lines says where items end, so that the first may be broken like any other; under
+// application/json lines are taken too, when the first begins like an object.
+func (in *ingest) readBatch(env uint32, media string, body []byte) *server.Fault {
 	in.form.reset(body)
-	switch in.form.scanner.Peek() {
-	case scan.KindArray:
+	lines := media == mediaLines || media == mediaLinesToo
+	switch kind := in.form.scanner.Peek(); {
+	case kind == scan.KindArray:
 		return in.readArray(env, body)
-	case scan.KindObject:
+	case kind == scan.KindObject, lines && len(bytes.TrimSpace(body)) > 0:
 		return in.readLines(env, body)
 	default:
 		return &faultBatchForm

@@ -50,7 +50,7 @@ func (in *ingest) attribute(name []byte) (ok, fresh bool) {
 		}
 	case "time":
 		if fresh = f.once(fieldOccurredAt); fresh {
-			_, ok = f.instant("time", &r.OccurredAt)
+			in.timed, ok = f.instant("time", &r.OccurredAt)
 		}
 	case "specversion":
 		if fresh = f.once(attributeVersion); fresh {

@@ -48,6 +48,14 @@ func object(
 	return f.leave()
 }
 
+// noFields reads the body of a request that needs none: nothing, or an object without fields.
+func noFields(body []byte) *server.Fault {
+	if len(body) == 0 {
+		return nil
+	}
+	return object(body, nil, func(*form) {})
+}
+
 // stringField reads an optional string, requiredField one that must be there.
 func stringField(name string, most int, dst *string) func(*form) bool {
 	return func(f *form) bool {

@@ -15,6 +15,7 @@ type ingest struct {
 	form    form
 	record  billing.RecordUsage
 	units   bool
+	timed   bool // occurredAt was given
 	cloud   bool // events are CloudEvents
 	meta    []byte
 	payload []byte
@@ -49,7 +50,12 @@ func (a *API) ingestEvent(x *server.Exchange) {
 	defer in.release()
 	in.form.reset(x.Body)
 	in.cloud = x.Media() == mediaCloudEvent
-	fault := in.read(x.Principal.Env, x.Ctx.Request.Header.Peek("X-Idempotency-Key"))
+	key, one := server.SoleHeader(x.Ctx, "X-Idempotency-Key")
+	if !one {
+		x.Refuse(server.FaultFields.With("X-Idempotency-Key is there twice, with two values"))
+		return
+	}
+	fault := in.read(x.Principal.Env, key)
 	if fault == nil {
 		fault = in.form.leave()
 	}
@@ -103,7 +109,7 @@ const (
 func (in *ingest) read(env uint32, header []byte) *server.Fault {
 	in.form.begin()
 	in.record = billing.RecordUsage{Env: env}
-	in.units = false
+	in.units, in.timed = false, false
 	if fault := in.form.enter(); fault != nil {
 		return fault
 	}
@@ -144,7 +150,7 @@ func (in *ingest) field(name []byte) (ok, fresh bool) {
 		}
 	case "occurredAt":
 		if fresh = f.once(fieldOccurredAt); fresh {
-			_, ok = f.instant("occurredAt", &r.OccurredAt)
+			in.timed, ok = f.instant("occurredAt", &r.OccurredAt)
 		}
 	case "flowId":
 		if fresh = f.once(fieldFlow); fresh {
@@ -223,7 +229,7 @@ func (in *ingest) complete(header []byte) {
 	if len(r.EventName) == 0 && !in.wronged("eventName") {
 		f.problem("eventName", "is required")
 	}
-	if r.OccurredAt == 0 && !in.wronged("occurredAt") {
+	if !in.timed && !in.wronged("occurredAt") {
 		f.problem("occurredAt", "is required")
 	}
 	both := len(r.Customer) > 0 && r.CustomerID != ([16]byte{})

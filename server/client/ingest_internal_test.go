@@ -96,7 +96,7 @@ func FuzzBatchNeverPanics(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var in ingest
-		fault := in.readBatch(1, text)
+		fault := in.readBatch(1, "application/json", text)
 		if fault == nil && len(text) > 0 && bytes.TrimLeft(text, " \t\r\n")[0] == '[' &&
 			jsontext.Value(text).IsValid() {
 			var items []jsontext.Value

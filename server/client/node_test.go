@@ -269,3 +269,11 @@ func event(key, more string) string {
 	return `{"eventIdempotencyKey":"` + key + `","eventName":"tokens","customerReferenceId":"acme",` +
 		`"occurredAt":"` + now() + `"` + more + `}`
 }
+
+// invoice is the id of a customer's first invoice.
+func (n *node) invoice(customer string) string {
+	n.t.Helper()
+	list := n.call("GET", "billing/invoices/"+customer, "").is(200, "").body["data"].([]any)
+	require.NotEmpty(n.t, list)
+	return list[0].(map[string]any)["id"].(string)
+}

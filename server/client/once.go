@@ -22,7 +22,11 @@ var requestKey = server.Param{
 func (a *API) once(x *server.Exchange, kind engine.Kind, payload []byte) (
 	result engine.Result, first billing.OnceReply, fault *server.Fault,
 ) {
-	key := x.Ctx.Request.Header.Peek("Idempotency-Key")
+	key, one := server.SoleHeader(x.Ctx, "Idempotency-Key")
+	if !one {
+		f := server.FaultFields.With("Idempotency-Key is there twice, with two values")
+		return result, first, &f
+	}
 	if len(key) == 0 {
 		return a.propose(kind, payload), first, nil
 	}
@@ -42,6 +46,11 @@ func (a *API) once(x *server.Exchange, kind engine.Kind, payload []byte) (
 		}
 	}
 	return result, first, nil
+}
+
+// keyed says that the request may be repeated safely.
+func keyed(x *server.Exchange) bool {
+	return len(x.Ctx.Request.Header.Peek("Idempotency-Key")) > 0
 }
 
 func visibleKey(key []byte) bool {

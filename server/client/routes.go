@@ -109,7 +109,7 @@ func (a *API) routes() []server.Route {
 			Summary: "Record up to 10,000 usage events", Access: server.AccessFull,
 			Handle: a.ingestBatch, Limit: batchBytes,
 			Media: []string{
-				"application/json", "application/x-ndjson", "application/ndjson", mediaCloudEvents,
+				"application/json", mediaLines, mediaLinesToo, mediaCloudEvents,
 			},
 			Body:      server.ArrayOf(server.RefTo("EventRequest")),
 			Responses: answers(server.RefTo("BatchResult")),

@@ -41,7 +41,12 @@ func (a *API) createSubscription(x *server.Exchange) {
 		c.ID, c.InvoiceID = first.First, first.Second
 	}
 	if result.Outcome != engine.OutcomeDone {
-		x.Refuse(server.FaultOf(result.Outcome))
+		refusal := server.FaultOf(result.Outcome)
+		if result.Outcome == engine.OutcomeUnknown && !keyed(x) {
+			refusal.Detail = "Look at the customer's subscriptions before you repeat the request: " +
+				"without an Idempotency-Key a repeat may create a second one."
+		}
+		x.Refuse(refusal)
 		return
 	}
 	if !a.answerCreated(x, &c) {
