@@ -194,7 +194,7 @@ func (t *Table[T]) restoreEnd() error {
 	}
 	// Every row was there once, so every chunk is there.
 	chunks := make([]chunk[T], len(re.chunks))
-	for n, c := range re.chunks {
+	for n, c := range re.chunks { // any order: each chunk says its place
 		chunks[n] = c.chunk
 	}
 	t.chunks.Store(&chunks)
