@@ -81,6 +81,14 @@ const (
 	OutcomeCustomerSubscribed Outcome = 111
 	// OutcomeRequestKeyReused: the Idempotency-Key belongs to another request.
 	OutcomeRequestKeyReused Outcome = 112
+	// OutcomeNoProvider: the environment has no payment provider.
+	OutcomeNoProvider Outcome = 113
+	// OutcomeProviderRefused: the sandbox provider is for the sandbox alone.
+	OutcomeProviderRefused Outcome = 114
+	// OutcomeInvoicePaid: there is nothing left to pay.
+	OutcomeInvoicePaid Outcome = 115
+	// OutcomeCheckoutUnknown: there is no such checkout, or it is forgotten.
+	OutcomeCheckoutUnknown Outcome = 116
 )
 
 // Recorded says that a usage event with this outcome was counted (and its key used up).

@@ -43,6 +43,10 @@ var outcomeNames = [...]string{
 	OutcomeCustomerArchived:   "customer_archived",
 	OutcomeCustomerSubscribed: "customer_subscribed",
 	OutcomeRequestKeyReused:   "request_key_reused",
+	OutcomeNoProvider:         "no_provider",
+	OutcomeProviderRefused:    "provider_refused",
+	OutcomeInvoicePaid:        "invoice_paid",
+	OutcomeCheckoutUnknown:    "checkout_unknown",
 }
 
 // String is the outcome's name, the same in every version.

@@ -116,6 +116,18 @@ var faults = [256]Fault{
 		409, "idempotency_key_reused", "This Idempotency-Key belongs to another request",
 		"Nothing was changed. Another request needs a key of its own; one is kept for 24 hours.", 0,
 	},
+	engine.OutcomeNoProvider: {
+		400, "no_payment_provider", "No payment provider is enabled on the account",
+		"Nothing was changed. Enable one in the account's settings, or mark the invoice paid.", 0,
+	},
+	engine.OutcomeProviderRefused: {
+		400, "provider_refused", "The sandbox provider cannot collect in the live environment",
+		nothingChanged, 0,
+	},
+	engine.OutcomeInvoicePaid: {
+		400, "invoice_paid", "The invoice is paid already", nothingChanged, 0,
+	},
+	engine.OutcomeCheckoutUnknown: {404, "checkout_not_found", "Checkout not found", nothingChanged, 0},
 	engine.OutcomeSubscriptionLimit: {
 		400, "subscription_limit", "The customer has as many subscriptions as are possible",
 		nothingChanged, 0,

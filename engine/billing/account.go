@@ -71,6 +71,8 @@ type environment struct {
 	offset atomic.Int64
 	// origins is replaced whole by SetOrigins; nil is none.
 	origins atomic.Pointer[[]string]
+	// payment is replaced whole by SetPaymentProvider; nil is none.
+	payment atomic.Pointer[PaymentSettings]
 	// keys are the environment's API keys, oldest first.
 	keys series[*apiKey]
 	// invoices is the number of invoices issued so far. Only Apply reads and writes it.

@@ -63,6 +63,8 @@ func decodeOnce(m *Machine, payload []byte) (command, error) {
 		inner, err = decodeFields[CreateSubscription](m, c.Payload)
 	case KindMarkInvoicePaid:
 		inner, err = decodeFields[MarkInvoicePaid](m, c.Payload)
+	case KindOpenCheckout:
+		inner, err = decodeFields[OpenCheckout](m, c.Payload)
 	default:
 		return nil, fmt.Errorf("a command of kind %d is not carried by Once", c.Kind)
 	}

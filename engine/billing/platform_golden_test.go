@@ -2,6 +2,7 @@ package billing_test
 
 import (
 	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
 	"tollgate/engine/enginetest"
 	"tollgate/engine/wire"
 )
@@ -25,6 +26,18 @@ func goldenPlatform() map[string]wire.Fielder {
 		},
 		"command-100-set-origins": &billing.SetOrigins{
 			Env: 1, Origins: []string{"https://shop.example"}, Actor: "admin",
+		},
+		"command-101-set-payment-provider": &billing.SetPaymentProvider{
+			Env: 1, Provider: "stripe", BaseURL: "https://api.stripe.com", SecretKey: []byte{1, 2},
+			WebhookSecret: []byte{3}, Actor: "admin",
+		},
+		"command-102-open-checkout": &billing.OpenCheckout{Env: 1, ID: id("c"), InvoiceID: id("i")},
+		"command-103-note-checkout": &billing.NoteCheckout{
+			ID: id("c"), ProviderID: "cs_test_1", Closed: true,
+		},
+		"command-104-record-payment": &billing.RecordPayment{
+			Env: 1, Provider: "stripe", EventID: "evt_1", CheckoutID: "cs_test_1", InvoiceID: id("i"),
+			Amount: decimal.MustParse("20"), Currency: "USD",
 		},
 	}
 }

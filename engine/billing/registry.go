@@ -23,6 +23,11 @@ const (
 	KindEraseCustomer   engine.Kind = 98
 	KindOnce            engine.Kind = 99
 	KindSetOrigins      engine.Kind = 100
+
+	KindSetPaymentProvider engine.Kind = 101
+	KindOpenCheckout       engine.Kind = 102
+	KindNoteCheckout       engine.Kind = 103
+	KindRecordPayment      engine.Kind = 104
 )
 
 // A command states its effect once. apply runs on the goroutine of Machine.Apply: guards first, one
@@ -60,6 +65,11 @@ var registry = [...]definition{
 	KindEraseCustomer:   {"EraseCustomer", decodeFields[EraseCustomer]},
 	KindOnce:            {"Once", decodeOnce},
 	KindSetOrigins:      {"SetOrigins", decodeFields[SetOrigins]},
+
+	KindSetPaymentProvider: {"SetPaymentProvider", decodeFields[SetPaymentProvider]},
+	KindOpenCheckout:       {"OpenCheckout", decodeFields[OpenCheckout]},
+	KindNoteCheckout:       {"NoteCheckout", decodeFields[NoteCheckout]},
+	KindRecordPayment:      {"RecordPayment", decodeFields[RecordPayment]},
 }
 
 // define finds a kind in the registry.

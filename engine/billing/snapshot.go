@@ -53,6 +53,8 @@ type snapshotHeader struct {
 	Accounts                 uint32
 	// RequestsFrom and RequestsTo number the kept requests: see requests.
 	RequestsFrom, RequestsTo uint64
+	// Checkouts is how many there have been.
+	Checkouts uint64
 }
 
 // Fields states the header's fields.
@@ -70,6 +72,7 @@ func (h *snapshotHeader) Fields(w *wire.Codec) {
 	wire.Uint(w, 11, &h.Accounts)
 	wire.Uint(w, 40, &h.RequestsFrom)
 	wire.Uint(w, 41, &h.RequestsTo)
+	wire.Uint(w, 42, &h.Checkouts)
 }
 
 // Fields states a source's fields.
@@ -98,6 +101,7 @@ func (m *Machine) Snapshot() (engine.Snapshot, error) {
 			Accounts: uint32(len(s.accounts.all())),
 
 			RequestsFrom: s.requests.from, RequestsTo: s.requests.to,
+			Checkouts: s.checkouts.count,
 		},
 		accounts: s.accounts.all(),
 		pages:    s.store.Begin(),
@@ -107,7 +111,8 @@ func (m *Machine) Snapshot() (engine.Snapshot, error) {
 	for _, e := range s.environments.all() {
 		sn.environments = append(sn.environments, environmentFixed{
 			catalog: e.catalog.Load(), keys: e.keys.all(), origins: e.listedOrigins(),
-			offset: e.offset.Load(), invoices: e.invoices,
+			payment: e.paymentSettings(),
+			offset:  e.offset.Load(), invoices: e.invoices,
 		})
 	}
 	return sn, nil
@@ -130,6 +135,7 @@ type environmentFixed struct {
 	catalog  *catalog
 	keys     []*apiKey
 	origins  []string
+	payment  PaymentSettings
 	offset   int64
 	invoices uint64
 }
@@ -257,6 +263,7 @@ func (m *Machine) restoreHead(in *blockReader, s *state) error {
 	s.limits.Store(&limits)
 	s.floor, s.sources = h.Floor, h.Sources
 	s.requests.from, s.requests.to = h.RequestsFrom, h.RequestsTo
+	s.checkouts.count = h.Checkouts
 	s.usageEvents.Store(h.UsageEvents)
 	s.auditEvents.Store(h.AuditEvents)
 	s.publish(h.Index, h.Stamp, h.Hash)
@@ -289,7 +296,7 @@ func (s *state) consistent() error {
 			return fmt.Errorf("%w: customer %d leads nowhere", ErrSnapshot, row)
 		}
 	}
-	if !s.requests.consistent() || !s.keysBelong() {
+	if !s.requests.consistent() || !s.keysBelong() || !s.paymentsConsistent() {
 		return fmt.Errorf("%w: a key or a request leads nowhere", ErrSnapshot)
 	}
 	for row := uint32(1); row <= subscriptions; row++ {

@@ -32,6 +32,7 @@ type environmentRecord struct {
 	Features []featureRecord // in the order of their numbers
 	Plans    []planRecord    // in the order of their numbers
 	Origins  []string
+	Payment  PaymentSettings
 }
 
 // Fields states the record's fields.
@@ -42,6 +43,7 @@ func (r *environmentRecord) Fields(w *wire.Codec) {
 	wire.List(w, 4, &r.Features)
 	wire.List(w, 5, &r.Plans)
 	w.Strings(40, &r.Origins)
+	w.Message(41, &r.Payment)
 }
 
 // keyRecord is an API key in a snapshot.
@@ -72,6 +74,9 @@ func (r *keyRecord) Fields(w *wire.Codec) {
 // record encodes the environment as it was after the entry at index.
 func (e *environmentFixed) record(index uint64) environmentRecord {
 	r := environmentRecord{Offset: e.offset, Invoices: e.invoices, Origins: e.origins}
+	if e.payment.Revision > 0 {
+		r.Payment = e.payment
+	}
 	for _, k := range e.keys {
 		key := keyRecord{
 			ID: k.id, Hash: k.hash, Scope: k.scope, Label: k.label, Hint: k.hint,
@@ -116,6 +121,9 @@ func (s *state) restoreAccount(r *accountRecord) error {
 func (s *state) restoreEnvironment(e *environment, r *environmentRecord) error {
 	e.offset.Store(r.Offset)
 	e.invoices = r.Invoices
+	if r.Payment.Revision > 0 {
+		e.payment.Store(&r.Payment)
+	}
 	if len(r.Origins) > 0 {
 		e.origins.Store(&r.Origins)
 	}

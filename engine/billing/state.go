@@ -22,6 +22,8 @@ const (
 	tableLongIDs       = 40
 	tableChanges       = 41
 	tableRequests      = 42
+	tableCheckouts     = 43
+	tablePayments      = 44
 )
 
 // state is everything that a snapshot holds, and the indexes that are rebuilt from it. Apply is its
@@ -68,7 +70,10 @@ type state struct {
 	keys *idempotency.Keys
 	// requests are the answers kept for Idempotency-Key.
 	requests requests
-	sources  auditSources
+
+	checkouts checkouts
+	payments  payments
+	sources   auditSources
 
 	usageEvents, auditEvents atomic.Uint64
 
@@ -108,6 +113,7 @@ func newState() *state {
 	s.longIDs = page.NewTable(s.store, tableLongIDs, textCodec)
 	s.changes = page.NewTable(s.store, tableChanges, textCodec)
 	s.requests.open(s.store)
+	s.openPayments()
 	s.subscriptions = page.NewTable(s.store, tableSubscriptions, subscriptionCodec)
 	s.counters = page.NewTable(s.store, tableCounters, counterCodec)
 	s.invoices = page.NewTable(s.store, tableInvoices, invoiceCodec)
@@ -123,6 +129,7 @@ func (s *state) reindex() {
 		s.customerByExternal.Insert(s.externalHash(c.env, s.externalID(c)), row)
 	}
 	s.requests.reindex()
+	s.reindexPayments()
 	for row := uint32(1); row <= s.subscriptions.Len(); row++ {
 		b := s.subscriptions.Read(row)
 		s.subscriptionByID.Insert(s.idHash(&b.id), row)

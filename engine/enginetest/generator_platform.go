@@ -5,6 +5,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
 )
 
 // platform makes a command around billing: customers' data, customer keys, repeated requests.
@@ -40,7 +41,7 @@ func (g *generator) platform() engine.Record {
 				Scope: billing.ScopeCustomer, Customer: name,
 			})
 		},
-		g.once,
+		g.once, g.payment,
 	}).Draw(g.t, "platform")()
 }
 
@@ -49,9 +50,45 @@ func (g *generator) once() engine.Record {
 	inner := rapid.SampledFrom([]func() engine.Record{
 		func() engine.Record { return g.customer(g.customerName()) },
 		func() engine.Record { return g.subscription(g.customerName()) }, g.pay,
+		g.checkout,
 	}).Draw(g.t, "inner")()
 	return record(billing.KindOnce, &billing.Once{
 		Env: Sandbox, Key: ID(g.pick("once", "k1", "k2", "k3")), Body: ID(g.pick("body", "b1", "b2")),
 		Kind: inner.Kind, Payload: inner.Payload,
 	})
+}
+
+func (g *generator) checkout() engine.Record {
+	return record(billing.KindOpenCheckout, &billing.OpenCheckout{
+		Env: Sandbox, ID: ID("checkout " + g.pick("checkout", "1", "2")),
+		InvoiceID: ID("invoice " + g.pick("subscription", "a", "b", "c", "d")),
+	})
+}
+
+// payment makes one of the commands around payments.
+func (g *generator) payment() engine.Record {
+	return rapid.SampledFrom([]func() engine.Record{
+		g.checkout,
+		func() engine.Record {
+			return record(billing.KindSetPaymentProvider, &billing.SetPaymentProvider{
+				Env: g.env(), Provider: g.pick("provider", "none", "sandbox", "sandbox", "stripe"),
+				SecretKey: []byte{1}, Actor: "admin",
+			})
+		},
+		func() engine.Record {
+			return record(billing.KindNoteCheckout, &billing.NoteCheckout{
+				ID: ID("checkout " + g.pick("checkout", "1", "2", "3")), ProviderID: "cs_1",
+				Closed: rapid.Bool().Draw(g.t, "closed"),
+			})
+		},
+		func() engine.Record {
+			return record(billing.KindRecordPayment, &billing.RecordPayment{
+				Env: Sandbox, Provider: "sandbox", EventID: g.pick("event", "e1", "e2", "e3"),
+				CheckoutID: g.pick("checkout", "", "c1", "c2"),
+				InvoiceID:  ID("invoice " + g.pick("subscription", "a", "b", "c", "d")),
+				Amount:     decimal.MustParse(g.pick("amount", "20", "20", "19.99", "0")),
+				Currency:   g.pick("currency", "USD", "USD", "EUR"),
+			})
+		},
+	}).Draw(g.t, "payment")()
 }

@@ -80,7 +80,7 @@ func New(c Config) (*API, error) {
 	}
 	a := &API{config: c, machine: c.Machine, metrics: c.Metrics.handler()}
 	var err error
-	a.table, err = server.NewTable(a.routes(), server.TableConfig{
+	a.table, err = server.NewTable(append(a.routes(), a.platformRoutes()...), server.TableConfig{
 		Authenticate: a.authenticate, Observe: c.Metrics.Observer("admin"), Log: c.Log,
 	})
 	if err != nil {

@@ -11,7 +11,7 @@ const (
 // routes is the route table of the operations listener.
 func (a *API) routes() []server.Route {
 	yaml := []string{"application/json", "application/yaml", "application/x-yaml", "text/yaml"}
-	return append(a.platformRoutes(), []server.Route{
+	return []server.Route{
 		{
 			Method: "POST", Path: accounts, Operation: "createAccount",
 			Access: server.AccessOperator, Handle: a.createAccount,
@@ -55,5 +55,5 @@ func (a *API) routes() []server.Route {
 			Method: "GET", Path: "/debug/pprof/{profile}", Operation: "profile",
 			Access: server.AccessOperator, Handle: a.profile,
 		},
-	}...)
+	}
 }

@@ -106,7 +106,7 @@ func New(c Config) (*API, error) {
 		return nil, err
 	}
 	a := &API{config: c, machine: c.Machine, limits: server.NewRateLimiter(c.RateLimit, c.Now)}
-	routes := a.routes()
+	routes := append(a.routes(), a.customerRoutes()...)
 	var err error
 	if a.document, err = server.OpenAPI(routes, description()); err != nil {
 		return nil, err

@@ -8,27 +8,27 @@ import (
 )
 
 // customerRoutes are the rows about a customer that go beyond the document.
-func (a *API) customerRoutes(customer server.Param) []server.Route {
+func (a *API) customerRoutes() []server.Route {
 	done := []server.Response{{Status: 200, About: "Done"}}
 	return []server.Route{
 		{
 			Method: "PATCH", Path: Prefix + "/customers/{externalClientCustomerId}",
 			Operation: "updateCustomer", Summary: "Change what the body names of a customer",
 			Access: server.AccessFull, Handle: a.updateCustomer,
-			Params: []server.Param{customer}, Body: server.RefTo("CustomerChange"), Responses: done,
+			Params: []server.Param{customerParam}, Body: server.RefTo("CustomerChange"), Responses: done,
 		},
 		{
 			Method: "DELETE", Path: Prefix + "/customers/{externalClientCustomerId}",
 			Operation: "archiveCustomer", Summary: "Take a customer out of use, for good",
 			Access: server.AccessFull, Handle: a.archiveCustomer,
-			Params: []server.Param{customer}, Responses: done,
+			Params: []server.Param{customerParam}, Responses: done,
 		},
 		{
 			Method: "GET", Path: Prefix + "/customers/{externalClientCustomerId}/subscriptions",
 			Operation: "listCustomerSubscriptions", Summary: "A customer's subscriptions",
 			Access: server.AccessRead, Handle: a.listSubscriptions,
 			Params: []server.Param{
-				customer, consistencyHeader,
+				customerParam, consistencyHeader,
 				inQuery("status", server.EnumSchema("active", "all"), "active when absent"),
 			},
 			Responses: answers(server.ArrayOf(server.RefTo("Subscription"))),

@@ -7,8 +7,7 @@ import (
 // routes is the route table of the client API: one row per operation. Everything that is said
 // about an operation anywhere is said here.
 func (a *API) routes() []server.Route {
-	customer := path("externalClientCustomerId", text(1, longestID), "the caller's own identifier")
-	return append(a.customerRoutes(customer), []server.Route{
+	return []server.Route{
 		{
 			Method: "POST", Path: Prefix + "/customers", Operation: "createCustomer",
 			Summary: "Create a customer", Access: server.AccessFull, Handle: a.createCustomer,
@@ -20,7 +19,7 @@ func (a *API) routes() []server.Route {
 			Method: "GET", Path: Prefix + "/customers/{externalClientCustomerId}",
 			Operation: "getCustomer", Summary: "A customer with its active subscriptions",
 			Access: server.AccessCustomer, Handle: a.getCustomer,
-			Params:    []server.Param{customer, consistencyHeader},
+			Params:    []server.Param{customerParam, consistencyHeader},
 			Responses: answers(server.RefTo("Customer")),
 		},
 		{
@@ -28,7 +27,7 @@ func (a *API) routes() []server.Route {
 			Operation: "listCustomerEvents", Summary: "Usage and audit events, oldest first",
 			Access: server.AccessCustomer, Handle: a.listEvents,
 			Params: []server.Param{
-				customer, consistencyHeader,
+				customerParam, consistencyHeader,
 				inQuery("from", server.TimeSchema, "earliest occurredAt"),
 				inQuery("to", server.TimeSchema, "occurredAt before this"),
 				inQuery("kind", server.EnumSchema("usage", "audit", "void", "amend"), "all when absent"),
@@ -119,7 +118,7 @@ func (a *API) routes() []server.Route {
 			Operation: "listCustomerInvoices", Summary: "A customer's invoices, oldest first",
 			Access: server.AccessCustomer, Handle: a.listInvoices,
 			Params: []server.Param{
-				customer, consistencyHeader,
+				customerParam, consistencyHeader,
 				inQuery("include", server.EnumSchema("pending"), "adds the accruing invoices"),
 			},
 			Responses: answers(server.ArrayOf(server.RefTo("Invoice"))),
@@ -138,7 +137,7 @@ func (a *API) routes() []server.Route {
 				Status: 200, About: "OpenAPI", Data: server.FreeObject(), Bare: true,
 			}},
 		},
-	}...)
+	}
 }
 
 // describe is GET /openapi.json.
@@ -153,6 +152,10 @@ func path(name string, s *server.Schema, about string) server.Param {
 func inQuery(name string, s *server.Schema, about string) server.Param {
 	return server.Param{In: "query", Name: name, Schema: s, About: about}
 }
+
+var customerParam = path(
+	"externalClientCustomerId", text(1, longestID), "the caller's own identifier",
+)
 
 var consistencyHeader = server.Param{
 	In: "header", Name: "X-Read-Consistency", Schema: server.EnumSchema("stale"),

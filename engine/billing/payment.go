@@ -1,0 +1,305 @@
+package billing
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+
+	"tollgate/engine"
+	"tollgate/engine/decimal"
+	"tollgate/engine/wire"
+)
+
+// Names of payment providers, as settings and records write them.
+const (
+	ProviderNone    = "none"
+	ProviderSandbox = "sandbox"
+	ProviderStripe  = "stripe"
+)
+
+// SetPaymentProvider replaces an environment's payment settings. The secrets are sealed by the
+// server before they enter the log: the state never holds them in the clear. The sandbox provider
+// moves no money, and is refused in live with OutcomeProviderRefused.
+type SetPaymentProvider struct {
+	Env                      uint32
+	Provider, BaseURL        string
+	SecretKey, WebhookSecret []byte // sealed
+	Actor                    string
+}
+
+// Fields states the command's fields.
+func (c *SetPaymentProvider) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Env)
+	w.String(2, &c.Provider)
+	w.String(3, &c.BaseURL)
+	w.Blob(4, &c.SecretKey)
+	w.Blob(5, &c.WebhookSecret)
+	w.String(6, &c.Actor)
+}
+
+func (c *SetPaymentProvider) apply(t *turn) engine.Outcome {
+	e := t.environment(c.Env)
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	if c.Provider == ProviderSandbox && e.kind != EnvironmentSandbox {
+		return engine.OutcomeProviderRefused
+	}
+
+	before := e.paymentSettings()
+	e.payment.Store(&PaymentSettings{
+		Provider: c.Provider, BaseURL: c.BaseURL,
+		SecretKey: append([]byte(nil), c.SecretKey...), Revision: before.Revision + 1,
+		WebhookSecret: append([]byte(nil), c.WebhookSecret...),
+	})
+	secrets := FieldChange{"secrets", "", "set"}
+	if len(before.SecretKey) > 0 {
+		secrets = FieldChange{"secrets", "set", "replaced"}
+	}
+	if c.Provider == ProviderNone {
+		secrets.After = ""
+	}
+	t.note(change{Env: c.Env, Actor: c.Actor, Action: "payment-provider.set", Values: []FieldChange{
+		{"provider", before.Provider, c.Provider}, {"baseUrl", before.BaseURL, c.BaseURL}, secrets,
+	}})
+	return engine.OutcomeDone
+}
+
+// PaymentSettings are an environment's payment provider and its sealed secrets.
+type PaymentSettings struct {
+	Provider, BaseURL        string
+	SecretKey, WebhookSecret []byte
+	// Revision counts the changes: whoever keeps something made of the settings compares it.
+	Revision uint32
+}
+
+// Fields states the settings' fields, for snapshots.
+func (p *PaymentSettings) Fields(w *wire.Codec) {
+	w.String(1, &p.Provider)
+	w.String(2, &p.BaseURL)
+	w.Blob(3, &p.SecretKey)
+	w.Blob(4, &p.WebhookSecret)
+	wire.Uint(w, 5, &p.Revision)
+}
+
+func (e *environment) paymentSettings() PaymentSettings {
+	if p := e.payment.Load(); p != nil {
+		return *p
+	}
+	return PaymentSettings{Provider: ProviderNone}
+}
+
+// PaymentSettings returns an environment's payment provider; none when none was set.
+func (m *Machine) PaymentSettings(env uint32) PaymentSettings {
+	e := m.state.Load().environment(env)
+	if e == nil {
+		return PaymentSettings{Provider: ProviderNone}
+	}
+	return e.paymentSettings()
+}
+
+// OpenCheckout notes that a hosted page is about to be made for an invoice. The provider is asked
+// afterwards, with the checkout's id and time, so that asking again is the same request. A checkout
+// of this ID is the same success again.
+type OpenCheckout struct {
+	Env       uint32
+	ID        [16]byte
+	InvoiceID [16]byte
+}
+
+// Fields states the command's fields.
+func (c *OpenCheckout) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Env)
+	w.ID(2, &c.ID)
+	w.ID(3, &c.InvoiceID)
+}
+
+func (c *OpenCheckout) receipt() (first, second [16]byte) { return c.ID, second }
+
+func (c *OpenCheckout) apply(t *turn) engine.Outcome {
+	e := t.environment(c.Env)
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	row := t.invoiceIn(c.Env, &c.InvoiceID)
+	if row == 0 {
+		return engine.OutcomeInvoiceUnknown
+	}
+	switch t.invoices.Read(row).statusAt(e.now(t.stamp)) {
+	case InvoicePaid:
+		return engine.OutcomeInvoicePaid
+	case InvoiceVoid:
+		return engine.OutcomeInvoiceVoid
+	case InvoicePending:
+		return engine.OutcomeInvoicePending
+	}
+	settings := e.paymentSettings()
+	if settings.Provider == ProviderNone {
+		return engine.OutcomeNoProvider
+	}
+	if t.checkouts.find(c.ID) != 0 {
+		return engine.OutcomeDone
+	}
+
+	t.checkouts.open(&Checkout{
+		ID: c.ID, Env: c.Env, InvoiceID: c.InvoiceID, RequestedAt: t.stamp,
+		Provider: settings.Provider,
+	})
+	t.fold(t.checkouts.count)
+	return engine.OutcomeDone
+}
+
+// NoteCheckout keeps what the provider calls a checkout, or that it is closed and need not be
+// polled any more.
+type NoteCheckout struct {
+	ID         [16]byte
+	ProviderID string // ≤ 255 bytes; empty leaves it as it is
+	Closed     bool
+}
+
+// Fields states the command's fields.
+func (c *NoteCheckout) Fields(w *wire.Codec) {
+	w.ID(1, &c.ID)
+	w.String(2, &c.ProviderID)
+	w.Bool(3, &c.Closed)
+}
+
+func (c *NoteCheckout) apply(t *turn) engine.Outcome {
+	row := t.checkouts.find(c.ID)
+	if row == 0 {
+		return engine.OutcomeCheckoutUnknown
+	}
+
+	kept := t.checkouts.read(row)
+	if c.ProviderID != "" {
+		kept.ProviderID = c.ProviderID
+	}
+	kept.Closed = kept.Closed || c.Closed
+	t.checkouts.write(row, &kept)
+	return engine.OutcomeDone
+}
+
+// RecordPayment records what a payment provider reports as paid. A checkout is paid once, whatever
+// reports it and however often: a repetition is the same success again. A payment of an invoice
+// that is due makes it PAID when the amount is the invoice's; of one that is PAID already, void or
+// of another amount it is kept, and changes nothing else. The reply is an encoded PaymentReply.
+type RecordPayment struct {
+	Env        uint32
+	Provider   string
+	EventID    string // the provider's, ≤ 255 bytes
+	CheckoutID string // the provider's, ≤ 255 bytes; may be empty
+	InvoiceID  [16]byte
+	Amount     decimal.Decimal
+	Currency   string
+}
+
+// Fields states the command's fields.
+func (c *RecordPayment) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Env)
+	w.String(2, &c.Provider)
+	w.String(3, &c.EventID)
+	w.String(4, &c.CheckoutID)
+	w.ID(5, &c.InvoiceID)
+	w.Decimal(6, &c.Amount)
+	w.String(7, &c.Currency)
+}
+
+// PaymentResult says what a payment did.
+type PaymentResult uint8
+
+const (
+	// PaymentApplied: it made its invoice PAID.
+	PaymentApplied PaymentResult = 1
+	// PaymentOver: the invoice was PAID already.
+	PaymentOver PaymentResult = 2
+	// PaymentMismatch: amount or currency are not the invoice's.
+	PaymentMismatch PaymentResult = 3
+	// PaymentUnexpected: the invoice takes no payment: void or pending.
+	PaymentUnexpected PaymentResult = 4
+)
+
+// String is the result's name in the admin API.
+func (r PaymentResult) String() string {
+	names := [...]string{"none", "applied", "overpaid", "mismatch", "unexpected"}
+	if int(r) < len(names) {
+		return names[r]
+	}
+	return names[0]
+}
+
+// PaymentReply says what RecordPayment did.
+type PaymentReply struct {
+	Repeated bool
+	Result   PaymentResult
+}
+
+// Fields states the reply's fields.
+func (r *PaymentReply) Fields(w *wire.Codec) {
+	w.Bool(1, &r.Repeated)
+	wire.Uint(w, 2, &r.Result)
+}
+
+func (c *RecordPayment) apply(t *turn) engine.Outcome {
+	e := t.environment(c.Env)
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	row := t.invoiceIn(c.Env, &c.InvoiceID)
+	if row == 0 {
+		return engine.OutcomeInvoiceUnknown
+	}
+	for _, key := range c.keys() {
+		if known := t.payments.byKey[key]; known != 0 {
+			first := t.payments.read(known)
+			t.reply = wire.Encode(nil, &PaymentReply{Repeated: true, Result: first.Result})
+			return engine.OutcomeDone
+		}
+	}
+
+	result := c.pay(t, e, row)
+	t.payments.keep(c.keys(), &Payment{
+		Env: c.Env, Provider: c.Provider, EventID: c.EventID, CheckoutID: c.CheckoutID,
+		InvoiceID: c.InvoiceID, Amount: c.Amount, Currency: c.Currency, At: t.stamp, Result: result,
+	})
+	t.reply = wire.Encode(nil, &PaymentReply{Result: result})
+	t.fold(uint64(t.payments.table.Len())<<8 | uint64(result))
+	return engine.OutcomeDone
+}
+
+// pay applies the payment to its invoice where it fits.
+func (c *RecordPayment) pay(t *turn, e *environment, row uint32) PaymentResult {
+	inv := t.invoices.Read(row)
+	switch inv.statusAt(e.now(t.stamp)) {
+	case InvoicePaid:
+		return PaymentOver
+	case InvoiceVoid, InvoicePending:
+		return PaymentUnexpected
+	}
+	currency := e.catalog.Load().version(inv.version).currency
+	if c.Currency != currency || c.Amount != inv.amount {
+		return PaymentMismatch
+	}
+	paid := MarkInvoicePaid{Env: c.Env, ID: c.InvoiceID}
+	if paid.apply(t) != engine.OutcomeDone {
+		return PaymentUnexpected
+	}
+	return PaymentApplied
+}
+
+// keys are the hashes under which a payment is known: its checkout's, where it has one, and its
+// event's.
+func (c *RecordPayment) keys() [][16]byte {
+	keys := [][16]byte{paymentKey(c.Env, "event", c.Provider, c.EventID)}
+	if c.CheckoutID != "" {
+		keys = append(keys, paymentKey(c.Env, "checkout", c.Provider, c.CheckoutID))
+	}
+	return keys
+}
+
+func paymentKey(env uint32, parts ...string) [16]byte {
+	text := binary.BigEndian.AppendUint32(nil, env)
+	for _, part := range parts {
+		text = append(binary.BigEndian.AppendUint32(text, uint32(len(part))), part...)
+	}
+	sum := sha256.Sum256(text)
+	return [16]byte(sum[:16])
+}

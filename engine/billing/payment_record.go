@@ -1,0 +1,225 @@
+package billing
+
+import (
+	"sync"
+
+	"tollgate/engine/decimal"
+	"tollgate/engine/page"
+	"tollgate/engine/wire"
+)
+
+// Checkout is one hosted page that was asked for.
+type Checkout struct {
+	ID          [16]byte
+	Env         uint32
+	InvoiceID   [16]byte
+	RequestedAt int64 // log time, also in the sandbox
+	Provider    string
+	ProviderID  string // empty until the provider has answered
+	Closed      bool
+}
+
+// Fields states the record's fields.
+func (c *Checkout) Fields(w *wire.Codec) {
+	w.ID(1, &c.ID)
+	wire.Uint(w, 2, &c.Env)
+	w.ID(3, &c.InvoiceID)
+	w.Int(4, &c.RequestedAt)
+	w.String(5, &c.Provider)
+	w.String(6, &c.ProviderID)
+	w.Bool(7, &c.Closed)
+}
+
+// MaxCheckouts is how many checkouts one group remembers; a new one takes the place of the oldest,
+// which then is not polled any more. Its webhook is understood all the same.
+const MaxCheckouts = 100_000
+
+// checkouts are a ring: checkout n, counted from 0, is row 1 + n mod MaxCheckouts.
+type checkouts struct {
+	mu    sync.RWMutex
+	table *page.Table[text]
+	count uint64              // how many there have been
+	byID  map[[16]byte]uint32 // no state
+}
+
+// find returns a checkout's row; 0 when there is none.
+func (q *checkouts) find(id [16]byte) uint32 {
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	return q.byID[id]
+}
+
+func (q *checkouts) read(row uint32) (c Checkout) {
+	q.mu.RLock()
+	data := q.table.Read(row).data
+	q.mu.RUnlock()
+	if err := wire.Decode([]byte(data), &c); err != nil {
+		panic("billing: checkout in memory does not decode: " + err.Error())
+	}
+	return c
+}
+
+func (q *checkouts) write(row uint32, c *Checkout) {
+	data := string(wire.Encode(nil, c))
+	q.mu.Lock()
+	q.table.Write(row).data = data
+	q.mu.Unlock()
+}
+
+func (q *checkouts) open(c *Checkout) {
+	row := uint32(q.count%MaxCheckouts) + 1
+	if row <= q.table.Len() {
+		oldest := q.read(row)
+		q.mu.Lock()
+		delete(q.byID, oldest.ID)
+		q.mu.Unlock()
+	} else {
+		row, _ = q.table.Append()
+	}
+	q.write(row, c)
+	q.mu.Lock()
+	q.byID[c.ID] = row
+	q.count++
+	q.mu.Unlock()
+}
+
+// Payment is one payment that a provider reported.
+type Payment struct {
+	Env        uint32
+	Provider   string
+	EventID    string
+	CheckoutID string
+	InvoiceID  [16]byte
+	Amount     decimal.Decimal
+	Currency   string
+	At         int64 // log time
+	Result     PaymentResult
+}
+
+// Fields states the record's fields.
+func (p *Payment) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &p.Env)
+	w.String(2, &p.Provider)
+	w.String(3, &p.EventID)
+	w.String(4, &p.CheckoutID)
+	w.ID(5, &p.InvoiceID)
+	w.Decimal(6, &p.Amount)
+	w.String(7, &p.Currency)
+	w.Int(8, &p.At)
+	wire.Uint(w, 9, &p.Result)
+}
+
+// payments are kept for good, as invoices are.
+type payments struct {
+	mu        sync.RWMutex
+	table     *page.Table[text]
+	byKey     map[[16]byte]uint32   // no state; only Apply uses it
+	byInvoice map[[16]byte][]uint32 // no state
+}
+
+func (q *payments) read(row uint32) (p Payment) {
+	if err := wire.Decode([]byte(q.table.Read(row).data), &p); err != nil {
+		panic("billing: payment in memory does not decode: " + err.Error())
+	}
+	return p
+}
+
+func (q *payments) keep(keys [][16]byte, p *Payment) {
+	data := string(wire.Encode(nil, p))
+	q.mu.Lock()
+	row, r := q.table.Append()
+	r.data = data
+	q.byInvoice[p.InvoiceID] = append(q.byInvoice[p.InvoiceID], row)
+	q.mu.Unlock()
+	for _, key := range keys {
+		q.byKey[key] = row
+	}
+}
+
+// openPayments makes the tables.
+func (s *state) openPayments() {
+	s.checkouts.table = page.NewTable(s.store, tableCheckouts, textCodec)
+	s.checkouts.byID = map[[16]byte]uint32{}
+	s.payments.table = page.NewTable(s.store, tablePayments, textCodec)
+	s.payments.byKey = map[[16]byte]uint32{}
+	s.payments.byInvoice = map[[16]byte][]uint32{}
+}
+
+// paymentsConsistent says, after a restore, that each record decodes.
+func (s *state) paymentsConsistent() bool {
+	for row := uint32(1); row <= s.checkouts.table.Len(); row++ {
+		if wire.Decode([]byte(s.checkouts.table.Read(row).data), new(Checkout)) != nil {
+			return false
+		}
+	}
+	for row := uint32(1); row <= s.payments.table.Len(); row++ {
+		if wire.Decode([]byte(s.payments.table.Read(row).data), new(Payment)) != nil {
+			return false
+		}
+	}
+	return min(s.checkouts.count, MaxCheckouts) == uint64(s.checkouts.table.Len())
+}
+
+// reindexPayments rebuilds the indexes, after a restore.
+func (s *state) reindexPayments() {
+	for row := uint32(1); row <= s.checkouts.table.Len(); row++ {
+		s.checkouts.byID[s.checkouts.read(row).ID] = row
+	}
+	for row := uint32(1); row <= s.payments.table.Len(); row++ {
+		p := s.payments.read(row)
+		command := RecordPayment{
+			Env: p.Env, Provider: p.Provider, EventID: p.EventID, CheckoutID: p.CheckoutID,
+		}
+		for _, key := range command.keys() {
+			s.payments.byKey[key] = row
+		}
+		s.payments.byInvoice[p.InvoiceID] = append(s.payments.byInvoice[p.InvoiceID], row)
+	}
+}
+
+// Checkout finds a checkout by our own id.
+func (m *Machine) Checkout(env uint32, id [16]byte) (Checkout, bool) {
+	s := m.state.Load()
+	row := s.checkouts.find(id)
+	if row == 0 {
+		return Checkout{}, false
+	}
+	c := s.checkouts.read(row)
+	return c, c.Env == env && c.ID == id
+}
+
+// OpenCheckouts lists the checkouts of one provider that are not closed, which the provider has
+// named, and which were asked for after from and until to (log time), newest first.
+func (m *Machine) OpenCheckouts(provider string, from, to int64, limit int) []Checkout {
+	s := m.state.Load()
+	q := &s.checkouts
+	q.mu.RLock()
+	rows, length := q.count, uint64(q.table.Len())
+	q.mu.RUnlock()
+	var found []Checkout
+	for n := uint64(0); n < length && len(found) < limit; n++ {
+		c := q.read(uint32((rows-1-n)%MaxCheckouts) + 1)
+		if c.RequestedAt <= from {
+			break
+		}
+		if c.Provider == provider && c.RequestedAt <= to && !c.Closed && c.ProviderID != "" {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// Payments lists the payments of an invoice that providers reported, oldest first.
+func (m *Machine) Payments(env uint32, invoiceID [16]byte) []Payment {
+	s := m.state.Load()
+	q := &s.payments
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	views := []Payment{}
+	for _, row := range q.byInvoice[invoiceID] {
+		if p := q.read(row); p.Env == env {
+			views = append(views, p)
+		}
+	}
+	return views
+}

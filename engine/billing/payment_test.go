@@ -1,0 +1,132 @@
+package billing_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
+	"tollgate/engine/enginetest"
+	"tollgate/engine/wire"
+)
+
+// payDesk is a desk with a due invoice and the sandbox provider.
+func payDesk(t *testing.T) (*desk, billing.InvoiceView) {
+	d := newDesk(t)
+	d.is(engine.OutcomeDone, billing.KindCreateSubscription, d.subscribe())
+	d.is(engine.OutcomeDone, billing.KindSetPaymentProvider, &billing.SetPaymentProvider{
+		Env: enginetest.Sandbox, Provider: "sandbox", SecretKey: []byte("sealed"), Actor: "ops",
+	})
+	invoice, ok := d.m.Invoice(enginetest.Sandbox, enginetest.ID("i"))
+	require.True(t, ok)
+	require.Equal(t, billing.InvoiceDue, invoice.Status)
+	return d, invoice
+}
+
+func payment(event, checkout string, i *billing.InvoiceView) *billing.RecordPayment {
+	return &billing.RecordPayment{
+		Env: enginetest.Sandbox, Provider: "sandbox", EventID: event, CheckoutID: checkout,
+		InvoiceID: i.ID, Amount: i.Amount, Currency: i.Currency,
+	}
+}
+
+func (d *desk) pays(c *billing.RecordPayment, repeated bool, result billing.PaymentResult) {
+	d.t.Helper()
+	var got billing.PaymentReply
+	r := d.is(engine.OutcomeDone, billing.KindRecordPayment, c)
+	require.NoError(d.t, wire.Decode(r.Value, &got))
+	require.Equal(d.t, billing.PaymentReply{Repeated: repeated, Result: result}, got)
+}
+
+func TestAPaymentCountsOnce(t *testing.T) {
+	d, invoice := payDesk(t)
+	d.m.Suspend(enginetest.ID("s"), d.Stamp)
+	d.pays(payment("e1", "c1", &invoice), false, billing.PaymentApplied)
+	paid, _ := d.m.Invoice(enginetest.Sandbox, invoice.ID)
+	require.Equal(t, billing.InvoicePaid, paid.Status)
+	s, _ := d.m.Subscription(enginetest.Sandbox, enginetest.ID("s"))
+	require.True(t, s.IsActive, "a payment ends the suspension")
+	// The same event, another event of the same checkout (a poll beside the webhook): no payment.
+	d.pays(payment("e1", "c1", &invoice), true, billing.PaymentApplied)
+	d.pays(payment("poll", "c1", &invoice), true, billing.PaymentApplied)
+	// Another checkout of the same invoice took money twice.
+	d.pays(payment("e2", "c2", &invoice), false, billing.PaymentOver)
+	again := restored(t, snapshotOf(t, d.m))
+	require.Len(t, again.Payments(enginetest.Sandbox, invoice.ID), 2)
+	log := enginetest.NewLog(again, d.Stamp)
+	var got billing.PaymentReply
+	r := log.Do(billing.KindRecordPayment, payment("e2", "", &invoice))
+	require.NoError(t, wire.Decode(r.Value, &got))
+	require.True(t, got.Repeated, "known after a restore too")
+}
+
+func TestAPaymentThatDoesNotFitIsKept(t *testing.T) {
+	d, invoice := payDesk(t)
+	less := payment("e1", "c1", &invoice)
+	less.Amount = decimal.FromInt(1)
+	d.pays(less, false, billing.PaymentMismatch)
+	other := payment("e2", "c2", &invoice)
+	other.Currency = "EUR"
+	d.pays(other, false, billing.PaymentMismatch)
+	d.m.SetInvoiceStatus(invoice.ID, billing.InvoiceVoid)
+	d.pays(payment("e3", "c3", &invoice), false, billing.PaymentUnexpected)
+	require.Len(t, d.m.Payments(enginetest.Sandbox, invoice.ID), 3)
+	unknown := payment("e4", "c4", &invoice)
+	unknown.InvoiceID = enginetest.ID("nothing")
+	d.is(engine.OutcomeInvoiceUnknown, billing.KindRecordPayment, unknown)
+}
+
+func TestOpenCheckout(t *testing.T) {
+	d, invoice := payDesk(t)
+	open := &billing.OpenCheckout{
+		Env: enginetest.Sandbox, ID: enginetest.ID("c"), InvoiceID: invoice.ID,
+	}
+	d.is(engine.OutcomeDone, billing.KindOpenCheckout, open)
+	at := d.Stamp
+	d.Stamp += 1000
+	d.is(engine.OutcomeDone, billing.KindOpenCheckout, open)
+	d.is(engine.OutcomeDone, billing.KindNoteCheckout, &billing.NoteCheckout{
+		ID: open.ID, ProviderID: "cs_1",
+	})
+	again := restored(t, snapshotOf(t, d.m))
+	c, ok := again.Checkout(enginetest.Sandbox, open.ID)
+	require.True(t, ok)
+	require.Equal(t, at, c.RequestedAt, "the first time stands")
+	require.Equal(t, []billing.Checkout{c}, again.OpenCheckouts("sandbox", 0, at, 10))
+	require.Empty(t, again.OpenCheckouts("sandbox", at, at, 10))
+	require.Empty(t, again.OpenCheckouts("stripe", 0, at, 10))
+	d.is(engine.OutcomeDone, billing.KindNoteCheckout, &billing.NoteCheckout{ID: open.ID, Closed: true})
+	require.Empty(t, d.m.OpenCheckouts("sandbox", 0, at, 10))
+	d.is(engine.OutcomeCheckoutUnknown, billing.KindNoteCheckout, &billing.NoteCheckout{})
+
+	for status, want := range map[billing.InvoiceStatus]engine.Outcome{
+		billing.InvoicePaid:    engine.OutcomeInvoicePaid,
+		billing.InvoiceVoid:    engine.OutcomeInvoiceVoid,
+		billing.InvoicePending: engine.OutcomeInvoicePending,
+	} {
+		d.m.SetInvoiceStatus(invoice.ID, status)
+		d.is(want, billing.KindOpenCheckout, open)
+	}
+	d.m.SetInvoiceStatus(invoice.ID, billing.InvoiceDue)
+	d.is(engine.OutcomeDone, billing.KindSetPaymentProvider, &billing.SetPaymentProvider{
+		Env: enginetest.Sandbox, Provider: "none",
+	})
+	d.is(engine.OutcomeNoProvider, billing.KindOpenCheckout, open)
+	d.is(engine.OutcomeProviderRefused, billing.KindSetPaymentProvider, &billing.SetPaymentProvider{
+		Env: enginetest.Sandbox + 1, Provider: "sandbox",
+	})
+}
+
+// TestPaymentSecretsAreNotInTheRecordOfChanges: the record says that they were set, and no more.
+func TestPaymentSecretsAreNotInTheRecordOfChanges(t *testing.T) {
+	d, _ := payDesk(t)
+	c := d.m.Changes(0, 1)[0]
+	require.Equal(t, "payment-provider.set", c.Action)
+	require.Equal(t, []billing.FieldChange{
+		{Name: "provider", Before: "none", After: "sandbox"}, {Name: "secrets", After: "set"},
+	}, c.Values)
+	require.Equal(t, []byte("sealed"), restored(t, snapshotOf(t, d.m)).
+		PaymentSettings(enginetest.Sandbox).SecretKey)
+}
