@@ -97,7 +97,8 @@ func TestOpenCheckout(t *testing.T) {
 	require.Equal(t, []billing.Checkout{c}, again.OpenCheckouts("sandbox", 0, at, 10))
 	require.Empty(t, again.OpenCheckouts("sandbox", at, at, 10))
 	require.Empty(t, again.OpenCheckouts("stripe", 0, at, 10))
-	d.is(engine.OutcomeDone, billing.KindNoteCheckout, &billing.NoteCheckout{ID: open.ID, Closed: true})
+	closed := &billing.NoteCheckout{ID: open.ID, Closed: true}
+	d.is(engine.OutcomeDone, billing.KindNoteCheckout, closed)
 	require.Empty(t, d.m.OpenCheckouts("sandbox", 0, at, 10))
 	d.is(engine.OutcomeCheckoutUnknown, billing.KindNoteCheckout, &billing.NoteCheckout{})
 
