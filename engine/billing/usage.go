@@ -3,6 +3,7 @@ package billing
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"sync/atomic"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -222,16 +223,18 @@ const anticipated = 64
 // anticipate looks at the memory that the next usage events of an entry will need, event after
 // event, before the first one is applied. With many customers nearly every look misses the
 // processor's caches; here the misses do not depend on each other and overlap, in apply each would
-// wait for the one before. The first loop takes no branch on what it reads: a branch that was
-// guessed wrong would wait for the memory after all. It changes nothing but rows: a customer that
-// is found stays where it is.
+// wait for the one before. Addresses are computed first and read together, without a branch on what
+// is read: a branch that was guessed wrong would wait for the memory after all. It changes nothing
+// but rows: a customer that is found stays where it is.
 func (s *state) anticipate(usages []RecordUsage) (seen uint64) {
+	var keys [anticipated]*uint64
+	var names [anticipated]*atomic.Uint64
 	for i := range usages {
-		c := &usages[i]
-		seen += s.keys.Touch(c.Key)
-		if c.CustomerID == ([16]byte{}) {
-			seen += s.customerByExternal.Touch(s.externalHash(c.Env, c.Customer))
-		}
+		keys[i] = s.keys.Near(usages[i].Key)
+		names[i] = s.customerByExternal.Near(s.externalHash(usages[i].Env, usages[i].Customer))
+	}
+	for i := range usages {
+		seen += *keys[i] + names[i].Load()
 	}
 	for i := range usages {
 		usages[i].row = usages[i].customerRow(s)

@@ -54,19 +54,23 @@ func put(slots []uint64, v uint64) {
 	slots[i] = v
 }
 
-// grow makes room in a sub-table and leaves dropped records behind.
+// grow makes room in a sub-table and leaves dropped records behind; a nil dropped says that there
+// are none.
 func (x *index) grow(sub *subTable, n int, dropped func(low uint32) bool) {
-	live := 0
-	for _, v := range sub.slots {
-		if v != 0 && !dropped(uint32(v)) {
-			live++
+	live := int(sub.used)
+	if dropped != nil {
+		live = 0
+		for _, v := range sub.slots {
+			if v != 0 && !dropped(uint32(v)) {
+				live++
+			}
 		}
 	}
 	old := sub.slots
 	sub.slots = make([]uint64, sizeFor(n, live))
 	sub.used = uint32(live)
 	for _, v := range old {
-		if v != 0 && !dropped(uint32(v)) {
+		if v != 0 && (dropped == nil || !dropped(uint32(v))) {
 			put(sub.slots, v)
 		}
 	}

@@ -104,16 +104,15 @@ func (k *Keys) Find(key [16]byte) (Slot, bool) {
 	return Slot{}, false
 }
 
-// Touch brings the memory that Find and Add of a key begin with into the processor's caches. It
-// branches on nothing that it reads, so that the misses of several calls overlap. What it returns
-// means nothing; use it, or the compiler may leave the read out.
-func (k *Keys) Touch(key [16]byte) uint64 {
+// Near is the memory that Find and Add of a key begin with, so that the misses of several keys can
+// overlap: read it ahead of them. What stands there means nothing to anyone else.
+func (k *Keys) Near(key [16]byte) *uint64 {
 	hash := k.hash(key)
 	slots := k.index.slots(hash)
 	if len(slots) == 0 {
-		return 0
+		return &k.index.total
 	}
-	return slots[place(tagOf(hash), len(slots))]
+	return &slots[place(tagOf(hash), len(slots))]
 }
 
 // hash is seeded per process: callers choose their keys, and must not be able to choose those
@@ -143,7 +142,11 @@ func (k *Keys) Add(key [16]byte, s Slot, stamp int64) {
 	k.chunks[n/chunkKeys][n%chunkKeys] = record{
 		key: key, attempt: s.Attempt, packed: s.Fingerprint&0xffffff | uint32(s.Outcome)<<24,
 	}
-	k.index.insert(k.hash(key), uint32(k.next), k.dropped)
+	dropped := k.dropped
+	if k.base == 0 {
+		dropped = nil
+	}
+	k.index.insert(k.hash(key), uint32(k.next), dropped)
 	k.next++
 	if more || k.index.total != slots {
 		k.account()

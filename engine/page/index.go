@@ -70,17 +70,19 @@ func (x *Index) Find(hash uint64, is func(row uint32) bool) uint32 {
 	return 0
 }
 
-// Touch brings the memory that Find begins with into the processor's caches. It branches on nothing
-// that it reads there, so that the misses of several calls overlap. What it returns means nothing;
-// use it, or the compiler may leave the read out.
-func (x *Index) Touch(hash uint64) uint64 {
+// Near is the memory that Find of a hash begins with, so that the misses of several searches can
+// overlap: read it ahead of them. What stands there means nothing to anyone else.
+func (x *Index) Near(hash uint64) *atomic.Uint64 {
 	array := x.subs[hash>>(64-subTableBits)].slots.Load()
 	if array == nil {
-		return 0
+		return &nowhere
 	}
 	slots := *array
-	return slots[place(hash, len(slots))].Load()
+	return &slots[place(hash, len(slots))]
 }
+
+// nowhere is what Near finds in an empty sub-table. Nobody writes it.
+var nowhere atomic.Uint64
 
 // Insert adds a row, which must not be 0, and not be there under this hash already. For the
 // writer. The row's record must be complete: a reader may find it at once.
