@@ -233,8 +233,15 @@ func (s *state) anticipate(usages []RecordUsage) (seen uint64) {
 		keys[i] = s.keys.Near(usages[i].Key)
 		names[i] = s.customerByExternal.Near(s.externalHash(usages[i].Env, usages[i].Customer))
 	}
+	var rows [anticipated]uint32
 	for i := range usages {
-		seen += *keys[i] + names[i].Load()
+		seen += *keys[i]
+		rows[i] = uint32(names[i].Load()) // the customer's, unless another name shares its place
+	}
+	for i := range usages {
+		if rows[i] != 0 {
+			seen += uint64(s.customers.Read(rows[i]).env)
+		}
 	}
 	for i := range usages {
 		usages[i].row = usages[i].customerRow(s)
