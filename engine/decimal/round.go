@@ -62,3 +62,22 @@ func (d Decimal) CeilDiv(e Decimal) (whole Decimal, ok bool) {
 	}
 	return scaled.decimal(false)
 }
+
+// FloorDiv returns d ÷ e rounded down to 12 places. When ok is false d is negative, e is not
+// positive, or the quotient lies outside of the range.
+func (d Decimal) FloorDiv(e Decimal) (quotient Decimal, ok bool) {
+	if d.Sign() < 0 || e.Sign() <= 0 {
+		return Decimal{}, false
+	}
+	divisor := e.magnitude()
+	digits, rest := d.magnitude().dividedBy(divisor)
+	for range Scale {
+		if digits, ok = digits.timesChecked(10); !ok {
+			return Decimal{}, false
+		}
+		var digit uint128
+		digit, rest = rest.times(10, 0).dividedBy(divisor)
+		digits = digits.plus(digit)
+	}
+	return digits.decimal(false)
+}

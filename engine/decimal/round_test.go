@@ -126,3 +126,20 @@ func TestExactReportsOverflow(t *testing.T) {
 		require.True(t, ok)
 	}
 }
+
+func TestFloorDivAgreesWithBig(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := anyDecimal().Draw(t, "a"), anyDecimal().Draw(t, "b")
+		got, ok := a.FloorDiv(b)
+		if a.Sign() < 0 || b.Sign() <= 0 {
+			require.False(t, ok)
+			return
+		}
+		scaled := new(big.Int).Mul(integer(a), big.NewInt(one))
+		want, inRange := decimalOf(scaled.Quo(scaled, integer(b)))
+		require.Equal(t, inRange, ok)
+		if ok {
+			require.Equal(t, want, got)
+		}
+	})
+}
