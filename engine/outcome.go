@@ -75,6 +75,21 @@ const (
 	// may have.
 	OutcomeAccountLimit Outcome = 72
 
+	// OutcomePoolUnknown and OutcomeTransactionUnknown: records of credits that do not exist.
+	OutcomePoolUnknown        Outcome = 100
+	OutcomeTransactionUnknown Outcome = 101
+	// OutcomeCreditsEmpty: credits do not cover it, and nothing else pays for it.
+	OutcomeCreditsEmpty Outcome = 102
+	// OutcomePoolFrozen and OutcomePoolArchived: the pool's state does not allow it.
+	OutcomePoolFrozen   Outcome = 103
+	OutcomePoolArchived Outcome = 104
+	// OutcomeTransactionFinal: the transaction was reversed already, or is none that can be.
+	OutcomeTransactionFinal Outcome = 105
+	// OutcomeCreditsInvalid: a value of a command about credits is out of its bounds.
+	OutcomeCreditsInvalid Outcome = 106
+	// OutcomePoolLimit: the customer has as many pools, or the pool as many grants, as one may have.
+	OutcomePoolLimit Outcome = 107
+
 	// OutcomeCustomerArchived: the customer is archived or erased, and takes no change.
 	OutcomeCustomerArchived Outcome = 110
 	// OutcomeCustomerSubscribed: a customer with a subscription that is not cancelled stays.

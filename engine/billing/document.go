@@ -46,6 +46,7 @@ type PlanDocument struct {
 	Status                 string // ACTIVE (default), ARCHIVED, DRAFT
 	Metadata               []byte // compact JSON object, ≤ 8 KiB
 	Features               []PlanFeatureDocument
+	CreditAllocations      []CreditAllocationDocument
 }
 
 // Fields states the document's fields.
@@ -60,6 +61,36 @@ func (d *PlanDocument) Fields(w *wire.Codec) {
 	w.String(8, &d.Status)
 	w.Blob(9, &d.Metadata)
 	wire.List(w, 10, &d.Features)
+	wire.List(w, 11, &d.CreditAllocations)
+}
+
+// CreditAllocationDocument says what a plan grants in every period, and how the pool is made that
+// it is granted to, where the customer has none of this name.
+type CreditAllocationDocument struct {
+	Pool             string // name of the pool, 1–128 characters
+	Denomination     string // what is counted, ≤ 64 characters; default "credits"
+	Currency         string // ISO 4217; default: the plan's
+	Amount           decimal.Decimal
+	Priority         int64  // of the grants and of the pool: lower burns first
+	ExpiresAfterDays uint32 // 0: never; at most 3,650
+	RolloverPolicy   string // NONE (default), FULL, CAPPED
+	HasCap           bool
+	RolloverCap      decimal.Decimal // with CAPPED: what stays at most
+	HardLimit        bool            // the balance never goes below zero
+}
+
+// Fields states the document's fields.
+func (d *CreditAllocationDocument) Fields(w *wire.Codec) {
+	w.String(1, &d.Pool)
+	w.String(2, &d.Denomination)
+	w.String(3, &d.Currency)
+	w.Decimal(4, &d.Amount)
+	w.Int(5, &d.Priority)
+	wire.Uint(w, 6, &d.ExpiresAfterDays)
+	w.String(7, &d.RolloverPolicy)
+	w.Bool(8, &d.HasCap)
+	w.Decimal(9, &d.RolloverCap)
+	w.Bool(10, &d.HardLimit)
 }
 
 // PlanFeatureDocument links a feature to a plan.
@@ -89,6 +120,7 @@ type PricingDocument struct {
 	Tiers           []TierDocument
 	PackageSize     decimal.Decimal
 	PricePerPackage decimal.Decimal
+	Credits         CreditsDocument
 }
 
 // Fields states the document's fields.
@@ -104,6 +136,14 @@ func (d *PricingDocument) Fields(w *wire.Codec) {
 	wire.List(w, 9, &d.Tiers)
 	w.Decimal(10, &d.PackageSize)
 	w.Decimal(11, &d.PricePerPackage)
+	w.String(12, &d.Credits.Pool)
+	w.Decimal(13, &d.Credits.Weight)
+}
+
+// CreditsDocument says that usage of a feature burns credits before it costs money.
+type CreditsDocument struct {
+	Pool   string          // name of the pools that it burns; empty: none
+	Weight decimal.Decimal // credits per unit, > 0; default 1
 }
 
 // TierDocument is one tier; the last one has Infinite set.

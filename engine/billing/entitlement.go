@@ -66,6 +66,7 @@ func (m *Machine) Check(q *CheckQuery, d *Decision) {
 	d.EnvironmentTime = now
 	var counted counter
 	var p place
+	var u purse
 	d.CustomerRow = s.customerNamed(q.Env, q.Customer)
 	if d.CustomerRow != 0 {
 		lock := s.stripe(d.CustomerRow)
@@ -77,12 +78,33 @@ func (m *Machine) Check(q *CheckQuery, d *Decision) {
 		if p.found() {
 			counted = *s.counters.Read(p.counter)
 		}
+		if p.credited() {
+			u = s.purse(d.CustomerRow, p, now)
+		}
 		lock.RUnlock()
 	} else {
 		d.FeatureNumber = e.catalog.Load().featureByKey[string(q.Feature)]
 		d.Reason = ReasonCustomerUnknown
 	}
+	if p.credited() && d.Reason == 0 && u.empty(q, &p.feature.credits) {
+		d.Reason = ReasonCreditsEmpty
+	}
 	d.measure(q, p, counted.used)
+	if p.credited() && d.HasCost {
+		d.chargeUncovered(q, p, &u)
+	}
+}
+
+// chargeUncovered leaves out of the projected cost what credits pay.
+func (d *Decision) chargeUncovered(q *CheckQuery, p place, u *purse) {
+	billed := remaining(d.Used, u.covered)
+	next, ok := billed.Add(remaining(q.Units, u.coverable(q.Units, &p.feature.credits)))
+	if !ok {
+		d.HasCost = false
+		return
+	}
+	cost, err := price.Cost(&p.feature.model, billed, next)
+	d.ProjectedCost, d.HasCost = cost, err == nil
 }
 
 // decide finds where the feature's usage counts, and the reasons that come before its limit. The

@@ -24,6 +24,9 @@ type usageEntry struct {
 	HasCost                       bool
 	Cost                          decimal.Decimal
 	Record                        []byte // RecordUsage
+	// Draws are the credits that the event burnt, Covered the units that they paid.
+	Draws   []draw
+	Covered decimal.Decimal
 }
 
 // Fields states the payload's fields.
@@ -36,6 +39,8 @@ func (u *usageEntry) Fields(w *wire.Codec) {
 	w.Bool(6, &u.HasCost)
 	w.Decimal(7, &u.Cost)
 	w.Blob(8, &u.Record)
+	wire.List(w, 33, &u.Draws)
+	w.Decimal(34, &u.Covered)
 }
 
 // usagePayload encodes the journal record of an event, in memory that the next one reuses.
@@ -44,6 +49,7 @@ func (t *turn) usagePayload(u *usage) []byte {
 	*e = usageEntry{
 		Subscription: u.place.subscription, Feature: u.feature, Outcome: u.outcome,
 		RecordedAt: u.recordedAt, HasCost: u.hasCost, Cost: u.cost, Record: t.payload,
+		Draws: u.burning.draws, Covered: u.burning.covered,
 	}
 	if u.place.subscription != 0 {
 		e.Period = t.subscriptions.Read(u.place.subscription).period
@@ -157,6 +163,7 @@ func (s *state) usageEvent(item journal.Item) (EventView, error) {
 		OccurredAt: c.OccurredAt, RecordedAt: u.RecordedAt,
 		FlowID: string(c.FlowID), Meta: append([]byte(nil), c.Meta...),
 	}
+	view.HasCredits, view.Credits = len(u.Draws) > 0, drawn(u.Draws)
 	if key := s.featureKey(c.Env, u.Feature); key != "" {
 		view.FeatureKey = key
 	}

@@ -62,6 +62,10 @@ func Golden() map[string][]byte {
 	n := counter{used: goldenDecimal("1234567890123456.000000000001"), next: goldenDecimal("0.5")}
 	q := request{key: id(0x40), body: id(0x50), first: id(0x60), second: id(0x70), at: 17}
 	return map[string][]byte{
+		"snapshot-pool":         poolCodec.Append(nil, goldenPool()),
+		"snapshot-grant":        grantCodec.Append(nil, goldenGrant()),
+		"snapshot-transaction":  transactionCodec.Append(nil, goldenTransaction()),
+		"snapshot-cover":        coverCodec.Append(nil, goldenCover()),
 		"snapshot-request":      requestCodec.Append(nil, &q),
 		"snapshot-customer":     customerCodec.Append(nil, &c),
 		"snapshot-subscription": subscriptionCodec.Append(nil, &b),
@@ -82,6 +86,14 @@ func GoldenRestored(name string, data []byte) (again []byte, err error) {
 		return again, recode(data, &again, invoiceCodec.Read, invoiceCodec.Append)
 	case "snapshot-request":
 		return again, recode(data, &again, requestCodec.Read, requestCodec.Append)
+	case "snapshot-pool":
+		return again, recode(data, &again, poolCodec.Read, poolCodec.Append)
+	case "snapshot-grant":
+		return again, recode(data, &again, grantCodec.Read, grantCodec.Append)
+	case "snapshot-transaction":
+		return again, recode(data, &again, transactionCodec.Read, transactionCodec.Append)
+	case "snapshot-cover":
+		return again, recode(data, &again, coverCodec.Read, coverCodec.Append)
 	case "snapshot-counter":
 		return again, recode(data, &again, counterCodec.Read, counterCodec.Append)
 	}

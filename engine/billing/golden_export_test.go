@@ -32,10 +32,16 @@ func ReadRecords(data []byte) {
 	var v invoice
 	var n counter
 	var x text
+	var p pool
+	var g grant
+	var r transaction
+	var o cover
 	for _, err := range []error{
 		readOne(data, &c, customerCodec.Read), readOne(data, &b, subscriptionCodec.Read),
 		readOne(data, &v, invoiceCodec.Read), readOne(data, &n, counterCodec.Read),
 		readOne(data, &x, textCodec.Read),
+		readOne(data, &p, poolCodec.Read), readOne(data, &g, grantCodec.Read),
+		readOne(data, &r, transactionCodec.Read), readOne(data, &o, coverCodec.Read),
 	} {
 		if err != nil {
 			continue // what is no record is refused

@@ -45,6 +45,7 @@ type scratch struct {
 	usages   []RecordUsage
 	entry    usageEntry
 	payload  []byte
+	draws    []draw
 }
 
 // keptUsages is how many decoded usage events are kept as memory for the next entry; more than
@@ -101,6 +102,7 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 		t.fold(sealed.Hash)
 	}
 	t.fold(uint64(t.stamp))
+	s.due.Store(s.creditsDue())
 	s.publish(index, t.stamp, s.store.HashNext(t.hash))
 	m.ring.Note(engine.CheckState{Index: index, Hash: s.hash64})
 	return nil
@@ -155,9 +157,9 @@ func (m *Machine) Applied() uint64 { return m.state.Load().applied.Load() }
 // Stamp is the newest stamp that was applied, in milliseconds since 1970 UTC.
 func (m *Machine) Stamp() int64 { return m.state.Load().stamp.Load() }
 
-// NextDue is 0: nothing of this state machine falls due by itself yet. What depends on the time
-// alone (an invoice that is past due) is computed when it is asked for.
-func (m *Machine) NextDue() int64 { return 0 }
+// NextDue is the log time at which credits expire next; 0: none do. What depends on the time alone
+// (an invoice that is past due) is computed when it is asked for.
+func (m *Machine) NextDue() int64 { return m.state.Load().due.Load() }
 
 // StateHash is the rolling hash of everything applied so far, and the index it belongs to.
 func (m *Machine) StateHash() (index, hash uint64) {

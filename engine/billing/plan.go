@@ -48,6 +48,8 @@ type planVersion struct {
 	timing   string
 	features []planFeature // in the document's order; a subscription has one counter for each
 	slots    []featureSlot // the same, sorted by feature
+	// allocations are what the plan grants in every period.
+	allocations []CreditAllocationDocument
 }
 
 // planFeature is a feature within a plan version.
@@ -61,6 +63,7 @@ type planFeature struct {
 	// hasMax, max and hard are the limit; accumulate says that usage is not reset at period ends.
 	hasMax, hard, accumulate bool
 	max                      decimal.Decimal
+	credits                  featureCredits
 }
 
 // featureSlot leads from a feature's number to its place in planVersion.features.
@@ -88,7 +91,7 @@ func (c *catalog) newVersion(p *plan, d *PlanDocument) *planVersion {
 	v := &planVersion{
 		number: uint32(len(c.versions)) + 1, version: uint32(len(p.versions)) + 1, plan: p.number,
 		price: d.PriceAmount, currency: d.Currency,
-		interval: d.IntervalMonths, timing: d.BillingTiming,
+		interval: d.IntervalMonths, timing: d.BillingTiming, allocations: d.CreditAllocations,
 	}
 	v.places, _ = decimal.MinorUnits(d.Currency)
 	for i := range d.Features {
@@ -104,7 +107,7 @@ func (c *catalog) newVersion(p *plan, d *PlanDocument) *planVersion {
 func (c *catalog) versionDocument(v *planVersion) PlanDocument {
 	d := PlanDocument{
 		PriceAmount: v.price, Currency: v.currency,
-		IntervalMonths: v.interval, BillingTiming: v.timing,
+		IntervalMonths: v.interval, BillingTiming: v.timing, CreditAllocations: v.allocations,
 	}
 	for i := range v.features {
 		f := &v.features[i]
@@ -122,6 +125,7 @@ func (c *catalog) planView(v *planVersion) PlanView {
 		Description: p.document.Description, PriceAmount: v.price, Currency: v.currency,
 		IntervalMonths: v.interval, BillingTiming: v.timing, Status: p.document.Status,
 		Metadata: p.document.Metadata, Features: make([]PlanFeatureView, len(v.features)),
+		CreditAllocations: v.allocations,
 	}
 	for i := range v.features {
 		f := &v.features[i]

@@ -27,6 +27,9 @@ func (d PricingDocument) normalised(pricingType string) PricingDocument {
 	d.ResetMode = either(d.ResetMode, resetModeReset)
 	d.LimitMode = either(d.LimitMode, limitModeSoft)
 	d.Tiers = append([]TierDocument(nil), d.Tiers...)
+	if d.Credits.Pool != "" && d.Credits.Weight.IsZero() {
+		d.Credits.Weight = decimal.FromInt(1)
+	}
 	return d
 }
 
@@ -40,6 +43,7 @@ func newPlanFeature(number uint32, d *PlanFeatureDocument) planFeature {
 	}
 	f.model, _ = priceModel(d)
 	f.priced = f.model.Kind != price.KindIncluded
+	f.credits = newFeatureCredits(&f, &d.Pricing.Credits)
 	return f
 }
 

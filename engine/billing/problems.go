@@ -165,6 +165,7 @@ func (p *problems) plan(place string, d *PlanDocument) {
 		keys[f.Key] = true
 		p.pricing(at, f)
 	}
+	p.allocations(place+".creditAllocations", d)
 }
 
 func (p *problems) pricing(place string, f *PlanFeatureDocument) {
@@ -176,6 +177,7 @@ func (p *problems) pricing(place string, f *PlanFeatureDocument) {
 	if d.LimitMode == limitModeHard && !d.HasMax {
 		p.add(at+".limitMode", "hard needs a maxUsage")
 	}
+	p.credits(at+".credits", &d.Credits)
 	types := [...]string{pricingIncluded, pricingUsageBased, pricingGraduated}
 	if !p.word(place+".pricingType", f.PricingType, types[:]...) {
 		return

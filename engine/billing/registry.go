@@ -18,6 +18,14 @@ const (
 	KindMarkInvoicePaid    engine.Kind = 24
 	KindSetLimits          engine.Kind = 25
 
+	KindCreatePool         engine.Kind = 64
+	KindGrantCredits       engine.Kind = 65
+	KindDeductCredits      engine.Kind = 66
+	KindFreezePool         engine.Kind = 67
+	KindUnfreezePool       engine.Kind = 68
+	KindArchivePool        engine.Kind = 69
+	KindReverseTransaction engine.Kind = 70
+
 	KindUpdateCustomer  engine.Kind = 96
 	KindArchiveCustomer engine.Kind = 97
 	KindEraseCustomer   engine.Kind = 98
@@ -59,6 +67,14 @@ var registry = [...]definition{
 	KindCreateSubscription: {"CreateSubscription", decodeFields[CreateSubscription]},
 	KindMarkInvoicePaid:    {"MarkInvoicePaid", decodeFields[MarkInvoicePaid]},
 	KindSetLimits:          {"SetLimits", decodeFields[SetLimits]},
+
+	KindCreatePool:         {"CreatePool", decodeFields[CreatePool]},
+	KindGrantCredits:       {"GrantCredits", decodeFields[GrantCredits]},
+	KindDeductCredits:      {"DeductCredits", decodeFields[DeductCredits]},
+	KindFreezePool:         {"FreezePool", decodeFields[FreezePool]},
+	KindUnfreezePool:       {"UnfreezePool", decodeFields[UnfreezePool]},
+	KindArchivePool:        {"ArchivePool", decodeFields[ArchivePool]},
+	KindReverseTransaction: {"ReverseTransaction", decodeFields[ReverseTransaction]},
 
 	KindUpdateCustomer:  {"UpdateCustomer", decodeFields[UpdateCustomer]},
 	KindArchiveCustomer: {"ArchiveCustomer", decodeFields[ArchiveCustomer]},

@@ -86,8 +86,8 @@ func TestReplayEqualsSnapshotAndRest(t *testing.T) {
 	})
 }
 
-// TestRefusedCommandsChangeNothing: a history whose refused records are replaced by ticks leads to
-// the same state, but for the rolling hash that the snapshot's header holds.
+// TestRefusedCommandsChangeNothing: a history whose refused records are replaced by settings that
+// set nothing leads to the same state, but for the rolling hash that the snapshot's header holds.
 func TestRefusedCommandsChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, twin := billing.New(billing.Config{}), billing.New(billing.Config{})
@@ -109,7 +109,7 @@ func withoutRefused(t tb, entry []byte, results []engine.Result) []byte {
 		r, ok := records.Next()
 		require.True(t, ok)
 		if result.Outcome.Refused() {
-			r = engine.Record{Kind: engine.KindTick}
+			r = engine.Record{Kind: billing.KindSetLimits}
 		}
 		kept = engine.AppendRecord(kept, r)
 	}

@@ -209,6 +209,7 @@ func split(d *PlanDocument) (own, versioned PlanDocument) {
 	versioned = PlanDocument{
 		PriceAmount: d.PriceAmount, Currency: d.Currency, IntervalMonths: d.IntervalMonths,
 		BillingTiming: d.BillingTiming, Features: d.Features,
+		CreditAllocations: d.CreditAllocations,
 	}
 	return own, versioned
 }
@@ -237,6 +238,7 @@ func normalise(doc *CatalogDocument) *CatalogDocument {
 		for j := range d.Features {
 			d.Features[j].Pricing = d.Features[j].Pricing.normalised(d.Features[j].PricingType)
 		}
+		d.CreditAllocations = normalisedAllocations(d)
 	}
 	return n
 }

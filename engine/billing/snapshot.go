@@ -323,7 +323,7 @@ func (s *state) consistent() error {
 			return fmt.Errorf("%w: invoice %d has no plan", ErrSnapshot, row)
 		}
 	}
-	return nil
+	return s.creditsConsistent()
 }
 
 // blockReader reads what blockWriter wrote, and no more.

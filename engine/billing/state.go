@@ -19,11 +19,19 @@ const (
 	tableCounters      = 4
 	tableInvoices      = 5
 	tableItems         = 6
-	tableLongIDs       = 40
-	tableChanges       = 41
-	tableRequests      = 42
-	tableCheckouts     = 43
-	tablePayments      = 44
+
+	tablePools            = 32
+	tablePoolTexts        = 33
+	tableGrants           = 34
+	tableTransactions     = 35
+	tableTransactionTexts = 36
+	tableCovers           = 37
+
+	tableLongIDs   = 40
+	tableChanges   = 41
+	tableRequests  = 42
+	tableCheckouts = 43
+	tablePayments  = 44
 )
 
 // state is everything that a snapshot holds, and the indexes that are rebuilt from it. Apply is its
@@ -60,12 +68,25 @@ type state struct {
 	invoices      *page.Table[invoice]
 	items         *page.Table[text] // row = invoice row
 
+	pools            *page.Table[pool]
+	poolTexts        *page.Table[text] // row = pool row
+	grants           *page.Table[grant]
+	transactions     *page.Table[transaction]
+	transactionTexts *page.Table[text] // row = transaction row
+	covers           *page.Table[cover]
+
 	// The indexes are no state: their hashes are seeded by the process.
 	seed               maphash.Seed
 	customerByExternal *page.Index
 	customerByID       *page.Index
 	subscriptionByID   *page.Index
 	invoiceByID        *page.Index
+
+	poolByID, poolByCustomer, transactionByID, coverByCounter *page.Index
+	// creditDue is for Apply alone, and no state either.
+	creditDue creditDues
+	// due is what NextDue answers.
+	due atomic.Int64
 
 	keys *idempotency.Keys
 	// requests are the answers kept for Idempotency-Key.
@@ -104,6 +125,11 @@ func newState() *state {
 		customerByID:       page.NewIndex(),
 		subscriptionByID:   page.NewIndex(),
 		invoiceByID:        page.NewIndex(),
+
+		poolByID:        page.NewIndex(),
+		poolByCustomer:  page.NewIndex(),
+		transactionByID: page.NewIndex(),
+		coverByCounter:  page.NewIndex(),
 	}
 	limits := DefaultLimits()
 	s.limits.Store(&limits)
@@ -118,6 +144,12 @@ func newState() *state {
 	s.counters = page.NewTable(s.store, tableCounters, counterCodec)
 	s.invoices = page.NewTable(s.store, tableInvoices, invoiceCodec)
 	s.items = page.NewTable(s.store, tableItems, textCodec)
+	s.pools = page.NewTable(s.store, tablePools, poolCodec)
+	s.poolTexts = page.NewTable(s.store, tablePoolTexts, textCodec)
+	s.grants = page.NewTable(s.store, tableGrants, grantCodec)
+	s.transactions = page.NewTable(s.store, tableTransactions, transactionCodec)
+	s.transactionTexts = page.NewTable(s.store, tableTransactionTexts, textCodec)
+	s.covers = page.NewTable(s.store, tableCovers, coverCodec)
 	return s
 }
 
@@ -139,6 +171,7 @@ func (s *state) reindex() {
 	for row := uint32(1); row <= s.invoices.Len(); row++ {
 		s.invoiceByID.Insert(s.idHash(&s.invoices.Read(row).id), row)
 	}
+	s.reindexCredits()
 }
 
 func (s *state) idHash(id *[16]byte) uint64 { return maphash.Bytes(s.seed, id[:]) }

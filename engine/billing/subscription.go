@@ -104,6 +104,7 @@ func (t *turn) subscribe(e *environment, b *subscription, invoiceID [16]byte) {
 	c.subscriptions++
 	t.hint(row, b)
 	invoice := t.issueInitial(e, row, invoiceID)
+	t.creditsAtPeriodStart(row, b.periodStart)
 	lock.Unlock()
 
 	t.subscriptionByID.Insert(t.idHash(&b.id), row)

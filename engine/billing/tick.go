@@ -6,7 +6,8 @@ import (
 	"tollgate/engine"
 )
 
-// tick carries no news but the entry's stamp.
+// tick carries no news but the entry's stamp. What is due by then happens, within bounds; what is
+// left makes NextDue ask for another.
 type tick struct{}
 
 func decodeTick(_ *Machine, payload []byte) (command, error) {
@@ -16,7 +17,13 @@ func decodeTick(_ *Machine, payload []byte) (command, error) {
 	return tick{}, nil
 }
 
-func (tick) apply(*turn) engine.Outcome { return engine.OutcomeDone }
+// sweptGrants bounds how many grants expire in one tick; one pool more may come on top.
+const sweptGrants = 256
+
+func (tick) apply(t *turn) engine.Outcome {
+	t.expireCredits(sweptGrants)
+	return engine.OutcomeDone
+}
 
 // checkState compares this replica's rolling hash with the leader's. It is compared when the
 // entry is decoded: a replica that disagrees applies nothing more.

@@ -167,6 +167,12 @@ func (c *RecordUsage) apply(t *turn) engine.Outcome {
 	if outcome = u.count(t, c); outcome.Refused() {
 		return outcome
 	}
+	if u.place.credited() {
+		u.burning, outcome = t.planBurn(customer, u.place, c.Units, now)
+		if outcome.Refused() {
+			return outcome
+		}
+	}
 
 	t.record(c, &u)
 	return u.outcome
@@ -366,6 +372,7 @@ type usage struct {
 	counted counter
 	ahead   bool
 	outcome engine.Outcome
+	burning burning
 }
 
 // price computes the provider's cost where the event does not state it.
@@ -424,6 +431,10 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 		lock := t.stripe(u.customer)
 		lock.Lock()
 		*t.counters.Write(u.place.counter) = u.counted
+		if u.place.credited() {
+			t.burn(u.place, &u.burning, u.recordedAt)
+			t.cover(u.place.counter, u.burning.covered, u.ahead)
+		}
 		lock.Unlock()
 		high, low := u.counted.used.Bits()
 		t.fold(uint64(high) ^ low)

@@ -53,6 +53,7 @@ type PlanView struct {
 	BillingTiming, Status  string
 	Metadata               []byte // compact JSON object, nil when absent
 	Features               []PlanFeatureView
+	CreditAllocations      []CreditAllocationDocument // with defaults filled in
 }
 
 // PlanFeatureView is a feature within a plan.
@@ -197,4 +198,7 @@ type EventView struct {
 	FlowID         string
 	Meta           []byte
 	Reason         Reason // of an audit event
+	// Credits is what a usage event burnt, where HasCredits is set.
+	HasCredits bool
+	Credits    decimal.Decimal
 }

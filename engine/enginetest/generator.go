@@ -57,7 +57,8 @@ func (g *generator) opening() []byte {
 	for _, r := range []engine.Record{
 		record(billing.KindCreateAccount, &billing.CreateAccount{ID: ID("demo"), Name: "demo"}),
 		record(billing.KindApplyCatalog, ApplyCatalog(Sandbox, TokenPlan())),
-		g.customer("ada"), g.subscription("ada"),
+		record(billing.KindApplyCatalog, ApplyCatalog(Sandbox, PrepaidPlan())),
+		g.customer("ada"), g.subscription("ada"), subscribePrepaid(),
 	} {
 		entry = engine.AppendRecord(entry, r)
 	}
@@ -71,6 +72,7 @@ func (g *generator) record() engine.Record {
 		func() engine.Record { return g.customer(g.customerName()) },
 		func() engine.Record { return g.subscription(g.customerName()) },
 		g.catalog, g.account, g.key, g.revoke, g.pay, g.limits, g.platform, g.platform,
+		g.credits, g.credits, g.credits,
 		func() engine.Record { return engine.Record{Kind: engine.KindTick} },
 	}
 	return rapid.SampledFrom(makers).Draw(g.t, "command")()
@@ -101,9 +103,10 @@ func (g *generator) usage() engine.Record {
 	env := g.env()
 	c := &billing.RecordUsage{
 		Env: env, Key: billing.UsageKey(env, key), KeyText: key,
-		Attempt:    rapid.Uint32Range(1, 3).Draw(g.t, "attempt"),
-		Customer:   []byte(g.customerName()),
-		EventName:  []byte(g.pick("event", "requests", "prompt", "output-tokens", "seats", "x")),
+		Attempt:  rapid.Uint32Range(1, 3).Draw(g.t, "attempt"),
+		Customer: []byte(g.customerName()),
+		EventName: []byte(g.pick("event", "requests", "prompt", "output-tokens", "seats", "x",
+			"images", "videos", "images")),
 		FeatureKey: []byte(g.pick("feature", "", "", "", "input-tokens", "unknown")),
 		Units: rapid.SampledFrom([]decimal.Decimal{
 			decimal.FromInt(1), decimal.FromInt(0), decimal.FromInt(4000),

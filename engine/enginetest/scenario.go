@@ -52,6 +52,17 @@ var words = map[string]func(*scenario, *line) string{
 	"invoices":     (*scenario).invoices,
 	"pay":          (*scenario).pay,
 	"stats":        (*scenario).stats,
+
+	"pool":         (*scenario).pool,
+	"grant":        (*scenario).grant,
+	"deduct":       (*scenario).deduct,
+	"freeze":       (*scenario).freeze,
+	"unfreeze":     (*scenario).unfreeze,
+	"archive-pool": (*scenario).archivePool,
+	"reverse":      (*scenario).reverse,
+	"pools":        (*scenario).pools,
+	"grants":       (*scenario).grants,
+	"transactions": (*scenario).transactions,
 }
 
 // scenario is a machine that a text drives.

@@ -13,7 +13,9 @@ import (
 //
 //	feature KEY [name=…] [cost=…] [labels=a,b]
 //	plan KEY [price=…] [currency=…] [months=…] [timing=…] [status=…] [name=…]
+//	  allocate POOL amount=… [unit=…] [priority=…] [expires=DAYS] [rollover=…] [cap=…] [hard=yes]
 //	  KEY PRICINGTYPE [model=…] [price=…] [max=…] [limit=hard] [reset=…] [included=…]
+//	      [pool=… [weight=…]]
 //	      [tiers=UPTO:PRICE[:FEE],…,inf:PRICE] [size=…] [package-price=…]
 func (s *scenario) catalog(l *line) string {
 	doc := parseCatalog(l)
@@ -71,6 +73,9 @@ func parseCatalog(l *line) (doc billing.CatalogDocument) {
 				p.IntervalMonths = uint32(whole(months))
 			}
 			doc.Plans = append(doc.Plans, p)
+		case "allocate":
+			p := &doc.Plans[len(doc.Plans)-1]
+			p.CreditAllocations = append(p.CreditAllocations, w.allocation(quoted(words[1])))
 		default:
 			p := &doc.Plans[len(doc.Plans)-1]
 			p.Features = append(p.Features, billing.PlanFeatureDocument{
@@ -140,6 +145,8 @@ func (f fields) pricing() billing.PricingDocument {
 		ResetMode: f.text("reset"), LimitMode: f.text("limit"),
 	}
 	d.PricePerUnit, _ = f.decimal("price")
+	d.Credits.Pool = f.text("pool")
+	d.Credits.Weight, _ = f.decimal("weight")
 	d.MaxUsage, d.HasMax = f.decimal("max")
 	d.IncludedUnits, _ = f.decimal("included")
 	d.PackageSize, _ = f.decimal("size")

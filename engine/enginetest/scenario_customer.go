@@ -197,6 +197,9 @@ func (s *scenario) listed(b *strings.Builder, e *billing.EventView) {
 		if e.HasCost {
 			fmt.Fprintf(b, " cost=%s", e.Cost)
 		}
+		if e.HasCredits {
+			fmt.Fprintf(b, " credits=%s", e.Credits)
+		}
 		if e.SubscriptionID == ([16]byte{}) {
 			b.WriteString(" unattributed")
 		}

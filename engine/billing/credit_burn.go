@@ -1,0 +1,331 @@
+package billing
+
+import (
+	"cmp"
+	"slices"
+
+	"tollgate/engine"
+	"tollgate/engine/credit"
+	"tollgate/engine/decimal"
+	"tollgate/engine/page"
+	"tollgate/engine/wire"
+)
+
+// draw is what one grant paid, or with grant 0, what the pool paid beyond its grants.
+type draw struct {
+	Pool, Grant uint32
+	Amount      decimal.Decimal
+}
+
+// Fields states the draw's fields.
+func (d *draw) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &d.Pool)
+	wire.Uint(w, 2, &d.Grant)
+	w.Decimal(3, &d.Amount)
+}
+
+// burning is what usage does to credits: which grants pay, and how many of the units they pay. The
+// rest of the units has the feature's price.
+type burning struct {
+	draws   []draw
+	covered decimal.Decimal
+}
+
+// drawn is the sum of draws.
+func drawn(draws []draw) (sum decimal.Decimal) {
+	for i := range draws {
+		sum = more(sum, draws[i].Amount)
+	}
+	return sum
+}
+
+// poolsOf lists the customer's pools of a name that are not archived, in burn order: by priority,
+// then the oldest.
+func (s *state) poolsOf(customer uint32, name poolName, found []uint32) []uint32 {
+	for row := s.firstPool(customer); row != 0; {
+		p := s.pools.Read(row)
+		if p.name == name && !p.archived {
+			found = append(found, row)
+		}
+		row = p.next
+	}
+	slices.SortStableFunc(found, func(a, b uint32) int {
+		return cmp.Compare(s.pools.Read(a).priority, s.pools.Read(b).priority)
+	})
+	return found
+}
+
+// draw collects what a pool's grants pay of an amount, and returns the rest. It changes nothing.
+func (s *state) draw(row uint32, amount decimal.Decimal, now int64, to *[]draw) decimal.Decimal {
+	pay := func(grant uint32, paid decimal.Decimal) {
+		*to = append(*to, draw{row, grant, paid})
+	}
+	return credit.Burn(s.burning(s.pools.Read(row)), amount, now, pay)
+}
+
+// planBurn decides how usage at a place burns credits. It changes nothing. CreditsEmpty: neither
+// credits nor a price pay for it. The draws are good until the next event.
+func (t *turn) planBurn(
+	customer uint32, at place, units decimal.Decimal, now int64,
+) (b burning, outcome engine.Outcome) {
+	if !at.credited() || units.Sign() <= 0 {
+		return b, engine.OutcomeDone
+	}
+	c := &at.feature.credits
+	need, ok := credit.Need(units, c.weight)
+	if !ok {
+		return b, engine.OutcomeOverflow
+	}
+	var room [MaxPools]uint32
+	draws, rest, lenient, soft := t.m.scratch.draws[:0], need, false, uint32(0)
+	for _, row := range t.poolsOf(customer, c.pool, room[:0]) {
+		p := t.pools.Read(row)
+		lenient = lenient || !p.hard
+		if p.frozen {
+			continue
+		}
+		if _, ok := p.consumed.Add(need); !ok {
+			return b, engine.OutcomeOverflow
+		}
+		rest = t.draw(row, rest, now, &draws)
+		if !p.hard && soft == 0 {
+			soft = row
+		}
+	}
+	if rest.Sign() > 0 && soft != 0 {
+		draws = append(draws, draw{Pool: soft, Amount: rest})
+		rest = decimal.Decimal{}
+	}
+	t.m.scratch.draws = draws
+	if rest.Sign() > 0 && !c.fallback && !lenient {
+		return b, engine.OutcomeCreditsEmpty
+	}
+	return burning{draws, credit.Covered(units, rest, c.weight)}, engine.OutcomeDone
+}
+
+// burn carries out what planBurn decided at the same instant. The customer's lock is held.
+func (t *turn) burn(at place, b *burning, now int64) {
+	t.take(b.draws, now)
+	for first := 0; first < len(b.draws); {
+		pool, end := b.draws[first].Pool, first
+		for end < len(b.draws) && b.draws[end].Pool == pool {
+			end++
+		}
+		t.bookUsage(at, pool, drawn(b.draws[first:end]), now)
+		t.foldPool(pool)
+		first = end
+	}
+}
+
+// take lets grants pay. The customer's lock is held.
+func (t *turn) take(draws []draw, now int64) {
+	for i := range draws {
+		d := &draws[i]
+		t.expire(d.Pool, now)
+		p := t.pools.Write(d.Pool)
+		p.consumed = more(p.consumed, d.Amount)
+		if d.Grant == 0 {
+			p.overdraft = more(p.overdraft, d.Amount)
+			continue
+		}
+		g := t.grants.Write(d.Grant)
+		if g.Remaining = credit.Less(g.Remaining, d.Amount); g.Remaining.IsZero() {
+			t.prune(d.Pool)
+		}
+	}
+}
+
+// giveBack undoes take: credits return to the grants that paid, and from there to where those have
+// gone meanwhile; an overdraft is paid first. A pool that is archived keeps what it has. The
+// customer's lock is held.
+func (t *turn) giveBack(draws []draw, now int64) {
+	for i := range draws {
+		d := &draws[i]
+		t.expire(d.Pool, now)
+		p := t.pools.Write(d.Pool)
+		if p.archived {
+			continue
+		}
+		p.consumed = credit.Less(p.consumed, d.Amount)
+		if d.Grant != 0 {
+			g := t.grants.Write(d.Grant)
+			if g.Expired(now) && g.end == grantOpen {
+				g.end = grantExpired
+			}
+			switch g.end {
+			case grantExpired:
+				p.expired = more(p.expired, d.Amount)
+				continue
+			case grantReversed:
+				p.reversed = more(p.reversed, d.Amount)
+				continue
+			}
+		}
+		paid := decimal.Min(p.overdraft, d.Amount)
+		p.overdraft = credit.Less(p.overdraft, paid)
+		if left := credit.Less(d.Amount, paid); !left.IsZero() {
+			t.returnTo(d, left, now)
+		}
+	}
+}
+
+// returnTo puts credits back into the grant that paid them. Where none did (an overdraft, which
+// later grants have paid meanwhile), they become a grant of their own.
+func (t *turn) returnTo(d *draw, left decimal.Decimal, now int64) {
+	row := d.Grant
+	if row == 0 {
+		var g *grant
+		row, g = t.grants.Append()
+		p := t.pools.Read(d.Pool)
+		*g = grant{
+			Grant: credit.Grant{
+				ID: creditID("refund", p.id, uint64(row)), CreatedAt: now, Priority: p.priority,
+			}, amount: left, pool: d.Pool, kind: GrantRefund,
+		}
+	}
+	g := t.grants.Write(row)
+	g.Remaining = more(g.Remaining, left)
+	t.link(row)
+}
+
+// bookUsage books what usage took from a pool: one transaction per feature, subscription and day.
+func (t *turn) bookUsage(at place, pool uint32, amount decimal.Decimal, now int64) {
+	c := t.covers.Write(t.coverOf(at.counter))
+	if c.transaction != 0 {
+		x := t.transactions.Read(c.transaction)
+		if x.kind == transactionConsumption && x.pool == pool &&
+			x.subscription == at.subscription && x.feature == at.feature.feature &&
+			sameDay(x.createdAt, now) {
+			if sum, ok := x.amount.Add(amount); ok {
+				p := t.pools.Write(pool)
+				x = t.transactions.Write(c.transaction)
+				x.amount, x.balance, x.updatedAt = sum, p.balance(), now
+				p.modifiedAt = now
+				return
+			}
+		}
+	}
+	c.transaction = t.book(&transaction{
+		pool: pool, kind: transactionConsumption, amount: amount, createdAt: now,
+		subscription: at.subscription, feature: at.feature.feature,
+	}, transactionText{})
+}
+
+// cover says how much of a counter credits have paid: of used and of next, and in which transaction
+// the newest of it stands. Only counters of features that burn credits have one.
+type cover struct {
+	counter, transaction uint32 // counter never changes
+	used, next           decimal.Decimal
+}
+
+var coverCodec = page.Codec[cover]{
+	Append: func(dst []byte, c *cover) []byte {
+		dst = appendU32(appendU32(dst, c.counter), c.transaction)
+		return appendDecimal(appendDecimal(dst, c.used), c.next)
+	},
+	Read: func(src []byte, c *cover) ([]byte, error) {
+		r := reader{rest: src}
+		c.counter, c.transaction = r.u32(), r.u32()
+		c.used, c.next = r.decimal(), r.decimal()
+		return r.rest, r.err
+	},
+}
+
+// coverWith finds a counter's cover; 0 when it has none.
+func (s *state) coverWith(counter uint32) uint32 {
+	return s.coverByCounter.Find(rowHash(counter), func(row uint32) bool {
+		return s.covers.Read(row).counter == counter
+	})
+}
+
+// coverOf finds or makes a counter's cover. The customer's lock is held.
+func (t *turn) coverOf(counter uint32) uint32 {
+	row := t.coverWith(counter)
+	if row == 0 {
+		var c *cover
+		row, c = t.covers.Append()
+		c.counter = counter
+		t.coverByCounter.Insert(rowHash(counter), row)
+	}
+	return row
+}
+
+// cover counts units of a counter as paid by credits: of its used, or where ahead is set, of its
+// next. Units < 0 uncount. The customer's lock is held.
+func (t *turn) cover(counter uint32, units decimal.Decimal, ahead bool) {
+	if units.IsZero() {
+		return
+	}
+	c := t.covers.Write(t.coverOf(counter))
+	if ahead {
+		c.next = more(c.next, units)
+	} else {
+		c.used = more(c.used, units)
+	}
+	high, low := c.used.Bits()
+	t.fold(uint64(counter)<<32 ^ uint64(high) ^ low)
+}
+
+// covered is how many units of a counter's used and next credits have paid: what is billed is the
+// counter less these.
+func (s *state) covered(counter uint32) (used, next decimal.Decimal) {
+	if row := s.coverWith(counter); row != 0 {
+		c := s.covers.Read(row)
+		return c.used, c.next
+	}
+	return decimal.Decimal{}, decimal.Decimal{}
+}
+
+// purse is what a check needs to know of a customer's credits for a feature.
+type purse struct {
+	balance decimal.Decimal // of pools that pay now
+	// endless says that a pool pays without a limit, lenient that one would if it were not frozen.
+	endless, lenient bool
+	covered          decimal.Decimal // units of the counter's used that credits have paid
+}
+
+// purse must be called under the customer's lock.
+func (s *state) purse(customer uint32, at place, now int64) (u purse) {
+	var room [MaxPools]uint32
+	for _, row := range s.poolsOf(customer, at.feature.credits.pool, room[:0]) {
+		p := s.pools.Read(row)
+		u.lenient = u.lenient || !p.hard
+		if p.frozen {
+			continue
+		}
+		u.endless = u.endless || !p.hard
+		if balance := s.balanceAt(p, now); balance.Sign() > 0 {
+			sum, ok := u.balance.Add(balance)
+			if !ok {
+				sum = decimal.Largest()
+			}
+			u.balance = sum
+		}
+	}
+	u.covered, _ = s.covered(at.counter)
+	return u
+}
+
+// coverable is how many of the units the purse pays.
+func (u *purse) coverable(units decimal.Decimal, c *featureCredits) decimal.Decimal {
+	if u.endless {
+		return units
+	}
+	need, ok := credit.Need(units, c.weight)
+	if !ok {
+		return decimal.Decimal{}
+	}
+	return credit.Covered(units, credit.Less(need, decimal.Min(need, u.balance)), c.weight)
+}
+
+// empty says that neither credits nor a price pay for the units that are asked for; nothing in
+// particular when there are none.
+func (u *purse) empty(q *CheckQuery, c *featureCredits) bool {
+	if c.fallback || u.lenient {
+		return false
+	}
+	if q.Track && q.Units.Sign() > 0 {
+		return u.coverable(q.Units, c).Less(q.Units)
+	}
+	return u.balance.Sign() <= 0
+}

@@ -1,0 +1,151 @@
+package billing
+
+import (
+	"fmt"
+
+	"tollgate/engine/credit"
+	"tollgate/engine/decimal"
+	"tollgate/engine/wire"
+)
+
+func goldenPool() *pool {
+	return &pool{
+		id: [16]byte{1, 2, 3}, name: poolNamed("tokens"), customer: 7, next: 9, firstGrant: 4,
+		grants: 2, firstTransaction: 11, lastTransaction: 12, transactions: 2, sequence: 5,
+		createdAt: 1769871600000, modifiedAt: 1769871600001, nextExpiry: 1769871600002,
+		granted: goldenDecimal("100"), consumed: goldenDecimal("12.5"),
+		expired: goldenDecimal("3"), reversed: goldenDecimal("4"), overdraft: goldenDecimal("0.1"),
+		rolloverCap: goldenDecimal("50"), priority: -3, policy: credit.PolicyCapped,
+		hard: true, hasCap: true, frozen: true, archived: true,
+	}
+}
+
+func goldenGrant() *grant {
+	return &grant{
+		Grant: credit.Grant{
+			ID: [16]byte{4, 5}, Remaining: goldenDecimal("7.25"), Priority: -1,
+			CreatedAt: 1769871600000, ExpiresAt: 1769871600009,
+		}, amount: goldenDecimal("10"), pool: 3, next: 8, subscription: 6,
+		kind: GrantRollover, end: grantReversed, linked: true,
+	}
+}
+
+func goldenTransaction() *transaction {
+	return &transaction{
+		id: [16]byte{6}, of: [16]byte{7}, amount: goldenDecimal("1.5"),
+		balance: goldenDecimal("-2"), createdAt: 1769871600000, updatedAt: 1769871600003,
+		pool: 1, next: 2, sequence: 3, grant: 4, subscription: 5, feature: 6,
+		kind: transactionReversal, reversed: true,
+	}
+}
+
+func goldenCover() *cover {
+	return &cover{
+		counter: 9, transaction: 4, used: goldenDecimal("8"), next: goldenDecimal("0.000000000001"),
+	}
+}
+
+// CheckCredits says in which pool the totals, the grants and the lists do not fit together.
+func CheckCredits(m *Machine) error {
+	s := m.state.Load()
+	for row := uint32(1); row <= s.pools.Len(); row++ {
+		p := s.pools.Read(row)
+		var held, zero decimal.Decimal
+		var before *grant
+		count, next := uint32(0), int64(0)
+		for _, g := range s.grantsOf(p) {
+			held = more(held, g.Remaining)
+			count++
+			if g.ExpiresAt != 0 && (next == 0 || g.ExpiresAt < next) {
+				next = g.ExpiresAt
+			}
+			if !g.linked || g.Remaining.Sign() <= 0 || g.amount.Less(g.Remaining) {
+				return fmt.Errorf("pool %d: a live grant of %s holds %s", row, g.amount, g.Remaining)
+			}
+			if before != nil && credit.Compare(&before.Grant, &g.Grant) >= 0 {
+				return fmt.Errorf("pool %d: grants out of order", row)
+			}
+			before = g
+		}
+		switch {
+		case credit.Less(held, p.overdraft) != p.balance():
+			return fmt.Errorf("pool %d: grants hold %s, overdraft %s, balance %s", row, held,
+				p.overdraft, p.balance())
+		case p.hard && p.balance().Sign() < 0:
+			return fmt.Errorf("pool %d: hard, and below zero", row)
+		case p.overdraft.Sign() > 0 && held != zero:
+			return fmt.Errorf("pool %d: an overdraft beside live grants", row)
+		case count != p.grants, !p.archived && next != p.nextExpiry:
+			return fmt.Errorf("pool %d: %d grants, counted %d; expiry %d, counted %d", row, p.grants,
+				count, p.nextExpiry, next)
+		}
+		for _, total := range []decimal.Decimal{p.granted, p.consumed, p.expired, p.reversed} {
+			if total.Sign() < 0 {
+				return fmt.Errorf("pool %d: a negative total", row)
+			}
+		}
+	}
+	return s.creditListsEnd()
+}
+
+// turnNow is a turn between entries, for tests of what the lifecycle calls.
+func turnNow(m *Machine) *turn {
+	s := m.state.Load()
+	return &turn{state: s, m: m, stamp: s.stamp.Load()}
+}
+
+// EndCreditPeriod ends a subscription's period and begins the next.
+func EndCreditPeriod(m *Machine, subscription uint32, at int64) {
+	t := turnNow(m)
+	t.creditsAtPeriodEnd(subscription, at)
+	t.creditsAtPeriodStart(subscription, at)
+}
+
+// UpgradeCredits puts a subscription on a plan version.
+func UpgradeCredits(m *Machine, subscription, version uint32, at int64) {
+	t := turnNow(m)
+	from := t.versionOf(subscription)
+	t.subscriptions.Write(subscription).version = version
+	t.creditsAtUpgrade(subscription, from, at)
+}
+
+// Burnt is what an event of the first customer did to credits, as its journal record says.
+type Burnt struct {
+	burnt
+	at place
+}
+
+// LastBurn reads the newest usage record.
+func LastBurn(m *Machine) *Burnt {
+	e := &m.scratch.entry
+	b := &Burnt{burnt: burnt{draws: append([]draw(nil), e.Draws...), covered: e.Covered}}
+	var c RecordUsage
+	if err := wire.Decode(e.Record, &c); err != nil {
+		panic(err)
+	}
+	b.units = c.Units
+	t := turnNow(m)
+	catalog := t.environment(c.Env).catalog.Load()
+	b.at = t.within(catalog, e.Subscription, e.Feature, t.stamp)
+	return b
+}
+
+// Covered is how many of the event's units credits paid.
+func (b *Burnt) Covered() decimal.Decimal { return b.covered }
+
+// Correct amends the event, or with 0 units voids it.
+func (b *Burnt) Correct(m *Machine, units decimal.Decimal, at int64) *Burnt {
+	t := turnNow(m)
+	r, outcome := t.planCorrection(1, b.at, b.burnt, units, at)
+	if outcome.Refused() {
+		panic(outcome.String())
+	}
+	before := b.covered
+	t.correctCredits(b.at, &r, at)
+	t.cover(b.at.counter, credit.Less(r.now.covered, before), false)
+	used, _ := t.covered(b.at.counter)
+	if used != r.now.covered {
+		panic("cover " + used.String() + ", the event has " + r.now.covered.String())
+	}
+	return &Burnt{r.now, b.at}
+}

@@ -1,0 +1,45 @@
+package billing_test
+
+import (
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
+	"tollgate/engine/enginetest"
+	"tollgate/engine/wire"
+)
+
+// goldenCredits are the commands of credits, and a catalog that sells them.
+func goldenCredits() map[string]wire.Fielder {
+	id := enginetest.ID
+	doc := enginetest.TokenPlan()
+	doc.Plans[0].CreditAllocations = []billing.CreditAllocationDocument{{
+		Pool: "tokens", Denomination: "tokens", Currency: "EUR", Amount: decimal.FromInt(1000),
+		Priority: -1, ExpiresAfterDays: 30, RolloverPolicy: "CAPPED", HasCap: true,
+		RolloverCap: decimal.FromInt(50), HardLimit: true,
+	}}
+	doc.Plans[0].Features[1].Pricing.Credits = billing.CreditsDocument{
+		Pool: "tokens", Weight: decimal.MustParse("0.5"),
+	}
+	return map[string]wire.Fielder{
+		"command-21-apply-catalog-with-credits": enginetest.ApplyCatalog(1, doc),
+		"command-64-create-pool": &billing.CreatePool{
+			Env: 1, ID: id("p"), Customer: "ada", Name: "tokens", Denomination: "tokens",
+			Currency: "EUR", HardLimit: true, RolloverPolicy: "CAPPED", HasCap: true,
+			RolloverCap: decimal.FromInt(50), Priority: -3, Metadata: []byte(`{"a":1}`),
+			Actor: "admin",
+		},
+		"command-65-grant-credits": &billing.GrantCredits{
+			Env: 1, ID: id("g"), Pool: id("p"), Type: "PURCHASED", Amount: decimal.FromInt(10),
+			Priority: -1, ExpiresAt: 1769871600000, Note: "order 7", Actor: "admin",
+		},
+		"command-66-deduct-credits": &billing.DeductCredits{
+			Env: 1, ID: id("d"), Pool: id("p"), Amount: decimal.MustParse("2.5"), Note: "fee",
+			Actor: "admin",
+		},
+		"command-67-freeze-pool":   &billing.FreezePool{Env: 1, ID: id("p"), Actor: "admin"},
+		"command-68-unfreeze-pool": &billing.UnfreezePool{Env: 1, ID: id("p"), Actor: "admin"},
+		"command-69-archive-pool":  &billing.ArchivePool{Env: 1, ID: id("p"), Actor: "admin"},
+		"command-70-reverse-transaction": &billing.ReverseTransaction{
+			Env: 1, ID: id("r"), Transaction: id("d"), Note: "mistake", Actor: "admin",
+		},
+	}
+}

@@ -1,0 +1,263 @@
+package billing
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/credit"
+	"tollgate/engine/decimal"
+)
+
+// What follows is called by the lifecycle of subscriptions, at instants of the environment's clock,
+// with the customer's lock held.
+
+// creditsAtPeriodStart grants what the subscription's plan version allocates to a period.
+func (t *turn) creditsAtPeriodStart(subscription uint32, at int64) {
+	v := t.versionOf(subscription)
+	for i := range v.allocations {
+		t.allocate(subscription, &v.allocations[i], v.allocations[i].Amount, at)
+	}
+}
+
+// creditsAtUpgrade grants, pool by pool, what the subscription's plan version allocates more than
+// the one it came from.
+func (t *turn) creditsAtUpgrade(subscription uint32, from *planVersion, at int64) {
+	v := t.versionOf(subscription)
+	for i := range v.allocations {
+		a := &v.allocations[i]
+		amount := a.Amount
+		for j := range from.allocations {
+			if from.allocations[j].Pool == a.Pool {
+				amount = remaining(a.Amount, from.allocations[j].Amount)
+			}
+		}
+		if amount.Sign() > 0 {
+			t.allocate(subscription, a, amount, at)
+		}
+	}
+}
+
+// creditsAtPeriodEnd lets the pools that the subscription's plan version allocates to roll over.
+func (t *turn) creditsAtPeriodEnd(subscription uint32, at int64) {
+	v := t.versionOf(subscription)
+	customer := t.subscriptions.Read(subscription).customer
+	for i := range v.allocations {
+		if row := t.poolCalled(customer, v.allocations[i].Pool); row != 0 {
+			t.expire(row, at)
+			t.rollOver(row, subscription, at)
+			t.foldPool(row)
+		}
+	}
+}
+
+func (t *turn) versionOf(subscription uint32) *planVersion {
+	b := t.subscriptions.Read(subscription)
+	return t.environment(t.customers.Read(b.customer).env).catalog.Load().version(b.version)
+}
+
+// poolCalled is the oldest of the customer's pools of a name that are not archived: the one that
+// plans grant to; 0 when there is none.
+func (t *turn) poolCalled(customer uint32, name string) uint32 {
+	key := poolNamed(name)
+	for row := t.firstPool(customer); row != 0; row = t.pools.Read(row).next {
+		if p := t.pools.Read(row); p.name == key && !p.archived {
+			return row
+		}
+	}
+	return 0
+}
+
+// allocate grants an amount to the pool of an allocation, which it makes where there is none. A
+// customer who has as many pools as one may have gets none; a pool that is full to the range of
+// numbers gets nothing.
+func (t *turn) allocate(
+	subscription uint32, a *CreditAllocationDocument, amount decimal.Decimal, at int64,
+) {
+	b := t.subscriptions.Read(subscription)
+	row := t.poolCalled(b.customer, a.Pool)
+	if row == 0 {
+		if row = t.allocatedPool(b, a, at); row == 0 {
+			return
+		}
+	}
+	if _, ok := t.pools.Read(row).granted.Add(amount); !ok {
+		return
+	}
+	t.expire(row, at)
+	g := grant{Grant: credit.Grant{
+		ID:        creditID("allocation", t.pools.Read(row).id, uint64(t.grants.Len())+1),
+		Remaining: amount, Priority: int32(a.Priority), CreatedAt: at,
+	}, amount: amount, pool: row, subscription: subscription, kind: GrantPlanIncluded}
+	if a.ExpiresAfterDays != 0 {
+		g.ExpiresAt = at + int64(a.ExpiresAfterDays)*dayMS
+	}
+	t.grant(&g, "")
+	t.foldPool(row)
+}
+
+// allocatedPool makes the pool that an allocation describes.
+func (t *turn) allocatedPool(b *subscription, a *CreditAllocationDocument, at int64) uint32 {
+	if t.poolCount(b.customer) >= MaxPools {
+		return 0
+	}
+	policy, _ := credit.PolicyOf(a.RolloverPolicy)
+	return t.addPool(&pool{
+		id: creditID("pool", b.id, uint64(t.pools.Len())+1), customer: b.customer,
+		name: poolNamed(a.Pool), createdAt: at, modifiedAt: at, priority: int32(a.Priority),
+		policy: policy, hard: a.HardLimit, hasCap: a.HasCap, rolloverCap: a.RolloverCap,
+	}, &poolText{Name: a.Pool, Denomination: a.Denomination, Currency: a.Currency})
+}
+
+// rollOver ends a subscription's period in a pool: the policy says how much of the balance stays.
+// What other subscriptions granted has periods of its own and is left alone. Of what does not stay,
+// credits of plans expire first, each sort in burn order.
+func (t *turn) rollOver(row, subscription uint32, at int64) {
+	p := t.pools.Read(row)
+	var balance decimal.Decimal
+	for _, g := range t.grantsOf(p) {
+		if g.subscription == 0 || g.subscription == subscription {
+			balance = more(balance, g.Remaining)
+		}
+	}
+	if balance.IsZero() {
+		return
+	}
+	kept, lost := p.policy.Keep(balance, p.rolloverCap)
+	left := lost
+	for _, planned := range [...]bool{true, false} {
+		for grant, g := range t.grantsOf(p) {
+			if g.subscription != 0 && g.subscription != subscription || g.fromPlan() != planned {
+				continue
+			}
+			w := t.grants.Write(grant)
+			gone := decimal.Min(w.Remaining, left)
+			left = credit.Less(left, gone)
+			if w.Remaining = credit.Less(w.Remaining, gone); w.Remaining.IsZero() {
+				w.end = grantExpired
+			} else if planned {
+				w.kind = GrantRollover
+			}
+		}
+	}
+	t.prune(row)
+	if !lost.IsZero() {
+		w := t.pools.Write(row)
+		w.expired = more(w.expired, lost)
+		t.book(&transaction{
+			pool: row, kind: transactionExpiration, amount: lost, subscription: subscription,
+			createdAt: at,
+		}, transactionText{})
+	}
+	if kept.Sign() > 0 {
+		t.book(&transaction{
+			pool: row, kind: transactionRollover, amount: kept, subscription: subscription,
+			createdAt: at,
+		}, transactionText{})
+	}
+}
+
+// rollCovered does to a counter's cover what a period's end does to the counter: next becomes used,
+// or where usage accumulates, is added to it.
+func (t *turn) rollCovered(counter uint32, accumulate bool) {
+	row := t.coverWith(counter)
+	if row == 0 {
+		return
+	}
+	c := t.covers.Write(row)
+	if accumulate {
+		c.used = more(c.used, c.next)
+	} else {
+		c.used = c.next
+	}
+	c.next = decimal.Decimal{}
+}
+
+// burnt is what an event did to credits, as its journal record says.
+type burnt struct {
+	units   decimal.Decimal
+	draws   []draw
+	covered decimal.Decimal
+}
+
+// recredit is what the correction of an event does to credits: what goes back, what is burnt on
+// top, and what the event has burnt then.
+type recredit struct {
+	back []draw
+	add  burning
+	now  burnt
+}
+
+// planCorrection decides what becomes of an event's credits when its units do; 0 units void it. It
+// changes nothing. place is where the event counted. Units that credits did not pay go first, then
+// what was drawn last.
+func (t *turn) planCorrection(
+	customer uint32, at place, was burnt, units decimal.Decimal, now int64,
+) (r recredit, outcome engine.Outcome) {
+	r.now = burnt{units: units, draws: was.draws, covered: was.covered}
+	if !was.units.Less(units) {
+		r.back, r.now.draws, r.now.covered = was.trim(at, units)
+		return r, engine.OutcomeDone
+	}
+	r.add, outcome = t.planBurn(customer, at, credit.Less(units, was.units), now)
+	if outcome.Refused() {
+		return recredit{}, outcome
+	}
+	r.now.draws = append(append([]draw(nil), was.draws...), r.add.draws...)
+	r.now.covered = more(was.covered, r.add.covered)
+	return r, engine.OutcomeDone
+}
+
+// trim splits an event's draws when fewer units are left: what goes back, and what stays.
+func (was *burnt) trim(at place, units decimal.Decimal) (back, stay []draw, covered decimal.Decimal) {
+	covered = decimal.Min(was.covered, units)
+	gone := credit.Less(was.covered, covered)
+	if gone.IsZero() {
+		return nil, was.draws, covered
+	}
+	if covered.IsZero() || !at.credited() {
+		return was.draws, nil, covered
+	}
+	left, ok := credit.Need(gone, at.feature.credits.weight)
+	if !ok {
+		return was.draws, nil, covered
+	}
+	stay = append([]draw(nil), was.draws...)
+	for i := len(stay) - 1; i >= 0 && left.Sign() > 0; i-- {
+		d := stay[i]
+		d.Amount = decimal.Min(d.Amount, left)
+		left = credit.Less(left, d.Amount)
+		back = append(back, d)
+		if stay[i].Amount = credit.Less(stay[i].Amount, d.Amount); stay[i].Amount.IsZero() {
+			stay = stay[:i]
+		}
+	}
+	return back, stay, covered
+}
+
+// correctCredits carries out what planCorrection decided. The event's part of the counter's cover
+// is the caller's to change: by r.now.covered less what was covered before.
+func (t *turn) correctCredits(at place, r *recredit, now int64) {
+	t.giveBack(r.back, now)
+	done := map[uint32]bool{}
+	for i := range r.back {
+		row := r.back[i].Pool
+		if done[row] || t.pools.Read(row).archived {
+			continue
+		}
+		done[row] = true
+		var sum decimal.Decimal
+		for j := range r.back {
+			if r.back[j].Pool == row {
+				sum = more(sum, r.back[j].Amount)
+			}
+		}
+		x := transaction{
+			pool: row, kind: transactionReturn, amount: sum, createdAt: now,
+			subscription: at.subscription,
+		}
+		if at.feature != nil {
+			x.feature = at.feature.feature
+		}
+		t.book(&x, transactionText{})
+		t.foldPool(row)
+	}
+	t.burn(at, &r.add, now)
+}

@@ -1,0 +1,438 @@
+package billing
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/decimal"
+	"tollgate/engine/page"
+	"tollgate/engine/wire"
+)
+
+// transactionKind says what moved a pool's balance. The numbers are part of snapshots and are never
+// reused.
+type transactionKind uint8
+
+const (
+	transactionGrant       transactionKind = 1
+	transactionConsumption transactionKind = 2 // usage of a feature, of a subscription, on a UTC day
+	transactionDeduction   transactionKind = 3
+	transactionExpiration  transactionKind = 4
+	transactionRollover    transactionKind = 5 // what stayed at a period's end; moves nothing
+	transactionReversal    transactionKind = 6
+	transactionReturn      transactionKind = 7 // credits of events that were voided or amended
+)
+
+var transactionKinds = [...]string{
+	transactionGrant: "GRANT", transactionConsumption: "CONSUMPTION",
+	transactionDeduction: "DEDUCTION", transactionExpiration: "EXPIRATION",
+	transactionRollover: "ROLLOVER", transactionReversal: "REVERSAL",
+	transactionReturn: "RETURN",
+}
+
+func (k transactionKind) String() string {
+	if int(k) < len(transactionKinds) {
+		return transactionKinds[k]
+	}
+	return ""
+}
+
+// transaction is the record of one movement; its note is the text of the same row. A pool keeps its
+// newest MaxTransactions: the row of the oldest is used again, for the same pool.
+type transaction struct {
+	id, of               [16]byte // of: what a reversal reverses
+	amount, balance      decimal.Decimal
+	createdAt, updatedAt int64
+	pool, next, sequence uint32
+	grant, subscription  uint32
+	feature              uint32
+	kind                 transactionKind
+	reversed             bool
+}
+
+var transactionCodec = page.Codec[transaction]{
+	Append: func(dst []byte, x *transaction) []byte {
+		dst = append(append(dst, x.id[:]...), x.of[:]...)
+		dst = appendDecimal(appendDecimal(dst, x.amount), x.balance)
+		dst = appendI64(appendI64(dst, x.createdAt), x.updatedAt)
+		dst = appendU32(appendU32(appendU32(dst, x.pool), x.next), x.sequence)
+		dst = appendU32(appendU32(appendU32(dst, x.grant), x.subscription), x.feature)
+		return append(dst, byte(x.kind), flags(x.reversed))
+	},
+	Read: func(src []byte, x *transaction) ([]byte, error) {
+		r := reader{rest: src}
+		x.id, x.of = r.id(), r.id()
+		x.amount, x.balance = r.decimal(), r.decimal()
+		x.createdAt, x.updatedAt = r.i64(), r.i64()
+		x.pool, x.next, x.sequence = r.u32(), r.u32(), r.u32()
+		x.grant, x.subscription, x.feature = r.u32(), r.u32(), r.u32()
+		x.kind, x.reversed = transactionKind(r.u8()), r.u8() != 0
+		return r.rest, r.err
+	},
+}
+
+// transactionText is the cold part of a transaction: draws say which grants a deduction took.
+type transactionText struct {
+	Note  string
+	Draws []draw
+}
+
+// Fields states the text's fields.
+func (x *transactionText) Fields(w *wire.Codec) {
+	w.String(1, &x.Note)
+	wire.List(w, 2, &x.Draws)
+}
+
+// book adds a transaction to its pool, whose totals it follows. The customer's lock is held.
+func (t *turn) book(x *transaction, words transactionText) (row uint32) {
+	p := t.pools.Write(x.pool)
+	p.sequence++
+	x.sequence, x.balance, x.updatedAt, x.next = p.sequence, p.balance(), x.createdAt, 0
+	if x.id == ([16]byte{}) {
+		x.id = creditID("transaction", p.id, uint64(p.sequence))
+	}
+	p.modifiedAt = max(p.modifiedAt, x.createdAt)
+	row = t.transactionRow(p)
+	*t.transactions.Write(row) = *x
+	t.transactionTexts.Write(row).data = string(wire.Encode(nil, &words))
+	if p.lastTransaction == 0 {
+		p.firstTransaction = row
+	} else {
+		t.transactions.Write(p.lastTransaction).next = row
+	}
+	p.lastTransaction = row
+	p.transactions++
+	t.transactionByID.Insert(t.idHash(&x.id), row)
+	return row
+}
+
+// transactionRow is a new row, or that of the pool's oldest transaction, which is let go of.
+func (t *turn) transactionRow(p *pool) (row uint32) {
+	if p.transactions < MaxTransactions {
+		row, _ = t.transactions.Append()
+		t.transactionTexts.Append()
+		return row
+	}
+	row = p.firstTransaction
+	old := t.transactions.Read(row)
+	t.transactionByID.Remove(t.idHash(&old.id), row)
+	p.firstTransaction = old.next
+	p.transactions--
+	return row
+}
+
+// transactionWith finds a transaction by its UUID; 0 when there is none. Rows of transactions are
+// used again, so only Apply may ask.
+func (t *turn) transactionWith(id *[16]byte) uint32 {
+	return t.transactionByID.Find(t.idHash(id), func(row uint32) bool {
+		return t.transactions.Read(row).id == *id
+	})
+}
+
+// poolCommand is what commands that move credits have in common.
+type poolCommand struct {
+	env      uint32
+	id, pool [16]byte
+	kind     transactionKind
+}
+
+// poolFor finds the pool of a command. Row 0: outcome says why there is nothing left to do.
+func (t *turn) poolFor(c poolCommand) (e *environment, row uint32, outcome engine.Outcome) {
+	if e = t.environment(c.env); e == nil {
+		return nil, 0, engine.OutcomeAccountUnknown
+	}
+	if done := t.transactionWith(&c.id); done != 0 {
+		x := t.transactions.Read(done)
+		p := t.pools.Read(x.pool)
+		if x.kind != c.kind || p.id != c.pool || t.customers.Read(p.customer).env != c.env {
+			return e, 0, engine.OutcomeIDsContradict
+		}
+		t.replied(done)
+		return e, 0, engine.OutcomeDone
+	}
+	if row = t.poolIn(c.env, &c.pool); row == 0 {
+		return e, 0, engine.OutcomePoolUnknown
+	}
+	return e, row, engine.OutcomeNone
+}
+
+// replied makes a transaction the command's reply.
+func (t *turn) replied(row uint32) {
+	t.reply = wire.Encode(nil, &TransactionReply{t.transactionView(row)})
+}
+
+// DeductCredits takes credits out of a pool, in burn order: all of them, or none. A transaction of
+// this ID is the same success again. The reply (Result.Value) is an encoded TransactionReply.
+type DeductCredits struct {
+	Env    uint32
+	ID     [16]byte
+	Pool   [16]byte
+	Amount decimal.Decimal
+	Note   string // ≤ 500 characters
+	Actor  string
+}
+
+// Fields states the command's fields.
+func (c *DeductCredits) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Env)
+	w.ID(2, &c.ID)
+	w.ID(3, &c.Pool)
+	w.Decimal(4, &c.Amount)
+	w.String(5, &c.Note)
+	w.String(6, &c.Actor)
+}
+
+func (c *DeductCredits) apply(t *turn) engine.Outcome {
+	e, row, outcome := t.poolFor(poolCommand{c.Env, c.ID, c.Pool, transactionDeduction})
+	if row == 0 {
+		return outcome
+	}
+	if c.Amount.Sign() <= 0 || !plain(c.Note, 0, maxNoteCharacters) {
+		return engine.OutcomeCreditsInvalid
+	}
+	now, p := e.now(t.stamp), t.pools.Read(row)
+	switch {
+	case p.archived:
+		return engine.OutcomePoolArchived
+	case p.frozen:
+		return engine.OutcomePoolFrozen
+	case p.hard && t.balanceAt(p, now).Less(c.Amount):
+		return engine.OutcomeCreditsEmpty
+	}
+	if _, ok := p.consumed.Add(c.Amount); !ok {
+		return engine.OutcomeOverflow
+	}
+
+	draws := []draw{}
+	rest := t.draw(row, c.Amount, now, &draws)
+	if rest.Sign() > 0 {
+		draws = append(draws, draw{Pool: row, Amount: rest})
+	}
+	lock := t.stripe(p.customer)
+	lock.Lock()
+	t.take(draws, now)
+	t.replied(t.book(&transaction{
+		id: c.ID, pool: row, kind: transactionDeduction, amount: c.Amount, createdAt: now,
+	}, transactionText{c.Note, draws}))
+	lock.Unlock()
+	t.foldPool(row)
+	t.note(change{
+		Env: c.Env, Actor: c.Actor, Action: "credits.deducted", Subject: uuidText(c.Pool),
+		Values: []FieldChange{
+			{"transaction", "", uuidText(c.ID)}, {"amount", "", c.Amount.String()},
+			{"note", "", c.Note},
+		},
+	})
+	return engine.OutcomeDone
+}
+
+// ReverseTransaction takes back what is left of a grant, or gives back a deduction. A reversal of
+// this ID is the same success again. The reply (Result.Value) is an encoded TransactionReply.
+type ReverseTransaction struct {
+	Env         uint32
+	ID          [16]byte // of the reversal
+	Transaction [16]byte // what it reverses
+	Note        string   // ≤ 500 characters
+	Actor       string
+}
+
+// Fields states the command's fields.
+func (c *ReverseTransaction) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Env)
+	w.ID(2, &c.ID)
+	w.ID(3, &c.Transaction)
+	w.String(4, &c.Note)
+	w.String(5, &c.Actor)
+}
+
+func (c *ReverseTransaction) apply(t *turn) engine.Outcome {
+	e := t.environment(c.Env)
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	if done := t.transactionWith(&c.ID); done != 0 {
+		if x := t.transactions.Read(done); x.kind == transactionReversal && x.of == c.Transaction {
+			t.replied(done)
+			return engine.OutcomeDone
+		}
+		return engine.OutcomeIDsContradict
+	}
+	row := t.transactionWith(&c.Transaction)
+	if row == 0 || t.customers.Read(t.pools.Read(t.transactions.Read(row).pool).customer).env != c.Env {
+		return engine.OutcomeTransactionUnknown
+	}
+	if !plain(c.Note, 0, maxNoteCharacters) {
+		return engine.OutcomeCreditsInvalid
+	}
+	x := *t.transactions.Read(row)
+	p, now := t.pools.Read(x.pool), e.now(t.stamp)
+	if p.archived {
+		return engine.OutcomePoolArchived
+	}
+	switch {
+	case x.reversed:
+		return engine.OutcomeTransactionFinal
+	case x.kind == transactionGrant:
+		if p.frozen {
+			return engine.OutcomePoolFrozen
+		}
+		if !t.grants.Read(x.grant).Live(now) {
+			return engine.OutcomeTransactionFinal
+		}
+	case x.kind != transactionDeduction:
+		return engine.OutcomeTransactionFinal
+	}
+
+	lock := t.stripe(p.customer)
+	lock.Lock()
+	t.replied(c.reverse(t, row, now))
+	lock.Unlock()
+	t.foldPool(x.pool)
+	t.note(change{
+		Env: c.Env, Actor: c.Actor, Action: "credits.reversed", Subject: uuidText(p.id),
+		Values: []FieldChange{
+			{"transaction", "", uuidText(c.ID)}, {"of", "", uuidText(c.Transaction)},
+			{"note", "", c.Note},
+		},
+	})
+	return engine.OutcomeDone
+}
+
+// reverse books the reversal of a transaction that can be reversed.
+func (c *ReverseTransaction) reverse(t *turn, row uint32, now int64) (reversal uint32) {
+	x := t.transactions.Write(row)
+	x.reversed = true
+	r := transaction{
+		id: c.ID, of: c.Transaction, pool: x.pool, kind: transactionReversal, amount: x.amount,
+		grant: x.grant, createdAt: now,
+	}
+	t.expire(x.pool, now)
+	if x.kind == transactionGrant {
+		g := t.grants.Write(r.grant)
+		p := t.pools.Write(r.pool)
+		r.amount = g.Remaining
+		p.reversed = more(p.reversed, g.Remaining)
+		g.Remaining, g.end = decimal.Decimal{}, grantReversed
+		t.prune(r.pool)
+	} else {
+		var words transactionText
+		decodeText(t.transactionTexts.Read(row).data, &words)
+		t.giveBack(words.Draws, now)
+	}
+	return t.book(&r, transactionText{Note: c.Note})
+}
+
+// decodeText decodes what this machine has encoded.
+func decodeText(data string, v wire.Fielder) {
+	if err := wire.Decode([]byte(data), v); err != nil {
+		panic("billing: a text in memory does not decode: " + err.Error())
+	}
+}
+
+// TransactionView is one movement of a pool's credits.
+type TransactionView struct {
+	ID, PoolID [16]byte
+	Sequence   uint32 // within the pool, from 1, without gaps
+	// Kind is GRANT, CONSUMPTION, DEDUCTION, EXPIRATION, ROLLOVER, REVERSAL or RETURN.
+	Kind            string
+	GrantType       string          // of the grant, where there is one
+	Amount, Balance decimal.Decimal // Amount > 0; Balance of the pool after it
+	// GrantID, SubscriptionID and FeatureKey are set where one grant, a subscription, a feature is
+	// concerned; Of is what a reversal reverses.
+	GrantID, SubscriptionID, Of     [16]byte
+	FeatureKey, Note                string
+	Reversed                        bool
+	CreatedAt, UpdatedAt, ExpiresAt int64
+}
+
+// Fields states the view's fields.
+func (v *TransactionView) Fields(w *wire.Codec) {
+	w.ID(1, &v.ID)
+	w.ID(2, &v.PoolID)
+	wire.Uint(w, 3, &v.Sequence)
+	w.String(4, &v.Kind)
+	w.String(5, &v.GrantType)
+	w.Decimal(6, &v.Amount)
+	w.Decimal(7, &v.Balance)
+	w.ID(8, &v.GrantID)
+	w.ID(9, &v.SubscriptionID)
+	w.ID(10, &v.Of)
+	w.String(11, &v.FeatureKey)
+	w.String(12, &v.Note)
+	w.Bool(13, &v.Reversed)
+	w.Int(14, &v.CreatedAt)
+	w.Int(15, &v.UpdatedAt)
+	w.Int(16, &v.ExpiresAt)
+}
+
+// TransactionReply is the reply of commands that book a transaction.
+type TransactionReply struct{ Transaction TransactionView }
+
+// Fields states the reply's fields.
+func (r *TransactionReply) Fields(w *wire.Codec) { w.Message(1, &r.Transaction) }
+
+// transactionView must be called by Apply, or under the customer's lock.
+func (s *state) transactionView(row uint32) TransactionView {
+	x := s.transactions.Read(row)
+	p := s.pools.Read(x.pool)
+	var words transactionText
+	decodeText(s.transactionTexts.Read(row).data, &words)
+	view := TransactionView{
+		ID: x.id, PoolID: p.id, Sequence: x.sequence, Kind: x.kind.String(),
+		Amount: x.amount, Balance: x.balance, Of: x.of, Note: words.Note,
+		FeatureKey: s.featureKey(s.customers.Read(p.customer).env, x.feature),
+		Reversed:   x.reversed, CreatedAt: x.createdAt, UpdatedAt: x.updatedAt,
+	}
+	if x.grant != 0 {
+		g := s.grants.Read(x.grant)
+		view.GrantID, view.GrantType, view.ExpiresAt = g.ID, g.kind.String(), g.ExpiresAt
+	}
+	if x.subscription != 0 {
+		view.SubscriptionID = s.subscriptions.Read(x.subscription).id
+	}
+	return view
+}
+
+// Transactions lists a page of a pool's transactions, newest first: those before the cursor, or
+// from the newest on when it is 0. next is the cursor of the following page; 0: there is none.
+func (m *Machine) Transactions(
+	env uint32, pool [16]byte, cursor uint32, limit int,
+) (list []TransactionView, next uint32, ok bool) {
+	s := m.state.Load()
+	row := s.poolIn(env, &pool)
+	if row == 0 {
+		return nil, 0, false
+	}
+	p := s.pools.Read(row)
+	lock := s.stripe(p.customer)
+	lock.RLock()
+	defer lock.RUnlock()
+	var rows []uint32
+	for at := p.firstTransaction; at != 0; {
+		x := s.transactions.Read(at)
+		if cursor != 0 && x.sequence >= cursor {
+			break
+		}
+		rows = append(rows, at)
+		at = x.next
+	}
+	limit = min(max(limit, 1), MaxTransactions)
+	list = []TransactionView{}
+	for len(rows) > 0 && len(list) < limit {
+		list = append(list, s.transactionView(rows[len(rows)-1]))
+		rows = rows[:len(rows)-1]
+	}
+	if len(rows) > 0 {
+		next = list[len(list)-1].Sequence
+	}
+	return list, next, true
+}
+
+// sameDay says whether two instants lie on one UTC day.
+func sameDay(a, b int64) bool { return floorDay(a) == floorDay(b) }
+
+func floorDay(at int64) int64 {
+	day := at / dayMS
+	if at%dayMS < 0 {
+		day--
+	}
+	return day
+}

@@ -1,0 +1,293 @@
+package billing
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"tollgate/engine"
+	"tollgate/engine/credit"
+	"tollgate/engine/decimal"
+	"tollgate/engine/page"
+	"tollgate/engine/wire"
+)
+
+// GrantType says where a grant comes from. The numbers are part of snapshots and are never reused.
+type GrantType uint8
+
+const (
+	GrantPlanIncluded GrantType = 1
+	GrantPurchased    GrantType = 2
+	GrantPromotional  GrantType = 3
+	GrantRollover     GrantType = 4
+	GrantManual       GrantType = 5
+	GrantRefund       GrantType = 6
+)
+
+var grantTypes = [...]string{
+	GrantPlanIncluded: "PLAN_INCLUDED", GrantPurchased: "PURCHASED",
+	GrantPromotional: "PROMOTIONAL", GrantRollover: "ROLLOVER",
+	GrantManual: "MANUAL", GrantRefund: "REFUND",
+}
+
+// String is the type's word; empty for 0.
+func (g GrantType) String() string {
+	if int(g) < len(grantTypes) {
+		return grantTypes[g]
+	}
+	return ""
+}
+
+// GrantTypeOf reads a type's word; an empty one is MANUAL.
+func GrantTypeOf(word string) (g GrantType, ok bool) {
+	if word == "" {
+		return GrantManual, true
+	}
+	i := slices.Index(grantTypes[:], word)
+	return GrantType(max(i, 0)), i > 0
+}
+
+// GrantCredits adds credits to a pool. ID names the grant and its transaction; a transaction of
+// this ID is the same success again. The reply (Result.Value) is an encoded TransactionReply.
+type GrantCredits struct {
+	Env       uint32
+	ID        [16]byte
+	Pool      [16]byte
+	Type      string // a GrantType's word; empty: MANUAL
+	Amount    decimal.Decimal
+	Priority  int64  // ±1,000,000; lower burns first
+	ExpiresAt int64  // on the environment's clock, ahead of it; 0: never
+	Note      string // ≤ 500 characters
+	Actor     string
+}
+
+// Fields states the command's fields.
+func (c *GrantCredits) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Env)
+	w.ID(2, &c.ID)
+	w.ID(3, &c.Pool)
+	w.String(4, &c.Type)
+	w.Decimal(5, &c.Amount)
+	w.Int(6, &c.Priority)
+	w.Int(7, &c.ExpiresAt)
+	w.String(8, &c.Note)
+	w.String(9, &c.Actor)
+}
+
+func (c *GrantCredits) apply(t *turn) engine.Outcome {
+	e, row, outcome := t.poolFor(poolCommand{c.Env, c.ID, c.Pool, transactionGrant})
+	if row == 0 {
+		return outcome
+	}
+	now, p := e.now(t.stamp), t.pools.Read(row)
+	kind, ok := GrantTypeOf(c.Type)
+	if !ok || c.Amount.Sign() <= 0 || !plain(c.Note, 0, maxNoteCharacters) ||
+		c.Priority < -maxCreditPriority || c.Priority > maxCreditPriority ||
+		c.ExpiresAt != 0 && c.ExpiresAt <= now {
+		return engine.OutcomeCreditsInvalid
+	}
+	if p.archived {
+		return engine.OutcomePoolArchived
+	}
+	if p.grants >= MaxGrants {
+		return engine.OutcomePoolLimit
+	}
+	if _, ok := p.granted.Add(c.Amount); !ok {
+		return engine.OutcomeOverflow
+	}
+
+	lock := t.stripe(p.customer)
+	lock.Lock()
+	t.expire(row, now)
+	g := grant{Grant: credit.Grant{
+		ID: c.ID, Remaining: c.Amount, Priority: int32(c.Priority), CreatedAt: now,
+		ExpiresAt: c.ExpiresAt,
+	}, amount: c.Amount, pool: row, kind: kind}
+	t.replied(t.grant(&g, c.Note))
+	lock.Unlock()
+	t.foldPool(row)
+	t.note(change{
+		Env: c.Env, Actor: c.Actor, Action: "credits.granted", Subject: uuidText(c.Pool),
+		Values: []FieldChange{
+			{"transaction", "", uuidText(c.ID)}, {"type", "", kind.String()},
+			{"amount", "", c.Amount.String()}, {"note", "", c.Note},
+		},
+	})
+	return engine.OutcomeDone
+}
+
+// grant is the record of a grant. It stays when it is used up, because a corrected event gives its
+// credits back; only live grants, those that hold something, are linked from their pool. ID,
+// CreatedAt, pool and amount never change.
+type grant struct {
+	credit.Grant
+	amount decimal.Decimal
+	// next is the next live grant in burn order; linked says that this one is live.
+	pool, next   uint32
+	subscription uint32 // whose plan granted it; 0: none
+	kind         GrantType
+	end          grantEnd
+	linked       bool
+}
+
+// grantEnd says where credits go that come back to a grant.
+type grantEnd uint8
+
+const (
+	grantOpen     grantEnd = 0 // to the balance
+	grantExpired  grantEnd = 1 // they expire at once
+	grantReversed grantEnd = 2 // they are reversed at once
+)
+
+var grantCodec = page.Codec[grant]{
+	Append: func(dst []byte, g *grant) []byte {
+		dst = append(dst, g.ID[:]...)
+		dst = appendDecimal(appendDecimal(dst, g.Remaining), g.amount)
+		dst = appendI64(appendI64(dst, g.CreatedAt), g.ExpiresAt)
+		dst = appendU32(appendU32(dst, uint32(g.Priority)), g.pool)
+		dst = appendU32(appendU32(dst, g.next), g.subscription)
+		return append(dst, byte(g.kind), byte(g.end), flags(g.linked))
+	},
+	Read: func(src []byte, g *grant) ([]byte, error) {
+		r := reader{rest: src}
+		g.ID = r.id()
+		g.Remaining, g.amount = r.decimal(), r.decimal()
+		g.CreatedAt, g.ExpiresAt = r.i64(), r.i64()
+		g.Priority, g.pool = int32(r.u32()), r.u32()
+		g.next, g.subscription = r.u32(), r.u32()
+		g.kind, g.end = GrantType(r.u8()), grantEnd(r.u8())
+		g.linked = r.u8() != 0
+		return r.rest, r.err
+	},
+}
+
+// fromPlan says that the grant came with a plan, in this period or an earlier one.
+func (g *grant) fromPlan() bool { return g.kind == GrantPlanIncluded || g.kind == GrantRollover }
+
+// grantsOf walks a pool's live grants in burn order. The walk may unlink the grant that it is at.
+func (s *state) grantsOf(p *pool) iter.Seq2[uint32, *grant] {
+	return func(yield func(uint32, *grant) bool) {
+		for row := p.firstGrant; row != 0; {
+			g := s.grants.Read(row)
+			next := g.next
+			if !yield(row, g) {
+				return
+			}
+			row = next
+		}
+	}
+}
+
+// burning walks what credit.Burn looks at.
+func (s *state) burning(p *pool) iter.Seq2[uint32, *credit.Grant] {
+	return func(yield func(uint32, *credit.Grant) bool) {
+		for row, g := range s.grantsOf(p) {
+			if !yield(row, &g.Grant) {
+				return
+			}
+		}
+	}
+}
+
+// grant adds a grant to its pool and books it. It pays the pool's overdraft first. What expires by
+// then has expired, granted has room for it, and the customer's lock is held.
+func (t *turn) grant(g *grant, note string) (booked uint32) {
+	row, r := t.grants.Append()
+	*r = *g
+	p := t.pools.Write(g.pool)
+	p.granted = more(p.granted, g.amount)
+	paid := decimal.Min(p.overdraft, r.Remaining)
+	p.overdraft, r.Remaining = credit.Less(p.overdraft, paid), credit.Less(r.Remaining, paid)
+	t.link(row)
+	return t.book(&transaction{
+		id: g.ID, pool: g.pool, kind: transactionGrant, amount: g.amount, grant: row,
+		subscription: g.subscription, createdAt: g.CreatedAt,
+	}, transactionText{Note: note})
+}
+
+// link puts a grant that holds something among its pool's live ones.
+func (t *turn) link(row uint32) {
+	g := t.grants.Write(row)
+	if g.linked || g.Remaining.Sign() <= 0 {
+		return
+	}
+	p := t.pools.Write(g.pool)
+	before := uint32(0)
+	for at, other := range t.grantsOf(p) {
+		if credit.Compare(&other.Grant, &g.Grant) > 0 {
+			break
+		}
+		before = at
+	}
+	if before == 0 {
+		g.next, p.firstGrant = p.firstGrant, row
+	} else {
+		b := t.grants.Write(before)
+		g.next, b.next = b.next, row
+	}
+	g.linked = true
+	p.grants++
+	if g.ExpiresAt != 0 && (p.nextExpiry == 0 || g.ExpiresAt < p.nextExpiry) {
+		p.nextExpiry = g.ExpiresAt
+		t.creditDue.push(t.dueOf(g.pool))
+	}
+}
+
+// prune unlinks the grants of a pool that hold nothing any more.
+func (t *turn) prune(row uint32) {
+	p := t.pools.Write(row)
+	before, next := uint32(0), int64(0)
+	for at, g := range t.grantsOf(p) {
+		if g.Remaining.Sign() > 0 {
+			before = at
+			if g.ExpiresAt != 0 && (next == 0 || g.ExpiresAt < next) {
+				next = g.ExpiresAt
+			}
+			continue
+		}
+		if before == 0 {
+			p.firstGrant = g.next
+		} else {
+			t.grants.Write(before).next = g.next
+		}
+		w := t.grants.Write(at)
+		w.next, w.linked = 0, false
+		p.grants--
+	}
+	if p.nextExpiry != next {
+		p.nextExpiry = next
+		t.creditDue.push(t.dueOf(row))
+	}
+}
+
+// expire books what a pool's grants lose by an instant, each at its own. The customer's lock is
+// held. It returns how many grants expired.
+func (t *turn) expire(row uint32, now int64) (count int) {
+	p := t.pools.Read(row)
+	if p.archived || p.nextExpiry == 0 || now < p.nextExpiry {
+		return 0
+	}
+	var due []uint32
+	for at, g := range t.grantsOf(p) {
+		if g.Expired(now) {
+			due = append(due, at)
+		}
+	}
+	slices.SortStableFunc(due, func(a, b uint32) int {
+		return cmp.Compare(t.grants.Read(a).ExpiresAt, t.grants.Read(b).ExpiresAt)
+	})
+	for _, at := range due {
+		g := t.grants.Write(at)
+		lost := g.Remaining
+		g.Remaining, g.end = decimal.Decimal{}, grantExpired
+		p := t.pools.Write(row)
+		p.expired = more(p.expired, lost)
+		t.book(&transaction{
+			pool: row, kind: transactionExpiration, amount: lost, grant: at,
+			subscription: g.subscription, createdAt: g.ExpiresAt,
+		}, transactionText{})
+	}
+	t.prune(row)
+	t.foldPool(row)
+	return len(due)
+}

@@ -1,0 +1,410 @@
+package billing
+
+import (
+	"unicode"
+	"unicode/utf8"
+
+	"tollgate/engine"
+	"tollgate/engine/credit"
+	"tollgate/engine/decimal"
+	"tollgate/engine/page"
+	"tollgate/engine/wire"
+)
+
+// CreatePool gives a customer a pool of credits. A pool of this ID is the same success again.
+type CreatePool struct {
+	Env            uint32
+	ID             [16]byte
+	Customer       string // the customer's ExternalID
+	Name           string // 1–128 characters; features and allocations name pools by it
+	Denomination   string // ≤ 64 characters; empty: "credits"
+	Currency       string // ISO 4217; empty: USD
+	HardLimit      bool   // the balance never goes below zero
+	RolloverPolicy string // NONE (also when empty), FULL, CAPPED
+	HasCap         bool
+	RolloverCap    decimal.Decimal
+	Priority       int64  // ±1,000,000; lower burns first
+	Metadata       []byte // compact JSON object, ≤ 8 KiB
+	Actor          string
+}
+
+// Fields states the command's fields.
+func (c *CreatePool) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Env)
+	w.ID(2, &c.ID)
+	w.String(3, &c.Customer)
+	w.String(4, &c.Name)
+	w.String(5, &c.Denomination)
+	w.String(6, &c.Currency)
+	w.Bool(7, &c.HardLimit)
+	w.String(8, &c.RolloverPolicy)
+	w.Bool(9, &c.HasCap)
+	w.Decimal(10, &c.RolloverCap)
+	w.Int(11, &c.Priority)
+	w.Blob(12, &c.Metadata)
+	w.String(13, &c.Actor)
+}
+
+func (c *CreatePool) apply(t *turn) engine.Outcome {
+	e := t.environment(c.Env)
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	if row := t.poolWith(&c.ID); row != 0 {
+		if t.customers.Read(t.pools.Read(row).customer).env == c.Env {
+			return engine.OutcomeDone
+		}
+		return engine.OutcomeIDsContradict
+	}
+	policy, ok := credit.PolicyOf(c.RolloverPolicy)
+	if !ok || !c.valid(policy) {
+		return engine.OutcomeCreditsInvalid
+	}
+	customer := t.customerNamed(c.Env, []byte(c.Customer))
+	if customer == 0 {
+		return engine.OutcomeCustomerUnknown
+	}
+	if t.poolCount(customer) >= MaxPools {
+		return engine.OutcomePoolLimit
+	}
+
+	now := e.now(t.stamp)
+	lock := t.stripe(customer)
+	lock.Lock()
+	row := t.addPool(&pool{
+		id: c.ID, customer: customer, name: poolNamed(c.Name), createdAt: now, modifiedAt: now,
+		priority: int32(c.Priority), policy: policy, hard: c.HardLimit,
+		hasCap: c.HasCap, rolloverCap: c.RolloverCap,
+	}, &poolText{
+		Name: c.Name, Denomination: either(c.Denomination, defaultDenomination),
+		Currency: either(c.Currency, defaultCurrency), Metadata: c.Metadata,
+	})
+	lock.Unlock()
+	t.foldPool(row)
+	t.note(change{
+		Env: c.Env, Actor: c.Actor, Action: "pool.created", Subject: uuidText(c.ID),
+		Values: []FieldChange{{"customer", "", c.Customer}, {"name", "", c.Name}},
+	})
+	return engine.OutcomeDone
+}
+
+func (c *CreatePool) valid(policy credit.Policy) bool {
+	_, known := decimal.MinorUnits(either(c.Currency, defaultCurrency))
+	return known && plain(c.Name, 1, maxNameCharacters) &&
+		plain(c.Denomination, 0, maxDenominationCharacters) &&
+		c.HasCap == (policy == credit.PolicyCapped) &&
+		c.RolloverCap.Sign() >= 0 && c.RolloverCap.InRange() &&
+		-maxCreditPriority <= c.Priority && c.Priority <= maxCreditPriority &&
+		len(c.Metadata) <= maxMetadataBytes
+}
+
+// plain says that a text has so many characters, none of them a control character.
+func plain(text string, least, most int) bool {
+	n := utf8.RuneCountInString(text)
+	if n < least || n > most || !utf8.ValidString(text) {
+		return false
+	}
+	for _, r := range text {
+		if unicode.IsControl(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// FreezePool makes a pool refuse to pay; it goes on taking grants. Again is the same success.
+type FreezePool struct {
+	Env   uint32
+	ID    [16]byte
+	Actor string
+}
+
+// Fields states the command's fields.
+func (c *FreezePool) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Env)
+	w.ID(2, &c.ID)
+	w.String(3, &c.Actor)
+}
+
+func (c *FreezePool) apply(t *turn) engine.Outcome {
+	return t.setPool(poolChange{c.Env, c.ID, c.Actor}, func(p *pool) { p.frozen = true })
+}
+
+// UnfreezePool ends FreezePool. Again is the same success.
+type UnfreezePool struct {
+	Env   uint32
+	ID    [16]byte
+	Actor string
+}
+
+// Fields states the command's fields.
+func (c *UnfreezePool) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Env)
+	w.ID(2, &c.ID)
+	w.String(3, &c.Actor)
+}
+
+func (c *UnfreezePool) apply(t *turn) engine.Outcome {
+	return t.setPool(poolChange{c.Env, c.ID, c.Actor}, func(p *pool) { p.frozen = false })
+}
+
+// ArchivePool ends a pool for good: what it holds stays where it is, and nothing moves any more.
+// Again is the same success.
+type ArchivePool struct {
+	Env   uint32
+	ID    [16]byte
+	Actor string
+}
+
+// Fields states the command's fields.
+func (c *ArchivePool) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Env)
+	w.ID(2, &c.ID)
+	w.String(3, &c.Actor)
+}
+
+func (c *ArchivePool) apply(t *turn) engine.Outcome {
+	outcome := t.setPool(poolChange{c.Env, c.ID, c.Actor}, func(p *pool) {
+		p.archived, p.nextExpiry = true, 0
+	})
+	if outcome == engine.OutcomePoolArchived {
+		return engine.OutcomeDone
+	}
+	return outcome
+}
+
+// poolChange says who changes the state of which pool.
+type poolChange struct {
+	env   uint32
+	id    [16]byte
+	actor string
+}
+
+// setPool changes the state of a pool that is not archived.
+func (t *turn) setPool(c poolChange, set func(*pool)) engine.Outcome {
+	e := t.environment(c.env)
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	row := t.poolIn(c.env, &c.id)
+	if row == 0 {
+		return engine.OutcomePoolUnknown
+	}
+	p := t.pools.Read(row)
+	if p.archived {
+		return engine.OutcomePoolArchived
+	}
+	now := e.now(t.stamp)
+
+	lock := t.stripe(p.customer)
+	lock.Lock()
+	t.expire(row, now)
+	before := *t.pools.Read(row)
+	p = t.pools.Write(row)
+	changed := false
+	if set(p); *p != before {
+		p.modifiedAt, changed = now, true
+	}
+	lock.Unlock()
+	t.foldPool(row)
+	if changed {
+		t.note(change{
+			Env: c.env, Actor: c.actor, Action: "pool.changed", Subject: uuidText(c.id),
+			Values: []FieldChange{
+				{"status", before.status(before.balance()), p.status(p.balance())},
+			},
+		})
+	}
+	return engine.OutcomeDone
+}
+
+// pool is the record of a pool of credits; its texts are the text of the same row. id, customer and
+// name never change. Of its totals balance is what is left; it equals what the live grants hold
+// less the overdraft.
+type pool struct {
+	id             [16]byte
+	name           poolName
+	customer, next uint32 // next: the customer's next younger pool
+	// firstGrant leads to the live grants, in burn order; grants counts them.
+	firstGrant, grants uint32
+	// Transactions are linked from the oldest that is kept; sequence numbers them from 1.
+	firstTransaction, lastTransaction, transactions, sequence uint32
+	createdAt, modifiedAt                                     int64
+	// nextExpiry is when the first of the live grants expires; 0: none does.
+	nextExpiry                           int64
+	granted, consumed, expired, reversed decimal.Decimal
+	// overdraft is what was consumed beyond all grants; the next grants pay it back.
+	overdraft                      decimal.Decimal
+	rolloverCap                    decimal.Decimal
+	priority                       int32
+	policy                         credit.Policy
+	hard, hasCap, frozen, archived bool
+}
+
+var poolCodec = page.Codec[pool]{
+	Append: func(dst []byte, p *pool) []byte {
+		dst = append(dst, p.id[:]...)
+		dst = appendI64(dst, int64(p.name))
+		dst = appendU32(appendU32(dst, p.customer), p.next)
+		dst = appendU32(appendU32(dst, p.firstGrant), p.grants)
+		dst = appendU32(appendU32(dst, p.firstTransaction), p.lastTransaction)
+		dst = appendU32(appendU32(dst, p.transactions), p.sequence)
+		dst = appendI64(appendI64(appendI64(dst, p.createdAt), p.modifiedAt), p.nextExpiry)
+		dst = appendDecimal(appendDecimal(dst, p.granted), p.consumed)
+		dst = appendDecimal(appendDecimal(dst, p.expired), p.reversed)
+		dst = appendDecimal(appendDecimal(dst, p.overdraft), p.rolloverCap)
+		dst = append(appendU32(dst, uint32(p.priority)), byte(p.policy))
+		return append(dst, flags(p.hard, p.hasCap, p.frozen, p.archived))
+	},
+	Read: func(src []byte, p *pool) ([]byte, error) {
+		r := reader{rest: src}
+		p.id, p.name = r.id(), poolName(r.u64())
+		p.customer, p.next = r.u32(), r.u32()
+		p.firstGrant, p.grants = r.u32(), r.u32()
+		p.firstTransaction, p.lastTransaction = r.u32(), r.u32()
+		p.transactions, p.sequence = r.u32(), r.u32()
+		p.createdAt, p.modifiedAt, p.nextExpiry = r.i64(), r.i64(), r.i64()
+		p.granted, p.consumed = r.decimal(), r.decimal()
+		p.expired, p.reversed = r.decimal(), r.decimal()
+		p.overdraft, p.rolloverCap = r.decimal(), r.decimal()
+		p.priority, p.policy = int32(r.u32()), credit.Policy(r.u8())
+		bits := r.u8()
+		p.hard, p.hasCap = bits&1 != 0, bits&2 != 0
+		p.frozen, p.archived = bits&4 != 0, bits&8 != 0
+		return r.rest, r.err
+	},
+}
+
+// flags packs booleans, the first into the lowest bit.
+func flags(set ...bool) (bits byte) {
+	for i, on := range set {
+		if on {
+			bits |= 1 << i
+		}
+	}
+	return bits
+}
+
+// poolText is the cold part of a pool.
+type poolText struct {
+	Name, Denomination, Currency string
+	Metadata                     []byte
+}
+
+// Fields states the text's fields.
+func (p *poolText) Fields(w *wire.Codec) {
+	w.String(1, &p.Name)
+	w.String(2, &p.Denomination)
+	w.String(3, &p.Currency)
+	w.Blob(4, &p.Metadata)
+}
+
+// balance is granted − consumed − expired − reversed. Each total is within the range of numbers,
+// and so is the balance: consumed is bounded when it grows, expired and reversed are parts of
+// granted.
+func (p *pool) balance() decimal.Decimal {
+	b := credit.Less(p.granted, p.consumed)
+	return credit.Less(credit.Less(b, p.expired), p.reversed)
+}
+
+// balanceAt is the balance at an instant: what expires by then is not counted any more, whether or
+// not it has been booked.
+func (s *state) balanceAt(p *pool, now int64) decimal.Decimal {
+	return credit.Less(p.balance(), s.expiring(p, now))
+}
+
+// expiring is what the pool's live grants lose by an instant.
+func (s *state) expiring(p *pool, now int64) (sum decimal.Decimal) {
+	if p.nextExpiry == 0 || now < p.nextExpiry {
+		return sum
+	}
+	for _, g := range s.grantsOf(p) {
+		if g.Expired(now) {
+			sum = more(sum, g.Remaining)
+		}
+	}
+	return sum
+}
+
+// more is a + b for amounts whose sum is known to be within the range of numbers.
+func more(a, b decimal.Decimal) decimal.Decimal { return credit.Less(a, b.Neg()) }
+
+// Statuses of a pool.
+const (
+	poolActive   = "ACTIVE"
+	poolFrozen   = "FROZEN"
+	poolDepleted = "DEPLETED"
+	poolArchived = "ARCHIVED"
+)
+
+func (p *pool) status(balance decimal.Decimal) string {
+	switch {
+	case p.archived:
+		return poolArchived
+	case p.frozen:
+		return poolFrozen
+	case p.hard && balance.Sign() <= 0:
+		return poolDepleted
+	}
+	return poolActive
+}
+
+// addPool adds a pool to its customer. The customer's lock is held.
+func (t *turn) addPool(p *pool, words *poolText) (row uint32) {
+	row, r := t.pools.Append()
+	*r = *p
+	_, cold := t.poolTexts.Append()
+	cold.data = string(wire.Encode(nil, words))
+	last := uint32(0)
+	for at := t.firstPool(p.customer); at != 0; at = t.pools.Read(at).next {
+		last = at
+	}
+	if last != 0 {
+		t.pools.Write(last).next = row
+	} else {
+		t.poolByCustomer.Insert(rowHash(p.customer), row)
+	}
+	t.poolByID.Insert(t.idHash(&p.id), row)
+	return row
+}
+
+// rowHash spreads rows over an index.
+func rowHash(row uint32) uint64 { return fold(0, uint64(row)) }
+
+// firstPool is the customer's oldest pool; 0 when there is none.
+func (s *state) firstPool(customer uint32) uint32 {
+	return s.poolByCustomer.Find(rowHash(customer), func(row uint32) bool {
+		return s.pools.Read(row).customer == customer
+	})
+}
+
+func (s *state) poolCount(customer uint32) (n int) {
+	for row := s.firstPool(customer); row != 0; row = s.pools.Read(row).next {
+		n++
+	}
+	return n
+}
+
+// poolWith finds a pool by its UUID in any environment; 0 when there is none.
+func (s *state) poolWith(id *[16]byte) uint32 {
+	return s.poolByID.Find(s.idHash(id), func(row uint32) bool { return s.pools.Read(row).id == *id })
+}
+
+// poolIn finds a pool of one environment; 0 when there is none.
+func (s *state) poolIn(env uint32, id *[16]byte) uint32 {
+	row := s.poolWith(id)
+	if row != 0 && s.customers.Read(s.pools.Read(row).customer).env != env {
+		return 0
+	}
+	return row
+}
+
+// foldPool mixes a pool's totals into the rolling hash.
+func (t *turn) foldPool(row uint32) {
+	p := t.pools.Read(row)
+	t.fold(uint64(row)<<32 | uint64(p.sequence))
+	high, low := p.balance().Bits()
+	t.fold(uint64(high) ^ low)
+	high, low = p.overdraft.Bits()
+	t.fold(uint64(high) ^ low ^ uint64(flags(p.frozen, p.archived)))
+}

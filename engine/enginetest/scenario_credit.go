@@ -1,0 +1,209 @@
+package enginetest
+
+import (
+	"fmt"
+	"strings"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/wire"
+)
+
+// allocation reads a line of a plan that grants credits.
+func (f fields) allocation(pool string) billing.CreditAllocationDocument {
+	d := billing.CreditAllocationDocument{
+		Pool: pool, Denomination: f.text("unit"), RolloverPolicy: f.text("rollover"),
+		HardLimit: f.text("hard") != "",
+	}
+	d.Amount, _ = f.decimal("amount")
+	d.RolloverCap, d.HasCap = f.decimal("cap")
+	if n, ok := f.decimal("priority"); ok {
+		d.Priority = whole(n)
+	}
+	if n, ok := f.decimal("expires"); ok {
+		d.ExpiresAfterDays = uint32(whole(n))
+	}
+	return d
+}
+
+// pool makes a pool: pool CUSTOMER NAME [id=…] [priority=…] [rollover=…] [cap=…] [hard]. It is called
+// CUSTOMER/NAME, or id=.
+func (s *scenario) pool(l *line) string {
+	customer, name := l.word(0), l.word(1)
+	c := &billing.CreatePool{
+		Env: s.environment(l), ID: ID("pool " + l.value("id", customer+"/"+name)),
+		Customer: customer, Name: name, Denomination: l.value("unit", ""),
+		RolloverPolicy: l.value("rollover", ""), Priority: l.number("priority", 0),
+		HardLimit: l.has("hard"),
+	}
+	if l.d.HasArg("cap") {
+		c.RolloverCap, c.HasCap = l.decimal("cap", ""), true
+	}
+	return s.outcome(s.log.Do(billing.KindCreatePool, c))
+}
+
+// poolID is the id of the pool that a line names: by what it is called when a command made it, or
+// CUSTOMER/NAME when a plan did.
+func (s *scenario) poolID(l *line, env uint32) [16]byte {
+	called := l.word(0)
+	id := ID("pool " + called)
+	if _, ok := s.m.Pool(env, id); ok {
+		return id
+	}
+	at := strings.IndexByte(called, '/')
+	if c, ok := s.m.Customer(env, called[:max(at, 0)]); ok {
+		for _, p := range s.m.Pools(c.Row) {
+			if p.Name == called[at+1:] {
+				return p.ID
+			}
+		}
+	}
+	return id
+}
+
+// booked prints the outcome of a command and the transaction that it replies with.
+func (s *scenario) booked(l *line, r engine.Result) string {
+	answer := s.outcome(r)
+	if r.Value == nil {
+		return answer
+	}
+	var reply billing.TransactionReply
+	if err := wire.Decode(r.Value, &reply); err != nil {
+		l.d.Fatalf(l.t, "%v", err)
+	}
+	return answer + "\n" + movement(&reply.Transaction)
+}
+
+// grant grants credits: grant POOL AMOUNT id=… [type=…] [priority=…] [expires=…] [note=…].
+func (s *scenario) grant(l *line) string {
+	env := s.environment(l)
+	c := &billing.GrantCredits{
+		Env: env, ID: l.idOr("id", fmt.Sprint("grant ", s.mint())), Pool: s.poolID(l, env),
+		Type: l.value("type", ""), Amount: l.decimal("amount", ""),
+		Priority: l.number("priority", 0), Note: l.value("note", ""),
+	}
+	if text := l.value("expires", ""); text != "" {
+		c.ExpiresAt = l.instant(text, s.log.Stamp)
+	}
+	return s.booked(l, s.log.Do(billing.KindGrantCredits, c))
+}
+
+// deduct takes credits out: deduct POOL amount=… [id=…] [note=…].
+func (s *scenario) deduct(l *line) string {
+	env := s.environment(l)
+	return s.booked(l, s.log.Do(billing.KindDeductCredits, &billing.DeductCredits{
+		Env: env, ID: l.idOr("id", fmt.Sprint("deduction ", s.mint())), Pool: s.poolID(l, env),
+		Amount: l.decimal("amount", ""), Note: l.value("note", ""),
+	}))
+}
+
+// reverse reverses a transaction by what it is called: reverse ID [id=…].
+func (s *scenario) reverse(l *line) string {
+	env, of := s.environment(l), l.word(0)
+	return s.booked(l, s.log.Do(billing.KindReverseTransaction, &billing.ReverseTransaction{
+		Env: env, ID: l.idOr("id", "reversal of "+of), Transaction: ID(of),
+		Note: l.value("note", ""),
+	}))
+}
+
+func (s *scenario) freeze(l *line) string {
+	env := s.environment(l)
+	return s.outcome(s.log.Do(billing.KindFreezePool, &billing.FreezePool{
+		Env: env, ID: s.poolID(l, env),
+	}))
+}
+
+func (s *scenario) unfreeze(l *line) string {
+	env := s.environment(l)
+	return s.outcome(s.log.Do(billing.KindUnfreezePool, &billing.UnfreezePool{
+		Env: env, ID: s.poolID(l, env),
+	}))
+}
+
+func (s *scenario) archivePool(l *line) string {
+	env := s.environment(l)
+	return s.outcome(s.log.Do(billing.KindArchivePool, &billing.ArchivePool{
+		Env: env, ID: s.poolID(l, env),
+	}))
+}
+
+// pools lists a customer's pools with their totals.
+func (s *scenario) pools(l *line) string {
+	c, ok := s.m.Customer(s.environment(l), l.word(0))
+	if !ok {
+		return "unknown"
+	}
+	var b strings.Builder
+	for _, p := range s.m.Pools(c.Row) {
+		fmt.Fprintf(&b, "%s %s balance=%s granted=%s consumed=%s expired=%s reversed=%s %s",
+			p.Name, p.Status, p.Balance, p.TotalGranted, p.TotalConsumed, p.TotalExpired,
+			p.TotalReversed, p.RolloverPolicy)
+		if p.HasCap {
+			fmt.Fprintf(&b, " cap=%s", p.RolloverCap)
+		}
+		if p.HardLimit {
+			b.WriteString(" hard")
+		}
+		b.WriteString("\n")
+	}
+	return either(b.String(), "none")
+}
+
+// grants lists a pool's live grants in burn order.
+func (s *scenario) grants(l *line) string {
+	env := s.environment(l)
+	list, ok := s.m.Grants(env, s.poolID(l, env))
+	if !ok {
+		return "unknown"
+	}
+	var b strings.Builder
+	for _, g := range list {
+		fmt.Fprintf(&b, "%s %s of %s priority=%d", g.Type, g.Remaining, g.Amount, g.Priority)
+		if g.ExpiresAt != 0 {
+			fmt.Fprintf(&b, " until %s", show(g.ExpiresAt))
+		}
+		b.WriteString("\n")
+	}
+	return either(b.String(), "none")
+}
+
+// transactions lists a pool's transactions, newest first: transactions POOL [limit=…].
+func (s *scenario) transactions(l *line) string {
+	env := s.environment(l)
+	id := s.poolID(l, env)
+	var b strings.Builder
+	for cursor, page := uint32(0), 1; ; page++ {
+		list, next, ok := s.m.Transactions(env, id, cursor, int(l.number("limit", 100)))
+		if !ok {
+			return "unknown"
+		}
+		for i := range list {
+			b.WriteString(movement(&list[i]) + "\n")
+		}
+		if next == 0 {
+			return either(b.String(), "none")
+		}
+		fmt.Fprintf(&b, "-- page %d\n", page+1)
+		cursor = next
+		l.used-- // the limit is read again
+	}
+}
+
+// movement prints one transaction.
+func movement(v *billing.TransactionView) string {
+	text := fmt.Sprintf("%d %s %s %s → %s", v.Sequence, show(v.CreatedAt), v.Kind, v.Amount,
+		v.Balance)
+	if v.GrantType != "" {
+		text += " " + v.GrantType
+	}
+	if v.FeatureKey != "" {
+		text += " " + v.FeatureKey
+	}
+	if v.Note != "" {
+		text += " note=" + v.Note
+	}
+	if v.Reversed {
+		text += " reversed"
+	}
+	return text
+}
