@@ -128,6 +128,27 @@ var faults = [256]Fault{
 		400, "invoice_paid", "The invoice is paid already", nothingChanged, 0,
 	},
 	engine.OutcomeCheckoutUnknown: {404, "checkout_not_found", "Checkout not found", nothingChanged, 0},
+	engine.OutcomePoolUnknown:     {404, "pool_not_found", "Credit pool not found", nothingChanged, 0},
+	engine.OutcomeTransactionUnknown: {
+		404, "transaction_not_found", "Transaction not found", nothingChanged, 0,
+	},
+	engine.OutcomeCreditsEmpty: {
+		402, "credits_empty", "The customer's credits do not cover it",
+		"Nothing was recorded. Grant credits, and send it again; its key may be used again.", 0,
+	},
+	engine.OutcomePoolFrozen:   {400, "pool_frozen", "The credit pool is frozen", nothingChanged, 0},
+	engine.OutcomePoolArchived: {400, "pool_archived", "The credit pool is archived", nothingChanged, 0},
+	engine.OutcomeTransactionFinal: {
+		400, "transaction_final", "This transaction cannot be reversed",
+		"Nothing was changed. Grants with something left and deductions can be, once; usage is " +
+			"corrected by voiding its event.", 0,
+	},
+	engine.OutcomeCreditsInvalid: {
+		400, "credits_invalid", "A value is out of its bounds", nothingChanged, 0,
+	},
+	engine.OutcomePoolLimit: {
+		400, "pool_limit", "There are as many pools or grants as are possible", nothingChanged, 0,
+	},
 	engine.OutcomeSubscriptionLimit: {
 		400, "subscription_limit", "The customer has as many subscriptions as are possible",
 		nothingChanged, 0,

@@ -137,6 +137,9 @@ func TestEveryOutcomeHasAnAnswer(t *testing.T) {
 		engine.OutcomeOccurredTooLate, engine.OutcomeCurrencyFixed, engine.OutcomeCatalogInvalid,
 		engine.OutcomeIDsContradict, engine.OutcomeOverflow, engine.OutcomeSubscriptionLimit,
 		engine.OutcomeInvoiceClosed, engine.OutcomeAccountLimit,
+		engine.OutcomePoolUnknown, engine.OutcomeTransactionUnknown, engine.OutcomeCreditsEmpty,
+		engine.OutcomePoolFrozen, engine.OutcomePoolArchived, engine.OutcomeTransactionFinal,
+		engine.OutcomeCreditsInvalid, engine.OutcomePoolLimit,
 	}
 	codes := map[string]bool{}
 	for _, o := range named {

@@ -184,3 +184,10 @@ func (s *state) creditListsEnd() error {
 	}
 	return nil
 }
+
+// creditBytes is the memory of credits, without the bytes of texts.
+func (s *state) creditBytes() uint64 {
+	return s.pools.Bytes() + s.poolTexts.Bytes() + s.grants.Bytes() + s.transactions.Bytes() +
+		s.transactionTexts.Bytes() + s.covers.Bytes() + s.poolByID.Bytes() +
+		s.poolByCustomer.Bytes() + s.transactionByID.Bytes() + s.coverByCounter.Bytes()
+}

@@ -206,7 +206,9 @@ func (t *turn) planCorrection(
 }
 
 // trim splits an event's draws when fewer units are left: what goes back, and what stays.
-func (was *burnt) trim(at place, units decimal.Decimal) (back, stay []draw, covered decimal.Decimal) {
+func (was *burnt) trim(
+	at place, units decimal.Decimal,
+) (back, stay []draw, covered decimal.Decimal) {
 	covered = decimal.Min(was.covered, units)
 	gone := credit.Less(was.covered, covered)
 	if gone.IsZero() {

@@ -13,8 +13,8 @@ import (
 	"tollgate/engine/enginetest"
 )
 
-// TestCreditsAddUp: whatever happens to credits, granted − consumed − expired − reversed is what the
-// grants hold less the overdraft, and a hard limit holds. Replay and snapshot agree.
+// TestCreditsAddUp: whatever happens to credits, granted − consumed − expired − reversed is what
+// the grants hold less the overdraft, and a hard limit holds. Replay and snapshot agree.
 func TestCreditsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		entries := enginetest.CreditEntries(t)

@@ -256,7 +256,10 @@ func (c *ReverseTransaction) apply(t *turn) engine.Outcome {
 		return engine.OutcomeIDsContradict
 	}
 	row := t.transactionWith(&c.Transaction)
-	if row == 0 || t.customers.Read(t.pools.Read(t.transactions.Read(row).pool).customer).env != c.Env {
+	if row == 0 {
+		return engine.OutcomeTransactionUnknown
+	}
+	if of := t.pools.Read(t.transactions.Read(row).pool); t.customers.Read(of.customer).env != c.Env {
 		return engine.OutcomeTransactionUnknown
 	}
 	if !plain(c.Note, 0, maxNoteCharacters) {

@@ -64,6 +64,9 @@ func (c *CreatePool) apply(t *turn) engine.Outcome {
 	if customer == 0 {
 		return engine.OutcomeCustomerUnknown
 	}
+	if t.profile(customer).ArchivedAt != 0 {
+		return engine.OutcomeCustomerArchived
+	}
 	if t.poolCount(customer) >= MaxPools {
 		return engine.OutcomePoolLimit
 	}

@@ -38,6 +38,7 @@ func (m *Machine) Stats() Stats {
 			{"subscriptions", s.subscriptions.Bytes()},
 			{"counters", s.counters.Bytes()},
 			{"invoices", s.invoices.Bytes() + s.items.Bytes()},
+			{"credits", s.creditBytes()},
 			{"indexes", indexes},
 			{"idempotency_keys", s.keys.Bytes()},
 			{"journal_tail", uint64(cap(m.journal.Tail()))},

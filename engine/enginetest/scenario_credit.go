@@ -26,8 +26,8 @@ func (f fields) allocation(pool string) billing.CreditAllocationDocument {
 	return d
 }
 
-// pool makes a pool: pool CUSTOMER NAME [id=…] [priority=…] [rollover=…] [cap=…] [hard]. It is called
-// CUSTOMER/NAME, or id=.
+// pool makes a pool: pool CUSTOMER NAME [id=…] [priority=…] [rollover=…] [cap=…] [hard]. It is
+// called CUSTOMER/NAME, or id=.
 func (s *scenario) pool(l *line) string {
 	customer, name := l.word(0), l.word(1)
 	c := &billing.CreatePool{
