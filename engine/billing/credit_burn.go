@@ -24,6 +24,12 @@ func (d *draw) Fields(w *wire.Codec) {
 	w.Decimal(3, &d.Amount)
 }
 
+// drawList is the draws of an event in its journal record.
+type drawList struct{ Draws []draw }
+
+// Fields states the list's fields.
+func (l *drawList) Fields(w *wire.Codec) { wire.List(w, 1, &l.Draws) }
+
 // burning is what usage does to credits: which grants pay, and how many of the units they pay. The
 // rest of the units has the feature's price.
 type burning struct {

@@ -118,7 +118,11 @@ type Burnt struct {
 // LastBurn reads the newest usage record.
 func LastBurn(m *Machine) *Burnt {
 	e := &m.scratch.entry
-	b := &Burnt{burnt: burnt{draws: append([]draw(nil), e.Draws...), covered: e.Covered}}
+	var paid drawList
+	if err := wire.Decode(e.Draws, &paid); err != nil {
+		panic(err)
+	}
+	b := &Burnt{burnt: burnt{draws: paid.Draws, covered: e.Covered}}
 	var c RecordUsage
 	if err := wire.Decode(e.Record, &c); err != nil {
 		panic(err)

@@ -24,8 +24,8 @@ type usageEntry struct {
 	HasCost                       bool
 	Cost                          decimal.Decimal
 	Record                        []byte // RecordUsage
-	// Draws are the credits that the event burnt, Covered the units that they paid.
-	Draws   []draw
+	// Draws are the credits that the event burnt (a drawList), Covered the units that they paid.
+	Draws   []byte
 	Covered decimal.Decimal
 }
 
@@ -39,7 +39,7 @@ func (u *usageEntry) Fields(w *wire.Codec) {
 	w.Bool(6, &u.HasCost)
 	w.Decimal(7, &u.Cost)
 	w.Blob(8, &u.Record)
-	wire.List(w, 33, &u.Draws)
+	w.Blob(33, &u.Draws)
 	w.Decimal(34, &u.Covered)
 }
 
@@ -49,13 +49,16 @@ func (t *turn) usagePayload(u *usage) []byte {
 	*e = usageEntry{
 		Subscription: u.place.subscription, Feature: u.feature, Outcome: u.outcome,
 		RecordedAt: u.recordedAt, HasCost: u.hasCost, Cost: u.cost, Record: t.payload,
-		Draws: u.burning.draws, Covered: u.burning.covered,
+		Covered: u.burning.covered,
 	}
 	if u.place.subscription != 0 {
 		e.Period = t.subscriptions.Read(u.place.subscription).period
 		if u.ahead {
 			e.Period++
 		}
+	}
+	if len(u.burning.draws) > 0 {
+		e.Draws = wire.Encode(nil, &drawList{u.burning.draws})
 	}
 	w := wire.NewEncoder(t.m.scratch.payload[:0])
 	e.Fields(&w)
@@ -163,7 +166,11 @@ func (s *state) usageEvent(item journal.Item) (EventView, error) {
 		OccurredAt: c.OccurredAt, RecordedAt: u.RecordedAt,
 		FlowID: string(c.FlowID), Meta: append([]byte(nil), c.Meta...),
 	}
-	view.HasCredits, view.Credits = len(u.Draws) > 0, drawn(u.Draws)
+	var paid drawList
+	if err := wire.Decode(u.Draws, &paid); err != nil {
+		return EventView{}, fmt.Errorf("%w: %d.%d: %w", ErrEvent, item.Index, item.Position, err)
+	}
+	view.HasCredits, view.Credits = len(paid.Draws) > 0, drawn(paid.Draws)
 	if key := s.featureKey(c.Env, u.Feature); key != "" {
 		view.FeatureKey = key
 	}
