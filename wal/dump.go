@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -31,6 +32,12 @@ func Dump(w io.Writer, dir string, o DumpOptions) error {
 	names, err := o.FS.List(dir)
 	if err != nil {
 		return fmt.Errorf("wal: dump: %w", err)
+	}
+	if !slices.ContainsFunc(names, func(name string) bool {
+		_, segment := parseSegmentName(name)
+		return segment || name == manifestName
+	}) {
+		return fmt.Errorf("wal: dump: there is no log in %s", dir)
 	}
 	d := dump{options: o, dir: dir, w: bufio.NewWriter(w)}
 	d.manifest, err = readManifest(o.FS, dir)

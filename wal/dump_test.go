@@ -113,3 +113,11 @@ func TestDumpNamesDamage(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, text, "64 TORN TAIL of 4 bytes")
 }
+
+func TestDumpOfNoLog(t *testing.T) {
+	disk := faultfs.New()
+	require.NoError(t, disk.MkdirAll(testDir))
+	text, err := dumped(disk)
+	require.ErrorContains(t, err, "no log in "+testDir)
+	require.Empty(t, text)
+}
