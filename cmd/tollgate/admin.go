@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"time"
 
 	"tollgate/cmd/tollgate/api"
 	"tollgate/cmd/tollgate/devdata"
@@ -34,8 +35,15 @@ func (f *adminFlags) client() (*api.Client, error) {
 			key = running.AdminKey
 		}
 	}
-	return api.New(ops, key, 2)
+	client, err := api.New(ops, key, 2)
+	if err == nil {
+		client.Patience = adminPatience
+	}
+	return client, err
 }
+
+// adminPatience is how long a command goes on when no node answers: longer than an election takes.
+const adminPatience = 15 * time.Second
 
 // environmentFlags say whose records to operate on.
 type environmentFlags struct {

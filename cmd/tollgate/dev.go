@@ -52,14 +52,20 @@ func (c *devCommand) run(ctx context.Context, data devdata.Folder) error {
 	if err := data.Remove(); err != nil { // a dev that was killed left it
 		return err
 	}
-	keys, configs, err := c.prepare(data)
+	wanted, err := c.configs(data)
 	if err != nil {
 		return err
 	}
-	for _, node := range configs {
-		if err = checkFree(node); err != nil {
-			return err
-		}
+	if err = c.checkSame(data, wanted); err != nil {
+		return err
+	}
+	// Before the folder is made: it keeps its ports for good.
+	if err = checkFree(wanted); err != nil {
+		return err
+	}
+	keys, configs, err := c.prepare(data, wanted)
+	if err != nil {
+		return err
 	}
 	fmt.Printf("Starting %d nodes in %s …\n", len(configs), c.Data)
 	var nodes []*nodeProcess
@@ -128,8 +134,8 @@ func watch(ctx context.Context, folder string, nodes []*nodeProcess) {
 		case <-ctx.Done():
 			return
 		case n := <-ended:
-			fmt.Printf("\n%s\n  Start it again with: tollgate dev --data %s --node %s\n",
-				n.ending(), folder, n.id)
+			fmt.Printf("\n%s\n  Start it again with: %s dev --data %s --node %s\n",
+				n.ending(), os.Args[0], folder, n.id)
 		}
 	}
 }
@@ -159,18 +165,37 @@ func waitReady(ctx context.Context, ops string, nodes []*nodeProcess) error {
 	}
 }
 
-// checkFree says which of a node's ports another program uses.
-func checkFree(node config.Config) error {
-	for flag, address := range map[string]string{
-		"--http-port": node.HTTP, "--ops-port": node.Ops, "--raft-port": node.Raft,
-	} {
-		listener, err := net.Listen("tcp", address)
+// port is an address that a node listens on, and the flag that it comes from.
+type port struct{ flag, address string }
+
+func portsOf(nodes []config.Config) []port {
+	var ports []port
+	for _, node := range nodes {
+		ports = append(ports, port{"--http-port", node.HTTP}, port{"--ops-port", node.Ops},
+			port{"--raft-port", node.Raft})
+	}
+	return ports
+}
+
+// checkFree says which of the nodes' ports another program uses, or another node.
+func checkFree(nodes []config.Config) error {
+	ports := portsOf(nodes)
+	users := map[string]string{}
+	for _, p := range ports {
+		if other := users[p.address]; other != "" {
+			return fmt.Errorf("%s is a port of both %s and %s: each takes %d in a row",
+				p.address, other, p.flag, len(nodes))
+		}
+		users[p.address] = p.flag
+	}
+	for _, p := range ports {
+		listener, err := net.Listen("tcp", p.address)
 		if err != nil {
-			return fmt.Errorf("%s cannot be used (%w): stop what listens there, "+
-				"or choose another %s and --data", address, err, flag)
+			return fmt.Errorf("%s cannot be used (%w): stop what listens there, or choose another %s",
+				p.address, err, p.flag)
 		}
 		if err = listener.Close(); err != nil {
-			return fmt.Errorf("%s: %w", address, err)
+			return fmt.Errorf("%s: %w", p.address, err)
 		}
 	}
 	return nil

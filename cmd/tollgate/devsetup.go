@@ -26,11 +26,8 @@ const (
 )
 
 // prepare makes the folder of a new cluster, or loads that of an old one.
-func (c *devCommand) prepare(data devdata.Folder) (devdata.Keys, []config.Config, error) {
-	wanted, err := c.configs(data)
-	if err != nil {
-		return devdata.Keys{}, nil, err
-	}
+func (c *devCommand) prepare(data devdata.Folder, wanted []config.Config,
+) (devdata.Keys, []config.Config, error) {
 	keys, err := data.LoadKeys()
 	if err != nil {
 		return devdata.Keys{}, nil, err
@@ -58,6 +55,24 @@ func (c *devCommand) prepare(data devdata.Folder) (devdata.Keys, []config.Config
 	return keys, wanted, nil
 }
 
+// checkSame says that a folder of an earlier start was made for other addresses.
+func (c *devCommand) checkSame(data devdata.Folder, wanted []config.Config) error {
+	for _, node := range wanted {
+		old, err := config.Load(data.NodeConfig(node.Node))
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+		case err != nil:
+			return err
+		case old.HTTP != node.HTTP || old.Ops != node.Ops || old.Raft != node.Raft ||
+			len(old.Members) != len(node.Members):
+			return fmt.Errorf("%s was made with other ports or another number of nodes (%s has %s, %s, "+
+				"%s and %d nodes): use those, or another --data",
+				c.Data, node.Node, old.HTTP, old.Ops, old.Raft, len(old.Members))
+		}
+	}
+	return nil
+}
+
 // prepareNode writes a node's certificate and configuration, once. What the file says later on is
 // up to its owner, the addresses excepted: the cluster knows its nodes by them.
 func (c *devCommand) prepareNode(data devdata.Folder, authority *certs.Authority,
@@ -66,12 +81,6 @@ func (c *devCommand) prepareNode(data devdata.Folder, authority *certs.Authority
 	file := data.NodeConfig(node.Node)
 	old, err := config.Load(file)
 	if err == nil {
-		if old.HTTP != node.HTTP || old.Ops != node.Ops || old.Raft != node.Raft ||
-			len(old.Members) != len(node.Members) {
-			return fmt.Errorf("%s was made with other ports or another number of nodes (%s has %s, %s, "+
-				"%s and %d nodes): use those, or another --data",
-				c.Data, node.Node, old.HTTP, old.Ops, old.Raft, len(old.Members))
-		}
 		*node = old
 		return nil
 	}
@@ -98,6 +107,13 @@ func (c *devCommand) prepareNode(data devdata.Folder, authority *certs.Authority
 func (c *devCommand) configs(data devdata.Folder) ([]config.Config, error) {
 	if c.Nodes < 1 || c.Nodes > 9 || c.Nodes%2 == 0 {
 		return nil, fmt.Errorf("--nodes %d: want 1, 3, 5, 7 or 9", c.Nodes)
+	}
+	for flag, port := range map[string]int{
+		"--http-port": c.HTTPPort, "--ops-port": c.OpsPort, "--raft-port": c.RaftPort,
+	} {
+		if port < 1 || port+c.Nodes-1 > 65535 {
+			return nil, fmt.Errorf("%s %d: want %d ports in a row from 1 to 65535", flag, port, c.Nodes)
+		}
 	}
 	nodes := make([]config.Config, c.Nodes)
 	members := make([]config.Member, c.Nodes)
@@ -152,7 +168,11 @@ func provision(ctx context.Context, data devdata.Folder, running *devdata.Runnin
 		{&running.LiveKey, "live", "full"},
 		{&running.ReadKey, "sandbox", "read"},
 	} {
-		if *key.text != "" {
+		works, err := keyWorks(ctx, nodes, *key.text)
+		if err != nil {
+			return fmt.Errorf("demo keys: %w", err)
+		}
+		if works {
 			continue
 		}
 		created, err := createKey(ctx, admin, demoAccount, key.environment, key.scope, "tollgate dev")
@@ -170,6 +190,23 @@ func provision(ctx context.Context, data devdata.Folder, running *devdata.Runnin
 	}
 	defer client.Close()
 	return createDemoCustomer(ctx, client)
+}
+
+// keyWorks says whether a key is still good: one of an earlier start may have been revoked.
+func keyWorks(ctx context.Context, nodes []string, key string) (bool, error) {
+	if key == "" {
+		return false, nil
+	}
+	client, err := api.New(nodes, key, 1)
+	if err != nil {
+		return false, err
+	}
+	defer client.Close()
+	_, err = client.Call(ctx, "GET", "/api/v1/client/plans", nil, nil)
+	if api.IsStatus(err, 401) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 func applyDemoCatalog(ctx context.Context, admin *api.Client, environment string) error {

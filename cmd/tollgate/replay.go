@@ -100,8 +100,7 @@ func (c *replayCommand) plan(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer admin.Close()
-	ctx, cancel := context.WithTimeout(ctx, c.Patience)
-	defer cancel()
+	admin.Patience = c.Patience
 	answer, err := admin.Do(ctx, api.Request{
 		Method: "PUT", Path: catalogPath(c.Account, c.Environment),
 		Body: document, ContentType: "application/yaml",

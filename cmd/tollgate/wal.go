@@ -12,7 +12,7 @@ type walCommand struct {
 
 type walDumpCommand struct {
 	Summary bool   `help:"Leave out the line for each record."`
-	Dir     string `arg:"" type:"existingdir" help:"Folder of the log."`
+	Dir     string `arg:"" type:"existingdir" help:"Folder of the log: billing/log or workspace/log in a node's data folder."`
 }
 
 // Run prints the log.

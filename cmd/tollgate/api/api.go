@@ -30,6 +30,9 @@ const (
 // Client sends requests to one of several nodes, and to the next one when a node cannot be reached
 // or says that it cannot serve. It is safe for concurrent use.
 type Client struct {
+	// Patience is how long Do tries; 0: until its context ends. To be set before the first call.
+	Patience time.Duration
+
 	nodes   []string
 	key     string
 	current atomic.Uint32
@@ -114,9 +117,14 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 func (c *Client) Retries() uint64 { return c.retries.Load() }
 
 // Do sends a request until it gets a definite answer, moving on to the next node on 503 and when
-// the connection fails, waiting on 429, until the context ends. Statuses from 400 on are answers
+// the connection fails, waiting on 429, until the context or the client's patience ends. Statuses from 400 on are answers
 // too, not errors.
 func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
+	if c.Patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.Patience)
+		defer cancel()
+	}
 	wait := firstWait
 	for {
 		node := c.current.Load()

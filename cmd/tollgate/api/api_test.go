@@ -81,6 +81,16 @@ func TestPatienceEnds(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
+// A command for which no node answers must come to an end by itself.
+func TestAClientsOwnPatienceEnds(t *testing.T) {
+	address, _ := node(t, "", 503, 503, 503, 503, 503, 503, 503, 503, 503, 503)
+	c := client(t, address)
+	c.Patience = 50 * time.Millisecond
+	_, err := c.Do(context.Background(), api.Request{Method: "GET", Path: "/"})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "503")
+}
+
 func TestOnceIsNeverRepeatedWhenItMayHaveHappened(t *testing.T) {
 	unknown, calls := node(t, `{"error":{"code":"outcome_unknown"}}`, 503)
 	c := client(t, unknown)

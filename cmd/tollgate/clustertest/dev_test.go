@@ -28,10 +28,7 @@ func TestDevGoesOnWithItsData(t *testing.T) {
 	printed, err := d.tollgate(d.flags...)
 	require.Error(t, err)
 	require.Contains(t, printed, "another `tollgate dev` runs there")
-	printed, err = d.tollgate("dev", "--data", filepath.Join(t.TempDir(), "new"),
-		"--http-port", portOf(t, d.Nodes[0].HTTP), "--ops-port", "1", "--raft-port", "2")
-	require.Error(t, err)
-	require.Contains(t, printed, "cannot be used")
+	d.refusesPorts()
 	printed, err = d.tollgate("dev", "--data", string(d.folder), "--node", "node2")
 	require.Error(t, err)
 	require.Contains(t, printed, "node2 is running, as process "+strconv.Itoa(d.node("node2").PID))
@@ -48,7 +45,45 @@ func TestDevGoesOnWithItsData(t *testing.T) {
 	d.start()
 	require.Equal(t, first.Keys, d.Keys, "keys are kept")
 	require.Equal(t, 2400, d.pasteCurls(), "the counter goes on where it was")
+	d.revokeKeys()
 	require.Zero(t, d.stop())
+
+	d.start()
+	require.NotEqual(t, first.SandboxKey, d.SandboxKey, "revoked keys are replaced")
+	require.Equal(t, first.LiveKey, d.LiveKey)
+	require.Equal(t, 3600, d.pasteCurls())
+	require.Zero(t, d.stop())
+}
+
+// refusesPorts says which ports cannot be had, and leaves no folder behind that insists on them.
+func (d *development) refusesPorts() {
+	d.t.Helper()
+	folder := filepath.Join(d.t.TempDir(), "new")
+	busy := portOf(d.t, d.Nodes[0].HTTP)
+	for _, row := range []struct{ http, ops, raft, says string }{
+		{busy, "28580", "28590", "127.0.0.1:" + busy + " cannot be used"},
+		{"65534", "28580", "28590", "--http-port 65534: want 3 ports"},
+		{"28578", "28580", "28590", "127.0.0.1:28580 is a port of both --ops-port and --http-port"},
+	} {
+		printed, err := d.tollgate("dev", "--data", folder, "--http-port", row.http,
+			"--ops-port", row.ops, "--raft-port", row.raft)
+		require.Error(d.t, err)
+		require.Contains(d.t, printed, row.says)
+		require.NoFileExists(d.t, filepath.Join(folder, "node1", "config.yaml"))
+	}
+}
+
+// revokeKeys revokes all keys of the sandbox.
+func (d *development) revokeKeys() {
+	d.t.Helper()
+	printed, err := d.tollgate("keys", "list", "--data", string(d.folder))
+	require.NoError(d.t, err, "%s", printed)
+	ids := regexp.MustCompile(`(?m)^[0-9a-f-]{36}`).FindAllString(printed, -1)
+	require.Len(d.t, ids, 2)
+	for _, id := range ids {
+		printed, err = d.tollgate("keys", "revoke", "--data", string(d.folder), id)
+		require.NoError(d.t, err, "%s", printed)
+	}
 }
 
 // requireFile checks dev.json by what it says, not by our own struct.
