@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -187,9 +188,36 @@ func killProcess(t *testing.T, pid int) {
 
 func (d *development) signal(id string, signal syscall.Signal) {
 	d.t.Helper()
-	if err := syscall.Kill(d.node(id).PID, signal); err != nil {
+	pid := d.node(id).PID
+	if err := syscall.Kill(pid, signal); err != nil {
 		require.ErrorIs(d.t, err, syscall.ESRCH)
+		return
 	}
+	if signal == syscall.SIGSTOP {
+		// Its threads go on until one of them is scheduled and sees the signal: on a busy machine
+		// long enough to answer a request.
+		require.Eventually(d.t, func() bool { return stopped(pid) }, patience, time.Millisecond)
+	}
+}
+
+// stopped says whether all threads of a process are stopped; true where that cannot be seen.
+func stopped(pid int) bool {
+	states, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil {
+		return true
+	}
+	for _, file := range states {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // the thread has ended
+		}
+		// pid (name) state …, where the name may hold anything
+		_, rest, _ := strings.Cut(string(text[bytes.LastIndexByte(text, ')')+1:]), " ")
+		if !strings.HasPrefix(rest, "T") {
+			return false
+		}
+	}
+	return true
 }
 
 func (d *development) showLogs() {
