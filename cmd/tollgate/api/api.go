@@ -117,8 +117,8 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 func (c *Client) Retries() uint64 { return c.retries.Load() }
 
 // Do sends a request until it gets a definite answer, moving on to the next node on 503 and when
-// the connection fails, waiting on 429, until the context or the client's patience ends. Statuses from 400 on are answers
-// too, not errors.
+// the connection fails, waiting on 429, until the context or the client's patience ends. Statuses
+// from 400 on are answers too, not errors.
 func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
 	if c.Patience > 0 {
 		var cancel context.CancelFunc
