@@ -160,6 +160,9 @@ func provision(ctx context.Context, data devdata.Folder, running *devdata.Runnin
 			return err
 		}
 	}
+	if err = enableSandboxPayments(ctx, admin); err != nil {
+		return err
+	}
 	for _, key := range []struct {
 		text               *string
 		environment, scope string
@@ -207,6 +210,26 @@ func keyWorks(ctx context.Context, nodes []string, key string) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// enableSandboxPayments lets the demo's sandbox collect through the built-in provider, unless its
+// owner has set another.
+func enableSandboxPayments(ctx context.Context, admin *api.Client) error {
+	const path = adminPath + "/" + demoAccount + "/environments/sandbox/payment-provider"
+	var settings struct {
+		Provider string `json:"provider"`
+	}
+	if _, err := admin.Call(ctx, "GET", path, nil, &settings); err != nil {
+		return fmt.Errorf("demo payments: %w", err)
+	}
+	if settings.Provider != "none" {
+		return nil
+	}
+	_, err := admin.Call(ctx, "PUT", path, map[string]string{"provider": "sandbox"}, nil)
+	if err != nil {
+		return fmt.Errorf("demo payments: %w", err)
+	}
+	return nil
 }
 
 func applyDemoCatalog(ctx context.Context, admin *api.Client, environment string) error {

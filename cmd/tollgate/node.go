@@ -20,6 +20,7 @@ import (
 	"tollgate/server"
 	"tollgate/server/admin"
 	"tollgate/server/client"
+	"tollgate/server/payments"
 )
 
 // node is one running node: the cluster's part, and the two listeners in front of it.
@@ -29,6 +30,7 @@ type node struct {
 	machine  *billing.Machine
 	cluster  *cluster.Node
 	client   *client.API
+	payments *payments.Desk
 	public   *server.Server
 	ops      *server.Server
 	closing  chan struct{}
@@ -63,6 +65,7 @@ func (n *node) open() error {
 		return err
 	}
 	n.watchers.Go(n.agreeOnLimits)
+	n.watchers.Go(n.reconcilePayments)
 	return nil
 }
 
@@ -100,9 +103,14 @@ func (n *node) clusterConfig() (cluster.Config, error) {
 // listen puts the two listeners in front of the cluster node.
 func (n *node) listen(metrics *admin.Metrics) error {
 	group := n.cluster.Billing()
-	var err error
+	desk, err := n.paymentDesk()
+	if err != nil {
+		return err
+	}
+	n.payments = desk
 	n.client, err = client.New(client.Config{
-		Machine: n.machine, Proposer: group, Reader: group, Events: group.Events(),
+		Payments: desk,
+		Machine:  n.machine, Proposer: group, Reader: group, Events: group.Events(),
 		NodeID: n.number(), SpoolDir: n.settings.Data, AuditMode: client.AuditMode(n.settings.Audit),
 		SandboxHost: n.settings.SandboxHost, Observe: metrics.Observer("client"), Log: n.log,
 		RateLimit: server.RateLimit(n.settings.RateLimit),
@@ -112,7 +120,8 @@ func (n *node) listen(metrics *admin.Metrics) error {
 	}
 	settings := admin.Config{
 		Machine: n.machine, Proposer: group, Reader: group, Cluster: clusterView{n.cluster},
-		Metrics: metrics, Audits: n.client.AuditStats, Log: n.log,
+		Payments: desk,
+		Metrics:  metrics, Audits: n.client.AuditStats, Log: n.log,
 	}
 	hash, err := hex.DecodeString(n.settings.AdminKeyHash)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,6 +19,8 @@ import (
 	"tollgate/server"
 	"tollgate/server/admin"
 	"tollgate/server/client"
+	"tollgate/server/payments"
+	"tollgate/server/provider/fetch"
 	"tollgate/server/servertest"
 )
 
@@ -45,6 +48,9 @@ type node struct {
 	members *members
 	api     *client.API
 	clients string // address of the client API
+	desk    *payments.Desk
+	stripe  net.Listener // where the stand-in for Stripe is served
+	later   atomic.Int64 // how far the desk's clock runs ahead, in nanoseconds
 }
 
 func start(t *testing.T) *node {
@@ -53,14 +59,35 @@ func start(t *testing.T) *node {
 	n.key, err = server.MintKey(server.KeyPrefixAdmin)
 	require.NoError(t, err)
 	metrics := admin.NewMetrics()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	n.stripe, err = net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		if err := n.stripe.Close(); err != nil {
+			require.ErrorIs(t, err, net.ErrClosed)
+		}
+	})
+	guarded, err := fetch.New(fetch.Config{
+		AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		AllowHosts:   []string{n.stripe.Addr().String()},
+	})
+	require.NoError(t, err)
+	t.Cleanup(guarded.Close)
+	n.desk, err = payments.New(payments.Config{
+		Machine: n.Machine, Proposer: n, Reader: n, Fetch: guarded,
+		PublicURL: "http://" + ln.Addr().String(), SealKey: [32]byte{1}, Now: n.now,
+	})
+	require.NoError(t, err)
 	n.api, err = client.New(client.Config{
 		Machine: n.Machine, Proposer: n, Reader: n, Events: n, NodeID: 1, SpoolDir: t.TempDir(),
-		Observe: metrics.Observer("client"),
+		Observe: metrics.Observer("client"), Payments: n.desk,
 	})
 	require.NoError(t, err)
 	api, err := admin.New(admin.Config{
 		Machine: n.Machine, Proposer: n, Reader: n, Cluster: n.members, Metrics: metrics,
 		KeyHash: admin.HashKey(n.key), Audits: n.api.AuditStats,
+		Payments: n.desk,
 	})
 	require.NoError(t, err)
 	listen := func(h *server.Server) string {
@@ -74,13 +101,13 @@ func start(t *testing.T) *node {
 	}
 	operations, err := server.Listen("127.0.0.1:0", api.Handler(), server.DefaultLimits())
 	require.NoError(t, err)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, n.api.Close()) })
 	n.addr = listen(operations)
 	n.clients = listen(server.Serve(ln, n.api.Handler(), server.DefaultLimits()))
 	return n
 }
+
+func (n *node) now() time.Time { return time.Now().Add(time.Duration(n.later.Load())) }
 
 type answer struct {
 	t      *testing.T
@@ -93,7 +120,7 @@ type answer struct {
 func (n *node) send(method, path, body, key, media string) answer {
 	n.t.Helper()
 	address := n.addr
-	if strings.HasPrefix(path, client.Prefix) {
+	if strings.HasPrefix(path, client.Prefix) || strings.HasPrefix(path, payments.Prefix) {
 		address = n.clients
 	} else if path[0] != '/' {
 		path = admin.Prefix + "/" + path

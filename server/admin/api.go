@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -17,6 +18,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/server"
 	"tollgate/server/client"
+	"tollgate/server/payments"
 )
 
 // Prefix is the path that the admin API's routes begin with.
@@ -46,6 +48,8 @@ type Config struct {
 	Metrics *Metrics
 	// Audits is the client API's audit recorder, for metrics; may be nil.
 	Audits func() client.AuditStats
+	// Payments seals and checks the settings of payment providers; nil refuses them.
+	Payments *payments.Desk
 	// WriteTimeout and ReadTimeout bound commands (5 s when 0) and linearizable reads (2 s when 0).
 	WriteTimeout, ReadTimeout time.Duration
 	Log                       *slog.Logger
@@ -80,7 +84,8 @@ func New(c Config) (*API, error) {
 	}
 	a := &API{config: c, machine: c.Machine, metrics: c.Metrics.handler()}
 	var err error
-	a.table, err = server.NewTable(append(a.routes(), a.platformRoutes()...), server.TableConfig{
+	routes := slices.Concat(a.routes(), a.platformRoutes(), a.paymentRoutes())
+	a.table, err = server.NewTable(routes, server.TableConfig{
 		Authenticate: a.authenticate, Observe: c.Metrics.Observer("admin"), Log: c.Log,
 	})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/journal"
 	"tollgate/server"
+	"tollgate/server/payments"
 )
 
 // Prefix is the path that all routes begin with.
@@ -50,6 +52,8 @@ type Config struct {
 	AuditMode AuditMode
 	// SandboxHost, when set, is the host that takes sandbox keys, and nothing else does.
 	SandboxHost string
+	// Payments collects invoices; nil answers that no provider is enabled.
+	Payments *payments.Desk
 	// RateLimit bounds the requests of each API key on this node; zero is no bound.
 	RateLimit server.RateLimit
 	// WriteTimeout is how long a command may take before its fate is called unknown (5 s when 0),
@@ -106,10 +110,13 @@ func New(c Config) (*API, error) {
 		return nil, err
 	}
 	a := &API{config: c, machine: c.Machine, limits: server.NewRateLimiter(c.RateLimit, c.Now)}
-	routes := append(a.routes(), a.customerRoutes()...)
+	routes := slices.Concat(a.routes(), a.customerRoutes(), a.paymentRoutes())
 	var err error
 	if a.document, err = server.OpenAPI(routes, description()); err != nil {
 		return nil, err
+	}
+	if c.Payments != nil {
+		routes = append(routes, c.Payments.Routes()...)
 	}
 	a.table, err = server.NewTable(routes, server.TableConfig{
 		Authenticate: a.authenticate, Observe: c.Observe, Preflight: a.preflight, Log: c.Log,

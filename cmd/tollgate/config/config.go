@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -58,6 +60,14 @@ type Config struct {
 	// StopTimeout bounds a graceful stop.
 	StopTimeout time.Duration `yaml:"stopTimeout"`
 	Log         Log           `yaml:"log"`
+	// PublicURL is where the client API is reached from outside, http(s)://host without a path;
+	// empty is HTTP's address. Payment pages are served there.
+	PublicURL string `yaml:"publicURL"`
+	// SecretsKey seals what must stay secret in the log and in snapshots: 64 hex digits, the same
+	// on each node. Empty: AdminKeyHash serves, and another admin key makes them unreadable.
+	SecretsKey string `yaml:"secretsKey"`
+	// Outbound says what may be reached beside public addresses on ports 80 and 443.
+	Outbound Outbound `yaml:"outbound"`
 	// RateLimit bounds the requests of each API key on this node; 0 requests is no bound.
 	RateLimit RateLimit `yaml:"rateLimit"`
 	// Skip lists log entries not to be applied: the way past an entry that stops every node.
@@ -87,6 +97,13 @@ type Limits struct {
 	EventWindow  time.Duration `yaml:"eventWindow"`
 	// KeyMemory is the budget for idempotency keys in MiB; 0 takes half of Memory.
 	KeyMemory int `yaml:"keyMemoryMiB"`
+}
+
+// Outbound names exceptions for requests that leave the machine.
+type Outbound struct {
+	// AllowNetworks are private networks that may be dialled, AllowHosts other ports: host:port.
+	AllowNetworks []string `yaml:"allowNetworks"`
+	AllowHosts    []string `yaml:"allowHosts"`
 }
 
 // RateLimit allows Requests in each Window: 1 s to 1 h.
@@ -130,6 +147,7 @@ func Default() Config {
 		Snapshots:   Snapshots{LogMiB: 256, TrailingMiB: 64},
 		StopTimeout: 10 * time.Second,
 		Log:         Log{Level: "info", Format: "text"},
+		Outbound:    Outbound{AllowNetworks: []string{}, AllowHosts: []string{}},
 		RateLimit:   RateLimit{Window: time.Minute},
 	}
 }
@@ -202,14 +220,31 @@ func (c *Config) LimitMemory() {
 
 var nodeName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
 
-// Validate says everything that is wrong with the settings, one line each.
-func (c *Config) Validate() error {
-	var wrong []error
-	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+// validateOutside checks the settings of what is outside of the cluster.
+func (c *Config) validateOutside(complain func(format string, args ...any)) {
+	if u, err := url.Parse(c.PublicURL); c.PublicURL != "" &&
+		(err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "") {
+		complain("publicURL: want http(s)://host, without a path")
+	}
+	if key, err := hex.DecodeString(c.SecretsKey); err != nil || len(key) != 0 && len(key) != 32 {
+		complain("secretsKey: want 64 hex digits")
+	}
+	for _, network := range c.Outbound.AllowNetworks {
+		if _, err := netip.ParsePrefix(network); err != nil {
+			complain("outbound.allowNetworks: %q is no network such as 10.0.0.0/8", network)
+		}
+	}
 	if c.RateLimit.Requests < 0 || c.RateLimit.Requests > 1_000_000_000 ||
 		c.RateLimit.Window < time.Second || c.RateLimit.Window > time.Hour {
 		complain("rateLimit: 0 to 1000000000 requests in a window of 1s to 1h")
 	}
+}
+
+// Validate says everything that is wrong with the settings, one line each.
+func (c *Config) Validate() error {
+	var wrong []error
+	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	c.validateOutside(complain)
 	if !nodeName.MatchString(c.Node) {
 		complain("node: %q: want 1 to 32 of a-z, 0-9 and '-'", c.Node)
 	}

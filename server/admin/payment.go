@@ -1,0 +1,130 @@
+package admin
+
+import (
+	"unicode/utf8"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/wire"
+	"tollgate/server"
+	"tollgate/server/payments"
+)
+
+// paymentRoutes are the rows about payment providers and what they reported.
+func (a *API) paymentRoutes() []server.Route {
+	return []server.Route{
+		{
+			Method: "PUT", Path: environment + "/payment-provider", Operation: "setPaymentProvider",
+			Access: server.AccessOperator, Handle: a.putProvider,
+		},
+		{
+			Method: "GET", Path: environment + "/payment-provider", Operation: "showPaymentProvider",
+			Access: server.AccessOperator, Handle: a.getProvider,
+		},
+		{
+			Method: "GET", Path: environment + "/invoices/{invoice}/payments",
+			Operation: "listPayments", Access: server.AccessOperator, Handle: a.listPayments,
+		},
+	}
+}
+
+// longestSecret bounds a provider's key in bytes.
+const longestSecret = 255
+
+// putProvider is PUT …/payment-provider. Secrets are sealed before they enter the log.
+func (a *API) putProvider(x *server.Exchange) {
+	var s payments.Settings
+	var w walk
+	fault := body(x, &w, map[string]reader{
+		"provider": w.text(&s.Provider), "baseUrl": w.text(&s.BaseURL),
+		"secretKey": w.text(&s.SecretKey), "webhookSecret": w.text(&s.WebhookSecret),
+	})
+	for name, value := range map[string]string{
+		"baseUrl": s.BaseURL, "secretKey": s.SecretKey, "webhookSecret": s.WebhookSecret,
+	} {
+		if fault == nil && (len(value) > longestSecret || !utf8.ValidString(value)) {
+			w.problem(name, "must have at most %d bytes", longestSecret)
+		}
+	}
+	if fault == nil {
+		fault = w.fault()
+	}
+	if fault == nil && a.config.Payments == nil {
+		f := server.FaultOf(engine.OutcomeNoProvider)
+		fault = &f
+	}
+	if fault != nil {
+		x.Refuse(*fault)
+		return
+	}
+	var command billing.SetPaymentProvider
+	found := false
+	a.environment(x, func(env uint32) *server.Fault {
+		at, _ := a.config.Payments.PlaceOf(env)
+		var err error
+		if command, err = a.config.Payments.Prepare(at, s); err != nil {
+			f := server.FaultFields.With(err.Error())
+			return &f
+		}
+		found = true
+		return nil
+	})
+	if !found {
+		return
+	}
+	command.Actor = actor
+	result := a.propose(billing.KindSetPaymentProvider, wire.Encode(nil, &command))
+	if result.Outcome != engine.OutcomeDone {
+		x.Refuse(server.FaultOf(result.Outcome))
+		return
+	}
+	x.Succeed(200)
+}
+
+// getProvider is GET …/payment-provider: everything but the secrets.
+func (a *API) getProvider(x *server.Exchange) {
+	a.environment(x, func(env uint32) *server.Fault {
+		settings := a.machine.PaymentSettings(env)
+		data := x.Begin()
+		data.Open('{')
+		data.Text("provider", settings.Provider)
+		data.TextIf("baseUrl", settings.BaseURL)
+		data.Bool("secretsSet", len(settings.SecretKey) > 0)
+		data.Text("webhookPath", payments.Base(string(x.Param(0)),
+			environments[string(x.Param(1))])+"/webhook")
+		data.Close('}')
+		x.End(200)
+		return nil
+	})
+}
+
+// listPayments is GET …/invoices/{invoice}/payments.
+func (a *API) listPayments(x *server.Exchange) {
+	id, ok := server.ParseUUID(x.Param(2))
+	if !ok {
+		x.Refuse(server.FaultFields.With("the invoice's id must be a UUID"))
+		return
+	}
+	a.environment(x, func(env uint32) *server.Fault {
+		if _, found := a.machine.Invoice(env, id); !found {
+			f := server.FaultOf(engine.OutcomeInvoiceUnknown)
+			return &f
+		}
+		data := x.Begin()
+		data.Open('[')
+		for _, p := range a.machine.Payments(env, id) {
+			data.Open('{')
+			data.Text("provider", p.Provider)
+			data.Text("eventId", p.EventID)
+			data.TextIf("checkoutId", p.CheckoutID)
+			data.Decimal("amount", p.Amount)
+			data.Text("currency", p.Currency)
+			data.Time("recordedAt", p.At)
+			data.Text("result", p.Result.String())
+			data.Close('}')
+		}
+		data.Close(']')
+		x.End(200)
+		return nil
+	})
+}

@@ -1,0 +1,101 @@
+package payments
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/server"
+	"tollgate/server/provider/payment"
+)
+
+// Checkout makes the hosted page of a checkout that OpenCheckout has noted, and returns its
+// address. Asking again is the same request to the provider, and answers the same page.
+func (d *Desk) Checkout(ctx context.Context, at Place, id [16]byte) (string, *server.Fault) {
+	if d.fresh() != nil {
+		return "", unavailable()
+	}
+	noted, ok := d.machine.Checkout(at.Env, id)
+	if !ok {
+		return "", refused(engine.OutcomeCheckoutUnknown)
+	}
+	invoice, ok := d.machine.Invoice(at.Env, noted.InvoiceID)
+	if !ok {
+		return "", refused(engine.OutcomeInvoiceUnknown)
+	}
+	provider, err := d.provider(at)
+	if errors.Is(err, errNone) {
+		return "", refused(engine.OutcomeNoProvider)
+	}
+	if err != nil {
+		d.config.Log.Error("a payment provider cannot be used", "account", at.Account, "error", err)
+		return "", providerFault("credentials", "The account's payment settings cannot be used")
+	}
+	amount, ok := minor(invoice.Amount, invoice.Currency)
+	if !ok {
+		return "", refused(engine.OutcomeOverflow)
+	}
+	back := d.config.PublicURL + Base(at.Account, at.Kind) + "/return"
+	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
+	defer cancel()
+	made, err := provider.CreateCheckout(ctx, payment.CheckoutRequest{
+		InvoiceID:   string(server.AppendUUID(nil, noted.InvoiceID)),
+		Description: "Invoice " + strconv.FormatUint(invoice.Number, 10),
+		Amount:      payment.Amount{Minor: amount, Currency: invoice.Currency},
+		SuccessURL:  back, CancelURL: back,
+		IdempotencyKey: string(server.AppendUUID(nil, id)),
+		RequestedAt:    time.UnixMilli(noted.RequestedAt).UTC(),
+	})
+	if err != nil {
+		return "", d.faultOf(at, err)
+	}
+	if noted.ProviderID != made.ID {
+		// Without it the checkout is not polled; its webhook is understood all the same.
+		d.propose(billing.KindNoteCheckout, &billing.NoteCheckout{ID: id, ProviderID: made.ID})
+	}
+	return made.URL, nil
+}
+
+func refused(o engine.Outcome) *server.Fault {
+	f := server.FaultOf(o)
+	return &f
+}
+
+func unavailable() *server.Fault {
+	f := server.FaultConsistency.With("Nothing was charged. Repeat the request.")
+	return &f
+}
+
+func providerFault(code, message string) *server.Fault {
+	return &server.Fault{
+		Status: 400, Code: "payment_provider_" + code, Message: message, Detail: "Nothing was charged.",
+	}
+}
+
+// faultOf is the answer to a provider's no.
+func (d *Desk) faultOf(at Place, err error) *server.Fault {
+	var no *payment.Error
+	if !errors.As(err, &no) {
+		no = &payment.Error{Class: payment.ClassUnavailable}
+	}
+	d.config.Log.Warn("a checkout was not made", "account", at.Account, "class", no.Class,
+		"provider", no.Provider, "code", no.Code)
+	switch no.Class {
+	case payment.ClassCredentials:
+		return providerFault("credentials", "The payment provider refuses the account's credentials")
+	case payment.ClassRefused, payment.ClassNotFound:
+		f := providerFault("refused", "The payment provider refuses this checkout")
+		f.Detail = "Nothing was charged. " + no.Message
+		return f
+	}
+	return &server.Fault{
+		Status: 503, Code: "payment_provider_unavailable",
+		Message: "The payment provider cannot be reached",
+		Detail:  "Nothing was charged. Repeat the request with the same key.",
+		// A day is the most that a provider may ask for.
+		RetryAfter: max(1, min(int(no.RetryAfter/time.Second), 86_400)),
+	}
+}

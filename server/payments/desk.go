@@ -1,0 +1,223 @@
+// Package payments collects invoices through the payment provider that an environment has chosen:
+// it makes checkouts, understands webhooks, serves the sandbox's page and polls what no webhook
+// reported. What a payment does to an invoice is a command's business. See DESIGN.md.
+package payments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
+	"tollgate/engine/wire"
+	"tollgate/server"
+	"tollgate/server/provider/fetch"
+	"tollgate/server/provider/payment"
+)
+
+// Config is what the desk needs from the node that runs it.
+type Config struct {
+	Machine  *billing.Machine
+	Proposer server.Proposer
+	Reader   server.Reader
+	// Fetch is the guarded client that reaches providers.
+	Fetch *fetch.Client
+	// PublicURL is where the public listener is reached from outside, without a trailing slash.
+	PublicURL string
+	// SealKey seals the providers' secrets in the log; the same on every node.
+	SealKey [32]byte
+	// Now is the node's clock; time.Now when nil.
+	Now func() time.Time
+	Log *slog.Logger
+}
+
+// Timeouts of one step.
+const (
+	writeTimeout = 5 * time.Second
+	readTimeout  = 2 * time.Second
+	// providerTimeout bounds one question to a provider.
+	providerTimeout = 10 * time.Second
+)
+
+// Desk does what the package says. Safe for concurrent use.
+type Desk struct {
+	config  Config
+	machine *billing.Machine
+	vault   *vault
+	mu      sync.Mutex
+	made    map[uint32]provider
+}
+
+// provider is a provider made of one revision of an environment's settings.
+type provider struct {
+	payment.Provider
+	revision uint32
+}
+
+// New makes the desk.
+func New(c Config) (*Desk, error) {
+	if c.Machine == nil || c.Proposer == nil || c.Reader == nil || c.Fetch == nil {
+		return nil, errors.New("payments: Machine, Proposer, Reader and Fetch must be set")
+	}
+	u, err := url.Parse(c.PublicURL)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.Path != "" {
+		return nil, fmt.Errorf("payments: the public address %q is not http(s)://host", c.PublicURL)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	vault, err := newVault(c.SealKey)
+	if err != nil {
+		return nil, err
+	}
+	return &Desk{config: c, machine: c.Machine, vault: vault, made: map[uint32]provider{}}, nil
+}
+
+// now is the log's time: checkouts and webhooks are dated by it, never by the test clock.
+func (d *Desk) now() time.Time {
+	return time.UnixMilli(d.machine.Clock(d.config.Now().UnixMilli())).UTC()
+}
+
+// Base is the path below which an environment's payment routes are served.
+func Base(account string, kind billing.EnvironmentKind) string {
+	return Prefix + "/" + url.PathEscape(account) + "/" + environmentName(kind)
+}
+
+// Prefix is the path that all payment routes begin with.
+const Prefix = "/payments"
+
+func environmentName(kind billing.EnvironmentKind) string {
+	if kind == billing.EnvironmentLive {
+		return "live"
+	}
+	return "sandbox"
+}
+
+// errNone says that an environment has no provider.
+var errNone = errors.New("payments: no provider is enabled")
+
+// Place names an environment by number and by name.
+type Place struct {
+	Env     uint32
+	Account string
+	Kind    billing.EnvironmentKind
+}
+
+// provider is the provider of an environment, made of its settings once per revision.
+func (d *Desk) provider(at Place) (payment.Provider, error) {
+	settings := d.machine.PaymentSettings(at.Env)
+	if settings.Provider == billing.ProviderNone {
+		return nil, errNone
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if made, ok := d.made[at.Env]; ok && made.revision == settings.Revision {
+		return made.Provider, nil
+	}
+	key, err := d.vault.open(at.Env, "secretKey", settings.SecretKey)
+	if err != nil {
+		return nil, err
+	}
+	made, err := d.build(at, &settings, key)
+	if err != nil {
+		return nil, err
+	}
+	d.made[at.Env] = provider{made, settings.Revision}
+	return made, nil
+}
+
+func (d *Desk) build(at Place, s *billing.PaymentSettings, key string) (payment.Provider, error) {
+	if s.Provider == billing.ProviderSandbox {
+		return payment.NewSandbox(payment.SandboxConfig{
+			Secret:  payment.Secret(key),
+			PageURL: d.config.PublicURL + Base(at.Account, at.Kind) + "/sandbox/",
+			Receive: func(ctx context.Context, header func(string) string, body []byte) error {
+				return d.Receive(at, header, body)
+			},
+			Invoice: func(_ context.Context, id string) (payment.InvoiceState, error) {
+				return d.invoiceState(at, id)
+			},
+			Now: d.now,
+		})
+	}
+	webhookSecret, err := d.vault.open(at.Env, "webhookSecret", s.WebhookSecret)
+	if err != nil {
+		return nil, err
+	}
+	return payment.NewStripe(d.config.Fetch, payment.StripeConfig{
+		BaseURL: s.BaseURL, SecretKey: payment.Secret(key),
+		WebhookSecret: payment.Secret(webhookSecret), Live: at.Kind == billing.EnvironmentLive,
+	})
+}
+
+var errUnavailable = errors.New("payments: no quorum can be reached")
+
+// fresh waits until this node's memory holds every acknowledged write.
+func (d *Desk) fresh() error {
+	if _, outcome := d.config.Reader.BeginRead(time.Now().Add(readTimeout)); outcome !=
+		engine.OutcomeDone {
+		return errUnavailable
+	}
+	return nil
+}
+
+func (d *Desk) invoiceState(at Place, text string) (payment.InvoiceState, error) {
+	id, ok := server.ParseUUID(text)
+	if !ok {
+		return payment.InvoiceClosed, nil
+	}
+	if err := d.fresh(); err != nil {
+		return payment.InvoiceClosed, err
+	}
+	invoice, ok := d.machine.Invoice(at.Env, id)
+	switch {
+	case ok && invoice.Status == billing.InvoicePaid:
+		return payment.InvoicePaid, nil
+	case ok && (invoice.Status == billing.InvoiceDue || invoice.Status == billing.InvoicePastDue):
+		return payment.InvoiceOpen, nil
+	}
+	return payment.InvoiceClosed, nil
+}
+
+func (d *Desk) propose(kind engine.Kind, c wire.Fielder) engine.Result {
+	records := [1]engine.Record{{Kind: kind, Payload: wire.Encode(nil, c)}}
+	var results [1]engine.Result
+	d.config.Proposer.Propose(time.Now().Add(writeTimeout), records[:], results[:])
+	return results[0]
+}
+
+// minor is an amount in the smallest unit of its currency; false when it is not a whole number of
+// them, or out of range.
+func minor(amount decimal.Decimal, currency string) (int64, bool) {
+	places, known := decimal.MinorUnits(currency)
+	if !known || amount != amount.Round(places) {
+		return 0, false
+	}
+	text := amount.String()
+	whole, fraction, _ := strings.Cut(text, ".")
+	var n int64
+	for _, c := range whole + fraction + strings.Repeat("0", places-len(fraction)) {
+		if c < '0' || c > '9' || n > (1<<62)/10 {
+			return 0, false
+		}
+		n = 10*n + int64(c-'0')
+	}
+	return n, true
+}
+
+// exact is the number that an amount in minor units stands for.
+func exact(a payment.Amount) (decimal.Decimal, bool) {
+	number, _, _ := strings.Cut(a.String(), " ")
+	value, err := decimal.Parse(number)
+	return value, err == nil
+}

@@ -1,0 +1,139 @@
+package payments
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"tollgate/engine/billing"
+	"tollgate/server"
+	"tollgate/server/provider/payment"
+)
+
+// formLimit bounds the sandbox page's forms in bytes.
+const formLimit = 4096
+
+// Routes are the rows of the public listener that belong to payments: the providers' webhooks, the
+// sandbox's page, and where payers come back to.
+func (d *Desk) Routes() []server.Route {
+	base := Prefix + "/{account}/{environment}"
+	return []server.Route{
+		{
+			Method: "POST", Path: base + "/webhook", Operation: "receivePaymentWebhook",
+			Access: server.AccessOpen, Limit: payment.MaxWebhook, Handle: d.webhook,
+		},
+		{
+			Method: "GET", Path: base + "/sandbox/{token}", Operation: "showSandboxPage",
+			Access: server.AccessOpen, Handle: d.page,
+		},
+		{
+			Method: "POST", Path: base + "/sandbox/{token}", Operation: "actOnSandboxPage",
+			Access: server.AccessOpen, Limit: formLimit, Handle: d.page,
+			Media: []string{"application/x-www-form-urlencoded"},
+		},
+		{
+			Method: "GET", Path: base + "/return", Operation: "showReturnPage",
+			Access: server.AccessOpen, Handle: d.back,
+		},
+	}
+}
+
+// place finds the environment that a path names.
+func (d *Desk) place(x *server.Exchange) (Place, bool) {
+	at := Place{Account: string(x.Param(0))}
+	switch string(x.Param(1)) {
+	case "live":
+		at.Kind = billing.EnvironmentLive
+	case "sandbox":
+		at.Kind = billing.EnvironmentSandbox
+	}
+	var ok bool
+	if at.Env, ok = d.machine.Environment(at.Account, at.Kind); !ok {
+		x.Refuse(server.FaultNotFound)
+	}
+	return at, ok
+}
+
+func (d *Desk) webhook(x *server.Exchange) {
+	at, ok := d.place(x)
+	if !ok {
+		return
+	}
+	header := func(name string) string { return string(x.Ctx.Request.Header.Peek(name)) }
+	err := d.Receive(at, header, x.Body)
+	var refusal *Refusal
+	switch {
+	case err == nil:
+		x.Succeed(200)
+	case errors.As(err, &refusal):
+		fault := server.Fault{
+			Status: refusal.Status, Code: refusal.Code, Message: "The webhook was not accepted",
+		}
+		if refusal.Status == 503 {
+			fault.RetryAfter = 1
+		}
+		x.Refuse(fault)
+	default:
+		d.config.Log.Error("a webhook failed", "account", at.Account, "error", err)
+		x.Refuse(server.FaultInternal)
+	}
+}
+
+// page shows the sandbox's page, or carries out its form.
+func (d *Desk) page(x *server.Exchange) {
+	at, ok := d.place(x)
+	if !ok {
+		return
+	}
+	made, err := d.provider(at)
+	sandbox, is := made.(*payment.Sandbox)
+	if err != nil || !is {
+		x.Refuse(server.FaultNotFound)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*writeTimeout)
+	defer cancel()
+	token := string(x.Param(2))
+	if x.Route.Method == "GET" {
+		answer(x, sandbox.Page(ctx, token))
+		return
+	}
+	form, err := url.ParseQuery(string(x.Body))
+	if err != nil {
+		x.Refuse(server.FaultFields.With("the form is not encoded correctly"))
+		return
+	}
+	answer(x, sandbox.Act(ctx, token, form))
+}
+
+func answer(x *server.Exchange, a payment.Answer) {
+	x.Bare(a.Status, "text/html; charset=utf-8", a.Body)
+	for name, value := range a.Header {
+		if name != fasthttp.HeaderContentLength {
+			x.Ctx.Response.Header.Set(name, value)
+		}
+	}
+}
+
+const returnPage = `<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Payment</title>
+<h1>You may close this page</h1>
+<p>The invoice shows as paid as soon as the payment provider has confirmed the payment.</p>
+</html>
+`
+
+// back is where payers come back to. That somebody opens it confirms nothing.
+func (d *Desk) back(x *server.Exchange) {
+	x.Bare(200, "text/html; charset=utf-8", []byte(returnPage))
+	header := &x.Ctx.Response.Header
+	header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	header.Set("Cache-Control", "no-store")
+	header.Set("Referrer-Policy", "no-referrer")
+}
+
+// ReconcileEvery is how often the leader calls Reconcile.
+const ReconcileEvery = time.Minute

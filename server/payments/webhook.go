@@ -1,0 +1,92 @@
+package payments
+
+import (
+	"errors"
+	"fmt"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
+	"tollgate/engine/wire"
+	"tollgate/server"
+	"tollgate/server/provider/payment"
+)
+
+// Receive verifies a provider's webhook and records what it reports. It returns nil once that is
+// committed, or when there is nothing to record. Errors are a *Refusal.
+func (d *Desk) Receive(at Place, header func(string) string, body []byte) error {
+	provider, err := d.provider(at)
+	if errors.Is(err, errNone) {
+		return &Refusal{Status: 404, Code: "no_payment_provider"}
+	}
+	if err != nil {
+		d.config.Log.Error("a payment provider cannot be used", "account", at.Account, "error", err)
+		return &Refusal{Status: 503, Code: "unavailable"}
+	}
+	event, err := provider.ParseWebhook(d.now(), header, body)
+	switch {
+	case errors.Is(err, payment.ErrSignature):
+		return &Refusal{Status: 401, Code: "invalid_signature"}
+	case errors.Is(err, payment.ErrTimestamp):
+		return &Refusal{Status: 400, Code: "stale_timestamp"}
+	case err != nil:
+		return &Refusal{Status: 400, Code: "invalid_payload"}
+	}
+	if event.Kind != payment.EventPaid {
+		return nil
+	}
+	return d.record(at, provider.Name(), &event)
+}
+
+// record brings a payment into the log.
+func (d *Desk) record(at Place, provider string, event *payment.Event) error {
+	invoice, known := server.ParseUUID(event.InvoiceID)
+	amount, fits := exact(event.Amount)
+	if !known || !fits || len(event.ID) > 255 || len(event.CheckoutID) > 255 {
+		return &Refusal{Status: 400, Code: "invalid_payload"}
+	}
+	return d.commit(at, &billing.RecordPayment{
+		Env: at.Env, Provider: provider, EventID: event.ID, CheckoutID: event.CheckoutID,
+		InvoiceID: invoice, Amount: amount, Currency: event.Amount.Currency,
+	})
+}
+
+func (d *Desk) commit(at Place, c *billing.RecordPayment) error {
+	result := d.propose(billing.KindRecordPayment, c)
+	invoice := string(server.AppendUUID(nil, c.InvoiceID))
+	switch result.Outcome {
+	case engine.OutcomeDone:
+	case engine.OutcomeInvoiceUnknown:
+		d.config.Log.Error("a payment names no invoice of ours", "account", at.Account,
+			"provider", c.Provider, "event", c.EventID)
+		return &Refusal{Status: 404, Code: "invoice_not_found"}
+	default:
+		return &Refusal{Status: 503, Code: "unavailable"}
+	}
+	var reply billing.PaymentReply
+	if err := wire.Decode(result.Value, &reply); err != nil {
+		return fmt.Errorf("payments: reply to a payment: %w", err)
+	}
+	if reply.Result != billing.PaymentApplied && !reply.Repeated {
+		d.config.Log.Warn("a payment did not fit its invoice and was kept", "account", at.Account,
+			"invoice", invoice, "result", reply.Result.String(), "event", c.EventID)
+	}
+	return nil
+}
+
+// Refusal is why a webhook was not accepted; a provider repeats it later, unless it was told 2xx.
+type Refusal struct {
+	Status int
+	Code   string
+}
+
+func (r *Refusal) Error() string { return "payments: webhook refused: " + r.Code }
+
+// amountOf is what a poll says was paid: where the provider does not say, the invoice's own amount.
+func amountOf(s *payment.Status, invoice *billing.InvoiceView) (decimal.Decimal, string, bool) {
+	if s.Amount == (payment.Amount{}) {
+		return invoice.Amount, invoice.Currency, true
+	}
+	amount, ok := exact(s.Amount)
+	return amount, s.Amount.Currency, ok
+}
