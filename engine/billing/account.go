@@ -47,8 +47,10 @@ func (c *CreateAccount) apply(t *turn) engine.Outcome {
 
 	t.addAccount(&account{id: c.ID, name: c.Name, createdAt: t.stamp})
 	t.fold(uint64(len(t.accounts.all())))
-	t.note(change{Actor: c.Actor, Action: "account.created", Subject: c.Name,
-		Values: []FieldChange{{"name", "", c.Name}}})
+	t.note(change{
+		Actor: c.Actor, Action: "account.created", Subject: c.Name,
+		Values: []FieldChange{{"name", "", c.Name}},
+	})
 	return engine.OutcomeDone
 }
 

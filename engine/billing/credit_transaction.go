@@ -217,7 +217,8 @@ func (c *DeductCredits) apply(t *turn) engine.Outcome {
 	t.note(change{
 		Env: c.Env, Actor: c.Actor, Action: "credits.deducted", Subject: uuidText(c.Pool),
 		Values: []FieldChange{
-			{"transaction", "", uuidText(c.ID)}, {"amount", "", c.Amount.String()},
+			{"transaction", "", uuidText(c.ID)},
+			{"amount", "", c.Amount.String()},
 			{"note", "", c.Note},
 		},
 	})
@@ -292,7 +293,8 @@ func (c *ReverseTransaction) apply(t *turn) engine.Outcome {
 	t.note(change{
 		Env: c.Env, Actor: c.Actor, Action: "credits.reversed", Subject: uuidText(p.id),
 		Values: []FieldChange{
-			{"transaction", "", uuidText(c.ID)}, {"of", "", uuidText(c.Transaction)},
+			{"transaction", "", uuidText(c.ID)},
+			{"of", "", uuidText(c.Transaction)},
 			{"note", "", c.Note},
 		},
 	})

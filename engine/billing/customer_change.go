@@ -55,8 +55,10 @@ func (c *UpdateCustomer) apply(t *turn) engine.Outcome {
 		dst  *string
 		text string
 	}{
-		{CustomerFirstName, &p.FirstName, c.FirstName}, {CustomerLastName, &p.LastName, c.LastName},
-		{CustomerEmail, &p.Email, c.Email}, {CustomerPhoneNumber, &p.PhoneNumber, c.PhoneNumber},
+		{CustomerFirstName, &p.FirstName, c.FirstName},
+		{CustomerLastName, &p.LastName, c.LastName},
+		{CustomerEmail, &p.Email, c.Email},
+		{CustomerPhoneNumber, &p.PhoneNumber, c.PhoneNumber},
 		{CustomerAddress, &p.Address, c.Address},
 	} {
 		if c.Set&f.bit != 0 {
@@ -109,9 +111,11 @@ func (c *ArchiveCustomer) apply(t *turn) engine.Outcome {
 	p.ArchivedAt = now
 	t.setProfile(row, &p, now)
 	if c.Actor != "" {
-		t.note(change{Env: c.Env, Actor: c.Actor, Action: "customer.archived",
+		t.note(change{
+			Env: c.Env, Actor: c.Actor, Action: "customer.archived",
 			Subject: uuidText(t.customers.Read(row).id),
-			Values:  []FieldChange{{"archived", "false", "true"}}})
+			Values:  []FieldChange{{"archived", "false", "true"}},
+		})
 	}
 	return engine.OutcomeDone
 }
@@ -157,9 +161,11 @@ func (c *EraseCustomer) apply(t *turn) engine.Outcome {
 		FirstName: ErasedName, LastName: ErasedName, Email: ErasedEmail,
 		ArchivedAt: p.ArchivedAt, ErasedAt: now,
 	}, now)
-	t.note(change{Env: c.Env, Actor: c.Actor, Action: "customer.erased",
+	t.note(change{
+		Env: c.Env, Actor: c.Actor, Action: "customer.erased",
 		Subject: uuidText(t.customers.Read(row).id),
-		Values:  []FieldChange{{"erased", "false", "true"}}})
+		Values:  []FieldChange{{"erased", "false", "true"}},
+	})
 	return engine.OutcomeDone
 }
 

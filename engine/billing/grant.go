@@ -109,8 +109,10 @@ func (c *GrantCredits) apply(t *turn) engine.Outcome {
 	t.note(change{
 		Env: c.Env, Actor: c.Actor, Action: "credits.granted", Subject: uuidText(c.Pool),
 		Values: []FieldChange{
-			{"transaction", "", uuidText(c.ID)}, {"type", "", kind.String()},
-			{"amount", "", c.Amount.String()}, {"note", "", c.Note},
+			{"transaction", "", uuidText(c.ID)},
+			{"type", "", kind.String()},
+			{"amount", "", c.Amount.String()},
+			{"note", "", c.Note},
 		},
 	})
 	return engine.OutcomeDone

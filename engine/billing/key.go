@@ -92,11 +92,15 @@ func (c *CreateKey) apply(t *turn) engine.Outcome {
 		id: c.ID, hash: c.Hash, env: c.Env, scope: c.Scope, customer: customer,
 		label: c.Label, hint: c.Hint, createdAt: t.stamp,
 	})))
-	t.note(change{Env: c.Env, Actor: c.Actor, Action: "key.created", Subject: uuidText(c.ID),
+	t.note(change{
+		Env: c.Env, Actor: c.Actor, Action: "key.created", Subject: uuidText(c.ID),
 		Values: []FieldChange{
-			{"scope", "", c.Scope.String()}, {"label", "", c.Label}, {"hint", "", c.Hint},
+			{"scope", "", c.Scope.String()},
+			{"label", "", c.Label},
+			{"hint", "", c.Hint},
 			{"customer", "", c.Customer},
-		}})
+		},
+	})
 	return engine.OutcomeDone
 }
 
@@ -128,8 +132,10 @@ func (c *RevokeKey) apply(t *turn) engine.Outcome {
 	}
 
 	k.revoked.Store(&revocation{at: t.stamp, index: t.index})
-	t.note(change{Env: c.Env, Actor: c.Actor, Action: "key.revoked", Subject: uuidText(c.ID),
-		Values: []FieldChange{{"revoked", "false", "true"}}})
+	t.note(change{
+		Env: c.Env, Actor: c.Actor, Action: "key.revoked", Subject: uuidText(c.ID),
+		Values: []FieldChange{{"revoked", "false", "true"}},
+	})
 	return engine.OutcomeDone
 }
 

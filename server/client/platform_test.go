@@ -83,10 +83,16 @@ func TestCustomerKeys(t *testing.T) {
 			is(403, "access_denied")
 	}
 	for _, row := range [][3]string{
-		{"GET", "plans"}, {"GET", "customers/acme/subscriptions"}, {"GET", "entitlements/acme"},
-		{"GET", "subscriptions/" + subscription}, {"POST", "events", event("k", "")},
-		{"POST", "events/batch", "[]"}, {"POST", "customers", "{}"}, {"POST", "subscriptions", "{}"},
-		{"PATCH", "customers/acme", "{}"}, {"DELETE", "customers/acme"},
+		{"GET", "plans"},
+		{"GET", "customers/acme/subscriptions"},
+		{"GET", "entitlements/acme"},
+		{"GET", "subscriptions/" + subscription},
+		{"POST", "events", event("k", "")},
+		{"POST", "events/batch", "[]"},
+		{"POST", "customers", "{}"},
+		{"POST", "subscriptions", "{}"},
+		{"PATCH", "customers/acme", "{}"},
+		{"DELETE", "customers/acme"},
 		{"POST", "billing/invoices/" + invoice["id"].(string) + "/mark-paid"},
 	} {
 		send(row[0], row[1], row[2]).is(403, "access_denied")
