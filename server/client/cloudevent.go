@@ -102,6 +102,9 @@ func (in *ingest) data() (ok, fresh bool) {
 			return f.scanner.Err() == nil, true
 		}
 		if ok, fresh = in.field(name); !ok || !fresh {
+			if !fresh {
+				f.inner = name
+			}
 			return ok, fresh
 		}
 	}

@@ -23,7 +23,6 @@ type checking struct {
 	name     []byte
 	meta     []byte
 	units    bool
-	doubled  []byte // the name that an inner object has twice
 }
 
 var checkings = sync.Pool{New: func() any { return new(checking) }}
@@ -31,7 +30,7 @@ var checkings = sync.Pool{New: func() any { return new(checking) }}
 func (c *checking) begin(env uint32, body []byte) {
 	c.form.reset(body)
 	c.query = billing.CheckQuery{Env: env}
-	c.key, c.flow, c.name, c.doubled, c.hasFlow, c.units = nil, nil, nil, nil, false, false
+	c.key, c.flow, c.name, c.hasFlow, c.units = nil, nil, nil, false, false
 }
 
 func (c *checking) release() {
@@ -178,7 +177,7 @@ func (c *checking) fields(field func(*checking, []byte) (ok, fresh bool)) *serve
 		}
 		ok, fresh := field(c, name)
 		if !fresh {
-			return duplicateFault(c.twice(name))
+			return c.form.duplicate(name)
 		}
 		if !ok {
 			break
@@ -237,19 +236,11 @@ func (c *checking) nested(
 		ok, fresh := field(c, inner)
 		if !ok || !fresh {
 			if !fresh {
-				c.doubled = inner
+				f.inner = inner
 			}
 			return true, ok, fresh
 		}
 	}
-}
-
-// twice is the name that was there twice: that of a field within name, where one was.
-func (c *checking) twice(name []byte) []byte {
-	if c.doubled != nil {
-		return c.doubled
-	}
-	return name
 }
 
 func (c *checking) trackField(name []byte) (ok, fresh bool) {

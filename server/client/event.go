@@ -120,7 +120,7 @@ func (in *ingest) read(env uint32, header []byte) *server.Fault {
 		}
 		ok, fresh := in.member(name)
 		if !fresh {
-			return duplicateFault(name)
+			return in.form.duplicate(name)
 		}
 		if !ok {
 			break

@@ -25,6 +25,7 @@ type form struct {
 	scanner  scan.Scanner
 	problems []byte
 	seen     uint64
+	inner    []byte // the name that an object within the object has twice
 }
 
 func (f *form) reset(body []byte) {
@@ -33,7 +34,7 @@ func (f *form) reset(body []byte) {
 }
 
 // begin starts another object of the same text.
-func (f *form) begin() { f.problems, f.seen = f.problems[:0], 0 }
+func (f *form) begin() { f.problems, f.seen, f.inner = f.problems[:0], 0, nil }
 
 // problem notes what is wrong with a field.
 func (f *form) problem(name, text string) {
@@ -60,6 +61,14 @@ func (f *form) once(i uint) bool {
 	first := f.seen&(1<<i) == 0
 	f.seen |= 1 << i
 	return first
+}
+
+// duplicate answers a known field that is there twice: name, or one within it.
+func (f *form) duplicate(name []byte) *server.Fault {
+	if f.inner != nil {
+		name = f.inner
+	}
+	return duplicateFault(name)
 }
 
 // duplicateFault answers a known field that is there twice.

@@ -64,6 +64,11 @@ func TestRefusalsNameTheRightField(t *testing.T) {
 	a := n.call("POST", "entitlements", `{"customerReferenceId":"acme","featureKey":"tokens",`+
 		`"track":{"usageUnits":1,"usageUnits":2}}`).is(400, "malformed_json")
 	require.Contains(t, a.fault()["detail"], `"usageUnits"`)
+	cloud := map[string]string{"Content-Type": "application/cloudevents+json"}
+	a = n.send("POST", "events", `{"specversion":"1.0","id":"a","source":"s","type":"tokens",`+
+		`"subject":"acme","time":"`+now()+`","data":{"usageUnits":2,"usageUnits":3}}`, n.sandbox, cloud).
+		is(400, "malformed_json")
+	require.Contains(t, a.fault()["detail"], `"usageUnits"`)
 	a = n.call("POST", "entitlements", `{"featureKey":"a","featureKey":"b"}`).is(400, "malformed_json")
 	require.Contains(t, a.fault()["detail"], `"featureKey"`)
 	// 1970-01-01T00:00:00Z is a time like any other, and not a missing one.
