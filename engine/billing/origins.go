@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"slices"
 	"strings"
 
 	"tollgate/engine"
@@ -11,7 +12,7 @@ import (
 const MaxOrigins = 50
 
 // SetOrigins replaces the list of origins (scheme://host[:port]) whose pages may use the customer
-// keys of an environment.
+// keys of an environment. The list that is there already is the same success again.
 type SetOrigins struct {
 	Env     uint32
 	Origins []string
@@ -32,6 +33,9 @@ func (c *SetOrigins) apply(t *turn) engine.Outcome {
 	}
 	if len(c.Origins) > MaxOrigins {
 		return engine.OutcomeAccountLimit
+	}
+	if slices.Equal(e.listedOrigins(), c.Origins) {
+		return engine.OutcomeDone
 	}
 
 	before := strings.Join(e.listedOrigins(), " ")
