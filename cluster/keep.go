@@ -68,7 +68,9 @@ const (
 // entries, which say nothing about size.
 func (g *Group) keepSnapshots() {
 	for g.pause(g.ctx, snapshotLook) {
-		if g.store.sinceSnapshot.Load() < g.config.SnapshotBytes {
+		// What is not applied yet, after a restart above all, is in no snapshot that is taken now.
+		pending := g.store.sizeOf(g.raft.AppliedIndex(), g.raft.LastIndex())
+		if g.store.sinceSnapshot.Load()-pending < g.config.SnapshotBytes {
 			continue
 		}
 		if err := g.TakeSnapshot(); err != nil {
@@ -83,7 +85,7 @@ func (g *Group) keepSnapshots() {
 // TakeSnapshot writes a snapshot now and shortens the log behind it. It returns nil when there is
 // nothing new to write.
 func (g *Group) TakeSnapshot() error {
-	logged := g.store.sinceSnapshot.Load()
+	logged, last := g.store.sinceSnapshot.Load(), g.raft.LastIndex()
 	c := g.raft.ReloadableConfig()
 	c.TrailingLogs = uint64(max(minTrailing, g.config.TrailingBytes/g.store.meanEntry()))
 	if err := g.raft.ReloadConfig(c); err != nil {
@@ -93,7 +95,15 @@ func (g *Group) TakeSnapshot() error {
 	if err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		return err
 	}
-	g.store.sinceSnapshot.Add(-logged)
+	found, err := g.snapshots.List()
+	if err != nil {
+		return err
+	}
+	var index uint64
+	if len(found) > 0 {
+		index = found[0].Index
+	}
+	g.store.sinceSnapshot.Add(-max(0, logged-g.store.sizeOf(index, last)))
 	return nil
 }
 

@@ -40,3 +40,38 @@ func TestALogThatGrewBeforeARestartIsShortened(t *testing.T) {
 		}
 	})
 }
+
+// A log that is long when a process begins is not forgotten while nobody leads: nothing of it is
+// applied then.
+func TestALogIsShortenedWhenItIsApplied(t *testing.T) {
+	limit := int64(1 << 30)
+	tune := func(_ string, c *Config) { c.SnapshotBytes, c.TrailingBytes = limit, 1 }
+	inCluster(t, tune, func(c *nodes) {
+		leader := c.leader()
+		for i := range uint64(100) {
+			c.count(leader, keyRange(1000*i, 100)...)
+		}
+		c.converge()
+		for _, id := range three {
+			c.stop(id)
+		}
+		limit = 50 << 10
+		c.start("a")
+		time.Sleep(5 * snapshotLook)
+		c.start("b")
+		c.start("c")
+		c.leader()
+		c.eventually("each node has taken a snapshot", func() bool {
+			for _, id := range three {
+				if c.billing(id).Status().SnapshotIndex == 0 {
+					return false
+				}
+			}
+			return true
+		})
+		time.Sleep(3 * snapshotLook)
+		for _, id := range three {
+			require.Less(t, c.billing(id).store.sinceSnapshot.Load(), limit/2)
+		}
+	})
+}

@@ -105,6 +105,14 @@ func (w *watchedLog) meanEntry() int64 {
 	return max(64, w.bytes.Load()/max(1, w.entries.Load()))
 }
 
+// sizeOf estimates the bytes of the entries behind one index up to another.
+func (w *watchedLog) sizeOf(behind, last uint64) int64 {
+	if last <= behind {
+		return 0
+	}
+	return int64(last-behind) * w.meanEntry()
+}
+
 // disk watches the free space under the data folder.
 type disk struct {
 	dir  string
