@@ -178,17 +178,10 @@ func (g *Group) raftConfig(notify chan<- bool) *raft.Config {
 func (g *Group) openRaft() error {
 	notify := make(chan bool) // unbuffered: raft waits until a loss of leadership was taken in
 	c := g.raftConfig(notify)
-	known, err := raft.HasExistingState(g.store, g.stable, g.snapshots)
-	switch {
-	case err != nil:
-	case known:
-		err = g.store.countStored()
-	default:
-		err = raft.BootstrapCluster(c, g.store, g.stable, g.snapshots, g.transport, g.bootstrap)
-	}
-	if err != nil {
+	if err := g.begin(c); err != nil {
 		return fmt.Errorf("cluster: begin group %s: %w", g.name, err)
 	}
+	var err error
 	g.raft, err = raft.NewRaft(c, g.adapter, g.store, g.stable, g.snapshots, g.transport)
 	if err != nil {
 		return fmt.Errorf("cluster: open group %s: %w", g.name, err)

@@ -1,0 +1,48 @@
+package cluster
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/raft"
+)
+
+// termKey is the name under which raft stores its term.
+var termKey = []byte("CurrentTerm")
+
+// begin gives an empty group its first members, and looks at what one with a past has stored.
+func (g *Group) begin(c *raft.Config) error {
+	known, err := raft.HasExistingState(g.store, g.stable, g.snapshots)
+	if err == nil && known {
+		known, err = g.begun()
+	}
+	switch {
+	case err != nil:
+		return err
+	case known:
+		return g.store.countStored()
+	}
+	return raft.BootstrapCluster(c, g.store, g.stable, g.snapshots, g.transport, g.bootstrap)
+}
+
+// begun says whether the state is a past to go on from. A log without a term is an error: the file
+// with this node's vote is gone, and it might vote twice. begun is false, and takes the term back, where a first start was interrupted between the term
+// and the members: raft would call that a past, and wait for ever for members that nobody has.
+// Term 1 is that of the beginning alone, elections begin at 2; so nothing was promised in it.
+func (g *Group) begun() (bool, error) {
+	term, err := g.stable.GetUint64(termKey)
+	if err != nil {
+		return true, fmt.Errorf("there is a log or a snapshot, but no term, and so no vote: %w", err)
+	}
+	if term != 1 {
+		return true, nil
+	}
+	last, err := g.store.LastIndex()
+	if err != nil || last > 0 {
+		return true, err
+	}
+	found, err := g.snapshots.List()
+	if err != nil || len(found) > 0 {
+		return true, err
+	}
+	return false, g.stable.SetUint64(termKey, 0)
+}

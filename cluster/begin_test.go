@@ -1,0 +1,40 @@
+package cluster
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+	"github.com/stretchr/testify/require"
+)
+
+// A power cut in the very first start, after the term was stored and before the members were,
+// leaves folders with which a cluster still begins.
+func TestAClusterBeginsAfterAnInterruptedBeginning(t *testing.T) {
+	dirs := func(id string, c *Config) {
+		for _, group := range []string{"billing", "workspace"} {
+			dir := filepath.Join(c.Dir, group)
+			require.NoError(t, os.MkdirAll(dir, 0o700))
+			state, err := raftboltdb.New(raftboltdb.Options{Path: filepath.Join(dir, "state.db")})
+			require.NoError(t, err, id)
+			require.NoError(t, state.SetUint64(termKey, 1))
+			require.NoError(t, state.Close())
+		}
+	}
+	inCluster(t, dirs, func(c *nodes) {
+		c.count(c.leader(), 1)
+		c.converge()
+	})
+}
+
+// A node whose vote is gone must not vote again.
+func TestALogWithoutItsVoteIsRefused(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		lost := c.others(c.leader())[0]
+		c.stop(lost)
+		require.NoError(t, os.Remove(filepath.Join(c.dir, lost, "billing", "state.db")))
+		_, err := Open(c.config(lost))
+		require.ErrorContains(t, err, "no vote")
+	})
+}
