@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 
@@ -46,6 +47,12 @@ func (c *SetPaymentProvider) apply(t *turn) engine.Outcome {
 	}
 
 	before := e.paymentSettings()
+	if before.Provider == c.Provider && before.BaseURL == c.BaseURL &&
+		bytes.Equal(before.SecretKey, c.SecretKey) &&
+		bytes.Equal(before.WebhookSecret, c.WebhookSecret) {
+		return engine.OutcomeDone // sent again: sealed anew, the same secrets would differ
+	}
+
 	e.payment.Store(&PaymentSettings{
 		Provider: c.Provider, BaseURL: c.BaseURL,
 		SecretKey: append([]byte(nil), c.SecretKey...), Revision: before.Revision + 1,
