@@ -107,11 +107,14 @@ func BenchmarkCheck(b *testing.B) {
 			var d billing.Decision
 			b.ReportAllocs()
 			i := 0
+			used := processorTime(b)
 			for b.Loop() {
 				q.Customer = names[i&(len(names)-1)]
 				m.Check(&q, &d)
 				i++
 			}
+			used = processorTime(b) - used
+			b.ReportMetric(float64(used.Nanoseconds())/float64(b.N), "cpu-ns/check")
 			if !d.Allowed() {
 				b.Fatalf("denied: %v", d.Reason)
 			}
