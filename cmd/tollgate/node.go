@@ -120,8 +120,8 @@ func (n *node) listen(metrics *admin.Metrics) error {
 	}
 	settings := admin.Config{
 		Machine: n.machine, Proposer: group, Reader: group, Cluster: clusterView{n.cluster},
-		Payments: desk,
-		Metrics:  metrics, Audits: n.client.AuditStats, Log: n.log,
+		Payments: desk, Events: group.Events(),
+		Metrics: metrics, Audits: n.client.AuditStats, Log: n.log,
 	}
 	hash, err := hex.DecodeString(n.settings.AdminKeyHash)
 	if err != nil {

@@ -87,7 +87,7 @@ func start(t *testing.T) *node {
 	api, err := admin.New(admin.Config{
 		Machine: n.Machine, Proposer: n, Reader: n, Cluster: n.members, Metrics: metrics,
 		KeyHash: admin.HashKey(n.key), Audits: n.api.AuditStats,
-		Payments: n.desk,
+		Payments: n.desk, Events: n,
 	})
 	require.NoError(t, err)
 	listen := func(h *server.Server) string {

@@ -16,6 +16,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
+	"tollgate/engine/journal"
 	"tollgate/server"
 	"tollgate/server/client"
 	"tollgate/server/payments"
@@ -48,6 +49,8 @@ type Config struct {
 	Metrics *Metrics
 	// Audits is the client API's audit recorder, for metrics; may be nil.
 	Audits func() client.AuditStats
+	// Events lists usage events, for margins; nil answers 503 there.
+	Events journal.Source
 	// Payments seals and checks the settings of payment providers; nil refuses them.
 	Payments *payments.Desk
 	// WriteTimeout and ReadTimeout bound commands (5 s when 0) and linearizable reads (2 s when 0).

@@ -29,6 +29,10 @@ func (a *API) platformRoutes() []server.Route {
 			Access: server.AccessOperator, Handle: a.listOrigins,
 		},
 		{
+			Method: "GET", Path: environment + "/margin", Operation: "showMargin",
+			Access: server.AccessOperator, Handle: a.margin,
+		},
+		{
 			Method: "GET", Path: Prefix + "/audit", Operation: "listChanges",
 			Access: server.AccessOperator, Handle: a.listChanges,
 		},

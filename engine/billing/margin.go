@@ -1,0 +1,176 @@
+package billing
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"tollgate/engine/decimal"
+	"tollgate/engine/journal"
+)
+
+// MarginBy says what a margin is broken down by.
+type MarginBy uint8
+
+const (
+	MarginByCustomer MarginBy = 1 // the caller's own identifier
+	MarginByFeature  MarginBy = 2 // the feature's key; base prices are the row without one
+	MarginByPlan     MarginBy = 3 // the key of the subscription's plan
+)
+
+// MarginQuery asks for revenue and cost of [From, To): invoices by the instant of their issue,
+// usage events by occurredAt, both in milliseconds on the environment's clock.
+type MarginQuery struct {
+	Env      uint32
+	From, To int64
+	By       MarginBy
+	// MaxEvents bounds how many usage events are read.
+	MaxEvents int
+}
+
+// MarginRow is one row: revenue and cost of a key in a currency. Margin is their difference.
+// Currency is that of the subscription's plan; empty for events that no subscription was found for.
+type MarginRow struct {
+	Key, Currency         string
+	Revenue, Cost, Margin decimal.Decimal
+	Events                uint64
+}
+
+var (
+	// ErrMarginTooLarge says that the range holds more events than MaxEvents.
+	ErrMarginTooLarge = errors.New("billing: too many usage events for one margin query")
+	// ErrMarginOverflow says that a sum leaves the range of exact numbers.
+	ErrMarginOverflow = errors.New("billing: a margin leaves the range of exact numbers")
+)
+
+// marginKey is what rows are told apart by.
+type marginKey struct{ key, currency string }
+
+// margin is a query being answered.
+type margin struct {
+	q      MarginQuery
+	rows   []*MarginRow
+	byKey  map[marginKey]*MarginRow
+	events int
+	err    error
+}
+
+func (g *margin) row(key, currency string) *MarginRow {
+	k := marginKey{key, currency}
+	r := g.byKey[k]
+	if r == nil {
+		r = &MarginRow{Key: key, Currency: currency}
+		g.byKey[k], g.rows = r, append(g.rows, r)
+	}
+	return r
+}
+
+func (g *margin) add(dst *decimal.Decimal, amount decimal.Decimal) {
+	sum, ok := dst.Add(amount)
+	if !ok {
+		g.err = ErrMarginOverflow
+	}
+	*dst = sum
+}
+
+// Margin answers a query from the stored invoices and from the journal: costs are those that were
+// stored with each usage event. Rows are in the order of key and currency. It reads every customer
+// of the environment, and is for reports, not for requests of customers.
+func (m *Machine) Margin(src journal.Source, q MarginQuery) ([]MarginRow, error) {
+	s := m.state.Load()
+	g := &margin{q: q, byKey: map[marginKey]*MarginRow{}}
+	for row := uint32(1); row <= s.customers.Len() && g.err == nil; row++ {
+		if s.customers.Read(row).env == q.Env {
+			g.customer(m, src, row)
+		}
+	}
+	if g.err != nil {
+		return nil, g.err
+	}
+	rows := make([]MarginRow, 0, len(g.rows))
+	for _, r := range g.rows {
+		var ok bool
+		if r.Margin, ok = r.Revenue.Sub(r.Cost); !ok {
+			return nil, ErrMarginOverflow
+		}
+		rows = append(rows, *r)
+	}
+	slices.SortFunc(rows, func(a, b MarginRow) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Currency, b.Currency))
+	})
+	return rows, nil
+}
+
+// customer adds what one customer brought and cost.
+func (g *margin) customer(m *Machine, src journal.Source, row uint32) {
+	plans := map[[16]byte]marginKey{} // by subscription: plan and currency
+	customer := ""
+	for _, v := range m.Subscriptions(row) {
+		plans[v.ID] = marginKey{v.Plan.Key, v.Plan.Currency}
+		customer = v.Customer.ExternalID
+	}
+	if customer == "" {
+		view, ok := m.state.Load().customer(row)
+		if !ok {
+			return
+		}
+		customer = view.ExternalID
+	}
+	key := func(feature, plan string) string {
+		switch g.q.By {
+		case MarginByCustomer:
+			return customer
+		case MarginByPlan:
+			return plan
+		}
+		return feature
+	}
+	for _, invoice := range m.Invoices(g.q.Env, row) {
+		if invoice.CreatedAt < g.q.From || invoice.CreatedAt >= g.q.To ||
+			invoice.Status == InvoiceVoid || invoice.Status == InvoicePending {
+			continue
+		}
+		for _, item := range invoice.Items {
+			r := g.row(key(item.FeatureKey, plans[invoice.SubscriptionID].key), invoice.Currency)
+			g.add(&r.Revenue, item.Amount)
+		}
+	}
+	g.costs(m, src, row, func(e *EventView) *MarginRow {
+		plan := plans[e.SubscriptionID]
+		return g.row(key(e.FeatureKey, plan.key), plan.currency)
+	})
+}
+
+// marginPage is how many events are read at a time.
+const marginPage = 1000
+
+// costs adds the cost of each usage event of a customer to the row that it belongs to.
+func (g *margin) costs(
+	m *Machine, src journal.Source, row uint32, place func(*EventView) *MarginRow,
+) {
+	q := EventQuery{
+		Customer: row, From: g.q.From, To: g.q.To, Kinds: []EventKind{EventUsage}, Limit: marginPage,
+	}
+	for g.err == nil {
+		events, next, err := m.Events(src, q)
+		if err != nil {
+			g.err = err
+			return
+		}
+		if g.events += len(events); g.events > g.q.MaxEvents {
+			g.err = ErrMarginTooLarge
+			return
+		}
+		for i := range events {
+			r := place(&events[i])
+			r.Events++
+			if events[i].HasCost {
+				g.add(&r.Cost, events[i].Cost)
+			}
+		}
+		if next.Index == 0 {
+			return
+		}
+		q.After = next
+	}
+}

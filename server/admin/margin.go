@@ -1,0 +1,93 @@
+package admin
+
+import (
+	"errors"
+	"strings"
+
+	"tollgate/engine/billing"
+	"tollgate/server"
+)
+
+// marginEvents is how many usage events one report may read.
+const marginEvents = 2_000_000
+
+var marginKinds = map[string]billing.MarginBy{
+	"customer": billing.MarginByCustomer, "feature": billing.MarginByFeature,
+	"plan": billing.MarginByPlan,
+}
+
+// margin is GET …/margin?from&to&by.
+func (a *API) margin(x *server.Exchange) {
+	q, fault := marginQuery(x)
+	if fault != nil {
+		x.Refuse(*fault)
+		return
+	}
+	a.environment(x, func(env uint32) *server.Fault {
+		q.Env = env
+		return nil
+	})
+	if q.Env == 0 {
+		return
+	}
+	if a.config.Events == nil {
+		x.Refuse(server.FaultConsistency.With("This node keeps no journal."))
+		return
+	}
+	rows, err := a.machine.Margin(a.config.Events, q)
+	switch {
+	case errors.Is(err, billing.ErrMarginTooLarge):
+		x.Refuse(server.FaultFields.With("from and to span too many usage events; ask for less time"))
+		return
+	case errors.Is(err, billing.ErrMarginOverflow):
+		x.Refuse(server.FaultFields.With("a sum leaves the range of exact numbers (10^24)"))
+		return
+	case err != nil:
+		a.config.Log.Error("a margin cannot be computed", "error", err,
+			"request_id", string(x.RequestID()))
+		x.Refuse(server.FaultInternal)
+		return
+	}
+	data := x.Begin()
+	data.Open('{')
+	data.Array("rows")
+	for i := range rows {
+		r := &rows[i]
+		data.Open('{')
+		data.Text("key", r.Key)
+		data.TextIf("currency", r.Currency)
+		data.Decimal("revenue", r.Revenue)
+		data.Decimal("cost", r.Cost)
+		data.Decimal("margin", r.Margin)
+		data.Uint("events", r.Events)
+		data.Close('}')
+	}
+	data.Close(']')
+	data.Close('}')
+	x.End(200)
+}
+
+func marginQuery(x *server.Exchange) (q billing.MarginQuery, fault *server.Fault) {
+	q.MaxEvents = marginEvents
+	var w walk
+	args := x.Ctx.QueryArgs()
+	instant := func(name string, dst *int64) {
+		// In a query a bare '+' is a space, and offsets are written with it.
+		text := strings.ReplaceAll(string(args.Peek(name)), " ", "+")
+		ms, ok := server.ParseInstant([]byte(text))
+		if !ok {
+			w.problem(name, "must be an RFC 3339 time")
+		}
+		*dst = ms
+	}
+	instant("from", &q.From)
+	instant("to", &q.To)
+	var known bool
+	if q.By, known = marginKinds[string(args.Peek("by"))]; !known {
+		w.problem("by", "must be customer, feature or plan")
+	}
+	if len(w.problems) == 0 && q.From >= q.To {
+		w.problem("from", "must be before to")
+	}
+	return q, w.fault()
+}
