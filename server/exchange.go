@@ -68,7 +68,7 @@ func (x *Exchange) begin(ctx *fasthttp.RequestCtx) {
 // end hands the answer to fasthttp, which copies it.
 func (x *Exchange) end() {
 	h := &x.Ctx.Response.Header
-	h.SetBytesV("X-Request-Id", x.requestID[:])
+	h.SetCanonical(requestIDHeader, x.requestID[:])
 	if x.status == 0 {
 		x.Refuse(FaultInternal)
 	}
@@ -156,6 +156,9 @@ func setFaultHeaders(ctx *fasthttp.RequestCtx, f *Fault) {
 }
 
 const requestIDSize = 4 + 24
+
+// requestIDHeader is in the form that SetCanonical takes as it is.
+var requestIDHeader = []byte("X-Request-Id")
 
 var (
 	processID = mintProcessID()
