@@ -104,6 +104,28 @@ const (
 	OutcomeInvoicePaid Outcome = 115
 	// OutcomeCheckoutUnknown: there is no such checkout, or it is forgotten.
 	OutcomeCheckoutUnknown Outcome = 116
+	// OutcomeSubscriptionEnded: the subscription is cancelled.
+	OutcomeSubscriptionEnded Outcome = 73
+	// OutcomeNothingToRevert: no cancellation is scheduled, or the subscription is not active.
+	OutcomeNothingToRevert Outcome = 74
+	// OutcomePlanUnchanged: the subscription is on the plan's newest version already.
+	OutcomePlanUnchanged Outcome = 75
+	// OutcomeCurrencyDiffers: a plan change cannot change the currency.
+	OutcomeCurrencyDiffers Outcome = 76
+	// OutcomeNoChangePending: there is no scheduled plan change to cancel.
+	OutcomeNoChangePending Outcome = 77
+	// OutcomeUsageUnknown: no usage event was recorded under this key.
+	OutcomeUsageUnknown Outcome = 78
+	// OutcomeUsageVoided: a voided usage event cannot be amended.
+	OutcomeUsageVoided Outcome = 79
+	// OutcomeUsageFinal: the usage event is too old to be corrected.
+	OutcomeUsageFinal Outcome = 80
+	// OutcomeClockBackwards: a test clock moves only forward.
+	OutcomeClockBackwards Outcome = 81
+	// OutcomeClockTooFar: a test clock moves at most five years at a time.
+	OutcomeClockTooFar Outcome = 82
+	// OutcomeClockLive: a live environment has no test clock.
+	OutcomeClockLive Outcome = 83
 )
 
 // Recorded says that a usage event with this outcome was counted (and its key used up).

@@ -55,6 +55,17 @@ var outcomeNames = [...]string{
 	OutcomeProviderRefused:    "provider_refused",
 	OutcomeInvoicePaid:        "invoice_paid",
 	OutcomeCheckoutUnknown:    "checkout_unknown",
+	OutcomeSubscriptionEnded:  "subscription_ended",
+	OutcomeNothingToRevert:    "nothing_to_revert",
+	OutcomePlanUnchanged:      "plan_unchanged",
+	OutcomeCurrencyDiffers:    "currency_differs",
+	OutcomeNoChangePending:    "no_change_pending",
+	OutcomeUsageUnknown:       "usage_unknown",
+	OutcomeUsageVoided:        "usage_voided",
+	OutcomeUsageFinal:         "usage_final",
+	OutcomeClockBackwards:     "clock_backwards",
+	OutcomeClockTooFar:        "clock_too_far",
+	OutcomeClockLive:          "clock_live",
 }
 
 // String is the outcome's name, the same in every version.

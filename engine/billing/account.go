@@ -79,6 +79,9 @@ type environment struct {
 	keys series[*apiKey]
 	// invoices is the number of invoices issued so far. Only Apply reads and writes it.
 	invoices uint64
+	// dues are its subscriptions by what falls due next, due the earliest instant, for queries.
+	dues dues
+	due  atomic.Int64
 }
 
 // now is the one place where an environment's clock is made of log time.
@@ -89,6 +92,7 @@ func (s *state) addAccount(a *account) {
 	for _, kind := range [...]EnvironmentKind{EnvironmentSandbox, EnvironmentLive} {
 		e := &environment{number: uint32(len(s.environments.all())) + 1, account: a, kind: kind}
 		e.catalog.Store(newCatalog())
+		e.due.Store(never)
 		s.environments.append(e)
 	}
 	number := s.accounts.append(a)

@@ -88,6 +88,7 @@ type customer struct {
 	createdAt, modifiedAt                       int64
 	lastSubscription, firstInvoice, lastInvoice uint32
 	subscriptions                               uint32
+	firstBalance                                uint32 // its balances, one for each currency
 }
 
 var customerCodec = page.Codec[customer]{
@@ -97,7 +98,7 @@ var customerCodec = page.Codec[customer]{
 		dst = appendU32(dst, c.env)
 		dst = appendU32(appendU32(dst, c.firstSubscription), c.lastSubscription)
 		dst = appendU32(appendU32(dst, c.firstInvoice), c.lastInvoice)
-		dst = append(appendU32(dst, c.subscriptions), c.externalLen)
+		dst = append(appendU32(appendU32(dst, c.subscriptions), c.firstBalance), c.externalLen)
 		return append(dst, c.external[:]...)
 	},
 	Read: func(src []byte, c *customer) ([]byte, error) {
@@ -107,7 +108,7 @@ var customerCodec = page.Codec[customer]{
 		c.env = r.u32()
 		c.firstSubscription, c.lastSubscription = r.u32(), r.u32()
 		c.firstInvoice, c.lastInvoice = r.u32(), r.u32()
-		c.subscriptions, c.externalLen = r.u32(), r.u8()
+		c.subscriptions, c.firstBalance, c.externalLen = r.u32(), r.u32(), r.u8()
 		copy(c.external[:], r.take(len(c.external)))
 		if int(c.externalLen) > len(c.external) {
 			return nil, errRecord

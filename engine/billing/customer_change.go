@@ -100,9 +100,10 @@ func (c *ArchiveCustomer) apply(t *turn) engine.Outcome {
 		return engine.OutcomeDone
 	}
 	now := e.now(t.stamp)
+	t.advanceCustomer(row, now)
 	for sub := t.customers.Read(row).firstSubscription; sub != 0; {
-		b := t.advance(sub, now)
-		if b.cancelledAt == 0 {
+		b := t.subscriptions.Read(sub)
+		if b.endedAt == 0 {
 			return engine.OutcomeCustomerSubscribed
 		}
 		sub = b.next
@@ -226,34 +227,31 @@ func (m *Machine) Entitlements(env uint32, externalID string, now int64) ([]Enti
 	lock := s.stripe(row)
 	lock.RLock()
 	defer lock.RUnlock()
-	c := e.catalog.Load()
 	now = e.now(now)
 	views := []EntitlementView{}
 	for sub := s.customers.Read(row).firstSubscription; sub != 0; {
-		b := s.advance(sub, now)
-		if b.cancelledAt == 0 {
-			views = s.entitlements(views, c, sub, b)
+		l := s.ledgerAt(sub, now)
+		if l.b.endedAt == 0 {
+			views = l.entitlements(views)
 		}
-		sub = b.next
+		sub = l.b.next
 	}
 	return views, true
 }
 
-// entitlements appends those of the subscription in a row.
-func (s *state) entitlements(
-	views []EntitlementView, c *catalog, row uint32, b *subscription,
-) []EntitlementView {
-	for i := range c.version(b.version).features {
-		f := &c.version(b.version).features[i]
-		counter := b.firstCounter + uint32(i)
-		feature := c.feature(f.feature)
-		d := Decision{SubscriptionID: b.id, FeatureNumber: f.feature}
-		if b.suspendedAt != 0 {
+// entitlements appends those of the ledger's subscription.
+func (l *ledger) entitlements(views []EntitlementView) []EntitlementView {
+	for i := range l.version().features {
+		f := &l.version().features[i]
+		feature := l.catalog.feature(f.feature)
+		d := Decision{SubscriptionID: l.b.id, FeatureNumber: f.feature}
+		if l.b.suspendedAt != 0 {
 			d.Reason = ReasonSuspended
 		}
-		d.measure(&CheckQuery{}, place{row, counter, f}, s.counters.Read(counter).used)
+		at := place{l.row, l.b.firstCounter + uint32(i), f}
+		d.measure(&CheckQuery{}, at, l.counters[i].used)
 		views = append(views, EntitlementView{
-			ID: entitlementID(b.id, feature.id), SubscriptionID: b.id,
+			ID: entitlementID(l.b.id, feature.id), SubscriptionID: l.b.id,
 			FeatureKey: feature.document.Key, Decision: d,
 		})
 	}

@@ -17,28 +17,71 @@ func (p place) found() bool { return p.subscription != 0 }
 
 // pick is the one rule by which checks, simulations and usage events choose: among the customer's
 // subscriptions that are not cancelled and carry the feature, suspended ones too, oldest first,
-// the first whose usage is below its limit, else the first. Readers hold the customer's lock.
-func (s *state) pick(c *catalog, customer *customer, feature uint32, now int64) (p place) {
+// the first whose usage is below its limit, else the first. Readers hold the customer's lock. stale
+// says that something of a subscription is due that has not happened yet: see foresee.
+func (s *state) pick(c *catalog, customer *customer, feature uint32, now int64) (
+	p place, stale bool,
+) {
 	row := customer.firstSubscription
 	version, counter := customer.hintVersion, customer.hintCounter
 	for row != 0 {
 		at, carries := placeIn(c, feature, place{row, counter, nil}, version)
 		full := carries && at.feature.full(s.counters.Read(at.counter).used)
-		b := s.advance(row, now)
-		if carries && b.cancelledAt == 0 {
+		b := s.subscriptions.Read(row)
+		if b.due <= now {
+			return place{}, true
+		}
+		if carries && b.endedAt == 0 {
 			if !full {
-				return at
+				return at, false
 			}
 			if !p.found() {
 				p = at
 			}
 		}
 		if row = b.next; row != 0 {
-			next := s.advance(row, now)
+			next := s.subscriptions.Read(row)
 			version, counter = next.version, next.firstCounter
 		}
 	}
-	return p
+	return p, false
+}
+
+// foresee is pick, and the reasons before the limit, for a customer of whom something is due that
+// has not happened yet. It allocates, for the moments until the sweep comes by.
+func (s *state) foresee(customer *customer, d *Decision, now int64) (
+	p place, used decimal.Decimal,
+) {
+	reason := ReasonNoSubscription
+	for row := customer.firstSubscription; row != 0; row = s.subscriptions.Read(row).next {
+		l := s.ledgerAt(row, now)
+		if l.b.active() {
+			reason = ReasonNotInPlan
+		} else if l.b.endedAt == 0 && reason == ReasonNoSubscription {
+			reason = ReasonSuspended
+		}
+		slot, carries := l.version().slot(d.FeatureNumber)
+		if !carries || l.b.endedAt != 0 {
+			continue
+		}
+		f := &l.version().features[slot]
+		full := f.full(l.counters[slot].used)
+		if p.found() && full {
+			continue
+		}
+		p, used = place{row, l.b.firstCounter + slot, f}, l.counters[slot].used
+		d.SubscriptionID, d.Reason = l.b.id, 0
+		if l.b.suspendedAt != 0 {
+			d.Reason = ReasonSuspended
+		}
+		if !full {
+			return p, used
+		}
+	}
+	if !p.found() {
+		d.Reason = reason
+	}
+	return p, used
 }
 
 // placeIn finds a feature within one subscription of a plan version: of is the subscription and
@@ -74,8 +117,10 @@ func (m *Machine) Check(q *CheckQuery, d *Decision) {
 		// The catalog is read under the lock: it is at least as new as the subscriptions.
 		c := e.catalog.Load()
 		d.FeatureNumber = c.featureByKey[string(q.Feature)]
-		p = s.decide(c, d, now)
-		if p.found() {
+		var stale bool
+		if p, stale = s.decide(c, d, now); stale {
+			p, counted.used = s.foresee(s.customers.Read(d.CustomerRow), d, now)
+		} else if p.found() {
 			counted = *s.counters.Read(p.counter)
 		}
 		if p.credited() {
@@ -108,34 +153,37 @@ func (d *Decision) chargeUncovered(q *CheckQuery, p place, u *purse) {
 }
 
 // decide finds where the feature's usage counts, and the reasons that come before its limit. The
-// customer's lock is held.
-func (s *state) decide(c *catalog, d *Decision, now int64) (p place) {
+// customer's lock is held. stale is pick's.
+func (s *state) decide(c *catalog, d *Decision, now int64) (p place, stale bool) {
 	customer := s.customers.Read(d.CustomerRow)
 	if d.FeatureNumber == 0 {
 		d.Reason = ReasonFeatureUnknown
-		return place{}
+		return place{}, false
 	}
-	if p = s.pick(c, customer, d.FeatureNumber, now); p.found() {
-		b := s.advance(p.subscription, now)
+	if p, stale = s.pick(c, customer, d.FeatureNumber, now); stale {
+		return place{}, true
+	}
+	if p.found() {
+		b := s.subscriptions.Read(p.subscription)
 		d.SubscriptionID = b.id
 		if b.suspendedAt != 0 {
 			d.Reason = ReasonSuspended
 		}
-		return p
+		return p, false
 	}
-	d.Reason = s.uncarried(customer, now)
-	return place{}
+	d.Reason = s.uncarried(customer)
+	return place{}, false
 }
 
 // uncarried is why a customer may not use a feature that none of its subscriptions carries.
-func (s *state) uncarried(customer *customer, now int64) Reason {
+func (s *state) uncarried(customer *customer) Reason {
 	reason := ReasonNoSubscription
 	for row := customer.firstSubscription; row != 0; {
-		b := s.advance(row, now)
+		b := s.subscriptions.Read(row)
 		switch {
 		case b.active():
 			return ReasonNotInPlan
-		case b.cancelledAt == 0:
+		case b.endedAt == 0:
 			reason = ReasonSuspended
 		}
 		row = b.next

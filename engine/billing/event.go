@@ -3,6 +3,7 @@ package billing
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"tollgate/engine"
 	"tollgate/engine/decimal"
@@ -27,6 +28,10 @@ type usageEntry struct {
 	// Draws are the credits that the event burnt (a drawList), Covered the units that they paid.
 	Draws   []byte
 	Covered decimal.Decimal
+	// Span is the subscription's span in which it counted; Ahead says that it counted for the period
+	// after that, which is Period.
+	Span  uint32
+	Ahead bool
 }
 
 // Fields states the payload's fields.
@@ -41,6 +46,8 @@ func (u *usageEntry) Fields(w *wire.Codec) {
 	w.Blob(8, &u.Record)
 	w.Blob(33, &u.Draws)
 	w.Decimal(34, &u.Covered)
+	wire.Uint(w, 9, &u.Span)
+	w.Bool(10, &u.Ahead)
 }
 
 // usagePayload encodes the journal record of an event, in memory that the next one reuses.
@@ -50,6 +57,7 @@ func (t *turn) usagePayload(u *usage) []byte {
 		Subscription: u.place.subscription, Feature: u.feature, Outcome: u.outcome,
 		RecordedAt: u.recordedAt, HasCost: u.hasCost, Cost: u.cost, Record: t.payload,
 		Covered: u.burning.covered,
+		Span:    u.span, Ahead: u.ahead,
 	}
 	if u.place.subscription != 0 {
 		e.Period = t.subscriptions.Read(u.place.subscription).period
@@ -79,9 +87,36 @@ func IndexRecord(r journal.Record, add func(owner uint32, at int64, ordinal uint
 				add(block.check.CustomerRow, block.check.At, ordinal)
 			}
 		}
-	case journal.KindUsage, journal.KindVoid, journal.KindAmend:
+	case journal.KindUsage:
 		add(r.Owner, r.At, 0)
+		var u usageEntry
+		if key, ok := u.key(r.Payload); ok {
+			add(keyOwner(&key), r.At, 0)
+		}
+	case journal.KindVoid, journal.KindAmend:
+		add(r.Owner, r.At, 0)
+	case journal.KindBilling:
+		var facts factRecord
+		if err := wire.Decode(r.Payload, &facts); err != nil {
+			return
+		}
+		for i := range facts.Facts {
+			add(facts.Facts[i].Customer, facts.Facts[i].At, uint32(i))
+		}
 	}
+}
+
+// key reads the idempotency key of a KindUsage record.
+func (u *usageEntry) key(payload []byte) (key [16]byte, ok bool) {
+	var c RecordUsage
+	d := wire.NewDecoder(payload)
+	u.Fields(&d)
+	if d.Close() != nil {
+		return key, false
+	}
+	d = wire.NewDecoder(u.Record)
+	c.Fields(&d)
+	return c.Key, d.Close() == nil
 }
 
 // EventQuery asks for a page of a customer's events.
@@ -114,6 +149,9 @@ func (m *Machine) Events(
 	for _, k := range q.Kinds {
 		kinds = append(kinds, journal.Kind(k))
 	}
+	if len(kinds) == 0 {
+		kinds = eventKinds
+	}
 	jq.Kinds = journal.Kinds(kinds...)
 	items, err := src.List(jq)
 	if err != nil {
@@ -131,7 +169,48 @@ func (m *Machine) Events(
 		}
 		events = append(events, event)
 	}
-	return events, next, nil
+	return events, next, s.voided(src, q.Customer, events)
+}
+
+// eventKinds are the kinds that are listed as events.
+var eventKinds = []journal.Kind{
+	journal.KindUsage, journal.KindAudit, journal.KindVoid, journal.KindAmend,
+}
+
+// voided notes in a page of events which of them were voided: a void is listed at the time of the
+// event that it takes back.
+func (s *state) voided(src journal.Source, customer uint32, events []EventView) error {
+	byKey := map[string]*EventView{}
+	q := journal.Query{
+		Owner: customer, From: math.MaxInt64, Kinds: journal.Kinds(journal.KindVoid),
+		Limit: maxEventPage,
+	}
+	for i := range events {
+		if e := &events[i]; e.Kind == EventUsage {
+			byKey[e.Key] = e
+			q.From, q.To = min(q.From, e.OccurredAt), max(q.To, e.OccurredAt+1)
+		}
+	}
+	for len(byKey) > 0 {
+		items, err := src.List(q)
+		if err != nil {
+			return fmt.Errorf("billing: list voids of customer %d: %w", customer, err)
+		}
+		for _, item := range items {
+			event, err := s.event(item)
+			if err != nil {
+				return err
+			}
+			if e := byKey[event.Key]; e != nil {
+				e.VoidedAt = event.RecordedAt
+			}
+		}
+		if len(items) < q.Limit {
+			break
+		}
+		q.After, q.HasAfter = items[len(items)-1].Cursor(), true
+	}
+	return nil
 }
 
 // DecodeEvent decodes one item of the journal.
@@ -145,17 +224,36 @@ func (s *state) event(item journal.Item) (EventView, error) {
 		return s.usageEvent(item)
 	case journal.KindAudit:
 		return s.auditEvent(item)
+	case journal.KindVoid, journal.KindAmend:
+		return s.correctionEvent(item)
 	}
 	return EventView{}, fmt.Errorf("%w: record %d.%d of kind %d",
 		ErrEvent, item.Index, item.Position, item.Kind)
 }
 
+// correctionEvent is a void or an amendment: the event that it corrects, with what it made of it.
+func (s *state) correctionEvent(item journal.Item) (EventView, error) {
+	var k correctionEntry
+	if err := wire.Decode(item.Payload, &k); err != nil {
+		return EventView{}, fmt.Errorf("%w: %d.%d: %w", ErrEvent, item.Index, item.Position, err)
+	}
+	view, err := s.usageView(item, &k.Original)
+	view.Kind, view.Units, view.ReasonText = EventKind(item.Kind), k.Units, k.Reason
+	view.RecordedAt, view.HasCost, view.Meta = k.RecordedAt, false, nil
+	return view, err
+}
+
 func (s *state) usageEvent(item journal.Item) (EventView, error) {
 	var u usageEntry
-	var c RecordUsage
 	if err := wire.Decode(item.Payload, &u); err != nil {
 		return EventView{}, fmt.Errorf("%w: %d.%d: %w", ErrEvent, item.Index, item.Position, err)
 	}
+	return s.usageView(item, &u)
+}
+
+// usageView decodes the record of a usage event.
+func (s *state) usageView(item journal.Item, u *usageEntry) (EventView, error) {
+	var c RecordUsage
 	if err := wire.Decode(u.Record, &c); err != nil {
 		return EventView{}, fmt.Errorf("%w: %d.%d: %w", ErrEvent, item.Index, item.Position, err)
 	}

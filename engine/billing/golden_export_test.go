@@ -7,41 +7,30 @@ import (
 	"hash/crc32"
 
 	"tollgate/engine/decimal"
+	"tollgate/engine/page"
 	"tollgate/engine/wire"
 )
 
 func goldenDecimal(text string) decimal.Decimal { return decimal.MustParse(text) }
 
-func recode[T any](
-	data []byte, again *[]byte, read func([]byte, *T) ([]byte, error),
-	write func([]byte, *T) []byte,
-) error {
+func recode[T any](data []byte, again *[]byte, codec page.Codec[T]) error {
 	var v T
-	rest, err := read(data, &v)
+	rest, err := codec.Read(data, &v)
 	if err != nil || len(rest) != 0 {
 		return fmt.Errorf("%d bytes left: %w", len(rest), err)
 	}
-	*again = write(nil, &v)
+	*again = codec.Append(nil, &v)
 	return nil
 }
 
 // ReadRecords runs every record codec on data, for the fuzzer.
 func ReadRecords(data []byte) {
-	var c customer
-	var b subscription
-	var v invoice
-	var n counter
-	var x text
-	var p pool
-	var g grant
-	var r transaction
-	var o cover
 	for _, err := range []error{
-		readOne(data, &c, customerCodec.Read), readOne(data, &b, subscriptionCodec.Read),
-		readOne(data, &v, invoiceCodec.Read), readOne(data, &n, counterCodec.Read),
-		readOne(data, &x, textCodec.Read),
-		readOne(data, &p, poolCodec.Read), readOne(data, &g, grantCodec.Read),
-		readOne(data, &r, transactionCodec.Read), readOne(data, &o, coverCodec.Read),
+		readOne(data, customerCodec), readOne(data, subscriptionCodec), readOne(data, invoiceCodec),
+		readOne(data, counterCodec), readOne(data, textCodec), readOne(data, spanCodec),
+		readOne(data, meterCodec), readOne(data, baseCodec), readOne(data, balanceCodec),
+		readOne(data, planChangeCodec), readOne(data, correctionCodec), readOne(data, poolCodec),
+		readOne(data, grantCodec), readOne(data, transactionCodec), readOne(data, coverCodec),
 	} {
 		if err != nil {
 			continue // what is no record is refused
@@ -49,8 +38,9 @@ func ReadRecords(data []byte) {
 	}
 }
 
-func readOne[T any](data []byte, v *T, read func([]byte, *T) ([]byte, error)) error {
-	_, err := read(data, v)
+func readOne[T any](data []byte, codec page.Codec[T]) error {
+	var v T
+	_, err := codec.Read(data, &v)
 	return err
 }
 

@@ -47,6 +47,23 @@ func goldens() map[string][]byte {
 		"command-25-set-limits": &billing.SetLimits{
 			KeyRetentionMS: 604800000, WindowMS: 86400000, MaxKeys: 1 << 26,
 		},
+		"command-32-cancel-subscription": &billing.CancelSubscription{
+			Env: 1, ID: id("s"), Mode: billing.CancelAtPeriodEnd,
+		},
+		"command-33-revert-cancellation": &billing.RevertCancellation{Env: 1, ID: id("s")},
+		"command-34-change-plan": &billing.ChangePlan{
+			Env: 1, ID: id("s"), ChangeID: id("p"), Plan: "pro", Type: billing.ChangeDowngrade,
+		},
+		"command-35-cancel-plan-change": &billing.CancelPlanChange{Env: 1, ID: id("s")},
+		"command-37-void-invoice":       &billing.VoidInvoice{Env: 1, ID: id("i")},
+		"command-38-void-usage": &billing.VoidUsage{
+			Env: 1, Key: id("k"), Reason: "twice", Original: goldenRef(),
+		},
+		"command-39-amend-usage": &billing.AmendUsage{
+			Env: 1, Key: id("k"), Units: decimal.FromInt(3), Reason: "less", Original: goldenRef(),
+			ID: id("r"),
+		},
+		"command-40-advance-clock": &billing.AdvanceClock{Env: 1, To: 1769871600000},
 	} {
 		all[name] = wire.Encode(nil, c)
 	}
@@ -70,6 +87,10 @@ func goldens() map[string][]byte {
 		EntitlementID: id("e"), InvoiceID: id("i"), FlowID: []byte("flow"), Meta: []byte(`{"a":1}`),
 	}).Seal(nil)
 	return all
+}
+
+func goldenRef() billing.UsageRef {
+	return billing.UsageRef{Index: 9, Position: 2, Owner: 7, Hash: 1 << 60, Payload: []byte{1, 2}}
 }
 
 func goldenCatalog() *billing.ApplyCatalog {

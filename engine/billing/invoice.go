@@ -1,7 +1,9 @@
 package billing
 
 import (
-	"tollgate/engine"
+	"cmp"
+	"slices"
+
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
 	"tollgate/engine/wire"
@@ -9,52 +11,6 @@ import (
 
 // paymentTermDays is how long after its issue an invoice falls due.
 const paymentTermDays = 7
-
-// MarkInvoicePaid makes an invoice PAID and its subscription active. Of a PAID invoice it changes
-// nothing and is the same success again.
-type MarkInvoicePaid struct {
-	Env uint32
-	ID  [16]byte
-}
-
-// Fields states the command's fields.
-func (c *MarkInvoicePaid) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.ID)
-}
-
-func (c *MarkInvoicePaid) apply(t *turn) engine.Outcome {
-	e := t.environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
-	row := t.invoiceIn(c.Env, &c.ID)
-	if row == 0 {
-		return engine.OutcomeInvoiceUnknown
-	}
-	now := e.now(t.stamp)
-	inv := t.invoices.Read(row)
-	b := t.advance(inv.subscription, now)
-	switch inv.statusAt(now) {
-	case InvoicePaid:
-		return engine.OutcomeDone
-	case InvoiceVoid:
-		return engine.OutcomeInvoiceVoid
-	case InvoicePending:
-		return engine.OutcomeInvoicePending
-	}
-
-	lock := t.stripe(inv.customer)
-	lock.Lock()
-	inv = t.invoices.Write(row)
-	inv.status, inv.paidAt = InvoicePaid, now
-	if b.suspendedAt != 0 && b.cancelledAt == 0 {
-		t.subscriptions.Write(inv.subscription).suspendedAt = 0
-	}
-	lock.Unlock()
-	t.fold(uint64(row))
-	return engine.OutcomeDone
-}
 
 // invoice is the record of an invoice; its lines are the text of the same row. id, customer and
 // subscription never change.
@@ -67,6 +23,8 @@ type invoice struct {
 	customer, subscription, version, next uint32 // next: the customer's next younger invoice
 	kind                                  InvoiceType
 	status                                InvoiceStatus
+	nextUnpaid                            uint32 // the subscription's next younger unpaid one
+	graceEnd                              int64  // when, unpaid, it suspends the subscription
 }
 
 var invoiceCodec = page.Codec[invoice]{
@@ -78,6 +36,7 @@ var invoiceCodec = page.Codec[invoice]{
 		dst = appendDecimal(dst, v.amount)
 		dst = appendU32(appendU32(dst, v.customer), v.subscription)
 		dst = appendU32(appendU32(dst, v.version), v.next)
+		dst = appendI64(appendU32(dst, v.nextUnpaid), v.graceEnd)
 		return append(dst, byte(v.kind), byte(v.status))
 	},
 	Read: func(src []byte, v *invoice) ([]byte, error) {
@@ -88,21 +47,10 @@ var invoiceCodec = page.Codec[invoice]{
 		v.amount = r.decimal()
 		v.customer, v.subscription = r.u32(), r.u32()
 		v.version, v.next = r.u32(), r.u32()
+		v.nextUnpaid, v.graceEnd = r.u32(), r.i64()
 		v.kind, v.status = InvoiceType(r.u8()), InvoiceStatus(r.u8())
 		return r.rest, r.err
 	},
-}
-
-// statusAt is the invoice's state at an instant: a DUE one becomes PAST_DUE at its due date, or
-// PAID by itself when there is nothing to pay.
-func (v *invoice) statusAt(now int64) InvoiceStatus {
-	switch {
-	case v.status != InvoiceDue || now < v.dueAt:
-		return v.status
-	case v.amount.IsZero():
-		return InvoicePaid
-	}
-	return InvoicePastDue
 }
 
 // invoiceLines is the cold part of an invoice.
@@ -122,47 +70,33 @@ func (i *InvoiceItem) Fields(w *wire.Codec) {
 	w.Int(7, &i.PeriodStart)
 	w.Int(8, &i.PeriodEnd)
 	w.Decimal(9, &i.Amount)
+	wire.Uint(w, 10, &i.Kind)
 }
 
-// issueInitial issues the invoice that comes with a new subscription: the base price when it is
-// billed in advance, nothing when in arrears. The customer's lock is held.
-func (t *turn) issueInitial(e *environment, subscription uint32, id [16]byte) (row uint32) {
-	b := t.subscriptions.Read(subscription)
-	catalog := e.catalog.Load()
-	version := catalog.version(b.version)
-	lines := invoiceLines{}
-	inv := invoice{
-		id: id, customer: b.customer, subscription: subscription, version: b.version,
-		kind: InvoiceInitial, status: InvoiceDue, createdAt: b.createdAt,
-		dueAt:       b.createdAt + paymentTermDays*dayMS,
-		periodStart: b.periodStart, periodEnd: b.periodEnd,
-	}
-	if version.timing == timingInAdvance {
-		inv.amount = version.price.Round(version.places)
-		lines.Items = []InvoiceItem{{
-			Description: catalog.plans[version.plan-1].title() + " (base price)",
-			Quantity:    decimal.FromInt(1), UnitPrice: version.price, HasUnitPrice: true,
-			Amount: inv.amount,
-		}}
-	}
-	return t.issue(e, &inv, &lines)
-}
-
-// issue numbers an invoice and adds it to its customer. The customer's lock is held.
-func (t *turn) issue(e *environment, inv *invoice, lines *invoiceLines) (row uint32) {
+// append numbers a draft, stores it and adds it to its customer. The customer's lock is held.
+func (t *turn) append(e *environment, d *draft) (row uint32) {
 	e.invoices++
-	inv.number = e.invoices
+	d.number = e.invoices
 	row, r := t.invoices.Append()
-	*r = *inv
+	*r = d.invoice
+	lines := invoiceLines{Items: append([]InvoiceItem(nil), d.items...)}
+	for i := range lines.Items {
+		item := &lines.Items[i]
+		if item.PeriodStart == d.periodStart && item.PeriodEnd == d.periodEnd {
+			item.PeriodStart, item.PeriodEnd = 0, 0
+		}
+	}
 	_, cold := t.items.Append()
-	cold.data = string(wire.Encode(nil, lines))
-	c := t.customers.Write(inv.customer)
+	cold.data = string(wire.Encode(nil, &lines))
+	c := t.customers.Write(d.customer)
 	if c.firstInvoice == 0 {
 		c.firstInvoice = row
 	} else {
 		t.invoices.Write(c.lastInvoice).next = row
 	}
 	c.lastInvoice = row
+	t.fold(uint64(row))
+	t.foldDecimal(d.amount)
 	return row
 }
 
@@ -182,22 +116,8 @@ func (s *state) invoiceIn(env uint32, id *[16]byte) uint32 {
 	return row
 }
 
-// invoiceView must be called under the customer's lock.
-func (s *state) invoiceView(row uint32) InvoiceView {
-	v := s.invoices.Read(row)
-	c := s.customers.Read(v.customer)
-	e := s.environment(c.env)
-	view := InvoiceView{
-		ID: v.id, SubscriptionID: s.subscriptions.Read(v.subscription).id, Number: v.number,
-		Type: v.kind, Status: v.statusAt(e.now(s.stamp.Load())),
-		Customer: string(s.externalID(c)),
-		Amount:   v.amount, Currency: e.catalog.Load().version(v.version).currency,
-		CreatedAt: v.createdAt, DueDate: v.dueAt, PaidAt: v.paidAt,
-		PeriodStart: v.periodStart, PeriodEnd: v.periodEnd,
-	}
-	if view.Status == InvoicePaid && v.status == InvoiceDue {
-		view.PaidAt = v.dueAt
-	}
+// invoiceItems decodes the lines of an invoice.
+func (s *state) invoiceItems(row uint32, v *invoice) []InvoiceItem {
 	var lines invoiceLines
 	if err := wire.Decode([]byte(s.items.Read(row).data), &lines); err != nil {
 		panic("billing: invoice lines in memory do not decode: " + err.Error())
@@ -207,11 +127,50 @@ func (s *state) invoiceView(row uint32) InvoiceView {
 			item.PeriodStart, item.PeriodEnd = v.periodStart, v.periodEnd
 		}
 	}
-	view.Items = lines.Items
-	return view
+	return lines.Items
 }
 
-// Invoices lists a customer's invoices, oldest first.
+// invoiceView must be called under the customer's lock.
+func (s *state) invoiceView(v *invoice, items []InvoiceItem) InvoiceView {
+	c := s.customers.Read(v.customer)
+	e := s.environment(c.env)
+	for i := range items {
+		if items[i].PeriodEnd == 0 {
+			items[i].PeriodStart, items[i].PeriodEnd = v.periodStart, v.periodEnd
+		}
+	}
+	return InvoiceView{
+		ID: v.id, SubscriptionID: s.subscriptions.Read(v.subscription).id, Number: v.number,
+		Type: v.kind, Status: v.status,
+		Customer: string(s.externalID(c)),
+		Amount:   v.amount, Currency: e.catalog.Load().version(v.version).currency,
+		CreatedAt: v.createdAt, DueDate: v.dueAt, PaidAt: v.paidAt,
+		PeriodStart: v.periodStart, PeriodEnd: v.periodEnd, Items: items,
+	}
+}
+
+// foreseen are the invoices of a ledger that were issued or changed since they were stored.
+func (s *state) foreseen(l *ledger, changed map[uint32]InvoiceView) (issued []InvoiceView) {
+	issued = make([]InvoiceView, len(l.drafts))
+	for i := range l.drafts {
+		d := &l.drafts[i]
+		issued[i] = s.invoiceView(&d.invoice, d.items)
+	}
+	for _, list := range [...][]heldInvoice{l.unpaid, l.finished} {
+		for i := range list {
+			v := &list[i]
+			if v.row == 0 {
+				issued[v.at].Status, issued[v.at].PaidAt = v.status, v.paidAt
+			} else {
+				changed[v.row] = s.invoiceView(&v.invoice, s.invoiceItems(v.row, &v.invoice))
+			}
+		}
+	}
+	return issued
+}
+
+// Invoices lists a customer's invoices, oldest first, without those that are PENDING. One that was
+// issued a moment ago, and has no number yet, says 0.
 func (m *Machine) Invoices(env, customerRow uint32) []InvoiceView {
 	s := m.state.Load()
 	views := []InvoiceView{}
@@ -225,21 +184,40 @@ func (m *Machine) Invoices(env, customerRow uint32) []InvoiceView {
 	if c.env != env {
 		return views
 	}
-	for row := c.firstInvoice; row != 0; row = s.invoices.Read(row).next {
-		views = append(views, s.invoiceView(row))
+	now := s.environment(env).now(s.stamp.Load())
+	changed := map[uint32]InvoiceView{}
+	var issued []InvoiceView
+	for row := c.firstSubscription; row != 0; row = s.subscriptions.Read(row).next {
+		if s.subscriptions.Read(row).due <= now {
+			issued = append(issued, s.foreseen(s.ledgerAt(row, now), changed)...)
+		}
 	}
-	return views
+	for row := c.firstInvoice; row != 0; row = s.invoices.Read(row).next {
+		view, ok := changed[row]
+		if !ok {
+			v := s.invoices.Read(row)
+			view = s.invoiceView(v, s.invoiceItems(row, v))
+		}
+		views = append(views, view)
+	}
+	slices.SortStableFunc(issued, func(a, b InvoiceView) int {
+		return cmp.Compare(a.CreatedAt, b.CreatedAt)
+	})
+	return append(views, issued...)
 }
 
-// Invoice finds an invoice by its UUID.
+// Invoice finds an invoice by its UUID, the PENDING one of a subscription too.
 func (m *Machine) Invoice(env uint32, id [16]byte) (InvoiceView, bool) {
 	s := m.state.Load()
 	row := s.invoiceIn(env, &id)
 	if row == 0 {
-		return InvoiceView{}, false
+		return m.pendingInvoice(env, &id)
 	}
-	lock := s.stripe(s.invoices.Read(row).customer)
-	lock.RLock()
-	defer lock.RUnlock()
-	return s.invoiceView(row), true
+	customer := s.invoices.Read(row).customer
+	for _, view := range m.Invoices(env, customer) {
+		if view.ID == id {
+			return view, true
+		}
+	}
+	return InvoiceView{}, false
 }

@@ -46,6 +46,7 @@ type scratch struct {
 	entry    usageEntry
 	payload  []byte
 	draws    []draw
+	facts    factRecord
 }
 
 // keptUsages is how many decoded usage events are kept as memory for the next entry; more than
@@ -97,6 +98,8 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 		t.fold(uint64(outcome))
 		out.Results = append(out.Results, engine.Result{Outcome: outcome, Value: t.reply})
 	}
+	m.journalFacts(index, uint32(len(m.scratch.commands)))
+	s.publishDue()
 	if sealed, cut := m.journal.EndEntry(index); cut {
 		out.Sealed = append(out.Sealed, sealed)
 		t.fold(sealed.Hash)
@@ -157,9 +160,15 @@ func (m *Machine) Applied() uint64 { return m.state.Load().applied.Load() }
 // Stamp is the newest stamp that was applied, in milliseconds since 1970 UTC.
 func (m *Machine) Stamp() int64 { return m.state.Load().stamp.Load() }
 
-// NextDue is the log time at which credits expire next; 0: none do. What depends on the time alone
-// (an invoice that is past due) is computed when it is asked for.
-func (m *Machine) NextDue() int64 { return m.state.Load().due.Load() }
+// NextDue is the instant, in log time, at which the next thing falls due; 0 when nothing will.
+func (m *Machine) NextDue() int64 {
+	s := m.state.Load()
+	due, credits := s.nextDue.Load(), s.due.Load()
+	if due == 0 || credits != 0 && credits < due {
+		return credits
+	}
+	return due
+}
 
 // StateHash is the rolling hash of everything applied so far, and the index it belongs to.
 func (m *Machine) StateHash() (index, hash uint64) {

@@ -114,7 +114,7 @@ func TestStampsNeverGoBackwards(t *testing.T) {
 	require.Equal(t, int64(enginetest.Epoch), m.Clock(1))
 	require.Equal(t, int64(enginetest.Epoch)+7, m.Clock(enginetest.Epoch+7))
 	require.Equal(t, int64(enginetest.Epoch)+7, m.EnvironmentNow(1, enginetest.Epoch+7))
-	require.Zero(t, m.NextDue())
+	require.Equal(t, int64(enginetest.Epoch)+7*86_400_000, m.NextDue(), "the invoice's due date")
 }
 
 func TestSuspendedAndCancelled(t *testing.T) {
@@ -126,7 +126,8 @@ func TestSuspendedAndCancelled(t *testing.T) {
 		return l.DoPayload(billing.KindRecordUsage, u.Seal(nil)).Outcome
 	}
 
-	m.Suspend(sub, enginetest.Epoch)
+	l.Stamp += 14 * 86_400_000 // seven days until the invoice is due, seven of grace
+	l.DoPayload(engine.KindTick, nil)
 	d := check(m, "ada", "output-tokens")
 	require.Equal(t, billing.ReasonSuspended, d.Reason)
 	require.True(t, d.HasUsage, "usage stands whenever a subscription carries the feature")
@@ -148,7 +149,9 @@ func TestSuspendedAndCancelled(t *testing.T) {
 	require.Equal(t, billing.ReasonAllowed, check(m, "ada", "output-tokens").Reason)
 	require.Equal(t, billing.ReasonNotInPlan, check(m, "ada", "seats").Reason)
 
-	m.Cancel(sub, enginetest.Epoch)
+	l.Do(billing.KindCancelSubscription, &billing.CancelSubscription{
+		Env: enginetest.Sandbox, ID: sub, Mode: billing.CancelImmediate,
+	})
 	require.Equal(t, billing.ReasonNoSubscription, check(m, "ada", "output-tokens").Reason)
 	require.Equal(t, engine.OutcomeUnpriced, usage("b", billing.RecordUsage{}))
 	require.Equal(t, engine.OutcomeDone, usage("c", billing.RecordUsage{SubscriptionID: sub}),
@@ -168,9 +171,12 @@ func TestInvoiceStates(t *testing.T) {
 			Env: enginetest.Sandbox, ID: id,
 		}).Outcome
 	}
-	m.SetInvoiceStatus(id, billing.InvoiceVoid)
+	upcoming, ok := m.Upcoming(enginetest.Sandbox, enginetest.ID("subscription ada llm-team"))
+	require.True(t, ok)
+	voided := l.Do(billing.KindVoidInvoice, &billing.VoidInvoice{Env: enginetest.Sandbox, ID: id})
+	require.Equal(t, engine.OutcomeDone, voided.Outcome)
 	require.Equal(t, engine.OutcomeInvoiceVoid, pay())
-	m.SetInvoiceStatus(id, billing.InvoicePending)
+	id = upcoming.ID
 	require.Equal(t, engine.OutcomeInvoicePending, pay())
 
 	u := enginetest.Usage(l, "k", "ada", "requests", 1)

@@ -127,17 +127,8 @@ func (c *OpenCheckout) apply(t *turn) engine.Outcome {
 	if e == nil {
 		return engine.OutcomeAccountUnknown
 	}
-	row := t.invoiceIn(c.Env, &c.InvoiceID)
-	if row == 0 {
-		return engine.OutcomeInvoiceUnknown
-	}
-	switch t.invoices.Read(row).statusAt(e.now(t.stamp)) {
-	case InvoicePaid:
-		return engine.OutcomeInvoicePaid
-	case InvoiceVoid:
-		return engine.OutcomeInvoiceVoid
-	case InvoicePending:
-		return engine.OutcomeInvoicePending
+	if _, _, outcome := t.unpaid(c.Env, &c.InvoiceID); outcome != engine.OutcomeDone {
+		return outcome
 	}
 	settings := e.paymentSettings()
 	if settings.Provider == ProviderNone {
@@ -275,10 +266,11 @@ func (c *RecordPayment) apply(t *turn) engine.Outcome {
 // pay applies the payment to its invoice where it fits.
 func (c *RecordPayment) pay(t *turn, e *environment, row uint32) PaymentResult {
 	inv := t.invoices.Read(row)
-	switch inv.statusAt(e.now(t.stamp)) {
-	case InvoicePaid:
+	switch _, _, outcome := t.unpaid(c.Env, &c.InvoiceID); outcome {
+	case engine.OutcomeDone:
+	case engine.OutcomeInvoicePaid:
 		return PaymentOver
-	case InvoiceVoid, InvoicePending:
+	default:
 		return PaymentUnexpected
 	}
 	currency := e.catalog.Load().version(inv.version).currency

@@ -102,19 +102,21 @@ func TestOpenCheckout(t *testing.T) {
 	require.Empty(t, d.m.OpenCheckouts("sandbox", 0, at, 10))
 	d.is(engine.OutcomeCheckoutUnknown, billing.KindNoteCheckout, &billing.NoteCheckout{})
 
-	for status, want := range map[billing.InvoiceStatus]engine.Outcome{
-		billing.InvoicePaid:    engine.OutcomeInvoicePaid,
-		billing.InvoiceVoid:    engine.OutcomeInvoiceVoid,
-		billing.InvoicePending: engine.OutcomeInvoicePending,
-	} {
-		d.m.SetInvoiceStatus(invoice.ID, status)
-		d.is(want, billing.KindOpenCheckout, open)
-	}
-	d.m.SetInvoiceStatus(invoice.ID, billing.InvoiceDue)
 	d.is(engine.OutcomeDone, billing.KindSetPaymentProvider, &billing.SetPaymentProvider{
 		Env: enginetest.Sandbox, Provider: "none",
 	})
 	d.is(engine.OutcomeNoProvider, billing.KindOpenCheckout, open)
+	pending := d.m.PendingInvoices(enginetest.Sandbox, 1)[0]
+	d.is(engine.OutcomeInvoicePending, billing.KindOpenCheckout, &billing.OpenCheckout{
+		Env: enginetest.Sandbox, ID: open.ID, InvoiceID: pending.ID,
+	})
+	for status, want := range map[billing.InvoiceStatus]engine.Outcome{
+		billing.InvoicePaid: engine.OutcomeInvoicePaid,
+		billing.InvoiceVoid: engine.OutcomeInvoiceVoid,
+	} {
+		d.m.SetInvoiceStatus(invoice.ID, status)
+		d.is(want, billing.KindOpenCheckout, open)
+	}
 	d.is(engine.OutcomeProviderRefused, billing.KindSetPaymentProvider, &billing.SetPaymentProvider{
 		Env: enginetest.Sandbox + 1, Provider: "sandbox",
 	})

@@ -64,6 +64,8 @@ type planFeature struct {
 	hasMax, hard, accumulate bool
 	max                      decimal.Decimal
 	credits                  featureCredits
+	// safe is a quantity up to which the price is known to be in range.
+	safe decimal.Decimal
 }
 
 // featureSlot leads from a feature's number to its place in planVersion.features.
@@ -138,7 +140,7 @@ func (c *catalog) planView(v *planVersion) PlanView {
 
 // subscribed counts a subscription in or out of its plan.
 func (s *state) subscribed(b *subscription, by int64) {
-	if b.cancelledAt != 0 {
+	if b.endedAt != 0 {
 		return
 	}
 	c := s.environment(s.customers.Read(b.customer).env).catalog.Load()

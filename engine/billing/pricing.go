@@ -44,6 +44,7 @@ func newPlanFeature(number uint32, d *PlanFeatureDocument) planFeature {
 	f.model, _ = priceModel(d)
 	f.priced = f.model.Kind != price.KindIncluded
 	f.credits = newFeatureCredits(&f, &d.Pricing.Credits)
+	f.safe = safeQuantity(&f.model)
 	return f
 }
 

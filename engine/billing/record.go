@@ -77,3 +77,10 @@ var textCodec = page.Codec[text]{
 		return r.rest, r.err
 	},
 }
+
+func appendBool(dst []byte, v bool) []byte {
+	if v {
+		return append(dst, 1)
+	}
+	return append(dst, 0)
+}

@@ -36,6 +36,14 @@ const (
 	KindOpenCheckout       engine.Kind = 102
 	KindNoteCheckout       engine.Kind = 103
 	KindRecordPayment      engine.Kind = 104
+	KindCancelSubscription engine.Kind = 32
+	KindRevertCancellation engine.Kind = 33
+	KindChangePlan         engine.Kind = 34
+	KindCancelPlanChange   engine.Kind = 35
+	KindVoidInvoice        engine.Kind = 37
+	KindVoidUsage          engine.Kind = 38
+	KindAmendUsage         engine.Kind = 39
+	KindAdvanceClock       engine.Kind = 40
 )
 
 // A command states its effect once. apply runs on the goroutine of Machine.Apply: guards first, one
@@ -86,6 +94,14 @@ var registry = [...]definition{
 	KindOpenCheckout:       {"OpenCheckout", decodeFields[OpenCheckout]},
 	KindNoteCheckout:       {"NoteCheckout", decodeFields[NoteCheckout]},
 	KindRecordPayment:      {"RecordPayment", decodeFields[RecordPayment]},
+	KindCancelSubscription: {"CancelSubscription", decodeFields[CancelSubscription]},
+	KindRevertCancellation: {"RevertCancellation", decodeFields[RevertCancellation]},
+	KindChangePlan:         {"ChangePlan", decodeFields[ChangePlan]},
+	KindCancelPlanChange:   {"CancelPlanChange", decodeFields[CancelPlanChange]},
+	KindVoidInvoice:        {"VoidInvoice", decodeFields[VoidInvoice]},
+	KindVoidUsage:          {"VoidUsage", decodeFields[VoidUsage]},
+	KindAmendUsage:         {"AmendUsage", decodeFields[AmendUsage]},
+	KindAdvanceClock:       {"AdvanceClock", decodeFields[AdvanceClock]},
 }
 
 // define finds a kind in the registry.

@@ -55,6 +55,7 @@ type snapshotHeader struct {
 	RequestsFrom, RequestsTo uint64
 	// Checkouts is how many there have been.
 	Checkouts uint64
+	Lists     lists
 }
 
 // Fields states the header's fields.
@@ -70,6 +71,7 @@ func (h *snapshotHeader) Fields(w *wire.Codec) {
 	wire.Uint(w, 9, &h.AuditEvents)
 	wire.List(w, 10, &h.Sources)
 	wire.Uint(w, 11, &h.Accounts)
+	w.Message(12, &h.Lists)
 	wire.Uint(w, 40, &h.RequestsFrom)
 	wire.Uint(w, 41, &h.RequestsTo)
 	wire.Uint(w, 42, &h.Checkouts)
@@ -98,7 +100,7 @@ func (m *Machine) Snapshot() (engine.Snapshot, error) {
 			Limits: SetLimits(*limits), Floor: s.floor,
 			UsageEvents: s.usageEvents.Load(), AuditEvents: s.auditEvents.Load(),
 			Sources:  append([]auditSource(nil), s.sources...),
-			Accounts: uint32(len(s.accounts.all())),
+			Accounts: uint32(len(s.accounts.all())), Lists: s.lists,
 
 			RequestsFrom: s.requests.from, RequestsTo: s.requests.to,
 			Checkouts: s.checkouts.count,
@@ -264,6 +266,7 @@ func (m *Machine) restoreHead(in *blockReader, s *state) error {
 	s.floor, s.sources = h.Floor, h.Sources
 	s.requests.from, s.requests.to = h.RequestsFrom, h.RequestsTo
 	s.checkouts.count = h.Checkouts
+	s.floor, s.sources, s.lists = h.Floor, h.Sources, h.Lists
 	s.usageEvents.Store(h.UsageEvents)
 	s.auditEvents.Store(h.AuditEvents)
 	s.publish(h.Index, h.Stamp, h.Hash)

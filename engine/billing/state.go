@@ -9,6 +9,7 @@ import (
 
 	"tollgate/engine/idempotency"
 	"tollgate/engine/page"
+	"tollgate/engine/wire"
 )
 
 // Numbers of the tables in the snapshot format. They are never reused.
@@ -27,11 +28,17 @@ const (
 	tableTransactionTexts = 36
 	tableCovers           = 37
 
-	tableLongIDs   = 40
-	tableChanges   = 41
-	tableRequests  = 42
-	tableCheckouts = 43
-	tablePayments  = 44
+	tableLongIDs     = 40
+	tableChanges     = 41
+	tableRequests    = 42
+	tableCheckouts   = 43
+	tablePayments    = 44
+	tableSpans       = 7
+	tableMeters      = 8
+	tableBases       = 9
+	tableBalances    = 10
+	tablePlanChanges = 11
+	tableCorrections = 12
 )
 
 // state is everything that a snapshot holds, and the indexes that are rebuilt from it. Apply is its
@@ -67,6 +74,15 @@ type state struct {
 	counters      *page.Table[counter]
 	invoices      *page.Table[invoice]
 	items         *page.Table[text] // row = invoice row
+	spans         *page.Table[span]
+	meters        *page.Table[meter]
+	bases         *page.Table[base]
+	balances      *page.Table[balance]
+	planChanges   *page.Table[planChange]
+	corrections   *page.Table[correction]
+
+	// lists are rows that are free, and the corrections by age.
+	lists
 
 	pools            *page.Table[pool]
 	poolTexts        *page.Table[text] // row = pool row
@@ -81,6 +97,14 @@ type state struct {
 	customerByID       *page.Index
 	subscriptionByID   *page.Index
 	invoiceByID        *page.Index
+	pending            *page.Index // id of a PENDING invoice → subscription
+	correctionByKey    *page.Index
+
+	// places is where each subscription stands in its environment's dues; nextDue is the earliest
+	// instant of all, in log time, 0 when there is none; rescheduled says that it may have changed.
+	places      []uint32
+	nextDue     atomic.Int64
+	rescheduled bool
 
 	poolByID, poolByCustomer, transactionByID, coverByCounter *page.Index
 	// creditDue is for Apply alone, and no state either.
@@ -99,6 +123,22 @@ type state struct {
 	usageEvents, auditEvents atomic.Uint64
 
 	stripes [stripes]stripe
+}
+
+// lists are heads of lists of rows.
+type lists struct {
+	freeSpan, freeMeter, freeCorrection uint32
+	// firstCorrection is the oldest one.
+	firstCorrection, lastCorrection uint32
+}
+
+// Fields states the lists' fields.
+func (l *lists) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &l.freeSpan)
+	wire.Uint(w, 2, &l.freeMeter)
+	wire.Uint(w, 3, &l.freeCorrection)
+	wire.Uint(w, 4, &l.firstCorrection)
+	wire.Uint(w, 5, &l.lastCorrection)
 }
 
 // stripes is the number of locks over customers; a power of two.
@@ -130,6 +170,8 @@ func newState() *state {
 		poolByCustomer:  page.NewIndex(),
 		transactionByID: page.NewIndex(),
 		coverByCounter:  page.NewIndex(),
+		pending:         page.NewIndex(),
+		correctionByKey: page.NewIndex(),
 	}
 	limits := DefaultLimits()
 	s.limits.Store(&limits)
@@ -150,6 +192,12 @@ func newState() *state {
 	s.transactions = page.NewTable(s.store, tableTransactions, transactionCodec)
 	s.transactionTexts = page.NewTable(s.store, tableTransactionTexts, textCodec)
 	s.covers = page.NewTable(s.store, tableCovers, coverCodec)
+	s.spans = page.NewTable(s.store, tableSpans, spanCodec)
+	s.meters = page.NewTable(s.store, tableMeters, meterCodec)
+	s.bases = page.NewTable(s.store, tableBases, baseCodec)
+	s.balances = page.NewTable(s.store, tableBalances, balanceCodec)
+	s.planChanges = page.NewTable(s.store, tablePlanChanges, planChangeCodec)
+	s.corrections = page.NewTable(s.store, tableCorrections, correctionCodec)
 	return s
 }
 
@@ -167,7 +215,16 @@ func (s *state) reindex() {
 		s.subscriptionByID.Insert(s.idHash(&b.id), row)
 		s.subscribed(b, 1)
 		s.hint(row, b)
+		if b.endedAt == 0 {
+			s.pending.Insert(s.idHash(ptr(pendingID(b))), row)
+		}
+		s.reschedule(s.environment(s.customers.Read(b.customer).env), row, b.due)
 	}
+	for row := s.firstCorrection; row != 0; row = s.corrections.Read(row).next {
+		s.correctionByKey.Insert(s.idHash(&s.corrections.Read(row).key), row)
+	}
+	s.rescheduled = true
+	s.publishDue()
 	for row := uint32(1); row <= s.invoices.Len(); row++ {
 		s.invoiceByID.Insert(s.idHash(&s.invoices.Read(row).id), row)
 	}

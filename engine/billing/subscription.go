@@ -67,6 +67,7 @@ func (c *CreateSubscription) apply(t *turn) engine.Outcome {
 		return engine.OutcomeSubscriptionLimit
 	}
 	version, now := p.newest(), e.now(t.stamp)
+	t.advanceCustomer(customer, now)
 	first, ok := period.Cycle{Anchor: now, IntervalMonths: version.interval}.Period(0)
 	if !ok {
 		return engine.OutcomeOverflow
@@ -74,7 +75,8 @@ func (c *CreateSubscription) apply(t *turn) engine.Outcome {
 
 	t.subscribe(e, &subscription{
 		id: c.ID, customer: customer, version: version.number, createdAt: now, anchor: now,
-		periodStart: first.Start, periodEnd: first.End,
+		periodStart: first.Start, periodEnd: first.End, spanStart: first.Start,
+		months: version.interval, baseVersion: version.number,
 		graceDays: uint16(min(c.GraceDays, maxGraceDays)),
 	}, c.InvoiceID)
 	return engine.OutcomeDone
@@ -86,12 +88,8 @@ func (t *turn) subscribe(e *environment, b *subscription, invoiceID [16]byte) {
 	lock := t.stripe(b.customer)
 	lock.Lock()
 	b.counters = uint16(len(version.features))
-	for i := range version.features {
-		row, _ := t.counters.Append()
-		if i == 0 {
-			b.firstCounter = row
-		}
-	}
+	b.room = b.counters
+	b.firstCounter = appendRows(t.counters, len(version.features))
 	row, r := t.subscriptions.Append()
 	*r = *b
 	c := t.customers.Write(b.customer)
@@ -103,31 +101,71 @@ func (t *turn) subscribe(e *environment, b *subscription, invoiceID [16]byte) {
 	c.lastSubscription = row
 	c.subscriptions++
 	t.hint(row, b)
-	invoice := t.issueInitial(e, row, invoiceID)
 	t.creditsAtPeriodStart(row, b.periodStart)
 	lock.Unlock()
 
 	t.subscriptionByID.Insert(t.idHash(&b.id), row)
-	t.invoiceByID.Insert(t.idHash(&invoiceID), invoice)
+	t.pending.Insert(t.idHash(ptr(pendingID(b))), row)
 	t.subscribed(b, 1)
 	t.fold(uint64(row)<<32 | uint64(b.firstCounter))
+	l := t.openLedger(row)
+	l.initial(invoiceID)
+	t.commit(l)
 }
+
+// initial issues the invoice that comes with a new subscription: the base price when it is billed
+// in advance, nothing when in arrears.
+func (l *ledger) initial(id [16]byte) {
+	d := l.draft(InvoiceInitial, id, l.b.createdAt)
+	if l.version().timing == timingInAdvance {
+		d.charge(l, chargeFact{
+			Kind: LineBase, Version: l.b.version, Ratio: decimal.FromInt(1),
+			Start: l.b.periodStart, End: l.b.periodEnd,
+		})
+	}
+	d.always = true
+	l.issue(d)
+	l.b.due = l.nextDue()
+}
+
+// pendingID is the id of the invoice that accrues for the current period. It keeps it.
+func pendingID(b *subscription) [16]byte { return derivedID(b.id, labelRegular, b.period) }
 
 // subscription is the record of a subscription; what a check needs comes first. id, customer and
 // createdAt never change.
 type subscription struct {
-	customer                 uint32
-	next                     uint32 // the customer's next younger subscription
-	version                  uint32 // number of the plan version in the environment's catalog
-	firstCounter             uint32 // its counters are rows from here on, in the version's order
-	suspendedAt, cancelledAt int64  // 0: it is not
-	id                       [16]byte
-	periodStart, periodEnd   int64
-	createdAt                int64
-	anchor                   int64  // the instant from which all periods are computed
-	period                   uint32 // number of the current period, from 0
-	counters                 uint16
-	graceDays                uint16
+	customer             uint32
+	next                 uint32 // the customer's next younger subscription
+	version              uint32 // number of the plan version in the environment's catalog
+	firstCounter         uint32 // its counters are rows from here on, in the version's order
+	due                  int64  // when something of it falls due next, on the environment's clock
+	suspendedAt, endedAt int64  // 0: it is not
+
+	id                     [16]byte
+	periodStart, periodEnd int64
+	createdAt              int64
+	anchor                 int64  // the instant from which all periods are computed
+	period                 uint32 // number of the current period, from 0
+	counters               uint16
+	graceDays              uint16
+
+	// cancelledAt is when cancellation was asked for, adjustAt when late usage of an ended
+	// subscription will be billed; 0: it is not.
+	cancelledAt, adjustAt int64
+	// spanStart is where the present span begins: the period's start, or a plan change within it.
+	spanStart int64
+	// span numbers the spans from 0; runSpan is the first one since the last plan change.
+	span, runSpan uint32
+	// months is how many months after the anchor the current period ends.
+	months uint32
+	// baseVersion is the plan version at the period's start, whose price a period in arrears bills.
+	baseVersion uint32
+	// Rows: counters' bases (0: none), closed spans, unpaid invoices, plan changes.
+	firstBase, firstSpan, firstUnpaid uint32
+	firstChange, lastChange, pending  uint32
+	adjustments                       uint32 // adjustment invoices issued
+	room                              uint16 // counters that fit the rows from firstCounter on
+	cancelMode                        CancelMode
 }
 
 var subscriptionCodec = page.Codec[subscription]{
@@ -135,26 +173,40 @@ var subscriptionCodec = page.Codec[subscription]{
 		dst = append(dst, b.id[:]...)
 		dst = appendI64(appendI64(dst, b.createdAt), b.anchor)
 		dst = appendI64(appendI64(dst, b.periodStart), b.periodEnd)
-		dst = appendI64(appendI64(dst, b.suspendedAt), b.cancelledAt)
+		dst = appendI64(appendI64(appendI64(dst, b.suspendedAt), b.endedAt), b.due)
+		dst = appendI64(appendI64(appendI64(dst, b.cancelledAt), b.adjustAt), b.spanStart)
 		dst = appendU32(appendU32(dst, b.customer), b.next)
-		dst = appendU32(appendU32(dst, b.version), b.firstCounter)
-		return appendU16(appendU16(appendU32(dst, b.period), b.counters), b.graceDays)
+		dst = appendU32(appendU32(dst, b.version), b.baseVersion)
+		dst = appendU32(appendU32(dst, b.firstCounter), b.firstBase)
+		dst = appendU32(appendU32(dst, b.firstSpan), b.firstUnpaid)
+		dst = appendU32(appendU32(appendU32(dst, b.firstChange), b.lastChange), b.pending)
+		dst = appendU32(appendU32(appendU32(dst, b.period), b.span), b.runSpan)
+		dst = appendU32(appendU32(dst, b.months), b.adjustments)
+		dst = appendU16(appendU16(appendU16(dst, b.counters), b.room), b.graceDays)
+		return append(dst, byte(b.cancelMode))
 	},
 	Read: func(src []byte, b *subscription) ([]byte, error) {
 		r := reader{rest: src}
 		b.id = r.id()
 		b.createdAt, b.anchor = r.i64(), r.i64()
 		b.periodStart, b.periodEnd = r.i64(), r.i64()
-		b.suspendedAt, b.cancelledAt = r.i64(), r.i64()
+		b.suspendedAt, b.endedAt, b.due = r.i64(), r.i64(), r.i64()
+		b.cancelledAt, b.adjustAt, b.spanStart = r.i64(), r.i64(), r.i64()
 		b.customer, b.next = r.u32(), r.u32()
-		b.version, b.firstCounter = r.u32(), r.u32()
-		b.period, b.counters, b.graceDays = r.u32(), r.u16(), r.u16()
+		b.version, b.baseVersion = r.u32(), r.u32()
+		b.firstCounter, b.firstBase = r.u32(), r.u32()
+		b.firstSpan, b.firstUnpaid = r.u32(), r.u32()
+		b.firstChange, b.lastChange, b.pending = r.u32(), r.u32(), r.u32()
+		b.period, b.span, b.runSpan = r.u32(), r.u32(), r.u32()
+		b.months, b.adjustments = r.u32(), r.u32()
+		b.counters, b.room, b.graceDays = r.u16(), r.u16(), r.u16()
+		b.cancelMode = CancelMode(r.u8())
 		return r.rest, r.err
 	},
 }
 
 // active says whether the subscription gives access.
-func (b *subscription) active() bool { return b.suspendedAt == 0 && b.cancelledAt == 0 }
+func (b *subscription) active() bool { return b.suspendedAt == 0 && b.endedAt == 0 }
 
 // counter counts one feature's usage within a subscription. It is what checks read and what the
 // invoice bills.
@@ -175,11 +227,6 @@ var counterCodec = page.Codec[counter]{
 	},
 }
 
-// advance returns a subscription as it is at an instant of its environment's clock. Every command
-// and query that touches a subscription comes through here first, so that what is due has happened
-// whether or not a tick has come.
-func (s *state) advance(row uint32, _ int64) *subscription { return s.subscriptions.Read(row) }
-
 // subscriptionWith finds a subscription by its UUID in any environment; 0 when there is none.
 func (s *state) subscriptionWith(id *[16]byte) uint32 {
 	return s.subscriptionByID.Find(s.idHash(id), func(row uint32) bool {
@@ -190,15 +237,26 @@ func (s *state) subscriptionWith(id *[16]byte) uint32 {
 // subscriptionView must be called under the customer's lock.
 func (s *state) subscriptionView(row uint32, customer CustomerView) SubscriptionView {
 	env := s.environment(s.customers.Read(customer.Row).env)
-	b := s.advance(row, env.now(s.stamp.Load()))
-	c := env.catalog.Load()
-	return SubscriptionView{
-		ID: b.id, Customer: customer, Plan: c.planView(c.version(b.version)),
+	l := s.ledgerAt(row, env.now(s.stamp.Load()))
+	b := &l.b
+	view := SubscriptionView{
+		ID: b.id, Customer: customer, Plan: l.catalog.planView(l.version()),
 		IsActive: b.active(), GraceDays: uint32(b.graceDays), CreatedAt: b.createdAt,
 		PeriodStart: b.periodStart, PeriodEnd: b.periodEnd,
 		AnchorDay:   uint32(period.DayOfMonth(b.anchor)),
-		SuspendedAt: b.suspendedAt, CancelledAt: b.cancelledAt,
+		SuspendedAt: b.suspendedAt, CancelledAt: b.cancelledAt, EndedAt: b.endedAt,
+		CancelMode: b.cancelMode,
 	}
+	switch {
+	case b.endedAt != 0:
+		view.CancelEffectiveAt = b.endedAt
+	case b.cancelMode != 0:
+		view.CancelEffectiveAt = b.periodEnd
+	}
+	if b.pending != 0 {
+		view.ScheduledChange = ptr(l.changeView(&l.pendingChange().planChange))
+	}
+	return view
 }
 
 // Subscriptions lists all subscriptions of a customer, oldest first, in any state.
@@ -222,16 +280,22 @@ func (m *Machine) Subscriptions(customerRow uint32) []SubscriptionView {
 // Subscription finds a subscription by its UUID, in any state.
 func (m *Machine) Subscription(env uint32, id [16]byte) (SubscriptionView, bool) {
 	s := m.state.Load()
-	row := s.subscriptionWith(&id)
+	row := s.subscriptionIn(env, &id)
 	if row == 0 {
 		return SubscriptionView{}, false
 	}
 	customer := s.subscriptions.Read(row).customer
-	if s.customers.Read(customer).env != env {
-		return SubscriptionView{}, false
-	}
 	lock := s.stripe(customer)
 	lock.RLock()
 	defer lock.RUnlock()
 	return s.subscriptionView(row, s.customerView(customer)), true
+}
+
+// subscriptionIn finds a subscription of one environment; 0 when there is none.
+func (s *state) subscriptionIn(env uint32, id *[16]byte) uint32 {
+	row := s.subscriptionWith(id)
+	if row == 0 || s.customers.Read(s.subscriptions.Read(row).customer).env != env {
+		return 0
+	}
+	return row
 }

@@ -6,8 +6,16 @@ import (
 	"tollgate/engine"
 )
 
-// tick carries no news but the entry's stamp. What is due by then happens, within bounds; what is
-// left makes NextDue ask for another.
+// Bounds of what one tick does: steps are invoices that fall due, periods that end and the like.
+// What is left is done by the next one, which NextDue asks for; and every command brings the
+// subscriptions that it touches up to its stamp by itself, so it does not matter how far the sweep
+// has come.
+const (
+	tickSteps = 256
+	tickBytes = 64 << 10 // of journal
+)
+
+// tick carries no news but the entry's stamp: what is due by then happens.
 type tick struct{}
 
 func decodeTick(_ *Machine, payload []byte) (command, error) {
@@ -21,6 +29,13 @@ func decodeTick(_ *Machine, payload []byte) (command, error) {
 const sweptGrants = 256
 
 func (tick) apply(t *turn) engine.Outcome {
+	for left := tickSteps; left > 0 && t.m.scratch.facts.size < tickBytes; {
+		e := t.dueBy(t.stamp)
+		if e == nil {
+			break
+		}
+		left -= t.advance(e.dues.heap[0].row, e.now(t.stamp), left)
+	}
 	t.expireCredits(sweptGrants)
 	return engine.OutcomeDone
 }

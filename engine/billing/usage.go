@@ -152,6 +152,7 @@ func (c *RecordUsage) apply(t *turn) engine.Outcome {
 	if outcome != engine.OutcomeDone {
 		return outcome
 	}
+	t.advanceCustomer(customer, now)
 	feature, outcome := c.feature(catalog)
 	if outcome != engine.OutcomeDone {
 		return outcome
@@ -304,7 +305,7 @@ func (c *RecordUsage) place(
 	invoiced := c.InvoiceID != ([16]byte{})
 	if !explicit && !entitled && !invoiced {
 		if u.feature != 0 {
-			at.place = t.pick(catalog, t.customers.Read(u.customer), u.feature, u.now)
+			at.place, _ = t.pick(catalog, t.customers.Read(u.customer), u.feature, u.now)
 		}
 		return at, engine.OutcomeDone
 	}
@@ -322,13 +323,9 @@ func (c *RecordUsage) place(
 			return at, engine.OutcomeEntitlementUnknown
 		}
 	}
-	var invoice *invoice
-	if invoiced {
-		row := t.invoiceWith(&c.InvoiceID)
-		if row == 0 || t.invoices.Read(row).customer != u.customer {
-			return at, engine.OutcomeInvoiceUnknown
-		}
-		invoice = t.invoices.Read(row)
+	billed, outcome := c.invoiceSubscription(t, u.customer)
+	if outcome != engine.OutcomeDone {
+		return at, outcome
 	}
 	if entitled {
 		byFeature := c.FeatureID != ([16]byte{}) || len(c.FeatureKey) > 0
@@ -338,23 +335,42 @@ func (c *RecordUsage) place(
 		}
 		named, at.number = entitlement.subscription, entitlement.feature.feature
 	}
-	if invoice != nil {
-		if named != 0 && invoice.subscription != named {
+	if invoiced {
+		if named != 0 && billed != named {
 			return at, engine.OutcomeIDsContradict
 		}
-		if invoice.statusAt(u.now) != InvoicePending {
+		if t.pendingWith(c.Env, &c.InvoiceID) == 0 {
 			return at, engine.OutcomeInvoiceClosed
 		}
-		named = invoice.subscription
+		named = billed
 	}
-	at.place = t.within(catalog, named, at.number, u.now)
+	at.place = t.within(catalog, named, at.number)
 	return at, engine.OutcomeDone
+}
+
+// invoiceSubscription is the subscription of the invoice that the event names, if it names one: the
+// customer's, issued or PENDING.
+func (c *RecordUsage) invoiceSubscription(t *turn, customer uint32) (
+	row uint32, outcome engine.Outcome,
+) {
+	if c.InvoiceID == ([16]byte{}) {
+		return 0, engine.OutcomeDone
+	}
+	if invoice := t.invoiceWith(&c.InvoiceID); invoice != 0 {
+		row = t.invoices.Read(invoice).subscription
+	} else {
+		row = t.pendingWith(c.Env, &c.InvoiceID)
+	}
+	if row == 0 || t.subscriptions.Read(row).customer != customer {
+		return 0, engine.OutcomeInvoiceUnknown
+	}
+	return row, engine.OutcomeDone
 }
 
 // within finds a feature in the one subscription that an event names. Where that does not carry
 // it, only the subscription is known: recorded, unpriced.
-func (s *state) within(c *catalog, row, feature uint32, now int64) place {
-	b := s.advance(row, now)
+func (s *state) within(c *catalog, row, feature uint32) place {
+	b := s.subscriptions.Read(row)
 	if p, ok := placeIn(c, feature, place{row, b.firstCounter, nil}, b.version); ok {
 		return p
 	}
@@ -371,6 +387,10 @@ type usage struct {
 	// counted is what the counter becomes; ahead says that the event belongs to the next period.
 	counted counter
 	ahead   bool
+	// span is where the event counts; late is the ledger that has counted it where that is a span
+	// which is closed.
+	span    uint32
+	late    *ledger
 	outcome engine.Outcome
 	burning burning
 }
@@ -397,15 +417,18 @@ func (u *usage) count(t *turn, c *RecordUsage) engine.Outcome {
 		return u.outcome
 	}
 	f := u.place.feature
-	u.counted = *t.counters.Read(u.place.counter)
-	b := t.advance(u.place.subscription, u.recordedAt)
+	b := t.subscriptions.Read(u.place.subscription)
+	if b.endedAt != 0 || c.OccurredAt < b.spanStart && b.firstSpan != 0 {
+		return u.countLate(t, c)
+	}
+	u.counted, u.span = *t.counters.Read(u.place.counter), b.span
 	u.ahead = c.OccurredAt >= b.periodEnd
 	sum := &u.counted.used
 	if u.ahead {
 		sum = &u.counted.next
 	}
 	var ok bool
-	if *sum, ok = sum.Add(c.Units); !ok {
+	if *sum, ok = sum.Add(c.Units); !ok || !f.billable(*sum) {
 		return engine.OutcomeOverflow
 	}
 	total := *sum
@@ -414,20 +437,31 @@ func (u *usage) count(t *turn, c *RecordUsage) engine.Outcome {
 			return engine.OutcomeOverflow
 		}
 	}
-	switch {
-	case f.hasMax && f.hard && f.max.Less(total) && !c.Units.IsZero():
-		return engine.OutcomeHardLimit
-	case f.full(total):
-		u.outcome = engine.OutcomeLimitReached
-	default:
-		u.outcome = engine.OutcomeDone
+	u.outcome = f.compare(total, c.Units)
+	return u.outcome
+}
+
+// countLate counts an event that occurred before the present span, or in a subscription that has
+// ended.
+func (u *usage) countLate(t *turn, c *RecordUsage) engine.Outcome {
+	l := t.openLedger(u.place.subscription)
+	at, found := l.spotAt(c.OccurredAt, u.feature)
+	if !found {
+		u.place = place{subscription: u.place.subscription}
+		u.outcome = engine.OutcomeUnpriced
+		return u.outcome
 	}
+	u.late, u.span, u.ahead = l, at.span, at.ahead
+	u.outcome = l.add(at, u.feature, c.Units, u.recordedAt)
 	return u.outcome
 }
 
 // record carries the event out: counter, key, journal.
 func (t *turn) record(c *RecordUsage, u *usage) {
-	if u.place.counter != 0 {
+	switch {
+	case u.late != nil:
+		t.commit(u.late)
+	case u.place.counter != 0:
 		lock := t.stripe(u.customer)
 		lock.Lock()
 		*t.counters.Write(u.place.counter) = u.counted

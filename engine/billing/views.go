@@ -76,15 +76,21 @@ type CustomerView struct {
 
 // SubscriptionView is one subscription at the instant of the query.
 type SubscriptionView struct {
-	ID                       [16]byte
-	Customer                 CustomerView
-	Plan                     PlanView
-	IsActive                 bool
-	GraceDays                uint32
-	CreatedAt                int64
-	PeriodStart, PeriodEnd   int64
-	AnchorDay                uint32
-	SuspendedAt, CancelledAt int64
+	ID                     [16]byte
+	Customer               CustomerView
+	Plan                   PlanView
+	IsActive               bool
+	GraceDays              uint32
+	CreatedAt              int64
+	PeriodStart, PeriodEnd int64
+	AnchorDay              uint32
+	SuspendedAt            int64
+	// CancelMode, CancelEffectiveAt and CancelledAt (when it was asked for) stand while a
+	// cancellation does; EndedAt once it took effect.
+	CancelMode                              CancelMode
+	CancelEffectiveAt, CancelledAt, EndedAt int64
+	// ScheduledChange is the pending plan change; nil when there is none.
+	ScheduledChange *PlanChangeView
 }
 
 // InvoiceStatus is the state of an invoice.
@@ -124,6 +130,7 @@ type InvoiceView struct {
 
 // InvoiceItem is one line of an invoice.
 type InvoiceItem struct {
+	Kind                   LineKind
 	Description            string
 	FeatureKey             string
 	Quantity, UnitPrice    decimal.Decimal
@@ -201,4 +208,6 @@ type EventView struct {
 	// Credits is what a usage event burnt, where HasCredits is set.
 	HasCredits bool
 	Credits    decimal.Decimal
+	ReasonText string // of a void or an amendment
+	VoidedAt   int64  // of a usage event
 }

@@ -61,12 +61,13 @@ func (s *scenario) event(l *line) string {
 		Attempt:  uint32(l.number("attempt", int64(s.mint()))),
 		Customer: []byte(l.value("customer", "")), CustomerID: l.id("customer-id", "customer "),
 		EventName: []byte(l.value("name", "")), FeatureKey: []byte(l.value("feature", "")),
-		Units: l.decimal("units", "1"), OccurredAt: s.log.Stamp,
+		Units:          l.decimal("units", "1"),
+		OccurredAt:     s.m.EnvironmentNow(env, s.log.Stamp),
 		SubscriptionID: l.id("subscription", ""), InvoiceID: l.id("invoice", "invoice "),
 		FlowID: []byte(l.value("flow", "")),
 	}
 	if text := l.value("at", ""); text != "" {
-		c.OccurredAt = l.instant(text, s.log.Stamp)
+		c.OccurredAt = l.instant(text, c.OccurredAt)
 	}
 	if name := l.value("feature-id", ""); name != "" {
 		c.FeatureID = ID(fmt.Sprintf("feature %d %s", env, name))
@@ -167,7 +168,10 @@ func (s *scenario) events(l *line) string {
 	if text := l.value("to", ""); text != "" {
 		q.To = l.instant(text, s.log.Stamp)
 	}
-	kinds := map[string]billing.EventKind{"usage": billing.EventUsage, "audit": billing.EventAudit}
+	kinds := map[string]billing.EventKind{
+		"usage": billing.EventUsage, "audit": billing.EventAudit, "void": billing.EventVoid,
+		"amend": billing.EventAmend,
+	}
 	if text := l.value("kind", ""); text != "" {
 		q.Kinds = []billing.EventKind{kinds[text]}
 	}
@@ -192,8 +196,12 @@ func (s *scenario) listed(b *strings.Builder, e *billing.EventView) {
 	if e.Kind == billing.EventAudit {
 		fmt.Fprintf(b, "%s audit feature=%s %s", show(e.OccurredAt), e.FeatureKey, e.Reason)
 	} else {
-		fmt.Fprintf(b, "%s usage %s feature=%s units=%s", show(e.OccurredAt), e.Key,
-			either(e.FeatureKey, "-"), e.Units)
+		kind := map[billing.EventKind]string{billing.EventVoid: "void", billing.EventAmend: "amend"}
+		fmt.Fprintf(b, "%s %s %s feature=%s units=%s", show(e.OccurredAt),
+			either(kind[e.Kind], "usage"), e.Key, either(e.FeatureKey, "-"), e.Units)
+		if e.VoidedAt != 0 {
+			fmt.Fprintf(b, " voided %s", show(e.VoidedAt))
+		}
 		if e.HasCost {
 			fmt.Fprintf(b, " cost=%s", e.Cost)
 		}
@@ -228,10 +236,7 @@ func (s *scenario) invoices(l *line) string {
 			fmt.Fprintf(&b, " paid %s", show(v.PaidAt))
 		}
 		b.WriteString("\n")
-		for _, item := range v.Items {
-			fmt.Fprintf(&b, "  %s: %s × %s = %s\n", item.Description, item.Quantity, item.UnitPrice,
-				item.Amount)
-		}
+		lines(&b, &v)
 	}
 	return either(b.String(), "none")
 }

@@ -38,6 +38,9 @@ const (
 	// KindVoid and KindAmend correct an earlier usage event.
 	KindVoid  Kind = 3
 	KindAmend Kind = 4
+	// KindBilling is what invoices rest on besides usage: spans that closed, invoices that were
+	// issued, of many customers.
+	KindBilling Kind = 5
 )
 
 // Record is one record of the journal.

@@ -71,7 +71,7 @@ func (j *Journal) Append(r Record) {
 	if r.Kind == 0 || r.Kind > MaxKind {
 		panic(fmt.Sprintf("journal: record of kind %d", r.Kind))
 	}
-	if j.usage|j.audit != 0 && (r.Index < j.lastIndex ||
+	if j.lastIndex != 0 && (r.Index < j.lastIndex ||
 		r.Index == j.lastIndex && r.Position <= j.lastPosition) {
 		panic(fmt.Sprintf("journal: record %d.%d after %d.%d",
 			r.Index, r.Position, j.lastIndex, j.lastPosition))
@@ -84,9 +84,11 @@ func (j *Journal) Append(r Record) {
 	o.LastIndex = r.Index
 	o.Records++
 	o.MinAt, o.MaxAt = min(o.MinAt, r.At), max(o.MaxAt, r.At)
-	if r.Kind == KindAudit {
+	switch r.Kind {
+	case KindAudit:
 		j.audit++
-	} else {
+	case KindBilling:
+	default:
 		j.usage++
 	}
 	j.reserve(maxRecordHeader + len(r.Payload))
@@ -164,8 +166,8 @@ func (j *Journal) Manifest() []SegmentInfo { return j.View().Segments }
 // change. Any goroutine.
 func (j *Journal) Tail() []byte { return j.View().Tail }
 
-// Usage returns how many records the journal ever took: audit blocks, and all others. Any
-// goroutine.
+// Usage returns how many records the journal ever took: audit blocks, and records of usage and
+// of corrections. Any goroutine.
 func (j *Journal) Usage() (usageRecords, auditRecords uint64) {
 	return j.shownUsage.Load(), j.shownAudit.Load()
 }

@@ -1,0 +1,56 @@
+package billing
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+// maxAdvanceMS is how far one AdvanceClock may go: five years.
+const maxAdvanceMS = (5*365 + 2) * dayMS
+
+// AdvanceClock moves a sandbox's clock forward. What is due by then happens, each at its own
+// instant; ticks work it off, and ClockSettled says when it is done.
+type AdvanceClock struct {
+	Env uint32
+	To  int64 // on the environment's clock, in milliseconds
+}
+
+// Fields states the command's fields.
+func (c *AdvanceClock) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Env)
+	w.Int(2, &c.To)
+}
+
+func (c *AdvanceClock) apply(t *turn) engine.Outcome {
+	e := t.environment(c.Env)
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	now := e.now(t.stamp)
+	switch {
+	case e.kind != EnvironmentSandbox:
+		return engine.OutcomeClockLive
+	case c.To <= now:
+		return engine.OutcomeClockBackwards
+	case c.To-now > maxAdvanceMS || c.To > maxInstant:
+		return engine.OutcomeClockTooFar
+	}
+
+	e.offset.Store(c.To - t.stamp)
+	t.rescheduled = true
+	t.requeueCredits()
+	t.fold(uint64(c.To))
+	return engine.OutcomeDone
+}
+
+// maxInstant is the last instant that a clock may be set to: the year 9000.
+const maxInstant = 221_845_392_000_000
+
+// ClockSettled says whether everything that is due by an environment's clock has happened.
+func (m *Machine) ClockSettled(env uint32) bool {
+	s := m.state.Load()
+	e := s.environment(env)
+	credits := s.due.Load()
+	return e == nil ||
+		e.due.Load() > e.now(s.stamp.Load()) && (credits == 0 || credits > s.stamp.Load())
+}

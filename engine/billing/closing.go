@@ -1,0 +1,189 @@
+package billing
+
+import (
+	"tollgate/engine/decimal"
+	"tollgate/engine/period"
+)
+
+// endPeriod closes the current period at its end: one REGULAR invoice, and the next period, or the
+// subscription's end where its cancellation was scheduled.
+func (l *ledger) endPeriod(at int64) {
+	ends := l.b.cancelMode == CancelAtPeriodEnd
+	old := l.version()
+	next := l.dueChange(at, ends)
+	d := l.draft(InvoiceRegular, pendingID(&l.b), at)
+	l.credited = append(l.credited, creditStep{end: true, version: l.b.version, at: at})
+	l.closeSpan(at, cut{period: true, ends: ends, version: next})
+	l.billUsage(d)
+	if old.timing == timingInArrears {
+		d.charge(l, chargeFact{
+			Kind: LineBase, Version: l.b.baseVersion, Ratio: decimal.FromInt(1),
+			Start: d.periodStart, End: d.periodEnd,
+		})
+	}
+	if ends {
+		l.end(at)
+		l.issue(d)
+		return
+	}
+	l.b.version, l.b.baseVersion = next, next
+	l.nextPeriod(at)
+	l.credited = append(l.credited, creditStep{start: true, version: next, at: at})
+	if v := l.version(); v.timing == timingInAdvance {
+		d.charge(l, chargeFact{
+			Kind: LineBase, Version: next, Ratio: decimal.FromInt(1),
+			Start: l.b.periodStart, End: l.b.periodEnd,
+		})
+	}
+	d.always = true
+	l.issue(d)
+}
+
+// nextPeriod begins the period after the one that just ended, computed from the anchor.
+func (l *ledger) nextPeriod(at int64) {
+	cycle := period.Cycle{Anchor: l.b.anchor, IntervalMonths: l.version().interval}
+	p, ok := cycle.After(l.b.months)
+	if !ok { // the year 9999: the last period lasts
+		l.b.periodStart, l.b.periodEnd = at, never
+		return
+	}
+	l.b.periodStart, l.b.periodEnd = p.Start, p.End
+	l.b.months += l.version().interval
+}
+
+// end makes the subscription cancelled.
+func (l *ledger) end(at int64) {
+	l.b.endedAt = at
+	if l.b.cancelMode == 0 {
+		l.b.cancelMode = CancelImmediate
+	}
+	if l.b.pending != 0 {
+		l.dropChange(ChangeCancelled)
+	}
+}
+
+// cut says how a span closes.
+type cut struct {
+	// period says that the billing period closes with it, ends that the subscription does.
+	period, ends bool
+	// version is the plan version of the span that follows.
+	version uint32
+}
+
+// closeSpan closes the current span: what its counters hold moves into meters, and the counters
+// begin the next one.
+func (l *ledger) closeSpan(at int64, c cut) {
+	b := &l.b
+	p := heldSpan{span: span{
+		start: b.spanStart, end: at, number: b.span, period: b.period, version: b.version,
+		customer: b.customer,
+	}, dirty: true}
+	old, next := l.version(), l.catalog.version(c.version)
+	l.readings = map[uint32]decimal.Decimal{}
+	for i := range old.features {
+		f, n := &old.features[i], &l.counters[i]
+		if _, goesOn := next.slot(f.feature); c.ends || !c.period && !goesOn {
+			// What was ahead of an end that came first has no other place.
+			n.used, n.next = sum(n.used, n.next), decimal.Decimal{}
+			o := &l.covers[i]
+			o.used, o.next = sum(o.used, o.next), decimal.Decimal{}
+		}
+		quantity := difference(n.used, l.bases[i].opened)
+		before := decimal.Decimal{}
+		if f.accumulate {
+			before = l.reading(i)
+			l.readings[f.feature] = sum(before, difference(quantity, l.covers[i].used))
+		}
+		if !quantity.IsZero() {
+			m := p.meterAt(uint32(i))
+			m.quantity, m.covered, m.before = quantity, l.covers[i].used, before
+		}
+	}
+	l.facts = append(l.facts, fact{Kind: factSpan, At: at, Span: spanFact{
+		Number: p.number, Period: p.period, Version: p.version, Start: p.start, End: p.end,
+		PeriodEnded: c.period, Ended: c.ends, NextVersion: c.version,
+	}})
+	l.spans = append(l.spans, p)
+	l.carryCounters(old, next, c)
+	b.span++
+	b.spanStart = at
+	if c.version != b.version {
+		b.runSpan = b.span
+	}
+	if c.period {
+		b.period++
+	}
+}
+
+// carryCounters makes the counters of the next span.
+func (l *ledger) carryCounters(old, next *planVersion, c cut) {
+	counters, bases := make([]counter, len(next.features)), make([]base, len(next.features))
+	covers := make([]counter, len(next.features))
+	for i := range next.features {
+		f := &next.features[i]
+		from, ok := old.slot(f.feature)
+		if !ok {
+			continue
+		}
+		n, o, paid := l.counters[from], l.bases[from], l.covers[from]
+		if f.accumulate { // what credits have paid fills no tier
+			o.origin = sum(o.origin, paid.used)
+		}
+		switch {
+		case c.ends: // the last reading stays
+			o.opened = n.used
+		case c.period && !f.accumulate:
+			n, o = counter{used: n.next}, base{}
+			paid = counter{used: paid.next}
+		case c.period:
+			o.opened = n.used
+			n = counter{used: sum(n.used, n.next)}
+			paid = counter{used: paid.next}
+		default:
+			o.opened = n.used
+			paid.used = decimal.Decimal{}
+		}
+		if next != old && o != (base{}) {
+			o.origin = o.opened // the new plan's tiers begin empty
+		}
+		counters[i], bases[i], covers[i] = n, o, paid
+	}
+	l.counters, l.bases, l.covers = counters, bases, covers
+}
+
+// reading is what a counter's tiers hold of what was billed: late usage that was not billed yet is
+// left out.
+func (l *ledger) reading(slot int) decimal.Decimal {
+	r := difference(l.bases[slot].opened, l.bases[slot].origin)
+	feature := l.version().features[slot].feature
+	for i := range l.spans {
+		p := &l.spans[i]
+		if p.number < l.b.runSpan || !p.billed {
+			continue
+		}
+		v := l.catalog.version(p.version)
+		at, ok := v.slot(feature)
+		if !ok {
+			continue
+		}
+		for j := range p.meters {
+			if m := &p.meters[j]; m.slot == at {
+				r = difference(r, m.unbilled())
+			}
+		}
+	}
+	return r
+}
+
+// sum and difference saturate: amounts that reach the end of the range were refused before.
+func sum(a, b decimal.Decimal) decimal.Decimal {
+	if s, ok := a.Add(b); ok {
+		return s
+	}
+	if a.Sign() < 0 {
+		return decimal.Largest().Neg()
+	}
+	return decimal.Largest()
+}
+
+func difference(a, b decimal.Decimal) decimal.Decimal { return sum(a, b.Neg()) }

@@ -1,0 +1,380 @@
+package billing
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/cespare/xxhash/v2"
+
+	"tollgate/engine"
+	"tollgate/engine/decimal"
+	"tollgate/engine/journal"
+	"tollgate/engine/page"
+	"tollgate/engine/wire"
+)
+
+// UsageRef is a recorded usage event as the journal has it. FindUsage makes it before a correction
+// is proposed, since no command reads the journal; the correction carries it through the log.
+type UsageRef struct {
+	Index    uint64
+	Position uint32
+	Owner    uint32 // the customer's row
+	Hash     uint64 // xxHash64 of Payload
+	Payload  []byte // usageEntry
+}
+
+// Fields states the reference's fields.
+func (r *UsageRef) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &r.Index)
+	wire.Uint(w, 2, &r.Position)
+	wire.Uint(w, 3, &r.Owner)
+	wire.Uint(w, 4, &r.Hash)
+	w.Blob(5, &r.Payload)
+}
+
+// VoidUsage takes a usage event back. Its key stays used. Of a voided event it is the same success
+// again.
+type VoidUsage struct {
+	Env      uint32
+	Key      [16]byte
+	Reason   string
+	Original UsageRef
+}
+
+// Fields states the command's fields.
+func (c *VoidUsage) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Env)
+	w.ID(2, &c.Key)
+	w.String(3, &c.Reason)
+	w.Message(4, &c.Original)
+}
+
+func (c *VoidUsage) apply(t *turn) engine.Outcome {
+	k, outcome := t.openCorrection(c.Env, &c.Key, &c.Original)
+	switch {
+	case outcome != engine.OutcomeDone:
+		return outcome
+	case k.voidedAt != 0:
+		return engine.OutcomeDone
+	}
+	delta := k.units.Neg()
+	if outcome = k.place(t, delta); outcome != engine.OutcomeDone {
+		return outcome
+	}
+	k.voidedAt, k.units = k.now, decimal.Decimal{}
+	t.correct(k, journal.KindVoid, correctionEntry{Reason: c.Reason, Delta: delta})
+	return engine.OutcomeDone
+}
+
+// AmendUsage gives a usage event another quantity. ID names the request: the newest one of an event
+// counts once.
+type AmendUsage struct {
+	Env      uint32
+	Key      [16]byte
+	Units    decimal.Decimal
+	Reason   string
+	Original UsageRef
+	ID       [16]byte
+}
+
+// Fields states the command's fields.
+func (c *AmendUsage) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Env)
+	w.ID(2, &c.Key)
+	w.Decimal(3, &c.Units)
+	w.String(4, &c.Reason)
+	w.Message(5, &c.Original)
+	w.ID(6, &c.ID)
+}
+
+func (c *AmendUsage) apply(t *turn) engine.Outcome {
+	k, outcome := t.openCorrection(c.Env, &c.Key, &c.Original)
+	switch {
+	case outcome != engine.OutcomeDone:
+		return outcome
+	case k.voidedAt != 0:
+		return engine.OutcomeUsageVoided
+	case c.Units.Sign() < 0 || !c.Units.InRange():
+		return engine.OutcomeOverflow
+	case k.stored && k.request == c.ID && k.units == c.Units:
+		return engine.OutcomeDone
+	}
+	delta, ok := c.Units.Sub(k.units)
+	if !ok {
+		return engine.OutcomeOverflow
+	}
+	if outcome = k.place(t, delta); outcome != engine.OutcomeDone {
+		return outcome
+	}
+	k.units, k.request = c.Units, c.ID
+	t.correct(k, journal.KindAmend, correctionEntry{
+		Reason: c.Reason, Delta: delta, Units: c.Units,
+	})
+	return engine.OutcomeDone
+}
+
+// correction is what became of a corrected event, kept as long as its key may be.
+type correction struct {
+	key, request [16]byte // request: the newest amendment
+	units        decimal.Decimal
+	voidedAt     int64
+	stamp        int64 // log time of the first correction
+	next         uint32
+}
+
+var correctionCodec = page.Codec[correction]{
+	Append: func(dst []byte, c *correction) []byte {
+		dst = append(append(dst, c.key[:]...), c.request[:]...)
+		dst = appendI64(appendI64(appendDecimal(dst, c.units), c.voidedAt), c.stamp)
+		return appendU32(dst, c.next)
+	},
+	Read: func(src []byte, c *correction) ([]byte, error) {
+		r := reader{rest: src}
+		c.key, c.request = r.id(), r.id()
+		c.units = r.decimal()
+		c.voidedAt, c.stamp, c.next = r.i64(), r.i64(), r.u32()
+		return r.rest, r.err
+	},
+}
+
+// correcting is a correction on its way into the state.
+type correcting struct {
+	correction
+	stored   bool
+	row      uint32
+	owner    uint32
+	now      int64
+	env      *environment
+	original usageEntry
+	usage    RecordUsage
+	// ledger is the subscription that counted the event; nil where none did. span and ahead say
+	// where in it the change counts.
+	ledger *ledger
+	spot
+}
+
+// openCorrection reads the original, and what corrections made of it so far.
+func (t *turn) openCorrection(env uint32, key *[16]byte, ref *UsageRef) (
+	k *correcting, outcome engine.Outcome,
+) {
+	e := t.environment(env)
+	if e == nil {
+		return nil, engine.OutcomeAccountUnknown
+	}
+	k = &correcting{env: e, now: e.now(t.stamp), owner: ref.Owner}
+	if ref.Hash != xxhash.Sum64(ref.Payload) || wire.Decode(ref.Payload, &k.original) != nil ||
+		wire.Decode(k.original.Record, &k.usage) != nil ||
+		k.usage.Env != env || k.usage.Key != *key ||
+		ref.Owner == 0 || ref.Owner > t.customers.Len() || t.customers.Read(ref.Owner).env != env {
+		return nil, engine.OutcomeUsageUnknown
+	}
+	if _, used := t.keys.Find(*key); !used {
+		return nil, engine.OutcomeUsageFinal
+	}
+	k.row = t.correctionWith(key)
+	if k.stored = k.row != 0; k.stored {
+		k.correction = *t.corrections.Read(k.row)
+	} else {
+		k.correction = correction{key: *key, units: k.usage.Units, stamp: t.stamp}
+	}
+	return k, engine.OutcomeDone
+}
+
+// place finds where the event counts now, and adds the change there in a ledger.
+func (k *correcting) place(t *turn, delta decimal.Decimal) engine.Outcome {
+	row := k.original.Subscription
+	if row == 0 || row > t.subscriptions.Len() ||
+		t.subscriptions.Read(row).customer != k.owner {
+		return engine.OutcomeDone // nobody counted it
+	}
+	l := t.ledgerAt(row, k.now)
+	at, found := l.spotOf(&k.original)
+	if !found {
+		if k.original.Feature == 0 || !l.everCarried(&k.original) {
+			return engine.OutcomeDone
+		}
+		return engine.OutcomeUsageFinal
+	}
+	outcome := l.add(at, k.original.Feature, delta, k.now)
+	if outcome.Refused() {
+		return outcome
+	}
+	k.ledger, k.spot = l, at
+	return engine.OutcomeDone
+}
+
+// everCarried says that the event counted somewhere when it was recorded.
+func (l *ledger) everCarried(u *usageEntry) bool {
+	return u.Outcome == engine.OutcomeDone || u.Outcome == engine.OutcomeLimitReached
+}
+
+// spotOf finds where a recorded event counts now: in the span that it was recorded in, and if it
+// was ahead of its period's end, in the first span of the period after, once that has begun.
+func (l *ledger) spotOf(u *usageEntry) (at spot, found bool) {
+	carries := func(version uint32) bool {
+		_, ok := l.catalog.version(version).slot(u.Feature)
+		return ok
+	}
+	if !l.everCarried(u) {
+		return at, false
+	}
+	if !u.Ahead {
+		for i := range l.spans {
+			if p := &l.spans[i]; p.number == u.Span {
+				return spot{span: p.number, closed: p}, carries(p.version)
+			}
+		}
+		if u.Span == l.b.span && l.b.endedAt == 0 {
+			return spot{span: u.Span}, carries(l.b.version)
+		}
+		return at, false
+	}
+	var last *heldSpan
+	for i := range l.spans {
+		p := &l.spans[i]
+		if carries(p.version) {
+			if last = p; p.period >= u.Period {
+				return spot{span: p.number, closed: p}, true
+			}
+		}
+	}
+	switch {
+	case l.b.endedAt == 0 && carries(l.b.version):
+		return spot{span: l.b.span, ahead: l.b.period < u.Period}, true
+	case last != nil:
+		return spot{span: last.number, closed: last}, true
+	}
+	return at, false
+}
+
+// correct carries the correction out: the counter, what is known of the key, the journal.
+func (t *turn) correct(k *correcting, kind journal.Kind, entry correctionEntry) {
+	if k.ledger != nil {
+		t.commit(k.ledger)
+	}
+	if k.row == 0 {
+		k.row = t.takeCorrection()
+		t.correctionByKey.Insert(t.idHash(&k.key), k.row)
+		if t.lastCorrection == 0 {
+			t.firstCorrection = k.row
+		} else {
+			t.corrections.Write(t.lastCorrection).next = k.row
+		}
+		t.lastCorrection = k.row
+	} else {
+		k.next = t.corrections.Read(k.row).next
+	}
+	*t.corrections.Write(k.row) = k.correction
+	t.expireCorrections()
+	t.foldDecimal(k.units)
+	entry.RecordedAt, entry.Original, entry.Ahead = k.now, k.original, k.ahead
+	entry.Counted, entry.Span = k.ledger != nil, k.span
+	t.m.journal.Append(journal.Record{
+		Kind: kind, Index: t.index, Position: t.position, Owner: k.owner,
+		At: k.usage.OccurredAt, Payload: wire.Encode(nil, &entry),
+	})
+}
+
+// takeCorrection returns a free row.
+func (t *turn) takeCorrection() (row uint32) {
+	if row = t.freeCorrection; row != 0 {
+		t.freeCorrection = t.corrections.Read(row).next
+		return row
+	}
+	row, _ = t.corrections.Append()
+	return row
+}
+
+// correctionsDropped is how many expired corrections one correction drops.
+const correctionsDropped = 4
+
+// expireCorrections forgets corrections of keys that were dropped: they were recorded before their
+// first correction.
+func (t *turn) expireCorrections() {
+	for range correctionsDropped {
+		row := t.firstCorrection
+		if row == 0 || row == t.lastCorrection {
+			return
+		}
+		c := t.corrections.Read(row)
+		if _, used := t.keys.Find(c.key); used {
+			return
+		}
+		t.correctionByKey.Remove(t.idHash(ptr(c.key)), row)
+		t.firstCorrection = c.next
+		*t.corrections.Write(row) = correction{next: t.freeCorrection}
+		t.freeCorrection = row
+	}
+}
+
+func (s *state) correctionWith(key *[16]byte) uint32 {
+	return s.correctionByKey.Find(s.idHash(key), func(row uint32) bool {
+		return s.corrections.Read(row).key == *key
+	})
+}
+
+// correctionEntry is the payload of a KindVoid or KindAmend record.
+type correctionEntry struct {
+	Reason       string
+	Delta, Units decimal.Decimal // the change, and what an amendment made of it
+	RecordedAt   int64
+	// Counted says that the change counted: in Span, or where Ahead is set in the period after.
+	Counted, Ahead bool
+	Span           uint32
+	Original       usageEntry
+}
+
+// Fields states the payload's fields.
+func (c *correctionEntry) Fields(w *wire.Codec) {
+	w.String(1, &c.Reason)
+	w.Decimal(2, &c.Delta)
+	w.Decimal(3, &c.Units)
+	w.Int(4, &c.RecordedAt)
+	w.Bool(5, &c.Counted)
+	w.Bool(6, &c.Ahead)
+	wire.Uint(w, 7, &c.Span)
+	w.Message(8, &c.Original)
+}
+
+// keyOwner is the owner under which the journal's index has the records of an idempotency key,
+// beside the customer: so an event is found by its key without reading the journal through. Rows of
+// customers are below.
+func keyOwner(key *[16]byte) uint32 {
+	return 1<<31 | uint32(key[0])<<24 | uint32(key[1])<<16 | uint32(key[2])<<8 | uint32(key[3])
+}
+
+// foundAtOnce is how many records of one key owner FindUsage reads at a time.
+const foundAtOnce = 100
+
+// FindUsage finds a recorded usage event by its key, in the journal. The node must have applied
+// what its caller could have seen.
+func (m *Machine) FindUsage(src journal.Source, env uint32, key [16]byte) (
+	ref UsageRef, found bool, err error,
+) {
+	q := journal.Query{
+		Owner: keyOwner(&key), From: math.MinInt64, To: math.MaxInt64,
+		Kinds: journal.Kinds(journal.KindUsage), Limit: foundAtOnce,
+	}
+	for {
+		items, err := src.List(q)
+		if err != nil {
+			return ref, false, fmt.Errorf("billing: find a usage event: %w", err)
+		}
+		for _, item := range items {
+			var u usageEntry
+			var c RecordUsage
+			if wire.Decode(item.Payload, &u) == nil && wire.Decode(u.Record, &c) == nil &&
+				c.Key == key && c.Env == env {
+				// A key that was dropped may have been used again: the newest record counts.
+				ref, found = UsageRef{
+					Index: item.Index, Position: item.Position, Owner: item.Owner,
+					Hash: xxhash.Sum64(item.Payload), Payload: append([]byte(nil), item.Payload...),
+				}, true
+			}
+		}
+		if len(items) < foundAtOnce {
+			return ref, found, nil
+		}
+		q.After, q.HasAfter = items[len(items)-1].Cursor(), true
+	}
+}

@@ -1,0 +1,144 @@
+package billing
+
+import (
+	"tollgate/engine/decimal"
+	"tollgate/engine/journal"
+	"tollgate/engine/wire"
+)
+
+// factRecord is the payload of a journal.KindBilling record: what an entry did that invoices rest
+// on, besides usage. With the usage records, and the plan versions of the catalog, it is all that
+// an invoice can be worked out from again.
+type factRecord struct {
+	Facts []fact
+	// size is about how many bytes it will have.
+	size int
+}
+
+// Fields states the record's fields.
+func (r *factRecord) Fields(w *wire.Codec) { wire.List(w, 1, &r.Facts) }
+
+// Kinds of facts.
+const (
+	factSpan    = 1
+	factInvoice = 2
+	factNothing = 3
+)
+
+// fact is a span that closed, an invoice that was issued, or one that would have had no line and
+// was not: what comes afterwards is late all the same.
+type fact struct {
+	Kind uint8
+	// Position is the record of the entry before which it happened: what is due happens first.
+	Position               uint32
+	At                     int64
+	Customer, Subscription uint32 // rows
+	Span                   spanFact
+	Invoice                invoiceFact
+}
+
+// Fields states the fact's fields.
+func (f *fact) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &f.Kind)
+	wire.Uint(w, 2, &f.Position)
+	w.Int(3, &f.At)
+	wire.Uint(w, 4, &f.Customer)
+	wire.Uint(w, 5, &f.Subscription)
+	switch f.Kind {
+	case factSpan:
+		w.Message(6, &f.Span)
+	case factInvoice:
+		w.Message(7, &f.Invoice)
+	}
+}
+
+// spanFact is a span that closed.
+type spanFact struct {
+	Number, Period, Version uint32
+	Start, End              int64
+	PeriodEnded, Ended      bool
+	NextVersion             uint32
+}
+
+// Fields states the fact's fields.
+func (f *spanFact) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &f.Number)
+	wire.Uint(w, 2, &f.Period)
+	wire.Uint(w, 3, &f.Version)
+	w.Int(4, &f.Start)
+	w.Int(5, &f.End)
+	w.Bool(6, &f.PeriodEnded)
+	w.Bool(7, &f.Ended)
+	wire.Uint(w, 8, &f.NextVersion)
+}
+
+// invoiceFact is what an invoice consists of besides counted usage.
+type invoiceFact struct {
+	ID                     [16]byte
+	Type                   InvoiceType
+	Version                uint32
+	PeriodStart, PeriodEnd int64
+	// Usage says that it bills all usage of closed spans that was not billed before.
+	Usage   bool
+	Charges []chargeFact
+	// Credit is what the customer had to its credit before it.
+	Credit decimal.Decimal
+	// Titles are the descriptions of its lines, since names may change.
+	Titles []string
+}
+
+// Fields states the fact's fields.
+func (f *invoiceFact) Fields(w *wire.Codec) {
+	w.ID(1, &f.ID)
+	wire.Uint(w, 2, &f.Type)
+	wire.Uint(w, 3, &f.Version)
+	w.Int(4, &f.PeriodStart)
+	w.Int(5, &f.PeriodEnd)
+	w.Bool(6, &f.Usage)
+	wire.List(w, 7, &f.Charges)
+	w.Decimal(8, &f.Credit)
+	w.Strings(9, &f.Titles)
+}
+
+// chargeFact is a part of a plan version's price.
+type chargeFact struct {
+	Kind       LineKind
+	Version    uint32
+	Ratio      decimal.Decimal
+	Start, End int64
+}
+
+// Fields states the fact's fields.
+func (f *chargeFact) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &f.Kind)
+	wire.Uint(w, 2, &f.Version)
+	w.Decimal(3, &f.Ratio)
+	w.Int(4, &f.Start)
+	w.Int(5, &f.End)
+}
+
+// keepFacts keeps a ledger's facts for the entry's record.
+func (t *turn) keepFacts(l *ledger) {
+	for i := range l.facts {
+		f := &l.facts[i]
+		f.Position, f.Customer, f.Subscription = t.position, l.b.customer, l.row
+		r := &t.m.scratch.facts
+		r.Facts = append(r.Facts, *f)
+		r.size += 40 + 48*len(f.Invoice.Charges) + 32*len(f.Invoice.Titles)
+	}
+}
+
+// journalFacts appends what an entry noted, as one record behind those of its commands.
+func (m *Machine) journalFacts(index uint64, position uint32) {
+	r := &m.scratch.facts
+	if len(r.Facts) == 0 {
+		return
+	}
+	m.scratch.payload = wire.Encode(m.scratch.payload[:0], r)
+	m.journal.Append(journal.Record{
+		Kind: journal.KindBilling, Index: index, Position: position,
+		At: r.Facts[0].At, Payload: m.scratch.payload,
+	})
+	clear(r.Facts)
+	r.Facts, r.size = r.Facts[:0], 0
+}

@@ -1,0 +1,174 @@
+package billing
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/decimal"
+	"tollgate/engine/price"
+)
+
+// spot is where usage counts within a subscription: in its present span, ahead in the period after
+// that, or in a closed span.
+type spot struct {
+	span   uint32
+	ahead  bool
+	closed *heldSpan // nil: the present span
+}
+
+// spotAt finds the span in which usage that occurred at an instant counts: before the subscription
+// in its first one, after its end in its last one. False: no span there carries the feature.
+func (l *ledger) spotAt(occurredAt int64, feature uint32) (at spot, found bool) {
+	_, carried := l.version().slot(feature)
+	if l.b.endedAt == 0 && (occurredAt >= l.b.spanStart || len(l.spans) == 0) {
+		return spot{span: l.b.span, ahead: occurredAt >= l.b.periodEnd}, carried
+	}
+	for i := len(l.spans) - 1; i >= 0; i-- {
+		p := &l.spans[i]
+		if p.start > occurredAt && i > 0 {
+			continue
+		}
+		if _, ok := l.catalog.version(p.version).slot(feature); ok {
+			return spot{span: p.number, closed: p}, true
+		}
+		break
+	}
+	// The plan of that time did not carry the feature; the present one does.
+	return spot{span: l.b.span}, carried && l.b.endedAt == 0
+}
+
+// add adds units, or takes them off, at a spot, and says how that compares with the limit of the
+// period that it belongs to. Units that are added past a hard limit are refused.
+func (l *ledger) add(at spot, feature uint32, units decimal.Decimal, now int64) engine.Outcome {
+	slot, carried := l.version().slot(feature)
+	if at.closed == nil {
+		n := l.counters[slot]
+		sum, f := &n.used, &l.version().features[slot]
+		if at.ahead {
+			sum = &n.next
+		}
+		var ok bool
+		if *sum, ok = sum.Add(units); !ok || !f.billable(*sum) {
+			return engine.OutcomeOverflow
+		}
+		total := *sum
+		if at.ahead && f.accumulate {
+			if total, ok = total.Add(n.used); !ok {
+				return engine.OutcomeOverflow
+			}
+		}
+		outcome := f.compare(total, units)
+		if !outcome.Refused() {
+			l.counters[slot] = n
+		}
+		return outcome
+	}
+
+	v := l.catalog.version(at.closed.version)
+	own, _ := v.slot(feature)
+	f := &v.features[own]
+	m := at.closed.meterAt(own)
+	quantity, ok := m.quantity.Add(units)
+	if !ok || !f.billable(quantity) {
+		return engine.OutcomeOverflow
+	}
+	samePeriod := l.b.endedAt == 0 && at.closed.period == l.b.period
+	running := carried && (samePeriod || l.version().features[slot].accumulate)
+	total, limit := sum(l.counted(at.closed.period, feature), units), f
+	if running {
+		total, limit = sum(l.counters[slot].used, units), &l.version().features[slot]
+	}
+	outcome := limit.compare(total, units)
+	if outcome.Refused() {
+		return outcome
+	}
+	m.quantity = quantity
+	at.closed.dirty = true
+	if running {
+		n, o := &l.counters[slot], &l.bases[slot]
+		n.used, o.opened = sum(n.used, units), sum(o.opened, units)
+		if at.closed.number < l.b.runSpan {
+			o.origin = sum(o.origin, units)
+		}
+	}
+	if l.b.endedAt != 0 && l.b.adjustAt == 0 {
+		l.b.adjustAt = (now/dayMS + 1) * dayMS
+		l.b.due = l.nextDue()
+	}
+	return outcome
+}
+
+// cover notes that credits have paid units that count at a spot.
+func (l *ledger) cover(at spot, feature uint32, units decimal.Decimal) {
+	if units.IsZero() {
+		return
+	}
+	if at.closed != nil {
+		slot, _ := l.catalog.version(at.closed.version).slot(feature)
+		m := at.closed.meterAt(slot)
+		m.covered = sum(m.covered, units)
+		at.closed.dirty = true
+		slot, carried := l.version().slot(feature)
+		if carried && at.closed.number >= l.b.runSpan && l.version().features[slot].accumulate {
+			l.bases[slot].origin = sum(l.bases[slot].origin, units)
+		}
+		return
+	}
+	slot, _ := l.version().slot(feature)
+	if paid := &l.covers[slot]; at.ahead {
+		paid.next = sum(paid.next, units)
+	} else {
+		paid.used = sum(paid.used, units)
+	}
+}
+
+// counted is what a feature counted in all closed spans of a period.
+func (l *ledger) counted(period, feature uint32) (total decimal.Decimal) {
+	for i := range l.spans {
+		p := &l.spans[i]
+		slot, ok := l.catalog.version(p.version).slot(feature)
+		if p.period != period || !ok {
+			continue
+		}
+		for j := range p.meters {
+			if p.meters[j].slot == slot {
+				total = sum(total, p.meters[j].quantity)
+			}
+		}
+	}
+	return total
+}
+
+// compare says what a total means for the limit: past a hard limit nothing may be added.
+func (f *planFeature) compare(total, units decimal.Decimal) engine.Outcome {
+	switch {
+	case f.hasMax && f.hard && f.max.Less(total) && units.Sign() > 0:
+		return engine.OutcomeHardLimit
+	case f.full(total):
+		return engine.OutcomeLimitReached
+	}
+	return engine.OutcomeDone
+}
+
+// billable says that a quantity has a price within the range of numbers.
+func (f *planFeature) billable(quantity decimal.Decimal) bool {
+	if !f.safe.Less(quantity) {
+		return true
+	}
+	_, err := price.Line(&f.model, quantity, 0)
+	return err == nil
+}
+
+// safeQuantity is the largest power of ten up to which every quantity has a price.
+func safeQuantity(m *price.Model) decimal.Decimal {
+	ten := decimal.FromInt(10)
+	safe := decimal.Decimal{}
+	for next := decimal.FromInt(1); ; {
+		if _, err := price.Line(m, next, 0); err != nil {
+			return safe
+		}
+		safe = next
+		var ok bool
+		if next, ok = next.Mul(ten); !ok {
+			return safe
+		}
+	}
+}

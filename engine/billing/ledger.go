@@ -1,0 +1,344 @@
+package billing
+
+import (
+	"math"
+
+	"tollgate/engine/decimal"
+	"tollgate/engine/page"
+)
+
+// ledger is one subscription on its way to an instant: copies of its records, which steps change,
+// and what the steps brought forth. Commands commit it; queries look at it and let it go. So what
+// is due has happened for both, whether or not a tick has come.
+type ledger struct {
+	*state
+	env     *environment
+	catalog *catalog
+	row     uint32
+	b       subscription
+	was     subscription // as it is stored
+
+	counters []counter
+	bases    []base    // as long as counters
+	covers   []counter // what of each counter credits have paid, as long as counters
+	spans    []heldSpan
+	unpaid   []heldInvoice    // oldest first
+	changes  []heldPlanChange // those that changed, and the pending one
+	drafts   []draft
+	finished []heldInvoice // no longer unpaid
+	facts    []fact
+	credit   decimal.Decimal // of the customer, in the subscription's currency
+	credited []creditStep
+	// readings are what accumulating features hold after the span that closed last.
+	readings map[uint32]decimal.Decimal
+}
+
+// creditStep is what a ledger's step means for the customer's credits: a period of a plan version
+// that ends or starts, else an upgrade from another version.
+type creditStep struct {
+	start, end bool
+	version    uint32
+	from       *planVersion
+	at         int64
+}
+
+// heldInvoice is an unpaid invoice in a ledger; due and status may change.
+type heldInvoice struct {
+	row uint32 // 0: a draft, whose place in drafts is at
+	at  int
+	invoice
+}
+
+// heldPlanChange is a plan change in a ledger.
+type heldPlanChange struct {
+	row uint32
+	planChange
+}
+
+// openLedger copies a subscription's records. Queries hold the customer's lock.
+func (s *state) openLedger(row uint32) *ledger {
+	b := s.subscriptions.Read(row)
+	e := s.environment(s.customers.Read(b.customer).env)
+	l := &ledger{state: s, env: e, catalog: e.catalog.Load(), row: row, b: *b, was: *b}
+	n := int(b.counters)
+	l.counters, l.bases, l.covers = make([]counter, n), make([]base, n), make([]counter, n)
+	for i := range l.counters {
+		l.counters[i] = *s.counters.Read(b.firstCounter + uint32(i))
+		if (place{feature: &l.version().features[i]}).credited() {
+			l.covers[i].used, l.covers[i].next = s.covered(b.firstCounter + uint32(i))
+		}
+		if b.firstBase != 0 {
+			l.bases[i] = *s.bases.Read(b.firstBase + uint32(i))
+		}
+	}
+	l.spans = s.heldSpans(b.firstSpan)
+	for at := b.firstUnpaid; at != 0; {
+		v := s.invoices.Read(at)
+		l.unpaid = append(l.unpaid, heldInvoice{row: at, invoice: *v})
+		at = v.nextUnpaid
+	}
+	if b.pending != 0 {
+		l.changes = append(l.changes, heldPlanChange{b.pending, *s.planChanges.Read(b.pending)})
+	}
+	l.credit = s.credit(b.customer, l.version().currency)
+	return l
+}
+
+// version is the plan version that the subscription is on.
+func (l *ledger) version() *planVersion { return l.catalog.version(l.b.version) }
+
+// nextDue is the earliest instant at which something of the subscription falls due.
+func (l *ledger) nextDue() int64 {
+	at := int64(never)
+	if l.b.endedAt == 0 {
+		at = l.b.periodEnd
+	}
+	if l.b.adjustAt != 0 {
+		at = min(at, l.b.adjustAt)
+	}
+	for i := range l.unpaid {
+		v := &l.unpaid[i]
+		if v.status == InvoiceDue {
+			at = min(at, v.dueAt)
+		} else if l.b.active() {
+			at = min(at, v.graceEnd)
+		}
+	}
+	return at
+}
+
+// run lets everything happen that is due by an instant, in order, each at its own instant; at most
+// so many steps. It returns how many it took.
+func (l *ledger) run(now int64, most int) (steps int) {
+	for ; steps < most && l.b.due <= now; steps++ {
+		l.step(l.b.due)
+		l.b.due = l.nextDue()
+	}
+	return steps
+}
+
+// step lets the one thing happen that is due: of several at one instant, invoices fall due first,
+// then the period ends, then late usage is billed, then a grace ends.
+func (l *ledger) step(at int64) {
+	for i := range l.unpaid {
+		if v := &l.unpaid[i]; v.status == InvoiceDue && v.dueAt == at {
+			l.fallDue(i)
+			return
+		}
+	}
+	switch {
+	case l.b.endedAt == 0 && l.b.periodEnd == at:
+		l.endPeriod(at)
+	case l.b.adjustAt == at:
+		l.adjust(at)
+	default:
+		l.b.suspendedAt = at
+	}
+}
+
+// fallDue makes an unpaid invoice PAST_DUE, or PAID when it amounts to nothing.
+func (l *ledger) fallDue(i int) {
+	v := &l.unpaid[i]
+	if !v.amount.IsZero() {
+		v.status = InvoicePastDue
+		return
+	}
+	l.settle(i, v.dueAt)
+}
+
+// settle makes an unpaid invoice PAID. What is no longer unpaid is written by commit like the rest.
+func (l *ledger) settle(i int, at int64) {
+	l.unpaid[i].status, l.unpaid[i].paidAt = InvoicePaid, at
+	l.close(i)
+}
+
+// close takes an invoice out of the unpaid ones.
+func (l *ledger) close(i int) {
+	v := l.unpaid[i]
+	l.unpaid = append(l.unpaid[:i:i], l.unpaid[i+1:]...)
+	v.nextUnpaid = 0
+	l.finished = append(l.finished, v)
+}
+
+// everything is as many steps as there are.
+const everything = math.MaxInt
+
+// advance brings a subscription to an instant of its environment's clock, and says how many steps
+// that took. Every command that touches a subscription comes through here first.
+func (t *turn) advance(row uint32, now int64, most int) (steps int) {
+	if t.subscriptions.Read(row).due > now {
+		return 0
+	}
+	l := t.openLedger(row)
+	steps = l.run(now, most)
+	t.commit(l)
+	return steps
+}
+
+// advanceCustomer brings all subscriptions of a customer to an instant.
+func (t *turn) advanceCustomer(customer uint32, now int64) {
+	for row := t.customers.Read(customer).firstSubscription; row != 0; {
+		if b := t.subscriptions.Read(row); b.due > now {
+			row = b.next
+			continue
+		}
+		t.advance(row, now, everything)
+		row = t.subscriptions.Read(row).next
+	}
+}
+
+// ledgerAt opens a ledger and brings it to an instant.
+func (s *state) ledgerAt(row uint32, now int64) *ledger {
+	l := s.openLedger(row)
+	l.run(now, everything)
+	return l
+}
+
+// commit stores what became of a ledger.
+func (t *turn) commit(l *ledger) {
+	lock := t.stripe(l.b.customer)
+	lock.Lock()
+	t.commitCounters(l)
+	t.commitSpans(l)
+	t.commitInvoices(l)
+	t.commitChanges(l)
+	t.setCredit(l.b.customer, l.version().currency, l.credit)
+	for _, step := range l.credited {
+		t.subscriptions.Write(l.row).version = step.version
+		switch {
+		case step.end:
+			t.creditsAtPeriodEnd(l.row, step.at)
+		case step.start:
+			t.creditsAtPeriodStart(l.row, step.at)
+		default:
+			t.creditsAtUpgrade(l.row, step.from, step.at)
+		}
+	}
+	l.b.next = t.subscriptions.Read(l.row).next
+	*t.subscriptions.Write(l.row) = l.b
+	t.hint(l.row, &l.b)
+	lock.Unlock()
+
+	if l.was.version != l.b.version || l.was.endedAt != l.b.endedAt {
+		t.subscribed(&l.was, -1)
+		t.subscribed(&l.b, 1)
+	}
+	if l.was.period != l.b.period || l.was.endedAt != l.b.endedAt {
+		t.pending.Remove(t.idHash(ptr(pendingID(&l.was))), l.row)
+		if l.b.endedAt == 0 {
+			t.pending.Insert(t.idHash(ptr(pendingID(&l.b))), l.row)
+		}
+	}
+	for i := range l.drafts {
+		t.invoiceByID.Insert(t.idHash(&l.drafts[i].id), l.drafts[i].row)
+	}
+	t.keepFacts(l)
+	t.reschedule(l.env, l.row, l.b.due)
+	t.fold(uint64(l.row)<<32 ^ uint64(l.b.due))
+	t.fold(uint64(l.b.version)<<32 ^ uint64(l.b.period))
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// commitCounters stores the counters; the customer's lock is held.
+func (t *turn) commitCounters(l *ledger) {
+	l.b.counters = uint16(len(l.counters))
+	if l.b.counters > l.b.room {
+		l.b.firstCounter, l.b.firstBase = appendRows(t.counters, len(l.counters)), 0
+		l.b.room = l.b.counters
+	}
+	based := l.b.firstBase != 0
+	for i := range l.bases {
+		based = based || l.bases[i] != (base{})
+	}
+	if based && l.b.firstBase == 0 {
+		l.b.firstBase = appendRows(t.bases, int(l.b.room))
+	}
+	for i := range l.counters {
+		*t.counters.Write(l.b.firstCounter + uint32(i)) = l.counters[i]
+		t.foldDecimal(l.counters[i].used)
+		t.commitCover(l, i)
+		if based {
+			*t.bases.Write(l.b.firstBase + uint32(i)) = l.bases[i]
+		}
+	}
+}
+
+// commitCover stores what of a counter credits have paid; the customer's lock is held.
+func (t *turn) commitCover(l *ledger, i int) {
+	counter := l.b.firstCounter + uint32(i)
+	used, next := t.covered(counter)
+	paid := l.covers[i]
+	t.cover(counter, difference(paid.used, used), false)
+	t.cover(counter, difference(paid.next, next), true)
+}
+
+// appendRows appends n rows and returns the first one.
+func appendRows[T any](table *page.Table[T], n int) (first uint32) {
+	for i := range n {
+		row, _ := table.Append()
+		if i == 0 {
+			first = row
+		}
+	}
+	return first
+}
+
+// commitSpans stores the closed spans, and gives back the rows of those to which nothing can belong
+// any more; the newest stays. The customer's lock is held.
+func (t *turn) commitSpans(l *ledger) {
+	floor := l.env.now(t.floor)
+	for len(l.spans) > 1 && l.spans[0].end <= floor && l.spans[0].settled() {
+		if l.spans[0].row != 0 {
+			t.free(&l.spans[0])
+		}
+		l.spans = l.spans[1:]
+	}
+	next := uint32(0)
+	for i := len(l.spans) - 1; i >= 0; i-- {
+		p := &l.spans[i]
+		if p.row == 0 {
+			p.row, p.dirty = t.takeSpan(), true
+		}
+		if p.next != next || p.dirty {
+			p.next = next
+			t.store(p)
+		}
+		next = p.row
+	}
+	l.b.firstSpan = next
+}
+
+// commitInvoices numbers and stores the drafts, and what changed of unpaid invoices. The customer's
+// lock is held.
+func (t *turn) commitInvoices(l *ledger) {
+	for i := range l.drafts {
+		d := &l.drafts[i]
+		d.row = t.append(l.env, d)
+	}
+	next := uint32(0)
+	for i := len(l.unpaid) - 1; i >= 0; i-- {
+		v := &l.unpaid[i]
+		v.nextUnpaid = next
+		next = t.rewrite(l, v)
+	}
+	l.b.firstUnpaid = next
+	for i := range l.finished {
+		t.rewrite(l, &l.finished[i])
+	}
+}
+
+// rewrite stores what may change of an invoice, and returns its row.
+func (t *turn) rewrite(l *ledger, v *heldInvoice) (row uint32) {
+	if row = v.row; row == 0 {
+		row = l.drafts[v.at].row
+	}
+	r := t.invoices.Read(row)
+	if r.status == v.status && r.nextUnpaid == v.nextUnpaid && r.graceEnd == v.graceEnd {
+		return row
+	}
+	r = t.invoices.Write(row)
+	r.status, r.paidAt, r.graceEnd, r.nextUnpaid = v.status, v.paidAt, v.graceEnd, v.nextUnpaid
+	t.fold(uint64(row)<<8 | uint64(v.status))
+	return row
+}

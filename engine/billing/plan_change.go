@@ -1,0 +1,322 @@
+package billing
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/decimal"
+	"tollgate/engine/page"
+	"tollgate/engine/period"
+	"tollgate/engine/wire"
+)
+
+// ChangeType is what the caller calls a plan change; prices are not compared.
+type ChangeType uint8
+
+const (
+	ChangeUpgrade   ChangeType = 1
+	ChangeDowngrade ChangeType = 2
+)
+
+// ChangeStatus is the state of a plan change.
+type ChangeStatus uint8
+
+const (
+	ChangePending   ChangeStatus = 1
+	ChangeCompleted ChangeStatus = 2
+	ChangeCancelled ChangeStatus = 3
+	ChangeFailed    ChangeStatus = 4
+)
+
+// ChangePlan moves a subscription to the newest version of a plan: an upgrade now, with what is
+// left of the period prorated, a downgrade at the period's end. A change of this ChangeID is the
+// same success again (a re-sent command).
+type ChangePlan struct {
+	Env          uint32
+	ID, ChangeID [16]byte
+	Plan         string // the plan's id (text form) or key
+	Type         ChangeType
+}
+
+// Fields states the command's fields.
+func (c *ChangePlan) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Env)
+	w.ID(2, &c.ID)
+	w.ID(3, &c.ChangeID)
+	w.String(4, &c.Plan)
+	wire.Uint(w, 5, &c.Type)
+}
+
+func (c *ChangePlan) apply(t *turn) engine.Outcome {
+	e := t.environment(c.Env)
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	row := t.subscriptionIn(c.Env, &c.ID)
+	if row == 0 {
+		return engine.OutcomeSubscriptionUnknown
+	}
+	catalog := e.catalog.Load()
+	p := catalog.planNamed(c.Plan)
+	if p == nil {
+		return engine.OutcomePlanUnknown
+	}
+	now := e.now(t.stamp)
+	l := t.ledgerAt(row, now)
+	if t.changeKnown(&l.b, &c.ChangeID) {
+		return engine.OutcomeDone
+	}
+	to := p.newest()
+	switch {
+	case c.Type != ChangeUpgrade && c.Type != ChangeDowngrade:
+		return engine.OutcomePlanUnknown
+	case l.b.endedAt != 0:
+		return engine.OutcomeSubscriptionEnded
+	case p.document.Status != planActive:
+		return engine.OutcomePlanInactive
+	case to.number == l.b.version:
+		return engine.OutcomePlanUnchanged
+	case to.currency != l.version().currency:
+		return engine.OutcomeCurrencyDiffers
+	}
+	if c.Type == ChangeUpgrade {
+		if _, ok := (period.Cycle{Anchor: now, IntervalMonths: to.interval}).After(0); !ok {
+			return engine.OutcomeOverflow
+		}
+	}
+
+	if l.b.pending != 0 {
+		l.dropChange(ChangeCancelled)
+	}
+	made := planChange{
+		id: c.ChangeID, subscription: row, from: l.b.version, to: to.number, kind: c.Type,
+		status: ChangePending, createdAt: now, effectiveAt: l.b.periodEnd,
+	}
+	if c.Type == ChangeUpgrade {
+		made.status, made.effectiveAt = ChangeCompleted, now
+		l.upgrade(to, now)
+	}
+	l.changes = append(l.changes, heldPlanChange{planChange: made})
+	l.b.due = l.nextDue()
+	t.commit(l)
+	return engine.OutcomeDone
+}
+
+// upgrade moves the subscription to another plan version now. What is left of the period is given
+// back at the old price and charged at the new one, on an invoice of its own. Where interval and
+// timing stay, the period does; otherwise it closes here, and a new one begins at a new anchor.
+func (l *ledger) upgrade(to *planVersion, now int64) {
+	old, b := l.version(), &l.b
+	l.credited = append(l.credited, creditStep{from: old, version: to.number, at: now})
+	d := l.draft(InvoiceAdjustment, derivedID(b.id, labelAdjustment, b.adjustments), now)
+	b.adjustments++
+	left := period.Period{Start: b.periodStart, End: b.periodEnd}
+	ratio, _ := left.RemainingRatio(now) // a period is never empty
+	unused := chargeFact{
+		Kind: LineUnused, Version: b.version, Ratio: ratio, Start: now, End: b.periodEnd,
+	}
+	stays := to.interval == old.interval && to.timing == old.timing
+	l.closeSpan(now, cut{period: !stays, version: to.number})
+	if stays {
+		b.version = to.number
+		d.charge(l, unused)
+		d.charge(l, chargeFact{
+			Kind: LineRemaining, Version: to.number, Ratio: ratio, Start: now, End: b.periodEnd,
+		})
+	} else {
+		l.billUsage(d)
+		if old.timing == timingInArrears {
+			d.charge(l, chargeFact{
+				Kind: LineBase, Version: b.baseVersion, Ratio: decimal.FromInt(1),
+				Start: b.periodStart, End: b.periodEnd,
+			})
+		}
+		d.charge(l, unused)
+		b.version, b.baseVersion, b.anchor, b.months = to.number, to.number, now, 0
+		l.nextPeriod(now)
+		if to.timing == timingInAdvance {
+			d.charge(l, chargeFact{
+				Kind: LineRemaining, Version: to.number, Ratio: decimal.FromInt(1),
+				Start: b.periodStart, End: b.periodEnd,
+			})
+		}
+		d.version, d.periodStart, d.periodEnd = b.version, b.periodStart, b.periodEnd
+	}
+	d.always = true
+	l.issue(d)
+}
+
+// CancelPlanChange takes a pending downgrade back.
+type CancelPlanChange struct {
+	Env uint32
+	ID  [16]byte // of the subscription
+}
+
+// Fields states the command's fields.
+func (c *CancelPlanChange) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Env)
+	w.ID(2, &c.ID)
+}
+
+func (c *CancelPlanChange) apply(t *turn) engine.Outcome {
+	e := t.environment(c.Env)
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	row := t.subscriptionIn(c.Env, &c.ID)
+	if row == 0 {
+		return engine.OutcomeSubscriptionUnknown
+	}
+	l := t.ledgerAt(row, e.now(t.stamp))
+	if l.b.pending == 0 {
+		return engine.OutcomeNoChangePending
+	}
+
+	l.dropChange(ChangeCancelled)
+	t.commit(l)
+	return engine.OutcomeDone
+}
+
+// planChange is the record of a plan change. A pending one names the version that was newest when
+// it was asked for; it takes the one that is newest when it takes effect.
+type planChange struct {
+	id                           [16]byte
+	createdAt, effectiveAt       int64
+	subscription, from, to, next uint32
+	kind                         ChangeType
+	status                       ChangeStatus
+}
+
+var planChangeCodec = page.Codec[planChange]{
+	Append: func(dst []byte, c *planChange) []byte {
+		dst = append(dst, c.id[:]...)
+		dst = appendI64(appendI64(dst, c.createdAt), c.effectiveAt)
+		dst = appendU32(appendU32(dst, c.subscription), c.from)
+		dst = appendU32(appendU32(dst, c.to), c.next)
+		return append(dst, byte(c.kind), byte(c.status))
+	},
+	Read: func(src []byte, c *planChange) ([]byte, error) {
+		r := reader{rest: src}
+		c.id = r.id()
+		c.createdAt, c.effectiveAt = r.i64(), r.i64()
+		c.subscription, c.from, c.to, c.next = r.u32(), r.u32(), r.u32(), r.u32()
+		c.kind, c.status = ChangeType(r.u8()), ChangeStatus(r.u8())
+		return r.rest, r.err
+	},
+}
+
+// changeKnown says that a subscription has a change of this id.
+func (s *state) changeKnown(b *subscription, id *[16]byte) bool {
+	for row := b.firstChange; row != 0; row = s.planChanges.Read(row).next {
+		if s.planChanges.Read(row).id == *id {
+			return true
+		}
+	}
+	return false
+}
+
+// pendingChange returns the pending change in the ledger.
+func (l *ledger) pendingChange() *heldPlanChange {
+	for i := range l.changes {
+		if l.changes[i].row == l.b.pending {
+			return &l.changes[i]
+		}
+	}
+	return nil
+}
+
+// dropChange ends the pending change without its having taken effect.
+func (l *ledger) dropChange(status ChangeStatus) {
+	l.pendingChange().status = status
+	l.b.pending = 0
+}
+
+// dueChange carries the pending change out at a period's end, and returns the version that the next
+// period is under.
+func (l *ledger) dueChange(at int64, ends bool) (version uint32) {
+	version = l.b.version
+	if l.b.pending == 0 {
+		return version
+	}
+	if ends {
+		l.dropChange(ChangeCancelled)
+		return version
+	}
+	c := l.pendingChange()
+	p := l.catalog.plans[l.catalog.version(c.to).plan-1]
+	to := p.newest()
+	if p.document.Status != planActive || to.currency != l.version().currency {
+		l.dropChange(ChangeFailed)
+		return version
+	}
+	c.to, c.effectiveAt = to.number, at
+	l.dropChange(ChangeCompleted)
+	return to.number
+}
+
+// commitChanges stores plan changes; the customer's lock is held.
+func (t *turn) commitChanges(l *ledger) {
+	for i := range l.changes {
+		c := &l.changes[i]
+		if c.row != 0 {
+			c.next = t.planChanges.Read(c.row).next
+			*t.planChanges.Write(c.row) = c.planChange
+			continue
+		}
+		c.row, _ = t.planChanges.Append()
+		*t.planChanges.Write(c.row) = c.planChange
+		if l.b.firstChange == 0 {
+			l.b.firstChange = c.row
+		} else {
+			t.planChanges.Write(l.b.lastChange).next = c.row
+		}
+		l.b.lastChange = c.row
+		if c.status == ChangePending {
+			l.b.pending = c.row
+		}
+		t.fold(uint64(c.row)<<8 | uint64(c.status))
+	}
+}
+
+// PlanChangeView is one plan change of a subscription.
+type PlanChangeView struct {
+	ID, SubscriptionID     [16]byte
+	Type                   ChangeType
+	From, To               PlanView
+	Status                 ChangeStatus
+	EffectiveAt, CreatedAt int64
+}
+
+func (l *ledger) changeView(c *planChange) PlanChangeView {
+	return PlanChangeView{
+		ID: c.id, SubscriptionID: l.b.id, Type: c.kind, Status: c.status,
+		From: l.catalog.planView(l.catalog.version(c.from)),
+		To:   l.catalog.planView(l.catalog.version(c.to)),
+
+		EffectiveAt: c.effectiveAt, CreatedAt: c.createdAt,
+	}
+}
+
+// PlanChanges lists a subscription's plan changes, oldest first; false when there is no such
+// subscription.
+func (m *Machine) PlanChanges(env uint32, id [16]byte) ([]PlanChangeView, bool) {
+	s := m.state.Load()
+	row := s.subscriptionIn(env, &id)
+	if row == 0 {
+		return nil, false
+	}
+	lock := s.stripe(s.subscriptions.Read(row).customer)
+	lock.RLock()
+	defer lock.RUnlock()
+	e := s.environment(env)
+	l := s.ledgerAt(row, e.now(s.stamp.Load()))
+	views := []PlanChangeView{}
+	for at := l.b.firstChange; at != 0; at = s.planChanges.Read(at).next {
+		c := s.planChanges.Read(at)
+		for i := range l.changes {
+			if l.changes[i].row == at {
+				c = &l.changes[i].planChange
+			}
+		}
+		views = append(views, l.changeView(c))
+	}
+	return views, true
+}

@@ -1,0 +1,136 @@
+package billing
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+// MarkInvoicePaid makes an invoice PAID and its subscription active. Of a PAID invoice it changes
+// nothing and is the same success again.
+type MarkInvoicePaid struct {
+	Env uint32
+	ID  [16]byte
+}
+
+// Fields states the command's fields.
+func (c *MarkInvoicePaid) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Env)
+	w.ID(2, &c.ID)
+}
+
+func (c *MarkInvoicePaid) apply(t *turn) engine.Outcome {
+	l, at, outcome := t.unpaid(c.Env, &c.ID)
+	if outcome == engine.OutcomeInvoicePaid {
+		return engine.OutcomeDone
+	}
+	if outcome != engine.OutcomeDone {
+		return outcome
+	}
+	l.pay(at, l.env.now(t.stamp))
+	t.commit(l)
+	return engine.OutcomeDone
+}
+
+// unpaid opens the ledger of an unpaid invoice, brought to now, and says where in it the invoice
+// is.
+func (t *turn) unpaid(env uint32, id *[16]byte) (l *ledger, at int, outcome engine.Outcome) {
+	e := t.environment(env)
+	if e == nil {
+		return nil, 0, engine.OutcomeAccountUnknown
+	}
+	var subscription uint32
+	row := t.invoiceIn(env, id)
+	if row != 0 {
+		subscription = t.invoices.Read(row).subscription
+	} else if subscription = t.pendingWith(env, id); subscription == 0 {
+		return nil, 0, engine.OutcomeInvoiceUnknown
+	}
+	l = t.ledgerAt(subscription, e.now(t.stamp))
+	for i := range l.unpaid {
+		if l.unpaid[i].id == *id {
+			return l, i, engine.OutcomeDone
+		}
+	}
+	if l.b.endedAt == 0 && pendingID(&l.b) == *id {
+		return nil, 0, engine.OutcomeInvoicePending
+	}
+	if row != 0 && t.invoices.Read(row).status == InvoiceVoid {
+		return nil, 0, engine.OutcomeInvoiceVoid
+	}
+	return nil, 0, engine.OutcomeInvoicePaid
+}
+
+// pay makes an unpaid invoice PAID and the subscription active; its other invoices that are past
+// due get a fresh grace. What has ended stays ended.
+func (l *ledger) pay(i int, now int64) {
+	l.settle(i, now)
+	l.resume(now)
+	l.b.due = l.nextDue()
+}
+
+func (l *ledger) resume(now int64) {
+	if l.b.endedAt != 0 {
+		return
+	}
+	l.b.suspendedAt = 0
+	for i := range l.unpaid {
+		if v := &l.unpaid[i]; v.status == InvoicePastDue {
+			v.graceEnd = now + int64(l.b.graceDays)*dayMS
+		}
+	}
+}
+
+// VoidInvoice makes an unpaid invoice VOID, for good: its usage is not billed again, and credit
+// that it had used is the customer's again. Of a VOID invoice it is the same success again.
+type VoidInvoice struct {
+	Env uint32
+	ID  [16]byte
+}
+
+// Fields states the command's fields.
+func (c *VoidInvoice) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Env)
+	w.ID(2, &c.ID)
+}
+
+func (c *VoidInvoice) apply(t *turn) engine.Outcome {
+	l, at, outcome := t.unpaid(c.Env, &c.ID)
+	if outcome == engine.OutcomeInvoiceVoid {
+		return engine.OutcomeDone
+	}
+	if outcome != engine.OutcomeDone {
+		return outcome
+	}
+
+	v := &l.unpaid[at]
+	var items []InvoiceItem
+	if v.row != 0 {
+		items = t.invoiceItems(v.row, &v.invoice)
+	} else {
+		items = l.drafts[v.at].items
+	}
+	for i := range items {
+		if items[i].Kind == LineCredit {
+			l.credit = difference(l.credit, items[i].Amount)
+		}
+	}
+	v.status = InvoiceVoid
+	l.close(at)
+	l.unblock()
+	l.b.due = l.nextDue()
+	t.commit(l)
+	return engine.OutcomeDone
+}
+
+// unblock makes a suspended subscription active when no invoice holds it back any more.
+func (l *ledger) unblock() {
+	if l.b.suspendedAt == 0 || l.b.endedAt != 0 {
+		return
+	}
+	for i := range l.unpaid {
+		if l.unpaid[i].status == InvoicePastDue {
+			return
+		}
+	}
+	l.b.suspendedAt = 0
+}

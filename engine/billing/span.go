@@ -1,0 +1,191 @@
+package billing
+
+import (
+	"tollgate/engine/decimal"
+	"tollgate/engine/page"
+)
+
+// span is a closed stretch of a subscription under one plan version: a period, or a part of one
+// that a plan change cut. Spans are numbered from 0 and follow each other without gaps. They are
+// kept until no accepted event or correction can belong to them any more; then the row is used
+// again.
+type span struct {
+	start, end                                          int64 // [start, end)
+	number, period, version, customer, firstMeter, next uint32
+	// billed says that an invoice has the span's usage: what comes later is late.
+	billed bool
+}
+
+var spanCodec = page.Codec[span]{
+	Append: func(dst []byte, p *span) []byte {
+		dst = appendI64(appendI64(dst, p.start), p.end)
+		dst = appendU32(appendU32(appendU32(dst, p.number), p.period), p.version)
+		dst = appendU32(appendU32(appendU32(dst, p.customer), p.firstMeter), p.next)
+		return appendBool(dst, p.billed)
+	},
+	Read: func(src []byte, p *span) ([]byte, error) {
+		r := reader{rest: src}
+		p.start, p.end = r.i64(), r.i64()
+		p.number, p.period, p.version = r.u32(), r.u32(), r.u32()
+		p.customer, p.firstMeter, p.next = r.u32(), r.u32(), r.u32()
+		p.billed = r.u8() != 0
+		return r.rest, r.err
+	},
+}
+
+// meter is what a feature of a closed span counted. Features that counted nothing have none.
+type meter struct {
+	// quantity is what was counted, covered the part of it that credits have paid, invoiced the
+	// part of the rest that invoices have.
+	quantity, covered, invoiced decimal.Decimal
+	// before is what the tiers held already when the span began: 0 where usage is reset.
+	before decimal.Decimal
+	next   uint32
+	slot   uint32 // the feature's place in the plan version
+}
+
+var meterCodec = page.Codec[meter]{
+	Append: func(dst []byte, m *meter) []byte {
+		dst = appendDecimal(appendDecimal(dst, m.quantity), m.covered)
+		dst = appendDecimal(appendDecimal(dst, m.invoiced), m.before)
+		return appendU32(appendU32(dst, m.next), m.slot)
+	},
+	Read: func(src []byte, m *meter) ([]byte, error) {
+		r := reader{rest: src}
+		m.quantity, m.covered = r.decimal(), r.decimal()
+		m.invoiced, m.before = r.decimal(), r.decimal()
+		m.next, m.slot = r.u32(), r.u32()
+		return r.rest, r.err
+	},
+}
+
+// base is where a counter's current span began, kept only where that is not 0: usage that
+// accumulates, and usage that a plan change cut.
+type base struct {
+	// origin is the reading at which the tiers begin, opened the one up to which spans are closed.
+	origin, opened decimal.Decimal
+}
+
+var baseCodec = page.Codec[base]{
+	Append: func(dst []byte, b *base) []byte {
+		return appendDecimal(appendDecimal(dst, b.origin), b.opened)
+	},
+	Read: func(src []byte, b *base) ([]byte, error) {
+		r := reader{rest: src}
+		b.origin, b.opened = r.decimal(), r.decimal()
+		return r.rest, r.err
+	},
+}
+
+// heldSpan is a span in a ledger, with its meters.
+type heldSpan struct {
+	span
+	row    uint32 // 0: not stored yet
+	dirty  bool
+	meters []heldMeter // by slot
+}
+
+// heldMeter is a meter in a ledger.
+type heldMeter struct {
+	meter
+	row uint32
+}
+
+// meterAt returns the meter of a slot, and makes it where there is none.
+func (p *heldSpan) meterAt(slot uint32) *meter {
+	at := 0
+	for at < len(p.meters) && p.meters[at].slot < slot {
+		at++
+	}
+	if at == len(p.meters) || p.meters[at].slot != slot {
+		p.meters = append(p.meters, heldMeter{})
+		copy(p.meters[at+1:], p.meters[at:])
+		p.meters[at] = heldMeter{meter: meter{slot: slot}}
+	}
+	return &p.meters[at].meter
+}
+
+// settled says that invoices have all that the span counted.
+func (p *heldSpan) settled() bool {
+	for i := range p.meters {
+		if !p.meters[i].unbilled().IsZero() {
+			return false
+		}
+	}
+	return p.billed
+}
+
+// heldSpans copies the closed spans of a subscription, oldest first.
+func (s *state) heldSpans(first uint32) (spans []heldSpan) {
+	for row := first; row != 0; {
+		p := heldSpan{span: *s.spans.Read(row), row: row}
+		for at := p.firstMeter; at != 0; {
+			m := s.meters.Read(at)
+			p.meters = append(p.meters, heldMeter{*m, at})
+			at = m.next
+		}
+		spans = append(spans, p)
+		row = p.next
+	}
+	return spans
+}
+
+// unbilled is what no invoice has yet; below zero where an invoice has too much.
+func (m *meter) unbilled() decimal.Decimal {
+	return difference(difference(m.quantity, m.covered), m.invoiced)
+}
+
+// store writes a span with its meters. The customer's lock is held.
+func (t *turn) store(p *heldSpan) {
+	for i := len(p.meters) - 1; i >= 0; i-- {
+		m := &p.meters[i]
+		if m.row == 0 {
+			m.row = t.takeMeter()
+		}
+		if i+1 < len(p.meters) {
+			m.next = p.meters[i+1].row
+		}
+		*t.meters.Write(m.row) = m.meter
+		t.foldDecimal(m.quantity)
+	}
+	if len(p.meters) > 0 {
+		p.firstMeter = p.meters[0].row
+	}
+	*t.spans.Write(p.row) = p.span
+}
+
+// takeMeter returns a free row of the meters.
+func (t *turn) takeMeter() (row uint32) {
+	if row = t.freeMeter; row != 0 {
+		t.freeMeter = t.meters.Read(row).next
+		return row
+	}
+	row, _ = t.meters.Append()
+	return row
+}
+
+// takeSpan returns a free row of the spans.
+func (t *turn) takeSpan() (row uint32) {
+	if row = t.freeSpan; row != 0 {
+		t.freeSpan = t.spans.Read(row).next
+		return row
+	}
+	row, _ = t.spans.Append()
+	return row
+}
+
+// free gives the rows of a span back. The customer's lock is held.
+func (t *turn) free(p *heldSpan) {
+	for i := range p.meters {
+		*t.meters.Write(p.meters[i].row) = meter{next: t.freeMeter}
+		t.freeMeter = p.meters[i].row
+	}
+	*t.spans.Write(p.row) = span{next: t.freeSpan}
+	t.freeSpan = p.row
+}
+
+// foldDecimal mixes a number into the rolling hash.
+func (t *turn) foldDecimal(d decimal.Decimal) {
+	high, low := d.Bits()
+	t.fold(uint64(high) ^ low)
+}

@@ -1,0 +1,246 @@
+package enginetest
+
+import (
+	"fmt"
+	"strings"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+)
+
+// cancel cancels a subscription: cancel SUBSCRIPTION [now].
+func (s *scenario) cancel(l *line) string {
+	mode := billing.CancelAtPeriodEnd
+	if l.has("now") {
+		mode = billing.CancelImmediate
+	}
+	return s.outcome(s.log.Do(billing.KindCancelSubscription, &billing.CancelSubscription{
+		Env: s.environment(l), ID: ID(l.word(0)), Mode: mode,
+	}))
+}
+
+func (s *scenario) revert(l *line) string {
+	return s.outcome(s.log.Do(billing.KindRevertCancellation, &billing.RevertCancellation{
+		Env: s.environment(l), ID: ID(l.word(0)),
+	}))
+}
+
+// upgrade and downgrade change a plan: upgrade SUBSCRIPTION PLAN [id=…].
+func (s *scenario) upgrade(l *line) string   { return s.change(l, billing.ChangeUpgrade) }
+func (s *scenario) downgrade(l *line) string { return s.change(l, billing.ChangeDowngrade) }
+
+func (s *scenario) change(l *line, kind billing.ChangeType) string {
+	return s.outcome(s.log.Do(billing.KindChangePlan, &billing.ChangePlan{
+		Env: s.environment(l), ID: ID(l.word(0)), Plan: l.word(1), Type: kind,
+		ChangeID: ID(l.value("id", fmt.Sprint("change ", s.mint()))),
+	}))
+}
+
+func (s *scenario) cancelChange(l *line) string {
+	return s.outcome(s.log.Do(billing.KindCancelPlanChange, &billing.CancelPlanChange{
+		Env: s.environment(l), ID: ID(l.word(0)),
+	}))
+}
+
+var changeStatuses = map[billing.ChangeStatus]string{
+	billing.ChangePending: "PENDING", billing.ChangeCompleted: "COMPLETED",
+	billing.ChangeCancelled: "CANCELLED", billing.ChangeFailed: "FAILED",
+}
+
+var changeTypes = map[billing.ChangeType]string{
+	billing.ChangeUpgrade: "UPGRADE", billing.ChangeDowngrade: "DOWNGRADE",
+}
+
+// changes lists a subscription's plan changes.
+func (s *scenario) changes(l *line) string {
+	all, ok := s.m.PlanChanges(s.environment(l), ID(l.word(0)))
+	if !ok {
+		return "unknown"
+	}
+	var b strings.Builder
+	for i := range all {
+		c := &all[i]
+		fmt.Fprintf(&b, "%s %s to %s %s at %s\n", changeTypes[c.Type], c.From.Key, c.To.Key,
+			changeStatuses[c.Status], show(c.EffectiveAt))
+	}
+	return either(b.String(), "none")
+}
+
+// subscription prints one subscription with what is scheduled for it.
+func (s *scenario) subscription(l *line) string {
+	v, ok := s.m.Subscription(s.environment(l), ID(l.word(0)))
+	if !ok {
+		return "unknown"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s active=%t %s to %s\n", v.Plan.Key, v.IsActive, show(v.PeriodStart),
+		show(v.PeriodEnd))
+	modes := map[billing.CancelMode]string{
+		billing.CancelImmediate: "IMMEDIATE", billing.CancelAtPeriodEnd: "END_OF_PERIOD",
+	}
+	if v.CancelMode != 0 {
+		fmt.Fprintf(&b, "cancel %s asked %s effective %s\n", modes[v.CancelMode],
+			show(v.CancelledAt), show(v.CancelEffectiveAt))
+	}
+	if v.SuspendedAt != 0 {
+		fmt.Fprintf(&b, "suspended %s\n", show(v.SuspendedAt))
+	}
+	if c := v.ScheduledChange; c != nil {
+		fmt.Fprintf(&b, "scheduled %s to %s at %s\n", changeTypes[c.Type], c.To.Key,
+			show(c.EffectiveAt))
+	}
+	return b.String()
+}
+
+// settle lets everything happen that is due by now, tick by tick, and says how many it took.
+func (s *scenario) settle(*line) string {
+	ticks := 0
+	for at := s.m.NextDue(); at != 0 && at <= s.log.Stamp; at = s.m.NextDue() {
+		s.log.DoPayload(engine.KindTick, nil)
+		ticks++
+	}
+	return fmt.Sprintf("%d ticks", ticks)
+}
+
+// clock moves the sandbox's clock: clock TIME.
+func (s *scenario) clock(l *line) string {
+	env := s.environment(l)
+	answer := s.outcome(s.log.Do(billing.KindAdvanceClock, &billing.AdvanceClock{
+		Env: env, To: l.instant(l.word(0), s.m.EnvironmentNow(env, s.log.Stamp)),
+	}))
+	settled := s.m.ClockSettled(env)
+	s.settle(l)
+	return fmt.Sprintf("%s at %s settled=%t", answer,
+		show(s.m.EnvironmentNow(env, s.log.Stamp)), settled)
+}
+
+// void and amend correct an event: void KEY, amend KEY units=….
+func (s *scenario) void(l *line) string {
+	ref, answer := s.find(l)
+	if answer != "" {
+		return answer
+	}
+	env := s.environment(l)
+	return s.outcome(s.log.Do(billing.KindVoidUsage, &billing.VoidUsage{
+		Env: env, Key: billing.UsageKey(env, []byte(l.word(0))), Original: ref,
+		Reason: l.value("reason", ""),
+	}))
+}
+
+func (s *scenario) amend(l *line) string {
+	ref, answer := s.find(l)
+	if answer != "" {
+		return answer
+	}
+	env := s.environment(l)
+	return s.outcome(s.log.Do(billing.KindAmendUsage, &billing.AmendUsage{
+		Env: env, Key: billing.UsageKey(env, []byte(l.word(0))), Original: ref,
+		Units: l.decimal("units", "1"), ID: ID(fmt.Sprint("amendment ", s.mint())),
+	}))
+}
+
+func (s *scenario) find(l *line) (ref billing.UsageRef, answer string) {
+	env := s.environment(l)
+	ref, found, err := s.m.FindUsage(s.src, env, billing.UsageKey(env, []byte(l.word(0))))
+	l.used--
+	if err != nil {
+		l.d.Fatalf(l.t, "%v", err)
+	}
+	if !found {
+		l.used++
+		return ref, "not found"
+	}
+	return ref, ""
+}
+
+// upcoming previews the PENDING invoice of a subscription.
+func (s *scenario) upcoming(l *line) string {
+	v, ok := s.m.Upcoming(s.environment(l), ID(l.word(0)))
+	if !ok {
+		return "none"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s\n", v.Amount, v.Currency)
+	lines(&b, &v)
+	return b.String()
+}
+
+// lines prints an invoice's lines; the period where it is not the invoice's own.
+func lines(b *strings.Builder, v *billing.InvoiceView) {
+	for i := range v.Items {
+		item := &v.Items[i]
+		fmt.Fprintf(b, "  %s: %s × %s = %s", item.Description, item.Quantity, item.UnitPrice,
+			item.Amount)
+		if item.PeriodStart != v.PeriodStart || item.PeriodEnd != v.PeriodEnd {
+			fmt.Fprintf(b, " (%s to %s)", show(item.PeriodStart)[:10], show(item.PeriodEnd)[:10])
+		}
+		b.WriteString("\n")
+	}
+}
+
+// verify explains all invoices of a customer and says which differ.
+func (s *scenario) verify(l *line) string {
+	env := s.environment(l)
+	c, ok := s.m.Customer(env, l.word(0))
+	if !ok {
+		return "unknown"
+	}
+	all, err := s.m.VerifyInvoices(s.src, env, c.Row)
+	if err != nil {
+		l.d.Fatalf(l.t, "%v", err)
+	}
+	var b strings.Builder
+	for i := range all {
+		x := &all[i]
+		fmt.Fprintf(&b, "%d equal=%t counted=%v\n", x.Invoice.Number, x.Equal, x.Counted)
+	}
+	return either(b.String(), "none")
+}
+
+// payNumber pays an invoice by its number: pay-number CUSTOMER NUMBER; void-invoice likewise.
+func (s *scenario) payNumber(l *line) string {
+	id, ok := s.numbered(l)
+	if !ok {
+		return "unknown"
+	}
+	return s.outcome(s.log.Do(billing.KindMarkInvoicePaid, &billing.MarkInvoicePaid{
+		Env: s.environment(l), ID: id,
+	}))
+}
+
+func (s *scenario) voidInvoice(l *line) string {
+	id, ok := s.numbered(l)
+	if !ok {
+		return "unknown"
+	}
+	return s.outcome(s.log.Do(billing.KindVoidInvoice, &billing.VoidInvoice{
+		Env: s.environment(l), ID: id,
+	}))
+}
+
+// payPending pays the PENDING invoice of a subscription.
+func (s *scenario) payPending(l *line) string {
+	env := s.environment(l)
+	v, ok := s.m.Upcoming(env, ID(l.word(0)))
+	if !ok {
+		return "none"
+	}
+	return s.outcome(s.log.Do(billing.KindMarkInvoicePaid, &billing.MarkInvoicePaid{
+		Env: env, ID: v.ID,
+	}))
+}
+
+func (s *scenario) numbered(l *line) (id [16]byte, ok bool) {
+	env := s.environment(l)
+	customer, number := l.word(0), l.word(1)
+	c, ok := s.m.Customer(env, customer)
+	if !ok {
+		return id, false
+	}
+	for _, v := range s.m.Invoices(env, c.Row) {
+		if fmt.Sprint(v.Number) == number {
+			return v.ID, true
+		}
+	}
+	return id, false
+}
