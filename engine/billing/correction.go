@@ -61,6 +61,9 @@ func (c *VoidUsage) apply(t *turn) engine.Outcome {
 	if outcome = k.place(t, delta); outcome != engine.OutcomeDone {
 		return outcome
 	}
+	if outcome = k.recredit(t, decimal.Decimal{}); outcome != engine.OutcomeDone {
+		return outcome
+	}
 	k.voidedAt, k.units = k.now, decimal.Decimal{}
 	t.correct(k, journal.KindVoid, correctionEntry{Reason: c.Reason, Delta: delta})
 	return engine.OutcomeDone
@@ -106,6 +109,9 @@ func (c *AmendUsage) apply(t *turn) engine.Outcome {
 	if outcome = k.place(t, delta); outcome != engine.OutcomeDone {
 		return outcome
 	}
+	if outcome = k.recredit(t, c.Units); outcome != engine.OutcomeDone {
+		return outcome
+	}
 	k.units, k.request = c.Units, c.ID
 	t.correct(k, journal.KindAmend, correctionEntry{
 		Reason: c.Reason, Delta: delta, Units: c.Units,
@@ -117,6 +123,7 @@ func (c *AmendUsage) apply(t *turn) engine.Outcome {
 type correction struct {
 	key, request [16]byte // request: the newest amendment
 	units        decimal.Decimal
+	covered      decimal.Decimal // units that credits pay; correctionDraws has the credits
 	voidedAt     int64
 	stamp        int64 // log time of the first correction
 	next         uint32
@@ -125,13 +132,14 @@ type correction struct {
 var correctionCodec = page.Codec[correction]{
 	Append: func(dst []byte, c *correction) []byte {
 		dst = append(append(dst, c.key[:]...), c.request[:]...)
-		dst = appendI64(appendI64(appendDecimal(dst, c.units), c.voidedAt), c.stamp)
+		dst = appendDecimal(appendDecimal(dst, c.units), c.covered)
+		dst = appendI64(appendI64(dst, c.voidedAt), c.stamp)
 		return appendU32(dst, c.next)
 	},
 	Read: func(src []byte, c *correction) ([]byte, error) {
 		r := reader{rest: src}
 		c.key, c.request = r.id(), r.id()
-		c.units = r.decimal()
+		c.units, c.covered = r.decimal(), r.decimal()
 		c.voidedAt, c.stamp, c.next = r.i64(), r.i64(), r.u32()
 		return r.rest, r.err
 	},
@@ -151,6 +159,11 @@ type correcting struct {
 	// where in it the change counts.
 	ledger *ledger
 	spot
+	// at is where credits burn for it; change is what becomes of them, was and newly what the event
+	// has burnt before and after.
+	at         place
+	change     recredit
+	was, newly burnt
 }
 
 // openCorrection reads the original, and what corrections made of it so far.
@@ -165,12 +178,14 @@ func (t *turn) openCorrection(env uint32, key *[16]byte, ref *UsageRef) (
 	if ref.Hash != xxhash.Sum64(ref.Payload) || wire.Decode(ref.Payload, &k.original) != nil ||
 		wire.Decode(k.original.Record, &k.usage) != nil ||
 		k.usage.Env != env || k.usage.Key != *key ||
-		ref.Owner == 0 || ref.Owner > t.customers.Len() || t.customers.Read(ref.Owner).env != env {
+		ref.Owner == 0 || ref.Owner > t.customers.Len() ||
+		t.customers.Read(ref.Owner).env != env || !t.ownDraws(ref.Owner, k.original.Draws) {
 		return nil, engine.OutcomeUsageUnknown
 	}
 	if _, used := t.keys.Find(*key); !used {
 		return nil, engine.OutcomeUsageFinal
 	}
+	t.advanceCustomer(ref.Owner, k.now) // the pools are as of now, too
 	k.row = t.correctionWith(key)
 	if k.stored = k.row != 0; k.stored {
 		k.correction = *t.corrections.Read(k.row)
@@ -251,6 +266,7 @@ func (l *ledger) spotOf(u *usageEntry) (at spot, found bool) {
 func (t *turn) correct(k *correcting, kind journal.Kind, entry correctionEntry) {
 	if k.ledger != nil {
 		t.commit(k.ledger)
+		t.recredited(k)
 	}
 	if k.row == 0 {
 		k.row = t.takeCorrection()
@@ -264,11 +280,15 @@ func (t *turn) correct(k *correcting, kind journal.Kind, entry correctionEntry) 
 	} else {
 		k.next = t.corrections.Read(k.row).next
 	}
+	k.covered = k.newly.covered
 	*t.corrections.Write(k.row) = k.correction
+	draws := wire.Encode(nil, &drawList{k.newly.draws})
+	t.correctionDraws.Write(k.row).data = string(draws)
 	t.expireCorrections()
 	t.foldDecimal(k.units)
 	entry.RecordedAt, entry.Original, entry.Ahead = k.now, k.original, k.ahead
 	entry.Counted, entry.Span = k.ledger != nil, k.span
+	entry.Covered, entry.Draws = difference(k.newly.covered, k.was.covered), draws
 	t.m.journal.Append(journal.Record{
 		Kind: kind, Index: t.index, Position: t.position, Owner: k.owner,
 		At: k.usage.OccurredAt, Payload: wire.Encode(nil, &entry),
@@ -282,6 +302,7 @@ func (t *turn) takeCorrection() (row uint32) {
 		return row
 	}
 	row, _ = t.corrections.Append()
+	t.correctionDraws.Append()
 	return row
 }
 
@@ -303,6 +324,7 @@ func (t *turn) expireCorrections() {
 		t.correctionByKey.Remove(t.idHash(ptr(c.key)), row)
 		t.firstCorrection = c.next
 		*t.corrections.Write(row) = correction{next: t.freeCorrection}
+		t.correctionDraws.Write(row).data = ""
 		t.freeCorrection = row
 	}
 }
@@ -322,6 +344,9 @@ type correctionEntry struct {
 	Counted, Ahead bool
 	Span           uint32
 	Original       usageEntry
+	// Covered is by how many more units credits pay, Draws are the credits burnt now (a drawList).
+	Covered decimal.Decimal
+	Draws   []byte
 }
 
 // Fields states the payload's fields.
@@ -334,6 +359,8 @@ func (c *correctionEntry) Fields(w *wire.Codec) {
 	w.Bool(6, &c.Ahead)
 	wire.Uint(w, 7, &c.Span)
 	w.Message(8, &c.Original)
+	w.Decimal(9, &c.Covered)
+	w.Blob(10, &c.Draws)
 }
 
 // keyOwner is the owner under which the journal's index has the records of an idempotency key,

@@ -128,7 +128,8 @@ func (s *state) reindexCredits() {
 // creditsConsistent checks that the rows of credits lead to rows that exist, and that walks end.
 func (s *state) creditsConsistent() error {
 	pools, grants, transactions := s.pools.Len(), s.grants.Len(), s.transactions.Len()
-	if s.poolTexts.Len() != pools || s.transactionTexts.Len() != transactions {
+	if s.poolTexts.Len() != pools || s.transactionTexts.Len() != transactions ||
+		s.correctionDraws.Len() != s.corrections.Len() {
 		return fmt.Errorf("%w: tables of different length", ErrSnapshot)
 	}
 	for row := uint32(1); row <= pools; row++ {

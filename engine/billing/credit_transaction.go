@@ -189,6 +189,7 @@ func (c *DeductCredits) apply(t *turn) engine.Outcome {
 		return engine.OutcomeCreditsInvalid
 	}
 	now, p := e.now(t.stamp), t.pools.Read(row)
+	t.advanceCustomer(p.customer, now)
 	switch {
 	case p.archived:
 		return engine.OutcomePoolArchived
@@ -266,8 +267,12 @@ func (c *ReverseTransaction) apply(t *turn) engine.Outcome {
 	if !plain(c.Note, 0, maxNoteCharacters) {
 		return engine.OutcomeCreditsInvalid
 	}
+	p, now := t.pools.Read(t.transactions.Read(row).pool), e.now(t.stamp)
+	t.advanceCustomer(p.customer, now)
+	if row = t.transactionWith(&c.Transaction); row == 0 {
+		return engine.OutcomeTransactionUnknown // what was due took its place
+	}
 	x := *t.transactions.Read(row)
-	p, now := t.pools.Read(x.pool), e.now(t.stamp)
 	if p.archived {
 		return engine.OutcomePoolArchived
 	}
@@ -389,6 +394,9 @@ func (s *state) transactionView(row uint32) TransactionView {
 	if x.grant != 0 {
 		g := s.grants.Read(x.grant)
 		view.GrantID, view.GrantType, view.ExpiresAt = g.ID, g.kind.String(), g.ExpiresAt
+		if x.kind == transactionGrant && g.kind == GrantRollover && g.subscription != 0 {
+			view.GrantType = GrantPlanIncluded.String() // what it was then
+		}
 	}
 	if x.subscription != 0 {
 		view.SubscriptionID = s.subscriptions.Read(x.subscription).id

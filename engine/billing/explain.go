@@ -115,6 +115,7 @@ type accountEntry struct {
 	order    uint32
 	usage    usageEntry
 	units    decimal.Decimal
+	covered  decimal.Decimal // of them paid by credits
 	span     uint32
 	ahead    bool
 }
@@ -169,6 +170,7 @@ func accountEntryOf(item journal.Item) (e accountEntry, counts bool, err error) 
 		}
 		counts = e.usage.Outcome != 0 && e.usage.Outcome.Recorded() && counted(&e.usage)
 		e.units, e.span, e.ahead = c.Units, e.usage.Span, e.usage.Ahead
+		e.covered = e.usage.Covered
 		e.order = math.MaxUint32
 	case journal.KindBilling:
 		var facts factRecord
@@ -185,6 +187,7 @@ func accountEntryOf(item journal.Item) (e accountEntry, counts bool, err error) 
 		err = wire.Decode(item.Payload, &k)
 		counts, e.usage = k.Counted, k.Original
 		e.units, e.span, e.ahead = k.Delta, k.Span, k.Ahead
+		e.covered = k.Covered
 		e.order = math.MaxUint32
 	}
 	if err != nil {
@@ -219,12 +222,13 @@ type book struct {
 // tally is a quantity with the events behind it.
 type tally struct {
 	quantity    decimal.Decimal
+	covered     decimal.Decimal // of it paid by credits
 	events      uint64
 	first, last uint64
 }
 
 func (t *tally) add(e *accountEntry) {
-	t.quantity = sum(t.quantity, e.units)
+	t.quantity, t.covered = sum(t.quantity, e.units), sum(t.covered, e.covered)
 	t.events++
 	if t.first == 0 || e.index < t.first {
 		t.first = e.index
@@ -237,7 +241,7 @@ func (t *tally) merge(o *tally) {
 	if o == nil {
 		return
 	}
-	t.quantity = sum(t.quantity, o.quantity)
+	t.quantity, t.covered = sum(t.quantity, o.quantity), sum(t.covered, o.covered)
 	t.events += o.events
 	if t.first == 0 || o.first != 0 && o.first < t.first {
 		t.first = o.first
@@ -296,7 +300,7 @@ func (r *recount) count(b *book, e *accountEntry) {
 		p := &b.closed[i]
 		if slot, ok := r.catalog.version(p.version).slot(feature); ok && p.number == e.span {
 			m := p.meterAt(slot)
-			m.quantity = sum(m.quantity, e.units)
+			m.quantity, m.covered = sum(m.quantity, e.units), sum(m.covered, e.covered)
 			at(b.tallies, [2]uint32{p.number, feature}).add(e)
 		}
 	}
@@ -319,7 +323,7 @@ func (r *recount) closeSpan(b *book, f *spanFact) {
 		}
 		if !t.quantity.IsZero() {
 			m := p.meterAt(uint32(i))
-			m.quantity = t.quantity
+			m.quantity, m.covered = t.quantity, t.covered
 			if v.features[i].accumulate {
 				m.before = b.run[feature]
 			}
@@ -377,7 +381,7 @@ func (r *recount) usage(b *book, x *Explanation) {
 		for j := range p.meters {
 			m := &p.meters[j]
 			feature := v.features[m.slot].feature
-			b.run[feature] = sum(b.run[feature], m.quantity)
+			b.run[feature] = sum(b.run[feature], difference(m.quantity, m.covered))
 		}
 	}
 	late := map[uint32]decimal.Decimal{}
@@ -389,7 +393,7 @@ func (r *recount) usage(b *book, x *Explanation) {
 		for j := range p.meters {
 			feature := r.catalog.version(p.version).features[p.meters[j].slot].feature
 			m := &p.meters[j]
-			late[feature] = sum(late[feature], difference(m.quantity, m.invoiced))
+			late[feature] = sum(late[feature], m.unbilled())
 		}
 	}
 	for _, u := range usageLines(r.catalog, b.closed, b.runSpan, reading) {

@@ -80,6 +80,7 @@ func (c *GrantCredits) apply(t *turn) engine.Outcome {
 		return outcome
 	}
 	now, p := e.now(t.stamp), t.pools.Read(row)
+	t.advanceCustomer(p.customer, now)
 	kind, ok := GrantTypeOf(c.Type)
 	if !ok || c.Amount.Sign() <= 0 || !plain(c.Note, 0, maxNoteCharacters) ||
 		c.Priority < -maxCreditPriority || c.Priority > maxCreditPriority ||

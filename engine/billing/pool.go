@@ -199,6 +199,7 @@ func (t *turn) setPool(c poolChange, set func(*pool)) engine.Outcome {
 	}
 	now := e.now(t.stamp)
 
+	t.advanceCustomer(p.customer, now)
 	lock := t.stripe(p.customer)
 	lock.Lock()
 	t.expire(row, now)

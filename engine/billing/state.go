@@ -27,6 +27,7 @@ const (
 	tableTransactions     = 35
 	tableTransactionTexts = 36
 	tableCovers           = 37
+	tableCorrectionDraws  = 38
 
 	tableLongIDs     = 40
 	tableChanges     = 41
@@ -90,6 +91,7 @@ type state struct {
 	transactions     *page.Table[transaction]
 	transactionTexts *page.Table[text] // row = transaction row
 	covers           *page.Table[cover]
+	correctionDraws  *page.Table[text] // row = correction row: a drawList
 
 	// The indexes are no state: their hashes are seeded by the process.
 	seed               maphash.Seed
@@ -192,6 +194,7 @@ func newState() *state {
 	s.transactions = page.NewTable(s.store, tableTransactions, transactionCodec)
 	s.transactionTexts = page.NewTable(s.store, tableTransactionTexts, textCodec)
 	s.covers = page.NewTable(s.store, tableCovers, coverCodec)
+	s.correctionDraws = page.NewTable(s.store, tableCorrectionDraws, textCodec)
 	s.spans = page.NewTable(s.store, tableSpans, spanCodec)
 	s.meters = page.NewTable(s.store, tableMeters, meterCodec)
 	s.bases = page.NewTable(s.store, tableBases, baseCodec)

@@ -29,14 +29,18 @@ func decodeTick(_ *Machine, payload []byte) (command, error) {
 const sweptGrants = 256
 
 func (tick) apply(t *turn) engine.Outcome {
-	for left := tickSteps; left > 0 && t.m.scratch.facts.size < tickBytes; {
+	left := tickSteps
+	for left > 0 && t.m.scratch.facts.size < tickBytes {
 		e := t.dueBy(t.stamp)
 		if e == nil {
 			break
 		}
 		left -= t.advance(e.dues.heap[0].row, e.now(t.stamp), left)
 	}
-	t.expireCredits(sweptGrants)
+	// Credits expire after the periods that ended before: what rolls over is decided first.
+	if t.dueBy(t.stamp) == nil {
+		t.expireCredits(sweptGrants)
+	}
 	return engine.OutcomeDone
 }
 

@@ -391,6 +391,7 @@ type usage struct {
 	// which is closed.
 	span    uint32
 	late    *ledger
+	spot    spot
 	outcome engine.Outcome
 	burning burning
 }
@@ -451,7 +452,7 @@ func (u *usage) countLate(t *turn, c *RecordUsage) engine.Outcome {
 		u.outcome = engine.OutcomeUnpriced
 		return u.outcome
 	}
-	u.late, u.span, u.ahead = l, at.span, at.ahead
+	u.late, u.spot, u.span, u.ahead = l, at, at.span, at.ahead
 	u.outcome = l.add(at, u.feature, c.Units, u.recordedAt)
 	return u.outcome
 }
@@ -460,7 +461,14 @@ func (u *usage) countLate(t *turn, c *RecordUsage) engine.Outcome {
 func (t *turn) record(c *RecordUsage, u *usage) {
 	switch {
 	case u.late != nil:
+		u.late.cover(u.spot, u.feature, u.burning.covered)
 		t.commit(u.late)
+		if u.place.credited() {
+			lock := t.stripe(u.customer)
+			lock.Lock()
+			t.burn(u.place, &u.burning, u.recordedAt)
+			lock.Unlock()
+		}
 	case u.place.counter != 0:
 		lock := t.stripe(u.customer)
 		lock.Lock()
