@@ -149,6 +149,22 @@ var faults = [256]Fault{
 	engine.OutcomePoolLimit: {
 		400, "pool_limit", "There are as many pools or grants as are possible", nothingChanged, 0,
 	},
+	engine.OutcomeSubscriptionEnded: {
+		400, "subscription_ended", "The subscription is cancelled", nothingChanged, 0,
+	},
+	engine.OutcomeNothingToRevert: {
+		400, "nothing_to_revert", "No cancellation is scheduled", nothingChanged, 0,
+	},
+	engine.OutcomePlanUnchanged: {
+		400, "plan_unchanged", "The subscription is on the plan's newest version already",
+		nothingChanged, 0,
+	},
+	engine.OutcomeCurrencyDiffers: {
+		400, "currency_differs", "A plan change cannot change the currency", nothingChanged, 0,
+	},
+	engine.OutcomeNoChangePending: {
+		400, "no_change_pending", "No plan change is scheduled", nothingChanged, 0,
+	},
 	engine.OutcomeSubscriptionLimit: {
 		400, "subscription_limit", "The customer has as many subscriptions as are possible",
 		nothingChanged, 0,

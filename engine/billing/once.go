@@ -47,6 +47,8 @@ type onceable interface {
 func (c *CreateCustomer) receipt() (first, second [16]byte)     { return c.ID, second }
 func (c *CreateSubscription) receipt() (first, second [16]byte) { return c.ID, c.InvoiceID }
 func (c *MarkInvoicePaid) receipt() (first, second [16]byte)    { return c.ID, second }
+func (c *CancelSubscription) receipt() (first, second [16]byte) { return c.ID, second }
+func (c *ChangePlan) receipt() (first, second [16]byte)         { return c.ChangeID, second }
 
 // decodeOnce reads the command and the one that it carries.
 func decodeOnce(m *Machine, payload []byte) (command, error) {
@@ -63,6 +65,10 @@ func decodeOnce(m *Machine, payload []byte) (command, error) {
 		inner, err = decodeFields[CreateSubscription](m, c.Payload)
 	case KindMarkInvoicePaid:
 		inner, err = decodeFields[MarkInvoicePaid](m, c.Payload)
+	case KindCancelSubscription:
+		inner, err = decodeFields[CancelSubscription](m, c.Payload)
+	case KindChangePlan:
+		inner, err = decodeFields[ChangePlan](m, c.Payload)
 	case KindOpenCheckout:
 		inner, err = decodeFields[OpenCheckout](m, c.Payload)
 	default:

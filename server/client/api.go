@@ -110,7 +110,8 @@ func New(c Config) (*API, error) {
 		return nil, err
 	}
 	a := &API{config: c, machine: c.Machine, limits: server.NewRateLimiter(c.RateLimit, c.Now)}
-	routes := slices.Concat(a.routes(), a.customerRoutes(), a.paymentRoutes())
+	routes := slices.Concat(a.routes(), a.customerRoutes(), a.lifecycleRoutes(),
+		a.paymentRoutes())
 	var err error
 	if a.document, err = server.OpenAPI(routes, description()); err != nil {
 		return nil, err

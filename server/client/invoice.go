@@ -25,10 +25,13 @@ func (a *API) listInvoices(x *server.Exchange) {
 		}
 		data := x.Begin()
 		data.Open('[')
-		for _, invoice := range a.machine.Invoices(x.Principal.Env, customer.Row) {
-			if invoice.Status != billing.InvoicePending || include == "pending" {
-				writeInvoice(data, &invoice)
-			}
+		invoices := a.machine.Invoices(x.Principal.Env, customer.Row)
+		if include == "pending" {
+			pending := a.machine.PendingInvoices(x.Principal.Env, customer.Row)
+			invoices = append(invoices, pending...)
+		}
+		for i := range invoices {
+			writeInvoice(data, &invoices[i])
 		}
 		data.Close(']')
 		x.End(200)

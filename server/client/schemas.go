@@ -36,7 +36,12 @@ func description() server.Description {
 					server.May("flowId", text(0, longestID)),
 				)),
 			),
-			"CustomerChange":    customerChangeSchema(),
+			"CustomerChange": customerChangeSchema(),
+			"PlanChangeRequest": server.Object(
+				server.Must("changeToPlanId", text(1, longestID)),
+				server.Must("changeType", server.EnumSchema("UPGRADE", "DOWNGRADE")),
+			),
+			"ScheduledChange":   scheduledChangeSchema(),
 			"ListedEntitlement": listedEntitlementSchema(),
 
 			"EventRequest":   eventRequest(),
@@ -115,7 +120,10 @@ func subscriptionSchema() *server.Schema {
 		server.Must("createdAt", server.TimeSchema),
 		server.Must("currentPeriodStart", server.TimeSchema),
 		server.Must("currentPeriodEnd", server.TimeSchema),
+		server.May("cancelMode", server.EnumSchema("IMMEDIATE", "END_OF_PERIOD")),
+		server.May("cancelEffectiveAt", server.TimeSchema),
 		server.May("cancelledAt", server.TimeSchema),
+		server.May("scheduledChange", server.RefTo("ScheduledChange")),
 		server.Must("billingAnchorDay", server.IntSchema(1, 31)),
 		server.Must("metadata", server.Object(server.May("suspendedAt", server.TimeSchema))),
 	)

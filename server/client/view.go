@@ -56,7 +56,7 @@ func writeSubscription(data *server.JSON, s *billing.SubscriptionView) {
 	data.Time("createdAt", s.CreatedAt)
 	data.Time("currentPeriodStart", s.PeriodStart)
 	data.Time("currentPeriodEnd", s.PeriodEnd)
-	data.Time("cancelledAt", s.CancelledAt)
+	writeCancellation(data, s)
 	data.Uint("billingAnchorDay", uint64(s.AnchorDay))
 	data.Object("metadata")
 	data.Time("suspendedAt", s.SuspendedAt)

@@ -1,0 +1,237 @@
+package client
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/wire"
+	"tollgate/server"
+)
+
+// lifecycleRoutes are the rows about what happens to a subscription after its creation.
+func (a *API) lifecycleRoutes() []server.Route {
+	done := []server.Response{{Status: 200, About: "Done"}}
+	subscription := path("subscriptionId", server.UUIDSchema, "")
+	return []server.Route{
+		{
+			Method: "POST", Path: Prefix + "/subscriptions/cancellation/{subscriptionId}",
+			Operation: "cancelSubscription", Summary: "Cancel now, or at the period's end",
+			Access: server.AccessFull, Handle: a.cancelSubscription,
+			Params: []server.Param{
+				subscription, requestKey,
+				inQuery("cancelMode", server.EnumSchema("IMMEDIATE", "END_OF_PERIOD"),
+					"END_OF_PERIOD when absent"),
+			},
+			Responses: done,
+		},
+		{
+			Method: "DELETE", Path: Prefix + "/subscriptions/cancellation/{subscriptionId}/scheduled",
+			Operation: "revertScheduledCancellation", Summary: "Take a scheduled cancellation back",
+			Access: server.AccessFull, Handle: a.revertCancellation,
+			Params: []server.Param{subscription}, Responses: done,
+		},
+		{
+			Method: "POST", Path: Prefix + "/subscriptions/{subscriptionId}/plan-change",
+			Operation: "changeSubscriptionPlan",
+			Summary:   "Upgrade at once, or downgrade at the period's end",
+			Access:    server.AccessFull, Handle: a.changePlan,
+			Params: []server.Param{subscription, requestKey},
+			Body:   server.RefTo("PlanChangeRequest"), Responses: done,
+		},
+		{
+			Method: "DELETE", Path: Prefix + "/subscriptions/{subscriptionId}/plan-change/scheduled",
+			Operation: "cancelScheduledPlanChange", Summary: "Stay on the present plan",
+			Access: server.AccessFull, Handle: a.cancelPlanChange,
+			Params: []server.Param{subscription}, Responses: done,
+		},
+		{
+			Method: "GET", Path: Prefix + "/subscriptions/{subscriptionId}/plan-changes",
+			Operation: "listPlanChanges", Summary: "A subscription's plan changes, oldest first",
+			Access: server.AccessRead, Handle: a.listPlanChanges,
+			Params:    []server.Param{subscription, consistencyHeader},
+			Responses: answers(server.ArrayOf(server.RefTo("ScheduledChange"))),
+		},
+		{
+			Method: "GET", Path: Prefix + "/subscriptions/{subscriptionId}/upcoming-invoice",
+			Operation: "getUpcomingInvoice",
+			Summary:   "What the present period has come to, with the id that the invoice keeps",
+			Access:    server.AccessRead, Handle: a.upcomingInvoice,
+			Params:    []server.Param{subscription, consistencyHeader},
+			Responses: answers(server.RefTo("Invoice")),
+		},
+	}
+}
+
+var cancelModes = map[string]billing.CancelMode{
+	"": billing.CancelAtPeriodEnd, "END_OF_PERIOD": billing.CancelAtPeriodEnd,
+	"IMMEDIATE": billing.CancelImmediate,
+}
+
+// cancelSubscription is POST /subscriptions/cancellation/{subscriptionId}.
+func (a *API) cancelSubscription(x *server.Exchange) {
+	id, ok := pathUUID(x, 0, "subscriptionId")
+	if !ok {
+		return
+	}
+	mode, known := cancelModes[query(x.Ctx, "cancelMode")]
+	if !known {
+		refuseQuery(x, "cancelMode", "IMMEDIATE or END_OF_PERIOD")
+		return
+	}
+	a.carryOutOnce(x, billing.KindCancelSubscription, &billing.CancelSubscription{
+		Env: x.Principal.Env, ID: id, Mode: mode,
+	})
+}
+
+// carryOutOnce is carryOut for a request that may have an Idempotency-Key.
+func (a *API) carryOutOnce(x *server.Exchange, kind engine.Kind, c wire.Fielder) {
+	result, _, fault := a.once(x, kind, wire.Encode(nil, c))
+	if fault == nil && result.Outcome != engine.OutcomeDone {
+		f := server.FaultOf(result.Outcome)
+		fault = &f
+	}
+	if fault != nil {
+		x.Refuse(*fault)
+		return
+	}
+	x.Succeed(200)
+}
+
+// revertCancellation is DELETE /subscriptions/cancellation/{subscriptionId}/scheduled.
+func (a *API) revertCancellation(x *server.Exchange) {
+	if id, ok := pathUUID(x, 0, "subscriptionId"); ok {
+		a.carryOut(x, billing.KindRevertCancellation, &billing.RevertCancellation{
+			Env: x.Principal.Env, ID: id,
+		})
+	}
+}
+
+var changeTypes = map[string]billing.ChangeType{
+	"UPGRADE": billing.ChangeUpgrade, "DOWNGRADE": billing.ChangeDowngrade,
+}
+
+var changeTypeNames = map[billing.ChangeType]string{
+	billing.ChangeUpgrade: "UPGRADE", billing.ChangeDowngrade: "DOWNGRADE",
+}
+
+var changeStatusNames = map[billing.ChangeStatus]string{
+	billing.ChangePending: "PENDING", billing.ChangeCompleted: "COMPLETED",
+	billing.ChangeCancelled: "CANCELLED", billing.ChangeFailed: "FAILED",
+}
+
+var cancelModeNames = map[billing.CancelMode]string{
+	billing.CancelImmediate: "IMMEDIATE", billing.CancelAtPeriodEnd: "END_OF_PERIOD",
+}
+
+// changePlan is POST /subscriptions/{subscriptionId}/plan-change.
+func (a *API) changePlan(x *server.Exchange) {
+	id, ok := pathUUID(x, 0, "subscriptionId")
+	if !ok {
+		return
+	}
+	c := billing.ChangePlan{Env: x.Principal.Env, ID: id, ChangeID: newID()}
+	var kind string
+	fault := object(x.Body, map[string]func(*form) bool{
+		"changeToPlanId": requiredField("changeToPlanId", longestID, &c.Plan),
+		"changeType":     requiredField("changeType", longestName, &kind),
+	}, func(f *form) {
+		f.mustHave(named("changeToPlanId", c.Plan), named("changeType", kind))
+		var known bool
+		if c.Type, known = changeTypes[kind]; !known && kind != "" {
+			f.problem("changeType", "must be UPGRADE or DOWNGRADE")
+		}
+	})
+	if fault != nil {
+		x.Refuse(*fault)
+		return
+	}
+	a.carryOutOnce(x, billing.KindChangePlan, &c)
+}
+
+// cancelPlanChange is DELETE /subscriptions/{subscriptionId}/plan-change/scheduled.
+func (a *API) cancelPlanChange(x *server.Exchange) {
+	if id, ok := pathUUID(x, 0, "subscriptionId"); ok {
+		a.carryOut(x, billing.KindCancelPlanChange, &billing.CancelPlanChange{
+			Env: x.Principal.Env, ID: id,
+		})
+	}
+}
+
+// listPlanChanges is GET /subscriptions/{subscriptionId}/plan-changes.
+func (a *API) listPlanChanges(x *server.Exchange) {
+	id, ok := pathUUID(x, 0, "subscriptionId")
+	if !ok {
+		return
+	}
+	a.read(x, func() *server.Fault {
+		changes, found := a.machine.PlanChanges(x.Principal.Env, id)
+		if !found {
+			return notFound(engine.OutcomeSubscriptionUnknown)
+		}
+		data := x.Begin()
+		data.Open('[')
+		for i := range changes {
+			data.Open('{')
+			writePlanChange(data, &changes[i])
+			data.Close('}')
+		}
+		data.Close(']')
+		x.End(200)
+		return nil
+	})
+}
+
+func writePlanChange(data *server.JSON, c *billing.PlanChangeView) {
+	data.UUID("id", c.ID)
+	data.UUID("subscriptionId", c.SubscriptionID)
+	data.Text("type", changeTypeNames[c.Type])
+	data.Name("fromPlan")
+	writePlan(data, &c.From)
+	data.Name("toPlan")
+	writePlan(data, &c.To)
+	data.Text("status", changeStatusNames[c.Status])
+	data.Time("effectiveAt", c.EffectiveAt)
+	data.Time("createdAt", c.CreatedAt)
+}
+
+// writeCancellation writes a subscription's cancellation and its scheduled change, as far as there
+// are any.
+func writeCancellation(data *server.JSON, s *billing.SubscriptionView) {
+	data.TextIf("cancelMode", cancelModeNames[s.CancelMode])
+	data.Time("cancelEffectiveAt", s.CancelEffectiveAt)
+	data.Time("cancelledAt", s.CancelledAt)
+	if s.ScheduledChange != nil {
+		data.Object("scheduledChange")
+		writePlanChange(data, s.ScheduledChange)
+		data.Close('}')
+	}
+}
+
+// upcomingInvoice is GET /subscriptions/{subscriptionId}/upcoming-invoice.
+func (a *API) upcomingInvoice(x *server.Exchange) {
+	id, ok := pathUUID(x, 0, "subscriptionId")
+	if !ok {
+		return
+	}
+	a.read(x, func() *server.Fault {
+		invoice, found := a.machine.Upcoming(x.Principal.Env, id)
+		if !found {
+			return notFound(engine.OutcomeSubscriptionUnknown)
+		}
+		writeInvoice(x.Begin(), &invoice)
+		x.End(200)
+		return nil
+	})
+}
+
+func scheduledChangeSchema() *server.Schema {
+	return server.Object(
+		server.Must("id", server.UUIDSchema),
+		server.Must("subscriptionId", server.UUIDSchema),
+		server.Must("type", server.EnumSchema("UPGRADE", "DOWNGRADE")),
+		server.Must("fromPlan", server.RefTo("Plan")),
+		server.Must("toPlan", server.RefTo("Plan")),
+		server.Must("status", server.EnumSchema("PENDING", "COMPLETED", "CANCELLED", "FAILED")),
+		server.Must("effectiveAt", server.TimeSchema),
+		server.Must("createdAt", server.TimeSchema),
+	)
+}
