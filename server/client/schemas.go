@@ -156,14 +156,14 @@ func planSchema() *server.Schema {
 func invoiceSchema() *server.Schema {
 	return server.Object(
 		server.Must("id", server.UUIDSchema),
-		server.Must("number", server.IntegerSchema),
+		server.May("number", server.IntegerSchema),
 		server.Must("type", server.EnumSchema("REGULAR", "IN_ADVANCE_INITIAL", "ADJUSTMENT", "CREDIT")),
 		server.Must("status", server.EnumSchema("PENDING", "DUE", "PAST_DUE", "PAID", "VOID")),
 		server.Must("amount", server.NumberSchema),
 		server.Must("currency", text(3, 3)),
 		server.May("subscriptionId", server.UUIDSchema),
 		server.Must("customerReferenceId", text(1, longestID)),
-		server.Must("createdAt", server.TimeSchema),
+		server.May("createdAt", server.TimeSchema),
 		server.May("dueDate", server.TimeSchema),
 		server.May("paidAt", server.TimeSchema),
 		server.May("periodStart", server.TimeSchema),

@@ -108,7 +108,9 @@ var invoiceStatuses = map[billing.InvoiceStatus]string{
 func writeInvoice(data *server.JSON, v *billing.InvoiceView) {
 	data.Open('{')
 	data.UUID("id", v.ID)
-	data.Uint("number", v.Number)
+	if v.Number > 0 { // a PENDING invoice has none yet
+		data.Uint("number", v.Number)
+	}
 	data.Text("type", invoiceTypes[v.Type])
 	data.Text("status", invoiceStatuses[v.Status])
 	data.Decimal("amount", v.Amount)
