@@ -209,7 +209,8 @@ func (a *API) getCustomer(x *server.Exchange) {
 		if !found {
 			return notFound(engine.OutcomeCustomerUnknown)
 		}
-		writeCustomer(x.Begin(), &customer, a.machine.Subscriptions(customer.Row))
+		writeCustomer(x.Begin(), &customer, a.machine.Subscriptions(customer.Row),
+			a.machine.Pools(customer.Row))
 		x.End(200)
 		return nil
 	})

@@ -42,6 +42,7 @@ func description() server.Description {
 				server.Must("changeType", server.EnumSchema("UPGRADE", "DOWNGRADE")),
 			),
 			"ScheduledChange":   scheduledChangeSchema(),
+			"CreditPool":        poolSchema(),
 			"ListedEntitlement": listedEntitlementSchema(),
 
 			"EventRequest":   eventRequest(),
@@ -105,7 +106,7 @@ func customerSchema() *server.Schema {
 		server.May("archivedAt", server.TimeSchema),
 		server.May("erasedAt", server.TimeSchema),
 		server.Must("subscriptions", server.ArrayOf(server.RefTo("Subscription"))),
-		server.Must("creditPools", server.ArrayOf(server.FreeObject())),
+		server.Must("creditPools", server.ArrayOf(server.RefTo("CreditPool"))),
 	)...)
 }
 

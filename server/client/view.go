@@ -12,6 +12,7 @@ import (
 
 func writeCustomer(
 	data *server.JSON, c *billing.CustomerView, subscriptions []billing.SubscriptionView,
+	pools []billing.PoolView,
 ) {
 	data.Open('{')
 	data.UUID("id", c.ID)
@@ -26,8 +27,7 @@ func writeCustomer(
 		}
 	}
 	data.Close(']')
-	data.Array("creditPools")
-	data.Close(']')
+	writePools(data, pools)
 	data.Close('}')
 }
 
