@@ -13,7 +13,10 @@ import (
 // the first hour of an absence.
 const reachLimit = 10 * time.Minute
 
-var errUnreached = errors.New("cluster: that node has not answered heartbeats")
+var (
+	errUnreached = errors.New("cluster: that node has not answered heartbeats")
+	errOutdated  = errors.New("cluster: that node is back, and is told again how far the log is")
+)
 
 // reach remembers which nodes left replication without an answer, and lets no more of it go there
 // before they have answered a heartbeat. Raft pauses before an attempt, twice as long after each
@@ -69,13 +72,13 @@ func (r *reach) note(id raft.ServerID, answered bool) {
 	r.tell()
 }
 
-// await returns when replication to a node is worth an attempt; errUnreached when this node stops
-// to lead first, or after reachLimit.
-func (r *reach) await(id raft.ServerID) error {
+// await returns when replication to a node is worth an attempt, and whether it had to wait for
+// that; errUnreached when this node stops to lead first, or after reachLimit.
+func (r *reach) await(id raft.ServerID) (waited bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.silent[id] {
-		return nil
+		return false, nil
 	}
 	timer := time.NewTimer(reachLimit)
 	defer timer.Stop()
@@ -90,10 +93,10 @@ func (r *reach) await(id raft.ServerID) error {
 		}
 		r.mu.Lock()
 		if late || r.era != era {
-			return errUnreached
+			return true, errUnreached
 		}
 	}
-	return nil
+	return true, nil
 }
 
 func (r *reach) tell() {

@@ -73,12 +73,21 @@ func TestReachLetsNobodyWaitForever(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newReach()
 				r.note("b", false)
-				require.NoError(t, r.await("b"), "only a leader waits")
+				free := func(id raft.ServerID) {
+					t.Helper()
+					waited, err := r.await(id)
+					require.NoError(t, err)
+					require.False(t, waited)
+				}
+				free("b") // only a leader waits
 				r.begin()
 				r.note("b", false)
-				require.NoError(t, r.await("c"))
+				free("c")
 				done := make(chan error, 1)
-				go func() { done <- r.await("b") }()
+				go func() {
+					_, err := r.await("b")
+					done <- err
+				}()
 				time.Sleep(reachLimit / 2)
 				r.note("c", true)
 				synctest.Wait()
@@ -93,6 +102,29 @@ func TestReachLetsNobodyWaitForever(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What waited for a node to be back says how far the log was when the wait began: a node that got
+// it would call itself up to date, and ready, without all that was committed meanwhile.
+func TestAnAppendThatWaitedIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := pairOf(t, 0, yes)
+		w.reach.begin()
+		w.reach.note("b", false)
+		held := &raft.AppendEntriesRequest{Term: 3, PrevLogEntry: 17, LeaderCommitIndex: 17}
+		done := make(chan error, 1)
+		go func() { done <- w.AppendEntries("b", "b", held, &raft.AppendEntriesResponse{}) }()
+		synctest.Wait()
+		require.Empty(t, done, "it waits for an answer")
+		w.reach.note("b", true)
+		synctest.Wait()
+		select {
+		case err := <-done:
+			require.ErrorIs(t, err, errOutdated)
+		case rpc := <-other.Consumer():
+			require.Fail(t, "it was sent", "%+v", rpc.Command)
+		}
+	})
 }
 
 func TestAHeartbeatIsNoAppend(t *testing.T) {

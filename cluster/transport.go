@@ -68,16 +68,20 @@ func (t *transport) AppendEntriesPipeline(
 	return nil, raft.ErrPipelineReplicationNotSupported
 }
 
-// AppendEntries notes for the lease when the request was sent. To a node that left the one before
-// unanswered it goes when that has answered a heartbeat, see reach.
+// AppendEntries notes for the lease when the request was sent. A node that left the one before
+// unanswered gets the next when it has answered a heartbeat, see reach. The request that waited is
+// not that: its commit index is as old as the wait, and whoever gets it would take itself for up to
+// date. Raft makes a new one.
 func (t *transport) AppendEntries(
 	id raft.ServerID, to raft.ServerAddress,
 	req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse,
 ) error {
 	beat := isBeat(req)
 	if !beat {
-		if err := t.reach.await(id); err != nil {
+		if waited, err := t.reach.await(id); err != nil {
 			return err
+		} else if waited {
+			return errOutdated
 		}
 	}
 	sent := t.lease.clock()
@@ -101,7 +105,7 @@ func (t *transport) InstallSnapshot(
 	id raft.ServerID, to raft.ServerAddress,
 	req *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader,
 ) error {
-	if err := t.reach.await(id); err != nil {
+	if _, err := t.reach.await(id); err != nil {
 		return err
 	}
 	err := t.rawTransport.InstallSnapshot(id, to, req, resp, data)
