@@ -123,7 +123,7 @@ func TestCorrectionsGiveCreditsBack(t *testing.T) {
 // TestCreditsThatComeBackTooLateExpire: the grant is over, so is what returns to it.
 func TestCreditsThatComeBackTooLateExpire(t *testing.T) {
 	m, l := prepaid(t)
-	send(t, l, enginetest.Usage(l, "a", "ada", "videos", 20))
+	send(t, l, enginetest.Usage(l, "a", "ada", "videos", 200))
 	event := billing.LastBurn(m)
 	l.Stamp += 41 * 86_400_000
 	event.Correct(m, decimal.Decimal{}, l.Stamp)
