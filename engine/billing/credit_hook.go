@@ -154,22 +154,6 @@ func (t *turn) rollOver(row, subscription uint32, at int64) {
 	}
 }
 
-// rollCovered does to a counter's cover what a period's end does to the counter: next becomes used,
-// or where usage accumulates, is added to it.
-func (t *turn) rollCovered(counter uint32, accumulate bool) {
-	row := t.coverWith(counter)
-	if row == 0 {
-		return
-	}
-	c := t.covers.Write(row)
-	if accumulate {
-		c.used = more(c.used, c.next)
-	} else {
-		c.used = c.next
-	}
-	c.next = decimal.Decimal{}
-}
-
 // burnt is what an event did to credits, as its journal record says.
 type burnt struct {
 	units   decimal.Decimal

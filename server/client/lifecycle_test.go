@@ -18,8 +18,10 @@ func (n *node) secondPlan() {
 				{Key: "seats", PricingType: "included"},
 			},
 		},
-		{Key: "euro", Name: "Euro", PriceAmount: decimal.MustParse("5"), Currency: "EUR",
-			IntervalMonths: 1},
+		{
+			Key: "euro", Name: "Euro", PriceAmount: decimal.MustParse("5"), Currency: "EUR",
+			IntervalMonths: 1,
+		},
 	}})
 }
 
