@@ -36,6 +36,15 @@ type usageEntry struct {
 
 // Fields states the payload's fields.
 func (u *usageEntry) Fields(w *wire.Codec) {
+	u.head(w)
+	w.Blob(33, &u.Draws)
+	w.Decimal(34, &u.Covered)
+	wire.Uint(w, 9, &u.Span)
+	w.Bool(10, &u.Ahead)
+}
+
+// head states the fields up to the record.
+func (u *usageEntry) head(w *wire.Codec) {
 	wire.Uint(w, 1, &u.Subscription)
 	wire.Uint(w, 2, &u.Feature)
 	wire.Uint(w, 3, &u.Period)
@@ -44,10 +53,6 @@ func (u *usageEntry) Fields(w *wire.Codec) {
 	w.Bool(6, &u.HasCost)
 	w.Decimal(7, &u.Cost)
 	w.Blob(8, &u.Record)
-	w.Blob(33, &u.Draws)
-	w.Decimal(34, &u.Covered)
-	wire.Uint(w, 9, &u.Span)
-	w.Bool(10, &u.Ahead)
 }
 
 // usagePayload encodes the journal record of an event, in memory that the next one reuses.
@@ -89,8 +94,7 @@ func IndexRecord(r journal.Record, add func(owner uint32, at int64, ordinal uint
 		}
 	case journal.KindUsage:
 		add(r.Owner, r.At, 0)
-		var u usageEntry
-		if key, ok := u.key(r.Payload); ok {
+		if key, ok := recordedKey(r.Payload); ok {
 			add(keyOwner(&key), r.At, 0)
 		}
 	case journal.KindVoid, journal.KindAmend:
@@ -106,17 +110,19 @@ func IndexRecord(r journal.Record, add func(owner uint32, at int64, ordinal uint
 	}
 }
 
-// key reads the idempotency key of a KindUsage record.
-func (u *usageEntry) key(payload []byte) (key [16]byte, ok bool) {
-	var c RecordUsage
+// recordedKey reads the idempotency key of a KindUsage record, and no more of it than that takes:
+// under load, every event passes through here on every node.
+func recordedKey(payload []byte) (key [16]byte, ok bool) {
+	var u usageEntry
 	d := wire.NewDecoder(payload)
-	u.Fields(&d)
-	if d.Close() != nil {
+	u.head(&d)
+	if len(u.Record) == 0 {
 		return key, false
 	}
+	var c RecordUsage
 	d = wire.NewDecoder(u.Record)
-	c.Fields(&d)
-	return c.Key, d.Close() == nil
+	c.head(&d)
+	return c.Key, c.Key != [16]byte{}
 }
 
 // EventQuery asks for a page of a customer's events.

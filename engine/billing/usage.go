@@ -56,11 +56,16 @@ type RecordUsage struct {
 // Fields states the command's fields. Key, Attempt and Fingerprint come first: what follows them
 // is the body that Fingerprint covers.
 func (c *RecordUsage) Fields(w *wire.Codec) {
+	c.head(w)
+	c.body(w)
+}
+
+// head states the fields that Fingerprint does not cover.
+func (c *RecordUsage) head(w *wire.Codec) {
 	wire.Uint(w, 1, &c.Env)
 	w.ID(2, &c.Key)
 	wire.Uint(w, 3, &c.Attempt)
 	wire.Uint(w, 4, &c.Fingerprint)
-	c.body(w)
 }
 
 // body states the fields that Fingerprint covers.
@@ -105,10 +110,7 @@ func (c *RecordUsage) Seal(dst []byte) []byte {
 	c.Fingerprint = uint32(xxhash.Sum64(dst[start:]) >> (64 - fingerprintBits))
 	bodyEnd := len(dst)
 	w = wire.NewEncoder(dst)
-	wire.Uint(&w, 1, &c.Env)
-	w.ID(2, &c.Key)
-	wire.Uint(&w, 3, &c.Attempt)
-	wire.Uint(&w, 4, &c.Fingerprint)
+	c.head(&w)
 	dst = w.Encoded()
 	rotate(dst[start:], bodyEnd-start)
 	return dst
