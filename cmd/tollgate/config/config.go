@@ -144,7 +144,7 @@ func Default() Config {
 		Audit:       "async",
 		Limits:      Limits{KeyRetention: 7 * 24 * time.Hour, EventWindow: 7 * 24 * time.Hour},
 		DiskReserve: 1024,
-		Snapshots:   Snapshots{LogMiB: 256, TrailingMiB: 64},
+		Snapshots:   Snapshots{LogMiB: 1024, TrailingMiB: 256},
 		StopTimeout: 10 * time.Second,
 		Log:         Log{Level: "info", Format: "text"},
 		Outbound:    Outbound{AllowNetworks: []string{}, AllowHosts: []string{}},
