@@ -52,7 +52,8 @@ func order(entries []entry) []entry {
 	return ordered
 }
 
-// distribute puts what is in from into to, in the order of digitBits bits of the rank from shift on.
+// distribute puts what is in from into to, in the order of digitBits bits of the rank, counted from
+// shift.
 func distribute(to, from []ranked, shift int) {
 	const mask = 1<<digitBits - 1
 	var next [1 << digitBits]uint32
