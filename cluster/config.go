@@ -56,6 +56,10 @@ type Config struct {
 	Dir string
 	// Listen is the address to listen on, host:port; default the member's own Raft address.
 	Listen string
+	// Dial says at which address this node reaches another, by Member.ID, where that is not the
+	// member's own: through a tunnel, another network, a translated address. TLS still asks for the
+	// certificate of the member's own host.
+	Dial map[string]string
 	// TLS, when set, is used on both ends of every connection between nodes: it needs
 	// Certificates, RootCAs and ClientCAs, and both ends are verified.
 	TLS *tls.Config
@@ -190,6 +194,11 @@ func (c *Config) checkMembers() error {
 			return fmt.Errorf("%w: member %q needs an id and an address of its own", ErrConfig, m.ID)
 		}
 		seen[m.ID], seen[m.Raft] = true, true
+	}
+	for id, address := range c.Dial {
+		if _, ok := c.member(id); !ok || id == c.NodeID || address == "" {
+			return fmt.Errorf("%w: an address to dial names another member, not %q", ErrConfig, id)
+		}
 	}
 	return nil
 }

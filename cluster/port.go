@@ -39,6 +39,7 @@ type port struct {
 	listener net.Listener
 	tls      *tls.Config
 	log      *slog.Logger
+	detours  map[string]string // a member's address to the one dialled in its place
 	streams  map[byte]chan net.Conn
 	greeting chan struct{} // one token per connection that has not said what it is
 	closing  chan struct{}
@@ -56,6 +57,7 @@ func openPort(c *Config) (*port, error) {
 	}
 	p := &port{
 		network: c.Network, listener: l, tls: c.TLS, log: c.Log,
+		detours: make(map[string]string),
 		streams: map[byte]chan net.Conn{
 			streamRaftBilling: make(chan net.Conn), streamRaftWorkspace: make(chan net.Conn),
 			streamLink: make(chan net.Conn),
@@ -63,6 +65,11 @@ func openPort(c *Config) (*port, error) {
 		greeting: make(chan struct{}, maxGreeting),
 		closing:  make(chan struct{}),
 		conns:    make(map[*portConn]struct{}),
+	}
+	for _, m := range c.Members {
+		if address, ok := c.Dial[m.ID]; ok {
+			p.detours[m.Raft] = address
+		}
 	}
 	p.wg.Go(p.accept)
 	return p, nil
@@ -148,10 +155,15 @@ func (p *port) serverTLS() *tls.Config {
 	return t
 }
 
-// dial connects to a node and says what the connection carries.
+// dial connects to the node with a member's address, directly or by its detour, and says what the
+// connection carries.
 func (p *port) dial(address string, stream byte, timeout time.Duration) (net.Conn, error) {
 	timeout = min(timeout, dialTimeout)
-	raw, err := p.network.Dial(address, timeout)
+	target := address
+	if detour, ok := p.detours[address]; ok {
+		target = detour
+	}
+	raw, err := p.network.Dial(target, timeout)
 	if err != nil {
 		return nil, err
 	}

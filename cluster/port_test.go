@@ -96,6 +96,38 @@ func isTLS(c net.Conn) bool {
 	return ok
 }
 
+// A detour is another way to a member, not to another member: the certificate is still asked for by
+// the member's own host.
+func TestPortDialsByADetour(t *testing.T) {
+	secure := newAuthority(t).config(t)
+	p := openTestPort(t, secure)
+	_, number, err := net.SplitHostPort(p.Addr().String())
+	require.NoError(t, err)
+	byDetour := func(member string) (net.Conn, error) {
+		q, err := openPort(&Config{
+			Network: tcp{}, Listen: "127.0.0.1:0", TLS: secure, Log: testLog(),
+			Members: []Member{{ID: "b", Raft: member}},
+			Dial:    map[string]string{"b": "localhost:" + number},
+		})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, q.Close()) })
+		return q.dial(member, streamLink, time.Second)
+	}
+	conn, err := byDetour("127.0.0.1:1")
+	require.NoError(t, err)
+	_, err = conn.Write([]byte("hello"))
+	require.NoError(t, err)
+	there, err := p.layer(streamLink, "").Accept()
+	require.NoError(t, err)
+	got := make([]byte, 5)
+	_, err = there.Read(got)
+	require.NoError(t, err)
+	require.Equal(t, "hello", string(got))
+
+	_, err = byDetour("node-b.example:1")
+	require.ErrorContains(t, err, "handshake with node-b.example:1")
+}
+
 func TestPortRefusesStrangers(t *testing.T) {
 	ours, theirs := newAuthority(t), newAuthority(t)
 	p := openTestPort(t, ours.config(t))
@@ -224,13 +256,15 @@ func TestConfigIsChecked(t *testing.T) {
 	_, err := good().withDefaults()
 	require.NoError(t, err)
 	for name, spoil := range map[string]func(*Config){
-		"no id":            func(c *Config) { c.NodeID = "" },
-		"not a member":     func(c *Config) { c.NodeID = "z" },
-		"no folder":        func(c *Config) { c.Dir = "" },
-		"no machine":       func(c *Config) { c.Workspace.Machine = nil },
-		"double member":    func(c *Config) { c.Members = append(c.Members, c.Members[0]) },
-		"tiny queue":       func(c *Config) { c.QueueBytes = 1 },
-		"unverified peers": func(c *Config) { c.TLS = &tls.Config{} },
+		"no id":                func(c *Config) { c.NodeID = "" },
+		"not a member":         func(c *Config) { c.NodeID = "z" },
+		"no folder":            func(c *Config) { c.Dir = "" },
+		"no machine":           func(c *Config) { c.Workspace.Machine = nil },
+		"double member":        func(c *Config) { c.Members = append(c.Members, c.Members[0]) },
+		"tiny queue":           func(c *Config) { c.QueueBytes = 1 },
+		"detour to a stranger": func(c *Config) { c.Dial = map[string]string{"z": "h:1"} },
+		"detour to itself":     func(c *Config) { c.Dial = map[string]string{"a": "h:1"} },
+		"unverified peers":     func(c *Config) { c.TLS = &tls.Config{} },
 	} {
 		c := good()
 		spoil(&c)

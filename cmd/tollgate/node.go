@@ -72,7 +72,7 @@ func (n *node) open() error {
 func (n *node) clusterConfig() (cluster.Config, error) {
 	s := &n.settings
 	c := cluster.Config{
-		NodeID: s.Node, Dir: s.Data, Listen: s.Raft,
+		NodeID: s.Node, Dir: s.Data, Listen: s.Raft, Dial: s.Dial,
 		Billing: cluster.Shard{Machine: n.machine, Indexer: billing.IndexRecord},
 		Workspace: cluster.Shard{
 			Machine: workspace.New(workspace.Config{Shard: cluster.ShardWorkspace}),

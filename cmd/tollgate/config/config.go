@@ -41,6 +41,9 @@ type Config struct {
 	Raft string `yaml:"raft"`
 	// Members are the nodes of a new cluster, this one included; the same list on each.
 	Members []Member `yaml:"members"`
+	// Dial is where this node reaches others, by name, when that is not their address in Members: a
+	// tunnel, another network, a translated address. Each node has its own.
+	Dial map[string]string `yaml:"dial"`
 	// TLS secures the connections between nodes. Nodes on other machines need it.
 	TLS TLS `yaml:"tls"`
 	// AdminKeyHash is SHA-256 of the admin key, in hex: the node never holds the key itself.
@@ -147,6 +150,7 @@ func Default() Config {
 		Snapshots:   Snapshots{LogMiB: 1024, TrailingMiB: 256},
 		StopTimeout: 10 * time.Second,
 		Log:         Log{Level: "info", Format: "text"},
+		Dial:        map[string]string{},
 		Outbound:    Outbound{AllowNetworks: []string{}, AllowHosts: []string{}},
 		RateLimit:   RateLimit{Window: time.Minute},
 	}
@@ -313,6 +317,11 @@ func (c *Config) validateMembers(complain func(string, ...any)) {
 			complain("members[%d].raft: %q: want host:port, each once", i, m.Raft)
 		}
 		ids[m.ID], rafts[m.Raft] = true, true
+	}
+	for id, address := range c.Dial {
+		if err := validAddress(address); err != nil || !ids[id] || id == c.Node {
+			complain("dial.%s: %q: want another member's name, and host:port", id, address)
+		}
 	}
 	if len(c.Members) > 0 && !ids[c.Node] {
 		complain("members: %q, this node, is not among them", c.Node)

@@ -55,12 +55,19 @@ func TestValidateSaysEverythingThatIsWrong(t *testing.T) {
 	require.NoError(t, valid.Validate())
 
 	for want, breakIt := range map[string]func(*config.Config){
-		"node: \"N 1\"":                  func(c *config.Config) { c.Node = "N 1" },
-		"data: want":                     func(c *config.Config) { c.Data = "" },
-		"http: \"8080\"":                 func(c *config.Config) { c.HTTP = "8080" },
-		"ops: \"a:0\"":                   func(c *config.Config) { c.Ops = "a:0" },
-		"members: \"node9\"":             func(c *config.Config) { c.Node = "node9" },
-		"members[1].id":                  func(c *config.Config) { c.Members = append(c.Members, c.Members[0]) },
+		"node: \"N 1\"":      func(c *config.Config) { c.Node = "N 1" },
+		"data: want":         func(c *config.Config) { c.Data = "" },
+		"http: \"8080\"":     func(c *config.Config) { c.HTTP = "8080" },
+		"ops: \"a:0\"":       func(c *config.Config) { c.Ops = "a:0" },
+		"members: \"node9\"": func(c *config.Config) { c.Node = "node9" },
+		"members[1].id":      func(c *config.Config) { c.Members = append(c.Members, c.Members[0]) },
+		"dial.node1: \"h:1\"": func(c *config.Config) {
+			c.Dial = map[string]string{"node1": "h:1"} // itself
+		},
+		"dial.node2: \"h\"": func(c *config.Config) {
+			c.Members = append(c.Members, config.Member{ID: "node2", Raft: "h:2"})
+			c.Dial = map[string]string{"node2": "h"}
+		},
 		"tls: want":                      func(c *config.Config) { c.TLS.Key = "x" },
 		"adminKeyHash: want":             func(c *config.Config) { c.AdminKeyHash = "00" },
 		"audit: \"off\"":                 func(c *config.Config) { c.Audit = "off" },
@@ -87,6 +94,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	c := config.Default()
 	c.Members = []config.Member{{ID: "node1", Raft: "h:1", HTTP: "h:2", Ops: "h:3"}}
 	c.Skip = []config.SkipEntry{{Group: "billing", Index: 7, CRC: 9}}
+	c.Dial = map[string]string{"node2": "tunnel:1"}
 	text, err := c.YAML()
 	require.NoError(t, err)
 	read, err := config.Parse(text)
