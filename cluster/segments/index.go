@@ -13,11 +13,13 @@ import (
 
 const (
 	indexMagic   = "TGSI"
-	indexVersion = 1
-	headerBytes  = 68
+	indexVersion = 2
+	headerBytes  = 76
 	// blockEntries is how many entries a block has: what is read to find one.
 	blockEntries = 128
 	dirBytes     = 44 // bytes of a block's line in the directory
+	// markEvents is how many usage events there are from one mark to the next.
+	markEvents = 128
 )
 
 // errIndex says that a side index is damaged; it is then made again from its segment.
@@ -54,12 +56,15 @@ func (e *entry) compare(o *entry) int {
 // span bounds the times of a segment's items.
 type span struct{ minAt, maxAt int64 }
 
-// sideIndex finds the items of an owner in a segment: its directory, which has the first entry of
-// each block, and while the segment is not on disk the blocks.
+// sideIndex finds the items of an owner in a segment, and usage events by their number: its
+// directory, which has the first entry of each block, its marks, and while the segment is not on
+// disk the blocks.
 type sideIndex struct {
 	span
-	dir  []block
-	body []byte // nil when the blocks are in the file, from start on
+	dir []block
+	// marks are the offsets of the segment's usage events 1, 1 + markEvents, 1 + 2·markEvents …
+	marks []uint32
+	body  []byte // nil when the blocks are in the file, from start on
 	// start is the offset of the first block in the file.
 	start int64
 	count uint64
@@ -73,16 +78,22 @@ type block struct {
 	length uint32
 }
 
-func (ix *sideIndex) bytes() int64 { return int64(len(ix.dir))*56 + int64(len(ix.body)) + 96 }
+func (ix *sideIndex) bytes() int64 {
+	return int64(len(ix.dir))*56 + int64(len(ix.marks))*4 + int64(len(ix.body)) + 120
+}
 
 // recordBytes is about how long a usage event is in the journal.
 const recordBytes = 112
 
-// collect makes the entries of a segment's records from offset on, in the order of records.
-func collect(data []byte, offset int, ix journal.Indexer) (entries []entry, err error) {
+// collect makes the entries of a segment's records from offset on, in the order of records, and the
+// marks, counted from there.
+func collect(data []byte, offset int, ix journal.Indexer) (
+	entries []entry, marks []uint32, err error,
+) {
 	if len(data) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
+	events := 0
 	var e entry
 	entries = make([]entry, 0, (len(data)-offset)/recordBytes+1)
 	add := func(owner uint32, at int64, ordinal uint32) {
@@ -91,20 +102,26 @@ func collect(data []byte, offset int, ix journal.Indexer) (entries []entry, err 
 	}
 	err = journal.ScanFrom(data, offset, func(r journal.Record, at int) error {
 		e = entry{index: r.Index, position: r.Position, offset: uint32(at), kind: r.Kind}
+		if r.Kind == journal.KindUsage {
+			if events%markEvents == 0 {
+				marks = append(marks, uint32(at))
+			}
+			events++
+		}
 		ix(r, add)
 		return nil
 	})
-	return entries, err
+	return entries, marks, err
 }
 
 // build makes the side index of a segment's bytes.
 func build(data []byte, ix journal.Indexer) (*sideIndex, error) {
-	entries, err := collect(data, 0, ix)
+	entries, marks, err := collect(data, 0, ix)
 	if err != nil {
 		return nil, err
 	}
 	entries = order(entries)
-	x := &sideIndex{count: uint64(len(entries))}
+	x := &sideIndex{count: uint64(len(entries)), marks: marks}
 	x.span = spanOf(entries)
 	for len(entries) > 0 {
 		n := min(blockEntries, len(entries))
@@ -184,20 +201,23 @@ func varint(b *[]byte) int64 {
 	return int64(u>>1) ^ -int64(u&1)
 }
 
-// encode makes the file: header, directory, blocks.
+// encode makes the file: header, directory, marks, blocks.
 func (x *sideIndex) encode(info journal.SegmentInfo) []byte {
-	b := make([]byte, 0, headerBytes+len(x.dir)*dirBytes+4+len(x.body))
+	b := make([]byte, 0, headerBytes+len(x.dir)*dirBytes+4*len(x.marks)+4+len(x.body))
 	b = append(b, indexMagic...)
 	b = append(b, indexVersion, 0, 0, 0)
 	for _, v := range [...]uint64{
 		info.Number, info.Length, info.Hash, x.count, uint64(len(x.dir)),
-		uint64(x.minAt), uint64(x.maxAt),
+		uint64(x.minAt), uint64(x.maxAt), uint64(len(x.marks)),
 	} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 	for i := range x.dir {
 		b = x.dir[i].append(b)
+	}
+	for _, offset := range x.marks {
+		b = binary.LittleEndian.AppendUint32(b, offset)
 	}
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[headerBytes:], castagnoli))
 	return append(b, x.body...)
@@ -242,10 +262,10 @@ func readIndex(f File, info journal.SegmentInfo) (*sideIndex, error) {
 	if string(head[:4]) != indexMagic || head[4] != indexVersion ||
 		crc32.Checksum(head[:headerBytes-4], castagnoli) != sum ||
 		v(0) != info.Number || v(1) != info.Length || v(2) != info.Hash ||
-		v(4) > uint64(size)/dirBytes {
+		v(4) > uint64(size)/dirBytes || v(7) > uint64(size)/4 {
 		return nil, errIndex
 	}
-	dir := make([]byte, v(4)*dirBytes+4)
+	dir := make([]byte, v(4)*dirBytes+4*v(7)+4)
 	if _, err := f.ReadAt(dir, headerBytes); err != nil {
 		return nil, fmt.Errorf("%w: %w", errIndex, err)
 	}
@@ -257,9 +277,13 @@ func readIndex(f File, info journal.SegmentInfo) (*sideIndex, error) {
 		span: span{int64(v(5)), int64(v(6))}, count: v(3),
 		start: int64(headerBytes + len(dir)),
 		dir:   make([]block, 0, v(4)),
+		marks: make([]uint32, 0, v(7)),
 	}
-	for ; len(lines) > 0; lines = lines[dirBytes:] {
+	for ; uint64(len(x.dir)) < v(4); lines = lines[dirBytes:] {
 		x.dir = append(x.dir, readDirLine(lines))
+	}
+	for ; len(lines) > 0; lines = lines[4:] {
+		x.marks = append(x.marks, binary.LittleEndian.Uint32(lines))
 	}
 	return x, nil
 }

@@ -134,6 +134,31 @@ func drawQuery(t *rapid.T) journal.Query {
 	return q
 }
 
+// requireEvents compares some usage events with those that reading everything finds.
+func (h *history) requireEvents(t *rapid.T) {
+	var want []journal.Record
+	for _, data := range h.all() {
+		require.NoError(t, journal.Scan(data, func(r journal.Record) error {
+			if r.Kind == journal.KindUsage {
+				want = append(want, r)
+			}
+			return nil
+		}))
+	}
+	for range 4 {
+		n := rapid.Uint64Range(0, uint64(len(want))+1).Draw(t, "number")
+		got, err := h.store.Event(n)
+		if n == 0 || n > uint64(len(want)) {
+			require.ErrorIs(t, err, journal.ErrNoEvent)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, want[n-1].Index, got.Index)
+		require.Equal(t, want[n-1].Position, got.Position)
+		require.True(t, bytes.Equal(want[n-1].Payload, got.Payload))
+	}
+}
+
 // requireList compares some pages of a query with the naive listing.
 func (h *history) requireList(t require.TestingT, q journal.Query) {
 	all := h.all()
@@ -168,6 +193,7 @@ func TestListAgreesWithReadingEverything(t *testing.T) {
 			h.entry(t)
 			if rapid.IntRange(0, 3).Draw(t, "list") == 0 {
 				h.requireList(t, drawQuery(t))
+				h.requireEvents(t)
 			}
 		}
 		require.NoError(t, h.store.WaitDurable(t.Context(), h.journal.Manifest()))
@@ -189,6 +215,7 @@ func TestListAgreesWithReadingEverything(t *testing.T) {
 		for range 4 {
 			h.requireList(t, drawQuery(t))
 		}
+		h.requireEvents(t)
 		require.NoError(t, h.store.Close())
 	})
 }
@@ -207,4 +234,24 @@ func spoil(t *rapid.T, name string) {
 		b[rapid.IntRange(0, len(b)-1).Draw(t, "byte")] ^= 1
 		require.NoError(t, os.WriteFile(name, b, 0o600))
 	}
+}
+
+func TestAnEventIsFoundByItsNumberBetweenMarks(t *testing.T) {
+	h := open(t, t.TempDir(), Options{CacheBytes: 1})
+	for n := uint64(1); n <= 3*markEvents; n++ {
+		h.index = n
+		h.journal.Append(journal.Record{
+			Kind: journal.KindUsage, Index: n, Owner: 1, Payload: make([]byte, 40<<10),
+		})
+		h.journal.Append(journal.Record{Kind: journal.KindAmend, Index: n, Position: 1, Owner: 1})
+		h.end()
+	}
+	require.NoError(t, h.store.WaitDurable(t.Context(), h.journal.Manifest()))
+	require.NotEmpty(t, h.sealed)
+	for n := uint64(1); n <= 3*markEvents; n++ {
+		r, err := h.store.Event(n)
+		require.NoError(t, err)
+		require.Equal(t, n, r.Index)
+	}
+	require.NoError(t, h.store.Close())
 }

@@ -1,8 +1,8 @@
 package billing
 
 import (
+	"errors"
 	"fmt"
-	"math"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -363,45 +363,42 @@ func (c *correctionEntry) Fields(w *wire.Codec) {
 	w.Blob(10, &c.Draws)
 }
 
-// keyOwner is the owner under which the journal's index has the records of an idempotency key,
-// beside the customer: so an event is found by its key without reading the journal through. Rows of
-// customers are below.
-func keyOwner(key *[16]byte) uint32 {
-	return 1<<31 | uint32(key[0])<<24 | uint32(key[1])<<16 | uint32(key[2])<<8 | uint32(key[3])
-}
-
-// foundAtOnce is how many records of one key owner FindUsage reads at a time.
-const foundAtOnce = 100
-
-// FindUsage finds a recorded usage event by its key, in the journal. The node must have applied
-// what its caller could have seen.
+// FindUsage finds a recorded usage event by its key, in the journal; it does not find one whose key
+// was dropped, which is older than what can be corrected. The node must have applied what its
+// caller could have seen. It waits for the entry that is being applied, if there is one.
+//
+// Each recorded event adds one key and one KindUsage record, so the events after it are as many as
+// the keys after its own: that is its number in the journal, and no index by key is needed.
 func (m *Machine) FindUsage(src journal.Source, env uint32, key [16]byte) (
 	ref UsageRef, found bool, err error,
 ) {
-	q := journal.Query{
-		Owner: keyOwner(&key), From: math.MinInt64, To: math.MaxInt64,
-		Kinds: journal.Kinds(journal.KindUsage), Limit: foundAtOnce,
+	number, found := m.eventNumber(key)
+	if !found {
+		return ref, false, nil
 	}
-	for {
-		items, err := src.List(q)
-		if err != nil {
-			return ref, false, fmt.Errorf("billing: find a usage event: %w", err)
-		}
-		for _, item := range items {
-			var u usageEntry
-			var c RecordUsage
-			if wire.Decode(item.Payload, &u) == nil && wire.Decode(u.Record, &c) == nil &&
-				c.Key == key && c.Env == env {
-				// A key that was dropped may have been used again: the newest record counts.
-				ref, found = UsageRef{
-					Index: item.Index, Position: item.Position, Owner: item.Owner,
-					Hash: xxhash.Sum64(item.Payload), Payload: append([]byte(nil), item.Payload...),
-				}, true
-			}
-		}
-		if len(items) < foundAtOnce {
-			return ref, found, nil
-		}
-		q.After, q.HasAfter = items[len(items)-1].Cursor(), true
+	r, err := src.Event(number)
+	if err != nil {
+		return ref, false, fmt.Errorf("billing: find usage event %d: %w", number, err)
 	}
+	var u usageEntry
+	var c RecordUsage
+	if err := errors.Join(wire.Decode(r.Payload, &u), wire.Decode(u.Record, &c)); err != nil {
+		return ref, false, fmt.Errorf("billing: usage event %d: %w", number, err)
+	}
+	if c.Key != key {
+		return ref, false, fmt.Errorf("billing: usage event %d has another key", number)
+	}
+	return UsageRef{
+		Index: r.Index, Position: r.Position, Owner: r.Owner,
+		Hash: xxhash.Sum64(r.Payload), Payload: append([]byte(nil), r.Payload...),
+	}, c.Env == env, nil
+}
+
+// eventNumber is the number in the journal of the event that added a key.
+func (m *Machine) eventNumber(key [16]byte) (uint64, bool) {
+	m.applying.RLock()
+	defer m.applying.RUnlock()
+	s := m.state.Load()
+	age, found := s.keys.Age(key)
+	return s.usageEvents.Load() - age, found
 }

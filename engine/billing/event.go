@@ -92,12 +92,7 @@ func IndexRecord(r journal.Record, add func(owner uint32, at int64, ordinal uint
 				add(block.check.CustomerRow, block.check.At, ordinal)
 			}
 		}
-	case journal.KindUsage:
-		add(r.Owner, r.At, 0)
-		if key, ok := recordedKey(r.Payload); ok {
-			add(keyOwner(&key), r.At, 0)
-		}
-	case journal.KindVoid, journal.KindAmend:
+	case journal.KindUsage, journal.KindVoid, journal.KindAmend:
 		add(r.Owner, r.At, 0)
 	case journal.KindBilling:
 		var facts factRecord
@@ -108,21 +103,6 @@ func IndexRecord(r journal.Record, add func(owner uint32, at int64, ordinal uint
 			add(facts.Facts[i].Customer, facts.Facts[i].At, uint32(i))
 		}
 	}
-}
-
-// recordedKey reads the idempotency key of a KindUsage record, and no more of it than that takes:
-// under load, every event passes through here on every node.
-func recordedKey(payload []byte) (key [16]byte, ok bool) {
-	var u usageEntry
-	d := wire.NewDecoder(payload)
-	u.head(&d)
-	if len(u.Record) == 0 {
-		return key, false
-	}
-	var c RecordUsage
-	d = wire.NewDecoder(u.Record)
-	c.head(&d)
-	return c.Key, c.Key != [16]byte{}
 }
 
 // EventQuery asks for a page of a customer's events.

@@ -24,12 +24,6 @@ func (m *Machine) SetInvoiceStatus(id [16]byte, status InvoiceStatus) {
 	}
 }
 
-// KeyOwner is the owner under which the journal's index has a key of the sandbox.
-func KeyOwner(key string) uint32 {
-	id := UsageKey(1, []byte(key))
-	return keyOwner(&id)
-}
-
 // Next is a counter's usage of the next period.
 func (m *Machine) Next(row uint32) string { return m.state.Load().counters.Read(row).next.String() }
 

@@ -4,6 +4,7 @@ package billing
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"tollgate/engine"
@@ -23,8 +24,11 @@ type Machine struct {
 	// state is replaced whole by Restore.
 	state   atomic.Pointer[state]
 	journal *journal.Journal
-	ring    engine.HashRing
-	scratch scratch
+	// applying is held by Apply and by Restore where it replaces what it read, for those queries
+	// that must see keys and journal of one instant.
+	applying sync.RWMutex
+	ring     engine.HashRing
+	scratch  scratch
 	// snapshotting says that a Snapshot was not released yet.
 	snapshotting atomic.Bool
 }
@@ -81,6 +85,8 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 	if err != nil {
 		return err
 	}
+	m.applying.Lock()
+	defer m.applying.Unlock()
 	t := turn{state: s, m: m, index: index, stamp: max(h.Stamp, s.stamp.Load()), hash: s.hash64}
 	retention := s.limits.Load().KeyRetentionMS
 	s.floor = max(s.floor, t.stamp-retention)

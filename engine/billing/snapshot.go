@@ -235,6 +235,8 @@ func (m *Machine) Restore(src io.Reader) error {
 		return err
 	}
 	s.reindex()
+	m.applying.Lock()
+	defer m.applying.Unlock()
 	if err := m.journal.Restore(src); err != nil {
 		return fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}

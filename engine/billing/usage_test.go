@@ -138,3 +138,24 @@ func TestHotPathsAllocateNothing(t *testing.T) {
 	var hash [32]byte
 	require.Zero(t, testing.AllocsPerRun(1000, func() { m.Authenticate(hash) }))
 }
+
+func TestAnEventWhoseKeyIsDroppedMeanwhileIsFinal(t *testing.T) {
+	m, l := opened()
+	const day = 86_400_000
+	l.Do(billing.KindSetLimits, &billing.SetLimits{KeyRetentionMS: day, WindowMS: day})
+	l.DoPayload(billing.KindRecordUsage, enginetest.Usage(l, "k", "ada", "requests", 1).Seal(nil))
+	src := &enginetest.Source{Journal: m.Journal()}
+	key := billing.UsageKey(enginetest.Sandbox, []byte("k"))
+	ref, found, err := m.FindUsage(src, enginetest.Sandbox, key)
+	require.NoError(t, err)
+	require.True(t, found)
+	_, found, err = m.FindUsage(src, enginetest.Sandbox+1, key)
+	require.NoError(t, err)
+	require.False(t, found, "of another environment")
+	void := &billing.VoidUsage{Env: enginetest.Sandbox, Key: key, Original: ref}
+	l.Stamp += 2 * day
+	require.Equal(t, engine.OutcomeUsageFinal, l.Do(billing.KindVoidUsage, void).Outcome)
+	_, found, err = m.FindUsage(src, enginetest.Sandbox, key)
+	require.NoError(t, err)
+	require.False(t, found)
+}

@@ -23,6 +23,26 @@ func (s *Source) Keep(a *engine.Applied) {
 	}
 }
 
+// Event counts usage events from the first.
+func (s *Source) Event(number uint64) (journal.Record, error) {
+	data, before := s.Journal.Tail(), uint64(0)
+	for _, segment := range s.Sealed {
+		if number <= segment.EventsThrough {
+			data = segment.Data
+			break
+		}
+		before = segment.EventsThrough
+	}
+	if len(data) == 0 {
+		return journal.Record{}, journal.ErrNoEvent
+	}
+	reader, err := journal.NewReader(data)
+	if err != nil {
+		return journal.Record{}, err
+	}
+	return reader.Event(data[journal.HeaderBytes:], number-before)
+}
+
 // List lists items in the order of their cursors.
 func (s *Source) List(q journal.Query) ([]journal.Item, error) {
 	var items []journal.Item

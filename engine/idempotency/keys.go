@@ -86,22 +86,39 @@ func (k *Keys) SetRetention(ms int64) { k.retention = max(ms, 1) }
 
 // Find returns what was kept of a key.
 func (k *Keys) Find(key [16]byte) (Slot, bool) {
+	if r, _ := k.find(key); r != nil {
+		return r.slot(), true
+	}
+	return Slot{}, false
+}
+
+// Age is how many keys were added after this one.
+func (k *Keys) Age(key [16]byte) (uint64, bool) {
+	r, low := k.find(key)
+	if r == nil {
+		return 0, false
+	}
+	return k.next - 1 - k.base - uint64(low-uint32(k.base)), true
+}
+
+// find returns a key's record and the lower 32 bits of its number, or nil.
+func (k *Keys) find(key [16]byte) (*record, uint32) {
 	hash := k.hash(key)
 	slots, tag := k.index.slots(hash), tagOf(hash)
 	if len(slots) == 0 {
-		return Slot{}, false
+		return nil, 0
 	}
 	for i := place(tag, len(slots)); slots[i] != 0; {
 		if uint32(slots[i]>>32) == tag {
 			if r := k.record(uint32(slots[i])); r != nil && r.key == key {
-				return r.slot(), true
+				return r, uint32(slots[i])
 			}
 		}
 		if i++; i == len(slots) {
 			i = 0
 		}
 	}
-	return Slot{}, false
+	return nil, 0
 }
 
 // Near is the memory that Find and Add of a key begin with, so that the misses of several keys can

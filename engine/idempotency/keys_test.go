@@ -57,6 +57,26 @@ func TestAKeyIsComparedWhole(t *testing.T) {
 	require.Equal(t, slotOf(2), got)
 }
 
+func TestAgeCountsTheKeysAfter(t *testing.T) {
+	k := New(1000)
+	for n := range uint64(10) {
+		k.Add(key(n), slotOf(n), int64(n))
+	}
+	for n := range uint64(10) {
+		age, found := k.Age(key(n))
+		require.True(t, found)
+		require.Equal(t, 9-n, age)
+	}
+	_, found := k.Age(key(10))
+	require.False(t, found)
+	k.Add(key(10), slotOf(10), marginMS+2000)
+	k.Expire(marginMS + 2000)
+	_, found = k.Age(key(9))
+	require.False(t, found, "a dropped key has no age")
+	age, found := k.Age(key(10))
+	require.True(t, found && age == 0)
+}
+
 func TestKeysStayForTheRetentionAndGoInTime(t *testing.T) {
 	const retention, span = 200_000, 50_000
 	stamps := []int64{0, span - 1, span, 2*span - 1, 5 * span}
@@ -128,16 +148,21 @@ func TestKeysAgreeWithAMap(t *testing.T) {
 			}
 		}
 		live := 0
+		ages := map[uint64]bool{} // each is some key's, so no two keys are of one age
 		for n, m := range model {
 			slot, found := k.Find(key(n))
 			if found {
 				live++
 				require.Equal(t, m.slot, slot)
+				age, found := k.Age(key(n))
+				require.True(t, found && age < k.Len())
+				ages[age] = true
 			} else {
 				require.Greater(t, stamp-m.at, int64(16_000+marginMS))
 			}
 		}
 		require.EqualValues(t, live, k.Len())
+		require.Len(t, ages, live)
 	})
 }
 

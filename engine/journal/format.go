@@ -116,6 +116,24 @@ func (rd Reader) Record(data []byte) (r Record, size int, err error) {
 	return r, size, nil
 }
 
+// Event returns the nth KindUsage record (from 1) of records, which begin at a record. It is
+// ErrNoEvent when there are fewer.
+func (rd Reader) Event(records []byte, nth uint64) (Record, error) {
+	for len(records) > 0 {
+		r, size, err := rd.Record(records)
+		if err != nil {
+			return Record{}, fmt.Errorf("segment %d: %w", rd.number, err)
+		}
+		if r.Kind == KindUsage {
+			if nth--; nth == 0 {
+				return r, nil
+			}
+		}
+		records = records[size:]
+	}
+	return Record{}, ErrNoEvent
+}
+
 // Scan reads the records of a segment, or of a tail, from its first byte to its last, and checks
 // that they are whole and in order. It stops at the first error, or the first that yield returns.
 // No bytes hold no records.

@@ -44,7 +44,7 @@ func TestASegmentIsCutAfterTheEntryThatFillsIt(t *testing.T) {
 		require.True(t, cut)
 		require.Equal(t, journal.SegmentInfo{
 			Number: index, FirstIndex: index, LastIndex: index, Length: uint64(len(sealed.Data)),
-			Records: 9, Hash: xxhash.Sum64(sealed.Data),
+			Records: 9, EventsThrough: 9 * index, Hash: xxhash.Sum64(sealed.Data),
 			MinAt: 100 - int64(index), MaxAt: 100 - int64(index),
 		}, sealed.SegmentInfo)
 		require.Greater(t, len(sealed.Data), journal.SegmentBytes)

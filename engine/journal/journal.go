@@ -15,6 +15,8 @@ type SegmentInfo struct {
 	FirstIndex, LastIndex uint64
 	// Length is the number of bytes, Records the number of records.
 	Length, Records uint64
+	// EventsThrough is how many KindUsage records this segment and all before it hold.
+	EventsThrough uint64
 	// Hash is xxHash64 of the bytes.
 	Hash uint64
 	// MinAt and MaxAt bound the records' own times (Record.At), in milliseconds since 1970 UTC.

@@ -1,5 +1,7 @@
 package journal
 
+import "errors"
+
 // Indexer says to whom a record belongs: it calls add for each owner, once, or for a block of
 // many events once for each of them, with its own time and its ordinal within the record. It
 // must depend on the record alone, and may ignore a record that it does not know. Ordinals ascend.
@@ -76,7 +78,14 @@ type Item struct {
 // Cursor is the item's place in the listing.
 func (it Item) Cursor() Cursor { return Cursor{it.Time, it.Index, it.Position, it.Ordinal} }
 
-// Source lists items in the order of their cursors. Payloads must not be changed.
+// Source reads a journal. Payloads must not be changed.
 type Source interface {
+	// List lists items in the order of their cursors.
 	List(q Query) ([]Item, error)
+	// Event returns the KindUsage record of a number: events are counted from 1, in the order of
+	// the log. It is ErrNoEvent when the journal has fewer.
+	Event(number uint64) (Record, error)
 }
+
+// ErrNoEvent says that a journal has no usage event of the number that was asked for.
+var ErrNoEvent = errors.New("journal: no such usage event")

@@ -9,9 +9,9 @@ import (
 
 const (
 	snapshotMagic   = "TGJS"
-	snapshotVersion = 1
+	snapshotVersion = 2
 	snapshotFixed   = 54
-	infoBytes       = 64
+	infoBytes       = 72
 	// blockBytes is how much is written at a time.
 	blockBytes = 1 << 20
 	// maxTailBytes bounds the tail that Restore accepts.
@@ -96,7 +96,7 @@ func (s *summed) end() error {
 func appendInfo(b []byte, i SegmentInfo) []byte {
 	for _, v := range [...]uint64{
 		i.Number, i.FirstIndex, i.LastIndex, i.Length, i.Records, i.Hash,
-		uint64(i.MinAt), uint64(i.MaxAt),
+		uint64(i.MinAt), uint64(i.MaxAt), i.EventsThrough,
 	} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
@@ -107,7 +107,7 @@ func readInfo(b []byte) SegmentInfo {
 	v := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
 	return SegmentInfo{
 		Number: v(0), FirstIndex: v(1), LastIndex: v(2), Length: v(3), Records: v(4), Hash: v(5),
-		MinAt: int64(v(6)), MaxAt: int64(v(7)),
+		MinAt: int64(v(6)), MaxAt: int64(v(7)), EventsThrough: v(8),
 	}
 }
 
@@ -156,9 +156,15 @@ func (j *Journal) Restore(r io.Reader) error {
 // restore makes tail the open tail after segments.
 func (j *Journal) restore(segments []SegmentInfo, tail []byte) error {
 	open := SegmentInfo{Number: uint64(len(segments)) + 1}
+	if len(segments) > 0 {
+		open.EventsThrough = segments[len(segments)-1].EventsThrough
+	}
 	err := Scan(tail, func(r Record) error {
 		if open.Records++; open.Records == 1 {
 			open.FirstIndex, open.MinAt, open.MaxAt = r.Index, r.At, r.At
+		}
+		if r.Kind == KindUsage {
+			open.EventsThrough++
 		}
 		open.LastIndex = r.Index
 		open.MinAt, open.MaxAt = min(open.MinAt, r.At), max(open.MaxAt, r.At)
@@ -178,8 +184,8 @@ func (j *Journal) restore(segments []SegmentInfo, tail []byte) error {
 		}
 		b = rd.base
 	}
-	j.reset(open.Number)
-	j.open, j.base, j.buf = open, b, tail
+	j.reset(open)
+	j.base, j.buf = b, tail
 	if _, err := j.digest.Write(tail); err != nil {
 		panic(err) // documented never to happen
 	}

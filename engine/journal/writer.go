@@ -51,16 +51,16 @@ type View struct {
 // New makes an empty journal.
 func New() *Journal {
 	j := &Journal{}
-	j.reset(1)
+	j.reset(SegmentInfo{Number: 1})
 	j.view.Store(&view{})
 	return j
 }
 
-// reset begins a tail with the given number. Readers go on seeing what view says.
-func (j *Journal) reset(number uint64) {
+// reset begins a tail of the given description. Readers go on seeing what view says.
+func (j *Journal) reset(open SegmentInfo) {
 	j.buf, j.hashed = nil, 0
 	j.digest.Reset()
-	j.open = SegmentInfo{Number: number}
+	j.open = open
 	j.base = base{}
 }
 
@@ -88,6 +88,9 @@ func (j *Journal) Append(r Record) {
 	case KindAudit:
 		j.audit++
 	case KindBilling:
+	case KindUsage:
+		j.usage++
+		o.EventsThrough++
 	default:
 		j.usage++
 	}
@@ -142,7 +145,7 @@ func (j *Journal) EndEntry(index uint64) (Segment, bool) {
 	info.Length, info.Hash = uint64(len(j.buf)), j.digest.Sum64()
 	sealed := Segment{SegmentInfo: info, Data: j.buf[:len(j.buf):len(j.buf)]}
 	// Appending in place is safe beside readers: they hold a header with the old length.
-	j.reset(info.Number + 1)
+	j.reset(SegmentInfo{Number: info.Number + 1, EventsThrough: info.EventsThrough})
 	j.view.Store(&view{segments: append(v.segments, info), sealed: sealed})
 	return sealed, true
 }

@@ -13,6 +13,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
+	"tollgate/engine/enginetest"
 	"tollgate/engine/journal"
 	"tollgate/engine/wire"
 )
@@ -107,20 +108,13 @@ func (c *Cluster) ReadStands(engine.ReadTicket) bool {
 func (c *Cluster) Staleness() time.Duration { return time.Duration(c.Stale.Load()) }
 
 // List serves listings from the open tail of the journal.
-func (c *Cluster) List(q journal.Query) ([]journal.Item, error) {
-	var items []journal.Item
-	err := journal.Scan(c.Machine.Journal().Tail(), func(r journal.Record) error {
-		billing.IndexRecord(r, func(owner uint32, at int64, ordinal uint32) {
-			item := journal.Item{Record: r, Time: at, Ordinal: ordinal}
-			if owner == q.Owner && at >= q.From && at < q.To && q.Kinds.Has(r.Kind) &&
-				(!q.HasAfter || item.Cursor().Compare(q.After) > 0) {
-				items = append(items, item)
-			}
-		})
-		return nil
-	})
-	slices.SortFunc(items, func(a, b journal.Item) int { return a.Cursor().Compare(b.Cursor()) })
-	return items[:min(len(items), q.Limit)], err
+func (c *Cluster) List(q journal.Query) ([]journal.Item, error) { return c.source().List(q) }
+
+// Event serves usage events from the open tail of the journal.
+func (c *Cluster) Event(number uint64) (journal.Record, error) { return c.source().Event(number) }
+
+func (c *Cluster) source() *enginetest.Source {
+	return &enginetest.Source{Journal: c.Machine.Journal()}
 }
 
 // Do carries out a command that must succeed.
