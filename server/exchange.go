@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -24,11 +25,15 @@ type Exchange struct {
 	// Out is the answer being written.
 	Out JSON
 
-	table     *Table
-	shape     Shape
-	media     string
-	consumed  bool
-	status    int
+	table    *Table
+	shape    Shape
+	media    string
+	consumed bool
+	misspelt bool // a path parameter does not decode
+	status   int
+	held     bool // its client was told to send the body
+	// began is when the request came, where fasthttp does not say so.
+	began     time.Time
 	raw       [maxParams][]byte
 	params    [maxParams][]byte
 	decoded   []byte
@@ -61,7 +66,8 @@ func (x *Exchange) makeRoom(n int) {
 func (x *Exchange) begin(ctx *fasthttp.RequestCtx) {
 	x.Ctx, x.Route, x.Principal = ctx, nil, billing.Principal{}
 	x.Body, x.Out, x.decoded = x.Body[:0], x.Out[:0], x.decoded[:0]
-	x.media, x.consumed, x.status = "", false, 0
+	x.media, x.consumed, x.misspelt, x.held, x.status = "", false, false, false, 0
+	x.began = time.Time{}
 	appendRequestID(x.requestID[:0])
 }
 

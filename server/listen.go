@@ -55,6 +55,9 @@ func Serve(ln net.Listener, handler fasthttp.RequestHandler, limits Limits) *Ser
 		fast: &fasthttp.Server{
 			Handler:      handler,
 			ErrorHandler: answerBroken,
+			ExpectHandler: func(ctx *fasthttp.RequestCtx) int {
+				return expect(ctx, handler)
+			},
 			HeaderReceived: func(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 				return forBody(h, limits)
 			},
@@ -100,6 +103,18 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	// stopped as it starts would wait for it for ever.
 	err := errors.Join(s.ln.Close(), s.fast.ShutdownWithContext(ctx))
 	return errors.Join(err, <-s.done)
+}
+
+// expect asks the handler about a request whose client waits for 100-continue before it sends the
+// body. The handler answers it now, or leaves word that it may come.
+func expect(ctx *fasthttp.RequestCtx, handler fasthttp.RequestHandler) int {
+	waiting := &expectation{}
+	ctx.SetUserValue(expectationKey{}, waiting)
+	handler(ctx)
+	if waiting.admitted != nil {
+		return fasthttp.StatusContinue
+	}
+	return ctx.Response.StatusCode()
 }
 
 func forBody(h *fasthttp.RequestHeader, limits Limits) fasthttp.RequestConfig {

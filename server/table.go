@@ -66,16 +66,47 @@ func NewTable(routes []Route, config TableConfig) (*Table, error) {
 // Routes are the table's rows, in order.
 func (t *Table) Routes() []*Route { return t.routes }
 
-// Serve answers one request.
+// expectation is what Serve leaves in a request's user values while its client waits to be told to
+// send the body: the exchange that has passed every check that comes before the body.
+type expectation struct{ admitted *Exchange }
+
+// expectationKey is the user value's key.
+type expectationKey struct{}
+
+// Serve answers one request. Where its client expects 100-continue it is called twice: before the
+// body, when it answers what is refused without it, and with the body.
 func (t *Table) Serve(ctx *fasthttp.RequestCtx) {
+	waiting, expects := ctx.UserValue(expectationKey{}).(*expectation)
+	if expects && waiting.admitted != nil {
+		x := waiting.admitted
+		x.held, x.began = false, time.Time{}
+		defer t.finish(x)
+		t.carryOut(x)
+		return
+	}
 	x := t.pool.Get().(*Exchange)
 	x.begin(ctx)
+	if expects {
+		x.began = time.Now() // fasthttp has not timed the request yet
+	}
 	defer t.finish(x)
-	t.dispatch(x)
+	admitted := t.admitted(x)
+	switch {
+	case admitted && expects:
+		x.held, waiting.admitted = true, x
+	case admitted:
+		t.carryOut(x)
+	case expects:
+		closeAfterAnswer(ctx)
+	}
 }
 
-// finish sends what the exchange holds, also after a panic, and returns its memory.
+// finish sends what the exchange holds, also after a panic, and returns its memory. It leaves an
+// exchange alone whose body is still to come.
 func (t *Table) finish(x *Exchange) {
+	if x.held {
+		return
+	}
 	if cause := recover(); cause != nil {
 		t.config.Log.Error("a request handler panicked", "request_id", string(x.RequestID()),
 			"cause", cause, "stack", string(debug.Stack()))
@@ -85,53 +116,89 @@ func (t *Table) finish(x *Exchange) {
 		closeAfterAnswer(x.Ctx)
 	}
 	if t.config.Observe != nil {
-		t.config.Observe(x.Route, x.status, time.Since(x.Ctx.Time()))
+		began := x.began
+		if began.IsZero() {
+			began = x.Ctx.Time()
+		}
+		t.config.Observe(x.Route, x.status, time.Since(began))
 	}
 	x.end()
 	t.pool.Put(x)
 }
 
-func (t *Table) dispatch(x *Exchange) {
+// admitted makes the checks that need no body: path, method, key, scope, announced size. It answers
+// what does not pass them.
+func (t *Table) admitted(x *Exchange) bool {
 	path := targetPath(x.Ctx.Request.Header.RequestURI())
 	x.shape = ShapeOf(path)
 	if len(path) == 0 || path[0] != '/' {
 		x.Refuse(FaultNotFound)
-		return
+		return false
 	}
 	found, count := t.root.match(path, &x.raw, 0)
 	if found == nil {
 		x.Refuse(FaultNotFound)
-		return
+		return false
 	}
 	x.Route = found.route(x.Ctx.Request.Header.Method())
 	if x.Route == nil {
 		if t.config.Preflight != nil && x.Ctx.IsOptions() && t.config.Preflight(x) {
-			return
+			return false
 		}
 		x.Ctx.Response.Header.Set("Allow", found.allow)
 		x.Refuse(FaultMethod)
-		return
+		return false
 	}
-	decoded := x.decodeParams(count)
+	x.misspelt = !x.decodeParams(count)
 	if x.Route.Access != AccessOpen {
 		if fault := t.config.Authenticate(x); fault != nil {
 			x.Refuse(*fault)
-			return
+			return false
 		}
 	}
-	if fault := x.readBody(); fault != nil {
-		x.Refuse(*fault)
-		return
+	if x.Ctx.Request.Header.ContentLength() > x.Route.Limit {
+		x.Refuse(*sizeFault(x.Route.Limit))
+		return false
 	}
-	if fault := x.checkMedia(); fault != nil {
-		x.Refuse(*fault)
-		return
+	return true
+}
+
+// carryOut reads the body of a request that was admitted, checks its form and calls its handler.
+func (t *Table) carryOut(x *Exchange) {
+	fault := x.readBody()
+	if fault == nil {
+		fault = x.checkMedia()
 	}
-	if !decoded {
-		x.Refuse(FaultFields.With("a path parameter is not percent-encoded correctly"))
+	if fault == nil && x.misspelt {
+		f := FaultFields.With("a path parameter is not percent-encoded correctly")
+		fault = &f
+	}
+	if fault == nil {
+		fault = x.checkQuery()
+	}
+	if fault != nil {
+		x.Refuse(*fault)
 		return
 	}
 	x.Route.Handle(x)
+}
+
+// checkQuery refuses a query parameter that is there twice: which one was meant is not for us to
+// guess.
+func (x *Exchange) checkQuery() *Fault {
+	if bytes.IndexByte(x.Ctx.Request.Header.RequestURI(), '?') < 0 {
+		return nil
+	}
+	seen := map[string]bool{}
+	for name := range x.Ctx.QueryArgs().All() {
+		if seen[string(name)] {
+			fault := FaultFields.With(
+				"the query parameter " + strconv.Quote(string(name[:min(len(name), 64)])) + " is there twice")
+			return &fault
+		}
+		seen[string(name)] = true
+	}
+	return nil
 }
 
 // readBody reads the whole body within the route's limit.
@@ -143,9 +210,6 @@ func (x *Exchange) readBody() *Fault {
 		return nil
 	}
 	limit := x.Route.Limit
-	if length > limit {
-		return sizeFault(limit)
-	}
 	room := length
 	if length < 0 {
 		room = 4096
