@@ -90,6 +90,7 @@ func TestSlowSendersAreClosed(t *testing.T) {
 	}
 	address := listen(t, limits, handler)
 	const head = "POST /api/v1/client/x HTTP/1.1\r\nHost: x\r\n"
+	body := strings.Repeat("x", 4000)
 	for name, row := range map[string]struct {
 		at      string // sent at once
 		text    string // dripped
@@ -98,10 +99,11 @@ func TestSlowSendersAreClosed(t *testing.T) {
 	}{
 		"request line": {"", "GET /" + strings.Repeat("x", 4000), limits.Header, true},
 		"headers":      {head, strings.Repeat("X-Slow: 1\r\n", 400), limits.Header, true},
-		"small body":   {head + "Content-Length: 4000\r\n\r\n", strings.Repeat("x", 4000), limits.Header, true},
-		"large body":   {head + "Content-Length: 70000\r\n\r\n", strings.Repeat("x", 4000), limits.Body, true},
+		"small body":   {head + "Content-Length: 4000\r\n\r\n", body, limits.Header, true},
+		"large body":   {head + "Content-Length: 70000\r\n\r\n", body, limits.Body, true},
 		"chunks": {
-			head + "Transfer-Encoding: chunked\r\n\r\n", strings.Repeat("1\r\nx\r\n", 700), limits.Body, true,
+			head + "Transfer-Encoding: chunked\r\n\r\n", strings.Repeat("1\r\nx\r\n", 700),
+			limits.Body, true,
 		},
 		"nothing": {"", "", limits.Header, false},
 	} {

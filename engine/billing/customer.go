@@ -19,6 +19,9 @@ type CreateCustomer struct {
 	Email       string
 	PhoneNumber string
 	Address     string
+	// Blank are the bits, of CustomerPhoneNumber and CustomerAddress, that were given as "": that is
+	// a value, and not the same as none.
+	Blank uint8
 }
 
 // Fields states the command's fields.
@@ -31,6 +34,7 @@ func (c *CreateCustomer) Fields(w *wire.Codec) {
 	w.String(6, &c.Email)
 	w.String(7, &c.PhoneNumber)
 	w.String(8, &c.Address)
+	wire.Uint(w, 9, &c.Blank)
 }
 
 func (c *CreateCustomer) apply(t *turn) engine.Outcome {
@@ -55,6 +59,7 @@ func (c *CreateCustomer) apply(t *turn) engine.Outcome {
 	p := profile{
 		FirstName: c.FirstName, LastName: c.LastName,
 		Email: c.Email, PhoneNumber: c.PhoneNumber, Address: c.Address,
+		Blank: c.Blank,
 	}
 	if len(external) <= len(r.external) {
 		r.externalLen = uint8(copy(r.external[:], external))
@@ -133,6 +138,7 @@ type profile struct {
 	FirstName, LastName, Email, PhoneNumber, Address string
 	// ArchivedAt and ErasedAt are 0 as long as the customer is neither.
 	ArchivedAt, ErasedAt int64
+	Blank                uint8 // see CreateCustomer
 }
 
 // Fields states the profile's fields. Number 1 was an identifier and is not given again.
@@ -144,6 +150,7 @@ func (p *profile) Fields(w *wire.Codec) {
 	w.String(6, &p.Address)
 	w.Int(7, &p.ArchivedAt)
 	w.Int(8, &p.ErasedAt)
+	wire.Uint(w, 9, &p.Blank)
 }
 
 // profile decodes a customer's profile. Readers hold the customer's lock.
@@ -209,7 +216,9 @@ func (s *state) customerView(row uint32) CustomerView {
 		Row: row, ID: c.id, ExternalID: string(s.externalID(c)),
 		FirstName: p.FirstName, LastName: p.LastName,
 		Email: p.Email, PhoneNumber: p.PhoneNumber, Address: p.Address,
-		CreatedAt: c.createdAt, ModifiedAt: c.modifiedAt,
+		HasPhoneNumber: p.PhoneNumber != "" || p.Blank&CustomerPhoneNumber != 0,
+		HasAddress:     p.Address != "" || p.Blank&CustomerAddress != 0,
+		CreatedAt:      c.createdAt, ModifiedAt: c.modifiedAt,
 		ArchivedAt: p.ArchivedAt, ErasedAt: p.ErasedAt,
 	}
 }

@@ -14,14 +14,15 @@ const (
 	CustomerAddress
 )
 
-// UpdateCustomer changes what Set names of a customer's profile; an empty phone number or address
-// is none. A customer that is archived or erased is OutcomeCustomerArchived.
+// UpdateCustomer changes what Set names of a customer's profile. An empty phone number or address is
+// none, unless Blank says that it was given so. A customer that is archived or erased is OutcomeCustomerArchived.
 type UpdateCustomer struct {
 	Env        uint32
 	ExternalID string
 	Set        uint8
 
 	FirstName, LastName, Email, PhoneNumber, Address string
+	Blank                                            uint8 // see CreateCustomer
 }
 
 // Fields states the command's fields.
@@ -34,6 +35,7 @@ func (c *UpdateCustomer) Fields(w *wire.Codec) {
 	w.String(6, &c.Email)
 	w.String(7, &c.PhoneNumber)
 	w.String(8, &c.Address)
+	wire.Uint(w, 9, &c.Blank)
 }
 
 func (c *UpdateCustomer) apply(t *turn) engine.Outcome {
@@ -65,6 +67,7 @@ func (c *UpdateCustomer) apply(t *turn) engine.Outcome {
 			*f.dst = f.text
 		}
 	}
+	p.Blank = p.Blank&^c.Set | c.Blank&c.Set
 	t.setProfile(row, &p, e.now(t.stamp))
 	return engine.OutcomeDone
 }

@@ -70,8 +70,10 @@ type CustomerView struct {
 	ExternalID                  string
 	FirstName, LastName         string
 	Email, PhoneNumber, Address string
-	CreatedAt, ModifiedAt       int64
-	ArchivedAt, ErasedAt        int64
+	// HasPhoneNumber and HasAddress tell a value that is empty from none.
+	HasPhoneNumber, HasAddress bool
+	CreatedAt, ModifiedAt      int64
+	ArchivedAt, ErasedAt       int64
 }
 
 // SubscriptionView is one subscription at the instant of the query.

@@ -86,7 +86,7 @@ func (g *generator) customer(name string) engine.Record {
 	return record(billing.KindCreateCustomer, &billing.CreateCustomer{
 		Env: uint32(env), ID: ID(fmt.Sprint("customer ", name, env)), ExternalID: name,
 		FirstName: "Ada", LastName: "Lovelace", Email: "ada@example.com",
-		Address: g.pick("address", "", "London"),
+		Address: g.pick("address", "", "London"), Blank: g.blank(),
 	})
 }
 

@@ -16,7 +16,7 @@ func (g *generator) platform() engine.Record {
 			return record(billing.KindUpdateCustomer, &billing.UpdateCustomer{
 				Env: env, ExternalID: name, Set: rapid.Uint8Range(0, 31).Draw(g.t, "set"),
 				FirstName: "Grace", LastName: "Hopper", Email: "grace@example.com",
-				Address: g.pick("address", "", "Arlington"),
+				Address: g.pick("address", "", "Arlington"), Blank: g.blank(),
 			})
 		},
 		func() engine.Record {
@@ -43,6 +43,13 @@ func (g *generator) platform() engine.Record {
 		},
 		g.once, g.payment,
 	}).Draw(g.t, "platform")()
+}
+
+// blank draws which of phone number and address are given as "".
+func (g *generator) blank() uint8 {
+	return rapid.SampledFrom([]uint8{
+		0, billing.CustomerPhoneNumber, billing.CustomerAddress,
+	}).Draw(g.t, "blank")
 }
 
 // once wraps another command under one of a few keys.

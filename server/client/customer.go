@@ -56,16 +56,20 @@ func noFields(body []byte) *server.Fault {
 	return object(body, nil, func(*form) {})
 }
 
-// stringField reads an optional string, requiredField one that must be there.
-func stringField(name string, most int, dst *string) func(*form) bool {
+// blankable reads an optional string; "" sets a bit of blank, for it is a value and null is none.
+func blankable(name string, most int, bit uint8, blank *uint8, dst *string) func(*form) bool {
 	return func(f *form) bool {
 		var value []byte
-		_, ok := f.text(name, 0, most, &value)
+		given, ok := f.text(name, 0, most, &value)
+		if given && len(value) == 0 {
+			*blank |= bit
+		}
 		*dst = string(value)
 		return ok
 	}
 }
 
+// requiredField reads a string that must be there.
 func requiredField(name string, most int, dst *string) func(*form) bool {
 	return func(f *form) bool {
 		var value []byte
@@ -98,8 +102,9 @@ func (a *API) createCustomer(x *server.Exchange) {
 		"firstName":                requiredField("firstName", longestName, &c.FirstName),
 		"lastName":                 requiredField("lastName", longestName, &c.LastName),
 		"email":                    requiredField("email", longestEmail, &c.Email),
-		"phoneNumber":              stringField("phoneNumber", longestPhone, &c.PhoneNumber),
-		"address":                  stringField("address", longestAddress, &c.Address),
+		"phoneNumber": blankable("phoneNumber", longestPhone, billing.CustomerPhoneNumber,
+			&c.Blank, &c.PhoneNumber),
+		"address": blankable("address", longestAddress, billing.CustomerAddress, &c.Blank, &c.Address),
 	}, func(f *form) {
 		f.mustHave(named("firstName", c.FirstName), named("lastName", c.LastName),
 			named("email", c.Email))

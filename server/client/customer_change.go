@@ -69,6 +69,9 @@ func changed(
 		if given {
 			*dst = string(value)
 			c.Set |= bit
+			if len(value) == 0 {
+				c.Blank |= bit
+			}
 		}
 		return ok
 	}

@@ -17,7 +17,9 @@ func writeCustomer(
 	data.Open('{')
 	data.UUID("id", c.ID)
 	writeCustomerFields(data, c)
-	data.TextIf("address", c.Address)
+	if c.HasAddress {
+		data.Text("address", c.Address)
+	}
 	data.Time("archivedAt", c.ArchivedAt)
 	data.Time("erasedAt", c.ErasedAt)
 	data.Array("subscriptions")
@@ -36,7 +38,9 @@ func writeCustomerFields(data *server.JSON, c *billing.CustomerView) {
 	data.Text("firstName", c.FirstName)
 	data.Text("lastName", c.LastName)
 	data.Text("email", c.Email)
-	data.TextIf("phoneNumber", c.PhoneNumber)
+	if c.HasPhoneNumber {
+		data.Text("phoneNumber", c.PhoneNumber)
+	}
 	data.Time("createdAt", c.CreatedAt)
 	data.Time("modifiedAt", c.ModifiedAt)
 }
