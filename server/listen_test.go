@@ -122,8 +122,8 @@ func TestSlowSendersAreClosed(t *testing.T) {
 	}
 }
 
-// TestIdleConnectionsAreClosed: a connection that was used may wait longer for its next request than
-// a new one for its first, and then ends without a word.
+// TestIdleConnectionsAreClosed: a connection that was used may wait longer for its next request
+// than a new one for its first, and then ends without a word.
 func TestIdleConnectionsAreClosed(t *testing.T) {
 	limits := short()
 	c := dial(t, listen(t, limits, hello))
@@ -172,8 +172,8 @@ func TestSlowReadersAreClosed(t *testing.T) {
 	require.Less(t, closed.Sub(began), limits.Write+5*time.Second)
 }
 
-// TestHalfClosedConnections: a client that has sent its request and closed its side is answered; one
-// that closed it before it was done is told so; neither holds its place.
+// TestHalfClosedConnections: a client that has sent its request and closed its side is answered;
+// one that closed it before it was done is told so; neither holds its place.
 func TestHalfClosedConnections(t *testing.T) {
 	limits := short()
 	limits.Connections = 1

@@ -14,8 +14,9 @@ const (
 	CustomerAddress
 )
 
-// UpdateCustomer changes what Set names of a customer's profile. An empty phone number or address is
-// none, unless Blank says that it was given so. A customer that is archived or erased is OutcomeCustomerArchived.
+// UpdateCustomer changes what Set names of a customer's profile. An empty phone number or address
+// is none, unless Blank says that it was given so. A customer that is archived or erased is
+// OutcomeCustomerArchived.
 type UpdateCustomer struct {
 	Env        uint32
 	ExternalID string

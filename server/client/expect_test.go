@@ -23,8 +23,8 @@ func expecting(path, key, more string) string {
 
 const goOn = "HTTP/1.1 100 Continue\r\n\r\n"
 
-// TestExpectContinueIsRefusedBeforeTheBody: whoever asks first learns what the key and the announced
-// size come to without having sent a byte of the body.
+// TestExpectContinueIsRefusedBeforeTheBody: whoever asks first learns what the key and the
+// announced size come to without having sent a byte of the body.
 func TestExpectContinueIsRefusedBeforeTheBody(t *testing.T) {
 	n := start(t)
 	n.customer("acme")
