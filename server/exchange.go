@@ -141,6 +141,9 @@ func (x *Exchange) Bare(status int, media string, body []byte) {
 	x.Ctx.Response.SetBody(body)
 }
 
+// Answered says that there is an answer: a handler that was asked to go on need not.
+func (x *Exchange) Answered() bool { return x.status != 0 }
+
 // Status notes that the handler wrote the response itself.
 func (x *Exchange) Status(status int) { x.status = status }
 

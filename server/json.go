@@ -83,6 +83,12 @@ func (j *JSON) Uint(name string, value uint64) {
 	*j = strconv.AppendUint(*j, value, 10)
 }
 
+// Int writes a named whole number that may be negative.
+func (j *JSON) Int(name string, value int64) {
+	j.Name(name)
+	*j = strconv.AppendInt(*j, value, 10)
+}
+
 // Decimal writes a named exact number.
 func (j *JSON) Decimal(name string, value decimal.Decimal) {
 	j.Name(name)

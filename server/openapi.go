@@ -88,7 +88,7 @@ func (r *Route) operation() map[string]any {
 		if len(r.Media) == 0 {
 			content["application/json"] = map[string]any{"schema": r.Body.document()}
 		}
-		o["requestBody"] = map[string]any{"required": true, "content": content}
+		o["requestBody"] = map[string]any{"required": !r.BodyOptional, "content": content}
 	}
 	o["responses"] = r.responses()
 	return o

@@ -165,6 +165,26 @@ var faults = [256]Fault{
 	engine.OutcomeNoChangePending: {
 		400, "no_change_pending", "No plan change is scheduled", nothingChanged, 0,
 	},
+	engine.OutcomeUsageUnknown: {
+		404, "usage_not_found", "Usage event not found", nothingChanged, 0,
+	},
+	engine.OutcomeUsageVoided: {
+		400, "usage_voided", "A voided usage event cannot be amended", nothingChanged, 0,
+	},
+	engine.OutcomeUsageFinal: {
+		400, "usage_final", "The usage event is too old to be corrected",
+		"Nothing was changed. Events can be corrected for as long as their keys are kept.", 0,
+	},
+	engine.OutcomeClockBackwards: {
+		400, "clock_backwards", "A test clock moves only forward",
+		"Nothing was changed. advanceTo must be later than the environment's present time.", 0,
+	},
+	engine.OutcomeClockTooFar: {
+		400, "clock_too_far", "A test clock moves at most five years at a time", nothingChanged, 0,
+	},
+	engine.OutcomeClockLive: {
+		400, "clock_live", "A live environment has no test clock", nothingChanged, 0,
+	},
 	engine.OutcomeSubscriptionLimit: {
 		400, "subscription_limit", "The customer has as many subscriptions as are possible",
 		nothingChanged, 0,

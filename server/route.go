@@ -37,11 +37,13 @@ type Route struct {
 	// Limit bounds the body in bytes; 0 is DefaultBodyLimit.
 	Limit int
 	// Media are the body's media types; empty is application/json.
-	Media     []string
-	Params    []Param
-	Body      *Schema
-	Responses []Response
-	Handle    func(*Exchange)
+	Media  []string
+	Params []Param
+	Body   *Schema
+	// BodyOptional says that a request without a body is as good as one with an empty object.
+	BodyOptional bool
+	Responses    []Response
+	Handle       func(*Exchange)
 
 	number int
 	names  []string

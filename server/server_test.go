@@ -139,7 +139,13 @@ func TestEveryOutcomeHasAnAnswer(t *testing.T) {
 		engine.OutcomeInvoiceClosed, engine.OutcomeAccountLimit,
 		engine.OutcomePoolUnknown, engine.OutcomeTransactionUnknown, engine.OutcomeCreditsEmpty,
 		engine.OutcomePoolFrozen, engine.OutcomePoolArchived, engine.OutcomeTransactionFinal,
-		engine.OutcomeCreditsInvalid, engine.OutcomePoolLimit,
+		engine.OutcomeCreditsInvalid, engine.OutcomePoolLimit, engine.OutcomeUsageUnknown,
+		engine.OutcomeUsageVoided, engine.OutcomeUsageFinal, engine.OutcomeClockBackwards,
+		engine.OutcomeClockTooFar, engine.OutcomeClockLive, engine.OutcomeCustomerArchived,
+		engine.OutcomeCustomerSubscribed, engine.OutcomeRequestKeyReused, engine.OutcomeNoProvider,
+		engine.OutcomeProviderRefused, engine.OutcomeInvoicePaid, engine.OutcomeCheckoutUnknown,
+		engine.OutcomeSubscriptionEnded, engine.OutcomeNothingToRevert, engine.OutcomePlanUnchanged,
+		engine.OutcomeCurrencyDiffers, engine.OutcomeNoChangePending,
 	}
 	codes := map[string]bool{}
 	for _, o := range named {

@@ -1,6 +1,8 @@
 package billing
 
 import (
+	"strconv"
+
 	"tollgate/engine"
 	"tollgate/engine/wire"
 )
@@ -13,12 +15,15 @@ const maxAdvanceMS = (5*365 + 2) * dayMS
 type AdvanceClock struct {
 	Env uint32
 	To  int64 // on the environment's clock, in milliseconds
+
+	Actor string
 }
 
 // Fields states the command's fields.
 func (c *AdvanceClock) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &c.Env)
 	w.Int(2, &c.To)
+	w.String(3, &c.Actor)
 }
 
 func (c *AdvanceClock) apply(t *turn) engine.Outcome {
@@ -40,6 +45,10 @@ func (c *AdvanceClock) apply(t *turn) engine.Outcome {
 	t.rescheduled = true
 	t.requeueCredits()
 	t.fold(uint64(c.To))
+	t.note(change{
+		Env: c.Env, Actor: c.Actor, Action: "clock.advanced",
+		Values: []FieldChange{{"nowMs", strconv.FormatInt(now, 10), strconv.FormatInt(c.To, 10)}},
+	})
 	return engine.OutcomeDone
 }
 

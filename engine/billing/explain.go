@@ -18,8 +18,11 @@ var ErrExplain = errors.New("billing: the journal does not explain the invoice")
 type Explanation struct {
 	Invoice    InvoiceView
 	Recomputed []InvoiceItem
-	// Counted is how many events and corrections each recomputed line counts; 0 for a price.
+	// Counted is how many events and corrections each recomputed line counts, and no line before
+	// it; 0 for a price.
 	Counted []uint64
+	// Costs are the costs that were stored with those events: a correction changes none.
+	Costs []decimal.Decimal
 	// FirstIndex and LastIndex bound the log entries of those.
 	FirstIndex, LastIndex uint64
 	// Equal says that both are the same, byte for byte.
@@ -116,6 +119,7 @@ type accountEntry struct {
 	usage    usageEntry
 	units    decimal.Decimal
 	covered  decimal.Decimal // of them paid by credits
+	cost     decimal.Decimal
 	span     uint32
 	ahead    bool
 }
@@ -170,7 +174,7 @@ func accountEntryOf(item journal.Item) (e accountEntry, counts bool, err error) 
 		}
 		counts = e.usage.Outcome != 0 && e.usage.Outcome.Recorded() && counted(&e.usage)
 		e.units, e.span, e.ahead = c.Units, e.usage.Span, e.usage.Ahead
-		e.covered = e.usage.Covered
+		e.covered, e.cost = e.usage.Covered, e.usage.Cost
 		e.order = math.MaxUint32
 	case journal.KindBilling:
 		var facts factRecord
@@ -223,12 +227,14 @@ type book struct {
 type tally struct {
 	quantity    decimal.Decimal
 	covered     decimal.Decimal // of it paid by credits
+	cost        decimal.Decimal
 	events      uint64
 	first, last uint64
 }
 
 func (t *tally) add(e *accountEntry) {
 	t.quantity, t.covered = sum(t.quantity, e.units), sum(t.covered, e.covered)
+	t.cost = sum(t.cost, e.cost)
 	t.events++
 	if t.first == 0 || e.index < t.first {
 		t.first = e.index
@@ -242,6 +248,7 @@ func (t *tally) merge(o *tally) {
 		return
 	}
 	t.quantity, t.covered = sum(t.quantity, o.quantity), sum(t.covered, o.covered)
+	t.cost = sum(t.cost, o.cost)
 	t.events += o.events
 	if t.first == 0 || o.first != 0 && o.first < t.first {
 		t.first = o.first
@@ -364,7 +371,7 @@ func (r *recount) invoice(b *book, f *invoiceFact) *Explanation {
 		}
 	}
 	for len(x.Counted) < len(x.Recomputed) {
-		x.Counted = append(x.Counted, 0)
+		x.Counted, x.Costs = append(x.Counted, 0), append(x.Costs, decimal.Decimal{})
 	}
 	return x
 }
@@ -397,8 +404,11 @@ func (r *recount) usage(b *book, x *Explanation) {
 		}
 	}
 	for _, u := range usageLines(r.catalog, b.closed, b.runSpan, reading) {
-		t := at(b.tallies, [2]uint32{u.span, u.feature})
+		key := [2]uint32{u.span, u.feature}
+		t := at(b.tallies, key)
+		delete(b.tallies, key) // a late line counts what came after this one
 		x.Recomputed, x.Counted = append(x.Recomputed, u.item), append(x.Counted, t.events)
+		x.Costs = append(x.Costs, t.cost)
 		if x.FirstIndex == 0 || t.first != 0 && t.first < x.FirstIndex {
 			x.FirstIndex = t.first
 		}

@@ -83,14 +83,16 @@ func (l *ledger) resume(now int64) {
 // VoidInvoice makes an unpaid invoice VOID, for good: its usage is not billed again, and credit
 // that it had used is the customer's again. Of a VOID invoice it is the same success again.
 type VoidInvoice struct {
-	Env uint32
-	ID  [16]byte
+	Env   uint32
+	ID    [16]byte
+	Actor string
 }
 
 // Fields states the command's fields.
 func (c *VoidInvoice) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &c.Env)
 	w.ID(2, &c.ID)
+	w.String(3, &c.Actor)
 }
 
 func (c *VoidInvoice) apply(t *turn) engine.Outcome {
@@ -119,6 +121,10 @@ func (c *VoidInvoice) apply(t *turn) engine.Outcome {
 	l.unblock()
 	l.b.due = l.nextDue()
 	t.commit(l)
+	t.note(change{
+		Env: c.Env, Actor: c.Actor, Action: "invoice.voided", Subject: uuidText(c.ID),
+		Values: []FieldChange{{"status", "unpaid", "VOID"}},
+	})
 	return engine.OutcomeDone
 }
 

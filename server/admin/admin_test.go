@@ -87,7 +87,7 @@ func start(t *testing.T) *node {
 	api, err := admin.New(admin.Config{
 		Machine: n.Machine, Proposer: n, Reader: n, Cluster: n.members, Metrics: metrics,
 		KeyHash: admin.HashKey(n.key), Audits: n.api.AuditStats,
-		Payments: n.desk, Events: n,
+		Payments: n.desk, Events: n, SettleTimeout: 2 * time.Second,
 	})
 	require.NoError(t, err)
 	listen := func(h *server.Server) string {

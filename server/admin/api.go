@@ -55,7 +55,10 @@ type Config struct {
 	Payments *payments.Desk
 	// WriteTimeout and ReadTimeout bound commands (5 s when 0) and linearizable reads (2 s when 0).
 	WriteTimeout, ReadTimeout time.Duration
-	Log                       *slog.Logger
+	// SettleTimeout is how long an advanced clock may take to let everything happen that is due by
+	// then before the answer is that it goes on (60 s when 0).
+	SettleTimeout time.Duration
+	Log           *slog.Logger
 }
 
 // HashKey is what a configuration holds of an admin key.
@@ -82,12 +85,16 @@ func New(c Config) (*API, error) {
 	if c.ReadTimeout == 0 {
 		c.ReadTimeout = 2 * time.Second
 	}
+	if c.SettleTimeout == 0 {
+		c.SettleTimeout = settlePatience
+	}
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
 	a := &API{config: c, machine: c.Machine, metrics: c.Metrics.handler()}
 	var err error
-	routes := slices.Concat(a.routes(), a.platformRoutes(), a.paymentRoutes())
+	routes := slices.Concat(a.routes(), a.platformRoutes(), a.paymentRoutes(),
+		a.invoiceRoutes(), a.clockRoutes())
 	a.table, err = server.NewTable(routes, server.TableConfig{
 		Authenticate: a.authenticate, Observe: c.Metrics.Observer("admin"), Log: c.Log,
 	})
@@ -113,8 +120,9 @@ func (a *API) authenticate(x *server.Exchange) *server.Fault {
 	return nil
 }
 
-// read answers from memory that holds every acknowledged write. answer may run more than once.
-func (a *API) read(x *server.Exchange, answer func() *server.Fault) {
+// look runs what is copied out of memory that holds every acknowledged write. answer may run more
+// than once; it returns a fault, or has written the answer.
+func (a *API) look(answer func() *server.Fault) *server.Fault {
 	deadline := time.Now().Add(a.config.ReadTimeout)
 	for time.Now().Before(deadline) {
 		ticket, outcome := a.config.Reader.BeginRead(deadline)
@@ -125,12 +133,17 @@ func (a *API) read(x *server.Exchange, answer func() *server.Fault) {
 		if !a.config.Reader.ReadStands(ticket) {
 			continue
 		}
-		if fault != nil {
-			x.Refuse(*fault)
-		}
-		return
+		return fault
 	}
-	x.Refuse(server.FaultConsistency.With("Nothing was changed. Repeat the request."))
+	f := server.FaultConsistency.With("Nothing was changed. Repeat the request.")
+	return &f
+}
+
+// read answers with what look found.
+func (a *API) read(x *server.Exchange, answer func() *server.Fault) {
+	if fault := a.look(answer); fault != nil {
+		x.Refuse(*fault)
+	}
 }
 
 func (a *API) propose(kind engine.Kind, payload []byte) engine.Result {
@@ -155,6 +168,16 @@ func (a *API) environment(x *server.Exchange, then func(env uint32) *server.Faul
 		}
 		return then(env)
 	})
+}
+
+// locate finds the number of the environment that a path names; what cannot be found is answered.
+// Environments are never removed, so it stays good.
+func (a *API) locate(x *server.Exchange) (env uint32, ok bool) {
+	a.environment(x, func(number uint32) *server.Fault {
+		env = number
+		return nil
+	})
+	return env, !x.Answered()
 }
 
 var environments = map[string]billing.EnvironmentKind{

@@ -300,8 +300,23 @@ func (w *walk) appendObject(dst []byte, t *tree, place string) []byte {
 	return append(dst, '}')
 }
 
-// body reads a request's document into the walk's fields.
-func body(x *server.Exchange, w *walk, fields map[string]reader) *server.Fault {
+// noFields answers a body that is there and is not an empty object.
+func noFields(x *server.Exchange) bool {
+	if len(x.Body) == 0 {
+		return true
+	}
+	var w walk
+	fault := body(x, &w, nil)
+	if fault != nil {
+		x.Refuse(*fault)
+	}
+	return fault == nil
+}
+
+// body reads a request's document into the walk's fields; those that are required must be there.
+func body(
+	x *server.Exchange, w *walk, fields map[string]reader, required ...string,
+) *server.Fault {
 	if len(x.Body) == 0 {
 		fault := server.FaultJSON.With("The body must be a document.")
 		return &fault
@@ -323,5 +338,10 @@ func body(x *server.Exchange, w *walk, fields map[string]reader) *server.Fault {
 		return &fault
 	}
 	w.object(t, "", fields)
+	for _, name := range required {
+		if i := slices.Index(t.names, name); i < 0 || t.items[i].kind == scan.KindNull {
+			w.problem(name, "is required")
+		}
+	}
 	return w.fault()
 }

@@ -111,7 +111,7 @@ func New(c Config) (*API, error) {
 	}
 	a := &API{config: c, machine: c.Machine, limits: server.NewRateLimiter(c.RateLimit, c.Now)}
 	routes := slices.Concat(a.routes(), a.customerRoutes(), a.lifecycleRoutes(),
-		a.paymentRoutes())
+		a.correctionRoutes(), a.paymentRoutes())
 	var err error
 	if a.document, err = server.OpenAPI(routes, description()); err != nil {
 		return nil, err

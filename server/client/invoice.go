@@ -31,7 +31,7 @@ func (a *API) listInvoices(x *server.Exchange) {
 			invoices = append(invoices, pending...)
 		}
 		for i := range invoices {
-			writeInvoice(data, &invoices[i])
+			server.WriteInvoice(data, &invoices[i], nil)
 		}
 		data.Close(']')
 		x.End(200)

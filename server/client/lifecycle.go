@@ -217,7 +217,7 @@ func (a *API) upcomingInvoice(x *server.Exchange) {
 		if !found {
 			return notFound(engine.OutcomeSubscriptionUnknown)
 		}
-		writeInvoice(x.Begin(), &invoice)
+		server.WriteInvoice(x.Begin(), &invoice, nil)
 		x.End(200)
 		return nil
 	})

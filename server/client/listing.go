@@ -131,6 +131,11 @@ func writeEvent(data *server.JSON, e *billing.EventView) {
 	data.UUID("subscriptionId", e.SubscriptionID)
 	data.TextIf("flowId", e.FlowID)
 	data.Raw("meta", e.Meta)
+	data.Time("voidedAt", e.VoidedAt)
+	if e.Kind == billing.EventUsage {
+		decimalIf(data, "creditsUsed", e.Credits, e.HasCredits)
+	}
+	data.TextIf("reason", e.ReasonText)
 	if e.Kind == billing.EventAudit {
 		text := textOf(e.Reason)
 		data.Bool("isAllowed", e.Reason == billing.ReasonAllowed)

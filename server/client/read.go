@@ -31,17 +31,20 @@ func (a *API) noteStaleness(x *server.Exchange) {
 // read runs an answer that is copied out of the node's memory, at the consistency that the request
 // asks for. answer may run more than once; it returns a fault, or has written the answer.
 func (a *API) read(x *server.Exchange, answer func() *server.Fault) {
+	if fault := a.look(x, answer); fault != nil {
+		x.Refuse(*fault)
+	}
+}
+
+// look is read without an answer: it returns the fault.
+func (a *API) look(x *server.Exchange, answer func() *server.Fault) *server.Fault {
 	stale, fault := consistency(x)
 	if fault != nil {
-		x.Refuse(*fault)
-		return
+		return fault
 	}
 	if stale {
 		a.noteStaleness(x)
-		if fault := answer(); fault != nil {
-			x.Refuse(*fault)
-		}
-		return
+		return answer()
 	}
 	deadline := a.readDeadline()
 	for time.Now().Before(deadline) {
@@ -53,12 +56,9 @@ func (a *API) read(x *server.Exchange, answer func() *server.Fault) {
 		if !a.config.Reader.ReadStands(ticket) {
 			continue
 		}
-		if fault != nil {
-			x.Refuse(*fault)
-		}
-		return
+		return fault
 	}
-	x.Refuse(server.FaultConsistency)
+	return &server.FaultConsistency
 }
 
 // propose brings one command into the log.

@@ -42,15 +42,17 @@ func description() server.Description {
 				server.Must("changeType", server.EnumSchema("UPGRADE", "DOWNGRADE")),
 			),
 			"ScheduledChange":   scheduledChangeSchema(),
-			"CreditPool":        poolSchema(),
+			"CreditPool":        server.PoolSchema(),
 			"ListedEntitlement": listedEntitlementSchema(),
 
 			"EventRequest":   eventRequest(),
+			"EventVoid":      eventVoidSchema(),
+			"EventAmendment": eventAmendmentSchema(),
 			"Customer":       customerSchema(),
 			"NestedCustomer": server.Object(customerFields()...),
 			"Subscription":   subscriptionSchema(),
 			"Plan":           planSchema(),
-			"Invoice":        invoiceSchema(),
+			"Invoice":        server.InvoiceSchema(),
 			"Entitlement":    entitlementSchema(),
 			"Event":          eventSchema(),
 			"BatchResult": server.Object(
@@ -154,34 +156,6 @@ func planSchema() *server.Schema {
 	)
 }
 
-func invoiceSchema() *server.Schema {
-	return server.Object(
-		server.Must("id", server.UUIDSchema),
-		server.May("number", server.IntegerSchema),
-		server.Must("type", server.EnumSchema("REGULAR", "IN_ADVANCE_INITIAL", "ADJUSTMENT", "CREDIT")),
-		server.Must("status", server.EnumSchema("PENDING", "DUE", "PAST_DUE", "PAID", "VOID")),
-		server.Must("amount", server.NumberSchema),
-		server.Must("currency", text(3, 3)),
-		server.May("subscriptionId", server.UUIDSchema),
-		server.Must("customerReferenceId", text(1, longestID)),
-		server.May("createdAt", server.TimeSchema),
-		server.May("dueDate", server.TimeSchema),
-		server.May("paidAt", server.TimeSchema),
-		server.May("periodStart", server.TimeSchema),
-		server.May("periodEnd", server.TimeSchema),
-		server.Must("items", server.ArrayOf(server.Object(
-			server.Must("description", text(0, 0)),
-			server.May("featureKey", text(1, longestID)),
-			server.Must("quantity", server.NumberSchema),
-			server.May("unitPrice", server.NumberSchema),
-			server.May("tiers", server.TiersSchema()),
-			server.May("periodStart", server.TimeSchema),
-			server.May("periodEnd", server.TimeSchema),
-			server.Must("amount", server.NumberSchema),
-		))),
-	)
-}
-
 func entitlementSchema() *server.Schema {
 	return server.Object(
 		server.Must("referenceCustomerId", text(1, longestID)),
@@ -226,6 +200,8 @@ func eventSchema() *server.Schema {
 		server.May("subscriptionId", server.UUIDSchema),
 		server.May("flowId", text(0, longestID)),
 		server.May("meta", server.FreeObject()),
+		server.May("voidedAt", server.TimeSchema),
+		server.May("creditsUsed", server.NumberSchema),
 		server.May("isAllowed", server.BoolSchema),
 		server.May("reason", text(1, 0)),
 	)

@@ -93,7 +93,7 @@ func (a *API) answerCreated(x *server.Exchange, c *billing.CreateSubscription) b
 		writeSubscription(data, &s)
 		if ok {
 			data.Name("invoice")
-			writeInvoice(data, &invoice)
+			server.WriteInvoice(data, &invoice, nil)
 		}
 		data.Object("metadata")
 		data.Close('}')

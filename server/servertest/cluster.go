@@ -29,6 +29,8 @@ type Cluster struct {
 	Stale atomic.Int64
 	// Reads counts linearizable reads.
 	Reads atomic.Int64
+	// NoTicks keeps what falls due from happening by itself, as without a leader, until Tick.
+	NoTicks atomic.Bool
 	// AuditBlocks counts the proposals of audit blocks.
 	AuditBlocks atomic.Int64
 
@@ -71,6 +73,23 @@ func (c *Cluster) Propose(_ time.Time, records []engine.Record, results []engine
 			results[i] = engine.Result{Outcome: r.Outcome, Value: slices.Clone(r.Value)}
 		}
 		records, results = records[n:], results[n:]
+	}
+	if !c.NoTicks.Load() {
+		c.tick()
+	}
+}
+
+// Tick lets everything happen that is due by now.
+func (c *Cluster) Tick() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tick()
+}
+
+func (c *Cluster) tick() {
+	for due := c.Machine.NextDue(); due != 0 && due <= time.Now().UnixMilli(); {
+		c.apply([]engine.Record{{Kind: engine.KindTick}})
+		due = c.Machine.NextDue()
 	}
 }
 

@@ -1,0 +1,133 @@
+package admin
+
+import (
+	"time"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/wire"
+	"tollgate/server"
+)
+
+// clockRoutes are the rows about an environment's clock.
+func (a *API) clockRoutes() []server.Route {
+	return []server.Route{
+		{
+			Method: "POST", Path: environment + "/clock", Operation: "advanceClock",
+			Summary: "Move a sandbox's clock forward; answers when all that is due by then has happened",
+			Access:  server.AccessOperator, Handle: a.advanceClock, Params: environmentParams,
+			Body:      server.Object(server.Must("advanceTo", server.TimeSchema)),
+			Responses: answers(server.RefTo("Clock")),
+		},
+		{
+			Method: "GET", Path: environment + "/clock", Operation: "showClock",
+			Summary: "The environment's time, and whether all that is due by then has happened",
+			Access:  server.AccessOperator, Handle: a.showClock, Params: environmentParams,
+			Responses: answers(server.RefTo("Clock")),
+		},
+	}
+}
+
+// What waiting for a clock is bounded by.
+const (
+	settlePatience = 60 * time.Second
+	settlePause    = 10 * time.Millisecond
+)
+
+// instant reads an RFC 3339 time.
+func (w *walk) instant(dst *int64) reader {
+	return func(t *tree, place string) {
+		var text string
+		before := len(w.problems)
+		w.text(&text)(t, place)
+		if len(w.problems) > before {
+			return
+		}
+		ms, ok := server.ParseInstant([]byte(text))
+		if !ok {
+			w.problem(place, "must be an RFC 3339 time such as 2026-01-31T15:00:00.000Z")
+		}
+		*dst = ms
+	}
+}
+
+// advanceClock is POST …/clock.
+func (a *API) advanceClock(x *server.Exchange) {
+	c := billing.AdvanceClock{Actor: actor}
+	var w walk
+	fault := body(x, &w, map[string]reader{"advanceTo": w.instant(&c.To)}, "advanceTo")
+	if fault != nil {
+		x.Refuse(*fault)
+		return
+	}
+	var ok bool
+	if c.Env, ok = a.locate(x); !ok {
+		return
+	}
+	result := a.propose(billing.KindAdvanceClock, wire.Encode(nil, &c))
+	if result.Outcome != engine.OutcomeDone {
+		x.Refuse(server.FaultOf(result.Outcome))
+		return
+	}
+	if fault := a.settle(x, c.Env); fault != nil {
+		x.Refuse(*fault)
+		return
+	}
+	a.writeClock(x, c.Env)
+}
+
+// settle waits until all that is due by the environment's clock has happened.
+func (a *API) settle(x *server.Exchange, env uint32) *server.Fault {
+	deadline := time.Now().Add(a.config.SettleTimeout)
+	timer := time.NewTimer(settlePause)
+	defer timer.Stop()
+	for {
+		settled := false
+		fault := a.look(func() *server.Fault {
+			settled = a.machine.ClockSettled(env)
+			return nil
+		})
+		if fault == nil && settled {
+			return nil
+		}
+		if !time.Now().Before(deadline) {
+			break
+		}
+		timer.Reset(settlePause)
+		select {
+		case <-timer.C:
+			continue
+		case <-x.Ctx.Done(): // the listener shuts down
+		}
+		break
+	}
+	return &server.Fault{
+		Status: 503, Code: "clock_settling", RetryAfter: 1,
+		Message: "The clock was advanced, and what falls due by then is still happening",
+		Detail:  "Do not repeat the request. GET the clock until settled is true.",
+	}
+}
+
+// showClock is GET …/clock.
+func (a *API) showClock(x *server.Exchange) {
+	a.environment(x, func(env uint32) *server.Fault {
+		a.writeClock(x, env)
+		return nil
+	})
+}
+
+func (a *API) writeClock(x *server.Exchange, env uint32) {
+	data := x.Begin()
+	data.Open('{')
+	data.Time("now", a.machine.EnvironmentNow(env, time.Now().UnixMilli()))
+	data.Bool("settled", a.machine.ClockSettled(env))
+	data.Close('}')
+	x.End(200)
+}
+
+func clockSchema() *server.Schema {
+	return server.Object(
+		server.Must("now", server.TimeSchema),
+		server.Must("settled", server.BoolSchema),
+	)
+}

@@ -1,0 +1,377 @@
+package admin
+
+import (
+	"errors"
+	"strconv"
+	"unicode/utf8"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
+	"tollgate/engine/wire"
+	"tollgate/server"
+)
+
+// invoiceRoutes are the rows about invoices: as stored, and as the journal explains them.
+func (a *API) invoiceRoutes() []server.Route {
+	invoice := environmentAnd(path("invoice", server.UUIDSchema, ""))
+	return []server.Route{
+		{
+			Method: "GET", Path: environment + "/invoices", Operation: "listInvoices",
+			Summary: "The invoices of one customer, oldest first; the pending ones last",
+			Access:  server.AccessOperator, Handle: a.listInvoices,
+			Params: environmentAnd(
+				must(inQuery("customer", text(1, longestID), "externalClientCustomerId"))),
+			Responses: answers(server.ArrayOf(server.RefTo("Invoice"))),
+		},
+		{
+			Method: "GET", Path: environment + "/invoices/{invoice}", Operation: "showInvoice",
+			Summary: "An invoice with its lines and what their events cost",
+			Access:  server.AccessOperator, Handle: a.showInvoice, Params: invoice,
+			Responses: answers(server.RefTo("Invoice")),
+		},
+		{
+			Method: "GET", Path: environment + "/invoices/{invoice}/explain",
+			Operation: "explainInvoice",
+			Summary:   "An invoice beside what the journal's records alone make of it",
+			Access:    server.AccessOperator, Handle: a.explainInvoice, Params: invoice,
+			Responses: answers(server.RefTo("Explanation")),
+		},
+		{
+			Method: "POST", Path: environment + "/invoices/{invoice}/void", Operation: "voidInvoice",
+			Summary: "Make an unpaid invoice VOID, for good; its usage is not billed again",
+			Access:  server.AccessOperator, Handle: a.voidInvoice, Params: invoice,
+			Responses: done("Void, or it was before"),
+		},
+		{
+			Method: "GET", Path: environment + "/invoices/verify", Operation: "verifyInvoices",
+			Summary: "Recompute the invoices of a page of customers, and list those that differ",
+			Access:  server.AccessOperator, Handle: a.verifyInvoices,
+			Params: environmentAnd(
+				inQuery("customer", text(1, longestID), "only this customer's"),
+				inQuery("limit", server.IntSchema(1, mostVerified), "customers of a page; 100 when absent"),
+				inQuery("cursor", text(1, 10), "nextCursor of the page before"),
+			),
+			Responses: answers(server.RefTo("Verification")),
+		},
+	}
+}
+
+var faultUnexplained = server.Fault{
+	Status: 500, Code: "invoice_unexplained",
+	Message: "The journal's records do not explain the invoice",
+	Detail:  "Records are missing or damaged. Ask another node, and compare it with a backup.",
+}
+
+var faultJournal = server.Fault{
+	Status: 503, Code: "journal_unavailable", Message: "The journal cannot be read at the moment",
+	Detail: "Nothing was changed. Repeat the request, or ask another node.", RetryAfter: 1,
+}
+
+// pathUUID reads a path parameter that is a UUID; another is answered.
+func pathUUID(x *server.Exchange, i int, what string) (id [16]byte, ok bool) {
+	if id, ok = server.ParseUUID(x.Param(i)); !ok {
+		x.Refuse(server.FaultFields.With(what + " must be a UUID"))
+	}
+	return id, ok
+}
+
+// queryText reads a query parameter; its problem is empty when there is none.
+func queryText(x *server.Exchange, name string, most int) (value, problem string) {
+	value = string(x.Ctx.QueryArgs().Peek(name))
+	if utf8.RuneCountInString(value) > most || !printable(value) {
+		problem = name + " must have at most " + strconv.Itoa(most) + " printable characters"
+	}
+	return value, problem
+}
+
+// listInvoices is GET …/invoices?customer.
+func (a *API) listInvoices(x *server.Exchange) {
+	customer, problem := queryText(x, "customer", longestID)
+	if customer == "" {
+		problem = "customer is required"
+	}
+	if problem != "" {
+		x.Refuse(server.FaultFields.With(problem))
+		return
+	}
+	a.environment(x, func(env uint32) *server.Fault {
+		view, found := a.machine.Customer(env, customer)
+		if !found {
+			return faultOf(engine.OutcomeCustomerUnknown)
+		}
+		data := x.Begin()
+		data.Open('[')
+		invoices := append(a.machine.Invoices(env, view.Row),
+			a.machine.PendingInvoices(env, view.Row)...)
+		for i := range invoices {
+			server.WriteInvoice(data, &invoices[i], nil)
+		}
+		data.Close(']')
+		x.End(200)
+		return nil
+	})
+}
+
+// invoiceOf finds the invoice that the path names; what cannot be found is answered.
+func (a *API) invoiceOf(x *server.Exchange) (env uint32, v billing.InvoiceView, ok bool) {
+	id, ok := pathUUID(x, 2, "the invoice's id")
+	if !ok {
+		return env, v, false
+	}
+	a.environment(x, func(number uint32) *server.Fault {
+		var found bool
+		if v, found = a.machine.Invoice(number, id); !found {
+			return faultOf(engine.OutcomeInvoiceUnknown)
+		}
+		env = number
+		return nil
+	})
+	return env, v, !x.Answered()
+}
+
+// showInvoice is GET …/invoices/{invoice}. What the events of its lines cost is in the journal.
+func (a *API) showInvoice(x *server.Exchange) {
+	env, v, ok := a.invoiceOf(x)
+	if !ok {
+		return
+	}
+	var costs []decimal.Decimal
+	if v.Number > 0 && a.config.Events != nil {
+		explained, found, err := a.machine.Explain(a.config.Events, env, v.ID)
+		switch {
+		case errors.Is(err, billing.ErrExplain): // it is shown all the same: explain says so
+		case err != nil:
+			a.journalFailed(x, err)
+			return
+		case found:
+			v = explained.Invoice
+			costs = explained.Costs
+		}
+	}
+	server.WriteInvoice(x.Begin(), &v, costs)
+	x.End(200)
+}
+
+func (a *API) journalFailed(x *server.Exchange, err error) {
+	a.config.Log.Error("the journal cannot be read", "error", err,
+		"request_id", string(x.RequestID()))
+	x.Refuse(faultJournal)
+}
+
+// explainInvoice is GET …/invoices/{invoice}/explain.
+func (a *API) explainInvoice(x *server.Exchange) {
+	env, v, ok := a.invoiceOf(x)
+	if !ok {
+		return
+	}
+	if a.config.Events == nil {
+		x.Refuse(faultJournal)
+		return
+	}
+	if v.Status == billing.InvoicePending {
+		fault := server.FaultOf(engine.OutcomeInvoicePending)
+		fault.Message = "A pending invoice has nothing to explain yet"
+		x.Refuse(fault)
+		return
+	}
+	explained, found, err := a.machine.Explain(a.config.Events, env, v.ID)
+	switch {
+	case errors.Is(err, billing.ErrExplain):
+		a.config.Log.Error("an invoice cannot be explained", "error", err,
+			"request_id", string(x.RequestID()))
+		x.Refuse(faultUnexplained)
+	case err != nil:
+		a.journalFailed(x, err)
+	case !found: // it was issued a moment ago, and has no number yet
+		x.Refuse(faultJournal)
+	default:
+		writeExplanation(x.Begin(), &explained)
+		x.End(200)
+	}
+}
+
+func writeExplanation(data *server.JSON, e *billing.Explanation) {
+	data.Open('{')
+	data.Bool("equal", e.Equal)
+	data.Name("invoice")
+	server.WriteInvoice(data, &e.Invoice, e.Costs)
+	data.Array("recomputed")
+	for i := range e.Recomputed {
+		data.Open('{')
+		server.WriteInvoiceItem(data, &e.Recomputed[i])
+		data.Decimal("costAmount", e.Costs[i])
+		data.Uint("eventsCounted", e.Counted[i])
+		data.Close('}')
+	}
+	data.Close(']')
+	if e.FirstIndex > 0 {
+		data.Uint("firstLogIndex", e.FirstIndex)
+		data.Uint("lastLogIndex", e.LastIndex)
+	}
+	data.Close('}')
+}
+
+// voidInvoice is POST …/invoices/{invoice}/void.
+func (a *API) voidInvoice(x *server.Exchange) {
+	id, ok := pathUUID(x, 2, "the invoice's id")
+	if !ok || !noFields(x) {
+		return
+	}
+	env, ok := a.locate(x)
+	if !ok {
+		return
+	}
+	c := billing.VoidInvoice{Env: env, ID: id, Actor: actor}
+	result := a.propose(billing.KindVoidInvoice, wire.Encode(nil, &c))
+	if result.Outcome != engine.OutcomeDone {
+		fault := server.FaultOf(result.Outcome)
+		switch result.Outcome {
+		case engine.OutcomeInvoicePending:
+			fault.Message = "A pending invoice cannot be voided yet"
+		case engine.OutcomeInvoicePaid:
+			fault.Message = "A paid invoice cannot be voided"
+		}
+		x.Refuse(fault)
+		return
+	}
+	x.Succeed(200)
+}
+
+// Pages of a verification, in customers.
+const (
+	defaultVerified = 100
+	mostVerified    = 1000
+)
+
+// verifyInvoices is GET …/invoices/verify.
+func (a *API) verifyInvoices(x *server.Exchange) {
+	var w walk
+	limit, after := pageOf(x, &w, defaultVerified, mostVerified)
+	customer, problem := queryText(x, "customer", longestID)
+	if problem != "" {
+		w.problems = append(w.problems, problem)
+	}
+	if fault := w.fault(); fault != nil {
+		x.Refuse(*fault)
+		return
+	}
+	if a.config.Events == nil {
+		x.Refuse(faultJournal)
+		return
+	}
+	var rows []uint32
+	var env uint32
+	a.environment(x, func(number uint32) *server.Fault {
+		env = number
+		if customer == "" {
+			rows = a.machine.Customers(env, after, limit)
+			return nil
+		}
+		view, found := a.machine.Customer(env, customer)
+		if !found {
+			return faultOf(engine.OutcomeCustomerUnknown)
+		}
+		rows = []uint32{view.Row}
+		return nil
+	})
+	if x.Answered() {
+		return
+	}
+	data := x.Begin()
+	data.Open('{')
+	data.Array("differences")
+	invoices, err := a.writeDifferences(data, env, rows)
+	if err != nil {
+		a.journalFailed(x, err)
+		return
+	}
+	data.Close(']')
+	data.Uint("customers", uint64(len(rows)))
+	data.Uint("invoices", invoices)
+	if customer == "" && len(rows) == limit {
+		data.Text("nextCursor", strconv.FormatUint(uint64(rows[limit-1]), 10))
+	}
+	data.Close('}')
+	x.End(200)
+}
+
+// writeDifferences verifies the invoices of customers, one customer at a time.
+func (a *API) writeDifferences(
+	data *server.JSON, env uint32, rows []uint32,
+) (invoices uint64, err error) {
+	for _, row := range rows {
+		all, err := a.machine.VerifyInvoices(a.config.Events, env, row)
+		if errors.Is(err, billing.ErrExplain) || errors.Is(err, billing.ErrEvent) {
+			data.Open('{')
+			data.Uint("customerRow", uint64(row))
+			data.Text("problem", err.Error())
+			data.Close('}')
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		invoices += uint64(len(all))
+		for i := range all {
+			v := &all[i].Invoice
+			if all[i].Equal {
+				continue
+			}
+			data.Open('{')
+			data.Uint("customerRow", uint64(row))
+			data.Text("customerReferenceId", v.Customer)
+			data.UUID("invoiceId", v.ID)
+			data.Uint("number", v.Number)
+			data.Text("problem", "the stored lines differ from those that the journal explains")
+			data.Close('}')
+		}
+	}
+	return invoices, nil
+}
+
+// pageOf reads limit and cursor of a page whose cursor is a number.
+func pageOf(x *server.Exchange, w *walk, standard, most int) (limit int, cursor uint32) {
+	limit = standard
+	if text := string(x.Ctx.QueryArgs().Peek("limit")); text != "" {
+		n, err := strconv.Atoi(text)
+		if limit = n; err != nil || n < 1 || n > most {
+			w.problem("limit", "must be from 1 to %d", most)
+		}
+	}
+	if text := string(x.Ctx.QueryArgs().Peek("cursor")); text != "" {
+		n, err := strconv.ParseUint(text, 10, 32)
+		if cursor = uint32(n); err != nil || n == 0 {
+			w.problem("cursor", "must be nextCursor of the page before")
+		}
+	}
+	return limit, cursor
+}
+
+func explanationSchema() *server.Schema {
+	return server.Object(
+		server.Must("equal", server.BoolSchema),
+		server.Must("invoice", server.RefTo("Invoice")),
+		server.Must("recomputed", server.ArrayOf(server.InvoiceItemSchema(
+			server.Must("costAmount", server.NumberSchema),
+			server.Must("eventsCounted", server.IntegerSchema),
+		))),
+		server.May("firstLogIndex", server.IntegerSchema),
+		server.May("lastLogIndex", server.IntegerSchema),
+	)
+}
+
+func verificationSchema() *server.Schema {
+	return server.Object(
+		server.Must("customers", server.IntegerSchema),
+		server.Must("invoices", server.IntegerSchema),
+		server.Must("differences", server.ArrayOf(server.Object(
+			server.Must("customerRow", server.IntegerSchema),
+			server.May("customerReferenceId", text(1, longestID)),
+			server.May("invoiceId", server.UUIDSchema),
+			server.May("number", server.IntegerSchema),
+			server.Must("problem", text(1, 0)),
+		))),
+		server.May("nextCursor", text(1, 10)),
+	)
+}

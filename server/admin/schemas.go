@@ -1,0 +1,46 @@
+package admin
+
+import (
+	"tollgate/engine"
+	"tollgate/server"
+)
+
+// longestID is the length of a caller's own identifiers in characters.
+const longestID = 128
+
+func text(least, most int) *server.Schema { return server.TextSchema(least, most) }
+
+func path(name string, s *server.Schema, about string) server.Param {
+	return server.Param{In: "path", Name: name, Required: true, Schema: s, About: about}
+}
+
+func inQuery(name string, s *server.Schema, about string) server.Param {
+	return server.Param{In: "query", Name: name, Schema: s, About: about}
+}
+
+func must(p server.Param) server.Param {
+	p.Required = true
+	return p
+}
+
+// environmentParams are the parameters that every path below an environment has.
+var environmentParams = []server.Param{
+	path("account", text(1, 64), "the account's name"),
+	path("environment", server.EnumSchema("live", "sandbox"), ""),
+}
+
+// environmentAnd are environmentParams and more.
+func environmentAnd(more ...server.Param) []server.Param {
+	return append(environmentParams[:2:2], more...)
+}
+
+func answers(data *server.Schema) []server.Response {
+	return []server.Response{{Status: 200, About: "OK", Data: data}}
+}
+
+func done(about string) []server.Response { return []server.Response{{Status: 200, About: about}} }
+
+func faultOf(o engine.Outcome) *server.Fault {
+	f := server.FaultOf(o)
+	return &f
+}
