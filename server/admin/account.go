@@ -123,12 +123,8 @@ func (a *API) createKey(x *server.Exchange) {
 		x.Refuse(server.FaultInternal)
 		return
 	}
-	found := false
-	a.environment(x, func(env uint32) *server.Fault {
-		c.Env, found = env, true
-		return nil
-	})
-	if !found {
+	var ok bool
+	if c.Env, ok = a.locate(x); !ok {
 		return
 	}
 	c.Hash, c.Hint = sha256.Sum256([]byte(key)), key[:len(prefix)+4]
@@ -187,24 +183,9 @@ func (a *API) listKeys(x *server.Exchange) {
 
 // revokeKey is DELETE …/keys/{id}.
 func (a *API) revokeKey(x *server.Exchange) {
-	id, ok := server.ParseUUID(x.Param(2))
-	if !ok {
-		x.Refuse(server.FaultFields.With("the key's id must be a UUID"))
-		return
+	if id, ok := pathUUID(x, 2, "the key's id"); ok {
+		a.carryOut(x, billing.KindRevokeKey, func(env uint32) wire.Fielder {
+			return &billing.RevokeKey{Env: env, ID: id, Actor: actor}
+		})
 	}
-	c := billing.RevokeKey{ID: id, Actor: actor}
-	found := false
-	a.environment(x, func(env uint32) *server.Fault {
-		c.Env, found = env, true
-		return nil
-	})
-	if !found {
-		return
-	}
-	result := a.propose(billing.KindRevokeKey, wire.Encode(nil, &c))
-	if result.Outcome != engine.OutcomeDone {
-		x.Refuse(server.FaultOf(result.Outcome))
-		return
-	}
-	x.Succeed(200)
 }

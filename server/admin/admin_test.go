@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/getkin/kin-openapi/routers"
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 
@@ -49,6 +50,7 @@ type node struct {
 	api     *client.API
 	clients string // address of the client API
 	desk    *payments.Desk
+	router  routers.Router
 	stripe  net.Listener // where the stand-in for Stripe is served
 	later   atomic.Int64 // how far the desk's clock runs ahead, in nanoseconds
 }
@@ -104,6 +106,7 @@ func start(t *testing.T) *node {
 	t.Cleanup(func() { require.NoError(t, n.api.Close()) })
 	n.addr = listen(operations)
 	n.clients = listen(server.Serve(ln, n.api.Handler(), server.DefaultLimits()))
+	n.describe()
 	return n
 }
 
@@ -143,6 +146,7 @@ func (n *node) send(method, path, body, key, media string) answer {
 	if strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") {
 		require.NoError(n.t, json.Unmarshal(text, &a.body), a.raw)
 	}
+	n.validate(request, a)
 	return a
 }
 

@@ -70,6 +70,8 @@ type API struct {
 	machine *billing.Machine
 	table   *server.Table
 	metrics fasthttp.RequestHandler
+	// document is the OpenAPI document of the routes below Prefix.
+	document []byte
 }
 
 // New makes the operations listener's handler.
@@ -95,6 +97,10 @@ func New(c Config) (*API, error) {
 	var err error
 	routes := slices.Concat(a.routes(), a.platformRoutes(), a.paymentRoutes(),
 		a.invoiceRoutes(), a.clockRoutes())
+	if a.document, err = server.OpenAPI(routes, description()); err != nil {
+		return nil, err
+	}
+	routes = append(routes, a.plainRoutes()...)
 	a.table, err = server.NewTable(routes, server.TableConfig{
 		Authenticate: a.authenticate, Observe: c.Metrics.Observer("admin"), Log: c.Log,
 	})

@@ -23,11 +23,8 @@ func (a *API) margin(x *server.Exchange) {
 		x.Refuse(*fault)
 		return
 	}
-	a.environment(x, func(env uint32) *server.Fault {
-		q.Env = env
-		return nil
-	})
-	if q.Env == 0 {
+	var ok bool
+	if q.Env, ok = a.locate(x); !ok {
 		return
 	}
 	if a.config.Events == nil {
@@ -90,4 +87,15 @@ func marginQuery(x *server.Exchange) (q billing.MarginQuery, fault *server.Fault
 		w.problem("from", "must be before to")
 	}
 	return q, w.fault()
+}
+
+func marginSchema() *server.Schema {
+	return server.Object(
+		server.Must("key", text(0, 0)),
+		server.May("currency", text(3, 3)),
+		server.Must("revenue", server.NumberSchema),
+		server.Must("cost", server.NumberSchema),
+		server.Must("margin", server.NumberSchema),
+		server.Must("events", server.IntegerSchema),
+	)
 }

@@ -12,18 +12,34 @@ import (
 
 // paymentRoutes are the rows about payment providers and what they reported.
 func (a *API) paymentRoutes() []server.Route {
+	provider := server.Must("provider", server.EnumSchema("none", "sandbox", "stripe"))
 	return []server.Route{
 		{
 			Method: "PUT", Path: environment + "/payment-provider", Operation: "setPaymentProvider",
-			Access: server.AccessOperator, Handle: a.putProvider,
+			Summary: "Choose who collects invoices; secrets are never shown again",
+			Access:  server.AccessOperator, Handle: a.putProvider, Params: environmentParams,
+			Body: server.Object(
+				provider, server.May("baseUrl", text(0, longestSecret)),
+				server.May("secretKey", text(0, longestSecret)),
+				server.May("webhookSecret", text(0, longestSecret)),
+			),
+			Responses: done("Set"),
 		},
 		{
 			Method: "GET", Path: environment + "/payment-provider", Operation: "showPaymentProvider",
-			Access: server.AccessOperator, Handle: a.getProvider,
+			Summary: "Who collects invoices", Access: server.AccessOperator, Handle: a.getProvider,
+			Params: environmentParams,
+			Responses: answers(server.Object(
+				provider, server.May("baseUrl", text(1, 0)),
+				server.Must("secretsSet", server.BoolSchema), server.Must("webhookPath", text(1, 0)),
+			)),
 		},
 		{
 			Method: "GET", Path: environment + "/invoices/{invoice}/payments",
-			Operation: "listPayments", Access: server.AccessOperator, Handle: a.listPayments,
+			Operation: "listPayments", Summary: "What providers reported about an invoice",
+			Access: server.AccessOperator, Handle: a.listPayments,
+			Params:    environmentAnd(path("invoice", server.UUIDSchema, "")),
+			Responses: answers(server.ArrayOf(server.RefTo("Payment"))),
 		},
 	}
 }
@@ -100,9 +116,8 @@ func (a *API) getProvider(x *server.Exchange) {
 
 // listPayments is GET …/invoices/{invoice}/payments.
 func (a *API) listPayments(x *server.Exchange) {
-	id, ok := server.ParseUUID(x.Param(2))
+	id, ok := pathUUID(x, 2, "the invoice's id")
 	if !ok {
-		x.Refuse(server.FaultFields.With("the invoice's id must be a UUID"))
 		return
 	}
 	a.environment(x, func(env uint32) *server.Fault {
@@ -127,4 +142,16 @@ func (a *API) listPayments(x *server.Exchange) {
 		x.End(200)
 		return nil
 	})
+}
+
+func paymentSchema() *server.Schema {
+	return server.Object(
+		server.Must("provider", text(1, 0)),
+		server.Must("eventId", text(1, 0)),
+		server.May("checkoutId", text(1, 0)),
+		server.Must("amount", server.NumberSchema),
+		server.Must("currency", text(3, 3)),
+		server.Must("recordedAt", server.TimeSchema),
+		server.Must("result", text(1, 0)),
+	)
 }

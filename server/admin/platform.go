@@ -15,26 +15,54 @@ import (
 // platformRoutes are the rows about what surrounds billing: customers' data, origins, the record of
 // admin changes.
 func (a *API) platformRoutes() []server.Route {
+	origins := server.Object(server.Must("origins", server.ArrayOf(text(1, 0))))
 	return []server.Route{
 		{
 			Method: "DELETE", Path: environment + "/customers/{customer}", Operation: "removeCustomer",
-			Access: server.AccessOperator, Handle: a.removeCustomer,
+			Summary: "Archive a customer, or erase its personal data",
+			Access:  server.AccessOperator, Handle: a.removeCustomer,
+			Params: environmentAnd(
+				path("customer", text(1, longestID), "externalClientCustomerId"),
+				inQuery("erase", server.EnumSchema("true", "false"), "true erases"),
+			),
+			Responses: done("Done, or it was before"),
 		},
 		{
 			Method: "PUT", Path: environment + "/origins", Operation: "setOrigins",
-			Access: server.AccessOperator, Handle: a.putOrigins,
+			Summary: "List the web origins that may use customer keys",
+			Access:  server.AccessOperator, Handle: a.putOrigins, Params: environmentParams,
+			Body: origins, Responses: done("Set"),
 		},
 		{
 			Method: "GET", Path: environment + "/origins", Operation: "listOrigins",
-			Access: server.AccessOperator, Handle: a.listOrigins,
+			Summary: "The web origins that may use customer keys",
+			Access:  server.AccessOperator, Handle: a.listOrigins, Params: environmentParams,
+			Responses: answers(origins),
 		},
 		{
 			Method: "GET", Path: environment + "/margin", Operation: "showMargin",
-			Access: server.AccessOperator, Handle: a.margin,
+			Summary: "Revenue of invoices, cost of usage, and their difference",
+			Access:  server.AccessOperator, Handle: a.margin,
+			Params: environmentAnd(
+				must(inQuery("from", server.TimeSchema, "earliest instant")),
+				must(inQuery("to", server.TimeSchema, "instants before this")),
+				must(inQuery("by", server.EnumSchema("customer", "feature", "plan"), "")),
+			),
+			Responses: answers(server.Object(
+				server.Must("rows", server.ArrayOf(server.RefTo("MarginRow"))))),
 		},
 		{
 			Method: "GET", Path: Prefix + "/audit", Operation: "listChanges",
-			Access: server.AccessOperator, Handle: a.listChanges,
+			Summary: "Every admin change, newest first",
+			Access:  server.AccessOperator, Handle: a.listChanges,
+			Params: []server.Param{
+				inQuery("limit", server.IntSchema(1, mostChanges), "100 when absent"),
+				inQuery("cursor", text(1, 10), "nextCursor of the page before"),
+			},
+			Responses: answers(server.Object(
+				server.Must("changes", server.ArrayOf(server.RefTo("Change"))),
+				server.May("nextCursor", text(1, 10)),
+			)),
 		},
 	}
 }
@@ -44,15 +72,12 @@ func (a *API) platformRoutes() []server.Route {
 func (a *API) carryOut(
 	x *server.Exchange, kind engine.Kind, prepare func(env uint32) wire.Fielder,
 ) {
-	var command wire.Fielder
-	a.environment(x, func(env uint32) *server.Fault {
-		command = prepare(env)
-		return nil
-	})
-	if command == nil {
+	env, ok := a.locate(x)
+	if !ok {
 		return
 	}
-	if result := a.propose(kind, wire.Encode(nil, command)); result.Outcome != engine.OutcomeDone {
+	result := a.propose(kind, wire.Encode(nil, prepare(env)))
+	if result.Outcome != engine.OutcomeDone {
 		x.Refuse(server.FaultOf(result.Outcome))
 		return
 	}
@@ -141,8 +166,9 @@ const (
 
 // listChanges is GET /audit: admin changes, newest first.
 func (a *API) listChanges(x *server.Exchange) {
-	limit, before, fault := changesPage(x)
-	if fault != nil {
+	var w walk
+	limit, before := pageOf(x, &w, defaultChanges, mostChanges)
+	if fault := w.fault(); fault != nil {
 		x.Refuse(*fault)
 		return
 	}
@@ -162,24 +188,6 @@ func (a *API) listChanges(x *server.Exchange) {
 		x.End(200)
 		return nil
 	})
-}
-
-func changesPage(x *server.Exchange) (limit int, before uint32, fault *server.Fault) {
-	limit = defaultChanges
-	var w walk
-	if text := string(x.Ctx.QueryArgs().Peek("limit")); text != "" {
-		n, err := strconv.Atoi(text)
-		if limit = n; err != nil || n < 1 || n > mostChanges {
-			w.problem("limit", "must be from 1 to %d", mostChanges)
-		}
-	}
-	if text := string(x.Ctx.QueryArgs().Peek("cursor")); text != "" {
-		n, err := strconv.ParseUint(text, 10, 32)
-		if before = uint32(n); err != nil || n == 0 {
-			w.problem("cursor", "must be nextCursor of the page before")
-		}
-	}
-	return limit, before, w.fault()
 }
 
 func writeChange(data *server.JSON, c *billing.ChangeView) {
@@ -216,4 +224,18 @@ func writeChange(data *server.JSON, c *billing.ChangeView) {
 		*data = append(*data, '}')
 	}
 	data.Close('}')
+}
+
+func changeSchema() *server.Schema {
+	return server.Object(
+		server.Must("number", server.IntegerSchema),
+		server.Must("at", server.TimeSchema),
+		server.Must("actor", text(0, 0)),
+		server.Must("action", text(1, 0)),
+		server.May("account", text(1, 64)),
+		server.May("environment", server.EnumSchema("live", "sandbox")),
+		server.May("subject", text(1, 0)),
+		server.Must("before", server.FreeObject()),
+		server.Must("after", server.FreeObject()),
+	)
 }

@@ -8,42 +8,97 @@ const (
 	catalogLimit = server.DefaultBodyLimit
 )
 
-// routes is the route table of the operations listener.
+// routes are the rows about accounts, keys, catalogs, and the node itself.
 func (a *API) routes() []server.Route {
-	yaml := []string{"application/json", "application/yaml", "application/x-yaml", "text/yaml"}
 	return []server.Route{
 		{
 			Method: "POST", Path: accounts, Operation: "createAccount",
-			Access: server.AccessOperator, Handle: a.createAccount,
+			Summary: "Create an account with a live and a sandbox environment",
+			Access:  server.AccessOperator, Handle: a.createAccount,
+			Body: server.Object(server.Must("name", text(1, 64))),
+			Responses: []server.Response{{Status: 201, About: "Created", Data: server.Object(
+				server.Must("id", server.UUIDSchema), server.Must("name", text(1, 64)),
+			)}},
 		},
 		{
-			Method: "GET", Path: accounts, Operation: "listAccounts",
+			Method: "GET", Path: accounts, Operation: "listAccounts", Summary: "All accounts",
 			Access: server.AccessOperator, Handle: a.listAccounts,
+			Responses: answers(server.ArrayOf(server.Object(
+				server.Must("id", server.UUIDSchema), server.Must("name", text(1, 64)),
+				server.Must("createdAt", server.TimeSchema),
+			))),
 		},
 		{
 			Method: "POST", Path: environment + "/keys", Operation: "createKey",
-			Access: server.AccessOperator, Handle: a.createKey,
+			Summary: "Create an API key, which only this answer shows",
+			Access:  server.AccessOperator, Handle: a.createKey, Params: environmentParams,
+			Body: server.Object(
+				server.Must("scope", server.EnumSchema("full", "read", "customer")),
+				server.May("label", text(0, longestLabel)), server.May("customer", text(1, longestID)),
+			),
+			Responses: []server.Response{{Status: 201, About: "Created", Data: server.Object(
+				server.Must("id", server.UUIDSchema), server.Must("key", text(1, 0)),
+				server.Must("scope", text(1, 0)), server.Must("label", text(0, longestLabel)),
+				server.Must("hint", text(1, 0)),
+			)}},
 		},
 		{
 			Method: "GET", Path: environment + "/keys", Operation: "listKeys",
-			Access: server.AccessOperator, Handle: a.listKeys,
+			Summary: "The environment's API keys, revoked ones too, without the keys themselves",
+			Access:  server.AccessOperator, Handle: a.listKeys, Params: environmentParams,
+			Responses: answers(server.ArrayOf(server.Object(
+				server.Must("id", server.UUIDSchema), server.Must("scope", text(1, 0)),
+				server.Must("label", text(0, longestLabel)), server.Must("hint", text(1, 0)),
+				server.May("customer", text(1, longestID)),
+				server.Must("createdAt", server.TimeSchema), server.May("revokedAt", server.TimeSchema),
+			))),
 		},
 		{
 			Method: "DELETE", Path: environment + "/keys/{id}", Operation: "revokeKey",
-			Access: server.AccessOperator, Handle: a.revokeKey,
+			Summary: "End an API key for good", Access: server.AccessOperator, Handle: a.revokeKey,
+			Params: environmentAnd(path("id", server.UUIDSchema, "")), Responses: done("Revoked"),
 		},
 		{
 			Method: "PUT", Path: environment + "/catalog", Operation: "applyCatalog",
-			Access: server.AccessOperator, Handle: a.putCatalog, Media: yaml, Limit: catalogLimit,
+			Summary: "Make the catalog say what the document says, all or nothing",
+			Access:  server.AccessOperator, Handle: a.putCatalog, Limit: catalogLimit,
+			Media: []string{"application/json", "application/yaml", "application/x-yaml", "text/yaml"},
+			Params: environmentAnd(
+				inQuery("dryRun", server.EnumSchema("true", "false"), "true changes nothing"),
+				inQuery("prune", server.EnumSchema("true", "false"), "archives what is not named"),
+			),
+			Body: server.RefTo("CatalogDocument"),
+			Responses: answers(server.Object(server.Must("changes", server.ArrayOf(server.Object(
+				server.Must("kind", server.EnumSchema("feature", "plan")),
+				server.Must("key", text(1, longestID)),
+				server.Must("action", server.EnumSchema("created", "updated", "archived")),
+			))))),
 		},
 		{
 			Method: "GET", Path: environment + "/catalog", Operation: "showCatalog",
-			Access: server.AccessOperator, Handle: a.getCatalog,
+			Summary: "The catalog as a document that, applied, changes nothing",
+			Access:  server.AccessOperator, Handle: a.getCatalog, Params: environmentParams,
+			Responses: answers(server.RefTo("Catalog")),
 		},
 		{
 			Method: "GET", Path: Prefix + "/cluster", Operation: "showCluster",
-			Access: server.AccessOperator, Handle: a.cluster,
+			Summary: "What this node knows of its cluster",
+			Access:  server.AccessOperator, Handle: a.cluster,
+			Responses: answers(server.FreeObject()),
 		},
+		{
+			Method: "GET", Path: Prefix + "/openapi.json", Operation: "describe",
+			Summary: "This document", Access: server.AccessOpen, Handle: a.describe,
+			Responses: []server.Response{{
+				Status: 200, About: "OpenAPI", Data: server.FreeObject(), Bare: true,
+			}},
+		},
+	}
+}
+
+// plainRoutes are the rows that other programs know by their paths; they are not in the document.
+func (a *API) plainRoutes() []server.Route {
+	return []server.Route{
 		{Method: "GET", Path: "/metrics", Operation: "metrics", Handle: a.measure},
 		{Method: "GET", Path: "/healthz", Operation: "healthz", Handle: a.healthy},
 		{Method: "GET", Path: "/readyz", Operation: "readyz", Handle: a.ready},
@@ -57,3 +112,6 @@ func (a *API) routes() []server.Route {
 		},
 	}
 }
+
+// describe is GET /openapi.json.
+func (a *API) describe(x *server.Exchange) { x.Bare(200, "application/json", a.document) }

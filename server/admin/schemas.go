@@ -44,3 +44,23 @@ func faultOf(o engine.Outcome) *server.Fault {
 	f := server.FaultOf(o)
 	return &f
 }
+
+// description is what the OpenAPI document says besides the routes.
+func description() server.Description {
+	return server.Description{
+		Title: "Tollgate Admin API", Version: "1.0.0",
+		About: "What operators do: accounts, keys, catalogs, credits, invoices, payment settings, " +
+			"the sandbox's clock. It needs the admin key, and every change is remembered.",
+		Schemas: map[string]*server.Schema{
+			"Catalog":         catalogSchema(answeredNumbers),
+			"CatalogDocument": catalogSchema(writtenNumbers),
+			"Change":          changeSchema(),
+			"Clock":           clockSchema(),
+			"Explanation":     explanationSchema(),
+			"Invoice":         server.InvoiceSchema(server.May("costAmount", server.NumberSchema)),
+			"MarginRow":       marginSchema(),
+			"Payment":         paymentSchema(),
+			"Verification":    verificationSchema(),
+		},
+	}
+}
