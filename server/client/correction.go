@@ -38,7 +38,7 @@ func (a *API) voidEvent(x *server.Exchange) {
 	var fault *server.Fault
 	if len(x.Body) > 0 {
 		fault = object(x.Body, map[string]func(*form) bool{
-			"reason": stringField("reason", longestReason, &c.Reason),
+			"reason": reasonField(&c.Reason),
 		}, func(*form) {})
 	}
 	if fault != nil {
@@ -55,7 +55,7 @@ func (a *API) amendEvent(x *server.Exchange) {
 	c := billing.AmendUsage{Env: x.Principal.Env, ID: newID()}
 	given := false
 	fault := object(x.Body, map[string]func(*form) bool{
-		"reason":     stringField("reason", longestReason, &c.Reason),
+		"reason":     reasonField(&c.Reason),
 		"usageUnits": func(f *form) bool { return amendedUnits(f, &c.Units, &given) },
 	}, func(f *form) { f.requireUnits(given) })
 	if fault != nil {
@@ -76,6 +76,15 @@ func (a *API) amendEvent(x *server.Exchange) {
 		return
 	}
 	x.Succeed(200)
+}
+
+func reasonField(dst *string) func(*form) bool {
+	return func(f *form) bool {
+		var value []byte
+		_, ok := f.text("reason", 0, longestReason, &value)
+		*dst = string(value)
+		return ok
+	}
 }
 
 func amendedUnits(f *form, dst *decimal.Decimal, given *bool) (ok bool) {
