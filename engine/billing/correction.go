@@ -106,6 +106,12 @@ func (c *AmendUsage) apply(t *turn) engine.Outcome {
 	if !ok {
 		return engine.OutcomeOverflow
 	}
+	made := correctionEntry{
+		Reason: c.Reason, Delta: delta, Units: c.Units, Original: k.original,
+	}
+	if _, ok = t.costChange(journal.KindAmend, &made, &k.usage); !ok {
+		return engine.OutcomeOverflow
+	}
 	if outcome = k.place(t, delta); outcome != engine.OutcomeDone {
 		return outcome
 	}
@@ -113,9 +119,7 @@ func (c *AmendUsage) apply(t *turn) engine.Outcome {
 		return outcome
 	}
 	k.units, k.request = c.Units, c.ID
-	t.correct(k, journal.KindAmend, correctionEntry{
-		Reason: c.Reason, Delta: delta, Units: c.Units,
-	})
+	t.correct(k, journal.KindAmend, made)
 	return engine.OutcomeDone
 }
 

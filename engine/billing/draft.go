@@ -216,7 +216,6 @@ func (l *ledger) issue(d *draft) {
 		l.facts = append(l.facts, fact{Kind: factNothing, At: d.createdAt})
 		return
 	}
-	d.fact.Credit = l.credit
 	d.items, d.amount, l.credit = balanceItems(d.items, l.credit)
 	d.graceEnd = d.dueAt + int64(l.b.graceDays)*dayMS
 	d.fact.ID, d.fact.Type, d.fact.Version = d.id, d.kind, d.version

@@ -226,7 +226,19 @@ func (s *state) correctionEvent(item journal.Item) (EventView, error) {
 	view, err := s.usageView(item, &k.Original)
 	view.Kind, view.Units, view.ReasonText = EventKind(item.Kind), k.Units, k.Reason
 	view.RecordedAt, view.HasCost, view.Meta = k.RecordedAt, false, nil
-	return view, err
+	if err != nil {
+		return view, err
+	}
+	var c RecordUsage
+	if err = wire.Decode(k.Original.Record, &c); err != nil {
+		return view, fmt.Errorf("%w: %d.%d: %w", ErrEvent, item.Index, item.Position, err)
+	}
+	var ok bool
+	if view.CostChange, ok = s.costChange(item.Kind, &k, &c); !ok {
+		return view, fmt.Errorf("%w: %d.%d: %w",
+			ErrEvent, item.Index, item.Position, ErrMarginOverflow)
+	}
+	return view, nil
 }
 
 func (s *state) usageEvent(item journal.Item) (EventView, error) {

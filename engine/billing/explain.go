@@ -63,7 +63,7 @@ func (m *Machine) VerifyInvoices(
 	if err != nil {
 		return nil, err
 	}
-	r := &recount{catalog: e.catalog.Load(), books: map[uint32]*book{}}
+	r := newRecount(e.catalog.Load())
 	made := map[[16]byte]Explanation{}
 	for i := range entries {
 		if x := r.take(&entries[i]); x != nil {
@@ -210,7 +210,23 @@ func counted(u *usageEntry) bool {
 type recount struct {
 	catalog *catalog
 	books   map[uint32]*book // by subscription
-	issued  [16]byte
+	// credit is what the customer has to its credit, by currency; used is what invoices took of it.
+	credit map[string]decimal.Decimal
+	used   map[[16]byte]creditUse
+	issued [16]byte
+}
+
+// creditUse is what an invoice took of the customer's credit, which it gives back when it is void.
+type creditUse struct {
+	currency string
+	amount   decimal.Decimal
+}
+
+func newRecount(c *catalog) *recount {
+	return &recount{
+		catalog: c, books: map[uint32]*book{},
+		credit: map[string]decimal.Decimal{}, used: map[[16]byte]creditUse{},
+	}
 }
 
 // book is what the records say of one subscription so far.
@@ -277,6 +293,9 @@ func (r *recount) take(e *accountEntry) *Explanation {
 		r.closeSpan(r.book(e.fact.Subscription), &e.fact.Span)
 	case e.fact.Kind == factNothing:
 		r.usage(r.book(e.fact.Subscription), &Explanation{})
+	case e.fact.Kind == factVoided:
+		u := r.used[e.fact.Invoice.ID]
+		r.credit[u.currency] = sum(r.credit[u.currency], u.amount)
 	default:
 		r.issued = e.fact.Invoice.ID
 		return r.invoice(r.book(e.fact.Subscription), &e.fact.Invoice)
@@ -360,7 +379,7 @@ func (r *recount) invoice(b *book, f *invoiceFact) *Explanation {
 	for i := range f.Charges {
 		x.Recomputed = append(x.Recomputed, chargeItem(r.catalog, &f.Charges[i]))
 	}
-	x.Recomputed, _, _ = balanceItems(x.Recomputed, f.Credit)
+	r.balance(x, f)
 	for i := range x.Recomputed {
 		item := &x.Recomputed[i]
 		if i < len(f.Titles) {
@@ -374,6 +393,16 @@ func (r *recount) invoice(b *book, f *invoiceFact) *Explanation {
 		x.Counted, x.Costs = append(x.Counted, 0), append(x.Costs, decimal.Decimal{})
 	}
 	return x
+}
+
+// balance ends an invoice's lines with what is carried forward, or was.
+func (r *recount) balance(x *Explanation, f *invoiceFact) {
+	currency := r.catalog.version(f.Version).currency
+	had := r.credit[currency]
+	x.Recomputed, _, r.credit[currency] = balanceItems(x.Recomputed, had)
+	if n := len(x.Recomputed); n > 0 && x.Recomputed[n-1].Kind == LineCredit {
+		r.used[f.ID] = creditUse{currency, x.Recomputed[n-1].Amount.Neg()}
+	}
 }
 
 // usage makes the lines of what the spans hold and no invoice has.

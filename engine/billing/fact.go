@@ -23,10 +23,11 @@ const (
 	factSpan    = 1
 	factInvoice = 2
 	factNothing = 3
+	factVoided  = 4
 )
 
-// fact is a span that closed, an invoice that was issued, or one that would have had no line and
-// was not: what comes afterwards is late all the same.
+// fact is a span that closed, an invoice that was issued or voided, or one that would have had no
+// line and was not issued: what comes afterwards is late all the same.
 type fact struct {
 	Kind uint8
 	// Position is the record of the entry before which it happened: what is due happens first.
@@ -47,7 +48,7 @@ func (f *fact) Fields(w *wire.Codec) {
 	switch f.Kind {
 	case factSpan:
 		w.Message(6, &f.Span)
-	case factInvoice:
+	case factInvoice, factVoided: // of a voided one the ID
 		w.Message(7, &f.Invoice)
 	}
 }
@@ -81,8 +82,6 @@ type invoiceFact struct {
 	// Usage says that it bills all usage of closed spans that was not billed before.
 	Usage   bool
 	Charges []chargeFact
-	// Credit is what the customer had to its credit before it.
-	Credit decimal.Decimal
 	// Titles are the descriptions of its lines, since names may change.
 	Titles []string
 }
@@ -96,8 +95,7 @@ func (f *invoiceFact) Fields(w *wire.Codec) {
 	w.Int(5, &f.PeriodEnd)
 	w.Bool(6, &f.Usage)
 	wire.List(w, 7, &f.Charges)
-	w.Decimal(8, &f.Credit)
-	w.Strings(9, &f.Titles)
+	w.Strings(9, &f.Titles) // 8 was the customer's credit, which follows from the records before
 }
 
 // chargeFact is a part of a plan version's price.

@@ -24,7 +24,7 @@ type MarginQuery struct {
 	Env      uint32
 	From, To int64
 	By       MarginBy
-	// MaxEvents bounds how many usage events are read.
+	// MaxEvents bounds how many usage events and corrections are read.
 	MaxEvents int
 }
 
@@ -74,7 +74,7 @@ func (g *margin) add(dst *decimal.Decimal, amount decimal.Decimal) {
 }
 
 // Margin answers a query from the stored invoices and from the journal: costs are those that were
-// stored with each usage event. Rows are in the order of key and currency. It reads every customer
+// stored with each usage event, as voids and amendments have changed them. Rows are in the order of key and currency. It reads every customer
 // of the environment, and is for reports, not for requests of customers.
 func (m *Machine) Margin(src journal.Source, q MarginQuery) ([]MarginRow, error) {
 	s := m.state.Load()
@@ -144,12 +144,17 @@ func (g *margin) customer(m *Machine, src journal.Source, row uint32) {
 // marginPage is how many events are read at a time.
 const marginPage = 1000
 
-// costs adds the cost of each usage event of a customer to the row that it belongs to.
+// marginKinds are the events that cost something. A correction is listed at the time of the event
+// that it corrects, so a range holds both or neither.
+var marginKinds = []EventKind{EventUsage, EventVoid, EventAmend}
+
+// costs adds the cost of each usage event of a customer, as corrected, to the row that it belongs
+// to. An event that was voided costs nothing and is not counted.
 func (g *margin) costs(
 	m *Machine, src journal.Source, row uint32, place func(*EventView) *MarginRow,
 ) {
 	q := EventQuery{
-		Customer: row, From: g.q.From, To: g.q.To, Kinds: []EventKind{EventUsage}, Limit: marginPage,
+		Customer: row, From: g.q.From, To: g.q.To, Kinds: marginKinds, Limit: marginPage,
 	}
 	for g.err == nil {
 		events, next, err := m.Events(src, q)
@@ -162,11 +167,18 @@ func (g *margin) costs(
 			return
 		}
 		for i := range events {
-			r := place(&events[i])
-			r.Events++
-			if events[i].HasCost {
-				g.add(&r.Cost, events[i].Cost)
+			e := &events[i]
+			r := place(e)
+			switch e.Kind {
+			case EventUsage:
+				r.Events++
+			case EventVoid:
+				r.Events--
 			}
+			if e.HasCost {
+				g.add(&r.Cost, e.Cost)
+			}
+			g.add(&r.Cost, e.CostChange)
 		}
 		if next.Index == 0 {
 			return

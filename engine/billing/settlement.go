@@ -116,6 +116,9 @@ func (c *VoidInvoice) apply(t *turn) engine.Outcome {
 			l.credit = difference(l.credit, items[i].Amount)
 		}
 	}
+	l.facts = append(l.facts, fact{
+		Kind: factVoided, At: l.env.now(t.stamp), Invoice: invoiceFact{ID: v.id},
+	})
 	v.status = InvoiceVoid
 	l.close(at)
 	l.unblock()

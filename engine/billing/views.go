@@ -201,6 +201,7 @@ type EventView struct {
 	Units          decimal.Decimal
 	HasCost        bool
 	Cost           decimal.Decimal
+	CostChange     decimal.Decimal // of a void or an amendment: how much more the event costs
 	OccurredAt     int64
 	RecordedAt     int64
 	SubscriptionID [16]byte

@@ -1,0 +1,68 @@
+package billing
+
+import (
+	"tollgate/engine/decimal"
+	"tollgate/engine/journal"
+)
+
+// costChange is by how much a correction changes the provider's cost of an event. A void takes all
+// of it back. An amendment changes a cost that was computed, at the cost per unit of the event's
+// own moment; one that the caller has stated it leaves alone. False: the cost leaves the range of
+// exact numbers.
+func (s *state) costChange(
+	kind journal.Kind, k *correctionEntry, c *RecordUsage,
+) (change decimal.Decimal, ok bool) {
+	if !k.Original.HasCost {
+		return change, true
+	}
+	unit := s.unitCost(&k.Original, c)
+	before, ok := k.Units.Sub(k.Delta)
+	if !ok {
+		return change, false
+	}
+	was, ok := costOf(&k.Original, c, unit, before)
+	if !ok {
+		return change, false
+	}
+	var now decimal.Decimal
+	if kind != journal.KindVoid {
+		if now, ok = costOf(&k.Original, c, unit, k.Units); !ok {
+			return change, false
+		}
+	}
+	return now.Sub(was)
+}
+
+// costOf is what an event costs with so many units.
+func costOf(u *usageEntry, c *RecordUsage, unit, units decimal.Decimal) (decimal.Decimal, bool) {
+	if c.HasCost || units == c.Units {
+		return u.Cost, true
+	}
+	return unit.Mul(units)
+}
+
+// unitCost is the cost per unit that an event's cost was computed with: to the nearest number with
+// 12 decimals, which is the exact one unless the event has less than a unit. Of an event without
+// units it is the feature's present one.
+func (s *state) unitCost(u *usageEntry, c *RecordUsage) decimal.Decimal {
+	if c.HasCost {
+		return decimal.Decimal{}
+	}
+	if c.Units.IsZero() {
+		if f := s.environment(c.Env).catalog.Load().feature(u.Feature); f != nil {
+			return f.document.CostPerUnit
+		}
+		return decimal.Decimal{}
+	}
+	unit, ok := u.Cost.FloorDiv(c.Units)
+	if !ok {
+		return decimal.Decimal{}
+	}
+	least := decimal.FromBits(0, 1)
+	rest, _ := u.Cost.Exact().Sub(decimal.Product(unit, c.Units))
+	twice, _ := rest.Add(rest)
+	if twice.Cmp(decimal.Product(c.Units, least)) >= 0 {
+		unit = sum(unit, least)
+	}
+	return unit
+}
