@@ -74,8 +74,9 @@ func (g *margin) add(dst *decimal.Decimal, amount decimal.Decimal) {
 }
 
 // Margin answers a query from the stored invoices and from the journal: costs are those that were
-// stored with each usage event, as voids and amendments have changed them. Rows are in the order of key and currency. It reads every customer
-// of the environment, and is for reports, not for requests of customers.
+// stored with each usage event, as voids and amendments have changed them. Rows are in the order of
+// key and currency. It reads every customer of the environment, and is for reports, not for
+// requests of customers.
 func (m *Machine) Margin(src journal.Source, q MarginQuery) ([]MarginRow, error) {
 	s := m.state.Load()
 	g := &margin{q: q, byKey: map[marginKey]*MarginRow{}}
