@@ -23,6 +23,49 @@ func WritePricing(data *JSON, p *billing.PricingDocument) {
 		data.Decimal("packageSize", p.PackageSize)
 		data.Decimal("pricePerPackage", p.PricePerPackage)
 	}
+	if p.Credits.Pool != "" {
+		data.Object("credits")
+		data.Text("pool", p.Credits.Pool)
+		data.Decimal("weight", p.Credits.Weight)
+		data.Close('}')
+	}
+}
+
+// WriteAllocations writes the elements of the list of credits that a plan grants in every period.
+func WriteAllocations(data *JSON, all []billing.CreditAllocationDocument) {
+	for i := range all {
+		a := &all[i]
+		data.Open('{')
+		data.Text("pool", a.Pool)
+		data.Text("denomination", a.Denomination)
+		data.Text("currency", a.Currency)
+		data.Decimal("amount", a.Amount)
+		data.Int("priority", a.Priority)
+		if a.ExpiresAfterDays > 0 {
+			data.Uint("expiresAfterDays", uint64(a.ExpiresAfterDays))
+		}
+		data.Text("rolloverPolicy", a.RolloverPolicy)
+		if a.HasCap {
+			data.Decimal("rolloverCap", a.RolloverCap)
+		}
+		data.Bool("hardLimit", a.HardLimit)
+		data.Close('}')
+	}
+}
+
+// AllocationSchema describes what WriteAllocations writes of one.
+func AllocationSchema() *Schema {
+	return Object(
+		Must("pool", TextSchema(1, 128)),
+		Must("denomination", TextSchema(1, 64)),
+		Must("currency", TextSchema(3, 3)),
+		Must("amount", NumberSchema),
+		Must("priority", IntegerSchema),
+		May("expiresAfterDays", IntegerSchema),
+		Must("rolloverPolicy", EnumSchema("NONE", "FULL", "CAPPED")),
+		May("rolloverCap", NumberSchema),
+		Must("hardLimit", BoolSchema),
+	)
 }
 
 // WriteTiers writes the elements of a list of tiers; the last one's upTo is "inf".
@@ -54,6 +97,7 @@ func PricingSchema() *Schema {
 		May("tiers", TiersSchema()),
 		May("packageSize", NumberSchema),
 		May("pricePerPackage", NumberSchema),
+		May("credits", Object(Must("pool", TextSchema(1, 128)), Must("weight", NumberSchema))),
 	)
 }
 

@@ -122,6 +122,12 @@ type answer struct {
 
 func (n *node) send(method, path, body, key, media string) answer {
 	n.t.Helper()
+	return n.sendWith(http.Header{}, method, path, body, key, media)
+}
+
+// sendWith sends a request with more headers.
+func (n *node) sendWith(header http.Header, method, path, body, key, media string) answer {
+	n.t.Helper()
 	address := n.addr
 	if strings.HasPrefix(path, client.Prefix) || strings.HasPrefix(path, payments.Prefix) {
 		address = n.clients
@@ -130,6 +136,7 @@ func (n *node) send(method, path, body, key, media string) answer {
 	}
 	request, err := http.NewRequest(method, "http://"+address+path, strings.NewReader(body))
 	require.NoError(n.t, err)
+	request.Header = header
 	if key != "" {
 		request.Header.Set("Authorization", "Bearer "+key)
 	}

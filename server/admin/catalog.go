@@ -44,14 +44,12 @@ func readPlan(w *walk, p *billing.PlanDocument) map[string]reader {
 		"key": w.text(&p.Key), "name": w.text(&p.Name), "description": w.text(&p.Description),
 		"priceAmount": w.decimal(&p.PriceAmount), "currency": w.text(&p.Currency),
 		"intervalMonths": w.whole(&p.IntervalMonths), "billingTiming": w.text(&p.BillingTiming),
-		"status": w.text(&p.Status),
-		"metadata": func(t *tree, place string) {
-			if t.kind != scan.KindObject {
-				w.problem(place, "must be an object, not %s", t.kind)
-				return
-			}
-			p.Metadata = w.appendCompact(nil, t, place)
-		},
+		"status": w.text(&p.Status), "metadata": w.metadata(&p.Metadata),
+		"creditAllocations": w.array(func(t *tree, place string) {
+			var c billing.CreditAllocationDocument
+			w.object(t, place, readAllocation(w, &c))
+			p.CreditAllocations = append(p.CreditAllocations, c)
+		}),
 		"features": w.array(func(t *tree, place string) {
 			var f billing.PlanFeatureDocument
 			w.object(t, place, map[string]reader{
@@ -63,12 +61,40 @@ func readPlan(w *walk, p *billing.PlanDocument) map[string]reader {
 	}
 }
 
+func readAllocation(w *walk, c *billing.CreditAllocationDocument) map[string]reader {
+	return map[string]reader{
+		"pool": w.text(&c.Pool), "denomination": w.text(&c.Denomination),
+		"currency": w.text(&c.Currency), "amount": w.decimal(&c.Amount),
+		"priority": w.integer(&c.Priority, mostPriority), "hardLimit": w.flag(&c.HardLimit),
+		"expiresAfterDays": w.whole(&c.ExpiresAfterDays),
+		"rolloverPolicy":   w.text(&c.RolloverPolicy),
+		"rolloverCap": func(t *tree, place string) {
+			c.HasCap = true
+			w.decimal(&c.RolloverCap)(t, place)
+		},
+	}
+}
+
+// readCredits reads how a feature burns credits; a weight of 0 would burn none.
+func readCredits(w *walk, c *billing.CreditsDocument) reader {
+	return func(t *tree, place string) {
+		before := len(w.problems)
+		w.object(t, place, map[string]reader{
+			"pool": w.text(&c.Pool), "weight": w.positive(&c.Weight),
+		})
+		if len(w.problems) == before && c.Pool == "" {
+			w.problem(place+".pool", "is required")
+		}
+	}
+}
+
 func readPricing(w *walk, p *billing.PricingDocument) map[string]reader {
 	return map[string]reader{
 		"model": w.text(&p.Model), "pricePerUnit": w.decimal(&p.PricePerUnit),
 		"unitLabel": w.text(&p.UnitLabel), "includedUnits": w.decimal(&p.IncludedUnits),
 		"resetMode": w.text(&p.ResetMode), "limitMode": w.text(&p.LimitMode),
 		"packageSize": w.decimal(&p.PackageSize), "pricePerPackage": w.decimal(&p.PricePerPackage),
+		"credits": readCredits(w, &p.Credits),
 		"maxUsage": func(t *tree, place string) {
 			p.HasMax = true
 			w.decimal(&p.MaxUsage)(t, place)
@@ -234,6 +260,9 @@ func writePlan(data *server.JSON, p *billing.PlanView) {
 		data.Close('}')
 		data.Close('}')
 	}
+	data.Close(']')
+	data.Array("creditAllocations")
+	server.WriteAllocations(data, p.CreditAllocations)
 	data.Close(']')
 	data.Close('}')
 }

@@ -51,6 +51,17 @@ func planSchema(n numbers) *server.Schema {
 			server.Must("pricingType", server.EnumSchema("included", "usage_based", "graduated")),
 			n.property("pricing", pricingSchema(n)),
 		))),
+		n.property("creditAllocations", server.ArrayOf(server.Object(
+			server.Must("pool", text(1, longestID)),
+			n.property("denomination", text(1, longestDenomination)),
+			n.property("currency", text(3, 3)),
+			server.Must("amount", n.exact),
+			n.property("priority", server.IntSchema(-mostPriority, mostPriority)),
+			server.May("expiresAfterDays", server.IntegerSchema),
+			n.property("rolloverPolicy", server.EnumSchema("NONE", "FULL", "CAPPED")),
+			server.May("rolloverCap", n.exact),
+			n.property("hardLimit", server.BoolSchema),
+		))),
 	)
 }
 
@@ -72,5 +83,8 @@ func pricingSchema(n numbers) *server.Schema {
 		))),
 		server.May("packageSize", n.exact),
 		server.May("pricePerPackage", n.exact),
+		server.May("credits", server.Object(
+			server.Must("pool", text(1, longestID)), n.property("weight", n.exact),
+		)),
 	)
 }

@@ -34,23 +34,6 @@ const (
 	settlePause    = 10 * time.Millisecond
 )
 
-// instant reads an RFC 3339 time.
-func (w *walk) instant(dst *int64) reader {
-	return func(t *tree, place string) {
-		var text string
-		before := len(w.problems)
-		w.text(&text)(t, place)
-		if len(w.problems) > before {
-			return
-		}
-		ms, ok := server.ParseInstant([]byte(text))
-		if !ok {
-			w.problem(place, "must be an RFC 3339 time such as 2026-01-31T15:00:00.000Z")
-		}
-		*dst = ms
-	}
-}
-
 // advanceClock is POST …/clock.
 func (a *API) advanceClock(x *server.Exchange) {
 	c := billing.AdvanceClock{Actor: actor}

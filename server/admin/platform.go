@@ -4,7 +4,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
@@ -92,9 +91,8 @@ func (a *API) removeCustomer(x *server.Exchange) {
 		x.Refuse(*fault)
 		return
 	}
-	id := string(x.Param(2))
-	if utf8.RuneCountInString(id) > 128 || !printable(id) {
-		x.Refuse(server.FaultFields.With("the customer's id must have 1–128 printable characters"))
+	id, ok := pathCustomer(x)
+	if !ok {
 		return
 	}
 	kind := billing.KindArchiveCustomer

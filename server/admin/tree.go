@@ -210,43 +210,6 @@ func (w *walk) array(each func(t *tree, place string)) reader {
 	}
 }
 
-func (w *walk) text(dst *string) reader {
-	return func(t *tree, place string) {
-		if t.kind != scan.KindString {
-			w.problem(place, "must be a string, not %s", t.kind)
-			return
-		}
-		*dst = t.text
-	}
-}
-
-// decimal reads an exact number, written as a number or as a string.
-func (w *walk) decimal(dst *decimal.Decimal) reader {
-	return func(t *tree, place string) {
-		if t.kind != scan.KindString && t.kind != scan.KindNumber {
-			w.problem(place, "must be a number, or one in a string, not %s", t.kind)
-			return
-		}
-		value, err := decimal.ParseLoose(t.text)
-		if err != nil {
-			w.problem(place, "must be a number, exact to 12 decimal places and within 10^24")
-			return
-		}
-		*dst = value
-	}
-}
-
-func (w *walk) whole(dst *uint32) reader {
-	return func(t *tree, place string) {
-		value, err := strconv.ParseUint(t.text, 10, 32)
-		if err != nil || (t.kind != scan.KindString && t.kind != scan.KindNumber) {
-			w.problem(place, "must be a whole number")
-			return
-		}
-		*dst = uint32(value)
-	}
-}
-
 // appendCompact writes the tree as compact JSON, for documents that are stored as they are.
 func (w *walk) appendCompact(dst []byte, t *tree, place string) []byte {
 	switch t.kind {

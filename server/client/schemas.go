@@ -153,6 +153,7 @@ func planSchema() *server.Schema {
 			server.Must("pricingType", server.EnumSchema("included", "usage_based", "graduated")),
 			server.Must("pricing", server.PricingSchema()),
 		))),
+		server.Must("creditAllocations", server.ArrayOf(server.AllocationSchema())),
 	)
 }
 

@@ -96,5 +96,8 @@ func writePlan(data *server.JSON, p *billing.PlanView) {
 		data.Close('}')
 	}
 	data.Close(']')
+	data.Array("creditAllocations")
+	server.WriteAllocations(data, p.CreditAllocations)
+	data.Close(']')
 	data.Close('}')
 }

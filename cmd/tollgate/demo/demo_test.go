@@ -16,7 +16,7 @@ import (
 func TestOnlyKeepsAPlanAndItsFeatures(t *testing.T) {
 	catalog, err := demo.Parse(demo.Catalog)
 	require.NoError(t, err)
-	require.Len(t, catalog.Plans, 3)
+	require.Len(t, catalog.Plans, 4)
 	only, err := catalog.Only(demo.ReplayPlan)
 	require.NoError(t, err)
 	require.Len(t, only.Plans, 1)

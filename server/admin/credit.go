@@ -1,0 +1,351 @@
+package admin
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"strconv"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/wire"
+	"tollgate/server"
+)
+
+const (
+	longestNote  = 500
+	longestOnce  = 255 // of an Idempotency-Key, in bytes
+	defaultMoves = 100
+	mostMoves    = billing.MaxTransactions
+)
+
+var requestKey = server.Param{
+	In: "header", Name: "Idempotency-Key", Schema: text(1, longestOnce),
+	About: "a repeat with the same key and body answers again, and changes nothing",
+}
+
+var grantTypes = []string{
+	"PLAN_INCLUDED", "PURCHASED", "PROMOTIONAL", "ROLLOVER", "MANUAL", "REFUND",
+}
+
+// creditRoutes are the rows about what moves a pool's credits.
+func (a *API) creditRoutes() []server.Route {
+	pool := environmentAnd(path("pool", server.UUIDSchema, ""))
+	made := []server.Response{{Status: 201, About: "Booked", Data: server.RefTo("Transaction")}}
+	amount, note := writtenNumbers.exact, server.May("note", text(0, longestNote))
+	return []server.Route{
+		{
+			Method: "POST", Path: environment + "/pools/{pool}/grants", Operation: "grantCredits",
+			Summary: "Add credits to a pool", Access: server.AccessOperator, Handle: a.grantCredits,
+			Params: append(pool[:3:3], requestKey),
+			Body: server.Object(
+				server.Must("amount", amount), server.May("type", server.EnumSchema(grantTypes...)),
+				server.May("priority", server.IntSchema(-mostPriority, mostPriority)),
+				server.May("expiresAt", server.TimeSchema), note,
+			),
+			Responses: made,
+		},
+		{
+			Method: "GET", Path: environment + "/pools/{pool}/grants", Operation: "listGrants",
+			Summary: "A pool's grants with something left, in the order in which they burn",
+			Access:  server.AccessOperator, Handle: a.listGrants, Params: pool,
+			Responses: answers(server.ArrayOf(server.RefTo("Grant"))),
+		},
+		{
+			Method: "POST", Path: environment + "/pools/{pool}/deductions",
+			Operation: "deductCredits", Summary: "Take credits out of a pool",
+			Access: server.AccessOperator, Handle: a.deductCredits,
+			Params: append(pool[:3:3], requestKey),
+			Body:   server.Object(server.Must("amount", amount), note), Responses: made,
+		},
+		{
+			Method: "GET", Path: environment + "/pools/{pool}/transactions",
+			Operation: "listTransactions",
+			Summary:   "A pool's newest transactions, newest first",
+			Access:    server.AccessOperator, Handle: a.listTransactions,
+			Params: append(pool[:3:3],
+				inQuery("limit", server.IntSchema(1, mostMoves), "100 when absent"),
+				inQuery("cursor", text(1, 10), "nextCursor of the page before")),
+			Responses: answers(server.Object(
+				server.Must("transactions", server.ArrayOf(server.RefTo("Transaction"))),
+				server.May("nextCursor", text(1, 10)),
+			)),
+		},
+		{
+			Method: "POST", Path: environment + "/transactions/{transaction}/reverse",
+			Operation: "reverseTransaction", Summary: "Take a grant or a deduction back, once",
+			Access: server.AccessOperator, Handle: a.reverseTransaction,
+			Params: environmentAnd(path("transaction", server.UUIDSchema, ""), requestKey),
+			Body:   server.Object(note), BodyOptional: true, Responses: made,
+		},
+	}
+}
+
+// onceID is the id of what a request makes: a new one, or with an Idempotency-Key always the same
+// one, so that the state machine knows a repeat by it.
+func (a *API) onceID(x *server.Exchange) (id [16]byte, fault *server.Fault) {
+	key, one := server.SoleHeader(x.Ctx, "Idempotency-Key")
+	if !one {
+		f := server.FaultFields.With("Idempotency-Key is there twice, with two values")
+		return id, &f
+	}
+	if len(key) == 0 {
+		return newID(), nil
+	}
+	if len(key) > longestOnce {
+		f := server.FaultFields.With("Idempotency-Key must be 1–255 visible ASCII characters")
+		return id, &f
+	}
+	for _, c := range key {
+		if c <= ' ' || c > '~' {
+			f := server.FaultFields.With("Idempotency-Key must be 1–255 visible ASCII characters")
+			return id, &f
+		}
+	}
+	h := sha256.New()
+	for _, part := range [][]byte{[]byte(x.Route.Operation), x.Param(0), x.Param(1), key} {
+		h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(part))))
+		h.Write(part)
+	}
+	copy(id[:], h.Sum(nil))
+	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80 // a UUID of version 8
+	return id, nil
+}
+
+// onceFault is the answer to a refused command whose id onceID made: ids that contradict each other
+// are a key that was used for something else.
+func onceFault(x *server.Exchange, o engine.Outcome) server.Fault {
+	if o == engine.OutcomeIDsContradict && len(x.Ctx.Request.Header.Peek("Idempotency-Key")) > 0 {
+		return server.FaultOf(engine.OutcomeRequestKeyReused)
+	}
+	return server.FaultOf(o)
+}
+
+// poolCommand does what commands on a pool begin with: its id, a body, the id of what is made, the
+// environment. What is wrong is answered.
+func (a *API) poolCommand(
+	x *server.Exchange, what string, read func(w *walk) *server.Fault,
+) (env uint32, of, id [16]byte, ok bool) {
+	if of, ok = pathUUID(x, 2, what); !ok {
+		return env, of, id, false
+	}
+	var w walk
+	fault := read(&w)
+	if fault == nil {
+		id, fault = a.onceID(x)
+	}
+	if fault != nil {
+		x.Refuse(*fault)
+		return env, of, id, false
+	}
+	env, ok = a.locate(x)
+	return env, of, id, ok
+}
+
+// grantCredits is POST …/pools/{pool}/grants.
+func (a *API) grantCredits(x *server.Exchange) {
+	c := billing.GrantCredits{Type: "MANUAL", Actor: actor}
+	var ok bool
+	c.Env, c.Pool, c.ID, ok = a.poolCommand(x, "the pool's id", func(w *walk) *server.Fault {
+		return body(x, w, map[string]reader{
+			"type": w.word(&c.Type, grantTypes...), "amount": w.positive(&c.Amount),
+			"priority": w.integer(&c.Priority, mostPriority), "expiresAt": w.instant(&c.ExpiresAt),
+			"note": w.plain(&c.Note, 0, longestNote),
+		}, "amount")
+	})
+	if !ok {
+		return
+	}
+	a.book(x, billing.KindGrantCredits, &c, func(v *billing.TransactionView) bool {
+		return v.Amount == c.Amount && v.GrantType == c.Type && v.ExpiresAt == c.ExpiresAt &&
+			v.Note == c.Note
+	})
+}
+
+// deductCredits is POST …/pools/{pool}/deductions.
+func (a *API) deductCredits(x *server.Exchange) {
+	c := billing.DeductCredits{Actor: actor}
+	var ok bool
+	c.Env, c.Pool, c.ID, ok = a.poolCommand(x, "the pool's id", func(w *walk) *server.Fault {
+		return body(x, w, map[string]reader{
+			"amount": w.positive(&c.Amount), "note": w.plain(&c.Note, 0, longestNote),
+		}, "amount")
+	})
+	if !ok {
+		return
+	}
+	a.book(x, billing.KindDeductCredits, &c, func(v *billing.TransactionView) bool {
+		return v.Amount == c.Amount && v.Note == c.Note
+	})
+}
+
+// reverseTransaction is POST …/transactions/{transaction}/reverse.
+func (a *API) reverseTransaction(x *server.Exchange) {
+	c := billing.ReverseTransaction{Actor: actor}
+	read := func(w *walk) *server.Fault {
+		if len(x.Body) == 0 {
+			return nil
+		}
+		return body(x, w, map[string]reader{"note": w.plain(&c.Note, 0, longestNote)})
+	}
+	var ok bool
+	c.Env, c.Transaction, c.ID, ok = a.poolCommand(x, "the transaction's id", read)
+	if !ok {
+		return
+	}
+	a.book(x, billing.KindReverseTransaction, &c, func(v *billing.TransactionView) bool {
+		return v.Note == c.Note
+	})
+}
+
+// book proposes a command that books a transaction, and answers with it. same says that it is what
+// the request asks for: under a repeated key it may be what another request asked for.
+func (a *API) book(
+	x *server.Exchange, kind engine.Kind, c wire.Fielder, same func(*billing.TransactionView) bool,
+) {
+	result := a.propose(kind, wire.Encode(nil, c))
+	if result.Outcome != engine.OutcomeDone {
+		fault := onceFault(x, result.Outcome)
+		switch result.Outcome {
+		case engine.OutcomeCreditsInvalid:
+			fault = server.FaultFields.With("expiresAt must be ahead of the environment's clock")
+		case engine.OutcomeCreditsEmpty:
+			fault.Message = "The pool's balance does not cover it, and it has a hard limit"
+			fault.Detail = "Nothing was changed."
+		}
+		x.Refuse(fault)
+		return
+	}
+	var reply billing.TransactionReply
+	if err := wire.Decode(result.Value, &reply); err != nil {
+		a.config.Log.Error("a transaction's reply does not decode", "error", err)
+		x.Refuse(server.FaultInternal)
+		return
+	}
+	if !same(&reply.Transaction) {
+		x.Refuse(server.FaultOf(engine.OutcomeRequestKeyReused))
+		return
+	}
+	writeTransaction(x.Begin(), &reply.Transaction)
+	x.End(201)
+}
+
+func writeTransaction(data *server.JSON, v *billing.TransactionView) {
+	data.Open('{')
+	data.UUID("id", v.ID)
+	data.UUID("poolId", v.PoolID)
+	data.Uint("sequence", uint64(v.Sequence))
+	data.Text("kind", v.Kind)
+	data.TextIf("grantType", v.GrantType)
+	data.Decimal("amount", v.Amount)
+	data.Decimal("balance", v.Balance)
+	data.UUID("grantId", v.GrantID)
+	data.UUID("subscriptionId", v.SubscriptionID)
+	data.TextIf("featureKey", v.FeatureKey)
+	data.TextIf("note", v.Note)
+	data.Bool("reversed", v.Reversed)
+	data.UUID("reverses", v.Of)
+	data.Time("createdAt", v.CreatedAt)
+	data.Time("updatedAt", v.UpdatedAt)
+	data.Time("expiresAt", v.ExpiresAt)
+	data.Close('}')
+}
+
+// listGrants is GET …/pools/{pool}/grants.
+func (a *API) listGrants(x *server.Exchange) {
+	id, ok := pathUUID(x, 2, "the pool's id")
+	if !ok {
+		return
+	}
+	a.environment(x, func(env uint32) *server.Fault {
+		grants, found := a.machine.Grants(env, id)
+		if !found {
+			return faultOf(engine.OutcomePoolUnknown)
+		}
+		data := x.Begin()
+		data.Open('[')
+		for i := range grants {
+			g := &grants[i]
+			data.Open('{')
+			data.UUID("id", g.ID)
+			data.Text("type", g.Type)
+			data.Decimal("amount", g.Amount)
+			data.Decimal("remaining", g.Remaining)
+			data.Int("priority", g.Priority)
+			data.UUID("subscriptionId", g.SubscriptionID)
+			data.Time("createdAt", g.CreatedAt)
+			data.Time("expiresAt", g.ExpiresAt)
+			data.Close('}')
+		}
+		data.Close(']')
+		x.End(200)
+		return nil
+	})
+}
+
+// listTransactions is GET …/pools/{pool}/transactions.
+func (a *API) listTransactions(x *server.Exchange) {
+	id, ok := pathUUID(x, 2, "the pool's id")
+	if !ok {
+		return
+	}
+	var w walk
+	limit, cursor := pageOf(x, &w, defaultMoves, mostMoves)
+	if fault := w.fault(); fault != nil {
+		x.Refuse(*fault)
+		return
+	}
+	a.environment(x, func(env uint32) *server.Fault {
+		list, next, found := a.machine.Transactions(env, id, cursor, limit)
+		if !found {
+			return faultOf(engine.OutcomePoolUnknown)
+		}
+		data := x.Begin()
+		data.Open('{')
+		data.Array("transactions")
+		for i := range list {
+			writeTransaction(data, &list[i])
+		}
+		data.Close(']')
+		if next != 0 {
+			data.Text("nextCursor", strconv.FormatUint(uint64(next), 10))
+		}
+		data.Close('}')
+		x.End(200)
+		return nil
+	})
+}
+
+func transactionSchema() *server.Schema {
+	return server.Object(
+		server.Must("id", server.UUIDSchema),
+		server.Must("poolId", server.UUIDSchema),
+		server.Must("sequence", server.IntegerSchema),
+		server.Must("kind", server.EnumSchema("GRANT", "CONSUMPTION", "DEDUCTION", "EXPIRATION",
+			"ROLLOVER", "REVERSAL", "RETURN")),
+		server.May("grantType", server.EnumSchema(grantTypes...)),
+		server.Must("amount", server.NumberSchema),
+		server.Must("balance", server.NumberSchema),
+		server.May("grantId", server.UUIDSchema),
+		server.May("subscriptionId", server.UUIDSchema),
+		server.May("featureKey", text(1, longestID)),
+		server.May("note", text(0, longestNote)),
+		server.Must("reversed", server.BoolSchema),
+		server.May("reverses", server.UUIDSchema),
+		server.Must("createdAt", server.TimeSchema),
+		server.Must("updatedAt", server.TimeSchema),
+		server.May("expiresAt", server.TimeSchema),
+	)
+}
+
+func grantSchema() *server.Schema {
+	return server.Object(
+		server.Must("id", server.UUIDSchema),
+		server.Must("type", server.EnumSchema(grantTypes...)),
+		server.Must("amount", server.NumberSchema),
+		server.Must("remaining", server.NumberSchema),
+		server.Must("priority", server.IntegerSchema),
+		server.May("subscriptionId", server.UUIDSchema),
+		server.Must("createdAt", server.TimeSchema),
+		server.May("expiresAt", server.TimeSchema),
+	)
+}

@@ -1,0 +1,217 @@
+package admin
+
+import (
+	"unicode/utf8"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/wire"
+	"tollgate/server"
+)
+
+// Bounds of what a pool is made of; the state machine has the same.
+const (
+	longestDenomination = 64
+	mostPriority        = 1_000_000
+	longestMetadata     = 8 << 10
+)
+
+// poolRoutes are the rows about customers' pools of credits.
+func (a *API) poolRoutes() []server.Route {
+	pools := environment + "/customers/{customer}/pools"
+	customer := environmentAnd(path("customer", text(1, longestID), "externalClientCustomerId"))
+	pool := environmentAnd(path("pool", server.UUIDSchema, ""))
+	routes := []server.Route{
+		{
+			Method: "POST", Path: pools, Operation: "createPool",
+			Summary: "Make a pool of credits for a customer",
+			Access:  server.AccessOperator, Handle: a.createPool,
+			Params: append(customer[:3:3], requestKey), Body: server.RefTo("PoolRequest"),
+			Responses: []server.Response{{
+				Status: 201, About: "Created", Data: server.RefTo("CreditPool"),
+			}},
+		},
+		{
+			Method: "GET", Path: pools, Operation: "listPools",
+			Summary: "A customer's pools, oldest first, archived ones too",
+			Access:  server.AccessOperator, Handle: a.listPools, Params: customer,
+			Responses: answers(server.ArrayOf(server.RefTo("CreditPool"))),
+		},
+		{
+			Method: "GET", Path: environment + "/pools/{pool}", Operation: "showPool",
+			Summary: "A pool of credits", Access: server.AccessOperator, Handle: a.showPool,
+			Params: pool, Responses: answers(server.RefTo("CreditPool")),
+		},
+	}
+	for _, change := range []struct {
+		word, about string
+		kind        engine.Kind
+		command     func(env uint32, id [16]byte) wire.Fielder
+	}{
+		{"freeze", "Refuse deductions and usage; grants are still taken", billing.KindFreezePool,
+			func(env uint32, id [16]byte) wire.Fielder {
+				return &billing.FreezePool{Env: env, ID: id, Actor: actor}
+			}},
+		{"unfreeze", "Take deductions and usage again", billing.KindUnfreezePool,
+			func(env uint32, id [16]byte) wire.Fielder {
+				return &billing.UnfreezePool{Env: env, ID: id, Actor: actor}
+			}},
+		{"archive", "Take a pool out of use, for good", billing.KindArchivePool,
+			func(env uint32, id [16]byte) wire.Fielder {
+				return &billing.ArchivePool{Env: env, ID: id, Actor: actor}
+			}},
+	} {
+		routes = append(routes, server.Route{
+			Method: "POST", Path: environment + "/pools/{pool}/" + change.word,
+			Operation: change.word + "Pool", Summary: change.about,
+			Access: server.AccessOperator, Params: pool, Responses: done("Done, or it was before"),
+			Handle: func(x *server.Exchange) {
+				id, ok := pathUUID(x, 2, "the pool's id")
+				if ok && noFields(x) {
+					a.carryOut(x, change.kind, func(env uint32) wire.Fielder {
+						return change.command(env, id)
+					})
+				}
+			},
+		})
+	}
+	return routes
+}
+
+// pathCustomer reads the path's customer; a malformed one is answered.
+func pathCustomer(x *server.Exchange) (id string, ok bool) {
+	id = string(x.Param(2))
+	if utf8.RuneCountInString(id) > longestID || !printable(id) {
+		x.Refuse(server.FaultFields.With("the customer's id must have 1–128 printable characters"))
+		return "", false
+	}
+	return id, true
+}
+
+// createPool is POST …/customers/{customer}/pools.
+func (a *API) createPool(x *server.Exchange) {
+	c := billing.CreatePool{Actor: actor}
+	var ok bool
+	if c.Customer, ok = pathCustomer(x); !ok {
+		return
+	}
+	fault := readPool(x, &c)
+	if fault == nil {
+		c.ID, fault = a.onceID(x)
+	}
+	if fault != nil {
+		x.Refuse(*fault)
+		return
+	}
+	if c.Env, ok = a.locate(x); !ok {
+		return
+	}
+	result := a.propose(billing.KindCreatePool, wire.Encode(nil, &c))
+	if result.Outcome != engine.OutcomeDone {
+		x.Refuse(onceFault(x, result.Outcome))
+		return
+	}
+	a.read(x, func() *server.Fault {
+		view, found := a.machine.Pool(c.Env, c.ID)
+		switch {
+		case !found:
+			f := server.FaultOf(engine.OutcomeUnknown)
+			return &f
+		case !asRequested(&c, &view):
+			return faultOf(engine.OutcomeRequestKeyReused)
+		}
+		server.WritePool(x.Begin(), &view)
+		x.End(201)
+		return nil
+	})
+}
+
+// asRequested says that a pool is the one that a request asks for: a repeated one may be another.
+func asRequested(c *billing.CreatePool, v *billing.PoolView) bool {
+	or := func(value, standard string) string {
+		if value == "" {
+			return standard
+		}
+		return value
+	}
+	return v.Customer == c.Customer && v.Name == c.Name && v.HardLimit == c.HardLimit &&
+		v.Denomination == or(c.Denomination, v.Denomination) &&
+		v.Currency == or(c.Currency, v.Currency) &&
+		v.RolloverPolicy == or(c.RolloverPolicy, "NONE") && v.HasCap == c.HasCap &&
+		v.RolloverCap == c.RolloverCap && v.Priority == c.Priority &&
+		string(v.Metadata) == string(c.Metadata)
+}
+
+func readPool(x *server.Exchange, c *billing.CreatePool) *server.Fault {
+	var w walk
+	fault := body(x, &w, map[string]reader{
+		"name":           w.plain(&c.Name, 1, longestID),
+		"denomination":   w.plain(&c.Denomination, 1, longestDenomination),
+		"currency":       w.currency(&c.Currency),
+		"hardLimit":      w.flag(&c.HardLimit),
+		"rolloverPolicy": w.word(&c.RolloverPolicy, "NONE", "FULL", "CAPPED"),
+		"priority":       w.integer(&c.Priority, mostPriority),
+		"metadata":       w.metadata(&c.Metadata),
+		"rolloverCap": func(t *tree, place string) {
+			c.HasCap = true
+			w.amount(&c.RolloverCap)(t, place)
+		},
+	}, "name")
+	if fault == nil && c.HasCap != (c.RolloverPolicy == "CAPPED") {
+		w.problem("rolloverCap", "belongs to the rolloverPolicy CAPPED, and only to it")
+		fault = w.fault()
+	}
+	return fault
+}
+
+// listPools is GET …/customers/{customer}/pools.
+func (a *API) listPools(x *server.Exchange) {
+	id, ok := pathCustomer(x)
+	if !ok {
+		return
+	}
+	a.environment(x, func(env uint32) *server.Fault {
+		customer, found := a.machine.Customer(env, id)
+		if !found {
+			return faultOf(engine.OutcomeCustomerUnknown)
+		}
+		data := x.Begin()
+		data.Open('[')
+		for _, pool := range a.machine.Pools(customer.Row) {
+			server.WritePool(data, &pool)
+		}
+		data.Close(']')
+		x.End(200)
+		return nil
+	})
+}
+
+// showPool is GET …/pools/{pool}.
+func (a *API) showPool(x *server.Exchange) {
+	id, ok := pathUUID(x, 2, "the pool's id")
+	if !ok {
+		return
+	}
+	a.environment(x, func(env uint32) *server.Fault {
+		pool, found := a.machine.Pool(env, id)
+		if !found {
+			return faultOf(engine.OutcomePoolUnknown)
+		}
+		server.WritePool(x.Begin(), &pool)
+		x.End(200)
+		return nil
+	})
+}
+
+func poolRequestSchema() *server.Schema {
+	return server.Object(
+		server.Must("name", text(1, longestID)),
+		server.May("denomination", text(1, longestDenomination)),
+		server.May("currency", text(3, 3)),
+		server.May("hardLimit", server.BoolSchema),
+		server.May("rolloverPolicy", server.EnumSchema("NONE", "FULL", "CAPPED")),
+		server.May("rolloverCap", writtenNumbers.exact),
+		server.May("priority", server.IntSchema(-mostPriority, mostPriority)),
+		server.May("metadata", server.FreeObject()),
+	)
+}

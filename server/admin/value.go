@@ -1,0 +1,170 @@
+package admin
+
+import (
+	"strconv"
+	"unicode/utf8"
+
+	"tollgate/engine/decimal"
+	"tollgate/server"
+	"tollgate/server/scan"
+)
+
+// The readers below read values of a document; what is wrong becomes a problem with its place.
+
+// text reads a string.
+func (w *walk) text(dst *string) reader {
+	return func(t *tree, place string) {
+		if t.kind != scan.KindString {
+			w.problem(place, "must be a string, not %s", t.kind)
+			return
+		}
+		*dst = t.text
+	}
+}
+
+// decimal reads an exact number, written as a number or as a string.
+func (w *walk) decimal(dst *decimal.Decimal) reader {
+	return func(t *tree, place string) {
+		if t.kind != scan.KindString && t.kind != scan.KindNumber {
+			w.problem(place, "must be a number, or one in a string, not %s", t.kind)
+			return
+		}
+		value, err := decimal.ParseLoose(t.text)
+		if err != nil {
+			w.problem(place, "must be a number, exact to 12 decimal places and within 10^24")
+			return
+		}
+		*dst = value
+	}
+}
+
+// integer is a whole number, however it is written.
+func (t *tree) integer() (value int64, ok bool) {
+	if t.kind != scan.KindString && t.kind != scan.KindNumber {
+		return 0, false
+	}
+	value, err := strconv.ParseInt(t.text, 10, 64)
+	return value, err == nil
+}
+
+// whole reads a whole number.
+func (w *walk) whole(dst *uint32) reader {
+	return func(t *tree, place string) {
+		value, err := strconv.ParseUint(t.text, 10, 32)
+		if err != nil || (t.kind != scan.KindString && t.kind != scan.KindNumber) {
+			w.problem(place, "must be a whole number")
+			return
+		}
+		*dst = uint32(value)
+	}
+}
+
+// plain reads a string of least to most characters, none of them a control character.
+func (w *walk) plain(dst *string, least, most int) reader {
+	return func(t *tree, place string) {
+		before := len(w.problems)
+		w.text(dst)(t, place)
+		n := utf8.RuneCountInString(*dst)
+		if len(w.problems) == before && (n < least || n > most || !printable(*dst)) {
+			w.problem(place, "must have %d to %d characters, none of them a control character",
+				least, most)
+		}
+	}
+}
+
+// word reads a string out of a list.
+func (w *walk) word(dst *string, words ...string) reader {
+	return func(t *tree, place string) {
+		if t.kind == scan.KindString {
+			for _, word := range words {
+				if t.text == word {
+					*dst = word
+					return
+				}
+			}
+		}
+		w.problem(place, "must be one of %v", words)
+	}
+}
+
+func (w *walk) currency(dst *string) reader {
+	return func(t *tree, place string) {
+		if _, known := decimal.MinorUnits(t.text); t.kind != scan.KindString || !known {
+			w.problem(place, "must be an ISO 4217 code, such as USD")
+			return
+		}
+		*dst = t.text
+	}
+}
+
+func (w *walk) flag(dst *bool) reader {
+	return func(t *tree, place string) {
+		if t.kind != scan.KindTrue && t.kind != scan.KindFalse {
+			w.problem(place, "must be true or false")
+		}
+		*dst = t.kind == scan.KindTrue
+	}
+}
+
+// integer reads a whole number from -most to most.
+func (w *walk) integer(dst *int64, most int64) reader {
+	return func(t *tree, place string) {
+		value, ok := t.integer()
+		if !ok || value < -most || value > most {
+			w.problem(place, "must be a whole number from -%d to %d", most, most)
+			return
+		}
+		*dst = value
+	}
+}
+
+// amount reads an exact number that is not negative.
+func (w *walk) amount(dst *decimal.Decimal) reader {
+	return func(t *tree, place string) {
+		w.decimal(dst)(t, place)
+		if dst.Sign() < 0 {
+			w.problem(place, "must not be negative")
+		}
+	}
+}
+
+// metadata reads a free-form object, which is stored compact.
+func (w *walk) metadata(dst *[]byte) reader {
+	return func(t *tree, place string) {
+		if t.kind != scan.KindObject {
+			w.problem(place, "must be an object, not %s", t.kind)
+			return
+		}
+		if *dst = w.appendCompact(nil, t, place); len(*dst) > longestMetadata {
+			w.problem(place, "must have at most %d bytes as compact JSON", longestMetadata)
+		}
+	}
+}
+
+// positive reads an amount of credits.
+func (w *walk) positive(dst *decimal.Decimal) reader {
+	return func(t *tree, place string) {
+		before := len(w.problems)
+		w.decimal(dst)(t, place)
+		if len(w.problems) == before && dst.Sign() <= 0 {
+			w.problem(place, "must be greater than 0")
+		}
+	}
+}
+
+// instant reads an RFC 3339 time.
+func (w *walk) instant(dst *int64) reader {
+	return func(t *tree, place string) {
+		var text string
+		before := len(w.problems)
+		w.text(&text)(t, place)
+		if len(w.problems) > before {
+			return
+		}
+		ms, ok := server.ParseInstant([]byte(text))
+		if !ok {
+			w.problem(place, "must be an RFC 3339 time such as 2026-01-31T15:00:00.000Z")
+		}
+		*dst = ms
+	}
+}
