@@ -270,7 +270,7 @@ func TestCatalogsSayWhatCreditsPlansGrant(t *testing.T) {
 	}
 	for from, to := range map[string]string{
 		`amount: "1000"`: `amount: 0`, `rolloverCap: 100`: `hardLimit: true`,
-		`pool: extra`: `pool: tokens`,
+		`pool: extra`:   `pool: tokens`,
 		`currency: EUR`: `currency: NONE`, `rolloverPolicy: CAPPED`: `rolloverPolicy: HALF`,
 	} {
 		a := put(strings.Replace(creditCatalog, from, to, 1), "").is(400, "catalog_invalid")

@@ -48,18 +48,24 @@ func (a *API) poolRoutes() []server.Route {
 		kind        engine.Kind
 		command     func(env uint32, id [16]byte) wire.Fielder
 	}{
-		{"freeze", "Refuse deductions and usage; grants are still taken", billing.KindFreezePool,
+		{
+			"freeze", "Refuse deductions and usage; grants are still taken", billing.KindFreezePool,
 			func(env uint32, id [16]byte) wire.Fielder {
 				return &billing.FreezePool{Env: env, ID: id, Actor: actor}
-			}},
-		{"unfreeze", "Take deductions and usage again", billing.KindUnfreezePool,
+			},
+		},
+		{
+			"unfreeze", "Take deductions and usage again", billing.KindUnfreezePool,
 			func(env uint32, id [16]byte) wire.Fielder {
 				return &billing.UnfreezePool{Env: env, ID: id, Actor: actor}
-			}},
-		{"archive", "Take a pool out of use, for good", billing.KindArchivePool,
+			},
+		},
+		{
+			"archive", "Take a pool out of use, for good", billing.KindArchivePool,
 			func(env uint32, id [16]byte) wire.Fielder {
 				return &billing.ArchivePool{Env: env, ID: id, Actor: actor}
-			}},
+			},
+		},
 	} {
 		routes = append(routes, server.Route{
 			Method: "POST", Path: environment + "/pools/{pool}/" + change.word,
