@@ -200,7 +200,8 @@ plans:
     intervalMonths: 1
     creditAllocations:
       - {pool: tokens, amount: "1000", expiresAfterDays: 30, rolloverPolicy: CAPPED, rolloverCap: 100}
-      - {pool: extra, denomination: points, currency: EUR, amount: 5.5, priority: -1, hardLimit: true}
+      - {pool: extra, denomination: points, currency: EUR, amount: 5.5,
+         priority: -1, hardLimit: true}
     features:
       - key: tokens
         pricingType: usage_based
