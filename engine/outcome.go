@@ -126,6 +126,16 @@ const (
 	OutcomeClockTooFar Outcome = 82
 	// OutcomeClockLive: a live environment has no test clock.
 	OutcomeClockLive Outcome = 83
+
+	// OutcomeWebhookUnknown and OutcomeDeliveryUnknown: records of webhooks that do not exist.
+	OutcomeWebhookUnknown  Outcome = 128
+	OutcomeDeliveryUnknown Outcome = 129
+	// OutcomeWebhookInvalid: a value of a command about webhooks is out of its bounds.
+	OutcomeWebhookInvalid Outcome = 130
+	// OutcomeWebhookLimit: the environment has as many endpoints as one may have, or too much waits.
+	OutcomeWebhookLimit Outcome = 131
+	// OutcomeWebhookDisabled: the endpoint is disabled, and is sent nothing.
+	OutcomeWebhookDisabled Outcome = 132
 )
 
 // Recorded says that a usage event with this outcome was counted (and its key used up).

@@ -66,6 +66,12 @@ var outcomeNames = [...]string{
 	OutcomeClockBackwards:     "clock_backwards",
 	OutcomeClockTooFar:        "clock_too_far",
 	OutcomeClockLive:          "clock_live",
+
+	OutcomeWebhookUnknown:  "webhook_unknown",
+	OutcomeDeliveryUnknown: "delivery_unknown",
+	OutcomeWebhookInvalid:  "webhook_invalid",
+	OutcomeWebhookLimit:    "webhook_limit",
+	OutcomeWebhookDisabled: "webhook_disabled",
 }
 
 // String is the outcome's name, the same in every version.

@@ -189,6 +189,24 @@ var faults = [256]Fault{
 		400, "subscription_limit", "The customer has as many subscriptions as are possible",
 		nothingChanged, 0,
 	},
+	engine.OutcomeWebhookUnknown: {
+		404, "webhook_endpoint_not_found", "Webhook endpoint not found", nothingChanged, 0,
+	},
+	engine.OutcomeDeliveryUnknown: {
+		404, "delivery_not_found", "Delivery not found",
+		"Nothing was changed. Deliveries are kept for 7 days after they are done.", 0,
+	},
+	engine.OutcomeWebhookInvalid: {
+		400, "webhook_invalid", "A value is out of its bounds", nothingChanged, 0,
+	},
+	engine.OutcomeWebhookLimit: {
+		400, "webhook_limit", "There are as many endpoints, or waiting messages, as are possible",
+		nothingChanged, 0,
+	},
+	engine.OutcomeWebhookDisabled: {
+		400, "webhook_endpoint_disabled", "The webhook endpoint is disabled",
+		"Nothing was changed. Enable it before.", 0,
+	},
 }
 
 // FaultOf is the answer to a refused command. An outcome without a row, which no command should

@@ -79,6 +79,10 @@ type environment struct {
 	keys series[*apiKey]
 	// invoices is the number of invoices issued so far. Only Apply reads and writes it.
 	invoices uint64
+	// hooks are the rows of its webhook endpoints, in order; the outbox's lock guards them. wanted is
+	// what those that are on want to hear, one bit for each event.
+	hooks  []uint32
+	wanted atomic.Uint32
 	// dues are its subscriptions by what falls due next, due the earliest instant, for queries.
 	dues dues
 	due  atomic.Int64

@@ -58,6 +58,8 @@ func (c *CancelSubscription) apply(t *turn) engine.Outcome {
 	if c.Mode != CancelAtPeriodEnd {
 		l.b.cancelMode = CancelImmediate
 		l.cancelNow(now)
+	} else {
+		l.tell(WebhookSubscriptionChanged, now)
 	}
 	l.b.due = l.nextDue()
 	t.commit(l)
@@ -107,12 +109,14 @@ func (c *RevertCancellation) apply(t *turn) engine.Outcome {
 	if row == 0 {
 		return engine.OutcomeSubscriptionUnknown
 	}
-	l := t.ledgerAt(row, e.now(t.stamp))
+	now := e.now(t.stamp)
+	l := t.ledgerAt(row, now)
 	if !l.b.active() || l.b.cancelMode != CancelAtPeriodEnd {
 		return engine.OutcomeNothingToRevert
 	}
 
 	l.b.cancelMode, l.b.cancelledAt = 0, 0
+	l.tell(WebhookSubscriptionChanged, now)
 	l.b.due = l.nextDue()
 	t.commit(l)
 	return engine.OutcomeDone

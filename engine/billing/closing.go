@@ -10,6 +10,7 @@ import (
 func (l *ledger) endPeriod(at int64) {
 	ends := l.b.cancelMode == CancelAtPeriodEnd
 	old := l.version()
+	changes := l.b.pending != 0
 	next := l.dueChange(at, ends)
 	d := l.draft(InvoiceRegular, pendingID(&l.b), at)
 	l.credited = append(l.credited, creditStep{end: true, version: l.b.version, at: at})
@@ -28,6 +29,9 @@ func (l *ledger) endPeriod(at int64) {
 	}
 	l.b.version, l.b.baseVersion = next, next
 	l.nextPeriod(at)
+	if changes {
+		l.tell(WebhookSubscriptionChanged, at)
+	}
 	l.credited = append(l.credited, creditStep{start: true, version: next, at: at})
 	if v := l.version(); v.timing == timingInAdvance {
 		d.charge(l, chargeFact{
@@ -60,6 +64,7 @@ func (l *ledger) end(at int64) {
 	if l.b.pending != 0 {
 		l.dropChange(ChangeCancelled)
 	}
+	l.tell(WebhookSubscriptionCancelled, at)
 }
 
 // cut says how a span closes.

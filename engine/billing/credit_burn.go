@@ -207,6 +207,7 @@ func (t *turn) bookUsage(at place, pool uint32, amount decimal.Decimal, now int6
 				x = t.transactions.Write(c.transaction)
 				x.amount, x.balance, x.updatedAt = sum, p.balance(), now
 				p.modifiedAt = now
+				t.moved(pool)
 				return
 			}
 		}

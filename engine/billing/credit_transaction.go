@@ -100,6 +100,7 @@ func (t *turn) book(x *transaction, words transactionText) (row uint32) {
 	}
 	p.lastTransaction = row
 	p.transactions++
+	t.moved(x.pool)
 	t.transactionByID.Insert(t.idHash(&x.id), row)
 	return row
 }

@@ -226,6 +226,9 @@ func (l *ledger) issue(d *draft) {
 	l.unpaid = append(l.unpaid, heldInvoice{at: len(l.drafts), invoice: d.invoice})
 	l.facts = append(l.facts, fact{Kind: factInvoice, At: d.createdAt, Invoice: d.fact})
 	l.drafts = append(l.drafts, *d)
+	issued := &l.unpaid[len(l.unpaid)-1]
+	l.tellInvoice(WebhookInvoiceCreated, d.createdAt, issued)
+	l.tellInvoice(WebhookInvoiceDue, d.createdAt, issued)
 }
 
 // adjust bills late usage of a subscription that has ended, at the end of the day it came.

@@ -69,16 +69,19 @@ func Golden() map[string][]byte {
 	n := counter{used: goldenDecimal("1234567890123456.000000000001"), next: goldenDecimal("0.5")}
 	q := request{key: id(0x40), body: id(0x50), first: id(0x60), second: id(0x70), at: 17}
 	return map[string][]byte{
-		"snapshot-pool":         poolCodec.Append(nil, goldenPool()),
-		"snapshot-grant":        grantCodec.Append(nil, goldenGrant()),
-		"snapshot-transaction":  transactionCodec.Append(nil, goldenTransaction()),
-		"snapshot-cover":        coverCodec.Append(nil, goldenCover()),
-		"snapshot-request":      requestCodec.Append(nil, &q),
-		"snapshot-customer":     customerCodec.Append(nil, &c),
-		"snapshot-subscription": subscriptionCodec.Append(nil, &b),
-		"snapshot-invoice":      invoiceCodec.Append(nil, &v),
-		"snapshot-counter":      counterCodec.Append(nil, &n),
-		"snapshot-text":         textCodec.Append(nil, &text{"ada@example.com"}),
+		"snapshot-pool":        poolCodec.Append(nil, goldenPool()),
+		"snapshot-grant":       grantCodec.Append(nil, goldenGrant()),
+		"snapshot-transaction": transactionCodec.Append(nil, goldenTransaction()),
+		"snapshot-cover":       coverCodec.Append(nil, goldenCover()),
+		"snapshot-request":     requestCodec.Append(nil, &q),
+		"snapshot-delivery":    deliveryCodec.Append(nil, goldenDelivery()),
+
+		"snapshot-webhook-endpoint": webhookEndpointCodec.Append(nil, goldenEndpoint()),
+		"snapshot-customer":         customerCodec.Append(nil, &c),
+		"snapshot-subscription":     subscriptionCodec.Append(nil, &b),
+		"snapshot-invoice":          invoiceCodec.Append(nil, &v),
+		"snapshot-counter":          counterCodec.Append(nil, &n),
+		"snapshot-text":             textCodec.Append(nil, &text{"ada@example.com"}),
 		"snapshot-span": spanCodec.Append(nil, &span{
 			start: 1, end: 2, number: 3, period: 4, version: 5, customer: 6, firstMeter: 7, next: 8,
 			billed: true,
@@ -115,13 +118,17 @@ func GoldenRestored(name string, data []byte) (again []byte, err error) {
 		"snapshot-grant":        func() error { return recode(data, &again, grantCodec) },
 		"snapshot-transaction":  func() error { return recode(data, &again, transactionCodec) },
 		"snapshot-cover":        func() error { return recode(data, &again, coverCodec) },
-		"snapshot-text":         func() error { return recode(data, &again, textCodec) },
-		"snapshot-span":         func() error { return recode(data, &again, spanCodec) },
-		"snapshot-meter":        func() error { return recode(data, &again, meterCodec) },
-		"snapshot-base":         func() error { return recode(data, &again, baseCodec) },
-		"snapshot-balance":      func() error { return recode(data, &again, balanceCodec) },
-		"snapshot-plan-change":  func() error { return recode(data, &again, planChangeCodec) },
-		"snapshot-correction":   func() error { return recode(data, &again, correctionCodec) },
+		"snapshot-delivery":     func() error { return recode(data, &again, deliveryCodec) },
+		"snapshot-webhook-endpoint": func() error {
+			return recode(data, &again, webhookEndpointCodec)
+		},
+		"snapshot-text":        func() error { return recode(data, &again, textCodec) },
+		"snapshot-span":        func() error { return recode(data, &again, spanCodec) },
+		"snapshot-meter":       func() error { return recode(data, &again, meterCodec) },
+		"snapshot-base":        func() error { return recode(data, &again, baseCodec) },
+		"snapshot-balance":     func() error { return recode(data, &again, balanceCodec) },
+		"snapshot-plan-change": func() error { return recode(data, &again, planChangeCodec) },
+		"snapshot-correction":  func() error { return recode(data, &again, correctionCodec) },
 	}[name]()
 	return again, err
 }

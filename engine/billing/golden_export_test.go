@@ -31,6 +31,7 @@ func ReadRecords(data []byte) {
 		readOne(data, meterCodec), readOne(data, baseCodec), readOne(data, balanceCodec),
 		readOne(data, planChangeCodec), readOne(data, correctionCodec), readOne(data, poolCodec),
 		readOne(data, grantCodec), readOne(data, transactionCodec), readOne(data, coverCodec),
+		readOne(data, webhookEndpointCodec), readOne(data, deliveryCodec),
 	} {
 		if err != nil {
 			continue // what is no record is refused

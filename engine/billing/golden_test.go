@@ -70,9 +70,14 @@ func goldens() map[string][]byte {
 	for name, c := range goldenPlatform() {
 		all[name] = wire.Encode(nil, c)
 	}
+	for name, c := range goldenWebhooks() {
+		all[name] = wire.Encode(nil, c)
+	}
 	for name, c := range goldenCredits() {
 		all[name] = wire.Encode(nil, c)
 	}
+	all["text-delivery"] = billing.GoldenDeliveryText(*goldenMessage())
+	all["text-webhook-endpoint"] = billing.GoldenEndpointText()
 	all["command-1-tick"] = nil
 	all["command-2-check-state"] = engine.AppendCheckState(nil, engine.CheckState{
 		Index: 9, Hash: 1 << 60,

@@ -29,6 +29,8 @@ type ledger struct {
 	facts    []fact
 	credit   decimal.Decimal // of the customer, in the subscription's currency
 	credited []creditStep
+	// happened is what webhooks have to tell of it.
+	happened []happening
 	// readings are what accumulating features hold after the span that closed last.
 	readings map[uint32]decimal.Decimal
 }
@@ -133,6 +135,7 @@ func (l *ledger) step(at int64) {
 		l.adjust(at)
 	default:
 		l.b.suspendedAt = at
+		l.tell(WebhookSubscriptionSuspended, at)
 	}
 }
 
@@ -141,6 +144,7 @@ func (l *ledger) fallDue(i int) {
 	v := &l.unpaid[i]
 	if !v.amount.IsZero() {
 		v.status = InvoicePastDue
+		l.tellInvoice(WebhookInvoicePastDue, v.dueAt, v)
 		return
 	}
 	l.settle(i, v.dueAt)
@@ -149,6 +153,7 @@ func (l *ledger) fallDue(i int) {
 // settle makes an unpaid invoice PAID. What is no longer unpaid is written by commit like the rest.
 func (l *ledger) settle(i int, at int64) {
 	l.unpaid[i].status, l.unpaid[i].paidAt = InvoicePaid, at
+	l.tellInvoice(WebhookInvoicePaid, at, &l.unpaid[i])
 	l.close(i)
 }
 
@@ -196,6 +201,7 @@ func (s *state) ledgerAt(row uint32, now int64) *ledger {
 
 // commit stores what became of a ledger.
 func (t *turn) commit(l *ledger) {
+	reached := t.reached(l)
 	lock := t.stripe(l.b.customer)
 	lock.Lock()
 	t.commitCounters(l)
@@ -233,6 +239,11 @@ func (t *turn) commit(l *ledger) {
 		t.invoiceByID.Insert(t.idHash(&l.drafts[i].id), l.drafts[i].row)
 	}
 	t.keepFacts(l)
+	t.tellAll(l)
+	for i := range reached {
+		reached[i].At = l.env.now(t.stamp)
+		t.tell(l.env, l.b.customer, &reached[i])
+	}
 	t.reschedule(l.env, l.row, l.b.due)
 	t.fold(uint64(l.row)<<32 ^ uint64(l.b.due))
 	t.fold(uint64(l.b.version)<<32 ^ uint64(l.b.period))

@@ -51,6 +51,8 @@ type scratch struct {
 	payload  []byte
 	draws    []draw
 	facts    factRecord
+	// moved are the pools whose credits the present command has moved.
+	moved []uint32
 }
 
 // keptUsages is how many decoded usage events are kept as memory for the next entry; more than
@@ -99,8 +101,9 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 			s.anticipate(ahead[:n])
 			ahead = ahead[n:]
 		}
-		t.position, t.payload, t.reply = uint32(i), m.scratch.payloads[i], nil
+		t.position, t.payload, t.reply, t.told = uint32(i), m.scratch.payloads[i], nil, 0
 		outcome := c.apply(&t)
+		t.tellDepleted()
 		t.fold(uint64(outcome))
 		out.Results = append(out.Results, engine.Result{Outcome: outcome, Value: t.reply})
 	}

@@ -258,6 +258,9 @@ func (c *RecordPayment) apply(t *turn) engine.Outcome {
 		Env: c.Env, Provider: c.Provider, EventID: c.EventID, CheckoutID: c.CheckoutID,
 		InvoiceID: c.InvoiceID, Amount: c.Amount, Currency: c.Currency, At: t.stamp, Result: result,
 	})
+	if result == PaymentOver {
+		t.tellOverpaid(e, row, c)
+	}
 	t.reply = wire.Encode(nil, &PaymentReply{Result: result})
 	t.fold(uint64(t.payments.table.Len())<<8 | uint64(result))
 	return engine.OutcomeDone

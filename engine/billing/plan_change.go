@@ -95,6 +95,7 @@ func (c *ChangePlan) apply(t *turn) engine.Outcome {
 		l.upgrade(to, now)
 	}
 	l.changes = append(l.changes, heldPlanChange{planChange: made})
+	l.tell(WebhookSubscriptionChanged, now)
 	l.b.due = l.nextDue()
 	t.commit(l)
 	return engine.OutcomeDone
@@ -165,12 +166,14 @@ func (c *CancelPlanChange) apply(t *turn) engine.Outcome {
 	if row == 0 {
 		return engine.OutcomeSubscriptionUnknown
 	}
-	l := t.ledgerAt(row, e.now(t.stamp))
+	now := e.now(t.stamp)
+	l := t.ledgerAt(row, now)
 	if l.b.pending == 0 {
 		return engine.OutcomeNoChangePending
 	}
 
 	l.dropChange(ChangeCancelled)
+	l.tell(WebhookSubscriptionChanged, now)
 	t.commit(l)
 	return engine.OutcomeDone
 }

@@ -243,6 +243,8 @@ type pool struct {
 	priority                       int32
 	policy                         credit.Policy
 	hard, hasCap, frozen, archived bool
+	// depleted is what webhooks have told: set while a hard limit leaves nothing to take.
+	depleted bool
 }
 
 var poolCodec = page.Codec[pool]{
@@ -258,7 +260,7 @@ var poolCodec = page.Codec[pool]{
 		dst = appendDecimal(appendDecimal(dst, p.expired), p.reversed)
 		dst = appendDecimal(appendDecimal(dst, p.overdraft), p.rolloverCap)
 		dst = append(appendU32(dst, uint32(p.priority)), byte(p.policy))
-		return append(dst, flags(p.hard, p.hasCap, p.frozen, p.archived))
+		return append(dst, flags(p.hard, p.hasCap, p.frozen, p.archived, p.depleted))
 	},
 	Read: func(src []byte, p *pool) ([]byte, error) {
 		r := reader{rest: src}
@@ -274,7 +276,7 @@ var poolCodec = page.Codec[pool]{
 		p.priority, p.policy = int32(r.u32()), credit.Policy(r.u8())
 		bits := r.u8()
 		p.hard, p.hasCap = bits&1 != 0, bits&2 != 0
-		p.frozen, p.archived = bits&4 != 0, bits&8 != 0
+		p.frozen, p.archived, p.depleted = bits&4 != 0, bits&8 != 0, bits&16 != 0
 		return r.rest, r.err
 	},
 }
@@ -357,6 +359,7 @@ func (p *pool) status(balance decimal.Decimal) string {
 func (t *turn) addPool(p *pool, words *poolText) (row uint32) {
 	row, r := t.pools.Append()
 	*r = *p
+	r.depleted = p.hard // it begins empty
 	_, cold := t.poolTexts.Append()
 	cold.data = string(wire.Encode(nil, words))
 	last := uint32(0)

@@ -44,6 +44,13 @@ const (
 	KindVoidUsage          engine.Kind = 38
 	KindAmendUsage         engine.Kind = 39
 	KindAdvanceClock       engine.Kind = 40
+
+	KindCreateWebhookEndpoint engine.Kind = 128
+	KindUpdateWebhookEndpoint engine.Kind = 129
+	KindDeleteWebhookEndpoint engine.Kind = 130
+	KindRotateWebhookSecret   engine.Kind = 131
+	KindRecordDelivery        engine.Kind = 132
+	KindResendWebhook         engine.Kind = 133
 )
 
 // A command states its effect once. apply runs on the goroutine of Machine.Apply: guards first, one
@@ -102,6 +109,13 @@ var registry = [...]definition{
 	KindVoidUsage:          {"VoidUsage", decodeFields[VoidUsage]},
 	KindAmendUsage:         {"AmendUsage", decodeFields[AmendUsage]},
 	KindAdvanceClock:       {"AdvanceClock", decodeFields[AdvanceClock]},
+
+	KindCreateWebhookEndpoint: {"CreateWebhookEndpoint", decodeFields[CreateWebhookEndpoint]},
+	KindUpdateWebhookEndpoint: {"UpdateWebhookEndpoint", decodeFields[UpdateWebhookEndpoint]},
+	KindDeleteWebhookEndpoint: {"DeleteWebhookEndpoint", decodeFields[DeleteWebhookEndpoint]},
+	KindRotateWebhookSecret:   {"RotateWebhookSecret", decodeFields[RotateWebhookSecret]},
+	KindRecordDelivery:        {"RecordDelivery", decodeFields[RecordDelivery]},
+	KindResendWebhook:         {"ResendWebhook", decodeFields[ResendWebhook]},
 }
 
 // define finds a kind in the registry.
@@ -136,6 +150,8 @@ type turn struct {
 	reply []byte
 	// hash is the rolling hash so far.
 	hash uint64
+	// told counts the record's webhook messages.
+	told uint32
 }
 
 // fold mixes a value into the rolling hash.

@@ -72,11 +72,19 @@ func (l *ledger) resume(now int64) {
 	if l.b.endedAt != 0 {
 		return
 	}
-	l.b.suspendedAt = 0
+	l.activate(now)
 	for i := range l.unpaid {
 		if v := &l.unpaid[i]; v.status == InvoicePastDue {
 			v.graceEnd = now + int64(l.b.graceDays)*dayMS
 		}
+	}
+}
+
+// activate ends a suspension, where there is one.
+func (l *ledger) activate(now int64) {
+	if l.b.suspendedAt != 0 {
+		l.b.suspendedAt = 0
+		l.tell(WebhookSubscriptionActivated, now)
 	}
 }
 
@@ -116,12 +124,14 @@ func (c *VoidInvoice) apply(t *turn) engine.Outcome {
 			l.credit = difference(l.credit, items[i].Amount)
 		}
 	}
+	now := l.env.now(t.stamp)
 	l.facts = append(l.facts, fact{
-		Kind: factVoided, At: l.env.now(t.stamp), Invoice: invoiceFact{ID: v.id},
+		Kind: factVoided, At: now, Invoice: invoiceFact{ID: v.id},
 	})
 	v.status = InvoiceVoid
+	l.tellInvoice(WebhookInvoiceVoided, now, v)
 	l.close(at)
-	l.unblock()
+	l.unblock(now)
 	l.b.due = l.nextDue()
 	t.commit(l)
 	t.note(change{
@@ -132,7 +142,7 @@ func (c *VoidInvoice) apply(t *turn) engine.Outcome {
 }
 
 // unblock makes a suspended subscription active when no invoice holds it back any more.
-func (l *ledger) unblock() {
+func (l *ledger) unblock(now int64) {
 	if l.b.suspendedAt == 0 || l.b.endedAt != 0 {
 		return
 	}
@@ -141,5 +151,5 @@ func (l *ledger) unblock() {
 			return
 		}
 	}
-	l.b.suspendedAt = 0
+	l.activate(now)
 }

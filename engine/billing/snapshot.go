@@ -56,6 +56,7 @@ type snapshotHeader struct {
 	// Checkouts is how many there have been.
 	Checkouts uint64
 	Lists     lists
+	Outbox    outboxLists
 }
 
 // Fields states the header's fields.
@@ -75,6 +76,7 @@ func (h *snapshotHeader) Fields(w *wire.Codec) {
 	wire.Uint(w, 40, &h.RequestsFrom)
 	wire.Uint(w, 41, &h.RequestsTo)
 	wire.Uint(w, 42, &h.Checkouts)
+	w.Message(48, &h.Outbox)
 }
 
 // Fields states a source's fields.
@@ -103,7 +105,7 @@ func (m *Machine) Snapshot() (engine.Snapshot, error) {
 			Accounts: uint32(len(s.accounts.all())), Lists: s.lists,
 
 			RequestsFrom: s.requests.from, RequestsTo: s.requests.to,
-			Checkouts: s.checkouts.count,
+			Checkouts: s.checkouts.count, Outbox: s.outbox.outboxLists,
 		},
 		accounts: s.accounts.all(),
 		pages:    s.store.Begin(),
@@ -268,6 +270,7 @@ func (m *Machine) restoreHead(in *blockReader, s *state) error {
 	s.floor, s.sources = h.Floor, h.Sources
 	s.requests.from, s.requests.to = h.RequestsFrom, h.RequestsTo
 	s.checkouts.count = h.Checkouts
+	s.outbox.outboxLists = h.Outbox
 	s.floor, s.sources, s.lists = h.Floor, h.Sources, h.Lists
 	s.usageEvents.Store(h.UsageEvents)
 	s.auditEvents.Store(h.AuditEvents)
@@ -327,6 +330,9 @@ func (s *state) consistent() error {
 		if v.version == 0 || uint64(v.version) > uint64(len(c.versions)) {
 			return fmt.Errorf("%w: invoice %d has no plan", ErrSnapshot, row)
 		}
+	}
+	if err := s.outboxConsistent(); err != nil {
+		return err
 	}
 	return s.creditsConsistent()
 }

@@ -40,6 +40,11 @@ const (
 	tableBalances    = 10
 	tablePlanChanges = 11
 	tableCorrections = 12
+
+	tableWebhookEndpoints = 48
+	tableWebhookTexts     = 49
+	tableDeliveries       = 50
+	tableDeliveryTexts    = 51
 )
 
 // state is everything that a snapshot holds, and the indexes that are rebuilt from it. Apply is its
@@ -120,6 +125,7 @@ type state struct {
 
 	checkouts checkouts
 	payments  payments
+	outbox    outbox
 	sources   auditSources
 
 	usageEvents, auditEvents atomic.Uint64
@@ -184,6 +190,7 @@ func newState() *state {
 	s.changes = page.NewTable(s.store, tableChanges, textCodec)
 	s.requests.open(s.store)
 	s.openPayments()
+	s.outbox.open(s)
 	s.subscriptions = page.NewTable(s.store, tableSubscriptions, subscriptionCodec)
 	s.counters = page.NewTable(s.store, tableCounters, counterCodec)
 	s.invoices = page.NewTable(s.store, tableInvoices, invoiceCodec)
@@ -213,6 +220,7 @@ func (s *state) reindex() {
 	}
 	s.requests.reindex()
 	s.reindexPayments()
+	s.reindexOutbox()
 	for row := uint32(1); row <= s.subscriptions.Len(); row++ {
 		b := s.subscriptions.Read(row)
 		s.subscriptionByID.Insert(s.idHash(&b.id), row)

@@ -109,6 +109,7 @@ func (t *turn) subscribe(e *environment, b *subscription, invoiceID [16]byte) {
 	t.subscribed(b, 1)
 	t.fold(uint64(row)<<32 | uint64(b.firstCounter))
 	l := t.openLedger(row)
+	l.tell(WebhookSubscriptionCreated, b.createdAt)
 	l.initial(invoiceID)
 	t.commit(l)
 }

@@ -472,6 +472,7 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 			lock.Unlock()
 		}
 	case u.place.counter != 0:
+		before := t.counters.Read(u.place.counter).used
 		lock := t.stripe(u.customer)
 		lock.Lock()
 		*t.counters.Write(u.place.counter) = u.counted
@@ -484,6 +485,9 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 		t.fold(uint64(high) ^ low)
 		high, low = u.counted.next.Bits()
 		t.fold(uint64(u.place.counter)<<32 ^ uint64(high) ^ low)
+		if u.outcome == engine.OutcomeLimitReached {
+			t.tellReached(u, before)
+		}
 	}
 	t.keys.Add(c.Key, idempotency.Slot{
 		Attempt: c.Attempt, Fingerprint: c.Fingerprint, Outcome: uint8(u.outcome),

@@ -58,6 +58,9 @@ func (g *generator) opening() []byte {
 		record(billing.KindCreateAccount, &billing.CreateAccount{ID: ID("demo"), Name: "demo"}),
 		record(billing.KindApplyCatalog, ApplyCatalog(Sandbox, TokenPlan())),
 		record(billing.KindApplyCatalog, ApplyCatalog(Sandbox, PrepaidPlan())),
+		record(billing.KindCreateWebhookEndpoint, &billing.CreateWebhookEndpoint{
+			Env: Sandbox, ID: hookID("one"), URL: "https://a.example", Secret: []byte{1},
+		}),
 		g.customer("ada"), g.subscription("ada"), subscribePrepaid(),
 	} {
 		entry = engine.AppendRecord(entry, r)
@@ -72,7 +75,7 @@ func (g *generator) record() engine.Record {
 		func() engine.Record { return g.customer(g.customerName()) },
 		func() engine.Record { return g.subscription(g.customerName()) },
 		g.catalog, g.account, g.key, g.revoke, g.pay, g.limits, g.platform, g.platform,
-		g.credits, g.credits, g.credits,
+		g.credits, g.credits, g.credits, g.webhook, g.webhook, g.webhook,
 		func() engine.Record { return engine.Record{Kind: engine.KindTick} },
 	}
 	return rapid.SampledFrom(makers).Draw(g.t, "command")()

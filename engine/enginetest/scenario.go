@@ -79,6 +79,15 @@ var words = map[string]func(*scenario, *line) string{
 	"pay-number":    (*scenario).payNumber,
 	"pay-pending":   (*scenario).payPending,
 	"void-invoice":  (*scenario).voidInvoice,
+
+	"hook":     (*scenario).hook,
+	"hook-set": (*scenario).hookSet,
+	"unhook":   (*scenario).unhook,
+	"hooks":    (*scenario).hooks,
+	"messages": (*scenario).messages,
+	"deliver":  (*scenario).deliver,
+	"resend":   (*scenario).resend,
+	"payment":  (*scenario).payment,
 }
 
 // scenario is a machine that a text drives.

@@ -1,0 +1,200 @@
+package billing
+
+import (
+	"tollgate/engine/decimal"
+	"tollgate/engine/wire"
+)
+
+// wants says whether any endpoint of the environment wants to hear of an event.
+func (e *environment) wants(w WebhookEvent) bool { return e.wanted.Load()&(1<<w) != 0 }
+
+// tell queues a message for each endpoint of the environment that wants it.
+func (t *turn) tell(e *environment, customer uint32, m *WebhookMessage) {
+	if !e.wants(m.Type) {
+		return
+	}
+	m.Customer = string(t.externalID(t.customers.Read(customer)))
+	id := messageID(t.index, t.position, t.told)
+	t.told++
+	encoded := wire.Encode(nil, &deliveryText{Message: *m})
+	o := &t.outbox
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, row := range e.hooks {
+		ep := o.endpoints.Read(row)
+		if ep.off != WebhookOn || !ep.events.wants(m.Type) {
+			continue
+		}
+		d := delivery{
+			id: id, turn: o.sequence + 1, createdAt: t.stamp, queuedAt: t.stamp, nextAt: t.stamp,
+			customer: customer, event: m.Type,
+		}
+		o.enqueue(row, &d, encoded)
+		t.fold(o.sequence)
+	}
+}
+
+// happening is something that a ledger has to tell once it is committed.
+type happening struct {
+	event WebhookEvent
+	at    int64
+	// b is the subscription as it was then, scheduled its pending plan change (zero: none).
+	b         subscription
+	scheduled planChange
+	// invoice is the invoice as it was then, where the event is about one.
+	invoice *heldInvoice
+}
+
+// tell notes what happened to the subscription.
+func (l *ledger) tell(w WebhookEvent, at int64) {
+	if !l.env.wants(w) {
+		return
+	}
+	h := happening{event: w, at: at, b: l.b}
+	for i := range l.changes {
+		if c := &l.changes[i]; c.status == ChangePending {
+			h.scheduled = c.planChange
+		}
+	}
+	l.happened = append(l.happened, h)
+}
+
+// tellInvoice notes what happened to an invoice.
+func (l *ledger) tellInvoice(w WebhookEvent, at int64, v *heldInvoice) {
+	if l.env.wants(w) {
+		l.happened = append(l.happened, happening{event: w, at: at, b: l.b, invoice: ptr(*v)})
+	}
+}
+
+// tellAll queues what a ledger has to tell, now that it is committed.
+func (t *turn) tellAll(l *ledger) {
+	for i := range l.happened {
+		h := &l.happened[i]
+		m := WebhookMessage{Type: h.event, At: h.at, SubscriptionID: l.b.id}
+		if h.invoice != nil {
+			v := h.invoice.invoice
+			if h.invoice.row == 0 {
+				v.number = l.drafts[h.invoice.at].number
+			}
+			m.ofInvoice(&v, l.catalog.version(v.version).currency)
+		} else {
+			h.describe(&m, l.catalog)
+		}
+		t.tell(l.env, l.b.customer, &m)
+	}
+	l.happened = nil
+}
+
+func (m *WebhookMessage) ofInvoice(v *invoice, currency string) {
+	m.InvoiceID, m.Number, m.InvoiceType, m.Status = v.id, v.number, v.kind, v.status
+	m.Amount, m.Currency = v.amount, currency
+	m.CreatedAt, m.DueAt, m.PaidAt = v.createdAt, v.dueAt, v.paidAt
+	m.PeriodStart, m.PeriodEnd = v.periodStart, v.periodEnd
+}
+
+// describe fills in what is said of a subscription.
+func (h *happening) describe(m *WebhookMessage, c *catalog) {
+	version := c.version(h.b.version)
+	plan := c.plans[version.plan-1]
+	m.PlanID, m.PlanKey, m.PlanVersion = plan.id, plan.document.Key, version.version
+	m.Active, m.SuspendedAt = h.b.active(), h.b.suspendedAt
+	m.CancelMode, m.CancelledAt, m.EndedAt = h.b.cancelMode, h.b.cancelledAt, h.b.endedAt
+	m.CreatedAt, m.PeriodStart, m.PeriodEnd = h.b.createdAt, h.b.periodStart, h.b.periodEnd
+	if h.scheduled.to != 0 {
+		m.ScheduledPlan = c.plans[c.version(h.scheduled.to).plan-1].document.Key
+		m.ScheduledAt = h.scheduled.effectiveAt
+	}
+}
+
+// reached are the features whose limit a ledger's usage has reached since it was stored. It must be
+// asked before the ledger is committed.
+func (t *turn) reached(l *ledger) (told []WebhookMessage) {
+	if !l.env.wants(WebhookLimitReached) || l.b.endedAt != 0 {
+		return nil
+	}
+	before, now := l.catalog.version(l.was.version), l.version()
+	for i := range now.features {
+		f, used := &now.features[i], l.counters[i].used
+		if !f.full(used) {
+			continue
+		}
+		slot, carried := before.slot(f.feature)
+		goesOn := l.was.period == l.b.period || f.accumulate
+		if carried && goesOn && int(slot) < int(l.was.counters) &&
+			before.features[slot].full(t.counters.Read(l.was.firstCounter+slot).used) {
+			continue // it was before
+		}
+		told = append(told, limitMessage(&l.b, l.catalog, f, used))
+	}
+	return told
+}
+
+func limitMessage(
+	b *subscription, c *catalog, f *planFeature, used decimal.Decimal,
+) WebhookMessage {
+	return WebhookMessage{
+		Type: WebhookLimitReached, SubscriptionID: b.id, FeatureKey: c.feature(f.feature).document.Key,
+		Used: used, Limit: f.max, HardLimit: f.hard,
+		PeriodStart: b.periodStart, PeriodEnd: b.periodEnd,
+	}
+}
+
+// tellReached queues a message when a usage event is the one that has reached its feature's limit;
+// before is what the counter held.
+func (t *turn) tellReached(u *usage, before decimal.Decimal) {
+	b := t.subscriptions.Read(u.place.subscription)
+	e := t.environment(t.customers.Read(u.customer).env)
+	if f := u.place.feature; e.wants(WebhookLimitReached) && !f.full(before) &&
+		f.full(u.counted.used) {
+		m := limitMessage(b, e.catalog.Load(), f, u.counted.used)
+		m.At = u.recordedAt
+		t.tell(e, u.customer, &m)
+	}
+}
+
+// moved notes that a pool's credits have moved, for tellDepleted.
+func (t *turn) moved(pool uint32) {
+	if moved := t.m.scratch.moved; len(moved) == 0 || moved[len(moved)-1] != pool {
+		t.m.scratch.moved = append(moved, pool)
+	}
+}
+
+// tellDepleted queues a message for each pool that this command has emptied. A pool that is filled
+// again by the same command, as at a period's end, was never empty.
+func (t *turn) tellDepleted() {
+	for _, row := range t.m.scratch.moved {
+		p := t.pools.Read(row)
+		empty := p.hard && !p.archived && p.balance().Sign() <= 0
+		if empty == p.depleted {
+			continue
+		}
+		lock := t.stripe(p.customer)
+		lock.Lock()
+		t.pools.Write(row).depleted = empty
+		lock.Unlock()
+		e := t.environment(t.customers.Read(p.customer).env)
+		if !empty || !e.wants(WebhookCreditsDepleted) {
+			continue
+		}
+		var words poolText
+		decodeText(t.poolTexts.Read(row).data, &words)
+		t.tell(e, p.customer, &WebhookMessage{
+			Type: WebhookCreditsDepleted, At: e.now(t.stamp), PoolID: p.id, PoolName: words.Name,
+			Balance: p.balance(),
+		})
+	}
+	t.m.scratch.moved = t.m.scratch.moved[:0]
+}
+
+// tellOverpaid queues a message about a payment of an invoice that was PAID already.
+func (t *turn) tellOverpaid(e *environment, row uint32, c *RecordPayment) {
+	v := t.invoices.Read(row)
+	m := WebhookMessage{
+		Type: WebhookInvoiceOverpaid, At: e.now(t.stamp),
+		SubscriptionID: t.subscriptions.Read(v.subscription).id,
+		Paid:           c.Amount, PaidCurrency: c.Currency,
+		Provider: c.Provider, ProviderEvent: c.EventID,
+	}
+	m.ofInvoice(v, e.catalog.Load().version(v.version).currency)
+	t.tell(e, v.customer, &m)
+}

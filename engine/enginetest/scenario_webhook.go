@@ -1,0 +1,181 @@
+package enginetest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tollgate/engine/billing"
+)
+
+func hookID(name string) [16]byte { return ID("webhook endpoint " + name) }
+
+// hook makes a webhook endpoint: hook NAME [events=a,b] [url=…].
+func (s *scenario) hook(l *line) string {
+	name := l.word(0)
+	events, ok := webhookEvents(l)
+	if !ok {
+		return "no such event"
+	}
+	return s.outcome(s.log.Do(billing.KindCreateWebhookEndpoint, &billing.CreateWebhookEndpoint{
+		Env: s.environment(l), ID: hookID(name), Events: events, Secret: []byte{1},
+		URL: l.value("url", "https://hooks.example/"+name),
+	}))
+}
+
+func webhookEvents(l *line) (billing.WebhookEvents, bool) {
+	text := l.value("events", "")
+	if text == "" {
+		return 0, true
+	}
+	return billing.WebhookEventsOf(strings.Split(text, ","))
+}
+
+// hookSet changes an endpoint: hook-set NAME [events=…] [on|off].
+func (s *scenario) hookSet(l *line) string {
+	c := &billing.UpdateWebhookEndpoint{Env: s.environment(l)}
+	if l.has("on") {
+		c.Set, c.Enabled = c.Set|billing.WebhookEnabled, true
+	}
+	if l.has("off") {
+		c.Set |= billing.WebhookEnabled
+	}
+	if l.d.HasArg("events") {
+		c.Set |= billing.WebhookEventSet
+		c.Events, _ = webhookEvents(l)
+	}
+	c.ID = hookID(l.word(0))
+	return s.outcome(s.log.Do(billing.KindUpdateWebhookEndpoint, c))
+}
+
+func (s *scenario) unhook(l *line) string {
+	return s.outcome(s.log.Do(billing.KindDeleteWebhookEndpoint, &billing.DeleteWebhookEndpoint{
+		Env: s.environment(l), ID: hookID(l.word(0)),
+	}))
+}
+
+// hooks lists an environment's endpoints.
+func (s *scenario) hooks(l *line) string {
+	var b strings.Builder
+	for _, v := range s.m.WebhookEndpoints(s.environment(l)) {
+		fmt.Fprintf(&b, "%s %s pending=%d delivered=%d failed=%d skipped=%d", v.URL,
+			either(v.Off.String(), "on"), v.Pending, v.Delivered, v.Failed, v.Skipped)
+		if v.FailingSince != 0 {
+			fmt.Fprintf(&b, " failing since %s", show(v.FailingSince))
+		}
+		b.WriteString("\n")
+	}
+	return either(b.String(), "none")
+}
+
+// messages lists an endpoint's deliveries, oldest first.
+func (s *scenario) messages(l *line) string {
+	views, _, ok := s.m.WebhookDeliveries(&billing.DeliveryQuery{
+		Env: s.environment(l), Endpoint: hookID(l.word(0)), Limit: 1000,
+		Status: l.value("status", ""),
+	})
+	if !ok {
+		return "unknown"
+	}
+	slices.Reverse(views)
+	var b strings.Builder
+	for i := range views {
+		v := &views[i]
+		fmt.Fprintf(&b, "%s %s %s", show(v.Message.At), told(&v.Message), v.Status)
+		if v.Attempts > 0 {
+			fmt.Fprintf(&b, " attempts=%d", v.Attempts)
+		}
+		b.WriteString("\n")
+	}
+	return either(b.String(), "none")
+}
+
+var statuses = map[billing.InvoiceStatus]string{
+	billing.InvoicePending: "PENDING", billing.InvoiceDue: "DUE", billing.InvoicePastDue: "PAST_DUE",
+	billing.InvoicePaid: "PAID", billing.InvoiceVoid: "VOID",
+}
+
+// told says in a few words what a message tells.
+func told(m *billing.WebhookMessage) string {
+	text := m.Type.String() + " " + m.Customer
+	switch {
+	case m.InvoiceID != [16]byte{}:
+		text += fmt.Sprintf(" #%d %s %s %s", m.Number, statuses[m.Status], m.Amount, m.Currency)
+		if m.Provider != "" {
+			text += fmt.Sprintf(" by %s %s %s", m.Provider, m.Paid, m.PaidCurrency)
+		}
+	case m.PoolName != "":
+		text += fmt.Sprintf(" %s balance=%s", m.PoolName, m.Balance)
+	case m.FeatureKey != "":
+		text += fmt.Sprintf(" %s %s of %s hard=%t", m.FeatureKey, m.Used, m.Limit, m.HardLimit)
+	default:
+		text += fmt.Sprintf(" %s active=%t", m.PlanKey, m.Active)
+		if m.CancelMode != 0 {
+			text += " cancelled"
+		}
+		if m.ScheduledPlan != "" {
+			text += " then " + m.ScheduledPlan
+		}
+	}
+	return text
+}
+
+// deliver sends what is due, once: deliver [delivered|retry|gone|blocked|expired] [wait=5m].
+func (s *scenario) deliver(l *line) string {
+	outcome := billing.AttemptDelivered
+	for o := billing.AttemptDelivered; o <= billing.AttemptExpired; o++ {
+		if l.has(o.String()) {
+			outcome = o
+		}
+	}
+	wait := int64(0)
+	if text := l.value("wait", ""); text != "" {
+		wait = l.duration(text)
+	}
+	due := s.m.DueWebhooks(s.log.Stamp, 1000, func([16]byte) int { return 1000 },
+		func(uint64) bool { return false })
+	slices.SortFunc(due, func(a, b billing.DueDelivery) int {
+		return int(a.Delivery.Sequence) - int(b.Delivery.Sequence)
+	})
+	var b strings.Builder
+	for i := range due {
+		d := &due[i]
+		status := uint32(500)
+		if outcome == billing.AttemptDelivered {
+			status = 204
+		}
+		r := s.outcome(s.log.Do(billing.KindRecordDelivery, &billing.RecordDelivery{
+			Env: d.Env, Endpoint: d.Endpoint.ID, Row: d.Delivery.Row, Sequence: d.Delivery.Sequence,
+			Attempt: d.Delivery.Attempts + 1, Outcome: outcome, Status: status, RetryMS: wait,
+		}))
+		fmt.Fprintf(&b, "%s %s %s\n", d.Endpoint.URL, told(&d.Delivery.Message), r)
+	}
+	return either(b.String(), "nothing is due")
+}
+
+// resend sends a delivery once more: resend NAME N, the N-th of messages from 1.
+func (s *scenario) resend(l *line) string {
+	env, id, n := s.environment(l), hookID(l.word(0)), 0
+	if _, err := fmt.Sscan(l.word(1), &n); err != nil {
+		l.d.Fatalf(l.t, "%v", err)
+	}
+	views, _, _ := s.m.WebhookDeliveries(&billing.DeliveryQuery{Env: env, Endpoint: id, Limit: 1000})
+	c := &billing.ResendWebhook{Env: env, Endpoint: id, Row: 1, Sequence: 1 << 40}
+	if n <= len(views) {
+		v := &views[len(views)-n]
+		c.Row, c.Sequence = v.Row, v.Sequence
+	}
+	return s.outcome(s.log.Do(billing.KindResendWebhook, c))
+}
+
+// payment reports a payment of an invoice: payment CUSTOMER NUMBER event= amount=.
+func (s *scenario) payment(l *line) string {
+	id, ok := s.numbered(l)
+	if !ok {
+		return "unknown"
+	}
+	return s.outcome(s.log.Do(billing.KindRecordPayment, &billing.RecordPayment{
+		Env: s.environment(l), Provider: "sandbox", EventID: l.value("event", "e"), InvoiceID: id,
+		Amount: l.decimal("amount", "0"), Currency: "USD",
+	}))
+}
