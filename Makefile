@@ -9,8 +9,8 @@ GOFUMPT := go run mvdan.cc/gofumpt@v0.12.0
 CONCURRENT := ./bench ./wal/... ./cluster/... ./server/... ./engine/billing ./engine/journal ./engine/page ./cmd/tollgate/api ./cmd/tollgate/replay
 
 # Process tests start real nodes, and run alone.
-PROCESSES := ./cmd/tollgate/clustertest
-UNITS := $$(go list ./... | grep -v /clustertest)
+PROCESSES := ./cmd/tollgate/clustertest ./cmd/tollgate/torture
+UNITS := $$(go list ./... | grep -v -e /clustertest -e /torture)
 
 # More flags for `go test`; .ci/run sets -v.
 TESTFLAGS ?=
@@ -65,7 +65,16 @@ fuzz: ## run every fuzz target for FUZZTIME
 
 .PHONY: processes
 processes: ## tests on real node processes, with kill -9
-	go test -count=1 -timeout 8m $(TESTFLAGS) $(PROCESSES)
+	go test -p 1 -count=1 -timeout 8m $(TESTFLAGS) $(PROCESSES)
+
+# How long `make torture` makes faults, and from which seed; 0 is a new one, which it prints.
+MINUTES ?= 10
+SEED ?= 0
+
+.PHONY: torture
+torture: ## break a cluster in every way for MINUTES, and check every promise
+	go test -count=1 -timeout 0 -v -run '^TestTorture$$' ./cmd/tollgate/torture \
+		-args -for=$(MINUTES)m -seed=$(SEED)
 
 .PHONY: bench
 bench: build ## measure a cluster of three over HTTP, and the engine by itself

@@ -47,9 +47,12 @@ type GroupStatus struct {
 	Leader string `json:"leader"`
 	Term   uint64 `json:"term"`
 	// CommitIndex, AppliedIndex and LastIndex are this node's; SnapshotIndex its newest snapshot's.
+	// FirstIndex is the oldest entry of its log, 0 for none: a node that has none of it and behind
+	// gets a snapshot.
 	CommitIndex   uint64 `json:"commitIndex"`
 	AppliedIndex  uint64 `json:"appliedIndex"`
 	LastIndex     uint64 `json:"lastIndex"`
+	FirstIndex    uint64 `json:"firstIndex"`
 	SnapshotIndex uint64 `json:"snapshotIndex"`
 	// Lease says that this node answers linearizable reads from its own memory; LeaseAgeMS is how
 	// long ago a majority last answered it, -1 when it does not lead.
@@ -75,6 +78,10 @@ type GroupStatus struct {
 	SegmentsMissing int `json:"segmentsMissing"`
 	// StandsForElection is false while this node's clock is too far off, or was not compared.
 	StandsForElection bool `json:"standsForElection"`
+	// StateHash is the rolling hash of everything applied up to StateIndex, in hex: the same on every
+	// node that has applied as much.
+	StateIndex uint64 `json:"stateIndex"`
+	StateHash  string `json:"stateHash"`
 	// Stamp is the newest applied stamp (log time), in milliseconds since 1970 UTC.
 	Stamp int64 `json:"stamp"`
 	// SnapshotAt is when this process last wrote a snapshot; zero when it has not.

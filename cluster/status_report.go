@@ -84,6 +84,11 @@ func (g *Group) Status() GroupStatus {
 	if g.segments != nil {
 		s.SegmentsMissing = len(g.segments.Missing())
 	}
+	if first, err := g.store.FirstIndex(); err == nil { // a log that cannot be read ends the process
+		s.FirstIndex = first
+	}
+	index, hash := g.machine.StateHash()
+	s.StateIndex, s.StateHash = index, fmt.Sprintf("%016x", hash)
 	if ms := g.snapshotAt.Load(); ms != 0 {
 		s.SnapshotAt = time.UnixMilli(ms).UTC()
 	}

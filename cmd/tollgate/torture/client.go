@@ -1,0 +1,294 @@
+package torture
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"tollgate/cmd/tollgate/api"
+)
+
+// timeouts are how long clients wait for an answer: some give up early, so that they are there
+// again while a node is paused, others see late answers.
+var timeouts = [...]time.Duration{
+	300 * time.Millisecond, 700 * time.Millisecond, 2 * time.Second, 7 * time.Second,
+}
+
+const (
+	eventsPath = "/api/v1/client/events"
+	checksPath = "/api/v1/client/entitlements/"
+)
+
+// clock is the time since the run began, in nanoseconds.
+func (r *run) clock() int64 { return int64(time.Since(r.begun)) }
+
+// work is one client: it does one operation after the other, at any node, until ctx ends.
+func (r *run) work(ctx context.Context, id int, random *rand.Rand) {
+	for ctx.Err() == nil {
+		place := random.IntN(len(r.active))
+		c := r.active[place].Load()
+		if !c.take() {
+			r.replace(ctx, place, c)
+			continue
+		}
+		r.operate(ctx, id, random, c)
+		if c.give() {
+			r.retired <- c
+		}
+	}
+}
+
+// operate does one operation.
+func (r *run) operate(ctx context.Context, id int, random *rand.Rand, c *customer) {
+	node := random.IntN(fleetSize)
+	ctx, cancel := context.WithTimeout(ctx, timeouts[random.IntN(len(timeouts))])
+	defer cancel()
+	k := c.counters[random.IntN(len(c.counters))]
+	switch dice := random.IntN(100); {
+	case dice < 45:
+		if u := r.newUsage(k, 1+random.IntN(3)); u != nil {
+			r.record(ctx, id, node, k, u)
+			return
+		}
+		r.look(ctx, id, node, k)
+	case dice < 60:
+		if u := k.oldUsage(random); u != nil {
+			r.record(ctx, id, node, k, u)
+		}
+	case dice < 90:
+		r.look(ctx, id, node, k)
+	case withCredits && dice < 95:
+		r.lookAtCredits(ctx, id, node, c)
+	default:
+		r.lookStale(ctx, node, k)
+	}
+}
+
+// mostOpen is how many events of a counter may be open at a time: the search for an order that
+// explains a history grows with the number of their subsets.
+const mostOpen = 6
+
+// newUsage makes a usage event that was never sent; nil when the counter has seen enough of them,
+// or too many are open.
+func (r *run) newUsage(k *counter, units int) *usage {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	open := 0
+	for _, u := range k.keys {
+		if u.open() {
+			open++
+		}
+	}
+	if len(k.keys) == maxKeys || open >= mostOpen {
+		return nil
+	}
+	u := &usage{key: len(k.keys), units: units, sending: 1}
+	u.name = fmt.Sprintf("%s-%s-%d", k.customer, k.feature.key, u.key)
+	u.body = fmt.Appendf(nil, `{"eventIdempotencyKey":%q,"eventName":%q,"customerReferenceId":%q,`+
+		`"usageUnits":%d,"occurredAt":%q}`,
+		u.name, k.feature.key, k.customer, units, r.occurredAt)
+	k.keys = append(k.keys, u)
+	return u
+}
+
+// oldUsage is an event that was sent before, or is being sent, and certainly an open one where
+// there are too many.
+func (k *counter) oldUsage(random *rand.Rand) *usage {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var choice []*usage
+	open := 0
+	for _, u := range k.keys {
+		if u.open() {
+			open++
+			choice = append(choice, u)
+		}
+	}
+	if open < mostOpen {
+		choice = k.keys
+	}
+	if len(choice) == 0 {
+		return nil
+	}
+	u := choice[random.IntN(len(choice))]
+	u.sending++
+	return u
+}
+
+// sent ends an attempt.
+func (k *counter) sent(u *usage) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	u.sending--
+}
+
+// record sends a usage event once.
+func (r *run) record(ctx context.Context, id, node int, k *counter, u *usage) {
+	defer k.sent(u)
+	in := input{kind: record, key: u.key, units: u.units}
+	out := output{outcome: unknown, node: r.fleet.nodes[node].id}
+	call := r.clock()
+	answer, err := r.clients[node].Try(ctx, api.Request{
+		Method: "POST", Path: eventsPath, Body: u.body,
+	})
+	end := r.clock()
+	switch {
+	case err != nil:
+		end = never
+	case answer.Status == 503 && !strings.Contains(string(answer.Body), `"outcome_unknown"`):
+		r.refused.Add(1)
+		return // certainly nothing happened
+	case answer.Status == 503:
+		end = never
+	default:
+		var ok bool
+		if out.outcome, ok = outcomes[answer.Status]; !ok {
+			r.violate("%s answered %d to the event %s: %s", out.node, answer.Status, u.name, answer.Body)
+			return
+		}
+	}
+	r.tally(out.outcome)
+	k.add(id, in, call, out, end)
+}
+
+var outcomes = map[int]outcome{201: counted, 200: atLimit, 409: duplicate, 402: overLimit}
+
+func (r *run) tally(o outcome) {
+	switch o {
+	case counted, atLimit:
+		r.acknowledged.Add(1)
+	case duplicate:
+		r.duplicates.Add(1)
+	case overLimit:
+		r.limited.Add(1)
+	case unknown:
+		r.unknown.Add(1)
+	}
+}
+
+// decision is the answer to a check.
+type decision struct {
+	IsAllowed bool `json:"isAllowed"`
+	Usage     struct {
+		Used json.Number `json:"used"`
+	} `json:"usage"`
+}
+
+// look makes a linearizable check. One that is refused says nothing.
+func (r *run) look(ctx context.Context, id, node int, k *counter) {
+	call := r.clock()
+	got, ok := r.check(ctx, node, k, nil)
+	if !ok {
+		return
+	}
+	used, err := strconv.Atoi(got.Usage.Used.String())
+	if err != nil {
+		r.violate("a check of %s says used %q", k.customer, got.Usage.Used)
+		return
+	}
+	out := output{outcome: read, used: used, allowed: got.IsAllowed, node: r.fleet.nodes[node].id}
+	r.countRead(out.node)
+	k.add(id, input{kind: look}, call, out, r.clock())
+}
+
+func (r *run) check(ctx context.Context, node int, k *counter, header map[string]string,
+) (got decision, ok bool) {
+	answer, err := r.clients[node].Try(ctx, api.Request{
+		Method: "GET", Path: checksPath + k.customer + "/" + k.feature.key, Header: header,
+	})
+	if err != nil || answer.Status == 503 {
+		return got, false
+	}
+	if err = answer.Data(&got); err != nil {
+		r.violate("a check of %s at %s: %v", k.customer, r.fleet.nodes[node].id, err)
+		return got, false
+	}
+	return got, true
+}
+
+// countRead counts a linearizable read that another node than the leader answered.
+func (r *run) countRead(node string) {
+	r.reads.Add(1)
+	if leader := r.leader.Load(); leader != nil && *leader != "" && *leader != node {
+		r.followerReads.Add(1)
+	}
+}
+
+// lookStale makes a stale read: it may be old, but not from the future.
+func (r *run) lookStale(ctx context.Context, node int, k *counter) {
+	got, ok := r.check(ctx, node, k, map[string]string{"X-Read-Consistency": "stale"})
+	if !ok {
+		return
+	}
+	sum := 0
+	for _, u := range k.usages() {
+		sum += u.units
+	}
+	if used, err := strconv.Atoi(got.Usage.Used.String()); err == nil && used > sum {
+		r.violate("a stale read of %s %s says %d are used, and %d were ever sent",
+			k.customer, k.feature.key, used, sum)
+	}
+	r.staleReads.Add(1)
+}
+
+// pool is a customer's credit pool as the API shows it.
+type pool struct {
+	Balance, TotalGranted, TotalConsumed, TotalExpired, TotalReversed int
+}
+
+var errPools = errors.New("torture: want one credit pool")
+
+func (r *run) pool(ctx context.Context, client *api.Client, name string) (pool, error) {
+	answer, err := client.Try(ctx, api.Request{
+		Method: "GET", Path: "/api/v1/client/customers/" + name,
+	})
+	if err != nil {
+		return pool{}, err
+	}
+	var got struct {
+		CreditPools []pool `json:"creditPools"`
+	}
+	if err = answer.Data(&got); err != nil {
+		return pool{}, err
+	}
+	if len(got.CreditPools) != 1 {
+		return pool{}, errPools
+	}
+	return got.CreditPools[0], nil
+}
+
+// lookAtCredits reads a pool, which says how many tokens are used, too.
+func (r *run) lookAtCredits(ctx context.Context, id, node int, c *customer) {
+	call := r.clock()
+	p, err := r.pool(ctx, r.clients[node], c.name)
+	end := r.clock()
+	var refused *api.Error
+	switch {
+	case errors.As(err, &refused) && refused.Status != 503 || errors.Is(err, errPools):
+		r.violate("getCustomer %s: %v", c.name, err)
+		return
+	case err != nil:
+		return
+	}
+	k := c.counters[tokens]
+	out := output{
+		outcome: read, used: p.TotalConsumed / tokenWeight, node: r.fleet.nodes[node].id,
+		allowed: p.Balance > 0,
+	}
+	if !p.conserved() {
+		r.violate("credits of %s do not add up: %+v", c.name, p)
+	}
+	r.countRead(out.node)
+	k.add(id, input{kind: look}, call, out, end)
+}
+
+// conserved says that no credits came from nowhere or vanished.
+func (p pool) conserved() bool {
+	return p.TotalGranted == poolCredits && p.TotalConsumed%tokenWeight == 0 && p.Balance >= 0 &&
+		p.TotalGranted-p.TotalConsumed-p.TotalExpired-p.TotalReversed == p.Balance
+}

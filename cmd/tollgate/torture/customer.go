@@ -1,0 +1,231 @@
+package torture
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/anishathalye/porcupine"
+
+	"tollgate/cmd/tollgate/api"
+)
+
+// feature is one of the catalog's, with the units at which it refuses more: 0 for never.
+type feature struct {
+	key   string
+	limit int
+}
+
+// The credits of a pool, and what one unit of tokens costs of them.
+const (
+	poolCredits = 120
+	tokenWeight = 2
+)
+
+var features = [...]feature{{"calls", 0}, {"seats", 60}, {"tokens", poolCredits / tokenWeight}}
+
+const withCredits = false
+
+// tokens is the index of the feature that burns credits.
+const tokens = 2
+
+const (
+	plan           = "tortured"
+	paddedCustomer = "padded"
+)
+
+// catalog has one plan with each kind of counter: without a limit, with a hard limit, and paid with
+// credits that must not go below zero.
+const catalog = `
+features:
+  - {key: calls, name: Calls}
+  - {key: seats, name: Seats}
+  - {key: tokens, name: Tokens}
+plans:
+  - key: tortured
+    name: Tortured
+    priceAmount: "0"
+    currency: USD
+    intervalMonths: 1
+    features:
+      - {key: calls, pricingType: included, pricing: {unitLabel: call}}
+      - {key: seats, pricingType: included, pricing: {maxUsage: 60, limitMode: hard}}
+      - {key: tokens, pricingType: included, pricing: {maxUsage: 60, limitMode: hard}}
+`
+
+// counter is one feature of one customer, with everything that was done to it.
+type counter struct {
+	feature
+	customer string
+
+	mu      sync.Mutex
+	history []porcupine.Operation
+	keys    []*usage
+}
+
+// usage is one usage event: its key, and what is known of it.
+type usage struct {
+	key   int
+	name  string // the idempotency key
+	units int
+	body  []byte
+	// doubtful: an attempt has an unknown fate, and none after it a known one.
+	doubtful bool
+	counted  bool // certainly
+	sending  int  // attempts under way
+}
+
+// open says that the event may or may not be counted, as far as is known.
+func (u *usage) open() bool { return !u.counted && (u.doubtful || u.sending > 0) }
+
+// customer is one customer with a subscription.
+type customer struct {
+	name     string
+	counters [len(features)]*counter
+
+	mu      sync.Mutex
+	left    int // operations until it is left in peace
+	working int // operations under way
+	retired bool
+}
+
+// take says whether one more operation is due.
+func (c *customer) take() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left == 0 {
+		return false
+	}
+	c.left--
+	c.working++
+	return true
+}
+
+// give ends an operation; true after the very last one, once.
+func (c *customer) give() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.working--
+	return c.retire()
+}
+
+// leave allows no more operations; true when none is under way and it is the first to say so.
+func (c *customer) leave() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left = 0
+	return c.retire()
+}
+
+func (c *customer) retire() bool {
+	if c.left > 0 || c.working > 0 || c.retired {
+		return false
+	}
+	c.retired = true
+	return true
+}
+
+// add notes an operation with its answer.
+func (c *counter) add(client int, in input, call int64, out output, end int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.history = append(c.history, porcupine.Operation{
+		ClientId: client, Input: in, Call: call, Output: out, Return: end,
+	})
+	if in.kind != record {
+		return
+	}
+	u := c.keys[in.key]
+	switch out.outcome {
+	case counted, atLimit, duplicate:
+		u.counted, u.doubtful = true, false
+	case overLimit: // and so will be what is still on its way
+		u.doubtful = false
+	case unknown:
+		u.doubtful = !u.counted
+	}
+}
+
+// doubts lists the events of unknown fate.
+func (c *counter) doubts() (open []*usage) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, u := range c.keys {
+		if u.doubtful {
+			open = append(open, u)
+		}
+	}
+	return open
+}
+
+// usages copies what is known of the events.
+func (c *counter) usages() []usage {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]usage, len(c.keys))
+	for i, u := range c.keys {
+		all[i] = *u
+	}
+	return all
+}
+
+// create makes a customer with its subscription, however long it takes.
+func create(ctx context.Context, client *api.Client, name string, operations int) (*customer, error) {
+	answer, err := client.Call(ctx, "POST", "/api/v1/client/customers", map[string]string{
+		"externalClientCustomerId": name, "firstName": "T", "lastName": "T", "email": "t@example.com",
+	}, nil)
+	if err != nil && answer.Status != 409 {
+		return nil, fmt.Errorf("torture: create a customer: %w", err)
+	}
+	body := fmt.Sprintf(`{"planId":%q,"customerReferenceId":%q}`, plan, name)
+	answer, err = client.Do(ctx, api.Request{
+		Method: "POST", Path: "/api/v1/client/subscriptions", Body: []byte(body),
+		Header: map[string]string{"Idempotency-Key": "subscribe-" + name},
+	})
+	if err == nil {
+		err = answer.Err()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("torture: subscribe: %w", err)
+	}
+	c := &customer{name: name, left: operations}
+	for i, f := range features {
+		c.counters[i] = &counter{feature: f, customer: name}
+	}
+	return c, nil
+}
+
+// setUp makes an account with the catalog, and returns a key of its sandbox.
+func (f *fleet) setUp(ctx context.Context) (key string, err error) {
+	var addresses []string
+	for _, p := range f.nodes {
+		addresses = append(addresses, p.settings.Ops)
+	}
+	admin, err := api.New(addresses, f.adminKey, 2)
+	if err != nil {
+		return "", err
+	}
+	defer admin.Close()
+	const base = "/api/v1/admin/accounts"
+	const sandbox = base + "/tortured/environments/sandbox"
+	_, err = admin.Call(ctx, "POST", base, map[string]string{"name": "tortured"}, nil)
+	if err != nil {
+		return "", fmt.Errorf("torture: account: %w", err)
+	}
+	answer, err := admin.Do(ctx, api.Request{
+		Method: "PUT", Path: sandbox + "/catalog", Body: []byte(catalog),
+		ContentType: "application/yaml",
+	})
+	if err == nil {
+		err = answer.Err()
+	}
+	if err != nil {
+		return "", fmt.Errorf("torture: catalog: %w", err)
+	}
+	var created struct {
+		Key string `json:"key"`
+	}
+	_, err = admin.Call(ctx, "POST", sandbox+"/keys",
+		map[string]string{"scope": "full", "label": "torture"}, &created)
+	return created.Key, err
+}

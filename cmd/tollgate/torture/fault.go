@@ -1,0 +1,252 @@
+package torture
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"tollgate/cluster"
+	"tollgate/cmd/tollgate/api"
+)
+
+// fault is one way to trouble a cluster. inflict returns when the trouble is over, or may be; the
+// cluster is mended afterwards whatever it left behind.
+type fault struct {
+	name    string
+	inflict func(r *run, ctx context.Context, random *rand.Rand) error
+}
+
+// faults are all kinds, in the order in which a run of no random turns makes them.
+var faults = []fault{
+	{"kill", (*run).killOne},
+	{"pause", (*run).pauseOne},
+	{"partition", (*run).partition},
+	{"one-way", (*run).oneWay},
+	{"flap", (*run).flap},
+	{"break", (*run).breakConnections},
+	{"snapshot", (*run).needSnapshot},
+	{"restart all", (*run).restartAll},
+}
+
+// makeFaults troubles the cluster until ctx ends: every kind once in random order, then again. The
+// order, the victims' roles and the times come from the seed.
+func (r *run) makeFaults(ctx context.Context) error {
+	random := rand.New(rand.NewPCG(r.Seed, 0))
+	for pause(ctx, between(random, 300, 800)) {
+		for _, i := range random.Perm(len(faults)) {
+			f := faults[i]
+			r.Say("%6.1fs %s", time.Since(r.begun).Seconds(), f.name)
+			if err := f.inflict(r, ctx, random); err != nil && ctx.Err() == nil {
+				return fmt.Errorf("torture: %s: %w", f.name, err)
+			}
+			r.mu.Lock()
+			r.faults[f.name]++
+			r.mu.Unlock()
+			if err := r.fleet.heal(); err != nil {
+				return err
+			}
+			if !pause(ctx, between(random, 200, 1800)) {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// between is a random time of that many milliseconds.
+func between(random *rand.Rand, least, most int) time.Duration {
+	return time.Duration(least+random.IntN(most-least)) * time.Millisecond
+}
+
+// victim is the leader two times out of three, otherwise any node.
+func (r *run) victim(random *rand.Rand) *process {
+	any := r.fleet.nodes[random.IntN(fleetSize)]
+	if leader := r.leader.Load(); leader != nil && random.IntN(3) > 0 {
+		return r.fleet.node(*leader)
+	}
+	return any
+}
+
+func (r *run) others(p *process) []*process {
+	var rest []*process
+	for _, q := range r.fleet.nodes {
+		if q != p {
+			rest = append(rest, q)
+		}
+	}
+	return rest
+}
+
+// killOne kills a node, now and then a second one before the first is back.
+func (r *run) killOne(ctx context.Context, random *rand.Rand) error {
+	p := r.victim(random)
+	if err := r.fleet.kill(p); err != nil {
+		return err
+	}
+	pause(ctx, between(random, 100, 2000))
+	if random.IntN(3) == 0 {
+		if err := r.fleet.kill(r.others(p)[random.IntN(2)]); err != nil {
+			return err
+		}
+		pause(ctx, between(random, 100, 1000))
+	}
+	return r.fleet.start(p)
+}
+
+// pauseOne stops a process past the election timeout, and lets it go on as if nothing had been.
+func (r *run) pauseOne(ctx context.Context, random *rand.Rand) error {
+	p := r.victim(random)
+	if err := r.fleet.pause(p); err != nil {
+		return err
+	}
+	pause(ctx, between(random, 700, 3500))
+	return r.fleet.resume(p)
+}
+
+// partition holds or refuses all links of a node.
+func (r *run) partition(ctx context.Context, random *rand.Rand) error {
+	p := r.victim(random)
+	if random.IntN(2) == 0 {
+		r.fleet.links.Isolate(p.id)
+	} else {
+		for _, q := range r.others(p) {
+			r.fleet.links.Refuse(p.id, q.id)
+			r.fleet.links.Refuse(q.id, p.id)
+		}
+	}
+	pause(ctx, between(random, 500, 3500))
+	return nil
+}
+
+// oneWay makes a node deaf or dumb, towards all or towards one.
+func (r *run) oneWay(ctx context.Context, random *rand.Rand) error {
+	p := r.victim(random)
+	deaf, rest := random.IntN(2) == 0, r.others(p)
+	for _, q := range rest[:1+random.IntN(len(rest))] {
+		if deaf {
+			r.fleet.links.Hold(q.id, p.id)
+		} else {
+			r.fleet.links.Hold(p.id, q.id)
+		}
+	}
+	pause(ctx, between(random, 500, 3000))
+	return nil
+}
+
+// flap cuts and mends the links of a node many times in a row.
+func (r *run) flap(ctx context.Context, random *rand.Rand) error {
+	p := r.victim(random)
+	for range 4 + random.IntN(6) {
+		r.fleet.links.Isolate(p.id)
+		pause(ctx, between(random, 50, 700))
+		r.fleet.links.Mend()
+		if !pause(ctx, between(random, 20, 300)) {
+			break
+		}
+	}
+	return nil
+}
+
+// breakConnections ends connections with what is under way in them.
+func (r *run) breakConnections(ctx context.Context, random *rand.Rand) error {
+	for range 3 + random.IntN(6) {
+		p := r.victim(random)
+		for _, q := range r.others(p) {
+			r.fleet.links.Break(p.id, q.id)
+			r.fleet.links.Break(q.id, p.id)
+		}
+		if !pause(ctx, between(random, 20, 300)) {
+			break
+		}
+	}
+	return nil
+}
+
+// restartAll kills every node, and starts them in any order.
+func (r *run) restartAll(ctx context.Context, random *rand.Rand) error {
+	for _, i := range random.Perm(fleetSize) {
+		if err := r.fleet.kill(r.fleet.nodes[i]); err != nil {
+			return err
+		}
+	}
+	for _, i := range random.Perm(fleetSize) {
+		if err := r.fleet.start(r.fleet.nodes[i]); err != nil {
+			return err
+		}
+		pause(ctx, between(random, 1, 400))
+	}
+	return nil
+}
+
+// floodTime bounds how long it may take until a node that is away needs a snapshot.
+const floodTime = 15 * time.Second
+
+// needSnapshot keeps a follower away until the others have no log for it any more.
+func (r *run) needSnapshot(ctx context.Context, random *rand.Rand) error {
+	ctx, cancel := context.WithTimeout(ctx, floodTime)
+	defer cancel()
+	leader := r.leader.Load()
+	p := r.fleet.nodes[random.IntN(fleetSize)]
+	if leader != nil && p.id == *leader {
+		p = r.others(p)[random.IntN(fleetSize-1)]
+	}
+	s, err := r.fleet.status(ctx, p)
+	if err != nil {
+		return nil // it is not well yet: another time
+	}
+	last := s.Groups[cluster.ShardBilling].LastIndex
+	if err = r.fleet.kill(p); err != nil {
+		return err
+	}
+	for ctx.Err() == nil && !r.forgotten(ctx, p, last) {
+		r.flood(ctx)
+	}
+	if random.IntN(2) == 0 && ctx.Err() == nil { // into the middle of the installation
+		if err = r.fleet.start(p); err != nil {
+			return err
+		}
+		pause(ctx, between(random, 50, 600))
+		return r.fleet.kill(p)
+	}
+	return nil
+}
+
+// forgotten says that every node but one has no log up to an index any more.
+func (r *run) forgotten(ctx context.Context, away *process, index uint64) bool {
+	for _, p := range r.others(away) {
+		s, err := r.fleet.status(ctx, p)
+		if err != nil || s.Groups[cluster.ShardBilling].FirstIndex <= index+1 {
+			return false
+		}
+	}
+	return true
+}
+
+// A flood is so many events at a time, each of them with as much padding as one may carry.
+const (
+	floodClients = 8
+	floodEvents  = 20
+	padding      = 7 << 10
+)
+
+// flood fills the log with usage events of a customer that nobody looks at.
+func (r *run) flood(ctx context.Context) {
+	var group sync.WaitGroup
+	for range floodClients {
+		group.Go(func() {
+			for range floodEvents {
+				body := r.paddedEvent()
+				answer, err := r.any.Do(ctx, api.Request{Method: "POST", Path: eventsPath, Body: body})
+				if err != nil {
+					return
+				}
+				if answer.Status != 201 && answer.Status != 409 { // an attempt before the last took effect
+					r.violate("a padded event: %d: %s", answer.Status, answer.Body)
+				}
+			}
+		})
+	}
+	group.Wait()
+}

@@ -1,0 +1,336 @@
+package torture
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"tollgate/cluster"
+	"tollgate/cmd/tollgate/api"
+	"tollgate/cmd/tollgate/certs"
+	"tollgate/cmd/tollgate/config"
+	"tollgate/cmd/tollgate/faultnet"
+)
+
+// fleetSize is the number of nodes.
+const fleetSize = 3
+
+// fleet is a cluster of node processes on this machine that reach each other through proxies.
+type fleet struct {
+	dir, program string
+	adminKey     string
+	nodes        []*process
+	links        *faultnet.Net
+	// ended is told about a process that ended by itself.
+	ended func(id, how string)
+}
+
+// process is one node: its settings, and the process that runs it now, if one does.
+type process struct {
+	id       string
+	file     string
+	log      string
+	settings config.Config
+
+	mu      sync.Mutex
+	pid     int           // 0: does not run
+	done    chan struct{} // closed when the process has ended
+	ending  bool          // we are ending it
+	starts  int
+	stopped bool // by SIGSTOP
+}
+
+// newFleet writes configurations and certificates of a new cluster; nothing runs yet.
+func newFleet(dir, program string, ended func(id, how string)) (*fleet, error) {
+	f := &fleet{
+		dir: dir, program: program, ended: ended, adminKey: "the admin key of a tortured cluster",
+	}
+	first, err := freePorts(3 * fleetSize)
+	if err != nil {
+		return nil, err
+	}
+	address := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", first+i) }
+	var members []config.Member
+	addresses := make(map[string]string)
+	for i := range fleetSize {
+		m := config.Member{
+			ID: fmt.Sprintf("node%d", i+1), HTTP: address(i), Ops: address(fleetSize + i),
+			Raft: address(2*fleetSize + i),
+		}
+		members = append(members, m)
+		addresses[m.ID] = m.Raft
+	}
+	if f.links, err = faultnet.Open(addresses); err != nil {
+		return nil, err
+	}
+	authority, err := certs.OpenAuthority(filepath.Join(dir, "certs"))
+	if err != nil {
+		return nil, errors.Join(err, f.links.Close())
+	}
+	for _, m := range members {
+		p, err := f.prepare(m, members, authority)
+		if err != nil {
+			return nil, errors.Join(err, f.links.Close())
+		}
+		f.nodes = append(f.nodes, p)
+	}
+	return f, nil
+}
+
+// prepare writes one node's files. Little log is kept, so that a node that was away for some
+// seconds needs a snapshot.
+func (f *fleet) prepare(m config.Member, members []config.Member, authority *certs.Authority,
+) (*process, error) {
+	folder := filepath.Join(f.dir, m.ID)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, fmt.Errorf("torture: %w", err)
+	}
+	secrets := filepath.Join(f.dir, "certs")
+	if err := authority.Issue(secrets, m.ID, []string{"127.0.0.1"}); err != nil {
+		return nil, err
+	}
+	hash := sha256.Sum256([]byte(f.adminKey))
+	c := config.Default()
+	c.Node, c.Data, c.HTTP, c.Ops, c.Raft = m.ID, folder, m.HTTP, m.Ops, m.Raft
+	c.Members, c.Dial = members, f.links.Dial(m.ID)
+	c.AdminKeyHash = hex.EncodeToString(hash[:])
+	c.Memory, c.DiskReserve = 512, 64
+	c.Snapshots = config.Snapshots{LogMiB: 1, TrailingMiB: 1}
+	c.TLS = config.TLS{
+		Authority:   filepath.Join(secrets, certs.AuthorityFile),
+		Certificate: filepath.Join(secrets, certs.CertificateFile(m.ID)),
+		Key:         filepath.Join(secrets, certs.KeyFile(m.ID)),
+	}
+	text, err := c.YAML()
+	if err != nil {
+		return nil, err
+	}
+	p := &process{
+		id: m.ID, file: filepath.Join(folder, "config.yaml"), settings: c,
+		log: filepath.Join(f.dir, m.ID+".log"),
+	}
+	return p, os.WriteFile(p.file, text, 0o600)
+}
+
+// firstPort is where freePorts begins to look, below the ports that the system hands out and away
+// from those of other tests.
+const firstPort = 12000
+
+func freePorts(n int) (int, error) {
+	for try := range 200 {
+		first := firstPort + (os.Getpid()*n+try*n)%6000
+		if portsFree(first, n) {
+			return first, nil
+		}
+	}
+	return 0, errors.New("torture: no free ports")
+}
+
+func portsFree(first, n int) bool {
+	for port := first; port < first+n; port++ {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil || l.Close() != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// start runs a node that does not run.
+func (f *fleet) start(p *process) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pid != 0 {
+		return nil
+	}
+	output, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("torture: %w", err)
+	}
+	command := exec.Command(f.program, "serve", "--config", p.file)
+	command.Stdout, command.Stderr = output, output
+	command.SysProcAttr = childAttributes()
+	started, done := make(chan error, 1), make(chan struct{})
+	go func() {
+		// The signal at the parent's death comes when the thread dies that started the child.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := command.Start()
+		started <- errors.Join(err, output.Close())
+		if err == nil {
+			f.watch(p, command, done)
+		}
+	}()
+	if err = <-started; err != nil {
+		return fmt.Errorf("torture: start %s: %w", p.id, err)
+	}
+	p.pid, p.done, p.ending, p.stopped = command.Process.Pid, done, false, false
+	p.starts++
+	return nil
+}
+
+// watch waits for a process to end. One that asks for a plain restart gets it.
+func (f *fleet) watch(p *process, command *exec.Cmd, done chan struct{}) {
+	err := command.Wait()
+	p.mu.Lock()
+	expected := p.ending
+	p.pid = 0
+	close(done)
+	p.mu.Unlock()
+	if expected {
+		return
+	}
+	how := "it ended without being asked to"
+	if err != nil {
+		how = err.Error()
+	}
+	if command.ProcessState.ExitCode() == cluster.ExitRestart {
+		if err = f.start(p); err == nil {
+			return
+		}
+		how = err.Error()
+	}
+	f.ended(p.id, how)
+}
+
+// kill ends a node at once, and returns when it has ended.
+func (f *fleet) kill(p *process) error {
+	p.mu.Lock()
+	pid, done := p.pid, p.done
+	p.ending = true
+	p.mu.Unlock()
+	if pid == 0 {
+		return nil
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("torture: kill %s: %w", p.id, err)
+	}
+	<-done
+	return nil
+}
+
+// pause stops a node where it is, resume lets it go on.
+func (f *fleet) pause(p *process) error { return f.signal(p, syscall.SIGSTOP, true) }
+
+func (f *fleet) resume(p *process) error { return f.signal(p, syscall.SIGCONT, false) }
+
+func (f *fleet) signal(p *process, signal syscall.Signal, stopped bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pid == 0 {
+		return nil
+	}
+	if err := syscall.Kill(p.pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("torture: signal to %s: %w", p.id, err)
+	}
+	p.stopped = stopped
+	return nil
+}
+
+// heal mends the links, resumes who is paused and starts who does not run.
+func (f *fleet) heal() error {
+	f.links.Mend()
+	var problems []error
+	for _, p := range f.nodes {
+		problems = append(problems, f.resume(p), f.start(p))
+	}
+	return errors.Join(problems...)
+}
+
+// close ends everything.
+func (f *fleet) close() error {
+	var problems []error
+	for _, p := range f.nodes {
+		problems = append(problems, f.kill(p))
+	}
+	return errors.Join(append(problems, f.links.Close())...)
+}
+
+// node finds a node by its name.
+func (f *fleet) node(id string) *process {
+	for _, p := range f.nodes {
+		if p.id == id {
+			return p
+		}
+	}
+	return nil
+}
+
+// statusTimeout bounds one question for a node's status.
+const statusTimeout = 400 * time.Millisecond
+
+// status asks a node what it knows of the cluster.
+func (f *fleet) status(ctx context.Context, p *process) (cluster.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	var s cluster.Status
+	admin, err := api.New([]string{p.settings.Ops}, f.adminKey, 1)
+	if err != nil {
+		return s, err
+	}
+	defer admin.Close()
+	answer, err := admin.Try(ctx, api.Request{Method: "GET", Path: "/api/v1/admin/cluster"})
+	if err != nil {
+		return s, err
+	}
+	return s, answer.Data(&s)
+}
+
+// awaitReady waits until every node serves.
+func (f *fleet) awaitReady(ctx context.Context) error {
+	for {
+		ready, why := 0, ""
+		for _, p := range f.nodes {
+			s, err := f.status(ctx, p)
+			switch {
+			case err != nil:
+				why += p.id + ": " + err.Error() + "; "
+			case !s.Ready:
+				why += p.id + ": " + strings.Join(s.Reasons, ", ") + "; "
+			default:
+				ready++
+			}
+		}
+		if ready == len(f.nodes) {
+			return nil
+		}
+		if !pause(ctx, 50*time.Millisecond) {
+			return fmt.Errorf("torture: not every node is ready: %s", why)
+		}
+	}
+}
+
+// pause waits; false when ctx ends first.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// count adds up how often a text stands in the nodes' logs.
+func (f *fleet) count(text string) int {
+	n := 0
+	for _, p := range f.nodes {
+		written, err := os.ReadFile(p.log)
+		if err == nil {
+			n += strings.Count(string(written), text)
+		}
+	}
+	return n
+}

@@ -1,0 +1,157 @@
+package torture
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// kind is what an operation does.
+type kind uint8
+
+const (
+	record kind = iota // a usage event
+	look               // a linearizable read of what is used
+)
+
+// outcome is what came back.
+type outcome uint8
+
+const (
+	counted   outcome = iota // 201
+	atLimit                  // 200: counted, and the limit is reached
+	duplicate                // 409
+	overLimit                // 402
+	unknown                  // no answer, or the word that nobody knows
+	read                     // a read that was answered
+)
+
+var outcomeNames = [...]string{"counted", "counted, limit reached", "duplicate", "over the limit",
+	"unknown", "read"}
+
+// maxKeys is how many keys one counter sees: the model keeps them as bits.
+const maxKeys = 256
+
+// input is what a client asked of one counter.
+type input struct {
+	kind  kind
+	key   int // which of the counter's keys
+	units int
+}
+
+// output is what it learned.
+type output struct {
+	outcome outcome
+	used    int
+	allowed bool
+	node    string
+}
+
+// state is a counter as the model has it: what is used, and which keys were counted.
+type state struct {
+	used int
+	keys [maxKeys / 64]uint64
+}
+
+func (s *state) has(key int) bool { return s.keys[key/64]>>(key%64)&1 == 1 }
+
+func (s state) with(in input) state {
+	s.used += in.units
+	s.keys[in.key/64] |= 1 << (in.key % 64)
+	return s
+}
+
+// model says how one counter behaves when one operation follows the other. limit is where the
+// feature refuses more, 0 for never.
+func model(limit int) porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return state{} },
+		Step: func(before, in, out any) (bool, any) {
+			ok, after := step(limit, before.(state), in.(input), out.(output))
+			return ok, after
+		},
+		Hash: func(s any) uint64 {
+			v := s.(state)
+			h := uint64(v.used)
+			for _, word := range v.keys {
+				h = h*0x9e3779b97f4a7c15 + word
+			}
+			return h
+		},
+		DescribeOperation: func(in, out any) string { return describe(in.(input), out.(output)) },
+		DescribeState:     func(s any) string { return fmt.Sprint(s.(state).used) },
+	}
+}
+
+func step(limit int, s state, in input, out output) (bool, state) {
+	if in.kind == look {
+		open := limit == 0 || s.used < limit
+		return out.used == s.used && out.allowed == open, s
+	}
+	fits := limit == 0 || s.used+in.units <= limit
+	known := s.has(in.key)
+	switch out.outcome {
+	case counted, atLimit:
+		if known || !fits {
+			return false, s
+		}
+		after := s.with(in)
+		return (out.outcome == atLimit) == (limit > 0 && after.used >= limit), after
+	case duplicate:
+		return known, s
+	case overLimit:
+		return !known && !fits, s
+	default: // unknown: it took effect if it could; last of all where it did not
+		if known || !fits {
+			return true, s
+		}
+		return true, s.with(in)
+	}
+}
+
+func describe(in input, out output) string {
+	if in.kind == look {
+		return fmt.Sprintf("%s: used? → %d, allowed %t", out.node, out.used, out.allowed)
+	}
+	return fmt.Sprintf("%s: key %d, %d units → %s", out.node, in.key, in.units,
+		outcomeNames[out.outcome])
+}
+
+// never is the end of an operation whose answer nobody saw.
+const never = math.MaxInt64
+
+// settle bounds what the history of one counter leaves open. Where a key was seen to be counted,
+// its attempts of unknown fate took effect before that, or not at all: they become one attempt,
+// since no more than one of them did. Where a key is known not to be counted, they had no effect.
+func settle(history []porcupine.Operation) []porcupine.Operation {
+	seen := make(map[int]int64) // key to the first moment it was known to be counted
+	for _, op := range history {
+		in, out := op.Input.(input), op.Output.(output)
+		if in.kind == record && (out.outcome == counted || out.outcome == atLimit ||
+			out.outcome == duplicate) {
+			if at, ok := seen[in.key]; !ok || op.Return < at {
+				seen[in.key] = op.Return
+			}
+		}
+	}
+	kept := history[:0:0]
+	first := make(map[int]int) // key to the place of its attempt of unknown fate
+	for _, op := range history {
+		in, out := op.Input.(input), op.Output.(output)
+		if in.kind == record && out.outcome == unknown {
+			at, ok := seen[in.key]
+			if !ok || op.Call > at {
+				continue
+			}
+			if place, again := first[in.key]; again {
+				kept[place].Call = min(kept[place].Call, op.Call)
+				continue
+			}
+			op.Return = at
+			first[in.key] = len(kept)
+		}
+		kept = append(kept, op)
+	}
+	return kept
+}

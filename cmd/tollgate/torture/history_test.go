@@ -1,0 +1,72 @@
+package torture
+
+import (
+	"testing"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/stretchr/testify/require"
+)
+
+func event(key, units int, call, end int64, o outcome) porcupine.Operation {
+	return porcupine.Operation{
+		Input: input{kind: record, key: key, units: units}, Call: call,
+		Output: output{outcome: o}, Return: end,
+	}
+}
+
+func sees(used int, allowed bool, call, end int64) porcupine.Operation {
+	return porcupine.Operation{
+		Input: input{kind: look}, Call: call,
+		Output: output{outcome: read, used: used, allowed: allowed}, Return: end,
+	}
+}
+
+// What the torture would have to find is found, and what is right is not called wrong.
+func TestModelTellsRightFromWrong(t *testing.T) {
+	const limit = 5
+	for name, row := range map[string]struct {
+		right   bool
+		history []porcupine.Operation
+	}{
+		"in order": {true, []porcupine.Operation{
+			event(0, 2, 0, 1, counted), sees(2, true, 2, 3), event(0, 2, 4, 5, duplicate),
+			event(1, 4, 6, 7, overLimit), event(1, 3, 8, 9, atLimit), sees(5, false, 10, 11),
+		}},
+		"stale read":      {false, []porcupine.Operation{event(0, 2, 0, 1, counted), sees(0, true, 2, 3)}},
+		"concurrent read": {true, []porcupine.Operation{event(0, 2, 0, 4, counted), sees(0, true, 2, 3)}},
+		"lost": {false, []porcupine.Operation{
+			event(0, 2, 0, 1, counted), event(1, 1, 2, 3, counted), sees(1, true, 4, 5),
+		}},
+		"counted twice": {false, []porcupine.Operation{
+			event(0, 2, 0, 1, counted), event(0, 2, 2, 3, counted), sees(4, true, 4, 5),
+		}},
+		"past the limit": {false, []porcupine.Operation{
+			event(0, 3, 0, 1, counted), event(1, 3, 2, 3, atLimit),
+		}},
+		"refused for nothing": {false, []porcupine.Operation{
+			event(0, 3, 0, 1, counted), event(1, 1, 2, 3, overLimit),
+		}},
+		"duplicate of nothing": {false, []porcupine.Operation{event(0, 1, 0, 1, duplicate)}},
+		"denied below the limit": {false, []porcupine.Operation{
+			event(0, 1, 0, 1, counted), sees(1, false, 2, 3),
+		}},
+		"unknown, happened": {true, []porcupine.Operation{
+			event(0, 2, 0, 1, unknown), sees(0, true, 2, 3), sees(2, true, 4, 5),
+			event(0, 2, 6, 7, duplicate),
+		}},
+		"unknown, came to pass and went again": {false, []porcupine.Operation{
+			event(0, 2, 0, 1, unknown), sees(2, true, 2, 3), sees(0, true, 4, 5),
+			event(0, 2, 6, 7, duplicate),
+		}},
+		"unknown, never happened": {true, []porcupine.Operation{
+			event(0, 2, 0, 1, unknown), sees(0, true, 2, 3), event(0, 2, 6, 7, counted),
+			sees(2, true, 8, 9),
+		}},
+		"unknown, seen, and counted again": {false, []porcupine.Operation{
+			event(0, 2, 0, 1, unknown), sees(2, true, 2, 3), event(0, 2, 6, 7, counted),
+		}},
+	} {
+		got := porcupine.CheckOperations(model(limit), settle(row.history))
+		require.Equal(t, row.right, got, name)
+	}
+}

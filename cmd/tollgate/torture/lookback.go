@@ -1,0 +1,240 @@
+package torture
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"tollgate/cluster"
+	"tollgate/cmd/tollgate/api"
+)
+
+// paddedEvent is the next event of a flood.
+func (r *run) paddedEvent() []byte {
+	n := r.padded.Add(1)
+	return fmt.Appendf(nil, `{"eventIdempotencyKey":"padding-%d","eventName":"calls",`+
+		`"customerReferenceId":%q,"occurredAt":%q,"meta":{"padding":%q}}`,
+		n, paddedCustomer, r.occurredAt, strings.Repeat("x", padding))
+}
+
+// lookBack sees what is left when all is mended: once as it is, and once more after every process
+// was killed and started from its disk.
+func (r *run) lookBack(ctx context.Context) error {
+	for _, again := range []bool{false, true} {
+		if again {
+			for _, p := range r.fleet.nodes {
+				if err := r.fleet.kill(p); err != nil {
+					return err
+				}
+			}
+			if err := r.fleet.heal(); err != nil {
+				return err
+			}
+		}
+		well, cancel := context.WithTimeout(ctx, recovery)
+		err := r.fleet.awaitReady(well)
+		if err == nil {
+			err = r.compareStates(well)
+		}
+		cancel()
+		if err != nil {
+			return err
+		}
+		for i, client := range r.clients {
+			if err := r.inspect(ctx, r.fleet.nodes[i].id, client); err != nil {
+				return err
+			}
+		}
+	}
+	if err := r.sendAllAgain(ctx); err != nil {
+		return err
+	}
+	well, cancel := context.WithTimeout(ctx, recovery)
+	defer cancel()
+	return r.compareStates(well)
+}
+
+// compareStates waits until all nodes have applied the same entries, and compares their states.
+func (r *run) compareStates(ctx context.Context) error {
+	for {
+		index, hash, same := uint64(0), "", true
+		for i, p := range r.fleet.nodes {
+			s, err := r.fleet.status(ctx, p)
+			if err != nil || len(s.Groups) == 0 {
+				same = false
+				break
+			}
+			g := s.Groups[cluster.ShardBilling]
+			if i == 0 {
+				index, hash = g.StateIndex, g.StateHash
+			}
+			same = same && index == g.StateIndex
+			if same && hash != g.StateHash {
+				r.violate("%s and %s differ after entry %d: state %s and %s",
+					r.fleet.nodes[0].id, p.id, index, hash, g.StateHash)
+				return nil
+			}
+		}
+		if same {
+			return nil
+		}
+		if !pause(ctx, 50*time.Millisecond) {
+			return errors.New("torture: the nodes do not come to the same entry")
+		}
+	}
+}
+
+// inspect compares, at one node, every counter, pool and list of events with what is known.
+func (r *run) inspect(ctx context.Context, node string, client *api.Client) error {
+	for _, c := range r.customers {
+		if c == nil {
+			continue
+		}
+		sums, err := r.inspectEvents(ctx, node, client, c)
+		if err != nil {
+			return err
+		}
+		for i, k := range c.counters {
+			var got decision
+			_, err := client.Call(ctx, "GET", checksPath+c.name+"/"+k.feature.key, nil, &got)
+			if err != nil {
+				return err
+			}
+			used := got.Usage.Used.String()
+			switch {
+			case used != strconv.Itoa(sums[i]):
+				r.violate("%s says %s of %s are used by %s, and its events add up to %d",
+					node, used, k.feature.key, c.name, sums[i])
+			case k.limit > 0 && sums[i] > k.limit:
+				r.violate("%s: %d of %s are used by %s, past the limit of %d",
+					node, sums[i], k.feature.key, c.name, k.limit)
+			}
+		}
+		if !withCredits {
+			continue
+		}
+		p, err := r.pool(ctx, client, c.name)
+		if err != nil {
+			return err
+		}
+		if !p.conserved() || p.TotalConsumed != tokenWeight*sums[tokens] {
+			r.violate("%s: credits of %s: %+v, and %d tokens are used", node, c.name, p, sums[tokens])
+		}
+	}
+	return nil
+}
+
+// inspectEvents lists a customer's usage events: what was acknowledged is there, once, and nothing
+// that was not sent. It returns the units of each counter.
+func (r *run) inspectEvents(ctx context.Context, node string, client *api.Client, c *customer,
+) (sums [len(features)]int, err error) {
+	listed, err := listEvents(ctx, client, c.name)
+	if err != nil {
+		return sums, err
+	}
+	for i, k := range c.counters {
+		for _, u := range k.usages() {
+			n := listed[u.name]
+			delete(listed, u.name)
+			if n == 1 {
+				sums[i] += u.units
+			}
+			switch {
+			case n > 1:
+				r.violate("%s lists the event %s %d times", node, u.name, n)
+			case u.counted && n == 0:
+				r.violate("%s does not list the event %s, which was acknowledged", node, u.name)
+			case !u.counted && n == 1:
+				r.violate("%s lists the event %s, which was refused for good", node, u.name)
+			}
+		}
+	}
+	for name := range listed {
+		r.violate("%s lists the event %s, which was never sent", node, name)
+	}
+	return sums, nil
+}
+
+// listEvents counts a customer's usage events by key.
+func listEvents(ctx context.Context, client *api.Client, customer string) (map[string]int, error) {
+	found := make(map[string]int)
+	for cursor := ""; ; {
+		path := "/api/v1/client/customers/" + customer + "/events?kind=usage&limit=1000" + cursor
+		var page struct {
+			Events []struct {
+				Key string `json:"eventIdempotencyKey"`
+			} `json:"events"`
+			NextCursor string `json:"nextCursor"`
+		}
+		if _, err := client.Call(ctx, "GET", path, nil, &page); err != nil {
+			return nil, fmt.Errorf("torture: list events: %w", err)
+		}
+		for _, e := range page.Events {
+			found[e.Key]++
+		}
+		if page.NextCursor == "" {
+			return found, nil
+		}
+		cursor = "&cursor=" + page.NextCursor
+	}
+}
+
+// again is how many events are sent again in one request.
+const again = 2000
+
+// sendAllAgain repeats every event that was counted: each is a duplicate.
+func (r *run) sendAllAgain(ctx context.Context) error {
+	var bodies [][]byte
+	var names []string
+	flush := func() error {
+		if len(bodies) == 0 {
+			return nil
+		}
+		body := append(append([]byte{'['}, bytes.Join(bodies, []byte{','})...), ']')
+		answer, err := r.any.Do(ctx, api.Request{
+			Method: "POST", Path: eventsPath + "/batch", Body: body,
+		})
+		if err != nil {
+			return err
+		}
+		var got struct {
+			Results []struct {
+				Index  int         `json:"index"`
+				Status json.Number `json:"status"`
+			} `json:"results"`
+		}
+		if err = answer.Data(&got); err != nil {
+			return err
+		}
+		for _, result := range got.Results {
+			if result.Status != "409" {
+				r.violate("the event %s, sent again: %s instead of 409", names[result.Index], result.Status)
+			}
+		}
+		bodies, names = bodies[:0], names[:0]
+		return nil
+	}
+	for _, c := range r.customers {
+		if c == nil {
+			continue
+		}
+		for _, k := range c.counters {
+			for _, u := range k.usages() {
+				if u.counted {
+					bodies, names = append(bodies, u.body), append(names, u.name)
+				}
+			}
+		}
+		if len(bodies) >= again {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return flush()
+}

@@ -1,0 +1,289 @@
+// Package torture runs a cluster of real node processes through faults of every kind while clients
+// work with it, and proves from what the clients saw that it kept its promises: nothing
+// acknowledged is lost, nothing is counted twice, limits hold exactly, no linearizable read is
+// stale, credits add up, and every node comes to the same state.
+package torture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tollgate/cmd/tollgate/api"
+)
+
+// Options say what is run.
+type Options struct {
+	// Program is the tollgate binary, Dir an empty folder for the cluster's data.
+	Program, Dir string
+	// For is how long faults are made; starting and the last checks come on top.
+	For time.Duration
+	// Seed decides the faults and what clients do. What comes of it depends on the machine, too.
+	Seed uint64
+	// Say is told what happens, a line at a time; nil for nobody.
+	Say func(format string, args ...any)
+}
+
+// Least is what a run must have done in ten minutes to prove anything.
+var Least = Summary{Acknowledged: 10_000, FollowerReads: 1_000, LeaderChanges: 5}
+
+// Summary is what happened.
+type Summary struct {
+	Acknowledged, Duplicates, Limited, Unknown, Refused uint64
+	Reads, FollowerReads, StaleReads                    uint64
+	LeaderChanges, SnapshotsInstalled, Starts           int
+	Counters, Faults                                    int
+	FaultsByKind                                        map[string]int
+	Elapsed                                             time.Duration
+	// Violations are promises that were broken.
+	Violations []string
+}
+
+// String is the summary in a few lines.
+func (s Summary) String() string {
+	text := fmt.Sprintf("%d acknowledged writes, %d duplicates, %d refused at a limit, "+
+		"%d of unknown fate, %d refused\n%d linearizable reads, %d of them on followers; "+
+		"%d stale reads\n%d faults %v, %d leader changes, %d snapshots installed, %d process starts\n"+
+		"%d histories linearizable, %d violations",
+		s.Acknowledged, s.Duplicates, s.Limited, s.Unknown, s.Refused, s.Reads, s.FollowerReads,
+		s.StaleReads, s.Faults, s.FaultsByKind, s.LeaderChanges, s.SnapshotsInstalled, s.Starts,
+		s.Counters, len(s.Violations))
+	for _, v := range s.Violations {
+		text += "\nVIOLATION: " + v
+	}
+	return text
+}
+
+// Enough says whether a run of that length did what it must have to prove something.
+func (s Summary) Enough(length time.Duration) error {
+	share := float64(length) / float64(10*time.Minute)
+	var problems []error
+	for _, row := range []struct {
+		name      string
+		got, want float64
+	}{
+		{"acknowledged writes", float64(s.Acknowledged), float64(Least.Acknowledged)},
+		{"reads on followers", float64(s.FollowerReads), float64(Least.FollowerReads)},
+		{"leader changes", float64(s.LeaderChanges), float64(Least.LeaderChanges)},
+	} {
+		if want := row.want * share; row.got < want {
+			problems = append(problems, fmt.Errorf("%s: %.0f, want %.0f in %s", row.name, row.got,
+				want, length))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+const (
+	workers = 10
+	// atATime is how many customers have work at a time, operations how many each sees.
+	atATime, operations = 5, 260
+	// spares is how many customers are made before they are needed.
+	spares = 40
+	// recovery bounds how long the cluster may need to be well again when all is mended.
+	recovery = 90 * time.Second
+)
+
+// run is one run under way.
+type run struct {
+	Options
+	fleet      *fleet
+	key        string
+	begun      time.Time
+	occurredAt string
+	clients    []*api.Client // one per node
+	any        *api.Client   // all nodes
+	active     [atATime]atomic.Pointer[customer]
+	replacing  sync.Mutex
+	fresh      chan *customer
+	retired    chan *customer
+	leader     atomic.Pointer[string]
+
+	acknowledged, duplicates, limited, unknown, refused atomic.Uint64
+	reads, followerReads, staleReads                    atomic.Uint64
+	counters, padded                                    atomic.Int64
+
+	mu         sync.Mutex
+	customers  []*customer
+	terms      map[uint64]bool // in which somebody led
+	faults     map[string]int
+	violations []string
+	fail       context.CancelFunc // ends the run
+}
+
+// Run tortures a cluster. An error says that the run could not be made; a broken promise is a
+// violation in the summary, and ends the run.
+func Run(ctx context.Context, o Options) (s Summary, err error) {
+	if o.Say == nil {
+		o.Say = func(string, ...any) {}
+	}
+	r := &run{
+		Options: o, begun: time.Now(), fresh: make(chan *customer, spares),
+		retired: make(chan *customer, 1024), terms: make(map[uint64]bool),
+		faults: make(map[string]int),
+	}
+	ctx, r.fail = context.WithCancel(ctx)
+	defer r.fail()
+	if r.fleet, err = newFleet(o.Dir, o.Program, r.ended); err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, r.fleet.close()) }()
+	if err = r.prepare(ctx); err != nil {
+		return s, errors.Join(err, r.brokenPromises())
+	}
+	defer r.close()
+	if err = r.torture(ctx); err != nil && len(r.violations) == 0 {
+		return r.summary(), err
+	}
+	return r.summary(), nil
+}
+
+// prepare starts the cluster and its first customers.
+func (r *run) prepare(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, recovery)
+	defer cancel()
+	if err := r.fleet.heal(); err != nil {
+		return err
+	}
+	if err := r.fleet.awaitReady(ctx); err != nil {
+		return err
+	}
+	var err error
+	if r.key, err = r.fleet.setUp(ctx); err != nil {
+		return err
+	}
+	var all []string
+	for _, p := range r.fleet.nodes {
+		client, err := api.New([]string{p.settings.HTTP}, r.key, workers)
+		if err != nil {
+			return err
+		}
+		r.clients = append(r.clients, client)
+		all = append(all, p.settings.HTTP)
+	}
+	if r.any, err = api.New(all, r.key, workers); err != nil {
+		return err
+	}
+	if _, err = create(ctx, r.any, paddedCustomer, 0); err != nil {
+		return err
+	}
+	r.occurredAt = time.Now().UTC().Format(time.RFC3339)
+	for i := range r.active {
+		c, err := r.create(ctx)
+		if err != nil {
+			return err
+		}
+		r.active[i].Store(c)
+	}
+	return nil
+}
+
+func (r *run) close() {
+	for _, c := range append(r.clients, r.any) {
+		c.Close()
+	}
+}
+
+// torture makes faults while clients work, and then looks at what is left.
+func (r *run) torture(ctx context.Context) error {
+	var helpers, working sync.WaitGroup
+	busy, rest := context.WithTimeout(ctx, r.For)
+	defer rest()
+	helpers.Go(func() { r.makeCustomers(busy) })
+	for i := range workers {
+		random := rand.New(rand.NewPCG(r.Seed, uint64(i)+1))
+		working.Go(func() { r.work(busy, i, random) })
+	}
+	watched, unwatch := context.WithCancel(ctx)
+	for i := range r.fleet.nodes {
+		helpers.Go(func() { r.follow(watched, r.fleet.nodes[i]) })
+	}
+	var judges sync.WaitGroup
+	for range 2 {
+		judges.Go(func() {
+			for c := range r.retired {
+				r.judge(ctx, c)
+			}
+		})
+	}
+	err := r.makeFaults(busy)
+	rest()
+	working.Wait()
+	err = errors.Join(err, r.fleet.heal())
+	well, cancel := context.WithTimeout(ctx, recovery)
+	defer cancel()
+	err = errors.Join(err, r.fleet.awaitReady(well))
+	for i := range r.active {
+		if c := r.active[i].Load(); c.leave() {
+			r.retired <- c
+		}
+	}
+	close(r.retired)
+	judges.Wait()
+	unwatch()
+	helpers.Wait()
+	if err == nil && ctx.Err() == nil {
+		err = r.lookBack(ctx)
+	}
+	return err
+}
+
+// violate notes a broken promise and ends the run.
+func (r *run) violate(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	text := fmt.Sprintf(format, args...)
+	r.Say("VIOLATION: %s", text)
+	if len(r.violations) < 10 {
+		r.violations = append(r.violations, text)
+	}
+	r.fail()
+}
+
+func (r *run) brokenPromises() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.violations) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(r.violations, "\n"))
+}
+
+// logTail is how much of the log of a node that ended is told.
+const logTail = 1500
+
+// ended is told about a node that ended by itself.
+func (r *run) ended(id, how string) {
+	text, err := os.ReadFile(r.fleet.node(id).log)
+	if err != nil {
+		text = []byte(err.Error())
+	}
+	r.violate("%s ended by itself: %s\n%s", id, how, text[max(0, len(text)-logTail):])
+}
+
+// summary is what happened so far.
+func (r *run) summary() Summary {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := Summary{
+		Acknowledged: r.acknowledged.Load(), Duplicates: r.duplicates.Load(),
+		Limited: r.limited.Load(), Unknown: r.unknown.Load(), Refused: r.refused.Load(),
+		Reads: r.reads.Load(), FollowerReads: r.followerReads.Load(), StaleReads: r.staleReads.Load(),
+		LeaderChanges: max(0, len(r.terms)-1), Counters: int(r.counters.Load()),
+		SnapshotsInstalled: r.fleet.count("Installed remote snapshot"),
+		FaultsByKind:       r.faults, Elapsed: time.Since(r.begun), Violations: r.violations,
+	}
+	for _, n := range r.faults {
+		s.Faults += n
+	}
+	for _, p := range r.fleet.nodes {
+		s.Starts += p.starts
+	}
+	return s
+}
