@@ -170,7 +170,9 @@ func (c *counter) usages() []usage {
 }
 
 // create makes a customer with its subscription, however long it takes.
-func create(ctx context.Context, client *api.Client, name string, operations int) (*customer, error) {
+func create(
+	ctx context.Context, client *api.Client, name string, operations int,
+) (*customer, error) {
 	answer, err := client.Call(ctx, "POST", "/api/v1/client/customers", map[string]string{
 		"externalClientCustomerId": name, "firstName": "T", "lastName": "T", "email": "t@example.com",
 	}, nil)
