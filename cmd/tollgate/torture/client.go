@@ -62,7 +62,7 @@ func (r *run) operate(ctx context.Context, id int, random *rand.Rand, c *custome
 		}
 	case dice < 90:
 		r.look(ctx, id, node, k)
-	case withCredits && dice < 95:
+	case dice < 95:
 		r.lookAtCredits(ctx, id, node, c)
 	default:
 		r.lookStale(ctx, node, k)

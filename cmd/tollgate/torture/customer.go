@@ -14,6 +14,8 @@ import (
 type feature struct {
 	key   string
 	limit int
+	// credits: the limit is what a credit pool pays; reaching it is not said.
+	credits bool
 }
 
 // The credits of a pool, and what one unit of tokens costs of them.
@@ -22,9 +24,11 @@ const (
 	tokenWeight = 2
 )
 
-var features = [...]feature{{"calls", 0}, {"seats", 60}, {"tokens", poolCredits / tokenWeight}}
-
-const withCredits = false
+var features = [...]feature{
+	{key: "calls"},
+	{key: "seats", limit: 60},
+	{key: "tokens", limit: poolCredits / tokenWeight, credits: true},
+}
 
 // tokens is the index of the feature that burns credits.
 const tokens = 2
@@ -47,10 +51,12 @@ plans:
     priceAmount: "0"
     currency: USD
     intervalMonths: 1
+    creditAllocations:
+      - {pool: main, amount: 120, hardLimit: true}
     features:
       - {key: calls, pricingType: included, pricing: {unitLabel: call}}
       - {key: seats, pricingType: included, pricing: {maxUsage: 60, limitMode: hard}}
-      - {key: tokens, pricingType: included, pricing: {maxUsage: 60, limitMode: hard}}
+      - {key: tokens, pricingType: included, pricing: {credits: {pool: main, weight: 2}}}
 `
 
 // counter is one feature of one customer, with everything that was done to it.

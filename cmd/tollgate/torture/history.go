@@ -62,13 +62,12 @@ func (s state) with(in input) state {
 	return s
 }
 
-// model says how one counter behaves when one operation follows the other. limit is where the
-// feature refuses more, 0 for never.
-func model(limit int) porcupine.Model {
+// model says how one counter of a feature behaves when one operation follows the other.
+func model(f feature) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return state{} },
 		Step: func(before, in, out any) (bool, any) {
-			ok, after := step(limit, before.(state), in.(input), out.(output))
+			ok, after := step(f, before.(state), in.(input), out.(output))
 			return ok, after
 		},
 		Hash: func(s any) uint64 {
@@ -84,12 +83,11 @@ func model(limit int) porcupine.Model {
 	}
 }
 
-func step(limit int, s state, in input, out output) (bool, state) {
+func step(f feature, s state, in input, out output) (bool, state) {
 	if in.kind == look {
-		open := limit == 0 || s.used < limit
-		return out.used == s.used && out.allowed == open, s
+		return out.used == s.used && out.allowed == (f.limit == 0 || s.used < f.limit), s
 	}
-	fits := limit == 0 || s.used+in.units <= limit
+	fits := f.limit == 0 || s.used+in.units <= f.limit
 	known := s.has(in.key)
 	switch out.outcome {
 	case counted, atLimit:
@@ -97,7 +95,8 @@ func step(limit int, s state, in input, out output) (bool, state) {
 			return false, s
 		}
 		after := s.with(in)
-		return (out.outcome == atLimit) == (limit > 0 && after.used >= limit), after
+		reached := f.limit > 0 && !f.credits && after.used >= f.limit
+		return (out.outcome == atLimit) == reached, after
 	case duplicate:
 		return known, s
 	case overLimit:

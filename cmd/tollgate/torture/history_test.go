@@ -66,7 +66,7 @@ func TestModelTellsRightFromWrong(t *testing.T) {
 			event(0, 2, 0, 1, unknown), sees(2, true, 2, 3), event(0, 2, 6, 7, counted),
 		}},
 	} {
-		got := porcupine.CheckOperations(model(limit), settle(row.history))
+		got := porcupine.CheckOperations(model(feature{limit: limit}), settle(row.history))
 		require.Equal(t, row.right, got, name)
 	}
 }

@@ -115,9 +115,6 @@ func (r *run) inspect(ctx context.Context, node string, client *api.Client) erro
 					node, sums[i], k.feature.key, c.name, k.limit)
 			}
 		}
-		if !withCredits {
-			continue
-		}
 		p, err := r.pool(ctx, client, c.name)
 		if err != nil {
 			return err

@@ -107,7 +107,7 @@ const checkTime = 60 * time.Second
 // checkHistory looks for an order of what was done to a counter that explains every answer.
 func (r *run) checkHistory(k *counter) {
 	history := settle(k.history)
-	m := model(k.limit)
+	m := model(k.feature)
 	result := porcupine.CheckOperationsTimeout(m, history, checkTime)
 	if result == porcupine.Ok {
 		r.counters.Add(1)
