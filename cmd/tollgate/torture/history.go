@@ -27,8 +27,10 @@ const (
 	read                     // a read that was answered
 )
 
-var outcomeNames = [...]string{"counted", "counted, limit reached", "duplicate", "over the limit",
-	"unknown", "read"}
+var outcomeNames = [...]string{
+	"counted", "counted, limit reached", "duplicate", "over the limit",
+	"unknown", "read",
+}
 
 // maxKeys is how many keys one counter sees: the model keeps them as bits.
 const maxKeys = 256
