@@ -19,7 +19,11 @@ const (
 	kindCount engine.Kind = 16 // payload: key, 8 bytes, then anything: counts it once
 	kindPanic engine.Kind = 17
 	kindDue   engine.Kind = 18 // payload: unix milliseconds, 8 bytes: when a tick is wanted
+	kindWork  engine.Kind = 19 // kindCount, of which an entry does workShare; the rest is deferred
 )
+
+// workShare is how many records of kindWork an entry does.
+const workShare = 4
 
 // ledger is a small state machine for tests: it counts each key once, however often it comes.
 type ledger struct {
@@ -60,8 +64,16 @@ func (m *ledger) Apply(index uint64, entry []byte, out *engine.Applied) error {
 		return fmt.Errorf("%w: stamp went back by %d ms", engine.ErrHalt, m.state.Stamp-h.Stamp)
 	}
 	m.state.Index, m.state.Stamp = index, h.Stamp
-	position := uint32(0)
+	position, share := uint32(0), workShare
 	for r, ok := records.Next(); ok; r, ok = records.Next() {
+		if r.Kind == kindWork {
+			if share--; share < 0 {
+				out.Results = append(out.Results, engine.Result{Outcome: engine.OutcomeDeferred})
+				position++
+				continue
+			}
+			r.Kind = kindCount
+		}
 		res, err := m.applyRecord(index, position, r)
 		if err != nil {
 			return err

@@ -46,6 +46,41 @@ func TestACallOfManyEntriesStaysInOrderAndWhole(t *testing.T) {
 	})
 }
 
+// TestWhatAnEntryDefersIsProposedAgain: a machine may leave records for later entries. Callers on
+// any node do not notice, and each record is carried out once.
+func TestWhatAnEntryDefersIsProposedAgain(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		leader := c.leader()
+		for i, id := range three {
+			records := make([]engine.Record, 30)
+			for k, key := range keyRange(uint64(1+1000*i), 30) {
+				records[k] = countRecord(key)
+				records[k].Kind = kindWork
+			}
+			results := make([]engine.Result, len(records))
+			before := c.ledgers[leader].Applied()
+			c.billing(id).Propose(time.Now().Add(10*time.Second), records, results)
+			for k, r := range results {
+				require.Equal(t, engine.OutcomeDone, r.Outcome, "record %d through %s", k, id)
+				require.Equal(t, records[k].Payload[:8], r.Value, "each its own result")
+			}
+			require.GreaterOrEqual(t, c.ledgers[leader].Applied()-before, uint64(8))
+		}
+		c.converge()
+		for key, n := range c.ledgers[leader].state.Counts {
+			require.Equal(t, 1, n, "key %d", key)
+		}
+	})
+}
+
+// TestDeferredAtTheDeadlineNeverHappened: the caller is told that nothing was done.
+func TestDeferredAtTheDeadlineNeverHappened(t *testing.T) {
+	c := call{results: make([]engine.Result, 1), left: []int{0}}
+	require.True(t, c.settle(0, engine.Result{Outcome: engine.OutcomeDeferred}))
+	require.True(t, c.deferred)
+	require.Nil(t, c.open, "its fate is known")
+}
+
 func TestTooLargeRecordIsRefusedAlone(t *testing.T) {
 	inCluster(t, nil, func(c *nodes) {
 		leader := c.leader()

@@ -19,7 +19,10 @@ type call struct {
 	left []int
 	// open marks records whose fate an earlier attempt left unknown: whatever refuses them later,
 	// they may have been carried out.
-	open     []bool
+	open []bool
+	// deferred says that the last attempt got records as far as an entry that had done its share:
+	// the next one may follow at once.
+	deferred bool
 	deadline time.Time
 	timer    *time.Timer
 }
@@ -49,6 +52,9 @@ func (g *Group) propose(
 		r := g.route.Load()
 		if !g.attempt(&c, r, internal) {
 			return
+		}
+		if c.deferred && time.Now().Before(deadline) {
+			continue
 		}
 		if !g.awaitRetry(&c, r) {
 			break
@@ -106,6 +112,7 @@ func (c *call) place(i int) int {
 // attempt tries once; true when some records must be tried again, which c.left then lists.
 func (g *Group) attempt(c *call, r *route, internal bool) bool {
 	records := c.pending()
+	c.deferred = false
 	var room [2]part
 	parts, took := room[:0], engine.OutcomeNone
 	switch {
@@ -180,6 +187,9 @@ func (c *call) collect(q *queue, parts []part) (again []int) {
 func (c *call) settle(at int, res engine.Result) bool {
 	switch {
 	case res.Outcome == engine.OutcomeNone:
+		return true
+	case res.Outcome == engine.OutcomeDeferred:
+		c.deferred = true
 		return true
 	case res.Outcome == engine.OutcomeUnknown:
 		if c.open == nil {

@@ -27,6 +27,9 @@ const (
 	OutcomeDiskLow Outcome = 13
 	// OutcomeTooLarge: not proposed, the record does not fit an entry: nothing happened.
 	OutcomeTooLarge Outcome = 14
+	// OutcomeDeferred: the entry had done as much as one may, and this record's turn did not come:
+	// nothing happened. The cluster proposes it again; callers never see it.
+	OutcomeDeferred Outcome = 15
 
 	// OutcomeDuplicate: the idempotency key was already processed, with the same body.
 	OutcomeDuplicate Outcome = 20

@@ -13,6 +13,7 @@ var outcomeNames = [...]string{
 	OutcomeUnknown:             "unknown",
 	OutcomeDiskLow:             "disk_low",
 	OutcomeTooLarge:            "too_large",
+	OutcomeDeferred:            "deferred",
 	OutcomeDuplicate:           "duplicate",
 	OutcomeKeyReused:           "key_reused",
 	OutcomeKeysFull:            "keys_full",

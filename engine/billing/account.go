@@ -83,9 +83,10 @@ type environment struct {
 	// what those that are on want to hear, one bit for each event.
 	hooks  []uint32
 	wanted atomic.Uint32
-	// dues are its subscriptions by what falls due next, due the earliest instant, for queries.
-	dues dues
-	due  atomic.Int64
+	// dues are its subscriptions by what falls due next, poolDues its pools by what expires next, due
+	// the earliest instant of both, for queries; all on the environment's clock.
+	dues, poolDues dues
+	due            atomic.Int64
 }
 
 // now is the one place where an environment's clock is made of log time.

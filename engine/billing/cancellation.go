@@ -40,7 +40,10 @@ func (c *CancelSubscription) apply(t *turn) engine.Outcome {
 		return engine.OutcomeSubscriptionUnknown
 	}
 	now := e.now(t.stamp)
-	l := t.ledgerAt(row, now)
+	l, ok := t.advanced(row, now)
+	if !ok {
+		return engine.OutcomeDeferred
+	}
 	switch {
 	case l.b.endedAt != 0 && c.Mode == CancelAtPeriodEnd:
 		return engine.OutcomeSubscriptionEnded
@@ -110,7 +113,10 @@ func (c *RevertCancellation) apply(t *turn) engine.Outcome {
 		return engine.OutcomeSubscriptionUnknown
 	}
 	now := e.now(t.stamp)
-	l := t.ledgerAt(row, now)
+	l, ok := t.advanced(row, now)
+	if !ok {
+		return engine.OutcomeDeferred
+	}
 	if !l.b.active() || l.b.cancelMode != CancelAtPeriodEnd {
 		return engine.OutcomeNothingToRevert
 	}

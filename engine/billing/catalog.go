@@ -1,8 +1,6 @@
 package billing
 
 import (
-	"maps"
-
 	"tollgate/engine"
 	"tollgate/engine/wire"
 )
@@ -35,10 +33,12 @@ func (c *ApplyCatalog) apply(t *turn) engine.Outcome {
 	if e == nil {
 		return engine.OutcomeAccountUnknown
 	}
+	t.spend(e.catalog.Load().weight())
 	r := revise(e.catalog.Load(), &c.Document, revision{
 		prune: c.Prune, minted: true, featureIDs: c.FeatureIDs, planIDs: c.PlanIDs,
 	})
-	t.reply = wire.Encode(nil, &r.reply)
+	// All of a catalog may be archived: the reply is not to grow its way there.
+	t.reply = wire.Encode(make([]byte, 0, 64*len(r.reply.Changes)), &r.reply)
 	if r.outcome != engine.OutcomeDone {
 		return r.outcome
 	}
@@ -75,23 +75,23 @@ func newCatalog() *catalog {
 	}
 }
 
-// clone copies the catalog's lists, but not what they hold.
+// clone copies the catalog's lists, but not what they hold. Maps are shared: a revision that adds a
+// feature or a plan owns them first, so that one that changes a price need not copy them.
 func (c *catalog) clone() *catalog {
-	return &catalog{
-		features:       append([]*feature(nil), c.features...),
-		plans:          append([]*plan(nil), c.plans...),
-		versions:       append([]*planVersion(nil), c.versions...),
-		featureByKey:   maps.Clone(c.featureByKey),
-		featureByLabel: map[string]uint32{},
-		featureByID:    maps.Clone(c.featureByID),
-		planByKey:      maps.Clone(c.planByKey),
-		planByID:       maps.Clone(c.planByID),
-	}
+	next := *c
+	next.features = append([]*feature(nil), c.features...)
+	next.plans = append([]*plan(nil), c.plans...)
+	next.versions = c.versions[:len(c.versions):len(c.versions)]
+	return &next
 }
+
+// weight is how many units of work it is to revise the catalog.
+func (c *catalog) weight() int { return 4 + (len(c.features)+len(c.plans))/2 + len(c.versions)/8 }
 
 // label rebuilds featureByLabel: the labels of archived features go on working, but give way to
 // those of live ones.
 func (c *catalog) label() {
+	c.featureByLabel = map[string]uint32{}
 	for _, archived := range [...]bool{true, false} {
 		for _, f := range c.features {
 			if f.archived != archived {

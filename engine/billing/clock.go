@@ -42,8 +42,7 @@ func (c *AdvanceClock) apply(t *turn) engine.Outcome {
 	}
 
 	e.offset.Store(c.To - t.stamp)
-	t.rescheduled = true
-	t.requeueCredits()
+	t.requeue(e)
 	t.fold(uint64(c.To))
 	t.note(change{
 		Env: c.Env, Actor: c.Actor, Action: "clock.advanced",
@@ -59,7 +58,15 @@ const maxInstant = 221_845_392_000_000
 func (m *Machine) ClockSettled(env uint32) bool {
 	s := m.state.Load()
 	e := s.environment(env)
-	credits := s.due.Load()
-	return e == nil ||
-		e.due.Load() > e.now(s.stamp.Load()) && (credits == 0 || credits > s.stamp.Load())
+	return e == nil || e.due.Load() > e.now(s.stamp.Load())
+}
+
+// ClockSettledTo says whether an environment's clock has reached an instant, and everything that
+// was due by then has happened. Unlike ClockSettled it answers on any node: one that has not
+// applied the advance yet says no. And since a clock runs on, it does not wait for what has fallen
+// due meanwhile.
+func (m *Machine) ClockSettledTo(env uint32, to int64) bool {
+	s := m.state.Load()
+	e := s.environment(env)
+	return e == nil || e.now(s.stamp.Load()) >= to && e.due.Load() > to
 }

@@ -189,7 +189,9 @@ func (t *turn) openCorrection(env uint32, key *[16]byte, ref *UsageRef) (
 	if _, used := t.keys.Find(*key); !used {
 		return nil, engine.OutcomeUsageFinal
 	}
-	t.advanceCustomer(ref.Owner, k.now) // the pools are as of now, too
+	if !t.advanceCustomer(ref.Owner, k.now) { // the pools are as of now, too
+		return nil, engine.OutcomeDeferred
+	}
 	k.row = t.correctionWith(key)
 	if k.stored = k.row != 0; k.stored {
 		k.correction = *t.corrections.Read(k.row)
@@ -206,7 +208,10 @@ func (k *correcting) place(t *turn, delta decimal.Decimal) engine.Outcome {
 		t.subscriptions.Read(row).customer != k.owner {
 		return engine.OutcomeDone // nobody counted it
 	}
-	l := t.ledgerAt(row, k.now)
+	l, ok := t.advanced(row, k.now)
+	if !ok {
+		return engine.OutcomeDeferred
+	}
 	at, found := l.spotOf(&k.original)
 	if !found {
 		if k.original.Feature == 0 || !l.everCarried(&k.original) {

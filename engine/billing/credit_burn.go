@@ -86,6 +86,7 @@ func (t *turn) planBurn(
 	draws, rest, lenient, soft := t.m.scratch.draws[:0], need, false, uint32(0)
 	for _, row := range t.poolsOf(customer, c.pool, room[:0]) {
 		p := t.pools.Read(row)
+		t.spend(int(p.grants) / 8)
 		lenient = lenient || !p.hard
 		if p.frozen {
 			continue

@@ -1,110 +1,6 @@
 package billing
 
-import (
-	"cmp"
-	"fmt"
-)
-
-// creditDue is a pool whose first live grant expires at an instant of log time.
-type creditDue struct {
-	at   int64
-	pool uint32
-}
-
-func (d creditDue) before(e creditDue) bool {
-	return cmp.Or(cmp.Compare(d.at, e.at), cmp.Compare(d.pool, e.pool)) < 0
-}
-
-// creditDues is a heap of pools, the soonest first. It is no state: it is rebuilt at a restore. An
-// entry that its pool does not confirm any more is passed over.
-type creditDues []creditDue
-
-func (h *creditDues) push(d creditDue) {
-	if d.pool == 0 {
-		return
-	}
-	*h = append(*h, d)
-	for i := len(*h) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if !(*h)[i].before((*h)[parent]) {
-			return
-		}
-		(*h)[i], (*h)[parent] = (*h)[parent], (*h)[i]
-		i = parent
-	}
-}
-
-func (h *creditDues) pop() {
-	last := len(*h) - 1
-	(*h)[0] = (*h)[last]
-	*h = (*h)[:last]
-	for i := 0; ; {
-		least := i
-		for child := 2*i + 1; child <= 2*i+2 && child < last; child++ {
-			if (*h)[child].before((*h)[least]) {
-				least = child
-			}
-		}
-		if least == i {
-			return
-		}
-		(*h)[i], (*h)[least] = (*h)[least], (*h)[i]
-		i = least
-	}
-}
-
-// dueOf is when a pool's first live grant expires, in log time; no pool when none does.
-func (s *state) dueOf(row uint32) creditDue {
-	p := s.pools.Read(row)
-	if p.archived || p.nextExpiry == 0 {
-		return creditDue{}
-	}
-	e := s.environment(s.customers.Read(p.customer).env)
-	return creditDue{p.nextExpiry - e.offset.Load(), row}
-}
-
-// confirmed drops what pools do not confirm from the front of the heap, and says whether anything
-// is left.
-func (s *state) confirmed() bool {
-	for len(s.creditDue) > 0 {
-		if first := s.creditDue[0]; s.dueOf(first.pool) == first {
-			return true
-		}
-		s.creditDue.pop()
-	}
-	return false
-}
-
-// creditsDue is the log time at which credits expire next; 0: none do. Only Apply asks.
-func (s *state) creditsDue() int64 {
-	if !s.confirmed() {
-		return 0
-	}
-	return s.creditDue[0].at
-}
-
-// requeueCredits rebuilds the heap: after a restore, and after an environment's clock was moved
-// against log time.
-func (s *state) requeueCredits() {
-	s.creditDue = s.creditDue[:0]
-	for row := uint32(1); row <= s.pools.Len(); row++ {
-		s.creditDue.push(s.dueOf(row))
-	}
-}
-
-// expireCredits books what has expired by now, pool after pool, until limit grants have. It says
-// how many did; fewer than limit: nothing is left that is due.
-func (t *turn) expireCredits(limit int) (count int) {
-	for count < limit && t.confirmed() && t.creditDue[0].at <= t.stamp {
-		row := t.creditDue[0].pool
-		p := t.pools.Read(row)
-		lock := t.stripe(p.customer)
-		lock.Lock()
-		count += t.expire(row, t.environment(t.customers.Read(p.customer).env).now(t.stamp))
-		lock.Unlock()
-	}
-	return count
-}
+import "fmt"
 
 // reindexCredits rebuilds what is found by pools, transactions and counters, after a restore.
 func (s *state) reindexCredits() {
@@ -121,8 +17,9 @@ func (s *state) reindexCredits() {
 	for row := uint32(1); row <= s.covers.Len(); row++ {
 		s.coverByCounter.Insert(rowHash(s.covers.Read(row).counter), row)
 	}
-	s.requeueCredits()
-	s.due.Store(s.creditsDue())
+	for row := uint32(1); row <= s.pools.Len(); row++ {
+		s.reschedulePool(row)
+	}
 }
 
 // creditsConsistent checks that the rows of credits lead to rows that exist, and that walks end.

@@ -81,6 +81,7 @@ func (t *turn) allocate(
 	if _, ok := t.pools.Read(row).granted.Add(amount); !ok {
 		return
 	}
+	t.spend(4 + int(t.pools.Read(row).grants)/4)
 	t.expire(row, at)
 	g := grant{Grant: credit.Grant{
 		ID:        creditID("allocation", t.pools.Read(row).id, uint64(t.grants.Len())+1),

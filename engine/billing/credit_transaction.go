@@ -190,7 +190,9 @@ func (c *DeductCredits) apply(t *turn) engine.Outcome {
 		return engine.OutcomeCreditsInvalid
 	}
 	now, p := e.now(t.stamp), t.pools.Read(row)
-	t.advanceCustomer(p.customer, now)
+	if !t.advanceCustomer(p.customer, now) {
+		return engine.OutcomeDeferred
+	}
 	switch {
 	case p.archived:
 		return engine.OutcomePoolArchived
@@ -269,7 +271,9 @@ func (c *ReverseTransaction) apply(t *turn) engine.Outcome {
 		return engine.OutcomeCreditsInvalid
 	}
 	p, now := t.pools.Read(t.transactions.Read(row).pool), e.now(t.stamp)
-	t.advanceCustomer(p.customer, now)
+	if !t.advanceCustomer(p.customer, now) {
+		return engine.OutcomeDeferred
+	}
 	if row = t.transactionWith(&c.Transaction); row == 0 {
 		return engine.OutcomeTransactionUnknown // what was due took its place
 	}

@@ -104,7 +104,9 @@ func (c *ArchiveCustomer) apply(t *turn) engine.Outcome {
 		return engine.OutcomeDone
 	}
 	now := e.now(t.stamp)
-	t.advanceCustomer(row, now)
+	if !t.advanceCustomer(row, now) {
+		return engine.OutcomeDeferred
+	}
 	for sub := t.customers.Read(row).firstSubscription; sub != 0; {
 		b := t.subscriptions.Read(sub)
 		if b.endedAt == 0 {

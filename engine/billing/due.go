@@ -1,16 +1,20 @@
 package billing
 
-import "math"
+import (
+	"math"
+	"sync/atomic"
+)
 
 // never is the due instant of what nothing falls due for any more.
 const never = math.MaxInt64
 
-// dues are the subscriptions of one environment by the instant at which something of them falls
-// due: a binary heap by (instant, row), so that it pops in one order on every replica, whatever its
-// layout. Only Apply and Restore touch it. It is no state: each record keeps its own instant.
-type dues struct{ heap []due }
+// dues are rows by the instant at which something of them falls due: a binary heap by (instant, row),
+// so that it pops in one order on every replica, whatever its layout. Only Apply and Restore touch
+// it. It is no state: each record keeps its own instant. Its memory grows by a chunk at a time: a
+// slice of a million rows that doubles would stop Apply for as long as it takes to copy.
+type dues struct{ heap chunks[due] }
 
-// due is a subscription's row and its next instant, on the environment's clock.
+// due is a row and its next instant.
 type due struct {
 	at  int64
 	row uint32
@@ -18,114 +22,168 @@ type due struct {
 
 func (d due) before(o due) bool { return d.at < o.at || d.at == o.at && d.row < o.row }
 
-// first is the earliest instant; never when there is none.
-func (q *dues) first() int64 {
-	if len(q.heap) == 0 {
-		return never
+// first is the earliest of all; its instant is never when there is none.
+func (q *dues) first() due {
+	if q.heap.n == 0 {
+		return due{at: never}
 	}
-	return q.heap[0].at
+	return *q.heap.at(0)
 }
 
-// set moves a subscription to an instant; never takes it out. places is where each row stands in
-// its environment's heap, counted from 1.
-func (q *dues) set(places *[]uint32, row uint32, at int64) {
-	for uint32(len(*places)) <= row {
-		*places = append(*places, 0)
+// set moves a row to an instant; never takes it out. places is where each row stands in its heap,
+// counted from 1.
+func (q *dues) set(places *chunks[uint32], row uint32, at int64) {
+	for places.n <= int(row) {
+		places.push(0)
 	}
-	i := int((*places)[row]) - 1
+	i := int(*places.at(int(row))) - 1
 	switch {
 	case i < 0 && at == never:
 		return
 	case i < 0:
-		q.heap = append(q.heap, due{at, row})
-		q.up(*places, len(q.heap)-1)
+		q.heap.push(due{at, row})
+		q.up(places, q.heap.n-1)
 		return
 	case at == never:
-		last := len(q.heap) - 1
-		moved := q.heap[last]
-		q.heap = q.heap[:last]
-		(*places)[row] = 0
-		if i == last {
+		moved := q.heap.pop()
+		*places.at(int(row)) = 0
+		if i == q.heap.n {
 			return
 		}
-		q.heap[i] = moved
+		*q.heap.at(i) = moved
 	default:
-		q.heap[i].at = at
+		q.heap.at(i).at = at
 	}
-	q.down(*places, q.up(*places, i))
+	q.down(places, q.up(places, i))
 }
 
-func (q *dues) up(places []uint32, i int) int {
-	d := q.heap[i]
-	for i > 0 && d.before(q.heap[(i-1)/2]) {
-		q.put(places, i, q.heap[(i-1)/2])
+func (q *dues) up(places *chunks[uint32], i int) int {
+	d := *q.heap.at(i)
+	for i > 0 {
+		parent := *q.heap.at((i - 1) / 2)
+		if !d.before(parent) {
+			break
+		}
+		q.put(places, i, parent)
 		i = (i - 1) / 2
 	}
 	q.put(places, i, d)
 	return i
 }
 
-func (q *dues) down(places []uint32, i int) {
-	d := q.heap[i]
+func (q *dues) down(places *chunks[uint32], i int) {
+	d := *q.heap.at(i)
 	for {
 		child := 2*i + 1
-		if child >= len(q.heap) {
+		if child >= q.heap.n {
 			break
 		}
-		if child+1 < len(q.heap) && q.heap[child+1].before(q.heap[child]) {
+		if child+1 < q.heap.n && q.heap.at(child+1).before(*q.heap.at(child)) {
 			child++
 		}
-		if !q.heap[child].before(d) {
+		if !q.heap.at(child).before(d) {
 			break
 		}
-		q.put(places, i, q.heap[child])
+		q.put(places, i, *q.heap.at(child))
 		i = child
 	}
 	q.put(places, i, d)
 }
 
-func (q *dues) put(places []uint32, i int, d due) {
-	q.heap[i] = d
-	places[d.row] = uint32(i) + 1
+func (q *dues) put(places *chunks[uint32], i int, d due) {
+	*q.heap.at(i) = d
+	*places.at(int(d.row)) = uint32(i) + 1
 }
 
-// reschedule notes a subscription's next instant in its environment's heap.
-func (s *state) reschedule(e *environment, row uint32, at int64) {
-	e.dues.set(&s.places, row, at)
-	e.due.Store(e.dues.first())
-	s.rescheduled = true
+// chunks is a list that grows without moving more than a chunk of what it holds.
+type chunks[T any] struct {
+	list [][]T
+	n    int
 }
 
-// publishDue works out the earliest instant of all environments, in log time.
-func (s *state) publishDue() {
-	if !s.rescheduled {
-		return
-	}
-	s.rescheduled = false
-	next := int64(never)
-	for _, e := range s.environments.all() {
-		if at := e.dues.first(); at != never {
-			next = min(next, at-e.offset.Load())
+// chunkRows is how many elements a chunk has; a power of two.
+const chunkRows = 4096
+
+func (c *chunks[T]) at(i int) *T { return &c.list[i/chunkRows][i%chunkRows] }
+
+// push appends v. The first chunk grows like any slice, so that a short list stays small.
+func (c *chunks[T]) push(v T) {
+	k, i := c.n/chunkRows, c.n%chunkRows
+	if k == len(c.list) {
+		var fresh []T
+		if k > 0 {
+			fresh = make([]T, 0, chunkRows)
 		}
+		c.list = append(c.list, fresh)
 	}
+	if i == len(c.list[k]) {
+		c.list[k] = append(c.list[k], v)
+	} else {
+		c.list[k][i] = v
+	}
+	c.n++
+}
+
+func (c *chunks[T]) pop() T {
+	c.n--
+	return *c.at(c.n)
+}
+
+// schedule is what falls due in a group. Of each environment one instant counts, in log time: the
+// environments are heaps themselves, so that it does not matter how many there are.
+type schedule struct {
+	// live and sandbox are the environments by the instant at which something of them falls due.
+	// Live ones come first: a sandbox whose clock was moved by years must not delay them.
+	live, sandbox dues
+	// Where each environment, subscription and pool stands in its heap.
+	environments, subscriptions, pools chunks[uint32]
+	// next is the earliest instant of all in log time, for NextDue; 0 when there is none.
+	next atomic.Int64
+}
+
+// reschedule notes a subscription's next instant.
+func (s *state) reschedule(e *environment, row uint32, at int64) {
+	e.dues.set(&s.schedule.subscriptions, row, at)
+	s.requeue(e)
+}
+
+// reschedulePool notes when the first of a pool's live grants expires.
+func (s *state) reschedulePool(row uint32) {
+	p, at := s.pools.Read(row), int64(never)
+	if !p.archived && p.nextExpiry != 0 {
+		at = p.nextExpiry
+	}
+	e := s.environment(s.customers.Read(p.customer).env)
+	e.poolDues.set(&s.schedule.pools, row, at)
+	s.requeue(e)
+}
+
+// requeue notes an environment's next instant, after one of its rows or its clock was moved.
+func (s *state) requeue(e *environment) {
+	at := min(e.dues.first().at, e.poolDues.first().at)
+	e.due.Store(at)
+	if at != never {
+		at -= e.offset.Load()
+	}
+	q := &s.schedule.live
+	if e.kind == EnvironmentSandbox {
+		q = &s.schedule.sandbox
+	}
+	q.set(&s.schedule.environments, e.number, at)
+	next := min(s.schedule.live.first().at, s.schedule.sandbox.first().at)
 	if next == never {
 		next = 0
 	}
-	s.nextDue.Store(next)
+	s.schedule.next.Store(next)
 }
 
-// dueBy returns the environment in which something is due at a log time, the earliest first, and
-// the one with the lower number where two are equal; nil when nothing is due.
-func (s *state) dueBy(stamp int64) (earliest *environment) {
-	best := int64(never)
-	for _, e := range s.environments.all() {
-		at := e.dues.first()
-		if at == never {
-			continue
-		}
-		if at -= e.offset.Load(); at <= stamp && at < best {
-			best, earliest = at, e
+// dueBy returns the environment in which something is due at a log time: a live one where there is
+// one, then the earliest; nil when nothing is due.
+func (s *state) dueBy(stamp int64) *environment {
+	for _, q := range [...]*dues{&s.schedule.live, &s.schedule.sandbox} {
+		if first := q.first(); first.at <= stamp {
+			return s.environment(first.row)
 		}
 	}
-	return earliest
+	return nil
 }

@@ -24,6 +24,12 @@ func (m *Machine) SetInvoiceStatus(id [16]byte, status InvoiceStatus) {
 	}
 }
 
+// Work is how many units of work the last entry was.
+func (m *Machine) Work() int { return m.scratch.work }
+
+// EntryWork is how many units an entry may do.
+const EntryWork = entryWork
+
 // Next is a counter's usage of the next period.
 func (m *Machine) Next(row uint32) string { return m.state.Load().counters.Read(row).next.String() }
 

@@ -80,7 +80,9 @@ func (c *GrantCredits) apply(t *turn) engine.Outcome {
 		return outcome
 	}
 	now, p := e.now(t.stamp), t.pools.Read(row)
-	t.advanceCustomer(p.customer, now)
+	if !t.advanceCustomer(p.customer, now) {
+		return engine.OutcomeDeferred
+	}
 	kind, ok := GrantTypeOf(c.Type)
 	if !ok || c.Amount.Sign() <= 0 || !plain(c.Note, 0, maxNoteCharacters) ||
 		c.Priority < -maxCreditPriority || c.Priority > maxCreditPriority ||
@@ -232,7 +234,7 @@ func (t *turn) link(row uint32) {
 	p.grants++
 	if g.ExpiresAt != 0 && (p.nextExpiry == 0 || g.ExpiresAt < p.nextExpiry) {
 		p.nextExpiry = g.ExpiresAt
-		t.creditDue.push(t.dueOf(g.pool))
+		t.reschedulePool(g.pool)
 	}
 }
 
@@ -259,7 +261,7 @@ func (t *turn) prune(row uint32) {
 	}
 	if p.nextExpiry != next {
 		p.nextExpiry = next
-		t.creditDue.push(t.dueOf(row))
+		t.reschedulePool(row)
 	}
 }
 

@@ -109,14 +109,38 @@ func (l *ledger) nextDue() int64 {
 	return at
 }
 
-// run lets everything happen that is due by an instant, in order, each at its own instant; at most
-// so many steps. It returns how many it took.
-func (l *ledger) run(now int64, most int) (steps int) {
-	for ; steps < most && l.b.due <= now; steps++ {
+// run lets everything happen that is due by an instant, in order, each at its own instant; no step
+// begins when so many units of work are done, but the first. It returns how many were.
+func (l *ledger) run(now int64, most int) (units int) {
+	for first := true; l.b.due <= now && (first || units < most); first = false {
+		drafts, told := len(l.drafts), len(l.happened)
+		units += 1 + len(l.unpaid)/4
 		l.step(l.b.due)
 		l.b.due = l.nextDue()
+		for i := drafts; i < len(l.drafts); i++ {
+			units += l.weight() + l.drafts[i].weight()
+		}
+		units += 16 * (len(l.happened) - told)
 	}
-	return steps
+	return units
+}
+
+// weight is how many units of work it is to open or commit the ledger, and to close its span.
+func (l *ledger) weight() (units int) {
+	units = 4 + len(l.counters) + len(l.unpaid)/4
+	for i := range l.spans {
+		units += len(l.spans[i].meters)
+	}
+	return units + len(l.spans)/4
+}
+
+// weight is how many units of work it is to encode the draft.
+func (d *draft) weight() (units int) {
+	units = 4
+	for i := range d.items {
+		units += 2 + len(d.items[i].Tiers)/2
+	}
+	return units
 }
 
 // step lets the one thing happen that is due: of several at one instant, invoices fall due first,
@@ -165,31 +189,48 @@ func (l *ledger) close(i int) {
 	l.finished = append(l.finished, v)
 }
 
-// everything is as many steps as there are.
+// everything is as much work as there is.
 const everything = math.MaxInt
 
-// advance brings a subscription to an instant of its environment's clock, and says how many steps
-// that took. Every command that touches a subscription comes through here first.
-func (t *turn) advance(row uint32, now int64, most int) (steps int) {
+// advance brings a subscription to an instant of its environment's clock. Every command that
+// touches a subscription comes through here first. False: there is more due than this entry may
+// do, and the command is to be deferred; what has happened stays, so that each entry gets further.
+func (t *turn) advance(row uint32, now int64) bool {
 	if t.subscriptions.Read(row).due > now {
-		return 0
+		return true
+	}
+	if t.spent() {
+		return false
 	}
 	l := t.openLedger(row)
-	steps = l.run(now, most)
+	t.spend(2 * l.weight())
+	t.spend(l.run(now, t.left()))
 	t.commit(l)
-	return steps
+	return l.b.due > now
 }
 
-// advanceCustomer brings all subscriptions of a customer to an instant.
-func (t *turn) advanceCustomer(customer uint32, now int64) {
-	for row := t.customers.Read(customer).firstSubscription; row != 0; {
-		if b := t.subscriptions.Read(row); b.due > now {
-			row = b.next
-			continue
+// advanceCustomer brings all subscriptions of a customer to an instant; false is as with advance.
+func (t *turn) advanceCustomer(customer uint32, now int64) bool {
+	c := t.customers.Read(customer)
+	t.spend(int(c.subscriptions) / 8) // the command walks them once or twice more
+	for row := c.firstSubscription; row != 0; {
+		if !t.advance(row, now) {
+			return false
 		}
-		t.advance(row, now, everything)
 		row = t.subscriptions.Read(row).next
 	}
+	return true
+}
+
+// advanced opens the ledger of a subscription that is brought to an instant first, for a command to
+// work on; false is as with advance.
+func (t *turn) advanced(row uint32, now int64) (l *ledger, ok bool) {
+	if !t.advance(row, now) {
+		return nil, false
+	}
+	l = t.openLedger(row)
+	t.spend(2*l.weight() + 4)
+	return l, true
 }
 
 // ledgerAt opens a ledger and brings it to an instant.

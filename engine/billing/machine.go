@@ -53,6 +53,8 @@ type scratch struct {
 	facts    factRecord
 	// moved are the pools whose credits the present command has moved.
 	moved []uint32
+	// work is what the entry has done so far: see work.go.
+	work int
 }
 
 // keptUsages is how many decoded usage events are kept as memory for the next entry; more than
@@ -60,6 +62,7 @@ type scratch struct {
 const keptUsages = 8192
 
 func (s *scratch) reset() {
+	s.work = 0
 	clear(s.commands)
 	clear(s.payloads)
 	s.commands, s.payloads = s.commands[:0], s.payloads[:0]
@@ -102,19 +105,17 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 			ahead = ahead[n:]
 		}
 		t.position, t.payload, t.reply, t.told = uint32(i), m.scratch.payloads[i], nil, 0
-		outcome := c.apply(&t)
+		outcome := t.perform(c)
 		t.tellDepleted()
 		t.fold(uint64(outcome))
 		out.Results = append(out.Results, engine.Result{Outcome: outcome, Value: t.reply})
 	}
 	m.journalFacts(index, uint32(len(m.scratch.commands)))
-	s.publishDue()
 	if sealed, cut := m.journal.EndEntry(index); cut {
 		out.Sealed = append(out.Sealed, sealed)
 		t.fold(sealed.Hash)
 	}
 	t.fold(uint64(t.stamp))
-	s.due.Store(s.creditsDue())
 	s.publish(index, t.stamp, s.store.HashNext(t.hash))
 	m.ring.Note(engine.CheckState{Index: index, Hash: s.hash64})
 	return nil
@@ -170,14 +171,7 @@ func (m *Machine) Applied() uint64 { return m.state.Load().applied.Load() }
 func (m *Machine) Stamp() int64 { return m.state.Load().stamp.Load() }
 
 // NextDue is the instant, in log time, at which the next thing falls due; 0 when nothing will.
-func (m *Machine) NextDue() int64 {
-	s := m.state.Load()
-	due, credits := s.nextDue.Load(), s.due.Load()
-	if due == 0 || credits != 0 && credits < due {
-		return credits
-	}
-	return due
-}
+func (m *Machine) NextDue() int64 { return m.state.Load().schedule.next.Load() }
 
 // StateHash is the rolling hash of everything applied so far, and the index it belongs to.
 func (m *Machine) StateHash() (index, hash uint64) {

@@ -254,6 +254,9 @@ func (c *RecordPayment) apply(t *turn) engine.Outcome {
 	}
 
 	result := c.pay(t, e, row)
+	if result == 0 {
+		return engine.OutcomeDeferred
+	}
 	t.payments.keep(c.keys(), &Payment{
 		Env: c.Env, Provider: c.Provider, EventID: c.EventID, CheckoutID: c.CheckoutID,
 		InvoiceID: c.InvoiceID, Amount: c.Amount, Currency: c.Currency, At: t.stamp, Result: result,
@@ -266,11 +269,13 @@ func (c *RecordPayment) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// pay applies the payment to its invoice where it fits.
+// pay applies the payment to its invoice where it fits; 0 is for later: see advance.
 func (c *RecordPayment) pay(t *turn, e *environment, row uint32) PaymentResult {
 	inv := t.invoices.Read(row)
 	switch _, _, outcome := t.unpaid(c.Env, &c.InvoiceID); outcome {
 	case engine.OutcomeDone:
+	case engine.OutcomeDeferred:
+		return 0
 	case engine.OutcomeInvoicePaid:
 		return PaymentOver
 	default:

@@ -60,7 +60,10 @@ func (c *ChangePlan) apply(t *turn) engine.Outcome {
 		return engine.OutcomePlanUnknown
 	}
 	now := e.now(t.stamp)
-	l := t.ledgerAt(row, now)
+	l, ok := t.advanced(row, now)
+	if !ok {
+		return engine.OutcomeDeferred
+	}
 	if t.changeKnown(&l.b, &c.ChangeID) {
 		return engine.OutcomeDone
 	}
@@ -167,7 +170,10 @@ func (c *CancelPlanChange) apply(t *turn) engine.Outcome {
 		return engine.OutcomeSubscriptionUnknown
 	}
 	now := e.now(t.stamp)
-	l := t.ledgerAt(row, now)
+	l, ok := t.advanced(row, now)
+	if !ok {
+		return engine.OutcomeDeferred
+	}
 	if l.b.pending == 0 {
 		return engine.OutcomeNoChangePending
 	}

@@ -199,7 +199,9 @@ func (t *turn) setPool(c poolChange, set func(*pool)) engine.Outcome {
 	}
 	now := e.now(t.stamp)
 
-	t.advanceCustomer(p.customer, now)
+	if !t.advanceCustomer(p.customer, now) {
+		return engine.OutcomeDeferred
+	}
 	lock := t.stripe(p.customer)
 	lock.Lock()
 	t.expire(row, now)
@@ -208,6 +210,7 @@ func (t *turn) setPool(c poolChange, set func(*pool)) engine.Outcome {
 	changed := false
 	if set(p); *p != before {
 		p.modifiedAt, changed = now, true
+		t.reschedulePool(row)
 	}
 	lock.Unlock()
 	t.foldPool(row)

@@ -3,6 +3,8 @@ package billing
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -58,7 +60,9 @@ func revise(c *catalog, doc *CatalogDocument, r revision) revised {
 	if r.prune {
 		w.archive(doc)
 	}
-	w.next.label()
+	if w.relabel {
+		w.next.label()
+	}
 	if problem := w.next.overfull(); problem != "" {
 		return refuse(engine.OutcomeCatalogInvalid, problem)
 	}
@@ -88,6 +92,9 @@ type reviser struct {
 	next    *catalog
 	changes []CatalogChange
 	named   map[string]bool // features that the document's plans use
+	// The next catalog's maps are the last one's until there is something to add to them.
+	ownsFeatures, ownsPlans bool
+	relabel                 bool // a feature was added, changed or archived
 }
 
 func (w *reviser) changed(kind, key, action string) {
@@ -106,6 +113,11 @@ func (w *reviser) feature(i int, d *FeatureDocument) {
 	c := w.next
 	number, exists := c.featureByKey[d.Key]
 	if !exists {
+		if !w.ownsFeatures {
+			w.ownsFeatures = true
+			c.featureByKey, c.featureByID = maps.Clone(c.featureByKey), maps.Clone(c.featureByID)
+		}
+		w.relabel = true
 		f := &feature{number: uint32(len(c.features)) + 1, id: w.id(w.featureIDs, i), document: *d}
 		c.features = append(c.features, f)
 		c.featureByKey[d.Key] = f.number
@@ -117,6 +129,7 @@ func (w *reviser) feature(i int, d *FeatureDocument) {
 	if !old.archived && same(&old.document, d) {
 		return
 	}
+	w.relabel = true
 	c.features[number-1] = &feature{number: number, id: old.id, document: *d}
 	w.changed("feature", d.Key, actionUpdated)
 }
@@ -130,6 +143,10 @@ func (w *reviser) plan(i int, d *PlanDocument) (problem string) {
 	own, versioned := split(d)
 	number, exists := c.planByKey[d.Key]
 	if !exists {
+		if !w.ownsPlans {
+			w.ownsPlans = true
+			c.planByKey, c.planByID = maps.Clone(c.planByKey), maps.Clone(c.planByID)
+		}
 		p := &plan{
 			number: uint32(len(c.plans)) + 1, id: w.id(w.planIDs, i), document: own,
 			subscribers: new(atomic.Int64),
@@ -182,10 +199,11 @@ func (w *reviser) archive(doc *CatalogDocument) {
 		plans[doc.Plans[i].Key] = true
 	}
 	c := w.next
+	w.changes = slices.Grow(w.changes, len(c.features)+len(c.plans))
 	for i, f := range c.features {
 		if !f.archived && !features[f.document.Key] && !w.named[f.document.Key] {
 			archived := *f
-			archived.archived = true
+			archived.archived, w.relabel = true, true
 			c.features[i] = &archived
 			w.changed("feature", f.document.Key, actionArchived)
 		}

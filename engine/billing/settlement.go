@@ -45,7 +45,10 @@ func (t *turn) unpaid(env uint32, id *[16]byte) (l *ledger, at int, outcome engi
 	} else if subscription = t.pendingWith(env, id); subscription == 0 {
 		return nil, 0, engine.OutcomeInvoiceUnknown
 	}
-	l = t.ledgerAt(subscription, e.now(t.stamp))
+	l, ok := t.advanced(subscription, e.now(t.stamp))
+	if !ok {
+		return nil, 0, engine.OutcomeDeferred
+	}
 	for i := range l.unpaid {
 		if l.unpaid[i].id == *id {
 			return l, i, engine.OutcomeDone

@@ -107,19 +107,11 @@ type state struct {
 	pending            *page.Index // id of a PENDING invoice → subscription
 	correctionByKey    *page.Index
 
-	// places is where each subscription stands in its environment's dues; nextDue is the earliest
-	// instant of all, in log time, 0 when there is none; rescheduled says that it may have changed.
-	places      []uint32
-	nextDue     atomic.Int64
-	rescheduled bool
+	// schedule is for Apply alone, but for what NextDue reads, and no state: it is rebuilt at restore.
+	schedule schedule
 
 	poolByID, poolByCustomer, transactionByID, coverByCounter *page.Index
-	// creditDue is for Apply alone, and no state either.
-	creditDue creditDues
-	// due is what NextDue answers.
-	due atomic.Int64
-
-	keys *idempotency.Keys
+	keys                                                      *idempotency.Keys
 	// requests are the answers kept for Idempotency-Key.
 	requests requests
 
@@ -234,8 +226,6 @@ func (s *state) reindex() {
 	for row := s.firstCorrection; row != 0; row = s.corrections.Read(row).next {
 		s.correctionByKey.Insert(s.idHash(&s.corrections.Read(row).key), row)
 	}
-	s.rescheduled = true
-	s.publishDue()
 	for row := uint32(1); row <= s.invoices.Len(); row++ {
 		s.invoiceByID.Insert(s.idHash(&s.invoices.Read(row).id), row)
 	}

@@ -67,7 +67,9 @@ func (c *CreateSubscription) apply(t *turn) engine.Outcome {
 		return engine.OutcomeSubscriptionLimit
 	}
 	version, now := p.newest(), e.now(t.stamp)
-	t.advanceCustomer(customer, now)
+	if !t.advanceCustomer(customer, now) {
+		return engine.OutcomeDeferred
+	}
 	first, ok := period.Cycle{Anchor: now, IntervalMonths: version.interval}.Period(0)
 	if !ok {
 		return engine.OutcomeOverflow
@@ -110,6 +112,7 @@ func (t *turn) subscribe(e *environment, b *subscription, invoiceID [16]byte) {
 	t.fold(uint64(row)<<32 | uint64(b.firstCounter))
 	l := t.openLedger(row)
 	l.tell(WebhookSubscriptionCreated, b.createdAt)
+	t.spend(2*l.weight() + 4)
 	l.initial(invoiceID)
 	t.commit(l)
 }

@@ -6,16 +6,8 @@ import (
 	"tollgate/engine"
 )
 
-// Bounds of what one tick does: steps are invoices that fall due, periods that end and the like.
-// What is left is done by the next one, which NextDue asks for; and every command brings the
-// subscriptions that it touches up to its stamp by itself, so it does not matter how far the sweep
-// has come.
-const (
-	tickSteps = 256
-	tickBytes = 64 << 10 // of journal
-)
-
-// tick carries no news but the entry's stamp: what is due by then happens.
+// tick carries no news but the entry's stamp: what is due by then happens, as much of it as one
+// entry may do.
 type tick struct{}
 
 func decodeTick(_ *Machine, payload []byte) (command, error) {
@@ -25,23 +17,33 @@ func decodeTick(_ *Machine, payload []byte) (command, error) {
 	return tick{}, nil
 }
 
-// sweptGrants bounds how many grants expire in one tick; one pool more may come on top.
-const sweptGrants = 256
-
+// What does not fit the entry is done by the next tick, which NextDue asks for; and every command
+// brings the subscriptions that it touches up to its stamp by itself, so it does not matter how far
+// the sweep has come.
 func (tick) apply(t *turn) engine.Outcome {
-	left := tickSteps
-	for left > 0 && t.m.scratch.facts.size < tickBytes {
+	for !t.spent() && t.m.scratch.facts.size < tickBytes {
 		e := t.dueBy(t.stamp)
 		if e == nil {
 			break
 		}
-		left -= t.advance(e.dues.heap[0].row, e.now(t.stamp), left)
-	}
-	// Credits expire after the periods that ended before: what rolls over is decided first.
-	if t.dueBy(t.stamp) == nil {
-		t.expireCredits(sweptGrants)
+		now := e.now(t.stamp)
+		// Of one instant credits expire last: what a period's end rolls over is decided first.
+		if first, pool := e.dues.first(), e.poolDues.first(); first.at <= pool.at {
+			t.advance(first.row, now)
+		} else {
+			t.expireAt(pool.row, now)
+		}
 	}
 	return engine.OutcomeDone
+}
+
+// expireAt books what a pool's grants lose by an instant of the environment's clock.
+func (t *turn) expireAt(pool uint32, now int64) {
+	p := t.pools.Read(pool)
+	lock := t.stripe(p.customer)
+	lock.Lock()
+	t.spend(2 + int(p.grants)/4 + 4*t.expire(pool, now))
+	lock.Unlock()
 }
 
 // checkState compares this replica's rolling hash with the leader's. It is compared when the

@@ -154,7 +154,9 @@ func (c *RecordUsage) apply(t *turn) engine.Outcome {
 	if outcome != engine.OutcomeDone {
 		return outcome
 	}
-	t.advanceCustomer(customer, now)
+	if !t.advanceCustomer(customer, now) {
+		return engine.OutcomeDeferred
+	}
 	feature, outcome := c.feature(catalog)
 	if outcome != engine.OutcomeDone {
 		return outcome
@@ -448,6 +450,7 @@ func (u *usage) count(t *turn, c *RecordUsage) engine.Outcome {
 // ended.
 func (u *usage) countLate(t *turn, c *RecordUsage) engine.Outcome {
 	l := t.openLedger(u.place.subscription)
+	t.spend(2 * l.weight())
 	at, found := l.spotAt(c.OccurredAt, u.feature)
 	if !found {
 		u.place = place{subscription: u.place.subscription}

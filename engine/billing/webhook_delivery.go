@@ -101,6 +101,7 @@ func (c *RecordDelivery) apply(t *turn) engine.Outcome {
 		return engine.OutcomeDone
 	}
 
+	t.spend(8)
 	o.mu.Lock()
 	c.attempted(o, t.stamp)
 	c.settle(t, o, row)

@@ -39,7 +39,7 @@ type outbox struct {
 	// queues are of endpoints for which something waits; places are where deliveries stand in
 	// their queue's heap. No state: rebuilt at restore.
 	queues map[uint32]*endpointQueue
-	places []uint32
+	places chunks[uint32]
 }
 
 // outboxLists are the outbox's counts and lists of free rows.
@@ -110,8 +110,8 @@ func (o *outbox) dropEndpoint(row uint32) {
 	}
 	o.held -= ep.pending + ep.finished
 	if q := o.queues[row]; q != nil {
-		for _, d := range q.heads.heap {
-			o.places[d.row] = 0
+		for i := range q.heads.heap.n {
+			*o.places.at(int(q.heads.heap.at(i).row)) = 0
 		}
 		delete(o.queues, row)
 	}
@@ -197,10 +197,14 @@ const hurried = 10_000
 // hurry lets what waits for an endpoint be tried at once, unless it is too much for one command.
 func (o *outbox) hurry(row uint32, stamp int64) {
 	q := o.queues[row]
-	if q == nil || len(q.heads.heap) > hurried {
+	if q == nil || q.heads.heap.n > hurried {
 		return
 	}
-	for _, d := range slices.Clone(q.heads.heap) {
+	heads := make([]due, q.heads.heap.n)
+	for i := range heads {
+		heads[i] = *q.heads.heap.at(i)
+	}
+	for _, d := range heads {
 		if d.at > stamp {
 			o.deliveries.Write(d.row).nextAt = stamp
 			q.heads.set(&o.places, d.row, stamp)

@@ -148,7 +148,7 @@ func (m *Machine) DueWebhooks(
 	// any order: where there is not room for all, each has its turn.
 	for row, q := range o.queues {
 		ep := o.endpoints.Read(row)
-		if ep.off != WebhookOn || q.heads.first() > now {
+		if ep.off != WebhookOn || q.heads.first().at > now {
 			continue
 		}
 		left := min(room(ep.id), limit-len(due))
@@ -169,16 +169,16 @@ func (m *Machine) DueWebhooks(
 // soonest visits what is due at an instant, the soonest first, until visit says no more.
 func (q *dues) soonest(now int64, visit func(row uint32) bool) {
 	var front dues // of places in the heap, by their instants
-	var places []uint32
+	var places chunks[uint32]
 	push := func(i int) {
-		if i < len(q.heap) && q.heap[i].at <= now {
-			front.set(&places, uint32(i), q.heap[i].at)
+		if i < q.heap.n && q.heap.at(i).at <= now {
+			front.set(&places, uint32(i), q.heap.at(i).at)
 		}
 	}
-	for push(0); len(front.heap) > 0; {
-		i := int(front.heap[0].row)
+	for push(0); front.heap.n > 0; {
+		i := int(front.first().row)
 		front.set(&places, uint32(i), never)
-		if !visit(q.heap[i].row) {
+		if !visit(q.heap.at(i).row) {
 			return
 		}
 		push(2*i + 1)

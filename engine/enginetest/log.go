@@ -55,18 +55,23 @@ func (l *Log) ApplyEntry(entry []byte) ([]engine.Result, error) {
 	return l.Applied.Results, nil
 }
 
-// Do applies one command in an entry of its own. A command that stops the replica panics.
+// Do applies one command in an entry of its own, and again while it is deferred, as the cluster
+// would. A command that stops the replica panics.
 func (l *Log) Do(kind engine.Kind, c wire.Fielder) engine.Result {
 	return l.DoPayload(kind, wire.Encode(nil, c))
 }
 
 // DoPayload is Do for a payload that is encoded already.
 func (l *Log) DoPayload(kind engine.Kind, payload []byte) engine.Result {
-	results, err := l.Apply(engine.Record{Kind: kind, Payload: payload})
-	if err != nil {
-		panic(fmt.Sprintf("enginetest: %v", err))
+	for {
+		results, err := l.Apply(engine.Record{Kind: kind, Payload: payload})
+		if err != nil {
+			panic(fmt.Sprintf("enginetest: %v", err))
+		}
+		if results[0].Outcome != engine.OutcomeDeferred {
+			return results[0]
+		}
 	}
-	return results[0]
 }
 
 // ID makes a UUID of a name, the same one every time.

@@ -1,0 +1,42 @@
+package billing
+
+import "tollgate/engine"
+
+// Work is counted, so that no entry keeps Apply for long whatever it holds: a unit is about one
+// record that is read, changed or encoded, some 0.3 µs. It is a function of the log alone, as time
+// would not be. What an entry may not do any more is left for the next one: ticks go on by
+// themselves, a command is OutcomeDeferred and proposed again.
+const (
+	// entryWork is what one entry may do before the rest is deferred. What began is ended: an entry
+	// takes as much more as its largest single step.
+	entryWork = 4096
+	// tickBytes is how much of journal a tick writes at the most, in bytes.
+	tickBytes = 64 << 10
+)
+
+// spend counts work that was done, or is about to be done whole.
+func (t *turn) spend(units int) { t.m.scratch.work += units }
+
+// left is what the entry may still do; it may be below zero.
+func (t *turn) left() int { return entryWork - t.m.scratch.work }
+
+// spent says that the entry has done its share.
+func (t *turn) spent() bool { return t.left() <= 0 }
+
+// deferrable is a command that works on its own account: it begins only in an entry that has not
+// done its share.
+func deferrable(c command) bool {
+	switch c.(type) {
+	case tick, checkState, *RecordAudits:
+		return false
+	}
+	return true
+}
+
+// perform carries out one record, or leaves it for another entry.
+func (t *turn) perform(c command) engine.Outcome {
+	if t.spent() && deferrable(c) {
+		return engine.OutcomeDeferred
+	}
+	return c.apply(t)
+}
