@@ -47,7 +47,7 @@ func settled(t *testing.T, l *enginetest.Log, slack int) (ticks int) {
 // oneStep is the work of one step of a subscription with three features, a few periods behind.
 const oneStep = 300
 
-// TestAnOutageIsWorkedOffInShares: a year after the last entry 400 events come in one entry, each of
+// TestAnOutageIsWorkedOffInShares: after a year 400 events come in one entry, each of
 // a customer with a subscription that is twelve periods behind. What the entry does is bounded, the
 // rest is deferred, and in the end it is as if a tick had come each day.
 func TestAnOutageIsWorkedOffInShares(t *testing.T) {
@@ -90,7 +90,7 @@ func amounts(views []billing.InvoiceView) (lines []string) {
 	return lines
 }
 
-// TestACommandWaitsForItsSubscriptions: a customer may have 128 subscriptions, and each may be years
+// TestACommandWaitsForItsSubscriptions: a customer may have 128 subscriptions, each may be years
 // behind. A command of that customer takes several entries, and happens once.
 func TestACommandWaitsForItsSubscriptions(t *testing.T) {
 	m, l := populated(1)
