@@ -127,6 +127,30 @@ func TestForwardedCallsSurviveALeaderChange(t *testing.T) {
 	})
 }
 
+// A frame is held up on a connection that its origin gives up: the record is sent again, and the
+// machine refuses it. When the frame arrives after all, the machine would take it by now; but
+// whoever sent it was told that nothing happened.
+func TestFrameThatWasHeldUpComesToNothing(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		leader := c.leader()
+		follower := c.others(leader)[0]
+		c.count(follower, 1)
+		release := c.net.hold(addressOf(follower), addressOf(leader))
+		record := countRecord(9)
+		record.Kind = kindGated
+		results := make([]engine.Result, 1)
+		c.billing(follower).Propose(time.Now().Add(20*time.Second), []engine.Record{record}, results)
+		require.Equal(t, engine.OutcomeCustomerUnknown, results[0].Outcome)
+		require.Equal(t, leader, c.leader())
+		c.count(follower, 0)
+		release()
+		c.count(follower, 2)
+		time.Sleep(5 * time.Second) // of the bubble's time
+		c.converge()
+		require.False(t, c.ledgers[leader].has(9), "refused, and carried out later")
+	})
+}
+
 // A frame that the leader got, and whose answer did not come back, is of unknown fate. It is not
 // "definitely not proposed" because the connection is gone.
 func TestLostAnswerIsUnknown(t *testing.T) {

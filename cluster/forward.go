@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"tollgate/engine"
@@ -15,14 +16,15 @@ import (
 //	sequence  8 bytes   counts the origin's frames of this group
 //	remaining 4 bytes   milliseconds until the last caller gives up
 //	count     4 bytes   records
+//	term      8 bytes   of the leader, as the origin knows it
 //	origin    1 + n     length and id of the origin node
 //	entry               as engine.ParseEntry reads it, stamp 0
 //
-// Numbers are little endian. The first 24 bytes have a fixed place, so that they are filled in
+// Numbers are little endian. The first 32 bytes have a fixed place, so that they are filled in
 // when the frame leaves. The answer is one byte per record, its outcome, each followed by the
 // length of its value plus one as a varint, and the value; length 0 means no value. OutcomeNone
 // says that the record was definitely not proposed.
-const frameHead = 24
+const frameHead = 32
 
 // maxOrigin is the length of a node id in a frame.
 const maxOrigin = 255
@@ -38,6 +40,7 @@ func (g *Group) beginFrame() []byte {
 type frame struct {
 	boot, sequence uint64
 	remaining      time.Duration
+	term           uint64
 	origin         string
 	sizes          []int // of each record, encoded
 	records        []byte
@@ -52,10 +55,11 @@ func (g *Group) submitFrame(b *batch) {
 	remaining := max(0, time.Until(b.deadline).Milliseconds())
 	binary.LittleEndian.PutUint32(data[16:], uint32(min(remaining, 1<<31)))
 	binary.LittleEndian.PutUint32(data[20:], uint32(b.records-b.countWithdrawn()))
-	leader := g.route.Load().leader
+	r := g.route.Load()
+	binary.LittleEndian.PutUint64(data[24:], r.term)
 	err := errPastDeadline
 	if remaining > 0 {
-		err = g.peers.call(leader, callFrame, g.shard, data, func(reply []byte, err error) {
+		err = g.peers.call(r.leader, callFrame, g.shard, data, func(reply []byte, err error) {
 			g.landFrame(b, reply, err)
 		})
 	}
@@ -84,8 +88,62 @@ func (g *Group) landFrame(b *batch, reply []byte, err error) {
 	g.remote.finish(b, fateDecided)
 }
 
+// arrivals are the newest frames of each origin in one term of this leader's.
+type arrivals struct {
+	term   uint64
+	newest map[string]arrival
+}
+
+// arrival is what the leader knows of one origin: its process, that process's newest frame, and the
+// processes before it.
+type arrival struct {
+	boot, sequence uint64
+	ended          []uint64
+}
+
+// maxEnded is how many earlier processes of an origin are remembered within one term, maxOrigins
+// how many origins.
+const (
+	maxEnded   = 64
+	maxOrigins = 64
+)
+
+// take says that a frame is newer than every other of its origin, and remembers it. An older one
+// was held up on a connection that its origin has given up since: its records have been sent
+// again, and whoever sent them may have been told that they are refused.
+func (a *arrivals) take(f *frame) bool {
+	if a.newest == nil || a.term != f.term {
+		a.term, a.newest = f.term, make(map[string]arrival)
+	}
+	last, known := a.newest[f.origin]
+	switch {
+	case !known && len(a.newest) >= maxOrigins:
+		return false
+	case last.boot == f.boot && f.sequence <= last.sequence, slices.Contains(last.ended, f.boot):
+		return false
+	case known && last.boot != f.boot:
+		last.ended = append(last.ended, last.boot)
+		last.ended = last.ended[max(0, len(last.ended)-maxEnded):]
+	}
+	last.boot, last.sequence = f.boot, f.sequence
+	a.newest[f.origin] = last
+	return true
+}
+
+// admitFrame puts a frame's records into the leader's queue, if the frame is meant for this term
+// and no newer one of its origin has come. The lock keeps the term from ending meanwhile, and one
+// frame from overtaking another between the question and the queue.
+func (g *Group) admitFrame(f *frame, deadline time.Time) ([]part, engine.Outcome) {
+	g.routeLock.Lock()
+	defer g.routeLock.Unlock()
+	if r := g.route.Load(); !r.ready || r.term != f.term || !g.arrivals.take(f) {
+		return nil, engine.OutcomeNone
+	}
+	return g.local.addEncoded(f.records, f.sizes, deadline)
+}
+
 // serveFrame takes a follower's frame: its records join the next entry. It is called in the order
-// in which frames arrive, and returns at once.
+// in which frames of one connection arrive, and returns at once.
 func (g *Group) serveFrame(payload []byte, reply func([]byte)) {
 	f, err := parseFrame(payload, g.shard)
 	if err != nil {
@@ -97,7 +155,7 @@ func (g *Group) serveFrame(payload []byte, reply func([]byte)) {
 	took := engine.OutcomeDiskLow
 	var parts []part
 	if !g.diskLow.Load() {
-		parts, took = g.local.addEncoded(f.records, f.sizes, deadline)
+		parts, took = g.admitFrame(&f, deadline)
 	}
 	if took != engine.OutcomeDone {
 		reply(appendRefusal(nil, took, len(f.sizes)))
@@ -165,6 +223,7 @@ func parseFrame(src []byte, shard uint16) (frame, error) {
 		boot:      binary.LittleEndian.Uint64(src[0:]),
 		sequence:  binary.LittleEndian.Uint64(src[8:]),
 		remaining: time.Duration(ms) * time.Millisecond,
+		term:      binary.LittleEndian.Uint64(src[24:]),
 		origin:    string(src[frameHead+1 : entry]),
 	}
 	h, walk, err := engine.ParseEntry(src[entry:])

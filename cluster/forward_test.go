@@ -21,6 +21,7 @@ func testFrame(t require.TestingT, keys ...uint64) []byte {
 	binary.LittleEndian.PutUint64(data[8:], 12)
 	binary.LittleEndian.PutUint32(data[16:], 1500)
 	binary.LittleEndian.PutUint32(data[20:], uint32(len(keys)))
+	binary.LittleEndian.PutUint64(data[24:], 4)
 	return data
 }
 
@@ -34,6 +35,7 @@ func TestFrameComesBack(t *testing.T) {
 	require.Equal(t, "node-7", f.origin)
 	require.EqualValues(t, 11, f.boot)
 	require.EqualValues(t, 12, f.sequence)
+	require.EqualValues(t, 4, f.term)
 	require.Equal(t, 1500*time.Millisecond, f.remaining)
 	_, err = parseFrame(data, 4)
 	require.ErrorIs(t, err, errFrame, "another group's")
@@ -105,5 +107,62 @@ func FuzzResults(f *testing.F) {
 		same, err := parseResults(again, n)
 		require.NoError(t, err)
 		require.Equal(t, results, same)
+	})
+}
+
+func TestOlderFramesAreNotTaken(t *testing.T) {
+	var a arrivals
+	take := func(origin string, term, boot, sequence uint64) bool {
+		return a.take(&frame{origin: origin, term: term, boot: boot, sequence: sequence})
+	}
+	require.True(t, take("a", 1, 7, 1))
+	require.True(t, take("a", 1, 7, 3))
+	require.False(t, take("a", 1, 7, 3), "the same again")
+	require.False(t, take("a", 1, 7, 2), "an older one")
+	require.True(t, take("b", 1, 7, 1), "another origin")
+	require.True(t, take("a", 1, 8, 1), "another process")
+	require.False(t, take("a", 1, 7, 4), "of the process before")
+	require.True(t, take("a", 1, 8, 2))
+	require.True(t, take("a", 2, 7, 1), "another term knows nothing of this one")
+	for boot := range uint64(2 * maxEnded) {
+		require.True(t, take("a", 2, 100+boot, 1))
+	}
+	require.Len(t, a.newest["a"].ended, maxEnded)
+	for i := range maxOrigins {
+		take(string(rune('A'+i)), 2, 1, 1)
+	}
+	require.False(t, take("one more", 2, 1, 1))
+	require.LessOrEqual(t, len(a.newest), maxOrigins)
+}
+
+// TestFramesOfAnotherTermAreNotTaken: a leader that was deposed and leads again takes nothing that
+// was meant for its reign before: what the leaders between decided about it is not known here.
+func TestFramesOfAnotherTermAreNotTaken(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		leader := c.leader()
+		g := c.billing(leader)
+		term, _ := g.Leads()
+		serve := func(key, term, sequence uint64) engine.Outcome {
+			data := g.beginFrame()
+			data = engine.AppendRecord(data, countRecord(key))
+			binary.LittleEndian.PutUint64(data[8:], sequence)
+			binary.LittleEndian.PutUint32(data[16:], 1000)
+			binary.LittleEndian.PutUint32(data[20:], 1)
+			binary.LittleEndian.PutUint64(data[24:], term)
+			answer := make(chan []byte, 1)
+			g.serveFrame(data, func(b []byte) { answer <- b })
+			results, err := parseResults(<-answer, 1)
+			require.NoError(t, err)
+			return results[0].Outcome
+		}
+		require.Equal(t, engine.OutcomeNone, serve(1, term-1, 1))
+		require.Equal(t, engine.OutcomeNone, serve(2, term+1, 1))
+		require.Equal(t, engine.OutcomeDone, serve(3, term, 1))
+		require.Equal(t, engine.OutcomeNone, serve(4, term, 1))
+		require.Equal(t, engine.OutcomeDone, serve(5, term, 2))
+		c.converge()
+		for key, counted := range map[uint64]bool{1: false, 2: false, 3: true, 4: false, 5: true} {
+			require.Equal(t, counted, c.ledgers[leader].has(key), key)
+		}
 	})
 }

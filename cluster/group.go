@@ -86,6 +86,7 @@ type Group struct {
 
 	route     atomic.Pointer[route]
 	routeLock sync.Mutex
+	arrivals  arrivals // of frames; guarded by routeLock
 	sequence  atomic.Uint64
 	committed atomic.Pointer[[]raft.ServerID]
 	index     readIndex

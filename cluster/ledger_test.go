@@ -20,6 +20,7 @@ const (
 	kindPanic engine.Kind = 17
 	kindDue   engine.Kind = 18 // payload: unix milliseconds, 8 bytes: when a tick is wanted
 	kindWork  engine.Kind = 19 // kindCount, of which an entry does workShare; the rest is deferred
+	kindGated engine.Kind = 20 // like kindCount, but refused as long as key 0 was not counted
 )
 
 // workShare is how many records of kindWork an entry does.
@@ -109,7 +110,10 @@ func (m *ledger) applyRecord(
 		}
 	case kindDue:
 		m.state.Due = int64(binary.LittleEndian.Uint64(r.Payload))
-	case kindCount:
+	case kindGated, kindCount:
+		if r.Kind == kindGated && m.state.Counts[0] == 0 {
+			return engine.Result{Outcome: engine.OutcomeCustomerUnknown}, nil
+		}
 		key := binary.LittleEndian.Uint64(r.Payload)
 		m.state.Counts[key]++
 		done.Value = r.Payload[:8:8]

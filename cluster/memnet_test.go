@@ -15,11 +15,13 @@ type memNetwork struct {
 	cond      *sync.Cond
 	listeners map[string]*memListener
 	cut       map[[2]string]bool
+	dialed    map[[2]string][]*memConn // the accepting ends, by who dialled whom
 }
 
 func newMemNetwork() *memNetwork {
 	n := &memNetwork{
 		listeners: make(map[string]*memListener), cut: make(map[[2]string]bool),
+		dialed: make(map[[2]string][]*memConn),
 	}
 	n.cond = sync.NewCond(&n.mu)
 	return n
@@ -60,6 +62,26 @@ func (n *memNetwork) mend() {
 	n.cond.Broadcast()
 }
 
+// hold keeps what one node has sent, and will send, over the connections that it dialled to another
+// so far: it arrives when release is called, closed or not. New connections are as ever.
+func (n *memNetwork) hold(from, to string) (release func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	held := append([]*memConn(nil), n.dialed[[2]string{from, to}]...)
+	set := func(on bool) {
+		for _, c := range held {
+			c.held = on
+		}
+	}
+	set(true)
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		set(false)
+		n.cond.Broadcast()
+	}
+}
+
 func (h host) Listen(address string) (net.Listener, error) {
 	h.net.mu.Lock()
 	defer h.net.mu.Unlock()
@@ -88,6 +110,9 @@ func (h host) Dial(address string, timeout time.Duration) (net.Conn, error) {
 		return nil, errors.New("connection refused")
 	}
 	here, there := n.pair(h.address, address)
+	n.mu.Lock()
+	n.dialed[[2]string{h.address, address}] = append(n.dialed[[2]string{h.address, address}], there)
+	n.mu.Unlock()
 	select {
 	case l.arrivals <- there:
 		return here, nil
@@ -131,6 +156,7 @@ type memConn struct {
 	peer     *memConn
 	in       []byte // arrived, not read
 	closed   bool
+	held     bool // what has arrived cannot be read yet
 	readBy   time.Time
 	writeBy  time.Time
 }
@@ -148,13 +174,13 @@ func (n *memNetwork) pair(from, to string) (here, there *memConn) {
 func (c *memConn) Read(p []byte) (int, error) {
 	c.net.mu.Lock()
 	defer c.net.mu.Unlock()
-	for len(c.in) == 0 {
+	for len(c.in) == 0 || c.held {
 		switch {
 		case c.closed:
 			return 0, net.ErrClosed
 		case expired(c.readBy):
 			return 0, os.ErrDeadlineExceeded
-		case c.peer.closed && !c.net.cut[[2]string{c.to, c.from}]:
+		case !c.held && c.peer.closed && !c.net.cut[[2]string{c.to, c.from}]:
 			return 0, io.EOF
 		}
 		c.net.cond.Wait()
