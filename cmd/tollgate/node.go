@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gofrs/uuid/v5"
+
 	"tollgate/cluster"
 	"tollgate/cmd/tollgate/certs"
 	"tollgate/cmd/tollgate/config"
@@ -183,9 +185,10 @@ func (n *node) proposeLimits(proposer server.Proposer) {
 	if n.machine.Limits() == billing.Limits(wanted) {
 		return
 	}
-	records := []engine.Record{{
-		Kind: billing.KindSetLimits, Payload: wire.Encode(nil, &wanted),
-	}}
+	records := []engine.Record{billing.Repeatable(
+		billing.KindSetLimits, wire.Encode(nil, &wanted),
+		func() [16]byte { return uuid.Must(uuid.NewV7()) },
+	)}
 	results := make([]engine.Result, 1)
 	proposer.Propose(time.Now().Add(limitsTimeout), records, results)
 	n.log.Info("limits proposed", "keyRetention", n.settings.Limits.KeyRetention,

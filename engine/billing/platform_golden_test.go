@@ -31,6 +31,10 @@ func goldenPlatform() map[string]wire.Fielder {
 			Env: 1, Provider: "stripe", BaseURL: "https://api.stripe.com", SecretKey: []byte{1, 2},
 			WebhookSecret: []byte{3}, Actor: "admin",
 		},
+		"command-156-submit": &billing.Submit{
+			ID: id("attempt"), Kind: billing.KindRevertCancellation,
+			Payload: wire.Encode(nil, &billing.RevertCancellation{Env: 1, ID: id("s")}),
+		},
 		"command-102-open-checkout": &billing.OpenCheckout{Env: 1, ID: id("c"), InvoiceID: id("i")},
 		"command-103-note-checkout": &billing.NoteCheckout{
 			ID: id("c"), ProviderID: "cs_test_1", Closed: true,

@@ -51,6 +51,9 @@ const (
 	KindRotateWebhookSecret   engine.Kind = 131
 	KindRecordDelivery        engine.Kind = 132
 	KindResendWebhook         engine.Kind = 133
+
+	// The numbers from 134 on are left to what is built beside it.
+	KindSubmit engine.Kind = 156
 )
 
 // A command states its effect once. apply runs on the goroutine of Machine.Apply: guards first, one
@@ -116,6 +119,7 @@ var registry = [...]definition{
 	KindRotateWebhookSecret:   {"RotateWebhookSecret", decodeFields[RotateWebhookSecret]},
 	KindRecordDelivery:        {"RecordDelivery", decodeFields[RecordDelivery]},
 	KindResendWebhook:         {"ResendWebhook", decodeFields[ResendWebhook]},
+	KindSubmit:                {"Submit", decodeSubmit},
 }
 
 // define finds a kind in the registry.

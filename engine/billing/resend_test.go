@@ -2,6 +2,7 @@ package billing_test
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,6 +27,7 @@ func TestRecordsAreSafeToSendAgain(t *testing.T) {
 				if r.Kind < engine.FirstDomainKind {
 					continue
 				}
+				r = submitted(r.Kind, bytes.Clone(r.Payload), fmt.Sprint(len(kinds)))
 				kinds = append(kinds, r.Kind)
 				at := m.Applied() + 1
 				first := outcomes(t, m, at, [][]byte{log.Entry(r)})[0][0].Outcome

@@ -55,8 +55,10 @@ type snapshotHeader struct {
 	RequestsFrom, RequestsTo uint64
 	// Checkouts is how many there have been.
 	Checkouts uint64
-	Lists     lists
-	Outbox    outboxLists
+	// Submissions is how many there have been.
+	Submissions uint64
+	Lists       lists
+	Outbox      outboxLists
 }
 
 // Fields states the header's fields.
@@ -76,6 +78,7 @@ func (h *snapshotHeader) Fields(w *wire.Codec) {
 	wire.Uint(w, 40, &h.RequestsFrom)
 	wire.Uint(w, 41, &h.RequestsTo)
 	wire.Uint(w, 42, &h.Checkouts)
+	wire.Uint(w, 43, &h.Submissions)
 	w.Message(48, &h.Outbox)
 }
 
@@ -105,7 +108,8 @@ func (m *Machine) Snapshot() (engine.Snapshot, error) {
 			Accounts: uint32(len(s.accounts.all())), Lists: s.lists,
 
 			RequestsFrom: s.requests.from, RequestsTo: s.requests.to,
-			Checkouts: s.checkouts.count, Outbox: s.outbox.outboxLists,
+			Checkouts: s.checkouts.count, Submissions: s.submissions.count,
+			Outbox: s.outbox.outboxLists,
 		},
 		accounts: s.accounts.all(),
 		pages:    s.store.Begin(),
@@ -271,6 +275,7 @@ func (m *Machine) restoreHead(in *blockReader, s *state) error {
 	s.requests.from, s.requests.to = h.RequestsFrom, h.RequestsTo
 	s.checkouts.count = h.Checkouts
 	s.outbox.outboxLists = h.Outbox
+	s.checkouts.count, s.submissions.count = h.Checkouts, h.Submissions
 	s.floor, s.sources, s.lists = h.Floor, h.Sources, h.Lists
 	s.usageEvents.Store(h.UsageEvents)
 	s.auditEvents.Store(h.AuditEvents)
@@ -304,7 +309,8 @@ func (s *state) consistent() error {
 			return fmt.Errorf("%w: customer %d leads nowhere", ErrSnapshot, row)
 		}
 	}
-	if !s.requests.consistent() || !s.keysBelong() || !s.paymentsConsistent() {
+	if !s.requests.consistent() || !s.submissions.consistent() || !s.keysBelong() ||
+		!s.paymentsConsistent() {
 		return fmt.Errorf("%w: a key or a request leads nowhere", ErrSnapshot)
 	}
 	for row := uint32(1); row <= subscriptions; row++ {

@@ -45,6 +45,9 @@ const (
 	tableWebhookTexts     = 49
 	tableDeliveries       = 50
 	tableDeliveryTexts    = 51
+
+	// The numbers from 54 to 57 are left to what is built beside it.
+	tableSubmissions = 58
 )
 
 // state is everything that a snapshot holds, and the indexes that are rebuilt from it. Apply is its
@@ -114,6 +117,8 @@ type state struct {
 	keys                                                      *idempotency.Keys
 	// requests are the answers kept for Idempotency-Key.
 	requests requests
+	// submissions are those of commands that do not recognise a repetition.
+	submissions submissions
 
 	checkouts checkouts
 	payments  payments
@@ -181,6 +186,7 @@ func newState() *state {
 	s.longIDs = page.NewTable(s.store, tableLongIDs, textCodec)
 	s.changes = page.NewTable(s.store, tableChanges, textCodec)
 	s.requests.open(s.store)
+	s.submissions.open(s.store)
 	s.openPayments()
 	s.outbox.open(s)
 	s.subscriptions = page.NewTable(s.store, tableSubscriptions, subscriptionCodec)
@@ -211,6 +217,7 @@ func (s *state) reindex() {
 		s.customerByExternal.Insert(s.externalHash(c.env, s.externalID(c)), row)
 	}
 	s.requests.reindex()
+	s.submissions.reindex()
 	s.reindexPayments()
 	s.reindexOutbox()
 	for row := uint32(1); row <= s.subscriptions.Len(); row++ {

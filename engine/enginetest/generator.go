@@ -76,6 +76,7 @@ func (g *generator) record() engine.Record {
 		func() engine.Record { return g.subscription(g.customerName()) },
 		g.catalog, g.account, g.key, g.revoke, g.pay, g.limits, g.platform, g.platform,
 		g.credits, g.credits, g.credits, g.webhook, g.webhook, g.webhook,
+		g.lifecycle, g.lifecycle,
 		func() engine.Record { return engine.Record{Kind: engine.KindTick} },
 	}
 	return rapid.SampledFrom(makers).Draw(g.t, "command")()

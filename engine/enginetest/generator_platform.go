@@ -8,6 +8,46 @@ import (
 	"tollgate/engine/decimal"
 )
 
+// lifecycle makes a command about what becomes of a subscription.
+func (g *generator) lifecycle() engine.Record {
+	env, id := g.env(), ID("subscription "+g.pick("subscription", "a", "b", "prepaid"))
+	return rapid.SampledFrom([]func() engine.Record{
+		func() engine.Record {
+			return record(billing.KindCancelSubscription, &billing.CancelSubscription{
+				Env: env, ID: id, Mode: rapid.SampledFrom([]billing.CancelMode{
+					billing.CancelAtPeriodEnd, billing.CancelAtPeriodEnd, billing.CancelImmediate,
+				}).Draw(g.t, "mode"),
+			})
+		},
+		func() engine.Record {
+			return record(billing.KindRevertCancellation, &billing.RevertCancellation{Env: env, ID: id})
+		},
+		func() engine.Record {
+			return record(billing.KindChangePlan, &billing.ChangePlan{
+				Env: env, ID: id, ChangeID: ID("change " + g.pick("change", "1", "2", "3", "4")),
+				Plan: g.pick("plan", "llm-team", "prepaid", "none"),
+				Type: rapid.SampledFrom([]billing.ChangeType{
+					billing.ChangeUpgrade, billing.ChangeDowngrade,
+				}).Draw(g.t, "type"),
+			})
+		},
+		func() engine.Record {
+			return record(billing.KindCancelPlanChange, &billing.CancelPlanChange{Env: env, ID: id})
+		},
+		func() engine.Record {
+			return record(billing.KindAdvanceClock, &billing.AdvanceClock{
+				Env: env,
+				To:  g.stamp + rapid.Int64Range(-1, 60).Draw(g.t, "days")*86_400_000,
+			})
+		},
+		func() engine.Record {
+			return record(billing.KindVoidInvoice, &billing.VoidInvoice{
+				Env: env, ID: ID("invoice " + g.pick("subscription", "a", "b", "c", "d", "prepaid")),
+			})
+		},
+	}).Draw(g.t, "lifecycle")()
+}
+
 // platform makes a command around billing: customers' data, customer keys, repeated requests.
 func (g *generator) platform() engine.Record {
 	env, name := g.env(), g.customerName()

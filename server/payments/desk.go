@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gofrs/uuid/v5"
+
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
@@ -189,8 +191,10 @@ func (d *Desk) invoiceState(at Place, text string) (payment.InvoiceState, error)
 	return payment.InvoiceClosed, nil
 }
 
+func newID() [16]byte { return uuid.Must(uuid.NewV7()) }
+
 func (d *Desk) propose(kind engine.Kind, c wire.Fielder) engine.Result {
-	records := [1]engine.Record{{Kind: kind, Payload: wire.Encode(nil, c)}}
+	records := [1]engine.Record{billing.Repeatable(kind, wire.Encode(nil, c), newID)}
 	var results [1]engine.Result
 	d.config.Proposer.Propose(time.Now().Add(writeTimeout), records[:], results[:])
 	return results[0]

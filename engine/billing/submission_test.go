@@ -1,0 +1,173 @@
+package billing_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
+	"tollgate/engine/enginetest"
+	"tollgate/engine/wire"
+)
+
+// submitted is a command's record as servers propose it, under a name of its own.
+func submitted(kind engine.Kind, payload []byte, name string) engine.Record {
+	return billing.Repeatable(kind, payload, func() [16]byte { return enginetest.ID(name) })
+}
+
+// TestRecordsAreSafeToSendAgainLater: the cluster proposes a record again whose answer was lost,
+// and others' records may have come in between. What was carried out is not carried out again.
+func TestRecordsAreSafeToSendAgainLater(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var records []engine.Record
+		var stamps []int64
+		for _, e := range enginetest.BillingEntries(t) {
+			h, all, err := engine.ParseEntry(e)
+			require.NoError(t, err)
+			for r, ok := all.Next(); ok; r, ok = all.Next() {
+				if r.Kind >= engine.FirstDomainKind {
+					r = submitted(r.Kind, bytes.Clone(r.Payload), fmt.Sprint(len(records)))
+				}
+				records, stamps = append(records, r), append(stamps, h.Stamp)
+			}
+		}
+		victim := rapid.IntRange(0, len(records)-1).Draw(t, "victim")
+		again := rapid.IntRange(victim, len(records)-1).Draw(t, "again")
+		m, twin := billing.New(billing.Config{}), billing.New(billing.Config{})
+		index := uint64(0)
+		apply := func(stamp int64, both, first []engine.Record) engine.Outcome {
+			index++
+			log := enginetest.Log{Stamp: stamp}
+			entry := log.Entry(append(first, both...)...)
+			got := outcomes(t, m, index, [][]byte{entry})
+			outcomes(t, twin, index, [][]byte{log.Entry(both...)})
+			if len(got[0]) == 0 {
+				return engine.OutcomeNone
+			}
+			return got[0][0].Outcome
+		}
+		var did engine.Outcome
+		for i, r := range records[:again+1] {
+			// Whoever sends again gives up after seconds.
+			o := apply(stamps[min(i, victim)], []engine.Record{r}, nil)
+			if i == victim {
+				did = o
+			}
+		}
+		if r := records[victim]; !did.Refused() && r.Kind >= engine.FirstDomainKind {
+			apply(stamps[victim], nil, []engine.Record{r})
+			require.True(t, bytes.Equal(behindHeader(snapshotOf(t, m)), behindHeader(snapshotOf(t, twin))),
+				"kind %d, sent again after %d records, changed the state", r.Kind, again-victim)
+			require.True(t, bytes.Equal(m.Journal().Tail(), twin.Journal().Tail()))
+		}
+	})
+}
+
+// TestWhatOthersDidStands: one command of each kind that says how something is to be, another's in
+// between, and the first again, as a record that was held up.
+func TestWhatOthersDidStands(t *testing.T) {
+	d := newDesk(t)
+	d.is(engine.OutcomeDone, billing.KindCreateSubscription, d.subscribe())
+	d.is(engine.OutcomeDone, billing.KindCreatePool, &billing.CreatePool{
+		Env: enginetest.Sandbox, ID: enginetest.ID("p"), Customer: "ada", Name: "pool",
+	})
+	env, s := uint32(enginetest.Sandbox), enginetest.ID("s")
+	customer := func(name string) *billing.UpdateCustomer {
+		return &billing.UpdateCustomer{
+			Env: env, ExternalID: "ada", Set: billing.CustomerFirstName, FirstName: name,
+		}
+	}
+	catalog := func(price int64) *billing.ApplyCatalog {
+		doc := enginetest.TokenPlan()
+		doc.Plans[0].PriceAmount = decimal.FromInt(price)
+		return enginetest.ApplyCatalog(env, doc)
+	}
+	type step struct {
+		kind engine.Kind
+		c    wire.Fielder
+	}
+	for name, row := range map[string][2]step{
+		"limits": {
+			{billing.KindSetLimits, &billing.SetLimits{WindowMS: 1000}},
+			{billing.KindSetLimits, &billing.SetLimits{WindowMS: 2000}},
+		},
+		"catalog": {
+			{billing.KindApplyCatalog, catalog(7)}, {billing.KindApplyCatalog, catalog(8)},
+		},
+		"customer": {
+			{billing.KindUpdateCustomer, customer("Grace")}, {billing.KindUpdateCustomer, customer("Ida")},
+		},
+		"origins": {
+			{billing.KindSetOrigins, &billing.SetOrigins{Env: env, Origins: []string{"https://a.example"}}},
+			{billing.KindSetOrigins, &billing.SetOrigins{Env: env}},
+		},
+		"provider": {
+			{billing.KindSetPaymentProvider, &billing.SetPaymentProvider{Env: env, Provider: "sandbox"}},
+			{billing.KindSetPaymentProvider, &billing.SetPaymentProvider{Env: env, Provider: "none"}},
+		},
+		"cancellation": {
+			{billing.KindCancelSubscription, &billing.CancelSubscription{
+				Env: env, ID: s, Mode: billing.CancelAtPeriodEnd,
+			}},
+			{billing.KindRevertCancellation, &billing.RevertCancellation{Env: env, ID: s}},
+		},
+		"pool": {
+			{billing.KindFreezePool, &billing.FreezePool{Env: env, ID: enginetest.ID("p")}},
+			{billing.KindUnfreezePool, &billing.UnfreezePool{Env: env, ID: enginetest.ID("p")}},
+		},
+		"clock": {
+			{billing.KindAdvanceClock, &billing.AdvanceClock{Env: env, To: d.Stamp + 1000}},
+			{billing.KindAdvanceClock, &billing.AdvanceClock{Env: env, To: d.Stamp + 2000}},
+		},
+	} {
+		send := func(i int) engine.Outcome {
+			r := submitted(row[i].kind, wire.Encode(nil, row[i].c), fmt.Sprint(name, i))
+			require.Equal(t, billing.KindSubmit, r.Kind, name)
+			return d.DoPayload(r.Kind, r.Payload).Outcome
+		}
+		require.Equal(t, engine.OutcomeDone, send(0), name)
+		require.Equal(t, engine.OutcomeDone, send(1), name)
+		changes := len(d.m.Changes(0, 1000))
+		again := restored(t, snapshotOf(t, d.m))
+		twin := enginetest.NewLog(again, d.Stamp)
+		_, err := twin.Apply()
+		require.NoError(t, err)
+		require.Equal(t, engine.OutcomeDone, send(0), "%s: the same success again", name)
+		require.True(t, bytes.Equal(behindHeader(snapshotOf(t, d.m)),
+			behindHeader(snapshotOf(t, again))), name)
+		require.Len(t, d.m.Changes(0, 1000), changes, name)
+
+		restoredLog := enginetest.NewLog(restored(t, snapshotOf(t, d.m)), d.Stamp)
+		r := submitted(row[0].kind, wire.Encode(nil, row[0].c), fmt.Sprint(name, 0))
+		require.Equal(t, engine.OutcomeDone, restoredLog.DoPayload(r.Kind, r.Payload).Outcome)
+	}
+}
+
+// TestWhatWasRefusedMayBeSubmittedAgain: only what was carried out is remembered.
+func TestWhatWasRefusedMayBeSubmittedAgain(t *testing.T) {
+	d := newDesk(t)
+	c := wire.Encode(nil, &billing.RevertCancellation{
+		Env: enginetest.Sandbox, ID: enginetest.ID("s"),
+	})
+	send := func() engine.Outcome {
+		r := submitted(billing.KindRevertCancellation, c, "revert")
+		return d.DoPayload(r.Kind, r.Payload).Outcome
+	}
+	require.Equal(t, engine.OutcomeSubscriptionUnknown, send())
+	d.is(engine.OutcomeDone, billing.KindCreateSubscription, d.subscribe())
+	require.Equal(t, engine.OutcomeNothingToRevert, send())
+	cancel := &billing.CancelSubscription{
+		Env: enginetest.Sandbox, ID: enginetest.ID("s"), Mode: billing.CancelAtPeriodEnd,
+	}
+	d.is(engine.OutcomeDone, billing.KindCancelSubscription, cancel)
+	require.Equal(t, engine.OutcomeDone, send())
+	d.is(engine.OutcomeDone, billing.KindCancelSubscription, cancel)
+	require.Equal(t, engine.OutcomeDone, send())
+	v, _ := d.m.Subscription(enginetest.Sandbox, enginetest.ID("s"))
+	require.Equal(t, billing.CancelAtPeriodEnd, v.CancelMode, "cancelled again since")
+}
