@@ -86,8 +86,9 @@ func (c *Submit) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// MaxSubmissions is how many submissions one group remembers; a new one takes the place of the oldest. A
-// proposer gives up after seconds, and by then no frame and no entry of its own can come any more.
+// MaxSubmissions is how many one group remembers; a new one takes the place of the oldest. A
+// proposer gives up after seconds, and by then no frame and no entry of its own can come any
+// more.
 const MaxSubmissions = 65_536
 
 // submission is one that was carried out.
@@ -130,7 +131,9 @@ func (q *submissions) keep(id [16]byte) {
 }
 
 // consistent says, after a restore, that the ring's numbers have rows.
-func (q *submissions) consistent() bool { return min(q.count, MaxSubmissions) == uint64(q.table.Len()) }
+func (q *submissions) consistent() bool {
+	return min(q.count, MaxSubmissions) == uint64(q.table.Len())
+}
 
 // reindex rebuilds the index, after a restore.
 func (q *submissions) reindex() {
