@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -42,6 +44,54 @@ func (f *adminFlags) client() (*api.Client, error) {
 	return client, err
 }
 
+// read asks for the data at a path, decodes it into v, and returns it as it came.
+func (f *adminFlags) read(ctx context.Context, path string, v any) (json.RawMessage, error) {
+	return f.send(ctx, "GET", path, nil, v)
+}
+
+// send sends a body as JSON (nil: none), decodes the answer's data into v (nil: there is none to
+// decode), and returns the data as it came. A POST carries a key by which a repeat counts once.
+func (f *adminFlags) send(
+	ctx context.Context, method, path string, body, v any,
+) (data json.RawMessage, err error) {
+	r := api.Request{Method: method, Path: path}
+	if body != nil {
+		if r.Body, err = json.Marshal(body); err != nil {
+			return nil, fmt.Errorf("request body: %w", err)
+		}
+	}
+	err = f.write(ctx, r, func(answer api.Answer) error {
+		data = answer.Payload()
+		if v == nil {
+			return nil
+		}
+		return answer.Data(v)
+	})
+	return data, err
+}
+
+// write carries out a request; take gets its answer of success.
+func (f *adminFlags) write(
+	ctx context.Context, r api.Request, take func(api.Answer) error,
+) error {
+	admin, err := f.client()
+	if err != nil {
+		return err
+	}
+	defer admin.Close()
+	if r.Method == "POST" {
+		r.Header = map[string]string{"Idempotency-Key": rand.Text()}
+	}
+	answer, err := admin.Do(ctx, r)
+	if err == nil {
+		err = answer.Err()
+	}
+	if err == nil && take != nil {
+		err = take(answer)
+	}
+	return err
+}
+
 // adminPatience is how long a command goes on when no node answers: longer than an election takes.
 const adminPatience = 15 * time.Second
 
@@ -66,12 +116,21 @@ type createdKey struct {
 	Key string `json:"key"`
 }
 
-func createKey(ctx context.Context, admin *api.Client, account, environment, scope, label string,
+// keyRequest says what key is wanted; a Customer makes it that customer's.
+type keyRequest struct {
+	Scope    string `json:"scope"`
+	Label    string `json:"label"`
+	Customer string `json:"customer,omitempty"`
+}
+
+func createKey(
+	ctx context.Context, admin *api.Client, f environmentFlags, r keyRequest,
 ) (createdKey, error) {
-	f := environmentFlags{account, environment}
+	if r.Customer != "" {
+		r.Scope = "customer"
+	}
 	var created createdKey
-	_, err := admin.Call(ctx, "POST", f.path()+"/keys",
-		map[string]string{"scope": scope, "label": label}, &created)
+	_, err := admin.Call(ctx, "POST", f.path()+"/keys", r, &created)
 	if err == nil && created.Key == "" {
 		err = errors.New("the answer holds no key")
 	}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -12,8 +14,28 @@ import (
 )
 
 type catalogCommand struct {
+	Show  catalogShowCommand  `cmd:"" help:"Print the catalog as a document that, applied, changes nothing."`
 	Apply catalogApplyCommand `cmd:"" help:"Make the catalog say what a document says, all or nothing."`
 	Diff  catalogDiffCommand  `cmd:"" help:"Say what applying a document would change."`
+}
+
+type catalogShowCommand struct {
+	adminFlags       `embed:""`
+	environmentFlags `embed:""`
+}
+
+// Run prints the catalog.
+func (c *catalogShowCommand) Run(ctx context.Context, out io.Writer) error {
+	var document any
+	data, err := c.read(ctx, c.path()+"/catalog", &document)
+	if err != nil {
+		return err
+	}
+	var pretty bytes.Buffer
+	if err = json.Indent(&pretty, data, "", "  "); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return say(out, "%s", pretty.String())
 }
 
 type catalogFlags struct {
@@ -28,25 +50,24 @@ type catalogApplyCommand struct {
 }
 
 // Run applies the document.
-func (c *catalogApplyCommand) Run(ctx context.Context) error { return c.send(ctx, false) }
+func (c *catalogApplyCommand) Run(ctx context.Context, out io.Writer) error {
+	return c.put(ctx, out, false)
+}
 
 type catalogDiffCommand struct {
 	catalogFlags `embed:""`
 }
 
 // Run asks what the document would change.
-func (c *catalogDiffCommand) Run(ctx context.Context) error { return c.send(ctx, true) }
+func (c *catalogDiffCommand) Run(ctx context.Context, out io.Writer) error {
+	return c.put(ctx, out, true)
+}
 
-func (c *catalogFlags) send(ctx context.Context, dryRun bool) error {
+func (c *catalogFlags) put(ctx context.Context, out io.Writer, dryRun bool) error {
 	document, err := readDocument(c.File)
 	if err != nil {
 		return err
 	}
-	admin, err := c.client()
-	if err != nil {
-		return err
-	}
-	defer admin.Close()
 	var query []string
 	if dryRun {
 		query = append(query, "dryRun=true")
@@ -62,25 +83,22 @@ func (c *catalogFlags) send(ctx context.Context, dryRun bool) error {
 	if strings.EqualFold(filepath.Ext(c.File), ".json") {
 		kind = "application/json"
 	}
-	answer, err := admin.Do(ctx, api.Request{
-		Method: "PUT", Path: path, Body: document, ContentType: kind,
-	})
-	if err != nil {
-		return err
-	}
 	var changed struct {
 		Changes []struct{ Kind, Key, Action string } `json:"changes"`
 	}
-	if err = answer.Data(&changed); err != nil {
+	r := api.Request{Method: "PUT", Path: path, Body: document, ContentType: kind}
+	err = c.write(ctx, r, func(answer api.Answer) error { return answer.Data(&changed) })
+	if err != nil {
 		return err
 	}
 	if len(changed.Changes) == 0 {
-		fmt.Println("No changes.")
+		return say(out, "No changes.")
 	}
+	t := newTable(out)
 	for _, change := range changed.Changes {
-		fmt.Printf("%-8s %-8s %s\n", change.Action, change.Kind, change.Key)
+		t.row(change.Action, change.Kind, change.Key)
 	}
-	return nil
+	return t.end()
 }
 
 // maxDocument bounds a catalog document (16 MiB).

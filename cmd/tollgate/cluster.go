@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"text/tabwriter"
 
 	"tollgate/cluster"
@@ -20,7 +19,7 @@ type clusterStatusCommand struct {
 }
 
 // Run prints what one node knows of the cluster.
-func (c *clusterStatusCommand) Run(ctx context.Context) error {
+func (c *clusterStatusCommand) Run(ctx context.Context, out io.Writer) error {
 	admin, err := c.client()
 	if err != nil {
 		return err
@@ -32,12 +31,12 @@ func (c *clusterStatusCommand) Run(ctx context.Context) error {
 		return err
 	}
 	if c.JSON {
-		if _, err = os.Stdout.Write(append(answer.Body, '\n')); err != nil {
+		if _, err = out.Write(append(answer.Body, '\n')); err != nil {
 			return fmt.Errorf("print: %w", err)
 		}
 		return nil
 	}
-	return printStatus(os.Stdout, status)
+	return printStatus(out, status)
 }
 
 func printStatus(out io.Writer, s cluster.Status) error {

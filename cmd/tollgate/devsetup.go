@@ -178,7 +178,8 @@ func provision(ctx context.Context, data devdata.Folder, running *devdata.Runnin
 		if works {
 			continue
 		}
-		created, err := createKey(ctx, admin, demoAccount, key.environment, key.scope, "tollgate dev")
+		created, err := createKey(ctx, admin, environmentFlags{demoAccount, key.environment},
+			keyRequest{Scope: key.scope, Label: "tollgate dev"})
 		if err != nil {
 			return fmt.Errorf("demo keys: %w", err)
 		}

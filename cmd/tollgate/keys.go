@@ -2,10 +2,9 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"io"
 	"net/url"
 	"os"
-	"text/tabwriter"
 )
 
 type keysCommand struct {
@@ -18,38 +17,38 @@ type keysCreateCommand struct {
 	adminFlags       `embed:""`
 	environmentFlags `embed:""`
 	Scope            string `default:"full" enum:"full,read" help:"full, or read: every GET, and entitlement checks."`
+	Customer         string `help:"Make a key that reaches only this customer's own data, for web pages."`
 	Label            string `help:"What the key is for."`
 }
 
 // Run creates a key.
-func (c *keysCreateCommand) Run(ctx context.Context) error {
+func (c *keysCreateCommand) Run(ctx context.Context, out io.Writer) error {
 	admin, err := c.client()
 	if err != nil {
 		return err
 	}
 	defer admin.Close()
-	created, err := createKey(ctx, admin, c.Account, c.Environment, c.Scope, c.Label)
+	created, err := createKey(ctx, admin, c.environmentFlags, keyRequest{
+		Scope: c.Scope, Label: c.Label, Customer: c.Customer,
+	})
 	if err != nil {
 		return err
 	}
-	fmt.Println(created.Key)
-	fmt.Fprintf(os.Stderr, "Key %s of %s/%s. It is not shown again.\n",
-		created.ID, c.Account, c.Environment)
-	return nil
+	if err = say(out, "%s", created.Key); err != nil {
+		return err
+	}
+	return say(os.Stderr, "Key %s of %s/%s. It is not shown again.", created.ID, c.Account,
+		c.Environment)
 }
 
 type keysListCommand struct {
 	adminFlags       `embed:""`
 	environmentFlags `embed:""`
+	outputFlags      `embed:""`
 }
 
 // Run lists keys.
-func (c *keysListCommand) Run(ctx context.Context) error {
-	admin, err := c.client()
-	if err != nil {
-		return err
-	}
-	defer admin.Close()
+func (c *keysListCommand) Run(ctx context.Context, out io.Writer) error {
 	var keys []struct {
 		ID        string `json:"id"`
 		Scope     string `json:"scope"`
@@ -57,24 +56,24 @@ func (c *keysListCommand) Run(ctx context.Context) error {
 		Hint      string `json:"hint"`
 		CreatedAt string `json:"createdAt"`
 		RevokedAt string `json:"revokedAt"`
+		Customer  string `json:"customer"`
 	}
-	if _, err = admin.Call(ctx, "GET", c.path()+"/keys", nil, &keys); err != nil {
+	data, err := c.read(ctx, c.path()+"/keys", &keys)
+	if err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
-	if _, err = fmt.Fprintln(table, "ID\tKEY\tSCOPE\tLABEL\tCREATED\tREVOKED"); err != nil {
-		return fmt.Errorf("print: %w", err)
-	}
-	for _, k := range keys {
-		if _, err = fmt.Fprintf(table, "%s\t%s…\t%s\t%s\t%s\t%s\n",
-			k.ID, k.Hint, k.Scope, k.Label, k.CreatedAt, k.RevokedAt); err != nil {
-			return fmt.Errorf("print: %w", err)
+	return c.print(out, data, func() error {
+		t := newTable(out, "ID", "KEY", "SCOPE", "LABEL", "CREATED", "REVOKED")
+		for _, k := range keys {
+			scope := k.Scope
+			if k.Customer != "" {
+				scope += " " + k.Customer
+			}
+			t.row(k.ID, k.Hint+"…", scope, either(k.Label, "–"), instant(k.CreatedAt),
+				instant(k.RevokedAt))
 		}
-	}
-	if err = table.Flush(); err != nil {
-		return fmt.Errorf("print: %w", err)
-	}
-	return nil
+		return t.end()
+	})
 }
 
 type keysRevokeCommand struct {
@@ -84,15 +83,10 @@ type keysRevokeCommand struct {
 }
 
 // Run revokes a key.
-func (c *keysRevokeCommand) Run(ctx context.Context) error {
-	admin, err := c.client()
-	if err != nil {
+func (c *keysRevokeCommand) Run(ctx context.Context, out io.Writer) error {
+	path := c.path() + "/keys/" + url.PathEscape(c.ID)
+	if _, err := c.send(ctx, "DELETE", path, nil, nil); err != nil {
 		return err
 	}
-	defer admin.Close()
-	_, err = admin.Call(ctx, "DELETE", c.path()+"/keys/"+url.PathEscape(c.ID), nil, nil)
-	if err == nil {
-		fmt.Println("Revoked", c.ID)
-	}
-	return err
+	return say(out, "Revoked %s", c.ID)
 }

@@ -4,7 +4,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -13,29 +15,47 @@ import (
 )
 
 type commands struct {
-	Dev     devCommand     `cmd:"" help:"Run a cluster of node processes on this machine, with a demo account."`
-	Serve   serveCommand   `cmd:"" help:"Run one node."`
-	Replay  replayCommand  `cmd:"" help:"Meter a trace of LLM requests through the public API."`
-	Catalog catalogCommand `cmd:"" help:"Apply a catalog document, or see what it would change."`
-	Keys    keysCommand    `cmd:"" help:"Create, list and revoke API keys."`
-	Cluster clusterCommand `cmd:"" help:"Look at a cluster."`
-	Certs   certsCommand   `cmd:"" help:"Make the certificates by which nodes know each other."`
-	WAL     walCommand     `cmd:"" name:"wal" help:"Look into a log on disk."`
-	Version versionCommand `cmd:"" help:"Say which version this is."`
+	Dev       devCommand       `cmd:"" group:"run" help:"Run a cluster of node processes on this machine, with a demo account."`
+	Serve     serveCommand     `cmd:"" group:"run" help:"Run one node."`
+	Replay    replayCommand    `cmd:"" group:"run" help:"Meter a trace of LLM requests through the public API."`
+	Accounts  accountsCommand  `cmd:"" group:"bill" help:"Create and list accounts."`
+	Keys      keysCommand      `cmd:"" group:"bill" help:"Create, list and revoke API keys."`
+	Origins   originsCommand   `cmd:"" group:"bill" help:"List and set the web origins that may use customer keys."`
+	Catalog   catalogCommand   `cmd:"" group:"bill" help:"Show the catalog, apply a document, or see what it would change."`
+	Customers customersCommand `cmd:"" group:"bill" help:"Archive a customer, or erase its personal data."`
+	Pools     poolsCommand     `cmd:"" group:"bill" help:"Manage customers' pools of credits."`
+	Invoice   invoiceCommand   `cmd:"" group:"bill" aliases:"invoices" help:"Show, explain, verify and void invoices."`
+	Payments  paymentsCommand  `cmd:"" group:"bill" help:"Choose who collects invoices, and see what was reported."`
+	Margin    marginCommand    `cmd:"" group:"bill" help:"Show revenue, cost and margin."`
+	Clock     clockCommand     `cmd:"" group:"bill" help:"Show or advance the sandbox's test clock."`
+	Audit     auditCommand     `cmd:"" group:"operate" help:"List every admin change: who, when, before, after."`
+	Cluster   clusterCommand   `cmd:"" group:"operate" help:"Look at a cluster."`
+	Certs     certsCommand     `cmd:"" group:"operate" help:"Make the certificates by which nodes know each other."`
+	WAL       walCommand       `cmd:"" group:"operate" name:"wal" help:"Look into a log on disk."`
+	Version   versionCommand   `cmd:"" group:"operate" help:"Say which version this is."`
 }
 
+// exitDiffers is the exit code of commands that found an invoice that the journal does not explain.
+const exitDiffers = 5
+
 func main() {
-	os.Exit(run(os.Args[1:]))
+	os.Exit(run(os.Args[1:], os.Stdout))
 }
 
 // run carries out one command line and returns the exit code: 0 done, 1 failed, 2 no such command
-// or flag. A node that must end at once ends the process itself, with cluster.ExitCode.
-func run(args []string) int {
+// or flag, 5 an invoice differs. A node that must end at once ends the process itself, with
+// cluster.ExitCode. Commands that look at something print to out.
+func run(args []string, out io.Writer) int {
 	var c commands
 	parser, err := kong.New(&c,
 		kong.Name("tollgate"),
 		kong.Description("Entitlements, metering and invoices that are right to the cent."),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.ExplicitGroups([]kong.Group{
+			{Key: "run", Title: "Run:"},
+			{Key: "bill", Title: "Bill (through the admin API of a running cluster):"},
+			{Key: "operate", Title: "Operate:"},
+		}),
 	)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "tollgate:", err)
@@ -49,10 +69,14 @@ func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	defer stop()
 	command.BindTo(ctx, (*context.Context)(nil))
+	command.BindTo(out, (*io.Writer)(nil))
 	if err = command.Run(); err == nil {
 		return 0
 	}
 	fmt.Fprintln(os.Stderr, "tollgate:", err)
+	if errors.Is(err, errDiffers) {
+		return exitDiffers
+	}
 	return 1
 }
 

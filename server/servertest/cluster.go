@@ -31,6 +31,8 @@ type Cluster struct {
 	Reads atomic.Int64
 	// NoTicks keeps what falls due from happening by itself, as without a leader, until Tick.
 	NoTicks atomic.Bool
+	// Hidden are kinds of records (a journal.KindSet) that listings lack, as from a damaged journal.
+	Hidden atomic.Uint64
 	// AuditBlocks counts the proposals of audit blocks.
 	AuditBlocks atomic.Int64
 
@@ -127,7 +129,10 @@ func (c *Cluster) ReadStands(engine.ReadTicket) bool {
 func (c *Cluster) Staleness() time.Duration { return time.Duration(c.Stale.Load()) }
 
 // List serves listings from the open tail of the journal.
-func (c *Cluster) List(q journal.Query) ([]journal.Item, error) { return c.source().List(q) }
+func (c *Cluster) List(q journal.Query) ([]journal.Item, error) {
+	q.Kinds &^= journal.KindSet(c.Hidden.Load())
+	return c.source().List(q)
+}
 
 // Event serves usage events from the open tail of the journal.
 func (c *Cluster) Event(number uint64) (journal.Record, error) { return c.source().Event(number) }

@@ -4,6 +4,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,9 @@ import (
 // maxAnswer bounds what is read of an answer (64 MiB).
 const maxAnswer = 64 << 20
 
+// answerTimeout is how long one try may take unless the client says otherwise.
+const answerTimeout = 30 * time.Second
+
 // firstWait and lastWait bound the wait between two tries.
 const (
 	firstWait = 20 * time.Millisecond
@@ -32,6 +36,8 @@ const (
 type Client struct {
 	// Patience is how long Do tries; 0: until its context ends. To be set before the first call.
 	Patience time.Duration
+	// AnswerTimeout is how long one try may take; 0: 30 s. To be set before the first call.
+	AnswerTimeout time.Duration
 
 	nodes   []string
 	key     string
@@ -96,7 +102,6 @@ func New(nodes []string, key string, connections int) (*Client, error) {
 	}
 	dialer := net.Dialer{Timeout: 2 * time.Second}
 	c.http = &http.Client{
-		Timeout: 30 * time.Second,
 		Transport: &http.Transport{
 			Proxy:               nil, // the nodes are given by address
 			DialContext:         dialer.DialContext,
@@ -165,9 +170,10 @@ func (c *Client) Pause(ctx context.Context) error {
 	}
 }
 
-// unsure says whether a refusal leaves open what happened.
+// unsure says whether a refusal leaves open what happened, or says that it happens still.
 func unsure(a Answer) bool {
-	return a.Status == 503 && strings.Contains(string(a.Body), `"outcome_unknown"`)
+	return a.Status == 503 && (strings.Contains(string(a.Body), `"outcome_unknown"`) ||
+		strings.Contains(string(a.Body), `"clock_settling"`))
 }
 
 func lastWord(ctx context.Context, a Answer, err error) error {
@@ -192,6 +198,8 @@ func (c *Client) Try(ctx context.Context, r Request) (Answer, error) {
 }
 
 func (c *Client) try(ctx context.Context, node string, r Request) (Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.AnswerTimeout, answerTimeout))
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, r.Method, node+r.Path, bytes.NewReader(r.Body))
 	if err != nil {
 		return Answer{}, fmt.Errorf("request: %w", err)
@@ -240,6 +248,15 @@ func (a Answer) Err() error {
 		e.Message, e.Detail, e.Code = v.Error.Message, v.Error.Detail, v.Error.Code
 	}
 	return e
+}
+
+// Payload is the payload of an answer of success as it came; nil when there is none.
+func (a Answer) Payload() json.RawMessage {
+	var e envelope
+	if json.Unmarshal(a.Body, &e) != nil {
+		return nil
+	}
+	return e.Data
 }
 
 // Data decodes the payload of an answer of success into v; an answer of failure is its *Error.

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"io"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+type auditCommand struct {
+	adminFlags  `embed:""`
+	outputFlags `embed:""`
+	Limit       int    `default:"50" help:"How many changes, at most 1,000."`
+	Before      uint32 `help:"Only changes with lower numbers than this: the next page."`
+}
+
+// Run lists admin changes.
+func (c *auditCommand) Run(ctx context.Context, out io.Writer) error {
+	var page struct {
+		Changes []struct {
+			Number      uint32            `json:"number"`
+			At          string            `json:"at"`
+			Actor       string            `json:"actor"`
+			Action      string            `json:"action"`
+			Account     string            `json:"account"`
+			Environment string            `json:"environment"`
+			Subject     string            `json:"subject"`
+			Before      map[string]string `json:"before"`
+			After       map[string]string `json:"after"`
+		} `json:"changes"`
+	}
+	path := "/api/v1/admin/audit?limit=" + strconv.Itoa(c.Limit)
+	if c.Before > 0 {
+		path += "&cursor=" + strconv.FormatUint(uint64(c.Before), 10)
+	}
+	data, err := c.read(ctx, path, &page)
+	if err != nil {
+		return err
+	}
+	return c.print(out, data, func() error {
+		t := newTable(out, "NUMBER", "AT", "WHO", "WHAT", "WHERE", "SUBJECT", "CHANGE")
+		for _, x := range page.Changes {
+			place := strings.TrimSuffix(x.Account+"/"+x.Environment, "/")
+			t.row(strconv.FormatUint(uint64(x.Number), 10), instant(x.At), x.Actor, x.Action,
+				either(place, "–"), either(x.Subject, "–"), changes(x.Before, x.After))
+		}
+		return t.end()
+	})
+}
+
+// changes says what each value was and what it became.
+func changes(before, after map[string]string) string {
+	names := map[string]bool{}
+	for name := range before {
+		names[name] = true
+	}
+	for name := range after {
+		names[name] = true
+	}
+	all := make([]string, 0, len(names))
+	for name := range names {
+		text := name + " " + before[name] + " → " + after[name]
+		all = append(all, strings.Join(strings.Fields(text), " "))
+	}
+	sort.Strings(all)
+	return strings.Join(all, ", ")
+}

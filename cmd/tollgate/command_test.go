@@ -1,0 +1,337 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valyala/fasthttp"
+
+	"tollgate/cmd/tollgate/api"
+	"tollgate/cmd/tollgate/demo"
+	"tollgate/engine/journal"
+	"tollgate/server"
+	"tollgate/server/admin"
+	"tollgate/server/client"
+	"tollgate/server/payments"
+	"tollgate/server/provider/fetch"
+	"tollgate/server/servertest"
+)
+
+// lone is what a node without a cluster says about it.
+type lone struct{}
+
+func (lone) Status() any                                    { return map[string]any{"nodeId": "n1"} }
+func (lone) NotReady() []string                             { return nil }
+func (lone) Gauges(func(name, group string, value float64)) {}
+
+// shell runs command lines against a state machine behind the two real APIs.
+type shell struct {
+	*servertest.Cluster
+	t    *testing.T
+	args []string // that every command gets
+	api  *api.Client
+}
+
+func newShell(t *testing.T) *shell {
+	s := &shell{Cluster: servertest.New(), t: t}
+	key, err := server.MintKey(server.KeyPrefixAdmin)
+	require.NoError(t, err)
+	guarded, err := fetch.New(fetch.Config{})
+	require.NoError(t, err)
+	t.Cleanup(guarded.Close)
+	desk, err := payments.New(payments.Config{
+		Machine: s.Machine, Proposer: s, Reader: s, Fetch: guarded, PublicURL: "http://x.example",
+		SealKey: [32]byte{1},
+	})
+	require.NoError(t, err)
+	clients, err := client.New(client.Config{
+		Machine: s.Machine, Proposer: s, Reader: s, Events: s, NodeID: 1, SpoolDir: t.TempDir(),
+		Payments: desk,
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, clients.Close()) })
+	operations, err := admin.New(admin.Config{
+		Machine: s.Machine, Proposer: s, Reader: s, Events: s, Cluster: lone{}, Payments: desk,
+		Metrics: admin.NewMetrics(), KeyHash: admin.HashKey(key),
+		SettleTimeout: 200 * time.Millisecond,
+	})
+	require.NoError(t, err)
+	s.args = []string{"--ops", s.serve(operations.Handler()), "--admin-key", key}
+	s.furnish(s.serve(clients.Handler()))
+	return s
+}
+
+func (s *shell) serve(handler fasthttp.RequestHandler) (address string) {
+	listener, err := server.Listen("127.0.0.1:0", handler, server.DefaultLimits())
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		require.NoError(s.t, listener.Shutdown(ctx))
+	})
+	return listener.Addr().String()
+}
+
+// furnish makes the demo account with its catalog, and the customer ada with a subscription.
+func (s *shell) furnish(clients string) {
+	s.ok("accounts", "create", "demo")
+	file := filepath.Join(s.t.TempDir(), "catalog.yaml")
+	require.NoError(s.t, os.WriteFile(file, demo.Catalog, 0o600))
+	s.ok("catalog", "apply", file)
+	key := strings.TrimSpace(s.ok("keys", "create", "--label", "test"))
+	var err error
+	s.api, err = api.New([]string{clients}, key, 1)
+	require.NoError(s.t, err)
+	s.t.Cleanup(s.api.Close)
+	s.client("POST", "customers", map[string]any{
+		"externalClientCustomerId": "ada", "firstName": "Ada", "lastName": "Lovelace",
+		"email": "ada@example.com",
+	}, nil)
+	s.client("POST", "subscriptions", map[string]any{
+		"planId": demo.ReplayPlan, "customerReferenceId": "ada",
+	}, nil)
+}
+
+func (s *shell) client(method, path string, body, data any) {
+	s.t.Helper()
+	_, err := s.api.Call(context.Background(), method, client.Prefix+"/"+path, body, data)
+	require.NoError(s.t, err)
+}
+
+// use records an event of ada's.
+func (s *shell) use(tokens int) {
+	s.t.Helper()
+	s.client("POST", "events", map[string]any{
+		"eventIdempotencyKey": "k", "eventName": "output-tokens", "customerReferenceId": "ada",
+		"usageUnits": tokens, "occurredAt": time.Now().UTC().Format(time.RFC3339),
+	}, nil)
+}
+
+// run runs one command line; commands that talk to a cluster talk to this one.
+func (s *shell) run(args ...string) (out string, code int) {
+	s.t.Helper()
+	var b bytes.Buffer
+	code = run(append(args, s.args...), &b)
+	return b.String(), code
+}
+
+func (s *shell) ok(args ...string) (out string) {
+	s.t.Helper()
+	out, code := s.run(args...)
+	require.Zero(s.t, code, out)
+	return out
+}
+
+// json runs a command with --json and decodes what it prints.
+func (s *shell) json(v any, args ...string) {
+	s.t.Helper()
+	require.NoError(s.t, json.Unmarshal([]byte(s.ok(append(args, "--json")...)), v))
+}
+
+// firstInvoice is the id of ada's oldest invoice.
+func (s *shell) firstInvoice() string {
+	s.t.Helper()
+	var list []invoice
+	s.json(&list, "invoice", "list", "ada")
+	return list[0].ID
+}
+
+// holds says that a line of out has these words in this order, with blanks between them.
+func (s *shell) holds(out string, words ...string) {
+	s.t.Helper()
+	for i := range words {
+		words[i] = regexp.QuoteMeta(words[i])
+	}
+	require.Regexp(s.t, strings.Join(words, `\s+`), out)
+}
+
+func TestInvoicesFromTheCommandLine(t *testing.T) {
+	s := newShell(t)
+	s.use(1234567)
+	out := s.ok("clock", "advance", "32d")
+	require.Contains(t, out, time.Now().AddDate(0, 0, 32).UTC().Format("2006-01-02T"))
+	require.Equal(t, out[:13], s.ok("clock", "show")[:13])
+
+	out = s.ok("invoice", "list", "ada")
+	s.holds(out, "1", s.firstInvoice(), "IN_ADVANCE_INITIAL", "PAST_DUE", "20.00 USD")
+	s.holds(out, "REGULAR", "DUE", "38.52 USD")
+	var list []invoice
+	s.json(&list, "invoices", "list", "ada")
+	require.Len(t, list, 3, "with the pending one")
+	out = s.ok("invoice", "show", list[1].ID)
+	s.holds(out, "Invoice", "2 of ada, REGULAR, DUE")
+	s.holds(out, "output-tokens", "1,234,567", "0.000015", "18.52 USD", "5.4320948")
+	s.holds(out, "–", "1", "20", "20.00 USD", "0")
+	out = s.ok("invoice", "explain", list[1].ID)
+	s.holds(out, "1,234,567", "1", "18.52 USD", "18.52 USD")
+	require.Contains(t, out, "Equal: the journal explains every line. Usage is from log entries ")
+	require.Contains(t, s.ok("invoice", "verify", "--all"),
+		"2 invoices of 1 customers in 2 environments: 0 different.")
+
+	require.Contains(t, s.ok("invoice", "void", list[1].ID), "is void")
+	s.holds(s.ok("invoice", "list", "ada"), "REGULAR", "VOID")
+	_, code := s.run("invoice", "void", "nonsense")
+	require.Equal(t, 1, code)
+	_, code = s.run("invoice", "explain", list[2].ID)
+	require.Equal(t, 1, code, "the pending one")
+	year := time.Now().Year()
+	s.holds(s.ok("margin", "--from", time.Date(year-1, 1, 1, 0, 0, 0, 0, time.UTC).Format(time.RFC3339),
+		"--to", time.Date(year+2, 1, 1, 0, 0, 0, 0, time.UTC).Format(time.RFC3339), "--by", "plan"),
+		demo.ReplayPlan, "20.00 USD", "5.4320948 USD", "14.5679052 USD", "1")
+}
+
+func TestVerifyEndsWith5WhereAnInvoiceDiffers(t *testing.T) {
+	s := newShell(t)
+	var v verification
+	s.json(&v, "invoice", "verify", "--all")
+	require.Equal(t, verification{
+		Environments: 2, Customers: 1, Invoices: 1, Differences: []difference{},
+	}, v)
+	require.Contains(t, s.ok("invoice", "verify", "--account", "demo", "--env", "live"),
+		"0 invoices of 0 customers in 1 environments")
+	require.Contains(t, s.ok("invoice", "verify", "--customer", "ada"), "1 invoices of 1 customers")
+	_, code := s.run("invoice", "verify", "--customer", "nobody")
+	require.Equal(t, 1, code)
+	_, code = s.run("invoice", "verify", "--account", "nobody")
+	require.Equal(t, 1, code)
+
+	s.use(10)
+	s.ok("clock", "advance", "32d")
+	var list []invoice
+	s.json(&list, "invoice", "list", "ada")
+	s.ok("invoice", "explain", list[1].ID)
+	s.Hidden.Store(uint64(journal.Kinds(journal.KindUsage))) // as if an event had been lost
+	out, code := s.run("invoice", "verify", "--all")
+	require.Equal(t, exitDiffers, code, out)
+	s.holds(out, "demo", "sandbox", "ada", "2", list[1].ID, "the stored lines differ")
+	require.Contains(t, out, "2 invoices of 1 customers in 2 environments: 1 different.")
+	out, code = s.run("invoice", "explain", list[1].ID)
+	require.Equal(t, exitDiffers, code, out)
+	require.Contains(t, out, "DIFFERENT")
+
+	s.Hidden.Store(uint64(journal.Kinds(journal.KindBilling)))
+	out, code = s.run("invoice", "verify", "--all")
+	require.Equal(t, exitDiffers, code, out)
+	require.Contains(t, out, "the journal does not explain the invoice")
+	_, code = s.run("invoice", "explain", list[1].ID)
+	require.Equal(t, 1, code)
+	s.ok("invoice", "show", list[1].ID)
+	s.Hidden.Store(0)
+	s.ok("invoice", "verify", "--all")
+}
+
+func TestCreditsFromTheCommandLine(t *testing.T) {
+	s := newShell(t)
+	var pool creditPool
+	s.json(&pool, "pools", "create", "ada", "--name", "tokens", "--hard-limit",
+		"--rollover", "CAPPED", "--rollover-cap", "50.5", "--priority=-1")
+	s.holds(s.ok("pools", "grant", pool.ID, "1234567.5", "--type", "PURCHASED", "--note", "order 7"),
+		"GRANT", "1,234,567.5", "1,234,567.5", "order 7")
+	s.holds(s.ok("pools", "list", "ada"), pool.ID, "tokens", "ACTIVE", "1,234,567.5 credits",
+		"1,234,567.5", "0", "0", "0", "true", "-1", "CAPPED at 50.5")
+	var x transaction
+	s.json(&x, "pools", "deduct", pool.ID, "4567.5")
+	require.Equal(t, "1230000", x.Balance.String())
+	_, code := s.run("pools", "deduct", pool.ID, "1230000.1")
+	require.Equal(t, 1, code, "past the hard limit")
+	s.ok("pools", "freeze", pool.ID)
+	_, code = s.run("pools", "deduct", pool.ID, "1")
+	require.Equal(t, 1, code, "frozen")
+	s.ok("pools", "unfreeze", pool.ID)
+	s.holds(s.ok("pools", "reverse", x.ID), "REVERSAL", "4,567.5", "1,234,567.5")
+	s.holds(s.ok("pools", "transactions", pool.ID), "DEDUCTION", "4,567.5", "1,230,000", "(reversed)")
+	s.holds(s.ok("pools", "grants", pool.ID), "PURCHASED", "1,234,567.5", "1,234,567.5", "0")
+	s.ok("pools", "archive", pool.ID)
+	_, code = s.run("pools", "grant", pool.ID, "1")
+	require.Equal(t, 1, code, "archived")
+	_, code = s.run("pools", "create", "ada", "--name", "x", "--rollover", "SOME")
+	require.Equal(t, 2, code)
+}
+
+func TestTheRestOfTheCommandLine(t *testing.T) {
+	s := newShell(t)
+	s.ok("origins", "set", "https://shop.example", "https://app.example")
+	require.Equal(t, "https://shop.example\nhttps://app.example\n", s.ok("origins", "list"))
+	s.ok("origins", "set")
+	require.Empty(t, s.ok("origins", "list"))
+	s.ok("payments", "set", "sandbox")
+	s.holds(s.ok("payments", "show"), "Provider", "sandbox")
+	s.holds(s.ok("payments", "list", s.firstInvoice()), "AT", "PROVIDER")
+	_, code := s.run("payments", "set", "sandbox", "--env", "live")
+	require.Equal(t, 1, code, "it cannot collect there")
+	_, code = s.run("payments", "set", "paypal")
+	require.Equal(t, 2, code)
+	require.Contains(t, s.ok("keys", "create", "--customer", "ada"), "ck_test_")
+	s.holds(s.ok("keys", "list"), "customer ada", "–")
+	s.holds(s.ok("accounts", "list"), "NAME", "ID", "CREATED", "demo")
+	require.Contains(t, s.ok("catalog", "show"), `"creditAllocations"`)
+
+	out := s.ok("audit")
+	s.holds(out, "admin-key", "payment-provider.set", "demo/sandbox")
+	s.holds(out, "account.created", "–", "demo")
+	var page struct {
+		Changes []struct{ Number uint32 }
+	}
+	s.json(&page, "audit", "--limit", "1", "--before", "3")
+	require.Equal(t, uint32(2), page.Changes[0].Number)
+
+	_, code = s.run("customers", "erase", "ada")
+	require.Equal(t, 1, code, "without --yes")
+	s.ok("customers", "erase", "ada", "--yes")
+	var ada struct{ FirstName string }
+	s.client("GET", "customers/ada", nil, &ada)
+	require.Equal(t, "erased", ada.FirstName)
+	_, code = s.run("customers", "archive", "nobody")
+	require.Equal(t, 1, code)
+}
+
+func TestAClockThatSettlesSlowlyIsWaitedFor(t *testing.T) {
+	s := newShell(t)
+	s.NoTicks.Store(true)
+	done := make(chan int, 1)
+	go func() {
+		_, code := s.run("clock", "advance", "40d")
+		done <- code
+	}()
+	require.Eventually(t, func() bool {
+		return strings.Contains(s.ok("clock", "show"), "still happening")
+	}, 5*time.Second, 10*time.Millisecond)
+	s.Tick()
+	require.Zero(t, <-done)
+	for _, bad := range []string{"yesterday", "2001-01-01T00:00:00Z", "0d", "3000d"} {
+		_, code := s.run("clock", "advance", bad)
+		require.Equal(t, 1, code, bad)
+	}
+}
+
+func TestHelpAndUnknownCommands(t *testing.T) {
+	var out bytes.Buffer
+	require.Equal(t, 2, run([]string{"invoice"}, &out))
+	require.Equal(t, 2, run([]string{"invoice", "frame"}, &out))
+	require.Equal(t, 2, run([]string{"pools", "grant", "x"}, &out))
+	empty := t.TempDir()
+	require.Equal(t, 1, run([]string{"audit", "--data", empty}, &out), "no cluster runs there")
+}
+
+func TestNumbersForPeople(t *testing.T) {
+	for _, row := range []struct{ number, currency, want string }{
+		{"0", "USD", "0.00 USD"},
+		{"1234.5", "USD", "1,234.50 USD"},
+		{"-1000", "EUR", "-1,000.00 EUR"},
+		{"999", "JPY", "999 JPY"},
+		{"1000000", "KWD", "1,000,000.000 KWD"},
+		{"0.0000044", "USD", "0.0000044 USD"},
+		{"123456", "", "123,456"},
+	} {
+		require.Equal(t, row.want, money(json.Number(row.number), row.currency))
+	}
+	require.Equal(t, "-999,999.25", quantity("-999999.25"))
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/url"
+	"strconv"
+
+	"tollgate/cmd/tollgate/api"
+)
+
+type invoiceCommand struct {
+	List    invoiceListCommand    `cmd:"" help:"List a customer's invoices, oldest first."`
+	Show    invoiceShowCommand    `cmd:"" help:"Show an invoice with its lines and what their usage cost you."`
+	Explain invoiceExplainCommand `cmd:"" help:"Recompute an invoice from the journal alone, and compare."`
+	Verify  invoiceVerifyCommand  `cmd:"" help:"Recompute many invoices; ends with 5 when one differs."`
+	Void    invoiceVoidCommand    `cmd:"" help:"Make an unpaid invoice void, for good."`
+}
+
+// errDiffers says that an invoice is not what the journal explains; its exit code is exitDiffers.
+var errDiffers = errors.New("an invoice differs from what the journal explains")
+
+// invoice is an invoice as the admin API shows it.
+type invoice struct {
+	ID          string        `json:"id"`
+	Number      uint64        `json:"number"`
+	Type        string        `json:"type"`
+	Status      string        `json:"status"`
+	Amount      json.Number   `json:"amount"`
+	Currency    string        `json:"currency"`
+	Customer    string        `json:"customerReferenceId"`
+	Created     string        `json:"createdAt"`
+	Due         string        `json:"dueDate"`
+	Paid        string        `json:"paidAt"`
+	PeriodStart string        `json:"periodStart"`
+	PeriodEnd   string        `json:"periodEnd"`
+	Items       []invoiceItem `json:"items"`
+}
+
+type invoiceItem struct {
+	Description string      `json:"description"`
+	Feature     string      `json:"featureKey"`
+	Quantity    json.Number `json:"quantity"`
+	UnitPrice   json.Number `json:"unitPrice"`
+	Amount      json.Number `json:"amount"`
+	Cost        json.Number `json:"costAmount"`
+	Events      uint64      `json:"eventsCounted"`
+}
+
+func (v *invoice) number() string {
+	if v.Number == 0 {
+		return "–"
+	}
+	return strconv.FormatUint(v.Number, 10)
+}
+
+type invoiceListCommand struct {
+	customerFlags `embed:""`
+	outputFlags   `embed:""`
+}
+
+// Run lists invoices.
+func (c *invoiceListCommand) Run(ctx context.Context, out io.Writer) error {
+	var list []invoice
+	path := c.path() + "/invoices?customer=" + url.QueryEscape(c.Customer)
+	data, err := c.read(ctx, path, &list)
+	if err != nil {
+		return err
+	}
+	return c.print(out, data, func() error {
+		t := newTable(out, "NUMBER", "ID", "TYPE", "STATUS", "AMOUNT", "ISSUED", "DUE")
+		for i := range list {
+			v := &list[i]
+			t.row(v.number(), v.ID, v.Type, v.Status, money(v.Amount, v.Currency),
+				instant(v.Created), instant(v.Due))
+		}
+		return t.end()
+	})
+}
+
+// invoiceFlags name one invoice.
+type invoiceFlags struct {
+	adminFlags       `embed:""`
+	environmentFlags `embed:""`
+	ID               string `arg:"" help:"The invoice's id, from invoice list."`
+}
+
+func (f *invoiceFlags) invoicePath() string {
+	return f.path() + "/invoices/" + url.PathEscape(f.ID)
+}
+
+type invoiceShowCommand struct {
+	invoiceFlags `embed:""`
+	outputFlags  `embed:""`
+}
+
+// Run shows an invoice.
+func (c *invoiceShowCommand) Run(ctx context.Context, out io.Writer) error {
+	var v invoice
+	data, err := c.read(ctx, c.invoicePath(), &v)
+	if err != nil {
+		return err
+	}
+	return c.print(out, data, func() error {
+		if err := printHead(out, &v); err != nil {
+			return err
+		}
+		t := newTable(out, "LINE", "FEATURE", "QUANTITY", "UNIT PRICE", "AMOUNT", "COST")
+		for _, item := range v.Items {
+			t.row(item.Description, either(item.Feature, "–"), quantity(item.Quantity),
+				quantity(item.UnitPrice), money(item.Amount, v.Currency), quantity(item.Cost))
+		}
+		t.row("", "", "", "", money(v.Amount, v.Currency))
+		return t.end()
+	})
+}
+
+func printHead(out io.Writer, v *invoice) error {
+	t := newTable(out)
+	t.row("Invoice", v.number()+" of "+v.Customer+", "+v.Type+", "+v.Status)
+	t.row("Id", v.ID)
+	t.row("Period", instant(v.PeriodStart)+" to "+instant(v.PeriodEnd))
+	if v.Created != "" {
+		t.row("Issued", instant(v.Created)+", due "+instant(v.Due))
+	}
+	if v.Paid != "" {
+		t.row("Paid", instant(v.Paid))
+	}
+	t.row("")
+	return t.end()
+}
+
+type invoiceExplainCommand struct {
+	invoiceFlags `embed:""`
+	outputFlags  `embed:""`
+}
+
+// Run recomputes an invoice.
+func (c *invoiceExplainCommand) Run(ctx context.Context, out io.Writer) error {
+	var e struct {
+		Equal      bool          `json:"equal"`
+		Invoice    invoice       `json:"invoice"`
+		Recomputed []invoiceItem `json:"recomputed"`
+		First      uint64        `json:"firstLogIndex"`
+		Last       uint64        `json:"lastLogIndex"`
+	}
+	data, err := c.read(ctx, c.invoicePath()+"/explain", &e)
+	if err != nil {
+		return err
+	}
+	err = c.print(out, data, func() error {
+		if err := printHead(out, &e.Invoice); err != nil {
+			return err
+		}
+		t := newTable(out, "LINE, RECOMPUTED", "QUANTITY", "EVENTS", "AMOUNT", "STORED")
+		for i := range max(len(e.Recomputed), len(e.Invoice.Items)) {
+			line, stored := invoiceItem{Description: "–"}, "–"
+			if i < len(e.Recomputed) {
+				line = e.Recomputed[i]
+			}
+			if i < len(e.Invoice.Items) {
+				stored = money(e.Invoice.Items[i].Amount, e.Invoice.Currency)
+			}
+			t.row(line.Description, quantity(line.Quantity),
+				strconv.FormatUint(line.Events, 10), money(line.Amount, e.Invoice.Currency), stored)
+		}
+		if err := t.end(); err != nil {
+			return err
+		}
+		verdict := "Equal: the journal explains every line."
+		if !e.Equal {
+			verdict = "DIFFERENT: the journal does not explain the stored lines."
+		}
+		if e.Last > 0 {
+			verdict += " Usage is from log entries " + strconv.FormatUint(e.First, 10) + " to " +
+				strconv.FormatUint(e.Last, 10) + "."
+		}
+		return say(out, "\n%s", verdict)
+	})
+	if err == nil && !e.Equal {
+		return errDiffers
+	}
+	return err
+}
+
+type invoiceVoidCommand struct {
+	invoiceFlags `embed:""`
+}
+
+// Run voids an invoice.
+func (c *invoiceVoidCommand) Run(ctx context.Context, out io.Writer) error {
+	r := api.Request{Method: "POST", Path: c.invoicePath() + "/void"}
+	if err := c.write(ctx, r, nil); err != nil {
+		return err
+	}
+	return say(out, "Invoice %s is void.", c.ID)
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/url"
+	"strconv"
+)
+
+type paymentsCommand struct {
+	Show paymentsShowCommand `cmd:"" help:"Say who collects an environment's invoices."`
+	Set  paymentsSetCommand  `cmd:"" help:"Choose who collects: none, sandbox (built in, for trying) or stripe."`
+	List paymentsListCommand `cmd:"" help:"List what providers reported about an invoice."`
+}
+
+type paymentsShowCommand struct {
+	adminFlags       `embed:""`
+	environmentFlags `embed:""`
+	outputFlags      `embed:""`
+}
+
+// Run shows the settings, without secrets.
+func (c *paymentsShowCommand) Run(ctx context.Context, out io.Writer) error {
+	var settings struct {
+		Provider    string `json:"provider"`
+		BaseURL     string `json:"baseUrl"`
+		SecretsSet  bool   `json:"secretsSet"`
+		WebhookPath string `json:"webhookPath"`
+	}
+	data, err := c.read(ctx, c.path()+"/payment-provider", &settings)
+	if err != nil {
+		return err
+	}
+	return c.print(out, data, func() error {
+		t := newTable(out)
+		t.row("Provider", settings.Provider)
+		t.row("Address", either(settings.BaseURL, "its own"))
+		t.row("Secrets set", strconv.FormatBool(settings.SecretsSet))
+		t.row("Webhooks arrive at", settings.WebhookPath)
+		return t.end()
+	})
+}
+
+type paymentsSetCommand struct {
+	adminFlags       `embed:""`
+	environmentFlags `embed:""`
+	Provider         string `arg:"" enum:"none,sandbox,stripe" help:"none, sandbox or stripe."`
+	BaseURL          string `help:"Address of the provider's API, when it is not the usual one."`
+	SecretKey        string `env:"TOLLGATE_PAYMENT_SECRET_KEY" help:"stripe: the secret key; better given by the variable."`
+	WebhookSecret    string `env:"TOLLGATE_PAYMENT_WEBHOOK_SECRET" help:"stripe: the webhook's signing secret; better given by the variable."`
+}
+
+// Run replaces the settings.
+func (c *paymentsSetCommand) Run(ctx context.Context, out io.Writer) error {
+	body := map[string]any{"provider": c.Provider}
+	for name, value := range map[string]string{
+		"baseUrl": c.BaseURL, "secretKey": c.SecretKey, "webhookSecret": c.WebhookSecret,
+	} {
+		if value != "" && c.Provider == "stripe" {
+			body[name] = value
+		}
+	}
+	if _, err := c.send(ctx, "PUT", c.path()+"/payment-provider", body, nil); err != nil {
+		return err
+	}
+	return say(out, "Invoices of %s/%s are collected through: %s.", c.Account, c.Environment,
+		c.Provider)
+}
+
+type paymentsListCommand struct {
+	adminFlags       `embed:""`
+	environmentFlags `embed:""`
+	outputFlags      `embed:""`
+	Invoice          string `arg:"" help:"The invoice's id, from invoice list."`
+}
+
+// Run lists payments.
+func (c *paymentsListCommand) Run(ctx context.Context, out io.Writer) error {
+	var list []struct {
+		Provider string      `json:"provider"`
+		Event    string      `json:"eventId"`
+		Amount   json.Number `json:"amount"`
+		Currency string      `json:"currency"`
+		Recorded string      `json:"recordedAt"`
+		Result   string      `json:"result"`
+	}
+	path := c.path() + "/invoices/" + url.PathEscape(c.Invoice) + "/payments"
+	data, err := c.read(ctx, path, &list)
+	if err != nil {
+		return err
+	}
+	return c.print(out, data, func() error {
+		t := newTable(out, "AT", "PROVIDER", "EVENT", "AMOUNT", "RESULT")
+		for _, p := range list {
+			t.row(instant(p.Recorded), p.Provider, p.Event, money(p.Amount, p.Currency), p.Result)
+		}
+		return t.end()
+	})
+}

@@ -1,0 +1,295 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/url"
+	"strconv"
+
+	"tollgate/cmd/tollgate/api"
+)
+
+type poolsCommand struct {
+	List         poolsListCommand         `cmd:"" help:"List a customer's pools of credits."`
+	Create       poolsCreateCommand       `cmd:"" help:"Make a pool for a customer."`
+	Grant        poolsGrantCommand        `cmd:"" help:"Add credits to a pool."`
+	Deduct       poolsDeductCommand       `cmd:"" help:"Take credits out of a pool."`
+	Grants       poolsGrantsCommand       `cmd:"" help:"List grants with something left, in the order in which they burn."`
+	Transactions poolsTransactionsCommand `cmd:"" help:"List what moved a pool's credits, newest first."`
+	Reverse      poolsReverseCommand      `cmd:"" help:"Take a grant or a deduction back, once."`
+	Freeze       poolsFreezeCommand       `cmd:"" help:"Refuse deductions and usage; grants are still taken."`
+	Unfreeze     poolsUnfreezeCommand     `cmd:"" help:"Take deductions and usage again."`
+	Archive      poolsArchiveCommand      `cmd:"" help:"Take a pool out of use, for good."`
+}
+
+// creditPool is a pool as the admin API shows it.
+type creditPool struct {
+	ID           string      `json:"id"`
+	Name         string      `json:"name"`
+	Denomination string      `json:"denomination"`
+	Status       string      `json:"status"`
+	Balance      json.Number `json:"balance"`
+	Granted      json.Number `json:"totalGranted"`
+	Consumed     json.Number `json:"totalConsumed"`
+	Expired      json.Number `json:"totalExpired"`
+	Reversed     json.Number `json:"totalReversed"`
+	HardLimit    bool        `json:"hardLimit"`
+	Priority     int64       `json:"priority"`
+	Rollover     string      `json:"rolloverPolicy"`
+	Cap          json.Number `json:"rolloverCap"`
+}
+
+func printPools(out io.Writer, pools []creditPool) error {
+	t := newTable(out, "ID", "NAME", "STATUS", "BALANCE", "GRANTED", "CONSUMED", "EXPIRED",
+		"REVERSED", "HARD LIMIT", "PRIORITY", "ROLLOVER")
+	for i := range pools {
+		p := &pools[i]
+		rollover := p.Rollover
+		if p.Cap != "" {
+			rollover += " at " + quantity(p.Cap)
+		}
+		t.row(p.ID, p.Name, p.Status, quantity(p.Balance)+" "+p.Denomination, quantity(p.Granted),
+			quantity(p.Consumed), quantity(p.Expired), quantity(p.Reversed),
+			strconv.FormatBool(p.HardLimit), strconv.FormatInt(p.Priority, 10), rollover)
+	}
+	return t.end()
+}
+
+// customerFlags name a customer.
+type customerFlags struct {
+	adminFlags       `embed:""`
+	environmentFlags `embed:""`
+	Customer         string `arg:"" help:"The customer's externalClientCustomerId."`
+}
+
+func (f *customerFlags) customerPath() string {
+	return f.path() + "/customers/" + url.PathEscape(f.Customer)
+}
+
+type poolsListCommand struct {
+	customerFlags `embed:""`
+	outputFlags   `embed:""`
+}
+
+// Run lists pools.
+func (c *poolsListCommand) Run(ctx context.Context, out io.Writer) error {
+	var pools []creditPool
+	data, err := c.read(ctx, c.customerPath()+"/pools", &pools)
+	if err != nil {
+		return err
+	}
+	return c.print(out, data, func() error { return printPools(out, pools) })
+}
+
+type poolsCreateCommand struct {
+	customerFlags `embed:""`
+	outputFlags   `embed:""`
+	Name          string `required:"" help:"The pool's name; plans and features name pools by it."`
+	Denomination  string `help:"What is counted. Default: credits."`
+	Currency      string `help:"ISO 4217 code. Default: USD."`
+	HardLimit     bool   `help:"The balance never goes below zero."`
+	Rollover      string `enum:"NONE,FULL,CAPPED," default:"" help:"What stays at a period's end: NONE, FULL or CAPPED."`
+	RolloverCap   string `help:"What stays at most, with --rollover=CAPPED."`
+	Priority      int64  `help:"Of several pools, the one with the lower number burns first."`
+}
+
+// Run creates a pool.
+func (c *poolsCreateCommand) Run(ctx context.Context, out io.Writer) error {
+	body := map[string]any{"name": c.Name, "hardLimit": c.HardLimit, "priority": c.Priority}
+	for name, value := range map[string]string{
+		"denomination": c.Denomination, "currency": c.Currency, "rolloverPolicy": c.Rollover,
+		"rolloverCap": c.RolloverCap,
+	} {
+		if value != "" {
+			body[name] = value
+		}
+	}
+	var pool creditPool
+	data, err := c.send(ctx, "POST", c.customerPath()+"/pools", body, &pool)
+	if err != nil {
+		return err
+	}
+	return c.print(out, data, func() error { return printPools(out, []creditPool{pool}) })
+}
+
+// poolFlags name one pool.
+type poolFlags struct {
+	adminFlags       `embed:""`
+	environmentFlags `embed:""`
+	Pool             string `arg:"" help:"The pool's id, from pools list."`
+}
+
+func (f *poolFlags) poolPath() string { return f.path() + "/pools/" + url.PathEscape(f.Pool) }
+
+// transaction is a movement of credits as the admin API shows it.
+type transaction struct {
+	ID        string      `json:"id"`
+	Kind      string      `json:"kind"`
+	GrantType string      `json:"grantType"`
+	Amount    json.Number `json:"amount"`
+	Balance   json.Number `json:"balance"`
+	Feature   string      `json:"featureKey"`
+	Note      string      `json:"note"`
+	Reversed  bool        `json:"reversed"`
+	Created   string      `json:"createdAt"`
+}
+
+func printTransactions(out io.Writer, list []transaction) error {
+	t := newTable(out, "ID", "AT", "KIND", "AMOUNT", "BALANCE", "ABOUT")
+	for i := range list {
+		x := &list[i]
+		about := either(either(x.Note, x.Feature), x.GrantType)
+		if x.Reversed {
+			about += " (reversed)"
+		}
+		t.row(x.ID, instant(x.Created), x.Kind, quantity(x.Amount), quantity(x.Balance), about)
+	}
+	return t.end()
+}
+
+type poolsGrantCommand struct {
+	poolFlags   `embed:""`
+	outputFlags `embed:""`
+	Amount      string `arg:"" help:"How many credits."`
+	Type        string `default:"MANUAL" enum:"MANUAL,PURCHASED,PROMOTIONAL,REFUND,PLAN_INCLUDED,ROLLOVER" help:"Why there are more: ${enum}."`
+	Priority    int64  `help:"Of several grants, the one with the lower number burns first."`
+	Expires     string `placeholder:"TIME" help:"RFC 3339 time at which what is left expires. Default: never."`
+	Note        string `help:"Why."`
+}
+
+// Run grants credits.
+func (c *poolsGrantCommand) Run(ctx context.Context, out io.Writer) error {
+	body := map[string]any{"amount": c.Amount, "type": c.Type, "priority": c.Priority, "note": c.Note}
+	if c.Expires != "" {
+		body["expiresAt"] = c.Expires
+	}
+	var x transaction
+	data, err := c.send(ctx, "POST", c.poolPath()+"/grants", body, &x)
+	if err != nil {
+		return err
+	}
+	return c.print(out, data, func() error { return printTransactions(out, []transaction{x}) })
+}
+
+type poolsDeductCommand struct {
+	poolFlags   `embed:""`
+	outputFlags `embed:""`
+	Amount      string `arg:"" help:"How many credits."`
+	Note        string `help:"Why."`
+}
+
+// Run deducts credits.
+func (c *poolsDeductCommand) Run(ctx context.Context, out io.Writer) error {
+	body := map[string]any{"amount": c.Amount, "note": c.Note}
+	var x transaction
+	data, err := c.send(ctx, "POST", c.poolPath()+"/deductions", body, &x)
+	if err != nil {
+		return err
+	}
+	return c.print(out, data, func() error { return printTransactions(out, []transaction{x}) })
+}
+
+type poolsGrantsCommand struct {
+	poolFlags   `embed:""`
+	outputFlags `embed:""`
+}
+
+// Run lists live grants.
+func (c *poolsGrantsCommand) Run(ctx context.Context, out io.Writer) error {
+	var grants []struct {
+		ID        string      `json:"id"`
+		Type      string      `json:"type"`
+		Amount    json.Number `json:"amount"`
+		Remaining json.Number `json:"remaining"`
+		Priority  int64       `json:"priority"`
+		Created   string      `json:"createdAt"`
+		Expires   string      `json:"expiresAt"`
+	}
+	data, err := c.read(ctx, c.poolPath()+"/grants", &grants)
+	if err != nil {
+		return err
+	}
+	return c.print(out, data, func() error {
+		t := newTable(out, "ID", "TYPE", "REMAINING", "OF", "PRIORITY", "GRANTED", "EXPIRES")
+		for _, g := range grants {
+			t.row(g.ID, g.Type, quantity(g.Remaining), quantity(g.Amount),
+				strconv.FormatInt(g.Priority, 10), instant(g.Created),
+				either(instant(g.Expires), "never"))
+		}
+		return t.end()
+	})
+}
+
+type poolsTransactionsCommand struct {
+	poolFlags   `embed:""`
+	outputFlags `embed:""`
+	Limit       int `default:"100" help:"How many, at most 1,000: a pool keeps its newest 1,000."`
+}
+
+// Run lists transactions.
+func (c *poolsTransactionsCommand) Run(ctx context.Context, out io.Writer) error {
+	var page struct {
+		Transactions []transaction `json:"transactions"`
+	}
+	data, err := c.read(ctx, c.poolPath()+"/transactions?limit="+strconv.Itoa(c.Limit), &page)
+	if err != nil {
+		return err
+	}
+	return c.print(out, data, func() error { return printTransactions(out, page.Transactions) })
+}
+
+type poolsReverseCommand struct {
+	adminFlags       `embed:""`
+	environmentFlags `embed:""`
+	outputFlags      `embed:""`
+	Transaction      string `arg:"" help:"The transaction's id, from pools transactions."`
+	Note             string `help:"Why."`
+}
+
+// Run reverses a transaction.
+func (c *poolsReverseCommand) Run(ctx context.Context, out io.Writer) error {
+	var x transaction
+	path := c.path() + "/transactions/" + url.PathEscape(c.Transaction) + "/reverse"
+	data, err := c.send(ctx, "POST", path, map[string]any{"note": c.Note}, &x)
+	if err != nil {
+		return err
+	}
+	return c.print(out, data, func() error { return printTransactions(out, []transaction{x}) })
+}
+
+// change freezes, unfreezes or archives the pool.
+func (f *poolFlags) change(ctx context.Context, out io.Writer, word, became string) error {
+	r := api.Request{Method: "POST", Path: f.poolPath() + "/" + word}
+	if err := f.write(ctx, r, nil); err != nil {
+		return err
+	}
+	return say(out, "Pool %s is %s.", f.Pool, became)
+}
+
+type poolsFreezeCommand struct {
+	poolFlags `embed:""`
+}
+
+// Run freezes a pool.
+func (c *poolsFreezeCommand) Run(ctx context.Context, out io.Writer) error {
+	return c.change(ctx, out, "freeze", "frozen")
+}
+
+type poolsUnfreezeCommand struct {
+	poolFlags `embed:""`
+}
+
+// Run unfreezes a pool.
+func (c *poolsUnfreezeCommand) Run(ctx context.Context, out io.Writer) error {
+	return c.change(ctx, out, "unfreeze", "no longer frozen")
+}
+
+type poolsArchiveCommand struct {
+	poolFlags `embed:""`
+}
+
+// Run archives a pool.
+func (c *poolsArchiveCommand) Run(ctx context.Context, out io.Writer) error {
+	return c.change(ctx, out, "archive", "archived")
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"tollgate/engine/decimal"
+)
+
+// table prints aligned columns. Its methods need no error handling but of end.
+type table struct {
+	w   *tabwriter.Writer
+	err error
+}
+
+// newTable begins a table with the heads of its columns; without any it has no head.
+func newTable(out io.Writer, heads ...string) *table {
+	t := &table{w: tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)}
+	if len(heads) > 0 {
+		t.row(heads...)
+	}
+	return t
+}
+
+func (t *table) row(cells ...string) {
+	if t.err == nil {
+		_, t.err = fmt.Fprintln(t.w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+	}
+}
+
+// end prints what was collected.
+func (t *table) end() error {
+	if t.err == nil {
+		t.err = t.w.Flush()
+	}
+	if t.err != nil {
+		return fmt.Errorf("print: %w", t.err)
+	}
+	return nil
+}
+
+// say prints a line.
+func say(out io.Writer, format string, args ...any) error {
+	if _, err := fmt.Fprintf(out, format+"\n", args...); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}
+
+// outputFlags choose between a table for people and JSON for scripts.
+type outputFlags struct {
+	JSON bool `name:"json" help:"Print the data as JSON, for scripts."`
+}
+
+// print prints data as JSON where that is asked for, and else whatever people shall read of it.
+func (f *outputFlags) print(out io.Writer, data json.RawMessage, people func() error) error {
+	if f.JSON {
+		return say(out, "%s", data)
+	}
+	return people()
+}
+
+// quantity is an exact number with its thousands apart: 1,234,567.5.
+func quantity(n json.Number) string {
+	sign, digits := "", n.String()
+	if rest, negative := strings.CutPrefix(digits, "-"); negative {
+		sign, digits = "-", rest
+	}
+	whole, fraction, exact := strings.Cut(digits, ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if exact {
+		whole += "." + fraction
+	}
+	return sign + whole
+}
+
+// money is an amount with at least the places of its currency: 1,234.50 USD.
+func money(n json.Number, currency string) string {
+	text := quantity(n)
+	if places, known := decimal.MinorUnits(currency); known && places > 0 {
+		_, fraction, exact := strings.Cut(text, ".")
+		if !exact {
+			text += "."
+		}
+		text += strings.Repeat("0", max(0, places-len(fraction)))
+	}
+	return strings.TrimSpace(text + " " + currency)
+}
+
+// instant is a time without milliseconds that are zero.
+func instant(text string) string { return strings.Replace(text, ".000Z", "Z", 1) }
+
+// either is text, or another text where there is none.
+func either(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
+}
