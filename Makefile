@@ -76,6 +76,12 @@ torture: ## break a cluster in every way for MINUTES, and check every promise
 	go test -count=1 -timeout 0 -v -run '^TestTorture$$' ./cmd/tollgate/torture \
 		-args -for=$(MINUTES)m -seed=$(SEED)
 
+.PHONY: planted
+planted: ## see that the torture finds bugs that are planted for it
+	go vet -tags planted,planted_lease,planted_key,planted_answer ./cmd/tollgate/torture ./cluster \
+		./engine/idempotency
+	go test -count=1 -timeout 0 -v -tags planted -run TestPlantedBugsAreFound ./cmd/tollgate/torture
+
 .PHONY: bench
 bench: build ## measure a cluster of three over HTTP, and the engine by itself
 	go test -run '^$$' -bench . -benchmem ./engine/... ./cluster/...

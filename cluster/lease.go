@@ -46,6 +46,9 @@ type grant struct {
 	drift int64
 }
 
+// leaseTenths is how many tenths of the heartbeat timeout a lease lasts; one is for clock rates.
+var leaseTenths time.Duration = 9
+
 // lease knows until when no other node can have become leader. Per peer it keeps when the newest
 // append was SENT that the peer answered with success in the same term: such a peer votes for
 // nobody else until a heartbeat timeout after that. See DESIGN.md for the argument.
@@ -73,7 +76,7 @@ type lease struct {
 
 func newLease(heartbeat time.Duration, self string, onHeld func(bool)) *lease {
 	return &lease{
-		window: heartbeat / 10 * 9,
+		window: heartbeat / 10 * leaseTenths,
 		self:   raft.ServerID(self),
 		voters: func() [2][]raft.ServerID { return [2][]raft.ServerID{} },
 		clock:  now,

@@ -287,7 +287,7 @@ func (g *Group) settleFlights() {
 		case f := <-g.flights:
 			err := errPastDeadline
 			if f.future != nil {
-				err = f.future.Error()
+				err = decided(f)
 			}
 			g.land(f.batch, err)
 		case <-g.closing:
@@ -295,6 +295,9 @@ func (g *Group) settleFlights() {
 		}
 	}
 }
+
+// decided waits until an entry is applied, or can never be.
+var decided = func(f flight) error { return f.future.Error() }
 
 func (g *Group) land(b *batch, err error) {
 	fate := fateOf(err)

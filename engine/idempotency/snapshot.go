@@ -41,6 +41,10 @@ type Snapshot struct {
 	released  atomic.Bool
 }
 
+// spoil is nil but in a program with a planted bug (see planted_key.go): it changes a block of
+// records before it is written.
+var spoil func(block []byte)
+
 // Begin fixes the present set, whatever its size. For the goroutine that adds.
 func (k *Keys) Begin() *Snapshot {
 	return &Snapshot{
@@ -77,6 +81,9 @@ func (sn *Snapshot) WriteTo(w io.Writer) (int64, error) {
 		for ; at < end; at++ {
 			n := at - sn.chunkBase
 			b = sn.chunks[n/chunkKeys][n%chunkKeys].append(b)
+		}
+		if spoil != nil {
+			spoil(b)
 		}
 		if err := emit(b); err != nil {
 			return written, err
