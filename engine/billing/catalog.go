@@ -33,6 +33,9 @@ func (c *ApplyCatalog) apply(t *turn) engine.Outcome {
 	if e == nil {
 		return engine.OutcomeAccountUnknown
 	}
+	if !t.sweep(e) { // what is due takes the versions and names that were the newest then
+		return engine.OutcomeDeferred
+	}
 	t.spend(e.catalog.Load().weight())
 	r := revise(e.catalog.Load(), &c.Document, revision{
 		prune: c.Prune, minted: true, featureIDs: c.FeatureIDs, planIDs: c.PlanIDs,

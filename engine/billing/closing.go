@@ -99,7 +99,7 @@ func (l *ledger) closeSpan(at int64, c cut) {
 			before = l.reading(i)
 			l.readings[f.feature] = sum(before, difference(quantity, l.covers[i].used))
 		}
-		if !quantity.IsZero() {
+		if !quantity.IsZero() || !before.IsZero() { // late usage begins there, too
 			m := p.meterAt(uint32(i))
 			m.quantity, m.covered, m.before = quantity, l.covers[i].used, before
 		}

@@ -212,11 +212,11 @@ func (k *correcting) place(t *turn, delta decimal.Decimal) engine.Outcome {
 	if !ok {
 		return engine.OutcomeDeferred
 	}
-	at, found := l.spotOf(&k.original)
-	if !found {
-		if k.original.Feature == 0 || !l.everCarried(&k.original) {
-			return engine.OutcomeDone
-		}
+	at, stands := l.spotOf(&k.original)
+	switch stands {
+	case nowhere:
+		return engine.OutcomeDone
+	case gone:
 		return engine.OutcomeUsageFinal
 	}
 	outcome := l.add(at, k.original.Feature, delta, k.now)
@@ -232,43 +232,72 @@ func (l *ledger) everCarried(u *usageEntry) bool {
 	return u.Outcome == engine.OutcomeDone || u.Outcome == engine.OutcomeLimitReached
 }
 
-// spotOf finds where a recorded event counts now: in the span that it was recorded in, and if it
-// was ahead of its period's end, in the first span of the period after, once that has begun.
-func (l *ledger) spotOf(u *usageEntry) (at spot, found bool) {
-	carries := func(version uint32) bool {
-		_, ok := l.catalog.version(version).slot(u.Feature)
-		return ok
+// standing says whether a recorded event counts now.
+type standing uint8
+
+const (
+	counts  standing = 1
+	nowhere standing = 2 // no plan that it came under has the feature
+	gone    standing = 3 // what it counted in is not kept any more
+)
+
+// spotOf finds where a recorded event counts now: in the span that it was recorded in, or if it was
+// ahead of its period's end, where it has gone since.
+func (l *ledger) spotOf(u *usageEntry) (at spot, s standing) {
+	if u.Feature == 0 || !l.everCarried(u) {
+		return at, nowhere
 	}
-	if !l.everCarried(u) {
-		return at, false
+	if u.Ahead {
+		return l.aheadOf(u)
 	}
-	if !u.Ahead {
-		for i := range l.spans {
-			if p := &l.spans[i]; p.number == u.Span {
-				return spot{span: p.number, closed: p}, carries(p.version)
-			}
+	for i := range l.spans {
+		if p := &l.spans[i]; p.number == u.Span {
+			return l.within(p, u.Feature)
 		}
-		if u.Span == l.b.span && l.b.endedAt == 0 {
-			return spot{span: u.Span}, carries(l.b.version)
-		}
-		return at, false
 	}
-	var last *heldSpan
+	if u.Span == l.b.span && l.b.endedAt == 0 {
+		return spot{span: u.Span}, counts
+	}
+	return at, gone
+}
+
+// within is a spot in a closed span, if its plan has the feature.
+func (l *ledger) within(p *heldSpan, feature uint32) (at spot, s standing) {
+	if _, ok := l.catalog.version(p.version).slot(feature); !ok {
+		return at, nowhere
+	}
+	return spot{span: p.number, closed: p}, counts
+}
+
+// aheadOf finds where an event counts that was ahead of its period's end when it was recorded. It
+// went from span to span as closeSpan has it: on to the next period, or where the plan lost the
+// feature before that, or the subscription ended, into the span that closed then.
+func (l *ledger) aheadOf(u *usageEntry) (at spot, s standing) {
+	if len(l.spans) > 0 && l.spans[0].number > u.Span+1 {
+		return at, gone
+	}
 	for i := range l.spans {
 		p := &l.spans[i]
-		if carries(p.version) {
-			if last = p; p.period >= u.Period {
-				return spot{span: p.number, closed: p}, true
-			}
+		if p.number < u.Span {
+			continue
+		}
+		if p.period >= u.Period {
+			return l.within(p, u.Feature)
+		}
+		next, period := l.b.version, l.b.period
+		if i+1 < len(l.spans) {
+			next, period = l.spans[i+1].version, l.spans[i+1].period
+		} else if l.b.endedAt != 0 {
+			return l.within(p, u.Feature)
+		}
+		if _, goesOn := l.catalog.version(next).slot(u.Feature); !goesOn && period == p.period {
+			return l.within(p, u.Feature)
 		}
 	}
-	switch {
-	case l.b.endedAt == 0 && carries(l.b.version):
-		return spot{span: l.b.span, ahead: l.b.period < u.Period}, true
-	case last != nil:
-		return spot{span: last.number, closed: last}, true
+	if _, ok := l.version().slot(u.Feature); !ok || l.b.endedAt != 0 {
+		return at, nowhere
 	}
-	return at, false
+	return spot{span: l.b.span, ahead: l.b.period < u.Period}, counts
 }
 
 // correct carries the correction out: the counter, what is known of the key, the journal.

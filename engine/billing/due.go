@@ -22,12 +22,32 @@ type due struct {
 
 func (d due) before(o due) bool { return d.at < o.at || d.at == o.at && d.row < o.row }
 
+// until is the last instant whose events come before those of another row, whose turn is after d's.
+func (d due) until(o due) int64 {
+	if o.row < d.row {
+		return o.at - 1
+	}
+	return o.at
+}
+
 // first is the earliest of all; its instant is never when there is none.
 func (q *dues) first() due {
 	if q.heap.n == 0 {
 		return due{at: never}
 	}
 	return *q.heap.at(0)
+}
+
+// two are the row whose turn is first, and the one whose turn is after it; at never where there is
+// none.
+func (q *dues) two() (first, second due) {
+	first, second = q.first(), due{at: never}
+	for i := 1; i <= min(2, q.heap.n-1); i++ {
+		if d := *q.heap.at(i); i == 1 || d.before(second) {
+			second = d
+		}
+	}
+	return first, second
 }
 
 // set moves a row to an instant; never takes it out. places is where each row stands in its heap,

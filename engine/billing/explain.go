@@ -347,12 +347,13 @@ func (r *recount) closeSpan(b *book, f *spanFact) {
 			t.merge(b.next[feature])
 			delete(b.next, feature)
 		}
-		if !t.quantity.IsZero() {
+		before := decimal.Decimal{}
+		if v.features[i].accumulate {
+			before = b.run[feature]
+		}
+		if !t.quantity.IsZero() || !before.IsZero() {
 			m := p.meterAt(uint32(i))
-			m.quantity, m.covered = t.quantity, t.covered
-			if v.features[i].accumulate {
-				m.before = b.run[feature]
-			}
+			m.quantity, m.covered, m.before = t.quantity, t.covered, before
 		}
 		at(b.tallies, [2]uint32{f.Number, feature}).merge(t)
 		if f.PeriodEnded && goesOn && b.next[feature] != nil {

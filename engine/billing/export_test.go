@@ -1,5 +1,7 @@
 package billing
 
+import "tollgate/engine/decimal"
+
 // Suspend and Cancel put a subscription into a state without waiting for what leads there.
 func (m *Machine) Suspend(id [16]byte, at int64) {
 	s := m.state.Load()
@@ -137,4 +139,16 @@ func GoldenRestored(name string, data []byte) (again []byte, err error) {
 		"snapshot-correction":  func() error { return recode(data, &again, correctionCodec) },
 	}[name]()
 	return again, err
+}
+
+// UsedOf is what the counter of a feature says now; false where the plan does not carry it.
+func UsedOf(m *Machine, id [16]byte, feature string) (used decimal.Decimal, carried bool) {
+	s := m.state.Load()
+	l := s.openLedger(s.subscriptionWith(&id))
+	l.run(l.env.now(s.stamp.Load()), everything)
+	slot, carried := l.version().slot(l.catalog.featureByKey[feature])
+	if carried {
+		used = l.counters[slot].used
+	}
+	return used, carried
 }

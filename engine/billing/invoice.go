@@ -187,10 +187,9 @@ func (m *Machine) Invoices(env, customerRow uint32) []InvoiceView {
 	now := s.environment(env).now(s.stamp.Load())
 	changed := map[uint32]InvoiceView{}
 	var issued []InvoiceView
-	for row := c.firstSubscription; row != 0; row = s.subscriptions.Read(row).next {
-		if s.subscriptions.Read(row).due <= now {
-			issued = append(issued, s.foreseen(s.ledgerAt(row, now), changed)...)
-		}
+	ledgers, _ := s.ledgersOf(customerRow, now)
+	for _, l := range ledgers {
+		issued = append(issued, s.foreseen(l, changed)...)
 	}
 	for row := c.firstInvoice; row != 0; row = s.invoices.Read(row).next {
 		view, ok := changed[row]

@@ -209,23 +209,43 @@ func (t *turn) advance(row uint32, now int64) bool {
 	return l.b.due > now
 }
 
-// advanceCustomer brings all subscriptions of a customer to an instant; false is as with advance.
+// advanceCustomer brings all subscriptions of a customer to an instant, in the order in which things
+// are due: they share what the customer has to its credit, and invoices are numbered as they come.
+// False is as with advance.
 func (t *turn) advanceCustomer(customer uint32, now int64) bool {
-	c := t.customers.Read(customer)
-	t.spend(int(c.subscriptions) / 8) // the command walks them once or twice more
-	for row := c.firstSubscription; row != 0; {
-		if !t.advance(row, now) {
+	t.spend(int(t.customers.Read(customer).subscriptions) / 8) // the command walks them once more
+	for {
+		first, second := t.dueOfCustomer(customer)
+		if first.at > now {
+			return true
+		}
+		if !t.advance(first.row, min(now, first.until(second))) {
 			return false
 		}
-		row = t.subscriptions.Read(row).next
 	}
-	return true
 }
 
-// advanced opens the ledger of a subscription that is brought to an instant first, for a command to
-// work on; false is as with advance.
+// dueOfCustomer are the two subscriptions of a customer of which something falls due next; at never
+// where there is none.
+func (s *state) dueOfCustomer(customer uint32) (first, second due) {
+	first, second = due{at: never}, due{at: never}
+	for row := s.customers.Read(customer).firstSubscription; row != 0; {
+		b := s.subscriptions.Read(row)
+		switch d := (due{b.due, row}); {
+		case d.at < first.at:
+			first, second = d, first
+		case d.at < second.at:
+			second = d
+		}
+		row = b.next
+	}
+	return first, second
+}
+
+// advanced opens the ledger of a subscription that is brought to an instant first, with the
+// customer's others, for a command to work on; false is as with advance.
 func (t *turn) advanced(row uint32, now int64) (l *ledger, ok bool) {
-	if !t.advance(row, now) {
+	if !t.advanceCustomer(t.subscriptions.Read(row).customer, now) {
 		return nil, false
 	}
 	l = t.openLedger(row)
@@ -233,10 +253,60 @@ func (t *turn) advanced(row uint32, now int64) (l *ledger, ok bool) {
 	return l, true
 }
 
-// ledgerAt opens a ledger and brings it to an instant.
+// ledgerAt opens a ledger and brings it to an instant. What the customer has to its credit there may
+// depend on other subscriptions: ledgerAmong looks at those, too.
 func (s *state) ledgerAt(row uint32, now int64) *ledger {
 	l := s.openLedger(row)
 	l.run(now, everything)
+	return l
+}
+
+// ledgersOf opens the ledgers of a customer's subscriptions of which something is due by an instant,
+// and brings them there together. credit is what the customer has then, where that changed.
+func (s *state) ledgersOf(
+	customer uint32, now int64,
+) (ledgers []*ledger, credit map[string]decimal.Decimal) {
+	for row := s.customers.Read(customer).firstSubscription; row != 0; {
+		b := s.subscriptions.Read(row)
+		if b.due <= now {
+			ledgers = append(ledgers, s.openLedger(row))
+		}
+		row = b.next
+	}
+	credit = map[string]decimal.Decimal{}
+	for {
+		var next *ledger
+		for _, l := range ledgers {
+			if l.b.due <= now && (next == nil || l.b.due < next.b.due) {
+				next = l
+			}
+		}
+		if next == nil {
+			return ledgers, credit
+		}
+		currency := next.version().currency
+		if left, ok := credit[currency]; ok {
+			next.credit = left
+		}
+		next.run(next.b.due, everything)
+		credit[currency] = next.credit
+	}
+}
+
+// ledgerAmong opens a ledger and brings it to an instant, together with the customer's others.
+func (s *state) ledgerAmong(row uint32, now int64) (l *ledger) {
+	ledgers, credit := s.ledgersOf(s.subscriptions.Read(row).customer, now)
+	for _, other := range ledgers {
+		if other.row == row {
+			l = other
+		}
+	}
+	if l == nil {
+		l = s.openLedger(row)
+	}
+	if left, ok := credit[l.version().currency]; ok {
+		l.credit = left
+	}
 	return l
 }
 

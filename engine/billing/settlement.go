@@ -43,7 +43,14 @@ func (t *turn) unpaid(env uint32, id *[16]byte) (l *ledger, at int, outcome engi
 	if row != 0 {
 		subscription = t.invoices.Read(row).subscription
 	} else if subscription = t.pendingWith(env, id); subscription == 0 {
-		return nil, 0, engine.OutcomeInvoiceUnknown
+		// It may be issued, and listed, but not be stored yet.
+		if !t.sweep(e) {
+			return nil, 0, engine.OutcomeDeferred
+		}
+		if row = t.invoiceIn(env, id); row == 0 {
+			return nil, 0, engine.OutcomeInvoiceUnknown
+		}
+		subscription = t.invoices.Read(row).subscription
 	}
 	l, ok := t.advanced(subscription, e.now(t.stamp))
 	if !ok {
@@ -116,12 +123,7 @@ func (c *VoidInvoice) apply(t *turn) engine.Outcome {
 	}
 
 	v := &l.unpaid[at]
-	var items []InvoiceItem
-	if v.row != 0 {
-		items = t.invoiceItems(v.row, &v.invoice)
-	} else {
-		items = l.drafts[v.at].items
-	}
+	items := t.invoiceItems(v.row, &v.invoice)
 	for i := range items {
 		if items[i].Kind == LineCredit {
 			l.credit = difference(l.credit, items[i].Amount)

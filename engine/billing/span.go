@@ -33,7 +33,8 @@ var spanCodec = page.Codec[span]{
 	},
 }
 
-// meter is what a feature of a closed span counted. Features that counted nothing have none.
+// meter is what a feature of a closed span counted. Features that counted nothing, and whose tiers
+// held nothing, have none.
 type meter struct {
 	// quantity is what was counted, covered the part of it that credits have paid, invoiced the
 	// part of the rest that invoices have.

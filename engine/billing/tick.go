@@ -26,15 +26,31 @@ func (tick) apply(t *turn) engine.Outcome {
 		if e == nil {
 			break
 		}
-		now := e.now(t.stamp)
-		// Of one instant credits expire last: what a period's end rolls over is decided first.
-		if first, pool := e.dues.first(), e.poolDues.first(); first.at <= pool.at {
-			t.advance(first.row, now)
-		} else {
-			t.expireAt(pool.row, now)
-		}
+		t.happen(e, e.now(t.stamp))
 	}
 	return engine.OutcomeDone
+}
+
+// happen lets happen what is due first in an environment, up to where it is another's turn.
+func (t *turn) happen(e *environment, now int64) {
+	first, second := e.dues.two()
+	// Of one instant credits expire last: what a period's end rolls over is decided first.
+	if pool := e.poolDues.first(); first.at <= pool.at {
+		t.advance(first.row, min(now, first.until(second)))
+	} else {
+		t.expireAt(pool.row, now)
+	}
+}
+
+// sweep lets everything happen that is due in an environment. False: there is more due than this
+// entry may do, and the command is to be deferred.
+func (t *turn) sweep(e *environment) bool {
+	for now := e.now(t.stamp); e.due.Load() <= now; t.happen(e, now) {
+		if t.spent() {
+			return false
+		}
+	}
+	return true
 }
 
 // expireAt books what a pool's grants lose by an instant of the environment's clock.

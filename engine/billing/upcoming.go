@@ -37,7 +37,7 @@ func (m *Machine) Upcoming(env uint32, subscriptionID [16]byte) (InvoiceView, bo
 	lock := s.stripe(s.subscriptions.Read(row).customer)
 	lock.RLock()
 	defer lock.RUnlock()
-	return s.upcoming(s.ledgerAt(row, s.environment(env).now(s.stamp.Load())))
+	return s.upcoming(s.ledgerAmong(row, s.environment(env).now(s.stamp.Load())))
 }
 
 // PendingInvoices previews the PENDING invoices of a customer's subscriptions, oldest first.
@@ -56,7 +56,7 @@ func (m *Machine) PendingInvoices(env, customerRow uint32) []InvoiceView {
 	}
 	now := s.environment(env).now(s.stamp.Load())
 	for row := c.firstSubscription; row != 0; row = s.subscriptions.Read(row).next {
-		if view, ok := s.upcoming(s.ledgerAt(row, now)); ok {
+		if view, ok := s.upcoming(s.ledgerAmong(row, now)); ok {
 			views = append(views, view)
 		}
 	}

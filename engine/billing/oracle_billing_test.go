@@ -1,0 +1,252 @@
+package billing_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
+	"tollgate/engine/enginetest"
+)
+
+// TestBillingAgreesWithTheOracle: random catalogs, and to two customers random events, voids,
+// amendments, upgrades, downgrades, cancellations, payments, clock steps and crashes. At every step
+// each invoice is, line by line, what the oracle says, numbers have no gaps, what limits read is the
+// sum of the events, and the journal explains every invoice. In the end all that was used is
+// invoiced, and replaying the log gives the same invoices byte for byte.
+func TestBillingAgreesWithTheOracle(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := newLedgers(t)
+		h.compare()
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			h.step()
+			h.compare()
+		}
+		h.finish()
+	})
+}
+
+// step lets one thing happen.
+func (h *ledgers) step() {
+	for _, p := range h.people {
+		p.oracle.Advance(h.now())
+	}
+	p := h.people[rapid.IntRange(0, len(h.people)-1).Draw(h.t, "person")]
+	switch rapid.IntRange(0, 19).Draw(h.t, "step") {
+	case 0, 1, 2, 3, 4, 5:
+		h.use(p)
+	case 6, 7, 8:
+		h.correct(p)
+	case 9, 10, 11:
+		h.change(p)
+	case 12:
+		h.end(p)
+	case 13:
+		h.settle(p)
+	case 14:
+		i := rapid.IntRange(0, len(h.doc.Plans)-1).Draw(h.t, "revised")
+		if was := h.doc.Plans[i]; rapid.IntRange(0, 2).Draw(h.t, "archive") == 0 {
+			h.doc.Plans[i].Status = map[string]string{"ARCHIVED": "ACTIVE"}[was.Status]
+			if was.Status != "ARCHIVED" {
+				h.doc.Plans[i].Status = "ARCHIVED"
+			}
+		} else {
+			h.doc.Plans[i] = h.drawPlan(was.Key)
+			h.doc.Plans[i].Currency = was.Currency
+		}
+		h.apply()
+	case 15:
+		if len(p.ids) < 3 {
+			h.subscribe(p)
+		}
+	case 16:
+		h.crash()
+	default:
+		h.later()
+	}
+}
+
+// later moves the time on: the log's, or the sandbox's clock. Ticks may not have come yet.
+func (h *ledgers) later() {
+	d := rapid.SampledFrom([]int64{60_000, dayMS, 5 * dayMS, 26 * dayMS, 100 * dayMS}).
+		Draw(h.t, "later")
+	if rapid.IntRange(0, 2).Draw(h.t, "clock") == 0 {
+		h.expect(engine.OutcomeDone, h.l.Do(billing.KindAdvanceClock, &billing.AdvanceClock{
+			Env: enginetest.Sandbox, To: h.now() + d,
+		}))
+	} else {
+		h.l.Stamp += d
+		h.l.Do(billing.KindSetLimits, &billing.SetLimits{})
+	}
+	if rapid.Bool().Draw(h.t, "ticks") {
+		h.tick()
+	}
+}
+
+func (h *ledgers) tick() {
+	for at := h.m.NextDue(); at != 0 && at <= h.l.Stamp; at = h.m.NextDue() {
+		h.l.DoPayload(engine.KindTick, nil)
+	}
+}
+
+// crash goes on with a machine that was restored from an earlier snapshot, and replayed the rest.
+func (h *ledgers) crash() {
+	m := restored(h.t, h.snapshot)
+	outcomes(h.t, m, uint64(h.cut)+1, h.l.Entries[h.cut:])
+	require.Equal(h.t, stateHash(h.m), stateHash(m))
+	h.m, h.l.Machine, h.src.Journal = m, m, m.Journal()
+	h.snapshot, h.cut = snapshotOf(h.t, m), len(h.l.Entries)
+}
+
+func (h *ledgers) row(p *person) uint32 {
+	c, ok := h.m.Customer(enginetest.Sandbox, p.name)
+	require.True(h.t, ok)
+	return c.Row
+}
+
+func (h *ledgers) compare() {
+	for _, p := range h.people {
+		p.oracle.Advance(h.now())
+		all := h.m.Invoices(enginetest.Sandbox, h.row(p))
+		var got, want []string
+		for i := range all {
+			got = append(got, billedText(&all[i], h.places))
+		}
+		for _, v := range p.oracle.Invoices {
+			want = append(want, oracleText(v, h.places, h.now()))
+		}
+		require.Equal(h.t, strings.Join(want, "\n"), strings.Join(got, "\n"), "%s at %s", p.name,
+			instantText(h.now()))
+		h.compareCounters(p)
+	}
+}
+
+// compareCounters: what limits read is the sum of the events that count there.
+func (h *ledgers) compareCounters(p *person) {
+	for i, s := range p.oracle.Subscriptions {
+		if s.EndedAt != 0 {
+			continue
+		}
+		for _, feature := range ledgerFeatures {
+			want, known := s.Used(feature)
+			got, carried := billing.UsedOf(h.m, p.ids[i], feature)
+			require.Equal(h.t, s.Carries(feature), carried)
+			if carried && known {
+				require.Zero(h.t, want.Cmp(rat(got)), "%s of %s: %s, counter %s", feature, p.name,
+					want.FloatString(12), got)
+			}
+		}
+	}
+}
+
+// finish ends all subscriptions, so that all usage is invoiced, and replays the log.
+func (h *ledgers) finish() {
+	for _, p := range h.people {
+		for i, s := range p.oracle.Subscriptions {
+			h.l.Do(billing.KindCancelSubscription, &billing.CancelSubscription{
+				Env: enginetest.Sandbox, ID: p.ids[i], Mode: billing.CancelImmediate,
+			})
+			if s.EndedAt == 0 {
+				s.Cancel(h.now())
+			}
+		}
+	}
+	h.l.Stamp += 2 * dayMS
+	h.tick()
+	h.compare()
+	numbers := map[uint64]bool{}
+	twin := billing.New(billing.Config{})
+	outcomes(h.t, twin, 1, h.l.Entries)
+	for _, p := range h.people {
+		all, err := h.m.VerifyInvoices(h.src, enginetest.Sandbox, h.row(p))
+		require.NoError(h.t, err)
+		require.Len(h.t, all, len(p.oracle.Invoices))
+		billed := map[string]*big.Rat{}
+		for i := range all {
+			v := &all[i].Invoice
+			require.True(h.t, all[i].Equal, "invoice %d: %+v, recomputed %+v", v.Number, v.Items,
+				all[i].Recomputed)
+			numbers[v.Number] = true
+			h.addUp(v, billed)
+		}
+		used := map[string]*big.Rat{}
+		for _, e := range p.events {
+			if e.Priced() {
+				add(used, e.Feature, e.Units)
+			}
+		}
+		for _, feature := range ledgerFeatures {
+			add(billed, feature, new(big.Rat))
+			add(used, feature, new(big.Rat))
+			require.Zero(h.t, used[feature].Cmp(billed[feature]), "%s used %s of %s, %s are invoiced",
+				p.name, used[feature].FloatString(12), feature, billed[feature].FloatString(12))
+		}
+		require.Equal(h.t, h.m.Invoices(enginetest.Sandbox, h.row(p)),
+			twin.Invoices(enginetest.Sandbox, h.row(p)))
+	}
+	for n := range numbers {
+		require.LessOrEqual(h.t, n, uint64(len(numbers)), "numbers have no gaps")
+	}
+	require.True(h.t, bytes.Equal(snapshotOf(h.t, h.m), snapshotOf(h.t, twin)))
+}
+
+// addUp: an invoice's lines are its amount, which is never below zero.
+func (h *ledgers) addUp(v *billing.InvoiceView, billed map[string]*big.Rat) {
+	total := decimal.Decimal{}
+	for i := range v.Items {
+		item := &v.Items[i]
+		var ok bool
+		total, ok = total.Add(item.Amount)
+		require.True(h.t, ok)
+		if item.FeatureKey != "" {
+			add(billed, item.FeatureKey, rat(item.Quantity))
+		}
+	}
+	require.Equal(h.t, total, v.Amount)
+	require.False(h.t, total.Sign() < 0)
+}
+
+func add(sums map[string]*big.Rat, key string, units *big.Rat) {
+	if sums[key] == nil {
+		sums[key] = new(big.Rat)
+	}
+	sums[key].Add(sums[key], units)
+}
+
+func instantText(at int64) string {
+	return time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000")
+}
+
+func billedText(v *billing.InvoiceView, places int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "type %d of %s, %s to %s, status %d: %s\n", v.Type, instantText(v.CreatedAt),
+		instantText(v.PeriodStart), instantText(v.PeriodEnd), v.Status,
+		rat(v.Amount).FloatString(places))
+	for i := range v.Items {
+		item := &v.Items[i]
+		fmt.Fprintf(&b, "  kind %d %s %s to %s: %s = %s\n", item.Kind, item.FeatureKey,
+			instantText(item.PeriodStart), instantText(item.PeriodEnd),
+			rat(item.Quantity).FloatString(12), rat(item.Amount).FloatString(places))
+	}
+	return b.String()
+}
+
+func oracleText(v *enginetest.OracleInvoice, places int, now int64) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "type %d of %s, %s to %s, status %d: %s\n", v.Type, instantText(v.At),
+		instantText(v.Start), instantText(v.End), v.Status(now), v.Amount.FloatString(places))
+	for _, line := range v.Lines {
+		fmt.Fprintf(&b, "  kind %d %s %s to %s: %s = %s\n", line.Kind, line.Feature,
+			instantText(line.Start), instantText(line.End), line.Quantity.FloatString(12),
+			line.Amount.FloatString(places))
+	}
+	return b.String()
+}

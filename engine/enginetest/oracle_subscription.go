@@ -1,0 +1,379 @@
+package enginetest
+
+import (
+	"math/big"
+
+	"tollgate/engine/billing"
+)
+
+// OracleSubscription is a subscription of an OracleCustomer.
+type OracleSubscription struct {
+	Plan    *OraclePlan
+	EndedAt int64
+	// Ends says that it ends with its period; To is the plan that it changes to there, if any.
+	Ends bool
+	To   func() *OraclePlan
+
+	customer               *OracleCustomer
+	base                   *OraclePlan // whose price the period bears in arrears
+	anchor                 int64
+	months, period         int // after the anchor the period ends; how many periods were before it
+	periodStart, periodEnd int64
+	adjustAt               int64
+	spans                  []*oracleSpan // the last one is open, unless the subscription has ended
+	ahead                  []*OracleEvent
+	run                    int                 // number of the first span since the last plan change
+	billedRun              map[string]*big.Rat // of accumulating features, what is billed of the run
+	chain                  map[string]int      // from which span on a feature's counter counts
+	vague                  map[string]bool     // features whose counter has two readings
+}
+
+// OracleEvent is a usage event. Where no span has it, it is recorded and unpriced.
+type OracleEvent struct {
+	Feature string
+	Units   *big.Rat
+	At      int64
+	Voided  bool
+	of      *OracleSubscription
+	span    *oracleSpan
+}
+
+// oracleSpan is a time under one plan, within one period.
+type oracleSpan struct {
+	number, period int
+	plan           *OraclePlan
+	start, end     int64
+	events         []*OracleEvent
+	billed         bool
+	// before is what the tiers held of a feature when the span closed, invoiced what of its units
+	// is on invoices.
+	before, invoiced map[string]*big.Rat
+}
+
+// quantity is what a feature's events in the span add up to.
+func (p *oracleSpan) quantity(feature string) *big.Rat {
+	total := new(big.Rat)
+	for _, e := range p.events {
+		if e.Feature == feature {
+			total.Add(total, e.Units)
+		}
+	}
+	return total
+}
+
+// Subscribe makes a subscription with its initial invoice.
+func (c *OracleCustomer) Subscribe(p *OraclePlan, now int64) *OracleSubscription {
+	if c.credit == nil {
+		c.credit = new(big.Rat)
+	}
+	s := &OracleSubscription{
+		Plan: p, base: p, customer: c, anchor: now, periodStart: now,
+		billedRun: map[string]*big.Rat{}, chain: map[string]int{}, vague: map[string]bool{},
+	}
+	s.months = p.Months
+	s.periodEnd = later(now, p.Months)
+	s.open(now)
+	c.Subscriptions = append(c.Subscriptions, s)
+	v := s.invoice(billing.InvoiceInitial, now)
+	if !p.Arrears {
+		s.charge(v, billing.LineBase, p, big.NewRat(1, 1), s.periodStart, s.periodEnd)
+	}
+	c.issue(v)
+	return s
+}
+
+func (s *OracleSubscription) open(at int64) {
+	s.spans = append(s.spans, &oracleSpan{
+		number: len(s.spans), period: s.period, plan: s.Plan, start: at,
+		before: map[string]*big.Rat{}, invoiced: map[string]*big.Rat{},
+	})
+}
+
+func (s *OracleSubscription) last() *oracleSpan { return s.spans[len(s.spans)-1] }
+
+func (s *OracleSubscription) due() int64 {
+	at := int64(1) << 62
+	if s.EndedAt == 0 {
+		at = s.periodEnd
+	}
+	if s.adjustAt != 0 {
+		at = min(at, s.adjustAt)
+	}
+	return at
+}
+
+// Use records an event. It counts where it occurred: before the subscription in the first span,
+// past the period's end in the next period, after the subscription's end in the last span.
+func (s *OracleSubscription) Use(feature string, units *big.Rat, at, now int64) *OracleEvent {
+	e := &OracleEvent{Feature: feature, Units: units, At: at, of: s}
+	if s.Plan.feature(feature) == nil {
+		return e
+	}
+	if s.EndedAt == 0 && at >= s.periodEnd {
+		s.ahead = append(s.ahead, e)
+		return e
+	}
+	i := len(s.spans) - 1
+	for i > 0 && s.spans[i].start > at {
+		i--
+	}
+	if s.spans[i].plan.feature(feature) == nil { // the plan of that time did not have it
+		if s.EndedAt != 0 {
+			return e
+		}
+		i = len(s.spans) - 1
+	}
+	e.put(s.spans[i])
+	s.touched(e, now)
+	return e
+}
+
+func (e *OracleEvent) put(p *oracleSpan) {
+	e.span = p
+	p.events = append(p.events, e)
+}
+
+// touched notes that an event of a span came or was changed.
+func (s *OracleSubscription) touched(e *OracleEvent, now int64) {
+	if s.EndedAt != 0 {
+		if s.adjustAt == 0 {
+			s.adjustAt = (now/oracleDay + 1) * oracleDay
+		}
+		return
+	}
+	if f := s.Plan.feature(e.Feature); f != nil {
+		running := f.Accumulate || e.span.period == s.period
+		if running != (e.span.number >= s.chain[e.Feature]) {
+			s.vague[e.Feature] = true
+		}
+	}
+}
+
+// Carries says that the present plan has a feature.
+func (s *OracleSubscription) Carries(feature string) bool { return s.Plan.feature(feature) != nil }
+
+// Priced says that the event counts in a span whose plan has a price for it.
+func (e *OracleEvent) Priced() bool {
+	return e.span != nil && e.span.plan.feature(e.Feature).Model.Name != "included"
+}
+
+// Correct gives an event other units.
+func (e *OracleEvent) Correct(units *big.Rat, now int64) {
+	e.Units = units
+	if e.span != nil {
+		e.of.touched(e, now)
+	}
+}
+
+// Used is what the limit of a feature reads; known is false where plan changes within the period
+// leave two readings of that.
+func (s *OracleSubscription) Used(feature string) (used *big.Rat, known bool) {
+	used = new(big.Rat)
+	for _, p := range s.spans[s.chain[feature]:] {
+		used.Add(used, p.quantity(feature))
+	}
+	return used, !s.vague[feature]
+}
+
+// close ends the open span. next is the plan of the one after it; period says that the billing
+// period ends too, ends that the subscription does.
+func (s *OracleSubscription) close(at int64, next *OraclePlan, period, ends bool) {
+	p := s.last()
+	p.end = at
+	var ahead []*OracleEvent
+	var opening []*OracleEvent
+	for _, e := range s.ahead {
+		goesOn := next.feature(e.Feature) != nil
+		switch {
+		case ends, !period && !goesOn: // it has no other place
+			e.put(p)
+		case !period:
+			ahead = append(ahead, e)
+		case goesOn:
+			opening = append(opening, e)
+		}
+	}
+	s.ahead = ahead
+	for i := range p.plan.Features {
+		f := &p.plan.Features[i]
+		p.before[f.Key], p.invoiced[f.Key] = new(big.Rat), new(big.Rat)
+		if f.Accumulate {
+			p.before[f.Key].Set(s.billed(f.Key))
+		}
+	}
+	old := s.Plan
+	if next != old {
+		s.run, s.billedRun = p.number+1, map[string]*big.Rat{}
+	}
+	if period {
+		s.period++
+	}
+	if ends {
+		s.EndedAt, s.Ends, s.To = at, false, nil
+		return
+	}
+	s.Plan = next
+	s.open(at)
+	for _, e := range opening {
+		e.put(s.last())
+	}
+	for i := range next.Features {
+		f := &next.Features[i]
+		if old.feature(f.Key) == nil || period && !f.Accumulate {
+			s.chain[f.Key], s.vague[f.Key] = s.last().number, false
+		}
+	}
+}
+
+func (s *OracleSubscription) billed(feature string) *big.Rat {
+	if s.billedRun[feature] == nil {
+		s.billedRun[feature] = new(big.Rat)
+	}
+	return s.billedRun[feature]
+}
+
+// invoice begins an invoice of the present period.
+func (s *OracleSubscription) invoice(kind billing.InvoiceType, at int64) *OracleInvoice {
+	return &OracleInvoice{Type: kind, At: at, Start: s.periodStart, End: s.periodEnd}
+}
+
+// charge adds a line for a part of a plan's price, rounded once.
+func (s *OracleSubscription) charge(
+	v *OracleInvoice, kind billing.LineKind, p *OraclePlan, ratio *big.Rat, span ...int64,
+) {
+	amount := new(big.Rat).Mul(p.Price, ratio)
+	if kind == billing.LineUnused {
+		amount.Neg(amount)
+	}
+	v.Lines = append(v.Lines, OracleLine{
+		Kind: kind, Quantity: ratio, Amount: RoundHalfUp(amount, p.Places),
+		Start: span[0], End: span[1],
+	})
+}
+
+// bill adds the lines of closed spans: whole ones that no invoice has, then what came late for the
+// others.
+func (s *OracleSubscription) bill(v *OracleInvoice) {
+	var invoiced []*oracleSpan
+	for _, p := range s.spans {
+		switch {
+		case p.end == 0 && s.EndedAt == 0 && p == s.last():
+		case p.billed:
+			invoiced = append(invoiced, p)
+		default:
+			p.billed = true
+			for i := range p.plan.Features {
+				s.line(v, p, &p.plan.Features[i], billing.LineUsage)
+			}
+		}
+	}
+	for _, p := range invoiced {
+		for i := range p.plan.Features {
+			s.line(v, p, &p.plan.Features[i], billing.LineLate)
+		}
+	}
+}
+
+// line adds the line for what of a span's units no invoice has.
+func (s *OracleSubscription) line(
+	v *OracleInvoice, p *oracleSpan, f *OracleFeature, kind billing.LineKind,
+) {
+	units := new(big.Rat).Sub(p.quantity(f.Key), p.invoiced[f.Key])
+	if units.Sign() == 0 {
+		return
+	}
+	before := new(big.Rat).Add(p.before[f.Key], p.invoiced[f.Key])
+	if p.number >= s.run && f.Accumulate {
+		before.Set(s.billed(f.Key))
+		s.billedRun[f.Key].Add(s.billedRun[f.Key], units)
+	}
+	p.invoiced[f.Key].Add(p.invoiced[f.Key], units)
+	if f.Model.Name == "included" {
+		return
+	}
+	after := new(big.Rat).Add(before, units)
+	amount := f.Model.Line(after, p.plan.Places)
+	v.Lines = append(v.Lines, OracleLine{
+		Kind: kind, Feature: f.Key, Quantity: units, Start: p.start, End: p.end,
+		Amount: amount.Sub(amount, f.Model.Line(before, p.plan.Places)),
+	})
+}
+
+// endPeriod is what happens at the end of a period: the usage of it, then the base price.
+func (s *OracleSubscription) endPeriod(at int64) {
+	old, next := s.Plan, s.Plan
+	if s.To != nil && !s.Ends {
+		if to := s.To(); to != nil {
+			next = to
+		}
+	}
+	s.To = nil
+	v := s.invoice(billing.InvoiceRegular, at)
+	ends := s.Ends
+	s.close(at, next, true, ends)
+	s.bill(v)
+	one := big.NewRat(1, 1)
+	if old.Arrears {
+		s.charge(v, billing.LineBase, s.base, one, s.periodStart, s.periodEnd)
+	}
+	if ends {
+		if len(v.Lines) > 0 {
+			s.customer.issue(v)
+		}
+		return
+	}
+	s.base = next
+	s.periodStart, s.months = later(s.anchor, s.months), s.months+next.Months
+	s.periodEnd = later(s.anchor, s.months)
+	if !next.Arrears {
+		s.charge(v, billing.LineBase, next, one, s.periodStart, s.periodEnd)
+	}
+	s.customer.issue(v)
+}
+
+// left is what part of the period is left, at 8 decimals.
+func (s *OracleSubscription) left(now int64) *big.Rat {
+	return RoundHalfUp(big.NewRat(s.periodEnd-now, s.periodEnd-s.periodStart), 8)
+}
+
+// Cancel ends the subscription now: what is unbilled is billed, nothing is refunded.
+func (s *OracleSubscription) Cancel(now int64) {
+	v, plan, left := s.invoice(billing.InvoiceRegular, now), s.Plan, s.left(now)
+	s.close(now, s.Plan, true, true)
+	s.bill(v)
+	if passed := new(big.Rat).Sub(big.NewRat(1, 1), left); plan.Arrears && passed.Sign() > 0 {
+		s.charge(v, billing.LineBase, s.base, passed, s.periodStart, now)
+	}
+	if len(v.Lines) > 0 {
+		s.customer.issue(v)
+	}
+}
+
+// Upgrade changes the plan now. Where interval and timing stay, so does the period.
+func (s *OracleSubscription) Upgrade(to *OraclePlan, now int64) {
+	s.To = nil
+	old, left := s.Plan, s.left(now)
+	v := s.invoice(billing.InvoiceAdjustment, now)
+	end := s.periodEnd
+	if to.Months == old.Months && to.Arrears == old.Arrears {
+		s.close(now, to, false, false)
+		s.charge(v, billing.LineUnused, old, left, now, end)
+		s.charge(v, billing.LineRemaining, to, left, now, end)
+		s.customer.issue(v)
+		return
+	}
+	s.close(now, to, true, false)
+	s.bill(v)
+	one := big.NewRat(1, 1)
+	if old.Arrears {
+		s.charge(v, billing.LineBase, s.base, one, s.periodStart, end)
+	}
+	s.charge(v, billing.LineUnused, old, left, now, end)
+	s.base, s.anchor, s.months = to, now, to.Months
+	s.periodStart, s.periodEnd = now, later(now, to.Months)
+	if !to.Arrears {
+		s.charge(v, billing.LineRemaining, to, one, s.periodStart, s.periodEnd)
+	}
+	v.Start, v.End = s.periodStart, s.periodEnd
+	s.customer.issue(v)
+}
