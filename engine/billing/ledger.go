@@ -209,9 +209,9 @@ func (t *turn) advance(row uint32, now int64) bool {
 	return l.b.due > now
 }
 
-// advanceCustomer brings all subscriptions of a customer to an instant, in the order in which things
-// are due: they share what the customer has to its credit, and invoices are numbered as they come.
-// False is as with advance.
+// advanceCustomer brings all subscriptions of a customer to an instant, in the order in which
+// things are due: they share what the customer has to its credit, and invoices are numbered as they
+// come. False is as with advance.
 func (t *turn) advanceCustomer(customer uint32, now int64) bool {
 	t.spend(int(t.customers.Read(customer).subscriptions) / 8) // the command walks them once more
 	for {
@@ -253,16 +253,17 @@ func (t *turn) advanced(row uint32, now int64) (l *ledger, ok bool) {
 	return l, true
 }
 
-// ledgerAt opens a ledger and brings it to an instant. What the customer has to its credit there may
-// depend on other subscriptions: ledgerAmong looks at those, too.
+// ledgerAt opens a ledger and brings it to an instant. What the customer has to its credit there
+// may depend on other subscriptions: ledgerAmong looks at those, too.
 func (s *state) ledgerAt(row uint32, now int64) *ledger {
 	l := s.openLedger(row)
 	l.run(now, everything)
 	return l
 }
 
-// ledgersOf opens the ledgers of a customer's subscriptions of which something is due by an instant,
-// and brings them there together. credit is what the customer has then, where that changed.
+// ledgersOf opens the ledgers of a customer's subscriptions of which something is due by an
+// instant, and brings them there together. credit is what the customer has then, where that
+// changed.
 func (s *state) ledgersOf(
 	customer uint32, now int64,
 ) (ledgers []*ledger, credit map[string]decimal.Decimal) {

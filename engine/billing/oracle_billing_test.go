@@ -19,9 +19,9 @@ import (
 
 // TestBillingAgreesWithTheOracle: random catalogs, and to two customers random events, voids,
 // amendments, upgrades, downgrades, cancellations, payments, clock steps and crashes. At every step
-// each invoice is, line by line, what the oracle says, numbers have no gaps, what limits read is the
-// sum of the events, and the journal explains every invoice. In the end all that was used is
-// invoiced, and replaying the log gives the same invoices byte for byte.
+// each invoice is, line by line, what the oracle says, and what limits read is the sum of the
+// events. In the end all that was used is invoiced, numbers have no gaps, the journal explains
+// every invoice, and replaying the log gives the same invoices byte for byte.
 func TestBillingAgreesWithTheOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newLedgers(t)
