@@ -104,10 +104,13 @@ func (r Report) Print(out io.Writer) error {
 }
 
 // JSON writes the report for programs.
-func (r Report) JSON(out io.Writer) error {
+func (r Report) JSON(out io.Writer) error { return JSON(r, out) }
+
+// JSON writes any report for programs.
+func JSON(report any, out io.Writer) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(r); err != nil {
+	if err := encoder.Encode(report); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,8 @@ const (
 	ScenarioBatch Scenario = "ingest-batch"
 )
 
+var scenarios = []Scenario{ScenarioCheck, ScenarioIngest, ScenarioBatch, ScenarioClose}
+
 // Config says what to measure.
 type Config struct {
 	// Nodes are host:port of client APIs; connections are shared out among them evenly.
@@ -43,6 +46,13 @@ type Config struct {
 	Customers int
 	// Batch is the number of events in a request of ScenarioBatch.
 	Batch int
+	// Rate is the requests a second of ScenarioClose, half of them checks, half single events.
+	Rate int
+	// Admin is what ScenarioClose moves the clock through.
+	Admin Admin
+	// Memory is how long nodes remember an entry that took long: that long ScenarioClose waits
+	// before it measures; 0 is ten seconds.
+	Memory time.Duration
 	// Warmup is not measured; Duration is.
 	Warmup, Duration time.Duration
 	// AuditSample bounds for how many customers the audit events are counted.
@@ -91,8 +101,10 @@ func New(c Config) (*Run, error) {
 		return nil, fmt.Errorf("%d customers: want 1 to %d", c.Customers, limit)
 	case c.Batch < 1 || c.Batch > 10_000:
 		return nil, fmt.Errorf("batches of %d: want 1 to 10000", c.Batch)
-	case c.Scenario != ScenarioCheck && c.Scenario != ScenarioIngest && c.Scenario != ScenarioBatch:
-		return nil, fmt.Errorf("scenario %q: want check, ingest or ingest-batch", c.Scenario)
+	case c.Scenario == ScenarioClose && (c.Rate < 1 || c.Rate > 100_000 || c.Connections < 2):
+		return nil, fmt.Errorf("%d requests a second over %d connections", c.Rate, c.Connections)
+	case !slices.Contains(scenarios, c.Scenario):
+		return nil, fmt.Errorf("scenario %q: want one of %q", c.Scenario, scenarios)
 	}
 	now := time.Now().UTC()
 	return &Run{

@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// graceDays keeps subscriptions active that nobody pays for, also when the clock is moved.
+const graceDays = 365
+
 // createCustomers makes the run's customers, each with one subscription.
 func (r *Run) createCustomers(ctx context.Context) error {
 	return r.each(ctx, r.Customers, func(c *connection, n int) error {
@@ -19,7 +22,7 @@ func (r *Run) createCustomers(ctx context.Context) error {
 			return err
 		}
 		return r.create(c, "/api/v1/client/subscriptions", fmt.Sprintf(
-			`{"planId":%q,"customerReferenceId":%q}`, r.Plan, name))
+			`{"planId":%q,"customerReferenceId":%q,"gracePeriod":%d}`, r.Plan, name, graceDays))
 	})
 }
 

@@ -13,6 +13,8 @@ type Events struct {
 	OnStore func(shard uint16, bytes int, d time.Duration)
 	// OnApply: that many entries were applied in that time.
 	OnApply func(shard uint16, entries int, d time.Duration)
+	// OnEntry: one entry was carried out in that time, in which nothing else was applied.
+	OnEntry func(shard uint16, d time.Duration)
 	// OnForward: a frame of that many records and bytes went to the leader.
 	OnForward func(shard uint16, records, bytes int)
 	// OnSnapshot: a snapshot was written, of that size, in that time.

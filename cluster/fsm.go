@@ -96,7 +96,12 @@ func (f *fsm) apply(l *raft.Log) {
 	if own != nil {
 		out = &own.applied
 	}
-	if err := f.run(l, out); err != nil {
+	start := time.Now()
+	err := f.run(l, out)
+	if on := g.config.Events.OnEntry; on != nil {
+		on(g.shard, time.Since(start))
+	}
+	if err != nil {
 		f.stopped = true
 		g.halt(fmt.Errorf("cluster: group %s stops at entry %d (crc %08x): %w",
 			g.name, l.Index, crc32.Checksum(l.Data, castagnoli), err))

@@ -23,7 +23,7 @@ import (
 )
 
 type flags struct {
-	Scenario    []bench.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch; all three when none is given."`
+	Scenario    []bench.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch (these three when none is given), or period-close."`
 	Start       bool             `help:"Start a cluster for the measurement, on ports and in a folder of its own, and stop it."`
 	Tollgate    string           `default:"bin/tollgate" help:"The program that --start runs."`
 	Data        string           `default:".tollgate" help:"Data folder whose dev.json names the cluster."`
@@ -38,10 +38,12 @@ type flags struct {
 	Warmup      time.Duration    `default:"2s" help:"Load before the measurement."`
 	Duration    time.Duration    `short:"d" default:"10s" help:"Length of the measurement."`
 	AuditSample int              `default:"200" help:"For how many customers audit events are compared with checks."`
+	Rate        int              `default:"1000" help:"Requests a second of period-close, half of them checks, half events."`
 	Seed        uint64           `default:"1" help:"Of the draw of customers."`
 	Bare        bool             `help:"Measure a bare fasthttp handler with the same requests and answers after each round, too, and print the ratio."`
 	Rounds      int              `default:"1" help:"How often each scenario is measured; with --bare, the ratio of the medians is printed."`
 	processes   []int
+	admin       bench.Admin
 	JSON        bool `name:"json" help:"Print JSON instead of tables."`
 	ServeBare   bool `hidden:"" help:"Be the bare handler."`
 }
@@ -81,7 +83,11 @@ func (f *flags) run(ctx context.Context) (err error) {
 		if i > 0 && !f.JSON {
 			fmt.Println()
 		}
-		if err = f.rounds(ctx, scenario); err != nil {
+		measure := f.rounds
+		if scenario == bench.ScenarioClose {
+			measure = f.close
+		}
+		if err = measure(ctx, scenario); err != nil {
 			return err
 		}
 	}
@@ -120,6 +126,43 @@ func median(values []float64) float64 {
 	return values[len(values)/2]
 }
 
+// close measures period-close. The feature must be one that the plan has a price for: an invoice
+// has no line for what is included.
+func (f *flags) close(ctx context.Context, scenario bench.Scenario) error {
+	c := f.config(scenario)
+	if c.Connections = f.Connections; c.Connections == 0 {
+		c.Connections = 64
+	}
+	if c.Feature == defaultFeature {
+		c.Feature = "output-tokens"
+	}
+	run, err := bench.New(c)
+	if err != nil {
+		return err
+	}
+	report, err := run.Close(ctx)
+	if report.Closing.Elapsed == 0 {
+		return err
+	}
+	if f.JSON {
+		return errors.Join(err, bench.JSON(report, os.Stdout))
+	}
+	return errors.Join(err, report.Print(os.Stdout))
+}
+
+// defaultFeature is what is checked and counted where nothing else is said.
+const defaultFeature = "requests"
+
+// config is what the flags say of a scenario.
+func (f *flags) config(scenario bench.Scenario) bench.Config {
+	return bench.Config{
+		Nodes: f.URL, Key: f.Key, Plan: f.Plan, Feature: f.Feature, Scenario: scenario,
+		Connections: f.Connections, Customers: f.Customers, Batch: f.Batch, Rate: f.Rate,
+		Warmup: f.Warmup, Duration: f.Duration, Seed: f.Seed, Processes: f.processes,
+		AuditSample: f.AuditSample, AuditPatience: 10 * time.Second, Admin: f.admin,
+	}
+}
+
 func (f *flags) measure(
 	ctx context.Context, scenario bench.Scenario,
 ) (*bench.Run, bench.Report, error) {
@@ -130,12 +173,9 @@ func (f *flags) measure(
 			connections = 16
 		}
 	}
-	run, err := bench.New(bench.Config{
-		Nodes: f.URL, Key: f.Key, Plan: f.Plan, Feature: f.Feature, Scenario: scenario,
-		Connections: connections, Customers: f.Customers, Batch: f.Batch,
-		Warmup: f.Warmup, Duration: f.Duration, Seed: f.Seed, Processes: f.processes,
-		AuditSample: f.AuditSample, AuditPatience: 10 * time.Second,
-	})
+	c := f.config(scenario)
+	c.Connections = connections
+	run, err := bench.New(c)
 	if err != nil {
 		return nil, bench.Report{}, err
 	}
@@ -151,6 +191,7 @@ func (f *flags) measure(
 
 // cluster is what dev.json says.
 type cluster struct {
+	Account    string `json:"account"`
 	AdminKey   string `json:"adminKey"`
 	SandboxKey string `json:"sandboxKey"`
 	Nodes      []struct {
@@ -181,8 +222,10 @@ func (f *flags) complete(ctx context.Context) error {
 	if len(f.URL) > 0 {
 		return nil
 	}
+	f.admin = bench.Admin{Key: c.AdminKey, Account: c.Account}
 	for _, node := range c.Nodes {
 		f.processes = append(f.processes, node.PID)
+		f.admin.Nodes = append(f.admin.Nodes, node.Ops)
 	}
 	leader := ""
 	if f.Via != "all" {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,6 +22,9 @@ func clusterEvents(registry *prometheus.Registry) (*cluster.Events, error) {
 	commit := m.histogram("commit_seconds", "From handing an entry to Raft to its result.", times)
 	store := m.histogram("store_seconds", "Storing entries durably, fsync included.", times)
 	apply := m.histogram("apply_seconds", "Applying committed entries.", times)
+	entry := m.histogram("entry_seconds", "Carrying out one entry.", fine)
+	longest := m.longest("longest_entry_seconds",
+		"What the longest of the entries took that were carried out in the last ten seconds.")
 	forward := m.histogram("forward_records", "Records in a frame to the leader.", sizes(1, 14))
 	snapshot := m.histogram("snapshot_seconds", "Writing a snapshot.", times)
 	restore := m.histogram("restore_seconds", "Loading a snapshot.", times)
@@ -38,7 +42,11 @@ func clusterEvents(registry *prometheus.Registry) (*cluster.Events, error) {
 		OnStore: func(shard uint16, _ int, d time.Duration) {
 			store[shard].Observe(d.Seconds())
 		},
-		OnApply:    func(shard uint16, _ int, d time.Duration) { apply[shard].Observe(d.Seconds()) },
+		OnApply: func(shard uint16, _ int, d time.Duration) { apply[shard].Observe(d.Seconds()) },
+		OnEntry: func(shard uint16, d time.Duration) {
+			entry[shard].Observe(d.Seconds())
+			longest[shard].observe(d, time.Now())
+		},
 		OnForward:  func(shard uint16, records, _ int) { forward[shard].Observe(float64(records)) },
 		OnSnapshot: func(shard uint16, _ int64, d time.Duration) { snapshot[shard].Observe(d.Seconds()) },
 		OnRestore:  func(shard uint16, d time.Duration) { restore[shard].Observe(d.Seconds()) },
@@ -46,6 +54,9 @@ func clusterEvents(registry *prometheus.Registry) (*cluster.Events, error) {
 		OnLease:    func(shard uint16, _ bool) { leases[shard].Inc() },
 	}, nil
 }
+
+// fine are buckets from 10 µs to 150 ms: an entry is to take no longer than 10 ms.
+var fine = prometheus.ExponentialBuckets(0.000_01, 1.5, 24)
 
 // times are buckets from 50 µs to 13 s.
 var times = prometheus.ExponentialBuckets(0.000_05, 2, 18)
@@ -81,6 +92,53 @@ func (m *clusterMetrics) counter(name, help string) (children [len(shards)]prome
 		children[shard] = v.WithLabelValues(group)
 	}
 	return children
+}
+
+// longest makes gauges that keep the largest value of the last seconds.
+func (m *clusterMetrics) longest(name, help string) (children [len(shards)]*maximum) {
+	for shard, group := range shards {
+		c := &maximum{}
+		m.register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "tollgate_cluster_" + name, Help: help,
+			ConstLabels: prometheus.Labels{"group": group},
+		}, func() float64 { return c.value(time.Now()).Seconds() }))
+		children[shard] = c
+	}
+	return children
+}
+
+// maximum is the largest of the values of the last five to ten seconds.
+type maximum struct {
+	mu           sync.Mutex
+	since        time.Time // when recent began
+	past, recent time.Duration
+}
+
+// maximumSpan is how long a value counts at least.
+const maximumSpan = 5 * time.Second
+
+// turn forgets what is too old.
+func (m *maximum) turn(now time.Time) {
+	switch age := now.Sub(m.since); {
+	case age >= 2*maximumSpan:
+		m.since, m.past, m.recent = now, 0, 0
+	case age >= maximumSpan:
+		m.since, m.past, m.recent = now, m.recent, 0
+	}
+}
+
+func (m *maximum) observe(d time.Duration, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.turn(now)
+	m.recent = max(m.recent, d)
+}
+
+func (m *maximum) value(now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.turn(now)
+	return max(m.past, m.recent)
 }
 
 func (m *clusterMetrics) register(c prometheus.Collector) {

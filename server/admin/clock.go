@@ -52,22 +52,23 @@ func (a *API) advanceClock(x *server.Exchange) {
 		x.Refuse(server.FaultOf(result.Outcome))
 		return
 	}
-	if fault := a.settle(x, c.Env); fault != nil {
+	if fault := a.settle(x, &c); fault != nil {
 		x.Refuse(*fault)
 		return
 	}
-	a.writeClock(x, c.Env)
+	a.writeClock(x, c.Env, true)
 }
 
-// settle waits until all that is due by the environment's clock has happened.
-func (a *API) settle(x *server.Exchange, env uint32) *server.Fault {
+// settle waits until all has happened that is due by the instant to which the clock was moved. What
+// falls due while it waits, since the clock runs on, is not waited for.
+func (a *API) settle(x *server.Exchange, c *billing.AdvanceClock) *server.Fault {
 	deadline := time.Now().Add(a.config.SettleTimeout)
 	timer := time.NewTimer(settlePause)
 	defer timer.Stop()
 	for {
 		settled := false
 		fault := a.look(func() *server.Fault {
-			settled = a.machine.ClockSettled(env)
+			settled = a.machine.ClockSettledTo(c.Env, c.To)
 			return nil
 		})
 		if fault == nil && settled {
@@ -94,16 +95,16 @@ func (a *API) settle(x *server.Exchange, env uint32) *server.Fault {
 // showClock is GET …/clock.
 func (a *API) showClock(x *server.Exchange) {
 	a.environment(x, func(env uint32) *server.Fault {
-		a.writeClock(x, env)
+		a.writeClock(x, env, a.machine.ClockSettled(env))
 		return nil
 	})
 }
 
-func (a *API) writeClock(x *server.Exchange, env uint32) {
+func (a *API) writeClock(x *server.Exchange, env uint32, settled bool) {
 	data := x.Begin()
 	data.Open('{')
 	data.Time("now", a.machine.EnvironmentNow(env, time.Now().UnixMilli()))
-	data.Bool("settled", a.machine.ClockSettled(env))
+	data.Bool("settled", settled)
 	data.Close('}')
 	x.End(200)
 }

@@ -1,0 +1,157 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Admin says how to reach the operations listeners of a cluster.
+type Admin struct {
+	// Nodes are host:port of operations listeners.
+	Nodes []string
+	// Key is the admin key. It is in no report.
+	Key string `json:"-"`
+	// Account is the name of the account whose sandbox is measured.
+	Account string
+}
+
+const (
+	// adminTimeout bounds one request; the clock answers when what is due has happened.
+	adminTimeout = 90 * time.Second
+	// settlePatience bounds how long a moved clock may take to settle.
+	settlePatience = 10 * time.Minute
+	// maxAdminBody bounds an answer that is read.
+	maxAdminBody = 8 << 20
+)
+
+// call makes one request of the first node's admin API.
+func (r *Run) call(ctx context.Context, method, path, body string) (int, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
+	defer cancel()
+	url := "http://" + r.Admin.Nodes[0] + "/api/v1/admin/accounts/" + r.Admin.Account +
+		"/environments/sandbox" + path
+	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return 0, nil, fmt.Errorf("admin: %w", err)
+	}
+	request.Header.Set("Authorization", "Bearer "+r.Admin.Key)
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, nil, fmt.Errorf("admin: %w", err)
+	}
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAdminBody))
+	return response.StatusCode, answer, errors.Join(err, response.Body.Close())
+}
+
+// clockNow is what GET …/clock says.
+type clockNow struct {
+	Now     time.Time `json:"now"`
+	Settled bool      `json:"settled"`
+}
+
+func (r *Run) look(ctx context.Context) (now clockNow, err error) {
+	status, body, err := r.call(ctx, http.MethodGet, "/clock", "")
+	if err != nil {
+		return now, err
+	}
+	var answer struct {
+		Data clockNow `json:"data"`
+	}
+	if err = json.Unmarshal(body, &answer); err != nil || status != 200 {
+		return now, errors.Join(fmt.Errorf("clock: %d %.300s", status, body), err)
+	}
+	return answer.Data, nil
+}
+
+// clock is the sandbox's time.
+func (r *Run) clock(ctx context.Context) (time.Time, error) {
+	now, err := r.look(ctx)
+	return now.Now, err
+}
+
+// advance moves the sandbox's clock, and waits until all that is due by then has happened.
+func (r *Run) advance(ctx context.Context, to time.Time) error {
+	status, body, err := r.call(ctx, http.MethodPost, "/clock",
+		`{"advanceTo":"`+to.UTC().Format(time.RFC3339)+`"}`)
+	if err != nil {
+		return err
+	}
+	switch {
+	case status == 200:
+		return nil
+	case status != 503 || !bytes.Contains(body, []byte("clock_settling")):
+		return fmt.Errorf("advance the clock: %d %.300s", status, body)
+	}
+	for deadline := time.Now().Add(settlePatience); time.Now().Before(deadline); {
+		now, err := r.look(ctx)
+		if err != nil || now.Settled {
+			return err
+		}
+		pause(ctx, 100*time.Millisecond)
+	}
+	return errors.New("the clock does not settle")
+}
+
+const (
+	// longestSpan is about how long nodes remember an entry that took long.
+	longestSpan   = 10 * time.Second
+	longestMetric = `tollgate_cluster_longest_entry_seconds{group="billing"} `
+)
+
+// watch asks the nodes again and again for the longest entry, and notes it under the phase.
+func (c *closing) watch(ctx context.Context) {
+	for phase := range c.longest {
+		c.longest[phase] = map[string]time.Duration{}
+	}
+	for ctx.Err() == nil {
+		phase := c.phase.Load()
+		for _, node := range c.Admin.Nodes {
+			d, err := longestEntry(ctx, node)
+			if err != nil && ctx.Err() == nil {
+				c.note(err.Error())
+			}
+			c.longest[phase][node] = max(c.longest[phase][node], d)
+		}
+		pause(ctx, 200*time.Millisecond)
+	}
+}
+
+// longestEntry reads a node's metric.
+func longestEntry(ctx context.Context, node string) (longest time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+node+"/metrics", nil)
+	if err != nil {
+		return 0, fmt.Errorf("metrics: %w", err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, fmt.Errorf("metrics: %w", err)
+	}
+	defer func() { err = errors.Join(err, response.Body.Close()) }()
+	lines := bufio.NewScanner(io.LimitReader(response.Body, maxAdminBody))
+	for lines.Scan() {
+		value, ok := strings.CutPrefix(lines.Text(), longestMetric)
+		if !ok {
+			continue
+		}
+		seconds, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return 0, fmt.Errorf("metrics: %w", err)
+		}
+		return time.Duration(seconds * float64(time.Second)), nil
+	}
+	return 0, errors.Join(fmt.Errorf("metrics of %s: no longest entry", node), lines.Err())
+}
