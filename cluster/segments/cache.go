@@ -55,6 +55,14 @@ func (c *indexCache) touch(seg *segment, size int64) (gone []*segment) {
 	return gone
 }
 
+// forget drops what is held of a segment that is no more.
+func (c *indexCache) forget(seg *segment) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.total -= c.held[seg]
+	delete(c.held, seg)
+}
+
 // sideIndex returns a segment's index: from memory, from its file, or made from the segment.
 func (s *Store) sideIndex(seg *segment) (*sideIndex, error) {
 	x, err := s.obtainIndex(seg)
@@ -124,7 +132,7 @@ func (s *Store) makeIndex(seg *segment) (*sideIndex, error) {
 }
 
 func (s *Store) openIndex(info journal.SegmentInfo) (x *sideIndex, err error) {
-	f, err := s.opts.FS.Open(s.path(info.Number, ".idx"))
+	f, err := s.opts.FS.Open(s.path(keyOf(info), ".idx"))
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +143,7 @@ func (s *Store) openIndex(info journal.SegmentInfo) (x *sideIndex, err error) {
 // rewriteIndex puts a side index in the place of one that was absent or damaged, and returns it
 // without its blocks.
 func (s *Store) rewriteIndex(info journal.SegmentInfo, x *sideIndex) (*sideIndex, error) {
-	if err := s.replace(s.path(info.Number, ".idx"), x.encode(info), false); err != nil {
+	if err := s.replace(s.path(keyOf(info), ".idx"), x.encode(info), false); err != nil {
 		return nil, err
 	}
 	return s.openIndex(info)
@@ -182,7 +190,7 @@ func (s *Store) dropIndex(seg *segment, x *sideIndex) error {
 	if seg.cached() != x {
 		return nil // someone else was faster
 	}
-	err := s.opts.FS.Remove(s.path(seg.info.Number, ".idx"))
+	err := s.opts.FS.Remove(s.path(keyOf(seg.info), ".idx"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}

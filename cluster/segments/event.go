@@ -10,7 +10,7 @@ import (
 // Event returns a usage event by its number. It reads the events between two marks of one segment,
 // or the tail. It returns ErrMissing or ErrDamaged when it needs a segment that is not here.
 func (s *Store) Event(number uint64) (journal.Record, error) {
-	view := s.journal.View()
+	view := s.journal.View()[journal.PartUsage]
 	n := sort.Search(len(view.Segments), func(i int) bool {
 		return view.Segments[i].EventsThrough >= number
 	})
@@ -22,7 +22,7 @@ func (s *Store) Event(number uint64) (journal.Record, error) {
 	case nth == 0:
 		return journal.Record{}, journal.ErrNoEvent
 	case n < len(view.Segments):
-		return s.eventOf(s.find(view, uint64(n+1)), nth)
+		return s.eventOf(s.find(&view, view.Segments[n]), nth)
 	case len(view.Tail) == 0:
 		return journal.Record{}, journal.ErrNoEvent
 	}
@@ -46,14 +46,14 @@ func (s *Store) eventOf(seg *segment, nth uint64) (r journal.Record, err error) 
 	}
 	mark := (nth - 1) / markEvents
 	if mark >= uint64(len(x.marks)) {
-		return r, fmt.Errorf("%w: %d marks of segment %d", errIndex, len(x.marks), seg.info.Number)
+		return r, fmt.Errorf("%w: %d marks of %s", errIndex, len(x.marks), seg.info)
 	}
 	begin, end := uint64(x.marks[mark]), seg.info.Length
 	if mark+1 < uint64(len(x.marks)) {
 		end = uint64(x.marks[mark+1])
 	}
 	if begin >= end || end > seg.info.Length {
-		return r, fmt.Errorf("%w: mark %d of segment %d", errIndex, mark, seg.info.Number)
+		return r, fmt.Errorf("%w: mark %d of %s", errIndex, mark, seg.info)
 	}
 	records := make([]byte, end-begin)
 	if run.data != nil {

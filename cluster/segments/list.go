@@ -16,34 +16,37 @@ const recordGuess = 512
 // cost grows with the segments whose times meet the query, and with the limit. It returns
 // ErrMissing or ErrDamaged when it needs a segment that is not here.
 func (s *Store) List(q journal.Query) ([]journal.Item, error) {
-	// A side index that turns out to be damaged is made again, and the listing begun anew.
-	for attempt := 0; ; attempt++ {
-		items, err := s.list(q)
-		if !errors.Is(err, errIndex) || attempt == 3 {
-			return items, err
-		}
-	}
-}
-
-func (s *Store) list(q journal.Query) (items []journal.Item, err error) {
 	if q.Limit < 1 || q.From >= q.To {
 		return nil, nil
 	}
-	view := s.journal.View()
+	// A side index that turns out to be damaged is made again, and the listing begun anew; so it is
+	// when segments were dropped while it ran.
+	for attempt := 0; ; {
+		view := s.journal.View()
+		items, err := s.list(q, &view)
+		switch {
+		case err == nil:
+			return items, nil
+		case view[journal.PartAudit].First != s.journal.First(journal.PartAudit):
+			continue
+		case !errors.Is(err, errIndex) || attempt == 3:
+			return nil, err
+		}
+		attempt++
+	}
+}
+
+func (s *Store) list(q journal.Query, view *journal.View) (items []journal.Item, err error) {
 	m := &merge{query: q}
 	defer func() {
 		for _, run := range m.runs {
 			run.close(&err)
 		}
 	}()
-	for i := range view.Segments {
-		run := &segmentRun{store: s, seg: s.find(view, uint64(i+1)), query: &q}
-		if err := run.place(m); err != nil {
+	for _, part := range journal.Parts() {
+		if err := s.placePart(m, &view[part], part); err != nil {
 			return nil, err
 		}
-	}
-	if err := s.placeTail(m, view.Tail); err != nil {
-		return nil, err
 	}
 	heap.Init(m)
 	for len(items) < q.Limit && m.Len() > 0 {
@@ -66,6 +69,22 @@ func (s *Store) list(q journal.Query) (items []journal.Item, err error) {
 		heap.Fix(m, 0)
 	}
 	return items, nil
+}
+
+// placePart puts the segments and the tail of a part that the query may meet into the heap.
+func (s *Store) placePart(m *merge, view *journal.PartView, part journal.Part) error {
+	only := m.query.Kinds == journal.Kinds(journal.KindAudit)
+	if part == journal.PartUsage && only ||
+		part == journal.PartAudit && !m.query.Kinds.Has(journal.KindAudit) {
+		return nil
+	}
+	for _, info := range view.Segments {
+		run := &segmentRun{store: s, seg: s.find(view, info), query: &m.query}
+		if err := run.place(m); err != nil {
+			return err
+		}
+	}
+	return s.placeTail(m, view.Tail, part)
 }
 
 // run is the items of the query's owner in one segment or in the tail, in order.
@@ -135,7 +154,7 @@ type tailRun struct {
 	entries []entry
 }
 
-func (s *Store) placeTail(m *merge, tail []byte) error {
+func (s *Store) placeTail(m *merge, tail []byte, part journal.Part) error {
 	if len(tail) == 0 {
 		return nil
 	}
@@ -143,7 +162,7 @@ func (s *Store) placeTail(m *merge, tail []byte) error {
 	if err != nil {
 		return err
 	}
-	all, err := s.tail.entries(tail, m.query.Owner, s.indexer)
+	all, err := s.tails[part].entries(tail, m.query.Owner, s.indexer)
 	if err != nil {
 		return err
 	}
@@ -259,7 +278,7 @@ func (r *segmentRun) open() (err error) {
 		return err
 	}
 	if r.index.body == nil {
-		if r.blocks, err = r.store.opts.FS.Open(r.store.path(r.seg.info.Number, ".idx")); err != nil {
+		if r.blocks, err = r.store.opts.FS.Open(r.store.path(keyOf(r.seg.info), ".idx")); err != nil {
 			return errors.Join(errIndex, err, r.store.dropIndex(r.seg, r.index))
 		}
 	}
@@ -340,7 +359,7 @@ func (r *segmentRun) openSegment() (err error) {
 		r.reader, err = journal.NewReader(r.data)
 		return err
 	}
-	if r.file, err = s.opts.FS.Open(s.path(seg.info.Number, ".seg")); err != nil {
+	if r.file, err = s.opts.FS.Open(s.path(keyOf(seg.info), ".seg")); err != nil {
 		return err
 	}
 	var head [journal.HeaderBytes]byte

@@ -50,10 +50,11 @@ func naive(t require.TestingT, all [][]byte, q journal.Query) []journal.Item {
 
 // history is a journal with its store, and the bytes of all segments.
 type history struct {
-	journal *journal.Journal
-	store   *Store
-	sealed  []journal.Segment
-	index   uint64
+	journal   *journal.Journal
+	store     *Store
+	sealed    []journal.Segment
+	index     uint64 // the log time, too
+	retention int64  // of audit blocks; 0 keeps them
 }
 
 func open(t require.TestingT, dir string, opts Options) *history {
@@ -67,20 +68,25 @@ func open(t require.TestingT, dir string, opts Options) *history {
 	return h
 }
 
-// end finishes an entry, and puts what it sealed.
+// end finishes an entry, lets audit blocks expire, and puts what was sealed.
 func (h *history) end() {
-	if sealed, cut := h.journal.EndEntry(h.index); cut {
-		h.sealed = append(h.sealed, sealed)
-		h.store.Put(sealed)
+	sealed := h.journal.EndEntry(h.index, nil)
+	sealed, _ = h.journal.Expire(int64(h.index), h.retention, sealed)
+	for _, s := range sealed {
+		h.sealed = append(h.sealed, s)
+		h.store.Put(s)
 	}
 }
 
+// all is the bytes of everything that was not dropped.
 func (h *history) all() [][]byte {
 	var list [][]byte
 	for _, s := range h.sealed {
-		list = append(list, s.Data)
+		if !h.journal.Dropped(s.SegmentInfo) {
+			list = append(list, s.Data)
+		}
 	}
-	return append(list, h.journal.Tail())
+	return append(list, h.journal.Tail(journal.PartUsage), h.journal.Tail(journal.PartAudit))
 }
 
 // entry appends an entry of random records, and now and then a very long one, so that segments
@@ -102,7 +108,7 @@ func (h *history) entry(t *rapid.T) {
 			r.Payload = make([]byte, 3<<20)
 			r.Payload[3<<20-1] = byte(position)
 		case 2, 3, 4:
-			r.Kind, r.Owner, r.Payload = journal.KindAudit, 0, nil
+			r.Kind, r.Owner, r.At, r.Payload = journal.KindAudit, 0, int64(h.index), nil
 			for range rapid.IntRange(0, 40).Draw(t, "checks") {
 				r.Payload = binary.LittleEndian.AppendUint32(r.Payload, owner.Draw(t, "owner"))
 				r.Payload = binary.LittleEndian.AppendUint64(r.Payload, uint64(at.Draw(t, "at")))
@@ -189,8 +195,13 @@ func TestListAgreesWithReadingEverything(t *testing.T) {
 		// A cache of one byte holds no index for longer than a query.
 		cache := rapid.SampledFrom([]int64{1, 1 << 20}).Draw(t, "cache")
 		h := open(t, dir, Options{CacheBytes: cache})
+		h.retention = rapid.SampledFrom([]int64{0, 3, 9, 60}).Draw(t, "retention")
 		for range rapid.IntRange(1, 12).Draw(t, "entries") {
 			h.entry(t)
+			if rapid.Bool().Draw(t, "sweep") {
+				require.NoError(t, h.store.Sweep())
+				requireSwept(t, h)
+			}
 			if rapid.IntRange(0, 3).Draw(t, "list") == 0 {
 				h.requireList(t, drawQuery(t))
 				h.requireEvents(t)
@@ -212,6 +223,7 @@ func TestListAgreesWithReadingEverything(t *testing.T) {
 		again, err := Open(dir, h.journal, indexer, Options{CacheBytes: cache})
 		require.NoError(t, err)
 		h.store = again
+		requireSwept(t, h)
 		for range 4 {
 			h.requireList(t, drawQuery(t))
 		}

@@ -15,15 +15,17 @@ import (
 type Fetch func(ctx context.Context, info journal.SegmentInfo) ([]byte, error)
 
 // Repair fetches every segment that is Missing, checks its hash, and stores it. It goes on after
-// a segment that cannot be had, and returns all errors.
+// a segment that cannot be had, and returns all errors. ErrDropped from fetch is none: another node
+// has applied more of the log, and this one's own manifest will lose the segment with it.
 func (s *Store) Repair(ctx context.Context, fetch Fetch) error {
 	var failed []error
 	for _, info := range s.Missing() {
 		if err := errors.Join(ctx.Err(), context.Cause(s.quit)); err != nil {
 			return errors.Join(append(failed, err)...)
 		}
-		if err := s.repairOne(ctx, info, fetch); err != nil {
-			failed = append(failed, fmt.Errorf("repair of segment %d: %w", info.Number, err))
+		err := s.repairOne(ctx, info, fetch)
+		if err != nil && !errors.Is(err, ErrDropped) {
+			failed = append(failed, fmt.Errorf("repair of %s: %w", info, err))
 		}
 	}
 	return errors.Join(failed...)
@@ -65,11 +67,14 @@ func (s *Store) scrub() {
 
 // scrubOne reads one file, and waits as long as the pace asks for; false when the store closes.
 func (s *Store) scrubOne(info journal.SegmentInfo) bool {
+	if s.journal.Dropped(info) {
+		return true
+	}
 	seg := s.lookup(info)
 	seg.lock.Lock()
 	if seg.state == stored || seg.state == unchecked {
 		// What is found is kept in the segment's state and told to Options.Damaged.
-		if _, err := s.loadLocked(seg); err != nil {
+		if _, err := s.loadLocked(seg); err != nil && !errors.Is(err, ErrDropped) {
 			seg.state = damaged
 		}
 	}

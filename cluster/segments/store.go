@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +24,8 @@ var (
 	ErrMissing = errors.New("segments: a segment is missing here")
 	// ErrDamaged says that a segment's file does not have the bytes that its hash names.
 	ErrDamaged = errors.New("segments: a segment is damaged here")
+	// ErrDropped says that the journal dropped a segment: its time is over, no node needs it.
+	ErrDropped = errors.New("segments: a segment was dropped")
 	// ErrClosed says that the store was closed, or has failed.
 	ErrClosed = errors.New("segments: store is closed")
 )
@@ -80,16 +82,27 @@ type Store struct {
 	quit  context.Context
 	end   context.CancelCauseFunc
 	work  sync.WaitGroup
-	// writing is held while a file is made, so that two of one number never mix.
+	// writing is held while a file is made, so that two of one number never mix, and while those of
+	// dropped segments are deleted. swept is how far that has come; it is guarded by writing.
 	writing sync.Mutex
+	swept   uint64
 
 	lock     sync.Mutex
-	segments map[uint64]*segment
-	changed  chan struct{} // closed, and made anew, whenever a segment becomes durable
+	segments map[key]*segment
+	// changed is closed, and made anew, whenever a segment becomes durable or is dropped.
+	changed chan struct{}
 
 	cache indexCache
-	tail  tailIndex
+	tails [2]tailIndex // by part
 }
+
+// key names a segment.
+type key struct {
+	part   journal.Part
+	number uint64
+}
+
+func keyOf(info journal.SegmentInfo) key { return key{info.Part, info.Number} }
 
 // segment is what is known of one segment's file.
 type segment struct {
@@ -129,25 +142,13 @@ func Open(dir string, j *journal.Journal, ix journal.Indexer, opts Options) (*St
 	s := &Store{
 		dir: dir, journal: j, indexer: ix, opts: opts,
 		queue:    make(chan *segment, opts.QueueSegments),
-		segments: map[uint64]*segment{}, changed: make(chan struct{}),
+		segments: map[key]*segment{}, changed: make(chan struct{}),
 		cache: indexCache{limit: opts.CacheBytes},
 	}
 	if err := opts.FS.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("segments: %w", err)
 	}
-	names, err := opts.FS.Names(dir)
-	if err != nil {
-		return nil, fmt.Errorf("segments: %w", err)
-	}
-	for _, name := range names {
-		if strings.HasSuffix(name, ".tmp") {
-			if err := opts.FS.Remove(filepath.Join(dir, name)); err != nil {
-				return nil, fmt.Errorf("segments: %w", err)
-			}
-		}
-	}
-	// A crash may have come between a rename and its fsync.
-	if err := opts.FS.SyncDir(dir); err != nil {
+	if err := s.clean(); err != nil {
 		return nil, fmt.Errorf("segments: %w", err)
 	}
 	s.quit, s.end = context.WithCancelCause(context.Background())
@@ -167,27 +168,27 @@ func (s *Store) Close() error {
 	return nil
 }
 
-func (s *Store) path(number uint64, suffix string) string {
-	return filepath.Join(s.dir, fmt.Sprintf("%010d%s", number, suffix))
+func (s *Store) path(k key, suffix string) string {
+	return filepath.Join(s.dir, fmt.Sprintf("%s-%010d%s", k.part, k.number, suffix))
 }
 
 // lookup returns what is known of a segment, after a look at the disk when nothing is.
 func (s *Store) lookup(info journal.SegmentInfo) *segment {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	seg := s.segments[info.Number]
+	seg := s.segments[keyOf(info)]
 	if seg == nil || seg.info != info {
 		seg = &segment{info: info}
-		if size, err := s.fileSize(info.Number); err == nil && size == int64(info.Length) {
+		if size, err := s.fileSize(keyOf(info)); err == nil && size == int64(info.Length) {
 			seg.state = unchecked
 		}
-		s.segments[info.Number] = seg
+		s.segments[keyOf(info)] = seg
 	}
 	return seg
 }
 
-func (s *Store) fileSize(number uint64) (size int64, err error) {
-	f, err := s.opts.FS.Open(s.path(number, ".seg"))
+func (s *Store) fileSize(k key) (size int64, err error) {
+	f, err := s.opts.FS.Open(s.path(k, ".seg"))
 	if err != nil {
 		return 0, err
 	}
@@ -202,8 +203,12 @@ func closing(f File, err *error) {
 }
 
 // Put takes a sealed segment to be written. It waits while the queue is full, and returns at once
-// when the store is closed. A segment that is already there is not written again.
+// when the store is closed. A segment that is already there is not written again, one that was
+// dropped at once not at all.
 func (s *Store) Put(sealed journal.Segment) {
+	if s.journal.Dropped(sealed.SegmentInfo) {
+		return
+	}
 	seg := s.lookup(sealed.SegmentInfo)
 	seg.hold(sealed.Data)
 	select {
@@ -263,13 +268,17 @@ func (s *Store) store(seg *segment, data []byte) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	s.lock.Lock()
-	current := s.segments[seg.info.Number] == seg
+	current := s.segments[keyOf(seg.info)] == seg
 	s.lock.Unlock()
-	if !current {
-		return nil // the journal was restored to another history meanwhile
+	if !current || s.journal.Dropped(seg.info) {
+		// The journal was restored to another history meanwhile, or the segment's time is over.
+		seg.lock.Lock()
+		defer seg.lock.Unlock()
+		seg.state, seg.data = absent, nil
+		return nil
 	}
 	if there, err := s.readFile(seg.info); err != nil || xxhash.Sum64(there) != seg.info.Hash {
-		if err := s.replace(s.path(seg.info.Number, ".seg"), data, true); err != nil {
+		if err := s.replace(s.path(keyOf(seg.info), ".seg"), data, true); err != nil {
 			return err
 		}
 	}
@@ -282,11 +291,16 @@ func (s *Store) store(seg *segment, data []byte) error {
 	seg.lock.Lock()
 	seg.state, seg.data = stored, nil
 	seg.lock.Unlock()
+	s.wake()
+	return nil
+}
+
+// wake lets WaitDurable look again.
+func (s *Store) wake() {
 	s.lock.Lock()
+	defer s.lock.Unlock()
 	close(s.changed)
 	s.changed = make(chan struct{})
-	s.lock.Unlock()
-	return nil
 }
 
 // replace puts a file in the place of name, atomically.
@@ -308,10 +322,10 @@ func (s *Store) replace(name string, data []byte, sync bool) error {
 
 // readFile reads a segment's file, which may be damaged.
 func (s *Store) readFile(info journal.SegmentInfo) (data []byte, err error) {
-	f, err := s.opts.FS.Open(s.path(info.Number, ".seg"))
+	f, err := s.opts.FS.Open(s.path(keyOf(info), ".seg"))
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("%w: %d", ErrMissing, info.Number)
+			return nil, fmt.Errorf("%w: %s", ErrMissing, info)
 		}
 		return nil, err
 	}
@@ -321,7 +335,7 @@ func (s *Store) readFile(info journal.SegmentInfo) (data []byte, err error) {
 		return nil, err
 	}
 	if size != int64(info.Length) {
-		return nil, fmt.Errorf("%w: %d has %d of %d bytes", ErrDamaged, info.Number, size, info.Length)
+		return nil, fmt.Errorf("%w: %s has %d of %d bytes", ErrDamaged, info, size, info.Length)
 	}
 	data = make([]byte, info.Length)
 	if _, err := f.ReadAt(data, 0); err != nil {
@@ -341,16 +355,22 @@ func (s *Store) loadLocked(seg *segment) ([]byte, error) {
 	if seg.data != nil {
 		return seg.data, nil
 	}
+	if s.journal.Dropped(seg.info) {
+		return nil, fmt.Errorf("%w: %s", ErrDropped, seg.info)
+	}
 	if seg.state == absent {
-		return nil, fmt.Errorf("%w: %d", ErrMissing, seg.info.Number)
+		return nil, fmt.Errorf("%w: %s", ErrMissing, seg.info)
 	}
 	data, err := s.readFile(seg.info)
 	if err == nil && xxhash.Sum64(data) != seg.info.Hash {
-		err = fmt.Errorf("%w: %d", ErrDamaged, seg.info.Number)
+		err = fmt.Errorf("%w: %s", ErrDamaged, seg.info)
 	}
 	if err == nil {
 		seg.state = stored
 		return data, nil
+	}
+	if s.journal.Dropped(seg.info) { // and Sweep deleted the file
+		return nil, fmt.Errorf("%w: %s", ErrDropped, seg.info)
 	}
 	if seg.state != damaged && s.opts.Damaged != nil {
 		s.opts.Damaged(seg.info, err)
@@ -370,19 +390,19 @@ func (s *Store) check(seg *segment) error {
 	return err
 }
 
-// WaitDurable returns when every listed segment is on disk with the right bytes. A segment that
-// is missing is waited for: it comes by Put or by Repair.
+// WaitDurable returns when every listed segment is on disk with the right bytes, or was dropped. A
+// segment that is missing is waited for: it comes by Put or by Repair.
 func (s *Store) WaitDurable(ctx context.Context, infos []journal.SegmentInfo) error {
 	for _, info := range infos {
 		if err := s.waitOne(ctx, info); err != nil {
-			return fmt.Errorf("segment %d is not on disk: %w", info.Number, err)
+			return fmt.Errorf("%s is not on disk: %w", info, err)
 		}
 	}
 	return nil
 }
 
 func (s *Store) waitOne(ctx context.Context, info journal.SegmentInfo) error {
-	for {
+	for !s.journal.Dropped(info) {
 		seg := s.lookup(info)
 		s.lock.Lock()
 		changed := s.changed
@@ -403,37 +423,45 @@ func (s *Store) waitOne(ctx context.Context, info journal.SegmentInfo) error {
 			return context.Cause(s.quit)
 		}
 	}
+	return nil
 }
 
 // Missing lists the segments of the manifest that are absent here, or known to be damaged.
 func (s *Store) Missing() []journal.SegmentInfo {
-	view := s.journal.View()
 	var list []journal.SegmentInfo
-	for _, info := range view.Segments {
-		seg := s.lookup(info)
-		seg.lock.Lock()
-		gone := seg.state == absent && info != view.Sealed.SegmentInfo || seg.state == damaged
-		seg.lock.Unlock()
-		if gone {
-			list = append(list, info)
+	for _, view := range s.journal.View() {
+		for _, info := range view.Segments {
+			seg := s.lookup(info)
+			seg.lock.Lock()
+			gone := seg.state == absent && info != view.Sealed.SegmentInfo || seg.state == damaged
+			seg.lock.Unlock()
+			if gone {
+				list = append(list, info)
+			}
 		}
 	}
 	return list
 }
 
 // Read returns the bytes of a segment that the manifest lists, checked, for a peer. They must not
-// be changed.
-func (s *Store) Read(number uint64) ([]byte, error) {
-	view := s.journal.View()
-	if number == 0 || number > uint64(len(view.Segments)) {
-		return nil, fmt.Errorf("%w: %d is not in the manifest", ErrMissing, number)
+// be changed. It is ErrDropped when the journal no longer has it: the peer's log will say so, too.
+func (s *Store) Read(part journal.Part, number uint64) ([]byte, error) {
+	if !slices.Contains(journal.Parts(), part) {
+		return nil, fmt.Errorf("%w: there is no part %d", ErrMissing, part)
 	}
-	return s.load(s.find(view, number))
+	view := s.journal.View()[part]
+	switch {
+	case number < view.First:
+		return nil, fmt.Errorf("%w: %s %d", ErrDropped, part, number)
+	case number-view.First >= uint64(len(view.Segments)):
+		return nil, fmt.Errorf("%w: %s %d is not in the manifest", ErrMissing, part, number)
+	}
+	return s.load(s.find(&view, view.Segments[number-view.First]))
 }
 
-// find returns the segment of a view.
-func (s *Store) find(view journal.View, number uint64) *segment {
-	seg := s.lookup(view.Segments[number-1])
+// find returns a segment of a view.
+func (s *Store) find(view *journal.PartView, info journal.SegmentInfo) *segment {
+	seg := s.lookup(info)
 	if view.Sealed.SegmentInfo == seg.info {
 		seg.lock.Lock()
 		if seg.state == absent {

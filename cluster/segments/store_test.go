@@ -43,6 +43,7 @@ type faulty struct {
 	sync    func() error
 	syncDir func() error
 	rename  func() error
+	remove  func() error
 	creates atomic.Int64
 }
 
@@ -82,6 +83,15 @@ func (f *faulty) Rename(from, to string) error {
 		}
 	}
 	return f.OS.Rename(from, to)
+}
+
+func (f *faulty) Remove(name string) error {
+	if f.remove != nil {
+		if err := f.remove(); err != nil {
+			return err
+		}
+	}
+	return f.OS.Remove(name)
 }
 
 func TestASegmentIsDurableAfterBothSyncs(t *testing.T) {
@@ -155,10 +165,10 @@ func TestWhatIsThereIsNotWrittenAgain(t *testing.T) {
 	h.seal()
 	h.seal()
 	require.NoError(t, h.store.Close())
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "0000000009.seg.tmp"), []byte("x"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "usage-0000000009.seg.tmp"), []byte("x"), 0o600))
 
 	again := open(t, dir, Options{FS: fs}) // replays its log
-	require.NoFileExists(t, filepath.Join(dir, "0000000009.seg.tmp"))
+	require.NoFileExists(t, filepath.Join(dir, "usage-0000000009.seg.tmp"))
 	var renamed atomic.Int64
 	fs.rename = func() error { renamed.Add(1); return nil }
 	again.seal()
@@ -179,7 +189,7 @@ func TestAMissingOrDamagedSegmentIsFetchedFromAPeer(t *testing.T) {
 
 	dir := t.TempDir()
 	for _, s := range peer.sealed[:3] {
-		name := filepath.Join(dir, filepath.Base(peer.store.path(s.Number, ".seg")))
+		name := filepath.Join(dir, filepath.Base(peer.store.path(keyOf(s.SegmentInfo), ".seg")))
 		b := bytes.Clone(s.Data)
 		switch s.Number {
 		case 2:
@@ -204,11 +214,11 @@ func TestAMissingOrDamagedSegmentIsFetchedFromAPeer(t *testing.T) {
 		5*time.Second, time.Millisecond)
 	_, err = s.List(everything)
 	require.Error(t, err)
-	_, err = s.Read(4)
+	_, err = s.Read(journal.PartUsage, 4)
 	require.ErrorIs(t, err, ErrMissing)
-	_, err = s.Read(5)
+	_, err = s.Read(journal.PartUsage, 5)
 	require.ErrorIs(t, err, ErrMissing)
-	_, err = s.Read(2)
+	_, err = s.Read(journal.PartUsage, 2)
 	require.ErrorIs(t, err, ErrDamaged)
 
 	durable := make(chan error)
@@ -221,13 +231,13 @@ func TestAMissingOrDamagedSegmentIsFetchedFromAPeer(t *testing.T) {
 		case 3:
 			return make([]byte, info.Length), nil
 		}
-		return peer.store.Read(info.Number)
+		return peer.store.Read(journal.PartUsage, info.Number)
 	})
 	require.ErrorIs(t, err, bad)
 	require.ErrorIs(t, err, ErrDamaged)
 	require.Len(t, s.Missing(), 2)
 	fromPeer := func(_ context.Context, info journal.SegmentInfo) ([]byte, error) {
-		return peer.store.Read(info.Number)
+		return peer.store.Read(journal.PartUsage, info.Number)
 	}
 	require.NoError(t, s.Repair(t.Context(), fromPeer))
 	require.NoError(t, <-durable)
@@ -246,7 +256,7 @@ func TestAListingNeverServesDamage(t *testing.T) {
 	h := open(t, dir, Options{})
 	h.seal()
 	require.NoError(t, h.store.Close())
-	name := h.store.path(1, ".seg")
+	name := h.store.path(key{journal.PartUsage, 1}, ".seg")
 	b, err := os.ReadFile(name)
 	require.NoError(t, err)
 	b[5000] ^= 1
@@ -268,14 +278,14 @@ func TestWhatWasJustSealedIsListedBeforeItsPut(t *testing.T) {
 	h.journal.Append(journal.Record{
 		Kind: journal.KindUsage, Index: 1, Owner: 1, At: 1, Payload: make([]byte, 9<<20),
 	})
-	sealed, cut := h.journal.EndEntry(1)
-	require.True(t, cut)
+	sealed := h.journal.EndEntry(1, nil)
+	require.Len(t, sealed, 1)
 	require.Empty(t, h.store.Missing())
 	items, err := h.store.List(everything)
 	require.NoError(t, err)
 	require.Len(t, items, 1)
 	require.Empty(t, h.store.Missing())
-	h.store.Put(sealed)
+	h.store.Put(sealed[0])
 	require.NoError(t, h.store.WaitDurable(t.Context(), h.journal.Manifest()))
 	require.NoError(t, h.store.Close())
 }
@@ -284,14 +294,14 @@ func TestAnOldViewOfTheTailStaysOld(t *testing.T) {
 	h := open(t, t.TempDir(), Options{})
 	h.journal.Append(journal.Record{Kind: journal.KindUsage, Index: 1, Owner: 1, At: 1})
 	h.end()
-	old := h.journal.Tail()
+	old := h.journal.Tail(journal.PartUsage)
 	h.journal.Append(journal.Record{Kind: journal.KindUsage, Index: 2, Owner: 1, At: 2})
 	h.end()
 	items, err := h.store.List(everything)
 	require.NoError(t, err)
 	require.Len(t, items, 2)
 	m := &merge{query: everything}
-	require.NoError(t, h.store.placeTail(m, old))
+	require.NoError(t, h.store.placeTail(m, old, journal.PartUsage))
 	require.Len(t, m.runs[0].(*tailRun).entries, 1)
 	require.NoError(t, h.store.Close())
 }
@@ -330,7 +340,7 @@ func BenchmarkBuildIndex(b *testing.B) {
 			checks++
 		}
 		j.Append(r)
-		if sealed, cut := j.EndEntry(index); cut {
+		for _, sealed := range j.EndEntry(index, nil) {
 			data = sealed.Data
 		}
 	}

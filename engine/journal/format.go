@@ -12,7 +12,7 @@ var ErrData = errors.New("journal: malformed segment")
 
 const (
 	magic         = "TGJL"
-	formatVersion = 1
+	formatVersion = 2
 	// HeaderBytes is the length of the header of a segment.
 	HeaderBytes = 32
 	// maxRecordHeader bounds what precedes a payload: kind, index, position, owner, time, length.
@@ -28,9 +28,9 @@ type base struct {
 	at    int64
 }
 
-func appendHeader(dst []byte, number uint64, b base) []byte {
+func appendHeader(dst []byte, part Part, number uint64, b base) []byte {
 	dst = append(dst, magic...)
-	dst = append(dst, formatVersion, 0, 0, 0)
+	dst = append(dst, formatVersion, byte(part), 0, 0)
 	dst = binary.LittleEndian.AppendUint64(dst, number)
 	dst = binary.LittleEndian.AppendUint64(dst, b.index)
 	return binary.LittleEndian.AppendUint64(dst, uint64(b.at))
@@ -51,6 +51,7 @@ func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
 
 // Reader reads the records of a segment at their offsets.
 type Reader struct {
+	part   Part
 	number uint64
 	base   base
 }
@@ -60,11 +61,12 @@ func NewReader(header []byte) (Reader, error) {
 	if len(header) < HeaderBytes || string(header[:4]) != magic {
 		return Reader{}, fmt.Errorf("%w: no header", ErrData)
 	}
-	if header[4] != formatVersion || header[5]|header[6]|header[7] != 0 {
-		return Reader{}, fmt.Errorf("%w: version %d, this build reads %d",
-			ErrData, header[4], formatVersion)
+	if header[4] != formatVersion || header[5] >= byte(partCount) || header[6]|header[7] != 0 {
+		return Reader{}, fmt.Errorf("%w: version %d, part %d; this build reads version %d",
+			ErrData, header[4], header[5], formatVersion)
 	}
 	return Reader{
+		part:   Part(header[5]),
 		number: binary.LittleEndian.Uint64(header[8:]),
 		base: base{
 			index: binary.LittleEndian.Uint64(header[16:]),
@@ -73,11 +75,17 @@ func NewReader(header []byte) (Reader, error) {
 	}, nil
 }
 
+// Part is the part that the segment belongs to.
+func (rd Reader) Part() Part { return rd.part }
+
 // Number is the segment's number.
 func (rd Reader) Number() uint64 { return rd.number }
 
 // FirstIndex is the index of the segment's first record.
 func (rd Reader) FirstIndex() uint64 { return rd.base.index }
+
+// FirstAt is the time of the segment's first record.
+func (rd Reader) FirstAt() int64 { return rd.base.at }
 
 // Record reads the record at the front of data, whose Payload aliases data, and the record's
 // length. When data ends before the record does, size is the length that the record needs as far
@@ -156,6 +164,10 @@ func ScanFrom(data []byte, offset int, yield func(r Record, offset int) error) e
 		r, size, err := rd.Record(data[offset:])
 		if err != nil {
 			return fmt.Errorf("segment %d, offset %d: %w", rd.number, offset, err)
+		}
+		if r.Kind.Part() != rd.part {
+			return fmt.Errorf("%w: %s segment %d, offset %d: kind %d", ErrData,
+				rd.part, rd.number, offset, r.Kind)
 		}
 		if r.Index < last.Index ||
 			last.Kind != 0 && r.Index == last.Index && r.Position <= last.Position {

@@ -20,11 +20,14 @@ func TestTheBytesAreThese(t *testing.T) {
 	j.Append(journal.Record{
 		Kind: 1, Index: 0x102, Position: 3, Owner: 300, At: 0x1234, Payload: []byte("ab"),
 	})
-	j.Append(journal.Record{Kind: 2, Index: 0x105, Position: 0, Owner: 0, At: 0x1232})
-	j.EndEntry(0x105)
-	require.Equal(t, "54474a4c"+"01000000"+"0100000000000000"+"0201000000000000"+"3412000000000000"+
+	j.Append(journal.Record{Kind: 3, Index: 0x105, Position: 0, Owner: 0, At: 0x1232})
+	j.Append(journal.Record{Kind: 2, Index: 0x106, Position: 1, Owner: 0, At: 0x1240})
+	end(j, 0x106)
+	require.Equal(t, "54474a4c"+"02000000"+"0100000000000000"+"0201000000000000"+"3412000000000000"+
 		"01"+"00"+"03"+"ac02"+"00"+"02"+"6162"+
-		"02"+"03"+"00"+"00"+"03"+"00", hex.EncodeToString(j.Tail()))
+		"03"+"03"+"00"+"00"+"03"+"00", hex.EncodeToString(tail(j)))
+	require.Equal(t, "54474a4c"+"02010000"+"0100000000000000"+"0601000000000000"+"4012000000000000"+
+		"02"+"00"+"01"+"00"+"00"+"00", hex.EncodeToString(j.Tail(journal.PartAudit)))
 }
 
 func TestASegmentIsCutAfterTheEntryThatFillsIt(t *testing.T) {
@@ -33,14 +36,14 @@ func TestASegmentIsCutAfterTheEntryThatFillsIt(t *testing.T) {
 	for index := uint64(1); index <= 3; index++ {
 		var before []byte
 		for position := range uint32(9) { // one entry of nine times 1 MiB, past the tail's room
-			before = j.Tail()
+			before = tail(j)
 			j.Append(journal.Record{
 				Kind: journal.KindUsage, Index: index, Position: position,
 				At: 100 - int64(index), Payload: payload,
 			})
 		}
 		require.Empty(t, before)
-		sealed, cut := j.EndEntry(index)
+		sealed, cut := end(j, index)
 		require.True(t, cut)
 		require.Equal(t, journal.SegmentInfo{
 			Number: index, FirstIndex: index, LastIndex: index, Length: uint64(len(sealed.Data)),
@@ -49,24 +52,24 @@ func TestASegmentIsCutAfterTheEntryThatFillsIt(t *testing.T) {
 		}, sealed.SegmentInfo)
 		require.Greater(t, len(sealed.Data), journal.SegmentBytes)
 		require.Len(t, scan(t, sealed.Data), 9)
-		require.Equal(t, sealed, j.View().Sealed)
+		require.Equal(t, sealed, j.View()[journal.PartUsage].Sealed)
 		require.Equal(t, sealed.SegmentInfo, j.Manifest()[index-1])
-		require.Empty(t, j.Tail())
+		require.Empty(t, tail(j))
 	}
-	_, cut := j.EndEntry(99)
+	_, cut := end(j, 99)
 	require.False(t, cut)
 }
 
 func TestALongEntryMovesTheTailAndHidesNothing(t *testing.T) {
 	j := journal.New()
 	j.Append(record(1, 0, "first"))
-	j.EndEntry(1)
-	before := j.Tail()
+	end(j, 1)
+	before := tail(j)
 	for position := range uint32(12) {
 		j.Append(record(2, position, string(make([]byte, 1<<20))))
-		require.Equal(t, before, j.Tail())
+		require.Equal(t, before, tail(j))
 	}
-	sealed, cut := j.EndEntry(2)
+	sealed, cut := end(j, 2)
 	require.True(t, cut)
 	require.Len(t, scan(t, sealed.Data), 13)
 	require.Len(t, scan(t, before), 1, "what a reader holds never changes")
@@ -81,38 +84,42 @@ func TestRecordsOutOfOrderPanic(t *testing.T) {
 	require.Panics(t, func() { j.Append(journal.Record{Index: 6}) })
 	require.Panics(t, func() { j.Append(journal.Record{Kind: 64, Index: 6}) })
 	j.Append(record(5, 3, ""))
-	j.EndEntry(5)
-	require.Len(t, scan(t, j.Tail()), 2)
+	end(j, 5)
+	require.Len(t, scan(t, tail(j)), 2)
 }
 
 func TestAnyRecordComesBackAtItsOffset(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j, index := journal.New(), rapid.Uint64Range(0, math.MaxUint64-1000).Draw(t, "base")
+		part := rapid.SampledFrom(journal.Parts()).Draw(t, "part")
+		kinds := rapid.IntRange(1, journal.MaxKind).Filter(func(kind int) bool {
+			return journal.Kind(kind).Part() == part
+		})
 		var want []journal.Record
 		for range rapid.IntRange(1, 30).Draw(t, "records") {
 			index += rapid.Uint64Range(1, 9).Draw(t, "gap")
 			want = append(want, journal.Record{
-				Kind:     journal.Kind(rapid.IntRange(1, journal.MaxKind).Draw(t, "kind")),
+				Kind:     journal.Kind(kinds.Draw(t, "kind")),
 				Index:    index,
 				Position: rapid.Uint32().Draw(t, "position"), Owner: rapid.Uint32().Draw(t, "owner"),
 				At:      rapid.Int64().Draw(t, "at"),
 				Payload: rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "payload"),
 			})
 			j.Append(want[len(want)-1])
-			j.EndEntry(index)
+			end(j, index)
 		}
-		tail := j.Tail()
-		rd, err := journal.NewReader(tail)
+		data := j.Tail(part)
+		rd, err := journal.NewReader(data)
 		require.NoError(t, err)
 		n := 0
-		require.NoError(t, journal.ScanFrom(tail, 0, func(r journal.Record, offset int) error {
+		require.NoError(t, journal.ScanFrom(data, 0, func(r journal.Record, offset int) error {
 			require.True(t, bytes.Equal(want[n].Payload, r.Payload))
 			r.Payload = want[n].Payload
 			require.Equal(t, want[n], r)
-			_, size, err := rd.Record(tail[offset:])
+			_, size, err := rd.Record(data[offset:])
 			require.NoError(t, err)
 			for cut := 1; cut < size; cut++ {
-				_, need, err := rd.Record(tail[offset : offset+cut])
+				_, need, err := rd.Record(data[offset : offset+cut])
 				require.ErrorIs(t, err, journal.ErrData)
 				require.Greater(t, need, cut)
 				require.LessOrEqual(t, need, size)
@@ -128,23 +135,23 @@ func TestScanStopsAtTheFirstError(t *testing.T) {
 	j, stop := journal.New(), errors.New("enough")
 	for index := range uint64(5) {
 		j.Append(record(index, 0, ""))
-		j.EndEntry(index)
+		end(j, index)
 	}
 	n := 0
-	require.ErrorIs(t, journal.Scan(j.Tail(), func(journal.Record) error {
+	require.ErrorIs(t, journal.Scan(tail(j), func(journal.Record) error {
 		if n++; n == 2 {
 			return stop
 		}
 		return nil
 	}), stop)
 	require.Equal(t, 2, n)
-	tail := j.Tail()
-	end := len(tail) - 1
-	require.ErrorIs(t, journal.Scan(tail[:end], func(journal.Record) error { return nil }),
+	data := tail(j)
+	cut := data[:len(data)-1]
+	require.ErrorIs(t, journal.Scan(cut, func(journal.Record) error { return nil }),
 		journal.ErrData)
-	require.ErrorIs(t, journal.Scan(tail[:9], nil), journal.ErrData)
+	require.ErrorIs(t, journal.Scan(data[:9], nil), journal.ErrData)
 	require.NoError(t, journal.Scan(nil, nil))
-	twice := append(bytes.Clone(tail), tail[journal.HeaderBytes:]...)
+	twice := append(bytes.Clone(data), data[journal.HeaderBytes:]...)
 	require.ErrorIs(t, journal.Scan(twice, func(journal.Record) error { return nil }),
 		journal.ErrData, "records out of order")
 }
@@ -159,7 +166,7 @@ func TestReadersSeeWholeEntriesBesideAppend(t *testing.T) {
 			for position := range uint32(4) {
 				j.Append(record(index, position, string(make([]byte, 3000))))
 			}
-			j.EndEntry(index)
+			end(j, index)
 			newest.Store(index)
 		}
 	}()
@@ -170,7 +177,7 @@ func TestReadersSeeWholeEntriesBesideAppend(t *testing.T) {
 		default:
 		}
 		least := newest.Load()
-		view := j.View()
+		view := j.View()[journal.PartUsage]
 		first := uint64(1)
 		if n := len(view.Segments); n > 0 {
 			first = view.Segments[n-1].LastIndex + 1
@@ -188,9 +195,9 @@ func TestReadersSeeWholeEntriesBesideAppend(t *testing.T) {
 func TestDamagedSnapshotsAreRefused(t *testing.T) {
 	j := journal.New()
 	j.Append(journal.Record{Kind: 1, Index: 1, Payload: make([]byte, journal.SegmentBytes)})
-	j.EndEntry(1)
+	end(j, 1)
 	j.Append(record(2, 1, "abc"))
-	j.EndEntry(2)
+	end(j, 2)
 	var buf bytes.Buffer
 	_, err := j.Begin().WriteTo(&buf)
 	require.NoError(t, err)
@@ -216,8 +223,8 @@ func FuzzScan(f *testing.F) {
 	j := journal.New()
 	j.Append(record(3, 1, "payload"))
 	j.Append(record(9, 0, ""))
-	j.EndEntry(9)
-	f.Add(j.Tail())
+	end(j, 9)
+	f.Add(tail(j))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		again := journal.New()
 		if journal.Scan(data, func(journal.Record) error { return nil }) != nil || len(data) == 0 {
@@ -227,14 +234,14 @@ func FuzzScan(f *testing.F) {
 			again.Append(r)
 			return nil
 		}))
-		again.EndEntry(math.MaxUint64)
+		end(again, math.MaxUint64)
 	})
 }
 
 func FuzzRestore(f *testing.F) {
 	j := journal.New()
 	j.Append(record(3, 1, "payload"))
-	j.EndEntry(3)
+	end(j, 3)
 	var buf bytes.Buffer
 	if _, err := j.Begin().WriteTo(&buf); err != nil {
 		f.Fatal(err)
@@ -254,7 +261,7 @@ func BenchmarkAppend(b *testing.B) {
 	for b.Loop() {
 		r.Position++
 		if r.Position == 1000 {
-			j.EndEntry(r.Index)
+			end(j, r.Index)
 			r.Index, r.Position = r.Index+1, 0
 		}
 		j.Append(r)

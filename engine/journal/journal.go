@@ -4,12 +4,36 @@
 // DESIGN.md for the bytes.
 package journal
 
+import "fmt"
+
 // SegmentBytes is the length at which a segment is cut, after the entry that reached it (8 MiB).
 const SegmentBytes = 8 << 20
 
+// Part is one of the two sequences of segments that a journal has.
+type Part uint8
+
+const (
+	// PartUsage has everything that invoices rest on. None of it is ever dropped.
+	PartUsage Part = iota
+	// PartAudit has the blocks of entitlement checks. Expire drops its oldest segments.
+	PartAudit
+
+	partCount
+)
+
+var partNames = [partCount]string{"usage", "audit"}
+
+// String is the part's name, for files and metrics.
+func (p Part) String() string { return partNames[p] }
+
+// Parts lists the parts of a journal.
+func Parts() []Part { return []Part{PartUsage, PartAudit} }
+
 // SegmentInfo describes a sealed segment. The list of them is replicated state: the manifest.
 type SegmentInfo struct {
-	// Number counts segments from 1, without gaps.
+	// Part is what the segment belongs to.
+	Part Part
+	// Number counts the segments of a part from 1, without gaps.
 	Number uint64
 	// FirstIndex and LastIndex are the log entries whose records the segment holds.
 	FirstIndex, LastIndex uint64
@@ -22,6 +46,9 @@ type SegmentInfo struct {
 	// MinAt and MaxAt bound the records' own times (Record.At), in milliseconds since 1970 UTC.
 	MinAt, MaxAt int64
 }
+
+// String names the segment, as in "audit segment 7".
+func (i SegmentInfo) String() string { return fmt.Sprintf("%s segment %d", i.Part, i.Number) }
 
 // Segment is a sealed segment with its bytes, which never change.
 type Segment struct {
@@ -45,6 +72,14 @@ const (
 	KindBilling Kind = 5
 )
 
+// Part is where records of this kind are kept.
+func (k Kind) Part() Part {
+	if k == KindAudit {
+		return PartAudit
+	}
+	return PartUsage
+}
+
 // Record is one record of the journal.
 type Record struct {
 	Kind Kind
@@ -53,7 +88,8 @@ type Record struct {
 	Position uint32
 	// Owner is the customer's row; 0 in records that have many owners.
 	Owner uint32
-	// At is the time by which listings are ordered, in milliseconds since 1970 UTC.
+	// At is the time by which listings are ordered, in milliseconds since 1970 UTC; of an audit
+	// block, whose checks have times of their own, the log time, by which it expires.
 	At int64
 	// Payload is the domain's own encoding.
 	Payload []byte

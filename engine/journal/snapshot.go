@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
+	"slices"
 )
 
 const (
 	snapshotMagic   = "TGJS"
-	snapshotVersion = 2
-	snapshotFixed   = 54
+	snapshotVersion = 3
+	snapshotFixed   = 38 + partBytes*int(partCount)
+	partBytes       = 24
 	infoBytes       = 72
 	// blockBytes is how much is written at a time.
 	blockBytes = 1 << 20
@@ -37,10 +40,13 @@ func (j *Journal) Begin() *Snapshot {
 	}
 }
 
-// Segments lists the segments that the snapshot refers to and does not contain, oldest first.
-func (sn *Snapshot) Segments() []SegmentInfo { return sn.view.Segments }
+// Segments lists the segments that the snapshot refers to and does not contain, those of each part
+// oldest first.
+func (sn *Snapshot) Segments() []SegmentInfo {
+	return slices.Concat(sn.view[PartUsage].Segments, sn.view[PartAudit].Segments)
+}
 
-// WriteTo writes the snapshot: header, manifest and tail, with a CRC32C at the end. The same
+// WriteTo writes the snapshot: header, manifests and tails, with a CRC32C at the end. The same
 // state gives the same bytes. It runs beside Append.
 func (sn *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	out := &summed{w: w}
@@ -50,42 +56,54 @@ func (sn *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	b = binary.LittleEndian.AppendUint64(b, sn.audit)
 	b = binary.LittleEndian.AppendUint64(b, sn.lastIndex)
 	b = binary.LittleEndian.AppendUint64(b, uint64(sn.lastPosition))
-	b = binary.LittleEndian.AppendUint64(b, uint64(len(sn.view.Segments)))
-	b = binary.LittleEndian.AppendUint64(b, uint64(len(sn.view.Tail)))
-	for _, info := range sn.view.Segments {
-		b = appendInfo(b, info)
-		if len(b)+infoBytes > cap(b) {
-			if err := out.write(b); err != nil {
-				return out.written, err
-			}
-			b = b[:0]
-		}
+	for i := range sn.view {
+		b = binary.LittleEndian.AppendUint64(b, sn.view[i].First)
+		b = binary.LittleEndian.AppendUint64(b, uint64(len(sn.view[i].Segments)))
+		b = binary.LittleEndian.AppendUint64(b, uint64(len(sn.view[i].Tail)))
 	}
-	if err := out.write(b); err != nil {
-		return out.written, err
+	for i := range sn.view {
+		b = out.part(b, &sn.view[i])
 	}
-	for tail := sn.view.Tail; len(tail) > 0; {
-		n := min(len(tail), blockBytes)
-		if err := out.write(tail[:n]); err != nil {
-			return out.written, err
-		}
-		tail = tail[n:]
+	if out.err != nil {
+		return out.written, out.err
 	}
 	return out.written + 4, out.end()
 }
 
-// summed writes and sums.
+// summed writes and sums until the first error, which stays.
 type summed struct {
 	w       io.Writer
 	sum     uint32
 	written int64
+	err     error
 }
 
-func (s *summed) write(b []byte) error {
+// part writes a part behind what b has, and returns b with what is not written yet.
+func (s *summed) part(b []byte, v *PartView) []byte {
+	for _, info := range v.Segments {
+		b = appendInfo(b, info)
+		if len(b)+infoBytes > cap(b) {
+			s.write(b)
+			b = b[:0]
+		}
+	}
+	s.write(b)
+	for tail := v.Tail; len(tail) > 0; {
+		n := min(len(tail), blockBytes)
+		s.write(tail[:n])
+		tail = tail[n:]
+	}
+	return b[:0]
+}
+
+func (s *summed) write(b []byte) {
+	if s.err != nil {
+		return
+	}
 	s.sum = crc32.Update(s.sum, castagnoli, b)
 	n, err := s.w.Write(b)
 	s.written += int64(n)
-	return err
+	s.err = err
 }
 
 func (s *summed) end() error {
@@ -103,11 +121,11 @@ func appendInfo(b []byte, i SegmentInfo) []byte {
 	return b
 }
 
-func readInfo(b []byte) SegmentInfo {
+func readInfo(p Part, b []byte) SegmentInfo {
 	v := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
 	return SegmentInfo{
-		Number: v(0), FirstIndex: v(1), LastIndex: v(2), Length: v(3), Records: v(4), Hash: v(5),
-		MinAt: int64(v(6)), MaxAt: int64(v(7)), EventsThrough: v(8),
+		Part: p, Number: v(0), FirstIndex: v(1), LastIndex: v(2), Length: v(3), Records: v(4),
+		Hash: v(5), MinAt: int64(v(6)), MaxAt: int64(v(7)), EventsThrough: v(8),
 	}
 }
 
@@ -124,28 +142,31 @@ func (j *Journal) Restore(r io.Reader) error {
 		return fmt.Errorf("%w: no snapshot of version %d", ErrData, snapshotVersion)
 	}
 	field := func(i int) uint64 { return binary.LittleEndian.Uint64(head[6+8*i:]) }
-	segments, err := in.segments(field(4))
-	if err != nil {
-		return err
-	}
-	size := field(5)
-	if size > maxTailBytes {
-		return fmt.Errorf("%w: tail of %d bytes", ErrData, size)
-	}
-	var tail []byte
-	if size > 0 {
-		tail = make([]byte, 0, SegmentBytes+slack)
-	}
-	tail, err = in.read(tail, int(size))
-	if err != nil {
-		return err
+	var restored [partCount]restoredPart
+	for i, p := range Parts() {
+		at := 4 + 3*i
+		if restored[i], err = in.part(p, field(at), field(at+1), field(at+2)); err != nil {
+			return err
+		}
 	}
 	if err := in.close(); err != nil {
 		return err
 	}
-	if err := j.restore(segments, tail); err != nil {
-		return err
+	for i := range restored {
+		if err := restored[i].check(); err != nil {
+			return err
+		}
 	}
+	v := &view{}
+	for i := range restored {
+		r, t := &restored[i], &j.tails[i]
+		t.reset(r.open)
+		t.base, t.buf = r.base, r.tail
+		t.hash()
+		v[i].first, v[i].segments, v[i].buf = r.first, r.segments, t.buf[:cap(t.buf)]
+		v[i].length.Store(int64(len(r.tail)))
+	}
+	j.view.Store(v)
 	j.usage, j.audit = field(0), field(1)
 	j.lastIndex, j.lastPosition = field(2), uint32(field(3))
 	j.shownUsage.Store(j.usage)
@@ -153,46 +174,44 @@ func (j *Journal) Restore(r io.Reader) error {
 	return nil
 }
 
-// restore makes tail the open tail after segments.
-func (j *Journal) restore(segments []SegmentInfo, tail []byte) error {
-	open := SegmentInfo{Number: uint64(len(segments)) + 1}
-	if len(segments) > 0 {
-		open.EventsThrough = segments[len(segments)-1].EventsThrough
+// restoredPart is what a snapshot says of a part.
+type restoredPart struct {
+	first    uint64
+	segments []SegmentInfo
+	tail     []byte
+	open     SegmentInfo
+	base     base
+}
+
+// check reads the tail, and describes it.
+func (r *restoredPart) check() error {
+	o := &r.open
+	o.Number = r.first + uint64(len(r.segments))
+	if len(r.segments) > 0 {
+		o.EventsThrough = r.segments[len(r.segments)-1].EventsThrough
 	}
-	err := Scan(tail, func(r Record) error {
-		if open.Records++; open.Records == 1 {
-			open.FirstIndex, open.MinAt, open.MaxAt = r.Index, r.At, r.At
+	err := Scan(r.tail, func(record Record) error {
+		if o.Records++; o.Records == 1 {
+			o.FirstIndex, o.MinAt, o.MaxAt = record.Index, record.At, record.At
 		}
-		if r.Kind == KindUsage {
-			open.EventsThrough++
+		if record.Kind == KindUsage {
+			o.EventsThrough++
 		}
-		open.LastIndex = r.Index
-		open.MinAt, open.MaxAt = min(open.MinAt, r.At), max(open.MaxAt, r.At)
+		o.LastIndex = record.Index
+		o.MinAt, o.MaxAt = min(o.MinAt, record.At), max(o.MaxAt, record.At)
 		return nil
 	})
+	if err != nil || len(r.tail) == 0 {
+		return err
+	}
+	rd, err := NewReader(r.tail)
 	if err != nil {
 		return err
 	}
-	var b base
-	if len(tail) > 0 {
-		rd, err := NewReader(tail)
-		if err != nil {
-			return err
-		}
-		if rd.number != open.Number {
-			return fmt.Errorf("%w: tail is segment %d, not %d", ErrData, rd.number, open.Number)
-		}
-		b = rd.base
+	if rd.number != o.Number || rd.part != o.Part {
+		return fmt.Errorf("%w: tail is %s segment %d, not %s", ErrData, rd.part, rd.number, o)
 	}
-	j.reset(open)
-	j.base, j.buf = b, tail
-	if _, err := j.digest.Write(tail); err != nil {
-		panic(err) // documented never to happen
-	}
-	j.hashed = len(tail)
-	v := &view{segments: segments, buf: j.buf[:cap(j.buf)]}
-	v.length.Store(int64(len(tail)))
-	j.view.Store(v)
+	r.base = rd.base
 	return nil
 }
 
@@ -216,21 +235,32 @@ func (c *checked) read(dst []byte, n int) ([]byte, error) {
 	return dst, nil
 }
 
-func (c *checked) segments(count uint64) ([]SegmentInfo, error) {
-	var list []SegmentInfo
+// part reads a part's manifest and tail.
+func (c *checked) part(p Part, first, count, size uint64) (r restoredPart, err error) {
+	// Only audit blocks are ever dropped; numbers are below 2^63, so that they can be counted on.
+	if first == 0 || first > math.MaxInt64 || p == PartUsage && first != 1 {
+		return r, fmt.Errorf("%w: the %s part begins at segment %d", ErrData, p, first)
+	}
+	if size > maxTailBytes {
+		return r, fmt.Errorf("%w: tail of %d bytes", ErrData, size)
+	}
+	r.first, r.open.Part = first, p
 	var buf []byte
 	for i := range count {
-		var err error
 		if buf, err = c.read(buf[:0], infoBytes); err != nil {
-			return nil, err
+			return r, err
 		}
-		info := readInfo(buf)
-		if info.Number != i+1 {
-			return nil, fmt.Errorf("%w: segment %d in the place of %d", ErrData, info.Number, i+1)
+		info := readInfo(p, buf)
+		if info.Number != first+i {
+			return r, fmt.Errorf("%w: segment %d in the place of %d", ErrData, info.Number, first+i)
 		}
-		list = append(list, info)
+		r.segments = append(r.segments, info)
 	}
-	return list, nil
+	if size > 0 {
+		r.tail = make([]byte, 0, SegmentBytes+slack)
+	}
+	r.tail, err = c.read(r.tail, int(size))
+	return r, err
 }
 
 func (c *checked) close() error {

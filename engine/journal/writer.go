@@ -2,6 +2,7 @@ package journal
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/cespare/xxhash/v2"
@@ -11,16 +12,11 @@ import (
 // that needs more moves the tail to a larger buffer.
 const slack = 1 << 20
 
-// Journal is the journal of one state machine: the manifest of its sealed segments, and the open
-// tail. One goroutine appends, any goroutine reads whole entries.
+// Journal is the journal of one state machine: of each part the manifest of its sealed segments,
+// and the open tail. One goroutine appends, any goroutine reads whole entries.
 type Journal struct {
-	view atomic.Pointer[view]
-	// buf is the tail's bytes; those behind what view publishes belong to the writer alone.
-	buf    []byte
-	hashed int // how much of buf is in digest
-	digest xxhash.Digest
-	open   SegmentInfo // what the tail would be if it were cut now; Length and Hash come later
-	base   base
+	view  atomic.Pointer[view]
+	tails [partCount]tail
 
 	usage, audit uint64 // records so far, those of an unfinished entry included
 	shownUsage   atomic.Uint64
@@ -29,16 +25,35 @@ type Journal struct {
 	lastPosition uint32
 }
 
-// view is what readers see at one instant. Its fields never change; its tail grows.
-type view struct {
+// tail is the open segment of a part, for the writer alone.
+type tail struct {
+	// buf is the tail's bytes; readers have those that the view publishes.
+	buf    []byte
+	hashed int // how much of buf is in digest
+	digest xxhash.Digest
+	open   SegmentInfo // what the tail would be if it were cut now; Length and Hash come later
+	base   base
+}
+
+// view is what readers see at one instant. Its fields never change; its tails grow.
+type view [partCount]partView
+
+type partView struct {
+	first    uint64 // number of the oldest segment that was not dropped
 	segments []SegmentInfo
 	sealed   Segment // the newest segment with its bytes; zero when there is none here
 	buf      []byte
 	length   atomic.Int64 // bytes of buf that hold whole entries
 }
 
-// View is the journal at one instant: the sealed segments and the tail that follows them.
-type View struct {
+// View is the journal at one instant, by part.
+type View [partCount]PartView
+
+// PartView is a part at one instant: the sealed segments and the tail that follows them.
+type PartView struct {
+	// First is the number of the oldest segment that was not dropped; when there is none, the
+	// number that the tail will have.
+	First uint64
 	// Segments is the manifest, oldest first. It must not be changed.
 	Segments []SegmentInfo
 	// Sealed is the newest sealed segment with its bytes, so that a reader that comes before the
@@ -48,25 +63,60 @@ type View struct {
 	Tail []byte
 }
 
+// OldestAt is the time of the part's first record; false when there is none.
+func (v *PartView) OldestAt() (ms int64, ok bool) {
+	if len(v.Segments) > 0 {
+		return v.Segments[0].MinAt, true
+	}
+	if len(v.Tail) == 0 {
+		return 0, false
+	}
+	rd, err := NewReader(v.Tail)
+	return rd.base.at, err == nil
+}
+
 // New makes an empty journal.
 func New() *Journal {
-	j := &Journal{}
-	j.reset(SegmentInfo{Number: 1})
-	j.view.Store(&view{})
+	j, v := &Journal{}, &view{}
+	for _, p := range Parts() {
+		j.tails[p].reset(SegmentInfo{Part: p, Number: 1})
+		v[p].first = 1
+	}
+	j.view.Store(v)
 	return j
 }
 
 // reset begins a tail of the given description. Readers go on seeing what view says.
-func (j *Journal) reset(open SegmentInfo) {
-	j.buf, j.hashed = nil, 0
-	j.digest.Reset()
-	j.open = open
-	j.base = base{}
+func (t *tail) reset(open SegmentInfo) {
+	t.buf, t.hashed = nil, 0
+	t.digest.Reset()
+	t.open = open
+	t.base = base{}
 }
 
-// Append adds a record to the tail. For the writer. Records come in ascending order of (Index,
-// Position); Append panics when they do not, or when Kind is not between 1 and 63, because the
-// segment could never be read. Readers see the record after EndEntry.
+// hash takes into the digest what was appended since.
+func (t *tail) hash() {
+	if _, err := t.digest.Write(t.buf[t.hashed:]); err != nil {
+		panic(err) // documented never to happen
+	}
+	t.hashed = len(t.buf)
+}
+
+// publish shows readers a part that change has changed; it may change what is there no other way.
+func (j *Journal) publish(p Part, change func(v *partView)) {
+	old, next := j.view.Load(), &view{}
+	for i := range next {
+		from, to := &old[i], &next[i]
+		to.first, to.segments, to.sealed, to.buf = from.first, from.segments, from.sealed, from.buf
+		to.length.Store(from.length.Load())
+	}
+	change(&next[p])
+	j.view.Store(next)
+}
+
+// Append adds a record to the tail of its part. For the writer. Records come in ascending order of
+// (Index, Position); Append panics when they do not, or when Kind is not between 1 and 63, because
+// the segment could never be read. Readers see the record after EndEntry.
 func (j *Journal) Append(r Record) {
 	if r.Kind == 0 || r.Kind > MaxKind {
 		panic(fmt.Sprintf("journal: record of kind %d", r.Kind))
@@ -77,10 +127,11 @@ func (j *Journal) Append(r Record) {
 			r.Index, r.Position, j.lastIndex, j.lastPosition))
 	}
 	j.lastIndex, j.lastPosition = r.Index, r.Position
-	if len(j.buf) == 0 {
-		j.begin(r)
+	t := &j.tails[r.Kind.Part()]
+	if len(t.buf) == 0 {
+		j.begin(t, r)
 	}
-	o := &j.open
+	o := &t.open
 	o.LastIndex = r.Index
 	o.Records++
 	o.MinAt, o.MaxAt = min(o.MinAt, r.At), max(o.MaxAt, r.At)
@@ -94,80 +145,155 @@ func (j *Journal) Append(r Record) {
 	default:
 		j.usage++
 	}
-	j.reserve(maxRecordHeader + len(r.Payload))
-	j.buf = appendRecord(j.buf, j.base, r)
+	if need := maxRecordHeader + len(r.Payload); len(t.buf)+need > cap(t.buf) {
+		j.grow(t, need)
+	}
+	t.buf = appendRecord(t.buf, t.base, r)
 }
 
 // begin starts a tail with the segment header, which its first record determines.
-func (j *Journal) begin(r Record) {
-	j.open.FirstIndex, j.open.MinAt, j.open.MaxAt = r.Index, r.At, r.At
-	j.base = base{index: r.Index, at: r.At}
-	j.buf = make([]byte, 0, SegmentBytes+slack)
-	j.buf = appendHeader(j.buf, j.open.Number, j.base)
-	old := j.view.Load()
-	j.view.Store(&view{segments: old.segments, sealed: old.sealed, buf: j.buf[:cap(j.buf)]})
+func (j *Journal) begin(t *tail, r Record) {
+	t.open.FirstIndex, t.open.MinAt, t.open.MaxAt = r.Index, r.At, r.At
+	t.base = base{index: r.Index, at: r.At}
+	t.buf = make([]byte, 0, SegmentBytes+slack)
+	t.buf = appendHeader(t.buf, t.open.Part, t.open.Number, t.base)
+	j.publish(t.open.Part, func(v *partView) {
+		v.buf = t.buf[:cap(t.buf)]
+		v.length.Store(0)
+	})
 }
 
-// reserve makes room for n bytes. Readers keep the buffer that they have.
-func (j *Journal) reserve(n int) {
-	if len(j.buf)+n <= cap(j.buf) {
-		return
-	}
-	grown := make([]byte, len(j.buf), 2*cap(j.buf)+n)
-	copy(grown, j.buf)
-	j.buf = grown
-	old := j.view.Load()
-	next := &view{segments: old.segments, sealed: old.sealed, buf: grown[:cap(grown)]}
-	next.length.Store(old.length.Load())
-	j.view.Store(next)
+// grow makes room for n bytes. Readers keep the buffer that they have.
+func (j *Journal) grow(t *tail, n int) {
+	grown := make([]byte, len(t.buf), 2*cap(t.buf)+n)
+	copy(grown, t.buf)
+	t.buf = grown
+	j.publish(t.open.Part, func(v *partView) { v.buf = grown[:cap(grown)] })
 }
 
-// EndEntry shows the records of an entry to readers, and cuts a segment when the tail has reached
-// SegmentBytes. For the writer, after each entry that may have appended, with its index. The
-// segment goes to the segment store before the next EndEntry.
-func (j *Journal) EndEntry(index uint64) (Segment, bool) {
-	if len(j.buf) == j.hashed {
-		return Segment{}, false
+// EndEntry shows the records of an entry to readers, and cuts a segment from each part whose tail
+// has reached SegmentBytes: it is appended to sealed. For the writer, after each entry that may
+// have appended, with its index. The segments go to the segment store before the next EndEntry.
+func (j *Journal) EndEntry(index uint64, sealed []Segment) []Segment {
+	for i := range j.tails {
+		t := &j.tails[i]
+		if len(t.buf) == t.hashed {
+			continue
+		}
+		t.hash()
+		if len(t.buf) >= SegmentBytes {
+			t.open.LastIndex = max(t.open.LastIndex, index)
+			sealed = append(sealed, j.seal(t))
+			continue
+		}
+		j.view.Load()[i].length.Store(int64(len(t.buf)))
 	}
-	if _, err := j.digest.Write(j.buf[j.hashed:]); err != nil {
-		panic(err) // documented never to happen
-	}
-	j.hashed = len(j.buf)
 	j.shownUsage.Store(j.usage)
 	j.shownAudit.Store(j.audit)
-	v := j.view.Load()
-	if len(j.buf) < SegmentBytes {
-		v.length.Store(int64(len(j.buf)))
-		return Segment{}, false
-	}
-	info := j.open
-	info.LastIndex = max(info.LastIndex, index)
-	info.Length, info.Hash = uint64(len(j.buf)), j.digest.Sum64()
-	sealed := Segment{SegmentInfo: info, Data: j.buf[:len(j.buf):len(j.buf)]}
-	// Appending in place is safe beside readers: they hold a header with the old length.
-	j.reset(SegmentInfo{Number: info.Number + 1, EventsThrough: info.EventsThrough})
-	j.view.Store(&view{segments: append(v.segments, info), sealed: sealed})
-	return sealed, true
+	return sealed
 }
 
-// View returns the manifest and the tail as they were at one instant. Any goroutine.
-func (j *Journal) View() View {
-	v := j.view.Load()
-	n := v.length.Load()
-	return View{
-		Segments: v.segments[:len(v.segments):len(v.segments)],
-		Sealed:   v.sealed,
-		Tail:     v.buf[:n:n],
-	}
+// seal makes the tail, which is not empty, a segment.
+func (j *Journal) seal(t *tail) Segment {
+	info := t.open
+	info.Length, info.Hash = uint64(len(t.buf)), t.digest.Sum64()
+	sealed := Segment{SegmentInfo: info, Data: t.buf[:len(t.buf):len(t.buf)]}
+	t.reset(SegmentInfo{
+		Part: info.Part, Number: info.Number + 1, EventsThrough: info.EventsThrough,
+	})
+	j.publish(info.Part, func(v *partView) {
+		// Appending in place is safe beside readers: they hold a header with the old length.
+		v.segments, v.sealed, v.buf = append(v.segments, info), sealed, nil
+		v.length.Store(0)
+	})
+	return sealed
 }
 
-// Manifest lists the sealed segments, oldest first. It must not be changed. Any goroutine. Who
-// needs the tail as well calls View, since a cut may come between two calls.
-func (j *Journal) Manifest() []SegmentInfo { return j.View().Segments }
+// sealShare is the part of the retention after which a tail of audit blocks is cut however short it
+// is: so nothing is kept for more than a 30th longer than the retention, on an idle system either.
+const sealShare = 30
 
-// Tail returns the open segment so far: whole entries only; nil when it is empty. Its bytes never
-// change. Any goroutine.
-func (j *Journal) Tail() []byte { return j.View().Tail }
+// Expire ends audit blocks whose time is over, at the log time now. A tail whose first block is a
+// 30th of the retention old is cut, and appended to sealed; segments whose newest block has reached
+// the retention are dropped, oldest first. Usage records never expire. For the writer, before the
+// records of an entry; now and retention are in milliseconds, now never falls; a retention of 0
+// keeps all. What it cuts goes to the segment store like what EndEntry cuts.
+func (j *Journal) Expire(now, retention int64, sealed []Segment) (_ []Segment, dropped int) {
+	if at := j.ExpiresAt(retention); at == 0 || at > now {
+		return sealed, 0
+	}
+	if t := &j.tails[PartAudit]; len(t.buf) > 0 && sealedAt(&t.open, retention) <= now {
+		sealed = append(sealed, j.seal(t))
+	}
+	j.publish(PartAudit, func(v *partView) {
+		for dropped < len(v.segments) && v.segments[dropped].MaxAt+retention <= now {
+			dropped++
+		}
+		v.first += uint64(dropped)
+		v.segments = v.segments[dropped:]
+		if v.sealed.Number < v.first {
+			v.sealed = Segment{}
+		}
+	})
+	return sealed, dropped
+}
+
+// ExpiresAt is the log time at which Expire has something to do next; 0 when it has not. For the
+// writer.
+func (j *Journal) ExpiresAt(retention int64) (at int64) {
+	if retention <= 0 {
+		return 0
+	}
+	if t := &j.tails[PartAudit]; len(t.buf) > 0 {
+		at = sealedAt(&t.open, retention)
+	}
+	if list := j.view.Load()[PartAudit].segments; len(list) > 0 {
+		if dropped := list[0].MaxAt + retention; at == 0 || dropped < at {
+			at = dropped
+		}
+	}
+	return at
+}
+
+// sealedAt is when a tail is cut for its age.
+func sealedAt(open *SegmentInfo, retention int64) int64 {
+	return open.MinAt + max(1, retention/sealShare)
+}
+
+// View returns manifests and tails as they were at one instant; of the newest entry, one tail may
+// have its records and the other not yet. Any goroutine.
+func (j *Journal) View() (out View) {
+	v := j.view.Load()
+	for i := range v {
+		p := &v[i]
+		n := p.length.Load()
+		out[i] = PartView{
+			First:    p.first,
+			Segments: p.segments[:len(p.segments):len(p.segments)],
+			Sealed:   p.sealed,
+			Tail:     p.buf[:n:n],
+		}
+	}
+	return out
+}
+
+// Manifest lists the sealed segments of both parts, oldest first. Any goroutine. Who needs the
+// tails as well calls View, since a cut may come between two calls.
+func (j *Journal) Manifest() []SegmentInfo {
+	v := j.View()
+	return slices.Concat(v[PartUsage].Segments, v[PartAudit].Segments)
+}
+
+// First is the number of the oldest segment of a part that was not dropped; without any, the number
+// that its tail will have. Any goroutine.
+func (j *Journal) First(p Part) uint64 { return j.view.Load()[p].first }
+
+// Dropped says that a segment was dropped. Any goroutine.
+func (j *Journal) Dropped(info SegmentInfo) bool { return info.Number < j.First(info.Part) }
+
+// Tail returns the open segment of a part so far: whole entries only; nil when it is empty. Its
+// bytes never change. Any goroutine.
+func (j *Journal) Tail(p Part) []byte { return j.View()[p].Tail }
 
 // Usage returns how many records the journal ever took: audit blocks, and records of usage and
 // of corrections. Any goroutine.

@@ -1,0 +1,89 @@
+package segments
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"tollgate/engine/journal"
+)
+
+// clean removes, at Open, what a crash left behind: files half made, and those of segments that were
+// dropped already. It makes the rest durable, since a crash may have come between a rename and its
+// fsync.
+func (s *Store) clean() error {
+	names, err := s.opts.FS.Names(s.dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, ".tmp") {
+			if err := s.opts.FS.Remove(filepath.Join(s.dir, name)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.Sweep(); err != nil {
+		return err
+	}
+	return s.opts.FS.SyncDir(s.dir)
+}
+
+// Sweep deletes the files of segments that the journal has dropped since the last call, wakes who
+// waits for one of them, and forgets what was known of them. It costs nothing when there are none.
+// Nothing of it must last: what a crash brings back is deleted at Open, and what a replay of the log
+// writes again is dropped again. After an error the next call goes on.
+func (s *Store) Sweep() error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	first := s.journal.First(journal.PartAudit)
+	if first == s.swept {
+		return nil
+	}
+	s.forget(first)
+	names, err := s.opts.FS.Names(s.dir)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, name := range names {
+		if !outlived(name, first) {
+			continue
+		}
+		err := s.opts.FS.Remove(filepath.Join(s.dir, name))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			failed = append(failed, err)
+		}
+	}
+	if failed == nil {
+		s.swept = first
+	}
+	return errors.Join(failed...)
+}
+
+// forget drops what is known of dropped segments.
+func (s *Store) forget(first uint64) {
+	var gone []*segment
+	s.lock.Lock()
+	for k, seg := range s.segments {
+		if k.part == journal.PartAudit && k.number < first {
+			delete(s.segments, k)
+			gone = append(gone, seg)
+		}
+	}
+	s.lock.Unlock()
+	for _, seg := range gone {
+		s.cache.forget(seg)
+	}
+	s.wake()
+}
+
+// outlived says that a file is one of an audit segment before the first that is kept.
+func outlived(name string, first uint64) bool {
+	var number uint64
+	var suffix string
+	n, err := fmt.Sscanf(name, journal.PartAudit.String()+"-%d.%s", &number, &suffix)
+	return n == 2 && err == nil && (suffix == "seg" || suffix == "idx") && number < first
+}
