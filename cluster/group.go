@@ -25,7 +25,8 @@ type Segments interface {
 	Put(journal.Segment)
 	WaitDurable(ctx context.Context, infos []journal.SegmentInfo) error
 	Missing() []journal.SegmentInfo
-	Read(number uint64) ([]byte, error)
+	Read(part journal.Part, number uint64) ([]byte, error)
+	Sweep() error
 	Repair(ctx context.Context, fetch segments.Fetch) error
 	Close() error
 }
@@ -35,7 +36,8 @@ type peers interface {
 	// call sends a request. reply is called exactly once, from another goroutine, unless call
 	// returns an error: then nothing was sent. payload belongs to the callee.
 	call(to string, k callKind, shard uint16, payload []byte, reply func([]byte, error)) error
-	// fetch gets a journal segment from any peer that has it.
+	// fetch gets a journal segment from any peer that has it; segments.ErrDropped when one has
+	// dropped it.
 	fetch(ctx context.Context, shard uint16, info journal.SegmentInfo) ([]byte, error)
 }
 

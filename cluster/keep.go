@@ -107,11 +107,12 @@ func (g *Group) TakeSnapshot() error {
 	return nil
 }
 
-// segmentsLook is how often missing journal segments are looked for.
+// segmentsLook is how often missing and dropped journal segments are looked for.
 const segmentsLook = time.Second
 
-// keepSegments fetches journal segments that this node's state lists and its disk does not have,
-// after a snapshot of another node was installed or a file was damaged.
+// keepSegments deletes the files of journal segments that were dropped, and fetches those that this
+// node's state lists and its disk does not have, after a snapshot of another node was installed or a
+// file was damaged.
 func (g *Group) keepSegments() {
 	if g.segments == nil {
 		return
@@ -120,6 +121,9 @@ func (g *Group) keepSegments() {
 		return g.peers.fetch(ctx, g.shard, info)
 	}
 	for {
+		if err := g.segments.Sweep(); err != nil {
+			g.log.Warn("dropped journal segments are still on disk", "error", err)
+		}
 		if missing := g.segments.Missing(); len(missing) > 0 {
 			if err := g.segments.Repair(g.ctx, fetch); err != nil && g.ctx.Err() == nil {
 				g.log.Warn("journal segments are missing", "count", len(missing), "error", err)

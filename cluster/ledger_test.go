@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -21,10 +22,14 @@ const (
 	kindDue   engine.Kind = 18 // payload: unix milliseconds, 8 bytes: when a tick is wanted
 	kindWork  engine.Kind = 19 // kindCount, of which an entry does workShare; the rest is deferred
 	kindGated engine.Kind = 20 // like kindCount, but refused as long as key 0 was not counted
+	kindAudit engine.Kind = 21 // payload: anything: becomes an audit block
 )
 
 // workShare is how many records of kindWork an entry does.
 const workShare = 4
+
+// ledgerRetention is how long the ledger keeps audit blocks.
+const ledgerRetention = 30 * time.Second
 
 // ledger is a small state machine for tests: it counts each key once, however often it comes.
 type ledger struct {
@@ -65,6 +70,9 @@ func (m *ledger) Apply(index uint64, entry []byte, out *engine.Applied) error {
 		return fmt.Errorf("%w: stamp went back by %d ms", engine.ErrHalt, m.state.Stamp-h.Stamp)
 	}
 	m.state.Index, m.state.Stamp = index, h.Stamp
+	if m.journal != nil {
+		out.Sealed, _ = m.journal.Expire(h.Stamp, ledgerRetention.Milliseconds(), out.Sealed)
+	}
 	position, share := uint32(0), workShare
 	for r, ok := records.Next(); ok; r, ok = records.Next() {
 		if r.Kind == kindWork {
@@ -89,9 +97,7 @@ func (m *ledger) Apply(index uint64, entry []byte, out *engine.Applied) error {
 	m.state.Hash = xxhash.Sum64(folded)
 	m.ring.Note(engine.CheckState{Index: index, Hash: m.state.Hash})
 	if m.journal != nil {
-		if s, ok := m.journal.EndEntry(index); ok {
-			out.Sealed = append(out.Sealed, s)
-		}
+		out.Sealed = m.journal.EndEntry(index, out.Sealed)
 	}
 	return records.Err()
 }
@@ -123,6 +129,11 @@ func (m *ledger) applyRecord(
 				At: m.state.Stamp, Payload: r.Payload,
 			})
 		}
+	case kindAudit:
+		m.journal.Append(journal.Record{
+			Kind: journal.KindAudit, Index: index, Position: position, Owner: 1,
+			At: m.state.Stamp, Payload: r.Payload,
+		})
 	case kindPanic:
 		panic("the ledger was told to")
 	default:

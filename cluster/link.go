@@ -31,7 +31,7 @@ const (
 	callClock     callKind = 1 // payload empty; answer: unix milliseconds, 8 bytes
 	callReadIndex callKind = 2 // payload: milliseconds to wait, varint; answer: index, varint
 	callFrame     callKind = 3 // see forward.go
-	callSegment   callKind = 4 // payload: number, varint; answer: 1 and the bytes, or 0
+	callSegment   callKind = 4 // payload: part, number; answer: see segment
 	answerBit     callKind = 0x80
 )
 

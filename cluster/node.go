@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"tollgate/cluster/segments"
 	"tollgate/engine/journal"
 	"tollgate/wal"
 )
@@ -189,23 +191,34 @@ func (n *Node) serve(k callKind, shard uint16, payload []byte, answer func([]byt
 	}
 }
 
-// segment is the answer to callSegment.
+// The answer to callSegment begins with one of these.
+const (
+	segmentAbsent  = 0
+	segmentHere    = 1 // its bytes follow
+	segmentDropped = 2
+)
+
+// segment is the answer to callSegment, which has the segment's part and number.
 func (n *Node) segment(g *Group, payload []byte) []byte {
-	number, size := binary.Uvarint(payload)
-	if size <= 0 || g.segments == nil {
-		return []byte{0}
+	part, head := binary.Uvarint(payload)
+	number, size := binary.Uvarint(payload[max(head, 0):])
+	if head <= 0 || size <= 0 || part > math.MaxUint8 || g.segments == nil {
+		return []byte{segmentAbsent}
 	}
 	select {
 	case n.bulk <- struct{}{}:
 		defer func() { <-n.bulk }()
 	case <-n.closing:
-		return []byte{0}
+		return []byte{segmentAbsent}
 	}
-	data, err := g.segments.Read(number)
-	if err != nil {
-		return []byte{0}
+	switch data, err := g.segments.Read(journal.Part(part), number); {
+	case err == nil:
+		return append([]byte{segmentHere}, data...)
+	case errors.Is(err, segments.ErrDropped):
+		return []byte{segmentDropped}
+	default:
+		return []byte{segmentAbsent}
 	}
-	return append([]byte{1}, data...)
 }
 
 // call sends a request over the link to a node; see peers.
@@ -223,18 +236,19 @@ func (n *Node) call(
 const fetchTimeout = 30 * time.Second
 
 // fetch gets a journal segment from the first other node that has it, over a connection of its
-// own, so that nothing waits behind it.
+// own, so that nothing waits behind it. One that has dropped it ends the search: it has applied more
+// of the log than this node, whose own manifest is about to lose the segment.
 func (n *Node) fetch(
 	ctx context.Context, shard uint16, info journal.SegmentInfo,
 ) ([]byte, error) {
-	err := fmt.Errorf("cluster: no other node has segment %d", info.Number)
+	err := fmt.Errorf("cluster: no other node has %s", info)
 	for _, l := range n.links {
 		if cerr := ctx.Err(); cerr != nil {
 			return nil, cerr
 		}
 		data, ferr := n.fetchFrom(l.peer, shard, info)
-		if ferr == nil {
-			return data, nil
+		if ferr == nil || errors.Is(ferr, segments.ErrDropped) {
+			return data, ferr
 		}
 		err = errors.Join(err, ferr)
 	}
@@ -251,7 +265,8 @@ func (n *Node) fetchFrom(m Member, shard uint16, info journal.SegmentInfo) (_ []
 		return nil, err
 	}
 	w := bufio.NewWriter(conn)
-	ask := message{callSegment, shard, 1, binary.AppendUvarint(nil, info.Number)}
+	name := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(info.Part)), info.Number)
+	ask := message{callSegment, shard, 1, name}
 	if err := errors.Join(writeMessage(w, ask), w.Flush()); err != nil {
 		return nil, err
 	}
@@ -259,10 +274,13 @@ func (n *Node) fetchFrom(m Member, shard uint16, info journal.SegmentInfo) (_ []
 	if err != nil {
 		return nil, err
 	}
-	if len(m2.payload) == 0 || m2.payload[0] != 1 {
-		return nil, fmt.Errorf("cluster: %s does not have segment %d", m.ID, info.Number)
+	switch {
+	case len(m2.payload) > 0 && m2.payload[0] == segmentHere:
+		return m2.payload[1:], nil
+	case len(m2.payload) > 0 && m2.payload[0] == segmentDropped:
+		return nil, fmt.Errorf("%w: %s, says %s", segments.ErrDropped, info, m.ID)
 	}
-	return m2.payload[1:], nil
+	return nil, fmt.Errorf("cluster: %s does not have %s", m.ID, info)
 }
 
 func (n *Node) watchDisk() {

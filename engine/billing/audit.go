@@ -35,10 +35,35 @@ func (c *RecordAudits) apply(t *turn) engine.Outcome {
 	t.auditEvents.Store(t.auditEvents.Load() + b.count)
 	t.m.journal.Append(journal.Record{
 		Kind: journal.KindAudit, Index: t.index, Position: t.position,
-		At: b.firstAt, Payload: t.payload,
+		At: t.stamp, Payload: t.payload,
 	})
 	t.fold(b.sequence)
 	return engine.OutcomeDone
+}
+
+// expireAudits ends audit blocks whose time is over, before an entry adds any. Their age is that of
+// their record in the log: clocks of nodes and environments have no part in it, and an event that
+// waited in a node's spool is kept its full time.
+func (m *Machine) expireAudits(t *turn, out *engine.Applied) {
+	dropped := 0
+	out.Sealed, dropped = m.journal.Expire(t.stamp, t.limits.Load().AuditRetentionMS, out.Sealed)
+	if dropped > 0 {
+		t.fold(m.journal.First(journal.PartAudit))
+	}
+}
+
+// endJournal ends the entry in the journal.
+func (m *Machine) endJournal(t *turn, out *engine.Applied) {
+	out.Sealed = m.journal.EndEntry(t.index, out.Sealed)
+	for i := range out.Sealed {
+		t.fold(out.Sealed[i].Hash)
+	}
+	m.noteAuditDue(t.state)
+}
+
+// noteAuditDue publishes when expireAudits has something to do next.
+func (m *Machine) noteAuditDue(s *state) {
+	s.auditDue.Store(m.journal.ExpiresAt(s.limits.Load().AuditRetentionMS))
 }
 
 // maxAuditSources bounds how many processes' last blocks are remembered.

@@ -117,17 +117,18 @@ func TestJournalRecordsSayWhoseTheyAre(t *testing.T) {
 	u.OccurredAt -= 5000
 	l.DoPayload(billing.KindRecordUsage, u.Seal(nil))
 	var got []string
-	require.NoError(t, journal.Scan(m.Journal().Tail(), func(r journal.Record) error {
-		billing.IndexRecord(r, func(owner uint32, at int64, ordinal uint32) {
-			got = append(got, fmt.Sprintf("kind %d owner %d at %d ordinal %d", r.Kind, owner,
-				at-enginetest.Epoch, ordinal))
-		})
-		return nil
-	}))
+	for _, part := range journal.Parts() {
+		require.NoError(t, journal.Scan(m.Journal().Tail(part), func(r journal.Record) error {
+			billing.IndexRecord(r, func(owner uint32, at int64, ordinal uint32) {
+				got = append(got, fmt.Sprintf("%s: kind %d owner %d at %d ordinal %d", part, r.Kind, owner,
+					at-enginetest.Epoch, ordinal))
+			})
+			return nil
+		}))
+	}
 	require.Equal(t, []string{
-		"kind 5 owner 1 at 0 ordinal 0",
-		"kind 2 owner 1 at 1 ordinal 1", "kind 2 owner 2 at 2 ordinal 2",
-		"kind 1 owner 1 at -5000 ordinal 0",
+		"usage: kind 5 owner 1 at 0 ordinal 0", "usage: kind 1 owner 1 at -5000 ordinal 0",
+		"audit: kind 2 owner 1 at 1 ordinal 1", "audit: kind 2 owner 2 at 2 ordinal 2",
 	}, got)
 	billing.IndexRecord(journal.Record{Kind: journal.KindAudit, Payload: []byte{9}}, nil)
 	_, err := m.DecodeEvent(journal.Item{Record: journal.Record{Kind: 60}})

@@ -111,6 +111,10 @@ func (t *turn) recordLimits(before, after *Limits) {
 	t.note(change{Actor: "configuration", Action: "limits.set", Values: []FieldChange{
 		{"keyRetentionMs", number(before.KeyRetentionMS), number(after.KeyRetentionMS)},
 		{"windowMs", number(before.WindowMS), number(after.WindowMS)},
+		{
+			"auditRetentionMs",
+			number(before.AuditRetentionMS), number(after.AuditRetentionMS),
+		},
 		{"maxKeys", strconv.FormatUint(before.MaxKeys, 10), strconv.FormatUint(after.MaxKeys, 10)},
 	}})
 }

@@ -60,16 +60,34 @@ func SnapshotBlocks(m *Machine) (header, account []byte) {
 	return wire.Encode(nil, &sn.header), wire.Encode(nil, &a)
 }
 
-// RestoreBlocks restores what stands before the pages of a snapshot that has these blocks.
-func RestoreBlocks(header, account []byte) {
+// RestoreWithoutRetention restores what stands before the pages of a machine's snapshot, but for the
+// retention of audit events.
+func RestoreWithoutRetention(m *Machine) error {
+	header, account := SnapshotBlocks(m)
+	var h snapshotHeader
+	if err := wire.Decode(header, &h); err != nil {
+		return err
+	}
+	h.Limits.AuditRetentionMS = 0
+	src := blocks(wire.Encode(nil, &h), account)
+	return New(Config{}).restoreHead(&blockReader{src: src}, newState())
+}
+
+// blocks are the front of a snapshot.
+func blocks(header, account []byte) *bytes.Reader {
 	src := binary.LittleEndian.AppendUint16([]byte(snapshotMagic), snapshotVersion)
 	for _, body := range [][]byte{header, account} {
 		src = binary.LittleEndian.AppendUint32(src, uint32(len(body)))
 		src = append(src, body...)
 		src = binary.LittleEndian.AppendUint32(src, crc32.Checksum(body, castagnoli))
 	}
+	return bytes.NewReader(src)
+}
+
+// RestoreBlocks restores what stands before the pages of a snapshot that has these blocks.
+func RestoreBlocks(header, account []byte) {
 	s := newState()
-	if err := New(Config{}).restoreHead(&blockReader{src: bytes.NewReader(src)}, s); err != nil {
+	if err := New(Config{}).restoreHead(&blockReader{src: blocks(header, account)}, s); err != nil {
 		return
 	}
 	for _, e := range s.environments.all() {

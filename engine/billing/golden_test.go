@@ -47,6 +47,7 @@ func goldens() map[string][]byte {
 		"command-25-set-limits": &billing.SetLimits{
 			KeyRetentionMS: 604800000, WindowMS: 86400000, MaxKeys: 1 << 26,
 		},
+		"command-25-set-limits-with-audits": &billing.SetLimits{AuditRetentionMS: 2592000000},
 		"command-32-cancel-subscription": &billing.CancelSubscription{
 			Env: 1, ID: id("s"), Mode: billing.CancelAtPeriodEnd,
 		},

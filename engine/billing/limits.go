@@ -17,6 +17,10 @@ type SetLimits struct {
 	KeyRetentionMS, WindowMS int64
 	// MaxKeys is the number of idempotency keys that fit the memory budget. 0 leaves it as it is.
 	MaxKeys uint64
+	// AuditRetentionMS is how long audit events are kept, in milliseconds of log time from their
+	// recording; they go in whole journal segments, at most a 30th later. 0 (or less) leaves it as it
+	// is. What was dropped does not come back when it is raised.
+	AuditRetentionMS int64
 }
 
 // Fields states the command's fields.
@@ -24,6 +28,7 @@ func (c *SetLimits) Fields(w *wire.Codec) {
 	w.Int(1, &c.KeyRetentionMS)
 	w.Int(2, &c.WindowMS)
 	wire.Uint(w, 3, &c.MaxKeys)
+	w.Int(4, &c.AuditRetentionMS)
 }
 
 func (c *SetLimits) apply(t *turn) engine.Outcome {
@@ -37,6 +42,9 @@ func (c *SetLimits) apply(t *turn) engine.Outcome {
 	if c.MaxKeys > 0 {
 		next.MaxKeys = min(c.MaxKeys, maxKeys)
 	}
+	if c.AuditRetentionMS > 0 {
+		next.AuditRetentionMS = min(c.AuditRetentionMS, maxAuditRetentionMS)
+	}
 	next.WindowMS = min(next.WindowMS, next.KeyRetentionMS)
 
 	t.recordLimits(t.limits.Load(), &next)
@@ -48,6 +56,8 @@ func (c *SetLimits) apply(t *turn) engine.Outcome {
 const (
 	// maxRetentionMS is the longest retention of idempotency keys: 400 days.
 	maxRetentionMS = 400 * dayMS
+	// maxAuditRetentionMS is the longest retention of audit events: ten years.
+	maxAuditRetentionMS = 3660 * dayMS
 	// maxKeys is the largest budget of idempotency keys: what their index can number.
 	maxKeys = 4_000_000_000
 )
@@ -58,11 +68,17 @@ type Limits struct {
 	KeyRetentionMS, WindowMS int64
 	// MaxKeys is the number of idempotency keys that fit the budget.
 	MaxKeys uint64
+	// AuditRetentionMS is how long audit events are kept.
+	AuditRetentionMS int64
 }
 
-// DefaultLimits are in force until the first SetLimits: 7 days, and 64 Mi keys (some 2.4 GB).
+// DefaultLimits are in force until the first SetLimits: 7 days, 64 Mi keys (some 2.4 GB), and 30
+// days for audit events.
 func DefaultLimits() Limits {
-	return Limits{KeyRetentionMS: 7 * dayMS, WindowMS: 7 * dayMS, MaxKeys: 64 << 20}
+	return Limits{
+		KeyRetentionMS: 7 * dayMS, WindowMS: 7 * dayMS, MaxKeys: 64 << 20,
+		AuditRetentionMS: 30 * dayMS,
+	}
 }
 
 // Limits returns the settings in force.

@@ -97,6 +97,7 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 	s.floor = max(s.floor, t.stamp-retention)
 	s.keys.Expire(t.stamp)
 	s.requests.expire(t.stamp - RequestRetentionMS)
+	m.expireAudits(&t, out)
 	ahead := m.scratch.usages
 	for i, c := range m.scratch.commands {
 		if len(ahead) > 0 && c == command(&ahead[0]) {
@@ -111,10 +112,7 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 		out.Results = append(out.Results, engine.Result{Outcome: outcome, Value: t.reply})
 	}
 	m.journalFacts(index, uint32(len(m.scratch.commands)))
-	if sealed, cut := m.journal.EndEntry(index); cut {
-		out.Sealed = append(out.Sealed, sealed)
-		t.fold(sealed.Hash)
-	}
+	m.endJournal(&t, out)
 	t.fold(uint64(t.stamp))
 	s.publish(index, t.stamp, s.store.HashNext(t.hash))
 	m.ring.Note(engine.CheckState{Index: index, Hash: s.hash64})
@@ -171,7 +169,14 @@ func (m *Machine) Applied() uint64 { return m.state.Load().applied.Load() }
 func (m *Machine) Stamp() int64 { return m.state.Load().stamp.Load() }
 
 // NextDue is the instant, in log time, at which the next thing falls due; 0 when nothing will.
-func (m *Machine) NextDue() int64 { return m.state.Load().schedule.next.Load() }
+func (m *Machine) NextDue() int64 {
+	s := m.state.Load()
+	next, audits := s.schedule.next.Load(), s.auditDue.Load()
+	if next == 0 || audits != 0 && audits < next {
+		return audits
+	}
+	return next
+}
 
 // StateHash is the rolling hash of everything applied so far, and the index it belongs to.
 func (m *Machine) StateHash() (index, hash uint64) {

@@ -246,6 +246,7 @@ func (m *Machine) Restore(src io.Reader) error {
 	if err := m.journal.Restore(src); err != nil {
 		return fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
+	m.noteAuditDue(s)
 	m.ring.Forget()
 	m.ring.Note(engine.CheckState{Index: s.hashIndex, Hash: s.hash64})
 	m.state.Store(s)
@@ -270,6 +271,9 @@ func (m *Machine) restoreHead(in *blockReader, s *state) error {
 		return fmt.Errorf("%w: of machine %q, shard %d", ErrSnapshot, h.Machine, h.Shard)
 	}
 	limits := Limits(h.Limits)
+	if limits.AuditRetentionMS <= 0 {
+		return fmt.Errorf("%w: audit events are kept for %d ms", ErrSnapshot, limits.AuditRetentionMS)
+	}
 	s.limits.Store(&limits)
 	s.floor, s.sources = h.Floor, h.Sources
 	s.requests.from, s.requests.to = h.RequestsFrom, h.RequestsTo

@@ -124,6 +124,8 @@ type state struct {
 	payments  payments
 	outbox    outbox
 	sources   auditSources
+	// auditDue is when audit blocks expire next, in log time; 0: there are none.
+	auditDue atomic.Int64
 
 	usageEvents, auditEvents atomic.Uint64
 

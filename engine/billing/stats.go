@@ -1,5 +1,7 @@
 package billing
 
+import "tollgate/engine/journal"
+
 // Stats counts what the state holds, for metrics.
 type Stats struct {
 	Accounts, APIKeys, Customers, Subscriptions, Counters, Invoices uint64
@@ -9,6 +11,17 @@ type Stats struct {
 	UsageEvents, AuditEvents uint64
 	// Bytes is the memory of each part; the names are fixed.
 	Bytes []PartBytes
+	// Journal describes the parts of the journal, usage first.
+	Journal []JournalStats
+}
+
+// JournalStats describes a part of the journal: its segments and the open tail.
+type JournalStats struct {
+	Part            string
+	Segments, Bytes uint64
+	// OldestAt is the time of its first record, in milliseconds since 1970 UTC; of audit blocks the
+	// log time of their recording. 0: there is none.
+	OldestAt int64
 }
 
 // PartBytes is the memory that one part of the state holds.
@@ -17,10 +30,29 @@ type PartBytes struct {
 	Bytes uint64
 }
 
+// journalStats describes the parts of the journal.
+func (m *Machine) journalStats() (list []JournalStats, tails uint64) {
+	for p, v := range m.journal.View() {
+		s := JournalStats{
+			Part: journal.Part(p).String(), Segments: uint64(len(v.Segments)),
+			Bytes: uint64(len(v.Tail)),
+		}
+		for i := range v.Segments {
+			s.Bytes += v.Segments[i].Length
+		}
+		if at, ok := v.OldestAt(); ok {
+			s.OldestAt = at
+		}
+		list, tails = append(list, s), tails+uint64(cap(v.Tail))
+	}
+	return list, tails
+}
+
 // Stats returns the present counts. Texts (profiles, invoice lines) are counted without their
 // bytes.
 func (m *Machine) Stats() Stats {
 	s := m.state.Load()
+	parts, tails := m.journalStats()
 	indexes := s.customerByExternal.Bytes() + s.customerByID.Bytes() +
 		s.subscriptionByID.Bytes() + s.invoiceByID.Bytes() + s.apiKeyByHash.Bytes()
 	return Stats{
@@ -41,7 +73,8 @@ func (m *Machine) Stats() Stats {
 			{"credits", s.creditBytes()},
 			{"indexes", indexes},
 			{"idempotency_keys", s.keys.Bytes()},
-			{"journal_tail", uint64(cap(m.journal.Tail()))},
+			{"journal_tail", tails},
 		},
+		Journal: parts,
 	}
 }

@@ -195,5 +195,7 @@ func (g *generator) limits() engine.Record {
 		KeyRetentionMS: rapid.Int64Range(0, 10).Draw(g.t, "retention") * 86_400_000,
 		WindowMS:       rapid.Int64Range(0, 10).Draw(g.t, "window") * 86_400_000,
 		MaxKeys:        rapid.Uint64Range(0, 30).Draw(g.t, "keys"),
+
+		AuditRetentionMS: rapid.Int64Range(0, 60).Draw(g.t, "audits") * 86_400_000,
 	})
 }

@@ -249,6 +249,7 @@ func (s *scenario) outcome(r engine.Result) string {
 func (s *scenario) now(l *line) string {
 	s.log.Stamp = l.instant(l.word(0), s.log.Stamp)
 	s.log.DoPayload(engine.KindTick, nil)
+	s.src.Keep(&s.log.Applied)
 	return show(s.log.Stamp)
 }
 
@@ -260,11 +261,15 @@ func (s *scenario) limits(l *line) string {
 	if text := l.value("window", ""); text != "" {
 		c.WindowMS = l.duration(text)
 	}
+	if text := l.value("audits", ""); text != "" {
+		c.AuditRetentionMS = l.duration(text)
+	}
 	answer := s.outcome(s.log.Do(billing.KindSetLimits, c))
 	got := s.m.Limits()
-	return fmt.Sprintf("%s\nretention=%s window=%s max-keys=%d", answer,
+	return fmt.Sprintf("%s\nretention=%s window=%s max-keys=%d audits=%s", answer,
 		time.Duration(got.KeyRetentionMS)*time.Millisecond,
-		time.Duration(got.WindowMS)*time.Millisecond, got.MaxKeys)
+		time.Duration(got.WindowMS)*time.Millisecond, got.MaxKeys,
+		time.Duration(got.AuditRetentionMS)*time.Millisecond)
 }
 
 func (s *scenario) account(l *line) string {

@@ -25,8 +25,11 @@ func (s *Source) Keep(a *engine.Applied) {
 
 // Event counts usage events from the first.
 func (s *Source) Event(number uint64) (journal.Record, error) {
-	data, before := s.Journal.Tail(), uint64(0)
+	data, before := s.Journal.Tail(journal.PartUsage), uint64(0)
 	for _, segment := range s.Sealed {
+		if segment.Part != journal.PartUsage {
+			continue
+		}
 		if number <= segment.EventsThrough {
 			data = segment.Data
 			break
@@ -58,12 +61,17 @@ func (s *Source) List(q journal.Query) ([]journal.Item, error) {
 		return nil
 	}
 	for _, segment := range s.Sealed {
+		if s.Journal.Dropped(segment.SegmentInfo) {
+			continue
+		}
 		if err := journal.Scan(segment.Data, collect); err != nil {
 			return nil, err
 		}
 	}
-	if err := journal.Scan(s.Journal.Tail(), collect); err != nil {
-		return nil, err
+	for _, part := range journal.Parts() {
+		if err := journal.Scan(s.Journal.Tail(part), collect); err != nil {
+			return nil, err
+		}
 	}
 	slices.SortFunc(items, func(a, b journal.Item) int { return a.Cursor().Compare(b.Cursor()) })
 	return items[:min(len(items), q.Limit)], nil
