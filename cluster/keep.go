@@ -111,8 +111,8 @@ func (g *Group) TakeSnapshot() error {
 const segmentsLook = time.Second
 
 // keepSegments deletes the files of journal segments that were dropped, and fetches those that this
-// node's state lists and its disk does not have, after a snapshot of another node was installed or a
-// file was damaged.
+// node's state lists and its disk does not have, after a snapshot of another node was installed or
+// a file was damaged.
 func (g *Group) keepSegments() {
 	if g.segments == nil {
 		return

@@ -10,9 +10,9 @@ import (
 	"tollgate/engine/journal"
 )
 
-// clean removes, at Open, what a crash left behind: files half made, and those of segments that were
-// dropped already. It makes the rest durable, since a crash may have come between a rename and its
-// fsync.
+// clean removes, at Open, what a crash left behind: files half made, and those of segments that
+// were dropped already. It makes the rest durable, since a crash may have come between a rename and
+// its fsync.
 func (s *Store) clean() error {
 	names, err := s.opts.FS.Names(s.dir)
 	if err != nil {
@@ -33,8 +33,8 @@ func (s *Store) clean() error {
 
 // Sweep deletes the files of segments that the journal has dropped since the last call, wakes who
 // waits for one of them, and forgets what was known of them. It costs nothing when there are none.
-// Nothing of it must last: what a crash brings back is deleted at Open, and what a replay of the log
-// writes again is dropped again. After an error the next call goes on.
+// Nothing of it must last: what a crash brings back is deleted at Open, and what a replay of the
+// log writes again is dropped again. After an error the next call goes on.
 func (s *Store) Sweep() error {
 	s.writing.Lock()
 	defer s.writing.Unlock()

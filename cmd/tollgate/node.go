@@ -181,6 +181,8 @@ func (n *node) proposeLimits(proposer server.Proposer) {
 		KeyRetentionMS: n.settings.Limits.KeyRetention.Milliseconds(),
 		WindowMS:       n.settings.Limits.EventWindow.Milliseconds(),
 		MaxKeys:        n.settings.MaxKeys(),
+
+		AuditRetentionMS: n.settings.Limits.AuditRetention.Milliseconds(),
 	}
 	if n.machine.Limits() == billing.Limits(wanted) {
 		return
@@ -193,6 +195,7 @@ func (n *node) proposeLimits(proposer server.Proposer) {
 	proposer.Propose(time.Now().Add(limitsTimeout), records, results)
 	n.log.Info("limits proposed", "keyRetention", n.settings.Limits.KeyRetention,
 		"eventWindow", n.settings.Limits.EventWindow, "maxKeys", wanted.MaxKeys,
+		"auditRetention", n.settings.Limits.AuditRetention,
 		"outcome", results[0].Outcome)
 }
 

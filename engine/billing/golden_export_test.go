@@ -60,8 +60,8 @@ func SnapshotBlocks(m *Machine) (header, account []byte) {
 	return wire.Encode(nil, &sn.header), wire.Encode(nil, &a)
 }
 
-// RestoreWithoutRetention restores what stands before the pages of a machine's snapshot, but for the
-// retention of audit events.
+// RestoreWithoutRetention restores what stands before the pages of a machine's snapshot, but for
+// the retention of audit events.
 func RestoreWithoutRetention(m *Machine) error {
 	header, account := SnapshotBlocks(m)
 	var h snapshotHeader

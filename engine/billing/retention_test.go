@@ -128,9 +128,9 @@ func (a *auditLog) requireKept(m *billing.Machine, src journal.Source) {
 	}
 }
 
-// TestRetentionLosesNothingYoung: whatever is dropped when, no usage event and no check younger than
-// the retention is lost; and a node that replays the log, or goes on from any snapshot with the
-// segments that the others still have, lists the same.
+// TestRetentionLosesNothingYoung: whatever is dropped when, no usage event and no check younger
+// than the retention is lost; and a node that replays the log, or goes on from any snapshot with
+// the segments that the others still have, lists the same.
 func TestRetentionLosesNothingYoung(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := openAuditLog(t)

@@ -147,7 +147,20 @@ func (s *stateCollector) Collect(out chan<- prometheus.Metric) {
 	for _, part := range stats.Bytes {
 		gauge("state_bytes", "Memory of each part of the state.", float64(part.Bytes), "part", part.Part)
 	}
+	for _, part := range stats.Journal {
+		gauge("journal_segments", "Sealed segments of each part of the journal.",
+			float64(part.Segments), "part", part.Part)
+		gauge("journal_bytes", "Bytes of each part of the journal, the open tail included.",
+			float64(part.Bytes), "part", part.Part)
+		if part.OldestAt != 0 {
+			gauge("journal_oldest_seconds", "Time of the oldest record of each part, in Unix seconds; "+
+				"of audit events the time of their recording.", float64(part.OldestAt)/1000,
+				"part", part.Part)
+		}
+	}
 	limits := s.config.Machine.Limits()
+	gauge("audit_retention_seconds", "How long audit events are kept.",
+		float64(limits.AuditRetentionMS)/1000)
 	gauge("idempotency_keys", "Idempotency keys held.", float64(stats.IdempotencyKeys))
 	gauge("idempotency_keys_limit", "Idempotency keys that fit the budget.", float64(limits.MaxKeys))
 	if days, ok := s.daysLeft(stats.IdempotencyKeys, limits.MaxKeys); ok {

@@ -100,6 +100,8 @@ type Limits struct {
 	EventWindow  time.Duration `yaml:"eventWindow"`
 	// KeyMemory is the budget for idempotency keys in MiB; 0 takes half of Memory.
 	KeyMemory int `yaml:"keyMemoryMiB"`
+	// AuditRetention is how long audit events are kept, from their recording. 1 h to 10 years.
+	AuditRetention time.Duration `yaml:"auditRetention"`
 }
 
 // Outbound names exceptions for requests that leave the machine.
@@ -139,13 +141,16 @@ type SkipEntry struct {
 // Default returns the settings that hold where nothing else is said.
 func Default() Config {
 	return Config{
-		Node:        "node1",
-		Data:        "tollgate-data",
-		HTTP:        "127.0.0.1:8080",
-		Ops:         "127.0.0.1:9080",
-		Raft:        "127.0.0.1:7080",
-		Audit:       "async",
-		Limits:      Limits{KeyRetention: 7 * 24 * time.Hour, EventWindow: 7 * 24 * time.Hour},
+		Node:  "node1",
+		Data:  "tollgate-data",
+		HTTP:  "127.0.0.1:8080",
+		Ops:   "127.0.0.1:9080",
+		Raft:  "127.0.0.1:7080",
+		Audit: "async",
+		Limits: Limits{
+			KeyRetention: 7 * 24 * time.Hour, EventWindow: 7 * 24 * time.Hour,
+			AuditRetention: 30 * 24 * time.Hour,
+		},
 		DiskReserve: 1024,
 		Snapshots:   Snapshots{LogMiB: 1024, TrailingMiB: 256},
 		StopTimeout: 10 * time.Second,
@@ -281,12 +286,15 @@ func (c *Config) Validate() error {
 }
 
 func (c *Config) validateLimits(complain func(string, ...any)) {
-	const shortest, longest = time.Hour, 90 * 24 * time.Hour
+	const shortest, longest, longestAudit = time.Hour, 90 * 24 * time.Hour, 3660 * 24 * time.Hour
 	if r := c.Limits.KeyRetention; r < shortest || r > longest {
 		complain("limits.keyRetention: %s: want 1h to 2160h", r)
 	}
 	if w := c.Limits.EventWindow; w < shortest || w > c.Limits.KeyRetention {
 		complain("limits.eventWindow: %s: want 1h to limits.keyRetention", w)
+	}
+	if r := c.Limits.AuditRetention; r < shortest || r > longestAudit {
+		complain("limits.auditRetention: %s: want 1h to 87840h", r)
 	}
 	if c.Limits.KeyMemory < 0 || c.Memory < 0 || c.DiskReserve < 0 {
 		complain("limits.keyMemoryMiB, memoryMiB, diskReserveMiB: want 0 or more")

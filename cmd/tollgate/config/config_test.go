@@ -72,13 +72,19 @@ func TestValidateSaysEverythingThatIsWrong(t *testing.T) {
 		"adminKeyHash: want":             func(c *config.Config) { c.AdminKeyHash = "00" },
 		"audit: \"off\"":                 func(c *config.Config) { c.Audit = "off" },
 		"limits.keyRetention: 2184h0m0s": func(c *config.Config) { c.Limits.KeyRetention = 91 * 24 * time.Hour },
-		"limits.eventWindow: 169h0m0s":   func(c *config.Config) { c.Limits.EventWindow = 169 * time.Hour },
-		"snapshots.logMiB":               func(c *config.Config) { c.Snapshots.LogMiB = 0 },
-		"stopTimeout: 0s":                func(c *config.Config) { c.StopTimeout = 0 },
-		"log.level: \"loud\"":            func(c *config.Config) { c.Log.Level = "loud" },
-		"log.format: \"xml\"":            func(c *config.Config) { c.Log.Format = "xml" },
-		"skip[0]: want group":            func(c *config.Config) { c.Skip = []config.SkipEntry{{Index: 1}} },
-		"memoryMiB, diskReserveMiB":      func(c *config.Config) { c.Memory = -1 },
+		"limits.auditRetention: 59m0s": func(c *config.Config) {
+			c.Limits.AuditRetention = 59 * time.Minute
+		},
+		"limits.auditRetention: 87841h0m0s": func(c *config.Config) {
+			c.Limits.AuditRetention = 87841 * time.Hour
+		},
+		"limits.eventWindow: 169h0m0s": func(c *config.Config) { c.Limits.EventWindow = 169 * time.Hour },
+		"snapshots.logMiB":             func(c *config.Config) { c.Snapshots.LogMiB = 0 },
+		"stopTimeout: 0s":              func(c *config.Config) { c.StopTimeout = 0 },
+		"log.level: \"loud\"":          func(c *config.Config) { c.Log.Level = "loud" },
+		"log.format: \"xml\"":          func(c *config.Config) { c.Log.Format = "xml" },
+		"skip[0]: want group":          func(c *config.Config) { c.Skip = []config.SkipEntry{{Index: 1}} },
+		"memoryMiB, diskReserveMiB":    func(c *config.Config) { c.Memory = -1 },
 	} {
 		c := valid
 		c.Members = append([]config.Member(nil), valid.Members...)
