@@ -9,9 +9,10 @@ import (
 )
 
 type paymentsCommand struct {
-	Show paymentsShowCommand `cmd:"" help:"Say who collects an environment's invoices."`
-	Set  paymentsSetCommand  `cmd:"" help:"Choose who collects: none, sandbox (built in, for trying) or stripe."`
-	List paymentsListCommand `cmd:"" help:"List what providers reported about an invoice."`
+	Show  paymentsShowCommand  `cmd:"" help:"Say who collects an environment's invoices."`
+	Set   paymentsSetCommand   `cmd:"" help:"Choose who collects: none, sandbox (built in, for trying) or stripe."`
+	Terms paymentsTermsCommand `cmd:"" help:"Show how many days after their issue invoices fall due, or set it."`
+	List  paymentsListCommand  `cmd:"" help:"List what providers reported about an invoice."`
 }
 
 type paymentsShowCommand struct {
@@ -66,6 +67,30 @@ func (c *paymentsSetCommand) Run(ctx context.Context, out io.Writer) error {
 	}
 	return say(out, "Invoices of %s/%s are collected through: %s.", c.Account, c.Environment,
 		c.Provider)
+}
+
+type paymentsTermsCommand struct {
+	adminFlags       `embed:""`
+	environmentFlags `embed:""`
+	Days             *uint32 `arg:"" optional:"" help:"0 to 365; invoices that are issued already keep their due dates."`
+}
+
+// Run shows or sets the payment terms.
+func (c *paymentsTermsCommand) Run(ctx context.Context, out io.Writer) error {
+	var terms struct {
+		Days uint32 `json:"paymentTermDays"`
+	}
+	path := c.path() + "/payment-terms"
+	if c.Days != nil {
+		terms.Days = *c.Days
+		if _, err := c.send(ctx, "PUT", path, terms, nil); err != nil {
+			return err
+		}
+	} else if _, err := c.read(ctx, path, &terms); err != nil {
+		return err
+	}
+	return say(out, "Invoices of %s/%s fall due %d days after their issue.", c.Account,
+		c.Environment, terms.Days)
 }
 
 type paymentsListCommand struct {

@@ -75,6 +75,8 @@ type environment struct {
 	origins atomic.Pointer[[]string]
 	// payment is replaced whole by SetPaymentProvider; nil is none.
 	payment atomic.Pointer[PaymentSettings]
+	// terms is replaced whole by SetPaymentTerms; nil is the default.
+	terms atomic.Pointer[paymentTerms]
 	// keys are the environment's API keys, oldest first.
 	keys series[*apiKey]
 	// invoices is the number of invoices issued so far. Only Apply reads and writes it.

@@ -38,7 +38,7 @@ type draft struct {
 func (l *ledger) draft(kind InvoiceType, id [16]byte, at int64) *draft {
 	return &draft{invoice: invoice{
 		id: id, customer: l.b.customer, subscription: l.row, version: l.b.version,
-		kind: kind, status: InvoiceDue, createdAt: at, dueAt: at + paymentTermDays*dayMS,
+		kind: kind, status: InvoiceDue, createdAt: at, dueAt: l.env.dueOf(at),
 		periodStart: l.b.periodStart, periodEnd: l.b.periodEnd,
 	}}
 }

@@ -9,9 +9,6 @@ import (
 	"tollgate/engine/wire"
 )
 
-// paymentTermDays is how long after its issue an invoice falls due.
-const paymentTermDays = 7
-
 // invoice is the record of an invoice; its lines are the text of the same row. id, customer and
 // subscription never change.
 type invoice struct {

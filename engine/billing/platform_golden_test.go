@@ -31,6 +31,7 @@ func goldenPlatform() map[string]wire.Fielder {
 			Env: 1, Provider: "stripe", BaseURL: "https://api.stripe.com", SecretKey: []byte{1, 2},
 			WebhookSecret: []byte{3}, Actor: "admin",
 		},
+		"command-144-set-payment-terms": &billing.SetPaymentTerms{Env: 1, Days: 30, Actor: "admin"},
 		"command-156-submit": &billing.Submit{
 			ID: id("attempt"), Kind: billing.KindRevertCancellation,
 			Payload: wire.Encode(nil, &billing.RevertCancellation{Env: 1, ID: id("s")}),

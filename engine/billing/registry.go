@@ -37,6 +37,7 @@ const (
 	KindNoteCheckout       engine.Kind = 103
 	KindRecordPayment      engine.Kind = 104
 	KindCancelSubscription engine.Kind = 32
+	KindSetPaymentTerms    engine.Kind = 144
 	KindRevertCancellation engine.Kind = 33
 	KindChangePlan         engine.Kind = 34
 	KindCancelPlanChange   engine.Kind = 35
@@ -112,6 +113,7 @@ var registry = [...]definition{
 	KindVoidUsage:          {"VoidUsage", decodeFields[VoidUsage]},
 	KindAmendUsage:         {"AmendUsage", decodeFields[AmendUsage]},
 	KindAdvanceClock:       {"AdvanceClock", decodeFields[AdvanceClock]},
+	KindSetPaymentTerms:    {"SetPaymentTerms", decodeFields[SetPaymentTerms]},
 
 	KindCreateWebhookEndpoint: {"CreateWebhookEndpoint", decodeFields[CreateWebhookEndpoint]},
 	KindUpdateWebhookEndpoint: {"UpdateWebhookEndpoint", decodeFields[UpdateWebhookEndpoint]},

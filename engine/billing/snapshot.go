@@ -119,8 +119,8 @@ func (m *Machine) Snapshot() (engine.Snapshot, error) {
 	for _, e := range s.environments.all() {
 		sn.environments = append(sn.environments, environmentFixed{
 			catalog: e.catalog.Load(), keys: e.keys.all(), origins: e.listedOrigins(),
-			payment: e.paymentSettings(),
-			offset:  e.offset.Load(), invoices: e.invoices,
+			payment: e.paymentSettings(), terms: e.paymentTerms(),
+			offset: e.offset.Load(), invoices: e.invoices,
 		})
 	}
 	return sn, nil
@@ -144,6 +144,7 @@ type environmentFixed struct {
 	keys     []*apiKey
 	origins  []string
 	payment  PaymentSettings
+	terms    paymentTerms
 	offset   int64
 	invoices uint64
 }

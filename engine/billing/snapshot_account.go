@@ -33,6 +33,7 @@ type environmentRecord struct {
 	Plans    []planRecord    // in the order of their numbers
 	Origins  []string
 	Payment  PaymentSettings
+	Terms    paymentTerms
 }
 
 // Fields states the record's fields.
@@ -44,6 +45,7 @@ func (r *environmentRecord) Fields(w *wire.Codec) {
 	wire.List(w, 5, &r.Plans)
 	w.Strings(40, &r.Origins)
 	w.Message(41, &r.Payment)
+	w.Message(42, &r.Terms)
 }
 
 // keyRecord is an API key in a snapshot.
@@ -76,6 +78,9 @@ func (e *environmentFixed) record(index uint64) environmentRecord {
 	r := environmentRecord{Offset: e.offset, Invoices: e.invoices, Origins: e.origins}
 	if e.payment.Revision > 0 {
 		r.Payment = e.payment
+	}
+	if e.terms.Since != 0 {
+		r.Terms = e.terms
 	}
 	for _, k := range e.keys {
 		key := keyRecord{
@@ -123,6 +128,9 @@ func (s *state) restoreEnvironment(e *environment, r *environmentRecord) error {
 	e.invoices = r.Invoices
 	if r.Payment.Revision > 0 {
 		e.payment.Store(&r.Payment)
+	}
+	if r.Terms.Since != 0 {
+		e.terms.Store(&r.Terms)
 	}
 	if len(r.Origins) > 0 {
 		e.origins.Store(&r.Origins)

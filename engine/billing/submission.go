@@ -33,6 +33,7 @@ var submitted = map[engine.Kind]func(m *Machine, payload []byte) (command, error
 	KindApplyCatalog:          decodeFields[ApplyCatalog],
 	KindUpdateCustomer:        decodeFields[UpdateCustomer],
 	KindSetOrigins:            decodeFields[SetOrigins],
+	KindSetPaymentTerms:       decodeFields[SetPaymentTerms],
 	KindSetPaymentProvider:    decodeFields[SetPaymentProvider],
 	KindCancelSubscription:    decodeFields[CancelSubscription],
 	KindRevertCancellation:    decodeFields[RevertCancellation],

@@ -9,7 +9,7 @@ func (s *state) upcoming(l *ledger) (InvoiceView, bool) {
 	}
 	id, first := pendingID(&l.b), len(l.drafts)
 	pending := l.draft(InvoiceRegular, id, 0).invoice
-	pending.dueAt = l.b.periodEnd + paymentTermDays*dayMS
+	pending.dueAt = l.env.dueOf(l.b.periodEnd)
 	pending.status = InvoicePending
 	l.endPeriod(l.b.periodEnd)
 	var items []InvoiceItem

@@ -35,6 +35,11 @@ func (g *generator) lifecycle() engine.Record {
 			return record(billing.KindCancelPlanChange, &billing.CancelPlanChange{Env: env, ID: id})
 		},
 		func() engine.Record {
+			return record(billing.KindSetPaymentTerms, &billing.SetPaymentTerms{
+				Env: env, Days: rapid.SampledFrom([]uint32{0, 7, 30, 366}).Draw(g.t, "days"),
+			})
+		},
+		func() engine.Record {
 			return record(billing.KindAdvanceClock, &billing.AdvanceClock{
 				Env: env,
 				To:  g.stamp + rapid.Int64Range(-1, 60).Draw(g.t, "days")*86_400_000,

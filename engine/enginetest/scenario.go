@@ -72,6 +72,7 @@ var words = map[string]func(*scenario, *line) string{
 	"changes":       (*scenario).changes,
 	"settle":        (*scenario).settle,
 	"clock":         (*scenario).clock,
+	"terms":         (*scenario).terms,
 	"void":          (*scenario).void,
 	"amend":         (*scenario).amend,
 	"upcoming":      (*scenario).upcoming,

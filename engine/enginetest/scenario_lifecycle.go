@@ -114,6 +114,15 @@ func (s *scenario) clock(l *line) string {
 		show(s.m.EnvironmentNow(env, s.log.Stamp)), settled)
 }
 
+// terms says how long after their issue invoices fall due: terms days=….
+func (s *scenario) terms(l *line) string {
+	env := s.environment(l)
+	answer := s.outcome(s.log.Do(billing.KindSetPaymentTerms, &billing.SetPaymentTerms{
+		Env: env, Days: uint32(l.number("days", 0)),
+	}))
+	return fmt.Sprintf("%s: %d days", answer, s.m.PaymentTermDays(env))
+}
+
 // void and amend correct an event: void KEY, amend KEY units=….
 func (s *scenario) void(l *line) string {
 	ref, answer := s.find(l)

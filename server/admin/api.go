@@ -96,7 +96,8 @@ func New(c Config) (*API, error) {
 	a := &API{config: c, machine: c.Machine, metrics: c.Metrics.handler()}
 	var err error
 	routes := slices.Concat(a.routes(), a.platformRoutes(), a.paymentRoutes(),
-		a.invoiceRoutes(), a.clockRoutes(), a.poolRoutes(), a.creditRoutes())
+		a.invoiceRoutes(), a.clockRoutes(), a.poolRoutes(), a.creditRoutes(),
+		a.termsRoutes())
 	if a.document, err = server.OpenAPI(routes, description()); err != nil {
 		return nil, err
 	}

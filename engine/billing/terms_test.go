@@ -1,0 +1,49 @@
+package billing_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/enginetest"
+)
+
+// TestTermsCountFromTheInstantTheyWereSet: what should have been issued before they changed is
+// issued by the terms of then, however late the cluster comes to it.
+func TestTermsCountFromTheInstantTheyWereSet(t *testing.T) {
+	m := billing.New(billing.Config{})
+	l := enginetest.NewLog(m, enginetest.Epoch)
+	enginetest.NewAccount(l, enginetest.TokenPlan())
+	enginetest.NewCustomer(l, "ada", "llm-team")
+	set := func(days uint32) {
+		r := l.Do(billing.KindSetPaymentTerms, &billing.SetPaymentTerms{
+			Env: enginetest.Sandbox, Days: days,
+		})
+		require.Equal(t, engine.OutcomeDone, r.Outcome)
+		require.Equal(t, days, m.PaymentTermDays(enginetest.Sandbox))
+	}
+	set(30)
+	l.Stamp += 40 * dayMS // no tick: nobody led while a period ended
+	set(0)
+	foreseen := m.Invoices(enginetest.Sandbox, 1)
+	require.Len(t, foreseen, 2)
+	l.Stamp += 30 * dayMS
+	l.DoPayload(engine.KindTick, nil)
+	var days []int64
+	for i, v := range m.Invoices(enginetest.Sandbox, 1) {
+		days = append(days, (v.DueDate-v.CreatedAt)/dayMS)
+		if i < len(foreseen) {
+			require.Equal(t, foreseen[i].DueDate, v.DueDate, "queries foresee the same")
+		}
+	}
+	require.Equal(t, []int64{7, 30, 0}, days)
+
+	restored := billing.New(billing.Config{})
+	require.NoError(t, restored.Restore(bytes.NewReader(snapshotOf(t, m))))
+	require.Zero(t, restored.PaymentTermDays(enginetest.Sandbox))
+	require.Equal(t, uint32(7), restored.PaymentTermDays(enginetest.Sandbox+1))
+	require.Equal(t, snapshotOf(t, m), snapshotOf(t, restored))
+}
