@@ -16,35 +16,51 @@ const (
 	clockFresh = 30 * time.Second
 )
 
-// clocks compares this node's wall clock with the other voters'.
+// clocks compares this node's wall clock with the other voters'. What they said is kept against the
+// monotonic clock, so that a step of this node's wall clock moves nothing but itself.
 type clocks struct {
 	now func() time.Time
 	// quorum is how many clocks, this one included, must be known before this node may lead.
 	quorum int
-	// back is how much stamps are held back so that they are no more than clockLead ahead of the
-	// median; ahead is how far this clock is ahead of the median. Milliseconds.
-	back, ahead atomic.Int64
+	// median is the median of the clocks less the monotonic clock, in milliseconds; nil as long as
+	// no other node was heard.
+	median atomic.Pointer[int64]
 
-	mu      sync.Mutex
-	offsets map[string]clockSample
+	mu    sync.Mutex
+	peers map[string]clockSample
 }
 
 type clockSample struct {
-	aheadMS int64 // the peer's clock against this one
-	at      int64 // monotonic
-	trip    time.Duration
+	base int64 // the peer's clock less this node's monotonic clock, in milliseconds
+	at   int64 // monotonic
+	trip time.Duration
 }
 
 func newClocks(now func() time.Time, voters int) *clocks {
-	return &clocks{now: now, quorum: voters/2 + 1, offsets: make(map[string]clockSample)}
+	return &clocks{now: now, quorum: voters/2 + 1, peers: make(map[string]clockSample)}
 }
 
-// stampMS is the time to stamp an entry with: this node's clock, bounded.
-func (c *clocks) stampMS() int64 { return c.now().UnixMilli() - c.back.Load() }
+// base is this node's wall clock less its monotonic clock, in milliseconds.
+func (c *clocks) base() int64 { return c.now().UnixMilli() - monotonic()/int64(time.Millisecond) }
+
+// ahead is how far this node's clock is ahead of the median, in milliseconds.
+func (c *clocks) ahead() int64 {
+	median := c.median.Load()
+	if median == nil {
+		return 0
+	}
+	return c.base() - *median
+}
+
+// stampMS is the time to stamp an entry with: this node's clock, and no more than clockLead ahead
+// of the median.
+func (c *clocks) stampMS() int64 {
+	return c.now().UnixMilli() - max(0, c.ahead()-clockLead.Milliseconds())
+}
 
 // wrong says that this clock is more than clockLead away from the median.
 func (c *clocks) wrong() bool {
-	a := c.ahead.Load()
+	a := c.ahead()
 	return a > clockLead.Milliseconds() || a < -clockLead.Milliseconds()
 }
 
@@ -56,39 +72,43 @@ func (c *clocks) sure() bool {
 	return len(c.fresh()) >= c.quorum
 }
 
-// fresh lists how far each known clock is ahead of this one, this one included.
+// fresh lists the bases of the clocks that are known, this one's included.
 func (c *clocks) fresh() []int64 {
-	aheads := []int64{0}
-	for _, s := range c.offsets {
+	bases := []int64{c.base()}
+	for _, s := range c.peers {
 		if monotonic()-s.at < int64(clockFresh) {
-			aheads = append(aheads, s.aheadMS)
+			bases = append(bases, s.base)
 		}
 	}
-	return aheads
+	return bases
 }
 
 // learn takes a peer's answer: its clock, when it was asked, and how long that took.
 func (c *clocks) learn(peer string, theirs int64, trip time.Duration) {
-	middle := c.now().Add(-trip / 2).UnixMilli()
+	middle := (monotonic() - int64(trip/2)) / int64(time.Millisecond)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.offsets[peer] = clockSample{aheadMS: theirs - middle, at: monotonic(), trip: trip}
+	c.peers[peer] = clockSample{base: theirs - middle, at: monotonic(), trip: trip}
 	c.weigh()
 }
 
 // weigh finds the median of all clocks that are known, this one included; of an even number the
 // lower one, so that two nodes that disagree follow the earlier clock and stamps stay in reach.
 func (c *clocks) weigh() {
-	aheads := c.fresh()
-	slices.Sort(aheads)
-	median := aheads[(len(aheads)-1)/2]
-	c.ahead.Store(-median)
-	c.back.Store(max(0, -median-clockLead.Milliseconds()))
+	bases := c.fresh()
+	slices.Sort(bases)
+	median := bases[(len(bases)-1)/2]
+	c.median.Store(&median)
 }
 
-func (c *clocks) sample(peer string) (clockSample, bool) {
+// sample is how far a peer's clock is ahead of this node's, in milliseconds, and the round trip at
+// the last answer; false as long as there was none.
+func (c *clocks) sample(peer string) (aheadMS int64, trip time.Duration, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s, ok := c.offsets[peer]
-	return s, ok
+	s, ok := c.peers[peer]
+	if !ok {
+		return 0, 0, false
+	}
+	return s.base - c.base(), s.trip, true
 }

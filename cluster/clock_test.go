@@ -1,11 +1,15 @@
 package cluster
 
 import (
+	"encoding/binary"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"tollgate/engine"
 )
 
 func TestStampsStayNearTheMedianOfTheClocks(t *testing.T) {
@@ -43,10 +47,10 @@ func TestClockAnswersAreTakenAtTheMiddleOfTheTrip(t *testing.T) {
 		theirs := time.Now().UnixMilli()
 		time.Sleep(100 * time.Millisecond)
 		c.learn("b", theirs+100, 200*time.Millisecond)
-		s, ok := c.sample("b")
+		ahead, trip, ok := c.sample("b")
 		require.True(t, ok)
-		require.EqualValues(t, 100, s.aheadMS)
-		require.Equal(t, 200*time.Millisecond, s.trip)
+		require.InDelta(t, 100, ahead, 1)
+		require.Equal(t, 200*time.Millisecond, trip)
 	})
 }
 
@@ -74,4 +78,47 @@ func TestNodeWithAWrongClockDoesNotLead(t *testing.T) {
 		require.InDelta(t, time.Hour.Milliseconds(), s.ClockAheadMS, 5)
 		c.count(wrong, 7)
 	})
+}
+
+// The clock of the leader is stepped by a year either way, in mid-lead: nothing falls due early,
+// also before the others' clocks are asked again.
+func TestClockThatIsSteppedMakesNothingFallDue(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	for _, step := range []time.Duration{year, -year} {
+		var stepped atomic.Pointer[string]
+		tune := func(id string, c *Config) {
+			c.Now = func() time.Time {
+				if s := stepped.Load(); s != nil && *s == id {
+					return time.Now().Add(step)
+				}
+				return time.Now()
+			}
+		}
+		inCluster(t, tune, func(c *nodes) {
+			leader := c.leader()
+			at := time.Now().Add(30 * time.Second).UnixMilli()
+			due := binary.LittleEndian.AppendUint64(nil, uint64(at))
+			results := make([]engine.Result, 1)
+			record := []engine.Record{{Kind: kindDue, Payload: due}}
+			c.billing(leader).Propose(time.Now().Add(time.Second), record, results)
+			require.Equal(t, engine.OutcomeDone, results[0].Outcome)
+			before := c.ledgers[leader].Stamp()
+			stepped.Store(&leader)
+			for key := range uint64(300) {
+				c.propose(c.others(leader)[0], 5*time.Second, key)
+				stamp := c.ledgers[leader].Stamp()
+				require.LessOrEqual(t, stamp, time.Now().Add(clockLead).UnixMilli())
+				require.GreaterOrEqual(t, stamp, before)
+				time.Sleep(10 * time.Millisecond)
+			}
+			require.True(t, c.node[leader].clocks.wrong())
+			require.False(t, c.node[leader].Status().Ready)
+			for _, id := range three {
+				require.Zero(t, c.ledgers[id].read().Ticks, "at %s", id)
+			}
+			stepped.Store(nil)
+			time.Sleep(30 * time.Second)
+			c.eventually("it is due", func() bool { return c.ledgers[leader].read().Ticks == 1 })
+		})
+	}
 }

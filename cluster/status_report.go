@@ -18,7 +18,7 @@ func (n *Node) Status() Status {
 		NodeID:        n.config.NodeID,
 		DiskFreeBytes: n.disk.free.Load(),
 		DiskLow:       n.disk.low.Load(),
-		ClockAheadMS:  n.clocks.ahead.Load(),
+		ClockAheadMS:  n.clocks.ahead(),
 	}
 	for _, g := range n.groups {
 		gs := g.Status()
@@ -41,8 +41,8 @@ func (n *Node) Status() Status {
 		}
 		if l := n.links[m.ID]; l != nil {
 			ms.Reachable = l.reachable()
-			if c, ok := n.clocks.sample(m.ID); ok {
-				ms.ClockAheadMS, ms.RoundTripUS = c.aheadMS, c.trip.Microseconds()
+			if ahead, trip, ok := n.clocks.sample(m.ID); ok {
+				ms.ClockAheadMS, ms.RoundTripUS = ahead, trip.Microseconds()
 			}
 		}
 		s.Members = append(s.Members, ms)
