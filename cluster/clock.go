@@ -14,6 +14,8 @@ const (
 	clockEvery = time.Second
 	// clockFresh is how long an answer counts.
 	clockFresh = 30 * time.Second
+	// clockTrip is how long an answer may take: half of that is how far off it may be.
+	clockTrip = time.Second
 )
 
 // clocks compares this node's wall clock with the other voters'. What they said is kept against the
@@ -83,8 +85,12 @@ func (c *clocks) fresh() []int64 {
 	return bases
 }
 
-// learn takes a peer's answer: its clock, when it was asked, and how long that took.
+// learn takes a peer's answer: its clock, and how long it was since the question. One that was held
+// up on its way says too little.
 func (c *clocks) learn(peer string, theirs int64, trip time.Duration) {
+	if trip > clockTrip {
+		return
+	}
 	middle := (monotonic() - int64(trip/2)) / int64(time.Millisecond)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -50,6 +50,9 @@ func TestClockAnswersAreTakenAtTheMiddleOfTheTrip(t *testing.T) {
 		ahead, trip, ok := c.sample("b")
 		require.True(t, ok)
 		require.InDelta(t, 100, ahead, 1)
+		c.learn("b", theirs, clockTrip+1)
+		again, _, _ := c.sample("b")
+		require.Equal(t, ahead, again, "it was too long on its way")
 		require.Equal(t, 200*time.Millisecond, trip)
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/journal"
+	"tollgate/wal"
 )
 
 // Shard numbers of the two groups that every node runs.
@@ -106,6 +107,8 @@ type Config struct {
 
 	// Network opens connections; default TCP. Tests partition it.
 	Network Network
+	// LogFS is where the logs' files are; default the operating system's. Tests cut its power.
+	LogFS wal.FS
 	// Now is this node's wall clock; default time.Now. Tests let it drift.
 	Now func() time.Time
 }

@@ -61,7 +61,8 @@ func (s *stores) open(c *Config, fatal func(error)) (err error) {
 	if s.snapshots, err = openSnapshots(s.dir, c.Log); err != nil {
 		return err
 	}
-	s.log, err = wal.Open(filepath.Join(s.dir, "log"), wal.Options{Logger: c.Log, OnFatal: fatal})
+	s.log, err = wal.Open(filepath.Join(s.dir, "log"),
+		wal.Options{FS: c.LogFS, Logger: c.Log, OnFatal: fatal})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,369 @@
+package cluster
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine"
+	"tollgate/wal/faultfs"
+)
+
+var (
+	simulationTime = flag.Duration("simulate", 5*time.Second, "how long to simulate")
+	simulationSeed = flag.Uint64("seed", 0, "simulate this seed alone; 0: new ones, printed on failure")
+)
+
+// Whole nodes, on disks and a network in memory and in a time of their own, are cut off, cut one
+// way, killed, robbed of their power in the middle of a write, given clocks that are a year off,
+// and snapshots, all in random order. What was acknowledged stays, what was refused never happened,
+// no linearizable read misses what was acknowledged before it, log time stays near the true time,
+// and in the end every node has the same state.
+func TestSimulation(t *testing.T) {
+	if *simulationSeed != 0 {
+		simulate(t, *simulationSeed)
+		return
+	}
+	begin := time.Now()
+	var lanes sync.WaitGroup
+	var seeds atomic.Int64
+	for range atOnce {
+		lanes.Go(func() {
+			for time.Since(begin) < *simulationTime && !t.Failed() {
+				seed := rand.Uint64() | 1
+				t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { simulate(t, seed) })
+				seeds.Add(1)
+			}
+		})
+	}
+	lanes.Wait()
+	t.Logf("%d seeds; one of them alone: go test ./cluster -run TestSimulation -args -seed=…",
+		seeds.Load())
+}
+
+// atOnce is how many simulations run beside each other: their nodes wait for a real disk at times.
+const atOnce = 6
+
+// simulation is one run of a seed.
+type simulation struct {
+	*nodes
+	random *rand.Rand
+	disks  map[string]*faultfs.Disk
+
+	at      sync.RWMutex // guards nodes.node against clients
+	helpers sync.WaitGroup
+
+	mu      sync.Mutex
+	acked   []uint64 // in the order in which clients learned of it
+	refused []uint64
+	next    uint64
+	reads   int
+	// failures are snapshots that were not taken.
+	failures int
+	wrong    error // the first broken promise
+	stepped  map[string]time.Duration
+	robbed   map[string]bool // whose power was cut: its process may say what it wants
+}
+
+func simulate(t *testing.T, seed uint64) {
+	s := &simulation{
+		random: rand.New(rand.NewPCG(seed, 1)), disks: make(map[string]*faultfs.Disk),
+		stepped: make(map[string]time.Duration), robbed: make(map[string]bool),
+	}
+	for _, id := range three {
+		s.disks[id] = faultfs.New()
+	}
+	inCluster(t, s.tune, func(c *nodes) {
+		s.nodes = c
+		s.leader()
+		stop := make(chan struct{})
+		var clients sync.WaitGroup
+		for i := range 6 {
+			random := rand.New(rand.NewPCG(seed, uint64(i)+2))
+			clients.Go(func() { s.work(three[i%len(three)], random, stop) })
+		}
+		for range 3 + s.random.IntN(5) {
+			s.trouble()
+			s.sleep(50, 900)
+			s.revive()
+		}
+		s.heal()
+		s.sleep(100, 500)
+		close(stop)
+		clients.Wait()
+		s.helpers.Wait()
+		s.lookBack()
+	})
+}
+
+func (s *simulation) tune(id string, c *Config) {
+	c.LogFS = s.disks[id]
+	c.TrailingBytes = 1
+	c.CommitTimeout = 30 * time.Millisecond
+	c.Now = func() time.Time {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return time.Now().Add(s.stepped[id])
+	}
+}
+
+func (s *simulation) sleep(least, most int) {
+	time.Sleep(time.Duration(least+s.random.IntN(most-least)) * time.Millisecond)
+}
+
+func (s *simulation) node() string { return three[s.random.IntN(len(three))] }
+
+// trouble does one harm.
+func (s *simulation) trouble() {
+	id := s.node()
+	switch s.random.IntN(8) {
+	case 0:
+		s.net.isolate(addressOf(id))
+	case 1:
+		other := s.others(id)[s.random.IntN(2)]
+		s.net.cutLink(addressOf(id), addressOf(other))
+	case 2:
+		for _, other := range s.others(id) {
+			s.net.cutLink(addressOf(other), addressOf(id))
+		}
+	case 3:
+		s.net.mend()
+	case 4, 5:
+		s.cutPower(id)
+	case 6:
+		for _, id := range three {
+			s.cutPower(id)
+		}
+	case 7:
+		s.stepClock(id)
+	}
+	if g := s.group(s.node()); g != nil && s.random.IntN(3) == 0 {
+		s.snapshot(g)
+	}
+}
+
+// snapshot takes one in the background: it may wait for a disk that is gone.
+func (s *simulation) snapshot(g *Group) {
+	s.helpers.Go(func() {
+		if err := g.TakeSnapshot(); err != nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.failures++
+		}
+	})
+}
+
+// stepClock puts one clock a year off, either way, or the one that is off right.
+func (s *simulation) stepClock(id string) {
+	const year = 365 * 24 * time.Hour
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := len(s.stepped)
+	clear(s.stepped)
+	if was == 0 {
+		s.stepped[id] = []time.Duration{year, -year}[s.random.IntN(2)]
+	}
+}
+
+// cutPower ends a node in the middle of an operation of its disk, one of the next few.
+func (s *simulation) cutPower(id string) {
+	if s.group(id) == nil {
+		return
+	}
+	disk, left := s.disks[id], 1+s.random.IntN(20)
+	var mu sync.Mutex
+	s.mu.Lock()
+	s.robbed[id] = true
+	s.mu.Unlock()
+	disk.Inject(func(op faultfs.Op) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if left--; left > 0 || op.Kind == faultfs.KindRead {
+			return nil // raft panics when it cannot read: here, that would end all three
+		}
+		return faultfs.ErrPowerOff
+	})
+	s.sleep(5, 300)
+	s.net.isolate(addressOf(id)) // nothing more is said
+	s.at.Lock()
+	n := s.nodes.node[id]
+	s.nodes.node[id] = nil
+	s.at.Unlock()
+	if err := n.Close(); err != nil {
+		require.ErrorIs(s.nodes.t, err, faultfs.ErrPowerOff)
+	}
+	disk.Crash(s.random.IntN)
+}
+
+// revive starts nodes that are off, now and then, and those that ask for a restart.
+func (s *simulation) revive() {
+	for _, id := range three {
+		if fatal := s.fatals(id); len(fatal) > 0 && errors.Is(fatal[0], ErrRestart) {
+			s.at.Lock()
+			n := s.nodes.node[id]
+			s.nodes.node[id] = nil
+			s.at.Unlock()
+			if n != nil {
+				require.NoError(s.nodes.t, n.Close())
+			}
+			s.forget(id)
+		}
+		if s.group(id) == nil && s.random.IntN(3) > 0 {
+			s.turnOn(id)
+		}
+	}
+}
+
+// forget drops what a process that has ended said.
+func (s *simulation) forget(id string) {
+	s.nodes.mu.Lock()
+	defer s.nodes.mu.Unlock()
+	delete(s.fatal, id)
+}
+
+func (s *simulation) turnOn(id string) {
+	s.mu.Lock()
+	if s.robbed[id] {
+		s.robbed[id] = false
+		s.forget(id)
+	}
+	s.mu.Unlock()
+	s.net.mend()
+	s.at.Lock()
+	defer s.at.Unlock()
+	s.start(id)
+}
+
+// heal ends all trouble.
+func (s *simulation) heal() {
+	s.net.mend()
+	s.mu.Lock()
+	clear(s.stepped)
+	s.mu.Unlock()
+	for _, id := range three {
+		if s.group(id) == nil {
+			s.turnOn(id)
+		}
+	}
+	s.leader()
+}
+
+// group is a node's billing group; nil while it is off.
+func (s *simulation) group(id string) *Group {
+	s.at.RLock()
+	defer s.at.RUnlock()
+	if n := s.nodes.node[id]; n != nil {
+		return n.Billing()
+	}
+	return nil
+}
+
+// work is a client of one node.
+func (s *simulation) work(id string, random *rand.Rand, stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		case <-time.After(time.Duration(1+random.IntN(20)) * time.Millisecond):
+		}
+		g := s.group(id)
+		if g == nil {
+			continue
+		}
+		deadline := time.Now().Add(time.Duration(50+random.IntN(2000)) * time.Millisecond)
+		if random.IntN(2) == 0 {
+			s.write(g, deadline)
+		} else {
+			s.read(g, deadline)
+		}
+	}
+}
+
+// write proposes a key of its own.
+func (s *simulation) write(g *Group, deadline time.Time) {
+	s.mu.Lock()
+	s.next++
+	key := s.next
+	s.mu.Unlock()
+	var results [1]engine.Result
+	g.Propose(deadline, []engine.Record{countRecord(key)}, results[:])
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch o := results[0].Outcome; o {
+	case engine.OutcomeDone:
+		s.acked = append(s.acked, key)
+	case engine.OutcomeUnavailable, engine.OutcomeOverloaded:
+		s.refused = append(s.refused, key)
+	case engine.OutcomeUnknown:
+	default:
+		s.blame(fmt.Errorf("key %d through %s: outcome %d", key, g.config.NodeID, o))
+	}
+}
+
+// blame notes the first broken promise; the caller holds the lock.
+func (s *simulation) blame(err error) {
+	if s.wrong == nil {
+		s.wrong = err
+	}
+}
+
+// read looks, linearizably, for everything that was acknowledged before it began.
+func (s *simulation) read(g *Group, deadline time.Time) {
+	s.mu.Lock()
+	before := s.acked[:len(s.acked):len(s.acked)]
+	s.mu.Unlock()
+	ticket, outcome := g.BeginRead(deadline)
+	if outcome != engine.OutcomeDone {
+		return
+	}
+	m := g.machine.(*ledger)
+	var missing []uint64
+	m.mu.RLock()
+	for _, key := range before {
+		if m.state.Counts[key] == 0 {
+			missing = append(missing, key)
+		}
+	}
+	stamp := m.state.Stamp
+	m.mu.RUnlock()
+	if !g.ReadStands(ticket) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reads++
+	if len(missing) > 0 {
+		s.blame(fmt.Errorf("a read at %s misses %v, acknowledged before", g.config.NodeID, missing))
+	}
+	if early := stamp - time.Now().UnixMilli(); early > (clockLead + clockTrip).Milliseconds() {
+		s.blame(fmt.Errorf("log time at %s is %d ms ahead", g.config.NodeID, early))
+	}
+}
+
+// lookBack sees what is left.
+func (s *simulation) lookBack() {
+	t := s.nodes.t
+	require.NoError(t, s.wrong)
+	s.converge()
+	for _, id := range three {
+		m := s.ledgers[id]
+		for _, key := range s.acked {
+			require.True(t, m.has(key), "%s has lost %d, which was acknowledged", id, key)
+		}
+		for _, key := range s.refused {
+			require.False(t, m.has(key), "%s has %d, which was refused", id, key)
+		}
+		for _, err := range s.fatals(id) {
+			require.ErrorIs(t, err, ErrRestart, "%s", id)
+		}
+	}
+	t.Logf("%d acknowledged, %d refused, %d of unknown fate, %d reads", len(s.acked),
+		len(s.refused), int(s.next)-len(s.acked)-len(s.refused), s.reads)
+}
