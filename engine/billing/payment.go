@@ -188,6 +188,9 @@ type RecordPayment struct {
 	InvoiceID  [16]byte
 	Amount     decimal.Decimal
 	Currency   string
+	// Other is what the provider calls it where it reports something else than a payment: a decline,
+	// a refund, a dispute; ≤ 64 bytes. It is kept for people to read, and changes nothing.
+	Other string
 }
 
 // Fields states the command's fields.
@@ -199,6 +202,7 @@ func (c *RecordPayment) Fields(w *wire.Codec) {
 	w.ID(5, &c.InvoiceID)
 	w.Decimal(6, &c.Amount)
 	w.String(7, &c.Currency)
+	w.String(8, &c.Other)
 }
 
 // PaymentResult says what a payment did.
@@ -213,11 +217,17 @@ const (
 	PaymentMismatch PaymentResult = 3
 	// PaymentUnexpected: the invoice takes no payment: void or pending.
 	PaymentUnexpected PaymentResult = 4
+	// PaymentIgnored: what was reported is no payment.
+	PaymentIgnored PaymentResult = 5
 )
+
+// MaxReports is how many reports that are no payments are kept of one invoice; later ones are the
+// same success, and forgotten.
+const MaxReports = 100
 
 // String is the result's name in the admin API.
 func (r PaymentResult) String() string {
-	names := [...]string{"none", "applied", "overpaid", "mismatch", "unexpected"}
+	names := [...]string{"none", "applied", "overpaid", "mismatch", "unexpected", "ignored"}
 	if int(r) < len(names) {
 		return names[r]
 	}
@@ -241,8 +251,7 @@ func (c *RecordPayment) apply(t *turn) engine.Outcome {
 	if e == nil {
 		return engine.OutcomeAccountUnknown
 	}
-	row := t.invoiceIn(c.Env, &c.InvoiceID)
-	if row == 0 {
+	if t.invoiceIn(c.Env, &c.InvoiceID) == 0 && t.pendingWith(c.Env, &c.InvoiceID) == 0 {
 		return engine.OutcomeInvoiceUnknown
 	}
 	for _, key := range c.keys() {
@@ -253,16 +262,21 @@ func (c *RecordPayment) apply(t *turn) engine.Outcome {
 		}
 	}
 
-	result := c.pay(t, e, row)
-	if result == 0 {
-		return engine.OutcomeDeferred
+	result := PaymentIgnored
+	if c.Other == "" {
+		if result = c.pay(t, e); result == 0 {
+			return engine.OutcomeDeferred
+		}
 	}
-	t.payments.keep(c.keys(), &Payment{
-		Env: c.Env, Provider: c.Provider, EventID: c.EventID, CheckoutID: c.CheckoutID,
-		InvoiceID: c.InvoiceID, Amount: c.Amount, Currency: c.Currency, At: t.stamp, Result: result,
-	})
+	if result != PaymentIgnored || t.payments.reports(&c.InvoiceID) < MaxReports {
+		t.payments.keep(c.keys(), &Payment{
+			Env: c.Env, Provider: c.Provider, EventID: c.EventID, CheckoutID: c.CheckoutID,
+			InvoiceID: c.InvoiceID, Amount: c.Amount, Currency: c.Currency, At: t.stamp,
+			Result: result, Other: c.Other,
+		})
+	}
 	if result == PaymentOver {
-		t.tellOverpaid(e, row, c)
+		t.tellOverpaid(e, t.invoiceIn(c.Env, &c.InvoiceID), c)
 	}
 	t.reply = wire.Encode(nil, &PaymentReply{Result: result})
 	t.fold(uint64(t.payments.table.Len())<<8 | uint64(result))
@@ -270,9 +284,9 @@ func (c *RecordPayment) apply(t *turn) engine.Outcome {
 }
 
 // pay applies the payment to its invoice where it fits; 0 is for later: see advance.
-func (c *RecordPayment) pay(t *turn, e *environment, row uint32) PaymentResult {
-	inv := t.invoices.Read(row)
-	switch _, _, outcome := t.unpaid(c.Env, &c.InvoiceID); outcome {
+func (c *RecordPayment) pay(t *turn, e *environment) PaymentResult {
+	l, at, outcome := t.unpaid(c.Env, &c.InvoiceID)
+	switch outcome {
 	case engine.OutcomeDone:
 	case engine.OutcomeDeferred:
 		return 0
@@ -281,22 +295,20 @@ func (c *RecordPayment) pay(t *turn, e *environment, row uint32) PaymentResult {
 	default:
 		return PaymentUnexpected
 	}
-	currency := e.catalog.Load().version(inv.version).currency
-	if c.Currency != currency || c.Amount != inv.amount {
+	v := &l.unpaid[at]
+	if c.Amount != v.amount || c.Currency != e.catalog.Load().version(v.version).currency {
 		return PaymentMismatch
 	}
-	paid := MarkInvoicePaid{Env: c.Env, ID: c.InvoiceID}
-	if paid.apply(t) != engine.OutcomeDone {
-		return PaymentUnexpected
-	}
+	l.pay(at, e.now(t.stamp))
+	t.commit(l)
 	return PaymentApplied
 }
 
-// keys are the hashes under which a payment is known: its checkout's, where it has one, and its
-// event's.
+// keys are the hashes under which a payment is known: its event's, and its checkout's, where it has
+// one. A report that is no payment is known by its event alone: its checkout may be paid yet.
 func (c *RecordPayment) keys() [][16]byte {
 	keys := [][16]byte{paymentKey(c.Env, "event", c.Provider, c.EventID)}
-	if c.CheckoutID != "" {
+	if c.CheckoutID != "" && c.Other == "" {
 		keys = append(keys, paymentKey(c.Env, "checkout", c.Provider, c.CheckoutID))
 	}
 	return keys

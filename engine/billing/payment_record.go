@@ -94,6 +94,7 @@ type Payment struct {
 	Currency   string
 	At         int64 // log time
 	Result     PaymentResult
+	Other      string // what was reported instead of a payment
 }
 
 // Fields states the record's fields.
@@ -107,6 +108,7 @@ func (p *Payment) Fields(w *wire.Codec) {
 	w.String(7, &p.Currency)
 	w.Int(8, &p.At)
 	wire.Uint(w, 9, &p.Result)
+	w.String(10, &p.Other)
 }
 
 // payments are kept for good, as invoices are.
@@ -134,6 +136,16 @@ func (q *payments) keep(keys [][16]byte, p *Payment) {
 	for _, key := range keys {
 		q.byKey[key] = row
 	}
+}
+
+// reports is how many records of an invoice are no payments.
+func (q *payments) reports(invoiceID *[16]byte) (n int) {
+	for _, row := range q.byInvoice[*invoiceID] {
+		if p := q.read(row); p.Result == PaymentIgnored {
+			n++
+		}
+	}
+	return n
 }
 
 // openPayments makes the tables.
@@ -168,7 +180,7 @@ func (s *state) reindexPayments() {
 	for row := uint32(1); row <= s.payments.table.Len(); row++ {
 		p := s.payments.read(row)
 		command := RecordPayment{
-			Env: p.Env, Provider: p.Provider, EventID: p.EventID, CheckoutID: p.CheckoutID,
+			Env: p.Env, Provider: p.Provider, EventID: p.EventID, CheckoutID: p.CheckoutID, Other: p.Other,
 		}
 		for _, key := range command.keys() {
 			s.payments.byKey[key] = row

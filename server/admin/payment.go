@@ -132,10 +132,13 @@ func (a *API) listPayments(x *server.Exchange) {
 			data.Text("provider", p.Provider)
 			data.Text("eventId", p.EventID)
 			data.TextIf("checkoutId", p.CheckoutID)
-			data.Decimal("amount", p.Amount)
-			data.Text("currency", p.Currency)
+			if p.Currency != "" { // a report that is no payment may have none
+				data.Decimal("amount", p.Amount)
+				data.Text("currency", p.Currency)
+			}
 			data.Time("recordedAt", p.At)
 			data.Text("result", p.Result.String())
+			data.TextIf("type", p.Other)
 			data.Close('}')
 		}
 		data.Close(']')
@@ -149,9 +152,11 @@ func paymentSchema() *server.Schema {
 		server.Must("provider", text(1, 0)),
 		server.Must("eventId", text(1, 0)),
 		server.May("checkoutId", text(1, 0)),
-		server.Must("amount", server.NumberSchema),
-		server.Must("currency", text(3, 3)),
+		server.May("amount", server.NumberSchema),
+		server.May("currency", text(3, 3)),
 		server.Must("recordedAt", server.TimeSchema),
-		server.Must("result", text(1, 0)),
+		server.Must("result",
+			server.EnumSchema("applied", "overpaid", "mismatch", "unexpected", "ignored")),
+		server.May("type", text(1, 64)),
 	)
 }

@@ -2,17 +2,11 @@ package admin_test
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"regexp"
-	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +14,7 @@ import (
 
 	"tollgate/server/client"
 	"tollgate/server/payments"
+	"tollgate/server/provider/payment/paymenttest"
 )
 
 const webhookPath = payments.Prefix + "/demo/sandbox/webhook"
@@ -43,9 +38,19 @@ func (n *node) invoiceStatus(key string) (status string) {
 	return list[0].(map[string]any)["status"].(string)
 }
 
-func (n *node) payments(invoice string) []any {
+// payments lists the payments of an invoice, reports the rest of what its provider said.
+func (n *node) payments(invoice string) []any { return n.told(invoice, false) }
+func (n *node) reports(invoice string) []any  { return n.told(invoice, true) }
+
+func (n *node) told(invoice string, ignored bool) []any {
 	n.t.Helper()
-	return n.call("GET", sandbox+"invoices/"+invoice+"/payments", "").is(200, "").list()
+	list := []any{}
+	for _, p := range n.call("GET", sandbox+"invoices/"+invoice+"/payments", "").is(200, "").list() {
+		if (p.(map[string]any)["result"] == "ignored") == ignored {
+			list = append(list, p)
+		}
+	}
+	return list
 }
 
 func TestPaymentSettings(t *testing.T) {
@@ -162,72 +167,24 @@ func read(t *testing.T, response *http.Response) string {
 	return string(text)
 }
 
-// stripe stands in for Stripe where stripe-mock has no state: it remembers one session.
-type stripe struct {
-	status  atomic.Value // of the session
-	invoice atomic.Value
-	created atomic.Int32
+// stripeSession is the newest session, which webhook reports about.
+const stripeSession = "cs_test_1"
+
+// deliver posts a body to the demo's webhook as Stripe would.
+func (n *node) deliver(body []byte, secret string, at time.Time) answer {
+	n.t.Helper()
+	header := http.Header{"Stripe-Signature": {paymenttest.Signature(secret, body, at)}}
+	return n.sendWith(header, "POST", webhookPath, string(body), "", "application/json")
 }
 
-func (n *node) startStripe() *stripe {
-	s := &stripe{}
-	s.status.Store("open")
-	s.invoice.Store("")
-	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.status.Load() == "down" {
-			w.WriteHeader(503)
-			return
-		}
-		if r.Header.Get("Authorization") != "Bearer sk_test_1" {
-			w.WriteHeader(401)
-			return
-		}
-		if r.Method == "POST" {
-			s.created.Add(1)
-			s.invoice.Store(r.FormValue("metadata[tollgate_invoice]"))
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, err := io.WriteString(w, s.session())
-		require.NoError(n.t, err)
-	})
-	served := &http.Server{Handler: handler}
-	done := make(chan error, 1)
-	go func() { done <- served.Serve(n.stripe) }()
-	n.t.Cleanup(func() {
-		require.NoError(n.t, served.Shutdown(context.Background()))
-		require.ErrorIs(n.t, <-done, http.ErrServerClosed)
-	})
-	return s
+// webhook delivers a signed event of the first session.
+func (n *node) webhook(s *paymenttest.Stripe, id, secret string, at time.Time) answer {
+	n.t.Helper()
+	return n.deliver(s.Event(id, "checkout.session.completed", stripeSession, at), secret, at)
 }
 
-func (s *stripe) session() string {
-	status, paid := s.status.Load().(string), "unpaid"
-	if status == "complete" {
-		paid = "paid"
-	}
-	return fmt.Sprintf(`{"id":"cs_test_1","object":"checkout.session","livemode":false,"status":%q,`+
-		`"payment_status":%q,"amount_total":2000,"currency":"usd","url":"https://pay.example/cs_test_1",`+
-		`"metadata":{"tollgate_invoice":%q},"expires_at":4000000000}`, status, paid, s.invoice.Load())
-}
-
-// webhook sends a signed event of the session.
-func (n *node) webhook(s *stripe, id, secret string, at time.Time) answer {
-	body := fmt.Sprintf(`{"id":%q,"object":"event","type":"checkout.session.completed",`+
-		`"livemode":false,"created":%d,"data":{"object":%s}}`, id, at.Unix(), s.session())
-	stamp := strconv.FormatInt(at.Unix(), 10)
-	mac := hmac.New(sha256.New, []byte(secret))
-	mac.Write([]byte(stamp + "." + body))
-	request, err := http.NewRequest("POST", "http://"+n.clients+webhookPath, strings.NewReader(body))
-	require.NoError(n.t, err)
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Stripe-Signature", "t="+stamp+",v1="+hex.EncodeToString(mac.Sum(nil)))
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(n.t, err)
-	return answer{t: n.t, status: response.StatusCode, raw: read(n.t, response)}
-}
-
-func (n *node) useStripe() (s *stripe, key, invoice string) {
-	s = n.startStripe()
+func (n *node) useStripe() (s *paymenttest.Stripe, key, invoice string) {
+	s = paymenttest.ServeStripe(n.t, n.stripe, "sk_test_1")
 	key = n.furnish()
 	n.call("PUT", sandbox+"payment-provider", `{"provider":"stripe","secretKey":"sk_test_1",`+
 		`"webhookSecret":"whsec_1","baseUrl":"http://`+n.stripe.Addr().String()+`"}`).is(200, "")
@@ -239,8 +196,8 @@ func TestStripeWebhooks(t *testing.T) {
 	n := start(t)
 	s, key, invoice := n.useStripe()
 	url := n.checkout(key, invoice).is(200, "").data()["url"]
-	require.Equal(t, "https://pay.example/cs_test_1", url)
-	s.status.Store("complete")
+	require.Equal(t, "https://checkout.stripe.com/c/pay/cs_test_1", url)
+	s.Pay(stripeSession)
 	now := time.Now()
 	require.Contains(t, n.webhook(s, "evt_1", "whsec_2", now).is(401, "").raw, "invalid_signature")
 	require.Contains(t, n.webhook(s, "evt_1", "whsec_1", now.Add(-10*time.Minute)).is(400, "").raw,
@@ -267,7 +224,7 @@ func TestReconciliation(t *testing.T) {
 	n := start(t)
 	s, key, invoice := n.useStripe()
 	n.checkout(key, invoice).is(200, "")
-	s.status.Store("complete")
+	s.Pay(stripeSession)
 	n.desk.Reconcile(context.Background())
 	require.Equal(t, "DUE", n.invoiceStatus(key), "too young to be polled")
 	n.later.Store(int64(6 * time.Minute))
@@ -283,10 +240,10 @@ func TestReconciliation(t *testing.T) {
 func TestProviderThatCannotBeReached(t *testing.T) {
 	n := start(t)
 	s, key, invoice := n.useStripe()
-	s.status.Store("down")
+	s.Down(true)
 	a := n.checkout(key, invoice).is(503, "payment_provider_unavailable")
 	require.NotEmpty(t, a.header.Get("Retry-After"))
-	s.status.Store("open")
+	s.Down(false)
 	n.call("PUT", sandbox+"payment-provider", `{"provider":"stripe","secretKey":"sk_test_2",`+
 		`"webhookSecret":"whsec_1","baseUrl":"http://`+n.stripe.Addr().String()+`"}`).is(200, "")
 	n.checkout(key, invoice).is(400, "payment_provider_credentials")

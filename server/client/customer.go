@@ -48,12 +48,17 @@ func object(
 	return f.leave()
 }
 
-// noFields reads the body of a request that needs none: nothing, or an object without fields.
-func noFields(body []byte) *server.Fault {
-	if len(body) == 0 {
-		return nil
+// bodiless is a handler whose requests need no body: nothing, or an object without fields.
+func bodiless(handle func(*server.Exchange)) func(*server.Exchange) {
+	return func(x *server.Exchange) {
+		if len(x.Body) > 0 {
+			if fault := object(x.Body, nil, func(*form) {}); fault != nil {
+				x.Refuse(*fault)
+				return
+			}
+		}
+		handle(x)
 	}
-	return object(body, nil, func(*form) {})
 }
 
 // blankable reads an optional string; "" sets a bit of blank, for it is a value and null is none.

@@ -113,3 +113,24 @@ func TestQueryParametersAreThereOnce(t *testing.T) {
 	n.send("GET", "plans?x&x", "", "", nil).is(401, "invalid_key")
 	n.call("GET", "customers/acme/events?limit=1&kind=usage&from=2026-01-01T00:00:00Z", "").is(200, "")
 }
+
+// TestWhatNeedsNoBodyTakesNoFields: a field that nobody reads is named, like any other.
+func TestWhatNeedsNoBodyTakesNoFields(t *testing.T) {
+	n := start(t)
+	subscription := n.customer("acme")
+	invoice := n.invoice("acme")
+	for _, row := range [][2]string{
+		{"POST", "subscriptions/cancellation/" + subscription},
+		{"DELETE", "subscriptions/cancellation/" + subscription + "/scheduled"},
+		{"DELETE", "subscriptions/" + subscription + "/plan-change/scheduled"},
+		{"POST", "billing/invoices/" + invoice + "/mark-paid"},
+		{"POST", "billing/invoices/" + invoice + "/payprovider/checkout"},
+		{"DELETE", "customers/acme"},
+	} {
+		a := n.call(row[0], row[1], `{"card":{"number":"4242"}}`).is(400, "validation_failed")
+		require.Contains(t, a.fault()["detail"], `"card" is no field`)
+		n.call(row[0], row[1], `[]`).is(400, "validation_failed")
+		n.call(row[0], row[1], `{`).is(400, "malformed_json")
+	}
+	n.call("POST", "billing/invoices/"+invoice+"/mark-paid", `{}`).is(200, "")
+}

@@ -45,10 +45,6 @@ func (a *API) markInvoicePaid(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	if fault := noFields(x.Body); fault != nil {
-		x.Refuse(*fault)
-		return
-	}
 	command := billing.MarkInvoicePaid{Env: x.Principal.Env, ID: id}
 	result, _, fault := a.once(x, billing.KindMarkInvoicePaid, wire.Encode(nil, &command))
 	if fault != nil {

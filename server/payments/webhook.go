@@ -33,9 +33,33 @@ func (d *Desk) Receive(at Place, header func(string) string, body []byte) error 
 		return &Refusal{Status: 400, Code: "invalid_payload"}
 	}
 	if event.Kind != payment.EventPaid {
-		return nil
+		return d.report(at, provider.Name(), &event)
 	}
 	return d.record(at, provider.Name(), &event)
+}
+
+// report keeps what is no payment, where it names an invoice of ours: people will want to know of a
+// decline or a refund, and the invoice stays what it is.
+func (d *Desk) report(at Place, provider string, event *payment.Event) error {
+	d.config.Log.Info("a webhook changes nothing", "account", at.Account, "provider", provider,
+		"type", event.Type, "event", event.ID)
+	invoice, ours := server.ParseUUID(event.InvoiceID)
+	if !ours {
+		return nil
+	}
+	amount, fits := exact(event.Amount)
+	if !fits {
+		amount = decimal.Decimal{}
+	}
+	err := d.commit(at, &billing.RecordPayment{
+		Env: at.Env, Provider: provider, EventID: event.ID, CheckoutID: event.CheckoutID,
+		InvoiceID: invoice, Amount: amount, Currency: event.Amount.Currency, Other: event.Type,
+	})
+	var refusal *Refusal
+	if errors.As(err, &refusal) && refusal.Status == 404 {
+		return nil // repeating it would not make the invoice ours
+	}
+	return err
 }
 
 // record brings a payment into the log.
@@ -67,7 +91,8 @@ func (d *Desk) commit(at Place, c *billing.RecordPayment) error {
 	if err := wire.Decode(result.Value, &reply); err != nil {
 		return fmt.Errorf("payments: reply to a payment: %w", err)
 	}
-	if reply.Result != billing.PaymentApplied && !reply.Repeated {
+	if reply.Result != billing.PaymentApplied && reply.Result != billing.PaymentIgnored &&
+		!reply.Repeated {
 		d.config.Log.Warn("a payment did not fit its invoice and was kept", "account", at.Account,
 			"invoice", invoice, "result", reply.Result.String(), "event", c.EventID)
 	}

@@ -143,8 +143,10 @@ func contractWebhook(t *testing.T, s subject) {
 	event, err := s.provider.ParseWebhook(noon, w.header.Get, w.body)
 	require.NoError(t, err)
 	require.NotEmpty(t, event.ID)
+	require.NotEmpty(t, event.Type)
 	require.Equal(t, payment.Event{
-		ID: event.ID, Kind: payment.EventPaid, CheckoutID: made.ID, InvoiceID: r.InvoiceID,
+		ID: event.ID, Kind: payment.EventPaid, Type: event.Type,
+		CheckoutID: made.ID, InvoiceID: r.InvoiceID,
 		Amount: r.Amount, OccurredAt: noon,
 	}, event)
 	again, err := s.provider.ParseWebhook(noon.Add(time.Minute), w.header.Get, w.body)

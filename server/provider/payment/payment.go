@@ -114,16 +114,19 @@ const (
 	EventProcessing EventKind = "processing"
 	EventFailed     EventKind = "failed"
 	EventExpired    EventKind = "expired"
-	// EventOther is genuine and none of our business; answer 200 so that it is not repeated. Only
-	// its ID and OccurredAt are set.
+	// EventOther is genuine and changes nothing (a refund, a dispute, a session of the account's
+	// own); answer 200 so that it is not repeated. Only ID, Type and OccurredAt are set, and
+	// InvoiceID where it names one of ours.
 	EventOther EventKind = "other"
 )
 
 // Event is a verified webhook.
 type Event struct {
 	// ID is the provider's and the same in every repetition.
-	ID         string
-	Kind       EventKind
+	ID   string
+	Kind EventKind
+	// Type is the provider's own word, 1 to 64 visible ASCII characters.
+	Type       string
 	CheckoutID string
 	InvoiceID  string
 	Amount     Amount

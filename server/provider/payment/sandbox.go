@@ -311,7 +311,8 @@ func (s *Sandbox) ParseWebhook(
 		return Event{}, ErrPayload
 	}
 	return Event{
-		ID: n.ID, Kind: EventKind(kind), CheckoutID: n.Data.CheckoutID, InvoiceID: n.Data.InvoiceID,
+		ID: n.ID, Kind: EventKind(kind), Type: n.Type,
+		CheckoutID: n.Data.CheckoutID, InvoiceID: n.Data.InvoiceID,
 		Amount: Amount{n.Data.AmountMinor, n.Data.Currency}, OccurredAt: at.UTC(),
 	}, nil
 }

@@ -15,6 +15,7 @@ import (
 	oracle "github.com/stripe/stripe-go/v82/webhook"
 
 	"tollgate/server/provider/payment"
+	"tollgate/server/provider/payment/paymenttest"
 )
 
 const stripeSecret = "whsec_test_secret"
@@ -60,7 +61,7 @@ func paidSession(r payment.CheckoutRequest, id string) map[string]any {
 
 func stripeSubject(t *testing.T) subject {
 	return subject{
-		provider: newStripe(t, startStripeMock(t)),
+		provider: newStripe(t, paymenttest.StripeMock(t)),
 		paid: func(_ *testing.T, r payment.CheckoutRequest, c payment.Checkout) signed {
 			return stripeSigned(noon,
 				stripeEvent("checkout.session.completed", paidSession(r, c.ID)))
@@ -368,3 +369,5 @@ func FuzzStripeWebhook(f *testing.F) {
 		}
 	})
 }
+
+func TestMain(m *testing.M) { paymenttest.Main(m) }

@@ -96,6 +96,20 @@ var stripeKinds = map[string]EventKind{
 	"checkout.session.expired":                 EventExpired,
 }
 
+// invoiceNamed is the invoice that an object of any type carries in its metadata, as payment
+// intents and charges of our sessions do; empty where it carries none.
+func invoiceNamed(object jsontext.Value) string {
+	var tagged struct {
+		Metadata map[string]jsontext.Value `json:"metadata"`
+	}
+	var id string
+	if json.Unmarshal(object, &tagged) != nil ||
+		json.Unmarshal(tagged.Metadata[stripeInvoice], &id) != nil || !visible(id, 128) {
+		return "" // of a shape that is not ours to judge
+	}
+	return id
+}
+
 func (s *stripe) readEvent(body []byte) (Event, error) {
 	var envelope struct {
 		ID       string `json:"id"`
@@ -107,15 +121,19 @@ func (s *stripe) readEvent(body []byte) (Event, error) {
 		} `json:"data"`
 	}
 	err := json.Unmarshal(body, &envelope)
-	if err != nil || !visible(envelope.ID, 255) || envelope.Type == "" || envelope.Created <= 0 ||
-		envelope.Created > 1<<36 {
+	if err != nil || !visible(envelope.ID, 255) || !visible(envelope.Type, 255) ||
+		envelope.Created <= 0 || envelope.Created > 1<<36 {
 		return Event{}, ErrPayload
 	}
 	event := Event{
 		ID: envelope.ID, Kind: EventOther, OccurredAt: time.Unix(envelope.Created, 0).UTC(),
+		Type: envelope.Type[:min(len(envelope.Type), 64)],
 	}
 	kind, ours := stripeKinds[envelope.Type]
 	if !ours {
+		if envelope.Livemode == s.live {
+			event.InvoiceID = invoiceNamed(envelope.Data.Object)
+		}
 		return event, nil
 	}
 	var object session
