@@ -236,8 +236,8 @@ func TestPaymentsThatDoNotFit(t *testing.T) {
 	})
 }
 
-// TestWhatIsNoPaymentIsKept: a refund, a dispute, a type that nobody knows yet: answered 200, listed
-// where it names an invoice of ours, and nothing else changes.
+// TestWhatIsNoPaymentIsKept: a refund, a dispute, a type that nobody knows yet: answered 200,
+// listed where it names an invoice of ours, and nothing else changes.
 func TestWhatIsNoPaymentIsKept(t *testing.T) {
 	n := start(t)
 	s, key, invoice := n.useStripe()
