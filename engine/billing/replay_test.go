@@ -89,7 +89,7 @@ func TestReplayEqualsSnapshotAndRest(t *testing.T) {
 
 // TestRefusedCommandsChangeNothing: a history whose refused records are replaced by what changes
 // nothing leads to the same state, but for the rolling hash that the snapshot's header holds. A
-// tick begins each entry, since a refused command may let happen what is due.
+// tick comes before what may be refused, since a refused command may let happen what is due.
 func TestRefusedCommandsChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, twin := billing.New(billing.Config{}), billing.New(billing.Config{})
@@ -119,7 +119,7 @@ func withoutRefused(t tb, entry []byte, results []engine.Result) []byte {
 	return kept
 }
 
-// withTick puts a tick before an entry's records.
+// withTick puts a tick before an entry's records, and behind each that moves a clock.
 func withTick(t tb, entry []byte) []byte {
 	h, records, err := engine.ParseEntry(entry)
 	require.NoError(t, err)
@@ -129,6 +129,9 @@ func withTick(t tb, entry []byte) []byte {
 	engine.SetStamp(ticked, h.Stamp)
 	for r, ok := records.Next(); ok; r, ok = records.Next() {
 		ticked = engine.AppendRecord(ticked, r)
+		if r.Kind == billing.KindAdvanceClock {
+			ticked = engine.AppendRecord(ticked, engine.Record{Kind: engine.KindTick})
+		}
 	}
 	return ticked
 }

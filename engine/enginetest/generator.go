@@ -14,8 +14,9 @@ import (
 // BillingEntries draws a history of the billing group: entries of a few records each, over few
 // names, so that records meet. Much of it is refused; all of it is well-formed.
 func BillingEntries(t *rapid.T) [][]byte {
-	g := &generator{t: t, stamp: Epoch}
+	g := &generator{t: t, stamp: Epoch, shadow: newShadow()}
 	entries := [][]byte{g.opening()}
+	g.shadow.apply(entries[0])
 	for range rapid.IntRange(0, 20).Draw(t, "entries") {
 		entry := engine.AppendHeader(nil, 0)
 		for range rapid.IntRange(0, 5).Draw(t, "records") {
@@ -25,26 +26,32 @@ func BillingEntries(t *rapid.T) [][]byte {
 			Draw(t, "later")
 		engine.SetStamp(entry, g.stamp)
 		entries = append(entries, entry)
+		g.shadow.apply(entry)
 	}
 	return entries
 }
 
 type generator struct {
-	t     *rapid.T
-	stamp int64
+	t      *rapid.T
+	stamp  int64
+	shadow *shadow
+	keys   []string // of usage events
 }
+
+// now is the time in the sandbox, whose clock histories move.
+func (g *generator) now() int64 { return g.shadow.m.EnvironmentNow(Sandbox, g.stamp) }
 
 func (g *generator) pick(label string, of ...string) string {
 	return rapid.SampledFrom(of).Draw(g.t, label)
 }
 
 func (g *generator) customerName() string {
-	return g.pick("customer", "ada", "grace", "", "nobody",
+	return g.pick("customer", "ada", "ada", "ada", "ada", "grace", "", "nobody",
 		"an identifier that is too long for the hot record of a customer")
 }
 
 func (g *generator) env() uint32 {
-	return rapid.SampledFrom([]uint32{1, 1, 1, 1, 2, 9}).Draw(g.t, "env")
+	return rapid.SampledFrom([]uint32{1, 1, 1, 1, 1, 1, 1, 1, 2, 9}).Draw(g.t, "env")
 }
 
 func record(kind engine.Kind, c wire.Fielder) engine.Record {
@@ -76,7 +83,7 @@ func (g *generator) record() engine.Record {
 		func() engine.Record { return g.subscription(g.customerName()) },
 		g.catalog, g.account, g.key, g.revoke, g.pay, g.limits, g.platform, g.platform,
 		g.credits, g.credits, g.credits, g.webhook, g.webhook, g.webhook,
-		g.lifecycle, g.lifecycle,
+		g.lifecycle, g.lifecycle, g.lifecycle, g.settlement, g.correction, g.correction, g.correction,
 		func() engine.Record { return engine.Record{Kind: engine.KindTick} },
 	}
 	return rapid.SampledFrom(makers).Draw(g.t, "command")()
@@ -111,13 +118,15 @@ func (g *generator) usage() engine.Record {
 		Customer: []byte(g.customerName()),
 		EventName: []byte(g.pick("event", "requests", "prompt", "output-tokens", "seats", "x",
 			"images", "videos", "images")),
-		FeatureKey: []byte(g.pick("feature", "", "", "", "input-tokens", "unknown")),
+		FeatureKey: []byte(g.pick("feature", "", "", "", "", "input-tokens", "unknown")),
 		Units: rapid.SampledFrom([]decimal.Decimal{
 			decimal.FromInt(1), decimal.FromInt(0), decimal.FromInt(4000),
 			decimal.MustParse("0.000000000001"), decimal.Largest(),
 		}).Draw(g.t, "units"),
-		OccurredAt: g.stamp + rapid.Int64Range(-9*86_400_000, 400_000).Draw(g.t, "occurred"),
+		OccurredAt: g.now() + rapid.OneOf(rapid.Int64Range(-9*86_400_000, 400_000),
+			rapid.Int64Range(-86_400_000, 1000), rapid.Int64Range(-1000, 1000)).Draw(g.t, "occurred"),
 	}
+	g.keys = append(g.keys, string(key))
 	if rapid.IntRange(0, 9).Draw(g.t, "explicit") == 0 {
 		c.SubscriptionID = ID("subscription " + g.pick("subscription", "a", "b", "c", "d"))
 	}

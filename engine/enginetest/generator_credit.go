@@ -47,20 +47,21 @@ func subscribePrepaid() engine.Record {
 
 // CreditEntries draws a history that is about little else than credits.
 func CreditEntries(t *rapid.T) [][]byte {
-	g := &generator{t: t, stamp: Epoch}
+	g := &generator{t: t, stamp: Epoch, shadow: newShadow()}
 	entries := [][]byte{g.opening()}
+	g.shadow.apply(entries[0])
 	for range rapid.IntRange(0, 40).Draw(t, "entries") {
 		entry := engine.AppendHeader(nil, 0)
 		for range rapid.IntRange(0, 4).Draw(t, "records") {
-			made := g.credits
-			if rapid.IntRange(0, 2).Draw(t, "usage") == 0 {
-				made = g.creditUsage
-			}
+			made := rapid.SampledFrom([]func() engine.Record{
+				g.credits, g.credits, g.credits, g.creditUsage, g.creditUsage, g.correction,
+			}).Draw(t, "about")
 			entry = engine.AppendRecord(entry, made())
 		}
 		g.stamp += rapid.SampledFrom([]int64{0, 1000, 86_400_000, 3 * 86_400_000}).Draw(t, "later")
 		engine.SetStamp(entry, g.stamp)
 		entries = append(entries, entry)
+		g.shadow.apply(entry)
 	}
 	return entries
 }
@@ -77,8 +78,9 @@ func (g *generator) creditUsage() engine.Record {
 	c := &billing.RecordUsage{
 		Env: Sandbox, Key: billing.UsageKey(Sandbox, key), KeyText: key, Attempt: 1,
 		Customer: []byte("ada"), EventName: []byte(g.pick("event", "images", "videos")),
-		Units: g.amount(), OccurredAt: g.stamp,
+		Units: g.amount(), OccurredAt: g.now(),
 	}
+	g.keys = append(g.keys, string(key))
 	return engine.Record{Kind: billing.KindRecordUsage, Payload: c.Seal(nil)}
 }
 

@@ -10,7 +10,7 @@ import (
 
 // lifecycle makes a command about what becomes of a subscription.
 func (g *generator) lifecycle() engine.Record {
-	env, id := g.env(), ID("subscription "+g.pick("subscription", "a", "b", "prepaid"))
+	env, id := g.env(), ID("subscription "+g.pick("subscription", "a", "prepaid", "prepaid"))
 	return rapid.SampledFrom([]func() engine.Record{
 		func() engine.Record {
 			return record(billing.KindCancelSubscription, &billing.CancelSubscription{
