@@ -80,6 +80,8 @@ var words = map[string]func(*scenario, *line) string{
 	"pay-number":    (*scenario).payNumber,
 	"pay-pending":   (*scenario).payPending,
 	"void-invoice":  (*scenario).voidInvoice,
+	"provider":      (*scenario).provider,
+	"checkout":      (*scenario).checkout,
 
 	"hook":     (*scenario).hook,
 	"hook-set": (*scenario).hookSet,
