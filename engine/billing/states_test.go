@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStatesAreProved: each row of the page of states names a scenario that exists, and the ten rows
-// of the client API's table are there.
+// TestStatesAreProved: each row of the page of states names a scenario that exists, and the ten
+// rows of the client API's table are there.
 func TestStatesAreProved(t *testing.T) {
 	page, err := os.ReadFile("STATES.md")
 	require.NoError(t, err)

@@ -35,6 +35,8 @@ type Cluster struct {
 	Hidden atomic.Uint64
 	// AuditBlocks counts the proposals of audit blocks.
 	AuditBlocks atomic.Int64
+	// Stamp is the stamp of all further entries, in milliseconds since 1970; 0: the time of day.
+	Stamp atomic.Int64
 
 	refuse  atomic.Uint32
 	mu      sync.Mutex
@@ -89,10 +91,17 @@ func (c *Cluster) Tick() {
 }
 
 func (c *Cluster) tick() {
-	for due := c.Machine.NextDue(); due != 0 && due <= time.Now().UnixMilli(); {
+	for due := c.Machine.NextDue(); due != 0 && due <= c.now(); {
 		c.apply([]engine.Record{{Kind: engine.KindTick}})
 		due = c.Machine.NextDue()
 	}
+}
+
+func (c *Cluster) now() int64 {
+	if stamp := c.Stamp.Load(); stamp != 0 {
+		return stamp
+	}
+	return time.Now().UnixMilli()
 }
 
 // apply makes one entry of as many records as fit.
@@ -103,7 +112,7 @@ func (c *Cluster) apply(records []engine.Record) (n int) {
 		c.entry = engine.AppendRecord(c.entry, records[n])
 		n++
 	}
-	engine.SetStamp(c.entry, time.Now().UnixMilli())
+	engine.SetStamp(c.entry, c.now())
 	c.index++
 	if err := c.Machine.Apply(c.index, c.entry, &c.applied); err != nil {
 		panic(err)
