@@ -128,6 +128,11 @@ func (c *devCommand) configs(data devdata.Folder) ([]config.Config, error) {
 			Certificate: folder + certs.CertificateFile(node.Node),
 			Key:         folder + certs.KeyFile(node.Node),
 		}
+		// Webhooks and the like may be tried out on this machine.
+		node.Outbound = config.Outbound{
+			AllowNetworks: []string{"127.0.0.0/8", "::1/128"},
+			AllowHosts:    []string{"127.0.0.1:*", "localhost:*"},
+		}
 		// The nodes share this machine's memory.
 		node.Memory = max(256, int(node.MemoryBytes()>>20)/c.Nodes)
 		members[i] = config.Member{ID: node.Node, Raft: node.Raft, HTTP: node.HTTP, Ops: node.Ops}

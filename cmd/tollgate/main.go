@@ -26,6 +26,7 @@ type commands struct {
 	Pools     poolsCommand     `cmd:"" group:"bill" help:"Manage customers' pools of credits."`
 	Invoice   invoiceCommand   `cmd:"" group:"bill" aliases:"invoices" help:"Show, explain, verify and void invoices."`
 	Payments  paymentsCommand  `cmd:"" group:"bill" help:"Choose who collects invoices, and see what was reported."`
+	Webhooks  webhooksCommand  `cmd:"" group:"bill" help:"Manage webhook endpoints, see what was sent, send it again."`
 	Margin    marginCommand    `cmd:"" group:"bill" help:"Show revenue, cost and margin."`
 	Clock     clockCommand     `cmd:"" group:"bill" help:"Show or advance the sandbox's test clock."`
 	Audit     auditCommand     `cmd:"" group:"operate" help:"List every admin change: who, when, before, after."`

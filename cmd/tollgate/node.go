@@ -22,6 +22,7 @@ import (
 	"tollgate/server"
 	"tollgate/server/admin"
 	"tollgate/server/client"
+	"tollgate/server/outbox"
 	"tollgate/server/payments"
 )
 
@@ -33,6 +34,7 @@ type node struct {
 	cluster  *cluster.Node
 	client   *client.API
 	payments *payments.Desk
+	outbox   *outbox.Outbox
 	public   *server.Server
 	ops      *server.Server
 	closing  chan struct{}
@@ -68,6 +70,7 @@ func (n *node) open() error {
 	}
 	n.watchers.Go(n.agreeOnLimits)
 	n.watchers.Go(n.reconcilePayments)
+	n.watchers.Go(n.sendWebhooks)
 	return nil
 }
 
@@ -105,8 +108,15 @@ func (n *node) clusterConfig() (cluster.Config, error) {
 // listen puts the two listeners in front of the cluster node.
 func (n *node) listen(metrics *admin.Metrics) error {
 	group := n.cluster.Billing()
-	desk, err := n.paymentDesk()
+	guarded, err := n.outboundClient()
 	if err != nil {
+		return err
+	}
+	desk, err := n.paymentDesk(guarded)
+	if err != nil {
+		return err
+	}
+	if n.outbox, err = n.openOutbox(guarded); err != nil {
 		return err
 	}
 	n.payments = desk
@@ -122,7 +132,7 @@ func (n *node) listen(metrics *admin.Metrics) error {
 	}
 	settings := admin.Config{
 		Machine: n.machine, Proposer: group, Reader: group, Cluster: clusterView{n.cluster},
-		Payments: desk, Events: group.Events(),
+		Payments: desk, Outbox: n.outbox, Events: group.Events(),
 		Metrics: metrics, Audits: n.client.AuditStats, Log: n.log,
 	}
 	hash, err := hex.DecodeString(n.settings.AdminKeyHash)

@@ -2,9 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/hex"
-	"fmt"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -13,19 +10,7 @@ import (
 )
 
 // paymentDesk makes what collects invoices.
-func (n *node) paymentDesk() (*payments.Desk, error) {
-	outbound := fetch.Config{AllowHosts: n.settings.Outbound.AllowHosts}
-	for _, text := range n.settings.Outbound.AllowNetworks {
-		network, err := netip.ParsePrefix(text)
-		if err != nil {
-			return nil, fmt.Errorf("outbound.allowNetworks: %w", err)
-		}
-		outbound.AllowPrivate = append(outbound.AllowPrivate, network)
-	}
-	guarded, err := fetch.New(outbound)
-	if err != nil {
-		return nil, fmt.Errorf("outbound: %w", err)
-	}
+func (n *node) paymentDesk(guarded *fetch.Client) (*payments.Desk, error) {
 	group := n.cluster.Billing()
 	c := payments.Config{
 		Machine: n.machine, Proposer: group, Reader: group, Fetch: guarded,
@@ -34,15 +19,10 @@ func (n *node) paymentDesk() (*payments.Desk, error) {
 	if c.PublicURL == "" {
 		c.PublicURL = "http://" + n.settings.HTTP
 	}
-	key := n.settings.SecretsKey
-	if key == "" {
-		key = n.settings.AdminKeyHash
+	var err error
+	if c.SealKey, err = n.sealKey(); err != nil {
+		return nil, err
 	}
-	raw, err := hex.DecodeString(key)
-	if err != nil {
-		return nil, fmt.Errorf("secretsKey: %w", err)
-	}
-	copy(c.SealKey[:], raw)
 	return payments.New(c)
 }
 

@@ -192,7 +192,7 @@ func (o *outbox) leads(row uint32) bool {
 }
 
 // hurried bounds how many messages hurry touches.
-const hurried = 10_000
+const hurried = 2_000
 
 // hurry lets what waits for an endpoint be tried at once, unless it is too much for one command.
 func (o *outbox) hurry(row uint32, stamp int64) {

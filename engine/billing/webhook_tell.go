@@ -30,6 +30,7 @@ func (t *turn) tell(e *environment, customer uint32, m *WebhookMessage) {
 			customer: customer, event: m.Type,
 		}
 		o.enqueue(row, &d, encoded)
+		t.spend(8)
 		t.fold(o.sequence)
 	}
 }

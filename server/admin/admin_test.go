@@ -20,8 +20,10 @@ import (
 	"tollgate/server"
 	"tollgate/server/admin"
 	"tollgate/server/client"
+	"tollgate/server/outbox"
 	"tollgate/server/payments"
 	"tollgate/server/provider/fetch"
+	"tollgate/server/provider/webhook"
 	"tollgate/server/servertest"
 )
 
@@ -52,6 +54,7 @@ type node struct {
 	desk    *payments.Desk
 	router  routers.Router
 	stripe  net.Listener // where the stand-in for Stripe is served
+	outbox  *outbox.Outbox
 	later   atomic.Int64 // how far the desk's clock runs ahead, in nanoseconds
 }
 
@@ -81,6 +84,12 @@ func start(t *testing.T) *node {
 		PublicURL: "http://" + ln.Addr().String(), SealKey: [32]byte{1}, Now: n.now,
 	})
 	require.NoError(t, err)
+	n.outbox, err = outbox.New(outbox.Config{
+		Machine: n.Machine, Proposer: n, Fetch: guarded, SealKey: [32]byte{1},
+		Leads: func() bool { return true }, Look: time.Millisecond,
+		Schedule: webhook.Schedule{time.Millisecond, time.Millisecond},
+	})
+	require.NoError(t, err)
 	n.api, err = client.New(client.Config{
 		Machine: n.Machine, Proposer: n, Reader: n, Events: n, NodeID: 1, SpoolDir: t.TempDir(),
 		Observe: metrics.Observer("client"), Payments: n.desk,
@@ -89,7 +98,7 @@ func start(t *testing.T) *node {
 	api, err := admin.New(admin.Config{
 		Machine: n.Machine, Proposer: n, Reader: n, Cluster: n.members, Metrics: metrics,
 		KeyHash: admin.HashKey(n.key), Audits: n.api.AuditStats,
-		Payments: n.desk, Events: n, SettleTimeout: 2 * time.Second,
+		Payments: n.desk, Outbox: n.outbox, Events: n, SettleTimeout: 2 * time.Second,
 	})
 	require.NoError(t, err)
 	listen := func(h *server.Server) string {

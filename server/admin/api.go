@@ -19,6 +19,7 @@ import (
 	"tollgate/engine/journal"
 	"tollgate/server"
 	"tollgate/server/client"
+	"tollgate/server/outbox"
 	"tollgate/server/payments"
 )
 
@@ -53,6 +54,8 @@ type Config struct {
 	Events journal.Source
 	// Payments seals and checks the settings of payment providers; nil refuses them.
 	Payments *payments.Desk
+	// Outbox checks webhook endpoints and makes their secrets; nil makes none.
+	Outbox *outbox.Outbox
 	// WriteTimeout and ReadTimeout bound commands (5 s when 0) and linearizable reads (2 s when 0).
 	WriteTimeout, ReadTimeout time.Duration
 	// SettleTimeout is how long an advanced clock may take to let everything happen that is due by
@@ -97,7 +100,7 @@ func New(c Config) (*API, error) {
 	var err error
 	routes := slices.Concat(a.routes(), a.platformRoutes(), a.paymentRoutes(),
 		a.invoiceRoutes(), a.clockRoutes(), a.poolRoutes(), a.creditRoutes(),
-		a.termsRoutes())
+		a.termsRoutes(), a.webhookRoutes(), a.deliveryRoutes())
 	if a.document, err = server.OpenAPI(routes, description()); err != nil {
 		return nil, err
 	}

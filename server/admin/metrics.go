@@ -167,6 +167,19 @@ func (s *stateCollector) Collect(out chan<- prometheus.Metric) {
 		gauge("idempotency_keys_days_left", "Days until the budget is spent at the present rate.", days)
 	}
 	gauge("applied_index", "Last log entry that was applied.", float64(s.config.Machine.Applied()))
+	hooks := s.config.Machine.Outbox()
+	gauge("webhook_endpoints", "Webhook endpoints.", float64(hooks.Endpoints))
+	gauge("webhook_endpoints_disabled", "Webhook endpoints that are disabled.",
+		float64(hooks.Disabled))
+	gauge("webhook_messages_pending", "Webhook messages that wait.", float64(hooks.Pending))
+	gauge("webhook_messages_skipped", "Webhook messages that a full queue did not take.",
+		float64(hooks.Skipped))
+	if s.config.Outbox != nil {
+		s.config.Outbox.Attempts(func(outcome string, count uint64) {
+			gauge("webhook_attempts", "Attempts that this process made to deliver webhooks.",
+				float64(count), "outcome", outcome)
+		})
+	}
 	if s.config.Audits != nil {
 		a := s.config.Audits()
 		gauge("audit_checks_recorded", "Checks handed to the audit recorder.", float64(a.Recorded))

@@ -65,6 +65,8 @@ func description() server.Description {
 			"PoolRequest":     poolRequestSchema(),
 			"Transaction":     transactionSchema(),
 			"Verification":    verificationSchema(),
+			"WebhookDelivery": deliverySchema(),
+			"WebhookEndpoint": endpointSchema(),
 		},
 	}
 }

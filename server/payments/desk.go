@@ -22,6 +22,7 @@ import (
 	"tollgate/server"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/payment"
+	"tollgate/server/vault"
 )
 
 // Config is what the desk needs from the node that runs it.
@@ -52,7 +53,7 @@ const (
 type Desk struct {
 	config  Config
 	machine *billing.Machine
-	vault   *vault
+	vault   *vault.Vault
 	mu      sync.Mutex
 	made    map[uint32]provider
 }
@@ -78,11 +79,11 @@ func New(c Config) (*Desk, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	vault, err := newVault(c.SealKey)
+	secrets, err := vault.New(c.SealKey, "tollgate payment secrets")
 	if err != nil {
 		return nil, err
 	}
-	return &Desk{config: c, machine: c.Machine, vault: vault, made: map[uint32]provider{}}, nil
+	return &Desk{config: c, machine: c.Machine, vault: secrets, made: map[uint32]provider{}}, nil
 }
 
 // now is the log's time: checkouts and webhooks are dated by it, never by the test clock.
@@ -126,7 +127,7 @@ func (d *Desk) provider(at Place) (payment.Provider, error) {
 	if made, ok := d.made[at.Env]; ok && made.revision == settings.Revision {
 		return made.Provider, nil
 	}
-	key, err := d.vault.open(at.Env, "secretKey", settings.SecretKey)
+	key, err := d.vault.Open(at.Env, "secretKey", settings.SecretKey)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +153,7 @@ func (d *Desk) build(at Place, s *billing.PaymentSettings, key string) (payment.
 			Now: d.now,
 		})
 	}
-	webhookSecret, err := d.vault.open(at.Env, "webhookSecret", s.WebhookSecret)
+	webhookSecret, err := d.vault.Open(at.Env, "webhookSecret", s.WebhookSecret)
 	if err != nil {
 		return nil, err
 	}

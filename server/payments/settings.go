@@ -44,16 +44,16 @@ func (d *Desk) sealInto(c *billing.SetPaymentProvider, env uint32, s Settings) (
 		return nil
 	case billing.ProviderSandbox:
 		if old := d.machine.PaymentSettings(env); old.Provider == billing.ProviderSandbox {
-			if _, err := d.vault.open(env, "secretKey", old.SecretKey); err == nil {
+			if _, err := d.vault.Open(env, "secretKey", old.SecretKey); err == nil {
 				c.SecretKey = old.SecretKey
 				return nil
 			}
 		}
 		s.SecretKey = rand.Text() + rand.Text()
 	}
-	if c.SecretKey, err = d.vault.seal(env, "secretKey", s.SecretKey); err != nil {
+	if c.SecretKey, err = d.vault.Seal(env, "secretKey", s.SecretKey); err != nil {
 		return err
 	}
-	c.WebhookSecret, err = d.vault.seal(env, "webhookSecret", s.WebhookSecret)
+	c.WebhookSecret, err = d.vault.Seal(env, "webhookSecret", s.WebhookSecret)
 	return err
 }

@@ -106,7 +106,8 @@ type Limits struct {
 
 // Outbound names exceptions for requests that leave the machine.
 type Outbound struct {
-	// AllowNetworks are private networks that may be dialled, AllowHosts other ports: host:port.
+	// AllowNetworks are private networks that may be dialled, AllowHosts other ports: host:port, or
+	// host:* for all of a host.
 	AllowNetworks []string `yaml:"allowNetworks"`
 	AllowHosts    []string `yaml:"allowHosts"`
 }

@@ -31,8 +31,8 @@ const (
 type Config struct {
 	// AllowPrivate are networks that may be dialled although they are not public.
 	AllowPrivate []netip.Prefix
-	// AllowHosts are host:port pairs allowed beside ports 80 and 443. Their address still has to
-	// be public or within AllowPrivate.
+	// AllowHosts are host:port pairs allowed beside ports 80 and 443; host:* is every port of a
+	// host. Their address still has to be public or within AllowPrivate.
 	AllowHosts []string
 	// Resolver looks names up; nil is the machine's. Its answers are not trusted.
 	Resolver *net.Resolver

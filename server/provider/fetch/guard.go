@@ -17,9 +17,10 @@ import (
 // guard decides what may be dialled.
 type guard struct {
 	guardian *ssrf.Guardian
-	// ports holds the host:port pairs that are allowed beside ports 80 and 443.
-	ports  map[string]bool
-	dialer net.Dialer
+	// ports holds the host:port pairs that are allowed beside ports 80 and 443, hosts those of which
+	// every port is.
+	ports, hosts map[string]bool
+	dialer       net.Dialer
 }
 
 func newGuard(c *Config) (*guard, error) {
@@ -45,17 +46,26 @@ func newGuard(c *Config) (*guard, error) {
 		guardian: ssrf.New(ssrf.WithAnyPort(),
 			ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...)),
 		ports: make(map[string]bool, len(c.AllowHosts)),
+		hosts: map[string]bool{},
 	}
 	for _, hostPort := range c.AllowHosts {
 		host, port, err := net.SplitHostPort(hostPort)
 		if err != nil {
 			return nil, fmt.Errorf("fetch: AllowHosts %q is not host:port: %w", hostPort, err)
 		}
+		every := port == "*"
+		if every {
+			port = "80"
+		}
 		t, err := parseTarget("http://" + net.JoinHostPort(host, port))
 		if err != nil || port == "" {
 			return nil, fmt.Errorf("fetch: AllowHosts %q is not host:port", hostPort)
 		}
-		g.ports[t.hostPort()] = true
+		if every {
+			g.hosts[t.host] = true
+		} else {
+			g.ports[t.hostPort()] = true
+		}
 	}
 	g.dialer = net.Dialer{
 		Timeout:  c.Timeout,
@@ -87,7 +97,8 @@ func (g *guard) check(t *target) error {
 }
 
 func (g *guard) portAllowed(host string, port uint16) bool {
-	return port == 80 || port == 443 || g.ports[net.JoinHostPort(host, strconv.Itoa(int(port)))]
+	return port == 80 || port == 443 || g.hosts[host] ||
+		g.ports[net.JoinHostPort(host, strconv.Itoa(int(port)))]
 }
 
 // control runs after the name was resolved, on the very address that connect(2) is about to get:

@@ -171,6 +171,13 @@ func TestAllowedHostsMustMatchWhollyAndStayPublic(t *testing.T) {
 	} {
 		require.Equal(t, fetch.RulePort, refusalOf(t, client.Check(other)).Rule, other)
 	}
+
+	client = newClient(t, nil, private+":*", "good.example:*")
+	_, err = get(t, client, "http://"+hostPort)
+	require.Equal(t, fetch.RuleAddress, refusalOf(t, err).Rule, "nor does host:*")
+	require.NoError(t, client.Check("https://good.example:8444/"))
+	require.Equal(t, fetch.RulePort,
+		refusalOf(t, client.Check("https://good.example.evil:8443/")).Rule)
 }
 
 // net/http reads the environment once per process, so this test runs in one of its own.

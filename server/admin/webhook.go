@@ -1,0 +1,330 @@
+package admin
+
+import (
+	"strconv"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/wire"
+	"tollgate/server"
+)
+
+const (
+	endpoints      = environment + "/webhook-endpoints"
+	longestWebhook = 2048 // of an endpoint's URL, in characters
+	longestAbout   = 500
+)
+
+// webhookRoutes are the rows about webhook endpoints.
+func (a *API) webhookRoutes() []server.Route {
+	one := environmentAnd(path("endpoint", server.UUIDSchema, ""))
+	url := text(1, longestWebhook)
+	events := server.ArrayOf(server.EnumSchema(billing.WebhookEventNames()...))
+	about := server.May("description", text(0, longestAbout))
+	return []server.Route{
+		{
+			Method: "POST", Path: endpoints, Operation: "createWebhookEndpoint",
+			Summary: "Add an endpoint; its signing secret is in this answer and nowhere else",
+			Access:  server.AccessOperator, Handle: a.createEndpoint, Params: environmentParams,
+			Body: server.Object(server.Must("url", url), server.May("events", events), about),
+			Responses: []server.Response{{
+				Status: 201, About: "Added", Data: server.RefTo("WebhookEndpoint"),
+			}},
+		},
+		{
+			Method: "GET", Path: endpoints, Operation: "listWebhookEndpoints",
+			Summary: "The endpoints, oldest first", Access: server.AccessOperator,
+			Handle: a.listEndpoints, Params: environmentParams,
+			Responses: answers(server.ArrayOf(server.RefTo("WebhookEndpoint"))),
+		},
+		{
+			Method: "GET", Path: endpoints + "/{endpoint}", Operation: "showWebhookEndpoint",
+			Summary: "One endpoint, and how it does", Access: server.AccessOperator,
+			Handle: a.getEndpoint, Params: one,
+			Responses: answers(server.RefTo("WebhookEndpoint")),
+		},
+		{
+			Method: "PATCH", Path: endpoints + "/{endpoint}", Operation: "updateWebhookEndpoint",
+			Summary: "Change an endpoint; enabled true sends it what waits",
+			Access:  server.AccessOperator, Handle: a.patchEndpoint, Params: one,
+			Body: server.Object(server.May("url", url), server.May("events", events), about,
+				server.May("enabled", server.BoolSchema)),
+			Responses: answers(server.RefTo("WebhookEndpoint")),
+		},
+		{
+			Method: "DELETE", Path: endpoints + "/{endpoint}", Operation: "deleteWebhookEndpoint",
+			Summary: "Remove an endpoint, what waits for it, and its log",
+			Access:  server.AccessOperator, Handle: a.deleteEndpoint, Params: one,
+			Responses: done("Removed"),
+		},
+		{
+			Method: "POST", Path: endpoints + "/{endpoint}/rotate-secret",
+			Operation: "rotateWebhookSecret",
+			Summary:   "Make a new secret; the one before signs beside it for 24 hours",
+			Access:    server.AccessOperator, Handle: a.rotateSecret, Params: one,
+			Responses: answers(server.RefTo("WebhookEndpoint")),
+		},
+	}
+}
+
+func endpointSchema() *server.Schema {
+	return server.Object(
+		server.Must("id", server.UUIDSchema),
+		server.Must("url", text(1, longestWebhook)),
+		server.Must("events", server.ArrayOf(text(1, 0))),
+		server.Must("description", text(0, longestAbout)),
+		server.Must("enabled", server.BoolSchema),
+		server.May("disabledReason", server.EnumSchema("disabled", "gone", "failing")),
+		server.May("disabledAt", server.TimeSchema),
+		server.May("secret", text(1, 0)),
+		server.May("previousSecretUntil", server.TimeSchema),
+		server.Must("pending", server.IntegerSchema),
+		server.Must("delivered", server.IntegerSchema),
+		server.Must("failed", server.IntegerSchema),
+		server.Must("skipped", server.IntegerSchema),
+		server.May("failingSince", server.TimeSchema),
+		server.May("lastAttemptAt", server.TimeSchema),
+		server.Must("createdAt", server.TimeSchema),
+		server.Must("modifiedAt", server.TimeSchema),
+	)
+}
+
+// writeEndpoint writes an endpoint; secret is the text to show, and empty but where it was made.
+func writeEndpoint(data *server.JSON, v *billing.WebhookEndpointView, secret string) {
+	data.Open('{')
+	data.UUID("id", v.ID)
+	data.Text("url", v.URL)
+	data.Array("events")
+	for _, name := range v.Events.Names() {
+		data.String(name)
+	}
+	data.Close(']')
+	data.Text("description", v.About)
+	data.Bool("enabled", v.Off == billing.WebhookOn)
+	data.TextIf("disabledReason", v.Off.String())
+	data.Time("disabledAt", v.DisabledAt)
+	data.TextIf("secret", secret)
+	data.Time("previousSecretUntil", v.PreviousUntil)
+	data.Uint("pending", uint64(v.Pending))
+	data.Uint("delivered", v.Delivered)
+	data.Uint("failed", v.Failed)
+	data.Uint("skipped", v.Skipped)
+	data.Time("failingSince", v.FailingSince)
+	data.Time("lastAttemptAt", v.SentAt)
+	data.Time("createdAt", v.CreatedAt)
+	data.Time("modifiedAt", v.ModifiedAt)
+	data.Close('}')
+}
+
+// events reads a list of names; the empty list means all.
+func (w *walk) events(dst *billing.WebhookEvents) reader {
+	return w.array(func(t *tree, place string) {
+		var name string
+		w.word(&name, billing.WebhookEventNames()...)(t, place)
+		set, _ := billing.WebhookEventsOf([]string{name})
+		*dst |= set
+	})
+}
+
+// endpointURL reads an endpoint's URL and checks it by every rule that needs no network.
+func (a *API) endpointURL(w *walk, dst *string) reader {
+	return func(t *tree, place string) {
+		before := len(w.problems)
+		w.plain(dst, 1, longestWebhook)(t, place)
+		if len(w.problems) > before || a.config.Outbox == nil {
+			return
+		}
+		if err := a.config.Outbox.Check(*dst); err != nil {
+			w.problem(place, "cannot be sent to: %v", err)
+		}
+	}
+}
+
+// createEndpoint is POST …/webhook-endpoints.
+func (a *API) createEndpoint(x *server.Exchange) {
+	c := billing.CreateWebhookEndpoint{ID: newID(), Actor: actor}
+	var w walk
+	fault := body(x, &w, map[string]reader{
+		"url": a.endpointURL(&w, &c.URL), "events": w.events(&c.Events),
+		"description": w.plain(&c.About, 0, longestAbout),
+	})
+	if fault == nil && c.URL == "" {
+		w.problem("url", "must be there")
+		fault = w.fault()
+	}
+	if fault != nil {
+		x.Refuse(*fault)
+		return
+	}
+	env, ok := a.locate(x)
+	if !ok {
+		return
+	}
+	c.Env = env
+	var secret string
+	if c.Secret, secret, ok = a.mintSecret(x, env, c.ID); !ok {
+		return
+	}
+	a.answerEndpoint(x, billing.KindCreateWebhookEndpoint, &c, changedEndpoint{
+		env: env, id: c.ID, secret: secret, status: 201,
+	})
+}
+
+// mintSecret makes a sealed secret; what keeps it from that is answered.
+func (a *API) mintSecret(x *server.Exchange, env uint32, id [16]byte) (
+	sealed []byte, shown string, ok bool,
+) {
+	if a.config.Outbox == nil {
+		x.Refuse(server.FaultInternal)
+		return nil, "", false
+	}
+	sealed, shown, err := a.config.Outbox.Mint(env, id)
+	if err != nil {
+		a.config.Log.Error("no webhook secret can be made", "error", err)
+		x.Refuse(server.FaultInternal)
+		return nil, "", false
+	}
+	return sealed, shown, true
+}
+
+// changedEndpoint is the endpoint that a command was about, and how it is answered.
+type changedEndpoint struct {
+	env    uint32
+	id     [16]byte
+	secret string
+	status int
+}
+
+// answerEndpoint carries a command out and answers the endpoint as it is then.
+func (a *API) answerEndpoint(
+	x *server.Exchange, kind engine.Kind, command wire.Fielder, of changedEndpoint,
+) {
+	result := a.propose(kind, wire.Encode(nil, command))
+	if result.Outcome != engine.OutcomeDone {
+		x.Refuse(server.FaultOf(result.Outcome))
+		return
+	}
+	a.read(x, func() *server.Fault {
+		v, ok := a.machine.WebhookEndpoint(of.env, of.id)
+		if !ok {
+			return faultOf(engine.OutcomeWebhookUnknown)
+		}
+		writeEndpoint(x.Begin(), &v, of.secret)
+		x.End(of.status)
+		return nil
+	})
+}
+
+// listEndpoints is GET …/webhook-endpoints.
+func (a *API) listEndpoints(x *server.Exchange) {
+	a.environment(x, func(env uint32) *server.Fault {
+		views := a.machine.WebhookEndpoints(env)
+		data := x.Begin()
+		data.Open('[')
+		for i := range views {
+			writeEndpoint(data, &views[i], "")
+		}
+		data.Close(']')
+		x.End(200)
+		return nil
+	})
+}
+
+// endpointNamed finds the endpoint that the path names; what cannot be found is answered.
+func (a *API) endpointNamed(x *server.Exchange) (
+	env uint32, v billing.WebhookEndpointView, ok bool,
+) {
+	id, ok := pathUUID(x, 2, "the endpoint's id")
+	if !ok {
+		return 0, v, false
+	}
+	a.environment(x, func(number uint32) *server.Fault {
+		env = number
+		if v, ok = a.machine.WebhookEndpoint(env, id); !ok {
+			return faultOf(engine.OutcomeWebhookUnknown)
+		}
+		return nil
+	})
+	return env, v, !x.Answered()
+}
+
+// getEndpoint is GET …/webhook-endpoints/{endpoint}.
+func (a *API) getEndpoint(x *server.Exchange) {
+	if _, v, ok := a.endpointNamed(x); ok {
+		writeEndpoint(x.Begin(), &v, "")
+		x.End(200)
+	}
+}
+
+// patchEndpoint is PATCH …/webhook-endpoints/{endpoint}.
+func (a *API) patchEndpoint(x *server.Exchange) {
+	c := billing.UpdateWebhookEndpoint{Actor: actor}
+	var w walk
+	set := func(bit uint8, read reader) reader {
+		return func(t *tree, place string) {
+			c.Set |= bit
+			read(t, place)
+		}
+	}
+	fault := body(x, &w, map[string]reader{
+		"url":         set(billing.WebhookURL, a.endpointURL(&w, &c.URL)),
+		"events":      set(billing.WebhookEventSet, w.events(&c.Events)),
+		"description": set(billing.WebhookAbout, w.plain(&c.About, 0, longestAbout)),
+		"enabled":     set(billing.WebhookEnabled, w.flag(&c.Enabled)),
+	})
+	if fault != nil {
+		x.Refuse(*fault)
+		return
+	}
+	env, v, ok := a.endpointNamed(x)
+	if !ok {
+		return
+	}
+	c.Env, c.ID = env, v.ID
+	a.answerEndpoint(x, billing.KindUpdateWebhookEndpoint, &c, changedEndpoint{
+		env: env, id: v.ID, status: 200,
+	})
+}
+
+// deleteEndpoint is DELETE …/webhook-endpoints/{endpoint}.
+func (a *API) deleteEndpoint(x *server.Exchange) {
+	env, v, ok := a.endpointNamed(x)
+	if !ok {
+		return
+	}
+	result := a.propose(billing.KindDeleteWebhookEndpoint, wire.Encode(nil,
+		&billing.DeleteWebhookEndpoint{Env: env, ID: v.ID, Actor: actor}))
+	if result.Outcome != engine.OutcomeDone {
+		x.Refuse(server.FaultOf(result.Outcome))
+		return
+	}
+	x.Succeed(200)
+}
+
+// rotateSecret is POST …/webhook-endpoints/{endpoint}/rotate-secret.
+func (a *API) rotateSecret(x *server.Exchange) {
+	env, v, ok := a.endpointNamed(x)
+	if !ok {
+		return
+	}
+	sealed, secret, ok := a.mintSecret(x, env, v.ID)
+	if !ok {
+		return
+	}
+	a.answerEndpoint(x, billing.KindRotateWebhookSecret, &billing.RotateWebhookSecret{
+		Env: env, ID: v.ID, Secret: sealed, Actor: actor,
+	}, changedEndpoint{env: env, id: v.ID, secret: secret, status: 200})
+}
+
+// sequenceCursor reads the cursor of a page of deliveries.
+func sequenceCursor(x *server.Exchange, w *walk) (cursor uint64) {
+	text := string(x.Ctx.QueryArgs().Peek("cursor"))
+	if text == "" {
+		return 0
+	}
+	cursor, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || cursor == 0 {
+		w.problem("cursor", "must be nextCursor of the page before")
+	}
+	return cursor
+}

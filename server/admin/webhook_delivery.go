@@ -1,0 +1,209 @@
+package admin
+
+import (
+	"strconv"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/wire"
+	"tollgate/server"
+)
+
+// Pages of deliveries.
+const (
+	defaultDeliveries = 50
+	mostDeliveries    = 500
+)
+
+var deliveryStatuses = []string{"pending", "delivered", "failed"}
+
+// deliveryRoutes are the rows about messages on their way to an endpoint.
+func (a *API) deliveryRoutes() []server.Route {
+	endpoint := path("endpoint", server.UUIDSchema, "")
+	one := environmentAnd(endpoint, path("message", text(1, 64), "its webhook-id"))
+	const deliveries = endpoints + "/{endpoint}/deliveries"
+	return []server.Route{
+		{
+			Method: "GET", Path: deliveries, Operation: "listWebhookDeliveries",
+			Summary: "What was sent to an endpoint and what waits, newest first",
+			Access:  server.AccessOperator, Handle: a.listDeliveries,
+			Params: environmentAnd(endpoint,
+				inQuery("status", server.EnumSchema(deliveryStatuses...), "all when absent"),
+				inQuery("limit", server.IntSchema(1, mostDeliveries), "50 when absent"),
+				inQuery("cursor", text(1, 20), "nextCursor of the page before")),
+			Responses: answers(server.Object(
+				server.Must("deliveries", server.ArrayOf(server.RefTo("WebhookDelivery"))),
+				server.May("nextCursor", text(1, 20)),
+			)),
+		},
+		{
+			Method: "GET", Path: deliveries + "/{message}", Operation: "showWebhookDelivery",
+			Summary: "One delivery with its payload", Access: server.AccessOperator,
+			Handle: a.getDelivery, Params: one,
+			Responses: answers(server.RefTo("WebhookDelivery")),
+		},
+		{
+			Method: "POST", Path: deliveries + "/{message}/resend", Operation: "resendWebhook",
+			Summary: "Send a message once more, with the same webhook-id",
+			Access:  server.AccessOperator, Handle: a.resend, Params: one,
+			Responses: answers(server.RefTo("WebhookDelivery")),
+		},
+	}
+}
+
+func deliverySchema() *server.Schema {
+	return server.Object(
+		server.Must("id", text(1, 64)),
+		server.Must("type", server.EnumSchema(billing.WebhookEventNames()...)),
+		server.Must("status", server.EnumSchema(deliveryStatuses...)),
+		server.Must("attempts", server.IntegerSchema),
+		server.Must("log", server.ArrayOf(server.Object(
+			server.Must("at", server.TimeSchema),
+			server.Must("outcome", text(1, 0)),
+			server.May("status", server.IntegerSchema),
+			server.May("reason", text(1, 0)),
+			server.Must("tookMs", server.IntegerSchema),
+		))),
+		server.May("payload", server.FreeObject()),
+		server.Must("createdAt", server.TimeSchema),
+		server.May("nextAttemptAt", server.TimeSchema),
+		server.May("finishedAt", server.TimeSchema),
+	)
+}
+
+func writeDelivery(data *server.JSON, v *billing.DeliveryView, payload bool) {
+	data.Open('{')
+	data.Text("id", billing.MessageName(v.ID))
+	data.Text("type", v.Message.Type.String())
+	data.Text("status", v.Status)
+	data.Uint("attempts", uint64(v.Attempts))
+	data.Array("log")
+	for i := range v.Log {
+		at := &v.Log[i]
+		data.Open('{')
+		data.Time("at", at.At)
+		data.Text("outcome", at.Outcome.String())
+		if at.Status != 0 {
+			data.Uint("status", uint64(at.Status))
+		}
+		data.TextIf("reason", at.Reason)
+		data.Uint("tookMs", uint64(at.TookMS))
+		data.Close('}')
+	}
+	data.Close(']')
+	if payload {
+		data.Name("payload")
+		server.WriteWebhook(data, &v.Message)
+	}
+	data.Time("createdAt", v.CreatedAt)
+	data.Time("nextAttemptAt", v.NextAt)
+	data.Time("finishedAt", v.FinishedAt)
+	data.Close('}')
+}
+
+// listDeliveries is GET …/deliveries.
+func (a *API) listDeliveries(x *server.Exchange) {
+	id, ok := pathUUID(x, 2, "the endpoint's id")
+	if !ok {
+		return
+	}
+	var w walk
+	q := billing.DeliveryQuery{
+		Endpoint: id, Limit: defaultDeliveries, Before: sequenceCursor(x, &w),
+		Status: string(x.Ctx.QueryArgs().Peek("status")),
+	}
+	if limit := string(x.Ctx.QueryArgs().Peek("limit")); limit != "" {
+		n, err := strconv.Atoi(limit)
+		if q.Limit = n; err != nil || n < 1 || n > mostDeliveries {
+			w.problem("limit", "must be from 1 to %d", mostDeliveries)
+		}
+	}
+	known := q.Status == ""
+	for _, status := range deliveryStatuses {
+		known = known || q.Status == status
+	}
+	if !known {
+		w.problem("status", "must be one of %v", deliveryStatuses)
+	}
+	if fault := w.fault(); fault != nil {
+		x.Refuse(*fault)
+		return
+	}
+	a.environment(x, func(env uint32) *server.Fault {
+		q.Env = env
+		page, next, ok := a.machine.WebhookDeliveries(&q)
+		if !ok {
+			return faultOf(engine.OutcomeWebhookUnknown)
+		}
+		data := x.Begin()
+		data.Open('{')
+		data.Array("deliveries")
+		for i := range page {
+			writeDelivery(data, &page[i], false)
+		}
+		data.Close(']')
+		if next != 0 {
+			data.Text("nextCursor", strconv.FormatUint(next, 10))
+		}
+		data.Close('}')
+		x.End(200)
+		return nil
+	})
+}
+
+// deliveryNamed finds the delivery that the path names; what cannot be found is answered.
+func (a *API) deliveryNamed(x *server.Exchange) (
+	env uint32, endpoint [16]byte, v billing.DeliveryView, ok bool,
+) {
+	if endpoint, ok = pathUUID(x, 2, "the endpoint's id"); !ok {
+		return 0, endpoint, v, false
+	}
+	id, ok := billing.ParseMessageName(string(x.Param(3)))
+	if !ok {
+		x.Refuse(server.FaultFields.With("the message's id must be its webhook-id"))
+		return 0, endpoint, v, false
+	}
+	a.environment(x, func(number uint32) *server.Fault {
+		env = number
+		if _, found := a.machine.WebhookEndpoint(env, endpoint); !found {
+			return faultOf(engine.OutcomeWebhookUnknown)
+		}
+		if v, ok = a.machine.WebhookDelivery(env, endpoint, id); !ok {
+			return faultOf(engine.OutcomeDeliveryUnknown)
+		}
+		return nil
+	})
+	return env, endpoint, v, !x.Answered()
+}
+
+// getDelivery is GET …/deliveries/{message}.
+func (a *API) getDelivery(x *server.Exchange) {
+	if _, _, v, ok := a.deliveryNamed(x); ok {
+		writeDelivery(x.Begin(), &v, true)
+		x.End(200)
+	}
+}
+
+// resend is POST …/deliveries/{message}/resend.
+func (a *API) resend(x *server.Exchange) {
+	env, endpoint, v, ok := a.deliveryNamed(x)
+	if !ok {
+		return
+	}
+	result := a.propose(billing.KindResendWebhook, wire.Encode(nil, &billing.ResendWebhook{
+		Env: env, Endpoint: endpoint, Row: v.Row, Sequence: v.Sequence, Actor: actor,
+	}))
+	if result.Outcome != engine.OutcomeDone {
+		x.Refuse(server.FaultOf(result.Outcome))
+		return
+	}
+	a.read(x, func() *server.Fault {
+		now, found := a.machine.WebhookDelivery(env, endpoint, v.ID)
+		if !found {
+			return faultOf(engine.OutcomeDeliveryUnknown)
+		}
+		writeDelivery(x.Begin(), &now, false)
+		x.End(200)
+		return nil
+	})
+}

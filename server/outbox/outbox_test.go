@@ -1,0 +1,483 @@
+package outbox_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	standard "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/enginetest"
+	"tollgate/server/outbox"
+	"tollgate/server/provider/fetch"
+	"tollgate/server/provider/webhook"
+	"tollgate/server/servertest"
+)
+
+const (
+	patience = 20 * time.Second
+	moment   = 5 * time.Millisecond
+)
+
+// desk is a machine with an account, and outboxes that send what it has to tell.
+type desk struct {
+	*servertest.Cluster
+	t     *testing.T
+	fetch *fetch.Client
+}
+
+func newDesk(t *testing.T, timeout time.Duration, hosts ...string) *desk {
+	d := &desk{Cluster: servertest.New(), t: t}
+	var err error
+	d.fetch, err = fetch.New(fetch.Config{
+		AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHosts: hosts,
+		Timeout: timeout,
+	})
+	require.NoError(t, err)
+	t.Cleanup(d.fetch.Close)
+	d.Do(t, billing.KindCreateAccount, &billing.CreateAccount{
+		ID: enginetest.ID("demo"), Name: "demo",
+	})
+	d.Do(t, billing.KindApplyCatalog,
+		enginetest.ApplyCatalog(enginetest.Sandbox, enginetest.TokenPlan()))
+	return d
+}
+
+// node is one node's outbox.
+type node struct {
+	*outbox.Outbox
+	leads atomic.Bool
+}
+
+// open makes a node's outbox, which runs until the test ends.
+func (d *desk) open(leads bool) *node {
+	d.t.Helper()
+	n := &node{}
+	n.leads.Store(leads)
+	var err error
+	n.Outbox, err = outbox.New(outbox.Config{
+		Machine: d.Machine, Proposer: d, Fetch: d.fetch, SealKey: [32]byte{1}, Leads: n.leads.Load,
+		Schedule: webhook.Schedule{moment, moment, moment, moment}, Look: time.Millisecond,
+	})
+	require.NoError(d.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		n.Run(ctx)
+		close(ended)
+	}()
+	d.t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return n
+}
+
+// hook makes an endpoint and returns its secret.
+func (d *desk) hook(n *node, name, url string) (secret string) {
+	d.t.Helper()
+	id := enginetest.ID(name)
+	sealed, secret, err := n.Mint(enginetest.Sandbox, id)
+	require.NoError(d.t, err)
+	d.Do(d.t, billing.KindCreateWebhookEndpoint, &billing.CreateWebhookEndpoint{
+		Env: enginetest.Sandbox, ID: id, URL: url, Secret: sealed,
+	})
+	return secret
+}
+
+func (d *desk) customers(names ...string) {
+	d.t.Helper()
+	for _, name := range names {
+		d.Do(d.t, billing.KindCreateCustomer, &billing.CreateCustomer{
+			Env: enginetest.Sandbox, ID: enginetest.ID("customer " + name), ExternalID: name,
+			FirstName: "Ada", LastName: "Lovelace", Email: "ada@example.com",
+		})
+	}
+}
+
+func (d *desk) subscribe(customer string, n int) {
+	d.t.Helper()
+	d.Do(d.t, billing.KindCreateSubscription, &billing.CreateSubscription{
+		Env: enginetest.Sandbox, ID: enginetest.ID(fmt.Sprint("subscription ", customer, n)),
+		InvoiceID: enginetest.ID(fmt.Sprint("invoice ", customer, n)), Customer: customer,
+		Plan: "llm-team", GraceDays: 7,
+	})
+}
+
+func (d *desk) endpoint(name string) billing.WebhookEndpointView {
+	d.t.Helper()
+	v, ok := d.Machine.WebhookEndpoint(enginetest.Sandbox, enginetest.ID(name))
+	require.True(d.t, ok)
+	return v
+}
+
+// drained waits until nothing waits for an endpoint.
+func (d *desk) drained(name string) {
+	d.t.Helper()
+	require.Eventually(d.t, func() bool { return d.endpoint(name).Pending == 0 }, patience, moment)
+}
+
+// message is what a receiver has taken.
+type message struct {
+	ID, Type, Customer, Raw string
+}
+
+// receiver is a real HTTP server that verifies signatures with the standard's own library.
+type receiver struct {
+	t      *testing.T
+	server *httptest.Server
+	// answer decides the status of the n-th request, from 1; 0 verifies and answers 204.
+	answer func(n int, r *http.Request) int
+
+	mu       sync.Mutex
+	verifier *standard.Webhook
+	requests int
+	taken    []message
+	problems []string
+}
+
+func receive(t *testing.T, answer func(n int, r *http.Request) int) *receiver {
+	r := &receiver{t: t, answer: answer}
+	r.server = httptest.NewServer(r)
+	t.Cleanup(func() {
+		r.server.CloseClientConnections()
+		r.server.Close()
+	})
+	return r
+}
+
+func (r *receiver) host() string { return strings.TrimPrefix(r.server.URL, "http://") }
+
+func (r *receiver) trust(secret string) {
+	r.t.Helper()
+	verifier, err := standard.NewWebhook(secret)
+	require.NoError(r.t, err)
+	r.mu.Lock()
+	r.verifier = verifier
+	r.mu.Unlock()
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	body, err := io.ReadAll(request.Body)
+	r.mu.Lock()
+	r.requests++
+	n := r.requests
+	r.mu.Unlock()
+	if r.answer != nil {
+		if status := r.answer(n, request); status != 0 {
+			if status == http.StatusFound {
+				w.Header().Set("Location", "/elsewhere")
+			}
+			w.WriteHeader(status)
+			return
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var m struct {
+		Type string
+		Data struct{ CustomerReferenceID string }
+	}
+	if err == nil {
+		err = r.verifier.Verify(body, request.Header)
+	}
+	if err == nil {
+		err = json.Unmarshal(body, &m)
+	}
+	if err != nil || request.URL.Path != "/hook" || request.Method != "POST" {
+		r.problems = append(r.problems, fmt.Sprint(request.Method, request.URL, err))
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	r.taken = append(r.taken, message{
+		request.Header.Get("webhook-id"), m.Type, m.Data.CustomerReferenceID, string(body),
+	})
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// all is what the receiver has taken, after nothing was wrong with it.
+func (r *receiver) all() []message {
+	r.t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	require.Empty(r.t, r.problems)
+	return append([]message(nil), r.taken...)
+}
+
+func (r *receiver) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.requests
+}
+
+// of are the types that were told of one customer, in order, repetitions left out.
+func of(all []message, customer string) (types []string) {
+	seen := map[string]bool{}
+	for _, m := range all {
+		if m.Customer == customer && !seen[m.ID] {
+			types = append(types, m.Type)
+		}
+		seen[m.ID] = true
+	}
+	return types
+}
+
+var told = []string{"subscription.created", "invoice.created", "invoice.due"}
+
+// TestMessagesArriveSignedAndInOrder: what a receiver with the standard's library accepts.
+func TestMessagesArriveSignedAndInOrder(t *testing.T) {
+	r := receive(t, func(n int, _ *http.Request) int {
+		if n%5 == 2 {
+			return http.StatusInternalServerError
+		}
+		return 0
+	})
+	d := newDesk(t, 0, r.host())
+	n := d.open(true)
+	r.trust(d.hook(n, "hook", r.server.URL+"/hook"))
+	var names []string
+	for i := range 30 {
+		names = append(names, fmt.Sprint("customer-", i))
+	}
+	d.customers(names...)
+	for _, name := range names {
+		d.subscribe(name, 0)
+	}
+	d.drained("hook")
+	all := r.all()
+	for _, name := range names {
+		require.Equal(t, told, of(all, name))
+	}
+	require.Contains(t, all[0].Raw, `{"type":"subscription.created","timestamp":"20`)
+	require.Equal(t, "msg_", all[0].ID[:4])
+	view := d.endpoint("hook")
+	require.Equal(t, uint64(90), view.Delivered)
+	require.Zero(t, view.Failed)
+	for _, m := range all {
+		require.NotContains(t, m.Raw, "Lovelace", "no personal data")
+	}
+}
+
+// TestAttemptsEnd: what fails for good is given up after the schedule's last attempt, in order.
+func TestAttemptsEnd(t *testing.T) {
+	r := receive(t, func(int, *http.Request) int { return http.StatusFound })
+	d := newDesk(t, 0, r.host())
+	n := d.open(true)
+	d.hook(n, "hook", r.server.URL+"/hook")
+	d.customers("ada")
+	d.subscribe("ada", 0)
+	d.drained("hook")
+	require.Equal(t, 15, r.count(), "three messages, five attempts each, no redirect followed")
+	page, _, _ := d.Machine.WebhookDeliveries(&billing.DeliveryQuery{
+		Env: enginetest.Sandbox, Endpoint: enginetest.ID("hook"), Limit: 10,
+	})
+	require.Len(t, page, 3)
+	for _, v := range page {
+		require.Equal(t, "failed", v.Status)
+		require.Equal(t, uint32(5), v.Attempts)
+		require.Equal(t, uint32(302), v.Log[4].Status)
+		require.Equal(t, "redirects are not followed", v.Log[4].Reason)
+	}
+}
+
+// TestGoneDisables: an endpoint that answers 410 hears of nothing more until it is enabled; then it
+// hears what waits.
+func TestGoneDisables(t *testing.T) {
+	var back atomic.Bool
+	r := receive(t, func(int, *http.Request) int {
+		if back.Load() {
+			return 0
+		}
+		return http.StatusGone
+	})
+	d := newDesk(t, 0, r.host())
+	n := d.open(true)
+	r.trust(d.hook(n, "hook", r.server.URL+"/hook"))
+	d.customers("ada")
+	d.subscribe("ada", 0)
+	require.Eventually(t, func() bool { return d.endpoint("hook").Off == billing.WebhookOffGone },
+		patience, moment)
+	require.Equal(t, 1, r.count())
+	require.Equal(t, uint32(3), d.endpoint("hook").Pending)
+	back.Store(true)
+	d.Do(t, billing.KindUpdateWebhookEndpoint, &billing.UpdateWebhookEndpoint{
+		Env: enginetest.Sandbox, ID: enginetest.ID("hook"), Set: billing.WebhookEnabled, Enabled: true,
+	})
+	d.drained("hook")
+	require.Equal(t, told, of(r.all(), "ada"))
+}
+
+// TestEndpointsThatHangDelayNobody: while many endpoints never answer, another gets its messages.
+func TestEndpointsThatHangDelayNobody(t *testing.T) {
+	release := make(chan struct{})
+	hanging := receive(t, func(int, *http.Request) int {
+		<-release
+		return http.StatusNoContent
+	})
+	quick := receive(t, nil)
+	d := newDesk(t, 0, hanging.host(), quick.host())
+	n := d.open(true)
+	for i := range billing.MaxWebhookEndpoints - 1 {
+		d.hook(n, fmt.Sprint("hanging ", i), hanging.server.URL+"/hook")
+	}
+	quick.trust(d.hook(n, "quick", quick.server.URL+"/hook"))
+	var names []string
+	for i := range 20 {
+		names = append(names, fmt.Sprint("customer-", i))
+	}
+	d.customers(names...)
+	for _, name := range names {
+		d.subscribe(name, 0)
+	}
+	d.drained("quick")
+	require.Len(t, quick.all(), 60)
+	require.Equal(t, billing.MaxWebhookEndpoints-1, hanging.count(),
+		"one that is not known yet gets one at a time")
+	close(release)
+}
+
+// TestTimeouts: an endpoint that does not answer in time is tried again.
+func TestTimeouts(t *testing.T) {
+	r := receive(t, func(n int, request *http.Request) int {
+		if n == 1 {
+			<-request.Context().Done()
+			return http.StatusNoContent
+		}
+		return 0
+	})
+	d := newDesk(t, 50*time.Millisecond, r.host())
+	n := d.open(true)
+	r.trust(d.hook(n, "hook", r.server.URL+"/hook"))
+	d.customers("ada")
+	d.subscribe("ada", 0)
+	d.drained("hook")
+	require.Equal(t, told, of(r.all(), "ada"))
+}
+
+// TestAnotherLeaderGoesOn: the leader goes away while it delivers; the next one begins with what was
+// not recorded, nothing is lost, and the order stays.
+func TestAnotherLeaderGoesOn(t *testing.T) {
+	var held atomic.Int32
+	release := make(chan struct{})
+	r := receive(t, func(n int, request *http.Request) int {
+		if n == 3 {
+			held.Add(1)
+			select {
+			case <-release:
+			case <-request.Context().Done():
+			}
+			return http.StatusServiceUnavailable
+		}
+		return 0
+	})
+	d := newDesk(t, 0, r.host())
+	first, second := d.open(true), d.open(false)
+	r.trust(d.hook(first, "hook", r.server.URL+"/hook"))
+	d.customers("ada")
+	d.subscribe("ada", 0)
+	d.subscribe("ada", 1)
+	require.Eventually(t, func() bool { return held.Load() == 1 }, patience, moment)
+	first.leads.Store(false)
+	second.leads.Store(true)
+	d.drained("hook")
+	close(release)
+	require.Equal(t, append(told[:3:3], told...), of(r.all(), "ada"))
+	second.Attempts(func(outcome string, count uint64) {
+		if outcome == "delivered" {
+			require.Equal(t, uint64(4), count, "the first leader delivered two")
+		}
+	})
+}
+
+// TestResultsThatAreNotRecordedAreSentAgain: while the log takes nothing, what was delivered is not
+// forgotten to be recorded, and a follower sends nothing.
+func TestResultsThatAreNotRecordedAreSentAgain(t *testing.T) {
+	r := receive(t, nil)
+	d := newDesk(t, 0, r.host())
+	n := d.open(false)
+	r.trust(d.hook(n, "hook", r.server.URL+"/hook"))
+	d.customers("ada")
+	d.subscribe("ada", 0)
+	require.Never(t, func() bool { return r.count() > 0 }, 50*time.Millisecond, moment)
+	d.Refuse(engine.OutcomeUnavailable)
+	n.leads.Store(true)
+	require.Eventually(t, func() bool { return r.count() == 1 }, patience, moment)
+	require.Never(t, func() bool { return r.count() > 1 }, 50*time.Millisecond, moment,
+		"it waits for its own result, and the customer's next message with it")
+	d.Refuse(engine.OutcomeNone)
+	d.drained("hook")
+	require.Equal(t, told, of(r.all(), "ada"))
+	require.Len(t, r.all(), 3, "and none came twice")
+}
+
+// TestBothSecretsSign: after a rotation receivers that know either secret accept a message.
+func TestBothSecretsSign(t *testing.T) {
+	r := receive(t, nil)
+	d := newDesk(t, 0, r.host())
+	n := d.open(true)
+	old := d.hook(n, "hook", r.server.URL+"/hook")
+	sealed, next, err := n.Mint(enginetest.Sandbox, enginetest.ID("hook"))
+	require.NoError(t, err)
+	d.Do(t, billing.KindRotateWebhookSecret, &billing.RotateWebhookSecret{
+		Env: enginetest.Sandbox, ID: enginetest.ID("hook"), Secret: sealed,
+	})
+	d.customers("ada")
+	for i, secret := range []string{old, next} {
+		r.trust(secret)
+		d.subscribe("ada", i)
+		d.drained("hook")
+	}
+	require.Len(t, r.all(), 6)
+}
+
+// TestPrivateAddressesAreNotReached: what the configuration does not name is blocked, also where a
+// name leads there, and a secret that does not open signs nothing.
+func TestPrivateAddressesAreNotReached(t *testing.T) {
+	r := receive(t, nil)
+	d := newDesk(t, 0)
+	strict, err := fetch.New(fetch.Config{AllowHosts: []string{r.host(), "localhost:" + port(r)}})
+	require.NoError(t, err)
+	t.Cleanup(strict.Close)
+	d.fetch = strict
+	n := d.open(true)
+	require.ErrorContains(t, n.Check(r.server.URL), "not a public address")
+	require.ErrorContains(t, n.Check("ftp://a.example"), "http")
+	require.NoError(t, n.Check("https://a.example/secret"))
+	d.hook(n, "address", r.server.URL+"/hook")
+	d.hook(n, "name", "http://localhost:"+port(r)+"/hook")
+	d.Do(t, billing.KindCreateWebhookEndpoint, &billing.CreateWebhookEndpoint{
+		Env: enginetest.Sandbox, ID: enginetest.ID("unreadable"), URL: r.server.URL + "/hook",
+		Secret: []byte("sealed under another key"),
+	})
+	d.customers("ada")
+	d.subscribe("ada", 0)
+	for name, reason := range map[string]string{
+		"address": "not a public address", "name": "not a public address", "unreadable": "rotate it",
+	} {
+		d.drained(name)
+		page, _, _ := d.Machine.WebhookDeliveries(&billing.DeliveryQuery{
+			Env: enginetest.Sandbox, Endpoint: enginetest.ID(name), Limit: 1,
+		})
+		require.Equal(t, "failed", page[0].Status)
+		require.Equal(t, billing.AttemptBlocked, page[0].Log[0].Outcome)
+		require.Contains(t, page[0].Log[0].Reason, reason)
+	}
+	require.Zero(t, r.count())
+}
+
+func port(r *receiver) string {
+	_, port, _ := strings.Cut(r.host(), ":")
+	return port
+}

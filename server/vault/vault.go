@@ -1,0 +1,66 @@
+// Package vault seals secrets before they enter the log: log, snapshots, backups and other nodes'
+// disks hold ciphertext. The key comes from the node's configuration, which is not in the log.
+// Whoever has the configuration and a snapshot has the secrets; whoever has one of them has not.
+package vault
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// ErrSealed is the error of a secret that was sealed under another key, or is damaged.
+var ErrSealed = errors.New("vault: a stored secret does not open: " +
+	"it was sealed under another key; set it again")
+
+// Vault seals and opens secrets: AES-256-GCM, a random nonce in front. The environment and the
+// secret's name are bound in, so that one sealed for one place opens nowhere else. Safe for
+// concurrent use.
+type Vault struct{ aead cipher.AEAD }
+
+// New makes the vault of a purpose. The sealing key is derived from the given one, so that what it
+// is made of is used for nothing else directly, and one purpose's secrets open for no other.
+func New(key [32]byte, purpose string) (*Vault, error) {
+	h := hmac.New(sha256.New, key[:])
+	h.Write([]byte(purpose))
+	block, err := aes.NewCipher(h.Sum(nil))
+	if err != nil {
+		return nil, fmt.Errorf("vault: %w", err)
+	}
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		return nil, fmt.Errorf("vault: %w", err)
+	}
+	return &Vault{aead}, nil
+}
+
+func place(env uint32, name string) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, env), name...)
+}
+
+// Seal encrypts a secret for one place: an environment and a name within it.
+func (v *Vault) Seal(env uint32, name, secret string) ([]byte, error) {
+	nonce := make([]byte, v.aead.NonceSize())
+	if _, err := rand.Read(nonce); err != nil {
+		return nil, fmt.Errorf("vault: %w", err)
+	}
+	return v.aead.Seal(nonce, nonce, []byte(secret), place(env, name)), nil
+}
+
+// Open decrypts what Seal made for the same place. Its error is ErrSealed.
+func (v *Vault) Open(env uint32, name string, sealed []byte) (string, error) {
+	n := v.aead.NonceSize()
+	if len(sealed) < n {
+		return "", ErrSealed
+	}
+	secret, err := v.aead.Open(nil, sealed[:n], sealed[n:], place(env, name))
+	if err != nil {
+		return "", ErrSealed
+	}
+	return string(secret), nil
+}

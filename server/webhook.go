@@ -1,0 +1,92 @@
+package server
+
+import (
+	"tollgate/engine/billing"
+)
+
+var cancelModes = map[billing.CancelMode]string{
+	billing.CancelImmediate: "IMMEDIATE", billing.CancelAtPeriodEnd: "END_OF_PERIOD",
+}
+
+// WriteWebhook writes the body of a webhook message: {type, timestamp, data}, as Standard Webhooks
+// recommends. It is a function of the message alone, so every attempt has the same bytes.
+func WriteWebhook(data *JSON, m *billing.WebhookMessage) {
+	data.Open('{')
+	data.Text("type", m.Type.String())
+	data.Time("timestamp", m.At)
+	data.Object("data")
+	switch m.Type {
+	case billing.WebhookCreditsDepleted:
+		data.UUID("poolId", m.PoolID)
+		data.Text("name", m.PoolName)
+		data.Text("customerReferenceId", m.Customer)
+		data.Decimal("balance", m.Balance)
+	case billing.WebhookLimitReached:
+		data.Text("featureKey", m.FeatureKey)
+		data.UUID("subscriptionId", m.SubscriptionID)
+		data.Text("customerReferenceId", m.Customer)
+		data.Decimal("used", m.Used)
+		data.Decimal("limit", m.Limit)
+		data.Bool("hardLimit", m.HardLimit)
+		data.Time("currentPeriodStart", m.PeriodStart)
+		data.Time("currentPeriodEnd", m.PeriodEnd)
+	default:
+		if m.InvoiceID != ([16]byte{}) {
+			writeWebhookInvoice(data, m)
+		} else {
+			writeWebhookSubscription(data, m)
+		}
+	}
+	data.Close('}')
+	data.Close('}')
+}
+
+func writeWebhookInvoice(data *JSON, m *billing.WebhookMessage) {
+	data.UUID("id", m.InvoiceID)
+	data.Uint("number", m.Number)
+	data.Text("type", invoiceTypes[m.InvoiceType])
+	data.Text("status", invoiceStatuses[m.Status])
+	data.Decimal("amount", m.Amount)
+	data.Text("currency", m.Currency)
+	data.UUID("subscriptionId", m.SubscriptionID)
+	data.Text("customerReferenceId", m.Customer)
+	data.Time("createdAt", m.CreatedAt)
+	data.Time("dueDate", m.DueAt)
+	data.Time("paidAt", m.PaidAt)
+	data.Time("periodStart", m.PeriodStart)
+	data.Time("periodEnd", m.PeriodEnd)
+	if m.Type == billing.WebhookInvoiceOverpaid {
+		data.Object("payment")
+		data.Text("provider", m.Provider)
+		data.Text("eventId", m.ProviderEvent)
+		data.Decimal("amount", m.Paid)
+		data.Text("currency", m.PaidCurrency)
+		data.Close('}')
+	}
+}
+
+func writeWebhookSubscription(data *JSON, m *billing.WebhookMessage) {
+	data.UUID("id", m.SubscriptionID)
+	data.Text("customerReferenceId", m.Customer)
+	data.UUID("planId", m.PlanID)
+	data.Text("planKey", m.PlanKey)
+	data.Uint("planVersion", uint64(m.PlanVersion))
+	data.Bool("isActive", m.Active)
+	data.Time("createdAt", m.CreatedAt)
+	data.Time("currentPeriodStart", m.PeriodStart)
+	data.Time("currentPeriodEnd", m.PeriodEnd)
+	data.Time("suspendedAt", m.SuspendedAt)
+	data.TextIf("cancelMode", cancelModes[m.CancelMode])
+	data.Time("cancelledAt", m.CancelledAt)
+	if m.EndedAt != 0 {
+		data.Time("cancelEffectiveAt", m.EndedAt)
+	} else if m.CancelMode != 0 {
+		data.Time("cancelEffectiveAt", m.PeriodEnd)
+	}
+	if m.ScheduledPlan != "" {
+		data.Object("scheduledChange")
+		data.Text("planKey", m.ScheduledPlan)
+		data.Time("effectiveAt", m.ScheduledAt)
+		data.Close('}')
+	}
+}
