@@ -20,6 +20,7 @@ import (
 	"tollgate/server"
 	"tollgate/server/admin"
 	"tollgate/server/client"
+	"tollgate/server/outbox"
 	"tollgate/server/payments"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/servertest"
@@ -58,7 +59,13 @@ func newShell(t *testing.T) *shell {
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, clients.Close()) })
+	hooks, err := outbox.New(outbox.Config{
+		Machine: s.Machine, Proposer: s, Fetch: guarded, SealKey: [32]byte{1},
+		Leads: func() bool { return true },
+	})
+	require.NoError(t, err)
 	operations, err := admin.New(admin.Config{
+		Outbox:  hooks,
 		Machine: s.Machine, Proposer: s, Reader: s, Events: s, Cluster: lone{}, Payments: desk,
 		Metrics: admin.NewMetrics(), KeyHash: admin.HashKey(key),
 		SettleTimeout: 200 * time.Millisecond,

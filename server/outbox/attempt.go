@@ -145,7 +145,9 @@ func (o *Outbox) Mint(env uint32, endpoint [16]byte) (sealed []byte, shown strin
 }
 
 // place is what an endpoint's secrets are sealed for.
-func place(endpoint [16]byte) string { return "webhook endpoint " + hex.EncodeToString(endpoint[:]) }
+func place(endpoint [16]byte) string {
+	return "webhook endpoint " + hex.EncodeToString(endpoint[:])
+}
 
 // secrets opens what an endpoint signs with. One before that does not open is left out.
 func (o *Outbox) secrets(env uint32, e *billing.WebhookEndpointView) (webhook.Secrets, error) {

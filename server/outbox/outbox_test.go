@@ -366,8 +366,8 @@ func TestTimeouts(t *testing.T) {
 	require.Equal(t, told, of(r.all(), "ada"))
 }
 
-// TestAnotherLeaderGoesOn: the leader goes away while it delivers; the next one begins with what was
-// not recorded, nothing is lost, and the order stays.
+// TestAnotherLeaderGoesOn: the leader goes away while it delivers; the next one begins with what
+// was not recorded, nothing is lost, and the order stays.
 func TestAnotherLeaderGoesOn(t *testing.T) {
 	var held atomic.Int32
 	release := make(chan struct{})
