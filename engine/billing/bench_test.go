@@ -28,8 +28,14 @@ func populated(n int) (*billing.Machine, *enginetest.Log) {
 	enginetest.NewAccount(l, enginetest.TokenPlan())
 	var records []engine.Record
 	flush := func() {
-		if _, err := l.Apply(records...); err != nil {
+		results, err := l.Apply(records...)
+		if err != nil {
 			panic(err)
+		}
+		for i, r := range results {
+			if r.Outcome != engine.OutcomeDone {
+				panic(fmt.Sprintf("record %d: %s", i, r.Outcome))
+			}
 		}
 		records = records[:0]
 	}
@@ -47,7 +53,7 @@ func populated(n int) (*billing.Machine, *enginetest.Log) {
 				InvoiceID: enginetest.ID("i" + name), Customer: name, Plan: "llm-team", GraceDays: 7,
 			}),
 		})
-		if len(records) >= 500 {
+		if len(records) >= 300 {
 			flush()
 		}
 	}

@@ -21,7 +21,7 @@ func decodeTick(_ *Machine, payload []byte) (command, error) {
 // brings the subscriptions that it touches up to its stamp by itself, so it does not matter how far
 // the sweep has come.
 func (tick) apply(t *turn) engine.Outcome {
-	for !t.spent() && t.m.scratch.facts.size < tickBytes {
+	for t.m.scratch.work < tickWork && t.m.scratch.facts.size < tickBytes {
 		e := t.dueBy(t.stamp)
 		if e == nil {
 			break

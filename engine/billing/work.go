@@ -10,6 +10,9 @@ const (
 	// entryWork is what one entry may do before the rest is deferred. What began is ended: an entry
 	// takes as much more as its largest single step.
 	entryWork = 4096
+	// tickWork is how much of that a tick takes: a usage event that travels in the same entry, behind
+	// it, must not be deferred again and again for as long as there is something to sweep.
+	tickWork = entryWork / 2
 	// tickBytes is how much of journal a tick writes at the most, in bytes.
 	tickBytes = 64 << 10
 )

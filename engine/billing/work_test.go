@@ -122,6 +122,11 @@ func TestACommandWaitsForItsSubscriptions(t *testing.T) {
 func TestEveryCommandIsDeferredWhenTheEntryIsFull(t *testing.T) {
 	m, l := populated(1000)
 	l.Stamp += 366 * dayMS
+	var first []engine.Record
+	for i := range 200 {
+		u := enginetest.Usage(l, fmt.Sprint("k", i), customerName(999-i), "requests", 1)
+		first = append(first, engine.Record{Kind: billing.KindRecordUsage, Payload: u.Seal(nil)})
+	}
 	id := enginetest.ID("s" + customerName(0))
 	last := []engine.Record{
 		record(billing.KindCancelSubscription, &billing.CancelSubscription{
@@ -142,18 +147,33 @@ func TestEveryCommandIsDeferredWhenTheEntryIsFull(t *testing.T) {
 			Currency: "USD",
 		}),
 	}
-	records := append([]engine.Record{{Kind: engine.KindTick}}, last...)
-	results, err := l.Apply(records...)
+	results, err := l.Apply(append(first, last...)...)
 	require.NoError(t, err)
 	require.Equal(t, engine.OutcomeDone, results[0].Outcome)
 	for i := range last {
-		require.Equal(t, engine.OutcomeDeferred, results[i+1].Outcome, "record %d", i)
+		require.Equal(t, engine.OutcomeDeferred, results[len(first)+i].Outcome, "record %d", i)
 	}
 	results, err = l.Apply(last[0], last[1])
 	require.NoError(t, err)
 	require.Equal(t, engine.OutcomeDone, results[0].Outcome, "a new entry has a new share")
 	require.Equal(t, engine.OutcomeDone, results[1].Outcome)
 	require.NotZero(t, m.NextDue())
+}
+
+// TestATickDefersNoEvents: as long as there is something to sweep, each entry has a tick, often in
+// front of the events of that moment.
+func TestATickDefersNoEvents(t *testing.T) {
+	m, l := populated(2000)
+	l.Stamp += 28 * dayMS
+	records := []engine.Record{{Kind: engine.KindTick}}
+	for i := range 50 {
+		u := enginetest.Usage(l, fmt.Sprint("k", i), customerName(1999-i), "requests", 1)
+		records = append(records, engine.Record{
+			Kind: billing.KindRecordUsage, Payload: u.Seal(nil),
+		})
+	}
+	require.Equal(t, 1, bounded(t, l, oneStep, records...), "nothing is deferred")
+	require.False(t, m.ClockSettled(enginetest.Sandbox), "the tick did its part of what is due")
 }
 
 // TestAPaymentWaitsForItsSubscription: one that is forty years behind is more than an entry may do.
