@@ -1,8 +1,6 @@
 package billing
 
 import (
-	"fmt"
-
 	"tollgate/engine/credit"
 	"tollgate/engine/decimal"
 	"tollgate/engine/wire"
@@ -48,44 +46,10 @@ func goldenCover() *cover {
 // CheckCredits says in which pool the totals, the grants and the lists do not fit together.
 func CheckCredits(m *Machine) error {
 	s := m.state.Load()
-	for row := uint32(1); row <= s.pools.Len(); row++ {
-		p := s.pools.Read(row)
-		var held, zero decimal.Decimal
-		var before *grant
-		count, next := uint32(0), int64(0)
-		for _, g := range s.grantsOf(p) {
-			held = more(held, g.Remaining)
-			count++
-			if g.ExpiresAt != 0 && (next == 0 || g.ExpiresAt < next) {
-				next = g.ExpiresAt
-			}
-			if !g.linked || g.Remaining.Sign() <= 0 || g.amount.Less(g.Remaining) {
-				return fmt.Errorf("pool %d: a live grant of %s holds %s", row, g.amount, g.Remaining)
-			}
-			if before != nil && credit.Compare(&before.Grant, &g.Grant) >= 0 {
-				return fmt.Errorf("pool %d: grants out of order", row)
-			}
-			before = g
-		}
-		switch {
-		case credit.Less(held, p.overdraft) != p.balance():
-			return fmt.Errorf("pool %d: grants hold %s, overdraft %s, balance %s", row, held,
-				p.overdraft, p.balance())
-		case p.hard && p.balance().Sign() < 0:
-			return fmt.Errorf("pool %d: hard, and below zero", row)
-		case p.overdraft.Sign() > 0 && held != zero:
-			return fmt.Errorf("pool %d: an overdraft beside live grants", row)
-		case count != p.grants, !p.archived && next != p.nextExpiry:
-			return fmt.Errorf("pool %d: %d grants, counted %d; expiry %d, counted %d", row, p.grants,
-				count, p.nextExpiry, next)
-		}
-		for _, total := range []decimal.Decimal{p.granted, p.consumed, p.expired, p.reversed} {
-			if total.Sign() < 0 {
-				return fmt.Errorf("pool %d: a negative total", row)
-			}
-		}
+	if err := s.creditListsEnd(); err != nil {
+		return err
 	}
-	return s.creditListsEnd()
+	return s.poolsConsistent()
 }
 
 // turnNow is a turn between entries, for tests of what the lifecycle calls.

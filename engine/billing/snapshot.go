@@ -297,57 +297,6 @@ func (m *Machine) restoreHead(in *blockReader, s *state) error {
 	return nil
 }
 
-// consistent checks that rows lead to rows that exist, so that no query can run off a table.
-func (s *state) consistent() error {
-	customers, subscriptions := s.customers.Len(), s.subscriptions.Len()
-	counters, invoices := s.counters.Len(), s.invoices.Len()
-	if s.profiles.Len() != customers || s.items.Len() != invoices {
-		return fmt.Errorf("%w: tables of different length", ErrSnapshot)
-	}
-	for row := uint32(1); row <= customers; row++ {
-		c := s.customers.Read(row)
-		if s.environment(c.env) == nil || !s.named(c) ||
-			(c.firstSubscription == 0) != (c.lastSubscription == 0) ||
-			(c.firstInvoice == 0) != (c.lastInvoice == 0) ||
-			max(c.firstSubscription, c.lastSubscription) > subscriptions ||
-			max(c.firstInvoice, c.lastInvoice) > invoices {
-			return fmt.Errorf("%w: customer %d leads nowhere", ErrSnapshot, row)
-		}
-	}
-	if !s.requests.consistent() || !s.submissions.consistent() || !s.keysBelong() ||
-		!s.paymentsConsistent() {
-		return fmt.Errorf("%w: a key or a request leads nowhere", ErrSnapshot)
-	}
-	for row := uint32(1); row <= subscriptions; row++ {
-		b := s.subscriptions.Read(row)
-		if b.customer == 0 || b.customer > customers || b.next != 0 && b.next <= row ||
-			b.next > subscriptions || b.firstCounter == 0 && b.counters != 0 ||
-			uint64(b.firstCounter)+uint64(b.counters) > uint64(counters)+1 {
-			return fmt.Errorf("%w: subscription %d leads nowhere", ErrSnapshot, row)
-		}
-		c := s.environment(s.customers.Read(b.customer).env).catalog.Load()
-		if b.version == 0 || uint64(b.version) > uint64(len(c.versions)) ||
-			int(b.counters) != len(c.version(b.version).features) {
-			return fmt.Errorf("%w: subscription %d has no plan", ErrSnapshot, row)
-		}
-	}
-	for row := uint32(1); row <= invoices; row++ {
-		v := s.invoices.Read(row)
-		if v.customer == 0 || v.customer > customers || v.next != 0 && v.next <= row ||
-			v.next > invoices || v.subscription == 0 || v.subscription > subscriptions {
-			return fmt.Errorf("%w: invoice %d leads nowhere", ErrSnapshot, row)
-		}
-		c := s.environment(s.customers.Read(v.customer).env).catalog.Load()
-		if v.version == 0 || uint64(v.version) > uint64(len(c.versions)) {
-			return fmt.Errorf("%w: invoice %d has no plan", ErrSnapshot, row)
-		}
-	}
-	if err := s.outboxConsistent(); err != nil {
-		return err
-	}
-	return s.creditsConsistent()
-}
-
 // blockReader reads what blockWriter wrote, and no more.
 type blockReader struct {
 	src io.Reader
