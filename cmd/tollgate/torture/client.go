@@ -60,6 +60,10 @@ func (r *run) operate(ctx context.Context, id int, random *rand.Rand, c *custome
 		if u := k.oldUsage(random); u != nil {
 			r.record(ctx, id, node, k, u)
 		}
+	case dice < 64:
+		if u := k.oldUsage(random); u != nil {
+			r.takeBack(ctx, id, node, k, u)
+		}
 	case dice < 90:
 		r.look(ctx, id, node, k)
 	case dice < 95:
@@ -129,13 +133,28 @@ func (k *counter) sent(u *usage) {
 
 // record sends a usage event once.
 func (r *run) record(ctx context.Context, id, node int, k *counter, u *usage) {
+	r.send(ctx, id, node, k, u, record)
+}
+
+// takeBack voids a usage event once.
+func (r *run) takeBack(ctx context.Context, id, node int, k *counter, u *usage) {
+	r.send(ctx, id, node, k, u, takeBack)
+}
+
+func (u *usage) request(k kind) api.Request {
+	if k == takeBack {
+		return api.Request{Method: "POST", Path: eventsPath + "/" + u.name + "/void"}
+	}
+	return api.Request{Method: "POST", Path: eventsPath, Body: u.body}
+}
+
+// send makes one attempt.
+func (r *run) send(ctx context.Context, id, node int, k *counter, u *usage, what kind) {
 	defer k.sent(u)
-	in := input{kind: record, key: u.key, units: u.units}
+	in := input{kind: what, key: u.key, units: u.units}
 	out := output{outcome: unknown, node: r.fleet.nodes[node].id}
 	call := r.clock()
-	answer, err := r.clients[node].Try(ctx, api.Request{
-		Method: "POST", Path: eventsPath, Body: u.body,
-	})
+	answer, err := r.clients[node].Try(ctx, u.request(what))
 	end := r.clock()
 	switch {
 	case err != nil:
@@ -147,7 +166,7 @@ func (r *run) record(ctx context.Context, id, node int, k *counter, u *usage) {
 		end = never
 	default:
 		var ok bool
-		if out.outcome, ok = outcomes[answer.Status]; !ok {
+		if out.outcome, ok = outcomes[what][answer.Status]; !ok {
 			r.violate("%s answered %d to the event %s: %s", out.node, answer.Status, u.name, answer.Body)
 			return
 		}
@@ -156,7 +175,11 @@ func (r *run) record(ctx context.Context, id, node int, k *counter, u *usage) {
 	k.add(id, in, call, out, end)
 }
 
-var outcomes = map[int]outcome{201: counted, 200: atLimit, 409: duplicate, 402: overLimit}
+// outcomes say what a status means, of an event and of taking it back.
+var outcomes = [...]map[int]outcome{
+	record:   {201: counted, 200: atLimit, 409: duplicate, 402: overLimit},
+	takeBack: {200: voided, 404: absent},
+}
 
 func (r *run) tally(o outcome) {
 	switch o {
@@ -168,6 +191,8 @@ func (r *run) tally(o outcome) {
 		r.limited.Add(1)
 	case unknown:
 		r.unknown.Add(1)
+	case voided:
+		r.voided.Add(1)
 	}
 }
 

@@ -30,8 +30,11 @@ var features = [...]feature{
 	{key: "tokens", limit: poolCredits / tokenWeight, credits: true},
 }
 
-// tokens is the index of the feature that burns credits.
-const tokens = 2
+// The places of the feature that has a price, and of the one that burns credits.
+const (
+	calls  = 0
+	tokens = 2
+)
 
 const (
 	plan           = "tortured"
@@ -54,7 +57,7 @@ plans:
     creditAllocations:
       - {pool: main, amount: 120, hardLimit: true}
     features:
-      - {key: calls, pricingType: included, pricing: {unitLabel: call}}
+      - {key: calls, pricingType: usage_based, pricing: {unitLabel: call, pricePerUnit: "0.01"}}
       - {key: seats, pricingType: included, pricing: {maxUsage: 60, limitMode: hard}}
       - {key: tokens, pricingType: included, pricing: {credits: {pool: main, weight: 2}}}
 `
@@ -79,10 +82,14 @@ type usage struct {
 	doubtful bool
 	counted  bool // certainly
 	sending  int  // attempts under way
+	// voidDoubtful and voided are the same about taking it back.
+	voidDoubtful, voided bool
 }
 
-// open says that the event may or may not be counted, as far as is known.
-func (u *usage) open() bool { return !u.counted && (u.doubtful || u.sending > 0) }
+// open says that the event may or may not be counted, or taken back, as far as is known.
+func (u *usage) open() bool {
+	return !u.counted && (u.doubtful || u.sending > 0) || u.voidDoubtful
+}
 
 // customer is one customer with a subscription.
 type customer struct {
@@ -138,26 +145,35 @@ func (c *counter) add(client int, in input, call int64, out output, end int64) {
 	c.history = append(c.history, porcupine.Operation{
 		ClientId: client, Input: in, Call: call, Output: out, Return: end,
 	})
-	if in.kind != record {
+	if in.kind == look {
 		return
 	}
 	u := c.keys[in.key]
 	switch out.outcome {
 	case counted, atLimit, duplicate:
 		u.counted, u.doubtful = true, false
-	case overLimit: // and so will be what is still on its way
-		u.doubtful = false
+	case overLimit:
+		if client == judgeClient { // nothing is taken back any more: so will be what is on its way
+			u.doubtful = false
+		}
+	case voided:
+		u.voided, u.voidDoubtful = true, false
+	case absent:
+		if client == judgeClient {
+			u.voidDoubtful = false
+		}
 	case unknown:
-		u.doubtful = !u.counted
+		u.doubtful = u.doubtful || in.kind == record && !u.counted
+		u.voidDoubtful = u.voidDoubtful || in.kind == takeBack && !u.voided
 	}
 }
 
-// doubts lists the events of unknown fate.
-func (c *counter) doubts() (open []*usage) {
+// doubts lists the events of which it is not known whether they were counted, or taken back.
+func (c *counter) doubts(k kind) (open []*usage) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, u := range c.keys {
-		if u.doubtful {
+		if k == record && u.doubtful || k == takeBack && u.voidDoubtful {
 			open = append(open, u)
 		}
 	}
@@ -203,19 +219,19 @@ func create(
 	return c, nil
 }
 
+// Paths of the admin API.
+const (
+	base    = "/api/v1/admin/accounts"
+	sandbox = base + "/tortured/environments/sandbox"
+)
+
 // setUp makes an account with the catalog, and returns a key of its sandbox.
 func (f *fleet) setUp(ctx context.Context) (key string, err error) {
-	var addresses []string
-	for _, p := range f.nodes {
-		addresses = append(addresses, p.settings.Ops)
-	}
-	admin, err := api.New(addresses, f.adminKey, 2)
+	admin, err := f.admin()
 	if err != nil {
 		return "", err
 	}
 	defer admin.Close()
-	const base = "/api/v1/admin/accounts"
-	const sandbox = base + "/tortured/environments/sandbox"
 	_, err = admin.Call(ctx, "POST", base, map[string]string{"name": "tortured"}, nil)
 	if err != nil {
 		return "", fmt.Errorf("torture: account: %w", err)
@@ -236,4 +252,13 @@ func (f *fleet) setUp(ctx context.Context) (key string, err error) {
 	_, err = admin.Call(ctx, "POST", sandbox+"/keys",
 		map[string]string{"scope": "full", "label": "torture"}, &created)
 	return created.Key, err
+}
+
+// admin is a client of all nodes' admin API.
+func (f *fleet) admin() (*api.Client, error) {
+	var addresses []string
+	for _, p := range f.nodes {
+		addresses = append(addresses, p.settings.Ops)
+	}
+	return api.New(addresses, f.adminKey, 2)
 }

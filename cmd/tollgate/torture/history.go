@@ -11,8 +11,9 @@ import (
 type kind uint8
 
 const (
-	record kind = iota // a usage event
-	look               // a linearizable read of what is used
+	record   kind = iota // a usage event
+	look                 // a linearizable read of what is used
+	takeBack             // a usage event is voided
 )
 
 // outcome is what came back.
@@ -25,11 +26,13 @@ const (
 	overLimit                // 402
 	unknown                  // no answer, or the word that nobody knows
 	read                     // a read that was answered
+	voided                   // 200: the event is taken back, now or before
+	absent                   // 404: there is no such event
 )
 
 var outcomeNames = [...]string{
 	"counted", "counted, limit reached", "duplicate", "over the limit",
-	"unknown", "read",
+	"unknown", "read", "voided", "absent",
 }
 
 // maxKeys is how many keys one counter sees: the model keeps them as bits.
@@ -50,17 +53,30 @@ type output struct {
 	node    string
 }
 
-// state is a counter as the model has it: what is used, and which keys were counted.
-type state struct {
-	used int
-	keys [maxKeys / 64]uint64
-}
+// bits is a set of keys.
+type bits [maxKeys / 64]uint64
 
-func (s *state) has(key int) bool { return s.keys[key/64]>>(key%64)&1 == 1 }
+func (b *bits) has(key int) bool { return b[key/64]>>(key%64)&1 == 1 }
+func (b *bits) add(key int)      { b[key/64] |= 1 << (key % 64) }
+
+// state is a counter as the model has it: what is used, which keys were counted, and which of those
+// were taken back.
+type state struct {
+	used         int
+	keys, voided bits
+}
 
 func (s state) with(in input) state {
 	s.used += in.units
-	s.keys[in.key/64] |= 1 << (in.key % 64)
+	s.keys.add(in.key)
+	return s
+}
+
+func (s state) without(in input) state {
+	if s.keys.has(in.key) && !s.voided.has(in.key) {
+		s.used -= in.units
+		s.voided.add(in.key)
+	}
 	return s
 }
 
@@ -75,8 +91,8 @@ func model(f feature) porcupine.Model {
 		Hash: func(s any) uint64 {
 			v := s.(state)
 			h := uint64(v.used)
-			for _, word := range v.keys {
-				h = h*0x9e3779b97f4a7c15 + word
+			for i := range v.keys {
+				h = (h*0x9e3779b97f4a7c15+v.keys[i])*0x9e3779b97f4a7c15 + v.voided[i]
 			}
 			return h
 		},
@@ -90,7 +106,10 @@ func step(f feature, s state, in input, out output) (bool, state) {
 		return out.used == s.used && out.allowed == (f.limit == 0 || s.used < f.limit), s
 	}
 	fits := f.limit == 0 || s.used+in.units <= f.limit
-	known := s.has(in.key)
+	known := s.keys.has(in.key)
+	if in.kind == takeBack {
+		return out.outcome == unknown || known == (out.outcome == voided), s.without(in)
+	}
 	switch out.outcome {
 	case counted, atLimit:
 		if known || !fits {
@@ -115,6 +134,9 @@ func describe(in input, out output) string {
 	if in.kind == look {
 		return fmt.Sprintf("%s: used? → %d, allowed %t", out.node, out.used, out.allowed)
 	}
+	if in.kind == takeBack {
+		return fmt.Sprintf("%s: void key %d → %s", out.node, in.key, outcomeNames[out.outcome])
+	}
 	return fmt.Sprintf("%s: key %d, %d units → %s", out.node, in.key, in.units,
 		outcomeNames[out.outcome])
 }
@@ -122,35 +144,44 @@ func describe(in input, out output) string {
 // never is the end of an operation whose answer nobody saw.
 const never = math.MaxInt64
 
+// attempt is what a client may have tried more than once.
+type attempt struct {
+	kind kind
+	key  int
+}
+
 // settle bounds what the history of one counter leaves open. Where a key was seen to be counted,
 // its attempts of unknown fate took effect before that, or not at all: they become one attempt,
 // since no more than one of them did. Where a key is known not to be counted, they had no effect.
+// The same goes for taking it back.
 func settle(history []porcupine.Operation) []porcupine.Operation {
-	seen := make(map[int]int64) // key to the first moment it was known to be counted
+	seen := make(map[attempt]int64) // to the first moment at which it was known to have happened
 	for _, op := range history {
-		in, out := op.Input.(input), op.Output.(output)
-		if in.kind == record && (out.outcome == counted || out.outcome == atLimit ||
-			out.outcome == duplicate) {
-			if at, ok := seen[in.key]; !ok || op.Return < at {
-				seen[in.key] = op.Return
+		switch op.Output.(output).outcome {
+		case counted, atLimit, duplicate, voided:
+			in := op.Input.(input)
+			a := attempt{in.kind, in.key}
+			if at, ok := seen[a]; !ok || op.Return < at {
+				seen[a] = op.Return
 			}
 		}
 	}
 	kept := history[:0:0]
-	first := make(map[int]int) // key to the place of its attempt of unknown fate
+	first := make(map[attempt]int) // to the place of its attempt of unknown fate
 	for _, op := range history {
-		in, out := op.Input.(input), op.Output.(output)
-		if in.kind == record && out.outcome == unknown {
-			at, ok := seen[in.key]
+		if op.Output.(output).outcome == unknown {
+			in := op.Input.(input)
+			a := attempt{in.kind, in.key}
+			at, ok := seen[a]
 			if !ok || op.Call > at {
 				continue
 			}
-			if place, again := first[in.key]; again {
+			if place, again := first[a]; again {
 				kept[place].Call = min(kept[place].Call, op.Call)
 				continue
 			}
 			op.Return = at
-			first[in.key] = len(kept)
+			first[a] = len(kept)
 		}
 		kept = append(kept, op)
 	}

@@ -14,6 +14,13 @@ func event(key, units int, call, end int64, o outcome) porcupine.Operation {
 	}
 }
 
+func void(key, units int, call, end int64, o outcome) porcupine.Operation {
+	return porcupine.Operation{
+		Input: input{kind: takeBack, key: key, units: units}, Call: call,
+		Output: output{outcome: o}, Return: end,
+	}
+}
+
 func sees(used int, allowed bool, call, end int64) porcupine.Operation {
 	return porcupine.Operation{
 		Input: input{kind: look}, Call: call,
@@ -64,6 +71,25 @@ func TestModelTellsRightFromWrong(t *testing.T) {
 		}},
 		"unknown, seen, and counted again": {false, []porcupine.Operation{
 			event(0, 2, 0, 1, unknown), sees(2, true, 2, 3), event(0, 2, 6, 7, counted),
+		}},
+		"taken back": {true, []porcupine.Operation{
+			event(0, 5, 0, 1, atLimit), event(1, 1, 2, 3, overLimit), void(0, 5, 4, 5, voided),
+			sees(0, true, 6, 7), void(0, 5, 8, 9, voided), event(0, 5, 10, 11, duplicate),
+			event(1, 1, 12, 13, counted), void(2, 1, 14, 15, absent),
+		}},
+		"taken back twice": {false, []porcupine.Operation{
+			event(0, 2, 0, 1, counted), event(1, 2, 2, 3, counted), void(0, 2, 4, 5, voided),
+			void(0, 2, 6, 7, voided), sees(0, true, 8, 9),
+		}},
+		"not taken back": {false, []porcupine.Operation{
+			event(0, 2, 0, 1, counted), void(0, 2, 2, 3, voided), sees(2, true, 4, 5),
+		}},
+		"not found": {false, []porcupine.Operation{
+			event(0, 2, 0, 1, counted), void(0, 2, 2, 3, absent),
+		}},
+		"taken back at some time": {true, []porcupine.Operation{
+			event(0, 2, 0, 1, counted), void(0, 2, 2, 3, unknown), sees(2, true, 4, 5),
+			sees(0, true, 6, 7), void(0, 2, 8, 9, voided),
 		}},
 	} {
 		got := porcupine.CheckOperations(model(feature{limit: limit}), settle(row.history))

@@ -54,6 +54,9 @@ func (r *run) lookBack(ctx context.Context) error {
 	if err := r.sendAllAgain(ctx); err != nil {
 		return err
 	}
+	if err := r.closePeriods(ctx); err != nil {
+		return err
+	}
 	well, cancel := context.WithTimeout(ctx, recovery)
 	defer cancel()
 	return r.compareStates(well)
@@ -136,12 +139,15 @@ func (r *run) inspectEvents(ctx context.Context, node string, client *api.Client
 	}
 	for i, k := range c.counters {
 		for _, u := range k.usages() {
-			n := listed[u.name]
+			n, gone := listed[u.name].times, listed[u.name].voided
 			delete(listed, u.name)
-			if n == 1 {
+			if n == 1 && !gone {
 				sums[i] += u.units
 			}
 			switch {
+			case n == 1 && gone != u.voided:
+				r.violate("%s lists the event %s as taken back: %t, and it should be %t", node, u.name,
+					gone, u.voided)
 			case n > 1:
 				r.violate("%s lists the event %s %d times", node, u.name, n)
 			case u.counted && n == 0:
@@ -157,14 +163,22 @@ func (r *run) inspectEvents(ctx context.Context, node string, client *api.Client
 	return sums, nil
 }
 
-// listEvents counts a customer's usage events by key.
-func listEvents(ctx context.Context, client *api.Client, customer string) (map[string]int, error) {
-	found := make(map[string]int)
+// listing is how an event is listed: how often, and whether as taken back.
+type listing struct {
+	times  int
+	voided bool
+}
+
+// listEvents lists a customer's usage events by key.
+func listEvents(ctx context.Context, client *api.Client, customer string,
+) (map[string]listing, error) {
+	found := make(map[string]listing)
 	for cursor := ""; ; {
 		path := "/api/v1/client/customers/" + customer + "/events?kind=usage&limit=1000" + cursor
 		var page struct {
 			Events []struct {
-				Key string `json:"eventIdempotencyKey"`
+				Key      string  `json:"eventIdempotencyKey"`
+				VoidedAt *string `json:"voidedAt"`
 			} `json:"events"`
 			NextCursor string `json:"nextCursor"`
 		}
@@ -172,7 +186,7 @@ func listEvents(ctx context.Context, client *api.Client, customer string) (map[s
 			return nil, fmt.Errorf("torture: list events: %w", err)
 		}
 		for _, e := range page.Events {
-			found[e.Key]++
+			found[e.Key] = listing{found[e.Key].times + 1, e.VoidedAt != nil}
 		}
 		if page.NextCursor == "" {
 			return found, nil

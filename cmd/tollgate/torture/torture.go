@@ -36,6 +36,7 @@ var Least = Summary{Acknowledged: 10_000, FollowerReads: 1_000, LeaderChanges: 5
 // Summary is what happened.
 type Summary struct {
 	Acknowledged, Duplicates, Limited, Unknown, Refused uint64
+	Voided                                              uint64 // events taken back
 	Reads, FollowerReads, StaleReads                    uint64
 	LeaderChanges, SnapshotsInstalled, Starts           int
 	Counters, Faults                                    int
@@ -48,11 +49,12 @@ type Summary struct {
 // String is the summary in a few lines.
 func (s Summary) String() string {
 	text := fmt.Sprintf("%d acknowledged writes, %d duplicates, %d refused at a limit, "+
-		"%d of unknown fate, %d refused\n%d linearizable reads, %d of them on followers; "+
+		"%d of unknown fate, %d refused, %d taken back\n%d linearizable reads, %d of them on followers; "+
 		"%d stale reads\n%d faults %v, %d leader changes, %d snapshots installed, %d process starts\n"+
 		"%d histories linearizable, %d violations",
-		s.Acknowledged, s.Duplicates, s.Limited, s.Unknown, s.Refused, s.Reads, s.FollowerReads,
-		s.StaleReads, s.Faults, s.FaultsByKind, s.LeaderChanges, s.SnapshotsInstalled, s.Starts,
+		s.Acknowledged, s.Duplicates, s.Limited, s.Unknown, s.Refused, s.Voided, s.Reads,
+		s.FollowerReads, s.StaleReads, s.Faults, s.FaultsByKind, s.LeaderChanges,
+		s.SnapshotsInstalled, s.Starts,
 		s.Counters, len(s.Violations))
 	for _, v := range s.Violations {
 		text += "\nVIOLATION: " + v
@@ -106,6 +108,7 @@ type run struct {
 	leader     atomic.Pointer[string]
 
 	acknowledged, duplicates, limited, unknown, refused atomic.Uint64
+	voided                                              atomic.Uint64
 	reads, followerReads, staleReads                    atomic.Uint64
 	counters, padded                                    atomic.Int64
 
@@ -274,6 +277,7 @@ func (r *run) summary() Summary {
 	s := Summary{
 		Acknowledged: r.acknowledged.Load(), Duplicates: r.duplicates.Load(),
 		Limited: r.limited.Load(), Unknown: r.unknown.Load(), Refused: r.refused.Load(),
+		Voided: r.voided.Load(),
 		Reads: r.reads.Load(), FollowerReads: r.followerReads.Load(), StaleReads: r.staleReads.Load(),
 		LeaderChanges: max(0, len(r.terms)-1), Counters: int(r.counters.Load()),
 		SnapshotsInstalled: r.fleet.count("Installed remote snapshot"),

@@ -10,7 +10,6 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"tollgate/cluster"
-	"tollgate/cmd/tollgate/api"
 )
 
 // create makes the next customer.
@@ -64,9 +63,11 @@ func (r *run) replace(ctx context.Context, place int, old *customer) {
 // judge settles what a customer's histories leave open, and checks them.
 func (r *run) judge(ctx context.Context, c *customer) {
 	for _, k := range c.counters {
-		for _, u := range k.doubts() {
-			if !r.resolve(ctx, k, u) {
-				return
+		for _, what := range []kind{takeBack, record} { // in this order: taking back makes room
+			for _, u := range k.doubts(what) {
+				if !r.resolve(ctx, k, u, what) {
+					return
+				}
 			}
 		}
 	}
@@ -78,13 +79,14 @@ func (r *run) judge(ctx context.Context, c *customer) {
 // judgeClient is the client that judge appears as in histories.
 const judgeClient = workers
 
-// resolve sends an event of unknown fate again, until the answer is definite.
-func (r *run) resolve(ctx context.Context, k *counter, u *usage) bool {
+// resolve sends an event of unknown fate again, or takes it back again, until the answer is
+// definite.
+func (r *run) resolve(ctx context.Context, k *counter, u *usage, what kind) bool {
 	ctx, cancel := context.WithTimeout(ctx, recovery)
 	defer cancel()
 	call := r.clock()
-	answer, err := r.any.Do(ctx, api.Request{Method: "POST", Path: eventsPath, Body: u.body})
-	out, ok := outcomes[answer.Status]
+	answer, err := r.any.Do(ctx, u.request(what))
+	out, ok := outcomes[what][answer.Status]
 	switch {
 	case err != nil && ctx.Err() == context.DeadlineExceeded:
 		r.violate("the fate of %s could not be learnt in %s: %v", u.name, recovery, err)
@@ -96,7 +98,7 @@ func (r *run) resolve(ctx context.Context, k *counter, u *usage) bool {
 		return false
 	}
 	r.tally(out)
-	k.add(judgeClient, input{kind: record, key: u.key, units: u.units}, call,
+	k.add(judgeClient, input{kind: what, key: u.key, units: u.units}, call,
 		output{outcome: out, node: "any"}, r.clock())
 	return true
 }

@@ -1,0 +1,162 @@
+package torture
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"tollgate/cmd/tollgate/api"
+)
+
+// month is how far the sandbox's clock is moved: past the end of everybody's first period, and not
+// of the second.
+const month = 40 * 24 * time.Hour
+
+// closePeriods moves the clock past the end of every period, loses the leader while all of them are
+// closed, and compares the invoices with the events.
+func (r *run) closePeriods(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, recovery)
+	defer cancel()
+	admin, err := r.fleet.admin()
+	if err != nil {
+		return err
+	}
+	defer admin.Close()
+	if err = r.advance(ctx, admin); err != nil {
+		return fmt.Errorf("torture: advance the clock: %w", err)
+	}
+	if err = r.fleet.awaitReady(ctx); err != nil {
+		return err
+	}
+	for _, c := range r.customers {
+		if c == nil {
+			continue
+		}
+		if err = r.inspectInvoices(ctx, c); err != nil {
+			return err
+		}
+	}
+	for _, p := range r.fleet.nodes {
+		if err = r.verify(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// advance moves the clock, and kills the leader while what falls due by that happens.
+func (r *run) advance(ctx context.Context, admin *api.Client) error {
+	target := time.Now().Add(month).UTC()
+	ask := api.Request{
+		Method: "POST", Path: sandbox + "/clock", Once: true,
+		Body: fmt.Appendf(nil, `{"advanceTo":%q}`, target.Format(time.RFC3339)),
+	}
+	asked := make(chan error, 1)
+	go func() {
+		_, err := admin.Do(ctx, ask) // its fate may stay open: the clock is looked at below
+		asked <- err
+	}()
+	pause(ctx, 30*time.Millisecond)
+	if leader := r.leader.Load(); leader != nil {
+		p := r.fleet.node(*leader)
+		if err := r.fleet.kill(p); err != nil {
+			return err
+		}
+		if err := r.fleet.start(p); err != nil {
+			return err
+		}
+	}
+	if err := <-asked; err != nil {
+		r.Say("advance the clock: %v", err)
+	}
+	for {
+		var clock struct {
+			Now     time.Time `json:"now"`
+			Settled bool      `json:"settled"`
+		}
+		if _, err := admin.Call(ctx, "GET", sandbox+"/clock", nil, &clock); err != nil {
+			return err
+		}
+		switch {
+		case clock.Now.Before(target):
+			if _, err := admin.Do(ctx, ask); err != nil {
+				r.Say("advance the clock: %v", err)
+			}
+		case clock.Settled:
+			return nil
+		}
+		if !pause(ctx, 50*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+}
+
+// inspectInvoices compares the invoice that closed a customer's first period with its events.
+func (r *run) inspectInvoices(ctx context.Context, c *customer) error {
+	var invoices []struct {
+		Type  string `json:"type"`
+		Items []struct {
+			FeatureKey string      `json:"featureKey"`
+			Quantity   json.Number `json:"quantity"`
+		} `json:"items"`
+	}
+	path := "/api/v1/client/billing/invoices/" + c.name
+	if _, err := r.any.Call(ctx, "GET", path, nil, &invoices); err != nil {
+		return fmt.Errorf("torture: invoices of %s: %w", c.name, err)
+	}
+	regular, billed := 0, 0
+	for _, invoice := range invoices {
+		if invoice.Type != "REGULAR" {
+			continue
+		}
+		regular++
+		for _, item := range invoice.Items {
+			if item.FeatureKey != features[calls].key {
+				continue
+			}
+			n, err := item.Quantity.Int64()
+			if err != nil {
+				return fmt.Errorf("torture: invoices of %s: %w", c.name, err)
+			}
+			billed += int(n)
+		}
+	}
+	used := 0
+	for _, u := range c.counters[calls].usages() {
+		if u.counted && !u.voided {
+			used += u.units
+		}
+	}
+	if regular != 1 || billed != used {
+		r.violate("%s has %d regular invoices for %d calls, and made %d", c.name, regular, billed, used)
+	}
+	return nil
+}
+
+// verify lets a node recompute every invoice from its journal.
+func (r *run) verify(ctx context.Context, p *process) error {
+	node, err := api.New([]string{p.settings.Ops}, r.fleet.adminKey, 1)
+	if err != nil {
+		return err
+	}
+	defer node.Close()
+	for cursor := ""; ; {
+		var page struct {
+			Differences []json.RawMessage `json:"differences"`
+			NextCursor  string            `json:"nextCursor"`
+		}
+		_, err = node.Call(ctx, "GET", sandbox+"/invoices/verify?limit=100"+cursor, nil, &page)
+		if err != nil {
+			return fmt.Errorf("torture: verify invoices: %w", err)
+		}
+		if len(page.Differences) > 0 {
+			r.violate("%s finds that %d invoices differ from its journal, the first one %s", p.id,
+				len(page.Differences), page.Differences[0])
+		}
+		if page.NextCursor == "" {
+			return nil
+		}
+		cursor = "&cursor=" + page.NextCursor
+	}
+}
