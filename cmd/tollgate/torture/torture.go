@@ -278,7 +278,7 @@ func (r *run) summary() Summary {
 		Acknowledged: r.acknowledged.Load(), Duplicates: r.duplicates.Load(),
 		Limited: r.limited.Load(), Unknown: r.unknown.Load(), Refused: r.refused.Load(),
 		Voided: r.voided.Load(),
-		Reads: r.reads.Load(), FollowerReads: r.followerReads.Load(), StaleReads: r.staleReads.Load(),
+		Reads:  r.reads.Load(), FollowerReads: r.followerReads.Load(), StaleReads: r.staleReads.Load(),
 		LeaderChanges: max(0, len(r.terms)-1), Counters: int(r.counters.Load()),
 		SnapshotsInstalled: r.fleet.count("Installed remote snapshot"),
 		FaultsByKind:       r.faults, Elapsed: time.Since(r.begun), Violations: r.violations,
