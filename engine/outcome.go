@@ -139,6 +139,49 @@ const (
 	OutcomeWebhookLimit Outcome = 131
 	// OutcomeWebhookDisabled: the endpoint is disabled, and is sent nothing.
 	OutcomeWebhookDisabled Outcome = 132
+
+	// OutcomeRecordUnknown: the workspace has no such record; nobody else's is ever seen.
+	OutcomeRecordUnknown Outcome = 160
+	// OutcomeSignupOff and OutcomeSignupLimited: no workspace was made.
+	OutcomeSignupOff     Outcome = 161
+	OutcomeSignupLimited Outcome = 162
+	// OutcomeQuoteChanged: the flow or a price is not what was quoted.
+	OutcomeQuoteChanged Outcome = 163
+	// OutcomeExecutionUnavailable: no agent can run the flow; the reply says why.
+	OutcomeExecutionUnavailable Outcome = 164
+	// OutcomeFlowBusy: the flow has a run that has not finished.
+	OutcomeFlowBusy Outcome = 165
+	// OutcomeRunLimit: the workspace's runs of the day are used.
+	OutcomeRunLimit Outcome = 166
+	// OutcomePaymentRequired: no hosted run is left.
+	OutcomePaymentRequired Outcome = 167
+	// OutcomeCreditsShort: credits do not cover it; the reply says what would.
+	OutcomeCreditsShort Outcome = 168
+	// OutcomeFreeCapacity: the free runs that all workspaces have in a day are used.
+	OutcomeFreeCapacity Outcome = 169
+	// OutcomeRunnerBusy: as many runs wait for a worker as may.
+	OutcomeRunnerBusy Outcome = 170
+	// Runs whose state or kind does not allow it.
+	OutcomeCannotCancel      Outcome = 171
+	OutcomeCannotResume      Outcome = 172
+	OutcomeWrongRunType      Outcome = 173
+	OutcomeResumeUnavailable Outcome = 174
+	// OutcomeFenced: the worker does not hold the run any more.
+	OutcomeFenced Outcome = 175
+	// OutcomeNothingQueued: no run waits for a worker.
+	OutcomeNothingQueued Outcome = 176
+	// Purchases whose state does not allow it.
+	OutcomeCheckoutCompleted Outcome = 177
+	OutcomePurchaseClosed    Outcome = 178
+	// OutcomeCancelLimit and OutcomeLinkLimit: a key has done it as often as it may.
+	OutcomeCancelLimit Outcome = 179
+	OutcomeLinkLimit   Outcome = 180
+	// OutcomePersonRequired: only a person may decide this.
+	OutcomePersonRequired Outcome = 181
+	// OutcomeIssueStatus: only an open issue can be marked ready.
+	OutcomeIssueStatus Outcome = 182
+	// OutcomeWorkspaceFull: the workspace has as many records of a kind as one may have.
+	OutcomeWorkspaceFull Outcome = 183
 )
 
 // Recorded says that a usage event with this outcome was counted (and its key used up).

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +16,22 @@ func TestBillingScenarios(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) { enginetest.RunBilling(t, file) })
+		if name := filepath.Base(file); !strings.HasPrefix(name, workspacePrefix) {
+			t.Run(name, func(t *testing.T) { enginetest.RunBilling(t, file) })
+		}
+	}
+}
+
+// workspacePrefix begins the names of the scenarios of the workspace machine.
+const workspacePrefix = "workspace-"
+
+// TestWorkspaceScenarios plays engine/testdata/workspace-*.txt. With -rewrite it writes the answers
+// anew.
+func TestWorkspaceScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/" + workspacePrefix + "*.txt")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) { enginetest.RunWorkspace(t, file) })
 	}
 }

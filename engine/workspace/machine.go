@@ -1,20 +1,13 @@
-// Package workspace is the state machine of the second Raft group: flows, quotes, runs, purchases,
-// issues and alerts. At present it has no domain state: it keeps the stamp, the applied index and
-// the rolling hash that every machine has, and knows the kinds that every machine knows. See
-// DESIGN.md.
+// Package workspace is the state machine of the second Raft group: workspaces, keys, flows, runs,
+// purchases, credits, issues and notifications, as a pure function of their log. See DESIGN.md.
 package workspace
 
 import (
-	"encoding/binary"
 	"fmt"
-	"io"
-	"sync"
-
-	"github.com/cespare/xxhash/v2"
+	"sync/atomic"
 
 	"tollgate/engine"
 	"tollgate/engine/journal"
-	"tollgate/engine/wire"
 )
 
 // Config says which Raft group a Machine belongs to.
@@ -23,157 +16,121 @@ type Config struct {
 	Shard uint16
 }
 
-// Machine is the workspace state machine; it implements engine.Machine.
+// Machine is the workspace state machine; it implements engine.Machine. Apply, Snapshot and Restore
+// are for one goroutine at a time; everything else, the queries above all, for any beside it.
 type Machine struct {
 	config Config
-	ring   engine.HashRing // of the applying goroutine
-
-	mu    sync.RWMutex
-	state state
+	// state is replaced whole by Restore.
+	state   atomic.Pointer[state]
+	ring    engine.HashRing // of the applying goroutine
+	scratch scratch
+	// snapshotting says that a Snapshot was not released yet.
+	snapshotting atomic.Bool
 }
 
 var _ engine.Machine = (*Machine)(nil)
 
-// state is all there is: what a snapshot holds.
-type state struct {
-	Index uint64
-	Stamp int64
-	Hash  uint64
-}
-
-// Fields states the snapshot's fields.
-func (s *state) Fields(c *wire.Codec) {
-	wire.Uint(c, 1, &s.Index)
-	c.Int(2, &s.Stamp)
-	wire.Uint(c, 3, &s.Hash)
-}
-
 // New returns an empty machine.
-func New(c Config) *Machine { return &Machine{config: c} }
+func New(c Config) *Machine {
+	m := &Machine{config: c}
+	m.state.Store(newState())
+	return m
+}
 
-// Apply carries out one entry. Stamps are taken as max(previous, entry's). Errors wrap
-// engine.ErrHalt: an entry of another shard, one that does not decode, or an unknown kind; then
-// nothing has changed.
+// scratch is memory that Apply uses again for every entry.
+type scratch struct {
+	commands []command
+}
+
+// Apply carries out one entry. The whole entry is decoded before its first record is applied, so
+// that an entry that stops the replica has changed nothing. What is due by the entry's stamp
+// happens before its records.
 func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 	out.Reset()
-	h, records, err := engine.ParseEntry(entry)
+	s := m.state.Load()
+	h, err := m.decode(s, index, entry)
 	if err != nil {
-		return fmt.Errorf("%w: %w", engine.ErrHalt, err)
+		return err
 	}
-	if h.Shard != m.config.Shard {
-		return fmt.Errorf("%w: entry %d is of shard %d, this is shard %d",
-			engine.ErrHalt, index, h.Shard, m.config.Shard)
+	t := turn{state: s, m: m, index: index, stamp: max(h.Stamp, s.stamp.Load()), hash: s.hash64}
+	t.advance()
+	for _, c := range m.scratch.commands {
+		t.reply = nil
+		s.mu.Lock()
+		outcome := c.apply(&t)
+		s.mu.Unlock()
+		t.fold(uint64(outcome))
+		out.Results = append(out.Results, engine.Result{Outcome: outcome, Value: t.reply})
 	}
-	next := m.present()
-	next.Index, next.Stamp = index, max(next.Stamp, h.Stamp)
-	for r, ok := records.Next(); ok; r, ok = records.Next() {
-		if err := m.check(index, r); err != nil {
-			return err
-		}
-		out.Results = append(out.Results, engine.Result{Outcome: engine.OutcomeDone})
-	}
-	if err := records.Err(); err != nil {
-		return fmt.Errorf("%w: entry %d: %w", engine.ErrHalt, index, err)
-	}
-	next.Hash = fold(next, entry)
-	m.replace(next)
-	m.ring.Note(engine.CheckState{Index: next.Index, Hash: next.Hash})
+	t.fold(uint64(t.stamp))
+	s.publishDue()
+	s.publish(index, t.stamp, s.store.HashNext(t.hash))
+	m.ring.Note(engine.CheckState{Index: index, Hash: s.hash64})
 	return nil
 }
 
-// check carries out one record, none of which changes anything yet.
-func (m *Machine) check(index uint64, r engine.Record) error {
-	switch r.Kind {
-	case engine.KindTick:
-		return nil
-	case engine.KindCheckState:
-		c, ok := engine.ParseCheckState(r.Payload)
-		if !ok {
-			return fmt.Errorf("%w: entry %d: malformed state check", engine.ErrHalt, index)
-		}
-		if !m.ring.Agrees(c) {
-			return fmt.Errorf("%w: state differs from the leader's at entry %d", engine.ErrHalt, c.Index)
-		}
-		return nil
-	default:
-		return fmt.Errorf("%w: entry %d has a record of unknown kind %d", engine.ErrHalt, index, r.Kind)
+// decode fills the scratch with the entry's commands. Every error wraps engine.ErrHalt.
+func (m *Machine) decode(s *state, index uint64, entry []byte) (engine.Header, error) {
+	clear(m.scratch.commands)
+	m.scratch.commands = m.scratch.commands[:0]
+	h, records, err := engine.ParseEntry(entry)
+	if err != nil {
+		return h, fmt.Errorf("%w: entry %d: %w", engine.ErrHalt, index, err)
 	}
+	if h.Shard != m.config.Shard {
+		return h, fmt.Errorf("%w: entry %d is of shard %d, this is shard %d",
+			engine.ErrHalt, index, h.Shard, m.config.Shard)
+	}
+	if applied := s.applied.Load(); index <= applied {
+		return h, fmt.Errorf("%w: entry %d after entry %d", engine.ErrHalt, index, applied)
+	}
+	for r, ok := records.Next(); ok; r, ok = records.Next() {
+		d, known := define(r.Kind)
+		if !known {
+			return h, fmt.Errorf("%w: entry %d has a record of the unknown kind %d",
+				engine.ErrHalt, index, r.Kind)
+		}
+		c, err := d.decode(m, r.Payload)
+		if err != nil {
+			return h, fmt.Errorf("%w: entry %d, record %d (%s): %w",
+				engine.ErrHalt, index, len(m.scratch.commands), d.name, err)
+		}
+		m.scratch.commands = append(m.scratch.commands, c)
+	}
+	if err := records.Err(); err != nil {
+		return h, fmt.Errorf("%w: entry %d: %w", engine.ErrHalt, index, err)
+	}
+	return h, nil
 }
 
-// fold is the rolling hash after an entry: xxHash64 of the hash before, the index, the stamp and
-// the entry's bytes, little endian.
-func fold(s state, entry []byte) uint64 {
-	var head [24]byte
-	binary.LittleEndian.PutUint64(head[0:], s.Hash)
-	binary.LittleEndian.PutUint64(head[8:], s.Index)
-	binary.LittleEndian.PutUint64(head[16:], uint64(s.Stamp))
-	return xxhash.Sum64(append(head[:], entry...))
+// publish makes an entry's index, stamp and hash known to queries.
+func (s *state) publish(index uint64, stamp int64, hash uint64) {
+	s.hashMu.Lock()
+	s.hashIndex, s.hash64 = index, hash
+	s.hashMu.Unlock()
+	s.stamp.Store(stamp)
+	s.applied.Store(index)
 }
 
-func (m *Machine) present() state {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.state
-}
+// Applied is the index of the last entry that was applied, or restored from a snapshot.
+func (m *Machine) Applied() uint64 { return m.state.Load().applied.Load() }
 
-func (m *Machine) replace(s state) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.state = s
-}
+// Stamp is the newest stamp that was applied, in milliseconds since 1970 UTC.
+func (m *Machine) Stamp() int64 { return m.state.Load().stamp.Load() }
 
-// Applied is the index of the last entry.
-func (m *Machine) Applied() uint64 { return m.present().Index }
+// Clock is the log time of a query: the newest stamp, or the node's own clock where that is ahead.
+func (m *Machine) Clock(nowMS int64) int64 { return max(m.Stamp(), nowMS) }
 
-// Stamp is the newest applied stamp, in milliseconds since 1970 UTC.
-func (m *Machine) Stamp() int64 { return m.present().Stamp }
+// NextDue is the instant, in log time, at which the next thing falls due; 0 when nothing will.
+func (m *Machine) NextDue() int64 { return m.state.Load().nextDue.Load() }
 
-// NextDue is 0: nothing falls due here yet.
-func (m *Machine) NextDue() int64 { return 0 }
-
-// StateHash is the rolling hash and the index it belongs to.
+// StateHash is the rolling hash of everything applied so far, and the index it belongs to.
 func (m *Machine) StateHash() (index, hash uint64) {
-	s := m.present()
-	return s.Index, s.Hash
+	s := m.state.Load()
+	s.hashMu.Lock()
+	defer s.hashMu.Unlock()
+	return s.hashIndex, s.hash64
 }
 
 // Journal is nil: this machine keeps none.
 func (m *Machine) Journal() *journal.Journal { return nil }
-
-// magic begins a snapshot; its last byte is the version of the format.
-const magic = "TGWS\x01"
-
-// maxSnapshotBytes bounds what Restore reads.
-const maxSnapshotBytes = 1 << 10
-
-// Snapshot fixes the present state.
-func (m *Machine) Snapshot() (engine.Snapshot, error) { return snapshot{m.present()}, nil }
-
-// Restore replaces the state by what a snapshot wrote.
-func (m *Machine) Restore(src io.Reader) error {
-	data, err := io.ReadAll(io.LimitReader(src, maxSnapshotBytes))
-	if err != nil {
-		return fmt.Errorf("workspace: read snapshot: %w", err)
-	}
-	if len(data) < len(magic) || string(data[:len(magic)]) != magic {
-		return fmt.Errorf("%w: no snapshot of a workspace machine", engine.ErrHalt)
-	}
-	var s state
-	if err := wire.Decode(data[len(magic):], &s); err != nil {
-		return fmt.Errorf("%w: snapshot: %w", engine.ErrHalt, err)
-	}
-	m.ring.Forget()
-	m.replace(s)
-	return nil
-}
-
-type snapshot struct{ state state }
-
-func (s snapshot) Index() uint64                   { return s.state.Index }
-func (s snapshot) Segments() []journal.SegmentInfo { return nil }
-func (s snapshot) Release()                        {}
-
-func (s snapshot) WriteTo(dst io.Writer) (int64, error) {
-	n, err := dst.Write(wire.Encode([]byte(magic), &s.state))
-	return int64(n), err
-}

@@ -1,0 +1,284 @@
+package enginetest
+
+import (
+	"fmt"
+	"strings"
+
+	"tollgate/engine"
+	"tollgate/engine/workspace"
+)
+
+// start reads `start WORKSPACE RUN key= [flow=] [body=] [version=] [cents=] [credits=] [no-agent]`.
+func (s *workspaceScenario) start(l *line) string {
+	p, name := s.m.Policy(), l.word(0)
+	c := &workspace.StartRun{
+		Workspace: s.row(name), Flow: s.flowID(l), ID: ID("run " + l.word(1)),
+		Body:        ID("body " + l.value("body", "")),
+		FlowVersion: uint32(l.number("version", 1)), Cents: uint32(l.number("cents", int64(p.RunCents))),
+		Credits: uint32(l.number("credits", int64(p.CreditsRun))), Agent: "nop nop 1",
+	}
+	if key := l.value("key", ""); key != "" {
+		c.Key = ID("request " + name + " " + key)
+	}
+	if l.has("no-agent") {
+		c.Agent = ""
+	}
+	r := s.do(workspace.KindStartRun, c)
+	if r.Outcome != engine.OutcomeDone {
+		return s.outcome(r)
+	}
+	var made workspace.RunReply
+	mustDecode(r.Value, &made)
+	return fmt.Sprintf("done same-id=%t repeated=%t", made.ID == c.ID, made.Repeated)
+}
+
+func (s *workspaceScenario) request(l *line) string {
+	return s.outcome(s.do(workspace.KindRequestRun, &workspace.RequestRun{
+		Workspace: s.row(l.word(0)), Flow: s.flowID(l), ID: ID("run " + l.word(1)),
+	}))
+}
+
+func (s *workspaceScenario) cancel(l *line) string {
+	c := &workspace.CancelRun{
+		Workspace: s.row(l.word(0)), ID: ID("run " + l.word(1)), Kind: workspace.RunHosted,
+	}
+	if l.has("request") {
+		c.Kind = workspace.RunRequest
+	}
+	return s.outcome(s.do(workspace.KindCancelRun, c))
+}
+
+func (s *workspaceScenario) resume(l *line) string {
+	return s.outcome(s.do(workspace.KindResumeRun, &workspace.ResumeRun{
+		Workspace: s.row(l.word(0)), ID: ID("run " + l.word(1)), Agent: l.value("agent", "nop nop 1"),
+	}))
+}
+
+func (s *workspaceScenario) work(l *line) string {
+	r := s.do(workspace.KindClaimRun, &workspace.ClaimRun{
+		Worker: l.word(0), LeaseMS: l.duration(l.value("lease", "60s")),
+	})
+	if r.Outcome != engine.OutcomeDone {
+		return s.outcome(r)
+	}
+	var c workspace.ClaimedRun
+	mustDecode(r.Value, &c)
+	queued, running := s.m.Load()
+	return fmt.Sprintf("done token=%d lease=%s wall=%s queued=%d running=%d",
+		c.Token, show(c.LeaseEnd), show(c.WallEnd), queued, running)
+}
+
+func (s *workspaceScenario) heartbeat(l *line) string {
+	c := &workspace.ExtendLease{
+		Run: ID("run " + l.word(0)), Token: uint32(l.number("token", 1)),
+		LeaseMS: l.duration(l.value("lease", "60s")), Step: l.value("step", ""),
+	}
+	if text := l.value("event", ""); text != "" {
+		c.Events = []workspace.RunEvent{{At: s.log.Stamp, Text: text}}
+	}
+	return s.outcome(s.do(workspace.KindExtendLease, c))
+}
+
+func (s *workspaceScenario) await(l *line) string {
+	return s.outcome(s.do(workspace.KindAwaitPerson, &workspace.AwaitPerson{
+		Run: ID("run " + l.word(0)), Token: uint32(l.number("token", 1)),
+		Question: l.value("question", "What is the code?"), Checkpoint: []byte("page 2"),
+	}))
+}
+
+// finish reads `finish RUN passed|blocked|inconclusive [failed] [token=] [step=] [code=]`.
+func (s *workspaceScenario) finish(l *line) string {
+	outcomes := map[string]workspace.RunOutcome{
+		"passed": workspace.OutcomePassed, "blocked": workspace.OutcomeBlocked,
+		"inconclusive": workspace.OutcomeInconclusive,
+	}
+	c := &workspace.FinishRun{
+		Run: ID("run " + l.word(0)), Outcome: outcomes[l.word(1)], Status: workspace.RunCompleted,
+		Token: uint32(l.number("token", 1)), Step: l.value("step", ""), Code: l.value("code", ""),
+		Calls: []workspace.Call{{Case: "plain", Status: 200, Matched: true}},
+	}
+	if l.has("failed") {
+		c.Status = workspace.RunFailed
+	}
+	return s.outcome(s.do(workspace.KindFinishRun, c))
+}
+
+var charges = [...]string{"none", "free", "paid"}
+var chargeStates = [...]string{"", " reserved", " committed", " returned"}
+
+func (s *workspaceScenario) run(l *line) string {
+	v, ok := s.m.Run(s.row(l.word(0)), ID("run "+l.word(1)))
+	if !ok {
+		return "unknown"
+	}
+	text := fmt.Sprintf("%s %s outcome=%q code=%q step=%q charge=%s%s cents=%d credits=%d",
+		v.Kind, v.Status, v.Outcome, v.Code, v.Step, charges[v.Charge], chargeStates[v.ChargeState],
+		v.Cents, v.Credits)
+	if v.Question != "" {
+		text += fmt.Sprintf("\nasks %q, goes on from %q", v.Question, v.Checkpoint)
+	}
+	for _, e := range v.Events {
+		text += "\n" + show(e.At) + " " + e.Text
+	}
+	return text
+}
+
+// purchase reads `purchase WORKSPACE NAME [runs=] [key=] [body=] [flow=] [ask] [agent]`.
+func (s *workspaceScenario) purchase(l *line) string {
+	name, purchase := l.word(0), l.word(1)
+	c := &workspace.RequestPurchase{
+		Workspace: s.row(name), ID: ID("purchase " + purchase),
+		Runs: uint32(l.number("runs", 1)), Body: ID("body " + l.value("body", "")),
+		Link: secret("link " + purchase), Ask: l.has("ask"), AgentSession: l.has("agent"),
+	}
+	if key := l.value("key", ""); key != "" {
+		c.Key = ID("request " + name + " " + key)
+	}
+	if name := l.value("flow", ""); name != "" {
+		c.Flow = ID("flow " + name)
+	}
+	r := s.do(workspace.KindRequestPurchase, c)
+	if r.Outcome != engine.OutcomeDone {
+		return s.outcome(r)
+	}
+	var reply workspace.PurchaseReply
+	mustDecode(r.Value, &reply)
+	actions := [...]string{"", "charging", "wait", "approve", "approve earlier", "purchase"}
+	return fmt.Sprintf("%s same-id=%t", actions[reply.Action], reply.ID == c.ID)
+}
+
+func (s *workspaceScenario) approve(l *line) string {
+	return s.outcome(s.do(workspace.KindApprovePurchase, &workspace.ApprovePurchase{
+		ID: ID("purchase " + l.word(0)), Owner: l.value("owner", "ada"),
+	}))
+}
+
+func (s *workspaceScenario) deny(l *line) string {
+	return s.outcome(s.do(workspace.KindDenyPurchase, &workspace.DenyPurchase{
+		ID: ID("purchase " + l.word(0)),
+	}))
+}
+
+func (s *workspaceScenario) cancelPurchase(l *line) string {
+	return s.outcome(s.do(workspace.KindCancelPurchase, &workspace.CancelPurchase{
+		Workspace: s.row(l.word(0)), ID: ID("purchase " + l.word(1)), Person: l.has("person"),
+	}))
+}
+
+func (s *workspaceScenario) link(l *line) string {
+	name := l.value("link", "")
+	answer := s.outcome(s.do(workspace.KindRenewLink, &workspace.RenewLink{
+		Workspace: s.row(l.word(0)), ID: ID("purchase " + l.word(1)), Link: secret("link " + name),
+		Person: l.has("person"),
+	}))
+	_, works := s.m.PurchaseByLink(secret("link " + name))
+	return fmt.Sprintf("%s works=%t", answer, works)
+}
+
+func (s *workspaceScenario) payment(l *line) string {
+	results := map[string]workspace.PaymentResult{
+		"paid": workspace.PaymentPaid, "declined": workspace.PaymentDeclined,
+		"failed": workspace.PaymentFailed,
+	}
+	return s.outcome(s.do(workspace.KindNotePayment, &workspace.NotePayment{
+		ID: ID("purchase " + l.word(0)), Result: results[l.word(1)], Card: l.value("card", ""),
+	}))
+}
+
+func (s *workspaceScenario) purchases(l *line) string {
+	views, _ := s.m.Purchases(s.row(l.word(0)), workspace.Page{Limit: 100})
+	var b strings.Builder
+	for _, v := range views {
+		fmt.Fprintf(&b, "%s runs=%d cents=%d reason=%q refund=%t\n", v.Status, v.Runs, v.Cents,
+			v.Reason, v.Refund)
+	}
+	return b.String()
+}
+
+func (s *workspaceScenario) billing(l *line) string {
+	c := &workspace.SetBilling{Workspace: s.row(l.word(0)), Person: l.has("person")}
+	if paused := l.value("paused", ""); paused != "" {
+		c.HasPaused, c.Paused = true, paused == "true"
+	}
+	if limit := l.number("cap", -1); limit >= 0 {
+		c.HasCap, c.CapCents = true, uint32(limit)
+	}
+	return s.outcome(s.do(workspace.KindSetBilling, c))
+}
+
+func (s *workspaceScenario) grant(l *line) string {
+	return s.outcome(s.do(workspace.KindGrantCredits, &workspace.GrantCredits{
+		Workspace: s.row(l.word(0)), ID: ID("grant " + l.value("id", "one")),
+		Amount: uint64(l.number("amount", 0)), Note: "a gift",
+	}))
+}
+
+func (s *workspaceScenario) account(l *line) string {
+	v, ok := s.m.Account(s.row(l.word(0)), s.log.Stamp)
+	if !ok {
+		return "unknown"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s owner=%q claimed=%t\n", v.Label, v.Owner, v.Claimed)
+	fmt.Fprintf(&b, "runs used=%d free=%d paid=%d returned=%d left=%d recent=%d\n",
+		v.FreeUsed+v.PaidUsed+v.Returned, v.FreeUsed, v.PaidUsed, v.Returned, v.RunsLeft,
+		len(v.RecentRuns))
+	fmt.Fprintf(&b, "cents spent=%d charging=%d cap=%d paused=%t resets=%s\n", v.SpentCents,
+		v.ChargingCents, v.CapCents, v.Paused, show(v.MonthEnd))
+	fmt.Fprintf(&b, "credits balance=%d reserved=%d\n", v.Credits, v.Reserved)
+	for _, t := range v.Transactions {
+		fmt.Fprintf(&b, "  %s %d\n", t.Kind, t.Amount)
+	}
+	return b.String()
+}
+
+func (s *workspaceScenario) issues(l *line) string {
+	views, _ := s.m.Issues(s.row(l.word(0)), workspace.Page{Limit: 100})
+	var b strings.Builder
+	for _, v := range views {
+		fmt.Fprintf(&b, "%s %s/%s seen=%d note=%q\n", v.Status, v.Step, v.Code, v.Seen, v.Note)
+	}
+	return b.String()
+}
+
+// ready marks the newest issue.
+func (s *workspaceScenario) ready(l *line) string {
+	row := s.row(l.word(0))
+	views, _ := s.m.Issues(row, workspace.Page{Limit: 1})
+	c := &workspace.MarkIssueReady{Workspace: row, Note: l.value("note", "fixed")}
+	if len(views) > 0 {
+		c.ID = views[0].ID
+	}
+	return s.outcome(s.do(workspace.KindMarkIssueReady, c))
+}
+
+func (s *workspaceScenario) notifications(l *line) string {
+	views, _ := s.m.Notifications(s.row(l.word(0)), workspace.Page{Limit: 100})
+	var b strings.Builder
+	for _, v := range views {
+		fmt.Fprintf(&b, "%s read=%t\n", v.Kind, v.ReadAt != 0)
+	}
+	return b.String()
+}
+
+// read reads the newest notification.
+func (s *workspaceScenario) read(l *line) string {
+	row := s.row(l.word(0))
+	c := &workspace.ReadNotification{Workspace: row}
+	if views, _ := s.m.Notifications(row, workspace.Page{Limit: 1}); len(views) > 0 {
+		c.ID = views[0].ID
+	}
+	return s.outcome(s.do(workspace.KindReadNotification, c))
+}
+
+func (s *workspaceScenario) local(l *line) string {
+	return s.outcome(s.do(workspace.KindStartLocalRun, &workspace.StartLocalRun{
+		Workspace: s.row(l.word(0)), ID: ID("run " + l.word(1)),
+	}))
+}
+
+func (s *workspaceScenario) finishLocal(l *line) string {
+	return s.outcome(s.do(workspace.KindFinishLocalRun, &workspace.FinishLocalRun{
+		Workspace: s.row(l.word(0)), ID: ID("run " + l.word(1)), Outcome: workspace.OutcomePassed,
+	}))
+}

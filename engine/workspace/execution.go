@@ -1,0 +1,334 @@
+package workspace
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+// ClaimRun gives the run that has waited longest to a worker, under a lease. The token goes up with
+// every worker: it fences what an earlier one still writes. The reply is a ClaimedRun.
+type ClaimRun struct {
+	Worker  string // ≤ 64 bytes
+	LeaseMS int64
+}
+
+// Fields states the command's fields.
+func (c *ClaimRun) Fields(w *wire.Codec) {
+	w.String(1, &c.Worker)
+	w.Int(2, &c.LeaseMS)
+}
+
+// ClaimedRun is what a worker gets.
+type ClaimedRun struct {
+	Run   [16]byte
+	Token uint32
+	// LeaseEnd and WallEnd are instants of log time.
+	LeaseEnd, WallEnd int64
+}
+
+// Fields states the reply's fields.
+func (r *ClaimedRun) Fields(w *wire.Codec) {
+	w.ID(1, &r.Run)
+	wire.Uint(w, 2, &r.Token)
+	w.Int(3, &r.LeaseEnd)
+	w.Int(4, &r.WallEnd)
+}
+
+func (c *ClaimRun) apply(t *turn) engine.Outcome {
+	row := t.firstQueued
+	for row != 0 && t.runs.Read(row).Status != RunQueued {
+		row = t.runs.Read(row).Next
+	}
+	if row == 0 {
+		return engine.OutcomeNothingQueued
+	}
+
+	t.dropFinished()
+	t.dropFirst()
+	r, text := t.runs.Write(row), t.runText(row)
+	r.Status, r.Next, r.Token = RunRunning, 0, r.Token+1
+	r.WallEnd = t.stamp + t.policy.WallMS
+	r.Due = min(t.stamp+c.LeaseMS, r.WallEnd)
+	if r.StartedAt == 0 {
+		r.StartedAt = t.stamp
+	}
+	text.Worker = c.Worker
+	t.runTexts.Write(row).Bytes = wire.Encode(nil, &text)
+	t.due.add(r.Due, dueRun, row)
+	t.queued, t.running = t.queued-1, t.running+1
+	t.answer(&ClaimedRun{Run: r.ID, Token: r.Token, LeaseEnd: r.Due, WallEnd: r.WallEnd})
+	t.fold(uint64(row))
+	return engine.OutcomeDone
+}
+
+// held finds the run that a worker holds with a token.
+func (t *turn) held(id [16]byte, token uint32) (uint32, engine.Outcome) {
+	row := t.runOf(id)
+	if row == 0 {
+		return 0, engine.OutcomeRecordUnknown
+	}
+	if r := t.runs.Read(row); r.Status != RunRunning || r.Token != token {
+		return 0, engine.OutcomeFenced
+	}
+	return row, engine.OutcomeDone
+}
+
+// ExtendLease is a worker's heartbeat, with what its agent did since the one before. The reply is a
+// ClaimedRun.
+type ExtendLease struct {
+	Run     [16]byte
+	Token   uint32
+	LeaseMS int64
+	Step    string // ≤ 80 characters; empty leaves it
+	Events  []RunEvent
+}
+
+// Fields states the command's fields.
+func (c *ExtendLease) Fields(w *wire.Codec) {
+	w.ID(1, &c.Run)
+	wire.Uint(w, 2, &c.Token)
+	w.Int(3, &c.LeaseMS)
+	w.String(4, &c.Step)
+	wire.List(w, 5, &c.Events)
+}
+
+func (c *ExtendLease) apply(t *turn) engine.Outcome {
+	row, outcome := t.held(c.Run, c.Token)
+	if outcome != engine.OutcomeDone {
+		return outcome
+	}
+	r := t.runs.Write(row)
+	r.Due = min(t.stamp+c.LeaseMS, r.WallEnd)
+	t.due.add(r.Due, dueRun, row)
+	t.tell(row, c.Step, c.Events)
+	t.answer(&ClaimedRun{Run: r.ID, Token: r.Token, LeaseEnd: r.Due, WallEnd: r.WallEnd})
+	t.fold(uint64(row))
+	return engine.OutcomeDone
+}
+
+// tell adds to what a run has to say; the newest MaxRunEvents events are kept.
+func (t *turn) tell(row uint32, step string, events []RunEvent) {
+	if step == "" && len(events) == 0 {
+		return
+	}
+	text := t.runText(row)
+	if step != "" {
+		text.Step = step
+	}
+	text.Events = append(text.Events, events...)
+	text.Events = text.Events[max(0, len(text.Events)-MaxRunEvents):]
+	t.runTexts.Write(row).Bytes = wire.Encode(nil, &text)
+}
+
+// AwaitPerson frees the worker of a run that needs a person, and keeps what the agent goes on from.
+type AwaitPerson struct {
+	Run        [16]byte
+	Token      uint32
+	Question   string
+	Checkpoint []byte
+	Events     []RunEvent
+}
+
+// Fields states the command's fields.
+func (c *AwaitPerson) Fields(w *wire.Codec) {
+	w.ID(1, &c.Run)
+	wire.Uint(w, 2, &c.Token)
+	w.String(3, &c.Question)
+	w.Blob(4, &c.Checkpoint)
+	wire.List(w, 5, &c.Events)
+}
+
+func (c *AwaitPerson) apply(t *turn) engine.Outcome {
+	row, outcome := t.held(c.Run, c.Token)
+	if outcome != engine.OutcomeDone {
+		return outcome
+	}
+	t.tell(row, "", c.Events)
+	text := t.runText(row)
+	text.Question, text.Checkpoint = c.Question, c.Checkpoint
+	t.runTexts.Write(row).Bytes = wire.Encode(nil, &text)
+	r := t.runs.Write(row)
+	t.leave(r)
+	r.Status, r.WallEnd, r.Due = RunWaiting, 0, t.stamp+t.policy.HumanMS
+	t.due.add(r.Due, dueRun, row)
+	w := *t.workspaces.Read(r.Workspace)
+	t.notify(&w, notice{kind: NoticeHandoff, run: r, number: uint64(r.Token)})
+	*t.workspaces.Write(r.Workspace) = w
+	t.fold(uint64(row))
+	return engine.OutcomeDone
+}
+
+// ResumeRun lets a run that waits for a person go on: it waits for a worker again, at the price
+// that was quoted. Agent is the configured agent as StartRun has it; another one than the run
+// began with cannot go on.
+type ResumeRun struct {
+	Workspace uint32
+	ID        [16]byte
+	Agent     string
+}
+
+// Fields states the command's fields.
+func (c *ResumeRun) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Workspace)
+	w.ID(2, &c.ID)
+	w.String(3, &c.Agent)
+}
+
+func (c *ResumeRun) apply(t *turn) engine.Outcome {
+	row := t.runRow(c.Workspace, c.ID)
+	if row == 0 {
+		return engine.OutcomeRecordUnknown
+	}
+	r := t.runs.Read(row)
+	switch {
+	case r.Kind != RunHosted:
+		return engine.OutcomeWrongRunType
+	case r.Status != RunWaiting:
+		return engine.OutcomeCannotResume
+	case t.agentName(r.Agent) != c.Agent || t.flows.Read(r.Flow).Version != r.FlowVersion:
+		return engine.OutcomeResumeUnavailable
+	case t.queued >= t.policy.QueueLimit:
+		return engine.OutcomeRunnerBusy
+	}
+	t.enqueue(row)
+	t.fold(uint64(row))
+	return engine.OutcomeDone
+}
+
+// CancelRun ends a hosted run, or a usability request, that has not finished, and returns its
+// charge.
+type CancelRun struct {
+	Workspace uint32
+	ID        [16]byte
+	Kind      RunKind
+}
+
+// Fields states the command's fields.
+func (c *CancelRun) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Workspace)
+	w.ID(2, &c.ID)
+	wire.Uint(w, 3, &c.Kind)
+}
+
+func (c *CancelRun) apply(t *turn) engine.Outcome {
+	row := t.runRow(c.Workspace, c.ID)
+	if row == 0 {
+		return engine.OutcomeRecordUnknown
+	}
+	if t.runs.Read(row).Kind != c.Kind {
+		return engine.OutcomeWrongRunType
+	}
+	if t.runs.Read(row).Status.Final() {
+		return engine.OutcomeCannotCancel
+	}
+	t.end(row, ending{status: RunCancelled})
+	return engine.OutcomeDone
+}
+
+// FinishRun is a worker's last word. A completed run was verified: passed and blocked are charged,
+// inconclusive is not; a failed one could not be carried through. Again it is the same success
+// again.
+type FinishRun struct {
+	Run     [16]byte
+	Token   uint32
+	Status  RunStatus // RunCompleted or RunFailed
+	Outcome RunOutcome
+	// Code, Reason and Step say why and where it was blocked or failed.
+	Code, Reason, Step, Proof string
+	Calls                     []Call
+	Events                    []RunEvent
+}
+
+// Fields states the command's fields.
+func (c *FinishRun) Fields(w *wire.Codec) {
+	w.ID(1, &c.Run)
+	wire.Uint(w, 2, &c.Token)
+	wire.Uint(w, 3, &c.Status)
+	wire.Uint(w, 4, &c.Outcome)
+	w.String(5, &c.Code)
+	w.String(6, &c.Reason)
+	w.String(7, &c.Step)
+	w.String(8, &c.Proof)
+	wire.List(w, 9, &c.Calls)
+	wire.List(w, 10, &c.Events)
+	if w.Decoding() && c.Status != RunCompleted && c.Status != RunFailed {
+		w.Fail("a run does not finish as %d", c.Status)
+	}
+	if w.Decoding() && (c.Outcome == OutcomeOpen || c.Outcome > OutcomeInconclusive ||
+		c.Status == RunFailed && c.Outcome != OutcomeInconclusive) {
+		w.Fail("a run does not come to %d", c.Outcome)
+	}
+}
+
+func (c *FinishRun) apply(t *turn) engine.Outcome {
+	row, outcome := t.held(c.Run, c.Token)
+	if outcome == engine.OutcomeFenced {
+		r := t.runs.Read(t.runOf(c.Run))
+		if r.Token == c.Token && r.Status == c.Status && r.Outcome == c.Outcome {
+			return engine.OutcomeDone
+		}
+	}
+	if outcome != engine.OutcomeDone {
+		return outcome
+	}
+	t.tell(row, c.Step, c.Events)
+	t.end(row, ending{
+		status: c.Status, outcome: c.Outcome, code: c.Code, reason: c.Reason, proof: c.Proof,
+		calls: c.Calls,
+	})
+	return engine.OutcomeDone
+}
+
+// runDue ends a run whose time is over.
+func (t *turn) runDue(row uint32) {
+	e := ending{status: RunFailed, outcome: OutcomeInconclusive}
+	switch r := t.runs.Read(row); r.Status {
+	case RunQueued:
+		e.code, e.reason = CodeQueueTimeout, "No worker was free in time."
+	case RunWaiting:
+		e.code, e.reason = CodeHumanTimeout, "Nobody helped in time."
+	default:
+		e.code, e.reason = CodeWorkerLost, "The worker that ran it was lost."
+		if r.Due == r.WallEnd {
+			e.code, e.reason = CodeWallTimeout, "It took too long."
+		}
+	}
+	t.end(row, e)
+}
+
+// ending is how a run ends.
+type ending struct {
+	status              RunStatus
+	outcome             RunOutcome
+	code, reason, proof string
+	calls               []Call
+}
+
+// end is the one place where runs end: status, charge, flow, watch, issues and notifications.
+func (t *turn) end(row uint32, e ending) {
+	r := t.runs.Write(row)
+	t.leave(r)
+	r.Status, r.Outcome, r.FinishedAt, r.Due, r.WallEnd = e.status, e.outcome, t.stamp, 0, 0
+	text := t.runText(row)
+	text.Code, text.Reason, text.Proof, text.Calls = e.code, e.reason, e.proof, e.calls
+	text.Question, text.Checkpoint = "", nil
+	if e.status == RunCompleted {
+		text.DecidedAt = t.stamp
+	}
+	t.runTexts.Write(row).Bytes = wire.Encode(nil, &text)
+	t.dropFinished()
+	if r.Kind == RunHosted {
+		w := *t.workspaces.Read(r.Workspace)
+		w.Ledger.roll(t.stamp)
+		t.settle(&w, r, e.outcome == OutcomePassed || e.outcome == OutcomeBlocked)
+		t.flows.Write(r.Flow).Open = 0
+		if r.ChargeState == ChargeReturned {
+			t.notify(&w, notice{kind: NoticeRunReturned, run: r})
+		}
+		if e.status == RunCompleted {
+			t.judge(&w, r, &text)
+		}
+		*t.workspaces.Write(r.Workspace) = w
+	}
+	t.fold(uint64(row)<<8 | uint64(r.ChargeState))
+}

@@ -1,0 +1,359 @@
+package workspace
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/page"
+	"tollgate/engine/wire"
+)
+
+// MaxFlows is how many flows a workspace saves, archived ones included.
+const MaxFlows = 10_000
+
+// FlowDocument is what a flow says. The server has validated it.
+type FlowDocument struct {
+	Name, URL, Task, SuccessCriteria string
+	// Access is public or test_account.
+	Access string
+	// VerificationURL is empty where a flow has no verification.
+	VerificationURL      string
+	VerificationStatus   uint32
+	VerificationContains string
+	// Credential is empty, bearer, token or x-api-key.
+	Credential string
+	// Agent is the name of a configured agent; empty is the default one.
+	Agent string
+}
+
+// Fields states the document's fields.
+func (d *FlowDocument) Fields(w *wire.Codec) {
+	w.String(1, &d.Name)
+	w.String(2, &d.URL)
+	w.String(3, &d.Task)
+	w.String(4, &d.SuccessCriteria)
+	w.String(5, &d.Access)
+	w.String(6, &d.VerificationURL)
+	wire.Uint(w, 7, &d.VerificationStatus)
+	w.String(8, &d.VerificationContains)
+	w.String(9, &d.Credential)
+	w.String(10, &d.Agent)
+}
+
+// Called is what a verification call without, or with a wrong key came to.
+type Called uint8
+
+// What it came to.
+const (
+	CalledUnknown  Called = 0 // not made, or no answer that says anything
+	CalledRefused  Called = 1
+	CalledAccepted Called = 2
+)
+
+// WatchState is whether a flow passes.
+type WatchState uint8
+
+// The states of a watch.
+const (
+	WatchUnknown WatchState = 0 // never passed under its current setup
+	WatchPassing WatchState = 1
+	WatchFailing WatchState = 2
+)
+
+// String is the state's name in the API.
+func (s WatchState) String() string { return [...]string{"unknown", "passing", "failing"}[s] }
+
+// flow is a saved test. Its document is a blob of the same row.
+type flow struct {
+	ID                               [16]byte
+	Workspace, Before                uint32
+	Version                          uint32
+	CreatedAt, ChangedAt, ArchivedAt int64
+	// Open is the run that has not finished; 0 is none.
+	Open uint32
+	// Issues is the flow's newest issue.
+	Issues uint32
+	// SignupConfirmed: its owner said that an agent may sign up there.
+	SignupConfirmed bool
+	// What was found when the quote was read, of the version Preflight.
+	Preflight       uint32
+	NoKey, WrongKey Called
+	AlreadyTrue     bool
+	PreflightAt     int64
+	Watch           WatchState
+	// Misses are runs in a row that were carried through and did not pass.
+	Misses  uint8
+	WatchAt int64
+	// What the engine needs of the document.
+	Verified, WithCredential, TestAccount bool
+}
+
+// Fields states the row's fields.
+func (f *flow) Fields(w *wire.Codec) {
+	w.ID(1, &f.ID)
+	wire.Uint(w, 2, &f.Workspace)
+	wire.Uint(w, 3, &f.Before)
+	wire.Uint(w, 4, &f.Version)
+	w.Int(5, &f.CreatedAt)
+	w.Int(6, &f.ChangedAt)
+	w.Int(7, &f.ArchivedAt)
+	wire.Uint(w, 8, &f.Open)
+	wire.Uint(w, 9, &f.Issues)
+	w.Bool(10, &f.SignupConfirmed)
+	wire.Uint(w, 11, &f.Preflight)
+	wire.Uint(w, 12, &f.NoKey)
+	wire.Uint(w, 13, &f.WrongKey)
+	w.Bool(14, &f.AlreadyTrue)
+	w.Int(15, &f.PreflightAt)
+	wire.Uint(w, 16, &f.Watch)
+	wire.Uint(w, 17, &f.Misses)
+	w.Int(18, &f.WatchAt)
+	w.Bool(19, &f.Verified)
+	w.Bool(20, &f.WithCredential)
+	w.Bool(21, &f.TestAccount)
+}
+
+// SaveFlow creates a flow, or replaces the document of one: a new version. The same document again
+// is the same success again, and no new version.
+type SaveFlow struct {
+	Workspace uint32
+	ID        [16]byte
+	// Replace says that the flow exists.
+	Replace  bool
+	Document FlowDocument
+}
+
+// Fields states the command's fields.
+func (c *SaveFlow) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Workspace)
+	w.ID(2, &c.ID)
+	w.Bool(3, &c.Replace)
+	w.Message(4, &c.Document)
+}
+
+func (c *SaveFlow) apply(t *turn) engine.Outcome {
+	w, ok := t.workspace(c.Workspace)
+	if !ok {
+		return engine.OutcomeRecordUnknown
+	}
+	text := wire.Encode(nil, &c.Document)
+	row := t.flowRow(c.Workspace, c.ID)
+	if row != 0 && string(t.flowTexts.Read(row).Bytes) == string(text) {
+		return engine.OutcomeDone
+	}
+	if (row != 0) != c.Replace {
+		return engine.OutcomeRecordUnknown
+	}
+	if row != 0 && t.flows.Read(row).Open != 0 {
+		return engine.OutcomeFlowBusy
+	}
+	if row == 0 && t.flowTaken(c.ID) {
+		return engine.OutcomeIDsContradict
+	}
+	if row == 0 && t.flowCount(&w) >= MaxFlows {
+		return engine.OutcomeWorkspaceFull
+	}
+
+	if row == 0 {
+		row = t.addFlow(c, &w)
+	} else {
+		t.changeFlow(c, row)
+	}
+	f := t.flows.Write(row)
+	d := &c.Document
+	f.ChangedAt, f.Version = t.stamp, f.Version+1
+	f.Verified, f.WithCredential = d.VerificationURL != "", d.Credential != ""
+	f.TestAccount = d.Access == "test_account"
+	t.flowTexts.Write(row).Bytes = text
+	t.fold(uint64(row)<<32 | uint64(f.Version))
+	return engine.OutcomeDone
+}
+
+func (t *turn) addFlow(c *SaveFlow, w *workspace) uint32 {
+	row, f := t.flows.Append()
+	t.flowTexts.Append()
+	*f = flow{
+		ID: c.ID, Workspace: c.Workspace, Before: w.Flows, CreatedAt: t.stamp, WatchAt: t.stamp,
+	}
+	t.flowBy.Insert(t.idHash(&f.ID), row)
+	t.workspaces.Write(c.Workspace).Flows = row
+	return row
+}
+
+// changeFlow makes ready for another document: a changed setup restarts a passing watch, and what
+// its owner confirmed was for the product that it named.
+func (t *turn) changeFlow(c *SaveFlow, row uint32) {
+	before, f := t.document(row), t.flows.Write(row)
+	d := &c.Document
+	if before.URL != d.URL || before.VerificationURL != d.VerificationURL ||
+		before.Credential != d.Credential {
+		f.SignupConfirmed = false
+	}
+	if f.Misses = 0; f.Watch == WatchPassing {
+		f.Watch, f.WatchAt = WatchUnknown, t.stamp
+	}
+}
+
+// flowTaken says that some workspace has a flow of this id, archived or not.
+func (s *state) flowTaken(id [16]byte) bool {
+	return s.flowBy.Find(s.idHash(&id), func(row uint32) bool { return s.flows.Read(row).ID == id }) != 0
+}
+
+// flowCount counts a workspace's flows; it stops at MaxFlows.
+func (s *state) flowCount(w *workspace) (n int) {
+	for row := w.Flows; row != 0 && n < MaxFlows; row = s.flows.Read(row).Before {
+		n++
+	}
+	return n
+}
+
+// ArchiveFlow takes a flow out of lists; its runs stay. Again it is the same success again.
+type ArchiveFlow struct {
+	Workspace uint32
+	ID        [16]byte
+}
+
+// Fields states the command's fields.
+func (c *ArchiveFlow) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Workspace)
+	w.ID(2, &c.ID)
+}
+
+func (c *ArchiveFlow) apply(t *turn) engine.Outcome {
+	row := t.flowRow(c.Workspace, c.ID)
+	if row == 0 {
+		return engine.OutcomeRecordUnknown
+	}
+	if t.flows.Read(row).Open != 0 {
+		return engine.OutcomeFlowBusy
+	}
+	t.flows.Write(row).ArchivedAt = t.stamp
+	t.fold(uint64(row))
+	return engine.OutcomeDone
+}
+
+// ConfirmSignup says that an agent may sign up at a flow's product: for a person.
+type ConfirmSignup struct {
+	Workspace uint32
+	ID        [16]byte
+}
+
+// Fields states the command's fields.
+func (c *ConfirmSignup) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Workspace)
+	w.ID(2, &c.ID)
+}
+
+func (c *ConfirmSignup) apply(t *turn) engine.Outcome {
+	row := t.flowRow(c.Workspace, c.ID)
+	if row == 0 {
+		return engine.OutcomeRecordUnknown
+	}
+	t.flows.Write(row).SignupConfirmed = true
+	t.fold(uint64(row))
+	return engine.OutcomeDone
+}
+
+// NotePreflight keeps what the verification answered when a quote was read. Of another version
+// than the present one it changes nothing.
+type NotePreflight struct {
+	Workspace       uint32
+	ID              [16]byte
+	Version         uint32
+	NoKey, WrongKey Called
+	AlreadyTrue     bool
+}
+
+// Fields states the command's fields.
+func (c *NotePreflight) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Workspace)
+	w.ID(2, &c.ID)
+	wire.Uint(w, 3, &c.Version)
+	wire.Uint(w, 4, &c.NoKey)
+	wire.Uint(w, 5, &c.WrongKey)
+	w.Bool(6, &c.AlreadyTrue)
+}
+
+func (c *NotePreflight) apply(t *turn) engine.Outcome {
+	row := t.flowRow(c.Workspace, c.ID)
+	if row == 0 {
+		return engine.OutcomeRecordUnknown
+	}
+	if t.flows.Read(row).Version != c.Version {
+		return engine.OutcomeQuoteChanged
+	}
+	f := t.flows.Write(row)
+	f.Preflight, f.NoKey, f.WrongKey = c.Version, c.NoKey, c.WrongKey
+	f.AlreadyTrue, f.PreflightAt = c.AlreadyTrue, t.stamp
+	t.fold(uint64(row))
+	return engine.OutcomeDone
+}
+
+// flowRow finds a flow of a workspace that is not archived; 0 when there is none.
+func (s *state) flowRow(workspace uint32, id [16]byte) uint32 {
+	row := s.anyFlow(workspace, id)
+	if row == 0 || s.flows.Read(row).ArchivedAt != 0 {
+		return 0
+	}
+	return row
+}
+
+// anyFlow finds a flow of a workspace, archived or not; 0 when there is none.
+func (s *state) anyFlow(workspace uint32, id [16]byte) uint32 {
+	row := s.flowBy.Find(s.idHash(&id), func(row uint32) bool { return s.flows.Read(row).ID == id })
+	if row == 0 || s.flows.Read(row).Workspace != workspace {
+		return 0
+	}
+	return row
+}
+
+// document decodes a flow's document.
+func (s *state) document(row uint32) (d FlowDocument) {
+	decodeBlob(s.flowTexts.Read(row), &d)
+	return d
+}
+
+// decodeBlob reads what this machine has encoded itself, or checked at restore.
+func decodeBlob(b *page.Blob, v wire.Fielder) {
+	if err := wire.Decode(b.Bytes, v); err != nil {
+		panic("workspace: a blob of the state does not decode: " + err.Error())
+	}
+}
+
+// Unready says why no agent can run a flow.
+type Unready uint8
+
+// The reasons, in the order in which they are looked at.
+const (
+	UnreadyNot                 Unready = 0
+	UnreadyNoAgent             Unready = 1
+	UnreadyVerificationMissing Unready = 2
+	UnreadyVerificationOpen    Unready = 3
+	UnreadySignupNotConfirmed  Unready = 4
+	UnreadyTestAccessMissing   Unready = 5
+)
+
+// String is the reason's name in the API; empty for UnreadyNot.
+func (u Unready) String() string {
+	return [...]string{
+		"", "no_agent", "verification_missing", "verification_open", "signup_not_confirmed",
+		"test_access_missing",
+	}[u]
+}
+
+// unready says why no agent can run the flow. A signup that was not confirmed comes last: approving
+// a purchase confirms it.
+func (f *flow) unready(agent bool) Unready {
+	switch {
+	case !agent:
+		return UnreadyNoAgent
+	case !f.Verified:
+		return UnreadyVerificationMissing
+	case f.WithCredential && (f.Preflight != f.Version || f.NoKey != CalledRefused ||
+		f.WrongKey != CalledRefused):
+		return UnreadyVerificationOpen
+	case f.TestAccount:
+		return UnreadyTestAccessMissing
+	case f.WithCredential && !f.SignupConfirmed:
+		return UnreadySignupNotConfirmed
+	}
+	return UnreadyNot
+}

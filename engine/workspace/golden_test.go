@@ -1,0 +1,156 @@
+package workspace_test
+
+import (
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine"
+	"tollgate/engine/enginetest"
+	"tollgate/engine/wire"
+	"tollgate/engine/workspace"
+)
+
+// addGolden writes golden files that do not exist yet. Those that exist are never written.
+var addGolden = flag.Bool("add-golden", false, "write golden files that are missing")
+
+const goldenFolder = "../testdata/golden-workspace"
+
+// goldens are the bytes of every command and of every record of a snapshot.
+func goldens() map[string][]byte {
+	all := workspace.Golden()
+	for kind, c := range goldenCommands() {
+		all[fmt.Sprintf("command-%d", kind)] = wire.Encode(nil, c)
+	}
+	return all
+}
+
+func goldenCommands() map[engine.Kind]wire.Fielder {
+	id, hash := enginetest.ID, [32]byte{1, 31: 9}
+	policy := workspace.DefaultPolicy()
+	policy.CreditsInspection, policy.CreditsEvaluation, policy.CreditsRun = 1, 2, 3
+	events := []workspace.RunEvent{{At: 5, Text: "opened"}}
+	return map[engine.Kind]wire.Fielder{
+		workspace.KindSetPolicy: &policy,
+		workspace.KindSignUp: &workspace.SignUp{
+			ID: id("w"), KeyID: id("k"), KeyHash: hash, ClaimHash: hash, Scopes: workspace.ScopesAll,
+			Label: "acme", Source: id("s"),
+		},
+		workspace.KindRotateKeys: &workspace.RotateKeys{Workspace: 1, KeyID: id("k"), KeyHash: hash},
+		workspace.KindRevokeKey:  &workspace.RevokeKey{Workspace: 1, ID: id("k")},
+		workspace.KindClaimWorkspace: &workspace.ClaimWorkspace{
+			Code: hash, ID: id("w"), Owner: "ada",
+		},
+		workspace.KindSaveFlow: &workspace.SaveFlow{
+			Workspace: 1, ID: id("f"), Replace: true, Document: workspace.FlowDocument{Name: "n"},
+		},
+		workspace.KindArchiveFlow:   &workspace.ArchiveFlow{Workspace: 1, ID: id("f")},
+		workspace.KindConfirmSignup: &workspace.ConfirmSignup{Workspace: 1, ID: id("f")},
+		workspace.KindNotePreflight: &workspace.NotePreflight{
+			Workspace: 1, ID: id("f"), Version: 2, NoKey: workspace.CalledRefused,
+			WrongKey: workspace.CalledAccepted, AlreadyTrue: true,
+		},
+		workspace.KindStartRun: &workspace.StartRun{
+			Workspace: 1, Flow: id("f"), ID: id("r"), Key: id("k"), Body: id("b"), FlowVersion: 2,
+			Cents: 500, Credits: 3, Agent: "nop nop 1",
+		},
+		workspace.KindRequestRun: &workspace.RequestRun{Workspace: 1, Flow: id("f"), ID: id("r")},
+		workspace.KindCancelRun: &workspace.CancelRun{
+			Workspace: 1, ID: id("r"), Kind: workspace.RunHosted,
+		},
+		workspace.KindResumeRun: &workspace.ResumeRun{Workspace: 1, ID: id("r"), Agent: "nop nop 1"},
+		workspace.KindClaimRun:  &workspace.ClaimRun{Worker: "w", LeaseMS: 60_000},
+		workspace.KindExtendLease: &workspace.ExtendLease{
+			Run: id("r"), Token: 1, LeaseMS: 60_000, Step: "signup", Events: events,
+		},
+		workspace.KindAwaitPerson: &workspace.AwaitPerson{
+			Run: id("r"), Token: 1, Question: "code?", Checkpoint: []byte{1}, Events: events,
+		},
+		workspace.KindFinishRun: &workspace.FinishRun{
+			Run: id("r"), Token: 1, Status: workspace.RunCompleted, Outcome: workspace.OutcomePassed,
+			Code: "c", Reason: "r", Step: "s", Proof: "run", Events: events,
+			Calls: []workspace.Call{{Case: "none", Status: 401, Refused: true}},
+		},
+		workspace.KindRequestPurchase: &workspace.RequestPurchase{
+			Workspace: 1, ID: id("p"), Runs: 2, Key: id("k"), Body: id("b"), Link: hash,
+			Flow: id("f"), Ask: true, AgentSession: true,
+		},
+		workspace.KindApprovePurchase: &workspace.ApprovePurchase{ID: id("p"), Owner: "ada"},
+		workspace.KindDenyPurchase:    &workspace.DenyPurchase{ID: id("p")},
+		workspace.KindCancelPurchase: &workspace.CancelPurchase{
+			Workspace: 1, ID: id("p"), Person: true,
+		},
+		workspace.KindRenewLink: &workspace.RenewLink{
+			Workspace: 1, ID: id("p"), Link: hash, Person: true,
+		},
+		workspace.KindNoteCheckout: &workspace.NoteCheckout{
+			ID: id("p"), Checkout: "cs", URL: "https://pay.example/cs",
+		},
+		workspace.KindNotePayment: &workspace.NotePayment{
+			ID: id("p"), Result: workspace.PaymentPaid, Card: "card",
+		},
+		workspace.KindSetBilling: &workspace.SetBilling{
+			Workspace: 1, HasPaused: true, Paused: true, HasCap: true, CapCents: 4000, Person: true,
+		},
+		workspace.KindGrantCredits: &workspace.GrantCredits{
+			Workspace: 1, ID: id("g"), Amount: 9, Note: "a gift",
+		},
+		workspace.KindMarkIssueReady: &workspace.MarkIssueReady{
+			Workspace: 1, ID: id("i"), Note: "fixed",
+		},
+		workspace.KindReadNotification: &workspace.ReadNotification{Workspace: 1, ID: id("n")},
+		workspace.KindStartLocalRun:    &workspace.StartLocalRun{Workspace: 1, ID: id("l")},
+		workspace.KindFinishLocalRun: &workspace.FinishLocalRun{
+			Workspace: 1, ID: id("l"), Outcome: workspace.OutcomePassed,
+		},
+	}
+}
+
+func TestGoldens(t *testing.T) {
+	all := goldens()
+	names := make([]string, 0, len(all))
+	for name := range all {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		path := filepath.Join(goldenFolder, name+".hex")
+		if _, err := os.Stat(path); *addGolden && os.IsNotExist(err) {
+			text := hex.EncodeToString(all[name]) + "\n"
+			require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		}
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, strings.TrimSpace(string(text)), hex.EncodeToString(all[name]), name)
+	}
+	files, err := filepath.Glob(goldenFolder + "/*.hex")
+	require.NoError(t, err)
+	require.Len(t, files, len(names), "a golden without a test, or a test without a golden")
+}
+
+// TestEveryCommandHasAGolden: each kind that the registry knows is among them, and decodes.
+func TestEveryCommandHasAGolden(t *testing.T) {
+	have := goldenCommands()
+	for kind := engine.FirstDomainKind; kind < 1000; kind++ {
+		entry := engine.AppendRecord(engine.AppendHeader(nil, 1), engine.Record{
+			Kind: kind, Payload: []byte{0xff},
+		})
+		err := opened().Apply(1, entry, &engine.Applied{})
+		require.ErrorIs(t, err, engine.ErrHalt)
+		known := !strings.Contains(err.Error(), "unknown kind")
+		require.Equal(t, known, have[kind] != nil, "kind %d", kind)
+		if known {
+			entry := engine.AppendRecord(engine.AppendHeader(nil, 1), engine.Record{
+				Kind: kind, Payload: wire.Encode(nil, have[kind]),
+			})
+			require.NoError(t, opened().Apply(1, entry, &engine.Applied{}), "kind %d", kind)
+		}
+	}
+}

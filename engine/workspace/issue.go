@@ -1,0 +1,259 @@
+package workspace
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+// IssueStatus is how far an issue has come.
+type IssueStatus uint8
+
+// The statuses.
+const (
+	IssueOpen     IssueStatus = 1
+	IssueFixReady IssueStatus = 2
+	IssueClosed   IssueStatus = 3
+)
+
+// String is the status's name in the API.
+func (s IssueStatus) String() string {
+	return [...]string{"", "open", "fix_ready", "closed"}[s]
+}
+
+// issue is one thing that stops an agent: one that is not closed per flow, step and reason code.
+type issue struct {
+	ID [16]byte
+	// Before is the workspace's issue before this one, BeforeOfFlow the flow's.
+	Workspace, Flow, Before, BeforeOfFlow uint32
+	Status                                IssueStatus
+	// Seen counts the runs that it stopped; Run is the newest of them.
+	Seen                           uint32
+	Run                            [16]byte
+	Step, Code, Reason, Note       string
+	CreatedAt, ChangedAt, ClosedAt int64
+}
+
+// Fields states the row's fields.
+func (i *issue) Fields(w *wire.Codec) {
+	w.ID(1, &i.ID)
+	wire.Uint(w, 2, &i.Workspace)
+	wire.Uint(w, 3, &i.Flow)
+	wire.Uint(w, 4, &i.Before)
+	wire.Uint(w, 5, &i.BeforeOfFlow)
+	wire.Uint(w, 6, &i.Status)
+	wire.Uint(w, 7, &i.Seen)
+	w.ID(8, &i.Run)
+	w.String(9, &i.Step)
+	w.String(10, &i.Code)
+	w.String(11, &i.Reason)
+	w.String(12, &i.Note)
+	w.Int(13, &i.CreatedAt)
+	w.Int(14, &i.ChangedAt)
+	w.Int(15, &i.ClosedAt)
+}
+
+// judge brings what a verified run came to into its flow's watch and issues.
+func (t *turn) judge(w *workspace, r *run, text *RunText) {
+	f := t.flows.Write(r.Flow)
+	if r.Outcome == OutcomePassed {
+		if f.Watch == WatchFailing {
+			t.notify(w, notice{kind: NoticeRecovered, run: r})
+		}
+		if f.Misses = 0; f.Watch != WatchPassing {
+			f.Watch, f.WatchAt = WatchPassing, t.stamp
+		}
+		t.closeIssues(w, r)
+		return
+	}
+	f.Misses = min(f.Misses+1, 100)
+	if f.Watch == WatchPassing && (r.Outcome == OutcomeBlocked || f.Misses >= 2) {
+		f.Watch, f.WatchAt = WatchFailing, t.stamp
+		t.notify(w, notice{kind: NoticeRegression, run: r})
+	}
+	if r.Outcome == OutcomeBlocked {
+		t.raise(w, r, text)
+	}
+}
+
+// closeIssues closes what stopped earlier runs of a flow that has passed. Issues are closed all
+// together, so the first closed one ends the walk.
+func (t *turn) closeIssues(w *workspace, r *run) {
+	for row := t.flows.Read(r.Flow).Issues; row != 0; row = t.issues.Read(row).BeforeOfFlow {
+		if t.issues.Read(row).Status == IssueClosed {
+			return
+		}
+		i := t.issues.Write(row)
+		if i.Status == IssueFixReady {
+			t.notify(w, notice{kind: NoticeFixVerified, run: r, issue: i.ID})
+		}
+		i.Status, i.ChangedAt, i.ClosedAt = IssueClosed, t.stamp, t.stamp
+	}
+}
+
+// raise opens the issue that stopped a run, or counts the run with the one that is there. A fix
+// that was ready did not help.
+func (t *turn) raise(w *workspace, r *run, text *RunText) {
+	f := t.flows.Read(r.Flow)
+	for row := f.Issues; row != 0; row = t.issues.Read(row).BeforeOfFlow {
+		i := t.issues.Read(row)
+		if i.Status == IssueClosed {
+			break
+		}
+		if i.Step == text.Step && i.Code == text.Code {
+			i = t.issues.Write(row)
+			i.Status, i.Seen, i.Run = IssueOpen, i.Seen+1, r.ID
+			i.Reason, i.ChangedAt = text.Reason, t.stamp
+			return
+		}
+	}
+	row, i := t.issues.Append()
+	*i = issue{
+		ID:        derivedID(r.ID, labelIssue, uint64(row), t.stamp),
+		Workspace: r.Workspace, Flow: r.Flow, Before: w.Issues, BeforeOfFlow: f.Issues,
+		Status: IssueOpen, Seen: 1, Run: r.ID, Step: text.Step, Code: text.Code,
+		Reason: text.Reason, CreatedAt: t.stamp, ChangedAt: t.stamp,
+	}
+	w.Issues, t.flows.Write(r.Flow).Issues = row, row
+	t.issueBy.Insert(t.idHash(&i.ID), row)
+	t.fold(uint64(row))
+}
+
+// MarkIssueReady says that an open issue is fixed; the next run decides.
+type MarkIssueReady struct {
+	Workspace uint32
+	ID        [16]byte
+	Note      string // 1–2,000 characters
+}
+
+// Fields states the command's fields.
+func (c *MarkIssueReady) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Workspace)
+	w.ID(2, &c.ID)
+	w.String(3, &c.Note)
+}
+
+func (c *MarkIssueReady) apply(t *turn) engine.Outcome {
+	row := t.issueRow(c.Workspace, c.ID)
+	if row == 0 {
+		return engine.OutcomeRecordUnknown
+	}
+	if t.issues.Read(row).Status != IssueOpen {
+		return engine.OutcomeIssueStatus
+	}
+	i := t.issues.Write(row)
+	i.Status, i.Note, i.ChangedAt = IssueFixReady, c.Note, t.stamp
+	t.fold(uint64(row))
+	return engine.OutcomeDone
+}
+
+// issueRow finds an issue of a workspace; 0 when there is none.
+func (s *state) issueRow(workspace uint32, id [16]byte) uint32 {
+	row := s.issueBy.Find(s.idHash(&id), func(row uint32) bool { return s.issues.Read(row).ID == id })
+	if row == 0 || s.issues.Read(row).Workspace != workspace {
+		return 0
+	}
+	return row
+}
+
+// NoticeKind is what a notification is about.
+type NoticeKind uint8
+
+// The kinds of notifications.
+const (
+	NoticeRegression  NoticeKind = 1
+	NoticeRecovered   NoticeKind = 2
+	NoticeFixVerified NoticeKind = 3
+	NoticeHandoff     NoticeKind = 4
+	NoticePurchase    NoticeKind = 5
+	NoticeRunReturned NoticeKind = 6
+)
+
+// String is the kind's name in the API.
+func (k NoticeKind) String() string {
+	return [...]string{
+		"", "regression", "recovered", "fix_verified", "handoff", "purchase", "run_returned",
+	}[k]
+}
+
+// notification is one update of a workspace.
+type notification struct {
+	ID                   [16]byte
+	Workspace, Before    uint32
+	Kind                 NoticeKind
+	Flow                 uint32
+	Run, Issue, Purchase [16]byte
+	CreatedAt, ReadAt    int64
+}
+
+// Fields states the row's fields.
+func (n *notification) Fields(w *wire.Codec) {
+	w.ID(1, &n.ID)
+	wire.Uint(w, 2, &n.Workspace)
+	wire.Uint(w, 3, &n.Before)
+	wire.Uint(w, 4, &n.Kind)
+	wire.Uint(w, 5, &n.Flow)
+	w.ID(6, &n.Run)
+	w.ID(7, &n.Issue)
+	w.ID(8, &n.Purchase)
+	w.Int(9, &n.CreatedAt)
+	w.Int(10, &n.ReadAt)
+}
+
+// notice is what a notification is made of.
+type notice struct {
+	kind     NoticeKind
+	run      *run
+	purchase *purchase
+	issue    [16]byte
+	number   uint64
+}
+
+func (t *turn) notify(w *workspace, n notice) {
+	row, next := t.notifications.Append()
+	*next = notification{Before: w.Notifications, Kind: n.kind, Issue: n.issue, CreatedAt: t.stamp}
+	if n.run != nil {
+		next.Workspace, next.Flow, next.Run = n.run.Workspace, n.run.Flow, n.run.ID
+	}
+	if n.purchase != nil {
+		next.Workspace, next.Purchase = n.purchase.Workspace, n.purchase.ID
+	}
+	next.ID = derivedID(w.ID, labelNotification, uint64(row), t.stamp)
+	w.Notifications = row
+	t.notification.Insert(t.idHash(&next.ID), row)
+	t.fold(uint64(row))
+}
+
+// ReadNotification marks a notification read. Again it is the same success again.
+type ReadNotification struct {
+	Workspace uint32
+	ID        [16]byte
+}
+
+// Fields states the command's fields.
+func (c *ReadNotification) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Workspace)
+	w.ID(2, &c.ID)
+}
+
+func (c *ReadNotification) apply(t *turn) engine.Outcome {
+	row := t.noticeRow(c.Workspace, c.ID)
+	if row == 0 {
+		return engine.OutcomeRecordUnknown
+	}
+	if t.notifications.Read(row).ReadAt == 0 {
+		t.notifications.Write(row).ReadAt = t.stamp
+		t.fold(uint64(row))
+	}
+	return engine.OutcomeDone
+}
+
+// noticeRow finds a notification of a workspace; 0 when there is none.
+func (s *state) noticeRow(workspace uint32, id [16]byte) uint32 {
+	row := s.notification.Find(s.idHash(&id), func(row uint32) bool {
+		return s.notifications.Read(row).ID == id
+	})
+	if row == 0 || s.notifications.Read(row).Workspace != workspace {
+		return 0
+	}
+	return row
+}

@@ -1,0 +1,180 @@
+package workspace
+
+import (
+	"strings"
+
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+// Scopes is a set of what an API key may do. None includes another.
+type Scopes uint8
+
+// The scopes.
+const (
+	ScopeRead  Scopes = 1
+	ScopeWrite Scopes = 2
+	ScopeRun   Scopes = 4
+	ScopesAll  Scopes = ScopeRead | ScopeWrite | ScopeRun
+)
+
+var scopeNames = [...]struct {
+	scope Scopes
+	name  string
+}{{ScopeRead, "read"}, {ScopeWrite, "write"}, {ScopeRun, "run"}}
+
+// Names are the names of the scopes in the set.
+func (s Scopes) Names() []string {
+	var names []string
+	for _, n := range scopeNames {
+		if s&n.scope != 0 {
+			names = append(names, n.name)
+		}
+	}
+	return names
+}
+
+// String is the names with spaces between, as OAuth writes scopes.
+func (s Scopes) String() string { return strings.Join(s.Names(), " ") }
+
+// ParseScope is the scope of a name.
+func ParseScope(name string) (s Scopes, ok bool) {
+	for _, n := range scopeNames {
+		if n.name == name {
+			return n.scope, true
+		}
+	}
+	return 0, false
+}
+
+// key is an API key.
+type key struct {
+	ID        [16]byte
+	Hash      [32]byte
+	Workspace uint32
+	Before    uint32 // the workspace's key before this one
+	Scopes    Scopes
+	CreatedAt int64
+	RevokedAt int64
+}
+
+// Fields states the row's fields.
+func (k *key) Fields(w *wire.Codec) {
+	w.ID(1, &k.ID)
+	w.Hash(2, &k.Hash)
+	wire.Uint(w, 3, &k.Workspace)
+	wire.Uint(w, 4, &k.Before)
+	wire.Uint(w, 5, &k.Scopes)
+	w.Int(6, &k.CreatedAt)
+	w.Int(7, &k.RevokedAt)
+}
+
+func (t *turn) addKey(workspace uint32, k key) {
+	w := t.workspaces.Write(workspace)
+	row, r := t.keys.Append()
+	k.Workspace, k.Before, k.CreatedAt = workspace, w.Keys, t.stamp
+	*r, w.Keys = k, row
+	t.keyByHash.Insert(secretHash(&k.Hash), row)
+	t.fold(uint64(row))
+}
+
+// keyOf finds a key by its SHA-256; 0 when there is none.
+func (s *state) keyOf(hash *[32]byte) uint32 {
+	return s.keyByHash.Find(secretHash(hash), func(row uint32) bool {
+		return s.keys.Read(row).Hash == *hash
+	})
+}
+
+// RevokeKey ends an API key for good. Revoking a revoked key is the same success again.
+type RevokeKey struct {
+	Workspace uint32
+	ID        [16]byte
+}
+
+// Fields states the command's fields.
+func (c *RevokeKey) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Workspace)
+	w.ID(2, &c.ID)
+}
+
+func (c *RevokeKey) apply(t *turn) engine.Outcome {
+	w, ok := t.workspace(c.Workspace)
+	if !ok {
+		return engine.OutcomeRecordUnknown
+	}
+	for row := w.Keys; row != 0; row = t.keys.Read(row).Before {
+		if t.keys.Read(row).ID == c.ID {
+			t.revoke(row)
+			return engine.OutcomeDone
+		}
+	}
+	return engine.OutcomeRecordUnknown
+}
+
+func (t *turn) revoke(row uint32) {
+	if t.keys.Read(row).RevokedAt == 0 {
+		t.keys.Write(row).RevokedAt = t.stamp
+		t.fold(uint64(row))
+	}
+}
+
+// RotateKeys revokes all keys of a workspace and adds one with all scopes: for its owner. The same
+// new key again is the same success again.
+type RotateKeys struct {
+	Workspace uint32
+	KeyID     [16]byte
+	KeyHash   [32]byte
+}
+
+// Fields states the command's fields.
+func (c *RotateKeys) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Workspace)
+	w.ID(2, &c.KeyID)
+	w.Hash(3, &c.KeyHash)
+}
+
+func (c *RotateKeys) apply(t *turn) engine.Outcome {
+	w, ok := t.workspace(c.Workspace)
+	if !ok {
+		return engine.OutcomeRecordUnknown
+	}
+	if row := t.keyOf(&c.KeyHash); row != 0 {
+		if k := t.keys.Read(row); k.Workspace == c.Workspace && k.ID == c.KeyID {
+			return engine.OutcomeDone
+		}
+		return engine.OutcomeIDsContradict
+	}
+
+	for row := w.Keys; row != 0; row = t.keys.Read(row).Before {
+		t.revoke(row)
+	}
+	t.addKey(c.Workspace, key{ID: c.KeyID, Hash: c.KeyHash, Scopes: ScopesAll})
+	return engine.OutcomeDone
+}
+
+// Principal is whom a key speaks for.
+type Principal struct {
+	// Workspace is the workspace's row; 0 is nobody.
+	Workspace uint32
+	ID        [16]byte
+	KeyID     [16]byte
+	Scopes    Scopes
+	Claimed   bool
+}
+
+// Authenticate finds whom the API key with this SHA-256 speaks for; false when there is no such
+// key or it was revoked.
+func (m *Machine) Authenticate(hash [32]byte) (Principal, bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	row := s.keyOf(&hash)
+	if row == 0 || s.keys.Read(row).RevokedAt != 0 {
+		return Principal{}, false
+	}
+	k := s.keys.Read(row)
+	w := s.workspaces.Read(k.Workspace)
+	return Principal{
+		Workspace: k.Workspace, ID: w.ID, KeyID: k.ID, Scopes: k.Scopes, Claimed: w.claimed(),
+	}, true
+}

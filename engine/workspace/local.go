@@ -1,0 +1,72 @@
+package workspace
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+// StartLocalRun counts a run that the older local tool reports. The same id again is the same
+// success again. The reply of OutcomeRunLimit is a RetryReply.
+type StartLocalRun struct {
+	Workspace uint32
+	ID        [16]byte
+}
+
+// Fields states the command's fields.
+func (c *StartLocalRun) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Workspace)
+	w.ID(2, &c.ID)
+}
+
+func (c *StartLocalRun) apply(t *turn) engine.Outcome {
+	w, ok := t.workspace(c.Workspace)
+	if !ok {
+		return engine.OutcomeRecordUnknown
+	}
+	if t.runRow(c.Workspace, c.ID) != 0 {
+		return engine.OutcomeDone
+	}
+	w.Ledger.roll(t.stamp)
+	if w.Ledger.Local >= t.policy.LocalRunsPerDay {
+		t.answer(&RetryReply{ResetsAt: nextDay(t.stamp), Limit: t.policy.LocalRunsPerDay})
+		return engine.OutcomeRunLimit
+	}
+
+	w.Ledger.Local++
+	t.addRun(&w, run{
+		ID: c.ID, Workspace: c.Workspace, Kind: RunLocal, Status: RunRunning, CreatedAt: t.stamp,
+		StartedAt: t.stamp,
+	}, RunText{})
+	*t.workspaces.Write(c.Workspace) = w
+	return engine.OutcomeDone
+}
+
+// FinishLocalRun notes what a local run came to. The first word stands.
+type FinishLocalRun struct {
+	Workspace uint32
+	ID        [16]byte
+	Outcome   RunOutcome
+}
+
+// Fields states the command's fields.
+func (c *FinishLocalRun) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Workspace)
+	w.ID(2, &c.ID)
+	wire.Uint(w, 3, &c.Outcome)
+}
+
+func (c *FinishLocalRun) apply(t *turn) engine.Outcome {
+	row := t.runRow(c.Workspace, c.ID)
+	if row == 0 {
+		return engine.OutcomeRecordUnknown
+	}
+	if r := t.runs.Read(row); r.Kind != RunLocal {
+		return engine.OutcomeWrongRunType
+	} else if r.Status.Final() {
+		return engine.OutcomeDone
+	}
+	r := t.runs.Write(row)
+	r.Status, r.Outcome, r.FinishedAt = RunCompleted, c.Outcome, t.stamp
+	t.fold(uint64(row))
+	return engine.OutcomeDone
+}

@@ -1,0 +1,158 @@
+package workspace
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+// NoteCheckout keeps where the payment page of an approved purchase is.
+type NoteCheckout struct {
+	ID            [16]byte
+	Checkout, URL string
+}
+
+// Fields states the command's fields.
+func (c *NoteCheckout) Fields(w *wire.Codec) {
+	w.ID(1, &c.ID)
+	w.String(2, &c.Checkout)
+	w.String(3, &c.URL)
+}
+
+func (c *NoteCheckout) apply(t *turn) engine.Outcome {
+	row := t.purchaseOf(c.ID)
+	if row == 0 {
+		return engine.OutcomeRecordUnknown
+	}
+	if t.purchases.Read(row).Status != PurchaseCheckout {
+		return engine.OutcomePurchaseClosed
+	}
+	p := t.purchases.Write(row)
+	p.Checkout, p.URL = c.Checkout, c.URL
+	t.fold(uint64(row))
+	return engine.OutcomeDone
+}
+
+// PaymentResult is what a payment provider reports.
+type PaymentResult uint8
+
+// The results.
+const (
+	PaymentPaid     PaymentResult = 1
+	PaymentDeclined PaymentResult = 2 // or to be authenticated: a person is needed
+	PaymentFailed   PaymentResult = 3
+)
+
+// NotePayment brings what a provider reports into a purchase, once: a repeated report changes
+// nothing, and money that comes for a purchase that has ended is noted to be given back.
+type NotePayment struct {
+	ID     [16]byte
+	Result PaymentResult
+	// Card is how the provider names the card that was saved; empty leaves it.
+	Card string
+}
+
+// Fields states the command's fields.
+func (c *NotePayment) Fields(w *wire.Codec) {
+	w.ID(1, &c.ID)
+	wire.Uint(w, 2, &c.Result)
+	w.String(3, &c.Card)
+	if w.Decoding() && (c.Result < PaymentPaid || c.Result > PaymentFailed) {
+		w.Fail("a payment that came to %d", c.Result)
+	}
+}
+
+func (c *NotePayment) apply(t *turn) engine.Outcome {
+	row := t.purchaseOf(c.ID)
+	if row == 0 {
+		return engine.OutcomeRecordUnknown
+	}
+	p := t.purchases.Read(row)
+	switch {
+	case p.Status == PurchaseCheckout || p.Status == PurchaseProcessing:
+		t.paid(row, c)
+	case c.Result == PaymentPaid && p.Status != PurchaseSucceeded && !p.Refund:
+		p = t.purchases.Write(row)
+		p.Refund, p.ChangedAt = true, t.stamp
+		w := t.workspaces.Write(p.Workspace)
+		w.Ledger.RefundCents += uint64(p.Cents)
+		t.fold(uint64(row))
+	}
+	return engine.OutcomeDone
+}
+
+// paid carries out a report about a purchase that waits for one.
+func (t *turn) paid(row uint32, c *NotePayment) {
+	number := t.purchases.Read(row).Workspace
+	w := *t.workspaces.Read(number)
+	w.Ledger.roll(t.stamp)
+	l := &w.Ledger
+	switch {
+	case c.Result == PaymentPaid:
+		p := t.change(row, &w, PurchaseSucceeded, 0)
+		if p.PaidMonth == 0 {
+			p.PaidMonth = l.Month
+		}
+		if p.PaidMonth == l.Month {
+			l.SpentCents += p.Cents
+		}
+		l.PaidCents += uint64(p.Cents)
+		l.RunsBought, l.RunsLeft = l.RunsBought+p.Runs, l.RunsLeft+p.Runs
+		if c.Card != "" {
+			l.Card = c.Card
+		}
+		t.notify(&w, notice{kind: NoticePurchase, purchase: p})
+	case c.Result == PaymentDeclined && t.purchases.Read(row).Status == PurchaseProcessing:
+		p := t.change(row, &w, PurchaseApproval, t.stamp+ApprovalMS)
+		p.Reason, p.PaidMonth = ReasonDeclined, 0
+	default:
+		p := t.change(row, &w, PurchaseFailed, 0)
+		t.notify(&w, notice{kind: NoticePurchase, purchase: p})
+	}
+	*t.workspaces.Write(number) = w
+}
+
+// SetBilling pauses purchases or sets the monthly cap. A key or an agent session may only pause,
+// and lower a cap that its owner has approved: else OutcomePersonRequired.
+type SetBilling struct {
+	Workspace uint32
+	HasPaused bool
+	Paused    bool
+	HasCap    bool
+	CapCents  uint32
+	Person    bool
+}
+
+// Fields states the command's fields.
+func (c *SetBilling) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Workspace)
+	w.Bool(2, &c.HasPaused)
+	w.Bool(3, &c.Paused)
+	w.Bool(4, &c.HasCap)
+	wire.Uint(w, 5, &c.CapCents)
+	w.Bool(6, &c.Person)
+}
+
+func (c *SetBilling) apply(t *turn) engine.Outcome {
+	w, ok := t.workspace(c.Workspace)
+	if !ok {
+		return engine.OutcomeRecordUnknown
+	}
+	l := &w.Ledger
+	unpauses := c.HasPaused && !c.Paused
+	raises := c.HasCap && (!l.CapApproved || c.CapCents >= l.CapCents)
+	switch {
+	case c.HasCap && c.CapCents > t.policy.MaxCapCents:
+		return engine.OutcomeCreditsInvalid
+	case !c.Person && (unpauses || raises):
+		return engine.OutcomePersonRequired
+	}
+	if c.HasPaused {
+		l.Paused = c.Paused
+	}
+	if c.HasCap {
+		l.CapCents, l.CapApproved = c.CapCents, true
+	}
+	*t.workspaces.Write(c.Workspace) = w
+	t.fold(uint64(l.CapCents))
+	return engine.OutcomeDone
+}

@@ -1,0 +1,457 @@
+package workspace
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+// PurchaseStatus is how far a purchase has come.
+type PurchaseStatus uint8
+
+// The statuses.
+const (
+	PurchaseApproval   PurchaseStatus = 1 // waits for its owner
+	PurchaseCheckout   PurchaseStatus = 2 // approved, the payment page waits
+	PurchaseProcessing PurchaseStatus = 3 // the saved card is being charged
+	PurchaseSucceeded  PurchaseStatus = 4
+	PurchaseFailed     PurchaseStatus = 5
+	PurchaseCancelled  PurchaseStatus = 6
+	PurchaseDenied     PurchaseStatus = 7
+	PurchaseExpired    PurchaseStatus = 8
+)
+
+// String is the status's name in the API.
+func (s PurchaseStatus) String() string {
+	return [...]string{
+		"", "requires_approval", "checkout", "processing", "succeeded", "failed", "cancelled",
+		"denied", "expired",
+	}[s]
+}
+
+// ApprovalReason is why a purchase needs its owner.
+type ApprovalReason uint8
+
+// The reasons.
+const (
+	ReasonNone         ApprovalReason = 0
+	ReasonNoCard       ApprovalReason = 1
+	ReasonOverCap      ApprovalReason = 2
+	ReasonPaused       ApprovalReason = 3
+	ReasonAgentSession ApprovalReason = 4
+	ReasonDeclined     ApprovalReason = 5
+)
+
+// String is the reason's name in the API; empty for ReasonNone.
+func (r ApprovalReason) String() string {
+	return [...]string{"", "no_card", "over_cap", "paused", "agent_session", "card_declined"}[r]
+}
+
+// How long a purchase waits for its owner, and its payment page for the payer, in log time.
+const (
+	ApprovalMS = 7 * dayMS
+	CheckoutMS = dayMS
+)
+
+// Limits of what keys may do about purchases.
+const (
+	MaxPurchaseRuns  = 10
+	MaxLinks         = 5  // new approval links of one purchase
+	MaxCancelsPerDay = 10 // of one workspace and UTC day
+)
+
+// purchase is an order of runs.
+type purchase struct {
+	ID                [16]byte
+	Workspace, Before uint32
+	// Flow is the flow whose start asked for it; 0 is none.
+	Flow        uint32
+	Runs, Cents uint32
+	Status      PurchaseStatus
+	Reason      ApprovalReason
+	Links       uint32   // new links so far
+	Link        [32]byte // SHA-256 of the token of the one link that works
+	Checkout    string   // the provider's id of the payment page
+	URL         string   // where the page is
+	CreatedAt   int64
+	ChangedAt   int64
+	Due         int64 // when approval or page expire
+	// PaidMonth is the month whose cap it counts against.
+	PaidMonth uint32
+	// Refund says that it was paid after it had ended: the money is to be given back.
+	Refund bool
+}
+
+// Fields states the row's fields.
+func (p *purchase) Fields(w *wire.Codec) {
+	w.ID(1, &p.ID)
+	wire.Uint(w, 2, &p.Workspace)
+	wire.Uint(w, 3, &p.Before)
+	wire.Uint(w, 4, &p.Flow)
+	wire.Uint(w, 5, &p.Runs)
+	wire.Uint(w, 6, &p.Cents)
+	wire.Uint(w, 7, &p.Status)
+	wire.Uint(w, 8, &p.Reason)
+	wire.Uint(w, 9, &p.Links)
+	w.Hash(10, &p.Link)
+	w.String(11, &p.Checkout)
+	w.String(12, &p.URL)
+	w.Int(13, &p.CreatedAt)
+	w.Int(14, &p.ChangedAt)
+	w.Int(15, &p.Due)
+	wire.Uint(w, 16, &p.PaidMonth)
+	w.Bool(17, &p.Refund)
+}
+
+// waits says that the owner may still approve it, or the payer pay it.
+func (p *purchase) waits() bool {
+	return p.Status == PurchaseApproval || p.Status == PurchaseCheckout
+}
+
+// PurchaseAction is what a request for a purchase came to.
+type PurchaseAction uint8
+
+// The actions.
+const (
+	// ActionCharging: the saved card is being charged for this purchase.
+	ActionCharging PurchaseAction = 1
+	// ActionWait: another purchase is being charged.
+	ActionWait PurchaseAction = 2
+	// ActionApprove: the owner is to approve this new purchase.
+	ActionApprove PurchaseAction = 3
+	// ActionApproveEarlier: one waits for the owner already; its link works.
+	ActionApproveEarlier PurchaseAction = 4
+	// ActionPurchase: the saved card could pay; nothing was made.
+	ActionPurchase PurchaseAction = 5
+)
+
+// RequestPurchase buys runs: it charges the saved card where that is allowed, and else leaves a
+// purchase that waits for the owner. One waits or is charged at a time. Only one that is charged
+// uses up the key. The reply is a PurchaseReply.
+type RequestPurchase struct {
+	Workspace uint32
+	ID        [16]byte
+	Runs      uint32 // 1–10
+	Key, Body [16]byte
+	Link      [32]byte // SHA-256 of the approval link's token
+	// Flow is the flow whose start asks; zero where runs are bought ahead.
+	Flow [16]byte
+	// Ask leaves the card alone: a start that found no run left says what to do, and does not pay.
+	Ask bool
+	// AgentSession never charges a card.
+	AgentSession bool
+}
+
+// Fields states the command's fields.
+func (c *RequestPurchase) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Workspace)
+	w.ID(2, &c.ID)
+	wire.Uint(w, 3, &c.Runs)
+	w.ID(4, &c.Key)
+	w.ID(5, &c.Body)
+	w.Hash(6, &c.Link)
+	w.ID(7, &c.Flow)
+	w.Bool(8, &c.Ask)
+	w.Bool(9, &c.AgentSession)
+	if w.Decoding() && (c.Runs < 1 || c.Runs > MaxPurchaseRuns) {
+		w.Fail("a purchase of %d runs", c.Runs)
+	}
+}
+
+// PurchaseReply says what became of a request for a purchase.
+type PurchaseReply struct {
+	ID       [16]byte
+	Action   PurchaseAction
+	Repeated bool
+}
+
+// Fields states the reply's fields.
+func (r *PurchaseReply) Fields(w *wire.Codec) {
+	w.ID(1, &r.ID)
+	wire.Uint(w, 2, &r.Action)
+	w.Bool(3, &r.Repeated)
+}
+
+func (c *RequestPurchase) apply(t *turn) engine.Outcome {
+	w, ok := t.workspace(c.Workspace)
+	if !ok {
+		return engine.OutcomeRecordUnknown
+	}
+	if made, outcome := t.replay(c.Key, c.Body); outcome != engine.OutcomeNone {
+		t.answer(&PurchaseReply{ID: made, Action: ActionCharging, Repeated: true})
+		return outcome
+	}
+	w.Ledger.roll(t.stamp)
+	if open := w.Ledger.Open; open != 0 {
+		p := t.purchases.Read(open)
+		reply := PurchaseReply{ID: p.ID, Action: ActionApproveEarlier, Repeated: p.ID == c.ID}
+		if p.Status == PurchaseProcessing {
+			reply.Action = ActionWait
+		}
+		t.answer(&reply)
+		return engine.OutcomeDone
+	}
+	if t.purchaseOf(c.ID) != 0 {
+		return engine.OutcomeIDsContradict
+	}
+	cents := c.Runs * t.policy.RunCents
+	reason := w.chargeable(cents, c.AgentSession)
+	if reason == ReasonNone && c.Ask {
+		t.answer(&PurchaseReply{Action: ActionPurchase})
+		return engine.OutcomeDone
+	}
+	if reason == ReasonNone && t.requests.full() {
+		return engine.OutcomeKeysFull
+	}
+
+	p := purchase{
+		ID: c.ID, Workspace: c.Workspace, Flow: t.flowRow(c.Workspace, c.Flow), Runs: c.Runs,
+		Cents: cents, Status: PurchaseApproval, Reason: reason, Link: c.Link, CreatedAt: t.stamp,
+		ChangedAt: t.stamp, Due: t.stamp + ApprovalMS,
+	}
+	action := ActionApprove
+	if reason == ReasonNone {
+		p.Status, p.Due, p.PaidMonth, action = PurchaseProcessing, 0, monthOf(t.stamp), ActionCharging
+		w.Ledger.ChargingCents += cents
+		t.keepRequest(c.Key, c.Body, c.ID)
+	}
+	t.addPurchase(&w, p)
+	*t.workspaces.Write(c.Workspace) = w
+	t.answer(&PurchaseReply{ID: c.ID, Action: action})
+	return engine.OutcomeDone
+}
+
+// chargeable says why the saved card may not be charged without the owner; ReasonNone when it may.
+// Cap: spent + charging + this ≤ cap. The ledger has been rolled.
+func (w *workspace) chargeable(cents uint32, agent bool) ApprovalReason {
+	l := &w.Ledger
+	switch {
+	case !w.claimed() || l.Card == "":
+		return ReasonNoCard
+	case agent:
+		return ReasonAgentSession
+	case l.Paused:
+		return ReasonPaused
+	case uint64(l.SpentCents)+uint64(l.ChargingCents)+uint64(cents) > uint64(l.CapCents):
+		return ReasonOverCap
+	}
+	return ReasonNone
+}
+
+func (t *turn) addPurchase(w *workspace, p purchase) {
+	row, next := t.purchases.Append()
+	p.Before = w.Purchases
+	*next, w.Purchases, w.Ledger.Open = p, row, row
+	t.purchaseBy.Insert(t.idHash(&p.ID), row)
+	if p.waits() {
+		t.linkBy.Insert(secretHash(&p.Link), row)
+	}
+	t.due.add(p.Due, duePurchase, row)
+	t.fold(uint64(row))
+}
+
+// change moves a purchase to another status: the link works only while it waits, and its workspace
+// is free for the next one once it has ended. w is its workspace.
+func (t *turn) change(row uint32, w *workspace, status PurchaseStatus, due int64) *purchase {
+	p := t.purchases.Write(row)
+	before := p.waits()
+	if p.Status == PurchaseProcessing {
+		w.Ledger.ChargingCents -= p.Cents
+	}
+	p.Status, p.ChangedAt, p.Due = status, t.stamp, due
+	switch {
+	case before && !p.waits():
+		t.linkBy.Remove(secretHash(&p.Link), row)
+	case !before && p.waits():
+		t.linkBy.Insert(secretHash(&p.Link), row)
+	}
+	if status == PurchaseProcessing {
+		w.Ledger.ChargingCents += p.Cents
+	}
+	if status >= PurchaseSucceeded && w.Ledger.Open == row {
+		w.Ledger.Open = 0
+	}
+	t.due.add(due, duePurchase, row)
+	t.fold(uint64(row)<<8 | uint64(status))
+	return p
+}
+
+// ApprovePurchase is an owner's yes: it adopts an unclaimed workspace, confirms the signup at the
+// flow that asked, and lets the payment go on: by the saved card, or on a payment page. Again it is
+// the same success again.
+type ApprovePurchase struct {
+	ID    [16]byte
+	Owner string
+}
+
+// Fields states the command's fields.
+func (c *ApprovePurchase) Fields(w *wire.Codec) {
+	w.ID(1, &c.ID)
+	w.String(2, &c.Owner)
+}
+
+func (c *ApprovePurchase) apply(t *turn) engine.Outcome {
+	row := t.purchaseOf(c.ID)
+	if row == 0 {
+		return engine.OutcomeRecordUnknown
+	}
+	p := *t.purchases.Read(row)
+	switch p.Status {
+	case PurchaseApproval:
+	case PurchaseCheckout, PurchaseProcessing, PurchaseSucceeded:
+		return engine.OutcomeDone
+	default:
+		return engine.OutcomePurchaseClosed
+	}
+
+	w := *t.workspaces.Read(p.Workspace)
+	w.Ledger.roll(t.stamp)
+	t.adopt(p.Workspace, &w, c.Owner)
+	w.Ledger.CapApproved = true
+	if p.Flow != 0 {
+		t.flows.Write(p.Flow).SignupConfirmed = true
+	}
+	if w.Ledger.Card != "" && p.Reason != ReasonDeclined {
+		t.change(row, &w, PurchaseProcessing, 0).PaidMonth = w.Ledger.Month
+	} else {
+		t.change(row, &w, PurchaseCheckout, t.stamp+CheckoutMS)
+	}
+	*t.workspaces.Write(p.Workspace) = w
+	return engine.OutcomeDone
+}
+
+// DenyPurchase is an owner's no. Again it is the same success again.
+type DenyPurchase struct{ ID [16]byte }
+
+// Fields states the command's fields.
+func (c *DenyPurchase) Fields(w *wire.Codec) { w.ID(1, &c.ID) }
+
+func (c *DenyPurchase) apply(t *turn) engine.Outcome {
+	row := t.purchaseOf(c.ID)
+	if row == 0 {
+		return engine.OutcomeRecordUnknown
+	}
+	p := t.purchases.Read(row)
+	switch {
+	case p.Status == PurchaseDenied:
+		return engine.OutcomeDone
+	case !p.waits():
+		return engine.OutcomePurchaseClosed
+	}
+	t.finishPurchase(row, PurchaseDenied)
+	return engine.OutcomeDone
+}
+
+// finishPurchase ends a purchase that brings nothing, and says so.
+func (t *turn) finishPurchase(row uint32, status PurchaseStatus) {
+	number := t.purchases.Read(row).Workspace
+	w := *t.workspaces.Read(number)
+	w.Ledger.roll(t.stamp)
+	p := t.change(row, &w, status, 0)
+	t.notify(&w, notice{kind: NoticePurchase, purchase: p})
+	*t.workspaces.Write(number) = w
+}
+
+// purchaseDue ends a purchase that nobody approved or paid in time.
+func (t *turn) purchaseDue(row uint32) { t.finishPurchase(row, PurchaseExpired) }
+
+// CancelPurchase ends a purchase that is not paid, for good. Cancelling a cancelled one is the same
+// success again and does not count. The reply of OutcomeCancelLimit is a RetryReply.
+type CancelPurchase struct {
+	Workspace uint32
+	ID        [16]byte
+	// Person says that its owner cancels, which does not count against the limit.
+	Person bool
+}
+
+// Fields states the command's fields.
+func (c *CancelPurchase) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Workspace)
+	w.ID(2, &c.ID)
+	w.Bool(3, &c.Person)
+}
+
+func (c *CancelPurchase) apply(t *turn) engine.Outcome {
+	row := t.purchaseRow(c.Workspace, c.ID)
+	if row == 0 {
+		return engine.OutcomeRecordUnknown
+	}
+	switch p := t.purchases.Read(row); {
+	case p.Status == PurchaseCancelled:
+		return engine.OutcomeDone
+	case p.Status == PurchaseProcessing || p.Status == PurchaseSucceeded:
+		return engine.OutcomeCheckoutCompleted
+	case !p.waits():
+		return engine.OutcomePurchaseClosed
+	}
+	w := *t.workspaces.Read(c.Workspace)
+	w.Ledger.roll(t.stamp)
+	if !c.Person && w.Ledger.Cancels >= MaxCancelsPerDay {
+		t.answer(&RetryReply{ResetsAt: nextDay(t.stamp), Limit: MaxCancelsPerDay})
+		return engine.OutcomeCancelLimit
+	}
+
+	if !c.Person {
+		w.Ledger.Cancels++
+	}
+	t.change(row, &w, PurchaseCancelled, 0)
+	*t.workspaces.Write(c.Workspace) = w
+	return engine.OutcomeDone
+}
+
+// RenewLink replaces the approval link of a purchase that waits for its owner.
+type RenewLink struct {
+	Workspace uint32
+	ID        [16]byte
+	Link      [32]byte
+	Person    bool
+}
+
+// Fields states the command's fields.
+func (c *RenewLink) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Workspace)
+	w.ID(2, &c.ID)
+	w.Hash(3, &c.Link)
+	w.Bool(4, &c.Person)
+}
+
+func (c *RenewLink) apply(t *turn) engine.Outcome {
+	row := t.purchaseRow(c.Workspace, c.ID)
+	if row == 0 {
+		return engine.OutcomeRecordUnknown
+	}
+	switch p := t.purchases.Read(row); {
+	case p.Status == PurchaseProcessing || p.Status == PurchaseSucceeded:
+		return engine.OutcomeCheckoutCompleted
+	case p.Status != PurchaseApproval:
+		return engine.OutcomePurchaseClosed
+	case p.Link == c.Link:
+		return engine.OutcomeDone
+	case !c.Person && p.Links >= MaxLinks:
+		return engine.OutcomeLinkLimit
+	}
+	p := t.purchases.Write(row)
+	t.linkBy.Remove(secretHash(&p.Link), row)
+	p.Link = c.Link
+	if !c.Person {
+		p.Links++
+	}
+	t.linkBy.Insert(secretHash(&p.Link), row)
+	t.fold(uint64(row))
+	return engine.OutcomeDone
+}
+
+// purchaseOf finds a purchase of any workspace; 0 when there is none.
+func (s *state) purchaseOf(id [16]byte) uint32 {
+	return s.purchaseBy.Find(s.idHash(&id), func(row uint32) bool {
+		return s.purchases.Read(row).ID == id
+	})
+}
+
+// purchaseRow finds a purchase of a workspace; 0 when there is none.
+func (s *state) purchaseRow(workspace uint32, id [16]byte) uint32 {
+	row := s.purchaseOf(id)
+	if row == 0 || s.purchases.Read(row).Workspace != workspace {
+		return 0
+	}
+	return row
+}

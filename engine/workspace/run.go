@@ -1,0 +1,396 @@
+package workspace
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+// RunKind is what a run is of.
+type RunKind uint8
+
+// The kinds of runs.
+const (
+	RunHosted     RunKind = 1
+	RunInspection RunKind = 2
+	RunAssessment RunKind = 3
+	RunRequest    RunKind = 4
+	RunLocal      RunKind = 5
+)
+
+// String is the kind's name in the API.
+func (k RunKind) String() string {
+	return [...]string{"", "hosted", "inspection", "assessment", "request", "local"}[k]
+}
+
+// RunStatus is how far a run has come.
+type RunStatus uint8
+
+// The statuses.
+const (
+	RunQueued    RunStatus = 1
+	RunRunning   RunStatus = 2
+	RunWaiting   RunStatus = 3 // for a person
+	RunCompleted RunStatus = 4
+	RunFailed    RunStatus = 5
+	RunCancelled RunStatus = 6
+)
+
+// String is the status's name in the API.
+func (s RunStatus) String() string {
+	return [...]string{
+		"", "queued", "running", "waiting_for_human", "completed", "failed", "cancelled",
+	}[s]
+}
+
+// Final says that nothing more happens to the run.
+func (s RunStatus) Final() bool { return s >= RunCompleted }
+
+// RunOutcome is what a finished run says about the product.
+type RunOutcome uint8
+
+// The outcomes.
+const (
+	OutcomeOpen         RunOutcome = 0
+	OutcomePassed       RunOutcome = 1
+	OutcomeBlocked      RunOutcome = 2
+	OutcomeInconclusive RunOutcome = 3
+)
+
+// String is the outcome's name in the API; empty while there is none.
+func (o RunOutcome) String() string {
+	return [...]string{"", "passed", "blocked", "inconclusive"}[o]
+}
+
+// Reason codes of runs that the service could not carry through.
+const (
+	CodeWorkerLost   = "worker_lost"
+	CodeWallTimeout  = "wall_timeout"
+	CodeQueueTimeout = "queue_timeout"
+	CodeHumanTimeout = "human_timeout"
+)
+
+// run is one run. What it has to say is a blob of the same row.
+type run struct {
+	ID                [16]byte
+	Workspace, Before uint32
+	Flow, FlowVersion uint32
+	// Next is the run behind it in the queue.
+	Next uint32
+	// Agent numbers the agent's name, kind and version.
+	Agent uint32
+	// Token counts the workers that had the run; writes of an earlier one are refused.
+	Token                uint32
+	Kind                 RunKind
+	Status               RunStatus
+	Outcome              RunOutcome
+	Charge               ChargeKind
+	ChargeState          ChargeState
+	Credits, Cents       uint32
+	CreatedAt, StartedAt int64
+	FinishedAt           int64
+	// Due is when the run ends by itself: queue, lease, wall or person's limit. WallEnd is when its
+	// worker's time is over.
+	Due, WallEnd int64
+}
+
+// Fields states the row's fields.
+func (r *run) Fields(w *wire.Codec) {
+	w.ID(1, &r.ID)
+	wire.Uint(w, 2, &r.Workspace)
+	wire.Uint(w, 3, &r.Before)
+	wire.Uint(w, 4, &r.Flow)
+	wire.Uint(w, 5, &r.FlowVersion)
+	wire.Uint(w, 6, &r.Next)
+	wire.Uint(w, 7, &r.Agent)
+	wire.Uint(w, 8, &r.Token)
+	wire.Uint(w, 9, &r.Kind)
+	wire.Uint(w, 10, &r.Status)
+	wire.Uint(w, 11, &r.Outcome)
+	wire.Uint(w, 12, &r.Charge)
+	wire.Uint(w, 13, &r.ChargeState)
+	wire.Uint(w, 14, &r.Credits)
+	wire.Uint(w, 15, &r.Cents)
+	w.Int(16, &r.CreatedAt)
+	w.Int(17, &r.StartedAt)
+	w.Int(18, &r.FinishedAt)
+	w.Int(19, &r.Due)
+	w.Int(20, &r.WallEnd)
+}
+
+// What a run's texts hold at most; longer ones are cut by the server before they are proposed.
+const (
+	MaxRunEvents     = 50
+	MaxEventBytes    = 300
+	MaxReasonBytes   = 600
+	MaxCheckpoint    = 8 << 10
+	MaxQuestionBytes = 1200
+	MaxCalls         = 8
+)
+
+// RunText is what a run has to say.
+type RunText struct {
+	Code, Reason, Step string
+	// Proof is run or standing, of a run that passed.
+	Proof     string
+	Calls     []Call
+	Events    []RunEvent
+	Question  string
+	Worker    string
+	DecidedAt int64
+	// Checkpoint is what an agent goes on from; it holds no credential and goes when the run ends.
+	Checkpoint []byte
+}
+
+// Fields states the text's fields.
+func (r *RunText) Fields(w *wire.Codec) {
+	w.String(1, &r.Code)
+	w.String(2, &r.Reason)
+	w.String(3, &r.Step)
+	w.String(4, &r.Proof)
+	wire.List(w, 5, &r.Calls)
+	wire.List(w, 6, &r.Events)
+	w.String(7, &r.Question)
+	w.String(8, &r.Worker)
+	w.Int(9, &r.DecidedAt)
+	w.Blob(10, &r.Checkpoint)
+}
+
+// Call is one call of a verification.
+type Call struct {
+	// Case is none, wrong, real, or plain.
+	Case             string
+	Status           uint32
+	Refused, Matched bool
+	// Note says what else was seen: a caching header, a redirect, no answer.
+	Note string
+}
+
+// Fields states the call's fields.
+func (r *Call) Fields(w *wire.Codec) {
+	w.String(1, &r.Case)
+	wire.Uint(w, 2, &r.Status)
+	w.Bool(3, &r.Refused)
+	w.Bool(4, &r.Matched)
+	w.String(5, &r.Note)
+}
+
+// RunEvent is one thing that an agent said it did.
+type RunEvent struct {
+	At   int64
+	Text string
+}
+
+// Fields states the event's fields.
+func (e *RunEvent) Fields(w *wire.Codec) {
+	w.Int(1, &e.At)
+	w.String(2, &e.Text)
+}
+
+// StartRun checks, reserves and queues a hosted run in one command. Order of refusals: the flow is
+// unknown · the key was used for another request (used for this one: Done, the same run) · the quote
+// has changed · no agent can run it · the flow is busy · the day's runs · credits and payment · the
+// day's free runs · the queue. Only a run that was started uses up the key. The reply is a
+// RunReply; of refusals an UnreadyReply, a RetryReply or a CreditsReply.
+type StartRun struct {
+	Workspace uint32
+	Flow      [16]byte
+	ID        [16]byte
+	// Key and Body are hashes: of workspace, route and Idempotency-Key, and of the input.
+	Key, Body [16]byte
+	// What was quoted.
+	FlowVersion, Cents, Credits uint32
+	// Agent is "name kind version" of the agent that is to run it; empty when there is none.
+	Agent string
+}
+
+// Fields states the command's fields.
+func (c *StartRun) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Workspace)
+	w.ID(2, &c.Flow)
+	w.ID(3, &c.ID)
+	w.ID(4, &c.Key)
+	w.ID(5, &c.Body)
+	wire.Uint(w, 6, &c.FlowVersion)
+	wire.Uint(w, 7, &c.Cents)
+	wire.Uint(w, 8, &c.Credits)
+	w.String(9, &c.Agent)
+}
+
+// RunReply names the run that a request made, now or before.
+type RunReply struct {
+	ID       [16]byte
+	Repeated bool
+}
+
+// Fields states the reply's fields.
+func (r *RunReply) Fields(w *wire.Codec) {
+	w.ID(1, &r.ID)
+	w.Bool(2, &r.Repeated)
+}
+
+// UnreadyReply is the reply of OutcomeExecutionUnavailable.
+type UnreadyReply struct{ Reason Unready }
+
+// Fields states the reply's fields.
+func (r *UnreadyReply) Fields(w *wire.Codec) { wire.Uint(w, 1, &r.Reason) }
+
+func (c *StartRun) apply(t *turn) engine.Outcome {
+	w, ok := t.workspace(c.Workspace)
+	flowRow := t.flowRow(c.Workspace, c.Flow)
+	if !ok || flowRow == 0 {
+		return engine.OutcomeRecordUnknown
+	}
+	if made, outcome := t.replay(c.Key, c.Body); outcome != engine.OutcomeNone {
+		t.answer(&RunReply{ID: made, Repeated: true})
+		return outcome
+	}
+	f := t.flows.Read(flowRow)
+	w.Ledger.roll(t.stamp)
+	kind, outcome := c.check(t, &w, f)
+	if outcome != engine.OutcomeDone {
+		return outcome
+	}
+	if t.runRow(c.Workspace, c.ID) != 0 {
+		return engine.OutcomeIDsContradict
+	}
+
+	r := run{
+		ID: c.ID, Workspace: c.Workspace, Flow: flowRow, FlowVersion: f.Version, Kind: RunHosted,
+		Agent: t.agent(c.Agent), CreatedAt: t.stamp,
+	}
+	w.Ledger.Started++
+	t.reserve(&w, &r, kind)
+	t.flows.Write(flowRow).Open = t.addRun(&w, r, RunText{})
+	t.keepRequest(c.Key, c.Body, c.ID)
+	*t.workspaces.Write(c.Workspace) = w
+	t.enqueue(t.flows.Read(flowRow).Open)
+	t.answer(&RunReply{ID: c.ID})
+	return engine.OutcomeDone
+}
+
+// check is what stands between a flow and a run of it, in the documented order. A signup that was
+// not confirmed lets the start go on to its payment, since approving that confirms it.
+func (c *StartRun) check(t *turn, w *workspace, f *flow) (ChargeKind, engine.Outcome) {
+	if c.FlowVersion != f.Version || c.Cents != t.policy.RunCents ||
+		c.Credits != t.policy.CreditsRun {
+		return 0, engine.OutcomeQuoteChanged
+	}
+	reason := f.unready(c.Agent != "")
+	kind, paid := t.choose(w)
+	if reason == UnreadySignupNotConfirmed && paid == engine.OutcomePaymentRequired {
+		reason = UnreadyNot
+	}
+	switch {
+	case reason != UnreadyNot:
+		t.answer(&UnreadyReply{Reason: reason})
+		return 0, engine.OutcomeExecutionUnavailable
+	case f.Open != 0:
+		return 0, engine.OutcomeFlowBusy
+	case w.Ledger.Started >= t.policy.RunsPerDay:
+		t.answer(&RetryReply{ResetsAt: nextDay(t.stamp), Limit: t.policy.RunsPerDay})
+		return 0, engine.OutcomeRunLimit
+	case paid != engine.OutcomeDone:
+		return 0, paid
+	case t.queued >= t.policy.QueueLimit:
+		return 0, engine.OutcomeRunnerBusy
+	case t.requests.full():
+		return 0, engine.OutcomeKeysFull
+	}
+	return kind, engine.OutcomeDone
+}
+
+// replay says what a request's key was used for: OutcomeNone for nothing yet, Done with the record
+// that was made, or OutcomeRequestKeyReused. The zero key is none.
+func (s *state) replay(key, body [16]byte) (made [16]byte, o engine.Outcome) {
+	if key == ([16]byte{}) {
+		return made, engine.OutcomeNone
+	}
+	row := s.requests.find(key, s.stamp.Load()-RequestRetentionMS)
+	if row == 0 {
+		return made, engine.OutcomeNone
+	}
+	r := s.requests.table.Read(row)
+	if r.Body != body {
+		return made, engine.OutcomeRequestKeyReused
+	}
+	return r.Made, engine.OutcomeDone
+}
+
+func (t *turn) keepRequest(key, body, made [16]byte) {
+	if key != ([16]byte{}) {
+		t.requests.keep(request{Key: key, Body: body, Made: made, At: t.stamp})
+	}
+}
+
+// addRun appends a run to its workspace's list.
+func (t *turn) addRun(w *workspace, r run, text RunText) uint32 {
+	row, next := t.runs.Append()
+	_, blob := t.runTexts.Append()
+	r.Before = w.Runs
+	*next, w.Runs = r, row
+	blob.Bytes = wire.Encode(nil, &text)
+	t.runBy.Insert(t.idHash(&r.ID), row)
+	t.fold(uint64(row))
+	return row
+}
+
+// RequestRun saves a usability request that waits for its setup: no agent, no charge. The same id
+// again is the same success again.
+type RequestRun struct {
+	Workspace uint32
+	Flow      [16]byte
+	ID        [16]byte
+}
+
+// Fields states the command's fields.
+func (c *RequestRun) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Workspace)
+	w.ID(2, &c.Flow)
+	w.ID(3, &c.ID)
+}
+
+// maxRequestsPerDay bounds the usability requests of a workspace in a UTC day.
+const maxRequestsPerDay = 100
+
+func (c *RequestRun) apply(t *turn) engine.Outcome {
+	w, ok := t.workspace(c.Workspace)
+	flowRow := t.flowRow(c.Workspace, c.Flow)
+	if !ok || flowRow == 0 {
+		return engine.OutcomeRecordUnknown
+	}
+	if t.runRow(c.Workspace, c.ID) != 0 {
+		return engine.OutcomeDone
+	}
+	w.Ledger.roll(t.stamp)
+	if w.Ledger.Requests >= maxRequestsPerDay {
+		t.answer(&RetryReply{ResetsAt: nextDay(t.stamp), Limit: maxRequestsPerDay})
+		return engine.OutcomeRunLimit
+	}
+
+	w.Ledger.Requests++
+	t.addRun(&w, run{
+		ID: c.ID, Workspace: c.Workspace, Flow: flowRow, FlowVersion: t.flows.Read(flowRow).Version,
+		Kind: RunRequest, Status: RunQueued, CreatedAt: t.stamp,
+	}, RunText{})
+	*t.workspaces.Write(c.Workspace) = w
+	return engine.OutcomeDone
+}
+
+// runRow finds a run of a workspace; 0 when there is none.
+func (s *state) runRow(workspace uint32, id [16]byte) uint32 {
+	row := s.runOf(id)
+	if row == 0 || s.runs.Read(row).Workspace != workspace {
+		return 0
+	}
+	return row
+}
+
+// runOf finds a run of any workspace; 0 when there is none.
+func (s *state) runOf(id [16]byte) uint32 {
+	return s.runBy.Find(s.idHash(&id), func(row uint32) bool { return s.runs.Read(row).ID == id })
+}
+
+func (s *state) runText(row uint32) (text RunText) {
+	decodeBlob(s.runTexts.Read(row), &text)
+	return text
+}

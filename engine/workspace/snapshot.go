@@ -1,0 +1,260 @@
+package workspace
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"tollgate/engine"
+	"tollgate/engine/journal"
+	"tollgate/engine/page"
+	"tollgate/engine/wire"
+)
+
+// A snapshot is, in this order:
+//
+//	"TGWS" · format version (1 byte) · length of the header (4 bytes) · header · its CRC32C (4 bytes)
+//	· page store
+//
+// Integers are little endian. The page store has a format, and checksums, of its own package.
+const (
+	snapshotMagic = "TGWS\x02"
+	// maxHeader bounds a header that Restore believes in.
+	maxHeader = 64 << 10
+)
+
+var (
+	// ErrSnapshot says that bytes are no snapshot of this machine and format version.
+	ErrSnapshot = errors.New("workspace: malformed snapshot")
+	// ErrSnapshotRunning says that the snapshot before was not released.
+	ErrSnapshotRunning = errors.New("workspace: a snapshot is running")
+
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+)
+
+// header is what is not in a table.
+type header struct {
+	Shard                    uint16
+	Index, Hash              uint64
+	Stamp                    int64
+	Policy                   SetPolicy
+	Day, FreeToday           uint32
+	FirstQueued, LastQueued  uint32
+	Queued, Running          uint32
+	RequestsFrom, RequestsTo uint64
+	SourcesFrom, SourcesTo   uint64
+}
+
+// Fields states the header's fields.
+func (h *header) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &h.Shard)
+	wire.Uint(w, 2, &h.Index)
+	wire.Uint(w, 3, &h.Hash)
+	w.Int(4, &h.Stamp)
+	w.Message(5, &h.Policy)
+	wire.Uint(w, 6, &h.Day)
+	wire.Uint(w, 7, &h.FreeToday)
+	wire.Uint(w, 8, &h.FirstQueued)
+	wire.Uint(w, 9, &h.LastQueued)
+	wire.Uint(w, 10, &h.Queued)
+	wire.Uint(w, 11, &h.Running)
+	wire.Uint(w, 12, &h.RequestsFrom)
+	wire.Uint(w, 13, &h.RequestsTo)
+	wire.Uint(w, 14, &h.SourcesFrom)
+	wire.Uint(w, 15, &h.SourcesTo)
+}
+
+// Snapshot fixes the present state. Its cost does not grow with workspaces or runs.
+func (m *Machine) Snapshot() (engine.Snapshot, error) {
+	if !m.snapshotting.CompareAndSwap(false, true) {
+		return nil, ErrSnapshotRunning
+	}
+	s := m.state.Load()
+	return &snapshot{
+		machine: m,
+		header: header{
+			Shard: m.config.Shard, Index: s.hashIndex, Hash: s.hash64, Stamp: s.stamp.Load(),
+			Policy: s.policy, Day: s.day, FreeToday: s.freeToday,
+			FirstQueued: s.firstQueued, LastQueued: s.lastQueued,
+			Queued: s.queued, Running: s.running,
+			RequestsFrom: s.requests.from, RequestsTo: s.requests.to,
+			SourcesFrom: s.sources.from, SourcesTo: s.sources.to,
+		},
+		pages: s.store.Begin(),
+	}, nil
+}
+
+// snapshot is a fixed state.
+type snapshot struct {
+	machine  *Machine
+	header   header
+	pages    *page.Snapshot
+	released bool
+}
+
+// Index is the last entry that the snapshot contains.
+func (sn *snapshot) Index() uint64 { return sn.header.Index }
+
+// Segments is empty: this machine keeps no journal.
+func (sn *snapshot) Segments() []journal.SegmentInfo { return nil }
+
+// Release ends the snapshot, written or not.
+func (sn *snapshot) Release() {
+	if !sn.released {
+		sn.released = true
+		sn.pages.Release()
+		sn.machine.snapshotting.Store(false)
+	}
+}
+
+// WriteTo writes the snapshot. It runs beside Apply.
+func (sn *snapshot) WriteTo(dst io.Writer) (int64, error) {
+	body := wire.Encode(nil, &sn.header)
+	head := binary.LittleEndian.AppendUint32([]byte(snapshotMagic), uint32(len(body)))
+	head = append(head, body...)
+	head = binary.LittleEndian.AppendUint32(head, crc32.Checksum(body, castagnoli))
+	n, err := dst.Write(head)
+	if err != nil {
+		return int64(n), fmt.Errorf("workspace: write a snapshot: %w", err)
+	}
+	rest, err := sn.pages.WriteTo(dst)
+	if err != nil {
+		return int64(n) + rest, fmt.Errorf("workspace: write a snapshot: %w", err)
+	}
+	return int64(n) + rest, nil
+}
+
+// Restore replaces the whole state. Queries that run beside it see the old one or the new one.
+// After an error the machine is as it was.
+func (m *Machine) Restore(src io.Reader) error {
+	if m.snapshotting.Load() {
+		return ErrSnapshotRunning
+	}
+	h, err := readHeader(src)
+	if err != nil {
+		return err
+	}
+	if h.Shard != m.config.Shard {
+		return fmt.Errorf("%w: of shard %d, this is shard %d", ErrSnapshot, h.Shard, m.config.Shard)
+	}
+	s := newState()
+	if err := s.store.Restore(src); err != nil {
+		return fmt.Errorf("%w: %w", ErrSnapshot, err)
+	}
+	s.policy, s.day, s.freeToday = h.Policy, h.Day, h.FreeToday
+	s.firstQueued, s.lastQueued, s.queued, s.running = h.FirstQueued, h.LastQueued, h.Queued, h.Running
+	s.requests.from, s.requests.to = h.RequestsFrom, h.RequestsTo
+	s.sources.from, s.sources.to = h.SourcesFrom, h.SourcesTo
+	if err := s.consistent(); err != nil {
+		return err
+	}
+	s.publish(h.Index, h.Stamp, h.Hash)
+	s.reindex()
+	m.ring.Forget()
+	m.state.Store(s)
+	return nil
+}
+
+func readHeader(src io.Reader) (h header, err error) {
+	var begin [len(snapshotMagic) + 4]byte
+	if _, err = io.ReadFull(src, begin[:]); err != nil {
+		return h, fmt.Errorf("%w: %w", ErrSnapshot, err)
+	}
+	size := binary.LittleEndian.Uint32(begin[len(snapshotMagic):])
+	if string(begin[:len(snapshotMagic)]) != snapshotMagic || size > maxHeader {
+		return h, fmt.Errorf("%w: it does not begin like one of this format", ErrSnapshot)
+	}
+	rest := make([]byte, size+4)
+	if _, err = io.ReadFull(src, rest); err != nil {
+		return h, fmt.Errorf("%w: %w", ErrSnapshot, err)
+	}
+	body := rest[:size]
+	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(rest[size:]) {
+		return h, fmt.Errorf("%w: checksum of the header", ErrSnapshot)
+	}
+	if err = wire.Decode(body, &h); err != nil {
+		return h, fmt.Errorf("%w: %w", ErrSnapshot, err)
+	}
+	return h, nil
+}
+
+// consistent says, before anything follows them, that rows name rows that are there and that blobs
+// decode.
+func (s *state) consistent() error {
+	bad := func(what string) error { return fmt.Errorf("%w: %s", ErrSnapshot, what) }
+	if !s.requests.consistent() || !s.sources.consistent() ||
+		s.flowTexts.Len() != s.flows.Len() || s.runTexts.Len() != s.runs.Len() ||
+		s.firstQueued > s.runs.Len() || s.lastQueued > s.runs.Len() {
+		return bad("counts that do not agree")
+	}
+	for row := uint32(1); row <= s.workspaces.Len(); row++ {
+		w := s.workspaces.Read(row)
+		if w.Keys > s.keys.Len() || w.Flows > s.flows.Len() || w.Runs > s.runs.Len() ||
+			w.Purchases > s.purchases.Len() || w.Issues > s.issues.Len() ||
+			w.Notifications > s.notifications.Len() || w.Transactions > s.transactions.Len() ||
+			w.Ledger.Open > s.purchases.Len() {
+			return bad("a workspace's lists")
+		}
+	}
+	for row := uint32(1); row <= s.keys.Len(); row++ {
+		if k := s.keys.Read(row); k.Before >= row || !s.owned(k.Workspace) {
+			return bad("a key")
+		}
+	}
+	for row := uint32(1); row <= s.flows.Len(); row++ {
+		f := s.flows.Read(row)
+		if f.Before >= row || !s.owned(f.Workspace) || f.Open > s.runs.Len() ||
+			f.Issues > s.issues.Len() || f.Watch > WatchFailing ||
+			wire.Decode(s.flowTexts.Read(row).Bytes, &FlowDocument{}) != nil {
+			return bad("a flow")
+		}
+	}
+	for row := uint32(1); row <= s.runs.Len(); row++ {
+		r := s.runs.Read(row)
+		if r.Before >= row || !s.owned(r.Workspace) || r.Flow > s.flows.Len() ||
+			r.Next > s.runs.Len() || r.Kind < RunHosted || r.Kind > RunLocal ||
+			r.Status < RunQueued || r.Status > RunCancelled || r.Outcome > OutcomeInconclusive ||
+			r.Kind == RunHosted && r.Flow == 0 ||
+			wire.Decode(s.runTexts.Read(row).Bytes, &RunText{}) != nil {
+			return bad("a run")
+		}
+	}
+	return s.consistentLists(bad)
+}
+
+func (s *state) consistentLists(bad func(string) error) error {
+	for row := uint32(1); row <= s.purchases.Len(); row++ {
+		p := s.purchases.Read(row)
+		if p.Before >= row || !s.owned(p.Workspace) || p.Flow > s.flows.Len() ||
+			p.Status < PurchaseApproval || p.Status > PurchaseExpired || p.Reason > ReasonDeclined {
+			return bad("a purchase")
+		}
+	}
+	for row := uint32(1); row <= s.issues.Len(); row++ {
+		i := s.issues.Read(row)
+		if i.Before >= row || i.BeforeOfFlow >= row || !s.owned(i.Workspace) || i.Flow == 0 ||
+			i.Flow > s.flows.Len() || i.Status < IssueOpen || i.Status > IssueClosed {
+			return bad("an issue")
+		}
+	}
+	for row := uint32(1); row <= s.notifications.Len(); row++ {
+		n := s.notifications.Read(row)
+		if n.Before >= row || !s.owned(n.Workspace) || n.Flow > s.flows.Len() ||
+			n.Kind < NoticeRegression || n.Kind > NoticeRunReturned {
+			return bad("a notification")
+		}
+	}
+	for row := uint32(1); row <= s.transactions.Len(); row++ {
+		r := s.transactions.Read(row)
+		if r.Before >= row || r.Kind < transactionGrant || r.Kind > transactionRelease {
+			return bad("a transaction")
+		}
+	}
+	return nil
+}
+
+func (s *state) owned(workspace uint32) bool {
+	return workspace != 0 && workspace <= s.workspaces.Len()
+}

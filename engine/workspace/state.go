@@ -1,0 +1,193 @@
+package workspace
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+
+	"tollgate/engine/page"
+)
+
+// Numbers of the tables in the snapshot format. They are never reused.
+const (
+	tableWorkspaces    = 1
+	tableKeys          = 2
+	tableFlows         = 3
+	tableFlowTexts     = 4
+	tableRuns          = 5
+	tableRunTexts      = 6
+	tablePurchases     = 7
+	tableIssues        = 8
+	tableNotifications = 9
+	tableTransactions  = 10
+	tableRequests      = 11
+	tableSignups       = 12
+	tableAgents        = 13
+)
+
+// RequestRetentionMS is how long an Idempotency-Key is kept, in log time: 30 days.
+const RequestRetentionMS = 30 * dayMS
+
+// What one group keeps at most; beyond it new ones are refused until older ones have expired.
+const (
+	MaxRequests = 2_000_000
+	MaxSources  = 200_000
+)
+
+// state is everything that a snapshot holds, and the indexes that are rebuilt from it. Apply is its
+// only writer, and holds mu for one record at a time; queries hold it to read.
+type state struct {
+	// applied and stamp belong to the newest entry.
+	applied atomic.Uint64
+	stamp   atomic.Int64
+	// hashMu guards the pair that StateHash returns.
+	hashMu            sync.Mutex
+	hashIndex, hash64 uint64
+
+	mu     sync.RWMutex
+	policy SetPolicy
+	// day and freeToday count the free runs of all workspaces in one UTC day.
+	day, freeToday uint32
+	// firstQueued and lastQueued are the runs that wait for a worker, oldest first; queued is their
+	// number, running that of runs with a worker.
+	firstQueued, lastQueued uint32
+	queued, running         uint32
+
+	store         *page.Store
+	workspaces    *page.Table[workspace]
+	keys          *page.Table[key]
+	flows         *page.Table[flow]
+	flowTexts     *page.Table[page.Blob] // row = flow row
+	runs          *page.Table[run]
+	runTexts      *page.Table[page.Blob] // row = run row
+	purchases     *page.Table[purchase]
+	issues        *page.Table[issue]
+	notifications *page.Table[notification]
+	transactions  *page.Table[transaction]
+	agents        *page.Table[page.Blob] // names of agents, numbered from 1
+	requests      kept[request]
+	sources       kept[signups]
+
+	// The indexes are no state: their hashes are seeded by the process.
+	seed         maphash.Seed
+	keyByHash    *page.Index // of API keys and of claim codes
+	claimByHash  *page.Index
+	workspaceBy  *page.Index
+	flowBy       *page.Index
+	runBy        *page.Index
+	purchaseBy   *page.Index
+	issueBy      *page.Index
+	notification *page.Index
+	linkBy       *page.Index
+	agentBy      map[string]uint32
+
+	// due is what will happen by itself, earliest first; no state. nextDue is what NextDue answers.
+	due     dues
+	nextDue atomic.Int64
+}
+
+// newState returns the state before the first entry.
+func newState() *state {
+	s := &state{
+		store: page.NewStore(), seed: maphash.MakeSeed(), policy: DefaultPolicy(),
+		keyByHash: page.NewIndex(), claimByHash: page.NewIndex(), workspaceBy: page.NewIndex(),
+		flowBy: page.NewIndex(), runBy: page.NewIndex(), purchaseBy: page.NewIndex(),
+		issueBy: page.NewIndex(), notification: page.NewIndex(), linkBy: page.NewIndex(),
+		agentBy: map[string]uint32{},
+	}
+	s.workspaces = page.NewTable(s.store, tableWorkspaces, recordCodec[workspace]())
+	s.keys = page.NewTable(s.store, tableKeys, recordCodec[key]())
+	s.flows = page.NewTable(s.store, tableFlows, recordCodec[flow]())
+	s.flowTexts = page.NewBlobTable(s.store, tableFlowTexts)
+	s.runs = page.NewTable(s.store, tableRuns, recordCodec[run]())
+	s.runTexts = page.NewBlobTable(s.store, tableRunTexts)
+	s.purchases = page.NewTable(s.store, tablePurchases, recordCodec[purchase]())
+	s.issues = page.NewTable(s.store, tableIssues, recordCodec[issue]())
+	s.notifications = page.NewTable(s.store, tableNotifications, recordCodec[notification]())
+	s.transactions = page.NewTable(s.store, tableTransactions, recordCodec[transaction]())
+	s.agents = page.NewBlobTable(s.store, tableAgents)
+	s.requests = kept[request]{
+		table: page.NewTable(s.store, tableRequests, recordCodec[request]()), most: MaxRequests,
+		byKey: map[[16]byte]uint64{},
+		key:   func(r *request) [16]byte { return r.Key }, at: func(r *request) int64 { return r.At },
+	}
+	s.sources = kept[signups]{
+		table: page.NewTable(s.store, tableSignups, recordCodec[signups]()), most: MaxSources,
+		byKey: map[[16]byte]uint64{},
+		key:   func(r *signups) [16]byte { return r.Source },
+		at:    func(r *signups) int64 { return r.At },
+	}
+	return s
+}
+
+// reindex rebuilds the indexes and what is due from the tables, after a restore.
+func (s *state) reindex() {
+	for row := uint32(1); row <= s.workspaces.Len(); row++ {
+		w := s.workspaces.Read(row)
+		s.workspaceBy.Insert(s.idHash(&w.ID), row)
+		if w.Claim != ([32]byte{}) {
+			s.claimByHash.Insert(secretHash(&w.Claim), row)
+		}
+	}
+	for row := uint32(1); row <= s.keys.Len(); row++ {
+		s.keyByHash.Insert(secretHash(&s.keys.Read(row).Hash), row)
+	}
+	for row := uint32(1); row <= s.flows.Len(); row++ {
+		s.flowBy.Insert(s.idHash(&s.flows.Read(row).ID), row)
+	}
+	for row := uint32(1); row <= s.runs.Len(); row++ {
+		r := s.runs.Read(row)
+		s.runBy.Insert(s.idHash(&r.ID), row)
+		s.due.add(r.Due, dueRun, row)
+	}
+	for row := uint32(1); row <= s.purchases.Len(); row++ {
+		p := s.purchases.Read(row)
+		s.purchaseBy.Insert(s.idHash(&p.ID), row)
+		if p.waits() {
+			s.linkBy.Insert(secretHash(&p.Link), row)
+		}
+		s.due.add(p.Due, duePurchase, row)
+	}
+	for row := uint32(1); row <= s.issues.Len(); row++ {
+		s.issueBy.Insert(s.idHash(&s.issues.Read(row).ID), row)
+	}
+	for row := uint32(1); row <= s.notifications.Len(); row++ {
+		s.notification.Insert(s.idHash(&s.notifications.Read(row).ID), row)
+	}
+	for row := uint32(1); row <= s.agents.Len(); row++ {
+		s.agentBy[string(s.agents.Read(row).Bytes)] = row
+	}
+	s.requests.reindex()
+	s.sources.reindex()
+	s.publishDue()
+}
+
+func (s *state) idHash(id *[16]byte) uint64 { return maphash.Bytes(s.seed, id[:]) }
+
+// secretHash needs no seed: the bytes are those of a SHA-256.
+func secretHash(hash *[32]byte) uint64 { return binary.LittleEndian.Uint64(hash[:]) }
+
+// maxAgents bounds the names of agents; later ones are written as the last.
+const maxAgents = 10_000
+
+// agent numbers an agent's name.
+func (s *state) agent(name string) uint32 {
+	if row := s.agentBy[name]; row != 0 || name == "" {
+		return row
+	}
+	if s.agents.Len() >= maxAgents {
+		return maxAgents
+	}
+	row, blob := s.agents.Append()
+	blob.Bytes = []byte(name)
+	s.agentBy[name] = row
+	return row
+}
+
+func (s *state) agentName(number uint32) string {
+	if number == 0 || number > s.agents.Len() {
+		return ""
+	}
+	return string(s.agents.Read(number).Bytes)
+}

@@ -1,0 +1,427 @@
+package workspace
+
+import "tollgate/engine"
+
+// AccountView is a workspace and what it has.
+type AccountView struct {
+	ID                   [16]byte
+	Label, Owner         string
+	Claimed              bool
+	CreatedAt            int64
+	Credits, Reserved    uint64
+	Transactions         []TransactionView // newest first, at most 20
+	Paused, CapApproved  bool
+	CapCents, SpentCents uint32
+	ChargingCents        uint32
+	FreeUsed, PaidUsed   uint32
+	Returned, RunsLeft   uint32
+	StartedToday         uint32
+	LocalToday           uint32
+	RecentRuns           []RunView // hosted, newest first, at most 20
+	MonthEnd, DayEnd     int64
+}
+
+// TransactionView is one movement of credits.
+type TransactionView struct {
+	ID     [16]byte
+	Kind   TransactionKind
+	Amount uint64
+	Run    [16]byte
+	At     int64
+	Note   string
+}
+
+// listed is how many runs and transactions an account shows; looked is how many rows a list walks
+// over for them.
+const (
+	listed = 20
+	looked = 2000
+)
+
+// Account is what a workspace has at an instant of log time; false when there is no such row.
+func (m *Machine) Account(workspace uint32, now int64) (v AccountView, ok bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	w, ok := s.workspace(workspace)
+	if !ok {
+		return v, false
+	}
+	l := &w.Ledger
+	l.roll(max(now, s.stamp.Load()))
+	v = AccountView{
+		ID: w.ID, Label: w.Label, Owner: w.Owner, Claimed: w.claimed(), CreatedAt: w.CreatedAt,
+		Credits: l.CreditsLeft, Reserved: l.CreditsReserved, Paused: l.Paused,
+		CapApproved: l.CapApproved, CapCents: l.CapCents, SpentCents: l.SpentCents,
+		ChargingCents: l.ChargingCents, FreeUsed: l.FreeUsed, PaidUsed: l.PaidUsed,
+		Returned: l.Returned, RunsLeft: l.RunsLeft, StartedToday: l.Started, LocalToday: l.Local,
+		MonthEnd: MonthEnd(now), DayEnd: DayEnd(now),
+	}
+	for row := w.Transactions; row != 0 && len(v.Transactions) < listed; {
+		r := s.transactions.Read(row)
+		v.Transactions = append(v.Transactions, TransactionView{
+			ID: r.ID, Kind: r.Kind, Amount: r.Amount, Run: r.Run, At: r.At, Note: r.Note,
+		})
+		row = r.Before
+	}
+	row := w.Runs
+	for n := 0; row != 0 && n < looked && len(v.RecentRuns) < listed; n++ {
+		r := s.runs.Read(row)
+		if r.Kind == RunHosted {
+			v.RecentRuns = append(v.RecentRuns, s.runView(row))
+		}
+		row = r.Before
+	}
+	return v, true
+}
+
+// WorkspaceRow finds a workspace by its id; 0 when there is none.
+func (m *Machine) WorkspaceRow(id [16]byte) uint32 {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.workspaceRow(id)
+}
+
+// FlowView is a saved test.
+type FlowView struct {
+	FlowDocument
+	ID                   [16]byte
+	Version              uint32
+	CreatedAt, ChangedAt int64
+	SignupConfirmed      bool
+	// Preflighted says that what follows belongs to this version.
+	Preflighted     bool
+	NoKey, WrongKey Called
+	AlreadyTrue     bool
+	Watch           WatchState
+	WatchAt         int64
+	// Open is the run that has not finished; zero is none.
+	Open [16]byte
+	// Unready is why no agent can run it; UnreadyNot when there is an agent that can.
+	Unready Unready
+}
+
+func (s *state) flowView(row uint32) FlowView {
+	f := s.flows.Read(row)
+	v := FlowView{
+		FlowDocument: s.document(row), ID: f.ID, Version: f.Version, CreatedAt: f.CreatedAt,
+		ChangedAt: f.ChangedAt, SignupConfirmed: f.SignupConfirmed,
+		Preflighted: f.Preflight == f.Version, Watch: f.Watch, WatchAt: f.WatchAt,
+		Unready: f.unready(true),
+	}
+	if v.Preflighted {
+		v.NoKey, v.WrongKey, v.AlreadyTrue = f.NoKey, f.WrongKey, f.AlreadyTrue
+	}
+	if f.Open != 0 {
+		v.Open = s.runs.Read(f.Open).ID
+	}
+	return v
+}
+
+// Flow finds a flow of a workspace that is not archived.
+func (m *Machine) Flow(workspace uint32, id [16]byte) (FlowView, bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	row := s.flowRow(workspace, id)
+	if row == 0 {
+		return FlowView{}, false
+	}
+	return s.flowView(row), true
+}
+
+// Page says which part of a list is asked for, newest first.
+type Page struct {
+	// After is the last record of the page before; zero begins.
+	After [16]byte
+	Limit int // 1–100
+}
+
+// from is the row that a page begins with: head, or the one before After.
+func (p *Page) from(head uint32, find func([16]byte) uint32, before func(uint32) uint32) uint32 {
+	if p.After == ([16]byte{}) {
+		return head
+	}
+	if row := find(p.After); row != 0 {
+		return before(row)
+	}
+	return 0
+}
+
+// Flows lists a workspace's flows; more says that there are others behind them.
+func (m *Machine) Flows(workspace uint32, p Page) (views []FlowView, more bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	w, _ := s.workspace(workspace)
+	before := func(row uint32) uint32 { return s.flows.Read(row).Before }
+	find := func(id [16]byte) uint32 { return s.anyFlow(workspace, id) }
+	for row := p.from(w.Flows, find, before); row != 0; row = before(row) {
+		if s.flows.Read(row).ArchivedAt != 0 {
+			continue
+		}
+		if len(views) == p.Limit {
+			return views, true
+		}
+		views = append(views, s.flowView(row))
+	}
+	return views, false
+}
+
+// RunView is one run.
+type RunView struct {
+	RunText
+	ID                               [16]byte
+	Flow                             [16]byte // zero is none
+	FlowVersion                      uint32
+	Agent                            string // name, kind and version
+	Kind                             RunKind
+	Status                           RunStatus
+	Outcome                          RunOutcome
+	Charge                           ChargeKind
+	ChargeState                      ChargeState
+	Credits, Cents, Token            uint32
+	CreatedAt, StartedAt, FinishedAt int64
+	Workspace                        uint32
+}
+
+func (s *state) runView(row uint32) RunView {
+	r := s.runs.Read(row)
+	v := RunView{
+		RunText: s.runText(row), ID: r.ID, FlowVersion: r.FlowVersion, Agent: s.agentName(r.Agent),
+		Kind: r.Kind, Status: r.Status, Outcome: r.Outcome, Charge: r.Charge,
+		ChargeState: r.ChargeState, Credits: r.Credits, Cents: r.Cents, Token: r.Token,
+		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
+		Workspace: r.Workspace,
+	}
+	if r.Flow != 0 {
+		v.Flow = s.flows.Read(r.Flow).ID
+	}
+	return v
+}
+
+// Run finds a run of a workspace.
+func (m *Machine) Run(workspace uint32, id [16]byte) (RunView, bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	row := s.runRow(workspace, id)
+	if row == 0 {
+		return RunView{}, false
+	}
+	return s.runView(row), true
+}
+
+// Runs lists a workspace's runs; more says that there are others behind them.
+func (m *Machine) Runs(workspace uint32, p Page) (views []RunView, more bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	w, _ := s.workspace(workspace)
+	before := func(row uint32) uint32 { return s.runs.Read(row).Before }
+	find := func(id [16]byte) uint32 { return s.runRow(workspace, id) }
+	for row := p.from(w.Runs, find, before); row != 0; row = before(row) {
+		if len(views) == p.Limit {
+			return views, true
+		}
+		views = append(views, s.runView(row))
+	}
+	return views, false
+}
+
+// Job is all that a worker needs of a run that it claimed: false when the token is not the
+// newest any more.
+func (m *Machine) Job(id [16]byte, token uint32) (r RunView, f FlowView, ok bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	row := s.runOf(id)
+	if row == 0 || s.runs.Read(row).Token != token || s.runs.Read(row).Status != RunRunning {
+		return r, f, false
+	}
+	return s.runView(row), s.flowView(s.runs.Read(row).Flow), true
+}
+
+// Load is how many runs wait for a worker, and how many have one.
+func (m *Machine) Load() (queued, running uint32) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.queued, s.running
+}
+
+// Replay says what a request's key was used for, as StartRun and RequestPurchase do.
+func (m *Machine) Replay(key, body [16]byte) (made [16]byte, o engine.Outcome) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.replay(key, body)
+}
+
+// PurchaseView is an order of runs.
+type PurchaseView struct {
+	ID                   [16]byte
+	Workspace            uint32
+	WorkspaceID          [16]byte
+	Flow                 [16]byte // zero is none
+	Runs, Cents          uint32
+	Status               PurchaseStatus
+	Reason               ApprovalReason
+	Checkout, URL        string
+	CreatedAt, ChangedAt int64
+	ExpiresAt            int64 // 0 when it has ended
+	Refund               bool
+}
+
+func (s *state) purchaseView(row uint32) PurchaseView {
+	p := s.purchases.Read(row)
+	v := PurchaseView{
+		ID: p.ID, Workspace: p.Workspace, WorkspaceID: s.workspaces.Read(p.Workspace).ID,
+		Runs: p.Runs, Cents: p.Cents, Status: p.Status,
+		Reason: p.Reason, Checkout: p.Checkout, URL: p.URL, CreatedAt: p.CreatedAt,
+		ChangedAt: p.ChangedAt, ExpiresAt: p.Due, Refund: p.Refund,
+	}
+	if p.Flow != 0 {
+		v.Flow = s.flows.Read(p.Flow).ID
+	}
+	return v
+}
+
+// Purchase finds a purchase; workspace 0 finds it in any.
+func (m *Machine) Purchase(workspace uint32, id [16]byte) (PurchaseView, bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	row := s.purchaseOf(id)
+	if row == 0 || workspace != 0 && s.purchases.Read(row).Workspace != workspace {
+		return PurchaseView{}, false
+	}
+	return s.purchaseView(row), true
+}
+
+// PurchaseByLink finds the purchase that an approval link's SHA-256 belongs to.
+func (m *Machine) PurchaseByLink(link [32]byte) (PurchaseView, bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	row := s.linkBy.Find(secretHash(&link), func(row uint32) bool {
+		return s.purchases.Read(row).Link == link
+	})
+	if row == 0 {
+		return PurchaseView{}, false
+	}
+	return s.purchaseView(row), true
+}
+
+// Purchases lists a workspace's purchases; more says that there are others behind them.
+func (m *Machine) Purchases(workspace uint32, p Page) (views []PurchaseView, more bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	w, _ := s.workspace(workspace)
+	before := func(row uint32) uint32 { return s.purchases.Read(row).Before }
+	find := func(id [16]byte) uint32 { return s.purchaseRow(workspace, id) }
+	for row := p.from(w.Purchases, find, before); row != 0; row = before(row) {
+		if len(views) == p.Limit {
+			return views, true
+		}
+		views = append(views, s.purchaseView(row))
+	}
+	return views, false
+}
+
+// IssueView is one thing that stops an agent.
+type IssueView struct {
+	ID, Flow, Run                  [16]byte
+	Status                         IssueStatus
+	Seen                           uint32
+	Step, Code, Reason, Note       string
+	CreatedAt, ChangedAt, ClosedAt int64
+}
+
+func (s *state) issueView(row uint32) IssueView {
+	i := s.issues.Read(row)
+	return IssueView{
+		ID: i.ID, Flow: s.flows.Read(i.Flow).ID, Run: i.Run, Status: i.Status, Seen: i.Seen,
+		Step: i.Step, Code: i.Code, Reason: i.Reason, Note: i.Note, CreatedAt: i.CreatedAt,
+		ChangedAt: i.ChangedAt, ClosedAt: i.ClosedAt,
+	}
+}
+
+// Issue finds an issue of a workspace.
+func (m *Machine) Issue(workspace uint32, id [16]byte) (IssueView, bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	row := s.issueRow(workspace, id)
+	if row == 0 {
+		return IssueView{}, false
+	}
+	return s.issueView(row), true
+}
+
+// Issues lists a workspace's issues; more says that there are others behind them.
+func (m *Machine) Issues(workspace uint32, p Page) (views []IssueView, more bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	w, _ := s.workspace(workspace)
+	before := func(row uint32) uint32 { return s.issues.Read(row).Before }
+	find := func(id [16]byte) uint32 { return s.issueRow(workspace, id) }
+	for row := p.from(w.Issues, find, before); row != 0; row = before(row) {
+		if len(views) == p.Limit {
+			return views, true
+		}
+		views = append(views, s.issueView(row))
+	}
+	return views, false
+}
+
+// NotificationView is one update of a workspace.
+type NotificationView struct {
+	ID, Flow, Run, Issue, Purchase [16]byte // zero is none
+	Kind                           NoticeKind
+	CreatedAt, ReadAt              int64
+}
+
+func (s *state) noticeView(row uint32) NotificationView {
+	n := s.notifications.Read(row)
+	v := NotificationView{
+		ID: n.ID, Run: n.Run, Issue: n.Issue, Purchase: n.Purchase, Kind: n.Kind,
+		CreatedAt: n.CreatedAt, ReadAt: n.ReadAt,
+	}
+	if n.Flow != 0 {
+		v.Flow = s.flows.Read(n.Flow).ID
+	}
+	return v
+}
+
+// Notification finds a notification of a workspace.
+func (m *Machine) Notification(workspace uint32, id [16]byte) (NotificationView, bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	row := s.noticeRow(workspace, id)
+	if row == 0 {
+		return NotificationView{}, false
+	}
+	return s.noticeView(row), true
+}
+
+// Notifications lists a workspace's notifications; more says that there are others behind them.
+func (m *Machine) Notifications(workspace uint32, p Page) (views []NotificationView, more bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	w, _ := s.workspace(workspace)
+	before := func(row uint32) uint32 { return s.notifications.Read(row).Before }
+	find := func(id [16]byte) uint32 { return s.noticeRow(workspace, id) }
+	for row := p.from(w.Notifications, find, before); row != 0; row = before(row) {
+		if len(views) == p.Limit {
+			return views, true
+		}
+		views = append(views, s.noticeView(row))
+	}
+	return views, false
+}
