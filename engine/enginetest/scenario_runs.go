@@ -103,8 +103,10 @@ func (s *workspaceScenario) finish(l *line) string {
 	return s.outcome(s.do(workspace.KindFinishRun, c))
 }
 
-var charges = [...]string{"none", "free", "paid"}
-var chargeStates = [...]string{"", " reserved", " committed", " returned"}
+var (
+	charges      = [...]string{"none", "free", "paid"}
+	chargeStates = [...]string{"", " reserved", " committed", " returned"}
+)
 
 func (s *workspaceScenario) run(l *line) string {
 	v, ok := s.m.Run(s.row(l.word(0)), ID("run "+l.word(1)))

@@ -145,8 +145,10 @@ func fillFlow(l *enginetest.Log, row uint32, name string, runs int) {
 		l.Do(workspace.KindFinishRun, &workspace.FinishRun{
 			Run: id, Token: 1, Status: workspace.RunCompleted, Outcome: workspace.OutcomePassed,
 			Step: "authenticate", Proof: "run", Calls: []workspace.Call{
-				{Case: "none", Status: 401, Refused: true}, {Case: "wrong", Status: 401, Refused: true},
-				{Case: "real", Status: 200, Matched: true}, {Case: "none", Status: 401, Refused: true},
+				{Case: "none", Status: 401, Refused: true},
+				{Case: "wrong", Status: 401, Refused: true},
+				{Case: "real", Status: 200, Matched: true},
+				{Case: "none", Status: 401, Refused: true},
 			},
 		})
 	}
