@@ -194,7 +194,8 @@ func (t *turn) changeFlow(c *SaveFlow, row uint32) {
 
 // flowTaken says that some workspace has a flow of this id, archived or not.
 func (s *state) flowTaken(id [16]byte) bool {
-	return s.flowBy.Find(s.idHash(&id), func(row uint32) bool { return s.flows.Read(row).ID == id }) != 0
+	is := func(row uint32) bool { return s.flows.Read(row).ID == id }
+	return s.flowBy.Find(s.idHash(&id), is) != 0
 }
 
 // flowCount counts a workspace's flows; it stops at MaxFlows.

@@ -8,8 +8,8 @@ import (
 )
 
 // derivedID is the id of what the state machine makes by itself: time-ordered like those that the
-// leader mints (the log time in milliseconds in front), the rest from SHA-256 over the id of what it
-// came from, a label and a number.
+// leader mints (the log time in milliseconds in front), the rest from SHA-256 over the id of what
+// it came from, a label and a number.
 func derivedID(of [16]byte, label string, number uint64, stamp int64) (id [16]byte) {
 	b := append(make([]byte, 0, 64), of[:]...)
 	b = append(b, label...)

@@ -14,16 +14,22 @@ import (
 type ledger struct {
 	RunsBought, RunsLeft, RunsReserved, RunsSpent              uint32
 	CreditsGranted, CreditsLeft, CreditsReserved, CreditsSpent uint64
-	PaidCents, RefundCents                                     uint64 // ever
-	Month                                                      uint32
-	FreeUsed, PaidUsed, Returned                               uint32 // runs of the month
-	SpentCents, ChargingCents                                  uint32 // of the month; being charged now
-	CapCents                                                   uint32
-	CapApproved, Paused                                        bool
-	Card                                                       string // how the provider names the saved card
-	Open                                                       uint32 // the purchase that waits or is being charged
-	Day                                                        uint32
-	Started, Local, Cancels, Requests                          uint32 // of the day
+	// PaidCents and RefundCents are ever.
+	PaidCents, RefundCents uint64
+	// Of the month: FreeUsed and PaidUsed are runs that were started in it and not returned.
+	Month                        uint32
+	FreeUsed, PaidUsed, Returned uint32
+	SpentCents                   uint32
+	// ChargingCents is being charged now.
+	ChargingCents, CapCents uint32
+	CapApproved, Paused     bool
+	// Card is how the provider names the saved card.
+	Card string
+	// Open is the purchase that waits or is being charged.
+	Open uint32
+	// Of the day.
+	Day                               uint32
+	Started, Local, Cancels, Requests uint32
 }
 
 // Fields states the ledger's fields.

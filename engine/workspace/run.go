@@ -187,7 +187,7 @@ func (e *RunEvent) Fields(w *wire.Codec) {
 }
 
 // StartRun checks, reserves and queues a hosted run in one command. Order of refusals: the flow is
-// unknown · the key was used for another request (used for this one: Done, the same run) · the quote
+// unknown · the key was used for another request (for this one: Done, the same run) · the quote
 // has changed · no agent can run it · the flow is busy · the day's runs · credits and payment · the
 // day's free runs · the queue. Only a run that was started uses up the key. The reply is a
 // RunReply; of refusals an UnreadyReply, a RetryReply or a CreditsReply.
