@@ -39,6 +39,8 @@ type metering struct {
 	// reached.
 	used  map[string][replay.EventsPerRow]string
 	limit map[string]bool
+	// lines are the amounts on the invoice that closes the period, by feature.
+	lines map[string]map[string]string
 }
 
 // expected is the file that was computed independently of this project.
@@ -50,6 +52,8 @@ type expected struct {
 		InputTokens        int  `json:"inputTokens"`
 		OutputTokens       int  `json:"outputTokens"`
 		OutputLimitReached bool `json:"outputLimitReached"`
+
+		Lines map[string]string `json:"lines"`
 	} `json:"perCustomer"`
 }
 
@@ -68,6 +72,7 @@ func loadMetering(t *testing.T) metering {
 	m := metering{
 		file: filepath.Join(sharedData, traceFile), prefix: "code", customers: want.Customers,
 		used: map[string][replay.EventsPerRow]string{}, limit: map[string]bool{},
+		lines: map[string]map[string]string{},
 	}
 	file, err := os.Open(m.file)
 	require.NoError(t, err)
@@ -79,7 +84,8 @@ func loadMetering(t *testing.T) metering {
 		m.used[name] = [...]string{
 			strconv.Itoa(c.Requests), strconv.Itoa(c.InputTokens), strconv.Itoa(c.OutputTokens),
 		}
-		m.limit[name] = c.OutputLimitReached
+		m.limit[name], m.lines[name] = c.OutputLimitReached, c.Lines
+		require.Equal(t, oracleLines(m.used[name]), c.Lines, "the oracle agrees with the file")
 	}
 	return m
 }
@@ -90,6 +96,7 @@ func generatedMetering(t *testing.T) metering {
 		prefix: "made", customers: 50, rows: trace.Generate(5000, 1),
 		file: filepath.Join(t.TempDir(), "trace-made.csv"),
 		used: map[string][replay.EventsPerRow]string{}, limit: map[string]bool{},
+		lines: map[string]map[string]string{},
 	}
 	file, err := os.Create(m.file)
 	require.NoError(t, err)
@@ -106,6 +113,7 @@ func generatedMetering(t *testing.T) metering {
 			texts[f] = strconv.FormatUint(n, 10)
 		}
 		m.used[name], m.limit[name] = texts, sum[2] >= 5000
+		m.lines[name] = oracleLines(texts)
 	}
 	return m
 }
@@ -147,7 +155,8 @@ func TestTraceIsMeteredExactlyThroughAFollower(t *testing.T) {
 }
 
 // The same through the node that is killed: connections break with events under way, whose fate the
-// client cannot know, and which it sends to the next node under the same keys.
+// client cannot know, and which it sends to the next node under the same keys. Then the period is
+// closed on the sandbox's clock, and every customer's invoice is the expected one.
 func TestTraceIsMeteredExactlyThroughTheNodeThatDies(t *testing.T) {
 	m := loadMetering(t)
 	d := startCluster(t)
@@ -162,6 +171,7 @@ func TestTraceIsMeteredExactlyThroughTheNodeThatDies(t *testing.T) {
 	m.check(t, d.replayAndKill(m, client, leader))
 	require.Positive(t, client.Retries(), "the loss of the leader must have been felt")
 	d.checkJournal(m, 1)
+	d.checkInvoices(m)
 }
 
 // replayAndKill meters the trace and kills a node when a quarter of it is done.
