@@ -243,6 +243,35 @@ func TestStalenessOfACutFollower(t *testing.T) {
 	})
 }
 
+// A follower that has the entries but is slow in applying them is as old as its memory, not as its
+// log.
+func TestStalenessOfASlowFollower(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		leader := c.leader()
+		follower := c.others(leader)[0]
+		c.eventually("it is fresh", func() bool {
+			return c.billing(follower).Staleness() < 200*time.Millisecond
+		})
+		gate := make(chan struct{})
+		open := sync.OnceFunc(func() { close(gate) })
+		defer open()
+		c.ledgers[follower].gate.Store(&gate)
+		c.count(leader, 1)
+		held := time.Now()
+		for time.Since(held) < 3*time.Second {
+			time.Sleep(50 * time.Millisecond)
+			require.GreaterOrEqual(t, c.billing(follower).Staleness(), time.Since(held))
+			require.False(t, c.ledgers[follower].has(1))
+		}
+		require.False(t, c.node[follower].Status().Ready)
+		open()
+		c.eventually("it is fresh again", func() bool {
+			return c.billing(follower).Staleness() < 200*time.Millisecond
+		})
+		require.True(t, c.ledgers[follower].has(1))
+	})
+}
+
 // contactSlack: in the bubble, data that was under way when the link was cut arrives in no time.
 const contactSlack = time.Millisecond
 

@@ -93,8 +93,10 @@ type Group struct {
 	committed atomic.Pointer[[]raft.ServerID]
 	index     readIndex
 	doorbell  chan struct{}
-	opened    int64       // monotonic
-	led       atomic.Bool // raft says this node leads (maybe not ready yet)
+	opened    int64 // monotonic
+	// contact is a moment such that this node's memory holds all that was acknowledged before it.
+	contact atomic.Int64 // monotonic, nanoseconds; or never
+	led     atomic.Bool  // raft says this node leads (maybe not ready yet)
 
 	batches, records atomic.Uint64
 	snapshotAt       atomic.Int64 // unix milliseconds
@@ -135,6 +137,7 @@ func openGroup(p parts) (*Group, error) {
 		settled: make(chan struct{}), closing: make(chan struct{}), opened: monotonic(),
 		restored: make(chan struct{}),
 	}
+	g.contact.Store(never)
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.route.Store(&route{changed: make(chan struct{})})
 	g.lease = newLease(c.HeartbeatTimeout, c.NodeID, g.heldLease)
@@ -211,6 +214,7 @@ func (g *Group) openRaft() error {
 	g.wg.Go(g.keepTime)
 	g.wg.Go(g.keepSnapshots)
 	g.wg.Go(g.keepSegments)
+	g.wg.Go(g.keepFresh)
 	return nil
 }
 
@@ -305,7 +309,7 @@ func (g *Group) stepDown() {
 	g.transport.reach.end()
 	r := g.route.Load()
 	if age, ok := g.lease.age(); ok && age < time.Hour {
-		g.transport.noteContact(monotonic() - int64(age))
+		g.noteContact(monotonic() - int64(age))
 	}
 	if r.ready {
 		g.lease.end(r.term)

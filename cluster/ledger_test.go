@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -37,6 +38,9 @@ type ledger struct {
 	ring    engine.HashRing
 	journal *journal.Journal // nil without one
 
+	// gate, when set, holds Apply up until it is closed.
+	gate atomic.Pointer[chan struct{}]
+
 	mu    sync.RWMutex
 	state ledgerState
 	broke bool // after a test spoiled its state
@@ -60,6 +64,9 @@ func countRecord(key uint64) engine.Record {
 
 func (m *ledger) Apply(index uint64, entry []byte, out *engine.Applied) error {
 	out.Reset()
+	if gate := m.gate.Load(); gate != nil {
+		<-*gate
+	}
 	h, records, err := engine.ParseEntry(entry)
 	if err != nil || h.Shard != m.shard {
 		return fmt.Errorf("%w: shard %d: %v", engine.ErrHalt, h.Shard, err)

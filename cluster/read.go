@@ -200,8 +200,8 @@ func (g *Group) serveReadIndex(payload []byte, reply func([]byte)) {
 }
 
 // Staleness is how old this node's own memory may be: 0 on a leader under lease; on a leader
-// without, the time since a majority answered; otherwise the time since a leader's append left
-// this node with all that was committed.
+// without, the time since a majority answered; otherwise the time since this node asked a leader
+// how far it was, and came to that.
 func (g *Group) Staleness() time.Duration {
 	if term, ok := g.lease.holds(); ok && g.lease.stands(term) {
 		return 0
@@ -209,13 +209,46 @@ func (g *Group) Staleness() time.Duration {
 	if age, ok := g.lease.age(); ok && age != math.MaxInt64 {
 		return age
 	}
-	if at := g.transport.contact.Load(); at != never {
+	if at := g.contact.Load(); at != never {
 		return time.Duration(monotonic() - at)
 	}
-	// Nothing heard since this node began: the state is as old as its newest entry may be.
-	sinceEntry := time.Duration(g.clocks.now().UnixMilli()-g.machine.Stamp()) * time.Millisecond
-	if g.machine.Stamp() == 0 {
-		sinceEntry = 0
-	}
+	return g.silence()
+}
+
+// silence is Staleness of a node that has not come to where a leader was since it began: its state
+// is as old as its newest entry, whose stamp may be ahead of its time. Where none is applied yet,
+// it is as old as can be: the others may have gone on for years.
+func (g *Group) silence() time.Duration {
+	now := g.clocks.now().UnixMilli() - g.clocks.ahead()
+	sinceEntry := time.Duration(now-g.machine.Stamp())*time.Millisecond + clockLead
 	return max(sinceEntry, time.Duration(monotonic()-g.opened))
+}
+
+// freshEvery is how often a follower finds out how far the leader is.
+const freshEvery = 100 * time.Millisecond
+
+// keepFresh asks the leader, from time to time, how far it is, and notes when this node has come to
+// that. What the leader sends of its own accord would not do: an append may have been on its way
+// for long, and having its entries is not having applied them.
+func (g *Group) keepFresh() {
+	for g.pause(g.ctx, freshEvery) {
+		r := g.route.Load()
+		if r.ready || r.leader == "" || r.leader == g.config.NodeID {
+			continue
+		}
+		asked, timer := monotonic(), time.NewTimer(g.config.RPCTimeout)
+		if g.readIndex(r, timer.C) {
+			g.noteContact(asked)
+		}
+		timer.Stop()
+	}
+}
+
+// noteContact notes that this node's memory holds all that was acknowledged before a moment.
+func (g *Group) noteContact(at int64) {
+	for old := g.contact.Load(); old < at; old = g.contact.Load() {
+		if g.contact.CompareAndSwap(old, at) {
+			return
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"sort"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -62,6 +63,7 @@ type simulation struct {
 
 	mu      sync.Mutex
 	acked   []uint64 // in the order in which clients learned of it
+	ackedAt []time.Time
 	refused []uint64
 	next    uint64
 	reads   int
@@ -85,6 +87,12 @@ func simulate(t *testing.T, seed uint64) {
 		s.leader()
 		stop := make(chan struct{})
 		var clients sync.WaitGroup
+		end := sync.OnceFunc(func() {
+			close(stop)
+			clients.Wait()
+			s.helpers.Wait()
+		})
+		defer end() // also when something is required in vain
 		for i := range 6 {
 			random := rand.New(rand.NewPCG(seed, uint64(i)+2))
 			clients.Go(func() { s.work(three[i%len(three)], random, stop) })
@@ -96,9 +104,7 @@ func simulate(t *testing.T, seed uint64) {
 		}
 		s.heal()
 		s.sleep(100, 500)
-		close(stop)
-		clients.Wait()
-		s.helpers.Wait()
+		end()
 		s.lookBack()
 	})
 }
@@ -278,10 +284,13 @@ func (s *simulation) work(id string, random *rand.Rand, stop <-chan struct{}) {
 			continue
 		}
 		deadline := time.Now().Add(time.Duration(50+random.IntN(2000)) * time.Millisecond)
-		if random.IntN(2) == 0 {
+		switch random.IntN(4) {
+		case 0, 1:
 			s.write(g, deadline)
-		} else {
+		case 2:
 			s.read(g, deadline)
+		case 3:
+			s.readStale(g)
 		}
 	}
 }
@@ -299,6 +308,7 @@ func (s *simulation) write(g *Group, deadline time.Time) {
 	switch o := results[0].Outcome; o {
 	case engine.OutcomeDone:
 		s.acked = append(s.acked, key)
+		s.ackedAt = append(s.ackedAt, time.Now())
 	case engine.OutcomeUnavailable, engine.OutcomeOverloaded:
 		s.refused = append(s.refused, key)
 	case engine.OutcomeUnknown:
@@ -344,6 +354,30 @@ func (s *simulation) read(g *Group, deadline time.Time) {
 	}
 	if early := stamp - time.Now().UnixMilli(); early > (clockLead + clockTrip).Milliseconds() {
 		s.blame(fmt.Errorf("log time at %s is %d ms ahead", g.config.NodeID, early))
+	}
+}
+
+// readStale looks for everything that was acknowledged longer ago than the node says its memory may
+// be old.
+func (s *simulation) readStale(g *Group) {
+	fresh := time.Now().Add(-g.Staleness())
+	s.mu.Lock()
+	if len(s.stepped) > 0 && g.contact.Load() == never {
+		s.mu.Unlock()
+		return // by a clock that is a year off, it cannot know
+	}
+	n := sort.Search(len(s.acked), func(i int) bool { return !s.ackedAt[i].Before(fresh) })
+	before := s.acked[:n:n]
+	s.mu.Unlock()
+	m := g.machine.(*ledger)
+	for _, key := range before {
+		if !m.has(key) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.blame(fmt.Errorf("a stale read at %s, %s old, misses %d", g.config.NodeID,
+				time.Since(fresh), key))
+			return
+		}
 	}
 }
 

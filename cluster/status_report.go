@@ -73,7 +73,7 @@ func (g *Group) Status() GroupStatus {
 	_, s.Lease = g.lease.holds()
 	if age, ok := g.lease.age(); ok {
 		s.LeaseAgeMS, s.LastContactMS = age.Milliseconds(), 0
-	} else if at := g.transport.contact.Load(); at != never {
+	} else if at := g.contact.Load(); at != never {
 		s.LastContactMS = time.Duration(monotonic() - at).Milliseconds()
 	}
 	s.QueueBytes, s.InFlight = g.local.load()

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -34,8 +33,6 @@ type transport struct {
 	reach      *reach
 	// stands says that this node may ask for votes.
 	stands func() bool
-	// contact is when the newest append arrived with which this node had all that was committed.
-	contact atomic.Int64 // monotonic, nanoseconds; or never
 
 	consumer chan raft.RPC
 	closing  chan struct{}
@@ -50,7 +47,6 @@ func newTransport(
 		rawTransport: inner, lease: l, quietUntil: time.Now().Add(quiet), stands: stands,
 		reach: newReach(), consumer: make(chan raft.RPC), closing: make(chan struct{}),
 	}
-	t.contact.Store(never)
 	t.wg.Go(t.relay)
 	return t
 }
@@ -177,9 +173,6 @@ func (t *transport) relay() {
 	}
 }
 
-// contactEvery is how fine follower contact is measured.
-const contactEvery = int64(20 * time.Millisecond)
-
 // inspect looks at a request of another node; false when it was answered here.
 func (t *transport) inspect(rpc *raft.RPC) bool {
 	switch req := rpc.Command.(type) {
@@ -206,9 +199,7 @@ func (t *transport) inspect(rpc *raft.RPC) bool {
 	case *raft.InstallSnapshotRequest:
 		t.watchTerm(rpc, req.Term)
 	case *raft.AppendEntriesRequest:
-		if !t.watchTerm(rpc, req.Term) {
-			t.watchContact(rpc, req)
-		}
+		t.watchTerm(rpc, req.Term)
 	}
 	return true
 }
@@ -216,13 +207,12 @@ func (t *transport) inspect(rpc *raft.RPC) bool {
 func header() raft.RPCHeader { return raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax} }
 
 // watchTerm suspends the lease while raft looks at a request of a newer term.
-func (t *transport) watchTerm(rpc *raft.RPC, term uint64) bool {
+func (t *transport) watchTerm(rpc *raft.RPC, term uint64) {
 	if active := t.lease.active(); active == 0 || term <= active {
-		return false
+		return
 	}
 	t.lease.doubt()
 	t.intercept(rpc, func(r raft.RPCResponse) { t.lease.settle(responseTerm(r)) })
-	return true
 }
 
 func responseTerm(r raft.RPCResponse) uint64 {
@@ -235,28 +225,6 @@ func responseTerm(r raft.RPCResponse) uint64 {
 		return resp.Term
 	}
 	return 0
-}
-
-// watchContact notes when an append arrived that left this node with all that was committed.
-func (t *transport) watchContact(rpc *raft.RPC, req *raft.AppendEntriesRequest) {
-	arrived := monotonic()
-	holdsAll := req.PrevLogEntry+uint64(len(req.Entries)) >= req.LeaderCommitIndex
-	if req.LeaderCommitIndex == 0 || !holdsAll || arrived-t.contact.Load() < contactEvery {
-		return
-	}
-	t.intercept(rpc, func(r raft.RPCResponse) {
-		if resp, ok := r.Response.(*raft.AppendEntriesResponse); ok && resp.Success {
-			t.noteContact(arrived)
-		}
-	})
-}
-
-func (t *transport) noteContact(at int64) {
-	for old := t.contact.Load(); old < at; old = t.contact.Load() {
-		if t.contact.CompareAndSwap(old, at) {
-			return
-		}
-	}
 }
 
 // intercept lets f see raft's answer before the other node does.

@@ -151,37 +151,6 @@ func TestAppendsAreStampedWhenTheyAreSent(t *testing.T) {
 	require.GreaterOrEqual(t, w.lease.dead, uint64(6))
 }
 
-func TestContactIsWhatBringsEverything(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w, other := pairOf(t, 0, yes)
-		stop := make(chan struct{})
-		var success atomic.Bool
-		go func() {
-			for {
-				select {
-				case rpc := <-w.Consumer():
-					rpc.Respond(&raft.AppendEntriesResponse{Success: success.Load()}, nil)
-				case <-stop:
-					return
-				}
-			}
-		}()
-		send := func(prev, commit uint64) int64 {
-			req := &raft.AppendEntriesRequest{Term: 3, PrevLogEntry: prev, LeaderCommitIndex: commit}
-			require.NoError(t, other.AppendEntries("a", "a", req, &raft.AppendEntriesResponse{}))
-			return w.contact.Load()
-		}
-		require.EqualValues(t, never, send(10, 10), "it was refused")
-		success.Store(true)
-		require.EqualValues(t, never, send(0, 0), "a heartbeat says nothing about the log")
-		require.EqualValues(t, never, send(5, 10), "more is committed than came")
-		arrived := send(10, 10)
-		close(stop)
-		require.NoError(t, w.Close())
-		require.Equal(t, monotonic(), arrived)
-	})
-}
-
 // --- Trap 1, on a real network: see TestHeartbeatsDoNotOvertake.
 
 // switchable is a stream layer that a test can partition.
