@@ -198,7 +198,9 @@ func (m *Machine) Catalog(env uint32) CatalogDocument {
 func (m *Machine) DiffCatalog(env uint32, doc *CatalogDocument, prune bool) CatalogReply {
 	e := m.state.Load().environment(env)
 	if e == nil {
-		return CatalogReply{Problem: "there is no such environment"}
+		return CatalogReply{
+			Problem: "there is no such environment", Outcome: engine.OutcomeAccountUnknown,
+		}
 	}
 	return revise(e.catalog.Load(), doc, revision{prune: prune}).reply
 }

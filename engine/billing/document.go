@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"tollgate/engine"
 	"tollgate/engine/decimal"
 	"tollgate/engine/wire"
 )
@@ -167,12 +168,15 @@ type CatalogReply struct {
 	Changes []CatalogChange
 	// Problem says why the document was refused, naming the place; empty when it was not.
 	Problem string
+	// Outcome is that of the refusal; a dry run has no other.
+	Outcome engine.Outcome
 }
 
 // Fields states the reply's fields.
 func (r *CatalogReply) Fields(w *wire.Codec) {
 	wire.List(w, 1, &r.Changes)
 	w.String(2, &r.Problem)
+	wire.Uint(w, 3, &r.Outcome)
 }
 
 // CatalogChange is one change to the catalog.

@@ -70,7 +70,7 @@ func revise(c *catalog, doc *CatalogDocument, r revision) revised {
 }
 
 func refuse(outcome engine.Outcome, problem string) revised {
-	return revised{reply: CatalogReply{Problem: problem}, outcome: outcome}
+	return revised{reply: CatalogReply{Problem: problem, Outcome: outcome}, outcome: outcome}
 }
 
 // overfull says which bound the catalog exceeds.

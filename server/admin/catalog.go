@@ -179,7 +179,7 @@ func (a *API) putCatalog(x *server.Exchange) {
 
 func answerChanges(x *server.Exchange, reply billing.CatalogReply) *server.Fault {
 	if reply.Problem != "" {
-		fault := server.FaultOf(engine.OutcomeCatalogInvalid)
+		fault := server.FaultOf(reply.Outcome)
 		fault.Detail = "Nothing was changed. " + reply.Problem
 		return &fault
 	}
@@ -199,21 +199,21 @@ func answerChanges(x *server.Exchange, reply billing.CatalogReply) *server.Fault
 	return nil
 }
 
-// getCatalog is GET …/catalog: the document back, so that applying it changes nothing.
+// getCatalog is GET …/catalog: the document back, drafts and archived plans too, so that applying it
+// changes nothing.
 func (a *API) getCatalog(x *server.Exchange) {
 	a.environment(x, func(env uint32) *server.Fault {
+		document := a.machine.Catalog(env)
 		data := x.Begin()
 		data.Open('{')
 		data.Array("features")
-		for _, f := range a.machine.Features(env) {
-			if !f.Archived {
-				writeFeature(data, &f)
-			}
+		for i := range document.Features {
+			writeFeature(data, &document.Features[i])
 		}
 		data.Close(']')
 		data.Array("plans")
-		for _, p := range a.machine.Plans(env) {
-			writePlan(data, &p)
+		for i := range document.Plans {
+			writePlan(data, &document.Plans[i])
 		}
 		data.Close(']')
 		data.Close('}')
@@ -222,7 +222,7 @@ func (a *API) getCatalog(x *server.Exchange) {
 	})
 }
 
-func writeFeature(data *server.JSON, f *billing.FeatureView) {
+func writeFeature(data *server.JSON, f *billing.FeatureDocument) {
 	data.Open('{')
 	data.Text("key", f.Key)
 	data.Text("name", f.Name)
@@ -238,7 +238,7 @@ func writeFeature(data *server.JSON, f *billing.FeatureView) {
 	data.Close('}')
 }
 
-func writePlan(data *server.JSON, p *billing.PlanView) {
+func writePlan(data *server.JSON, p *billing.PlanDocument) {
 	data.Open('{')
 	data.Text("key", p.Key)
 	data.Text("name", p.Name)
@@ -253,7 +253,7 @@ func writePlan(data *server.JSON, p *billing.PlanView) {
 	for i := range p.Features {
 		f := &p.Features[i]
 		data.Open('{')
-		data.Text("key", f.Feature.Key)
+		data.Text("key", f.Key)
 		data.Text("pricingType", f.PricingType)
 		data.Object("pricing")
 		server.WritePricing(data, &f.Pricing)
