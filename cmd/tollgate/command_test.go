@@ -68,7 +68,7 @@ func newShell(t *testing.T) *shell {
 		Outbox:  hooks,
 		Machine: s.Machine, Proposer: s, Reader: s, Events: s, Cluster: lone{}, Payments: desk,
 		Metrics: admin.NewMetrics(), KeyHash: admin.HashKey(key),
-		SettleTimeout: time.Millisecond,
+		SettleTimeout: time.Nanosecond,
 	})
 	require.NoError(t, err)
 	s.args = []string{"--ops", s.serve(operations.Handler()), "--admin-key", key}
