@@ -199,8 +199,8 @@ func answerChanges(x *server.Exchange, reply billing.CatalogReply) *server.Fault
 	return nil
 }
 
-// getCatalog is GET …/catalog: the document back, drafts and archived plans too. Applying it changes
-// nothing.
+// getCatalog is GET …/catalog: the document back, drafts and archived plans too, so that applying
+// it changes nothing.
 func (a *API) getCatalog(x *server.Exchange) {
 	a.environment(x, func(env uint32) *server.Fault {
 		document := a.machine.Catalog(env)
