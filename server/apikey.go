@@ -20,6 +20,9 @@ const (
 	// Customer keys may be in a customer's hands, in a browser for one.
 	KeyPrefixCustomerLive    = "ck_live_"
 	KeyPrefixCustomerSandbox = "ck_test_"
+	// Workspace keys are the workspace API's; claim codes hand a workspace to a person.
+	KeyPrefixWorkspace = "tg_ws_"
+	KeyPrefixClaim     = "tg_clm_"
 )
 
 const (
@@ -82,7 +85,7 @@ func WellFormedKey(key []byte) bool {
 func KeyPrefix(key []byte) string {
 	for _, prefix := range [...]string{
 		KeyPrefixLive, KeyPrefixSandbox, KeyPrefixCustomerLive, KeyPrefixCustomerSandbox,
-		KeyPrefixAdmin,
+		KeyPrefixAdmin, KeyPrefixWorkspace, KeyPrefixClaim,
 	} {
 		if len(key) >= len(prefix) && string(key[:len(prefix)]) == prefix {
 			return prefix

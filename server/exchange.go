@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"tollgate/engine/billing"
+	"tollgate/engine/workspace"
 )
 
 // Exchange is one request and its answer. It is pooled: a handler must not keep it, nor anything
@@ -20,6 +21,8 @@ type Exchange struct {
 	Route *Route
 	// Principal is whom the request's key speaks for.
 	Principal billing.Principal
+	// Tenant is whom a workspace key speaks for.
+	Tenant workspace.Principal
 	// Body is the whole body, within the route's limit.
 	Body []byte
 	// Out is the answer being written.
@@ -38,6 +41,8 @@ type Exchange struct {
 	params    [maxParams][]byte
 	decoded   []byte
 	requestID [requestIDSize]byte
+	// members adds to the body of a refusal in the workspace API's shape.
+	members func(*JSON)
 }
 
 // What an exchange keeps of its buffers between requests.
@@ -68,6 +73,7 @@ func (x *Exchange) begin(ctx *fasthttp.RequestCtx) {
 	x.Body, x.Out, x.decoded = x.Body[:0], x.Out[:0], x.decoded[:0]
 	x.media, x.consumed, x.misspelt, x.held, x.status = "", false, false, false, 0
 	x.began = time.Time{}
+	x.Tenant, x.members = workspace.Principal{}, nil
 	appendRequestID(x.requestID[:0])
 }
 
@@ -151,18 +157,39 @@ func (x *Exchange) Status(status int) { x.status = status }
 func (x *Exchange) Refuse(f Fault) {
 	x.status = f.Status
 	x.Ctx.Response.ResetBody()
+	if code := x.table.config.Codes[f.Code]; code != "" {
+		f.Code = code
+	}
 	x.Out = AppendFault(x.Out[:0], x.shape, &f, x.requestID[:])
-	setFaultHeaders(x.Ctx, &f)
-}
-
-func setFaultHeaders(ctx *fasthttp.RequestCtx, f *Fault) {
+	if x.members != nil && x.shape == ShapeWorkspace {
+		x.Out = x.Out[:len(x.Out)-1]
+		x.members(&x.Out)
+		x.Out.Close('}')
+	}
 	if f.RetryAfter > 0 {
-		ctx.Response.Header.SetBytesV("Retry-After", appendRetryAfter(nil, f))
+		x.Ctx.Response.Header.SetBytesV("Retry-After", appendRetryAfter(nil, &f))
 	}
 	if f.Status == fasthttp.StatusUnauthorized {
-		ctx.Response.Header.Set("WWW-Authenticate", "Bearer")
+		challenge := x.table.config.Challenge
+		if challenge == "" {
+			challenge = "Bearer"
+		}
+		x.Ctx.Response.Header.Set("WWW-Authenticate", challenge)
 	}
 }
+
+// More notes what a refusal in the workspace API's shape says besides its code and message: it is
+// called, once, where the exchange is refused.
+func (x *Exchange) More(members func(*JSON)) { x.members = members }
+
+// BeginBare starts an answer without an envelope and returns where to write it.
+func (x *Exchange) BeginBare() *JSON {
+	x.Out = x.Out[:0]
+	return &x.Out
+}
+
+// EndBare finishes what BeginBare started.
+func (x *Exchange) EndBare(status int) { x.status = status }
 
 const requestIDSize = 4 + 24
 

@@ -13,11 +13,21 @@ type Description struct {
 	Title, Version, About string
 	// Schemas are shared, by name.
 	Schemas map[string]*Schema
+	// OpenAPI is the version of the format; 3.0.3 when empty.
+	OpenAPI string
+	// Fault is the schema of refusals; the client API's when nil.
+	Fault *Schema
 }
 
 // OpenAPI generates the document (OpenAPI 3.0.3) of the routes that the router uses.
 func OpenAPI(routes []Route, about Description) ([]byte, error) {
-	schemas := map[string]any{"Fault": faultSchema.document()}
+	if about.Fault == nil {
+		about.Fault = faultSchema
+	}
+	if about.OpenAPI == "" {
+		about.OpenAPI = "3.0.3"
+	}
+	schemas := map[string]any{"Fault": about.Fault.document()}
 	for name, schema := range about.Schemas {
 		schemas[name] = schema.document()
 	}
@@ -32,7 +42,7 @@ func OpenAPI(routes []Route, about Description) ([]byte, error) {
 		item[strings.ToLower(r.Method)] = r.operation()
 	}
 	document := map[string]any{
-		"openapi": "3.0.3",
+		"openapi": about.OpenAPI,
 		"info": map[string]any{
 			"title": about.Title, "version": about.Version, "description": about.About,
 		},
@@ -117,10 +127,17 @@ func (r *Route) responses() map[string]any {
 		answers[strconv.Itoa(response.Status)] = map[string]any{
 			"description": response.About,
 			"headers":     answerHeaders(),
-			"content":     jsonContent(schema),
+			"content":     contentOf(response.Media, schema),
 		}
 	}
 	return answers
+}
+
+func contentOf(media string, s *Schema) map[string]any {
+	if media == "" {
+		return jsonContent(s)
+	}
+	return map[string]any{media: map[string]any{"schema": s.document()}}
 }
 
 func jsonContent(s *Schema) map[string]any {

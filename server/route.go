@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+
+	"tollgate/engine/workspace"
 )
 
 // Access is what a request must prove to reach a route.
@@ -22,6 +24,8 @@ const (
 	// AccessCustomer: a key of any scope; a customer key for its own customer only, which is the
 	// path's first parameter, or named in the body and compared by the handler.
 	AccessCustomer
+	// AccessScope: a workspace key with one of the route's Scopes.
+	AccessScope
 )
 
 // Route is one row of an API's route table. Router, 405 with Allow, authentication, body limit,
@@ -34,6 +38,8 @@ type Route struct {
 	Operation string
 	Summary   string
 	Access    Access
+	// Scopes are what AccessScope asks for: any of them.
+	Scopes workspace.Scopes
 	// Limit bounds the body in bytes; 0 is DefaultBodyLimit.
 	Limit int
 	// Media are the body's media types; empty is application/json.
@@ -72,6 +78,8 @@ type Response struct {
 	// Data is the schema of data; nil when there is none. Of a Bare response it is the whole body.
 	Data *Schema
 	Bare bool
+	// Media is the answer's media type; empty is application/json.
+	Media string
 }
 
 // DefaultBodyLimit is the size of a request body in bytes unless the route says otherwise (1 MiB).

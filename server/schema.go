@@ -17,6 +17,8 @@ type Schema struct {
 	Minimum   *int
 	Maximum   *int
 	Default   any
+	// Null says that the value may be null; only OpenAPI 3.1 documents can say so.
+	Null bool
 }
 
 // Property is one property of an object. In answers, what is not Required is left out when null.
@@ -45,6 +47,16 @@ func ArrayOf(items *Schema) *Schema { return &Schema{Type: "array", Items: items
 
 // RefTo refers to a shared schema.
 func RefTo(name string) *Schema { return &Schema{Ref: name} }
+
+// OrNull is a schema whose value may be null.
+func OrNull(s *Schema) *Schema {
+	if s.Ref != "" {
+		return &Schema{OneOf: []*Schema{s, {Type: "null"}}}
+	}
+	or := *s
+	or.Null = true
+	return &or
+}
 
 // TextSchema is a string of at most longest characters; 0 is no bound.
 func TextSchema(shortest, longest int) *Schema {
@@ -80,6 +92,9 @@ func (s *Schema) document() map[string]any {
 		return map[string]any{"oneOf": choices}
 	}
 	d := map[string]any{"type": s.Type}
+	if s.Null {
+		d["type"] = []string{s.Type, "null"}
+	}
 	put := func(name string, value any, set bool) {
 		if set {
 			d[name] = value

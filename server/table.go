@@ -33,7 +33,13 @@ type TableConfig struct {
 	// Preflight answers a browser's OPTIONS request on a path that exists; false leaves it to 405.
 	// May be nil.
 	Preflight func(x *Exchange) bool
-	Log       *slog.Logger
+	// Codes gives faults of the table another code, for an API whose document names them otherwise.
+	Codes map[string]string
+	// Challenge is the WWW-Authenticate of a 401; "Bearer" when empty.
+	Challenge string
+	// AnyMedia takes every body for what the route expects, whatever its media type says.
+	AnyMedia bool
+	Log      *slog.Logger
 }
 
 // NewTable makes a table; a route that is there twice or has no handler is an error.
@@ -99,6 +105,17 @@ func (t *Table) Serve(ctx *fasthttp.RequestCtx) {
 	case expects:
 		closeAfterAnswer(ctx)
 	}
+}
+
+// Knows says that some route of the table has this request's path, whatever its method.
+func (t *Table) Knows(ctx *fasthttp.RequestCtx) bool {
+	var params [maxParams][]byte
+	path := targetPath(ctx.Request.Header.RequestURI())
+	if len(path) == 0 || path[0] != '/' {
+		return false
+	}
+	found, _ := t.root.match(path, &params, 0)
+	return found != nil
 }
 
 // finish sends what the exchange holds, also after a panic, and returns its memory. It leaves an
@@ -259,7 +276,7 @@ func sizeFault(limit int) *Fault {
 // checkMedia refuses a body of another media type than the route takes. Parameters are ignored but
 // for a charset, which must be UTF-8.
 func (x *Exchange) checkMedia() *Fault {
-	if len(x.Body) == 0 {
+	if len(x.Body) == 0 || x.table.config.AnyMedia {
 		return nil
 	}
 	header := x.Ctx.Request.Header.ContentType()

@@ -1,0 +1,250 @@
+// Package verify decides whether a run passed: by calls of its own to the product, never by what the
+// agent says. DESIGN.md in the folder of the workspace API says which answers mean what.
+package verify
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"tollgate/server/provider/fetch"
+)
+
+// Check is what a flow says about its verification.
+type Check struct {
+	URL string
+	// Status is the status that the right answer has; 0 is any 2xx.
+	Status int
+	// Contains is what the right answer contains; empty is anything.
+	Contains string
+	// Credential is how the key is sent: bearer, token or x-api-key; empty where there is none.
+	Credential string
+	// RunID replaces {run_id} in Contains.
+	RunID string
+}
+
+// RunMark is what stands for the run's id in a flow's texts.
+const RunMark = "{run_id}"
+
+// Verifier makes verification calls. Safe for concurrent use.
+type Verifier struct {
+	// Fetch is the guarded client.
+	Fetch *fetch.Client
+	// Pause is how long it waits before the one retry after 429 and 5xx; 1 s when 0.
+	Pause time.Duration
+}
+
+// Answer is what a call came to.
+type Answer int
+
+// The answers.
+const (
+	// Unknown: no answer, 429 or 5xx, or none that says anything.
+	Unknown Answer = iota
+	// Refused: 401 or 403.
+	Refused
+	// Soft: another answer than the right one. It counts as refused only where the real key gets
+	// the right one at the same address.
+	Soft
+	// Accepted: the right answer.
+	Accepted
+)
+
+// Call is one call.
+type Call struct {
+	// Case is none, wrong, real or plain.
+	Case   string
+	Status int
+	Answer Answer
+	// Note is what else was seen: no_answer, redirect, cached, retried.
+	Note string
+}
+
+// Preflight is what was found when a quote was read.
+type Preflight struct {
+	NoKey, WrongKey Answer
+	AlreadyTrue     bool
+}
+
+// Preflight calls a verification before any run: without a key and with a wrong one where there is
+// a credential, else as it will be called after a run.
+func (v *Verifier) Preflight(ctx context.Context, c Check) (p Preflight) {
+	if c.Credential == "" {
+		p.AlreadyTrue = v.call(ctx, &c, "plain", "").Answer == Accepted
+		return p
+	}
+	p.NoKey = v.call(ctx, &c, "none", "").Answer
+	wrong, err := wrongKey("")
+	if err == nil {
+		p.WrongKey = v.call(ctx, &c, "wrong", wrong).Answer
+	}
+	return p
+}
+
+// Outcome is what a verification says about a run.
+type Outcome int
+
+// The outcomes.
+const (
+	Passed Outcome = iota + 1
+	Blocked
+	Inconclusive
+)
+
+// Verdict is a verification that was carried out.
+type Verdict struct {
+	Outcome Outcome
+	// Code and Reason say why it did not pass.
+	Code, Reason string
+	Calls        []Call
+}
+
+// Decide verifies after a run. key is what the agent obtained; empty when it obtained none. The key
+// is in memory only, and in nothing that is returned.
+func (v *Verifier) Decide(ctx context.Context, c Check, key string) Verdict {
+	if c.Credential == "" {
+		call := v.call(ctx, &c, "plain", "")
+		verdict := Verdict{Calls: []Call{call}}
+		switch call.Answer {
+		case Accepted:
+			verdict.Outcome = Passed
+		case Unknown:
+			verdict.give(Inconclusive, "verification_unavailable", "The verification gave no answer.")
+		default:
+			verdict.give(Blocked, "verification_failed", "The verification is not as the flow wants it.")
+		}
+		return verdict
+	}
+	if key == "" {
+		return Verdict{
+			Outcome: Inconclusive, Code: "no_credential", Reason: "The agent obtained no key.",
+		}
+	}
+	return v.decideKey(ctx, &c, key)
+}
+
+// decideKey calls none, wrong, real, none: the difference is the proof.
+func (v *Verifier) decideKey(ctx context.Context, c *Check, key string) (d Verdict) {
+	wrong, err := wrongKey(key)
+	if err != nil {
+		d.give(Inconclusive, "verification_unavailable", "No wrong key could be made.")
+		return d
+	}
+	answers := map[string][]Answer{}
+	for _, step := range [...]struct{ name, key string }{
+		{"none", ""}, {"wrong", wrong}, {"real", key}, {"none", ""},
+	} {
+		call := v.call(ctx, c, step.name, step.key)
+		d.Calls = append(d.Calls, call)
+		answers[step.name] = append(answers[step.name], call.Answer)
+		if call.Answer == Unknown {
+			d.give(Inconclusive, "verification_unavailable", "The verification gave no answer.")
+			return d
+		}
+	}
+	none, real := answers["none"], answers["real"][0]
+	switch {
+	case none[0] == Accepted || none[1] == Accepted:
+		d.give(Inconclusive, "answers_without_key", "The verification answers without a key.")
+	case answers["wrong"][0] == Accepted:
+		d.give(Inconclusive, "answers_wrong_key", "The verification answers to a wrong key.")
+	case real != Accepted:
+		d.give(Blocked, "key_refused", "The key that the agent obtained does not work.")
+	default:
+		d.Outcome = Passed
+	}
+	return d
+}
+
+func (d *Verdict) give(o Outcome, code, reason string) { d.Outcome, d.Code, d.Reason = o, code, reason }
+
+// call makes one call on a connection of its own; after 429 and 5xx once more.
+func (v *Verifier) call(ctx context.Context, c *Check, name, key string) Call {
+	call := v.try(ctx, c, name, key)
+	if call.Status != http.StatusTooManyRequests && call.Status < 500 {
+		return call
+	}
+	pause := v.Pause
+	if pause == 0 {
+		pause = time.Second
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return call
+	case <-timer.C:
+	}
+	if call = v.try(ctx, c, name, key); call.Note == "" {
+		call.Note = "retried"
+	}
+	return call
+}
+
+func (v *Verifier) try(ctx context.Context, c *Check, name, key string) Call {
+	call := Call{Case: name}
+	header := http.Header{"Connection": {"close"}, "Cache-Control": {"no-cache"}}
+	switch {
+	case key == "":
+	case c.Credential == "x-api-key":
+		header.Set("X-Api-Key", key)
+	case c.Credential == "token":
+		header.Set("Authorization", "Token "+key)
+	default:
+		header.Set("Authorization", "Bearer "+key)
+	}
+	answer, err := v.Fetch.Do(ctx, &fetch.Request{URL: c.URL, Header: header})
+	if err != nil {
+		call.Note = "no_answer"
+		if refusal := (*fetch.Refusal)(nil); errors.As(err, &refusal) {
+			call.Note = "not_fetched"
+		}
+		return call
+	}
+	call.Status = answer.Status
+	if answer.Header.Get("Age") != "" || strings.Contains(answer.Header.Get("X-Cache"), "HIT") {
+		call.Note = "cached"
+	}
+	call.Answer = c.judge(answer)
+	if answer.Status >= 300 && answer.Status < 400 {
+		call.Note = "redirect"
+	}
+	return call
+}
+
+// judge says what an answer means.
+func (c *Check) judge(answer *fetch.Response) Answer {
+	switch status := answer.Status; {
+	case status == http.StatusTooManyRequests || status >= 500:
+		return Unknown
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		if status == c.Status {
+			break
+		}
+		return Refused
+	}
+	right := answer.Status == c.Status || c.Status == 0 && answer.Status/100 == 2
+	text := strings.ReplaceAll(c.Contains, RunMark, c.RunID)
+	if right && bytes.Contains(answer.Body, []byte(text)) {
+		return Accepted
+	}
+	return Soft
+}
+
+// wrongKey is a random key that looks like the real one: the same prefix up to its last separator.
+func wrongKey(like string) (string, error) {
+	var raw [16]byte
+	if _, err := rand.Read(raw[:]); err != nil {
+		return "", err
+	}
+	prefix := ""
+	if i := strings.LastIndexAny(like, "_-"); i > 0 && i < 16 {
+		prefix = like[:i+1]
+	}
+	return prefix + hex.EncodeToString(raw[:]), nil
+}

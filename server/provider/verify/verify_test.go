@@ -1,0 +1,173 @@
+package verify
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/server/provider/fetch"
+)
+
+// serve starts a product on loopback, and a verifier that may reach it.
+func serve(t *testing.T, handler http.HandlerFunc) (*Verifier, string) {
+	t.Helper()
+	product := httptest.NewServer(handler)
+	t.Cleanup(product.Close)
+	client, err := fetch.New(fetch.Config{
+		AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		AllowHosts:   []string{strings.TrimPrefix(product.URL, "http://")},
+	})
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	return &Verifier{Fetch: client, Pause: time.Millisecond}, product.URL + "/me"
+}
+
+const goodKey = "sk_real_0123456789"
+
+// product answers status to callers without the real key.
+func product(status int) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+goodKey {
+			w.Header().Set("Location", "/login")
+			w.WriteHeader(status)
+			return
+		}
+		w.Write([]byte(`{"account":"ok"}`))
+	}
+}
+
+func TestKeysAreProvedByTheDifference(t *testing.T) {
+	var count atomic.Int32
+	first := func(w http.ResponseWriter, r *http.Request) { // the first two answers are 503 and 429
+		switch count.Add(1) {
+		case 1:
+			w.WriteHeader(503)
+		case 3:
+			w.WriteHeader(429)
+		default:
+			product(401)(w, r)
+		}
+	}
+	for name, row := range map[string]struct {
+		handler http.HandlerFunc
+		key     string
+		outcome Outcome
+		code    string
+	}{
+		"good":                {product(401), goodKey, Passed, ""},
+		"403":                 {product(403), goodKey, Passed, ""},
+		"400 without a key":   {product(400), goodKey, Passed, ""},
+		"404 without a key":   {product(404), goodKey, Passed, ""},
+		"login redirect":      {product(302), goodKey, Passed, ""},
+		"one retry":           {first, goodKey, Passed, ""},
+		"no key":              {product(401), "", Inconclusive, "no_credential"},
+		"a made-up key":       {product(401), "sk_real_000", Blocked, "key_refused"},
+		"400 to a made-up":    {product(400), "sk_real_000", Blocked, "key_refused"},
+		"open":                {product(200), goodKey, Inconclusive, "answers_without_key"},
+		"always 500":          {product(500), goodKey, Inconclusive, "verification_unavailable"},
+		"always 429":          {product(429), goodKey, Inconclusive, "verification_unavailable"},
+		"any key will do":     {anyKey, goodKey, Inconclusive, "answers_wrong_key"},
+		"cached for everyone": {cached(), goodKey, Inconclusive, "answers_without_key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, url := serve(t, row.handler)
+			d := v.Decide(context.Background(), Check{URL: url, Credential: "bearer"}, row.key)
+			require.Equal(t, row.outcome, d.Outcome, "%+v", d)
+			require.Equal(t, row.code, d.Code)
+			if row.outcome == Passed {
+				require.Len(t, d.Calls, 4)
+				for i, name := range []string{"none", "wrong", "real", "none"} {
+					require.Equal(t, name, d.Calls[i].Case)
+				}
+			}
+		})
+	}
+}
+
+func anyKey(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Authorization") == "" {
+		w.WriteHeader(401)
+	}
+}
+
+// cached answers everybody with what the first good key got.
+func cached() http.HandlerFunc {
+	var hit atomic.Bool
+	return func(w http.ResponseWriter, r *http.Request) {
+		if hit.Load() {
+			w.Header().Set("Age", "3")
+			return
+		}
+		if r.Header.Get("Authorization") == "Bearer "+goodKey {
+			hit.Store(true)
+			return
+		}
+		w.WriteHeader(401)
+	}
+}
+
+func TestHowKeysAreSent(t *testing.T) {
+	for credential, want := range map[string][2]string{
+		"bearer": {"Authorization", "Bearer " + goodKey}, "token": {"Authorization", "Token " + goodKey},
+		"x-api-key": {"X-Api-Key", goodKey},
+	} {
+		connections := map[string]bool{}
+		v, url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			require.False(t, connections[r.RemoteAddr], "own connections")
+			connections[r.RemoteAddr] = true
+			if r.Header.Get(want[0]) != want[1] {
+				w.WriteHeader(401)
+			}
+		})
+		d := v.Decide(context.Background(), Check{URL: url, Credential: credential}, goodKey)
+		require.Equal(t, Passed, d.Outcome, credential)
+	}
+}
+
+func TestPlain(t *testing.T) {
+	v, url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		require.Empty(t, r.Header.Get("Authorization"))
+		if r.URL.Path == "/login" {
+			w.Write([]byte("done run_1"))
+			return
+		}
+		if r.URL.Query().Has("away") {
+			http.Redirect(w, r, "/login", http.StatusFound)
+			return
+		}
+		w.Write([]byte("done run_1"))
+	})
+	decide := func(c Check) Verdict { return v.Decide(context.Background(), c, "") }
+	good := Check{URL: url, Status: 200, Contains: "done {run_id}", RunID: "run_1"}
+	require.Equal(t, Passed, decide(good).Outcome)
+	require.True(t, v.Preflight(context.Background(), good).AlreadyTrue)
+	other := good
+	other.RunID = "run_2"
+	require.Equal(t, Blocked, decide(other).Outcome)
+	other = good
+	other.Status = 201
+	require.Equal(t, "verification_failed", decide(other).Code)
+	other = good
+	other.URL += "?away"
+	require.Equal(t, Blocked, decide(other).Outcome, "redirects are not followed")
+	other.URL = "http://10.0.0.1/"
+	require.Equal(t, Inconclusive, decide(other).Outcome)
+}
+
+func TestPreflight(t *testing.T) {
+	for status, want := range map[int]Preflight{
+		401: {NoKey: Refused, WrongKey: Refused}, 404: {NoKey: Soft, WrongKey: Soft},
+		200: {NoKey: Accepted, WrongKey: Accepted}, 503: {},
+	} {
+		v, url := serve(t, product(status))
+		p := v.Preflight(context.Background(), Check{URL: url, Credential: "bearer"})
+		require.Equal(t, want, p, "%d", status)
+	}
+}

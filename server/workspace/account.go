@@ -1,0 +1,205 @@
+package workspace
+
+import (
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+)
+
+// getAccount is GET /v1/account.
+func (a *API) getAccount(x *server.Exchange) {
+	a.read(x, func() *refusal {
+		v, ok := a.machine.Account(x.Tenant.Workspace, a.now())
+		if !ok {
+			r := no("not_found")
+			return &r
+		}
+		j := x.BeginBare()
+		j.Open('{')
+		j.Object("workspace")
+		j.Text("id", idText(markWorkspace, v.ID))
+		j.Text("label", v.Label)
+		j.Bool("claimed", v.Claimed)
+		j.Time("createdAt", v.CreatedAt)
+		j.Close('}')
+		j.Object("credits")
+		j.Uint("balance", v.Credits)
+		j.Uint("reserved", v.Reserved)
+		j.Close('}')
+		j.Array("transactions")
+		for i := range v.Transactions {
+			writeTransaction(j, &v.Transactions[i])
+		}
+		j.Close(']')
+		a.writeBilling(j, &v)
+		j.Close('}')
+		x.EndBare(200)
+		return nil
+	})
+}
+
+func writeTransaction(j *server.JSON, t *state.TransactionView) {
+	j.Open('{')
+	j.Text("id", idText(markTransaction, t.ID))
+	j.Text("kind", t.Kind.String())
+	j.Uint("amount", t.Amount)
+	idOrNull(j, "runId", markRun, t.Run)
+	j.Time("createdAt", t.At)
+	j.Close('}')
+}
+
+// writeBilling writes billing; its usage only where payments are on.
+func (a *API) writeBilling(j *server.JSON, v *state.AccountView) {
+	j.Object("billing")
+	j.Bool("paused", v.Paused)
+	j.Uint("capCents", uint64(v.CapCents))
+	if a.config.Payments {
+		used := v.SpentCents + v.ChargingCents
+		j.Object("usage")
+		j.Uint("runsUsed", uint64(v.FreeUsed+v.PaidUsed+v.Returned))
+		j.Uint("freeRunsUsed", uint64(v.FreeUsed))
+		j.Uint("paidRunsUsed", uint64(v.PaidUsed))
+		j.Uint("runsReturned", uint64(v.Returned))
+		j.Uint("runsLeft", uint64(v.RunsLeft))
+		j.Uint("spentCents", uint64(v.SpentCents))
+		j.Uint("capCents", uint64(v.CapCents))
+		j.Uint("remainingCents", uint64(v.CapCents-min(v.CapCents, used)))
+		j.Time("resetsAt", v.MonthEnd)
+		j.Array("recentRuns")
+		for i := range v.RecentRuns {
+			r := &v.RecentRuns[i]
+			j.Open('{')
+			j.Text("id", idText(markRun, r.ID))
+			j.Text("status", r.Status.String())
+			textOrNull(j, "outcome", r.Outcome.String())
+			writeCharge(j, r)
+			j.Time("createdAt", r.CreatedAt)
+			j.Close('}')
+		}
+		j.Close(']')
+		j.Close('}')
+	}
+	j.Close('}')
+}
+
+// getExecution is GET /v1/execution.
+func (a *API) getExecution(x *server.Exchange) {
+	policy := a.machine.Policy()
+	j := x.BeginBare()
+	j.Open('{')
+	j.Object("execution")
+	j.Bool("available", len(a.config.Agents) > 0)
+	j.Array("agents")
+	for _, agent := range a.config.Agents {
+		j.Open('{')
+		j.Text("kind", agent.Kind)
+		j.Text("name", agent.Name)
+		j.Text("version", agent.Version)
+		j.Close('}')
+	}
+	j.Close(']')
+	j.Array("testAccess")
+	j.Close(']')
+	j.Uint("priceCents", uint64(policy.RunCents))
+	j.Object("credits")
+	j.Uint("inspection", uint64(policy.CreditsInspection))
+	j.Uint("evaluation", uint64(policy.CreditsEvaluation))
+	j.Uint("run", uint64(policy.CreditsRun))
+	j.Close('}')
+	j.Close('}')
+	j.Close('}')
+	x.EndBare(200)
+}
+
+// listIssues is GET /v1/issues.
+func (a *API) listIssues(x *server.Exchange) {
+	list(a, x, "issues", markIssue, a.machine.Issues, writeIssue,
+		func(v *state.IssueView) [16]byte { return v.ID })
+}
+
+// changeIssue is PATCH /v1/issues/{id}.
+func (a *API) changeIssue(x *server.Exchange) {
+	id, ok := a.id(x, markIssue)
+	if !ok {
+		return
+	}
+	b := open(x, false)
+	if b.text("status", 1, 40) != "fix_ready" {
+		r := badField("invalid_status", "status")
+		if b.wrong == nil || b.wrong.code == "invalid_field" {
+			b.wrong = r
+		}
+	}
+	b.used["note"] = true
+	note, _ := b.fields["note"].(string)
+	if !plain(note, 1, longestNote) {
+		b.fail(badField("invalid_note", "note"))
+	}
+	if refused := b.close(""); refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	c := &state.MarkIssueReady{Workspace: x.Tenant.Workspace, ID: id, Note: note}
+	if _, ok := a.do(x, state.KindMarkIssueReady, c); !ok {
+		return
+	}
+	one(a, x, "issue", 200, func() (state.IssueView, bool) {
+		return a.machine.Issue(x.Tenant.Workspace, id)
+	}, writeIssue)
+}
+
+func writeIssue(j *server.JSON, v *state.IssueView) {
+	j.Open('{')
+	j.Text("id", idText(markIssue, v.ID))
+	j.Text("flowId", idText(markFlow, v.Flow))
+	j.Text("status", v.Status.String())
+	textOrNull(j, "step", v.Step)
+	textOrNull(j, "reasonCode", v.Code)
+	textOrNull(j, "reason", v.Reason)
+	j.Uint("occurrences", uint64(v.Seen))
+	j.Object("evidence")
+	j.Text("runId", idText(markRun, v.Run))
+	j.Close('}')
+	textOrNull(j, "note", v.Note)
+	j.Time("createdAt", v.CreatedAt)
+	j.Time("updatedAt", v.ChangedAt)
+	timeOrNull(j, "closedAt", v.ClosedAt)
+	j.Close('}')
+}
+
+// listNotifications is GET /v1/notifications.
+func (a *API) listNotifications(x *server.Exchange) {
+	list(a, x, "notifications", markNotification, a.machine.Notifications, writeNotification,
+		func(v *state.NotificationView) [16]byte { return v.ID })
+}
+
+// readNotification is POST /v1/notifications/{id}/read.
+func (a *API) readNotification(x *server.Exchange) {
+	id, ok := a.id(x, markNotification)
+	if !ok {
+		return
+	}
+	if refused := open(x, true).close(""); refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	c := &state.ReadNotification{Workspace: x.Tenant.Workspace, ID: id}
+	if _, ok := a.do(x, state.KindReadNotification, c); !ok {
+		return
+	}
+	one(a, x, "notification", 200, func() (state.NotificationView, bool) {
+		return a.machine.Notification(x.Tenant.Workspace, id)
+	}, writeNotification)
+}
+
+func writeNotification(j *server.JSON, v *state.NotificationView) {
+	j.Open('{')
+	j.Text("id", idText(markNotification, v.ID))
+	j.Text("type", v.Kind.String())
+	idOrNull(j, "flowId", markFlow, v.Flow)
+	idOrNull(j, "runId", markRun, v.Run)
+	idOrNull(j, "issueId", markIssue, v.Issue)
+	idOrNull(j, "purchaseId", markPurchase, v.Purchase)
+	j.Time("createdAt", v.CreatedAt)
+	timeOrNull(j, "readAt", v.ReadAt)
+	j.Close('}')
+}

@@ -1,0 +1,148 @@
+package workspace
+
+import (
+	"net/url"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+
+	"tollgate/server"
+	"tollgate/server/scan"
+)
+
+// bodyLimit is the size of a request body in bytes (32 KB).
+const bodyLimit = 32_768
+
+// body is a request's JSON object, read field by field. The first thing that is wrong stays; a
+// field that was not read is unexpected.
+type body struct {
+	fields map[string]any
+	used   map[string]bool
+	wrong  *refusal
+}
+
+// open reads the body. An empty one is an empty object where that is allowed.
+func open(x *server.Exchange, mayBeEmpty bool) *body {
+	b := &body{used: map[string]bool{}}
+	if len(x.Body) == 0 && mayBeEmpty {
+		return b
+	}
+	// The scanner refuses what is nested too deeply, has a name twice or is no UTF-8.
+	var s scan.Scanner
+	s.Reset(x.Body)
+	if s.Peek() != scan.KindObject || !s.Skip() || !s.End() ||
+		json.Unmarshal(x.Body, &b.fields) != nil {
+		r := no("invalid_json")
+		b.wrong = &r
+	}
+	return b
+}
+
+func (b *body) fail(r *refusal) {
+	if b.wrong == nil {
+		b.wrong = r
+	}
+}
+
+// has says whether a field is there and not null.
+func (b *body) has(name string) bool {
+	b.used[name] = true
+	return b.fields[name] != nil
+}
+
+// text reads a string of least to most characters.
+func (b *body) text(name string, least, most int) string {
+	b.used[name] = true
+	value, given := b.fields[name]
+	if !given && least == 0 {
+		return ""
+	}
+	text, ok := value.(string)
+	if !ok || !plain(text, least, most) {
+		b.fail(badField("invalid_field", name))
+		return ""
+	}
+	return text
+}
+
+// plain says that a text has least to most characters and no control characters but line breaks
+// and tabs.
+func plain(text string, least, most int) bool {
+	if n := utf8.RuneCountInString(text); n < least || n > most {
+		return false
+	}
+	for _, r := range text {
+		if r < ' ' && r != '\n' && r != '\t' && r != '\r' || r >= 0x7f && r <= 0x9f {
+			return false
+		}
+	}
+	return true
+}
+
+// number reads a whole number within bounds.
+func (b *body) number(name string, least, most int64) int64 {
+	b.used[name] = true
+	value, ok := b.fields[name].(float64)
+	if !ok || value != float64(int64(value)) || int64(value) < least || int64(value) > most {
+		b.fail(badField("invalid_field", name))
+		return least
+	}
+	return int64(value)
+}
+
+// truth reads a boolean.
+func (b *body) truth(name string) bool {
+	b.used[name] = true
+	value, ok := b.fields[name].(bool)
+	if !ok {
+		b.fail(badField("invalid_field", name))
+	}
+	return value
+}
+
+// address reads a public http or https address without credentials.
+func (b *body) address(a *API, name string) string {
+	text := b.text(name, 1, 2048)
+	if text == "" {
+		return ""
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil ||
+		a.config.Check != nil && a.config.Check(text) != nil {
+		b.fail(badField("invalid_url", name))
+	}
+	return text
+}
+
+// inner reads a field that is an object; nil when it is absent.
+func (b *body) inner(name string) *body {
+	if !b.has(name) {
+		return nil
+	}
+	fields, ok := b.fields[name].(map[string]any)
+	if !ok {
+		b.fail(badField("invalid_field", name))
+	}
+	return &body{fields: fields, used: map[string]bool{}}
+}
+
+// close fails for a field that was not read; one in name's object when name is not empty.
+func (b *body) close(name string) *refusal {
+	first := ""
+	for field := range b.fields {
+		if !b.used[field] && (first == "" || field < first) {
+			first = field
+		}
+	}
+	if first != "" {
+		if name != "" {
+			first = name + "." + first
+		}
+		// A field that does not belong here is said before one that is wrong, but after a body that
+		// is no object, and after a secret.
+		if b.wrong == nil || b.wrong.code != "invalid_json" && b.wrong.code != "credentials_not_allowed" {
+			b.wrong = badField("unexpected_field", first)
+		}
+	}
+	return b.wrong
+}

@@ -1,0 +1,269 @@
+package workspace
+
+import (
+	"net/url"
+
+	"tollgate/engine"
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+)
+
+// listFlows is GET /v1/flows.
+func (a *API) listFlows(x *server.Exchange) {
+	list(a, x, "flows", markFlow, a.machine.Flows, writeFlow,
+		func(v *state.FlowView) [16]byte { return v.ID })
+}
+
+// createFlow is POST /v1/flows.
+func (a *API) createFlow(x *server.Exchange) {
+	doc, refused := a.flowBody(x, state.FlowDocument{Access: "public"}, false)
+	if refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	c := &state.SaveFlow{Workspace: x.Tenant.Workspace, ID: mint(), Document: doc}
+	if _, ok := a.do(x, state.KindSaveFlow, c); ok {
+		a.answerFlow(x, c.ID, 201)
+	}
+}
+
+func (a *API) answerFlow(x *server.Exchange, id [16]byte, status int) {
+	one(a, x, "flow", status, func() (state.FlowView, bool) {
+		return a.machine.Flow(x.Tenant.Workspace, id)
+	}, writeFlow)
+}
+
+// getFlow is GET /v1/flows/{flow_id}.
+func (a *API) getFlow(x *server.Exchange) {
+	if id, ok := a.id(x, markFlow); ok {
+		a.answerFlow(x, id, 200)
+	}
+}
+
+// changeFlow is PATCH /v1/flows/{flow_id}: what is not named stays.
+func (a *API) changeFlow(x *server.Exchange) {
+	id, ok := a.id(x, markFlow)
+	if !ok {
+		return
+	}
+	if !a.fresh() {
+		a.refuse(x, no("workspace_busy"))
+		return
+	}
+	before, known := a.machine.Flow(x.Tenant.Workspace, id)
+	if !known {
+		a.refuse(x, no("not_found"))
+		return
+	}
+	doc, refused := a.flowBody(x, before.FlowDocument, true)
+	if refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	c := &state.SaveFlow{Workspace: x.Tenant.Workspace, ID: id, Replace: true, Document: doc}
+	if _, ok := a.do(x, state.KindSaveFlow, c); ok {
+		a.answerFlow(x, id, 200)
+	}
+}
+
+// archiveFlow is DELETE /v1/flows/{flow_id}.
+func (a *API) archiveFlow(x *server.Exchange) {
+	id, ok := a.id(x, markFlow)
+	if !ok {
+		return
+	}
+	c := &state.ArchiveFlow{Workspace: x.Tenant.Workspace, ID: id}
+	if _, ok := a.do(x, state.KindArchiveFlow, c); !ok {
+		return
+	}
+	j := x.BeginBare()
+	j.Open('{')
+	j.Bool("archived", true)
+	j.Close('}')
+	x.EndBare(200)
+}
+
+// flowBody reads a flow's fields over what it was; in a change every field may be left out.
+func (a *API) flowBody(x *server.Exchange, d state.FlowDocument, change bool,
+) (state.FlowDocument, *refusal) {
+	b := open(x, false)
+	b.noSecrets("")
+	read := func(name string, most int, dst *string) {
+		if !change || b.has(name) {
+			*dst = b.text(name, 1, most)
+		}
+	}
+	read("name", longestName, &d.Name)
+	if !change || b.has("url") {
+		d.URL = b.address(a, "url")
+	}
+	read("task", longestTask, &d.Task)
+	read("successCriteria", longestCriteria, &d.SuccessCriteria)
+	if b.has("access") || !change {
+		if d.Access = b.text("access", 1, 40); d.Access != "public" && d.Access != "test_account" {
+			b.fail(badField("invalid_access", "access"))
+		}
+	}
+	if b.has("credential") {
+		switch d.Credential = b.text("credential", 1, 40); d.Credential {
+		case "bearer", "token", "x-api-key":
+		default:
+			b.fail(badField("invalid_field", "credential"))
+		}
+	}
+	if b.has("agent") {
+		d.Agent = b.text("agent", 1, 64)
+		if _, known := a.agentNamed(d.Agent); !known {
+			b.fail(badField("invalid_field", "agent"))
+		}
+	}
+	if b.has("schedule") {
+		r := no("person_required")
+		b.fail(&r)
+	}
+	a.verification(b, &d)
+	if b.wrong == nil {
+		b.fail(flowOptions(&d))
+	}
+	return d, b.close("")
+}
+
+// verification reads the flow's verification.
+func (a *API) verification(b *body, d *state.FlowDocument) {
+	inner := b.inner("verification")
+	if inner == nil {
+		return
+	}
+	d.VerificationURL = inner.address(a, "url")
+	d.VerificationStatus, d.VerificationContains = 0, ""
+	if inner.has("status") {
+		d.VerificationStatus = uint32(inner.number("status", 100, 599))
+	}
+	if inner.has("contains") {
+		d.VerificationContains = inner.text("contains", 0, longestContains)
+	}
+	if refused := inner.close("verification"); refused != nil {
+		b.fail(refused)
+	}
+}
+
+// flowOptions says what does not go together: a credential without a verification, or a
+// verification with neither a text nor a credential to prove anything by.
+func flowOptions(d *state.FlowDocument) *refusal {
+	switch {
+	case d.Credential != "" && d.VerificationURL == "":
+		return badField("invalid_flow_options", "credential")
+	case d.VerificationURL != "" && d.VerificationContains == "" && d.Credential == "":
+		return badField("invalid_flow_options", "verification")
+	}
+	return nil
+}
+
+// agentNamed finds a configured agent; the empty name is the default one.
+func (a *API) agentNamed(name string) (Agent, bool) {
+	for _, agent := range a.config.Agents {
+		if name == "" || agent.Name == name {
+			return agent, true
+		}
+	}
+	return Agent{}, false
+}
+
+func writeFlow(j *server.JSON, v *state.FlowView) {
+	j.Open('{')
+	j.Text("id", idText(markFlow, v.ID))
+	j.Text("name", v.Name)
+	j.Text("url", v.URL)
+	j.Text("task", v.Task)
+	j.Text("successCriteria", v.SuccessCriteria)
+	j.Text("access", v.Access)
+	if v.VerificationURL != "" {
+		j.Object("verification")
+		j.Text("url", v.VerificationURL)
+		if v.VerificationStatus != 0 {
+			j.Uint("status", uint64(v.VerificationStatus))
+		}
+		j.TextIf("contains", v.VerificationContains)
+		j.Close('}')
+	}
+	j.TextIf("credential", v.Credential)
+	j.TextIf("agent", v.Agent)
+	j.Uint("version", uint64(v.Version))
+	j.Bool("signupConfirmed", v.SignupConfirmed)
+	idOrNull(j, "openRun", markRun, v.Open)
+	j.Time("createdAt", v.CreatedAt)
+	j.Time("updatedAt", v.ChangedAt)
+	j.Close('}')
+}
+
+// getAlerts is GET /v1/flows/{flow_id}/alerts.
+func (a *API) getAlerts(x *server.Exchange) {
+	id, ok := a.id(x, markFlow)
+	if !ok {
+		return
+	}
+	a.read(x, func() *refusal {
+		v, known := a.machine.Flow(x.Tenant.Workspace, id)
+		if !known {
+			r := no("not_found")
+			return &r
+		}
+		j := x.BeginBare()
+		j.Open('{')
+		j.Object("watch")
+		j.Text("state", v.Watch.String())
+		j.Time("since", v.WatchAt)
+		j.Close('}')
+		j.Array("deliveries")
+		j.Close(']')
+		j.Close('}')
+		x.EndBare(200)
+		return nil
+	})
+}
+
+// changeAlerts answers every route that changes alerts: an unclaimed workspace has none, and of a
+// claimed one only its owner decides.
+func (a *API) changeAlerts(x *server.Exchange) {
+	id, ok := a.id(x, markFlow)
+	if !ok {
+		return
+	}
+	if !a.fresh() {
+		a.refuse(x, no("workspace_busy"))
+		return
+	}
+	account, _ := a.machine.Account(x.Tenant.Workspace, a.now())
+	if _, known := a.machine.Flow(x.Tenant.Workspace, id); !known {
+		a.refuse(x, no("not_found"))
+	} else if !account.Claimed {
+		a.refuse(x, no("alerts_claim_required"))
+	} else {
+		a.refuse(x, no("person_required"))
+	}
+}
+
+// confirmSignup is POST /v1/flows/{flow_id}/confirm-signup: a key may not.
+func (a *API) confirmSignup(x *server.Exchange) {
+	id, ok := a.id(x, markFlow)
+	if !ok {
+		return
+	}
+	if _, known := a.machine.Flow(x.Tenant.Workspace, id); !known && a.fresh() {
+		a.refuse(x, no("not_found"))
+		return
+	}
+	a.refuse(x, no("person_required"))
+}
+
+// host is the host of a url, for what a run may reach.
+func host(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+// outcomeDone says that a command was carried out.
+func outcomeDone(r engine.Result) bool { return r.Outcome == engine.OutcomeDone }

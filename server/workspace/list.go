@@ -1,0 +1,111 @@
+package workspace
+
+import (
+	"net/url"
+	"strconv"
+
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+)
+
+// page reads ?limit= and &cursor=; a cursor is the id of the last record of the page before.
+func (a *API) page(x *server.Exchange, mark string) (p state.Page, ok bool) {
+	p.Limit = 100
+	args := x.Ctx.QueryArgs()
+	if args.Has("limit") {
+		n, err := strconv.Atoi(string(args.Peek("limit")))
+		if err != nil || n < 1 || n > 100 {
+			a.refuse(x, *badField("invalid_field", "limit"))
+			return p, false
+		}
+		p.Limit = n
+	}
+	if cursor := string(args.Peek("cursor")); cursor != "" {
+		if p.After, ok = parseID(mark, cursor); !ok {
+			a.refuse(x, *badField("invalid_field", "cursor"))
+			return p, false
+		}
+	}
+	return p, true
+}
+
+// list answers a page of records, newest first.
+func list[T any](a *API, x *server.Exchange, name, mark string,
+	read func(uint32, state.Page) ([]T, bool), write func(*server.JSON, *T), id func(*T) [16]byte,
+) {
+	p, ok := a.page(x, mark)
+	if !ok {
+		return
+	}
+	a.read(x, func() *refusal {
+		views, more := read(x.Tenant.Workspace, p)
+		j := x.BeginBare()
+		j.Open('{')
+		j.Array(name)
+		for i := range views {
+			write(j, &views[i])
+		}
+		j.Close(']')
+		if more {
+			cursor := idText(mark, id(&views[len(views)-1]))
+			j.Text("next_cursor", cursor)
+			next := a.config.PublicURL + x.Route.Path + "?limit=" + strconv.Itoa(p.Limit) +
+				"&cursor=" + url.QueryEscape(cursor)
+			x.Ctx.Response.Header.Set("Link", "<"+next+`>; rel="next"`)
+		} else {
+			null(j, "next_cursor")
+		}
+		j.Close('}')
+		x.EndBare(200)
+		return nil
+	})
+}
+
+func null(j *server.JSON, name string) { j.Raw(name, []byte("null")) }
+
+// textOrNull writes a string, or null where it is empty.
+func textOrNull(j *server.JSON, name, value string) {
+	if value == "" {
+		null(j, name)
+		return
+	}
+	j.Text(name, value)
+}
+
+// timeOrNull writes an instant, or null where there is none.
+func timeOrNull(j *server.JSON, name string, ms int64) {
+	if ms == 0 {
+		null(j, name)
+		return
+	}
+	j.Time(name, ms)
+}
+
+// idOrNull writes an id, or null where there is none.
+func idOrNull(j *server.JSON, name, mark string, id [16]byte) {
+	if id == ([16]byte{}) {
+		null(j, name)
+		return
+	}
+	j.Text(name, idText(mark, id))
+}
+
+// one answers one record under a name.
+func one[T any](a *API, x *server.Exchange, name string, status int,
+	read func() (T, bool), write func(*server.JSON, *T),
+) {
+	a.read(x, func() *refusal {
+		v, ok := read()
+		if !ok {
+			r := no("not_found")
+			return &r
+		}
+		j := x.BeginBare()
+		j.Open('{')
+		j.Name(name)
+		write(j, &v)
+		j.Close('}')
+		x.EndBare(status)
+		return nil
+	})
+}

@@ -1,0 +1,357 @@
+package workspace
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+	"github.com/go-json-experiment/json"
+	"github.com/stretchr/testify/require"
+	"github.com/valyala/fasthttp"
+
+	"tollgate/engine"
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+	"tollgate/server/provider/fetch"
+	"tollgate/server/provider/verify"
+)
+
+// group is a server.Proposer and a server.Reader over one real state machine, without raft.
+type group struct {
+	machine  *state.Machine
+	noLeader atomic.Bool
+	refuse   atomic.Uint32
+
+	mu    sync.Mutex
+	index uint64
+	// ahead is added to the machine's clock.
+	ahead time.Duration
+}
+
+func (g *group) now() time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return time.Now().Add(g.ahead)
+}
+
+// later moves the clock on, and lets what is due happen.
+func (g *group) later(d time.Duration) {
+	g.mu.Lock()
+	g.ahead += d
+	g.mu.Unlock()
+	var results [1]engine.Result
+	g.Propose(time.Time{}, []engine.Record{{Kind: engine.KindTick}}, results[:])
+}
+
+// Propose applies the records in one entry, now.
+func (g *group) Propose(_ time.Time, records []engine.Record, results []engine.Result) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if o := engine.Outcome(g.refuse.Load()); o != engine.OutcomeNone {
+		for i := range results {
+			results[i] = engine.Result{Outcome: o}
+		}
+		return
+	}
+	entry := engine.AppendHeader(nil, 1)
+	for _, r := range records {
+		entry = engine.AppendRecord(entry, r)
+	}
+	engine.SetStamp(entry, time.Now().Add(g.ahead).UnixMilli())
+	g.index++
+	var out engine.Applied
+	if err := g.machine.Apply(g.index, entry, &out); err != nil {
+		panic(err)
+	}
+	for i, r := range out.Results {
+		results[i] = engine.Result{Outcome: r.Outcome, Value: slices.Clone(r.Value)}
+	}
+}
+
+// BeginRead answers at once.
+func (g *group) BeginRead(time.Time) (engine.ReadTicket, engine.Outcome) {
+	if g.noLeader.Load() {
+		return engine.ReadTicket{}, engine.OutcomeUnavailable
+	}
+	return engine.ReadTicket{Term: 1, Leader: true}, engine.OutcomeDone
+}
+
+// ReadStands is always so.
+func (g *group) ReadStands(engine.ReadTicket) bool { return true }
+
+// Staleness is none.
+func (g *group) Staleness() time.Duration { return 0 }
+
+const publicURL = "http://tollgate.test"
+
+// node is the API over a real state machine and a real listener.
+type node struct {
+	*group
+	t      testing.TB
+	api    *API
+	addr   string
+	http   *http.Client
+	router routers.Router
+}
+
+func start(t testing.TB, settings ...func(*Config)) *node {
+	t.Helper()
+	g := &group{machine: state.New(state.Config{Shard: 1})}
+	client, err := fetch.New(fetch.Config{
+		AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+	})
+	require.NoError(t, err)
+	c := Config{
+		Machine: g.machine, Proposer: g, Reader: g, PublicURL: publicURL, Now: g.now,
+		QuoteKey: [32]byte{7}, Check: client.Check, Payments: true,
+		Agents:      []Agent{{"nop", "nop", "1"}, {"other", "exec", "2"}},
+		ReadTimeout: 50 * time.Millisecond,
+	}
+	for _, set := range settings {
+		set(&c)
+	}
+	api, err := New(c)
+	require.NoError(t, err)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	operator, err := server.NewTable(api.OperatorRoutes(), server.TableConfig{
+		Authenticate: func(*server.Exchange) *server.Fault { return nil },
+	})
+	require.NoError(t, err)
+	srv := server.Serve(ln, api.Handler(operator.Serve), server.DefaultLimits())
+	n := &node{
+		group: g, t: t, api: api, addr: srv.Addr().String(),
+		http: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		}},
+	}
+	t.Cleanup(func() {
+		n.http.CloseIdleConnections()
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		require.NoError(t, srv.Shutdown(ctx))
+		client.Close()
+	})
+	n.describe()
+	return n
+}
+
+// describe loads the published document, which every later answer is validated against.
+func (n *node) describe() {
+	document, err := openapi3.NewLoader().LoadFromData(n.api.document)
+	require.NoError(n.t, err)
+	require.NoError(n.t, document.Validate(context.Background()))
+	require.Equal(n.t, "3.1.0", document.OpenAPI)
+	n.router, err = gorillamux.NewRouter(document)
+	require.NoError(n.t, err)
+}
+
+// policy changes the settings that decide results.
+func (n *node) policy(change func(*state.SetPolicy)) {
+	p := n.machine.Policy()
+	change(&p)
+	require.True(n.t, outcomeDone(n.api.propose(state.KindSetPolicy, &p)))
+}
+
+// caller is a workspace's key.
+type caller struct {
+	*node
+	workspace, key, code string
+}
+
+func (n *node) signUp(scopes string) *caller {
+	n.t.Helper()
+	body := `{"label":"acme"}`
+	if scopes != "" {
+		body = `{"label":"acme","scopes":` + scopes + `}`
+	}
+	a := n.send("POST", "/v1/signup", body, "", nil).is(201, "")
+	return &caller{
+		n, a.body["workspace"].(string), a.body["key"].(string), a.body["claimCode"].(string),
+	}
+}
+
+func (c *caller) call(method, path, body string) answer {
+	c.t.Helper()
+	return c.send(method, path, body, c.key, nil)
+}
+
+// keyed sends a request with an Idempotency-Key.
+func (c *caller) keyed(path, key, body string) answer {
+	c.t.Helper()
+	return c.send("POST", path, body, c.key, map[string]string{"Idempotency-Key": key})
+}
+
+const flowText = `"name":"Sign up","url":"https://product.example/","task":"Sign up.",` +
+	`"successCriteria":"There is an account.","access":"public"`
+
+const plainFlow = `{` + flowText +
+	`,"verification":{"url":"https://product.example/me","status":200,"contains":"ok"}}`
+
+// flow saves a flow and returns its id.
+func (c *caller) flow(body string) string {
+	c.t.Helper()
+	return c.call("POST", "/v1/flows", body).is(201, "").at("flow", "id").(string)
+}
+
+func (c *caller) quote(flow string) map[string]any {
+	c.t.Helper()
+	return c.call("GET", "/v1/flows/"+flow+"/quote", "").is(200, "").at("quote").(map[string]any)
+}
+
+// claim makes a workspace its owner's, as an operator does.
+func (c *caller) claim() {
+	c.t.Helper()
+	c.operate("/claim", `{"owner":"ada@example.com"}`)
+}
+
+func (c *caller) operate(path, body string) answer {
+	c.t.Helper()
+	a := c.send("POST", "/api/v1/admin/workspaces/"+c.workspace+path, body, "",
+		map[string]string{"Content-Type": "application/json"})
+	require.Equal(c.t, 200, a.status, string(a.raw))
+	return a
+}
+
+// start starts a run of a flow.
+func (c *caller) start(flow, key string) answer {
+	c.t.Helper()
+	return c.keyed("/v1/flows/"+flow+"/run", key,
+		`{"fingerprint":"`+c.quote(flow)["fingerprint"].(string)+`"}`)
+}
+
+// answer is an HTTP answer.
+type answer struct {
+	t      testing.TB
+	status int
+	header http.Header
+	raw    []byte
+	body   map[string]any
+}
+
+func (n *node) send(method, path, body, key string, headers map[string]string) answer {
+	n.t.Helper()
+	var reader io.Reader
+	if body != "" {
+		reader = strings.NewReader(body)
+	}
+	request, err := http.NewRequest(method, "http://"+n.addr+path, reader)
+	require.NoError(n.t, err)
+	if key != "" {
+		request.Header.Set("Authorization", "Bearer "+key)
+	}
+	for name, value := range headers {
+		request.Header.Set(name, value)
+	}
+	response, err := n.http.Do(request)
+	require.NoError(n.t, err)
+	a := answer{t: n.t, status: response.StatusCode, header: response.Header}
+	a.raw, err = io.ReadAll(response.Body)
+	require.NoError(n.t, err)
+	require.NoError(n.t, response.Body.Close())
+	require.Len(n.t, response.Header.Get("X-Request-Id"), 28)
+	if strings.Contains(response.Header.Get("Content-Type"), "json") {
+		require.NoError(n.t, json.Unmarshal(a.raw, &a.body), string(a.raw))
+	}
+	n.validate(request, a)
+	return a
+}
+
+// validate compares an answer with the published document.
+func (n *node) validate(request *http.Request, a answer) {
+	n.t.Helper()
+	request.URL.Host, request.URL.Scheme = "", ""
+	route, params, err := n.router.FindRoute(request)
+	if err != nil || a.header.Get("Content-Type") != "application/json" {
+		return // not in the document, or no plain JSON
+	}
+	input := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{
+			Request: request, PathParams: params, Route: route,
+		},
+		Status: a.status, Header: a.header, Body: io.NopCloser(bytes.NewReader(a.raw)),
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
+	}
+	require.NoError(n.t, openapi3filter.ValidateResponse(context.Background(), input), string(a.raw))
+}
+
+// is checks the status, and of an error its code and shape.
+func (a answer) is(status int, code string) answer {
+	a.t.Helper()
+	require.Equal(a.t, status, a.status, string(a.raw))
+	if code == "" {
+		return a
+	}
+	require.Equal(a.t, code, a.body["error"], string(a.raw))
+	require.NotEmpty(a.t, a.body["message"])
+	require.Equal(a.t, a.header.Get("X-Request-Id"), a.body["request_id"])
+	if status == 503 {
+		require.NotEmpty(a.t, a.header.Get("Retry-After"))
+	}
+	if status == 401 {
+		require.Equal(a.t, `Bearer resource_metadata="`+publicURL+
+			`/.well-known/oauth-protected-resource"`, a.header.Get("WWW-Authenticate"))
+	}
+	return a
+}
+
+// at is a value within the body, by names.
+func (a answer) at(names ...string) any {
+	a.t.Helper()
+	var value any = a.body
+	for _, name := range names {
+		object, ok := value.(map[string]any)
+		require.True(a.t, ok, "%s in %s", name, a.raw)
+		value = object[name]
+	}
+	return value
+}
+
+// product starts a server on loopback that answers status without the key, and a verifier that may
+// reach it.
+func product(t testing.TB, handler fasthttp.RequestHandler) (*verify.Verifier, func(string) error, string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	srv := server.Serve(ln, handler, server.DefaultLimits())
+	client, err := fetch.New(fetch.Config{
+		AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		AllowHosts:   []string{srv.Addr().String()},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		client.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		require.NoError(t, srv.Shutdown(ctx))
+	})
+	return &verify.Verifier{Fetch: client, Pause: time.Millisecond}, client.Check,
+		"http://" + srv.Addr().String()
+}
+
+// readAnswer reads an answer from a connection that a test drives by hand.
+func readAnswer(t testing.TB, from *bufio.Reader) answer {
+	t.Helper()
+	response, err := http.ReadResponse(from, nil)
+	require.NoError(t, err)
+	a := answer{t: t, status: response.StatusCode, header: response.Header}
+	a.raw, err = io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.NoError(t, json.Unmarshal(a.raw, &a.body), string(a.raw))
+	return a
+}

@@ -1,0 +1,286 @@
+package workspace
+
+import (
+	"crypto/sha256"
+	"strconv"
+	"time"
+
+	"tollgate/engine"
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+)
+
+// purchaseWait is how long a purchase that is being charged is waited for.
+const purchaseWait = 10 * time.Second
+
+// nextActions are what a 402 tells to do.
+const (
+	nextApprove  = "approve"
+	nextPurchase = "purchase"
+	nextWait     = "wait"
+)
+
+// askForPayment answers a start that found no run left: what there is to do, with a purchase that
+// waits for the owner where one is needed.
+func (a *API) askForPayment(x *server.Exchange, flow [16]byte) {
+	if !a.config.Payments {
+		a.refuse(x, no("hosting_not_configured"))
+		return
+	}
+	token, err := mintToken()
+	if err != nil {
+		x.Refuse(server.FaultInternal)
+		return
+	}
+	c := &state.RequestPurchase{
+		Workspace: x.Tenant.Workspace, ID: mint(), Runs: 1, Flow: flow, Ask: true,
+		Link: sha256.Sum256([]byte(token)),
+	}
+	reply, ok := a.requestPurchase(x, c)
+	if !ok {
+		return
+	}
+	switch reply.Action {
+	case state.ActionApprove:
+		a.paymentRequired(x, nextApprove, reply.ID, a.approvalURL(token))
+	case state.ActionApproveEarlier:
+		a.paymentRequired(x, nextApprove, reply.ID, "")
+	case state.ActionWait:
+		a.paymentRequired(x, nextWait, reply.ID, "")
+	default:
+		a.paymentRequired(x, nextPurchase, [16]byte{}, "")
+	}
+}
+
+func (a *API) approvalURL(token string) string { return a.config.PublicURL + "/approve/" + token }
+
+func (a *API) requestPurchase(x *server.Exchange, c *state.RequestPurchase,
+) (reply state.PurchaseReply, ok bool) {
+	result, ok := a.do(x, state.KindRequestPurchase, c)
+	if ok && !decoded(result.Value, &reply) {
+		a.refuse(x, no("outcome_unknown"))
+		return reply, false
+	}
+	return reply, ok
+}
+
+// paymentRequired is the 402: next_action, approval_url, poll_url, reason, purchase.
+func (a *API) paymentRequired(x *server.Exchange, next string, id [16]byte, approval string) {
+	v, known := a.machine.Purchase(x.Tenant.Workspace, id)
+	r := no("payment_required")
+	r.members = func(j *server.JSON) {
+		j.Text("next_action", next)
+		textOrNull(j, "approval_url", approval)
+		if !known {
+			null(j, "poll_url")
+			null(j, "purchase")
+			return
+		}
+		j.Text("poll_url", a.pollURL(id))
+		j.TextIf("reason", v.Reason.String())
+		j.Name("purchase")
+		a.writePurchase(j, &v)
+	}
+	a.refuse(x, r)
+}
+
+func (a *API) pollURL(id [16]byte) string {
+	return a.config.PublicURL + "/v1/purchases/" + idText(markPurchase, id)
+}
+
+// buy is POST /v1/purchases.
+func (a *API) buy(x *server.Exchange) {
+	b := open(x, false)
+	runs := b.number("runs", 1, state.MaxPurchaseRuns)
+	refused := b.close("")
+	key, badKey := requestKey(x)
+	if refused == nil {
+		refused = badKey
+	}
+	if refused == nil && !a.config.Payments {
+		r := no("hosting_not_configured")
+		refused = &r
+	}
+	if refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	token, err := mintToken()
+	if err != nil {
+		x.Refuse(server.FaultInternal)
+		return
+	}
+	reply, ok := a.requestPurchase(x, &state.RequestPurchase{
+		Workspace: x.Tenant.Workspace, ID: mint(), Runs: uint32(runs), Key: key,
+		Body: hashOf("purchase", strconv.FormatInt(runs, 10)), Link: sha256.Sum256([]byte(token)),
+	})
+	if !ok {
+		return
+	}
+	switch reply.Action {
+	case state.ActionApprove:
+		a.paymentRequired(x, nextApprove, reply.ID, a.approvalURL(token))
+	case state.ActionApproveEarlier:
+		a.paymentRequired(x, nextApprove, reply.ID, "")
+	case state.ActionWait:
+		a.answerCharging(x, reply.ID)
+	default:
+		a.awaitCharge(x, reply.ID)
+	}
+}
+
+// awaitCharge waits for the saved card: 201 when it paid, 402 when it needs the owner, else 202.
+func (a *API) awaitCharge(x *server.Exchange, id [16]byte) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(purchaseWait); time.Now().Before(end); <-tick.C {
+		v, ok := a.machine.Purchase(x.Tenant.Workspace, id)
+		if ok && v.Status == state.PurchaseProcessing {
+			continue
+		}
+		switch v.Status {
+		case state.PurchaseSucceeded:
+			a.answerPurchase(x, id, 201)
+		case state.PurchaseApproval:
+			a.paymentRequired(x, nextApprove, id, "")
+		default:
+			a.answerPurchase(x, id, 200)
+		}
+		return
+	}
+	a.answerCharging(x, id)
+}
+
+func (a *API) answerCharging(x *server.Exchange, id [16]byte) {
+	v, _ := a.machine.Purchase(x.Tenant.Workspace, id)
+	j := x.BeginBare()
+	j.Open('{')
+	j.Name("purchase")
+	a.writePurchase(j, &v)
+	j.Bool("charging", true)
+	j.Close('}')
+	x.EndBare(202)
+}
+
+func (a *API) answerPurchase(x *server.Exchange, id [16]byte, status int) {
+	one(a, x, "purchase", status, func() (state.PurchaseView, bool) {
+		return a.machine.Purchase(x.Tenant.Workspace, id)
+	}, a.writePurchase)
+}
+
+// listPurchases is GET /v1/purchases.
+func (a *API) listPurchases(x *server.Exchange) {
+	list(a, x, "purchases", markPurchase, a.machine.Purchases, a.writePurchase,
+		func(v *state.PurchaseView) [16]byte { return v.ID })
+}
+
+// getPurchase is GET /v1/purchases/{id}.
+func (a *API) getPurchase(x *server.Exchange) {
+	if id, ok := a.id(x, markPurchase); ok {
+		a.answerPurchase(x, id, 200)
+	}
+}
+
+// renewLink is POST /v1/purchases/{id}/approval-link.
+func (a *API) renewLink(x *server.Exchange) {
+	id, ok := a.id(x, markPurchase)
+	if !ok {
+		return
+	}
+	if refused := open(x, true).close(""); refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	token, err := mintToken()
+	if err != nil {
+		x.Refuse(server.FaultInternal)
+		return
+	}
+	if _, ok := a.do(x, state.KindRenewLink, &state.RenewLink{
+		Workspace: x.Tenant.Workspace, ID: id, Link: sha256.Sum256([]byte(token)),
+	}); !ok {
+		return
+	}
+	v, _ := a.machine.Purchase(x.Tenant.Workspace, id)
+	x.Ctx.Response.Header.Set("Cache-Control", "no-store")
+	j := x.BeginBare()
+	j.Open('{')
+	j.Text("approval_url", a.approvalURL(token))
+	j.Text("poll_url", a.pollURL(id))
+	j.Name("purchase")
+	a.writePurchase(j, &v)
+	j.Close('}')
+	x.EndBare(200)
+}
+
+// cancelPurchase is POST /v1/purchases/{id}/cancel.
+func (a *API) cancelPurchase(x *server.Exchange) {
+	id, ok := a.id(x, markPurchase)
+	if !ok {
+		return
+	}
+	if refused := open(x, true).close(""); refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	c := &state.CancelPurchase{Workspace: x.Tenant.Workspace, ID: id}
+	if _, ok := a.do(x, state.KindCancelPurchase, c); ok {
+		a.answerPurchase(x, id, 200)
+	}
+}
+
+// writePurchase writes a purchase, never with an approval link.
+func (a *API) writePurchase(j *server.JSON, v *state.PurchaseView) {
+	j.Open('{')
+	j.Text("id", idText(markPurchase, v.ID))
+	j.Text("status", v.Status.String())
+	j.Uint("runs", uint64(v.Runs))
+	j.Uint("cents", uint64(v.Cents))
+	idOrNull(j, "flowId", markFlow, v.Flow)
+	textOrNull(j, "reason", v.Reason.String())
+	null(j, "approval_url")
+	j.Text("poll_url", a.pollURL(v.ID))
+	j.Time("createdAt", v.CreatedAt)
+	j.Time("updatedAt", v.ChangedAt)
+	timeOrNull(j, "expiresAt", v.ExpiresAt)
+	j.Close('}')
+}
+
+// pause is POST /v1/billing/pause.
+func (a *API) pause(x *server.Exchange) {
+	b := open(x, false)
+	paused := b.truth("paused")
+	if refused := b.close(""); refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	a.setBilling(x, &state.SetBilling{HasPaused: true, Paused: paused})
+}
+
+// setCap is POST /v1/billing/cap.
+func (a *API) setCap(x *server.Exchange) {
+	b := open(x, false)
+	limit := b.number("capCents", 0, int64(a.machine.Policy().MaxCapCents))
+	if refused := b.close(""); refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	a.setBilling(x, &state.SetBilling{HasCap: true, CapCents: uint32(limit)})
+}
+
+func (a *API) setBilling(x *server.Exchange, c *state.SetBilling) {
+	c.Workspace = x.Tenant.Workspace
+	if r := a.propose(state.KindSetBilling, c); r.Outcome != engine.OutcomeDone {
+		a.refuseOutcome(x, r)
+		return
+	}
+	a.read(x, func() *refusal {
+		account, _ := a.machine.Account(x.Tenant.Workspace, a.now())
+		j := x.BeginBare()
+		j.Open('{')
+		a.writeBilling(j, &account)
+		j.Close('}')
+		x.EndBare(200)
+		return nil
+	})
+}

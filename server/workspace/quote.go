@@ -1,0 +1,192 @@
+package workspace
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+	"tollgate/server/provider/verify"
+)
+
+// quoteMark begins a fingerprint, which is good for quoteLife to two of them; behind it are the instant at which it expires, in base 36, and an
+// HMAC-SHA256 over all that was quoted.
+const (
+	quoteMark = "q1."
+	quoteLife = 24 * time.Hour
+)
+
+// fingerprint signs what a quote says: the flow's version, price, credits, agent and limits.
+func (a *API) fingerprint(v *state.FlowView, agent Agent, p *state.SetPolicy, expires int64) string {
+	h := hmac.New(sha256.New, a.config.QuoteKey[:])
+	h.Write([]byte("tollgate quote"))
+	h.Write(v.ID[:])
+	for _, n := range []uint64{
+		uint64(v.Version), uint64(p.RunCents), uint64(p.CreditsRun), uint64(p.WallMS),
+		uint64(p.HumanMS), uint64(expires),
+	} {
+		h.Write(binary.BigEndian.AppendUint64(nil, n))
+	}
+	h.Write([]byte(agent.String()))
+	return quoteMark + strconv.FormatInt(expires, 36) + "." +
+		base64.RawURLEncoding.EncodeToString(h.Sum(nil))
+}
+
+// wellFormedQuote reads when a fingerprint expires; false when it is none.
+func wellFormedQuote(text string) (expires int64, ok bool) {
+	rest, ok := strings.CutPrefix(text, quoteMark)
+	if !ok {
+		return 0, false
+	}
+	when, mac, ok := strings.Cut(rest, ".")
+	expires, err := strconv.ParseInt(when, 36, 64)
+	raw, err2 := base64.RawURLEncoding.DecodeString(mac)
+	return expires, ok && err == nil && err2 == nil && len(raw) == sha256.Size
+}
+
+// quoted says that a fingerprint is of what would be quoted now.
+func (a *API) quoted(text string, v *state.FlowView, agent Agent, p *state.SetPolicy) bool {
+	expires, ok := wellFormedQuote(text)
+	return ok && a.now() < expires &&
+		hmac.Equal([]byte(text), []byte(a.fingerprint(v, agent, p, expires)))
+}
+
+// getQuote is GET /v1/flows/{flow_id}/quote. The first time that a version is quoted its
+// verification is called.
+func (a *API) getQuote(x *server.Exchange) {
+	id, ok := a.id(x, markFlow)
+	if !ok {
+		return
+	}
+	if !a.fresh() {
+		a.refuse(x, no("workspace_busy"))
+		return
+	}
+	v, known := a.machine.Flow(x.Tenant.Workspace, id)
+	if !known {
+		a.refuse(x, no("not_found"))
+		return
+	}
+	if !v.Preflighted && v.VerificationURL != "" && a.config.Verifier != nil {
+		a.preflight(x, &v)
+		if v, known = a.machine.Flow(x.Tenant.Workspace, id); !known {
+			a.refuse(x, no("not_found"))
+			return
+		}
+	}
+	account, _ := a.machine.Account(x.Tenant.Workspace, a.now())
+	a.writeQuote(x, &v, &account)
+}
+
+// preflight calls the flow's verification and brings what it found into the state. When that fails
+// the quote says what is known.
+func (a *API) preflight(x *server.Exchange, v *state.FlowView) {
+	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second)
+	defer cancel()
+	found := a.config.Verifier.Preflight(ctx, CheckOf(v, ""))
+	c := &state.NotePreflight{
+		Workspace: x.Tenant.Workspace, ID: v.ID, Version: v.Version, NoKey: called(found.NoKey),
+		WrongKey: called(found.WrongKey), AlreadyTrue: found.AlreadyTrue,
+	}
+	if outcomeDone(a.propose(state.KindNotePreflight, c)) && !a.fresh() {
+		a.config.Log.Debug("a preflight is not seen yet", "flow", idText(markFlow, v.ID))
+	}
+}
+
+// CheckOf is what a flow says about its verification, for a run.
+func CheckOf(v *state.FlowView, runID string) verify.Check {
+	return verify.Check{
+		URL: v.VerificationURL, Status: int(v.VerificationStatus), Contains: v.VerificationContains,
+		Credential: v.Credential, RunID: runID,
+	}
+}
+
+func called(answer verify.Answer) state.Called {
+	switch answer {
+	case verify.Refused, verify.Soft:
+		return state.CalledRefused
+	case verify.Accepted:
+		return state.CalledAccepted
+	}
+	return state.CalledUnknown
+}
+
+var calledNames = [...]string{"unknown", "refused", "accepted"}
+
+func (a *API) writeQuote(x *server.Exchange, v *state.FlowView, account *state.AccountView) {
+	policy, unready := a.machine.Policy(), v.Unready
+	agent, hasAgent := a.agentNamed(v.Agent)
+	if !hasAgent {
+		unready = state.UnreadyNoAgent
+	}
+	// The same until the day ends, so that a start that is sent again with a fresh quote of the same
+	// is the same request.
+	expires := state.DayEnd(a.now()) + quoteLife.Milliseconds()
+	j := x.BeginBare()
+	j.Open('{')
+	j.Object("quote")
+	j.Text("fingerprint", a.fingerprint(v, agent, &policy, expires))
+	j.Bool("executionAvailable", unready == state.UnreadyNot)
+	j.TextIf("reason", unready.String())
+	if hasAgent {
+		j.Name("agent")
+		writeAgent(j, agent.String())
+	} else {
+		null(j, "agent")
+	}
+	j.Uint("priceCents", uint64(policy.RunCents))
+	j.Uint("credits", uint64(policy.CreditsRun))
+	j.Text("charge", chargeOf(account, &policy))
+	writeScope(j, v, &policy)
+	j.Object("preflight")
+	if v.Credential != "" {
+		j.Text("noKey", calledNames[v.NoKey])
+		j.Text("wrongKey", calledNames[v.WrongKey])
+	} else {
+		null(j, "noKey")
+		null(j, "wrongKey")
+	}
+	j.Bool("alreadyTrue", v.AlreadyTrue)
+	j.Close('}')
+	j.Time("expiresAt", expires)
+	j.Close('}')
+	j.Close('}')
+	x.EndBare(200)
+}
+
+// chargeOf is what would pay for a run now: free, paid, or none.
+func chargeOf(account *state.AccountView, policy *state.SetPolicy) string {
+	switch {
+	case account.Claimed && account.FreeUsed < policy.FreeRunsPerMonth:
+		return "free"
+	case account.RunsLeft > 0:
+		return "paid"
+	}
+	return "none"
+}
+
+func writeScope(j *server.JSON, v *state.FlowView, policy *state.SetPolicy) {
+	hosts := []string{host(v.URL)}
+	if other := host(v.VerificationURL); other != "" && other != hosts[0] {
+		hosts = append(hosts, other)
+	}
+	slices.Sort(hosts)
+	j.Object("scope")
+	j.Array("hosts")
+	for _, name := range hosts {
+		j.String(name)
+	}
+	j.Close(']')
+	j.Object("limits")
+	j.Uint("wallSeconds", uint64(policy.WallMS/1000))
+	j.Uint("humanSeconds", uint64(policy.HumanMS/1000))
+	j.Close('}')
+	j.Close('}')
+}

@@ -1,0 +1,181 @@
+package workspace
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/wire"
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+)
+
+// errors is the document's table: code → status and what it tells a person.
+var errorTable = map[string]struct {
+	status  int
+	message string
+}{
+	"credentials_not_allowed":       {400, "A password or key does not belong in a flow or run request."},
+	"flow_url_mismatch":             {400, "The flow is about another url than the one supplied."},
+	"invalid_access":                {400, "access is public or test_account."},
+	"invalid_field":                 {400, "A field is missing, empty, of the wrong type or too long."},
+	"invalid_flow_options":          {400, "These options do not go together."},
+	"invalid_id":                    {400, "This is no identifier of the expected format."},
+	"invalid_json":                  {400, "The body must be one JSON object."},
+	"invalid_note":                  {400, "note must have 1 to 2000 characters."},
+	"invalid_quote":                 {400, "fingerprint must be one that a quote gave."},
+	"invalid_request_key":           {400, "Send the header Idempotency-Key: 8 to 128 visible ASCII characters."},
+	"invalid_status":                {400, "An issue can only be moved to fix_ready."},
+	"invalid_url":                   {400, "url must be a public http or https address without credentials."},
+	"request_aborted":               {400, "The connection closed before the body arrived."},
+	"unexpected_field":              {400, "The body has a field that this route does not take."},
+	"invalid_key":                   {401, "The API key is missing, malformed, unknown or revoked."},
+	"sign_in_required":              {401, "Sign in again."},
+	"insufficient_credits":          {402, "The credits do not cover it. Nothing was started; the setup is saved."},
+	"payment_required":              {402, "No hosted run is left, or the purchase needs its owner. Nothing was started."},
+	"insufficient_scope":            {403, "The key lacks the needed scope."},
+	"person_required":               {403, "Only a person may decide this."},
+	"account_not_found":             {404, "There is no such account."},
+	"not_found":                     {404, "There is no such route or record in this workspace."},
+	"alerts_claim_required":         {409, "A workspace that nobody has claimed cannot have alerts."},
+	"cannot_cancel":                 {409, "The run has finished, or cannot be cancelled."},
+	"cannot_resume":                 {409, "Only a run that waits for a person can go on."},
+	"checkout_completed":            {409, "The payment page is paid already; the purchase stays paid."},
+	"purchase_closed":               {409, "The purchase awaits no approval any more."},
+	"execution_unavailable":         {409, "No agent can run this flow now. The quote says why."},
+	"flow_busy":                     {409, "The flow has a run that has not finished."},
+	"idempotency_conflict":          {409, "This Idempotency-Key was used for another request."},
+	"invalid_issue_status":          {409, "Only an open issue can be marked ready."},
+	"quote_changed":                 {409, "The flow or a price has changed. Read a fresh quote."},
+	"resume_unavailable":            {409, "The flow cannot go on in its present setup."},
+	"wrong_run_type":                {409, "This route is not for this kind of run."},
+	"approval_link_limit":           {429, "A purchase gets 5 new links. The newest one works."},
+	"cancel_limit":                  {429, "At most 10 purchases are cancelled in a UTC day."},
+	"run_limit_reached":             {429, "The runs of the day are used. Nothing was started."},
+	"signup_rate_limited":           {429, "Too many workspaces were made from this address in an hour."},
+	"authentication_not_configured": {503, "Sign-in is not configured on this deployment."},
+	"free_capacity_exhausted":       {503, "Today's free runs of all workspaces are used. Retry after midnight UTC."},
+	"hosting_not_configured":        {503, "Payment is not configured on this deployment. Nothing was charged."},
+	"runner_busy":                   {503, "As many runs wait as may. The flow is saved."},
+	"signup_unavailable":            {503, "Agents cannot sign up on this deployment."},
+	"workspace_busy":                {503, "Nothing happened. Repeat the request."},
+	"outcome_unknown": {503, "It is not known whether this was carried out. Repeat it with the same key: " +
+		"it cannot take effect twice."},
+	"workspace_full": {400, "The workspace has as many of these as one may have."},
+}
+
+// tableCodes are what the document calls the refusals of the route table itself.
+var tableCodes = map[string]string{
+	"body_too_large": "request_too_large", "malformed_request": "request_aborted",
+	"request_timeout": "request_aborted", "unavailable": "workspace_busy",
+	"validation_failed": "invalid_id",
+}
+
+// outcomeCodes is the one table that maps outcomes to the document's codes.
+var outcomeCodes = map[engine.Outcome]string{
+	engine.OutcomeUnavailable:          "workspace_busy",
+	engine.OutcomeOverloaded:           "workspace_busy",
+	engine.OutcomeDiskLow:              "workspace_busy",
+	engine.OutcomeKeysFull:             "workspace_busy",
+	engine.OutcomeTooLarge:             "invalid_field",
+	engine.OutcomeRequestKeyReused:     "idempotency_conflict",
+	engine.OutcomeRecordUnknown:        "not_found",
+	engine.OutcomeSignupOff:            "signup_unavailable",
+	engine.OutcomeSignupLimited:        "signup_rate_limited",
+	engine.OutcomeQuoteChanged:         "quote_changed",
+	engine.OutcomeExecutionUnavailable: "execution_unavailable",
+	engine.OutcomeFlowBusy:             "flow_busy",
+	engine.OutcomeRunLimit:             "run_limit_reached",
+	engine.OutcomePaymentRequired:      "payment_required",
+	engine.OutcomeCreditsShort:         "insufficient_credits",
+	engine.OutcomeFreeCapacity:         "free_capacity_exhausted",
+	engine.OutcomeRunnerBusy:           "runner_busy",
+	engine.OutcomeCannotCancel:         "cannot_cancel",
+	engine.OutcomeCannotResume:         "cannot_resume",
+	engine.OutcomeWrongRunType:         "wrong_run_type",
+	engine.OutcomeResumeUnavailable:    "resume_unavailable",
+	engine.OutcomeCheckoutCompleted:    "checkout_completed",
+	engine.OutcomePurchaseClosed:       "purchase_closed",
+	engine.OutcomeCancelLimit:          "cancel_limit",
+	engine.OutcomeLinkLimit:            "approval_link_limit",
+	engine.OutcomePersonRequired:       "person_required",
+	engine.OutcomeIssueStatus:          "invalid_issue_status",
+	engine.OutcomeWorkspaceFull:        "workspace_full",
+	engine.OutcomeCreditsInvalid:       "invalid_field",
+}
+
+// refusal is an error answer.
+type refusal struct {
+	code    string
+	members func(*server.JSON)
+	// retryAfter is in seconds; 0 sends no header.
+	retryAfter int
+}
+
+func no(code string) refusal {
+	r := refusal{code: code}
+	if errorTable[code].status == 503 {
+		r.retryAfter = 1
+	}
+	return r
+}
+
+// badField is a refusal that names its field.
+func badField(code, field string) *refusal {
+	return &refusal{code: code, members: func(j *server.JSON) { j.Text("field", field) }}
+}
+
+// refuse answers an error in the document's shape.
+func (a *API) refuse(x *server.Exchange, r refusal) {
+	if r.members != nil {
+		x.More(r.members)
+	}
+	row := errorTable[r.code]
+	x.Refuse(server.Fault{
+		Status: row.status, Code: r.code, Message: row.message, RetryAfter: r.retryAfter,
+	})
+}
+
+// refuseOutcome answers a command that was not carried out, with what its reply says.
+func (a *API) refuseOutcome(x *server.Exchange, result engine.Result) {
+	code, known := outcomeCodes[result.Outcome]
+	if !known {
+		code = "outcome_unknown"
+	}
+	r := no(code)
+	switch result.Outcome {
+	case engine.OutcomeSignupLimited, engine.OutcomeCancelLimit, engine.OutcomeRunLimit,
+		engine.OutcomeFreeCapacity:
+		r = a.retry(code, result.Value)
+	case engine.OutcomeCreditsShort:
+		var short state.CreditsReply
+		if wire.Decode(result.Value, &short) == nil {
+			r.members = func(j *server.JSON) {
+				j.Uint("required", short.Required)
+				j.Uint("balance", short.Balance)
+			}
+		}
+	case engine.OutcomeExecutionUnavailable:
+		var unready state.UnreadyReply
+		if wire.Decode(result.Value, &unready) == nil {
+			r.members = func(j *server.JSON) { j.Text("reason", unready.Reason.String()) }
+		}
+	}
+	a.refuse(x, r)
+}
+
+// retry is the refusal of a limit that ends by itself.
+func (a *API) retry(code string, reply []byte) refusal {
+	var limit state.RetryReply
+	if wire.Decode(reply, &limit) != nil {
+		return no(code)
+	}
+	r := refusal{code: code, retryAfter: int(max(1, (limit.ResetsAt-a.now()+999)/1000))}
+	r.members = func(j *server.JSON) {
+		if limit.Limit > 0 {
+			j.Uint("limit", uint64(limit.Limit))
+		}
+		j.Time("resetsAt", limit.ResetsAt)
+		if code == "run_limit_reached" {
+			j.Text("contact", a.config.Contact)
+		}
+	}
+	return r
+}

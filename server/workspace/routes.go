@@ -1,0 +1,259 @@
+package workspace
+
+import (
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+)
+
+// Scopes that routes ask for: any of them.
+const (
+	read       = state.ScopeRead
+	write      = state.ScopeWrite
+	run        = state.ScopeRun
+	writeOrRun = state.ScopeWrite | state.ScopeRun
+	anyScope   = state.ScopesAll
+)
+
+// routes is the route table of the workspace API: one row per operation.
+func (a *API) routes() []server.Route {
+	rows := a.openRoutes()
+	rows = append(rows, a.flowRoutes()...)
+	rows = append(rows, a.runRoutes()...)
+	rows = append(rows, a.moneyRoutes()...)
+	return append(rows, a.tenantRoutes()...)
+}
+
+// row makes a route; scopes 0 is open to everybody.
+func row(method, path, operation, about string, scopes state.Scopes, handle func(*server.Exchange),
+	more ...func(*server.Route),
+) server.Route {
+	r := server.Route{
+		Method: method, Path: path, Operation: operation, Summary: about, Limit: bodyLimit,
+		Access: server.AccessOpen, Handle: handle,
+	}
+	if scopes != 0 {
+		r.Access, r.Scopes = server.AccessScope, scopes
+	}
+	for _, add := range more {
+		add(&r)
+	}
+	return r
+}
+
+// takes states a route's body.
+func takes(properties ...server.Property) func(*server.Route) {
+	return func(r *server.Route) { r.Body = server.Object(properties...) }
+}
+
+// gives states a route's answer.
+func gives(status int, about string, properties ...server.Property) func(*server.Route) {
+	return func(r *server.Route) {
+		r.Responses = append(r.Responses, server.Response{
+			Status: status, About: about, Data: server.Object(properties...), Bare: true,
+		})
+	}
+}
+
+// param states a parameter in the path.
+func param(name string) func(*server.Route) {
+	return func(r *server.Route) {
+		r.Params = append(r.Params, server.Param{
+			In: "path", Name: name, Required: true, Schema: server.TextSchema(1, 64),
+		})
+	}
+}
+
+// keyed states the header Idempotency-Key.
+func keyed(r *server.Route) {
+	r.Params = append(r.Params, server.Param{
+		In: "header", Name: "Idempotency-Key", Required: true, Schema: server.TextSchema(8, 128),
+		About: "the same key and request within 30 days: the same record",
+	})
+}
+
+// listed states the parameters and the answer of a list.
+func listed(name, schema string) func(*server.Route) {
+	return func(r *server.Route) {
+		r.Params = append(r.Params,
+			server.Param{In: "query", Name: "limit", Schema: server.IntSchema(1, 100), About: "100"},
+			server.Param{
+				In: "query", Name: "cursor", Schema: server.TextSchema(1, 64),
+				About: "next_cursor of the page before",
+			})
+		gives(200, "newest first", server.Must(name, server.ArrayOf(server.RefTo(schema))),
+			server.Must("next_cursor", server.OrNull(server.TextSchema(1, 64))))(r)
+	}
+}
+
+func (a *API) openRoutes() []server.Route {
+	return []server.Route{
+		row("POST", "/v1/signup", "signUp", "Create a workspace and a key, without a person", 0, a.signUp,
+			takes(server.Must("label", server.TextSchema(1, longestLabel)),
+				server.May("scopes", server.ArrayOf(server.EnumSchema("read", "write", "run")))),
+			gives(201, "Created; key and claimCode are shown once",
+				server.Must("workspace", text), server.Must("key", text), server.Must("claimCode", text),
+				server.Must("claimed", server.BoolSchema), server.Must("limits", server.RefTo("Limits")))),
+		row("POST", "/v1/feedback", "sendFeedback", "Report that an agent cannot continue", 0, a.feedback,
+			takes(server.Must("message", server.TextSchema(1, longestFeedback)),
+				server.May("path", server.TextSchema(0, 500)),
+				server.May("status", server.IntSchema(100, 599))),
+			gives(202, "Received", server.Must("received", server.BoolSchema))),
+		row("GET", "/v1/routes", "listRoutes", "All routes", 0, a.bare("application/json", &a.listing),
+			free(200, "routes")),
+		row("GET", "/openapi.json", "describeWorkspace", "This document (OpenAPI 3.1)", 0,
+			a.bare("application/json", &a.document), free(200, "OpenAPI")),
+		row("GET", "/.well-known/oauth-protected-resource", "describeResource",
+			"What the API is, its scopes and endpoints", 0, a.resource, free(200, "RFC 9728")),
+		row("GET", "/.well-known/api-catalog", "listAPIs", "The APIs of this host", 0, a.catalog,
+			freeOf("application/linkset+json")),
+		row("GET", "/auth.md", "explainAuth", "How to get a key", 0, a.page1(authText),
+			plainText),
+		row("GET", "/llms.txt", "explain", "What this is, for agents", 0, a.page1(llmsText),
+			plainText),
+		row("GET", "/robots.txt", "robots", "What may be crawled", 0, a.page1(robotsText),
+			plainText),
+		row("GET", "/login/identity", "signIn", "Agent identity sign-in", 0, a.noSignIn),
+	}
+}
+
+// plainText states an answer that is a text.
+func plainText(r *server.Route) {
+	r.Responses = []server.Response{{
+		Status: 200, About: "text", Data: server.TextSchema(1, 0), Bare: true,
+		Media: "text/plain; charset=utf-8",
+	}}
+}
+
+// freeOf states an answer of another JSON media type.
+func freeOf(media string) func(*server.Route) {
+	return func(r *server.Route) {
+		free(200, media)(r)
+		r.Responses[0].Media = media
+	}
+}
+
+func free(status int, about string) func(*server.Route) {
+	return func(r *server.Route) {
+		r.Responses = []server.Response{{
+			Status: status, About: about, Data: server.FreeObject(), Bare: true,
+		}}
+	}
+}
+
+func (a *API) flowRoutes() []server.Route {
+	one := server.Must("flow", server.RefTo("Flow"))
+	return []server.Route{
+		row("GET", "/v1/flows", "listFlows", "Saved tests", read, a.listFlows, listed("flows", "Flow")),
+		row("POST", "/v1/flows", "createFlow", "Save a test; starts nothing", write, a.createFlow,
+			flowBody(true), gives(201, "Saved", one)),
+		row("GET", "/v1/flows/{flow_id}", "getFlow", "One saved test", read, a.getFlow, param("flow_id"),
+			gives(200, "The flow", one)),
+		row("PATCH", "/v1/flows/{flow_id}", "changeFlow", "Change a test: a new version", write,
+			a.changeFlow, param("flow_id"), flowBody(false), gives(200, "The flow", one)),
+		row("DELETE", "/v1/flows/{flow_id}", "archiveFlow", "Archive a test; its runs stay", write,
+			a.archiveFlow, param("flow_id"),
+			gives(200, "Archived", server.Must("archived", server.BoolSchema))),
+		row("GET", "/v1/flows/{flow_id}/quote", "getQuote", "What a run costs and needs", read,
+			a.getQuote, param("flow_id"),
+			gives(200, "The quote", server.Must("quote", server.RefTo("Quote")))),
+		row("POST", "/v1/flows/{flow_id}/run", "startRun", "Start a hosted run", run, a.startRun,
+			param("flow_id"), keyed, takes(server.Must("fingerprint", text)),
+			gives(202, "Queued, or the run of this key",
+				server.Must("run", server.RefTo("Run")))),
+		row("POST", "/v1/flows/{flow_id}/confirm-signup", "confirmSignup",
+			"Confirm that an agent may sign up: a person", anyScope, a.confirmSignup, param("flow_id")),
+		row("GET", "/v1/flows/{flow_id}/alerts", "getAlerts", "The alert watch", read, a.getAlerts,
+			param("flow_id"), gives(200, "The watch", server.Must("watch", server.Object(
+				server.Must("state", server.EnumSchema("passing", "failing", "unknown", "off")),
+				server.Must("since", server.TimeSchema))),
+				server.Must("deliveries", server.ArrayOf(server.FreeObject())))),
+		row("PATCH", "/v1/flows/{flow_id}/alerts", "changeAlerts", "Set alerts: a person", anyScope,
+			a.changeAlerts, param("flow_id")),
+		row("POST", "/v1/flows/{flow_id}/alerts/secret", "rotateAlertSecret",
+			"Replace the signing secret: a person", anyScope, a.changeAlerts, param("flow_id")),
+		row("POST", "/v1/flows/{flow_id}/alerts/test", "testAlert", "Send a test alert: a person",
+			anyScope, a.changeAlerts, param("flow_id")),
+	}
+}
+
+func (a *API) runRoutes() []server.Route {
+	one := server.Must("run", server.RefTo("Run"))
+	return []server.Route{
+		row("GET", "/v1/runs", "listRuns", "All runs", read, a.listRuns, listed("runs", "Run")),
+		row("GET", "/v1/runs/{run_id}", "getRun", "One run", read, a.getRun, param("run_id"),
+			gives(200, "The run", one)),
+		row("GET", "/v1/runs/{run_id}/suggested-test", "suggestTest",
+			"A call that would make a verification", read, a.suggestTest, param("run_id"),
+			gives(200, "The call", server.Must("suggestedTest", server.OrNull(server.FreeObject())),
+				server.Must("reason", server.OrNull(text)))),
+		row("POST", "/v1/runs/{run_id}/resume", "resumeRun", "Go on with a run that waits for a person",
+			run, a.resumeRun, param("run_id"), gives(202, "Queued again", one)),
+		row("POST", "/v1/runs/{run_id}/cancel", "cancelRun", "Cancel a hosted run", writeOrRun,
+			a.cancelRun, param("run_id"), gives(200, "Cancelled", one)),
+		row("POST", "/v1/run-requests", "requestRun", "Save a usability request; no charge", write,
+			a.requestRun, takes(server.Must("flowId", text), server.May("url", text)),
+			gives(201, "Saved", one)),
+		row("POST", "/v1/run-requests/{id}/cancel", "cancelRunRequest", "Cancel a usability request",
+			write, a.cancelRequest, param("id"), gives(200, "Cancelled", one)),
+		row("POST", "/v1/local-runs", "startLocalRun", "Report a run of the older local tool", run,
+			a.startLocal, gives(201, "Counted", one, server.Must("limits", server.RefTo("Limits")))),
+		row("POST", "/v1/local-runs/{id}/finish", "finishLocalRun", "Report what a local run came to",
+			run, a.finishLocal, param("id"),
+			takes(server.Must("outcome", server.EnumSchema("passed", "blocked", "inconclusive"))),
+			gives(200, "Noted", one, server.Must("limits", server.RefTo("Limits")))),
+	}
+}
+
+func (a *API) moneyRoutes() []server.Route {
+	one := server.Must("purchase", server.RefTo("Purchase"))
+	charging := server.Must("charging", server.BoolSchema)
+	billing := gives(200, "Set", server.Must("billing", server.RefTo("Billing")))
+	return []server.Route{
+		row("POST", "/v1/purchases", "buyRuns", "Buy hosted runs with the saved card", run, a.buy, keyed,
+			takes(server.Must("runs", server.IntSchema(1, state.MaxPurchaseRuns))),
+			gives(200, "Ended without a charge", one), gives(201, "Paid", one),
+			gives(202, "Being charged", one, charging)),
+		row("GET", "/v1/purchases", "listPurchases", "Purchases", read, a.listPurchases,
+			listed("purchases", "Purchase")),
+		row("GET", "/v1/purchases/{id}", "getPurchase", "One purchase", read, a.getPurchase, param("id"),
+			gives(200, "The purchase", one)),
+		row("POST", "/v1/purchases/{id}/approval-link", "renewApprovalLink", "A new approval link", run,
+			a.renewLink, param("id"), gives(200, "The old link stops working",
+				server.Must("approval_url", text), server.Must("poll_url", text), one)),
+		row("POST", "/v1/purchases/{id}/cancel", "cancelPurchase", "Cancel a waiting purchase",
+			writeOrRun, a.cancelPurchase, param("id"), gives(200, "Cancelled", one)),
+		row("POST", "/v1/billing/pause", "pausePurchases", "Every purchase then needs the owner",
+			writeOrRun, a.pause, takes(server.Must("paused", server.BoolSchema)), billing),
+		row("POST", "/v1/billing/cap", "lowerCap", "Lower the monthly spending cap", writeOrRun, a.setCap,
+			takes(server.Must("capCents", server.IntSchema(0, 20_000))), billing),
+	}
+}
+
+func (a *API) tenantRoutes() []server.Route {
+	return []server.Route{
+		row("GET", "/v1/account", "getAccount", "Workspace, credits, usage", read, a.getAccount,
+			gives(200, "The account", server.Must("workspace", server.FreeObject()),
+				server.Must("credits", server.Object(server.Must("balance", server.IntegerSchema),
+					server.Must("reserved", server.IntegerSchema))),
+				server.Must("transactions", server.ArrayOf(server.FreeObject())),
+				server.Must("billing", server.RefTo("Billing")))),
+		row("GET", "/v1/execution", "getExecution", "What can run flows", read, a.getExecution,
+			gives(200, "Execution", server.Must("execution", server.FreeObject()))),
+		row("GET", "/v1/issues", "listIssues", "What stops agents", read, a.listIssues,
+			listed("issues", "Issue")),
+		row("PATCH", "/v1/issues/{id}", "changeIssue", "Say that an issue is fixed", write, a.changeIssue,
+			param("id"), takes(server.Must("status", server.EnumSchema("fix_ready")),
+				server.Must("note", server.TextSchema(1, longestNote))),
+			gives(200, "The issue", server.Must("issue", server.RefTo("Issue")))),
+		row("GET", "/v1/notifications", "listNotifications", "Updates", read, a.listNotifications,
+			listed("notifications", "Notification")),
+		row("POST", "/v1/notifications/{id}/read", "readNotification", "Mark an update read", write,
+			a.readNotification, param("id"),
+			gives(200, "Read", server.Must("notification", server.RefTo("Notification")))),
+		row("POST", "/v1/keys/self/revoke", "revokeKey", "Revoke the key that asks", anyScope,
+			a.revokeSelf, gives(200, "Revoked", server.Must("revoked", server.BoolSchema))),
+		row("POST", "/v1/keys/rotate", "rotateKeys", "Replace all keys: a person", anyScope,
+			a.personOnly),
+		row("POST", "/v1/claims", "claimWorkspace", "Take ownership: a person", anyScope, a.personOnly),
+	}
+}

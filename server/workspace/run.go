@@ -1,0 +1,324 @@
+package workspace
+
+import (
+	"crypto/sha256"
+	"strings"
+
+	"tollgate/engine"
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+)
+
+// startRun is POST /v1/flows/{flow_id}/run.
+func (a *API) startRun(x *server.Exchange) {
+	id, ok := a.id(x, markFlow)
+	if !ok {
+		return
+	}
+	if !a.fresh() {
+		a.refuse(x, no("workspace_busy"))
+		return
+	}
+	v, known := a.machine.Flow(x.Tenant.Workspace, id)
+	if !known {
+		a.refuse(x, no("not_found"))
+		return
+	}
+	text, key, refused := a.startBody(x)
+	if refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	policy := a.machine.Policy()
+	agent, hasAgent := a.agentNamed(v.Agent)
+	c := &state.StartRun{
+		Workspace: x.Tenant.Workspace, Flow: id, ID: mint(), Key: key,
+		Body:        hashOf("start", idText(markFlow, id), text),
+		FlowVersion: v.Version, Cents: policy.RunCents, Credits: policy.CreditsRun,
+	}
+	if hasAgent {
+		c.Agent = agent.String()
+	}
+	if !a.quoted(text, &v, agent, &policy) {
+		// The same request again gets its run, however its quote has aged.
+		switch made, outcome := a.machine.Replay(c.Key, c.Body); outcome {
+		case engine.OutcomeDone:
+			a.answerRun(x, made, 202)
+		case engine.OutcomeRequestKeyReused:
+			a.refuse(x, no("idempotency_conflict"))
+		default:
+			a.refuse(x, no("quote_changed"))
+		}
+		return
+	}
+	a.proposeStart(x, c)
+}
+
+// startBody reads the fingerprint and the key, in the documented order of refusals.
+func (a *API) startBody(x *server.Exchange) (text string, key [16]byte, refused *refusal) {
+	b := open(x, true)
+	b.noSecrets("fingerprint")
+	text, _ = b.fields["fingerprint"].(string)
+	b.used["fingerprint"] = true
+	if refused = b.close(""); refused != nil {
+		return text, key, refused
+	}
+	if key, refused = requestKey(x); refused != nil {
+		return text, key, refused
+	}
+	if _, ok := wellFormedQuote(text); !ok {
+		r := no("invalid_quote")
+		return text, key, &r
+	}
+	return text, key, nil
+}
+
+func (a *API) proposeStart(x *server.Exchange, c *state.StartRun) {
+	result := a.propose(state.KindStartRun, c)
+	switch result.Outcome {
+	case engine.OutcomeDone:
+		var reply state.RunReply
+		if !decoded(result.Value, &reply) || !a.fresh() {
+			a.refuse(x, no("outcome_unknown"))
+			return
+		}
+		a.answerRun(x, reply.ID, 202)
+	case engine.OutcomePaymentRequired:
+		a.askForPayment(x, c.Flow)
+	default:
+		a.refuseOutcome(x, result)
+	}
+}
+
+// requestKey reads Idempotency-Key: 8 to 128 visible ASCII characters. Its scope is the workspace
+// and the route's pattern.
+func requestKey(x *server.Exchange) (key [16]byte, refused *refusal) {
+	text, one := server.SoleHeader(x.Ctx, "Idempotency-Key")
+	ok := one && len(text) >= 8 && len(text) <= 128
+	for _, c := range text {
+		ok = ok && c > ' ' && c < 0x7f
+	}
+	if !ok {
+		r := no("invalid_request_key")
+		return key, &r
+	}
+	return hashOf("request", string(x.Tenant.ID[:]), x.Route.Method, x.Route.Path, string(text)), nil
+}
+
+// hashOf is 128 bits of SHA-256 over parts whose borders cannot be moved.
+func hashOf(parts ...string) [16]byte {
+	h := sha256.New()
+	for _, part := range parts {
+		sum := sha256.Sum256([]byte(part))
+		h.Write(sum[:])
+	}
+	return [16]byte(h.Sum(nil)[:16])
+}
+
+func (a *API) answerRun(x *server.Exchange, id [16]byte, status int) {
+	one(a, x, "run", status, func() (state.RunView, bool) {
+		return a.machine.Run(x.Tenant.Workspace, id)
+	}, writeRun)
+}
+
+// listRuns is GET /v1/runs.
+func (a *API) listRuns(x *server.Exchange) {
+	list(a, x, "runs", markRun, a.machine.Runs, writeRun,
+		func(v *state.RunView) [16]byte { return v.ID })
+}
+
+// getRun is GET /v1/runs/{run_id}.
+func (a *API) getRun(x *server.Exchange) {
+	if id, ok := a.id(x, markRun); ok {
+		a.answerRun(x, id, 200)
+	}
+}
+
+// requestRun is POST /v1/run-requests.
+func (a *API) requestRun(x *server.Exchange) {
+	b := open(x, false)
+	b.noSecrets("")
+	flow, ok := parseID(markFlow, b.text("flowId", 1, 64))
+	if !ok && b.wrong == nil {
+		b.fail(badField("invalid_id", "flowId"))
+	}
+	url := ""
+	if b.has("url") {
+		url = b.address(a, "url")
+	}
+	if refused := b.close(""); refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	if !a.fresh() {
+		a.refuse(x, no("workspace_busy"))
+		return
+	}
+	v, known := a.machine.Flow(x.Tenant.Workspace, flow)
+	if known && url != "" && url != v.URL {
+		a.refuse(x, no("flow_url_mismatch"))
+		return
+	}
+	c := &state.RequestRun{Workspace: x.Tenant.Workspace, Flow: flow, ID: mint()}
+	if _, ok := a.do(x, state.KindRequestRun, c); ok {
+		a.answerRun(x, c.ID, 201)
+	}
+}
+
+// cancelRun is POST /v1/runs/{run_id}/cancel.
+func (a *API) cancelRun(x *server.Exchange) { a.cancel(x, state.RunHosted) }
+
+// cancelRequest is POST /v1/run-requests/{id}/cancel.
+func (a *API) cancelRequest(x *server.Exchange) { a.cancel(x, state.RunRequest) }
+
+func (a *API) cancel(x *server.Exchange, kind state.RunKind) {
+	id, ok := a.id(x, markRun)
+	if !ok {
+		return
+	}
+	if refused := open(x, true).close(""); refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	c := &state.CancelRun{Workspace: x.Tenant.Workspace, ID: id, Kind: kind}
+	if _, ok := a.do(x, state.KindCancelRun, c); ok {
+		a.answerRun(x, id, 200)
+	}
+}
+
+// resumeRun is POST /v1/runs/{run_id}/resume.
+func (a *API) resumeRun(x *server.Exchange) {
+	id, ok := a.id(x, markRun)
+	if !ok {
+		return
+	}
+	if refused := open(x, true).close(""); refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	if !a.fresh() {
+		a.refuse(x, no("workspace_busy"))
+		return
+	}
+	v, known := a.machine.Run(x.Tenant.Workspace, id)
+	if !known {
+		a.refuse(x, no("not_found"))
+		return
+	}
+	c := &state.ResumeRun{Workspace: x.Tenant.Workspace, ID: id}
+	name, _, _ := strings.Cut(v.Agent, " ")
+	if agent, known := a.agentNamed(name); known {
+		c.Agent = agent.String()
+	}
+	if _, ok := a.do(x, state.KindResumeRun, c); ok {
+		a.answerRun(x, id, 202)
+	}
+}
+
+// suggestTest is GET /v1/runs/{run_id}/suggested-test: only an inspection suggests one.
+func (a *API) suggestTest(x *server.Exchange) {
+	id, ok := a.id(x, markRun)
+	if !ok {
+		return
+	}
+	a.read(x, func() *refusal {
+		v, known := a.machine.Run(x.Tenant.Workspace, id)
+		r := no("wrong_run_type")
+		if !known {
+			r = no("not_found")
+		} else if v.Kind == state.RunInspection || v.Kind == state.RunAssessment {
+			j := x.BeginBare()
+			j.Open('{')
+			null(j, "suggestedTest")
+			j.Text("reason", "no_openapi")
+			j.Close('}')
+			x.EndBare(200)
+			return nil
+		}
+		return &r
+	})
+}
+
+func writeRun(j *server.JSON, v *state.RunView) {
+	j.Open('{')
+	j.Text("id", idText(markRun, v.ID))
+	j.Text("kind", v.Kind.String())
+	idOrNull(j, "flowId", markFlow, v.Flow)
+	j.Text("status", v.Status.String())
+	textOrNull(j, "outcome", v.Outcome.String())
+	textOrNull(j, "reasonCode", v.Code)
+	textOrNull(j, "reason", v.Reason)
+	textOrNull(j, "step", v.Step)
+	if v.Agent != "" {
+		j.Name("agent")
+		writeAgent(j, v.Agent)
+	} else {
+		null(j, "agent")
+	}
+	writeCharge(j, v)
+	writeCalls(j, v)
+	if v.Status == state.RunWaiting {
+		j.Object("human")
+		j.Text("question", v.Question)
+		j.Close('}')
+	}
+	j.Array("events")
+	for _, e := range v.Events {
+		j.Open('{')
+		j.Time("at", e.At)
+		j.Text("text", e.Text)
+		j.Close('}')
+	}
+	j.Close(']')
+	j.Time("createdAt", v.CreatedAt)
+	timeOrNull(j, "startedAt", v.StartedAt)
+	timeOrNull(j, "finishedAt", v.FinishedAt)
+	j.Close('}')
+}
+
+// writeAgent writes an agent as the state names it: name, kind, version.
+func writeAgent(j *server.JSON, text string) {
+	name, rest, _ := strings.Cut(text, " ")
+	kind, version, _ := strings.Cut(rest, " ")
+	j.Open('{')
+	j.Text("kind", kind)
+	j.Text("name", name)
+	j.Text("version", version)
+	j.Close('}')
+}
+
+var (
+	chargeKinds  = [...]string{"none", "free", "paid"}
+	chargeStates = [...]string{"", "reserved", "committed", "returned"}
+)
+
+func writeCharge(j *server.JSON, v *state.RunView) {
+	j.Object("charge")
+	j.Text("kind", chargeKinds[v.Charge])
+	textOrNull(j, "state", chargeStates[v.ChargeState])
+	j.Uint("cents", uint64(v.Cents))
+	j.Uint("credits", uint64(v.Credits))
+	j.Close('}')
+}
+
+func writeCalls(j *server.JSON, v *state.RunView) {
+	j.Object("verification")
+	j.Array("calls")
+	for _, c := range v.Calls {
+		j.Open('{')
+		j.Text("case", c.Case)
+		if c.Status != 0 {
+			j.Uint("status", uint64(c.Status))
+		} else {
+			null(j, "status")
+		}
+		j.Bool("refused", c.Refused)
+		j.Bool("matched", c.Matched)
+		j.TextIf("note", c.Note)
+		j.Close('}')
+	}
+	j.Close(']')
+	timeOrNull(j, "decided", v.DecidedAt)
+	textOrNull(j, "proof", v.Proof)
+	j.Close('}')
+}

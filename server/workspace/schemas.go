@@ -1,0 +1,133 @@
+package workspace
+
+import "tollgate/server"
+
+var text = server.TextSchema(1, 0)
+
+// description is what the published document says besides the routes.
+func description() server.Description {
+	return server.Description{
+		Title: "Agent-Task Workspace API", Version: "1.0.0", OpenAPI: "3.1.0",
+		About: "Checks whether an agent can complete a task in a product. POST /v1/signup gives a key; " +
+			"errors carry a stable code in error.",
+		Schemas: map[string]*server.Schema{
+			"Limits": server.Object(
+				server.Must("limited", server.BoolSchema), server.Must("window", text),
+				server.Must("limit", server.IntegerSchema), server.Must("used", server.IntegerSchema),
+				server.Must("remaining", server.IntegerSchema), server.Must("resetsAt", server.TimeSchema)),
+			"Flow": flowSchema(), "Quote": quoteSchema(), "Run": runSchema(),
+			"Purchase": purchaseSchema(), "Issue": issueSchema(), "Notification": notificationSchema(),
+			"Billing": server.Object(server.Must("paused", server.BoolSchema),
+				server.Must("capCents", server.IntegerSchema), server.May("usage", server.FreeObject())),
+			"Agent": server.Object(server.Must("kind", text), server.Must("name", text),
+				server.Must("version", server.TextSchema(0, 0))),
+			"Charge": server.Object(server.Must("kind", server.EnumSchema("none", "free", "paid")),
+				server.Must("state", server.OrNull(text)), server.Must("cents", server.IntegerSchema),
+				server.Must("credits", server.IntegerSchema)),
+		},
+		Fault: &server.Schema{Type: "object", Free: true, Properties: []server.Property{
+			server.Must("error", text), server.Must("message", text), server.Must("request_id", text),
+		}},
+	}
+}
+
+func verificationSchema() *server.Schema {
+	return server.Object(server.Must("url", text), server.May("status", server.IntSchema(100, 599)),
+		server.May("contains", server.TextSchema(0, longestContains)))
+}
+
+// flowBody states the body of a new flow, or of a change, where every field may be left out.
+func flowBody(whole bool) func(*server.Route) {
+	field := server.May
+	if whole {
+		field = server.Must
+	}
+	return takes(field("name", server.TextSchema(1, longestName)), field("url", text),
+		field("task", server.TextSchema(1, longestTask)),
+		field("successCriteria", server.TextSchema(1, longestCriteria)),
+		field("access", server.EnumSchema("public", "test_account")),
+		server.May("verification", verificationSchema()),
+		server.May("credential", server.EnumSchema("bearer", "token", "x-api-key")),
+		server.May("agent", server.TextSchema(1, 64)))
+}
+
+func flowSchema() *server.Schema {
+	return server.Object(server.Must("id", text), server.Must("name", text), server.Must("url", text),
+		server.Must("task", text), server.Must("successCriteria", text),
+		server.Must("access", server.EnumSchema("public", "test_account")),
+		server.May("verification", verificationSchema()), server.May("credential", text),
+		server.May("agent", text), server.Must("version", server.IntegerSchema),
+		server.Must("signupConfirmed", server.BoolSchema), server.Must("openRun", server.OrNull(text)),
+		server.Must("createdAt", server.TimeSchema), server.Must("updatedAt", server.TimeSchema))
+}
+
+func quoteSchema() *server.Schema {
+	return server.Object(server.Must("fingerprint", text),
+		server.Must("executionAvailable", server.BoolSchema),
+		server.May("reason", server.EnumSchema("no_agent", "verification_missing", "verification_open",
+			"signup_not_confirmed", "test_access_missing")),
+		server.Must("agent", server.OrNull(server.RefTo("Agent"))),
+		server.Must("priceCents", server.IntegerSchema), server.Must("credits", server.IntegerSchema),
+		server.Must("charge", server.EnumSchema("free", "paid", "none")),
+		server.Must("scope", server.FreeObject()),
+		server.Must("preflight", server.Object(server.Must("noKey", server.OrNull(text)),
+			server.Must("wrongKey", server.OrNull(text)), server.Must("alreadyTrue", server.BoolSchema))),
+		server.Must("expiresAt", server.TimeSchema))
+}
+
+func runSchema() *server.Schema {
+	call := server.Object(server.Must("case", text),
+		server.Must("status", server.OrNull(server.IntegerSchema)),
+		server.Must("refused", server.BoolSchema), server.Must("matched", server.BoolSchema),
+		server.May("note", text))
+	return server.Object(server.Must("id", text),
+		server.Must("kind", server.EnumSchema("hosted", "inspection", "assessment", "request", "local")),
+		server.Must("flowId", server.OrNull(text)),
+		server.Must("status", server.EnumSchema("queued", "running", "waiting_for_human", "completed",
+			"failed", "cancelled")),
+		server.Must("outcome", server.OrNull(text)), server.Must("reasonCode", server.OrNull(text)),
+		server.Must("reason", server.OrNull(text)), server.Must("step", server.OrNull(text)),
+		server.Must("agent", server.OrNull(server.RefTo("Agent"))),
+		server.Must("charge", server.RefTo("Charge")),
+		server.Must("verification", server.Object(server.Must("calls", server.ArrayOf(call)),
+			server.Must("decided", server.OrNull(server.TimeSchema)),
+			server.Must("proof", server.OrNull(text)))),
+		server.May("human", server.Object(server.Must("question", server.TextSchema(0, 0)))),
+		server.Must("events", server.ArrayOf(server.Object(server.Must("at", server.TimeSchema),
+			server.Must("text", server.TextSchema(0, 0))))),
+		server.Must("createdAt", server.TimeSchema),
+		server.Must("startedAt", server.OrNull(server.TimeSchema)),
+		server.Must("finishedAt", server.OrNull(server.TimeSchema)))
+}
+
+func purchaseSchema() *server.Schema {
+	return server.Object(server.Must("id", text),
+		server.Must("status", server.EnumSchema("requires_approval", "checkout", "processing",
+			"succeeded", "failed", "cancelled", "denied", "expired")),
+		server.Must("runs", server.IntegerSchema), server.Must("cents", server.IntegerSchema),
+		server.Must("flowId", server.OrNull(text)), server.Must("reason", server.OrNull(text)),
+		server.Must("approval_url", server.OrNull(text)), server.Must("poll_url", text),
+		server.Must("createdAt", server.TimeSchema), server.Must("updatedAt", server.TimeSchema),
+		server.Must("expiresAt", server.OrNull(server.TimeSchema)))
+}
+
+func issueSchema() *server.Schema {
+	return server.Object(server.Must("id", text), server.Must("flowId", text),
+		server.Must("status", server.EnumSchema("open", "fix_ready", "closed")),
+		server.Must("step", server.OrNull(text)), server.Must("reasonCode", server.OrNull(text)),
+		server.Must("reason", server.OrNull(text)), server.Must("occurrences", server.IntegerSchema),
+		server.Must("evidence", server.Object(server.Must("runId", text))),
+		server.Must("note", server.OrNull(text)), server.Must("createdAt", server.TimeSchema),
+		server.Must("updatedAt", server.TimeSchema),
+		server.Must("closedAt", server.OrNull(server.TimeSchema)))
+}
+
+func notificationSchema() *server.Schema {
+	return server.Object(server.Must("id", text),
+		server.Must("type", server.EnumSchema("regression", "recovered", "fix_verified", "handoff",
+			"purchase", "run_returned")),
+		server.Must("flowId", server.OrNull(text)), server.Must("runId", server.OrNull(text)),
+		server.Must("issueId", server.OrNull(text)), server.Must("purchaseId", server.OrNull(text)),
+		server.Must("createdAt", server.TimeSchema),
+		server.Must("readAt", server.OrNull(server.TimeSchema)))
+}

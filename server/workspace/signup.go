@@ -1,0 +1,190 @@
+package workspace
+
+import (
+	"crypto/sha256"
+	"net"
+	"net/netip"
+
+	"tollgate/engine/wire"
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+)
+
+// Longest texts, in characters.
+const (
+	longestLabel    = 80
+	longestName     = 120
+	longestTask     = 2000
+	longestCriteria = 1000
+	longestContains = 500
+	longestNote     = 2000
+	longestFeedback = 2000
+)
+
+// signUp is POST /v1/signup.
+func (a *API) signUp(x *server.Exchange) {
+	b := open(x, false)
+	label := b.text("label", 1, longestLabel)
+	scopes := b.scopes()
+	if refused := b.close(""); refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	key, err := server.MintKey(server.KeyPrefixWorkspace)
+	code, err2 := server.MintKey(server.KeyPrefixClaim)
+	if err != nil || err2 != nil {
+		x.Refuse(server.FaultInternal)
+		return
+	}
+	c := &state.SignUp{
+		ID: mint(), KeyID: mint(), KeyHash: sha256.Sum256([]byte(key)),
+		ClaimHash: sha256.Sum256([]byte(code)), Scopes: scopes, Label: label,
+		Source: source(x.Ctx.RemoteAddr()),
+	}
+	if _, ok := a.do(x, state.KindSignUp, c); !ok {
+		return
+	}
+	x.Ctx.Response.Header.Set("Cache-Control", "no-store")
+	j := x.BeginBare()
+	j.Open('{')
+	j.Text("workspace", idText(markWorkspace, c.ID))
+	j.Text("key", key)
+	j.Text("claimCode", code)
+	j.Bool("claimed", false)
+	a.localLimits(j, 0)
+	j.Close('}')
+	x.EndBare(201)
+}
+
+// scopes reads the optional field; omitted means all.
+func (b *body) scopes() state.Scopes {
+	if !b.has("scopes") {
+		return state.ScopesAll
+	}
+	list, ok := b.fields["scopes"].([]any)
+	var scopes state.Scopes
+	for _, item := range list {
+		name, _ := item.(string)
+		scope, known := state.ParseScope(name)
+		scopes, ok = scopes|scope, ok && known
+	}
+	if !ok || scopes == 0 {
+		b.fail(badField("invalid_field", "scopes"))
+	}
+	return scopes
+}
+
+// source is a hash of a caller's address; of IPv6 its /64.
+func source(addr net.Addr) [16]byte {
+	text := addr.String()
+	if at, err := netip.ParseAddrPort(text); err == nil {
+		ip := at.Addr().Unmap()
+		text = ip.String()
+		if prefix, err := ip.Prefix(64); ip.Is6() && err == nil {
+			text = prefix.String()
+		}
+	}
+	sum := sha256.Sum256([]byte("signup " + text))
+	return [16]byte(sum[:16])
+}
+
+// localLimits writes the limits of runs that the older local tool reports.
+func (a *API) localLimits(j *server.JSON, used uint32) {
+	most, now := a.machine.Policy().LocalRunsPerDay, a.now()
+	j.Object("limits")
+	j.Bool("limited", used >= most)
+	j.Text("window", "day")
+	j.Uint("limit", uint64(most))
+	j.Uint("used", uint64(used))
+	j.Uint("remaining", uint64(most-min(most, used)))
+	j.Time("resetsAt", state.DayEnd(now))
+	j.Close('}')
+}
+
+// revokeSelf is POST /v1/keys/self/revoke.
+func (a *API) revokeSelf(x *server.Exchange) {
+	if refused := open(x, true).close(""); refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	c := &state.RevokeKey{Workspace: x.Tenant.Workspace, ID: x.Tenant.KeyID}
+	if _, ok := a.do(x, state.KindRevokeKey, c); !ok {
+		return
+	}
+	j := x.BeginBare()
+	j.Open('{')
+	j.Bool("revoked", true)
+	j.Close('}')
+	x.EndBare(200)
+}
+
+// personOnly answers what a key may not decide.
+func (a *API) personOnly(x *server.Exchange) { a.refuse(x, no("person_required")) }
+
+// startLocal is POST /v1/local-runs.
+func (a *API) startLocal(x *server.Exchange) {
+	if refused := open(x, true).close(""); refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	c := &state.StartLocalRun{Workspace: x.Tenant.Workspace, ID: mint()}
+	if _, ok := a.do(x, state.KindStartLocalRun, c); !ok {
+		return
+	}
+	a.answerLocal(x, c.ID, 201)
+}
+
+func (a *API) answerLocal(x *server.Exchange, id [16]byte, status int) {
+	a.read(x, func() *refusal {
+		v, ok := a.machine.Run(x.Tenant.Workspace, id)
+		account, _ := a.machine.Account(x.Tenant.Workspace, a.now())
+		if !ok {
+			r := no("not_found")
+			return &r
+		}
+		j := x.BeginBare()
+		j.Open('{')
+		j.Name("run")
+		writeRun(j, &v)
+		a.localLimits(j, account.LocalToday)
+		j.Close('}')
+		x.EndBare(status)
+		return nil
+	})
+}
+
+// finishLocal is POST /v1/local-runs/{id}/finish.
+func (a *API) finishLocal(x *server.Exchange) {
+	id, ok := a.id(x, markRun)
+	if !ok {
+		return
+	}
+	b := open(x, false)
+	outcomes := map[string]state.RunOutcome{
+		"passed": state.OutcomePassed, "blocked": state.OutcomeBlocked,
+		"inconclusive": state.OutcomeInconclusive,
+	}
+	outcome, known := outcomes[b.text("outcome", 1, 20)]
+	if !known {
+		b.fail(badField("invalid_field", "outcome"))
+	}
+	if refused := b.close(""); refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	c := &state.FinishLocalRun{Workspace: x.Tenant.Workspace, ID: id, Outcome: outcome}
+	if _, ok := a.do(x, state.KindFinishLocalRun, c); ok {
+		a.answerLocal(x, id, 200)
+	}
+}
+
+// id reads the path's id.
+func (a *API) id(x *server.Exchange, mark string) (id [16]byte, ok bool) {
+	if id, ok = parseID(mark, string(x.Param(0))); !ok {
+		a.refuse(x, no("invalid_id"))
+	}
+	return id, ok
+}
+
+// decoded reads a reply of the state machine.
+func decoded(value []byte, v wire.Fielder) bool { return wire.Decode(value, v) == nil }
