@@ -133,6 +133,12 @@ func (c *devCommand) configs(data devdata.Folder) ([]config.Config, error) {
 			AllowNetworks: []string{"127.0.0.0/8", "::1/128"},
 			AllowHosts:    []string{"127.0.0.1:*", "localhost:*"},
 		}
+		// Runs can be bought and tried out, without money and without an agent of one's own.
+		node.Workspaces.Payments, node.Workspaces.Agents = config.PaymentsSandbox, []string{"nop"}
+		if c.Limits != "production" {
+			node.Workspaces.SignupsPerHour, node.Workspaces.RunsPerDay = 1000, 1000
+			node.Workspaces.FreeRunsPerDay = 10_000
+		}
 		// The nodes share this machine's memory.
 		node.Memory = max(256, int(node.MemoryBytes()>>20)/c.Nodes)
 		members[i] = config.Member{ID: node.Node, Raft: node.Raft, HTTP: node.HTTP, Ops: node.Ops}
@@ -280,6 +286,14 @@ func createDemoCustomer(ctx context.Context, client *api.Client) error {
 	return nil
 }
 
+// limits says which limits the workspace API of a new folder has.
+func (c *devCommand) limits() string {
+	if c.Limits == "production" {
+		return "as in production"
+	}
+	return "raised to 1,000 signups an hour, 1,000 runs and 10,000 free runs a day"
+}
+
 func (c *devCommand) printSummary(running devdata.Running) {
 	fmt.Printf("\nTollgate is ready. Account %s, keys in %s\n\n", running.Account,
 		devdata.Folder(c.Data).File())
@@ -303,7 +317,8 @@ Count what it used (a repeat with the same key counts nothing):
     %[3]s/events \
     -d '{"eventIdempotencyKey":"hello-%[4]s","eventName":"output-tokens","customerReferenceId":"%[1]s","usageUnits":1200,"occurredAt":"%[5]s"}'
 
+Agents begin at http://%[7]s/auth.md (workspace API, limits: %[8]s).
 Ctrl-C stops the cluster; the data stays in %[6]s.
 `, demoCustomer, running.SandboxKey, base, now.Format("20060102T150405"),
-		now.Format("2006-01-02T15:04:05Z"), c.Data)
+		now.Format("2006-01-02T15:04:05Z"), c.Data, running.Nodes[0].HTTP, c.limits())
 }

@@ -31,6 +31,7 @@ type node struct {
 	settings config.Config
 	log      *slog.Logger
 	machine  *billing.Machine
+	tenants  *tenants
 	cluster  *cluster.Node
 	client   *client.API
 	payments *payments.Desk
@@ -46,6 +47,9 @@ func openNode(settings config.Config, log *slog.Logger) (*node, error) {
 	n := &node{
 		settings: settings, log: log, closing: make(chan struct{}),
 		machine: billing.New(billing.Config{Shard: cluster.ShardBilling}),
+		tenants: &tenants{
+			machine: workspace.New(workspace.Config{Shard: cluster.ShardWorkspace}),
+		},
 	}
 	if err := n.open(); err != nil {
 		return nil, errors.Join(err, n.close())
@@ -71,6 +75,8 @@ func (n *node) open() error {
 	n.watchers.Go(n.agreeOnLimits)
 	n.watchers.Go(n.reconcilePayments)
 	n.watchers.Go(n.sendWebhooks)
+	n.watchers.Go(n.agreeOnPolicy)
+	n.watchers.Go(n.carryOutRuns)
 	return nil
 }
 
@@ -78,10 +84,8 @@ func (n *node) clusterConfig() (cluster.Config, error) {
 	s := &n.settings
 	c := cluster.Config{
 		NodeID: s.Node, Dir: s.Data, Listen: s.Raft, Dial: s.Dial,
-		Billing: cluster.Shard{Machine: n.machine, Indexer: billing.IndexRecord},
-		Workspace: cluster.Shard{
-			Machine: workspace.New(workspace.Config{Shard: cluster.ShardWorkspace}),
-		},
+		Billing:       cluster.Shard{Machine: n.machine, Indexer: billing.IndexRecord},
+		Workspace:     cluster.Shard{Machine: n.tenants.machine},
 		DiskLowBytes:  int64(s.DiskReserve) << 20,
 		SnapshotBytes: int64(s.Snapshots.LogMiB) << 20,
 		TrailingBytes: int64(s.Snapshots.TrailingMiB) << 20,
@@ -130,7 +134,11 @@ func (n *node) listen(metrics *admin.Metrics) error {
 	if err != nil {
 		return err
 	}
+	if err = n.openTenants(guarded, metrics); err != nil {
+		return err
+	}
 	settings := admin.Config{
+		More:    n.tenants.api.OperatorRoutes(),
 		Machine: n.machine, Proposer: group, Reader: group, Cluster: clusterView{n.cluster},
 		Payments: desk, Outbox: n.outbox, Events: group.Events(),
 		Metrics: metrics, Audits: n.client.AuditStats, Log: n.log,
@@ -145,7 +153,7 @@ func (n *node) listen(metrics *admin.Metrics) error {
 		return err
 	}
 	limits := server.DefaultLimits()
-	if n.public, err = server.Listen(n.settings.HTTP, n.client.Handler(), limits); err != nil {
+	if n.public, err = server.Listen(n.settings.HTTP, n.publicHandler(), limits); err != nil {
 		return err
 	}
 	n.ops, err = server.Listen(n.settings.Ops, operations.Handler(), limits)

@@ -56,6 +56,8 @@ type Config struct {
 	Payments *payments.Desk
 	// Outbox checks webhook endpoints and makes their secrets; nil makes none.
 	Outbox *outbox.Outbox
+	// More are routes of other parts of the node, which this listener serves with its own.
+	More []server.Route
 	// WriteTimeout and ReadTimeout bound commands (5 s when 0) and linearizable reads (2 s when 0).
 	WriteTimeout, ReadTimeout time.Duration
 	// SettleTimeout is how long an advanced clock may take to let everything happen that is due by
@@ -104,7 +106,7 @@ func New(c Config) (*API, error) {
 	if a.document, err = server.OpenAPI(routes, description()); err != nil {
 		return nil, err
 	}
-	routes = append(routes, a.plainRoutes()...)
+	routes = slices.Concat(routes, a.plainRoutes(), c.More)
 	a.table, err = server.NewTable(routes, server.TableConfig{
 		Authenticate: a.authenticate, Observe: c.Metrics.Observer("admin"), Log: c.Log,
 	})

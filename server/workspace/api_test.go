@@ -192,7 +192,8 @@ func (c *caller) everything() map[string]string {
 	ids["run"] = c.start(ids["flow"], "the-key-1").is(202, "").at("run", "id").(string)
 	require.True(c.t, outcomeDone(c.api.propose(state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})))
 	run, _ := parseID(markRun, ids["run"])
-	require.True(c.t, outcomeDone(c.api.propose(state.KindAwaitPerson, &state.AwaitPerson{Run: run, Token: 1})))
+	waits := &state.AwaitPerson{Run: run, Token: 1}
+	require.True(c.t, outcomeDone(c.api.propose(state.KindAwaitPerson, waits)))
 	c.call("POST", "/v1/runs/"+ids["run"]+"/resume", "{}").is(202, "")
 	require.True(c.t, outcomeDone(c.api.propose(state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})))
 	require.True(c.t, outcomeDone(c.api.propose(state.KindFinishRun, &state.FinishRun{
@@ -260,7 +261,7 @@ func TestSecretsStayOut(t *testing.T) {
 	c.keyed("/v1/flows/"+id+"/run", "a-key-123", `{"secret":"x"}`).is(400, "credentials_not_allowed")
 }
 
-// TestQuotes: a fingerprint is good for what was quoted, for one to two days, on every node with the key.
+// TestQuotes: a fingerprint is good for what was quoted, for one to two days.
 func TestQuotes(t *testing.T) {
 	n := start(t)
 	c := n.signUp("")

@@ -323,7 +323,8 @@ func (a answer) at(names ...string) any {
 
 // product starts a server on loopback that answers status without the key, and a verifier that may
 // reach it.
-func product(t testing.TB, handler fasthttp.RequestHandler) (*verify.Verifier, func(string) error, string) {
+func product(t testing.TB, handler fasthttp.RequestHandler,
+) (verifier *verify.Verifier, check func(string) error, base string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

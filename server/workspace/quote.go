@@ -16,15 +16,16 @@ import (
 	"tollgate/server/provider/verify"
 )
 
-// quoteMark begins a fingerprint, which is good for quoteLife to two of them; behind it are the instant at which it expires, in base 36, and an
-// HMAC-SHA256 over all that was quoted.
+// quoteMark begins a fingerprint, which is good until the end of the day after. Behind it are the
+// instant at which it expires, in base 36, and an HMAC-SHA256 over all that was quoted.
 const (
 	quoteMark = "q1."
 	quoteLife = 24 * time.Hour
 )
 
 // fingerprint signs what a quote says: the flow's version, price, credits, agent and limits.
-func (a *API) fingerprint(v *state.FlowView, agent Agent, p *state.SetPolicy, expires int64) string {
+func (a *API) fingerprint(v *state.FlowView, agent Agent, p *state.SetPolicy, expires int64,
+) string {
 	h := hmac.New(sha256.New, a.config.QuoteKey[:])
 	h.Write([]byte("tollgate quote"))
 	h.Write(v.ID[:])

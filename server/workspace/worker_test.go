@@ -17,9 +17,11 @@ import (
 )
 
 // agentFunc is an agent of one function.
-type agentFunc func(context.Context, runner.Task, func(runner.Event)) (runner.Report, error)
+type agentFunc func(context.Context, runner.Task, teller) (runner.Report, error)
 
-func (f agentFunc) Run(ctx context.Context, t runner.Task, tell func(runner.Event)) (runner.Report, error) {
+type teller = func(runner.Event)
+
+func (f agentFunc) Run(ctx context.Context, t runner.Task, tell teller) (runner.Report, error) {
 	return f(ctx, t, tell)
 }
 
@@ -90,7 +92,8 @@ func (c *caller) charged(a answer) [2]any {
 }
 
 func TestARunIsDecidedByFourCalls(t *testing.T) {
-	n, base := working(t, func(_ context.Context, task runner.Task, tell func(runner.Event)) (runner.Report, error) {
+	n, base := working(t, func(_ context.Context, task runner.Task, tell teller,
+	) (runner.Report, error) {
 		tell(runner.Event{At: time.Now(), Text: "signed up\x00 at " + task.URL})
 		return runner.Report{Credential: productKey}, nil
 	})
@@ -137,7 +140,7 @@ func TestNopPassesOnlyWhatStands(t *testing.T) {
 
 func TestAPersonHelps(t *testing.T) {
 	var asked atomic.Bool
-	n, base := working(t, func(_ context.Context, task runner.Task, _ func(runner.Event)) (runner.Report, error) {
+	n, base := working(t, func(_ context.Context, task runner.Task, _ teller) (runner.Report, error) {
 		if asked.Swap(true) {
 			require.Equal(t, "page 2", string(task.Checkpoint))
 			return runner.Report{Credential: productKey}, nil
@@ -161,20 +164,20 @@ func TestHowRunsEnd(t *testing.T) {
 		status, outcome, code string
 		state                 string
 	}{
-		"blocked": {func(context.Context, runner.Task, func(runner.Event)) (runner.Report, error) {
+		"blocked": {func(context.Context, runner.Task, teller) (runner.Report, error) {
 			return runner.Report{Blocked: true, Step: "signup", Code: "captcha", Reason: "There is a CAPTCHA."}, nil
 		}, "completed", "blocked", "captcha", "committed"},
-		"a made-up key": {func(context.Context, runner.Task, func(runner.Event)) (runner.Report, error) {
+		"a made-up key": {func(context.Context, runner.Task, teller) (runner.Report, error) {
 			return runner.Report{Credential: "pk_madeup"}, nil
 		}, "completed", "blocked", "key_refused", "committed"},
 		"not there": {nil, "failed", "inconclusive", "provider_unavailable", "returned"},
-		"lost": {func(context.Context, runner.Task, func(runner.Event)) (runner.Report, error) {
+		"lost": {func(context.Context, runner.Task, teller) (runner.Report, error) {
 			return runner.Report{}, runner.ErrUnavailable
 		}, "failed", "inconclusive", "provider_unavailable", "returned"},
-		"panics": {func(context.Context, runner.Task, func(runner.Event)) (runner.Report, error) {
+		"panics": {func(context.Context, runner.Task, teller) (runner.Report, error) {
 			panic("boom")
 		}, "failed", "inconclusive", "provider_unavailable", "returned"},
-		"asks after the key": {func(context.Context, runner.Task, func(runner.Event)) (runner.Report, error) {
+		"asks after the key": {func(context.Context, runner.Task, teller) (runner.Report, error) {
 			return runner.Report{Credential: productKey, Question: "and now?"}, nil
 		}, "failed", "inconclusive", "human_after_credential", "returned"},
 	} {
@@ -194,7 +197,7 @@ func TestHowRunsEnd(t *testing.T) {
 // TestACancelledRunStaysCancelled: what its worker says afterwards is refused.
 func TestACancelledRunStaysCancelled(t *testing.T) {
 	release, working1 := make(chan struct{}), make(chan struct{})
-	n, base := working(t, func(context.Context, runner.Task, func(runner.Event)) (runner.Report, error) {
+	n, base := working(t, func(context.Context, runner.Task, teller) (runner.Report, error) {
 		close(working1)
 		<-release
 		return runner.Report{Credential: productKey}, nil
@@ -206,7 +209,10 @@ func TestACancelledRunStaysCancelled(t *testing.T) {
 	require.Equal(t, "running", c.call("GET", "/v1/runs/"+id, "").at("run", "status"))
 	c.call("POST", "/v1/runs/"+id+"/cancel", "").is(200, "")
 	close(release)
-	require.Eventually(t, func() bool { _, running := n.machine.Load(); return running == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool {
+		_, running := n.machine.Load()
+		return running == 0
+	}, 5*time.Second, time.Millisecond)
 	a := c.call("GET", "/v1/runs/"+id, "").is(200, "")
 	require.Equal(t, "cancelled", a.at("run", "status"))
 	require.Nil(t, a.at("run", "outcome"))

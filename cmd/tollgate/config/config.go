@@ -73,6 +73,8 @@ type Config struct {
 	Outbound Outbound `yaml:"outbound"`
 	// RateLimit bounds the requests of each API key on this node; 0 requests is no bound.
 	RateLimit RateLimit `yaml:"rateLimit"`
+	// Workspaces are the settings of the workspace API.
+	Workspaces Workspaces `yaml:"workspaces"`
 	// Skip lists log entries not to be applied: the way past an entry that stops every node.
 	Skip []SkipEntry `yaml:"skip"`
 }
@@ -159,6 +161,7 @@ func Default() Config {
 		Dial:        map[string]string{},
 		Outbound:    Outbound{AllowNetworks: []string{}, AllowHosts: []string{}},
 		RateLimit:   RateLimit{Window: time.Minute},
+		Workspaces:  defaultWorkspaces(),
 	}
 }
 
@@ -255,6 +258,7 @@ func (c *Config) Validate() error {
 	var wrong []error
 	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
 	c.validateOutside(complain)
+	c.Workspaces.validate(complain)
 	if !nodeName.MatchString(c.Node) {
 		complain("node: %q: want 1 to 32 of a-z, 0-9 and '-'", c.Node)
 	}

@@ -1,5 +1,5 @@
-// Package verify decides whether a run passed: by calls of its own to the product, never by what the
-// agent says. DESIGN.md in the folder of the workspace API says which answers mean what.
+// Package verify decides whether a run passed: by calls of its own to the product, never by what
+// the agent says. DESIGN.md in the folder of the workspace API says which answers mean what.
 package verify
 
 import (
@@ -161,7 +161,9 @@ func (v *Verifier) decideKey(ctx context.Context, c *Check, key string) (d Verdi
 	return d
 }
 
-func (d *Verdict) give(o Outcome, code, reason string) { d.Outcome, d.Code, d.Reason = o, code, reason }
+func (d *Verdict) give(o Outcome, code, reason string) {
+	d.Outcome, d.Code, d.Reason = o, code, reason
+}
 
 // call makes one call on a connection of its own; after 429 and 5xx once more.
 func (v *Verifier) call(ctx context.Context, c *Check, name, key string) Call {
