@@ -50,6 +50,14 @@ func (n *node) openTenants(guarded *fetch.Client, metrics *admin.Metrics) error 
 	for _, name := range s.Agents {
 		known := builtIn[name]
 		c.Agents, agents[name] = append(c.Agents, known.about), known.agent
+		for i := range s.Commands {
+			if command := &s.Commands[i]; command.Name == name {
+				c.Agents[len(c.Agents)-1] = api.Agent{
+					Name: name, Kind: "exec", Version: command.Version,
+				}
+				agents[name] = &runner.Exec{Command: command.Command}
+			}
+		}
 	}
 	var err error
 	if c.QuoteKey, err = n.sealKey(); err != nil {
