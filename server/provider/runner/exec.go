@@ -25,8 +25,8 @@ const (
 const grace = 5 * time.Second
 
 // Exec runs an agent as a local command and speaks with it in newline-delimited JSON: see
-// DESIGN.md. The command is the operator's; what a task says reaches it as data on its input, never as
-// arguments. It gets PATH and HOME and nothing else of our environment.
+// DESIGN.md. The command is the operator's; what a task says reaches it as data on its input, never
+// as arguments. It gets PATH and HOME and nothing else of our environment.
 type Exec struct {
 	// Command is the program and its arguments.
 	Command []string
