@@ -113,3 +113,23 @@ func lifecycleStep(
 	}
 	src.Keep(&l.Applied)
 }
+
+// TestAListedInvoiceMayBePaid, and voided, although no tick has stored it yet.
+func TestAListedInvoiceMayBePaid(t *testing.T) {
+	m, l := opened()
+	enginetest.NewCustomer(l, "grace", "llm-team")
+	l.Stamp += 100 * dayMS
+	l.Do(billing.KindSetLimits, &billing.SetLimits{}) // time passes, and nothing else
+	c, ok := m.Customer(enginetest.Sandbox, "grace")
+	require.True(t, ok)
+	all := m.Invoices(enginetest.Sandbox, c.Row)
+	require.Len(t, all, 4)
+	require.Zero(t, all[2].Number)
+	require.Equal(t, engine.OutcomeDone, l.Do(billing.KindMarkInvoicePaid, &billing.MarkInvoicePaid{
+		Env: enginetest.Sandbox, ID: all[2].ID,
+	}).Outcome)
+	again := m.Invoices(enginetest.Sandbox, c.Row)
+	require.Len(t, again, 4)
+	require.Equal(t, billing.InvoicePaid, again[2].Status)
+	require.NotZero(t, again[2].Number)
+}
