@@ -1,6 +1,7 @@
 package billing_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -76,6 +77,48 @@ func TestAPaymentThatDoesNotFitIsKept(t *testing.T) {
 	unknown := payment("e4", "c4", &invoice)
 	unknown.InvoiceID = enginetest.ID("nothing")
 	d.is(engine.OutcomeInvoiceUnknown, billing.KindRecordPayment, unknown)
+}
+
+// TestAPaymentFindsAnInvoiceThatIsBeingIssued: a period has ended, whoever looks sees its invoice
+// DUE, and no entry has stored it yet.
+func TestAPaymentFindsAnInvoiceThatIsBeingIssued(t *testing.T) {
+	d, _ := payDesk(t)
+	next := d.m.PendingInvoices(enginetest.Sandbox, 1)[0]
+	d.pays(payment("early", "c0", &next), false, billing.PaymentUnexpected)
+	d.Stamp = next.PeriodEnd + 1
+	due, ok := d.m.Invoice(enginetest.Sandbox, next.ID)
+	require.True(t, ok)
+	due.Amount, due.Currency = decimal.FromInt(20), "USD"
+	d.pays(payment("e1", "c1", &due), false, billing.PaymentApplied)
+	d.pays(payment("e2", "c2", &due), false, billing.PaymentOver)
+	paid, _ := d.m.Invoice(enginetest.Sandbox, next.ID)
+	require.Equal(t, billing.InvoicePaid, paid.Status)
+	require.Len(t, d.m.Payments(enginetest.Sandbox, next.ID), 3)
+}
+
+// TestReportsAreBounded: what is no payment is kept a hundred times for an invoice, known again
+// after a restore, and in no payment's way.
+func TestReportsAreBounded(t *testing.T) {
+	d, invoice := payDesk(t)
+	report := func(event string, repeated bool) {
+		c := payment(event, "c1", &invoice)
+		c.Other = "charge.refunded"
+		d.pays(c, repeated, billing.PaymentIgnored)
+	}
+	for i := range billing.MaxReports + 10 {
+		report(fmt.Sprint("e", i), false)
+	}
+	report("e0", true)
+	require.Len(t, d.m.Payments(enginetest.Sandbox, invoice.ID), billing.MaxReports)
+	again := restored(t, snapshotOf(t, d.m))
+	kept := again.Payments(enginetest.Sandbox, invoice.ID)
+	require.Len(t, kept, billing.MaxReports)
+	require.Equal(t, "charge.refunded", kept[0].Other)
+	d = &desk{Log: enginetest.NewLog(again, d.Stamp), t: t, m: again}
+	report("e0", true)
+	report("late", false)
+	d.pays(payment("paid", "c1", &invoice), false, billing.PaymentApplied)
+	require.Len(t, again.Payments(enginetest.Sandbox, invoice.ID), billing.MaxReports+1)
 }
 
 func TestOpenCheckout(t *testing.T) {

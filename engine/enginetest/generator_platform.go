@@ -140,6 +140,7 @@ func (g *generator) payment() engine.Record {
 				InvoiceID:  ID("invoice " + g.pick("subscription", "a", "b", "c", "d")),
 				Amount:     decimal.MustParse(g.pick("amount", "20", "20", "19.99", "0")),
 				Currency:   g.pick("currency", "USD", "USD", "EUR"),
+				Other:      g.pick("other", "", "", "", "charge.refunded"),
 			})
 		},
 	}).Draw(g.t, "payment")()

@@ -83,6 +83,23 @@ var words = map[string]func(*scenario, *line) string{
 	"provider":      (*scenario).provider,
 	"checkout":      (*scenario).checkout,
 
+	"profile":          (*scenario).profile,
+	"person":           (*scenario).person,
+	"archive":          (*scenario).archive,
+	"erase":            (*scenario).erase,
+	"customer-key":     (*scenario).customerKey,
+	"keys":             (*scenario).keys,
+	"set-origins":      (*scenario).setOrigins,
+	"origins":          (*scenario).origins,
+	"once":             (*scenario).once,
+	"payment-provider": (*scenario).paymentProvider,
+	"open-checkout":    (*scenario).openCheckout,
+	"note-checkout":    (*scenario).noteCheckout,
+	"checkouts":        (*scenario).checkouts,
+	"paid":             (*scenario).paid,
+	"payments":         (*scenario).payments,
+	"record":           (*scenario).record,
+
 	"hook":     (*scenario).hook,
 	"hook-set": (*scenario).hookSet,
 	"unhook":   (*scenario).unhook,
@@ -307,7 +324,9 @@ func (s *scenario) authenticate(l *line) string {
 	kinds := map[billing.EnvironmentKind]string{
 		billing.EnvironmentSandbox: "sandbox", billing.EnvironmentLive: "live",
 	}
-	scopes := map[billing.Scope]string{billing.ScopeFull: "full", billing.ScopeRead: "read"}
+	scopes := map[billing.Scope]string{
+		billing.ScopeFull: "full", billing.ScopeRead: "read", billing.ScopeCustomer: "customer",
+	}
 	return fmt.Sprintf("%s/%s scope=%s", p.Account, kinds[p.Environment], scopes[p.Scope])
 }
 

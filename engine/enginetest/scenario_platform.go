@@ -1,0 +1,264 @@
+package enginetest
+
+import (
+	"fmt"
+	"strings"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/wire"
+)
+
+// profile changes what it names of a customer: profile CUSTOMER [first=] [last=] [email=] [phone=]
+// [address=] [no-phone] [no-address] [blank-phone] [blank-address].
+func (s *scenario) profile(l *line) string {
+	c := &billing.UpdateCustomer{Env: s.environment(l)}
+	for _, f := range []struct {
+		name string
+		bit  uint8
+		dst  *string
+	}{
+		{"first", billing.CustomerFirstName, &c.FirstName},
+		{"last", billing.CustomerLastName, &c.LastName},
+		{"email", billing.CustomerEmail, &c.Email},
+		{"phone", billing.CustomerPhoneNumber, &c.PhoneNumber},
+		{"address", billing.CustomerAddress, &c.Address},
+	} {
+		if *f.dst = l.value(f.name, ""); *f.dst != "" || l.has("no-"+f.name) {
+			c.Set |= f.bit
+		}
+		if l.has("blank-" + f.name) {
+			c.Set, c.Blank = c.Set|f.bit, c.Blank|f.bit
+		}
+	}
+	c.ExternalID = l.word(0)
+	return s.outcome(s.log.Do(billing.KindUpdateCustomer, c))
+}
+
+// person prints a customer's profile.
+func (s *scenario) person(l *line) string {
+	v, ok := s.m.Customer(s.environment(l), l.word(0))
+	if !ok {
+		return "unknown"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s %s", v.FirstName, v.LastName, v.Email)
+	if v.HasPhoneNumber {
+		fmt.Fprintf(&b, " phone=%q", v.PhoneNumber)
+	}
+	if v.HasAddress {
+		fmt.Fprintf(&b, " address=%q", v.Address)
+	}
+	if v.ArchivedAt != 0 {
+		fmt.Fprintf(&b, " archived %s", show(v.ArchivedAt))
+	}
+	if v.ErasedAt != 0 {
+		fmt.Fprintf(&b, " erased %s", show(v.ErasedAt))
+	}
+	fmt.Fprintf(&b, "\nmodified %s", show(v.ModifiedAt))
+	return b.String()
+}
+
+func (s *scenario) archive(l *line) string {
+	return s.outcome(s.log.Do(billing.KindArchiveCustomer, &billing.ArchiveCustomer{
+		Env: s.environment(l), Actor: l.value("actor", ""), ExternalID: l.word(0),
+	}))
+}
+
+func (s *scenario) erase(l *line) string {
+	return s.outcome(s.log.Do(billing.KindEraseCustomer, &billing.EraseCustomer{
+		Env: s.environment(l), Actor: l.value("actor", "ops"), ExternalID: l.word(0),
+	}))
+}
+
+// customerKey makes a key for one customer: customer-key TEXT CUSTOMER [id=].
+func (s *scenario) customerKey(l *line) string {
+	text, customer := l.word(0), l.word(1)
+	return s.outcome(s.log.Do(billing.KindCreateKey, &billing.CreateKey{
+		Env: s.environment(l), ID: ID(l.value("id", text)), Hash: secret(text),
+		Scope: billing.ScopeCustomer, Customer: customer, Hint: text, Actor: "ops",
+	}))
+}
+
+// keys lists an environment's keys.
+func (s *scenario) keys(l *line) string {
+	var b strings.Builder
+	for _, v := range s.m.Keys(s.environment(l)) {
+		fmt.Fprintf(&b, "%s %s", either(v.Hint, "-"), v.Scope)
+		if v.Customer != "" {
+			fmt.Fprintf(&b, " of %s", v.Customer)
+		}
+		if v.RevokedAt != 0 {
+			fmt.Fprintf(&b, " revoked %s", show(v.RevokedAt))
+		}
+		b.WriteString("\n")
+	}
+	return either(b.String(), "none")
+}
+
+// setOrigins lists the origins of an environment: set-origins [ORIGIN…].
+func (s *scenario) setOrigins(l *line) string {
+	c := &billing.SetOrigins{Env: s.environment(l), Actor: "ops"}
+	for n := 0; ; n++ {
+		origin := l.word(n)
+		if origin == "" {
+			return s.outcome(s.log.Do(billing.KindSetOrigins, c))
+		}
+		c.Origins = append(c.Origins, origin)
+	}
+}
+
+// origins prints them: origins [listed=ORIGIN].
+func (s *scenario) origins(l *line) string {
+	if origin := l.value("listed", ""); origin != "" {
+		return fmt.Sprint(s.m.OriginListed(origin))
+	}
+	return either(strings.Join(s.m.Origins(s.environment(l)), "\n"), "none")
+}
+
+// once carries out another command under an Idempotency-Key: once KEY body=TEXT customer NAME |
+// subscribe CUSTOMER PLAN | pay SUBSCRIPTION | cancel SUBSCRIPTION | checkout SUBSCRIPTION [id=].
+func (s *scenario) once(l *line) string {
+	key, env := l.word(0), s.environment(l)
+	name := l.value("id", l.word(2)+"/"+fmt.Sprint(s.mint()))
+	c := &billing.Once{
+		Env: env, Key: ID(fmt.Sprint("request ", env, key)), Body: ID(l.value("body", key)),
+	}
+	var inner wire.Fielder
+	switch kind := l.word(1); kind {
+	case "customer":
+		c.Kind, inner = billing.KindCreateCustomer, &billing.CreateCustomer{
+			Env: env, ID: ID("customer " + name), ExternalID: l.word(2),
+		}
+	case "subscribe":
+		c.Kind, inner = billing.KindCreateSubscription, &billing.CreateSubscription{
+			Env: env, ID: ID(name), InvoiceID: ID("invoice " + name), Customer: l.word(2),
+			Plan: l.word(3), GraceDays: 7,
+		}
+	case "pay":
+		c.Kind, inner = billing.KindMarkInvoicePaid, &billing.MarkInvoicePaid{
+			Env: env, ID: ID("invoice " + l.word(2)),
+		}
+	case "cancel":
+		c.Kind, inner = billing.KindCancelSubscription, &billing.CancelSubscription{
+			Env: env, ID: ID(l.word(2)), Mode: billing.CancelAtPeriodEnd,
+		}
+	case "checkout":
+		c.Kind, inner = billing.KindOpenCheckout, &billing.OpenCheckout{
+			Env: env, ID: ID("checkout " + name), InvoiceID: ID("invoice " + l.word(2)),
+		}
+	default:
+		l.d.Fatalf(l.t, "once does not know %q", kind)
+	}
+	l.used = len(l.d.CmdArgs) // some words were read twice
+	c.Payload = wire.Encode(nil, inner)
+	r := s.log.Do(billing.KindOnce, c)
+	answer := s.outcome(r)
+	if r.Outcome == engine.OutcomeDone {
+		var reply billing.OnceReply
+		l.decode(r.Value, &reply)
+		if reply.Repeated {
+			answer += " repeated"
+		}
+	}
+	return answer
+}
+
+func (l *line) decode(value []byte, reply wire.Fielder) {
+	if err := wire.Decode(value, reply); err != nil {
+		l.d.Fatalf(l.t, "%v", err)
+	}
+}
+
+// paymentProvider chooses an environment's payment provider: payment-provider [NAME] [url=] [secret=]; without a
+// name it prints the one that is there.
+func (s *scenario) paymentProvider(l *line) string {
+	env, name := s.environment(l), l.word(0)
+	if name == "" {
+		p := s.m.PaymentSettings(env)
+		return fmt.Sprintf("%s url=%q secrets=%t revision=%d", p.Provider, p.BaseURL,
+			len(p.SecretKey) > 0, p.Revision)
+	}
+	return s.outcome(s.log.Do(billing.KindSetPaymentProvider, &billing.SetPaymentProvider{
+		Env: env, Provider: name, BaseURL: l.value("url", ""),
+		SecretKey: []byte(l.value("secret", "")), Actor: "ops",
+	}))
+}
+
+// openCheckout notes that a hosted page is made for a subscription's initial invoice: open-checkout
+// SUBSCRIPTION [id=].
+func (s *scenario) openCheckout(l *line) string {
+	name := l.word(0)
+	return s.outcome(s.log.Do(billing.KindOpenCheckout, &billing.OpenCheckout{
+		Env: s.environment(l), ID: ID("checkout " + l.value("id", name)),
+		InvoiceID: ID("invoice " + name),
+	}))
+}
+
+// noteCheckout keeps the provider's id of a checkout, or closes it: note-checkout ID [named=]
+// [closed].
+func (s *scenario) noteCheckout(l *line) string {
+	return s.outcome(s.log.Do(billing.KindNoteCheckout, &billing.NoteCheckout{
+		ProviderID: l.value("named", ""), Closed: l.has("closed"), ID: ID("checkout " + l.word(0)),
+	}))
+}
+
+// checkouts lists what would be polled: checkouts PROVIDER.
+func (s *scenario) checkouts(l *line) string {
+	var b strings.Builder
+	for _, c := range s.m.OpenCheckouts(l.word(0), 0, s.log.Stamp, 100) {
+		fmt.Fprintf(&b, "%s asked %s\n", c.ProviderID, show(c.RequestedAt))
+	}
+	return either(b.String(), "none")
+}
+
+// paid is what a provider reports: paid EVENT SUBSCRIPTION amount= [currency=] [checkout=]
+// [provider=] [other=], about the subscription's initial invoice.
+func (s *scenario) paid(l *line) string {
+	c := &billing.RecordPayment{
+		Env: s.environment(l), Provider: l.value("provider", "stripe"),
+		CheckoutID: l.value("checkout", ""), Currency: l.value("currency", "USD"),
+		Amount: l.decimal("amount", "0"), Other: l.value("other", ""),
+	}
+	c.EventID, c.InvoiceID = l.word(0), ID("invoice "+l.word(1))
+	r := s.log.Do(billing.KindRecordPayment, c)
+	answer := s.outcome(r)
+	if r.Outcome == engine.OutcomeDone {
+		var reply billing.PaymentReply
+		l.decode(r.Value, &reply)
+		answer += " " + reply.Result.String()
+		if reply.Repeated {
+			answer += " repeated"
+		}
+	}
+	return answer
+}
+
+// payments lists what providers reported of a subscription's initial invoice.
+func (s *scenario) payments(l *line) string {
+	var b strings.Builder
+	for _, p := range s.m.Payments(s.environment(l), ID("invoice "+l.word(0))) {
+		fmt.Fprintf(&b, "%s %s %s %s %s %s\n", show(p.At), p.EventID, either(p.CheckoutID, "-"),
+			p.Amount, either(p.Currency, "-"), p.Result)
+		if p.Other != "" {
+			fmt.Fprintf(&b, "  %s\n", p.Other)
+		}
+	}
+	return either(b.String(), "none")
+}
+
+// record prints the record of admin changes, newest first: record [limit=].
+func (s *scenario) record(l *line) string {
+	var b strings.Builder
+	for _, v := range s.m.Changes(0, int(l.number("limit", 10))) {
+		fmt.Fprintf(&b, "%d %s %s %s", v.Number, show(v.At), v.Actor, v.Action)
+		if v.Account != "" {
+			fmt.Fprintf(&b, " %s", v.Account)
+		}
+		b.WriteString("\n")
+		for _, f := range v.Values {
+			fmt.Fprintf(&b, "  %s: %q → %q\n", f.Name, f.Before, f.After)
+		}
+	}
+	return either(b.String(), "none")
+}
