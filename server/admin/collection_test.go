@@ -327,6 +327,54 @@ func TestAPaymentEndsWhatTheDebtBegan(t *testing.T) {
 	}
 }
 
+// TestPollsFindWhatWebhooksMissed: a paid session pays its invoice once, one that is over is asked for
+// no more, one that is open, or whose provider cannot be reached, is asked again.
+func TestPollsFindWhatWebhooksMissed(t *testing.T) {
+	n := start(t)
+	s, key, invoice := n.useStripe()
+	sessions := map[string]string{}
+	for _, fate := range []string{"open", "expired", "failed", "forgotten", "paid"} {
+		sessions[fate] = n.session(key, invoice)
+	}
+	s.Set(sessions["expired"], map[string]any{"status": "expired"})
+	s.Set(sessions["failed"], map[string]any{
+		"status": "complete", "payment_intent": map[string]any{"status": "requires_payment_method"},
+	})
+	s.Forget(sessions["forgotten"])
+	s.Pay(sessions["paid"])
+	polled := func() int { return len(n.Machine.OpenCheckouts("stripe", 0, 1<<60, 100)) }
+	require.Equal(t, 5, polled())
+	n.desk.Reconcile(t.Context())
+	require.Equal(t, 5, polled(), "all are younger than their webhooks may be late")
+	n.later.Store(int64(6 * time.Minute))
+	s.Down(true)
+	n.desk.Reconcile(t.Context())
+	require.Equal(t, 5, polled(), "nobody knows")
+	s.Down(false)
+	n.Refuse(12)
+	n.desk.Reconcile(t.Context())
+	require.Equal(t, 5, polled(), "a payment that is not committed is looked for again")
+	n.Refuse(0)
+	for range 3 {
+		n.desk.Reconcile(t.Context())
+		require.Equal(t, 1, polled(), "the open one")
+		require.Equal(t, "PAID", n.invoiceStatus(key))
+		require.Len(t, n.payments(invoice), 1)
+	}
+	s.Set(sessions["open"], map[string]any{"status": "complete", "payment_status": "paid"})
+	n.later.Store(int64(26 * time.Hour))
+	n.desk.Reconcile(t.Context())
+	require.Len(t, n.payments(invoice), 1, "too old to be polled")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	n.later.Store(int64(7 * time.Minute))
+	n.desk.Reconcile(ended)
+	require.Len(t, n.payments(invoice), 1, "the node steps down")
+	n.desk.Reconcile(t.Context())
+	require.Equal(t, "overpaid", result(n.payments(invoice)[1]))
+	require.Zero(t, polled())
+}
+
 // TestACancelledSubscriptionStaysCancelled: paying its last invoice does not bring it back.
 func TestACancelledSubscriptionStaysCancelled(t *testing.T) {
 	n := start(t)

@@ -83,6 +83,13 @@ func (s *Stripe) Set(session string, fields map[string]any) {
 	maps.Copy(s.sessions[session], fields)
 }
 
+// Forget removes a session, so that Stripe says that there is none.
+func (s *Stripe) Forget(session string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sessions, session)
+}
+
 // Pay makes a session complete and paid.
 func (s *Stripe) Pay(session string) {
 	s.Set(session, map[string]any{"status": "complete", "payment_status": "paid"})
