@@ -171,3 +171,65 @@ func TestWhatWasRefusedMayBeSubmittedAgain(t *testing.T) {
 	v, _ := d.m.Subscription(enginetest.Sandbox, enginetest.ID("s"))
 	require.Equal(t, billing.CancelAtPeriodEnd, v.CancelMode, "cancelled again since")
 }
+
+// TestTheNewestSubmissionsAreKnown: a new one takes the place of the oldest, here and after a
+// restore.
+func TestTheNewestSubmissionsAreKnown(t *testing.T) {
+	d := newDesk(t)
+	same := wire.Encode(nil, &billing.SetOrigins{Env: enginetest.Sandbox})
+	const some = 2000
+	submit := func(l *enginetest.Log, from, to int) {
+		var records []engine.Record
+		for n := from; n < to; n++ {
+			records = append(records, submitted(billing.KindSetOrigins, same, fmt.Sprint(n)))
+			if len(records) == some || n == to-1 {
+				results, err := l.Apply(records...)
+				require.NoError(t, err)
+				for _, r := range results {
+					require.Equal(t, engine.OutcomeDone, r.Outcome)
+				}
+				records = records[:0]
+			}
+		}
+	}
+	set := func(l *enginetest.Log, name string, origins ...string) {
+		r := submitted(billing.KindSetOrigins, wire.Encode(nil, &billing.SetOrigins{
+			Env: enginetest.Sandbox, Origins: origins,
+		}), name)
+		require.Equal(t, engine.OutcomeDone, l.DoPayload(r.Kind, r.Payload).Outcome)
+	}
+	d.Keep = false
+	set(d.Log, "first", "https://a.example")
+	set(d.Log, "clear")
+	submit(d.Log, 0, billing.MaxSubmissions-2)
+	set(d.Log, "first", "https://a.example")
+	require.Empty(t, d.m.Origins(enginetest.Sandbox), "the oldest is still known")
+	again := restored(t, snapshotOf(t, d.m))
+	log := enginetest.NewLog(again, d.Stamp)
+	submit(log, billing.MaxSubmissions, billing.MaxSubmissions+1)
+	set(log, "clear", "https://b.example")
+	require.Empty(t, again.Origins(enginetest.Sandbox))
+	set(log, "first", "https://a.example")
+	require.Equal(t, []string{"https://a.example"}, again.Origins(enginetest.Sandbox),
+		"forgotten, and carried out as a new one")
+	restored(t, snapshotOf(t, again))
+}
+
+// TestOldRequestsAreForgottenHoweverMany: one entry forgets a thousand of them at most; those
+// beyond are as old.
+func TestOldRequestsAreForgottenHoweverMany(t *testing.T) {
+	d := newDesk(t)
+	request := func(n int) *billing.Once {
+		return once(fmt.Sprint("k", n), "b", billing.KindCreateCustomer, &billing.CreateCustomer{
+			Env: enginetest.Sandbox, ID: enginetest.ID(fmt.Sprint("c", n)), ExternalID: fmt.Sprint("c", n),
+		})
+	}
+	const many = 1500
+	for n := range many {
+		d.is(engine.OutcomeDone, billing.KindOnce, request(n))
+	}
+	d.Stamp += billing.RequestRetentionMS
+	last := once(fmt.Sprint("k", many-1), "another body", billing.KindCreateCustomer,
+		&billing.CreateCustomer{Env: enginetest.Sandbox, ID: enginetest.ID("new"), ExternalID: "new"})
+	require.False(t, reply(t, d.is(engine.OutcomeDone, billing.KindOnce, last)).Repeated)
+}

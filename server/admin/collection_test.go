@@ -327,8 +327,8 @@ func TestAPaymentEndsWhatTheDebtBegan(t *testing.T) {
 	}
 }
 
-// TestPollsFindWhatWebhooksMissed: a paid session pays its invoice once, one that is over is asked for
-// no more, one that is open, or whose provider cannot be reached, is asked again.
+// TestPollsFindWhatWebhooksMissed: a paid session pays its invoice once, one that is over is asked
+// for no more, one that is open, or whose provider cannot be reached, is asked again.
 func TestPollsFindWhatWebhooksMissed(t *testing.T) {
 	n := start(t)
 	s, key, invoice := n.useStripe()

@@ -9,8 +9,8 @@ import (
 	"tollgate/server/provider/payment"
 )
 
-// TestSecretsOpenWhereTheyWereSealed: a secret that is carried to another environment, under another
-// name, to a node with another key, or that was damaged opens nowhere.
+// TestSecretsOpenWhereTheyWereSealed: a secret that is carried to another environment, under
+// another name, to a node with another key, or that was damaged opens nowhere.
 func TestSecretsOpenWhereTheyWereSealed(t *testing.T) {
 	v, err := newVault([32]byte{1})
 	require.NoError(t, err)
