@@ -170,8 +170,8 @@ func (l *line) decode(value []byte, reply wire.Fielder) {
 	}
 }
 
-// paymentProvider chooses an environment's payment provider: payment-provider [NAME] [url=] [secret=]; without a
-// name it prints the one that is there.
+// paymentProvider chooses an environment's payment provider: payment-provider [NAME] [url=]
+// [secret=]; without a name it prints the one that is there.
 func (s *scenario) paymentProvider(l *line) string {
 	env, name := s.environment(l), l.word(0)
 	if name == "" {
