@@ -262,6 +262,9 @@ func TestWhatIsNoPaymentIsKept(t *testing.T) {
 	deliver("evt_8", "charge.refunded", map[string]any{"metadata": map[string]any{
 		"tollgate_invoice": []any{1},
 	}})
+	live := paymenttest.Event(t, "evt_live", "charge.refunded", map[string]any{"metadata": tag}, n.now())
+	live = bytes.ReplaceAll(live, []byte(`"livemode":false`), []byte(`"livemode":true`))
+	n.deliver(live, "whsec_1", n.now()).is(200, "") // of Stripe's other mode: not about this invoice
 	reports := n.reports(invoice)
 	require.Len(t, reports, 3)
 	for i, want := range []string{"charge.refunded", "charge.dispute.created", "brand.new."} {
