@@ -16,17 +16,17 @@ const month = 40 * 24 * time.Hour
 // closePeriods moves the clock past the end of every period, loses the leader while all of them are
 // closed, and compares the invoices with the events.
 func (r *run) closePeriods(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, recovery)
-	defer cancel()
 	admin, err := r.fleet.admin()
 	if err != nil {
 		return err
 	}
 	defer admin.Close()
-	if err = r.advance(ctx, admin); err != nil {
+	well, cancel := context.WithTimeout(ctx, recovery)
+	defer cancel()
+	if err = r.advance(well, admin); err != nil {
 		return fmt.Errorf("torture: advance the clock: %w", err)
 	}
-	if err = r.fleet.awaitReady(ctx); err != nil {
+	if err = r.fleet.awaitReady(well); err != nil {
 		return err
 	}
 	for _, c := range r.customers {
