@@ -44,6 +44,7 @@ type faulty struct {
 	syncDir func() error
 	rename  func() error
 	remove  func() error
+	open    func()
 	creates atomic.Int64
 }
 
@@ -83,6 +84,13 @@ func (f *faulty) Rename(from, to string) error {
 		}
 	}
 	return f.OS.Rename(from, to)
+}
+
+func (f *faulty) Open(name string) (File, error) {
+	if f.open != nil {
+		f.open()
+	}
+	return f.OS.Open(name)
 }
 
 func (f *faulty) Remove(name string) error {

@@ -218,6 +218,29 @@ func TestADeletionThatFailsIsTriedAgain(t *testing.T) {
 	require.NoError(t, h.store.Close())
 }
 
+// A file that goes away under a reader is no damage.
+func TestADeletedFileIsNotDamaged(t *testing.T) {
+	fs := &faulty{}
+	h := open(t, t.TempDir(), Options{FS: fs, Damaged: func(info journal.SegmentInfo, err error) {
+		t.Errorf("%s: %v", info, err)
+	}})
+	h.index += 10
+	info := h.audits()
+	require.NoError(t, h.store.WaitDurable(t.Context(), []journal.SegmentInfo{info}))
+	seg := h.store.lookup(info)
+	fs.open = func() {
+		fs.open = nil
+		_, dropped := h.journal.Expire(1000, 100, nil)
+		require.Equal(t, 1, dropped)
+		require.NoError(t, h.store.Sweep())
+	}
+	require.True(t, h.store.scrubOne(info))
+	require.Equal(t, stored, seg.state)
+	_, err := h.store.load(seg)
+	require.ErrorIs(t, err, ErrDropped)
+	require.NoError(t, h.store.Close())
+}
+
 // Listings go on while segments are cut, dropped and deleted: they see every usage event, and audit
 // events without a gap behind the first.
 func TestListingsBesideDrops(t *testing.T) {

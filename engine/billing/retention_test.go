@@ -23,6 +23,8 @@ type auditLog struct {
 	src *enginetest.Source
 
 	retention int64
+	longest   int64 // retention so far
+	expired   int64 // retention of the newest entry: it sets its own after that
 	usage     []string
 	// audits has the stamp of each check, by its flow id; old those that reached the retention of
 	// their time, which may be gone.
@@ -44,6 +46,7 @@ func (a *auditLog) step() {
 	t, l := a.t, a.log
 	l.Stamp += rapid.SampledFrom([]int64{0, 1, 3_600_000, 86_400_000, 12 * 86_400_000}).
 		Draw(t, "pause")
+	a.longest, a.expired = max(a.longest, a.retention), a.retention
 	for name, at := range a.audits {
 		a.old[name] = a.old[name] || l.Stamp-at >= a.retention
 	}
@@ -84,8 +87,8 @@ func (a *auditLog) block() engine.Record {
 		flow := fmt.Sprintf("flow-%d-%d", a.sequence, n)
 		b.Add(&billing.AuditCheck{
 			Env: 1, CustomerRow: 1, FeatureNumber: 1, Reason: 1, FlowID: []byte(flow),
-			// Clocks of nodes differ, and an environment's may be a year ahead.
-			At: a.log.Stamp + rapid.Int64Range(-5_000, 40_000_000_000).Draw(a.t, "ahead"),
+			// A spool may have held it for weeks, and an environment's clock may be a year ahead.
+			At: a.log.Stamp + 86_400_000*rapid.Int64Range(-20, 400).Draw(a.t, "ahead"),
 		})
 		a.audits[flow] = a.log.Stamp
 	}
@@ -122,9 +125,11 @@ func (a *auditLog) requireKept(m *billing.Machine, src journal.Source) {
 		_, err := src.Event(uint64(n) + 1)
 		require.NoError(a.t, err)
 	}
-	for name := range a.audits {
-		require.True(a.t, a.old[name] || found[name], "%s is lost at age %d of %d", name,
-			a.log.Stamp-a.audits[name], a.retention)
+	for name, at := range a.audits {
+		age := a.log.Stamp - at
+		require.True(a.t, a.old[name] || found[name], "%s is lost at age %d", name, age)
+		require.False(a.t, found[name] && age > a.expired+a.longest/30+1,
+			"%s is kept at age %d of %d", name, age, a.expired)
 	}
 }
 
@@ -220,10 +225,7 @@ func TestAuditBlocksExpireWhenNothingElseHappens(t *testing.T) {
 	}
 	require.Equal(t, at+30*86_400_000, m.NextDue(), "its time is over")
 	l.Stamp = m.NextDue()
-	_, hash := m.StateHash()
 	l.DoPayload(engine.KindTick, nil)
-	_, after := m.StateHash()
-	require.NotEqual(t, hash, after)
 	require.Equal(t, billing.JournalStats{Part: "audit"}, m.Stats().Journal[journal.PartAudit])
 	require.Greater(t, m.NextDue(), l.Stamp)
 }
