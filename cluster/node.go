@@ -236,8 +236,8 @@ func (n *Node) call(
 const fetchTimeout = 30 * time.Second
 
 // fetch gets a journal segment from the first other node that has it, over a connection of its
-// own, so that nothing waits behind it. One that has dropped it ends the search: it has applied
-// more of the log than this node, whose own manifest is about to lose the segment.
+// own, so that nothing waits behind it. The error is segments.ErrDropped when one has dropped it:
+// it has applied more of the log than this node, whose own manifest is about to lose the segment.
 func (n *Node) fetch(
 	ctx context.Context, shard uint16, info journal.SegmentInfo,
 ) ([]byte, error) {
@@ -247,8 +247,8 @@ func (n *Node) fetch(
 			return nil, cerr
 		}
 		data, ferr := n.fetchFrom(l.peer, shard, info)
-		if ferr == nil || errors.Is(ferr, segments.ErrDropped) {
-			return data, ferr
+		if ferr == nil {
+			return data, nil
 		}
 		err = errors.Join(err, ferr)
 	}

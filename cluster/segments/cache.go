@@ -187,8 +187,8 @@ func (s *Store) spanOf(seg *segment) (span, error) {
 func (s *Store) dropIndex(seg *segment, x *sideIndex) error {
 	seg.indexing.Lock()
 	defer seg.indexing.Unlock()
-	if seg.cached() != x {
-		return nil // someone else was faster
+	if cached := seg.cached(); cached != x && cached != nil {
+		return nil // someone else was faster; nil: the cache has let go of it
 	}
 	err := s.opts.FS.Remove(s.path(keyOf(seg.info), ".idx"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

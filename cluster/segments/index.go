@@ -121,7 +121,8 @@ func build(data []byte, ix journal.Indexer) (*sideIndex, error) {
 		return nil, err
 	}
 	entries = order(entries)
-	x := &sideIndex{count: uint64(len(entries)), marks: marks}
+	// The body is in memory, also when nothing is in it: all checks may be of unknown customers.
+	x := &sideIndex{count: uint64(len(entries)), marks: marks, body: []byte{}}
 	x.span = spanOf(entries)
 	for len(entries) > 0 {
 		n := min(blockEntries, len(entries))

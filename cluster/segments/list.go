@@ -19,8 +19,8 @@ func (s *Store) List(q journal.Query) ([]journal.Item, error) {
 	if q.Limit < 1 || q.From >= q.To {
 		return nil, nil
 	}
-	// A side index that turns out to be damaged is made again, and the listing begun anew; so it is
-	// when segments were dropped while it ran.
+	// A side index that turns out to be damaged is made again, and the listing begun anew, as often
+	// as there are side indexes; so it is when segments were dropped while it ran.
 	for attempt := 0; ; {
 		view := s.journal.View()
 		items, err := s.list(q, &view)
@@ -29,7 +29,8 @@ func (s *Store) List(q journal.Query) ([]journal.Item, error) {
 			return items, nil
 		case view[journal.PartAudit].First != s.journal.First(journal.PartAudit):
 			continue
-		case !errors.Is(err, errIndex) || attempt == 3:
+		case !errors.Is(err, errIndex),
+			attempt > len(view[journal.PartUsage].Segments)+len(view[journal.PartAudit].Segments):
 			return nil, err
 		}
 		attempt++

@@ -232,6 +232,34 @@ func TestListAgreesWithReadingEverything(t *testing.T) {
 	})
 }
 
+// A damaged side index is made again also when the cache has let go of it meanwhile.
+func TestADamagedIndexOutsideTheCacheIsMadeAgain(t *testing.T) {
+	dir := t.TempDir()
+	h := open(t, dir, Options{CacheBytes: 1})
+	for odd := range int64(2) { // two segments whose checks alternate, of three blocks each
+		h.index++
+		r := journal.Record{Kind: journal.KindAudit, Index: h.index, At: int64(h.index)}
+		for n := range int64(3 * blockEntries) {
+			r.Payload = binary.LittleEndian.AppendUint32(r.Payload, 1)
+			r.Payload = binary.LittleEndian.AppendUint64(r.Payload, uint64(2*n+odd))
+		}
+		h.journal.Append(r)
+		sealed, _ := h.journal.Expire(int64(h.index)+100, 3000, h.journal.EndEntry(h.index, nil))
+		h.sealed = append(h.sealed, sealed...)
+		h.store.Put(sealed[0])
+	}
+	require.NoError(t, h.store.WaitDurable(t.Context(), h.journal.Manifest()))
+	name := h.store.path(key{journal.PartAudit, 1}, ".idx")
+	b, err := os.ReadFile(name)
+	require.NoError(t, err)
+	b[len(b)-1] ^= 1
+	require.NoError(t, os.WriteFile(name, b, 0o600))
+	items, err := h.store.List(everything)
+	require.NoError(t, err)
+	require.Len(t, items, 6*blockEntries)
+	require.NoError(t, h.store.Close())
+}
+
 // spoil removes a file, cuts it, or flips a bit of it.
 func spoil(t *rapid.T, name string) {
 	b, err := os.ReadFile(name)

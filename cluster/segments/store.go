@@ -355,9 +355,6 @@ func (s *Store) loadLocked(seg *segment) ([]byte, error) {
 	if seg.data != nil {
 		return seg.data, nil
 	}
-	if s.journal.Dropped(seg.info) {
-		return nil, fmt.Errorf("%w: %s", ErrDropped, seg.info)
-	}
 	if seg.state == absent {
 		return nil, fmt.Errorf("%w: %s", ErrMissing, seg.info)
 	}

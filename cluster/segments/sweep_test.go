@@ -218,6 +218,51 @@ func TestADeletionThatFailsIsTriedAgain(t *testing.T) {
 	require.NoError(t, h.store.Close())
 }
 
+// A segment may hold nobody's checks: those of unknown customers.
+func TestASegmentOfNobodyIsListedBeforeItIsWritten(t *testing.T) {
+	gate := make(chan struct{})
+	h := open(t, t.TempDir(), Options{FS: &faulty{sync: func() error { <-gate; return nil }}})
+	h.index++
+	h.journal.Append(journal.Record{Kind: journal.KindAudit, Index: 1, At: 1})
+	sealed, _ := h.journal.Expire(101, 3000, h.journal.EndEntry(1, nil))
+	h.store.Put(sealed[0])
+	all := journal.Query{Owner: 1, From: math.MinInt64, To: math.MaxInt64, Limit: 10}
+	items, err := h.store.List(all)
+	require.NoError(t, err)
+	require.Empty(t, items)
+	close(gate)
+	require.NoError(t, h.store.WaitDurable(t.Context(), h.journal.Manifest()))
+	_, err = h.store.List(all)
+	require.NoError(t, err)
+	require.NoError(t, h.store.Close())
+}
+
+// A peer's answer may come when the segment was dropped and swept already.
+func TestAFetchThatComesTooLateLeavesNoFile(t *testing.T) {
+	h := open(t, t.TempDir(), Options{})
+	info := h.audits()
+	data := h.sealed[0].Data
+	require.NoError(t, h.store.WaitDurable(t.Context(), []journal.SegmentInfo{info}))
+	require.NoError(t, h.store.Close())
+	var snapshot bytes.Buffer
+	_, err := h.journal.Begin().WriteTo(&snapshot)
+	require.NoError(t, err)
+	h.journal = journal.New()
+	require.NoError(t, h.journal.Restore(&snapshot))
+	again, err := Open(t.TempDir(), h.journal, indexer, Options{})
+	require.NoError(t, err)
+	h.store = again
+	require.Len(t, again.Missing(), 1)
+	err = again.Repair(t.Context(), func(context.Context, journal.SegmentInfo) ([]byte, error) {
+		_, dropped := h.journal.Expire(1000, 100, nil)
+		require.Equal(t, 1, dropped)
+		return data, again.Sweep()
+	})
+	require.NoError(t, err)
+	require.Empty(t, h.names(t))
+	require.NoError(t, again.Close())
+}
+
 // A file that goes away under a reader is no damage.
 func TestADeletedFileIsNotDamaged(t *testing.T) {
 	fs := &faulty{}

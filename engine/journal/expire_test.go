@@ -3,6 +3,7 @@ package journal_test
 import (
 	"bytes"
 	"encoding/binary"
+	"hash/crc32"
 	"math"
 	"testing"
 
@@ -136,8 +137,9 @@ func TestAuditBlocksAreDroppedInWholeSegments(t *testing.T) {
 	require.EqualValues(t, begin+retention, r.ExpiresAt(retention))
 
 	r.now = begin + retention - 1
-	_, dropped := r.expire()
+	_, dropped := r.append(journal.KindAudit, 1)
 	require.Zero(t, dropped)
+	require.EqualValues(t, begin+retention, r.ExpiresAt(retention), "a drop comes before a cut")
 	r.now = begin + retention + 1
 	_, dropped = r.expire()
 	require.Equal(t, 2, dropped)
@@ -152,17 +154,17 @@ func TestAuditBlocksAreDroppedInWholeSegments(t *testing.T) {
 
 	r.now = math.MaxInt64
 	_, dropped = r.expire()
-	require.Equal(t, 2, dropped)
+	require.Equal(t, 3, dropped, "one of them was the tail")
 	require.Zero(t, r.ExpiresAt(retention))
 	view = r.View()
 	require.Zero(t, view[journal.PartAudit].Sealed.Number, "what is dropped leaves memory")
 	require.Len(t, view[journal.PartUsage].Segments, 3, "usage never expires")
 	again := r.again(t)
 	require.Equal(t, r.Manifest(), again.Manifest())
-	require.EqualValues(t, 5, again.First(journal.PartAudit), "numbers go on behind what is gone")
+	require.EqualValues(t, 6, again.First(journal.PartAudit), "numbers go on behind what is gone")
 	for _, j := range []*retained{r, again} {
 		cut, _ := j.append(journal.KindAudit, 9*mib)
-		require.EqualValues(t, 5, cut[0].Number)
+		require.EqualValues(t, 6, cut[0].Number)
 	}
 	require.Equal(t, r.Manifest(), again.Manifest())
 }
@@ -234,5 +236,17 @@ func TestOnlyTheAuditPartMayBeginLate(t *testing.T) {
 		bad := bytes.Clone(buf.Bytes())
 		binary.LittleEndian.PutUint64(bad[at:], value)
 		require.ErrorContains(t, journal.New().Restore(bytes.NewReader(bad)), "begins at segment")
+	}
+	whole := buf.Bytes()
+	tail := bytes.Index(whole, []byte("TGJL"))
+	for at, says := range map[int]string{
+		tail + 8: "tail is usage segment 0, not usage segment 1", // its number
+		tail + 5: "kind 1",                                       // its part, to which no usage event belongs
+	} {
+		bad := bytes.Clone(whole[:len(whole)-4])
+		bad[at] ^= 1
+		sum := crc32.Checksum(bad, crc32.MakeTable(crc32.Castagnoli))
+		bad = binary.LittleEndian.AppendUint32(bad, sum)
+		require.ErrorContains(t, journal.New().Restore(bytes.NewReader(bad)), says)
 	}
 }
