@@ -76,6 +76,9 @@ func (s *Store) sideIndex(seg *segment) (*sideIndex, error) {
 		}
 		other.lock.Unlock()
 	}
+	if s.journal.Dropped(seg.info) { // Sweep may have been here already
+		s.cache.forget(seg)
+	}
 	return x, nil
 }
 

@@ -3,6 +3,7 @@ package segments
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -191,10 +192,10 @@ func TestListAgreesWithReadingEverything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "segments")
 		require.NoError(t, err)
-		defer func() { require.NoError(t, os.RemoveAll(dir)) }()
 		// A cache of one byte holds no index for longer than a query.
 		cache := rapid.SampledFrom([]int64{1, 1 << 20}).Draw(t, "cache")
 		h := open(t, dir, Options{CacheBytes: cache})
+		defer func() { require.NoError(t, errors.Join(h.store.Close(), os.RemoveAll(dir))) }()
 		h.retention = rapid.SampledFrom([]int64{0, 3, 9, 60}).Draw(t, "retention")
 		for range rapid.IntRange(1, 12).Draw(t, "entries") {
 			h.entry(t)

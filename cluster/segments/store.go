@@ -182,7 +182,9 @@ func (s *Store) lookup(info journal.SegmentInfo) *segment {
 		if size, err := s.fileSize(keyOf(info)); err == nil && size == int64(info.Length) {
 			seg.state = unchecked
 		}
-		s.segments[keyOf(info)] = seg
+		if !s.journal.Dropped(info) { // else a listing has an old view; nobody would forget it again
+			s.segments[keyOf(info)] = seg
+		}
 	}
 	return seg
 }

@@ -45,6 +45,11 @@ func requireSwept(t require.TestingT, h *history) {
 	for k := range h.store.segments {
 		require.False(t, k.part == journal.PartAudit && k.number < first, "%v is known", k)
 	}
+	h.store.cache.lock.Lock()
+	defer h.store.cache.lock.Unlock()
+	for seg := range h.store.cache.held {
+		require.False(t, h.journal.Dropped(seg.info), "the index of %s is held", seg.info)
+	}
 }
 
 func (h *history) names(t require.TestingT) (names []string) {
