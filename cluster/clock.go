@@ -46,18 +46,25 @@ func newClocks(now func() time.Time, voters int) *clocks {
 func (c *clocks) base() int64 { return c.now().UnixMilli() - monotonic()/int64(time.Millisecond) }
 
 // ahead is how far this node's clock is ahead of the median, in milliseconds.
-func (c *clocks) ahead() int64 {
+func (c *clocks) ahead() int64 { return c.aheadAt(c.now().UnixMilli()) }
+
+// aheadAt is ahead for a reading of the clock.
+func (c *clocks) aheadAt(now int64) int64 {
 	median := c.median.Load()
 	if median == nil {
 		return 0
 	}
-	return c.base() - *median
+	return now - monotonic()/int64(time.Millisecond) - *median
 }
 
-// stampMS is the time to stamp an entry with: this node's clock, and no more than clockLead ahead
-// of the median.
+// stampMS is the time to stamp an entry with: this node's clock, and no more than clockLead away
+// from the median. A leader whose clock was set back would else freeze log time, and nothing would
+// fall due any more; a majority of the others says what time it is. The clock is read once: were it
+// set back between two readings, the difference would come out as time that has passed.
 func (c *clocks) stampMS() int64 {
-	return c.now().UnixMilli() - max(0, c.ahead()-clockLead.Milliseconds())
+	now, lead := c.now().UnixMilli(), clockLead.Milliseconds()
+	ahead := c.aheadAt(now)
+	return now - max(0, ahead-lead) - min(0, ahead+lead)
 }
 
 // wrong says that this clock is more than clockLead away from the median.

@@ -32,12 +32,43 @@ func TestStampsStayNearTheMedianOfTheClocks(t *testing.T) {
 		require.False(t, c.wrong())
 		c.learn("b", now+hour, 0)
 		c.learn("c", now+hour, 0)
-		require.Zero(t, at(), "a clock that is behind is not pushed ahead")
+		require.Equal(t, hour-clockLead.Milliseconds(), at(), "an hour behind two others")
 		require.True(t, c.wrong())
 		time.Sleep(clockFresh)
 		require.False(t, c.sure(), "old answers do not count")
 		c.learn("b", time.Now().UnixMilli(), 0)
 		require.False(t, c.wrong())
+	})
+}
+
+// TestAClockThatIsSetBackDoesNotFreezeLogTime: the leader's clock is set back by an hour. It goes on
+// leading, and what is due in a minute falls due in a minute.
+func TestAClockThatIsSetBackDoesNotFreezeLogTime(t *testing.T) {
+	var stepped atomic.Pointer[string]
+	tune := func(id string, c *Config) {
+		c.Now = func() time.Time {
+			if s := stepped.Load(); s != nil && *s == id {
+				return time.Now().Add(-time.Hour)
+			}
+			return time.Now()
+		}
+	}
+	inCluster(t, tune, func(c *nodes) {
+		leader := c.leader()
+		c.count(leader, 1)
+		stepped.Store(&leader)
+		at := time.Now().Add(time.Minute).UnixMilli()
+		due := binary.LittleEndian.AppendUint64(nil, uint64(at))
+		results := make([]engine.Result, 1)
+		record := []engine.Record{{Kind: kindDue, Payload: due}}
+		c.billing(leader).Propose(time.Now().Add(time.Second), record, results)
+		require.Equal(t, engine.OutcomeDone, results[0].Outcome)
+		time.Sleep(50 * time.Second)
+		require.Zero(t, c.ledgers[leader].read().Ticks, "not early")
+		time.Sleep(10*time.Second + clockLead + time.Second)
+		require.Positive(t, c.ledgers[leader].read().Ticks)
+		require.InDelta(t, time.Now().UnixMilli(), c.ledgers[leader].Stamp(),
+			float64(2*clockLead.Milliseconds()))
 	})
 }
 

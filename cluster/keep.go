@@ -70,7 +70,7 @@ func (g *Group) keepSnapshots() {
 	for g.pause(g.ctx, snapshotLook) {
 		// What is not applied yet, after a restart above all, is in no snapshot that is taken now.
 		pending := g.store.sizeOf(g.raft.AppliedIndex(), g.raft.LastIndex())
-		if g.store.sinceSnapshot.Load()-pending < g.config.SnapshotBytes {
+		if g.store.sinceSnapshot.Load()-pending < g.snapshotBytes() {
 			continue
 		}
 		if err := g.TakeSnapshot(); err != nil {
@@ -80,6 +80,20 @@ func (g *Group) keepSnapshots() {
 			}
 		}
 	}
+}
+
+// snapshotBytes is how much log this node writes before it takes a snapshot. All nodes write the
+// same log: with one threshold they would all take theirs at the same moment, when each has less of
+// its disk and processors for the others. The second of three members takes its a sixth earlier, the
+// third a third.
+func (g *Group) snapshotBytes() int64 {
+	rank, members := int64(0), int64(len(g.config.Members))
+	for _, m := range g.config.Members {
+		if m.ID < g.config.NodeID {
+			rank++
+		}
+	}
+	return g.config.SnapshotBytes - g.config.SnapshotBytes*rank/(2*max(1, members))
 }
 
 // TakeSnapshot writes a snapshot now and shortens the log behind it. It returns nil when there is

@@ -41,6 +41,39 @@ func TestALogThatGrewBeforeARestartIsShortened(t *testing.T) {
 	})
 }
 
+// TestSnapshotsAreNotTakenInStep: all nodes write the same log, and each takes its snapshots at
+// another length of it.
+func TestSnapshotsAreNotTakenInStep(t *testing.T) {
+	const limit = 300 << 10
+	tune := func(_ string, c *Config) { c.SnapshotBytes, c.TrailingBytes = limit, 1 }
+	inCluster(t, tune, func(c *nodes) {
+		leader := c.leader()
+		taken := func() (n int) {
+			for _, id := range three {
+				if c.billing(id).Status().SnapshotIndex > 0 {
+					n++
+				}
+			}
+			return n
+		}
+		counts := []int{0}
+		for i := 0; counts[len(counts)-1] < len(three); i++ {
+			require.Less(t, i, 100)
+			c.count(leader, keyRange(uint64(10_000*i), 1000)...) // some 11 KB
+			c.converge()
+			time.Sleep(2 * snapshotLook)
+			if n := taken(); n != counts[len(counts)-1] {
+				counts = append(counts, n)
+			}
+		}
+		require.Equal(t, []int{0, 1, 2, 3}, counts, "one after the other")
+		for _, id := range three {
+			require.LessOrEqual(t, c.billing(id).snapshotBytes(), int64(limit))
+			require.GreaterOrEqual(t, c.billing(id).snapshotBytes(), int64(limit/2))
+		}
+	})
+}
+
 // A log that is long when a process begins is not forgotten while nobody leads: nothing of it is
 // applied then.
 func TestALogIsShortenedWhenItIsApplied(t *testing.T) {

@@ -202,7 +202,8 @@ func (n *node) proposeLimits(proposer server.Proposer) {
 
 		AuditRetentionMS: n.settings.Limits.AuditRetention.Milliseconds(),
 	}
-	if n.machine.Limits() == billing.Limits(wanted) {
+	// What is wanted may be more than there can be: it is not to be proposed again and again.
+	if now := n.machine.Limits(); wanted.Over(now) == now {
 		return
 	}
 	records := []engine.Record{billing.Repeatable(

@@ -32,7 +32,16 @@ func (c *SetLimits) Fields(w *wire.Codec) {
 }
 
 func (c *SetLimits) apply(t *turn) engine.Outcome {
-	next := *t.limits.Load()
+	next := c.Over(*t.limits.Load())
+	t.recordLimits(t.limits.Load(), &next)
+	t.limits.Store(&next)
+	t.keys.SetRetention(next.KeyRetentionMS)
+	return engine.OutcomeDone
+}
+
+// Over is what the settings become when the command is carried out: what it leaves out stays, what
+// it asks too much of is bounded. Where that changes nothing there is nothing to propose.
+func (c *SetLimits) Over(next Limits) Limits {
 	if c.KeyRetentionMS > 0 {
 		next.KeyRetentionMS = min(c.KeyRetentionMS, maxRetentionMS)
 	}
@@ -46,11 +55,7 @@ func (c *SetLimits) apply(t *turn) engine.Outcome {
 		next.AuditRetentionMS = min(c.AuditRetentionMS, maxAuditRetentionMS)
 	}
 	next.WindowMS = min(next.WindowMS, next.KeyRetentionMS)
-
-	t.recordLimits(t.limits.Load(), &next)
-	t.limits.Store(&next)
-	t.keys.SetRetention(next.KeyRetentionMS)
-	return engine.OutcomeDone
+	return next
 }
 
 const (

@@ -176,6 +176,22 @@ func TestATickDefersNoEvents(t *testing.T) {
 	require.False(t, m.ClockSettled(enginetest.Sandbox), "the tick did its part of what is due")
 }
 
+// TestSettingsSettle: what settings ask too much of is bounded, and asking for it again changes
+// nothing: who compares before proposing does so once.
+func TestSettingsSettle(t *testing.T) {
+	for _, c := range []billing.SetLimits{
+		{}, {WindowMS: 1 << 60}, {KeyRetentionMS: 1 << 60, WindowMS: 1 << 61, MaxKeys: 1 << 60},
+		{KeyRetentionMS: dayMS, WindowMS: 2 * dayMS, AuditRetentionMS: 1 << 60},
+	} {
+		m, l := populated(1)
+		wanted := c.Over(m.Limits())
+		l.Do(billing.KindSetLimits, &c)
+		require.Equal(t, wanted, m.Limits())
+		require.Equal(t, m.Limits(), c.Over(m.Limits()))
+		require.LessOrEqual(t, m.Limits().WindowMS, m.Limits().KeyRetentionMS)
+	}
+}
+
 // TestAPaymentWaitsForItsSubscription: one that is forty years behind is more than an entry may do.
 // The payment is neither lost nor kept as one that does not fit.
 func TestAPaymentWaitsForItsSubscription(t *testing.T) {

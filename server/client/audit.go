@@ -1,6 +1,7 @@
 package client
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -319,6 +320,14 @@ func (r *recorder) drainSpool() {
 			if payload, err = r.spool.head(payload[:0]); err == nil && settled(r.propose(payload)) {
 				err = r.spool.advance()
 				if err == nil {
+					continue
+				}
+			}
+			if errors.Is(err, errSpoolDamaged) {
+				var blocks uint64
+				if blocks, err = r.spool.setAside(); err == nil {
+					r.log.Error("audit events are lost: damaged blocks of the spool were set aside",
+						"blocks", blocks)
 					continue
 				}
 			}

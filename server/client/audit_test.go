@@ -170,6 +170,32 @@ func TestSpoolSurvivesARestart(t *testing.T) {
 	require.NoError(t, again.Close())
 }
 
+// TestADamagedBlockHoldsUpNothing: what a disk did to one block of the spool costs that block, not
+// every later one.
+func TestADamagedBlockHoldsUpNothing(t *testing.T) {
+	dir := t.TempDir()
+	n := start(t, func(c *client.Config) { c.SpoolDir = dir })
+	n.customer("acme")
+	before := n.audited()
+	n.Refuse(engine.OutcomeUnavailable)
+	for blocks := range uint64(2) {
+		n.check(stale).is(200, "")
+		n.eventually(func() bool { return n.api.AuditStats().SpoolBlocks > blocks })
+	}
+	path := filepath.Join(dir, "audit.spool")
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = file.WriteAt([]byte{0xff}, 24) // in the first block
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+	n.Refuse(engine.OutcomeNone)
+	n.eventually(func() bool { return n.api.AuditStats().SpoolBlocks == 0 })
+	require.Equal(t, before+1, n.audited())
+	kept, err := os.ReadFile(path + ".damaged")
+	require.NoError(t, err)
+	require.NotEmpty(t, kept)
+}
+
 func TestForeignSpoolIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "audit.spool")

@@ -28,7 +28,9 @@ const (
 
 var (
 	errSpoolFull = errors.New("client: the audit spool is full")
-	castagnoli   = crc32.MakeTable(crc32.Castagnoli)
+	// errSpoolDamaged says that the oldest block is not what was stored: see setAside.
+	errSpoolDamaged = errors.New("client: a block of the audit spool is damaged")
+	castagnoli      = crc32.MakeTable(crc32.Castagnoli)
 )
 
 // spool has one appender and one drainer.
@@ -108,7 +110,7 @@ func (s *spool) readAt(at int64, dst []byte) ([]byte, error) {
 	}
 	length := int64(binary.LittleEndian.Uint32(frame[:]))
 	if length == 0 || length > s.to-at-spoolFrame {
-		return dst, io.ErrUnexpectedEOF
+		return dst, errSpoolDamaged
 	}
 	start := len(dst)
 	dst = append(dst, make([]byte, length)...)
@@ -116,7 +118,7 @@ func (s *spool) readAt(at int64, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if crc32.Checksum(dst[start:], castagnoli) != binary.LittleEndian.Uint32(frame[4:]) {
-		return dst, errors.New("a block's checksum does not fit")
+		return dst, errSpoolDamaged
 	}
 	return dst, nil
 }
@@ -174,6 +176,43 @@ func (s *spool) advance() error {
 	s.from = next
 	s.blocks--
 	return nil
+}
+
+// setAside takes the oldest block out of the way, which is damaged: no further attempt would read
+// it, and everything behind it would wait for ever. Its bytes go to a file beside the spool, for
+// whoever wants to know what is missing. Where not even its length makes sense, nothing behind it
+// can be found, and all of the spool goes there. It returns how many blocks that were.
+func (s *spool) setAside() (blocks uint64, err error) {
+	s.mu.Lock()
+	var frame [spoolFrame]byte
+	_, err = s.file.ReadAt(frame[:], s.from)
+	length := spoolFrame + int64(binary.LittleEndian.Uint32(frame[:]))
+	whole := err == nil && length > spoolFrame && length <= s.to-s.from
+	if !whole {
+		length = s.to - s.from
+	}
+	if err = errors.Join(err, s.keepDamaged(length)); err != nil {
+		s.mu.Unlock()
+		return 0, err
+	}
+	if !whole {
+		blocks = s.blocks
+		err = s.clear()
+		s.mu.Unlock()
+		return blocks, err
+	}
+	s.mu.Unlock()
+	return 1, s.advance()
+}
+
+// keepDamaged appends the oldest bytes of the spool to the file of what was damaged.
+func (s *spool) keepDamaged(length int64) error {
+	file, err := os.OpenFile(s.file.Name()+".damaged", os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, io.NewSectionReader(s.file, s.from, length))
+	return errors.Join(err, file.Sync(), file.Close())
 }
 
 func (s *spool) size() (bytes, blocks uint64) {

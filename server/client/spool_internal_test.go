@@ -59,3 +59,46 @@ func TestSpoolCutsWhatWasBeingWritten(t *testing.T) {
 	require.True(t, s.empty())
 	require.NoError(t, s.Close())
 }
+
+// TestSpoolSetsDamagedBlocksAside: a block whose bytes changed on disk holds up nothing. What was
+// stored behind it is still there, and so are its bytes, in a file of their own.
+func TestSpoolSetsDamagedBlocksAside(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "spool")
+	s, err := openSpool(path, 1<<20)
+	require.NoError(t, err)
+	for _, text := range []string{"one", "two", "three", "four"} {
+		require.NoError(t, s.append([]byte(text)))
+	}
+	spoil := func(at int64, b byte) {
+		_, err := s.file.WriteAt([]byte{b}, at)
+		require.NoError(t, err)
+	}
+	const first = spoolHeader + spoolFrame
+	spoil(first, 'X')
+	_, err = s.head(nil)
+	require.ErrorIs(t, err, errSpoolDamaged)
+	blocks, err := s.setAside()
+	require.NoError(t, err)
+	require.EqualValues(t, 1, blocks)
+	head, err := s.head(nil)
+	require.NoError(t, err)
+	require.Equal(t, "two", string(head))
+	require.NoError(t, s.advance())
+
+	spoil(s.from+3, 0xff) // the length of "three": nothing behind it can be found
+	_, err = s.head(nil)
+	require.ErrorIs(t, err, errSpoolDamaged)
+	blocks, err = s.setAside()
+	require.NoError(t, err)
+	require.EqualValues(t, 2, blocks)
+	require.True(t, s.empty())
+	require.NoError(t, s.append([]byte("five")))
+	head, err = s.head(nil)
+	require.NoError(t, err)
+	require.Equal(t, "five", string(head))
+	require.NoError(t, s.Close())
+	kept, err := os.ReadFile(path + ".damaged")
+	require.NoError(t, err)
+	require.Contains(t, string(kept), "Xne")
+	require.Contains(t, string(kept), "four")
+}
