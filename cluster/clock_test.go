@@ -41,8 +41,8 @@ func TestStampsStayNearTheMedianOfTheClocks(t *testing.T) {
 	})
 }
 
-// TestAClockThatIsSetBackDoesNotFreezeLogTime: the leader's clock is set back by an hour. It goes on
-// leading, and what is due in a minute falls due in a minute.
+// TestAClockThatIsSetBackDoesNotFreezeLogTime: the leader's clock is set back by an hour. It goes
+// on leading, and what is due in a minute falls due in a minute.
 func TestAClockThatIsSetBackDoesNotFreezeLogTime(t *testing.T) {
 	var stepped atomic.Pointer[string]
 	tune := func(id string, c *Config) {

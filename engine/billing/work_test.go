@@ -180,7 +180,9 @@ func TestATickDefersNoEvents(t *testing.T) {
 // nothing: who compares before proposing does so once.
 func TestSettingsSettle(t *testing.T) {
 	for _, c := range []billing.SetLimits{
-		{}, {WindowMS: 1 << 60}, {KeyRetentionMS: 1 << 60, WindowMS: 1 << 61, MaxKeys: 1 << 60},
+		{},
+		{WindowMS: 1 << 60},
+		{KeyRetentionMS: 1 << 60, WindowMS: 1 << 61, MaxKeys: 1 << 60},
 		{KeyRetentionMS: dayMS, WindowMS: 2 * dayMS, AuditRetentionMS: 1 << 60},
 	} {
 		m, l := populated(1)
