@@ -84,8 +84,8 @@ func (g *Group) keepSnapshots() {
 
 // snapshotBytes is how much log this node writes before it takes a snapshot. All nodes write the
 // same log: with one threshold they would all take theirs at the same moment, when each has less
-// of its disk and processors for the others. The second of three members takes its a sixth earlier, the
-// third a third.
+// of its disk and processors for the others. The second of three members takes its a sixth
+// earlier, the third a third.
 func (g *Group) snapshotBytes() int64 {
 	rank, members := int64(0), int64(len(g.config.Members))
 	for _, m := range g.config.Members {
