@@ -288,6 +288,9 @@ func (a *API) patchEndpoint(x *server.Exchange) {
 
 // deleteEndpoint is DELETE …/webhook-endpoints/{endpoint}.
 func (a *API) deleteEndpoint(x *server.Exchange) {
+	if !noFields(x) {
+		return
+	}
 	env, v, ok := a.endpointNamed(x)
 	if !ok {
 		return
@@ -303,6 +306,9 @@ func (a *API) deleteEndpoint(x *server.Exchange) {
 
 // rotateSecret is POST …/webhook-endpoints/{endpoint}/rotate-secret.
 func (a *API) rotateSecret(x *server.Exchange) {
+	if !noFields(x) {
+		return
+	}
 	env, v, ok := a.endpointNamed(x)
 	if !ok {
 		return

@@ -186,6 +186,9 @@ func (a *API) getDelivery(x *server.Exchange) {
 
 // resend is POST …/deliveries/{message}/resend.
 func (a *API) resend(x *server.Exchange) {
+	if !noFields(x) {
+		return
+	}
 	env, endpoint, v, ok := a.deliveryNamed(x)
 	if !ok {
 		return

@@ -143,6 +143,8 @@ func TestWebhookRefusals(t *testing.T) {
 		{"POST", hooksPath, `{"url":"https://a.example","secret":"x"}`, 400, "validation_failed", "no field"},
 		{"PATCH", one, `{"url":"http://127.1/"}`, 400, "validation_failed", "url"},
 		{"PATCH", one, `{"enabled":"yes"}`, 400, "validation_failed", "enabled"},
+		{"POST", one + "/rotate-secret", `{"secret":"x"}`, 400, "validation_failed", "no field"},
+		{"DELETE", one, `{"force":true}`, 400, "validation_failed", "no field"},
 		{"PATCH", hooksPath + "/x", `{}`, 400, "validation_failed", "UUID"},
 		{"GET", hooksPath + "/018f0000-0000-7000-8000-000000000001", "", 404, "webhook_endpoint_not_found", ""},
 		{
