@@ -197,7 +197,7 @@ func (c *ResendWebhook) apply(t *turn) engine.Outcome {
 	if ep.off != WebhookOn {
 		return engine.OutcomeWebhookDisabled
 	}
-	if !waits && ep.pending >= MaxPendingDeliveries {
+	if !waits && o.full(ep) {
 		return engine.OutcomeWebhookLimit
 	}
 	if waits && was.round == 0 && was.nextAt <= t.stamp {
@@ -217,6 +217,8 @@ func (c *ResendWebhook) apply(t *turn) engine.Outcome {
 		ep := o.endpoints.Write(row)
 		ep.pending++
 		ep.finished--
+		o.pending++
+		o.finished--
 		o.chain(c.Row)
 	}
 	id := d.id

@@ -26,6 +26,9 @@ func (m *Machine) FillOutbox(n int) {
 	}
 }
 
+// ClaimPending lets the group's outbox look as if n messages more waited in it.
+func (m *Machine) ClaimPending(n uint32) { m.state.Load().outbox.pending += n }
+
 // GoldenDeliveryText is the text of a delivery with every field set.
 func GoldenDeliveryText(m WebhookMessage) []byte {
 	return wire.Encode(nil, &deliveryText{Message: m, Attempts: []Attempt{

@@ -13,12 +13,19 @@ import (
 // Bounds of the outbox.
 const (
 	// MaxPendingDeliveries is how many messages wait for one endpoint; a further one is skipped, and
-	// counted. Closing a period for 100,000 subscriptions makes two for each.
-	MaxPendingDeliveries = 250_000
-	// MaxFinishedDeliveries is how many of an endpoint's finished deliveries its log keeps.
+	// counted. Closing a period for 100,000 subscriptions whose invoices nobody has paid makes four
+	// for each.
+	MaxPendingDeliveries = 500_000
+	// MaxPending is how many messages wait in a group. An endpoint takes no more than what is left
+	// of it, so however many endpoints are dead, there is room for the others.
+	MaxPending = 2_000_000
+	// MaxFinishedDeliveries is how many of an endpoint's finished deliveries its log keeps; fewer,
+	// but minFinished, when a group's logs together come near MaxFinished.
 	MaxFinishedDeliveries = 10_000
-	// MaxDeliveries is how many deliveries one group holds, of all endpoints.
-	MaxDeliveries = 2_000_000
+	// MaxFinished is how many finished deliveries the logs of a group keep, but for minFinished of
+	// each endpoint.
+	MaxFinished = 1_000_000
+	minFinished = 100
 	// WebhookRetentionMS is how long, in log time, a message is worth delivering and its delivery is
 	// kept in the log: 7 days.
 	WebhookRetentionMS = 7 * dayMS
@@ -45,16 +52,17 @@ type outbox struct {
 // outboxLists are the outbox's counts and lists of free rows.
 type outboxLists struct {
 	sequence                   uint64 // deliveries so far
-	held                       uint32 // deliveries that are not free
+	pending, finished          uint32 // deliveries of all endpoints
 	freeEndpoint, freeDelivery uint32
 }
 
 // Fields states the lists' fields.
 func (l *outboxLists) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &l.sequence)
-	wire.Uint(w, 2, &l.held)
+	wire.Uint(w, 2, &l.pending)
 	wire.Uint(w, 3, &l.freeEndpoint)
 	wire.Uint(w, 4, &l.freeDelivery)
+	wire.Uint(w, 5, &l.finished)
 }
 
 // endpointQueue orders what waits for one endpoint. Messages about one customer wait for each
@@ -108,7 +116,8 @@ func (o *outbox) dropEndpoint(row uint32) {
 		o.deliveries.Write(ep.last).next = o.freeDelivery
 		o.freeDelivery = ep.first
 	}
-	o.held -= ep.pending + ep.finished
+	o.pending -= ep.pending
+	o.finished -= ep.finished
 	if q := o.queues[row]; q != nil {
 		for i := range q.heads.heap.n {
 			*o.places.at(int(q.heads.heap.at(i).row)) = 0
@@ -123,13 +132,12 @@ func (o *outbox) dropEndpoint(row uint32) {
 // enqueue adds a message to what waits for an endpoint; a full queue skips it.
 func (o *outbox) enqueue(row uint32, d *delivery, encoded []byte) {
 	ep := o.endpoints.Write(row)
-	if ep.pending >= MaxPendingDeliveries || o.held >= MaxDeliveries {
+	if o.full(ep) {
 		ep.skipped++
 		return
 	}
 	at := o.takeDelivery()
 	o.sequence++
-	o.held++
 	d.sequence, d.endpoint, d.state, d.previous = o.sequence, row, deliveryPending, ep.last
 	*o.deliveries.Write(at) = *d
 	o.messages.Write(at).data = string(encoded)
@@ -140,7 +148,13 @@ func (o *outbox) enqueue(row uint32, d *delivery, encoded []byte) {
 	}
 	ep.last = at
 	ep.pending++
+	o.pending++
 	o.chain(at)
+}
+
+// full says that an endpoint takes no more messages.
+func (o *outbox) full(ep *webhookEndpoint) bool {
+	return ep.pending >= min(MaxPendingDeliveries, MaxPending-o.pending)
 }
 
 func (o *outbox) takeDelivery() (row uint32) {
@@ -222,6 +236,8 @@ func (o *outbox) finish(row uint32, state deliveryState, stamp int64) {
 	ep := o.endpoints.Write(d.endpoint)
 	ep.pending--
 	ep.finished++
+	o.pending--
+	o.finished++
 	d.state, d.finishedAt = state, stamp
 	if state == deliveryDelivered {
 		ep.delivered++
@@ -239,12 +255,18 @@ func (o *outbox) finish(row uint32, state deliveryState, stamp int64) {
 	}
 	for range finishedAtOnce {
 		first := ep.firstFinished
-		if first == 0 || first == row || ep.finished <= MaxFinishedDeliveries &&
+		if first == 0 || first == row || ep.finished <= o.logged() &&
 			o.deliveries.Read(first).finishedAt > stamp-WebhookRetentionMS {
 			return
 		}
 		o.forget(ep, first)
 	}
+}
+
+// logged is how many finished deliveries an endpoint's log keeps now.
+func (o *outbox) logged() uint32 {
+	left := uint32(MaxFinished) - min(MaxFinished, o.finished)
+	return min(MaxFinishedDeliveries, max(minFinished, left))
 }
 
 // forget takes the first of an endpoint's finished deliveries out of its log. One that waits again,
@@ -269,7 +291,7 @@ func (o *outbox) forget(ep *webhookEndpoint, row uint32) {
 		o.deliveries.Write(d.next).previous = d.previous
 	}
 	ep.finished--
-	o.held--
+	o.finished--
 	*o.deliveries.Write(row) = delivery{next: o.freeDelivery}
 	o.messages.Write(row).data = ""
 	o.freeDelivery = row
@@ -313,7 +335,7 @@ func (s *state) outboxConsistent() error {
 		o.freeEndpoint > endpoints || o.freeDelivery > deliveries {
 		return fmt.Errorf("%w: tables of different length", ErrSnapshot)
 	}
-	held, perEnvironment := uint32(0), map[uint32]int{}
+	pending, finished, perEnvironment := uint32(0), uint32(0), map[uint32]int{}
 	for row := uint32(1); row <= endpoints; row++ {
 		ep := o.endpoints.Read(row)
 		if max(ep.first, ep.last, ep.firstFinished, ep.lastFinished) > deliveries ||
@@ -326,10 +348,10 @@ func (s *state) outboxConsistent() error {
 		if perEnvironment[ep.env]++; ep.env != 0 && perEnvironment[ep.env] > MaxWebhookEndpoints {
 			return fmt.Errorf("%w: environment %d has too many endpoints", ErrSnapshot, ep.env)
 		}
-		held += ep.pending + ep.finished
+		pending, finished = pending+ep.pending, finished+ep.finished
 	}
-	if held != o.held {
-		return fmt.Errorf("%w: %d deliveries are held, not %d", ErrSnapshot, held, o.held)
+	if pending != o.pending || finished != o.finished || pending > MaxPending {
+		return fmt.Errorf("%w: the outbox holds another number of deliveries", ErrSnapshot)
 	}
 	for row := uint32(1); row <= deliveries; row++ {
 		d := o.deliveries.Read(row)

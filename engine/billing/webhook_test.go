@@ -214,6 +214,26 @@ func TestTheOutboxIsBounded(t *testing.T) {
 	require.Len(t, restored(t, snapshotOf(t, d.m)).WebhookEndpoints(enginetest.Sandbox), 1)
 }
 
+// TestAFullOutboxHasRoomForOthers: the nearer the group's outbox is to being full, the less an
+// endpoint may have waiting, so that one of which little waits is heard.
+func TestAFullOutboxHasRoomForOthers(t *testing.T) {
+	d := hooked(t)
+	d.is(engine.OutcomeDone, billing.KindCreateSubscription, d.subscribe())
+	d.m.ClaimPending(billing.MaxPending - 3 - 3)
+	other := d.hook()
+	other.ID = enginetest.ID("other")
+	d.is(engine.OutcomeDone, billing.KindCreateWebhookEndpoint, other)
+	again := d.subscribe()
+	again.ID, again.InvoiceID = enginetest.ID("s2"), enginetest.ID("i2")
+	d.is(engine.OutcomeDone, billing.KindCreateSubscription, again)
+	hog, _ := d.m.WebhookEndpoint(enginetest.Sandbox, enginetest.ID("hook"))
+	require.Equal(t, uint32(3), hog.Pending, "of three left, it has three")
+	require.Equal(t, uint64(3), hog.Skipped)
+	fresh, _ := d.m.WebhookEndpoint(enginetest.Sandbox, enginetest.ID("other"))
+	require.Equal(t, uint32(2), fresh.Pending)
+	require.Equal(t, uint64(1), fresh.Skipped)
+}
+
 func TestEndpointsAreBounded(t *testing.T) {
 	d := newDesk(t)
 	for i := range billing.MaxWebhookEndpoints + 1 {

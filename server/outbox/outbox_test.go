@@ -1,7 +1,9 @@
 package outbox_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -246,7 +248,8 @@ func TestMessagesArriveSignedAndInOrder(t *testing.T) {
 	})
 	d := newDesk(t, 0, r.host())
 	n := d.open(true)
-	r.trust(d.hook(n, "hook", r.server.URL+"/hook"))
+	secret := d.hook(n, "hook", r.server.URL+"/hook")
+	r.trust(secret)
 	var names []string
 	for i := range 30 {
 		names = append(names, fmt.Sprint("customer-", i))
@@ -268,6 +271,16 @@ func TestMessagesArriveSignedAndInOrder(t *testing.T) {
 	for _, m := range all {
 		require.NotContains(t, m.Raw, "Lovelace", "no personal data")
 	}
+	snapshot, err := d.Machine.Snapshot()
+	require.NoError(t, err)
+	defer snapshot.Release()
+	var bytes bytes.Buffer
+	_, err = snapshot.WriteTo(&bytes)
+	require.NoError(t, err)
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	require.NoError(t, err)
+	require.NotContains(t, bytes.String(), secret[len("whsec_"):])
+	require.NotContains(t, bytes.String(), string(key), "secrets are sealed")
 }
 
 // TestAttemptsEnd: what fails for good is given up after the schedule's last attempt, in order.
