@@ -362,7 +362,6 @@ func (p *pool) status(balance decimal.Decimal) string {
 func (t *turn) addPool(p *pool, words *poolText) (row uint32) {
 	row, r := t.pools.Append()
 	*r = *p
-	r.depleted = p.hard // it begins empty
 	_, cold := t.poolTexts.Append()
 	cold.data = string(wire.Encode(nil, words))
 	last := uint32(0)

@@ -339,6 +339,7 @@ func TestEndpointsThatHangDelayNobody(t *testing.T) {
 		<-release
 		return http.StatusNoContent
 	})
+	t.Cleanup(func() { close(release) }) // before the server waits for its handlers
 	quick := receive(t, nil)
 	d := newDesk(t, 0, hanging.host(), quick.host())
 	n := d.open(true)
@@ -358,7 +359,6 @@ func TestEndpointsThatHangDelayNobody(t *testing.T) {
 	require.Len(t, quick.all(), 60)
 	require.Equal(t, billing.MaxWebhookEndpoints-1, hanging.count(),
 		"one that is not known yet gets one at a time")
-	close(release)
 }
 
 // TestTimeouts: an endpoint that does not answer in time is tried again.
@@ -382,7 +382,7 @@ func TestTimeouts(t *testing.T) {
 // TestAnotherLeaderGoesOn: the leader goes away while it delivers; the next one begins with what
 // was not recorded, nothing is lost, and the order stays.
 func TestAnotherLeaderGoesOn(t *testing.T) {
-	var held atomic.Int32
+	var held, broken atomic.Int32
 	release := make(chan struct{})
 	r := receive(t, func(n int, request *http.Request) int {
 		if n == 3 {
@@ -390,11 +390,13 @@ func TestAnotherLeaderGoesOn(t *testing.T) {
 			select {
 			case <-release:
 			case <-request.Context().Done():
+				broken.Add(1)
 			}
 			return http.StatusServiceUnavailable
 		}
 		return 0
 	})
+	t.Cleanup(func() { close(release) })
 	d := newDesk(t, 0, r.host())
 	first, second := d.open(true), d.open(false)
 	r.trust(d.hook(first, "hook", r.server.URL+"/hook"))
@@ -405,8 +407,9 @@ func TestAnotherLeaderGoesOn(t *testing.T) {
 	first.leads.Store(false)
 	second.leads.Store(true)
 	d.drained("hook")
-	close(release)
 	require.Equal(t, append(told[:3:3], told...), of(r.all(), "ada"))
+	require.Eventually(t, func() bool { return broken.Load() == 1 }, fetch.MaxTime/2, moment,
+		"the first leader breaks off what is under way")
 	second.Attempts(func(outcome string, count uint64) {
 		if outcome == "delivered" {
 			require.Equal(t, uint64(4), count, "the first leader delivered two")
