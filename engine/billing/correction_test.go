@@ -60,6 +60,11 @@ func TestACorrectionCarriesTheRecordOfItsEvent(t *testing.T) {
 		Env: enginetest.Sandbox, Key: key, Original: ref, Units: decimal.FromInt(-1),
 	}
 	require.Equal(t, engine.OutcomeOverflow, l.Do(billing.KindAmendUsage, amend).Outcome)
+	amend.Units, amend.ID = decimal.FromInt(2), enginetest.ID("amendment")
+	require.Equal(t, engine.OutcomeDone, l.Do(billing.KindAmendUsage, amend).Outcome)
+	tail := bytes.Clone(m.Journal().Tail())
+	require.Equal(t, engine.OutcomeDone, l.Do(billing.KindAmendUsage, amend).Outcome)
+	require.True(t, bytes.Equal(tail, m.Journal().Tail()), "sent again, it counts once")
 	void := changed(func(*billing.VoidUsage) {})
 	require.Equal(t, engine.OutcomeDone, l.Do(billing.KindVoidUsage, void).Outcome)
 	require.NoError(t, billing.CheckCredits(m))
