@@ -291,13 +291,16 @@ func (d *development) leader(others ...string) string {
 	return leader
 }
 
-// followers are the nodes that do not lead.
+// followers are the nodes that answer and do not lead.
 func (d *development) followers() []string {
 	d.t.Helper()
 	leader := d.leader()
 	var ids []string
 	for _, node := range d.Nodes {
-		if node.ID != leader {
+		if node.ID == leader {
+			continue
+		}
+		if _, err := d.status(node.ID); err == nil {
 			ids = append(ids, node.ID)
 		}
 	}
