@@ -96,7 +96,7 @@ func sized(b *testing.B, n int) (*billing.Machine, *enginetest.Log) {
 	return populated(n)
 }
 
-var sizes = []int{1_000, 1_000_000}
+var sizes = []int{1_000, 100_000, 1_000_000}
 
 // BenchmarkCheck draws customers at random.
 func BenchmarkCheck(b *testing.B) {
