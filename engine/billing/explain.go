@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"tollgate/engine"
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
 	"tollgate/engine/wire"
@@ -127,9 +128,9 @@ type accountEntry struct {
 // entriesAtOnce is how many records are read at a time.
 const entriesAtOnce = 1000
 
-// accountEntries reads a customer's records and puts them in log order: facts of a command's own
-// position happened before what the command itself recorded, except invoices that it asked for,
-// which stand behind its usage in no case.
+// accountEntries reads a customer's records and puts them in the order in which they happened: by
+// log entry, then by command, and a command's facts before the usage that it recorded. That is right
+// because a command that records usage asks for no invoice: those among its facts fell due before it.
 func accountEntries(src journal.Source, customer uint32) (entries []accountEntry, err error) {
 	q := journal.Query{
 		Owner: customer, From: math.MinInt64, To: math.MaxInt64, Limit: entriesAtOnce,
@@ -203,7 +204,7 @@ func accountEntryOf(item journal.Item) (e accountEntry, counts bool, err error) 
 
 // counted says that a subscription counted the event.
 func counted(u *usageEntry) bool {
-	return u.Outcome.String() != "unpriced" && u.Subscription != 0
+	return u.Outcome != engine.OutcomeUnpriced && u.Subscription != 0
 }
 
 // recount counts a customer's usage again, record by record.

@@ -300,7 +300,7 @@ func largeCatalog(n int) (doc billing.CatalogDocument) {
 	return doc
 }
 
-// BenchmarkAdvanceClock moves a sandbox of 50,000 subscriptions with pools of expiring credits by
+// BenchmarkAdvanceClock moves a sandbox of 5,000 subscriptions with pools of expiring credits by
 // five years; the command and the ticks that follow are measured.
 func BenchmarkAdvanceClock(b *testing.B) {
 	runtime.LockOSThread()

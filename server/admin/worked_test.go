@@ -3,7 +3,6 @@ package admin_test
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"testing"
 	"time"
 
@@ -151,8 +150,10 @@ func (b *workedServer) Upgrade(plan string) {
 
 func (b *workedServer) number(v any) decimal.Decimal {
 	b.t.Helper()
-	require.IsType(b.t, 0.0, v)
-	return decimal.MustParse(strconv.FormatFloat(v.(float64), 'f', -1, 64))
+	require.IsType(b.t, json.Number(""), v)
+	d, err := decimal.ParseLoose(string(v.(json.Number)))
+	require.NoError(b.t, err)
+	return d
 }
 
 func (b *workedServer) instant(v any) time.Time {
