@@ -13,7 +13,8 @@ import (
 // requestKey describes Idempotency-Key in the route table.
 var requestKey = server.Param{
 	In: "header", Name: "Idempotency-Key", Schema: text(1, longestKey),
-	About: "the same key and request within 24 hours: the first answer again",
+	About: "the same key and request within 24 hours: nothing is done again, and the answer is " +
+		"made of the present state of what the first request made",
 }
 
 // once proposes a command; with an Idempotency-Key it is carried out once, however often the
