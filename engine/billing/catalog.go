@@ -46,7 +46,7 @@ func (c *ApplyCatalog) apply(t *turn) engine.Outcome {
 		return r.outcome
 	}
 
-	t.recordCatalog(c, &r.reply)
+	t.recordCatalog(c, &r.reply, e.catalog.Load(), r.next)
 	e.catalog.Store(r.next)
 	t.fold(uint64(len(r.next.features)))
 	t.fold(uint64(len(r.next.versions)))
@@ -186,12 +186,17 @@ func (m *Machine) Catalog(env uint32) CatalogDocument {
 		}
 	}
 	for _, p := range c.plans {
-		d := c.versionDocument(p.newest())
-		d.Key, d.Name, d.Description = p.document.Key, p.document.Name, p.document.Description
-		d.Status, d.Metadata = p.document.Status, p.document.Metadata
-		doc.Plans = append(doc.Plans, d)
+		doc.Plans = append(doc.Plans, c.planDocument(p))
 	}
 	return doc
+}
+
+// planDocument is a plan in its newest version.
+func (c *catalog) planDocument(p *plan) PlanDocument {
+	d := c.versionDocument(p.newest())
+	d.Key, d.Name, d.Description = p.document.Key, p.document.Name, p.document.Description
+	d.Status, d.Metadata = p.document.Status, p.document.Metadata
+	return d
 }
 
 // DiffCatalog says what ApplyCatalog would change, or why it would refuse.

@@ -80,28 +80,6 @@ func shortened(text string) string {
 	return text[:end] + "…"
 }
 
-// recordCatalog remembers what a catalog document changed, one field for each feature and plan.
-func (t *turn) recordCatalog(c *ApplyCatalog, r *CatalogReply) {
-	if len(r.Changes) == 0 {
-		return
-	}
-	var fields []FieldChange
-	for i, changed := range r.Changes {
-		if i == 100 {
-			fields = append(fields, FieldChange{
-				"more", "", strconv.Itoa(len(r.Changes)-i) + " more changes",
-			})
-			break
-		}
-		before := "there"
-		if changed.Action == "created" {
-			before = ""
-		}
-		fields = append(fields, FieldChange{changed.Kind + " " + changed.Key, before, changed.Action})
-	}
-	t.note(change{Env: c.Env, Actor: c.Actor, Action: "catalog.applied", Values: fields})
-}
-
 // recordLimits remembers a change of the settings; the node's configuration asked for it.
 func (t *turn) recordLimits(before, after *Limits) {
 	if *before == *after {

@@ -1,0 +1,242 @@
+package billing
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"tollgate/engine/decimal"
+)
+
+// Bounds of what the record of a catalog change says.
+const (
+	// mostCatalogChanges is how many features and plans it names.
+	mostCatalogChanges = 100
+	// mostCatalogFields is how many of their fields it has, before and after.
+	mostCatalogFields = 100
+	// mostCatalogLooks is how many fields and features of plans are compared for it.
+	mostCatalogLooks = 1000
+)
+
+// recordCatalog remembers what a catalog document changed: first every feature and plan, then what
+// their fields were and became.
+func (t *turn) recordCatalog(c *ApplyCatalog, r *CatalogReply, before, after *catalog) {
+	if len(r.Changes) == 0 {
+		return
+	}
+	named := r.Changes[:min(len(r.Changes), mostCatalogChanges)]
+	d := catalogDifference{before: before, after: after}
+	for _, changed := range named {
+		was := "there"
+		if changed.Action == actionCreated {
+			was = ""
+		}
+		d.summary = append(d.summary, FieldChange{
+			changed.Kind + " " + changed.Key, was, changed.Action,
+		})
+	}
+	if more := len(r.Changes) - len(named); more > 0 {
+		d.summary = append(d.summary, FieldChange{
+			"more", "", strconv.Itoa(more) + " more changes",
+		})
+	}
+	for i := range named {
+		if d.full() {
+			d.cut = true
+			break
+		}
+		d.one(&named[i])
+	}
+	if d.cut {
+		d.fields = append(d.fields, FieldChange{"more fields", "", "not recorded"})
+	}
+	t.spend(d.looks)
+	t.note(change{
+		Env: c.Env, Actor: c.Actor, Action: "catalog.applied",
+		Values: append(d.summary, d.fields...),
+	})
+}
+
+// catalogDifference collects the fields in which two catalogs differ.
+type catalogDifference struct {
+	before, after   *catalog
+	summary, fields []FieldChange
+	looks           int
+	cut             bool // something is left out
+}
+
+func (d *catalogDifference) full() bool {
+	return d.looks >= mostCatalogLooks || len(d.fields) >= mostCatalogFields
+}
+
+// field takes one field in, if it changed.
+func (d *catalogDifference) field(name, before, after string) {
+	d.looks++
+	switch {
+	case before == after:
+	case d.full():
+		d.cut = true
+	default:
+		d.fields = append(d.fields, FieldChange{name, before, after})
+	}
+}
+
+// one compares a feature or a plan. What did not exist before has empty fields.
+func (d *catalogDifference) one(c *CatalogChange) {
+	place := c.Kind + " " + c.Key + " "
+	if c.Kind == "feature" {
+		d.feature(place, d.before.featureByKey[c.Key], d.after.featureByKey[c.Key])
+		return
+	}
+	var was PlanDocument
+	if n, ok := d.before.planByKey[c.Key]; ok {
+		was = d.before.planDocument(d.before.plans[n-1])
+	}
+	is := d.after.planDocument(d.after.plans[d.after.planByKey[c.Key]-1])
+	d.plan(place, &was, &is)
+}
+
+func (d *catalogDifference) feature(place string, before, after uint32) {
+	was, is := new(feature), d.after.feature(after)
+	archived := ""
+	if before != 0 {
+		was = d.before.feature(before)
+		archived = strconv.FormatBool(was.archived)
+	}
+	a, b := &was.document, &is.document
+	d.field(place+"name", a.Name, b.Name)
+	d.field(place+"description", a.Description, b.Description)
+	d.field(place+"labels", strings.Join(a.Labels, ", "), strings.Join(b.Labels, ", "))
+	d.field(place+"costPerUnit", given(a.HasCost, a.CostPerUnit), given(b.HasCost, b.CostPerUnit))
+	if before != 0 {
+		d.field(place+"archived", archived, strconv.FormatBool(is.archived))
+	}
+}
+
+// given is the text of a number that may be absent.
+func given(has bool, v decimal.Decimal) string {
+	if !has {
+		return ""
+	}
+	return v.String()
+}
+
+func (d *catalogDifference) plan(place string, a, b *PlanDocument) {
+	existed := a.Currency != ""
+	number := func(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
+	interval := ""
+	if existed {
+		interval = number(a.IntervalMonths)
+	}
+	d.field(place+"name", a.Name, b.Name)
+	d.field(place+"description", a.Description, b.Description)
+	d.field(place+"price", given(existed, a.PriceAmount), b.PriceAmount.String())
+	d.field(place+"currency", a.Currency, b.Currency)
+	d.field(place+"interval", interval, number(b.IntervalMonths))
+	d.field(place+"timing", a.BillingTiming, b.BillingTiming)
+	d.field(place+"status", a.Status, b.Status)
+	d.field(place+"metadata", string(a.Metadata), string(b.Metadata))
+	d.planFeatures(place+"feature ", a.Features, b.Features)
+	d.looks += len(a.CreditAllocations) + len(b.CreditAllocations)
+	d.field(place+"credits",
+		allocationsText(a.CreditAllocations), allocationsText(b.CreditAllocations))
+}
+
+// planFeatures compares the pricing of a plan's features: those it has, then those it had.
+func (d *catalogDifference) planFeatures(place string, before, after []PlanFeatureDocument) {
+	was := make(map[string]*PlanFeatureDocument, len(before))
+	for i := range before {
+		was[before[i].Key] = &before[i]
+	}
+	for i := range after {
+		if d.full() {
+			d.cut = true
+			return
+		}
+		f := &after[i]
+		old := was[f.Key]
+		delete(was, f.Key)
+		switch {
+		case old == nil:
+			d.field(place+f.Key, "", pricingText(f))
+		case same(old, f):
+			d.looks++
+		default:
+			d.field(place+f.Key, pricingText(old), pricingText(f))
+		}
+	}
+	for i := range before {
+		if _, gone := was[before[i].Key]; gone {
+			d.field(place+before[i].Key, pricingText(&before[i]), "")
+		}
+	}
+}
+
+// pricingText is the pricing of a feature as compact JSON, in the order of the keys; what is empty
+// or 0 is left out. What is longer than a change keeps of a value is cut by note.
+func pricingText(f *PlanFeatureDocument) string {
+	p := &f.Pricing
+	fields := map[string]any{"pricingType": f.PricingType}
+	texts := map[string]string{
+		"model": p.Model, "unitLabel": p.UnitLabel, "resetMode": p.ResetMode,
+		"limitMode": p.LimitMode, "creditPool": p.Credits.Pool,
+	}
+	for name, v := range texts { // any order: each goes into its own place
+		if v != "" {
+			fields[name] = v
+		}
+	}
+	numbers := map[string]decimal.Decimal{
+		"pricePerUnit": p.PricePerUnit, "includedUnits": p.IncludedUnits,
+		"packageSize": p.PackageSize, "pricePerPackage": p.PricePerPackage,
+		"creditWeight": p.Credits.Weight,
+	}
+	for name, v := range numbers { // any order, too
+		if !v.IsZero() {
+			fields[name] = v
+		}
+	}
+	if p.HasMax {
+		fields["maxUsage"] = p.MaxUsage
+	}
+	if len(p.Tiers) > 0 {
+		tiers := make([]map[string]any, len(p.Tiers))
+		for i, t := range p.Tiers {
+			tiers[i] = map[string]any{"pricePerUnit": t.PricePerUnit, "flatFee": t.FlatFee}
+			if !t.Infinite {
+				tiers[i]["upTo"] = t.UpTo
+			}
+		}
+		fields["tiers"] = tiers
+	}
+	return compactJSON(fields)
+}
+
+// allocationsText are the credits that a plan grants as compact JSON; empty when there are none.
+func allocationsText(all []CreditAllocationDocument) string {
+	if len(all) == 0 {
+		return ""
+	}
+	list := make([]map[string]any, len(all))
+	for i := range all {
+		a := &all[i]
+		list[i] = map[string]any{
+			"pool": a.Pool, "denomination": a.Denomination, "currency": a.Currency,
+			"amount": a.Amount, "priority": a.Priority, "expiresAfterDays": a.ExpiresAfterDays,
+			"rolloverPolicy": a.RolloverPolicy, "hardLimit": a.HardLimit,
+		}
+		if a.HasCap {
+			list[i]["rolloverCap"] = a.RolloverCap
+		}
+	}
+	return compactJSON(list)
+}
+
+// compactJSON encodes maps, lists, texts and decimals, which is never refused.
+func compactJSON(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("billing: the record of a catalog change does not encode: " + err.Error())
+	}
+	return string(text)
+}
