@@ -191,7 +191,7 @@ func pricingText(f *PlanFeatureDocument) string {
 		"packageSize": p.PackageSize, "pricePerPackage": p.PricePerPackage,
 		"creditWeight": p.Credits.Weight,
 	}
-	for name, v := range numbers { // any order, too
+	for name, v := range numbers { // any order: as above
 		if !v.IsZero() {
 			fields[name] = v
 		}

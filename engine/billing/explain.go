@@ -129,8 +129,8 @@ type accountEntry struct {
 const entriesAtOnce = 1000
 
 // accountEntries reads a customer's records and puts them in the order in which they happened: by
-// log entry, then by command, and a command's facts before the usage that it recorded. That is right
-// because a command that records usage asks for no invoice: those among its facts fell due before it.
+// log entry, then by command, and a command's facts before its usage, since a command that records
+// usage asks for no invoice: those among its facts fell due before it.
 func accountEntries(src journal.Source, customer uint32) (entries []accountEntry, err error) {
 	q := journal.Query{
 		Owner: customer, From: math.MinInt64, To: math.MaxInt64, Limit: entriesAtOnce,
