@@ -112,6 +112,9 @@ var curlLines = regexp.MustCompile(`(?m)^  (curl (?:[^\n]*\\\n)*[^\n]*)$`)
 // says was used.
 func (d *development) pasteCurls() int {
 	d.t.Helper()
+	require.Eventually(d.t, func() bool {
+		return strings.Contains(d.output.String(), "Ctrl-C stops the cluster")
+	}, patience, statusEvery, "the end of the summary")
 	lines := curlLines.FindAllStringSubmatch(d.output.String(), -1)
 	require.Len(d.t, lines, 2, "two curl lines are printed:\n%s", d.output)
 	check, event := lines[0][1], lines[1][1]
