@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"iter"
 	"sync"
 
 	"tollgate/engine/decimal"
@@ -200,25 +201,28 @@ func (m *Machine) Checkout(env uint32, id [16]byte) (Checkout, bool) {
 	return c, c.Env == env && c.ID == id
 }
 
-// OpenCheckouts lists the checkouts of one provider that are not closed, which the provider has
-// named, and which were asked for after from and until to (log time), newest first.
-func (m *Machine) OpenCheckouts(provider string, from, to int64, limit int) []Checkout {
-	s := m.state.Load()
-	q := &s.checkouts
-	q.mu.RLock()
-	rows, length := q.count, uint64(q.table.Len())
-	q.mu.RUnlock()
-	var found []Checkout
-	for n := uint64(0); n < length && len(found) < limit; n++ {
-		c := q.read(uint32((rows-1-n)%MaxCheckouts) + 1)
-		if c.RequestedAt <= from {
-			break
-		}
-		if c.Provider == provider && c.RequestedAt <= to && !c.Closed && c.ProviderID != "" {
-			found = append(found, c)
+// OpenCheckouts goes through the checkouts of one provider that are not closed, which the provider
+// has named, and which were asked for after from and until to (log time), oldest first. Each comes
+// with its number: checkouts are numbered from 0 in the order of the log. What is opened meanwhile
+// may be left out.
+func (m *Machine) OpenCheckouts(provider string, from, to int64) iter.Seq2[uint64, Checkout] {
+	q := &m.state.Load().checkouts
+	return func(yield func(uint64, Checkout) bool) {
+		q.mu.RLock()
+		count, length := q.count, uint64(q.table.Len())
+		q.mu.RUnlock()
+		// A checkout that is opened meanwhile is in its row before it is counted.
+		for n := count - min(count, length); n < count; n++ {
+			c := q.read(uint32(n%MaxCheckouts) + 1)
+			if c.Provider != provider || c.Closed || c.ProviderID == "" ||
+				c.RequestedAt <= from || c.RequestedAt > to {
+				continue
+			}
+			if !yield(n, c) {
+				return
+			}
 		}
 	}
-	return found
 }
 
 // Payments lists the payments of an invoice that providers reported, oldest first.

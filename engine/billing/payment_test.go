@@ -2,6 +2,7 @@ package billing_test
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -137,12 +138,15 @@ func TestOpenCheckout(t *testing.T) {
 	c, ok := again.Checkout(enginetest.Sandbox, open.ID)
 	require.True(t, ok)
 	require.Equal(t, at, c.RequestedAt, "the first time stands")
-	require.Equal(t, []billing.Checkout{c}, again.OpenCheckouts("sandbox", 0, at, 10))
-	require.Empty(t, again.OpenCheckouts("sandbox", at, at, 10))
-	require.Empty(t, again.OpenCheckouts("stripe", 0, at, 10))
+	openAt := func(m *billing.Machine, provider string, from int64) map[uint64]billing.Checkout {
+		return maps.Collect(m.OpenCheckouts(provider, from, at))
+	}
+	require.Equal(t, map[uint64]billing.Checkout{0: c}, openAt(again, "sandbox", 0))
+	require.Empty(t, openAt(again, "sandbox", at))
+	require.Empty(t, openAt(again, "stripe", 0))
 	closed := &billing.NoteCheckout{ID: open.ID, Closed: true}
 	d.is(engine.OutcomeDone, billing.KindNoteCheckout, closed)
-	require.Empty(t, d.m.OpenCheckouts("sandbox", 0, at, 10))
+	require.Empty(t, openAt(d.m, "sandbox", 0))
 	d.is(engine.OutcomeCheckoutUnknown, billing.KindNoteCheckout, &billing.NoteCheckout{})
 
 	d.is(engine.OutcomeDone, billing.KindSetPaymentProvider, &billing.SetPaymentProvider{

@@ -206,7 +206,7 @@ func (s *scenario) noteCheckout(l *line) string {
 // checkouts lists what would be polled: checkouts PROVIDER.
 func (s *scenario) checkouts(l *line) string {
 	var b strings.Builder
-	for _, c := range s.m.OpenCheckouts(l.word(0), 0, s.log.Stamp, 100) {
+	for _, c := range s.m.OpenCheckouts(l.word(0), 0, s.log.Stamp) {
 		fmt.Fprintf(&b, "%s asked %s\n", c.ProviderID, show(c.RequestedAt))
 	}
 	return either(b.String(), "none")

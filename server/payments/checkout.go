@@ -52,8 +52,9 @@ func (d *Desk) Checkout(ctx context.Context, at Place, id [16]byte) (string, *se
 	if err != nil {
 		return "", d.faultOf(at, err)
 	}
-	if noted.ProviderID != made.ID {
-		// Without it the checkout is not polled; its webhook is understood all the same.
+	if noted.ProviderID != made.ID && noted.Provider == provider.Name() {
+		// Without it the checkout is not polled; its webhook is understood all the same. A page of
+		// a provider that was set since does not take the place of the one that is polled for.
 		d.propose(billing.KindNoteCheckout, &billing.NoteCheckout{ID: id, ProviderID: made.ID})
 	}
 	return made.URL, nil

@@ -56,6 +56,9 @@ type Desk struct {
 	vault   *vault.Vault
 	mu      sync.Mutex
 	made    map[uint32]provider
+
+	polling sync.Mutex
+	polled  uint64 // the number of the checkout that the next pass begins with
 }
 
 // provider is a provider made of one revision of an environment's settings.
