@@ -263,8 +263,8 @@ func (n *node) noted(id [16]byte) billing.Checkout {
 	return c
 }
 
-// TestARepeatedRequestKeepsTheCheckoutThatIsPolled: the page that another provider makes for it does
-// not take its place.
+// TestARepeatedRequestKeepsTheCheckoutThatIsPolled: the page that another provider makes for it
+// does not take its place.
 func TestARepeatedRequestKeepsTheCheckoutThatIsPolled(t *testing.T) {
 	n := start(t)
 	s, key, invoice := n.useStripe()

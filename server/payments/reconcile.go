@@ -11,8 +11,8 @@ import (
 )
 
 // Which checkouts are polled: those old enough for their webhook to be late, and young enough to be
-// payable, with an hour to spare. A pass asks for at most pollBatch of them, of at most pollParallel
-// environments at once.
+// payable, with an hour to spare. A pass asks for at most pollBatch of them, of at most
+// pollParallel environments at once.
 const (
 	pollAfter    = 5 * time.Minute
 	pollUntil    = payment.CheckoutLife + time.Hour
