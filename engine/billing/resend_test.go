@@ -30,8 +30,11 @@ func TestRecordsAreSafeToSendAgain(t *testing.T) {
 				r = submitted(r.Kind, bytes.Clone(r.Payload), fmt.Sprint(len(kinds)))
 				kinds = append(kinds, r.Kind)
 				at := m.Applied() + 1
-				first := outcomes(t, m, at, [][]byte{log.Entry(r)})[0][0].Outcome
-				outcomes(t, twin, at, [][]byte{log.Entry(r)})
+				// The tick does what falls due with the record itself, as an invoice with no days to
+				// pay does; the repetition would do it for one of the two alone.
+				once := log.Entry(r, engine.Record{Kind: engine.KindTick})
+				first := outcomes(t, m, at, [][]byte{once})[0][0].Outcome
+				outcomes(t, twin, at, [][]byte{once})
 				again := log.Entry(r)
 				if first.Refused() {
 					again = log.Entry()
