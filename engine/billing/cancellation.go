@@ -70,25 +70,40 @@ func (c *CancelSubscription) apply(t *turn) engine.Outcome {
 }
 
 // cancelNow ends the subscription within its period. What is unbilled is its usage, and in arrears
-// the part of the base price for the time that has passed.
+// the base price.
 func (l *ledger) cancelNow(now int64) {
 	b := &l.b
 	d := l.draft(InvoiceRegular, pendingID(b), now)
+	base, due := l.unbilledBase(now)
 	l.credited = append(l.credited, creditStep{end: true, version: b.version, at: now})
 	l.closeSpan(now, cut{period: true, ends: true, version: b.version})
 	l.billUsage(d)
-	if l.version().timing == timingInArrears {
-		whole := period.Period{Start: b.periodStart, End: b.periodEnd}
-		left, _ := whole.RemainingRatio(now) // a period is never empty
-		passed := difference(decimal.FromInt(1), left)
-		if !passed.IsZero() {
-			d.charge(l, chargeFact{
-				Kind: LineBase, Version: b.baseVersion, Ratio: passed, Start: b.periodStart, End: now,
-			})
-		}
+	if due {
+		d.charge(l, base)
 	}
 	l.end(now)
 	l.issue(d)
+}
+
+// unbilledBase is what of the base price an end within the period leaves to bill: in arrears the
+// part for the time that has passed. Once an upgrade within the period has given back the rest of
+// the old price, and charged the new one's, it is the whole, as at the period's end.
+func (l *ledger) unbilledBase(now int64) (c chargeFact, due bool) {
+	b := &l.b
+	if l.version().timing != timingInArrears {
+		return c, false
+	}
+	c = chargeFact{
+		Kind: LineBase, Version: b.baseVersion, Ratio: decimal.FromInt(1),
+		Start: b.periodStart, End: b.periodEnd,
+	}
+	if n := len(l.spans); n > 0 && l.spans[n-1].period == b.period {
+		return c, true // only an upgrade closes a span of a period that goes on
+	}
+	whole := period.Period{Start: b.periodStart, End: b.periodEnd}
+	left, _ := whole.RemainingRatio(now) // a period is never empty
+	c.Ratio, c.End = difference(c.Ratio, left), now
+	return c, !c.Ratio.IsZero()
 }
 
 // RevertCancellation takes a scheduled cancellation back before its period has ended.

@@ -238,15 +238,15 @@ func (m *Machine) Entitlements(env uint32, externalID string, now int64) ([]Enti
 	for sub := s.customers.Read(row).firstSubscription; sub != 0; {
 		l := s.ledgerAt(sub, now)
 		if l.b.endedAt == 0 {
-			views = l.entitlements(views)
+			views = s.entitlements(views, l, now)
 		}
 		sub = l.b.next
 	}
 	return views, true
 }
 
-// entitlements appends those of the ledger's subscription.
-func (l *ledger) entitlements(views []EntitlementView) []EntitlementView {
+// entitlements appends those of the ledger's subscription. The customer's lock is held.
+func (s *state) entitlements(views []EntitlementView, l *ledger, now int64) []EntitlementView {
 	for i := range l.version().features {
 		f := &l.version().features[i]
 		feature := l.catalog.feature(f.feature)
@@ -255,7 +255,11 @@ func (l *ledger) entitlements(views []EntitlementView) []EntitlementView {
 			d.Reason = ReasonSuspended
 		}
 		at := place{l.row, l.b.firstCounter + uint32(i), f}
-		d.measure(&CheckQuery{}, at, l.counters[i].used)
+		var u purse
+		if at.credited() {
+			u = s.purse(l.b.customer, at, now)
+		}
+		d.judge(&CheckQuery{}, at, l.counters[i].used, &u)
 		views = append(views, EntitlementView{
 			ID: entitlementID(l.b.id, feature.id), SubscriptionID: l.b.id,
 			FeatureKey: feature.document.Key, Decision: d,

@@ -131,12 +131,18 @@ func (m *Machine) Check(q *CheckQuery, d *Decision) {
 		d.FeatureNumber = e.catalog.Load().featureByKey[string(q.Feature)]
 		d.Reason = ReasonCustomerUnknown
 	}
+	d.judge(q, p, counted.used, &u)
+}
+
+// judge decides what the reasons before the credits and the limit leave open. u is the purse of a
+// place that is credited.
+func (d *Decision) judge(q *CheckQuery, p place, used decimal.Decimal, u *purse) {
 	if p.credited() && d.Reason == 0 && u.empty(q, &p.feature.credits) {
 		d.Reason = ReasonCreditsEmpty
 	}
-	d.measure(q, p, counted.used)
+	d.measure(q, p, used)
 	if p.credited() && d.HasCost {
-		d.chargeUncovered(q, p, &u)
+		d.chargeUncovered(q, p, u)
 	}
 }
 

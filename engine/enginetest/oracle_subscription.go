@@ -336,12 +336,18 @@ func (s *OracleSubscription) left(now int64) *big.Rat {
 	return RoundHalfUp(big.NewRat(s.periodEnd-now, s.periodEnd-s.periodStart), 8)
 }
 
-// Cancel ends the subscription now: what is unbilled is billed, nothing is refunded.
+// Cancel ends the subscription now: what is unbilled is billed, nothing is refunded. An upgrade in
+// the period has given the rest of the old price back, and charged the new one's: the whole base
+// price is due, as at the period's end.
 func (s *OracleSubscription) Cancel(now int64) {
 	v, plan, left := s.invoice(billing.InvoiceRegular, now), s.Plan, s.left(now)
+	n := len(s.spans)
+	upgraded := n > 1 && s.spans[n-2].period == s.period
 	s.close(now, s.Plan, true, true)
 	s.bill(v)
-	if passed := new(big.Rat).Sub(big.NewRat(1, 1), left); plan.Arrears && passed.Sign() > 0 {
+	if plan.Arrears && upgraded {
+		s.charge(v, billing.LineBase, s.base, big.NewRat(1, 1), s.periodStart, s.periodEnd)
+	} else if passed := new(big.Rat).Sub(big.NewRat(1, 1), left); plan.Arrears && passed.Sign() > 0 {
 		s.charge(v, billing.LineBase, s.base, passed, s.periodStart, now)
 	}
 	if len(v.Lines) > 0 {

@@ -101,7 +101,8 @@ func EntitlementID(subscription, feature [16]byte) (id [16]byte) {
 	return id
 }
 
-// check prints a decision: check CUSTOMER FEATURE [track=UNITS].
+// check prints a decision: check CUSTOMER FEATURE [track=UNITS]. Without units it says too where the
+// list of the customer's entitlements differs.
 func (s *scenario) check(l *line) string {
 	q := &billing.CheckQuery{
 		Env: s.environment(l), Customer: []byte(l.word(0)), Feature: []byte(l.word(1)),
@@ -131,6 +132,14 @@ func (s *scenario) check(l *line) string {
 			fmt.Fprintf(&b, " cost=%s", d.ProjectedCost)
 		}
 		b.WriteString("\n")
+	} else {
+		rows, _ := s.m.Entitlements(q.Env, l.word(0), q.Now)
+		for _, row := range rows {
+			same := row.FeatureKey == l.word(1) && row.SubscriptionID == d.SubscriptionID
+			if same && row.Decision.Reason != d.Reason {
+				fmt.Fprintf(&b, "listed as %s\n", row.Decision.Reason)
+			}
+		}
 	}
 	return b.String()
 }
