@@ -101,8 +101,8 @@ func EntitlementID(subscription, feature [16]byte) (id [16]byte) {
 	return id
 }
 
-// check prints a decision: check CUSTOMER FEATURE [track=UNITS]. Without units it says too where the
-// list of the customer's entitlements differs.
+// check prints a decision: check CUSTOMER FEATURE [track=UNITS]. Without units it says too where
+// the list of the customer's entitlements differs.
 func (s *scenario) check(l *line) string {
 	q := &billing.CheckQuery{
 		Env: s.environment(l), Customer: []byte(l.word(0)), Feature: []byte(l.word(1)),
