@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -106,5 +107,23 @@ func TestALogIsShortenedWhenItIsApplied(t *testing.T) {
 		for _, id := range three {
 			require.Less(t, c.billing(id).store.sinceSnapshot.Load(), limit/2)
 		}
+	})
+}
+
+func TestTicksLeaveHalfOfTheTimeToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ticks = 5
+		spent := func(each time.Duration) time.Duration {
+			left, start := ticks, time.Now()
+			settle(
+				func() bool { return left > 0 },
+				func() bool { left--; <-time.After(each); return true },
+				func(d time.Duration) bool { <-time.After(d); return true })
+			require.Zero(t, left)
+			return time.Since(start)
+		}
+		require.Equal(t, (2*ticks-1)*10*time.Millisecond, spent(10*time.Millisecond))
+		require.Equal(t, ticks*time.Second+(ticks-1)*maxSettlePause, spent(time.Second),
+			"a tick that took long is no reason to let everything fall behind")
 	})
 }
