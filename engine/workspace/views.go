@@ -138,15 +138,34 @@ type Page struct {
 	Limit int // 1–100
 }
 
-// from is the row that a page begins with: head, or the one before After.
-func (p *Page) from(head uint32, find func([16]byte) uint32, before func(uint32) uint32) uint32 {
-	if p.After == ([16]byte{}) {
-		return head
+// chain is the records of one kind in a workspace: each knows the one before it.
+type chain[View any] struct {
+	newest uint32
+	before func(row uint32) uint32
+	find   func(id [16]byte) uint32
+	view   func(row uint32) View
+	// hidden says that a record is in no list; nil: each is.
+	hidden func(row uint32) bool
+}
+
+// list is a page of a chain; more says that there are others behind it.
+func list[View any](p *Page, c chain[View]) (views []View, more bool) {
+	row := c.newest
+	if p.After != ([16]byte{}) {
+		if row = c.find(p.After); row != 0 {
+			row = c.before(row)
+		}
 	}
-	if row := find(p.After); row != 0 {
-		return before(row)
+	for ; row != 0; row = c.before(row) {
+		if c.hidden != nil && c.hidden(row) {
+			continue
+		}
+		if len(views) == p.Limit {
+			return views, true
+		}
+		views = append(views, c.view(row))
 	}
-	return 0
+	return views, false
 }
 
 // Flows lists a workspace's flows; more says that there are others behind them.
@@ -155,18 +174,13 @@ func (m *Machine) Flows(workspace uint32, p Page) (views []FlowView, more bool) 
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	w, _ := s.workspace(workspace)
-	before := func(row uint32) uint32 { return s.flows.Read(row).Before }
-	find := func(id [16]byte) uint32 { return s.anyFlow(workspace, id) }
-	for row := p.from(w.Flows, find, before); row != 0; row = before(row) {
-		if s.flows.Read(row).ArchivedAt != 0 {
-			continue
-		}
-		if len(views) == p.Limit {
-			return views, true
-		}
-		views = append(views, s.flowView(row))
-	}
-	return views, false
+	return list(&p, chain[FlowView]{
+		newest: w.Flows,
+		before: func(row uint32) uint32 { return s.flows.Read(row).Before },
+		find:   func(id [16]byte) uint32 { return s.anyFlow(workspace, id) },
+		view:   s.flowView,
+		hidden: func(row uint32) bool { return s.flows.Read(row).ArchivedAt != 0 },
+	})
 }
 
 // RunView is one run.
@@ -219,15 +233,12 @@ func (m *Machine) Runs(workspace uint32, p Page) (views []RunView, more bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	w, _ := s.workspace(workspace)
-	before := func(row uint32) uint32 { return s.runs.Read(row).Before }
-	find := func(id [16]byte) uint32 { return s.runRow(workspace, id) }
-	for row := p.from(w.Runs, find, before); row != 0; row = before(row) {
-		if len(views) == p.Limit {
-			return views, true
-		}
-		views = append(views, s.runView(row))
-	}
-	return views, false
+	return list(&p, chain[RunView]{
+		newest: w.Runs,
+		before: func(row uint32) uint32 { return s.runs.Read(row).Before },
+		find:   func(id [16]byte) uint32 { return s.runRow(workspace, id) },
+		view:   s.runView,
+	})
 }
 
 // Job is all that a worker needs of a run that it claimed: false when the token is not the
@@ -320,15 +331,12 @@ func (m *Machine) Purchases(workspace uint32, p Page) (views []PurchaseView, mor
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	w, _ := s.workspace(workspace)
-	before := func(row uint32) uint32 { return s.purchases.Read(row).Before }
-	find := func(id [16]byte) uint32 { return s.purchaseRow(workspace, id) }
-	for row := p.from(w.Purchases, find, before); row != 0; row = before(row) {
-		if len(views) == p.Limit {
-			return views, true
-		}
-		views = append(views, s.purchaseView(row))
-	}
-	return views, false
+	return list(&p, chain[PurchaseView]{
+		newest: w.Purchases,
+		before: func(row uint32) uint32 { return s.purchases.Read(row).Before },
+		find:   func(id [16]byte) uint32 { return s.purchaseRow(workspace, id) },
+		view:   s.purchaseView,
+	})
 }
 
 // IssueView is one thing that stops an agent.
@@ -367,15 +375,12 @@ func (m *Machine) Issues(workspace uint32, p Page) (views []IssueView, more bool
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	w, _ := s.workspace(workspace)
-	before := func(row uint32) uint32 { return s.issues.Read(row).Before }
-	find := func(id [16]byte) uint32 { return s.issueRow(workspace, id) }
-	for row := p.from(w.Issues, find, before); row != 0; row = before(row) {
-		if len(views) == p.Limit {
-			return views, true
-		}
-		views = append(views, s.issueView(row))
-	}
-	return views, false
+	return list(&p, chain[IssueView]{
+		newest: w.Issues,
+		before: func(row uint32) uint32 { return s.issues.Read(row).Before },
+		find:   func(id [16]byte) uint32 { return s.issueRow(workspace, id) },
+		view:   s.issueView,
+	})
 }
 
 // NotificationView is one update of a workspace.
@@ -415,13 +420,10 @@ func (m *Machine) Notifications(workspace uint32, p Page) (views []NotificationV
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	w, _ := s.workspace(workspace)
-	before := func(row uint32) uint32 { return s.notifications.Read(row).Before }
-	find := func(id [16]byte) uint32 { return s.noticeRow(workspace, id) }
-	for row := p.from(w.Notifications, find, before); row != 0; row = before(row) {
-		if len(views) == p.Limit {
-			return views, true
-		}
-		views = append(views, s.noticeView(row))
-	}
-	return views, false
+	return list(&p, chain[NotificationView]{
+		newest: w.Notifications,
+		before: func(row uint32) uint32 { return s.notifications.Read(row).Before },
+		find:   func(id [16]byte) uint32 { return s.noticeRow(workspace, id) },
+		view:   s.noticeView,
+	})
 }
