@@ -182,6 +182,10 @@ const (
 	OutcomeIssueStatus Outcome = 182
 	// OutcomeWorkspaceFull: the workspace has as many records of a kind as one may have.
 	OutcomeWorkspaceFull Outcome = 183
+	// OutcomeCreditUsed: later invoices have used the credit that this one carried forward.
+	OutcomeCreditUsed Outcome = 192
+	// OutcomeDeductionLimit: as many deductions of the pool could still be reversed as are kept.
+	OutcomeDeductionLimit Outcome = 193
 )
 
 // Recorded says that a usage event with this outcome was counted (and its key used up).

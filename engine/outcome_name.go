@@ -48,6 +48,8 @@ var outcomeNames = [...]string{
 	OutcomeTransactionFinal:    "transaction_final",
 	OutcomeCreditsInvalid:      "credits_invalid",
 	OutcomePoolLimit:           "pool_limit",
+	OutcomeCreditUsed:          "credit_used",
+	OutcomeDeductionLimit:      "deduction_limit",
 
 	OutcomeCustomerArchived:   "customer_archived",
 	OutcomeCustomerSubscribed: "customer_subscribed",

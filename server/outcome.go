@@ -146,6 +146,15 @@ var faults = [256]Fault{
 	engine.OutcomeCreditsInvalid: {
 		400, "credits_invalid", "A value is out of its bounds", nothingChanged, 0,
 	},
+	engine.OutcomeCreditUsed: {
+		400, "credit_used", "Later invoices have used the credit that this one carried forward",
+		"Nothing was changed. Void those first; what is paid stays.", 0,
+	},
+	engine.OutcomeDeductionLimit: {
+		400, "deduction_limit", "The pool has as many deductions as can be kept for a reversal",
+		"Nothing was changed. The oldest can be reversed for 30 days; try again when they are over, " +
+			"or meter usage with events, which have no such limit.", 0,
+	},
 	engine.OutcomePoolLimit: {
 		400, "pool_limit", "There are as many pools or grants as are possible", nothingChanged, 0,
 	},

@@ -31,18 +31,9 @@ func (c *CancelSubscription) Fields(w *wire.Codec) {
 }
 
 func (c *CancelSubscription) apply(t *turn) engine.Outcome {
-	e := t.environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
-	row := t.subscriptionIn(c.Env, &c.ID)
-	if row == 0 {
-		return engine.OutcomeSubscriptionUnknown
-	}
-	now := e.now(t.stamp)
-	l, ok := t.advanced(row, now)
-	if !ok {
-		return engine.OutcomeDeferred
+	l, now, outcome := t.current(c.Env, &c.ID)
+	if l == nil {
+		return outcome
 	}
 	switch {
 	case l.b.endedAt != 0 && c.Mode == CancelAtPeriodEnd:
@@ -119,18 +110,9 @@ func (c *RevertCancellation) Fields(w *wire.Codec) {
 }
 
 func (c *RevertCancellation) apply(t *turn) engine.Outcome {
-	e := t.environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
-	row := t.subscriptionIn(c.Env, &c.ID)
-	if row == 0 {
-		return engine.OutcomeSubscriptionUnknown
-	}
-	now := e.now(t.stamp)
-	l, ok := t.advanced(row, now)
-	if !ok {
-		return engine.OutcomeDeferred
+	l, now, outcome := t.current(c.Env, &c.ID)
+	if l == nil {
+		return outcome
 	}
 	if !l.b.active() || l.b.cancelMode != CancelAtPeriodEnd {
 		return engine.OutcomeNothingToRevert

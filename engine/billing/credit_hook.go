@@ -65,9 +65,39 @@ func (t *turn) poolCalled(customer uint32, name string) uint32 {
 	return 0
 }
 
-// allocate grants an amount to the pool of an allocation, which it makes where there is none. A
-// customer who has as many pools as one may have gets none; a pool that is full to the range of
-// numbers gets nothing.
+// allocatable says whether a customer has room for what a plan version allocates: for the pools
+// that it makes, and for the amounts. Commands ask before they move a subscription to the version.
+// At a period's end nobody can be refused: allocate notes what it could not grant then.
+func (t *turn) allocatable(customer uint32, v *planVersion) engine.Outcome {
+	made := 0
+	for i := range v.allocations {
+		row := t.poolCalled(customer, v.allocations[i].Pool)
+		if row == 0 {
+			made++
+		} else if _, ok := t.pools.Read(row).granted.Add(v.allocations[i].Amount); !ok {
+			return engine.OutcomeOverflow
+		}
+	}
+	if made > 0 && t.poolCount(customer)+made > MaxPools {
+		return engine.OutcomePoolLimit
+	}
+	return engine.OutcomeDone
+}
+
+// notGranted notes that a plan's credits could not be granted, and why, among the changes that
+// operators read.
+func (t *turn) notGranted(b *subscription, a *CreditAllocationDocument, why string) {
+	t.note(change{
+		Env: t.customers.Read(b.customer).env, Actor: "engine", Action: "credits.not-granted",
+		Subject: uuidText(b.id), Values: []FieldChange{
+			{"pool", "", a.Pool}, {"amount", "", a.Amount.String()}, {"reason", "", why},
+		},
+	})
+}
+
+// allocate grants an amount to the pool of an allocation, which it makes where there is none. Where
+// the customer has as many pools as one may have, or the pool is full to the range of numbers, it
+// grants nothing and notes it.
 func (t *turn) allocate(
 	subscription uint32, a *CreditAllocationDocument, amount decimal.Decimal, at int64,
 ) {
@@ -75,10 +105,12 @@ func (t *turn) allocate(
 	row := t.poolCalled(b.customer, a.Pool)
 	if row == 0 {
 		if row = t.allocatedPool(b, a, at); row == 0 {
+			t.notGranted(b, a, "the customer has as many pools as one may have")
 			return
 		}
 	}
 	if _, ok := t.pools.Read(row).granted.Add(amount); !ok {
+		t.notGranted(b, a, "the pool has granted as much as numbers reach")
 		return
 	}
 	t.spend(4 + int(t.pools.Read(row).grants)/4)

@@ -210,6 +210,17 @@ func balanceItems(items []InvoiceItem, credit decimal.Decimal) (
 	return items, amount, credit
 }
 
+// carried is what an invoice's lines have added to the customer's credit; below zero what they have
+// used of it.
+func carried(items []InvoiceItem) (amount decimal.Decimal) {
+	for i := range items {
+		if k := items[i].Kind; k == LineCarried || k == LineCredit {
+			amount = sum(amount, items[i].Amount)
+		}
+	}
+	return amount
+}
+
 // issue adds a draft to what the ledger brought forth; one without lines only where it must be.
 func (l *ledger) issue(d *draft) {
 	if len(d.items) == 0 && !d.always {

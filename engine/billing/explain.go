@@ -211,14 +211,15 @@ func counted(u *usageEntry) bool {
 type recount struct {
 	catalog *catalog
 	books   map[uint32]*book // by subscription
-	// credit is what the customer has to its credit, by currency; used is what invoices took of it.
+	// credit is what the customer has to its credit, by currency; moved is what invoices did to it.
 	credit map[string]decimal.Decimal
-	used   map[[16]byte]creditUse
+	moved  map[[16]byte]creditMove
 	issued [16]byte
 }
 
-// creditUse is what an invoice took of the customer's credit, which it gives back when it is void.
-type creditUse struct {
+// creditMove is what an invoice added to the customer's credit, below zero what it used of it. Once
+// the invoice is void it has done neither.
+type creditMove struct {
 	currency string
 	amount   decimal.Decimal
 }
@@ -226,7 +227,7 @@ type creditUse struct {
 func newRecount(c *catalog) *recount {
 	return &recount{
 		catalog: c, books: map[uint32]*book{},
-		credit: map[string]decimal.Decimal{}, used: map[[16]byte]creditUse{},
+		credit: map[string]decimal.Decimal{}, moved: map[[16]byte]creditMove{},
 	}
 }
 
@@ -295,8 +296,8 @@ func (r *recount) take(e *accountEntry) *Explanation {
 	case e.fact.Kind == factNothing:
 		r.usage(r.book(e.fact.Subscription), &Explanation{})
 	case e.fact.Kind == factVoided:
-		u := r.used[e.fact.Invoice.ID]
-		r.credit[u.currency] = sum(r.credit[u.currency], u.amount)
+		x := r.moved[e.fact.Invoice.ID]
+		r.credit[x.currency] = difference(r.credit[x.currency], x.amount)
 	default:
 		r.issued = e.fact.Invoice.ID
 		return r.invoice(r.book(e.fact.Subscription), &e.fact.Invoice)
@@ -402,9 +403,7 @@ func (r *recount) balance(x *Explanation, f *invoiceFact) {
 	currency := r.catalog.version(f.Version).currency
 	had := r.credit[currency]
 	x.Recomputed, _, r.credit[currency] = balanceItems(x.Recomputed, had)
-	if n := len(x.Recomputed); n > 0 && x.Recomputed[n-1].Kind == LineCredit {
-		r.used[f.ID] = creditUse{currency, x.Recomputed[n-1].Amount.Neg()}
-	}
+	r.moved[f.ID] = creditMove{currency, carried(x.Recomputed)}
 }
 
 // usage makes the lines of what the spans hold and no invoice has.

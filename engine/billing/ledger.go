@@ -3,6 +3,7 @@ package billing
 import (
 	"math"
 
+	"tollgate/engine"
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
 )
@@ -251,6 +252,27 @@ func (t *turn) advanced(row uint32, now int64) (l *ledger, ok bool) {
 	l = t.openLedger(row)
 	t.spend(2*l.weight() + 4)
 	return l, true
+}
+
+// current opens the ledger of a subscription that a command names, brought to now on its
+// environment's clock, for the command to work on. Nil: outcome says why there is nothing to do.
+func (t *turn) current(
+	env uint32, id *[16]byte,
+) (l *ledger, now int64, outcome engine.Outcome) {
+	e := t.environment(env)
+	if e == nil {
+		return nil, 0, engine.OutcomeAccountUnknown
+	}
+	row := t.subscriptionIn(env, id)
+	if row == 0 {
+		return nil, 0, engine.OutcomeSubscriptionUnknown
+	}
+	now = e.now(t.stamp)
+	l, ok := t.advanced(row, now)
+	if !ok {
+		return nil, 0, engine.OutcomeDeferred
+	}
+	return l, now, engine.OutcomeDone
 }
 
 // ledgerAt opens a ledger and brings it to an instant. What the customer has to its credit there

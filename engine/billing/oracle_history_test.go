@@ -373,8 +373,8 @@ func (h *ledgers) settle(p *person) {
 	})
 	if status == billing.InvoicePaid {
 		want = engine.OutcomeInvoicePaid
-	} else if status != billing.InvoiceVoid {
-		p.oracle.VoidInvoice(v)
+	} else if status != billing.InvoiceVoid && !p.oracle.VoidInvoice(v) {
+		want = engine.OutcomeCreditUsed
 	}
 	h.expect(want, r)
 }

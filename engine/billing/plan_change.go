@@ -46,23 +46,13 @@ func (c *ChangePlan) Fields(w *wire.Codec) {
 }
 
 func (c *ChangePlan) apply(t *turn) engine.Outcome {
-	e := t.environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
+	l, now, outcome := t.current(c.Env, &c.ID)
+	if l == nil {
+		return outcome
 	}
-	row := t.subscriptionIn(c.Env, &c.ID)
-	if row == 0 {
-		return engine.OutcomeSubscriptionUnknown
-	}
-	catalog := e.catalog.Load()
-	p := catalog.planNamed(c.Plan)
+	p := l.catalog.planNamed(c.Plan)
 	if p == nil {
 		return engine.OutcomePlanUnknown
-	}
-	now := e.now(t.stamp)
-	l, ok := t.advanced(row, now)
-	if !ok {
-		return engine.OutcomeDeferred
 	}
 	if t.changeKnown(&l.b, &c.ChangeID) {
 		return engine.OutcomeDone
@@ -84,13 +74,16 @@ func (c *ChangePlan) apply(t *turn) engine.Outcome {
 		if _, ok := (period.Cycle{Anchor: now, IntervalMonths: to.interval}).After(0); !ok {
 			return engine.OutcomeOverflow
 		}
+		if outcome = t.allocatable(l.b.customer, to); outcome.Refused() {
+			return outcome
+		}
 	}
 
 	if l.b.pending != 0 {
 		l.dropChange(ChangeCancelled)
 	}
 	made := planChange{
-		id: c.ChangeID, subscription: row, from: l.b.version, to: to.number, kind: c.Type,
+		id: c.ChangeID, subscription: l.row, from: l.b.version, to: to.number, kind: c.Type,
 		status: ChangePending, createdAt: now, effectiveAt: l.b.periodEnd,
 	}
 	if c.Type == ChangeUpgrade {
@@ -161,18 +154,9 @@ func (c *CancelPlanChange) Fields(w *wire.Codec) {
 }
 
 func (c *CancelPlanChange) apply(t *turn) engine.Outcome {
-	e := t.environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
-	row := t.subscriptionIn(c.Env, &c.ID)
-	if row == 0 {
-		return engine.OutcomeSubscriptionUnknown
-	}
-	now := e.now(t.stamp)
-	l, ok := t.advanced(row, now)
-	if !ok {
-		return engine.OutcomeDeferred
+	l, now, outcome := t.current(c.Env, &c.ID)
+	if l == nil {
+		return outcome
 	}
 	if l.b.pending == 0 {
 		return engine.OutcomeNoChangePending

@@ -98,8 +98,10 @@ func (l *ledger) activate(now int64) {
 	}
 }
 
-// VoidInvoice makes an unpaid invoice VOID, for good: its usage is not billed again, and credit
-// that it had used is the customer's again. Of a VOID invoice it is the same success again.
+// VoidInvoice makes an unpaid invoice VOID, for good: its usage is not billed again, credit that it
+// had used is the customer's again, and credit that it carried to the next invoice is taken back.
+// Where later invoices have used that up, it is OutcomeCreditUsed: they are to be voided first. Of
+// a VOID invoice it is the same success again.
 type VoidInvoice struct {
 	Env   uint32
 	ID    [16]byte
@@ -123,12 +125,12 @@ func (c *VoidInvoice) apply(t *turn) engine.Outcome {
 	}
 
 	v := &l.unpaid[at]
-	items := t.invoiceItems(v.row, &v.invoice)
-	for i := range items {
-		if items[i].Kind == LineCredit {
-			l.credit = difference(l.credit, items[i].Amount)
-		}
+	kept := carried(t.invoiceItems(v.row, &v.invoice))
+	if l.credit.Less(kept) {
+		return engine.OutcomeCreditUsed
 	}
+
+	l.credit = difference(l.credit, kept)
 	now := l.env.now(t.stamp)
 	l.facts = append(l.facts, fact{
 		Kind: factVoided, At: now, Invoice: invoiceFact{ID: v.id},

@@ -79,7 +79,7 @@ func (e *environmentFixed) record(index uint64) environmentRecord {
 	if e.payment.Revision > 0 {
 		r.Payment = e.payment
 	}
-	if e.terms.Since != 0 {
+	if e.terms.Set {
 		r.Terms = e.terms
 	}
 	for _, k := range e.keys {
@@ -129,7 +129,7 @@ func (s *state) restoreEnvironment(e *environment, r *environmentRecord) error {
 	if r.Payment.Revision > 0 {
 		e.payment.Store(&r.Payment)
 	}
-	if r.Terms.Since != 0 {
+	if r.Terms.Set {
 		e.terms.Store(&r.Terms)
 	}
 	if len(r.Origins) > 0 {

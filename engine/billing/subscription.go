@@ -74,6 +74,9 @@ func (c *CreateSubscription) apply(t *turn) engine.Outcome {
 	if !ok {
 		return engine.OutcomeOverflow
 	}
+	if outcome := t.allocatable(customer, version); outcome.Refused() {
+		return outcome
+	}
 
 	t.subscribe(e, &subscription{
 		id: c.ID, customer: customer, version: version.number, createdAt: now, anchor: now,

@@ -15,7 +15,8 @@ const (
 )
 
 // SetPaymentTerms says how long after their issue invoices fall due: those that are issued from now
-// on. The terms that stand already are the same success again.
+// on. What fell due to be issued before is issued first, by the terms that stood then. The terms
+// that stand already are the same success again.
 type SetPaymentTerms struct {
 	Env   uint32
 	Days  uint32 // 0–365
@@ -41,8 +42,11 @@ func (c *SetPaymentTerms) apply(t *turn) engine.Outcome {
 	if before.Days == c.Days {
 		return engine.OutcomeDone
 	}
+	if !t.sweep(e) {
+		return engine.OutcomeDeferred
+	}
 
-	e.terms.Store(&paymentTerms{Days: c.Days, Earlier: before.Days, Since: e.now(t.stamp)})
+	e.terms.Store(&paymentTerms{Days: c.Days, Set: true})
 	t.fold(uint64(c.Days))
 	t.note(change{
 		Env: c.Env, Actor: c.Actor, Action: "payment-terms.set",
@@ -53,18 +57,16 @@ func (c *SetPaymentTerms) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// paymentTerms are an environment's. What fell due to be issued before Since is issued by the
-// Earlier ones, also when it is issued after.
+// paymentTerms are an environment's. Each invoice keeps the due date that they gave it.
 type paymentTerms struct {
-	Days, Earlier uint32
-	Since         int64 // on the environment's clock; 0: they were never set
+	Days uint32
+	Set  bool // they were set once: 0 days are not the standard
 }
 
-// Fields states the terms' fields.
+// Fields states the terms' fields; 2 and 3 were the terms before these.
 func (p *paymentTerms) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &p.Days)
-	wire.Uint(w, 2, &p.Earlier)
-	w.Int(3, &p.Since)
+	w.Bool(4, &p.Set)
 }
 
 func (e *environment) paymentTerms() paymentTerms {
@@ -76,12 +78,7 @@ func (e *environment) paymentTerms() paymentTerms {
 
 // dueOf is when an invoice falls due that is issued at an instant.
 func (e *environment) dueOf(issued int64) int64 {
-	p := e.paymentTerms()
-	days := p.Days
-	if issued < p.Since {
-		days = p.Earlier
-	}
-	return issued + int64(days)*dayMS
+	return issued + int64(e.paymentTerms().Days)*dayMS
 }
 
 // PaymentTermDays is how many days after its issue an environment's invoice falls due.

@@ -27,7 +27,8 @@ func TestTermsCountFromTheInstantTheyWereSet(t *testing.T) {
 	}
 	set(30)
 	l.Stamp += 40 * dayMS // no tick: nobody led while a period ended
-	set(0)
+	set(14)
+	set(0) // twice in a row: what fell due under the terms of 30 days has them all the same
 	foreseen := m.Invoices(enginetest.Sandbox, 1)
 	require.Len(t, foreseen, 2)
 	l.Stamp += 30 * dayMS

@@ -3,7 +3,6 @@ package billing
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"sync/atomic"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -225,49 +224,6 @@ func (c *RecordUsage) customerRow(s *state) uint32 {
 		return s.customerIn(c.Env, &c.CustomerID)
 	}
 	return s.customerNamed(c.Env, c.Customer)
-}
-
-// anticipated is how many usage events anticipate looks at together: few enough that what it
-// touches is still in the processor's second cache when apply comes to it.
-const anticipated = 64
-
-// anticipate looks at the memory that the next usage events of an entry will need, event after
-// event, before the first one is applied. With many customers nearly every look misses the
-// processor's caches; here the misses do not depend on each other and overlap, in apply each would
-// wait for the one before. Addresses are computed first and read together, without a branch on what
-// is read: a branch that was guessed wrong would wait for the memory after all. It changes nothing
-// but rows: a customer that is found stays where it is.
-func (s *state) anticipate(usages []RecordUsage) (seen uint64) {
-	var keys [anticipated]*uint64
-	var names [anticipated]*atomic.Uint64
-	for i := range usages {
-		keys[i] = s.keys.Near(usages[i].Key)
-		names[i] = s.customerByExternal.Near(s.externalHash(usages[i].Env, usages[i].Customer))
-	}
-	var rows [anticipated]uint32
-	for i := range usages {
-		seen += *keys[i]
-		rows[i] = uint32(names[i].Load()) // the customer's, unless another name shares its place
-	}
-	for i := range usages {
-		if rows[i] != 0 {
-			seen += uint64(s.customers.Read(rows[i]).env)
-		}
-	}
-	for i := range usages {
-		usages[i].row = usages[i].customerRow(s)
-	}
-	for i := range usages {
-		if usages[i].row == 0 {
-			continue
-		}
-		c := s.customers.Read(usages[i].row)
-		if c.hintCounter != 0 {
-			_, low := s.counters.Read(c.hintCounter).used.Bits()
-			seen += low + uint64(s.subscriptions.Read(c.firstSubscription).next)
-		}
-	}
-	return seen
 }
 
 // feature resolves the feature: by id, else by key, else by the event's name. A key that is

@@ -112,14 +112,20 @@ func (v *OracleInvoice) Status(now int64) billing.InvoiceStatus {
 	return billing.InvoiceDue
 }
 
-// VoidInvoice takes an invoice back: credit that it had used is the customer's again.
-func (c *OracleCustomer) VoidInvoice(v *OracleInvoice) {
-	v.Void = true
+// VoidInvoice takes an invoice back: credit that it had used is the customer's again, and what it
+// carried forward is gone. False, and nothing done, when that was used.
+func (c *OracleCustomer) VoidInvoice(v *OracleInvoice) bool {
+	left := new(big.Rat).Set(c.credit)
 	for _, line := range v.Lines {
-		if line.Kind == billing.LineCredit {
-			c.credit.Sub(c.credit, line.Amount)
+		if line.Kind == billing.LineCredit || line.Kind == billing.LineCarried {
+			left.Sub(left, line.Amount)
 		}
 	}
+	if left.Sign() < 0 {
+		return false
+	}
+	v.Void, c.credit = true, left
+	return true
 }
 
 // issue ends an invoice's lines so that they add up to nothing less than 0.
