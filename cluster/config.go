@@ -55,6 +55,10 @@ type Config struct {
 	Members []Member
 	// Dir is the folder of this node's data. It is created when absent.
 	Dir string
+	// Cluster is the identity of the cluster, 32 hex digits: what Restore gives a new one, and a node
+	// with an empty folder needs to join it. Nodes of another identity get nothing. Default: what the
+	// folder says, none for a cluster that was never restored.
+	Cluster string
 	// Listen is the address to listen on, host:port; default the member's own Raft address.
 	Listen string
 	// Dial says at which address this node reaches another, by Member.ID, where that is not the
@@ -184,7 +188,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("%w: a queue holds less than one entry", ErrConfig)
 	}
 	setDefault(&c.Listen, self.Raft)
-	if err := c.checkMembers(); err != nil {
+	if err := errors.Join(c.checkMembers(), checkIdentity(c.Cluster)); err != nil {
 		return c, err
 	}
 	return c, checkTLS(c.TLS)

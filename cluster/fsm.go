@@ -151,7 +151,7 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &fsmSnapshot{group: f.group, state: s}, nil
+	return &fsmSnapshot{f.group, s, f.group.describe(s.Segments())}, nil
 }
 
 // restoreLimit is how often in a row raft may install the same snapshot.
@@ -175,6 +175,7 @@ func (f *fsm) Restore(src io.ReadCloser) (err error) {
 	}
 	f.restores++
 	f.progress.advance(index)
+	g.noteRestored()
 	if on := g.config.Events.OnRestore; on != nil {
 		on(g.shard, time.Since(start))
 	}
@@ -192,8 +193,9 @@ func (f *fsm) Restore(src io.ReadCloser) (err error) {
 
 // fsmSnapshot is a fixed state on its way to disk.
 type fsmSnapshot struct {
-	group *Group
-	state engine.Snapshot
+	group   *Group
+	state   engine.Snapshot
+	content content
 }
 
 // Persist writes the state, and waits until every journal segment that it refers to is on disk.
@@ -213,6 +215,8 @@ func (s *fsmSnapshot) Persist(to raft.SnapshotSink) error {
 		return err
 	}
 	g.snapshotAt.Store(time.Now().UnixMilli())
+	s.content.id = to.ID()
+	g.content.Store(&s.content)
 	if on := g.config.Events.OnSnapshot; on != nil {
 		on(g.shard, n, time.Since(start))
 	}

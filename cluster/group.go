@@ -26,6 +26,8 @@ type Segments interface {
 	WaitDurable(ctx context.Context, infos []journal.SegmentInfo) error
 	Missing() []journal.SegmentInfo
 	Read(part journal.Part, number uint64) ([]byte, error)
+	Hold() (end func())
+	Copy(info journal.SegmentInfo) ([]byte, error)
 	Sweep() error
 	Repair(ctx context.Context, fetch segments.Fetch) error
 	Close() error
@@ -100,6 +102,7 @@ type Group struct {
 
 	batches, records atomic.Uint64
 	snapshotAt       atomic.Int64 // unix milliseconds
+	content          atomic.Pointer[content]
 
 	closing  chan struct{}
 	closed   sync.Once

@@ -34,6 +34,7 @@ type Node struct {
 	layers []*layer
 	links  map[string]*link
 	bulk   chan struct{} // one token per segment that is being sent
+	saving chan struct{} // one token for the backup that is being made
 
 	closing chan struct{}
 	wg      sync.WaitGroup
@@ -53,10 +54,16 @@ func Open(config Config) (*Node, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cluster: data folder: %w", err)
 	}
+	about, err := openFolder(c.Dir, c.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	c.Cluster = about.Cluster
 	n := &Node{
 		config: c, clocks: newClocks(c.Now, len(c.Members)), links: make(map[string]*link),
 		bulk: make(chan struct{}, 2), closing: make(chan struct{}),
-		disk: &disk{dir: c.Dir, need: c.DiskLowBytes, measure: freeBytes},
+		saving: make(chan struct{}, 1),
+		disk:   &disk{dir: c.Dir, need: c.DiskLowBytes, measure: freeBytes},
 	}
 	if err := n.open(); err != nil {
 		return nil, errors.Join(err, n.Close())
@@ -68,7 +75,7 @@ func (n *Node) open() error {
 	if err := n.disk.look(); err != nil {
 		return err
 	}
-	for i, name := range [2]string{"billing", "workspace"} {
+	for i, name := range groupNames {
 		st, err := openStores(&n.config, filepath.Join(n.config.Dir, name), n.fatal)
 		if err != nil {
 			return err
@@ -86,7 +93,7 @@ func (n *Node) open() error {
 		}
 	}
 	boot := rand.Uint64()
-	for i, name := range [2]string{"billing", "workspace"} {
+	for i, name := range groupNames {
 		if n.groups[i], err = openGroup(n.parts(uint16(i), name, boot)); err != nil {
 			return err
 		}
@@ -95,6 +102,9 @@ func (n *Node) open() error {
 	n.wg.Go(n.watchDisk)
 	return nil
 }
+
+// groupNames are the names of the groups, and of their folders, by shard number.
+var groupNames = [2]string{ShardBilling: "billing", ShardWorkspace: "workspace"}
 
 func (n *Node) shard(number uint16) Shard {
 	if number == ShardBilling {

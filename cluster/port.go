@@ -1,13 +1,17 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -18,6 +22,8 @@ const (
 	streamRaftBilling   byte = 1
 	streamRaftWorkspace byte = 2
 	streamLink          byte = 3
+	// streamIdentified precedes the identity of a cluster that has one, and then one of those above.
+	streamIdentified byte = 4
 )
 
 const (
@@ -29,7 +35,14 @@ const (
 	maxGreeting = 128
 )
 
-var errPortClosed = errors.New("cluster: the port is closed")
+var (
+	errPortClosed = errors.New("cluster: the port is closed")
+	errStranger   = errors.New(
+		"cluster: that node is of another cluster, or of the time before a restore")
+)
+
+// strangerEvery is how many connections of strangers make one line of the log: they come back.
+const strangerEvery = 1000
 
 // port is the one listening address of a node: it tells connections apart by their first byte,
 // wraps both directions in TLS when configured, and knows every connection, so that Close ends
@@ -38,12 +51,15 @@ type port struct {
 	network  Network
 	listener net.Listener
 	tls      *tls.Config
+	identity []byte // of the cluster; empty where it has none
 	log      *slog.Logger
 	detours  map[string]string // a member's address to the one dialled in its place
 	streams  map[byte]chan net.Conn
 	greeting chan struct{} // one token per connection that has not said what it is
 	closing  chan struct{}
 	wg       sync.WaitGroup
+	// strangers counts the connections of other clusters' nodes.
+	strangers atomic.Uint64
 
 	mu     sync.Mutex
 	conns  map[*portConn]struct{}
@@ -55,8 +71,12 @@ func openPort(c *Config) (*port, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster: listen for other nodes: %w", err)
 	}
+	identity, err := hex.DecodeString(c.Cluster)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
 	p := &port{
-		network: c.Network, listener: l, tls: c.TLS, log: c.Log,
+		network: c.Network, listener: l, tls: c.TLS, identity: identity, log: c.Log,
 		detours: make(map[string]string),
 		streams: map[byte]chan net.Conn{
 			streamRaftBilling: make(chan net.Conn), streamRaftWorkspace: make(chan net.Conn),
@@ -118,14 +138,14 @@ func (p *port) greet(conn *portConn) {
 		}
 		conn.secure(secure)
 	}
-	var first [1]byte
-	if _, err := conn.Read(first[:]); err != nil {
+	first, err := p.readGreeting(conn)
+	if err != nil {
 		p.discard(conn, err)
 		return
 	}
-	stream, ok := p.streams[first[0]]
+	stream, ok := p.streams[first]
 	if !ok {
-		p.discard(conn, fmt.Errorf("unknown stream %d", first[0]))
+		p.discard(conn, fmt.Errorf("unknown stream %d", first))
 		return
 	}
 	if err := conn.SetDeadline(time.Time{}); err != nil {
@@ -139,8 +159,44 @@ func (p *port) greet(conn *portConn) {
 	}
 }
 
+// readGreeting reads what a connection says first: the cluster's identity, where it has one, and
+// what it carries. A node of another cluster, or of the time before a restore, gets nothing: its
+// log may be longer than this cluster's, and would replace it.
+func (p *port) readGreeting(conn net.Conn) (stream byte, err error) {
+	said := make([]byte, 0, identityBytes)
+	var first [1]byte
+	if _, err := io.ReadFull(conn, first[:]); err != nil {
+		return 0, err
+	}
+	if first[0] == streamIdentified {
+		said = said[:identityBytes]
+		if _, err := io.ReadFull(conn, said); err != nil {
+			return 0, err
+		}
+		if _, err := io.ReadFull(conn, first[:]); err != nil {
+			return 0, err
+		}
+	}
+	if !bytes.Equal(said, p.identity) {
+		return 0, errStranger
+	}
+	return first[0], nil
+}
+
+// hello is what readGreeting reads.
+func (p *port) hello(stream byte) []byte {
+	if len(p.identity) == 0 {
+		return []byte{stream}
+	}
+	return append(append([]byte{streamIdentified}, p.identity...), stream)
+}
+
 func (p *port) discard(conn *portConn, why error) {
-	if !errors.Is(why, errPortClosed) {
+	switch {
+	case errors.Is(why, errPortClosed):
+	case errors.Is(why, errStranger) && p.strangers.Add(1)%strangerEvery == 1:
+		p.log.Warn("connection refused", "from", conn.RemoteAddr(), "error", why)
+	default:
 		p.log.Debug("connection refused", "from", conn.RemoteAddr(), "error", why)
 	}
 	if err := conn.Close(); err != nil {
@@ -196,7 +252,7 @@ func (p *port) introduce(conn *portConn, address string, stream byte) error {
 		}
 		conn.secure(secure)
 	}
-	if _, err := conn.Write([]byte{stream}); err != nil {
+	if _, err := conn.Write(p.hello(stream)); err != nil {
 		return err
 	}
 	return conn.SetDeadline(time.Time{})

@@ -244,6 +244,7 @@ type conn struct {
 	listener *listener
 	addr     netip.Addr
 	linger   atomic.Bool
+	streams  atomic.Bool // it answers with a stream: see Exchange.Stream
 	head     [48]byte
 	headLen  int
 	once     sync.Once

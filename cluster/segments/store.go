@@ -86,6 +86,7 @@ type Store struct {
 	// dropped segments are deleted. swept is how far that has come; it is guarded by writing.
 	writing sync.Mutex
 	swept   uint64
+	holds   int // guarded by writing, too: while there are any, nothing is deleted
 
 	lock     sync.Mutex
 	segments map[key]*segment

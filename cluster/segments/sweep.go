@@ -6,6 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+
+	"github.com/cespare/xxhash/v2"
 
 	"tollgate/engine/journal"
 )
@@ -43,6 +46,9 @@ func (s *Store) Sweep() error {
 		return nil
 	}
 	s.forget(first)
+	if s.holds > 0 {
+		return nil
+	}
 	names, err := s.opts.FS.Names(s.dir)
 	if err != nil {
 		return err
@@ -61,6 +67,28 @@ func (s *Store) Sweep() error {
 		s.swept = first
 	}
 	return errors.Join(failed...)
+}
+
+// Hold keeps the files of segments that are dropped from now on, so that Copy finds what a snapshot
+// lists that is taken after it. What ends it lets Sweep go on, and must be called.
+func (s *Store) Hold() (end func()) {
+	s.hold(1)
+	return sync.OnceFunc(func() { s.hold(-1) })
+}
+
+func (s *Store) hold(change int) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.holds += change
+}
+
+// Copy reads the file of a segment, checked, whether it was dropped meanwhile or not: see Hold.
+func (s *Store) Copy(info journal.SegmentInfo) ([]byte, error) {
+	data, err := s.readFile(info)
+	if err == nil && xxhash.Sum64(data) != info.Hash {
+		err = fmt.Errorf("%w: %s", ErrDamaged, info)
+	}
+	return data, err
 }
 
 // forget drops what is known of dropped segments.

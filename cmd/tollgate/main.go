@@ -30,6 +30,8 @@ type commands struct {
 	Margin    marginCommand    `cmd:"" group:"bill" help:"Show revenue, cost and margin."`
 	Clock     clockCommand     `cmd:"" group:"bill" help:"Show or advance the sandbox's test clock."`
 	Audit     auditCommand     `cmd:"" group:"operate" help:"List every admin change: who, when, before, after."`
+	Backup    backupCommand    `cmd:"" group:"operate" help:"Save the whole cluster while it runs, and check what was saved."`
+	Restore   restoreCommand   `cmd:"" group:"operate" help:"Make the data folder of a node of a new cluster from a backup."`
 	Cluster   clusterCommand   `cmd:"" group:"operate" help:"Look at a cluster."`
 	Certs     certsCommand     `cmd:"" group:"operate" help:"Make the certificates by which nodes know each other."`
 	WAL       walCommand       `cmd:"" group:"operate" name:"wal" help:"Look into a log on disk."`

@@ -44,17 +44,22 @@ type node struct {
 
 // openNode starts a node. It returns when both listeners answer, which is before a leader is known.
 func openNode(settings config.Config, log *slog.Logger) (*node, error) {
-	n := &node{
+	n := newNode(settings, log)
+	if err := n.open(); err != nil {
+		return nil, errors.Join(err, n.close())
+	}
+	return n, nil
+}
+
+// newNode is a node that was not opened.
+func newNode(settings config.Config, log *slog.Logger) *node {
+	return &node{
 		settings: settings, log: log, closing: make(chan struct{}),
 		machine: billing.New(billing.Config{Shard: cluster.ShardBilling}),
 		tenants: &tenants{
 			machine: workspace.New(workspace.Config{Shard: cluster.ShardWorkspace}),
 		},
 	}
-	if err := n.open(); err != nil {
-		return nil, errors.Join(err, n.close())
-	}
-	return n, nil
 }
 
 func (n *node) open() error {
@@ -83,7 +88,7 @@ func (n *node) open() error {
 func (n *node) clusterConfig() (cluster.Config, error) {
 	s := &n.settings
 	c := cluster.Config{
-		NodeID: s.Node, Dir: s.Data, Listen: s.Raft, Dial: s.Dial,
+		NodeID: s.Node, Dir: s.Data, Cluster: s.Cluster, Listen: s.Raft, Dial: s.Dial,
 		Billing:       cluster.Shard{Machine: n.machine, Indexer: billing.IndexRecord},
 		Workspace:     cluster.Shard{Machine: n.tenants.machine},
 		DiskLowBytes:  int64(s.DiskReserve) << 20,
@@ -141,7 +146,7 @@ func (n *node) listen(metrics *admin.Metrics) error {
 		More:    n.tenants.api.OperatorRoutes(),
 		Machine: n.machine, Proposer: group, Reader: group, Cluster: clusterView{n.cluster},
 		Payments: desk, Outbox: n.outbox, Events: group.Events(),
-		Metrics: metrics, Audits: n.client.AuditStats, Log: n.log,
+		Metrics: metrics, Audits: n.client.AuditStats, Log: n.log, Backup: n.backup,
 	}
 	hash, err := hex.DecodeString(n.settings.AdminKeyHash)
 	if err != nil {

@@ -14,8 +14,13 @@ import (
 )
 
 type serveCommand struct {
+	nodeFlags `embed:""`
+	Sample    bool `help:"Print a configuration file with every setting and its default, and end."`
+}
+
+// nodeFlags say which node it is.
+type nodeFlags struct {
 	Config string   `type:"existingfile" placeholder:"FILE" help:"Configuration file; flags stand above it."`
-	Sample bool     `help:"Print a configuration file with every setting and its default, and end."`
 	Node   string   `placeholder:"ID" help:"The node's name."`
 	Data   string   `placeholder:"DIR" help:"Folder for everything the node keeps."`
 	HTTP   string   `name:"http" placeholder:"HOST:PORT" help:"Where to serve the client API."`
@@ -64,7 +69,7 @@ func serve(ctx context.Context, settings config.Config, log *slog.Logger) error 
 }
 
 // settings are the file's, with the flags above it.
-func (c *serveCommand) settings() (config.Config, error) {
+func (c *nodeFlags) settings() (config.Config, error) {
 	settings := config.Default()
 	if c.Config != "" {
 		var err error

@@ -55,10 +55,15 @@ type node struct {
 	router  routers.Router
 	stripe  net.Listener // where the stand-in for Stripe is served
 	outbox  *outbox.Outbox
-	later   atomic.Int64 // how far the desk's clock runs ahead, in nanoseconds
+	// save is how the node makes a backup.
+	save  atomic.Pointer[func(ctx context.Context, w io.Writer, stale bool, pace int) error]
+	later atomic.Int64 // how far the desk's clock runs ahead, in nanoseconds
 }
 
-func start(t *testing.T) *node {
+func start(t *testing.T) *node { return startWithin(t, server.DefaultLimits().Write) }
+
+// startWithin is start with a bound of its own for how long an answer may take to leave.
+func startWithin(t *testing.T, write time.Duration) *node {
 	n := &node{Cluster: servertest.New(), t: t, members: &members{}}
 	var err error
 	n.key, err = server.MintKey(server.KeyPrefixAdmin)
@@ -99,6 +104,9 @@ func start(t *testing.T) *node {
 		Machine: n.Machine, Proposer: n, Reader: n, Cluster: n.members, Metrics: metrics,
 		KeyHash: admin.HashKey(n.key), Audits: n.api.AuditStats,
 		Payments: n.desk, Outbox: n.outbox, Events: n, SettleTimeout: 2 * time.Second,
+		Backup: func(ctx context.Context, w io.Writer, stale bool, pace int) error {
+			return (*n.save.Load())(ctx, w, stale, pace)
+		},
 	})
 	require.NoError(t, err)
 	listen := func(h *server.Server) string {
@@ -110,12 +118,16 @@ func start(t *testing.T) *node {
 		})
 		return h.Addr().String()
 	}
-	operations, err := server.Listen("127.0.0.1:0", api.Handler(), server.DefaultLimits())
+	limits := server.DefaultLimits()
+	limits.Write = write
+	operations, err := server.Listen("127.0.0.1:0", api.Handler(), limits)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, n.api.Close()) })
 	n.addr = listen(operations)
 	n.clients = listen(server.Serve(ln, n.api.Handler(), server.DefaultLimits()))
 	n.describe()
+	nothing := func(context.Context, io.Writer, bool, int) error { return admin.ErrNotCurrent }
+	n.save.Store(&nothing)
 	return n
 }
 

@@ -4,10 +4,12 @@
 package admin
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"time"
@@ -56,6 +58,10 @@ type Config struct {
 	Payments *payments.Desk
 	// Outbox checks webhook endpoints and makes their secrets; nil makes none.
 	Outbox *outbox.Outbox
+	// Backup writes a backup of the whole cluster, of what this node has when stale, at a pace in
+	// bytes a second (0: the default). ErrBackupRunning, ErrNotCurrent: nothing was written. nil
+	// answers 503.
+	Backup func(ctx context.Context, w io.Writer, stale bool, pace int) error
 	// More are routes of other parts of the node, which this listener serves with its own.
 	More []server.Route
 	// WriteTimeout and ReadTimeout bound commands (5 s when 0) and linearizable reads (2 s when 0).
@@ -102,7 +108,7 @@ func New(c Config) (*API, error) {
 	var err error
 	routes := slices.Concat(a.routes(), a.platformRoutes(), a.paymentRoutes(),
 		a.invoiceRoutes(), a.clockRoutes(), a.poolRoutes(), a.creditRoutes(),
-		a.termsRoutes(), a.webhookRoutes(), a.deliveryRoutes())
+		a.termsRoutes(), a.webhookRoutes(), a.deliveryRoutes(), a.backupRoutes())
 	if a.document, err = server.OpenAPI(routes, description()); err != nil {
 		return nil, err
 	}

@@ -227,6 +227,48 @@ func (c *Client) try(ctx context.Context, node string, r Request) (Answer, error
 	return Answer{response.StatusCode, response.Header, body, time.Since(begin)}, nil
 }
 
+// Stream hands the body of an answer to take, as it comes and however long it is, until ctx ends.
+// It asks the next node where one cannot be reached or says that it cannot serve, each once. An
+// answer that is cut off is an error of the reader.
+func (c *Client) Stream(ctx context.Context, path string, take func(io.Reader) error) error {
+	var failed []error
+	for range c.nodes {
+		node := c.current.Load()
+		response, err := c.open(ctx, c.nodes[int(node)%len(c.nodes)]+path)
+		if err == nil {
+			return errors.Join(take(response), response.Close())
+		}
+		failed = append(failed, err)
+		var refused *Error
+		if ctx.Err() != nil || errors.As(err, &refused) && refused.Status != 503 {
+			break
+		}
+		c.current.CompareAndSwap(node, node+1)
+	}
+	return errors.Join(failed...)
+}
+
+// open sends a GET and returns the body of its answer of success.
+func (c *Client) open(ctx context.Context, url string) (io.ReadCloser, error) {
+	request, err := http.NewRequestWithContext(ctx, "GET", url, nil)
+	if err != nil {
+		return nil, fmt.Errorf("request: %w", err)
+	}
+	request.Header.Set("Authorization", "Bearer "+c.key)
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", request.URL.Host, err)
+	}
+	if response.StatusCode == 200 {
+		return response.Body, nil
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err = errors.Join(err, response.Body.Close()); err != nil {
+		return nil, fmt.Errorf("%s: answer: %w", request.URL.Host, err)
+	}
+	return nil, Answer{Status: response.StatusCode, Body: body}.Err()
+}
+
 type envelope struct {
 	Success bool            `json:"success"`
 	Data    json.RawMessage `json:"data"`

@@ -41,6 +41,9 @@ type Config struct {
 	Raft string `yaml:"raft"`
 	// Members are the nodes of a new cluster, this one included; the same list on each.
 	Members []Member `yaml:"members"`
+	// Cluster is the identity of a cluster that was restored from a backup, 32 hex digits: what an
+	// empty folder needs to belong to it. Empty: what the folder says.
+	Cluster string `yaml:"cluster"`
 	// Dial is where this node reaches others, by name, when that is not their address in Members: a
 	// tunnel, another network, a translated address. Each node has its own.
 	Dial map[string]string `yaml:"dial"`
@@ -271,6 +274,9 @@ func (c *Config) Validate() error {
 		}
 	}
 	c.validateMembers(complain)
+	if id, err := hex.DecodeString(c.Cluster); err != nil || len(id) != 0 && len(id) != 16 {
+		complain("cluster: want 32 hex digits, as tollgate restore prints them")
+	}
 	if c.TLS != (TLS{}) && (c.TLS.Authority == "" || c.TLS.Certificate == "" || c.TLS.Key == "") {
 		complain("tls: want authority, certificate and key, or none of them")
 	}

@@ -1,0 +1,249 @@
+package cluster
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"golang.org/x/time/rate"
+
+	"tollgate/cluster/backup"
+	"tollgate/engine"
+	"tollgate/engine/journal"
+)
+
+var (
+	// ErrBackupRunning says that this node makes a backup already. Nothing was written.
+	ErrBackupRunning = errors.New("cluster: this node makes a backup already")
+	// ErrNotCurrent says that this node could not make sure that it has every acknowledged write: no
+	// leader is known, or a majority does not answer. Nothing was written.
+	ErrNotCurrent = errors.New(
+		"cluster: this node cannot tell whether it has every acknowledged write")
+)
+
+const (
+	// backupPace is how many bytes of a backup are read and written in a second, unless it is said.
+	backupPace = 64 << 20
+	// backupBlock is how much is written at a time.
+	backupBlock = 1 << 20
+	// backupWait bounds how long a node may take to make sure that it is current.
+	backupWait = 10 * time.Second
+	// snapshotTries is how often a snapshot is looked for that newer ones did not push out.
+	snapshotTries = 3
+)
+
+// BackupOptions say how a backup is made; the zero value has the defaults.
+type BackupOptions struct {
+	// BytesPerSecond is the pace (64 MiB), so that the disk and the processors serve clients first.
+	BytesPerSecond int
+	// Stale takes what this node has, and does not ask whether it has every acknowledged write: the
+	// way to save what there is from a cluster without a majority.
+	Stale bool
+	// Program is the build that is named in the backup.
+	Program string
+}
+
+// content is what a snapshot on disk has.
+type content struct {
+	id             string // "" for what was restored: the newest one, where nothing is new since
+	applied, hash  uint64
+	stamp          int64
+	listedSegments []journal.SegmentInfo
+}
+
+// describe says what a state has that is being fixed; no entry is applied meanwhile.
+func (g *Group) describe(segments []journal.SegmentInfo) content {
+	index, hash := g.machine.StateHash()
+	return content{
+		applied: index, hash: hash, stamp: g.machine.Stamp(), listedSegments: segments,
+	}
+}
+
+// noteRestored notes what the snapshot has that was just restored.
+func (g *Group) noteRestored() {
+	var segments []journal.SegmentInfo
+	if j := g.machine.Journal(); j != nil {
+		segments = j.Begin().Segments()
+	}
+	c := g.describe(segments)
+	g.content.Store(&c)
+}
+
+// fixed is a group's state, on disk, on its way into a backup.
+type fixed struct {
+	group    *Group
+	manifest backup.Group
+	segments []journal.SegmentInfo
+	state    io.ReadCloser
+	release  func()
+}
+
+// Close lets go of the files.
+func (f *fixed) Close() error {
+	f.release()
+	return f.state.Close()
+}
+
+// Backup writes a backup of both groups to w, beside everything else that this node does: each
+// group at one log index, which holds every write that was acknowledged before the call (unless
+// BackupOptions.Stale). It takes a snapshot of each group, and copies it and the journal segments
+// that it lists. Its memory does not grow with them. After an error what was written is refused by
+// every reader.
+func (n *Node) Backup(ctx context.Context, w io.Writer, o BackupOptions) (*backup.Manifest, error) {
+	select {
+	case n.saving <- struct{}{}:
+		defer func() { <-n.saving }()
+	default:
+		return nil, ErrBackupRunning
+	}
+	setDefault(&o.BytesPerSecond, backupPace)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	n.wg.Go(func() {
+		select {
+		case <-n.closing:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	m := &backup.Manifest{
+		MadeAt: n.config.Now().UnixMilli(), Node: n.config.NodeID, Program: o.Program,
+		Cluster: n.config.Cluster, Stale: o.Stale,
+	}
+	var parts []*fixed
+	defer func() {
+		for _, f := range parts {
+			if err := f.Close(); err != nil {
+				n.config.Log.Warn("close a snapshot", "error", err)
+			}
+		}
+	}()
+	for _, g := range n.groups {
+		f, err := g.fix(ctx, o)
+		if err != nil {
+			return nil, fmt.Errorf("group %s: %w", g.name, err)
+		}
+		parts = append(parts, f)
+		m.Groups = append(m.Groups, f.manifest)
+	}
+	paced := bufio.NewWriterSize(newPacedWriter(ctx, w, o.BytesPerSecond), backupBlock)
+	if err := writeBackup(paced, m, parts); err != nil {
+		return nil, err
+	}
+	return m, paced.Flush()
+}
+
+func writeBackup(w io.Writer, m *backup.Manifest, parts []*fixed) error {
+	out, err := backup.NewWriter(w, m)
+	if err != nil {
+		return err
+	}
+	for _, f := range parts {
+		if err := out.State(f.state); err != nil {
+			return err
+		}
+		for _, info := range f.segments {
+			data, err := f.group.segments.Copy(info)
+			if err != nil {
+				return fmt.Errorf("group %s: %w", f.group.name, err)
+			}
+			if err := out.Segment(bytes.NewReader(data)); err != nil {
+				return err
+			}
+		}
+	}
+	return out.Close()
+}
+
+// fix puts a group's present state on disk, and keeps it there.
+func (g *Group) fix(ctx context.Context, o BackupOptions) (*fixed, error) {
+	if !o.Stale {
+		if _, outcome := g.BeginRead(time.Now().Add(backupWait)); outcome != engine.OutcomeDone {
+			return nil, ErrNotCurrent
+		}
+	}
+	f := &fixed{group: g, release: func() {}}
+	if g.segments != nil {
+		f.release = g.segments.Hold()
+	}
+	for try := 1; ; try++ {
+		err := g.openSnapshot(f)
+		if err == nil {
+			return f, nil
+		}
+		if try == snapshotTries || ctx.Err() != nil || !g.pause(ctx, snapshotLook) {
+			f.release()
+			return nil, errors.Join(err, ctx.Err())
+		}
+	}
+}
+
+// openSnapshot takes a snapshot and opens it.
+func (g *Group) openSnapshot(f *fixed) error {
+	if err := g.TakeSnapshot(); err != nil {
+		return fmt.Errorf("take a snapshot: %w", err)
+	}
+	found, err := g.snapshots.List()
+	if err != nil {
+		return fmt.Errorf("list snapshots: %w", err)
+	}
+	c := g.content.Load()
+	if len(found) == 0 || c == nil {
+		return errors.New("there is nothing to save yet")
+	}
+	newest := found[0]
+	if c.id != "" && c.id != newest.ID {
+		return errors.New("another snapshot was taken meanwhile")
+	}
+	meta, state, err := g.snapshots.Open(newest.ID)
+	if err != nil {
+		return fmt.Errorf("open a snapshot: %w", err)
+	}
+	f.state, f.segments = state, c.listedSegments
+	f.manifest = describeGroup(g, meta, c)
+	return nil
+}
+
+func describeGroup(g *Group, meta *raft.SnapshotMeta, c *content) backup.Group {
+	m := backup.Group{
+		Shard: g.shard, Name: g.name, Index: meta.Index, Term: meta.Term,
+		Applied: c.applied, Hash: c.hash, Stamp: c.stamp, StateBytes: meta.Size,
+	}
+	for _, info := range c.listedSegments {
+		m.Segments = append(m.Segments, backup.SegmentOf(info))
+	}
+	return m
+}
+
+// pacedWriter passes on so many bytes in a second.
+type pacedWriter struct {
+	ctx   context.Context
+	w     io.Writer
+	limit *rate.Limiter
+}
+
+func newPacedWriter(ctx context.Context, w io.Writer, bytesPerSecond int) *pacedWriter {
+	return &pacedWriter{ctx, w, rate.NewLimiter(rate.Limit(bytesPerSecond), backupBlock)}
+}
+
+// Write waits for its turn, and writes.
+func (p *pacedWriter) Write(b []byte) (written int, err error) {
+	for len(b) > 0 {
+		piece := b[:min(len(b), backupBlock)]
+		if err := p.limit.WaitN(p.ctx, len(piece)); err != nil {
+			return written, fmt.Errorf("cluster: backup given up: %w", err)
+		}
+		n, err := p.w.Write(piece)
+		written += n
+		if err != nil {
+			return written, err
+		}
+		b = b[len(piece):]
+	}
+	return written, nil
+}

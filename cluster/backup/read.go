@@ -1,0 +1,191 @@
+package backup
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+)
+
+// Reader reads a backup and checks it on the way. It holds one frame in memory. What it hands out
+// counts only once Next has returned io.EOF: then, and not before, is every byte proven.
+type Reader struct {
+	src      io.Reader
+	manifest *Manifest
+	sum      hash.Hash
+	frames   uint64
+	group    int
+	segment  int // -1: its state
+	item     *item
+	payload  []byte
+	err      error
+}
+
+// Item is a state or a segment, with its bytes.
+type Item struct {
+	// Group is whose it is; Segment is nil for the state.
+	Group   *Group
+	Segment *Segment
+	io.Reader
+}
+
+// NewReader reads the beginning of a backup, to its manifest. It is ErrDamaged, or ErrVersion.
+func NewReader(src io.Reader) (*Reader, error) {
+	r := &Reader{src: src, sum: sha256.New(), segment: -1}
+	head := make([]byte, headBytes)
+	if _, err := io.ReadFull(src, head); err != nil {
+		return nil, fmt.Errorf("%w: it ends in its head: %w", ErrDamaged, err)
+	}
+	if string(head[:len(magic)]) != magic || head[6]|head[7] != 0 {
+		return nil, fmt.Errorf("%w: it does not begin like a backup", ErrDamaged)
+	}
+	version := binary.LittleEndian.Uint16(head[len(magic):])
+	if version == 0 {
+		return nil, fmt.Errorf("%w: version 0", ErrDamaged)
+	}
+	if version > FormatVersion {
+		return nil, fmt.Errorf("%w: format version %d, this build reads up to %d",
+			ErrVersion, version, FormatVersion)
+	}
+	r.sum.Write(head)
+	text, err := r.next(frameManifest, maxManifest)
+	if err != nil {
+		return nil, err
+	}
+	r.manifest, err = parseManifest(text)
+	return r, err
+}
+
+// Manifest is what the backup says that it has.
+func (r *Reader) Manifest() *Manifest { return r.manifest }
+
+// Next returns the next state or segment; what was not read of the one before is read and checked.
+// At the end of a whole backup it is io.EOF, and otherwise ErrDamaged.
+func (r *Reader) Next() (Item, error) {
+	if r.item != nil {
+		if _, err := io.Copy(io.Discard, r.item); err != nil {
+			return Item{}, err
+		}
+		r.item = nil
+	}
+	if r.err != nil {
+		return Item{}, r.err
+	}
+	if r.group == len(r.manifest.Groups) {
+		r.err = r.end()
+		return Item{}, r.err
+	}
+	g := &r.manifest.Groups[r.group]
+	next := Item{Group: g}
+	r.item = &item{r: r, kind: frameState, left: g.StateBytes}
+	if r.segment >= 0 {
+		next.Segment = &g.Segments[r.segment]
+		r.item.kind, r.item.left = frameSegment, int64(next.Segment.Length)
+	}
+	next.Reader = r.item
+	if r.segment++; r.segment >= len(g.Segments) {
+		r.group, r.segment = r.group+1, -1
+	}
+	return next, nil
+}
+
+// end reads the last frame, and that nothing follows it.
+func (r *Reader) end() error {
+	sum := r.sum.Sum(nil)
+	said, err := r.next(frameEnd, sha256.Size)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(said, sum) {
+		return fmt.Errorf("%w: SHA-256 of the whole", ErrDamaged)
+	}
+	switch n, err := io.ReadFull(r.src, make([]byte, 1)); {
+	case n > 0:
+		return fmt.Errorf("%w: bytes follow its end", ErrDamaged)
+	case !errors.Is(err, io.EOF):
+		return fmt.Errorf("backup: read: %w", err)
+	}
+	return io.EOF
+}
+
+// next reads one frame, whose payload is good until the next call.
+func (r *Reader) next(kind byte, limit uint32) ([]byte, error) {
+	head := make([]byte, frameHead)
+	if err := r.fill(head); err != nil {
+		return nil, err
+	}
+	size := binary.LittleEndian.Uint32(head[1:])
+	if head[0] != kind || size > limit {
+		return nil, fmt.Errorf("%w: frame %d is of kind %d and %d bytes", ErrDamaged,
+			r.frames, head[0], size)
+	}
+	frame := append(r.payload[:0], head...)
+	for left := int(size) + frameTail; left > 0; { // in steps: a false length costs no memory
+		step := min(left, chunkBytes)
+		at := len(frame)
+		frame = append(frame, make([]byte, step)...)
+		if err := r.fill(frame[at:]); err != nil {
+			return nil, err
+		}
+		left -= step
+	}
+	r.payload = frame
+	body, tail := frame[:len(frame)-frameTail], frame[len(frame)-frameTail:]
+	if checksum(r.frames, body) != binary.LittleEndian.Uint32(tail) {
+		return nil, fmt.Errorf("%w: checksum of frame %d", ErrDamaged, r.frames)
+	}
+	r.sum.Write(frame)
+	r.frames++
+	return body[frameHead:], nil
+}
+
+func (r *Reader) fill(p []byte) error {
+	_, err := io.ReadFull(r.src, p)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%w: it ends in frame %d", ErrDamaged, r.frames)
+	}
+	if err != nil {
+		return fmt.Errorf("backup: read: %w", err)
+	}
+	return nil
+}
+
+// item reads the frames of one state or segment.
+type item struct {
+	r     *Reader
+	kind  byte
+	left  int64
+	chunk []byte // rest of the frame
+}
+
+// Read reads on; io.EOF when all of the announced bytes were read.
+func (i *item) Read(p []byte) (int, error) {
+	if i.r.err != nil {
+		return 0, i.r.err
+	}
+	if i.r.item != i {
+		return 0, errors.New("backup: read after the next item was asked for")
+	}
+	if len(i.chunk) == 0 && i.left > 0 {
+		want := min(i.left, chunkBytes)
+		chunk, err := i.r.next(i.kind, chunkBytes)
+		if err == nil && int64(len(chunk)) != want {
+			err = fmt.Errorf("%w: frame %d has %d of %d bytes", ErrDamaged,
+				i.r.frames-1, len(chunk), want)
+		}
+		if err != nil {
+			i.r.err = err
+			return 0, err
+		}
+		i.chunk, i.left = chunk, i.left-want
+	}
+	if len(i.chunk) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, i.chunk)
+	i.chunk = i.chunk[n:]
+	return n, nil
+}

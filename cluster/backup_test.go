@@ -1,0 +1,365 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/cluster/backup"
+	"tollgate/cluster/segments"
+	"tollgate/engine"
+	"tollgate/engine/journal"
+	"tollgate/engine/workspace"
+)
+
+// save makes a backup through a node.
+func (c *nodes) save(id string) []byte {
+	c.t.Helper()
+	var b bytes.Buffer
+	m, err := c.node[id].Backup(context.Background(), &b, BackupOptions{Program: "test"})
+	require.NoError(c.t, err)
+	require.Equal(c.t, id, m.Node)
+	return b.Bytes()
+}
+
+// emptyMachine makes the machines of a backup of these clusters.
+func emptyMachine(shard uint16) engine.Machine {
+	if shard == ShardWorkspace {
+		return workspace.New(workspace.Config{Shard: shard})
+	}
+	l := newLedger(shard)
+	l.journal = journal.New()
+	return l
+}
+
+// restoreAll makes the folders of a new cluster from a backup, and starts it.
+func (c *nodes) restoreAll(dir, identity string, data []byte) {
+	c.t.Helper()
+	c.dir = dir
+	before := c.tune
+	c.tune = func(id string, config *Config) {
+		before(id, config)
+		config.Cluster = identity
+	}
+	for _, id := range three {
+		m, err := Restore(c.config(id), bytes.NewReader(data))
+		require.NoError(c.t, err)
+		require.Len(c.t, m.Groups, 2)
+		c.start(id)
+	}
+}
+
+func (c *nodes) stopAll() {
+	c.t.Helper()
+	for _, id := range three {
+		if c.node[id] != nil {
+			c.stop(id)
+		}
+	}
+}
+
+// A backup that a follower makes while clients write holds all that was acknowledged before it; a
+// cluster that is restored from it goes on from there, journal included, and still knows keys.
+func TestBackupWhileClientsWrite(t *testing.T) {
+	inCluster(t, func(_ string, c *Config) { withJournal(c) }, func(c *nodes) {
+		leader := c.leader()
+		follower := c.others(leader)[0]
+		c.fill(leader, 2)
+		c.count(leader, keyRange(1, 100)...)
+
+		var written, stop atomic.Uint64
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for key := uint64(1000); stop.Load() == 0; key++ {
+				if c.propose(leader, 10*time.Second, key)[0] == engine.OutcomeDone {
+					written.Store(key)
+				}
+				time.Sleep(time.Millisecond)
+			}
+		}()
+		time.Sleep(100 * time.Millisecond)
+		before := written.Load()
+		data := c.save(follower)
+		after := written.Load()
+		stop.Store(1)
+		<-done
+		require.Greater(t, before, uint64(1000))
+
+		m, err := backup.Check(bytes.NewReader(data), emptyMachine)
+		require.NoError(t, err)
+		require.Len(t, m.Groups[0].Segments, 2)
+		c.stopAll()
+		c.restoreAll(t.TempDir(), NewIdentity(), data)
+		leader = c.leader()
+		c.converge()
+		for _, id := range three {
+			require.True(t, c.ledgers[id].has(50))
+			require.True(t, c.ledgers[id].has(before), "what was acknowledged before it")
+			require.False(t, c.ledgers[id].has(after+1), "what was written after it")
+			c.eventually("it is ready", func() bool { return c.node[id].Status().Ready })
+			require.Equal(t, c.ledgers[id].keys(), c.listed(id), "the journal has each of them")
+			require.GreaterOrEqual(t, c.billing(id).Status().AppliedIndex, m.Groups[0].Applied)
+		}
+		c.count(leader, 5_000_000)
+		require.Greater(t, c.billing(leader).Status().AppliedIndex, m.Groups[0].Index)
+		again := c.save(leader)
+		_, err = backup.Check(bytes.NewReader(again), emptyMachine)
+		require.NoError(t, err)
+	})
+}
+
+// Nodes of the cluster that was backed up do not mix with the restored one: their log is longer.
+func TestNodesOfTheTimeBeforeARestoreGetNothing(t *testing.T) {
+	inCluster(t, func(_ string, c *Config) { withJournal(c) }, func(c *nodes) {
+		leader := c.leader()
+		c.count(leader, keyRange(1, 10)...)
+		data := c.save(leader)
+		for key := range uint64(30) {
+			c.count(leader, 100+key)
+		}
+		old, plain := c.dir, c.tune
+		c.stopAll()
+		c.restoreAll(t.TempDir(), NewIdentity(), data)
+		leader = c.leader()
+		c.converge()
+
+		comeback := c.others(leader)[0]
+		restored := c.tune
+		c.stop(comeback)
+		inNew := c.dir
+		c.dir, c.tune = old, plain
+		c.start(comeback)
+		time.Sleep(20 * time.Second)
+		require.False(t, c.node[comeback].Status().Ready)
+		require.Greater(t, c.billing(comeback).Status().LastIndex,
+			c.billing(leader).Status().LastIndex, "its log is longer than that of the restored cluster")
+		require.False(t, c.ledgers[leader].has(120))
+		c.dir, c.tune = inNew, restored
+		c.count(c.leader(comeback), 7_000)
+
+		c.stop(comeback)
+		c.start(comeback)
+		c.converge()
+		require.True(t, c.ledgers[comeback].has(7_000))
+		require.False(t, c.ledgers[comeback].has(120))
+
+		c.stop(comeback)
+		c.tune = func(id string, config *Config) {
+			restored(id, config)
+			config.Cluster = NewIdentity()
+		}
+		_, err := Open(c.config(comeback))
+		require.ErrorIs(t, err, ErrOtherCluster)
+		c.tune = restored
+		c.start(comeback)
+	})
+}
+
+// savedAlone is a backup of a cluster with a journal of two segments.
+func savedAlone(t *testing.T) (data []byte) {
+	inCluster(t, func(_ string, c *Config) { withJournal(c) }, func(c *nodes) {
+		leader := c.leader()
+		c.fill(leader, 2)
+		data = c.save(leader)
+	})
+	return data
+}
+
+// aConfig is that of node a in a folder.
+func aConfig(dir string) Config {
+	c := Config{
+		NodeID: "a", Members: members(), Dir: dir, Cluster: NewIdentity(), Log: testLog(),
+		Billing:   Shard{Machine: newLedger(ShardBilling)},
+		Workspace: Shard{Machine: workspace.New(workspace.Config{Shard: ShardWorkspace})},
+		Network:   newMemNetwork().host(addressOf("a")), DiskLowBytes: 1,
+		Fatal: func(error) {},
+	}
+	withJournal(&c)
+	return c
+}
+
+// A backup that is damaged anywhere leaves a folder in which no node starts.
+func TestDamagedBackupsAreNotRestored(t *testing.T) {
+	whole := savedAlone(t)
+	for name, damaged := range map[string][]byte{
+		"empty":              nil,
+		"cut off in its end": whole[:len(whole)-1],
+		"cut off in half":    whole[:len(whole)/2],
+		"followed by more":   append(bytes.Clone(whole), 0),
+		"a bit of the head":  flipped(whole, 30),
+		"a bit of a segment": flipped(whole, len(whole)/2),
+		"a bit of the end":   flipped(whole, len(whole)-10),
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			_, err := Restore(aConfig(dir), bytes.NewReader(damaged))
+			require.ErrorIs(t, err, backup.ErrDamaged)
+			if _, err := os.Stat(filepath.Join(dir, restoringMark)); err == nil {
+				_, err = Open(aConfig(dir))
+				require.ErrorIs(t, err, ErrHalfRestored)
+				_, err = Restore(aConfig(dir), bytes.NewReader(whole))
+				require.ErrorIs(t, err, ErrNotEmpty)
+			}
+			require.NoError(t, os.RemoveAll(dir))
+			_, err = Restore(aConfig(dir), bytes.NewReader(whole))
+			require.NoError(t, err)
+		})
+	}
+}
+
+func flipped(data []byte, at int) []byte {
+	changed := bytes.Clone(data)
+	changed[at] ^= 4
+	return changed
+}
+
+func TestBackupsAreRestoredIntoEmptyFoldersOnly(t *testing.T) {
+	whole := savedAlone(t)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "LOCK"), nil, 0o600))
+	c := aConfig(dir)
+	_, err := Restore(c, bytes.NewReader(whole))
+	require.NoError(t, err)
+	for range 2 {
+		again := aConfig(dir)
+		_, err = Restore(again, bytes.NewReader(whole))
+		require.ErrorIs(t, err, ErrNotEmpty)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(t.TempDir(), "x"), nil, 0o600))
+	other := aConfig(t.TempDir())
+	require.NoError(t, os.WriteFile(filepath.Join(other.Dir, "notes.txt"), nil, 0o600))
+	_, err = Restore(other, bytes.NewReader(whole))
+	require.ErrorIs(t, err, ErrNotEmpty)
+	require.ErrorContains(t, err, "notes.txt")
+
+	nameless := aConfig(t.TempDir())
+	nameless.Cluster = ""
+	_, err = Restore(nameless, bytes.NewReader(whole))
+	require.ErrorIs(t, err, ErrConfig)
+	nameless.Cluster = "short"
+	_, err = Restore(nameless, bytes.NewReader(whole))
+	require.ErrorIs(t, err, ErrConfig)
+}
+
+// A folder with a past of its own is not taken for one of a cluster that is named later.
+func TestFolderIsOfOneCluster(t *testing.T) {
+	c := aConfig(t.TempDir())
+	require.NoError(t, os.Mkdir(filepath.Join(c.Dir, "billing"), 0o700))
+	_, err := Open(c)
+	require.ErrorIs(t, err, ErrOtherCluster)
+
+	c = aConfig(t.TempDir())
+	text := `{"format":2}`
+	require.NoError(t, os.WriteFile(filepath.Join(c.Dir, folderFile), []byte(text), 0o600))
+	_, err = Open(c)
+	require.ErrorIs(t, err, ErrNewerData)
+	require.ErrorContains(t, err, "start the version that wrote it")
+	for _, text := range []string{"", "{", `{"format":0}`, `{"format":1,"cluster":"xy"}`} {
+		require.NoError(t, os.WriteFile(filepath.Join(c.Dir, folderFile), []byte(text), 0o600))
+		_, err = Open(c)
+		require.ErrorContains(t, err, "cannot be read", text)
+	}
+}
+
+// brokenPipe fails after some bytes.
+type brokenPipe struct{ left int }
+
+var errPipe = errors.New("broken pipe")
+
+func (p *brokenPipe) Write(b []byte) (int, error) {
+	if p.left -= len(b); p.left < 0 {
+		return 0, errPipe
+	}
+	return len(b), nil
+}
+
+func TestBackupsThatCannotBeMade(t *testing.T) {
+	inCluster(t, func(_ string, c *Config) { withJournal(c) }, func(c *nodes) {
+		leader := c.leader()
+		c.fill(leader, 1)
+		n := c.node[leader]
+		_, err := n.Backup(context.Background(), &brokenPipe{2 << 20}, BackupOptions{})
+		require.ErrorIs(t, err, errPipe)
+
+		ended, end := context.WithCancel(context.Background())
+		end()
+		_, err = n.Backup(ended, &brokenPipe{1 << 40}, BackupOptions{BytesPerSecond: 1})
+		require.ErrorIs(t, err, context.Canceled)
+
+		var slow bytes.Buffer
+		first := make(chan error)
+		go func() {
+			_, err := n.Backup(context.Background(), &slow, BackupOptions{BytesPerSecond: 1 << 20})
+			first <- err
+		}()
+		time.Sleep(time.Second)
+		_, err = n.Backup(context.Background(), &brokenPipe{1 << 40}, BackupOptions{})
+		require.ErrorIs(t, err, ErrBackupRunning)
+		begun := time.Now()
+		require.NoError(t, <-first)
+		require.Greater(t, time.Since(begun), 5*time.Second, "8 MiB at 1 MiB/s")
+
+		c.net.isolate(addressOf(leader))
+		time.Sleep(time.Second) // its lease ends
+		_, err = n.Backup(context.Background(), &brokenPipe{1 << 40}, BackupOptions{})
+		require.ErrorIs(t, err, ErrNotCurrent)
+		var alone bytes.Buffer
+		m, err := n.Backup(context.Background(), &alone, BackupOptions{Stale: true})
+		require.NoError(t, err)
+		require.True(t, m.Stale)
+		_, err = backup.Check(&alone, emptyMachine)
+		require.NoError(t, err)
+		c.net.mend()
+	})
+}
+
+// holding lets a test do something when a backup has its snapshot and before it reads segments.
+type holding struct {
+	strings.Builder
+	then func()
+}
+
+func (h *holding) Write(p []byte) (int, error) {
+	if h.then != nil {
+		h.then()
+		h.then = nil
+	}
+	return h.Builder.Write(p)
+}
+
+// Audit segments that the log drops while a backup is written are in it all the same: its state
+// lists them.
+func TestSegmentsDroppedMeanwhileAreInTheBackup(t *testing.T) {
+	inCluster(t, func(_ string, c *Config) { withJournal(c) }, func(c *nodes) {
+		leader := c.leader()
+		c.audit(leader, "one")
+		c.audit(leader, "two")
+		store := c.billing(leader).segments.(*segments.Store)
+		listed := c.ledgers[leader].journal.Manifest()
+		require.NotEmpty(t, listed)
+		out := &holding{then: func() {
+			time.Sleep(ledgerRetention + time.Second)
+			c.count(leader, 1)
+			require.NotEqual(t, listed, c.ledgers[leader].journal.Manifest(), "it was dropped")
+			time.Sleep(2 * segmentsLook)
+		}}
+		m, err := c.node[leader].Backup(context.Background(), out, BackupOptions{})
+		require.NoError(t, err)
+		require.Len(t, m.Groups[0].Segments, len(listed))
+		_, err = backup.Check(strings.NewReader(out.String()), emptyMachine)
+		require.NoError(t, err)
+		c.eventually("the files are deleted when it is done", func() bool {
+			_, err := store.Copy(listed[0])
+			return errors.Is(err, segments.ErrMissing)
+		})
+	})
+}

@@ -1,0 +1,148 @@
+package cluster
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+const (
+	// folderFile says what the data folder is.
+	folderFile = "folder.json"
+	// folderFormat is the version of the layout of a data folder that this build writes, and the
+	// newest that it reads.
+	folderFormat = 1
+	// restoringMark is there as long as a restore is not finished.
+	restoringMark = "restoring"
+	// identityBytes is the length of a cluster's identity.
+	identityBytes = 16
+)
+
+var (
+	// ErrNewerData says that a data folder was written by a newer build. Nothing was changed.
+	ErrNewerData = errors.New("cluster: the data folder was written by a newer version")
+	// ErrHalfRestored says that a restore into the folder did not come to its end.
+	ErrHalfRestored = errors.New("cluster: a restore into this folder was not finished")
+	// ErrOtherCluster says that a data folder belongs to another cluster than the configuration names.
+	ErrOtherCluster = errors.New("cluster: the data folder belongs to another cluster")
+)
+
+// folder is what a data folder says of itself.
+type folder struct {
+	// Format is folderFormat of the build that wrote it.
+	Format int `json:"format"`
+	// Cluster is the identity of the cluster, in hex; "" of one that was never restored.
+	Cluster string `json:"cluster,omitempty"`
+}
+
+// NewIdentity makes the identity of a cluster: 32 hex digits, at random.
+func NewIdentity() string {
+	var id [identityBytes]byte
+	rand.Read(id[:]) // never fails
+	return hex.EncodeToString(id[:])
+}
+
+func checkIdentity(id string) error {
+	if raw, err := hex.DecodeString(id); err != nil || len(raw) != 0 && len(raw) != identityBytes {
+		return fmt.Errorf("%w: a cluster's identity has 32 hex digits, not %q", ErrConfig, id)
+	}
+	return nil
+}
+
+// openFolder finds out whether this build may use a folder, before anything in it is touched, and
+// which cluster it belongs to: the one that is wanted, where the folder has no past.
+func openFolder(dir, wanted string) (folder, error) {
+	f, err := readFolder(dir)
+	switch {
+	case err != nil:
+		return f, err
+	case f.Format > folderFormat:
+		return f, fmt.Errorf("%w: %s has format %d, this build knows up to %d: "+
+			"start the version that wrote it, or empty the folder and let this node join again",
+			ErrNewerData, dir, f.Format, folderFormat)
+	case f.Format > 0:
+		if wanted != "" && wanted != f.Cluster {
+			return f, fmt.Errorf("%w: it is of cluster %q, the configuration names %q",
+				ErrOtherCluster, f.Cluster, wanted)
+		}
+		return f, nil
+	}
+	if wanted != "" {
+		if err := requireEmpty(dir); err != nil {
+			return f, fmt.Errorf("%w: %w", ErrOtherCluster, err)
+		}
+	}
+	f = folder{Format: folderFormat, Cluster: wanted}
+	return f, f.write(dir)
+}
+
+// readFolder reads what a folder says of itself; a Format of 0 where it says nothing.
+func readFolder(dir string) (f folder, err error) {
+	if _, err := os.Stat(filepath.Join(dir, restoringMark)); err == nil {
+		return f, fmt.Errorf("%w: empty %s and restore again", ErrHalfRestored, dir)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, folderFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return f, nil
+	}
+	if err != nil {
+		return f, fmt.Errorf("cluster: data folder: %w", err)
+	}
+	if err := json.Unmarshal(text, &f); err != nil || f.Format < 1 || checkIdentity(f.Cluster) != nil {
+		return f, fmt.Errorf("cluster: %s in %s cannot be read: "+
+			"take it from another node of the cluster, it is the same there", folderFile, dir)
+	}
+	return f, nil
+}
+
+func (f folder) write(dir string) error {
+	text, err := json.Marshal(f)
+	if err != nil {
+		return fmt.Errorf("cluster: data folder: %w", err)
+	}
+	name := filepath.Join(dir, folderFile)
+	if err := writeSynced(name+".tmp", append(text, '\n')); err != nil {
+		return fmt.Errorf("cluster: data folder: %w", err)
+	}
+	if err := os.Rename(name+".tmp", name); err != nil {
+		return fmt.Errorf("cluster: data folder: %w", err)
+	}
+	return syncDir(dir)
+}
+
+func writeSynced(name string, text []byte) error {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// requireEmpty says that a data folder holds nothing of a node. A process's lock, its
+// configuration and its log, and what a file system puts there, are nothing.
+func requireEmpty(dir string) error {
+	found, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cluster: data folder: %w", err)
+	}
+	for _, f := range found {
+		switch f.Name() {
+		case "LOCK", "config.yaml", "node.log", "lost+found":
+		default:
+			return fmt.Errorf("%s is not empty: it has %s", dir, f.Name())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strconv"
+	"time"
+
+	"tollgate/cluster"
+	"tollgate/cluster/backup"
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/workspace"
+	"tollgate/server/admin"
+)
+
+type backupCommand struct {
+	Make   backupMakeCommand   `cmd:"" default:"withargs" help:"Save the whole cluster into a file, while it runs."`
+	Verify backupVerifyCommand `cmd:"" help:"Check a backup to its last byte. It only reads."`
+}
+
+type backupMakeCommand struct {
+	adminFlags `embed:""`
+	Stale      bool   `help:"Save what the node has and ask nobody: for a cluster that has lost its quorum."`
+	Rate       int    `default:"64" placeholder:"MIB" help:"How many MiB a second to read and send at the most."`
+	File       string `arg:"" help:"The file to make, which must not exist; - is standard output."`
+}
+
+// Help says what a backup is.
+func (c *backupMakeCommand) Help() string {
+	return "The node that answers (choose one with --ops) takes a snapshot of both groups and sends " +
+		"them with every journal segment that they list. What was acknowledged before the command " +
+		"is in it. It is checked as it comes; the file has its name only when it is whole."
+}
+
+// Run makes a backup.
+func (c *backupMakeCommand) Run(ctx context.Context, out io.Writer) error {
+	node, err := c.client()
+	if err != nil {
+		return err
+	}
+	defer node.Close()
+	query := url.Values{"mibPerSecond": {strconv.Itoa(c.Rate)}}
+	if c.Stale {
+		query.Set("stale", "true")
+	}
+	path := admin.Prefix + "/backup?" + query.Encode()
+	var m *backup.Manifest
+	receive := func(to io.Writer) error {
+		return node.Stream(ctx, path, func(body io.Reader) (err error) {
+			m, err = backup.Check(io.TeeReader(body, to), nil)
+			return err
+		})
+	}
+	if c.File == "-" {
+		if err = receive(out); err == nil {
+			err = describeBackup(os.Stderr, "Saved", m)
+		}
+		return err
+	}
+	if err = backup.WriteFile(c.File, receive); err != nil {
+		return err
+	}
+	return describeBackup(out, "Saved", m)
+}
+
+type backupVerifyCommand struct {
+	Checksums bool   `help:"Check all checksums and hashes, and do not decode the states: in a few MiB of memory."`
+	File      string `arg:"" help:"The backup; - is standard input."`
+}
+
+// Run checks a backup.
+func (c *backupVerifyCommand) Run(out io.Writer) (err error) {
+	machine := emptyMachine
+	if c.Checksums {
+		machine = nil
+	}
+	var m *backup.Manifest
+	if c.File == "-" {
+		m, err = backup.Check(os.Stdin, machine)
+	} else {
+		m, err = backup.CheckFile(c.File, machine)
+	}
+	if err != nil {
+		return err
+	}
+	return describeBackup(out, "Good", m)
+}
+
+// emptyMachine makes the state machine of a group, nil for one that is not known.
+func emptyMachine(shard uint16) engine.Machine {
+	switch shard {
+	case cluster.ShardBilling:
+		return billing.New(billing.Config{Shard: shard})
+	case cluster.ShardWorkspace:
+		return workspace.New(workspace.Config{Shard: shard})
+	}
+	return nil
+}
+
+// describeBackup says what is in a backup: its point in time is the log index of each group.
+func describeBackup(out io.Writer, word string, m *backup.Manifest) error {
+	text := fmt.Sprintf("%s: %.1f MiB of %s, made by %s.", word,
+		float64(m.Bytes())/(1<<20), m.Time().Format(time.RFC3339), m.Node)
+	if m.Stale {
+		text += " Nobody was asked whether it is current."
+	}
+	for _, g := range m.Groups {
+		text += fmt.Sprintf("\n  %s: log index %d (term %d), %d journal segments, state of %s",
+			g.Name, g.Index, g.Term, len(g.Segments),
+			time.UnixMilli(g.Stamp).UTC().Format(time.RFC3339))
+	}
+	return say(out, "%s", text)
+}
+
+// backup writes a backup for the operations listener.
+func (n *node) backup(ctx context.Context, w io.Writer, stale bool, pace int) error {
+	ctx, cancel := n.untilClosing(ctx)
+	defer cancel()
+	_, err := n.cluster.Backup(ctx, w, cluster.BackupOptions{
+		Stale: stale, BytesPerSecond: pace, Program: version(),
+	})
+	switch {
+	case errors.Is(err, cluster.ErrBackupRunning):
+		return fmt.Errorf("%w: %w", admin.ErrBackupRunning, err)
+	case errors.Is(err, cluster.ErrNotCurrent):
+		return fmt.Errorf("%w: %w", admin.ErrNotCurrent, err)
+	}
+	return err
+}
+
+// untilClosing is a context that ends when the node begins to stop.
+func (n *node) untilClosing(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(parent)
+	go func() {
+		select {
+		case <-n.closing:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}

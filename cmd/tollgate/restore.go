@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"tollgate/cluster"
+	"tollgate/cluster/backup"
+	"tollgate/cmd/tollgate/config"
+	"tollgate/cmd/tollgate/devdata"
+)
+
+type restoreCommand struct {
+	nodeFlags `embed:""`
+	Cluster   string `placeholder:"HEX" help:"Identity of the new cluster, as the restore of its first node printed it. Default: a new one."`
+	File      string `arg:"" help:"The backup; - is standard input."`
+}
+
+// Help says how a cluster is restored.
+func (c *restoreCommand) Help() string {
+	return "Every node of the new cluster is restored from the same backup, into an empty folder, " +
+		"with the configuration that it is then served with. The first restore prints the identity of the " +
+		"new cluster; the others get it by --cluster. Nodes of the old cluster cannot mix in."
+}
+
+// Run restores one node.
+func (c *restoreCommand) Run(out io.Writer) (err error) {
+	settings, err := c.settings()
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.Cluster != "":
+		settings.Cluster = c.Cluster
+	case settings.Cluster == "":
+		settings.Cluster = cluster.NewIdentity()
+	}
+	src := io.ReadCloser(os.Stdin)
+	if c.File != "-" {
+		if src, err = os.Open(c.File); err != nil {
+			return fmt.Errorf("backup: %w", err)
+		}
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	if err := os.MkdirAll(settings.Data, 0o700); err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	unlock, err := devdata.Lock(devdata.NodeLock(settings.Data), false)
+	if errors.Is(err, devdata.ErrLocked) {
+		return fmt.Errorf("%s is in use: a node runs there; nothing was changed", settings.Data)
+	}
+	if err != nil {
+		return err
+	}
+	m, err := restoreNode(settings, src)
+	if err = errors.Join(err, unlock()); err != nil {
+		return err
+	}
+	if err := describeBackup(out, "Restored", m); err != nil {
+		return err
+	}
+	return say(out, "Cluster %s: restore its other nodes with --cluster %[1]s, then start them all.",
+		settings.Cluster)
+}
+
+func restoreNode(settings config.Config, src io.Reader) (*backup.Manifest, error) {
+	settings.LimitMemory()
+	n := newNode(settings, slog.New(slog.DiscardHandler))
+	c, err := n.clusterConfig()
+	if err != nil {
+		return nil, err
+	}
+	return cluster.Restore(c, bufio.NewReaderSize(src, 1<<20))
+}

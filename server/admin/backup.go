@@ -1,0 +1,122 @@
+package admin
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"strconv"
+
+	"tollgate/server"
+)
+
+var (
+	// ErrBackupRunning says that the node makes a backup already.
+	ErrBackupRunning = errors.New("admin: a backup is being made")
+	// ErrNotCurrent says that the node cannot tell whether it has every acknowledged write.
+	ErrNotCurrent = errors.New("admin: not known to be current")
+)
+
+// BackupMedia is the media type of a backup.
+const BackupMedia = "application/octet-stream"
+
+const (
+	mostPace = 1 << 16 // MiB a second
+	// firstPiece is how much of a backup is there before it is answered: its manifest, mostly.
+	firstPiece = 64 << 10
+)
+
+func (a *API) backupRoutes() []server.Route {
+	return []server.Route{{
+		Method: "GET", Path: Prefix + "/backup", Operation: "makeBackup",
+		Summary: "A backup of the whole cluster, made by this node while it serves, as one stream",
+		Access:  server.AccessOperator, Handle: a.backup,
+		Params: []server.Param{
+			inQuery("stale", server.EnumSchema("true", "false"),
+				"true takes what this node has and asks nobody: for a cluster without a quorum"),
+			inQuery("mibPerSecond", server.IntSchema(1, mostPace), "the pace; 64 when absent"),
+		},
+		Responses: []server.Response{{
+			Status: 200, About: "The backup; cut off when it could not be finished, and then refused " +
+				"by verify and restore", Data: &server.Schema{Type: "string", Format: "binary"},
+			Bare: true, Media: BackupMedia,
+		}},
+	}}
+}
+
+// backup is GET /backup.
+func (a *API) backup(x *server.Exchange) {
+	stale, fault := switchParam(x, "stale")
+	pace, fault2 := paceParam(x)
+	for _, f := range []*server.Fault{fault, fault2} {
+		if f != nil {
+			x.Refuse(*f)
+			return
+		}
+	}
+	if a.config.Backup == nil {
+		x.Refuse(server.FaultConsistency.With("This node makes no backups."))
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	out, in := io.Pipe()
+	body := &backupBody{Reader: bufio.NewReaderSize(out, firstPiece), pipe: out, cancel: cancel}
+	name := string(x.RequestID())
+	go func() { // ends when the backup does, or when its reader is closed
+		err := a.config.Backup(ctx, in, stale, pace)
+		if err != nil {
+			a.config.Log.Error("no backup was made", "request_id", name, "error", err)
+		} else {
+			a.config.Log.Info("a backup was made", "request_id", name, "stale", stale)
+		}
+		in.CloseWithError(err)
+	}()
+	if _, err := body.Peek(1); err != nil {
+		a.refuseBackup(x, errors.Join(err, body.Close()))
+		return
+	}
+	x.Stream(200, BackupMedia, body)
+}
+
+func (a *API) refuseBackup(x *server.Exchange, err error) {
+	switch {
+	case errors.Is(err, ErrBackupRunning):
+		x.Refuse(server.Fault{
+			Status: 409, Code: "backup_running", Message: "This node makes a backup already",
+			Detail: "Nothing was written. Wait for it, or ask another node.",
+		})
+	case errors.Is(err, ErrNotCurrent):
+		x.Refuse(server.FaultConsistency.With("No backup was made: this node cannot tell whether it " +
+			"has every acknowledged write. Ask another node; where there is no quorum any more, " +
+			"stale=true saves what this node has."))
+	default:
+		x.Refuse(server.FaultInternal)
+	}
+}
+
+// paceParam reads the pace, in bytes a second.
+func paceParam(x *server.Exchange) (pace int, fault *server.Fault) {
+	text := x.Ctx.QueryArgs().Peek("mibPerSecond")
+	if len(text) == 0 {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(string(text), 10, 32)
+	if err != nil || n < 1 || n > mostPace {
+		f := server.FaultFields.With("mibPerSecond must be 1 to " + strconv.Itoa(mostPace))
+		return 0, &f
+	}
+	return int(n) << 20, nil
+}
+
+// backupBody is a backup on its way to the client. Closing it ends the backup.
+type backupBody struct {
+	*bufio.Reader
+	pipe   *io.PipeReader
+	cancel context.CancelFunc
+}
+
+// Close ends the backup, finished or not.
+func (b *backupBody) Close() error {
+	b.cancel()
+	return b.pipe.Close()
+}
