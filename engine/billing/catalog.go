@@ -118,6 +118,11 @@ func (c *catalog) feature(n uint32) *feature {
 // version returns plan version number n, which a subscription names: it is always there.
 func (c *catalog) version(n uint32) *planVersion { return c.versions[n-1] }
 
+// planKey is the key of the plan that a version belongs to.
+func (c *catalog) planKey(version uint32) string {
+	return c.plans[c.version(version).plan-1].document.Key
+}
+
 // featureNamed resolves an eventName: a feature's key, else one of its labels; 0 when neither.
 func (c *catalog) featureNamed(name []byte) uint32 {
 	if n, ok := c.featureByKey[string(name)]; ok {

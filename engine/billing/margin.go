@@ -15,7 +15,9 @@ type MarginBy uint8
 const (
 	MarginByCustomer MarginBy = 1 // the caller's own identifier
 	MarginByFeature  MarginBy = 2 // the feature's key; base prices are the row without one
-	MarginByPlan     MarginBy = 3 // the key of the subscription's plan
+	// MarginByPlan is by the key of the plan that was in force: of an invoice's line where the time
+	// begins that it is for, of usage when it occurred.
+	MarginByPlan MarginBy = 3
 )
 
 // MarginQuery asks for revenue and cost of [From, To): invoices by the instant of their issue,
@@ -104,19 +106,7 @@ func (m *Machine) Margin(src journal.Source, q MarginQuery) ([]MarginRow, error)
 
 // customer adds what one customer brought and cost.
 func (g *margin) customer(m *Machine, src journal.Source, row uint32) {
-	plans := map[[16]byte]marginKey{} // by subscription: plan and currency
-	customer := ""
-	for _, v := range m.Subscriptions(row) {
-		plans[v.ID] = marginKey{v.Plan.Key, v.Plan.Currency}
-		customer = v.Customer.ExternalID
-	}
-	if customer == "" {
-		view, ok := m.state.Load().customer(row)
-		if !ok {
-			return
-		}
-		customer = view.ExternalID
-	}
+	subscriptions, customer := m.plansInForce(row)
 	key := func(feature, plan string) string {
 		switch g.q.By {
 		case MarginByCustomer:
@@ -131,15 +121,80 @@ func (g *margin) customer(m *Machine, src journal.Source, row uint32) {
 			invoice.Status == InvoiceVoid || invoice.Status == InvoicePending {
 			continue
 		}
-		for _, item := range invoice.Items {
-			r := g.row(key(item.FeatureKey, plans[invoice.SubscriptionID].key), invoice.Currency)
+		plans := subscriptions[invoice.SubscriptionID]
+		for i := range invoice.Items {
+			item := &invoice.Items[i]
+			r := g.row(key(item.FeatureKey, plans.ofLine(item)), invoice.Currency)
 			g.add(&r.Revenue, item.Amount)
 		}
 	}
 	g.costs(m, src, row, func(e *EventView) *MarginRow {
-		plan := plans[e.SubscriptionID]
-		return g.row(key(e.FeatureKey, plan.key), plan.currency)
+		plans := subscriptions[e.SubscriptionID]
+		return g.row(key(e.FeatureKey, plans.at(e.OccurredAt)), plans.currency)
 	})
+}
+
+// plansInForce says which plans a subscription was on.
+type plansInForce struct {
+	currency string // of all of them: a plan of another one is refused
+	first    string // the key of the first
+	changes  []planTaken
+}
+
+// planTaken is the key of a plan and when it came into force.
+type planTaken struct {
+	at  int64
+	key string
+}
+
+// at is the plan at an instant; before the subscription's start the first one.
+func (p *plansInForce) at(instant int64) string {
+	key := p.first
+	for _, c := range p.changes {
+		if c.at <= instant {
+			key = c.key
+		}
+	}
+	return key
+}
+
+// ofLine is the plan that a line bills: one for unused time that which was left at its start.
+func (p *plansInForce) ofLine(item *InvoiceItem) string {
+	if item.Kind == LineUnused {
+		return p.at(item.PeriodStart - 1)
+	}
+	return p.at(item.PeriodStart)
+}
+
+// plansInForce says which plans each subscription of a customer was on, by the subscription's id,
+// as far as it has come; and the caller's own identifier of the customer.
+func (m *Machine) plansInForce(customer uint32) (map[[16]byte]*plansInForce, string) {
+	s := m.state.Load()
+	lock := s.stripe(customer)
+	lock.RLock()
+	defer lock.RUnlock()
+	c := s.customers.Read(customer)
+	e := s.environment(c.env)
+	all := map[[16]byte]*plansInForce{{}: {}} // events of no subscription
+	for row := c.firstSubscription; row != 0; {
+		l := s.ledgerAt(row, e.now(s.stamp.Load()))
+		v := l.version()
+		plans := &plansInForce{currency: v.currency, first: l.catalog.planKey(l.b.version)}
+		for at := l.b.firstChange; at != 0; at = s.planChanges.Read(at).next {
+			change := l.changeAt(at)
+			if change.status != ChangeCompleted {
+				continue
+			}
+			if len(plans.changes) == 0 {
+				plans.first = l.catalog.planKey(change.from)
+			}
+			plans.changes = append(plans.changes,
+				planTaken{change.effectiveAt, l.catalog.planKey(change.to)})
+		}
+		all[l.b.id] = plans
+		row = l.b.next
+	}
+	return all, string(s.externalID(c))
 }
 
 // marginPage is how many events are read at a time.

@@ -1,6 +1,7 @@
 package billing_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -100,4 +101,54 @@ func TestAmendmentsOutOfRangeAreRefused(t *testing.T) {
 		Env: enginetest.Sandbox, Key: u.Key, Original: ref, Units: decimal.Largest(),
 	})
 	require.Equal(t, engine.OutcomeOverflow, r.Outcome)
+}
+
+// TestMarginByPlanFollowsPlanChanges: what was billed and used before an upgrade is the old plan's,
+// also once the subscription is on another one; so are the time given back, and usage that comes
+// late.
+func TestMarginByPlanFollowsPlanChanges(t *testing.T) {
+	k := &books{t: t, m: billing.New(billing.Config{})}
+	k.l = enginetest.NewLog(k.m, enginetest.Epoch)
+	k.src = &enginetest.Source{Journal: k.m.Journal()}
+	enginetest.NewAccount(k.l, lifecyclePlans()) // llm-team at 20, grow at 7.77
+	enginetest.NewCustomer(k.l, "ada", "llm-team")
+	by := func(from, to int64) map[string]string {
+		rows, err := k.m.Margin(k.src, billing.MarginQuery{
+			Env: enginetest.Sandbox, From: from, To: to, By: billing.MarginByPlan, MaxEvents: 100,
+		})
+		require.NoError(t, err)
+		got := map[string]string{}
+		for _, r := range rows {
+			got[r.Key] = fmt.Sprint(r.Currency, " ", r.Revenue, " ", r.Cost, " ", r.Events)
+		}
+		return got
+	}
+	k.use("before", 1_000_000, 0)
+	k.to(enginetest.Epoch + 14*dayMS) // half of the period
+	r := k.l.Do(billing.KindChangePlan, &billing.ChangePlan{
+		Env: enginetest.Sandbox, ID: enginetest.ID("subscription ada llm-team"), Plan: "grow",
+		Type: billing.ChangeUpgrade, ChangeID: enginetest.ID("change"),
+	})
+	require.Equal(t, engine.OutcomeDone, r.Outcome)
+	k.use("after", 2_000_000, 0)
+	k.use("late", 4_000_000, 3*dayMS)
+	half := map[string]string{"llm-team": "USD 20 1 1"}
+	require.Equal(t, half, by(0, enginetest.Epoch+10*dayMS), "grow came later")
+	// The upgrade gives 10 back and charges 3.89; the rest, 6.11, is carried forward, on an invoice
+	// of the period that llm-team began.
+	require.Equal(t, map[string]string{
+		"llm-team": "USD 16.11 5 2", "grow": "USD 3.89 2 1",
+	}, by(0, enginetest.Epoch+28*dayMS-1))
+
+	r = k.l.Do(billing.KindChangePlan, &billing.ChangePlan{
+		Env: enginetest.Sandbox, ID: enginetest.ID("subscription ada llm-team"), Plan: "llm-team",
+		Type: billing.ChangeDowngrade, ChangeID: enginetest.ID("back"),
+	})
+	require.Equal(t, engine.OutcomeDone, r.Outcome)
+	k.l.Stamp = enginetest.Epoch + 28*dayMS // the change has no entry yet
+	k.l.Do(billing.KindSetLimits, &billing.SetLimits{})
+	got := by(enginetest.Epoch+28*dayMS, enginetest.Epoch+29*dayMS)
+	// 5,000,000 tokens of llm-team are 10.10, 2,000,000 of grow 4.10; the new period's base price is
+	// llm-team's again, and takes the 6.11 that were carried.
+	require.Equal(t, map[string]string{"llm-team": "USD 23.99 0 0", "grow": "USD 4.1 0 0"}, got)
 }

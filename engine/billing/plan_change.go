@@ -288,6 +288,16 @@ func (l *ledger) changeView(c *planChange) PlanChangeView {
 	}
 }
 
+// changeAt is the plan change of a row, as the ledger has it.
+func (l *ledger) changeAt(row uint32) *planChange {
+	for i := range l.changes {
+		if l.changes[i].row == row {
+			return &l.changes[i].planChange
+		}
+	}
+	return l.planChanges.Read(row)
+}
+
 // PlanChanges lists a subscription's plan changes, oldest first; false when there is no such
 // subscription.
 func (m *Machine) PlanChanges(env uint32, id [16]byte) ([]PlanChangeView, bool) {
@@ -303,13 +313,7 @@ func (m *Machine) PlanChanges(env uint32, id [16]byte) ([]PlanChangeView, bool) 
 	l := s.ledgerAt(row, e.now(s.stamp.Load()))
 	views := []PlanChangeView{}
 	for at := l.b.firstChange; at != 0; at = s.planChanges.Read(at).next {
-		c := s.planChanges.Read(at)
-		for i := range l.changes {
-			if l.changes[i].row == at {
-				c = &l.changes[i].planChange
-			}
-		}
-		views = append(views, l.changeView(c))
+		views = append(views, l.changeView(l.changeAt(at)))
 	}
 	return views, true
 }

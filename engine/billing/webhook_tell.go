@@ -102,7 +102,7 @@ func (h *happening) describe(m *WebhookMessage, c *catalog) {
 	m.CancelMode, m.CancelledAt, m.EndedAt = h.b.cancelMode, h.b.cancelledAt, h.b.endedAt
 	m.CreatedAt, m.PeriodStart, m.PeriodEnd = h.b.createdAt, h.b.periodStart, h.b.periodEnd
 	if h.scheduled.to != 0 {
-		m.ScheduledPlan = c.plans[c.version(h.scheduled.to).plan-1].document.Key
+		m.ScheduledPlan = c.planKey(h.scheduled.to)
 		m.ScheduledAt = h.scheduled.effectiveAt
 	}
 }
