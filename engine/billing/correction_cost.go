@@ -3,7 +3,23 @@ package billing
 import (
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
+	"tollgate/engine/wire"
 )
+
+// correctedCost is costChange of a journal record, whose original it decodes.
+func (s *state) correctedCost(
+	kind journal.Kind, k *correctionEntry,
+) (change decimal.Decimal, err error) {
+	var c RecordUsage
+	if err = wire.Decode(k.Original.Record, &c); err != nil {
+		return change, err
+	}
+	change, ok := s.costChange(kind, k, &c)
+	if !ok {
+		return change, ErrMarginOverflow
+	}
+	return change, nil
+}
 
 // costChange is by how much a correction changes the provider's cost of an event. A void takes all
 // of it back. An amendment changes a cost that was computed, at the cost per unit of the event's

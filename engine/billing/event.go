@@ -229,14 +229,8 @@ func (s *state) correctionEvent(item journal.Item) (EventView, error) {
 	if err != nil {
 		return view, err
 	}
-	var c RecordUsage
-	if err = wire.Decode(k.Original.Record, &c); err != nil {
+	if view.CostChange, err = s.correctedCost(item.Kind, &k); err != nil {
 		return view, fmt.Errorf("%w: %d.%d: %w", ErrEvent, item.Index, item.Position, err)
-	}
-	var ok bool
-	if view.CostChange, ok = s.costChange(item.Kind, &k, &c); !ok {
-		return view, fmt.Errorf("%w: %d.%d: %w",
-			ErrEvent, item.Index, item.Position, ErrMarginOverflow)
 	}
 	return view, nil
 }

@@ -22,7 +22,8 @@ type Explanation struct {
 	// Counted is how many events and corrections each recomputed line counts, and no line before
 	// it; 0 for a price.
 	Counted []uint64
-	// Costs are the costs that were stored with those events: a correction changes none.
+	// Costs are what those events cost: as it was stored with them, and as the corrections among
+	// them have changed it.
 	Costs []decimal.Decimal
 	// FirstIndex and LastIndex bound the log entries of those.
 	FirstIndex, LastIndex uint64
@@ -60,7 +61,7 @@ func (m *Machine) VerifyInvoices(
 	if e == nil || len(stored) == 0 {
 		return nil, nil
 	}
-	entries, err := accountEntries(src, customerRow)
+	entries, err := m.state.Load().accountEntries(src, customerRow)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +132,9 @@ const entriesAtOnce = 1000
 // accountEntries reads a customer's records and puts them in the order in which they happened: by
 // log entry, then by command, and a command's facts before its usage, since a command that records
 // usage asks for no invoice: those among its facts fell due before it.
-func accountEntries(src journal.Source, customer uint32) (entries []accountEntry, err error) {
+func (s *state) accountEntries(
+	src journal.Source, customer uint32,
+) (entries []accountEntry, err error) {
 	q := journal.Query{
 		Owner: customer, From: math.MinInt64, To: math.MaxInt64, Limit: entriesAtOnce,
 		Kinds: journal.Kinds(
@@ -143,7 +146,7 @@ func accountEntries(src journal.Source, customer uint32) (entries []accountEntry
 			return nil, fmt.Errorf("billing: explain invoices of customer %d: %w", customer, err)
 		}
 		for _, item := range items {
-			e, counts, err := accountEntryOf(item)
+			e, counts, err := s.accountEntryOf(item)
 			if err != nil {
 				return nil, err
 			}
@@ -164,7 +167,9 @@ func accountEntries(src journal.Source, customer uint32) (entries []accountEntry
 }
 
 // accountEntryOf decodes one record; counts is false for usage that nothing counted.
-func accountEntryOf(item journal.Item) (e accountEntry, counts bool, err error) {
+func (s *state) accountEntryOf(item journal.Item) (
+	e accountEntry, counts bool, err error,
+) {
 	e.index, e.position = item.Index, item.Position
 	var record any = &e.usage
 	switch item.Kind {
@@ -189,7 +194,9 @@ func accountEntryOf(item journal.Item) (e accountEntry, counts bool, err error) 
 		}
 	default:
 		var k correctionEntry
-		err = wire.Decode(item.Payload, &k)
+		if err = wire.Decode(item.Payload, &k); err == nil {
+			e.cost, err = s.correctedCost(item.Kind, &k)
+		}
 		counts, e.usage = k.Counted, k.Original
 		e.units, e.span, e.ahead = k.Delta, k.Span, k.Ahead
 		e.covered = k.Covered
