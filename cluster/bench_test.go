@@ -118,3 +118,59 @@ func BenchmarkReadOnFollower(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkHandOver gives the leadership of both groups away, as a node that stops does, while
+// callers write through every node. It reports the longest time in which no write of the billing
+// group was acknowledged.
+func BenchmarkHandOver(b *testing.B) {
+	nodes := realNodes(b, func(c *Config) { c.Billing.Machine = &tally{} })
+	defer func() {
+		for _, n := range nodes {
+			require.NoError(b, n.Close())
+		}
+	}()
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	w := &writers{newest: time.Now()}
+	for _, n := range nodes {
+		for range 8 {
+			wg.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					var results [1]engine.Result
+					n.Billing().Propose(time.Now().Add(5*time.Second),
+						[]engine.Record{countRecord(1)}, results[:])
+					w.note(1, results[0].Outcome)
+				}
+			})
+		}
+	}
+	var gaps []time.Duration
+	b.ResetTimer()
+	for range b.N {
+		old := leading(b, nodes)
+		w.mu.Lock()
+		w.longest, w.newest = 0, time.Now()
+		w.mu.Unlock()
+		require.NoError(b, old.Retire(b.Context()))
+		next := leading(b, nodes)
+		require.NotSame(b, old, next)
+		for _, g := range old.groups {
+			g.retired.Store(false)
+		}
+		w.mu.Lock()
+		gaps = append(gaps, w.longest)
+		w.mu.Unlock()
+	}
+	b.StopTimer()
+	close(stop)
+	wg.Wait()
+	require.Empty(b, w.refused)
+	slices.Sort(gaps)
+	b.ReportMetric(float64(gaps[len(gaps)/2].Microseconds())/1000, "p50-ms-without-writes")
+	b.ReportMetric(float64(gaps[len(gaps)-1].Microseconds())/1000, "max-ms-without-writes")
+}

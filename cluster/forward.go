@@ -27,7 +27,7 @@ import (
 const frameHead = 32
 
 // maxOrigin is the length of a node id in a frame.
-const maxOrigin = 255
+const maxOrigin = engine.MaxNodeID
 
 var errFrame = errors.New("cluster: malformed frame")
 

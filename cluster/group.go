@@ -90,6 +90,8 @@ type Group struct {
 
 	route     atomic.Pointer[route]
 	routeLock sync.Mutex
+	handing   sync.Mutex  // one hand-over at a time
+	retired   atomic.Bool // this node is about to stop: it is not to be elected
 	arrivals  arrivals // of frames; guarded by routeLock
 	sequence  atomic.Uint64
 	committed atomic.Pointer[[]raft.ServerID]
@@ -377,9 +379,9 @@ func (g *Group) heldLease(held bool) {
 }
 
 // standsForElection is false while this node's clock is far off, or not yet compared with a
-// majority's, and after it has halted.
+// majority's, after it has halted, and when it is about to stop.
 func (g *Group) standsForElection() bool {
-	return !g.clocks.wrong() && g.clocks.sure() && g.halted.Load() == nil
+	return !g.retired.Load() && !g.clocks.wrong() && g.clocks.sure() && g.halted.Load() == nil
 }
 
 // voters are the voters of the latest and of the committed configuration.

@@ -66,6 +66,7 @@ type lease struct {
 	mu      sync.Mutex
 	term    uint64 // the term whose reads are allowed: leader, and its barrier is applied
 	dead    uint64 // no lease in this term or an earlier one, ever
+	bare    uint64 // the term in which leadership is being handed over: no lease, see forgo
 	doubts  int    // requests of a newer term that raft is looking at
 	ackTerm uint64
 	acks    map[raft.ServerID]instant
@@ -132,6 +133,27 @@ func (l *lease) kill(term uint64) {
 	l.tell()
 }
 
+// forgo ends the lease of a term whose leadership is handed over: from here on the others may vote
+// for the target. A majority that answers after a read began is still proof, see confirm: whoever
+// answers has not voted in a newer term by then.
+func (l *lease) forgo(term uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bare = max(l.bare, term)
+	l.publish()
+}
+
+// heard is when the newest append left that a peer answered in a term; false without one.
+func (l *lease) heard(term uint64, peer raft.ServerID) (sent instant, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ackTerm != term {
+		return instant{}, false
+	}
+	sent, ok = l.acks[peer]
+	return sent, ok
+}
+
 // active is the newest term in which a lease could be held, 0 for none.
 func (l *lease) active() uint64 {
 	l.mu.Lock()
@@ -190,7 +212,7 @@ func (l *lease) refresh() {
 // publish states the lease as it is now. The caller holds the lock.
 func (l *lease) publish() {
 	held := false
-	if l.term == 0 || l.doubts > 0 {
+	if l.term == 0 || l.doubts > 0 || l.term <= l.bare {
 		l.published.Store(nil)
 	} else {
 		t := l.clock()

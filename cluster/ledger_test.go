@@ -117,6 +117,7 @@ func (m *ledger) applyRecord(
 	case engine.KindTick:
 		m.state.Ticks++
 		m.state.Due = 0
+	case engine.KindHandOver:
 	case engine.KindCheckState:
 		if c, _ := engine.ParseCheckState(r.Payload); !m.ring.Agrees(c) {
 			return done, fmt.Errorf("%w: another state at %d", engine.ErrHalt, c.Index)

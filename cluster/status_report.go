@@ -29,6 +29,9 @@ func (n *Node) Status() Status {
 		s.Reasons = append(s.Reasons, fmt.Sprintf(
 			"clock is %d ms away from the median of the nodes' clocks", s.ClockAheadMS))
 	}
+	if n.Billing().retired.Load() {
+		s.Reasons = append(s.Reasons, "about to stop")
+	}
 	s.Ready = len(s.Reasons) == 0
 	leader := s.Groups[ShardBilling].Leader
 	voters := make(map[raft.ServerID]bool)

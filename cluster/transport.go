@@ -31,6 +31,11 @@ type transport struct {
 	// it was restarted, not to.
 	quietUntil time.Time
 	reach      *reach
+	// handed is the newest hand-over that was seen in the log; matched is how far the others' logs
+	// are known to agree with this leader's.
+	handed  handed
+	matched matched
+	self    raft.ServerID
 	// stands says that this node may ask for votes.
 	stands func() bool
 
@@ -44,7 +49,7 @@ func newTransport(
 	inner rawTransport, l *lease, quiet time.Duration, stands func() bool,
 ) *transport {
 	t := &transport{
-		rawTransport: inner, lease: l, quietUntil: time.Now().Add(quiet), stands: stands,
+		rawTransport: inner, lease: l, self: l.self, quietUntil: time.Now().Add(quiet), stands: stands,
 		reach: newReach(), consumer: make(chan raft.RPC), closing: make(chan struct{}),
 	}
 	t.wg.Go(t.relay)
@@ -91,6 +96,9 @@ func (t *transport) AppendEntries(
 	case resp.Term > req.Term:
 		t.lease.end(req.Term)
 	case resp.Success && resp.Term == req.Term:
+		if !beat {
+			t.matched.note(req.Term, id, req.PrevLogEntry+uint64(len(req.Entries)))
+		}
 		t.lease.ack(req.Term, id, sent)
 	}
 	return nil
@@ -106,8 +114,12 @@ func (t *transport) InstallSnapshot(
 	}
 	err := t.rawTransport.InstallSnapshot(id, to, req, resp, data)
 	t.reach.note(id, err == nil)
-	if err == nil && resp.Term > req.Term {
+	switch {
+	case err != nil:
+	case resp.Term > req.Term:
 		t.lease.end(req.Term)
+	case resp.Success:
+		t.matched.note(req.Term, id, req.LastLogIndex)
 	}
 	return err
 }
@@ -135,7 +147,8 @@ func (t *transport) RequestPreVote(
 	return t.rawTransport.RequestPreVote(id, to, req, resp)
 }
 
-// TimeoutNow is never sent: it carries no term, and a late one unseats a leader under its lease.
+// TimeoutNow is never sent by raft: it carries no term, and a late one unseats a leader under its
+// lease. Group.HandOver sends it past this method, once the log says so.
 func (t *transport) TimeoutNow(
 	raft.ServerID, raft.ServerAddress, *raft.TimeoutNowRequest, *raft.TimeoutNowResponse,
 ) error {
@@ -177,6 +190,9 @@ func (t *transport) relay() {
 func (t *transport) inspect(rpc *raft.RPC) bool {
 	switch req := rpc.Command.(type) {
 	case *raft.TimeoutNowRequest:
+		if t.stands() && t.handed.accept(t.self) {
+			return true
+		}
 		rpc.Respond(&raft.TimeoutNowResponse{RPCHeader: header()}, errTransfer)
 		return false
 	case *raft.RequestPreVoteRequest:
@@ -190,7 +206,7 @@ func (t *transport) inspect(rpc *raft.RPC) bool {
 			rpc.Respond(&raft.RequestVoteResponse{RPCHeader: header(), Term: req.Term}, errQuiet)
 			return false
 		}
-		if req.LeadershipTransfer {
+		if req.LeadershipTransfer && !t.handed.allows(req.Term, raft.ServerID(req.ID)) {
 			own := *req // in memory, the request is shared with other peers
 			own.LeadershipTransfer = false
 			rpc.Command = &own
@@ -199,6 +215,7 @@ func (t *transport) inspect(rpc *raft.RPC) bool {
 	case *raft.InstallSnapshotRequest:
 		t.watchTerm(rpc, req.Term)
 	case *raft.AppendEntriesRequest:
+		t.handed.look(req)
 		t.watchTerm(rpc, req.Term)
 	}
 	return true

@@ -30,6 +30,8 @@ const (
 	// KindCheckState carries the index and state hash of an entry that the leader has applied; a
 	// replica that had another hash there stops.
 	KindCheckState Kind = 2
+	// KindHandOver carries a term and the node to which its leader gives its leadership.
+	KindHandOver Kind = 3
 	// FirstDomainKind is the first number that a domain may give.
 	FirstDomainKind Kind = 16
 )

@@ -223,11 +223,28 @@ func (n *node) proposeLimits(proposer server.Proposer) {
 		"outcome", results[0].Outcome)
 }
 
-// close stops what open started, in the opposite order: requests under way are answered, audit
-// events leave for the log or the spool, then the cluster's part ends.
+// retireTimeout bounds how long a node that stops tries to hand leadership over.
+const retireTimeout = 2 * time.Second
+
+// retire hands leadership over while this node still serves, and brings the commands that it gets to
+// the new leader: nobody waits for an election.
+func (n *node) retire(ctx context.Context) {
+	if n.cluster == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, retireTimeout)
+	defer cancel()
+	if err := n.cluster.Retire(ctx); err != nil {
+		n.log.Warn("stops as the leader: the others elect another", "error", err)
+	}
+}
+
+// close stops what open started, in the opposite order: leadership is handed over, requests under
+// way are answered, audit events leave for the log or the spool, then the cluster's part ends.
 func (n *node) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), n.settings.StopTimeout)
 	defer cancel()
+	n.retire(ctx)
 	close(n.closing)
 	var problems []error
 	for _, listener := range []*server.Server{n.public, n.ops} {

@@ -53,6 +53,7 @@ func TestWhatStopsTheReplicaChangesNothing(t *testing.T) {
 		"torn audits":      with(billing.KindRecordAudits, tornBlock[:len(tornBlock)-1]...),
 		"tick with news":   with(engine.KindTick, 1),
 		"short check":      with(engine.KindCheckState, 1),
+		"short hand-over":  with(engine.KindHandOver, make([]byte, 8)...),
 		"other hash":       with(engine.KindCheckState, wrongHash...),
 		"other shard":      otherShard,
 		"torn":             torn[:len(torn)-1],
@@ -67,6 +68,8 @@ func TestWhatStopsTheReplicaChangesNothing(t *testing.T) {
 
 	right := engine.AppendCheckState(nil, engine.CheckState{Index: index, Hash: hash})
 	require.Equal(t, engine.OutcomeDone, l.DoPayload(engine.KindCheckState, right).Outcome)
+	handOver := engine.AppendHandOver(nil, engine.HandOver{Term: 3, Target: "node2"})
+	require.Equal(t, engine.OutcomeDone, l.DoPayload(engine.KindHandOver, handOver).Outcome)
 	far := engine.AppendCheckState(nil, engine.CheckState{Index: 1 << 50, Hash: 1})
 	require.Equal(t, engine.OutcomeDone, l.DoPayload(engine.KindCheckState, far).Outcome)
 }

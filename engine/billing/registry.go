@@ -76,6 +76,7 @@ type definition struct {
 var registry = [...]definition{
 	engine.KindTick:        {"Tick", decodeTick},
 	engine.KindCheckState:  {"CheckState", decodeCheckState},
+	engine.KindHandOver:    {"HandOver", decodeHandOver},
 	KindRecordAudits:       {"RecordAudits", decodeAudits},
 	KindRecordUsage:        {"RecordUsage", decodeUsage},
 	KindCreateAccount:      {"CreateAccount", decodeFields[CreateAccount]},

@@ -79,3 +79,15 @@ func decodeCheckState(m *Machine, payload []byte) (command, error) {
 }
 
 func (checkState) apply(*turn) engine.Outcome { return engine.OutcomeDone }
+
+// handOver is the cluster's word to itself: it changes nothing here.
+type handOver struct{}
+
+func decodeHandOver(_ *Machine, payload []byte) (command, error) {
+	if _, ok := engine.ParseHandOver(payload); !ok {
+		return nil, fmt.Errorf("payload of %d bytes", len(payload))
+	}
+	return handOver{}, nil
+}
+
+func (handOver) apply(*turn) engine.Outcome { return engine.OutcomeDone }

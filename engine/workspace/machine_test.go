@@ -66,6 +66,7 @@ func TestApplyHaltsAndChangesNothing(t *testing.T) {
 		"another shard":     other,
 		"another hash":      entry(1001, check(7, hash+1)),
 		"short state check": entry(1001, engine.Record{Kind: engine.KindCheckState, Payload: []byte{1}}),
+		"short hand-over":   entry(1001, engine.Record{Kind: engine.KindHandOver, Payload: make([]byte, 8)}),
 		"a tick with bytes": entry(1001, engine.Record{Kind: engine.KindTick, Payload: []byte{1}}),
 		"failed yet passed": entry(1001, engine.Record{Kind: workspace.KindFinishRun, Payload: failed}),
 		"torn record":       append(entry(1001, signUp), 2, 16, 0),

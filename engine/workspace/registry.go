@@ -61,6 +61,7 @@ type definition struct {
 var registry = [...]definition{
 	engine.KindTick:       {"Tick", decodeTick},
 	engine.KindCheckState: {"CheckState", decodeCheckState},
+	engine.KindHandOver:   {"HandOver", decodeHandOver},
 	KindSetPolicy:         {"SetPolicy", decodeFields[SetPolicy]},
 	KindSignUp:            {"SignUp", decodeFields[SignUp]},
 	KindRotateKeys:        {"RotateKeys", decodeFields[RotateKeys]},
@@ -161,3 +162,15 @@ func decodeCheckState(m *Machine, payload []byte) (command, error) {
 }
 
 func (checkState) apply(*turn) engine.Outcome { return engine.OutcomeDone }
+
+// handOver is the cluster's word to itself: it changes nothing here.
+type handOver struct{}
+
+func decodeHandOver(_ *Machine, payload []byte) (command, error) {
+	if _, ok := engine.ParseHandOver(payload); !ok {
+		return nil, fmt.Errorf("malformed hand-over")
+	}
+	return handOver{}, nil
+}
+
+func (handOver) apply(*turn) engine.Outcome { return engine.OutcomeDone }
