@@ -92,7 +92,7 @@ type Group struct {
 	routeLock sync.Mutex
 	handing   sync.Mutex  // one hand-over at a time
 	retired   atomic.Bool // this node is about to stop: it is not to be elected
-	arrivals  arrivals // of frames; guarded by routeLock
+	arrivals  arrivals    // of frames; guarded by routeLock
 	sequence  atomic.Uint64
 	committed atomic.Pointer[[]raft.ServerID]
 	index     readIndex

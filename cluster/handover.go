@@ -239,7 +239,8 @@ func (g *Group) retire(ctx context.Context) error {
 		}
 		alone := len(g.voters()[0]) < 2
 		if alone || round == retireRounds || !g.pause(ctx, 5*retryEvery) {
-			return errors.Join(append(errs, fmt.Errorf("%w: group %s", ErrHandOver, g.name))...)
+			errs = append(errs, fmt.Errorf("%w: group %s", ErrHandOver, g.name))
+			return errors.Join(errs...)
 		}
 	}
 }
