@@ -205,8 +205,8 @@ func (g *Group) announce(
 }
 
 // Retire gives away the leadership of every group that this node leads, before it stops. It tries
-// one voter after the other, a few times at the most, and keeps this node from being elected again. An error
-// wraps ErrHandOver: the others will elect a leader when this node is gone.
+// one voter after the other, a few times at the most, and keeps this node from being elected again.
+// An error wraps ErrHandOver: the others will elect a leader when this node is gone.
 func (n *Node) Retire(ctx context.Context) error {
 	errs := make([]error, len(n.groups))
 	done := make(chan struct{})
