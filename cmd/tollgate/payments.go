@@ -11,7 +11,7 @@ import (
 type paymentsCommand struct {
 	Show  paymentsShowCommand  `cmd:"" help:"Say who collects an environment's invoices."`
 	Set   paymentsSetCommand   `cmd:"" help:"Choose who collects: none, sandbox (built in, for trying) or stripe."`
-	Terms paymentsTermsCommand `cmd:"" help:"Show how many days after their issue invoices fall due, or set it."`
+	Terms paymentsTermsCommand `cmd:"" help:"Show when invoices are issued and fall due, or set it."`
 	List  paymentsListCommand  `cmd:"" help:"List what providers reported about an invoice."`
 }
 
@@ -72,25 +72,31 @@ func (c *paymentsSetCommand) Run(ctx context.Context, out io.Writer) error {
 type paymentsTermsCommand struct {
 	adminFlags       `embed:""`
 	environmentFlags `embed:""`
-	Days             *uint32 `arg:"" optional:"" help:"0 to 365; invoices that are issued already keep their due dates."`
+	Days             *uint32 `arg:"" optional:"" help:"Invoices fall due so many days after their issue, 0 to 365; those that are issued already keep their due dates."`
+	Settle           *uint32 `placeholder:"MINUTES" help:"The invoice of a period is issued so many minutes after its end, 0 to 10080, and has the usage that comes late until then."`
 }
 
 // Run shows or sets the payment terms.
 func (c *paymentsTermsCommand) Run(ctx context.Context, out io.Writer) error {
-	var terms struct {
-		Days uint32 `json:"paymentTermDays"`
-	}
 	path := c.path() + "/payment-terms"
-	if c.Days != nil {
-		terms.Days = *c.Days
-		if _, err := c.send(ctx, "PUT", path, terms, nil); err != nil {
+	if c.Days != nil || c.Settle != nil {
+		change := struct {
+			Days   *uint32 `json:"paymentTermDays,omitempty"`
+			Settle *uint32 `json:"settleMinutes,omitempty"`
+		}{c.Days, c.Settle}
+		if _, err := c.send(ctx, "PUT", path, change, nil); err != nil {
 			return err
 		}
-	} else if _, err := c.read(ctx, path, &terms); err != nil {
+	}
+	var terms struct {
+		Days   uint32 `json:"paymentTermDays"`
+		Settle uint32 `json:"settleMinutes"`
+	}
+	if _, err := c.read(ctx, path, &terms); err != nil {
 		return err
 	}
-	return say(out, "Invoices of %s/%s fall due %d days after their issue.", c.Account,
-		c.Environment, terms.Days)
+	return say(out, "Invoices of %s/%s are issued %d minutes after their period's end, and fall due "+
+		"%d days after their issue.", c.Account, c.Environment, terms.Settle, terms.Days)
 }
 
 type paymentsListCommand struct {

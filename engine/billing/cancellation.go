@@ -63,6 +63,7 @@ func (c *CancelSubscription) apply(t *turn) engine.Outcome {
 // cancelNow ends the subscription within its period. What is unbilled is its usage, and in arrears
 // the base price.
 func (l *ledger) cancelNow(now int64) {
+	l.issueWaiting(now)
 	b := &l.b
 	d := l.draft(InvoiceRegular, pendingID(b), now)
 	base, due := l.unbilledBase(now)

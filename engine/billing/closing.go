@@ -5,42 +5,73 @@ import (
 	"tollgate/engine/period"
 )
 
-// endPeriod closes the current period at its end: one REGULAR invoice, and the next period, or the
-// subscription's end where its cancellation was scheduled.
+// endPeriod closes the current period at its end: the next period begins, or the subscription ends
+// where its cancellation was scheduled. The invoice is issued once settleMinutes have passed.
 func (l *ledger) endPeriod(at int64) {
 	ends := l.b.cancelMode == CancelAtPeriodEnd
-	old := l.version()
 	changes := l.b.pending != 0
 	next := l.dueChange(at, ends)
-	d := l.draft(InvoiceRegular, pendingID(&l.b), at)
 	l.credited = append(l.credited, creditStep{end: true, version: l.b.version, at: at})
 	l.closeSpan(at, cut{period: true, ends: ends, version: next})
+	if ends {
+		l.end(at)
+	} else {
+		l.b.version, l.b.baseVersion = next, next
+		l.nextPeriod(at)
+		if changes {
+			l.tell(WebhookSubscriptionChanged, at)
+		}
+		l.credited = append(l.credited, creditStep{start: true, version: next, at: at})
+	}
+	l.b.issueAt = at + l.env.settleMS()
+	if l.b.issueAt == at {
+		l.issuePeriod(at)
+	}
+}
+
+// regular begins the invoice of the period that ended last.
+func (l *ledger) regular(at int64) *draft {
+	last := len(l.spans) - 1
+	first := last
+	for first > 0 && l.spans[first-1].period == l.spans[last].period {
+		first--
+	}
+	d := l.draft(InvoiceRegular, derivedID(l.b.id, labelRegular, l.spans[last].period), at)
+	d.version, d.baseVersion = l.spans[last].version, l.spans[first].version
+	d.periodStart, d.periodEnd = l.spans[first].start, l.spans[last].end
+	return d
+}
+
+// issuePeriod issues the one REGULAR invoice of the period that ended last: its usage, then the
+// base price, in arrears its own, in advance that of the period which has begun.
+func (l *ledger) issuePeriod(at int64) {
+	l.b.issueAt = 0
+	d := l.regular(at)
 	l.billUsage(d)
-	if old.timing == timingInArrears {
+	if l.catalog.version(d.version).timing == timingInArrears {
 		d.charge(l, chargeFact{
-			Kind: LineBase, Version: l.b.baseVersion, Ratio: decimal.FromInt(1),
+			Kind: LineBase, Version: d.baseVersion, Ratio: decimal.FromInt(1),
 			Start: d.periodStart, End: d.periodEnd,
 		})
 	}
-	if ends {
-		l.end(at)
-		l.issue(d)
-		return
+	if l.b.endedAt == 0 {
+		if l.version().timing == timingInAdvance {
+			d.charge(l, chargeFact{
+				Kind: LineBase, Version: l.b.version, Ratio: decimal.FromInt(1),
+				Start: l.b.periodStart, End: l.b.periodEnd,
+			})
+		}
+		d.always = true
 	}
-	l.b.version, l.b.baseVersion = next, next
-	l.nextPeriod(at)
-	if changes {
-		l.tell(WebhookSubscriptionChanged, at)
-	}
-	l.credited = append(l.credited, creditStep{start: true, version: next, at: at})
-	if v := l.version(); v.timing == timingInAdvance {
-		d.charge(l, chargeFact{
-			Kind: LineBase, Version: next, Ratio: decimal.FromInt(1),
-			Start: l.b.periodStart, End: l.b.periodEnd,
-		})
-	}
-	d.always = true
 	l.issue(d)
+}
+
+// issueWaiting issues the invoice that waits for late usage, before another one bills usage: what
+// comes later is late for the next. So spans are billed in the order in which they closed.
+func (l *ledger) issueWaiting(now int64) {
+	if l.b.issueAt != 0 {
+		l.issuePeriod(now)
+	}
 }
 
 // nextPeriod begins the period after the one that just ended, computed from the anchor.

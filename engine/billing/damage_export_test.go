@@ -34,6 +34,9 @@ func Damages() map[string]func(m *Machine) {
 			s.spans.Write(p).next = p
 		}),
 		"span 1 of subscription 1": with(func(s *state) { s.spans.Write(1).customer = 2 }),
+		"nothing waits to be issued of subscription 1": with(func(s *state) {
+			s.subscriptions.Write(1).issueAt = 5
+		}),
 		"the meters of span 1": with(func(s *state) {
 			m := s.spans.Read(1).firstMeter
 			s.meters.Write(m).next = m

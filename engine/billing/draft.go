@@ -30,6 +30,8 @@ type draft struct {
 	items []InvoiceItem
 	fact  invoiceFact
 	row   uint32 // once it is stored
+	// baseVersion is the plan version whose price the period bears in arrears.
+	baseVersion uint32
 	// always says that the invoice is issued even without a line.
 	always bool
 }

@@ -66,7 +66,7 @@ func Golden() map[string][]byte {
 		id: id(0x20), periodStart: 7, periodEnd: 8, createdAt: 9, anchor: 10, period: 11,
 		counters: 12, graceDays: 13, due: 14, cancelledAt: 15, adjustAt: 16, spanStart: 17, span: 18,
 		runSpan: 19, months: 20, baseVersion: 21, firstBase: 22, firstSpan: 23, firstUnpaid: 24,
-		firstChange: 25, lastChange: 26, pending: 27, adjustments: 28, room: 29,
+		firstChange: 25, lastChange: 26, pending: 27, adjustments: 28, room: 29, issueAt: 30,
 		cancelMode: CancelAtPeriodEnd,
 	}
 	v := invoice{

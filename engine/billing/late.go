@@ -89,7 +89,7 @@ func (l *ledger) add(at spot, feature uint32, units decimal.Decimal, now int64) 
 			o.origin = sum(o.origin, units)
 		}
 	}
-	if l.b.endedAt != 0 && l.b.adjustAt == 0 {
+	if l.b.endedAt != 0 && l.b.adjustAt == 0 && l.b.issueAt == 0 {
 		l.b.adjustAt = (now/dayMS + 1) * dayMS
 		l.b.due = l.nextDue()
 	}

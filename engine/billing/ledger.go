@@ -96,8 +96,10 @@ func (l *ledger) nextDue() int64 {
 	if l.b.endedAt == 0 {
 		at = l.b.periodEnd
 	}
-	if l.b.adjustAt != 0 {
-		at = min(at, l.b.adjustAt)
+	for _, other := range [...]int64{l.b.issueAt, l.b.adjustAt} {
+		if other != 0 {
+			at = min(at, other)
+		}
 	}
 	for i := range l.unpaid {
 		v := &l.unpaid[i]
@@ -114,12 +116,15 @@ func (l *ledger) nextDue() int64 {
 // begins when so many units of work are done, but the first. It returns how many were.
 func (l *ledger) run(now int64, most int) (units int) {
 	for first := true; l.b.due <= now && (first || units < most); first = false {
-		drafts, told := len(l.drafts), len(l.happened)
+		drafts, told, span := len(l.drafts), len(l.happened), l.b.span
 		units += 1 + len(l.unpaid)/4
 		l.step(l.b.due)
 		l.b.due = l.nextDue()
 		for i := drafts; i < len(l.drafts); i++ {
 			units += l.weight() + l.drafts[i].weight()
+		}
+		if l.b.span != span && len(l.drafts) == drafts { // its invoice waits
+			units += l.weight()
 		}
 		units += 16 * (len(l.happened) - told)
 	}
@@ -145,7 +150,8 @@ func (d *draft) weight() (units int) {
 }
 
 // step lets the one thing happen that is due: of several at one instant, invoices fall due first,
-// then the period ends, then late usage is billed, then a grace ends.
+// then the period ends, then the invoice of one that ended is issued, then late usage is billed,
+// then a grace ends.
 func (l *ledger) step(at int64) {
 	for i := range l.unpaid {
 		if v := &l.unpaid[i]; v.status == InvoiceDue && v.dueAt == at {
@@ -156,6 +162,8 @@ func (l *ledger) step(at int64) {
 	switch {
 	case l.b.endedAt == 0 && l.b.periodEnd == at:
 		l.endPeriod(at)
+	case l.b.issueAt == at:
+		l.issuePeriod(at)
 	case l.b.adjustAt == at:
 		l.adjust(at)
 	default:
@@ -363,12 +371,7 @@ func (t *turn) commit(l *ledger) {
 		t.subscribed(&l.was, -1)
 		t.subscribed(&l.b, 1)
 	}
-	if l.was.period != l.b.period || l.was.endedAt != l.b.endedAt {
-		t.pending.Remove(t.idHash(ptr(pendingID(&l.was))), l.row)
-		if l.b.endedAt == 0 {
-			t.pending.Insert(t.idHash(ptr(pendingID(&l.b))), l.row)
-		}
-	}
+	t.reindexPending(l)
 	for i := range l.drafts {
 		t.invoiceByID.Insert(t.idHash(&l.drafts[i].id), l.drafts[i].row)
 	}

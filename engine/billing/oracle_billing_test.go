@@ -40,7 +40,7 @@ func (h *ledgers) step() {
 		p.oracle.Advance(h.now())
 	}
 	p := h.people[rapid.IntRange(0, len(h.people)-1).Draw(h.t, "person")]
-	switch rapid.IntRange(0, 19).Draw(h.t, "step") {
+	switch rapid.IntRange(0, 20).Draw(h.t, "step") {
 	case 0, 1, 2, 3, 4, 5:
 		h.use(p)
 	case 6, 7, 8:
@@ -69,8 +69,22 @@ func (h *ledgers) step() {
 		}
 	case 16:
 		h.crash()
+	case 17:
+		h.wait()
 	default:
 		h.later()
+	}
+}
+
+// wait changes how long invoices wait for late usage of their period.
+func (h *ledgers) wait() {
+	minutes := rapid.SampledFrom([]uint32{0, 90, 3 * 24 * 60, billing.MaxSettleMinutes}).
+		Draw(h.t, "minutes")
+	h.expect(engine.OutcomeDone, h.l.Do(billing.KindSetPaymentTerms, &billing.SetPaymentTerms{
+		Env: enginetest.Sandbox, KeepDays: true, SetSettle: true, SettleMinutes: minutes,
+	}))
+	for _, p := range h.people {
+		p.oracle.Settle = int64(minutes) * 60_000
 	}
 }
 
@@ -159,7 +173,7 @@ func (h *ledgers) finish() {
 			}
 		}
 	}
-	h.l.Stamp += 2 * dayMS
+	h.l.Stamp += 9 * dayMS // an invoice may wait for 7
 	h.tick()
 	h.compare()
 	numbers := map[uint64]bool{}

@@ -72,6 +72,7 @@ func newLedgers(t *rapid.T) *ledgers {
 		h.people = append(h.people, &person{name: name})
 		h.subscribe(h.people[len(h.people)-1])
 	}
+	h.wait()
 	h.snapshot, h.cut = snapshotOf(t, m), len(h.l.Entries)
 	return h
 }

@@ -101,6 +101,7 @@ func (c *ChangePlan) apply(t *turn) engine.Outcome {
 // back at the old price and charged at the new one, on an invoice of its own. Where interval and
 // timing stay, the period does; otherwise it closes here, and a new one begins at a new anchor.
 func (l *ledger) upgrade(to *planVersion, now int64) {
+	l.issueWaiting(now)
 	old, b := l.version(), &l.b
 	l.credited = append(l.credited, creditStep{from: old, version: to.number, at: now})
 	d := l.draft(InvoiceAdjustment, derivedID(b.id, labelAdjustment, b.adjustments), now)

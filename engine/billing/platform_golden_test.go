@@ -32,6 +32,9 @@ func goldenPlatform() map[string]wire.Fielder {
 			WebhookSecret: []byte{3}, Actor: "admin",
 		},
 		"command-144-set-payment-terms": &billing.SetPaymentTerms{Env: 1, Days: 30, Actor: "admin"},
+		"command-144-set-settle-minutes": &billing.SetPaymentTerms{
+			Env: 1, Actor: "admin", KeepDays: true, SetSettle: true, SettleMinutes: 90,
+		},
 		"command-156-submit": &billing.Submit{
 			ID: id("attempt"), Kind: billing.KindRevertCancellation,
 			Payload: wire.Encode(nil, &billing.RevertCancellation{Env: 1, ID: id("s")}),

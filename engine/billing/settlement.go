@@ -61,7 +61,7 @@ func (t *turn) unpaid(env uint32, id *[16]byte) (l *ledger, at int, outcome engi
 			return l, i, engine.OutcomeDone
 		}
 	}
-	if l.b.endedAt == 0 && pendingID(&l.b) == *id {
+	if l.b.accrues(id) {
 		return nil, 0, engine.OutcomeInvoicePending
 	}
 	if row != 0 && t.invoices.Read(row).status == InvoiceVoid {

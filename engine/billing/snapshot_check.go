@@ -174,7 +174,7 @@ func (s *state) spansConsistent() error {
 	for row := uint32(1); row <= s.subscriptions.Len(); row++ {
 		b := s.subscriptions.Read(row)
 		c := s.catalogOf(b.customer)
-		next := uint32(0)
+		next, last := uint32(0), (*span)(nil)
 		for at := b.firstSpan; at != 0; at = s.spans.Read(at).next {
 			if !spans.meet(at) {
 				return damaged("the spans of subscription %d", row)
@@ -184,7 +184,7 @@ func (s *state) spansConsistent() error {
 				!c.hasVersion(p.version) || p.end < p.start {
 				return damaged("span %d of subscription %d", at, row)
 			}
-			next = p.number + 1
+			next, last = p.number+1, p
 			slots := uint32(0)
 			for m := p.firstMeter; m != 0; m = s.meters.Read(m).next {
 				if !meters.meet(m) || s.meters.Read(m).slot < slots ||
@@ -193,6 +193,9 @@ func (s *state) spansConsistent() error {
 				}
 				slots = s.meters.Read(m).slot + 1
 			}
+		}
+		if b.issueAt != 0 && (last == nil || last.billed || last.period+1 != b.period) {
+			return damaged("nothing waits to be issued of subscription %d", row)
 		}
 		for at := b.firstUnpaid; at != 0; at = s.invoices.Read(at).nextUnpaid {
 			if !unpaid.meet(at) || s.invoices.Read(at).subscription != row ||

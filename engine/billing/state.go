@@ -227,9 +227,7 @@ func (s *state) reindex() {
 		s.subscriptionByID.Insert(s.idHash(&b.id), row)
 		s.subscribed(b, 1)
 		s.hint(row, b)
-		if b.endedAt == 0 {
-			s.pending.Insert(s.idHash(ptr(pendingID(b))), row)
-		}
+		s.indexPending(row, b)
 		s.reschedule(s.environment(s.customers.Read(b.customer).env), row, b.due)
 	}
 	for row := s.firstCorrection; row != 0; row = s.corrections.Read(row).next {

@@ -92,6 +92,7 @@ func (t *turn) subscribe(e *environment, b *subscription, invoiceID [16]byte) {
 	version := e.catalog.Load().version(b.version)
 	lock := t.stripe(b.customer)
 	lock.Lock()
+	b.due = b.periodEnd // until its initial invoice is there, for queries
 	b.counters = uint16(len(version.features))
 	b.room = b.counters
 	b.firstCounter = appendRows(t.counters, len(version.features))
@@ -110,7 +111,7 @@ func (t *turn) subscribe(e *environment, b *subscription, invoiceID [16]byte) {
 	lock.Unlock()
 
 	t.subscriptionByID.Insert(t.idHash(&b.id), row)
-	t.pending.Insert(t.idHash(ptr(pendingID(b))), row)
+	t.indexPending(row, b)
 	t.subscribed(b, 1)
 	t.fold(uint64(row)<<32 | uint64(b.firstCounter))
 	l := t.openLedger(row)
@@ -135,9 +136,6 @@ func (l *ledger) initial(id [16]byte) {
 	l.b.due = l.nextDue()
 }
 
-// pendingID is the id of the invoice that accrues for the current period. It keeps it.
-func pendingID(b *subscription) [16]byte { return derivedID(b.id, labelRegular, b.period) }
-
 // subscription is the record of a subscription; what a check needs comes first. id, customer and
 // createdAt never change.
 type subscription struct {
@@ -157,8 +155,9 @@ type subscription struct {
 	graceDays              uint16
 
 	// cancelledAt is when cancellation was asked for, adjustAt when late usage of an ended
-	// subscription will be billed; 0: it is not.
-	cancelledAt, adjustAt int64
+	// subscription will be billed, issueAt when the invoice of the period that ended last is issued;
+	// 0: it is not.
+	cancelledAt, adjustAt, issueAt int64
 	// spanStart is where the present span begins: the period's start, or a plan change within it.
 	spanStart int64
 	// span numbers the spans from 0; runSpan is the first one since the last plan change.
@@ -182,6 +181,7 @@ var subscriptionCodec = page.Codec[subscription]{
 		dst = appendI64(appendI64(dst, b.periodStart), b.periodEnd)
 		dst = appendI64(appendI64(appendI64(dst, b.suspendedAt), b.endedAt), b.due)
 		dst = appendI64(appendI64(appendI64(dst, b.cancelledAt), b.adjustAt), b.spanStart)
+		dst = appendI64(dst, b.issueAt)
 		dst = appendU32(appendU32(dst, b.customer), b.next)
 		dst = appendU32(appendU32(dst, b.version), b.baseVersion)
 		dst = appendU32(appendU32(dst, b.firstCounter), b.firstBase)
@@ -199,6 +199,7 @@ var subscriptionCodec = page.Codec[subscription]{
 		b.periodStart, b.periodEnd = r.i64(), r.i64()
 		b.suspendedAt, b.endedAt, b.due = r.i64(), r.i64(), r.i64()
 		b.cancelledAt, b.adjustAt, b.spanStart = r.i64(), r.i64(), r.i64()
+		b.issueAt = r.i64()
 		b.customer, b.next = r.u32(), r.u32()
 		b.version, b.baseVersion = r.u32(), r.u32()
 		b.firstCounter, b.firstBase = r.u32(), r.u32()

@@ -23,7 +23,8 @@ func TestTermsCountFromTheInstantTheyWereSet(t *testing.T) {
 			Env: enginetest.Sandbox, Days: days,
 		})
 		require.Equal(t, engine.OutcomeDone, r.Outcome)
-		require.Equal(t, days, m.PaymentTermDays(enginetest.Sandbox))
+		stands, _ := m.PaymentTerms(enginetest.Sandbox)
+		require.Equal(t, days, stands)
 	}
 	set(30)
 	l.Stamp += 40 * dayMS // no tick: nobody led while a period ended
@@ -44,7 +45,9 @@ func TestTermsCountFromTheInstantTheyWereSet(t *testing.T) {
 
 	restored := billing.New(billing.Config{})
 	require.NoError(t, restored.Restore(bytes.NewReader(snapshotOf(t, m))))
-	require.Zero(t, restored.PaymentTermDays(enginetest.Sandbox))
-	require.Equal(t, uint32(7), restored.PaymentTermDays(enginetest.Sandbox+1))
+	days0, _ := restored.PaymentTerms(enginetest.Sandbox)
+	require.Zero(t, days0)
+	days7, _ := restored.PaymentTerms(enginetest.Sandbox + 1)
+	require.Equal(t, uint32(7), days7)
 	require.Equal(t, snapshotOf(t, m), snapshotOf(t, restored))
 }

@@ -2,16 +2,72 @@ package billing
 
 import "tollgate/engine/decimal"
 
-// upcoming is the invoice that a subscription's period would end with, as things are now.
-func (s *state) upcoming(l *ledger) (InvoiceView, bool) {
-	if l.b.endedAt != 0 {
-		return InvoiceView{}, false
+// pendingID is the id of the invoice that accrues for the current period. It keeps it.
+func pendingID(b *subscription) [16]byte { return derivedID(b.id, labelRegular, b.period) }
+
+// waitingID is the id of the invoice that waits for late usage of the period before.
+func waitingID(b *subscription) [16]byte { return derivedID(b.id, labelRegular, b.period-1) }
+
+// accruing are the ids of a subscription's PENDING invoices, oldest first: of the period that ended
+// last until it is issued, and of the current one.
+func (b *subscription) accruing() (ids [][16]byte) {
+	if b.issueAt != 0 {
+		ids = append(ids, waitingID(b))
 	}
-	id, first := pendingID(&l.b), len(l.drafts)
-	pending := l.draft(InvoiceRegular, id, 0).invoice
-	pending.dueAt = l.env.dueOf(l.b.periodEnd)
-	pending.status = InvoicePending
-	l.endPeriod(l.b.periodEnd)
+	if b.endedAt == 0 {
+		ids = append(ids, pendingID(b))
+	}
+	return ids
+}
+
+// accrues says that an id is that of a PENDING invoice.
+func (b *subscription) accrues(id *[16]byte) bool {
+	return b.issueAt != 0 && waitingID(b) == *id || b.endedAt == 0 && pendingID(b) == *id
+}
+
+// indexPending lets PENDING invoices be found by id.
+func (s *state) indexPending(row uint32, b *subscription) {
+	for _, id := range b.accruing() {
+		s.pending.Insert(s.idHash(&id), row)
+	}
+}
+
+// reindexPending does it anew where a ledger changed them.
+func (s *state) reindexPending(l *ledger) {
+	was, is := &l.was, &l.b
+	if was.period == is.period && was.endedAt == is.endedAt && was.issueAt == is.issueAt {
+		return
+	}
+	for _, id := range was.accruing() {
+		s.pending.Remove(s.idHash(&id), l.row)
+	}
+	s.indexPending(l.row, is)
+}
+
+// upcoming are the invoices that a subscription's periods would be billed by, as things are now, in
+// the order in which they will be issued: that of the period which ended last, while it waits for
+// late usage, and that of the current period. The ledger goes on to there.
+func (s *state) upcoming(l *ledger) (views []InvoiceView) {
+	if l.b.issueAt != 0 {
+		views = append(views, s.foretell(l, len(l.drafts)))
+	}
+	if l.b.endedAt == 0 {
+		first := len(l.drafts)
+		l.endPeriod(l.b.periodEnd)
+		views = append(views, s.foretell(l, first))
+	}
+	return views
+}
+
+// foretell is the invoice of the period that ended last: the first of the drafts from there on,
+// once it is issued. One without a line would not be.
+func (s *state) foretell(l *ledger, first int) InvoiceView {
+	at := l.b.issueAt
+	if at == 0 {
+		at = l.spans[len(l.spans)-1].end
+	}
+	pending := l.regular(at).invoice
+	l.issueWaiting(at)
 	var items []InvoiceItem
 	if len(l.drafts) > first {
 		d := &l.drafts[first]
@@ -19,20 +75,30 @@ func (s *state) upcoming(l *ledger) (InvoiceView, bool) {
 	} else {
 		pending.amount = decimal.Decimal{}
 	}
+	pending.createdAt, pending.status = 0, InvoicePending
 	view := s.invoiceView(&pending, items)
 	if view.Items == nil {
 		view.Items = []InvoiceItem{}
 	}
-	return view, true
+	return view
 }
 
-// Upcoming previews the PENDING invoice of a subscription, with the id that it keeps. False: there
-// is no such subscription, or it has ended.
+// Upcoming previews the PENDING invoice of a subscription that is issued next, with the id that it
+// keeps. False: there is no such subscription, or it has ended and nothing waits.
 func (m *Machine) Upcoming(env uint32, subscriptionID [16]byte) (InvoiceView, bool) {
-	s := m.state.Load()
-	row := s.subscriptionIn(env, &subscriptionID)
-	if row == 0 {
+	views := m.pendingOf(env, &subscriptionID)
+	if len(views) == 0 {
 		return InvoiceView{}, false
+	}
+	return views[0], true
+}
+
+// pendingOf previews the PENDING invoices of one subscription.
+func (m *Machine) pendingOf(env uint32, subscriptionID *[16]byte) []InvoiceView {
+	s := m.state.Load()
+	row := s.subscriptionIn(env, subscriptionID)
+	if row == 0 {
+		return nil
 	}
 	lock := s.stripe(s.subscriptions.Read(row).customer)
 	lock.RLock()
@@ -56,14 +122,13 @@ func (m *Machine) PendingInvoices(env, customerRow uint32) []InvoiceView {
 	}
 	now := s.environment(env).now(s.stamp.Load())
 	for row := c.firstSubscription; row != 0; row = s.subscriptions.Read(row).next {
-		if view, ok := s.upcoming(s.ledgerAmong(row, now)); ok {
-			views = append(views, view)
-		}
+		views = append(views, s.upcoming(s.ledgerAmong(row, now))...)
 	}
 	return views
 }
 
-// pendingWith finds the subscription whose PENDING invoice has an id; 0 when there is none.
+// pendingWith finds the subscription of which an id is that of a PENDING invoice; 0 when there is
+// none.
 func (s *state) pendingWith(env uint32, id *[16]byte) uint32 {
 	return s.pending.Find(s.idHash(id), func(row uint32) bool {
 		customer := s.subscriptions.Read(row).customer
@@ -71,7 +136,7 @@ func (s *state) pendingWith(env uint32, id *[16]byte) uint32 {
 		lock.RLock()
 		defer lock.RUnlock()
 		b := s.subscriptions.Read(row)
-		return s.customers.Read(customer).env == env && b.endedAt == 0 && pendingID(b) == *id
+		return s.customers.Read(customer).env == env && b.accrues(id)
 	})
 }
 
@@ -81,12 +146,14 @@ func (m *Machine) pendingInvoice(env uint32, id *[16]byte) (InvoiceView, bool) {
 	if row == 0 {
 		return InvoiceView{}, false
 	}
-	view, ok := m.Upcoming(env, s.subscriptions.Read(row).id)
-	if ok && view.ID == *id {
-		return view, true
+	b := s.subscriptions.Read(row)
+	for _, view := range m.pendingOf(env, ptr(b.id)) {
+		if view.ID == *id {
+			return view, true
+		}
 	}
 	// It was issued a moment ago, and is not stored yet.
-	for _, issued := range m.Invoices(env, s.subscriptions.Read(row).customer) {
+	for _, issued := range m.Invoices(env, b.customer) {
 		if issued.ID == *id {
 			return issued, true
 		}

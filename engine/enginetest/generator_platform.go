@@ -37,6 +37,8 @@ func (g *generator) lifecycle() engine.Record {
 		func() engine.Record {
 			return record(billing.KindSetPaymentTerms, &billing.SetPaymentTerms{
 				Env: env, Days: rapid.SampledFrom([]uint32{0, 7, 30, 366}).Draw(g.t, "days"),
+				KeepDays: rapid.Bool().Draw(g.t, "keep"), SetSettle: rapid.Bool().Draw(g.t, "settles"),
+				SettleMinutes: rapid.SampledFrom([]uint32{0, 90, 10_080, 10_081}).Draw(g.t, "settle"),
 			})
 		},
 		func() engine.Record {

@@ -73,7 +73,9 @@ func OracleOf(d *billing.PlanDocument, places int) *OraclePlan {
 type OracleCustomer struct {
 	Subscriptions []*OracleSubscription
 	Invoices      []*OracleInvoice // oldest first
-	credit        *big.Rat
+	// Settle is how long the invoice of a period waits after its end, in milliseconds.
+	Settle int64
+	credit *big.Rat
 }
 
 // OracleInvoice is an invoice that must exist.
@@ -167,9 +169,12 @@ func (c *OracleCustomer) Advance(now int64) {
 		if next == nil {
 			return
 		}
-		if at := next.due(); next.EndedAt == 0 && next.periodEnd == at {
+		switch at := next.due(); {
+		case next.EndedAt == 0 && next.periodEnd == at:
 			next.endPeriod(at)
-		} else {
+		case next.waiting != nil && next.issueAt == at:
+			next.issueWaiting(at)
+		default:
 			next.adjustAt = 0
 			v := next.invoice(billing.InvoiceAdjustment, at)
 			if next.bill(v); len(v.Lines) > 0 {

@@ -20,7 +20,9 @@ type OracleSubscription struct {
 	months, period         int // after the anchor the period ends; how many periods were before it
 	periodStart, periodEnd int64
 	adjustAt               int64
-	spans                  []*oracleSpan // the last one is open, unless the subscription has ended
+	issueAt                int64
+	waiting                func(now int64) // issues the invoice that waits until issueAt
+	spans                  []*oracleSpan   // the last one is open, unless the subscription has ended
 	ahead                  []*OracleEvent
 	run                    int                 // number of the first span since the last plan change
 	billedRun              map[string]*big.Rat // of accumulating features, what is billed of the run
@@ -99,6 +101,9 @@ func (s *OracleSubscription) due() int64 {
 	if s.adjustAt != 0 {
 		at = min(at, s.adjustAt)
 	}
+	if s.waiting != nil {
+		at = min(at, s.issueAt)
+	}
 	return at
 }
 
@@ -136,7 +141,7 @@ func (e *OracleEvent) put(p *oracleSpan) {
 // touched notes that an event of a span came or was changed.
 func (s *OracleSubscription) touched(e *OracleEvent, now int64) {
 	if s.EndedAt != 0 {
-		if s.adjustAt == 0 {
+		if s.adjustAt == 0 && s.waiting == nil {
 			s.adjustAt = (now/oracleDay + 1) * oracleDay
 		}
 		return
@@ -299,7 +304,8 @@ func (s *OracleSubscription) line(
 	})
 }
 
-// endPeriod is what happens at the end of a period: the usage of it, then the base price.
+// endPeriod is what happens at the end of a period. Its invoice has the usage of it, then the base
+// price; it is issued at once, or waits.
 func (s *OracleSubscription) endPeriod(at int64) {
 	old, next := s.Plan, s.Plan
 	if s.To != nil && !s.Ends {
@@ -308,27 +314,39 @@ func (s *OracleSubscription) endPeriod(at int64) {
 		}
 	}
 	s.To = nil
-	v := s.invoice(billing.InvoiceRegular, at)
-	ends := s.Ends
+	ends, base, start, end := s.Ends, s.base, s.periodStart, s.periodEnd
 	s.close(at, next, true, ends)
-	s.bill(v)
-	one := big.NewRat(1, 1)
-	if old.Arrears {
-		s.charge(v, billing.LineBase, s.base, one, s.periodStart, s.periodEnd)
+	if !ends {
+		s.base = next
+		s.periodStart, s.months = later(s.anchor, s.months), s.months+next.Months
+		s.periodEnd = later(s.anchor, s.months)
 	}
-	if ends {
-		if len(v.Lines) > 0 {
+	s.issueAt = at + s.customer.Settle
+	s.waiting = func(now int64) {
+		v := &OracleInvoice{Type: billing.InvoiceRegular, At: now, Start: start, End: end}
+		s.bill(v)
+		one := big.NewRat(1, 1)
+		if old.Arrears {
+			s.charge(v, billing.LineBase, base, one, start, end)
+		}
+		if !ends && !next.Arrears {
+			s.charge(v, billing.LineBase, next, one, s.periodStart, s.periodEnd)
+		}
+		if !ends || len(v.Lines) > 0 {
 			s.customer.issue(v)
 		}
-		return
 	}
-	s.base = next
-	s.periodStart, s.months = later(s.anchor, s.months), s.months+next.Months
-	s.periodEnd = later(s.anchor, s.months)
-	if !next.Arrears {
-		s.charge(v, billing.LineBase, next, one, s.periodStart, s.periodEnd)
+	if s.issueAt == at {
+		s.issueWaiting(at)
 	}
-	s.customer.issue(v)
+}
+
+// issueWaiting issues the invoice that waits, if one does.
+func (s *OracleSubscription) issueWaiting(now int64) {
+	if issue := s.waiting; issue != nil {
+		s.waiting = nil
+		issue(now)
+	}
 }
 
 // left is what part of the period is left, at 8 decimals.
@@ -340,6 +358,7 @@ func (s *OracleSubscription) left(now int64) *big.Rat {
 // the period has given the rest of the old price back, and charged the new one's: the whole base
 // price is due, as at the period's end.
 func (s *OracleSubscription) Cancel(now int64) {
+	s.issueWaiting(now)
 	v, plan, left := s.invoice(billing.InvoiceRegular, now), s.Plan, s.left(now)
 	n := len(s.spans)
 	upgraded := n > 1 && s.spans[n-2].period == s.period
@@ -357,6 +376,7 @@ func (s *OracleSubscription) Cancel(now int64) {
 
 // Upgrade changes the plan now. Where interval and timing stay, so does the period.
 func (s *OracleSubscription) Upgrade(to *OraclePlan, now int64) {
+	s.issueWaiting(now)
 	s.To = nil
 	old, left := s.Plan, s.left(now)
 	v := s.invoice(billing.InvoiceAdjustment, now)

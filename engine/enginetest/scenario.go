@@ -76,6 +76,7 @@ var words = map[string]func(*scenario, *line) string{
 	"void":          (*scenario).void,
 	"amend":         (*scenario).amend,
 	"upcoming":      (*scenario).upcoming,
+	"pending":       (*scenario).pendingInvoices,
 	"verify":        (*scenario).verify,
 	"pay-number":    (*scenario).payNumber,
 	"pay-pending":   (*scenario).payPending,

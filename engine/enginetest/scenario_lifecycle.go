@@ -114,13 +114,21 @@ func (s *scenario) clock(l *line) string {
 		show(s.m.EnvironmentNow(env, s.log.Stamp)), settled)
 }
 
-// terms says how long after their issue invoices fall due: terms days=….
+// terms says how long after their issue invoices fall due, and how long after their period's end
+// they are issued: terms [days=…] [settle=…].
 func (s *scenario) terms(l *line) string {
 	env := s.environment(l)
-	answer := s.outcome(s.log.Do(billing.KindSetPaymentTerms, &billing.SetPaymentTerms{
-		Env: env, Days: uint32(l.number("days", 0)),
-	}))
-	return fmt.Sprintf("%s: %d days", answer, s.m.PaymentTermDays(env))
+	days, settle := l.number("days", -1), l.number("settle", -1)
+	c := &billing.SetPaymentTerms{
+		Env: env, KeepDays: days < 0, Days: uint32(max(days, 0)),
+		SetSettle: settle >= 0, SettleMinutes: uint32(max(settle, 0)),
+	}
+	answer := s.outcome(s.log.Do(billing.KindSetPaymentTerms, c))
+	stands, minutes := s.m.PaymentTerms(env)
+	if minutes == 0 && !c.SetSettle {
+		return fmt.Sprintf("%s: %d days", answer, stands)
+	}
+	return fmt.Sprintf("%s: %d days, %d minutes", answer, stands, minutes)
 }
 
 // void and amend correct an event: void KEY, amend KEY units=….
@@ -172,6 +180,22 @@ func (s *scenario) upcoming(l *line) string {
 	fmt.Fprintf(&b, "%s %s\n", v.Amount, v.Currency)
 	lines(&b, &v)
 	return b.String()
+}
+
+// pendingInvoices previews all PENDING invoices of a customer.
+func (s *scenario) pendingInvoices(l *line) string {
+	env := s.environment(l)
+	c, ok := s.m.Customer(env, l.word(0))
+	if !ok {
+		return "unknown"
+	}
+	var b strings.Builder
+	for _, v := range s.m.PendingInvoices(env, c.Row) {
+		fmt.Fprintf(&b, "%s to %s due %s: %s %s\n", show(v.PeriodStart)[:10],
+			show(v.PeriodEnd)[:10], show(v.DueDate), v.Amount, v.Currency)
+		lines(&b, &v)
+	}
+	return either(b.String(), "none")
 }
 
 // lines prints an invoice's lines; the period where it is not the invoice's own.

@@ -21,8 +21,14 @@ func (n *node) clock() time.Time {
 // advance moves the sandbox's clock by a number of days.
 func (n *node) advance(days int) answer {
 	n.t.Helper()
-	to := n.clock().AddDate(0, 0, days).Format(time.RFC3339Nano)
-	return n.call("POST", sandbox+"clock", `{"advanceTo":"`+to+`"}`)
+	return n.advanceTo(n.clock().AddDate(0, 0, days))
+}
+
+// advanceTo moves the sandbox's clock to an instant.
+func (n *node) advanceTo(to time.Time) answer {
+	n.t.Helper()
+	text := to.Format(time.RFC3339Nano)
+	return n.call("POST", sandbox+"clock", `{"advanceTo":"`+text+`"}`)
 }
 
 // invoices lists the invoices of the customer ada as a client sees them.

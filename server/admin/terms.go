@@ -6,33 +6,56 @@ import (
 	"tollgate/server"
 )
 
-// termsRoutes are the rows about when invoices fall due.
+// termsRoutes are the rows about when invoices are issued and fall due.
 func (a *API) termsRoutes() []server.Route {
-	terms := server.Object(
-		server.Must("paymentTermDays", server.IntSchema(0, billing.MaxPaymentTermDays)))
+	days := server.IntSchema(0, billing.MaxPaymentTermDays)
+	minutes := server.IntSchema(0, billing.MaxSettleMinutes)
 	return []server.Route{
 		{
 			Method: "PUT", Path: environment + "/payment-terms", Operation: "setPaymentTerms",
-			Summary: "Say how many days after their issue invoices fall due, from now on",
-			Access:  server.AccessOperator, Handle: a.putTerms, Params: environmentParams,
-			Body: terms, Responses: done("Set"),
+			Summary: "Say how many minutes after their period's end invoices are issued, and how many " +
+				"days after that they fall due, from now on; what is left out stays",
+			Access: server.AccessOperator, Handle: a.putTerms, Params: environmentParams,
+			Body: server.Object(
+				server.May("paymentTermDays", days), server.May("settleMinutes", minutes)),
+			Responses: done("Set"),
 		},
 		{
 			Method: "GET", Path: environment + "/payment-terms", Operation: "showPaymentTerms",
-			Summary: "How many days after their issue invoices fall due",
-			Access:  server.AccessOperator, Handle: a.getTerms, Params: environmentParams,
-			Responses: answers(terms),
+			Summary: "How many minutes after their period's end invoices are issued, and how many days " +
+				"after that they fall due",
+			Access: server.AccessOperator, Handle: a.getTerms, Params: environmentParams,
+			Responses: answers(server.Object(
+				server.Must("paymentTermDays", days), server.Must("settleMinutes", minutes))),
 		},
 	}
 }
 
 // putTerms is PUT …/payment-terms.
 func (a *API) putTerms(x *server.Exchange) {
-	var days uint32
+	const daysName, settleName = "paymentTermDays", "settleMinutes"
 	var w walk
-	fault := body(x, &w, map[string]reader{"paymentTermDays": w.whole(&days)}, "paymentTermDays")
-	if fault == nil && days > billing.MaxPaymentTermDays {
-		w.problem("paymentTermDays", "must be from 0 to %d", billing.MaxPaymentTermDays)
+	c := billing.SetPaymentTerms{KeepDays: true, Actor: actor}
+	fault := body(x, &w, map[string]reader{
+		daysName: func(t *tree, place string) {
+			w.whole(&c.Days)(t, place)
+			c.KeepDays = false
+		},
+		settleName: func(t *tree, place string) {
+			w.whole(&c.SettleMinutes)(t, place)
+			c.SetSettle = true
+		},
+	})
+	if fault == nil {
+		if c.KeepDays && !c.SetSettle {
+			w.problem("", "one of %s and %s is required", daysName, settleName)
+		}
+		if c.Days > billing.MaxPaymentTermDays {
+			w.problem(daysName, "must be from 0 to %d", billing.MaxPaymentTermDays)
+		}
+		if c.SettleMinutes > billing.MaxSettleMinutes {
+			w.problem(settleName, "must be from 0 to %d", billing.MaxSettleMinutes)
+		}
 		fault = w.fault()
 	}
 	if fault != nil {
@@ -40,16 +63,19 @@ func (a *API) putTerms(x *server.Exchange) {
 		return
 	}
 	a.carryOut(x, billing.KindSetPaymentTerms, func(env uint32) wire.Fielder {
-		return &billing.SetPaymentTerms{Env: env, Days: days, Actor: actor}
+		c.Env = env
+		return &c
 	})
 }
 
 // getTerms is GET …/payment-terms.
 func (a *API) getTerms(x *server.Exchange) {
 	a.environment(x, func(env uint32) *server.Fault {
+		days, minutes := a.machine.PaymentTerms(env)
 		data := x.Begin()
 		data.Open('{')
-		data.Uint("paymentTermDays", uint64(a.machine.PaymentTermDays(env)))
+		data.Uint("paymentTermDays", uint64(days))
+		data.Uint("settleMinutes", uint64(minutes))
 		data.Close('}')
 		x.End(200)
 		return nil
