@@ -28,6 +28,10 @@ func (c *paymentsShowCommand) Run(ctx context.Context, out io.Writer) error {
 		BaseURL     string `json:"baseUrl"`
 		SecretsSet  bool   `json:"secretsSet"`
 		WebhookPath string `json:"webhookPath"`
+		Previous    []struct {
+			Provider   string `json:"provider"`
+			ReplacedAt string `json:"replacedAt"`
+		} `json:"previous"`
 	}
 	data, err := c.read(ctx, c.path()+"/payment-provider", &settings)
 	if err != nil {
@@ -39,6 +43,9 @@ func (c *paymentsShowCommand) Run(ctx context.Context, out io.Writer) error {
 		t.row("Address", either(settings.BaseURL, "its own"))
 		t.row("Secrets set", strconv.FormatBool(settings.SecretsSet))
 		t.row("Webhooks arrive at", settings.WebhookPath)
+		for _, p := range settings.Previous {
+			t.row("Still heard of", p.Provider+", replaced "+instant(p.ReplacedAt))
+		}
 		return t.end()
 	})
 }
@@ -50,11 +57,12 @@ type paymentsSetCommand struct {
 	BaseURL          string `help:"Address of the provider's API, when it is not the usual one."`
 	SecretKey        string `env:"TOLLGATE_PAYMENT_SECRET_KEY" help:"stripe: the secret key; better given by the variable."`
 	WebhookSecret    string `env:"TOLLGATE_PAYMENT_WEBHOOK_SECRET" help:"stripe: the webhook's signing secret; better given by the variable."`
+	ForgetPrevious   bool   `help:"Stop using the settings before at once, because a secret of theirs became known."`
 }
 
 // Run replaces the settings.
 func (c *paymentsSetCommand) Run(ctx context.Context, out io.Writer) error {
-	body := map[string]any{"provider": c.Provider}
+	body := map[string]any{"provider": c.Provider, "forgetPrevious": c.ForgetPrevious}
 	for name, value := range map[string]string{
 		"baseUrl": c.BaseURL, "secretKey": c.SecretKey, "webhookSecret": c.WebhookSecret,
 	} {

@@ -25,6 +25,9 @@ type SetPaymentProvider struct {
 	Provider, BaseURL        string
 	SecretKey, WebhookSecret []byte // sealed
 	Actor                    string
+	// ForgetPrevious drops what the settings replace, and all that was replaced before, at once: a
+	// secret of theirs became known to somebody.
+	ForgetPrevious bool
 }
 
 // Fields states the command's fields.
@@ -35,6 +38,7 @@ func (c *SetPaymentProvider) Fields(w *wire.Codec) {
 	w.Blob(4, &c.SecretKey)
 	w.Blob(5, &c.WebhookSecret)
 	w.String(6, &c.Actor)
+	w.Bool(7, &c.ForgetPrevious)
 }
 
 func (c *SetPaymentProvider) apply(t *turn) engine.Outcome {
@@ -47,36 +51,66 @@ func (c *SetPaymentProvider) apply(t *turn) engine.Outcome {
 	}
 
 	before := e.paymentSettings()
-	if before.Provider == c.Provider && before.BaseURL == c.BaseURL &&
+	same := before.Provider == c.Provider && before.BaseURL == c.BaseURL &&
 		bytes.Equal(before.SecretKey, c.SecretKey) &&
-		bytes.Equal(before.WebhookSecret, c.WebhookSecret) {
+		bytes.Equal(before.WebhookSecret, c.WebhookSecret)
+	if same && !(c.ForgetPrevious && len(before.Previous) > 0) {
 		return engine.OutcomeDone // sent again: sealed anew, the same secrets would differ
 	}
 
-	e.payment.Store(&PaymentSettings{
-		Provider: c.Provider, BaseURL: c.BaseURL,
-		SecretKey: append([]byte(nil), c.SecretKey...), Revision: before.Revision + 1,
-		WebhookSecret: append([]byte(nil), c.WebhookSecret...),
-	})
+	next := before
+	if !same {
+		next = PaymentSettings{
+			Provider: c.Provider, BaseURL: c.BaseURL,
+			SecretKey: append([]byte(nil), c.SecretKey...), Revision: before.Revision + 1,
+			WebhookSecret: append([]byte(nil), c.WebhookSecret...),
+			Previous:      before.replaced(t.stamp),
+		}
+	}
+	forgotten := FieldChange{"previous", "", ""}
+	if c.ForgetPrevious {
+		next.Previous, forgotten.After = nil, "forgotten"
+	}
+	e.payment.Store(&next)
 	secrets := FieldChange{"secrets", "", "set"}
 	if len(before.SecretKey) > 0 {
 		secrets = FieldChange{"secrets", "set", "replaced"}
 	}
-	if c.Provider == ProviderNone {
+	switch {
+	case c.Provider == ProviderNone:
 		secrets.After = ""
+	case same:
+		secrets.After = "set"
 	}
 	t.note(change{Env: c.Env, Actor: c.Actor, Action: "payment-provider.set", Values: []FieldChange{
-		{"provider", before.Provider, c.Provider}, {"baseUrl", before.BaseURL, c.BaseURL}, secrets,
+		{"provider", before.Provider, c.Provider},
+		{"baseUrl", before.BaseURL, c.BaseURL},
+		secrets,
+		forgotten,
 	}})
 	return engine.OutcomeDone
 }
+
+// CheckoutPatienceMS is how long a checkout may wait for its money, in log time: four weeks. A SEPA
+// debit takes up to 14 business days to succeed or to fail, which Stripe documents as its slowest
+// (https://docs.stripe.com/payments/sepa-debit); holidays come on top. Settings that were replaced
+// are kept as long, for the checkouts that were made with them.
+const CheckoutPatienceMS = 28 * dayMS
+
+// MaxPreviousSettings is how many replaced settings an environment keeps, the newest.
+const MaxPreviousSettings = 8
 
 // PaymentSettings are an environment's payment provider and its sealed secrets.
 type PaymentSettings struct {
 	Provider, BaseURL        string
 	SecretKey, WebhookSecret []byte
-	// Revision counts the changes: whoever keeps something made of the settings compares it.
+	// Revision counts the changes: whoever keeps something made of the settings compares it, and
+	// checkouts name those that they were made with.
 	Revision uint32
+	// ReplacedAt is when others took their place, in log time; 0 of those in force.
+	ReplacedAt int64
+	// Previous are the settings before these, newest first, at most MaxPreviousSettings. See Kept.
+	Previous []PaymentSettings
 }
 
 // Fields states the settings' fields, for snapshots.
@@ -86,6 +120,30 @@ func (p *PaymentSettings) Fields(w *wire.Codec) {
 	w.Blob(3, &p.SecretKey)
 	w.Blob(4, &p.WebhookSecret)
 	wire.Uint(w, 5, &p.Revision)
+	w.Int(6, &p.ReplacedAt)
+	wire.List(w, 7, &p.Previous)
+}
+
+// Kept are those of Previous whose checkouts may still wait for money at a log time, newest first.
+func (p *PaymentSettings) Kept(now int64) []PaymentSettings {
+	for i := range p.Previous {
+		if p.Previous[i].ReplacedAt <= now-CheckoutPatienceMS {
+			return p.Previous[:i:i]
+		}
+	}
+	return p.Previous
+}
+
+// replaced is Previous of the settings that take the place of these.
+func (p *PaymentSettings) replaced(now int64) []PaymentSettings {
+	kept := p.Kept(now)
+	if p.Provider == ProviderNone {
+		return kept
+	}
+	last := *p
+	last.Previous, last.ReplacedAt = nil, now
+	kept = append([]PaymentSettings{last}, kept...)
+	return kept[:min(len(kept), MaxPreviousSettings)]
 }
 
 func (e *environment) paymentSettings() PaymentSettings {
@@ -140,7 +198,7 @@ func (c *OpenCheckout) apply(t *turn) engine.Outcome {
 
 	t.checkouts.open(&Checkout{
 		ID: c.ID, Env: c.Env, InvoiceID: c.InvoiceID, RequestedAt: t.stamp,
-		Provider: settings.Provider,
+		Provider: settings.Provider, Revision: settings.Revision,
 	})
 	t.fold(t.checkouts.count)
 	return engine.OutcomeDone
@@ -152,6 +210,10 @@ type NoteCheckout struct {
 	ID         [16]byte
 	ProviderID string // ≤ 255 bytes; empty leaves it as it is
 	Closed     bool
+	// Provider and Revision are those of the settings that ProviderID was made with, where they are
+	// others than the checkout was opened with; zero leaves them.
+	Provider string
+	Revision uint32
 }
 
 // Fields states the command's fields.
@@ -159,6 +221,8 @@ func (c *NoteCheckout) Fields(w *wire.Codec) {
 	w.ID(1, &c.ID)
 	w.String(2, &c.ProviderID)
 	w.Bool(3, &c.Closed)
+	w.String(4, &c.Provider)
+	wire.Uint(w, 5, &c.Revision)
 }
 
 func (c *NoteCheckout) apply(t *turn) engine.Outcome {
@@ -170,6 +234,9 @@ func (c *NoteCheckout) apply(t *turn) engine.Outcome {
 	kept := t.checkouts.read(row)
 	if c.ProviderID != "" {
 		kept.ProviderID = c.ProviderID
+	}
+	if c.Revision != 0 {
+		kept.Provider, kept.Revision = c.Provider, c.Revision
 	}
 	kept.Closed = kept.Closed || c.Closed
 	t.checkouts.write(row, &kept)

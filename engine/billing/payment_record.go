@@ -18,6 +18,8 @@ type Checkout struct {
 	Provider    string
 	ProviderID  string // empty until the provider has answered
 	Closed      bool
+	// Revision is that of the PaymentSettings which it was made with.
+	Revision uint32
 }
 
 // Fields states the record's fields.
@@ -29,6 +31,7 @@ func (c *Checkout) Fields(w *wire.Codec) {
 	w.String(5, &c.Provider)
 	w.String(6, &c.ProviderID)
 	w.Bool(7, &c.Closed)
+	wire.Uint(w, 8, &c.Revision)
 }
 
 // MaxCheckouts is how many checkouts one group remembers; a new one takes the place of the oldest,

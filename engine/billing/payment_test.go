@@ -169,6 +169,71 @@ func TestOpenCheckout(t *testing.T) {
 	})
 }
 
+// TestReplacedSettingsAreKept: the newest eight, for four weeks, in snapshots too, until they are
+// to be forgotten; checkouts name those that they were made with.
+func TestReplacedSettingsAreKept(t *testing.T) {
+	d, invoice := payDesk(t) // revision 1
+	set := func(provider, secret string, forget bool) {
+		t.Helper()
+		d.is(engine.OutcomeDone, billing.KindSetPaymentProvider, &billing.SetPaymentProvider{
+			Env: enginetest.Sandbox, Provider: provider, SecretKey: []byte(secret),
+			ForgetPrevious: forget, Actor: "ops",
+		})
+	}
+	kept := func(m *billing.Machine, now int64) (revisions []uint32) {
+		settings := m.PaymentSettings(enginetest.Sandbox)
+		for _, p := range settings.Kept(now) {
+			revisions = append(revisions, p.Revision)
+		}
+		return revisions
+	}
+	set("none", "", false)
+	require.Equal(t, []uint32{1}, kept(d.m, d.Stamp))
+	d.Stamp += dayMS
+	set("stripe", "a", false)
+	require.Equal(t, []uint32{1}, kept(d.m, d.Stamp), "none is nothing to keep")
+	open := &billing.OpenCheckout{
+		Env: enginetest.Sandbox, ID: enginetest.ID("c"), InvoiceID: invoice.ID,
+	}
+	d.is(engine.OutcomeDone, billing.KindOpenCheckout, open)
+	set("stripe", "b", false)
+	require.Equal(t, []uint32{3, 1}, kept(d.m, d.Stamp))
+	again := restored(t, snapshotOf(t, d.m))
+	require.Equal(t, d.m.PaymentSettings(enginetest.Sandbox),
+		again.PaymentSettings(enginetest.Sandbox))
+	c, _ := again.Checkout(enginetest.Sandbox, open.ID)
+	require.Equal(t, uint32(3), c.Revision)
+	d.is(engine.OutcomeDone, billing.KindNoteCheckout, &billing.NoteCheckout{
+		ID: open.ID, ProviderID: "cs", Provider: "sandbox", Revision: 1,
+	})
+	c, _ = d.m.Checkout(enginetest.Sandbox, open.ID)
+	require.Equal(t, []any{uint32(1), "sandbox"}, []any{c.Revision, c.Provider})
+
+	end := d.Stamp + billing.CheckoutPatienceMS
+	require.Equal(t, []uint32{3}, kept(d.m, end-1), "1 was replaced a day before")
+	require.Empty(t, kept(d.m, end))
+	for i := range 10 {
+		set("stripe", fmt.Sprint("s", i), false)
+	}
+	require.Equal(t, []uint32{13, 12, 11, 10, 9, 8, 7, 6}, kept(d.m, d.Stamp))
+	set("stripe", "s9", true) // the same: only the others go
+	require.Empty(t, kept(d.m, d.Stamp))
+	settings := d.m.PaymentSettings(enginetest.Sandbox)
+	require.Equal(t, []any{uint32(14), "s9"}, []any{settings.Revision, string(settings.SecretKey)})
+	require.Contains(t, d.m.Changes(0, 1)[0].Values,
+		billing.FieldChange{Name: "previous", After: "forgotten"})
+	changes := d.m.Changes(0, 1)[0].Number
+	set("stripe", "s9", true)
+	require.Equal(t, changes, d.m.Changes(0, 1)[0].Number, "sent again")
+	set("stripe", "new", true)
+	require.Empty(t, kept(d.m, d.Stamp))
+	d.Stamp = end
+	set("stripe", "newer", false)
+	d.Stamp += billing.CheckoutPatienceMS
+	set("none", "", false)
+	require.Len(t, d.m.PaymentSettings(enginetest.Sandbox).Previous, 1, "expired ones are dropped")
+}
+
 // TestPaymentSecretsAreNotInTheRecordOfChanges: the record says that they were set, and no more.
 func TestPaymentSecretsAreNotInTheRecordOfChanges(t *testing.T) {
 	d, _ := payDesk(t)

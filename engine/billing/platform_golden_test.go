@@ -31,6 +31,9 @@ func goldenPlatform() map[string]wire.Fielder {
 			Env: 1, Provider: "stripe", BaseURL: "https://api.stripe.com", SecretKey: []byte{1, 2},
 			WebhookSecret: []byte{3}, Actor: "admin",
 		},
+		"command-101-set-payment-provider-forgetting": &billing.SetPaymentProvider{
+			Env: 1, Provider: "none", Actor: "admin", ForgetPrevious: true,
+		},
 		"command-144-set-payment-terms": &billing.SetPaymentTerms{Env: 1, Days: 30, Actor: "admin"},
 		"command-144-set-settle-minutes": &billing.SetPaymentTerms{
 			Env: 1, Actor: "admin", KeepDays: true, SetSettle: true, SettleMinutes: 90,
@@ -42,6 +45,9 @@ func goldenPlatform() map[string]wire.Fielder {
 		"command-102-open-checkout": &billing.OpenCheckout{Env: 1, ID: id("c"), InvoiceID: id("i")},
 		"command-103-note-checkout": &billing.NoteCheckout{
 			ID: id("c"), ProviderID: "cs_test_1", Closed: true,
+		},
+		"command-103-note-checkout-of-settings": &billing.NoteCheckout{
+			ID: id("c"), ProviderID: "cs_test_1", Provider: "stripe", Revision: 3,
 		},
 		"command-104-record-payment": &billing.RecordPayment{
 			Env: 1, Provider: "stripe", EventID: "evt_1", CheckoutID: "cs_test_1", InvoiceID: id("i"),

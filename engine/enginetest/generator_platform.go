@@ -126,13 +126,14 @@ func (g *generator) payment() engine.Record {
 		func() engine.Record {
 			return record(billing.KindSetPaymentProvider, &billing.SetPaymentProvider{
 				Env: g.env(), Provider: g.pick("provider", "none", "sandbox", "sandbox", "stripe"),
-				SecretKey: []byte{1}, Actor: "admin",
+				SecretKey: []byte{1}, Actor: "admin", ForgetPrevious: rapid.Bool().Draw(g.t, "forget"),
 			})
 		},
 		func() engine.Record {
 			return record(billing.KindNoteCheckout, &billing.NoteCheckout{
 				ID: ID("checkout " + g.pick("checkout", "1", "2", "3")), ProviderID: "cs_1",
-				Closed: rapid.Bool().Draw(g.t, "closed"),
+				Closed: rapid.Bool().Draw(g.t, "closed"), Provider: billing.ProviderStripe,
+				Revision: rapid.Uint32Range(0, 2).Draw(g.t, "revision"),
 			})
 		},
 		func() engine.Record {

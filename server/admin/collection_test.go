@@ -364,7 +364,7 @@ func TestPollsFindWhatWebhooksMissed(t *testing.T) {
 		require.Len(t, n.payments(invoice), 1)
 	}
 	s.Set(sessions["open"], map[string]any{"status": "complete", "payment_status": "paid"})
-	n.later.Store(int64(26 * time.Hour))
+	n.later.Store(int64(29 * 24 * time.Hour))
 	n.desk.Reconcile(t.Context())
 	require.Len(t, n.payments(invoice), 1, "too old to be polled")
 	ended, cancel := context.WithCancel(t.Context())

@@ -22,6 +22,7 @@ func (a *API) paymentRoutes() []server.Route {
 				provider, server.May("baseUrl", text(0, longestSecret)),
 				server.May("secretKey", text(0, longestSecret)),
 				server.May("webhookSecret", text(0, longestSecret)),
+				server.May("forgetPrevious", server.BoolSchema),
 			),
 			Responses: done("Set"),
 		},
@@ -32,6 +33,10 @@ func (a *API) paymentRoutes() []server.Route {
 			Responses: answers(server.Object(
 				provider, server.May("baseUrl", text(1, 0)),
 				server.Must("secretsSet", server.BoolSchema), server.Must("webhookPath", text(1, 0)),
+				server.Must("previous", server.ArrayOf(server.Object(
+					provider, server.May("baseUrl", text(1, 0)),
+					server.Must("replacedAt", server.TimeSchema),
+				))),
 			)),
 		},
 		{
@@ -54,6 +59,7 @@ func (a *API) putProvider(x *server.Exchange) {
 	fault := body(x, &w, map[string]reader{
 		"provider": w.text(&s.Provider), "baseUrl": w.text(&s.BaseURL),
 		"secretKey": w.text(&s.SecretKey), "webhookSecret": w.text(&s.WebhookSecret),
+		"forgetPrevious": w.flag(&s.ForgetPrevious),
 	})
 	for name, value := range map[string]string{
 		"baseUrl": s.BaseURL, "secretKey": s.SecretKey, "webhookSecret": s.WebhookSecret,
@@ -97,7 +103,8 @@ func (a *API) putProvider(x *server.Exchange) {
 	x.Succeed(200)
 }
 
-// getProvider is GET …/payment-provider: everything but the secrets.
+// getProvider is GET …/payment-provider: everything but the secrets, and which settings before
+// still hear of their checkouts.
 func (a *API) getProvider(x *server.Exchange) {
 	a.environment(x, func(env uint32) *server.Fault {
 		settings := a.machine.PaymentSettings(env)
@@ -108,6 +115,15 @@ func (a *API) getProvider(x *server.Exchange) {
 		data.Bool("secretsSet", len(settings.SecretKey) > 0)
 		data.Text("webhookPath", payments.Base(string(x.Param(0)),
 			environments[string(x.Param(1))])+"/webhook")
+		data.Array("previous")
+		for _, p := range a.config.Payments.Previous(env) {
+			data.Open('{')
+			data.Text("provider", p.Provider)
+			data.TextIf("baseUrl", p.BaseURL)
+			data.Time("replacedAt", p.ReplacedAt)
+			data.Close('}')
+		}
+		data.Close(']')
 		data.Close('}')
 		x.End(200)
 		return nil

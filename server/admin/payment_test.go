@@ -214,7 +214,8 @@ func TestStripeWebhooks(t *testing.T) {
 	require.Len(t, n.payments(invoice), 1)
 	require.Equal(t, "applied", n.payments(invoice)[0].(map[string]any)["result"])
 	n.send("POST", payments.Prefix+"/nobody/live/webhook", "{}", "", "application/json").is(404, "")
-	n.call("PUT", sandbox+"payment-provider", `{"provider":"none"}`).is(200, "")
+	n.call("PUT", sandbox+"payment-provider", `{"provider":"none","forgetPrevious":true}`).
+		is(200, "")
 	n.webhook(s, "evt_1", "whsec_1", now).is(404, "")
 }
 

@@ -3,6 +3,7 @@ package admin_test
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"path"
 	"strings"
 	"sync"
@@ -16,21 +17,31 @@ import (
 	"tollgate/engine/wire"
 	"tollgate/server"
 	"tollgate/server/client"
+	"tollgate/server/provider/payment/paymenttest"
 )
 
 // sessions answers polls about sessions as Stripe does, for every secret key; a request with
 // sk_hole waits until the test says so, one with sk_2 is another account's, which knows none of
-// them. What is not in paid is unpaid; what begins with cs_lost is unknown.
+// them, and sk_gone was revoked. What is in no state is open; what begins with cs_lost is unknown.
 type sessions struct {
-	mu    sync.Mutex
-	paid  map[string]bool
-	asked map[string]int
-	holes int // requests that wait
-	end   chan struct{}
+	mu     sync.Mutex
+	states map[string]string // the answer's fields besides the id
+	asked  map[string]int
+	holes  int // requests that wait
+	end    chan struct{}
 }
 
+// What becomes of a session.
+const (
+	sessionPaid       = `"status":"complete","payment_status":"paid"`
+	sessionProcessing = `"status":"complete","payment_status":"unpaid",` +
+		`"payment_intent":{"status":"processing"}`
+	sessionFailed = `"status":"complete","payment_status":"unpaid",` +
+		`"payment_intent":{"status":"requires_payment_method"}`
+)
+
 func (n *node) serveSessions() *sessions {
-	s := &sessions{paid: map[string]bool{}, asked: map[string]int{}, end: make(chan struct{})}
+	s := &sessions{states: map[string]string{}, asked: map[string]int{}, end: make(chan struct{})}
 	served := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
 	done := make(chan error, 1)
 	go func() { done <- served.Serve(n.stripe) }()
@@ -49,13 +60,18 @@ func (s *sessions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if hole {
 		s.holes++
 	}
-	answer := fmt.Sprintf(`{"id":%q,"status":"open","payment_status":"unpaid"}`, id)
-	if s.paid[id] {
-		answer = fmt.Sprintf(`{"id":%q,"status":"complete","payment_status":"paid"}`, id)
+	state := s.states[id]
+	if state == "" {
+		state = `"status":"open","payment_status":"unpaid"`
 	}
+	answer := fmt.Sprintf(`{"id":%q,%s}`, id, state)
 	s.mu.Unlock()
 	if hole {
 		<-s.end
+		return
+	}
+	if r.Header.Get("Authorization") == "Bearer sk_gone" {
+		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
 	if strings.HasPrefix(id, "cs_lost") || r.Header.Get("Authorization") == "Bearer sk_2" {
@@ -67,10 +83,22 @@ func (s *sessions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *sessions) pay(id string) {
+func (s *sessions) pay(id string) { s.set(id, sessionPaid) }
+
+func (s *sessions) set(id, state string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.paid[id] = true
+	s.states[id] = state
+}
+
+// total is how many questions there were.
+func (s *sessions) total() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, asked := range s.asked {
+		n += asked
+	}
+	return n
 }
 
 func (s *sessions) waiting() int {
@@ -113,8 +141,13 @@ func (p *debtor) provider(settings string) {
 
 func (p *debtor) stripe(key string) {
 	p.n.t.Helper()
-	p.provider(`{"provider":"stripe","secretKey":"` + key + `","webhookSecret":"whsec_1",` +
-		`"baseUrl":"http://` + p.n.stripe.Addr().String() + `"}`)
+	p.stripeWith(key, "whsec_1", "")
+}
+
+func (p *debtor) stripeWith(key, secret, more string) {
+	p.n.t.Helper()
+	p.provider(`{"provider":"stripe","secretKey":"` + key + `","webhookSecret":"` + secret + `",` +
+		`"baseUrl":"http://` + p.n.stripe.Addr().String() + `"` + more + `}`)
 }
 
 // opens notes a checkout that Stripe has named, and returns its id.
@@ -166,8 +199,9 @@ func TestAPassGoesOnWhereTheLastOneEnded(t *testing.T) {
 	n.later.Store(int64(6 * time.Minute))
 	n.desk.Reconcile(t.Context())
 	require.Equal(t, 1, s.count("cs_a_0"), "oldest first")
-	require.Zero(t, s.count("cs_a_219"), "a pass is bounded")
+	require.Equal(t, 200, s.total(), "a pass is bounded")
 	n.desk.Reconcile(t.Context())
+	require.Equal(t, 400, s.total())
 	require.Equal(t, "PAID", n.invoiceStatus(b.key))
 	require.Equal(t, "DUE", n.invoiceStatus(a.key))
 	n.desk.Reconcile(t.Context())
@@ -176,7 +210,15 @@ func TestAPassGoesOnWhereTheLastOneEnded(t *testing.T) {
 		require.NotZero(t, s.count(fmt.Sprintf("cs_b_%d", i)))
 	}
 	require.Equal(t, 1, s.count("cs_paid"))
+	require.Equal(t, 2*others+1, s.total(), "none twice before its time")
 	require.Equal(t, 2*others, n.polled())
+	// A minute later all of them again, in the same order and as bounded.
+	n.later.Add(int64(time.Minute))
+	for range 2 {
+		n.desk.Reconcile(t.Context())
+	}
+	require.Equal(t, 2*others+1+400, s.total())
+	require.Equal(t, 2, s.count("cs_a_0"))
 }
 
 // TestAProviderThatNeverAnswersHoldsUpNobodyElse: while one account's provider keeps silent, the
@@ -205,39 +247,219 @@ func TestAProviderThatNeverAnswersHoldsUpNobodyElse(t *testing.T) {
 	require.Equal(t, 20, n.polled())
 }
 
-// TestChangingTheProviderKeepsOpenPayments: an open checkout is left alone while another provider
-// or another account of the same one is configured, and found paid once its own is back.
-func TestChangingTheProviderKeepsOpenPayments(t *testing.T) {
-	asked := map[string]int{"sandbox, stripe": 2}
-	for name, other := range map[string]func(p *debtor){
-		"sandbox":         func(p *debtor) { p.provider(`{"provider":"sandbox"}`) },
-		"none":            func(p *debtor) { p.provider(`{"provider":"none"}`) },
-		"sandbox, stripe": func(p *debtor) { p.provider(`{"provider":"sandbox"}`); p.stripe("sk_2") },
-	} {
+// TestAProviderThatKeepsSilentIsLeftForAnotherPass: one question that takes two seconds for nothing
+// is enough for a pass; quick failures are not.
+func TestAProviderThatKeepsSilentIsLeftForAnotherPass(t *testing.T) {
+	for silence, asked := range map[time.Duration]int{0: 5, 2 * time.Second: 1} {
+		n := start(t)
+		s := n.serveSessions()
+		a := n.debtor("demo")
+		a.stripe("sk_hole")
+		for i := range 5 {
+			a.opens(fmt.Sprintf("cs_%d", i))
+		}
+		n.later.Store(int64(6 * time.Minute))
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			n.desk.Reconcile(t.Context())
+		}()
+		require.Eventually(t, func() bool { return s.waiting() == 1 }, 5*time.Second, time.Millisecond)
+		n.later.Add(int64(silence))
+		close(s.end)
+		<-done
+		require.Equal(t, asked, s.total(), silence)
+	}
+}
+
+// TestADebitIsPolledUntilItIsOver: a bank takes up to 14 business days. A debit is asked for ever
+// more seldom, found when it succeeds or fails, and given up after four weeks.
+func TestADebitIsPolledUntilItIsOver(t *testing.T) {
+	const day = 24 * time.Hour
+	n := start(t)
+	s := n.serveSessions()
+	a, b := n.debtor("demo"), n.debtor("acme")
+	for _, id := range []string{"cs_paid", "cs_slow"} {
+		a.opens(id)
+		s.set(id, sessionProcessing)
+	}
+	failed := b.opens("cs_failed")
+	s.set("cs_failed", sessionProcessing)
+	asked := map[string]int{}
+	until := func(age time.Duration) {
+		for ; n.later.Load() < int64(age); n.later.Add(int64(time.Minute)) {
+			n.desk.Reconcile(t.Context())
+		}
+		for id := range s.states {
+			asked[id] = s.count(id)
+		}
+	}
+	until(time.Hour)
+	require.InDelta(t, 24, asked["cs_paid"], 3)
+	until(3 * day)
+	require.InDelta(t, 80, asked["cs_paid"], 5)
+	until(20 * day)
+	require.InDelta(t, 80+17*4, asked["cs_paid"], 6)
+	require.Equal(t, "DUE", n.invoiceStatus(a.key))
+	s.pay("cs_paid")
+	s.set("cs_failed", sessionFailed)
+	until(20*day + 7*time.Hour)
+	require.Equal(t, "PAID", n.invoiceStatus(a.key))
+	require.Equal(t, "DUE", n.invoiceStatus(b.key))
+	env, _ := n.Machine.Environment("acme", billing.EnvironmentSandbox)
+	c, ok := n.Machine.Checkout(env, failed)
+	require.True(t, ok && c.Closed)
+	invoice, _ := server.ParseUUID(b.invoice)
+	reports := n.Machine.Payments(env, invoice)
+	require.Len(t, reports, 1, "people see that the debit failed")
+	require.Equal(t, "poll.failed", reports[0].Other)
+	until(28*day + time.Minute)
+	last := asked["cs_slow"]
+	require.Greater(t, last, asked["cs_paid"])
+	until(30 * day)
+	require.Equal(t, last, asked["cs_slow"], "given up")
+}
+
+// others are what may take the place of an account at Stripe.
+var others = map[string]func(p *debtor){
+	"sandbox":         func(p *debtor) { p.provider(`{"provider":"sandbox"}`) },
+	"none":            func(p *debtor) { p.provider(`{"provider":"none"}`) },
+	"another account": func(p *debtor) { p.stripe("sk_2") },
+	"sandbox, stripe": func(p *debtor) { p.provider(`{"provider":"sandbox"}`); p.stripe("sk_2") },
+}
+
+// TestAReplacedProviderIsStillAsked: an open checkout is asked for with the settings that it was
+// made with, whatever took their place.
+func TestAReplacedProviderIsStillAsked(t *testing.T) {
+	for name, other := range others {
 		t.Run(name, func(t *testing.T) {
 			n := start(t)
 			s := n.serveSessions()
 			a := n.debtor("demo")
 			id := a.opens("cs_paid")
-			s.pay("cs_paid")
 			n.later.Store(int64(6 * time.Minute))
 			other(a)
-			for range 2 {
-				n.desk.Reconcile(t.Context())
-			}
-			require.Equal(t, asked[name], s.count("cs_paid"))
-			if asked[name] == 0 { // nobody who could know it was asked, however old it is
-				n.later.Store(int64(24*time.Hour + time.Minute))
-				n.desk.Reconcile(t.Context())
-			}
+			n.desk.Reconcile(t.Context())
+			require.Equal(t, 1, s.count("cs_paid"))
 			require.Equal(t, "DUE", n.invoiceStatus(a.key))
-			require.False(t, n.noted(id).Closed)
-			a.stripe("sk_1")
+			s.pay("cs_paid")
+			n.later.Store(int64(25 * time.Hour))
 			n.desk.Reconcile(t.Context())
 			require.Equal(t, "PAID", n.invoiceStatus(a.key))
 			require.True(t, n.noted(id).Closed)
 		})
 	}
+}
+
+// TestAReplacedProviderIsStillHeard: its webhooks are verified with the secret before, for as long
+// as its checkouts may wait for money, and no longer; and not at all once it is to be forgotten.
+func TestAReplacedProviderIsStillHeard(t *testing.T) {
+	for name, other := range others {
+		t.Run(name, func(t *testing.T) {
+			n := start(t)
+			n.serveSessions()
+			a := n.debtor("demo")
+			other(a)
+			if strings.Contains(name, "account") || strings.Contains(name, "stripe") {
+				a.stripeWith("sk_2", "whsec_2", "")
+			}
+			a.event("evt_1", "checkout.session.expired", "whsec_1").is(200, "")
+			a.event("evt_2", "checkout.session.expired", "whsec_x").refused(401, "invalid_signature")
+			n.later.Store(int64(28*24*time.Hour - time.Minute))
+			a.event("evt_3", "checkout.session.completed", "whsec_1").is(200, "")
+			require.Equal(t, "PAID", n.invoiceStatus(a.key))
+			n.later.Add(int64(2 * time.Minute))
+			late := a.event("evt_4", "checkout.session.expired", "whsec_1")
+			if name == "none" {
+				late.refused(404, "no_payment_provider")
+			} else {
+				late.refused(401, "invalid_signature")
+			}
+			require.Empty(t, n.settings()["previous"])
+		})
+	}
+}
+
+// settings are the demo's payment settings, as the admin API shows them.
+func (n *node) settings() map[string]any {
+	n.t.Helper()
+	return n.call("GET", sandbox+"payment-provider", "").is(200, "").data()
+}
+
+// event delivers an event about a session of the debtor's invoice.
+func (p *debtor) event(id, kind, secret string) answer {
+	p.n.t.Helper()
+	state := map[string]any{
+		"id": "cs_hook", "status": "complete", "payment_status": "paid", "amount_total": 2000,
+		"currency": "usd", "metadata": map[string]any{"tollgate_invoice": p.invoice},
+	}
+	now := p.n.now()
+	return p.n.deliver(paymenttest.Event(p.n.t, id, kind, state, now), secret, now)
+}
+
+// TestPreviousSettingsAreForgottenOnDemand: a secret that became known verifies nothing from then
+// on, and those of the same provider that are in force are asked instead.
+func TestPreviousSettingsAreForgottenOnDemand(t *testing.T) {
+	const forget = `,"forgetPrevious":true`
+	n := start(t)
+	s := n.serveSessions()
+	a := n.debtor("demo")
+	a.opens("cs_open")
+	a.stripeWith("sk_3", "whsec_3", "")
+	a.event("evt_1", "checkout.session.expired", "whsec_1").is(200, "")
+	require.Len(t, n.settings()["previous"], 1)
+	a.stripeWith("sk_3", "whsec_3", forget)
+	a.event("evt_2", "checkout.session.expired", "whsec_1").refused(401, "invalid_signature")
+	require.Empty(t, n.settings()["previous"])
+	a.stripeWith("sk_4", "whsec_4", forget)
+	for _, secret := range []string{"whsec_1", "whsec_3"} {
+		a.event("evt_3", "checkout.session.expired", secret).refused(401, "invalid_signature")
+	}
+	n.later.Store(int64(6 * time.Minute))
+	n.desk.Reconcile(t.Context())
+	require.Equal(t, 1, s.count("cs_open"), "asked with sk_4")
+	a.provider(`{"provider":"none"` + forget + `}`)
+	a.event("evt_4", "checkout.session.expired", "whsec_4").refused(404, "no_payment_provider")
+	n.later.Store(int64(time.Hour))
+	n.desk.Reconcile(t.Context())
+	require.Equal(t, 1, s.count("cs_open"), "nobody to ask")
+	s.pay("cs_open")
+	a.stripeWith("sk_5", "whsec_5", "")
+	n.desk.Reconcile(t.Context())
+	require.Equal(t, "PAID", n.invoiceStatus(a.key), "asked as soon as there is somebody")
+}
+
+// TestSettingTheSameSecretsIsNoChange: a script that sets them every day pushes none out.
+func TestSettingTheSameSecretsIsNoChange(t *testing.T) {
+	n := start(t)
+	a := n.debtor("demo")
+	for range 10 {
+		a.stripe("sk_1")
+	}
+	require.Empty(t, n.settings()["previous"])
+	for i := range 10 {
+		a.stripe(fmt.Sprint("sk_", i))
+	}
+	require.Len(t, n.settings()["previous"], 8, "the newest")
+}
+
+// TestARevokedKeyIsReplacedByTheNewOne: a checkout whose own key is not accepted any more, or whose
+// own account forgot it, is asked for with the key in force.
+func TestARevokedKeyIsReplacedByTheNewOne(t *testing.T) {
+	n := start(t)
+	s := n.serveSessions()
+	a := n.debtor("demo")
+	a.stripe("sk_gone")
+	a.opens("cs_paid")
+	s.pay("cs_paid")
+	n.later.Store(int64(6 * time.Minute))
+	n.desk.Reconcile(t.Context())
+	require.Equal(t, "DUE", n.invoiceStatus(a.key))
+	n.desk.Reconcile(t.Context())
+	require.Equal(t, 1, s.count("cs_paid"), "another minute makes a wrong key no better")
+	a.stripe("sk_new")
+	n.desk.Reconcile(t.Context())
+	require.Equal(t, "PAID", n.invoiceStatus(a.key))
 }
 
 // TestWhatIsNotFoundStaysOpenWhileItCanBePaid: another key may be the reason.
@@ -250,7 +472,7 @@ func TestWhatIsNotFoundStaysOpenWhileItCanBePaid(t *testing.T) {
 		n.desk.Reconcile(t.Context())
 		require.False(t, n.noted(id).Closed, age)
 	}
-	n.later.Store(int64(24*time.Hour + time.Minute))
+	n.later.Store(int64(26 * time.Hour))
 	n.desk.Reconcile(t.Context())
 	require.True(t, n.noted(id).Closed)
 }
@@ -263,22 +485,52 @@ func (n *node) noted(id [16]byte) billing.Checkout {
 	return c
 }
 
-// TestARepeatedRequestKeepsTheCheckoutThatIsPolled: the page that another provider makes for it
-// does not take its place.
-func TestARepeatedRequestKeepsTheCheckoutThatIsPolled(t *testing.T) {
+// TestARepeatedRequestAnswersTheSamePage: whatever provider was set since.
+func TestARepeatedRequestAnswersTheSamePage(t *testing.T) {
 	n := start(t)
 	s, key, invoice := n.useStripe()
-	again := func() string {
-		header := map[string][]string{"Idempotency-Key": {"k"}}
+	again := func(once string) string {
+		header := map[string][]string{"Idempotency-Key": {once}}
 		at := client.Prefix + "/billing/invoices/" + invoice + "/payprovider/checkout"
 		return n.sendWith(header, "POST", at, "", key, "").is(200, "").data()["url"].(string)
 	}
-	require.Contains(t, again(), stripeSession)
+	require.Contains(t, again("k"), stripeSession)
 	demo := &debtor{n: n, name: "demo"}
 	demo.provider(`{"provider":"sandbox"}`)
-	require.Contains(t, again(), "/payments/demo/sandbox/")
-	s.Pay(stripeSession)
+	require.Contains(t, again("k"), stripeSession)
+	page := again("new")
+	require.Contains(t, page, "/payments/demo/sandbox/")
 	demo.stripe("sk_test_1")
+	require.Equal(t, page, again("new"))
+	b := newBrowser(t)
+	b.open(page)
+	b.press(url.Values{"card": {"decline"}}).is(402)
+	demo.provider(`{"provider":"none","forgetPrevious":true}`)
+	at := client.Prefix + "/billing/invoices/" + invoice + "/payprovider/checkout"
+	n.sendWith(map[string][]string{"Idempotency-Key": {"k"}}, "POST", at, "", key, "").
+		is(400, "no_payment_provider")
+	b.press(url.Values{"card": {"success"}}).is(404)
+	demo.stripe("sk_test_1")
+	s.Pay(stripeSession)
+	n.later.Store(int64(6 * time.Minute))
+	n.desk.Reconcile(t.Context())
+	require.Equal(t, "PAID", n.invoiceStatus(key))
+}
+
+// TestACheckoutWithoutAPageIsMadeAnew: the provider could not be reached, and another one was set:
+// the repeated request is its page, which is polled with its settings.
+func TestACheckoutWithoutAPageIsMadeAnew(t *testing.T) {
+	n := start(t)
+	s, key, invoice := n.useStripe()
+	at := client.Prefix + "/billing/invoices/" + invoice + "/payprovider/checkout"
+	header := map[string][]string{"Idempotency-Key": {"k"}}
+	demo := &debtor{n: n, name: "demo"}
+	demo.stripe("sk_wrong")
+	n.sendWith(header, "POST", at, "", key, "").is(400, "payment_provider_credentials")
+	demo.stripe("sk_test_1")
+	n.sendWith(header, "POST", at, "", key, "").is(200, "")
+	demo.provider(`{"provider":"none"}`)
+	s.Pay(stripeSession)
 	n.later.Store(int64(6 * time.Minute))
 	n.desk.Reconcile(t.Context())
 	require.Equal(t, "PAID", n.invoiceStatus(key))

@@ -26,10 +26,11 @@ func (d *Desk) Checkout(ctx context.Context, at Place, id [16]byte) (string, *se
 	if !ok {
 		return "", refused(engine.OutcomeInvoiceUnknown)
 	}
-	provider, err := d.provider(at)
-	if errors.Is(err, errNone) {
+	settings, ok := d.settingsFor(&noted)
+	if !ok {
 		return "", refused(engine.OutcomeNoProvider)
 	}
+	provider, err := d.providerOf(at, &settings)
 	if err != nil {
 		d.config.Log.Error("a payment provider cannot be used", "account", at.Account, "error", err)
 		return "", providerFault("credentials", "The account's payment settings cannot be used")
@@ -52,12 +53,28 @@ func (d *Desk) Checkout(ctx context.Context, at Place, id [16]byte) (string, *se
 	if err != nil {
 		return "", d.faultOf(at, err)
 	}
-	if noted.ProviderID != made.ID && noted.Provider == provider.Name() {
+	if noted.ProviderID == "" {
 		// Without it the checkout is not polled; its webhook is understood all the same. A page of
-		// a provider that was set since does not take the place of the one that is polled for.
-		d.propose(billing.KindNoteCheckout, &billing.NoteCheckout{ID: id, ProviderID: made.ID})
+		// settings that were set since does not take the place of the one that is polled for.
+		d.propose(billing.KindNoteCheckout, &billing.NoteCheckout{
+			ID: id, ProviderID: made.ID, Provider: settings.Provider, Revision: settings.Revision,
+		})
 	}
 	return made.URL, nil
+}
+
+// settingsFor are those that a checkout's page is made with: its own where it has a page, so that a
+// repeated request answers the same one, else those in force. false: there are none.
+func (d *Desk) settingsFor(noted *billing.Checkout) (billing.PaymentSettings, bool) {
+	current := d.machine.PaymentSettings(noted.Env)
+	if noted.ProviderID != "" {
+		for _, s := range d.settings(noted.Env) {
+			if s.Revision == noted.Revision {
+				return s, true
+			}
+		}
+	}
+	return current, current.Provider != billing.ProviderNone
 }
 
 func refused(o engine.Outcome) *server.Fault {

@@ -55,16 +55,11 @@ type Desk struct {
 	machine *billing.Machine
 	vault   *vault.Vault
 	mu      sync.Mutex
-	made    map[uint32]provider
+	made    map[uint32]map[uint32]payment.Provider // by environment and revision of its settings
 
 	polling sync.Mutex
-	polled  uint64 // the number of the checkout that the next pass begins with
-}
-
-// provider is a provider made of one revision of an environment's settings.
-type provider struct {
-	payment.Provider
-	revision uint32
+	polled  uint64                     // the number of the checkout that the next pass begins with
+	next    map[uint64]waitingCheckout // by the checkout's number
 }
 
 // New makes the desk.
@@ -86,7 +81,10 @@ func New(c Config) (*Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Desk{config: c, machine: c.Machine, vault: secrets, made: map[uint32]provider{}}, nil
+	return &Desk{
+		config: c, machine: c.Machine, vault: secrets,
+		made: map[uint32]map[uint32]payment.Provider{}, next: map[uint64]waitingCheckout{},
+	}, nil
 }
 
 // now is the log's time: checkouts and webhooks are dated by it, never by the test clock.
@@ -119,26 +117,49 @@ type Place struct {
 	Kind    billing.EnvironmentKind
 }
 
-// provider is the provider of an environment, made of its settings once per revision.
-func (d *Desk) provider(at Place) (payment.Provider, error) {
-	settings := d.machine.PaymentSettings(at.Env)
-	if settings.Provider == billing.ProviderNone {
-		return nil, errNone
+// Previous are an environment's settings that were replaced and still count, newest first: their
+// webhooks are verified, and the checkouts that were made with them polled. d may be nil.
+func (d *Desk) Previous(env uint32) []billing.PaymentSettings {
+	if d == nil {
+		return nil
 	}
+	settings := d.machine.PaymentSettings(env)
+	return settings.Kept(d.now().UnixMilli())
+}
+
+// settings are those in force and those that were replaced but still count, newest first; none of
+// them is ProviderNone.
+func (d *Desk) settings(env uint32) []billing.PaymentSettings {
+	current := d.machine.PaymentSettings(env)
+	if current.Provider == billing.ProviderNone {
+		return d.Previous(env)
+	}
+	return append([]billing.PaymentSettings{current}, d.Previous(env)...)
+}
+
+// providerOf makes the provider of settings, once for each revision of them. What was made of
+// settings that are forgotten is forgotten here with the next that is made.
+func (d *Desk) providerOf(at Place, s *billing.PaymentSettings) (payment.Provider, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if made, ok := d.made[at.Env]; ok && made.revision == settings.Revision {
-		return made.Provider, nil
+	if made, ok := d.made[at.Env][s.Revision]; ok {
+		return made, nil
 	}
-	key, err := d.vault.Open(at.Env, "secretKey", settings.SecretKey)
+	key, err := d.vault.Open(at.Env, "secretKey", s.SecretKey)
 	if err != nil {
 		return nil, err
 	}
-	made, err := d.build(at, &settings, key)
+	made, err := d.build(at, s, key)
 	if err != nil {
 		return nil, err
 	}
-	d.made[at.Env] = provider{made, settings.Revision}
+	kept := map[uint32]payment.Provider{s.Revision: made}
+	for _, other := range d.settings(at.Env) {
+		if known, ok := d.made[at.Env][other.Revision]; ok {
+			kept[other.Revision] = known
+		}
+	}
+	d.made[at.Env] = kept
 	return made, nil
 }
 

@@ -8,27 +8,36 @@ import (
 
 	"tollgate/engine/billing"
 	"tollgate/server/provider/payment"
+	"tollgate/server/vault"
 )
 
-// Which checkouts are polled: those old enough for their webhook to be late, and young enough to be
-// payable, with an hour to spare. A pass asks for at most pollBatch of them, of at most
+// Which checkouts are polled: those old enough for their webhook to be late, until they are over or
+// their money can no longer be on its way. A pass asks for at most pollBatch of them, of at most
 // pollParallel environments at once.
 const (
 	pollAfter    = 5 * time.Minute
-	pollUntil    = payment.CheckoutLife + time.Hour
+	pollUntil    = billing.CheckoutPatienceMS * time.Millisecond
 	pollBatch    = 200
 	pollParallel = 4
 	// pollSilence is how long a question without an answer may take before its environment's others
 	// are left for a later pass.
 	pollSilence = 2 * time.Second
+	// A checkout that is not over is asked for again after a twelfth of its age, within these: 80
+	// questions in the first three days, four a day from then on.
+	pollShare          = 12
+	pollOften, pollMax = time.Minute, 6 * time.Hour
 )
 
+// again is when a checkout of an age is asked for again, from now on.
+func again(age time.Duration) time.Duration { return min(max(age/pollShare, pollOften), pollMax) }
+
 // Reconcile asks providers what became of checkouts that no webhook has closed: the leader calls
-// it every minute. It goes on where the pass before has ended, so that each is asked for in turn.
+// it every minute. It goes on where the pass before has ended, so that each is asked for in turn,
+// the older the more seldom.
 // A payment found here and by webhook counts once, by its checkout.
 func (d *Desk) Reconcile(ctx context.Context) {
 	var order []uint32
-	queues := map[uint32][]billing.Checkout{}
+	queues := map[uint32][]polledCheckout{}
 	for _, c := range d.batch() {
 		if queues[c.Env] == nil {
 			order = append(order, c.Env)
@@ -47,86 +56,164 @@ func (d *Desk) Reconcile(ctx context.Context) {
 	running.Wait()
 }
 
-// batch takes the next checkouts in turn, oldest first, and after the newest the oldest again.
-// Those of a provider that is not the one now configured wait until it is.
-func (d *Desk) batch() []billing.Checkout {
+// polledCheckout is a checkout with its number and the settings to ask with.
+type polledCheckout struct {
+	billing.Checkout
+	number   uint64
+	settings []billing.PaymentSettings
+}
+
+// waitingCheckout is one that was asked for and is not over: until when it is left alone, in log
+// time, and under which settings, for others may know more of it.
+type waitingCheckout struct {
+	until    int64
+	revision uint32
+}
+
+// wait leaves a checkout alone for as long as its age wants.
+func (d *Desk) wait(c *polledCheckout, now time.Time) {
+	until := now.Add(again(now.Sub(time.UnixMilli(c.RequestedAt)))).UnixMilli()
+	d.polling.Lock()
+	defer d.polling.Unlock()
+	d.next[c.number] = waitingCheckout{until, d.machine.PaymentSettings(c.Env).Revision}
+}
+
+// batch takes the next checkouts whose time has come in turn, oldest first, and after the newest
+// the oldest again. Those that no settings could ask for wait until there are some.
+func (d *Desk) batch() []polledCheckout {
 	now := d.now()
 	open := d.machine.OpenCheckouts(billing.ProviderStripe,
 		now.Add(-pollUntil).UnixMilli(), now.Add(-pollAfter).UnixMilli())
 	d.polling.Lock()
 	defer d.polling.Unlock()
-	var found []billing.Checkout
-	start := d.polled
-	for _, wrapped := range []bool{false, true} {
-		for n, c := range open {
-			if (n < start) != wrapped || d.machine.PaymentSettings(c.Env).Provider != c.Provider {
-				continue
-			}
-			found, d.polled = append(found, c), n+1
-			if len(found) == pollBatch {
-				return found
-			}
+	var early, late []polledCheckout // before the cursor, and from it on
+	waiting := map[uint64]waitingCheckout{}
+	for n, c := range open {
+		w, asked := d.next[n]
+		if asked = asked && w.revision == d.machine.PaymentSettings(c.Env).Revision; asked {
+			waiting[n] = w
+		}
+		side := &late
+		if n < d.polled {
+			side = &early
+		}
+		if asked && w.until > now.UnixMilli() || len(*side) == pollBatch {
+			continue
+		}
+		if settings := d.askWith(&c); len(settings) > 0 {
+			*side = append(*side, polledCheckout{c, n, settings})
 		}
 	}
-	return found
+	d.next = waiting // what is over is forgotten
+	batch := append(late, early...)
+	batch = batch[:min(len(batch), pollBatch)]
+	if len(batch) > 0 {
+		d.polled = batch[len(batch)-1].number + 1
+	}
+	return batch
+}
+
+// askWith are the settings that may know of a checkout: its own, while they are kept, and those in
+// force where they are of the same provider, for its account may have new keys.
+func (d *Desk) askWith(c *billing.Checkout) (with []billing.PaymentSettings) {
+	current := d.machine.PaymentSettings(c.Env)
+	for _, s := range d.settings(c.Env) {
+		if s.Revision == c.Revision {
+			with = append(with, s)
+		}
+	}
+	if current.Provider == c.Provider && current.Revision != c.Revision {
+		with = append(with, current)
+	}
+	return with
 }
 
 // reconcileAll asks for checkouts of one environment, one after the other. Where the provider keeps
 // silent the rest has to wait: its time is that of other environments too.
-func (d *Desk) reconcileAll(ctx context.Context, checkouts []billing.Checkout) {
+func (d *Desk) reconcileAll(ctx context.Context, checkouts []polledCheckout) {
 	for i := range checkouts {
 		if ctx.Err() != nil {
 			return
 		}
-		c, begun := &checkouts[i], time.Now()
+		c, begun := &checkouts[i], d.config.Now()
 		if err := d.reconcile(ctx, c); err != nil {
 			d.config.Log.Warn("a checkout could not be reconciled", "provider", c.Provider, "error", err)
-			if time.Since(begun) >= pollSilence {
+			if d.config.Now().Sub(begun) >= pollSilence {
 				return
 			}
 		}
 	}
 }
 
-func (d *Desk) reconcile(ctx context.Context, c *billing.Checkout) error {
+// ask asks for a checkout with its settings, and where they are not accepted any more, or do not
+// know it, with the next. lost: those that it was made with say that there is none.
+func (d *Desk) ask(ctx context.Context, at Place, c *polledCheckout) (
+	status payment.Status, lost bool, err error,
+) {
+	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
+	defer cancel()
+	for i := range c.settings {
+		var provider payment.Provider
+		if provider, err = d.providerOf(at, &c.settings[i]); err != nil {
+			continue
+		}
+		status, err = provider.Checkout(ctx, c.ProviderID)
+		var no *payment.Error
+		if !errors.As(err, &no) {
+			return status, false, err
+		}
+		switch no.Class {
+		case payment.ClassNotFound:
+			lost = lost || c.settings[i].Revision == c.Revision
+		case payment.ClassCredentials:
+		default:
+			return status, false, err
+		}
+	}
+	return status, lost, err
+}
+
+func (d *Desk) reconcile(ctx context.Context, c *polledCheckout) error {
 	at, ok := d.PlaceOf(c.Env)
 	if !ok {
 		return errNone
 	}
-	provider, err := d.provider(at)
-	if err != nil {
-		return err
-	}
-	if provider.Name() != c.Provider {
-		return nil // changed in this moment
-	}
-	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
-	defer cancel()
-	status, err := provider.Checkout(ctx, c.ProviderID)
-	var no *payment.Error
-	if errors.As(err, &no) && no.Class == payment.ClassNotFound {
-		// While it can be paid, it may be that these are not the keys that it was made with.
-		if d.now().Before(time.UnixMilli(c.RequestedAt).Add(payment.CheckoutLife)) {
-			return nil
+	now := d.now()
+	status, lost, err := d.ask(ctx, at, c)
+	switch {
+	case lost && now.Sub(time.UnixMilli(c.RequestedAt)) >= payment.CheckoutLife:
+		status.State = payment.StateExpired
+	case lost:
+		status.State = payment.StateOpen // it may be late to know it
+	case err != nil:
+		var no *payment.Error
+		if errors.As(err, &no) && no.Class != payment.ClassUnavailable ||
+			errors.Is(err, vault.ErrSealed) {
+			d.wait(c, now) // the next minute will be no better
 		}
-		status, err = payment.Status{State: payment.StateFailed}, nil
-	}
-	if err != nil {
 		return err
+	}
+	command := billing.RecordPayment{
+		Env: c.Env, Provider: c.Provider, EventID: "poll:" + c.ProviderID,
+		CheckoutID: c.ProviderID, InvoiceID: c.InvoiceID,
 	}
 	switch status.State {
 	case payment.StateOpen, payment.StateProcessing:
+		d.wait(c, now)
 		return nil
+	case payment.StateFailed:
+		command.Other = "poll.failed" // for people to see why the invoice is not paid
+		if err := d.commit(at, &command); err != nil {
+			return err
+		}
 	case payment.StatePaid:
 		invoice, ok := d.machine.Invoice(c.Env, c.InvoiceID)
 		amount, currency, fits := amountOf(&status, &invoice)
 		if !ok || !fits {
 			return errors.New("payments: a poll reports an amount that cannot be")
 		}
-		if err := d.commit(at, &billing.RecordPayment{
-			Env: c.Env, Provider: provider.Name(), EventID: "poll:" + c.ProviderID,
-			CheckoutID: c.ProviderID, InvoiceID: c.InvoiceID, Amount: amount, Currency: currency,
-		}); err != nil {
+		command.Amount, command.Currency = amount, currency
+		if err := d.commit(at, &command); err != nil {
 			return err
 		}
 	}

@@ -88,9 +88,8 @@ func (d *Desk) page(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	made, err := d.provider(at)
-	sandbox, is := made.(*payment.Sandbox)
-	if err != nil || !is {
+	sandbox := d.sandbox(at)
+	if sandbox == nil {
 		x.Refuse(server.FaultNotFound)
 		return
 	}
@@ -107,6 +106,20 @@ func (d *Desk) page(x *server.Exchange) {
 		return
 	}
 	answer(x, sandbox.Act(ctx, token, form))
+}
+
+// sandbox is the environment's sandbox provider, also where another one has taken its place: its
+// pages can be paid as long as any. nil: it has none.
+func (d *Desk) sandbox(at Place) *payment.Sandbox {
+	for _, settings := range d.settings(at.Env) {
+		if settings.Provider != billing.ProviderSandbox {
+			continue
+		}
+		if made, err := d.providerOf(at, &settings); err == nil {
+			return made.(*payment.Sandbox)
+		}
+	}
+	return nil
 }
 
 func answer(x *server.Exchange, a payment.Answer) {

@@ -12,12 +12,16 @@ import (
 type Settings struct {
 	Provider, BaseURL        string
 	SecretKey, WebhookSecret string
+	// ForgetPrevious: what these replace is not used any more, at once.
+	ForgetPrevious bool
 }
 
 // Prepare checks settings and seals their secrets into the command that sets them. The error says
 // what is wrong, and repeats no secret.
 func (d *Desk) Prepare(at Place, s Settings) (billing.SetPaymentProvider, error) {
-	c := billing.SetPaymentProvider{Env: at.Env, Provider: s.Provider, BaseURL: s.BaseURL}
+	c := billing.SetPaymentProvider{
+		Env: at.Env, Provider: s.Provider, BaseURL: s.BaseURL, ForgetPrevious: s.ForgetPrevious,
+	}
 	switch s.Provider {
 	case billing.ProviderNone, billing.ProviderSandbox:
 		if s.BaseURL != "" || s.SecretKey != "" || s.WebhookSecret != "" {
@@ -36,24 +40,39 @@ func (d *Desk) Prepare(at Place, s Settings) (billing.SetPaymentProvider, error)
 	return c, d.sealInto(&c, at.Env, s)
 }
 
-// sealInto seals the secrets. The sandbox's own is minted once, and kept when it is set again: the
-// pages that it signed stay good.
+// sealInto seals the secrets. The same secrets set again stay as they are sealed, so that it is no
+// change. The sandbox's own is minted once, and taken again when it is set again: the pages that it
+// signed stay good, unless they are to be forgotten.
 func (d *Desk) sealInto(c *billing.SetPaymentProvider, env uint32, s Settings) (err error) {
-	switch s.Provider {
-	case billing.ProviderNone:
+	if s.Provider == billing.ProviderNone {
 		return nil
-	case billing.ProviderSandbox:
-		if old := d.machine.PaymentSettings(env); old.Provider == billing.ProviderSandbox {
-			if _, err := d.vault.Open(env, "secretKey", old.SecretKey); err == nil {
-				c.SecretKey = old.SecretKey
-				return nil
-			}
+	}
+	minted := s.Provider == billing.ProviderSandbox && s.ForgetPrevious
+	for _, old := range d.settings(env) {
+		if !minted && old.Provider == s.Provider && old.BaseURL == s.BaseURL &&
+			d.sealedIn(&old, env, s) {
+			c.SecretKey, c.WebhookSecret = old.SecretKey, old.WebhookSecret
+			return nil
 		}
+	}
+	if s.Provider == billing.ProviderSandbox {
 		s.SecretKey = rand.Text() + rand.Text()
 	}
 	if c.SecretKey, err = d.vault.Seal(env, "secretKey", s.SecretKey); err != nil {
 		return err
 	}
-	c.WebhookSecret, err = d.vault.Seal(env, "webhookSecret", s.WebhookSecret)
+	if s.WebhookSecret != "" {
+		c.WebhookSecret, err = d.vault.Seal(env, "webhookSecret", s.WebhookSecret)
+	}
 	return err
+}
+
+// sealedIn says that settings hold these secrets; the sandbox's are whichever there are.
+func (d *Desk) sealedIn(old *billing.PaymentSettings, env uint32, s Settings) bool {
+	key, err := d.vault.Open(env, "secretKey", old.SecretKey)
+	if err != nil || s.Provider == billing.ProviderSandbox {
+		return err == nil
+	}
+	secret, err := d.vault.Open(env, "webhookSecret", old.WebhookSecret)
+	return err == nil && key == s.SecretKey && secret == s.WebhookSecret
 }

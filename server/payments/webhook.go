@@ -15,16 +15,12 @@ import (
 // Receive verifies a provider's webhook and records what it reports. It returns nil once that is
 // committed, or when there is nothing to record. Errors are a *Refusal.
 func (d *Desk) Receive(at Place, header func(string) string, body []byte) error {
-	provider, err := d.provider(at)
-	if errors.Is(err, errNone) {
-		return &Refusal{Status: 404, Code: "no_payment_provider"}
-	}
-	if err != nil {
-		d.config.Log.Error("a payment provider cannot be used", "account", at.Account, "error", err)
-		return &Refusal{Status: 503, Code: "unavailable"}
-	}
-	event, err := provider.ParseWebhook(d.now(), header, body)
+	name, event, err := d.verify(at, header, body)
 	switch {
+	case errors.Is(err, errNone):
+		return &Refusal{Status: 404, Code: "no_payment_provider"}
+	case errors.Is(err, errUnusable):
+		return &Refusal{Status: 503, Code: "unavailable"}
 	case errors.Is(err, payment.ErrSignature):
 		return &Refusal{Status: 401, Code: "invalid_signature"}
 	case errors.Is(err, payment.ErrTimestamp):
@@ -33,9 +29,38 @@ func (d *Desk) Receive(at Place, header func(string) string, body []byte) error 
 		return &Refusal{Status: 400, Code: "invalid_payload"}
 	}
 	if event.Kind != payment.EventPaid {
-		return d.report(at, provider.Name(), &event)
+		return d.report(at, name, &event)
 	}
-	return d.record(at, provider.Name(), &event)
+	return d.record(at, name, &event)
+}
+
+// errUnusable says that settings are there and cannot be used; it is logged where it happens.
+var errUnusable = errors.New("payments: the payment settings cannot be used")
+
+// verify finds the settings whose secret a webhook is signed with, the ones in force first: those
+// that were replaced still hear of the checkouts that were made with them.
+func (d *Desk) verify(at Place, header func(string) string, body []byte) (
+	name string, event payment.Event, err error,
+) {
+	err = errNone
+	unusable := false
+	for _, settings := range d.settings(at.Env) {
+		provider, problem := d.providerOf(at, &settings)
+		if problem != nil {
+			d.config.Log.Error("a payment provider cannot be used", "account", at.Account,
+				"error", problem)
+			unusable = true
+			continue
+		}
+		event, err = provider.ParseWebhook(d.now(), header, body)
+		if !errors.Is(err, payment.ErrSignature) {
+			return provider.Name(), event, err
+		}
+	}
+	if unusable {
+		err = errUnusable // it may be theirs: let it come again
+	}
+	return "", payment.Event{}, err
 }
 
 // report keeps what is no payment, where it names an invoice of ours: people will want to know of a
