@@ -213,12 +213,13 @@ func TestAPassGoesOnWhereTheLastOneEnded(t *testing.T) {
 	require.Equal(t, 2*others+1, s.total(), "none twice before its time")
 	require.Equal(t, 2*others, n.polled())
 	// A minute later all of them again, in the same order and as bounded.
-	n.later.Add(int64(time.Minute))
 	for range 2 {
+		n.later.Add(int64(time.Minute))
 		n.desk.Reconcile(t.Context())
 	}
 	require.Equal(t, 2*others+1+400, s.total())
 	require.Equal(t, 2, s.count("cs_a_0"))
+	require.Equal(t, 2, s.count("cs_b_150"))
 }
 
 // TestAProviderThatNeverAnswersHoldsUpNobodyElse: while one account's provider keeps silent, the
@@ -475,6 +476,23 @@ func TestWhatIsNotFoundStaysOpenWhileItCanBePaid(t *testing.T) {
 	n.later.Store(int64(26 * time.Hour))
 	n.desk.Reconcile(t.Context())
 	require.True(t, n.noted(id).Closed)
+}
+
+// TestAnotherAccountClosesNothing: that it does not know a checkout is to be expected.
+func TestAnotherAccountClosesNothing(t *testing.T) {
+	n := start(t)
+	s := n.serveSessions()
+	a := n.debtor("demo")
+	id := a.opens("cs_paid")
+	a.stripeWith("sk_2", "whsec_2", `,"forgetPrevious":true`)
+	n.later.Store(int64(26 * time.Hour))
+	n.desk.Reconcile(t.Context())
+	require.Equal(t, 1, s.count("cs_paid"))
+	require.False(t, n.noted(id).Closed)
+	s.pay("cs_paid")
+	a.stripe("sk_1")
+	n.desk.Reconcile(t.Context())
+	require.Equal(t, "PAID", n.invoiceStatus(a.key))
 }
 
 func (n *node) noted(id [16]byte) billing.Checkout {
