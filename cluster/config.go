@@ -214,7 +214,8 @@ func checkTLS(t *tls.Config) error {
 	if t == nil {
 		return nil
 	}
-	if t.InsecureSkipVerify || t.RootCAs == nil || t.ClientCAs == nil || len(t.Certificates) == 0 {
+	shows := len(t.Certificates) > 0 || t.GetCertificate != nil && t.GetClientCertificate != nil
+	if t.InsecureSkipVerify || t.RootCAs == nil || t.ClientCAs == nil || !shows {
 		return fmt.Errorf("%w: TLS needs a certificate and the cluster's CA for both ends", ErrConfig)
 	}
 	return nil

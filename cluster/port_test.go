@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"fmt"
+	"io"
 	"math/big"
 	"net"
 	"os"
@@ -49,6 +50,11 @@ func newAuthority(t *testing.T) *authority {
 
 // config is the TLS configuration of a node whose certificate this authority signed.
 func (a *authority) config(t *testing.T) *tls.Config {
+	return a.configOf(t, func(*x509.Certificate) {})
+}
+
+// configOf is config with another certificate.
+func (a *authority) configOf(t *testing.T, change func(*x509.Certificate)) *tls.Config {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	template := &x509.Certificate{
@@ -57,6 +63,7 @@ func (a *authority) config(t *testing.T) *tls.Config {
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
+	change(template)
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
 	require.NoError(t, err)
 	return &tls.Config{
@@ -128,27 +135,92 @@ func TestPortDialsByADetour(t *testing.T) {
 	require.ErrorContains(t, err, "handshake with node-b.example:1")
 }
 
-func TestPortRefusesStrangers(t *testing.T) {
+// expiredNode, elsewhere and serverOnly make certificates that are no node's of this cluster, here
+// and now.
+func expiredNode(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }
+func elsewhere(c *x509.Certificate)   { c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 2)} }
+func serverOnly(c *x509.Certificate) {
+	c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+}
+
+// TestStrangersGetNothing: whoever has no certificate of the cluster that is good now is not let
+// through to any stream, and reads not one byte that a node wrote.
+func TestStrangersGetNothing(t *testing.T) {
 	ours, theirs := newAuthority(t), newAuthority(t)
 	p := openTestPort(t, ours.config(t))
-	address := p.Addr().String()
-	refused := func(q *port) {
-		conn, err := q.dial(address, streamLink, time.Second)
-		if err == nil { // TLS 1.3: the client learns with its first read
-			require.NoError(t, conn.SetDeadline(time.Now().Add(5*time.Second)))
-			_, err = conn.Write([]byte("this is no handshake"))
-		}
-		if err == nil {
-			_, err = conn.Read(make([]byte, 1))
-		}
-		require.Error(t, err)
-		require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "it was let in")
+	let := make(chan byte, 16)
+	for _, stream := range []byte{streamRaftBilling, streamRaftWorkspace, streamLink} {
+		layer := p.layer(stream, "")
+		go func() {
+			for {
+				conn, err := layer.Accept()
+				if err != nil {
+					return
+				}
+				if _, err = conn.Write([]byte("state")); err == nil {
+					let <- stream
+				}
+			}
+		}()
 	}
-	refused(openTestPort(t, theirs.config(t)))
-	nobody := &tls.Config{RootCAs: ours.pool, ClientCAs: ours.pool}
-	refused(openTestPort(t, nobody))
-	refused(openTestPort(t, nil))
+	believer := theirs.config(t) // takes our node for one of its own, and shows what it has
+	believer.RootCAs = ours.pool
+	for name, stranger := range map[string]*tls.Config{
+		"in the clear":                 nil,
+		"no certificate":               {RootCAs: ours.pool},
+		"a certificate of another CA":  believer,
+		"an expired certificate":       ours.configOf(t, expiredNode),
+		"a certificate for other uses": ours.configOf(t, serverOnly),
+	} {
+		for _, stream := range []byte{streamRaftBilling, streamRaftWorkspace, streamLink} {
+			raw, err := net.Dial("tcp", p.Addr().String())
+			require.NoError(t, err)
+			require.NoError(t, raw.SetDeadline(time.Now().Add(10*time.Second)))
+			conn := raw
+			if stranger != nil {
+				stranger.ServerName, stranger.MinVersion = "127.0.0.1", tls.VersionTLS13
+				conn = tls.Client(raw, stranger)
+			}
+			_, err = conn.Write(append([]byte{stream}, "this is no handshake"...))
+			var got []byte
+			if err == nil { // in TLS 1.3 a client learns that it is refused as it reads
+				got, err = io.ReadAll(conn)
+			}
+			require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "%s was let in", name)
+			require.NotContains(t, string(got), "state", name)
+			require.NoError(t, raw.Close())
+		}
+	}
+	require.Empty(t, let)
+	conn, err := openTestPort(t, ours.config(t)).dial(p.Addr().String(), streamLink, time.Second)
+	require.NoError(t, err)
+	_, err = io.ReadFull(conn, make([]byte, 5))
+	require.NoError(t, err)
+	require.Equal(t, streamLink, <-let, "a node of the cluster gets it")
+}
 
+// TestNodesSpeakToNoStranger: a node that dials takes only a node of its cluster for the one that
+// it looks for, and sends the others nothing.
+func TestNodesSpeakToNoStranger(t *testing.T) {
+	ours, theirs := newAuthority(t), newAuthority(t)
+	for name, there := range map[string]*tls.Config{
+		"in the clear":                  nil,
+		"a certificate of another CA":   theirs.config(t),
+		"an expired certificate":        ours.configOf(t, expiredNode),
+		"a certificate of another host": ours.configOf(t, elsewhere),
+	} {
+		if there != nil {
+			there.ClientCAs = ours.pool
+		}
+		stranger := openTestPort(t, there)
+		_, err := openTestPort(t, ours.config(t)).
+			dial(stranger.Addr().String(), streamLink, time.Second)
+		require.ErrorContains(t, err, "handshake with", name)
+	}
+}
+
+// TestUnknownStreamsAreClosed: a first byte that says nothing ends the connection.
+func TestUnknownStreamsAreClosed(t *testing.T) {
 	open := openTestPort(t, nil)
 	conn, err := net.Dial("tcp", open.Addr().String())
 	require.NoError(t, err)
@@ -156,7 +228,8 @@ func TestPortRefusesStrangers(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, conn.SetDeadline(time.Now().Add(5*time.Second)))
 	_, err = conn.Read(make([]byte, 1))
-	require.Error(t, err, "an unknown stream is closed")
+	require.Error(t, err)
+	require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
 	require.NoError(t, conn.Close())
 }
 

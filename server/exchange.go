@@ -34,7 +34,10 @@ type Exchange struct {
 	consumed bool
 	misspelt bool // a path parameter does not decode
 	status   int
-	held     bool // its client was told to send the body
+	awaited  bool // its client was told to send the body
+	// held is what it holds of the gate's bytes; entered says that it holds a place.
+	held    int64
+	entered bool
 	// began is when the request came, where fasthttp does not say so.
 	began     time.Time
 	raw       [maxParams][]byte
@@ -71,7 +74,7 @@ func (x *Exchange) makeRoom(n int) {
 func (x *Exchange) begin(ctx *fasthttp.RequestCtx) {
 	x.Ctx, x.Route, x.Principal = ctx, nil, billing.Principal{}
 	x.Body, x.Out, x.decoded = x.Body[:0], x.Out[:0], x.decoded[:0]
-	x.media, x.consumed, x.misspelt, x.held, x.status = "", false, false, false, 0
+	x.media, x.consumed, x.misspelt, x.awaited, x.status = "", false, false, false, 0
 	x.began = time.Time{}
 	x.Tenant, x.members = workspace.Principal{}, nil
 	appendRequestID(x.requestID[:0])

@@ -66,6 +66,11 @@ var (
 	faultMalformed = Fault{
 		Status: 400, Code: "malformed_request", Message: "This is no well-formed HTTP/1.1 request",
 	}
+	// fasthttp mixes trailers with the headers: one could then say what no check has seen.
+	faultTrailers = Fault{
+		Status: 400, Code: "malformed_request", Message: "Trailers are not taken",
+		Detail: "Nothing was changed. Send what they say among the headers.",
+	}
 	faultConnections = Fault{
 		Status: 503, Code: "too_many_connections", Message: "Too many connections are open",
 		Detail: "Nothing was changed. Close some, or keep them open and reuse them.", RetryAfter: 1,

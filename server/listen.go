@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,11 +27,12 @@ type Limits struct {
 	Header, Body, Idle, Write time.Duration
 }
 
-// DefaultLimits are the limits of the public listener.
+// DefaultLimits are the limits of the public listener. One address has a quarter of the
+// connections at the most, which is enough for a proxy in front and leaves the others theirs.
 func DefaultLimits() Limits {
 	return Limits{
-		Connections: 16_384,
-		Header:      10 * time.Second, Body: 60 * time.Second,
+		Connections: 16_384, PerAddress: 4_096,
+		Header: 10 * time.Second, Body: 60 * time.Second,
 		Idle: 120 * time.Second, Write: 30 * time.Second,
 	}
 }
@@ -51,6 +53,14 @@ type Server struct {
 
 // Serve answers the listener's connections with handler until Shutdown.
 func Serve(ln net.Listener, handler fasthttp.RequestHandler, limits Limits) *Server {
+	return ServeTLS(ln, handler, limits, nil)
+}
+
+// ServeTLS is Serve over TLS; in the clear where secure is nil.
+func ServeTLS(
+	ln net.Listener, handler fasthttp.RequestHandler, limits Limits, secure *tls.Config,
+) *Server {
+	handler = framed(handler)
 	s := &Server{
 		fast: &fasthttp.Server{
 			Handler:      handler,
@@ -78,7 +88,7 @@ func Serve(ln net.Listener, handler fasthttp.RequestHandler, limits Limits) *Ser
 			CloseOnShutdown:              true,
 			Logger:                       fastLog{},
 		},
-		ln:   newListener(ln, limits),
+		ln:   newListener(ln, limits, secure),
 		done: make(chan error, 1),
 	}
 	go func() { s.done <- s.fast.Serve(s.ln) }()
@@ -87,11 +97,18 @@ func Serve(ln net.Listener, handler fasthttp.RequestHandler, limits Limits) *Ser
 
 // Listen listens on a TCP address and serves it.
 func Listen(addr string, handler fasthttp.RequestHandler, limits Limits) (*Server, error) {
+	return ListenTLS(addr, handler, limits, nil)
+}
+
+// ListenTLS is Listen over TLS; in the clear where secure is nil.
+func ListenTLS(
+	addr string, handler fasthttp.RequestHandler, limits Limits, secure *tls.Config,
+) (*Server, error) {
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("server: listen: %w", err)
 	}
-	return Serve(ln, handler, limits), nil
+	return ServeTLS(ln, handler, limits, secure), nil
 }
 
 // Addr is the address that the server listens on.
@@ -162,14 +179,15 @@ func closeAfterAnswer(ctx *fasthttp.RequestCtx) {
 type listener struct {
 	net.Listener
 	limits Limits
+	secure *tls.Config // nil: in the clear
 	mu     sync.Mutex
 	open   int
 	per    map[netip.Addr]int
 	once   sync.Once
 }
 
-func newListener(ln net.Listener, limits Limits) *listener {
-	return &listener{Listener: ln, limits: limits, per: make(map[netip.Addr]int)}
+func newListener(ln net.Listener, limits Limits, secure *tls.Config) *listener {
+	return &listener{Listener: ln, limits: limits, secure: secure, per: make(map[netip.Addr]int)}
 }
 
 // Accept returns the next connection that is within the limits; the others are answered and closed.
@@ -181,9 +199,17 @@ func (l *listener) Accept() (net.Conn, error) {
 		}
 		addr := addressOf(c)
 		if l.admit(addr) {
+			if l.secure != nil {
+				c = tls.Server(c, l.secure) // shakes hands as the first request is read
+			}
 			return &conn{Conn: c, listener: l, addr: addr}, nil
 		}
-		if err := refuseConnection(c); err != nil {
+		if l.secure != nil {
+			err = c.Close() // words would have to be preceded by a handshake, which costs
+		} else {
+			err = refuseConnection(c)
+		}
+		if err != nil {
 			slog.Debug("refusing a connection", "error", err)
 		}
 	}

@@ -37,6 +37,8 @@ type TableConfig struct {
 	Codes map[string]string
 	// Challenge is the WWW-Authenticate of a 401; "Bearer" when empty.
 	Challenge string
+	// Gate bounds what requests hold together; nil is no bound. Tables of one listener share it.
+	Gate *Gate
 	// AnyMedia takes every body for what the route expects, whatever its media type says.
 	AnyMedia bool
 	Log      *slog.Logger
@@ -85,7 +87,7 @@ func (t *Table) Serve(ctx *fasthttp.RequestCtx) {
 	waiting, expects := ctx.UserValue(expectationKey{}).(*expectation)
 	if expects && waiting.admitted != nil {
 		x := waiting.admitted
-		x.held, x.began = false, time.Time{}
+		x.awaited, x.began = false, time.Time{}
 		defer t.finish(x)
 		t.carryOut(x)
 		return
@@ -99,7 +101,7 @@ func (t *Table) Serve(ctx *fasthttp.RequestCtx) {
 	admitted := t.admitted(x)
 	switch {
 	case admitted && expects:
-		x.held, waiting.admitted = true, x
+		x.awaited, waiting.admitted = true, x
 	case admitted:
 		t.carryOut(x)
 	case expects:
@@ -121,7 +123,7 @@ func (t *Table) Knows(ctx *fasthttp.RequestCtx) bool {
 // finish sends what the exchange holds, also after a panic, and returns its memory. It leaves an
 // exchange alone whose body is still to come.
 func (t *Table) finish(x *Exchange) {
-	if x.held {
+	if x.awaited {
 		return
 	}
 	if cause := recover(); cause != nil {
@@ -139,6 +141,7 @@ func (t *Table) finish(x *Exchange) {
 		}
 		t.config.Observe(x.Route, x.status, time.Since(began))
 	}
+	x.release()
 	x.end()
 	t.pool.Put(x)
 }
@@ -197,6 +200,10 @@ func (t *Table) carryOut(x *Exchange) {
 		x.Refuse(*fault)
 		return
 	}
+	if x.entered = t.config.Gate.enter(); !x.entered {
+		x.Refuse(faultBusy)
+		return
+	}
 	x.Route.Handle(x)
 }
 
@@ -231,14 +238,21 @@ func (x *Exchange) readBody() *Fault {
 	if length < 0 {
 		room = 4096
 	}
+	if !x.hold(room) {
+		return &faultBusy
+	}
 	x.makeRoom(room)
 	if length > 0 {
 		n, err := io.ReadFull(stream, x.Body[:length])
 		x.Body = x.Body[:n]
 		return x.bodyRead(err)
 	}
+	headers := x.Ctx.Request.Header.Len()
 	for {
 		if len(x.Body) == cap(x.Body) {
+			if !x.hold(2 * cap(x.Body)) {
+				return &faultBusy
+			}
 			x.Body = append(x.Body, 0)[:len(x.Body)]
 		}
 		n, err := stream.Read(x.Body[len(x.Body):cap(x.Body)])
@@ -246,6 +260,9 @@ func (x *Exchange) readBody() *Fault {
 		switch {
 		case len(x.Body) > limit:
 			return sizeFault(limit)
+		case errors.Is(err, io.EOF) && x.Ctx.Request.Header.Len() != headers:
+			x.consumed = true
+			return &faultTrailers
 		case errors.Is(err, io.EOF):
 			return x.bodyRead(nil)
 		case err != nil:

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"time"
 
 	"tollgate/cmd/tollgate/api"
@@ -15,8 +16,9 @@ import (
 
 // adminFlags say which cluster to operate. What is not given comes from dev.json in Data.
 type adminFlags struct {
-	Ops      []string `placeholder:"HOST:PORT" help:"Operations listener of a node; repeatable. Default: from dev.json."`
+	Ops      []string `placeholder:"HOST:PORT" help:"Operations listener of a node, https://HOST:PORT for TLS; repeatable. Default: from dev.json."`
 	AdminKey string   `env:"TOLLGATE_ADMIN_KEY" placeholder:"KEY" help:"Admin key. Default: from dev.json."`
+	CA       string   `name:"ca" env:"TOLLGATE_CA" type:"existingfile" placeholder:"FILE" help:"Authority of the nodes' certificates, PEM. Default: the machine's."`
 	Data     string   `default:".tollgate" help:"Data folder of tollgate dev, whose dev.json says the defaults."`
 }
 
@@ -38,10 +40,21 @@ func (f *adminFlags) client() (*api.Client, error) {
 		}
 	}
 	client, err := api.New(ops, key, 2)
-	if err == nil {
-		client.Patience = adminPatience
+	if err != nil {
+		return nil, err
 	}
-	return client, err
+	client.Patience = adminPatience
+	if f.CA == "" {
+		return client, nil
+	}
+	text, err := os.ReadFile(f.CA)
+	if err == nil {
+		err = client.Trust(text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--ca %s: %w", f.CA, err)
+	}
+	return client, nil
 }
 
 // read asks for the data at a path, decodes it into v, and returns it as it came.

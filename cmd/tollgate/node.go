@@ -13,7 +13,6 @@ import (
 	"github.com/gofrs/uuid/v5"
 
 	"tollgate/cluster"
-	"tollgate/cmd/tollgate/certs"
 	"tollgate/cmd/tollgate/config"
 	"tollgate/engine"
 	"tollgate/engine/billing"
@@ -38,6 +37,7 @@ type node struct {
 	outbox   *outbox.Outbox
 	public   *server.Server
 	ops      *server.Server
+	gate     *server.Gate // of the public listener
 	closing  chan struct{}
 	watchers sync.WaitGroup
 }
@@ -64,6 +64,10 @@ func newNode(settings config.Config, log *slog.Logger) *node {
 
 func (n *node) open() error {
 	metrics := admin.NewMetrics()
+	if err := fitConnections(&n.settings.Connections, n.log); err != nil {
+		return err
+	}
+	n.gate = gateOf(n.settings.Connections)
 	settings, err := n.clusterConfig()
 	if err != nil {
 		return err
@@ -109,8 +113,11 @@ func (n *node) clusterConfig() (cluster.Config, error) {
 	if s.TLS == (config.TLS{}) {
 		return c, nil
 	}
-	var err error
-	c.TLS, err = certs.Load(s.TLS.Authority, s.TLS.Certificate, s.TLS.Key)
+	pair, err := n.openPair(config.Certificate{Certificate: s.TLS.Certificate, Key: s.TLS.Key})
+	if err != nil {
+		return c, err
+	}
+	c.TLS, err = pair.Peer(s.TLS.Authority)
 	return c, err
 }
 
@@ -134,7 +141,7 @@ func (n *node) listen(metrics *admin.Metrics) error {
 		Machine:  n.machine, Proposer: group, Reader: group, Events: group.Events(),
 		NodeID: n.number(), SpoolDir: n.settings.Data, AuditMode: client.AuditMode(n.settings.Audit),
 		SandboxHost: n.settings.SandboxHost, Observe: metrics.Observer("client"), Log: n.log,
-		RateLimit: server.RateLimit(n.settings.RateLimit),
+		RateLimit: server.RateLimit(n.settings.RateLimit), Gate: n.gate,
 	})
 	if err != nil {
 		return err
@@ -147,6 +154,7 @@ func (n *node) listen(metrics *admin.Metrics) error {
 		Machine: n.machine, Proposer: group, Reader: group, Cluster: clusterView{n.cluster},
 		Payments: desk, Outbox: n.outbox, Events: group.Events(),
 		Metrics: metrics, Audits: n.client.AuditStats, Log: n.log, Backup: n.backup,
+		Gate: gateOf(n.settings.Connections),
 	}
 	hash, err := hex.DecodeString(n.settings.AdminKeyHash)
 	if err != nil {
@@ -157,11 +165,12 @@ func (n *node) listen(metrics *admin.Metrics) error {
 	if err != nil {
 		return err
 	}
-	limits := server.DefaultLimits()
-	if n.public, err = server.Listen(n.settings.HTTP, n.publicHandler(), limits); err != nil {
+	n.public, err = n.listenFor(n.settings.HTTP, n.settings.HTTPTLS, n.publicHandler(),
+		n.clientLimits())
+	if err != nil {
 		return err
 	}
-	n.ops, err = server.Listen(n.settings.Ops, operations.Handler(), limits)
+	n.ops, err = n.listenFor(n.settings.Ops, n.settings.OpsTLS, operations.Handler(), n.opsLimits())
 	return err
 }
 

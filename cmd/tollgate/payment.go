@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"tollgate/server/payments"
@@ -14,10 +13,7 @@ func (n *node) paymentDesk(guarded *fetch.Client) (*payments.Desk, error) {
 	group := n.cluster.Billing()
 	c := payments.Config{
 		Machine: n.machine, Proposer: group, Reader: group, Fetch: guarded,
-		PublicURL: strings.TrimSuffix(n.settings.PublicURL, "/"), Log: n.log,
-	}
-	if c.PublicURL == "" {
-		c.PublicURL = "http://" + n.settings.HTTP
+		PublicURL: n.settings.BaseURL(), Log: n.log,
 	}
 	var err error
 	if c.SealKey, err = n.sealKey(); err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -39,12 +38,9 @@ func (n *node) openTenants(guarded *fetch.Client, metrics *admin.Metrics) error 
 	verifier := &verify.Verifier{Fetch: guarded}
 	c := api.Config{
 		Machine: n.tenants.machine, Proposer: group, Reader: group, Verifier: verifier,
-		PublicURL: strings.TrimSuffix(n.settings.PublicURL, "/"), Check: guarded.Check,
+		PublicURL: n.settings.BaseURL(), Check: guarded.Check,
 		Payments: s.Payments == config.PaymentsSandbox, Contact: s.Contact,
-		Observe: metrics.Observer("workspace"), Log: n.log,
-	}
-	if c.PublicURL == "" {
-		c.PublicURL = "http://" + n.settings.HTTP
+		Observe: metrics.Observer("workspace"), Log: n.log, Gate: n.gate,
 	}
 	agents := map[string]runner.Agent{}
 	for _, name := range s.Agents {

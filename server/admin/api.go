@@ -64,6 +64,8 @@ type Config struct {
 	Backup func(ctx context.Context, w io.Writer, stale bool, pace int) error
 	// More are routes of other parts of the node, which this listener serves with its own.
 	More []server.Route
+	// Gate bounds what requests hold together; nil is no bound.
+	Gate *server.Gate
 	// WriteTimeout and ReadTimeout bound commands (5 s when 0) and linearizable reads (2 s when 0).
 	WriteTimeout, ReadTimeout time.Duration
 	// SettleTimeout is how long an advanced clock may take to let everything happen that is due by
@@ -115,6 +117,7 @@ func New(c Config) (*API, error) {
 	routes = slices.Concat(routes, a.plainRoutes(), c.More)
 	a.table, err = server.NewTable(routes, server.TableConfig{
 		Authenticate: a.authenticate, Observe: c.Metrics.Observer("admin"), Log: c.Log,
+		Gate: c.Gate,
 	})
 	if err != nil {
 		return nil, err

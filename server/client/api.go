@@ -56,6 +56,8 @@ type Config struct {
 	Payments *payments.Desk
 	// RateLimit bounds the requests of each API key on this node; zero is no bound.
 	RateLimit server.RateLimit
+	// Gate bounds what requests hold together; nil is no bound.
+	Gate *server.Gate
 	// WriteTimeout is how long a command may take before its fate is called unknown (5 s when 0),
 	// ReadTimeout how long a linearizable read may wait for a leader (2 s when 0).
 	WriteTimeout, ReadTimeout time.Duration
@@ -126,6 +128,7 @@ func New(c Config) (*API, error) {
 	}
 	a.table, err = server.NewTable(routes, server.TableConfig{
 		Authenticate: a.authenticate, Observe: c.Observe, Preflight: a.preflight, Log: c.Log,
+		Gate: c.Gate,
 	})
 	if err != nil {
 		return nil, err

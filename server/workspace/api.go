@@ -46,6 +46,8 @@ type Config struct {
 	Payments bool
 	// Contact is where more runs can be asked for.
 	Contact string
+	// Gate bounds what requests hold together; nil is no bound.
+	Gate *server.Gate
 	// Now is the node's clock; time.Now when nil.
 	Now func() time.Time
 	// WriteTimeout is how long a command may take before its fate is called unknown (5 s when 0),
@@ -103,6 +105,7 @@ func New(c Config) (*API, error) {
 	}
 	a.table, err = server.NewTable(routes, server.TableConfig{
 		Authenticate: a.authenticate, Observe: c.Observe, Log: c.Log, AnyMedia: true,
+		Gate:  c.Gate,
 		Codes: tableCodes,
 		Challenge: `Bearer resource_metadata="` + c.PublicURL +
 			`/.well-known/oauth-protected-resource"`,

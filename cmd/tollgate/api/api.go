@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -113,6 +115,19 @@ func New(nodes []string, key string, connections int) (*Client, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return c, nil
+}
+
+// Trust makes the certificate authorities in a PEM text those that nodes with https:// addresses are
+// known by, in place of the machine's. To be called before the first request.
+func (c *Client) Trust(text []byte) error {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return errors.New("no certificate of an authority in PEM form")
+	}
+	c.http.Transport.(*http.Transport).TLSClientConfig = &tls.Config{
+		MinVersion: tls.VersionTLS12, RootCAs: pool,
+	}
+	return nil
 }
 
 // Close ends idle connections.

@@ -90,13 +90,23 @@ func createAuthority(folder string) (*Authority, error) {
 }
 
 // Issue makes a certificate for a node, good for the given host names and addresses besides the
-// node's own name, and writes it and its key into folder.
+// node's own name, for two years, and writes it and its key into folder.
 func (a *Authority) Issue(folder, node string, hosts []string) error {
 	now := time.Now()
+	return a.IssueFor(folder, node, hosts, Validity{
+		From: now.Add(-time.Hour), Until: now.AddDate(nodeYears, 0, 0),
+	})
+}
+
+// Validity is when a certificate is good.
+type Validity struct{ From, Until time.Time }
+
+// IssueFor is Issue with another validity.
+func (a *Authority) IssueFor(folder, node string, hosts []string, v Validity) error {
 	template := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: node},
-		NotBefore:   now.Add(-time.Hour),
-		NotAfter:    now.AddDate(nodeYears, 0, 0),
+		NotBefore:   v.From,
+		NotAfter:    v.Until,
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		DNSNames:    []string{node},
@@ -152,26 +162,15 @@ func write(folder, certificateFile, keyFile string, key *ecdsa.PrivateKey, der [
 	return nil
 }
 
-// Load reads what a node needs to speak to the others: its certificate, asked for on both sides
-// and accepted only when the cluster's authority signed it.
-func Load(authority, certificate, key string) (*tls.Config, error) {
-	pair, err := tls.LoadX509KeyPair(certificate, key)
-	if err != nil {
-		return nil, fmt.Errorf("node certificate: %w", err)
-	}
-	text, err := os.ReadFile(authority)
+// LoadAuthorities reads the certificates of authorities from a PEM file.
+func LoadAuthorities(file string) (*x509.CertPool, error) {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("certificate authority: %w", err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("certificate authority: %s holds no certificate", authority)
+		return nil, fmt.Errorf("certificate authority: %s holds no certificate", file)
 	}
-	return &tls.Config{
-		MinVersion:   tls.VersionTLS13,
-		Certificates: []tls.Certificate{pair},
-		RootCAs:      pool,
-		ClientCAs:    pool,
-		ClientAuth:   tls.RequireAndVerifyClientCert,
-	}, nil
+	return pool, nil
 }

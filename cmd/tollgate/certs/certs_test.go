@@ -14,10 +14,7 @@ import (
 
 func load(t *testing.T, folder, node string) *tls.Config {
 	t.Helper()
-	config, err := certs.Load(
-		filepath.Join(folder, certs.AuthorityFile),
-		filepath.Join(folder, certs.CertificateFile(node)),
-		filepath.Join(folder, certs.KeyFile(node)))
+	config, err := openPair(t, folder, node).Peer(filepath.Join(folder, certs.AuthorityFile))
 	require.NoError(t, err)
 	return config
 }
@@ -79,7 +76,7 @@ func TestStrangersAreRefusedOnBothSides(t *testing.T) {
 	serverErr, _ := handshake(t, load(t, ours, "node1"), forged)
 	require.ErrorContains(t, serverErr, "unknown authority")
 
-	forged.Certificates = nil
+	forged.GetClientCertificate = nil
 	serverErr, _ = handshake(t, load(t, ours, "node1"), forged)
 	require.Error(t, serverErr)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/cmd/tollgate/api"
+	"tollgate/cmd/tollgate/certs"
 	"tollgate/cmd/tollgate/config"
 )
 
@@ -49,7 +50,7 @@ func TestServeRunsOneNode(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, text, 0o600))
 	args := []string{"serve", "--config", file, "--raft", localPort(ports + 2)}
 
-	stop := startServe(t, settings, args)
+	node := startServe(t, settings, args)
 	admin, err := api.New([]string{settings.Ops}, adminKey, 1)
 	require.NoError(t, err)
 	defer admin.Close()
@@ -65,15 +66,15 @@ func TestServeRunsOneNode(t *testing.T) {
 	printed, err = exec.Command(program, args...).CombinedOutput()
 	require.Error(t, err)
 	require.Contains(t, string(printed), "is in use: another node runs there")
-	require.Zero(t, stop())
+	require.Zero(t, node.stop())
 
-	stop = startServe(t, settings, args)
+	node = startServe(t, settings, args)
 	client, err := api.New([]string{settings.HTTP}, key, 1)
 	require.NoError(t, err)
 	defer client.Close()
 	_, err = client.Call(context.Background(), "GET", "/api/v1/client/plans", nil, &[]struct{}{})
 	require.NoError(t, err)
-	require.Zero(t, stop())
+	require.Zero(t, node.stop())
 }
 
 func TestServeRefusesWhatItCannotMean(t *testing.T) {
@@ -92,35 +93,61 @@ func TestServeRefusesWhatItCannotMean(t *testing.T) {
 
 func localPort(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
-// startServe runs a node until the returned function stops it with SIGTERM and says its exit code.
-func startServe(t *testing.T, settings config.Config, args []string) (stop func() int) {
+// connect makes a client of one listener. Where that has a certificate, the authority that signed
+// it lies beside it.
+func connect(t *testing.T, address string, files config.Certificate, key string) *api.Client {
 	t.Helper()
-	printed := &output{}
-	command := exec.Command(program, args...)
-	command.Stdout, command.Stderr = printed, printed
-	require.NoError(t, command.Start())
-	ended := make(chan struct{})
+	if files != (config.Certificate{}) {
+		address = "https://" + address
+	}
+	client, err := api.New([]string{address}, key, 1)
+	require.NoError(t, err)
+	if files != (config.Certificate{}) {
+		text, err := os.ReadFile(filepath.Join(filepath.Dir(files.Certificate), certs.AuthorityFile))
+		require.NoError(t, err)
+		require.NoError(t, client.Trust(text))
+	}
+	return client
+}
+
+// served is one node process.
+type served struct {
+	t       *testing.T
+	command *exec.Cmd
+	printed *output
+	ended   chan struct{}
+}
+
+// startServe runs a node and waits until it is ready. It is killed at the end of the test.
+func startServe(t *testing.T, settings config.Config, args []string) *served {
+	t.Helper()
+	s := &served{t, exec.Command(program, args...), &output{}, make(chan struct{})}
+	s.command.Stdout, s.command.Stderr = s.printed, s.printed
+	require.NoError(t, s.command.Start())
 	go func() {
-		_ = command.Wait() // how it ended is in its ProcessState
-		close(ended)
+		_ = s.command.Wait() // how it ended is in its ProcessState
+		close(s.ended)
 	}()
 	t.Cleanup(func() {
-		killProcess(t, command.Process.Pid)
-		<-ended
+		killProcess(t, s.command.Process.Pid)
+		<-s.ended
 	})
-	probe, err := api.New([]string{settings.Ops}, "", 1)
-	require.NoError(t, err)
+	probe := connect(t, settings.Ops, settings.OpsTLS, "")
 	defer probe.Close()
 	require.Eventually(t, func() bool {
 		answer, err := probe.Try(context.Background(), api.Request{Method: "GET", Path: "/readyz"})
 		return err == nil && answer.Status == 200
-	}, patience, statusEvery, "not ready: %s", printed)
-	return func() int {
-		require.NoError(t, command.Process.Signal(syscall.SIGTERM))
-		<-ended
-		if code := command.ProcessState.ExitCode(); code != 0 {
-			t.Logf("%s", printed)
-		}
-		return command.ProcessState.ExitCode()
+	}, patience, statusEvery, "not ready: %s", s.printed)
+	return s
+}
+
+// stop ends the node with SIGTERM and says its exit code.
+func (s *served) stop() int {
+	s.t.Helper()
+	require.NoError(s.t, s.command.Process.Signal(syscall.SIGTERM))
+	<-s.ended
+	if code := s.command.ProcessState.ExitCode(); code != 0 {
+		s.t.Logf("%s", s.printed)
 	}
+	return s.command.ProcessState.ExitCode()
 }

@@ -49,6 +49,12 @@ type Config struct {
 	Dial map[string]string `yaml:"dial"`
 	// TLS secures the connections between nodes. Nodes on other machines need it.
 	TLS TLS `yaml:"tls"`
+	// HTTPTLS and OpsTLS secure the client API and the operations listener; empty is in the clear.
+	// Files that are replaced are taken without a restart.
+	HTTPTLS Certificate `yaml:"httpTLS"`
+	OpsTLS  Certificate `yaml:"opsTLS"`
+	// Connections bounds what the clients of each listener can make it hold.
+	Connections Connections `yaml:"connections"`
 	// AdminKeyHash is SHA-256 of the admin key, in hex: the node never holds the key itself.
 	AdminKeyHash string `yaml:"adminKeyHash"`
 	// SandboxHost, when set, is the Host on which sandbox keys are good, and no other.
@@ -95,6 +101,25 @@ type TLS struct {
 	Authority   string `yaml:"authority"`
 	Certificate string `yaml:"certificate"`
 	Key         string `yaml:"key"`
+}
+
+// Certificate names the PEM files of a listener's certificate, with those that lead to its
+// authority, and of its key: both or none.
+type Certificate struct {
+	Certificate string `yaml:"certificate"`
+	Key         string `yaml:"key"`
+}
+
+// Connections bounds the client API's listener; that of operations has 1,024 connections at most.
+type Connections struct {
+	// Total is the number of open connections, PerAddress that of one client address: 1 to 1 million,
+	// PerAddress up to Total. A node holds no more than its limit of open files allows.
+	Total      int `yaml:"total"`
+	PerAddress int `yaml:"perAddress"`
+	// Requests is how many requests are carried out at a time, BodiesMiB what their bodies may take
+	// together; beyond, the answer is 503 with Retry-After.
+	Requests  int `yaml:"requests"`
+	BodiesMiB int `yaml:"bodiesMiB"`
 }
 
 // Limits decide results, so they are agreed on through the log: the leader proposes its own.
@@ -159,6 +184,9 @@ func Default() Config {
 		},
 		DiskReserve: 1024,
 		Snapshots:   Snapshots{LogMiB: 1024, TrailingMiB: 256},
+		Connections: Connections{
+			Total: 16_384, PerAddress: 4_096, Requests: 4_096, BodiesMiB: 256,
+		},
 		StopTimeout: 10 * time.Second,
 		Log:         Log{Level: "info", Format: "text"},
 		Dial:        map[string]string{},
@@ -236,6 +264,35 @@ func (c *Config) LimitMemory() {
 
 var nodeName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
 
+// BaseURL is where the client API is reached from outside, without a slash at its end.
+func (c *Config) BaseURL() string {
+	switch {
+	case c.PublicURL != "":
+		return strings.TrimSuffix(c.PublicURL, "/")
+	case c.HTTPTLS != (Certificate{}):
+		return "https://" + c.HTTP
+	}
+	return "http://" + c.HTTP
+}
+
+// validateListeners checks the settings of what clients connect to.
+func (c *Config) validateListeners(complain func(format string, args ...any)) {
+	for name, files := range map[string]Certificate{"httpTLS": c.HTTPTLS, "opsTLS": c.OpsTLS} {
+		if (files.Certificate == "") != (files.Key == "") {
+			complain("%s: want certificate and key, or neither", name)
+		}
+	}
+	const most = 1_000_000
+	n := c.Connections
+	if n.Total < 1 || n.Total > most || n.PerAddress < 1 || n.PerAddress > n.Total {
+		complain("connections: want total from 1 to %d, and perAddress from 1 to total", most)
+	}
+	if n.Requests < 1 || n.Requests > most || n.BodiesMiB < 8 || n.BodiesMiB > most {
+		complain("connections: want requests from 1 to %d, and bodiesMiB from 8 (the largest body) "+
+			"to %d", most, most)
+	}
+}
+
 // validateOutside checks the settings of what is outside of the cluster.
 func (c *Config) validateOutside(complain func(format string, args ...any)) {
 	if u, err := url.Parse(c.PublicURL); c.PublicURL != "" &&
@@ -261,6 +318,7 @@ func (c *Config) Validate() error {
 	var wrong []error
 	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
 	c.validateOutside(complain)
+	c.validateListeners(complain)
 	c.Workspaces.validate(complain)
 	if !nodeName.MatchString(c.Node) {
 		complain("node: %q: want 1 to 32 of a-z, 0-9 and '-'", c.Node)
@@ -277,9 +335,7 @@ func (c *Config) Validate() error {
 	if id, err := hex.DecodeString(c.Cluster); err != nil || len(id) != 0 && len(id) != 16 {
 		complain("cluster: want 32 hex digits, as tollgate restore prints them")
 	}
-	if c.TLS != (TLS{}) && (c.TLS.Authority == "" || c.TLS.Certificate == "" || c.TLS.Key == "") {
-		complain("tls: want authority, certificate and key, or none of them")
-	}
+	c.validateTLS(complain)
 	if hash, err := hex.DecodeString(c.AdminKeyHash); err != nil || len(hash) != 32 {
 		complain("adminKeyHash: want SHA-256 of the admin key, 64 hex digits " +
 			"(printf %%s \"$KEY\" | sha256sum)")
@@ -294,6 +350,37 @@ func (c *Config) Validate() error {
 		}
 	}
 	return errors.Join(wrong...)
+}
+
+// validateTLS lets nodes speak to each other in the clear within one machine only: whoever reaches
+// the port of a node without TLS can write into its log.
+func (c *Config) validateTLS(complain func(string, ...any)) {
+	if c.TLS == (TLS{}) {
+		addresses := []string{c.Raft}
+		for _, m := range c.Members {
+			addresses = append(addresses, m.Raft)
+		}
+		for _, address := range addresses {
+			if !onThisMachine(address) {
+				complain("tls: %s is reached from other machines: nodes need certificates there "+
+					"(tollgate certs makes them)", address)
+				return
+			}
+		}
+		return
+	}
+	if c.TLS.Authority == "" || c.TLS.Certificate == "" || c.TLS.Key == "" {
+		complain("tls: want authority, certificate and key, or none of them")
+	}
+}
+
+func onThisMachine(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return true // complained about elsewhere
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 func (c *Config) validateLimits(complain func(string, ...any)) {

@@ -85,6 +85,14 @@ func TestValidateSaysEverythingThatIsWrong(t *testing.T) {
 		"log.format: \"xml\"":          func(c *config.Config) { c.Log.Format = "xml" },
 		"skip[0]: want group":          func(c *config.Config) { c.Skip = []config.SkipEntry{{Index: 1}} },
 		"memoryMiB, diskReserveMiB":    func(c *config.Config) { c.Memory = -1 },
+		"tls: 0.0.0.0:7080 is reached": func(c *config.Config) { c.Raft = "0.0.0.0:7080" },
+		"tls: 10.0.0.2:7080 is reached": func(c *config.Config) {
+			c.Members = append(c.Members, config.Member{ID: "node2", Raft: "10.0.0.2:7080"})
+		},
+		"httpTLS: want":              func(c *config.Config) { c.HTTPTLS.Key = "x" },
+		"opsTLS: want":               func(c *config.Config) { c.OpsTLS.Certificate = "x" },
+		"connections: want total":    func(c *config.Config) { c.Connections.PerAddress = 16_385 },
+		"connections: want requests": func(c *config.Config) { c.Connections.BodiesMiB = 7 },
 	} {
 		c := valid
 		c.Members = append([]config.Member(nil), valid.Members...)
@@ -116,4 +124,13 @@ func TestKeyBudgetIsHalfOfTheMemory(t *testing.T) {
 	require.Equal(t, uint64(1<<20), c.MaxKeys())
 	c.Memory = 0
 	require.Greater(t, c.MemoryBytes(), uint64(64<<20))
+}
+
+func TestBaseURLFollowsTheListener(t *testing.T) {
+	c := config.Default()
+	require.Equal(t, "http://127.0.0.1:8080", c.BaseURL())
+	c.HTTPTLS = config.Certificate{Certificate: "a", Key: "b"}
+	require.Equal(t, "https://127.0.0.1:8080", c.BaseURL())
+	c.PublicURL = "https://billing.example/"
+	require.Equal(t, "https://billing.example", c.BaseURL())
 }

@@ -1,0 +1,102 @@
+package server_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/server"
+)
+
+func response(t *testing.T, c net.Conn) (*http.Response, string) {
+	t.Helper()
+	response, err := http.ReadResponse(bufio.NewReader(c), nil)
+	require.NoError(t, err)
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response, string(body)
+}
+
+// TestWhatIsBeyondTheGateIsRefusedAtOnce: a request beyond the bound of those under way, and a body
+// beyond the bound of bytes, is 503 with Retry-After while the others go on; what they held is
+// free afterwards, also where a handler panicked and where a client broke off.
+func TestWhatIsBeyondTheGateIsRefusedAtOnce(t *testing.T) {
+	going, goOn := make(chan struct{}, 10), make(chan struct{})
+	gate := server.NewGate(2, 100<<10)
+	table, err := server.NewTable([]server.Route{
+		{Method: "GET", Path: "/wait", Operation: "wait", Handle: func(x *server.Exchange) {
+			going <- struct{}{}
+			<-goOn
+			x.Succeed(200)
+		}},
+		{Method: "GET", Path: "/panic", Operation: "panic", Handle: func(*server.Exchange) {
+			panic("a fault of ours")
+		}},
+		{Method: "POST", Path: "/body", Operation: "body", Handle: func(x *server.Exchange) {
+			x.Succeed(200)
+		}},
+	}, server.TableConfig{AnyMedia: true, Gate: gate})
+	require.NoError(t, err)
+	address := listen(t, server.DefaultLimits(), table.Serve)
+	ask := func(method, path, headers string) net.Conn {
+		c := dial(t, address)
+		_, err := fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: x\r\n%s\r\n", method, path, headers)
+		require.NoError(t, err)
+		return c
+	}
+	refused := func(c net.Conn) {
+		t.Helper()
+		answer, body := response(t, c)
+		require.Equal(t, 503, answer.StatusCode)
+		require.Equal(t, "1", answer.Header.Get("Retry-After"))
+		require.Contains(t, body, `"overloaded"`)
+	}
+
+	first, second := ask("GET", "/wait", ""), ask("GET", "/wait", "")
+	<-going
+	<-going
+	refused(ask("GET", "/wait", ""))
+	close(goOn)
+	for _, c := range []net.Conn{first, second} {
+		answer, _ := response(t, c)
+		require.Equal(t, 200, answer.StatusCode)
+	}
+	for range 3 { // more than there are places
+		answer, _ := response(t, ask("GET", "/panic", ""))
+		require.Equal(t, 500, answer.StatusCode)
+	}
+
+	// fasthttp waits for a body's first byte before it asks anybody.
+	slow := ask("POST", "/body", "Content-Length: 90000\r\n\r\n")
+	require.Eventually(t, func() bool {
+		_, bytes := gate.Load()
+		return bytes == 90_000
+	}, 5*time.Second, time.Millisecond)
+	refused(ask("POST", "/body", "Content-Length: 90000\r\n\r\n"))
+	chunked := ask("POST", "/body", "Transfer-Encoding: chunked\r\n")
+	_, err = fmt.Fprintf(chunked, "10000\r\n%s\r\n", strings.Repeat("x", 64<<10))
+	require.NoError(t, err)
+	refused(chunked)
+	small := ask("POST", "/body", "Content-Length: 4\r\n")
+	_, err = small.Write([]byte("okay"))
+	require.NoError(t, err)
+	answer, _ := response(t, small)
+	require.Equal(t, 200, answer.StatusCode, "a small body needs no room")
+	require.NoError(t, slow.Close())
+	require.Eventually(t, func() bool {
+		requests, bytes := gate.Load()
+		return requests == 0 && bytes == 0
+	}, 5*time.Second, time.Millisecond)
+	whole := ask("POST", "/body", "Content-Length: 90000\r\n")
+	_, err = whole.Write(make([]byte, 90_000))
+	require.NoError(t, err)
+	answer, _ = response(t, whole)
+	require.Equal(t, 200, answer.StatusCode)
+}
