@@ -106,6 +106,8 @@ type sinkSpy struct {
 	closed, cancelled bool
 }
 
+func (s *sinkSpy) ID() string { return "spied" }
+
 func (s *sinkSpy) Write(p []byte) (int, error) { return len(p), nil }
 
 func (s *sinkSpy) Close() error {
