@@ -203,7 +203,7 @@ func TestDamagedBackupsAreNotRestored(t *testing.T) {
 			dir := t.TempDir()
 			_, err := Restore(aConfig(dir), bytes.NewReader(damaged))
 			require.ErrorIs(t, err, backup.ErrDamaged)
-			if _, err := os.Stat(filepath.Join(dir, restoringMark)); err == nil {
+			if name != "empty" && name != "a bit of the head" { // then nothing was begun
 				_, err = Open(aConfig(dir))
 				require.ErrorIs(t, err, ErrHalfRestored)
 				_, err = Restore(aConfig(dir), bytes.NewReader(whole))

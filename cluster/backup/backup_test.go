@@ -188,6 +188,12 @@ func TestForgedFramesAreRefused(t *testing.T) {
 	}
 }
 
+func TestSegmentsOfAnotherHashAreRefused(t *testing.T) {
+	s := newSample()
+	s.manifest.Groups[0].Segments[1].Hash++
+	require.ErrorContains(t, checkBytes(s.bytes(t)), "hash of usage segment 2")
+}
+
 func TestNewerVersionsAreRefusedByName(t *testing.T) {
 	whole := small(t)
 	whole[4] = FormatVersion + 1
