@@ -341,6 +341,7 @@ func (h *holding) Write(p []byte) (int, error) {
 func TestSegmentsDroppedMeanwhileAreInTheBackup(t *testing.T) {
 	inCluster(t, func(_ string, c *Config) { withJournal(c) }, func(c *nodes) {
 		leader := c.leader()
+		c.fill(leader, 1) // the first block leaves before the audit segments are read
 		c.audit(leader, "one")
 		c.audit(leader, "two")
 		store := c.billing(leader).segments.(*segments.Store)
@@ -358,7 +359,7 @@ func TestSegmentsDroppedMeanwhileAreInTheBackup(t *testing.T) {
 		_, err = backup.Check(strings.NewReader(out.String()), emptyMachine)
 		require.NoError(t, err)
 		c.eventually("the files are deleted when it is done", func() bool {
-			_, err := store.Copy(listed[0])
+			_, err := store.Copy(listed[len(listed)-1])
 			return errors.Is(err, segments.ErrMissing)
 		})
 	})

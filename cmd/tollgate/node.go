@@ -40,6 +40,7 @@ type node struct {
 	gate     *server.Gate // of the public listener
 	closing  chan struct{}
 	watchers sync.WaitGroup
+	backups  *backupMetrics
 }
 
 // openNode starts a node. It returns when both listeners answer, which is before a leader is known.
@@ -75,6 +76,9 @@ func (n *node) open() error {
 	if settings.Events, err = clusterEvents(metrics.Registry()); err != nil {
 		return err
 	}
+	if n.backups, err = newBackupMetrics(metrics.Registry()); err != nil {
+		return err
+	}
 	if n.cluster, err = cluster.Open(settings); err != nil {
 		return err
 	}
@@ -86,6 +90,7 @@ func (n *node) open() error {
 	n.watchers.Go(n.sendWebhooks)
 	n.watchers.Go(n.agreeOnPolicy)
 	n.watchers.Go(n.carryOutRuns)
+	n.watchers.Go(n.saveOnSchedule)
 	return nil
 }
 

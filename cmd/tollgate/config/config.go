@@ -69,6 +69,8 @@ type Config struct {
 	// DiskReserve is the free space below which client writes are refused, in MiB.
 	DiskReserve int       `yaml:"diskReserveMiB"`
 	Snapshots   Snapshots `yaml:"snapshots"`
+	// Backups are made by one node, on a schedule.
+	Backups Backups `yaml:"backups"`
 	// StopTimeout bounds a graceful stop.
 	StopTimeout time.Duration `yaml:"stopTimeout"`
 	Log         Log           `yaml:"log"`
@@ -187,6 +189,7 @@ func Default() Config {
 		Connections: Connections{
 			Total: 16_384, PerAddress: 4_096, Requests: 4_096, BodiesMiB: 256,
 		},
+		Backups:     defaultBackups(),
 		StopTimeout: 10 * time.Second,
 		Log:         Log{Level: "info", Format: "text"},
 		Dial:        map[string]string{},
@@ -320,6 +323,7 @@ func (c *Config) Validate() error {
 	c.validateOutside(complain)
 	c.validateListeners(complain)
 	c.Workspaces.validate(complain)
+	c.Backups.validate(complain)
 	if !nodeName.MatchString(c.Node) {
 		complain("node: %q: want 1 to 32 of a-z, 0-9 and '-'", c.Node)
 	}
@@ -428,6 +432,9 @@ func (c *Config) validateMembers(complain func(string, ...any)) {
 		if err := validAddress(address); err != nil || !ids[id] || id == c.Node {
 			complain("dial.%s: %q: want another member's name, and host:port", id, address)
 		}
+	}
+	if c.Backups.Node != "" && !ids[c.Backups.Node] {
+		complain("backups.node: %q is no member", c.Backups.Node)
 	}
 	if len(c.Members) > 0 && !ids[c.Node] {
 		complain("members: %q, this node, is not among them", c.Node)

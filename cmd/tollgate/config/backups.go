@@ -1,0 +1,54 @@
+package config
+
+import "time"
+
+// Backups say when backups are made, by which node, and how many stay.
+type Backups struct {
+	// Folder is where they are kept; empty makes none.
+	Folder string `yaml:"folder"`
+	// Node makes them; empty: whoever leads the billing group when one is due.
+	Node string `yaml:"node"`
+	// Every is the time between two: 1 min to 31 days. At, when set, is a time of day in UTC as in
+	// "03:30", and counts instead.
+	Every time.Duration `yaml:"every"`
+	At    string        `yaml:"at"`
+	// Keep is how many of the newest always stay, 1 to 10000; of the others, those go that are older
+	// than KeepFor.
+	Keep    int           `yaml:"keep"`
+	KeepFor time.Duration `yaml:"keepFor"`
+	// MiBPerSecond is the pace, 1 to 65536.
+	MiBPerSecond int `yaml:"mibPerSecond"`
+}
+
+func defaultBackups() Backups {
+	return Backups{
+		Every: 24 * time.Hour, Keep: 7, KeepFor: 30 * 24 * time.Hour, MiBPerSecond: 64,
+	}
+}
+
+// timeOfDay is how At is written.
+const timeOfDay = "15:04"
+
+// Daily is At as what has passed since midnight; -1 when it is not set.
+func (b *Backups) Daily() time.Duration {
+	at, err := time.Parse(timeOfDay, b.At)
+	if err != nil {
+		return -1
+	}
+	return time.Duration(at.Hour())*time.Hour + time.Duration(at.Minute())*time.Minute
+}
+
+func (b *Backups) validate(complain func(string, ...any)) {
+	if b.Every < time.Minute || b.Every > 31*24*time.Hour {
+		complain("backups.every: %s: want 1m to 744h", b.Every)
+	}
+	if b.At != "" && b.Daily() < 0 {
+		complain("backups.at: %q: want a time of day in UTC such as 03:30", b.At)
+	}
+	if b.Keep < 1 || b.Keep > 10_000 || b.KeepFor < 0 {
+		complain("backups.keep, backups.keepFor: want 1 to 10000, and no negative time")
+	}
+	if b.MiBPerSecond < 1 || b.MiBPerSecond > 1<<16 {
+		complain("backups.mibPerSecond: %d: want 1 to 65536", b.MiBPerSecond)
+	}
+}
