@@ -181,7 +181,7 @@ func TestInvoicesFromTheCommandLine(t *testing.T) {
 	s.holds(out, "1,234,567", "1", "18.52 USD", "18.52 USD")
 	require.Contains(t, out, "Equal: the journal explains every line. Usage is from log entries ")
 	require.Contains(t, s.ok("invoice", "verify", "--all"),
-		"2 invoices of 1 customers in 2 environments: 0 different.")
+		"2 invoices and 0 credit pools of 1 customers in 2 environments: 0 different.")
 
 	require.Contains(t, s.ok("invoice", "void", list[1].ID), "is void")
 	s.holds(s.ok("invoice", "list", "ada"), "REGULAR", "VOID")
@@ -203,8 +203,8 @@ func TestVerifyEndsWith5WhereAnInvoiceDiffers(t *testing.T) {
 		Environments: 2, Customers: 1, Invoices: 1, Differences: []difference{},
 	}, v)
 	require.Contains(t, s.ok("invoice", "verify", "--account", "demo", "--env", "live"),
-		"0 invoices of 0 customers in 1 environments")
-	require.Contains(t, s.ok("invoice", "verify", "--customer", "ada"), "1 invoices of 1 customers")
+		"0 invoices and 0 credit pools of 0 customers in 1 environments")
+	require.Contains(t, s.ok("invoice", "verify", "--customer", "ada"), "1 invoices and 0 credit pools of 1 customers")
 	_, code := s.run("invoice", "verify", "--customer", "nobody")
 	require.Equal(t, 1, code)
 	_, code = s.run("invoice", "verify", "--account", "nobody")
@@ -219,7 +219,7 @@ func TestVerifyEndsWith5WhereAnInvoiceDiffers(t *testing.T) {
 	out, code := s.run("invoice", "verify", "--all")
 	require.Equal(t, exitDiffers, code, out)
 	s.holds(out, "demo", "sandbox", "ada", "2", list[1].ID, "the stored lines differ")
-	require.Contains(t, out, "2 invoices of 1 customers in 2 environments: 1 different.")
+	require.Contains(t, out, "2 invoices and 0 credit pools of 1 customers in 2 environments: 1 different.")
 	out, code = s.run("invoice", "explain", list[1].ID)
 	require.Equal(t, exitDiffers, code, out)
 	require.Contains(t, out, "DIFFERENT")

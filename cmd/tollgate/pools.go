@@ -224,19 +224,30 @@ func (c *poolsGrantsCommand) Run(ctx context.Context, out io.Writer) error {
 type poolsTransactionsCommand struct {
 	poolFlags   `embed:""`
 	outputFlags `embed:""`
-	Limit       int `default:"100" help:"How many, at most 1,000: a pool keeps its newest 1,000."`
+	Limit       int    `default:"100" help:"How many, at most 1,000."`
+	Cursor      string `help:"Where the page begins, as the page before says at its end."`
 }
 
 // Run lists transactions.
 func (c *poolsTransactionsCommand) Run(ctx context.Context, out io.Writer) error {
 	var page struct {
 		Transactions []transaction `json:"transactions"`
+		Next         string        `json:"nextCursor"`
 	}
-	data, err := c.read(ctx, c.poolPath()+"/transactions?limit="+strconv.Itoa(c.Limit), &page)
+	query := url.Values{"limit": {strconv.Itoa(c.Limit)}}
+	if c.Cursor != "" {
+		query.Set("cursor", c.Cursor)
+	}
+	data, err := c.read(ctx, c.poolPath()+"/transactions?"+query.Encode(), &page)
 	if err != nil {
 		return err
 	}
-	return c.print(out, data, func() error { return printTransactions(out, page.Transactions) })
+	return c.print(out, data, func() error {
+		if err := printTransactions(out, page.Transactions); err != nil || page.Next == "" {
+			return err
+		}
+		return say(out, "There are older ones: --cursor %s", page.Next)
+	})
 }
 
 type poolsReverseCommand struct {

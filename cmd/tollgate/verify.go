@@ -27,8 +27,9 @@ type invoiceVerifyCommand struct {
 // Help says what verifying means.
 func (c *invoiceVerifyCommand) Help() string {
 	return "Each invoice is worked out again from the journal's records of usage alone, never from " +
-		"counters or stored lines, on the node that answers (choose one with --ops). The exit code " +
-		"is 0 when every line of every invoice is the same, and 5 when one is not."
+		"counters or stored lines, and each credit pool's totals from the events and bookings, on " +
+		"the node that answers (choose one with --ops). The exit code is 0 when every line of every " +
+		"invoice and every total is the same, and 5 when one is not."
 }
 
 // verifyPatience is how long one page may take, verifyAnswer one try.
@@ -37,7 +38,8 @@ const (
 	verifyAnswer   = 5 * time.Minute
 )
 
-// difference is an invoice, or all those of a customer, that the journal does not explain.
+// difference is an invoice or a credit pool, or all those of a customer, that the journal does not
+// explain.
 type difference struct {
 	Account     string `json:"account"`
 	Environment string `json:"environment"`
@@ -45,6 +47,7 @@ type difference struct {
 	Customer    string `json:"customerReferenceId,omitempty"`
 	Invoice     string `json:"invoiceId,omitempty"`
 	Number      uint64 `json:"number,omitempty"`
+	Pool        string `json:"poolId,omitempty"`
 	Problem     string `json:"problem"`
 }
 
@@ -53,6 +56,7 @@ type verification struct {
 	Environments int          `json:"environments"`
 	Customers    uint64       `json:"customers"`
 	Invoices     uint64       `json:"invoices"`
+	Pools        uint64       `json:"pools"`
 	Different    int          `json:"different"`
 	Differences  []difference `json:"differences"`
 }
@@ -104,6 +108,7 @@ func (c *invoiceVerifyCommand) environment(
 		var page struct {
 			Customers   uint64       `json:"customers"`
 			Invoices    uint64       `json:"invoices"`
+			Pools       uint64       `json:"pools"`
 			Differences []difference `json:"differences"`
 			Next        string       `json:"nextCursor"`
 		}
@@ -117,6 +122,7 @@ func (c *invoiceVerifyCommand) environment(
 		}
 		total.Customers += page.Customers
 		total.Invoices += page.Invoices
+		total.Pools += page.Pools
 		total.Different += len(page.Differences)
 		for _, d := range page.Differences {
 			if len(total.Differences) < mostDifferences {
@@ -147,15 +153,16 @@ func (c *invoiceVerifyCommand) report(out io.Writer, v *verification) error {
 		return fmt.Errorf("there is no customer %q", c.Customer)
 	}
 	if len(v.Differences) > 0 {
-		t := newTable(out, "ACCOUNT", "ENVIRONMENT", "CUSTOMER", "NUMBER", "INVOICE", "PROBLEM")
+		t := newTable(out, "ACCOUNT", "ENVIRONMENT", "CUSTOMER", "NUMBER", "INVOICE OR POOL",
+			"PROBLEM")
 		for _, d := range v.Differences {
 			t.row(d.Account, d.Environment, either(d.Customer, "row "+strconv.FormatUint(d.Row, 10)),
-				strconv.FormatUint(d.Number, 10), either(d.Invoice, "–"), d.Problem)
+				strconv.FormatUint(d.Number, 10), either(d.Invoice, either(d.Pool, "–")), d.Problem)
 		}
 		if err := t.end(); err != nil {
 			return err
 		}
 	}
-	return say(out, "%d invoices of %d customers in %d environments: %d different.",
-		v.Invoices, v.Customers, v.Environments, v.Different)
+	return say(out, "%d invoices and %d credit pools of %d customers in %d environments: "+
+		"%d different.", v.Invoices, v.Pools, v.Customers, v.Environments, v.Different)
 }

@@ -14,7 +14,8 @@ const (
 	MaxPools = 32
 	// MaxGrants is how many live grants of a pool commands may make; those of plans come on top.
 	MaxGrants = 100
-	// MaxTransactions is how many transactions a pool keeps: the newest.
+	// MaxTransactions is how many of its newest transactions a pool has in memory at least, and the
+	// largest page of them.
 	MaxTransactions = 1000
 
 	maxDenominationCharacters = 64

@@ -142,10 +142,10 @@ func (t *turn) take(draws []draw, now int64) {
 	}
 }
 
-// giveBack undoes take: credits return to the grants that paid, and from there to where those have
-// gone meanwhile; an overdraft is paid first. A pool that is archived keeps what it has. The
-// customer's lock is held.
-func (t *turn) giveBack(draws []draw, now int64) {
+// giveBack undoes take: credits return to the grants that paid; an overdraft is paid first. A pool
+// that is archived keeps what it has. It returns what came to grants that are over: for lose, once
+// the return is booked. The customer's lock is held.
+func (t *turn) giveBack(draws []draw, now int64) (lost []draw) {
 	for i := range draws {
 		d := &draws[i]
 		t.expire(d.Pool, now)
@@ -159,12 +159,8 @@ func (t *turn) giveBack(draws []draw, now int64) {
 			if g.Expired(now) && g.end == grantOpen {
 				g.end = grantExpired
 			}
-			switch g.end {
-			case grantExpired:
-				p.expired = more(p.expired, d.Amount)
-				continue
-			case grantReversed:
-				p.reversed = more(p.reversed, d.Amount)
+			if g.end != grantOpen {
+				lost = append(lost, *d)
 				continue
 			}
 		}
@@ -173,6 +169,27 @@ func (t *turn) giveBack(draws []draw, now int64) {
 		if left := credit.Less(d.Amount, paid); !left.IsZero() {
 			t.returnTo(d, left, now)
 		}
+	}
+	return lost
+}
+
+// lose lets credits that came back to grants which are over go where those have gone: they expire,
+// or are reversed, at once.
+func (t *turn) lose(lost []draw, now int64) {
+	for i := range lost {
+		d := &lost[i]
+		g, p := t.grants.Read(d.Grant), t.pools.Write(d.Pool)
+		x := transaction{
+			pool: d.Pool, kind: transactionExpiration, amount: d.Amount, grant: d.Grant,
+			subscription: g.subscription, createdAt: now,
+		}
+		if g.end == grantReversed {
+			x.kind, x.of = transactionReversal, g.ID
+			p.reversed = more(p.reversed, d.Amount)
+		} else {
+			p.expired = more(p.expired, d.Amount)
+		}
+		t.book(&x, transactionText{})
 	}
 }
 
@@ -187,7 +204,7 @@ func (t *turn) returnTo(d *draw, left decimal.Decimal, now int64) {
 		*g = grant{
 			Grant: credit.Grant{
 				ID: creditID("refund", p.id, uint64(row)), CreatedAt: now, Priority: p.priority,
-			}, amount: left, pool: d.Pool, kind: GrantRefund,
+			}, amount: left, pool: d.Pool, kind: GrantRefund, returned: true,
 		}
 	}
 	g := t.grants.Write(row)

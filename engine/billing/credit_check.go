@@ -9,7 +9,8 @@ import (
 // lists end, that texts decode, and that each pool's totals are what its grants hold.
 func (s *state) creditsConsistent() error {
 	pools, grants, transactions := s.pools.Len(), s.grants.Len(), s.transactions.Len()
-	if s.poolTexts.Len() != pools || s.transactionTexts.Len() != transactions {
+	if s.poolTexts.Len() != pools || s.archives.Len() != pools ||
+		s.transactionTexts.Len() != transactions {
 		return damaged("tables of different length")
 	}
 	for row := uint32(1); row <= pools; row++ {
@@ -19,7 +20,11 @@ func (s *state) creditsConsistent() error {
 			p.firstGrant > grants || max(p.firstTransaction, p.lastTransaction) > transactions {
 			return damaged("pool %d leads nowhere", row)
 		}
-		if p.transactions > MaxTransactions || p.grants > grants {
+		a := s.archives.Read(row)
+		if max(a.firstKept, a.lastKept, a.free) > transactions {
+			return damaged("the archive of pool %d leads nowhere", row)
+		}
+		if p.transactions > MaxTransactions+evictedAtOnce || p.grants > grants {
 			return damaged("pool %d holds more than there is", row)
 		}
 		if !decodes(s.poolTexts.Read(row).data, new(poolText)) {
@@ -67,19 +72,37 @@ func (s *state) creditListsEnd() error {
 			}
 			n++
 		}
-		m, last := uint32(0), uint32(0)
-		for at := p.firstTransaction; at != 0 && m <= p.transactions; {
-			if s.transactions.Read(at).pool != row {
-				return damaged("pool %d has transaction %d of another", row, at)
-			}
-			last, at = at, s.transactions.Read(at).next
-			m++
-		}
-		if n != p.grants || m != p.transactions || last != p.lastTransaction {
+		if n != p.grants || !s.transactionsLinked(row) {
 			return damaged("the lists of pool %d do not end", row)
 		}
 	}
 	return nil
+}
+
+// transactionsLinked says that a pool's three lists of transactions are its own, as long as it
+// says, and in their order: the newest, deductions that are kept, free rows.
+func (s *state) transactionsLinked(pool uint32) bool {
+	p, a := s.pools.Read(pool), s.archives.Read(pool)
+	counted := func(first, most uint32, member func(x *transaction) bool) (n, last uint32) {
+		sequence := uint32(0)
+		for at := first; at != 0 && n <= most; {
+			x := s.transactions.Read(at)
+			if x.pool != pool || !member(x) || x.kind != 0 && x.sequence <= sequence {
+				return most + 1, 0
+			}
+			last, at, sequence = at, x.next, x.sequence
+			n++
+		}
+		return n, last
+	}
+	booked := func(x *transaction) bool { return x.kind != 0 }
+	deduction := func(x *transaction) bool { return x.kind == transactionDeduction }
+	free := func(x *transaction) bool { return x.kind == 0 }
+	newest, lastNewest := counted(p.firstTransaction, p.transactions, booked)
+	kept, lastKept := counted(a.firstKept, a.kept, deduction)
+	spare, _ := counted(a.free, s.transactions.Len(), free)
+	return newest == p.transactions && lastNewest == p.lastTransaction &&
+		kept == a.kept && (kept == 0 || lastKept == a.lastKept) && spare <= s.transactions.Len()
 }
 
 // poolsConsistent checks that the totals of each pool, its live grants and what expires next fit

@@ -10,7 +10,14 @@ func (s *state) reindexCredits() {
 		}
 	}
 	for row := uint32(1); row <= s.transactions.Len(); row++ {
-		s.transactionByID.Insert(s.idHash(&s.transactions.Read(row).id), row)
+		if x := s.transactions.Read(row); x.kind != 0 { // else the row is free
+			s.transactionByID.Insert(s.idHash(&x.id), row)
+		}
+	}
+	for row := uint32(1); row <= s.grants.Len(); row++ {
+		if g := s.grants.Read(row); !g.returned {
+			s.grantByID.Insert(s.idHash(&g.ID), row)
+		}
 	}
 	for row := uint32(1); row <= s.covers.Len(); row++ {
 		s.coverByCounter.Insert(rowHash(s.covers.Read(row).counter), row)
@@ -24,5 +31,6 @@ func (s *state) reindexCredits() {
 func (s *state) creditBytes() uint64 {
 	return s.pools.Bytes() + s.poolTexts.Bytes() + s.grants.Bytes() + s.transactions.Bytes() +
 		s.transactionTexts.Bytes() + s.covers.Bytes() + s.poolByID.Bytes() +
-		s.poolByCustomer.Bytes() + s.transactionByID.Bytes() + s.coverByCounter.Bytes()
+		s.archives.Bytes() + s.grantByID.Bytes() + s.poolByCustomer.Bytes() +
+		s.transactionByID.Bytes() + s.coverByCounter.Bytes()
 }

@@ -37,6 +37,14 @@ func goldenTransaction() *transaction {
 	}
 }
 
+func goldenArchive() *archive {
+	return &archive{
+		firstKept: 1, lastKept: 2, kept: 3, free: 4,
+		rows:       chunkPlace{At: 1769871600000, Index: 5, Position: 6, Ordinal: 7},
+		deductions: chunkPlace{At: 1769871600001, Index: 8, Position: 9, Ordinal: 10},
+	}
+}
+
 func goldenCover() *cover {
 	return &cover{
 		counter: 9, transaction: 4, used: goldenDecimal("8"), next: goldenDecimal("0.000000000001"),
@@ -116,4 +124,48 @@ func (b *Burnt) Correct(m *Machine, units decimal.Decimal, at int64) *Burnt {
 		panic("cover " + used.String() + ", the event has " + r.now.covered.String())
 	}
 	return &Burnt{r.now, b.at}
+}
+
+// TransactionRows are how many rows transactions have in memory, and how many of them are free.
+func TransactionRows(m *Machine) (rows, free uint32) {
+	s := m.state.Load()
+	for row := uint32(1); row <= s.transactions.Len(); row++ {
+		if s.transactions.Read(row).kind == 0 {
+			free++
+		}
+	}
+	return s.transactions.Len(), free
+}
+
+// PoolFrauds change the first pool by hand, by what its proof says then.
+var PoolFrauds = map[string]func(*Machine){
+	"granted is": func(m *Machine) {
+		p := m.state.Load().pools.Write(1)
+		p.granted = more(p.granted, decimal.FromInt(1))
+	},
+	"consumed is": func(m *Machine) {
+		p := m.state.Load().pools.Write(1)
+		p.consumed = more(p.consumed, decimal.FromInt(1))
+	},
+	"expired is": func(m *Machine) {
+		p := m.state.Load().pools.Write(1)
+		p.expired = more(p.expired, decimal.FromInt(1))
+	},
+	"reversed is": func(m *Machine) {
+		p := m.state.Load().pools.Write(1)
+		p.reversed = more(p.reversed, decimal.FromInt(1))
+	},
+	"transactions say": func(m *Machine) {
+		s := m.state.Load()
+		for row := uint32(1); row <= s.transactions.Len(); row++ {
+			if x := s.transactions.Write(row); x.kind == transactionConsumption {
+				x.amount = decimal.FromInt(1)
+			}
+		}
+	},
+	"transactions were booked": func(m *Machine) {
+		s := m.state.Load()
+		p := s.pools.Write(1)
+		p.firstTransaction = s.transactions.Read(p.firstTransaction).next
+	},
 }

@@ -100,6 +100,7 @@ func TestCreditsAndInvoicesAgree(t *testing.T) {
 			require.True(t, all[i].Equal, "invoice %d: %v, recomputed %v", all[i].Invoice.Number,
 				all[i].Invoice.Items, all[i].Recomputed)
 		}
+		requireProved(t, m, h.src)
 		again := billing.New(billing.Config{})
 		outcomes(t, again, 1, h.l.Entries)
 		require.Equal(t, stateHash(m), stateHash(again))

@@ -254,7 +254,7 @@ func (was *burnt) trim(
 // correctCredits carries out what planCorrection decided. The event's part of the counter's cover
 // is the caller's to change: by r.now.covered less what was covered before.
 func (t *turn) correctCredits(at place, r *recredit, now int64) {
-	t.giveBack(r.back, now)
+	lost := t.giveBack(r.back, now)
 	done := map[uint32]bool{}
 	for i := range r.back {
 		row := r.back[i].Pool
@@ -278,5 +278,6 @@ func (t *turn) correctCredits(at place, r *recredit, now int64) {
 		t.book(&x, transactionText{})
 		t.foldPool(row)
 	}
+	t.lose(lost, now)
 	t.burn(at, &r.add, now)
 }

@@ -11,6 +11,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
 	"tollgate/engine/enginetest"
+	"tollgate/engine/journal"
 )
 
 // TestCreditsAddUp: whatever happens to credits, granted − consumed − expired − reversed is what
@@ -28,6 +29,7 @@ func TestCreditsAddUp(t *testing.T) {
 				middle = snapshotOf(t, whole)
 			}
 		}
+		requireProved(t, whole, &enginetest.Source{Journal: whole.Journal()})
 		m := restored(t, middle)
 		require.NoError(t, billing.CheckCredits(m))
 		outcomes(t, m, uint64(cut)+2, entries[cut+1:])
@@ -35,6 +37,16 @@ func TestCreditsAddUp(t *testing.T) {
 		require.Equal(t, whole.NextDue(), m.NextDue())
 		require.True(t, bytes.Equal(snapshotOf(t, whole), snapshotOf(t, m)))
 	})
+}
+
+// requireProved says that the journal alone makes every total of the first customer's pools.
+func requireProved(t require.TestingT, m *billing.Machine, src journal.Source) {
+	proofs, err := m.VerifyPools(src, enginetest.Sandbox, 1)
+	require.NoError(t, err)
+	require.Len(t, proofs, len(m.Pools(1)))
+	for i := range proofs {
+		require.Empty(t, proofs[i].Problem, "pool %d", i)
+	}
 }
 
 func prepaid(t *testing.T) (*billing.Machine, *enginetest.Log) {
@@ -131,26 +143,6 @@ func TestCreditsThatComeBackTooLateExpire(t *testing.T) {
 	require.Equal(t, []string{"0", "0", "100"}, []string{
 		p.Balance.String(), p.TotalConsumed.String(), p.TotalExpired.String(),
 	})
-	require.NoError(t, billing.CheckCredits(m))
-}
-
-// TestPoolKeepsItsNewestTransactions, and their rows do not grow without end.
-func TestPoolKeepsItsNewestTransactions(t *testing.T) {
-	m, l := prepaid(t)
-	p := onlyPool(t, m)
-	for i := range billing.MaxTransactions {
-		l.Do(billing.KindDeductCredits, &billing.DeductCredits{
-			Env: enginetest.Sandbox, ID: enginetest.ID(string(rune('A' + i))), Pool: p.ID,
-			Amount: decimal.MustParse("0.01"),
-		})
-	}
-	list, next, ok := m.Transactions(enginetest.Sandbox, p.ID, 0, billing.MaxTransactions)
-	require.True(t, ok)
-	require.Zero(t, next)
-	require.Len(t, list, billing.MaxTransactions)
-	require.EqualValues(t, billing.MaxTransactions+1, list[0].Sequence)
-	require.EqualValues(t, 2, list[len(list)-1].Sequence)
-	require.Equal(t, "90", list[0].Balance.String())
 	require.NoError(t, billing.CheckCredits(m))
 }
 

@@ -35,8 +35,9 @@ func (k transactionKind) String() string {
 	return ""
 }
 
-// transaction is the record of one movement; its note is the text of the same row. A pool keeps its
-// newest MaxTransactions: the row of the oldest is used again, for the same pool.
+// transaction is the record of one movement; its note is the text of the same row. The oldest of a
+// pool leave memory (evict): their rows are used again, for the same pool, and have no kind until
+// then.
 type transaction struct {
 	id, of               [16]byte // of: what a reversal reverses
 	amount, balance      decimal.Decimal
@@ -90,7 +91,7 @@ func (t *turn) book(x *transaction, words transactionText) (row uint32) {
 		x.id = creditID("transaction", p.id, uint64(p.sequence))
 	}
 	p.modifiedAt = max(p.modifiedAt, x.createdAt)
-	row = t.transactionRow(p)
+	row = t.transactionRow(x.pool, x.createdAt)
 	*t.transactions.Write(row) = *x
 	t.transactionTexts.Write(row).data = string(wire.Encode(nil, &words))
 	if p.lastTransaction == 0 {
@@ -102,21 +103,7 @@ func (t *turn) book(x *transaction, words transactionText) (row uint32) {
 	p.transactions++
 	t.moved(x.pool)
 	t.transactionByID.Insert(t.idHash(&x.id), row)
-	return row
-}
-
-// transactionRow is a new row, or that of the pool's oldest transaction, which is let go of.
-func (t *turn) transactionRow(p *pool) (row uint32) {
-	if p.transactions < MaxTransactions {
-		row, _ = t.transactions.Append()
-		t.transactionTexts.Append()
-		return row
-	}
-	row = p.firstTransaction
-	old := t.transactions.Read(row)
-	t.transactionByID.Remove(t.idHash(&old.id), row)
-	p.firstTransaction = old.next
-	p.transactions--
+	t.noteMovement(x)
 	return row
 }
 
@@ -149,6 +136,9 @@ func (t *turn) poolFor(c poolCommand) (e *environment, row uint32, outcome engin
 		t.replied(done)
 		return e, 0, engine.OutcomeDone
 	}
+	if c.kind == transactionGrant && t.grantWith(&c.id) != 0 {
+		return e, 0, engine.OutcomeIDsContradict // done long ago; the transaction has left memory
+	}
 	if row = t.poolIn(c.env, &c.pool); row == 0 {
 		return e, 0, engine.OutcomePoolUnknown
 	}
@@ -157,7 +147,7 @@ func (t *turn) poolFor(c poolCommand) (e *environment, row uint32, outcome engin
 
 // replied makes a transaction the command's reply.
 func (t *turn) replied(row uint32) {
-	t.reply = wire.Encode(nil, &TransactionReply{t.transactionView(row)})
+	t.reply = wire.Encode(nil, &TransactionReply{t.transactionView(ptr(t.heldTransaction(row)))})
 }
 
 // DeductCredits takes credits out of a pool, in burn order: all of them, or none. A transaction of
@@ -200,6 +190,8 @@ func (c *DeductCredits) apply(t *turn) engine.Outcome {
 		return engine.OutcomePoolFrozen
 	case p.hard && t.balanceAt(p, now).Less(c.Amount):
 		return engine.OutcomeCreditsEmpty
+	case t.deductionsFull(row, now):
+		return engine.OutcomeDeductionLimit
 	}
 	if _, ok := p.consumed.Add(c.Amount); !ok {
 		return engine.OutcomeOverflow
@@ -260,24 +252,21 @@ func (c *ReverseTransaction) apply(t *turn) engine.Outcome {
 		}
 		return engine.OutcomeIDsContradict
 	}
-	row := t.transactionWith(&c.Transaction)
-	if row == 0 {
-		return engine.OutcomeTransactionUnknown
-	}
-	if of := t.pools.Read(t.transactions.Read(row).pool); t.customers.Read(of.customer).env != c.Env {
+	x, _ := t.reversible(&c.Transaction)
+	if x.pool == 0 || t.customers.Read(t.pools.Read(x.pool).customer).env != c.Env {
 		return engine.OutcomeTransactionUnknown
 	}
 	if !plain(c.Note, 0, maxNoteCharacters) {
 		return engine.OutcomeCreditsInvalid
 	}
-	p, now := t.pools.Read(t.transactions.Read(row).pool), e.now(t.stamp)
+	p, now := t.pools.Read(x.pool), e.now(t.stamp)
 	if !t.advanceCustomer(p.customer, now) {
 		return engine.OutcomeDeferred
 	}
-	if row = t.transactionWith(&c.Transaction); row == 0 {
+	x, row := t.reversible(&c.Transaction)
+	if x.pool == 0 {
 		return engine.OutcomeTransactionUnknown // what was due took its place
 	}
-	x := *t.transactions.Read(row)
 	if p.archived {
 		return engine.OutcomePoolArchived
 	}
@@ -297,7 +286,7 @@ func (c *ReverseTransaction) apply(t *turn) engine.Outcome {
 
 	lock := t.stripe(p.customer)
 	lock.Lock()
-	t.replied(c.reverse(t, row, now))
+	t.replied(c.reverse(t, x, row, now))
 	lock.Unlock()
 	t.foldPool(x.pool)
 	t.note(change{
@@ -311,10 +300,32 @@ func (c *ReverseTransaction) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// reverse books the reversal of a transaction that can be reversed.
-func (c *ReverseTransaction) reverse(t *turn, row uint32, now int64) (reversal uint32) {
-	x := t.transactions.Write(row)
-	x.reversed = true
+// reversible finds a transaction that may be reversed: in memory, in row, or where it has left
+// that, by its grant, which never does. A pool of 0: there is none.
+func (t *turn) reversible(id *[16]byte) (x transaction, row uint32) {
+	if row = t.transactionWith(id); row != 0 {
+		return *t.transactions.Read(row), row
+	}
+	if grant := t.grantWith(id); grant != 0 {
+		g := t.grants.Read(grant)
+		x = transaction{
+			id: g.ID, pool: g.pool, kind: transactionGrant, amount: g.amount, grant: grant,
+			reversed: g.end == grantReversed,
+		}
+	}
+	return x, 0
+}
+
+// reverse books the reversal of a transaction that can be reversed; row is 0 where it has left
+// memory.
+func (c *ReverseTransaction) reverse(t *turn, x transaction, row uint32, now int64) uint32 {
+	var draws, lost []draw
+	if row != 0 {
+		t.transactions.Write(row).reversed = true
+		var words transactionText
+		decodeText(t.transactionTexts.Read(row).data, &words)
+		draws = words.Draws
+	}
 	r := transaction{
 		id: c.ID, of: c.Transaction, pool: x.pool, kind: transactionReversal, amount: x.amount,
 		grant: x.grant, createdAt: now,
@@ -328,11 +339,11 @@ func (c *ReverseTransaction) reverse(t *turn, row uint32, now int64) (reversal u
 		g.Remaining, g.end = decimal.Decimal{}, grantReversed
 		t.prune(r.pool)
 	} else {
-		var words transactionText
-		decodeText(t.transactionTexts.Read(row).data, &words)
-		t.giveBack(words.Draws, now)
+		lost = t.giveBack(draws, now)
 	}
-	return t.book(&r, transactionText{Note: c.Note})
+	booked := t.book(&r, transactionText{Note: c.Note})
+	t.lose(lost, now)
+	return booked
 }
 
 // decodeText decodes what this machine has encoded.
@@ -340,108 +351,6 @@ func decodeText(data string, v wire.Fielder) {
 	if err := wire.Decode([]byte(data), v); err != nil {
 		panic("billing: a text in memory does not decode: " + err.Error())
 	}
-}
-
-// TransactionView is one movement of a pool's credits.
-type TransactionView struct {
-	ID, PoolID [16]byte
-	Sequence   uint32 // within the pool, from 1, without gaps
-	// Kind is GRANT, CONSUMPTION, DEDUCTION, EXPIRATION, ROLLOVER, REVERSAL or RETURN.
-	Kind            string
-	GrantType       string          // of the grant, where there is one
-	Amount, Balance decimal.Decimal // Amount > 0; Balance of the pool after it
-	// GrantID, SubscriptionID and FeatureKey are set where one grant, a subscription, a feature is
-	// concerned; Of is what a reversal reverses.
-	GrantID, SubscriptionID, Of     [16]byte
-	FeatureKey, Note                string
-	Reversed                        bool
-	CreatedAt, UpdatedAt, ExpiresAt int64
-}
-
-// Fields states the view's fields.
-func (v *TransactionView) Fields(w *wire.Codec) {
-	w.ID(1, &v.ID)
-	w.ID(2, &v.PoolID)
-	wire.Uint(w, 3, &v.Sequence)
-	w.String(4, &v.Kind)
-	w.String(5, &v.GrantType)
-	w.Decimal(6, &v.Amount)
-	w.Decimal(7, &v.Balance)
-	w.ID(8, &v.GrantID)
-	w.ID(9, &v.SubscriptionID)
-	w.ID(10, &v.Of)
-	w.String(11, &v.FeatureKey)
-	w.String(12, &v.Note)
-	w.Bool(13, &v.Reversed)
-	w.Int(14, &v.CreatedAt)
-	w.Int(15, &v.UpdatedAt)
-	w.Int(16, &v.ExpiresAt)
-}
-
-// TransactionReply is the reply of commands that book a transaction.
-type TransactionReply struct{ Transaction TransactionView }
-
-// Fields states the reply's fields.
-func (r *TransactionReply) Fields(w *wire.Codec) { w.Message(1, &r.Transaction) }
-
-// transactionView must be called by Apply, or under the customer's lock.
-func (s *state) transactionView(row uint32) TransactionView {
-	x := s.transactions.Read(row)
-	p := s.pools.Read(x.pool)
-	var words transactionText
-	decodeText(s.transactionTexts.Read(row).data, &words)
-	view := TransactionView{
-		ID: x.id, PoolID: p.id, Sequence: x.sequence, Kind: x.kind.String(),
-		Amount: x.amount, Balance: x.balance, Of: x.of, Note: words.Note,
-		FeatureKey: s.featureKey(s.customers.Read(p.customer).env, x.feature),
-		Reversed:   x.reversed, CreatedAt: x.createdAt, UpdatedAt: x.updatedAt,
-	}
-	if x.grant != 0 {
-		g := s.grants.Read(x.grant)
-		view.GrantID, view.GrantType, view.ExpiresAt = g.ID, g.kind.String(), g.ExpiresAt
-		if x.kind == transactionGrant && g.kind == GrantRollover && g.subscription != 0 {
-			view.GrantType = GrantPlanIncluded.String() // what it was then
-		}
-	}
-	if x.subscription != 0 {
-		view.SubscriptionID = s.subscriptions.Read(x.subscription).id
-	}
-	return view
-}
-
-// Transactions lists a page of a pool's transactions, newest first: those before the cursor, or
-// from the newest on when it is 0. next is the cursor of the following page; 0: there is none.
-func (m *Machine) Transactions(
-	env uint32, pool [16]byte, cursor uint32, limit int,
-) (list []TransactionView, next uint32, ok bool) {
-	s := m.state.Load()
-	row := s.poolIn(env, &pool)
-	if row == 0 {
-		return nil, 0, false
-	}
-	p := s.pools.Read(row)
-	lock := s.stripe(p.customer)
-	lock.RLock()
-	defer lock.RUnlock()
-	var rows []uint32
-	for at := p.firstTransaction; at != 0; {
-		x := s.transactions.Read(at)
-		if cursor != 0 && x.sequence >= cursor {
-			break
-		}
-		rows = append(rows, at)
-		at = x.next
-	}
-	limit = min(max(limit, 1), MaxTransactions)
-	list = []TransactionView{}
-	for len(rows) > 0 && len(list) < limit {
-		list = append(list, s.transactionView(rows[len(rows)-1]))
-		rows = rows[:len(rows)-1]
-	}
-	if len(rows) > 0 {
-		next = list[len(list)-1].Sequence
-	}
-	return list, next, true
 }
 
 // sameDay says whether two instants lie on one UTC day.

@@ -135,35 +135,48 @@ const entriesAtOnce = 1000
 func (s *state) accountEntries(
 	src journal.Source, customer uint32,
 ) (entries []accountEntry, err error) {
-	q := journal.Query{
-		Owner: customer, From: math.MinInt64, To: math.MaxInt64, Limit: entriesAtOnce,
-		Kinds: journal.Kinds(
-			journal.KindUsage, journal.KindVoid, journal.KindAmend, journal.KindBilling),
-	}
-	for {
-		items, err := src.List(q)
-		if err != nil {
-			return nil, fmt.Errorf("billing: explain invoices of customer %d: %w", customer, err)
+	kinds := journal.Kinds(
+		journal.KindUsage, journal.KindVoid, journal.KindAmend, journal.KindBilling)
+	err = eachRecord(src, customer, kinds, func(item journal.Item) error {
+		e, counts, err := s.accountEntryOf(item)
+		if err == nil && counts {
+			entries = append(entries, e)
 		}
-		for _, item := range items {
-			e, counts, err := s.accountEntryOf(item)
-			if err != nil {
-				return nil, err
-			}
-			if counts {
-				entries = append(entries, e)
-			}
-		}
-		if len(items) < entriesAtOnce {
-			break
-		}
-		q.After, q.HasAfter = items[len(items)-1].Cursor(), true
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	slices.SortFunc(entries, func(a, b accountEntry) int {
 		x := journal.Cursor{Index: a.index, Position: a.position, Ordinal: a.order}
 		return x.Compare(journal.Cursor{Index: b.index, Position: b.position, Ordinal: b.order})
 	})
 	return entries, nil
+}
+
+// eachRecord reads a customer's records of some kinds, in the order of a listing.
+func eachRecord(
+	src journal.Source, customer uint32, kinds journal.KindSet, take func(journal.Item) error,
+) error {
+	q := journal.Query{
+		Owner: customer, From: math.MinInt64, To: math.MaxInt64, Kinds: kinds,
+		Limit: entriesAtOnce,
+	}
+	for {
+		items, err := src.List(q)
+		if err != nil {
+			return fmt.Errorf("billing: records of customer %d: %w", customer, err)
+		}
+		for _, item := range items {
+			if err = take(item); err != nil {
+				return err
+			}
+		}
+		if len(items) < entriesAtOnce {
+			return nil
+		}
+		q.After, q.HasAfter = items[len(items)-1].Cursor(), true
+	}
 }
 
 // accountEntryOf decodes one record; counts is false for usage that nothing counted.
@@ -188,7 +201,8 @@ func (s *state) accountEntryOf(item journal.Item) (
 			if int(item.Ordinal) >= len(facts.Facts) {
 				err = fmt.Errorf("no fact %d", item.Ordinal)
 			} else {
-				e.fact, counts = &facts.Facts[item.Ordinal], true
+				e.fact = &facts.Facts[item.Ordinal]
+				counts = e.fact.Kind < factCredits // later ones are of pools: see VerifyPools
 				e.position, e.order = e.fact.Position, item.Ordinal
 			}
 		}

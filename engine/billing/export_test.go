@@ -80,6 +80,7 @@ func Golden() map[string][]byte {
 		"snapshot-pool":        poolCodec.Append(nil, goldenPool()),
 		"snapshot-grant":       grantCodec.Append(nil, goldenGrant()),
 		"snapshot-transaction": transactionCodec.Append(nil, goldenTransaction()),
+		"snapshot-archive":     archiveCodec.Append(nil, goldenArchive()),
 		"snapshot-cover":       coverCodec.Append(nil, goldenCover()),
 		"snapshot-request":     requestCodec.Append(nil, &q),
 		"snapshot-delivery":    deliveryCodec.Append(nil, goldenDelivery()),
@@ -125,6 +126,7 @@ func GoldenRestored(name string, data []byte) (again []byte, err error) {
 		"snapshot-pool":         func() error { return recode(data, &again, poolCodec) },
 		"snapshot-grant":        func() error { return recode(data, &again, grantCodec) },
 		"snapshot-transaction":  func() error { return recode(data, &again, transactionCodec) },
+		"snapshot-archive":      func() error { return recode(data, &again, archiveCodec) },
 		"snapshot-cover":        func() error { return recode(data, &again, coverCodec) },
 		"snapshot-delivery":     func() error { return recode(data, &again, deliveryCodec) },
 		"snapshot-webhook-endpoint": func() error {

@@ -24,10 +24,15 @@ const (
 	factInvoice = 2
 	factNothing = 3
 	factVoided  = 4
+	// From here on facts are of pools. factCredits is a movement of credits, factArchive transactions
+	// that have left memory.
+	factCredits = 16
+	factArchive = 17
 )
 
 // fact is a span that closed, an invoice that was issued or voided, or one that would have had no
-// line and was not issued: what comes afterwards is late all the same.
+// line and was not issued: what comes afterwards is late all the same; or something of a pool of
+// credits.
 type fact struct {
 	Kind uint8
 	// Position is the record of the entry before which it happened: what is due happens first.
@@ -36,6 +41,8 @@ type fact struct {
 	Customer, Subscription uint32 // rows
 	Span                   spanFact
 	Invoice                invoiceFact
+	Credits                creditFact
+	Archive                archiveFact
 }
 
 // Fields states the fact's fields.
@@ -50,6 +57,10 @@ func (f *fact) Fields(w *wire.Codec) {
 		w.Message(6, &f.Span)
 	case factInvoice, factVoided: // of a voided one the ID
 		w.Message(7, &f.Invoice)
+	case factCredits:
+		w.Message(8, &f.Credits)
+	case factArchive:
+		w.Message(9, &f.Archive)
 	}
 }
 
@@ -119,10 +130,21 @@ func (f *chargeFact) Fields(w *wire.Codec) {
 func (t *turn) keepFacts(l *ledger) {
 	for i := range l.facts {
 		f := &l.facts[i]
-		f.Position, f.Customer, f.Subscription = t.position, l.b.customer, l.row
-		r := &t.m.scratch.facts
-		r.Facts = append(r.Facts, *f)
-		r.size += 40 + 48*len(f.Invoice.Charges) + 32*len(f.Invoice.Titles)
+		f.Customer, f.Subscription = l.b.customer, l.row
+		t.keepFact(f)
+	}
+}
+
+// keepFact keeps a fact for the entry's record, and returns where it will stand.
+func (t *turn) keepFact(f *fact) chunkPlace {
+	f.Position = t.position
+	r := &t.m.scratch.facts
+	r.Facts = append(r.Facts, *f)
+	r.size += 40 + 48*len(f.Invoice.Charges) + 32*len(f.Invoice.Titles) +
+		160*len(f.Archive.Rows)
+	return chunkPlace{
+		At: f.At, Index: t.index, Position: uint32(len(t.m.scratch.commands)),
+		Ordinal: uint32(len(r.Facts) - 1),
 	}
 }
 

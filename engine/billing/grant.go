@@ -133,6 +133,8 @@ type grant struct {
 	kind         GrantType
 	end          grantEnd
 	linked       bool
+	// returned says that returnTo made it: no transaction booked it, so none can be reversed.
+	returned bool
 }
 
 // grantEnd says where credits go that come back to a grant.
@@ -151,7 +153,7 @@ var grantCodec = page.Codec[grant]{
 		dst = appendI64(appendI64(dst, g.CreatedAt), g.ExpiresAt)
 		dst = appendU32(appendU32(dst, uint32(g.Priority)), g.pool)
 		dst = appendU32(appendU32(dst, g.next), g.subscription)
-		return append(dst, byte(g.kind), byte(g.end), flags(g.linked))
+		return append(dst, byte(g.kind), byte(g.end), flags(g.linked, g.returned))
 	},
 	Read: func(src []byte, g *grant) ([]byte, error) {
 		r := reader{rest: src}
@@ -161,7 +163,8 @@ var grantCodec = page.Codec[grant]{
 		g.Priority, g.pool = int32(r.u32()), r.u32()
 		g.next, g.subscription = r.u32(), r.u32()
 		g.kind, g.end = GrantType(r.u8()), grantEnd(r.u8())
-		g.linked = r.u8() != 0
+		bits := r.u8()
+		g.linked, g.returned = bits&1 != 0, bits&2 != 0
 		return r.rest, r.err
 	},
 }
@@ -199,6 +202,7 @@ func (s *state) burning(p *pool) iter.Seq2[uint32, *credit.Grant] {
 func (t *turn) grant(g *grant, note string) (booked uint32) {
 	row, r := t.grants.Append()
 	*r = *g
+	t.grantByID.Insert(t.idHash(&g.ID), row)
 	p := t.pools.Write(g.pool)
 	p.granted = more(p.granted, g.amount)
 	paid := decimal.Min(p.overdraft, r.Remaining)
@@ -208,6 +212,13 @@ func (t *turn) grant(g *grant, note string) (booked uint32) {
 		id: g.ID, pool: g.pool, kind: transactionGrant, amount: g.amount, grant: row,
 		subscription: g.subscription, createdAt: g.CreatedAt,
 	}, transactionText{Note: note})
+}
+
+// grantWith finds a grant by its UUID, which is that of its transaction; 0 when there is none.
+func (s *state) grantWith(id *[16]byte) uint32 {
+	return s.grantByID.Find(s.idHash(id), func(row uint32) bool {
+		return s.grants.Read(row).ID == *id
+	})
 }
 
 // link puts a grant that holds something among its pool's live ones.

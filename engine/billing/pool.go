@@ -234,7 +234,7 @@ type pool struct {
 	customer, next uint32 // next: the customer's next younger pool
 	// firstGrant leads to the live grants, in burn order; grants counts them.
 	firstGrant, grants uint32
-	// Transactions are linked from the oldest that is kept; sequence numbers them from 1.
+	// The newest transactions are linked from the oldest; sequence numbers all from 1.
 	firstTransaction, lastTransaction, transactions, sequence uint32
 	createdAt, modifiedAt                                     int64
 	// nextExpiry is when the first of the live grants expires; 0: none does.
@@ -364,6 +364,7 @@ func (t *turn) addPool(p *pool, words *poolText) (row uint32) {
 	*r = *p
 	_, cold := t.poolTexts.Append()
 	cold.data = string(wire.Encode(nil, words))
+	t.archives.Append()
 	last := uint32(0)
 	for at := t.firstPool(p.customer); at != 0; at = t.pools.Read(at).next {
 		last = at

@@ -48,6 +48,8 @@ const (
 
 	// The numbers from 54 to 57 are left to what is built beside it.
 	tableSubmissions = 58
+
+	tableArchives = 62
 )
 
 // state is everything that a snapshot holds, and the indexes that are rebuilt from it. Apply is its
@@ -97,7 +99,8 @@ type state struct {
 	poolTexts        *page.Table[text] // row = pool row
 	grants           *page.Table[grant]
 	transactions     *page.Table[transaction]
-	transactionTexts *page.Table[text] // row = transaction row
+	archives         *page.Table[archive] // as long as pools
+	transactionTexts *page.Table[text]    // row = transaction row
 	covers           *page.Table[cover]
 	correctionDraws  *page.Table[text] // row = correction row: a drawList
 
@@ -114,6 +117,7 @@ type state struct {
 	schedule schedule
 
 	poolByID, poolByCustomer, transactionByID, coverByCounter *page.Index
+	grantByID                                                 *page.Index // those that were booked
 	keys                                                      *idempotency.Keys
 	// requests are the answers kept for Idempotency-Key.
 	requests requests
@@ -176,6 +180,7 @@ func newState() *state {
 		poolByID:        page.NewIndex(),
 		poolByCustomer:  page.NewIndex(),
 		transactionByID: page.NewIndex(),
+		grantByID:       page.NewIndex(),
 		coverByCounter:  page.NewIndex(),
 		pending:         page.NewIndex(),
 		correctionByKey: page.NewIndex(),
@@ -200,6 +205,7 @@ func newState() *state {
 	s.grants = page.NewTable(s.store, tableGrants, grantCodec)
 	s.transactions = page.NewTable(s.store, tableTransactions, transactionCodec)
 	s.transactionTexts = page.NewTable(s.store, tableTransactionTexts, textCodec)
+	s.archives = page.NewTable(s.store, tableArchives, archiveCodec)
 	s.covers = page.NewTable(s.store, tableCovers, coverCodec)
 	s.correctionDraws = page.NewTable(s.store, tableCorrectionDraws, textCodec)
 	s.spans = page.NewTable(s.store, tableSpans, spanCodec)

@@ -63,6 +63,7 @@ var words = map[string]func(*scenario, *line) string{
 	"pools":         (*scenario).pools,
 	"grants":        (*scenario).grants,
 	"transactions":  (*scenario).transactions,
+	"verify-pools":  (*scenario).proof,
 	"subscription":  (*scenario).subscription,
 	"cancel":        (*scenario).cancel,
 	"revert":        (*scenario).revert,

@@ -172,21 +172,42 @@ func (s *scenario) transactions(l *line) string {
 	env := s.environment(l)
 	id := s.poolID(l, env)
 	var b strings.Builder
-	for cursor, page := uint32(0), 1; ; page++ {
-		list, next, ok := s.m.Transactions(env, id, cursor, int(l.number("limit", 100)))
+	q := billing.TransactionQuery{Env: env, Pool: id, Limit: int(l.number("limit", 100))}
+	for number := 1; ; number++ {
+		page, ok, err := s.m.Transactions(s.src, q)
+		if err != nil {
+			l.d.Fatalf(l.t, "%v", err)
+		}
 		if !ok {
 			return "unknown"
 		}
-		for i := range list {
-			b.WriteString(movement(&list[i]) + "\n")
+		for i := range page.List {
+			b.WriteString(movement(&page.List[i]) + "\n")
 		}
-		if next == 0 {
+		if !page.More {
 			return either(b.String(), "none")
 		}
-		fmt.Fprintf(&b, "-- page %d\n", page+1)
-		cursor = next
-		l.used-- // the limit is read again
+		fmt.Fprintf(&b, "-- page %d\n", number+1)
+		q.Cursor = page.Next
 	}
+}
+
+// proof compares a customer's pools with the journal: verify-pools CUSTOMER.
+func (s *scenario) proof(l *line) string {
+	env := s.environment(l)
+	c, ok := s.m.Customer(env, l.word(0))
+	if !ok {
+		return "unknown"
+	}
+	proofs, err := s.m.VerifyPools(s.src, env, c.Row)
+	if err != nil {
+		l.d.Fatalf(l.t, "%v", err)
+	}
+	var b strings.Builder
+	for i := range proofs {
+		fmt.Fprintf(&b, "%s: %s\n", proofs[i].Name, either(proofs[i].Problem, "proved"))
+	}
+	return either(b.String(), "none")
 }
 
 // movement prints one transaction.

@@ -2,8 +2,8 @@ package admin
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/binary"
-	"strconv"
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
@@ -16,6 +16,8 @@ const (
 	longestOnce  = 255 // of an Idempotency-Key, in bytes
 	defaultMoves = 100
 	mostMoves    = billing.MaxTransactions
+
+	longestMoveCursor = 200
 )
 
 var requestKey = server.Param{
@@ -60,14 +62,14 @@ func (a *API) creditRoutes() []server.Route {
 		{
 			Method: "GET", Path: environment + "/pools/{pool}/transactions",
 			Operation: "listTransactions",
-			Summary:   "A pool's newest transactions, newest first",
+			Summary:   "All of a pool's transactions, newest first",
 			Access:    server.AccessOperator, Handle: a.listTransactions,
 			Params: append(pool[:3:3],
 				inQuery("limit", server.IntSchema(1, mostMoves), "100 when absent"),
-				inQuery("cursor", text(1, 10), "nextCursor of the page before")),
+				inQuery("cursor", text(1, longestMoveCursor), "nextCursor of the page before")),
 			Responses: answers(server.Object(
 				server.Must("transactions", server.ArrayOf(server.RefTo("Transaction"))),
-				server.May("nextCursor", text(1, 10)),
+				server.May("nextCursor", text(1, longestMoveCursor)),
 			)),
 		},
 		{
@@ -289,25 +291,42 @@ func (a *API) listTransactions(x *server.Exchange) {
 		return
 	}
 	var w walk
-	limit, cursor := pageOf(x, &w, defaultMoves, mostMoves)
+	q := billing.TransactionQuery{Pool: id}
+	q.Limit = pageSize(x, &w, defaultMoves, mostMoves)
+	if text := string(x.Ctx.QueryArgs().Peek("cursor")); text != "" {
+		b, err := base64.RawURLEncoding.DecodeString(text)
+		if err != nil || len(text) > longestMoveCursor || wire.Decode(b, &q.Cursor) != nil {
+			w.problem("cursor", "must be nextCursor of the page before")
+		}
+	}
 	if fault := w.fault(); fault != nil {
 		x.Refuse(*fault)
 		return
 	}
+	if a.config.Events == nil {
+		x.Refuse(faultJournal)
+		return
+	}
 	a.environment(x, func(env uint32) *server.Fault {
-		list, next, found := a.machine.Transactions(env, id, cursor, limit)
+		q.Env = env
+		page, found, err := a.machine.Transactions(a.config.Events, q)
+		if err != nil {
+			a.journalFailed(x, err)
+			return nil
+		}
 		if !found {
 			return faultOf(engine.OutcomePoolUnknown)
 		}
 		data := x.Begin()
 		data.Open('{')
 		data.Array("transactions")
-		for i := range list {
-			writeTransaction(data, &list[i])
+		for i := range page.List {
+			writeTransaction(data, &page.List[i])
 		}
 		data.Close(']')
-		if next != 0 {
-			data.Text("nextCursor", strconv.FormatUint(uint64(next), 10))
+		if page.More {
+			data.Text("nextCursor",
+				base64.RawURLEncoding.EncodeToString(wire.Encode(nil, &page.Next)))
 		}
 		data.Close('}')
 		x.End(200)

@@ -61,6 +61,9 @@ func TestCreditsAreGrantedDeductedAndReversed(t *testing.T) {
 	rest := n.call("GET", path+"/transactions?limit=3&cursor="+page["nextCursor"].(string), "").data()
 	require.Len(t, rest["transactions"], 3)
 	require.NotContains(t, rest, "nextCursor")
+	proved := n.call("GET", sandbox+"invoices/verify", "").is(200, "").data()
+	require.EqualValues(t, 1, proved["pools"])
+	require.Empty(t, proved["differences"])
 	pool = n.call("GET", path, "").data()
 	require.Equal(t, pool["balance"], pool["totalGranted"].(float64)-pool["totalConsumed"].(float64)-
 		pool["totalExpired"].(float64)-pool["totalReversed"].(float64))

@@ -281,7 +281,7 @@ func (a *API) verifyInvoices(x *server.Exchange) {
 	data := x.Begin()
 	data.Open('{')
 	data.Array("differences")
-	invoices, err := a.writeDifferences(data, env, rows)
+	invoices, pools, err := a.writeDifferences(data, env, rows)
 	if err != nil {
 		a.journalFailed(x, err)
 		return
@@ -289,6 +289,7 @@ func (a *API) verifyInvoices(x *server.Exchange) {
 	data.Close(']')
 	data.Uint("customers", uint64(len(rows)))
 	data.Uint("invoices", invoices)
+	data.Uint("pools", pools)
 	if customer == "" && len(rows) == limit {
 		data.Text("nextCursor", strconv.FormatUint(uint64(rows[limit-1]), 10))
 	}
@@ -296,12 +297,17 @@ func (a *API) verifyInvoices(x *server.Exchange) {
 	x.End(200)
 }
 
-// writeDifferences verifies the invoices of customers, one customer at a time.
+// writeDifferences verifies the invoices and pools of customers, one customer at a time.
 func (a *API) writeDifferences(
 	data *server.JSON, env uint32, rows []uint32,
-) (invoices uint64, err error) {
+) (invoices, pools uint64, err error) {
 	for _, row := range rows {
-		all, err := a.machine.VerifyInvoices(a.config.Events, env, row)
+		n, err := a.writeInvoiceDifferences(data, env, row)
+		if err == nil {
+			invoices += n
+			n, err = a.writePoolDifferences(data, env, row)
+			pools += n
+		}
 		if errors.Is(err, billing.ErrExplain) || errors.Is(err, billing.ErrEvent) {
 			data.Open('{')
 			data.Uint("customerRow", uint64(row))
@@ -310,28 +316,52 @@ func (a *API) writeDifferences(
 			continue
 		}
 		if err != nil {
-			return 0, err
-		}
-		invoices += uint64(len(all))
-		for i := range all {
-			v := &all[i].Invoice
-			if all[i].Equal {
-				continue
-			}
-			data.Open('{')
-			data.Uint("customerRow", uint64(row))
-			data.Text("customerReferenceId", v.Customer)
-			data.UUID("invoiceId", v.ID)
-			data.Uint("number", v.Number)
-			data.Text("problem", "the stored lines differ from those that the journal explains")
-			data.Close('}')
+			return 0, 0, err
 		}
 	}
-	return invoices, nil
+	return invoices, pools, nil
 }
 
-// pageOf reads limit and cursor of a page whose cursor is a number.
-func pageOf(x *server.Exchange, w *walk, standard, most int) (limit int, cursor uint32) {
+// writeInvoiceDifferences verifies a customer's invoices, and counts them.
+func (a *API) writeInvoiceDifferences(
+	data *server.JSON, env, row uint32,
+) (count uint64, err error) {
+	all, err := a.machine.VerifyInvoices(a.config.Events, env, row)
+	for i := range all {
+		v := &all[i].Invoice
+		if all[i].Equal {
+			continue
+		}
+		data.Open('{')
+		data.Uint("customerRow", uint64(row))
+		data.Text("customerReferenceId", v.Customer)
+		data.UUID("invoiceId", v.ID)
+		data.Uint("number", v.Number)
+		data.Text("problem", "the stored lines differ from those that the journal explains")
+		data.Close('}')
+	}
+	return uint64(len(all)), err
+}
+
+// writePoolDifferences verifies a customer's pools of credits, and counts them.
+func (a *API) writePoolDifferences(data *server.JSON, env, row uint32) (count uint64, err error) {
+	proofs, err := a.machine.VerifyPools(a.config.Events, env, row)
+	for i := range proofs {
+		p := &proofs[i]
+		if p.Problem == "" {
+			continue
+		}
+		data.Open('{')
+		data.Uint("customerRow", uint64(row))
+		data.UUID("poolId", p.ID)
+		data.Text("problem", "credit pool "+strconv.Quote(p.Name)+": "+p.Problem)
+		data.Close('}')
+	}
+	return uint64(len(proofs)), err
+}
+
+// pageSize reads the limit of a page.
+func pageSize(x *server.Exchange, w *walk, standard, most int) (limit int) {
 	limit = standard
 	if text := string(x.Ctx.QueryArgs().Peek("limit")); text != "" {
 		n, err := strconv.Atoi(text)
@@ -339,6 +369,12 @@ func pageOf(x *server.Exchange, w *walk, standard, most int) (limit int, cursor 
 			w.problem("limit", "must be from 1 to %d", most)
 		}
 	}
+	return limit
+}
+
+// pageOf reads limit and cursor of a page whose cursor is a number.
+func pageOf(x *server.Exchange, w *walk, standard, most int) (limit int, cursor uint32) {
+	limit = pageSize(x, w, standard, most)
 	if text := string(x.Ctx.QueryArgs().Peek("cursor")); text != "" {
 		n, err := strconv.ParseUint(text, 10, 32)
 		if cursor = uint32(n); err != nil || n == 0 {
@@ -365,11 +401,13 @@ func verificationSchema() *server.Schema {
 	return server.Object(
 		server.Must("customers", server.IntegerSchema),
 		server.Must("invoices", server.IntegerSchema),
+		server.Must("pools", server.IntegerSchema),
 		server.Must("differences", server.ArrayOf(server.Object(
 			server.Must("customerRow", server.IntegerSchema),
 			server.May("customerReferenceId", text(1, longestID)),
 			server.May("invoiceId", server.UUIDSchema),
 			server.May("number", server.IntegerSchema),
+			server.May("poolId", server.UUIDSchema),
 			server.Must("problem", text(1, 0)),
 		))),
 		server.May("nextCursor", text(1, 10)),

@@ -1,0 +1,249 @@
+package billing
+
+import (
+	"fmt"
+	"math"
+
+	"tollgate/engine/decimal"
+	"tollgate/engine/journal"
+	"tollgate/engine/page"
+	"tollgate/engine/wire"
+)
+
+// Transactions leave memory for the journal, so that a pool's list is complete whatever its age: in
+// chunks, each of which says where the one before it is. Deductions have a chain of their own,
+// because they leave later: as long as a deduction is in memory it can be reversed.
+
+const (
+	// evictedAtOnce is how many transactions leave a pool's memory together.
+	evictedAtOnce = 64
+	// MaxDeductions is how many deductions a pool keeps beside its newest transactions, for a
+	// reversal. Beyond it the oldest leave, once they are older than ReversalMS; as long as they are
+	// not, DeductCredits is OutcomeDeductionLimit.
+	MaxDeductions = 50_000
+	// ReversalMS is how long a deduction can be reversed at least: 30 days.
+	ReversalMS = 30 * dayMS
+)
+
+// creditFact is a movement of a pool's credits that no usage event has in its record: all kinds but
+// CONSUMPTION. With the events' draws it is all that a pool's totals consist of.
+type creditFact struct {
+	Pool, Grant uint32 // rows
+	Kind        transactionKind
+	Amount      decimal.Decimal
+}
+
+// Fields states the fact's fields.
+func (f *creditFact) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &f.Pool)
+	wire.Uint(w, 2, &f.Grant)
+	wire.Uint(w, 3, &f.Kind)
+	w.Decimal(4, &f.Amount)
+}
+
+// archiveFact is a chunk of a pool's transactions that have left memory, in their sequence, all
+// final. Previous is the chunk of the same chain before it; its Index is 0 in the first one.
+type archiveFact struct {
+	Pool     uint32
+	Rows     []archivedTransaction
+	Previous chunkPlace
+}
+
+// Fields states the fact's fields.
+func (f *archiveFact) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &f.Pool)
+	wire.List(w, 2, &f.Rows)
+	w.Message(3, &f.Previous)
+}
+
+// archivedTransaction is a transaction with its note, outside of memory's rows.
+type archivedTransaction struct {
+	transaction
+	Note string
+}
+
+// Fields states the transaction's fields.
+func (a *archivedTransaction) Fields(w *wire.Codec) {
+	w.ID(1, &a.id)
+	w.ID(2, &a.of)
+	w.Decimal(3, &a.amount)
+	w.Decimal(4, &a.balance)
+	w.Int(5, &a.createdAt)
+	w.Int(6, &a.updatedAt)
+	wire.Uint(w, 7, &a.pool)
+	wire.Uint(w, 8, &a.sequence)
+	wire.Uint(w, 9, &a.grant)
+	wire.Uint(w, 10, &a.subscription)
+	wire.Uint(w, 11, &a.feature)
+	wire.Uint(w, 12, &a.kind)
+	w.Bool(13, &a.reversed)
+	w.String(14, &a.Note)
+}
+
+// chunkPlace is where in the journal a chunk is. Index 0: nowhere.
+type chunkPlace struct {
+	At                int64
+	Index             uint64
+	Position, Ordinal uint32
+}
+
+// Fields states the place's fields.
+func (c *chunkPlace) Fields(w *wire.Codec) {
+	w.Int(1, &c.At)
+	wire.Uint(w, 2, &c.Index)
+	wire.Uint(w, 3, &c.Position)
+	wire.Uint(w, 4, &c.Ordinal)
+}
+
+func appendChunkPlace(dst []byte, c chunkPlace) []byte {
+	dst = appendI64(appendI64(dst, c.At), int64(c.Index))
+	return appendU32(appendU32(dst, c.Position), c.Ordinal)
+}
+
+func (r *reader) chunkPlace() chunkPlace {
+	return chunkPlace{r.i64(), r.u64(), r.u32(), r.u32()}
+}
+
+// archive says where a pool's transactions are that are not among its newest: kept are deductions
+// in memory, linked from the oldest; free are rows to use again; the rest is in the journal.
+type archive struct {
+	firstKept, lastKept, kept, free uint32
+	rows, deductions                chunkPlace // newest chunk of each chain
+}
+
+var archiveCodec = page.Codec[archive]{
+	Append: func(dst []byte, a *archive) []byte {
+		dst = appendU32(appendU32(dst, a.firstKept), a.lastKept)
+		dst = appendU32(appendU32(dst, a.kept), a.free)
+		return appendChunkPlace(appendChunkPlace(dst, a.rows), a.deductions)
+	},
+	Read: func(src []byte, a *archive) ([]byte, error) {
+		r := reader{rest: src}
+		a.firstKept, a.lastKept, a.kept, a.free = r.u32(), r.u32(), r.u32(), r.u32()
+		a.rows, a.deductions = r.chunkPlace(), r.chunkPlace()
+		return r.rest, r.err
+	},
+}
+
+// noteMovement writes a booked transaction to the journal, for VerifyPools.
+func (t *turn) noteMovement(x *transaction) {
+	if x.kind == transactionConsumption {
+		return // events have it in their records
+	}
+	t.keepFact(&fact{
+		Kind: factCredits, At: x.createdAt, Customer: t.pools.Read(x.pool).customer,
+		Credits: creditFact{Pool: x.pool, Grant: x.grant, Kind: x.kind, Amount: x.amount},
+	})
+}
+
+// transactionRow is a row for a pool's next transaction. When there are enough of them, the oldest
+// leave memory, as of an instant. The customer's lock is held.
+func (t *turn) transactionRow(pool uint32, now int64) (row uint32) {
+	if t.pools.Read(pool).transactions >= MaxTransactions+evictedAtOnce {
+		t.evict(pool, now)
+	}
+	a := t.archives.Write(pool)
+	if row = a.free; row != 0 {
+		a.free = t.transactions.Read(row).next
+		return row
+	}
+	row, _ = t.transactions.Append()
+	t.transactionTexts.Append()
+	return row
+}
+
+// evict takes a pool's oldest transactions out of memory: deductions out of the newest ones first.
+func (t *turn) evict(pool uint32, now int64) {
+	t.spend(evictedAtOnce)
+	p, a := t.pools.Write(pool), t.archives.Write(pool)
+	var gone, final []uint32
+	for range evictedAtOnce {
+		row := p.firstTransaction
+		x := t.transactions.Read(row)
+		p.firstTransaction, p.transactions = x.next, p.transactions-1
+		if x.kind != transactionDeduction {
+			gone = append(gone, row)
+			continue
+		}
+		t.transactions.Write(row).next = 0
+		if a.firstKept == 0 {
+			a.firstKept = row
+		} else {
+			t.transactions.Write(a.lastKept).next = row
+		}
+		a.lastKept = row
+		a.kept++
+	}
+	for len(final) < evictedAtOnce && a.kept > MaxDeductions && !t.deductionsFull(pool, now) {
+		row := a.firstKept
+		a.firstKept = t.transactions.Read(row).next
+		a.kept--
+		final = append(final, row)
+	}
+	a.rows = t.archiveRows(pool, gone, a.rows)
+	a.deductions = t.archiveRows(pool, final, a.deductions)
+}
+
+// deductionsFull says that a pool keeps as many deductions as it may, and that the oldest of them
+// can still be reversed.
+func (t *turn) deductionsFull(pool uint32, now int64) bool {
+	a := t.archives.Read(pool)
+	return a.kept >= MaxDeductions && now-t.transactions.Read(a.firstKept).createdAt < ReversalMS
+}
+
+// archiveRows writes rows to the journal, as a chunk of a chain, and frees them. It returns where
+// the chain's newest chunk is then.
+func (t *turn) archiveRows(pool uint32, rows []uint32, chain chunkPlace) chunkPlace {
+	if len(rows) == 0 {
+		return chain
+	}
+	f := fact{
+		Kind: factArchive, At: t.stamp, Customer: t.pools.Read(pool).customer,
+		Archive: archiveFact{Pool: pool, Previous: chain},
+	}
+	a := t.archives.Write(pool)
+	for _, row := range rows {
+		f.Archive.Rows = append(f.Archive.Rows, t.heldTransaction(row))
+		t.transactionByID.Remove(t.idHash(ptr(t.transactions.Read(row).id)), row)
+		*t.transactions.Write(row) = transaction{pool: pool, next: a.free}
+		t.transactionTexts.Write(row).data = ""
+		a.free = row
+	}
+	return t.keepFact(&f)
+}
+
+// heldTransaction copies a transaction out of memory.
+func (s *state) heldTransaction(row uint32) archivedTransaction {
+	var words transactionText
+	decodeText(s.transactionTexts.Read(row).data, &words)
+	held := archivedTransaction{*s.transactions.Read(row), words.Note}
+	held.next = 0
+	return held
+}
+
+// chunkAt reads a chunk of a customer's transactions.
+func chunkAt(src journal.Source, customer uint32, c chunkPlace) (*archiveFact, error) {
+	before := journal.Cursor{
+		At: c.At, Index: c.Index, Position: c.Position, Ordinal: c.Ordinal - 1,
+	}
+	if c.Ordinal == 0 { // the record stands behind those of the entry's commands, of which it has one
+		before.Position, before.Ordinal = c.Position-1, math.MaxUint32
+	}
+	items, err := src.List(journal.Query{
+		Owner: customer, From: c.At, To: c.At + 1, Kinds: journal.Kinds(journal.KindBilling),
+		After: before, HasAfter: true, Limit: 1,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("billing: transactions of customer %d: %w", customer, err)
+	}
+	if len(items) == 1 && items[0].Index == c.Index && items[0].Ordinal == c.Ordinal {
+		var facts factRecord
+		err = wire.Decode(items[0].Payload, &facts)
+		if err == nil && int(c.Ordinal) < len(facts.Facts) &&
+			facts.Facts[c.Ordinal].Kind == factArchive {
+			return &facts.Facts[c.Ordinal].Archive, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: %d.%d has no transactions of customer %d at %d: %w",
+		ErrEvent, c.Index, c.Position, customer, c.Ordinal, err)
+}

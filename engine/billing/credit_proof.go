@@ -1,0 +1,255 @@
+package billing
+
+import (
+	"fmt"
+	"math/big"
+
+	"tollgate/engine/decimal"
+	"tollgate/engine/journal"
+	"tollgate/engine/wire"
+)
+
+// PoolProof is a pool beside what the journal says of it. Problem is empty where both agree: each
+// of its totals is the sum of the journal's records, what usage took is the sum of the events'
+// draws, and none of its transactions is missing.
+type PoolProof struct {
+	ID      [16]byte
+	Name    string
+	Problem string
+}
+
+// poolSums are what a pool's totals should be, and its transactions.
+type poolSums struct {
+	granted, consumed, expired, reversed exact
+	// usage is what events have drawn, booked what CONSUMPTION transactions say of it.
+	usage, booked exact
+	transactions  uint32
+}
+
+// exact is a sum without a bound: what was taken and came back may add up beyond the range of
+// numbers. It counts in the smallest unit of a decimal.
+type exact struct{ n big.Int }
+
+func (x *exact) add(d decimal.Decimal) { x.n.Add(&x.n, unitsOf(d)) }
+
+func (x *exact) subtract(d decimal.Decimal) { x.n.Sub(&x.n, unitsOf(d)) }
+
+func unitsOf(d decimal.Decimal) *big.Int {
+	high, low := d.Bits()
+	n := new(big.Int).Lsh(big.NewInt(high), 64)
+	return n.Add(n, new(big.Int).SetUint64(low))
+}
+
+// VerifyPools works out again the totals of a customer's pools, oldest first, from the journal:
+// usage events, their corrections, and what was booked beside them; never from grants. It waits for
+// the entry that is being applied, if there is one.
+func (m *Machine) VerifyPools(
+	src journal.Source, env, customerRow uint32,
+) (proofs []PoolProof, err error) {
+	stored, applied := m.storedPools(env, customerRow)
+	if len(stored) == 0 {
+		return nil, nil
+	}
+	r := poolRecount{pools: map[uint32]*poolSums{}, corrected: map[eventName][]draw{}}
+	for i := range stored {
+		r.pools[stored[i].row] = &poolSums{}
+	}
+	kinds := journal.Kinds(
+		journal.KindUsage, journal.KindVoid, journal.KindAmend, journal.KindBilling)
+	err = eachRecord(src, customerRow, kinds, func(item journal.Item) error {
+		if item.Index > applied {
+			return nil
+		}
+		return r.take(item)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range stored {
+		p, sums := &stored[i], r.pools[stored[i].row]
+		sums.booked.n.Add(&sums.booked.n, &p.booked.n)
+		sums.transactions += p.transactions
+		sums.consumed.n.Add(&sums.consumed.n, &sums.usage.n)
+		proofs = append(proofs, PoolProof{p.id, p.name, p.compare(sums)})
+	}
+	return proofs, nil
+}
+
+// storedPool is a pool as it is in memory: its totals, and what its transactions there add up to.
+type storedPool struct {
+	id       [16]byte
+	name     string
+	row      uint32
+	sequence uint32
+	// totals are granted, consumed, expired, reversed.
+	totals [4]decimal.Decimal
+	poolSums
+}
+
+// storedPools copies a customer's pools as they are after an entry.
+func (m *Machine) storedPools(env, customer uint32) (stored []storedPool, applied uint64) {
+	m.applying.RLock()
+	defer m.applying.RUnlock()
+	s := m.state.Load()
+	if customer == 0 || customer > s.customers.Len() || s.customers.Read(customer).env != env {
+		return nil, 0
+	}
+	for row := s.firstPool(customer); row != 0; row = s.pools.Read(row).next {
+		p, a := s.pools.Read(row), s.archives.Read(row)
+		var words poolText
+		decodeText(s.poolTexts.Read(row).data, &words)
+		v := storedPool{
+			id: p.id, name: words.Name, row: row, sequence: p.sequence,
+			totals: [4]decimal.Decimal{p.granted, p.consumed, p.expired, p.reversed},
+		}
+		for _, first := range [...]uint32{p.firstTransaction, a.firstKept} {
+			for at := first; at != 0; at = s.transactions.Read(at).next {
+				x := s.transactions.Read(at)
+				v.count(x.kind, x.amount)
+			}
+		}
+		stored = append(stored, v)
+	}
+	return stored, s.applied.Load()
+}
+
+// count counts a transaction.
+func (p *poolSums) count(kind transactionKind, amount decimal.Decimal) {
+	p.transactions++
+	if kind == transactionConsumption {
+		p.booked.add(amount)
+	}
+}
+
+// compare says where a pool differs from what the journal makes of it.
+func (p *storedPool) compare(want *poolSums) string {
+	names := [...]string{"granted", "consumed", "expired", "reversed"}
+	made := [...]*exact{&want.granted, &want.consumed, &want.expired, &want.reversed}
+	for i, stored := range p.totals {
+		if unitsOf(stored).Cmp(&made[i].n) != 0 {
+			return fmt.Sprintf("%s is %s, the journal makes it %se-12", names[i], stored, &made[i].n)
+		}
+	}
+	if want.booked.n.Cmp(&want.usage.n) != 0 {
+		return fmt.Sprintf("transactions say that usage took %se-12, the events %se-12",
+			&want.booked.n, &want.usage.n)
+	}
+	if p.sequence != want.transactions {
+		return fmt.Sprintf("%d transactions were booked, %d are there", p.sequence,
+			want.transactions)
+	}
+	return ""
+}
+
+// poolRecount adds up what the journal says of a customer's pools, by their rows. corrected are the
+// draws that corrections have left their events.
+type poolRecount struct {
+	pools     map[uint32]*poolSums
+	corrected map[eventName][]draw
+}
+
+// eventName tells events apart for ever: a key may be used again once it is forgotten.
+type eventName struct {
+	key        [16]byte
+	recordedAt int64
+}
+
+// take takes in one record. Those of one event come in log order.
+func (r *poolRecount) take(item journal.Item) error {
+	var err error
+	switch item.Kind {
+	case journal.KindUsage:
+		var u usageEntry
+		if err = wire.Decode(item.Payload, &u); err == nil {
+			err = r.draw(u.Draws, nil, nil)
+		}
+	case journal.KindBilling:
+		var facts factRecord
+		if err = wire.Decode(item.Payload, &facts); err == nil {
+			if int(item.Ordinal) >= len(facts.Facts) {
+				err = fmt.Errorf("no fact %d", item.Ordinal)
+			} else {
+				r.fact(&facts.Facts[item.Ordinal])
+			}
+		}
+	default:
+		var k correctionEntry
+		var c RecordUsage
+		if err = wire.Decode(item.Payload, &k); err == nil {
+			err = wire.Decode(k.Original.Record, &c)
+		}
+		if err == nil {
+			err = r.draw(k.Draws, k.Original.Draws, &eventName{c.Key, k.Original.RecordedAt})
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %d.%d: %w", ErrEvent, item.Index, item.Position, err)
+	}
+	return nil
+}
+
+// draw counts what an event has drawn, or with a name what its correction drew on top of what it
+// had before: original, or what an earlier correction has left it. What a correction gives back is
+// a transaction of its own.
+func (r *poolRecount) draw(now, original []byte, event *eventName) error {
+	var list, was drawList
+	if err := wire.Decode(now, &list); err != nil {
+		return err
+	}
+	if err := wire.Decode(original, &was); err != nil {
+		return err
+	}
+	if event != nil {
+		if earlier, known := r.corrected[*event]; known {
+			was.Draws = earlier
+		}
+		r.corrected[*event] = list.Draws
+	}
+	for pool, p := range r.pools { // any order: each pool has its own sum
+		change := difference(drawnFrom(pool, list.Draws), drawnFrom(pool, was.Draws))
+		if change.Sign() > 0 {
+			p.usage.add(change)
+		}
+	}
+	return nil
+}
+
+// drawnFrom is the sum of draws from one pool.
+func drawnFrom(pool uint32, draws []draw) (amount decimal.Decimal) {
+	for i := range draws {
+		if draws[i].Pool == pool {
+			amount = sum(amount, draws[i].Amount)
+		}
+	}
+	return amount
+}
+
+// fact counts a movement that is no usage, or transactions that have left memory.
+func (r *poolRecount) fact(f *fact) {
+	if p := r.pools[f.Archive.Pool]; f.Kind == factArchive && p != nil {
+		for i := range f.Archive.Rows {
+			p.count(f.Archive.Rows[i].kind, f.Archive.Rows[i].amount)
+		}
+	}
+	p := r.pools[f.Credits.Pool]
+	if f.Kind != factCredits || p == nil {
+		return
+	}
+	c := &f.Credits
+	switch c.Kind {
+	case transactionGrant:
+		p.granted.add(c.Amount)
+	case transactionDeduction:
+		p.consumed.add(c.Amount)
+	case transactionReturn:
+		p.consumed.subtract(c.Amount)
+	case transactionExpiration:
+		p.expired.add(c.Amount)
+	case transactionReversal:
+		if c.Grant != 0 {
+			p.reversed.add(c.Amount)
+		} else {
+			p.consumed.subtract(c.Amount)
+		}
+	}
+}

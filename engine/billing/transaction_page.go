@@ -1,0 +1,321 @@
+package billing
+
+import (
+	"fmt"
+
+	"tollgate/engine/decimal"
+	"tollgate/engine/journal"
+	"tollgate/engine/wire"
+)
+
+// TransactionView is one movement of a pool's credits.
+type TransactionView struct {
+	ID, PoolID [16]byte
+	Sequence   uint32 // within the pool, from 1, without gaps
+	// Kind is GRANT, CONSUMPTION, DEDUCTION, EXPIRATION, ROLLOVER, REVERSAL or RETURN.
+	Kind            string
+	GrantType       string          // of the grant, where there is one
+	Amount, Balance decimal.Decimal // Amount > 0; Balance of the pool after it
+	// GrantID, SubscriptionID and FeatureKey are set where one grant, a subscription, a feature is
+	// concerned; Of is what a reversal reverses.
+	GrantID, SubscriptionID, Of     [16]byte
+	FeatureKey, Note                string
+	Reversed                        bool
+	CreatedAt, UpdatedAt, ExpiresAt int64
+}
+
+// Fields states the view's fields.
+func (v *TransactionView) Fields(w *wire.Codec) {
+	w.ID(1, &v.ID)
+	w.ID(2, &v.PoolID)
+	wire.Uint(w, 3, &v.Sequence)
+	w.String(4, &v.Kind)
+	w.String(5, &v.GrantType)
+	w.Decimal(6, &v.Amount)
+	w.Decimal(7, &v.Balance)
+	w.ID(8, &v.GrantID)
+	w.ID(9, &v.SubscriptionID)
+	w.ID(10, &v.Of)
+	w.String(11, &v.FeatureKey)
+	w.String(12, &v.Note)
+	w.Bool(13, &v.Reversed)
+	w.Int(14, &v.CreatedAt)
+	w.Int(15, &v.UpdatedAt)
+	w.Int(16, &v.ExpiresAt)
+}
+
+// TransactionReply is the reply of commands that book a transaction.
+type TransactionReply struct{ Transaction TransactionView }
+
+// Fields states the reply's fields.
+func (r *TransactionReply) Fields(w *wire.Codec) { w.Message(1, &r.Transaction) }
+
+// transactionView must be called by Apply, or under the customer's lock.
+func (s *state) transactionView(held *archivedTransaction) TransactionView {
+	x := &held.transaction
+	p := s.pools.Read(x.pool)
+	view := TransactionView{
+		ID: x.id, PoolID: p.id, Sequence: x.sequence, Kind: x.kind.String(),
+		Amount: x.amount, Balance: x.balance, Of: x.of, Note: held.Note,
+		FeatureKey: s.featureKey(s.customers.Read(p.customer).env, x.feature),
+		Reversed:   x.reversed, CreatedAt: x.createdAt, UpdatedAt: x.updatedAt,
+	}
+	if x.grant != 0 {
+		g := s.grants.Read(x.grant)
+		view.GrantID, view.GrantType, view.ExpiresAt = g.ID, g.kind.String(), g.ExpiresAt
+		if x.kind == transactionGrant {
+			view.Reversed = g.end == grantReversed // also once the transaction has left memory
+			if g.kind == GrantRollover && g.subscription != 0 {
+				view.GrantType = GrantPlanIncluded.String() // what it was then
+			}
+		}
+	}
+	if x.subscription != 0 {
+		view.SubscriptionID = s.subscriptions.Read(x.subscription).id
+	}
+	return view
+}
+
+// TransactionCursor is where a page of a pool's transactions begins: the zero one at the newest.
+type TransactionCursor struct {
+	// Before is the sequence of the last transaction of the page before.
+	Before uint32
+	// Rows and Deductions say where to read on, once a page has come to what is in the journal.
+	Rows, Deductions chainCursor
+}
+
+// Fields states the cursor's fields.
+func (c *TransactionCursor) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Before)
+	w.Message(2, &c.Rows)
+	w.Message(3, &c.Deductions)
+}
+
+// chainCursor is a place in a chain of chunks. Reached says that all that is in memory was listed,
+// and the chain is to be read from At on, and not from its newest chunk.
+type chainCursor struct {
+	Reached bool
+	At      chunkPlace
+}
+
+// Fields states the cursor's fields.
+func (c *chainCursor) Fields(w *wire.Codec) {
+	w.Bool(1, &c.Reached)
+	w.Message(2, &c.At)
+}
+
+// TransactionQuery asks for a page of a pool's transactions.
+type TransactionQuery struct {
+	Env    uint32
+	Pool   [16]byte
+	Cursor TransactionCursor
+	Limit  int // 1–1000
+}
+
+// TransactionPage is a page of a pool's transactions, newest first. Next is the cursor of the
+// following one, where there is More.
+type TransactionPage struct {
+	List []TransactionView
+	Next TransactionCursor
+	More bool
+}
+
+// Transactions lists a page of a pool's transactions, all that ever were, newest first. False:
+// there is no such pool. What has left memory is read from the journal. It waits for the entry that
+// is being applied, if there is one.
+func (m *Machine) Transactions(
+	src journal.Source, q TransactionQuery,
+) (page TransactionPage, found bool, err error) {
+	l, found := m.transactionList(src, &q)
+	if !found {
+		return page, false, nil
+	}
+	var listed []archivedTransaction
+	limit := min(max(q.Limit, 1), MaxTransactions)
+	for len(listed) <= limit {
+		x, err := l.next()
+		if err != nil {
+			return page, true, err
+		}
+		if x == nil {
+			break
+		}
+		if page.More = len(listed) == limit; page.More {
+			page.Next = l.cursor(listed[limit-1].sequence)
+			break
+		}
+		listed = append(listed, *x)
+		l.take()
+	}
+	lock := l.state.stripe(l.customer)
+	lock.RLock()
+	defer lock.RUnlock()
+	page.List = []TransactionView{}
+	for i := range listed {
+		page.List = append(page.List, l.state.transactionView(&listed[i]))
+	}
+	return page, true, nil
+}
+
+// transactionList walks a pool's transactions from the newest to the oldest: those that were in
+// memory when it began, and the two chains of the journal.
+type transactionList struct {
+	state    *state
+	customer uint32
+	// recent and kept are what memory has, the oldest first; kept are deductions older than those.
+	recent, kept     []archivedTransaction
+	rows, deductions chainReader
+}
+
+// transactionList begins a walk. Between two entries what is not in memory is in the journal.
+func (m *Machine) transactionList(
+	src journal.Source, q *TransactionQuery,
+) (l *transactionList, found bool) {
+	m.applying.RLock()
+	defer m.applying.RUnlock()
+	s := m.state.Load()
+	row := s.poolIn(q.Env, &q.Pool)
+	if row == 0 {
+		return nil, false
+	}
+	p, a := s.pools.Read(row), s.archives.Read(row)
+	l = &transactionList{state: s, customer: p.customer}
+	lock := s.stripe(p.customer)
+	lock.RLock()
+	defer lock.RUnlock()
+	before := q.Cursor.Before
+	l.recent = s.newest(p.firstTransaction, before, q.Limit)
+	l.kept = s.newest(a.firstKept, before, q.Limit)
+	chain := chainReader{src: src, customer: p.customer, pool: row, before: before}
+	l.rows, l.deductions = chain, chain
+	l.rows.begin(q.Cursor.Rows, a.rows)
+	l.deductions.begin(q.Cursor.Deductions, a.deductions)
+	return l, true
+}
+
+// newest copies what a page of a linked list of rows can need: the newest before a sequence (0:
+// all), one more than a page has.
+func (s *state) newest(first, before uint32, limit int) (list []archivedTransaction) {
+	var rows []uint32
+	for at := first; at != 0; {
+		x := s.transactions.Read(at)
+		if before != 0 && x.sequence >= before {
+			break
+		}
+		rows = append(rows, at)
+		at = x.next
+	}
+	most := min(max(limit, 1), MaxTransactions) + 1
+	for _, row := range rows[max(0, len(rows)-most):] {
+		list = append(list, s.heldTransaction(row))
+	}
+	return list
+}
+
+// next is the newest transaction that was not taken; nil when there is none.
+func (l *transactionList) next() (*archivedTransaction, error) {
+	if n := len(l.recent); n > 0 {
+		return &l.recent[n-1], nil
+	}
+	row, err := l.rows.next()
+	if err != nil {
+		return nil, err
+	}
+	deduction, err := l.oldDeduction()
+	if err != nil {
+		return nil, err
+	}
+	if row == nil || deduction != nil && deduction.sequence > row.sequence {
+		return deduction, nil
+	}
+	return row, nil
+}
+
+// oldDeduction is the newest of the deductions that are not among the newest transactions.
+func (l *transactionList) oldDeduction() (*archivedTransaction, error) {
+	if n := len(l.kept); n > 0 {
+		return &l.kept[n-1], nil
+	}
+	return l.deductions.next()
+}
+
+// take takes what next has returned.
+func (l *transactionList) take() {
+	if n := len(l.recent); n > 0 {
+		l.recent = l.recent[:n-1]
+		return
+	}
+	x, err := l.next()
+	if err != nil || x == nil {
+		return // next has said so
+	}
+	switch n := len(l.kept); {
+	case n > 0 && x == &l.kept[n-1]:
+		l.kept = l.kept[:n-1]
+	case x.kind == transactionDeduction:
+		l.deductions.take()
+	default:
+		l.rows.take()
+	}
+}
+
+// cursor is where the walk goes on after a transaction.
+func (l *transactionList) cursor(after uint32) TransactionCursor {
+	c := TransactionCursor{Before: after}
+	if len(l.recent) == 0 {
+		c.Rows = chainCursor{true, l.rows.place()}
+		if len(l.kept) == 0 {
+			c.Deductions = chainCursor{true, l.deductions.place()}
+		}
+	}
+	return c
+}
+
+// chainReader walks one chain of chunks, from the newest transaction to the oldest.
+type chainReader struct {
+	src            journal.Source
+	customer, pool uint32
+	before         uint32 // transactions from this sequence on are left out; 0: none
+	at, older      chunkPlace
+	rows           []archivedTransaction // of the chunk at at, those that were not taken
+}
+
+func (c *chainReader) begin(from chainCursor, newest chunkPlace) {
+	if c.older = newest; from.Reached {
+		c.older = from.At
+	}
+}
+
+func (c *chainReader) next() (*archivedTransaction, error) {
+	for {
+		for n := len(c.rows); n > 0; n-- {
+			if c.before == 0 || c.rows[n-1].sequence < c.before {
+				c.rows = c.rows[:n]
+				return &c.rows[n-1], nil
+			}
+		}
+		c.rows = nil
+		if c.older.Index == 0 {
+			return nil, nil
+		}
+		chunk, err := chunkAt(c.src, c.customer, c.older)
+		if err != nil {
+			return nil, err
+		}
+		if chunk.Pool != c.pool {
+			return nil, fmt.Errorf("%w: transactions of pool %d are those of %d", ErrEvent,
+				c.pool, chunk.Pool)
+		}
+		c.at, c.older, c.rows = c.older, chunk.Previous, chunk.Rows
+	}
+}
+
+func (c *chainReader) take() { c.rows = c.rows[:len(c.rows)-1] }
+
+// place is the chunk that has what comes next.
+func (c *chainReader) place() chunkPlace {
+	if len(c.rows) > 0 {
+		return c.at
+	}
+	return c.older
+}

@@ -1,0 +1,269 @@
+package billing_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
+	"tollgate/engine/enginetest"
+	"tollgate/engine/journal"
+	"tollgate/engine/wire"
+)
+
+// poolWork is a pool to which much happens.
+type poolWork struct {
+	t   *testing.T
+	m   *billing.Machine
+	l   *enginetest.Log
+	src *enginetest.Source
+	id  [16]byte
+}
+
+func newPoolWork(t *testing.T) *poolWork {
+	t.Helper()
+	m, l := prepaid(t)
+	l.Keep = false
+	return &poolWork{t, m, l, &enginetest.Source{Journal: m.Journal()}, onlyPool(t, m).ID}
+}
+
+func (w *poolWork) deduct(name, amount string) engine.Outcome {
+	r := w.l.Do(billing.KindDeductCredits, &billing.DeductCredits{
+		Env: enginetest.Sandbox, ID: enginetest.ID(name), Pool: w.id,
+		Amount: decimal.MustParse(amount), Note: name,
+	})
+	w.src.Keep(&w.l.Applied)
+	return r.Outcome
+}
+
+// deductMany takes 0.01 out n times, many times an entry.
+func (w *poolWork) deductMany(n int) int {
+	for at := 0; at < n; at += 100 {
+		var records []engine.Record
+		for i := at; i < at+100; i++ {
+			c := billing.DeductCredits{
+				Env: enginetest.Sandbox, ID: enginetest.ID(fmt.Sprint("deduction ", i)), Pool: w.id,
+				Amount: decimal.MustParse("0.01"), Note: fmt.Sprint("deduction ", i),
+			}
+			records = append(records, engine.Record{
+				Kind: billing.KindDeductCredits, Payload: wire.Encode(nil, &c),
+			})
+		}
+		results, err := w.l.Apply(records...)
+		require.NoError(w.t, err)
+		for i := range results {
+			require.Equal(w.t, engine.OutcomeDone, results[i].Outcome)
+		}
+		w.src.Keep(&w.l.Applied)
+	}
+	return n
+}
+
+// grant adds credits: those of 1 burn first, so that what follows can use them up.
+func (w *poolWork) grant(name string, amount int64) engine.Outcome {
+	priority := int64(5)
+	if amount == 1 {
+		priority = -5
+	}
+	return w.l.Do(billing.KindGrantCredits, &billing.GrantCredits{
+		Env: enginetest.Sandbox, ID: enginetest.ID(name), Pool: w.id, Note: name,
+		Amount: decimal.FromInt(amount), Priority: priority,
+	}).Outcome
+}
+
+func (w *poolWork) reverse(name string) engine.Outcome {
+	return w.l.Do(billing.KindReverseTransaction, &billing.ReverseTransaction{
+		Env: enginetest.Sandbox, ID: enginetest.ID("reversal of " + name),
+		Transaction: enginetest.ID(name),
+	}).Outcome
+}
+
+// list reads all transactions of the pool by pages, between which the pool may go on.
+func (w *poolWork) list(
+	m *billing.Machine, limit int, between func(),
+) (all []billing.TransactionView) {
+	q := billing.TransactionQuery{Env: enginetest.Sandbox, Pool: w.id, Limit: limit}
+	for {
+		page, found, err := m.Transactions(w.src, q)
+		require.NoError(w.t, err)
+		require.True(w.t, found)
+		all = append(all, page.List...)
+		if !page.More {
+			return all
+		}
+		require.Len(w.t, page.List, limit)
+		q.Cursor = page.Next
+		between()
+	}
+}
+
+// requireWhole says that a list has every transaction from a sequence down to the first one.
+func (w *poolWork) requireWhole(all []billing.TransactionView, newest uint32) {
+	w.t.Helper()
+	require.Len(w.t, all, int(newest))
+	for i := range all {
+		require.Equal(w.t, newest-uint32(i), all[i].Sequence)
+	}
+}
+
+// busy lets n things happen: deductions among usage of one feature after another, on other days.
+func (w *poolWork) busy(n int) {
+	for i := range n {
+		sequence := w.newest() + 1
+		switch i % 3 {
+		case 0:
+			require.Equal(w.t, engine.OutcomeDone, w.deduct(fmt.Sprint("d", sequence), "0.001"))
+		case 1:
+			require.Equal(w.t, engine.OutcomeDone, w.grant(fmt.Sprint("g", sequence), 1))
+			require.Equal(w.t, engine.OutcomeDone, w.deduct(fmt.Sprint("s", sequence), "1"))
+		default:
+			c := enginetest.Usage(w.l, fmt.Sprint("event ", sequence), "ada", "images", 1)
+			c.Units = decimal.MustParse("0.001")
+			send(w.t, w.l, c)
+			w.l.Stamp += dayMS / 500
+		}
+	}
+}
+
+func (w *poolWork) newest() uint32 {
+	page, _, err := w.m.Transactions(w.src, billing.TransactionQuery{
+		Env: enginetest.Sandbox, Pool: w.id, Limit: 1,
+	})
+	require.NoError(w.t, err)
+	return page.List[0].Sequence
+}
+
+// TestPoolListsAllItsTransactions: what has left memory is listed from the journal, whatever the
+// size of pages and whatever happens between them; memory stays bounded, a restored pool is the
+// same, and the journal proves the totals.
+func TestPoolListsAllItsTransactions(t *testing.T) {
+	w := newPoolWork(t)
+	require.Equal(t, engine.OutcomeDone, w.grant("large", 1_000_000))
+	require.Equal(t, engine.OutcomeDone, w.deduct("old", "0.01"))
+	w.busy(1800)
+	newest := w.newest()
+	require.Greater(t, newest, uint32(3*billing.MaxTransactions/2))
+	require.NoError(t, billing.CheckCredits(w.m))
+	requireProved(t, w.m, w.src)
+	rows, free := billing.TransactionRows(w.m)
+	deductions := newest / 2
+	require.LessOrEqual(t, rows, billing.MaxTransactions+128+deductions)
+	require.LessOrEqual(t, free, uint32(64))
+
+	all := w.list(w.m, 999, func() {})
+	w.requireWhole(all, newest)
+	require.Equal(t, "old", all[len(all)-3].Note)
+	require.Equal(t, all, w.list(w.m, 170, func() {}))
+
+	again := restored(t, snapshotOf(t, w.m))
+	require.Equal(t, all, w.list(again, 1000, func() {}))
+	require.Equal(t, snapshotOf(t, w.m), snapshotOf(t, again))
+	grown := w.list(w.m, 400, func() { w.busy(150) })
+	require.Equal(t, all[len(all)-1000:], grown[len(grown)-1000:])
+	w.requireWhole(grown, newest)
+}
+
+// TestOldTransactionsAreReversed: a grant as long as it holds something, a deduction as long as it
+// is kept, though both left the newest long ago; the list says so, once.
+func TestOldTransactionsAreReversed(t *testing.T) {
+	w := newPoolWork(t)
+	require.Equal(t, engine.OutcomeDone, w.grant("large", 5000))
+	require.Equal(t, engine.OutcomeDone, w.grant("spare", 7))
+	require.Equal(t, engine.OutcomeDone, w.deduct("old", "0.01"))
+	w.busy(1500)
+	before := w.newest()
+	require.Equal(t, engine.OutcomeIDsContradict, w.grant("spare", 7), "it is not granted twice")
+	require.Equal(t, engine.OutcomeDone, w.deduct("old", "0.01"), "nor deducted twice")
+	require.Equal(t, before, w.newest())
+
+	granted := onlyPool(t, w.m).TotalReversed
+	require.Equal(t, engine.OutcomeDone, w.reverse("spare"))
+	require.Equal(t, engine.OutcomeDone, w.reverse("old"))
+	require.Equal(t, engine.OutcomeDone, w.reverse("spare"), "the same reversal again")
+	require.Equal(t, engine.OutcomeTransactionUnknown, w.reverse("nothing"))
+	require.Equal(t, before+2, w.newest())
+	require.Equal(t, "7", minus(t, onlyPool(t, w.m).TotalReversed, granted))
+	all := w.list(w.m, 1000, func() {})
+	w.requireWhole(all, before+2)
+	for i := range all {
+		reversed := all[i].Note == "spare" || all[i].Note == "old"
+		require.Equal(t, reversed, all[i].Reversed, "%s %d", all[i].Note, all[i].Sequence)
+	}
+	requireProved(t, w.m, w.src)
+	again := restored(t, snapshotOf(t, w.m))
+	w.m, w.l = again, enginetest.NewLog(again, w.l.Stamp)
+	require.Equal(t, engine.OutcomeDone, w.reverse("large"), "restored indexes find it")
+}
+
+func minus(t *testing.T, a, b decimal.Decimal) string {
+	t.Helper()
+	d, ok := a.Sub(b)
+	require.True(t, ok)
+	return d.String()
+}
+
+// TestDeductionsAreBounded: a pool keeps so many that can be reversed, and takes no more until the
+// oldest of them are old enough to leave; they are listed all the same.
+func TestDeductionsAreBounded(t *testing.T) {
+	w := newPoolWork(t)
+	require.Equal(t, engine.OutcomeDone, w.grant("large", 1_000_000))
+	n := w.deductMany(billing.MaxDeductions)
+	for ; ; n++ {
+		require.Less(t, n, billing.MaxDeductions+2*billing.MaxTransactions)
+		outcome := w.deduct(fmt.Sprint("deduction ", n), "0.01")
+		if outcome != engine.OutcomeDone {
+			require.Equal(t, engine.OutcomeDeductionLimit, outcome)
+			break
+		}
+	}
+	require.GreaterOrEqual(t, n, billing.MaxDeductions)
+	require.Equal(t, engine.OutcomeDone, w.grant("more", 1), "only deductions are refused")
+	require.Equal(t, engine.OutcomeDone, w.reverse("deduction 0"))
+	w.l.Stamp += billing.ReversalMS
+	for i := range 3 * 64 {
+		require.Equal(t, engine.OutcomeDone, w.deduct(fmt.Sprint("later ", i), "0.01"))
+	}
+	require.Equal(t, engine.OutcomeTransactionUnknown, w.reverse("deduction 1"))
+	require.NoError(t, billing.CheckCredits(w.m))
+	requireProved(t, w.m, w.src)
+	rows, _ := billing.TransactionRows(w.m)
+	require.LessOrEqual(t, rows, uint32(billing.MaxDeductions+2*billing.MaxTransactions+256))
+
+	q := billing.TransactionQuery{Env: enginetest.Sandbox, Pool: w.id, Limit: 5}
+	q.Cursor.Before = 6
+	page, _, err := w.m.Transactions(w.src, q)
+	require.NoError(t, err)
+	require.False(t, page.More)
+	w.requireWhole(page.List, 5)
+	require.Equal(t, "deduction 0", page.List[2].Note)
+	require.True(t, page.List[2].Reversed)
+	require.False(t, page.List[1].Reversed)
+}
+
+// TestPoolsAreProvedByTheJournal: a total, or a transaction, that was changed by hand is found.
+func TestPoolsAreProvedByTheJournal(t *testing.T) {
+	w := newPoolWork(t)
+	w.busy(1200)
+	requireProved(t, w.m, w.src)
+	for name, change := range billing.PoolFrauds {
+		m := restored(t, snapshotOf(t, w.m))
+		change(m)
+		proofs, err := m.VerifyPools(w.src, enginetest.Sandbox, 1)
+		require.NoError(t, err)
+		require.Contains(t, proofs[0].Problem, name)
+	}
+	hidden := &withoutSegments{w.src}
+	_, _, err := w.m.Transactions(hidden, billing.TransactionQuery{
+		Env: enginetest.Sandbox, Pool: w.id, Limit: 1000,
+		Cursor: billing.TransactionCursor{Before: 500},
+	})
+	require.ErrorIs(t, err, billing.ErrEvent, "what the journal lacks is said, not left out")
+}
+
+// withoutSegments is a journal that has lost its records.
+type withoutSegments struct{ journal.Source }
+
+func (*withoutSegments) List(journal.Query) ([]journal.Item, error) { return nil, nil }
