@@ -21,7 +21,6 @@ require (
 	github.com/stretchr/testify v1.12.1
 	github.com/stripe/stripe-go/v82 v82.5.1
 	github.com/valyala/fasthttp v1.74.0
-	go.etcd.io/bbolt v1.5.0
 	go.uber.org/goleak v1.3.0
 	go.yaml.in/yaml/v3 v3.0.6
 	golang.org/x/net v0.62.0
@@ -32,6 +31,8 @@ require (
 )
 
 require golang.org/x/time v0.16.0
+
+require go.etcd.io/bbolt v1.3.5 // indirect
 
 require (
 	github.com/anishathalye/porcupine v1.3.1

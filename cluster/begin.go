@@ -9,6 +9,9 @@ import (
 // termKey is the name under which raft stores its term.
 var termKey = []byte("CurrentTerm")
 
+// firstTerm is the term in which the first members are written, before any election.
+const firstTerm = 1
+
 // begin gives an empty group its first members, and looks at what one with a past has stored.
 func (g *Group) begin(c *raft.Config) error {
 	known, err := raft.HasExistingState(g.store, g.stable, g.snapshots)
@@ -35,7 +38,7 @@ func (g *Group) begun() (bool, error) {
 	if err != nil {
 		return true, fmt.Errorf("there is a log or a snapshot, but no term, and so no vote: %w", err)
 	}
-	if term != 1 {
+	if term != firstTerm {
 		return true, nil
 	}
 	last, err := g.store.LastIndex()
@@ -47,4 +50,14 @@ func (g *Group) begun() (bool, error) {
 		return true, err
 	}
 	return false, g.stable.SetUint64(termKey, 0)
+}
+
+// newRaft starts raft, which panics when an entry cannot be read or the term not be written.
+func (g *Group) newRaft(c *raft.Config) (r *raft.Raft, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("raft does not start: %v", p)
+		}
+	}()
+	return raft.NewRaft(c, g.adapter, g.store, g.stable, g.snapshots, g.transport)
 }

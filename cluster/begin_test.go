@@ -5,8 +5,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	"github.com/stretchr/testify/require"
+
+	"tollgate/wal"
 )
 
 // A power cut in the very first start, after the term was stored and before the members were,
@@ -16,7 +17,7 @@ func TestAClusterBeginsAfterAnInterruptedBeginning(t *testing.T) {
 		for _, group := range []string{"billing", "workspace"} {
 			dir := filepath.Join(c.Dir, group)
 			require.NoError(t, os.MkdirAll(dir, 0o700))
-			state, err := raftboltdb.New(raftboltdb.Options{Path: filepath.Join(dir, "state.db")})
+			state, err := openVote(wal.OS(), dir, testLog())
 			require.NoError(t, err, id)
 			require.NoError(t, state.SetUint64(termKey, 1))
 			require.NoError(t, state.Close())
@@ -33,8 +34,8 @@ func TestALogWithoutItsVoteIsRefused(t *testing.T) {
 	inCluster(t, nil, func(c *nodes) {
 		lost := c.others(c.leader())[0]
 		c.stop(lost)
-		require.NoError(t, os.Remove(filepath.Join(c.dir, lost, "billing", "state.db")))
+		require.NoError(t, os.Remove(filepath.Join(c.dir, lost, "billing", voteName)))
 		_, err := Open(c.config(lost))
-		require.ErrorContains(t, err, "no vote")
+		require.ErrorContains(t, err, "older than the log, or missing")
 	})
 }

@@ -111,8 +111,8 @@ type Config struct {
 
 	// Network opens connections; default TCP. Tests partition it.
 	Network Network
-	// LogFS is where the logs' files are; default the operating system's. Tests cut its power.
-	LogFS wal.FS
+	// FS is where the node's files are; default the operating system's. Tests cut its power.
+	FS wal.FS
 	// Now is this node's wall clock; default time.Now. Tests let it drift.
 	Now func() time.Time
 }
@@ -163,6 +163,9 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.Events, &Events{})
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.FS == nil {
+		c.FS = wal.OS()
 	}
 	if c.Network == nil {
 		c.Network = tcp{}

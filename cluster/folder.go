@@ -127,6 +127,14 @@ func writeSynced(name string, text []byte) error {
 	return errors.Join(err, f.Close())
 }
 
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("cluster: sync a folder: %w", err)
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
 // requireEmpty says that a data folder holds nothing of a node. A process's lock, its
 // configuration and its log, and what a file system puts there, are nothing.
 func requireEmpty(dir string) error {

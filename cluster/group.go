@@ -60,9 +60,11 @@ type parts struct {
 	quiet        <-chan struct{} // closed when the node begins to stop
 	// logSize is the log on disk in bytes and its fsyncs so far; nil when it is in memory.
 	logSize func() (bytes int64, syncs uint64)
-	clocks  *clocks
-	boot    uint64
-	diskLow *atomic.Bool
+	// snapshotDamage says which snapshots were found to be damaged; nil: they are in memory.
+	snapshotDamage func() error
+	clocks         *clocks
+	boot           uint64
+	diskLow        *atomic.Bool
 	// rebuild is called when raft is caught in the snapshot loop (trap 5), before Fatal.
 	rebuild func() error
 }
@@ -74,6 +76,7 @@ type Group struct {
 	parts
 	segments  Segments // nil without a journal; set before restored is closed
 	restored  chan struct{}
+	running   chan struct{} // closed when raft runs
 	log       *slog.Logger
 	raft      *raft.Raft
 	transport *transport
@@ -140,8 +143,9 @@ func openGroup(p parts) (*Group, error) {
 		parts: p, log: c.Log.With("group", p.name),
 		flights: make(chan flight, 64), doorbell: make(chan struct{}, 1),
 		settled: make(chan struct{}), closing: make(chan struct{}), opened: monotonic(),
-		restored: make(chan struct{}),
+		restored: make(chan struct{}), running: make(chan struct{}),
 	}
+	g.stable = &watchedVote{p.stable, g}
 	g.contact.Store(never)
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.route.Store(&route{changed: make(chan struct{})})
@@ -193,10 +197,10 @@ func (g *Group) openRaft() error {
 		return fmt.Errorf("cluster: begin group %s: %w", g.name, err)
 	}
 	var err error
-	g.raft, err = raft.NewRaft(c, g.adapter, g.store, g.stable, g.snapshots, g.transport)
-	if err != nil {
+	if g.raft, err = g.newRaft(c); err != nil {
 		return fmt.Errorf("cluster: open group %s: %w", g.name, err)
 	}
+	close(g.running)
 	if g.openSegments != nil {
 		if g.segments, err = g.openSegments(); err != nil {
 			close(g.closing) // whoever waits for segments gives up

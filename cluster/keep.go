@@ -84,7 +84,7 @@ func (g *Group) keepSnapshots() {
 	for g.pause(g.ctx, snapshotLook) {
 		// What is not applied yet, after a restart above all, is in no snapshot that is taken now.
 		pending := g.store.sizeOf(g.raft.AppliedIndex(), g.raft.LastIndex())
-		if g.store.sinceSnapshot.Load()-pending < g.snapshotBytes() {
+		if g.store.sinceSnapshot.Load()-pending < g.snapshotBytes() && !g.lostSnapshot() {
 			continue
 		}
 		if err := g.TakeSnapshot(); err != nil {
@@ -94,6 +94,12 @@ func (g *Group) keepSnapshots() {
 			}
 		}
 	}
+}
+
+// lostSnapshot says that a snapshot on disk is damaged: another takes its place, before a follower
+// or the next start needs it.
+func (g *Group) lostSnapshot() bool {
+	return g.snapshotDamage != nil && g.snapshotDamage() != nil
 }
 
 // snapshotBytes is how much log this node writes before it takes a snapshot. All nodes write the

@@ -51,7 +51,7 @@ func Open(config Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+	if err := errors.Join(os.MkdirAll(c.Dir, 0o700), c.FS.MkdirAll(c.Dir)); err != nil {
 		return nil, fmt.Errorf("cluster: data folder: %w", err)
 	}
 	about, err := openFolder(c.Dir, c.Cluster)
@@ -126,9 +126,9 @@ func (n *Node) parts(number uint16, name string, boot uint64) parts {
 	network.TimeoutScale = timeoutScale
 	p := parts{
 		config: c, shard: number, name: name, machine: shard.Machine, transport: network,
-		logs: wal.NewCache(st.log, c.CacheBytes), stable: st.stable, snapshots: st.snapshots,
+		logs: wal.NewCache(st.log, c.CacheBytes), stable: st.vote, snapshots: st.snapshots,
 		bootstrap: bootstrap(c.Members), peers: n, quiet: n.closing, logSize: st.size, clocks: n.clocks,
-		boot: boot, diskLow: &n.disk.low, rebuild: st.markRebuild,
+		boot: boot, diskLow: &n.disk.low, rebuild: st.markRebuild, snapshotDamage: st.snapshots.anyDamage,
 	}
 	if shard.Machine.Journal() != nil {
 		p.openSegments = func() (Segments, error) { return st.openSegments(shard, n.fatal) }

@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 
 	"github.com/hashicorp/raft"
-	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 
 	"tollgate/cluster/backup"
 	"tollgate/cluster/segments"
 	"tollgate/engine/journal"
+	"tollgate/wal"
 )
 
 // ErrNotEmpty says that a backup was not restored because the folder holds something.
@@ -81,7 +81,7 @@ func restoreGroups(c *Config, from *backup.Reader) error {
 		if err := restoreSegments(dir, shard, from, len(state.Group.Segments)); err != nil {
 			return err
 		}
-		if err := restoreTerm(dir, state.Group.Term); err != nil {
+		if err := restoreTerm(c, dir, state.Group); err != nil {
 			return err
 		}
 		if err := errors.Join(syncDir(dir), syncDir(c.Dir)); err != nil {
@@ -103,7 +103,7 @@ func restoreState(c *Config, dir string, shard Shard, state backup.Item) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("cluster: data folder: %w", err)
 	}
-	snapshots, err := openSnapshots(dir, c.Log)
+	snapshots, err := openSnapshots(c.FS, dir, c.Log)
 	if err != nil {
 		return err
 	}
@@ -169,13 +169,21 @@ func nextSegment(from *backup.Reader, info journal.SegmentInfo) ([]byte, error) 
 	return next.SegmentBytes()
 }
 
-// restoreTerm gives the group its term: an election goes on from there, and no vote of it is taken
-// back, since nobody of this cluster gave one.
-func restoreTerm(dir string, term uint64) (err error) {
-	stable, err := raftboltdb.NewBoltStore(filepath.Join(dir, "state.db"))
+// restoreTerm gives the group its term, and an empty log that goes on behind the state: an election
+// goes on from there, and no vote of it is taken back, since nobody of this cluster gave one.
+func restoreTerm(c *Config, dir string, group *backup.Group) (err error) {
+	log, err := wal.Open(filepath.Join(dir, "log"), wal.Options{FS: c.FS, Logger: c.Log})
 	if err != nil {
-		return fmt.Errorf("cluster: term and vote: %w", err)
+		return err
 	}
-	defer func() { err = errors.Join(err, stable.Close()) }()
-	return stable.SetUint64(termKey, term)
+	defer func() { err = errors.Join(err, log.Close()) }()
+	if err := log.AlignTo(group.Index); err != nil {
+		return err
+	}
+	vote, err := openVote(c.FS, dir, c.Log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, vote.Close()) }()
+	return vote.SetUint64(termKey, group.Term)
 }

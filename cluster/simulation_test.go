@@ -110,7 +110,7 @@ func simulate(t *testing.T, seed uint64) {
 }
 
 func (s *simulation) tune(id string, c *Config) {
-	c.LogFS = s.disks[id]
+	c.FS = s.disks[id]
 	c.TrailingBytes = 1
 	c.CommitTimeout = 30 * time.Millisecond
 	c.Now = func() time.Time {

@@ -1,30 +1,25 @@
 package cluster
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
-	"strings"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
-	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
-	"go.etcd.io/bbolt"
 
 	"tollgate/cluster/segments"
 	"tollgate/wal"
 )
 
-// stores are the files of one group: log/, state.db (term and vote), snapshots/, segments/.
+// stores are the files of one group: log/, vote, snapshots/, segments/.
 type stores struct {
+	files     wal.FS
 	log       *wal.Log
-	stable    *raftboltdb.BoltStore
+	vote      *voteFile
 	snapshots *snapshotStore
 	segments  *segments.Store // nil without a journal, and until it is restored
 	dir       string
@@ -37,44 +32,90 @@ const rebuildMark = "rebuild-log"
 const lockWait = 2 * time.Second
 
 func openStores(c *Config, dir string, fatal func(error)) (*stores, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	files := &watchedFS{FS: c.FS, limit: c.StoreTimeout, fatal: fatal}
+	if err := files.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("cluster: data folder: %w", err)
 	}
-	st := &stores{dir: dir}
+	st := &stores{dir: dir, files: files}
 	if err := st.open(c, fatal); err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
 	return st, nil
 }
 
+// open opens the log first: it has the lock.
 func (s *stores) open(c *Config, fatal func(error)) (err error) {
-	s.stable, err = raftboltdb.New(raftboltdb.Options{
-		Path:        filepath.Join(s.dir, "state.db"),
-		BoltOptions: &bbolt.Options{Timeout: lockWait},
-	})
+	known, err := s.hasLog()
 	if err != nil {
-		return fmt.Errorf("cluster: open term and vote (is another process running?): %w", err)
-	}
-	if err := syncDir(s.dir); err != nil {
 		return err
 	}
-	if s.snapshots, err = openSnapshots(s.dir, c.Log); err != nil {
+	options := wal.Options{FS: s.files, Logger: c.Log, OnFatal: fatal}
+	for end := time.Now().Add(lockWait); ; time.Sleep(lockWait / 20) {
+		s.log, err = wal.Open(filepath.Join(s.dir, "log"), options)
+		if !errors.Is(err, wal.ErrLocked) || time.Now().After(end) {
+			break
+		}
+	}
+	if err != nil {
 		return err
 	}
-	s.log, err = wal.Open(filepath.Join(s.dir, "log"),
-		wal.Options{FS: c.LogFS, Logger: c.Log, OnFatal: fatal})
-	if err != nil {
+	if s.vote, err = openVote(s.files, s.dir, c.Log); err != nil {
+		return err
+	}
+	if s.snapshots, err = openSnapshots(s.files, s.dir, c.Log); err != nil {
+		return err
+	}
+	if err := s.checkLog(known); err != nil {
 		return err
 	}
 	return s.align(c.Log)
+}
+
+// hasLog says whether a log was begun here.
+func (s *stores) hasLog() (bool, error) {
+	names, err := s.files.List(filepath.Join(s.dir, "log"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("cluster: look for the log: %w", err)
+	}
+	return slices.Contains(names, "MANIFEST"), nil
+}
+
+// checkLog compares log and vote. A node that has taken part in an election had a log, since the
+// first members are in it; and no log has entries of a later term than its node has seen.
+func (s *stores) checkLog(known bool) error {
+	term, err := s.vote.GetUint64(termKey)
+	if err != nil && !errors.Is(err, errNoValue) {
+		return err
+	}
+	if !known && term > firstTerm {
+		return fmt.Errorf("%w: %s: term and vote are there, and the log is gone, with entries that "+
+			"this node acknowledged; %s", ErrDamaged, filepath.Join(s.dir, "log"), wal.Rejoin)
+	}
+	last, err := s.log.LastIndex()
+	if err != nil || last == 0 {
+		return err
+	}
+	var l raft.Log
+	if err := s.log.GetLog(last, &l); err != nil {
+		return err
+	}
+	if l.Term > term {
+		return fmt.Errorf("%w: %s: it is older than the log, or missing (term %d, and entry %d is of "+
+			"term %d): no vote of this node would be safe; %s", ErrDamaged,
+			filepath.Join(s.dir, voteName), term, last, l.Term, wal.Rejoin)
+	}
+	return nil
 }
 
 // openSegments opens the files of a journal that is restored already, so that all of them are
 // checked from the start.
 func (s *stores) openSegments(shard Shard, fatal func(error)) (Segments, error) {
 	dir := filepath.Join(s.dir, "segments")
-	store, err := segments.Open(
-		dir, shard.Machine.Journal(), shard.Indexer, segments.Options{Fatal: fatal})
+	store, err := segments.Open(dir, shard.Machine.Journal(), shard.Indexer,
+		segments.Options{FS: segmentFS{s.files}, Fatal: fatal})
 	if err != nil {
 		return nil, err
 	}
@@ -83,15 +124,24 @@ func (s *stores) openSegments(shard Shard, fatal func(error)) (Segments, error) 
 }
 
 // align makes log and newest snapshot fit before raft starts on both, and empties the log when the
-// process before this one asked for it.
+// process before this one asked for it. A snapshot that is damaged is passed over for the one
+// before it, if the log reaches back to that one.
 func (s *stores) align(log *slog.Logger) error {
-	found, err := s.snapshots.List()
+	newest, err := s.newestSnapshot()
 	if err != nil {
-		return fmt.Errorf("cluster: list snapshots: %w", err)
+		return err
 	}
-	var newest raft.SnapshotMeta
-	if len(found) > 0 {
-		newest = *found[0]
+	first, err := s.log.FirstIndex()
+	if err != nil {
+		return err
+	}
+	if damage := s.snapshots.anyDamage(); first > newest.Index+1 || first == 0 && damage != nil {
+		if damage == nil {
+			damage = errors.New("it is missing")
+		}
+		return fmt.Errorf("%w: %s: the snapshot that the log goes on from (the log begins at %d, the "+
+			"newest good snapshot ends at %d): %w; nothing was changed; %s", ErrDamaged,
+			s.snapshots.dir, first, newest.Index, damage, wal.Rejoin)
 	}
 	if err := s.rebuild(newest, log); err != nil {
 		return err
@@ -99,14 +149,34 @@ func (s *stores) align(log *slog.Logger) error {
 	return s.log.AlignTo(newest.Index)
 }
 
+// newestSnapshot is the newest one all of which is good; the zero value when there is none.
+func (s *stores) newestSnapshot() (raft.SnapshotMeta, error) {
+	for {
+		found, err := s.snapshots.List()
+		if err != nil || len(found) == 0 {
+			return raft.SnapshotMeta{}, err
+		}
+		switch _, err := s.snapshots.check(found[0].ID); {
+		case err == nil:
+			return *found[0], nil
+		case errors.Is(err, ErrDamaged):
+			s.snapshots.blame(found[0].ID, err)
+		default:
+			return raft.SnapshotMeta{}, err
+		}
+	}
+}
+
 // rebuild empties the log if the mark is there and the entry at the newest snapshot's index is of
 // another term: then it and everything behind it was never committed, and nobody counts on it.
 func (s *stores) rebuild(newest raft.SnapshotMeta, log *slog.Logger) error {
 	mark := filepath.Join(s.dir, rebuildMark)
-	if _, err := os.Stat(mark); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
+	names, err := s.files.List(s.dir)
+	if err != nil {
 		return fmt.Errorf("cluster: look for a mark: %w", err)
+	}
+	if !slices.Contains(names, rebuildMark) {
+		return nil
 	}
 	var l raft.Log
 	switch err := s.log.GetLog(newest.Index, &l); {
@@ -119,19 +189,19 @@ func (s *stores) rebuild(newest raft.SnapshotMeta, log *slog.Logger) error {
 	case err != nil && !errors.Is(err, raft.ErrLogNotFound):
 		return err
 	}
-	if err := os.Remove(mark); err != nil {
+	if err := s.files.Remove(mark); err != nil {
 		return fmt.Errorf("cluster: remove a mark: %w", err)
 	}
-	return syncDir(s.dir)
+	return s.files.SyncDir(s.dir)
 }
 
 // markRebuild asks the next start to empty the log.
 func (s *stores) markRebuild() error {
-	f, err := os.Create(filepath.Join(s.dir, rebuildMark))
+	f, err := s.files.Create(filepath.Join(s.dir, rebuildMark))
 	if err != nil {
 		return fmt.Errorf("cluster: mark the log: %w", err)
 	}
-	return errors.Join(f.Sync(), f.Close(), syncDir(s.dir))
+	return errors.Join(f.Sync(), f.Close(), s.files.SyncDir(s.dir))
 }
 
 func (s *stores) size() (bytes int64, syncs uint64) { return s.log.Bytes(), s.log.SyncCount() }
@@ -142,117 +212,11 @@ func (s *stores) Close() error {
 	if s.segments != nil {
 		errs = append(errs, s.segments.Close())
 	}
+	if s.vote != nil {
+		errs = append(errs, s.vote.Close())
+	}
 	if s.log != nil {
 		errs = append(errs, s.log.Close())
 	}
-	if s.stable != nil {
-		errs = append(errs, s.stable.Close())
-	}
 	return errors.Join(errs...)
-}
-
-// snapshotStore is raft's FileSnapshotStore with three things corrected: leftovers of snapshots
-// that a crash interrupted are removed, writes of any size reach the disk in large blocks, and the
-// snapshot's own folder is synced, too. (The library syncs both files and the folder above.)
-type snapshotStore struct {
-	*raft.FileSnapshotStore
-	dir string
-}
-
-// snapshotsKept is how many snapshots stay on disk.
-const snapshotsKept = 2
-
-func openSnapshots(dir string, log *slog.Logger) (*snapshotStore, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	inner, err := raft.NewFileSnapshotStoreWithLogger(dir, snapshotsKept, raftLogger(log, nil))
-	if err != nil {
-		return nil, fmt.Errorf("cluster: open snapshots: %w", err)
-	}
-	s := &snapshotStore{FileSnapshotStore: inner, dir: filepath.Join(dir, "snapshots")}
-	return s, s.removeLeftovers()
-}
-
-func (s *snapshotStore) removeLeftovers() error {
-	found, err := os.ReadDir(s.dir)
-	if err != nil {
-		return fmt.Errorf("cluster: list snapshots: %w", err)
-	}
-	for _, f := range found {
-		if strings.HasSuffix(f.Name(), ".tmp") {
-			if err := os.RemoveAll(filepath.Join(s.dir, f.Name())); err != nil {
-				return fmt.Errorf("cluster: remove an unfinished snapshot: %w", err)
-			}
-		}
-	}
-	return nil
-}
-
-// Create begins a snapshot.
-func (s *snapshotStore) Create(
-	version raft.SnapshotVersion, index, term uint64, c raft.Configuration,
-	configIndex uint64, t raft.Transport,
-) (raft.SnapshotSink, error) {
-	inner, err := s.FileSnapshotStore.Create(version, index, term, c, configIndex, t)
-	if err != nil {
-		return nil, err
-	}
-	return &snapshotSink{
-		SnapshotSink: inner, w: bufio.NewWriterSize(inner, 1<<20),
-		dir: filepath.Join(s.dir, inner.ID()),
-	}, nil
-}
-
-// Open reads a snapshot, in large blocks.
-func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
-	meta, src, err := s.FileSnapshotStore.Open(id)
-	if err != nil {
-		return nil, nil, err
-	}
-	return meta, readCloser{bufio.NewReaderSize(src, 1<<20), src}, nil
-}
-
-type readCloser struct {
-	io.Reader
-	io.Closer
-}
-
-type snapshotSink struct {
-	raft.SnapshotSink
-	w    *bufio.Writer
-	dir  string
-	once sync.Once
-	err  error
-}
-
-func (s *snapshotSink) Write(p []byte) (int, error) { return s.w.Write(p) }
-
-// Close makes the snapshot durable. Raft calls it after Persist has: the second call answers what
-// the first one did.
-func (s *snapshotSink) Close() error {
-	s.once.Do(func() {
-		if err := s.w.Flush(); err != nil {
-			s.err = errors.Join(err, s.SnapshotSink.Cancel())
-			return
-		}
-		if s.err = s.SnapshotSink.Close(); s.err == nil {
-			s.err = syncDir(s.dir)
-		}
-	})
-	return s.err
-}
-
-// Cancel removes the snapshot, unless it was closed.
-func (s *snapshotSink) Cancel() error {
-	s.once.Do(func() { s.err = s.SnapshotSink.Cancel() })
-	return s.err
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("cluster: sync a folder: %w", err)
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

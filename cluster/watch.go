@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -91,6 +93,16 @@ func (w *watchedLog) countStored() error {
 	return nil
 }
 
+// GetLog reads an entry. Raft panics, or goes on without a word, when one cannot be read; this ends
+// the process with the reason first.
+func (w *watchedLog) GetLog(index uint64, l *raft.Log) error {
+	err := w.LogStore.GetLog(index, l)
+	if err != nil && !errors.Is(err, raft.ErrLogNotFound) {
+		w.group.end(fmt.Errorf("cluster: group %s: read entry %d: %w", w.group.name, index, err))
+	}
+	return err
+}
+
 // DeleteRange deletes entries; a log that cannot is damaged, and ends the process.
 func (w *watchedLog) DeleteRange(low, high uint64) error {
 	err := w.LogStore.DeleteRange(low, high)
@@ -111,6 +123,40 @@ func (w *watchedLog) sizeOf(behind, last uint64) int64 {
 		return 0
 	}
 	return int64(last-behind) * w.meanEntry()
+}
+
+// watchedVote is the group's term and vote: what the disk does not take ends the process.
+type watchedVote struct {
+	raft.StableStore
+	group *Group
+}
+
+// Set stores a value durably, or ends the process.
+func (w *watchedVote) Set(key, value []byte) error { return w.done(w.StableStore.Set(key, value)) }
+
+// SetUint64 stores a number durably, or ends the process.
+func (w *watchedVote) SetUint64(key []byte, n uint64) error {
+	return w.done(w.StableStore.SetUint64(key, n))
+}
+
+func (w *watchedVote) done(err error) error {
+	if err != nil {
+		w.group.end(fmt.Errorf("cluster: group %s: no vote is given and no term begun: %w; look at "+
+			"the disk, then start this process again", w.group.name, err))
+	}
+	return err
+}
+
+// end halts this replica and, where the process survives that, as in tests with many nodes, the
+// goroutine of raft's that asked: raft would panic. Before raft runs, it returns.
+func (g *Group) end(err error) {
+	g.halt(err)
+	select {
+	case <-g.running:
+		<-g.closing
+		runtime.Goexit()
+	default:
+	}
 }
 
 // disk watches the free space under the data folder.

@@ -12,9 +12,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"sort"
-	"strings"
 	"sync"
 	"syscall"
 
@@ -180,6 +180,28 @@ func (d *Disk) Kill() {
 	defer d.mu.Unlock()
 	d.boots++
 	d.locks = map[string]bool{}
+}
+
+// Files lists all files by their paths, sorted.
+func (d *Disk) Files() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return sortedKeys(d.names)
+}
+
+// Clone returns a copy of the disk as it reads now, all of it synced, with no open file, lock,
+// fault or limit.
+func (d *Disk) Clone() *Disk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := New()
+	maps.Copy(c.dirs, d.dirs)
+	for name, node := range d.names {
+		data := append([]byte(nil), node.data...)
+		c.names[name] = &inode{data: data, durable: append([]byte(nil), data...)}
+		c.durable[name] = c.names[name]
+	}
+	return c
 }
 
 // Corrupt changes the content of a file, synced and unsynced alike, as bit rot does.
@@ -360,14 +382,14 @@ func (d *Disk) SyncDir(dir string) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	prefix := filepath.Clean(dir) + string(filepath.Separator)
+	dir = filepath.Clean(dir) // its own names; not those in folders below
 	for name := range d.durable {
-		if strings.HasPrefix(name, prefix) && d.names[name] == nil {
+		if filepath.Dir(name) == dir && d.names[name] == nil {
 			delete(d.durable, name)
 		}
 	}
 	for name, node := range d.names {
-		if strings.HasPrefix(name, prefix) {
+		if filepath.Dir(name) == dir {
 			d.durable[name] = node
 		}
 	}
