@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"math/rand/v2"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -52,22 +53,78 @@ func changeEverything(c *Config, dir string, fatal func(error)) error {
 
 // putSegment writes one journal segment and waits for it.
 func putSegment(st *stores, fatal func(error)) error {
+	s, infos, err := openWithSegment(st, fatal, true)
+	if err != nil {
+		return err
+	}
+	return s.WaitDurable(context.Background(), infos)
+}
+
+// openWithSegment opens the segments of a journal that has one, and puts it there or not.
+func openWithSegment(
+	st *stores, fatal func(error), put bool,
+) (s Segments, infos []journal.SegmentInfo, err error) {
 	j := journal.New()
 	j.Append(journal.Record{Kind: journal.KindAudit, Owner: 1, At: 1, Payload: []byte("x")})
 	sealed, _ := j.Expire(time.Hour.Milliseconds(), 2*time.Hour.Milliseconds(), j.EndEntry(1, nil))
 	m := newLedger(0)
 	m.journal = j
 	none := func(journal.Record, func(uint32, int64, uint32)) {}
-	s, err := st.openSegments(Shard{Machine: m, Indexer: none}, fatal)
-	if err != nil {
-		return err
+	if s, err = st.openSegments(Shard{Machine: m, Indexer: none}, fatal); err != nil {
+		return nil, nil, err
 	}
-	var infos []journal.SegmentInfo
 	for _, one := range sealed {
-		s.Put(one)
+		if put {
+			s.Put(one)
+		}
 		infos = append(infos, one.SegmentInfo)
 	}
-	return s.WaitDurable(context.Background(), infos)
+	return s, infos, nil
+}
+
+// A segment that is on disk by its store's word, so that the log before it may go, outlives a power
+// cut by itself: the other nodes may lose theirs at the same moment.
+func TestSegmentAtEveryCrash(t *testing.T) {
+	durable := 0
+	for n := 1; n <= 40; n++ {
+		for seed := range uint64(4) {
+			disk := newVoteDisk(t)
+			st := &stores{files: disk, dir: voteDir}
+			at := disk.Ops() + n
+			disk.Inject(func(op faultfs.Op) error {
+				if op.N >= at {
+					return faultfs.ErrPowerOff
+				}
+				return nil
+			})
+			failed := make(chan error, 10)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			s, infos, err := openWithSegment(st, func(err error) { failed <- err }, true)
+			if err == nil {
+				err = s.WaitDurable(ctx, infos)
+			}
+			cancel()
+			require.NotErrorIs(t, err, context.DeadlineExceeded)
+			if s != nil {
+				if cerr := s.Close(); cerr != nil {
+					require.ErrorIs(t, cerr, faultfs.ErrPowerOff)
+				}
+			}
+			disk.Crash(rand.New(rand.NewPCG(seed, uint64(n))).IntN)
+			again, infos, rerr := openWithSegment(
+				&stores{files: disk, dir: voteDir}, func(err error) { t.Error(err) }, false)
+			require.NoError(t, rerr)
+			if err == nil {
+				durable++
+				require.Empty(t, again.Missing(), "operation %d, seed %d", n, seed)
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				require.NoError(t, again.WaitDurable(ctx, infos))
+				cancel()
+			}
+			require.NoError(t, again.Close())
+		}
+	}
+	require.Positive(t, durable)
 }
 
 // Whatever operation on whatever file the disk does not answer: after StoreTimeout, and not before,

@@ -165,6 +165,11 @@ func TestSnapshotAtEveryFailureAndCrash(t *testing.T) {
 				require.ErrorIs(t, err, fault)
 				failures++
 			}
+			if fault == errIO {
+				names, err := disk.List(s.dir)
+				require.NoError(t, err)
+				require.NotContains(t, strings.Join(names, " "), ".tmp", "operation %d", n)
+			}
 			disk.Crash(rand.New(rand.NewPCG(uint64(n), 1)).IntN)
 			s = newSnapshots(t, disk)
 			list := indexes(t, s)
