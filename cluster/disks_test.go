@@ -400,8 +400,8 @@ func breakDisk(t *testing.T, f *diskFault, look func(faultfs.Op) error) {
 	})
 }
 
-// A snapshot that was installed a moment ago is all that a node has: with it damaged, the one before
-// it would be a step back behind what was acknowledged.
+// A snapshot that was installed a moment ago is all that a node has: with it damaged, the one
+// before it would be a step back behind what was acknowledged.
 func TestDamagedSnapshotBeforeAnEmptyLogIsRefused(t *testing.T) {
 	disk, dir := newVoteDisk(t), voteDir
 	config := Config{Log: testLog(), FS: disk, StoreTimeout: time.Minute}
