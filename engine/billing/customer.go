@@ -153,6 +153,9 @@ func (p *profile) Fields(w *wire.Codec) {
 	wire.Uint(w, 9, &p.Blank)
 }
 
+// gone says that the customer is archived or erased: it takes nothing new.
+func (p *profile) gone() bool { return p.ArchivedAt != 0 || p.ErasedAt != 0 }
+
 // profile decodes a customer's profile. Readers hold the customer's lock.
 func (s *state) profile(row uint32) (p profile) {
 	if err := wire.Decode([]byte(s.profiles.Read(row).data), &p); err != nil {

@@ -1,6 +1,8 @@
 package billing
 
 import (
+	"strconv"
+
 	"tollgate/engine"
 	"tollgate/engine/wire"
 )
@@ -49,7 +51,7 @@ func (c *UpdateCustomer) apply(t *turn) engine.Outcome {
 		return engine.OutcomeCustomerUnknown
 	}
 	p := t.profile(row)
-	if p.ArchivedAt != 0 || p.ErasedAt != 0 {
+	if p.gone() {
 		return engine.OutcomeCustomerArchived
 	}
 
@@ -74,7 +76,7 @@ func (c *UpdateCustomer) apply(t *turn) engine.Outcome {
 }
 
 // ArchiveCustomer takes a customer out of use for good: it takes no change and no subscription any
-// more; what it has stays readable, and its identifier stays taken. One with a subscription that is
+// more, and its own keys end; what it has stays readable, and its identifier stays taken. One with a subscription that is
 // not cancelled is OutcomeCustomerSubscribed; an archived one is the same success again.
 type ArchiveCustomer struct {
 	Env        uint32
@@ -117,11 +119,14 @@ func (c *ArchiveCustomer) apply(t *turn) engine.Outcome {
 
 	p.ArchivedAt = now
 	t.setProfile(row, &p, now)
+	revoked := t.revokeKeysOf(row)
 	if c.Actor != "" {
 		t.note(change{
 			Env: c.Env, Actor: c.Actor, Action: "customer.archived",
 			Subject: uuidText(t.customers.Read(row).id),
-			Values:  []FieldChange{{"archived", "false", "true"}},
+			Values: []FieldChange{
+				{"archived", "false", "true"}, {"keys", "", revokedKeys(revoked)},
+			},
 		})
 	}
 	return engine.OutcomeDone
@@ -135,7 +140,7 @@ const (
 
 // EraseCustomer replaces a customer's name, e-mail, phone number and address for good, here and in
 // every later snapshot. Subscriptions, numbers and identifiers stay. Nothing else in the state
-// holds a copy of them. An erased customer is the same success again.
+// holds a copy of them. As an archived one it takes nothing new, and its own keys end. An erased customer is the same success again.
 type EraseCustomer struct {
 	Env        uint32
 	ExternalID string
@@ -168,12 +173,21 @@ func (c *EraseCustomer) apply(t *turn) engine.Outcome {
 		FirstName: ErasedName, LastName: ErasedName, Email: ErasedEmail,
 		ArchivedAt: p.ArchivedAt, ErasedAt: now,
 	}, now)
+	revoked := t.revokeKeysOf(row)
 	t.note(change{
 		Env: c.Env, Actor: c.Actor, Action: "customer.erased",
 		Subject: uuidText(t.customers.Read(row).id),
-		Values:  []FieldChange{{"erased", "false", "true"}},
+		Values:  []FieldChange{{"erased", "false", "true"}, {"keys", "", revokedKeys(revoked)}},
 	})
 	return engine.OutcomeDone
+}
+
+// revokedKeys is how the record of changes says it; empty where there were none.
+func revokedKeys(count uint64) string {
+	if count == 0 {
+		return ""
+	}
+	return strconv.FormatUint(count, 10) + " revoked"
 }
 
 // setProfile replaces a customer's profile.

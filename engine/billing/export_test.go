@@ -1,6 +1,10 @@
 package billing
 
-import "tollgate/engine/decimal"
+import (
+	"encoding/binary"
+
+	"tollgate/engine/decimal"
+)
 
 // Suspend and Cancel put a subscription into a state without waiting for what leads there.
 func (m *Machine) Suspend(id [16]byte, at int64) {
@@ -75,7 +79,7 @@ func Golden() map[string][]byte {
 		kind: InvoiceInitial, status: InvoiceDue, nextUnpaid: 11, graceEnd: 12,
 	}
 	n := counter{used: goldenDecimal("1234567890123456.000000000001"), next: goldenDecimal("0.5")}
-	q := request{key: id(0x40), body: id(0x50), first: id(0x60), second: id(0x70), at: 17}
+	q := request{key: id(0x40), body: id(0x50), first: id(0x60), second: id(0x70), at: 17, env: 2}
 	return map[string][]byte{
 		"snapshot-pool":        poolCodec.Append(nil, goldenPool()),
 		"snapshot-grant":       grantCodec.Append(nil, goldenGrant()),
@@ -153,4 +157,15 @@ func UsedOf(m *Machine, id [16]byte, feature string) (used decimal.Decimal, carr
 		used = l.counters[slot].used
 	}
 	return used, carried
+}
+
+// KeepRequests puts answers of an environment into the ring, as Once would one by one.
+func (m *Machine) KeepRequests(env uint32, count int, at int64) {
+	q := &m.state.Load().requests
+	for n := range count {
+		r := request{at: at, env: env}
+		binary.BigEndian.PutUint64(r.key[:], q.to)
+		binary.BigEndian.PutUint64(r.body[:], uint64(n))
+		q.keep(&r)
+	}
 }

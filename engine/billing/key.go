@@ -86,6 +86,9 @@ func (c *CreateKey) apply(t *turn) engine.Outcome {
 		if customer = t.customerNamed(c.Env, []byte(c.Customer)); customer == 0 {
 			return engine.OutcomeCustomerUnknown
 		}
+		if p := t.profile(customer); p.gone() {
+			return engine.OutcomeCustomerArchived
+		}
 	}
 
 	t.fold(uint64(t.addKey(&apiKey{
@@ -137,6 +140,19 @@ func (c *RevokeKey) apply(t *turn) engine.Outcome {
 		Values: []FieldChange{{"revoked", "false", "true"}},
 	})
 	return engine.OutcomeDone
+}
+
+// revokeKeysOf ends the keys that belong to a customer, and says how many there were. There is no
+// record of each: what was done to the customer is one.
+func (t *turn) revokeKeysOf(customer uint32) (count uint64) {
+	for _, k := range t.environment(t.customers.Read(customer).env).keys.all() {
+		if k.customer == customer && k.revoked.Load() == nil {
+			k.revoked.Store(&revocation{at: t.stamp, index: t.index})
+			count++
+		}
+	}
+	t.fold(count)
+	return count
 }
 
 // apiKey changes once at most: when it is revoked.

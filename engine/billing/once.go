@@ -11,12 +11,18 @@ import (
 // RequestRetentionMS is how long the answer to an Idempotency-Key is kept, in log time: 24 hours.
 const RequestRetentionMS = dayMS
 
-// MaxRequests is how many answers one group keeps at a time; beyond it new keys are refused with
-// OutcomeKeysFull until older ones have expired.
-const MaxRequests = 500_000
+// Answers that are kept at a time: by one group, and of one environment, the operators' own (number
+// 0) included. Beyond it new keys are refused with OutcomeKeysFull until older ones have expired:
+// forgetting an answer before its time would carry a request out twice.
+const (
+	MaxRequests                   = 500_000
+	MaxEnvironmentRequests        = 100_000
+	requestReserve         uint64 = MaxRequests / 3
+)
 
-// Once carries out another command unless a request with this key was carried out before. Key and
-// Body are hashes: of environment and Idempotency-Key, and of all else in the request. Only a
+// Once carries out another command unless a request with this key was carried out before. Env is
+// whose room the answer takes, 0 of what belongs to no environment. Key and Body are hashes: of
+// environment and Idempotency-Key, and of all else in the request. Only a
 // command that was carried out uses up the key. The reply is an encoded OnceReply.
 type Once struct {
 	Env     uint32
@@ -44,6 +50,8 @@ type onceable interface {
 	receipt() (first, second [16]byte)
 }
 
+func (c *CreateAccount) receipt() (first, second [16]byte)      { return c.ID, second }
+func (c *CreateKey) receipt() (first, second [16]byte)          { return c.ID, second }
 func (c *CreateCustomer) receipt() (first, second [16]byte)     { return c.ID, second }
 func (c *CreateSubscription) receipt() (first, second [16]byte) { return c.ID, c.InvoiceID }
 func (c *MarkInvoicePaid) receipt() (first, second [16]byte)    { return c.ID, second }
@@ -59,6 +67,10 @@ func decodeOnce(m *Machine, payload []byte) (command, error) {
 	var inner command
 	var err error
 	switch c.Kind {
+	case KindCreateAccount:
+		inner, err = decodeFields[CreateAccount](m, c.Payload)
+	case KindCreateKey:
+		inner, err = decodeFields[CreateKey](m, c.Payload)
 	case KindCreateCustomer:
 		inner, err = decodeFields[CreateCustomer](m, c.Payload)
 	case KindCreateSubscription:
@@ -103,14 +115,14 @@ func (c *Once) apply(t *turn) engine.Outcome {
 		t.reply = wire.Encode(nil, &OnceReply{Repeated: true, First: r.first, Second: r.second})
 		return engine.OutcomeDone
 	}
-	if t.requests.full() {
+	if t.requests.full(c.Env) {
 		return engine.OutcomeKeysFull
 	}
 	if outcome := c.inner.apply(t); outcome != engine.OutcomeDone {
 		return outcome
 	}
 
-	r := request{key: c.Key, body: c.Body, at: t.stamp}
+	r := request{key: c.Key, body: c.Body, at: t.stamp, env: c.Env}
 	r.first, r.second = c.inner.receipt()
 	t.requests.keep(&r)
 	t.reply = wire.Encode(nil, &OnceReply{First: r.first, Second: r.second})
@@ -123,18 +135,19 @@ type request struct {
 	key, body     [16]byte
 	first, second [16]byte
 	at            int64
+	env           uint32
 }
 
 var requestCodec = page.Codec[request]{
 	Append: func(dst []byte, r *request) []byte {
 		dst = append(append(dst, r.key[:]...), r.body[:]...)
 		dst = append(append(dst, r.first[:]...), r.second[:]...)
-		return appendI64(dst, r.at)
+		return appendU32(appendI64(dst, r.at), r.env)
 	},
 	Read: func(src []byte, r *request) ([]byte, error) {
 		in := reader{rest: src}
 		r.key, r.body, r.first, r.second = in.id(), in.id(), in.id(), in.id()
-		r.at = in.i64()
+		r.at, r.env = in.i64(), in.u32()
 		return in.rest, in.err
 	},
 }
@@ -145,16 +158,23 @@ type requests struct {
 	table    *page.Table[request]
 	from, to uint64
 	byKey    map[[16]byte]uint64 // no state: key → number
+	byEnv    map[uint32]uint64   // no state: how many are there of an environment
 }
 
 func (q *requests) open(store *page.Store) {
 	q.table = page.NewTable(store, tableRequests, requestCodec)
-	q.byKey = map[[16]byte]uint64{}
+	q.byKey, q.byEnv = map[[16]byte]uint64{}, map[uint32]uint64{}
 }
 
 func requestRow(n uint64) uint32 { return uint32(n%MaxRequests) + 1 }
 
-func (q *requests) full() bool { return q.to-q.from >= MaxRequests }
+// full says that an environment has no room for another answer. The last third of the room is for
+// those that keep little: there each has an equal share, so that some cannot lock out the others.
+func (q *requests) full(env uint32) bool {
+	all, own := q.to-q.from, q.byEnv[env]
+	return all >= MaxRequests || own >= MaxEnvironmentRequests ||
+		all >= MaxRequests-requestReserve && own*uint64(len(q.byEnv)) >= requestReserve
+}
 
 // find returns what was kept under a key after an instant; nil when nothing was.
 func (q *requests) find(key *[16]byte, after int64) *request {
@@ -185,6 +205,9 @@ func (q *requests) expire(until int64) {
 		if q.byKey[r.key] == q.from { // else the key was used again since it expired
 			delete(q.byKey, r.key)
 		}
+		if q.byEnv[r.env]--; q.byEnv[r.env] == 0 {
+			delete(q.byEnv, r.env)
+		}
 		q.from++
 	}
 }
@@ -198,6 +221,7 @@ func (q *requests) keep(r *request) {
 		*q.table.Write(row) = *r
 	}
 	q.byKey[r.key] = q.to
+	q.byEnv[r.env]++
 	q.to++
 }
 
@@ -210,6 +234,8 @@ func (q *requests) consistent() bool {
 // reindex rebuilds the index, after a restore.
 func (q *requests) reindex() {
 	for n := q.from; n < q.to; n++ {
-		q.byKey[q.table.Read(requestRow(n)).key] = n
+		r := q.table.Read(requestRow(n))
+		q.byKey[r.key] = n
+		q.byEnv[r.env]++
 	}
 }

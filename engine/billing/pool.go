@@ -64,7 +64,7 @@ func (c *CreatePool) apply(t *turn) engine.Outcome {
 	if customer == 0 {
 		return engine.OutcomeCustomerUnknown
 	}
-	if t.profile(customer).ArchivedAt != 0 {
+	if p := t.profile(customer); p.gone() {
 		return engine.OutcomeCustomerArchived
 	}
 	if t.poolCount(customer) >= MaxPools {

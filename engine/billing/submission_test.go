@@ -233,3 +233,53 @@ func TestOldRequestsAreForgottenHoweverMany(t *testing.T) {
 		&billing.CreateCustomer{Env: enginetest.Sandbox, ID: enginetest.ID("new"), ExternalID: "new"})
 	require.False(t, reply(t, d.is(engine.OutcomeDone, billing.KindOnce, last)).Repeated)
 }
+
+// TestKeptRequestsAreBoundedForEachEnvironment: one that uses up its room is refused new keys, and
+// nobody else is; answers are kept their time all the same, and the oldest make room first.
+func TestKeptRequestsAreBoundedForEachEnvironment(t *testing.T) {
+	d := newDesk(t)
+	mark := func(env uint32, key string) *billing.Once {
+		c := once(fmt.Sprint(env, key), "b", billing.KindCreateAccount, &billing.CreateAccount{
+			ID: enginetest.ID(fmt.Sprint(env, key)), Name: fmt.Sprint("a", env, "-", key),
+		})
+		c.Env = env
+		return c
+	}
+	keep := func(m *billing.Machine, at int64, rooms ...int) {
+		for env, count := range rooms {
+			m.KeepRequests(uint32(env), count, at)
+		}
+	}
+	d.is(engine.OutcomeDone, billing.KindOnce, mark(1, "first"))
+	began := d.Stamp
+	d.Stamp += 1000
+	keep(d.m, d.Stamp, 0, billing.MaxEnvironmentRequests-2)
+	d.is(engine.OutcomeDone, billing.KindOnce, mark(1, "last"))
+	d.is(engine.OutcomeKeysFull, billing.KindOnce, mark(1, "more"))
+	d.is(engine.OutcomeDone, billing.KindOnce, mark(0, "operator"))
+	d.is(engine.OutcomeDone, billing.KindOnce, mark(2, "other"))
+	require.True(t, reply(t, d.is(engine.OutcomeDone, billing.KindOnce, mark(1, "first"))).Repeated)
+	d.m = restored(t, snapshotOf(t, d.m))
+	d.Log = enginetest.NewLog(d.m, d.Stamp)
+	d.is(engine.OutcomeKeysFull, billing.KindOnce, mark(1, "more"))
+	d.Stamp = began + billing.RequestRetentionMS
+	d.is(engine.OutcomeDone, billing.KindOnce, mark(1, "more"))
+	d.is(engine.OutcomeKeysFull, billing.KindOnce, mark(1, "beyond"))
+
+	// The last third is shared out: those that keep much get nothing of it, and all are bounded.
+	d = newDesk(t)
+	const most = billing.MaxEnvironmentRequests
+	keep(d.m, d.Stamp, 0, most-1, most-1, most-1, most/3)
+	d.is(engine.OutcomeDone, billing.KindOnce, mark(1, "k"))
+	keep(d.m, d.Stamp, 0, 0, 0, 0, 0, 10)
+	d.is(engine.OutcomeKeysFull, billing.KindOnce, mark(2, "k"))
+	d.is(engine.OutcomeDone, billing.KindOnce, mark(5, "k"))
+	d.is(engine.OutcomeDone, billing.KindOnce, mark(6, "k"))
+	keep(d.m, d.Stamp, 0, 0, 0, 0, 0, 0, most, 2*most/3-20)
+	d.is(engine.OutcomeKeysFull, billing.KindOnce, mark(7, "much"))
+	for n := 0; d.Do(billing.KindOnce, mark(8, fmt.Sprint(n))).Outcome == engine.OutcomeDone; n++ {
+		require.Less(t, n, 20)
+	}
+	d.is(engine.OutcomeKeysFull, billing.KindOnce, mark(9, "new"))
+	restored(t, snapshotOf(t, d.m))
+}

@@ -57,7 +57,7 @@ func (c *CreateSubscription) apply(t *turn) engine.Outcome {
 	if p == nil {
 		return engine.OutcomePlanUnknown
 	}
-	if t.profile(customer).ArchivedAt != 0 {
+	if p := t.profile(customer); p.gone() {
 		return engine.OutcomeCustomerArchived
 	}
 	if p.document.Status != planActive {
