@@ -76,8 +76,9 @@ func (c *UpdateCustomer) apply(t *turn) engine.Outcome {
 }
 
 // ArchiveCustomer takes a customer out of use for good: it takes no change and no subscription any
-// more, and its own keys end; what it has stays readable, and its identifier stays taken. One with a subscription that is
-// not cancelled is OutcomeCustomerSubscribed; an archived one is the same success again.
+// more, and its own keys end; what it has stays readable, and its identifier stays taken. One with
+// a subscription that is not cancelled is OutcomeCustomerSubscribed; an archived one is the same
+// success again.
 type ArchiveCustomer struct {
 	Env        uint32
 	ExternalID string
@@ -140,7 +141,8 @@ const (
 
 // EraseCustomer replaces a customer's name, e-mail, phone number and address for good, here and in
 // every later snapshot. Subscriptions, numbers and identifiers stay. Nothing else in the state
-// holds a copy of them. As an archived one it takes nothing new, and its own keys end. An erased customer is the same success again.
+// holds a copy of them. As an archived one it takes nothing new, and its own keys end. An erased
+// customer is the same success again.
 type EraseCustomer struct {
 	Env        uint32
 	ExternalID string
