@@ -127,6 +127,7 @@ func TestJournalRecordsSayWhoseTheyAre(t *testing.T) {
 		}))
 	}
 	require.Equal(t, []string{
+		"usage: kind 6 owner 0 at 0 ordinal 0", "usage: kind 6 owner 0 at 0 ordinal 0",
 		"usage: kind 5 owner 1 at 0 ordinal 0", "usage: kind 1 owner 1 at -5000 ordinal 0",
 		"audit: kind 2 owner 1 at 1 ordinal 1", "audit: kind 2 owner 2 at 2 ordinal 2",
 	}, got)

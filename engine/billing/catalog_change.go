@@ -40,15 +40,19 @@ func (t *turn) recordCatalog(c *ApplyCatalog, r *CatalogReply, before, after *ca
 			"more", "", strconv.Itoa(more) + " more changes",
 		})
 	}
+	whole := 0
 	for i := range named {
 		if d.full() {
-			d.cut = true
 			break
 		}
-		d.one(&named[i])
+		if d.one(&named[i]); !d.cut {
+			whole++
+		}
 	}
-	if d.cut {
-		d.fields = append(d.fields, FieldChange{"more fields", "", "not recorded"})
+	if more := len(r.Changes) - whole; more > 0 {
+		d.fields = append(d.fields, FieldChange{
+			"more fields", "", "of " + strconv.Itoa(more) + " more changes are not, or not all, recorded",
+		})
 	}
 	t.spend(d.looks)
 	t.note(change{

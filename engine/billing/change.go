@@ -2,14 +2,15 @@ package billing
 
 import (
 	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
 	"strconv"
 
+	"tollgate/engine/journal"
+	"tollgate/engine/page"
 	"tollgate/engine/wire"
 )
-
-// MaxChanges is how many admin changes one group remembers; later ones are carried out and not
-// remembered. At a change a minute that is two years.
-const MaxChanges = 1_000_000
 
 // longestChange bounds what a change keeps of one value, in bytes.
 const longestChange = 1024
@@ -46,11 +47,42 @@ func (r *changeRecord) Fields(w *wire.Codec) {
 	wire.List(w, 6, &r.Values)
 }
 
-// note remembers an admin change at the turn's stamp. What did not change is left out.
+// changeRecords is the payload of a journal.KindChange record: the admin changes of an entry.
+type changeRecords struct {
+	First   uint64 // the number of the first one; they are counted from 1, in log order
+	Changes []changeRecord
+}
+
+// Fields states the records' fields.
+func (r *changeRecords) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &r.First)
+	wire.List(w, 2, &r.Changes)
+}
+
+// changesPerMark is how many changes there are between two that can be found at once.
+const changesPerMark = 64
+
+// changeMark is where in the journal a change stands: number 1, 65, 129 …, by the mark's row.
+type changeMark struct {
+	at      int64 // log time
+	index   uint64
+	ordinal uint32
+}
+
+var changeMarkCodec = page.Codec[changeMark]{
+	Append: func(dst []byte, m *changeMark) []byte {
+		return appendU32(appendI64(appendI64(dst, m.at), int64(m.index)), m.ordinal)
+	},
+	Read: func(src []byte, m *changeMark) ([]byte, error) {
+		r := reader{rest: src}
+		m.at, m.index, m.ordinal = r.i64(), r.u64(), r.u32()
+		return r.rest, r.err
+	},
+}
+
+// note remembers an admin change at the turn's stamp, for ever: in the journal. What did not change
+// is left out.
 func (t *turn) note(c change) {
-	if t.changes.Len() >= MaxChanges {
-		return
-	}
 	c.At = t.stamp
 	kept := c.Values[:0]
 	for _, f := range c.Values {
@@ -60,15 +92,37 @@ func (t *turn) note(c change) {
 		}
 	}
 	c.Values = kept
-	data := string(wire.Encode(nil, (*changeRecord)(&c)))
-	t.changesMu.Lock()
-	row, r := t.changes.Append()
-	r.data = data
-	t.changesMu.Unlock()
-	t.fold(uint64(row))
+	r := &t.m.scratch.changes
+	if len(r.Changes) == 0 {
+		r.First = t.changes + 1
+	}
+	if t.changes%changesPerMark == 0 {
+		t.changesMu.Lock()
+		_, m := t.changeMarks.Append()
+		*m = changeMark{at: t.stamp, index: t.index, ordinal: uint32(len(r.Changes))}
+		t.changesMu.Unlock()
+	}
+	t.changes++
+	r.Changes = append(r.Changes, changeRecord(c))
+	t.fold(t.changes)
 }
 
-// shortened cuts a long value at a character, and says so.
+// journalChanges appends an entry's changes, as one record behind the others.
+func (m *Machine) journalChanges(t *turn, position uint32) {
+	r := &m.scratch.changes
+	if len(r.Changes) == 0 {
+		return
+	}
+	m.scratch.payload = wire.Encode(m.scratch.payload[:0], r)
+	m.journal.Append(journal.Record{
+		Kind: journal.KindChange, Index: t.index, Position: position, At: t.stamp,
+		Payload: m.scratch.payload,
+	})
+	clear(r.Changes)
+	r.Changes = r.Changes[:0]
+}
+
+// shortened cuts a long value at a character, and says by how much.
 func shortened(text string) string {
 	if len(text) <= longestChange {
 		return text
@@ -77,7 +131,7 @@ func shortened(text string) string {
 	for end > 0 && text[end]&0xc0 == 0x80 {
 		end--
 	}
-	return text[:end] + "…"
+	return text[:end] + "… and " + strconv.Itoa(len(text)-end) + " more bytes"
 }
 
 // recordLimits remembers a change of the settings; the node's configuration asked for it.
@@ -99,40 +153,96 @@ func (t *turn) recordLimits(before, after *Limits) {
 
 // ChangeView is one admin change.
 type ChangeView struct {
-	Number          uint32 // from 1, in log order
+	Number          uint64 // from 1, in log order
 	At              int64  // log time
 	Account         string // empty when the change belongs to none
 	Environment     EnvironmentKind
 	Actor           string
 	Action, Subject string
 	Values          []FieldChange
+
+	size int // bytes of its values
 }
 
-// Changes lists admin changes, newest first: at most limit, with numbers below before (0: all).
-func (m *Machine) Changes(before uint32, limit int) []ChangeView {
+// ErrChanges says that the journal does not have the admin changes that the state counts.
+var ErrChanges = errors.New("billing: admin changes are missing from the journal")
+
+// maxChangeBytes is about how much a page of changes may hold.
+const maxChangeBytes = 4 << 20
+
+// Changes lists admin changes, newest first, with numbers below before (0: all): at most limit, and
+// no more once they are some megabytes. The last one of a page has number 1, or more follow.
+func (m *Machine) Changes(src journal.Source, before uint64, limit int) ([]ChangeView, error) {
 	s := m.state.Load()
 	views := []ChangeView{}
+	last := s.changesShown.Load()
+	if before != 0 && before <= last {
+		last = before - 1
+	}
+	for size := 0; last > 0 && len(views) < limit && size < maxChangeBytes; {
+		some, err := s.changesTo(src, last)
+		if err != nil {
+			return nil, err
+		}
+		for i := len(some) - 1; i >= 0 && len(views) < limit && size < maxChangeBytes; i-- {
+			views = append(views, some[i])
+			size += some[i].size
+		}
+		last = some[0].Number - 1
+	}
+	return views, nil
+}
+
+// changesTo reads the changes from the mark before one up to it, oldest first.
+func (s *state) changesTo(src journal.Source, last uint64) (views []ChangeView, err error) {
+	row := uint32((last-1)/changesPerMark) + 1
+	first := uint64(row-1)*changesPerMark + 1
 	s.changesMu.RLock()
-	defer s.changesMu.RUnlock()
-	row := s.changes.Len()
-	if before != 0 && before <= row {
-		row = before - 1
+	mark := *s.changeMarks.Read(row)
+	s.changesMu.RUnlock()
+	wanted := int(last-first) + 1
+	items, err := src.List(journal.Query{
+		Kinds: journal.Kinds(journal.KindChange), From: mark.at, To: math.MaxInt64,
+		After: journal.Cursor{
+			At: mark.at, Index: mark.index - 1, Position: math.MaxUint32, Ordinal: math.MaxUint32,
+		},
+		HasAfter: true, Limit: int(mark.ordinal) + wanted,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("billing: list admin changes from %d on: %w", first, err)
 	}
-	for ; row > 0 && len(views) < limit; row-- {
-		var r changeRecord
-		if err := wire.Decode([]byte(s.changes.Read(row).data), &r); err != nil {
-			panic("billing: change in memory does not decode: " + err.Error())
+	var block changeRecords
+	read := uint64(0) // the entry that block is of
+	for _, item := range items {
+		if item.Index != read {
+			block, read = changeRecords{}, item.Index
+			if err := wire.Decode(item.Payload, &block); err != nil {
+				return nil, fmt.Errorf("%w: %d.%d: %w", ErrEvent, item.Index, item.Position, err)
+			}
 		}
-		v := ChangeView{
-			Number: row, At: r.At, Actor: r.Actor, Action: r.Action, Subject: r.Subject,
-			Values: r.Values,
+		number := block.First + uint64(item.Ordinal)
+		if first <= number && number <= last && int(item.Ordinal) < len(block.Changes) {
+			views = append(views, s.changeView(number, &block.Changes[item.Ordinal]))
 		}
-		if e := s.environment(r.Env); e != nil {
-			v.Account, v.Environment = e.account.name, e.kind
-		}
-		views = append(views, v)
 	}
-	return views
+	if len(views) != wanted {
+		return nil, fmt.Errorf("%w: of %d to %d there are %d", ErrChanges, first, last, len(views))
+	}
+	return views, nil
+}
+
+func (s *state) changeView(number uint64, r *changeRecord) ChangeView {
+	v := ChangeView{
+		Number: number, At: r.At, Actor: r.Actor, Action: r.Action, Subject: r.Subject,
+		Values: r.Values,
+	}
+	for i := range r.Values {
+		v.size += len(r.Values[i].Name) + len(r.Values[i].Before) + len(r.Values[i].After)
+	}
+	if e := s.environment(r.Env); e != nil {
+		v.Account, v.Environment = e.account.name, e.kind
+	}
+	return v
 }
 
 // uuidText is the text form of a UUID.

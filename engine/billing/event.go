@@ -94,6 +94,14 @@ func IndexRecord(r journal.Record, add func(owner uint32, at int64, ordinal uint
 		}
 	case journal.KindUsage, journal.KindVoid, journal.KindAmend:
 		add(r.Owner, r.At, 0)
+	case journal.KindChange:
+		var changes changeRecords
+		if err := wire.Decode(r.Payload, &changes); err != nil {
+			return
+		}
+		for i := range changes.Changes {
+			add(0, r.At, uint32(i))
+		}
 	case journal.KindBilling:
 		var facts factRecord
 		if err := wire.Decode(r.Payload, &facts); err != nil {

@@ -51,6 +51,7 @@ type scratch struct {
 	payload  []byte
 	draws    []draw
 	facts    factRecord
+	changes  changeRecords
 	// moved are the pools whose credits the present command has moved.
 	moved []uint32
 	// work is what the entry has done so far: see work.go.
@@ -112,7 +113,9 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 		out.Results = append(out.Results, engine.Result{Outcome: outcome, Value: t.reply})
 	}
 	m.journalFacts(index, uint32(len(m.scratch.commands)))
+	m.journalChanges(&t, uint32(len(m.scratch.commands))+1)
 	m.endJournal(&t, out)
+	s.changesShown.Store(s.changes)
 	t.fold(uint64(t.stamp))
 	s.publish(index, t.stamp, s.store.HashNext(t.hash))
 	m.ring.Note(engine.CheckState{Index: index, Hash: s.hash64})

@@ -220,11 +220,11 @@ func TestReplacedSettingsAreKept(t *testing.T) {
 	require.Empty(t, kept(d.m, d.Stamp))
 	settings := d.m.PaymentSettings(enginetest.Sandbox)
 	require.Equal(t, []any{uint32(14), "s9"}, []any{settings.Revision, string(settings.SecretKey)})
-	require.Contains(t, d.m.Changes(0, 1)[0].Values,
+	require.Contains(t, d.changes(d.m, 0, 1)[0].Values,
 		billing.FieldChange{Name: "previous", After: "forgotten"})
-	changes := d.m.Changes(0, 1)[0].Number
+	changes := d.changes(d.m, 0, 1)[0].Number
 	set("stripe", "s9", true)
-	require.Equal(t, changes, d.m.Changes(0, 1)[0].Number, "sent again")
+	require.Equal(t, changes, d.changes(d.m, 0, 1)[0].Number, "sent again")
 	set("stripe", "new", true)
 	require.Empty(t, kept(d.m, d.Stamp))
 	d.Stamp = end
@@ -237,7 +237,7 @@ func TestReplacedSettingsAreKept(t *testing.T) {
 // TestPaymentSecretsAreNotInTheRecordOfChanges: the record says that they were set, and no more.
 func TestPaymentSecretsAreNotInTheRecordOfChanges(t *testing.T) {
 	d, _ := payDesk(t)
-	c := d.m.Changes(0, 1)[0]
+	c := d.changes(d.m, 0, 1)[0]
 	require.Equal(t, "payment-provider.set", c.Action)
 	require.Equal(t, []billing.FieldChange{
 		{Name: "provider", Before: "none", After: "sandbox"}, {Name: "secrets", After: "set"},

@@ -37,6 +37,14 @@ func (d *desk) ada() *billing.CreateCustomer {
 	}
 }
 
+// changes lists the admin changes that a machine's journal has, newest first.
+func (d *desk) changes(m *billing.Machine, before uint64, limit int) []billing.ChangeView {
+	d.t.Helper()
+	changes, err := m.Changes(&enginetest.Source{Journal: m.Journal()}, before, limit)
+	require.NoError(d.t, err)
+	return changes
+}
+
 func (d *desk) is(o engine.Outcome, kind engine.Kind, c wire.Fielder) engine.Result {
 	d.t.Helper()
 	r := d.Do(kind, c)
@@ -201,8 +209,8 @@ func TestEveryAdminChangeIsRemembered(t *testing.T) {
 		Env: enginetest.Sandbox, ID: enginetest.ID("k"), Actor: "ops",
 	})
 	restored := restored(t, snapshotOf(t, d.m))
-	changes := restored.Changes(0, 100)
-	require.Equal(t, d.m.Changes(0, 100), changes)
+	changes := d.changes(restored, 0, 100)
+	require.Equal(t, d.changes(d.m, 0, 100), changes)
 	var actions []string
 	for _, c := range changes {
 		actions = append(actions, c.Action)
@@ -214,8 +222,9 @@ func TestEveryAdminChangeIsRemembered(t *testing.T) {
 	require.Equal(t, "ops", changes[0].Actor)
 	require.Equal(t, d.Stamp, changes[0].At)
 	require.Equal(t, []billing.FieldChange{{"revoked", "false", "true"}}, changes[0].Values)
-	require.LessOrEqual(t, len(changes[2].Values[0].After), 1024+len("…"))
-	page := restored.Changes(changes[1].Number, 2)
+	require.Equal(t, "https://"+strings.Repeat("é", 508)+"… and 984 more bytes",
+		changes[2].Values[0].After)
+	page := d.changes(restored, changes[1].Number, 2)
 	require.Equal(t, changes[2:4], page)
 	require.Equal(t, []string{"https://" + strings.Repeat("é", 1000)}, restored.Origins(enginetest.Sandbox))
 	require.False(t, restored.OriginListed("https://other.example"))

@@ -58,7 +58,9 @@ type snapshotHeader struct {
 	// Submissions is how many there have been.
 	Submissions uint64
 	Lists       lists
-	Outbox      outboxLists
+	// Changes is how many admin changes there have been.
+	Changes uint64
+	Outbox  outboxLists
 }
 
 // Fields states the header's fields.
@@ -79,6 +81,7 @@ func (h *snapshotHeader) Fields(w *wire.Codec) {
 	wire.Uint(w, 41, &h.RequestsTo)
 	wire.Uint(w, 42, &h.Checkouts)
 	wire.Uint(w, 43, &h.Submissions)
+	wire.Uint(w, 64, &h.Changes)
 	w.Message(48, &h.Outbox)
 }
 
@@ -108,7 +111,7 @@ func (m *Machine) Snapshot() (engine.Snapshot, error) {
 			Accounts: uint32(len(s.accounts.all())), Lists: s.lists,
 
 			RequestsFrom: s.requests.from, RequestsTo: s.requests.to,
-			Checkouts: s.checkouts.count, Submissions: s.submissions.count,
+			Checkouts: s.checkouts.count, Submissions: s.submissions.count, Changes: s.changes,
 			Outbox: s.outbox.outboxLists,
 		},
 		accounts: s.accounts.all(),
@@ -282,6 +285,8 @@ func (m *Machine) restoreHead(in *blockReader, s *state) error {
 	s.outbox.outboxLists = h.Outbox
 	s.checkouts.count, s.submissions.count = h.Checkouts, h.Submissions
 	s.floor, s.sources, s.lists = h.Floor, h.Sources, h.Lists
+	s.changes = h.Changes
+	s.changesShown.Store(h.Changes)
 	s.usageEvents.Store(h.UsageEvents)
 	s.auditEvents.Store(h.AuditEvents)
 	s.publish(h.Index, h.Stamp, h.Hash)

@@ -293,11 +293,6 @@ func (s *state) textsDecode() error {
 				s.invoices.Read(row).amount)
 		}
 	}
-	for row := uint32(1); row <= s.changes.Len(); row++ {
-		if !decodes(s.changes.Read(row).data, new(changeRecord)) {
-			return damaged("change %d has no text", row)
-		}
-	}
 	for row := uint32(1); row <= s.correctionDraws.Len(); row++ {
 		if !decodes(s.correctionDraws.Read(row).data, new(drawList)) {
 			return damaged("correction %d has no credits", row)
@@ -310,6 +305,8 @@ func (s *state) requestsConsistent() error {
 	switch {
 	case !s.requests.consistent() || !s.submissions.consistent():
 		return damaged("the kept requests")
+	case (s.changes+changesPerMark-1)/changesPerMark != uint64(s.changeMarks.Len()):
+		return damaged("%d admin changes have %d marks", s.changes, s.changeMarks.Len())
 	case !s.keysBelong():
 		return damaged("an API key is of no customer")
 	case !s.paymentsConsistent():

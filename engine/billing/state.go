@@ -29,8 +29,7 @@ const (
 	tableCovers           = 37
 	tableCorrectionDraws  = 38
 
-	tableLongIDs     = 40
-	tableChanges     = 41
+	tableLongIDs     = 40 // 41 was the record of admin changes, which the journal has
 	tableRequests    = 42
 	tableCheckouts   = 43
 	tablePayments    = 44
@@ -49,7 +48,8 @@ const (
 	// The numbers from 54 to 57 are left to what is built beside it.
 	tableSubmissions = 58
 
-	tableArchives = 62
+	tableArchives    = 62
+	tableChangeMarks = 64
 )
 
 // state is everything that a snapshot holds, and the indexes that are rebuilt from it. Apply is its
@@ -80,7 +80,7 @@ type state struct {
 	profiles      *page.Table[text] // row = customer row
 	longIDs       *page.Table[text] // identifiers that do not fit a customer's record
 	changesMu     sync.RWMutex
-	changes       *page.Table[text] // the record of admin changes, oldest first
+	changeMarks   *page.Table[changeMark] // where in the journal admin changes stand
 	subscriptions *page.Table[subscription]
 	counters      *page.Table[counter]
 	invoices      *page.Table[invoice]
@@ -132,6 +132,10 @@ type state struct {
 	auditDue atomic.Int64
 
 	usageEvents, auditEvents atomic.Uint64
+	// changes is how many admin changes there have been, changesShown how many of them the journal
+	// shows; only Apply and Restore touch the former.
+	changes      uint64
+	changesShown atomic.Uint64
 
 	stripes [stripes]stripe
 }
@@ -191,7 +195,7 @@ func newState() *state {
 	s.customers = page.NewTable(s.store, tableCustomers, customerCodec)
 	s.profiles = page.NewTable(s.store, tableProfiles, textCodec)
 	s.longIDs = page.NewTable(s.store, tableLongIDs, textCodec)
-	s.changes = page.NewTable(s.store, tableChanges, textCodec)
+	s.changeMarks = page.NewTable(s.store, tableChangeMarks, changeMarkCodec)
 	s.requests.open(s.store)
 	s.submissions.open(s.store)
 	s.openPayments()

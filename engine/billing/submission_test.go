@@ -132,7 +132,7 @@ func TestWhatOthersDidStands(t *testing.T) {
 		}
 		require.Equal(t, engine.OutcomeDone, send(0), name)
 		require.Equal(t, engine.OutcomeDone, send(1), name)
-		changes := len(d.m.Changes(0, 1000))
+		changes := len(d.changes(d.m, 0, 1000))
 		again := restored(t, snapshotOf(t, d.m))
 		twin := enginetest.NewLog(again, d.Stamp)
 		_, err := twin.Apply()
@@ -140,7 +140,7 @@ func TestWhatOthersDidStands(t *testing.T) {
 		require.Equal(t, engine.OutcomeDone, send(0), "%s: the same success again", name)
 		require.True(t, bytes.Equal(behindHeader(snapshotOf(t, d.m)),
 			behindHeader(snapshotOf(t, again))), name)
-		require.Len(t, d.m.Changes(0, 1000), changes, name)
+		require.Len(t, d.changes(d.m, 0, 1000), changes, name)
 
 		restoredLog := enginetest.NewLog(restored(t, snapshotOf(t, d.m)), d.Stamp)
 		r := submitted(row[0].kind, wire.Encode(nil, row[0].c), fmt.Sprint(name, 0))

@@ -267,7 +267,7 @@ func TestSecretsAreRotated(t *testing.T) {
 	require.Equal(t, "next", string(view.Secret))
 	require.Equal(t, "sealed", string(view.Previous))
 	require.Equal(t, d.Stamp+billing.WebhookOverlapMS, view.PreviousUntil)
-	for _, c := range d.m.Changes(0, 10) {
+	for _, c := range d.changes(d.m, 0, 10) {
 		require.NotContains(t, fmt.Sprint(c), "sealed")
 		require.NotContains(t, fmt.Sprint(c), "next")
 	}

@@ -250,7 +250,11 @@ func (s *scenario) payments(l *line) string {
 // record prints the record of admin changes, newest first: record [limit=].
 func (s *scenario) record(l *line) string {
 	var b strings.Builder
-	for _, v := range s.m.Changes(0, int(l.number("limit", 10))) {
+	changes, err := s.m.Changes(s.src, 0, int(l.number("limit", 10)))
+	if err != nil {
+		l.d.Fatalf(l.t, "%v", err)
+	}
+	for _, v := range changes {
 		fmt.Fprintf(&b, "%d %s %s %s", v.Number, show(v.At), v.Actor, v.Action)
 		if v.Account != "" {
 			fmt.Fprintf(&b, " %s", v.Account)

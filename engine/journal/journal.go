@@ -70,6 +70,8 @@ const (
 	// KindBilling is what invoices rest on besides usage: spans that closed, invoices that were
 	// issued, of many customers.
 	KindBilling Kind = 5
+	// KindChange is the admin changes of an entry; its items are of owner 0, which is no customer.
+	KindChange Kind = 6
 )
 
 // Part is where records of this kind are kept.

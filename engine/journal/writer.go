@@ -138,7 +138,7 @@ func (j *Journal) Append(r Record) {
 	switch r.Kind {
 	case KindAudit:
 		j.audit++
-	case KindBilling:
+	case KindBilling, KindChange:
 	case KindUsage:
 		j.usage++
 		o.EventsThrough++

@@ -376,7 +376,7 @@ func TestHealthAndMetrics(t *testing.T) {
 		`tollgate_records{kind="account"} 1`, `tollgate_cluster_term{group="billing"} 7`,
 		`tollgate_idempotency_keys 0`, `tollgate_audit_spool_bytes 0`, `tollgate_applied_index 1`,
 		"tollgate_state_bytes{part=", `tollgate_journal_segments{part="audit"} 0`,
-		`tollgate_journal_bytes{part="usage"} 0`, "tollgate_audit_retention_seconds 2.592e+06",
+		`tollgate_journal_bytes{part="audit"} 0`, "tollgate_audit_retention_seconds 2.592e+06",
 		"go_goroutines",
 	} {
 		require.True(t, bytes.Contains([]byte(a.raw), []byte(line)), "%s\n%s", line, a.raw)

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"errors"
+	"math"
 	"strconv"
 	"unicode/utf8"
 
@@ -247,7 +248,8 @@ const (
 // verifyInvoices is GET …/invoices/verify.
 func (a *API) verifyInvoices(x *server.Exchange) {
 	var w walk
-	limit, after := pageOf(x, &w, defaultVerified, mostVerified)
+	limit, cursor := pageOf(x, &w, defaultVerified, mostVerified)
+	after := uint32(min(cursor, math.MaxUint32))
 	customer, problem := queryText(x, "customer", longestID)
 	if problem != "" {
 		w.problems = append(w.problems, problem)
@@ -373,11 +375,11 @@ func pageSize(x *server.Exchange, w *walk, standard, most int) (limit int) {
 }
 
 // pageOf reads limit and cursor of a page whose cursor is a number.
-func pageOf(x *server.Exchange, w *walk, standard, most int) (limit int, cursor uint32) {
+func pageOf(x *server.Exchange, w *walk, standard, most int) (limit int, cursor uint64) {
 	limit = pageSize(x, w, standard, most)
 	if text := string(x.Ctx.QueryArgs().Peek("cursor")); text != "" {
-		n, err := strconv.ParseUint(text, 10, 32)
-		if cursor = uint32(n); err != nil || n == 0 {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if cursor = n; err != nil || n == 0 {
 			w.problem("cursor", "must be nextCursor of the page before")
 		}
 	}

@@ -95,6 +95,10 @@ func TestVerificationGoesPageByPage(t *testing.T) {
 	a := n.call("GET", sandbox+"invoices/verify?customer=bob", "").is(200, "").data()
 	require.Equal(t, 1.0, a["invoices"])
 	n.call("GET", sandbox+"invoices/verify?limit=0&cursor=x", "").is(400, "validation_failed")
+	for _, beyond := range []string{"4294967295", "4294967296", "18446744073709551615"} {
+		a := n.call("GET", sandbox+"invoices/verify?cursor="+beyond, "").is(200, "").data()
+		require.Equal(t, 0.0, a["customers"], "nobody comes behind row %s", beyond)
+	}
 	n.call("GET", sandbox+"invoices/verify?customer=nobody", "").is(404, "customer_not_found")
 }
 

@@ -170,8 +170,16 @@ func (a *API) listChanges(x *server.Exchange) {
 		x.Refuse(*fault)
 		return
 	}
+	if a.config.Events == nil {
+		x.Refuse(faultJournal)
+		return
+	}
 	a.read(x, func() *server.Fault {
-		changes := a.machine.Changes(before, limit)
+		changes, err := a.machine.Changes(a.config.Events, before, limit)
+		if err != nil {
+			a.journalFailed(x, err)
+			return nil
+		}
 		data := x.Begin()
 		data.Open('{')
 		data.Array("changes")
@@ -179,8 +187,8 @@ func (a *API) listChanges(x *server.Exchange) {
 			writeChange(data, &changes[i])
 		}
 		data.Close(']')
-		if n := len(changes); n == limit && changes[n-1].Number > 1 {
-			data.Text("nextCursor", strconv.FormatUint(uint64(changes[n-1].Number), 10))
+		if n := len(changes); n > 0 && changes[n-1].Number > 1 {
+			data.Text("nextCursor", strconv.FormatUint(changes[n-1].Number, 10))
 		}
 		data.Close('}')
 		x.End(200)
@@ -190,7 +198,7 @@ func (a *API) listChanges(x *server.Exchange) {
 
 func writeChange(data *server.JSON, c *billing.ChangeView) {
 	data.Open('{')
-	data.Uint("number", uint64(c.Number))
+	data.Uint("number", c.Number)
 	data.Time("at", c.At)
 	data.Text("actor", c.Actor)
 	data.Text("action", c.Action)
