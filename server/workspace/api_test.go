@@ -164,6 +164,7 @@ func TestNothingIsSeenAcrossWorkspaces(t *testing.T) {
 		}
 		mark, _, _ := strings.Cut(filled(r.Path), "_")
 		mark = mark[strings.LastIndex(mark, "/")+1:]
+		require.NotEmpty(t, ids[mark], "no record was made for %s %s", r.Method, r.Path)
 		real, made := of(ids[mark]), of(idText(mark+"_", [16]byte{9, 9}))
 		require.Equal(t, made.status, real.status, "%s %s", r.Method, r.Path)
 		require.Equal(t, made.body["error"], real.body["error"], "%s %s", r.Method, r.Path)
@@ -173,6 +174,7 @@ func TestNothingIsSeenAcrossWorkspaces(t *testing.T) {
 		}
 	}
 	require.Greater(t, asked, 15)
+	other.call("POST", "/v1/run-requests", `{"flowId":"`+ids["flow"]+`"}`).is(404, "not_found")
 	for path, name := range map[string]string{
 		"/v1/flows": "flows", "/v1/runs": "runs", "/v1/purchases": "purchases", "/v1/issues": "issues",
 		"/v1/notifications": "notifications",
