@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/server"
-	"tollgate/server/admin"
 )
 
 // bodies are what routes that name a record need to be taken, by operation.
@@ -99,8 +98,10 @@ func TestRecordsAreTheirEnvironments(t *testing.T) {
 		}
 		asked++
 		at := func(environment string, name func(string) string) answer {
-			rest := strings.TrimPrefix(path, admin.Prefix+"/accounts/{account}/environments/{environment}/")
-			rest = inBraces.ReplaceAllStringFunc(rest, func(s string) string { return name(s[1 : len(s)-1]) })
+			_, rest, _ := strings.Cut(path, "/{environment}/")
+			rest = inBraces.ReplaceAllStringFunc(rest, func(s string) string {
+				return name(strings.Trim(s, "{}"))
+			})
 			return n.call(method, "accounts/"+environment+"/"+rest, bodies[operation])
 		}
 		theirs := func(name string) string {

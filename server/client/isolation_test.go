@@ -113,7 +113,8 @@ func (n *node) rival() (key string, r record) {
 		}
 	}
 	n.Do(n.t, billing.KindApplyCatalog, &billing.ApplyCatalog{
-		Env: env, FeatureIDs: bytes.Repeat([]byte{0xee}, 16), PlanIDs: slices.Concat(bytes.Repeat([]byte{0xed}, 16), bytes.Repeat([]byte{0xec}, 16)),
+		Env: env, FeatureIDs: bytes.Repeat([]byte{0xee}, 16),
+		PlanIDs: slices.Concat(bytes.Repeat([]byte{0xed}, 16), bytes.Repeat([]byte{0xec}, 16)),
 		Document: billing.CatalogDocument{
 			Features: []billing.FeatureDocument{{Key: "tokens", Name: "Rival tokens"}},
 			Plans:    []billing.PlanDocument{plan("rival-plan"), plan("team")},
@@ -152,7 +153,8 @@ func (n *node) try(a attempt, r record, key string) answer {
 	return n.send(a.method, fill.Replace(a.path), fill.Replace(a.body), key, nil)
 }
 
-var changing = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}|\d{4}-\d\d-\d\dT[^"]*|rival-\w+|nobodys-\w+`)
+var changing = regexp.MustCompile(
+	`[0-9a-f]{8}-[0-9a-f-]{27}|\d{4}-\d\d-\d\dT[^"]*|rival-\w+|nobodys-\w+`)
 
 // TestNoKeyReachesAnothersRecords: on every route, a record of another account, and of the same
 // account's other environment, is answered as one that exists nowhere, word for word; a customer
