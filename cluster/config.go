@@ -113,6 +113,8 @@ type Config struct {
 	Network Network
 	// FS is where the node's files are; default the operating system's. Tests cut its power.
 	FS wal.FS
+	// logSegment is the size of a log's files in bytes; default the log's own. Tests make it small.
+	logSegment int64
 	// Now is this node's wall clock; default time.Now. Tests let it drift.
 	Now func() time.Time
 }

@@ -98,7 +98,7 @@ func TestSegmentAtEveryCrash(t *testing.T) {
 				return nil
 			})
 			failed := make(chan error, 10)
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			s, infos, err := openWithSegment(st, func(err error) { failed <- err }, true)
 			if err == nil {
 				err = s.WaitDurable(ctx, infos)
@@ -117,7 +117,7 @@ func TestSegmentAtEveryCrash(t *testing.T) {
 			if err == nil {
 				durable++
 				require.Empty(t, again.Missing(), "operation %d, seed %d", n, seed)
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				require.NoError(t, again.WaitDurable(ctx, infos))
 				cancel()
 			}

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -69,7 +68,7 @@ func inCluster(t *testing.T, tune func(id string, c *Config), f func(c *nodes)) 
 
 func testLog() *slog.Logger {
 	if os.Getenv("CLUSTER_LOG") == "" {
-		return slog.New(slog.NewTextHandler(io.Discard, nil))
+		return slog.New(slog.DiscardHandler)
 	}
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
 }

@@ -24,7 +24,11 @@ const (
 	kindWork  engine.Kind = 19 // kindCount, of which an entry does workShare; the rest is deferred
 	kindGated engine.Kind = 20 // like kindCount, but refused as long as key 0 was not counted
 	kindAudit engine.Kind = 21 // payload: anything: becomes an audit block
+	kindSpend engine.Kind = 22 // payload: key, attempt, 8 bytes each: takes one of spendLimit, per key
 )
+
+// spendLimit is how many keys can spend.
+const spendLimit = 40
 
 // workShare is how many records of kindWork an entry does.
 const workShare = 4
@@ -50,12 +54,34 @@ type ledgerState struct {
 	Index, Hash uint64
 	Stamp, Due  int64
 	Ticks       int
-	Counts      map[uint64]int // how often a key came
+	Counts      map[uint64]int    // how often a key came
+	Spent       map[uint64]uint64 // the attempt that spent, by key
 	Journal     []byte
 }
 
 func newLedger(shard uint16) *ledger {
-	return &ledger{shard: shard, state: ledgerState{Counts: make(map[uint64]int)}}
+	return &ledger{shard: shard, state: ledgerState{
+		Counts: make(map[uint64]int), Spent: make(map[uint64]uint64),
+	}}
+}
+
+func spendRecord(key, attempt uint64) engine.Record {
+	b := binary.LittleEndian.AppendUint64(nil, key)
+	return engine.Record{Kind: kindSpend, Payload: binary.LittleEndian.AppendUint64(b, attempt)}
+}
+
+// spend takes one of the limit for a key, once. An attempt that comes again is told what it was.
+func (m *ledger) spend(key, attempt uint64) engine.Outcome {
+	switch by, spent := m.state.Spent[key]; {
+	case spent && by == attempt:
+		return engine.OutcomeDone
+	case spent:
+		return engine.OutcomeDuplicate
+	case len(m.state.Spent) >= spendLimit:
+		return engine.OutcomeHardLimit
+	}
+	m.state.Spent[key] = attempt
+	return engine.OutcomeDone
 }
 
 func countRecord(key uint64) engine.Record {
@@ -142,6 +168,9 @@ func (m *ledger) applyRecord(
 			Kind: journal.KindAudit, Index: index, Position: position, Owner: 1,
 			At: m.state.Stamp, Payload: r.Payload,
 		})
+	case kindSpend:
+		key, attempt := r.Payload[:8], r.Payload[8:]
+		done.Outcome = m.spend(binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(attempt))
 	case kindPanic:
 		panic("the ledger was told to")
 	default:
@@ -207,6 +236,9 @@ func (m *ledger) Restore(src io.Reader) error {
 	m.state = s
 	if m.state.Counts == nil {
 		m.state.Counts = make(map[uint64]int)
+	}
+	if m.state.Spent == nil {
+		m.state.Spent = make(map[uint64]uint64)
 	}
 	m.ring.Forget()
 	if m.journal != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/engine"
+	"tollgate/wal"
 	"tollgate/wal/faultfs"
 )
 
@@ -23,10 +24,11 @@ var (
 )
 
 // Whole nodes, on disks and a network in memory and in a time of their own, are cut off, cut one
-// way, killed, robbed of their power in the middle of a write, given clocks that are a year off,
-// and snapshots, all in random order. What was acknowledged stays, what was refused never happened,
-// no linearizable read misses what was acknowledged before it, log time stays near the true time,
-// and in the end every node has the same state.
+// way, killed, robbed of their power in the middle of a write, given disks that fail or whose bits
+// flip, connections that break or hold things up, a clock that is a year off, and snapshots, all in
+// random order. What was acknowledged stays, what was refused never happened, a key spends once and
+// no more than the limit is spent, no linearizable read misses what was acknowledged before it, log
+// time stays near the true time, and in the end every node has the same state.
 func TestSimulation(t *testing.T) {
 	if *simulationSeed != 0 {
 		simulate(t, *simulationSeed)
@@ -71,17 +73,29 @@ type simulation struct {
 	failures int
 	wrong    error // the first broken promise
 	stepped  map[string]time.Duration
+	liar     string          // whose clock is stepped
 	robbed   map[string]bool // whose power was cut: its process may say what it wants
+	spends   map[uint64]spending
+	seen     map[string]int // faults and refusals by what they were
+}
+
+// spending is what clients were told of the attempts to spend a key.
+type spending struct {
+	done      uint64 // the attempt that did; 0: none
+	duplicate bool   // somebody was told that it was spent
+	refused   []uint64
 }
 
 func simulate(t *testing.T, seed uint64) {
 	s := &simulation{
 		random: rand.New(rand.NewPCG(seed, 1)), disks: make(map[string]*faultfs.Disk),
 		stepped: make(map[string]time.Duration), robbed: make(map[string]bool),
+		spends: make(map[uint64]spending), seen: make(map[string]int),
 	}
 	for _, id := range three {
 		s.disks[id] = faultfs.New()
 	}
+	s.liar = s.node()
 	inCluster(t, s.tune, func(c *nodes) {
 		s.nodes = c
 		s.leader()
@@ -97,7 +111,7 @@ func simulate(t *testing.T, seed uint64) {
 			random := rand.New(rand.NewPCG(seed, uint64(i)+2))
 			clients.Go(func() { s.work(three[i%len(three)], random, stop) })
 		}
-		for range 3 + s.random.IntN(5) {
+		for range 2 + s.random.IntN(5) {
 			s.trouble()
 			s.sleep(50, 900)
 			s.revive()
@@ -112,7 +126,8 @@ func simulate(t *testing.T, seed uint64) {
 func (s *simulation) tune(id string, c *Config) {
 	c.FS = s.disks[id]
 	c.TrailingBytes = 1
-	c.CommitTimeout = 30 * time.Millisecond
+	c.logSegment = 32 << 10
+	c.CommitTimeout = 150 * time.Millisecond
 	c.Now = func() time.Time {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -129,7 +144,7 @@ func (s *simulation) node() string { return three[s.random.IntN(len(three))] }
 // trouble does one harm.
 func (s *simulation) trouble() {
 	id := s.node()
-	switch s.random.IntN(8) {
+	switch s.random.IntN(11) {
 	case 0:
 		s.net.isolate(addressOf(id))
 	case 1:
@@ -148,7 +163,13 @@ func (s *simulation) trouble() {
 			s.cutPower(id)
 		}
 	case 7:
-		s.stepClock(id)
+		s.stepClock()
+	case 8:
+		s.breakDisk(id)
+	case 9:
+		s.flipBits(id)
+	case 10:
+		s.breakConnections(id)
 	}
 	if g := s.group(s.node()); g != nil && s.random.IntN(3) == 0 {
 		s.snapshot(g)
@@ -166,9 +187,12 @@ func (s *simulation) snapshot(g *Group) {
 	})
 }
 
-// stepClock puts one clock a year off, either way, or the one that is off right.
-func (s *simulation) stepClock(id string) {
+// stepClock puts a clock a year off, either way, or right again. It is always the same one: what a
+// clock said is held against it for clockFresh, and two of three that are wrong within that time are
+// a majority.
+func (s *simulation) stepClock() {
 	const year = 365 * 24 * time.Hour
+	id := s.liar
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was := len(s.stepped)
@@ -197,15 +221,128 @@ func (s *simulation) cutPower(id string) {
 		return faultfs.ErrPowerOff
 	})
 	s.sleep(5, 300)
+	if err := s.turnOff(id); err != nil {
+		require.ErrorIs(s.nodes.t, err, faultfs.ErrPowerOff)
+	}
+	disk.Crash(s.random.IntN)
+}
+
+// turnOff takes a node away in the middle of whatever it says.
+func (s *simulation) turnOff(id string) error {
 	s.net.isolate(addressOf(id)) // nothing more is said
 	s.at.Lock()
 	n := s.nodes.node[id]
 	s.nodes.node[id] = nil
 	s.at.Unlock()
-	if err := n.Close(); err != nil {
-		require.ErrorIs(s.nodes.t, err, faultfs.ErrPowerOff)
+	return n.Close()
+}
+
+// breakDisk lets one of the next operations of a node's disk fail: reads, writes, fsyncs. The node
+// must end by itself, or have made do without the file, and it may lose its power right after.
+func (s *simulation) breakDisk(id string) {
+	if s.group(id) == nil {
+		return
 	}
-	disk.Crash(s.random.IntN)
+	disk, left := s.disks[id], 1+s.random.IntN(20)
+	full := s.random.IntN(2) == 0
+	var mu sync.Mutex
+	var met *faultfs.Op
+	disk.Inject(func(op faultfs.Op) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if left--; left != 0 {
+			return nil
+		}
+		met = &op
+		if full && op.Kind == faultfs.KindWrite {
+			return &faultfs.ShortWrite{Keep: op.Bytes / 3, Err: errIO}
+		}
+		return errIO
+	})
+	s.sleep(300, 900)
+	disk.Inject(nil)
+	mu.Lock()
+	defer mu.Unlock()
+	if met == nil {
+		return
+	}
+	s.seen["disk failed"]++
+	fatal := s.fatals(id)
+	kind := fileKind(met.Name)
+	if len(fatal) == 0 && (kind == "vote" || kind == "log" && met.Kind == faultfs.KindSync) {
+		s.note(fmt.Errorf("%s: %s of %s failed, and the node goes on", id, met.Kind, met.Name))
+	}
+	if len(fatal) == 0 {
+		return
+	}
+	s.seen["node ended itself"]++
+	if err := s.turnOff(id); err != nil {
+		testLog().Info("closed", "node", id, "error", err)
+	}
+	if disk.Kill(); s.random.IntN(2) == 0 {
+		disk.Crash(s.random.IntN)
+	}
+	s.forget(id)
+}
+
+// flipBits stops a node, flips a bit of one of its files, and starts it again: it refuses, and gets
+// its file back, or it goes on as if nothing had been.
+func (s *simulation) flipBits(id string) {
+	if s.group(id) == nil || len(s.fatals(id)) > 0 {
+		return
+	}
+	require.NoError(s.nodes.t, s.turnOff(id))
+	whole := s.disks[id]
+	var files []string
+	for _, name := range whole.Files() {
+		if fileKind(name) != "" {
+			files = append(files, name)
+		}
+	}
+	damaged := whole.Clone()
+	flip := func(b []byte) []byte {
+		if len(b) > 0 {
+			b[s.random.IntN(min(len(b), 20_000))] ^= 1 << s.random.IntN(8)
+		}
+		return b
+	}
+	name := files[s.random.IntN(len(files))]
+	require.NoError(s.nodes.t, damaged.Corrupt(name, flip))
+	s.disks[id] = damaged
+	s.net.mend()
+	s.seen["bit flipped"]++
+	s.at.Lock()
+	defer s.at.Unlock()
+	n, err := Open(s.nodes.config(id))
+	if err == nil {
+		s.nodes.node[id] = n
+		return
+	}
+	if !errors.Is(err, ErrDamaged) && !errors.Is(err, wal.ErrDamaged) {
+		s.note(fmt.Errorf("%s: a flipped bit in %s: %w", id, name, err))
+	}
+	s.seen["start refused"]++
+	s.disks[id] = whole
+}
+
+// breakConnections holds what a node has sent up for a while, and then lets it arrive, after what
+// it has sent over new connections meanwhile.
+func (s *simulation) breakConnections(id string) {
+	for _, other := range s.others(id) {
+		release := s.net.hold(addressOf(id), addressOf(other))
+		s.helpers.Go(func() {
+			time.Sleep(2 * time.Second)
+			release()
+		})
+	}
+	s.seen["connections held"]++
+}
+
+// note notes a broken promise.
+func (s *simulation) note(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.blame(err)
 }
 
 // revive starts nodes that are off, now and then, and those that ask for a restart.
@@ -277,16 +414,18 @@ func (s *simulation) work(id string, random *rand.Rand, stop <-chan struct{}) {
 		select {
 		case <-stop:
 			return
-		case <-time.After(time.Duration(1+random.IntN(20)) * time.Millisecond):
+		case <-time.After(time.Duration(5+random.IntN(60)) * time.Millisecond):
 		}
 		g := s.group(id)
 		if g == nil {
 			continue
 		}
 		deadline := time.Now().Add(time.Duration(50+random.IntN(2000)) * time.Millisecond)
-		switch random.IntN(4) {
+		switch random.IntN(5) {
 		case 0, 1:
 			s.write(g, deadline)
+		case 4:
+			s.spend(g, deadline, random)
 		case 2:
 			s.read(g, deadline)
 		case 3:
@@ -314,6 +453,52 @@ func (s *simulation) write(g *Group, deadline time.Time) {
 	case engine.OutcomeUnknown:
 	default:
 		s.blame(fmt.Errorf("key %d through %s: outcome %d", key, g.config.NodeID, o))
+	}
+}
+
+// spend tries to spend a key, which others try as well.
+func (s *simulation) spend(g *Group, deadline time.Time, random *rand.Rand) {
+	key, attempt := uint64(random.IntN(3*spendLimit/2)), random.Uint64()|1
+	var results [1]engine.Result
+	g.Propose(deadline, []engine.Record{spendRecord(key, attempt)}, results[:])
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	told := s.spends[key]
+	switch o := results[0].Outcome; o {
+	case engine.OutcomeDone:
+		if told.done != 0 {
+			s.blame(fmt.Errorf("key %d was spent twice", key))
+		}
+		told.done = attempt
+	case engine.OutcomeDuplicate:
+		told.duplicate = true
+		told.refused = append(told.refused, attempt)
+	case engine.OutcomeHardLimit:
+		s.seen["limit reached"]++
+		told.refused = append(told.refused, attempt)
+	case engine.OutcomeUnavailable, engine.OutcomeOverloaded:
+		told.refused = append(told.refused, attempt)
+	case engine.OutcomeUnknown:
+	default:
+		s.blame(fmt.Errorf("spending %d through %s: outcome %d", key, g.config.NodeID, o))
+	}
+	s.spends[key] = told
+}
+
+// lookAtSpending compares what was told about spending with a state.
+func (s *simulation) lookAtSpending(id string, m *ledger) {
+	t, spent := s.nodes.t, m.read().Spent
+	require.LessOrEqual(t, len(spent), spendLimit, id)
+	if s.seen["limit reached"] > 0 {
+		require.Len(t, spent, spendLimit, "%s: a refusal at the limit", id)
+	}
+	for key, told := range s.spends {
+		by, found := spent[key]
+		if told.done != 0 {
+			require.Equal(t, told.done, by, "%s: key %d", id, key)
+		}
+		require.True(t, found || !told.duplicate, "%s: key %d is no duplicate", id, key)
+		require.NotContains(t, told.refused, by, "%s: key %d, refused and spent", id, key)
 	}
 }
 
@@ -394,10 +579,12 @@ func (s *simulation) lookBack() {
 		for _, key := range s.refused {
 			require.False(t, m.has(key), "%s has %d, which was refused", id, key)
 		}
+		s.lookAtSpending(id, m)
 		for _, err := range s.fatals(id) {
 			require.ErrorIs(t, err, ErrRestart, "%s", id)
 		}
 	}
+	t.Logf("%v", s.seen)
 	t.Logf("%d acknowledged, %d refused, %d of unknown fate, %d reads", len(s.acked),
 		len(s.refused), int(s.next)-len(s.acked)-len(s.refused), s.reads)
 }

@@ -49,7 +49,9 @@ func (s *stores) open(c *Config, fatal func(error)) (err error) {
 	if err != nil {
 		return err
 	}
-	options := wal.Options{FS: s.files, Logger: c.Log, OnFatal: fatal}
+	options := wal.Options{
+		FS: s.files, Logger: c.Log, OnFatal: fatal, SegmentBytes: c.logSegment,
+	}
 	for end := time.Now().Add(lockWait); ; time.Sleep(lockWait / 20) {
 		s.log, err = wal.Open(filepath.Join(s.dir, "log"), options)
 		if !errors.Is(err, wal.ErrLocked) || time.Now().After(end) {
