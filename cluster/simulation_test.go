@@ -187,9 +187,9 @@ func (s *simulation) snapshot(g *Group) {
 	})
 }
 
-// stepClock puts a clock a year off, either way, or right again. It is always the same one: what a
-// clock said is held against it for clockFresh, and two of three that are wrong within that time are
-// a majority.
+// stepClock puts a clock a year off, either way, or right again. It is always the same one: what
+// a clock said is held against it for clockFresh, and two of three that are wrong within that time
+// are a majority.
 func (s *simulation) stepClock() {
 	const year = 365 * 24 * time.Hour
 	id := s.liar
