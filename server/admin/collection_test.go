@@ -313,6 +313,14 @@ func TestAPaymentEndsWhatTheDebtBegan(t *testing.T) {
 			require.Equal(t, row.status, n.invoiceStatus(key))
 			require.Equal(t, row.allowed, n.allowed(key))
 			require.Equal(t, row.allowed, n.subscription(key, id)["isActive"])
+			metadata := n.subscription(key, id)["metadata"].(map[string]any)
+			require.Equal(t, row.allowed, metadata["suspendedAt"] == nil)
+			if !row.allowed { // when the first invoice's grace of 7 days had passed
+				due, err := time.Parse(time.RFC3339, n.invoices(key)[0].(map[string]any)["dueDate"].(string))
+				require.NoError(t, err)
+				require.Equal(t, due.AddDate(0, 0, 7).Format("2006-01-02T15:04:05.000Z"),
+					metadata["suspendedAt"])
+			}
 			n.pay(s, key, invoice, "evt_1").is(200, "")
 			require.Equal(t, "PAID", n.invoiceStatus(key))
 			require.Equal(t, true, n.subscription(key, id)["isActive"])

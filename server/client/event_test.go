@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -70,6 +71,43 @@ func TestLimits(t *testing.T) {
 	}
 	n.call("POST", "events", event("h3", `,"featureKey":"calls"`)).is(402, "limit_exceeded")
 	n.call("POST", "events", event("h3", `,"featureKey":"calls","usageUnits":0`)).is(200, "")
+}
+
+// TestAHardLimitHoldsHoweverManyAskAtOnce: 10,000 events of 0.03 against a hard limit of 3, singly
+// and in batches, all at once: exactly 100 of them pass.
+func TestAHardLimitHoldsHoweverManyAskAtOnce(t *testing.T) {
+	n := start(t)
+	n.customer("acme")
+	const units = `,"featureKey":"calls","usageUnits":0.03`
+	var wait sync.WaitGroup
+	var passed, refused atomic.Int64
+	for sender := range 50 {
+		wait.Go(func() {
+			for i := range 40 {
+				switch n.call("POST", "events", event(fmt.Sprint("one", sender, ".", i), units)).status {
+				case 201, 200:
+					passed.Add(1)
+				case 402:
+					refused.Add(1)
+				}
+			}
+		})
+	}
+	for batch := range 8 {
+		items := make([]string, 1000)
+		for i := range items {
+			items[i] = event(fmt.Sprint("many", batch, ".", i), units)
+		}
+		wait.Go(func() {
+			a := n.call("POST", "events/batch", "["+strings.Join(items, ",")+"]")
+			passed.Add(int64(a.data("accepted").(float64)))
+			refused.Add(int64(a.data("rejected").(float64)))
+		})
+	}
+	wait.Wait()
+	require.Equal(t, []int64{100, 9900}, []int64{passed.Load(), refused.Load()})
+	a := n.call("GET", "entitlements/acme/calls", "").is(200, "")
+	require.Equal(t, 3.0, a.data("usage", "used"))
 }
 
 func TestFieldsOfAnEvent(t *testing.T) {
