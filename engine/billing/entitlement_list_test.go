@@ -53,8 +53,8 @@ func everyFeature() billing.CatalogDocument {
 	return doc
 }
 
-// asChecked says that the list of entitlements has what single checks decide, in each subscription that
-// they would pick, and what it lists of others is of none that has ended.
+// asChecked says that the list of entitlements has what single checks decide, in each subscription
+// that they would pick, and what it lists of others is of none that has ended.
 func asChecked(t *testing.T, m *billing.Machine, now int64) (reasons map[string]billing.Reason) {
 	t.Helper()
 	reasons = map[string]billing.Reason{}
@@ -86,7 +86,8 @@ func asChecked(t *testing.T, m *billing.Machine, now int64) (reasons map[string]
 	return reasons
 }
 
-// TestEntitlementsAreListedAsChecked, every sort of feature in every state of subscription and pool.
+// TestEntitlementsAreListedAsChecked: every sort of feature, in every state of subscription and
+// pool.
 func TestEntitlementsAreListedAsChecked(t *testing.T) {
 	m := billing.New(billing.Config{})
 	l := enginetest.NewLog(m, enginetest.Epoch)
