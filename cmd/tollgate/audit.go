@@ -12,14 +12,14 @@ type auditCommand struct {
 	adminFlags  `embed:""`
 	outputFlags `embed:""`
 	Limit       int    `default:"50" help:"How many changes, at most 1,000."`
-	Before      uint32 `help:"Only changes with lower numbers than this: the next page."`
+	Before      uint64 `help:"Only changes with lower numbers than this: the next page."`
 }
 
 // Run lists admin changes.
 func (c *auditCommand) Run(ctx context.Context, out io.Writer) error {
 	var page struct {
 		Changes []struct {
-			Number      uint32            `json:"number"`
+			Number      uint64            `json:"number"`
 			At          string            `json:"at"`
 			Actor       string            `json:"actor"`
 			Action      string            `json:"action"`
@@ -29,10 +29,11 @@ func (c *auditCommand) Run(ctx context.Context, out io.Writer) error {
 			Before      map[string]string `json:"before"`
 			After       map[string]string `json:"after"`
 		} `json:"changes"`
+		NextCursor string `json:"nextCursor"`
 	}
 	path := "/api/v1/admin/audit?limit=" + strconv.Itoa(c.Limit)
 	if c.Before > 0 {
-		path += "&cursor=" + strconv.FormatUint(uint64(c.Before), 10)
+		path += "&cursor=" + strconv.FormatUint(c.Before, 10)
 	}
 	data, err := c.read(ctx, path, &page)
 	if err != nil {
@@ -42,10 +43,13 @@ func (c *auditCommand) Run(ctx context.Context, out io.Writer) error {
 		t := newTable(out, "NUMBER", "AT", "WHO", "WHAT", "WHERE", "SUBJECT", "CHANGE")
 		for _, x := range page.Changes {
 			place := strings.TrimSuffix(x.Account+"/"+x.Environment, "/")
-			t.row(strconv.FormatUint(uint64(x.Number), 10), instant(x.At), x.Actor, x.Action,
+			t.row(strconv.FormatUint(x.Number, 10), instant(x.At), x.Actor, x.Action,
 				either(place, "–"), either(x.Subject, "–"), changes(x.Before, x.After))
 		}
-		return t.end()
+		if err := t.end(); err != nil || page.NextCursor == "" {
+			return err
+		}
+		return say(out, "Older ones: tollgate audit --before %s", page.NextCursor)
 	})
 }
 

@@ -274,6 +274,14 @@ func TestTheRestOfTheCommandLine(t *testing.T) {
 	require.Contains(t, s.ok("payments", "terms"), "due 7 days after")
 	s.ok("payments", "terms", "30")
 	require.Contains(t, s.ok("payments", "terms"), "due 30 days after")
+	terms := s.ok("payments", "terms", "--settle", "90")
+	require.Contains(t, terms, "issued 90 minutes after their period's end, and fall due 30 days after")
+	require.Equal(t, terms, s.ok("payments", "terms"))
+	for _, bad := range [][]string{{"366"}, {"--settle", "10081"}, {"--settle=-1"}, {"1.5"}} {
+		_, code := s.run(append([]string{"payments", "terms"}, bad...)...)
+		require.NotZero(t, code, bad)
+	}
+	require.Equal(t, terms, s.ok("payments", "terms"), "what is refused changes nothing")
 	s.holds(s.ok("payments", "list", s.firstInvoice()), "AT", "PROVIDER")
 	_, code := s.run("payments", "set", "sandbox", "--env", "live")
 	require.Equal(t, 1, code, "it cannot collect there")
@@ -290,6 +298,8 @@ func TestTheRestOfTheCommandLine(t *testing.T) {
 	var page struct {
 		Changes []struct{ Number uint32 }
 	}
+	require.Contains(t, s.ok("audit", "--limit", "1", "--before", "3"), "--before 2\n")
+	require.NotContains(t, s.ok("audit", "--before", "3"), "Older ones")
 	s.json(&page, "audit", "--limit", "1", "--before", "3")
 	require.Equal(t, uint32(2), page.Changes[0].Number)
 
