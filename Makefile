@@ -76,6 +76,11 @@ torture: ## break a cluster in every way for MINUTES, and check every promise
 	go test -count=1 -timeout 0 -v -run '^TestTorture$$' ./cmd/tollgate/torture \
 		-args -for=$(MINUTES)m -seed=$(SEED)
 
+.PHONY: load
+load: ## hold 15,000 connections on a node and ask ten times what it takes, for a minute
+	go test -count=1 -timeout 15m -v -run '^TestOverload$$' ./cmd/tollgate/clustertest \
+		-args -idle=10000 -slow=5000 -load=60s
+
 .PHONY: planted
 planted: ## see that the torture finds bugs that are planted for it
 	go vet -tags planted,planted_lease,planted_key,planted_answer ./cmd/tollgate/torture ./cluster \

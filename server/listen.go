@@ -328,10 +328,17 @@ func (c *conn) readAway() {
 	}
 }
 
-// fastLog brings what fasthttp has to say into the structured log.
+// fastLog brings what fasthttp has to say into the structured log, without its details: they repeat
+// lines and values of a request that cannot be read, and one of these may be a key.
 type fastLog struct{}
 
-// Printf logs one message.
+// Printf logs one message: what kind of thing happened, and the kinds of errors.
 func (fastLog) Printf(format string, args ...any) {
-	slog.Debug("http", "message", fmt.Sprintf(format, args...))
+	var kinds []string
+	for _, arg := range args {
+		if _, ok := arg.(error); ok {
+			kinds = append(kinds, fmt.Sprintf("%T", arg))
+		}
+	}
+	slog.Debug("http", "message", format, "errors", kinds)
 }

@@ -22,25 +22,17 @@ import (
 	"tollgate/cmd/tollgate/config"
 )
 
-// secured is the configuration of one node, alone, whose listeners have a certificate, "front", and
-// the file that it lies in.
-func secured(t *testing.T) (settings config.Config, file string) {
+// solo is the configuration of one node, alone, after change, and the file that it lies in.
+func solo(t *testing.T, change func(*config.Config)) (settings config.Config, file string) {
 	t.Helper()
 	folder := t.TempDir()
-	printed, err := exec.Command(program, "certs", "--out", filepath.Join(folder, "certs"),
-		"--host", "127.0.0.1", "front").CombinedOutput()
-	require.NoError(t, err, "%s", printed)
 	ports, hash := freePorts(t, 3), sha256.Sum256([]byte(adminKey))
 	settings = config.Default()
 	settings.Node, settings.Data = "solo", filepath.Join(folder, "data")
 	settings.HTTP, settings.Ops = localPort(ports), localPort(ports+1)
 	settings.Raft = localPort(ports + 2)
 	settings.AdminKeyHash = hex.EncodeToString(hash[:])
-	settings.HTTPTLS = config.Certificate{
-		Certificate: filepath.Join(folder, "certs", certs.CertificateFile("front")),
-		Key:         filepath.Join(folder, "certs", certs.KeyFile("front")),
-	}
-	settings.OpsTLS = settings.HTTPTLS
+	change(&settings)
 	text, err := settings.YAML()
 	require.NoError(t, err)
 	file = filepath.Join(folder, "solo.yaml")
@@ -73,16 +65,25 @@ func serial(t *testing.T, address string) *big.Int {
 // are taken while it runs, a bad one is refused, logged and changes nothing, and a connection that
 // is open goes on.
 func TestListenersOverTLS(t *testing.T) {
-	settings, file := secured(t)
+	folder := t.TempDir()
+	printed, err := exec.Command(program, "certs", "--out", folder, "--host", "127.0.0.1", "front").
+		CombinedOutput()
+	require.NoError(t, err, "%s", printed)
+	settings, file := solo(t, func(c *config.Config) {
+		c.HTTPTLS = config.Certificate{
+			Certificate: filepath.Join(folder, certs.CertificateFile("front")),
+			Key:         filepath.Join(folder, certs.KeyFile("front")),
+		}
+		c.OpsTLS = c.HTTPTLS
+	})
 	node := startServe(t, settings, []string{"serve", "--config", file})
 	front := settings.HTTPTLS
-	folder := filepath.Dir(front.Certificate)
 	admin := connect(t, settings.Ops, settings.OpsTLS, adminKey)
 	defer admin.Close()
-	_, err := admin.Call(context.Background(), "POST", "/api/v1/admin/accounts",
+	_, err = admin.Call(context.Background(), "POST", "/api/v1/admin/accounts",
 		map[string]string{"name": "shop"}, nil)
 	require.NoError(t, err)
-	printed, err := exec.Command(program, "keys", "create", "--account=shop", "--env=live",
+	printed, err = exec.Command(program, "keys", "create", "--account=shop", "--env=live",
 		"--ops=https://"+settings.Ops, "--admin-key="+adminKey,
 		"--ca="+filepath.Join(folder, certs.AuthorityFile)).Output()
 	require.NoError(t, err, "%s", printed)
