@@ -263,7 +263,9 @@ func TestOverload(t *testing.T) {
 	require.NotEmpty(t, l.latencies)
 	require.Positive(t, l.refused.Load(), "ten times too much is not all accepted")
 	slices.Sort(l.latencies)
-	at := func(part float64) time.Duration { return l.latencies[int(part*float64(len(l.latencies)-1))] }
+	at := func(part float64) time.Duration {
+		return l.latencies[int(part*float64(len(l.latencies)-1))]
+	}
 	t.Logf("%d idle, %d slow (%d cut off, the last after %s), %d busy for %s: %d answered, %d refused, "+
 		"p50 %s, p99 %s, peak %d MiB", idle, slow, l.cut.Load(), time.Duration(l.slowest.Load()), busy,
 		*loadFor, l.served.Load(), l.refused.Load(), at(0.5), at(0.99),
