@@ -173,5 +173,5 @@ func decodeCursor(text string) (c journal.Cursor, ok bool) {
 	c.Index = binary.BigEndian.Uint64(b[8:])
 	c.Position = binary.BigEndian.Uint32(b[16:])
 	c.Ordinal = binary.BigEndian.Uint32(b[20:])
-	return c, c.Index != 0
+	return c, c.Index != 0 && encodeCursor(c) == text // base64 skips line ends
 }
