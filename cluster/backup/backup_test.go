@@ -300,6 +300,9 @@ func TestStatesAreDecoded(t *testing.T) {
 		s := working(t)
 		spoil(s)
 		require.ErrorIs(t, check(s), ErrDamaged, what)
+		if len(s.segments) > 0 { // and not because of what is in it
+			require.ErrorContains(t, check(s), "lists other segments")
+		}
 		_, err := Check(bytes.NewReader(s.bytes(t)), nil)
 		require.NoError(t, err, "%s: only decoding finds it", what)
 	}
