@@ -148,6 +148,9 @@ func setDefault[T comparable](v *T, d T) {
 	}
 }
 
+// wallClock is the clock of a node with its data in a folder. A build for tests steps it.
+var wallClock = func(string) func() time.Time { return time.Now }
+
 // withDefaults returns c with every default filled in, or ErrConfig.
 func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.HeartbeatTimeout, 500*time.Millisecond)
@@ -164,7 +167,7 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.Log, slog.Default())
 	setDefault(&c.Events, &Events{})
 	if c.Now == nil {
-		c.Now = time.Now
+		c.Now = wallClock(c.Dir)
 	}
 	if c.FS == nil {
 		c.FS = wal.OS()

@@ -1,0 +1,75 @@
+package clustertest
+
+import (
+	"context"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// clockLead is how far log time may be from the true time while one clock is wrong, and what an
+// answer may take on a busy machine.
+const clockLead = 30 * time.Second
+
+// One node's clock, of real processes, is stepped by a year either way, the leader's and a
+// follower's: nothing falls due early, no invoice is made, and time goes on.
+func TestSteppedClockMakesNothingFallDue(t *testing.T) {
+	stepped := filepath.Join(t.TempDir(), "tollgate")
+	build := exec.Command("go", "build", "-tags", "stepped_clock", "-o", stepped,
+		"tollgate/cmd/tollgate")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	ordinary := program
+	program = stepped
+	defer func() { program = ordinary }()
+	d := startCluster(t)
+	d.counted(200, 8)
+	before := d.invoices("gen-8-000")
+	require.NotEmpty(t, before, "the subscription began")
+	const year = 365 * 24 * time.Hour
+	for i, id := range []string{d.leader(), d.followers()[0]} {
+		for j, step := range []time.Duration{year, -year} {
+			last := d.logTime()
+			name := filepath.Join(d.folder.NodeFolder(id), "clock-step")
+			// A file that is half written would be no duration.
+			require.NoError(t, os.WriteFile(name+".tmp", []byte(step.String()), 0o600))
+			require.NoError(t, os.Rename(name+".tmp", name))
+			for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
+				d.counted(20, 100+10*i+j)
+			}
+			now := d.logTime()
+			require.WithinDuration(t, time.Now(), now, clockLead, "%s by %s", id, step)
+			require.True(t, now.After(last), "%s by %s: time goes on", id, step)
+			require.Equal(t, before, d.invoices("gen-8-000"), "%s by %s", id, step)
+		}
+		require.NoError(t, os.Remove(filepath.Join(d.folder.NodeFolder(id), "clock-step")))
+	}
+}
+
+// logTime is what time it is in the sandbox.
+func (d *development) logTime() time.Time {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var clock struct{ Now time.Time }
+	_, err := d.admin(d.leader()).Call(ctx, "GET",
+		"/api/v1/admin/accounts/demo/environments/sandbox/clock", nil, &clock)
+	require.NoError(d.t, err)
+	return clock.Now
+}
+
+// invoices are a customer's invoices as a node answers them.
+func (d *development) invoices(customer string) string {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	answer, err := d.client(d.leader(), d.ReadKey).Call(ctx, "GET",
+		"/api/v1/client/billing/invoices/"+url.PathEscape(customer), nil, nil)
+	require.NoError(d.t, err)
+	return string(answer.Body)
+}
