@@ -33,18 +33,20 @@ func TestSteppedClockMakesNothingFallDue(t *testing.T) {
 	require.NotEmpty(t, before, "the subscription began")
 	const year = 365 * 24 * time.Hour
 	for i, id := range []string{d.leader(), d.followers()[0]} {
-		for j, step := range []time.Duration{year, -year} {
+		for j, step := range []time.Duration{-year, year} {
 			last := d.logTime()
 			name := filepath.Join(d.folder.NodeFolder(id), "clock-step")
 			// A file that is half written would be no duration.
 			require.NoError(t, os.WriteFile(name+".tmp", []byte(step.String()), 0o600))
 			require.NoError(t, os.Rename(name+".tmp", name))
-			for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
+			// A leader's clock that is set back holds log time up for a while, and not for a year.
+			begin, now := time.Now(), last
+			for time.Since(begin) < 3*time.Second || !now.After(last) {
+				require.Less(t, time.Since(begin), patience, "%s by %s: time goes on", id, step)
 				d.counted(20, 100+10*i+j)
+				now = d.logTime()
 			}
-			now := d.logTime()
 			require.WithinDuration(t, time.Now(), now, clockLead, "%s by %s", id, step)
-			require.True(t, now.After(last), "%s by %s: time goes on", id, step)
 			require.Equal(t, before, d.invoices("gen-8-000"), "%s by %s", id, step)
 		}
 		require.NoError(t, os.Remove(filepath.Join(d.folder.NodeFolder(id), "clock-step")))
