@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A build for tests whose nodes have clocks that can be stepped while they run, which a machine's
-// own clock cannot be without all its nodes: the file clock-step in a node's folder says by how much.
+// A build for tests whose nodes have clocks that can be stepped while they run, which the machine's
+// own cannot be without all its nodes: the file clock-step in a node's folder says by how much.
 func init() {
 	wallClock = func(dir string) func() time.Time {
 		return func() time.Time {
