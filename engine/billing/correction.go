@@ -130,7 +130,10 @@ type correction struct {
 	covered      decimal.Decimal // units that credits pay; correctionDraws has the credits
 	voidedAt     int64
 	stamp        int64 // log time of the first correction
-	next         uint32
+	// event is the log index of the event: its key may be used again once it is forgotten, and what
+	// was corrected then is not this event.
+	event uint64
+	next  uint32
 }
 
 var correctionCodec = page.Codec[correction]{
@@ -138,13 +141,13 @@ var correctionCodec = page.Codec[correction]{
 		dst = append(append(dst, c.key[:]...), c.request[:]...)
 		dst = appendDecimal(appendDecimal(dst, c.units), c.covered)
 		dst = appendI64(appendI64(dst, c.voidedAt), c.stamp)
-		return appendU32(dst, c.next)
+		return appendU32(appendI64(dst, int64(c.event)), c.next)
 	},
 	Read: func(src []byte, c *correction) ([]byte, error) {
 		r := reader{rest: src}
 		c.key, c.request = r.id(), r.id()
 		c.units, c.covered = r.decimal(), r.decimal()
-		c.voidedAt, c.stamp, c.next = r.i64(), r.i64(), r.u32()
+		c.voidedAt, c.stamp, c.event, c.next = r.i64(), r.i64(), r.u64(), r.u32()
 		return r.rest, r.err
 	},
 }
@@ -193,10 +196,13 @@ func (t *turn) openCorrection(env uint32, key *[16]byte, ref *UsageRef) (
 		return nil, engine.OutcomeDeferred
 	}
 	k.row = t.correctionWith(key)
-	if k.stored = k.row != 0; k.stored {
+	k.stored = k.row != 0 && t.corrections.Read(k.row).event == ref.Index
+	if k.stored {
 		k.correction = *t.corrections.Read(k.row)
 	} else {
-		k.correction = correction{key: *key, units: k.usage.Units, stamp: t.stamp}
+		k.correction = correction{
+			key: *key, units: k.usage.Units, stamp: t.stamp, event: ref.Index,
+		}
 	}
 	return k, engine.OutcomeDone
 }
