@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"fmt"
 	"hash/crc32"
+	"io"
+	mathrand "math/rand/v2"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -32,12 +34,24 @@ const (
 )
 
 // MintKey makes a new key with one of the prefixes. It is shown once and stored nowhere.
-func MintKey(prefix string) (string, error) {
+func MintKey(prefix string) (string, error) { return makeKey(prefix, rand.Reader) }
+
+// DeriveKey makes the key of a secret seed: the same seed and prefix make the same key.
+func DeriveKey(prefix string, seed [32]byte) string {
+	key, err := makeKey(prefix, mathrand.NewChaCha8(seed))
+	if err != nil {
+		panic("server: a stream without an end has ended: " + err.Error())
+	}
+	return key
+}
+
+// makeKey makes a key of a stream of random bytes.
+func makeKey(prefix string, random io.Reader) (string, error) {
 	key := make([]byte, 0, len(prefix)+keyRandom+keyCheck)
 	key = append(key, prefix...)
 	var draw [64]byte
 	for len(key) < len(prefix)+keyRandom {
-		if _, err := rand.Read(draw[:]); err != nil {
+		if _, err := io.ReadFull(random, draw[:]); err != nil {
 			return "", fmt.Errorf("server: mint a key: %w", err)
 		}
 		for _, b := range draw {

@@ -82,6 +82,26 @@ type Response struct {
 	Media string
 }
 
+// Bodiless makes the rows that describe no body refuse one that says something; check judges a body
+// that is there. What a GET sends is not looked at.
+func Bodiless(routes []Route, check func(*Exchange) *Fault) {
+	for i := range routes {
+		handle := routes[i].Handle
+		if routes[i].Body != nil || routes[i].Method == "GET" {
+			continue
+		}
+		routes[i].Handle = func(x *Exchange) {
+			if len(x.Body) > 0 {
+				if fault := check(x); fault != nil {
+					x.Refuse(*fault)
+					return
+				}
+			}
+			handle(x)
+		}
+	}
+}
+
 // DefaultBodyLimit is the size of a request body in bytes unless the route says otherwise (1 MiB).
 const DefaultBodyLimit = 1 << 20
 

@@ -26,6 +26,7 @@ func TestKeysCarryTheirOwnProof(t *testing.T) {
 		server.KeyPrefixLive, server.KeyPrefixSandbox, server.KeyPrefixAdmin,
 	} {
 		for range 200 {
+			require.True(t, server.WellFormedKey([]byte(server.DeriveKey(prefix, [32]byte{1}))))
 			key, err := server.MintKey(prefix)
 			require.NoError(t, err)
 			require.Len(t, key, len(prefix)+34)
@@ -279,4 +280,11 @@ func TestShutdownRightAfterServe(t *testing.T) {
 		}
 		cancel()
 	}
+}
+
+// TestDerivedKeysStayWhatTheyAre: keys that were shown are shown again by later versions too.
+func TestDerivedKeysStayWhatTheyAre(t *testing.T) {
+	require.Equal(t, "sk_test_iiw1H3lRmyFreIO9XhCkbxgqo75BATri31", server.DeriveKey(server.KeyPrefixSandbox, [32]byte{1}))
+	require.NotEqual(t, server.DeriveKey(server.KeyPrefixSandbox, [32]byte{1}),
+		server.DeriveKey(server.KeyPrefixSandbox, [32]byte{2}))
 }

@@ -67,7 +67,7 @@ func newShell(t *testing.T) *shell {
 	operations, err := admin.New(admin.Config{
 		Outbox:  hooks,
 		Machine: s.Machine, Proposer: s, Reader: s, Events: s, Cluster: lone{}, Payments: desk,
-		Metrics: admin.NewMetrics(), KeyHash: admin.HashKey(key),
+		Metrics: admin.NewMetrics(), KeyHash: admin.HashKey(key), SealKey: [32]byte{1},
 		SettleTimeout: time.Nanosecond,
 	})
 	require.NoError(t, err)

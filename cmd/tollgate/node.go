@@ -166,6 +166,9 @@ func (n *node) listen(metrics *admin.Metrics) error {
 		return fmt.Errorf("adminKeyHash: %w", err)
 	}
 	copy(settings.KeyHash[:], hash)
+	if settings.SealKey, err = n.sealKey(); err != nil {
+		return err
+	}
 	operations, err := admin.New(settings)
 	if err != nil {
 		return err

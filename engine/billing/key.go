@@ -232,7 +232,8 @@ func (m *Machine) Keys(env uint32) []KeyView {
 	views := make([]KeyView, len(all))
 	for i, k := range all {
 		views[i] = KeyView{
-			ID: k.id, Scope: k.scope, Label: k.label, Hint: k.hint, CreatedAt: k.createdAt,
+			ID: k.id, Hash: k.hash, Scope: k.scope, Label: k.label, Hint: k.hint,
+			CreatedAt: k.createdAt,
 		}
 		if k.customer != 0 {
 			views[i].Customer = string(s.externalID(s.customers.Read(k.customer)))

@@ -26,6 +26,7 @@ type AccountView struct {
 // KeyView is one API key, without the key.
 type KeyView struct {
 	ID                   [16]byte
+	Hash                 [32]byte // SHA-256 of the whole key
 	Scope                Scope
 	Label, Hint          string
 	Customer             string // the ExternalID, of a key of ScopeCustomer

@@ -53,10 +53,17 @@ func (a *API) createAccount(x *server.Exchange) {
 			"name must be 1–64 of a-z, 0-9 and -, beginning with a letter or a digit"))
 		return
 	}
-	result := a.propose(billing.KindCreateAccount, wire.Encode(nil, &c))
+	result, first, fault := a.once(x, 0, billing.KindCreateAccount, wire.Encode(nil, &c))
+	if fault != nil {
+		x.Refuse(*fault)
+		return
+	}
 	if result.Outcome != engine.OutcomeDone {
 		x.Refuse(server.FaultOf(result.Outcome))
 		return
+	}
+	if first.Repeated {
+		c.ID = first.First
 	}
 	data := x.Begin()
 	data.Open('{')
@@ -91,7 +98,7 @@ var scopes = map[string]billing.Scope{
 // longestLabel is the length of a key's label in characters.
 const longestLabel = 80
 
-// createKey is POST …/keys. The key is in this answer and nowhere else.
+// createKey is POST …/keys. The key is in this answer and nowhere else; see makeKey.
 func (a *API) createKey(x *server.Exchange) {
 	c := billing.CreateKey{ID: newID(), Actor: actor}
 	var scope string
@@ -112,25 +119,21 @@ func (a *API) createKey(x *server.Exchange) {
 		}
 		fault = w.fault()
 	}
+	if fault == nil {
+		_, fault = server.OnceKey(x)
+	}
 	if fault != nil {
 		x.Refuse(*fault)
-		return
-	}
-	prefix := keyPrefixes[string(x.Param(1)) == "live"][c.Scope == billing.ScopeCustomer]
-	key, err := server.MintKey(prefix)
-	if err != nil {
-		a.config.Log.Error("no key can be minted", "error", err)
-		x.Refuse(server.FaultInternal)
 		return
 	}
 	var ok bool
 	if c.Env, ok = a.locate(x); !ok {
 		return
 	}
-	c.Hash, c.Hint = sha256.Sum256([]byte(key)), key[:len(prefix)+4]
-	result := a.propose(billing.KindCreateKey, wire.Encode(nil, &c))
-	if result.Outcome != engine.OutcomeDone {
-		x.Refuse(server.FaultOf(result.Outcome))
+	prefix := keyPrefixes[string(x.Param(1)) == "live"][c.Scope == billing.ScopeCustomer]
+	key, fault := a.makeKey(x, prefix, &c)
+	if fault != nil {
+		x.Refuse(*fault)
 		return
 	}
 	data := x.Begin()
@@ -142,6 +145,53 @@ func (a *API) createKey(x *server.Exchange) {
 	data.Text("hint", c.Hint)
 	data.Close('}')
 	x.End(201)
+}
+
+// faultKeyLost answers a repeated request whose key cannot be shown again.
+var faultKeyLost = server.Fault{
+	Status: 409, Code: "key_not_shown", Message: "The key was made, and cannot be shown again",
+	Detail: "The node's secretsKey was changed since. Revoke the key, and make one with a new " +
+		"Idempotency-Key.",
+}
+
+// makeKey makes the key that a command is about, and carries it out. Without an Idempotency-Key the
+// key is random, and nobody can have it again. With one it is derived from its id and the node's
+// own secret, so that a repeated request shows the key of the first: the state holds its hash only.
+func (a *API) makeKey(
+	x *server.Exchange, prefix string, c *billing.CreateKey,
+) (key string, fault *server.Fault) {
+	derive := func() string {
+		return server.DeriveKey(prefix, a.vault.Derive(c.Env, "API key", c.ID))
+	}
+	if once, _ := server.OnceKey(x); len(once) > 0 {
+		key = derive()
+	} else {
+		var err error
+		if key, err = server.MintKey(prefix); err != nil {
+			a.config.Log.Error("no key can be minted", "error", err)
+			return "", &server.FaultInternal
+		}
+	}
+	c.Hash, c.Hint = sha256.Sum256([]byte(key)), key[:len(prefix)+4]
+	result, first, fault := a.once(x, c.Env, billing.KindCreateKey, wire.Encode(nil, c))
+	if fault == nil && result.Outcome != engine.OutcomeDone {
+		f := server.FaultOf(result.Outcome)
+		fault = &f
+	}
+	if fault != nil || !first.Repeated {
+		return key, fault
+	}
+	c.ID = first.First
+	key = derive()
+	c.Hash, c.Hint = sha256.Sum256([]byte(key)), key[:len(prefix)+4]
+	return key, a.look(func() *server.Fault {
+		for _, made := range a.machine.Keys(c.Env) {
+			if made.ID == c.ID && made.Hash == c.Hash {
+				return nil
+			}
+		}
+		return &faultKeyLost
+	})
 }
 
 // keyPrefixes are by environment (is it live?) and by holder (is it a customer?).

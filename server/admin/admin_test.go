@@ -100,35 +100,43 @@ func startWithin(t *testing.T, write time.Duration) *node {
 		Observe: metrics.Observer("client"), Payments: n.desk,
 	})
 	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, n.api.Close()) })
+	n.operations(metrics, [32]byte{1}, write)
+	n.clients = n.listens(server.Serve(ln, n.api.Handler(), server.DefaultLimits()))
+	n.describe()
+	nothing := func(context.Context, io.Writer, bool, int) error { return admin.ErrNotCurrent }
+	n.save.Store(&nothing)
+	return n
+}
+
+// operations serves the admin API of a node that has this secret.
+func (n *node) operations(metrics *admin.Metrics, seal [32]byte, write time.Duration) {
+	n.t.Helper()
 	api, err := admin.New(admin.Config{
 		Machine: n.Machine, Proposer: n, Reader: n, Cluster: n.members, Metrics: metrics,
-		KeyHash: admin.HashKey(n.key), Audits: n.api.AuditStats,
+		KeyHash: admin.HashKey(n.key), SealKey: seal, Audits: n.api.AuditStats,
 		Payments: n.desk, Outbox: n.outbox, Events: n, SettleTimeout: 2 * time.Second,
 		Backup: func(ctx context.Context, w io.Writer, stale bool, pace int) error {
 			return (*n.save.Load())(ctx, w, stale, pace)
 		},
 	})
-	require.NoError(t, err)
-	listen := func(h *server.Server) string {
-		t.Cleanup(func() {
-			http.DefaultClient.CloseIdleConnections()
-			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-			defer cancel()
-			require.NoError(t, h.Shutdown(ctx))
-		})
-		return h.Addr().String()
-	}
+	require.NoError(n.t, err)
 	limits := server.DefaultLimits()
 	limits.Write = write
 	operations, err := server.Listen("127.0.0.1:0", api.Handler(), limits)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, n.api.Close()) })
-	n.addr = listen(operations)
-	n.clients = listen(server.Serve(ln, n.api.Handler(), server.DefaultLimits()))
-	n.describe()
-	nothing := func(context.Context, io.Writer, bool, int) error { return admin.ErrNotCurrent }
-	n.save.Store(&nothing)
-	return n
+	require.NoError(n.t, err)
+	n.addr = n.listens(operations)
+}
+
+// listens returns a server's address; it is shut down with the test.
+func (n *node) listens(h *server.Server) string {
+	n.t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		require.NoError(n.t, h.Shutdown(ctx))
+	})
+	return h.Addr().String()
 }
 
 func (n *node) now() time.Time { return time.Now().Add(time.Duration(n.later.Load())) }

@@ -23,6 +23,7 @@ import (
 	"tollgate/server/client"
 	"tollgate/server/outbox"
 	"tollgate/server/payments"
+	"tollgate/server/vault"
 )
 
 // Prefix is the path that the admin API's routes begin with.
@@ -54,6 +55,9 @@ type Config struct {
 	Audits func() client.AuditStats
 	// Events lists usage events, for margins; nil answers 503 there.
 	Events journal.Source
+	// SealKey is the node's key for secrets, the same on every node: API keys that are made with an
+	// Idempotency-Key are derived from it, so that the answer can be given again.
+	SealKey [32]byte
 	// Payments seals and checks the settings of payment providers; nil refuses them.
 	Payments *payments.Desk
 	// Outbox checks webhook endpoints and makes their secrets; nil makes none.
@@ -82,6 +86,7 @@ type API struct {
 	config  Config
 	machine *billing.Machine
 	table   *server.Table
+	vault   *vault.Vault
 	metrics fasthttp.RequestHandler
 	// document is the OpenAPI document of the routes below Prefix.
 	document []byte
@@ -90,9 +95,9 @@ type API struct {
 // New makes the operations listener's handler.
 func New(c Config) (*API, error) {
 	if c.Machine == nil || c.Proposer == nil || c.Reader == nil || c.Cluster == nil ||
-		c.Metrics == nil || c.KeyHash == ([32]byte{}) {
+		c.Metrics == nil || c.KeyHash == ([32]byte{}) || c.SealKey == ([32]byte{}) {
 		return nil, errors.New(
-			"admin: Machine, Proposer, Reader, Cluster, Metrics and KeyHash must be set")
+			"admin: Machine, Proposer, Reader, Cluster, Metrics, KeyHash and SealKey must be set")
 	}
 	if c.WriteTimeout == 0 {
 		c.WriteTimeout = 5 * time.Second
@@ -108,12 +113,16 @@ func New(c Config) (*API, error) {
 	}
 	a := &API{config: c, machine: c.Machine, metrics: c.Metrics.handler()}
 	var err error
+	if a.vault, err = vault.New(c.SealKey, "tollgate API keys"); err != nil {
+		return nil, err
+	}
 	routes := slices.Concat(a.routes(), a.platformRoutes(), a.paymentRoutes(),
 		a.invoiceRoutes(), a.clockRoutes(), a.poolRoutes(), a.creditRoutes(),
 		a.termsRoutes(), a.webhookRoutes(), a.deliveryRoutes(), a.backupRoutes())
 	if a.document, err = server.OpenAPI(routes, description()); err != nil {
 		return nil, err
 	}
+	server.Bodiless(routes, fieldless)
 	routes = slices.Concat(routes, a.plainRoutes(), c.More)
 	a.table, err = server.NewTable(routes, server.TableConfig{
 		Authenticate: a.authenticate, Observe: c.Metrics.Observer("admin"), Log: c.Log,
@@ -172,6 +181,15 @@ func (a *API) propose(kind engine.Kind, payload []byte) engine.Result {
 	var results [1]engine.Result
 	a.config.Proposer.Propose(time.Now().Add(a.config.WriteTimeout), records[:], results[:])
 	return results[0]
+}
+
+// once proposes a command in an environment, or in none (0); see server.Once.
+func (a *API) once(x *server.Exchange, env uint32, kind engine.Kind, payload []byte) (
+	engine.Result, billing.OnceReply, *server.Fault,
+) {
+	return server.Once(x, &server.OnceCommand{
+		Env: env, Realm: "operator", Kind: kind, Payload: payload, Propose: a.propose,
+	})
 }
 
 // environment finds the environment that a path names and passes its number on.

@@ -13,15 +13,15 @@ import (
 
 const (
 	longestNote  = 500
-	longestOnce  = 255 // of an Idempotency-Key, in bytes
 	defaultMoves = 100
 	mostMoves    = billing.MaxTransactions
 
 	longestMoveCursor = 200
 )
 
+// requestKey describes Idempotency-Key where the id of what it makes is made of it.
 var requestKey = server.Param{
-	In: "header", Name: "Idempotency-Key", Schema: text(1, longestOnce),
+	In: "header", Name: server.RequestKey.Name, Schema: server.RequestKey.Schema,
 	About: "a repeat with the same key and body answers again, and changes nothing",
 }
 
@@ -85,23 +85,12 @@ func (a *API) creditRoutes() []server.Route {
 // onceID is the id of what a request makes: a new one, or with an Idempotency-Key always the same
 // one, so that the state machine knows a repeat by it.
 func (a *API) onceID(x *server.Exchange) (id [16]byte, fault *server.Fault) {
-	key, one := server.SoleHeader(x.Ctx, "Idempotency-Key")
-	if !one {
-		f := server.FaultFields.With("Idempotency-Key is there twice, with two values")
-		return id, &f
+	key, fault := server.OnceKey(x)
+	if fault != nil {
+		return id, fault
 	}
 	if len(key) == 0 {
 		return newID(), nil
-	}
-	if len(key) > longestOnce {
-		f := server.FaultFields.With("Idempotency-Key must be 1–255 visible ASCII characters")
-		return id, &f
-	}
-	for _, c := range key {
-		if c <= ' ' || c > '~' {
-			f := server.FaultFields.With("Idempotency-Key must be 1–255 visible ASCII characters")
-			return id, &f
-		}
 	}
 	h := sha256.New()
 	for _, part := range [][]byte{[]byte(x.Route.Operation), x.Param(0), x.Param(1), key} {

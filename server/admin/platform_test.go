@@ -1,10 +1,15 @@
 package admin_test
 
 import (
+	"net/http"
+	"regexp"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/server/admin"
 	"tollgate/server/client"
 )
 
@@ -91,4 +96,86 @@ func TestEveryAdminChangeIsListed(t *testing.T) {
 	require.Nil(t, a.data()["nextCursor"])
 	n.call("GET", "audit?limit=0&cursor=x", "").is(400, "validation_failed")
 	n.send("GET", "/api/v1/admin/audit", "", "", "").is(401, "invalid_key")
+}
+
+// TestAccountsAndKeysAreMadeOnce: with an Idempotency-Key a repeat answers what the first request
+// made, the key included; another request with it is refused; each environment has its own.
+func TestAccountsAndKeysAreMadeOnce(t *testing.T) {
+	n := start(t)
+	for _, bad := range []string{"a b", strings.Repeat("k", 256)} {
+		n.once("accounts", bad, `{"name":"demo"}`).is(400, "validation_failed")
+		n.once(sandbox+"keys", bad, `{"scope":"full"}`).is(400, "validation_failed")
+	}
+	made := n.once("accounts", "k", `{"name":"demo"}`).is(201, "")
+	require.Equal(t, made.body, n.once("accounts", "k", `{"name":"demo"}`).is(201, "").body)
+	n.once("accounts", "k", `{"name":"other"}`).is(409, "idempotency_key_reused")
+	n.once("accounts", "k2", `{"name":"demo"}`).is(409, "account_exists")
+	require.Len(t, n.call("GET", "accounts", "").list(), 1)
+
+	n.once(sandbox+"keys", "a b", `{"scope":"full"}`).is(400, "validation_failed")
+	key := n.once(sandbox+"keys", "k", `{"scope":"full","label":"ci"}`).is(201, "")
+	require.Equal(t, key.body, n.once(sandbox+"keys", "k", `{"scope":"full","label":"ci"}`).
+		is(201, "").body)
+	n.once(sandbox+"keys", "k", `{"scope":"read","label":"ci"}`).is(409, "idempotency_key_reused")
+	require.Len(t, n.call("GET", sandbox+"keys", "").list(), 1)
+	text := key.data()["key"].(string)
+	require.Equal(t, text[:len("sk_test_")+4], key.data()["hint"])
+	n.send("GET", client.Prefix+"/plans", "", text, "").is(200, "")
+	live := n.once("accounts/demo/environments/live/keys", "k", `{"scope":"full","label":"ci"}`).
+		is(201, "").data()["key"].(string)
+	others := map[string]bool{text[8:]: true, live[8:]: true}
+	for _, once := range []string{"k3", "", ""} {
+		header := http.Header{}
+		if once != "" {
+			header.Set("Idempotency-Key", once)
+		}
+		a := n.sendWith(header, "POST", admin.Prefix+"/"+sandbox+"keys", `{"scope":"full"}`, n.key,
+			"application/json").is(201, "")
+		others[a.data()["key"].(string)[8:]] = true
+	}
+	require.Len(t, others, 5, "no two are the same")
+
+	// A revoked key stays revoked, and its answer what it was.
+	n.call("DELETE", sandbox+"keys/"+key.data()["id"].(string), "").is(200, "")
+	require.Equal(t, key.body, n.once(sandbox+"keys", "k", `{"scope":"full","label":"ci"}`).
+		is(201, "").body)
+	n.send("GET", client.Prefix+"/plans", "", text, "").is(401, "")
+}
+
+// TestAKeyIsNotShownAgainByAnotherSecret: a node whose secret was changed makes no other key of it.
+func TestAKeyIsNotShownAgainByAnotherSecret(t *testing.T) {
+	n := start(t)
+	n.call("POST", "accounts", `{"name":"demo"}`).is(201, "")
+	n.once(sandbox+"keys", "k", `{"scope":"full"}`).is(201, "")
+	before := n.addr
+	n.operations(admin.NewMetrics(), [32]byte{2}, time.Minute)
+	n.once(sandbox+"keys", "k", `{"scope":"full"}`).is(409, "key_not_shown")
+	require.Len(t, n.call("GET", sandbox+"keys", "").list(), 1)
+	n.addr = before
+	n.once(sandbox+"keys", "k", `{"scope":"full"}`).is(201, "")
+}
+
+// TestWhatTakesNoBodyRefusesOne: a field that nobody reads is a mistake that somebody made.
+func TestWhatTakesNoBodyRefusesOne(t *testing.T) {
+	n := start(t)
+	n.furnish()
+	names := regexp.MustCompile(`\{[a-z]+\}`)
+	checked := 0
+	for path, item := range n.describe().Paths.Map() {
+		for method, operation := range item.Operations() {
+			if operation.RequestBody != nil || method == "GET" {
+				continue
+			}
+			checked++
+			path := strings.Replace(path, "{account}", "demo", 1)
+			path = strings.Replace(path, "{environment}", "sandbox", 1)
+			path = strings.TrimPrefix(names.ReplaceAllString(path, unknownID), admin.Prefix+"/")
+			for _, body := range []string{`{"dryRun":true}`, `[]`, `{"a":1,"a":2}`} {
+				n.call(method, path, body).is(400, "")
+			}
+			n.call(method, path, `{"dryRun":true}`).is(400, "validation_failed")
+			require.Equal(t, n.call(method, path, "").status, n.call(method, path, `{}`).status, path)
+		}
+	}
+	require.Greater(t, checked, 5)
 }

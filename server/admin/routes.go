@@ -15,7 +15,8 @@ func (a *API) routes() []server.Route {
 			Method: "POST", Path: accounts, Operation: "createAccount",
 			Summary: "Create an account with a live and a sandbox environment",
 			Access:  server.AccessOperator, Handle: a.createAccount,
-			Body: server.Object(server.Must("name", text(1, 64))),
+			Params: []server.Param{server.RequestKey},
+			Body:   server.Object(server.Must("name", text(1, 64))),
 			Responses: []server.Response{{Status: 201, About: "Created", Data: server.Object(
 				server.Must("id", server.UUIDSchema), server.Must("name", text(1, 64)),
 			)}},
@@ -31,7 +32,8 @@ func (a *API) routes() []server.Route {
 		{
 			Method: "POST", Path: environment + "/keys", Operation: "createKey",
 			Summary: "Create an API key, which only this answer shows",
-			Access:  server.AccessOperator, Handle: a.createKey, Params: environmentParams,
+			Access:  server.AccessOperator, Handle: a.createKey,
+			Params: environmentAnd(server.RequestKey),
 			Body: server.Object(
 				server.Must("scope", server.EnumSchema("full", "read", "customer")),
 				server.May("label", text(0, longestLabel)), server.May("customer", text(1, longestID)),

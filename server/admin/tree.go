@@ -308,3 +308,6 @@ func body(
 	}
 	return w.fault()
 }
+
+// fieldless judges the body of a request that needs none: an object without fields.
+func fieldless(x *server.Exchange) *server.Fault { return body(x, new(walk), nil) }

@@ -118,11 +118,7 @@ func New(c Config) (*API, error) {
 	if a.document, err = server.OpenAPI(routes, description()); err != nil {
 		return nil, err
 	}
-	for i := range routes {
-		if routes[i].Body == nil && routes[i].Method != "GET" {
-			routes[i].Handle = bodiless(routes[i].Handle)
-		}
-	}
+	server.Bodiless(routes, fieldless)
 	if c.Payments != nil {
 		routes = append(routes, c.Payments.Routes()...)
 	}

@@ -18,7 +18,7 @@ func (a *API) paymentRoutes() []server.Route {
 			Operation: "createCheckoutSession",
 			Summary:   "The address of a hosted page that takes the invoice's payment",
 			Access:    server.AccessFull, Handle: a.createCheckout,
-			Params: []server.Param{path("invoiceId", server.UUIDSchema, ""), requestKey},
+			Params: []server.Param{path("invoiceId", server.UUIDSchema, ""), server.RequestKey},
 			Responses: []server.Response{{
 				Status: 200, About: "url is empty when the invoice is paid already",
 				Data: server.Object(server.Must("url", text(0, 0))),

@@ -48,18 +48,8 @@ func object(
 	return f.leave()
 }
 
-// bodiless is a handler whose requests need no body: nothing, or an object without fields.
-func bodiless(handle func(*server.Exchange)) func(*server.Exchange) {
-	return func(x *server.Exchange) {
-		if len(x.Body) > 0 {
-			if fault := object(x.Body, nil, func(*form) {}); fault != nil {
-				x.Refuse(*fault)
-				return
-			}
-		}
-		handle(x)
-	}
-}
+// fieldless judges the body of a request that needs none: an object without fields.
+func fieldless(x *server.Exchange) *server.Fault { return object(x.Body, nil, func(*form) {}) }
 
 // blankable reads an optional string; "" sets a bit of blank, for it is a value and null is none.
 func blankable(name string, most int, bit uint8, blank *uint8, dst *string) func(*form) bool {

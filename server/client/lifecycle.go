@@ -17,7 +17,7 @@ func (a *API) lifecycleRoutes() []server.Route {
 			Operation: "cancelSubscription", Summary: "Cancel now, or at the period's end",
 			Access: server.AccessFull, Handle: a.cancelSubscription,
 			Params: []server.Param{
-				subscription, requestKey,
+				subscription, server.RequestKey,
 				inQuery("cancelMode", server.EnumSchema("IMMEDIATE", "END_OF_PERIOD"),
 					"END_OF_PERIOD when absent"),
 			},
@@ -34,7 +34,7 @@ func (a *API) lifecycleRoutes() []server.Route {
 			Operation: "changeSubscriptionPlan",
 			Summary:   "Upgrade at once, or downgrade at the period's end",
 			Access:    server.AccessFull, Handle: a.changePlan,
-			Params: []server.Param{subscription, requestKey},
+			Params: []server.Param{subscription, server.RequestKey},
 			Body:   server.RefTo("PlanChangeRequest"), Responses: done,
 		},
 		{

@@ -12,7 +12,7 @@ func (a *API) routes() []server.Route {
 			Method: "POST", Path: Prefix + "/customers", Operation: "createCustomer",
 			Summary: "Create a customer", Access: server.AccessFull, Handle: a.createCustomer,
 			Body:      server.RefTo("CustomerRequest"),
-			Params:    []server.Param{requestKey},
+			Params:    []server.Param{server.RequestKey},
 			Responses: []server.Response{{Status: 201, About: "Created; see Location"}},
 		},
 		{
@@ -43,7 +43,7 @@ func (a *API) routes() []server.Route {
 			Method: "POST", Path: Prefix + "/subscriptions", Operation: "createSubscription",
 			Summary: "Subscribe a customer to a plan", Access: server.AccessFull,
 			Handle: a.createSubscription, Body: server.RefTo("SubscriptionRequest"),
-			Params: []server.Param{requestKey},
+			Params: []server.Param{server.RequestKey},
 			Responses: []server.Response{{
 				Status: 201, About: "Created, with its initial invoice", Data: server.Object(
 					server.Must("subscription", server.RefTo("Subscription")),
@@ -127,7 +127,7 @@ func (a *API) routes() []server.Route {
 			Method: "POST", Path: Prefix + "/billing/invoices/{invoiceId}/mark-paid",
 			Operation: "markInvoicePaid", Summary: "Record that an invoice was paid",
 			Access: server.AccessFull, Handle: a.markInvoicePaid,
-			Params:    []server.Param{path("invoiceId", server.UUIDSchema, ""), requestKey},
+			Params:    []server.Param{path("invoiceId", server.UUIDSchema, ""), server.RequestKey},
 			Responses: []server.Response{{Status: 200, About: "Paid"}},
 		},
 		{

@@ -21,7 +21,10 @@ var ErrSealed = errors.New("vault: a stored secret does not open: " +
 // Vault seals and opens secrets: AES-256-GCM, a random nonce in front. The environment and the
 // secret's name are bound in, so that one sealed for one place opens nowhere else. Safe for
 // concurrent use.
-type Vault struct{ aead cipher.AEAD }
+type Vault struct {
+	aead cipher.AEAD
+	seed []byte // what Derive begins with
+}
 
 // New makes the vault of a purpose. The sealing key is derived from the given one, so that what it
 // is made of is used for nothing else directly, and one purpose's secrets open for no other.
@@ -36,7 +39,18 @@ func New(key [32]byte, purpose string) (*Vault, error) {
 	if err != nil {
 		return nil, fmt.Errorf("vault: %w", err)
 	}
-	return &Vault{aead}, nil
+	d := hmac.New(sha256.New, key[:])
+	d.Write([]byte(purpose + " derived"))
+	return &Vault{aead, d.Sum(nil)}, nil
+}
+
+// Derive makes 32 bytes that only holders of the key can make, and always the same for one place
+// and id: a secret that can be had again without being stored.
+func (v *Vault) Derive(env uint32, name string, id [16]byte) (secret [32]byte) {
+	h := hmac.New(sha256.New, v.seed)
+	h.Write(id[:])
+	h.Write(place(env, name))
+	return [32]byte(h.Sum(secret[:0]))
 }
 
 func place(env uint32, name string) []byte {

@@ -39,3 +39,29 @@ func TestSecretsOpenWhereTheyWereSealed(t *testing.T) {
 		require.ErrorIs(t, err, vault.ErrSealed)
 	}
 }
+
+// TestDerivedSecretsBelongToTheirPlace: the same again for one place and id, another for any other,
+// and for another key or purpose.
+func TestDerivedSecretsBelongToTheirPlace(t *testing.T) {
+	v, err := vault.New([32]byte{1}, "a purpose")
+	require.NoError(t, err)
+	same, err := vault.New([32]byte{1}, "a purpose")
+	require.NoError(t, err)
+	other, err := vault.New([32]byte{2}, "a purpose")
+	require.NoError(t, err)
+	elsewhere, err := vault.New([32]byte{1}, "another purpose")
+	require.NoError(t, err)
+	id := [16]byte{7}
+	secret := v.Derive(1, "name", id)
+	require.Equal(t, secret, same.Derive(1, "name", id))
+	for _, wrong := range [][32]byte{
+		v.Derive(2, "name", id),
+		v.Derive(1, "other", id),
+		v.Derive(1, "name", [16]byte{8}),
+		other.Derive(1, "name", id),
+		elsewhere.Derive(1, "name", id),
+		{},
+	} {
+		require.NotEqual(t, secret, wrong)
+	}
+}

@@ -170,7 +170,7 @@ func (a *API) operatorDeny(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	if id, ok := a.ordered(x, row); ok &&
+	if id, ok := a.ordered(x, row); ok && a.form(x, open(x, true)) &&
 		a.act(x, row, state.KindDenyPurchase, &state.DenyPurchase{ID: id}) {
 		a.answerTenant(x, row)
 	}
@@ -182,7 +182,8 @@ func (a *API) operatorConfirm(x *server.Exchange) {
 		return
 	}
 	id, _ := parseID(markFlow, string(x.Param(1)))
-	if a.act(x, row, state.KindConfirmSignup, &state.ConfirmSignup{Workspace: row, ID: id}) {
+	if a.form(x, open(x, true)) && a.act(x, row, state.KindConfirmSignup,
+		&state.ConfirmSignup{Workspace: row, ID: id}) {
 		a.answerTenant(x, row)
 	}
 }

@@ -272,6 +272,8 @@ func TestOperatorsAct(t *testing.T) {
 	shown := n.send("GET", path+c.workspace, "", "", nil)
 	require.Equal(t, "ada@example.com", shown.at("data", "owner"))
 	flow := c.flow(plainFlow)
+	a = n.send("POST", path+c.workspace+"/flows/"+flow+"/confirm-signup", `{"dryRun":true}`, "", json)
+	require.Equal(t, 400, a.status, "a field that nobody reads")
 	c.operate("/flows/"+flow+"/confirm-signup", "")
 	require.Equal(t, true, c.call("GET", "/v1/flows/"+flow, "").is(200, "").at("flow", "signupConfirmed"))
 }
