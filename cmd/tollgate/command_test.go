@@ -271,6 +271,13 @@ func TestTheRestOfTheCommandLine(t *testing.T) {
 	require.Empty(t, s.ok("origins", "list"))
 	s.ok("payments", "set", "sandbox")
 	s.holds(s.ok("payments", "show"), "Provider", "sandbox")
+	out, code := s.run("payments", "set", "stripe", "--secret-key", "sk_1")
+	require.Equal(t, 1, code, out)
+	require.Contains(t, s.ok("payments", "show"), "sandbox", "nothing was changed")
+	s.ok("payments", "set", "stripe", "--secret-key", "sk_1", "--webhook-secret", "whsec_1")
+	s.holds(s.ok("payments", "show"), "Still heard of", "sandbox, replaced")
+	s.ok("payments", "set", "sandbox", "--forget-previous")
+	require.NotContains(t, s.ok("payments", "show"), "Still heard of")
 	require.Contains(t, s.ok("payments", "terms"), "due 7 days after")
 	s.ok("payments", "terms", "30")
 	require.Contains(t, s.ok("payments", "terms"), "due 30 days after")
@@ -282,8 +289,8 @@ func TestTheRestOfTheCommandLine(t *testing.T) {
 		require.NotZero(t, code, bad)
 	}
 	require.Equal(t, terms, s.ok("payments", "terms"), "what is refused changes nothing")
-	s.holds(s.ok("payments", "list", s.firstInvoice()), "AT", "PROVIDER")
-	_, code := s.run("payments", "set", "sandbox", "--env", "live")
+	s.holds(s.ok("payments", "list", s.firstInvoice()), "AT", "PROVIDER", "REPORTED")
+	_, code = s.run("payments", "set", "sandbox", "--env", "live")
 	require.Equal(t, 1, code, "it cannot collect there")
 	_, code = s.run("payments", "set", "paypal")
 	require.Equal(t, 2, code)
@@ -292,7 +299,7 @@ func TestTheRestOfTheCommandLine(t *testing.T) {
 	s.holds(s.ok("accounts", "list"), "NAME", "ID", "CREATED", "demo")
 	require.Contains(t, s.ok("catalog", "show"), `"creditAllocations"`)
 
-	out := s.ok("audit")
+	out = s.ok("audit")
 	s.holds(out, "admin-key", "payment-provider.set", "demo/sandbox")
 	s.holds(out, "account.created", "–", "demo")
 	var page struct {

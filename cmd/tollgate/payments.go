@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/url"
 	"strconv"
@@ -62,6 +63,10 @@ type paymentsSetCommand struct {
 
 // Run replaces the settings.
 func (c *paymentsSetCommand) Run(ctx context.Context, out io.Writer) error {
+	if c.Provider == "stripe" && (c.SecretKey == "" || c.WebhookSecret == "") {
+		return errors.New("stripe needs both secrets, in TOLLGATE_PAYMENT_SECRET_KEY and " +
+			"TOLLGATE_PAYMENT_WEBHOOK_SECRET; nothing was changed")
+	}
 	body := map[string]any{"provider": c.Provider, "forgetPrevious": c.ForgetPrevious}
 	for name, value := range map[string]string{
 		"baseUrl": c.BaseURL, "secretKey": c.SecretKey, "webhookSecret": c.WebhookSecret,
@@ -123,6 +128,7 @@ func (c *paymentsListCommand) Run(ctx context.Context, out io.Writer) error {
 		Currency string      `json:"currency"`
 		Recorded string      `json:"recordedAt"`
 		Result   string      `json:"result"`
+		Type     string      `json:"type"`
 	}
 	path := c.path() + "/invoices/" + url.PathEscape(c.Invoice) + "/payments"
 	data, err := c.read(ctx, path, &list)
@@ -130,9 +136,10 @@ func (c *paymentsListCommand) Run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	return c.print(out, data, func() error {
-		t := newTable(out, "AT", "PROVIDER", "EVENT", "AMOUNT", "RESULT")
+		t := newTable(out, "AT", "PROVIDER", "EVENT", "AMOUNT", "RESULT", "REPORTED")
 		for _, p := range list {
-			t.row(instant(p.Recorded), p.Provider, p.Event, money(p.Amount, p.Currency), p.Result)
+			t.row(instant(p.Recorded), p.Provider, p.Event, money(p.Amount, p.Currency), p.Result,
+				either(p.Type, "payment"))
 		}
 		return t.end()
 	})

@@ -101,7 +101,7 @@ func startWithin(t *testing.T, write time.Duration) *node {
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, n.api.Close()) })
-	n.operations(metrics, [32]byte{1}, write)
+	n.serveAdmin(metrics, [32]byte{1}, write)
 	n.clients = n.listens(server.Serve(ln, n.api.Handler(), server.DefaultLimits()))
 	n.describe()
 	nothing := func(context.Context, io.Writer, bool, int) error { return admin.ErrNotCurrent }
@@ -109,8 +109,8 @@ func startWithin(t *testing.T, write time.Duration) *node {
 	return n
 }
 
-// operations serves the admin API of a node that has this secret.
-func (n *node) operations(metrics *admin.Metrics, seal [32]byte, write time.Duration) {
+// serveAdmin serves the admin API of a node that has this secret.
+func (n *node) serveAdmin(metrics *admin.Metrics, seal [32]byte, write time.Duration) {
 	n.t.Helper()
 	api, err := admin.New(admin.Config{
 		Machine: n.Machine, Proposer: n, Reader: n, Cluster: n.members, Metrics: metrics,

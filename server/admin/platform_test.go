@@ -148,7 +148,7 @@ func TestAKeyIsNotShownAgainByAnotherSecret(t *testing.T) {
 	n.call("POST", "accounts", `{"name":"demo"}`).is(201, "")
 	n.once(sandbox+"keys", "k", `{"scope":"full"}`).is(201, "")
 	before := n.addr
-	n.operations(admin.NewMetrics(), [32]byte{2}, time.Minute)
+	n.serveAdmin(admin.NewMetrics(), [32]byte{2}, time.Minute)
 	n.once(sandbox+"keys", "k", `{"scope":"full"}`).is(409, "key_not_shown")
 	require.Len(t, n.call("GET", sandbox+"keys", "").list(), 1)
 	n.addr = before
