@@ -289,7 +289,8 @@ func TestTheRestOfTheCommandLine(t *testing.T) {
 		require.NotZero(t, code, bad)
 	}
 	require.Equal(t, terms, s.ok("payments", "terms"), "what is refused changes nothing")
-	s.holds(s.ok("payments", "list", s.firstInvoice()), "AT", "PROVIDER", "REPORTED")
+	s.holds(s.ok("payments", "list", s.firstInvoice()), "AT", "PROVIDER", "EVENT",
+		"AMOUNT", "RESULT", "REPORTED")
 	_, code = s.run("payments", "set", "sandbox", "--env", "live")
 	require.Equal(t, 1, code, "it cannot collect there")
 	_, code = s.run("payments", "set", "paypal")
