@@ -43,6 +43,10 @@ func goldens() map[string][]byte {
 		"command-23-create-subscription": &billing.CreateSubscription{
 			Env: 1, ID: id("s"), InvoiceID: id("i"), Customer: "ada", Plan: "pro", GraceDays: 7,
 		},
+		"command-180-note-membership": &billing.NoteMembership{
+			Actor: "admin-key", Action: "member.joined", Node: "node4", Raft: "10.0.0.4:7080",
+			HTTP: "10.0.0.4:8080", Ops: "10.0.0.4:9080",
+		},
 		"command-24-mark-invoice-paid": &billing.MarkInvoicePaid{Env: 1, ID: id("i")},
 		"command-25-set-limits": &billing.SetLimits{
 			KeyRetentionMS: 604800000, WindowMS: 86400000, MaxKeys: 1 << 26,

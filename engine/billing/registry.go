@@ -55,6 +55,8 @@ const (
 
 	// The numbers from 134 on are left to what is built beside it.
 	KindSubmit engine.Kind = 156
+
+	KindNoteMembership engine.Kind = 180
 )
 
 // A command states its effect once. apply runs on the goroutine of Machine.Apply: guards first, one
@@ -123,6 +125,7 @@ var registry = [...]definition{
 	KindRecordDelivery:        {"RecordDelivery", decodeFields[RecordDelivery]},
 	KindResendWebhook:         {"ResendWebhook", decodeFields[ResendWebhook]},
 	KindSubmit:                {"Submit", decodeSubmit},
+	KindNoteMembership:        {"NoteMembership", decodeFields[NoteMembership]},
 }
 
 // define finds a kind in the registry.
