@@ -23,6 +23,12 @@ func (g *Group) begin(c *raft.Config) error {
 		return err
 	case known:
 		return g.store.countStored()
+	case g.lost:
+		return fmt.Errorf("the data folder has none of its data, which it had before: nothing was "+
+			"changed; run `tollgate cluster remove %s` on another node, empty the folder, start "+
+			"with `join: true`, and run `tollgate cluster join`", g.config.NodeID)
+	case len(g.bootstrap.Servers) == 0:
+		return nil // waits to be joined
 	}
 	return raft.BootstrapCluster(c, g.store, g.stable, g.snapshots, g.transport, g.bootstrap)
 }

@@ -22,14 +22,16 @@ const (
 // monotonic clock, so that a step of this node's wall clock moves nothing but itself.
 type clocks struct {
 	now func() time.Time
-	// quorum is how many clocks, this one included, must be known before this node may lead.
-	quorum int
 	// median is the median of the clocks less the monotonic clock, in milliseconds; nil as long as
 	// no other node was heard.
 	median atomic.Pointer[int64]
 
-	mu    sync.Mutex
-	peers map[string]clockSample
+	mu sync.Mutex
+	// quorum is how many clocks, this one included, must be known before this node may lead.
+	quorum int
+	// voters are those whose clocks count; nil: all.
+	voters []string
+	peers  map[string]clockSample
 }
 
 type clockSample struct {
@@ -40,6 +42,19 @@ type clockSample struct {
 
 func newClocks(now func() time.Time, voters int) *clocks {
 	return &clocks{now: now, quorum: voters/2 + 1, peers: make(map[string]clockSample)}
+}
+
+// follow takes in who votes now.
+func (c *clocks) follow(voters []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if slices.Equal(c.voters, voters) {
+		return
+	}
+	c.voters, c.quorum = voters, len(voters)/2+1
+	if c.median.Load() != nil {
+		c.weigh()
+	}
 }
 
 // base is this node's wall clock less its monotonic clock, in milliseconds.
@@ -84,7 +99,10 @@ func (c *clocks) sure() bool {
 // fresh lists the bases of the clocks that are known, this one's included.
 func (c *clocks) fresh() []int64 {
 	bases := []int64{c.base()}
-	for _, s := range c.peers {
+	for id, s := range c.peers {
+		if c.voters != nil && !slices.Contains(c.voters, id) {
+			continue
+		}
 		if monotonic()-s.at < int64(clockFresh) {
 			bases = append(bases, s.base)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"tollgate/engine"
@@ -51,8 +52,12 @@ type SkipEntry struct {
 type Config struct {
 	// NodeID is this node's Member.ID.
 	NodeID string
-	// Members are the voters with which an empty cluster begins, in the same order on every node.
+	// Members are the voters with which an empty cluster begins, in the same order on every node,
+	// this one included. A node whose folder is not empty goes by the replicated list instead.
 	Members []Member
+	// Join says that this node, when its folder is empty, begins no cluster, and waits until it is
+	// joined to one (see Node.Join). Of Members only its own entry counts then.
+	Join bool
 	// Dir is the folder of this node's data. It is created when absent.
 	Dir string
 	// Cluster is the identity of the cluster, 32 hex digits: what Restore gives a new one, and a node
@@ -205,17 +210,26 @@ func (c Config) withDefaults() (Config, error) {
 func (c *Config) checkMembers() error {
 	seen := make(map[string]bool)
 	for _, m := range c.Members {
-		if m.ID == "" || m.Raft == "" || seen[m.ID] || seen[m.Raft] {
+		if m.ID == "" || m.Raft == "" || seen[m.ID] || seen[m.Raft] ||
+			strings.Contains(m.Raft, "?") {
 			return fmt.Errorf("%w: member %q needs an id and an address of its own", ErrConfig, m.ID)
 		}
 		seen[m.ID], seen[m.Raft] = true, true
 	}
 	for id, address := range c.Dial {
-		if _, ok := c.member(id); !ok || id == c.NodeID || address == "" {
-			return fmt.Errorf("%w: an address to dial names another member, not %q", ErrConfig, id)
+		if id == c.NodeID || id == "" || address == "" {
+			return fmt.Errorf("%w: an address to dial names another node, not %q", ErrConfig, id)
 		}
 	}
 	return nil
+}
+
+// beginners are the voters with which this node would begin a cluster.
+func (c *Config) beginners() []Member {
+	if c.Join {
+		return nil
+	}
+	return c.Members
 }
 
 func checkTLS(t *tls.Config) error {

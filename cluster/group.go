@@ -65,6 +65,8 @@ type parts struct {
 	clocks         *clocks
 	boot           uint64
 	diskLow        *atomic.Bool
+	// lost: this group has stored something before, so that an empty folder has lost it.
+	lost bool
 	// rebuild is called when raft is caught in the snapshot loop (trap 5), before Fatal.
 	rebuild func() error
 }

@@ -25,9 +25,11 @@ type writers struct {
 	wg      sync.WaitGroup
 }
 
-func (c *nodes) write() *writers {
+func (c *nodes) write() *writers { return c.writeThrough(three...) }
+
+func (c *nodes) writeThrough(nodes ...string) *writers {
 	w := &writers{stop: make(chan struct{}), newest: time.Now()}
-	for i, id := range three {
+	for i, id := range nodes {
 		g := c.billing(id)
 		w.wg.Go(func() {
 			for key := uint64(1_000_000 * (i + 1)); ; key++ {

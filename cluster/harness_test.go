@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -24,6 +25,7 @@ type nodes struct {
 	tune    func(id string, c *Config)
 	node    map[string]*Node
 	ledgers map[string]*ledger
+	joins   map[string]bool // those of the three that are to be joined when their folder is empty
 
 	mu    sync.Mutex
 	fatal map[string][]error
@@ -33,10 +35,14 @@ var three = []string{"a", "b", "c"}
 
 func addressOf(id string) string { return id + ":7000" }
 
+func memberOf(id string) Member {
+	return Member{ID: id, Raft: addressOf(id), HTTP: id + ":80", Ops: id + ":90"}
+}
+
 func members() []Member {
 	var list []Member
 	for _, id := range three {
-		list = append(list, Member{ID: id, Raft: addressOf(id), HTTP: id + ":80", Ops: id + ":90"})
+		list = append(list, memberOf(id))
 	}
 	return list
 }
@@ -47,6 +53,7 @@ func inCluster(t *testing.T, tune func(id string, c *Config), f func(c *nodes)) 
 	synctest.Test(t, func(t *testing.T) {
 		c := &nodes{
 			t: t, dir: dir, net: newMemNetwork(), tune: tune, node: make(map[string]*Node),
+			joins:   make(map[string]bool),
 			ledgers: make(map[string]*ledger), fatal: make(map[string][]error),
 		}
 		for _, id := range three {
@@ -54,8 +61,8 @@ func inCluster(t *testing.T, tune func(id string, c *Config), f func(c *nodes)) 
 		}
 		defer func() {
 			c.net.mend()
-			for _, id := range three {
-				if n := c.node[id]; n != nil {
+			for _, n := range c.node {
+				if n != nil {
 					if err := n.Close(); err != nil {
 						t.Error(err)
 					}
@@ -87,6 +94,9 @@ func (c *nodes) config(id string) Config {
 			c.fatal[id] = append(c.fatal[id], err)
 		},
 		DiskLowBytes: 1,
+	}
+	if !slices.Contains(three, id) || c.joins[id] {
+		config.Join, config.Members = true, []Member{memberOf(id)}
 	}
 	if c.tune != nil {
 		c.tune(id, &config)

@@ -107,9 +107,10 @@ func (g *Group) lostSnapshot() bool {
 // of its disk and processors for the others. The second of three members takes its a sixth
 // earlier, the third a third.
 func (g *Group) snapshotBytes() int64 {
-	rank, members := int64(0), int64(len(g.config.Members))
-	for _, m := range g.config.Members {
-		if m.ID < g.config.NodeID {
+	servers := g.servers().Servers
+	rank, members := int64(0), int64(len(servers))
+	for _, s := range servers {
+		if string(s.ID) < g.config.NodeID {
 			rank++
 		}
 	}

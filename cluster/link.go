@@ -32,6 +32,8 @@ const (
 	callReadIndex callKind = 2 // payload: milliseconds to wait, varint; answer: index, varint
 	callFrame     callKind = 3 // see forward.go
 	callSegment   callKind = 4 // payload: part, number; answer: see segment
+	callChange    callKind = 5 // payload: a change of the members, see member.go; answer: its end
+	callProgress  callKind = 6 // payload empty; answer: how far the group is, see member.go
 	answerBit     callKind = 0x80
 )
 
@@ -159,6 +161,8 @@ type link struct {
 	clocks  *clocks
 	timeout time.Duration
 	log     *slog.Logger
+	// failed is told why the peer could not be reached; nil when it was.
+	failed  func(error)
 	closing chan struct{}
 	wg      sync.WaitGroup
 
@@ -167,6 +171,7 @@ type link struct {
 	next    uint64
 	pending map[uint64]func([]byte, error)
 	heard   int64 // monotonic: the last answer to a clock call
+	trouble error // why the last attempt to connect failed
 }
 
 const (
@@ -175,9 +180,10 @@ const (
 	silentAfter = 3 * time.Second
 )
 
-func openLink(peer Member, p *port, c *clocks, timeout time.Duration, log *slog.Logger) *link {
+func openLink(peer Member, n *Node) *link {
 	l := &link{
-		peer: peer, port: p, clocks: c, timeout: timeout, log: log.With("peer", peer.ID),
+		peer: peer, port: n.port, clocks: n.clocks, timeout: n.config.RPCTimeout,
+		log: n.config.Log.With("peer", peer.ID), failed: n.judge,
 		closing: make(chan struct{}), pending: make(map[uint64]func([]byte, error)),
 	}
 	l.wg.Go(l.run)
@@ -187,9 +193,8 @@ func openLink(peer Member, p *port, c *clocks, timeout time.Duration, log *slog.
 func (l *link) run() {
 	for {
 		conn, err := l.port.dial(l.peer.Raft, streamLink, l.timeout)
-		if err != nil {
-			l.log.Debug("cannot reach a node", "error", err)
-		} else {
+		l.note(err)
+		if err == nil {
 			l.serve(conn)
 		}
 		select {
@@ -198,6 +203,30 @@ func (l *link) run() {
 			return
 		}
 	}
+}
+
+// note remembers why the peer cannot be reached.
+func (l *link) note(err error) {
+	l.mu.Lock()
+	news := err != nil && (l.trouble == nil || l.trouble.Error() != err.Error())
+	l.trouble = err
+	l.mu.Unlock()
+	if news && (errors.Is(err, errMistaken) || errors.Is(err, errOutsider)) {
+		l.log.Warn("a node does not speak with this one", "error", err)
+	} else if err != nil {
+		l.log.Debug("cannot reach a node", "error", err)
+	}
+	l.failed(err)
+}
+
+// problem is why the peer is not reached, for people; "" when it is, or is merely away.
+func (l *link) problem() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if errors.Is(l.trouble, errMistaken) || errors.Is(l.trouble, errOutsider) {
+		return l.trouble.Error()
+	}
+	return ""
 }
 
 // serve keeps one connection until it ends, and then tells everyone who waits for an answer.

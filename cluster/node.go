@@ -9,11 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -32,9 +33,20 @@ type Node struct {
 	groups [2]*Group
 	stores [2]*stores
 	layers []*layer
-	links  map[string]*link
 	bulk   chan struct{} // one token per segment that is being sent
 	saving chan struct{} // one token for the backup that is being made
+
+	identity identity
+	begun    atomic.Bool // the folder has a past
+	// opened is closed when the groups are open, and with them the list of members.
+	opened    chan struct{}
+	linksLock sync.Mutex
+	links     map[string]*link
+	cardsLock sync.Mutex
+	cards     map[string]greeting // by id: what a member said when it was last reached
+	strange   sync.Once
+	outsider  atomic.Pointer[error] // who says that this node is no member
+	changing  sync.Mutex            // one change of the members at a time
 
 	closing chan struct{}
 	wg      sync.WaitGroup
@@ -43,9 +55,10 @@ type Node struct {
 }
 
 // Open starts a node: it opens its files and its port, restores its state, and joins the others.
-// A node whose folder is empty begins a cluster with Config.Members. It returns before a leader
-// is known. Errors say what is wrong with the configuration, the address or the files; damage in
-// the log is wal.ErrDamaged.
+// A node whose folder is empty begins a cluster with Config.Members, or waits to be joined to one
+// (Config.Join). It returns before a leader is known. Errors say what is wrong with the
+// configuration, the address or the files; damage in the log is wal.ErrDamaged, a folder that a
+// cluster knows this node by another of is ErrOtherFolder.
 func Open(config Config) (*Node, error) {
 	c, err := config.withDefaults()
 	if err != nil {
@@ -63,7 +76,8 @@ func Open(config Config) (*Node, error) {
 		config: c, clocks: newClocks(c.Now, len(c.Members)), links: make(map[string]*link),
 		bulk: make(chan struct{}, 2), closing: make(chan struct{}),
 		saving: make(chan struct{}, 1),
-		disk:   &disk{dir: c.Dir, need: c.DiskLowBytes, measure: freeBytes},
+		opened: make(chan struct{}), cards: make(map[string]greeting),
+		disk: &disk{dir: c.Dir, need: c.DiskLowBytes, measure: freeBytes},
 	}
 	if err := n.open(); err != nil {
 		return nil, errors.Join(err, n.Close())
@@ -75,6 +89,11 @@ func (n *Node) open() error {
 	if err := n.disk.look(); err != nil {
 		return err
 	}
+	var err error
+	if n.identity, err = openIdentity(n.config.Dir, n.config.NodeID); err != nil {
+		return err
+	}
+	n.begun.Store(n.identity.Begun)
 	for i, name := range groupNames {
 		st, err := openStores(&n.config, filepath.Join(n.config.Dir, name), n.fatal)
 		if err != nil {
@@ -82,29 +101,66 @@ func (n *Node) open() error {
 		}
 		n.stores[i] = st
 	}
-	var err error
-	if n.port, err = openPort(&n.config); err != nil {
+	if n.port, err = openPort(&n.config, n); err != nil {
 		return err
 	}
-	for _, m := range n.config.Members {
-		if m.ID != n.config.NodeID {
-			log := n.config.Log
-			n.links[m.ID] = openLink(m, n.port, n.clocks, n.config.RPCTimeout, log)
-		}
+	n.wg.Go(n.acceptLinks)
+	if err = n.askAround(); err != nil {
+		return err
 	}
-	boot := rand.Uint64()
+	boot := mathrand.Uint64()
 	for i, name := range groupNames {
 		if n.groups[i], err = openGroup(n.parts(uint16(i), name, boot)); err != nil {
 			return err
 		}
 	}
-	n.wg.Go(n.acceptLinks)
+	if err = n.settleIn(); err != nil {
+		return err
+	}
+	n.wg.Go(n.followMembers)
 	n.wg.Go(n.watchDisk)
 	return nil
 }
 
 // groupNames are the names of the groups, and of their folders, by shard number.
 var groupNames = [2]string{ShardBilling: "billing", ShardWorkspace: "workspace"}
+
+// settleIn takes in the members, now that the groups know them.
+func (n *Node) settleIn() error {
+	close(n.opened)
+	n.takeIn()
+	return n.noteBeginning()
+}
+
+// askAround asks the other members, before a node with an empty folder begins a cluster, whether
+// they know this one by another folder. Who is not there yet says nothing.
+func (n *Node) askAround() error {
+	if n.begun.Load() {
+		return nil
+	}
+	answers := make(chan error)
+	asked := 0
+	for _, m := range n.config.beginners() {
+		if m.ID == n.config.NodeID {
+			continue
+		}
+		asked++
+		go func() {
+			conn, err := n.port.dial(m.Raft, streamLink, n.config.RPCTimeout)
+			if err == nil {
+				err = conn.Close()
+			}
+			answers <- err
+		}()
+	}
+	var known error
+	for range asked {
+		if err := <-answers; errors.Is(err, ErrOtherFolder) {
+			known = err
+		}
+	}
+	return known
+}
 
 func (n *Node) shard(number uint16) Shard {
 	if number == ShardBilling {
@@ -127,8 +183,9 @@ func (n *Node) parts(number uint16, name string, boot uint64) parts {
 	p := parts{
 		config: c, shard: number, name: name, machine: shard.Machine, transport: network,
 		logs: wal.NewCache(st.log, c.CacheBytes), stable: st.vote, snapshots: st.snapshots,
-		bootstrap: bootstrap(c.Members), peers: n, quiet: n.closing, logSize: st.size, clocks: n.clocks,
-		boot: boot, diskLow: &n.disk.low, rebuild: st.markRebuild, snapshotDamage: st.snapshots.anyDamage,
+		bootstrap: bootstrap(c.beginners()), peers: n, lost: n.begun.Load(),
+		quiet: n.closing, logSize: st.size, clocks: n.clocks, boot: boot,
+		diskLow: &n.disk.low, rebuild: st.markRebuild, snapshotDamage: st.snapshots.anyDamage,
 	}
 	if shard.Machine.Journal() != nil {
 		p.openSegments = func() (Segments, error) { return st.openSegments(shard, n.fatal) }
@@ -153,6 +210,19 @@ func bootstrap(members []Member) raft.Configuration {
 // fatal ends the process on behalf of a store.
 func (n *Node) fatal(err error) { n.config.Fatal(err) }
 
+// judge takes in what came of reaching another member. One that knows this node by another folder
+// ends the process: it could vote a second time, and has not what it acknowledged.
+func (n *Node) judge(err error) {
+	switch {
+	case errors.Is(err, ErrOtherFolder):
+		n.strange.Do(func() { n.fatal(err) })
+	case errors.Is(err, errOutsider):
+		n.outsider.Store(&err)
+	case err == nil:
+		n.outsider.Store(nil)
+	}
+}
+
 // Billing is the group of the billing state machine.
 func (n *Node) Billing() *Group { return n.groups[ShardBilling] }
 
@@ -161,9 +231,6 @@ func (n *Node) Workspace() *Group { return n.groups[ShardWorkspace] }
 
 // Addr is the address that the node listens on for other nodes.
 func (n *Node) Addr() net.Addr { return n.port.Addr() }
-
-// Members is the list of nodes that the configuration names.
-func (n *Node) Members() []Member { return append([]Member(nil), n.config.Members...) }
 
 // acceptLinks answers the other nodes.
 func (n *Node) acceptLinks() {
@@ -184,6 +251,12 @@ func (n *Node) serve(k callKind, shard uint16, payload []byte, answer func([]byt
 		answer(binary.LittleEndian.AppendUint64(nil, ms))
 		return
 	}
+	select {
+	case <-n.opened:
+	default:
+		answer(nil)
+		return
+	}
 	if int(shard) >= len(n.groups) {
 		answer(nil)
 		return
@@ -196,6 +269,10 @@ func (n *Node) serve(k callKind, shard uint16, payload []byte, answer func([]byt
 		g.serveFrame(payload, answer)
 	case callSegment:
 		n.wg.Go(func() { answer(n.segment(g, payload)) })
+	case callChange:
+		n.wg.Go(func() { answer(g.serveChange(payload)) })
+	case callProgress:
+		answer(g.progressNow())
 	default:
 		answer(nil)
 	}
@@ -235,7 +312,7 @@ func (n *Node) segment(g *Group, payload []byte) []byte {
 func (n *Node) call(
 	to string, k callKind, shard uint16, payload []byte, reply func([]byte, error),
 ) error {
-	l := n.links[to]
+	l := n.linkTo(to)
 	if l == nil {
 		return errLinkDown
 	}
@@ -252,7 +329,7 @@ func (n *Node) fetch(
 	ctx context.Context, shard uint16, info journal.SegmentInfo,
 ) ([]byte, error) {
 	err := fmt.Errorf("cluster: no other node has %s", info)
-	for _, l := range n.links {
+	for _, l := range n.allLinks() {
 		if cerr := ctx.Err(); cerr != nil {
 			return nil, cerr
 		}
@@ -319,7 +396,7 @@ func (n *Node) Close() error {
 			}
 		}
 		close(n.closing)
-		for _, l := range n.links {
+		for _, l := range n.allLinks() {
 			l.Close()
 		}
 		for _, l := range n.layers {

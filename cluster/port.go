@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,10 +19,11 @@ import (
 )
 
 // The first byte of a connection says what it carries. Numbers are never reused.
+// 1 to 3 were the same without a greeting.
 const (
-	streamRaftBilling   byte = 1
-	streamRaftWorkspace byte = 2
-	streamLink          byte = 3
+	streamRaftBilling   byte = 5
+	streamRaftWorkspace byte = 6
+	streamLink          byte = 7
 	// streamIdentified precedes the identity of a cluster that has one, and then one of those above.
 	streamIdentified byte = 4
 )
@@ -31,8 +33,8 @@ const (
 	greetTimeout = 5 * time.Second
 	// dialTimeout bounds connecting: a peer that is there answers a local network at once.
 	dialTimeout = time.Second
-	// maxGreeting bounds connections that have not said yet what they are.
-	maxGreeting = 128
+	// maxGreeters bounds connections that have not said yet what they are.
+	maxGreeters = 128
 )
 
 var (
@@ -53,7 +55,8 @@ type port struct {
 	tls      *tls.Config
 	identity []byte // of the cluster; empty where it has none
 	log      *slog.Logger
-	detours  map[string]string // a member's address to the one dialled in its place
+	door     door
+	detours  map[string]string // by a member's id: the address that is dialled in place of its own
 	streams  map[byte]chan net.Conn
 	greeting chan struct{} // one token per connection that has not said what it is
 	closing  chan struct{}
@@ -66,7 +69,7 @@ type port struct {
 	closed bool
 }
 
-func openPort(c *Config) (*port, error) {
+func openPort(c *Config, d door) (*port, error) {
 	l, err := c.Network.Listen(c.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("cluster: listen for other nodes: %w", err)
@@ -77,19 +80,14 @@ func openPort(c *Config) (*port, error) {
 	}
 	p := &port{
 		network: c.Network, listener: l, tls: c.TLS, identity: identity, log: c.Log,
-		detours: make(map[string]string),
+		door: d, detours: c.Dial,
 		streams: map[byte]chan net.Conn{
 			streamRaftBilling: make(chan net.Conn), streamRaftWorkspace: make(chan net.Conn),
 			streamLink: make(chan net.Conn),
 		},
-		greeting: make(chan struct{}, maxGreeting),
+		greeting: make(chan struct{}, maxGreeters),
 		closing:  make(chan struct{}),
 		conns:    make(map[*portConn]struct{}),
-	}
-	for _, m := range c.Members {
-		if address, ok := c.Dial[m.ID]; ok {
-			p.detours[m.Raft] = address
-		}
 	}
 	p.wg.Go(p.accept)
 	return p, nil
@@ -148,7 +146,7 @@ func (p *port) greet(conn *portConn) {
 		p.discard(conn, fmt.Errorf("unknown stream %d", first))
 		return
 	}
-	if err := conn.SetDeadline(time.Time{}); err != nil {
+	if err := p.admit(conn, first); err != nil {
 		p.discard(conn, err)
 		return
 	}
@@ -191,6 +189,40 @@ func (p *port) hello(stream byte) []byte {
 	return append(append([]byte{streamIdentified}, p.identity...), stream)
 }
 
+// admit exchanges greetings with whoever has dialled.
+func (p *port) admit(conn *portConn, stream byte) error {
+	from, err := takeGreeting(conn)
+	if err != nil {
+		return err
+	}
+	answer := p.door.answer(stream, from)
+	if err := sendGreeting(conn, answer); err != nil {
+		return err
+	}
+	if answer.Refused != "" {
+		return fmt.Errorf("%s: %s", answer.Refused, answer.Why)
+	}
+	p.mu.Lock()
+	conn.stream, conn.from = stream, &from
+	p.mu.Unlock()
+	return conn.SetDeadline(time.Time{})
+}
+
+// expel ends the connections of those who have dialled and are not welcome any more.
+func (p *port) expel(unwelcome func(stream byte, from greeting) bool) {
+	p.mu.Lock()
+	var gone []*portConn
+	for c := range p.conns {
+		if c.from != nil && unwelcome(c.stream, *c.from) {
+			gone = append(gone, c)
+		}
+	}
+	p.mu.Unlock()
+	for _, c := range gone {
+		p.discard(c, errors.New("the members have changed"))
+	}
+}
+
 func (p *port) discard(conn *portConn, why error) {
 	switch {
 	case errors.Is(why, errPortClosed):
@@ -214,48 +246,79 @@ func (p *port) serverTLS() *tls.Config {
 // dial connects to the node with a member's address, directly or by its detour, and says what the
 // connection carries.
 func (p *port) dial(address string, stream byte, timeout time.Duration) (net.Conn, error) {
+	conn, _, err := p.visit(address, stream, timeout)
+	return conn, err
+}
+
+// visit is dial; it also returns what the other end has said of itself.
+func (p *port) visit(
+	address string, stream byte, timeout time.Duration,
+) (net.Conn, greeting, error) {
 	timeout = min(timeout, dialTimeout)
+	address, _, _ = strings.Cut(address, "?")
+	hail := p.door.hail(address)
 	target := address
-	if detour, ok := p.detours[address]; ok {
+	if detour, ok := p.detours[hail.WantNode]; ok {
 		target = detour
 	}
 	raw, err := p.network.Dial(target, timeout)
 	if err != nil {
-		return nil, err
+		return nil, greeting{}, err
 	}
 	conn, err := p.track(raw)
 	if err != nil {
-		return nil, err
+		return nil, greeting{}, err
 	}
-	if err := p.introduce(conn, address, stream); err != nil {
-		return nil, errors.Join(err, conn.Close())
+	answer, err := p.introduce(conn, address, stream, hail)
+	if err == nil {
+		err = p.door.meet(address, answer)
 	}
-	return conn, nil
+	if err != nil {
+		return nil, answer, errors.Join(err, conn.Close())
+	}
+	return conn, answer, nil
 }
 
-func (p *port) introduce(conn *portConn, address string, stream byte) error {
+// introduce does the handshake and exchanges greetings.
+func (p *port) introduce(
+	conn *portConn, address string, stream byte, hail greeting,
+) (answer greeting, err error) {
 	if err := conn.SetDeadline(time.Now().Add(greetTimeout)); err != nil {
-		return err
+		return answer, err
 	}
 	if p.tls != nil {
-		host, _, err := net.SplitHostPort(address)
-		if err != nil {
-			return err
+		if err := p.secure(conn, address); err != nil {
+			return answer, err
 		}
-		t := p.tls.Clone()
-		t.ServerName, t.MinVersion = host, tls.VersionTLS13
-		secure := tls.Client(conn.Conn, t)
-		ctx, cancel := context.WithTimeout(context.Background(), greetTimeout)
-		defer cancel()
-		if err := secure.HandshakeContext(ctx); err != nil {
-			return fmt.Errorf("cluster: handshake with %s: %w", address, err)
-		}
-		conn.secure(secure)
 	}
 	if _, err := conn.Write(p.hello(stream)); err != nil {
+		return answer, err
+	}
+	if err := sendGreeting(conn, hail); err != nil {
+		return answer, err
+	}
+	if answer, err = takeGreeting(conn); err != nil {
+		return answer, err
+	}
+	return answer, conn.SetDeadline(time.Time{})
+}
+
+// secure does the dialling end's handshake.
+func (p *port) secure(conn *portConn, address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
 		return err
 	}
-	return conn.SetDeadline(time.Time{})
+	t := p.tls.Clone()
+	t.ServerName, t.MinVersion = host, tls.VersionTLS13
+	secure := tls.Client(conn.Conn, t)
+	ctx, cancel := context.WithTimeout(context.Background(), greetTimeout)
+	defer cancel()
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return fmt.Errorf("cluster: handshake with %s: %w", address, err)
+	}
+	conn.secure(secure)
+	return nil
 }
 
 func (p *port) track(raw net.Conn) (*portConn, error) {
@@ -297,8 +360,11 @@ func (p *port) Close() error {
 type portConn struct {
 	net.Conn
 	port *port
-	once sync.Once
-	err  error
+	// from is who has dialled, and what for; nil where this node has. The port's lock guards them.
+	from   *greeting
+	stream byte
+	once   sync.Once
+	err    error
 }
 
 func (c *portConn) secure(t *tls.Conn) {

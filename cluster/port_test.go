@@ -72,8 +72,16 @@ func (a *authority) configOf(t *testing.T, change func(*x509.Certificate)) *tls.
 	}
 }
 
+// openDoor speaks with everybody, and expects one node wherever it dials.
+type openDoor struct{ wanted string }
+
+func (d openDoor) hail(string) greeting         { return greeting{Node: "x", WantNode: d.wanted} }
+func (openDoor) answer(byte, greeting) greeting { return greeting{Node: "y"} }
+func (openDoor) meet(string, greeting) error    { return nil }
+
 func openTestPort(t *testing.T, secure *tls.Config) *port {
-	p, err := openPort(&Config{Network: tcp{}, Listen: "127.0.0.1:0", TLS: secure, Log: testLog()})
+	p, err := openPort(&Config{Network: tcp{}, Listen: "127.0.0.1:0", TLS: secure, Log: testLog()},
+		openDoor{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, p.Close()) })
 	return p
@@ -113,9 +121,8 @@ func TestPortDialsByADetour(t *testing.T) {
 	byDetour := func(member string) (net.Conn, error) {
 		q, err := openPort(&Config{
 			Network: tcp{}, Listen: "127.0.0.1:0", TLS: secure, Log: testLog(),
-			Members: []Member{{ID: "b", Raft: member}},
-			Dial:    map[string]string{"b": "localhost:" + number},
-		})
+			Dial: map[string]string{"b": "localhost:" + number},
+		}, openDoor{"b"})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, q.Close()) })
 		return q.dial(member, streamLink, time.Second)
@@ -329,15 +336,15 @@ func TestConfigIsChecked(t *testing.T) {
 	_, err := good().withDefaults()
 	require.NoError(t, err)
 	for name, spoil := range map[string]func(*Config){
-		"no id":                func(c *Config) { c.NodeID = "" },
-		"not a member":         func(c *Config) { c.NodeID = "z" },
-		"no folder":            func(c *Config) { c.Dir = "" },
-		"no machine":           func(c *Config) { c.Workspace.Machine = nil },
-		"double member":        func(c *Config) { c.Members = append(c.Members, c.Members[0]) },
-		"tiny queue":           func(c *Config) { c.QueueBytes = 1 },
-		"detour to a stranger": func(c *Config) { c.Dial = map[string]string{"z": "h:1"} },
-		"detour to itself":     func(c *Config) { c.Dial = map[string]string{"a": "h:1"} },
-		"unverified peers":     func(c *Config) { c.TLS = &tls.Config{} },
+		"no id":            func(c *Config) { c.NodeID = "" },
+		"not a member":     func(c *Config) { c.NodeID = "z" },
+		"no folder":        func(c *Config) { c.Dir = "" },
+		"no machine":       func(c *Config) { c.Workspace.Machine = nil },
+		"double member":    func(c *Config) { c.Members = append(c.Members, c.Members[0]) },
+		"tiny queue":       func(c *Config) { c.QueueBytes = 1 },
+		"detour to nobody": func(c *Config) { c.Dial = map[string]string{"": "h:1"} },
+		"detour to itself": func(c *Config) { c.Dial = map[string]string{"a": "h:1"} },
+		"unverified peers": func(c *Config) { c.TLS = &tls.Config{} },
 	} {
 		c := good()
 		spoil(&c)

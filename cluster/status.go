@@ -25,7 +25,9 @@ type Status struct {
 // MemberStatus is one node, as seen from here.
 type MemberStatus struct {
 	Member
-	// Voter says that the billing group counts its vote.
+	// Disk is the identity of its data folder, "" as long as no leader has met it.
+	Disk string `json:"disk"`
+	// Voter says that both groups count its vote.
 	Voter bool `json:"voter"`
 	// Leader says that it leads the billing group.
 	Leader bool `json:"leader"`
@@ -33,6 +35,8 @@ type MemberStatus struct {
 	Reachable bool `json:"reachable"`
 	// ClockAheadMS is how far its clock is ahead of this node's, 0 when unknown.
 	ClockAheadMS int64 `json:"clockAheadMs"`
+	// Problem is what keeps it from taking part, "" for nothing that is known.
+	Problem string `json:"problem"`
 	// RoundTripUS is the last measured round trip to it, in microseconds.
 	RoundTripUS int64 `json:"roundTripUs"`
 }

@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/hashicorp/raft"
 )
 
 // readyStaleness is how far behind a follower may be and still be ready.
@@ -29,28 +27,56 @@ func (n *Node) Status() Status {
 		s.Reasons = append(s.Reasons, fmt.Sprintf(
 			"clock is %d ms away from the median of the nodes' clocks", s.ClockAheadMS))
 	}
-	if n.Billing().retired.Load() {
-		s.Reasons = append(s.Reasons, "about to stop")
+	if why := n.standing(); why != "" {
+		s.Reasons = append(s.Reasons, why)
 	}
 	s.Ready = len(s.Reasons) == 0
-	leader := s.Groups[ShardBilling].Leader
-	voters := make(map[raft.ServerID]bool)
-	for _, id := range n.Billing().voters()[0] {
-		voters[id] = true
-	}
-	for _, m := range n.config.Members {
+	s.Members = n.memberStatus(s.Groups[ShardBilling].Leader)
+	return s
+}
+
+// memberStatus describes all nodes, as seen from here.
+func (n *Node) memberStatus(leader string) []MemberStatus {
+	var list []MemberStatus
+	for _, p := range n.roster() {
 		ms := MemberStatus{
-			Member: m, Voter: voters[raft.ServerID(m.ID)], Leader: m.ID == leader, Reachable: true,
+			Member: n.config.describe(p.Member), Disk: p.disk,
+			Voter:  p.voter == [2]bool{true, true},
+			Leader: p.ID == leader, Reachable: true,
 		}
-		if l := n.links[m.ID]; l != nil {
+		if p.in != [2]bool{true, true} {
+			ms.Problem = "a member of one group only: repeat the change"
+		}
+		if l := n.linkTo(p.ID); l != nil {
 			ms.Reachable = l.reachable()
-			if ahead, trip, ok := n.clocks.sample(m.ID); ok {
+			if why := l.problem(); why != "" {
+				ms.Problem = why
+			}
+			if ahead, trip, ok := n.clocks.sample(p.ID); ok {
 				ms.ClockAheadMS, ms.RoundTripUS = ahead, trip.Microseconds()
 			}
 		}
-		s.Members = append(s.Members, ms)
+		list = append(list, ms)
 	}
-	return s
+	return list
+}
+
+// standing says why this node is no member, or not for long; "" when it is one.
+func (n *Node) standing() string {
+	if n.Billing().retired.Load() {
+		return "about to stop"
+	}
+	p, ok := n.member(n.config.NodeID)
+	switch {
+	case n.waiting():
+		return "waits to be joined: run `tollgate cluster join` on a node of the cluster"
+	case !ok || p.in != [2]bool{true, true}:
+		return "was removed from the cluster, or is being removed"
+	}
+	if err := n.outsider.Load(); err != nil {
+		return (*err).Error() + ": it was removed, or has just been joined"
+	}
+	return ""
 }
 
 // Status describes the group on this node.

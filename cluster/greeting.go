@@ -1,0 +1,193 @@
+package cluster
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// greeting is what both ends of a connection say before anything else, after the stream's byte:
+// 2 bytes of length, little endian, and this as JSON.
+type greeting struct {
+	// Node and Disk are whoever speaks, HTTP and Ops its other listeners.
+	Node string `json:"node"`
+	Disk string `json:"disk"`
+	HTTP string `json:"http,omitempty"`
+	Ops  string `json:"ops,omitempty"`
+	// WantNode and WantDisk are whom the dialling end expects; "" is anybody.
+	WantNode string `json:"wantNode,omitempty"`
+	WantDisk string `json:"wantDisk,omitempty"`
+	// Waiting says that the answering end belongs to no cluster yet and waits to be joined.
+	Waiting bool `json:"waiting,omitempty"`
+	// Refused is why the answering end ends the connection, "" when it does not; Why is for people.
+	Refused refusal `json:"refused,omitempty"`
+	Why     string  `json:"why,omitempty"`
+}
+
+// refusal says why a node does not speak with another.
+type refusal string
+
+const (
+	// refusedFolder: the cluster knows the dialling node by another folder.
+	refusedFolder refusal = "folder"
+	// refusedOutsider: the dialling node is not a member.
+	refusedOutsider refusal = "outsider"
+	// refusedMistaken: somebody else was expected here.
+	refusedMistaken refusal = "mistaken"
+)
+
+// ErrOtherFolder says that the cluster knows this node by another data folder.
+var ErrOtherFolder = errors.New("cluster: this data folder is not the one that the cluster knows")
+
+var (
+	errOutsider = errors.New("cluster: this node is not a member")
+	errMistaken = errors.New("cluster: somebody else answers there")
+	errGreeting = errors.New("cluster: malformed greeting")
+)
+
+// maxGreetingBytes bounds a greeting.
+const maxGreetingBytes = 4 << 10
+
+func sendGreeting(w io.Writer, g greeting) error {
+	text, err := json.Marshal(g)
+	if err != nil {
+		return fmt.Errorf("cluster: greeting: %w", err)
+	}
+	_, err = w.Write(append(binary.LittleEndian.AppendUint16(nil, uint16(len(text))), text...))
+	return err
+}
+
+func takeGreeting(r io.Reader) (greeting, error) {
+	var head [2]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return greeting{}, err
+	}
+	size := binary.LittleEndian.Uint16(head[:])
+	if size > maxGreetingBytes {
+		return greeting{}, fmt.Errorf("%w: %d bytes", errGreeting, size)
+	}
+	text := make([]byte, size)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return greeting{}, err
+	}
+	var g greeting
+	if err := json.Unmarshal(text, &g); err != nil {
+		return greeting{}, fmt.Errorf("%w: %w", errGreeting, err)
+	}
+	return g, nil
+}
+
+// door decides with whom this node speaks.
+type door interface {
+	// hail is what this node says to whom it dials.
+	hail(address string) greeting
+	// answer is what it says to whoever has dialled; with Refused set the connection ends.
+	answer(stream byte, from greeting) greeting
+	// meet judges what the dialled end has answered.
+	meet(address string, from greeting) error
+}
+
+var _ door = (*Node)(nil)
+
+// card is what this node says of itself.
+func (n *Node) card() greeting {
+	self, _ := n.config.member(n.config.NodeID)
+	return greeting{
+		Node: n.config.NodeID, Disk: n.identity.Disk, HTTP: self.HTTP, Ops: self.Ops,
+	}
+}
+
+// at finds the member that is reached at an address, as Raft's configuration has it.
+func (n *Node) at(address string) (peer, bool) {
+	for _, p := range n.roster() {
+		if p.Raft == address {
+			return p, true
+		}
+	}
+	return peer{}, false
+}
+
+func (n *Node) hail(address string) greeting {
+	g := n.card()
+	if p, ok := n.at(address); ok {
+		g.WantNode, g.WantDisk = p.ID, p.disk
+	}
+	return g
+}
+
+func (n *Node) answer(stream byte, from greeting) greeting {
+	if n.begun.Load() {
+		select {
+		case <-n.opened: // the members are known
+		case <-n.closing:
+		}
+	}
+	g := n.card()
+	g.Waiting = n.waiting()
+	if why := n.refuse(stream, from); why != nil {
+		g.Refused, g.Why = why.code, why.text
+	}
+	return g
+}
+
+// waiting says that this node belongs to no cluster yet.
+func (n *Node) waiting() bool { return n.config.Join && !n.begun.Load() && len(n.roster()) == 0 }
+
+type reason struct {
+	code refusal
+	text string
+}
+
+// refuse says why this node does not speak with another; nil when it does. Raft's own streams are
+// open to those that this node does not know: its list may be older than the sender's.
+func (n *Node) refuse(stream byte, from greeting) *reason {
+	if from.WantNode != "" && from.WantNode != n.config.NodeID {
+		return &reason{refusedMistaken, fmt.Sprintf("this is node %s, not %s",
+			n.config.NodeID, from.WantNode)}
+	}
+	if from.WantDisk != "" && from.WantDisk != n.identity.Disk {
+		return &reason{refusedMistaken, fmt.Sprintf("node %s has another data folder than the "+
+			"cluster knows: it was emptied or replaced", n.config.NodeID)}
+	}
+	list := n.roster()
+	for _, p := range list {
+		if p.ID != from.Node {
+			continue
+		}
+		if p.disk != "" && p.disk != from.Disk {
+			return &reason{refusedFolder, fmt.Sprintf("the cluster knows node %s by the data "+
+				"folder %s, not %s", p.ID, p.disk, from.Disk)}
+		}
+		return nil
+	}
+	if stream == streamLink && len(list) > 0 {
+		return &reason{refusedOutsider, "node " + from.Node + " is not a member"}
+	}
+	return nil
+}
+
+func (n *Node) meet(address string, from greeting) error {
+	switch from.Refused {
+	case "":
+	case refusedFolder:
+		return fmt.Errorf("%w (%s): nothing was changed; if the folder was lost, run `tollgate "+
+			"cluster remove %s` on another node, empty the folder, start with `join: true`, and "+
+			"run `tollgate cluster join`", ErrOtherFolder, from.Why, n.config.NodeID)
+	case refusedOutsider:
+		return fmt.Errorf("%w, says %s", errOutsider, from.Node)
+	default:
+		return fmt.Errorf("%w: at %s: %s", errMistaken, address, from.Why)
+	}
+	if p, ok := n.at(address); ok {
+		if p.ID != from.Node || p.disk != "" && p.disk != from.Disk {
+			return fmt.Errorf("%w: at %s: node %s, folder %s", errMistaken, address, from.Node,
+				from.Disk)
+		}
+	}
+	n.cardsLock.Lock()
+	defer n.cardsLock.Unlock()
+	n.cards[from.Node] = from
+	return nil
+}

@@ -1,0 +1,70 @@
+package cluster
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// identityFile is where a node's folder says whose it is.
+const identityFile = "node.json"
+
+// diskBytes is the length of a folder's own number.
+const diskBytes = 8
+
+// identity is what a node's folder says about itself. Disk is drawn when the folder is first used:
+// the members remember it, so that a folder that was emptied is told from the one that it replaces,
+// whose promises and entries it does not have (trap 15).
+type identity struct {
+	Node string `json:"node"`
+	Disk string `json:"disk"`
+	// Begun says that the groups have stored something: a group without data has lost it.
+	Begun bool `json:"begun"`
+}
+
+// openIdentity reads the identity of a folder, or gives it one.
+func openIdentity(dir, node string) (identity, error) {
+	text, err := os.ReadFile(filepath.Join(dir, identityFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		number := make([]byte, diskBytes)
+		if _, err = rand.Read(number); err != nil {
+			return identity{}, fmt.Errorf("cluster: draw a number for the data folder: %w", err)
+		}
+		i := identity{Node: node, Disk: hex.EncodeToString(number)}
+		return i, i.save(dir)
+	}
+	if err != nil {
+		return identity{}, fmt.Errorf("cluster: data folder: %w", err)
+	}
+	var i identity
+	if err = json.Unmarshal(text, &i); err != nil || len(i.Disk) != 2*diskBytes {
+		return identity{}, fmt.Errorf("cluster: %s is damaged: nothing was changed; if the node is a "+
+			"member, remove it from the cluster, empty its folder, and join again", identityFile)
+	}
+	if i.Node != node {
+		return identity{}, fmt.Errorf("%w: the data folder is that of node %q, not of %q: nothing was "+
+			"changed; give each node a folder of its own", ErrConfig, i.Node, node)
+	}
+	return i, nil
+}
+
+// save writes the identity, durably.
+func (i identity) save(dir string) error {
+	text, err := json.Marshal(i)
+	if err != nil {
+		return fmt.Errorf("cluster: data folder: %w", err)
+	}
+	name := filepath.Join(dir, identityFile)
+	if err = writeSynced(name+".tmp", append(text, '\n')); err != nil {
+		return fmt.Errorf("cluster: data folder: %w", err)
+	}
+	if err = os.Rename(name+".tmp", name); err != nil {
+		return fmt.Errorf("cluster: data folder: %w", err)
+	}
+	return syncDir(dir)
+}

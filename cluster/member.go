@@ -1,0 +1,278 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// ErrMembers says that the members were not changed, and why.
+var ErrMembers = errors.New("cluster: the members were not changed")
+
+const (
+	// promoteLag is how many entries a node may be behind and still be given a vote. Entries that
+	// come meanwhile reach it as they reach every other.
+	promoteLag = 64
+	// changeRetry is how often a change is tried again while leadership moves.
+	changeRetry = 50 * time.Millisecond
+	// maxChangeBytes bounds a change that another node asks for.
+	maxChangeBytes = 4 << 10
+)
+
+// changeKind names a change of the members.
+type changeKind string
+
+const (
+	changeJoin     changeKind = "join"
+	changePromote  changeKind = "promote"
+	changeRemove   changeKind = "remove"
+	changeTransfer changeKind = "transfer"
+)
+
+// change is what the leader of a group is asked to do: the payload of callChange, as JSON.
+type change struct {
+	Kind changeKind `json:"kind"`
+	// Check asks whether it could be done, and does nothing.
+	Check  bool   `json:"check"`
+	Member Member `json:"member"`
+	Disk   string `json:"disk"`
+	// WithinMS is how long the caller waits.
+	WithinMS int64 `json:"withinMs"`
+}
+
+// changed is its answer.
+type changed struct {
+	// Elsewhere says that another node leads, and nothing was done.
+	Elsewhere bool   `json:"elsewhere"`
+	Error     string `json:"error"`
+}
+
+// Join makes the node at an address a member without a vote, in both groups. It must wait to be
+// joined (Config.Join, an empty folder), or be that member already: then its addresses are changed.
+// Errors wrap ErrMembers.
+func (n *Node) Join(ctx context.Context, m Member) error {
+	if m.ID == "" || m.Raft == "" || len(m.ID) > maxOrigin {
+		return fmt.Errorf("%w: a member needs an id and an address", ErrMembers)
+	}
+	from, err := n.visit(m)
+	if err != nil {
+		return err
+	}
+	known, member := n.member(m.ID)
+	if member && known.disk != from.Disk {
+		return fmt.Errorf("%w: %s is a member with another data folder: remove it first", ErrMembers,
+			m.ID)
+	}
+	return n.changeBoth(ctx, change{Kind: changeJoin, Member: m, Disk: from.Disk})
+}
+
+// visit asks a node that is to be joined who it is.
+func (n *Node) visit(m Member) (greeting, error) {
+	conn, from, err := n.port.visit(m.Raft, streamLink, n.config.RPCTimeout)
+	if err == nil {
+		err = conn.Close()
+	}
+	_, member := n.member(m.ID)
+	switch {
+	case from.Node == "":
+		return from, fmt.Errorf("%w: %s does not answer as a node of this cluster: is %s started, "+
+			"with `join: true` and a certificate of the cluster? %w", ErrMembers, m.Raft, m.ID, err)
+	case from.Node != m.ID:
+		return from, fmt.Errorf("%w: node %s answers at %s, not %s", ErrMembers, from.Node, m.Raft,
+			m.ID)
+	case !member && !from.Waiting:
+		return from, fmt.Errorf("%w: the folder of %s is not empty, or it was started without "+
+			"`join: true`: stop it, empty its folder, start it with `join: true`", ErrMembers, m.ID)
+	case err != nil:
+		return from, fmt.Errorf("%w: %w", ErrMembers, err)
+	}
+	return from, nil
+}
+
+// Promote gives a member without a vote its vote, in both groups, when it has caught up in both.
+// Errors wrap ErrMembers.
+func (n *Node) Promote(ctx context.Context, id string) error {
+	return n.changeBoth(ctx, change{Kind: changePromote, Member: Member{ID: id}})
+}
+
+// Remove takes a member out of both groups, alive or not. One that leads hands over first. It is
+// refused when what remains would have no majority. Errors wrap ErrMembers.
+func (n *Node) Remove(ctx context.Context, id string) error {
+	return n.changeBoth(ctx, change{Kind: changeRemove, Member: Member{ID: id}})
+}
+
+// Transfer gives the leadership of both groups to a voter. Errors wrap ErrMembers.
+func (n *Node) Transfer(ctx context.Context, id string) error {
+	return n.changeBoth(ctx, change{Kind: changeTransfer, Member: Member{ID: id}})
+}
+
+// changeBoth asks both groups whether a change can be made, and then makes it. One that was
+// interrupted between the groups is repeated as a whole: what is done already is found done.
+func (n *Node) changeBoth(ctx context.Context, c change) error {
+	if !n.changing.TryLock() {
+		return fmt.Errorf("%w: another change is under way", ErrMembers)
+	}
+	defer n.changing.Unlock()
+	for _, check := range []bool{true, false} {
+		for i, g := range n.groups {
+			c.Check = check
+			if err := g.askLeader(ctx, c); err != nil {
+				if i > 0 && !check {
+					return fmt.Errorf("%w, in group %s; in group %s it was done: repeat it", err,
+						g.name, n.groups[0].name)
+				}
+				return err
+			}
+		}
+	}
+	n.config.Log.Info("the members have changed", "change", c.Kind, "member", c.Member.ID)
+	return nil
+}
+
+// askLeader brings a change to whoever leads the group, again while leadership moves.
+func (g *Group) askLeader(ctx context.Context, c change) error {
+	for {
+		r := g.route.Load()
+		err := fmt.Errorf("group %s has no leader", g.name)
+		switch {
+		case r.ready:
+			err = g.change(ctx, c)
+			if err == nil || errors.Is(err, ErrMembers) {
+				return err
+			}
+		case r.leader != "" && r.leader != g.config.NodeID:
+			var answer changed
+			if answer, err = g.askChange(ctx, r.leader, c); err == nil && !answer.Elsewhere {
+				if answer.Error != "" {
+					return fmt.Errorf("%w: %s", ErrMembers, answer.Error)
+				}
+				return nil
+			}
+		}
+		if !g.pause(ctx, changeRetry) {
+			return fmt.Errorf("%w, or it is not known: repeat the command: %w", ErrMembers,
+				errors.Join(ctx.Err(), err))
+		}
+	}
+}
+
+// askChange sends a change to the leader on another node.
+func (g *Group) askChange(ctx context.Context, leader string, c change) (changed, error) {
+	if end, ok := ctx.Deadline(); ok {
+		c.WithinMS = time.Until(end).Milliseconds()
+	}
+	payload, err := json.Marshal(c)
+	if err != nil {
+		return changed{}, err
+	}
+	reply, err := g.request(ctx, leader, callChange, payload)
+	if err != nil {
+		return changed{}, err
+	}
+	var answer changed
+	if err := json.Unmarshal(reply, &answer); err != nil {
+		return changed{}, fmt.Errorf("%w: %w", errMessage, err)
+	}
+	return answer, nil
+}
+
+// request asks another node something and waits for the answer.
+func (g *Group) request(
+	ctx context.Context, to string, k callKind, payload []byte,
+) ([]byte, error) {
+	type reply struct {
+		data []byte
+		err  error
+	}
+	replies := make(chan reply, 1)
+	err := g.peers.call(to, k, g.shard, payload, func(data []byte, err error) {
+		replies <- reply{data, err}
+	})
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case r := <-replies:
+		return r.data, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-g.closing:
+		return nil, errHalted
+	}
+}
+
+// changeWithin bounds a change that was asked for without a limit.
+const changeWithin = 30 * time.Second
+
+// serveChange carries out what another node has asked for.
+func (g *Group) serveChange(payload []byte) []byte {
+	var c change
+	answer := changed{Error: "malformed change"}
+	if len(payload) <= maxChangeBytes && json.Unmarshal(payload, &c) == nil {
+		within := time.Duration(c.WithinMS) * time.Millisecond
+		if within <= 0 || within > changeWithin {
+			within = changeWithin
+		}
+		ctx, cancel := context.WithTimeout(g.ctx, within)
+		err := g.change(ctx, c)
+		cancel()
+		answer = changed{}
+		switch {
+		case errors.Is(err, ErrNotLeader):
+			answer.Elsewhere = true
+		case err != nil:
+			answer.Error = err.Error()
+		}
+	}
+	text, err := json.Marshal(answer)
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// change makes a change, or says why not; ErrNotLeader when another node is to be asked.
+func (g *Group) change(ctx context.Context, c change) error {
+	r := g.route.Load()
+	if !r.ready {
+		return fmt.Errorf("%w group %s", ErrNotLeader, g.name)
+	}
+	future := g.raft.GetConfiguration()
+	if err := future.Error(); err != nil {
+		return err
+	}
+	here := seat{group: g, route: r, servers: future.Configuration().Servers, index: future.Index()}
+	switch c.Kind {
+	case changeJoin:
+		return here.join(ctx, c)
+	case changePromote:
+		return here.promote(ctx, c)
+	case changeRemove:
+		return here.remove(ctx, c)
+	case changeTransfer:
+		return here.transfer(ctx, c)
+	}
+	return fmt.Errorf("%w: this version knows no change %q", ErrMembers, c.Kind)
+}
+
+// readdress writes another address of a server into the configuration, with or without a vote as it
+// has it.
+func (g *Group) readdress(ctx context.Context, s raft.Server, to raft.ServerAddress) error {
+	future := g.raft.GetConfiguration()
+	if err := future.Error(); err != nil {
+		return err
+	}
+	if !slices.Contains(future.Configuration().Servers, s) {
+		return fmt.Errorf("%w: %s has changed meanwhile", ErrMembers, s.ID)
+	}
+	add := g.raft.AddNonvoter
+	if s.Suffrage == raft.Voter {
+		add = g.raft.AddVoter
+	}
+	return g.decide(ctx, add(s.ID, to, future.Index(), g.config.RPCTimeout))
+}

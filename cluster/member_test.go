@@ -1,0 +1,374 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine"
+)
+
+// within is a context for one change of the members.
+func (c *nodes) within(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(c.t.Context(), d)
+	c.t.Cleanup(cancel)
+	return ctx
+}
+
+// known waits until every member's folder is noted in both groups.
+func (c *nodes) known() {
+	c.t.Helper()
+	c.eventually("every folder is noted", func() bool {
+		for _, n := range c.node {
+			if n == nil {
+				continue
+			}
+			for _, g := range n.groups {
+				for _, s := range g.servers().Servers {
+					if peerOf(s).disk == "" {
+						return false
+					}
+				}
+			}
+		}
+		return true
+	})
+}
+
+// join brings a new node in through another, up to its vote.
+func (c *nodes) join(id, through string) {
+	c.t.Helper()
+	c.start(id)
+	require.NoError(c.t, c.node[through].Join(c.within(10*time.Second), memberOf(id)))
+	var err error
+	c.eventually("it has its vote", func() bool {
+		err = c.node[through].Promote(c.within(10*time.Second), id)
+		return err == nil
+	})
+}
+
+// wipe empties the folder of a node that is off.
+func (c *nodes) wipe(id string) {
+	require.NoError(c.t, os.RemoveAll(filepath.Join(c.dir, id)))
+}
+
+func (c *nodes) member(at, id string) (MemberStatus, bool) {
+	list := c.node[at].Status().Members
+	i := slices.IndexFunc(list, func(m MemberStatus) bool { return m.ID == id })
+	if i < 0 {
+		return MemberStatus{}, false
+	}
+	return list[i], true
+}
+
+// A fourth node: without a vote it reads and writes as any other; with one it counts; and it may
+// lead, also when those that it began with are gone.
+func TestANodeIsJoined(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		leader := c.leader()
+		c.count(leader, keyRange(1, 500)...)
+		c.start("d")
+		require.Contains(t, c.node["d"].Status().Reasons,
+			"waits to be joined: run `tollgate cluster join` on a node of the cluster")
+		through := c.others(leader)[0]
+		require.NoError(t, c.node[through].Join(c.within(10*time.Second), memberOf("d")))
+		c.leader()
+		c.eventually("it is ready", func() bool { return c.node["d"].Status().Ready })
+		for id := range c.node {
+			c.eventually("all know it", func() bool {
+				m, ok := c.member(id, "d")
+				return ok && m.Disk == c.node["d"].Disk() && m.HTTP == "d:80"
+			})
+			m, _ := c.member(id, "d")
+			require.False(t, m.Voter)
+		}
+		c.count("d", 1001) // forwarded
+		require.Equal(t, engine.OutcomeDone, c.readOutcome("d", time.Second))
+		require.True(t, c.ledgers["d"].has(1001))
+		require.ErrorIs(t, c.billing(leader).HandOver(c.t.Context(), "d"), ErrHandOver, "no voter")
+
+		require.NoError(t, c.node["d"].Promote(c.within(10*time.Second), "d"))
+		m, _ := c.member(leader, "d")
+		require.True(t, m.Voter)
+		require.NoError(t, c.node[leader].Promote(c.within(10*time.Second), "d"), "again")
+		require.NoError(t, c.node[leader].Transfer(c.within(10*time.Second), "d"))
+		require.Equal(t, "d", c.leader())
+		c.eventually("both groups", func() bool {
+			_, leads := c.node["d"].Workspace().Leads()
+			return leads
+		})
+		c.count("d", 1002)
+		c.converge()
+
+		// Its own restart, and one of those that began without it.
+		c.stop("d")
+		c.stop(through)
+		c.start("d")
+		c.start(through)
+		c.leader()
+		c.count("d", 1003)
+		c.converge()
+	})
+}
+
+// A node died with its disk: it is removed, another comes in its place under the old name, and
+// nothing is lost meanwhile.
+func TestADeadNodeIsReplaced(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		c.known()
+		leader := c.leader()
+		dead := c.others(leader)[0]
+		w := c.writeThrough(c.others(dead)...)
+		c.kill(dead)
+		c.wipe(dead)
+		require.NoError(t, c.node[leader].Remove(c.within(10*time.Second), dead))
+		require.NoError(t, c.node[leader].Remove(c.within(10*time.Second), dead), "again")
+		_, member := c.member(leader, dead)
+		require.False(t, member)
+		c.joins[dead] = true
+		c.join(dead, leader)
+		w.end()
+		require.Empty(t, w.refused)
+		c.count(dead, 1)
+		c.converge()
+		for _, key := range w.keys {
+			require.True(t, c.ledgers[dead].has(key), key)
+		}
+		c.kill(leader) // two are left of three, one of them new
+		c.leader()
+		c.count(dead, 2)
+		c.start(leader)
+		c.leader()
+	})
+}
+
+// A leader that is removed hands over first. It is told that it is no member, and gets nothing.
+func TestALeaderIsRemoved(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		c.known()
+		old := c.leader()
+		c.join("d", old)
+		w := c.writeThrough(c.others(old)...)
+		require.NoError(t, c.node[old].Remove(c.within(10*time.Second), old))
+		leader := c.leader(old)
+		require.NotEqual(t, old, leader)
+		c.eventually("it knows", func() bool {
+			return slices.ContainsFunc(c.node[old].Status().Reasons, func(why string) bool {
+				return why == "was removed from the cluster, or is being removed" ||
+					len(why) > 20 && why[:20] == errOutsider.Error()[:20]
+			})
+		})
+		require.Equal(t, engine.OutcomeUnavailable, c.readOutcome(old, time.Second))
+		require.NotEqual(t, engine.OutcomeDone, c.propose(old, time.Second, 7)[0])
+		time.Sleep(3 * time.Second)
+		require.Equal(t, leader, c.leader(old), "it disturbs nobody")
+		w.end()
+		require.Empty(t, w.refused)
+		require.Less(t, w.longest, testHeartbeat, "nobody waits for an election")
+		require.ErrorContains(t, c.node[leader].Join(c.within(time.Second), memberOf(old)),
+			"is not empty")
+		c.stop(old)
+		delete(c.node, old)
+		c.count(leader, 8)
+		c.converge()
+	})
+}
+
+// What would cost the majority is refused, and says what to do.
+func TestNoChangeCostsTheMajority(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		c.known()
+		leader := c.leader()
+		dead, other := c.others(leader)[0], c.others(leader)[1]
+		c.kill(dead)
+		time.Sleep(2 * time.Second)
+		err := c.node[leader].Remove(c.within(5*time.Second), other)
+		require.ErrorIs(t, err, ErrMembers)
+		require.ErrorContains(t, err, "1 of 2 voters would answer, and 2 are needed: bring back ["+dead)
+		m, _ := c.member(leader, other)
+		require.True(t, m.Voter)
+		require.NoError(t, c.node[leader].Remove(c.within(5*time.Second), dead))
+		require.NoError(t, c.node[leader].Remove(c.within(5*time.Second), other))
+		err = c.node[leader].Remove(c.within(5*time.Second), leader)
+		require.ErrorContains(t, err, "0 of 0 voters would answer")
+		c.count(leader, 1)
+		c.stop(other)
+		delete(c.node, other)
+		delete(c.node, dead)
+	})
+}
+
+// A node that is behind gets no vote, whatever it says of itself.
+func TestOnlyWhoHasCaughtUpIsPromoted(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		c.known()
+		leader := c.leader()
+		c.start("d")
+		require.NoError(t, c.node[leader].Join(c.within(10*time.Second), memberOf("d")))
+		c.eventually("it has caught up", func() bool {
+			return c.node[leader].groups[0].transportMatched("d") > 0
+		})
+		c.net.cutLink(addressOf(leader), addressOf("d"))
+		for i := range uint64(4 * promoteLag) {
+			c.count(leader, 100+i)
+		}
+		c.net.isolate(addressOf("d"))
+		err := c.node[leader].Promote(c.within(5*time.Second), "d")
+		require.ErrorContains(t, err, "behind")
+		require.ErrorContains(t, c.node[leader].Promote(c.within(time.Second), "x"), "join it first")
+		c.net.mend()
+		c.eventually("it has caught up", func() bool {
+			return c.node[leader].Promote(c.within(time.Second), "d") == nil
+		})
+		c.converge()
+	})
+}
+
+func (g *Group) transportMatched(id string) uint64 {
+	index, _ := g.transport.matched.of(g.route.Load().term, "d")
+	return index
+}
+
+// A folder that was emptied is not the one that the cluster knows (trap 15): the node does not
+// start, and the others do not speak with it, whether it could ask them before or not.
+func TestAnEmptiedFolderIsRefused(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		c.known()
+		c.count(c.leader(), keyRange(1, 100)...)
+		lost := c.others(c.leader())[0]
+		c.stop(lost)
+		c.wipe(lost)
+		_, err := Open(c.config(lost))
+		require.ErrorIs(t, err, ErrOtherFolder)
+		require.ErrorContains(t, err, "tollgate cluster remove "+lost)
+
+		// Nobody to ask: it begins a cluster that has no one else.
+		c.wipe(lost)
+		c.net.isolate(addressOf(lost))
+		c.start(lost)
+		time.Sleep(3 * time.Second)
+		c.net.mend()
+		c.eventually("it is told", func() bool { return len(c.fatals(lost)) > 0 })
+		require.ErrorIs(t, c.fatals(lost)[0], ErrOtherFolder)
+		for _, other := range c.others(lost) {
+			c.eventually("the others do not speak with it", func() bool {
+				m, _ := c.member(other, lost)
+				return !m.Reachable && m.Problem != ""
+			})
+		}
+		time.Sleep(3 * time.Second)
+		require.Zero(t, c.ledgers[lost].keys(), "it got nothing")
+		leader := c.leader(lost)
+		require.Error(t, c.node[leader].Join(c.within(time.Second), memberOf(lost)))
+
+		// As the instructions say.
+		c.stop(lost)
+		c.wipe(lost)
+		require.NoError(t, c.node[leader].Remove(c.within(5*time.Second), lost))
+		c.mu.Lock()
+		delete(c.fatal, lost)
+		c.mu.Unlock()
+		c.joins[lost] = true
+		c.join(lost, leader)
+		c.count(lost, 200)
+		c.converge()
+	})
+}
+
+// Half of a folder that was emptied has forgotten its votes as well.
+func TestAGroupThatLostItsDataIsRefused(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		lost := c.others(c.leader())[0]
+		c.stop(lost)
+		require.NoError(t, os.RemoveAll(filepath.Join(c.dir, lost, "workspace")))
+		_, err := Open(c.config(lost))
+		require.ErrorContains(t, err, "none of its data")
+	})
+}
+
+func TestAFolderBelongsToOneNode(t *testing.T) {
+	dir := t.TempDir()
+	first, err := openIdentity(dir, "a")
+	require.NoError(t, err)
+	again, err := openIdentity(dir, "a")
+	require.NoError(t, err)
+	require.Equal(t, first, again)
+	_, err = openIdentity(dir, "b")
+	require.ErrorIs(t, err, ErrConfig)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, identityFile), []byte("{}"), 0o600))
+	_, err = openIdentity(dir, "a")
+	require.ErrorContains(t, err, "is damaged")
+}
+
+// A member moves: its new address is told by joining it again, with the folder that it has.
+func TestAMemberMoves(t *testing.T) {
+	moved := ""
+	tune := func(id string, c *Config) {
+		if id == moved {
+			c.Listen = "elsewhere:7000"
+			c.Network = c.Network.(host).net.host("elsewhere:7000")
+		}
+	}
+	inCluster(t, tune, func(c *nodes) {
+		c.known()
+		leader := c.leader()
+		moved = c.others(leader)[0]
+		c.stop(moved)
+		c.start(moved)
+		to := memberOf(moved)
+		to.Raft = "elsewhere:7000"
+		require.NoError(t, c.node[leader].Join(c.within(10*time.Second), to))
+		c.eventually("all reach it", func() bool {
+			for id := range c.node {
+				m, ok := c.member(id, moved)
+				if !ok || m.Raft != to.Raft || !m.Reachable || !m.Voter {
+					return false
+				}
+			}
+			return true
+		})
+		taken := memberOf("d")
+		taken.Raft = to.Raft
+		require.True(t, errors.Is(c.node[leader].Join(c.within(time.Second), taken), ErrMembers))
+		c.count(moved, 1)
+		c.converge()
+	})
+}
+
+// Who is spoken with: by the list of members, the folder, and the stream.
+func TestWhoIsSpokenWith(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		c.known()
+		a, b := c.node["a"], c.node["b"]
+		for name, row := range map[string]struct {
+			stream byte
+			from   greeting
+			want   refusal
+		}{
+			"a member":            {streamLink, b.card(), ""},
+			"a member's raft":     {streamRaftBilling, b.card(), ""},
+			"an emptied folder":   {streamLink, greeting{Node: "b", Disk: "0123"}, refusedFolder},
+			"its raft":            {streamRaftBilling, greeting{Node: "b", Disk: "0123"}, refusedFolder},
+			"nobody we know":      {streamLink, greeting{Node: "x", Disk: "0123"}, refusedOutsider},
+			"a newer list's raft": {streamRaftBilling, greeting{Node: "x", Disk: "0123"}, ""},
+			"who wants another":   {streamLink, greeting{Node: "b", Disk: b.Disk(), WantNode: "c"}, refusedMistaken},
+			"who knows another":   {streamLink, greeting{Node: "b", Disk: b.Disk(), WantNode: "a", WantDisk: "0"}, refusedMistaken},
+			"who knows this node": {streamLink, greeting{Node: "b", Disk: b.Disk(), WantNode: "a", WantDisk: a.Disk()}, ""},
+		} {
+			got := refusal("")
+			if why := a.refuse(row.stream, row.from); why != nil {
+				got = why.code
+			}
+			require.Equal(t, row.want, got, name)
+		}
+		require.ErrorIs(t, a.meet(addressOf("b"), greeting{Node: "b", Disk: "0"}), errMistaken)
+		require.ErrorIs(t, a.meet(addressOf("b"), c.node["c"].card()), errMistaken)
+		require.NoError(t, a.meet(addressOf("b"), b.card()))
+	})
+}

@@ -1,0 +1,204 @@
+package cluster
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/raft"
+)
+
+// seat is a leader about to change its group's configuration, as that is now.
+type seat struct {
+	group   *Group
+	route   *route
+	servers []raft.Server
+	index   uint64 // of the configuration: a change of another makes ours fail
+}
+
+func (s *seat) find(id string) (raft.Server, bool) {
+	i := slices.IndexFunc(s.servers, func(x raft.Server) bool { return string(x.ID) == id })
+	if i < 0 {
+		return raft.Server{}, false
+	}
+	return s.servers[i], true
+}
+
+func (s *seat) refuse(format string, args ...any) error {
+	return fmt.Errorf("%w: group %s: %s", ErrMembers, s.group.name, fmt.Sprintf(format, args...))
+}
+
+// join adds a member without a vote, or changes the addresses of one that is there.
+func (s *seat) join(ctx context.Context, c change) error {
+	wanted := peer{Member: c.Member, disk: c.Disk}
+	for _, x := range s.servers {
+		p := peerOf(x)
+		if p.ID != wanted.ID && p.Raft == wanted.Raft {
+			return s.refuse("%s is the address of %s", p.Raft, p.ID)
+		}
+		if p.ID == wanted.ID && p.disk != wanted.disk {
+			return s.refuse("%s is a member with another data folder: remove it first", p.ID)
+		}
+	}
+	old, member := s.find(wanted.ID)
+	switch {
+	case c.Check, member && old.Address == wanted.address():
+		return nil
+	case member:
+		return s.group.readdress(ctx, old, wanted.address())
+	}
+	g := s.group
+	return g.decide(ctx, g.raft.AddNonvoter(raft.ServerID(wanted.ID), wanted.address(), s.index,
+		g.config.RPCTimeout))
+}
+
+// promote gives a member its vote, when it is known to have caught up.
+func (s *seat) promote(ctx context.Context, c change) error {
+	x, member := s.find(c.Member.ID)
+	switch {
+	case !member:
+		return s.refuse("%s is not a member: join it first", c.Member.ID)
+	case x.Suffrage == raft.Voter:
+		return nil
+	}
+	if err := s.caughtUp(ctx, x); err != nil {
+		return err
+	}
+	if err := s.quorate(append(s.voters(), x.ID)); err != nil || c.Check {
+		return err
+	}
+	g := s.group
+	return g.decide(ctx, g.raft.AddVoter(x.ID, x.Address, s.index, g.config.RPCTimeout))
+}
+
+// remove takes a member out. This node hands over first, and the next leader does it.
+func (s *seat) remove(ctx context.Context, c change) error {
+	x, member := s.find(c.Member.ID)
+	if !member {
+		return nil
+	}
+	rest := slices.DeleteFunc(s.voters(), func(id raft.ServerID) bool { return id == x.ID })
+	if err := s.quorate(rest); err != nil || c.Check {
+		return err
+	}
+	g := s.group
+	if string(x.ID) == g.config.NodeID {
+		if err := g.HandOver(ctx, ""); err != nil && !errors.Is(err, ErrNotLeader) {
+			return s.refuse("%v", err)
+		}
+		return fmt.Errorf("%w group %s any more", ErrNotLeader, g.name)
+	}
+	return g.decide(ctx, g.raft.RemoveServer(x.ID, s.index, g.config.RPCTimeout))
+}
+
+// transfer hands leadership over.
+func (s *seat) transfer(ctx context.Context, c change) error {
+	g := s.group
+	if c.Member.ID == g.config.NodeID {
+		return nil
+	}
+	if _, err := g.successor(s.route.term, c.Member.ID); err != nil || c.Check {
+		if err != nil {
+			return s.refuse("%v", err)
+		}
+		return nil
+	}
+	if err := g.HandOver(ctx, c.Member.ID); err != nil && !errors.Is(err, ErrNotLeader) {
+		return s.refuse("%v", err)
+	}
+	return nil
+}
+
+func (s *seat) voters() []raft.ServerID {
+	return configVoters(raft.Configuration{Servers: s.servers})
+}
+
+// answers says that a node has answered this leader within the last two heartbeats.
+func (s *seat) answers(id raft.ServerID) bool {
+	g := s.group
+	sent, ok := g.lease.heard(s.route.term, id)
+	return string(id) == g.config.NodeID ||
+		ok && monotonic()-sent.mono < int64(2*g.config.HeartbeatTimeout)
+}
+
+// quorate refuses voters of whom no majority answers: nothing could be written any more.
+func (s *seat) quorate(voters []raft.ServerID) error {
+	alive := 0
+	var silent []raft.ServerID
+	for _, id := range voters {
+		if s.answers(id) {
+			alive++
+		} else {
+			silent = append(silent, id)
+		}
+	}
+	if need := len(voters)/2 + 1; alive < need {
+		return s.refuse("%d of %d voters would answer, and %d are needed: bring back %v, or join and "+
+			"promote another node, first", alive, len(voters), need, silent)
+	}
+	return nil
+}
+
+// caughtUp refuses a node that lacks something. How far its log is, this leader has seen itself;
+// what it has applied, and whether its journal is whole, the node says.
+func (s *seat) caughtUp(ctx context.Context, x raft.Server) error {
+	g := s.group
+	committed, applied := g.raft.CommitIndex(), g.machine.Applied()
+	index, _ := g.transport.matched.of(s.route.term, x.ID)
+	if !s.answers(x.ID) {
+		return s.refuse("%s does not answer", x.ID)
+	}
+	if index+promoteLag < committed {
+		return s.refuse("the log of %s is %d entries behind: wait, see `tollgate cluster status`",
+			x.ID, committed-index)
+	}
+	reply, err := g.request(ctx, string(x.ID), callProgress, nil)
+	if err != nil {
+		return s.refuse("%s does not say how far it is: %v", x.ID, err)
+	}
+	theirs, size := binary.Uvarint(reply)
+	missing, more := binary.Uvarint(reply[max(size, 0):])
+	switch {
+	case size <= 0 || more <= 0:
+		return s.refuse("%s does not say how far it is", x.ID)
+	case theirs+promoteLag < applied:
+		return s.refuse("%s has applied %d entries less: wait", x.ID, applied-theirs)
+	case missing > 0:
+		return s.refuse("%s has yet to fetch %d segments of the journal: wait", x.ID, missing)
+	}
+	return nil
+}
+
+// progressNow is the answer to callProgress: the index applied and the number of journal segments
+// that are missing, two varints; empty while the group cannot say.
+func (g *Group) progressNow() []byte {
+	if g.halted.Load() != nil {
+		return nil
+	}
+	missing := 0
+	if g.segments != nil {
+		missing = len(g.segments.Missing())
+	}
+	return binary.AppendUvarint(binary.AppendUvarint(nil, g.machine.Applied()), uint64(missing))
+}
+
+// decide waits for raft's word on a change of the configuration. What it leaves unknown is tried
+// again by the caller, who then finds it done or not.
+func (g *Group) decide(ctx context.Context, future raft.IndexFuture) error {
+	done := make(chan error, 1)
+	go func() { done <- future.Error() }() // raft that shuts down may leave it unanswered
+	var err error
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-g.closing:
+		err = errHalted
+	}
+	if err != nil {
+		return fmt.Errorf("%w: group %s: %w", ErrNotLeader, g.name, err)
+	}
+	return nil
+}
