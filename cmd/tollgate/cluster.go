@@ -10,7 +10,11 @@ import (
 )
 
 type clusterCommand struct {
-	Status clusterStatusCommand `cmd:"" help:"Say who leads, who can be reached, and how far each has come."`
+	Status   clusterStatusCommand   `cmd:"" help:"Say who leads, who can be reached, and how far each has come."`
+	Join     clusterJoinCommand     `cmd:"" help:"Make a node that was started with join a member without a vote, or change a member's addresses."`
+	Promote  clusterPromoteCommand  `cmd:"" help:"Give a member that has caught up its vote."`
+	Remove   clusterRemoveCommand   `cmd:"" help:"Take a member out, alive or not. One that leads hands over first."`
+	Transfer clusterTransferCommand `cmd:"" help:"Let a voter lead both groups."`
 }
 
 type clusterStatusCommand struct {
@@ -59,14 +63,15 @@ func printStatus(out io.Writer, s cluster.Status) error {
 	if s.DiskLow {
 		line("  the disk is nearly full: writes are refused")
 	}
-	line("\nMEMBER\tROLE\tREACHABLE\tAPI\tOPERATIONS\tRAFT\tROUND TRIP\tCLOCK")
+	line("\nMEMBER\tROLE\tREACHABLE\tAPI\tOPERATIONS\tRAFT\tROUND TRIP\tCLOCK\tFOLDER")
 	for _, m := range s.Members {
-		role := "follower"
-		if m.Leader {
-			role = "leader"
+		line("%s\t%s\t%t\t%s\t%s\t%s\t%d µs\t%+d ms\t%s", m.ID, roleOf(m), m.Reachable,
+			m.HTTP, m.Ops, m.Raft, m.RoundTripUS, m.ClockAheadMS, m.Disk)
+	}
+	for _, m := range s.Members {
+		if m.Problem != "" {
+			line("  %s: %s", m.ID, m.Problem)
 		}
-		line("%s\t%s\t%t\t%s\t%s\t%s\t%d µs\t%+d ms",
-			m.ID, role, m.Reachable, m.HTTP, m.Ops, m.Raft, m.RoundTripUS, m.ClockAheadMS)
 	}
 	line("\nGROUP\tLEADER\tTERM\tROLE HERE\tLEASE\tCOMMITTED\tAPPLIED\tSNAPSHOT\tSTALE\tLOG\tFSYNCS")
 	for _, g := range s.Groups {
@@ -81,4 +86,14 @@ func printStatus(out io.Writer, s cluster.Status) error {
 		return fmt.Errorf("print: %w", failed)
 	}
 	return nil
+}
+
+func roleOf(m cluster.MemberStatus) string {
+	switch {
+	case m.Leader:
+		return "leader"
+	case m.Voter:
+		return "follower"
+	}
+	return "no vote"
 }

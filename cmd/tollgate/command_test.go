@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -32,6 +33,14 @@ type lone struct{}
 func (lone) Status() any                                    { return map[string]any{"nodeId": "n1"} }
 func (lone) NotReady() []string                             { return nil }
 func (lone) Gauges(func(name, group string, value float64)) {}
+
+// Change makes every change but a promotion.
+func (lone) Change(_ context.Context, c admin.MemberChange) error {
+	if c.Action == "promote" {
+		return errors.New("wait")
+	}
+	return nil
+}
 
 // shell runs command lines against a state machine behind the two real APIs.
 type shell struct {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tollgate/cluster"
+	"tollgate/server/admin"
 )
 
 // shards are the groups' names by shard number.
@@ -155,6 +157,21 @@ func (v clusterView) Status() any { return v.node.Status() }
 
 // NotReady lists why the node should not be sent requests.
 func (v clusterView) NotReady() []string { return v.node.Status().Reasons }
+
+// Change changes the members.
+func (v clusterView) Change(ctx context.Context, c admin.MemberChange) error {
+	switch c.Action {
+	case "join":
+		return v.node.Join(ctx, cluster.Member{ID: c.ID, Raft: c.Raft, HTTP: c.HTTP, Ops: c.Ops})
+	case "promote":
+		return v.node.Promote(ctx, c.ID)
+	case "remove":
+		return v.node.Remove(ctx, c.ID)
+	case "transfer":
+		return v.node.Transfer(ctx, c.ID)
+	}
+	return fmt.Errorf("%w: no change is called %q", cluster.ErrMembers, c.Action)
+}
 
 // Gauges calls each with every number of the status.
 func (v clusterView) Gauges(each func(name, group string, value float64)) {

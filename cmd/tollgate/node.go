@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -97,7 +97,7 @@ func (n *node) open() error {
 func (n *node) clusterConfig() (cluster.Config, error) {
 	s := &n.settings
 	c := cluster.Config{
-		NodeID: s.Node, Dir: s.Data, Cluster: s.Cluster, Listen: s.Raft, Dial: s.Dial,
+		NodeID: s.Node, Dir: s.Data, Cluster: s.Cluster, Listen: s.Raft, Dial: s.Dial, Join: s.Join,
 		Billing:       cluster.Shard{Machine: n.machine, Indexer: billing.IndexRecord},
 		Workspace:     cluster.Shard{Machine: n.tenants.machine},
 		DiskLowBytes:  int64(s.DiskReserve) << 20,
@@ -182,12 +182,14 @@ func (n *node) listen(metrics *admin.Metrics) error {
 	return err
 }
 
-// number is the node's place among the members, from 1: the origin of its audit blocks. The list is
-// the same on every node.
+// number is the origin of this node's audit blocks: that of its data folder, so that a node that is
+// replaced, under its old name even, is another origin.
 func (n *node) number() uint64 {
-	return 1 + uint64(slices.IndexFunc(n.settings.Members, func(m config.Member) bool {
-		return m.ID == n.settings.Node
-	}))
+	number, err := strconv.ParseUint(n.cluster.Disk(), 16, 64)
+	if err != nil || number == 0 {
+		return 1 // a folder's number is 16 hex digits, drawn at random
+	}
+	return number
 }
 
 // limitsTimeout bounds one proposal of the limits; limitsEvery is how often a leader compares them.

@@ -27,6 +27,7 @@ type nodeFlags struct {
 	Ops    string   `placeholder:"HOST:PORT" help:"Where to serve operations: admin API, metrics, health."`
 	Raft   string   `placeholder:"HOST:PORT" help:"Where to talk to the other nodes."`
 	Member []string `placeholder:"ID=HOST:PORT" help:"A node of a new cluster and its raft address; repeatable, this node included."`
+	Join   bool     `help:"With an empty folder, begin no cluster: wait for \"tollgate cluster join\"."`
 	Hash   string   `name:"admin-key-hash" placeholder:"HEX" help:"SHA-256 of the admin key."`
 }
 
@@ -85,6 +86,7 @@ func (c *nodeFlags) settings() (config.Config, error) {
 			*setting = *flag
 		}
 	}
+	settings.Join = settings.Join || c.Join
 	if len(c.Member) > 0 {
 		settings.Members = nil
 	}

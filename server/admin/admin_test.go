@@ -3,6 +3,7 @@ package admin_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -28,13 +29,25 @@ import (
 )
 
 // members is what a node would say about its cluster.
-type members struct{ reasons atomic.Pointer[[]string] }
+type members struct {
+	reasons atomic.Pointer[[]string]
+	changes atomic.Pointer[admin.MemberChange]
+}
 
 func (m *members) Status() any { return map[string]any{"nodeId": "n1", "ready": true} }
 func (m *members) NotReady() []string {
 	if r := m.reasons.Load(); r != nil {
 		return *r
 	}
+	return nil
+}
+
+// Change knows one member, node4, which it refuses to promote.
+func (m *members) Change(_ context.Context, c admin.MemberChange) error {
+	if c.ID != "node4" || c.Action == "promote" {
+		return errors.New("the log of " + c.ID + " is 7 entries behind: wait")
+	}
+	m.changes.Store(&c)
 	return nil
 }
 

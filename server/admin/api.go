@@ -39,6 +39,17 @@ type Cluster interface {
 	// Gauges calls each with the present value of every number that /metrics shows of the cluster:
 	// name without the prefix tollgate_cluster_, and the group that it belongs to, or "".
 	Gauges(each func(name, group string, value float64))
+	// Change changes the members, and returns when it is done. Its error says what was refused, and
+	// what to do; it is shown to the operator.
+	Change(ctx context.Context, c MemberChange) error
+}
+
+// MemberChange is one change of the cluster's members.
+type MemberChange struct {
+	// Action is join, promote, remove or transfer.
+	Action string
+	// ID is the member's; Raft, HTTP and Ops are the addresses of one that is joined.
+	ID, Raft, HTTP, Ops string
 }
 
 // Config is what the operations listener needs from the node that runs it.
@@ -118,7 +129,8 @@ func New(c Config) (*API, error) {
 	}
 	routes := slices.Concat(a.routes(), a.platformRoutes(), a.paymentRoutes(),
 		a.invoiceRoutes(), a.clockRoutes(), a.poolRoutes(), a.creditRoutes(),
-		a.termsRoutes(), a.webhookRoutes(), a.deliveryRoutes(), a.backupRoutes())
+		a.termsRoutes(), a.webhookRoutes(), a.deliveryRoutes(), a.backupRoutes(),
+		a.memberRoutes())
 	if a.document, err = server.OpenAPI(routes, description()); err != nil {
 		return nil, err
 	}

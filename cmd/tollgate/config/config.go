@@ -39,11 +39,15 @@ type Config struct {
 	HTTP string `yaml:"http"`
 	Ops  string `yaml:"ops"`
 	Raft string `yaml:"raft"`
-	// Members are the nodes of a new cluster, this one included; the same list on each.
+	// Members are the nodes of a new cluster, this one included; the same list on each. A node whose
+	// folder is not empty goes by the list that the cluster has agreed on instead.
 	Members []Member `yaml:"members"`
 	// Cluster is the identity of a cluster that was restored from a backup, 32 hex digits: what an
 	// empty folder needs to belong to it. Empty: what the folder says.
 	Cluster string `yaml:"cluster"`
+	// Join says that this node begins no cluster when its folder is empty: it waits until `tollgate
+	// cluster join` brings it into one. Members, if set, is then this node's own entry.
+	Join bool `yaml:"join"`
 	// Dial is where this node reaches others, by name, when that is not their address in Members: a
 	// tunnel, another network, a translated address. Each node has its own.
 	Dial map[string]string `yaml:"dial"`
@@ -429,8 +433,8 @@ func (c *Config) validateMembers(complain func(string, ...any)) {
 		ids[m.ID], rafts[m.Raft] = true, true
 	}
 	for id, address := range c.Dial {
-		if err := validAddress(address); err != nil || !ids[id] || id == c.Node {
-			complain("dial.%s: %q: want another member's name, and host:port", id, address)
+		if err := validAddress(address); err != nil || !nodeName.MatchString(id) || id == c.Node {
+			complain("dial.%s: %q: want another node's name, and host:port", id, address)
 		}
 	}
 	if c.Backups.Node != "" && !ids[c.Backups.Node] {

@@ -1,0 +1,96 @@
+package admin
+
+import (
+	"context"
+	"time"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/wire"
+	"tollgate/server"
+)
+
+const (
+	// longestMember and longestAddress bound a member's name and addresses.
+	longestMember  = 32
+	longestAddress = 255
+	// memberPatience bounds a change of the members: a hand-over and a few entries in each group.
+	memberPatience = 20 * time.Second
+	memberPath     = Prefix + "/cluster/members"
+)
+
+// memberRoutes are the rows about the nodes of the cluster.
+func (a *API) memberRoutes() []server.Route {
+	member := []server.Param{path("member", text(1, longestMember), "the node's name")}
+	row := func(method, tail, operation, summary, action string) server.Route {
+		return server.Route{
+			Method: method, Path: memberPath + "/{member}" + tail, Operation: operation,
+			Summary: summary, Access: server.AccessOperator, Params: member,
+			Handle: func(x *server.Exchange) {
+				a.changeMembers(x, MemberChange{Action: action, ID: string(x.Param(0))})
+			},
+			Responses: done("Done, in both groups"),
+		}
+	}
+	return []server.Route{
+		{
+			Method: "POST", Path: memberPath, Operation: "joinMember",
+			Summary: "Make a node that waits for it a member without a vote, or move a member",
+			Access:  server.AccessOperator, Handle: a.joinMember,
+			Body: server.Object(
+				server.Must("id", text(1, longestMember)), server.Must("raft", text(1, longestAddress)),
+				server.May("http", text(0, longestAddress)), server.May("ops", text(0, longestAddress)),
+			),
+			Responses: done("Joined, in both groups"),
+		},
+		row("POST", "/promote", "promoteMember",
+			"Give a member that has caught up its vote", "promote"),
+		row("POST", "/lead", "transferLeadership", "Let a voter lead both groups", "transfer"),
+		row("DELETE", "", "removeMember",
+			"Take a member out, alive or not; one that leads hands over first", "remove"),
+	}
+}
+
+// joinMember is POST /cluster/members.
+func (a *API) joinMember(x *server.Exchange) {
+	c := MemberChange{Action: "join"}
+	var w walk
+	fault := body(x, &w, map[string]reader{
+		"id": w.plain(&c.ID, 1, longestMember), "raft": w.plain(&c.Raft, 1, longestAddress),
+		"http": w.plain(&c.HTTP, 0, longestAddress), "ops": w.plain(&c.Ops, 0, longestAddress),
+	}, "id", "raft")
+	if fault != nil {
+		x.Refuse(*fault)
+		return
+	}
+	a.changeMembers(x, c)
+}
+
+// memberActions are how changes of the members are recorded.
+var memberActions = map[string]string{
+	"join": "member.joined", "promote": "member.promoted", "remove": "member.removed",
+	"transfer": "leadership.transferred",
+}
+
+// changeMembers makes a change, and records it.
+func (a *API) changeMembers(x *server.Exchange, c MemberChange) {
+	ctx, cancel := context.WithTimeout(context.Background(), memberPatience)
+	defer cancel()
+	if err := a.config.Cluster.Change(ctx, c); err != nil {
+		x.Refuse(server.Fault{
+			Status: 409, Code: "members_unchanged", Message: "The members were not changed",
+			Detail: err.Error(),
+		})
+		return
+	}
+	note := billing.NoteMembership{
+		Actor: actor, Action: memberActions[c.Action], Node: c.ID,
+		Raft: c.Raft, HTTP: c.HTTP, Ops: c.Ops,
+	}
+	result := a.propose(billing.KindNoteMembership, wire.Encode(nil, &note))
+	if result.Outcome != engine.OutcomeDone {
+		a.config.Log.Error("a change of the members is not in the record of changes",
+			"action", note.Action, "member", c.ID, "outcome", result.Outcome)
+	}
+	x.Succeed(200)
+}
