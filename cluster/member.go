@@ -138,27 +138,45 @@ func (n *Node) changeBoth(ctx context.Context, c change) error {
 func (g *Group) askLeader(ctx context.Context, c change) error {
 	for {
 		r := g.route.Load()
-		err := fmt.Errorf("group %s has no leader", g.name)
-		switch {
-		case r.ready:
+		err := fmt.Errorf("group %s has no leader that can be reached", g.name)
+		if r.ready {
 			err = g.change(ctx, c)
 			if err == nil || errors.Is(err, ErrMembers) {
 				return err
 			}
-		case r.leader != "" && r.leader != g.config.NodeID:
-			var answer changed
-			if answer, err = g.askChange(ctx, r.leader, c); err == nil && !answer.Elsewhere {
-				if answer.Error != "" {
-					return fmt.Errorf("%w: %s", ErrMembers, answer.Error)
-				}
-				return nil
+		}
+		for _, id := range g.likelyLeaders(r) {
+			answer, aerr := g.askChange(ctx, id, c)
+			switch {
+			case aerr != nil || answer.Elsewhere:
+				continue
+			case answer.Error != "":
+				return fmt.Errorf("%w: %s", ErrMembers, answer.Error)
 			}
+			return nil
 		}
 		if !g.pause(ctx, changeRetry) {
 			return fmt.Errorf("%w, or it is not known: repeat the command: %w", ErrMembers,
 				errors.Join(ctx.Err(), err))
 		}
 	}
+}
+
+// likelyLeaders are the other nodes to ask for a change: the leader, where one is known, and else
+// everybody. A node that has moved is told of no leader before the members know its new address.
+func (g *Group) likelyLeaders(r *route) []string {
+	if r.leader != "" {
+		return slices.DeleteFunc([]string{r.leader}, func(id string) bool {
+			return id == g.config.NodeID
+		})
+	}
+	var ids []string
+	for _, s := range g.servers().Servers {
+		if string(s.ID) != g.config.NodeID {
+			ids = append(ids, string(s.ID))
+		}
+	}
+	return ids
 }
 
 // askChange sends a change to the leader on another node.
