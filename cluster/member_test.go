@@ -346,6 +346,9 @@ func TestWhoIsSpokenWith(t *testing.T) {
 	inCluster(t, nil, func(c *nodes) {
 		c.known()
 		a, b := c.node["a"], c.node["b"]
+		with := func(node, disk, wantNode, wantDisk string) greeting {
+			return greeting{Node: node, Disk: disk, WantNode: wantNode, WantDisk: wantDisk}
+		}
 		for name, row := range map[string]struct {
 			stream byte
 			from   greeting
@@ -353,13 +356,13 @@ func TestWhoIsSpokenWith(t *testing.T) {
 		}{
 			"a member":            {streamLink, b.card(), ""},
 			"a member's raft":     {streamRaftBilling, b.card(), ""},
-			"an emptied folder":   {streamLink, greeting{Node: "b", Disk: "0123"}, refusedFolder},
-			"its raft":            {streamRaftBilling, greeting{Node: "b", Disk: "0123"}, refusedFolder},
-			"nobody we know":      {streamLink, greeting{Node: "x", Disk: "0123"}, refusedOutsider},
-			"a newer list's raft": {streamRaftBilling, greeting{Node: "x", Disk: "0123"}, ""},
-			"who wants another":   {streamLink, greeting{Node: "b", Disk: b.Disk(), WantNode: "c"}, refusedMistaken},
-			"who knows another":   {streamLink, greeting{Node: "b", Disk: b.Disk(), WantNode: "a", WantDisk: "0"}, refusedMistaken},
-			"who knows this node": {streamLink, greeting{Node: "b", Disk: b.Disk(), WantNode: "a", WantDisk: a.Disk()}, ""},
+			"an emptied folder":   {streamLink, with("b", "0123", "", ""), refusedFolder},
+			"its raft":            {streamRaftBilling, with("b", "0123", "", ""), refusedFolder},
+			"nobody we know":      {streamLink, with("x", "0123", "", ""), refusedOutsider},
+			"a newer list's raft": {streamRaftBilling, with("x", "0123", "", ""), ""},
+			"who wants another":   {streamLink, with("b", b.Disk(), "c", ""), refusedMistaken},
+			"who knows another":   {streamLink, with("b", b.Disk(), "a", "0"), refusedMistaken},
+			"who knows this node": {streamLink, with("b", b.Disk(), "a", a.Disk()), ""},
 		} {
 			got := refusal("")
 			if why := a.refuse(row.stream, row.from); why != nil {
