@@ -306,7 +306,8 @@ func TestAFolderBelongsToOneNode(t *testing.T) {
 }
 
 // A member moves: its new address is told by joining it again, with the folder that it has. It is
-// told to the member itself, which reaches everybody, whoever leads: the others do not reach it yet.
+// told to the member itself, which reaches everybody, whoever leads: the others do not reach it
+// yet.
 func TestAMemberMoves(t *testing.T) {
 	moved := ""
 	tune := func(id string, c *Config) {
