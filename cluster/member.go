@@ -20,6 +20,8 @@ const (
 	promoteLag = 64
 	// changeRetry is how often a change is tried again while leadership moves.
 	changeRetry = 50 * time.Millisecond
+	// changeQueue is how long a change may wait in raft for the one before it.
+	changeQueue = time.Second
 	// maxChangeBytes bounds a change that another node asks for.
 	maxChangeBytes = 4 << 10
 )
@@ -278,19 +280,19 @@ func (g *Group) change(ctx context.Context, c change) error {
 	return fmt.Errorf("%w: this version knows no change %q", ErrMembers, c.Kind)
 }
 
-// readdress writes another address of a server into the configuration, with or without a vote as it
-// has it.
-func (g *Group) readdress(ctx context.Context, s raft.Server, to raft.ServerAddress) error {
+// readdress writes another address of a server into the configuration, with or without a vote as
+// it has it.
+func (g *Group) readdress(s raft.Server, to raft.ServerAddress) (raft.IndexFuture, error) {
 	future := g.raft.GetConfiguration()
 	if err := future.Error(); err != nil {
-		return err
+		return nil, err
 	}
 	if !slices.Contains(future.Configuration().Servers, s) {
-		return fmt.Errorf("%w: %s has changed meanwhile", ErrMembers, s.ID)
+		return nil, fmt.Errorf("%w: %s has changed meanwhile", ErrMembers, s.ID)
 	}
 	add := g.raft.AddNonvoter
 	if s.Suffrage == raft.Voter {
 		add = g.raft.AddVoter
 	}
-	return g.decide(ctx, add(s.ID, to, future.Index(), g.config.RPCTimeout))
+	return add(s.ID, to, future.Index(), changeQueue), nil
 }

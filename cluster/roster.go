@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"cmp"
-	"context"
 	"net/url"
 	"slices"
 	"strings"
@@ -208,14 +207,11 @@ func (n *Node) register(g *Group) {
 			continue
 		}
 		p.disk, p.HTTP, p.Ops = met.Disk, met.HTTP, met.Ops
-		ctx, cancel := context.WithTimeout(g.ctx, n.config.RPCTimeout)
-		err := g.readdress(ctx, s, p.address())
-		cancel()
-		if err != nil {
+		// Nobody waits for it: the next look finds it done, or tries again.
+		if _, err := g.readdress(s, p.address()); err != nil {
 			g.log.Debug("cannot note a member's folder yet", "member", p.ID, "error", err)
-			return
 		}
-		g.log.Info("a member's folder is noted", "member", p.ID, "disk", p.disk)
+		return
 	}
 }
 

@@ -47,7 +47,11 @@ func (s *seat) join(ctx context.Context, c change) error {
 	case c.Check, member && old.Address == wanted.address():
 		return nil
 	case member:
-		return s.group.readdress(ctx, old, wanted.address())
+		future, err := s.group.readdress(old, wanted.address())
+		if err != nil {
+			return err
+		}
+		return s.group.decide(ctx, future)
 	}
 	g := s.group
 	return g.decide(ctx, g.raft.AddNonvoter(raft.ServerID(wanted.ID), wanted.address(), s.index,
