@@ -28,6 +28,9 @@ var faults = []fault{
 	{"break", (*run).breakConnections},
 	{"snapshot", (*run).needSnapshot},
 	{"restart all", (*run).restartAll},
+	{"stop", (*run).stopOne},
+	{"transfer", (*run).transfer},
+	{"replace", (*run).replaceOne},
 }
 
 // makeFaults troubles the cluster until ctx ends: every kind once in random order, then again. The

@@ -112,15 +112,20 @@ func (f *fleet) prepare(m config.Member, members []config.Member, authority *cer
 		Certificate: filepath.Join(secrets, certs.CertificateFile(m.ID)),
 		Key:         filepath.Join(secrets, certs.KeyFile(m.ID)),
 	}
-	text, err := c.YAML()
-	if err != nil {
-		return nil, err
-	}
 	p := &process{
-		id: m.ID, file: filepath.Join(folder, "config.yaml"), settings: c,
+		id: m.ID, file: filepath.Join(f.dir, m.ID+".yaml"), settings: c,
 		log: filepath.Join(f.dir, m.ID+".log"),
 	}
-	return p, os.WriteFile(p.file, text, 0o600)
+	return p, p.configure()
+}
+
+// configure writes the node's configuration file.
+func (p *process) configure() error {
+	text, err := p.settings.YAML()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(p.file, text, 0o600)
 }
 
 // firstPort is where freePorts begins to look, below the ports that the system hands out and away
@@ -205,7 +210,10 @@ func (f *fleet) watch(p *process, command *exec.Cmd, done chan struct{}) {
 }
 
 // kill ends a node at once, and returns when it has ended.
-func (f *fleet) kill(p *process) error {
+func (f *fleet) kill(p *process) error { return f.end(p, syscall.SIGKILL) }
+
+// end ends a node by a signal, and returns when it has ended.
+func (f *fleet) end(p *process, signal syscall.Signal) error {
 	p.mu.Lock()
 	pid, done := p.pid, p.done
 	p.ending = true
@@ -213,8 +221,8 @@ func (f *fleet) kill(p *process) error {
 	if pid == 0 {
 		return nil
 	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return fmt.Errorf("torture: kill %s: %w", p.id, err)
+	if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("torture: end %s: %w", p.id, err)
 	}
 	<-done
 	return nil

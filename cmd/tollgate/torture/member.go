@@ -1,0 +1,124 @@
+package torture
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"syscall"
+	"time"
+
+	"tollgate/cmd/tollgate/api"
+)
+
+const (
+	membersPath = "/api/v1/admin/cluster/members"
+	// replaceTime bounds the replacement of a node, until it has its vote.
+	replaceTime = 60 * time.Second
+	// stopTime bounds a graceful stop: the setting stopTimeout, and room.
+	stopTime = 20 * time.Second
+)
+
+// ask sends one request about the members to a node.
+func (f *fleet) ask(ctx context.Context, at *process, method, path string, body any) error {
+	r := api.Request{Method: method, Path: membersPath + path}
+	if body != nil {
+		var err error
+		if r.Body, err = json.Marshal(body); err != nil {
+			return err
+		}
+	}
+	admin, err := api.New([]string{at.settings.Ops}, f.adminKey, 1)
+	if err != nil {
+		return err
+	}
+	defer admin.Close()
+	answer, err := admin.Try(ctx, r)
+	if err != nil {
+		return err
+	}
+	return answer.Err()
+}
+
+// insist repeats a request about the members until it is carried out.
+func (r *run) insist(ctx context.Context, at *process, method, path string, body any) error {
+	for {
+		err := r.fleet.ask(ctx, at, method, path, body)
+		if err == nil {
+			return nil
+		}
+		if !pause(ctx, 200*time.Millisecond) {
+			return fmt.Errorf("torture: %s %s at %s: %w", method, path, at.id, err)
+		}
+	}
+}
+
+// stopOne stops a node as an upgrade does: it hands over first.
+func (r *run) stopOne(ctx context.Context, random *rand.Rand) error {
+	p := r.victim(random)
+	late := time.AfterFunc(stopTime, func() {
+		r.violate("%s does not stop within %s", p.id, stopTime)
+		if err := r.fleet.kill(p); err != nil {
+			r.violate("%s: %v", p.id, err)
+		}
+	})
+	defer late.Stop()
+	if err := r.fleet.end(p, syscall.SIGTERM); err != nil {
+		return err
+	}
+	pause(ctx, between(random, 10, 1500))
+	return r.fleet.start(p)
+}
+
+// transfer lets one node after another lead. A refusal is one: the target may lag.
+func (r *run) transfer(ctx context.Context, random *rand.Rand) error {
+	for range 2 + random.IntN(4) {
+		to, at := r.fleet.nodes[random.IntN(fleetSize)], r.fleet.nodes[random.IntN(fleetSize)]
+		if err := r.fleet.ask(ctx, at, "POST", "/"+to.id+"/lead", nil); err != nil {
+			r.Say("        %s does not lead: %v", to.id, err)
+		}
+		if !pause(ctx, between(random, 50, 800)) {
+			break
+		}
+	}
+	return nil
+}
+
+// replaceOne kills a node, takes it out of the cluster, empties its folder, and brings it in again
+// as a new member of the same name: log, state and journal come from the others.
+func (r *run) replaceOne(ctx context.Context, random *rand.Rand) error {
+	// It goes on when the run ends meanwhile: the closing looks at every node.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), replaceTime)
+	defer cancel()
+	p := r.victim(random)
+	at := r.others(p)[random.IntN(fleetSize-1)]
+	if random.IntN(2) == 0 {
+		if err := r.fleet.kill(p); err != nil {
+			return err
+		}
+	}
+	if err := r.insist(ctx, at, "DELETE", "/"+p.id, nil); err != nil {
+		return err
+	}
+	if err := r.fleet.kill(p); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(p.settings.Data); err != nil {
+		return err
+	}
+	p.settings.Join = true
+	if err := p.configure(); err != nil {
+		return err
+	}
+	if err := r.fleet.start(p); err != nil {
+		return err
+	}
+	err := r.insist(ctx, at, "POST", "", map[string]string{
+		"id": p.id, "raft": p.settings.Raft, "http": p.settings.HTTP, "ops": p.settings.Ops,
+	})
+	if err != nil {
+		return err
+	}
+	return r.insist(ctx, at, "POST", "/"+p.id+"/promote", nil)
+}
