@@ -77,6 +77,10 @@ type simulation struct {
 	robbed   map[string]bool // whose power was cut: its process may say what it wants
 	spends   map[uint64]spending
 	seen     map[string]int // faults and refusals by what they were
+	// replaced is the node that is being replaced by one with an empty folder; gone says that its
+	// folder is empty by now.
+	replaced string
+	gone     bool
 }
 
 // spending is what clients were told of the attempts to spend a key.
@@ -144,7 +148,7 @@ func (s *simulation) node() string { return three[s.random.IntN(len(three))] }
 // trouble does one harm.
 func (s *simulation) trouble() {
 	id := s.node()
-	switch s.random.IntN(11) {
+	switch s.random.IntN(13) {
 	case 0:
 		s.net.isolate(addressOf(id))
 	case 1:
@@ -170,6 +174,10 @@ func (s *simulation) trouble() {
 		s.flipBits(id)
 	case 10:
 		s.breakConnections(id)
+	case 11:
+		s.replace(id)
+	case 12:
+		s.transfer(s.node(), id)
 	}
 	if g := s.group(s.node()); g != nil && s.random.IntN(3) == 0 {
 		s.snapshot(g)
@@ -358,10 +366,11 @@ func (s *simulation) revive() {
 			}
 			s.forget(id)
 		}
-		if s.group(id) == nil && s.random.IntN(3) > 0 {
+		if s.group(id) == nil && s.random.IntN(3) > 0 && !s.isOut(id) {
 			s.turnOn(id)
 		}
 	}
+	s.goOnReplacing(2 * time.Second)
 }
 
 // forget drops what a process that has ended said.
@@ -391,10 +400,14 @@ func (s *simulation) heal() {
 	clear(s.stepped)
 	s.mu.Unlock()
 	for _, id := range three {
-		if s.group(id) == nil {
+		if s.group(id) == nil && !s.isOut(id) {
 			s.turnOn(id)
 		}
 	}
+	s.leader()
+	s.eventually("the replacement has come to its end", func() bool {
+		return s.goOnReplacing(10 * time.Second)
+	})
 	s.leader()
 }
 
