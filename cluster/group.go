@@ -154,6 +154,8 @@ func openGroup(p parts) (*Group, error) {
 	g.lease = newLease(c.HeartbeatTimeout, c.NodeID, g.heldLease)
 	g.lease.voters = g.voters
 	g.transport = newTransport(p.transport, g.lease, c.HeartbeatTimeout, g.standsForElection)
+	includes := g.includes
+	g.transport.includes.Store(&includes)
 	g.adapter = &fsm{group: g}
 	g.store = newWatchedLog(g, p.logs)
 	g.local = &queue{

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -36,6 +37,8 @@ type transport struct {
 	handed  handed
 	matched matched
 	self    raft.ServerID
+	// includes says that this node's log holds everything up to an entry; nil: it has none.
+	includes atomic.Pointer[func(index, term uint64) bool]
 	// stands says that this node may ask for votes.
 	stands func() bool
 
@@ -214,6 +217,7 @@ func (t *transport) inspect(rpc *raft.RPC) bool {
 		t.watchTerm(rpc, req.Term)
 	case *raft.InstallSnapshotRequest:
 		t.watchTerm(rpc, req.Term)
+		t.guardLog(rpc, req)
 	case *raft.AppendEntriesRequest:
 		t.handed.look(req)
 		t.watchTerm(rpc, req.Term)
@@ -229,7 +233,10 @@ func (t *transport) watchTerm(rpc *raft.RPC, term uint64) {
 		return
 	}
 	t.lease.doubt()
-	t.intercept(rpc, func(r raft.RPCResponse) { t.lease.settle(responseTerm(r)) })
+	t.intercept(rpc, func(r raft.RPCResponse) raft.RPCResponse {
+		t.lease.settle(responseTerm(r))
+		return r
+	})
 }
 
 func responseTerm(r raft.RPCResponse) uint64 {
@@ -244,14 +251,14 @@ func responseTerm(r raft.RPCResponse) uint64 {
 	return 0
 }
 
-// intercept lets f see raft's answer before the other node does.
-func (t *transport) intercept(rpc *raft.RPC, f func(raft.RPCResponse)) {
+// intercept lets f see raft's answer before the other node does, and put another in its place.
+func (t *transport) intercept(rpc *raft.RPC, f func(raft.RPCResponse) raft.RPCResponse) {
 	to, answer := rpc.RespChan, make(chan raft.RPCResponse, 1)
 	rpc.RespChan = answer
 	t.wg.Go(func() {
 		select {
 		case r := <-answer:
-			f(r)
+			r = f(r)
 			select {
 			case to <- r:
 			case <-t.closing:
