@@ -61,6 +61,7 @@ func writeWebhookInvoice(data *JSON, m *billing.WebhookMessage) {
 		data.Text("eventId", m.ProviderEvent)
 		data.Decimal("amount", m.Paid)
 		data.Text("currency", m.PaidCurrency)
+		data.Text("result", m.PaidResult.String())
 		data.Close('}')
 	}
 }

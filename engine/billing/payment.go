@@ -246,7 +246,8 @@ func (c *NoteCheckout) apply(t *turn) engine.Outcome {
 // RecordPayment records what a payment provider reports as paid. A checkout is paid once, whatever
 // reports it and however often: a repetition is the same success again. A payment of an invoice
 // that is due makes it PAID when the amount is the invoice's; of one that is PAID already, void or
-// of another amount it is kept, and changes nothing else. The reply is an encoded PaymentReply.
+// of another amount it is kept and told by invoice.overpaid, and changes nothing else. The reply is
+// an encoded PaymentReply.
 type RecordPayment struct {
 	Env        uint32
 	Provider   string
@@ -342,8 +343,8 @@ func (c *RecordPayment) apply(t *turn) engine.Outcome {
 			Result: result, Other: c.Other,
 		})
 	}
-	if result == PaymentOver {
-		t.tellOverpaid(e, t.invoiceIn(c.Env, &c.InvoiceID), c)
+	if result != PaymentApplied && result != PaymentIgnored {
+		t.tellOverpaid(e, c, result)
 	}
 	t.reply = wire.Encode(nil, &PaymentReply{Result: result})
 	t.fold(uint64(t.payments.table.Len())<<8 | uint64(result))

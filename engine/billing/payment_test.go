@@ -80,6 +80,57 @@ func TestAPaymentThatDoesNotFitIsKept(t *testing.T) {
 	d.is(engine.OutcomeInvoiceUnknown, billing.KindRecordPayment, unknown)
 }
 
+// TestMoneyThatDoesNotFitIsTold: whatever comes in beside what is due is told, once for each
+// payment and with the reason; what fits, and what is no payment, is not.
+func TestMoneyThatDoesNotFitIsTold(t *testing.T) {
+	d, invoice := payDesk(t)
+	d.is(engine.OutcomeDone, billing.KindCreateWebhookEndpoint, d.hook())
+	told := func() (texts []string) {
+		page, _, _ := d.m.WebhookDeliveries(&billing.DeliveryQuery{
+			Env: enginetest.Sandbox, Endpoint: enginetest.ID("hook"), Limit: 100,
+		})
+		for i := range page { // newest first
+			if m := &page[i].Message; m.Type == billing.WebhookInvoiceOverpaid {
+				require.Equal(t, "ada", m.Customer)
+				require.Equal(t, enginetest.ID("s"), m.SubscriptionID)
+				texts = append(texts, fmt.Sprint(m.PaidResult, " ", m.ProviderEvent, " ", m.Paid, " ",
+					m.PaidCurrency, " for ", m.Number, " ", m.Status, " ", m.Amount, " ", m.Currency))
+			}
+		}
+		return texts
+	}
+	pending := d.m.PendingInvoices(enginetest.Sandbox, 1)[0]
+	less := payment("e1", "c1", &invoice)
+	less.Amount = decimal.FromInt(1)
+	refund := payment("e2", "", &invoice)
+	refund.Other = "charge.refunded"
+	d.pays(refund, false, billing.PaymentIgnored)
+	for repeated := range 2 {
+		d.pays(less, repeated > 0, billing.PaymentMismatch)
+		d.pays(payment("e3", "c3", &pending), repeated > 0, billing.PaymentUnexpected)
+	}
+	d.m.SetInvoiceStatus(invoice.ID, billing.InvoiceVoid)
+	for repeated := range 2 {
+		d.pays(payment("e4", "c4", &invoice), repeated > 0, billing.PaymentUnexpected)
+	}
+	// Another amount for an invoice that is due, and not stored yet.
+	d.Stamp = pending.PeriodEnd + 1
+	other := payment("e5", "c5", &pending)
+	other.Amount = decimal.FromInt(7)
+	d.pays(other, false, billing.PaymentMismatch)
+	fits := payment("e6", "c6", &pending)
+	d.pays(fits, false, billing.PaymentApplied)
+	d.pays(payment("e7", "c7", &pending), false, billing.PaymentOver)
+	state := func(s billing.InvoiceStatus) string { return fmt.Sprint(s) }
+	require.Equal(t, []string{
+		"overpaid e7 20 USD for 2 " + state(billing.InvoicePaid) + " 20 USD",
+		"mismatch e5 7 USD for 2 " + state(billing.InvoiceDue) + " 20 USD",
+		"unexpected e4 20 USD for 1 " + state(billing.InvoiceVoid) + " 20 USD",
+		"unexpected e3 20 USD for 0 " + state(billing.InvoicePending) + " 20 USD",
+		"mismatch e1 1 USD for 1 " + state(billing.InvoiceDue) + " 20 USD",
+	}, told())
+}
+
 // TestAPaymentFindsAnInvoiceThatIsBeingIssued: a period has ended, whoever looks sees its invoice
 // DUE, and no entry has stored it yet.
 func TestAPaymentFindsAnInvoiceThatIsBeingIssued(t *testing.T) {

@@ -18,7 +18,8 @@ const (
 	WebhookInvoicePaid    WebhookEvent = 3
 	WebhookInvoicePastDue WebhookEvent = 4
 	WebhookInvoiceVoided  WebhookEvent = 5
-	// WebhookInvoiceOverpaid: a provider reported a payment of an invoice that was PAID already.
+	// WebhookInvoiceOverpaid: a provider reported a payment that did not fit its invoice: it was PAID
+	// already, takes no payment, or is of another amount or currency. Somebody has the money.
 	WebhookInvoiceOverpaid WebhookEvent = 6
 
 	WebhookSubscriptionCreated WebhookEvent = 7
@@ -108,7 +109,7 @@ type WebhookMessage struct {
 	Customer       string // the ExternalID
 	SubscriptionID [16]byte
 
-	// Of an invoice; PaidBy, of a payment that was too much, with its provider and event.
+	// Of an invoice; Paid…, of a payment that did not fit it, with its provider and event.
 	InvoiceID                [16]byte
 	Number                   uint64
 	InvoiceType              InvoiceType
@@ -120,6 +121,7 @@ type WebhookMessage struct {
 	Paid                     decimal.Decimal
 	PaidCurrency, Provider   string
 	ProviderEvent            string
+	PaidResult               PaymentResult
 
 	// Of a subscription. ScheduledPlan and ScheduledAt are of a pending plan change.
 	PlanID                            [16]byte
@@ -163,6 +165,7 @@ func (m *WebhookMessage) Fields(w *wire.Codec) {
 	w.String(22, &m.PaidCurrency)
 	w.String(23, &m.Provider)
 	w.String(24, &m.ProviderEvent)
+	wire.Uint(w, 25, &m.PaidResult)
 	w.ID(30, &m.PlanID)
 	w.String(31, &m.PlanKey)
 	wire.Uint(w, 32, &m.PlanVersion)

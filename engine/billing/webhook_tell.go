@@ -187,15 +187,36 @@ func (t *turn) tellDepleted() {
 	t.m.scratch.moved = t.m.scratch.moved[:0]
 }
 
-// tellOverpaid queues a message about a payment of an invoice that was PAID already.
-func (t *turn) tellOverpaid(e *environment, row uint32, c *RecordPayment) {
-	v := t.invoices.Read(row)
+// tellOverpaid queues a message about a payment that did not fit its invoice, and which somebody
+// has to give back or to book: result says why. A PENDING invoice is told as it would be issued.
+func (t *turn) tellOverpaid(e *environment, c *RecordPayment, result PaymentResult) {
+	if !e.wants(WebhookInvoiceOverpaid) {
+		return
+	}
 	m := WebhookMessage{
 		Type: WebhookInvoiceOverpaid, At: e.now(t.stamp),
-		SubscriptionID: t.subscriptions.Read(v.subscription).id,
-		Paid:           c.Amount, PaidCurrency: c.Currency,
+		Paid: c.Amount, PaidCurrency: c.Currency, PaidResult: result,
 		Provider: c.Provider, ProviderEvent: c.EventID,
 	}
-	m.ofInvoice(v, e.catalog.Load().version(v.version).currency)
-	t.tell(e, v.customer, &m)
+	if row := t.invoiceIn(c.Env, &c.InvoiceID); row != 0 {
+		v := t.invoices.Read(row)
+		m.SubscriptionID = t.subscriptions.Read(v.subscription).id
+		m.ofInvoice(v, e.catalog.Load().version(v.version).currency)
+		t.tell(e, v.customer, &m)
+		return
+	}
+	l := t.openLedger(t.pendingWith(c.Env, &c.InvoiceID))
+	t.spend(2*l.weight() + 4)
+	for _, v := range t.upcoming(l) {
+		if v.ID == c.InvoiceID {
+			m.ofPending(&v)
+			t.tell(e, l.b.customer, &m)
+		}
+	}
+}
+
+func (m *WebhookMessage) ofPending(v *InvoiceView) {
+	m.SubscriptionID, m.InvoiceID, m.InvoiceType, m.Status = v.SubscriptionID, v.ID, v.Type, v.Status
+	m.Amount, m.Currency = v.Amount, v.Currency
+	m.PeriodStart, m.PeriodEnd = v.PeriodStart, v.PeriodEnd
 }

@@ -102,7 +102,7 @@ func told(m *billing.WebhookMessage) string {
 	case m.InvoiceID != [16]byte{}:
 		text += fmt.Sprintf(" #%d %s %s %s", m.Number, statuses[m.Status], m.Amount, m.Currency)
 		if m.Provider != "" {
-			text += fmt.Sprintf(" by %s %s %s", m.Provider, m.Paid, m.PaidCurrency)
+			text += fmt.Sprintf(" by %s %s %s: %s", m.Provider, m.Paid, m.PaidCurrency, m.PaidResult)
 		}
 	case m.PoolName != "":
 		text += fmt.Sprintf(" %s balance=%s", m.PoolName, m.Balance)

@@ -201,6 +201,8 @@ func TestPaymentsThatDoNotFit(t *testing.T) {
 		s, key, invoice := n.useStripe()
 		session := n.session(key, invoice)
 		n.call("POST", sandbox+"invoices/"+invoice+"/void", "").is(200, "")
+		hook := hooksPath + "/" + n.call("POST", hooksPath, `{"url":"https://books.example/hook"}`).
+			is(201, "").data()["id"].(string) + "/deliveries"
 		n.checkout(key, invoice).is(400, "invoice_void")
 		n.post(key, "/billing/invoices/"+invoice+"/mark-paid", "").is(400, "invoice_void")
 		s.Pay(session)
@@ -208,6 +210,16 @@ func TestPaymentsThatDoNotFit(t *testing.T) {
 			is(200, "")
 		require.Equal(t, "VOID", n.invoiceStatus(key))
 		require.Equal(t, "unexpected", result(n.payments(invoice)[0]))
+		told := n.call("GET", hook, "").is(200, "").data()["deliveries"].([]any)
+		require.Len(t, told, 1)
+		message := n.call("GET", hook+"/"+told[0].(map[string]any)["id"].(string), "").is(200, "")
+		payload := message.data()["payload"].(map[string]any)
+		require.Equal(t, "invoice.overpaid", payload["type"])
+		require.Equal(t, "VOID", payload["data"].(map[string]any)["status"])
+		require.Equal(t, map[string]any{
+			"provider": "stripe", "eventId": "evt_1", "amount": 20.0, "currency": "USD",
+			"result": "unexpected",
+		}, payload["data"].(map[string]any)["payment"])
 	})
 	t.Run("another amount", func(t *testing.T) {
 		n := start(t)
