@@ -24,7 +24,7 @@ func goldenGrant() *grant {
 			ID: [16]byte{4, 5}, Remaining: goldenDecimal("7.25"), Priority: -1,
 			CreatedAt: 1769871600000, ExpiresAt: 1769871600009,
 		}, amount: goldenDecimal("10"), pool: 3, next: 8, subscription: 6,
-		kind: GrantRollover, end: grantReversed, linked: true,
+		sequence: 9, note: 10, kind: GrantRollover, end: grantReversed, linked: true, rolled: true,
 	}
 }
 

@@ -166,6 +166,7 @@ func (t *turn) rollOver(row, subscription uint32, at int64) {
 			if w.Remaining = credit.Less(w.Remaining, gone); w.Remaining.IsZero() {
 				w.end = grantExpired
 			} else if planned {
+				w.rolled = w.rolled || w.kind == GrantPlanIncluded
 				w.kind = GrantRollover
 			}
 		}

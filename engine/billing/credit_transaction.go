@@ -136,9 +136,6 @@ func (t *turn) poolFor(c poolCommand) (e *environment, row uint32, outcome engin
 		t.replied(done)
 		return e, 0, engine.OutcomeDone
 	}
-	if c.kind == transactionGrant && t.grantWith(&c.id) != 0 {
-		return e, 0, engine.OutcomeIDsContradict // done long ago; the transaction has left memory
-	}
 	if row = t.poolIn(c.env, &c.pool); row == 0 {
 		return e, 0, engine.OutcomePoolUnknown
 	}

@@ -2,6 +2,7 @@ package billing
 
 import (
 	"cmp"
+	"hash/crc32"
 	"iter"
 	"slices"
 
@@ -47,8 +48,8 @@ func GrantTypeOf(word string) (g GrantType, ok bool) {
 	return GrantType(max(i, 0)), i > 0
 }
 
-// GrantCredits adds credits to a pool. ID names the grant and its transaction; a transaction of
-// this ID is the same success again. The reply (Result.Value) is an encoded TransactionReply.
+// GrantCredits adds credits to a pool. ID names the grant and its transaction; the same command is
+// the same success again, for ever. The reply (Result.Value) is an encoded TransactionReply.
 type GrantCredits struct {
 	Env       uint32
 	ID        [16]byte
@@ -75,6 +76,9 @@ func (c *GrantCredits) Fields(w *wire.Codec) {
 }
 
 func (c *GrantCredits) apply(t *turn) engine.Outcome {
+	if outcome := c.repeated(t); outcome != engine.OutcomeNone {
+		return outcome
+	}
 	e, row, outcome := t.poolFor(poolCommand{c.Env, c.ID, c.Pool, transactionGrant})
 	if row == 0 {
 		return outcome
@@ -121,20 +125,56 @@ func (c *GrantCredits) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
+// repeated answers a grant whose transaction has left memory, from the grant's own row: with all
+// but the balance of then. None: nothing was granted by this ID, or the transaction answers.
+func (c *GrantCredits) repeated(t *turn) engine.Outcome {
+	row := t.grantWith(&c.ID)
+	if row == 0 {
+		return engine.OutcomeNone
+	}
+	g := t.grants.Read(row)
+	p := t.pools.Read(g.pool)
+	kind, _ := GrantTypeOf(c.Type)
+	if p.id != c.Pool || t.customers.Read(p.customer).env != c.Env || g.returned ||
+		g.booked() != kind || g.amount != c.Amount || int64(g.Priority) != c.Priority ||
+		g.ExpiresAt != c.ExpiresAt || g.note != noteSum(c.Note) {
+		return engine.OutcomeIDsContradict
+	}
+	if t.transactionWith(&c.ID) != 0 {
+		return engine.OutcomeNone
+	}
+	view := t.transactionView(&archivedTransaction{transaction{
+		id: g.ID, pool: g.pool, kind: transactionGrant, amount: g.amount, grant: row,
+		subscription: g.subscription, sequence: g.sequence,
+		createdAt: g.CreatedAt, updatedAt: g.CreatedAt,
+	}, c.Note})
+	view.BalanceUnknown = true
+	t.reply = wire.Encode(nil, &TransactionReply{view})
+	return engine.OutcomeDone
+}
+
+// noteSum is how a row that lasts tells one note from another.
+func noteSum(note string) uint32 { return crc32.Checksum([]byte(note), castagnoli) }
+
 // grant is the record of a grant. It stays when it is used up, because a corrected event gives its
-// credits back; only live grants, those that hold something, are linked from their pool. ID,
-// CreatedAt, pool and amount never change.
+// credits back, and because its command may be repeated; only live grants, those that hold
+// something, are linked from their pool. ID, CreatedAt, ExpiresAt, Priority, pool and amount never
+// change, nor do sequence and note (its noteSum), which are of its transaction.
 type grant struct {
 	credit.Grant
 	amount decimal.Decimal
 	// next is the next live grant in burn order; linked says that this one is live.
 	pool, next   uint32
 	subscription uint32 // whose plan granted it; 0: none
+	sequence     uint32
+	note         uint32
 	kind         GrantType
 	end          grantEnd
 	linked       bool
 	// returned says that returnTo made it: no transaction booked it, so none can be reversed.
 	returned bool
+	// rolled says that it was PLAN_INCLUDED before it was ROLLOVER.
+	rolled bool
 }
 
 // grantEnd says where credits go that come back to a grant.
@@ -153,7 +193,8 @@ var grantCodec = page.Codec[grant]{
 		dst = appendI64(appendI64(dst, g.CreatedAt), g.ExpiresAt)
 		dst = appendU32(appendU32(dst, uint32(g.Priority)), g.pool)
 		dst = appendU32(appendU32(dst, g.next), g.subscription)
-		return append(dst, byte(g.kind), byte(g.end), flags(g.linked, g.returned))
+		dst = appendU32(appendU32(dst, g.sequence), g.note)
+		return append(dst, byte(g.kind), byte(g.end), flags(g.linked, g.returned, g.rolled))
 	},
 	Read: func(src []byte, g *grant) ([]byte, error) {
 		r := reader{rest: src}
@@ -162,15 +203,24 @@ var grantCodec = page.Codec[grant]{
 		g.CreatedAt, g.ExpiresAt = r.i64(), r.i64()
 		g.Priority, g.pool = int32(r.u32()), r.u32()
 		g.next, g.subscription = r.u32(), r.u32()
+		g.sequence, g.note = r.u32(), r.u32()
 		g.kind, g.end = GrantType(r.u8()), grantEnd(r.u8())
 		bits := r.u8()
-		g.linked, g.returned = bits&1 != 0, bits&2 != 0
+		g.linked, g.returned, g.rolled = bits&1 != 0, bits&2 != 0, bits&4 != 0
 		return r.rest, r.err
 	},
 }
 
 // fromPlan says that the grant came with a plan, in this period or an earlier one.
 func (g *grant) fromPlan() bool { return g.kind == GrantPlanIncluded || g.kind == GrantRollover }
+
+// booked is the type as which it was granted.
+func (g *grant) booked() GrantType {
+	if g.rolled {
+		return GrantPlanIncluded
+	}
+	return g.kind
+}
 
 // grantsOf walks a pool's live grants in burn order. The walk may unlink the grant that it is at.
 func (s *state) grantsOf(p *pool) iter.Seq2[uint32, *grant] {
@@ -207,6 +257,7 @@ func (t *turn) grant(g *grant, note string) (booked uint32) {
 	p.granted = more(p.granted, g.amount)
 	paid := decimal.Min(p.overdraft, r.Remaining)
 	p.overdraft, r.Remaining = credit.Less(p.overdraft, paid), credit.Less(r.Remaining, paid)
+	r.sequence, r.note = p.sequence+1, noteSum(note)
 	t.link(row)
 	return t.book(&transaction{
 		id: g.ID, pool: g.pool, kind: transactionGrant, amount: g.amount, grant: row,

@@ -22,6 +22,9 @@ type TransactionView struct {
 	FeatureKey, Note                string
 	Reversed                        bool
 	CreatedAt, UpdatedAt, ExpiresAt int64
+	// BalanceUnknown says that Balance is not known any more: in the answer to a grant that is
+	// repeated once its transaction has left memory.
+	BalanceUnknown bool
 }
 
 // Fields states the view's fields.
@@ -42,6 +45,7 @@ func (v *TransactionView) Fields(w *wire.Codec) {
 	w.Int(14, &v.CreatedAt)
 	w.Int(15, &v.UpdatedAt)
 	w.Int(16, &v.ExpiresAt)
+	w.Bool(17, &v.BalanceUnknown)
 }
 
 // TransactionReply is the reply of commands that book a transaction.
@@ -65,9 +69,7 @@ func (s *state) transactionView(held *archivedTransaction) TransactionView {
 		view.GrantID, view.GrantType, view.ExpiresAt = g.ID, g.kind.String(), g.ExpiresAt
 		if x.kind == transactionGrant {
 			view.Reversed = g.end == grantReversed // also once the transaction has left memory
-			if g.kind == GrantRollover && g.subscription != 0 {
-				view.GrantType = GrantPlanIncluded.String() // what it was then
-			}
+			view.GrantType = g.booked().String()   // what it was then
 		}
 	}
 	if x.subscription != 0 {

@@ -175,7 +175,7 @@ func TestOldTransactionsAreReversed(t *testing.T) {
 	require.Equal(t, engine.OutcomeDone, w.deduct("old", "0.01"))
 	w.busy(1500)
 	before := w.newest()
-	require.Equal(t, engine.OutcomeIDsContradict, w.grant("spare", 7), "it is not granted twice")
+	require.Equal(t, engine.OutcomeDone, w.grant("spare", 7), "a repeat, which grants nothing")
 	require.Equal(t, engine.OutcomeDone, w.deduct("old", "0.01"), "nor deducted twice")
 	require.Equal(t, before, w.newest())
 
@@ -196,6 +196,61 @@ func TestOldTransactionsAreReversed(t *testing.T) {
 	again := restored(t, snapshotOf(t, w.m))
 	w.m, w.l = again, enginetest.NewLog(again, w.l.Stamp)
 	require.Equal(t, engine.OutcomeDone, w.reverse("large"), "restored indexes find it")
+}
+
+// TestARepeatedGrantIsKnownForEver: once its transaction has left memory the grant's own row
+// answers a repeat, with all but the balance of then; another request under its ID is told from it.
+func TestARepeatedGrantIsKnownForEver(t *testing.T) {
+	w := newPoolWork(t)
+	c := billing.GrantCredits{
+		Env: enginetest.Sandbox, ID: enginetest.ID("g"), Pool: w.id, Type: "PLAN_INCLUDED",
+		Amount: decimal.FromInt(5000), Priority: 9, ExpiresAt: w.l.Stamp + 300*dayMS, Note: "for the year",
+	}
+	send := func(c billing.GrantCredits) (engine.Outcome, billing.TransactionView) {
+		r := w.l.Do(billing.KindGrantCredits, &c)
+		var reply billing.TransactionReply
+		if r.Outcome == engine.OutcomeDone {
+			require.NoError(t, wire.Decode(r.Value, &reply))
+		}
+		return r.Outcome, reply.Transaction
+	}
+	_, first := send(c)
+	require.False(t, first.BalanceUnknown)
+	w.busy(1500)
+	want := first
+	want.Balance, want.BalanceUnknown = decimal.Decimal{}, true
+	outcome, again := send(c)
+	require.Equal(t, engine.OutcomeDone, outcome)
+	require.Equal(t, want, again)
+	billing.EndCreditPeriod(w.m, 1, w.l.Stamp) // what is left rolls over, as another type
+	grants, _ := w.m.Grants(enginetest.Sandbox, w.id)
+	require.Equal(t, "ROLLOVER", grants[len(grants)-1].Type)
+	before, newest := onlyPool(t, w.m), w.newest()
+	outcome, again = send(c)
+	require.Equal(t, engine.OutcomeDone, outcome)
+	require.Equal(t, want, again)
+	w.m = restored(t, snapshotOf(t, w.m))
+	w.l = enginetest.NewLog(w.m, w.l.Stamp)
+	outcome, again = send(c)
+	require.Equal(t, engine.OutcomeDone, outcome)
+	require.Equal(t, want, again)
+
+	for name, change := range map[string]func(*billing.GrantCredits){
+		"amount":   func(c *billing.GrantCredits) { c.Amount = decimal.FromInt(5001) },
+		"type":     func(c *billing.GrantCredits) { c.Type = "ROLLOVER" },
+		"priority": func(c *billing.GrantCredits) { c.Priority++ },
+		"expiry":   func(c *billing.GrantCredits) { c.ExpiresAt = 0 },
+		"note":     func(c *billing.GrantCredits) { c.Note = "for a year" },
+		"pool":     func(c *billing.GrantCredits) { c.Pool = enginetest.ID("another") },
+		"env":      func(c *billing.GrantCredits) { c.Env = enginetest.Sandbox + 1 },
+	} {
+		other := c
+		change(&other)
+		outcome, _ := send(other)
+		require.Equal(t, engine.OutcomeIDsContradict, outcome, name)
+	}
+	require.Equal(t, before.TotalGranted, onlyPool(t, w.m).TotalGranted)
+	require.Equal(t, newest, w.newest())
 }
 
 func minus(t *testing.T, a, b decimal.Decimal) string {

@@ -228,7 +228,9 @@ func writeTransaction(data *server.JSON, v *billing.TransactionView) {
 	data.Text("kind", v.Kind)
 	data.TextIf("grantType", v.GrantType)
 	data.Decimal("amount", v.Amount)
-	data.Decimal("balance", v.Balance)
+	if !v.BalanceUnknown {
+		data.Decimal("balance", v.Balance)
+	}
 	data.UUID("grantId", v.GrantID)
 	data.UUID("subscriptionId", v.SubscriptionID)
 	data.TextIf("featureKey", v.FeatureKey)
@@ -332,7 +334,7 @@ func transactionSchema() *server.Schema {
 			"ROLLOVER", "REVERSAL", "RETURN")),
 		server.May("grantType", server.EnumSchema(grantTypes...)),
 		server.Must("amount", server.NumberSchema),
-		server.Must("balance", server.NumberSchema),
+		server.May("balance", server.NumberSchema),
 		server.May("grantId", server.UUIDSchema),
 		server.May("subscriptionId", server.UUIDSchema),
 		server.May("featureKey", text(1, longestID)),

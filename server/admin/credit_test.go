@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"tollgate/engine/billing"
 )
 
 // pool makes a pool of the customer ada and returns its path below the environment.
@@ -130,6 +132,24 @@ func TestRepeatedCreditRequestsCountOnce(t *testing.T) {
 	for _, bad := range []string{"a b", strings.Repeat("k", 256)} {
 		n.once(path+"/grants", bad, `{"amount":5}`).is(400, "validation_failed")
 	}
+}
+
+// TestAnOldGrantIsNotGrantedAgain: by its key, however much has moved in the pool since then.
+func TestAnOldGrantIsNotGrantedAgain(t *testing.T) {
+	n := start(t)
+	n.furnish()
+	path := n.pool("")
+	const body = `{"amount":5000,"type":"PURCHASED","note":"order 7"}`
+	first := n.once(path+"/grants", "k", body).is(201, "").data()
+	for range billing.MaxTransactions + 64 {
+		n.call("POST", path+"/deductions", `{"amount":1}`).is(201, "")
+	}
+	again := n.once(path+"/grants", "k", body).is(201, "").data()
+	require.NotContains(t, again, "balance", "of then, which nothing keeps")
+	delete(first, "balance")
+	require.Equal(t, first, again)
+	n.once(path+"/grants", "k", strings.Replace(body, "7", "8", 1)).is(409, "idempotency_key_reused")
+	require.Equal(t, 5000.0, n.call("GET", path, "").data()["totalGranted"])
 }
 
 func TestWhatCreditsRefuse(t *testing.T) {
