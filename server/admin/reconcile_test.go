@@ -535,6 +535,32 @@ func TestARepeatedRequestAnswersTheSamePage(t *testing.T) {
 	require.Equal(t, "PAID", n.invoiceStatus(key))
 }
 
+// TestAPageThatIsGivenOutIsPolled: an overload while it is noted is tried over; where that does not
+// help, nobody gets the page, and the request repeated is given the same one.
+func TestAPageThatIsGivenOutIsPolled(t *testing.T) {
+	for refused, status := range map[int32]int{1: 200, 3: 200, 4: 503} {
+		n := start(t)
+		s, key, invoice := n.useStripe()
+		at := client.Prefix + "/billing/invoices/" + invoice + "/payprovider/checkout"
+		header := map[string][]string{"Idempotency-Key": {"k"}}
+		n.RefuseKind.Store(uint32(billing.KindSubmit)) // it carries NoteCheckout
+		n.RefuseNext.Store(refused)
+		a := n.sendWith(header, "POST", at, "", key, "")
+		require.Equal(t, status, a.status, a.raw)
+		if status != 200 {
+			require.NotContains(t, a.raw, stripeSession)
+			require.Zero(t, n.polled())
+			a = n.sendWith(header, "POST", at, "", key, "").is(200, "")
+		}
+		require.Contains(t, a.data()["url"], stripeSession)
+		require.Equal(t, 1, s.Sessions())
+		s.Pay(stripeSession) // and its webhook is lost
+		n.later.Store(int64(6 * time.Minute))
+		n.desk.Reconcile(t.Context())
+		require.Equal(t, "PAID", n.invoiceStatus(key))
+	}
+}
+
 // TestACheckoutWithoutAPageIsMadeAnew: the provider could not be reached, and another one was set:
 // the repeated request is its page, which is polled with its settings.
 func TestACheckoutWithoutAPageIsMadeAnew(t *testing.T) {

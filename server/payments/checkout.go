@@ -53,14 +53,39 @@ func (d *Desk) Checkout(ctx context.Context, at Place, id [16]byte) (string, *se
 	if err != nil {
 		return "", d.faultOf(at, err)
 	}
-	if noted.ProviderID == "" {
-		// Without it the checkout is not polled; its webhook is understood all the same. A page of
-		// settings that were set since does not take the place of the one that is polled for.
-		d.propose(billing.KindNoteCheckout, &billing.NoteCheckout{
-			ID: id, ProviderID: made.ID, Provider: settings.Provider, Revision: settings.Revision,
-		})
+	// A page of settings that were set since does not take the place of the one that is polled for.
+	if noted.ProviderID == "" && !d.name(&billing.NoteCheckout{
+		ID: id, ProviderID: made.ID, Provider: settings.Provider, Revision: settings.Revision,
+	}) {
+		d.config.Log.Warn("a checkout's page was made and not noted; it is not given out",
+			"account", at.Account, "checkout", made.ID)
+		return "", unavailable()
 	}
 	return made.URL, nil
+}
+
+// nameAttempts is how often the name of a page is proposed, and namePause the first pause between,
+// which doubles.
+const (
+	nameAttempts = 4
+	namePause    = 50 * time.Millisecond
+)
+
+// name notes what the provider calls a checkout. Only what is noted is polled, and a page that is
+// not must not be paid: where its webhook fails too, nobody would learn of the money.
+func (d *Desk) name(c *billing.NoteCheckout) bool {
+	pause := namePause
+	for attempt := 1; ; attempt++ {
+		outcome := d.propose(billing.KindNoteCheckout, c).Outcome
+		if outcome == engine.OutcomeDone {
+			return true
+		}
+		if attempt == nameAttempts || outcome == engine.OutcomeCheckoutUnknown {
+			return false
+		}
+		time.Sleep(pause)
+		pause *= 2
+	}
 }
 
 // settingsFor are those that a checkout's page is made with: its own where it has a page, so that a

@@ -38,6 +38,11 @@ type Cluster struct {
 	// Stamp is the stamp of all further entries, in milliseconds since 1970; 0: the time of day.
 	Stamp atomic.Int64
 
+	// RefuseKind is a kind of records of which the next RefuseNext proposals come to
+	// OutcomeOverloaded without being applied.
+	RefuseKind atomic.Uint32
+	RefuseNext atomic.Int32
+
 	refuse  atomic.Uint32
 	mu      sync.Mutex
 	index   uint64
@@ -63,7 +68,11 @@ func (c *Cluster) Propose(_ time.Time, records []engine.Record, results []engine
 	if records[0].Kind == billing.KindRecordAudits {
 		c.AuditBlocks.Add(1)
 	}
-	if o := engine.Outcome(c.refuse.Load()); o != engine.OutcomeNone {
+	o := engine.Outcome(c.refuse.Load())
+	if records[0].Kind == engine.Kind(c.RefuseKind.Load()) && c.RefuseNext.Add(-1) >= 0 {
+		o = engine.OutcomeOverloaded
+	}
+	if o != engine.OutcomeNone {
 		for i := range results {
 			results[i] = engine.Result{Outcome: o}
 		}
