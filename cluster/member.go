@@ -294,5 +294,14 @@ func (g *Group) readdress(s raft.Server, to raft.ServerAddress) (raft.IndexFutur
 	if s.Suffrage == raft.Voter {
 		add = g.raft.AddVoter
 	}
-	return add(s.ID, to, future.Index(), changeQueue), nil
+	// Raft writes the peer's new address while an append to it may be under way, and reads the peer
+	// when that returns, without its lock. So none returns until raft's main goroutine is done with
+	// the change; it tells by refusing to begin a cluster, which it answers in its turn.
+	release := g.transport.holdBack(s.ID)
+	defer release()
+	changed := add(s.ID, to, future.Index(), changeQueue)
+	if err := g.raft.BootstrapCluster(raft.Configuration{}).Error(); err == nil {
+		return nil, fmt.Errorf("%w: group %s began anew", ErrMembers, g.name)
+	}
+	return changed, nil
 }

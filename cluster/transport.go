@@ -37,6 +37,8 @@ type transport struct {
 	handed  handed
 	matched matched
 	self    raft.ServerID
+	// held is the member whose appends do not return yet, and the channel that is closed then.
+	held atomic.Pointer[heldBack]
 	// includes says that this node's log holds everything up to an entry; nil: it has none.
 	includes atomic.Pointer[func(index, term uint64) bool]
 	// stands says that this node may ask for votes.
@@ -90,6 +92,9 @@ func (t *transport) AppendEntries(
 	}
 	sent := t.lease.clock()
 	err := t.rawTransport.AppendEntries(id, to, req, resp)
+	if !beat {
+		t.awaitRelease(id)
+	}
 	if err == nil || !beat { // heartbeats go on by themselves
 		t.reach.note(id, err == nil)
 	}
@@ -105,6 +110,33 @@ func (t *transport) AppendEntries(
 		t.lease.ack(req.Term, id, sent)
 	}
 	return nil
+}
+
+// heldBack is a member whose appends do not return before release is closed.
+type heldBack struct {
+	id      raft.ServerID
+	release chan struct{}
+}
+
+// holdBack lets no append to a member return before release is called. One member at a time.
+func (t *transport) holdBack(id raft.ServerID) (release func()) {
+	h := &heldBack{id, make(chan struct{})}
+	t.held.Store(h)
+	return func() {
+		t.held.Store(nil)
+		close(h.release)
+	}
+}
+
+func (t *transport) awaitRelease(id raft.ServerID) {
+	h := t.held.Load()
+	if h == nil || h.id != id {
+		return
+	}
+	select {
+	case <-h.release:
+	case <-t.closing:
+	}
 }
 
 // InstallSnapshot ends the lease when the peer is in a newer term. It waits as AppendEntries does.
