@@ -10,8 +10,10 @@ import (
 
 // Bounds of credits.
 const (
-	// MaxPools is how many pools a customer may have: usage walks them.
+	// MaxPools is how many pools a customer may have that are not archived.
 	MaxPools = 32
+	// MaxPoolRows is how many there may be with the archived ones: usage walks them.
+	MaxPoolRows = 4 * MaxPools
 	// MaxGrants is how many live grants of a pool commands may make; those of plans come on top.
 	MaxGrants = 100
 	// MaxTransactions is how many of its newest transactions a pool has in memory at least, and the

@@ -78,7 +78,7 @@ func (t *turn) allocatable(customer uint32, v *planVersion) engine.Outcome {
 			return engine.OutcomeOverflow
 		}
 	}
-	if made > 0 && t.poolCount(customer)+made > MaxPools {
+	if made > 0 && made > t.poolRoom(customer) {
 		return engine.OutcomePoolLimit
 	}
 	return engine.OutcomeDone
@@ -128,7 +128,7 @@ func (t *turn) allocate(
 
 // allocatedPool makes the pool that an allocation describes.
 func (t *turn) allocatedPool(b *subscription, a *CreditAllocationDocument, at int64) uint32 {
-	if t.poolCount(b.customer) >= MaxPools {
+	if t.poolRoom(b.customer) < 1 {
 		return 0
 	}
 	policy, _ := credit.PolicyOf(a.RolloverPolicy)

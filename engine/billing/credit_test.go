@@ -2,6 +2,7 @@ package billing_test
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -157,4 +158,36 @@ func TestChecksWithCreditsAllocateNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { m.Check(q, &d) }))
 	require.True(t, d.Allowed())
 	require.Equal(t, "0.133333333333", d.ProjectedCost.String())
+}
+
+// TestArchivedPoolsMakeRoom: a customer whose pools are all archived can have others, as long as
+// the walk over all of them stays short.
+func TestArchivedPoolsMakeRoom(t *testing.T) {
+	m, l := prepaid(t) // the plan has made one
+	create := func(i int) engine.Outcome {
+		return l.Do(billing.KindCreatePool, &billing.CreatePool{
+			Env: enginetest.Sandbox, ID: enginetest.ID(fmt.Sprint("pool ", i)), Customer: "ada",
+			Name: "p",
+		}).Outcome
+	}
+	archive := func(i int) {
+		require.Equal(t, engine.OutcomeDone, l.Do(billing.KindArchivePool, &billing.ArchivePool{
+			Env: enginetest.Sandbox, ID: enginetest.ID(fmt.Sprint("pool ", i)),
+		}).Outcome)
+	}
+	for i := 1; i < billing.MaxPools; i++ {
+		require.Equal(t, engine.OutcomeDone, create(i))
+	}
+	require.Equal(t, engine.OutcomePoolLimit, create(9000))
+	for i := billing.MaxPools; i < billing.MaxPoolRows; i++ {
+		archive(i - 1)
+		require.Equal(t, engine.OutcomeDone, create(i))
+		require.Equal(t, engine.OutcomePoolLimit, create(9000), "31 of them are in use, and the plan's")
+	}
+	archive(1)
+	require.Equal(t, engine.OutcomePoolLimit, create(9000), "there are too many to walk")
+	c, _ := m.Customer(enginetest.Sandbox, "ada")
+	require.Len(t, m.Pools(c.Row), billing.MaxPoolRows)
+	send(t, l, enginetest.Usage(l, "a", "ada", "videos", 1))
+	require.NoError(t, billing.CheckCredits(m))
 }

@@ -214,7 +214,8 @@ func (s *state) named(c *customer) bool {
 
 // keysBelong says that every key of a customer has one.
 func (s *state) keysBelong() bool {
-	for _, k := range s.apiKeys.all() {
+	for _, slot := range s.apiKeys.all() {
+		k := slot.key.Load()
 		if (k.scope == ScopeCustomer) != (k.customer != 0) || k.customer > s.customers.Len() ||
 			k.customer != 0 && s.customers.Read(k.customer).env != k.env {
 			return false

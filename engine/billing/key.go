@@ -33,8 +33,14 @@ func (s Scope) String() string {
 	return "none"
 }
 
-// MaxAPIKeys is how many API keys one environment holds, revoked ones included.
-const MaxAPIKeys = 1000
+// Bounds of an environment's API keys.
+const (
+	// MaxAPIKeys is how many may be in use at a time.
+	MaxAPIKeys = 1000
+	// MaxListedKeys is how many are held, revoked ones included. Where there are as many, a new one
+	// takes the place of the one that was revoked first.
+	MaxListedKeys = 2 * MaxAPIKeys
+)
 
 // CreateKey adds an API key to an environment. Only the key's hash is known here. A key of the same
 // ID and hash is the same success again.
@@ -77,7 +83,7 @@ func (c *CreateKey) apply(t *turn) engine.Outcome {
 	if e.apiKey(c.ID) != nil {
 		return engine.OutcomeIDsContradict
 	}
-	if len(e.keys.all()) >= MaxAPIKeys {
+	if e.keysInUse() >= MaxAPIKeys {
 		return engine.OutcomeAccountLimit
 	}
 
@@ -91,10 +97,11 @@ func (c *CreateKey) apply(t *turn) engine.Outcome {
 		}
 	}
 
-	t.fold(uint64(t.addKey(&apiKey{
+	t.addKey(&apiKey{
 		id: c.ID, hash: c.Hash, env: c.Env, scope: c.Scope, customer: customer,
 		label: c.Label, hint: c.Hint, createdAt: t.stamp,
-	})))
+	})
+	t.fold(keyHash(&c.Hash)) // not its number: a restore numbers keys anew
 	t.note(change{
 		Env: c.Env, Actor: c.Actor, Action: "key.created", Subject: uuidText(c.ID),
 		Values: []FieldChange{
@@ -107,7 +114,8 @@ func (c *CreateKey) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// RevokeKey ends an API key for good. Revoking a revoked key is the same success again.
+// RevokeKey ends an API key for good. Revoking a revoked key is the same success again, as long as
+// it is listed.
 type RevokeKey struct {
 	Env   uint32
 	ID    [16]byte
@@ -174,28 +182,76 @@ type revocation struct {
 	index uint64
 }
 
-// addKey appends a key, here and at restore, and returns its number.
-func (s *state) addKey(k *apiKey) uint32 {
-	number := s.apiKeys.append(k)
+// keySlot is the place of a key among all; the number of a place is what the index has.
+type keySlot struct{ key atomic.Pointer[apiKey] }
+
+// addKey appends a key, here and at restore. In an environment that holds as many as one may it
+// takes the place of the one that was revoked first: where fewer are in use there is one.
+func (s *state) addKey(k *apiKey) {
+	e := s.environment(k.env)
+	number := uint32(0)
+	if gone := e.firstRevoked(); gone != nil && len(e.keys.all()) >= MaxListedKeys {
+		number = s.keyNumber(&gone.hash)
+		s.apiKeyByHash.Remove(keyHash(&gone.hash), number)
+		e.keys.remove(func(other *apiKey) bool { return other == gone })
+	} else {
+		number = s.apiKeys.append(new(keySlot))
+	}
+	slot, _ := s.apiKeys.at(number)
+	slot.key.Store(k)
 	s.apiKeyByHash.Insert(keyHash(&k.hash), number)
-	s.environment(k.env).keys.append(k)
-	return number
+	e.keys.append(k)
 }
 
 // apiKey finds a key by its SHA-256; nil when there is none.
-func (s *state) apiKey(hash *[32]byte) *apiKey {
+func (s *state) apiKey(hash *[32]byte) (found *apiKey) {
 	all := s.apiKeys.all()
-	number := s.apiKeyByHash.Find(keyHash(hash), func(number uint32) bool {
-		return int(number) <= len(all) && all[number-1].hash == *hash
+	s.apiKeyByHash.Find(keyHash(hash), func(number uint32) bool {
+		if int(number) > len(all) {
+			return false
+		}
+		k := all[number-1].key.Load()
+		if k.hash != *hash {
+			return false
+		}
+		found = k
+		return true
 	})
-	if number == 0 {
-		return nil
-	}
-	return all[number-1]
+	return found
+}
+
+// keyNumber is the number of the place of a key that there is. Only Apply may ask.
+func (s *state) keyNumber(hash *[32]byte) uint32 {
+	all := s.apiKeys.all()
+	return s.apiKeyByHash.Find(keyHash(hash), func(number uint32) bool {
+		return all[number-1].key.Load().hash == *hash
+	})
 }
 
 // keyHash needs no seed: the bytes are those of a SHA-256.
 func keyHash(hash *[32]byte) uint64 { return binary.LittleEndian.Uint64(hash[:]) }
+
+// keysInUse counts the keys that were not revoked.
+func (e *environment) keysInUse() (n int) {
+	for _, k := range e.keys.all() {
+		if k.revoked.Load() == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// firstRevoked is the key that was revoked before all others, of several in one entry the oldest;
+// nil when none was.
+func (e *environment) firstRevoked() (first *apiKey) {
+	for _, k := range e.keys.all() {
+		r := k.revoked.Load()
+		if r != nil && (first == nil || r.index < first.revoked.Load().index) {
+			first = k
+		}
+	}
+	return first
+}
 
 func (e *environment) apiKey(id [16]byte) *apiKey {
 	for _, k := range e.keys.all() {
@@ -221,7 +277,8 @@ func (m *Machine) Authenticate(hash [32]byte) (Principal, bool) {
 	}, true
 }
 
-// Keys lists an environment's API keys, revoked ones too, oldest first.
+// Keys lists an environment's API keys, oldest first: those in use, and of the revoked ones those
+// that have a place, at most MaxListedKeys.
 func (m *Machine) Keys(env uint32) []KeyView {
 	s := m.state.Load()
 	e := s.environment(env)

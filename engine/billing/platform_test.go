@@ -1,6 +1,8 @@
 package billing_test
 
 import (
+	"encoding/binary"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -228,4 +230,63 @@ func TestEveryAdminChangeIsRemembered(t *testing.T) {
 	require.Equal(t, changes[2:4], page)
 	require.Equal(t, []string{"https://" + strings.Repeat("é", 1000)}, restored.Origins(enginetest.Sandbox))
 	require.False(t, restored.OriginListed("https://other.example"))
+}
+
+// TestRevokedKeysMakeRoom: only keys in use count, so that a key can always be replaced; of the
+// revoked ones those stay listed that were revoked last, and a restored machine goes on alike.
+func TestRevokedKeysMakeRoom(t *testing.T) {
+	d := newDesk(t)
+	hashOf := func(i int) (hash [32]byte) {
+		binary.BigEndian.PutUint64(hash[:], uint64(i)*0x9e3779b97f4a7c15)
+		hash[31] = 1
+		return hash
+	}
+	create := func(i int) *billing.CreateKey {
+		return &billing.CreateKey{
+			Env: enginetest.Sandbox, ID: enginetest.ID(fmt.Sprint("key ", i)), Hash: hashOf(i),
+			Scope: billing.ScopeFull,
+		}
+	}
+	revoke := func(i int) *billing.RevokeKey {
+		return &billing.RevokeKey{Env: enginetest.Sandbox, ID: enginetest.ID(fmt.Sprint("key ", i))}
+	}
+	for i := range billing.MaxAPIKeys {
+		d.is(engine.OutcomeDone, billing.KindCreateKey, create(i))
+	}
+	d.is(engine.OutcomeAccountLimit, billing.KindCreateKey, create(9000))
+	// Keys are replaced until there is no room for revoked ones; the oldest of all leaks last.
+	const replaced = billing.MaxListedKeys - billing.MaxAPIKeys + 5
+	newest := billing.MaxAPIKeys - 1
+	for i := 1; i <= replaced; i++ {
+		newest++
+		d.is(engine.OutcomeDone, billing.KindRevokeKey, revoke(i))
+		d.is(engine.OutcomeDone, billing.KindCreateKey, create(newest))
+	}
+	d.is(engine.OutcomeDone, billing.KindRevokeKey, revoke(0))
+	again := restored(t, snapshotOf(t, d.m))
+	log := enginetest.NewLog(again, d.Stamp)
+	log.Index = d.Index
+	newest++
+	d.is(engine.OutcomeDone, billing.KindCreateKey, create(newest))
+	require.Equal(t, engine.OutcomeDone, log.Do(billing.KindCreateKey, create(newest)).Outcome)
+	require.Equal(t, snapshotOf(t, d.m), snapshotOf(t, again))
+
+	for _, m := range []*billing.Machine{d.m, again} {
+		keys := m.Keys(enginetest.Sandbox)
+		require.Len(t, keys, billing.MaxListedKeys)
+		require.Equal(t, enginetest.ID("key 0"), keys[0].ID, "revoked last, so it stays")
+		require.NotZero(t, keys[0].RevokedAt)
+		require.Equal(t, enginetest.ID("key 7"), keys[1].ID, "six had to go")
+		require.EqualValues(t, billing.MaxListedKeys, m.Stats().APIKeys)
+		for i := range newest + 1 {
+			p, ok := m.Authenticate(hashOf(i))
+			require.Equal(t, i > replaced, ok, i)
+			if ok {
+				require.Equal(t, enginetest.ID(fmt.Sprint("key ", i)), p.KeyID)
+			}
+		}
+	}
+	d.is(engine.OutcomeKeyUnknown, billing.KindRevokeKey, revoke(1))
+	d.is(engine.OutcomeDone, billing.KindRevokeKey, revoke(7))
+	d.is(engine.OutcomeAccountLimit, billing.KindCreateKey, create(9000))
 }

@@ -67,7 +67,7 @@ func (c *CreatePool) apply(t *turn) engine.Outcome {
 	if p := t.profile(customer); p.gone() {
 		return engine.OutcomeCustomerArchived
 	}
-	if t.poolCount(customer) >= MaxPools {
+	if t.poolRoom(customer) < 1 {
 		return engine.OutcomePoolLimit
 	}
 
@@ -388,11 +388,16 @@ func (s *state) firstPool(customer uint32) uint32 {
 	})
 }
 
-func (s *state) poolCount(customer uint32) (n int) {
+// poolRoom is how many pools a customer may still get.
+func (s *state) poolRoom(customer uint32) int {
+	open, all := 0, 0
 	for row := s.firstPool(customer); row != 0; row = s.pools.Read(row).next {
-		n++
+		all++
+		if !s.pools.Read(row).archived {
+			open++
+		}
 	}
-	return n
+	return min(MaxPools-open, MaxPoolRows-all)
 }
 
 // poolWith finds a pool by its UUID in any environment; 0 when there is none.

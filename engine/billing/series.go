@@ -1,9 +1,12 @@
 package billing
 
-import "sync/atomic"
+import (
+	"slices"
+	"sync/atomic"
+)
 
-// series is an append-only list with one writer and any number of readers, who take no lock: a
-// reader sees a prefix that never changes.
+// series is a list with one writer and any number of readers, who take no lock: what a reader sees
+// never changes.
 type series[T any] struct{ list atomic.Pointer[[]T] }
 
 // all returns what has been appended so far. Callers must not change it.
@@ -20,6 +23,13 @@ func (s *series[T]) append(v T) uint32 {
 	next := append(s.all(), v)
 	s.list.Store(&next)
 	return uint32(len(next))
+}
+
+// remove takes out the elements that gone names: those behind them get other numbers. Readers keep
+// the array that they have.
+func (s *series[T]) remove(gone func(T) bool) {
+	next := slices.DeleteFunc(slices.Clone(s.all()), gone)
+	s.list.Store(&next)
 }
 
 // at returns element number n, counted from 1; false when there is none.

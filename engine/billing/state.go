@@ -72,7 +72,7 @@ type state struct {
 	environments series[*environment]
 	namesMu      sync.RWMutex
 	names        map[string]uint32 // account name → number
-	apiKeys      series[*apiKey]
+	apiKeys      series[*keySlot]
 	apiKeyByHash *page.Index
 
 	store         *page.Store
