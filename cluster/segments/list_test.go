@@ -206,6 +206,7 @@ func TestListAgreesWithReadingEverything(t *testing.T) {
 			if rapid.IntRange(0, 3).Draw(t, "list") == 0 {
 				h.requireList(t, drawQuery(t))
 				h.requireEvents(t)
+				h.requireWalk(t)
 			}
 		}
 		require.NoError(t, h.store.WaitDurable(t.Context(), h.journal.Manifest()))
@@ -229,6 +230,9 @@ func TestListAgreesWithReadingEverything(t *testing.T) {
 			h.requireList(t, drawQuery(t))
 		}
 		h.requireEvents(t)
+		for range 4 {
+			h.requireWalk(t)
+		}
 		require.NoError(t, h.store.Close())
 	})
 }

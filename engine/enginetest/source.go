@@ -76,3 +76,22 @@ func (s *Source) List(q journal.Query) ([]journal.Item, error) {
 	slices.SortFunc(items, func(a, b journal.Item) int { return a.Cursor().Compare(b.Cursor()) })
 	return items[:min(len(items), q.Limit)], nil
 }
+
+// Walk yields everybody's records.
+func (s *Source) Walk(_ []uint32, from uint64, yield func(journal.Record) error) error {
+	later := func(r journal.Record) error {
+		if r.Index < from {
+			return nil
+		}
+		return yield(r)
+	}
+	for _, segment := range s.Sealed {
+		if segment.Part != journal.PartUsage {
+			continue
+		}
+		if err := journal.Scan(segment.Data, later); err != nil {
+			return err
+		}
+	}
+	return journal.Scan(s.Journal.Tail(journal.PartUsage), later)
+}

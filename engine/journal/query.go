@@ -85,6 +85,11 @@ type Source interface {
 	// Event returns the KindUsage record of a number: events are counted from 1, in the order of
 	// the log. It is ErrNoEvent when the journal has fewer.
 	Event(number uint64) (Record, error)
+	// Walk yields records of PartUsage in the order of the log, from the log entry on: all those of
+	// the owners, which ascend, and where that is cheaper others' too; everybody's when there are
+	// none. What belongs to whom says the Indexer. A record's payload is good until yield returns.
+	// What is appended meanwhile is not yielded. An error that yield returns ends it, as its own.
+	Walk(owners []uint32, from uint64, yield func(Record) error) error
 }
 
 // ErrNoEvent says that a journal has no usage event of the number that was asked for.
