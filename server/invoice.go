@@ -10,11 +10,6 @@ var invoiceTypes = map[billing.InvoiceType]string{
 	billing.InvoiceAdjustment: "ADJUSTMENT", billing.InvoiceCredit: "CREDIT",
 }
 
-var invoiceStatuses = map[billing.InvoiceStatus]string{
-	billing.InvoicePending: "PENDING", billing.InvoiceDue: "DUE", billing.InvoicePastDue: "PAST_DUE",
-	billing.InvoicePaid: "PAID", billing.InvoiceVoid: "VOID",
-}
-
 // WriteInvoice writes an invoice with its lines, as both APIs have it. costs are what the events of
 // each line cost, which only the admin API shows; nil shows none.
 func WriteInvoice(data *JSON, v *billing.InvoiceView, costs []decimal.Decimal) {
@@ -24,7 +19,7 @@ func WriteInvoice(data *JSON, v *billing.InvoiceView, costs []decimal.Decimal) {
 		data.Uint("number", v.Number)
 	}
 	data.Text("type", invoiceTypes[v.Type])
-	data.Text("status", invoiceStatuses[v.Status])
+	data.Text("status", v.Status.String())
 	data.Decimal("amount", v.Amount)
 	data.Text("currency", v.Currency)
 	data.UUID("subscriptionId", v.SubscriptionID)

@@ -45,7 +45,7 @@ func writeWebhookInvoice(data *JSON, m *billing.WebhookMessage) {
 	data.UUID("id", m.InvoiceID)
 	data.Uint("number", m.Number)
 	data.Text("type", invoiceTypes[m.InvoiceType])
-	data.Text("status", invoiceStatuses[m.Status])
+	data.Text("status", m.Status.String())
 	data.Decimal("amount", m.Amount)
 	data.Text("currency", m.Currency)
 	data.UUID("subscriptionId", m.SubscriptionID)

@@ -17,6 +17,9 @@ import (
 
 	"tollgate/cmd/tollgate/api"
 	"tollgate/cmd/tollgate/demo"
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/enginetest"
 	"tollgate/engine/journal"
 	"tollgate/server"
 	"tollgate/server/admin"
@@ -227,7 +230,8 @@ func TestVerifyEndsWith5WhereAnInvoiceDiffers(t *testing.T) {
 	s.Hidden.Store(uint64(journal.Kinds(journal.KindUsage))) // as if an event had been lost
 	out, code := s.run("invoice", "verify", "--all")
 	require.Equal(t, exitDiffers, code, out)
-	s.holds(out, "demo", "sandbox", "ada", "2", list[1].ID, "the stored lines differ")
+	s.holds(out, "demo", "sandbox", "ada", "2", list[1].ID,
+		"the number of lines is 2, the journal makes 1")
 	require.Contains(t, out, "2 invoices and 0 credit pools of 1 customers in 2 environments: 1 different.")
 	out, code = s.run("invoice", "explain", list[1].ID)
 	require.Equal(t, exitDiffers, code, out)
@@ -242,6 +246,52 @@ func TestVerifyEndsWith5WhereAnInvoiceDiffers(t *testing.T) {
 	s.ok("invoice", "show", list[1].ID)
 	s.Hidden.Store(0)
 	s.ok("invoice", "verify", "--all")
+}
+
+// TestVerifyEndsWith5WhereStateAndJournalPart: one machine goes on, and its state is compared with
+// the other one's journal, and the other way round.
+func TestVerifyEndsWith5WhereStateAndJournalPart(t *testing.T) {
+	s := newShell(t)
+	s.use(10)
+	var list []invoice
+	s.json(&list, "invoice", "list", "ada")
+	fork := func() *billing.Machine {
+		sn, err := s.Machine.Snapshot()
+		require.NoError(t, err)
+		defer sn.Release()
+		var b bytes.Buffer
+		_, err = sn.WriteTo(&b)
+		require.NoError(t, err)
+		m := billing.New(billing.Config{})
+		require.NoError(t, m.Restore(&b))
+		return m
+	}
+	differs := func(what ...string) {
+		t.Helper()
+		out, code := s.run("invoice", "verify", "--all")
+		require.Equal(t, exitDiffers, code, out)
+		s.holds(out, what...)
+	}
+	older := fork()
+	s.ok("clock", "advance", "32d")
+	s.Other.Store(older.Journal())
+	s.json(&list, "invoice", "list", "ada")
+	differs("ada", "2", list[1].ID, "billing: the journal does not explain the invoice")
+	s.Other.Store(nil)
+	s.ok("invoice", "verify", "--all")
+
+	older = fork()
+	s.ok("invoice", "void", list[0].ID)
+	s.Other.Store(older.Journal())
+	differs("ada", "1", list[0].ID, "status is VOID, the journal makes PAST_DUE")
+
+	// What the journal has made is looked for in the state, too.
+	month := 40 * 24 * time.Hour.Milliseconds()
+	enginetest.NewLog(older, older.Stamp()+month).DoPayload(engine.KindTick, nil)
+	s.Other.Store(older.Journal())
+	out, code := s.run("invoice", "verify", "--all")
+	require.Equal(t, exitDiffers, code, out)
+	require.Contains(t, out, "the journal has made this invoice, and the state has none of its id")
 }
 
 func TestCreditsFromTheCommandLine(t *testing.T) {

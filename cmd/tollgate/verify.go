@@ -20,16 +20,17 @@ type invoiceVerifyCommand struct {
 	Account     string `help:"Only this account."`
 	Environment string `name:"env" enum:"sandbox,live," default:"" help:"Only sandbox, or only live."`
 	Customer    string `help:"Only this customer, by externalClientCustomerId."`
-	Page        int    `default:"50" help:"How many customers one request verifies."`
+	Page        int    `default:"10000" help:"How many customers one request verifies, in one pass over the journal."`
 	JSON        bool   `name:"json" help:"Print the counts and the differences as JSON, for scripts."`
 }
 
 // Help says what verifying means.
 func (c *invoiceVerifyCommand) Help() string {
 	return "Each invoice is worked out again from the journal's records of usage alone, never from " +
-		"counters or stored lines, and each credit pool's totals from the events and bookings, on " +
-		"the node that answers (choose one with --ops). The exit code is 0 when every line of every " +
-		"invoice and every total is the same, and 5 when one is not."
+		"counters or stored lines, and compared with the stored one, in both directions: lines, " +
+		"totals, number, status, dates, and the credit that is carried; and each credit pool's totals " +
+		"from the events and bookings. It is done by the node that answers (choose one with --ops). " +
+		"The exit code is 0 when all is the same, and 5 when something is not."
 }
 
 // verifyPatience is how long one page may take, verifyAnswer one try.
@@ -57,6 +58,7 @@ type verification struct {
 	Customers    uint64       `json:"customers"`
 	Invoices     uint64       `json:"invoices"`
 	Pools        uint64       `json:"pools"`
+	Records      uint64       `json:"records"`
 	Different    int          `json:"different"`
 	Differences  []difference `json:"differences"`
 }
@@ -109,6 +111,8 @@ func (c *invoiceVerifyCommand) environment(
 			Customers   uint64       `json:"customers"`
 			Invoices    uint64       `json:"invoices"`
 			Pools       uint64       `json:"pools"`
+			Records     uint64       `json:"records"`
+			Different   int          `json:"different"`
 			Differences []difference `json:"differences"`
 			Next        string       `json:"nextCursor"`
 		}
@@ -123,7 +127,8 @@ func (c *invoiceVerifyCommand) environment(
 		total.Customers += page.Customers
 		total.Invoices += page.Invoices
 		total.Pools += page.Pools
-		total.Different += len(page.Differences)
+		total.Records += page.Records
+		total.Different += page.Different
 		for _, d := range page.Differences {
 			if len(total.Differences) < mostDifferences {
 				d.Account, d.Environment = f.Account, f.Environment

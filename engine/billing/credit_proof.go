@@ -2,6 +2,7 @@ package billing
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 
 	"tollgate/engine/decimal"
@@ -251,5 +252,33 @@ func (r *poolRecount) fact(f *fact) {
 		} else {
 			p.consumed.subtract(c.Amount)
 		}
+	}
+}
+
+// entriesAtOnce is how many records are read at a time.
+const entriesAtOnce = 1000
+
+// eachRecord reads a customer's records of some kinds, in the order of a listing.
+func eachRecord(
+	src journal.Source, customer uint32, kinds journal.KindSet, take func(journal.Item) error,
+) error {
+	q := journal.Query{
+		Owner: customer, From: math.MinInt64, To: math.MaxInt64, Kinds: kinds,
+		Limit: entriesAtOnce,
+	}
+	for {
+		items, err := src.List(q)
+		if err != nil {
+			return fmt.Errorf("billing: records of customer %d: %w", customer, err)
+		}
+		for _, item := range items {
+			if err = take(item); err != nil {
+				return err
+			}
+		}
+		if len(items) < entriesAtOnce {
+			return nil
+		}
+		q.After, q.HasAfter = items[len(items)-1].Cursor(), true
 	}
 }

@@ -247,3 +247,14 @@ func (s *state) customer(row uint32) (CustomerView, bool) {
 	defer lock.RUnlock()
 	return s.customerView(row), true
 }
+
+// Customers lists the rows of an environment's customers that come after one, at most limit.
+func (m *Machine) Customers(env, after uint32, limit int) (rows []uint32) {
+	s := m.state.Load()
+	for row := uint64(after) + 1; row <= uint64(s.customers.Len()) && len(rows) < limit; row++ {
+		if row := uint32(row); s.customers.Read(row).env == env {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}

@@ -236,6 +236,7 @@ func (l *ledger) issue(d *draft) {
 		d.fact.Titles = append(d.fact.Titles, d.items[i].Description)
 	}
 	d.fact.PeriodStart, d.fact.PeriodEnd = d.periodStart, d.periodEnd
+	d.fact.DueAt = d.dueAt
 	l.unpaid = append(l.unpaid, heldInvoice{at: len(l.drafts), invoice: d.invoice})
 	l.facts = append(l.facts, fact{Kind: factInvoice, At: d.createdAt, Invoice: d.fact})
 	l.drafts = append(l.drafts, *d)

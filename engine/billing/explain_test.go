@@ -1,6 +1,7 @@
 package billing_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,6 +10,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
 	"tollgate/engine/enginetest"
+	"tollgate/engine/journal"
 )
 
 // books is a sandbox with one customer, whose usage and corrections are sent by key.
@@ -83,6 +85,18 @@ func (k *books) explained(number uint64) billing.Explanation {
 	}
 	require.FailNow(k.t, "no such invoice")
 	return billing.Explanation{}
+}
+
+// verified requires that nothing of a customer of the sandbox differs, and that it has invoices.
+func verified(t require.TestingT, m *billing.Machine, src journal.Source, row uint32) {
+	v, err := m.VerifyInvoices(src, enginetest.Sandbox, []uint32{row})
+	require.NoError(t, err)
+	require.Empty(t, v.Differences)
+	require.Zero(t, v.Different)
+	stored := m.Invoices(enginetest.Sandbox, row)
+	stored = slices.DeleteFunc(stored, func(v billing.InvoiceView) bool { return v.Number == 0 })
+	require.Equal(t, uint64(len(stored)), v.Invoices)
+	require.NotZero(t, v.Invoices)
 }
 
 // tally is what an explained line says beside its amount.

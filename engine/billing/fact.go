@@ -24,15 +24,16 @@ const (
 	factInvoice = 2
 	factNothing = 3
 	factVoided  = 4
-	// From here on facts are of pools. factCredits is a movement of credits, factArchive transactions
-	// that have left memory.
+	factPaid    = 5
+	// From here on facts are of pools. factCredits is a movement of credits, factArchive
+	// transactions that have left memory.
 	factCredits = 16
 	factArchive = 17
 )
 
-// fact is a span that closed, an invoice that was issued or voided, or one that would have had no
-// line and was not issued: what comes afterwards is late all the same; or something of a pool of
-// credits.
+// fact is a span that closed, an invoice that was issued, paid or voided, or one that would have
+// had no line and was not issued: what comes afterwards is late all the same; or something of a
+// pool of credits.
 type fact struct {
 	Kind uint8
 	// Position is the record of the entry before which it happened: what is due happens first.
@@ -43,6 +44,8 @@ type fact struct {
 	Invoice                invoiceFact
 	Credits                creditFact
 	Archive                archiveFact
+	// Oldest is the oldest span of the subscription to which something may still belong.
+	Oldest uint32
 }
 
 // Fields states the fact's fields.
@@ -55,13 +58,14 @@ func (f *fact) Fields(w *wire.Codec) {
 	switch f.Kind {
 	case factSpan:
 		w.Message(6, &f.Span)
-	case factInvoice, factVoided: // of a voided one the ID
+	case factInvoice, factVoided, factPaid: // of the latter two the ID
 		w.Message(7, &f.Invoice)
 	case factCredits:
 		w.Message(8, &f.Credits)
 	case factArchive:
 		w.Message(9, &f.Archive)
 	}
+	wire.Uint(w, 10, &f.Oldest)
 }
 
 // spanFact is a span that closed.
@@ -95,6 +99,9 @@ type invoiceFact struct {
 	Charges []chargeFact
 	// Titles are the descriptions of its lines, since names may change.
 	Titles []string
+	// Number and DueAt come from what the environment has issued and is set to.
+	Number uint64
+	DueAt  int64
 }
 
 // Fields states the fact's fields.
@@ -107,6 +114,8 @@ func (f *invoiceFact) Fields(w *wire.Codec) {
 	w.Bool(6, &f.Usage)
 	wire.List(w, 7, &f.Charges)
 	w.Strings(9, &f.Titles) // 8 was the customer's credit, which follows from the records before
+	wire.Uint(w, 10, &f.Number)
+	w.Int(11, &f.DueAt)
 }
 
 // chargeFact is a part of a plan version's price.
@@ -126,11 +135,19 @@ func (f *chargeFact) Fields(w *wire.Codec) {
 	w.Int(5, &f.End)
 }
 
-// keepFacts keeps a ledger's facts for the entry's record.
+// keepFacts keeps the facts of a ledger that was committed for the entry's record.
 func (t *turn) keepFacts(l *ledger) {
+	oldest, drafts := l.b.span, l.drafts
+	if len(l.spans) > 0 {
+		oldest = l.spans[0].number
+	}
 	for i := range l.facts {
 		f := &l.facts[i]
 		f.Customer, f.Subscription = l.b.customer, l.row
+		f.Oldest = oldest
+		if f.Kind == factInvoice { // each draft has one
+			f.Invoice.Number, drafts = drafts[0].number, drafts[1:]
+		}
 		t.keepFact(f)
 	}
 }
@@ -140,7 +157,7 @@ func (t *turn) keepFact(f *fact) chunkPlace {
 	f.Position = t.position
 	r := &t.m.scratch.facts
 	r.Facts = append(r.Facts, *f)
-	r.size += 40 + 48*len(f.Invoice.Charges) + 32*len(f.Invoice.Titles) +
+	r.size += 60 + 48*len(f.Invoice.Charges) + 32*len(f.Invoice.Titles) +
 		160*len(f.Archive.Rows)
 	return chunkPlace{
 		At: f.At, Index: t.index, Position: uint32(len(t.m.scratch.commands)),

@@ -115,16 +115,25 @@ func (s *state) invoiceIn(env uint32, id *[16]byte) uint32 {
 
 // invoiceItems decodes the lines of an invoice.
 func (s *state) invoiceItems(row uint32, v *invoice) []InvoiceItem {
+	items, err := s.storedItems(row, v)
+	if err != nil {
+		panic("billing: invoice lines in memory do not decode: " + err.Error())
+	}
+	return items
+}
+
+// storedItems decodes the lines of an invoice, which may be damaged.
+func (s *state) storedItems(row uint32, v *invoice) ([]InvoiceItem, error) {
 	var lines invoiceLines
 	if err := wire.Decode([]byte(s.items.Read(row).data), &lines); err != nil {
-		panic("billing: invoice lines in memory do not decode: " + err.Error())
+		return nil, err
 	}
 	for i := range lines.Items {
 		if item := &lines.Items[i]; item.PeriodEnd == 0 {
 			item.PeriodStart, item.PeriodEnd = v.periodStart, v.periodEnd
 		}
 	}
-	return lines.Items
+	return lines.Items, nil
 }
 
 // invoiceView must be called under the customer's lock.

@@ -186,6 +186,9 @@ func (l *ledger) fallDue(i int) {
 // settle makes an unpaid invoice PAID. What is no longer unpaid is written by commit like the rest.
 func (l *ledger) settle(i int, at int64) {
 	l.unpaid[i].status, l.unpaid[i].paidAt = InvoicePaid, at
+	l.facts = append(l.facts, fact{
+		Kind: factPaid, At: at, Invoice: invoiceFact{ID: l.unpaid[i].id},
+	})
 	l.tellInvoice(WebhookInvoicePaid, at, &l.unpaid[i])
 	l.close(i)
 }

@@ -42,13 +42,9 @@ func TestInvoicesAreExplained(t *testing.T) {
 		for i := range rapid.IntRange(1, 40).Draw(t, "steps") {
 			lifecycleStep(t, l, src, sub, i)
 		}
-		all, err := m.VerifyInvoices(src, enginetest.Sandbox, 1)
-		require.NoError(t, err)
-		require.NotEmpty(t, all)
-		for i := range all {
-			require.True(t, all[i].Equal, "invoice %d: %+v, recomputed %+v",
-				all[i].Invoice.Number, all[i].Invoice.Items, all[i].Recomputed)
-			require.False(t, all[i].Invoice.Amount.Sign() < 0)
+		verified(t, m, src, 1)
+		for _, v := range m.Invoices(enginetest.Sandbox, 1) {
+			require.False(t, v.Amount.Sign() < 0)
 		}
 		twin := billing.New(billing.Config{})
 		outcomes(t, twin, 1, l.Entries)

@@ -1,6 +1,10 @@
 package billing
 
-import "tollgate/engine/decimal"
+import (
+	"strconv"
+
+	"tollgate/engine/decimal"
+)
 
 // The views are what queries hand out: values, independent of the state they were read from.
 // Times are milliseconds since 1970 UTC, 0 when absent. IDs are UUIDs, zero when absent.
@@ -106,6 +110,19 @@ const (
 	InvoicePaid    InvoiceStatus = 4
 	InvoiceVoid    InvoiceStatus = 5
 )
+
+var invoiceStatuses = [...]string{
+	InvoicePending: "PENDING", InvoiceDue: "DUE", InvoicePastDue: "PAST_DUE", InvoicePaid: "PAID",
+	InvoiceVoid: "VOID",
+}
+
+// String is the status as both APIs write it; of one that does not exist its number.
+func (v InvoiceStatus) String() string {
+	if v == 0 || int(v) >= len(invoiceStatuses) {
+		return strconv.Itoa(int(v))
+	}
+	return invoiceStatuses[v]
+}
 
 // InvoiceType says why an invoice exists.
 type InvoiceType uint8

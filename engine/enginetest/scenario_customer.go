@@ -233,13 +233,9 @@ func (s *scenario) invoices(l *line) string {
 	if !ok {
 		return "unknown"
 	}
-	statuses := map[billing.InvoiceStatus]string{
-		billing.InvoicePending: "PENDING", billing.InvoiceDue: "DUE",
-		billing.InvoicePastDue: "PAST_DUE", billing.InvoicePaid: "PAID", billing.InvoiceVoid: "VOID",
-	}
 	var b strings.Builder
 	for _, v := range s.m.Invoices(env, c.Row) {
-		fmt.Fprintf(&b, "%d %s %s %s due %s", v.Number, statuses[v.Status], v.Amount, v.Currency,
+		fmt.Fprintf(&b, "%d %s %s %s due %s", v.Number, v.Status, v.Amount, v.Currency,
 			show(v.DueDate))
 		if v.PaidAt != 0 {
 			fmt.Fprintf(&b, " paid %s", show(v.PaidAt))

@@ -218,14 +218,23 @@ func (s *scenario) verify(l *line) string {
 	if !ok {
 		return "unknown"
 	}
-	all, err := s.m.VerifyInvoices(s.src, env, c.Row)
+	v, err := s.m.VerifyInvoices(s.src, env, []uint32{c.Row})
 	if err != nil {
 		l.d.Fatalf(l.t, "%v", err)
 	}
 	var b strings.Builder
-	for i := range all {
-		x := &all[i]
-		fmt.Fprintf(&b, "%d equal=%t counted=%v\n", x.Invoice.Number, x.Equal, x.Counted)
+	for _, d := range v.Differences {
+		fmt.Fprintf(&b, "%d: %s\n", d.Number, d.Problem)
+	}
+	for _, stored := range s.m.Invoices(env, c.Row) {
+		if stored.Number == 0 {
+			continue
+		}
+		x, _, err := s.m.Explain(s.src, env, stored.ID)
+		if err != nil {
+			l.d.Fatalf(l.t, "%v", err)
+		}
+		fmt.Fprintf(&b, "%d equal=%t counted=%v\n", stored.Number, x.Equal, x.Counted)
 	}
 	return either(b.String(), "none")
 }

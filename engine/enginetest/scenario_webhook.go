@@ -90,17 +90,12 @@ func (s *scenario) messages(l *line) string {
 	return either(b.String(), "none")
 }
 
-var statuses = map[billing.InvoiceStatus]string{
-	billing.InvoicePending: "PENDING", billing.InvoiceDue: "DUE", billing.InvoicePastDue: "PAST_DUE",
-	billing.InvoicePaid: "PAID", billing.InvoiceVoid: "VOID",
-}
-
 // told says in a few words what a message tells.
 func told(m *billing.WebhookMessage) string {
 	text := m.Type.String() + " " + m.Customer
 	switch {
 	case m.InvoiceID != [16]byte{}:
-		text += fmt.Sprintf(" #%d %s %s %s", m.Number, statuses[m.Status], m.Amount, m.Currency)
+		text += fmt.Sprintf(" #%d %s %s %s", m.Number, m.Status, m.Amount, m.Currency)
 		if m.Provider != "" {
 			text += fmt.Sprintf(" by %s %s %s: %s", m.Provider, m.Paid, m.PaidCurrency, m.PaidResult)
 		}

@@ -50,7 +50,8 @@ func (a *API) invoiceRoutes() []server.Route {
 			Access:  server.AccessOperator, Handle: a.verifyInvoices,
 			Params: environmentAnd(
 				inQuery("customer", text(1, longestID), "only this customer's"),
-				inQuery("limit", server.IntSchema(1, mostVerified), "customers of a page; 100 when absent"),
+				inQuery("limit", server.IntSchema(1, mostVerified),
+					"customers of a page, which are verified in one pass over the journal; 10,000 when absent"),
 				inQuery("cursor", text(1, 10), "nextCursor of the page before"),
 			),
 			Responses: answers(server.RefTo("Verification")),
@@ -146,8 +147,7 @@ func (a *API) showInvoice(x *server.Exchange) {
 			a.journalFailed(x, err)
 			return
 		case found:
-			v = explained.Invoice
-			costs = explained.Costs
+			v, costs = explained.Invoice, explained.Costs
 		}
 	}
 	server.WriteInvoice(x.Begin(), &v, costs)
@@ -178,12 +178,8 @@ func (a *API) explainInvoice(x *server.Exchange) {
 	}
 	explained, found, err := a.machine.Explain(a.config.Events, env, v.ID)
 	switch {
-	case errors.Is(err, billing.ErrExplain):
-		a.config.Log.Error("an invoice cannot be explained", "error", err,
-			"request_id", string(x.RequestID()))
-		x.Refuse(faultUnexplained)
 	case err != nil:
-		a.journalFailed(x, err)
+		a.verifyFailed(x, err)
 	case !found: // it was issued a moment ago, and has no number yet
 		x.Refuse(faultJournal)
 	default:
@@ -195,6 +191,7 @@ func (a *API) explainInvoice(x *server.Exchange) {
 func writeExplanation(data *server.JSON, e *billing.Explanation) {
 	data.Open('{')
 	data.Bool("equal", e.Equal)
+	data.TextIf("problem", e.Problem)
 	data.Name("invoice")
 	server.WriteInvoice(data, &e.Invoice, e.Costs)
 	data.Array("recomputed")
@@ -241,8 +238,8 @@ func (a *API) voidInvoice(x *server.Exchange) {
 
 // Pages of a verification, in customers.
 const (
-	defaultVerified = 100
-	mostVerified    = 1000
+	defaultVerified = 10_000
+	mostVerified    = 50_000
 )
 
 // verifyInvoices is GET …/invoices/verify.
@@ -280,18 +277,17 @@ func (a *API) verifyInvoices(x *server.Exchange) {
 	if x.Answered() {
 		return
 	}
-	data := x.Begin()
-	data.Open('{')
-	data.Array("differences")
-	invoices, pools, err := a.writeDifferences(data, env, rows)
+	v, err := a.machine.VerifyInvoices(a.config.Events, env, rows)
 	if err != nil {
-		a.journalFailed(x, err)
+		a.verifyFailed(x, err)
 		return
 	}
-	data.Close(']')
-	data.Uint("customers", uint64(len(rows)))
-	data.Uint("invoices", invoices)
-	data.Uint("pools", pools)
+	data := x.Begin()
+	data.Open('{')
+	if err = a.writeVerification(data, env, rows, &v); err != nil {
+		a.verifyFailed(x, err)
+		return
+	}
 	if customer == "" && len(rows) == limit {
 		data.Text("nextCursor", strconv.FormatUint(uint64(rows[limit-1]), 10))
 	}
@@ -299,67 +295,73 @@ func (a *API) verifyInvoices(x *server.Exchange) {
 	x.End(200)
 }
 
-// writeDifferences verifies the invoices and pools of customers, one customer at a time.
-func (a *API) writeDifferences(
-	data *server.JSON, env uint32, rows []uint32,
-) (invoices, pools uint64, err error) {
+// verifyFailed answers what keeps invoices from being verified or explained.
+func (a *API) verifyFailed(x *server.Exchange, err error) {
+	if !errors.Is(err, billing.ErrExplain) && !errors.Is(err, billing.ErrEvent) {
+		a.journalFailed(x, err)
+		return
+	}
+	a.config.Log.Error("invoices cannot be explained", "error", err,
+		"request_id", string(x.RequestID()))
+	x.Refuse(faultUnexplained)
+}
+
+// writeVerification writes what was found of invoices, and finds out about pools.
+func (a *API) writeVerification(
+	data *server.JSON, env uint32, rows []uint32, v *billing.Verification,
+) error {
+	data.Array("differences")
+	for i := range v.Differences {
+		writeDifference(data, &v.Differences[i])
+	}
+	pools, different := uint64(0), v.Different
 	for _, row := range rows {
-		n, err := a.writeInvoiceDifferences(data, env, row)
-		if err == nil {
-			invoices += n
-			n, err = a.writePoolDifferences(data, env, row)
-			pools += n
-		}
-		if errors.Is(err, billing.ErrExplain) || errors.Is(err, billing.ErrEvent) {
-			data.Open('{')
-			data.Uint("customerRow", uint64(row))
-			data.Text("problem", err.Error())
-			data.Close('}')
-			continue
-		}
+		n, problems, err := a.writePoolDifferences(data, env, row)
 		if err != nil {
-			return 0, 0, err
+			return err
 		}
+		pools, different = pools+n, different+problems
 	}
-	return invoices, pools, nil
+	data.Close(']')
+	data.Uint("different", different)
+	data.Uint("customers", v.Customers)
+	data.Uint("invoices", v.Invoices)
+	data.Uint("records", v.Records)
+	data.Uint("pools", pools)
+	return nil
 }
 
-// writeInvoiceDifferences verifies a customer's invoices, and counts them.
-func (a *API) writeInvoiceDifferences(
+func writeDifference(data *server.JSON, d *billing.Difference) {
+	data.Open('{')
+	data.Uint("customerRow", uint64(d.CustomerRow))
+	data.Text("customerReferenceId", d.Customer)
+	if d.InvoiceID != ([16]byte{}) {
+		data.UUID("invoiceId", d.InvoiceID)
+		data.Uint("number", d.Number)
+	}
+	data.Text("problem", d.Problem)
+	data.Close('}')
+}
+
+// writePoolDifferences verifies a customer's pools of credits, and counts them and those that
+// differ.
+func (a *API) writePoolDifferences(
 	data *server.JSON, env, row uint32,
-) (count uint64, err error) {
-	all, err := a.machine.VerifyInvoices(a.config.Events, env, row)
-	for i := range all {
-		v := &all[i].Invoice
-		if all[i].Equal {
-			continue
-		}
-		data.Open('{')
-		data.Uint("customerRow", uint64(row))
-		data.Text("customerReferenceId", v.Customer)
-		data.UUID("invoiceId", v.ID)
-		data.Uint("number", v.Number)
-		data.Text("problem", "the stored lines differ from those that the journal explains")
-		data.Close('}')
-	}
-	return uint64(len(all)), err
-}
-
-// writePoolDifferences verifies a customer's pools of credits, and counts them.
-func (a *API) writePoolDifferences(data *server.JSON, env, row uint32) (count uint64, err error) {
+) (count, different uint64, err error) {
 	proofs, err := a.machine.VerifyPools(a.config.Events, env, row)
 	for i := range proofs {
 		p := &proofs[i]
 		if p.Problem == "" {
 			continue
 		}
+		different++
 		data.Open('{')
 		data.Uint("customerRow", uint64(row))
 		data.UUID("poolId", p.ID)
 		data.Text("problem", "credit pool "+strconv.Quote(p.Name)+": "+p.Problem)
 		data.Close('}')
 	}
-	return uint64(len(proofs)), err
+	return uint64(len(proofs)), different, err
 }
 
 // pageSize reads the limit of a page.
@@ -389,6 +391,7 @@ func pageOf(x *server.Exchange, w *walk, standard, most int) (limit int, cursor 
 func explanationSchema() *server.Schema {
 	return server.Object(
 		server.Must("equal", server.BoolSchema),
+		server.May("problem", text(1, 0)),
 		server.Must("invoice", server.RefTo("Invoice")),
 		server.Must("recomputed", server.ArrayOf(server.InvoiceItemSchema(
 			server.Must("costAmount", server.NumberSchema),
@@ -404,6 +407,8 @@ func verificationSchema() *server.Schema {
 		server.Must("customers", server.IntegerSchema),
 		server.Must("invoices", server.IntegerSchema),
 		server.Must("pools", server.IntegerSchema),
+		server.Must("records", server.IntegerSchema),
+		server.Must("different", server.IntegerSchema),
 		server.Must("differences", server.ArrayOf(server.Object(
 			server.Must("customerRow", server.IntegerSchema),
 			server.May("customerReferenceId", text(1, longestID)),

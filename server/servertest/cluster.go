@@ -33,6 +33,9 @@ type Cluster struct {
 	NoTicks atomic.Bool
 	// Hidden are kinds of records (a journal.KindSet) that listings lack, as from a damaged journal.
 	Hidden atomic.Uint64
+	// Other is a journal that is read in place of the machine's own, as when one of the two has lost
+	// something.
+	Other atomic.Pointer[journal.Journal]
 	// AuditBlocks counts the proposals of audit blocks.
 	AuditBlocks atomic.Int64
 	// Stamp is the stamp of all further entries, in milliseconds since 1970; 0: the time of day.
@@ -152,10 +155,24 @@ func (c *Cluster) List(q journal.Query) ([]journal.Item, error) {
 	return c.source().List(q)
 }
 
+// Walk serves the open tail of the journal in the order of the log.
+func (c *Cluster) Walk(owners []uint32, from uint64, yield func(journal.Record) error) error {
+	hidden := journal.KindSet(c.Hidden.Load())
+	return c.source().Walk(owners, from, func(r journal.Record) error {
+		if hidden != 0 && hidden.Has(r.Kind) {
+			return nil
+		}
+		return yield(r)
+	})
+}
+
 // Event serves usage events from the open tail of the journal.
 func (c *Cluster) Event(number uint64) (journal.Record, error) { return c.source().Event(number) }
 
 func (c *Cluster) source() *enginetest.Source {
+	if other := c.Other.Load(); other != nil {
+		return &enginetest.Source{Journal: other}
+	}
 	return &enginetest.Source{Journal: c.Machine.Journal()}
 }
 

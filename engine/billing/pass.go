@@ -1,0 +1,193 @@
+package billing
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"tollgate/engine"
+	"tollgate/engine/decimal"
+	"tollgate/engine/journal"
+	"tollgate/engine/wire"
+)
+
+// ErrReplaced says that a snapshot was restored while invoices were verified: nothing can be said
+// of either state. Repeat it.
+var ErrReplaced = errors.New("billing: the state was replaced while invoices were verified")
+
+// pass reads the journal once, in the order of the log, and counts the usage of some customers
+// again. It holds one entry and the recounts, and no record longer than its entry.
+type pass struct {
+	s        *state
+	env      *environment
+	rows     []uint32 // ascending
+	accounts map[uint32]*recount
+	// index is the entry that is being read; usage and facts are what it has for the customers.
+	index uint64
+	usage []countedUsage
+	facts []fact
+	// records is how many records of usage were counted.
+	records uint64
+	// wanted is the one invoice whose explanation is kept, if any.
+	wanted    *[16]byte
+	explained *Explanation
+}
+
+// countedUsage is usage, a void or an amendment that a subscription counted.
+type countedUsage struct {
+	index                                           uint64
+	position, customer, subscription, feature, span uint32
+	ahead                                           bool
+	// units, those of them that credits paid, and what they cost.
+	units, covered, cost decimal.Decimal
+}
+
+func (m *Machine) newPass(env uint32, rows []uint32) *pass {
+	s := m.state.Load()
+	p := &pass{s: s, env: s.environment(env), accounts: map[uint32]*recount{}}
+	p.rows = slices.Compact(slices.Sorted(slices.Values(rows)))
+	for _, row := range p.rows {
+		p.accounts[row] = newRecount()
+	}
+	return p
+}
+
+// read reads on from where the pass is.
+func (p *pass) read(src journal.Source) error {
+	if err := src.Walk(p.rows, p.index+1, p.take); err != nil {
+		return fmt.Errorf("billing: read what invoices rest on: %w", err)
+	}
+	p.flush()
+	return nil
+}
+
+// settled reads what has come since, and then calls compare while no entry is applied: the journal
+// and the state are those of one entry then.
+func (m *Machine) settled(p *pass, src journal.Source, compare func() error) error {
+	m.applying.RLock()
+	defer m.applying.RUnlock()
+	if m.state.Load() != p.s {
+		return ErrReplaced
+	}
+	if err := p.read(src); err != nil {
+		return err
+	}
+	return compare()
+}
+
+// take takes a record in, of whomever it is.
+func (p *pass) take(r journal.Record) error {
+	if r.Index != p.index {
+		p.flush()
+		p.index = r.Index
+	}
+	if r.Kind == journal.KindBilling {
+		return p.takeFacts(r)
+	}
+	account := p.accounts[r.Owner]
+	if account == nil || account.broken != "" {
+		return nil
+	}
+	u, counts, err := p.s.countedUsage(r)
+	if err != nil {
+		account.broken = err.Error()
+		return nil
+	}
+	if counts {
+		p.usage = append(p.usage, u)
+		p.records++
+	}
+	return nil
+}
+
+func (p *pass) takeFacts(r journal.Record) error {
+	var record factRecord
+	if err := wire.Decode(r.Payload, &record); err != nil {
+		return fmt.Errorf("%w: %d.%d: %w", ErrEvent, r.Index, r.Position, err)
+	}
+	for i := range record.Facts {
+		f := &record.Facts[i]
+		if f.Kind < factCredits && p.accounts[f.Customer] != nil { // of pools see VerifyPools
+			p.facts = append(p.facts, *f)
+		}
+	}
+	return nil
+}
+
+// flush carries an entry's records out in the order in which they happened: by command, and a
+// command's facts before its usage, since a command that records usage asks for no invoice: those
+// among its facts fell due before it. The journal has an entry's facts behind its usage, ascending.
+func (p *pass) flush() {
+	catalog := p.env.catalog.Load()
+	facts := p.facts
+	due := func(position uint32, all bool) {
+		for ; len(facts) > 0 && (all || facts[0].Position <= position); facts = facts[1:] {
+			r := p.accounts[facts[0].Customer]
+			r.catalog = catalog
+			p.happen(r, &facts[0])
+		}
+	}
+	for i := range p.usage {
+		u := &p.usage[i]
+		due(u.position, false)
+		r := p.accounts[u.customer]
+		r.catalog = catalog
+		r.count(u)
+	}
+	due(0, true)
+	clear(p.facts)
+	p.usage, p.facts = p.usage[:0], p.facts[:0]
+}
+
+// happen takes a fact in, and compares the invoice that it is with the stored one.
+func (p *pass) happen(r *recount, f *fact) {
+	x := r.take(f)
+	if x == nil {
+		return
+	}
+	v := r.invoiceWith(&f.Invoice.ID)
+	v.problem = p.s.differing(f, x.Recomputed)
+	if p.wanted != nil && *p.wanted == v.id {
+		p.explained = x
+	}
+}
+
+// countedUsage decodes one record; counts is false for usage that nothing counted.
+func (s *state) countedUsage(r journal.Record) (u countedUsage, counts bool, err error) {
+	u.index, u.position, u.customer = r.Index, r.Position, r.Owner
+	if r.Kind == journal.KindUsage {
+		counts, err = u.ofEvent(r.Payload)
+	} else {
+		counts, err = u.ofCorrection(s, r)
+	}
+	if err != nil {
+		return u, false, fmt.Errorf("%w: %d.%d: %w", ErrEvent, r.Index, r.Position, err)
+	}
+	return u, counts, nil
+}
+
+func (u *countedUsage) ofEvent(payload []byte) (counts bool, err error) {
+	var e usageEntry
+	if err = wire.Decode(payload, &e); err != nil {
+		return false, err
+	}
+	u.subscription, u.feature, u.span, u.ahead = e.Subscription, e.Feature, e.Span, e.Ahead
+	u.covered, u.cost = e.Covered, e.Cost
+	var c RecordUsage
+	err = wire.Decode(e.Record, &c)
+	u.units = c.Units
+	// Unpriced usage was counted by no subscription.
+	return e.Outcome != 0 && e.Outcome.Recorded() && e.Outcome != engine.OutcomeUnpriced &&
+		e.Subscription != 0, err
+}
+
+func (u *countedUsage) ofCorrection(s *state, r journal.Record) (counts bool, err error) {
+	var k correctionEntry
+	if err = wire.Decode(r.Payload, &k); err != nil {
+		return false, err
+	}
+	u.subscription, u.feature = k.Original.Subscription, k.Original.Feature
+	u.span, u.ahead, u.units, u.covered = k.Span, k.Ahead, k.Delta, k.Covered
+	u.cost, err = s.correctedCost(r.Kind, &k)
+	return k.Counted, err
+}

@@ -1,0 +1,295 @@
+package billing
+
+import (
+	"slices"
+
+	"tollgate/engine/decimal"
+)
+
+// recount counts a customer's usage again, record by record. It holds what each of the customer's
+// subscriptions has counted in the spans to which something may still belong, and a little of each
+// invoice; no record.
+type recount struct {
+	catalog *catalog
+	books   map[uint32]*book // by subscription
+	// credit is what the customer has to its credit, by currency.
+	credit map[string]decimal.Decimal
+	issued []issuedInvoice // oldest first
+	byID   map[[16]byte]int
+	// broken says which record could not be read, where one could not.
+	broken string
+}
+
+// issuedInvoice is what the journal says of an invoice besides its lines.
+type issuedInvoice struct {
+	id            [16]byte
+	number        uint64
+	dueAt, paidAt int64
+	void          bool
+	currency      string
+	// carried is what it added to the customer's credit, below zero what it used of it. Once it is
+	// void it has done neither.
+	carried decimal.Decimal
+	// problem says how the stored invoice differs, where it does; listed that it is among the
+	// customer's.
+	problem string
+	listed  bool
+}
+
+func newRecount() *recount {
+	return &recount{
+		books: map[uint32]*book{}, credit: map[string]decimal.Decimal{}, byID: map[[16]byte]int{},
+	}
+}
+
+// book is what the records say of one subscription so far.
+type book struct {
+	span, runSpan uint32
+	used, next    map[uint32]*tally // by feature
+	closed        []heldSpan
+	tallies       map[[2]uint32]*tally // events by span and feature
+	// run is what accumulating features hold of what was billed since the last plan change.
+	run map[uint32]decimal.Decimal
+}
+
+// tally is a quantity with the events behind it.
+type tally struct {
+	quantity    decimal.Decimal
+	covered     decimal.Decimal // of it paid by credits
+	cost        decimal.Decimal
+	events      uint64
+	first, last uint64
+}
+
+func (t *tally) add(e *countedUsage) {
+	t.quantity, t.covered = sum(t.quantity, e.units), sum(t.covered, e.covered)
+	t.cost = sum(t.cost, e.cost)
+	t.events++
+	if t.first == 0 || e.index < t.first {
+		t.first = e.index
+	}
+	t.last = max(t.last, e.index)
+}
+
+// merge adds what another tally holds.
+func (t *tally) merge(o *tally) {
+	if o == nil {
+		return
+	}
+	t.quantity, t.covered = sum(t.quantity, o.quantity), sum(t.covered, o.covered)
+	t.cost = sum(t.cost, o.cost)
+	t.events += o.events
+	if t.first == 0 || o.first != 0 && o.first < t.first {
+		t.first = o.first
+	}
+	t.last = max(t.last, o.last)
+}
+
+func (r *recount) book(subscription uint32) *book {
+	b := r.books[subscription]
+	if b == nil {
+		b = &book{
+			used: map[uint32]*tally{}, next: map[uint32]*tally{},
+			tallies: map[[2]uint32]*tally{}, run: map[uint32]decimal.Decimal{},
+		}
+		r.books[subscription] = b
+	}
+	return b
+}
+
+// take takes a fact in. It returns the explanation of the invoice that it is, if it is one.
+func (r *recount) take(f *fact) *Explanation {
+	var x *Explanation
+	b := r.book(f.Subscription)
+	switch f.Kind {
+	case factSpan:
+		r.closeSpan(b, &f.Span)
+	case factNothing:
+		r.usage(b, &Explanation{})
+	case factVoided:
+		if v := r.invoiceWith(&f.Invoice.ID); v != nil {
+			v.void = true
+			r.credit[v.currency] = difference(r.credit[v.currency], v.carried)
+		}
+	case factPaid:
+		if v := r.invoiceWith(&f.Invoice.ID); v != nil {
+			v.paidAt = f.At
+		}
+	case factInvoice:
+		x = r.invoice(b, &f.Invoice)
+	}
+	b.drop(r.catalog, f.Oldest)
+	return x
+}
+
+// invoiceWith finds an invoice that the journal has made.
+func (r *recount) invoiceWith(id *[16]byte) *issuedInvoice {
+	i, known := r.byID[*id]
+	if !known {
+		return nil
+	}
+	return &r.issued[i]
+}
+
+// drop forgets the spans before one to which nothing can belong any more: those that the state has
+// dropped, too.
+func (b *book) drop(c *catalog, oldest uint32) {
+	n := 0
+	for ; n < len(b.closed) && b.closed[n].number < oldest && b.closed[n].settled(); n++ {
+		p := &b.closed[n]
+		for _, f := range c.version(p.version).features {
+			delete(b.tallies, [2]uint32{p.number, f.feature})
+		}
+	}
+	b.closed = slices.Delete(b.closed, 0, n)
+}
+
+func at[K comparable](tallies map[K]*tally, key K) *tally {
+	t := tallies[key]
+	if t == nil {
+		t = &tally{}
+		tallies[key] = t
+	}
+	return t
+}
+
+func (r *recount) count(e *countedUsage) {
+	b, feature := r.book(e.subscription), e.feature
+	switch {
+	case e.ahead:
+		at(b.next, feature).add(e)
+		return
+	case e.span == b.span:
+		at(b.used, feature).add(e)
+		return
+	}
+	for i := range b.closed {
+		p := &b.closed[i]
+		if slot, ok := r.catalog.version(p.version).slot(feature); ok && p.number == e.span {
+			m := p.meterAt(slot)
+			m.quantity, m.covered = sum(m.quantity, e.units), sum(m.covered, e.covered)
+			at(b.tallies, [2]uint32{p.number, feature}).add(e)
+		}
+	}
+}
+
+// closeSpan does what ledger.closeSpan does, with what was counted here.
+func (r *recount) closeSpan(b *book, f *spanFact) {
+	v, next := r.catalog.version(f.Version), r.catalog.version(f.NextVersion)
+	p := heldSpan{span: span{
+		start: f.Start, end: f.End, number: f.Number, period: f.Period, version: f.Version,
+	}}
+	used := map[uint32]*tally{}
+	for i := range v.features {
+		feature := v.features[i].feature
+		t := at(b.used, feature)
+		_, goesOn := next.slot(feature)
+		if f.Ended || !f.PeriodEnded && !goesOn {
+			t.merge(b.next[feature])
+			delete(b.next, feature)
+		}
+		before := decimal.Decimal{}
+		if v.features[i].accumulate {
+			before = b.run[feature]
+		}
+		if !t.quantity.IsZero() || !before.IsZero() {
+			m := p.meterAt(uint32(i))
+			m.quantity, m.covered, m.before = t.quantity, t.covered, before
+		}
+		if t.events > 0 {
+			at(b.tallies, [2]uint32{f.Number, feature}).merge(t)
+		}
+		if f.PeriodEnded && goesOn && b.next[feature] != nil {
+			used[feature] = b.next[feature]
+		}
+		if f.PeriodEnded {
+			delete(b.next, feature)
+		}
+	}
+	b.used = used
+	b.closed = append(b.closed, p)
+	b.span = f.Number + 1
+	if f.Version != f.NextVersion {
+		b.runSpan, b.run = b.span, map[uint32]decimal.Decimal{}
+	}
+}
+
+// invoice makes the lines of an invoice from its fact and what was counted.
+func (r *recount) invoice(b *book, f *invoiceFact) *Explanation {
+	x := &Explanation{}
+	if f.Usage {
+		r.usage(b, x)
+	}
+	for i := range f.Charges {
+		x.Recomputed = append(x.Recomputed, chargeItem(r.catalog, &f.Charges[i]))
+	}
+	r.balance(x, f)
+	for i := range x.Recomputed {
+		item := &x.Recomputed[i]
+		if i < len(f.Titles) {
+			item.Description = f.Titles[i]
+		}
+		if item.PeriodEnd == 0 {
+			item.PeriodStart, item.PeriodEnd = f.PeriodStart, f.PeriodEnd
+		}
+	}
+	for len(x.Counted) < len(x.Recomputed) {
+		x.Counted, x.Costs = append(x.Counted, 0), append(x.Costs, decimal.Decimal{})
+	}
+	return x
+}
+
+// balance ends an invoice's lines with what is carried forward, or was.
+func (r *recount) balance(x *Explanation, f *invoiceFact) {
+	currency := r.catalog.version(f.Version).currency
+	x.Recomputed, _, r.credit[currency] = balanceItems(x.Recomputed, r.credit[currency])
+	r.byID[f.ID] = len(r.issued)
+	r.issued = append(r.issued, issuedInvoice{
+		id: f.ID, number: f.Number, dueAt: f.DueAt, currency: currency,
+		carried: carried(x.Recomputed),
+	})
+}
+
+// usage makes the lines of what the spans hold and no invoice has.
+func (r *recount) usage(b *book, x *Explanation) {
+	reading := func(feature uint32) decimal.Decimal { return b.run[feature] }
+	for i := range b.closed {
+		p := &b.closed[i]
+		v := r.catalog.version(p.version)
+		if p.billed || p.number < b.runSpan {
+			continue
+		}
+		for j := range p.meters {
+			m := &p.meters[j]
+			feature := v.features[m.slot].feature
+			b.run[feature] = sum(b.run[feature], difference(m.quantity, m.covered))
+		}
+	}
+	late := map[uint32]decimal.Decimal{}
+	for i := range b.closed {
+		p := &b.closed[i]
+		if !p.billed || p.number < b.runSpan {
+			continue
+		}
+		for j := range p.meters {
+			feature := r.catalog.version(p.version).features[p.meters[j].slot].feature
+			m := &p.meters[j]
+			late[feature] = sum(late[feature], m.unbilled())
+		}
+	}
+	for _, u := range usageLines(r.catalog, b.closed, b.runSpan, reading) {
+		key := [2]uint32{u.span, u.feature}
+		t := at(b.tallies, key)
+		delete(b.tallies, key) // a late line counts what came after this one
+		x.Recomputed, x.Counted = append(x.Recomputed, u.item), append(x.Counted, t.events)
+		x.Costs = append(x.Costs, t.cost)
+		if x.FirstIndex == 0 || t.first != 0 && t.first < x.FirstIndex {
+			x.FirstIndex = t.first
+		}
+		x.LastIndex = max(x.LastIndex, t.last)
+	}
+	// any order: each feature has its own sum.
+	for feature, units := range late {
+		b.run[feature] = sum(b.run[feature], units)
+	}
+}

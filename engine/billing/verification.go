@@ -1,0 +1,243 @@
+package billing
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"tollgate/engine/decimal"
+	"tollgate/engine/journal"
+)
+
+// Difference is an invoice, or what a customer has to its credit, that is stored otherwise than the
+// journal's records make it.
+type Difference struct {
+	CustomerRow uint32
+	Customer    string   // the caller's own identifier
+	InvoiceID   [16]byte // zero where it is about no invoice
+	Number      uint64   // of the invoice
+	Problem     string
+}
+
+// Verification is what VerifyInvoices found.
+type Verification struct {
+	Customers, Invoices uint64
+	// Records is how many usage events and corrections were counted again.
+	Records uint64
+	// Different is how many differences there are; of them MaxDifferences are listed.
+	Different   uint64
+	Differences []Difference
+}
+
+// MaxDifferences is how many differences a verification lists.
+const MaxDifferences = 1000
+
+// comparedAtOnce is how many customers are compared while no entry is applied.
+const comparedAtOnce = 500
+
+// VerifyInvoices works all invoices of some customers out again, in one pass over the journal, and
+// compares: each stored invoice with the one that the journal makes, each that the journal makes
+// with the stored one, and what the customers have to their credit. Apply waits only while the
+// last of it is compared, some hundred customers at a time. A PENDING invoice, and one that was
+// issued a moment ago and has no number yet, are not looked at.
+func (m *Machine) VerifyInvoices(
+	src journal.Source, env uint32, rows []uint32,
+) (Verification, error) {
+	v := Verification{Customers: uint64(len(rows))}
+	if m.state.Load().environment(env) == nil || len(rows) == 0 {
+		return v, nil
+	}
+	p := m.newPass(env, rows)
+	if err := p.read(src); err != nil {
+		return v, err
+	}
+	for some := range slices.Chunk(p.rows, comparedAtOnce) {
+		err := m.settled(p, src, func() error {
+			for _, row := range some {
+				p.compare(&v, row)
+				delete(p.accounts, row)
+			}
+			return nil
+		})
+		if err != nil {
+			return v, err
+		}
+	}
+	v.Records = p.records
+	return v, nil
+}
+
+func (v *Verification) note(d Difference) {
+	v.Different++
+	if len(v.Differences) < MaxDifferences {
+		v.Differences = append(v.Differences, d)
+	}
+}
+
+// compare looks at what the state has of a customer, and at what it lacks.
+func (p *pass) compare(v *Verification, row uint32) {
+	r, c := p.accounts[row], p.s.customers.Read(row)
+	about := Difference{CustomerRow: row, Customer: string(p.s.externalID(c))}
+	if about.Problem = r.broken; r.broken != "" {
+		v.note(about)
+		return
+	}
+	left := p.s.invoices.Len() // a damaged list may have no end
+	for at := c.firstInvoice; at != 0 && at <= p.s.invoices.Len() && left > 0; left-- {
+		stored := p.s.invoices.Read(at)
+		v.Invoices++
+		made := r.invoiceWith(&stored.id)
+		switch {
+		case made == nil:
+			d := about
+			d.InvoiceID, d.Number = stored.id, stored.number
+			d.Problem = ErrExplain.Error()
+			v.note(d)
+		default:
+			r.compareStatus(p, made, at)
+		}
+		at = stored.next
+	}
+	for i := range r.issued {
+		made, d := &r.issued[i], about
+		d.InvoiceID, d.Number, d.Problem = made.id, made.number, made.problem
+		if !made.listed && made.problem == "" {
+			d.Problem = "the journal has made this invoice, and the customer's list lacks it"
+		}
+		if d.Problem != "" {
+			v.note(d)
+		}
+	}
+	if about.Problem = p.creditProblem(r, row); about.Problem != "" {
+		v.note(about)
+	}
+}
+
+// creditProblem compares what a customer has to its credit, currency by currency.
+func (p *pass) creditProblem(r *recount, customer uint32) string {
+	currencies := slices.Collect(maps.Keys(r.credit))
+	for at := p.s.customers.Read(customer).firstBalance; at != 0; at = p.s.balances.Read(at).next {
+		code := p.s.balances.Read(at).currency
+		currencies = append(currencies, strings.TrimRight(string(code[:]), "\x00"))
+	}
+	slices.Sort(currencies)
+	var d differences
+	for _, currency := range slices.Compact(currencies) {
+		differ(&d, "credit in "+currency, p.s.credit(customer, currency), r.credit[currency])
+	}
+	return d.String()
+}
+
+// compareStatus compares what may change of a stored invoice. It is called while no entry is
+// applied.
+func (r *recount) compareStatus(p *pass, made *issuedInvoice, row uint32) {
+	made.listed = true
+	if made.problem != "" {
+		return
+	}
+	var d differences
+	v := p.s.invoices.Read(row)
+	now := p.env.now(p.s.stamp.Load())
+	lags := p.s.subscriptions.Read(v.subscription).due <= now
+	want := InvoiceDue
+	switch {
+	case made.void:
+		want = InvoiceVoid
+	case made.paidAt != 0:
+		want = InvoicePaid
+	case made.dueAt > now:
+	case v.status == InvoiceDue && lags: // it falls due with the subscription's next tick
+	default:
+		want = InvoicePastDue
+	}
+	differ(&d, "status", v.status, want)
+	differ(&d, "paidAt", v.paidAt, made.paidAt)
+	made.problem = d.String()
+}
+
+// differences says field by field what is stored and what the journal makes; instants are in
+// milliseconds since 1970 UTC.
+type differences []string
+
+// listedFields bounds what is said of one invoice.
+const listedFields = 8
+
+// String joins them; empty where there is none.
+func (d differences) String() string { return strings.Join(d, "; ") }
+
+func differ[T comparable](d *differences, field string, stored, made T) {
+	if stored != made && len(*d) < listedFields {
+		*d = append(*d, fmt.Sprintf("%s is %v, the journal makes %v", field, stored, made))
+	}
+}
+
+// differing compares an invoice that the journal has made with the stored one, in all that never
+// changes; empty where nothing differs.
+func (s *state) differing(f *fact, items []InvoiceItem) string {
+	lock := s.stripe(f.Customer)
+	lock.RLock()
+	defer lock.RUnlock()
+	made := &f.Invoice
+	row := s.invoiceWith(&made.ID)
+	if row == 0 {
+		return "the journal has made this invoice, and the state has none of its id"
+	}
+	v := s.invoices.Read(row)
+	var d differences
+	differ(&d, "number", v.number, made.Number)
+	differ(&d, "customer", v.customer, f.Customer)
+	differ(&d, "subscription", v.subscription, f.Subscription)
+	differ(&d, "type", v.kind, made.Type)
+	differ(&d, "createdAt", v.createdAt, f.At)
+	differ(&d, "dueDate", v.dueAt, made.DueAt)
+	differ(&d, "periodStart", v.periodStart, made.PeriodStart)
+	differ(&d, "periodEnd", v.periodEnd, made.PeriodEnd)
+	if catalog := s.environment(s.customers.Read(f.Customer).env).catalog.Load(); v.version !=
+		made.Version {
+		differ(&d, "plan version", v.version, made.Version)
+		if catalog.hasVersion(v.version) {
+			differ(&d, "currency", catalog.version(v.version).currency,
+				catalog.version(made.Version).currency)
+		}
+	}
+	total := decimal.Decimal{}
+	for i := range items {
+		total = sum(total, items[i].Amount)
+	}
+	differ(&d, "amount", v.amount, total)
+	if stored, err := s.storedItems(row, v); err != nil {
+		d = append(d, "the stored lines do not decode")
+	} else {
+		differLines(&d, stored, items)
+	}
+	return d.String()
+}
+
+// differLines compares an invoice's lines, byte for byte, and says what is otherwise.
+func differLines(d *differences, stored, made []InvoiceItem) {
+	if len(stored) != len(made) { // which one is missing nobody knows
+		differ(d, "the number of lines", len(stored), len(made))
+		return
+	}
+	for i := range stored {
+		a, b := &stored[i], &made[i]
+		if same(a, b) {
+			continue
+		}
+		at, known := fmt.Sprintf("line %d: ", i+1), len(*d)
+		differ(d, at+"kind", a.Kind, b.Kind)
+		differ(d, at+"description", a.Description, b.Description)
+		differ(d, at+"featureKey", a.FeatureKey, b.FeatureKey)
+		differ(d, at+"quantity", a.Quantity, b.Quantity)
+		differ(d, at+"unitPrice", a.UnitPrice, b.UnitPrice)
+		differ(d, at+"has a unitPrice", a.HasUnitPrice, b.HasUnitPrice)
+		differ(d, at+"tiers", fmt.Sprint(a.Tiers), fmt.Sprint(b.Tiers))
+		differ(d, at+"periodStart", a.PeriodStart, b.PeriodStart)
+		differ(d, at+"periodEnd", a.PeriodEnd, b.PeriodEnd)
+		differ(d, at+"amount", a.Amount, b.Amount)
+		if len(*d) == known && known < listedFields {
+			*d = append(*d, at+"its bytes differ")
+		}
+	}
+}
