@@ -51,6 +51,9 @@ func TestVerifyingHoldsNoRecords(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, v.Differences)
 		require.Equal(t, uint64(events*months), v.Records)
+		spans, err := billing.SpansHeld(k.m, k.src, enginetest.Sandbox, 1)
+		require.NoError(t, err)
+		require.Less(t, spans, 3, "of %d months", months)
 		runtime.KeepAlive(k)
 		return int64(src.inUse) - int64(before)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tollgate/engine/decimal"
+	"tollgate/engine/journal"
 	"tollgate/engine/wire"
 )
 
@@ -12,6 +13,16 @@ import (
 type Fault struct {
 	What, Problem string
 	Change        func(*Machine)
+}
+
+// SpansHeld is how many closed spans of a customer a pass holds in the end.
+func SpansHeld(m *Machine, src journal.Source, env, row uint32) (count int, err error) {
+	p := m.newPass(env, []uint32{row})
+	err = p.read(src)
+	for _, b := range p.accounts[row].books {
+		count += len(b.closed)
+	}
+	return count, err
 }
 
 // CountingFaults are changes of what later invoices are made of.
