@@ -24,6 +24,9 @@ const (
 	LineCredit  LineKind = 7
 )
 
+// ofUsage says that a line bills what a feature counted in a span.
+func (k LineKind) ofUsage() bool { return k == LineUsage || k == LineLate }
+
 // draft is an invoice before it has a number and a row.
 type draft struct {
 	invoice
@@ -137,17 +140,18 @@ func usageLines(
 			if m.unbilled().IsZero() {
 				continue
 			}
+			p.dirty = true
+			absorbed := m.absorb()
 			before := sum(m.before, m.invoiced)
 			if f.accumulate && p.number >= runSpan {
 				r, known := moved[f.feature]
 				if !known {
 					r = reading(f.feature)
 				}
-				before = r
-				moved[f.feature] = sum(r, m.unbilled())
+				before = sum(r, absorbed)
+				moved[f.feature] = sum(before, m.unbilled())
 			}
 			lines = appendUsage(lines, c, p, m, LineLate, before)
-			p.dirty = true
 		}
 	}
 	return lines

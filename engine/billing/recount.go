@@ -30,6 +30,9 @@ type issuedInvoice struct {
 	// carried is what it added to the customer's credit, below zero what it used of it. Once it is
 	// void it has done neither.
 	carried decimal.Decimal
+	// usage is its lines of usage, and book whose, for as long as it can become VOID.
+	usage []InvoiceItem
+	book  *book
 	// problem says how the stored invoice differs, where it does; listed that it is among the
 	// customer's.
 	problem string
@@ -110,10 +113,13 @@ func (r *recount) take(f *fact) *Explanation {
 		if v := r.invoiceWith(&f.Invoice.ID); v != nil {
 			v.void = true
 			r.credit[v.currency] = difference(r.credit[v.currency], v.carried)
+			forgive(r.catalog, v.book.closed, v.usage)
+			v.usage, v.book = nil, nil
 		}
 	case factPaid:
 		if v := r.invoiceWith(&f.Invoice.ID); v != nil {
 			v.paidAt = f.At
+			v.usage, v.book = nil, nil
 		}
 	case factInvoice:
 		x = r.invoice(b, &f.Invoice)
@@ -224,6 +230,13 @@ func (r *recount) invoice(b *book, f *invoiceFact) *Explanation {
 		x.Recomputed = append(x.Recomputed, chargeItem(r.catalog, &f.Charges[i]))
 	}
 	r.balance(x, f)
+	v := &r.issued[len(r.issued)-1]
+	v.book = b
+	for i := range x.Recomputed {
+		if x.Recomputed[i].Kind.ofUsage() {
+			v.usage = append(v.usage, x.Recomputed[i])
+		}
+	}
 	for i := range x.Recomputed {
 		item := &x.Recomputed[i]
 		if i < len(f.Titles) {

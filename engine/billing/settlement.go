@@ -98,8 +98,9 @@ func (l *ledger) activate(now int64) {
 	}
 }
 
-// VoidInvoice makes an unpaid invoice VOID, for good: its usage is not billed again, credit that it
-// had used is the customer's again, and credit that it carried to the next invoice is taken back.
+// VoidInvoice makes an unpaid invoice VOID, for good: its usage is not billed again, nor does a later
+// correction of that usage give anything back, credit that it had used is the customer's again, and
+// credit that it carried to the next invoice is taken back.
 // Where later invoices have used that up, it is OutcomeCreditUsed: they are to be voided first. Of
 // a VOID invoice it is the same success again.
 type VoidInvoice struct {
@@ -125,12 +126,14 @@ func (c *VoidInvoice) apply(t *turn) engine.Outcome {
 	}
 
 	v := &l.unpaid[at]
-	kept := carried(t.invoiceItems(v.row, &v.invoice))
+	items := t.invoiceItems(v.row, &v.invoice)
+	kept := carried(items)
 	if l.credit.Less(kept) {
 		return engine.OutcomeCreditUsed
 	}
 
 	l.credit = difference(l.credit, kept)
+	forgive(l.catalog, l.spans, items)
 	now := l.env.now(t.stamp)
 	l.facts = append(l.facts, fact{
 		Kind: factVoided, At: now, Invoice: invoiceFact{ID: v.id},
@@ -154,7 +157,7 @@ func (l *ledger) unblock(now int64) {
 		return
 	}
 	for i := range l.unpaid {
-		if l.unpaid[i].status == InvoicePastDue {
+		if v := &l.unpaid[i]; v.status == InvoicePastDue && v.graceEnd <= now {
 			return
 		}
 	}

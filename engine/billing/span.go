@@ -41,7 +41,10 @@ type meter struct {
 	quantity, covered, invoiced decimal.Decimal
 	// before is what the tiers held already when the span began: 0 where usage is reset.
 	before decimal.Decimal
-	next   uint32
+	// forgiven is what of invoiced only VOID invoices have: nobody pays for it, so that nothing comes
+	// back when it is corrected away. Below zero: what a VOID invoice would have given back.
+	forgiven decimal.Decimal
+	next     uint32
 	slot   uint32 // the feature's place in the plan version
 }
 
@@ -49,12 +52,14 @@ var meterCodec = page.Codec[meter]{
 	Append: func(dst []byte, m *meter) []byte {
 		dst = appendDecimal(appendDecimal(dst, m.quantity), m.covered)
 		dst = appendDecimal(appendDecimal(dst, m.invoiced), m.before)
+		dst = appendDecimal(dst, m.forgiven)
 		return appendU32(appendU32(dst, m.next), m.slot)
 	},
 	Read: func(src []byte, m *meter) ([]byte, error) {
 		r := reader{rest: src}
 		m.quantity, m.covered = r.decimal(), r.decimal()
 		m.invoiced, m.before = r.decimal(), r.decimal()
+		m.forgiven = r.decimal()
 		m.next, m.slot = r.u32(), r.u32()
 		return r.rest, r.err
 	},
@@ -134,6 +139,39 @@ func (s *state) heldSpans(first uint32) (spans []heldSpan) {
 // unbilled is what no invoice has yet; below zero where an invoice has too much.
 func (m *meter) unbilled() decimal.Decimal {
 	return difference(difference(m.quantity, m.covered), m.invoiced)
+}
+
+// absorb takes off what a correction changes of units that nobody pays for, and says how many that
+// is: those have no line.
+func (m *meter) absorb() decimal.Decimal {
+	change := m.unbilled()
+	if change.Sign()*m.forgiven.Sign() >= 0 {
+		return decimal.Decimal{}
+	}
+	if m.forgiven.Abs().Less(change.Abs()) {
+		change = m.forgiven.Neg()
+	}
+	m.invoiced, m.forgiven = sum(m.invoiced, change), sum(m.forgiven, change)
+	return change
+}
+
+// forgive notes the units of an invoice that is VOID from now on in the spans that they are of. Spans
+// to which nothing can belong any more need no note.
+func forgive(c *catalog, spans []heldSpan, items []InvoiceItem) {
+	for i := range items {
+		item := &items[i]
+		for j := range spans {
+			p := &spans[j]
+			if !item.Kind.ofUsage() || p.start != item.PeriodStart || p.end != item.PeriodEnd {
+				continue
+			}
+			if slot, ok := c.version(p.version).slot(c.featureNamed([]byte(item.FeatureKey))); ok {
+				m := p.meterAt(slot)
+				m.forgiven, p.dirty = sum(m.forgiven, item.Quantity), true
+				break
+			}
+		}
+	}
 }
 
 // store writes a span with its meters. The customer's lock is held.

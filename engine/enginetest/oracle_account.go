@@ -94,6 +94,8 @@ type OracleLine struct {
 	Feature          string
 	Quantity, Amount *big.Rat
 	Start, End       int64
+
+	span *oracleSpan // of a line of usage
 }
 
 const (
@@ -115,7 +117,8 @@ func (v *OracleInvoice) Status(now int64) billing.InvoiceStatus {
 }
 
 // VoidInvoice takes an invoice back: credit that it had used is the customer's again, and what it
-// carried forward is gone. False, and nothing done, when that was used.
+// carried forward is gone. False, and nothing done, when that was used. Its usage is not billed again;
+// and whoever did not pay for it gets nothing back when it turns out not to have been.
 func (c *OracleCustomer) VoidInvoice(v *OracleInvoice) bool {
 	left := new(big.Rat).Set(c.credit)
 	for _, line := range v.Lines {
@@ -127,6 +130,12 @@ func (c *OracleCustomer) VoidInvoice(v *OracleInvoice) bool {
 		return false
 	}
 	v.Void, c.credit = true, left
+	for _, line := range v.Lines {
+		if line.span != nil {
+			unpaid := line.span.unpaid[line.Feature]
+			unpaid.Add(unpaid, line.Quantity)
+		}
+	}
 	return true
 }
 

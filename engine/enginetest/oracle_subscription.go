@@ -50,6 +50,8 @@ type oracleSpan struct {
 	// before is what the tiers held of a feature when the span closed, invoiced what of its units
 	// is on invoices.
 	before, invoiced map[string]*big.Rat
+	// unpaid is what of invoiced is on VOID invoices, and has not been corrected away since.
+	unpaid map[string]*big.Rat
 }
 
 // quantity is what a feature's events in the span add up to.
@@ -88,6 +90,7 @@ func (s *OracleSubscription) open(at int64) {
 	s.spans = append(s.spans, &oracleSpan{
 		number: len(s.spans), period: s.period, plan: s.Plan, start: at,
 		before: map[string]*big.Rat{}, invoiced: map[string]*big.Rat{},
+		unpaid: map[string]*big.Rat{},
 	})
 }
 
@@ -202,6 +205,7 @@ func (s *OracleSubscription) close(at int64, next *OraclePlan, period, ends bool
 	for i := range p.plan.Features {
 		f := &p.plan.Features[i]
 		p.before[f.Key], p.invoiced[f.Key] = new(big.Rat), new(big.Rat)
+		p.unpaid[f.Key] = new(big.Rat)
 		if f.Accumulate {
 			p.before[f.Key].Set(s.billed(f.Key))
 		}
@@ -284,6 +288,18 @@ func (s *OracleSubscription) line(
 	v *OracleInvoice, p *oracleSpan, f *OracleFeature, kind billing.LineKind,
 ) {
 	units := new(big.Rat).Sub(p.quantity(f.Key), p.invoiced[f.Key])
+	if free := new(big.Rat).Neg(p.unpaid[f.Key]); units.Sign()*free.Sign() > 0 {
+		if new(big.Rat).Abs(units).Cmp(new(big.Rat).Abs(free)) < 0 {
+			free.Set(units)
+		}
+		for _, total := range []*big.Rat{p.unpaid[f.Key], p.invoiced[f.Key]} {
+			total.Add(total, free)
+		}
+		if p.number >= s.run && f.Accumulate {
+			s.billed(f.Key).Add(s.billed(f.Key), free)
+		}
+		units.Sub(units, free)
+	}
 	if units.Sign() == 0 {
 		return
 	}
@@ -299,7 +315,7 @@ func (s *OracleSubscription) line(
 	after := new(big.Rat).Add(before, units)
 	amount := f.Model.Line(after, p.plan.Places)
 	v.Lines = append(v.Lines, OracleLine{
-		Kind: kind, Feature: f.Key, Quantity: units, Start: p.start, End: p.end,
+		Kind: kind, Feature: f.Key, Quantity: units, Start: p.start, End: p.end, span: p,
 		Amount: amount.Sub(amount, f.Model.Line(before, p.plan.Places)),
 	})
 }
