@@ -23,7 +23,7 @@ import (
 // The last three parts have formats, and checksums, of their own packages.
 const (
 	snapshotMagic   = "TGBS"
-	snapshotVersion = 1
+	snapshotVersion = 2
 	machineName     = "billing"
 	// maxBlock bounds a block that Restore believes in.
 	maxBlock = 1 << 30
