@@ -155,8 +155,8 @@ func (m *meter) absorb() decimal.Decimal {
 	return change
 }
 
-// forgive notes the units of an invoice that is VOID from now on in the spans that they are of. Spans
-// to which nothing can belong any more need no note.
+// forgive notes the units of an invoice that is VOID from now on in the spans that they are of.
+// Spans to which nothing can belong any more need no note.
 func forgive(c *catalog, spans []heldSpan, items []InvoiceItem) {
 	for i := range items {
 		item := &items[i]

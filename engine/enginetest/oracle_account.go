@@ -117,8 +117,8 @@ func (v *OracleInvoice) Status(now int64) billing.InvoiceStatus {
 }
 
 // VoidInvoice takes an invoice back: credit that it had used is the customer's again, and what it
-// carried forward is gone. False, and nothing done, when that was used. Its usage is not billed again;
-// and whoever did not pay for it gets nothing back when it turns out not to have been.
+// carried forward is gone. False, and nothing done, when that was used. Its usage is not billed
+// again; and whoever did not pay for it gets nothing back when it turns out not to have been.
 func (c *OracleCustomer) VoidInvoice(v *OracleInvoice) bool {
 	left := new(big.Rat).Set(c.credit)
 	for _, line := range v.Lines {
