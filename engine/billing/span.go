@@ -45,7 +45,7 @@ type meter struct {
 	// back when it is corrected away. Below zero: what a VOID invoice would have given back.
 	forgiven decimal.Decimal
 	next     uint32
-	slot   uint32 // the feature's place in the plan version
+	slot     uint32 // the feature's place in the plan version
 }
 
 var meterCodec = page.Codec[meter]{
