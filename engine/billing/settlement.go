@@ -98,9 +98,9 @@ func (l *ledger) activate(now int64) {
 	}
 }
 
-// VoidInvoice makes an unpaid invoice VOID, for good: its usage is not billed again, nor does a later
-// correction of that usage give anything back, credit that it had used is the customer's again, and
-// credit that it carried to the next invoice is taken back.
+// VoidInvoice makes an unpaid invoice VOID, for good: its usage is not billed again, nor does a
+// later correction of that usage give anything back, credit that it had used is the customer's
+// again, and credit that it carried to the next invoice is taken back.
 // Where later invoices have used that up, it is OutcomeCreditUsed: they are to be voided first. Of
 // a VOID invoice it is the same success again.
 type VoidInvoice struct {
