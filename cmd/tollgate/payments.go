@@ -16,6 +16,15 @@ type paymentsCommand struct {
 	List  paymentsListCommand  `cmd:"" help:"List what providers reported about an invoice."`
 }
 
+// previousSettings are those that were replaced and are still trusted.
+type previousSettings struct {
+	Previous []struct {
+		Provider     string `json:"provider"`
+		ReplacedAt   string `json:"replacedAt"`
+		TrustedUntil string `json:"trustedUntil"`
+	} `json:"previous"`
+}
+
 type paymentsShowCommand struct {
 	adminFlags       `embed:""`
 	environmentFlags `embed:""`
@@ -29,10 +38,7 @@ func (c *paymentsShowCommand) Run(ctx context.Context, out io.Writer) error {
 		BaseURL     string `json:"baseUrl"`
 		SecretsSet  bool   `json:"secretsSet"`
 		WebhookPath string `json:"webhookPath"`
-		Previous    []struct {
-			Provider   string `json:"provider"`
-			ReplacedAt string `json:"replacedAt"`
-		} `json:"previous"`
+		previousSettings
 	}
 	data, err := c.read(ctx, c.path()+"/payment-provider", &settings)
 	if err != nil {
@@ -45,7 +51,8 @@ func (c *paymentsShowCommand) Run(ctx context.Context, out io.Writer) error {
 		t.row("Secrets set", strconv.FormatBool(settings.SecretsSet))
 		t.row("Webhooks arrive at", settings.WebhookPath)
 		for _, p := range settings.Previous {
-			t.row("Still heard of", p.Provider+", replaced "+instant(p.ReplacedAt))
+			t.row("Still heard of", p.Provider+", replaced "+instant(p.ReplacedAt)+", until "+
+				instant(p.TrustedUntil))
 		}
 		return t.end()
 	})
@@ -75,8 +82,21 @@ func (c *paymentsSetCommand) Run(ctx context.Context, out io.Writer) error {
 			body[name] = value
 		}
 	}
-	if _, err := c.send(ctx, "PUT", c.path()+"/payment-provider", body, nil); err != nil {
+	var set previousSettings
+	if _, err := c.send(ctx, "PUT", c.path()+"/payment-provider", body, &set); err != nil {
 		return err
+	}
+	for _, p := range set.Previous {
+		if err := say(out, "Settings before (%s, replaced %s) are trusted until %s.", p.Provider,
+			instant(p.ReplacedAt), instant(p.TrustedUntil)); err != nil {
+			return err
+		}
+	}
+	if len(set.Previous) > 0 {
+		if err := say(out, "To forget them at once, because a secret became known, set the same again "+
+			"with --forget-previous."); err != nil {
+			return err
+		}
 	}
 	return say(out, "Invoices of %s/%s are collected through: %s.", c.Account, c.Environment,
 		c.Provider)

@@ -64,8 +64,8 @@ func (c *SetPaymentProvider) apply(t *turn) engine.Outcome {
 			Provider: c.Provider, BaseURL: c.BaseURL,
 			SecretKey: append([]byte(nil), c.SecretKey...), Revision: before.Revision + 1,
 			WebhookSecret: append([]byte(nil), c.WebhookSecret...),
-			Previous:      before.replaced(t.stamp),
 		}
+		next.Previous = before.replaced(&next, t.stamp)
 	}
 	forgotten := FieldChange{"previous", "", ""}
 	if c.ForgetPrevious {
@@ -97,6 +97,11 @@ func (c *SetPaymentProvider) apply(t *turn) engine.Outcome {
 // are kept as long, for the checkouts that were made with them.
 const CheckoutPatienceMS = 28 * dayMS
 
+// WebhookSecretPatienceMS is how long a webhook secret counts after another one took its place with
+// the same key of the same account, in log time: what was signed with it is delivered within a day,
+// and the account's checkouts are polled with the settings in force.
+const WebhookSecretPatienceMS = dayMS
+
 // MaxPreviousSettings is how many replaced settings an environment keeps, the newest.
 const MaxPreviousSettings = 8
 
@@ -111,6 +116,9 @@ type PaymentSettings struct {
 	ReplacedAt int64
 	// Previous are the settings before these, newest first, at most MaxPreviousSettings. See Kept.
 	Previous []PaymentSettings
+	// Until is when replaced settings end to count, in log time, where that is earlier than
+	// CheckoutPatienceMS after ReplacedAt; else 0. See TrustedUntil.
+	Until int64
 }
 
 // Fields states the settings' fields, for snapshots.
@@ -122,28 +130,49 @@ func (p *PaymentSettings) Fields(w *wire.Codec) {
 	wire.Uint(w, 5, &p.Revision)
 	w.Int(6, &p.ReplacedAt)
 	wire.List(w, 7, &p.Previous)
+	w.Int(8, &p.Until)
 }
 
-// Kept are those of Previous whose checkouts may still wait for money at a log time, newest first.
-func (p *PaymentSettings) Kept(now int64) []PaymentSettings {
+// TrustedUntil is when settings that were replaced end to count, in log time.
+func (p *PaymentSettings) TrustedUntil() int64 {
+	if p.Until != 0 {
+		return p.Until
+	}
+	return p.ReplacedAt + CheckoutPatienceMS
+}
+
+// Kept are those of Previous that still count at a log time, newest first.
+func (p *PaymentSettings) Kept(now int64) (kept []PaymentSettings) {
 	for i := range p.Previous {
-		if p.Previous[i].ReplacedAt <= now-CheckoutPatienceMS {
-			return p.Previous[:i:i]
+		if p.Previous[i].TrustedUntil() > now {
+			kept = append(kept, p.Previous[i])
 		}
 	}
-	return p.Previous
+	return kept
 }
 
-// replaced is Previous of the settings that take the place of these.
-func (p *PaymentSettings) replaced(now int64) []PaymentSettings {
+// replaced is Previous of the settings next, which take the place of these. Of the account that
+// next is of, only webhook secrets are replaced.
+func (p *PaymentSettings) replaced(next *PaymentSettings, now int64) []PaymentSettings {
 	kept := p.Kept(now)
-	if p.Provider == ProviderNone {
-		return kept
+	if p.Provider != ProviderNone {
+		last := *p
+		last.Previous, last.ReplacedAt = nil, now
+		kept = append([]PaymentSettings{last}, kept...)
 	}
-	last := *p
-	last.Previous, last.ReplacedAt = nil, now
-	kept = append([]PaymentSettings{last}, kept...)
+	for i := range kept {
+		if k := &kept[i]; k.sameAccount(next) {
+			k.Until = min(k.TrustedUntil(), now+WebhookSecretPatienceMS)
+		}
+	}
 	return kept[:min(len(kept), MaxPreviousSettings)]
+}
+
+// sameAccount says that settings speak to the same account with the same key. Keys are compared as
+// they are sealed: the server seals one that it knows no second time.
+func (p *PaymentSettings) sameAccount(other *PaymentSettings) bool {
+	return p.Provider == other.Provider && p.BaseURL == other.BaseURL &&
+		bytes.Equal(p.SecretKey, other.SecretKey)
 }
 
 func (e *environment) paymentSettings() PaymentSettings {

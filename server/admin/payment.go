@@ -13,6 +13,10 @@ import (
 // paymentRoutes are the rows about payment providers and what they reported.
 func (a *API) paymentRoutes() []server.Route {
 	provider := server.Must("provider", server.EnumSchema("none", "sandbox", "stripe"))
+	previous := server.ArrayOf(server.Object(
+		provider, server.May("baseUrl", text(1, 0)),
+		server.Must("replacedAt", server.TimeSchema), server.Must("trustedUntil", server.TimeSchema),
+	))
 	return []server.Route{
 		{
 			Method: "PUT", Path: environment + "/payment-provider", Operation: "setPaymentProvider",
@@ -24,7 +28,7 @@ func (a *API) paymentRoutes() []server.Route {
 				server.May("webhookSecret", text(0, longestSecret)),
 				server.May("forgetPrevious", server.BoolSchema),
 			),
-			Responses: done("Set"),
+			Responses: answers(server.Object(server.Must("previous", previous))),
 		},
 		{
 			Method: "GET", Path: environment + "/payment-provider", Operation: "showPaymentProvider",
@@ -33,10 +37,7 @@ func (a *API) paymentRoutes() []server.Route {
 			Responses: answers(server.Object(
 				provider, server.May("baseUrl", text(1, 0)),
 				server.Must("secretsSet", server.BoolSchema), server.Must("webhookPath", text(1, 0)),
-				server.Must("previous", server.ArrayOf(server.Object(
-					provider, server.May("baseUrl", text(1, 0)),
-					server.Must("replacedAt", server.TimeSchema),
-				))),
+				server.Must("previous", previous),
 			)),
 		},
 		{
@@ -100,7 +101,28 @@ func (a *API) putProvider(x *server.Exchange) {
 		x.Refuse(server.FaultOf(result.Outcome))
 		return
 	}
-	x.Succeed(200)
+	a.environment(x, func(env uint32) *server.Fault {
+		data := x.Begin()
+		data.Open('{')
+		a.writePrevious(data, env)
+		data.Close('}')
+		x.End(200)
+		return nil
+	})
+}
+
+// writePrevious writes the settings that were replaced and are still trusted.
+func (a *API) writePrevious(data *server.JSON, env uint32) {
+	data.Array("previous")
+	for _, p := range a.config.Payments.Previous(env) {
+		data.Open('{')
+		data.Text("provider", p.Provider)
+		data.TextIf("baseUrl", p.BaseURL)
+		data.Time("replacedAt", p.ReplacedAt)
+		data.Time("trustedUntil", p.TrustedUntil())
+		data.Close('}')
+	}
+	data.Close(']')
 }
 
 // getProvider is GET …/payment-provider: everything but the secrets, and which settings before
@@ -115,15 +137,7 @@ func (a *API) getProvider(x *server.Exchange) {
 		data.Bool("secretsSet", len(settings.SecretKey) > 0)
 		data.Text("webhookPath", payments.Base(string(x.Param(0)),
 			environments[string(x.Param(1))])+"/webhook")
-		data.Array("previous")
-		for _, p := range a.config.Payments.Previous(env) {
-			data.Open('{')
-			data.Text("provider", p.Provider)
-			data.TextIf("baseUrl", p.BaseURL)
-			data.Time("replacedAt", p.ReplacedAt)
-			data.Close('}')
-		}
-		data.Close(']')
+		a.writePrevious(data, env)
 		data.Close('}')
 		x.End(200)
 		return nil

@@ -381,6 +381,38 @@ func TestAReplacedProviderIsStillHeard(t *testing.T) {
 	}
 }
 
+// TestAReplacedWebhookSecretCountsForADay: where the account and its key stay the same, also after
+// none in between; the answer and the listing say until when.
+func TestAReplacedWebhookSecretCountsForADay(t *testing.T) {
+	for _, between := range []string{"", `{"provider":"none"}`} {
+		n := start(t)
+		s := n.serveSessions()
+		a := n.debtor("demo")
+		id := a.opens("cs_paid")
+		if between != "" {
+			a.provider(between)
+		}
+		set := n.call("PUT", sandbox+"payment-provider", `{"provider":"stripe","secretKey":"sk_1",`+
+			`"webhookSecret":"whsec_2","baseUrl":"http://`+n.stripe.Addr().String()+`"}`).is(200, "").data()
+		require.Equal(t, n.settings()["previous"], set["previous"])
+		previous := set["previous"].([]any)
+		require.Len(t, previous, 1)
+		until, err := time.Parse(time.RFC3339, previous[0].(map[string]any)["trustedUntil"].(string))
+		require.NoError(t, err)
+		require.WithinDuration(t, time.Now().Add(24*time.Hour), until, time.Minute)
+		a.event("evt_1", "checkout.session.expired", "whsec_2").is(200, "")
+		n.later.Store(int64(24*time.Hour - time.Minute))
+		a.event("evt_2", "checkout.session.expired", "whsec_1").is(200, "")
+		n.later.Store(int64(24*time.Hour + time.Minute))
+		a.event("evt_3", "checkout.session.completed", "whsec_1").refused(401, "invalid_signature")
+		require.Empty(t, n.settings()["previous"])
+		s.pay("cs_paid")
+		n.desk.Reconcile(t.Context())
+		require.Equal(t, "PAID", n.invoiceStatus(a.key), "polled with the settings in force")
+		require.True(t, n.noted(id).Closed)
+	}
+}
+
 // settings are the demo's payment settings, as the admin API shows them.
 func (n *node) settings() map[string]any {
 	n.t.Helper()

@@ -54,12 +54,18 @@ func (d *Desk) sealInto(c *billing.SetPaymentProvider, env uint32, s Settings) (
 			c.SecretKey, c.WebhookSecret = old.SecretKey, old.WebhookSecret
 			return nil
 		}
+		if key, err := d.vault.Open(env, "secretKey", old.SecretKey); err == nil && key == s.SecretKey &&
+			s.Provider == billing.ProviderStripe && c.SecretKey == nil {
+			c.SecretKey = old.SecretKey // by which it is known to be the same account
+		}
 	}
 	if s.Provider == billing.ProviderSandbox {
 		s.SecretKey = rand.Text() + rand.Text()
 	}
-	if c.SecretKey, err = d.vault.Seal(env, "secretKey", s.SecretKey); err != nil {
-		return err
+	if c.SecretKey == nil {
+		if c.SecretKey, err = d.vault.Seal(env, "secretKey", s.SecretKey); err != nil {
+			return err
+		}
 	}
 	if s.WebhookSecret != "" {
 		c.WebhookSecret, err = d.vault.Seal(env, "webhookSecret", s.WebhookSecret)
