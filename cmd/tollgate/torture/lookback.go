@@ -25,6 +25,9 @@ func (r *run) paddedEvent() []byte {
 // lookBack sees what is left when all is mended: once as it is, and once more after every process
 // was killed and started from its disk.
 func (r *run) lookBack(ctx context.Context) error {
+	if err := r.settleLedger(ctx); err != nil {
+		return err
+	}
 	for _, again := range []bool{false, true} {
 		if again {
 			for _, p := range r.fleet.nodes {
@@ -47,6 +50,9 @@ func (r *run) lookBack(ctx context.Context) error {
 		}
 		for i, client := range r.clients {
 			if err := r.inspect(ctx, r.fleet.nodes[i].id, client); err != nil {
+				return err
+			}
+			if err := r.inspectLedger(ctx, r.fleet.nodes[i]); err != nil {
 				return err
 			}
 		}

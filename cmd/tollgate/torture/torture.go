@@ -114,6 +114,7 @@ type run struct {
 
 	mu         sync.Mutex
 	customers  []*customer
+	ledger     ledger          // of the one that keeps it; later of lookBack
 	terms      map[uint64]bool // in which somebody led
 	faults     map[string]int
 	violations []string
@@ -176,6 +177,9 @@ func (r *run) prepare(ctx context.Context) error {
 	if _, err = create(ctx, r.any, paddedCustomer, 0); err != nil {
 		return err
 	}
+	if err = r.openLedger(ctx); err != nil {
+		return err
+	}
 	r.occurredAt = time.Now().UTC().Format(time.RFC3339)
 	for i := range r.active {
 		c, err := r.create(ctx)
@@ -203,6 +207,9 @@ func (r *run) torture(ctx context.Context) error {
 		random := rand.New(rand.NewPCG(r.Seed, uint64(i)+1))
 		working.Go(func() { r.work(busy, i, random) })
 	}
+	random := rand.New(rand.NewPCG(r.Seed, workers+1))
+	var kept error
+	working.Go(func() { kept = r.keepLedger(busy, random) })
 	watched, unwatch := context.WithCancel(ctx)
 	for i := range r.fleet.nodes {
 		helpers.Go(func() { r.follow(watched, r.fleet.nodes[i]) })
@@ -218,7 +225,7 @@ func (r *run) torture(ctx context.Context) error {
 	err := r.makeFaults(busy)
 	rest()
 	working.Wait()
-	err = errors.Join(err, r.fleet.heal())
+	err = errors.Join(err, kept, r.fleet.heal())
 	well, cancel := context.WithTimeout(ctx, recovery)
 	defer cancel()
 	err = errors.Join(err, r.fleet.awaitReady(well))
