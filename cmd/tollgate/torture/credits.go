@@ -77,8 +77,8 @@ func (r *run) keepLedger(ctx context.Context, random *rand.Rand) error {
 // long as its transaction is among the newest 1,000 of the pool.
 const memory = 200
 
-// next is what is asked for next: something new, a reversal, or what was asked for before, above all
-// what has been of unknown fate for long.
+// next is what is asked for next: something new, a reversal, or what was asked for before, above
+// all what has been of unknown fate for long.
 func (l *ledger) next(random *rand.Rand) *booking {
 	n := len(l.bookings)
 	for _, b := range l.bookings[max(0, n-memory):max(0, n-memory/2)] {
