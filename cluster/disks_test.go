@@ -95,7 +95,7 @@ func promisesOf(disk *faultfs.Disk, dir string) (p promises, err error) {
 		return p, err
 	}
 	who, err := st.vote.Get(candKey)
-	if err != nil {
+	if err != nil && !errors.Is(err, errNoValue) {
 		return p, err
 	}
 	p.candidate = string(who)

@@ -91,17 +91,19 @@ func TestSegmentAtEveryCrash(t *testing.T) {
 			disk := newVoteDisk(t)
 			st := &stores{files: disk, dir: voteDir}
 			at := disk.Ops() + n
+			// Without power nobody waits any more.
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			powered, cut := context.WithCancelCause(ctx)
 			disk.Inject(func(op faultfs.Op) error {
 				if op.N >= at {
+					cut(faultfs.ErrPowerOff)
 					return faultfs.ErrPowerOff
 				}
 				return nil
 			})
-			failed := make(chan error, 10)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			s, infos, err := openWithSegment(st, func(err error) { failed <- err }, true)
+			s, infos, err := openWithSegment(st, func(error) {}, true)
 			if err == nil {
-				err = s.WaitDurable(ctx, infos)
+				err = s.WaitDurable(powered, infos)
 			}
 			cancel()
 			require.NotErrorIs(t, err, context.DeadlineExceeded)
