@@ -18,7 +18,7 @@ import (
 
 // changeEverything opens a group's files, changes each kind of them, and closes them.
 func changeEverything(c *Config, dir string, fatal func(error)) error {
-	st, err := openStores(c, dir, fatal)
+	st, err := openStores(c, dir, fileNotices{fatal: fatal})
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func changeEverything(c *Config, dir string, fatal func(error)) error {
 	if err := st.Close(); err != nil {
 		return err
 	}
-	if st, err = openStores(c, dir, fatal); err != nil { // removes the mark
+	if st, err = openStores(c, dir, fileNotices{fatal: fatal}); err != nil { // removes the mark
 		return err
 	}
 	return st.Close()

@@ -95,7 +95,11 @@ func (n *Node) open() error {
 	}
 	n.begun.Store(n.identity.Begun)
 	for i, name := range groupNames {
-		st, err := openStores(&n.config, filepath.Join(n.config.Dir, name), n.fatal)
+		told := fileNotices{fatal: n.fatal}
+		if f := n.config.Events.OnSync; f != nil {
+			told.synced = func(d time.Duration) { f(uint16(i), d) }
+		}
+		st, err := openStores(&n.config, filepath.Join(n.config.Dir, name), told)
 		if err != nil {
 			return err
 		}

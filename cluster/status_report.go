@@ -17,6 +17,7 @@ func (n *Node) Status() Status {
 		DiskFreeBytes: n.disk.free.Load(),
 		DiskLow:       n.disk.low.Load(),
 		ClockAheadMS:  n.clocks.ahead(),
+		ClockCompared: n.clocks.sure(), DiskReserveBytes: n.disk.need,
 	}
 	for _, g := range n.groups {
 		gs := g.Status()
@@ -107,6 +108,7 @@ func (g *Group) Status() GroupStatus {
 	}
 	s.QueueBytes, s.InFlight = g.local.load()
 	s.ForwardBytes, _ = g.remote.load()
+	s.WaitingBytes, s.QueueLimitBytes = int(g.waiting.Load()), g.config.QueueBytes
 	if g.logSize != nil {
 		s.LogBytes, s.Syncs = g.logSize()
 	}
