@@ -41,6 +41,8 @@ type MemberStatus struct {
 	ClockAheadMS int64 `json:"clockAheadMs"`
 	// Problem is what keeps it from taking part, "" for nothing that is known.
 	Problem string `json:"problem"`
+	// Version is the newest cluster version that its build knows, -1 while it is not reachable.
+	Version int64 `json:"version"`
 	// RoundTripUS is the last measured round trip to it, in microseconds.
 	RoundTripUS int64 `json:"roundTripUs"`
 }
@@ -96,6 +98,8 @@ type GroupStatus struct {
 	StateHash  string `json:"stateHash"`
 	// Stamp is the newest applied stamp (log time), in milliseconds since 1970 UTC.
 	Stamp int64 `json:"stamp"`
+	// Version is the cluster version that the group has agreed on.
+	Version uint32 `json:"version"`
 	// SnapshotAt is when this process last wrote a snapshot; zero when it has not.
 	SnapshotAt time.Time `json:"snapshotAt"`
 }

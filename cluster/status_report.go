@@ -43,7 +43,10 @@ func (n *Node) memberStatus(leader string) []MemberStatus {
 		ms := MemberStatus{
 			Member: n.config.describe(p.Member), Disk: p.disk,
 			Voter:  p.voter == [2]bool{true, true},
-			Leader: p.ID == leader, Reachable: true,
+			Leader: p.ID == leader, Reachable: true, Version: -1,
+		}
+		if known, ok := n.knows(p); ok {
+			ms.Version = int64(known)
 		}
 		if p.in != [2]bool{true, true} {
 			ms.Problem = "a member of one group only: repeat the change"
@@ -100,6 +103,7 @@ func (g *Group) Status() GroupStatus {
 		Batches: g.batches.Load(), Records: g.records.Load(),
 		StandsForElection: g.standsForElection(), Stamp: g.machine.Stamp(),
 	}
+	s.Version, _ = g.machine.Version()
 	_, s.Lease = g.lease.holds()
 	if age, ok := g.lease.age(); ok {
 		s.LeaseAgeMS, s.LastContactMS = age.Milliseconds(), 0
