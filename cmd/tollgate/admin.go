@@ -39,20 +39,27 @@ func (f *adminFlags) client() (*api.Client, error) {
 			key = running.AdminKey
 		}
 	}
-	client, err := api.New(ops, key, 2)
+	client, err := connect(ops, key, f.CA)
 	if err != nil {
 		return nil, err
 	}
 	client.Patience = adminPatience
-	if f.CA == "" {
-		return client, nil
+	return client, nil
+}
+
+// connect makes a client of operations listeners. The file ca holds the authority of those with
+// https:// addresses, "" is the machine's.
+func connect(ops []string, key, ca string) (*api.Client, error) {
+	client, err := api.New(ops, key, 2)
+	if err != nil || ca == "" {
+		return client, err
 	}
-	text, err := os.ReadFile(f.CA)
+	text, err := os.ReadFile(ca)
 	if err == nil {
 		err = client.Trust(text)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--ca %s: %w", f.CA, err)
+		return nil, fmt.Errorf("--ca %s: %w", ca, err)
 	}
 	return client, nil
 }

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
 
+	"tollgate/cmd/tollgate/api"
 	"tollgate/cmd/tollgate/config"
 	"tollgate/cmd/tollgate/devdata"
 )
@@ -145,13 +145,14 @@ func watch(ctx context.Context, folder string, nodes []*nodeProcess) {
 func waitReady(ctx context.Context, ops string, nodes []*nodeProcess) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	client := http.Client{Timeout: time.Second}
+	client, err := api.New([]string{ops}, "", 1)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
 	for {
-		response, err := client.Get("http://" + ops + "/readyz")
-		if err == nil {
-			if err = response.Body.Close(); err == nil && response.StatusCode == http.StatusOK {
-				return nil
-			}
+		if askReady(ctx, client) == nil {
+			return nil
 		}
 		for _, n := range nodes {
 			if !n.running() {

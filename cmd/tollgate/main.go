@@ -33,6 +33,7 @@ type commands struct {
 	Backup    backupCommand    `cmd:"" group:"operate" help:"Save the whole cluster while it runs, and check what was saved."`
 	Restore   restoreCommand   `cmd:"" group:"operate" help:"Make the data folder of a node of a new cluster from a backup."`
 	Cluster   clusterCommand   `cmd:"" group:"operate" help:"Look at a cluster."`
+	Ready     readyCommand     `cmd:"" group:"operate" help:"Ask a node whether it is ready to serve, and wait until it is."`
 	Certs     certsCommand     `cmd:"" group:"operate" help:"Make the certificates by which nodes know each other."`
 	WAL       walCommand       `cmd:"" group:"operate" name:"wal" help:"Look into a log on disk."`
 	Version   versionCommand   `cmd:"" group:"operate" help:"Say which version this is."`

@@ -11,8 +11,7 @@ type versionCommand struct{}
 
 // Run prints the version.
 func (*versionCommand) Run() error {
-	fmt.Printf("tollgate %s, entry format %d, cluster version %d\n", version(), engine.FormatVersion,
-		engine.Version)
+	fmt.Printf("tollgate %s, entry format %d\n", version(), engine.FormatVersion)
 	return nil
 }
 
