@@ -47,11 +47,11 @@ vet: ## go vet and staticcheck
 
 .PHONY: unit
 unit: ## unit tests
-	go test $(TESTFLAGS) $(UNITS)
+	go test -timeout 15m $(TESTFLAGS) $(UNITS)
 
 .PHONY: race
 race: ## tests of concurrent packages under the race detector
-	go test -race $(TESTFLAGS) $(CONCURRENT)
+	go test -race -timeout 15m $(TESTFLAGS) $(CONCURRENT)
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME
