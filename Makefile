@@ -71,10 +71,17 @@ processes: ## tests on real node processes, with kill -9
 MINUTES ?= 10
 SEED ?= 0
 
+# What is between the nodes: namespaces (root, or a kernel that allows user namespaces; iproute2), or
+# proxy, which needs no privilege.
+NET ?= namespaces
+
 .PHONY: torture
 torture: ## break a cluster in every way for MINUTES, and check every promise
+	@if [ "$(NET)" = namespaces ]; then \
+		go test -count=1 -tags namespaces -run '^TestNamespaces' ./cmd/tollgate/faultnet || { \
+			echo "no cluster was tortured; make torture NET=proxy needs no privilege"; exit 1; }; fi
 	go test -count=1 -timeout 0 -v -run '^TestTorture$$' ./cmd/tollgate/torture \
-		-args -for=$(MINUTES)m -seed=$(SEED)
+		-args -net=$(NET) -for=$(MINUTES)m -seed=$(SEED)
 
 .PHONY: load
 load: ## hold 15,000 connections on a node and ask ten times what it takes, for a minute
@@ -83,9 +90,10 @@ load: ## hold 15,000 connections on a node and ask ten times what it takes, for 
 
 .PHONY: planted
 planted: ## see that the torture finds bugs that are planted for it
-	go vet -tags planted,planted_lease,planted_key,planted_answer ./cmd/tollgate/torture ./cluster \
-		./engine/idempotency
-	go test -count=1 -timeout 0 -v -tags planted -run TestPlantedBugsAreFound ./cmd/tollgate/torture
+	go vet -tags namespaces,planted,planted_lease,planted_key,planted_answer \
+		./cmd/tollgate/torture ./cmd/tollgate/faultnet ./cluster ./engine/idempotency
+	go test -count=1 -timeout 0 -v -tags planted -run TestPlantedBugsAreFound \
+		./cmd/tollgate/torture -args -net=$(NET)
 
 .PHONY: bench
 bench: build ## measure a cluster of three over HTTP, and the engine by itself

@@ -86,7 +86,7 @@ type promises struct {
 // promisesOf opens a group's files as a node does, and looks at what they hold.
 func promisesOf(disk *faultfs.Disk, dir string) (p promises, err error) {
 	config := Config{Log: testLog(), FS: disk, StoreTimeout: time.Minute}
-	st, err := openStores(&config, dir, func(error) {})
+	st, err := openStores(&config, dir, fileNotices{fatal: func(error) {}})
 	if err != nil {
 		return p, err
 	}
@@ -95,7 +95,7 @@ func promisesOf(disk *faultfs.Disk, dir string) (p promises, err error) {
 		return p, err
 	}
 	who, err := st.vote.Get(candKey)
-	if err != nil {
+	if err != nil && !errors.Is(err, errNoValue) {
 		return p, err
 	}
 	p.candidate = string(who)
@@ -405,7 +405,8 @@ func breakDisk(t *testing.T, f *diskFault, look func(faultfs.Op) error) {
 func TestDamagedSnapshotBeforeAnEmptyLogIsRefused(t *testing.T) {
 	disk, dir := newVoteDisk(t), voteDir
 	config := Config{Log: testLog(), FS: disk, StoreTimeout: time.Minute}
-	st, err := openStores(&config, dir, func(err error) { require.NoError(t, err) })
+	st, err := openStores(&config, dir,
+		fileNotices{fatal: func(err error) { require.NoError(t, err) }})
 	require.NoError(t, err)
 	require.NoError(t, st.vote.SetUint64(termKey, 3))
 	for _, index := range []uint64{10, 20} {
@@ -416,7 +417,8 @@ func TestDamagedSnapshotBeforeAnEmptyLogIsRefused(t *testing.T) {
 	flip := func(b []byte) []byte { b[50] ^= 1; return b }
 	require.NoError(t, disk.Corrupt(st.snapshots.path(found[0].ID), flip))
 	require.NoError(t, st.Close())
-	_, err = openStores(&config, dir, func(err error) { require.NoError(t, err) })
+	_, err = openStores(&config, dir,
+		fileNotices{fatal: func(err error) { require.NoError(t, err) }})
 	require.ErrorIs(t, err, ErrDamaged)
 	require.ErrorContains(t, err, wal.Rejoin)
 }

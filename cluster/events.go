@@ -11,6 +11,9 @@ type Events struct {
 	OnCommit func(shard uint16, d time.Duration)
 	// OnStore: the log stored entries durably, fsync included, in that time.
 	OnStore func(shard uint16, bytes int, d time.Duration)
+	// OnSync: the disk took what was written to one file, or the names of a folder, in that time: of
+	// the log, vote, snapshots or segments. Called from many goroutines at a time.
+	OnSync func(shard uint16, d time.Duration)
 	// OnApply: that many entries were applied in that time.
 	OnApply func(shard uint16, entries int, d time.Duration)
 	// OnEntry: one entry was carried out in that time, in which nothing else was applied.

@@ -16,7 +16,15 @@ import (
 type watchedFS struct {
 	wal.FS
 	limit time.Duration
+	told  fileNotices
+}
+
+// fileNotices are what a group's files tell its node, from many goroutines at a time.
+type fileNotices struct {
+	// fatal ends the process.
 	fatal func(error)
+	// synced is told what each fsync took; nil: nobody wants to know.
+	synced func(time.Duration)
 }
 
 type watchedFile struct {
@@ -28,12 +36,22 @@ type watchedFile struct {
 // watch calls an operation.
 func (w *watchedFS) watch(what, name string, operation func() error) error {
 	watchdog := time.AfterFunc(w.limit, func() {
-		w.fatal(fmt.Errorf("cluster: the disk has not answered for %s: %s %s; nothing that waits "+
+		w.told.fatal(fmt.Errorf("cluster: the disk has not answered for %s: %s %s; nothing that waits "+
 			"for it was acknowledged; look at the disk, then start this process again",
 			w.limit, what, name))
 	})
 	defer watchdog.Stop()
 	return operation()
+}
+
+// sync watches a call that returns when the disk has what was written, and measures it.
+func (w *watchedFS) sync(name string, operation func() error) error {
+	start := time.Now()
+	err := w.watch("sync", name, operation)
+	if w.told.synced != nil {
+		w.told.synced(time.Since(start))
+	}
+	return err
 }
 
 func (w *watchedFS) opened(f wal.File, name string, err error) (wal.File, error) {
@@ -70,7 +88,7 @@ func (w *watchedFS) Remove(name string) error {
 
 // SyncDir implements wal.FS.
 func (w *watchedFS) SyncDir(dir string) error {
-	return w.watch("sync", dir, func() error { return w.FS.SyncDir(dir) })
+	return w.sync(dir, func() error { return w.FS.SyncDir(dir) })
 }
 
 // WriteAt implements wal.File.
@@ -88,10 +106,10 @@ func (f *watchedFile) Truncate(size int64) error {
 }
 
 // Sync implements wal.File.
-func (f *watchedFile) Sync() error { return f.fs.watch("sync", f.name, f.File.Sync) }
+func (f *watchedFile) Sync() error { return f.fs.sync(f.name, f.File.Sync) }
 
 // SyncData implements wal.File.
-func (f *watchedFile) SyncData() error { return f.fs.watch("sync", f.name, f.File.SyncData) }
+func (f *watchedFile) SyncData() error { return f.fs.sync(f.name, f.File.SyncData) }
 
 // segmentFS is a node's file system as the journal's segments see it.
 type segmentFS struct{ files wal.FS }

@@ -18,7 +18,7 @@ import (
 
 // changeEverything opens a group's files, changes each kind of them, and closes them.
 func changeEverything(c *Config, dir string, fatal func(error)) error {
-	st, err := openStores(c, dir, fatal)
+	st, err := openStores(c, dir, fileNotices{fatal: fatal})
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func changeEverything(c *Config, dir string, fatal func(error)) error {
 	if err := st.Close(); err != nil {
 		return err
 	}
-	if st, err = openStores(c, dir, fatal); err != nil { // removes the mark
+	if st, err = openStores(c, dir, fileNotices{fatal: fatal}); err != nil { // removes the mark
 		return err
 	}
 	return st.Close()
@@ -91,17 +91,19 @@ func TestSegmentAtEveryCrash(t *testing.T) {
 			disk := newVoteDisk(t)
 			st := &stores{files: disk, dir: voteDir}
 			at := disk.Ops() + n
+			// Without power nobody waits any more.
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			powered, cut := context.WithCancelCause(ctx)
 			disk.Inject(func(op faultfs.Op) error {
 				if op.N >= at {
+					cut(faultfs.ErrPowerOff)
 					return faultfs.ErrPowerOff
 				}
 				return nil
 			})
-			failed := make(chan error, 10)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			s, infos, err := openWithSegment(st, func(err error) { failed <- err }, true)
+			s, infos, err := openWithSegment(st, func(error) {}, true)
 			if err == nil {
-				err = s.WaitDurable(ctx, infos)
+				err = s.WaitDurable(powered, infos)
 			}
 			cancel()
 			require.NotErrorIs(t, err, context.DeadlineExceeded)

@@ -38,6 +38,8 @@ type folder struct {
 	Format int `json:"format"`
 	// Cluster is the identity of the cluster, in hex; "" of one that was never restored.
 	Cluster string `json:"cluster,omitempty"`
+	// Version is the cluster version that this node has seen agreed on.
+	Version uint32 `json:"version,omitempty"`
 }
 
 // NewIdentity makes the identity of a cluster: 32 hex digits, at random.
@@ -56,7 +58,7 @@ func checkIdentity(id string) error {
 
 // openFolder finds out whether this build may use a folder, before anything in it is touched, and
 // which cluster it belongs to: the one that is wanted, where the folder has no past.
-func openFolder(dir, wanted string) (folder, error) {
+func openFolder(dir, wanted string, known uint32) (folder, error) {
 	f, err := readFolder(dir)
 	switch {
 	case err != nil:
@@ -65,6 +67,9 @@ func openFolder(dir, wanted string) (folder, error) {
 		return f, fmt.Errorf("%w: %s has format %d, this build knows up to %d: "+
 			"start the version that wrote it, or empty the folder and let this node join again",
 			ErrNewerData, dir, f.Format, folderFormat)
+	case f.Version > known:
+		return f, fmt.Errorf("%w: the cluster of %s agreed on version %d, this build knows up to %d: "+
+			"start the version that ran here, or a newer one", ErrNewerData, dir, f.Version, known)
 	case f.Format > 0:
 		if wanted != "" && wanted != f.Cluster {
 			return f, fmt.Errorf("%w: it is of cluster %q, the configuration names %q",

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/binary"
 	"testing"
 	"time"
@@ -87,6 +89,30 @@ func FuzzFrame(f *testing.F) {
 			total += s
 		}
 		require.Equal(t, len(fr.records), total)
+	})
+}
+
+// FuzzMessage: what another node sends on a link is an error, or a message within the bound, which
+// is written again byte for byte.
+func FuzzMessage(f *testing.F) {
+	var b bytes.Buffer
+	w := bufio.NewWriter(&b)
+	require.NoError(f, writeMessage(w, message{callFrame, 1, 77, []byte("payload")}))
+	require.NoError(f, w.Flush())
+	f.Add(b.Bytes())
+	f.Add([]byte{255, 255, 255, 255, 1})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		const limit = 1 << 10
+		m, err := readMessage(bytes.NewReader(data), limit)
+		if err != nil {
+			return
+		}
+		require.LessOrEqual(t, len(m.payload), limit)
+		var again bytes.Buffer
+		w := bufio.NewWriter(&again)
+		require.NoError(t, writeMessage(w, m))
+		require.NoError(t, w.Flush())
+		require.Equal(t, data[:again.Len()], again.Bytes())
 	})
 }
 

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -167,6 +168,9 @@ func (f *fsm) Restore(src io.ReadCloser) (err error) {
 		}
 	}()
 	if err := g.machine.Restore(src); err != nil {
+		if errors.Is(err, engine.ErrNewerVersion) { // raft would try again for ever
+			g.halt(fmt.Errorf("cluster: group %s cannot take a snapshot: %w", g.name, err))
+		}
 		return err
 	}
 	index := g.machine.Applied()

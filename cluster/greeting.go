@@ -16,6 +16,9 @@ type greeting struct {
 	Disk string `json:"disk"`
 	HTTP string `json:"http,omitempty"`
 	Ops  string `json:"ops,omitempty"`
+	// Version is the newest cluster version that the build of whoever speaks knows; builds before
+	// version 1 do not say.
+	Version uint32 `json:"version,omitempty"`
 	// WantNode and WantDisk are whom the dialling end expects; "" is anybody.
 	WantNode string `json:"wantNode,omitempty"`
 	WantDisk string `json:"wantDisk,omitempty"`
@@ -96,6 +99,7 @@ func (n *Node) card() greeting {
 	self, _ := n.config.member(n.config.NodeID)
 	return greeting{
 		Node: n.config.NodeID, Disk: n.identity.Disk, HTTP: self.HTTP, Ops: self.Ops,
+		Version: n.config.knownVersion(),
 	}
 }
 

@@ -195,7 +195,8 @@ func TestMarkedLogIsEmptiedIfItContradictsTheSnapshot(t *testing.T) {
 		config := Config{Log: testLog(), FS: wal.OS(), StoreTimeout: time.Minute}
 		dir := filepath.Join(t.TempDir(), "billing")
 		open := func() *stores {
-			st, err := openStores(&config, dir, func(err error) { require.NoError(t, err) })
+			st, err := openStores(&config, dir,
+				fileNotices{fatal: func(err error) { require.NoError(t, err) }})
 			require.NoError(t, err)
 			return st
 		}

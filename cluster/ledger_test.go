@@ -25,6 +25,7 @@ const (
 	kindGated engine.Kind = 20 // like kindCount, but refused as long as key 0 was not counted
 	kindAudit engine.Kind = 21 // payload: anything: becomes an audit block
 	kindSpend engine.Kind = 22 // payload: key, attempt, 8 bytes each: takes one of spendLimit, per key
+	kindLater engine.Kind = 23 // kindCount, of builds that know cluster version 2
 )
 
 // spendLimit is how many keys can spend.
@@ -41,6 +42,7 @@ type ledger struct {
 	shard   uint16
 	ring    engine.HashRing
 	journal *journal.Journal // nil without one
+	known   uint32           // newest cluster version
 
 	// gate, when set, holds Apply up until it is closed.
 	gate atomic.Pointer[chan struct{}]
@@ -56,11 +58,12 @@ type ledgerState struct {
 	Ticks       int
 	Counts      map[uint64]int    // how often a key came
 	Spent       map[uint64]uint64 // the attempt that spent, by key
+	Version     uint32            // agreed on
 	Journal     []byte
 }
 
 func newLedger(shard uint16) *ledger {
-	return &ledger{shard: shard, state: ledgerState{
+	return &ledger{shard: shard, known: engine.Version, state: ledgerState{
 		Counts: make(map[uint64]int), Spent: make(map[uint64]uint64),
 	}}
 }
@@ -148,9 +151,18 @@ func (m *ledger) applyRecord(
 		if c, _ := engine.ParseCheckState(r.Payload); !m.ring.Agrees(c) {
 			return done, fmt.Errorf("%w: another state at %d", engine.ErrHalt, c.Index)
 		}
+	case engine.KindSetVersion:
+		version, _ := engine.ParseSetVersion(r.Payload)
+		if version > m.known {
+			return done, fmt.Errorf("%w: %w: %d", engine.ErrHalt, engine.ErrNewerVersion, version)
+		}
+		m.state.Version = max(m.state.Version, version)
 	case kindDue:
 		m.state.Due = int64(binary.LittleEndian.Uint64(r.Payload))
-	case kindGated, kindCount:
+	case kindGated, kindCount, kindLater:
+		if r.Kind == kindLater && m.known < 2 {
+			return done, fmt.Errorf("%w: unknown kind %d", engine.ErrHalt, r.Kind)
+		}
 		if r.Kind == kindGated && m.state.Counts[0] == 0 {
 			return engine.Result{Outcome: engine.OutcomeCustomerUnknown}, nil
 		}
@@ -185,8 +197,13 @@ func (m *ledger) read() ledgerState {
 	return m.state
 }
 
-func (m *ledger) Applied() uint64           { return m.read().Index }
-func (m *ledger) Stamp() int64              { return m.read().Stamp }
+func (m *ledger) Applied() uint64                 { return m.read().Index }
+func (m *ledger) Stamp() int64                    { return m.read().Stamp }
+func (m *ledger) Version() (agreed, known uint32) { return m.read().Version, m.known }
+func (m *ledger) Since(kind engine.Kind) uint32 {
+	return engine.SinceOf([]engine.Since{{First: kindLater, Version: 2}}, kind)
+}
+
 func (m *ledger) NextDue() int64            { return m.read().Due }
 func (m *ledger) Journal() *journal.Journal { return m.journal }
 
@@ -230,6 +247,9 @@ func (m *ledger) Restore(src io.Reader) error {
 	var s ledgerState
 	if err := gob.NewDecoder(src).Decode(&s); err != nil {
 		return err
+	}
+	if s.Version > m.known {
+		return fmt.Errorf("%w: %d", engine.ErrNewerVersion, s.Version)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

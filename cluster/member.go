@@ -70,6 +70,10 @@ func (n *Node) Join(ctx context.Context, m Member) error {
 		return fmt.Errorf("%w: %s is a member with another data folder: remove it first", ErrMembers,
 			m.ID)
 	}
+	if agreed := n.agreed(); from.Version < agreed {
+		return fmt.Errorf("%w: the cluster has agreed on version %d, the build of %s knows up to %d: "+
+			"start a newer one there", ErrMembers, agreed, m.ID, from.Version)
+	}
 	return n.changeBoth(ctx, change{Kind: changeJoin, Member: m, Disk: from.Disk})
 }
 

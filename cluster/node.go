@@ -30,6 +30,7 @@ type Node struct {
 	port   *port
 	clocks *clocks
 	disk   *disk
+	folder folder
 	groups [2]*Group
 	stores [2]*stores
 	layers []*layer
@@ -67,13 +68,14 @@ func Open(config Config) (*Node, error) {
 	if err := errors.Join(os.MkdirAll(c.Dir, 0o700), c.FS.MkdirAll(c.Dir)); err != nil {
 		return nil, fmt.Errorf("cluster: data folder: %w", err)
 	}
-	about, err := openFolder(c.Dir, c.Cluster)
+	about, err := openFolder(c.Dir, c.Cluster, c.knownVersion())
 	if err != nil {
 		return nil, err
 	}
 	c.Cluster = about.Cluster
 	n := &Node{
-		config: c, clocks: newClocks(c.Now, len(c.Members)), links: make(map[string]*link),
+		config: c, folder: about,
+		clocks: newClocks(c.Now, len(c.Members)), links: make(map[string]*link),
 		bulk: make(chan struct{}, 2), closing: make(chan struct{}),
 		saving: make(chan struct{}, 1),
 		opened: make(chan struct{}), cards: make(map[string]greeting),
@@ -95,7 +97,11 @@ func (n *Node) open() error {
 	}
 	n.begun.Store(n.identity.Begun)
 	for i, name := range groupNames {
-		st, err := openStores(&n.config, filepath.Join(n.config.Dir, name), n.fatal)
+		told := fileNotices{fatal: n.fatal}
+		if f := n.config.Events.OnSync; f != nil {
+			told.synced = func(d time.Duration) { f(uint16(i), d) }
+		}
+		st, err := openStores(&n.config, filepath.Join(n.config.Dir, name), told)
 		if err != nil {
 			return err
 		}
@@ -119,6 +125,7 @@ func (n *Node) open() error {
 	}
 	n.wg.Go(n.followMembers)
 	n.wg.Go(n.watchDisk)
+	n.wg.Go(n.keepVersion)
 	return nil
 }
 

@@ -43,7 +43,7 @@ func (g *Group) propose(
 	deadline time.Time, records []engine.Record, results []engine.Result, internal bool,
 ) {
 	c := call{records: records, results: results, deadline: deadline}
-	if !c.admit() {
+	if !c.admit(g) {
 		return
 	}
 	c.timer = time.NewTimer(time.Until(deadline))
@@ -69,17 +69,22 @@ func (g *Group) propose(
 }
 
 // admit answers what can be refused at once; false when nothing is left to do.
-func (c *call) admit() bool {
-	tooLarge := 0
+func (c *call) admit(g *Group) bool {
+	refused := 0
+	agreed, known := g.machine.Version()
 	for i := range c.records {
 		c.results[i] = engine.Result{}
-		if engine.RecordSize(c.records[i]) > engine.MaxEntryBytes-engine.HeaderSize {
+		switch {
+		case engine.RecordSize(c.records[i]) > engine.MaxEntryBytes-engine.HeaderSize:
 			c.results[i].Outcome = engine.OutcomeTooLarge
-			tooLarge++
+			refused++
+		case agreed < known && g.machine.Since(c.records[i].Kind) > agreed:
+			c.results[i].Outcome = engine.OutcomeUpgrading
+			refused++
 		}
 	}
-	if tooLarge > 0 {
-		c.left = make([]int, 0, len(c.records)-tooLarge)
+	if refused > 0 {
+		c.left = make([]int, 0, len(c.records)-refused)
 		for i := range c.records {
 			if c.results[i].Outcome == engine.OutcomeNone {
 				c.left = append(c.left, i)

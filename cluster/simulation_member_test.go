@@ -18,7 +18,7 @@ func (s *simulation) replace(id string) {
 		return
 	}
 	s.replaced = id
-	s.seen["node replaced"]++
+	s.saw("node replaced")
 	if s.group(id) != nil {
 		if err := s.turnOff(id); err != nil {
 			testLog().Info("closed", "node", id, "error", err)
@@ -64,7 +64,7 @@ func (s *simulation) goOnReplacing(within time.Duration) bool {
 		return false
 	}
 	s.replaced, s.gone = "", false
-	s.seen["replacement done"]++
+	s.saw("replacement done")
 	return true
 }
 

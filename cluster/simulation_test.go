@@ -274,7 +274,7 @@ func (s *simulation) breakDisk(id string) {
 	if met == nil {
 		return
 	}
-	s.seen["disk failed"]++
+	s.saw("disk failed")
 	fatal := s.fatals(id)
 	kind := fileKind(met.Name)
 	if len(fatal) == 0 && (kind == "vote" || kind == "log" && met.Kind == faultfs.KindSync) {
@@ -283,7 +283,7 @@ func (s *simulation) breakDisk(id string) {
 	if len(fatal) == 0 {
 		return
 	}
-	s.seen["node ended itself"]++
+	s.saw("node ended itself")
 	if err := s.turnOff(id); err != nil {
 		testLog().Info("closed", "node", id, "error", err)
 	}
@@ -318,7 +318,7 @@ func (s *simulation) flipBits(id string) {
 	require.NoError(s.nodes.t, damaged.Corrupt(name, flip))
 	s.disks[id] = damaged
 	s.net.mend()
-	s.seen["bit flipped"]++
+	s.saw("bit flipped")
 	s.at.Lock()
 	defer s.at.Unlock()
 	n, err := Open(s.nodes.config(id))
@@ -329,7 +329,7 @@ func (s *simulation) flipBits(id string) {
 	if !errors.Is(err, ErrDamaged) && !errors.Is(err, wal.ErrDamaged) {
 		s.note(fmt.Errorf("%s: a flipped bit in %s: %w", id, name, err))
 	}
-	s.seen["start refused"]++
+	s.saw("start refused")
 	s.disks[id] = whole
 }
 
@@ -343,7 +343,14 @@ func (s *simulation) breakConnections(id string) {
 			release()
 		})
 	}
-	s.seen["connections held"]++
+	s.saw("connections held")
+}
+
+// saw counts a fault or a refusal.
+func (s *simulation) saw(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen[what]++
 }
 
 // note notes a broken promise.

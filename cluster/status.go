@@ -18,8 +18,12 @@ type Status struct {
 	// DiskFreeBytes is the free space under the data folder; DiskLow says that writes are refused.
 	DiskFreeBytes int64 `json:"diskFreeBytes"`
 	DiskLow       bool  `json:"diskLow"`
+	// DiskReserveBytes is the free space below which writes are refused.
+	DiskReserveBytes int64 `json:"diskReserveBytes"`
 	// ClockAheadMS is how far this node's clock is ahead of the median of the voters' clocks.
 	ClockAheadMS int64 `json:"clockAheadMs"`
+	// ClockCompared says that a majority of the voters' clocks was heard in the last 30 s.
+	ClockCompared bool `json:"clockCompared"`
 }
 
 // MemberStatus is one node, as seen from here.
@@ -37,6 +41,8 @@ type MemberStatus struct {
 	ClockAheadMS int64 `json:"clockAheadMs"`
 	// Problem is what keeps it from taking part, "" for nothing that is known.
 	Problem string `json:"problem"`
+	// Version is the newest cluster version that its build knows, -1 while it is not reachable.
+	Version int64 `json:"version"`
 	// RoundTripUS is the last measured round trip to it, in microseconds.
 	RoundTripUS int64 `json:"roundTripUs"`
 }
@@ -68,10 +74,14 @@ type GroupStatus struct {
 	// StalenessMS is how old a stale read may be.
 	StalenessMS int64 `json:"stalenessMs"`
 	// QueueBytes is what the leader's queue holds; ForwardBytes what was sent to the leader and
-	// not answered; InFlight the number of entries handed to Raft and not yet applied.
-	QueueBytes   int `json:"queueBytes"`
-	ForwardBytes int `json:"forwardBytes"`
-	InFlight     int `json:"inFlight"`
+	// not answered; InFlight the number of entries handed to Raft and not yet applied. WaitingBytes
+	// is what calls hold that wait for a leader. QueueLimitBytes is how much each of the three bytes
+	// may come to; beyond, writes are refused.
+	QueueBytes      int `json:"queueBytes"`
+	ForwardBytes    int `json:"forwardBytes"`
+	InFlight        int `json:"inFlight"`
+	WaitingBytes    int `json:"waitingBytes"`
+	QueueLimitBytes int `json:"queueLimitBytes"`
 	// Batches and Records count what this node proposed as leader; LogBytes is the log on disk,
 	// Syncs its fsyncs since the process began.
 	Batches  uint64 `json:"batches"`
@@ -88,6 +98,8 @@ type GroupStatus struct {
 	StateHash  string `json:"stateHash"`
 	// Stamp is the newest applied stamp (log time), in milliseconds since 1970 UTC.
 	Stamp int64 `json:"stamp"`
+	// Version is the cluster version that the group has agreed on.
+	Version uint32 `json:"version"`
 	// SnapshotAt is when this process last wrote a snapshot; zero when it has not.
 	SnapshotAt time.Time `json:"snapshotAt"`
 }

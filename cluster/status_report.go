@@ -17,6 +17,7 @@ func (n *Node) Status() Status {
 		DiskFreeBytes: n.disk.free.Load(),
 		DiskLow:       n.disk.low.Load(),
 		ClockAheadMS:  n.clocks.ahead(),
+		ClockCompared: n.clocks.sure(), DiskReserveBytes: n.disk.need,
 	}
 	for _, g := range n.groups {
 		gs := g.Status()
@@ -42,7 +43,10 @@ func (n *Node) memberStatus(leader string) []MemberStatus {
 		ms := MemberStatus{
 			Member: n.config.describe(p.Member), Disk: p.disk,
 			Voter:  p.voter == [2]bool{true, true},
-			Leader: p.ID == leader, Reachable: true,
+			Leader: p.ID == leader, Reachable: true, Version: -1,
+		}
+		if known, ok := n.knows(p); ok {
+			ms.Version = int64(known)
 		}
 		if p.in != [2]bool{true, true} {
 			ms.Problem = "a member of one group only: repeat the change"
@@ -99,6 +103,7 @@ func (g *Group) Status() GroupStatus {
 		Batches: g.batches.Load(), Records: g.records.Load(),
 		StandsForElection: g.standsForElection(), Stamp: g.machine.Stamp(),
 	}
+	s.Version, _ = g.machine.Version()
 	_, s.Lease = g.lease.holds()
 	if age, ok := g.lease.age(); ok {
 		s.LeaseAgeMS, s.LastContactMS = age.Milliseconds(), 0
@@ -107,6 +112,7 @@ func (g *Group) Status() GroupStatus {
 	}
 	s.QueueBytes, s.InFlight = g.local.load()
 	s.ForwardBytes, _ = g.remote.load()
+	s.WaitingBytes, s.QueueLimitBytes = int(g.waiting.Load()), g.config.QueueBytes
 	if g.logSize != nil {
 		s.LogBytes, s.Syncs = g.logSize()
 	}

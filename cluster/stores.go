@@ -31,13 +31,13 @@ const rebuildMark = "rebuild-log"
 // lockWait is how long another process may go on holding a group's files.
 const lockWait = 2 * time.Second
 
-func openStores(c *Config, dir string, fatal func(error)) (*stores, error) {
-	files := &watchedFS{FS: c.FS, limit: c.StoreTimeout, fatal: fatal}
+func openStores(c *Config, dir string, told fileNotices) (*stores, error) {
+	files := &watchedFS{FS: c.FS, limit: c.StoreTimeout, told: told}
 	if err := files.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("cluster: data folder: %w", err)
 	}
 	st := &stores{dir: dir, files: files}
-	if err := st.open(c, fatal); err != nil {
+	if err := st.open(c, told.fatal); err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
 	return st, nil

@@ -34,6 +34,11 @@ type Machine interface {
 	// StateHash is the rolling hash of everything applied so far, and the index it belongs to.
 	StateHash() (index, hash uint64)
 
+	// Version is the cluster version that the log has agreed on, and the newest that this machine
+	// knows: see Version. Since is from which agreed version on a kind may be proposed.
+	Version() (agreed, known uint32)
+	Since(kind Kind) uint32
+
 	// Snapshot fixes the present state in under a millisecond; it is written beside later Applys.
 	// One snapshot at a time: Release must come before the next Snapshot.
 	Snapshot() (Snapshot, error)

@@ -32,6 +32,9 @@ const (
 	KindCheckState Kind = 2
 	// KindHandOver carries a term and the node to which its leader gives its leadership.
 	KindHandOver Kind = 3
+	// KindSetVersion carries the cluster version that every member has said it knows; a replica that
+	// does not stops.
+	KindSetVersion Kind = 4
 	// FirstDomainKind is the first number that a domain may give.
 	FirstDomainKind Kind = 16
 )

@@ -186,6 +186,8 @@ const (
 	OutcomeCreditUsed Outcome = 192
 	// OutcomeDeductionLimit: as many deductions of the pool could still be reversed as are kept.
 	OutcomeDeductionLimit Outcome = 193
+	// OutcomeUpgrading: not every node knows the command yet; the cluster is being upgraded.
+	OutcomeUpgrading Outcome = 208
 )
 
 // Recorded says that a usage event with this outcome was counted (and its key used up).

@@ -50,6 +50,7 @@ var outcomeNames = [...]string{
 	OutcomePoolLimit:           "pool_limit",
 	OutcomeCreditUsed:          "credit_used",
 	OutcomeDeductionLimit:      "deduction_limit",
+	OutcomeUpgrading:           "upgrading",
 
 	OutcomeCustomerArchived:   "customer_archived",
 	OutcomeCustomerSubscribed: "customer_subscribed",

@@ -28,6 +28,9 @@ func NewGate(requests int, bytes int64) *Gate {
 // Load is how many requests are being carried out, and how many bytes their bodies have.
 func (g *Gate) Load() (requests, bytes int64) { return g.requests.Load(), g.bytes.Load() }
 
+// Most is how many requests may be carried out at a time, and how many bytes their bodies may have.
+func (g *Gate) Most() (requests, bytes int64) { return g.mostRequests, g.mostBytes }
+
 // enter takes a place for a request; leave gives it back.
 func (g *Gate) enter() bool {
 	if g == nil {

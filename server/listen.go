@@ -47,7 +47,7 @@ const (
 // Server serves one listener.
 type Server struct {
 	fast *fasthttp.Server
-	ln   net.Listener
+	ln   *listener
 	done chan error
 }
 
@@ -113,6 +113,14 @@ func ListenTLS(
 
 // Addr is the address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.ln.Addr() }
+
+// Connections is how many connections are open, and how many were refused since the beginning
+// because there were too many, of all addresses or of one.
+func (s *Server) Connections() (open int, refused uint64) {
+	s.ln.mu.Lock()
+	defer s.ln.mu.Unlock()
+	return s.ln.open, s.ln.refused
+}
 
 // Shutdown stops listening, waits for the requests under way until ctx ends, and closes.
 func (s *Server) Shutdown(ctx context.Context) error {
@@ -180,10 +188,12 @@ type listener struct {
 	net.Listener
 	limits Limits
 	secure *tls.Config // nil: in the clear
-	mu     sync.Mutex
-	open   int
-	per    map[netip.Addr]int
 	once   sync.Once
+
+	mu      sync.Mutex
+	open    int
+	refused uint64
+	per     map[netip.Addr]int
 }
 
 func newListener(ln net.Listener, limits Limits, secure *tls.Config) *listener {
@@ -233,6 +243,7 @@ func (l *listener) admit(addr netip.Addr) bool {
 	defer l.mu.Unlock()
 	if l.open >= l.limits.Connections ||
 		l.limits.PerAddress > 0 && l.per[addr] >= l.limits.PerAddress {
+		l.refused++
 		return false
 	}
 	l.open++

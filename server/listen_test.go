@@ -20,6 +20,11 @@ import (
 // listen serves handler on loopback within limits.
 func listen(t *testing.T, limits server.Limits, handler fasthttp.RequestHandler) string {
 	t.Helper()
+	return serve(t, limits, handler).Addr().String()
+}
+
+func serve(t *testing.T, limits server.Limits, handler fasthttp.RequestHandler) *server.Server {
+	t.Helper()
 	s, err := server.Listen("127.0.0.1:0", handler, limits)
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -27,7 +32,7 @@ func listen(t *testing.T, limits server.Limits, handler fasthttp.RequestHandler)
 		defer cancel()
 		require.NoError(t, s.Shutdown(ctx))
 	})
-	return s.Addr().String()
+	return s
 }
 
 func dial(t *testing.T, address string) net.Conn {
@@ -209,7 +214,8 @@ func TestHalfClosedConnections(t *testing.T) {
 func TestAnAddressHasSoManyConnections(t *testing.T) {
 	limits := short()
 	limits.PerAddress, limits.Header = 3, 5*time.Second
-	address := listen(t, limits, hello)
+	s := serve(t, limits, hello)
+	address := s.Addr().String()
 	ask := func(c net.Conn) string {
 		_, err := c.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"))
 		if err != nil {
@@ -232,6 +238,9 @@ func TestAnAddressHasSoManyConnections(t *testing.T) {
 	require.Contains(t, string(refused), "HTTP/1.1 503 ")
 	require.Contains(t, string(refused), "too_many_connections")
 	require.Contains(t, string(refused), "Retry-After: 1")
+	open, count := s.Connections()
+	require.Equal(t, limits.PerAddress, open)
+	require.EqualValues(t, 1, count)
 	require.NoError(t, held[0].Close())
 	require.Eventually(t, func() bool {
 		return strings.Contains(ask(dial(t, address)), " 200 ")

@@ -212,6 +212,10 @@ var faults = [256]Fault{
 		400, "webhook_limit", "There are as many endpoints, or waiting messages, as are possible",
 		nothingChanged, 0,
 	},
+	engine.OutcomeUpgrading: {
+		503, "upgrading", "Not every node knows this command yet",
+		"Nothing was changed. Repeat it once all nodes run the same version.", 5,
+	},
 	engine.OutcomeWebhookDisabled: {
 		400, "webhook_endpoint_disabled", "The webhook endpoint is disabled",
 		"Nothing was changed. Enable it before.", 0,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"text/tabwriter"
 
 	"tollgate/cluster"
@@ -43,6 +44,14 @@ func (c *clusterStatusCommand) Run(ctx context.Context, out io.Writer) error {
 	return printStatus(out, status)
 }
 
+// knownVersion is the newest cluster version that a member knows, "?" when it has not said.
+func knownVersion(version int64) string {
+	if version < 0 {
+		return "?"
+	}
+	return strconv.FormatInt(version, 10)
+}
+
 func printStatus(out io.Writer, s cluster.Status) error {
 	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	var failed error
@@ -63,21 +72,22 @@ func printStatus(out io.Writer, s cluster.Status) error {
 	if s.DiskLow {
 		line("  the disk is nearly full: writes are refused")
 	}
-	line("\nMEMBER\tROLE\tREACHABLE\tAPI\tOPERATIONS\tRAFT\tROUND TRIP\tCLOCK\tFOLDER")
+	line("\nMEMBER\tROLE\tREACHABLE\tAPI\tOPERATIONS\tRAFT\tROUND TRIP\tCLOCK\tVERSION\tFOLDER")
 	for _, m := range s.Members {
-		line("%s\t%s\t%t\t%s\t%s\t%s\t%d µs\t%+d ms\t%s", m.ID, roleOf(m), m.Reachable,
-			m.HTTP, m.Ops, m.Raft, m.RoundTripUS, m.ClockAheadMS, m.Disk)
+		line("%s\t%s\t%t\t%s\t%s\t%s\t%d µs\t%+d ms\t%s\t%s", m.ID, roleOf(m), m.Reachable,
+			m.HTTP, m.Ops, m.Raft, m.RoundTripUS, m.ClockAheadMS, knownVersion(m.Version), m.Disk)
 	}
 	for _, m := range s.Members {
 		if m.Problem != "" {
 			line("  %s: %s", m.ID, m.Problem)
 		}
 	}
-	line("\nGROUP\tLEADER\tTERM\tROLE HERE\tLEASE\tCOMMITTED\tAPPLIED\tSNAPSHOT\tSTALE\tLOG\tFSYNCS")
+	line("\nGROUP\tLEADER\tTERM\tROLE HERE\tLEASE\tCOMMITTED\tAPPLIED\tSNAPSHOT\tSTALE\tLOG" +
+		"\tFSYNCS\tVERSION")
 	for _, g := range s.Groups {
-		line("%s\t%s\t%d\t%s\t%t\t%d\t%d\t%d\t%d ms\t%d KiB\t%d",
+		line("%s\t%s\t%d\t%s\t%t\t%d\t%d\t%d\t%d ms\t%d KiB\t%d\t%d",
 			g.Name, g.Leader, g.Term, g.Role, g.Lease, g.CommitIndex, g.AppliedIndex,
-			g.SnapshotIndex, g.StalenessMS, g.LogBytes>>10, g.Syncs)
+			g.SnapshotIndex, g.StalenessMS, g.LogBytes>>10, g.Syncs, g.Version)
 	}
 	if err := table.Flush(); err != nil {
 		failed = err

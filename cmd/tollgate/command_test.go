@@ -33,9 +33,8 @@ import (
 // lone is what a node without a cluster says about it.
 type lone struct{}
 
-func (lone) Status() any                                    { return map[string]any{"nodeId": "n1"} }
-func (lone) NotReady() []string                             { return nil }
-func (lone) Gauges(func(name, group string, value float64)) {}
+func (lone) Status() any        { return map[string]any{"nodeId": "n1"} }
+func (lone) NotReady() []string { return nil }
 
 // Change makes every change but a promotion.
 func (lone) Change(_ context.Context, c admin.MemberChange) error {

@@ -35,14 +35,19 @@ func (n *node) opsLimits() server.Limits {
 	return limits
 }
 
-// listenFor serves a handler on one of the node's two addresses, over TLS where files are named.
+// listenFor serves a handler on one of the node's two addresses, http or ops, over TLS where files
+// are named.
 func (n *node) listenFor(
-	address string, files config.Certificate, handler fasthttp.RequestHandler, limits server.Limits,
+	use string, handler fasthttp.RequestHandler, limits server.Limits,
 ) (*server.Server, error) {
+	address, files := n.settings.HTTP, n.settings.HTTPTLS
+	if use == "ops" {
+		address, files = n.settings.Ops, n.settings.OpsTLS
+	}
 	if files == (config.Certificate{}) {
 		return server.Listen(address, handler, limits)
 	}
-	pair, err := n.openPair(files)
+	pair, err := n.openPair(use, files)
 	if err != nil {
 		return nil, err
 	}
@@ -50,11 +55,12 @@ func (n *node) listenFor(
 }
 
 // openPair reads a certificate and, until the node closes, takes what is put in its place.
-func (n *node) openPair(files config.Certificate) (*certs.Pair, error) {
+func (n *node) openPair(use string, files config.Certificate) (*certs.Pair, error) {
 	pair, err := certs.OpenPair(files.Certificate, files.Key, n.log)
 	if err != nil {
 		return nil, err
 	}
+	n.pairs[use] = pair
 	n.watchers.Go(func() { pair.Watch(n.closing, certs.WatchEvery) })
 	return pair, nil
 }

@@ -11,9 +11,12 @@ import (
 	"time"
 
 	"github.com/gofrs/uuid/v5"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"tollgate/cluster"
+	"tollgate/cmd/tollgate/certs"
 	"tollgate/cmd/tollgate/config"
+	"tollgate/cmd/tollgate/measure"
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
@@ -38,6 +41,8 @@ type node struct {
 	public   *server.Server
 	ops      *server.Server
 	gate     *server.Gate // of the public listener
+	opsGate  *server.Gate
+	pairs    map[string]*certs.Pair // certificates in use: peers, http, ops
 	closing  chan struct{}
 	watchers sync.WaitGroup
 	backups  *backupMetrics
@@ -56,6 +61,7 @@ func openNode(settings config.Config, log *slog.Logger) (*node, error) {
 func newNode(settings config.Config, log *slog.Logger) *node {
 	return &node{
 		settings: settings, log: log, closing: make(chan struct{}),
+		pairs:   map[string]*certs.Pair{},
 		machine: billing.New(billing.Config{Shard: cluster.ShardBilling}),
 		tenants: &tenants{
 			machine: workspace.New(workspace.Config{Shard: cluster.ShardWorkspace}),
@@ -68,21 +74,27 @@ func (n *node) open() error {
 	if err := fitConnections(&n.settings.Connections, n.log); err != nil {
 		return err
 	}
-	n.gate = gateOf(n.settings.Connections)
+	n.gate, n.opsGate = gateOf(n.settings.Connections), gateOf(n.settings.Connections)
 	settings, err := n.clusterConfig()
 	if err != nil {
 		return err
 	}
-	if settings.Events, err = clusterEvents(metrics.Registry()); err != nil {
+	if settings.Events, err = measure.Events(metrics.Registry()); err != nil {
 		return err
 	}
 	if n.backups, err = newBackupMetrics(metrics.Registry()); err != nil {
+		return err
+	}
+	if err = measure.Raft(metrics.Registry()); err != nil {
 		return err
 	}
 	if n.cluster, err = cluster.Open(settings); err != nil {
 		return err
 	}
 	if err = n.listen(metrics); err != nil {
+		return err
+	}
+	if err = n.measure(metrics.Registry()); err != nil {
 		return err
 	}
 	n.watchers.Go(n.agreeOnLimits)
@@ -92,6 +104,26 @@ func (n *node) open() error {
 	n.watchers.Go(n.carryOutRuns)
 	n.watchers.Go(n.saveOnSchedule)
 	return nil
+}
+
+// measure shows in /metrics what is only known of a node that runs.
+func (n *node) measure(registry *prometheus.Registry) error {
+	err := errors.Join(
+		measure.Build(registry, version()),
+		measure.Status(registry, n.cluster.Status),
+		measure.Runs(registry, n.tenants.machine.Load),
+		measure.Listeners(registry,
+			measure.Listener{
+				Name: "http", Server: n.public, Gate: n.gate, Connections: n.clientLimits().Connections,
+			},
+			measure.Listener{
+				Name: "ops", Server: n.ops, Gate: n.opsGate, Connections: n.opsLimits().Connections,
+			}),
+	)
+	for use, pair := range n.pairs {
+		err = errors.Join(err, measure.Certificate(registry, use, pair.NotAfter))
+	}
+	return err
 }
 
 func (n *node) clusterConfig() (cluster.Config, error) {
@@ -118,7 +150,8 @@ func (n *node) clusterConfig() (cluster.Config, error) {
 	if s.TLS == (config.TLS{}) {
 		return c, nil
 	}
-	pair, err := n.openPair(config.Certificate{Certificate: s.TLS.Certificate, Key: s.TLS.Key})
+	pair, err := n.openPair("peers",
+		config.Certificate{Certificate: s.TLS.Certificate, Key: s.TLS.Key})
 	if err != nil {
 		return c, err
 	}
@@ -159,7 +192,7 @@ func (n *node) listen(metrics *admin.Metrics) error {
 		Machine: n.machine, Proposer: group, Reader: group, Cluster: clusterView{n.cluster},
 		Payments: desk, Outbox: n.outbox, Events: group.Events(),
 		Metrics: metrics, Audits: n.client.AuditStats, Log: n.log, Backup: n.backup,
-		Gate: gateOf(n.settings.Connections),
+		Gate: n.opsGate,
 	}
 	hash, err := hex.DecodeString(n.settings.AdminKeyHash)
 	if err != nil {
@@ -173,12 +206,11 @@ func (n *node) listen(metrics *admin.Metrics) error {
 	if err != nil {
 		return err
 	}
-	n.public, err = n.listenFor(n.settings.HTTP, n.settings.HTTPTLS, n.publicHandler(),
-		n.clientLimits())
+	n.public, err = n.listenFor("http", n.publicHandler(), n.clientLimits())
 	if err != nil {
 		return err
 	}
-	n.ops, err = n.listenFor(n.settings.Ops, n.settings.OpsTLS, operations.Handler(), n.opsLimits())
+	n.ops, err = n.listenFor("ops", operations.Handler(), n.opsLimits())
 	return err
 }
 

@@ -11,7 +11,8 @@ type versionCommand struct{}
 
 // Run prints the version.
 func (*versionCommand) Run() error {
-	fmt.Printf("tollgate %s, entry format %d\n", version(), engine.FormatVersion)
+	fmt.Printf("tollgate %s, entry format %d, cluster version %d\n", version(), engine.FormatVersion,
+		engine.Version)
 	return nil
 }
 

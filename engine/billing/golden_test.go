@@ -85,6 +85,7 @@ func goldens() map[string][]byte {
 	all["text-webhook-endpoint"] = billing.GoldenEndpointText()
 	all["command-1-tick"] = nil
 	all["command-3-hand-over"] = engine.AppendHandOver(nil, engine.HandOver{Term: 7, Target: "node2"})
+	all["command-4-set-version"] = engine.AppendSetVersion(nil, 1)
 	all["command-2-check-state"] = engine.AppendCheckState(nil, engine.CheckState{
 		Index: 9, Hash: 1 << 60,
 	})

@@ -79,6 +79,7 @@ var registry = [...]definition{
 	engine.KindTick:        {"Tick", decodeTick},
 	engine.KindCheckState:  {"CheckState", decodeCheckState},
 	engine.KindHandOver:    {"HandOver", decodeHandOver},
+	engine.KindSetVersion:  {"SetVersion", decodeSetVersion},
 	KindRecordAudits:       {"RecordAudits", decodeAudits},
 	KindRecordUsage:        {"RecordUsage", decodeUsage},
 	KindCreateAccount:      {"CreateAccount", decodeFields[CreateAccount]},

@@ -61,6 +61,8 @@ type snapshotHeader struct {
 	// Changes is how many admin changes there have been.
 	Changes uint64
 	Outbox  outboxLists
+	// Version is the cluster version that was agreed on.
+	Version uint32
 }
 
 // Fields states the header's fields.
@@ -83,6 +85,7 @@ func (h *snapshotHeader) Fields(w *wire.Codec) {
 	wire.Uint(w, 43, &h.Submissions)
 	wire.Uint(w, 64, &h.Changes)
 	w.Message(48, &h.Outbox)
+	wire.Uint(w, 80, &h.Version)
 }
 
 // Fields states a source's fields.
@@ -112,7 +115,7 @@ func (m *Machine) Snapshot() (engine.Snapshot, error) {
 
 			RequestsFrom: s.requests.from, RequestsTo: s.requests.to,
 			Checkouts: s.checkouts.count, Submissions: s.submissions.count, Changes: s.changes,
-			Outbox: s.outbox.outboxLists,
+			Outbox: s.outbox.outboxLists, Version: s.version.Load(),
 		},
 		accounts: s.accounts.all(),
 		pages:    s.store.Begin(),
@@ -274,6 +277,10 @@ func (m *Machine) restoreHead(in *blockReader, s *state) error {
 	if h.Machine != machineName || h.Shard != m.config.Shard {
 		return fmt.Errorf("%w: of machine %q, shard %d", ErrSnapshot, h.Machine, h.Shard)
 	}
+	if h.Version > engine.Version {
+		return newerVersion(h.Version)
+	}
+	s.version.Store(h.Version)
 	limits := Limits(h.Limits)
 	if limits.AuditRetentionMS <= 0 {
 		return fmt.Errorf("%w: audit events are kept for %d ms", ErrSnapshot, limits.AuditRetentionMS)

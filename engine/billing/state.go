@@ -59,6 +59,7 @@ type state struct {
 	// applied and stamp belong to the newest entry.
 	applied atomic.Uint64
 	stamp   atomic.Int64
+	version atomic.Uint32 // of the cluster, agreed on
 	// hashMu guards the pair that StateHash returns.
 	hashMu            sync.Mutex
 	hashIndex, hash64 uint64

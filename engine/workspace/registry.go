@@ -62,6 +62,7 @@ var registry = [...]definition{
 	engine.KindTick:       {"Tick", decodeTick},
 	engine.KindCheckState: {"CheckState", decodeCheckState},
 	engine.KindHandOver:   {"HandOver", decodeHandOver},
+	engine.KindSetVersion: {"SetVersion", decodeSetVersion},
 	KindSetPolicy:         {"SetPolicy", decodeFields[SetPolicy]},
 	KindSignUp:            {"SignUp", decodeFields[SignUp]},
 	KindRotateKeys:        {"RotateKeys", decodeFields[RotateKeys]},

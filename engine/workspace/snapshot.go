@@ -45,6 +45,8 @@ type header struct {
 	Queued, Running          uint32
 	RequestsFrom, RequestsTo uint64
 	SourcesFrom, SourcesTo   uint64
+	// Version is the cluster version that was agreed on.
+	Version uint32
 }
 
 // Fields states the header's fields.
@@ -64,6 +66,7 @@ func (h *header) Fields(w *wire.Codec) {
 	wire.Uint(w, 13, &h.RequestsTo)
 	wire.Uint(w, 14, &h.SourcesFrom)
 	wire.Uint(w, 15, &h.SourcesTo)
+	wire.Uint(w, 30, &h.Version)
 }
 
 // Snapshot fixes the present state. Its cost does not grow with workspaces or runs.
@@ -80,7 +83,7 @@ func (m *Machine) Snapshot() (engine.Snapshot, error) {
 			FirstQueued: s.firstQueued, LastQueued: s.lastQueued,
 			Queued: s.queued, Running: s.running,
 			RequestsFrom: s.requests.from, RequestsTo: s.requests.to,
-			SourcesFrom: s.sources.from, SourcesTo: s.sources.to,
+			SourcesFrom: s.sources.from, SourcesTo: s.sources.to, Version: s.version.Load(),
 		},
 		pages: s.store.Begin(),
 	}, nil
@@ -139,7 +142,11 @@ func (m *Machine) Restore(src io.Reader) error {
 	if h.Shard != m.config.Shard {
 		return fmt.Errorf("%w: of shard %d, this is shard %d", ErrSnapshot, h.Shard, m.config.Shard)
 	}
+	if h.Version > engine.Version {
+		return newerVersion(h.Version)
+	}
 	s := newState()
+	s.version.Store(h.Version)
 	if err := s.store.Restore(src); err != nil {
 		return fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}

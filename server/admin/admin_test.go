@@ -51,11 +51,6 @@ func (m *members) Change(_ context.Context, c admin.MemberChange) error {
 	return nil
 }
 
-func (m *members) Gauges(each func(name, group string, value float64)) {
-	each("term", "billing", 7)
-	each("disk_free_bytes", "", 1e9)
-}
-
 type node struct {
 	*servertest.Cluster
 	t       *testing.T
@@ -394,8 +389,8 @@ func TestHealthAndMetrics(t *testing.T) {
 		`tollgate_http_requests_total{api="client",operation="listPlans",status="401"} 1`,
 		`tollgate_http_requests_total{api="client",operation="none",status="404"} 1`,
 		`tollgate_http_request_seconds_count{api="client",operation="listPlans"} 1`,
-		`tollgate_records{kind="account"} 1`, `tollgate_cluster_term{group="billing"} 7`,
-		`tollgate_idempotency_keys 0`, `tollgate_audit_spool_bytes 0`, `tollgate_applied_index 1`,
+		`tollgate_records{kind="account"} 1`,
+		`tollgate_idempotency_keys 0`, `tollgate_audit_spool_bytes 0`,
 		"tollgate_state_bytes{part=", `tollgate_journal_segments{part="audit"} 0`,
 		`tollgate_journal_bytes{part="audit"} 0`, "tollgate_audit_retention_seconds 2.592e+06",
 		"go_goroutines",

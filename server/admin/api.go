@@ -36,9 +36,6 @@ type Cluster interface {
 	Status() any
 	// NotReady lists the reasons why this node should not be sent requests; empty when it may.
 	NotReady() []string
-	// Gauges calls each with the present value of every number that /metrics shows of the cluster:
-	// name without the prefix tollgate_cluster_, and the group that it belongs to, or "".
-	Gauges(each func(name, group string, value float64))
 	// Change changes the members, and returns when it is done. Its error says what was refused, and
 	// what to do; it is shown to the operator.
 	Change(ctx context.Context, c MemberChange) error

@@ -1,7 +1,9 @@
 package admin
 
 import (
+	"math"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 
+	"tollgate/engine/billing"
 	"tollgate/server"
 )
 
@@ -102,7 +105,7 @@ func (m *Metrics) Observer(
 	}
 }
 
-// stateCollector reads the machine, the audit recorder and the cluster at each scrape.
+// stateCollector reads the machine, the outbox and the audit recorder at each scrape.
 type stateCollector struct {
 	config *Config
 	mu     sync.Mutex
@@ -113,24 +116,43 @@ type stateCollector struct {
 
 func newStateCollector(c *Config) *stateCollector { return &stateCollector{config: c} }
 
-// Describe announces nothing: what the cluster has to say is not known beforehand.
+// Describe announces nothing: the parts of the state are named by the state.
 func (s *stateCollector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends the present values.
 func (s *stateCollector) Collect(out chan<- prometheus.Metric) {
-	gauge := func(name, help string, value float64, labels ...string) {
+	number := numbersTo(out)
+	stats := s.config.Machine.Stats()
+	s.collectState(number, stats)
+	collectJournal(number, stats)
+	s.collectWebhooks(number)
+	s.collectAudits(number)
+}
+
+// number sends a metric: a gauge, or a counter when its name says so (_total). labels are names and
+// values in turn.
+type number func(name, help string, value float64, labels ...string)
+
+func numbersTo(out chan<- prometheus.Metric) number {
+	return func(name, help string, value float64, labels ...string) {
+		kind := prometheus.GaugeValue
+		if strings.HasSuffix(name, "_total") {
+			kind = prometheus.CounterValue
+		}
 		names := make([]string, 0, 1)
 		values := make([]string, 0, 1)
 		for i := 0; i+1 < len(labels); i += 2 {
 			names, values = append(names, labels[i]), append(values, labels[i+1])
 		}
 		out <- prometheus.MustNewConstMetric(
-			prometheus.NewDesc("tollgate_"+name, help, names, nil),
-			prometheus.GaugeValue, value, values...)
+			prometheus.NewDesc("tollgate_"+name, help, names, nil), kind, value, values...)
 	}
-	stats := s.config.Machine.Stats()
+}
+
+// collectState is what the state holds.
+func (s *stateCollector) collectState(number number, stats billing.Stats) {
 	records := func(kind string, count uint64) {
-		gauge("records", "Records that the state holds.", float64(count), "kind", kind)
+		number("records", "Records that the state holds.", float64(count), "kind", kind)
 	}
 	records("account", stats.Accounts)
 	records("api_key", stats.APIKeys)
@@ -139,64 +161,74 @@ func (s *stateCollector) Collect(out chan<- prometheus.Metric) {
 	records("counter", stats.Counters)
 	records("invoice", stats.Invoices)
 	events := func(kind string, count uint64) {
-		gauge("events_recorded", "Events recorded since the beginning of the log.", float64(count),
-			"kind", kind)
+		number("events_recorded_total", "Events recorded since the beginning of the log.",
+			float64(count), "kind", kind)
 	}
 	events("usage", stats.UsageEvents)
 	events("audit", stats.AuditEvents)
 	for _, part := range stats.Bytes {
-		gauge("state_bytes", "Memory of each part of the state.", float64(part.Bytes), "part", part.Part)
-	}
-	for _, part := range stats.Journal {
-		gauge("journal_segments", "Sealed segments of each part of the journal.",
-			float64(part.Segments), "part", part.Part)
-		gauge("journal_bytes", "Bytes of each part of the journal, the open tail included.",
-			float64(part.Bytes), "part", part.Part)
-		if part.OldestAt != 0 {
-			gauge("journal_oldest_seconds", "Time of the oldest record of each part, in Unix seconds; "+
-				"of audit events the time of their recording.", float64(part.OldestAt)/1000,
-				"part", part.Part)
-		}
+		number("state_bytes", "Memory of each part of the state.", float64(part.Bytes),
+			"part", part.Part)
 	}
 	limits := s.config.Machine.Limits()
-	gauge("audit_retention_seconds", "How long audit events are kept.",
+	number("audit_retention_seconds", "How long audit events are kept.",
 		float64(limits.AuditRetentionMS)/1000)
-	gauge("idempotency_keys", "Idempotency keys held.", float64(stats.IdempotencyKeys))
-	gauge("idempotency_keys_limit", "Idempotency keys that fit the budget.", float64(limits.MaxKeys))
-	if days, ok := s.daysLeft(stats.IdempotencyKeys, limits.MaxKeys); ok {
-		gauge("idempotency_keys_days_left", "Days until the budget is spent at the present rate.", days)
+	number("idempotency_keys", "Idempotency keys held.", float64(stats.IdempotencyKeys))
+	number("idempotency_keys_limit", "Idempotency keys that fit the budget.",
+		float64(limits.MaxKeys))
+	number("idempotency_keys_days_left", "Days until the budget is spent at the present rate; "+
+		"+Inf while their number does not grow.", s.daysLeft(stats.IdempotencyKeys, limits.MaxKeys))
+}
+
+// collectJournal is what the journal keeps, its open tail included.
+func collectJournal(number number, stats billing.Stats) {
+	for _, part := range stats.Journal {
+		number("journal_segments", "Sealed segments of each part of the journal.",
+			float64(part.Segments), "part", part.Part)
+		number("journal_bytes", "Bytes of each part of the journal, the open tail included.",
+			float64(part.Bytes), "part", part.Part)
+		number("journal_oldest_timestamp_seconds", "Time of the oldest record of each part, in Unix "+
+			"seconds; of audit events the time of their recording; 0 when there is none.",
+			float64(part.OldestAt)/1000, "part", part.Part)
 	}
-	gauge("applied_index", "Last log entry that was applied.", float64(s.config.Machine.Applied()))
+}
+
+// collectWebhooks is what waits to be delivered, and what this process delivered.
+func (s *stateCollector) collectWebhooks(number number) {
 	hooks := s.config.Machine.Outbox()
-	gauge("webhook_endpoints", "Webhook endpoints.", float64(hooks.Endpoints))
-	gauge("webhook_endpoints_disabled", "Webhook endpoints that are disabled.",
+	number("webhook_endpoints", "Webhook endpoints.", float64(hooks.Endpoints))
+	number("webhook_endpoints_disabled", "Webhook endpoints that are disabled.",
 		float64(hooks.Disabled))
-	gauge("webhook_messages_pending", "Webhook messages that wait.", float64(hooks.Pending))
-	gauge("webhook_messages_skipped", "Webhook messages that a full queue did not take.",
-		float64(hooks.Skipped))
-	if s.config.Outbox != nil {
-		s.config.Outbox.Attempts(func(outcome string, count uint64) {
-			gauge("webhook_attempts", "Attempts that this process made to deliver webhooks.",
-				float64(count), "outcome", outcome)
-		})
+	number("webhook_messages_pending", "Webhook messages that wait.", float64(hooks.Pending))
+	number("webhook_messages_skipped", "Webhook messages that a full queue did not take, of the "+
+		"endpoints that exist.", float64(hooks.Skipped))
+	if s.config.Outbox == nil {
+		return
 	}
-	if s.config.Audits != nil {
-		a := s.config.Audits()
-		gauge("audit_checks_recorded", "Checks handed to the audit recorder.", float64(a.Recorded))
-		gauge("audit_checks_open", "Checks in the block that is collecting.", float64(a.Open))
-		gauge("audit_waits", "Checks that waited for room.", float64(a.Waits))
-		gauge("audit_spool_bytes", "Audit blocks waiting in the local spool.", float64(a.SpoolBytes))
-		gauge("audit_spool_blocks", "Audit blocks waiting in the local spool.", float64(a.SpoolBlocks))
-	}
-	s.config.Cluster.Gauges(func(name, group string, value float64) {
-		gauge("cluster_"+name, "Reported by the cluster; see cluster/DESIGN.md.", value, "group", group)
+	s.config.Outbox.Attempts(func(outcome string, count uint64) {
+		number("webhook_attempts_total", "Attempts that this process made to deliver webhooks.",
+			float64(count), "outcome", outcome)
 	})
+}
+
+// collectAudits is how the audit events of this node's checks get into the log.
+func (s *stateCollector) collectAudits(number number) {
+	if s.config.Audits == nil {
+		return
+	}
+	a := s.config.Audits()
+	number("audit_checks_recorded_total", "Checks handed to the audit recorder.",
+		float64(a.Recorded))
+	number("audit_checks_open", "Checks in the block that is collecting.", float64(a.Open))
+	number("audit_waits_total", "Checks that waited for room.", float64(a.Waits))
+	number("audit_spool_bytes", "Audit blocks waiting in the local spool.", float64(a.SpoolBytes))
+	number("audit_spool_blocks", "Audit blocks waiting in the local spool.", float64(a.SpoolBlocks))
 }
 
 // rateSpan is the least time over which the rate of new keys is measured.
 const rateSpan = 30 * time.Second
 
-func (s *stateCollector) daysLeft(keys, limit uint64) (days float64, ok bool) {
+func (s *stateCollector) daysLeft(keys, limit uint64) float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -204,9 +236,9 @@ func (s *stateCollector) daysLeft(keys, limit uint64) (days float64, ok bool) {
 	if at.IsZero() || now.Sub(at) >= rateSpan {
 		s.keys, s.at = keys, now
 	}
-	if at.IsZero() || keys <= before || limit <= keys {
-		return 0, false
+	if at.IsZero() || keys <= before {
+		return math.Inf(1)
 	}
 	perDay := float64(keys-before) / now.Sub(at).Hours() * 24
-	return float64(limit-keys) / perDay, true
+	return float64(limit-min(keys, limit)) / perDay
 }

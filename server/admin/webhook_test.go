@@ -114,7 +114,7 @@ func TestWebhooksOverHTTP(t *testing.T) {
 	require.Contains(t, changes, "webhook.resent")
 	require.NotContains(t, changes, "whsec_")
 	metrics := n.send("GET", "/metrics", "", "", "").raw
-	require.Contains(t, metrics, `tollgate_webhook_attempts{outcome="delivered"} 1`)
+	require.Contains(t, metrics, `tollgate_webhook_attempts_total{outcome="delivered"} 1`)
 	require.Contains(t, metrics, "tollgate_webhook_endpoints 1")
 
 	n.call("DELETE", hooksPath+"/"+id, "").is(200, "")

@@ -95,6 +95,10 @@ func FuzzBatchNeverPanics(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
+		for _, media := range []string{mediaCloudEvents, mediaLines} { // must not panic
+			var other ingest
+			other.readBatch(1, media, text)
+		}
 		var in ingest
 		fault := in.readBatch(1, "application/json", text)
 		if fault == nil && len(text) > 0 && bytes.TrimLeft(text, " \t\r\n")[0] == '[' &&

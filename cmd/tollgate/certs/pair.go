@@ -73,6 +73,9 @@ func (p *Pair) Reload() (taken bool, err error) {
 	return true, nil
 }
 
+// NotAfter is when the certificate in use expires.
+func (p *Pair) NotAfter() time.Time { return p.current.Load().Leaf.NotAfter }
+
 // Watch calls Reload until done closes, and logs what came of it. Connections that are open go on
 // with what they began with.
 func (p *Pair) Watch(done <-chan struct{}, every time.Duration) {
@@ -94,7 +97,7 @@ func (p *Pair) Watch(done <-chan struct{}, every time.Duration) {
 		case taken:
 			said = ""
 			p.log.Info("new certificate in use", "file", p.certificate,
-				"validUntil", p.current.Load().Leaf.NotAfter)
+				"validUntil", p.NotAfter())
 		}
 	}
 }

@@ -100,6 +100,16 @@ func (n *Net) Isolate(id string) {
 	}
 }
 
+// Unplug breaks every link of a node, both ways, and refuses new connections.
+func (n *Net) Unplug(id string) {
+	for other := range n.real {
+		if other != id {
+			n.Refuse(id, other)
+			n.Refuse(other, id)
+		}
+	}
+}
+
 // Break ends the connections that one node has opened to another, with what is under way in them.
 // New ones are let through.
 func (n *Net) Break(from, to string) {
@@ -111,6 +121,9 @@ func (n *Net) Break(from, to string) {
 		}
 	}
 }
+
+// Enter changes nothing: the nodes are in one network, with the proxies between them.
+func (n *Net) Enter(string) error { return nil }
 
 // Mend restores every link. What was held is delivered now.
 func (n *Net) Mend() {

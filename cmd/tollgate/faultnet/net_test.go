@@ -134,6 +134,14 @@ func TestRefusedConnectionsEnd(t *testing.T) {
 	w.receives("b", "again")
 }
 
+func TestUnpluggedNodesKnowAtOnce(t *testing.T) {
+	w := connect(t)
+	w.net.Unplug("b")
+	w.hasEnded(w.ends["a"])
+	w.hasEnded(w.ends["b"])
+	w.hasEnded(w.dial())
+}
+
 func TestBrokenConnectionsMayBeOpenedAnew(t *testing.T) {
 	w := connect(t)
 	w.net.Break("a", "b")

@@ -52,15 +52,11 @@ func (r *run) openLedger(ctx context.Context) error {
 
 // keepLedger books one thing after the other, at any node, until ctx ends.
 func (r *run) keepLedger(ctx context.Context, random *rand.Rand) error {
-	var nodes []*api.Client
-	for _, p := range r.fleet.nodes {
-		node, err := api.New([]string{p.settings.Ops}, r.fleet.adminKey, 1)
-		if err != nil {
-			return err
-		}
-		defer node.Close()
-		nodes = append(nodes, node)
+	nodes, err := r.fleet.admins()
+	if err != nil {
+		return err
 	}
+	defer closeAll(nodes)
 	for ctx.Err() == nil {
 		b := r.ledger.next(random)
 		try, cancel := context.WithTimeout(ctx, timeouts[random.IntN(len(timeouts))])

@@ -262,3 +262,22 @@ func (f *fleet) admin() (*api.Client, error) {
 	}
 	return api.New(addresses, f.adminKey, 2)
 }
+
+// admins are a client for each node's admin API.
+func (f *fleet) admins() (nodes []*api.Client, err error) {
+	for _, p := range f.nodes {
+		node, err := api.New([]string{p.settings.Ops}, f.adminKey, 1)
+		if err != nil {
+			closeAll(nodes)
+			return nil, err
+		}
+		nodes = append(nodes, node)
+	}
+	return nodes, nil
+}
+
+func closeAll(clients []*api.Client) {
+	for _, c := range clients {
+		c.Close()
+	}
+}

@@ -31,6 +31,7 @@ var faults = []fault{
 	{"stop", (*run).stopOne},
 	{"transfer", (*run).transfer},
 	{"replace", (*run).replaceOne},
+	{"clock", (*run).stepClock},
 }
 
 // makeFaults troubles the cluster until ctx ends: every kind once in random order, then again. The
@@ -40,7 +41,7 @@ func (r *run) makeFaults(ctx context.Context) error {
 	for pause(ctx, between(random, 300, 800)) {
 		for _, i := range random.Perm(len(faults)) {
 			f := faults[i]
-			r.Say("%6.1fs %s", time.Since(r.begun).Seconds(), f.name)
+			r.phase(f.name)
 			if err := f.inflict(r, ctx, random); err != nil && ctx.Err() == nil {
 				return fmt.Errorf("torture: %s: %w", f.name, err)
 			}
@@ -57,6 +58,9 @@ func (r *run) makeFaults(ctx context.Context) error {
 	}
 	return nil
 }
+
+// phase tells what begins now.
+func (r *run) phase(name string) { r.Say("%6.1fs %s", time.Since(r.begun).Seconds(), name) }
 
 // between is a random time of that many milliseconds.
 func between(random *rand.Rand, least, most int) time.Duration {
@@ -108,16 +112,13 @@ func (r *run) pauseOne(ctx context.Context, random *rand.Rand) error {
 	return r.fleet.resume(p)
 }
 
-// partition holds or refuses all links of a node.
+// partition cuts all links of a node, with or without telling it.
 func (r *run) partition(ctx context.Context, random *rand.Rand) error {
 	p := r.victim(random)
 	if random.IntN(2) == 0 {
 		r.fleet.links.Isolate(p.id)
 	} else {
-		for _, q := range r.others(p) {
-			r.fleet.links.Refuse(p.id, q.id)
-			r.fleet.links.Refuse(q.id, p.id)
-		}
+		r.fleet.links.Unplug(p.id)
 	}
 	pause(ctx, between(random, 500, 3500))
 	return nil

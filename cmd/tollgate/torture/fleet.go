@@ -20,18 +20,17 @@ import (
 	"tollgate/cmd/tollgate/api"
 	"tollgate/cmd/tollgate/certs"
 	"tollgate/cmd/tollgate/config"
-	"tollgate/cmd/tollgate/faultnet"
 )
 
 // fleetSize is the number of nodes.
 const fleetSize = 3
 
-// fleet is a cluster of node processes on this machine that reach each other through proxies.
+// fleet is a cluster of node processes on this machine with faults between them.
 type fleet struct {
 	dir, program string
 	adminKey     string
 	nodes        []*process
-	links        *faultnet.Net
+	links        network
 	// ended is told about a process that ended by itself.
 	ended func(id, how string)
 }
@@ -52,29 +51,20 @@ type process struct {
 }
 
 // newFleet writes configurations and certificates of a new cluster; nothing runs yet.
-func newFleet(dir, program string, ended func(id, how string)) (*fleet, error) {
+func newFleet(o Options, ended func(id, how string)) (*fleet, error) {
 	f := &fleet{
-		dir: dir, program: program, ended: ended, adminKey: "the admin key of a tortured cluster",
+		dir: o.Dir, program: o.Program, ended: ended, adminKey: "the admin key of a tortured cluster",
 	}
-	first, err := freePorts(3 * fleetSize)
+	open := openProxies
+	if o.Namespaces {
+		open = openNamespaces
+	}
+	links, members, err := open()
 	if err != nil {
 		return nil, err
 	}
-	address := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", first+i) }
-	var members []config.Member
-	addresses := make(map[string]string)
-	for i := range fleetSize {
-		m := config.Member{
-			ID: fmt.Sprintf("node%d", i+1), HTTP: address(i), Ops: address(fleetSize + i),
-			Raft: address(2*fleetSize + i),
-		}
-		members = append(members, m)
-		addresses[m.ID] = m.Raft
-	}
-	if f.links, err = faultnet.Open(addresses); err != nil {
-		return nil, err
-	}
-	authority, err := certs.OpenAuthority(filepath.Join(dir, "certs"))
+	f.links = links
+	authority, err := certs.OpenAuthority(filepath.Join(o.Dir, "certs"))
 	if err != nil {
 		return nil, errors.Join(err, f.links.Close())
 	}
@@ -96,8 +86,12 @@ func (f *fleet) prepare(m config.Member, members []config.Member, authority *cer
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("torture: %w", err)
 	}
+	host, _, err := net.SplitHostPort(m.Raft)
+	if err != nil {
+		return nil, fmt.Errorf("torture: %w", err)
+	}
 	secrets := filepath.Join(f.dir, "certs")
-	if err := authority.Issue(secrets, m.ID, []string{"127.0.0.1"}); err != nil {
+	if err := authority.Issue(secrets, m.ID, []string{host}); err != nil {
 		return nil, err
 	}
 	hash := sha256.Sum256([]byte(f.adminKey))
@@ -128,30 +122,6 @@ func (p *process) configure() error {
 	return os.WriteFile(p.file, text, 0o600)
 }
 
-// firstPort is where freePorts begins to look, below the ports that the system hands out and away
-// from those of other tests.
-const firstPort = 12000
-
-func freePorts(n int) (int, error) {
-	for try := range 200 {
-		first := firstPort + (os.Getpid()*n+try*n)%6000
-		if portsFree(first, n) {
-			return first, nil
-		}
-	}
-	return 0, errors.New("torture: no free ports")
-}
-
-func portsFree(first, n int) bool {
-	for port := first; port < first+n; port++ {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil || l.Close() != nil {
-			return false
-		}
-	}
-	return true
-}
-
 // start runs a node that does not run.
 func (f *fleet) start(p *process) error {
 	p.mu.Lock()
@@ -168,10 +138,13 @@ func (f *fleet) start(p *process) error {
 	command.SysProcAttr = childAttributes()
 	started, done := make(chan error, 1), make(chan struct{})
 	go func() {
-		// The signal at the parent's death comes when the thread dies that started the child.
+		// The signal at the parent's death comes when the thread dies that started the child. It is
+		// of no use to others afterwards: it may be in the node's namespace.
 		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := command.Start()
+		err := f.links.Enter(p.id)
+		if err == nil {
+			err = command.Start()
+		}
 		started <- errors.Join(err, output.Close())
 		if err == nil {
 			f.watch(p, command, done)

@@ -25,11 +25,13 @@ func (r *run) paddedEvent() []byte {
 // lookBack sees what is left when all is mended: once as it is, and once more after every process
 // was killed and started from its disk.
 func (r *run) lookBack(ctx context.Context) error {
+	r.phase("mended: looking back")
 	if err := r.settleLedger(ctx); err != nil {
 		return err
 	}
 	for _, again := range []bool{false, true} {
 		if again {
+			r.phase("starting all from their disks")
 			for _, p := range r.fleet.nodes {
 				if err := r.fleet.kill(p); err != nil {
 					return err
@@ -57,9 +59,11 @@ func (r *run) lookBack(ctx context.Context) error {
 			}
 		}
 	}
+	r.phase("sending everything again")
 	if err := r.sendAllAgain(ctx); err != nil {
 		return err
 	}
+	r.phase("closing all periods")
 	if err := r.closePeriods(ctx); err != nil {
 		return err
 	}

@@ -91,6 +91,9 @@ func (r *run) replaceOne(ctx context.Context, random *rand.Rand) error {
 	// It goes on when the run ends meanwhile: the closing looks at every node.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), replaceTime)
 	defer cancel()
+	if err := r.setClockRight(); err != nil { // else it counts among those that are not well
+		return err
+	}
 	p := r.victim(random)
 	at := r.others(p)[random.IntN(fleetSize-1)]
 	if random.IntN(2) == 0 {

@@ -19,6 +19,9 @@ const round = 45 * time.Second
 // A torture that finds nothing proves nothing: it finds each bug that was planted, within -for,
 // which is ten minutes where nothing else is said.
 func TestPlantedBugsAreFound(t *testing.T) {
+	if enclosed(t) {
+		return
+	}
 	limit := max(*length, 10*time.Minute)
 	for _, tag := range plants {
 		t.Run(tag, func(t *testing.T) {

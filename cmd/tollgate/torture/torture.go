@@ -20,8 +20,11 @@ import (
 
 // Options say what is run.
 type Options struct {
-	// Program is the tollgate binary, Dir an empty folder for the cluster's data.
+	// Program is the tollgate binary, built with the tag stepped_clock; Dir an empty folder for the
+	// cluster's data.
 	Program, Dir string
+	// Namespaces: nodes run in network namespaces (see faultnet.Enclose), not behind proxies.
+	Namespaces bool
 	// For is how long faults are made; starting and the last checks come on top.
 	For time.Duration
 	// Seed decides the faults and what clients do. What comes of it depends on the machine, too.
@@ -51,11 +54,11 @@ func (s Summary) String() string {
 	text := fmt.Sprintf("%d acknowledged writes, %d duplicates, %d refused at a limit, "+
 		"%d of unknown fate, %d refused, %d taken back\n%d linearizable reads, %d of them on followers; "+
 		"%d stale reads\n%d faults %v, %d leader changes, %d snapshots installed, %d process starts\n"+
-		"%d histories linearizable, %d violations",
+		"%d histories linearizable, %d violations, in %s",
 		s.Acknowledged, s.Duplicates, s.Limited, s.Unknown, s.Refused, s.Voided, s.Reads,
 		s.FollowerReads, s.StaleReads, s.Faults, s.FaultsByKind, s.LeaderChanges,
 		s.SnapshotsInstalled, s.Starts,
-		s.Counters, len(s.Violations))
+		s.Counters, len(s.Violations), s.Elapsed.Round(time.Second))
 	for _, v := range s.Violations {
 		text += "\nVIOLATION: " + v
 	}
@@ -106,6 +109,7 @@ type run struct {
 	fresh      chan *customer
 	retired    chan *customer
 	leader     atomic.Pointer[string]
+	liar       liar // of the one that makes faults
 
 	acknowledged, duplicates, limited, unknown, refused atomic.Uint64
 	voided                                              atomic.Uint64
@@ -134,7 +138,7 @@ func Run(ctx context.Context, o Options) (s Summary, err error) {
 	}
 	ctx, r.fail = context.WithCancel(ctx)
 	defer r.fail()
-	if r.fleet, err = newFleet(o.Dir, o.Program, r.ended); err != nil {
+	if r.fleet, err = newFleet(o, r.ended); err != nil {
 		return s, err
 	}
 	defer func() { err = errors.Join(err, r.fleet.close()) }()
@@ -192,9 +196,7 @@ func (r *run) prepare(ctx context.Context) error {
 }
 
 func (r *run) close() {
-	for _, c := range append(r.clients, r.any) {
-		c.Close()
-	}
+	closeAll(append(r.clients, r.any))
 }
 
 // torture makes faults while clients work, and then looks at what is left.
@@ -208,8 +210,11 @@ func (r *run) torture(ctx context.Context) error {
 		working.Go(func() { r.work(busy, i, random) })
 	}
 	random := rand.New(rand.NewPCG(r.Seed, workers+1))
-	var kept error
+	var kept, watchedClock error
 	working.Go(func() { kept = r.keepLedger(busy, random) })
+	working.Go(func() {
+		watchedClock = r.watchClock(busy, rand.New(rand.NewPCG(r.Seed, workers+2)))
+	})
 	watched, unwatch := context.WithCancel(ctx)
 	for i := range r.fleet.nodes {
 		helpers.Go(func() { r.follow(watched, r.fleet.nodes[i]) })
@@ -225,7 +230,7 @@ func (r *run) torture(ctx context.Context) error {
 	err := r.makeFaults(busy)
 	rest()
 	working.Wait()
-	err = errors.Join(err, kept, r.fleet.heal())
+	err = errors.Join(err, kept, watchedClock, r.setClockRight(), r.fleet.heal())
 	well, cancel := context.WithTimeout(ctx, recovery)
 	defer cancel()
 	err = errors.Join(err, r.fleet.awaitReady(well))

@@ -8,26 +8,35 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"tollgate/cmd/tollgate/faultnet"
 )
 
 var (
 	length = flag.Duration("for", 30*time.Second, "how long faults are made")
 	seed   = flag.Uint64("seed", 0, "decides faults and work; 0: a new one, which is printed")
+	links  = flag.String("net", "proxy", "what is between the nodes: proxy or namespaces")
 )
 
-// A cluster that is killed, paused, cut apart, flooded and restarted keeps every promise.
+// A cluster that is killed, paused, cut apart, flooded, restarted and told the wrong time keeps
+// every promise.
 func TestTorture(t *testing.T) {
 	if *seed == 0 {
 		*seed = rand.Uint64()
 	}
+	if enclosed(t) {
+		return
+	}
 	repeat := fmt.Sprintf("go test ./cmd/tollgate/torture -run TestTorture -count=1 -v "+
-		"-timeout 0 -args -for=%s -seed=%d", *length, *seed)
+		"-timeout 0 -args -net=%s -for=%s -seed=%d", *links, *length, *seed)
 	t.Log(repeat)
-	summary := tortureOnce(t, *seed, *length, "")
+	summary := tortureOnce(t, *seed, *length)
 	if len(summary.Violations) > 0 {
 		t.Logf("repeat with:\n%s", repeat)
 	}
@@ -35,21 +44,43 @@ func TestTorture(t *testing.T) {
 	require.NoError(t, summary.Enough(*length))
 }
 
-// tortureOnce builds the program, with build tags, and tortures it. What it wrote is kept where
-// there is something to see.
-func tortureOnce(t *testing.T, seed uint64, length time.Duration, tags string) Summary {
+// enclosed runs this test once more, in a network namespace of its own, where one was asked for and
+// it is in none; false where it is to go on.
+func enclosed(t *testing.T) bool {
+	t.Helper()
+	if *links != "namespaces" || faultnet.Enclosed() {
+		require.Contains(t, []string{"proxy", "namespaces"}, *links, "-net")
+		return false
+	}
+	runtime.LockOSThread() // with its thread the child would end
+	defer runtime.UnlockOSThread()
+	again := exec.Command(os.Args[0], append(os.Args[1:], fmt.Sprintf("-seed=%d", *seed))...)
+	again.Stdout, again.Stderr = os.Stdout, os.Stderr
+	faultnet.Enclose(again)
+	err := again.Start()
+	require.NoError(t, err, "network namespaces need root, or user namespaces: "+
+		"nothing was tortured. Run it as root, or with -net=proxy (make torture NET=proxy)")
+	require.NoError(t, again.Wait(), "see above")
+	return true
+}
+
+// tortureOnce builds the program, with more build tags, and tortures it. What it wrote is kept
+// where there is something to see.
+func tortureOnce(t *testing.T, seed uint64, length time.Duration, tags ...string) Summary {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tollgate-torture-")
 	require.NoError(t, err)
 	program := filepath.Join(dir, "tollgate")
-	build := exec.Command("go", "build", "-tags", tags, "-o", program, "tollgate/cmd/tollgate")
+	build := exec.Command("go", "build", "-tags", strings.Join(append(tags, "stepped_clock"), ","),
+		"-o", program, "tollgate/cmd/tollgate")
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	require.NoError(t, build.Run())
 	summary, err := Run(context.Background(), Options{
-		Program: program, Dir: dir, For: length, Seed: seed, Say: t.Logf,
+		Program: program, Dir: dir, Namespaces: *links == "namespaces", For: length, Seed: seed,
+		Say: t.Logf,
 	})
 	t.Logf("%s", summary)
-	if err != nil || len(summary.Violations) > 0 && tags == "" {
+	if err != nil || len(summary.Violations) > 0 && len(tags) == 0 {
 		t.Logf("logs and histories are in %s", dir)
 	} else {
 		require.NoError(t, os.RemoveAll(dir))

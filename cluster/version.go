@@ -1,0 +1,95 @@
+package cluster
+
+import (
+	"time"
+
+	"tollgate/engine"
+)
+
+// versionEvery is how often a node looks whether all members know more than a group has agreed on,
+// and whether what was agreed on is noted in its data folder.
+const versionEvery = 200 * time.Millisecond
+
+// knownVersion is the newest cluster version that this build knows.
+func (c *Config) knownVersion() uint32 {
+	_, billing := c.Billing.Machine.Version()
+	_, workspace := c.Workspace.Machine.Version()
+	return max(billing, workspace)
+}
+
+// knows is the newest version that a member knows, as it said when the connection to it began;
+// false when there is none now: its next build may be another.
+func (n *Node) knows(p peer) (version uint32, ok bool) {
+	if p.ID != n.config.NodeID {
+		if l := n.linkTo(p.ID); l == nil || !l.reachable() {
+			return 0, false
+		}
+	}
+	said, ok := n.met(p.ID) // after the link: what is said on a new one is known before it counts
+	return said.Version, ok && (p.disk == "" || p.disk == said.Disk)
+}
+
+// common is the newest version that all members know, with a vote or without. A member that does
+// not answer may come back as it was: without it there is none, which is 0.
+func (n *Node) common() uint32 {
+	common := n.config.knownVersion()
+	for _, p := range n.roster() {
+		known, ok := n.knows(p)
+		if !ok {
+			return 0
+		}
+		common = min(common, known)
+	}
+	return common
+}
+
+// agreed is the newest version that a group of this node has agreed on.
+func (n *Node) agreed() (version uint32) {
+	for _, g := range n.groups {
+		agreed, _ := g.machine.Version()
+		version = max(version, agreed)
+	}
+	return version
+}
+
+// keepVersion proposes, where this node leads, what all members know. What a new version allows is
+// proposed only when that is applied; so no member meets what it does not know.
+func (n *Node) keepVersion() {
+	for n.Billing().pause(n.Billing().ctx, versionEvery) {
+		for _, g := range n.groups {
+			g.agree(n.common())
+		}
+		if err := n.noteVersion(); err != nil {
+			n.fatal(err)
+			return
+		}
+	}
+}
+
+func (g *Group) agree(common uint32) {
+	agreed, known := g.machine.Version()
+	common = min(common, known)
+	if common <= agreed || !g.route.Load().ready {
+		return
+	}
+	payload := engine.AppendSetVersion(nil, common)
+	if g.proposeOwn(engine.Record{Kind: engine.KindSetVersion, Payload: payload}) {
+		g.log.Info("the cluster has agreed on a version", "version", common)
+	}
+}
+
+// noteVersion writes the agreed version into the data folder, so that an older build refuses it at
+// once and says why.
+func (n *Node) noteVersion() error {
+	agreed := n.agreed()
+	if agreed <= n.folder.Version {
+		return nil
+	}
+	seen := n.folder
+	seen.Version = agreed
+	if err := seen.write(n.config.Dir); err != nil {
+		return err
+	}
+	n.folder = seen
+	return nil
+}

@@ -1,0 +1,118 @@
+package measure
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tollgate/server"
+)
+
+// Build says which program runs.
+func Build(registry *prometheus.Registry, version string) error {
+	return register(registry, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "tollgate_build_info", Help: "1; the labels say which program runs.",
+		ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()},
+	}, func() float64 { return 1 }))
+}
+
+// Certificate says when the certificate in use expires; for what it is used: peers, http or ops.
+func Certificate(registry *prometheus.Registry, use string, notAfter func() time.Time) error {
+	return register(registry, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name:        "tollgate_certificate_expiry_timestamp_seconds",
+		Help:        "When the certificate in use expires, in Unix seconds.",
+		ConstLabels: prometheus.Labels{"use": use},
+	}, func() float64 { return float64(notAfter().Unix()) }))
+}
+
+// Runs says how many hosted runs wait, and how many go on, in the whole cluster.
+func Runs(registry *prometheus.Registry, load func() (queued, running uint32)) error {
+	state := func(name string, value func() uint32) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "tollgate_runs", Help: "Hosted runs that wait for a worker, or go on.",
+			ConstLabels: prometheus.Labels{"state": name},
+		}, func() float64 { return float64(value()) })
+	}
+	return register(registry,
+		state("queued", func() uint32 {
+			queued, _ := load()
+			return queued
+		}),
+		state("running", func() uint32 {
+			_, running := load()
+			return running
+		}))
+}
+
+// Listener is one of a node's two listeners with its bounds.
+type Listener struct {
+	// Name is http or ops.
+	Name string
+	// Server is nil as long as the node does not listen.
+	Server *server.Server
+	Gate   *server.Gate
+	// Connections is how many it may have.
+	Connections int
+}
+
+var listenerReadings = []reading[Listener]{
+	onListener("connections", "Open connections.", func(l *Listener) float64 {
+		open, _ := l.Server.Connections()
+		return float64(open)
+	}),
+	onListener("connections_limit", "Connections that may be open.",
+		func(l *Listener) float64 { return float64(l.Connections) }),
+	counter("http_connections_refused_total", "Connections beyond the limits, of all or one address.",
+		func(l *Listener) float64 {
+			_, refused := l.Server.Connections()
+			return float64(refused)
+		}, "listener"),
+	onListener("requests_under_way", "Requests that are being carried out.",
+		func(l *Listener) float64 {
+			requests, _ := l.Gate.Load()
+			return float64(requests)
+		}),
+	onListener("requests_limit", "Requests that may be carried out at a time.",
+		func(l *Listener) float64 {
+			requests, _ := l.Gate.Most()
+			return float64(requests)
+		}),
+	onListener("body_bytes", "Bodies over 4 KiB of requests under way.",
+		func(l *Listener) float64 {
+			_, bytes := l.Gate.Load()
+			return float64(bytes)
+		}),
+	onListener("body_limit_bytes", "What these bodies may take together.",
+		func(l *Listener) float64 {
+			_, bytes := l.Gate.Most()
+			return float64(bytes)
+		}),
+}
+
+func onListener(name, help string, value func(*Listener) float64) reading[Listener] {
+	return gauge("http_"+name, help, value, "listener")
+}
+
+type listenerCollector struct{ listeners []Listener }
+
+// Listeners brings what the listeners hold into a registry.
+func Listeners(registry *prometheus.Registry, listeners ...Listener) error {
+	return register(registry, listenerCollector{listeners})
+}
+
+// Describe implements prometheus.Collector.
+func (listenerCollector) Describe(out chan<- *prometheus.Desc) {
+	for i := range listenerReadings {
+		out <- listenerReadings[i].desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c listenerCollector) Collect(out chan<- prometheus.Metric) {
+	for k := range c.listeners {
+		for i := range listenerReadings {
+			listenerReadings[i].send(out, &c.listeners[k], c.listeners[k].Name)
+		}
+	}
+}

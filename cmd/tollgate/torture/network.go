@@ -1,0 +1,104 @@
+package torture
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"tollgate/cmd/tollgate/config"
+	"tollgate/cmd/tollgate/faultnet"
+)
+
+// network is what lies between the nodes. What it cannot do it tells when it is closed.
+type network interface {
+	// Dial is the setting `dial` of a node.
+	Dial(from string) map[string]string
+	// Enter moves the calling thread, which is locked for good, to where a node runs.
+	Enter(id string) error
+	// Hold stops what goes from one node to another.
+	Hold(from, to string)
+	// Isolate stops what goes from and to a node.
+	Isolate(id string)
+	// Unplug lets a node, and those that want to reach it, know at once that there is no way.
+	Unplug(id string)
+	// Break ends connections.
+	Break(from, to string)
+	// Mend ends what the others began.
+	Mend()
+	Close() error
+}
+
+// The ports of every node in a namespace of its own.
+const (
+	httpPort = 8080
+	opsPort  = 8081
+	raftPort = 7000
+)
+
+// openNamespaces makes a network of the kernel's.
+func openNamespaces() (network, []config.Member, error) {
+	var ids []string
+	for i := range fleetSize {
+		ids = append(ids, nodeID(i))
+	}
+	links, err := faultnet.OpenNamespaces(ids)
+	if err != nil {
+		return nil, nil, err
+	}
+	var members []config.Member
+	for _, id := range ids {
+		address := links.Address(id)
+		members = append(members, config.Member{
+			ID: id, HTTP: fmt.Sprintf("%s:%d", address, httpPort),
+			Ops: fmt.Sprintf("%s:%d", address, opsPort), Raft: fmt.Sprintf("%s:%d", address, raftPort),
+		})
+	}
+	return links, members, nil
+}
+
+// openProxies makes a network of proxies on this machine's loopback.
+func openProxies() (network, []config.Member, error) {
+	first, err := freePorts(3 * fleetSize)
+	if err != nil {
+		return nil, nil, err
+	}
+	address := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", first+i) }
+	var members []config.Member
+	addresses := make(map[string]string)
+	for i := range fleetSize {
+		m := config.Member{
+			ID: nodeID(i), HTTP: address(i), Ops: address(fleetSize + i), Raft: address(2*fleetSize + i),
+		}
+		members = append(members, m)
+		addresses[m.ID] = m.Raft
+	}
+	links, err := faultnet.Open(addresses)
+	return links, members, err
+}
+
+func nodeID(i int) string { return fmt.Sprintf("node%d", i+1) }
+
+// firstPort is where freePorts begins to look, below the ports that the system hands out and away
+// from those of other tests.
+const firstPort = 12000
+
+func freePorts(n int) (int, error) {
+	for try := range 200 {
+		first := firstPort + (os.Getpid()*n+try*n)%6000
+		if portsFree(first, n) {
+			return first, nil
+		}
+	}
+	return 0, errors.New("torture: no free ports")
+}
+
+func portsFree(first, n int) bool {
+	for port := first; port < first+n; port++ {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil || l.Close() != nil {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"tollgate/cluster"
+	"tollgate/server/admin"
+)
+
+// clusterView shows the operations listener what the cluster node knows; it is an admin.Cluster.
+type clusterView struct{ node *cluster.Node }
+
+// Status describes the node, its groups and the members.
+func (v clusterView) Status() any { return v.node.Status() }
+
+// NotReady lists why the node should not be sent requests.
+func (v clusterView) NotReady() []string { return v.node.Status().Reasons }
+
+// Change changes the members.
+func (v clusterView) Change(ctx context.Context, c admin.MemberChange) error {
+	switch c.Action {
+	case "join":
+		return v.node.Join(ctx, cluster.Member{ID: c.ID, Raft: c.Raft, HTTP: c.HTTP, Ops: c.Ops})
+	case "promote":
+		return v.node.Promote(ctx, c.ID)
+	case "remove":
+		return v.node.Remove(ctx, c.ID)
+	case "transfer":
+		return v.node.Transfer(ctx, c.ID)
+	}
+	return fmt.Errorf("%w: no change is called %q", cluster.ErrMembers, c.Action)
+}
