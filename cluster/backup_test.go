@@ -258,7 +258,7 @@ func TestFolderIsOfOneCluster(t *testing.T) {
 	require.ErrorIs(t, err, ErrOtherCluster)
 
 	c = aConfig(t.TempDir())
-	text := `{"format":2}`
+	text := `{"format":3}`
 	require.NoError(t, os.WriteFile(filepath.Join(c.Dir, folderFile), []byte(text), 0o600))
 	_, err = Open(c)
 	require.ErrorIs(t, err, ErrNewerData)

@@ -14,9 +14,10 @@ import (
 const (
 	// folderFile says what the data folder is.
 	folderFile = "folder.json"
-	// folderFormat is the version of the layout of a data folder that this build writes, and the
-	// newest that it reads.
-	folderFormat = 1
+	// folderFormat is the newest version of the layout of a data folder that this build reads. What
+	// has no cluster version is still format 1: builds that know of none may go on with it, and
+	// refuse the other.
+	folderFormat = 2
 	// restoringMark is there as long as a restore is not finished.
 	restoringMark = "restoring"
 	// identityBytes is the length of a cluster's identity.
@@ -34,7 +35,7 @@ var (
 
 // folder is what a data folder says of itself.
 type folder struct {
-	// Format is folderFormat of the build that wrote it.
+	// Format is 2 with a Version, else 1.
 	Format int `json:"format"`
 	// Cluster is the identity of the cluster, in hex; "" of one that was never restored.
 	Cluster string `json:"cluster,omitempty"`
@@ -82,7 +83,7 @@ func openFolder(dir, wanted string, known uint32) (folder, error) {
 			return f, fmt.Errorf("%w: %w", ErrOtherCluster, err)
 		}
 	}
-	f = folder{Format: folderFormat, Cluster: wanted}
+	f = folder{Cluster: wanted}
 	return f, f.write(dir)
 }
 
@@ -106,6 +107,10 @@ func readFolder(dir string) (f folder, err error) {
 }
 
 func (f folder) write(dir string) error {
+	f.Format = 1
+	if f.Version > 0 {
+		f.Format = folderFormat
+	}
 	text, err := json.Marshal(f)
 	if err != nil {
 		return fmt.Errorf("cluster: data folder: %w", err)

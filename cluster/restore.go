@@ -51,7 +51,7 @@ func Restore(c Config, src io.Reader) (*backup.Manifest, error) {
 	if err := restoreGroups(&c, from); err != nil {
 		return nil, fmt.Errorf("%w; %s is to be emptied", err, c.Dir)
 	}
-	if err := (folder{Format: folderFormat, Cluster: c.Cluster}).write(c.Dir); err != nil {
+	if err := (folder{Cluster: c.Cluster}).write(c.Dir); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(os.Remove(mark), syncDir(c.Dir)); err != nil {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -163,8 +164,11 @@ func TestOlderBuildsAreRefused(t *testing.T) {
 		time.Sleep(2 * versionEvery)
 		back := c.others(c.leader())[0]
 		c.stop(back)
+		noted, err := readFolder(filepath.Join(c.dir, back))
+		require.NoError(t, err)
+		require.Equal(t, folder{Format: 2, Version: 2}, noted, "builds that know format 1 refuse it")
 		versions[back] = 1
-		_, err := Open(c.config(back))
+		_, err = Open(c.config(back))
 		require.ErrorIs(t, err, ErrNewerData)
 		require.ErrorContains(t, err, "agreed on version 2, this build knows up to 1")
 		require.ErrorContains(t, err, "start the version that ran here")
