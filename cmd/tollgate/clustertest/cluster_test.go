@@ -55,9 +55,11 @@ const (
 type development struct {
 	t       *testing.T
 	folder  devdata.Folder
+	binary  string // what dev and its nodes begin with
 	flags   []string
 	command *exec.Cmd
 	output  *output
+	begun   int // how many traffics have been begun
 	ended   chan struct{}
 	devdata.Running
 }
@@ -105,10 +107,14 @@ func portsFree(first, n int) bool {
 }
 
 // startCluster runs a new cluster of three and waits until it is ready. It is stopped at the end.
-func startCluster(t *testing.T) *development {
+func startCluster(t *testing.T) *development { return startClusterOf(t, program) }
+
+// startClusterOf is startCluster with another build of the program.
+func startClusterOf(t *testing.T, binary string) *development {
 	t.Helper()
 	ports := freePorts(t, 9)
-	d := &development{t: t, folder: devdata.Folder(filepath.Join(t.TempDir(), "data"))}
+	folder := filepath.Join(t.TempDir(), "data")
+	d := &development{t: t, binary: binary, folder: devdata.Folder(folder)}
 	d.flags = []string{
 		"dev", "--data", string(d.folder),
 		"--http-port", fmt.Sprint(ports), "--ops-port", fmt.Sprint(ports + 3),
@@ -127,7 +133,7 @@ func startCluster(t *testing.T) *development {
 func (d *development) start() {
 	d.t.Helper()
 	d.output = &output{}
-	d.command = exec.Command(program, d.flags...)
+	d.command = exec.Command(d.binary, d.flags...)
 	d.command.Stdout, d.command.Stderr = d.output, d.output
 	require.NoError(d.t, d.command.Start())
 	ended := make(chan struct{})
@@ -242,9 +248,12 @@ func (d *development) node(id string) *devdata.Node {
 }
 
 // restart starts a node again by `dev --node`, in the foreground of another terminal as it were.
-func (d *development) restart(id string) {
+func (d *development) restart(id string) { d.restartAs(id, program) }
+
+// restartAs is restart with another build of the program.
+func (d *development) restartAs(id, binary string) {
 	d.t.Helper()
-	command := exec.Command(program, "dev", "--data", string(d.folder), "--node", id)
+	command := exec.Command(binary, "dev", "--data", string(d.folder), "--node", id)
 	command.Stdout, command.Stderr = d.output, d.output
 	require.NoError(d.t, command.Start())
 	go func() { _ = command.Wait() }() // reaped, so that its process id can be probed

@@ -70,6 +70,7 @@ func (d *development) serve(id string) *exec.Cmd {
 
 // traffic writes and reads through nodes until it is ended, and counts.
 type traffic struct {
+	number  int // of those of a test, so that each has keys of its own
 	stop    atomic.Bool
 	wg      sync.WaitGroup
 	mu      sync.Mutex
@@ -83,7 +84,8 @@ type traffic struct {
 // answer is what the Do of a client of several nodes is.
 func (d *development) begin(nodes ...string) *traffic {
 	d.t.Helper()
-	w := &traffic{}
+	d.begun++
+	w := &traffic{number: d.begun}
 	for i, id := range nodes {
 		var addresses []string
 		for k := range nodes {
@@ -101,7 +103,7 @@ func (w *traffic) work(client *api.Client, id string) {
 	for n := 0; !w.stop.Load(); n++ {
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		write, err := client.Do(ctx, usageEvent(fmt.Sprintf("%s-%d", id, n)))
+		write, err := client.Do(ctx, usageEvent(fmt.Sprintf("%d-%s-%d", w.number, id, n)))
 		read, err2 := client.Do(ctx, api.Request{Method: "GET", Path: checkPath})
 		cancel()
 		w.mu.Lock()

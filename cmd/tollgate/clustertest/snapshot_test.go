@@ -18,17 +18,7 @@ import (
 // what they serve.
 func TestNodeThatLagsCatchesUpFromASnapshot(t *testing.T) {
 	d := startCluster(t)
-	require.Zero(t, d.stop())
-	for _, node := range d.Nodes {
-		file := d.folder.NodeConfig(node.ID)
-		settings, err := config.Load(file)
-		require.NoError(t, err)
-		settings.Snapshots = config.Snapshots{LogMiB: 1, TrailingMiB: 1}
-		text, err := settings.YAML()
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(file, text, 0o600))
-	}
-	d.start()
+	d.keepLittleLog()
 	away := d.followers()[0]
 	status, err := d.status(away)
 	require.NoError(t, err)
@@ -69,6 +59,23 @@ func TestNodeThatLagsCatchesUpFromASnapshot(t *testing.T) {
 	}, patience, statusEvery)
 	usage := d.events(d.client(away, d.ReadKey), "gen-"+strconv.Itoa(seed)+"-000", "usage")
 	require.Len(t, usage, 3*rows/20, "its journal holds what happened while it was away")
+}
+
+// keepLittleLog starts the cluster again with snapshots after every MiB of log, and no more log
+// than that behind them.
+func (d *development) keepLittleLog() {
+	d.t.Helper()
+	require.Zero(d.t, d.stop())
+	for _, node := range d.Nodes {
+		file := d.folder.NodeConfig(node.ID)
+		settings, err := config.Load(file)
+		require.NoError(d.t, err)
+		settings.Snapshots = config.Snapshots{LogMiB: 1, TrailingMiB: 1}
+		text, err := settings.YAML()
+		require.NoError(d.t, err)
+		require.NoError(d.t, os.WriteFile(file, text, 0o600))
+	}
+	d.start()
 }
 
 // metrics scrapes a node.
