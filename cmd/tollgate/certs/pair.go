@@ -3,6 +3,7 @@ package certs
 import (
 	"bytes"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"os"
@@ -16,8 +17,21 @@ type Pair struct {
 	certificate, key string
 	log              *slog.Logger
 	current          atomic.Pointer[tls.Certificate]
-	// seen is what the files held when they were last looked at; Reload's alone.
-	seen [2][]byte
+	// refused is why what lies in the files is not taken; nil when it is, or was never looked at.
+	refused atomic.Pointer[error]
+	// seen is what the files held when they were last looked at, and verdict what is wrong with that;
+	// Reload's alone.
+	seen    [2][]byte
+	verdict error
+}
+
+// Leaf is the certificate in use, and why what lies in its file by now was not taken, nil when it
+// was.
+func (p *Pair) Leaf() (leaf *x509.Certificate, refused error) {
+	if why := p.refused.Load(); why != nil {
+		refused = *why
+	}
+	return p.current.Load().Leaf, refused
 }
 
 // WatchEvery is how often Watch looks at the files.
@@ -51,26 +65,39 @@ func (p *Pair) read() (texts [2][]byte, err error) {
 
 // Reload looks at the files, and takes them when they differ from what was last seen there and are
 // a good pair: the key belongs to the certificate, which is valid now. Otherwise the pair in use
-// stays. It says whether it took one. Only one goroutine may call it.
+// stays, and the error says why, as long as the files hold what is not good. It says whether it
+// took one. Only one goroutine may call it.
 func (p *Pair) Reload() (taken bool, err error) {
+	taken, err = p.look()
+	p.refused.Store(&err)
+	return taken, err
+}
+
+func (p *Pair) look() (taken bool, err error) {
 	texts, err := p.read()
 	if err != nil {
 		return false, err
 	}
 	if bytes.Equal(texts[0], p.seen[0]) && bytes.Equal(texts[1], p.seen[1]) {
-		return false, nil
+		return false, p.verdict
 	}
 	p.seen = texts
+	p.verdict = p.take(texts)
+	return p.verdict == nil, p.verdict
+}
+
+// take makes a good pair the one in use.
+func (p *Pair) take(texts [2][]byte) error {
 	pair, err := tls.X509KeyPair(texts[0], texts[1])
 	if err != nil {
-		return false, fmt.Errorf("certificate %s: %w", p.certificate, err)
+		return fmt.Errorf("certificate %s: %w", p.certificate, err)
 	}
 	if now := time.Now(); now.Before(pair.Leaf.NotBefore) || now.After(pair.Leaf.NotAfter) {
-		return false, fmt.Errorf("certificate %s: valid from %s to %s only", p.certificate,
+		return fmt.Errorf("certificate %s: valid from %s to %s only", p.certificate,
 			pair.Leaf.NotBefore.Format(time.RFC3339), pair.Leaf.NotAfter.Format(time.RFC3339))
 	}
 	p.current.Store(&pair)
-	return true, nil
+	return nil
 }
 
 // NotAfter is when the certificate in use expires.
