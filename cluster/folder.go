@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"tollgate/engine"
 )
 
 const (
@@ -64,19 +66,8 @@ func openFolder(dir, wanted string, known uint32) (folder, error) {
 	switch {
 	case err != nil:
 		return f, err
-	case f.Format > folderFormat:
-		return f, fmt.Errorf("%w: %s has format %d, this build knows up to %d: "+
-			"start the version that wrote it, or empty the folder and let this node join again",
-			ErrNewerData, dir, f.Format, folderFormat)
-	case f.Version > known:
-		return f, fmt.Errorf("%w: the cluster of %s agreed on version %d, this build knows up to %d: "+
-			"start the version that ran here, or a newer one", ErrNewerData, dir, f.Version, known)
 	case f.Format > 0:
-		if wanted != "" && wanted != f.Cluster {
-			return f, fmt.Errorf("%w: it is of cluster %q, the configuration names %q",
-				ErrOtherCluster, f.Cluster, wanted)
-		}
-		return f, nil
+		return f, f.fits(dir, wanted, known)
 	}
 	if wanted != "" {
 		if err := requireEmpty(dir); err != nil {
@@ -85,6 +76,47 @@ func openFolder(dir, wanted string, known uint32) (folder, error) {
 	}
 	f = folder{Cluster: wanted}
 	return f, f.write(dir)
+}
+
+// LookAtFolder says whether a data folder has a past, and with an error why no node of that name,
+// of the cluster that is wanted (an identity, or ""), would start in it. It changes nothing, and
+// does not look into the groups' files.
+func LookAtFolder(dir, node, wanted string) (begun bool, err error) {
+	f, err := readFolder(dir)
+	switch {
+	case err != nil:
+		return false, err
+	case f.Format > 0:
+		if err = f.fits(dir, wanted, engine.Version); err != nil {
+			return false, err
+		}
+	case wanted != "":
+		if err = requireEmpty(dir); err != nil {
+			return false, fmt.Errorf("%w: %w", ErrOtherCluster, err)
+		}
+	}
+	i, err := readIdentity(dir, node)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return i.Begun, err
+}
+
+// fits says why this build, or a node of the cluster that is wanted, cannot use a folder.
+func (f folder) fits(dir, wanted string, known uint32) error {
+	switch {
+	case f.Format > folderFormat:
+		return fmt.Errorf("%w: %s has format %d, this build knows up to %d: "+
+			"start the version that wrote it, or empty the folder and let this node join again",
+			ErrNewerData, dir, f.Format, folderFormat)
+	case f.Version > known:
+		return fmt.Errorf("%w: the cluster of %s agreed on version %d, this build knows up to %d: "+
+			"start the version that ran here, or a newer one", ErrNewerData, dir, f.Version, known)
+	case wanted != "" && wanted != f.Cluster:
+		return fmt.Errorf("%w: it is of cluster %q, the configuration names %q",
+			ErrOtherCluster, f.Cluster, wanted)
+	}
+	return nil
 }
 
 // readFolder reads what a folder says of itself; a Format of 0 where it says nothing.

@@ -29,15 +29,22 @@ type identity struct {
 
 // openIdentity reads the identity of a folder, or gives it one.
 func openIdentity(dir, node string) (identity, error) {
-	text, err := os.ReadFile(filepath.Join(dir, identityFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		number := make([]byte, diskBytes)
-		if _, err = rand.Read(number); err != nil {
-			return identity{}, fmt.Errorf("cluster: draw a number for the data folder: %w", err)
-		}
-		i := identity{Node: node, Disk: hex.EncodeToString(number)}
-		return i, i.save(dir)
+	i, err := readIdentity(dir, node)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return i, err
 	}
+	number := make([]byte, diskBytes)
+	if _, err = rand.Read(number); err != nil {
+		return identity{}, fmt.Errorf("cluster: draw a number for the data folder: %w", err)
+	}
+	i = identity{Node: node, Disk: hex.EncodeToString(number)}
+	return i, i.save(dir)
+}
+
+// readIdentity reads the identity of a folder, which must be that node's; fs.ErrNotExist where it
+// has none.
+func readIdentity(dir, node string) (identity, error) {
+	text, err := os.ReadFile(filepath.Join(dir, identityFile))
 	if err != nil {
 		return identity{}, fmt.Errorf("cluster: data folder: %w", err)
 	}
