@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -22,22 +23,29 @@ type adminFlags struct {
 	Data     string   `default:".tollgate" help:"Data folder of tollgate dev, whose dev.json says the defaults."`
 }
 
+// target is which nodes to ask, and with which key.
+func (f *adminFlags) target() (ops []string, key string, err error) {
+	ops, key = f.Ops, f.AdminKey
+	if len(ops) > 0 && key != "" {
+		return ops, key, nil
+	}
+	running, err := devdata.Folder(f.Data).Load()
+	if err != nil {
+		return nil, "", fmt.Errorf("without --ops and --admin-key: %w", err)
+	}
+	if len(ops) == 0 {
+		for _, node := range running.Nodes {
+			ops = append(ops, node.Ops)
+		}
+	}
+	return ops, cmp.Or(key, running.AdminKey), nil
+}
+
 // client connects to the admin API.
 func (f *adminFlags) client() (*api.Client, error) {
-	ops, key := f.Ops, f.AdminKey
-	if len(ops) == 0 || key == "" {
-		running, err := devdata.Folder(f.Data).Load()
-		if err != nil {
-			return nil, fmt.Errorf("without --ops and --admin-key: %w", err)
-		}
-		if len(ops) == 0 {
-			for _, node := range running.Nodes {
-				ops = append(ops, node.Ops)
-			}
-		}
-		if key == "" {
-			key = running.AdminKey
-		}
+	ops, key, err := f.target()
+	if err != nil {
+		return nil, err
 	}
 	client, err := connect(ops, key, f.CA)
 	if err != nil {

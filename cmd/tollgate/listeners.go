@@ -1,23 +1,14 @@
 package main
 
 import (
-	"fmt"
 	"log/slog"
 
 	"github.com/valyala/fasthttp"
-	"golang.org/x/sys/unix"
 
 	"tollgate/cmd/tollgate/certs"
 	"tollgate/cmd/tollgate/config"
+	"tollgate/cmd/tollgate/doctor"
 	"tollgate/server"
-)
-
-// opsConnections is how many connections the operations listener holds at the most. ownFiles are
-// the open files that a node needs besides those of its clients: logs, snapshots, segments, other
-// nodes, and operations.
-const (
-	opsConnections = 1024
-	ownFiles       = 1024 + opsConnections
 )
 
 // clientLimits are the limits of the client API's listener, opsLimits those of operations.
@@ -30,8 +21,8 @@ func (n *node) clientLimits() server.Limits {
 
 func (n *node) opsLimits() server.Limits {
 	limits := n.clientLimits()
-	limits.Connections = min(limits.Connections, opsConnections)
-	limits.PerAddress = min(limits.PerAddress, opsConnections/2)
+	limits.Connections = min(limits.Connections, doctor.OpsConnections)
+	limits.PerAddress = min(limits.PerAddress, doctor.OpsConnections/2)
 	return limits
 }
 
@@ -41,7 +32,7 @@ func (n *node) listenFor(
 	use string, handler fasthttp.RequestHandler, limits server.Limits,
 ) (*server.Server, error) {
 	address, files := n.settings.HTTP, n.settings.HTTPTLS
-	if use == "ops" {
+	if use == doctor.UseOps {
 		address, files = n.settings.Ops, n.settings.OpsTLS
 	}
 	if files == (config.Certificate{}) {
@@ -73,15 +64,15 @@ func gateOf(c config.Connections) *server.Gate {
 // fitConnections lowers the number of connections to what the process's limit of open files allows:
 // a node that has no file left for its log ends.
 func fitConnections(c *config.Connections, log *slog.Logger) error {
-	var files unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		return fmt.Errorf("limit of open files: %w", err)
+	files, err := doctor.FileLimit()
+	if err != nil {
+		return err
 	}
 	wanted := *c
-	lowerConnections(c, files.Cur)
+	lowerConnections(c, files)
 	if *c != wanted {
 		log.Warn("fewer connections than configured: the limit of open files allows no more",
-			"openFiles", files.Cur, "needed", wanted.Total+ownFiles,
+			"openFiles", files, "needed", wanted.Total+doctor.OwnFiles,
 			"connections", c.Total, "perAddress", c.PerAddress, "remedy", "ulimit -n, LimitNOFILE=")
 	}
 	return nil
@@ -90,8 +81,8 @@ func fitConnections(c *config.Connections, log *slog.Logger) error {
 // lowerConnections makes the connections fit into a number of open files.
 func lowerConnections(c *config.Connections, files uint64) {
 	room := uint64(1)
-	if files > ownFiles+1 {
-		room = files - ownFiles
+	if files > doctor.OwnFiles+1 {
+		room = files - doctor.OwnFiles
 	}
 	c.Total = int(min(uint64(c.Total), room))
 	c.PerAddress = min(c.PerAddress, c.Total)

@@ -34,6 +34,7 @@ type commands struct {
 	Restore   restoreCommand   `cmd:"" group:"operate" help:"Make the data folder of a node of a new cluster from a backup."`
 	Cluster   clusterCommand   `cmd:"" group:"operate" help:"Look at a cluster."`
 	Ready     readyCommand     `cmd:"" group:"operate" help:"Ask a node whether it is ready to serve, and wait until it is."`
+	Doctor    doctorCommand    `cmd:"" group:"operate" help:"Look for what is wrong with a cluster, or will be: clocks, disks, limits, certificates, versions, members, settings."`
 	Certs     certsCommand     `cmd:"" group:"operate" help:"Make the certificates by which nodes know each other."`
 	WAL       walCommand       `cmd:"" group:"operate" name:"wal" help:"Look into a log on disk."`
 	Version   versionCommand   `cmd:"" group:"operate" help:"Say which version this is."`
@@ -47,8 +48,8 @@ func main() {
 }
 
 // run carries out one command line and returns the exit code: 0 done, 1 failed, 2 no such command
-// or flag, 5 an invoice differs. A node that must end at once ends the process itself, with
-// cluster.ExitCode. Commands that look at something print to out.
+// or flag, 5 an invoice differs, 6 and 7 doctor found something. A node that must end at once ends
+// the process itself, with cluster.ExitCode. Commands that look at something print to out.
 func run(args []string, out io.Writer) int {
 	var c commands
 	parser, err := kong.New(&c,
@@ -78,8 +79,13 @@ func run(args []string, out io.Writer) int {
 		return 0
 	}
 	fmt.Fprintln(os.Stderr, "tollgate:", err)
-	if errors.Is(err, errDiffers) {
+	switch {
+	case errors.Is(err, errDiffers):
 		return exitDiffers
+	case errors.Is(err, errWarns):
+		return exitWarns
+	case errors.Is(err, errFails):
+		return exitFails
 	}
 	return 1
 }

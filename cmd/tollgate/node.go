@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"tollgate/cluster"
 	"tollgate/cmd/tollgate/certs"
 	"tollgate/cmd/tollgate/config"
+	"tollgate/cmd/tollgate/doctor"
 	"tollgate/cmd/tollgate/measure"
 	"tollgate/engine"
 	"tollgate/engine/billing"
@@ -46,6 +48,12 @@ type node struct {
 	closing  chan struct{}
 	watchers sync.WaitGroup
 	backups  *backupMetrics
+	// trusted are the authorities of other nodes' certificates, wantedFiles the open files that the
+	// settings may need, measured what is known of the disk, for whoever asks; began is when it did.
+	trusted     []*x509.Certificate
+	wantedFiles uint64
+	measured    measured
+	began       time.Time
 }
 
 // openNode starts a node. It returns when both listeners answer, which is before a leader is known.
@@ -60,9 +68,10 @@ func openNode(settings config.Config, log *slog.Logger) (*node, error) {
 // newNode is a node that was not opened.
 func newNode(settings config.Config, log *slog.Logger) *node {
 	return &node{
-		settings: settings, log: log, closing: make(chan struct{}),
-		pairs:   map[string]*certs.Pair{},
-		machine: billing.New(billing.Config{Shard: cluster.ShardBilling}),
+		settings: settings, log: log, closing: make(chan struct{}), began: time.Now().UTC(),
+		wantedFiles: uint64(settings.Connections.Total) + doctor.OwnFiles,
+		pairs:       map[string]*certs.Pair{},
+		machine:     billing.New(billing.Config{Shard: cluster.ShardBilling}),
 		tenants: &tenants{
 			machine: workspace.New(workspace.Config{Shard: cluster.ShardWorkspace}),
 		},
@@ -150,9 +159,12 @@ func (n *node) clusterConfig() (cluster.Config, error) {
 	if s.TLS == (config.TLS{}) {
 		return c, nil
 	}
-	pair, err := n.openPair("peers",
+	pair, err := n.openPair(doctor.UsePeers,
 		config.Certificate{Certificate: s.TLS.Certificate, Key: s.TLS.Key})
 	if err != nil {
+		return c, err
+	}
+	if n.trusted, err = doctor.Authorities(s.TLS.Authority); err != nil {
 		return c, err
 	}
 	c.TLS, err = pair.Peer(s.TLS.Authority)
@@ -192,7 +204,7 @@ func (n *node) listen(metrics *admin.Metrics) error {
 		Machine: n.machine, Proposer: group, Reader: group, Cluster: clusterView{n.cluster},
 		Payments: desk, Outbox: n.outbox, Events: group.Events(),
 		Metrics: metrics, Audits: n.client.AuditStats, Log: n.log, Backup: n.backup,
-		Gate: n.opsGate,
+		Gate: n.opsGate, Vitals: n.vitals,
 	}
 	hash, err := hex.DecodeString(n.settings.AdminKeyHash)
 	if err != nil {
@@ -206,11 +218,11 @@ func (n *node) listen(metrics *admin.Metrics) error {
 	if err != nil {
 		return err
 	}
-	n.public, err = n.listenFor("http", n.publicHandler(), n.clientLimits())
+	n.public, err = n.listenFor(doctor.UseHTTP, n.publicHandler(), n.clientLimits())
 	if err != nil {
 		return err
 	}
-	n.ops, err = n.listenFor("ops", operations.Handler(), n.opsLimits())
+	n.ops, err = n.listenFor(doctor.UseOps, operations.Handler(), n.opsLimits())
 	return err
 }
 

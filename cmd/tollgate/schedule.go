@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,6 +24,21 @@ const (
 type backupMetrics struct {
 	made, failed                 prometheus.Counter
 	lastSuccess, bytes, duration prometheus.Gauge
+	// newest is when the newest was begun, failures what failed counts.
+	newest   atomic.Pointer[time.Time]
+	failures atomic.Uint64
+}
+
+// knows takes in when the newest backup was begun.
+func (m *backupMetrics) knows(begun time.Time) {
+	m.lastSuccess.Set(float64(begun.Unix()))
+	m.newest.Store(&begun)
+}
+
+// fails counts one that could not be made.
+func (m *backupMetrics) fails() {
+	m.failed.Inc()
+	m.failures.Add(1)
 }
 
 func newBackupMetrics(registry *prometheus.Registry) (*backupMetrics, error) {
@@ -64,7 +80,7 @@ func (n *node) saveOnSchedule() {
 	for {
 		wait := scheduleLook
 		if err := n.saveIfDue(ctx, plan); err != nil && ctx.Err() == nil {
-			n.backups.failed.Inc()
+			n.backups.fails()
 			n.log.Error("a scheduled backup failed", "folder", s.Folder, "again in", scheduleRetry,
 				"error", err)
 			wait = scheduleRetry
@@ -93,7 +109,7 @@ func (n *node) saveIfDue(ctx context.Context, plan *archive.Plan) error {
 	}
 	now := time.Now()
 	if len(list) > 0 {
-		n.backups.lastSuccess.Set(float64(list[0].Begun.Unix()))
+		n.backups.knows(list[0].Begun)
 	}
 	if err != nil || !n.saves() || plan.Due(list, now).After(now) {
 		return nil
@@ -108,7 +124,7 @@ func (n *node) saveIfDue(ctx context.Context, plan *archive.Plan) error {
 	if made.Name != "" {
 		took := time.Since(now)
 		n.backups.made.Inc()
-		n.backups.lastSuccess.Set(float64(made.Begun.Unix()))
+		n.backups.knows(made.Begun)
 		n.backups.bytes.Set(float64(bytes))
 		n.backups.duration.Set(took.Seconds())
 		n.log.Info("a scheduled backup was made", "file", made.Name, "bytes", bytes, "took", took)

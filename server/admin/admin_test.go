@@ -64,15 +64,20 @@ type node struct {
 	stripe  net.Listener // where the stand-in for Stripe is served
 	outbox  *outbox.Outbox
 	// save is how the node makes a backup.
-	save  atomic.Pointer[func(ctx context.Context, w io.Writer, stale bool, pace int) error]
-	later atomic.Int64 // how far the desk's clock runs ahead, in nanoseconds
+	save atomic.Pointer[func(ctx context.Context, w io.Writer, stale bool, pace int) error]
+	// vitals are what the node says of itself.
+	vitals any
+	later  atomic.Int64 // how far the desk's clock runs ahead, in nanoseconds
 }
 
 func start(t *testing.T) *node { return startWithin(t, server.DefaultLimits().Write) }
 
 // startWithin is start with a bound of its own for how long an answer may take to leave.
 func startWithin(t *testing.T, write time.Duration) *node {
-	n := &node{Cluster: servertest.New(), t: t, members: &members{}}
+	n := &node{
+		Cluster: servertest.New(), t: t, members: &members{},
+		vitals: map[string]any{"build": "v1"},
+	}
 	var err error
 	n.key, err = server.MintKey(server.KeyPrefixAdmin)
 	require.NoError(t, err)
@@ -124,6 +129,7 @@ func (n *node) serveAdmin(metrics *admin.Metrics, seal [32]byte, write time.Dura
 		Machine: n.Machine, Proposer: n, Reader: n, Cluster: n.members, Metrics: metrics,
 		KeyHash: admin.HashKey(n.key), SealKey: seal, Audits: n.api.AuditStats,
 		Payments: n.desk, Outbox: n.outbox, Events: n, SettleTimeout: 2 * time.Second,
+		Vitals: func() any { return n.vitals },
 		Backup: func(ctx context.Context, w io.Writer, stale bool, pace int) error {
 			return (*n.save.Load())(ctx, w, stale, pace)
 		},
@@ -356,7 +362,7 @@ func TestTheAdminKeyIsRequired(t *testing.T) {
 	other, err := server.MintKey(server.KeyPrefixAdmin)
 	require.NoError(t, err)
 	for _, path := range []string{
-		"accounts", "cluster", "accounts/x/environments/live/keys", "accounts/x/environments/live/catalog",
+		"accounts", "cluster", "node", "accounts/x/environments/live/keys", "accounts/x/environments/live/catalog",
 		"/debug/pprof", "/debug/pprof/heap",
 	} {
 		for _, key := range []string{"", other, n.key[:10]} {
@@ -410,4 +416,5 @@ func TestNoQuorum(t *testing.T) {
 	n.call("POST", "accounts", `{"name":"demo"}`).is(503, "unavailable")
 	n.call("POST", "accounts/demo/environments/live/keys", `{"scope":"full"}`).is(503, "unavailable")
 	n.call("GET", "cluster", "").is(200, "")
+	require.Equal(t, "v1", n.call("GET", "node", "").is(200, "").data()["build"])
 }

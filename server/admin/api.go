@@ -74,6 +74,8 @@ type Config struct {
 	// bytes a second (0: the default). ErrBackupRunning, ErrNotCurrent: nothing was written. nil
 	// answers 503.
 	Backup func(ctx context.Context, w io.Writer, stale bool, pace int) error
+	// Vitals says how the node itself is; its JSON encoding is the data of GET /node. nil answers 503.
+	Vitals func() any
 	// More are routes of other parts of the node, which this listener serves with its own.
 	More []server.Route
 	// Gate bounds what requests hold together; nil is no bound.

@@ -8,10 +8,22 @@ import (
 )
 
 // cluster is GET /cluster.
-func (a *API) cluster(x *server.Exchange) {
-	text, err := json.Marshal(a.config.Cluster.Status(), json.Deterministic(true))
+func (a *API) cluster(x *server.Exchange) { a.tell(x, a.config.Cluster.Status()) }
+
+// node is GET /node.
+func (a *API) node(x *server.Exchange) {
+	if a.config.Vitals == nil {
+		x.Refuse(server.FaultConsistency.With("This node does not say how it is."))
+		return
+	}
+	a.tell(x, a.config.Vitals())
+}
+
+// tell answers with what the node knows.
+func (a *API) tell(x *server.Exchange, known any) {
+	text, err := json.Marshal(known, json.Deterministic(true))
 	if err != nil {
-		a.config.Log.Error("the cluster's status cannot be written", "error", err)
+		a.config.Log.Error("what this node knows cannot be written", "error", err)
 		x.Refuse(server.FaultInternal)
 		return
 	}

@@ -89,6 +89,13 @@ func (a *API) routes() []server.Route {
 			Responses: answers(server.FreeObject()),
 		},
 		{
+			Method: "GET", Path: Prefix + "/node", Operation: "showNode",
+			Summary: "How this node itself is: build, limits, disk (measured for up to a second), " +
+				"memory, certificates, and the settings that all nodes share",
+			Access: server.AccessOperator, Handle: a.node,
+			Responses: answers(server.FreeObject()),
+		},
+		{
 			Method: "GET", Path: Prefix + "/openapi.json", Operation: "describe",
 			Summary: "This document", Access: server.AccessOpen, Handle: a.describe,
 			Responses: []server.Response{{

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"tollgate/cmd/tollgate/doctor"
 )
 
 // clockLead is how far log time may be from the true time while one clock is wrong, and what an
@@ -40,6 +42,9 @@ func TestSteppedClockMakesNothingFallDue(t *testing.T) {
 			require.NoError(t, os.WriteFile(name+".tmp", []byte(step.String()), 0o600))
 			require.NoError(t, os.Rename(name+".tmp", name))
 			// A leader's clock that is set back holds log time up for a while, and not for a year.
+			require.Eventually(t, func() bool {
+				return finds(d.examine(id), doctor.LevelFail, id, "clock", "it does not lead")
+			}, patience, statusEvery, "doctor says whose clock is off")
 			begin, now := time.Now(), last
 			for time.Since(begin) < 3*time.Second || !now.After(last) {
 				require.Less(t, time.Since(begin), patience, "%s by %s: time goes on", id, step)

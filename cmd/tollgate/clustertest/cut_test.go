@@ -11,6 +11,7 @@ import (
 
 	"tollgate/cmd/tollgate/api"
 	"tollgate/cmd/tollgate/config"
+	"tollgate/cmd/tollgate/doctor"
 	"tollgate/cmd/tollgate/faultnet"
 )
 
@@ -125,6 +126,11 @@ func (d *development) whileCutOff(t *testing.T, alone string, others []string, c
 		require.Equal(t, 503, answer.Status, "%s", answer.Body)
 		require.NotEmpty(t, answer.Header.Get("Retry-After"))
 	}
+	require.Eventually(t, func() bool { // the links were cut, and the operations listener was not
+		report := d.examine(others[0])
+		return finds(report, doctor.LevelFail, alone, "ready", "billing") &&
+			finds(report, doctor.LevelFail, alone, "member", "not reached by")
+	}, patience, statusEvery, "doctor says which node is cut off")
 	counts := <-elsewhere
 	require.NoError(t, counts.err)
 	require.Equal(t, 201, counts.Status, "the others go on: %s", counts.Body)

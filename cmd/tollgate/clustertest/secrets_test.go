@@ -52,7 +52,8 @@ func TestSecretsAreNowhere(t *testing.T) {
 
 	places := map[string][]byte{"error bodies": misuse(t, []string{settings.HTTP, settings.Ops}, secrets)}
 	for _, path := range []string{
-		"/metrics", "/readyz", "/api/v1/admin/cluster", "/api/v1/admin/audit",
+		"/metrics", "/readyz", "/api/v1/admin/cluster", "/api/v1/admin/node",
+		"/api/v1/admin/audit",
 		"/debug/pprof/goroutine?debug=1", "/debug/pprof/goroutine?debug=2",
 		"/debug/pprof/heap?debug=1", "/debug/pprof/allocs?debug=1", "/debug/pprof/cmdline",
 	} {

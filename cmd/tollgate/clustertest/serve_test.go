@@ -121,7 +121,12 @@ type served struct {
 // startServe runs a node and waits until it is ready. It is killed at the end of the test.
 func startServe(t *testing.T, settings config.Config, args []string) *served {
 	t.Helper()
-	s := &served{t, exec.Command(program, args...), &output{}, make(chan struct{})}
+	return startNode(t, settings, exec.Command(program, args...))
+}
+
+func startNode(t *testing.T, settings config.Config, command *exec.Cmd) *served {
+	t.Helper()
+	s := &served{t, command, &output{}, make(chan struct{})}
 	s.command.Stdout, s.command.Stderr = s.printed, s.printed
 	require.NoError(t, s.command.Start())
 	go func() {

@@ -255,7 +255,7 @@ func (c *Config) MemoryBytes() uint64 {
 	if c.Memory > 0 {
 		return uint64(c.Memory) << 20
 	}
-	return machineMemory() / 4 * 3
+	return MachineMemory() / 4 * 3
 }
 
 // LimitMemory tells Go's runtime about the memory limit: it collects at twice the live data, and
@@ -468,9 +468,9 @@ func (c *Config) YAML() ([]byte, error) {
 	return text, nil
 }
 
-// machineMemory is the memory of the machine, or of the cgroup where that is less; 2 GiB where
+// MachineMemory is the memory of the machine, or of the cgroup where that is less; 2 GiB where
 // neither can be read.
-func machineMemory() uint64 {
+func MachineMemory() uint64 {
 	const unknown = 2 << 30
 	memory := uint64(0)
 	if text, err := os.ReadFile("/proc/meminfo"); err == nil {
