@@ -22,6 +22,10 @@ type greeting struct {
 	// WantNode and WantDisk are whom the dialling end expects; "" is anybody.
 	WantNode string `json:"wantNode,omitempty"`
 	WantDisk string `json:"wantDisk,omitempty"`
+	// Since is since when the speaker's folder is a member, as far as it knows, and WantSince since
+	// when WantDisk is one, as the dialling end's list has it. See peer.since.
+	Since     [2]uint64 `json:"since"`
+	WantSince [2]uint64 `json:"wantSince"`
 	// Waiting says that the answering end belongs to no cluster yet and waits to be joined.
 	Waiting bool `json:"waiting,omitempty"`
 	// Refused is why the answering end ends the connection, "" when it does not; Why is for people.
@@ -39,6 +43,8 @@ const (
 	refusedOutsider refusal = "outsider"
 	// refusedMistaken: somebody else was expected here.
 	refusedMistaken refusal = "mistaken"
+	// refusedLater: the answering node's list of members is too old to have the dialling one's folder.
+	refusedLater refusal = "later"
 )
 
 // ErrOtherFolder says that the cluster knows this node by another data folder.
@@ -47,6 +53,7 @@ var ErrOtherFolder = errors.New("cluster: this data folder is not the one that t
 var (
 	errOutsider = errors.New("cluster: this node is not a member")
 	errMistaken = errors.New("cluster: somebody else answers there")
+	errLater    = errors.New("cluster: a node has not heard yet that this one was replaced")
 	errGreeting = errors.New("cluster: malformed greeting")
 )
 
@@ -99,9 +106,13 @@ func (n *Node) card() greeting {
 	self, _ := n.config.member(n.config.NodeID)
 	return greeting{
 		Node: n.config.NodeID, Disk: n.identity.Disk, HTTP: self.HTTP, Ops: self.Ops,
-		Version: n.config.knownVersion(),
+		Version: n.config.knownVersion(), Since: n.memberSince(),
 	}
 }
+
+// later says that a folder is a member since later than another, in one of the groups at least: the
+// other's removal has been committed there.
+func later(a, b [2]uint64) bool { return a[0] > b[0] || a[1] > b[1] }
 
 // at finds the member that is reached at an address, as Raft's configuration has it.
 func (n *Node) at(address string) (peer, bool) {
@@ -116,7 +127,7 @@ func (n *Node) at(address string) (peer, bool) {
 func (n *Node) hail(address string) greeting {
 	g := n.card()
 	if p, ok := n.at(address); ok {
-		g.WantNode, g.WantDisk = p.ID, p.disk
+		g.WantNode, g.WantDisk, g.WantSince = p.ID, p.disk, p.since
 	}
 	return g
 }
@@ -127,6 +138,9 @@ func (n *Node) answer(stream byte, from greeting) greeting {
 		case <-n.opened: // the members are known
 		case <-n.closing:
 		}
+	}
+	if from.WantDisk == n.identity.Disk {
+		n.vouch(from.WantSince)
 	}
 	g := n.card()
 	g.Waiting = n.waiting()
@@ -161,6 +175,9 @@ func (n *Node) refuse(stream byte, from greeting) *reason {
 			continue
 		}
 		if p.disk != "" && p.disk != from.Disk {
+			if from.WantDisk == n.identity.Disk && later(from.Since, p.since) {
+				return behind(stream, from)
+			}
 			return &reason{refusedFolder, fmt.Sprintf("the cluster knows node %s by the data "+
 				"folder %s, not %s", p.ID, p.disk, from.Disk)}
 		}
@@ -172,6 +189,32 @@ func (n *Node) refuse(stream byte, from greeting) *reason {
 	return nil
 }
 
+// behind is about who has replaced a member that is still in this node's list. That it knows this
+// node's folder says that its list comes from the same log, further on. Raft may bring that here.
+func behind(stream byte, from greeting) *reason {
+	if stream != streamLink {
+		return nil
+	}
+	return &reason{refusedLater, "node " + from.Node + " was replaced since this node was last " +
+		"told of the members"}
+}
+
+// vouch notes since when this folder is a member, as somebody's list has it.
+func (n *Node) vouch(since [2]uint64) {
+	n.cardsLock.Lock()
+	defer n.cardsLock.Unlock()
+	for i, index := range since {
+		n.since[i] = max(n.since[i], index)
+	}
+}
+
+// memberSince is since when this folder is a member, as far as is known.
+func (n *Node) memberSince() [2]uint64 {
+	n.cardsLock.Lock()
+	defer n.cardsLock.Unlock()
+	return n.since
+}
+
 func (n *Node) meet(address string, from greeting) error {
 	switch from.Refused {
 	case "":
@@ -181,6 +224,8 @@ func (n *Node) meet(address string, from greeting) error {
 			"run `tollgate cluster join`", ErrOtherFolder, from.Why, n.config.NodeID)
 	case refusedOutsider:
 		return fmt.Errorf("%w, says %s", errOutsider, from.Node)
+	case refusedLater:
+		return fmt.Errorf("%w: %s: %s", errLater, from.Node, from.Why)
 	default:
 		return fmt.Errorf("%w: at %s: %s", errMistaken, address, from.Why)
 	}

@@ -31,7 +31,7 @@ func (c *nodes) known() {
 			}
 			for _, g := range n.groups {
 				for _, s := range g.servers().Servers {
-					if peerOf(s).disk == "" {
+					if peerOf(s, 0).disk == "" {
 						return false
 					}
 				}
@@ -149,6 +149,45 @@ func TestADeadNodeIsReplaced(t *testing.T) {
 		c.count(dead, 2)
 		c.start(leader)
 		c.leader()
+	})
+}
+
+// A member was replaced while another was away, whose list still has the folder of before. It is
+// refused there, and that is no reason to end: the list of the one that came back is older than its
+// membership. Where it leads, it brings that list up to date.
+func TestAReplacedMemberOutlivesAnOlderList(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		c.join("d", c.leader())
+		c.join("e", c.leader())
+		c.known()
+		leader := c.leader()
+		away, dead := c.others(leader)[0], c.others(leader)[1]
+		require.NoError(t, c.node[leader].Transfer(c.within(10*time.Second), leader), "both groups")
+		c.net.isolate(addressOf(away))
+		c.stop(dead)
+		c.wipe(dead)
+		require.NoError(t, c.node[leader].Remove(c.within(10*time.Second), dead))
+		c.joins[dead] = true
+		c.join(dead, leader)
+		c.eventually("it leads both groups", func() bool {
+			if err := c.node[leader].Transfer(c.within(10*time.Second), dead); err != nil {
+				return false
+			}
+			_, billing := c.node[dead].Billing().Leads()
+			_, workspace := c.node[dead].Workspace().Leads()
+			return billing && workspace
+		})
+		was, _ := c.member(away, dead)
+		require.NotEqual(t, c.node[dead].Disk(), was.Disk, "the list is older")
+		c.net.mend()
+		c.eventually("the list is brought up to date", func() bool {
+			m, _ := c.member(away, dead)
+			return m.Disk == c.node[dead].Disk() && m.Reachable
+		})
+		require.Empty(t, c.fatals(dead))
+		require.Equal(t, dead, c.leader(), "it led all the time")
+		c.count(away, 1)
+		c.converge()
 	})
 }
 
@@ -360,20 +399,28 @@ func TestWhoIsSpokenWith(t *testing.T) {
 		with := func(node, disk, wantNode, wantDisk string) greeting {
 			return greeting{Node: node, Disk: disk, WantNode: wantNode, WantDisk: wantDisk}
 		}
+		joined := func(g greeting) greeting {
+			g.Since = [2]uint64{1000, 1000}
+			return g
+		}
 		for name, row := range map[string]struct {
 			stream byte
 			from   greeting
 			want   refusal
 		}{
-			"a member":            {streamLink, b.card(), ""},
-			"a member's raft":     {streamRaftBilling, b.card(), ""},
-			"an emptied folder":   {streamLink, with("b", "0123", "", ""), refusedFolder},
-			"its raft":            {streamRaftBilling, with("b", "0123", "", ""), refusedFolder},
-			"nobody we know":      {streamLink, with("x", "0123", "", ""), refusedOutsider},
-			"a newer list's raft": {streamRaftBilling, with("x", "0123", "", ""), ""},
-			"who wants another":   {streamLink, with("b", b.Disk(), "c", ""), refusedMistaken},
-			"who knows another":   {streamLink, with("b", b.Disk(), "a", "0"), refusedMistaken},
-			"who knows this node": {streamLink, with("b", b.Disk(), "a", a.Disk()), ""},
+			"a member":                     {streamLink, b.card(), ""},
+			"a member's raft":              {streamRaftBilling, b.card(), ""},
+			"an emptied folder":            {streamLink, with("b", "0123", "", ""), refusedFolder},
+			"its raft":                     {streamRaftBilling, with("b", "0123", "", ""), refusedFolder},
+			"nobody we know":               {streamLink, with("x", "0123", "", ""), refusedOutsider},
+			"a newer list's raft":          {streamRaftBilling, with("x", "0123", "", ""), ""},
+			"who wants another":            {streamLink, with("b", b.Disk(), "c", ""), refusedMistaken},
+			"who knows another":            {streamLink, with("b", b.Disk(), "a", "0"), refusedMistaken},
+			"who knows this node":          {streamLink, with("b", b.Disk(), "a", a.Disk()), ""},
+			"a replacement, which is news": {streamLink, joined(with("b", "0123", "a", a.Disk())), refusedLater},
+			"its raft, which tells it":     {streamRaftBilling, joined(with("b", "0123", "a", a.Disk())), ""},
+			"who knows nobody's folder":    {streamRaftBilling, joined(with("b", "0123", "a", "")), refusedFolder},
+			"who was replaced":             {streamRaftBilling, with("b", "0123", "a", a.Disk()), refusedFolder},
 		} {
 			got := refusal("")
 			if why := a.refuse(row.stream, row.from); why != nil {

@@ -45,6 +45,7 @@ type Node struct {
 	links     map[string]*link
 	cardsLock sync.Mutex
 	cards     map[string]greeting // by id: what a member said when it was last reached
+	since     [2]uint64           // since when this folder is a member, as far as is known
 	strange   sync.Once
 	outsider  atomic.Pointer[error] // who says that this node is no member
 	changing  sync.Mutex            // one change of the members at a time

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/raft"
@@ -14,30 +15,42 @@ import (
 //
 //	host:port
 //	host:port?disk=…&http=…&ops=…
+//	host:port?disk=…&http=…&ops=…&since=…
 //
-// where the first form is that of a member of the beginning, until the leader has met it.
+// where the first form is that of a member of the beginning, until the leader has met it, and the
+// last one that of a member that was joined.
 type peer struct {
 	Member
 	// disk is the identity of its folder; "" as long as the leader has not met it.
 	disk string
+	// since is, per group, the log index at which this folder was joined; 0 for those of the
+	// beginning. Of two folders of one name the later one has replaced the other.
+	since [2]uint64
 	// in and voter say, per group, whether the configuration has it, and with a vote.
 	in, voter [2]bool
 }
 
-func (p *peer) address() raft.ServerAddress {
+// address is what a group's configuration says of it.
+func (p *peer) address(group uint16) raft.ServerAddress {
 	if p.disk == "" {
 		return raft.ServerAddress(p.Raft)
 	}
 	more := url.Values{"disk": {p.disk}, "http": {p.HTTP}, "ops": {p.Ops}}
+	if since := p.since[group]; since > 0 {
+		more.Set("since", strconv.FormatUint(since, 10))
+	}
 	return raft.ServerAddress(p.Raft + "?" + more.Encode())
 }
 
-// peerOf reads a server of a configuration.
-func peerOf(s raft.Server) peer {
+// peerOf reads a server of a group's configuration.
+func peerOf(s raft.Server, group int) peer {
 	address, more, _ := strings.Cut(string(s.Address), "?")
 	p := peer{Member: Member{ID: string(s.ID), Raft: address}}
 	if values, err := url.ParseQuery(more); err == nil {
 		p.disk, p.HTTP, p.Ops = values.Get("disk"), values.Get("http"), values.Get("ops")
+		if since, err := strconv.ParseUint(values.Get("since"), 10, 64); err == nil {
+			p.since[group] = since
+		}
 	}
 	return p
 }
@@ -48,13 +61,16 @@ func rosterOf(groups ...raft.Configuration) []peer {
 	for i, c := range groups {
 		for _, s := range c.Servers {
 			at := slices.IndexFunc(list, func(p peer) bool { return p.ID == string(s.ID) })
-			p := peerOf(s)
+			p := peerOf(s, i)
 			switch {
 			case at < 0:
 				at = len(list)
 				list = append(list, p)
 			case list[at].disk == "":
 				list[at].Member, list[at].disk = p.Member, p.disk
+			}
+			if list[at].disk == p.disk {
+				list[at].since[i] = p.since[i]
 			}
 			list[at].in[i], list[at].voter[i] = true, s.Suffrage == raft.Voter
 		}
@@ -120,6 +136,8 @@ func (n *Node) takeIn() {
 		}
 		if p.ID != n.config.NodeID {
 			wanted[p.ID] = p
+		} else if p.disk == n.identity.Disk {
+			n.vouch(p.since)
 		}
 	}
 	n.clocks.follow(voters)
@@ -201,14 +219,14 @@ func (n *Node) register(g *Group) {
 		return
 	}
 	for _, s := range g.servers().Servers {
-		p := peerOf(s)
+		p := peerOf(s, int(g.shard))
 		met, ok := n.met(p.ID)
 		if p.disk != "" || !ok {
 			continue
 		}
 		p.disk, p.HTTP, p.Ops = met.Disk, met.HTTP, met.Ops
 		// Nobody waits for it: the next look finds it done, or tries again.
-		if _, err := g.readdress(s, p.address()); err != nil {
+		if _, err := g.readdress(s, p.address(g.shard)); err != nil {
 			g.log.Debug("cannot note a member's folder yet", "member", p.ID, "error", err)
 		}
 		return

@@ -32,9 +32,11 @@ func (s *seat) refuse(format string, args ...any) error {
 
 // join adds a member without a vote, or changes the addresses of one that is there.
 func (s *seat) join(ctx context.Context, c change) error {
+	g := s.group
 	wanted := peer{Member: c.Member, disk: c.Disk}
+	wanted.since[g.shard] = g.raft.LastIndex() + 1 // past the removal of whom it replaces
 	for _, x := range s.servers {
-		p := peerOf(x)
+		p := peerOf(x, int(g.shard))
 		if p.ID != wanted.ID && p.Raft == wanted.Raft {
 			return s.refuse("%s is the address of %s", p.Raft, p.ID)
 		}
@@ -43,18 +45,21 @@ func (s *seat) join(ctx context.Context, c change) error {
 		}
 	}
 	old, member := s.find(wanted.ID)
+	if member {
+		wanted.since = peerOf(old, int(g.shard)).since
+	}
+	to := wanted.address(g.shard)
 	switch {
-	case c.Check, member && old.Address == wanted.address():
+	case c.Check, member && old.Address == to:
 		return nil
 	case member:
-		future, err := s.group.readdress(old, wanted.address())
+		future, err := g.readdress(old, to)
 		if err != nil {
 			return err
 		}
-		return s.group.decide(ctx, future)
+		return g.decide(ctx, future)
 	}
-	g := s.group
-	return g.decide(ctx, g.raft.AddNonvoter(raft.ServerID(wanted.ID), wanted.address(), s.index,
+	return g.decide(ctx, g.raft.AddNonvoter(raft.ServerID(wanted.ID), to, s.index,
 		g.config.RPCTimeout))
 }
 
