@@ -190,14 +190,14 @@ func (n *Namespaces) note(err error) {
 	}
 }
 
-// Close lets the namespaces go, which end with the last process in them. It tells the first fault
-// that could not be made or mended.
+// Close takes the switch and its cables away, and lets the namespaces go, which end with the last
+// process in them. It tells the first fault that could not be made or mended.
 func (n *Namespaces) Close() error {
 	problems := []error{n.err}
-	for _, p := range n.nodes {
-		problems = append(problems, p.file.Close())
+	for id, p := range n.nodes {
+		problems = append(problems, run("", "ip", "link", "del", "dev", id), p.file.Close())
 	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, run("", "ip", "link", "del", "dev", "switch"))...)
 }
 
 // run runs a command in a node's namespace.

@@ -42,7 +42,10 @@ func TestNamespacesLosePackets(t *testing.T) {
 		require.NoError(t, again.Wait())
 		return
 	}
-	n, err := OpenNamespaces([]string{"a", "b", "c"})
+	n, err := OpenNamespaces([]string{"a"})
+	require.NoError(t, err)
+	require.NoError(t, n.Close(), "there may be another after it")
+	n, err = OpenNamespaces([]string{"a", "b", "c"})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, n.Close()) }()
 	w := &two{t: t, ends: map[string]net.Conn{}}
