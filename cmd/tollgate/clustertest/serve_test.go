@@ -126,6 +126,19 @@ func startServe(t *testing.T, settings config.Config, args []string) *served {
 
 func startNode(t *testing.T, settings config.Config, command *exec.Cmd) *served {
 	t.Helper()
+	s := launch(t, command)
+	probe := connect(t, settings.Ops, settings.OpsTLS, "")
+	defer probe.Close()
+	require.Eventually(t, func() bool {
+		answer, err := probe.Try(context.Background(), api.Request{Method: "GET", Path: "/readyz"})
+		return err == nil && answer.Status == 200
+	}, patience, statusEvery, "not ready: %s", s.printed)
+	return s
+}
+
+// launch runs a node, which is killed at the end of the test.
+func launch(t *testing.T, command *exec.Cmd) *served {
+	t.Helper()
 	s := &served{t, command, &output{}, make(chan struct{})}
 	s.command.Stdout, s.command.Stderr = s.printed, s.printed
 	require.NoError(t, s.command.Start())
@@ -137,13 +150,16 @@ func startNode(t *testing.T, settings config.Config, command *exec.Cmd) *served 
 		killProcess(t, s.command.Process.Pid)
 		<-s.ended
 	})
-	probe := connect(t, settings.Ops, settings.OpsTLS, "")
-	defer probe.Close()
-	require.Eventually(t, func() bool {
-		answer, err := probe.Try(context.Background(), api.Request{Method: "GET", Path: "/readyz"})
-		return err == nil && answer.Status == 200
-	}, patience, statusEvery, "not ready: %s", s.printed)
 	return s
+}
+
+func (s *served) hasEnded() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // stop ends the node with SIGTERM and says its exit code.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -28,6 +29,7 @@ func requireFound(t *testing.T, report doctor.Report, want []string) {
 	for _, f := range report.Findings {
 		if f.Level > doctor.LevelOK {
 			require.NotEmpty(t, f.Do, f.Says)
+			requireChapter(t, f.Do)
 			bad = append(bad, f)
 		}
 	}
@@ -41,6 +43,18 @@ func requireFound(t *testing.T, report doctor.Report, want []string) {
 		bad = slices.Delete(bad, at, at+1)
 	}
 	require.Empty(t, bad, "nothing else")
+}
+
+var chapterOf = regexp.MustCompile(`OPERATIONS\.md, ([A-Z][A-Za-z ]*[a-z])`)
+
+// requireChapter says that the chapter of OPERATIONS.md that a remedy names is there.
+func requireChapter(t *testing.T, remedy string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "cluster", "OPERATIONS.md"))
+	require.NoError(t, err)
+	for _, found := range chapterOf.FindAllStringSubmatch(remedy, -1) {
+		require.Regexp(t, `(?m)^##+ `+found[1]+`$`, string(text))
+	}
 }
 
 // site is where a node shall run: its certificates, its folder, and its configuration.
