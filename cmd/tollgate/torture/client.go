@@ -45,7 +45,7 @@ func (r *run) work(ctx context.Context, id int, random *rand.Rand) {
 
 // operate does one operation.
 func (r *run) operate(ctx context.Context, id int, random *rand.Rand, c *customer) {
-	node := random.IntN(fleetSize)
+	node := r.place(random)
 	ctx, cancel := context.WithTimeout(ctx, timeouts[random.IntN(len(timeouts))])
 	defer cancel()
 	k := c.counters[random.IntN(len(c.counters))]
@@ -152,7 +152,7 @@ func (u *usage) request(k kind) api.Request {
 func (r *run) send(ctx context.Context, id, node int, k *counter, u *usage, what kind) {
 	defer k.sent(u)
 	in := input{kind: what, key: u.key, units: u.units}
-	out := output{outcome: unknown, node: r.fleet.nodes[node].id}
+	out := output{outcome: unknown, node: nodeID(node)}
 	call := r.clock()
 	answer, err := r.clients[node].Try(ctx, u.request(what))
 	end := r.clock()
@@ -216,7 +216,7 @@ func (r *run) look(ctx context.Context, id, node int, k *counter) {
 		r.violate("a check of %s says used %q", k.customer, got.Usage.Used)
 		return
 	}
-	out := output{outcome: read, used: used, allowed: got.IsAllowed, node: r.fleet.nodes[node].id}
+	out := output{outcome: read, used: used, allowed: got.IsAllowed, node: nodeID(node)}
 	r.countRead(out.node)
 	k.add(id, input{kind: look}, call, out, r.clock())
 }
@@ -230,7 +230,7 @@ func (r *run) check(ctx context.Context, node int, k *counter, header map[string
 		return got, false
 	}
 	if err = answer.Data(&got); err != nil {
-		r.violate("a check of %s at %s: %v", k.customer, r.fleet.nodes[node].id, err)
+		r.violate("a check of %s at %s: %v", k.customer, nodeID(node), err)
 		return got, false
 	}
 	return got, true
@@ -302,7 +302,7 @@ func (r *run) lookAtCredits(ctx context.Context, id, node int, c *customer) {
 	}
 	k := c.counters[tokens]
 	out := output{
-		outcome: read, used: p.TotalConsumed / tokenWeight, node: r.fleet.nodes[node].id,
+		outcome: read, used: p.TotalConsumed / tokenWeight, node: nodeID(node),
 		allowed: p.Balance > 0,
 	}
 	if !p.conserved() {

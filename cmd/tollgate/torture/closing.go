@@ -58,8 +58,7 @@ func (r *run) advance(ctx context.Context, admin *api.Client) error {
 		asked <- err
 	}()
 	pause(ctx, 30*time.Millisecond)
-	if leader := r.leader.Load(); leader != nil {
-		p := r.fleet.node(*leader)
+	if p := r.leading(); p != nil {
 		if err := r.fleet.kill(p); err != nil {
 			return err
 		}

@@ -32,6 +32,7 @@ var faults = []fault{
 	{"transfer", (*run).transfer},
 	{"replace", (*run).replaceOne},
 	{"clock", (*run).stepClock},
+	{"grow", (*run).grow},
 }
 
 // makeFaults troubles the cluster until ctx ends: every kind once in random order, then again. The
@@ -70,8 +71,8 @@ func between(random *rand.Rand, least, most int) time.Duration {
 // victim is the leader two times out of three, otherwise any node.
 func (r *run) victim(random *rand.Rand) *process {
 	any := r.fleet.nodes[random.IntN(fleetSize)]
-	if leader := r.leader.Load(); leader != nil && random.IntN(3) > 0 {
-		return r.fleet.node(*leader)
+	if leader := r.leading(); leader != nil && random.IntN(3) > 0 {
+		return leader
 	}
 	return any
 }
@@ -191,9 +192,8 @@ const floodTime = 15 * time.Second
 func (r *run) needSnapshot(ctx context.Context, random *rand.Rand) error {
 	ctx, cancel := context.WithTimeout(ctx, floodTime)
 	defer cancel()
-	leader := r.leader.Load()
 	p := r.fleet.nodes[random.IntN(fleetSize)]
-	if leader != nil && p.id == *leader {
+	if p == r.leading() {
 		p = r.others(p)[random.IntN(fleetSize-1)]
 	}
 	s, err := r.fleet.status(ctx, p)

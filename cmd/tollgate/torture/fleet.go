@@ -30,6 +30,7 @@ type fleet struct {
 	dir, program string
 	adminKey     string
 	nodes        []*process
+	guest        *process // a fourth node, which is a member for some seconds now and then
 	links        network
 	// ended is told about a process that ended by itself.
 	ended func(id, how string)
@@ -75,6 +76,7 @@ func newFleet(o Options, ended func(id, how string)) (*fleet, error) {
 		}
 		f.nodes = append(f.nodes, p)
 	}
+	f.nodes, f.guest = f.nodes[:guest], f.nodes[guest]
 	return f, nil
 }
 
@@ -97,7 +99,10 @@ func (f *fleet) prepare(m config.Member, members []config.Member, authority *cer
 	hash := sha256.Sum256([]byte(f.adminKey))
 	c := config.Default()
 	c.Node, c.Data, c.HTTP, c.Ops, c.Raft = m.ID, folder, m.HTTP, m.Ops, m.Raft
-	c.Members, c.Dial = members, f.links.Dial(m.ID)
+	c.Members, c.Dial = members[:guest], f.links.Dial(m.ID)
+	if m == members[guest] {
+		c.Members, c.Join = members, true
+	}
 	c.AdminKeyHash = hex.EncodeToString(hash[:])
 	c.Memory, c.DiskReserve = 512, 64
 	c.Snapshots = config.Snapshots{LogMiB: 1, TrailingMiB: 1}
@@ -232,7 +237,7 @@ func (f *fleet) heal() error {
 // close ends everything.
 func (f *fleet) close() error {
 	var problems []error
-	for _, p := range f.nodes {
+	for _, p := range f.everyone() {
 		problems = append(problems, f.kill(p))
 	}
 	return errors.Join(append(problems, f.links.Close())...)
@@ -240,7 +245,7 @@ func (f *fleet) close() error {
 
 // node finds a node by its name.
 func (f *fleet) node(id string) *process {
-	for _, p := range f.nodes {
+	for _, p := range f.everyone() {
 		if p.id == id {
 			return p
 		}
@@ -307,7 +312,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 // count adds up how often a text stands in the nodes' logs.
 func (f *fleet) count(text string) int {
 	n := 0
-	for _, p := range f.nodes {
+	for _, p := range f.everyone() {
 		written, err := os.ReadFile(p.log)
 		if err == nil {
 			n += strings.Count(string(written), text)

@@ -50,7 +50,7 @@ func (r *run) lookBack(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for i, client := range r.clients {
+		for i, client := range r.clients[:fleetSize] {
 			if err := r.inspect(ctx, r.fleet.nodes[i].id, client); err != nil {
 				return err
 			}

@@ -117,6 +117,11 @@ func (r *run) replaceOne(ctx context.Context, random *rand.Rand) error {
 	if err := r.fleet.start(p); err != nil {
 		return err
 	}
+	return r.admit(ctx, p, at)
+}
+
+// admit makes a node that waits for it a member with a vote.
+func (r *run) admit(ctx context.Context, p, at *process) error {
 	err := r.insist(ctx, at, "POST", "", map[string]string{
 		"id": p.id, "raft": p.settings.Raft, "http": p.settings.HTTP, "ops": p.settings.Ops,
 	})

@@ -36,10 +36,10 @@ const (
 	raftPort = 7000
 )
 
-// openNamespaces makes a network of the kernel's.
+// openNamespaces makes a network of the kernel's for the fleet and its guest.
 func openNamespaces() (network, []config.Member, error) {
 	var ids []string
-	for i := range fleetSize {
+	for i := range fleetSize + 1 {
 		ids = append(ids, nodeID(i))
 	}
 	links, err := faultnet.OpenNamespaces(ids)
@@ -57,18 +57,18 @@ func openNamespaces() (network, []config.Member, error) {
 	return links, members, nil
 }
 
-// openProxies makes a network of proxies on this machine's loopback.
+// openProxies makes a network of proxies on this machine's loopback for the fleet and its guest.
 func openProxies() (network, []config.Member, error) {
-	first, err := freePorts(3 * fleetSize)
+	first, err := freePorts(3 * (fleetSize + 1))
 	if err != nil {
 		return nil, nil, err
 	}
 	address := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", first+i) }
 	var members []config.Member
 	addresses := make(map[string]string)
-	for i := range fleetSize {
+	for i := range fleetSize + 1 {
 		m := config.Member{
-			ID: nodeID(i), HTTP: address(i), Ops: address(fleetSize + i), Raft: address(2*fleetSize + i),
+			ID: nodeID(i), HTTP: address(3 * i), Ops: address(3*i + 1), Raft: address(3*i + 2),
 		}
 		members = append(members, m)
 		addresses[m.ID] = m.Raft

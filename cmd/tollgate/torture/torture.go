@@ -102,14 +102,15 @@ type run struct {
 	key        string
 	begun      time.Time
 	occurredAt string
-	clients    []*api.Client // one per node
-	any        *api.Client   // all nodes
+	clients    []*api.Client // one per node, the guest's the last
+	any        *api.Client   // all nodes but the guest
 	active     [atATime]atomic.Pointer[customer]
 	replacing  sync.Mutex
 	fresh      chan *customer
 	retired    chan *customer
 	leader     atomic.Pointer[string]
-	liar       liar // of the one that makes faults
+	liar       liar        // of the one that makes faults
+	grown      atomic.Bool // the guest is a member
 
 	acknowledged, duplicates, limited, unknown, refused atomic.Uint64
 	voided                                              atomic.Uint64
@@ -166,16 +167,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if r.key, err = r.fleet.setUp(ctx); err != nil {
 		return err
 	}
-	var all []string
-	for _, p := range r.fleet.nodes {
-		client, err := api.New([]string{p.settings.HTTP}, r.key, workers)
-		if err != nil {
-			return err
-		}
-		r.clients = append(r.clients, client)
-		all = append(all, p.settings.HTTP)
-	}
-	if r.any, err = api.New(all, r.key, workers); err != nil {
+	if err = r.greet(); err != nil {
 		return err
 	}
 	if _, err = create(ctx, r.any, paddedCustomer, 0); err != nil {
@@ -216,8 +208,8 @@ func (r *run) torture(ctx context.Context) error {
 		watchedClock = r.watchClock(busy, rand.New(rand.NewPCG(r.Seed, workers+2)))
 	})
 	watched, unwatch := context.WithCancel(ctx)
-	for i := range r.fleet.nodes {
-		helpers.Go(func() { r.follow(watched, r.fleet.nodes[i]) })
+	for _, p := range r.fleet.everyone() {
+		helpers.Go(func() { r.follow(watched, p) })
 	}
 	var judges sync.WaitGroup
 	for range 2 {
@@ -298,7 +290,7 @@ func (r *run) summary() Summary {
 	for _, n := range r.faults {
 		s.Faults += n
 	}
-	for _, p := range r.fleet.nodes {
+	for _, p := range r.fleet.everyone() {
 		s.Starts += p.starts
 	}
 	return s
