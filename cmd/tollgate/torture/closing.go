@@ -29,20 +29,18 @@ func (r *run) closePeriods(ctx context.Context) error {
 	if err = r.fleet.awaitReady(well); err != nil {
 		return err
 	}
-	for _, c := range r.customers {
+	err = inParallel(r.customers, workers, func(_ int, c *customer) error {
 		if c == nil {
-			continue
+			return nil
 		}
-		if err = r.inspectInvoices(ctx, c); err != nil {
-			return err
-		}
+		return r.inspectInvoices(ctx, c)
+	})
+	if err != nil {
+		return err
 	}
-	for _, p := range r.fleet.nodes {
-		if err = r.verify(ctx, p); err != nil {
-			return err
-		}
-	}
-	return nil
+	return inParallel(r.fleet.nodes, fleetSize, func(_ int, p *process) error {
+		return r.verify(ctx, p)
+	})
 }
 
 // advance moves the clock, and kills the leader while what falls due by that happens.

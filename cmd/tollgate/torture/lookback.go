@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"tollgate/cluster"
@@ -50,13 +52,11 @@ func (r *run) lookBack(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for i, client := range r.clients[:fleetSize] {
-			if err := r.inspect(ctx, r.fleet.nodes[i].id, client); err != nil {
-				return err
-			}
-			if err := r.inspectLedger(ctx, r.fleet.nodes[i]); err != nil {
-				return err
-			}
+		err = inParallel(r.fleet.nodes, fleetSize, func(i int, p *process) error {
+			return errors.Join(r.inspect(ctx, p.id, r.clients[i]), r.inspectLedger(ctx, p))
+		})
+		if err != nil {
+			return err
 		}
 	}
 	r.phase("sending everything again")
@@ -70,6 +70,22 @@ func (r *run) lookBack(ctx context.Context) error {
 	well, cancel := context.WithTimeout(ctx, recovery)
 	defer cancel()
 	return r.compareStates(well)
+}
+
+// inParallel does something with each of a list, some at a time.
+func inParallel[T any](list []T, atATime int, do func(i int, x T) error) error {
+	problems := make([]error, len(list))
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range atATime {
+		group.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(list); i = int(next.Add(1)) - 1 {
+				problems[i] = do(i, list[i])
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(problems...)
 }
 
 // compareStates waits until all nodes have applied the same entries, and compares their states.
