@@ -6,7 +6,7 @@ STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOFUMPT := go run mvdan.cc/gofumpt@v0.12.0
 
 # Packages in which goroutines meet: the race detector runs over these.
-CONCURRENT := ./bench ./wal/... ./cluster/... ./server/... ./engine/billing ./engine/journal ./engine/page ./cmd/tollgate/api ./cmd/tollgate/replay
+CONCURRENT := ./bench/... ./wal/... ./cluster/... ./server/... ./engine/billing ./engine/journal ./engine/page ./cmd/tollgate/api ./cmd/tollgate/replay
 
 # Process tests start real nodes, and run alone.
 PROCESSES := ./cmd/tollgate/clustertest ./cmd/tollgate/torture

@@ -129,7 +129,28 @@ func (c *closing) watch(ctx context.Context) {
 }
 
 // longestEntry reads a node's metric.
-func longestEntry(ctx context.Context, node string) (longest time.Duration, err error) {
+func longestEntry(ctx context.Context, node string) (time.Duration, error) {
+	seconds, err := metric(ctx, node, longestMetric)
+	return time.Duration(seconds * float64(time.Second)), err
+}
+
+const syncsMetric = `tollgate_cluster_log_syncs{group="billing"} `
+
+// Syncs asks every node how often it called fsync on its log since its process began.
+func (a Admin) Syncs(ctx context.Context) (map[string]uint64, error) {
+	syncs := map[string]uint64{}
+	for _, node := range a.Nodes {
+		n, err := metric(ctx, node, syncsMetric)
+		if err != nil {
+			return nil, err
+		}
+		syncs["the node with operations on "+node] = uint64(n)
+	}
+	return syncs, nil
+}
+
+// metric reads one of a node's metrics; its name ends with a blank.
+func metric(ctx context.Context, node, name string) (value float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+node+"/metrics", nil)
@@ -143,15 +164,45 @@ func longestEntry(ctx context.Context, node string) (longest time.Duration, err 
 	defer func() { err = errors.Join(err, response.Body.Close()) }()
 	lines := bufio.NewScanner(io.LimitReader(response.Body, maxAdminBody))
 	for lines.Scan() {
-		value, ok := strings.CutPrefix(lines.Text(), longestMetric)
+		text, ok := strings.CutPrefix(lines.Text(), name)
 		if !ok {
 			continue
 		}
-		seconds, err := strconv.ParseFloat(value, 64)
-		if err != nil {
+		if value, err = strconv.ParseFloat(text, 64); err != nil {
 			return 0, fmt.Errorf("metrics: %w", err)
 		}
-		return time.Duration(seconds * float64(time.Second)), nil
+		return value, nil
 	}
-	return 0, errors.Join(fmt.Errorf("metrics of %s: no longest entry", node), lines.Err())
+	return 0, errors.Join(fmt.Errorf("metrics of %s: no %s", node, name), lines.Err())
+}
+
+// Leader asks the first node for the name of the one that leads the billing group.
+func (a Admin) Leader(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		"http://"+a.Nodes[0]+"/api/v1/admin/cluster", nil)
+	if err != nil {
+		return "", fmt.Errorf("cluster status: %w", err)
+	}
+	request.Header.Set("Authorization", "Bearer "+a.Key)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", fmt.Errorf("cluster status: %w", err)
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	if err = errors.Join(err, response.Body.Close()); err != nil {
+		return "", fmt.Errorf("cluster status: %w", err)
+	}
+	var answer struct {
+		Data struct {
+			Groups []struct {
+				Leader string `json:"leader"`
+			} `json:"groups"`
+		} `json:"data"`
+	}
+	if err = json.Unmarshal(body, &answer); err != nil || len(answer.Data.Groups) == 0 {
+		return "", errors.Join(fmt.Errorf("cluster status: %d %.200s", response.StatusCode, body), err)
+	}
+	return answer.Data.Groups[0].Leader, nil
 }

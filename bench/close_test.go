@@ -92,10 +92,14 @@ func closePeriods(t *testing.T, b *biller) (bench.CloseReport, error) {
 	defer server.Close()
 	address := strings.TrimPrefix(server.URL, "http://")
 	run, err := bench.New(bench.Config{
-		Nodes: []string{address}, Key: "k", Plan: "p", Feature: "f",
+		Target: bench.Target{
+			Nodes: []string{address}, Key: "k",
+			Admin: bench.Admin{Nodes: []string{address}, Key: "a", Account: "demo"},
+		},
+		Plan: "p", Feature: "f",
 		Scenario: bench.ScenarioClose, Connections: 4, Rate: 400, Customers: 20, Batch: 1,
 		Warmup: time.Millisecond, Duration: 100 * time.Millisecond, Memory: time.Millisecond,
-		AuditSample: 10, Admin: bench.Admin{Nodes: []string{address}, Key: "a", Account: "demo"},
+		AuditSample: 10,
 	})
 	require.NoError(t, err)
 	return run.Close(context.Background())
@@ -135,7 +139,8 @@ func TestClosePeriodsFindsWrongInvoices(t *testing.T) {
 
 func TestClosePeriodsNeedsItsClock(t *testing.T) {
 	c := bench.Config{
-		Nodes: []string{"127.0.0.1:1"}, Key: "k", Plan: "p", Feature: "f", Customers: 1, Batch: 1,
+		Target: bench.Target{Nodes: []string{"127.0.0.1:1"}, Key: "k"},
+		Plan:   "p", Feature: "f", Customers: 1, Batch: 1,
 		Scenario: bench.ScenarioClose, Connections: 2,
 	}
 	_, err := bench.New(c)

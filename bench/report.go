@@ -25,10 +25,10 @@ type Report struct {
 	Refused  uint64
 	Errors   map[string]uint64
 	Verified Verification
-	// GeneratorCores is how many cores the generator itself used on the average, NodeCores the same
-	// of Config.Processes.
-	GeneratorCores float64
-	NodeCores      []float64
+	// GeneratorCores is how many cores the generator itself used on the average, OtherCores how many
+	// everything else on the machine that does not belong to the run.
+	GeneratorCores, OtherCores float64
+	Used                       []ProcessUse
 }
 
 var percentiles = []float64{50, 90, 99, 99.9, 100}
@@ -72,8 +72,8 @@ func (r Report) Print(out io.Writer) error {
 	if what == "" {
 		what = "events"
 	}
-	row("scenario", "%s, %d connections to %d nodes, %d customers at random",
-		r.Scenario, r.Connections, len(r.Nodes), r.Customers)
+	row("scenario", "%s on %s, %d connections to %d nodes, %d customers at random",
+		r.Scenario, r.System, r.Connections, len(r.Nodes), r.Customers)
 	if r.Scenario == ScenarioBatch {
 		row("batch", "%d events a request", r.Batch)
 	}
@@ -81,11 +81,18 @@ func (r Report) Print(out io.Writer) error {
 	row("requests", "%.0f a second", r.RequestRate)
 	row("latency", "p50 %s  p90 %s  p99 %s  p99.9 %s  max %s",
 		r.Latency["p50"], r.Latency["p90"], r.Latency["p99"], r.Latency["p99.9"], r.Latency["p100"])
-	row("cores", "generator %.2f, nodes %.2f", r.GeneratorCores, r.NodeCores)
+	row("generator", "%.2f cores; others on this machine %.2f", r.GeneratorCores, r.OtherCores)
+	for _, p := range r.Used {
+		row(p.Name, "%.2f cores, %d MiB", p.Cores, p.Resident>>20)
+	}
 	v := r.Verified
-	row("counted", "%d, acknowledged %d, fate unknown %d", v.Counted, v.Acknowledged, v.Unknown)
-	row("audit", "%d events for %d checks (of %d customers)",
-		v.AuditEvents, v.Checks, v.AuditCustomers)
+	if !r.Blank {
+		row("counted", "%d, acknowledged %d, fate unknown %d", v.Counted, v.Acknowledged, v.Unknown)
+	}
+	if !r.Blank && !r.Unaudited {
+		row("audit", "%d events for %d checks (of %d customers)",
+			v.AuditEvents, v.Checks, v.AuditCustomers)
+	}
 	row("refused", "%d", r.Refused)
 	for i, message := range slices.Sorted(maps.Keys(r.Errors)) {
 		if i == 10 {

@@ -29,14 +29,14 @@ const (
 	ScenarioBatch Scenario = "ingest-batch"
 )
 
+// writes says whether the scenario records events.
+func (s Scenario) writes() bool { return s != ScenarioCheck }
+
 var scenarios = []Scenario{ScenarioCheck, ScenarioIngest, ScenarioBatch, ScenarioClose}
 
 // Config says what to measure.
 type Config struct {
-	// Nodes are host:port of client APIs; connections are shared out among them evenly.
-	Nodes []string
-	// Key is an API key of scope full. It is in no report.
-	Key string `json:"-"`
+	Target
 	// Plan is the key of the plan that customers subscribe to, Feature a feature of it.
 	Plan, Feature string
 	Scenario      Scenario
@@ -48,8 +48,6 @@ type Config struct {
 	Batch int
 	// Rate is the requests a second of ScenarioClose, half of them checks, half single events.
 	Rate int
-	// Admin is what ScenarioClose moves the clock through.
-	Admin Admin
 	// Memory is how long nodes remember an entry that took long: that long ScenarioClose waits
 	// before it measures; 0 is ten seconds.
 	Memory time.Duration
@@ -59,10 +57,10 @@ type Config struct {
 	AuditSample int
 	// AuditPatience bounds how long audit events may take to appear in the journal.
 	AuditPatience time.Duration
-	Seed          uint64
-	// Processes are the ids of the nodes' processes, where they run on this machine: what they use
-	// of its processors is reported too.
-	Processes []int
+	// Seed is of the draw of customers.
+	Seed uint64
+	// MaxGenerator is the share of the machine's cores that the generator may use; 0 is 0.7.
+	MaxGenerator float64
 }
 
 // Run is one measurement.
@@ -128,23 +126,38 @@ type worker struct {
 	customers []uint32 // of the request under way
 }
 
-// Do creates the customers, puts the load on, and verifies.
+// Do creates the customers, puts the load on, and verifies. The error is a *Refusal when the load
+// was put on, and what was measured is worth nothing.
 func (r *Run) Do(ctx context.Context) (Report, error) {
 	begin := time.Now()
-	if err := r.createCustomers(ctx); err != nil {
-		return Report{}, fmt.Errorf("create customers: %w", err)
+	report := Report{Config: r.Config, Name: r.name}
+	if !r.Blank {
+		if err := r.createCustomers(ctx); err != nil {
+			return report, fmt.Errorf("create customers: %w", err)
+		}
 	}
-	report := Report{Config: r.Config, Name: r.name, Setup: time.Since(begin)}
+	report.Setup = time.Since(begin)
+	before, err := r.witness(ctx)
+	if err != nil {
+		return report, err
+	}
 	workers, err := r.load(ctx, &report)
 	if err != nil {
 		return report, err
 	}
 	r.collect(workers, &report)
+	after, err := r.witness(ctx)
+	if err != nil {
+		return report, err
+	}
 	begin = time.Now()
-	report.Verified, err = r.verify(ctx)
+	var verified error
+	if !r.Blank {
+		report.Verified, verified = r.verify(ctx)
+	}
 	report.Verification = time.Since(begin)
 	r.problems(&report)
-	return report, err
+	return report, r.judge(&report, before, after, verified)
 }
 
 // load runs the workers and fills in how long the measured part took.
@@ -170,13 +183,13 @@ func (r *Run) load(ctx context.Context, report *Report) ([]*worker, error) {
 		}
 	}
 	wait(r.Warmup)
-	used := r.processorTimes()
+	used := r.usage()
 	begin := time.Now()
 	r.measuring.Store(true)
 	wait(r.Duration)
 	r.measuring.Store(false)
 	report.Elapsed = time.Since(begin)
-	report.cores(used, r.processorTimes())
+	report.use(used, r.usage())
 	stop.Store(true)
 	group.Wait()
 	return workers, ctx.Err()

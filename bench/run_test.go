@@ -108,10 +108,14 @@ func measure(t *testing.T, l *ledger, scenario bench.Scenario) (bench.Report, er
 	server := httptest.NewServer(l)
 	defer server.Close()
 	run, err := bench.New(bench.Config{
-		Nodes: []string{strings.TrimPrefix(server.URL, "http://")}, Key: "k", Plan: "p", Feature: "f",
+		Target: bench.Target{
+			Nodes: []string{strings.TrimPrefix(server.URL, "http://")}, Key: "k",
+			Processes: []bench.Process{{Name: "self", PID: os.Getpid()}},
+		},
+		Plan: "p", Feature: "f", MaxGenerator: 1,
 		Scenario: scenario, Connections: 4, Customers: 20, Batch: 7,
 		Warmup: time.Millisecond, Duration: 50 * time.Millisecond,
-		AuditSample: 10, AuditPatience: 10 * time.Millisecond, Processes: []int{os.Getpid()},
+		AuditSample: 10, AuditPatience: 10 * time.Millisecond,
 	})
 	require.NoError(t, err)
 	return run.Do(context.Background())
@@ -127,8 +131,8 @@ func TestRunVerifiesWhatWasAcknowledged(t *testing.T) {
 		require.Positive(t, report.Units)
 		require.Positive(t, report.Latency["p50"])
 		require.Positive(t, report.GeneratorCores)
-		require.Len(t, report.NodeCores, 1)
-		require.InDelta(t, report.GeneratorCores, report.NodeCores[0], 0.9, "both are this process")
+		require.Len(t, report.Used, 1)
+		require.InDelta(t, report.GeneratorCores, report.Used[0].Cores, 0.9, "both are this process")
 		require.Equal(t, report.Verified.Acknowledged, report.Verified.Counted)
 		require.Equal(t, report.Verified.Checks, report.Verified.AuditEvents)
 		require.GreaterOrEqual(t, report.Verified.Checks, uint64(10))
@@ -159,7 +163,8 @@ func TestMissingAuditEventsAreFound(t *testing.T) {
 
 func TestConfigIsChecked(t *testing.T) {
 	valid := bench.Config{
-		Nodes: []string{"h:1"}, Scenario: bench.ScenarioCheck, Connections: 1, Customers: 1, Batch: 1,
+		Target:   bench.Target{Nodes: []string{"h:1"}},
+		Scenario: bench.ScenarioCheck, Connections: 1, Customers: 1, Batch: 1,
 	}
 	_, err := bench.New(valid)
 	require.NoError(t, err)

@@ -125,6 +125,23 @@ var imports = []struct {
 	{"cmd/tollgate/trace", nil, "a trace is a file"},
 }
 
+// peersClients are modules that only the comparison needs.
+var peersClients = []string{"github.com/redis/", "github.com/jackc/", "go.etcd.io/etcd/"}
+
+// TestServerHasNoClientsOfPeers: what Tollgate is measured beside is not linked into it.
+func TestServerHasNoClientsOfPeers(t *testing.T) {
+	list := exec.Command("go", "list", "-deps", "./cmd/tollgate")
+	list.Dir = root
+	text, err := list.Output()
+	require.NoError(t, err)
+	require.Contains(t, string(text), "tollgate/cluster\n")
+	for path := range strings.Lines(string(text)) {
+		for _, client := range peersClients {
+			require.False(t, strings.HasPrefix(path, client), "the server is linked with %s", path)
+		}
+	}
+}
+
 func TestImportsGoOneWay(t *testing.T) {
 	var offenders []string
 	for _, s := range sources(t) {

@@ -3,13 +3,20 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
+
+	"tollgate/bench"
 )
 
 // startTimeout bounds how long a new cluster may take to serve, stopTimeout how long it may take to
@@ -19,50 +26,179 @@ const (
 	stopTimeout  = 30 * time.Second
 )
 
-// start runs a cluster in a folder of its own, points the flags at it, and returns what stops it
-// and removes the folder.
-func (f *flags) start(ctx context.Context) (stop func() error, err error) {
-	program, err := filepath.Abs(f.Tollgate)
+// tollgate is a cluster of three nodes that `tollgate dev` runs, with all its defaults.
+type tollgate struct {
+	name, program string
+	via           string // all, leader or followers
+	data          string
+	command       *exec.Cmd
+	output        bytes.Buffer
+	ended         chan struct{}
+}
+
+// Name implements bench.System.
+func (t *tollgate) Name() string { return t.name }
+
+// Start implements bench.System.
+func (t *tollgate) Start(ctx context.Context, _ bench.Answers) (target bench.Target, err error) {
+	program, err := filepath.Abs(t.program)
 	if err != nil {
-		return nil, fmt.Errorf("--tollgate: %w", err)
+		return target, fmt.Errorf("--tollgate: %w", err)
 	}
-	if f.Data, err = os.MkdirTemp("", "tollgate-bench-"); err != nil {
-		return nil, fmt.Errorf("data folder: %w", err)
+	base, err := freePorts(9)
+	if err != nil {
+		return target, err
 	}
-	var output bytes.Buffer
-	command := exec.Command(program, "dev", "--data", f.Data,
-		"--http-port", "18080", "--ops-port", "19080", "--raft-port", "17080")
-	command.Stdout, command.Stderr = &output, &output
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for us; we stop it then
-	if err = command.Start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("start a cluster (make bench builds it): %w", err),
-			os.RemoveAll(f.Data))
+	if t.data, err = os.MkdirTemp("", "tollgate-bench-"); err != nil {
+		return target, fmt.Errorf("data folder: %w", err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
-	stop = func() error {
-		err := command.Process.Signal(syscall.SIGTERM)
-		select {
-		case <-ended:
-		case <-time.After(stopTimeout):
-			err = errors.Join(err, errors.New("the cluster did not stop"), command.Process.Kill())
+	t.output.Reset()
+	t.command = exec.Command(program, "dev", "--data", t.data, "--http-port", strconv.Itoa(base),
+		"--ops-port", strconv.Itoa(base+3), "--raft-port", strconv.Itoa(base+6))
+	t.command.Stdout, t.command.Stderr = &t.output, &t.output
+	t.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for us; we stop it then
+	if err = t.command.Start(); err != nil {
+		return target, errors.Join(fmt.Errorf("start a cluster (make build builds it): %w", err),
+			os.RemoveAll(t.data))
+	}
+	t.ended = make(chan struct{})
+	go func() {
+		defer close(t.ended)
+		if err := t.command.Wait(); err != nil {
+			fmt.Fprintln(&t.output, err)
 		}
-		return errors.Join(err, os.RemoveAll(f.Data))
+	}()
+	if err = t.ready(ctx); err == nil {
+		target, err = connect(ctx, t.data, t.via)
 	}
+	if err != nil {
+		return target, errors.Join(err, t.Stop())
+	}
+	target.System = t.name
+	return target, nil
+}
+
+// ready waits until the cluster serves.
+func (t *tollgate) ready(ctx context.Context) error {
 	deadline := time.After(startTimeout)
 	for {
-		if _, err = os.Stat(filepath.Join(f.Data, "dev.json")); err == nil {
-			return stop, nil
+		if _, err := os.Stat(filepath.Join(t.data, "dev.json")); err == nil {
+			return nil
 		}
 		select {
-		case <-ended:
-			return nil, errors.Join(fmt.Errorf("the cluster did not start:\n%s", &output),
-				os.RemoveAll(f.Data))
+		case <-t.ended:
+			return fmt.Errorf("the cluster did not start:\n%s", &t.output)
 		case <-deadline:
-			return nil, errors.Join(errors.New("the cluster did not start in time"), stop())
+			return errors.New("the cluster did not start in time")
 		case <-ctx.Done():
-			return nil, errors.Join(ctx.Err(), stop())
+			return ctx.Err()
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+// Stop implements bench.System.
+func (t *tollgate) Stop() error {
+	if t.data == "" {
+		return nil
+	}
+	var err error
+	select {
+	case <-t.ended:
+	default:
+		err = t.command.Process.Signal(syscall.SIGTERM)
+	}
+	select {
+	case <-t.ended:
+	case <-time.After(stopTimeout):
+		err = errors.Join(err, errors.New("the cluster did not stop"), t.command.Process.Kill())
+		<-t.ended
+	}
+	err = errors.Join(err, os.RemoveAll(t.data))
+	t.data = ""
+	return err
+}
+
+// Ports that are tried lie below those that the kernel gives to outgoing connections.
+const (
+	lowestPort  = 20_000
+	highestPort = 30_000
+	portTries   = 50
+)
+
+// freePorts finds some ports in a row on 127.0.0.1 that nobody uses, and returns the first.
+func freePorts(count int) (int, error) {
+	for range portTries {
+		base := lowestPort + rand.IntN(highestPort-lowestPort-count)
+		free := true
+		for port := base; port < base+count && free; port++ {
+			ln, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
+			free = err == nil && ln.Close() == nil
+		}
+		if free {
+			return base, nil
+		}
+	}
+	return 0, fmt.Errorf("no %d free ports in a row between %d and %d", count, lowestPort, highestPort)
+}
+
+// cluster is what dev.json says.
+type cluster struct {
+	Account    string `json:"account"`
+	AdminKey   string `json:"adminKey"`
+	SandboxKey string `json:"sandboxKey"`
+	Nodes      []struct {
+		ID   string `json:"id"`
+		HTTP string `json:"http"`
+		Ops  string `json:"ops"`
+		PID  int    `json:"pid"`
+	} `json:"nodes"`
+}
+
+// connect reads of dev.json how the cluster of a data folder is reached.
+func connect(ctx context.Context, data, via string) (target bench.Target, err error) {
+	file := filepath.Join(data, "dev.json")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return target, fmt.Errorf("without --url, --key and --start: %w", err)
+	}
+	var c cluster
+	if err = json.Unmarshal(text, &c); err != nil {
+		return target, fmt.Errorf("%s: %w", file, err)
+	}
+	target = bench.Target{
+		System: "tollgate", Key: c.SandboxKey,
+		Admin: bench.Admin{Key: c.AdminKey, Account: c.Account},
+	}
+	for _, node := range c.Nodes {
+		target.Processes = append(target.Processes, bench.Process{Name: node.ID, PID: node.PID})
+		target.Admin.Nodes = append(target.Admin.Nodes, node.Ops)
+	}
+	target.Syncs = target.Admin.Syncs
+	leader := ""
+	if via != "all" {
+		if leader, err = target.Admin.Leader(ctx); err != nil {
+			return target, err
+		}
+	}
+	for _, node := range c.Nodes {
+		if via == "all" || (node.ID == leader) == (via == "leader") {
+			target.Nodes = append(target.Nodes, node.HTTP)
+		}
+	}
+	return target, nil
+}
+
+// tollgateNamed returns a cluster that is measured through all nodes, or through some of them:
+// tollgate, tollgate-leader or tollgate-followers.
+func tollgateNamed(name, program string) (*tollgate, error) {
+	t := &tollgate{name: name, program: program, via: "all"}
+	_, via, chosen := strings.Cut(name, "-")
+	switch {
+	case chosen && (via == "leader" || via == "followers"):
+		t.via = via
+	case chosen:
+		return nil, fmt.Errorf("no system %q: want tollgate, tollgate-leader or tollgate-followers", name)
+	}
+	return t, nil
 }

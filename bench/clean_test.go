@@ -1,0 +1,118 @@
+package bench_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/bench"
+)
+
+// load is a short run of single events against a handler.
+func load(t *testing.T, h http.Handler, change func(*bench.Config)) (bench.Report, error) {
+	t.Helper()
+	server := httptest.NewServer(h)
+	defer server.Close()
+	c := bench.Config{
+		Target: bench.Target{
+			System: "ledger", Nodes: []string{strings.TrimPrefix(server.URL, "http://")}, Key: "k",
+		},
+		Plan: "p", Feature: "f", Scenario: bench.ScenarioIngest, Connections: 4, Customers: 20,
+		Batch: 7, Warmup: time.Millisecond, Duration: 50 * time.Millisecond,
+		AuditSample: 10, AuditPatience: 10 * time.Millisecond, MaxGenerator: 1,
+	}
+	change(&c)
+	run, err := bench.New(c)
+	require.NoError(t, err)
+	return run.Do(context.Background())
+}
+
+func newLedger() *ledger {
+	return &ledger{keys: map[string]bool{}, used: map[string]int{}, audits: map[string]int{}}
+}
+
+func TestRunWithErrorsIsRefused(t *testing.T) {
+	l := newLedger()
+	var events atomic.Int32
+	_, err := load(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/events") && r.Method == "POST" && events.Add(1) == 3 {
+			w.Header().Set("Content-Length", "2")
+			w.WriteHeader(500)
+			_, err := w.Write([]byte("{}"))
+			if err != nil {
+				panic(err)
+			}
+			return
+		}
+		l.ServeHTTP(w, r)
+	}), func(*bench.Config) {})
+	require.ErrorContains(t, err, "refused to report")
+	require.ErrorContains(t, err, "1 × event: 500 {}")
+	require.True(t, bench.Refused(err))
+}
+
+func TestRunOfAProcessThatEndsIsRefused(t *testing.T) {
+	l := newLedger()
+	node := exec.Command("sleep", "600")
+	require.NoError(t, node.Start())
+	var once sync.Once
+	var failed error
+	_, err := load(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/events") && r.Method == "POST" {
+			once.Do(func() { failed = node.Process.Kill() })
+		}
+		l.ServeHTTP(w, r)
+	}), func(c *bench.Config) {
+		c.Processes = []bench.Process{{Name: "node1", PID: node.Process.Pid}}
+	})
+	require.NoError(t, failed)
+	require.Error(t, node.Wait())
+	require.ErrorContains(t, err, "node1 (process ")
+	require.ErrorContains(t, err, "ended or was started again")
+}
+
+func TestRunWithoutFsyncsIsRefused(t *testing.T) {
+	syncs := func(counts ...map[string]uint64) func(*bench.Config) {
+		return func(c *bench.Config) {
+			var calls atomic.Int32
+			c.Syncs = func(context.Context) (map[string]uint64, error) {
+				return counts[min(int(calls.Add(1)), len(counts))-1], nil
+			}
+		}
+	}
+	_, err := load(t, newLedger(), syncs(map[string]uint64{"node1": 7, "node2": 3},
+		map[string]uint64{"node1": 8, "node2": 3}))
+	require.ErrorContains(t, err, "node2 made nothing durable: 3 fsyncs before the load, 3 after it")
+	require.NotContains(t, err.Error(), "node1")
+	_, err = load(t, newLedger(), syncs(nil))
+	require.ErrorContains(t, err, "no node says how often it called fsync")
+	_, err = load(t, newLedger(), syncs(map[string]uint64{"node1": 7}, map[string]uint64{"node1": 8}))
+	require.NoError(t, err)
+}
+
+func TestRunThatTheGeneratorLimitsIsRefused(t *testing.T) {
+	_, err := load(t, newLedger(), func(c *bench.Config) { c.MaxGenerator = 1e-9 })
+	require.ErrorContains(t, err, "the generator was the limit")
+	_, err = load(t, newLedger(), func(*bench.Config) {})
+	require.NoError(t, err)
+}
+
+func TestReportSaysWhatProcessesUsed(t *testing.T) {
+	report, err := load(t, newLedger(), func(c *bench.Config) {
+		c.Processes = []bench.Process{{Name: "node1", PID: os.Getpid()}}
+	})
+	require.NoError(t, err)
+	require.Len(t, report.Used, 1)
+	require.Equal(t, "node1", report.Used[0].Name)
+	require.Greater(t, report.Used[0].Resident, uint64(1<<20))
+	require.Positive(t, report.GeneratorCores)
+}

@@ -1,0 +1,285 @@
+// Package peer runs what people use in the place of Tollgate, each behind the same thin HTTP front
+// that takes Tollgate's requests and answers Tollgate's bytes: a durable, deduplicated count, and a
+// read of it. The front is a process of its own, as a service in front of a database is.
+package peer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"tollgate/bench"
+)
+
+// Event is what a front reads of a usage event.
+type Event struct {
+	Key, Customer string
+	Units         int64
+}
+
+// Store is where a front counts.
+type Store interface {
+	// Create begins a customer's count at zero.
+	Create(ctx context.Context, customer string) error
+	// Add counts the events, each key once, and returns when they are durable. It notes in fresh
+	// which of them were counted; the others are repeats.
+	Add(ctx context.Context, events []Event, fresh []bool) error
+	// Read returns a customer's count.
+	Read(ctx context.Context, customer string) (int64, error)
+	// Syncs is how often each server has made something durable so far, by server.
+	Syncs(ctx context.Context) (map[string]uint64, error)
+	Close() error
+}
+
+// Front says what a front serves. It is sent to the process as JSON.
+type Front struct {
+	// Store is one of the Systems' names without what follows a blank, or "bare" for none.
+	Store string
+	// Servers are addresses of the store's servers.
+	Servers []string
+	// Depth is how many events of a batch go into a pipeline at a time, where the store has one.
+	Depth int
+	// Folder is where the store keeps files, where the front does that itself.
+	Folder  string
+	Answers bench.Answers
+}
+
+// requestTimeout bounds what a store may take for one request.
+const requestTimeout = 10 * time.Second
+
+// Serve serves the Front that it reads from in on a port of its own on 127.0.0.1; it writes the
+// address to out and returns when in ends.
+func Serve(in io.Reader, out io.Writer) (err error) {
+	var front Front
+	if err = json.NewDecoder(in).Decode(&front); err != nil {
+		return fmt.Errorf("front: %w", err)
+	}
+	handler := front.bare
+	if front.Store != "bare" {
+		store, openErr := front.open()
+		if openErr != nil {
+			return fmt.Errorf("front: %w", openErr)
+		}
+		defer func() { err = errors.Join(err, store.Close()) }()
+		handler = newHandler(store, front.Answers).handle
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("front: %w", err)
+	}
+	server := &fasthttp.Server{
+		NoDefaultServerHeader: true, CloseOnShutdown: true, Handler: handler,
+		MaxRequestBodySize: 64 << 20,
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ln) }()
+	if _, err = fmt.Fprintln(out, ln.Addr()); err == nil {
+		_, err = io.Copy(io.Discard, in)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	stopped := server.ShutdownWithContext(ctx)
+	if errors.Is(stopped, context.DeadlineExceeded) {
+		return err // the other end is gone, and this process ends with it
+	}
+	return errors.Join(err, stopped, <-served)
+}
+
+// open connects to the store.
+func (f *Front) open() (Store, error) {
+	switch f.Store {
+	case "redis":
+		return openRedis(f.Servers[0], f.Depth)
+	case "fdatasync":
+		return openFile(f.Folder)
+	}
+	return nil, fmt.Errorf("no store %q", f.Store)
+}
+
+// answer writes what all answers have in common.
+func answer(ctx *fasthttp.RequestCtx, status int, body []byte) {
+	ctx.Response.SetStatusCode(status)
+	ctx.Response.Header.SetContentType("application/json")
+	ctx.Response.Header.Set("X-Request-Id", "req_0123456789abcdef01234567")
+	ctx.Response.SetBody(body)
+}
+
+var (
+	batchPath  = []byte("/api/v1/client/events/batch")
+	eventPath  = []byte("/api/v1/client/events")
+	checkPath  = []byte("/api/v1/client/entitlements/")
+	createPath = []byte("/api/v1/client/customers")
+	subscribe  = []byte("/api/v1/client/subscriptions")
+	syncsPath  = []byte("/syncs")
+)
+
+// bare answers without reading more than the path: the limit of what HTTP allows.
+func (f *Front) bare(ctx *fasthttp.RequestCtx) {
+	a := &f.Answers.Check
+	switch path := ctx.Path(); {
+	case bytes.Equal(path, eventPath):
+		a = &f.Answers.Event
+	case bytes.Equal(path, batchPath):
+		a = &f.Answers.Batch
+	}
+	answer(ctx, a.Status, a.Body)
+}
+
+// handler answers requests from a store.
+type handler struct {
+	store   Store
+	answers bench.Answers
+	check   [][]byte // the answer to a check, cut where the count stands
+}
+
+var usedField = []byte(`"used":`)
+
+func newHandler(store Store, answers bench.Answers) *handler {
+	h := &handler{store: store, answers: answers}
+	for rest := answers.Check.Body; ; {
+		before, after, found := bytes.Cut(rest, usedField)
+		if !found {
+			h.check = append(h.check, rest)
+			return h
+		}
+		h.check = append(h.check, append(bytes.Clone(before), usedField...))
+		rest = bytes.TrimLeft(after, "0123456789")
+	}
+}
+
+func (h *handler) handle(request *fasthttp.RequestCtx) {
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+	defer cancel()
+	var err error
+	switch path := request.Path(); {
+	case bytes.HasPrefix(path, checkPath):
+		err = h.read(ctx, request, path[len(checkPath):])
+	case bytes.Equal(path, eventPath):
+		err = h.record(ctx, request)
+	case bytes.Equal(path, batchPath):
+		err = h.batch(ctx, request)
+	case bytes.Equal(path, createPath):
+		name, _ := field(request.PostBody(), []byte(`"externalClientCustomerId":"`))
+		if err = h.store.Create(ctx, string(name)); err == nil {
+			answer(request, 201, h.answers.Event.Body)
+		}
+	case bytes.Equal(path, subscribe):
+		answer(request, 201, h.answers.Event.Body)
+	case bytes.Equal(path, syncsPath):
+		var text []byte
+		var syncs map[string]uint64
+		if syncs, err = h.store.Syncs(ctx); err == nil {
+			if text, err = json.Marshal(syncs); err == nil {
+				answer(request, 200, text)
+			}
+		}
+	default:
+		answer(request, 404, []byte(`{"success":false}`))
+	}
+	if err != nil {
+		answer(request, 500, fmt.Appendf(nil, `{"success":false,"error":{"message":%q}}`, err.Error()))
+	}
+}
+
+// read answers a check: the path goes on with customer/feature.
+func (h *handler) read(ctx context.Context, request *fasthttp.RequestCtx, rest []byte) error {
+	customer, _, _ := bytes.Cut(rest, []byte("/"))
+	count, err := h.store.Read(ctx, string(customer))
+	if err != nil {
+		return err
+	}
+	answer(request, 200, nil)
+	for i, part := range h.check {
+		if i > 0 {
+			request.Response.AppendBody(strconv.AppendInt(nil, count, 10))
+		}
+		request.Response.AppendBody(part)
+	}
+	return nil
+}
+
+func (h *handler) record(ctx context.Context, request *fasthttp.RequestCtx) error {
+	event, _, err := parse(request.PostBody())
+	if err != nil {
+		return err
+	}
+	var fresh [1]bool
+	if err = h.store.Add(ctx, []Event{event}, fresh[:]); err != nil {
+		return err
+	}
+	a := &h.answers.Event
+	if !fresh[0] {
+		a = &h.answers.Duplicate
+	}
+	answer(request, a.Status, a.Body)
+	return nil
+}
+
+func (h *handler) batch(ctx context.Context, request *fasthttp.RequestCtx) error {
+	body := request.PostBody()
+	var events []Event
+	for len(body) > 2 {
+		event, rest, err := parse(body)
+		if err != nil {
+			return err
+		}
+		events, body = append(events, event), rest
+	}
+	fresh := make([]bool, len(events))
+	if err := h.store.Add(ctx, events, fresh); err != nil {
+		return err
+	}
+	accepted := 0
+	text := append(make([]byte, 0, 32*len(events)+128), `{"success":true,"data":{"results":[`...)
+	for i, counted := range fresh {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = strconv.AppendInt(append(text, `{"index":`...), int64(i), 10)
+		if counted {
+			accepted++
+			text = append(text, `,"status":201}`...)
+			continue
+		}
+		text = append(text, `,"status":409,"message":"This idempotency key was already processed"}`...)
+	}
+	answer(request, 200, fmt.Appendf(text, `],"accepted":%d,"duplicates":%d,"rejected":0}}`,
+		accepted, len(events)-accepted))
+	return nil
+}
+
+// parse reads the three fields of the next event that count, and returns what follows. It does as
+// little as a front can, which favours the peers.
+func parse(body []byte) (e Event, rest []byte, err error) {
+	key, rest := field(body, []byte(`"eventIdempotencyKey":"`))
+	customer, rest := field(rest, []byte(`"customerReferenceId":"`))
+	_, rest, found := bytes.Cut(rest, []byte(`"usageUnits":`))
+	digits := len(rest) - len(bytes.TrimLeft(rest, "0123456789"))
+	units, err := strconv.ParseInt(string(rest[:digits]), 10, 64)
+	if err != nil || !found || len(key) == 0 || len(customer) == 0 {
+		return e, nil, fmt.Errorf("no usage event: %.100q", body)
+	}
+	rest = rest[digits:]
+	if len(rest) > 0 {
+		rest = rest[1:] // the closing brace
+	}
+	return Event{string(key), string(customer), units}, rest, nil
+}
+
+// field returns a string's value, and what follows it.
+func field(text, name []byte) (value, rest []byte) {
+	_, after, found := bytes.Cut(text, name)
+	if !found {
+		return nil, nil
+	}
+	value, rest, _ = bytes.Cut(after, []byte(`"`))
+	return value, rest
+}

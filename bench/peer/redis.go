@@ -1,0 +1,171 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+const (
+	// defaultDepth is a Redis pipeline's depth where none is said.
+	defaultDepth = 1000
+	// keyLife is how long a key is claimed: 35 days, as Tollgate's.
+	keyLife = 35 * 24 * time.Hour
+)
+
+// claim counts an event whose key nobody has claimed yet: 1 when it did.
+const claim = `if redis.call('SET', KEYS[1], 1, 'NX', 'EX', ARGV[2]) then
+	redis.call('INCRBY', KEYS[2], ARGV[1])
+	return 1
+end
+return 0`
+
+// redisStore counts in Redis. rueidis sends what callers ask at the same time as one pipeline.
+type redisStore struct {
+	client rueidis.Client
+	script *rueidis.Lua
+	depth  int
+	life   string
+}
+
+func openRedis(address string, depth int) (Store, error) {
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{address}, DisableCache: true, AlwaysPipelining: true,
+		// A Redis that restarts must show, not be hidden by another try.
+		DisableRetry: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("redis: %w", err)
+	}
+	return &redisStore{
+		client: client, script: rueidis.NewLuaScript(claim), depth: depth,
+		life: strconv.Itoa(int(keyLife.Seconds())),
+	}, nil
+}
+
+// Create implements Store.
+func (s *redisStore) Create(ctx context.Context, customer string) error {
+	err := s.client.Do(ctx, s.client.B().Set().Key("c:"+customer).Value("0").Build()).Error()
+	if err != nil {
+		return fmt.Errorf("redis: %w", err)
+	}
+	return nil
+}
+
+// Add implements Store: one call of the script for each event, as many in a pipeline as depth says.
+func (s *redisStore) Add(ctx context.Context, events []Event, fresh []bool) error {
+	calls := make([]rueidis.LuaExec, 0, min(s.depth, len(events)))
+	for from := 0; from < len(events); from += s.depth {
+		part := events[from:min(from+s.depth, len(events))]
+		calls = calls[:0]
+		for _, e := range part {
+			calls = append(calls, rueidis.LuaExec{
+				Keys: []string{"k:" + e.Key, "c:" + e.Customer},
+				Args: []string{strconv.FormatInt(e.Units, 10), s.life},
+			})
+		}
+		for i, result := range s.results(ctx, calls) {
+			counted, err := result.AsInt64()
+			if err != nil {
+				return fmt.Errorf("redis: %w", err)
+			}
+			fresh[from+i] = counted == 1
+		}
+	}
+	return nil
+}
+
+func (s *redisStore) results(ctx context.Context, calls []rueidis.LuaExec) []rueidis.RedisResult {
+	if len(calls) == 1 {
+		return []rueidis.RedisResult{s.script.Exec(ctx, s.client, calls[0].Keys, calls[0].Args)}
+	}
+	return s.script.ExecMulti(ctx, s.client, calls...)
+}
+
+// Read implements Store.
+func (s *redisStore) Read(ctx context.Context, customer string) (int64, error) {
+	count, err := s.client.Do(ctx, s.client.B().Get().Key("c:"+customer).Build()).AsInt64()
+	if err != nil {
+		return 0, fmt.Errorf("redis: %w", err)
+	}
+	return count, nil
+}
+
+// Syncs implements Store. Redis does not count its fsyncs; with appendfsync always, each of its
+// writes to the file is followed by one before it answers. So the file's length is asked for, and
+// the setting is seen to hold.
+func (s *redisStore) Syncs(ctx context.Context) (map[string]uint64, error) {
+	mode, err := s.client.Do(ctx, s.client.B().ConfigGet().Parameter("appendfsync").Build()).AsStrMap()
+	if err != nil {
+		return nil, fmt.Errorf("redis: %w", err)
+	}
+	if mode["appendfsync"] != "always" {
+		return nil, fmt.Errorf("redis: appendfsync is %q", mode["appendfsync"])
+	}
+	info, err := s.client.Do(ctx, s.client.B().Info().Section("persistence").Build()).ToString()
+	if err != nil {
+		return nil, fmt.Errorf("redis: %w", err)
+	}
+	_, rest, found := strings.Cut(info, "aof_current_size:")
+	size, err := strconv.ParseUint(strings.TrimSpace(strings.SplitN(rest, "\n", 2)[0]), 10, 64)
+	if err != nil || !found {
+		return nil, errors.Join(errors.New("redis: no length of its file"), err)
+	}
+	return map[string]uint64{"redis (bytes of its file)": size}, nil
+}
+
+// Close implements Store.
+func (s *redisStore) Close() error {
+	s.client.Close()
+	return nil
+}
+
+// serveRedis starts one server that appends and calls fsync before it answers.
+func serveRedis(ctx context.Context, s *system) ([]*process, error) {
+	program, err := find("redis-server")
+	if err != nil {
+		return nil, err
+	}
+	address, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("redis: %w", err)
+	}
+	s.front.Servers = []string{address}
+	p, err := start("redis", exec.Command(program, "--bind", host, "--port", port, "--dir", s.folder,
+		"--appendonly", "yes", "--appendfsync", "always", "--save", "", "--daemonize", "no",
+		// Rewriting the file in the middle of a measurement would only slow it down.
+		"--auto-aof-rewrite-percentage", "0"))
+	if err != nil {
+		return nil, err
+	}
+	if err = p.listening(ctx, address); err != nil {
+		return nil, errors.Join(err, p.stop(syscall.SIGTERM))
+	}
+	return []*process{p}, nil
+}
+
+// redisTool is Redis's own benchmark of the same script, by 256 connections.
+func redisTool(ctx context.Context, s *system) (string, error) {
+	program, err := find("redis-benchmark")
+	if err != nil {
+		return "", err
+	}
+	_, port, err := net.SplitHostPort(s.front.Servers[0])
+	if err != nil {
+		return "", fmt.Errorf("redis: %w", err)
+	}
+	return output(ctx, program, "-p", port, "-c", "256", "-n", "100000", "-r", "1000000000", "-q",
+		"EVAL", claim, "2", "k:t__rand_int__", "c:tool", "1", "3024000")
+}

@@ -1,0 +1,188 @@
+package peer
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	"tollgate/bench"
+)
+
+// system is a peer: its servers, and the front before them.
+type system struct {
+	name    string
+	program []string // that is this program as a front
+	front   Front
+	// serve starts the servers in the folder.
+	serve func(ctx context.Context, s *system) ([]*process, error)
+	// tool runs the peer's own tool against the servers.
+	tool func(ctx context.Context, s *system) (string, error)
+
+	folder    string
+	servers   []*process
+	frontSide *process
+	feed      io.Closer
+}
+
+// Name implements bench.System.
+func (s *system) Name() string { return s.name }
+
+// Start implements bench.System.
+func (s *system) Start(ctx context.Context, answers bench.Answers) (t bench.Target, err error) {
+	if s.folder, err = os.MkdirTemp("", "tollgate-bench-"); err != nil {
+		return t, fmt.Errorf("%s: %w", s.name, err)
+	}
+	s.front.Answers = answers
+	if t, err = s.run(ctx); err != nil {
+		return t, fmt.Errorf("%s: %w", s.name, errors.Join(err, s.Stop()))
+	}
+	return t, nil
+}
+
+func (s *system) run(ctx context.Context) (t bench.Target, err error) {
+	if s.serve != nil {
+		if s.servers, err = s.serve(ctx, s); err != nil {
+			return t, err
+		}
+	}
+	s.front.Folder = s.folder
+	address, err := s.startFront(ctx)
+	if err != nil {
+		return t, err
+	}
+	t = bench.Target{
+		System: s.name, Nodes: []string{address}, Unaudited: true, Blank: s.front.Store == "bare",
+	}
+	for _, p := range append([]*process{s.frontSide}, s.servers...) {
+		t.Processes = append(t.Processes, bench.Process{Name: p.name, PID: p.command.Process.Pid})
+	}
+	if !t.Blank {
+		t.Syncs = func(ctx context.Context) (map[string]uint64, error) { return syncs(ctx, address) }
+	}
+	return t, nil
+}
+
+// startFront runs this program as the front, and returns where it listens.
+func (s *system) startFront(ctx context.Context) (string, error) {
+	text, err := json.Marshal(s.front)
+	if err != nil {
+		return "", fmt.Errorf("front: %w", err)
+	}
+	command := exec.Command(s.program[0], s.program[1:]...)
+	in, err := command.StdinPipe()
+	if err != nil {
+		return "", fmt.Errorf("front: %w", err)
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return "", fmt.Errorf("front: %w", err)
+	}
+	command.Stdout, s.feed = writer, in
+	s.frontSide, err = start("front", command)
+	if err = errors.Join(err, writer.Close()); err != nil {
+		return "", errors.Join(err, reader.Close())
+	}
+	if _, err = in.Write(text); err != nil {
+		return "", errors.Join(fmt.Errorf("front: %w", err), reader.Close())
+	}
+	// It says where it listens, or ends: either way the line ends.
+	line, err := bufio.NewReader(reader).ReadString('\n')
+	if err = errors.Join(err, reader.Close()); err != nil {
+		<-s.frontSide.done
+		return "", fmt.Errorf("the front did not start: %s", &s.frontSide.output)
+	}
+	address := strings.TrimSpace(line)
+	return address, s.frontSide.listening(ctx, address)
+}
+
+// Stop implements bench.System.
+func (s *system) Stop() error {
+	var all []error
+	if s.frontSide != nil {
+		all = append(all, s.feed.Close(), s.frontSide.stop(syscall.SIGTERM))
+	}
+	for _, p := range s.servers {
+		all = append(all, p.stop(syscall.SIGINT)) // to PostgreSQL: end without waiting for clients
+	}
+	s.frontSide, s.servers = nil, nil
+	if s.folder != "" {
+		all = append(all, os.RemoveAll(s.folder))
+	}
+	s.folder = ""
+	return errors.Join(all...)
+}
+
+// Tool implements bench.Native.
+func (s *system) Tool(ctx context.Context) (string, error) {
+	if s.tool == nil {
+		return "", nil
+	}
+	return s.tool(ctx, s)
+}
+
+// syncs asks a front.
+func syncs(ctx context.Context, address string) (counts map[string]uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/syncs", nil)
+	if err != nil {
+		return nil, fmt.Errorf("fsyncs: %w", err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("fsyncs: %w", err)
+	}
+	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	if err = errors.Join(err, response.Body.Close()); err != nil {
+		return nil, fmt.Errorf("fsyncs: %w", err)
+	}
+	if err = json.Unmarshal(text, &counts); err != nil || response.StatusCode != 200 {
+		return nil, errors.Join(fmt.Errorf("fsyncs: %d %.300s", response.StatusCode, text), err)
+	}
+	return counts, nil
+}
+
+// run carries out a tool, and returns what it printed.
+func output(ctx context.Context, program string, args ...string) (string, error) {
+	text, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", program, err, text)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// New returns the systems of these names; each is one of Names. program is this program and its
+// arguments that make it a front.
+func New(name string, program ...string) (bench.System, error) {
+	s := &system{name: name, program: program}
+	kind, variant, _ := strings.Cut(name, "-")
+	s.front.Store = kind
+	switch kind {
+	case "bare", "fdatasync":
+	case "redis":
+		s.front.Depth, s.serve, s.tool = defaultDepth, serveRedis, redisTool
+		if variant != "" {
+			if _, err := fmt.Sscanf(variant, "%d", &s.front.Depth); err != nil || s.front.Depth < 1 {
+				return nil, fmt.Errorf("%s: %q is no depth of a pipeline", name, variant)
+			}
+		}
+		return s, nil
+	default:
+		return nil, fmt.Errorf("no system %q: want tollgate, %s", name, strings.Join(Names, ", "))
+	}
+	if variant != "" {
+		return nil, fmt.Errorf("no system %q", name)
+	}
+	return s, nil
+}
+
+// Names are the peers, and the two limits. redis-N sends a batch in pipelines of N events.
+var Names = []string{"bare", "fdatasync", "redis", "redis-16", "redis-100", "redis-1000"}

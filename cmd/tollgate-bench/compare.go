@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"tollgate/bench"
+	"tollgate/bench/peer"
+)
+
+// compareCommand measures several systems side by side.
+type compareCommand struct {
+	Scenario []bench.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch; these three when none is given."`
+	Systems  []string         `default:"tollgate,bare,fdatasync,redis" help:"tollgate, tollgate-leader, tollgate-followers; bare (a handler that only answers) and fdatasync (append and sync), the limits; redis, redis-16, redis-100, redis-1000 (events of a batch in a pipeline)."`
+	Rounds   int              `default:"5" help:"How often each system is measured, in turns."`
+	Tools    bool             `help:"Run each peer's own tool once, too."`
+	Tollgate string           `default:"bin/tollgate" help:"The program of the cluster."`
+	loadFlags
+}
+
+// Run carries out the comparison.
+func (c *compareCommand) Run(ctx context.Context) error {
+	contest := bench.Contest{Rounds: c.Rounds, Tools: c.Tools, Progress: func(what string) {
+		fmt.Fprintln(os.Stderr, what)
+	}}
+	if c.Rounds < 1 || c.Rounds > 1000 {
+		return fmt.Errorf("%d rounds: want 1 to 1000", c.Rounds)
+	}
+	for _, name := range c.Systems {
+		system, err := systemNamed(name, c.Tollgate)
+		if err != nil {
+			return err
+		}
+		contest.Systems = append(contest.Systems, system)
+	}
+	if len(c.Scenario) == 0 {
+		c.Scenario = []bench.Scenario{bench.ScenarioCheck, bench.ScenarioIngest, bench.ScenarioBatch}
+	}
+	for _, scenario := range c.Scenario {
+		contest.Loads = append(contest.Loads, c.config(scenario))
+	}
+	comparison, err := contest.Compare(ctx)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return bench.JSON(comparison, os.Stdout)
+	}
+	return comparison.Print(os.Stdout)
+}
+
+// systemNamed returns a system that is not started yet.
+func systemNamed(name, tollgateProgram string) (bench.System, error) {
+	if name == "tollgate" || strings.HasPrefix(name, "tollgate-") {
+		return tollgateNamed(name, tollgateProgram)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return peer.New(name, program, frontArgument)
+}
+
+// frontArgument makes this program a front.
+const frontArgument = "front"
+
+// frontCommand is what a peer's front runs as.
+type frontCommand struct{}
+
+// Run serves until its input ends.
+func (frontCommand) Run() error { return peer.Serve(os.Stdin, os.Stdout) }
+
+// runCommand measures one cluster.
+type runCommand struct {
+	Scenario []bench.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch (these three when none is given), or period-close."`
+	Start    bool             `help:"Start a cluster for the measurement, on ports and in a folder of its own, and stop it."`
+	Tollgate string           `default:"bin/tollgate" help:"The program that --start runs."`
+	Data     string           `default:".tollgate" help:"Data folder whose dev.json names the cluster."`
+	URL      []string         `name:"url" placeholder:"HOST:PORT" help:"Client API of a node; repeatable. Default: from dev.json."`
+	Key      string           `env:"TOLLGATE_KEY" help:"API key of scope full. Default: the sandbox key of dev.json."`
+	Via      string           `default:"all" enum:"all,leader,followers" help:"Which nodes of dev.json to use: all, leader or followers."`
+	Rate     int              `default:"1000" help:"Requests a second of period-close, half of them checks, half events."`
+	loadFlags
+}
+
+// Run measures each scenario once.
+func (c *runCommand) Run(ctx context.Context) (err error) {
+	target := bench.Target{System: "tollgate", Nodes: c.URL, Key: c.Key}
+	switch {
+	case c.Start:
+		cluster := &tollgate{name: "tollgate", program: c.Tollgate, via: c.Via}
+		if target, err = cluster.Start(ctx, bench.Answers{}); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, cluster.Stop()) }()
+	case len(c.URL) == 0 || c.Key == "":
+		if target, err = connect(ctx, c.Data, c.Via); err != nil {
+			return err
+		}
+		if c.Key != "" {
+			target.Key = c.Key
+		}
+		if len(c.URL) > 0 { // of another machine, maybe
+			target.Nodes, target.Processes, target.Syncs = c.URL, nil, nil
+		}
+	}
+	if len(c.Scenario) == 0 {
+		c.Scenario = []bench.Scenario{bench.ScenarioCheck, bench.ScenarioIngest, bench.ScenarioBatch}
+	}
+	for i, scenario := range c.Scenario {
+		if i > 0 && !c.JSON {
+			fmt.Println()
+		}
+		config := c.config(scenario)
+		config.Target, config.Rate = target, c.Rate
+		if err = c.measure(ctx, config); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measure carries out a scenario. What a run that is not clean measured is not printed.
+func (c *runCommand) measure(ctx context.Context, config bench.Config) error {
+	run, err := bench.New(config)
+	if err != nil {
+		return err
+	}
+	var report interface{ Print(out io.Writer) error }
+	if config.Scenario == bench.ScenarioClose {
+		report, err = run.Close(ctx)
+	} else {
+		report, err = run.Do(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", config.Scenario, err)
+	}
+	if c.JSON {
+		return bench.JSON(report, os.Stdout)
+	}
+	return report.Print(os.Stdout)
+}
+
+// loadFlags say what load is put on.
+type loadFlags struct {
+	Plan        string        `default:"llm-team" help:"Plan that customers subscribe to."`
+	Feature     string        `default:"requests" help:"Feature of the plan that is checked and counted."`
+	Connections int           `short:"c" help:"Connections. Default: 256; 64 for check and period-close, 8 for ingest-batch."`
+	Customers   int           `default:"10000" help:"Customers, drawn at random."`
+	Batch       int           `default:"1000" help:"Events in a request of ingest-batch."`
+	Warmup      time.Duration `default:"2s" help:"Load before the measurement."`
+	Duration    time.Duration `short:"d" default:"10s" help:"Length of the measurement."`
+	AuditSample int           `default:"200" help:"For how many customers audit events are compared with checks."`
+	Seed        uint64        `default:"1" help:"Of the draw of customers."`
+	JSON        bool          `name:"json" help:"Print JSON instead of tables."`
+}
+
+// defaultFeature is what is checked and counted where nothing else is said. The feature of
+// period-close must be one that the plan has a price for: invoices have no line for what is
+// included.
+const (
+	defaultFeature = "requests"
+	pricedFeature  = "output-tokens"
+)
+
+// config is what the flags say of a scenario.
+func (f *loadFlags) config(scenario bench.Scenario) bench.Config {
+	c := bench.Config{
+		Plan: f.Plan, Feature: f.Feature, Scenario: scenario, Connections: f.Connections,
+		Customers: f.Customers, Batch: f.Batch, Warmup: f.Warmup, Duration: f.Duration, Seed: f.Seed,
+		AuditSample: f.AuditSample, AuditPatience: 10 * time.Second,
+	}
+	if c.Connections == 0 {
+		switch c.Connections = 256; scenario {
+		case bench.ScenarioCheck, bench.ScenarioClose:
+			c.Connections = 64
+		case bench.ScenarioBatch:
+			c.Connections = 8
+		}
+	}
+	if scenario == bench.ScenarioClose && c.Feature == defaultFeature {
+		c.Feature = pricedFeature
+	}
+	return c
+}
