@@ -132,6 +132,7 @@ func startClusterOf(t *testing.T, binary string) *development {
 
 func (d *development) start() {
 	d.t.Helper()
+	require.NoError(d.t, d.folder.Remove()) // of one that was killed
 	d.output = &output{}
 	d.command = exec.Command(d.binary, d.flags...)
 	d.command.Stdout, d.command.Stderr = d.output, d.output

