@@ -12,8 +12,11 @@ const (
 	clockLead = 10 * time.Second
 	// clockEvery is how often nodes ask each other for the time.
 	clockEvery = time.Second
-	// clockFresh is how long an answer counts.
+	// clockFresh is how long an answer shows that a clock is known: on a busy machine some are late.
 	clockFresh = 30 * time.Second
+	// clockRecent is how long an answer has a say in what time it is. A clock that was wrong, and
+	// whose node is gone, would else be half of a majority with another that is wrong later.
+	clockRecent = 5 * time.Second
 	// clockTrip is how long an answer may take: half of that is how far off it may be.
 	clockTrip = time.Second
 )
@@ -93,17 +96,17 @@ func (c *clocks) wrong() bool {
 func (c *clocks) sure() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.fresh()) >= c.quorum
+	return len(c.heard(clockFresh)) >= c.quorum
 }
 
-// fresh lists the bases of the clocks that are known, this one's included.
-func (c *clocks) fresh() []int64 {
+// heard lists the bases of the clocks that were heard lately, this one's included.
+func (c *clocks) heard(lately time.Duration) []int64 {
 	bases := []int64{c.base()}
 	for id, s := range c.peers {
 		if c.voters != nil && !slices.Contains(c.voters, id) {
 			continue
 		}
-		if monotonic()-s.at < int64(clockFresh) {
+		if monotonic()-s.at < int64(lately) {
 			bases = append(bases, s.base)
 		}
 	}
@@ -123,10 +126,14 @@ func (c *clocks) learn(peer string, theirs int64, trip time.Duration) {
 	c.weigh()
 }
 
-// weigh finds the median of all clocks that are known, this one included; of an even number the
-// lower one, so that two nodes that disagree follow the earlier clock and stamps stay in reach.
+// weigh finds the median of the clocks that were heard just now, this one included; of an even
+// number the lower one, so that two nodes that disagree follow the earlier clock and stamps stay in
+// reach. As long as those are no majority, the median before stands: it goes on by itself.
 func (c *clocks) weigh() {
-	bases := c.fresh()
+	bases := c.heard(clockRecent)
+	if len(bases) < c.quorum && c.median.Load() != nil {
+		return
+	}
 	slices.Sort(bases)
 	median := bases[(len(bases)-1)/2]
 	c.median.Store(&median)

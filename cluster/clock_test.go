@@ -41,6 +41,32 @@ func TestStampsStayNearTheMedianOfTheClocks(t *testing.T) {
 	})
 }
 
+// Two clocks that are wrong one after the other are never a majority: what the first said counts no
+// more when its node is gone, and one clock alone moves nothing.
+func TestClocksThatAreWrongInTurnAreNoMajority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		year := 365 * 24 * time.Hour.Milliseconds()
+		now := func() int64 { return time.Now().UnixMilli() }
+		c := newClocks(time.Now, 3)
+		c.learn("b", now()+year, 0)
+		c.learn("c", now(), 0)
+		require.Zero(t, c.stampMS()-now())
+		time.Sleep(clockRecent)
+		c.learn("c", now()+year, 0)
+		require.Zero(t, c.stampMS()-now(), "b was wrong before, and is gone")
+		require.True(t, c.sure())
+
+		c = newClocks(time.Now, 5)
+		c.learn("b", now()+year, 0)
+		c.learn("c", now(), 0)
+		c.learn("d", now(), 0)
+		time.Sleep(clockRecent)
+		c.learn("b", now()-year, 0)
+		require.Zero(t, c.stampMS()-now(), "two of five are no majority")
+		require.False(t, c.wrong())
+	})
+}
+
 // TestAClockThatIsSetBackDoesNotFreezeLogTime: the leader's clock is set back by an hour. It goes
 // on leading, and what is due in a minute falls due in a minute.
 func TestAClockThatIsSetBackDoesNotFreezeLogTime(t *testing.T) {

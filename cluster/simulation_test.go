@@ -74,6 +74,7 @@ type simulation struct {
 	wrong    error // the first broken promise
 	stepped  map[string]time.Duration
 	liar     string          // whose clock is stepped
+	righted  time.Time       // when it was set right
 	robbed   map[string]bool // whose power was cut: its process may say what it wants
 	spends   map[uint64]spending
 	seen     map[string]int // faults and refusals by what they were
@@ -195,18 +196,28 @@ func (s *simulation) snapshot(g *Group) {
 	})
 }
 
-// stepClock puts a clock a year off, either way, or right again. It is always the same one: what
-// a clock said is held against it for clockFresh, and two of three that are wrong within that time
-// are a majority.
+// stepClock puts a clock a year off, either way, or right again. Another one only when what this
+// one said counts no more: two of three that are wrong within that time are a majority.
 func (s *simulation) stepClock() {
 	const year = 365 * 24 * time.Hour
-	id := s.liar
+	next := s.node()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	was := len(s.stepped)
-	clear(s.stepped)
-	if was == 0 {
-		s.stepped[id] = []time.Duration{year, -year}[s.random.IntN(2)]
+	if len(s.stepped) > 0 {
+		s.rightClock()
+		return
+	}
+	if next != s.liar && time.Since(s.righted) > clockRecent+clockTrip {
+		s.liar = next
+		s.seen["another clock"]++
+	}
+	s.stepped[s.liar] = []time.Duration{year, -year}[s.random.IntN(2)]
+}
+
+func (s *simulation) rightClock() {
+	if len(s.stepped) > 0 {
+		clear(s.stepped)
+		s.righted = time.Now()
 	}
 }
 
@@ -404,7 +415,7 @@ func (s *simulation) turnOn(id string) {
 func (s *simulation) heal() {
 	s.net.mend()
 	s.mu.Lock()
-	clear(s.stepped)
+	s.rightClock()
 	s.mu.Unlock()
 	for _, id := range three {
 		if s.group(id) == nil && !s.isOut(id) {
