@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -275,6 +277,80 @@ func TestOnlyWhoHasCaughtUpIsPromoted(t *testing.T) {
 			return c.node[leader].Promote(c.within(time.Second), "d") == nil
 		})
 		c.converge()
+	})
+}
+
+// A node that has stored the log and not applied it gets no vote: it would lead without knowing
+// what was acknowledged.
+func TestOnlyWhoHasAppliedIsPromoted(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		c.known()
+		leader := c.leader()
+		c.start("d")
+		require.NoError(t, c.node[leader].Join(c.within(10*time.Second), memberOf("d")))
+		c.converge()
+		gate := make(chan struct{})
+		open := sync.OnceFunc(func() { close(gate) })
+		defer open()
+		c.ledgers["d"].gate.Store(&gate)
+		for i := range uint64(promoteLag + 20) {
+			c.count(leader, 100+i)
+		}
+		c.eventually("it has stored them", func() bool {
+			return c.node[leader].groups[0].transportMatched("d") >= c.billing(leader).raft.CommitIndex()
+		})
+		c.refusedToPromote(leader, "d", "d has applied")
+		open()
+		c.eventually("it has applied them", func() bool {
+			return c.node[leader].Promote(c.within(time.Second), "d") == nil
+		})
+		c.converge()
+	})
+}
+
+// A node whose journal lacks segments gets no vote: were the others lost, so would they be.
+func TestOnlyAWholeJournalIsPromoted(t *testing.T) {
+	tune := func(_ string, c *Config) {
+		withJournal(c)
+		c.TrailingBytes = 1
+	}
+	inCluster(t, tune, func(c *nodes) {
+		c.known()
+		leader := c.leader()
+		c.fill(leader, 1)
+		for range minTrailing + 10 {
+			c.count(leader, 1)
+		}
+		require.NoError(t, c.billing(leader).TakeSnapshot())
+		for _, id := range three { // they are all busy with sending segments elsewhere
+			c.node[id].bulk <- struct{}{}
+			c.node[id].bulk <- struct{}{}
+		}
+		c.start("d")
+		require.NoError(t, c.node[leader].Join(c.within(10*time.Second), memberOf("d")))
+		c.eventually("it is as far", func() bool {
+			return c.ledgers["d"].Applied() == c.ledgers[leader].Applied()
+		})
+		c.refusedToPromote(leader, "d", "d has yet to fetch 1 segments of the journal: wait")
+		for _, id := range three {
+			<-c.node[id].bulk
+			<-c.node[id].bulk
+		}
+		c.eventually("it has them", func() bool {
+			return c.node[leader].Promote(c.within(time.Second), "d") == nil
+		})
+		require.Equal(t, c.listed(leader), c.listed("d"))
+		require.Empty(t, c.billing("d").segments.Missing())
+	})
+}
+
+// refusedToPromote waits until a node is refused its vote for a reason; it must not get it before.
+func (c *nodes) refusedToPromote(through, id, why string) {
+	c.t.Helper()
+	c.eventually(why, func() bool { // the nodes may have no link yet
+		err := c.node[through].Promote(c.within(time.Second), id)
+		require.Error(c.t, err)
+		return strings.Contains(err.Error(), why)
 	})
 }
 
