@@ -263,6 +263,7 @@ func TestStalenessOfASlowFollower(t *testing.T) {
 			require.GreaterOrEqual(t, c.billing(follower).Staleness(), time.Since(held))
 			require.False(t, c.ledgers[follower].has(1))
 		}
+		time.Sleep(patience[CauseBehind].after)
 		require.False(t, c.node[follower].Status().Ready)
 		open()
 		c.eventually("it is fresh again", func() bool {

@@ -25,6 +25,9 @@ type fileNotices struct {
 	fatal func(error)
 	// synced is told what each fsync took; nil: nobody wants to know.
 	synced func(time.Duration)
+	// began is told of each change that the disk is asked for, and what it returns that it is done;
+	// nil: nobody wants to know.
+	began func(what string) (done func())
 }
 
 type watchedFile struct {
@@ -41,6 +44,9 @@ func (w *watchedFS) watch(what, name string, operation func() error) error {
 			w.limit, what, name))
 	})
 	defer watchdog.Stop()
+	if w.told.began != nil {
+		defer w.told.began(what + " " + name)()
+	}
 	return operation()
 }
 

@@ -114,7 +114,8 @@ func TestARetiredNodeLeadsNothing(t *testing.T) {
 		began := time.Now()
 		require.NoError(t, c.node[old].Retire(c.t.Context()))
 		require.Less(t, time.Since(began), 2*handOverWait)
-		require.Contains(t, c.node[old].Status().Reasons, "about to stop")
+		require.Contains(t, c.node[old].Status().Reasons,
+			Reason{Cause: CauseStopping, Text: "about to stop"})
 		leader := c.leader()
 		require.NotEqual(t, old, leader)
 		require.NotEqual(t, old, c.node[leader].Workspace().route.Load().leader)

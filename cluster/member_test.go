@@ -76,8 +76,10 @@ func TestANodeIsJoined(t *testing.T) {
 		leader := c.leader()
 		c.count(leader, keyRange(1, 500)...)
 		c.start("d")
-		require.Contains(t, c.node["d"].Status().Reasons,
-			"waits to be joined: run `tollgate cluster join` on a node of the cluster")
+		require.Contains(t, c.node["d"].Status().Reasons, Reason{
+			Cause: CauseNotJoined,
+			Text:  "waits to be joined: run `tollgate cluster join` on a node of the cluster",
+		})
 		through := c.others(leader)[0]
 		require.NoError(t, c.node[through].Join(c.within(10*time.Second), memberOf("d")))
 		c.leader()
@@ -206,9 +208,8 @@ func TestALeaderIsRemoved(t *testing.T) {
 		leader := c.leader(old)
 		require.NotEqual(t, old, leader)
 		c.eventually("it knows", func() bool {
-			return slices.ContainsFunc(c.node[old].Status().Reasons, func(why string) bool {
-				return why == "was removed from the cluster, or is being removed" ||
-					len(why) > 20 && why[:20] == errOutsider.Error()[:20]
+			return slices.ContainsFunc(c.node[old].Status().Reasons, func(why Reason) bool {
+				return why.Cause == CauseRemoved
 			})
 		})
 		c.eventually("the others have heard of it", func() bool {

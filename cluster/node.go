@@ -31,6 +31,9 @@ type Node struct {
 	clocks *clocks
 	disk   *disk
 	folder folder
+
+	readiness readiness
+
 	groups [2]*Group
 	stores [2]*stores
 	layers []*layer
@@ -98,7 +101,7 @@ func (n *Node) open() error {
 	}
 	n.begun.Store(n.identity.Begun)
 	for i, name := range groupNames {
-		told := fileNotices{fatal: n.fatal}
+		told := fileNotices{fatal: n.fatal, began: n.disk.began}
 		if f := n.config.Events.OnSync; f != nil {
 			told.synced = func(d time.Duration) { f(uint16(i), d) }
 		}
@@ -127,6 +130,7 @@ func (n *Node) open() error {
 	n.wg.Go(n.followMembers)
 	n.wg.Go(n.watchDisk)
 	n.wg.Go(n.keepVersion)
+	n.wg.Go(n.watchReadiness)
 	return nil
 }
 

@@ -6,11 +6,10 @@ import "time"
 type Status struct {
 	// NodeID is the node that answers.
 	NodeID string `json:"nodeId"`
-	// Ready says that this node serves: each group follows a leader, has caught up, and holds every
-	// journal segment.
+	// Ready says that this node may be sent requests: there is no reason against it.
 	Ready bool `json:"ready"`
-	// Reasons say why it is not ready.
-	Reasons []string `json:"reasons"`
+	// Reasons say why it is not ready, in the order of Causes; see patience for how they are damped.
+	Reasons []Reason `json:"reasons"`
 	// Groups are billing and workspace, in this order.
 	Groups []GroupStatus `json:"groups"`
 	// Members are all nodes, this one included.

@@ -7,9 +7,6 @@ import (
 	"time"
 )
 
-// readyStaleness is how far behind a follower may be and still be ready.
-const readyStaleness = 2 * time.Second
-
 // Status describes this node and what it knows of the others.
 func (n *Node) Status() Status {
 	s := Status{
@@ -20,17 +17,9 @@ func (n *Node) Status() Status {
 		ClockCompared: n.clocks.sure(), DiskReserveBytes: n.disk.need,
 	}
 	for _, g := range n.groups {
-		gs := g.Status()
-		s.Groups = append(s.Groups, gs)
-		s.Reasons = append(s.Reasons, gs.reasons()...)
+		s.Groups = append(s.Groups, g.Status())
 	}
-	if n.clocks.wrong() {
-		s.Reasons = append(s.Reasons, fmt.Sprintf(
-			"clock is %d ms away from the median of the nodes' clocks", s.ClockAheadMS))
-	}
-	if why := n.standing(); why != "" {
-		s.Reasons = append(s.Reasons, why)
-	}
+	s.Reasons = n.NotReady()
 	s.Ready = len(s.Reasons) == 0
 	s.Members = n.memberStatus(s.Groups[ShardBilling].Leader)
 	return s
@@ -63,24 +52,6 @@ func (n *Node) memberStatus(leader string) []MemberStatus {
 		list = append(list, ms)
 	}
 	return list
-}
-
-// standing says why this node is no member, or not for long; "" when it is one.
-func (n *Node) standing() string {
-	if n.Billing().retired.Load() {
-		return "about to stop"
-	}
-	p, ok := n.member(n.config.NodeID)
-	switch {
-	case n.waiting():
-		return "waits to be joined: run `tollgate cluster join` on a node of the cluster"
-	case !ok || p.in != [2]bool{true, true}:
-		return "was removed from the cluster, or is being removed"
-	}
-	if err := n.outsider.Load(); err != nil {
-		return (*err).Error() + ": it was removed, or has just been joined"
-	}
-	return ""
 }
 
 // Status describes the group on this node.
@@ -128,25 +99,4 @@ func (g *Group) Status() GroupStatus {
 		s.SnapshotAt = time.UnixMilli(ms).UTC()
 	}
 	return s
-}
-
-// reasons say why this group keeps its node from being ready.
-func (s *GroupStatus) reasons() []string {
-	var why []string
-	add := func(format string, args ...any) {
-		why = append(why, s.Name+": "+fmt.Sprintf(format, args...))
-	}
-	if s.Leader == "" {
-		add("no leader is known")
-	}
-	if s.LastContactMS < 0 {
-		add("not caught up since this node began")
-	}
-	if stale := readyStaleness.Milliseconds(); s.StalenessMS > stale {
-		add("behind by %d ms", s.StalenessMS)
-	}
-	if s.SegmentsMissing > 0 {
-		add("%d journal segments are missing", s.SegmentsMissing)
-	}
-	return why
 }

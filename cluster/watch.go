@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -159,7 +160,7 @@ func (g *Group) end(err error) {
 	}
 }
 
-// disk watches the free space under the data folder.
+// disk watches the free space under the data folder, and how long the disk takes to answer.
 type disk struct {
 	dir  string
 	need int64
@@ -167,6 +168,16 @@ type disk struct {
 	low  atomic.Bool
 	// measure is statfs; tests fill a disk with it.
 	measure func(dir string) (int64, error)
+
+	mu      sync.Mutex
+	count   uint64
+	waiting map[uint64]diskChange
+}
+
+// diskChange is a change that the disk was asked for and has not made yet.
+type diskChange struct {
+	what string
+	at   int64 // monotonic
 }
 
 // diskEvery is how often free space is measured.
@@ -188,4 +199,38 @@ func (d *disk) look() error {
 	d.free.Store(free)
 	d.low.Store(free < d.need)
 	return nil
+}
+
+// began notes a change that the disk is asked for; done that it has answered.
+func (d *disk) began(what string) (done func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.count++
+	number := d.count
+	if d.waiting == nil {
+		d.waiting = make(map[uint64]diskChange)
+	}
+	d.waiting[number] = diskChange{what, monotonic()}
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.waiting, number)
+	}
+}
+
+// oldest is the change that the disk has not answered for the longest time; 0 when there is none.
+func (d *disk) oldest() (what string, waited time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var oldest uint64
+	for number := range d.waiting {
+		if oldest == 0 || number < oldest {
+			oldest = number
+		}
+	}
+	if oldest == 0 {
+		return "", 0
+	}
+	c := d.waiting[oldest]
+	return c.what, time.Duration(monotonic() - c.at)
 }

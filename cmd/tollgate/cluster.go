@@ -67,10 +67,7 @@ func printStatus(out io.Writer, s cluster.Status) error {
 	line("As %s sees it: %s, %d MiB of disk free, clock %+d ms.",
 		s.NodeID, ready, s.DiskFreeBytes>>20, s.ClockAheadMS)
 	for _, reason := range s.Reasons {
-		line("  %s", reason)
-	}
-	if s.DiskLow {
-		line("  the disk is nearly full: writes are refused")
+		line("  %s (%s)", reason, reason.Cause)
 	}
 	line("\nMEMBER\tROLE\tREACHABLE\tAPI\tOPERATIONS\tRAFT\tROUND TRIP\tCLOCK\tVERSION\tFOLDER")
 	for _, m := range s.Members {

@@ -33,8 +33,9 @@ import (
 // lone is what a node without a cluster says about it.
 type lone struct{}
 
-func (lone) Status() any        { return map[string]any{"nodeId": "n1"} }
-func (lone) NotReady() []string { return nil }
+func (lone) Status() any              { return map[string]any{"nodeId": "n1"} }
+func (lone) NotReady() []admin.Reason { return nil }
+func (lone) Causes() []string         { return nil }
 
 // Change makes every change but a promotion.
 func (lone) Change(_ context.Context, c admin.MemberChange) error {

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
+	"tollgate/cluster"
 	"tollgate/cmd/tollgate/api"
 )
 
@@ -57,10 +57,10 @@ func askReady(ctx context.Context, node *api.Client) error {
 		return err
 	}
 	var said struct {
-		Reasons []string `json:"reasons"`
+		Reasons []cluster.Reason `json:"reasons"`
 	}
 	if json.Unmarshal(answer.Body, &said) != nil || len(said.Reasons) == 0 {
 		return fmt.Errorf("it answers %d", answer.Status)
 	}
-	return fmt.Errorf("%d: %s", answer.Status, strings.Join(said.Reasons, "; "))
+	return fmt.Errorf("%d: %s", answer.Status, cluster.Words(said.Reasons))
 }

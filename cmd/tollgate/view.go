@@ -15,7 +15,22 @@ type clusterView struct{ node *cluster.Node }
 func (v clusterView) Status() any { return v.node.Status() }
 
 // NotReady lists why the node should not be sent requests.
-func (v clusterView) NotReady() []string { return v.node.Status().Reasons }
+func (v clusterView) NotReady() []admin.Reason {
+	var list []admin.Reason
+	for _, r := range v.node.NotReady() {
+		list = append(list, admin.Reason{Cause: string(r.Cause), Group: r.Group, Text: r.Text})
+	}
+	return list
+}
+
+// Causes are the names that reasons may have.
+func (clusterView) Causes() []string {
+	var names []string
+	for _, cause := range cluster.Causes() {
+		names = append(names, string(cause))
+	}
+	return names
+}
 
 // Change changes the members.
 func (v clusterView) Change(ctx context.Context, c admin.MemberChange) error {

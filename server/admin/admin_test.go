@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -30,17 +31,18 @@ import (
 
 // members is what a node would say about its cluster.
 type members struct {
-	reasons atomic.Pointer[[]string]
+	reasons atomic.Pointer[[]admin.Reason]
 	changes atomic.Pointer[admin.MemberChange]
 }
 
 func (m *members) Status() any { return map[string]any{"nodeId": "n1", "ready": true} }
-func (m *members) NotReady() []string {
+func (m *members) NotReady() []admin.Reason {
 	if r := m.reasons.Load(); r != nil {
-		return *r
+		return slices.Clone(*r)
 	}
 	return nil
 }
+func (m *members) Causes() []string { return []string{"no_leader", "clock_off"} }
 
 // Change knows one member, node4, which it refuses to promote.
 func (m *members) Change(_ context.Context, c admin.MemberChange) error {
@@ -378,11 +380,24 @@ func TestHealthAndMetrics(t *testing.T) {
 	open := func(path string) answer { return n.send("GET", path, "", "", "") }
 	require.Equal(t, 200, open("/healthz").status)
 	require.Equal(t, 200, open("/readyz").status)
-	reasons := []string{"no leader is known", "the clock is 12 s off"}
-	n.members.reasons.Store(&reasons)
+	n.members.reasons.Store(&[]admin.Reason{
+		{Cause: "no_leader", Group: "billing", Text: "no leader is known"},
+		{Cause: "clock_off", Text: "the clock is 12 s off"},
+	})
 	a := open("/readyz")
 	require.Equal(t, 503, a.status)
-	require.Equal(t, []any{reasons[0], reasons[1]}, a.body["reasons"])
+	leaderless := map[string]any{
+		"cause": "no_leader", "group": "billing", "text": "no leader is known",
+	}
+	off := map[string]any{"cause": "clock_off", "text": "the clock is 12 s off"}
+	require.Equal(t, map[string]any{
+		"status": "not ready", "reasons": []any{leaderless, off},
+	}, a.body)
+	require.Equal(t, []any{off}, open("/readyz?exclude=no_leader").body["reasons"])
+	require.Equal(t, 200, open("/readyz?exclude=clock_off,no_leader").status)
+	a = open("/readyz?exclude=no_leder")
+	require.Equal(t, 400, a.status)
+	require.Contains(t, a.raw, "no_leader")
 	require.Equal(t, "n1", n.call("GET", "cluster", "").is(200, "").data()["nodeId"])
 
 	n.call("POST", "accounts", `{"name":"demo"}`).is(201, "")

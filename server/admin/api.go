@@ -35,11 +35,17 @@ type Cluster interface {
 	// of GET /cluster.
 	Status() any
 	// NotReady lists the reasons why this node should not be sent requests; empty when it may.
-	NotReady() []string
+	NotReady() []Reason
+	// Causes are the names that reasons may have.
+	Causes() []string
 	// Change changes the members, and returns when it is done. Its error says what was refused, and
 	// what to do; it is shown to the operator.
 	Change(ctx context.Context, c MemberChange) error
 }
+
+// Reason is why a node should not be sent requests: a fixed name, the group that it is about (""
+// for the whole node), and the words.
+type Reason struct{ Cause, Group, Text string }
 
 // MemberChange is one change of the cluster's members.
 type MemberChange struct {

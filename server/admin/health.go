@@ -1,6 +1,10 @@
 package admin
 
 import (
+	"slices"
+	"strconv"
+	"strings"
+
 	"github.com/go-json-experiment/json"
 	"github.com/valyala/fasthttp/pprofhandler"
 
@@ -37,9 +41,25 @@ func (a *API) healthy(x *server.Exchange) {
 	x.Bare(200, "application/json", []byte(`{"status":"ok"}`))
 }
 
-// ready is GET /readyz: this node serves; if not, why.
+// ready is GET /readyz: this node serves; if not, why. ?exclude= names causes that are not to
+// count, with commas between them, for whoever would rather have an answer all the same.
 func (a *API) ready(x *server.Exchange) {
-	reasons := a.config.Cluster.NotReady()
+	var excluded []string
+	if text := string(x.Ctx.QueryArgs().Peek("exclude")); text != "" {
+		excluded = strings.Split(text, ",")
+	}
+	for _, name := range excluded {
+		if !slices.Contains(a.config.Cluster.Causes(), name) {
+			fault := server.FaultFields
+			fault.Message = "exclude: there is no cause " + strconv.Quote(name[:min(len(name), 64)]) +
+				"; there are: " + strings.Join(a.config.Cluster.Causes(), ", ")
+			x.Refuse(fault)
+			return
+		}
+	}
+	reasons := slices.DeleteFunc(a.config.Cluster.NotReady(), func(r Reason) bool {
+		return slices.Contains(excluded, r.Cause)
+	})
 	var j server.JSON
 	j.Open('{')
 	status := 200
@@ -52,7 +72,13 @@ func (a *API) ready(x *server.Exchange) {
 	}
 	j.Array("reasons")
 	for _, reason := range reasons {
-		j.String(reason)
+		j.Open('{')
+		j.Text("cause", reason.Cause)
+		if reason.Group != "" {
+			j.Text("group", reason.Group)
+		}
+		j.Text("text", reason.Text)
+		j.Close('}')
 	}
 	j.Close(']')
 	j.Close('}')

@@ -87,7 +87,7 @@ func (c *chart) ready(s *cluster.Status) {
 		c.ok("ready", "it serves")
 		return
 	}
-	c.fail("ready", strings.Join(s.Reasons, "; "), "it is sent no requests: look again in some "+
+	c.fail("ready", cluster.Words(s.Reasons), "it is sent no requests: look again in some "+
 		"seconds; then OPERATIONS.md, A node that is not ready")
 }
 

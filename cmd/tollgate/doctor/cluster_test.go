@@ -112,7 +112,10 @@ var worsening = []worse{
 		"fail cluster majority: 3 voters, of which 1 are ready; 2 decide",
 	}},
 	{"a node is not ready", func(all []doctor.Witness) {
-		all[2].Status.Ready, all[2].Status.Reasons = false, []string{"billing: behind by 4000 ms"}
+		all[2].Status.Ready = false
+		all[2].Status.Reasons = []cluster.Reason{
+			{Cause: cluster.CauseBehind, Group: "billing", Text: "behind by 4000 ms"},
+		}
 	}, []string{
 		"fail node3 ready: billing: behind by 4000 ms", "warn cluster majority: one more",
 	}},

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -154,6 +155,10 @@ func truth(b bool) float64 {
 	return 0
 }
 
+// notReady is 1 under each cause that keeps the node from being ready, and 0 under the others.
+var notReady = prometheus.NewDesc("tollgate_not_ready",
+	"1 under each cause that keeps the node from being ready.", []string{"cause"}, nil)
+
 // statusCollector asks for the status at each scrape.
 type statusCollector struct{ status func() cluster.Status }
 
@@ -165,6 +170,7 @@ func Status(registry *prometheus.Registry, status func() cluster.Status) error {
 
 // Describe implements prometheus.Collector.
 func (statusCollector) Describe(out chan<- *prometheus.Desc) {
+	out <- notReady
 	for i := range nodeReadings {
 		out <- nodeReadings[i].desc
 	}
@@ -181,6 +187,13 @@ func (c statusCollector) Collect(out chan<- prometheus.Metric) {
 	s := c.status()
 	for i := range nodeReadings {
 		nodeReadings[i].send(out, &s)
+	}
+	for _, cause := range cluster.Causes() {
+		given := slices.ContainsFunc(s.Reasons, func(r cluster.Reason) bool {
+			return r.Cause == cause
+		})
+		out <- prometheus.MustNewConstMetric(notReady, prometheus.GaugeValue, truth(given),
+			string(cause))
 	}
 	for k := range s.Groups {
 		for i := range groupReadings {

@@ -283,7 +283,7 @@ func (f *fleet) awaitReady(ctx context.Context) error {
 			case err != nil:
 				why += p.id + ": " + err.Error() + "; "
 			case !s.Ready:
-				why += p.id + ": " + strings.Join(s.Reasons, ", ") + "; "
+				why += p.id + ": " + cluster.Words(s.Reasons) + "; "
 			default:
 				ready++
 			}

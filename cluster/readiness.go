@@ -1,0 +1,255 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Cause names why a node should not be sent requests. The names are fixed: operators' tools know
+// them.
+type Cause string
+
+// Causes, in the order in which a node looks for them.
+const (
+	// CauseStopping: it was told to stop, and hands over what it leads.
+	CauseStopping Cause = "stopping"
+	// CauseNotJoined: it waits for `tollgate cluster join`.
+	CauseNotJoined Cause = "not_joined"
+	// CauseRemoved: it is no member any more, or not yet.
+	CauseRemoved Cause = "removed"
+	// CauseNoLeader: a group knows no leader.
+	CauseNoLeader Cause = "no_leader"
+	// CauseNotCaughtUp: a group has not come, since the process began, to where its leader is.
+	CauseNotCaughtUp Cause = "not_caught_up"
+	// CauseBehind: what a group has in memory is older than readyStaleness.
+	CauseBehind Cause = "behind"
+	// CauseSegmentsMissing: journal segments are yet to be fetched.
+	CauseSegmentsMissing Cause = "segments_missing"
+	// CauseClockNotCompared: the clocks of too few voters are known.
+	CauseClockNotCompared Cause = "clock_not_compared"
+	// CauseClockOff: the clock is too far from the median of the voters'.
+	CauseClockOff Cause = "clock_off"
+	// CauseDiskLow: client writes are refused for want of free space.
+	CauseDiskLow Cause = "disk_low"
+	// CauseDiskSilent: the disk has not answered for a while; it ends the process when it goes on.
+	CauseDiskSilent Cause = "disk_silent"
+)
+
+// Causes lists all of them.
+func Causes() []Cause {
+	return []Cause{
+		CauseStopping, CauseNotJoined, CauseRemoved, CauseNoLeader, CauseNotCaughtUp, CauseBehind,
+		CauseSegmentsMissing, CauseClockNotCompared, CauseClockOff, CauseDiskLow, CauseDiskSilent,
+	}
+}
+
+// Reason is why a node should not be sent requests: a cause in one group, or in the node as a whole
+// (no group), and what it is in words.
+type Reason struct {
+	Cause Cause  `json:"cause"`
+	Group string `json:"group,omitempty"`
+	Text  string `json:"text"`
+}
+
+// String is the group and the words.
+func (r Reason) String() string {
+	if r.Group == "" {
+		return r.Text
+	}
+	return r.Group + ": " + r.Text
+}
+
+// Words are all reasons in words, in one line.
+func Words(reasons []Reason) string {
+	texts := make([]string, len(reasons))
+	for i, r := range reasons {
+		texts[i] = r.String()
+	}
+	return strings.Join(texts, "; ")
+}
+
+const (
+	// readyStaleness is how far behind a follower may be and still be ready.
+	readyStaleness = 2 * time.Second
+	// readyEvery is how often a node looks whether it is ready, beside whenever it is asked.
+	readyEvery = 250 * time.Millisecond
+	// diskSilence is how long the disk may take for a change: a tenth of a second is long, and
+	// StoreTimeout ends the process.
+	diskSilence = 2 * time.Second
+)
+
+// patience is how long a cause must go on before a node that has been ready says so (after), and
+// how long it must be gone before that is over (calm): one that comes and goes is one that goes on.
+// What is not listed counts at once, and is over at once.
+var patience = map[Cause]struct{ after, calm time.Duration }{
+	// An election takes about a second, on all nodes at the same time: requests wait for it. Were
+	// all nodes taken out of a load balancer meanwhile, they would be refused.
+	CauseNoLeader: {after: 3 * time.Second, calm: time.Second},
+	// A leader that ceases to lead knows for a moment neither.
+	CauseNotCaughtUp: {after: time.Second, calm: time.Second},
+	// With readyStaleness this is as long as for want of a leader, which comes with it.
+	CauseBehind:           {after: time.Second, calm: time.Second},
+	CauseClockNotCompared: {after: time.Second, calm: time.Second},
+	// These are at a threshold: a value that swings around it is on the wrong side of it.
+	CauseClockOff:   {calm: 5 * time.Second},
+	CauseDiskLow:    {calm: 5 * time.Second},
+	CauseDiskSilent: {calm: 5 * time.Second},
+}
+
+// readiness remembers how long each cause has gone on. It knows no clock: tests give it theirs.
+type readiness struct {
+	mu     sync.Mutex
+	served bool // there was a moment without any cause
+	spells []spell
+}
+
+// spell is the time during which a cause went on, without a gap as long as its calm.
+type spell struct {
+	reason      Reason // as it was last seen
+	since, seen int64  // monotonic
+}
+
+// judge takes in what was found at a moment and returns what counts. Before a node has been ready
+// for the first time everything counts: it is not to be sent requests too early.
+func (r *readiness) judge(now int64, found []Reason) []Reason {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.served {
+		r.served = len(found) == 0
+		return found
+	}
+	for _, reason := range found {
+		i := slices.IndexFunc(r.spells, func(s spell) bool {
+			return s.reason.Cause == reason.Cause && s.reason.Group == reason.Group
+		})
+		if i < 0 {
+			i = len(r.spells)
+			r.spells = append(r.spells, spell{since: now})
+		}
+		r.spells[i].reason, r.spells[i].seen = reason, now
+	}
+	r.spells = slices.DeleteFunc(r.spells, func(s spell) bool {
+		return s.seen != now && now-s.seen >= int64(patience[s.reason.Cause].calm)
+	})
+	slices.SortFunc(r.spells, func(a, b spell) int {
+		order := Causes()
+		return cmp.Or(
+			slices.Index(order, a.reason.Cause)-slices.Index(order, b.reason.Cause),
+			cmp.Compare(a.reason.Group, b.reason.Group))
+	})
+	var counts []Reason
+	for _, s := range r.spells {
+		if now-s.since < int64(patience[s.reason.Cause].after) {
+			continue
+		}
+		if s.seen != now {
+			s.reason.Text += ", until a moment ago"
+		}
+		counts = append(counts, s.reason)
+	}
+	return counts
+}
+
+// reasons are what keeps this node from being ready at this moment.
+func (n *Node) reasons() []Reason {
+	var why []Reason
+	add := func(cause Cause, format string, args ...any) {
+		why = append(why, Reason{Cause: cause, Text: fmt.Sprintf(format, args...)})
+	}
+	if cause, text := n.standing(); cause != "" {
+		add(cause, "%s", text)
+	}
+	for _, g := range n.groups {
+		why = append(why, g.reasons()...)
+	}
+	if !n.clocks.sure() {
+		add(CauseClockNotCompared, "the clock could not be compared with a majority of the voters'")
+	}
+	if n.clocks.wrong() {
+		add(CauseClockOff, "clock is %d ms away from the median of the nodes' clocks",
+			n.clocks.ahead())
+	}
+	if n.disk.low.Load() {
+		add(CauseDiskLow, "%d MiB of disk are free, and %d are to stay: writes are refused",
+			n.disk.free.Load()>>20, n.disk.need>>20)
+	}
+	if what, waited := n.disk.oldest(); waited > diskSilence {
+		add(CauseDiskSilent, "the disk has not answered for %s: %s",
+			waited.Round(time.Second/10), what)
+	}
+	return why
+}
+
+// NotReady is why this node should not be sent requests; nil when it may.
+func (n *Node) NotReady() []Reason { return n.readiness.judge(monotonic(), n.reasons()) }
+
+// watchReadiness notes how long reasons go on, also when nobody asks, and says when the node begins
+// or ceases to be ready.
+func (n *Node) watchReadiness() {
+	tick := time.NewTicker(readyEvery)
+	defer tick.Stop()
+	ready := false
+	for {
+		select {
+		case <-tick.C:
+		case <-n.closing:
+			return
+		}
+		why := n.NotReady()
+		if ready == (len(why) == 0) {
+			continue
+		}
+		if ready = !ready; ready {
+			n.config.Log.Info("node is ready")
+			continue
+		}
+		n.config.Log.Warn("node is not ready: requests should go to others", "cause", why[0].Cause,
+			"reasons", Words(why))
+	}
+}
+
+// standing says why this node is no member, or not for long; no cause when it is one.
+func (n *Node) standing() (Cause, string) {
+	if n.Billing().retired.Load() {
+		return CauseStopping, "about to stop"
+	}
+	p, ok := n.member(n.config.NodeID)
+	switch {
+	case n.waiting():
+		return CauseNotJoined,
+			"waits to be joined: run `tollgate cluster join` on a node of the cluster"
+	case !ok || p.in != [2]bool{true, true}:
+		return CauseRemoved, "was removed from the cluster, or is being removed"
+	}
+	if err := n.outsider.Load(); err != nil {
+		return CauseRemoved, (*err).Error() + ": it was removed, or has just been joined"
+	}
+	return "", ""
+}
+
+// reasons are what keeps this group, and with it its node, from being ready.
+func (g *Group) reasons() []Reason {
+	var why []Reason
+	add := func(cause Cause, format string, args ...any) {
+		why = append(why, Reason{cause, g.name, fmt.Sprintf(format, args...)})
+	}
+	if g.route.Load().leader == "" {
+		add(CauseNoLeader, "no leader is known")
+	}
+	if _, leads := g.lease.age(); !leads && g.contact.Load() == never {
+		add(CauseNotCaughtUp, "not caught up since this node began")
+	}
+	if stale := g.Staleness(); stale > readyStaleness {
+		add(CauseBehind, "behind by %d ms", stale.Milliseconds())
+	}
+	if g.segments != nil {
+		if missing := len(g.segments.Missing()); missing > 0 {
+			add(CauseSegmentsMissing, "%d journal segments are missing", missing)
+		}
+	}
+	return why
+}
