@@ -20,6 +20,12 @@ type restoreCommand struct {
 	File      string `arg:"" help:"The backup; - is standard input."`
 }
 
+// errLonely refuses a restore after which a node would be a cluster of its own, and acknowledge
+// what the others never hear of.
+var errLonely = errors.New("join, or --cluster, says that there are other nodes, and the " +
+	"configuration names none: nothing was changed; set members to those of the new cluster, the " +
+	"same list on each node")
+
 // Help says how a cluster is restored.
 func (c *restoreCommand) Help() string {
 	return "Every node of the new cluster is restored from the same backup, into an empty folder, " +
@@ -32,6 +38,9 @@ func (c *restoreCommand) Run(out io.Writer) (err error) {
 	settings, err := c.settings()
 	if err != nil {
 		return err
+	}
+	if len(settings.Members) == 1 && (settings.Join || c.Cluster != "") {
+		return errLonely
 	}
 	switch {
 	case c.Cluster != "":

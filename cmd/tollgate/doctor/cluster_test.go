@@ -269,6 +269,27 @@ func TestEverythingThatIsWrongIsFound(t *testing.T) {
 	}
 }
 
+// TestVotersAreCounted: one, and an even number of them, all of which are ready.
+func TestVotersAreCounted(t *testing.T) {
+	all := well()
+	fourth := *all[2].Status
+	fourth.NodeID = "node4"
+	all = append(all, doctor.Witness{Node: "node4", Status: &fourth, Vitals: all[2].Vitals})
+	each(func(s *cluster.Status) {
+		s.Members = append(s.Members, cluster.MemberStatus{
+			Member: cluster.Member{ID: "node4", Ops: "node4:9080"}, Voter: true, Reachable: true,
+		})
+	})(all)
+	requireFound(t, doctor.Examine(all, now), []string{
+		"warn cluster majority: 4 voters, of which 4 are ready; 3 decide: an even number",
+	})
+	alone := well()[:1]
+	alone[0].Status.Members = alone[0].Status.Members[:1]
+	requireFound(t, doctor.Examine(alone, now), []string{
+		"warn cluster majority: 1 voters, of which 1 are ready; 1 decide: the loss of it",
+	})
+}
+
 // TestReportsAreReadByScripts: what --json prints is what was found, the worst first.
 func TestReportsAreReadByScripts(t *testing.T) {
 	all := well()
