@@ -79,7 +79,10 @@ func (c *Contest) Compare(ctx context.Context) (Comparison, error) {
 		}
 		relate(comparison.Results[first:])
 	}
-	return comparison, c.tools(ctx, answers, comparison.Tools)
+	if c.Tools {
+		c.tools(ctx, answers, comparison.Tools)
+	}
+	return comparison, ctx.Err()
 }
 
 func (c *Contest) say(format string, args ...any) {
@@ -115,26 +118,28 @@ func (c *Contest) turn(ctx context.Context, s System, answers *Answers) (got []R
 	return got, nil
 }
 
-// tools runs each system's own tool against a fresh start of it.
-func (c *Contest) tools(ctx context.Context, answers Answers, outputs map[string]string) error {
+// tools runs each system's own tool against a fresh start of it. One that fails says so in the
+// place of its output: the rounds before it count all the same.
+func (c *Contest) tools(ctx context.Context, answers Answers, outputs map[string]string) {
 	for _, s := range c.Systems {
 		native, ok := s.(Native)
-		if !c.Tools || !ok {
+		if !ok {
 			continue
 		}
 		c.say("the own tool of %s", s.Name())
-		if _, err := s.Start(ctx, answers); err != nil {
-			return err
+		var text string
+		_, err := s.Start(ctx, answers)
+		if err == nil {
+			text, err = native.Tool(ctx)
+			err = errors.Join(err, s.Stop())
 		}
-		text, err := native.Tool(ctx)
-		if err = errors.Join(err, s.Stop()); err != nil {
-			return err
+		if err != nil {
+			text = "failed: " + err.Error()
 		}
 		if text != "" {
 			outputs[s.Name()] = text
 		}
 	}
-	return nil
 }
 
 // result adds up the rounds.

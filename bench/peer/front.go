@@ -98,6 +98,10 @@ func (f *Front) open() (Store, error) {
 	switch f.Store {
 	case "redis":
 		return openRedis(f.Servers[0], f.Depth)
+	case "postgres":
+		return openPostgres(f.Servers[0])
+	case "etcd":
+		return openEtcd(f.Servers)
 	case "fdatasync":
 		return openFile(f.Folder)
 	}

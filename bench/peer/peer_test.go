@@ -76,7 +76,7 @@ func event(key, customer string, units int) string {
 // TestPeersCountOnce: every peer counts a key once, alone and in a batch, and answers with the
 // cluster's bytes. fdatasync tells no repeats.
 func TestPeersCountOnce(t *testing.T) {
-	for _, name := range []string{"redis-2"} {
+	for _, name := range []string{"redis-2", "postgres", "etcd"} {
 		t.Run(name, func(t *testing.T) {
 			target, installed := started(t, name)
 			if !installed {
@@ -119,7 +119,7 @@ func TestPeersCountOnce(t *testing.T) {
 
 // TestPeersTakeTheLoad runs the harness itself against each: what it acknowledges, it has counted.
 func TestPeersTakeTheLoad(t *testing.T) {
-	for _, name := range []string{"bare", "fdatasync", "redis"} {
+	for _, name := range []string{"bare", "fdatasync", "redis", "postgres", "etcd"} {
 		t.Run(name, func(t *testing.T) {
 			target, installed := started(t, name)
 			if !installed {

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -129,18 +128,18 @@ func (s *redisStore) Close() error {
 }
 
 // serveRedis starts one server that appends and calls fsync before it answers.
-func serveRedis(ctx context.Context, s *system) ([]*process, error) {
+func serveRedis(ctx context.Context, s *system) error {
 	program, err := find("redis-server")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	address, err := freeAddress()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, fmt.Errorf("redis: %w", err)
+		return fmt.Errorf("redis: %w", err)
 	}
 	s.front.Servers = []string{address}
 	p, err := start("redis", exec.Command(program, "--bind", host, "--port", port, "--dir", s.folder,
@@ -148,12 +147,10 @@ func serveRedis(ctx context.Context, s *system) ([]*process, error) {
 		// Rewriting the file in the middle of a measurement would only slow it down.
 		"--auto-aof-rewrite-percentage", "0"))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err = p.listening(ctx, address); err != nil {
-		return nil, errors.Join(err, p.stop(syscall.SIGTERM))
-	}
-	return []*process{p}, nil
+	s.servers = []*process{p}
+	return p.listening(ctx, address)
 }
 
 // redisTool is Redis's own benchmark of the same script, by 256 connections.

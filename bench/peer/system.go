@@ -21,8 +21,8 @@ type system struct {
 	name    string
 	program []string // that is this program as a front
 	front   Front
-	// serve starts the servers in the folder.
-	serve func(ctx context.Context, s *system) ([]*process, error)
+	// serve starts the servers in the folder, and notes those that began also when it fails.
+	serve func(ctx context.Context, s *system) error
 	// tool runs the peer's own tool against the servers.
 	tool func(ctx context.Context, s *system) (string, error)
 
@@ -49,7 +49,7 @@ func (s *system) Start(ctx context.Context, answers bench.Answers) (t bench.Targ
 
 func (s *system) run(ctx context.Context) (t bench.Target, err error) {
 	if s.serve != nil {
-		if s.servers, err = s.serve(ctx, s); err != nil {
+		if err = s.serve(ctx, s); err != nil {
 			return t, err
 		}
 	}
@@ -107,7 +107,10 @@ func (s *system) startFront(ctx context.Context) (string, error) {
 func (s *system) Stop() error {
 	var all []error
 	if s.frontSide != nil {
-		all = append(all, s.feed.Close(), s.frontSide.stop(syscall.SIGTERM))
+		if err := s.feed.Close(); !errors.Is(err, os.ErrClosed) { // it is, when the front has ended
+			all = append(all, err)
+		}
+		all = append(all, s.frontSide.stop(syscall.SIGTERM))
 	}
 	for _, p := range s.servers {
 		all = append(all, p.stop(syscall.SIGINT)) // to PostgreSQL: end without waiting for clients
@@ -175,6 +178,10 @@ func New(name string, program ...string) (bench.System, error) {
 			}
 		}
 		return s, nil
+	case "postgres":
+		s.serve, s.tool = servePostgres, postgresTool
+	case "etcd":
+		s.serve, s.tool = serveEtcd, etcdTool
 	default:
 		return nil, fmt.Errorf("no system %q: want tollgate, %s", name, strings.Join(Names, ", "))
 	}
@@ -185,4 +192,6 @@ func New(name string, program ...string) (bench.System, error) {
 }
 
 // Names are the peers, and the two limits. redis-N sends a batch in pipelines of N events.
-var Names = []string{"bare", "fdatasync", "redis", "redis-16", "redis-100", "redis-1000"}
+var Names = []string{
+	"bare", "fdatasync", "redis", "redis-16", "redis-100", "redis-1000", "postgres", "etcd",
+}

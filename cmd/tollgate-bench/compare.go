@@ -16,7 +16,7 @@ import (
 // compareCommand measures several systems side by side.
 type compareCommand struct {
 	Scenario []bench.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch; these three when none is given."`
-	Systems  []string         `default:"tollgate,bare,fdatasync,redis" help:"tollgate, tollgate-leader, tollgate-followers; bare (a handler that only answers) and fdatasync (append and sync), the limits; redis, redis-16, redis-100, redis-1000 (events of a batch in a pipeline)."`
+	Systems  []string         `default:"tollgate,bare,fdatasync,redis,postgres,etcd" help:"tollgate, tollgate-leader, tollgate-followers; bare (a handler that only answers) and fdatasync (append and sync), the limits; redis, redis-16, redis-100, redis-1000 (events of a batch in a pipeline), postgres, etcd."`
 	Rounds   int              `default:"5" help:"How often each system is measured, in turns."`
 	Tools    bool             `help:"Run each peer's own tool once, too."`
 	Tollgate string           `default:"bin/tollgate" help:"The program of the cluster."`
