@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Refusal says why the figures of a run are worth nothing. A run that ends with it is not reported.
@@ -20,6 +21,9 @@ func (r *Refusal) Error() string {
 // maxGenerator is the share of the machine's cores that the generator may use: beyond it, what is
 // measured is the generator. A generator of 256 connections takes about half beside a bare handler.
 const maxGenerator = 0.7
+
+// maxLate is how late a request of an open loop may be made known, of 99 in 100.
+const maxLate = 10 * time.Millisecond
 
 // witness is what is compared before and after the load.
 type witness struct {
@@ -81,6 +85,14 @@ func (r *Run) judge(report *Report, before, after witness, verified error) error
 	if share := report.GeneratorCores / float64(runtime.NumCPU()); share > most {
 		say("the generator was the limit: it used %.2f of the machine's cores, at most %.2f may be",
 			share, most)
+	}
+	latest := r.MaxLate
+	if latest == 0 {
+		latest = maxLate
+	}
+	if report.Late > latest {
+		say("the generator was the limit: its requests were late by %s (p99), at most %s may be",
+			report.Late, latest)
 	}
 	if len(reasons) == 0 {
 		return nil

@@ -28,7 +28,7 @@ func load(t *testing.T, h http.Handler, change func(*bench.Config)) (bench.Repor
 		},
 		Plan: "p", Feature: "f", Scenario: bench.ScenarioIngest, Connections: 4, Customers: 20,
 		Batch: 7, Warmup: time.Millisecond, Duration: 50 * time.Millisecond,
-		AuditSample: 10, AuditPatience: 10 * time.Millisecond, MaxGenerator: 1,
+		AuditSample: 10, AuditPatience: 10 * time.Millisecond, MaxGenerator: 2,
 	}
 	change(&c)
 	run, err := bench.New(c)

@@ -37,7 +37,9 @@ type Comparison struct {
 type Result struct {
 	System   string
 	Scenario Scenario
-	Rounds   []Report
+	// Offered is the requests a second of an open loop; 0 is a closed one.
+	Offered int
+	Rounds  []Report
 	// Rate is of units a second, Latency of requests by percentile: of each the median of the rounds.
 	Rate, Slowest, Fastest float64
 	Latency                map[string]time.Duration
@@ -75,7 +77,7 @@ func (c *Contest) Compare(ctx context.Context) (Comparison, error) {
 		first := len(comparison.Results)
 		for at, system := range c.Systems {
 			comparison.Results = append(comparison.Results,
-				result(system.Name(), c.Loads[load].Scenario, reports[load][at]))
+				result(system.Name(), c.Loads[load], reports[load][at]))
 		}
 		relate(comparison.Results[first:])
 	}
@@ -143,8 +145,8 @@ func (c *Contest) tools(ctx context.Context, answers Answers, outputs map[string
 }
 
 // result adds up the rounds.
-func result(system string, scenario Scenario, rounds []Report) Result {
-	r := Result{System: system, Scenario: scenario, Rounds: rounds}
+func result(system string, load Config, rounds []Report) Result {
+	r := Result{System: system, Scenario: load.Scenario, Offered: load.Rate, Rounds: rounds}
 	r.Latency = map[string]time.Duration{}
 	rates := make([]float64, 0, len(rounds))
 	latency := map[string][]time.Duration{}

@@ -21,7 +21,13 @@ type Report struct {
 	Requests, Units       uint64
 	RequestRate, UnitRate float64 // a second
 	// Latency of a request, by percentile.
-	Latency  map[string]time.Duration
+	Latency map[string]time.Duration
+	// Timeline is the same over the time. Late is how late the generator made requests of an open
+	// loop known, of 99 in 100 at most, though nothing held them up.
+	Timeline []Moment
+	Late     time.Duration
+	// Faults are what was done to the system meanwhile.
+	Faults   []Fault `json:",omitempty"`
 	Refused  uint64
 	Errors   map[string]uint64
 	Verified Verification
@@ -31,7 +37,14 @@ type Report struct {
 	Used                       []ProcessUse
 }
 
-var percentiles = []float64{50, 90, 99, 99.9, 100}
+// Fault is something that was done to a system under load.
+type Fault struct {
+	// At is when, after the measurement began.
+	At   time.Duration
+	What string
+}
+
+var percentiles = []float64{50, 75, 90, 95, 99, 99.5, 99.9, 99.99, 100}
 
 // collect adds up what the workers noted.
 func (r *Run) collect(workers []*worker, report *Report) {
@@ -49,6 +62,7 @@ func (r *Run) collect(workers []*worker, report *Report) {
 		report.Latency[fmt.Sprintf("p%g", p)] =
 			time.Duration(all.ValueAtQuantile(p)) * time.Microsecond
 	}
+	report.Timeline = timeline(workers, report.Elapsed)
 }
 
 // problems copies the errors noted so far into the report.
@@ -76,6 +90,9 @@ func (r Report) Print(out io.Writer) error {
 		r.Scenario, r.System, r.Connections, len(r.Nodes), r.Customers)
 	if r.Scenario == ScenarioBatch {
 		row("batch", "%d events a request", r.Batch)
+	}
+	if r.Rate > 0 {
+		row("due", "%d requests a second; made known late by %s at most (p99)", r.Rate, r.Late)
 	}
 	row(what, "%.0f a second (%d in %s)", r.UnitRate, r.Units, r.Elapsed.Round(time.Millisecond))
 	row("requests", "%.0f a second", r.RequestRate)

@@ -46,7 +46,9 @@ type Config struct {
 	Customers int
 	// Batch is the number of events in a request of ScenarioBatch.
 	Batch int
-	// Rate is the requests a second of ScenarioClose, half of them checks, half single events.
+	// Rate makes the loop an open one: so many requests a second are due, whatever becomes of them,
+	// and latency counts from then. 0 is a closed loop: each connection sends its next request when
+	// the last was answered. Of ScenarioClose half are checks, half single events.
 	Rate int
 	// Memory is how long nodes remember an entry that took long: that long ScenarioClose waits
 	// before it measures; 0 is ten seconds.
@@ -61,6 +63,8 @@ type Config struct {
 	Seed uint64
 	// MaxGenerator is the share of the machine's cores that the generator may use; 0 is 0.7.
 	MaxGenerator float64
+	// MaxLate is how late the generator of an open loop may be, of 99 in 100 requests; 0 is 10 ms.
+	MaxLate time.Duration
 }
 
 // Run is one measurement.
@@ -99,6 +103,8 @@ func New(c Config) (*Run, error) {
 		return nil, fmt.Errorf("%d customers: want 1 to %d", c.Customers, limit)
 	case c.Batch < 1 || c.Batch > 10_000:
 		return nil, fmt.Errorf("batches of %d: want 1 to 10000", c.Batch)
+	case c.Rate < 0 || c.Rate > 1_000_000:
+		return nil, fmt.Errorf("%d requests a second: want at most a million", c.Rate)
 	case c.Scenario == ScenarioClose && (c.Rate < 1 || c.Rate > 100_000 || c.Connections < 2):
 		return nil, fmt.Errorf("%d requests a second over %d connections", c.Rate, c.Connections)
 	case !slices.Contains(scenarios, c.Scenario):
@@ -123,6 +129,8 @@ type worker struct {
 	latency   *hdrhistogram.Histogram
 	requests  uint64
 	units     uint64
+	begun     *atomic.Int64 // when the measurement began, in nanoseconds since 1970
+	samples   []sample
 	customers []uint32 // of the request under way
 }
 
@@ -167,14 +175,20 @@ func (r *Run) load(ctx context.Context, report *Report) ([]*worker, error) {
 	workers := make([]*worker, r.Connections)
 	var group sync.WaitGroup
 	var stop atomic.Bool
+	var begun atomic.Int64
+	var open *arrivals
+	if r.Rate > 0 {
+		open = newArrivals()
+		group.Go(func() { open.run(r.Rate, &stop) })
+	}
 	for i := range workers {
 		w := &worker{
 			Run: r, connection: newConnection(r.Nodes[i%len(r.Nodes)]),
 			random:  rand.New(rand.NewPCG(r.Seed, uint64(i))),
-			latency: hdrhistogram.New(1, int64(time.Minute/time.Microsecond), 2),
+			latency: hdrhistogram.New(1, int64(time.Minute/time.Microsecond), 2), begun: &begun,
 		}
 		workers[i] = w
-		group.Go(func() { w.loop(i, &stop) })
+		group.Go(func() { w.loop(i, open, &stop) })
 	}
 	wait := func(d time.Duration) {
 		select {
@@ -185,6 +199,7 @@ func (r *Run) load(ctx context.Context, report *Report) ([]*worker, error) {
 	wait(r.Warmup)
 	used := r.usage()
 	begin := time.Now()
+	begun.Store(begin.UnixNano())
 	r.measuring.Store(true)
 	wait(r.Duration)
 	r.measuring.Store(false)
@@ -192,14 +207,24 @@ func (r *Run) load(ctx context.Context, report *Report) ([]*worker, error) {
 	report.use(used, r.usage())
 	stop.Store(true)
 	group.Wait()
+	if open != nil {
+		report.Late = time.Duration(open.late.ValueAtQuantile(99)) * time.Microsecond
+	}
 	return workers, ctx.Err()
 }
 
-// loop sends one request after the other until stop.
-func (w *worker) loop(number int, stop *atomic.Bool) {
+// loop sends one request after the other until stop: at once, or when one is due.
+func (w *worker) loop(number int, open *arrivals, stop *atomic.Bool) {
 	step := w.step(number)
 	for !stop.Load() {
 		begin := time.Now()
+		if open != nil {
+			due, more := <-open.due
+			if !more || stop.Load() {
+				break
+			}
+			begin = due
+		}
 		units, err := step()
 		if err != nil {
 			w.note(err.Error())
@@ -209,13 +234,23 @@ func (w *worker) loop(number int, stop *atomic.Bool) {
 		if w.measuring.Load() {
 			w.requests++
 			w.units += units
-			if err = w.latency.RecordValue(max(1, time.Since(begin).Microseconds())); err != nil {
-				w.note(err.Error())
-			}
+			w.measured(begin)
 		}
 	}
 	if err := w.close(); err != nil {
 		w.note(err.Error())
+	}
+}
+
+// measured notes the latency of a request that began, or was due, at an instant.
+func (w *worker) measured(begin time.Time) {
+	latency := min(max(1, time.Since(begin).Microseconds()), w.latency.HighestTrackableValue())
+	if err := w.latency.RecordValue(latency); err != nil {
+		w.note(err.Error())
+	}
+	if len(w.samples) < maxSamples/w.Connections {
+		at := max(0, (begin.UnixNano()-w.begun.Load())/int64(time.Microsecond))
+		w.samples = append(w.samples, sample{uint32(at), uint32(latency)})
 	}
 }
 

@@ -112,7 +112,7 @@ func measure(t *testing.T, l *ledger, scenario bench.Scenario) (bench.Report, er
 			Nodes: []string{strings.TrimPrefix(server.URL, "http://")}, Key: "k",
 			Processes: []bench.Process{{Name: "self", PID: os.Getpid()}},
 		},
-		Plan: "p", Feature: "f", MaxGenerator: 1,
+		Plan: "p", Feature: "f", MaxGenerator: 2,
 		Scenario: scenario, Connections: 4, Customers: 20, Batch: 7,
 		Warmup: time.Millisecond, Duration: 50 * time.Millisecond,
 		AuditSample: 10, AuditPatience: 10 * time.Millisecond,

@@ -38,7 +38,7 @@ func (c Comparison) Print(out io.Writer) error {
 		"generator\tsystem\tMiB\tratio\tp99")
 	for _, r := range c.Results {
 		generator, used, resident := r.machine()
-		print("%s\t%s\t%.0f\t%.0f–%.0f\t%s\t%s\t%s\t%.2f\t%.2f\t%d\t%.2f\t%.2f", r.Scenario, r.System,
+		print("%s\t%s\t%.0f\t%.0f–%.0f\t%s\t%s\t%s\t%.2f\t%.2f\t%d\t%.2f\t%.2f", r.load(), r.System,
 			r.Rate, r.Slowest, r.Fastest, r.Latency["p50"], r.Latency["p99"], r.Latency["p99.9"],
 			generator, used, resident>>20, r.Ratio, r.LatencyRatio)
 	}
@@ -52,6 +52,14 @@ func (c Comparison) Print(out io.Writer) error {
 		return fmt.Errorf("print: %w", failed)
 	}
 	return nil
+}
+
+// load names what was put on: the scenario, and the rate of an open loop.
+func (r Result) load() string {
+	if r.Offered == 0 {
+		return string(r.Scenario)
+	}
+	return fmt.Sprintf("%s at %d/s", r.Scenario, r.Offered)
 }
 
 // machine is what the last round used of the machine: cores of the generator and of the system's

@@ -130,7 +130,7 @@ func TestPeersTakeTheLoad(t *testing.T) {
 			} {
 				run, err := bench.New(bench.Config{
 					Target: target, Scenario: scenario, Plan: "p", Feature: "requests", Connections: 4,
-					Customers: 20, Batch: 50, Warmup: time.Millisecond, MaxGenerator: 1,
+					Customers: 20, Batch: 50, Warmup: time.Millisecond, MaxGenerator: 2,
 					Duration: 100 * time.Millisecond,
 				})
 				require.NoError(t, err)

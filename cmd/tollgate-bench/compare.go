@@ -18,6 +18,8 @@ type compareCommand struct {
 	Scenario []bench.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch; these three when none is given."`
 	Systems  []string         `default:"tollgate,bare,fdatasync,redis,postgres,etcd" help:"tollgate, tollgate-leader, tollgate-followers; bare (a handler that only answers) and fdatasync (append and sync), the limits; redis, redis-16, redis-100, redis-1000 (events of a batch in a pipeline), postgres, etcd."`
 	Rounds   int              `default:"5" help:"How often each system is measured, in turns."`
+	Rates    []int            `help:"Open loop: measure each scenario at each of these rates of requests a second. Default: a closed loop."`
+	HTML     string           `name:"html" type:"path" placeholder:"FILE" help:"Also write a report with plots, in one file."`
 	Tools    bool             `help:"Run each peer's own tool once, too."`
 	Tollgate string           `default:"bin/tollgate" help:"The program of the cluster."`
 	loadFlags
@@ -41,17 +43,38 @@ func (c *compareCommand) Run(ctx context.Context) error {
 	if len(c.Scenario) == 0 {
 		c.Scenario = []bench.Scenario{bench.ScenarioCheck, bench.ScenarioIngest, bench.ScenarioBatch}
 	}
+	if len(c.Rates) == 0 {
+		c.Rates = []int{0}
+	}
 	for _, scenario := range c.Scenario {
-		contest.Loads = append(contest.Loads, c.config(scenario))
+		for _, rate := range c.Rates {
+			load := c.config(scenario)
+			load.Rate = rate
+			contest.Loads = append(contest.Loads, load)
+		}
 	}
 	comparison, err := contest.Compare(ctx)
 	if err != nil {
 		return err
 	}
+	if c.HTML != "" {
+		if err = writeHTML(c.HTML, comparison); err != nil {
+			return err
+		}
+	}
 	if c.JSON {
 		return bench.JSON(comparison, os.Stdout)
 	}
 	return comparison.Print(os.Stdout)
+}
+
+func writeHTML(name string, comparison bench.Comparison) (err error) {
+	file, err := os.Create(name)
+	if err != nil {
+		return fmt.Errorf("--html: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return comparison.HTML(file)
 }
 
 // systemNamed returns a system that is not started yet.
@@ -84,7 +107,7 @@ type runCommand struct {
 	URL      []string         `name:"url" placeholder:"HOST:PORT" help:"Client API of a node; repeatable. Default: from dev.json."`
 	Key      string           `env:"TOLLGATE_KEY" help:"API key of scope full. Default: the sandbox key of dev.json."`
 	Via      string           `default:"all" enum:"all,leader,followers" help:"Which nodes of dev.json to use: all, leader or followers."`
-	Rate     int              `default:"1000" help:"Requests a second of period-close, half of them checks, half events."`
+	Rate     int              `help:"Open loop: so many requests a second are due, and latency counts from then. Of period-close half are checks, half events (1000). Default: a closed loop."`
 	loadFlags
 }
 
@@ -118,6 +141,9 @@ func (c *runCommand) Run(ctx context.Context) (err error) {
 		}
 		config := c.config(scenario)
 		config.Target, config.Rate = target, c.Rate
+		if scenario == bench.ScenarioClose && c.Rate == 0 {
+			config.Rate = 1000
+		}
 		if err = c.measure(ctx, config); err != nil {
 			return err
 		}
@@ -157,6 +183,7 @@ type loadFlags struct {
 	Duration    time.Duration `short:"d" default:"10s" help:"Length of the measurement."`
 	AuditSample int           `default:"200" help:"For how many customers audit events are compared with checks."`
 	Seed        uint64        `default:"1" help:"Of the draw of customers."`
+	MaxLate     time.Duration `default:"10ms" help:"How late the generator of an open loop may be (p99); beyond it nothing is reported."`
 	JSON        bool          `name:"json" help:"Print JSON instead of tables."`
 }
 
@@ -173,7 +200,7 @@ func (f *loadFlags) config(scenario bench.Scenario) bench.Config {
 	c := bench.Config{
 		Plan: f.Plan, Feature: f.Feature, Scenario: scenario, Connections: f.Connections,
 		Customers: f.Customers, Batch: f.Batch, Warmup: f.Warmup, Duration: f.Duration, Seed: f.Seed,
-		AuditSample: f.AuditSample, AuditPatience: 10 * time.Second,
+		AuditSample: f.AuditSample, MaxLate: f.MaxLate, AuditPatience: 10 * time.Second,
 	}
 	if c.Connections == 0 {
 		switch c.Connections = 256; scenario {

@@ -1,0 +1,90 @@
+package bench_test
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/bench"
+)
+
+// TestOpenLoopCountsFromWhenARequestWasDue: while the server answers nothing for a while, requests
+// fall due, and each counts from then. A closed loop would have noted one slow request for each
+// connection.
+func TestOpenLoopCountsFromWhenARequestWasDue(t *testing.T) {
+	const stall = 300 * time.Millisecond
+	l := newLedger()
+	var events atomic.Int32
+	var gate sync.RWMutex
+	report, err := load(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/events") && r.Method == "POST" && events.Add(1) == 100 {
+			gate.Lock()
+			<-time.After(stall)
+			gate.Unlock()
+		}
+		gate.RLock()
+		defer gate.RUnlock()
+		l.ServeHTTP(w, r)
+	}), func(c *bench.Config) {
+		c.Rate, c.Duration, c.MaxLate = 500, time.Second, time.Minute
+	})
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, report.Latency["p100"], stall*9/10)
+	// 500 a second for 0.3 s: 150 of at most 500 requests waited, half of them for half of it or more.
+	require.GreaterOrEqual(t, report.Latency["p90"], stall/10)
+	require.LessOrEqual(t, report.Requests, uint64(600))
+	require.Len(t, report.Timeline, 50)
+	counted, slow := 0, 0
+	for _, m := range report.Timeline {
+		counted += m.Requests
+		if m.Max >= stall/10 {
+			slow++
+		}
+	}
+	require.Equal(t, report.Requests, uint64(counted))
+	require.GreaterOrEqual(t, slow, 3, "the stall shows where it was")
+}
+
+func TestOpenLoopThatTheGeneratorLimitsIsRefused(t *testing.T) {
+	_, err := load(t, newLedger(), func(c *bench.Config) { c.Rate, c.MaxLate = 100, time.Nanosecond })
+	require.ErrorContains(t, err, "its requests were late by")
+}
+
+// TestHTMLStandsAlone: one file, every plot in it, nothing fetched, names escaped.
+func TestHTMLStandsAlone(t *testing.T) {
+	report := bench.Report{
+		Timeline: []bench.Moment{{Requests: 1, P99: time.Millisecond}, {
+			At: time.Second, Requests: 2, P99: 2 * time.Millisecond,
+		}},
+		Faults: []bench.Fault{{At: time.Second, What: "leader <killed>"}},
+	}
+	c := bench.Comparison{}
+	for _, rate := range []int{100, 200} {
+		for _, system := range []string{"tollgate", "a&b"} {
+			c.Results = append(c.Results, bench.Result{
+				System: system, Scenario: bench.ScenarioIngest, Offered: rate, Rate: float64(rate),
+				Rounds: []bench.Report{report}, Latency: map[string]time.Duration{
+					"p50": time.Millisecond, "p99": 30 * time.Millisecond, "p99.9": time.Second,
+				},
+			})
+		}
+	}
+	var page strings.Builder
+	require.NoError(t, c.HTML(&page))
+	text := page.String()
+	require.Equal(t, 2+2*2, strings.Count(text, "<svg "))
+	for _, want := range []string{
+		"ingest: answered over offered", "ingest: p99 over offered", "ingest at 200/s: latency by",
+		"ingest at 100/s: p99 over the time", "leader &lt;killed&gt;", "a&amp;b",
+	} {
+		require.Contains(t, text, want)
+	}
+	for _, foreign := range []string{"src=", "href=", "@import", "NaN", "Inf", "<killed>"} {
+		require.NotContains(t, text, foreign)
+	}
+}
