@@ -43,7 +43,8 @@ type Exchange struct {
 	raw       [maxParams][]byte
 	params    [maxParams][]byte
 	decoded   []byte
-	requestID [requestIDSize]byte
+	requestID [longestRequestID]byte
+	idLength  int
 	// members adds to the body of a refusal in the workspace API's shape.
 	members func(*JSON)
 }
@@ -77,13 +78,13 @@ func (x *Exchange) begin(ctx *fasthttp.RequestCtx) {
 	x.media, x.consumed, x.misspelt, x.awaited, x.status = "", false, false, false, 0
 	x.began = time.Time{}
 	x.Tenant, x.members = workspace.Principal{}, nil
-	appendRequestID(x.requestID[:0])
+	x.name(ctx.Request.Header.PeekBytes(requestIDHeader))
 }
 
 // end hands the answer to fasthttp, which copies it.
 func (x *Exchange) end() {
 	h := &x.Ctx.Response.Header
-	h.SetCanonical(requestIDHeader, x.requestID[:])
+	h.SetCanonical(requestIDHeader, x.RequestID())
 	if x.status == 0 {
 		x.Refuse(FaultInternal)
 	}
@@ -103,8 +104,9 @@ func (x *Exchange) end() {
 	x.Ctx = nil
 }
 
-// RequestID names the exchange in the answer's X-Request-Id and in logs.
-func (x *Exchange) RequestID() []byte { return x.requestID[:] }
+// RequestID names the exchange in the answer's X-Request-Id and in logs: the client's name for it,
+// where that is one, else one of ours.
+func (x *Exchange) RequestID() []byte { return x.requestID[:x.idLength] }
 
 // Media is the media type of the body, one of the route's; empty when there is no body.
 func (x *Exchange) Media() string { return x.media }
@@ -163,7 +165,7 @@ func (x *Exchange) Refuse(f Fault) {
 	if code := x.table.config.Codes[f.Code]; code != "" {
 		f.Code = code
 	}
-	x.Out = AppendFault(x.Out[:0], x.shape, &f, x.requestID[:])
+	x.Out = AppendFault(x.Out[:0], x.shape, &f, x.RequestID())
 	if x.members != nil && x.shape == ShapeWorkspace {
 		x.Out = x.Out[:len(x.Out)-1]
 		x.members(&x.Out)
@@ -194,7 +196,37 @@ func (x *Exchange) BeginBare() *JSON {
 // EndBare finishes what BeginBare started.
 func (x *Exchange) EndBare(status int) { x.status = status }
 
-const requestIDSize = 4 + 24
+// A request's name has so many bytes.
+const (
+	shortestRequestID = 8
+	longestRequestID  = 64
+)
+
+// name takes the name that the client, or a proxy before us, gave the request, or makes one.
+func (x *Exchange) name(given []byte) {
+	if isRequestID(given) {
+		x.idLength = copy(x.requestID[:], given)
+		return
+	}
+	x.idLength = len(appendRequestID(x.requestID[:0]))
+}
+
+// isRequestID says whether a client's name for a request may stand in answers and logs: 8 to 64
+// letters, digits, points and hyphens, as UUIDs and traces are. Every key and secret of ours has an
+// underscore: one that strays into the header is not repeated.
+func isRequestID(id []byte) bool {
+	if len(id) < shortestRequestID || len(id) > longestRequestID {
+		return false
+	}
+	for _, c := range id {
+		switch {
+		case '0' <= c && c <= '9', 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', c == '.', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
 
 // requestIDHeader is in the form that SetCanonical takes as it is.
 var requestIDHeader = []byte("X-Request-Id")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+	"golang.org/x/time/rate"
 )
 
 // Table routes requests by one route table and keeps the order of checks: path, method, key, scope,
@@ -21,6 +22,8 @@ type Table struct {
 	routes []*Route
 	pool   sync.Pool
 	config TableConfig
+	// failures lets one failed request a second into the log.
+	failures rate.Sometimes
 }
 
 // TableConfig is what a table needs besides its routes.
@@ -49,7 +52,7 @@ func NewTable(routes []Route, config TableConfig) (*Table, error) {
 	if config.Log == nil {
 		config.Log = slog.Default()
 	}
-	t := &Table{config: config}
+	t := &Table{config: config, failures: rate.Sometimes{Interval: time.Second}}
 	t.pool.New = func() any { return &Exchange{table: t} }
 	for i := range routes {
 		r := &routes[i]
@@ -134,16 +137,40 @@ func (t *Table) finish(x *Exchange) {
 	if !x.consumed && !x.drain() {
 		closeAfterAnswer(x.Ctx)
 	}
-	if t.config.Observe != nil {
-		began := x.began
-		if began.IsZero() {
-			began = x.Ctx.Time()
-		}
-		t.config.Observe(x.Route, x.status, time.Since(began))
+	began := x.began
+	if began.IsZero() {
+		began = x.Ctx.Time()
 	}
+	took := time.Since(began)
+	if t.config.Observe != nil {
+		t.config.Observe(x.Route, x.status, took)
+	}
+	t.log(x, took)
 	x.release()
 	x.end()
 	t.pool.Put(x)
+}
+
+// log notes an exchange: those that failed here (5xx) once a second at most, every one at level
+// debug. Names of customers and the like are not in it: the request's own name finds them.
+func (t *Table) log(x *Exchange, took time.Duration) {
+	failed := false
+	if x.status >= fasthttp.StatusInternalServerError {
+		t.failures.Do(func() { failed = true })
+	}
+	level := slog.LevelDebug
+	if failed {
+		level = slog.LevelWarn
+	}
+	if !t.config.Log.Enabled(x.Ctx, level) {
+		return
+	}
+	operation := "none"
+	if x.Route != nil {
+		operation = x.Route.Operation
+	}
+	t.config.Log.Log(x.Ctx, level, "request", "request_id", string(x.RequestID()),
+		"operation", operation, "status", x.status, "took", took)
 }
 
 // admitted makes the checks that need no body: path, method, key, scope, announced size. It answers

