@@ -22,6 +22,8 @@ type Events struct {
 	OnForward func(shard uint16, records, bytes int)
 	// OnSnapshot: a snapshot was written, of that size, in that time.
 	OnSnapshot func(shard uint16, bytes int64, d time.Duration)
+	// OnSnapshotFailed: no snapshot could be written. The log stays as long as it is until one is.
+	OnSnapshotFailed func(shard uint16)
 	// OnRestore: a snapshot was loaded into the state machine in that time.
 	OnRestore func(shard uint16, d time.Duration)
 	// OnLeader: this node learnt who leads; "" means nobody.

@@ -120,6 +120,14 @@ func (g *Group) snapshotBytes() int64 {
 // TakeSnapshot writes a snapshot now and shortens the log behind it. It returns nil when there is
 // nothing new to write.
 func (g *Group) TakeSnapshot() error {
+	err := g.takeSnapshot()
+	if on := g.config.Events.OnSnapshotFailed; on != nil && err != nil && g.ctx.Err() == nil {
+		on(g.shard)
+	}
+	return err
+}
+
+func (g *Group) takeSnapshot() error {
 	logged, last := g.store.sinceSnapshot.Load(), g.raft.LastIndex()
 	c := g.raft.ReloadableConfig()
 	c.TrailingLogs = uint64(max(minTrailing, g.config.TrailingBytes/g.store.meanEntry()))

@@ -1,11 +1,14 @@
 package cluster
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"tollgate/wal/faultfs"
 )
 
 // What a process logged before it was restarted counts, too: otherwise the log of a node that is
@@ -72,6 +75,28 @@ func TestSnapshotsAreNotTakenInStep(t *testing.T) {
 			require.LessOrEqual(t, c.billing(id).snapshotBytes(), int64(limit))
 			require.GreaterOrEqual(t, c.billing(id).snapshotBytes(), int64(limit/2))
 		}
+	})
+}
+
+// A snapshot for which the disk has no room is told of, and the next one is whole.
+func TestASnapshotThatFailsIsTold(t *testing.T) {
+	var told atomic.Int32
+	disk := faultfs.New()
+	tune := func(id string, c *Config) {
+		if id == "a" {
+			c.FS = disk
+			c.Events = &Events{OnSnapshotFailed: func(uint16) { told.Add(1) }}
+		}
+	}
+	inCluster(t, tune, func(c *nodes) {
+		c.count(c.leader(), keyRange(0, 10)...)
+		c.converge()
+		(&diskFault{kind: "snapshot", op: faultfs.KindWrite, what: "finds no room"}).inject(disk)
+		require.ErrorContains(t, c.billing("a").TakeSnapshot(), "no space left on device")
+		require.EqualValues(t, 1, told.Load())
+		require.NoError(t, c.billing("a").TakeSnapshot())
+		require.EqualValues(t, 1, told.Load())
+		require.Positive(t, c.billing("a").Status().SnapshotIndex)
 	})
 }
 

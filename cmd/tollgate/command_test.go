@@ -277,6 +277,12 @@ func TestVerifyEndsWith5WhereStateAndJournalPart(t *testing.T) {
 	s.Other.Store(older.Journal())
 	s.json(&list, "invoice", "list", "ada")
 	differs("ada", "2", list[1].ID, "billing: the journal does not explain the invoice")
+	ops, err := api.New(s.args[1:2], "", 1)
+	require.NoError(t, err)
+	defer ops.Close()
+	told, err := ops.Try(context.Background(), api.Request{Method: "GET", Path: "/metrics"})
+	require.NoError(t, err)
+	require.Contains(t, string(told.Body), "\ntollgate_verification_differences_total 1\n")
 	s.Other.Store(nil)
 	s.ok("invoice", "verify", "--all")
 

@@ -297,6 +297,7 @@ func (a *API) verifyInvoices(x *server.Exchange) {
 
 // verifyFailed answers what keeps invoices from being verified or explained.
 func (a *API) verifyFailed(x *server.Exchange, err error) {
+	a.config.Metrics.unverified.Inc()
 	if !errors.Is(err, billing.ErrExplain) && !errors.Is(err, billing.ErrEvent) {
 		a.journalFailed(x, err)
 		return
@@ -322,6 +323,8 @@ func (a *API) writeVerification(
 		}
 		pools, different = pools+n, different+problems
 	}
+	a.config.Metrics.verified.Add(float64(v.Invoices))
+	a.config.Metrics.differences.Add(float64(different))
 	data.Close(']')
 	data.Uint("different", different)
 	data.Uint("customers", v.Customers)

@@ -92,6 +92,9 @@ func TestVerificationGoesPageByPage(t *testing.T) {
 		}
 	}
 	require.Equal(t, []float64{3, 2, 2}, []float64{customers, invoices, float64(pages)})
+	metrics := n.send("GET", "/metrics", "", "", "").raw
+	require.Contains(t, metrics, "\ntollgate_verified_invoices_total 2\n")
+	require.Contains(t, metrics, "\ntollgate_verification_differences_total 0\n")
 	a := n.call("GET", sandbox+"invoices/verify?customer=bob", "").is(200, "").data()
 	require.Equal(t, 1.0, a["invoices"])
 	n.call("GET", sandbox+"invoices/verify?limit=0&cursor=x", "").is(400, "validation_failed")

@@ -23,6 +23,9 @@ type Metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
 	latency  *prometheus.HistogramVec
+	// verified are invoices that were recomputed from the journal, differences what was found to
+	// differ, unverified the requests for it that failed.
+	verified, differences, unverified prometheus.Counter
 }
 
 // NewMetrics makes a registry of its own, with the Go runtime and the process in it.
@@ -36,10 +39,21 @@ func NewMetrics() *Metrics {
 			Name: "tollgate_http_request_seconds", Help: "Time from the request's arrival to its answer.",
 			Buckets: prometheus.ExponentialBuckets(0.000_05, 2, 18),
 		}, []string{"api", "operation"}),
+		verified: counted("verified_invoices_total",
+			"Invoices that this node recomputed from the journal."),
+		differences: counted("verification_differences_total",
+			"Invoices and pools that differed from the journal when this node recomputed them."),
+		unverified: counted("verifications_failed_total",
+			"Requests to verify invoices that this node could not carry out."),
 	}
-	m.registry.MustRegister(m.requests, m.latency, collectors.NewGoCollector(),
+	m.registry.MustRegister(m.requests, m.latency, m.verified, m.differences, m.unverified,
+		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+func counted(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Name: "tollgate_" + name, Help: help})
 }
 
 // Registry takes further collectors.

@@ -31,6 +31,7 @@ func Events(registry *prometheus.Registry) (*cluster.Events, error) {
 	forward := m.histogram("forward_records", "Records in a frame to the leader.", sizes(1, 14))
 	snapshot := m.histogram("snapshot_seconds", "Writing a snapshot.", times)
 	snapshotBytes := m.gauge("snapshot_bytes", "Size of the last snapshot that was written.")
+	unwritten := m.counter("snapshots_failed_total", "Snapshots that could not be written.")
 	restore := m.histogram("restore_seconds", "Loading a snapshot.", times)
 	leaders := m.counter("leader_changes_total", "How often this node learnt of a leader or lost it.")
 	leases := m.counter("lease_changes_total", "How often this node got or lost the read lease.")
@@ -57,9 +58,10 @@ func Events(registry *prometheus.Registry) (*cluster.Events, error) {
 			snapshot[shard].Observe(d.Seconds())
 			snapshotBytes[shard].Set(float64(bytes))
 		},
-		OnRestore: func(shard uint16, d time.Duration) { restore[shard].Observe(d.Seconds()) },
-		OnLeader:  func(shard uint16, _ string, _ uint64) { leaders[shard].Inc() },
-		OnLease:   func(shard uint16, _ bool) { leases[shard].Inc() },
+		OnSnapshotFailed: func(shard uint16) { unwritten[shard].Inc() },
+		OnRestore:        func(shard uint16, d time.Duration) { restore[shard].Observe(d.Seconds()) },
+		OnLeader:         func(shard uint16, _ string, _ uint64) { leaders[shard].Inc() },
+		OnLease:          func(shard uint16, _ bool) { leases[shard].Inc() },
 	}, nil
 }
 

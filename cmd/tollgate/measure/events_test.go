@@ -30,6 +30,7 @@ func TestEntriesAreMeasured(t *testing.T) {
 	events, err := Events(registry)
 	require.NoError(t, err)
 	events.OnEntry(0, 3*time.Millisecond)
+	events.OnSnapshotFailed(0)
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	found := map[string]float64{}
@@ -38,9 +39,11 @@ func TestEntriesAreMeasured(t *testing.T) {
 			if m.GetLabel()[0].GetValue() != "billing" {
 				continue
 			}
-			found[f.GetName()] += m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			found[f.GetName()] += m.GetGauge().GetValue() + m.GetCounter().GetValue() +
+				float64(m.GetHistogram().GetSampleCount())
 		}
 	}
 	require.InDelta(t, 0.003, found["tollgate_cluster_longest_entry_seconds"], 1e-9)
 	require.InDelta(t, 1, found["tollgate_cluster_entry_seconds"], 0)
+	require.InDelta(t, 1, found["tollgate_cluster_snapshots_failed_total"], 0)
 }
