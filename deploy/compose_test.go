@@ -15,6 +15,8 @@ import (
 
 	"github.com/compose-spec/compose-go/v2/loader"
 	"github.com/compose-spec/compose-go/v2/types"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 
 	"tollgate/cmd/tollgate/config"
@@ -229,4 +231,34 @@ func answers(t *testing.T, paths ...string) {
 		require.NoError(t, answer.Body.Close())
 		require.Equal(t, http.StatusOK, answer.StatusCode, path)
 	}
+}
+
+// metrics are the names that the nodes show, those of histograms and summaries included, each with
+// its labels.
+func (tr *trial) metrics(t *testing.T) map[string]map[string]bool {
+	t.Helper()
+	all := map[string]map[string]bool{}
+	for _, address := range tr.address {
+		_, err := http.Get("http://" + address + ":8080/api/v1/client/plans") // one request more
+		require.NoError(t, err)
+		answer, err := http.Get("http://" + address + ":9080/metrics")
+		require.NoError(t, err)
+		reader := expfmt.NewTextParser(model.UTF8Validation)
+		families, err := reader.TextToMetricFamilies(answer.Body)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		for name, family := range families {
+			own := map[string]bool{}
+			for _, m := range family.GetMetric() {
+				for _, label := range m.GetLabel() {
+					own[label.GetName()] = true
+				}
+			}
+			all[name] = own
+			if len(family.GetMetric()) > 0 && family.GetMetric()[0].GetHistogram() != nil {
+				all[name+"_bucket"], all[name+"_sum"], all[name+"_count"] = own, own, own
+			}
+		}
+	}
+	return all
 }

@@ -25,7 +25,6 @@ import (
 const (
 	root     = ".."
 	patience = 2 * time.Minute // for what takes a second or two on a quiet machine
-	every    = 20 * time.Millisecond
 	// nobody is the image's user and group.
 	nobody   = 65532
 	adminKey = "an admin key of this test"
@@ -311,18 +310,17 @@ func (r *room) waitReady(t *testing.T) {
 // await repeats the health check until it says what is wanted, or the node has ended.
 func (r *room) await(t *testing.T, wanted func(out string, err error) bool) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	for end := time.Now().Add(patience); ; {
 		select {
 		case <-r.done:
-			return true
+			require.Fail(t, r.service.Name+" has ended", "%v %s", r.err, &r.printed)
 		default:
-			return wanted(r.healthcheck(t))
 		}
-	}, patience, every, r.service.Name)
-	select {
-	case <-r.done:
-		require.Fail(t, r.service.Name+" has ended", "%v %s", r.err, &r.printed)
-	default:
+		out, err := r.healthcheck(t)
+		if wanted(out, err) {
+			return
+		}
+		require.True(t, time.Now().Before(end), "%s: %v %s", r.service.Name, err, out)
 	}
 }
 

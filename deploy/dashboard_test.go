@@ -1,0 +1,179 @@
+package deploy_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// dashboard is what ours uses of Grafana's format. Fields that Grafana does not know it drops
+// without a word, so that anything else is refused here.
+type dashboard struct {
+	UID           string         `json:"uid"`
+	Title         string         `json:"title"`
+	Description   string         `json:"description"`
+	Tags          []string       `json:"tags"`
+	SchemaVersion int            `json:"schemaVersion"`
+	Version       int            `json:"version"`
+	Editable      bool           `json:"editable"`
+	GraphTooltip  int            `json:"graphTooltip"`
+	Timezone      string         `json:"timezone"`
+	Refresh       string         `json:"refresh"`
+	Time          map[string]any `json:"time"`
+	Annotations   struct {
+		List []struct {
+			Name        string     `json:"name"`
+			Datasource  datasource `json:"datasource"`
+			Enable      bool       `json:"enable"`
+			IconColor   string     `json:"iconColor"`
+			Expr        string     `json:"expr"`
+			TitleFormat string     `json:"titleFormat"`
+			TextFormat  string     `json:"textFormat"`
+		} `json:"list"`
+	} `json:"annotations"`
+	Templating struct {
+		List []struct {
+			Name       string         `json:"name"`
+			Label      string         `json:"label"`
+			Type       string         `json:"type"`
+			Datasource *datasource    `json:"datasource"`
+			Query      string         `json:"query"`
+			Refresh    int            `json:"refresh"`
+			Sort       int            `json:"sort"`
+			Multi      bool           `json:"multi"`
+			IncludeAll bool           `json:"includeAll"`
+			AllValue   string         `json:"allValue"`
+			Current    map[string]any `json:"current"`
+		} `json:"list"`
+	} `json:"templating"`
+	Links  []any   `json:"links"`
+	Panels []panel `json:"panels"`
+}
+
+type datasource struct {
+	Type string `json:"type"`
+	UID  string `json:"uid"`
+}
+
+type panel struct {
+	ID          int        `json:"id"`
+	Type        string     `json:"type"`
+	Title       string     `json:"title"`
+	Description string     `json:"description"`
+	Collapsed   bool       `json:"collapsed"`
+	Datasource  datasource `json:"datasource"`
+	GridPos     struct {
+		H, W, X, Y int
+	} `json:"gridPos"`
+	FieldConfig struct {
+		Defaults  map[string]any `json:"defaults"`
+		Overrides []any          `json:"overrides"`
+	} `json:"fieldConfig"`
+	Options map[string]any `json:"options"`
+	Targets []struct {
+		RefID        string     `json:"refId"`
+		Datasource   datasource `json:"datasource"`
+		Expr         string     `json:"expr"`
+		LegendFormat string     `json:"legendFormat"`
+		EditorMode   string     `json:"editorMode"`
+		Range        bool       `json:"range"`
+	} `json:"targets"`
+	Panels []panel `json:"panels"`
+}
+
+func readDashboard(t *testing.T) (d dashboard) {
+	t.Helper()
+	text, err := os.ReadFile("grafana/tollgate.json")
+	require.NoError(t, err)
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	require.NoError(t, decoder.Decode(&d))
+	return d
+}
+
+var variable = regexp.MustCompile(`\$\{?([a-zA-Z_]+)\}?`)
+
+// filledIn puts values in place of the dashboard's variables, as Grafana does before it asks.
+func (d dashboard) filledIn(t *testing.T, text string) string {
+	t.Helper()
+	values := map[string]string{"__rate_interval": "5m"}
+	for _, v := range d.Templating.List {
+		values[v.Name] = "x"
+	}
+	return variable.ReplaceAllStringFunc(text, func(found string) string {
+		name := strings.Trim(found, "${}")
+		require.Contains(t, values, name, "nothing sets %s", text)
+		return values[name]
+	})
+}
+
+// queries are what the dashboard asks Prometheus.
+func queries(t *testing.T) (all []string) {
+	t.Helper()
+	d := readDashboard(t)
+	for _, p := range d.Panels {
+		for _, target := range p.Targets {
+			all = append(all, d.filledIn(t, target.Expr))
+		}
+	}
+	for _, v := range d.Templating.List {
+		if inner, ok := strings.CutPrefix(v.Query, "label_values("); ok {
+			selector := inner[:strings.LastIndex(inner, ",")]
+			all = append(all, d.filledIn(t, selector))
+		}
+	}
+	return all
+}
+
+// The dashboard is what Grafana loads: panels with an id and a place of their own, of a kind that
+// it has, each with queries that it can name.
+func TestDashboardLoads(t *testing.T) {
+	d := readDashboard(t)
+	require.NotEmpty(t, d.UID)
+	require.Equal(t, 41, d.SchemaVersion)
+	ids := map[int]bool{}
+	type place struct{ x, y int }
+	taken := map[place]string{}
+	require.Greater(t, len(d.Panels), 30)
+	for _, p := range d.Panels {
+		require.Positive(t, p.ID, p.Title)
+		require.False(t, ids[p.ID], "%s has the id of another", p.Title)
+		ids[p.ID] = true
+		require.Contains(t, []string{"row", "timeseries", "stat"}, p.Type, p.Title)
+		require.NotEmpty(t, p.Title)
+		require.LessOrEqual(t, p.GridPos.X+p.GridPos.W, 24, p.Title)
+		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+				require.Empty(t, taken[place{x, y}], "%s lies on another panel", p.Title)
+				taken[place{x, y}] = p.Title
+			}
+		}
+		if p.Type == "row" {
+			require.Empty(t, p.Targets)
+			continue
+		}
+		require.NotEmpty(t, p.Description, p.Title)
+		require.NotEmpty(t, p.FieldConfig.Defaults["unit"], p.Title)
+		require.Equal(t, datasource{"prometheus", "${datasource}"}, p.Datasource, p.Title)
+		require.NotEmpty(t, p.Targets, p.Title)
+		for i, target := range p.Targets {
+			require.Equal(t, string(rune('A'+i)), target.RefID, p.Title)
+			require.Equal(t, p.Datasource, target.Datasource, p.Title)
+			selectors(t, d.filledIn(t, target.Expr))
+			require.Contains(t, target.Expr, `job="$job"`, "%s mixes clusters", p.Title)
+			require.NotContains(t, d.filledIn(t, target.LegendFormat), "$")
+		}
+	}
+	for _, list := range d.Annotations.List {
+		selectors(t, d.filledIn(t, list.Expr))
+	}
+	require.True(t, slices.IsSortedFunc(d.Panels, func(a, b panel) int {
+		return a.GridPos.Y - b.GridPos.Y
+	}), "Grafana reads panels from the top")
+}
