@@ -32,7 +32,10 @@ const (
 // writes says whether the scenario records events.
 func (s Scenario) writes() bool { return s != ScenarioCheck }
 
-var scenarios = []Scenario{ScenarioCheck, ScenarioIngest, ScenarioBatch, ScenarioClose}
+var scenarios = []Scenario{
+	ScenarioCheck, ScenarioIngest, ScenarioBatch, ScenarioMixed, ScenarioHot, ScenarioRepeats,
+	ScenarioClose,
+}
 
 // Config says what to measure.
 type Config struct {
@@ -76,6 +79,7 @@ type Run struct {
 	// Per customer: units that the cluster acknowledged, units whose fate is unknown, and checks.
 	acknowledged, unknown, checks []atomic.Uint32
 	refused                       atomic.Uint64
+	claimed                       claims // of ScenarioRepeats
 	errors                        messages
 }
 
@@ -111,7 +115,12 @@ func New(c Config) (*Run, error) {
 		return nil, fmt.Errorf("scenario %q: want one of %q", c.Scenario, scenarios)
 	}
 	now := time.Now().UTC()
+	var claimed claims
+	if c.Scenario == ScenarioRepeats {
+		claimed = make(claims, maxRepeated/64)
+	}
 	return &Run{
+		claimed:      claimed,
 		Config:       c,
 		name:         "b" + strconv.FormatInt(now.UnixMilli(), 36),
 		occurredAt:   now.Format("2006-01-02T15:04:05Z"),
@@ -272,16 +281,29 @@ func (r *Run) note(message string) {
 // step returns the function that makes one request of the scenario and says how many checks or
 // events it got through.
 func (w *worker) step(number int) func() (uint64, error) {
-	t := w.template(number)
-	if w.Scenario == ScenarioCheck {
+	switch w.Scenario {
+	case ScenarioCheck:
+		t := w.checkTemplate()
 		return func() (uint64, error) { return w.check(t) }
+	case ScenarioMixed:
+		return w.mixed(number)
+	case ScenarioRepeats:
+		return w.repeats()
 	}
+	return w.events(w.template(number))
+}
+
+// events returns the function that records the template's number of events, each with a new key.
+func (w *worker) events(t *template) func() (uint64, error) {
 	events := len(t.keys)
 	w.customers = make([]uint32, events)
 	var next uint64
 	return func() (uint64, error) {
 		for i := range events {
 			c := w.random.Uint32N(uint32(w.Run.Customers))
+			if w.Scenario == ScenarioHot {
+				c = 0
+			}
 			w.customers[i] = c
 			t.setCustomer(i, uint64(c))
 			t.setKey(i, next)

@@ -15,7 +15,7 @@ import (
 
 // compareCommand measures several systems side by side.
 type compareCommand struct {
-	Scenario []bench.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch; these three when none is given."`
+	Scenario []bench.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch (these three when none is given), mixed, hot-customer, duplicate-storm."`
 	Systems  []string         `default:"tollgate,bare,fdatasync,redis,postgres,etcd" help:"tollgate, tollgate-leader, tollgate-followers; bare (a handler that only answers) and fdatasync (append and sync), the limits; redis, redis-16, redis-100, redis-1000 (events of a batch in a pipeline), postgres, etcd."`
 	Rounds   int              `default:"5" help:"How often each system is measured, in turns."`
 	Rates    []int            `help:"Open loop: measure each scenario at each of these rates of requests a second. Default: a closed loop."`
@@ -100,7 +100,7 @@ func (frontCommand) Run() error { return peer.Serve(os.Stdin, os.Stdout) }
 
 // runCommand measures one cluster.
 type runCommand struct {
-	Scenario []bench.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch (these three when none is given), or period-close."`
+	Scenario []bench.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch (these three when none is given), mixed, hot-customer, duplicate-storm, period-close."`
 	Start    bool             `help:"Start a cluster for the measurement, on ports and in a folder of its own, and stop it."`
 	Tollgate string           `default:"bin/tollgate" help:"The program that --start runs."`
 	Data     string           `default:".tollgate" help:"Data folder whose dev.json names the cluster."`
@@ -204,7 +204,7 @@ func (f *loadFlags) config(scenario bench.Scenario) bench.Config {
 	}
 	if c.Connections == 0 {
 		switch c.Connections = 256; scenario {
-		case bench.ScenarioCheck, bench.ScenarioClose:
+		case bench.ScenarioCheck, bench.ScenarioMixed, bench.ScenarioClose:
 			c.Connections = 64
 		case bench.ScenarioBatch:
 			c.Connections = 8

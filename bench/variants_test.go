@@ -1,0 +1,55 @@
+package bench_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/bench"
+)
+
+func TestVariantsAreVerified(t *testing.T) {
+	for _, scenario := range []bench.Scenario{
+		bench.ScenarioMixed, bench.ScenarioHot, bench.ScenarioRepeats,
+	} {
+		l := newLedger()
+		report, err := load(t, l, func(c *bench.Config) {
+			c.Scenario, c.Duration = scenario, 200*time.Millisecond
+		})
+		require.NoError(t, err, scenario)
+		v := report.Verified
+		require.Positive(t, v.Counted, scenario)
+		require.Equal(t, v.Acknowledged, v.Counted, scenario)
+		switch scenario {
+		case bench.ScenarioMixed:
+			require.Greater(t, report.Units, 5*v.Counted, "most are checks")
+		case bench.ScenarioHot:
+			require.Len(t, l.used, 1)
+		case bench.ScenarioRepeats:
+			require.Len(t, l.keys, int(v.Counted))
+			require.Greater(t, report.Units, v.Counted, "most are repeats")
+		}
+		_, err = load(t, &ledger{
+			keys: map[string]bool{}, used: map[string]int{}, audits: map[string]int{}, lose: 3,
+		}, func(c *bench.Config) { c.Scenario, c.Duration = scenario, 200*time.Millisecond })
+		require.ErrorContains(t, err, "not what was acknowledged", scenario)
+	}
+}
+
+// TestKeyThatCountsTwiceIsFound: a system without idempotency acknowledges all that it counts, and
+// is refused all the same.
+func TestKeyThatCountsTwiceIsFound(t *testing.T) {
+	l := newLedger()
+	_, err := load(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/events") && r.Method == "POST" {
+			l.mu.Lock()
+			clear(l.keys)
+			l.mu.Unlock()
+		}
+		l.ServeHTTP(w, r)
+	}), func(c *bench.Config) { c.Scenario = bench.ScenarioRepeats })
+	require.ErrorContains(t, err, "a key counted twice")
+}
