@@ -202,6 +202,12 @@ func TestLostEndIsFoundAfterAStartAndAfterACleanStop(t *testing.T) {
 }
 
 func TestDamageInAnOlderSegmentLeavesItAsItIs(t *testing.T) {
+	for _, record := range []int{1, 2} { // with the first, nothing says which record it was
+		damageOlderSegment(t, record)
+	}
+}
+
+func damageOlderSegment(t *testing.T, record int) {
 	disk := faultfs.New()
 	l := open(t, disk, 1024)
 	appendEach(t, l, 1, 20)
@@ -209,8 +215,8 @@ func TestDamageInAnOlderSegmentLeavesItAsItIs(t *testing.T) {
 	path := segments(t, disk)[0]
 	var before []byte
 	require.NoError(t, disk.Corrupt(path, func(b []byte) []byte {
-		b[64] ^= 1
-		clear(b[frameEnd(1, 100):])
+		b[frameEnd(record-1, 100)] ^= 1
+		clear(b[frameEnd(record, 100):])
 		before = bytes.Clone(b)
 		return b
 	}))
