@@ -156,10 +156,15 @@ func TestDoctorExaminesANodeThatIsBadlyOff(t *testing.T) {
 			args...)...)
 	}
 	badlyOff(examineBy(t, limited("doctor", "--json", "--config", file)))
-	node := startNode(t, settings, limited("serve", "--config", file))
-	report := examine(t, "--ops", settings.Ops, "--admin-key", adminKey)
+	node := launch(t, limited("serve", "--config", file)) // it is not ready on a disk that is full
+	var report doctor.Report
+	require.Eventually(t, func() bool {
+		report = examine(t, "--ops", settings.Ops, "--admin-key", adminKey)
+		return finds(report, doctor.LevelOK, "", "leader of workspace", "solo") &&
+			finds(report, doctor.LevelFail, "solo", "ready", "disk")
+	}, patience, statusEvery)
 	badlyOff(report)
-	require.True(t, finds(report, doctor.LevelWarn, "", "majority", "the loss of all"), "%v", report)
+	require.True(t, finds(report, doctor.LevelFail, "", "majority", "0 are ready"), "%v", report)
 	require.True(t, finds(examine(t, "--config", file), doctor.LevelOK, "solo", "process", "runs there"))
 	require.Zero(t, node.stop())
 }
