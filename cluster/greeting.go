@@ -159,7 +159,8 @@ type reason struct {
 }
 
 // refuse says why this node does not speak with another; nil when it does. Raft's own streams are
-// open to those that this node does not know: its list may be older than the sender's.
+// open to those that this node does not know if they know its folder: then its list is the older
+// one. Who does not know that has a log of its own, and would put it in place of this node's.
 func (n *Node) refuse(stream byte, from greeting) *reason {
 	if from.WantNode != "" && from.WantNode != n.config.NodeID {
 		return &reason{refusedMistaken, fmt.Sprintf("this is node %s, not %s",
@@ -170,7 +171,11 @@ func (n *Node) refuse(stream byte, from greeting) *reason {
 			"cluster knows: it was emptied or replaced", n.config.NodeID)}
 	}
 	list := n.roster()
+	newer := from.WantDisk == n.identity.Disk
 	for _, p := range list {
+		if p.ID == n.config.NodeID && p.disk == "" {
+			newer = true // no leader has noted this folder yet, so that nobody can know it
+		}
 		if p.ID != from.Node {
 			continue
 		}
@@ -183,7 +188,7 @@ func (n *Node) refuse(stream byte, from greeting) *reason {
 		}
 		return nil
 	}
-	if stream == streamLink && len(list) > 0 {
+	if len(list) > 0 && (stream == streamLink || !newer) {
 		return &reason{refusedOutsider, "node " + from.Node + " is not a member"}
 	}
 	return nil

@@ -231,6 +231,81 @@ func TestALeaderIsRemoved(t *testing.T) {
 	})
 }
 
+// Two nodes were removed, their folders emptied, and both are started as at the beginning. Where
+// the remaining one can be asked, they do not start; where it cannot, they begin a cluster of their
+// own, whose leader must not bring its log to the one that goes on.
+func TestRemovedNodesDoNotOverwriteTheOneThatRemains(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		c.known()
+		left := c.leader()
+		gone := c.others(left)
+		c.count(left, keyRange(1, 20)...)
+		for _, id := range gone {
+			require.NoError(t, c.node[left].Remove(c.within(10*time.Second), id))
+			c.stop(id)
+			c.wipe(id)
+		}
+		for _, id := range gone {
+			_, err := Open(c.config(id))
+			require.ErrorIs(t, err, errOutsider, "it asks first")
+			require.ErrorContains(t, err, "`join: true`")
+		}
+		for _, id := range gone {
+			c.net.cutLink(addressOf(id), addressOf(left))
+			c.net.cutLink(addressOf(left), addressOf(id))
+			c.start(id)
+		}
+		for term := c.billing(left).raft.CurrentTerm(); ; { // a later one counts, in raft's eyes
+			leader := c.leader(left)
+			if c.billing(leader).raft.CurrentTerm() > term {
+				break
+			}
+			other := gone[(slices.Index(gone, leader)+1)%2]
+			require.NoError(t, c.node[leader].Transfer(c.within(10*time.Second), other))
+		}
+		c.count(gone[0], 1001)
+		c.net.mend()
+		for _, id := range gone {
+			c.eventually("it is told", func() bool { return c.node[id].outsider.Load() != nil })
+		}
+		time.Sleep(5 * time.Second) // and goes on trying
+		c.count(left, 21)
+		for _, key := range keyRange(1, 21) {
+			require.True(t, c.ledgers[left].has(key), key)
+		}
+		require.False(t, c.ledgers[left].has(1001))
+		require.Empty(t, c.fatals(left))
+	})
+}
+
+// A node that was not there at the beginning hears of the cluster from a leader that it does not
+// know, and that does not know its folder: nobody could note that yet.
+func TestALateBeginnerFollowsALeaderThatItDoesNotKnow(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		c.kill("c")
+		c.wipe("c")
+		first := c.leader()
+		c.join("d", first)
+		require.NoError(t, c.node[first].Transfer(c.within(10*time.Second), "d"))
+		c.eventually("it leads both groups", func() bool {
+			_, billing := c.node["d"].Billing().Leads()
+			_, workspace := c.node["d"].Workspace().Leads()
+			return billing && workspace
+		})
+		late, _ := c.member("d", "c")
+		require.Empty(t, late.Disk)
+		c.count("d", 1)
+		c.start("c")
+		c.eventually("it is noted", func() bool {
+			m, _ := c.member("c", "c")
+			return m.Disk == c.node["c"].Disk()
+		})
+		require.Equal(t, "d", c.leader(), "it led all the time")
+		c.count("c", 2)
+		c.converge()
+	})
+}
+
 // What would cost the majority is refused, and says what to do.
 func TestNoChangeCostsTheMajority(t *testing.T) {
 	inCluster(t, nil, func(c *nodes) {
@@ -490,7 +565,8 @@ func TestWhoIsSpokenWith(t *testing.T) {
 			"an emptied folder":            {streamLink, with("b", "0123", "", ""), refusedFolder},
 			"its raft":                     {streamRaftBilling, with("b", "0123", "", ""), refusedFolder},
 			"nobody we know":               {streamLink, with("x", "0123", "", ""), refusedOutsider},
-			"a newer list's raft":          {streamRaftBilling, with("x", "0123", "", ""), ""},
+			"a newer list's raft":          {streamRaftBilling, with("x", "0123", "a", a.Disk()), ""},
+			"raft of another cluster":      {streamRaftBilling, with("x", "0123", "a", ""), refusedOutsider},
 			"who wants another":            {streamLink, with("b", b.Disk(), "c", ""), refusedMistaken},
 			"who knows another":            {streamLink, with("b", b.Disk(), "a", "0"), refusedMistaken},
 			"who knows this node":          {streamLink, with("b", b.Disk(), "a", a.Disk()), ""},

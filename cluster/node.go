@@ -145,7 +145,7 @@ func (n *Node) settleIn() error {
 }
 
 // askAround asks the other members, before a node with an empty folder begins a cluster, whether
-// they know this one by another folder. Who is not there yet says nothing.
+// they know this one by another folder, or have one without it. Who is not there yet says nothing.
 func (n *Node) askAround() error {
 	if n.begun.Load() {
 		return nil
@@ -167,8 +167,13 @@ func (n *Node) askAround() error {
 	}
 	var known error
 	for range asked {
-		if err := <-answers; errors.Is(err, ErrOtherFolder) {
+		switch err := <-answers; {
+		case errors.Is(err, ErrOtherFolder):
 			known = err
+		case errors.Is(err, errOutsider) && known == nil:
+			known = fmt.Errorf("%w: there is a cluster already, and this node would begin a second "+
+				"one; nothing was changed; start it with `join: true` in place of `members`, and run "+
+				"`tollgate cluster join` on a node of the cluster", err)
 		}
 	}
 	return known
