@@ -42,6 +42,26 @@ func (r *Run) witness(ctx context.Context) (w witness, err error) {
 	return w, err
 }
 
+// settled is the witness after the load. A node that lags behind the others makes durable what it
+// has yet to; it has AuditPatience for that.
+func (r *Run) settled(ctx context.Context, before witness) (after witness, err error) {
+	for deadline := time.Now().Add(r.AuditPatience); ; pause(ctx, 20*time.Millisecond) {
+		if after, err = r.witness(ctx); err != nil || time.Now().After(deadline) || ctx.Err() != nil {
+			return after, err
+		}
+		lagging := false
+		for node, count := range after.syncs {
+			lagging = lagging || count <= before.syncs[node]
+		}
+		if !lagging || !r.durable() {
+			return after, nil
+		}
+	}
+}
+
+// durable says whether the scenario makes every node of the system call fsync.
+func (r *Run) durable() bool { return r.Syncs != nil && (r.Scenario.writes() || !r.Unaudited) }
+
 // judge adds what makes the run worth nothing.
 func (r *Run) judge(report *Report, before, after witness, verified error) error {
 	var reasons []string
@@ -67,7 +87,7 @@ func (r *Run) judge(report *Report, before, after witness, verified error) error
 			say("%s ended or was started again", name)
 		}
 	}
-	if r.Syncs != nil && (r.Scenario.writes() || !r.Unaudited) {
+	if r.durable() {
 		for _, node := range slices.Sorted(maps.Keys(after.syncs)) {
 			if after.syncs[node] <= before.syncs[node] {
 				say("%s made nothing durable: %d fsyncs before the load, %d after it",

@@ -75,7 +75,7 @@ func (b *biller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		text := `{"type":"IN_ADVANCE_INITIAL","items":[]}`
 		for range b.invoices {
 			text += fmt.Sprintf(`,{"type":"REGULAR","items":[{"featureKey":"f","quantity":%d}]}`,
-				b.billed[customer]-b.short)
+				max(0, b.billed[customer]-b.short))
 		}
 		answer(200, `{"data":[`+text+`]}`)
 	default:
@@ -131,7 +131,7 @@ func TestClosePeriods(t *testing.T) {
 }
 
 func TestClosePeriodsFindsWrongInvoices(t *testing.T) {
-	for _, b := range []*biller{{invoices: 0}, {invoices: 2}, {invoices: 1, short: 1}} {
+	for _, b := range []*biller{{invoices: 0}, {invoices: 2}, {invoices: 1, short: 1 << 30}} {
 		_, err := closePeriods(t, b)
 		require.ErrorContains(t, err, "invoices of 10 customers")
 	}

@@ -60,7 +60,8 @@ type Config struct {
 	Warmup, Duration time.Duration
 	// AuditSample bounds for how many customers the audit events are counted.
 	AuditSample int
-	// AuditPatience bounds how long audit events may take to appear in the journal.
+	// AuditPatience bounds how long audit events may take to appear in the journal, and how long a
+	// node may lag with what it makes durable.
 	AuditPatience time.Duration
 	// Seed is of the draw of customers.
 	Seed uint64
@@ -163,7 +164,7 @@ func (r *Run) Do(ctx context.Context) (Report, error) {
 		return report, err
 	}
 	r.collect(workers, &report)
-	after, err := r.witness(ctx)
+	after, err := r.settled(ctx, before)
 	if err != nil {
 		return report, err
 	}

@@ -131,7 +131,7 @@ func TestPeersTakeTheLoad(t *testing.T) {
 				run, err := bench.New(bench.Config{
 					Target: target, Scenario: scenario, Plan: "p", Feature: "requests", Connections: 4,
 					Customers: 20, Batch: 50, Warmup: time.Millisecond, MaxGenerator: 2,
-					Duration: 100 * time.Millisecond,
+					Duration: 100 * time.Millisecond, AuditPatience: 20 * time.Second,
 				})
 				require.NoError(t, err)
 				report, err := run.Do(t.Context())
