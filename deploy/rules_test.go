@@ -124,13 +124,16 @@ func (scraped) LabelNames(context.Context, *storage.LabelHints, ...*labels.Match
 func (scraped) Close() error { return nil }
 
 // scrape reads series in the notation of Prometheus' own tests, `name{label="x"} 0+1x9`, a step
-// apart. Without an instance it is of node "a".
+// apart. Without an instance it is of node "a", without a job of the cluster "tollgate".
 func scrape(t *testing.T, lines []string, step time.Duration) (s scraped, last time.Time) {
 	t.Helper()
 	for _, line := range lines {
 		name, values, err := parser.ParseSeriesDesc(line)
 		require.NoError(t, err, line)
-		b := labels.NewBuilder(name).Set("job", "tollgate")
+		b := labels.NewBuilder(name)
+		if name.Get("job") == "" {
+			b.Set("job", "tollgate")
+		}
 		if name.Get("instance") == "" {
 			b.Set("instance", "a")
 		}
