@@ -11,9 +11,6 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// ErrMembers says that the members were not changed, and why.
-var ErrMembers = errors.New("cluster: the members were not changed")
-
 const (
 	// promoteLag is how many entries a node may be behind and still be given a vote. Entries that
 	// come meanwhile reach it as they reach every other.
@@ -52,14 +49,20 @@ type changed struct {
 	// Elsewhere says that another node leads, and nothing was done.
 	Elsewhere bool   `json:"elsewhere"`
 	Error     string `json:"error"`
+	// Members are those who are, when the one to be removed is none.
+	Members []string `json:"members,omitempty"`
 }
 
 // Join makes the node at an address a member without a vote, in both groups. It must wait to be
 // joined (Config.Join, an empty folder), or be that member already: then its addresses are changed.
-// Errors wrap ErrMembers.
+// HTTP and Ops that are empty are what the node says of itself, or what the list has. Errors wrap
+// ErrMembers.
 func (n *Node) Join(ctx context.Context, m Member) error {
-	if m.ID == "" || m.Raft == "" || len(m.ID) > maxOrigin {
-		return fmt.Errorf("%w: a member needs an id and an address", ErrMembers)
+	if m.ID == "" || len(m.ID) > maxOrigin {
+		return unchanged("a member needs an id of 1 to %d bytes", maxOrigin)
+	}
+	if err := m.checkAddresses(); err != nil {
+		return unchanged("%w", err)
 	}
 	from, err := n.visit(m)
 	if err != nil {
@@ -67,13 +70,14 @@ func (n *Node) Join(ctx context.Context, m Member) error {
 	}
 	known, member := n.member(m.ID)
 	if member && known.disk != from.Disk {
-		return fmt.Errorf("%w: %s is a member with another data folder: remove it first", ErrMembers,
-			m.ID)
+		return unchanged("%s is a member with another data folder: remove it first", m.ID)
 	}
 	if agreed := n.agreed(); from.Version < agreed {
-		return fmt.Errorf("%w: the cluster has agreed on version %d, the build of %s knows up to %d: "+
-			"start a newer one there", ErrMembers, agreed, m.ID, from.Version)
+		return unchanged("the cluster has agreed on version %d, the build of %s knows up to %d: start "+
+			"a newer one there", agreed, m.ID, from.Version)
 	}
+	said := Member{HTTP: from.HTTP, Ops: from.Ops}.reachedWith(m.Raft)
+	m = m.completedBy(said).completedBy(n.config.describe(known.Member))
 	return n.changeBoth(ctx, change{Kind: changeJoin, Member: m, Disk: from.Disk})
 }
 
@@ -86,16 +90,15 @@ func (n *Node) visit(m Member) (greeting, error) {
 	_, member := n.member(m.ID)
 	switch {
 	case from.Node == "":
-		return from, fmt.Errorf("%w: %s does not answer as a node of this cluster: is %s started, "+
-			"with `join: true` and a certificate of the cluster? %w", ErrMembers, m.Raft, m.ID, err)
+		return from, unchanged("%s does not answer as a node of this cluster: is %s started, with "+
+			"`join: true` and a certificate of the cluster? %w", m.Raft, m.ID, err)
 	case from.Node != m.ID:
-		return from, fmt.Errorf("%w: node %s answers at %s, not %s", ErrMembers, from.Node, m.Raft,
-			m.ID)
+		return from, unchanged("node %s answers at %s, not %s", from.Node, m.Raft, m.ID)
 	case !member && !from.Waiting:
-		return from, fmt.Errorf("%w: the folder of %s is not empty, or it was started without "+
-			"`join: true`: stop it, empty its folder, start it with `join: true`", ErrMembers, m.ID)
+		return from, unchanged("the folder of %s is not empty, or it was started without `join: "+
+			"true`: stop it, empty its folder, start it with `join: true`", m.ID)
 	case err != nil:
-		return from, fmt.Errorf("%w: %w", ErrMembers, err)
+		return from, unchanged("%w", err)
 	}
 	return from, nil
 }
@@ -107,7 +110,8 @@ func (n *Node) Promote(ctx context.Context, id string) error {
 }
 
 // Remove takes a member out of both groups, alive or not. One that leads hands over first. It is
-// refused when what remains would have no majority. Errors wrap ErrMembers.
+// refused when what remains would have no majority, and when neither group has it: unless this node
+// has asked for that removal before, and did not hear how it went. Errors wrap ErrMembers.
 func (n *Node) Remove(ctx context.Context, id string) error {
 	return n.changeBoth(ctx, change{Kind: changeRemove, Member: Member{ID: id}})
 }
@@ -121,22 +125,46 @@ func (n *Node) Transfer(ctx context.Context, id string) error {
 // interrupted between the groups is repeated as a whole: what is done already is found done.
 func (n *Node) changeBoth(ctx context.Context, c change) error {
 	if !n.changing.TryLock() {
-		return fmt.Errorf("%w: another change is under way", ErrMembers)
+		return unchanged("another change is under way")
 	}
 	defer n.changing.Unlock()
-	for _, check := range []bool{true, false} {
-		for i, g := range n.groups {
-			c.Check = check
-			if err := g.askLeader(ctx, c); err != nil {
-				if i > 0 && !check {
-					return fmt.Errorf("%w, in group %s; in group %s it was done: repeat it", err,
-						g.name, n.groups[0].name)
-				}
-				return err
+	if err := n.checkBoth(ctx, c); err != nil {
+		return err
+	}
+	if c.Kind == changeRemove {
+		n.unheard = c.Member.ID
+	}
+	for i, g := range n.groups {
+		if err := g.askLeader(ctx, c); err != nil {
+			if i > 0 {
+				return unchanged("in group %s; in group %s it was done: repeat it: %w", g.name,
+					n.groups[0].name, WhyUnchanged(err))
 			}
+			return err
 		}
 	}
+	if n.unheard == c.Member.ID {
+		n.unheard = ""
+	}
 	n.config.Log.Info("the members have changed", "change", c.Kind, "member", c.Member.ID)
+	return nil
+}
+
+// checkBoth asks both groups whether a change can be made. Whom one of them has, can be removed.
+func (n *Node) checkBoth(ctx context.Context, c change) error {
+	c.Check = true
+	absent := 0
+	for _, g := range n.groups {
+		err := g.askLeader(ctx, c)
+		if nobody := (*noMemberError)(nil); errors.As(err, &nobody) {
+			if absent++; absent < len(n.groups) || n.unheard == c.Member.ID {
+				continue
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -156,14 +184,15 @@ func (g *Group) askLeader(ctx context.Context, c change) error {
 			switch {
 			case aerr != nil || answer.Elsewhere:
 				continue
+			case answer.Members != nil:
+				return unchanged("%w", &noMemberError{c.Member.ID, answer.Members})
 			case answer.Error != "":
-				return fmt.Errorf("%w: %s", ErrMembers, answer.Error)
+				return unchanged("%s", answer.Error)
 			}
 			return nil
 		}
 		if !g.pause(ctx, changeRetry) {
-			return fmt.Errorf("%w, or it is not known: repeat the command: %w", ErrMembers,
-				errors.Join(ctx.Err(), err))
+			return unchanged("or it is not known: repeat the command: %w", errors.Join(ctx.Err(), err))
 		}
 	}
 }
@@ -246,11 +275,14 @@ func (g *Group) serveChange(payload []byte) []byte {
 		err := g.change(ctx, c)
 		cancel()
 		answer = changed{}
+		if nobody := (*noMemberError)(nil); errors.As(err, &nobody) {
+			answer.Members = nobody.members
+		}
 		switch {
 		case errors.Is(err, ErrNotLeader):
 			answer.Elsewhere = true
 		case err != nil:
-			answer.Error = err.Error()
+			answer.Error = WhyUnchanged(err).Error()
 		}
 	}
 	text, err := json.Marshal(answer)
@@ -281,7 +313,7 @@ func (g *Group) change(ctx context.Context, c change) error {
 	case changeTransfer:
 		return here.transfer(ctx, c)
 	}
-	return fmt.Errorf("%w: this version knows no change %q", ErrMembers, c.Kind)
+	return unchanged("this version knows no change %q", c.Kind)
 }
 
 // readdress writes another address of a server into the configuration, with or without a vote as
@@ -292,7 +324,7 @@ func (g *Group) readdress(s raft.Server, to raft.ServerAddress) (raft.IndexFutur
 		return nil, err
 	}
 	if !slices.Contains(future.Configuration().Servers, s) {
-		return nil, fmt.Errorf("%w: %s has changed meanwhile", ErrMembers, s.ID)
+		return nil, unchanged("%s has changed meanwhile", s.ID)
 	}
 	add := g.raft.AddNonvoter
 	if s.Suffrage == raft.Voter {
@@ -305,7 +337,7 @@ func (g *Group) readdress(s raft.Server, to raft.ServerAddress) (raft.IndexFutur
 	defer release()
 	changed := add(s.ID, to, future.Index(), changeQueue)
 	if err := g.raft.BootstrapCluster(raft.Configuration{}).Error(); err == nil {
-		return nil, fmt.Errorf("%w: group %s began anew", ErrMembers, g.name)
+		return nil, unchanged("group %s began anew", g.name)
 	}
 	return changed, nil
 }

@@ -52,6 +52,7 @@ type Node struct {
 	strange   sync.Once
 	outsider  atomic.Pointer[error] // who says that this node is no member
 	changing  sync.Mutex            // one change of the members at a time
+	unheard   string                // under changing: whose removal may have been done
 
 	closing chan struct{}
 	wg      sync.WaitGroup

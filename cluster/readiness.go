@@ -243,7 +243,11 @@ func (g *Group) reasons() []Reason {
 	if _, leads := g.lease.age(); !leads && g.contact.Load() == never {
 		add(CauseNotCaughtUp, "not caught up since this node began")
 	}
-	if stale := g.Staleness(); stale > readyStaleness {
+	switch stale := g.Staleness(); {
+	case stale <= readyStaleness:
+	case g.machine.Stamp() == 0:
+		add(CauseBehind, "it has applied nothing yet")
+	default:
 		add(CauseBehind, "behind by %d ms", stale.Milliseconds())
 	}
 	if g.segments != nil {

@@ -27,7 +27,7 @@ func (s *seat) find(id string) (raft.Server, bool) {
 }
 
 func (s *seat) refuse(format string, args ...any) error {
-	return fmt.Errorf("%w: group %s: %s", ErrMembers, s.group.name, fmt.Sprintf(format, args...))
+	return unchanged("group %s: %s", s.group.name, fmt.Sprintf(format, args...))
 }
 
 // join adds a member without a vote, or changes the addresses of one that is there.
@@ -82,13 +82,21 @@ func (s *seat) promote(ctx context.Context, c change) error {
 	return g.decide(ctx, g.raft.AddVoter(x.ID, x.Address, s.index, g.config.RPCTimeout))
 }
 
-// remove takes a member out. This node hands over first, and the next leader does it.
+// remove takes a member out. This node hands over first, and the next leader does it. That there
+// is no such member is said to who checks only: else it has been done.
 func (s *seat) remove(ctx context.Context, c change) error {
 	x, member := s.find(c.Member.ID)
-	if !member {
+	switch {
+	case !member && c.Check:
+		return unchanged("%w", &noMemberError{c.Member.ID, s.names()})
+	case !member:
 		return nil
 	}
 	rest := slices.DeleteFunc(s.voters(), func(id raft.ServerID) bool { return id == x.ID })
+	if len(rest) == 0 {
+		return s.refuse("%s is the last voter, without which there is no cluster: join and promote "+
+			"another node first; or, to end the cluster, stop it", x.ID)
+	}
 	if err := s.quorate(rest); err != nil || c.Check {
 		return err
 	}
@@ -118,6 +126,16 @@ func (s *seat) transfer(ctx context.Context, c change) error {
 		return s.refuse("%v", err)
 	}
 	return nil
+}
+
+// names are the members' ids, with and without a vote.
+func (s *seat) names() []string {
+	var ids []string
+	for _, x := range s.servers {
+		ids = append(ids, string(x.ID))
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 func (s *seat) voters() []raft.ServerID {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 
 	"tollgate/cluster"
@@ -31,7 +32,7 @@ func (c *clusterStatusCommand) Run(ctx context.Context, out io.Writer) error {
 	}
 	defer admin.Close()
 	var status cluster.Status
-	answer, err := admin.Call(ctx, "GET", "/api/v1/admin/cluster", nil, &status)
+	answer, err := admin.Call(ctx, "GET", clusterPath, nil, &status)
 	if err != nil {
 		return err
 	}
@@ -71,7 +72,7 @@ func printStatus(out io.Writer, s cluster.Status) error {
 	}
 	line("\nMEMBER\tROLE\tREACHABLE\tAPI\tOPERATIONS\tRAFT\tROUND TRIP\tCLOCK\tVERSION\tFOLDER")
 	for _, m := range s.Members {
-		line("%s\t%s\t%t\t%s\t%s\t%s\t%d µs\t%+d ms\t%s\t%s", m.ID, roleOf(m), m.Reachable,
+		line("%s\t%s\t%t\t%s\t%s\t%s\t%d µs\t%+d ms\t%s\t%s", m.ID, roleOf(m, s.Groups), m.Reachable,
 			m.HTTP, m.Ops, m.Raft, m.RoundTripUS, m.ClockAheadMS, knownVersion(m.Version), m.Disk)
 	}
 	for _, m := range s.Members {
@@ -82,9 +83,13 @@ func printStatus(out io.Writer, s cluster.Status) error {
 	line("\nGROUP\tLEADER\tTERM\tROLE HERE\tLEASE\tCOMMITTED\tAPPLIED\tSNAPSHOT\tSTALE\tLOG" +
 		"\tFSYNCS\tVERSION")
 	for _, g := range s.Groups {
-		line("%s\t%s\t%d\t%s\t%t\t%d\t%d\t%d\t%d ms\t%d KiB\t%d\t%d",
+		stale := fmt.Sprintf("%d ms", g.StalenessMS)
+		if g.Stamp == 0 && g.StalenessMS > 0 {
+			stale = "empty"
+		}
+		line("%s\t%s\t%d\t%s\t%t\t%d\t%d\t%d\t%s\t%d KiB\t%d\t%d",
 			g.Name, g.Leader, g.Term, g.Role, g.Lease, g.CommitIndex, g.AppliedIndex,
-			g.SnapshotIndex, g.StalenessMS, g.LogBytes>>10, g.Syncs, g.Version)
+			g.SnapshotIndex, stale, g.LogBytes>>10, g.Syncs, g.Version)
 	}
 	if err := table.Flush(); err != nil {
 		failed = err
@@ -95,10 +100,19 @@ func printStatus(out io.Writer, s cluster.Status) error {
 	return nil
 }
 
-func roleOf(m cluster.MemberStatus) string {
+// roleOf says which groups a member leads, as the node that was asked knows it.
+func roleOf(m cluster.MemberStatus, groups []cluster.GroupStatus) string {
+	var leads []string
+	for _, g := range groups {
+		if g.Leader == m.ID {
+			leads = append(leads, g.Name)
+		}
+	}
 	switch {
-	case m.Leader:
-		return "leader"
+	case len(leads) > 1 && len(leads) == len(groups):
+		return "leads both"
+	case len(leads) > 0:
+		return "leads " + strings.Join(leads, ", ")
 	case m.Voter:
 		return "follower"
 	}

@@ -2,20 +2,26 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/url"
 	"time"
+
+	"tollgate/cluster"
 )
 
-const membersPath = "/api/v1/admin/cluster/members"
+const (
+	clusterPath = "/api/v1/admin/cluster"
+	membersPath = clusterPath + "/members"
+)
 
 type clusterJoinCommand struct {
 	adminFlags  `embed:""`
 	outputFlags `embed:""`
 	Node        string `arg:"" help:"The node's name."`
 	Raft        string `required:"" placeholder:"HOST:PORT" help:"Where the other nodes reach it."`
-	MemberHTTP  string `name:"member-http" placeholder:"HOST:PORT" help:"Its client API, for display."`
-	MemberOps   string `name:"member-ops" placeholder:"HOST:PORT" help:"Its operations listener, for display."`
+	MemberHTTP  string `name:"member-http" placeholder:"HOST:PORT" help:"Where clients reach its API. Default: what it says of itself, or what the list has."`
+	MemberOps   string `name:"member-ops" placeholder:"HOST:PORT" help:"Where commands reach it; doctor asks it there. Default: as for --member-http."`
 }
 
 // Run joins a node, or moves a member.
@@ -76,9 +82,25 @@ func (c *clusterRemoveCommand) Run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	return c.print(out, data, func() error {
-		return say(out, "%s is no member any more. Stop it. To bring it back: empty its folder, "+
-			"start it with join, and join it.", c.Node)
+		return say(out, "%s is no member any more. %sStop it. To bring it back: empty its folder, "+
+			"start it with join, and join it.", c.Node, c.rest(ctx))
 	})
+}
+
+// rest says what is left; nothing when the node that was asked does not say.
+func (c *clusterRemoveCommand) rest(ctx context.Context) string {
+	var status cluster.Status
+	if _, err := c.read(ctx, clusterPath, &status); err != nil || len(status.Members) == 0 {
+		return ""
+	}
+	voters := 0
+	for _, m := range status.Members {
+		if m.Voter && m.ID != c.Node { // the node that was asked may not have heard of it yet
+			voters++
+		}
+	}
+	return fmt.Sprintf("Voters that are left: %d; losses that they stand: %d. ", voters,
+		max(0, voters-1)/2)
 }
 
 type clusterTransferCommand struct {

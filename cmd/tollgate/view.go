@@ -32,8 +32,12 @@ func (clusterView) Causes() []string {
 	return names
 }
 
-// Change changes the members.
+// Change changes the members, or says why they were not changed.
 func (v clusterView) Change(ctx context.Context, c admin.MemberChange) error {
+	return cluster.WhyUnchanged(v.change(ctx, c))
+}
+
+func (v clusterView) change(ctx context.Context, c admin.MemberChange) error {
 	switch c.Action {
 	case "join":
 		return v.node.Join(ctx, cluster.Member{ID: c.ID, Raft: c.Raft, HTTP: c.HTTP, Ops: c.Ops})

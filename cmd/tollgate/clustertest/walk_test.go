@@ -356,7 +356,7 @@ func (w *walk) afterwards(chapter string) {
 			members := w.members()
 			voters := 0
 			for _, line := range members {
-				if strings.HasPrefix(line, "leader") || strings.HasPrefix(line, "follower") {
+				if strings.HasPrefix(line, "leads") || strings.HasPrefix(line, "follower") {
 					voters++
 				}
 			}
@@ -371,7 +371,7 @@ func (w *walk) afterwards(chapter string) {
 	case "Replace a node", "Add and remove nodes", "Upgrade":
 		three()
 	case "Hand over leadership":
-		require.Regexp(w.t, `^leader`, w.members()["node3"])
+		require.Regexp(w.t, `^leads both`, w.members()["node3"])
 	case "Backup and restore":
 		three()
 		require.NotEmpty(w.t, w.identity)

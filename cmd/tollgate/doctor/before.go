@@ -44,7 +44,8 @@ func Before(file string, now time.Time) Report {
 	c.settings(&settings)
 	c.advice(&settings)
 	if othersMay(file) && settings.SecretsKey != "" {
-		c.warn(checkConfiguration, file+" holds secretsKey, and can be read by others", "chmod 600")
+		c.warn(checkConfiguration, file+" holds secretsKey, and can be read, or changed, by others",
+			narrow+file)
 	}
 	c.names(&settings)
 	c.pairs(&settings, now)
@@ -203,7 +204,8 @@ func (c *chart) pairs(s *config.Config, now time.Time) {
 			continue
 		}
 		if othersMay(p.files.Key) {
-			c.warn("certificate "+p.use, p.files.Key+" can be read by others", "chmod 600")
+			c.warn("certificate "+p.use, p.files.Key+" can be read, or changed, by others",
+				narrow+p.files.Key)
 		}
 		if p.use == UsePeers {
 			c.peerPair(s, pair, now)
@@ -213,10 +215,14 @@ func (c *chart) pairs(s *config.Config, now time.Time) {
 	}
 }
 
-// othersMay says that a file can be read or written by others than its owner.
+// narrow leaves a file to its owner, and to the group by which the node's user may read it.
+const narrow = "chmod g-w,o-rwx "
+
+// othersMay says that a file can be read by anybody, or written by others than its owner. Its group
+// may read it: it is root's, and the node runs as a user of its own.
 func othersMay(file string) bool {
 	info, err := os.Stat(file)
-	return err == nil && info.Mode().Perm()&0o077 != 0
+	return err == nil && info.Mode().Perm()&0o027 != 0
 }
 
 // peerPair looks at the certificate that other nodes see: it is checked against an authority, and

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -212,7 +213,15 @@ func TestBeforeTheStart(t *testing.T) {
 		},
 		"a key for everybody": {
 			func(t *testing.T, s *site) { require.NoError(t, os.Chmod(s.TLS.Key, 0o644)) },
-			[]string{"warn node1 certificate peers: can be read by others"},
+			[]string{"warn node1 certificate peers: can be read, or changed, by others"},
+		},
+		"files as deploy/README.md has them": {func(t *testing.T, s *site) {
+			s.SecretsKey = strings.Repeat("ab", 32)
+			require.NoError(t, os.Chmod(s.TLS.Key, installed(t)))
+		}, nil},
+		"a key for the group to change": {
+			func(t *testing.T, s *site) { require.NoError(t, os.Chmod(s.TLS.Key, 0o660)) },
+			[]string{"warn node1 certificate peers: can be read, or changed, by others"},
 		},
 		"no authority": {
 			func(t *testing.T, s *site) { write(t, s.TLS.Authority, "none", 0o600) },
@@ -298,8 +307,23 @@ func TestConfigurationsThatCannotBeRead(t *testing.T) {
 	write(t, file, string(text), 0o644)
 	s.issue(t, lasting(365*day), "127.0.0.1")
 	requireFound(t, before(file, today), []string{
-		"warn node1 configuration: holds secretsKey, and can be read by others",
+		"warn node1 configuration: holds secretsKey, and can be read, or changed, by others",
 	})
+	write(t, file, string(text), installed(t))
+	requireFound(t, before(file, today), nil)
+}
+
+// installed is the mode with which deploy/README.md installs the configuration.
+func installed(t *testing.T) os.FileMode {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "deploy", "README.md"))
+	require.NoError(t, err)
+	found := regexp.MustCompile(`install -m (\d+) -g tollgate \S*tollgate\.yaml`).
+		FindSubmatch(text)
+	require.NotNil(t, found)
+	mode, err := strconv.ParseUint(string(found[1]), 8, 32)
+	require.NoError(t, err)
+	return os.FileMode(mode)
 }
 
 // TestANodeThatRunsIsSeen: its ports are its own.

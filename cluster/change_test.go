@@ -1,0 +1,107 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A name of nobody is refused, with the names that there are, wherever it is asked; the reason is
+// said once, also when the leader is another node.
+func TestNobodyIsNotRemoved(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		leader := c.leader()
+		for id, n := range c.node {
+			err := n.Remove(c.within(10*time.Second), "x")
+			require.ErrorIs(t, err, ErrMembers)
+			require.EqualError(t, WhyUnchanged(err), "x is not a member (members: a, b, c)", id)
+			err = n.Promote(c.within(10*time.Second), "x")
+			require.EqualError(t, err, "cluster: the members were not changed: "+
+				"group billing: x is not a member: join it first", id)
+		}
+		c.count(leader, 1)
+		c.converge()
+	})
+}
+
+// A removal whose outcome was not known is repeated through the node that was asked, which knows
+// that it is a repeat: it ends well, once.
+func TestARemovalIsRepeated(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		c.known()
+		leader := c.leader()
+		require.NoError(t, c.node[leader].Transfer(c.within(10*time.Second), leader), "both groups")
+		gone, other := c.others(leader)[0], c.others(leader)[1]
+		c.kill(gone)
+		c.net.isolate(addressOf(other)) // it has answered a moment ago: the check passes
+		err := c.node[leader].Remove(c.within(200*time.Millisecond), gone)
+		require.ErrorContains(t, err, "or it is not known: repeat the command")
+		c.net.mend()
+		c.eventually("it is repeated", func() bool {
+			return c.node[leader].Remove(c.within(time.Second), gone) == nil
+		})
+		_, member := c.member(leader, gone)
+		require.False(t, member)
+		err = c.node[leader].Remove(c.within(time.Second), gone)
+		require.ErrorContains(t, err, gone+" is not a member")
+		delete(c.node, gone)
+		c.count(leader, 1)
+		c.converge()
+	})
+}
+
+// Addresses at which nobody can be reached are refused; what is left out is what the node says of
+// itself, at the host where others reach it, and never lost.
+func TestAJoinKeepsAddresses(t *testing.T) {
+	tune := func(id string, c *Config) {
+		if id == "d" {
+			c.Members = []Member{{ID: "d", Raft: addressOf("d"), HTTP: "0.0.0.0:8", Ops: ":9"}}
+		}
+	}
+	inCluster(t, tune, func(c *nodes) {
+		c.known()
+		leader := c.leader()
+		c.start("d")
+		for _, m := range []Member{
+			{ID: "d"},
+			{ID: "d", Raft: "d"},
+			{ID: "d", Raft: ":7000"},
+			{ID: "d", Raft: "d:0"},
+			{ID: "d", Raft: "d:70000"},
+			{ID: "d", Raft: "d?x=1:7000"},
+			{ID: "d", Raft: addressOf("d"), HTTP: "garbage"},
+			{ID: "d", Raft: addressOf("d"), Ops: "d:http"},
+		} {
+			require.ErrorContains(t, c.node[leader].Join(c.within(time.Second), m), "want host:port")
+		}
+		require.NoError(t, c.node[leader].Join(c.within(10*time.Second), Member{
+			ID: "d", Raft: addressOf("d"),
+		}))
+		at := func(id string) string {
+			m, _ := c.member(leader, id)
+			return strings.Join([]string{m.Raft, m.HTTP, m.Ops}, " ")
+		}
+		require.Equal(t, "d:7000 d:8 d:9", at("d"), "as it says itself")
+		require.NoError(t, c.node[leader].Join(c.within(10*time.Second), Member{
+			ID: "d", Raft: addressOf("d"), HTTP: "elsewhere:80",
+		}))
+		require.Equal(t, "d:7000 elsewhere:80 d:9", at("d"))
+		other := c.others(leader)[0]
+		require.NoError(t, c.node[leader].Join(c.within(10*time.Second), Member{
+			ID: other, Raft: addressOf(other),
+		}), "of the beginning")
+		require.Equal(t, addressOf(other)+" "+other+":80 "+other+":90", at(other))
+		c.converge()
+	})
+}
+
+// A node that has nothing yet does not say that it is behind by as long as there are clocks.
+func TestAnEmptyNodeIsEmpty(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		c.start("d")
+		require.Contains(t, c.node["d"].Status().Reasons,
+			Reason{CauseBehind, "billing", "it has applied nothing yet"})
+	})
+}

@@ -1,0 +1,40 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrMembers says that the members were not changed, and why.
+var ErrMembers = errors.New("cluster: the members were not changed")
+
+// unchangedError is an ErrMembers.
+type unchangedError struct{ why error }
+
+func unchanged(format string, args ...any) error {
+	return &unchangedError{fmt.Errorf(format, args...)}
+}
+
+func (e *unchangedError) Error() string { return ErrMembers.Error() + ": " + e.why.Error() }
+
+func (e *unchangedError) Unwrap() []error { return []error{ErrMembers, e.why} }
+
+// WhyUnchanged is what an ErrMembers gives for a reason, for those who say by themselves that the
+// members were not changed; any other error is returned as it is.
+func WhyUnchanged(err error) error {
+	if e := (*unchangedError)(nil); errors.As(err, &e) {
+		return e.why
+	}
+	return err
+}
+
+// noMemberError says that a group has no member of that name.
+type noMemberError struct {
+	id      string
+	members []string
+}
+
+func (e *noMemberError) Error() string {
+	return fmt.Sprintf("%s is not a member (members: %s)", e.id, strings.Join(e.members, ", "))
+}

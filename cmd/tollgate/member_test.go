@@ -1,0 +1,87 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"tollgate/cluster"
+	"tollgate/cmd/tollgate/config"
+)
+
+// TestRolesNameTheGroups: who leads one group only does not look as if it led both.
+func TestRolesNameTheGroups(t *testing.T) {
+	groups := []cluster.GroupStatus{{Name: "billing", Leader: "a"}, {Name: "workspace", Leader: "b"}}
+	role := func(id string, voter bool) string {
+		return roleOf(cluster.MemberStatus{Member: cluster.Member{ID: id}, Voter: voter}, groups)
+	}
+	require.Equal(t, "leads billing", role("a", true))
+	require.Equal(t, "leads workspace", role("b", true))
+	require.Equal(t, "follower", role("c", true))
+	require.Equal(t, "no vote", role("d", false))
+	groups[1].Leader = "a"
+	require.Equal(t, "leads both", role("a", true))
+	var printed strings.Builder
+	require.NoError(t, printStatus(&printed, cluster.Status{Groups: []cluster.GroupStatus{
+		{Name: "billing", StalenessMS: 1_795_283_065_753},
+	}}))
+	require.NotContains(t, printed.String(), "1795283065753", "a node that has nothing yet")
+}
+
+// TestMembersByCommand: what is done and what is not, in the words of the commands, and in the
+// record of changes.
+func TestMembersByCommand(t *testing.T) {
+	n := startNodes(t, 3)
+	one := n.all[0].settings
+	remove := func(node string) (string, error) {
+		var out strings.Builder
+		command := clusterRemoveCommand{Node: node, adminFlags: adminFlags{
+			Ops: []string{"https://" + one.Ops}, AdminKey: n.key, CA: one.TLS.Authority,
+		}}
+		err := command.Run(t.Context(), &out)
+		return out.String(), err
+	}
+	_, err := remove("nodeX")
+	require.ErrorContains(t, err, "The members were not changed: nodeX is not a member (members: ")
+	require.Equal(t, 1, strings.Count(strings.ToLower(err.Error()), "the members were not changed"))
+	_, text := n.get(one.Ops, "/api/v1/admin/audit")
+	require.NotContains(t, text, "member.removed")
+	gone := n.all[2].settings.Node
+	printed, err := remove(gone)
+	require.NoError(t, err)
+	require.Contains(t, printed, gone+" is no member any more. Voters that are left: 2; losses that "+
+		"they stand: 0.")
+	_, text = n.get(one.Ops, "/api/v1/admin/audit")
+	require.Contains(t, text, "member.removed")
+}
+
+// TestScrapesFitTheBootstrap: the scrape configuration of the manual reaches the cluster of the
+// manual.
+func TestScrapesFitTheBootstrap(t *testing.T) {
+	text, err := os.ReadFile("../../cluster/OPERATIONS.md")
+	require.NoError(t, err)
+	block := func(begin string) []byte {
+		_, found, ok := strings.Cut(string(text), "```yaml\n"+begin)
+		require.True(t, ok, begin)
+		found, _, _ = strings.Cut(found, "```")
+		return []byte(begin + found)
+	}
+	var node config.Config
+	require.NoError(t, yaml.Unmarshal(block("node: node1"), &node))
+	require.NotEmpty(t, node.OpsTLS.Certificate)
+	var prometheus struct {
+		Jobs []struct {
+			Scheme string `yaml:"scheme"`
+			TLS    struct {
+				Authority string `yaml:"ca_file"`
+			} `yaml:"tls_config"`
+		} `yaml:"scrape_configs"`
+	}
+	require.NoError(t, yaml.Unmarshal(block("scrape_configs:"), &prometheus))
+	require.Len(t, prometheus.Jobs, 1)
+	require.Equal(t, "https", prometheus.Jobs[0].Scheme)
+	require.NotEmpty(t, prometheus.Jobs[0].TLS.Authority)
+}
