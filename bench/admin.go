@@ -134,7 +134,7 @@ func longestEntry(ctx context.Context, node string) (time.Duration, error) {
 	return time.Duration(seconds * float64(time.Second)), err
 }
 
-const syncsMetric = `tollgate_cluster_log_syncs{group="billing"} `
+const syncsMetric = `tollgate_cluster_log_syncs_total{group="billing"} `
 
 // Syncs asks every node how often it called fsync on its log since its process began.
 func (a Admin) Syncs(ctx context.Context) (map[string]uint64, error) {
