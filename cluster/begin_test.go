@@ -39,3 +39,14 @@ func TestALogWithoutItsVoteIsRefused(t *testing.T) {
 		require.ErrorContains(t, err, "older than the log, or missing")
 	})
 }
+
+func TestAVoteWithoutItsLogIsRefused(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		lost := c.others(c.leader())[0]
+		c.stop(lost)
+		require.NoError(t, os.RemoveAll(filepath.Join(c.dir, lost, "billing", "log")))
+		_, err := Open(c.config(lost))
+		require.ErrorIs(t, err, ErrDamaged)
+		require.ErrorContains(t, err, "the log is gone")
+	})
+}
