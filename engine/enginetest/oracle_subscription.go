@@ -13,6 +13,8 @@ type OracleSubscription struct {
 	// Ends says that it ends with its period; To is the plan that it changes to there, if any.
 	Ends bool
 	To   func() *OraclePlan
+	// Unlisted is what corrections took back of usage that VOID invoices alone have: no line says so.
+	Unlisted map[string]*big.Rat
 
 	customer               *OracleCustomer
 	base                   *OraclePlan // whose price the period bears in arrears
@@ -73,6 +75,7 @@ func (c *OracleCustomer) Subscribe(p *OraclePlan, now int64) *OracleSubscription
 	s := &OracleSubscription{
 		Plan: p, base: p, customer: c, anchor: now, periodStart: now,
 		billedRun: map[string]*big.Rat{}, chain: map[string]int{}, vague: map[string]bool{},
+		Unlisted: map[string]*big.Rat{},
 	}
 	s.months = p.Months
 	s.periodEnd = later(now, p.Months)
@@ -299,6 +302,10 @@ func (s *OracleSubscription) line(
 			s.billed(f.Key).Add(s.billed(f.Key), free)
 		}
 		units.Sub(units, free)
+		if s.Unlisted[f.Key] == nil {
+			s.Unlisted[f.Key] = new(big.Rat)
+		}
+		s.Unlisted[f.Key].Sub(s.Unlisted[f.Key], free)
 	}
 	if units.Sign() == 0 {
 		return
