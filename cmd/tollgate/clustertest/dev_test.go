@@ -180,7 +180,8 @@ func TestOperatingAClusterFromTheCommandLine(t *testing.T) {
 	for _, node := range d.Nodes {
 		require.Contains(t, status, node.HTTP)
 	}
-	require.Len(t, regexp.MustCompile(`(?m)^node\d +leader `).FindAllString(status, -1), 1, status)
+	leads := regexp.MustCompile(`(?m)^node\d +leads (both|billing) `)
+	require.Len(t, leads.FindAllString(status, -1), 1, status)
 	require.Contains(t, status, "billing")
 	require.Contains(t, status, "workspace")
 
