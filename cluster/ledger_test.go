@@ -6,6 +6,7 @@ import (
 	"encoding/gob"
 	"fmt"
 	"io"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -217,6 +218,13 @@ func (m *ledger) has(key uint64) bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.state.Counts[key] > 0
+}
+
+// spent is a copy of what was spent, while a request of unknown fate may still be applied.
+func (m *ledger) spent() map[uint64]uint64 {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return maps.Clone(m.state.Spent)
 }
 
 // keys is how many different keys were counted.

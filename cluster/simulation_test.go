@@ -522,7 +522,7 @@ func (s *simulation) spend(g *Group, deadline time.Time, random *rand.Rand) {
 
 // lookAtSpending compares what was told about spending with a state.
 func (s *simulation) lookAtSpending(id string, m *ledger) {
-	t, spent := s.nodes.t, m.read().Spent
+	t, spent := s.nodes.t, m.spent()
 	require.LessOrEqual(t, len(spent), spendLimit, id)
 	if s.seen["limit reached"] > 0 {
 		require.Len(t, spent, spendLimit, "%s: a refusal at the limit", id)
