@@ -72,7 +72,9 @@ func (c *restoreCommand) Run(out io.Writer) (err error) {
 	if err := describeBackup(out, "Restored", m); err != nil {
 		return err
 	}
-	return say(out, "Cluster %s: restore its other nodes with --cluster %[1]s, then start them all.",
+	return say(out, "Cluster %s: restore its other nodes with --cluster %[1]s, then start them all.\n"+
+		"Not in the backup, and to be as they were: secretsKey (adminKeyHash, where that is empty), "+
+		"without which sealed secrets are unreadable; the authority and its certificates.",
 		settings.Cluster)
 }
 

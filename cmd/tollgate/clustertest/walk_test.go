@@ -51,8 +51,14 @@ func newWalk(t *testing.T) *walk {
 	tools := filepath.Join(w.root, "tools")
 	require.NoError(t, os.MkdirAll(tools, 0o700))
 	require.NoError(t, os.Symlink(program, filepath.Join(tools, "tollgate")))
-	require.NoError(t, os.WriteFile(filepath.Join(tools, "scp"),
-		[]byte("#!/bin/sh\nexec cp \"$@\"\n"), 0o700))
+	for name, script := range map[string]string{
+		"scp":     `exec cp "$@"`,
+		"chgrp":   `test "$1" = tollgate`, // there is one user here, who is that one, too
+		"runuser": `test "$1 $2 $3" = "-u tollgate --" && shift 3 && exec "$@"`,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(tools, name), []byte("#!/bin/sh\n"+script+"\n"),
+			0o700))
+	}
 	require.NoError(t, os.MkdirAll(w.folder(""), 0o700))
 	w.env = append(os.Environ(), "PATH="+tools+string(os.PathListSeparator)+os.Getenv("PATH"),
 		"TOLLGATE_ADMIN_KEY="+adminKey)
@@ -175,7 +181,7 @@ func (w *walk) run(host string, s step) {
 			w.systemctl(host, line, at)
 		case strings.HasPrefix(line, "export "):
 			w.export(line)
-		case strings.HasPrefix(line, "tollgate doctor"):
+		case strings.Contains(line, "tollgate doctor"):
 			require.Eventually(w.t, func() bool {
 				printed, err := w.shell(host, line)
 				return wellEnough(w.t, printed, err)

@@ -9,7 +9,9 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -276,8 +278,25 @@ func (c *chart) folder(s *config.Config) (runs bool) {
 			runs = true
 		}
 	}
+	c.owned(folder, os.Geteuid())
 	c.disk(LookAtDisk(existing(folder), int64(s.DiskReserve)<<20))
 	return runs
+}
+
+// owned compares whose the data folder is with who looks, which is to be whom the node runs as: root
+// reads what another cannot, and what root restores another cannot open.
+func (c *chart) owned(folder string, looks int) {
+	var s unix.Stat_t
+	if unix.Stat(folder, &s) != nil || int(s.Uid) == looks {
+		return
+	}
+	owner := strconv.Itoa(int(s.Uid))
+	if u, err := user.LookupId(owner); err == nil {
+		owner = u.Username
+	}
+	c.warn("data folder", fmt.Sprintf("%s belongs to %s, and this was asked by another user (%d): "+
+		"what is found may not be what the node finds", folder, owner, looks), "run doctor as the node's "+
+		"user: runuser -u tollgate -- …; if the folder is not that user's, stop the node, chown -R")
 }
 
 // existing is the folder, or the nearest one above it that exists.

@@ -251,6 +251,12 @@ func TestBeforeTheStart(t *testing.T) {
 		"a newer build's folder": {func(t *testing.T, s *site) {
 			write(t, filepath.Join(s.Data, "folder.json"), `{"format":99}`, 0o600)
 		}, []string{"fail node1 data folder: written by a newer version"}},
+		"another user's folder": {func(t *testing.T, s *site) {
+			require.NoError(t, os.MkdirAll(s.Data, 0o700))
+			if os.Geteuid() == 0 { // nobody else may give a folder away; TestWhoseAFolderIs needs not
+				require.NoError(t, os.Chown(s.Data, 65532, 65532))
+			}
+		}, byRoot("warn node1 data folder: belongs to 65532")},
 		"half a restore": {
 			func(t *testing.T, s *site) { write(t, s.Data+"/restoring", "", 0o600) },
 			[]string{"fail node1 data folder: was not finished"},
@@ -273,6 +279,14 @@ func TestBeforeTheStart(t *testing.T) {
 			require.Equal(t, before, files(t, s.Data), "looking changes nothing")
 		})
 	}
+}
+
+// byRoot is what is found where root runs the test.
+func byRoot(found ...string) []string {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return found
 }
 
 func port(address string) string {

@@ -66,3 +66,17 @@ func TestLookingAtADiskLeavesNothing(t *testing.T) {
 	require.Contains(t, LookAtDisk(file, 0).Problem, "not a directory")
 	require.Contains(t, LookAtDisk(filepath.Join(folder, "none"), 0).Problem, "no such file")
 }
+
+// TestWhoseAFolderIs: what another user than the node's finds may not be so for the node.
+func TestWhoseAFolderIs(t *testing.T) {
+	folder := t.TempDir()
+	c := &chart{}
+	c.owned(folder, os.Geteuid())
+	c.owned(filepath.Join(folder, "none"), os.Geteuid()+1)
+	require.Empty(t, c.list)
+	c.owned(folder, os.Geteuid()+1)
+	require.Len(t, c.list, 1)
+	require.Equal(t, LevelWarn, c.list[0].Level)
+	require.Contains(t, c.list[0].Says, "belongs to")
+	require.Contains(t, c.list[0].Do, "runuser")
+}
