@@ -296,7 +296,7 @@ func (c *chart) owned(folder string, looks int) {
 	}
 	c.warn("data folder", fmt.Sprintf("%s belongs to %s, and this was asked by another user (%d): "+
 		"what is found may not be what the node finds", folder, owner, looks), "run doctor as the node's "+
-		"user: runuser -u tollgate -- …; if the folder is not that user's, stop the node, chown -R")
+		"user: runuser -u tollgate -- …; is the folder not that user's, stop the node and chown it")
 }
 
 // existing is the folder, or the nearest one above it that exists.
