@@ -283,8 +283,8 @@ func (c *chart) folder(s *config.Config) (runs bool) {
 	return runs
 }
 
-// owned compares whose the data folder is with who looks, which is to be whom the node runs as: root
-// reads what another cannot, and what root restores another cannot open.
+// owned compares whose the data folder is with who looks, which is to be the user that the node
+// runs as: root reads what another cannot, and what root restores another cannot open.
 func (c *chart) owned(folder string, looks int) {
 	var s unix.Stat_t
 	if unix.Stat(folder, &s) != nil || int(s.Uid) == looks {
