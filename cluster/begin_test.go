@@ -40,13 +40,27 @@ func TestALogWithoutItsVoteIsRefused(t *testing.T) {
 	})
 }
 
+// A node whose log is gone has acknowledged entries that it does not have, whether or not a
+// snapshot is there: it must not take part in an election with what is left.
 func TestAVoteWithoutItsLogIsRefused(t *testing.T) {
-	inCluster(t, nil, func(c *nodes) {
-		lost := c.others(c.leader())[0]
-		c.stop(lost)
-		require.NoError(t, os.RemoveAll(filepath.Join(c.dir, lost, "billing", "log")))
-		_, err := Open(c.config(lost))
-		require.ErrorIs(t, err, ErrDamaged)
-		require.ErrorContains(t, err, "the log is gone")
-	})
+	for name, snapshot := range map[string]bool{"with a snapshot": true, "without one": false} {
+		t.Run(name, func(t *testing.T) {
+			inCluster(t, nil, func(c *nodes) {
+				lost := c.others(c.leader())[0]
+				c.count(lost, 1)
+				c.converge()
+				if snapshot {
+					require.NoError(t, c.billing(lost).TakeSnapshot())
+				}
+				c.stop(lost)
+				log := filepath.Join(c.dir, lost, "billing", "log")
+				require.NoError(t, os.RemoveAll(log))
+				for range 2 { // the first attempt leaves nothing that lets the second one pass
+					_, err := Open(c.config(lost))
+					require.ErrorIs(t, err, ErrDamaged)
+					require.ErrorContains(t, err, "the log is gone")
+				}
+			})
+		})
+	}
 }

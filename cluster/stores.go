@@ -43,10 +43,10 @@ func openStores(c *Config, dir string, told fileNotices) (*stores, error) {
 	return st, nil
 }
 
-// open opens the log first: it has the lock.
+// open opens the log first: it has the lock. That makes a log where there is none, so it is missed
+// before.
 func (s *stores) open(c *Config, fatal func(error)) (err error) {
-	known, err := s.hasLog()
-	if err != nil {
+	if err := s.missLog(); err != nil {
 		return err
 	}
 	options := wal.Options{
@@ -67,7 +67,7 @@ func (s *stores) open(c *Config, fatal func(error)) (err error) {
 	if s.snapshots, err = openSnapshots(s.files, s.dir, c.Log); err != nil {
 		return err
 	}
-	if err := s.checkLog(known); err != nil {
+	if err := s.checkLog(); err != nil {
 		return err
 	}
 	return s.align(c.Log)
@@ -85,16 +85,26 @@ func (s *stores) hasLog() (bool, error) {
 	return slices.Contains(names, "MANIFEST"), nil
 }
 
-// checkLog compares log and vote. A node that has taken part in an election had a log, since the
-// first members are in it; and no log has entries of a later term than its node has seen.
-func (s *stores) checkLog(known bool) error {
+// missLog looks for a log that was there. A node that has taken part in an election had one, since
+// the first members are in it. Nothing is changed: the next start has to miss it, too.
+func (s *stores) missLog() error {
+	known, err := s.hasLog()
+	if err != nil || known {
+		return err
+	}
+	term, err := storedTerm(s.files, s.dir)
+	if err == nil && term > firstTerm {
+		return fmt.Errorf("%w: %s: term and vote are there, and the log is gone, with entries that "+
+			"this node acknowledged; %s", ErrDamaged, filepath.Join(s.dir, "log"), wal.Rejoin)
+	}
+	return err
+}
+
+// checkLog compares log and vote: no log has entries of a later term than its node has seen.
+func (s *stores) checkLog() error {
 	term, err := s.vote.GetUint64(termKey)
 	if err != nil && !errors.Is(err, errNoValue) {
 		return err
-	}
-	if !known && term > firstTerm {
-		return fmt.Errorf("%w: %s: term and vote are there, and the log is gone, with entries that "+
-			"this node acknowledged; %s", ErrDamaged, filepath.Join(s.dir, "log"), wal.Rejoin)
 	}
 	last, err := s.log.LastIndex()
 	if err != nil || last == 0 {

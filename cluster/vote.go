@@ -81,16 +81,43 @@ func (v *voteFile) create(fsys wal.FS, name string) (err error) {
 	return nil
 }
 
-// recover takes the newer good copy and writes both again, the worse one first.
-func (v *voteFile) recover(name string, log *slog.Logger) error {
-	copies, bad := [2]voteCopy{}, [2]error{}
-	best := -1
+// readVotes reads both copies, and says what is bad about each and which is the newer good one, -1
+// for none.
+func readVotes(f wal.File) (copies [2]voteCopy, bad [2]error, best int) {
+	best = -1
 	for i := range copies {
-		copies[i], bad[i] = readVote(v.file, i)
+		copies[i], bad[i] = readVote(f, i)
 		if bad[i] == nil && (best < 0 || copies[i].sequence > copies[best].sequence) {
 			best = i
 		}
 	}
+	return copies, bad, best
+}
+
+// storedTerm is the term in a group's file, which it does not change; 0 where there is none.
+func storedTerm(fsys wal.FS, dir string) (term uint64, err error) {
+	f, err := fsys.Open(filepath.Join(dir, voteName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("cluster: open term and vote: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	copies, _, best := readVotes(f)
+	if best < 0 {
+		return 0, nil // openVote says so
+	}
+	v := &voteFile{values: copies[best].values}
+	if term, err = v.GetUint64(termKey); errors.Is(err, errNoValue) {
+		return 0, nil
+	}
+	return term, err
+}
+
+// recover takes the newer good copy and writes both again, the worse one first.
+func (v *voteFile) recover(name string, log *slog.Logger) error {
+	copies, bad, best := readVotes(v.file)
 	if best < 0 {
 		return fmt.Errorf("%w: %s: both copies of term and vote are bad (%w; %w), and without them "+
 			"it might vote twice; nothing was changed; %s", ErrDamaged, name, bad[0], bad[1], wal.Rejoin)
