@@ -102,10 +102,11 @@ type Group struct {
 	committed atomic.Pointer[[]raft.ServerID]
 	index     readIndex
 	doorbell  chan struct{}
-	opened    int64 // monotonic
-	// contact is a moment such that this node's memory holds all that was acknowledged before it.
-	contact atomic.Int64 // monotonic, nanoseconds; or never
-	led     atomic.Bool  // raft says this node leads (maybe not ready yet)
+	opened    instant
+	// contact is a moment such that this node's memory holds all that was acknowledged before it;
+	// nil as long as there was none.
+	contact atomic.Pointer[instant]
+	led     atomic.Bool // raft says this node leads (maybe not ready yet)
 
 	batches, records atomic.Uint64
 	snapshotAt       atomic.Int64 // unix milliseconds
@@ -144,11 +145,10 @@ func openGroup(p parts) (*Group, error) {
 	g := &Group{
 		parts: p, log: c.Log.With("group", p.name),
 		flights: make(chan flight, 64), doorbell: make(chan struct{}, 1),
-		settled: make(chan struct{}), closing: make(chan struct{}), opened: monotonic(),
+		settled: make(chan struct{}), closing: make(chan struct{}), opened: now(),
 		restored: make(chan struct{}), running: make(chan struct{}),
 	}
 	g.stable = &watchedVote{p.stable, g}
-	g.contact.Store(never)
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.route.Store(&route{changed: make(chan struct{})})
 	g.lease = newLease(c.HeartbeatTimeout, c.NodeID, g.heldLease)
@@ -322,7 +322,9 @@ func (g *Group) stepDown() {
 	g.transport.reach.end()
 	r := g.route.Load()
 	if age, ok := g.lease.age(); ok && age < time.Hour {
-		g.noteContact(monotonic() - int64(age))
+		at := g.lease.clock()
+		at.mono -= int64(age)
+		g.noteContact(at)
 	}
 	if r.ready {
 		g.lease.end(r.term)

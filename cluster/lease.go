@@ -39,6 +39,12 @@ func (a instant) sameAwake(b instant) bool {
 	return -driftLimit <= d && d <= driftLimit
 }
 
+// until is how long it is from one moment to a later one, time asleep included. A step ahead of the
+// wall clock counts as a sleep: nothing tells them apart.
+func (a instant) until(b instant) time.Duration {
+	return time.Duration(b.mono - a.mono + max(0, b.drift-a.drift))
+}
+
 // grant is a lease as readers see it: one value, replaced as a whole.
 type grant struct {
 	term  uint64

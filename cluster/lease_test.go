@@ -182,6 +182,40 @@ func TestLeaseEndsWithASleep(t *testing.T) {
 	})
 }
 
+// The memory of a node whose machine slept is as old as the sleep was long, whether it followed or
+// led, until it hears of the others again.
+func TestStalenessCountsASleep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var slept atomic.Int64
+		g := &Group{lease: leaseOf("a", "b", "c")}
+		g.lease.clock = func() instant {
+			i := now()
+			i.drift += slept.Load()
+			return i
+		}
+		g.noteContact(g.lease.clock())
+		time.Sleep(time.Second)
+		require.Equal(t, time.Second, g.Staleness())
+		slept.Store(int64(time.Hour))
+		require.Equal(t, time.Hour+time.Second, g.Staleness(), "it followed")
+		asked := g.lease.clock()
+		slept.Store(int64(3 * time.Hour))
+		g.noteContact(asked)
+		time.Sleep(time.Second)
+		g.noteContact(asked)
+		require.Equal(t, 2*time.Hour+time.Second, g.Staleness(), "it slept while it asked")
+
+		g.lease.begin(5)
+		g.lease.ack(5, "b", g.lease.clock())
+		require.Zero(t, g.Staleness())
+		slept.Store(int64(4 * time.Hour))
+		require.GreaterOrEqual(t, g.Staleness(), time.Hour, "it led")
+		g.noteContact(g.lease.clock())
+		slept.Store(0)
+		require.GreaterOrEqual(t, g.Staleness(), time.Duration(0), "a clock that was set back")
+	})
+}
+
 func TestHoldsAllocatesNothing(t *testing.T) {
 	l := leaseOf("a")
 	l.begin(5)

@@ -201,7 +201,7 @@ func (g *Group) serveReadIndex(payload []byte, reply func([]byte)) {
 
 // Staleness is how old this node's own memory may be: 0 on a leader under lease; on a leader
 // without, the time since a majority answered; otherwise the time since this node asked a leader
-// how far it was, and came to that.
+// how far it was, and came to that. Time that the machine was asleep is part of it.
 func (g *Group) Staleness() time.Duration {
 	if term, ok := g.lease.holds(); ok && g.lease.stands(term) {
 		return 0
@@ -209,8 +209,8 @@ func (g *Group) Staleness() time.Duration {
 	if age, ok := g.lease.age(); ok && age != math.MaxInt64 {
 		return age
 	}
-	if at := g.contact.Load(); at != never {
-		return time.Duration(monotonic() - at)
+	if at := g.contact.Load(); at != nil {
+		return at.until(g.lease.clock())
 	}
 	return g.silence()
 }
@@ -219,9 +219,11 @@ func (g *Group) Staleness() time.Duration {
 // is as old as its newest entry, whose stamp may be ahead of its time. Where none is applied yet,
 // it is as old as can be: the others may have gone on for years.
 func (g *Group) silence() time.Duration {
-	now := g.clocks.now().UnixMilli() - g.clocks.ahead()
+	now, t := g.clocks.now().UnixMilli()-g.clocks.ahead(), g.lease.clock()
 	sinceEntry := time.Duration(now-g.machine.Stamp())*time.Millisecond + clockLead
-	return max(sinceEntry, time.Duration(monotonic()-g.opened))
+	// The others' clocks are kept against the monotonic one, which stands still in a sleep.
+	slept := time.Duration(max(0, t.drift-g.opened.drift))
+	return max(sinceEntry+slept, g.opened.until(t))
 }
 
 // freshEvery is how often a follower finds out how far the leader is.
@@ -236,7 +238,7 @@ func (g *Group) keepFresh() {
 		if r.ready || r.leader == "" || r.leader == g.config.NodeID {
 			continue
 		}
-		asked, timer := monotonic(), time.NewTimer(g.config.RPCTimeout)
+		asked, timer := g.lease.clock(), time.NewTimer(g.config.RPCTimeout)
 		if g.readIndex(r, timer.C) {
 			g.noteContact(asked)
 		}
@@ -245,9 +247,9 @@ func (g *Group) keepFresh() {
 }
 
 // noteContact notes that this node's memory holds all that was acknowledged before a moment.
-func (g *Group) noteContact(at int64) {
-	for old := g.contact.Load(); old < at; old = g.contact.Load() {
-		if g.contact.CompareAndSwap(old, at) {
+func (g *Group) noteContact(at instant) {
+	for old := g.contact.Load(); old == nil || old.mono < at.mono; old = g.contact.Load() {
+		if g.contact.CompareAndSwap(old, &at) {
 			return
 		}
 	}

@@ -240,7 +240,7 @@ func (g *Group) reasons() []Reason {
 	if g.route.Load().leader == "" {
 		add(CauseNoLeader, "no leader is known")
 	}
-	if _, leads := g.lease.age(); !leads && g.contact.Load() == never {
+	if _, leads := g.lease.age(); !leads && g.contact.Load() == nil {
 		add(CauseNotCaughtUp, "not caught up since this node began")
 	}
 	switch stale := g.Staleness(); {

@@ -582,7 +582,7 @@ func (s *simulation) read(g *Group, deadline time.Time) {
 func (s *simulation) readStale(g *Group) {
 	fresh := time.Now().Add(-g.Staleness())
 	s.mu.Lock()
-	if len(s.stepped) > 0 && g.contact.Load() == never {
+	if len(s.stepped) > 0 && g.contact.Load() == nil {
 		s.mu.Unlock()
 		return // by a clock that is a year off, it cannot know
 	}

@@ -78,8 +78,8 @@ func (g *Group) Status() GroupStatus {
 	_, s.Lease = g.lease.holds()
 	if age, ok := g.lease.age(); ok {
 		s.LeaseAgeMS, s.LastContactMS = age.Milliseconds(), 0
-	} else if at := g.contact.Load(); at != never {
-		s.LastContactMS = time.Duration(monotonic() - at).Milliseconds()
+	} else if at := g.contact.Load(); at != nil {
+		s.LastContactMS = at.until(g.lease.clock()).Milliseconds()
 	}
 	s.QueueBytes, s.InFlight = g.local.load()
 	s.ForwardBytes, _ = g.remote.load()
