@@ -131,6 +131,7 @@ func (f *fsm) run(l *raft.Log, out *engine.Applied) (err error) {
 		data = append([]byte(nil), data...) // raft and the log's cache hold the original
 		engine.SetStamp(data, m.Stamp())
 	}
+	f.group.applying.Store(l.Index)
 	return m.Apply(l.Index, data, out)
 }
 

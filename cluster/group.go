@@ -112,7 +112,9 @@ type Group struct {
 	snapshotAt       atomic.Int64 // unix milliseconds
 	content          atomic.Pointer[content]
 
-	closing  chan struct{}
+	closing chan struct{}
+	// applying is the entry that the machine was last given: reads may see what it has done already.
+	applying atomic.Uint64
 	closed   sync.Once
 	halted   atomic.Pointer[error]
 	wg       sync.WaitGroup

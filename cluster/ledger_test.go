@@ -45,8 +45,10 @@ type ledger struct {
 	journal *journal.Journal // nil without one
 	known   uint32           // newest cluster version
 
-	// gate, when set, holds Apply up until it is closed.
-	gate atomic.Pointer[chan struct{}]
+	// gate, when set, holds Apply up until it is closed: of every entry, or, when gatedKey is not 0,
+	// of those that count this key.
+	gate     atomic.Pointer[chan struct{}]
+	gatedKey atomic.Uint64
 
 	mu    sync.RWMutex
 	state ledgerState
@@ -94,7 +96,7 @@ func countRecord(key uint64) engine.Record {
 
 func (m *ledger) Apply(index uint64, entry []byte, out *engine.Applied) error {
 	out.Reset()
-	if gate := m.gate.Load(); gate != nil {
+	if gate := m.gate.Load(); gate != nil && m.gated(entry) {
 		<-*gate
 	}
 	h, records, err := engine.ParseEntry(entry)
@@ -137,6 +139,21 @@ func (m *ledger) Apply(index uint64, entry []byte, out *engine.Applied) error {
 		out.Sealed = m.journal.EndEntry(index, out.Sealed)
 	}
 	return records.Err()
+}
+
+// gated says that the gate holds this entry up.
+func (m *ledger) gated(entry []byte) bool {
+	key := m.gatedKey.Load()
+	_, records, err := engine.ParseEntry(entry)
+	if key == 0 || err != nil {
+		return true
+	}
+	for r, ok := records.Next(); ok; r, ok = records.Next() {
+		if r.Kind == kindCount && binary.LittleEndian.Uint64(r.Payload) == key {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *ledger) applyRecord(

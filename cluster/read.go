@@ -172,6 +172,11 @@ func (g *Group) askIndex(r *route, q *round) {
 	}
 }
 
+// visible is the newest entry of which a reader on this node may have seen something: the one that
+// is being applied counts, since its records become visible one by one. Whoever reads elsewhere
+// afterwards is to see it, too.
+func (g *Group) visible() uint64 { return max(g.machine.Applied(), g.applying.Load()) }
+
 // serveReadIndex answers a follower: how far this leader had applied at a moment after the
 // question when it certainly was the leader; empty when it is not.
 func (g *Group) serveReadIndex(payload []byte, reply func([]byte)) {
@@ -181,7 +186,7 @@ func (g *Group) serveReadIndex(payload []byte, reply func([]byte)) {
 		return
 	}
 	if term, ok := g.lease.holds(); ok {
-		index := g.machine.Applied()
+		index := g.visible()
 		if g.lease.stands(term) { // the machine may have slept since the lease was granted
 			reply(binary.AppendUvarint(nil, index))
 			return
@@ -192,7 +197,7 @@ func (g *Group) serveReadIndex(payload []byte, reply func([]byte)) {
 		timer := time.NewTimer(wait)
 		defer timer.Stop()
 		if g.lease.confirm(g.knock, timer.C) {
-			reply(binary.AppendUvarint(nil, g.machine.Applied()))
+			reply(binary.AppendUvarint(nil, g.visible()))
 			return
 		}
 		reply(nil)

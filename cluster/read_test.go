@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"sync"
 	"testing"
@@ -165,4 +166,39 @@ func TestRefusalAfterAnUnknownFateIsNotFinal(t *testing.T) {
 	known := engine.Result{Outcome: engine.OutcomeDuplicate}
 	require.False(t, c.settle(0, known), "the machine's word")
 	require.Equal(t, engine.OutcomeDuplicate, c.results[0].Outcome)
+}
+
+// What a reader on the leader may have seen of an entry that is being applied, a reader elsewhere
+// sees who asks afterwards.
+func TestTheReadIndexCoversTheEntryBeingApplied(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		leader := c.leader()
+		c.count(leader, 1)
+		gate := make(chan struct{})
+		// Only that entry: one of the leader's own that came first would keep it in the queue.
+		c.ledgers[leader].gatedKey.Store(2)
+		c.ledgers[leader].gate.Store(&gate)
+		open := sync.OnceFunc(func() {
+			c.ledgers[leader].gate.Store(nil)
+			close(gate)
+		})
+		defer open()
+		counted := make(chan []engine.Outcome, 1)
+		go func() { counted <- c.propose(leader, 10*time.Second, 2) }()
+		other := c.others(leader)[0]
+		c.eventually("another node has applied it", func() bool { return c.ledgers[other].has(2) })
+		g := c.billing(leader)
+		told := make(chan uint64, 1)
+		c.eventually("the leader says how far it is", func() bool {
+			g.serveReadIndex(binary.AppendUvarint(nil, 100), func(reply []byte) {
+				index, _ := binary.Uvarint(reply)
+				told <- index
+			})
+			return <-told >= c.billing(other).machine.Applied()
+		})
+		require.False(t, c.ledgers[leader].has(2), "it is still at it")
+		open()
+		require.Equal(t, []engine.Outcome{engine.OutcomeDone}, <-counted)
+		c.converge()
+	})
 }
