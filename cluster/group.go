@@ -112,7 +112,8 @@ type Group struct {
 	snapshotAt       atomic.Int64 // unix milliseconds
 	content          atomic.Pointer[content]
 
-	closing chan struct{}
+	closing  chan struct{}
+	changing chan struct{} // one token, for who looks at the configuration to change it
 	// applying is the entry that the machine was last given: reads may see what it has done already.
 	applying atomic.Uint64
 	closed   sync.Once
@@ -147,7 +148,8 @@ func openGroup(p parts) (*Group, error) {
 	g := &Group{
 		parts: p, log: c.Log.With("group", p.name),
 		flights: make(chan flight, 64), doorbell: make(chan struct{}, 1),
-		settled: make(chan struct{}), closing: make(chan struct{}), opened: now(),
+		settled: make(chan struct{}), closing: make(chan struct{}),
+		changing: make(chan struct{}, 1), opened: now(),
 		restored: make(chan struct{}), running: make(chan struct{}),
 	}
 	g.stable = &watchedVote{p.stable, g}

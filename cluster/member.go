@@ -19,6 +19,9 @@ const (
 	changeRetry = 50 * time.Millisecond
 	// changeQueue is how long a change may wait in raft for the one before it.
 	changeQueue = time.Second
+	// unchecked is said to raft in the place of the index of the configuration that a change is made
+	// to: GetConfiguration tells none, whatever it promises. Group.changing is held instead.
+	unchecked = 0
 	// maxChangeBytes bounds a change that another node asks for.
 	maxChangeBytes = 4 << 10
 )
@@ -298,11 +301,13 @@ func (g *Group) change(ctx context.Context, c change) error {
 	if !r.ready {
 		return fmt.Errorf("%w group %s", ErrNotLeader, g.name)
 	}
-	future := g.raft.GetConfiguration()
-	if err := future.Error(); err != nil {
-		return err
+	select {
+	case g.changing <- struct{}{}:
+		defer func() { <-g.changing }()
+	case <-ctx.Done():
+		return unchanged("group %s: another change is under way", g.name)
 	}
-	here := seat{group: g, route: r, servers: future.Configuration().Servers, index: future.Index()}
+	here := seat{group: g, route: r, servers: g.servers().Servers}
 	switch c.Kind {
 	case changeJoin:
 		return here.join(ctx, c)
@@ -317,13 +322,9 @@ func (g *Group) change(ctx context.Context, c change) error {
 }
 
 // readdress writes another address of a server into the configuration, with or without a vote as
-// it has it.
+// it has it. The caller holds changing.
 func (g *Group) readdress(s raft.Server, to raft.ServerAddress) (raft.IndexFuture, error) {
-	future := g.raft.GetConfiguration()
-	if err := future.Error(); err != nil {
-		return nil, err
-	}
-	if !slices.Contains(future.Configuration().Servers, s) {
+	if !slices.Contains(g.servers().Servers, s) {
 		return nil, unchanged("%s has changed meanwhile", s.ID)
 	}
 	add := g.raft.AddNonvoter
@@ -335,7 +336,7 @@ func (g *Group) readdress(s raft.Server, to raft.ServerAddress) (raft.IndexFutur
 	// the change; it tells by refusing to begin a cluster, which it answers in its turn.
 	release := g.transport.holdBack(s.ID)
 	defer release()
-	changed := add(s.ID, to, future.Index(), changeQueue)
+	changed := add(s.ID, to, unchecked, changeQueue)
 	if err := g.raft.BootstrapCluster(raft.Configuration{}).Error(); err == nil {
 		return nil, unchanged("group %s began anew", g.name)
 	}

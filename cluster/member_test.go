@@ -332,6 +332,30 @@ func TestNoChangeCostsTheMajority(t *testing.T) {
 	})
 }
 
+// A leader carries out one change at a time: what the next one rests on it looks at afterwards.
+// Raft would not notice that the configuration has changed since.
+func TestChangesAreMadeOneAfterTheOther(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		c.known()
+		leader := c.leader()
+		other := c.others(leader)[0]
+		require.NoError(t, c.node[leader].Transfer(c.within(10*time.Second), leader), "both groups")
+		changing := c.billing(leader).changing
+		changing <- struct{}{}
+		err := c.node[leader].Remove(c.within(time.Second), other)
+		require.ErrorIs(t, err, ErrMembers)
+		require.ErrorContains(t, err, "another change is under way")
+		m, _ := c.member(leader, other)
+		require.True(t, m.Voter)
+		<-changing
+		require.NoError(t, c.node[leader].Remove(c.within(10*time.Second), other))
+		c.stop(other)
+		delete(c.node, other)
+		c.count(leader, 1)
+		c.converge()
+	})
+}
+
 // A node that is behind gets no vote, whatever it says of itself.
 func TestOnlyWhoHasCaughtUpIsPromoted(t *testing.T) {
 	inCluster(t, nil, func(c *nodes) {

@@ -224,11 +224,17 @@ func (n *Node) register(g *Group) {
 		if p.disk != "" || !ok {
 			continue
 		}
+		select {
+		case g.changing <- struct{}{}:
+		default:
+			return // an operator's change: later
+		}
 		p.disk, p.HTTP, p.Ops = met.Disk, met.HTTP, met.Ops
 		// Nobody waits for it: the next look finds it done, or tries again.
 		if _, err := g.readdress(s, p.address(g.shard)); err != nil {
 			g.log.Debug("cannot note a member's folder yet", "member", p.ID, "error", err)
 		}
+		<-g.changing
 		return
 	}
 }

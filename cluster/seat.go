@@ -15,7 +15,6 @@ type seat struct {
 	group   *Group
 	route   *route
 	servers []raft.Server
-	index   uint64 // of the configuration: a change of another makes ours fail
 }
 
 func (s *seat) find(id string) (raft.Server, bool) {
@@ -59,7 +58,7 @@ func (s *seat) join(ctx context.Context, c change) error {
 		}
 		return g.decide(ctx, future)
 	}
-	return g.decide(ctx, g.raft.AddNonvoter(raft.ServerID(wanted.ID), to, s.index,
+	return g.decide(ctx, g.raft.AddNonvoter(raft.ServerID(wanted.ID), to, unchecked,
 		g.config.RPCTimeout))
 }
 
@@ -79,7 +78,7 @@ func (s *seat) promote(ctx context.Context, c change) error {
 		return err
 	}
 	g := s.group
-	return g.decide(ctx, g.raft.AddVoter(x.ID, x.Address, s.index, g.config.RPCTimeout))
+	return g.decide(ctx, g.raft.AddVoter(x.ID, x.Address, unchecked, g.config.RPCTimeout))
 }
 
 // remove takes a member out. This node hands over first, and the next leader does it. That there
@@ -107,7 +106,7 @@ func (s *seat) remove(ctx context.Context, c change) error {
 		}
 		return fmt.Errorf("%w group %s any more", ErrNotLeader, g.name)
 	}
-	return g.decide(ctx, g.raft.RemoveServer(x.ID, s.index, g.config.RPCTimeout))
+	return g.decide(ctx, g.raft.RemoveServer(x.ID, unchecked, g.config.RPCTimeout))
 }
 
 // transfer hands leadership over.
