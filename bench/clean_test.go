@@ -27,7 +27,7 @@ func load(t *testing.T, h http.Handler, change func(*bench.Config)) (bench.Repor
 			System: "ledger", Nodes: []string{strings.TrimPrefix(server.URL, "http://")}, Key: "k",
 		},
 		Plan: "p", Feature: "f", Scenario: bench.ScenarioIngest, Connections: 4, Customers: 20,
-		Batch: 7, Warmup: time.Millisecond, Duration: 50 * time.Millisecond,
+		Batch: 7, Warmup: time.Millisecond, Duration: 50 * time.Millisecond, Least: 20,
 		AuditSample: 10, AuditPatience: 10 * time.Millisecond, MaxGenerator: 2,
 	}
 	change(&c)

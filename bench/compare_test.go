@@ -46,7 +46,7 @@ func contest(systems ...bench.System) *bench.Contest {
 	for _, scenario := range []bench.Scenario{bench.ScenarioCheck, bench.ScenarioIngest} {
 		c.Loads = append(c.Loads, bench.Config{
 			Plan: "p", Feature: "f", Scenario: scenario, Connections: 2, Customers: 5, Batch: 1,
-			Warmup: time.Millisecond, Duration: 30 * time.Millisecond, MaxGenerator: 2,
+			Warmup: time.Millisecond, Duration: 30 * time.Millisecond, Least: 5, MaxGenerator: 2,
 			AuditSample: 5, AuditPatience: 10 * time.Millisecond,
 		})
 	}

@@ -82,9 +82,9 @@ func (r Report) Print(out io.Writer) error {
 			failed = err
 		}
 	}
-	what := map[Scenario]string{ScenarioCheck: "checks"}[r.Scenario]
-	if what == "" {
-		what = "events"
+	what := "events"
+	if !r.Scenario.writes() {
+		what = "checks"
 	}
 	row("scenario", "%s on %s, %d connections to %d nodes, %d customers at random",
 		r.Scenario, r.System, r.Connections, len(r.Nodes), r.Customers)

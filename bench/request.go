@@ -60,6 +60,18 @@ func (r *Run) checkTemplate() *template {
 	return &template{bytes: b, customers: []int{len("GET " + path)}}
 }
 
+// simulateTemplate asks what three units more would be; nothing is counted.
+func (r *Run) simulateTemplate() *template {
+	open := `{"customerReferenceId":"` + r.name + "-"
+	end := `","featureKey":"` + r.Feature + `","track":{"eventName":"` + r.Feature +
+		`","usageUnits":3}}`
+	b := r.head("POST", "/api/v1/client/entitlements", len(open)+customerDigits+len(end))
+	b = append(b, open...)
+	at := len(b)
+	b = append(append(b, make([]byte, customerDigits)...), end...)
+	return &template{bytes: b, customers: []int{at}}
+}
+
 // eventTemplate records events usage events of one unit each, as a batch when there are several.
 func (r *Run) eventTemplate(worker, events int, batch bool) *template {
 	open := `{"eventIdempotencyKey":"` + r.name + "-" + strconv.Itoa(worker) + "-"

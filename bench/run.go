@@ -30,11 +30,11 @@ const (
 )
 
 // writes says whether the scenario records events.
-func (s Scenario) writes() bool { return s != ScenarioCheck }
+func (s Scenario) writes() bool { return s != ScenarioCheck && s != ScenarioSimulate }
 
 var scenarios = []Scenario{
-	ScenarioCheck, ScenarioIngest, ScenarioBatch, ScenarioMixed, ScenarioHot, ScenarioRepeats,
-	ScenarioClose,
+	ScenarioCheck, ScenarioSimulate, ScenarioIngest, ScenarioBatch, ScenarioMixed, ScenarioHot,
+	ScenarioLimit, ScenarioRepeats, ScenarioClose,
 }
 
 // Config says what to measure.
@@ -49,6 +49,8 @@ type Config struct {
 	Customers int
 	// Batch is the number of events in a request of ScenarioBatch.
 	Batch int
+	// Limit is how many units of Feature the Plan lets a customer use; of ScenarioLimit.
+	Limit int
 	// Rate makes the loop an open one: so many requests a second are due, whatever becomes of them,
 	// and latency counts from then. 0 is a closed loop: each connection sends its next request when
 	// the last was answered. Of ScenarioClose half are checks, half single events.
@@ -58,6 +60,8 @@ type Config struct {
 	Memory time.Duration
 	// Warmup is not measured; Duration is.
 	Warmup, Duration time.Duration
+	// Least makes it last until so many requests were answered, a minute more at the most.
+	Least int
 	// AuditSample bounds for how many customers the audit events are counted.
 	AuditSample int
 	// AuditPatience bounds how long audit events may take to appear in the journal, and how long a
@@ -80,7 +84,10 @@ type Run struct {
 	// Per customer: units that the cluster acknowledged, units whose fate is unknown, and checks.
 	acknowledged, unknown, checks []atomic.Uint32
 	refused                       atomic.Uint64
-	claimed                       claims // of ScenarioRepeats
+	claimed                       claims        // of ScenarioRepeats
+	turn                          atomic.Uint64 // of ScenarioLimit: events so far
+	denied                        []atomic.Bool // of ScenarioLimit: customers who were refused
+	answered                      atomic.Int64  // counts up to Least
 	errors                        messages
 }
 
@@ -112,6 +119,8 @@ func New(c Config) (*Run, error) {
 		return nil, fmt.Errorf("%d requests a second: want at most a million", c.Rate)
 	case c.Scenario == ScenarioClose && (c.Rate < 1 || c.Rate > 100_000 || c.Connections < 2):
 		return nil, fmt.Errorf("%d requests a second over %d connections", c.Rate, c.Connections)
+	case c.Scenario == ScenarioLimit && (c.Limit < 1 || c.Limit > maxLimit):
+		return nil, fmt.Errorf("a limit of %d: want 1 to %d", c.Limit, maxLimit)
 	case !slices.Contains(scenarios, c.Scenario):
 		return nil, fmt.Errorf("scenario %q: want one of %q", c.Scenario, scenarios)
 	}
@@ -128,6 +137,7 @@ func New(c Config) (*Run, error) {
 		acknowledged: make([]atomic.Uint32, c.Customers),
 		unknown:      make([]atomic.Uint32, c.Customers),
 		checks:       make([]atomic.Uint32, c.Customers),
+		denied:       make([]atomic.Bool, c.Customers),
 	}, nil
 }
 
@@ -178,6 +188,9 @@ func (r *Run) Do(ctx context.Context) (Report, error) {
 	return report, r.judge(&report, before, after, verified)
 }
 
+// patience bounds how much longer than Duration a measurement lasts for Least.
+const patience = time.Minute
+
 // load runs the workers and fills in how long the measured part took.
 func (r *Run) load(ctx context.Context, report *Report) ([]*worker, error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -212,6 +225,10 @@ func (r *Run) load(ctx context.Context, report *Report) ([]*worker, error) {
 	begun.Store(begin.UnixNano())
 	r.measuring.Store(true)
 	wait(r.Duration)
+	for most := begin.Add(r.Duration + patience); int(r.answered.Load()) < r.Least &&
+		ctx.Err() == nil && time.Now().Before(most); {
+		wait(time.Millisecond)
+	}
 	r.measuring.Store(false)
 	report.Elapsed = time.Since(begin)
 	report.use(used, r.usage())
@@ -243,6 +260,9 @@ func (w *worker) loop(number int, open *arrivals, stop *atomic.Bool) {
 		}
 		if w.measuring.Load() {
 			w.requests++
+			if r := w.Run; r.answered.Load() < int64(r.Least) {
+				r.answered.Add(1)
+			}
 			w.units += units
 			w.measured(begin)
 		}
@@ -283,13 +303,15 @@ func (r *Run) note(message string) {
 // events it got through.
 func (w *worker) step(number int) func() (uint64, error) {
 	switch w.Scenario {
-	case ScenarioCheck:
-		t := w.checkTemplate()
+	case ScenarioCheck, ScenarioSimulate:
+		t := w.template(number)
 		return func() (uint64, error) { return w.check(t) }
 	case ScenarioMixed:
 		return w.mixed(number)
 	case ScenarioRepeats:
 		return w.repeats()
+	case ScenarioLimit:
+		return w.spend(number)
 	}
 	return w.events(w.template(number))
 }
@@ -319,6 +341,8 @@ func (w *worker) template(number int) *template {
 	switch w.Scenario {
 	case ScenarioCheck:
 		return w.checkTemplate()
+	case ScenarioSimulate:
+		return w.simulateTemplate()
 	case ScenarioBatch:
 		return w.eventTemplate(number, w.Batch, true)
 	}

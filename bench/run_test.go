@@ -24,6 +24,7 @@ type ledger struct {
 	keys         map[string]bool
 	used, audits map[string]int
 	lose, double int // every so many-th event; 0 never
+	limit        int // of each customer; 0 is none
 	unaudited    bool
 	events       int
 }
@@ -37,6 +38,9 @@ type event struct {
 func (l *ledger) record(e event) int {
 	if l.keys[e.Key] {
 		return 409
+	}
+	if l.limit > 0 && l.used[e.Customer]+e.Units > l.limit {
+		return 402
 	}
 	l.keys[e.Key] = true
 	l.events++
@@ -90,6 +94,10 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		answer(200, fmt.Sprintf(`{"accepted":%d,"results":[%s]}`, accepted, strings.Join(results, ",")))
 	case parts[0] == "entitlements":
+		var simulation event
+		if len(parts) == 1 && json.NewDecoder(r.Body).Decode(&simulation) == nil {
+			parts = append(parts, simulation.Customer)
+		}
 		if !l.unaudited {
 			l.audits[parts[1]]++
 		}
@@ -114,7 +122,7 @@ func measure(t *testing.T, l *ledger, scenario bench.Scenario) (bench.Report, er
 		},
 		Plan: "p", Feature: "f", MaxGenerator: 2,
 		Scenario: scenario, Connections: 4, Customers: 20, Batch: 7,
-		Warmup: time.Millisecond, Duration: 50 * time.Millisecond,
+		Warmup: time.Millisecond, Duration: 50 * time.Millisecond, Least: 20,
 		AuditSample: 10, AuditPatience: 10 * time.Millisecond,
 	})
 	require.NoError(t, err)
@@ -123,7 +131,7 @@ func measure(t *testing.T, l *ledger, scenario bench.Scenario) (bench.Report, er
 
 func TestRunVerifiesWhatWasAcknowledged(t *testing.T) {
 	for _, scenario := range []bench.Scenario{
-		bench.ScenarioCheck, bench.ScenarioIngest, bench.ScenarioBatch,
+		bench.ScenarioCheck, bench.ScenarioSimulate, bench.ScenarioIngest, bench.ScenarioBatch,
 	} {
 		report, err := measure(t, &ledger{}, scenario)
 		require.NoError(t, err, scenario)
@@ -136,7 +144,7 @@ func TestRunVerifiesWhatWasAcknowledged(t *testing.T) {
 		require.Equal(t, report.Verified.Acknowledged, report.Verified.Counted)
 		require.Equal(t, report.Verified.Checks, report.Verified.AuditEvents)
 		require.GreaterOrEqual(t, report.Verified.Checks, uint64(10))
-		if scenario != bench.ScenarioCheck {
+		if scenario == bench.ScenarioIngest || scenario == bench.ScenarioBatch {
 			require.GreaterOrEqual(t, report.Verified.Counted, report.Units)
 		}
 		var text, document strings.Builder
@@ -157,8 +165,10 @@ func TestLostAndDoubledUnitsAreFound(t *testing.T) {
 }
 
 func TestMissingAuditEventsAreFound(t *testing.T) {
-	_, err := measure(t, &ledger{unaudited: true}, bench.ScenarioCheck)
-	require.ErrorContains(t, err, "other audit events than checks")
+	for _, scenario := range []bench.Scenario{bench.ScenarioCheck, bench.ScenarioSimulate} {
+		_, err := measure(t, &ledger{unaudited: true}, scenario)
+		require.ErrorContains(t, err, "other audit events than checks")
+	}
 }
 
 func TestConfigIsChecked(t *testing.T) {
@@ -174,6 +184,7 @@ func TestConfigIsChecked(t *testing.T) {
 		"0 customers":   func(c *bench.Config) { c.Customers = 0 },
 		"batches of 0":  func(c *bench.Config) { c.Batch = 0 },
 		"scenario":      func(c *bench.Config) { c.Scenario = "x" },
+		"a limit of 0":  func(c *bench.Config) { c.Scenario = bench.ScenarioLimit },
 	} {
 		c := valid
 		breakIt(&c)

@@ -59,8 +59,8 @@ type Answer struct {
 // Answers are what a cluster answers to the requests that are measured. Fronts and the bare handler
 // repeat their bytes, so that HTTP costs all systems the same.
 type Answers struct {
-	// Check holds the count twice, behind `"used":`.
-	Check, Event, Duplicate, Batch Answer
+	// Check and Simulate hold the count twice, behind `"used":`. Limit refuses an event.
+	Check, Simulate, Event, Duplicate, Limit, Batch Answer
 }
 
 // DefaultAnswers are answers of a cluster, for where none is measured in the same run.
@@ -71,10 +71,18 @@ func DefaultAnswers() Answers {
 			`"rule":"none of the rules denies",` +
 			`"subscriptionId":"01a1ff10-8c6e-7275-8ecc-5d9d3967beda","used":2,"logIndex":23}},` +
 			`"usage":{"used":2}}}`)},
+		Simulate: Answer{200, []byte(`{"success":true,"data":{"referenceCustomerId":` +
+			`"b0000000-0000001","featureKey":"requests","isAllowed":true,"meta":{"reason":` +
+			`{"code":"allowed","rule":"none of the rules denies","subscriptionId":` +
+			`"01a1ff10-8c6e-7275-8ecc-5d9d3967beda","used":2,"logIndex":23}},"usage":{"used":2},` +
+			`"simulation":{"requestedUsage":3,"projectedUsage":5,"wouldExceedLimit":false}}}`)},
 		Event: Answer{201, []byte(`{"success":true}`)},
 		Duplicate: Answer{409, []byte(`{"success":false,"error":{"message":"This idempotency key ` +
 			`was already processed","detail":"The repeat was ignored: the usage event counts once.",` +
 			`"code":"duplicate_key"}}`)},
+		Limit: Answer{402, []byte(`{"success":false,"error":{"message":"The usage event would ` +
+			`exceed the feature's hard limit","detail":"Nothing was recorded, and its key may be ` +
+			`used again.","code":"limit_exceeded"}}`)},
 		Batch: Answer{200, []byte(`{"success":true,"data":{"results":[{"index":0,"status":201}],` +
 			`"accepted":1,"duplicates":0,"rejected":0}}`)},
 	}
@@ -90,6 +98,8 @@ func (a *Answers) Learn(r *Run) error {
 	switch r.Scenario {
 	case ScenarioCheck:
 		a.Check = answer
+	case ScenarioSimulate:
+		a.Simulate = answer
 	case ScenarioIngest:
 		a.Event = answer
 	case ScenarioBatch:

@@ -7,6 +7,8 @@ import (
 
 // Scenarios that vary checks and single events.
 const (
+	// ScenarioSimulate asks whether three units more would be allowed.
+	ScenarioSimulate Scenario = "simulate"
 	// ScenarioMixed asks for decisions 19 times in 20, and records an event the twentieth time.
 	ScenarioMixed Scenario = "mixed"
 	// ScenarioHot records every event for one customer.

@@ -17,7 +17,7 @@ func TestVariantsAreVerified(t *testing.T) {
 	} {
 		l := newLedger()
 		report, err := load(t, l, func(c *bench.Config) {
-			c.Scenario, c.Duration = scenario, 200*time.Millisecond
+			c.Scenario, c.Least = scenario, 200
 		})
 		require.NoError(t, err, scenario)
 		v := report.Verified
@@ -34,7 +34,7 @@ func TestVariantsAreVerified(t *testing.T) {
 		}
 		_, err = load(t, &ledger{
 			keys: map[string]bool{}, used: map[string]int{}, audits: map[string]int{}, lose: 3,
-		}, func(c *bench.Config) { c.Scenario, c.Duration = scenario, 200*time.Millisecond })
+		}, func(c *bench.Config) { c.Scenario, c.Least = scenario, 200 })
 		require.ErrorContains(t, err, "not what was acknowledged", scenario)
 	}
 }
@@ -52,4 +52,29 @@ func TestKeyThatCountsTwiceIsFound(t *testing.T) {
 		l.ServeHTTP(w, r)
 	}), func(c *bench.Config) { c.Scenario = bench.ScenarioRepeats })
 	require.ErrorContains(t, err, "a key counted twice")
+}
+
+// TestLimitsAreVerified: what a limit allows is counted, and all else refused; a system that lets
+// one more through, or refuses one too early, has no figure.
+func TestLimitsAreVerified(t *testing.T) {
+	spend := func(limit int) (*ledger, bench.Report, error) {
+		l := newLedger()
+		l.limit = limit
+		report, err := load(t, l, func(c *bench.Config) {
+			c.Scenario, c.Limit, c.Customers, c.Connections = bench.ScenarioLimit, 20, 3, 8
+			c.Duration, c.Least = 50*time.Millisecond, 250
+		})
+		return l, report, err
+	}
+	l, report, err := spend(20)
+	require.NoError(t, err)
+	require.Equal(t, uint64(3*20), report.Verified.Counted)
+	require.Greater(t, report.Units, report.Verified.Counted, "most are refused")
+	for customer, used := range l.used {
+		require.Equal(t, 20, used, customer)
+	}
+	_, _, err = spend(21)
+	require.ErrorContains(t, err, "beyond the limit of 20")
+	_, _, err = spend(19)
+	require.ErrorContains(t, err, "refused at the limit of 20, but only 19 were counted")
 }

@@ -29,7 +29,7 @@ type Verification struct {
 // event is an error.
 func (r *Run) verify(ctx context.Context) (Verification, error) {
 	var v Verification
-	var counted, wrong atomic.Uint64
+	var counted, wrong, spent atomic.Uint64
 	err := r.each(ctx, r.Customers, func(c *connection, n int) error {
 		used, err := r.used(c, n)
 		if err != nil {
@@ -38,13 +38,17 @@ func (r *Run) verify(ctx context.Context) (Verification, error) {
 		counted.Add(used)
 		least := uint64(r.acknowledged[n].Load())
 		most := least
-		if r.Scenario != ScenarioCheck {
+		if r.Scenario.writes() {
 			most += uint64(r.unknown[n].Load())
 		}
 		if used < least || used > most {
 			wrong.Add(1)
 			r.note(fmt.Sprintf("customer %s: counted %d, acknowledged %d, unknown %d",
 				r.customer(n), used, least, most-least))
+		}
+		if what := r.spentWrongly(n, used); what != "" {
+			spent.Add(1)
+			r.note(what)
 		}
 		return nil
 	})
@@ -55,6 +59,9 @@ func (r *Run) verify(ctx context.Context) (Verification, error) {
 	}
 	if err == nil && wrong.Load() > 0 {
 		err = fmt.Errorf("the counters of %d customers are not what was acknowledged", wrong.Load())
+	}
+	if err == nil && spent.Load() > 0 {
+		err = fmt.Errorf("the limits of %d customers were not kept", spent.Load())
 	}
 	if err != nil {
 		return v, err
@@ -97,7 +104,7 @@ func (r *Run) verifyAudit(ctx context.Context, v *Verification) error {
 		n := i * stride
 		want := uint64(r.checks[n].Load())
 		most := want
-		if r.Scenario == ScenarioCheck {
+		if !r.Scenario.writes() {
 			most += uint64(r.unknown[n].Load())
 		}
 		var listed uint64

@@ -91,6 +91,27 @@ func (s *etcdStore) Add(ctx context.Context, events []Event, fresh []bool) error
 	return fmt.Errorf("etcd: %d transactions met others", etcdTries)
 }
 
+// Spend implements Store. Counts only grow: one that was read at its limit is there for good, and
+// nothing needs to be asked.
+func (s *etcdStore) Spend(ctx context.Context, e Event, limit int64) (Outcome, error) {
+	fresh := []bool{true}
+	for range etcdTries {
+		if s.last(e.Customer).units+e.Units > limit {
+			return OutcomeRefused, nil
+		}
+		done, err := s.try(ctx, []Event{e}, fresh)
+		switch {
+		case err != nil:
+			return 0, err
+		case done && fresh[0]:
+			return OutcomeCounted, nil
+		case done:
+			return OutcomeRepeated, nil
+		}
+	}
+	return 0, fmt.Errorf("etcd: %d transactions met others", etcdTries)
+}
+
 // try sends one transaction of the events that are fresh so far. When it was refused, what it read
 // tells which keys are not, and how the counters are.
 func (s *etcdStore) try(ctx context.Context, events []Event, fresh []bool) (done bool, err error) {

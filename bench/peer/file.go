@@ -104,6 +104,11 @@ func (s *fileStore) Add(ctx context.Context, events []Event, fresh []bool) error
 	return s.failed
 }
 
+// Spend implements Store.
+func (s *fileStore) Spend(context.Context, Event, int64) (Outcome, error) {
+	return 0, fmt.Errorf("append: %w", ErrNoLimits)
+}
+
 // Read implements Store.
 func (s *fileStore) Read(_ context.Context, customer string) (int64, error) {
 	s.mu.Lock()

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -32,12 +33,32 @@ type Store interface {
 	// Add counts the events, each key once, and returns when they are durable. It notes in fresh
 	// which of them were counted; the others are repeats.
 	Add(ctx context.Context, events []Event, fresh []bool) error
+	// Spend is Add for one event of a customer with a hard limit: it counts the event where the
+	// count stays within the limit.
+	Spend(ctx context.Context, event Event, limit int64) (Outcome, error)
 	// Read returns a customer's count.
 	Read(ctx context.Context, customer string) (int64, error)
 	// Syncs is how often each server has made something durable so far, by server.
 	Syncs(ctx context.Context) (map[string]uint64, error)
 	Close() error
 }
+
+// Outcome is what became of an event.
+type Outcome int64
+
+// Outcomes. The numbers are what the script of Redis returns.
+const (
+	OutcomeRepeated Outcome = iota
+	OutcomeCounted
+	OutcomeRefused
+)
+
+// ErrNoLimits is what Spend says of a store that cannot keep limits.
+var ErrNoLimits = errors.New("keeps no limits: hard-limit cannot be measured on it")
+
+// planLimits is what fronts know of plans with a hard limit: those of the demo catalog. They keep
+// in memory who has which, which favours the peers.
+var planLimits = map[string]int64{"starter": 100}
 
 // Front says what a front serves. It is sent to the process as JSON.
 type Front struct {
@@ -123,12 +144,16 @@ var (
 	createPath = []byte("/api/v1/client/customers")
 	subscribe  = []byte("/api/v1/client/subscriptions")
 	syncsPath  = []byte("/syncs")
+
+	simulatePath = []byte("/api/v1/client/entitlements")
 )
 
 // bare answers without reading more than the path: the limit of what HTTP allows.
 func (f *Front) bare(ctx *fasthttp.RequestCtx) {
 	a := &f.Answers.Check
 	switch path := ctx.Path(); {
+	case bytes.Equal(path, simulatePath):
+		a = &f.Answers.Simulate
 	case bytes.Equal(path, eventPath):
 		a = &f.Answers.Event
 	case bytes.Equal(path, batchPath):
@@ -139,22 +164,29 @@ func (f *Front) bare(ctx *fasthttp.RequestCtx) {
 
 // handler answers requests from a store.
 type handler struct {
-	store   Store
-	answers bench.Answers
-	check   [][]byte // the answer to a check, cut where the count stands
+	store           Store
+	answers         bench.Answers
+	check, simulate [][]byte // the answers to a check, cut where the count stands
+	limits          sync.Map // of customers' hard limits: string to int64
 }
 
 var usedField = []byte(`"used":`)
 
 func newHandler(store Store, answers bench.Answers) *handler {
-	h := &handler{store: store, answers: answers}
-	for rest := answers.Check.Body; ; {
+	return &handler{
+		store: store, answers: answers,
+		check: aroundCounts(answers.Check.Body), simulate: aroundCounts(answers.Simulate.Body),
+	}
+}
+
+// aroundCounts cuts an answer where the count stands.
+func aroundCounts(body []byte) (parts [][]byte) {
+	for rest := body; ; {
 		before, after, found := bytes.Cut(rest, usedField)
 		if !found {
-			h.check = append(h.check, rest)
-			return h
+			return append(parts, rest)
 		}
-		h.check = append(h.check, append(bytes.Clone(before), usedField...))
+		parts = append(parts, append(bytes.Clone(before), usedField...))
 		rest = bytes.TrimLeft(after, "0123456789")
 	}
 }
@@ -165,7 +197,11 @@ func (h *handler) handle(request *fasthttp.RequestCtx) {
 	var err error
 	switch path := request.Path(); {
 	case bytes.HasPrefix(path, checkPath):
-		err = h.read(ctx, request, path[len(checkPath):])
+		customer, _, _ := bytes.Cut(path[len(checkPath):], []byte("/"))
+		err = h.read(ctx, request, string(customer), h.check)
+	case bytes.Equal(path, simulatePath):
+		customer, _ := field(request.PostBody(), []byte(`"customerReferenceId":"`))
+		err = h.read(ctx, request, string(customer), h.simulate)
 	case bytes.Equal(path, eventPath):
 		err = h.record(ctx, request)
 	case bytes.Equal(path, batchPath):
@@ -176,6 +212,11 @@ func (h *handler) handle(request *fasthttp.RequestCtx) {
 			answer(request, 201, h.answers.Event.Body)
 		}
 	case bytes.Equal(path, subscribe):
+		plan, rest := field(request.PostBody(), []byte(`"planId":"`))
+		customer, _ := field(rest, []byte(`"customerReferenceId":"`))
+		if limit, limited := planLimits[string(plan)]; limited {
+			h.limits.Store(string(customer), limit)
+		}
 		answer(request, 201, h.answers.Event.Body)
 	case bytes.Equal(path, syncsPath):
 		var text []byte
@@ -193,15 +234,16 @@ func (h *handler) handle(request *fasthttp.RequestCtx) {
 	}
 }
 
-// read answers a check: the path goes on with customer/feature.
-func (h *handler) read(ctx context.Context, request *fasthttp.RequestCtx, rest []byte) error {
-	customer, _, _ := bytes.Cut(rest, []byte("/"))
-	count, err := h.store.Read(ctx, string(customer))
+// read answers a check or a simulation, of which parts is the answer around the counts.
+func (h *handler) read(ctx context.Context, request *fasthttp.RequestCtx, customer string,
+	parts [][]byte,
+) error {
+	count, err := h.store.Read(ctx, customer)
 	if err != nil {
 		return err
 	}
 	answer(request, 200, nil)
-	for i, part := range h.check {
+	for i, part := range parts {
 		if i > 0 {
 			request.Response.AppendBody(strconv.AppendInt(nil, count, 10))
 		}
@@ -215,13 +257,24 @@ func (h *handler) record(ctx context.Context, request *fasthttp.RequestCtx) erro
 	if err != nil {
 		return err
 	}
-	var fresh [1]bool
-	if err = h.store.Add(ctx, []Event{event}, fresh[:]); err != nil {
+	outcome := OutcomeRepeated
+	if limit, limited := h.limits.Load(event.Customer); limited {
+		outcome, err = h.store.Spend(ctx, event, limit.(int64))
+	} else {
+		var fresh [1]bool
+		if err = h.store.Add(ctx, []Event{event}, fresh[:]); fresh[0] {
+			outcome = OutcomeCounted
+		}
+	}
+	if err != nil {
 		return err
 	}
 	a := &h.answers.Event
-	if !fresh[0] {
+	switch outcome {
+	case OutcomeRepeated:
 		a = &h.answers.Duplicate
+	case OutcomeRefused:
+		a = &h.answers.Limit
 	}
 	answer(request, a.Status, a.Body)
 	return nil

@@ -73,76 +73,117 @@ func event(key, customer string, units int) string {
 		key, customer, units)
 }
 
-// TestPeersCountOnce: every peer counts a key once, alone and in a batch, and answers with the
-// cluster's bytes. fdatasync tells no repeats.
-func TestPeersCountOnce(t *testing.T) {
-	for _, name := range []string{"redis-2", "postgres", "etcd"} {
+// TestPeers starts each once. fdatasync tells no repeats and knows no limits, bare counts nothing.
+func TestPeers(t *testing.T) {
+	for name, counts := range map[string]bool{
+		"redis-2": true, "postgres": true, "etcd": true, "fdatasync": false, "bare": false,
+	} {
 		t.Run(name, func(t *testing.T) {
 			target, installed := started(t, name)
 			if !installed {
 				return
 			}
-			answers := bench.DefaultAnswers()
-			for _, customer := range []string{"c1", "c2"} {
-				status, _ := send(t, target, "POST", "/customers",
-					fmt.Sprintf(`{"externalClientCustomerId":%q,"firstName":"L"}`, customer))
-				require.Equal(t, 201, status)
+			if counts {
+				countOnce(t, target)
+				keepLimits(t, target)
+				underLoad(t, target, bench.ScenarioLimit)
 			}
-			before, err := target.Syncs(t.Context())
-			require.NoError(t, err)
-			for _, want := range []bench.Answer{answers.Event, answers.Duplicate} {
-				status, text := send(t, target, "POST", "/events", event("k1", "c1", 2))
-				require.Equal(t, want.Status, status, text)
-				require.Equal(t, string(want.Body), text)
-			}
-			after, err := target.Syncs(t.Context())
-			require.NoError(t, err)
-			for server, count := range after {
-				require.Greater(t, count, before[server], server)
-			}
-			status, text := send(t, target, "POST", "/events/batch", "["+event("k2", "c1", 3)+","+
-				event("k1", "c1", 2)+","+event("k3", "c2", 40)+","+event("k4", "c1", 1)+"]")
-			require.Equal(t, 200, status, text)
-			const repeat = `"status":409,"message":"This idempotency key was already processed"`
-			require.Equal(t, `{"success":true,"data":{"results":[{"index":0,"status":201},`+
-				`{"index":1,`+repeat+`},{"index":2,"status":201},{"index":3,"status":201}],`+
-				`"accepted":3,"duplicates":1,"rejected":0}}`, text)
-			for customer, count := range map[string]string{"c1": "6", "c2": "40"} {
-				status, text = send(t, target, "GET", "/entitlements/"+customer+"/requests", "")
-				require.Equal(t, 200, status, text)
-				require.Equal(t, strings.ReplaceAll(string(answers.Check.Body), `"used":2`,
-					`"used":`+count), text)
+			for _, scenario := range []bench.Scenario{
+				bench.ScenarioCheck, bench.ScenarioSimulate, bench.ScenarioIngest, bench.ScenarioBatch,
+			} {
+				underLoad(t, target, scenario)
 			}
 		})
 	}
 }
 
-// TestPeersTakeTheLoad runs the harness itself against each: what it acknowledges, it has counted.
-func TestPeersTakeTheLoad(t *testing.T) {
-	for _, name := range []string{"bare", "fdatasync", "redis", "postgres", "etcd"} {
-		t.Run(name, func(t *testing.T) {
-			target, installed := started(t, name)
-			if !installed {
-				return
-			}
-			for _, scenario := range []bench.Scenario{
-				bench.ScenarioCheck, bench.ScenarioIngest, bench.ScenarioBatch,
-			} {
-				run, err := bench.New(bench.Config{
-					Target: target, Scenario: scenario, Plan: "p", Feature: "requests", Connections: 4,
-					Customers: 20, Batch: 50, Warmup: time.Millisecond, MaxGenerator: 2,
-					Duration: 100 * time.Millisecond, AuditPatience: 20 * time.Second,
-				})
-				require.NoError(t, err)
-				report, err := run.Do(t.Context())
-				require.NoError(t, err, scenario)
-				require.Positive(t, report.Units)
-				require.Len(t, report.Used, len(target.Processes))
-				if !target.Blank {
-					require.Equal(t, report.Verified.Acknowledged, report.Verified.Counted)
-				}
-			}
-		})
+// countOnce: a key counts once, alone and in a batch, and the answers are the cluster's bytes.
+func countOnce(t *testing.T, target bench.Target) {
+	t.Helper()
+	answers := bench.DefaultAnswers()
+	for _, customer := range []string{"c1", "c2"} {
+		status, _ := send(t, target, "POST", "/customers",
+			fmt.Sprintf(`{"externalClientCustomerId":%q,"firstName":"L"}`, customer))
+		require.Equal(t, 201, status)
+	}
+	before, err := target.Syncs(t.Context())
+	require.NoError(t, err)
+	for _, want := range []bench.Answer{answers.Event, answers.Duplicate} {
+		status, text := send(t, target, "POST", "/events", event("k1", "c1", 2))
+		require.Equal(t, want.Status, status, text)
+		require.Equal(t, string(want.Body), text)
+	}
+	after, err := target.Syncs(t.Context())
+	require.NoError(t, err)
+	for server, count := range after {
+		require.Greater(t, count, before[server], server)
+	}
+	status, text := send(t, target, "POST", "/events/batch", "["+event("k2", "c1", 3)+","+
+		event("k1", "c1", 2)+","+event("k3", "c2", 40)+","+event("k4", "c1", 1)+"]")
+	require.Equal(t, 200, status, text)
+	const repeat = `"status":409,"message":"This idempotency key was already processed"`
+	require.Equal(t, `{"success":true,"data":{"results":[{"index":0,"status":201},`+
+		`{"index":1,`+repeat+`},{"index":2,"status":201},{"index":3,"status":201}],`+
+		`"accepted":3,"duplicates":1,"rejected":0}}`, text)
+	for customer, count := range map[string]string{"c1": "6", "c2": "40"} {
+		status, text = send(t, target, "GET", "/entitlements/"+customer+"/requests", "")
+		require.Equal(t, 200, status, text)
+		require.Equal(t, strings.ReplaceAll(string(answers.Check.Body), `"used":2`,
+			`"used":`+count), text)
+	}
+}
+
+// keepLimits: a customer of a plan with a hard limit.
+func keepLimits(t *testing.T, target bench.Target) {
+	t.Helper()
+	status, _ := send(t, target, "POST", "/customers", `{"externalClientCustomerId":"c3"}`)
+	require.Equal(t, 201, status)
+	status, _ = send(t, target, "POST", "/subscriptions",
+		`{"planId":"starter","customerReferenceId":"c3"}`)
+	require.Equal(t, 201, status)
+	answers := bench.DefaultAnswers()
+	for _, step := range []struct {
+		key   string
+		units int
+		want  bench.Answer
+	}{
+		{"l1", 99, answers.Event},
+		{"l1", 1, answers.Duplicate},
+		{"l2", 2, answers.Limit},
+		{"l2", 1, answers.Event}, // the refusal has not used up the key
+		{"l3", 1, answers.Limit},
+	} {
+		status, text := send(t, target, "POST", "/events", event(step.key, "c3", step.units))
+		require.Equal(t, step.want.Status, status, text)
+		require.Equal(t, string(step.want.Body), text)
+	}
+	status, text := send(t, target, "POST", "/entitlements", `{"customerReferenceId":"c3"}`)
+	require.Equal(t, 200, status)
+	require.Equal(t, strings.ReplaceAll(string(answers.Simulate.Body), `"used":2`, `"used":100`), text)
+}
+
+// underLoad runs the harness itself: what the system acknowledges, it has counted.
+func underLoad(t *testing.T, target bench.Target, scenario bench.Scenario) {
+	t.Helper()
+	c := bench.Config{
+		Target: target, Scenario: scenario, Plan: "p", Feature: "requests", Connections: 4,
+		Customers: 20, Batch: 50, Warmup: time.Millisecond, Duration: 50 * time.Millisecond,
+		Least: 10, MaxGenerator: 2, AuditPatience: 20 * time.Second,
+	}
+	if scenario == bench.ScenarioLimit {
+		c.Plan, c.Limit, c.Customers, c.Least = "starter", 100, 1, 250
+	}
+	run, err := bench.New(c)
+	require.NoError(t, err)
+	report, err := run.Do(t.Context())
+	require.NoError(t, err, scenario)
+	require.GreaterOrEqual(t, report.Requests, uint64(c.Least))
+	require.Len(t, report.Used, len(target.Processes))
+	if !target.Blank {
+		require.Equal(t, report.Verified.Acknowledged, report.Verified.Counted)
+	}
+	if scenario == bench.ScenarioLimit {
+		require.Equal(t, uint64(100), report.Verified.Counted)
 	}
 }
 

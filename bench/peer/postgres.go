@@ -32,7 +32,18 @@ const addOne = `WITH fresh AS (
 	INSERT INTO keys VALUES ($1) ON CONFLICT DO NOTHING RETURNING key)
 UPDATE counters SET units = units + $3 FROM fresh WHERE customer = $2`
 
-// addMany is the same for many events. Counters are locked in the order of their names, so that
+// spendOne counts the event whose key is new where the limit allows it. The counter's row is locked
+// before anything is decided, and what is refused uses up no key. It returns an Outcome.
+const spendOne = `WITH held AS (
+	SELECT units FROM counters WHERE customer = $2 FOR NO KEY UPDATE),
+fresh AS (
+	INSERT INTO keys SELECT $1 FROM held WHERE units + $3 <= $4 ON CONFLICT DO NOTHING RETURNING key),
+added AS (
+	UPDATE counters SET units = units + $3 FROM fresh WHERE customer = $2)
+SELECT CASE WHEN EXISTS (SELECT FROM fresh) THEN 1
+	WHEN EXISTS (SELECT FROM keys WHERE key = $1) THEN 0 ELSE 2 END FROM held`
+
+// addMany is addOne for many events. Counters are locked in the order of their names, so that
 // batches wait for each other, and none is ended as a deadlock.
 const addMany = `WITH given AS (
 	SELECT DISTINCT ON (key) key, customer, units
@@ -108,6 +119,15 @@ func (s *postgresStore) Add(ctx context.Context, events []Event, fresh []bool) e
 	}
 	fresh[0] = tag.RowsAffected() == 1
 	return nil
+}
+
+// Spend implements Store.
+func (s *postgresStore) Spend(ctx context.Context, e Event, limit int64) (o Outcome, err error) {
+	row := s.pool.QueryRow(ctx, spendOne, e.Key, e.Customer, e.Units, limit)
+	if err = row.Scan(&o); err != nil {
+		return 0, fmt.Errorf("postgres: %w", err)
+	}
+	return o, nil
 }
 
 // Codes of PostgreSQL's errors.

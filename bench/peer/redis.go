@@ -27,12 +27,23 @@ const claim = `if redis.call('SET', KEYS[1], 1, 'NX', 'EX', ARGV[2]) then
 end
 return 0`
 
+// spend is claim within a limit: an Outcome. What is refused uses up no key.
+const spend = `if redis.call('EXISTS', KEYS[1]) == 1 then
+	return 0
+end
+if tonumber(redis.call('GET', KEYS[2])) + ARGV[1] > tonumber(ARGV[3]) then
+	return 2
+end
+redis.call('SET', KEYS[1], 1, 'EX', ARGV[2])
+redis.call('INCRBY', KEYS[2], ARGV[1])
+return 1`
+
 // redisStore counts in Redis. rueidis sends what callers ask at the same time as one pipeline.
 type redisStore struct {
-	client rueidis.Client
-	script *rueidis.Lua
-	depth  int
-	life   string
+	client        rueidis.Client
+	script, spend *rueidis.Lua
+	depth         int
+	life          string
 }
 
 func openRedis(address string, depth int) (Store, error) {
@@ -46,7 +57,8 @@ func openRedis(address string, depth int) (Store, error) {
 	}
 	return &redisStore{
 		client: client, script: rueidis.NewLuaScript(claim), depth: depth,
-		life: strconv.Itoa(int(keyLife.Seconds())),
+		spend: rueidis.NewLuaScript(spend),
+		life:  strconv.Itoa(int(keyLife.Seconds())),
 	}, nil
 }
 
@@ -87,6 +99,17 @@ func (s *redisStore) results(ctx context.Context, calls []rueidis.LuaExec) []rue
 		return []rueidis.RedisResult{s.script.Exec(ctx, s.client, calls[0].Keys, calls[0].Args)}
 	}
 	return s.script.ExecMulti(ctx, s.client, calls...)
+}
+
+// Spend implements Store.
+func (s *redisStore) Spend(ctx context.Context, e Event, limit int64) (Outcome, error) {
+	outcome, err := s.spend.Exec(ctx, s.client, []string{"k:" + e.Key, "c:" + e.Customer}, []string{
+		strconv.FormatInt(e.Units, 10), s.life, strconv.FormatInt(limit, 10),
+	}).AsInt64()
+	if err != nil {
+		return 0, fmt.Errorf("redis: %w", err)
+	}
+	return Outcome(outcome), nil
 }
 
 // Read implements Store.

@@ -15,7 +15,7 @@ import (
 
 // compareCommand measures several systems side by side.
 type compareCommand struct {
-	Scenario []bench.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch (these three when none is given), mixed, hot-customer, duplicate-storm."`
+	Scenario []bench.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch (these three when none is given), simulate, mixed, hot-customer, hard-limit, duplicate-storm."`
 	Systems  []string         `default:"tollgate,bare,fdatasync,redis,postgres,etcd" help:"tollgate, tollgate-leader, tollgate-followers; bare (a handler that only answers) and fdatasync (append and sync), the limits; redis, redis-16, redis-100, redis-1000 (events of a batch in a pipeline), postgres, etcd."`
 	Rounds   int              `default:"5" help:"How often each system is measured, in turns."`
 	Rates    []int            `help:"Open loop: measure each scenario at each of these rates of requests a second. Default: a closed loop."`
@@ -100,7 +100,7 @@ func (frontCommand) Run() error { return peer.Serve(os.Stdin, os.Stdout) }
 
 // runCommand measures one cluster.
 type runCommand struct {
-	Scenario []bench.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch (these three when none is given), mixed, hot-customer, duplicate-storm, period-close."`
+	Scenario []bench.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch (these three when none is given), simulate, mixed, hot-customer, hard-limit, duplicate-storm, period-close."`
 	Start    bool             `help:"Start a cluster for the measurement, on ports and in a folder of its own, and stop it."`
 	Tollgate string           `default:"bin/tollgate" help:"The program that --start runs."`
 	Data     string           `default:".tollgate" help:"Data folder whose dev.json names the cluster."`
@@ -174,11 +174,12 @@ func (c *runCommand) measure(ctx context.Context, config bench.Config) error {
 
 // loadFlags say what load is put on.
 type loadFlags struct {
-	Plan        string        `default:"llm-team" help:"Plan that customers subscribe to."`
+	Plan        string        `default:"llm-team" help:"Plan that customers subscribe to; starter for hard-limit."`
 	Feature     string        `default:"requests" help:"Feature of the plan that is checked and counted."`
 	Connections int           `short:"c" help:"Connections. Default: 256; 64 for check and period-close, 8 for ingest-batch."`
 	Customers   int           `default:"10000" help:"Customers, drawn at random."`
 	Batch       int           `default:"1000" help:"Events in a request of ingest-batch."`
+	Limit       int           `default:"100" help:"Of hard-limit: how many units of the feature the plan allows a customer."`
 	Warmup      time.Duration `default:"2s" help:"Load before the measurement."`
 	Duration    time.Duration `short:"d" default:"10s" help:"Length of the measurement."`
 	AuditSample int           `default:"200" help:"For how many customers audit events are compared with checks."`
@@ -195,6 +196,12 @@ const (
 	pricedFeature  = "output-tokens"
 )
 
+// Plans where none is said: the second has a hard limit of defaultFeature.
+const (
+	defaultPlan = "llm-team"
+	limitedPlan = "starter"
+)
+
 // config is what the flags say of a scenario.
 func (f *loadFlags) config(scenario bench.Scenario) bench.Config {
 	c := bench.Config{
@@ -204,7 +211,7 @@ func (f *loadFlags) config(scenario bench.Scenario) bench.Config {
 	}
 	if c.Connections == 0 {
 		switch c.Connections = 256; scenario {
-		case bench.ScenarioCheck, bench.ScenarioMixed, bench.ScenarioClose:
+		case bench.ScenarioCheck, bench.ScenarioSimulate, bench.ScenarioMixed, bench.ScenarioClose:
 			c.Connections = 64
 		case bench.ScenarioBatch:
 			c.Connections = 8
@@ -212,6 +219,12 @@ func (f *loadFlags) config(scenario bench.Scenario) bench.Config {
 	}
 	if scenario == bench.ScenarioClose && c.Feature == defaultFeature {
 		c.Feature = pricedFeature
+	}
+	if scenario == bench.ScenarioLimit {
+		c.Limit = f.Limit
+		if c.Plan == defaultPlan {
+			c.Plan = limitedPlan
+		}
 	}
 	return c
 }

@@ -34,6 +34,9 @@ func TestFlagsBecomeLoads(t *testing.T) {
 	} {
 		require.Equal(t, connections, f.Run.config(scenario).Connections)
 	}
+	limited := f.Run.config(bench.ScenarioLimit)
+	require.Equal(t, limitedPlan, limited.Plan)
+	require.Equal(t, 100, limited.Limit)
 	require.Equal(t, pricedFeature, f.Run.config(bench.ScenarioClose).Feature)
 	_, err = parser.Parse([]string{"compare", "--systems", "tollgate,redis", "--rounds", "3"})
 	require.NoError(t, err)
