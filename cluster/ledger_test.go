@@ -170,9 +170,9 @@ func (m *ledger) applyRecord(
 			return done, fmt.Errorf("%w: another state at %d", engine.ErrHalt, c.Index)
 		}
 	case engine.KindSetVersion:
-		version, _ := engine.ParseSetVersion(r.Payload)
-		if version > m.known {
-			return done, fmt.Errorf("%w: %w: %d", engine.ErrHalt, engine.ErrNewerVersion, version)
+		version, err := engine.ParseSetVersion(r.Payload, m.known)
+		if err != nil {
+			return done, fmt.Errorf("%w: %w", engine.ErrHalt, err)
 		}
 		m.state.Version = max(m.state.Version, version)
 	case kindDue:
@@ -273,8 +273,8 @@ func (m *ledger) Restore(src io.Reader) error {
 	if err := gob.NewDecoder(src).Decode(&s); err != nil {
 		return err
 	}
-	if s.Version > m.known {
-		return fmt.Errorf("%w: %d", engine.ErrNewerVersion, s.Version)
+	if err := engine.CheckVersion(s.Version, m.known); err != nil {
+		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 )
 
 // Version is the newest cluster version that this build knows. It is raised by one, once for a
@@ -41,10 +42,22 @@ func AppendSetVersion(dst []byte, version uint32) []byte {
 	return binary.LittleEndian.AppendUint32(dst, version)
 }
 
-// ParseSetVersion reads a payload that AppendSetVersion wrote; false when it is none.
-func ParseSetVersion(payload []byte) (version uint32, ok bool) {
+// ParseSetVersion reads a payload that AppendSetVersion wrote. An error says that it is none, or
+// wraps ErrNewerVersion: the version is beyond what the machine knows.
+func ParseSetVersion(payload []byte, known uint32) (version uint32, err error) {
 	if len(payload) != 4 {
-		return 0, false
+		return 0, fmt.Errorf("payload of %d bytes, a version has 4", len(payload))
 	}
-	return binary.LittleEndian.Uint32(payload), true
+	version = binary.LittleEndian.Uint32(payload)
+	return version, CheckVersion(version, known)
+}
+
+// CheckVersion holds the version of a log or a snapshot against what a machine knows. Its error
+// wraps ErrNewerVersion.
+func CheckVersion(version, known uint32) error {
+	if version > known {
+		return fmt.Errorf("%w: it has version %d, this build knows up to %d: start a newer build",
+			ErrNewerVersion, version, known)
+	}
+	return nil
 }

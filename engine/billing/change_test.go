@@ -39,7 +39,7 @@ func TestTheRecordOfChangesDoesNotEnd(t *testing.T) {
 	}
 	require.Greater(t, len(src.Sealed), 1, "they are in more than one segment")
 
-	again := restored(t, snapshotOf(t, d.m))
+	again := restored(t, enginetest.Snapshot(t, d.m))
 	for _, m := range []*billing.Machine{d.m, again} {
 		src.Journal = m.Journal()
 		next, pages := uint64(changes), 0

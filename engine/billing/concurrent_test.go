@@ -70,7 +70,7 @@ func write(l *enginetest.Log, i int) {
 // snapshotBeside writes a snapshot while entries are applied.
 func snapshotBeside(t *testing.T, m *billing.Machine, l *enginetest.Log, i int) {
 	used := check(m, "ada", "requests").Used
-	want := stateHash(m)
+	want := enginetest.StateHash(m)
 	sn, err := m.Snapshot()
 	require.NoError(t, err)
 	var b bytes.Buffer
@@ -91,7 +91,7 @@ func snapshotBeside(t *testing.T, m *billing.Machine, l *enginetest.Log, i int) 
 	require.NoError(t, err)
 	sn.Release()
 	again := restored(t, b.Bytes())
-	require.Equal(t, want, stateHash(again))
+	require.Equal(t, want, enginetest.StateHash(again))
 	require.Equal(t, used, check(again, "ada", "requests").Used)
 }
 
@@ -153,11 +153,11 @@ func TestRevokedWhileASnapshotIsWritten(t *testing.T) {
 // TestQueriesBesideRestore: a restore replaces the state under running queries.
 func TestQueriesBesideRestore(t *testing.T) {
 	m, l := opened()
-	small := snapshotOf(t, m)
+	small := enginetest.Snapshot(t, m)
 	for i := range 50 {
 		enginetest.NewCustomer(l, fmt.Sprint("c", i), "llm-team")
 	}
-	large := snapshotOf(t, m)
+	large := enginetest.Snapshot(t, m)
 	var stop atomic.Bool
 	var readers sync.WaitGroup
 	readers.Go(func() {

@@ -97,7 +97,7 @@ func TestCreditsAndInvoicesAgree(t *testing.T) {
 		verified(t, m, h.src, c.Row)
 		requireProved(t, m, h.src)
 		again := billing.New(billing.Config{})
-		outcomes(t, again, 1, h.l.Entries)
-		require.Equal(t, stateHash(m), stateHash(again))
+		enginetest.Outcomes(t, again, 1, h.l.Entries)
+		require.Equal(t, enginetest.StateHash(m), enginetest.StateHash(again))
 	})
 }

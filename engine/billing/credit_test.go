@@ -24,19 +24,19 @@ func TestCreditsAddUp(t *testing.T) {
 		cut := rapid.IntRange(0, len(entries)-1).Draw(t, "cut")
 		var middle []byte
 		for i, e := range entries {
-			outcomes(t, whole, uint64(i)+1, [][]byte{e})
+			enginetest.Outcomes(t, whole, uint64(i)+1, [][]byte{e})
 			require.NoError(t, billing.CheckCredits(whole), "after entry %d", i)
 			if i == cut {
-				middle = snapshotOf(t, whole)
+				middle = enginetest.Snapshot(t, whole)
 			}
 		}
 		requireProved(t, whole, &enginetest.Source{Journal: whole.Journal()})
 		m := restored(t, middle)
 		require.NoError(t, billing.CheckCredits(m))
-		outcomes(t, m, uint64(cut)+2, entries[cut+1:])
-		require.Equal(t, stateHash(whole), stateHash(m))
+		enginetest.Outcomes(t, m, uint64(cut)+2, entries[cut+1:])
+		require.Equal(t, enginetest.StateHash(whole), enginetest.StateHash(m))
 		require.Equal(t, whole.NextDue(), m.NextDue())
-		require.True(t, bytes.Equal(snapshotOf(t, whole), snapshotOf(t, m)))
+		require.True(t, bytes.Equal(enginetest.Snapshot(t, whole), enginetest.Snapshot(t, m)))
 	})
 }
 

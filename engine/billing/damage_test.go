@@ -91,19 +91,19 @@ func lived(t *testing.T) *billing.Machine {
 // TestRestoreRefusesWhatDoesNotFit: a snapshot whose checksums are right, of a state that no log
 // leads to, is refused by name, and the machine that should have taken it is as it was.
 func TestRestoreRefusesWhatDoesNotFit(t *testing.T) {
-	sound := snapshotOf(t, lived(t))
+	sound := enginetest.Snapshot(t, lived(t))
 	target := billing.New(billing.Config{})
 	require.NoError(t, target.Restore(bytes.NewReader(sound)))
-	require.True(t, bytes.Equal(sound, snapshotOf(t, target)))
+	require.True(t, bytes.Equal(sound, enginetest.Snapshot(t, target)))
 	var wrong []string
 	for says, damage := range billing.Damages() {
 		m := lived(t)
 		damage(m)
-		err := target.Restore(bytes.NewReader(snapshotOf(t, m)))
+		err := target.Restore(bytes.NewReader(enginetest.Snapshot(t, m)))
 		if !errors.Is(err, billing.ErrSnapshot) || !strings.Contains(err.Error(), ": "+says) {
 			wrong = append(wrong, fmt.Sprintf("%s: %v", says, err))
 		}
-		require.True(t, bytes.Equal(sound, snapshotOf(t, target)), says)
+		require.True(t, bytes.Equal(sound, enginetest.Snapshot(t, target)), says)
 	}
 	require.Empty(t, wrong)
 }

@@ -47,8 +47,8 @@ func TestInvoicesAreExplained(t *testing.T) {
 			require.False(t, v.Amount.Sign() < 0)
 		}
 		twin := billing.New(billing.Config{})
-		outcomes(t, twin, 1, l.Entries)
-		require.True(t, bytes.Equal(snapshotOf(t, m), snapshotOf(t, twin)))
+		enginetest.Outcomes(t, twin, 1, l.Entries)
+		require.True(t, bytes.Equal(enginetest.Snapshot(t, m), enginetest.Snapshot(t, twin)))
 	})
 }
 

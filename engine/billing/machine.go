@@ -125,16 +125,9 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 // decode fills the scratch with the entry's commands. Every error wraps engine.ErrHalt.
 func (m *Machine) decode(s *state, index uint64, entry []byte) (engine.Header, error) {
 	m.scratch.reset()
-	h, records, err := engine.ParseEntry(entry)
+	h, records, err := engine.ParseNext(index, entry, m.config.Shard, s.applied.Load())
 	if err != nil {
-		return h, fmt.Errorf("%w: entry %d: %w", engine.ErrHalt, index, err)
-	}
-	if h.Shard != m.config.Shard {
-		return h, fmt.Errorf("%w: entry %d is of shard %d, this is shard %d",
-			engine.ErrHalt, index, h.Shard, m.config.Shard)
-	}
-	if applied := s.applied.Load(); index <= applied {
-		return h, fmt.Errorf("%w: entry %d after entry %d", engine.ErrHalt, index, applied)
+		return h, err
 	}
 	for r, ok := records.Next(); ok; r, ok = records.Next() {
 		d, known := define(r.Kind)

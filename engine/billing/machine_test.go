@@ -61,9 +61,9 @@ func TestWhatStopsTheReplicaChangesNothing(t *testing.T) {
 		"no entry":         {1, 2, 3},
 		"other version":    append([]byte{9}, torn[1:]...),
 	} {
-		before := snapshotOf(t, m)
+		before := enginetest.Snapshot(t, m)
 		require.ErrorIs(t, m.Apply(l.Index+1, entry, &engine.Applied{}), engine.ErrHalt, name)
-		require.True(t, bytes.Equal(before, snapshotOf(t, m)), name)
+		require.True(t, bytes.Equal(before, enginetest.Snapshot(t, m)), name)
 	}
 	require.ErrorIs(t, m.Apply(l.Index, l.Entry(good), &engine.Applied{}), engine.ErrHalt, "again")
 
@@ -78,10 +78,10 @@ func TestWhatStopsTheReplicaChangesNothing(t *testing.T) {
 func TestHashTellsStatesApart(t *testing.T) {
 	a, la := opened()
 	b, lb := opened()
-	require.Equal(t, stateHash(a), stateHash(b))
+	require.Equal(t, enginetest.StateHash(a), enginetest.StateHash(b))
 	la.DoPayload(billing.KindRecordUsage, enginetest.Usage(la, "k", "ada", "requests", 1).Seal(nil))
 	lb.DoPayload(billing.KindRecordUsage, enginetest.Usage(lb, "k", "ada", "requests", 2).Seal(nil))
-	require.NotEqual(t, stateHash(a), stateHash(b))
+	require.NotEqual(t, enginetest.StateHash(a), enginetest.StateHash(b))
 
 	// Two refusals that leave the same state are told apart by their outcomes.
 	a, la = opened()
@@ -89,7 +89,7 @@ func TestHashTellsStatesApart(t *testing.T) {
 	first := enginetest.Usage(la, "k", "ada", "requests", 1)
 	la.DoPayload(billing.KindRecordUsage, first.Seal(nil))
 	lb.DoPayload(billing.KindRecordUsage, first.Seal(nil))
-	require.Equal(t, stateHash(a), stateHash(b))
+	require.Equal(t, enginetest.StateHash(a), enginetest.StateHash(b))
 	again, other := *first, *first
 	again.Attempt, other.Attempt = 2, 2
 	other.Units = decimal.FromInt(9)
@@ -97,7 +97,7 @@ func TestHashTellsStatesApart(t *testing.T) {
 		la.DoPayload(billing.KindRecordUsage, again.Seal(nil)).Outcome)
 	require.Equal(t, engine.OutcomeKeyReused,
 		lb.DoPayload(billing.KindRecordUsage, other.Seal(nil)).Outcome)
-	require.NotEqual(t, stateHash(a), stateHash(b))
+	require.NotEqual(t, enginetest.StateHash(a), enginetest.StateHash(b))
 
 	// A record that went wrong in memory is found when its page's turn comes.
 	a, la = opened()
@@ -106,7 +106,7 @@ func TestHashTellsStatesApart(t *testing.T) {
 	require.Eventually(t, func() bool {
 		la.DoPayload(engine.KindTick, nil)
 		lb.DoPayload(engine.KindTick, nil)
-		return stateHash(a) != stateHash(b)
+		return enginetest.StateHash(a) != enginetest.StateHash(b)
 	}, 1e9, 1)
 }
 
@@ -163,7 +163,7 @@ func TestSuspendedAndCancelled(t *testing.T) {
 	eur := enginetest.TokenPlan()
 	eur.Plans[0].Currency = "EUR"
 	require.Empty(t, m.DiffCatalog(enginetest.Sandbox, &eur, false).Problem, "nobody is subscribed")
-	m = restored(t, snapshotOf(t, m))
+	m = restored(t, enginetest.Snapshot(t, m))
 	require.Empty(t, m.DiffCatalog(enginetest.Sandbox, &eur, false).Problem, "nor after a restore")
 }
 
@@ -244,7 +244,7 @@ func TestIdentifiersOfAnyLength(t *testing.T) {
 		_, ok = m.CustomerByID(2, c.ID)
 		require.False(t, ok)
 	}
-	again := restored(t, snapshotOf(t, m))
+	again := restored(t, enginetest.Snapshot(t, m))
 	c, ok := again.Customer(enginetest.Sandbox, string(bytes.Repeat([]byte{'x'}, 512)))
 	require.True(t, ok)
 	require.Equal(t, "Ada", c.FirstName)
@@ -299,7 +299,7 @@ func TestCatalogSharesNoMemoryWithTheEntry(t *testing.T) {
 func TestRestoreRefusesDamage(t *testing.T) {
 	m, l := opened()
 	l.DoPayload(billing.KindRecordUsage, enginetest.Usage(l, "k", "ada", "requests", 1).Seal(nil))
-	good := snapshotOf(t, m)
+	good := enginetest.Snapshot(t, m)
 	require.NoError(t, billing.New(billing.Config{}).Restore(bytes.NewReader(good)))
 	require.ErrorIs(t, billing.New(billing.Config{Shard: 3}).Restore(bytes.NewReader(good)),
 		billing.ErrSnapshot)

@@ -115,10 +115,10 @@ func (h *ledgers) tick() {
 // crash goes on with a machine that was restored from an earlier snapshot, and replayed the rest.
 func (h *ledgers) crash() {
 	m := restored(h.t, h.snapshot)
-	outcomes(h.t, m, uint64(h.cut)+1, h.l.Entries[h.cut:])
-	require.Equal(h.t, stateHash(h.m), stateHash(m))
+	enginetest.Outcomes(h.t, m, uint64(h.cut)+1, h.l.Entries[h.cut:])
+	require.Equal(h.t, enginetest.StateHash(h.m), enginetest.StateHash(m))
 	h.m, h.l.Machine, h.src.Journal = m, m, m.Journal()
-	h.snapshot, h.cut = snapshotOf(h.t, m), len(h.l.Entries)
+	h.snapshot, h.cut = enginetest.Snapshot(h.t, m), len(h.l.Entries)
 }
 
 func (h *ledgers) row(p *person) uint32 {
@@ -179,7 +179,7 @@ func (h *ledgers) finish() {
 	h.compare()
 	numbers := map[uint64]bool{}
 	twin := billing.New(billing.Config{})
-	outcomes(h.t, twin, 1, h.l.Entries)
+	enginetest.Outcomes(h.t, twin, 1, h.l.Entries)
 	for _, p := range h.people {
 		verified(h.t, h.m, h.src, h.row(p))
 		all := h.m.Invoices(enginetest.Sandbox, h.row(p))
@@ -213,7 +213,7 @@ func (h *ledgers) finish() {
 	for n := range numbers {
 		require.LessOrEqual(h.t, n, uint64(len(numbers)), "numbers have no gaps")
 	}
-	require.True(h.t, bytes.Equal(snapshotOf(h.t, h.m), snapshotOf(h.t, twin)))
+	require.True(h.t, bytes.Equal(enginetest.Snapshot(h.t, h.m), enginetest.Snapshot(h.t, twin)))
 }
 
 // addUp: an invoice's lines are its amount, which is never below zero.

@@ -73,7 +73,7 @@ func newLedgers(t *rapid.T) *ledgers {
 		h.subscribe(h.people[len(h.people)-1])
 	}
 	h.wait()
-	h.snapshot, h.cut = snapshotOf(t, m), len(h.l.Entries)
+	h.snapshot, h.cut = enginetest.Snapshot(t, m), len(h.l.Entries)
 	return h
 }
 

@@ -55,7 +55,7 @@ func TestAPaymentCountsOnce(t *testing.T) {
 	d.pays(payment("poll", "c1", &invoice), true, billing.PaymentApplied)
 	// Another checkout of the same invoice took money twice.
 	d.pays(payment("e2", "c2", &invoice), false, billing.PaymentOver)
-	again := restored(t, snapshotOf(t, d.m))
+	again := restored(t, enginetest.Snapshot(t, d.m))
 	require.Len(t, again.Payments(enginetest.Sandbox, invoice.ID), 2)
 	log := enginetest.NewLog(again, d.Stamp)
 	var got billing.PaymentReply
@@ -162,7 +162,7 @@ func TestReportsAreBounded(t *testing.T) {
 	}
 	report("e0", true)
 	require.Len(t, d.m.Payments(enginetest.Sandbox, invoice.ID), billing.MaxReports)
-	again := restored(t, snapshotOf(t, d.m))
+	again := restored(t, enginetest.Snapshot(t, d.m))
 	kept := again.Payments(enginetest.Sandbox, invoice.ID)
 	require.Len(t, kept, billing.MaxReports)
 	require.Equal(t, "charge.refunded", kept[0].Other)
@@ -185,7 +185,7 @@ func TestOpenCheckout(t *testing.T) {
 	d.is(engine.OutcomeDone, billing.KindNoteCheckout, &billing.NoteCheckout{
 		ID: open.ID, ProviderID: "cs_1",
 	})
-	again := restored(t, snapshotOf(t, d.m))
+	again := restored(t, enginetest.Snapshot(t, d.m))
 	c, ok := again.Checkout(enginetest.Sandbox, open.ID)
 	require.True(t, ok)
 	require.Equal(t, at, c.RequestedAt, "the first time stands")
@@ -249,7 +249,7 @@ func TestReplacedSettingsAreKept(t *testing.T) {
 	d.is(engine.OutcomeDone, billing.KindOpenCheckout, open)
 	set("stripe", "b", false)
 	require.Equal(t, []uint32{3, 1}, kept(d.m, d.Stamp))
-	again := restored(t, snapshotOf(t, d.m))
+	again := restored(t, enginetest.Snapshot(t, d.m))
 	require.Equal(t, d.m.PaymentSettings(enginetest.Sandbox),
 		again.PaymentSettings(enginetest.Sandbox))
 	c, _ := again.Checkout(enginetest.Sandbox, open.ID)
@@ -293,6 +293,6 @@ func TestPaymentSecretsAreNotInTheRecordOfChanges(t *testing.T) {
 	require.Equal(t, []billing.FieldChange{
 		{Name: "provider", Before: "none", After: "sandbox"}, {Name: "secrets", After: "set"},
 	}, c.Values)
-	require.Equal(t, []byte("sealed"), restored(t, snapshotOf(t, d.m)).
+	require.Equal(t, []byte("sealed"), restored(t, enginetest.Snapshot(t, d.m)).
 		PaymentSettings(enginetest.Sandbox).SecretKey)
 }

@@ -103,11 +103,11 @@ func TestErasureLeavesNoTrace(t *testing.T) {
 	d := newDesk(t)
 	d.is(engine.OutcomeDone, billing.KindCreateSubscription, d.subscribe())
 	for _, text := range []string{"Lovelace", "ada@example.com", "+44 20", "St James's"} {
-		require.Contains(t, string(snapshotOf(t, d.m)), text)
+		require.Contains(t, string(enginetest.Snapshot(t, d.m)), text)
 	}
 	d.is(engine.OutcomeDone, billing.KindEraseCustomer,
 		&billing.EraseCustomer{Env: enginetest.Sandbox, ExternalID: "ada", Actor: "ops"})
-	snapshot := snapshotOf(t, d.m)
+	snapshot := enginetest.Snapshot(t, d.m)
 	for _, text := range []string{"Lovelace", "ada@example.com", "+44 20", "St James's"} {
 		require.NotContains(t, string(snapshot), text)
 	}
@@ -152,7 +152,7 @@ func TestOnceCarriesOutOneRequest(t *testing.T) {
 		once("k", "other", billing.KindCreateSubscription, again))
 	require.Len(t, d.m.Subscriptions(1), 1)
 
-	restored := restored(t, snapshotOf(t, d.m))
+	restored := restored(t, enginetest.Snapshot(t, d.m))
 	log := enginetest.NewLog(restored, d.Stamp)
 	require.Equal(t, want, reply(t, log.Do(billing.KindOnce, repeat)), "kept in snapshots")
 
@@ -191,7 +191,7 @@ func TestCustomerKeysBelongToOneCustomer(t *testing.T) {
 	d.is(engine.OutcomeCustomerUnknown, billing.KindCreateKey, key)
 	key.Customer = "ada"
 	d.is(engine.OutcomeDone, billing.KindCreateKey, key)
-	restored := restored(t, snapshotOf(t, d.m))
+	restored := restored(t, enginetest.Snapshot(t, d.m))
 	p, ok := restored.Authenticate([32]byte{1})
 	require.True(t, ok)
 	require.Equal(t, restored.CustomerRow(enginetest.Sandbox, []byte("ada")), p.CustomerRow)
@@ -210,7 +210,7 @@ func TestEveryAdminChangeIsRemembered(t *testing.T) {
 	d.is(engine.OutcomeDone, billing.KindRevokeKey, &billing.RevokeKey{
 		Env: enginetest.Sandbox, ID: enginetest.ID("k"), Actor: "ops",
 	})
-	restored := restored(t, snapshotOf(t, d.m))
+	restored := restored(t, enginetest.Snapshot(t, d.m))
 	changes := d.changes(restored, 0, 100)
 	require.Equal(t, d.changes(d.m, 0, 100), changes)
 	var actions []string
@@ -263,13 +263,13 @@ func TestRevokedKeysMakeRoom(t *testing.T) {
 		d.is(engine.OutcomeDone, billing.KindCreateKey, create(newest))
 	}
 	d.is(engine.OutcomeDone, billing.KindRevokeKey, revoke(0))
-	again := restored(t, snapshotOf(t, d.m))
+	again := restored(t, enginetest.Snapshot(t, d.m))
 	log := enginetest.NewLog(again, d.Stamp)
 	log.Index = d.Index
 	newest++
 	d.is(engine.OutcomeDone, billing.KindCreateKey, create(newest))
 	require.Equal(t, engine.OutcomeDone, log.Do(billing.KindCreateKey, create(newest)).Outcome)
-	require.Equal(t, snapshotOf(t, d.m), snapshotOf(t, again))
+	require.Equal(t, enginetest.Snapshot(t, d.m), enginetest.Snapshot(t, again))
 
 	for _, m := range []*billing.Machine{d.m, again} {
 		keys := m.Keys(enginetest.Sandbox)

@@ -14,46 +14,11 @@ import (
 	"tollgate/engine/journal"
 )
 
-// tb is what testing.T and rapid.T have in common.
-type tb interface {
-	require.TestingT
-	Helper()
-}
-
-func snapshotOf(t tb, m *billing.Machine) []byte {
-	t.Helper()
-	sn, err := m.Snapshot()
-	require.NoError(t, err)
-	defer sn.Release()
-	var b bytes.Buffer
-	n, err := sn.WriteTo(&b)
-	require.NoError(t, err)
-	require.Equal(t, int64(b.Len()), n)
-	return b.Bytes()
-}
-
-func restored(t tb, snapshot []byte) *billing.Machine {
+func restored(t enginetest.TB, snapshot []byte) *billing.Machine {
 	t.Helper()
 	m := billing.New(billing.Config{})
 	require.NoError(t, m.Restore(bytes.NewReader(snapshot)))
 	return m
-}
-
-// outcomes applies entries from an index on, and returns the outcomes of each.
-func outcomes(t tb, m *billing.Machine, first uint64, entries [][]byte) [][]engine.Result {
-	t.Helper()
-	var all [][]engine.Result
-	var out engine.Applied
-	for i, e := range entries {
-		require.NoError(t, m.Apply(first+uint64(i), e, &out))
-		all = append(all, append([]engine.Result(nil), out.Results...))
-	}
-	return all
-}
-
-func stateHash(m *billing.Machine) [2]uint64 {
-	index, hash := m.StateHash()
-	return [2]uint64{index, hash}
 }
 
 // TestReplayEqualsSnapshotAndRest: whatever the history and wherever it is cut, snapshot, restore
@@ -65,21 +30,21 @@ func TestReplayEqualsSnapshotAndRest(t *testing.T) {
 		var snapshots [][]byte
 		var results [][]engine.Result
 		for i, e := range entries {
-			results = append(results, outcomes(t, whole, uint64(i)+1, [][]byte{e})...)
-			snapshots = append(snapshots, snapshotOf(t, whole))
+			results = append(results, enginetest.Outcomes(t, whole, uint64(i)+1, [][]byte{e})...)
+			snapshots = append(snapshots, enginetest.Snapshot(t, whole))
 		}
 		for range 3 {
 			cut := rapid.IntRange(0, len(entries)-1).Draw(t, "cut")
 			m := restored(t, snapshots[cut])
 			require.Equal(t, uint64(cut)+1, m.Applied())
-			require.True(t, bytes.Equal(snapshots[cut], snapshotOf(t, m)), "restored at %d", cut)
-			rest := outcomes(t, m, uint64(cut)+2, entries[cut+1:])
+			require.True(t, bytes.Equal(snapshots[cut], enginetest.Snapshot(t, m)), "restored at %d", cut)
+			rest := enginetest.Outcomes(t, m, uint64(cut)+2, entries[cut+1:])
 			require.Equal(t, len(results)-cut-1, len(rest))
 			for i := range rest {
 				require.Equal(t, results[cut+1+i], rest[i], "entry %d after a cut at %d", i, cut)
 			}
-			require.Equal(t, stateHash(whole), stateHash(m), "cut at %d", cut)
-			require.True(t, bytes.Equal(snapshots[len(entries)-1], snapshotOf(t, m)))
+			require.Equal(t, enginetest.StateHash(whole), enginetest.StateHash(m), "cut at %d", cut)
+			require.True(t, bytes.Equal(snapshots[len(entries)-1], enginetest.Snapshot(t, m)))
 			requireSameTails(t, whole, m)
 			require.Equal(t, whole.Journal().Manifest(), m.Journal().Manifest())
 			require.Equal(t, whole.Stats().UsageEvents, m.Stats().UsageEvents)
@@ -95,32 +60,18 @@ func TestRefusedCommandsChangeNothing(t *testing.T) {
 		m, twin := billing.New(billing.Config{}), billing.New(billing.Config{})
 		for i, e := range enginetest.BillingEntries(t) {
 			e = withTick(t, e)
-			results := outcomes(t, m, uint64(i)+1, [][]byte{e})[0]
-			outcomes(t, twin, uint64(i)+1, [][]byte{withoutRefused(t, e, results)})
+			results := enginetest.Outcomes(t, m, uint64(i)+1, [][]byte{e})[0]
+			without := enginetest.WithoutRefused(t, e, results,
+				engine.Record{Kind: billing.KindSetLimits})
+			enginetest.Outcomes(t, twin, uint64(i)+1, [][]byte{without})
 		}
-		require.True(t, bytes.Equal(behindHeader(snapshotOf(t, m)), behindHeader(snapshotOf(t, twin))))
+		require.True(t, bytes.Equal(behindHeader(t, m), behindHeader(t, twin)))
 		requireSameTails(t, m, twin)
 	})
 }
 
-func withoutRefused(t tb, entry []byte, results []engine.Result) []byte {
-	h, records, err := engine.ParseEntry(entry)
-	require.NoError(t, err)
-	kept := engine.AppendHeader(nil, h.Shard)
-	engine.SetStamp(kept, h.Stamp)
-	for _, result := range results {
-		r, ok := records.Next()
-		require.True(t, ok)
-		if result.Outcome.Refused() {
-			r = engine.Record{Kind: billing.KindSetLimits}
-		}
-		kept = engine.AppendRecord(kept, r)
-	}
-	return kept
-}
-
 // withTick puts a tick before an entry's records, and behind each that moves a clock.
-func withTick(t tb, entry []byte) []byte {
+func withTick(t enginetest.TB, entry []byte) []byte {
 	h, records, err := engine.ParseEntry(entry)
 	require.NoError(t, err)
 	ticked := engine.AppendRecord(engine.AppendHeader(nil, h.Shard), engine.Record{
@@ -136,9 +87,11 @@ func withTick(t tb, entry []byte) []byte {
 	return ticked
 }
 
-// behindHeader is a snapshot from its first account on.
-func behindHeader(snapshot []byte) []byte {
+// behindHeader is a snapshot of the machine, from its first account on.
+func behindHeader(t enginetest.TB, m *billing.Machine) []byte {
+	t.Helper()
 	const before, crc = 4 + 2 + 4, 4
+	snapshot := enginetest.Snapshot(t, m)
 	return snapshot[before+int(binary.LittleEndian.Uint32(snapshot[6:]))+crc:]
 }
 
@@ -185,7 +138,7 @@ func TestFloorOutlivesARestore(t *testing.T) {
 	require.Zero(t, m.Stats().IdempotencyKeys)
 	l.Do(billing.KindSetLimits, &billing.SetLimits{KeyRetentionMS: 9 * day, WindowMS: 9 * day})
 
-	again := enginetest.NewLog(restored(t, snapshotOf(t, m)), l.Stamp)
+	again := enginetest.NewLog(restored(t, enginetest.Snapshot(t, m)), l.Stamp)
 	require.Equal(t, engine.OutcomeOccurredTooEarly,
 		again.DoPayload(billing.KindRecordUsage, payload).Outcome)
 }
@@ -200,7 +153,7 @@ func TestRestoreForgetsTheHashesOfTheStateBefore(t *testing.T) {
 	for la.Index < index+3 {
 		la.DoPayload(engine.KindTick, nil)
 	}
-	snapshot := snapshotOf(t, b)
+	snapshot := enginetest.Snapshot(t, b)
 	lb.DoPayload(engine.KindTick, nil)
 	require.NoError(t, a.Restore(bytes.NewReader(snapshot)))
 	_, other := b.StateHash()

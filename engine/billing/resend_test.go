@@ -33,14 +33,14 @@ func TestRecordsAreSafeToSendAgain(t *testing.T) {
 				// The tick does what falls due with the record itself, as an invoice with no days to
 				// pay does; the repetition would do it for one of the two alone.
 				once := log.Entry(r, engine.Record{Kind: engine.KindTick})
-				first := outcomes(t, m, at, [][]byte{once})[0][0].Outcome
-				outcomes(t, twin, at, [][]byte{once})
+				first := enginetest.Outcomes(t, m, at, [][]byte{once})[0][0].Outcome
+				enginetest.Outcomes(t, twin, at, [][]byte{once})
 				again := log.Entry(r)
 				if first.Refused() {
 					again = log.Entry()
 				}
-				second := outcomes(t, m, at+1, [][]byte{again})[0]
-				outcomes(t, twin, at+1, [][]byte{log.Entry()})
+				second := enginetest.Outcomes(t, m, at+1, [][]byte{again})[0]
+				enginetest.Outcomes(t, twin, at+1, [][]byte{log.Entry()})
 				switch {
 				case first.Refused():
 				case r.Kind == billing.KindRecordAudits:
@@ -48,7 +48,7 @@ func TestRecordsAreSafeToSendAgain(t *testing.T) {
 				default:
 					require.Equal(t, first, second[0].Outcome, "kind %d", r.Kind)
 				}
-				require.True(t, bytes.Equal(behindHeader(snapshotOf(t, m)), behindHeader(snapshotOf(t, twin))),
+				require.True(t, bytes.Equal(behindHeader(t, m), behindHeader(t, twin)),
 					"entry %d: a record sent again changed the state: kinds %v", index, kinds)
 			}
 			requireSameTails(t, m, twin)

@@ -147,7 +147,7 @@ func TestRetentionLosesNothingYoung(t *testing.T) {
 			a.step()
 			a.requireKept(a.m, a.src)
 			if i == cut {
-				snapshot, since = snapshotOf(t, a.m), len(a.log.Entries)
+				snapshot, since = enginetest.Snapshot(t, a.m), len(a.log.Entries)
 			}
 		}
 		lagging := restored(t, snapshot)
@@ -164,10 +164,10 @@ func TestRetentionLosesNothingYoung(t *testing.T) {
 		follow(t, replayed, again, a.log.Entries)
 		follow(t, lagging, src, a.log.Entries[since:])
 		for _, m := range []*billing.Machine{lagging, replayed} {
-			require.Equal(t, stateHash(a.m), stateHash(m))
+			require.Equal(t, enginetest.StateHash(a.m), enginetest.StateHash(m))
 			require.Equal(t, a.m.Journal().Manifest(), m.Journal().Manifest())
 			require.Equal(t, a.m.NextDue(), m.NextDue())
-			require.True(t, bytes.Equal(snapshotOf(t, a.m), snapshotOf(t, m)))
+			require.True(t, bytes.Equal(enginetest.Snapshot(t, a.m), enginetest.Snapshot(t, m)))
 		}
 		a.requireKept(lagging, src)
 		a.requireKept(replayed, again)
@@ -206,7 +206,7 @@ func TestAuditBlocksExpireWhenNothingElseHappens(t *testing.T) {
 	at := l.Stamp
 	require.Equal(t, engine.OutcomeDone, l.DoPayload(billing.KindRecordAudits, b.Encode(nil)).Outcome)
 	require.Equal(t, at+86_400_000, m.NextDue(), "after a 30th of the retention the tail is cut")
-	require.Equal(t, m.NextDue(), restored(t, snapshotOf(t, m)).NextDue())
+	require.Equal(t, m.NextDue(), restored(t, enginetest.Snapshot(t, m)).NextDue())
 	l.Stamp = m.NextDue()
 	l.DoPayload(engine.KindTick, nil)
 	require.Len(t, l.Applied.Sealed, 1)

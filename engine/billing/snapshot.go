@@ -277,8 +277,8 @@ func (m *Machine) restoreHead(in *blockReader, s *state) error {
 	if h.Machine != machineName || h.Shard != m.config.Shard {
 		return fmt.Errorf("%w: of machine %q, shard %d", ErrSnapshot, h.Machine, h.Shard)
 	}
-	if h.Version > engine.Version {
-		return newerVersion(h.Version)
+	if err := engine.CheckVersion(h.Version, engine.Version); err != nil {
+		return err
 	}
 	s.version.Store(h.Version)
 	limits := Limits(h.Limits)

@@ -44,8 +44,8 @@ func TestRecordsAreSafeToSendAgainLater(t *testing.T) {
 			index++
 			log := enginetest.Log{Stamp: stamp}
 			entry := log.Entry(append(first, both...)...)
-			got := outcomes(t, m, index, [][]byte{entry})
-			outcomes(t, twin, index, [][]byte{log.Entry(both...)})
+			got := enginetest.Outcomes(t, m, index, [][]byte{entry})
+			enginetest.Outcomes(t, twin, index, [][]byte{log.Entry(both...)})
 			if len(got[0]) == 0 {
 				return engine.OutcomeNone
 			}
@@ -61,7 +61,7 @@ func TestRecordsAreSafeToSendAgainLater(t *testing.T) {
 		}
 		if r := records[victim]; !did.Refused() && r.Kind >= engine.FirstDomainKind {
 			apply(stamps[victim], nil, []engine.Record{r})
-			require.True(t, bytes.Equal(behindHeader(snapshotOf(t, m)), behindHeader(snapshotOf(t, twin))),
+			require.True(t, bytes.Equal(behindHeader(t, m), behindHeader(t, twin)),
 				"kind %d, sent again after %d records, changed the state", r.Kind, again-victim)
 			requireSameTails(t, m, twin)
 		}
@@ -133,16 +133,15 @@ func TestWhatOthersDidStands(t *testing.T) {
 		require.Equal(t, engine.OutcomeDone, send(0), name)
 		require.Equal(t, engine.OutcomeDone, send(1), name)
 		changes := len(d.changes(d.m, 0, 1000))
-		again := restored(t, snapshotOf(t, d.m))
+		again := restored(t, enginetest.Snapshot(t, d.m))
 		twin := enginetest.NewLog(again, d.Stamp)
 		_, err := twin.Apply()
 		require.NoError(t, err)
 		require.Equal(t, engine.OutcomeDone, send(0), "%s: the same success again", name)
-		require.True(t, bytes.Equal(behindHeader(snapshotOf(t, d.m)),
-			behindHeader(snapshotOf(t, again))), name)
+		require.True(t, bytes.Equal(behindHeader(t, d.m), behindHeader(t, again)), name)
 		require.Len(t, d.changes(d.m, 0, 1000), changes, name)
 
-		restoredLog := enginetest.NewLog(restored(t, snapshotOf(t, d.m)), d.Stamp)
+		restoredLog := enginetest.NewLog(restored(t, enginetest.Snapshot(t, d.m)), d.Stamp)
 		r := submitted(row[0].kind, wire.Encode(nil, row[0].c), fmt.Sprint(name, 0))
 		require.Equal(t, engine.OutcomeDone, restoredLog.DoPayload(r.Kind, r.Payload).Outcome)
 	}
@@ -204,7 +203,7 @@ func TestTheNewestSubmissionsAreKnown(t *testing.T) {
 	submit(d.Log, 0, billing.MaxSubmissions-2)
 	set(d.Log, "first", "https://a.example")
 	require.Empty(t, d.m.Origins(enginetest.Sandbox), "the oldest is still known")
-	again := restored(t, snapshotOf(t, d.m))
+	again := restored(t, enginetest.Snapshot(t, d.m))
 	log := enginetest.NewLog(again, d.Stamp)
 	submit(log, billing.MaxSubmissions, billing.MaxSubmissions+1)
 	set(log, "clear", "https://b.example")
@@ -212,7 +211,7 @@ func TestTheNewestSubmissionsAreKnown(t *testing.T) {
 	set(log, "first", "https://a.example")
 	require.Equal(t, []string{"https://a.example"}, again.Origins(enginetest.Sandbox),
 		"forgotten, and carried out as a new one")
-	restored(t, snapshotOf(t, again))
+	restored(t, enginetest.Snapshot(t, again))
 }
 
 // TestOldRequestsAreForgottenHoweverMany: one entry forgets a thousand of them at most; those
@@ -259,7 +258,7 @@ func TestKeptRequestsAreBoundedForEachEnvironment(t *testing.T) {
 	d.is(engine.OutcomeDone, billing.KindOnce, mark(0, "operator"))
 	d.is(engine.OutcomeDone, billing.KindOnce, mark(2, "other"))
 	require.True(t, reply(t, d.is(engine.OutcomeDone, billing.KindOnce, mark(1, "first"))).Repeated)
-	d.m = restored(t, snapshotOf(t, d.m))
+	d.m = restored(t, enginetest.Snapshot(t, d.m))
 	d.Log = enginetest.NewLog(d.m, d.Stamp)
 	d.is(engine.OutcomeKeysFull, billing.KindOnce, mark(1, "more"))
 	d.Stamp = began + billing.RequestRetentionMS
@@ -281,5 +280,5 @@ func TestKeptRequestsAreBoundedForEachEnvironment(t *testing.T) {
 		require.Less(t, n, 20)
 	}
 	d.is(engine.OutcomeKeysFull, billing.KindOnce, mark(9, "new"))
-	restored(t, snapshotOf(t, d.m))
+	restored(t, enginetest.Snapshot(t, d.m))
 }

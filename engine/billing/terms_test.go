@@ -44,10 +44,10 @@ func TestTermsCountFromTheInstantTheyWereSet(t *testing.T) {
 	require.Equal(t, []int64{7, 30, 0}, days)
 
 	restored := billing.New(billing.Config{})
-	require.NoError(t, restored.Restore(bytes.NewReader(snapshotOf(t, m))))
+	require.NoError(t, restored.Restore(bytes.NewReader(enginetest.Snapshot(t, m))))
 	days0, _ := restored.PaymentTerms(enginetest.Sandbox)
 	require.Zero(t, days0)
 	days7, _ := restored.PaymentTerms(enginetest.Sandbox + 1)
 	require.Equal(t, uint32(7), days7)
-	require.Equal(t, snapshotOf(t, m), snapshotOf(t, restored))
+	require.Equal(t, enginetest.Snapshot(t, m), enginetest.Snapshot(t, restored))
 }

@@ -158,9 +158,9 @@ func TestPoolListsAllItsTransactions(t *testing.T) {
 	require.Equal(t, "old", all[len(all)-3].Note)
 	require.Equal(t, all, w.list(w.m, 170, func() {}))
 
-	again := restored(t, snapshotOf(t, w.m))
+	again := restored(t, enginetest.Snapshot(t, w.m))
 	require.Equal(t, all, w.list(again, 1000, func() {}))
-	require.Equal(t, snapshotOf(t, w.m), snapshotOf(t, again))
+	require.Equal(t, enginetest.Snapshot(t, w.m), enginetest.Snapshot(t, again))
 	grown := w.list(w.m, 400, func() { w.busy(150) })
 	require.Equal(t, all[len(all)-1000:], grown[len(grown)-1000:])
 	w.requireWhole(grown, newest)
@@ -193,7 +193,7 @@ func TestOldTransactionsAreReversed(t *testing.T) {
 		require.Equal(t, reversed, all[i].Reversed, "%s %d", all[i].Note, all[i].Sequence)
 	}
 	requireProved(t, w.m, w.src)
-	again := restored(t, snapshotOf(t, w.m))
+	again := restored(t, enginetest.Snapshot(t, w.m))
 	w.m, w.l = again, enginetest.NewLog(again, w.l.Stamp)
 	require.Equal(t, engine.OutcomeDone, w.reverse("large"), "restored indexes find it")
 }
@@ -229,7 +229,7 @@ func TestARepeatedGrantIsKnownForEver(t *testing.T) {
 	outcome, again = send(c)
 	require.Equal(t, engine.OutcomeDone, outcome)
 	require.Equal(t, want, again)
-	w.m = restored(t, snapshotOf(t, w.m))
+	w.m = restored(t, enginetest.Snapshot(t, w.m))
 	w.l = enginetest.NewLog(w.m, w.l.Stamp)
 	outcome, again = send(c)
 	require.Equal(t, engine.OutcomeDone, outcome)
@@ -304,7 +304,7 @@ func TestPoolsAreProvedByTheJournal(t *testing.T) {
 	w.busy(1200)
 	requireProved(t, w.m, w.src)
 	for name, change := range billing.PoolFrauds {
-		m := restored(t, snapshotOf(t, w.m))
+		m := restored(t, enginetest.Snapshot(t, w.m))
 		change(m)
 		proofs, err := m.VerifyPools(w.src, enginetest.Sandbox, 1)
 		require.NoError(t, err)

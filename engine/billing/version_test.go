@@ -41,40 +41,11 @@ func TestNewKindsWaitForTheirVersion(t *testing.T) {
 	}
 }
 
-func TestVersionOnlyRises(t *testing.T) {
-	m := billing.New(billing.Config{})
-	l := enginetest.NewLog(m, 1_000)
-	agreed, known := m.Version()
-	require.Equal(t, []uint32{0, engine.Version}, []uint32{agreed, known})
-	for _, version := range []uint32{1, 0, 1} {
-		outcome := l.DoPayload(engine.KindSetVersion, engine.AppendSetVersion(nil, version)).Outcome
-		require.Equal(t, engine.OutcomeDone, outcome)
-		agreed, _ = m.Version()
-		require.EqualValues(t, 1, agreed)
-	}
-	restored := billing.New(billing.Config{})
-	require.NoError(t, restored.Restore(bytes.NewReader(snapshotOf(t, m))))
-	agreed, _ = restored.Version()
-	require.EqualValues(t, 1, agreed)
-	require.Equal(t, stateHash(m), stateHash(restored))
+var versions = enginetest.Versions[*billing.Machine]{
+	Open:  func() *billing.Machine { return billing.New(billing.Config{}) },
+	Agree: billing.Agree,
 }
 
-func TestVersionThatIsNotKnownStopsTheReplica(t *testing.T) {
-	m := billing.New(billing.Config{})
-	newer := engine.AppendRecord(engine.AppendHeader(nil, 0), engine.Record{
-		Kind: engine.KindSetVersion, Payload: engine.AppendSetVersion(nil, engine.Version+1),
-	})
-	err := m.Apply(1, newer, &engine.Applied{})
-	require.ErrorIs(t, err, engine.ErrHalt)
-	require.ErrorIs(t, err, engine.ErrNewerVersion)
-	require.ErrorContains(t, err, "start a newer build")
-	short := engine.AppendRecord(engine.AppendHeader(nil, 0), engine.Record{
-		Kind: engine.KindSetVersion, Payload: []byte{1},
-	})
-	require.ErrorIs(t, m.Apply(1, short, &engine.Applied{}), engine.ErrHalt)
+func TestVersionOnlyRises(t *testing.T) { versions.OnlyRise(t) }
 
-	fixed := billing.SnapshotOfVersion(m, engine.Version+1)
-	require.ErrorIs(t, m.Restore(bytes.NewReader(fixed)), engine.ErrNewerVersion)
-	agreed, _ := m.Version()
-	require.Zero(t, agreed)
-}
+func TestVersionThatIsNotKnownStopsTheReplica(t *testing.T) { versions.StopTheReplica(t) }

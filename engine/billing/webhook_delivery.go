@@ -80,15 +80,11 @@ func (c *RecordDelivery) Fields(w *wire.Codec) {
 }
 
 func (c *RecordDelivery) apply(t *turn) engine.Outcome {
-	e := t.environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
+	e, row := t.endpointNamed(c.Env, &c.Endpoint)
+	if row == 0 {
+		return unknownEndpoint(e)
 	}
 	o := &t.outbox
-	row := o.endpointIn(e, &c.Endpoint)
-	if row == 0 {
-		return engine.OutcomeWebhookUnknown
-	}
 	if !o.holds(row, c.Row, c.Sequence) {
 		return engine.OutcomeDeliveryUnknown
 	}
@@ -179,15 +175,11 @@ func (c *ResendWebhook) Fields(w *wire.Codec) {
 }
 
 func (c *ResendWebhook) apply(t *turn) engine.Outcome {
-	e := t.environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
+	e, row := t.endpointNamed(c.Env, &c.Endpoint)
+	if row == 0 {
+		return unknownEndpoint(e)
 	}
 	o := &t.outbox
-	row := o.endpointIn(e, &c.Endpoint)
-	if row == 0 {
-		return engine.OutcomeWebhookUnknown
-	}
 	if !o.holds(row, c.Row, c.Sequence) {
 		return engine.OutcomeDeliveryUnknown
 	}

@@ -124,13 +124,9 @@ func (c *UpdateWebhookEndpoint) Fields(w *wire.Codec) {
 }
 
 func (c *UpdateWebhookEndpoint) apply(t *turn) engine.Outcome {
-	e := t.environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
-	row := t.outbox.endpointIn(e, &c.ID)
+	e, row := t.endpointNamed(c.Env, &c.ID)
 	if row == 0 {
-		return engine.OutcomeWebhookUnknown
+		return unknownEndpoint(e)
 	}
 	o := &t.outbox
 	was, words := *o.endpoints.Read(row), o.text(row)
@@ -245,13 +241,9 @@ func (c *RotateWebhookSecret) Fields(w *wire.Codec) {
 }
 
 func (c *RotateWebhookSecret) apply(t *turn) engine.Outcome {
-	e := t.environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
-	row := t.outbox.endpointIn(e, &c.ID)
+	e, row := t.endpointNamed(c.Env, &c.ID)
 	if row == 0 {
-		return engine.OutcomeWebhookUnknown
+		return unknownEndpoint(e)
 	}
 	if len(c.Secret) == 0 || len(c.Secret) > maxSealedSecret {
 		return engine.OutcomeWebhookInvalid

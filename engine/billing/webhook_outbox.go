@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"tollgate/engine"
 	"tollgate/engine/page"
 	"tollgate/engine/wire"
 )
@@ -78,6 +79,22 @@ func (o *outbox) open(s *state) {
 	o.deliveries = page.NewTable(s.store, tableDeliveries, deliveryCodec)
 	o.messages = page.NewTable(s.store, tableDeliveryTexts, textCodec)
 	o.queues = map[uint32]*endpointQueue{}
+}
+
+// endpointNamed finds an environment and an endpoint of it; nil and 0 when there is none.
+func (t *turn) endpointNamed(env uint32, id *[16]byte) (e *environment, row uint32) {
+	if e = t.environment(env); e != nil {
+		row = t.outbox.endpointIn(e, id)
+	}
+	return e, row
+}
+
+// unknownEndpoint says which of the two it is that endpointNamed has not found.
+func unknownEndpoint(e *environment) engine.Outcome {
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	return engine.OutcomeWebhookUnknown
 }
 
 // endpointIn finds an endpoint of an environment; 0 when there is none.

@@ -145,7 +145,7 @@ func TestTheOutboxSurvivesARestore(t *testing.T) {
 		Env: enginetest.Sandbox, Endpoint: first.Endpoint.ID, Row: first.Delivery.Row,
 		Sequence: first.Delivery.Sequence, Actor: "ops",
 	})
-	again := &desk{t: t, m: restored(t, snapshotOf(t, d.m))}
+	again := &desk{t: t, m: restored(t, enginetest.Snapshot(t, d.m))}
 	again.Log = enginetest.NewLog(again.m, d.Stamp)
 	var kinds []string
 	for range 3 {
@@ -158,7 +158,7 @@ func TestTheOutboxSurvivesARestore(t *testing.T) {
 	}
 	require.Equal(t, []string{"invoice.created", "invoice.due", "subscription.created"}, kinds)
 	require.Empty(t, dueOf(again.m, d.Stamp))
-	require.Equal(t, snapshotOf(t, d.m), snapshotOf(t, again.m))
+	require.Equal(t, enginetest.Snapshot(t, d.m), enginetest.Snapshot(t, again.m))
 	name := billing.MessageName(first.Delivery.ID)
 	id, ok := billing.ParseMessageName(name)
 	require.True(t, ok)
@@ -211,7 +211,7 @@ func TestTheOutboxIsBounded(t *testing.T) {
 	d.is(engine.OutcomeDone, billing.KindCreateSubscription, again)
 	d.is(engine.OutcomeDeliveryUnknown, billing.KindRecordDelivery, d.delivery(&due[0]))
 	d.is(engine.OutcomeDone, billing.KindRecordDelivery, d.delivery(&dueOf(d.m, d.Stamp)[0]))
-	require.Len(t, restored(t, snapshotOf(t, d.m)).WebhookEndpoints(enginetest.Sandbox), 1)
+	require.Len(t, restored(t, enginetest.Snapshot(t, d.m)).WebhookEndpoints(enginetest.Sandbox), 1)
 }
 
 // TestAFullOutboxHasRoomForOthers: the nearer the group's outbox is to being full, the less an

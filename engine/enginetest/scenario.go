@@ -18,14 +18,18 @@ import (
 // what comes of them. `go test ./engine -rewrite` writes the answers anew, to be reviewed as a
 // diff. What each command takes and prints stands in engine/DESIGN.md.
 func RunBilling(t *testing.T, path string) {
-	s := newScenario()
+	play(t, path, newScenario(), words)
+}
+
+// play plays a scenario file: each word is looked up, and does something to the state.
+func play[S any](t *testing.T, path string, s S, words map[string]func(S, *line) string) {
 	datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-		play, ok := words[d.Cmd]
+		do, ok := words[d.Cmd]
 		if !ok {
 			d.Fatalf(t, "unknown command %q", d.Cmd)
 		}
 		line := &line{t: t, d: d}
-		answer := play(s, line)
+		answer := do(s, line)
 		line.allUsed()
 		return strings.TrimRight(answer, "\n") + "\n"
 	})

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/datadriven"
-
 	"tollgate/engine"
 	"tollgate/engine/wire"
 	"tollgate/engine/workspace"
@@ -17,16 +15,7 @@ func RunWorkspace(t *testing.T, path string) {
 	m := workspace.New(workspace.Config{Shard: 1})
 	s := &workspaceScenario{m: m, log: NewLog(m, Epoch)}
 	s.log.Shard = 1
-	datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-		play, ok := workspaceWords[d.Cmd]
-		if !ok {
-			d.Fatalf(t, "unknown command %q", d.Cmd)
-		}
-		line := &line{t: t, d: d}
-		answer := play(s, line)
-		line.allUsed()
-		return strings.TrimRight(answer, "\n") + "\n"
-	})
+	play(t, path, s, workspaceWords)
 }
 
 var workspaceWords = map[string]func(*workspaceScenario, *line) string{

@@ -26,6 +26,7 @@ type Worked struct {
 	At, Anchor, PeriodStart, PeriodEnd     time.Time
 	IntervalMonths                         uint32
 	Readings, Periods                      []string
+	Weights                                []int64
 	Events                                 json.RawMessage
 	Late                                   struct {
 		Period, ArrivesIn int
@@ -101,18 +102,25 @@ var workedKinds = map[string]func(*testing.T, *Worked, Biller){
 	"period_boundary":              playBoundary,
 }
 
+// WorkedCases are the cases of a file.
+func WorkedCases(t *testing.T, path string) []Worked {
+	raw, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var file struct{ Cases []Worked }
+	require.NoError(t, json.Unmarshal(raw, &file))
+	require.Equal(t, strings.Count(string(raw), `"kind":`), len(file.Cases))
+	return file.Cases
+}
+
 // PlayWorkedCases plays the cases of a file that pick chooses, each against a new Biller, and
 // returns how many it played. The kind "allocate" is left out: no command divides an amount
 // (engine/price has those cases).
 func PlayWorkedCases(
 	t *testing.T, path string, pick func(*Worked) bool, begin func(*testing.T) Biller,
 ) (played int) {
-	raw, err := os.ReadFile(path)
-	require.NoError(t, err)
-	var file struct{ Cases []Worked }
-	require.NoError(t, json.Unmarshal(raw, &file))
-	for i := range file.Cases {
-		c := &file.Cases[i]
+	cases := WorkedCases(t, path)
+	for i := range cases {
+		c := &cases[i]
 		if c.Kind == "allocate" || !pick(c) {
 			continue
 		}
@@ -127,19 +135,21 @@ func PlayWorkedCases(
 // workedStart is where the sandbox of a case begins that names no date.
 var workedStart = time.Date(2025, 1, 10, 12, 0, 0, 0, time.UTC)
 
-func workedExpect[T any](t *testing.T, c *Worked) (want T) {
+// WorkedExpect decodes what a case expects.
+func WorkedExpect[T any](t *testing.T, c *Worked) (want T) {
 	require.NoError(t, json.Unmarshal(c.Expect, &want))
 	return want
 }
 
-func workedNumber(t *testing.T, text string) decimal.Decimal {
+// WorkedNumber is a number of a case.
+func WorkedNumber(t *testing.T, text string) decimal.Decimal {
 	d, err := decimal.ParseLoose(text)
 	require.NoError(t, err, text)
 	return d
 }
 
 func requireWorked(t *testing.T, want string, got decimal.Decimal) {
-	require.Equal(t, workedNumber(t, want), got, "got %s", got)
+	require.Equal(t, WorkedNumber(t, want), got, "got %s", got)
 }
 
 // document is a catalog whose plan "plan" has the feature "usage", priced as the case says.
@@ -150,17 +160,17 @@ func (c *Worked) document(t *testing.T) billing.CatalogDocument {
 		f.PricingType = "graduated"
 	case c.PackageSize != "":
 		f.Pricing.Model = "package"
-		f.Pricing.PackageSize = workedNumber(t, c.PackageSize)
-		f.Pricing.PricePerPackage = workedNumber(t, c.PricePerPackage)
+		f.Pricing.PackageSize = WorkedNumber(t, c.PackageSize)
+		f.Pricing.PricePerPackage = WorkedNumber(t, c.PricePerPackage)
 	case c.Kind == "volume":
 		f.Pricing.Model = "volume"
 	case c.PricePerUnit != "":
-		f.Pricing.PricePerUnit = workedNumber(t, c.PricePerUnit)
+		f.Pricing.PricePerUnit = WorkedNumber(t, c.PricePerUnit)
 	}
 	for _, tier := range c.Tiers {
 		next := billing.TierDocument{
-			Infinite: tier.UpTo == "inf", PricePerUnit: workedNumber(t, tier.PricePerUnit),
-			FlatFee: workedNumber(t, tier.FlatFee),
+			Infinite: tier.UpTo == "inf", PricePerUnit: WorkedNumber(t, tier.PricePerUnit),
+			FlatFee: WorkedNumber(t, tier.FlatFee),
 		}
 		if upTo, ok := tier.UpTo.(float64); ok {
 			next.UpTo = decimal.FromInt(int64(upTo))
@@ -192,8 +202,8 @@ func playQuantity(t *testing.T, c *Worked, b Biller) {
 	b.Advance(month(1))
 	all := b.Invoices()
 	require.Len(t, all, 2)
-	requireWorked(t, workedExpect[string](t, c), all[1].usage())
-	requireWorked(t, workedExpect[string](t, c), all[1].Amount)
+	requireWorked(t, WorkedExpect[string](t, c), all[1].usage())
+	requireWorked(t, WorkedExpect[string](t, c), all[1].Amount)
 }
 
 func playAccumulate(t *testing.T, c *Worked, b Biller) {
@@ -206,7 +216,7 @@ func playAccumulate(t *testing.T, c *Worked, b Biller) {
 	b.Advance(month(2))
 	all := b.Invoices()
 	require.Len(t, all, 3)
-	requireWorked(t, workedExpect[string](t, c), all[2].usage())
+	requireWorked(t, WorkedExpect[string](t, c), all[2].usage())
 }
 
 func playReadings(t *testing.T, c *Worked, b Biller) {
@@ -215,13 +225,13 @@ func playReadings(t *testing.T, c *Worked, b Biller) {
 	b.Begin(doc, workedStart)
 	before := decimal.Decimal{}
 	for i, reading := range c.Readings {
-		units, ok := workedNumber(t, reading).Sub(before)
+		units, ok := WorkedNumber(t, reading).Sub(before)
 		require.True(t, ok)
-		before = workedNumber(t, reading)
+		before = WorkedNumber(t, reading)
 		b.Use(units.String(), month(i))
 		b.Advance(month(i + 1))
 	}
-	for i, want := range workedExpect[[]string](t, c) {
+	for i, want := range WorkedExpect[[]string](t, c) {
 		requireWorked(t, want, b.Invoices()[i+1].usage())
 	}
 }
@@ -234,11 +244,11 @@ func playEvents(t *testing.T, c *Worked, b Biller) {
 		b.Use(c.UnitsEach, workedStart)
 	}
 	b.Advance(month(1))
-	requireWorked(t, workedExpect[string](t, c), b.Invoices()[1].usage())
+	requireWorked(t, WorkedExpect[string](t, c), b.Invoices()[1].usage())
 }
 
 func playPeriod(t *testing.T, c *Worked, b Biller) {
-	want := workedExpect[struct{ Start, End time.Time }](t, c)
+	want := WorkedExpect[struct{ Start, End time.Time }](t, c)
 	b.Begin(c.document(t), c.Anchor)
 	b.Advance(c.At)
 	start, end := b.Period()
@@ -247,11 +257,11 @@ func playPeriod(t *testing.T, c *Worked, b Biller) {
 }
 
 func playProration(t *testing.T, c *Worked, b Biller) {
-	want := workedExpect[struct{ Credit, Charge, Net string }](t, c)
+	want := WorkedExpect[struct{ Credit, Charge, Net string }](t, c)
 	doc := c.document(t)
 	dear := doc.Plans[0]
-	dear.Key, dear.PriceAmount = "dear", workedNumber(t, c.NewPrice)
-	doc.Plans[0].PriceAmount = workedNumber(t, c.OldPrice)
+	dear.Key, dear.PriceAmount = "dear", WorkedNumber(t, c.NewPrice)
+	doc.Plans[0].PriceAmount = WorkedNumber(t, c.OldPrice)
 	doc.Plans = append(doc.Plans, dear)
 	b.Begin(doc, c.PeriodStart)
 	start, end := b.Period()
@@ -269,11 +279,11 @@ func playProration(t *testing.T, c *Worked, b Biller) {
 
 func playRound(t *testing.T, c *Worked, b Biller) {
 	doc := c.document(t)
-	doc.Plans[0].Features[0].Pricing.PricePerUnit = workedNumber(t, c.Amount)
+	doc.Plans[0].Features[0].Pricing.PricePerUnit = WorkedNumber(t, c.Amount)
 	b.Begin(doc, workedStart)
 	b.Use("1", workedStart)
 	b.Advance(month(1))
-	requireWorked(t, workedExpect[string](t, c), b.Invoices()[1].usage())
+	requireWorked(t, WorkedExpect[string](t, c), b.Invoices()[1].usage())
 }
 
 // playBurn: the feature has no price, credits of the pool pay for it one by one.
@@ -289,7 +299,7 @@ func playBurn(t *testing.T, c *Worked, b Biller) {
 		b.Grant(g.ID, g.Amount, g.Priority, g.ExpiresAt)
 	}
 	b.Use(c.Consume, at)
-	for name, want := range workedExpect[map[string]string](t, c) {
+	for name, want := range WorkedExpect[map[string]string](t, c) {
 		requireWorked(t, want, b.Remaining(name))
 	}
 }
@@ -297,13 +307,13 @@ func playBurn(t *testing.T, c *Worked, b Biller) {
 // playRollover: the plan grants the balance in each period, so the next one comes on top of what
 // is kept.
 func playRollover(t *testing.T, c *Worked, b Biller) {
-	want := workedExpect[struct{ Kept, Expired string }](t, c)
+	want := WorkedExpect[struct{ Kept, Expired string }](t, c)
 	doc := c.document(t)
 	allocation := billing.CreditAllocationDocument{
-		Pool: "pool", Amount: workedNumber(t, c.Balance), RolloverPolicy: c.Policy,
+		Pool: "pool", Amount: WorkedNumber(t, c.Balance), RolloverPolicy: c.Policy,
 	}
 	if c.Cap != "" {
-		allocation.HasCap, allocation.RolloverCap = true, workedNumber(t, c.Cap)
+		allocation.HasCap, allocation.RolloverCap = true, WorkedNumber(t, c.Cap)
 	}
 	doc.Plans[0].CreditAllocations = []billing.CreditAllocationDocument{allocation}
 	b.Begin(doc, workedStart)
@@ -317,7 +327,7 @@ func playRollover(t *testing.T, c *Worked, b Biller) {
 
 // playLate: the case counts periods from 1; the late units are a line that names their period.
 func playLate(t *testing.T, c *Worked, b Biller) {
-	want := workedExpect[struct {
+	want := WorkedExpect[struct {
 		Invoice1, Invoice2, Invoice3, AdjustmentAmount string
 		AdjustmentLineForPeriod                        int
 	}](t, c)
@@ -344,7 +354,7 @@ func playLate(t *testing.T, c *Worked, b Biller) {
 }
 
 func playBoundary(t *testing.T, c *Worked, b Biller) {
-	want := workedExpect[struct{ ThisInvoice, NextInvoice string }](t, c)
+	want := WorkedExpect[struct{ ThisInvoice, NextInvoice string }](t, c)
 	var events []struct{ Units, At string }
 	require.NoError(t, json.Unmarshal(c.Events, &events))
 	at := map[string]time.Time{"periodStart": workedStart, "periodEnd": month(1)}

@@ -2,7 +2,6 @@ package price_test
 
 import (
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -10,31 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/engine/decimal"
+	"tollgate/engine/enginetest"
 	"tollgate/engine/period"
 	"tollgate/engine/price"
 )
 
-// worked is one worked billing case; each kind has its own part of the fields.
-type worked struct {
-	ID, Kind, Currency string
-	Tiers              []struct {
-		UpTo                  any // a number, or "inf"
-		PricePerUnit, FlatFee string
-	}
-	Quantity, Before, Amount, PricePerUnit string
-	PackageSize, PricePerPackage           string
-	UnitsEach, OldPrice, NewPrice          string
-	At, Anchor, PeriodStart, PeriodEnd     time.Time
-	IntervalMonths                         uint32
-	Readings, Periods                      []string
-	Weights                                []int64
-	Events                                 json.RawMessage
-	Late                                   struct {
-		Period, ArrivesIn int
-		Units             string
-	}
-	Expect json.RawMessage
-}
+type worked = enginetest.Worked
+
+var number = enginetest.WorkedNumber
 
 // kinds says how each kind of case is proved.
 var kinds = map[string]func(*testing.T, *worked){
@@ -59,14 +41,10 @@ var elsewhere = map[string]string{
 }
 
 func TestWorkedCases(t *testing.T) {
-	raw, err := os.ReadFile("../testdata/billing-cases.json")
-	require.NoError(t, err)
-	var file struct{ Cases []worked }
-	require.NoError(t, json.Unmarshal(raw, &file))
-	require.Equal(t, strings.Count(string(raw), `"kind":`), len(file.Cases))
+	cases := enginetest.WorkedCases(t, "../testdata/billing-cases.json")
 	proved, left, seen := 0, 0, map[string]bool{}
-	for i := range file.Cases {
-		c := &file.Cases[i]
+	for i := range cases {
+		c := &cases[i]
 		seen[c.Kind] = true
 		if elsewhere[c.Kind] != "" {
 			left++
@@ -78,27 +56,15 @@ func TestWorkedCases(t *testing.T) {
 			proved++
 		}
 	}
-	require.Equal(t, len(file.Cases), proved+left, "every case is proved or belongs elsewhere")
+	require.Equal(t, len(cases), proved+left, "every case is proved or belongs elsewhere")
 	require.Len(t, seen, len(kinds)+len(elsewhere), "every kind named here has a case")
 	require.Equal(t, 5, left, "cases that belong elsewhere")
-}
-
-func number(t *testing.T, text string) decimal.Decimal {
-	d, err := decimal.ParseLoose(text)
-	require.NoError(t, err, text)
-	return d
 }
 
 func places(t *testing.T, c *worked) int {
 	n, ok := decimal.MinorUnits(c.Currency)
 	require.True(t, ok, c.Currency)
 	return n
-}
-
-// expect decodes what the case expects.
-func expect[T any](t *testing.T, c *worked) (want T) {
-	require.NoError(t, json.Unmarshal(c.Expect, &want))
-	return want
 }
 
 // requireAmount compares an amount with one of the case, and says that it is in minor units.
@@ -146,7 +112,7 @@ func line(t *testing.T, c *worked, quantity string) decimal.Decimal {
 }
 
 func quantityCase(t *testing.T, c *worked) {
-	requireAmount(t, c, expect[string](t, c), line(t, c, c.Quantity))
+	requireAmount(t, c, enginetest.WorkedExpect[string](t, c), line(t, c, c.Quantity))
 }
 
 func accumulateCase(t *testing.T, c *worked) {
@@ -155,11 +121,11 @@ func accumulateCase(t *testing.T, c *worked) {
 	require.True(t, ok)
 	amount, err := price.Delta(model(t, c), before, after, places(t, c))
 	require.NoError(t, err)
-	requireAmount(t, c, expect[string](t, c), amount)
+	requireAmount(t, c, enginetest.WorkedExpect[string](t, c), amount)
 }
 
 func readingsCase(t *testing.T, c *worked) {
-	want := expect[[]string](t, c)
+	want := enginetest.WorkedExpect[[]string](t, c)
 	require.Len(t, want, len(c.Readings))
 	var before decimal.Decimal
 	for i, reading := range c.Readings {
@@ -180,11 +146,11 @@ func eventsCase(t *testing.T, c *worked) {
 		counter, ok = counter.Add(number(t, c.UnitsEach))
 		require.True(t, ok)
 	}
-	requireAmount(t, c, expect[string](t, c), line(t, c, counter.String()))
+	requireAmount(t, c, enginetest.WorkedExpect[string](t, c), line(t, c, counter.String()))
 }
 
 func billingPeriodCase(t *testing.T, c *worked) {
-	want := expect[struct{ Start, End time.Time }](t, c)
+	want := enginetest.WorkedExpect[struct{ Start, End time.Time }](t, c)
 	cycle := period.Cycle{Anchor: c.Anchor.UnixMilli(), IntervalMonths: c.IntervalMonths}
 	got, ok := cycle.At(c.At.UnixMilli())
 	require.True(t, ok)
@@ -193,7 +159,7 @@ func billingPeriodCase(t *testing.T, c *worked) {
 }
 
 func prorationCase(t *testing.T, c *worked) {
-	want := expect[struct{ Credit, Charge, Net string }](t, c)
+	want := enginetest.WorkedExpect[struct{ Credit, Charge, Net string }](t, c)
 	p := period.Period{Start: c.PeriodStart.UnixMilli(), End: c.PeriodEnd.UnixMilli()}
 	ratio, ok := p.RemainingRatio(c.At.UnixMilli())
 	require.True(t, ok)
@@ -209,11 +175,11 @@ func prorationCase(t *testing.T, c *worked) {
 }
 
 func roundCase(t *testing.T, c *worked) {
-	requireAmount(t, c, expect[string](t, c), number(t, c.Amount).Round(places(t, c)))
+	requireAmount(t, c, enginetest.WorkedExpect[string](t, c), number(t, c.Amount).Round(places(t, c)))
 }
 
 func allocateCase(t *testing.T, c *worked) {
-	want := expect[[]string](t, c)
+	want := enginetest.WorkedExpect[[]string](t, c)
 	weights := make([]decimal.Decimal, len(c.Weights))
 	for i, weight := range c.Weights {
 		weights[i] = decimal.FromInt(weight)
@@ -229,7 +195,7 @@ func allocateCase(t *testing.T, c *worked) {
 // lateUsageCase: the late units are a Delta line of the period that they belong to, on the
 // invoice of the period that they arrive in. The case counts periods from 1.
 func lateUsageCase(t *testing.T, c *worked) {
-	want := expect[struct {
+	want := enginetest.WorkedExpect[struct {
 		Invoice1, Invoice2, Invoice3, AdjustmentAmount string
 		AdjustmentLineForPeriod                        int
 	}](t, c)
@@ -254,7 +220,7 @@ func lateUsageCase(t *testing.T, c *worked) {
 
 // periodBoundaryCase: an event at the start is this period's, one at the end is the next one's.
 func periodBoundaryCase(t *testing.T, c *worked) {
-	want := expect[struct{ ThisInvoice, NextInvoice string }](t, c)
+	want := enginetest.WorkedExpect[struct{ ThisInvoice, NextInvoice string }](t, c)
 	var events []struct{ Units, At string }
 	require.NoError(t, json.Unmarshal(c.Events, &events))
 	cycle := period.Cycle{Anchor: 1_700_000_000_000, IntervalMonths: 1}

@@ -52,7 +52,7 @@ func TestApplyHaltsAndChangesNothing(t *testing.T) {
 	m := opened()
 	var out engine.Applied
 	require.NoError(t, m.Apply(7, entry(1000, tick), &out))
-	before := snapshotOf(t, m)
+	before := enginetest.Snapshot(t, m)
 	_, hash := m.StateHash()
 	other := engine.AppendRecord(engine.AppendHeader(nil, 0), tick)
 	failed := wire.Encode(nil, &workspace.FinishRun{
@@ -74,7 +74,7 @@ func TestApplyHaltsAndChangesNothing(t *testing.T) {
 		"empty":             nil,
 	} {
 		require.ErrorIs(t, m.Apply(8, bad, &out), engine.ErrHalt, name)
-		require.True(t, bytes.Equal(before, snapshotOf(t, m)), name)
+		require.True(t, bytes.Equal(before, enginetest.Snapshot(t, m)), name)
 	}
 	require.ErrorIs(t, m.Apply(7, entry(1001, tick), &out), engine.ErrHalt, "an entry again")
 }
@@ -84,7 +84,7 @@ func TestRestoreRefusesWhatIsNoSnapshot(t *testing.T) {
 	l := enginetest.NewLog(m, enginetest.Epoch)
 	l.Shard = 1
 	fill(l, 0, 2, 2, 3)
-	good := snapshotOf(t, m)
+	good := enginetest.Snapshot(t, m)
 	for i := 0; i < len(good); i += 5 {
 		bad := bytes.Clone(good)
 		bad[i] ^= 0x10
@@ -227,7 +227,7 @@ func FuzzApply(f *testing.F) {
 			return
 		}
 		require.NoError(t, m.Apply(l.Index+2, entry(l.Stamp+1e10, tick), &engine.Applied{}))
-		require.NoError(t, opened().Restore(bytes.NewReader(snapshotOf(t, m))))
+		require.NoError(t, opened().Restore(bytes.NewReader(enginetest.Snapshot(t, m))))
 		require.Empty(t, m.Broken())
 	})
 }

@@ -142,8 +142,8 @@ func (m *Machine) Restore(src io.Reader) error {
 	if h.Shard != m.config.Shard {
 		return fmt.Errorf("%w: of shard %d, this is shard %d", ErrSnapshot, h.Shard, m.config.Shard)
 	}
-	if h.Version > engine.Version {
-		return newerVersion(h.Version)
+	if err := engine.CheckVersion(h.Version, engine.Version); err != nil {
+		return err
 	}
 	s := newState()
 	s.version.Store(h.Version)

@@ -1,10 +1,6 @@
 package workspace
 
-import (
-	"fmt"
-
-	"tollgate/engine"
-)
+import "tollgate/engine"
 
 // since says from which cluster version on the kinds may be proposed that not every build knows.
 var since = [...]engine.Since{{First: KindFinishLocalRun + 1, Version: 1}}
@@ -17,23 +13,12 @@ func (m *Machine) Version() (agreed, known uint32) {
 	return m.state.Load().version.Load(), engine.Version
 }
 
-func newerVersion(version uint32) error {
-	return fmt.Errorf("%w: it has version %d, this build knows up to %d: start a newer build",
-		engine.ErrNewerVersion, version, engine.Version)
-}
-
 // setVersion raises the cluster version.
 type setVersion uint32
 
 func decodeSetVersion(_ *Machine, payload []byte) (command, error) {
-	version, ok := engine.ParseSetVersion(payload)
-	if !ok {
-		return nil, fmt.Errorf("payload of %d bytes", len(payload))
-	}
-	if version > engine.Version {
-		return nil, newerVersion(version)
-	}
-	return setVersion(version), nil
+	version, err := engine.ParseSetVersion(payload, engine.Version)
+	return setVersion(version), err
 }
 
 // A version that is not newer changes nothing: two leaders may have asked the members.

@@ -81,36 +81,38 @@ type clusterMetrics struct {
 	failed   error
 }
 
-func (m *clusterMetrics) histogram(name, help string, buckets []float64,
-) (children [len(shards)]prometheus.Observer) {
+func (m *clusterMetrics) histogram(
+	name, help string, buckets []float64,
+) [len(shards)]prometheus.Observer {
 	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "tollgate_cluster_" + name, Help: help, Buckets: buckets,
-	}, []string{"group"})
-	m.register(v)
-	for shard, group := range shards {
-		children[shard] = v.WithLabelValues(group)
-	}
-	return children
+	}, byGroup)
+	return perGroup(m, v, v.WithLabelValues)
 }
 
-func (m *clusterMetrics) counter(name, help string) (children [len(shards)]prometheus.Counter) {
+func (m *clusterMetrics) counter(name, help string) [len(shards)]prometheus.Counter {
 	v := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "tollgate_cluster_" + name, Help: help,
-	}, []string{"group"})
-	m.register(v)
-	for shard, group := range shards {
-		children[shard] = v.WithLabelValues(group)
-	}
-	return children
+	}, byGroup)
+	return perGroup(m, v, v.WithLabelValues)
 }
 
-func (m *clusterMetrics) gauge(name, help string) (children [len(shards)]prometheus.Gauge) {
+func (m *clusterMetrics) gauge(name, help string) [len(shards)]prometheus.Gauge {
 	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "tollgate_cluster_" + name, Help: help,
-	}, []string{"group"})
+	}, byGroup)
+	return perGroup(m, v, v.WithLabelValues)
+}
+
+var byGroup = []string{"group"}
+
+// perGroup registers a metric, and makes its child for each group.
+func perGroup[T any](
+	m *clusterMetrics, v prometheus.Collector, child func(labels ...string) T,
+) (children [len(shards)]T) {
 	m.register(v)
 	for shard, group := range shards {
-		children[shard] = v.WithLabelValues(group)
+		children[shard] = child(group)
 	}
 	return children
 }

@@ -69,25 +69,27 @@ var listenerReadings = []reading[Listener]{
 			return float64(refused)
 		}, "listener"),
 	onListener("requests_under_way", "Requests that are being carried out.",
-		func(l *Listener) float64 {
-			requests, _ := l.Gate.Load()
-			return float64(requests)
-		}),
+		requests((*server.Gate).Load)),
 	onListener("requests_limit", "Requests that may be carried out at a time.",
-		func(l *Listener) float64 {
-			requests, _ := l.Gate.Most()
-			return float64(requests)
-		}),
-	onListener("body_bytes", "Bodies over 4 KiB of requests under way.",
-		func(l *Listener) float64 {
-			_, bytes := l.Gate.Load()
-			return float64(bytes)
-		}),
+		requests((*server.Gate).Most)),
+	onListener("body_bytes", "Bodies over 4 KiB of requests under way.", bytes((*server.Gate).Load)),
 	onListener("body_limit_bytes", "What these bodies may take together.",
-		func(l *Listener) float64 {
-			_, bytes := l.Gate.Most()
-			return float64(bytes)
-		}),
+		bytes((*server.Gate).Most)),
+}
+
+// requests and bytes are the two numbers that a gate says at a time.
+func requests(of func(*server.Gate) (requests, bytes int64)) func(*Listener) float64 {
+	return func(l *Listener) float64 {
+		requests, _ := of(l.Gate)
+		return float64(requests)
+	}
+}
+
+func bytes(of func(*server.Gate) (requests, bytes int64)) func(*Listener) float64 {
+	return func(l *Listener) float64 {
+		_, bytes := of(l.Gate)
+		return float64(bytes)
+	}
 }
 
 func onListener(name, help string, value func(*Listener) float64) reading[Listener] {
