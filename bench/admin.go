@@ -176,12 +176,24 @@ func metric(ctx context.Context, node, name string) (value float64, err error) {
 	return 0, errors.Join(fmt.Errorf("metrics of %s: no %s", node, name), lines.Err())
 }
 
-// Leader asks the first node for the name of the one that leads the billing group.
+// Leader asks the nodes, until one answers, for the name of the one that leads the billing group.
 func (a Admin) Leader(ctx context.Context) (string, error) {
+	var all []error
+	for _, node := range a.Nodes {
+		name, err := a.leader(ctx, node)
+		if err == nil && name != "" {
+			return name, nil
+		}
+		all = append(all, err)
+	}
+	return "", errors.Join(append(all, errors.New("no node knows who leads"))...)
+}
+
+func (a Admin) leader(ctx context.Context, node string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
-		"http://"+a.Nodes[0]+"/api/v1/admin/cluster", nil)
+		"http://"+node+"/api/v1/admin/cluster", nil)
 	if err != nil {
 		return "", fmt.Errorf("cluster status: %w", err)
 	}

@@ -72,16 +72,20 @@ type Moment struct {
 	Max      time.Duration
 }
 
-// moments are how many parts the time is divided into.
-const moments = 50
+// moments is how many parts the time is divided into: half a second each, but no fewer than 50 and
+// no more than 500.
+func moments(elapsed time.Duration) int {
+	return min(max(50, int(elapsed/(500*time.Millisecond))), 500)
+}
 
 // timeline divides the measurement into moments.
 func timeline(workers []*worker, elapsed time.Duration) []Moment {
-	width := max(elapsed/moments, time.Microsecond)
-	parts := make([]*hdrhistogram.Histogram, moments)
+	n := moments(elapsed)
+	width := max(elapsed/time.Duration(n), time.Microsecond)
+	parts := make([]*hdrhistogram.Histogram, n)
 	for _, w := range workers {
 		for _, s := range w.samples {
-			at := min(int(time.Duration(s.at)*time.Microsecond/width), moments-1)
+			at := min(int(time.Duration(s.at)*time.Microsecond/width), n-1)
 			if parts[at] == nil {
 				parts[at] = hdrhistogram.New(1, int64(time.Minute/time.Microsecond), 2)
 			}
@@ -91,7 +95,7 @@ func timeline(workers []*worker, elapsed time.Duration) []Moment {
 			}
 		}
 	}
-	all := make([]Moment, moments)
+	all := make([]Moment, n)
 	for i, part := range parts {
 		all[i].At = time.Duration(i) * width
 		if part == nil {

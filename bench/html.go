@@ -37,6 +37,17 @@ func (c Comparison) HTML(out io.Writer) error {
 	return nil
 }
 
+// HTML writes the report as such a page.
+func (r Report) HTML(out io.Writer) error {
+	environment, err := Surroundings()
+	if err != nil {
+		return err
+	}
+	results := []Result{result(r.System, r.Config, []Report{r})}
+	relate(results)
+	return Comparison{Environment: environment, Results: results}.HTML(out)
+}
+
 // plots are one of the percentiles and one over the time for each load, and two for each scenario
 // that was measured at several rates.
 func (c Comparison) plots() (all []plot) {

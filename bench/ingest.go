@@ -13,7 +13,7 @@ func (w *worker) record(t *template) (uint64, error) {
 	case err != nil:
 		w.fateUnknown()
 		return 0, err
-	case status == 503 && bytes.Contains(body, []byte(`"outcome_unknown"`)):
+	case status == 503 && bytes.Contains(body, unknownCode):
 		w.fateUnknown()
 		return 0, fmt.Errorf("event: 503 outcome unknown")
 	case status == 201 || (status == 200 && w.Scenario != ScenarioBatch && len(w.customers) == 1):
@@ -33,6 +33,7 @@ func (w *worker) fateUnknown() {
 }
 
 var (
+	unknownCode   = []byte(`"outcome_unknown"`)
 	acceptedField = []byte(`"accepted":`)
 	statusField   = []byte(`"status":`)
 )

@@ -34,7 +34,7 @@ func (s Scenario) writes() bool { return s != ScenarioCheck && s != ScenarioSimu
 
 var scenarios = []Scenario{
 	ScenarioCheck, ScenarioSimulate, ScenarioIngest, ScenarioBatch, ScenarioMixed, ScenarioHot,
-	ScenarioLimit, ScenarioRepeats, ScenarioClose,
+	ScenarioLimit, ScenarioRepeats, ScenarioClose, ScenarioFailover,
 }
 
 // Config says what to measure.
@@ -51,6 +51,8 @@ type Config struct {
 	Batch int
 	// Limit is how many units of Feature the Plan lets a customer use; of ScenarioLimit.
 	Limit int
+	// Kills is how often ScenarioFailover ends the leader.
+	Kills int
 	// Rate makes the loop an open one: so many requests a second are due, whatever becomes of them,
 	// and latency counts from then. 0 is a closed loop: each connection sends its next request when
 	// the last was answered. Of ScenarioClose half are checks, half single events.
@@ -88,7 +90,10 @@ type Run struct {
 	turn                          atomic.Uint64 // of ScenarioLimit: events so far
 	denied                        []atomic.Bool // of ScenarioLimit: customers who were refused
 	answered                      atomic.Int64  // counts up to Least
+	persistent                    *failing      // of ScenarioFailover
 	errors                        messages
+	// Progress is told what happens in a run that takes long.
+	Progress func(string) `json:"-"`
 }
 
 // messages counts what went wrong, by message.
@@ -121,6 +126,8 @@ func New(c Config) (*Run, error) {
 		return nil, fmt.Errorf("%d requests a second over %d connections", c.Rate, c.Connections)
 	case c.Scenario == ScenarioLimit && (c.Limit < 1 || c.Limit > maxLimit):
 		return nil, fmt.Errorf("a limit of %d: want 1 to %d", c.Limit, maxLimit)
+	case c.Scenario == ScenarioFailover && (c.Kills < 1 || c.Kills > maxKills):
+		return nil, fmt.Errorf("%d kills: want 1 to %d", c.Kills, maxKills)
 	case !slices.Contains(scenarios, c.Scenario):
 		return nil, fmt.Errorf("scenario %q: want one of %q", c.Scenario, scenarios)
 	}
@@ -169,7 +176,7 @@ func (r *Run) Do(ctx context.Context) (Report, error) {
 	if err != nil {
 		return report, err
 	}
-	workers, err := r.load(ctx, &report)
+	workers, err := r.load(ctx, &report, r.hold)
 	if err != nil {
 		return report, err
 	}
@@ -191,8 +198,21 @@ func (r *Run) Do(ctx context.Context) (Report, error) {
 // patience bounds how much longer than Duration a measurement lasts for Least.
 const patience = time.Minute
 
-// load runs the workers and fills in how long the measured part took.
-func (r *Run) load(ctx context.Context, report *Report) ([]*worker, error) {
+// hold waits for as long as is measured.
+func (r *Run) hold(ctx context.Context, begin time.Time) error {
+	pause(ctx, r.Duration)
+	for most := begin.Add(r.Duration + patience); int(r.answered.Load()) < r.Least &&
+		ctx.Err() == nil && time.Now().Before(most); {
+		pause(ctx, time.Millisecond)
+	}
+	return ctx.Err()
+}
+
+// load runs the workers, measures while during runs, which is told when that began, and fills in
+// how long the measured part took.
+func (r *Run) load(ctx context.Context, report *Report,
+	during func(ctx context.Context, begin time.Time) error,
+) ([]*worker, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	workers := make([]*worker, r.Connections)
@@ -213,22 +233,12 @@ func (r *Run) load(ctx context.Context, report *Report) ([]*worker, error) {
 		workers[i] = w
 		group.Go(func() { w.loop(i, open, &stop) })
 	}
-	wait := func(d time.Duration) {
-		select {
-		case <-ctx.Done():
-		case <-time.After(d):
-		}
-	}
-	wait(r.Warmup)
+	pause(ctx, r.Warmup)
 	used := r.usage()
 	begin := time.Now()
 	begun.Store(begin.UnixNano())
 	r.measuring.Store(true)
-	wait(r.Duration)
-	for most := begin.Add(r.Duration + patience); int(r.answered.Load()) < r.Least &&
-		ctx.Err() == nil && time.Now().Before(most); {
-		wait(time.Millisecond)
-	}
+	err := during(ctx, begin)
 	r.measuring.Store(false)
 	report.Elapsed = time.Since(begin)
 	report.use(used, r.usage())
@@ -237,7 +247,7 @@ func (r *Run) load(ctx context.Context, report *Report) ([]*worker, error) {
 	if open != nil {
 		report.Late = time.Duration(open.late.ValueAtQuantile(99)) * time.Microsecond
 	}
-	return workers, ctx.Err()
+	return workers, err
 }
 
 // loop sends one request after the other until stop: at once, or when one is due.
@@ -312,6 +322,8 @@ func (w *worker) step(number int) func() (uint64, error) {
 		return w.repeats()
 	case ScenarioLimit:
 		return w.spend(number)
+	case ScenarioFailover:
+		return w.persistent.persist(w, number)
 	}
 	return w.events(w.template(number))
 }

@@ -42,6 +42,8 @@ type Target struct {
 	Unaudited bool
 	// Syncs counts what each node has made durable so far, by node; nil where nothing is.
 	Syncs func(context.Context) (map[string]uint64, error) `json:"-"`
+	// Faults ends processes of the system; nil where they are not the harness's to end.
+	Faults Faults `json:"-"`
 }
 
 // Process is one process of a system.

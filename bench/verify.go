@@ -18,6 +18,10 @@ type Verification struct {
 	Acknowledged uint64 `json:"acknowledged"`
 	Unknown      uint64 `json:"unknown"`
 	Counted      uint64 `json:"counted"`
+	// Lost is by how much customers' counters fall short of what was acknowledged, Doubled by how
+	// much they exceed that and what is unknown.
+	Lost    uint64 `json:"lost"`
+	Doubled uint64 `json:"doubled"`
 	// Checks were answered for AuditCustomers of the customers, AuditEvents are listed for them.
 	AuditCustomers int    `json:"auditCustomers"`
 	Checks         uint64 `json:"checks"`
@@ -29,7 +33,7 @@ type Verification struct {
 // event is an error.
 func (r *Run) verify(ctx context.Context) (Verification, error) {
 	var v Verification
-	var counted, wrong, spent atomic.Uint64
+	var counted, wrong, spent, lost, doubled atomic.Uint64
 	err := r.each(ctx, r.Customers, func(c *connection, n int) error {
 		used, err := r.used(c, n)
 		if err != nil {
@@ -43,6 +47,8 @@ func (r *Run) verify(ctx context.Context) (Verification, error) {
 		}
 		if used < least || used > most {
 			wrong.Add(1)
+			lost.Add(least - min(least, used))
+			doubled.Add(max(most, used) - most)
 			r.note(fmt.Sprintf("customer %s: counted %d, acknowledged %d, unknown %d",
 				r.customer(n), used, least, most-least))
 		}
@@ -52,7 +58,7 @@ func (r *Run) verify(ctx context.Context) (Verification, error) {
 		}
 		return nil
 	})
-	v.Counted = counted.Load()
+	v.Counted, v.Lost, v.Doubled = counted.Load(), lost.Load(), doubled.Load()
 	for n := range r.Customers {
 		v.Acknowledged += uint64(r.acknowledged[n].Load())
 		v.Unknown += uint64(r.unknown[n].Load())

@@ -68,13 +68,16 @@ func (c *compareCommand) Run(ctx context.Context) error {
 	return comparison.Print(os.Stdout)
 }
 
-func writeHTML(name string, comparison bench.Comparison) (err error) {
+// plotted is what can be written as a page with plots.
+type plotted interface{ HTML(out io.Writer) error }
+
+func writeHTML(name string, page plotted) (err error) {
 	file, err := os.Create(name)
 	if err != nil {
 		return fmt.Errorf("--html: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	return comparison.HTML(file)
+	return page.HTML(file)
 }
 
 // systemNamed returns a system that is not started yet.
@@ -100,13 +103,14 @@ func (frontCommand) Run() error { return peer.Serve(os.Stdin, os.Stdout) }
 
 // runCommand measures one cluster.
 type runCommand struct {
-	Scenario []bench.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch (these three when none is given), simulate, mixed, hot-customer, hard-limit, duplicate-storm, period-close."`
+	Scenario []bench.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch (these three when none is given), simulate, mixed, hot-customer, hard-limit, duplicate-storm, period-close, failover (kills the leader; with --start)."`
 	Start    bool             `help:"Start a cluster for the measurement, on ports and in a folder of its own, and stop it."`
 	Tollgate string           `default:"bin/tollgate" help:"The program that --start runs."`
 	Data     string           `default:".tollgate" help:"Data folder whose dev.json names the cluster."`
 	URL      []string         `name:"url" placeholder:"HOST:PORT" help:"Client API of a node; repeatable. Default: from dev.json."`
 	Key      string           `env:"TOLLGATE_KEY" help:"API key of scope full. Default: the sandbox key of dev.json."`
 	Via      string           `default:"all" enum:"all,leader,followers" help:"Which nodes of dev.json to use: all, leader or followers."`
+	HTML     string           `name:"html" type:"path" placeholder:"FILE" help:"Of failover: also write a report with plots, in one file."`
 	Rate     int              `help:"Open loop: so many requests a second are due, and latency counts from then. Of period-close half are checks, half events (1000). Default: a closed loop."`
 	loadFlags
 }
@@ -157,14 +161,23 @@ func (c *runCommand) measure(ctx context.Context, config bench.Config) error {
 	if err != nil {
 		return err
 	}
+	run.Progress = func(what string) { fmt.Fprintln(os.Stderr, what) }
 	var report interface{ Print(out io.Writer) error }
-	if config.Scenario == bench.ScenarioClose {
+	switch config.Scenario {
+	case bench.ScenarioClose:
 		report, err = run.Close(ctx)
-	} else {
+	case bench.ScenarioFailover:
+		report, err = run.Failover(ctx)
+	default:
 		report, err = run.Do(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", config.Scenario, err)
+	}
+	if page, ok := report.(plotted); ok && c.HTML != "" {
+		if err = writeHTML(c.HTML, page); err != nil {
+			return err
+		}
 	}
 	if c.JSON {
 		return bench.JSON(report, os.Stdout)
@@ -180,6 +193,7 @@ type loadFlags struct {
 	Customers   int           `default:"10000" help:"Customers, drawn at random."`
 	Batch       int           `default:"1000" help:"Events in a request of ingest-batch."`
 	Limit       int           `default:"100" help:"Of hard-limit: how many units of the feature the plan allows a customer."`
+	Kills       int           `default:"20" help:"Of failover: how often the leader is killed, each --duration, at most 2s, after the last one served again."`
 	Warmup      time.Duration `default:"2s" help:"Load before the measurement."`
 	Duration    time.Duration `short:"d" default:"10s" help:"Length of the measurement."`
 	AuditSample int           `default:"200" help:"For how many customers audit events are compared with checks."`
@@ -195,6 +209,9 @@ const (
 	defaultFeature = "requests"
 	pricedFeature  = "output-tokens"
 )
+
+// maxCalm bounds the time between two kills of failover.
+const maxCalm = 2 * time.Second
 
 // Plans where none is said: the second has a hard limit of defaultFeature.
 const (
@@ -219,6 +236,9 @@ func (f *loadFlags) config(scenario bench.Scenario) bench.Config {
 	}
 	if scenario == bench.ScenarioClose && c.Feature == defaultFeature {
 		c.Feature = pricedFeature
+	}
+	if scenario == bench.ScenarioFailover {
+		c.Kills, c.Duration = f.Kills, min(f.Duration, maxCalm)
 	}
 	if scenario == bench.ScenarioLimit {
 		c.Limit = f.Limit

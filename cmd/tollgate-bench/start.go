@@ -34,6 +34,8 @@ type tollgate struct {
 	command       *exec.Cmd
 	output        bytes.Buffer
 	ended         chan struct{}
+	ops           map[string]string // operations listeners by node
+	again         []node            // nodes that were started again
 }
 
 // Name implements bench.System.
@@ -74,7 +76,11 @@ func (t *tollgate) Start(ctx context.Context, _ bench.Answers) (target bench.Tar
 	if err != nil {
 		return target, errors.Join(err, t.Stop())
 	}
-	target.System = t.name
+	t.ops = map[string]string{}
+	for i, p := range target.Processes {
+		t.ops[p.Name] = target.Admin.Nodes[i]
+	}
+	target.System, target.Faults = t.name, t
 	return target, nil
 }
 
@@ -114,7 +120,7 @@ func (t *tollgate) Stop() error {
 		err = errors.Join(err, errors.New("the cluster did not stop"), t.command.Process.Kill())
 		<-t.ended
 	}
-	err = errors.Join(err, os.RemoveAll(t.data))
+	err = errors.Join(err, t.stopAgain(), os.RemoveAll(t.data))
 	t.data = ""
 	return err
 }

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"tollgate/bench"
+)
+
+// readyTimeout bounds how long a node may take that is started again: it reads its snapshot,
+// applies its log and catches up.
+const readyTimeout = 10 * time.Minute
+
+// node is a process of a cluster that was started again.
+type node struct {
+	command *exec.Cmd
+	ended   chan struct{}
+}
+
+// Leader implements bench.Faults.
+func (t *tollgate) Leader(ctx context.Context) (bench.Process, error) {
+	for deadline := time.Now().Add(startTimeout); ; {
+		// dev.json names the processes that run now.
+		target, err := connect(ctx, t.data, "all")
+		if err == nil {
+			var leader string
+			if leader, err = target.Admin.Leader(ctx); err == nil {
+				for _, p := range target.Processes {
+					if p.Name == leader {
+						return p, nil
+					}
+				}
+				err = errors.New("nobody leads")
+			}
+		}
+		if ctx.Err() != nil || time.Now().After(deadline) {
+			return bench.Process{}, err
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// Restart implements bench.Faults: what `tollgate dev --node` does, and waiting until it is ready.
+func (t *tollgate) Restart(ctx context.Context, name string) (p bench.Process, err error) {
+	program, err := filepath.Abs(t.program)
+	if err != nil {
+		return p, fmt.Errorf("--tollgate: %w", err)
+	}
+	output, err := os.OpenFile(filepath.Join(t.data, "again.log"),
+		os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return p, fmt.Errorf("start %s: %w", name, err)
+	}
+	command := exec.Command(program, "dev", "--data", t.data, "--node", name)
+	command.Stdout, command.Stderr = output, output
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err = errors.Join(command.Start(), output.Close()); err != nil {
+		return p, fmt.Errorf("start %s: %w", name, err)
+	}
+	n := node{command, make(chan struct{})}
+	go func() {
+		defer close(n.ended)
+		// It is killed, mostly; one that ends too early is told by its being away.
+		_ = command.Wait()
+	}()
+	t.again = append(t.again, n)
+	p = bench.Process{Name: name, PID: command.Process.Pid}
+	return p, n.ready(ctx, t.ops[name])
+}
+
+// ready waits until the node's operations listener says that it can serve.
+func (n node) ready(ctx context.Context, ops string) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+ops+"/readyz", nil)
+		if err != nil {
+			return fmt.Errorf("ready: %w", err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err == nil {
+			if err = response.Body.Close(); response.StatusCode == http.StatusOK {
+				return err
+			}
+		}
+		select {
+		case <-n.ended:
+			return fmt.Errorf("the node at %s ended before it was ready", ops)
+		case <-ctx.Done():
+			return fmt.Errorf("the node at %s is not ready: %w", ops, errors.Join(ctx.Err(), err))
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// stopAgain waits for nodes that were started again, which `tollgate dev` stops with its own, and
+// kills those that it left.
+func (t *tollgate) stopAgain() (err error) {
+	for _, n := range t.again {
+		select {
+		case <-n.ended:
+			continue
+		case <-time.After(stopTimeout):
+		}
+		err = errors.Join(err, errors.New("a node did not stop"), n.command.Process.Kill())
+		<-n.ended
+	}
+	t.again = nil
+	return err
+}
