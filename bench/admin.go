@@ -130,8 +130,8 @@ func (c *closing) watch(ctx context.Context) {
 
 // longestEntry reads a node's metric.
 func longestEntry(ctx context.Context, node string) (time.Duration, error) {
-	seconds, err := metric(ctx, node, longestMetric)
-	return time.Duration(seconds * float64(time.Second)), err
+	longest, err := metric(ctx, node, longestMetric)
+	return seconds(longest), err
 }
 
 const syncsMetric = `tollgate_cluster_log_syncs_total{group="billing"} `
@@ -150,30 +150,43 @@ func (a Admin) Syncs(ctx context.Context) (map[string]uint64, error) {
 }
 
 // metric reads one of a node's metrics; its name ends with a blank.
-func metric(ctx context.Context, node, name string) (value float64, err error) {
+func metric(ctx context.Context, node, name string) (float64, error) {
+	values, err := metrics(ctx, node, name)
+	return values[name], err
+}
+
+// metrics reads some of a node's metrics, all in one request; their names end with a blank.
+func metrics(ctx context.Context, node string, names ...string) (_ map[string]float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+node+"/metrics", nil)
 	if err != nil {
-		return 0, fmt.Errorf("metrics: %w", err)
+		return nil, fmt.Errorf("metrics: %w", err)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return 0, fmt.Errorf("metrics: %w", err)
+		return nil, fmt.Errorf("metrics: %w", err)
 	}
 	defer func() { err = errors.Join(err, response.Body.Close()) }()
+	values := map[string]float64{}
 	lines := bufio.NewScanner(io.LimitReader(response.Body, maxAdminBody))
 	for lines.Scan() {
-		text, ok := strings.CutPrefix(lines.Text(), name)
-		if !ok {
-			continue
+		for _, name := range names {
+			text, ok := strings.CutPrefix(lines.Text(), name)
+			if !ok {
+				continue
+			}
+			if values[name], err = strconv.ParseFloat(text, 64); err != nil {
+				return nil, fmt.Errorf("metrics: %w", err)
+			}
 		}
-		if value, err = strconv.ParseFloat(text, 64); err != nil {
-			return 0, fmt.Errorf("metrics: %w", err)
-		}
-		return value, nil
 	}
-	return 0, errors.Join(fmt.Errorf("metrics of %s: no %s", node, name), lines.Err())
+	for _, name := range names {
+		if _, found := values[name]; !found {
+			return nil, errors.Join(fmt.Errorf("metrics of %s: no %s", node, name), lines.Err())
+		}
+	}
+	return values, nil
 }
 
 // Leader asks the nodes, until one answers, for the name of the one that leads the billing group.

@@ -125,7 +125,7 @@ func (c *closing) prepare(ctx context.Context) (end time.Time, err error) {
 		return end, err
 	}
 	c.occurredAt = now.Format(time.RFC3339)
-	return monthAfter(last).Add(margin), c.use(ctx)
+	return monthAfter(last).Add(margin), c.fill(ctx, c.Customers)
 }
 
 // monthAfter is where the period ends that begins now: the same day of the next month, or its last.
@@ -133,26 +133,6 @@ func monthAfter(t time.Time) time.Time {
 	year, month, day := t.Date()
 	next := time.Date(year, month+1, 1, t.Hour(), t.Minute(), t.Second(), 0, time.UTC)
 	return next.AddDate(0, 0, min(day, next.AddDate(0, 1, -1).Day())-1)
-}
-
-// use records one event of each customer, in batches.
-func (c *closing) use(ctx context.Context) error {
-	const batch = 1000
-	return c.each(ctx, (c.Customers+batch-1)/batch, func(conn *connection, n int) error {
-		events := min(batch, c.Customers-n*batch)
-		w := &worker{Run: c.Run, connection: conn, customers: make([]uint32, events)}
-		t := c.eventTemplate(c.Connections+n, events, true)
-		for i := range events {
-			w.customers[i] = uint32(n*batch + i)
-			t.setCustomer(i, uint64(w.customers[i]))
-			t.setKey(i, uint64(i))
-		}
-		units, err := w.record(t)
-		if err == nil && units != uint64(events) {
-			err = fmt.Errorf("%d of %d events were accepted", units, events)
-		}
-		return err
-	})
 }
 
 // run puts the load on, and closes the periods in the middle of it.

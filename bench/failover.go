@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -123,17 +122,10 @@ func (f *failing) kill(ctx context.Context) (k Kill, err error) {
 	if err != nil {
 		return k, err
 	}
-	process, err := os.FindProcess(leader.PID)
-	if err != nil {
-		return k, fmt.Errorf("%s: %w", leader.Name, err)
-	}
 	at := time.Now()
 	k.Name, k.At = leader.Name, time.Duration(at.UnixNano())
-	if err = process.Kill(); err != nil {
-		return k, fmt.Errorf("kill %s: %w", leader.Name, err)
-	}
-	for processStart(leader.PID) != 0 && ctx.Err() == nil {
-		time.Sleep(time.Millisecond)
+	if err = kill(ctx, leader); err != nil {
+		return k, err
 	}
 	f.gone.Store(time.Now().UnixNano())
 	select {

@@ -16,7 +16,7 @@ func (w *worker) record(t *template) (uint64, error) {
 	case status == 503 && bytes.Contains(body, unknownCode):
 		w.fateUnknown()
 		return 0, fmt.Errorf("event: 503 outcome unknown")
-	case status == 201 || (status == 200 && w.Scenario != ScenarioBatch && len(w.customers) == 1):
+	case status == 201 || (status == 200 && !w.Scenario.batches() && len(w.customers) == 1):
 		w.acknowledged[w.customers[0]].Add(1)
 		return 1, nil
 	case status == 200:

@@ -88,7 +88,7 @@ func (r Report) Print(out io.Writer) error {
 	}
 	row("scenario", "%s on %s, %d connections to %d nodes, %d customers at random",
 		r.Scenario, r.System, r.Connections, len(r.Nodes), r.Customers)
-	if r.Scenario == ScenarioBatch {
+	if r.Scenario.batches() {
 		row("batch", "%d events a request", r.Batch)
 	}
 	if r.Rate > 0 {

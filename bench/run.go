@@ -32,9 +32,13 @@ const (
 // writes says whether the scenario records events.
 func (s Scenario) writes() bool { return s != ScenarioCheck && s != ScenarioSimulate }
 
+// batches says whether the scenario's requests are batches.
+func (s Scenario) batches() bool { return s == ScenarioBatch || s == ScenarioSnapshot }
+
 var scenarios = []Scenario{
 	ScenarioCheck, ScenarioSimulate, ScenarioIngest, ScenarioBatch, ScenarioMixed, ScenarioHot,
-	ScenarioLimit, ScenarioRepeats, ScenarioClose, ScenarioFailover,
+	ScenarioLimit, ScenarioRepeats, ScenarioClose, ScenarioFailover, ScenarioRecover,
+	ScenarioSnapshot,
 }
 
 // Config says what to measure.
@@ -51,6 +55,8 @@ type Config struct {
 	Batch int
 	// Limit is how many units of Feature the Plan lets a customer use; of ScenarioLimit.
 	Limit int
+	// Events are recorded before ScenarioRecover and ScenarioSnapshot measure.
+	Events int
 	// Kills is how often ScenarioFailover ends the leader.
 	Kills int
 	// Rate makes the loop an open one: so many requests a second are due, whatever becomes of them,
@@ -96,6 +102,9 @@ type Run struct {
 	Progress func(string) `json:"-"`
 }
 
+// maxEvents bounds Config.Events.
+const maxEvents = 100_000_000
+
 // messages counts what went wrong, by message.
 type messages struct {
 	mu    sync.Mutex
@@ -126,6 +135,8 @@ func New(c Config) (*Run, error) {
 		return nil, fmt.Errorf("%d requests a second over %d connections", c.Rate, c.Connections)
 	case c.Scenario == ScenarioLimit && (c.Limit < 1 || c.Limit > maxLimit):
 		return nil, fmt.Errorf("a limit of %d: want 1 to %d", c.Limit, maxLimit)
+	case c.Events < 0 || c.Events > maxEvents:
+		return nil, fmt.Errorf("%d events before the measurement: want 0 to %d", c.Events, maxEvents)
 	case c.Scenario == ScenarioFailover && (c.Kills < 1 || c.Kills > maxKills):
 		return nil, fmt.Errorf("%d kills: want 1 to %d", c.Kills, maxKills)
 	case !slices.Contains(scenarios, c.Scenario):
@@ -164,26 +175,36 @@ type worker struct {
 // Do creates the customers, puts the load on, and verifies. The error is a *Refusal when the load
 // was put on, and what was measured is worth nothing.
 func (r *Run) Do(ctx context.Context) (Report, error) {
+	report, _, err := r.carryOut(ctx, r.hold)
+	return report, err
+}
+
+// carryOut is Do; it measures while during runs, and also returns what the workers noted.
+func (r *Run) carryOut(ctx context.Context, during func(ctx context.Context, begin time.Time) error,
+) (Report, []*worker, error) {
 	begin := time.Now()
 	report := Report{Config: r.Config, Name: r.name}
 	if !r.Blank {
 		if err := r.createCustomers(ctx); err != nil {
-			return report, fmt.Errorf("create customers: %w", err)
+			return report, nil, fmt.Errorf("create customers: %w", err)
+		}
+		if err := r.fill(ctx, r.Events); err != nil {
+			return report, nil, fmt.Errorf("record events: %w", err)
 		}
 	}
 	report.Setup = time.Since(begin)
 	before, err := r.witness(ctx)
 	if err != nil {
-		return report, err
+		return report, nil, err
 	}
-	workers, err := r.load(ctx, &report, r.hold)
+	workers, err := r.load(ctx, &report, during)
 	if err != nil {
-		return report, err
+		return report, nil, err
 	}
 	r.collect(workers, &report)
 	after, err := r.settled(ctx, before)
 	if err != nil {
-		return report, err
+		return report, nil, err
 	}
 	begin = time.Now()
 	var verified error
@@ -192,7 +213,7 @@ func (r *Run) Do(ctx context.Context) (Report, error) {
 	}
 	report.Verification = time.Since(begin)
 	r.problems(&report)
-	return report, r.judge(&report, before, after, verified)
+	return report, workers, r.judge(&report, before, after, verified)
 }
 
 // patience bounds how much longer than Duration a measurement lasts for Least.
@@ -355,7 +376,7 @@ func (w *worker) template(number int) *template {
 		return w.checkTemplate()
 	case ScenarioSimulate:
 		return w.simulateTemplate()
-	case ScenarioBatch:
+	case ScenarioBatch, ScenarioSnapshot:
 		return w.eventTemplate(number, w.Batch, true)
 	}
 	return w.eventTemplate(number, 1, false)

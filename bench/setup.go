@@ -48,6 +48,28 @@ func (r *Run) create(c *connection, path, body string) error {
 	return fmt.Errorf("POST %s: the cluster cannot serve", path)
 }
 
+// fillBatch is how many events a batch of fill has at the most.
+const fillBatch = 1000
+
+// fill records so many events in batches, of the customers in turns.
+func (r *Run) fill(ctx context.Context, events int) error {
+	return r.each(ctx, (events+fillBatch-1)/fillBatch, func(conn *connection, n int) error {
+		size := min(fillBatch, events-n*fillBatch)
+		w := &worker{Run: r, connection: conn, customers: make([]uint32, size)}
+		t := r.eventTemplate(r.Connections+n, size, true)
+		for i := range size {
+			w.customers[i] = uint32((n*fillBatch + i) % r.Customers)
+			t.setCustomer(i, uint64(w.customers[i]))
+			t.setKey(i, uint64(i))
+		}
+		units, err := w.record(t)
+		if err == nil && units != uint64(size) {
+			err = fmt.Errorf("%d of %d events were accepted", units, size)
+		}
+		return err
+	})
+}
+
 // each calls do for 0 … n-1 over some connections, until one fails or ctx ends.
 func (r *Run) each(ctx context.Context, n int, do func(*connection, int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -114,7 +114,7 @@ func (a *Answers) Learn(r *Run) error {
 // a front to repeat. Do must have made the customers before.
 func (r *Run) Sample() (Answer, error) {
 	w := &worker{Run: r, connection: newConnection(r.Nodes[0])}
-	t := w.template(r.Connections) // no worker has this number: its keys are its own
+	t := w.template(-1) // no worker has this number: its keys are its own
 	t.setCustomer(0, 0)
 	if len(t.keys) > 0 {
 		for i := range t.keys {

@@ -103,14 +103,15 @@ func (frontCommand) Run() error { return peer.Serve(os.Stdin, os.Stdout) }
 
 // runCommand measures one cluster.
 type runCommand struct {
-	Scenario []bench.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch (these three when none is given), simulate, mixed, hot-customer, hard-limit, duplicate-storm, period-close, failover (kills the leader; with --start)."`
+	Scenario []bench.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch (these three when none is given), simulate, mixed, hot-customer, hard-limit, duplicate-storm, period-close, snapshot-under-load; with --start also failover (kills the leader) and recover (kills each node)."`
 	Start    bool             `help:"Start a cluster for the measurement, on ports and in a folder of its own, and stop it."`
 	Tollgate string           `default:"bin/tollgate" help:"The program that --start runs."`
 	Data     string           `default:".tollgate" help:"Data folder whose dev.json names the cluster."`
 	URL      []string         `name:"url" placeholder:"HOST:PORT" help:"Client API of a node; repeatable. Default: from dev.json."`
 	Key      string           `env:"TOLLGATE_KEY" help:"API key of scope full. Default: the sandbox key of dev.json."`
 	Via      string           `default:"all" enum:"all,leader,followers" help:"Which nodes of dev.json to use: all, leader or followers."`
-	HTML     string           `name:"html" type:"path" placeholder:"FILE" help:"Of failover: also write a report with plots, in one file."`
+	LogMiB   int              `name:"log-mib" help:"With --start: after how much log a node writes a snapshot, instead of the default."`
+	HTML     string           `name:"html" type:"path" placeholder:"FILE" help:"Of failover and snapshot-under-load: also write a report with plots, in one file."`
 	Rate     int              `help:"Open loop: so many requests a second are due, and latency counts from then. Of period-close half are checks, half events (1000). Default: a closed loop."`
 	loadFlags
 }
@@ -118,9 +119,10 @@ type runCommand struct {
 // Run measures each scenario once.
 func (c *runCommand) Run(ctx context.Context) (err error) {
 	target := bench.Target{System: "tollgate", Nodes: c.URL, Key: c.Key}
+	var cluster *tollgate
 	switch {
 	case c.Start:
-		cluster := &tollgate{name: "tollgate", program: c.Tollgate, via: c.Via}
+		cluster = &tollgate{name: "tollgate", program: c.Tollgate, via: c.Via, logMiB: c.LogMiB}
 		if target, err = cluster.Start(ctx, bench.Answers{}); err != nil {
 			return err
 		}
@@ -142,6 +144,11 @@ func (c *runCommand) Run(ctx context.Context) (err error) {
 	for i, scenario := range c.Scenario {
 		if i > 0 && !c.JSON {
 			fmt.Println()
+		}
+		if i > 0 && cluster != nil { // scenarios may have started processes anew
+			if target, err = cluster.target(ctx); err != nil {
+				return err
+			}
 		}
 		config := c.config(scenario)
 		config.Target, config.Rate = target, c.Rate
@@ -168,6 +175,10 @@ func (c *runCommand) measure(ctx context.Context, config bench.Config) error {
 		report, err = run.Close(ctx)
 	case bench.ScenarioFailover:
 		report, err = run.Failover(ctx)
+	case bench.ScenarioRecover:
+		report, err = run.Recover(ctx)
+	case bench.ScenarioSnapshot:
+		report, err = run.Snapshots(ctx)
 	default:
 		report, err = run.Do(ctx)
 	}
@@ -193,6 +204,7 @@ type loadFlags struct {
 	Customers   int           `default:"10000" help:"Customers, drawn at random."`
 	Batch       int           `default:"1000" help:"Events in a request of ingest-batch."`
 	Limit       int           `default:"100" help:"Of hard-limit: how many units of the feature the plan allows a customer."`
+	Events      int           `help:"Of recover (1000000) and snapshot-under-load: events that are recorded before."`
 	Kills       int           `default:"20" help:"Of failover: how often the leader is killed, each --duration, at most 2s, after the last one served again."`
 	Warmup      time.Duration `default:"2s" help:"Load before the measurement."`
 	Duration    time.Duration `short:"d" default:"10s" help:"Length of the measurement."`
@@ -209,6 +221,9 @@ const (
 	defaultFeature = "requests"
 	pricedFeature  = "output-tokens"
 )
+
+// recoveredEvents are recorded before recover where nothing else is said.
+const recoveredEvents = 1_000_000
 
 // maxCalm bounds the time between two kills of failover.
 const maxCalm = 2 * time.Second
@@ -230,7 +245,7 @@ func (f *loadFlags) config(scenario bench.Scenario) bench.Config {
 		switch c.Connections = 256; scenario {
 		case bench.ScenarioCheck, bench.ScenarioSimulate, bench.ScenarioMixed, bench.ScenarioClose:
 			c.Connections = 64
-		case bench.ScenarioBatch:
+		case bench.ScenarioBatch, bench.ScenarioSnapshot:
 			c.Connections = 8
 		}
 	}
@@ -239,6 +254,12 @@ func (f *loadFlags) config(scenario bench.Scenario) bench.Config {
 	}
 	if scenario == bench.ScenarioFailover {
 		c.Kills, c.Duration = f.Kills, min(f.Duration, maxCalm)
+	}
+	switch {
+	case scenario == bench.ScenarioRecover && f.Events == 0:
+		c.Events = recoveredEvents
+	case scenario == bench.ScenarioRecover || scenario == bench.ScenarioSnapshot:
+		c.Events = f.Events
 	}
 	if scenario == bench.ScenarioLimit {
 		c.Limit = f.Limit

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ const readyTimeout = 10 * time.Minute
 type node struct {
 	command *exec.Cmd
 	ended   chan struct{}
+	output  string // the file of it
 }
 
 // Leader implements bench.Faults.
@@ -48,32 +50,49 @@ func (t *tollgate) Leader(ctx context.Context) (bench.Process, error) {
 }
 
 // Restart implements bench.Faults: what `tollgate dev --node` does, and waiting until it is ready.
-func (t *tollgate) Restart(ctx context.Context, name string) (p bench.Process, err error) {
+// A process that was killed holds its folder for some milliseconds more.
+func (t *tollgate) Restart(ctx context.Context, name string) (bench.Process, error) {
+	for deadline := time.Now().Add(stopTimeout); ; time.Sleep(5 * time.Millisecond) {
+		n, err := t.start(name)
+		if err != nil {
+			return bench.Process{}, fmt.Errorf("start %s: %w", name, err)
+		}
+		err = n.ready(ctx, t.ops[name])
+		if !errors.Is(err, errHeld) || time.Now().After(deadline) {
+			t.again = append(t.again, n)
+			return bench.Process{Name: name, PID: n.command.Process.Pid}, err
+		}
+	}
+}
+
+// start runs `tollgate dev --node`, which becomes the node.
+func (t *tollgate) start(name string) (n node, err error) {
 	program, err := filepath.Abs(t.program)
 	if err != nil {
-		return p, fmt.Errorf("--tollgate: %w", err)
+		return n, fmt.Errorf("--tollgate: %w", err)
 	}
-	output, err := os.OpenFile(filepath.Join(t.data, "again.log"),
-		os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	n.output = filepath.Join(t.data, name+".again.log")
+	output, err := os.Create(n.output)
 	if err != nil {
-		return p, fmt.Errorf("start %s: %w", name, err)
+		return n, fmt.Errorf("its output: %w", err)
 	}
-	command := exec.Command(program, "dev", "--data", t.data, "--node", name)
-	command.Stdout, command.Stderr = output, output
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err = errors.Join(command.Start(), output.Close()); err != nil {
-		return p, fmt.Errorf("start %s: %w", name, err)
+	n.command = exec.Command(program, "dev", "--data", t.data, "--node", name)
+	n.command.Stdout, n.command.Stderr = output, output
+	n.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err = errors.Join(n.command.Start(), output.Close()); err != nil {
+		return n, err
 	}
-	n := node{command, make(chan struct{})}
+	n.ended = make(chan struct{})
 	go func() {
 		defer close(n.ended)
 		// It is killed, mostly; one that ends too early is told by its being away.
-		_ = command.Wait()
+		_ = n.command.Wait()
 	}()
-	t.again = append(t.again, n)
-	p = bench.Process{Name: name, PID: command.Process.Pid}
-	return p, n.ready(ctx, t.ops[name])
+	return n, nil
 }
+
+// errHeld says that the node's folder is held by the process before.
+var errHeld = errors.New("the process before is not quite gone")
 
 // ready waits until the node's operations listener says that it can serve.
 func (n node) ready(ctx context.Context, ops string) error {
@@ -92,7 +111,11 @@ func (n node) ready(ctx context.Context, ops string) error {
 		}
 		select {
 		case <-n.ended:
-			return fmt.Errorf("the node at %s ended before it was ready", ops)
+			text, err := os.ReadFile(n.output)
+			if bytes.Contains(text, []byte("is running, as process")) {
+				return errHeld
+			}
+			return errors.Join(fmt.Errorf("the node at %s ended before it was ready:\n%s", ops, text), err)
 		case <-ctx.Done():
 			return fmt.Errorf("the node at %s is not ready: %w", ops, errors.Join(ctx.Err(), err))
 		case <-time.After(10 * time.Millisecond):

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/alecthomas/kong"
@@ -42,4 +45,23 @@ func TestFlagsBecomeLoads(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"tollgate", "redis"}, f.Compare.Systems)
 	require.Equal(t, 3, f.Compare.Rounds)
+}
+
+// TestSnapshotsAreConfigured: --log-mib changes that one setting, in each node's file.
+func TestSnapshotsAreConfigured(t *testing.T) {
+	cluster := &tollgate{data: t.TempDir(), logMiB: 24}
+	require.ErrorContains(t, cluster.configure(), "no configuration")
+	const text = "data: x\nsnapshots:\n    logMiB: %d\n    trailingMiB: 256\n"
+	for _, node := range []string{"node1", "node2"} {
+		require.NoError(t, os.Mkdir(filepath.Join(cluster.data, node), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(cluster.data, node, "config.yaml"),
+			fmt.Appendf(nil, text, 1024), 0o600))
+	}
+	require.NoError(t, cluster.configure())
+	for _, node := range []string{"node1", "node2"} {
+		got, err := os.ReadFile(filepath.Join(cluster.data, node, "config.yaml"))
+		require.NoError(t, err)
+		require.Equal(t, fmt.Sprintf(text, 24), string(got))
+	}
+	require.ErrorContains(t, cluster.configure(), "or this one")
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -30,6 +31,7 @@ const (
 type tollgate struct {
 	name, program string
 	via           string // all, leader or followers
+	logMiB        int    // after how much log a snapshot is written; 0 leaves the default
 	data          string
 	command       *exec.Cmd
 	output        bytes.Buffer
@@ -55,26 +57,32 @@ func (t *tollgate) Start(ctx context.Context, _ bench.Answers) (target bench.Tar
 		return target, fmt.Errorf("data folder: %w", err)
 	}
 	t.output.Reset()
-	t.command = exec.Command(program, "dev", "--data", t.data, "--http-port", strconv.Itoa(base),
-		"--ops-port", strconv.Itoa(base+3), "--raft-port", strconv.Itoa(base+6))
-	t.command.Stdout, t.command.Stderr = &t.output, &t.output
-	t.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for us; we stop it then
-	if err = t.command.Start(); err != nil {
-		return target, errors.Join(fmt.Errorf("start a cluster (make build builds it): %w", err),
-			os.RemoveAll(t.data))
+	if err = t.run(program, base); err != nil {
+		return target, errors.Join(err, os.RemoveAll(t.data))
 	}
-	t.ended = make(chan struct{})
-	go func() {
-		defer close(t.ended)
-		if err := t.command.Wait(); err != nil {
-			fmt.Fprintln(&t.output, err)
+	err = t.ready(ctx)
+	if err == nil && t.logMiB != 0 {
+		// The nodes' files are made by now, and are ours to change.
+		if err = errors.Join(t.end(), t.configure()); err == nil {
+			if err = t.run(program, base); err == nil {
+				err = t.ready(ctx)
+			}
 		}
-	}()
-	if err = t.ready(ctx); err == nil {
-		target, err = connect(ctx, t.data, t.via)
+	}
+	if err == nil {
+		target, err = t.target(ctx)
 	}
 	if err != nil {
 		return target, errors.Join(err, t.Stop())
+	}
+	return target, nil
+}
+
+// target is how the cluster is reached, with the processes that run now.
+func (t *tollgate) target(ctx context.Context) (bench.Target, error) {
+	target, err := connect(ctx, t.data, t.via)
+	if err != nil {
+		return target, err
 	}
 	t.ops = map[string]string{}
 	for i, p := range target.Processes {
@@ -83,6 +91,49 @@ func (t *tollgate) Start(ctx context.Context, _ bench.Answers) (target bench.Tar
 	target.System, target.Faults = t.name, t
 	return target, nil
 }
+
+// run starts `tollgate dev`.
+func (t *tollgate) run(program string, base int) error {
+	t.command = exec.Command(program, "dev", "--data", t.data, "--http-port", strconv.Itoa(base),
+		"--ops-port", strconv.Itoa(base+3), "--raft-port", strconv.Itoa(base+6))
+	t.command.Stdout, t.command.Stderr = &t.output, &t.output
+	t.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for us; we stop it then
+	if err := t.command.Start(); err != nil {
+		return fmt.Errorf("start a cluster (make build builds it): %w", err)
+	}
+	t.ended = make(chan struct{})
+	go func() {
+		defer close(t.ended)
+		if err := t.command.Wait(); err != nil {
+			fmt.Fprintln(&t.output, err)
+		}
+	}()
+	return nil
+}
+
+// configure changes how much log the nodes write before a snapshot.
+func (t *tollgate) configure() error {
+	files, err := filepath.Glob(filepath.Join(t.data, "*", "config.yaml"))
+	if err != nil || len(files) == 0 {
+		return errors.Join(errors.New("--log-mib: no configuration of a node"), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("--log-mib: %w", err)
+		}
+		changed := logSetting.ReplaceAll(text, fmt.Appendf(nil, "${1}%d", t.logMiB))
+		if bytes.Equal(changed, text) {
+			return fmt.Errorf("--log-mib: %s has no logMiB, or this one", file)
+		}
+		if err = os.WriteFile(file, changed, 0o600); err != nil {
+			return fmt.Errorf("--log-mib: %w", err)
+		}
+	}
+	return nil
+}
+
+var logSetting = regexp.MustCompile(`(?m)^(\s+logMiB: )\d+`)
 
 // ready waits until the cluster serves.
 func (t *tollgate) ready(ctx context.Context) error {
@@ -108,7 +159,13 @@ func (t *tollgate) Stop() error {
 	if t.data == "" {
 		return nil
 	}
-	var err error
+	err := errors.Join(t.end(), t.stopAgain(), os.RemoveAll(t.data))
+	t.data = ""
+	return err
+}
+
+// end stops `tollgate dev`, which stops its nodes.
+func (t *tollgate) end() (err error) {
 	select {
 	case <-t.ended:
 	default:
@@ -120,8 +177,6 @@ func (t *tollgate) Stop() error {
 		err = errors.Join(err, errors.New("the cluster did not stop"), t.command.Process.Kill())
 		<-t.ended
 	}
-	err = errors.Join(err, t.stopAgain(), os.RemoveAll(t.data))
-	t.data = ""
 	return err
 }
 
