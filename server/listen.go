@@ -46,9 +46,10 @@ const (
 
 // Server serves one listener.
 type Server struct {
-	fast *fasthttp.Server
-	ln   *listener
-	done chan error
+	fast     *fasthttp.Server
+	ln       *listener
+	done     chan error
+	draining atomic.Bool
 }
 
 // Serve answers the listener's connections with handler until Shutdown.
@@ -60,36 +61,33 @@ func Serve(ln net.Listener, handler fasthttp.RequestHandler, limits Limits) *Ser
 func ServeTLS(
 	ln net.Listener, handler fasthttp.RequestHandler, limits Limits, secure *tls.Config,
 ) *Server {
-	handler = framed(handler)
-	s := &Server{
-		fast: &fasthttp.Server{
-			Handler:      handler,
-			ErrorHandler: answerBroken,
-			ExpectHandler: func(ctx *fasthttp.RequestCtx) int {
-				return expect(ctx, handler)
-			},
-			HeaderReceived: func(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
-				return forBody(h, limits)
-			},
-			// Bodies are read by the route table, after the checks that come before their size. One
-			// byte is what fasthttp reads ahead; 0 would select its default of 4 MiB.
-			StreamRequestBody:            true,
-			MaxRequestBodySize:           1,
-			DisablePreParseMultipartForm: true,
-			ReadBufferSize:               headerBytes,
-			WriteBufferSize:              4 << 10,
-			ReadTimeout:                  limits.Header,
-			IdleTimeout:                  limits.Idle,
-			WriteTimeout:                 limits.Write,
-			Concurrency:                  limits.Connections + 64,
-			NoDefaultServerHeader:        true,
-			NoDefaultContentType:         true,
-			SecureErrorLogMessage:        true,
-			CloseOnShutdown:              true,
-			Logger:                       fastLog{},
+	s := &Server{ln: newListener(ln, limits, secure), done: make(chan error, 1)}
+	handler = s.leaving(framed(handler))
+	s.fast = &fasthttp.Server{
+		Handler:      handler,
+		ErrorHandler: answerBroken,
+		ExpectHandler: func(ctx *fasthttp.RequestCtx) int {
+			return expect(ctx, handler)
 		},
-		ln:   newListener(ln, limits, secure),
-		done: make(chan error, 1),
+		HeaderReceived: func(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+			return forBody(h, limits)
+		},
+		// Bodies are read by the route table, after the checks that come before their size. One
+		// byte is what fasthttp reads ahead; 0 would select its default of 4 MiB.
+		StreamRequestBody:            true,
+		MaxRequestBodySize:           1,
+		DisablePreParseMultipartForm: true,
+		ReadBufferSize:               headerBytes,
+		WriteBufferSize:              4 << 10,
+		ReadTimeout:                  limits.Header,
+		IdleTimeout:                  limits.Idle,
+		WriteTimeout:                 limits.Write,
+		Concurrency:                  limits.Connections + 64,
+		NoDefaultServerHeader:        true,
+		NoDefaultContentType:         true,
+		SecureErrorLogMessage:        true,
+		CloseOnShutdown:              true,
+		Logger:                       fastLog{},
 	}
 	go func() { s.done <- s.fast.Serve(s.ln) }()
 	return s

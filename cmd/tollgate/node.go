@@ -302,12 +302,16 @@ func (n *node) retire(ctx context.Context) {
 	}
 }
 
-// close stops what open started, in the opposite order: leadership is handed over, requests under
-// way are answered, audit events leave for the log or the spool, then the cluster's part ends.
+// close stops what open started, in the opposite order: leadership is handed over, clients are let
+// go, requests under way are answered, audit events leave for the log or the spool, then the
+// cluster's part ends.
 func (n *node) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), n.settings.StopTimeout)
 	defer cancel()
 	n.retire(ctx)
+	if n.public != nil {
+		n.public.Drain(ctx, n.settings.Drain)
+	}
 	close(n.closing)
 	var problems []error
 	for _, listener := range []*server.Server{n.public, n.ops} {

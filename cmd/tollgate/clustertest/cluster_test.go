@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,9 +18,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 
 	"tollgate/cluster"
 	"tollgate/cmd/tollgate/api"
+	"tollgate/cmd/tollgate/config"
 	"tollgate/cmd/tollgate/devdata"
 )
 
@@ -45,6 +48,40 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds what a loaded machine may need for anything here; statusEvery is how often a
+// configure changes every node's configuration file, while none runs. Nothing else is written: an
+// earlier build, which knows fewer settings, may have made the file and read it.
+func (d *development) configure(change func(id string, settings *config.Config)) {
+	d.t.Helper()
+	for _, node := range d.Nodes {
+		file := d.folder.NodeConfig(node.ID)
+		settings, err := config.Load(file)
+		require.NoError(d.t, err)
+		before := d.yamlOf(settings)
+		change(node.ID, &settings)
+		text, err := os.ReadFile(file)
+		require.NoError(d.t, err)
+		var kept map[string]any
+		require.NoError(d.t, yaml.Unmarshal(text, &kept))
+		for name, value := range d.yamlOf(settings) {
+			if !reflect.DeepEqual(value, before[name]) {
+				kept[name] = value
+			}
+		}
+		text, err = yaml.Marshal(kept)
+		require.NoError(d.t, err)
+		require.NoError(d.t, os.WriteFile(file, text, 0o600))
+	}
+}
+
+// yamlOf is a configuration as its file says it.
+func (d *development) yamlOf(settings config.Config) (said map[string]any) {
+	d.t.Helper()
+	text, err := settings.YAML()
+	require.NoError(d.t, err)
+	require.NoError(d.t, yaml.Unmarshal(text, &said))
+	return said
+}
+
 // node is asked for its status.
 const (
 	patience    = 60 * time.Second

@@ -2,7 +2,6 @@ package clustertest
 
 import (
 	"context"
-	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -37,15 +36,9 @@ func startOnFaultnet(t *testing.T) (*development, *faultnet.Net) {
 	links, err := faultnet.Open(addresses)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, links.Close()) })
-	for _, node := range d.Nodes {
-		file := d.folder.NodeConfig(node.ID)
-		settings, err := config.Load(file)
-		require.NoError(t, err)
-		settings.Dial = links.Dial(node.ID)
-		text, err := settings.YAML()
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(file, text, 0o600))
-	}
+	d.configure(func(id string, settings *config.Config) {
+		settings.Dial = links.Dial(id)
+	})
 	d.start()
 	for _, node := range d.Nodes {
 		d.ready(node.ID)

@@ -28,17 +28,11 @@ func startCollecting(t *testing.T) *development {
 	mock := paymenttest.StripeMock(t)
 	d := startCluster(t)
 	require.Zero(t, d.stop())
-	for _, node := range d.Nodes {
-		file := d.folder.NodeConfig(node.ID)
-		settings, err := config.Load(file)
-		require.NoError(t, err)
+	d.configure(func(_ string, settings *config.Config) {
 		settings.Outbound = config.Outbound{
 			AllowNetworks: []string{"127.0.0.0/8"}, AllowHosts: []string{mock},
 		}
-		text, err := settings.YAML()
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(file, text, 0o600))
-	}
+	})
 	d.start()
 	for _, node := range d.Nodes {
 		d.ready(node.ID)

@@ -12,20 +12,6 @@ import (
 	"tollgate/cmd/tollgate/config"
 )
 
-// configure changes every node's configuration file, while none runs.
-func (d *development) configure(change func(id string, settings *config.Config)) {
-	d.t.Helper()
-	for _, node := range d.Nodes {
-		file := d.folder.NodeConfig(node.ID)
-		settings, err := config.Load(file)
-		require.NoError(d.t, err)
-		change(node.ID, &settings)
-		text, err := settings.YAML()
-		require.NoError(d.t, err)
-		require.NoError(d.t, os.WriteFile(file, text, 0o600))
-	}
-}
-
 // Of three nodes with the same schedule one makes the backup that is due; one that cannot make its
 // own says so where an operator looks.
 func TestOneNodeMakesTheScheduledBackup(t *testing.T) {

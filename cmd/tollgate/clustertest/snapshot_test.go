@@ -3,7 +3,6 @@ package clustertest
 import (
 	"io"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -66,15 +65,9 @@ func TestNodeThatLagsCatchesUpFromASnapshot(t *testing.T) {
 func (d *development) keepLittleLog() {
 	d.t.Helper()
 	require.Zero(d.t, d.stop())
-	for _, node := range d.Nodes {
-		file := d.folder.NodeConfig(node.ID)
-		settings, err := config.Load(file)
-		require.NoError(d.t, err)
+	d.configure(func(_ string, settings *config.Config) {
 		settings.Snapshots = config.Snapshots{LogMiB: 1, TrailingMiB: 1}
-		text, err := settings.YAML()
-		require.NoError(d.t, err)
-		require.NoError(d.t, os.WriteFile(file, text, 0o600))
-	}
+	})
 	d.start()
 }
 

@@ -75,7 +75,9 @@ type Config struct {
 	Snapshots   Snapshots `yaml:"snapshots"`
 	// Backups are made by one node, on a schedule.
 	Backups Backups `yaml:"backups"`
-	// StopTimeout bounds a graceful stop.
+	// Drain is how long a node that stops goes on answering, and tells clients to go elsewhere; at
+	// the most half of StopTimeout, which bounds a graceful stop.
+	Drain       time.Duration `yaml:"drain"`
 	StopTimeout time.Duration `yaml:"stopTimeout"`
 	Log         Log           `yaml:"log"`
 	// PublicURL is where the client API is reached from outside, http(s)://host without a path;
@@ -194,6 +196,7 @@ func Default() Config {
 			Total: 16_384, PerAddress: 4_096, Requests: 4_096, BodiesMiB: 256,
 		},
 		Backups:     defaultBackups(),
+		Drain:       500 * time.Millisecond,
 		StopTimeout: 10 * time.Second,
 		Log:         Log{Level: "info", Format: "text"},
 		Dial:        map[string]string{},
@@ -410,6 +413,9 @@ func (c *Config) validateLimits(complain func(string, ...any)) {
 	}
 	if c.StopTimeout < time.Second || c.StopTimeout > 10*time.Minute {
 		complain("stopTimeout: %s: want 1s to 10m", c.StopTimeout)
+	}
+	if c.Drain < 0 || c.Drain > c.StopTimeout/2 {
+		complain("drain: %s: want 0s to half of stopTimeout", c.Drain)
 	}
 	switch c.Log.Level {
 	case "debug", "info", "warn", "error":

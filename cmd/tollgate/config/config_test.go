@@ -80,6 +80,8 @@ func TestValidateSaysEverythingThatIsWrong(t *testing.T) {
 		},
 		"limits.eventWindow: 169h0m0s": func(c *config.Config) { c.Limits.EventWindow = 169 * time.Hour },
 		"snapshots.logMiB":             func(c *config.Config) { c.Snapshots.LogMiB = 0 },
+		"drain: 6s":                    func(c *config.Config) { c.Drain = 6 * time.Second },
+		"drain: -1s":                   func(c *config.Config) { c.Drain = -time.Second },
 		"stopTimeout: 0s":              func(c *config.Config) { c.StopTimeout = 0 },
 		"log.level: \"loud\"":          func(c *config.Config) { c.Log.Level = "loud" },
 		"log.format: \"xml\"":          func(c *config.Config) { c.Log.Format = "xml" },
