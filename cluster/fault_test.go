@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -240,6 +241,42 @@ func TestStalenessOfACutFollower(t *testing.T) {
 		c.eventually("it is fresh again", func() bool {
 			return c.billing(follower).Staleness() < 100*time.Millisecond
 		})
+	})
+}
+
+// A node that has just begun and has met no leader counts from its newest entry, by the later of
+// its own clock and the others'. One of them may be far behind.
+func TestStalenessIsByTheLaterClock(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	var set atomic.Int64
+	follower := ""
+	tune := func(id string, c *Config) {
+		if id == follower {
+			c.Now = func() time.Time { return time.Now().Add(time.Duration(set.Load())) }
+		}
+	}
+	inCluster(t, tune, func(c *nodes) {
+		leader := c.leader()
+		follower = c.others(leader)[0]
+		c.count(leader, 1)
+		c.converge()
+		require.NoError(t, c.billing(follower).TakeSnapshot())
+		c.stop(follower)
+		gone := time.Now()
+		time.Sleep(time.Minute)
+		c.net.isolate(addressOf(follower))
+		c.start(follower)
+		g := c.billing(follower)
+		require.True(t, c.ledgers[follower].has(1), "from the snapshot")
+		require.Less(t, g.Staleness(), time.Hour)
+		require.GreaterOrEqual(t, g.Staleness(), time.Since(gone))
+		g.clocks.learn(leader, time.Now().Add(-year).UnixMilli(), 0)
+		require.GreaterOrEqual(t, g.Staleness(), time.Since(gone), "another's clock is behind")
+		set.Store(-int64(year))
+		for _, other := range c.others(follower) {
+			g.clocks.learn(other, time.Now().UnixMilli(), 0)
+		}
+		require.GreaterOrEqual(t, g.Staleness(), time.Since(gone), "its own is")
 	})
 }
 

@@ -222,9 +222,12 @@ func (g *Group) Staleness() time.Duration {
 
 // silence is Staleness of a node that has not come to where a leader was since it began: its state
 // is as old as its newest entry, whose stamp may be ahead of its time. Where none is applied yet,
-// it is as old as can be: the others may have gone on for years.
+// it is as old as can be: the others may have gone on for years. Of this node's clock and of the
+// others' the later one counts: a node that has just begun may have heard a single other one, and
+// that may be wrong. The clock is read once, as for stampMS.
 func (g *Group) silence() time.Duration {
-	now, t := g.clocks.now().UnixMilli()-g.clocks.ahead(), g.lease.clock()
+	now, t := g.clocks.now().UnixMilli(), g.lease.clock()
+	now -= min(0, g.clocks.aheadAt(now))
 	sinceEntry := time.Duration(now-g.machine.Stamp())*time.Millisecond + clockLead
 	// The others' clocks are kept against the monotonic one, which stands still in a sleep.
 	slept := time.Duration(max(0, t.drift-g.opened.drift))

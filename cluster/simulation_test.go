@@ -580,9 +580,13 @@ func (s *simulation) read(g *Group, deadline time.Time) {
 // readStale looks for everything that was acknowledged longer ago than the node says its memory may
 // be old.
 func (s *simulation) readStale(g *Group) {
+	lies := func() bool { return len(s.stepped) > 0 && g.contact.Load() == nil }
+	s.mu.Lock()
+	lied := lies()
+	s.mu.Unlock()
 	fresh := time.Now().Add(-g.Staleness())
 	s.mu.Lock()
-	if len(s.stepped) > 0 && g.contact.Load() == nil {
+	if lied || lies() {
 		s.mu.Unlock()
 		return // by a clock that is a year off, it cannot know
 	}
