@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"tollgate/engine"
 )
 
 // A name of nobody is refused, with the names that there are, wherever it is asked; the reason is
@@ -106,5 +108,38 @@ func TestAnEmptyNodeIsEmpty(t *testing.T) {
 		c.start("d")
 		require.Contains(t, c.node["d"].Status().Reasons,
 			Reason{CauseBehind, "billing", "it has applied nothing yet"})
+	})
+}
+
+// A vote is for whom the log speaks for, whatever this node's own list says: here that of the one
+// who was cut off while another was promoted, before the leader of that was lost.
+func TestAPromotedNodeIsElectedByWhoHasNotHeardOfIt(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		c.known()
+		leader := c.leader()
+		require.NoError(t, c.node[leader].Transfer(c.within(10*time.Second), leader), "both groups")
+		unaware, promoted := c.others(leader)[0], c.others(leader)[1]
+		require.NoError(t, c.node[leader].Remove(c.within(10*time.Second), promoted))
+		c.stop(promoted)
+		c.wipe(promoted)
+		c.joins[promoted] = true
+		c.start(promoted)
+		require.NoError(t, c.node[leader].Join(c.within(10*time.Second), memberOf(promoted)))
+		c.eventually("all know it", func() bool {
+			m, ok := c.member(unaware, promoted)
+			return ok && m.Disk == c.node[promoted].Disk()
+		})
+
+		c.net.isolate(addressOf(unaware))
+		c.eventually("it has its vote", func() bool {
+			return c.node[leader].Promote(c.within(10*time.Second), promoted) == nil
+		})
+		c.kill(leader) // for good; the others reach each other again
+		m, _ := c.member(unaware, promoted)
+		require.False(t, m.Voter, "it has not heard of that")
+		require.Equal(t, promoted, c.leader())
+		c.count(unaware, 1)
+		require.Equal(t, engine.OutcomeDone, c.readOutcome(unaware, 10*time.Second))
+		c.converge()
 	})
 }

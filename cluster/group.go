@@ -208,6 +208,8 @@ func (g *Group) openRaft() error {
 	if g.raft, err = g.newRaft(c); err != nil {
 		return fmt.Errorf("cluster: open group %s: %w", g.name, err)
 	}
+	voters := func() []raft.ServerID { return g.voters()[0] }
+	g.transport.voters.Store(&voters)
 	close(g.running)
 	if g.openSegments != nil {
 		if g.segments, err = g.openSegments(); err != nil {

@@ -48,6 +48,7 @@ func (s *simulation) goOnReplacing(within time.Duration) bool {
 		nobody := (*noMemberError)(nil) // another node was asked before, and was not heard
 		if err != nil && !errors.As(err, &nobody) {
 			require.ErrorIs(s.nodes.t, err, ErrMembers)
+			testLog().Info("the replacement waits", "node", id, "error", err)
 			return false
 		}
 		require.NoError(s.nodes.t, os.RemoveAll(filepath.Join(s.dir, id)))
@@ -63,6 +64,7 @@ func (s *simulation) goOnReplacing(within time.Duration) bool {
 	}
 	if err != nil {
 		require.ErrorIs(s.nodes.t, err, ErrMembers)
+		testLog().Info("the replacement waits", "node", id, "error", err)
 		return false
 	}
 	s.replaced, s.gone = "", false

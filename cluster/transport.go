@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +42,8 @@ type transport struct {
 	held atomic.Pointer[heldBack]
 	// includes says that this node's log holds everything up to an entry; nil: it has none.
 	includes atomic.Pointer[func(index, term uint64) bool]
+	// voters are those of this node's own list of members; nil: raft does not run yet.
+	voters atomic.Pointer[func() []raft.ServerID]
 	// stands says that this node may ask for votes.
 	stands func() bool
 
@@ -236,16 +239,19 @@ func (t *transport) inspect(rpc *raft.RPC) bool {
 			rpc.Respond(resp, errQuiet)
 			return false
 		}
+		own := *req // in memory, the request is shared with other peers
+		own.ID = t.voterFor(req.ID)
+		rpc.Command = &own
 	case *raft.RequestVoteRequest:
 		if time.Now().Before(t.quietUntil) {
 			rpc.Respond(&raft.RequestVoteResponse{RPCHeader: header(), Term: req.Term}, errQuiet)
 			return false
 		}
-		if req.LeadershipTransfer && !t.handed.allows(req.Term, raft.ServerID(req.ID)) {
-			own := *req // in memory, the request is shared with other peers
-			own.LeadershipTransfer = false
-			rpc.Command = &own
-		}
+		own := *req
+		own.ID = t.voterFor(req.ID)
+		own.LeadershipTransfer = req.LeadershipTransfer &&
+			t.handed.allows(req.Term, raft.ServerID(req.ID))
+		rpc.Command = &own
 		t.watchTerm(rpc, req.Term)
 	case *raft.InstallSnapshotRequest:
 		t.watchTerm(rpc, req.Term)
@@ -255,6 +261,23 @@ func (t *transport) inspect(rpc *raft.RPC) bool {
 		t.watchTerm(rpc, req.Term)
 	}
 	return true
+}
+
+// voterFor is the name under which raft looks at a candidate: a voter's, also where this node's
+// list has the candidate without a vote, or not at all. Raft would refuse it, and uses the name for
+// nothing else. But the list may be the older one: others have committed the promotion, and the
+// candidate may be the only one of them that is left. So the candidate's log decides alone, and of
+// whom it needs a majority its own list says (Ongaro, Consensus, 4.1).
+func (t *transport) voterFor(candidate []byte) []byte {
+	known := t.voters.Load()
+	if known == nil {
+		return candidate
+	}
+	voters := (*known)()
+	if len(voters) == 0 || slices.Contains(voters, raft.ServerID(candidate)) {
+		return candidate
+	}
+	return []byte(voters[0])
 }
 
 func header() raft.RPCHeader { return raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax} }
