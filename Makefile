@@ -100,6 +100,13 @@ bench: build ## measure a cluster of three over HTTP, and the engine by itself
 	go test -run '^$$' -bench . -benchmem ./engine/... ./cluster/...
 	bin/tollgate-bench --start
 
+# The commit that bench-compare compares with; empty is the one in bench/baseline.
+BASE ?=
+
+.PHONY: bench-compare
+bench-compare: ## benchmarks of engine and log beside those of an earlier commit, by ratio
+	bench/compare.sh $(BASE)
+
 .PHONY: fmt
 fmt: ## format all files
 	$(GOFUMPT) -w .

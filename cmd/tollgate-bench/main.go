@@ -14,9 +14,10 @@ import (
 )
 
 type flags struct {
-	Run     runCommand     `cmd:"" default:"withargs" help:"Measure one cluster."`
-	Compare compareCommand `cmd:"" help:"Measure several systems in turns, and print the ratios."`
-	Front   frontCommand   `cmd:"" hidden:"" help:"Be the HTTP front of a peer."`
+	Run         runCommand         `cmd:"" default:"withargs" help:"Measure one cluster."`
+	Compare     compareCommand     `cmd:"" help:"Measure several systems in turns, and print the ratios."`
+	Regressions regressionsCommand `cmd:"" help:"Fail where benchmarks got worse (make bench-compare)."`
+	Front       frontCommand       `cmd:"" hidden:"" help:"Be the HTTP front of a peer."`
 }
 
 func main() {

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"tollgate/bench"
+)
+
+// regressionsCommand fails where benchmarks got worse.
+type regressionsCommand struct {
+	Table     string  `arg:"" type:"existingfile" help:"What benchstat -format csv printed."`
+	Threshold float64 `default:"0.15" help:"By how much a benchmark may get worse: 0.15 is 15 %."`
+}
+
+// Run reads the table.
+func (c *regressionsCommand) Run() (err error) {
+	file, err := os.Open(c.Table)
+	if err != nil {
+		return fmt.Errorf("regressions: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	worse, err := bench.Regressions(file, c.Threshold)
+	if err == nil && len(worse) > 0 {
+		err = fmt.Errorf("worse by more than %.0f %%:\n%s", 100*c.Threshold, strings.Join(worse, "\n"))
+	}
+	return err
+}
