@@ -76,7 +76,7 @@ func event(key, customer string, units int) string {
 // TestPeers starts each once. fdatasync tells no repeats and knows no limits, bare counts nothing.
 func TestPeers(t *testing.T) {
 	for name, counts := range map[string]bool{
-		"redis-2": true, "postgres": true, "etcd": true, "fdatasync": false, "bare": false,
+		"redis-2": true, "redis": true, "postgres": true, "etcd": true, "fdatasync": false, "bare": false,
 	} {
 		t.Run(name, func(t *testing.T) {
 			target, installed := started(t, name)

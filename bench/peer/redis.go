@@ -13,12 +13,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-const (
-	// defaultDepth is a Redis pipeline's depth where none is said.
-	defaultDepth = 1000
-	// keyLife is how long a key is claimed: 35 days, as Tollgate's.
-	keyLife = 35 * 24 * time.Hour
-)
+// keyLife is how long a key is claimed: 35 days, as Tollgate's.
+const keyLife = 35 * 24 * time.Hour
 
 // claim counts an event whose key nobody has claimed yet: 1 when it did.
 const claim = `if redis.call('SET', KEYS[1], 1, 'NX', 'EX', ARGV[2]) then
@@ -26,6 +22,18 @@ const claim = `if redis.call('SET', KEYS[1], 1, 'NX', 'EX', ARGV[2]) then
 	return 1
 end
 return 0`
+
+// claimAll is claim for a whole batch, in one call: KEYS are key, counter, key, counter …, ARGV
+// the life of keys and each event's units. It blocks Redis for as long as the batch takes.
+const claimAll = `local fresh = {}
+for i = 1, #KEYS / 2 do
+	fresh[i] = 0
+	if redis.call('SET', KEYS[2 * i - 1], 1, 'NX', 'EX', ARGV[1]) then
+		redis.call('INCRBY', KEYS[2 * i], ARGV[i + 1])
+		fresh[i] = 1
+	end
+end
+return fresh`
 
 // spend is claim within a limit: an Outcome. What is refused uses up no key.
 const spend = `if redis.call('EXISTS', KEYS[1]) == 1 then
@@ -42,7 +50,8 @@ return 1`
 type redisStore struct {
 	client        rueidis.Client
 	script, spend *rueidis.Lua
-	depth         int
+	all           *rueidis.Lua
+	depth         int // of the pipeline; 0: a batch is one call of all
 	life          string
 }
 
@@ -57,8 +66,8 @@ func openRedis(address string, depth int) (Store, error) {
 	}
 	return &redisStore{
 		client: client, script: rueidis.NewLuaScript(claim), depth: depth,
-		spend: rueidis.NewLuaScript(spend),
-		life:  strconv.Itoa(int(keyLife.Seconds())),
+		spend: rueidis.NewLuaScript(spend), all: rueidis.NewLuaScript(claimAll),
+		life: strconv.Itoa(int(keyLife.Seconds())),
 	}, nil
 }
 
@@ -71,11 +80,39 @@ func (s *redisStore) Create(ctx context.Context, customer string) error {
 	return nil
 }
 
-// Add implements Store: one call of the script for each event, as many in a pipeline as depth says.
+// Add implements Store: one call of the script for each event, as many in a pipeline as depth says,
+// or one call for all of them.
 func (s *redisStore) Add(ctx context.Context, events []Event, fresh []bool) error {
-	calls := make([]rueidis.LuaExec, 0, min(s.depth, len(events)))
-	for from := 0; from < len(events); from += s.depth {
-		part := events[from:min(from+s.depth, len(events))]
+	if s.depth == 0 && len(events) > 1 {
+		return s.addAll(ctx, events, fresh)
+	}
+	return s.addEach(ctx, events, fresh, max(s.depth, 1))
+}
+
+func (s *redisStore) addAll(ctx context.Context, events []Event, fresh []bool) error {
+	keys := make([]string, 0, 2*len(events))
+	args := append(make([]string, 0, 1+len(events)), s.life)
+	for _, e := range events {
+		keys = append(keys, "k:"+e.Key, "c:"+e.Customer)
+		args = append(args, strconv.FormatInt(e.Units, 10))
+	}
+	counted, err := s.all.Exec(ctx, s.client, keys, args).AsIntSlice()
+	if err == nil && len(counted) != len(events) {
+		err = fmt.Errorf("%d answers to %d events", len(counted), len(events))
+	}
+	if err != nil {
+		return fmt.Errorf("redis: %w", err)
+	}
+	for i, n := range counted {
+		fresh[i] = n == 1
+	}
+	return nil
+}
+
+func (s *redisStore) addEach(ctx context.Context, events []Event, fresh []bool, depth int) error {
+	calls := make([]rueidis.LuaExec, 0, min(depth, len(events)))
+	for from := 0; from < len(events); from += depth {
+		part := events[from:min(from+depth, len(events))]
 		calls = calls[:0]
 		for _, e := range part {
 			calls = append(calls, rueidis.LuaExec{

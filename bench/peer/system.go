@@ -171,7 +171,7 @@ func New(name string, program ...string) (bench.System, error) {
 	switch kind {
 	case "bare", "fdatasync":
 	case "redis":
-		s.front.Depth, s.serve, s.tool = defaultDepth, serveRedis, redisTool
+		s.serve, s.tool = serveRedis, redisTool
 		if variant != "" {
 			if _, err := fmt.Sscanf(variant, "%d", &s.front.Depth); err != nil || s.front.Depth < 1 {
 				return nil, fmt.Errorf("%s: %q is no depth of a pipeline", name, variant)
@@ -191,7 +191,8 @@ func New(name string, program ...string) (bench.System, error) {
 	return s, nil
 }
 
-// Names are the peers, and the two limits. redis-N sends a batch in pipelines of N events.
+// Names are the peers, and the two limits. redis sends a batch as one call of a script,
+// redis-N in pipelines of N calls for an event each.
 var Names = []string{
 	"bare", "fdatasync", "redis", "redis-16", "redis-100", "redis-1000", "postgres", "etcd",
 }

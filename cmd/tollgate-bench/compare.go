@@ -16,7 +16,7 @@ import (
 // compareCommand measures several systems side by side.
 type compareCommand struct {
 	Scenario []bench.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch (these three when none is given), simulate, mixed, hot-customer, hard-limit, duplicate-storm."`
-	Systems  []string         `default:"tollgate,bare,fdatasync,redis,postgres,etcd" help:"tollgate, tollgate-leader, tollgate-followers; bare (a handler that only answers) and fdatasync (append and sync), the limits; redis, redis-16, redis-100, redis-1000 (events of a batch in a pipeline), postgres, etcd."`
+	Systems  []string         `default:"tollgate,bare,fdatasync,redis,postgres,etcd" help:"tollgate, tollgate-leader, tollgate-followers; bare (a handler that only answers) and fdatasync (append and sync), the limits; redis (a batch is one script), redis-16, redis-100, redis-1000 (a batch goes in pipelines), postgres, etcd."`
 	Rounds   int              `default:"5" help:"How often each system is measured, in turns."`
 	Rates    []int            `help:"Open loop: measure each scenario at each of these rates of requests a second. Default: a closed loop."`
 	HTML     string           `name:"html" type:"path" placeholder:"FILE" help:"Also write a report with plots, in one file."`
