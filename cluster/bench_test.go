@@ -95,6 +95,57 @@ func BenchmarkProposeSinglesOnAll(b *testing.B)      { benchmarkPropose(b, 256, 
 func BenchmarkProposeThousandsOnLeader(b *testing.B) { benchmarkPropose(b, 8, 1000, false) }
 func BenchmarkProposeThousandsOnAll(b *testing.B)    { benchmarkPropose(b, 8, 1000, true) }
 
+// benchmarkReadOnLeader is a linearizable read on the leader, under its lease, while callers write.
+func benchmarkReadOnLeader(b *testing.B, writers int) {
+	nodes := realNodes(b, func(c *Config) { c.Billing.Machine = &tally{} })
+	defer func() {
+		for _, n := range nodes {
+			require.NoError(b, n.Close())
+		}
+	}()
+	g := leading(b, nodes).Billing()
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range writers {
+		wg.Go(func() {
+			some, results := make([]engine.Record, 100), make([]engine.Result, 100)
+			for i := range some {
+				some[i] = engine.Record{Kind: kindCount, Payload: make([]byte, 100)}
+			}
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					g.Propose(time.Now().Add(30*time.Second), some, results)
+				}
+			}
+		})
+	}
+	took := make([]time.Duration, 0, b.N)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		start := time.Now()
+		ticket, o := g.BeginRead(start.Add(5 * time.Second))
+		if o != engine.OutcomeDone {
+			b.Fatal("outcome", o)
+		}
+		g.ReadStands(ticket)
+		took = append(took, time.Since(start))
+	}
+	b.StopTimer()
+	close(stop)
+	wg.Wait()
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2]), "p50-ns")
+	b.ReportMetric(float64(took[len(took)*99/100]), "p99-ns")
+	b.ReportMetric(float64(took[len(took)*999/1000]), "p999-ns")
+}
+
+func BenchmarkReadOnLeader(b *testing.B)             { benchmarkReadOnLeader(b, 0) }
+func BenchmarkReadOnLeaderWhileWriting(b *testing.B) { benchmarkReadOnLeader(b, 32) }
+
 // BenchmarkReadOnFollower is a linearizable read on a follower: one question to the leader, shared
 // by all who ask at the same time.
 func BenchmarkReadOnFollower(b *testing.B) {

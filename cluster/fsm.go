@@ -40,15 +40,12 @@ func (f *fsm) Apply(l *raft.Log) any { return f.ApplyBatch([]*raft.Log{l})[0] }
 // only learns that there are some.
 func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 	g, answers := f.group, make([]any, len(logs))
-	if !g.awaitRestored() {
+	if f.stopped || !g.awaitRestored() {
 		f.stopped = true
 		return answers
 	}
 	start := time.Now()
 	for _, l := range logs {
-		if f.stopped {
-			break
-		}
 		switch l.Type {
 		case raft.LogConfiguration:
 			voters := configVoters(raft.DecodeConfiguration(l.Data))
@@ -57,12 +54,12 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 		case raft.LogCommand:
 			f.apply(l)
 		}
-	}
-	if f.stopped {
-		return answers
+		if f.stopped {
+			return answers
+		}
+		f.progress.advance(l.Index)
 	}
 	f.restores = 0
-	f.progress.advance(g.machine.Applied())
 	if on := g.config.Events.OnApply; on != nil {
 		on(g.shard, len(logs), time.Since(start))
 	}
@@ -238,7 +235,7 @@ func (g *Group) waitDurable(infos []journal.SegmentInfo) error {
 	return g.segments.WaitDurable(g.ctx, infos)
 }
 
-// progress is how far the machine has applied, and who waits for more.
+// progress is how far the log is applied, and who waits for more.
 type progress struct {
 	index atomic.Uint64
 
@@ -247,10 +244,22 @@ type progress struct {
 	news    chan struct{}
 }
 
+// advance notes that everything up to an entry is applied.
 func (p *progress) advance(index uint64) {
-	p.index.Store(index)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.set(index)
+}
+
+// pass is advance for an entry that is nothing to apply, and that later ones may have overtaken.
+func (p *progress) pass(index uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.set(max(index, p.index.Load()))
+}
+
+func (p *progress) set(index uint64) {
+	p.index.Store(index)
 	if p.waiting > 0 && p.news != nil {
 		close(p.news)
 		p.news = nil

@@ -161,6 +161,7 @@ func openGroup(p parts) (*Group, error) {
 	includes := g.includes
 	g.transport.includes.Store(&includes)
 	g.adapter = &fsm{group: g}
+	g.transport.applied = g.adapter.progress.index.Load
 	g.store = newWatchedLog(g, p.logs)
 	g.local = &queue{
 		limits: queueLimits{engine.MaxEntryBytes, c.QueueBytes, eagerEntries, depthEntries},
@@ -311,7 +312,13 @@ func (g *Group) establish(ctx context.Context) {
 func (g *Group) barrier(ctx context.Context) error {
 	done := make(chan error, 1)
 	future := g.raft.Barrier(g.config.RPCTimeout)
-	go func() { done <- future.Error() }() // raft that shuts down may leave it unanswered
+	go func() { // raft that shuts down may leave it unanswered
+		err := future.Error()
+		if at, ok := future.(raft.IndexFuture); ok && err == nil {
+			g.adapter.progress.pass(at.Index()) // raft shows its barriers to no machine
+		}
+		done <- err
+	}()
 	select {
 	case err := <-done:
 		return err

@@ -168,37 +168,101 @@ func TestRefusalAfterAnUnknownFateIsNotFinal(t *testing.T) {
 	require.Equal(t, engine.OutcomeDuplicate, c.results[0].Outcome)
 }
 
+// holdUp lets a node's machine apply nothing from the entry on that counts a key, until open.
+func (c *nodes) holdUp(id string, key uint64) (open func()) {
+	gate := make(chan struct{})
+	c.ledgers[id].gatedKey.Store(key)
+	c.ledgers[id].gate.Store(&gate)
+	return sync.OnceFunc(func() {
+		c.ledgers[id].gate.Store(nil)
+		close(gate)
+	})
+}
+
 // What a reader on the leader may have seen of an entry that is being applied, a reader elsewhere
 // sees who asks afterwards.
 func TestTheReadIndexCoversTheEntryBeingApplied(t *testing.T) {
 	inCluster(t, nil, func(c *nodes) {
 		leader := c.leader()
 		c.count(leader, 1)
-		gate := make(chan struct{})
-		// Only that entry: one of the leader's own that came first would keep it in the queue.
-		c.ledgers[leader].gatedKey.Store(2)
-		c.ledgers[leader].gate.Store(&gate)
-		open := sync.OnceFunc(func() {
-			c.ledgers[leader].gate.Store(nil)
-			close(gate)
-		})
+		open := c.holdUp(leader, 2)
 		defer open()
 		counted := make(chan []engine.Outcome, 1)
 		go func() { counted <- c.propose(leader, 10*time.Second, 2) }()
-		other := c.others(leader)[0]
-		c.eventually("another node has applied it", func() bool { return c.ledgers[other].has(2) })
 		g := c.billing(leader)
+		c.eventually("the machine is at it", func() bool { return c.ledgers[leader].held.Load() })
+		committed := g.raft.CommitIndex()
 		told := make(chan uint64, 1)
-		c.eventually("the leader says how far it is", func() bool {
-			g.serveReadIndex(binary.AppendUvarint(nil, 100), func(reply []byte) {
-				index, _ := binary.Uvarint(reply)
-				told <- index
-			})
-			return <-told >= c.billing(other).machine.Applied()
+		g.serveReadIndex(binary.AppendUvarint(nil, 100), func(reply []byte) {
+			index, _ := binary.Uvarint(reply)
+			told <- index
 		})
-		require.False(t, c.ledgers[leader].has(2), "it is still at it")
+		require.Equal(t, committed, <-told)
+		require.Less(t, g.machine.Applied(), committed)
 		open()
 		require.Equal(t, []engine.Outcome{engine.OutcomeDone}, <-counted)
 		c.converge()
+	})
+}
+
+// A follower that is faster than its leader shows nothing that the leader has yet to apply: who
+// reads there, and then on the leader, would go back.
+func TestNobodyAppliesWhatTheLeaderHasNot(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		leader := c.leader()
+		c.count(leader, 1)
+		open := c.holdUp(leader, 2)
+		defer open()
+		counted := make(chan []engine.Outcome, 1)
+		go func() { counted <- c.propose(leader, 10*time.Second, 2) }()
+		c.eventually("the machine is at it", func() bool { return c.ledgers[leader].held.Load() })
+		time.Sleep(5 * time.Second) // hundreds of appends
+		for _, id := range c.others(leader) {
+			last := c.billing(id).raft.LastIndex()
+			require.GreaterOrEqual(t, last, c.billing(leader).applying.Load())
+			require.False(t, c.ledgers[id].has(2), "%s has it, and could apply it", id)
+		}
+		require.Equal(t, engine.OutcomeDone, c.readOutcome(leader, 0), "its readers do not wait")
+		open()
+		require.Equal(t, []engine.Outcome{engine.OutcomeDone}, <-counted)
+		c.converge()
+	})
+}
+
+// A barrier is noted beside the machine's goroutine, which may be further by then.
+func TestProgressDoesNotGoBackToABarrier(t *testing.T) {
+	var p progress
+	p.pass(7)
+	require.EqualValues(t, 7, p.index.Load())
+	p.advance(9)
+	p.pass(8)
+	require.EqualValues(t, 9, p.index.Load())
+}
+
+// No machine sees a barrier, and none counts a change of the members. The others learn that they
+// are committed all the same, without a command behind them.
+func TestAllThatIsCommittedIsAnnounced(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		c.known()
+		heir := c.others(c.leader())[0]
+		announced := func() {
+			c.eventually("everybody knows what is committed", func() bool {
+				last := c.billing(heir).raft.LastIndex()
+				for id := range c.node {
+					if c.billing(id).raft.CommitIndex() != last {
+						return false
+					}
+				}
+				return true
+			})
+		}
+		require.NoError(t, c.node[c.leader()].Transfer(c.within(10*time.Second), heir))
+		require.Equal(t, heir, c.leader())
+		announced()
+		gone := c.others(heir)[1]
+		require.NoError(t, c.node[heir].Remove(c.within(10*time.Second), gone))
+		c.stop(gone)
+		delete(c.node, gone)
+		announced()
 	})
 }

@@ -38,6 +38,9 @@ type transport struct {
 	handed  handed
 	matched matched
 	self    raft.ServerID
+	// applied is how far this node has applied its log: nobody is told that more is committed. Nil: it
+	// applies nothing.
+	applied func() uint64
 	// held is the member whose appends do not return yet, and the channel that is closed then.
 	held atomic.Pointer[heldBack]
 	// includes says that this node's log holds everything up to an entry; nil: it has none.
@@ -94,7 +97,7 @@ func (t *transport) AppendEntries(
 		}
 	}
 	sent := t.lease.clock()
-	err := t.rawTransport.AppendEntries(id, to, req, resp)
+	err := t.rawTransport.AppendEntries(id, to, t.announced(req), resp)
 	if !beat {
 		t.awaitRelease(id)
 	}
@@ -113,6 +116,17 @@ func (t *transport) AppendEntries(
 		t.lease.ack(req.Term, id, sent)
 	}
 	return nil
+}
+
+// announced is a request that commits no more than what this leader has applied. So nobody applies
+// an entry, and shows it to readers, before the leader has: its own readers need not look.
+func (t *transport) announced(req *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
+	if t.applied == nil || req.LeaderCommitIndex <= t.applied() {
+		return req
+	}
+	own := *req
+	own.LeaderCommitIndex = t.applied()
+	return &own
 }
 
 // heldBack is a member whose appends do not return before release is closed.
