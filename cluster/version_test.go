@@ -55,17 +55,10 @@ func TestRollingUpgrade(t *testing.T) {
 		go func() {
 			defer close(done)
 			for key := uint64(1000); stop.Load() == 0; key++ {
-				for _, id := range three {
-					if g := c.running(id); g != nil {
-						results := make([]engine.Result, 1)
-						records := []engine.Record{countRecord(key)}
-						g.Propose(time.Now().Add(10*time.Second), records, results)
-						if results[0].Outcome == engine.OutcomeDone {
-							written.Add(1)
-						}
-						break
-					}
+				for !c.written(key) { // of unknown fate, through a node that is stopped just then
+					time.Sleep(10 * time.Millisecond)
 				}
+				written.Add(1)
 				time.Sleep(10 * time.Millisecond)
 			}
 		}()
@@ -101,6 +94,18 @@ func TestRollingUpgrade(t *testing.T) {
 			require.EqualValues(t, 2, c.billing(id).Status().Version)
 		}
 	})
+}
+
+// written counts a key through the first node that is up, and says whether it was.
+func (c *nodes) written(key uint64) bool {
+	for _, id := range three {
+		if g := c.running(id); g != nil {
+			results := make([]engine.Result, 1)
+			g.Propose(time.Now().Add(10*time.Second), []engine.Record{countRecord(key)}, results)
+			return results[0].Outcome == engine.OutcomeDone
+		}
+	}
+	return false
 }
 
 // running is a node's billing group, nil while it is down.
