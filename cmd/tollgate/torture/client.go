@@ -51,18 +51,22 @@ func (r *run) operate(ctx context.Context, id int, random *rand.Rand, c *custome
 	k := c.counters[random.IntN(len(c.counters))]
 	switch dice := random.IntN(100); {
 	case dice < 45:
-		if u := r.newUsage(k, 1+random.IntN(3)); u != nil {
-			r.record(ctx, id, node, k, u)
+		if u := r.newUsage(k, 1+random.IntN(3), 1+random.IntN(3)); u != nil {
+			r.send(ctx, id, node, k, u, record)
 			return
 		}
 		r.look(ctx, id, node, k)
 	case dice < 60:
 		if u := k.oldUsage(random); u != nil {
-			r.record(ctx, id, node, k, u)
+			r.send(ctx, id, node, k, u, record)
 		}
 	case dice < 64:
 		if u := k.oldUsage(random); u != nil {
-			r.takeBack(ctx, id, node, k, u)
+			r.send(ctx, id, node, k, u, takeBack)
+		}
+	case dice < 69:
+		if u := k.oldUsage(random); u != nil {
+			r.send(ctx, id, node, k, u, amend)
 		}
 	case dice < 90:
 		r.look(ctx, id, node, k)
@@ -78,8 +82,9 @@ func (r *run) operate(ctx context.Context, id int, random *rand.Rand, c *custome
 const mostOpen = 6
 
 // newUsage makes a usage event that was never sent; nil when the counter has seen enough of them,
-// or too many are open.
-func (r *run) newUsage(k *counter, units int) *usage {
+// or too many are open. An amendment gives it another quantity, which is never two: what becomes of
+// attempts of unknown fate does not depend on their order.
+func (r *run) newUsage(k *counter, units, more int) *usage {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	open := 0
@@ -91,7 +96,7 @@ func (r *run) newUsage(k *counter, units int) *usage {
 	if len(k.keys) == maxKeys || open >= mostOpen {
 		return nil
 	}
-	u := &usage{key: len(k.keys), units: units, sending: 1}
+	u := &usage{key: len(k.keys), units: units, to: (units + more) % 4, sending: 1}
 	u.name = fmt.Sprintf("%s-%s-%d", k.customer, k.feature.key, u.key)
 	u.body = fmt.Appendf(nil, `{"eventIdempotencyKey":%q,"eventName":%q,"customerReferenceId":%q,`+
 		`"usageUnits":%d,"occurredAt":%q}`,
@@ -131,19 +136,15 @@ func (k *counter) sent(u *usage) {
 	u.sending--
 }
 
-// record sends a usage event once.
-func (r *run) record(ctx context.Context, id, node int, k *counter, u *usage) {
-	r.send(ctx, id, node, k, u, record)
-}
-
-// takeBack voids a usage event once.
-func (r *run) takeBack(ctx context.Context, id, node int, k *counter, u *usage) {
-	r.send(ctx, id, node, k, u, takeBack)
-}
-
 func (u *usage) request(k kind) api.Request {
-	if k == takeBack {
+	switch k {
+	case takeBack:
 		return api.Request{Method: "POST", Path: eventsPath + "/" + u.name + "/void"}
+	case amend:
+		return api.Request{
+			Method: "POST", Path: eventsPath + "/" + u.name + "/amend",
+			Body: fmt.Appendf(nil, `{"usageUnits":%d}`, u.to),
+		}
 	}
 	return api.Request{Method: "POST", Path: eventsPath, Body: u.body}
 }
@@ -151,7 +152,7 @@ func (u *usage) request(k kind) api.Request {
 // send makes one attempt.
 func (r *run) send(ctx context.Context, id, node int, k *counter, u *usage, what kind) {
 	defer k.sent(u)
-	in := input{kind: what, key: u.key, units: u.units}
+	in := u.input(what)
 	out := output{outcome: unknown, node: nodeID(node)}
 	call := r.clock()
 	answer, err := r.clients[node].Try(ctx, u.request(what))
@@ -175,10 +176,16 @@ func (r *run) send(ctx context.Context, id, node int, k *counter, u *usage, what
 	k.add(id, in, call, out, end)
 }
 
-// outcomes say what a status means, of an event and of taking it back.
+// input is a kind of operation on the event.
+func (u *usage) input(what kind) input {
+	return input{kind: what, key: u.key, units: u.units, to: u.to}
+}
+
+// outcomes say what a status means, of an event, of taking it back and of amending it.
 var outcomes = [...]map[int]outcome{
 	record:   {201: counted, 200: atLimit, 409: duplicate, 402: overLimit},
 	takeBack: {200: voided, 404: absent},
+	amend:    {200: amended, 400: gone, 402: overLimit, 404: absent},
 }
 
 func (r *run) tally(o outcome) {
@@ -193,6 +200,8 @@ func (r *run) tally(o outcome) {
 		r.unknown.Add(1)
 	case voided:
 		r.voided.Add(1)
+	case amended:
+		r.amended.Add(1)
 	}
 }
 
@@ -252,7 +261,7 @@ func (r *run) lookStale(ctx context.Context, node int, k *counter) {
 	}
 	sum := 0
 	for _, u := range k.usages() {
-		sum += u.units
+		sum += max(u.units, u.to)
 	}
 	if used, err := strconv.Atoi(got.Usage.Used.String()); err == nil && used > sum {
 		r.violate("a stale read of %s %s says %d are used, and %d were ever sent",

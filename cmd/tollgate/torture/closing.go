@@ -121,9 +121,7 @@ func (r *run) inspectInvoices(ctx context.Context, c *customer) error {
 	}
 	used := 0
 	for _, u := range c.counters[calls].usages() {
-		if u.counted && !u.voided {
-			used += u.units
-		}
+		used += u.left()
 	}
 	if regular != 1 || billed != used {
 		r.violate("%s has %d regular invoices for %d calls, and made %d", c.name, regular, billed, used)

@@ -3,6 +3,7 @@ package torture
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/anishathalye/porcupine"
@@ -77,6 +78,7 @@ type usage struct {
 	key   int
 	name  string // the idempotency key
 	units int
+	to    int // what it is amended to, if ever
 	body  []byte
 	// doubtful: an attempt has an unknown fate, and none after it a known one.
 	doubtful bool
@@ -84,11 +86,24 @@ type usage struct {
 	sending  int  // attempts under way
 	// voidDoubtful and voided are the same about taking it back.
 	voidDoubtful, voided bool
+	// amendDoubtful and amended are the same about its other quantity.
+	amendDoubtful, amended bool
 }
 
-// open says that the event may or may not be counted, or taken back, as far as is known.
+// left is what the event adds to its counter in the end.
+func (u *usage) left() int {
+	switch {
+	case !u.counted || u.voided:
+		return 0
+	case u.amended:
+		return u.to
+	}
+	return u.units
+}
+
+// open says that the event may or may not be counted, taken back or amended, as far as is known.
 func (u *usage) open() bool {
-	return !u.counted && (u.doubtful || u.sending > 0) || u.voidDoubtful
+	return !u.counted && (u.doubtful || u.sending > 0) || u.voidDoubtful || u.amendDoubtful
 }
 
 // customer is one customer with a subscription.
@@ -154,28 +169,48 @@ func (c *counter) add(client int, in input, call int64, out output, end int64) {
 		u.counted, u.doubtful = true, false
 	case overLimit:
 		if client == judgeClient { // nothing is taken back any more: so will be what is on its way
-			u.doubtful = false
+			u.settled(in.kind)
 		}
 	case voided:
 		u.voided, u.voidDoubtful = true, false
-	case absent:
+	case amended:
+		u.amended, u.amendDoubtful = true, false
+	case absent, gone:
 		if client == judgeClient {
-			u.voidDoubtful = false
+			u.settled(in.kind)
 		}
 	case unknown:
 		u.doubtful = u.doubtful || in.kind == record && !u.counted
 		u.voidDoubtful = u.voidDoubtful || in.kind == takeBack && !u.voided
+		u.amendDoubtful = u.amendDoubtful || in.kind == amend && !u.amended
 	}
 }
 
-// doubts lists the events of which it is not known whether they were counted, or taken back.
+// settled ends the doubt about what was refused for good.
+func (u *usage) settled(what kind) {
+	switch what {
+	case record:
+		u.doubtful = false
+	case takeBack:
+		u.voidDoubtful = false
+	case amend:
+		u.amendDoubtful = false
+	}
+}
+
+// doubts lists the events of which it is not known whether they were counted, taken back or
+// amended; amendments that make room come first.
 func (c *counter) doubts(k kind) (open []*usage) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, u := range c.keys {
-		if k == record && u.doubtful || k == takeBack && u.voidDoubtful {
+		if k == record && u.doubtful || k == takeBack && u.voidDoubtful ||
+			k == amend && u.amendDoubtful {
 			open = append(open, u)
 		}
+	}
+	if k == amend {
+		slices.SortStableFunc(open, func(a, b *usage) int { return a.to - a.units - b.to + b.units })
 	}
 	return open
 }

@@ -14,6 +14,7 @@ const (
 	record   kind = iota // a usage event
 	look                 // a linearizable read of what is used
 	takeBack             // a usage event is voided
+	amend                // a usage event gets another quantity, always the same one
 )
 
 // outcome is what came back.
@@ -28,11 +29,13 @@ const (
 	read                     // a read that was answered
 	voided                   // 200: the event is taken back, now or before
 	absent                   // 404: there is no such event
+	amended                  // 200: the event has the other quantity, now or before
+	gone                     // 400: the event is taken back, and not amended
 )
 
 var outcomeNames = [...]string{
 	"counted", "counted, limit reached", "duplicate", "over the limit",
-	"unknown", "read", "voided", "absent",
+	"unknown", "read", "voided", "absent", "amended", "gone",
 }
 
 // maxKeys is how many keys one counter sees: the model keeps them as bits.
@@ -43,6 +46,7 @@ type input struct {
 	kind  kind
 	key   int // which of the counter's keys
 	units int
+	to    int // what the event is amended to, if ever
 }
 
 // output is what it learned.
@@ -60,10 +64,10 @@ func (b *bits) has(key int) bool { return b[key/64]>>(key%64)&1 == 1 }
 func (b *bits) add(key int)      { b[key/64] |= 1 << (key % 64) }
 
 // state is a counter as the model has it: what is used, which keys were counted, and which of those
-// were taken back.
+// were amended, and taken back.
 type state struct {
-	used         int
-	keys, voided bits
+	used                  int
+	keys, amended, voided bits
 }
 
 func (s state) with(in input) state {
@@ -74,10 +78,29 @@ func (s state) with(in input) state {
 
 func (s state) without(in input) state {
 	if s.keys.has(in.key) && !s.voided.has(in.key) {
-		s.used -= in.units
+		s.used -= s.has(in)
 		s.voided.add(in.key)
 	}
 	return s
+}
+
+// has is the quantity of an event that was counted.
+func (s state) has(in input) int {
+	if s.amended.has(in.key) {
+		return in.to
+	}
+	return in.units
+}
+
+// amend gives an event its other quantity, where that fits.
+func (s state) amend(f feature, in input) (ok bool, after state) {
+	after = s
+	after.used += in.to - s.has(in)
+	after.amended.add(in.key)
+	if f.limit > 0 && after.used > max(s.used, f.limit) {
+		return false, s
+	}
+	return true, after
 }
 
 // model says how one counter of a feature behaves when one operation follows the other.
@@ -93,6 +116,7 @@ func model(f feature) porcupine.Model {
 			h := uint64(v.used)
 			for i := range v.keys {
 				h = (h*0x9e3779b97f4a7c15+v.keys[i])*0x9e3779b97f4a7c15 + v.voided[i]
+				h = h*0x9e3779b97f4a7c15 + v.amended[i]
 			}
 			return h
 		},
@@ -109,6 +133,9 @@ func step(f feature, s state, in input, out output) (bool, state) {
 	known := s.keys.has(in.key)
 	if in.kind == takeBack {
 		return out.outcome == unknown || known == (out.outcome == voided), s.without(in)
+	}
+	if in.kind == amend {
+		return stepAmend(f, s, in, out)
 	}
 	switch out.outcome {
 	case counted, atLimit:
@@ -130,12 +157,37 @@ func step(f feature, s state, in input, out output) (bool, state) {
 	}
 }
 
+// stepAmend is step for an amendment. Of unknown fate, it took effect if it could.
+func stepAmend(f feature, s state, in input, out output) (bool, state) {
+	known, taken := s.keys.has(in.key), s.voided.has(in.key)
+	fits, after := false, s
+	if known && !taken {
+		fits, after = s.amend(f, in)
+	}
+	switch out.outcome {
+	case amended:
+		return fits, after
+	case overLimit:
+		return known && !taken && !fits, s
+	case gone:
+		return taken, s
+	case absent:
+		return !known, s
+	default:
+		return true, after
+	}
+}
+
 func describe(in input, out output) string {
 	if in.kind == look {
 		return fmt.Sprintf("%s: used? → %d, allowed %t", out.node, out.used, out.allowed)
 	}
 	if in.kind == takeBack {
 		return fmt.Sprintf("%s: void key %d → %s", out.node, in.key, outcomeNames[out.outcome])
+	}
+	if in.kind == amend {
+		return fmt.Sprintf("%s: amend key %d, %d to %d → %s", out.node, in.key, in.units, in.to,
+			outcomeNames[out.outcome])
 	}
 	return fmt.Sprintf("%s: key %d, %d units → %s", out.node, in.key, in.units,
 		outcomeNames[out.outcome])
@@ -153,12 +205,13 @@ type attempt struct {
 // settle bounds what the history of one counter leaves open. Where a key was seen to be counted,
 // its attempts of unknown fate took effect before that, or not at all: they become one attempt,
 // since no more than one of them did. Where a key is known not to be counted, they had no effect.
-// The same goes for taking it back.
+// The same goes for taking it back, and for amending it; of an event that was taken back nobody
+// learns whether it was amended before: that took effect until then, or not at all.
 func settle(history []porcupine.Operation) []porcupine.Operation {
 	seen := make(map[attempt]int64) // to the first moment at which it was known to have happened
 	for _, op := range history {
 		switch op.Output.(output).outcome {
-		case counted, atLimit, duplicate, voided:
+		case counted, atLimit, duplicate, voided, amended:
 			in := op.Input.(input)
 			a := attempt{in.kind, in.key}
 			if at, ok := seen[a]; !ok || op.Return < at {
@@ -173,6 +226,9 @@ func settle(history []porcupine.Operation) []porcupine.Operation {
 			in := op.Input.(input)
 			a := attempt{in.kind, in.key}
 			at, ok := seen[a]
+			if !ok && in.kind == amend {
+				at, ok = seen[attempt{takeBack, in.key}]
+			}
 			if !ok || op.Call > at {
 				continue
 			}

@@ -21,6 +21,14 @@ func void(key, units int, call, end int64, o outcome) porcupine.Operation {
 	}
 }
 
+// amends gives an event of 2 units 4.
+func amends(key int, call, end int64, o outcome) porcupine.Operation {
+	return porcupine.Operation{
+		Input: input{kind: amend, key: key, units: 2, to: 4}, Call: call,
+		Output: output{outcome: o}, Return: end,
+	}
+}
+
 func sees(used int, allowed bool, call, end int64) porcupine.Operation {
 	return porcupine.Operation{
 		Input: input{kind: look}, Call: call,
@@ -90,6 +98,40 @@ func TestModelTellsRightFromWrong(t *testing.T) {
 		"taken back at some time": {true, []porcupine.Operation{
 			event(0, 2, 0, 1, counted), void(0, 2, 2, 3, unknown), sees(2, true, 4, 5),
 			sees(0, true, 6, 7), void(0, 2, 8, 9, voided),
+		}},
+		"amended": {true, []porcupine.Operation{
+			amends(0, 0, 1, absent), event(0, 2, 2, 3, counted), amends(0, 4, 5, amended),
+			sees(4, true, 6, 7), amends(0, 8, 9, amended), sees(4, true, 10, 11),
+			event(1, 2, 12, 13, overLimit), event(0, 2, 14, 15, duplicate),
+		}},
+		"amended past the limit": {false, []porcupine.Operation{
+			event(0, 2, 0, 1, counted), event(1, 2, 2, 3, counted), amends(0, 4, 5, amended),
+		}},
+		"no room for an amendment": {true, []porcupine.Operation{
+			event(0, 2, 0, 1, counted), event(1, 2, 2, 3, counted), amends(0, 4, 5, overLimit),
+			sees(4, true, 6, 7), void(1, 2, 8, 9, voided), amends(0, 10, 11, amended), sees(4, true, 12, 13),
+		}},
+		"amendment refused for nothing": {false, []porcupine.Operation{
+			event(0, 2, 0, 1, counted), amends(0, 2, 3, overLimit),
+		}},
+		"amended twice": {false, []porcupine.Operation{
+			event(0, 2, 0, 1, counted), amends(0, 2, 3, amended), amends(0, 4, 5, amended),
+			sees(6, false, 6, 7),
+		}},
+		"not amended": {false, []porcupine.Operation{
+			event(0, 2, 0, 1, counted), amends(0, 2, 3, amended), sees(2, true, 4, 5),
+		}},
+		"an amendment that came to pass and went again": {false, []porcupine.Operation{
+			event(0, 2, 0, 1, counted), amends(0, 2, 3, unknown), sees(4, true, 4, 5),
+			sees(2, true, 6, 7), amends(0, 8, 9, amended),
+		}},
+		"amended though taken back": {false, []porcupine.Operation{
+			event(0, 2, 0, 1, counted), void(0, 2, 2, 3, voided), amends(0, 4, 5, amended),
+		}},
+		"amended, and taken back with that": {true, []porcupine.Operation{
+			event(0, 2, 0, 1, counted), amends(0, 2, 3, unknown), sees(4, true, 4, 5),
+			{Input: input{kind: takeBack, units: 2, to: 4}, Call: 6, Return: 7, Output: output{outcome: voided}},
+			sees(0, true, 8, 9), amends(0, 10, 11, gone),
 		}},
 	} {
 		got := porcupine.CheckOperations(model(feature{limit: limit}), settle(row.history))

@@ -168,7 +168,7 @@ func (r *run) inspectEvents(ctx context.Context, node string, client *api.Client
 			n, gone := listed[u.name].times, listed[u.name].voided
 			delete(listed, u.name)
 			if n == 1 && !gone {
-				sums[i] += u.units
+				sums[i] += u.left()
 			}
 			switch {
 			case n == 1 && gone != u.voided:

@@ -34,12 +34,12 @@ type Options struct {
 }
 
 // Least is what a run must have done in ten minutes to prove anything.
-var Least = Summary{Acknowledged: 10_000, FollowerReads: 1_000, LeaderChanges: 5}
+var Least = Summary{Acknowledged: 10_000, FollowerReads: 1_000, LeaderChanges: 5, Amended: 500}
 
 // Summary is what happened.
 type Summary struct {
 	Acknowledged, Duplicates, Limited, Unknown, Refused uint64
-	Voided                                              uint64 // events taken back
+	Voided, Amended                                     uint64 // events taken back, and amended
 	Reads, FollowerReads, StaleReads                    uint64
 	LeaderChanges, SnapshotsInstalled, Starts           int
 	Counters, Faults                                    int
@@ -52,10 +52,10 @@ type Summary struct {
 // String is the summary in a few lines.
 func (s Summary) String() string {
 	text := fmt.Sprintf("%d acknowledged writes, %d duplicates, %d refused at a limit, "+
-		"%d of unknown fate, %d refused, %d taken back\n%d linearizable reads, %d of them on followers; "+
+		"%d of unknown fate, %d refused, %d taken back, %d amended\n%d linearizable reads, %d of them on followers; "+
 		"%d stale reads\n%d faults %v, %d leader changes, %d snapshots installed, %d process starts\n"+
 		"%d histories linearizable, %d violations, in %s",
-		s.Acknowledged, s.Duplicates, s.Limited, s.Unknown, s.Refused, s.Voided, s.Reads,
+		s.Acknowledged, s.Duplicates, s.Limited, s.Unknown, s.Refused, s.Voided, s.Amended, s.Reads,
 		s.FollowerReads, s.StaleReads, s.Faults, s.FaultsByKind, s.LeaderChanges,
 		s.SnapshotsInstalled, s.Starts,
 		s.Counters, len(s.Violations), s.Elapsed.Round(time.Second))
@@ -75,6 +75,7 @@ func (s Summary) Enough(length time.Duration) error {
 	}{
 		{"acknowledged writes", float64(s.Acknowledged), float64(Least.Acknowledged)},
 		{"reads on followers", float64(s.FollowerReads), float64(Least.FollowerReads)},
+		{"amendments", float64(s.Amended), float64(Least.Amended)},
 		{"leader changes", float64(s.LeaderChanges), float64(Least.LeaderChanges)},
 	} {
 		if want := row.want * share; row.got < want {
@@ -113,7 +114,7 @@ type run struct {
 	grown      atomic.Bool // the guest is a member
 
 	acknowledged, duplicates, limited, unknown, refused atomic.Uint64
-	voided                                              atomic.Uint64
+	voided, amended                                     atomic.Uint64
 	reads, followerReads, staleReads                    atomic.Uint64
 	counters, padded                                    atomic.Int64
 
@@ -281,8 +282,8 @@ func (r *run) summary() Summary {
 	s := Summary{
 		Acknowledged: r.acknowledged.Load(), Duplicates: r.duplicates.Load(),
 		Limited: r.limited.Load(), Unknown: r.unknown.Load(), Refused: r.refused.Load(),
-		Voided: r.voided.Load(),
-		Reads:  r.reads.Load(), FollowerReads: r.followerReads.Load(), StaleReads: r.staleReads.Load(),
+		Voided: r.voided.Load(), Amended: r.amended.Load(),
+		Reads: r.reads.Load(), FollowerReads: r.followerReads.Load(), StaleReads: r.staleReads.Load(),
 		LeaderChanges: max(0, len(r.terms)-1), Counters: int(r.counters.Load()),
 		SnapshotsInstalled: r.fleet.count("Installed remote snapshot"),
 		FaultsByKind:       r.faults, Elapsed: time.Since(r.begun), Violations: r.violations,

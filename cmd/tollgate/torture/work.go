@@ -63,7 +63,7 @@ func (r *run) replace(ctx context.Context, place int, old *customer) {
 // judge settles what a customer's histories leave open, and checks them.
 func (r *run) judge(ctx context.Context, c *customer) {
 	for _, k := range c.counters {
-		for _, what := range []kind{takeBack, record} { // in this order: taking back makes room
+		for _, what := range []kind{takeBack, amend, record} { // in this order: the first make room
 			for _, u := range k.doubts(what) {
 				if !r.resolve(ctx, k, u, what) {
 					return
@@ -79,8 +79,8 @@ func (r *run) judge(ctx context.Context, c *customer) {
 // judgeClient is the client that judge appears as in histories.
 const judgeClient = workers
 
-// resolve sends an event of unknown fate again, or takes it back again, until the answer is
-// definite.
+// resolve sends an event of unknown fate again, or takes it back or amends it again, until the
+// answer is definite.
 func (r *run) resolve(ctx context.Context, k *counter, u *usage, what kind) bool {
 	ctx, cancel := context.WithTimeout(ctx, recovery)
 	defer cancel()
@@ -98,8 +98,7 @@ func (r *run) resolve(ctx context.Context, k *counter, u *usage, what kind) bool
 		return false
 	}
 	r.tally(out)
-	k.add(judgeClient, input{kind: what, key: u.key, units: u.units}, call,
-		output{outcome: out, node: "any"}, r.clock())
+	k.add(judgeClient, u.input(what), call, output{outcome: out, node: "any"}, r.clock())
 	return true
 }
 
