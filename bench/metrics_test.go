@@ -15,7 +15,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	require.NoError(t, err)
 	for _, metric := range []string{
 		longestMetric, syncsMetric, snapshotIndexMetric, appliedMetric, logBytesMetric, restoreMetric,
-		snapshotsMetric, snapshotTimeMetric, snapshotAtMetric,
+		snapshotsMetric, snapshotTimeMetric, snapshotAtMetric, journalMetric,
 	} {
 		name, _, _ := strings.Cut(metric, "{")
 		name = strings.TrimSuffix(strings.TrimSuffix(name, "_sum"), "_count")

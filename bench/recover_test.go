@@ -18,11 +18,17 @@ import (
 // node is a mortal ledger with metrics.
 type node struct {
 	*mortal
-	metrics func() string
+	metrics  func() string
+	profiles int // status of profiles
 }
 
 func (n *node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != "/metrics" {
+	switch r.URL.Path {
+	case "/debug/pprof/heap":
+		w.WriteHeader(max(n.profiles, 200))
+		return
+	case "/metrics":
+	default:
 		n.ledger.ServeHTTP(w, r)
 		return
 	}
@@ -64,7 +70,7 @@ func TestRecoverMeasuresEachRestart(t *testing.T) {
 			"tollgate_cluster_restore_seconds_sum{group=\"billing\"} 0.25\n"
 	}
 	scenario := func(c *bench.Config) { c.Scenario = bench.ScenarioRecover }
-	n := &node{newMortal(t, func(*mortal) {}), metrics}
+	n := &node{mortal: newMortal(t, func(*mortal) {}), metrics: metrics}
 	report, err := of(n, scenario, (*bench.Run).Recover)
 	require.NoError(t, err)
 	require.Len(t, report.Restarts, 1)
@@ -80,7 +86,7 @@ func TestRecoverMeasuresEachRestart(t *testing.T) {
 	require.NoError(t, report.Print(&text))
 	require.Contains(t, text.String(), "node2     served again after")
 
-	n = &node{newMortal(t, func(m *mortal) { m.lose = 100 }), metrics}
+	n = &node{mortal: newMortal(t, func(m *mortal) { m.lose = 100 }), metrics: metrics}
 	_, err = of(n, scenario, (*bench.Run).Recover)
 	require.ErrorContains(t, err, "not what was acknowledged")
 	require.True(t, bench.Refused(err))
@@ -93,7 +99,7 @@ func TestRatesBesideSnapshots(t *testing.T) {
 		var mu sync.Mutex
 		var sum float64
 		count, last := 0, time.Now()
-		return of(&node{newMortal(t, func(*mortal) {}), func() string {
+		return of(&node{mortal: newMortal(t, func(*mortal) {}), metrics: func() string {
 			mu.Lock()
 			defer mu.Unlock()
 			now := time.Now()

@@ -38,7 +38,7 @@ func (s Scenario) batches() bool { return s == ScenarioBatch || s == ScenarioSna
 var scenarios = []Scenario{
 	ScenarioCheck, ScenarioSimulate, ScenarioIngest, ScenarioBatch, ScenarioMixed, ScenarioHot,
 	ScenarioLimit, ScenarioRepeats, ScenarioClose, ScenarioFailover, ScenarioRecover,
-	ScenarioSnapshot,
+	ScenarioSnapshot, ScenarioScale, ScenarioMemory,
 }
 
 // Config says what to measure.
@@ -55,7 +55,8 @@ type Config struct {
 	Batch int
 	// Limit is how many units of Feature the Plan lets a customer use; of ScenarioLimit.
 	Limit int
-	// Events are recorded before ScenarioRecover and ScenarioSnapshot measure.
+	// Events are recorded before ScenarioRecover, ScenarioSnapshot and ScenarioScale measure, and are
+	// what ScenarioMemory measures.
 	Events int
 	// Kills is how often ScenarioFailover ends the leader.
 	Kills int

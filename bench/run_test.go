@@ -25,6 +25,7 @@ type ledger struct {
 	used, audits map[string]int
 	lose, double int // every so many-th event; 0 never
 	limit        int // of each customer; 0 is none
+	customers    int
 	unaudited    bool
 	events       int
 }
@@ -70,6 +71,9 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case r.Method == "POST" && (path == "customers" || path == "subscriptions"):
+		if path == "customers" {
+			l.customers++
+		}
 		answer(201, "{}")
 	case r.Method == "POST" && path == "events":
 		var e event

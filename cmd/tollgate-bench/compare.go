@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,7 +104,7 @@ func (frontCommand) Run() error { return peer.Serve(os.Stdin, os.Stdout) }
 
 // runCommand measures one cluster.
 type runCommand struct {
-	Scenario []bench.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch (these three when none is given), simulate, mixed, hot-customer, hard-limit, duplicate-storm, period-close, snapshot-under-load; with --start also failover (kills the leader) and recover (kills each node)."`
+	Scenario []bench.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch (these three when none is given), simulate, mixed, hot-customer, hard-limit, duplicate-storm, period-close, snapshot-under-load, scale, memory; with --start also failover (kills the leader) and recover (kills each node)."`
 	Start    bool             `help:"Start a cluster for the measurement, on ports and in a folder of its own, and stop it."`
 	Tollgate string           `default:"bin/tollgate" help:"The program that --start runs."`
 	Data     string           `default:".tollgate" help:"Data folder whose dev.json names the cluster."`
@@ -179,6 +180,10 @@ func (c *runCommand) measure(ctx context.Context, config bench.Config) error {
 		report, err = run.Recover(ctx)
 	case bench.ScenarioSnapshot:
 		report, err = run.Snapshots(ctx)
+	case bench.ScenarioScale:
+		report, err = run.Scale(ctx)
+	case bench.ScenarioMemory:
+		report, err = run.Footprint(ctx)
 	default:
 		report, err = run.Do(ctx)
 	}
@@ -204,7 +209,7 @@ type loadFlags struct {
 	Customers   int           `default:"10000" help:"Customers, drawn at random."`
 	Batch       int           `default:"1000" help:"Events in a request of ingest-batch."`
 	Limit       int           `default:"100" help:"Of hard-limit: how many units of the feature the plan allows a customer."`
-	Events      int           `help:"Of recover (1000000) and snapshot-under-load: events that are recorded before."`
+	Events      int           `help:"Events that are recorded before recover (1000000), snapshot-under-load and scale measure, and that memory measures (1000000)."`
 	Kills       int           `default:"20" help:"Of failover: how often the leader is killed, each --duration, at most 2s, after the last one served again."`
 	Warmup      time.Duration `default:"2s" help:"Load before the measurement."`
 	Duration    time.Duration `short:"d" default:"10s" help:"Length of the measurement."`
@@ -222,7 +227,7 @@ const (
 	pricedFeature  = "output-tokens"
 )
 
-// recoveredEvents are recorded before recover where nothing else is said.
+// recoveredEvents are recorded by recover and memory where nothing else is said.
 const recoveredEvents = 1_000_000
 
 // maxCalm bounds the time between two kills of failover.
@@ -245,7 +250,7 @@ func (f *loadFlags) config(scenario bench.Scenario) bench.Config {
 		switch c.Connections = 256; scenario {
 		case bench.ScenarioCheck, bench.ScenarioSimulate, bench.ScenarioMixed, bench.ScenarioClose:
 			c.Connections = 64
-		case bench.ScenarioBatch, bench.ScenarioSnapshot:
+		case bench.ScenarioBatch, bench.ScenarioSnapshot, bench.ScenarioScale:
 			c.Connections = 8
 		}
 	}
@@ -255,10 +260,10 @@ func (f *loadFlags) config(scenario bench.Scenario) bench.Config {
 	if scenario == bench.ScenarioFailover {
 		c.Kills, c.Duration = f.Kills, min(f.Duration, maxCalm)
 	}
-	switch {
-	case scenario == bench.ScenarioRecover && f.Events == 0:
-		c.Events = recoveredEvents
-	case scenario == bench.ScenarioRecover || scenario == bench.ScenarioSnapshot:
+	switch scenario {
+	case bench.ScenarioRecover, bench.ScenarioMemory:
+		c.Events = cmp.Or(f.Events, recoveredEvents)
+	case bench.ScenarioSnapshot, bench.ScenarioScale:
 		c.Events = f.Events
 	}
 	if scenario == bench.ScenarioLimit {

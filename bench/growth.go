@@ -1,0 +1,183 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// Scenarios of what size costs.
+const (
+	// ScenarioScale records batches with few customers and no keys, and again with Customers and
+	// Events before, and compares the processor time of an event.
+	ScenarioScale Scenario = "scale"
+	// ScenarioMemory measures what Customers and Events keep a node's memory and disk busy with.
+	ScenarioMemory Scenario = "memory"
+)
+
+// fewCustomers is how many ScenarioScale begins with.
+const fewCustomers = 1000
+
+// ScaleReport is what came of ScenarioScale.
+type ScaleReport struct {
+	Small, Large Report
+	// Cost is the processor time of an event, of all processes of the system together, with many
+	// customers and keys by that with few.
+	Cost float64
+}
+
+// Scale carries out ScenarioScale. Either part refuses as any run of batches does.
+func (r *Run) Scale(ctx context.Context) (report ScaleReport, err error) {
+	if len(r.Processes) == 0 {
+		return report, errors.New("scale needs a system whose processes run on this machine")
+	}
+	for _, part := range []struct {
+		*Report
+		customers, events int
+	}{{&report.Small, fewCustomers, 0}, {&report.Large, r.Customers, r.Events}} {
+		c := r.Config
+		c.Scenario, c.Customers, c.Events = ScenarioBatch, part.customers, part.events
+		run, err := New(c)
+		if err != nil {
+			return report, err
+		}
+		if *part.Report, err = run.Do(ctx); err != nil {
+			return report, fmt.Errorf("%d customers: %w", c.Customers, err)
+		}
+		r.say("%d customers, %d events before: %.0f events a second", c.Customers, c.Events,
+			part.UnitRate)
+	}
+	small, large := report.Small.costOfUnit(), report.Large.costOfUnit()
+	if small == 0 {
+		return report, &Refusal{[]string{"the processor time of the system cannot be read"}}
+	}
+	report.Cost = large / small
+	return report, nil
+}
+
+// costOfUnit is the processor time of the system for a unit, in seconds.
+func (r Report) costOfUnit() (cost float64) {
+	for _, p := range r.Used {
+		cost += p.Cores / r.UnitRate
+	}
+	return cost
+}
+
+// Print writes the report as a table.
+func (r ScaleReport) Print(out io.Writer) error {
+	for _, part := range []*Report{&r.Small, &r.Large} {
+		if err := part.Print(out); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(out, "processor time of an event: %.2f µs, then %.2f µs, ratio %.2f\n",
+		1e6*r.Small.costOfUnit(), 1e6*r.Large.costOfUnit(), r.Cost)
+	if err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}
+
+// MemoryReport is what came of ScenarioMemory: bytes, means of the nodes.
+type MemoryReport struct {
+	Config
+	Name string
+	// Customer is what a customer with a subscription takes of the heap after a collection, Event
+	// what an event does, which is its key; Journal is what an event takes of the disk for good.
+	Customer, Event, Journal float64
+	Verified                 Verification
+}
+
+// Metrics of a node that ScenarioMemory reads.
+const (
+	heapMetric    = `go_memstats_heap_alloc_bytes `
+	journalMetric = `tollgate_journal_bytes{part="usage"} `
+)
+
+// Footprint carries out ScenarioMemory.
+func (r *Run) Footprint(ctx context.Context) (MemoryReport, error) {
+	report := MemoryReport{Config: r.Config, Name: r.name}
+	if len(r.Admin.Nodes) == 0 || r.Events == 0 {
+		return report, errors.New("memory needs a cluster of `tollgate dev`, and --events")
+	}
+	empty, _, err := r.held(ctx)
+	if err != nil {
+		return report, err
+	}
+	if err = r.createCustomers(ctx); err != nil {
+		return report, fmt.Errorf("create customers: %w", err)
+	}
+	customers, before, err := r.held(ctx)
+	if err != nil {
+		return report, err
+	}
+	if err = r.fill(ctx, r.Events); err != nil {
+		return report, fmt.Errorf("record events: %w", err)
+	}
+	if report.Verified, err = r.verify(ctx); err != nil {
+		return report, &Refusal{[]string{err.Error()}}
+	}
+	events, after, err := r.held(ctx)
+	report.Customer = (customers - empty) / float64(r.Customers)
+	report.Event = (events - customers) / float64(r.Events)
+	report.Journal = (after - before) / float64(r.Events)
+	return report, err
+}
+
+// held is what a node has on its heap after a collection, and in its journal of usage: means.
+func (r *Run) held(ctx context.Context) (heap, journal float64, err error) {
+	for _, node := range r.Admin.Nodes {
+		// The first collection moves pools to where the second one frees them.
+		for range 2 {
+			if err = r.collectGarbage(ctx, node); err != nil {
+				return 0, 0, err
+			}
+		}
+		m, err := metrics(ctx, node, heapMetric, journalMetric)
+		if err != nil {
+			return 0, 0, err
+		}
+		heap += m[heapMetric] / float64(len(r.Admin.Nodes))
+		journal += m[journalMetric] / float64(len(r.Admin.Nodes))
+	}
+	return heap, journal, nil
+}
+
+// collectGarbage makes a node collect: its profile of the heap is of after that.
+func (r *Run) collectGarbage(ctx context.Context, node string) error {
+	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		"http://"+node+"/debug/pprof/heap?gc=1", nil)
+	if err != nil {
+		return fmt.Errorf("collect: %w", err)
+	}
+	request.Header.Set("Authorization", "Bearer "+r.Admin.Key)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("collect: %w", err)
+	}
+	_, err = io.Copy(io.Discard, io.LimitReader(response.Body, maxAdminBody))
+	if response.StatusCode != http.StatusOK {
+		err = errors.Join(err, fmt.Errorf("the profile of %s: %d", node, response.StatusCode))
+	}
+	if err = errors.Join(err, response.Body.Close()); err != nil {
+		return fmt.Errorf("collect: %w", err)
+	}
+	return nil
+}
+
+// Print writes the report.
+func (r MemoryReport) Print(out io.Writer) error {
+	_, err := fmt.Fprintf(out, "scenario  %s on %s: %d customers, %d events, means of %d nodes\n"+
+		"memory    %.0f bytes a customer with a subscription, %.1f bytes an event\n"+
+		"journal   %.0f bytes an event\ncounted   %d, acknowledged %d\n", r.Scenario, r.System,
+		r.Customers, r.Events, len(r.Admin.Nodes), r.Customer, r.Event, r.Journal,
+		r.Verified.Counted, r.Verified.Acknowledged)
+	if err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package bench_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/bench"
+)
+
+// grown is a node whose heap and journal grow with what it is told, from 5,000 and 100 bytes on.
+func grown(t *testing.T, change func(*mortal)) *node {
+	t.Helper()
+	n := &node{mortal: newMortal(t, change)}
+	n.metrics = func() string {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return fmt.Sprintf("go_memstats_heap_alloc_bytes %d\n"+
+			"tollgate_journal_bytes{part=\"usage\"} %d\n",
+			5000+700*n.customers+40*len(n.keys), 100+138*len(n.keys))
+	}
+	return n
+}
+
+// TestMemoryOfCustomersAndEvents: what a node holds more, by how many there are more.
+func TestMemoryOfCustomersAndEvents(t *testing.T) {
+	scenario := func(c *bench.Config) { c.Scenario = bench.ScenarioMemory }
+	report, err := of(grown(t, func(*mortal) {}), scenario, (*bench.Run).Footprint)
+	require.NoError(t, err)
+	require.InDelta(t, 700, report.Customer, 1e-9)
+	require.InDelta(t, 40, report.Event, 1e-9)
+	require.InDelta(t, 138, report.Journal, 1e-9)
+	var text strings.Builder
+	require.NoError(t, report.Print(&text))
+	require.Contains(t, text.String(), "700 bytes a customer")
+
+	_, err = of(grown(t, func(m *mortal) { m.lose = 50 }), scenario, (*bench.Run).Footprint)
+	require.ErrorContains(t, err, "not what was acknowledged")
+	require.True(t, bench.Refused(err))
+	uncollected := grown(t, func(*mortal) {})
+	uncollected.profiles = http.StatusForbidden
+	_, err = of(uncollected, scenario, (*bench.Run).Footprint)
+	require.ErrorContains(t, err, "403")
+	_, err = of(grown(t, func(*mortal) {}), func(c *bench.Config) {
+		c.Scenario, c.Events = bench.ScenarioMemory, 0
+	}, (*bench.Run).Footprint)
+	require.ErrorContains(t, err, "--events")
+}
+
+// TestScaleComparesProcessorTime: few customers, then as many as asked for, with events before.
+func TestScaleComparesProcessorTime(t *testing.T) {
+	scenario := func(c *bench.Config) {
+		c.Scenario, c.Customers, c.Least = bench.ScenarioScale, 1200, 20
+		c.Processes = []bench.Process{{Name: "self", PID: os.Getpid()}}
+	}
+	n := grown(t, func(*mortal) {})
+	report, err := of(n, scenario, (*bench.Run).Scale)
+	require.NoError(t, err)
+	require.Equal(t, 1000, report.Small.Customers)
+	require.Equal(t, 1200, report.Large.Customers)
+	require.Zero(t, report.Small.Config.Events)
+	require.Equal(t, 1042, report.Large.Config.Events)
+	require.GreaterOrEqual(t, report.Large.Verified.Counted, report.Large.Units+1042)
+	cost := func(r bench.Report) float64 { return r.Used[0].Cores / r.UnitRate }
+	require.InEpsilon(t, cost(report.Large)/cost(report.Small), report.Cost, 1e-9)
+	var text strings.Builder
+	require.NoError(t, report.Print(&text))
+	require.Contains(t, text.String(), "processor time of an event")
+
+	_, err = of(grown(t, func(m *mortal) { m.double = 50 }), scenario, (*bench.Run).Scale)
+	require.ErrorContains(t, err, "1000 customers: refused to report")
+}
+
+func TestGrowthNeedsACluster(t *testing.T) {
+	run, err := bench.New(bench.Config{
+		Target: bench.Target{Nodes: []string{"127.0.0.1:1"}}, Customers: 1, Batch: 1,
+		Scenario: bench.ScenarioScale, Connections: 1,
+	})
+	require.NoError(t, err)
+	_, err = run.Scale(context.Background())
+	require.ErrorContains(t, err, "on this machine")
+	_, err = run.Footprint(context.Background())
+	require.ErrorContains(t, err, "tollgate dev")
+}
