@@ -116,6 +116,9 @@ func (n *Namespaces) plugIn(id, address string) error {
 	return err
 }
 
+// Host is where the nodes reach whoever opened the network, without a port.
+func (n *Namespaces) Host() string { return subnet + "254" }
+
 // Address is a node's, without a port.
 func (n *Namespaces) Address(id string) string { return n.nodes[id].address }
 

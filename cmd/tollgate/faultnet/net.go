@@ -63,6 +63,9 @@ func Open(nodes map[string]string) (*Net, error) {
 	return n, nil
 }
 
+// Host is where the nodes reach whoever opened the network.
+func (n *Net) Host() string { return "127.0.0.1" }
+
 // Dial is the value of the setting `dial` of a node: where it reaches each other node.
 func (n *Net) Dial(from string) map[string]string {
 	addresses := make(map[string]string)

@@ -92,6 +92,7 @@ func (r *run) advance(ctx context.Context, admin *api.Client) error {
 // inspectInvoices compares the invoice that closed a customer's first period with its events.
 func (r *run) inspectInvoices(ctx context.Context, c *customer) error {
 	var invoices []struct {
+		ID    string `json:"id"`
 		Type  string `json:"type"`
 		Items []struct {
 			FeatureKey string      `json:"featureKey"`
@@ -104,6 +105,9 @@ func (r *run) inspectInvoices(ctx context.Context, c *customer) error {
 	}
 	regular, billed := 0, 0
 	for _, invoice := range invoices {
+		r.mu.Lock()
+		r.invoices = append(r.invoices, invoice.ID)
+		r.mu.Unlock()
 		if invoice.Type != "REGULAR" {
 			continue
 		}

@@ -71,6 +71,7 @@ type counter struct {
 	mu      sync.Mutex
 	history []porcupine.Operation
 	keys    []*usage
+	reached bool // an answer said that the limit is reached
 }
 
 // usage is one usage event: its key, and what is known of it.
@@ -164,6 +165,7 @@ func (c *counter) add(client int, in input, call int64, out output, end int64) {
 		return
 	}
 	u := c.keys[in.key]
+	c.reached = c.reached || out.outcome == atLimit
 	switch out.outcome {
 	case counted, atLimit, duplicate:
 		u.counted, u.doubtful = true, false

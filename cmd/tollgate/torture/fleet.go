@@ -32,6 +32,7 @@ type fleet struct {
 	nodes        []*process
 	guest        *process // a fourth node, which is a member for some seconds now and then
 	links        network
+	inbox        *inbox
 	// ended is told about a process that ended by itself.
 	ended func(id, how string)
 }
@@ -52,9 +53,10 @@ type process struct {
 }
 
 // newFleet writes configurations and certificates of a new cluster; nothing runs yet.
-func newFleet(o Options, ended func(id, how string)) (*fleet, error) {
-	f := &fleet{
-		dir: o.Dir, program: o.Program, ended: ended, adminKey: "the admin key of a tortured cluster",
+func newFleet(r *run) (f *fleet, err error) {
+	o := r.Options
+	f = &fleet{
+		dir: o.Dir, program: o.Program, ended: r.ended, adminKey: "the admin key of a tortured cluster",
 	}
 	open := openProxies
 	if o.Namespaces {
@@ -65,14 +67,22 @@ func newFleet(o Options, ended func(id, how string)) (*fleet, error) {
 		return nil, err
 	}
 	f.links = links
+	if f.inbox, err = openInbox(links.Host(), r.violate); err != nil {
+		return nil, errors.Join(err, links.Close())
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.inbox.close(), links.Close())
+		}
+	}()
 	authority, err := certs.OpenAuthority(filepath.Join(o.Dir, "certs"))
 	if err != nil {
-		return nil, errors.Join(err, f.links.Close())
+		return nil, err
 	}
 	for _, m := range members {
 		p, err := f.prepare(m, members, authority)
 		if err != nil {
-			return nil, errors.Join(err, f.links.Close())
+			return nil, err
 		}
 		f.nodes = append(f.nodes, p)
 	}
@@ -105,6 +115,7 @@ func (f *fleet) prepare(m config.Member, members []config.Member, authority *cer
 	}
 	c.AdminKeyHash = hex.EncodeToString(hash[:])
 	c.Memory, c.DiskReserve = 512, 64
+	c.Outbound = f.inbox.allowed()
 	c.Snapshots = config.Snapshots{LogMiB: 1, TrailingMiB: 1}
 	c.TLS = config.TLS{
 		Authority:   filepath.Join(secrets, certs.AuthorityFile),
@@ -240,7 +251,7 @@ func (f *fleet) close() error {
 	for _, p := range f.everyone() {
 		problems = append(problems, f.kill(p))
 	}
-	return errors.Join(append(problems, f.links.Close())...)
+	return errors.Join(append(problems, f.inbox.close(), f.links.Close())...)
 }
 
 // node finds a node by its name.

@@ -28,6 +28,7 @@ func (r *run) paddedEvent() []byte {
 // was killed and started from its disk.
 func (r *run) lookBack(ctx context.Context) error {
 	r.phase("mended: looking back")
+	r.fleet.inbox.answers.Store(true)
 	if err := r.settleLedger(ctx); err != nil {
 		return err
 	}
@@ -65,6 +66,9 @@ func (r *run) lookBack(ctx context.Context) error {
 	}
 	r.phase("closing all periods")
 	if err := r.closePeriods(ctx); err != nil {
+		return err
+	}
+	if err := r.inspectInbox(ctx); err != nil {
 		return err
 	}
 	well, cancel := context.WithTimeout(ctx, recovery)

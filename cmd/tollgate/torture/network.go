@@ -12,6 +12,8 @@ import (
 
 // network is what lies between the nodes. What it cannot do it tells when it is closed.
 type network interface {
+	// Host is where the nodes reach this process.
+	Host() string
 	// Dial is the setting `dial` of a node.
 	Dial(from string) map[string]string
 	// Enter moves the calling thread, which is locked for good, to where a node runs.

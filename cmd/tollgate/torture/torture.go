@@ -121,6 +121,7 @@ type run struct {
 	mu         sync.Mutex
 	customers  []*customer
 	ledger     ledger          // of the one that keeps it; later of lookBack
+	invoices   []string        // that there are in the end
 	terms      map[uint64]bool // in which somebody led
 	faults     map[string]int
 	violations []string
@@ -140,7 +141,7 @@ func Run(ctx context.Context, o Options) (s Summary, err error) {
 	}
 	ctx, r.fail = context.WithCancel(ctx)
 	defer r.fail()
-	if r.fleet, err = newFleet(o, r.ended); err != nil {
+	if r.fleet, err = newFleet(r); err != nil {
 		return s, err
 	}
 	defer func() { err = errors.Join(err, r.fleet.close()) }()
@@ -166,6 +167,9 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	var err error
 	if r.key, err = r.fleet.setUp(ctx); err != nil {
+		return err
+	}
+	if err = r.fleet.inbox.open(ctx, r.fleet); err != nil {
 		return err
 	}
 	if err = r.greet(); err != nil {
