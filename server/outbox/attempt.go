@@ -45,12 +45,12 @@ func (o *Outbox) deliver(ctx context.Context, d *billing.DueDelivery) *webhook.R
 	return result
 }
 
-// attempt sends a message, unless it is too old to be worth it.
+// attempt sends a message, unless it is too old to be worth it: by the time of the log, since the
+// clock of this node may have been set forward while it leads, and what expires is lost.
 func (o *Outbox) attempt(ctx context.Context, d *billing.DueDelivery) (
 	attempt, *webhook.Result, error,
 ) {
-	now := o.config.Machine.Clock(o.config.Now().UnixMilli())
-	if now-d.Delivery.QueuedAt >= billing.WebhookRetentionMS {
+	if o.config.Machine.Stamp()-d.Delivery.QueuedAt >= billing.WebhookRetentionMS {
 		return attempt{
 			outcome: billing.AttemptExpired, reason: "the message is older than 7 days",
 		}, nil, nil

@@ -64,7 +64,10 @@ type node struct {
 }
 
 // open makes a node's outbox, which runs until the test ends.
-func (d *desk) open(leads bool) *node {
+func (d *desk) open(leads bool) *node { return d.openAt(leads, time.Now) }
+
+// openAt is open on a node with a clock of its own.
+func (d *desk) openAt(leads bool, now func() time.Time) *node {
 	d.t.Helper()
 	n := &node{}
 	n.leads.Store(leads)
@@ -72,6 +75,7 @@ func (d *desk) open(leads bool) *node {
 	n.Outbox, err = outbox.New(outbox.Config{
 		Machine: d.Machine, Proposer: d, Fetch: d.fetch, SealKey: [32]byte{1}, Leads: n.leads.Load,
 		Schedule: webhook.Schedule{moment, moment, moment, moment}, Look: time.Millisecond,
+		Now: now,
 	})
 	require.NoError(d.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -303,6 +307,30 @@ func TestAttemptsEnd(t *testing.T) {
 		require.Equal(t, uint32(302), v.Log[4].Status)
 		require.Equal(t, "redirects are not followed", v.Log[4].Reason)
 	}
+}
+
+// TestOldMessagesExpire: a message is not sent once it is older than 7 days by the log's time; the
+// leader's own clock, which may be a year ahead, makes none old.
+func TestOldMessagesExpire(t *testing.T) {
+	r := receive(t, func(int, *http.Request) int { return http.StatusNoContent })
+	d := newDesk(t, 0, r.host())
+	ahead := d.openAt(true, func() time.Time { return time.Now().AddDate(1, 0, 0) })
+	d.hook(ahead, "hook", r.server.URL+"/hook")
+	d.customers("ada", "bea")
+	d.subscribe("ada", 0)
+	d.drained("hook")
+	require.Equal(t, len(told), r.count())
+	require.Zero(t, d.endpoint("hook").Failed)
+
+	ahead.leads.Store(false)
+	d.subscribe("bea", 0)
+	d.Stamp.Store(time.Now().AddDate(0, 0, 8).UnixMilli())
+	d.customers("cid")
+	d.open(true)
+	d.drained("hook")
+	hook := d.endpoint("hook")
+	require.EqualValues(t, len(told), hook.Failed, "what was queued then")
+	require.EqualValues(t, r.count(), hook.Delivered)
 }
 
 // TestGoneDisables: an endpoint that answers 410 hears of nothing more until it is enabled; then it
