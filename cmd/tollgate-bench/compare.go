@@ -26,18 +26,35 @@ type compareCommand struct {
 	loadFlags
 }
 
-// Run carries out the comparison.
+// Run carries out the comparison, and prints it.
 func (c *compareCommand) Run(ctx context.Context) error {
+	comparison, err := c.compare(ctx)
+	if err != nil {
+		return err
+	}
+	if c.HTML != "" {
+		if err = writeHTML(c.HTML, comparison); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		return bench.JSON(comparison, os.Stdout)
+	}
+	return comparison.Print(os.Stdout)
+}
+
+// compare measures the systems in turns.
+func (c *compareCommand) compare(ctx context.Context) (none bench.Comparison, err error) {
 	contest := bench.Contest{Rounds: c.Rounds, Tools: c.Tools, Progress: func(what string) {
 		fmt.Fprintln(os.Stderr, what)
 	}}
 	if c.Rounds < 1 || c.Rounds > 1000 {
-		return fmt.Errorf("%d rounds: want 1 to 1000", c.Rounds)
+		return none, fmt.Errorf("%d rounds: want 1 to 1000", c.Rounds)
 	}
 	for _, name := range c.Systems {
 		system, err := systemNamed(name, c.Tollgate)
 		if err != nil {
-			return err
+			return none, err
 		}
 		contest.Systems = append(contest.Systems, system)
 	}
@@ -54,19 +71,7 @@ func (c *compareCommand) Run(ctx context.Context) error {
 			contest.Loads = append(contest.Loads, load)
 		}
 	}
-	comparison, err := contest.Compare(ctx)
-	if err != nil {
-		return err
-	}
-	if c.HTML != "" {
-		if err = writeHTML(c.HTML, comparison); err != nil {
-			return err
-		}
-	}
-	if c.JSON {
-		return bench.JSON(comparison, os.Stdout)
-	}
-	return comparison.Print(os.Stdout)
+	return contest.Compare(ctx)
 }
 
 // plotted is what can be written as a page with plots.

@@ -16,6 +16,7 @@ import (
 type flags struct {
 	Run         runCommand         `cmd:"" default:"withargs" help:"Measure one cluster."`
 	Compare     compareCommand     `cmd:"" help:"Measure several systems in turns, and print the ratios."`
+	Table       tableCommand       `cmd:"" help:"Measure what Tollgate has to reach, and print what holds."`
 	Regressions regressionsCommand `cmd:"" help:"Fail where benchmarks got worse (make bench-compare)."`
 	Front       frontCommand       `cmd:"" hidden:"" help:"Be the HTTP front of a peer."`
 }

@@ -65,3 +65,20 @@ func TestSnapshotsAreConfigured(t *testing.T) {
 	}
 	require.ErrorContains(t, cluster.configure(), "or this one")
 }
+
+// TestPartsOfTheTable: what is asked for and cannot run is told, and the table is printed all the
+// same.
+func TestPartsOfTheTable(t *testing.T) {
+	var f flags
+	parser, err := kong.New(&f)
+	require.NoError(t, err)
+	_, err = parser.Parse([]string{
+		"table", "--parts", "failover,recover", "--tollgate", filepath.Join(t.TempDir(), "none"),
+	})
+	require.NoError(t, err)
+	require.Equal(t, 1_000_000, f.Table.large(bench.ScenarioRecover).Events)
+	require.Equal(t, 100_000, f.Table.large(bench.ScenarioRecover).Customers)
+	err = f.Table.Run(t.Context())
+	require.ErrorContains(t, err, "failover: start a cluster (make build builds it)")
+	require.ErrorContains(t, err, "recover: start a cluster")
+}
