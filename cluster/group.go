@@ -102,6 +102,7 @@ type Group struct {
 	committed atomic.Pointer[[]raft.ServerID]
 	index     readIndex
 	doorbell  chan struct{}
+	hollows   int // see hollow; of the goroutine that looks at requests
 	opened    instant
 	// contact is a moment such that this node's memory holds all that was acknowledged before it;
 	// nil as long as there was none.
@@ -160,6 +161,8 @@ func openGroup(p parts) (*Group, error) {
 	g.transport = newTransport(p.transport, g.lease, c.HeartbeatTimeout, g.standsForElection)
 	includes := g.includes
 	g.transport.includes.Store(&includes)
+	known := g.known
+	g.transport.known.Store(&known)
 	g.adapter = &fsm{group: g}
 	g.transport.applied = g.adapter.progress.index.Load
 	g.store = newWatchedLog(g, p.logs)

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"sync/atomic"
 
@@ -59,15 +60,95 @@ func (l *lateReader) Read(p []byte) (int, error) {
 	return l.src.Read(p)
 }
 
-// includes says that the log holds everything up to an entry of that term, or begins behind it.
+// includes says that this node holds everything up to an entry of that term: in its log, or applied
+// and gone from there. A log that has another entry in that place contradicts the snapshot.
 func (g *Group) includes(index, term uint64) bool {
-	first, err := g.store.FirstIndex()
-	if err != nil || first == 0 || index == 0 {
+	<-g.running // raft asks, which runs; but its own beginning may not be over here
+	if index == 0 {
 		return false
 	}
-	if index < first {
-		return true
-	}
 	var l raft.Log
-	return g.store.GetLog(index, &l) == nil && l.Term == term
+	if err := g.store.GetLog(index, &l); err != nil {
+		return index <= g.raft.AppliedIndex()
+	}
+	return l.Term == term
+}
+
+// known is how many entries of an append this node has applied; false where raft is to compare the
+// place that the append joins on to, which is in the log, or behind its end. One goroutine calls
+// it.
+func (g *Group) known(req *raft.AppendEntriesRequest) (count uint64, ok bool) {
+	select {
+	case <-g.running:
+	default:
+		return 0, false
+	}
+	first, err := g.store.FirstIndex()
+	applied, prev := g.raft.AppliedIndex(), req.PrevLogEntry
+	if err != nil || prev > applied || first > 0 && prev >= first {
+		return 0, false
+	}
+	if g.hollow(first, applied) {
+		return 0, false
+	}
+	count = min(applied-prev, uint64(len(req.Entries)))
+	for _, entry := range req.Entries[:count] {
+		var l raft.Log
+		if g.store.GetLog(entry.Index, &l) == nil && l.Term != entry.Term &&
+			req.Term >= g.raft.CurrentTerm() { // a deposed leader's entries prove nothing
+			g.contradict(fmt.Sprintf("another entry %d than its leader's", entry.Index))
+			return 0, false
+		}
+	}
+	return count, true
+}
+
+// hollow says that raft takes the log for longer than it is: a snapshot was installed over entries
+// of a deposed leader, some of which are behind it. The log is empty then, raft looks for them
+// still, and refuses whatever it is sent (trap 5). It lasts, other than the moment between the
+// deletion of entries and those that take their place.
+func (g *Group) hollow(first, applied uint64) bool {
+	if first > 0 || g.raft.LastIndex() <= applied {
+		g.hollows = 0
+		return false
+	}
+	if g.hollows++; g.hollows == restoreLimit {
+		g.contradict("none of the entries that raft knows of")
+	}
+	return true
+}
+
+// contradict ends this replica, whose log does not go with what it has applied. The next start
+// empties a log that contradicts the snapshot.
+func (g *Group) contradict(what string) {
+	if err := g.rebuild(); err != nil {
+		g.log.Error("cannot mark the log for removal", "error", err)
+	}
+	g.halt(fmt.Errorf("%w: the log of group %s has %s", ErrRestart, g.name, what))
+	<-g.closing // nothing more is answered: the leader would try again at once
+}
+
+// trim takes from an append what this node has applied, where its log begins behind the place that
+// the append joins on to. Raft would refuse that: it has no entry there to compare. The leader
+// would go back, to a snapshot that says nothing new, and on from it to the same place, for ever
+// and without a pause. What was applied is committed, and the leader's log has the same.
+//
+// Nor does an append say more of what is committed than up to its own last entry: what lies behind
+// that in this node's log was not compared (Ongaro, Consensus, figure 3.1). Raft takes the end of
+// its log for that.
+func (t *transport) trim(req *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
+	own := *req // in memory, the request is shared with other peers
+	own.LeaderCommitIndex = min(req.LeaderCommitIndex, req.PrevLogEntry+uint64(len(req.Entries)))
+	known := t.known.Load()
+	if known == nil || len(req.Entries) == 0 {
+		return &own
+	}
+	if count, ok := (*known)(req); ok {
+		own.Entries = req.Entries[count:]
+		own.PrevLogEntry, own.PrevLogTerm = 0, 0 // nothing to compare
+		if len(own.Entries) == 0 {
+			own.LeaderCommitIndex = 0
+		}
+	}
+	return &own
 }

@@ -2,11 +2,33 @@ package cluster
 
 import (
 	"io"
+	"sync"
 	"testing"
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 )
+
+// install sends a snapshot as the leader does, and says whether the other node took it.
+func (c *nodes) install(leader, to string, meta *raft.SnapshotMeta, src io.Reader) bool {
+	g := c.billing(leader)
+	request := &raft.InstallSnapshotRequest{
+		RPCHeader: headerOf(leader), SnapshotVersion: raft.SnapshotVersionMax,
+		Term: g.raft.CurrentTerm(), LastLogIndex: meta.Index, LastLogTerm: meta.Term,
+		Configuration:      raft.EncodeConfiguration(meta.Configuration),
+		ConfigurationIndex: meta.ConfigurationIndex, Size: meta.Size,
+	}
+	var response raft.InstallSnapshotResponse
+	require.NoError(c.t, g.transport.rawTransport.InstallSnapshot(raft.ServerID(to),
+		raft.ServerAddress(addressOf(to)), request, &response, io.LimitReader(src, meta.Size)))
+	return response.Success
+}
+
+func headerOf(leader string) raft.RPCHeader {
+	return raft.RPCHeader{
+		ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(leader), Addr: []byte(addressOf(leader)),
+	}
+}
 
 // Trap: a snapshot that was held up on its way arrives after the entries behind it. Raft would go
 // back to it and delete them from a log without gaps, although this node has acknowledged them.
@@ -29,20 +51,7 @@ func TestASnapshotThatIsLateDeletesNothing(t *testing.T) {
 		meta, src, err := g.snapshots.Open(late.ID)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, src.Close()) }()
-		request := &raft.InstallSnapshotRequest{
-			RPCHeader: raft.RPCHeader{
-				ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(leader),
-				Addr: []byte(addressOf(leader)),
-			},
-			SnapshotVersion: raft.SnapshotVersionMax, Term: g.raft.CurrentTerm(),
-			LastLogIndex: meta.Index, LastLogTerm: meta.Term,
-			Configuration:      raft.EncodeConfiguration(meta.Configuration),
-			ConfigurationIndex: meta.ConfigurationIndex, Size: meta.Size,
-		}
-		var response raft.InstallSnapshotResponse
-		require.NoError(t, g.transport.rawTransport.InstallSnapshot(raft.ServerID(id),
-			raft.ServerAddress(addressOf(id)), request, &response, io.LimitReader(src, meta.Size)))
-		require.True(t, response.Success, "it is there")
+		require.True(t, c.install(leader, id, meta, src), "it is there")
 		require.Equal(t, applied, follower.machine.Applied(), "it went back")
 		var entry raft.Log
 		for index := meta.Index; index <= last; index++ {
@@ -51,4 +60,124 @@ func TestASnapshotThatIsLateDeletesNothing(t *testing.T) {
 		c.count(leader, 102)
 		c.converge()
 	})
+}
+
+// behindIts makes a follower whose log begins behind a snapshot of the leader's, of which it says
+// what it is.
+func (c *nodes) behindIts(leader, follower string) raft.SnapshotMeta {
+	g, key := c.billing(leader), uint64(0)
+	count := func() {
+		for range 2 * minTrailing {
+			key++
+			c.count(leader, key)
+		}
+		c.converge()
+	}
+	count()
+	require.NoError(c.t, g.TakeSnapshot())
+	found, err := g.snapshots.List()
+	require.NoError(c.t, err)
+	meta, src, err := g.snapshots.Open(found[0].ID)
+	require.NoError(c.t, err)
+	defer func() { require.NoError(c.t, src.Close()) }()
+	count()
+	require.NoError(c.t, c.billing(follower).TakeSnapshot())
+	first, err := c.billing(follower).store.FirstIndex()
+	require.NoError(c.t, err)
+	require.Greater(c.t, first, meta.Index+1, "its log has nothing to join on to")
+	require.True(c.t, c.install(leader, follower, meta, src), "it holds that")
+	return *meta
+}
+
+// follow is the append that begins behind a snapshot, and goes up to an entry.
+func (c *nodes) follow(
+	leader string, meta raft.SnapshotMeta, last uint64,
+) *raft.AppendEntriesRequest {
+	g := c.billing(leader)
+	request := &raft.AppendEntriesRequest{
+		RPCHeader: headerOf(leader), Term: g.raft.CurrentTerm(),
+		PrevLogEntry: meta.Index, PrevLogTerm: meta.Term, LeaderCommitIndex: g.raft.CommitIndex(),
+	}
+	for index := meta.Index + 1; index <= last; index++ {
+		entry := &raft.Log{}
+		require.NoError(c.t, g.store.GetLog(index, entry))
+		request.Entries = append(request.Entries, entry)
+	}
+	return request
+}
+
+// send sends an append as the leader does, and says whether the other node took it.
+func (c *nodes) send(leader, to string, request *raft.AppendEntriesRequest) bool {
+	var response raft.AppendEntriesResponse
+	require.NoError(c.t, c.billing(leader).transport.rawTransport.AppendEntries(raft.ServerID(to),
+		raft.ServerAddress(addressOf(to)), request, &response))
+	return response.Success
+}
+
+func shortLog(_ string, c *Config) { c.TrailingBytes = 1 }
+
+// Trap: a follower whose log begins behind the snapshot that the leader sends it: what follows on
+// that is taken as far as it is news. Raft would refuse it, and be sent the snapshot, in turns.
+func TestAnAppendFromBeforeTheLogIsTaken(t *testing.T) {
+	inCluster(t, shortLog, func(c *nodes) {
+		leader := c.leader()
+		id := c.others(leader)[0]
+		meta := c.behindIts(leader, id)
+		follower := c.billing(id)
+		applied, last := follower.machine.Applied(), follower.raft.LastIndex()
+		for _, upTo := range []uint64{meta.Index + 1, applied, last} {
+			require.True(t, c.send(leader, id, c.follow(leader, meta, upTo)), "up to %d", upTo)
+			require.GreaterOrEqual(t, follower.machine.Applied(), applied)
+			require.GreaterOrEqual(t, follower.raft.LastIndex(), last)
+		}
+		c.count(leader, 1000)
+		c.converge()
+	})
+}
+
+// Trap 5, without a snapshot that comes again: a log that contradicts what was applied is noticed
+// when the leader sends what it has there. What a deposed one sends proves nothing.
+func TestALogThatContradictsTheStateIsNoticed(t *testing.T) {
+	inCluster(t, shortLog, func(c *nodes) {
+		leader := c.leader()
+		id := c.others(leader)[0]
+		meta := c.behindIts(leader, id)
+		forged := c.follow(leader, meta, c.billing(id).machine.Applied())
+		forged.Entries[len(forged.Entries)-1].Term--
+		forged.Term--
+		require.False(t, c.send(leader, id, forged))
+		require.Empty(t, c.fatals(id))
+		forged.Term++
+		var ended sync.WaitGroup
+		ended.Go(func() { // it is not answered
+			var response raft.AppendEntriesResponse
+			require.Error(t, c.billing(leader).transport.rawTransport.AppendEntries(raft.ServerID(id),
+				raft.ServerAddress(addressOf(id)), forged, &response))
+		})
+		c.eventually("it was noticed", func() bool { return len(c.fatals(id)) > 0 })
+		require.ErrorIs(t, c.fatals(id)[0], ErrRestart)
+		c.stop(id)
+		ended.Wait()
+		c.start(id)
+		c.count(leader, 1000)
+		c.converge()
+	})
+}
+
+// What a leader says is committed counts as far as it has sent its log: raft commits the rest of
+// this node's, too, which may be another's.
+func TestNothingIsCommittedThatWasNotCompared(t *testing.T) {
+	w, other := pairOf(t, 0, yes)
+	request := &raft.AppendEntriesRequest{
+		Term: 9, PrevLogEntry: 3, Entries: []*raft.Log{{Index: 4, Term: 9}}, LeaderCommitIndex: 9,
+	}
+	done := make(chan error, 1)
+	go func() { done <- other.AppendEntries("a", "a", request, &raft.AppendEntriesResponse{}) }()
+	rpc := <-w.Consumer()
+	got := rpc.Command.(*raft.AppendEntriesRequest)
+	require.EqualValues(t, 4, got.LeaderCommitIndex)
+	require.Equal(t, request.Entries, got.Entries)
+	require.EqualValues(t, 9, request.LeaderCommitIndex, "the other nodes' copy is not touched")
+	rpc.Respond(&raft.AppendEntriesResponse{Term: 9, Success: true}, nil)
+	require.NoError(t, <-done)
 }

@@ -43,8 +43,10 @@ type transport struct {
 	applied func() uint64
 	// held is the member whose appends do not return yet, and the channel that is closed then.
 	held atomic.Pointer[heldBack]
-	// includes says that this node's log holds everything up to an entry; nil: it has none.
+	// includes says that this node holds everything up to an entry, known how many entries of an
+	// append it has applied, where its log begins behind them; nil: it has no log.
 	includes atomic.Pointer[func(index, term uint64) bool]
+	known    atomic.Pointer[func(*raft.AppendEntriesRequest) (count uint64, ok bool)]
 	// voters are those of this node's own list of members; nil: raft does not run yet.
 	voters atomic.Pointer[func() []raft.ServerID]
 	// stands says that this node may ask for votes.
@@ -273,6 +275,7 @@ func (t *transport) inspect(rpc *raft.RPC) bool {
 	case *raft.AppendEntriesRequest:
 		t.handed.look(req)
 		t.watchTerm(rpc, req.Term)
+		rpc.Command = t.trim(req)
 	}
 	return true
 }
