@@ -122,3 +122,34 @@ func TestReportSaysWhatProcessesUsed(t *testing.T) {
 	require.Greater(t, report.Used[0].Resident, uint64(1<<20))
 	require.Positive(t, report.GeneratorCores)
 }
+
+// TestCreationsAreRepeatedWithTheirKey: a creation whose outcome is unknown is sent again under the
+// same key, and each one has another.
+func TestCreationsAreRepeatedWithTheirKey(t *testing.T) {
+	l := newLedger()
+	var mu sync.Mutex
+	tries := map[string]int{}
+	_, err := load(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if key := r.Header.Get("Idempotency-Key"); r.Method == "POST" &&
+			!strings.HasSuffix(r.URL.Path, "/events") {
+			mu.Lock()
+			tries[key]++
+			first := tries[key] == 1
+			mu.Unlock()
+			if first {
+				w.Header().Set("Content-Length", "2")
+				w.WriteHeader(503)
+				if _, err := w.Write([]byte("{}")); err != nil {
+					panic(err)
+				}
+				return
+			}
+		}
+		l.ServeHTTP(w, r)
+	}), func(*bench.Config) {})
+	require.NoError(t, err)
+	require.Len(t, tries, 2*20)
+	for key, n := range tries {
+		require.Equal(t, 2, n, key)
+	}
+}

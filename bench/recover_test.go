@@ -70,7 +70,7 @@ func TestRecoverMeasuresEachRestart(t *testing.T) {
 			"tollgate_cluster_restore_seconds_sum{group=\"billing\"} 0.25\n"
 	}
 	scenario := func(c *bench.Config) { c.Scenario = bench.ScenarioRecover }
-	n := &node{mortal: newMortal(t, func(*mortal) {}), metrics: metrics}
+	n := &node{mortal: newMortal(t, func(m *mortal) { m.overload = 3 }), metrics: metrics}
 	report, err := of(n, scenario, (*bench.Run).Recover)
 	require.NoError(t, err)
 	require.Len(t, report.Restarts, 1)

@@ -26,6 +26,7 @@ type ledger struct {
 	lose, double int // every so many-th event; 0 never
 	limit        int // of each customer; 0 is none
 	customers    int
+	overload     int // so many batches in which every second event is answered 503
 	unaudited    bool
 	events       int
 }
@@ -90,12 +91,18 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		accepted, results := 0, []string{}
 		for i, e := range batch {
-			status := l.record(e)
+			status := 503
+			if l.overload == 0 || i%2 == 0 {
+				status = l.record(e)
+			} else if i%4 == 1 { // it counts, though the answer cannot tell
+				l.record(e)
+			}
 			if status == 201 {
 				accepted++
 			}
 			results = append(results, fmt.Sprintf(`{"index":%d,"status":%d}`, i, status))
 		}
+		l.overload = max(0, l.overload-1)
 		answer(200, fmt.Sprintf(`{"accepted":%d,"results":[%s]}`, accepted, strings.Join(results, ",")))
 	case parts[0] == "entitlements":
 		var simulation event

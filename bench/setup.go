@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -15,13 +16,13 @@ const graceDays = 365
 func (r *Run) createCustomers(ctx context.Context) error {
 	return r.each(ctx, r.Customers, func(c *connection, n int) error {
 		name := r.customer(n)
-		err := r.create(c, "/api/v1/client/customers", fmt.Sprintf(
+		err := r.create(c, name+"-customer", "/api/v1/client/customers", fmt.Sprintf(
 			`{"externalClientCustomerId":%q,"firstName":"Load","lastName":"Test",`+
 				`"email":"%s@example.com"}`, name, name))
 		if err != nil {
 			return err
 		}
-		return r.create(c, "/api/v1/client/subscriptions", fmt.Sprintf(
+		return r.create(c, name+"-subscription", "/api/v1/client/subscriptions", fmt.Sprintf(
 			`{"planId":%q,"customerReferenceId":%q,"gracePeriod":%d}`, r.Plan, name, graceDays))
 	})
 }
@@ -29,8 +30,12 @@ func (r *Run) createCustomers(ctx context.Context) error {
 // createTries bounds how often a creation is repeated while the cluster cannot serve.
 const createTries = 50
 
-func (r *Run) create(c *connection, path, body string) error {
-	request := r.request("POST", path, []byte(body))
+// create makes something. It is sent with a key of its own, so that a try whose outcome was unknown
+// can be followed by another.
+func (r *Run) create(c *connection, key, path, body string) error {
+	request := r.head("POST", path, len(body))
+	request = fmt.Appendf(request[:len(request)-len("\r\n")],
+		"Idempotency-Key: %s\r\n\r\n%s", key, body)
 	for range createTries {
 		status, answer, err := c.do(request)
 		if err != nil {
@@ -48,35 +53,81 @@ func (r *Run) create(c *connection, path, body string) error {
 	return fmt.Errorf("POST %s: the cluster cannot serve", path)
 }
 
-// fillBatch is how many events a batch of fill has at the most.
-const fillBatch = 1000
+// fillBatch is how many events a batch of fill has at the most, fillConnections how many batches
+// are sent at a time.
+const (
+	fillBatch       = 1000
+	fillConnections = 8
+)
 
-// fill records so many events in batches, of the customers in turns.
+// fill records so many events in batches, of the customers in turns. It is no measurement: what an
+// overloaded cluster refuses is sent again.
 func (r *Run) fill(ctx context.Context, events int) error {
-	return r.each(ctx, (events+fillBatch-1)/fillBatch, func(conn *connection, n int) error {
+	return r.over(ctx, fillConnections, (events+fillBatch-1)/fillBatch, func(conn *connection,
+		n int,
+	) error {
 		size := min(fillBatch, events-n*fillBatch)
-		w := &worker{Run: r, connection: conn, customers: make([]uint32, size)}
 		t := r.eventTemplate(r.Connections+n, size, true)
+		customer := func(i int) int { return (n*fillBatch + i) % r.Customers }
 		for i := range size {
-			w.customers[i] = uint32((n*fillBatch + i) % r.Customers)
-			t.setCustomer(i, uint64(w.customers[i]))
+			t.setCustomer(i, uint64(customer(i)))
 			t.setKey(i, uint64(i))
 		}
-		units, err := w.record(t)
-		if err == nil && units != uint64(size) {
-			err = fmt.Errorf("%d of %d events were accepted", units, size)
+		if err := r.insist(conn, t.bytes, size); err != nil {
+			return err
 		}
-		return err
+		for i := range size {
+			r.acknowledged[customer(i)].Add(1)
+		}
+		return nil
 	})
+}
+
+// insist sends a batch until all of its events have counted.
+func (r *Run) insist(conn *connection, request []byte, events int) error {
+	done, left := make([]bool, events), events
+	var failed error
+	for try := range createTries {
+		if try > 0 {
+			time.Sleep(100 * time.Millisecond)
+		}
+		status, body, err := conn.do(request)
+		if err != nil { // whatever became of it, the keys tell
+			failed = err
+			continue
+		}
+		if status != 200 && status != 429 && status != 503 {
+			return fmt.Errorf("batch: %d %.300s", status, body)
+		}
+		for i := 0; i < events && status == 200; i++ {
+			one, after, ok := number(body, statusField)
+			// What is a repeat now has counted at an earlier try, whatever was said of it then.
+			if counted := one == 200 || one == 201 || one == 409 && try > 0; ok && counted && !done[i] {
+				done[i] = true
+				left--
+			}
+			body = after
+		}
+		if left == 0 {
+			return nil
+		}
+	}
+	return errors.Join(fmt.Errorf("batch: %d of %d events were not accepted", left, events), failed)
 }
 
 // each calls do for 0 … n-1 over some connections, until one fails or ctx ends.
 func (r *Run) each(ctx context.Context, n int, do func(*connection, int) error) error {
+	return r.over(ctx, min(max(r.Connections, 64), 256), n, do)
+}
+
+// over is each, over so many connections.
+func (r *Run) over(ctx context.Context, connections, n int, do func(*connection, int) error,
+) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64
 	var group sync.WaitGroup
-	for worker := range min(n, max(r.Connections, 64), 256) {
+	for worker := range min(n, connections) {
 		group.Go(func() {
 			c := newConnection(r.Nodes[worker%len(r.Nodes)])
 			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
