@@ -13,6 +13,7 @@ import (
 
 var (
 	errTransfer = errors.New("cluster: leadership is not handed over")
+	errDeposed  = errors.New("cluster: entries of a later term than that of who sends them")
 	errQuiet    = errors.New("cluster: no votes right after a start")
 	errClock    = errors.New("cluster: no votes for a clock that is far off, or not compared yet")
 )
@@ -273,6 +274,13 @@ func (t *transport) inspect(rpc *raft.RPC) bool {
 		t.watchTerm(rpc, req.Term)
 		t.guardLog(rpc, req)
 	case *raft.AppendEntriesRequest:
+		if n := len(req.Entries); n > 0 && req.Entries[n-1].Term > req.Term {
+			// Of a deposed leader, which goes on for a moment with what it has from its successor.
+			// Taken, the log would be ahead of this node's term: it might have lost a vote.
+			resp := &raft.AppendEntriesResponse{RPCHeader: header(), Term: req.Term}
+			rpc.Respond(resp, errDeposed)
+			return false
+		}
 		t.handed.look(req)
 		t.watchTerm(rpc, req.Term)
 		rpc.Command = t.trim(req)

@@ -92,6 +92,23 @@ func TestNoVotesRightAfterAStart(t *testing.T) {
 	})
 }
 
+// Trap: a deposed leader sends entries of its successor's as its own. Whoever took them would have
+// a log that is ahead of its term, and refuse to start with that: its vote might be lost.
+func TestEntriesOfALaterTermAreNotTaken(t *testing.T) {
+	w, other := pairOf(t, 0, yes)
+	request := &raft.AppendEntriesRequest{Term: 2, Entries: []*raft.Log{
+		{Index: 8, Term: 2}, {Index: 9, Term: 3},
+	}}
+	done := make(chan error, 1)
+	go func() { done <- other.AppendEntries("a", "a", request, &raft.AppendEntriesResponse{}) }()
+	select {
+	case err := <-done:
+		require.ErrorIs(t, err, errDeposed)
+	case rpc := <-w.Consumer():
+		require.Fail(t, "it came through", "%v", rpc.Command)
+	}
+}
+
 func TestPipeliningIsOff(t *testing.T) {
 	w, _ := pairOf(t, 0, yes)
 	_, err := w.AppendEntriesPipeline("b", "b")
