@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"strings"
 
-	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/server"
 )
@@ -24,7 +23,7 @@ func (a *API) authenticate(x *server.Exchange) *server.Fault {
 	if !known {
 		// The key may have been made on another node a moment ago, or this node has just started
 		// and knows nothing yet. Unless it can find out, the key is not to be called invalid.
-		if _, outcome := a.config.Reader.BeginRead(a.readDeadline()); outcome != engine.OutcomeDone {
+		if !server.Fresh(a.config.Reader, a.readDeadline()) {
 			return &faultKeyUnknown
 		}
 		if principal, known = a.machine.Authenticate(hash); !known {

@@ -78,10 +78,10 @@ func graceDays(f *form, dst *uint32) bool {
 func (a *API) answerCreated(x *server.Exchange, c *billing.CreateSubscription) bool {
 	deadline := a.readDeadline()
 	for {
-		_, outcome := a.config.Reader.BeginRead(deadline)
+		fresh := server.Fresh(a.config.Reader, deadline)
 		s, ok := a.machine.Subscription(c.Env, c.ID)
 		if !ok {
-			if !time.Now().Before(deadline) || outcome == engine.OutcomeDone {
+			if !time.Now().Before(deadline) || fresh {
 				return false
 			}
 			continue

@@ -191,8 +191,7 @@ var errUnavailable = errors.New("payments: no quorum can be reached")
 
 // fresh waits until this node's memory holds every acknowledged write.
 func (d *Desk) fresh() error {
-	if _, outcome := d.config.Reader.BeginRead(time.Now().Add(readTimeout)); outcome !=
-		engine.OutcomeDone {
+	if !server.Fresh(d.config.Reader, time.Now().Add(readTimeout)) {
 		return errUnavailable
 	}
 	return nil

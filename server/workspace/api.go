@@ -153,8 +153,7 @@ func (a *API) read(x *server.Exchange, answer func() *refusal) {
 
 // fresh waits until this node's memory holds what was acknowledged anywhere.
 func (a *API) fresh() bool {
-	_, outcome := a.config.Reader.BeginRead(time.Now().Add(a.config.ReadTimeout))
-	return outcome == engine.OutcomeDone
+	return server.Fresh(a.config.Reader, time.Now().Add(a.config.ReadTimeout))
 }
 
 // propose brings one command into the log.
