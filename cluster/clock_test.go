@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/binary"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -95,6 +96,29 @@ func TestAClockThatIsSetBackDoesNotFreezeLogTime(t *testing.T) {
 		require.Positive(t, c.ledgers[leader].read().Ticks)
 		require.InDelta(t, time.Now().UnixMilli(), c.ledgers[leader].Stamp(),
 			float64(2*clockLead.Milliseconds()))
+	})
+}
+
+// A read on a node whose clock is a year off is of today all the same, on the leader and elsewhere.
+func TestThePresentIsNearTheMedian(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	var step sync.Map
+	tune := func(id string, c *Config) {
+		c.Now = func() time.Time {
+			by, _ := step.LoadOrStore(id, time.Duration(0))
+			return time.Now().Add(by.(time.Duration))
+		}
+	}
+	inCluster(t, tune, func(c *nodes) {
+		leader := c.leader()
+		for _, id := range []string{leader, c.others(leader)[0]} {
+			require.WithinDuration(t, time.Now(), c.node[id].Now(), time.Second)
+			for _, by := range []time.Duration{year, -year} {
+				step.Store(id, by)
+				require.WithinDuration(t, time.Now(), c.node[id].Now(), clockLead+time.Second)
+			}
+			step.Store(id, time.Duration(0))
+		}
 	})
 }
 

@@ -189,7 +189,8 @@ func (n *node) listen(metrics *admin.Metrics) error {
 	n.client, err = client.New(client.Config{
 		Payments: desk,
 		Machine:  n.machine, Proposer: group, Reader: group, Events: group.Events(),
-		NodeID: n.number(), SpoolDir: n.settings.Data, AuditMode: client.AuditMode(n.settings.Audit),
+		Now: n.cluster.Now, NodeID: n.number(), SpoolDir: n.settings.Data,
+		AuditMode:   client.AuditMode(n.settings.Audit),
 		SandboxHost: n.settings.SandboxHost, Observe: metrics.Observer("client"), Log: n.log,
 		RateLimit: server.RateLimit(n.settings.RateLimit), Gate: n.gate,
 	})

@@ -40,7 +40,7 @@ func (n *node) openTenants(guarded *fetch.Client, metrics *admin.Metrics) error 
 		Machine: n.tenants.machine, Proposer: group, Reader: group, Verifier: verifier,
 		PublicURL: n.settings.BaseURL(), Check: guarded.Check,
 		Payments: s.Payments == config.PaymentsSandbox, Contact: s.Contact,
-		Observe: metrics.Observer("workspace"), Log: n.log, Gate: n.gate,
+		Observe: metrics.Observer("workspace"), Log: n.log, Gate: n.gate, Now: n.cluster.Now,
 	}
 	agents := map[string]runner.Agent{}
 	for _, name := range s.Agents {

@@ -2,6 +2,7 @@ package clustertest
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -19,7 +20,8 @@ import (
 const clockLead = 30 * time.Second
 
 // One node's clock, of real processes, is stepped by a year either way, the leader's and a
-// follower's: nothing falls due early, no invoice is made, and time goes on.
+// follower's: nothing falls due early, no invoice is made, time goes on, and what is asked of that
+// node is answered as of today.
 func TestSteppedClockMakesNothingFallDue(t *testing.T) {
 	stepped := filepath.Join(t.TempDir(), "tollgate")
 	build := exec.Command("go", "build", "-tags", "stepped_clock", "-o", stepped,
@@ -33,6 +35,9 @@ func TestSteppedClockMakesNothingFallDue(t *testing.T) {
 	d.counted(200, 8)
 	before := d.invoices("gen-8-000")
 	require.NotEmpty(t, before, "the subscription began")
+	answer, err := d.client(d.leader(), d.SandboxKey).Do(t.Context(), usageEvent(t.Name()))
+	require.NoError(t, err)
+	require.Equal(t, http.StatusCreated, answer.Status, "%s", answer.Body)
 	const year = 365 * 24 * time.Hour
 	for i, id := range []string{d.leader(), d.followers()[0]} {
 		for j, step := range []time.Duration{-year, year} {
@@ -45,6 +50,7 @@ func TestSteppedClockMakesNothingFallDue(t *testing.T) {
 			require.Eventually(t, func() bool {
 				return finds(d.examine(id), doctor.LevelFail, id, "clock", "it does not lead")
 			}, patience, statusEvery, "doctor says whose clock is off")
+			require.Equal(t, 1, d.used(id), "in this period, at %s by %s", id, step)
 			begin, now := time.Now(), last
 			for time.Since(begin) < 3*time.Second || !now.After(last) {
 				require.Less(t, time.Since(begin), patience, "%s by %s: time goes on", id, step)
