@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -55,7 +56,8 @@ func TestMemoryOfCustomersAndEvents(t *testing.T) {
 // TestScaleComparesProcessorTime: few customers, then as many as asked for, with events before.
 func TestScaleComparesProcessorTime(t *testing.T) {
 	scenario := func(c *bench.Config) {
-		c.Scenario, c.Customers, c.Least = bench.ScenarioScale, 1200, 20
+		c.Scenario, c.Customers, c.Least = bench.ScenarioScale, 1200, 300
+		c.Duration = 50 * time.Millisecond
 		c.Processes = []bench.Process{{Name: "self", PID: os.Getpid()}}
 	}
 	n := grown(t, func(*mortal) {})

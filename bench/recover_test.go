@@ -117,7 +117,7 @@ func TestRatesBesideSnapshots(t *testing.T) {
 	}
 	report, err := writing(0.5)
 	require.NoError(t, err)
-	require.GreaterOrEqual(t, report.Snapshots, 2)
+	require.Positive(t, report.Snapshots)
 	require.Len(t, report.Faults, report.Snapshots)
 	require.InDelta(t, 0.5, float64(report.Beside)/float64(report.Elapsed), 0.3)
 	require.Positive(t, report.RateBeside)
@@ -129,7 +129,7 @@ func TestRatesBesideSnapshots(t *testing.T) {
 
 	_, err = writing(0)
 	require.ErrorContains(t, err, "0 snapshots took 0 % of the time")
-	_, err = writing(1)
+	_, err = writing(3) // longer than from one look to the next: all the time
 	require.ErrorContains(t, err, "--log-mib")
 }
 
