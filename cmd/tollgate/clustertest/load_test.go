@@ -165,7 +165,10 @@ func (l *load) press(until <-chan struct{}) {
 		answer, err := ask(c, r)
 		switch {
 		case err != nil:
-			l.problem("busy connection: %v", err)
+			l.problem("busy connection, request %d: %v", turn, err)
+			return
+		case answer.Close:
+			l.problem("busy connection, request %d: it ends with answer %d", turn, answer.StatusCode)
 			return
 		case answer.StatusCode == 200 || answer.StatusCode == 201:
 			l.served.Add(1)
@@ -181,14 +184,15 @@ func (l *load) press(until <-chan struct{}) {
 	}
 }
 
-// flood opens connections of one address until it is refused, in words and at once.
+// flood opens connections of one address until it is refused, in words and at once, and closes
+// them: the node has no room for all of theirs and those of the others.
 func (l *load) flood(perAddress int) {
 	l.t.Helper()
 	const from = 210
 	for range perAddress {
 		c, err := l.dialFrom(from)
 		require.NoError(l.t, err)
-		l.t.Cleanup(func() { _ = c.Close() })
+		defer func() { _ = c.Close() }()
 	}
 	require.Eventually(l.t, func() bool { // the last ones may not have been accepted yet
 		c, err := l.dialFrom(from)
