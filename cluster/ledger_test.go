@@ -49,7 +49,7 @@ type ledger struct {
 	// of those that count this key.
 	gate     atomic.Pointer[chan struct{}]
 	gatedKey atomic.Uint64
-	held     atomic.Bool // an entry came to the gate
+	held     atomic.Uint64 // the entry that came to the gate
 
 	mu    sync.RWMutex
 	state ledgerState
@@ -98,7 +98,7 @@ func countRecord(key uint64) engine.Record {
 func (m *ledger) Apply(index uint64, entry []byte, out *engine.Applied) error {
 	out.Reset()
 	if gate := m.gate.Load(); gate != nil && m.gated(entry) {
-		m.held.Store(true)
+		m.held.Store(index)
 		<-*gate
 	}
 	h, records, err := engine.ParseEntry(entry)
