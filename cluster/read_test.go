@@ -168,15 +168,22 @@ func TestRefusalAfterAnUnknownFateIsNotFinal(t *testing.T) {
 	require.Equal(t, engine.OutcomeDuplicate, c.results[0].Outcome)
 }
 
-// holdUp lets a node's machine apply nothing from the entry on that counts a key, until open.
-func (c *nodes) holdUp(id string, key uint64) (open func()) {
-	gate := make(chan struct{})
-	c.ledgers[id].gatedKey.Store(key)
-	c.ledgers[id].gate.Store(&gate)
-	return sync.OnceFunc(func() {
-		c.ledgers[id].gate.Store(nil)
+// holdUp proposes a key to the leader, whose machine stays at the entry that counts it, which it
+// returns, until open; open waits until the key is counted.
+func (c *nodes) holdUp(leader string, key uint64) (entry uint64, open func()) {
+	c.t.Helper()
+	m, gate := c.ledgers[leader], make(chan struct{})
+	m.gatedKey.Store(key)
+	m.gate.Store(&gate)
+	counted := make(chan []engine.Outcome, 1)
+	go func() { counted <- c.propose(leader, 10*time.Second, key) }()
+	open = sync.OnceFunc(func() {
+		m.gate.Store(nil)
 		close(gate)
+		require.Equal(c.t, []engine.Outcome{engine.OutcomeDone}, <-counted)
 	})
+	c.eventually("the machine is at it", func() bool { return m.held.Load() > 0 })
+	return m.held.Load(), open
 }
 
 // What a reader on the leader may have seen of an entry that is being applied, a reader elsewhere
@@ -185,22 +192,17 @@ func TestTheReadIndexCoversTheEntryBeingApplied(t *testing.T) {
 	inCluster(t, nil, func(c *nodes) {
 		leader := c.leader()
 		c.count(leader, 1)
-		open := c.holdUp(leader, 2)
+		entry, open := c.holdUp(leader, 2) // more may be committed behind it
 		defer open()
-		counted := make(chan []engine.Outcome, 1)
-		go func() { counted <- c.propose(leader, 10*time.Second, 2) }()
 		g := c.billing(leader)
-		c.eventually("the machine is at it", func() bool { return c.ledgers[leader].held.Load() > 0 })
-		applying := c.ledgers[leader].held.Load() // more may be committed behind it
 		told := make(chan uint64, 1)
 		g.serveReadIndex(binary.AppendUvarint(nil, 100), func(reply []byte) {
 			index, _ := binary.Uvarint(reply)
 			told <- index
 		})
-		require.Equal(t, applying, <-told)
-		require.Less(t, g.machine.Applied(), applying)
+		require.Equal(t, entry, <-told)
+		require.Less(t, g.machine.Applied(), entry)
 		open()
-		require.Equal(t, []engine.Outcome{engine.OutcomeDone}, <-counted)
 		c.converge()
 	})
 }
@@ -211,20 +213,16 @@ func TestNobodyAppliesWhatTheLeaderHasNot(t *testing.T) {
 	inCluster(t, nil, func(c *nodes) {
 		leader := c.leader()
 		c.count(leader, 1)
-		open := c.holdUp(leader, 2)
+		entry, open := c.holdUp(leader, 2) // more may be committed behind it
 		defer open()
-		counted := make(chan []engine.Outcome, 1)
-		go func() { counted <- c.propose(leader, 10*time.Second, 2) }()
-		c.eventually("the machine is at it", func() bool { return c.ledgers[leader].held.Load() > 0 })
 		time.Sleep(5 * time.Second) // hundreds of appends
 		for _, id := range c.others(leader) {
 			last := c.billing(id).raft.LastIndex()
-			require.GreaterOrEqual(t, last, c.billing(leader).applying.Load())
+			require.GreaterOrEqual(t, last, entry)
 			require.False(t, c.ledgers[id].has(2), "%s has it, and could apply it", id)
 		}
 		require.Equal(t, engine.OutcomeDone, c.readOutcome(leader, 0), "its readers do not wait")
 		open()
-		require.Equal(t, []engine.Outcome{engine.OutcomeDone}, <-counted)
 		c.converge()
 	})
 }
