@@ -188,6 +188,11 @@ const (
 	OutcomeDeductionLimit Outcome = 193
 	// OutcomeUpgrading: not every node knows the command yet; the cluster is being upgraded.
 	OutcomeUpgrading Outcome = 208
+	// OutcomeKeyUnproven: keys have left memory that nobody has looked for; whoever proposed the usage
+	// event looks again and proposes it once more.
+	OutcomeKeyUnproven Outcome = 219
+	// OutcomeWorkspaceClaimed: only a workspace that nobody has claimed can be removed.
+	OutcomeWorkspaceClaimed Outcome = 230
 )
 
 // Recorded says that a usage event with this outcome was counted (and its key used up).

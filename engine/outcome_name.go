@@ -101,6 +101,8 @@ var outcomeNames = [...]string{
 	OutcomePersonRequired:       "person_required",
 	OutcomeIssueStatus:          "issue_status",
 	OutcomeWorkspaceFull:        "workspace_full",
+	OutcomeKeyUnproven:          "key_unproven",
+	OutcomeWorkspaceClaimed:     "workspace_claimed",
 }
 
 // String is the outcome's name, the same in every version.

@@ -11,7 +11,10 @@ import (
 // not understand; kinds that came with it get a row in their machine's table of Since.
 //
 //	0  builds that do not know of versions
-//	1  SetVersion; billing's kinds from 181 on, workspace's from 46 on
+//	1  SetVersion; billing's kinds from 181 on, workspace's from 46 on; a flow's new name is no new
+//	   version of it, and a paid purchase answers for its key
+//	2  nothing of its own: builds of version 1 from before the one named in the test of upgrades
+//	   disagree about commands of the workspace machine, and cannot be mixed with later ones
 const Version uint32 = 1
 
 // ErrNewerVersion says that a log, a snapshot or a data folder belongs to a cluster whose version

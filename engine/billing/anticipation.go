@@ -38,7 +38,7 @@ func (s *state) anticipate(usages []RecordUsage) (seen uint64) {
 		}
 		c := s.customers.Read(usages[i].row)
 		if c.hintCounter != 0 {
-			_, low := s.counters.Read(c.hintCounter).used.Bits()
+			_, low := s.counters.Near(c.hintCounter).Bits()
 			seen += low + uint64(s.subscriptions.Read(c.firstSubscription).next)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -128,33 +129,133 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-// BenchmarkApplyUsage applies entries of 256 KiB; ns/op is per usage event.
+// BenchmarkCheckBeside is a check among a million customers while another goroutine applies usage
+// events at full speed, and, in the second case, a third writes snapshots without a pause.
+func BenchmarkCheckBeside(b *testing.B) {
+	for _, snapshots := range []bool{false, true} {
+		name := "ingest"
+		if snapshots {
+			name = "snapshot"
+		}
+		b.Run(name, func(b *testing.B) { checkBeside(b, snapshots) })
+	}
+}
+
+// besideEvents are enough for some seconds; they are made before anything is measured.
+const besideEvents = 2_000_000
+
+func checkBeside(b *testing.B, snapshots bool) {
+	m, l := million()
+	l.Stamp += 1000
+	entries, _ := usageEntries(l, 1_000_000, besideEvents)
+	q := billing.CheckQuery{Env: enginetest.Sandbox, Feature: []byte("output-tokens"), Now: l.Stamp}
+	names := make([][]byte, 1<<16)
+	for i := range names {
+		names[i] = []byte(customerName(rand.IntN(1_000_000)))
+	}
+	applied, stop := make(chan struct{}), make(chan struct{})
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		defer close(applied)
+		var out engine.Applied
+		for _, e := range entries {
+			l.Index++
+			if err := m.Apply(l.Index, e, &out); err != nil {
+				panic(err)
+			}
+		}
+	})
+	if snapshots {
+		writing.Go(func() { writeSnapshots(m, stop) })
+	}
+	var took []time.Duration
+	var d billing.Decision
+	for running := true; running; { // a check each time, and at least one when all is applied
+		select {
+		case <-applied:
+			running = false
+		default:
+		}
+		q.Customer = names[len(took)&(len(names)-1)]
+		begin := time.Now()
+		m.Check(&q, &d)
+		took = append(took, time.Since(begin))
+	}
+	close(stop)
+	writing.Wait()
+	require.True(b, d.Allowed())
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2]), "p50-ns")
+	b.ReportMetric(float64(took[len(took)*99/100]), "p99-ns")
+	b.ReportMetric(float64(len(took)), "checks")
+	b.ReportMetric(0, "ns/op")
+}
+
+// writeSnapshots writes one after the other to nowhere, at least one.
+func writeSnapshots(m *billing.Machine, stop <-chan struct{}) {
+	for {
+		sn, err := m.Snapshot()
+		if err != nil {
+			panic(err)
+		}
+		if _, err = sn.WriteTo(io.Discard); err != nil {
+			panic(err)
+		}
+		sn.Release()
+		select {
+		case <-stop:
+			return
+		default:
+		}
+	}
+}
+
+// BenchmarkApplyUsage applies entries of 256 KiB; ns/op is per usage event. The last case has 50
+// million keys besides a million customers, and takes 4 GiB.
 func BenchmarkApplyUsage(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			m, l := sized(b, n)
-			l.Stamp += 1000
-			entries, perEntry := usageEntries(l, n, b.N)
-			b.ReportAllocs()
-			b.ResetTimer()
-			var out engine.Applied
-			used := processorTime(b)
-			for _, e := range entries {
-				l.Index++
-				if err := m.Apply(l.Index, e, &out); err != nil {
-					b.Fatal(err)
-				}
-				for _, r := range out.Results {
-					if !r.Outcome.Recorded() {
-						b.Fatalf("outcome %d", r.Outcome)
-					}
-				}
-			}
-			used = processorTime(b) - used
-			b.ReportMetric(float64(used.Nanoseconds())/float64(b.N), "cpu-ns/event")
-			b.ReportMetric(float64(perEntry), "events/entry")
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
+			applyUsage(b, m, l, n)
 		})
+	}
+	b.Run("1000000-50M-keys", func(b *testing.B) {
+		m, l := million()
+		for m.Stats().IdempotencyKeys < 50_000_000 {
+			entries, _ := usageEntries(l, 1_000_000, 500_000)
+			applyEntries(b, m, l, entries)
+		}
+		applyUsage(b, m, l, 1_000_000)
+	})
+}
+
+func applyUsage(b *testing.B, m *billing.Machine, l *enginetest.Log, customers int) {
+	b.Helper()
+	l.Stamp += 1000
+	entries, perEntry := usageEntries(l, customers, b.N)
+	b.ReportAllocs()
+	b.ResetTimer()
+	used := processorTime(b)
+	applyEntries(b, m, l, entries)
+	used = processorTime(b) - used
+	b.ReportMetric(float64(used.Nanoseconds())/float64(b.N), "cpu-ns/event")
+	b.ReportMetric(float64(perEntry), "events/entry")
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
+}
+
+func applyEntries(b *testing.B, m *billing.Machine, l *enginetest.Log, entries [][]byte) {
+	b.Helper()
+	var out engine.Applied
+	for _, e := range entries {
+		l.Index++
+		if err := m.Apply(l.Index, e, &out); err != nil {
+			b.Fatal(err)
+		}
+		for _, r := range out.Results {
+			if !r.Outcome.Recorded() {
+				b.Fatalf("outcome %d", r.Outcome)
+			}
+		}
 	}
 }
 

@@ -139,8 +139,15 @@ func (t *turn) recordLimits(before, after *Limits) {
 	if *before == *after {
 		return
 	}
+	values := []FieldChange{{
+		"maxKeysInMemory", strconv.FormatUint(before.memoryKeys(), 10),
+		strconv.FormatUint(after.memoryKeys(), 10),
+	}}
+	if before.memoryKeys() == after.memoryKeys() { // builds of version 0 do not know it
+		values = nil
+	}
 	number := func(v int64) string { return strconv.FormatInt(v, 10) }
-	t.note(change{Actor: "configuration", Action: "limits.set", Values: []FieldChange{
+	t.note(change{Actor: "configuration", Action: "limits.set", Values: append([]FieldChange{
 		{"keyRetentionMs", number(before.KeyRetentionMS), number(after.KeyRetentionMS)},
 		{"windowMs", number(before.WindowMS), number(after.WindowMS)},
 		{
@@ -148,7 +155,7 @@ func (t *turn) recordLimits(before, after *Limits) {
 			number(before.AuditRetentionMS), number(after.AuditRetentionMS),
 		},
 		{"maxKeys", strconv.FormatUint(before.MaxKeys, 10), strconv.FormatUint(after.MaxKeys, 10)},
-	}})
+	}, values...)})
 }
 
 // ChangeView is one admin change.

@@ -8,6 +8,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/decimal"
+	"tollgate/engine/idempotency"
 	"tollgate/engine/journal"
 	"tollgate/engine/page"
 	"tollgate/engine/wire"
@@ -21,6 +22,8 @@ type UsageRef struct {
 	Owner    uint32 // the customer's row
 	Hash     uint64 // xxHash64 of Payload
 	Payload  []byte // usageEntry
+	// Event is the event's number in the journal, from 1; 0 in what older builds have proposed.
+	Event uint64
 }
 
 // Fields states the reference's fields.
@@ -30,6 +33,7 @@ func (r *UsageRef) Fields(w *wire.Codec) {
 	wire.Uint(w, 3, &r.Owner)
 	wire.Uint(w, 4, &r.Hash)
 	w.Blob(5, &r.Payload)
+	wire.Uint(w, 6, &r.Event)
 }
 
 // VoidUsage takes a usage event back. Its key stays used. Of a voided event it is the same success
@@ -189,7 +193,7 @@ func (t *turn) openCorrection(env uint32, key *[16]byte, ref *UsageRef) (
 		t.customers.Read(ref.Owner).env != env || !t.ownDraws(ref.Owner, k.original.Draws) {
 		return nil, engine.OutcomeUsageUnknown
 	}
-	if _, used := t.keys.Find(*key); !used {
+	if !ref.kept(t, key) {
 		return nil, engine.OutcomeUsageFinal
 	}
 	if !t.advanceCustomer(ref.Owner, k.now) { // the pools are as of now, too
@@ -362,7 +366,7 @@ func (t *turn) expireCorrections() {
 			return
 		}
 		c := t.corrections.Read(row)
-		if _, used := t.keys.Find(c.key); used {
+		if !c.forgettable(t) {
 			return
 		}
 		t.correctionByKey.Remove(t.idHash(ptr(c.key)), row)
@@ -409,17 +413,19 @@ func (c *correctionEntry) Fields(w *wire.Codec) {
 
 // FindUsage finds a recorded usage event by its key, in the journal; it does not find one whose key
 // was dropped, which is older than what can be corrected. The node must have applied what its
-// caller could have seen. It waits for the entry that is being applied, if there is one.
+// caller could have seen. It waits for the entry that is being applied, if there is one. keys looks
+// for those that have left memory; it may be nil where none has.
 //
 // Each recorded event adds one key and one KindUsage record, so the events after it are as many as
 // the keys after its own: that is its number in the journal, and no index by key is needed.
-func (m *Machine) FindUsage(src journal.Source, env uint32, key [16]byte) (
-	ref UsageRef, found bool, err error,
-) {
-	number, found := m.eventNumber(key)
-	if !found {
-		return ref, false, nil
+func (m *Machine) FindUsage(
+	src journal.Source, keys idempotency.Finder, env uint32, key [16]byte,
+) (ref UsageRef, found bool, err error) {
+	number, found, err := m.numberOf(keys, key)
+	if err != nil || !found {
+		return ref, false, err
 	}
+	number++ // the journal counts from 1
 	r, err := src.Event(number)
 	if err != nil {
 		return ref, false, fmt.Errorf("billing: find usage event %d: %w", number, err)
@@ -432,17 +438,12 @@ func (m *Machine) FindUsage(src journal.Source, env uint32, key [16]byte) (
 	if c.Key != key {
 		return ref, false, fmt.Errorf("billing: usage event %d has another key", number)
 	}
-	return UsageRef{
+	ref = UsageRef{
 		Index: r.Index, Position: r.Position, Owner: r.Owner,
 		Hash: xxhash.Sum64(r.Payload), Payload: append([]byte(nil), r.Payload...),
-	}, c.Env == env, nil
-}
-
-// eventNumber is the number in the journal of the event that added a key.
-func (m *Machine) eventNumber(key [16]byte) (uint64, bool) {
-	m.applying.RLock()
-	defer m.applying.RUnlock()
-	s := m.state.Load()
-	age, found := s.keys.Age(key)
-	return s.usageEvents.Load() - age, found
+	}
+	if agreed, _ := m.Version(); agreed > 0 {
+		ref.Event = number
+	}
+	return ref, c.Env == env, nil
 }

@@ -22,7 +22,7 @@ func TestACorrectionCarriesTheRecordOfItsEvent(t *testing.T) {
 	send(t, l, enginetest.Usage(l, "b", "ada", "images", 1))
 	src := &enginetest.Source{Journal: m.Journal()}
 	key := billing.UsageKey(enginetest.Sandbox, []byte("a"))
-	ref, found, err := m.FindUsage(src, enginetest.Sandbox, key)
+	ref, found, err := m.FindUsage(src, src, enginetest.Sandbox, key)
 	require.NoError(t, err)
 	require.True(t, found)
 	changed := func(change func(*billing.VoidUsage)) *billing.VoidUsage {

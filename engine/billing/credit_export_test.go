@@ -74,11 +74,11 @@ func EndCreditPeriod(m *Machine, subscription uint32, at int64) {
 }
 
 // UpgradeCredits puts a subscription on a plan version.
-func UpgradeCredits(m *Machine, subscription, version uint32, at int64) {
+func UpgradeCredits(m *Machine, row, version uint32, at int64) {
 	t := turnNow(m)
-	from := t.versionOf(subscription)
-	t.subscriptions.Write(subscription).version = version
-	t.creditsAtUpgrade(subscription, from, at)
+	from := t.versionOf(row)
+	t.subscriptions.change(row, func(b *subscription) { b.version = version })
+	t.creditsAtUpgrade(row, from, at)
 }
 
 // Burnt is what an event of the first customer did to credits, as its journal record says.

@@ -61,7 +61,7 @@ func (h *history) step() {
 func (h *history) correct(units decimal.Decimal) {
 	name := fmt.Sprint("event ", rapid.IntRange(0, max(0, h.events-1)).Draw(h.t, "event"))
 	key := billing.UsageKey(enginetest.Sandbox, []byte(name))
-	ref, found, err := h.m.FindUsage(h.src, enginetest.Sandbox, key)
+	ref, found, err := h.m.FindUsage(h.src, h.src, enginetest.Sandbox, key)
 	require.NoError(h.t, err)
 	if !found {
 		return

@@ -101,16 +101,16 @@ func (t *turn) notGranted(b *subscription, a *CreditAllocationDocument, why stri
 func (t *turn) allocate(
 	subscription uint32, a *CreditAllocationDocument, amount decimal.Decimal, at int64,
 ) {
-	b := t.subscriptions.Read(subscription)
+	b := t.subscriptions.Whole(subscription)
 	row := t.poolCalled(b.customer, a.Pool)
 	if row == 0 {
-		if row = t.allocatedPool(b, a, at); row == 0 {
-			t.notGranted(b, a, "the customer has as many pools as one may have")
+		if row = t.allocatedPool(&b, a, at); row == 0 {
+			t.notGranted(&b, a, "the customer has as many pools as one may have")
 			return
 		}
 	}
 	if _, ok := t.pools.Read(row).granted.Add(amount); !ok {
-		t.notGranted(b, a, "the pool has granted as much as numbers reach")
+		t.notGranted(&b, a, "the pool has granted as much as numbers reach")
 		return
 	}
 	t.spend(4 + int(t.pools.Read(row).grants)/4)

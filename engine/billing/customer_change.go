@@ -111,7 +111,7 @@ func (c *ArchiveCustomer) apply(t *turn) engine.Outcome {
 		return engine.OutcomeDeferred
 	}
 	for sub := t.customers.Read(row).firstSubscription; sub != 0; {
-		b := t.subscriptions.Read(sub)
+		b := t.subscriptions.Whole(sub)
 		if b.endedAt == 0 {
 			return engine.OutcomeCustomerSubscribed
 		}

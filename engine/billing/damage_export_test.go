@@ -8,6 +8,12 @@ func Damages() map[string]func(m *Machine) {
 	with := func(change func(s *state)) func(m *Machine) {
 		return func(m *Machine) { change(m.state.Load()) }
 	}
+	subscribed := func(change func(b *subscription)) func(m *Machine) {
+		return with(func(s *state) { s.subscriptions.change(1, change) })
+	}
+	invoiced := func(row uint32, change func(v *invoice)) func(m *Machine) {
+		return with(func(s *state) { s.invoices.change(row, change) })
+	}
 	one := decimal.FromInt(1)
 	return map[string]func(m *Machine){
 		"customer 1 leads nowhere": with(func(s *state) { s.customers.Write(1).env = 99 }),
@@ -26,57 +32,49 @@ func Damages() map[string]func(m *Machine) {
 			s.balances.Write(b).next = b
 		}),
 		"customer 1 has no profile":     with(func(s *state) { s.profiles.Write(1).data = "\xff" }),
-		"subscription 1 leads nowhere":  with(func(s *state) { s.subscriptions.Write(1).room = 999 }),
-		"subscription 1 has no plan":    with(func(s *state) { s.subscriptions.Write(1).baseVersion = 99 }),
-		"subscription 1 is in no state": with(func(s *state) { s.subscriptions.Write(1).cancelMode = 9 }),
+		"subscription 1 leads nowhere":  subscribed(func(b *subscription) { b.room = 999 }),
+		"subscription 1 has no plan":    subscribed(func(b *subscription) { b.baseVersion = 99 }),
+		"subscription 1 is in no state": subscribed(func(b *subscription) { b.cancelMode = 9 }),
 		"the spans of subscription 1": with(func(s *state) {
 			p := s.subscriptions.Read(1).firstSpan
 			s.spans.Write(p).next = p
 		}),
-		"span 1 of subscription 1": with(func(s *state) { s.spans.Write(1).customer = 2 }),
-		"nothing waits to be issued of subscription 1": with(func(s *state) {
-			s.subscriptions.Write(1).issueAt = 5
-		}),
+		"span 1 of subscription 1":                     with(func(s *state) { s.spans.Write(1).customer = 2 }),
+		"nothing waits to be issued of subscription 1": subscribed(func(b *subscription) { b.issueAt = 5 }),
 		"the meters of span 1": with(func(s *state) {
 			m := s.spans.Read(1).firstMeter
 			s.meters.Write(m).next = m
 		}),
-		"the list of free spans":  with(func(s *state) { s.freeSpan = 1 }),
-		"the list of free meters": with(func(s *state) { s.freeMeter = s.spans.Read(1).firstMeter }),
-		"invoice 1 leads nowhere": with(func(s *state) { s.invoices.Write(1).subscription = 2 }),
-		"invoice 1 has no plan":   with(func(s *state) { s.invoices.Write(1).version = 99 }),
-		"invoice 2 has the number 7, not 2": with(func(s *state) {
-			s.invoices.Write(2).number = 7
-		}),
+		"the list of free spans":            with(func(s *state) { s.freeSpan = 1 }),
+		"the list of free meters":           with(func(s *state) { s.freeMeter = s.spans.Read(1).firstMeter }),
+		"invoice 1 leads nowhere":           invoiced(1, func(v *invoice) { v.subscription = 2 }),
+		"invoice 1 has no plan":             invoiced(1, func(v *invoice) { v.version = 99 }),
+		"invoice 2 has the number 7, not 2": invoiced(2, func(v *invoice) { v.number = 7 }),
 		"environment 1 has issued 99 invoices": with(func(s *state) {
 			s.environment(1).invoices = 99
 		}),
 		"the unpaid invoices of subscription 1": with(func(s *state) {
 			v := s.subscriptions.Read(1).firstUnpaid
-			s.invoices.Write(v).nextUnpaid = v
+			s.invoices.change(v, func(i *invoice) { i.nextUnpaid = v })
 		}),
 		"invoice 2 is unpaid, or is not": with(func(s *state) {
-			b := s.subscriptions.Write(1)
-			b.firstUnpaid = s.invoices.Read(b.firstUnpaid).nextUnpaid
+			s.subscriptions.change(1, func(b *subscription) {
+				b.firstUnpaid = s.invoices.Read(b.firstUnpaid).nextUnpaid
+			})
 		}),
-		"invoice 1 has no lines": with(func(s *state) { s.items.Write(1).data = "\xff" }),
-		"the lines of invoice 1 add up to": with(func(s *state) {
-			v := s.invoices.Write(1)
-			v.amount = sum(v.amount, one)
-		}),
-		"the plan changes of subscription 1 do not end": with(func(s *state) {
-			s.subscriptions.Write(1).lastChange = 1
-		}),
-		"plan change 1 leads nowhere":          with(func(s *state) { s.planChanges.Write(1).to = 99 }),
-		"the list of corrections":              with(func(s *state) { s.corrections.Write(1).next = 1 }),
-		"the list of corrections does not end": with(func(s *state) { s.lastCorrection = 0 }),
-		"correction 1 has no credits":          with(func(s *state) { s.correctionDraws.Write(1).data = "\xff" }),
-		"999 admin changes have 1 marks":       with(func(s *state) { s.changes = 999 }),
-		"the kept requests":                    with(func(s *state) { s.requests.to += 5 }),
-		"a checkout or a payment":              with(func(s *state) { s.payments.table.Write(1).data = "\xff" }),
-		"pool 1 leads nowhere":                 with(func(s *state) { s.pools.Write(1).next = 2 }),
-		"pool 1 has no text":                   with(func(s *state) { s.poolTexts.Write(1).data = "\xff" }),
-		"pool 1 holds more than there is":      with(func(s *state) { s.pools.Write(1).grants = 99 }),
+		"invoice 1 has no lines":                        with(func(s *state) { s.items.Write(1).data = "\xff" }),
+		"the lines of invoice 1 add up to":              invoiced(1, func(v *invoice) { v.amount = sum(v.amount, one) }),
+		"the plan changes of subscription 1 do not end": subscribed(func(b *subscription) { b.lastChange = 1 }),
+		"plan change 1 leads nowhere":                   with(func(s *state) { s.planChanges.Write(1).to = 99 }),
+		"the list of corrections":                       with(func(s *state) { s.corrections.Write(1).next = 1 }),
+		"the list of corrections does not end":          with(func(s *state) { s.lastCorrection = 0 }),
+		"correction 1 has no credits":                   with(func(s *state) { s.correctionDraws.Write(1).data = "\xff" }),
+		"999 admin changes have 1 marks":                with(func(s *state) { s.changes = 999 }),
+		"the kept requests":                             with(func(s *state) { s.requests.to += 5 }),
+		"a checkout or a payment":                       with(func(s *state) { s.payments.table.Write(1).data = "\xff" }),
+		"pool 1 leads nowhere":                          with(func(s *state) { s.pools.Write(1).next = 2 }),
+		"pool 1 has no text":                            with(func(s *state) { s.poolTexts.Write(1).data = "\xff" }),
+		"pool 1 holds more than there is":               with(func(s *state) { s.pools.Write(1).grants = 99 }),
 		"pool 2 has grant 1 of another": with(func(s *state) {
 			s.pools.Write(2).firstGrant, s.pools.Write(2).grants = 1, 1
 		}),
@@ -90,6 +88,6 @@ func Damages() map[string]func(m *Machine) {
 			s.transactionTexts.Write(1).data = "\xff"
 		}),
 		"cover 1 leads nowhere":    with(func(s *state) { s.covers.Write(1).counter = 999 }),
-		"subscription 1 is due at": with(func(s *state) { s.subscriptions.Write(1).due++ }),
+		"subscription 1 is due at": subscribed(func(b *subscription) { b.due++ }),
 	}
 }

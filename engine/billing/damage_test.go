@@ -54,7 +54,7 @@ func lived(t *testing.T) *billing.Machine {
 	}
 	for i := range 2 {
 		key := billing.UsageKey(enginetest.Sandbox, fmt.Append(nil, "k", i))
-		ref, found, err := m.FindUsage(src, enginetest.Sandbox, key)
+		ref, found, err := m.FindUsage(src, src, enginetest.Sandbox, key)
 		require.NoError(t, err)
 		require.True(t, found)
 		done(billing.KindVoidUsage, &billing.VoidUsage{

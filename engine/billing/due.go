@@ -12,13 +12,26 @@ const never = math.MaxInt64
 // row), so that it pops in one order on every replica, whatever its layout. Only Apply and Restore
 // touch it. It is no state: each record keeps its own instant. Its memory grows by a chunk at a
 // time: a slice of a million rows that doubles would stop Apply for as long as it takes to copy.
-type dues struct{ heap chunks[due] }
+type dues struct{ heap chunks[packedDue] }
 
 // due is a row and its next instant.
 type due struct {
 	at  int64
 	row uint32
 }
+
+// packedDue is a due without the four bytes that would fill up its instant's word.
+type packedDue struct {
+	high     int32
+	low, row uint32
+}
+
+func (d due) packed() packedDue { return packedDue{int32(d.at >> 32), uint32(d.at), d.row} }
+
+func (d packedDue) due() due { return due{int64(d.high)<<32 | int64(d.low), d.row} }
+
+// at is what stands at a place of the heap.
+func (q *dues) at(i int) due { return q.heap.at(i).due() }
 
 func (d due) before(o due) bool { return d.at < o.at || d.at == o.at && d.row < o.row }
 
@@ -35,7 +48,7 @@ func (q *dues) first() due {
 	if q.heap.n == 0 {
 		return due{at: never}
 	}
-	return *q.heap.at(0)
+	return q.at(0)
 }
 
 // two are the row whose turn is first, and the one whose turn is after it; at never where there is
@@ -43,7 +56,7 @@ func (q *dues) first() due {
 func (q *dues) two() (first, second due) {
 	first, second = q.first(), due{at: never}
 	for i := 1; i <= min(2, q.heap.n-1); i++ {
-		if d := *q.heap.at(i); i == 1 || d.before(second) {
+		if d := q.at(i); i == 1 || d.before(second) {
 			second = d
 		}
 	}
@@ -61,7 +74,7 @@ func (q *dues) set(places *chunks[uint32], row uint32, at int64) {
 	case i < 0 && at == never:
 		return
 	case i < 0:
-		q.heap.push(due{at, row})
+		q.heap.push(due{at, row}.packed())
 		q.up(places, q.heap.n-1)
 		return
 	case at == never:
@@ -72,15 +85,15 @@ func (q *dues) set(places *chunks[uint32], row uint32, at int64) {
 		}
 		*q.heap.at(i) = moved
 	default:
-		q.heap.at(i).at = at
+		*q.heap.at(i) = due{at, row}.packed()
 	}
 	q.down(places, q.up(places, i))
 }
 
 func (q *dues) up(places *chunks[uint32], i int) int {
-	d := *q.heap.at(i)
+	d := q.at(i)
 	for i > 0 {
-		parent := *q.heap.at((i - 1) / 2)
+		parent := q.at((i - 1) / 2)
 		if !d.before(parent) {
 			break
 		}
@@ -92,26 +105,26 @@ func (q *dues) up(places *chunks[uint32], i int) int {
 }
 
 func (q *dues) down(places *chunks[uint32], i int) {
-	d := *q.heap.at(i)
+	d := q.at(i)
 	for {
 		child := 2*i + 1
 		if child >= q.heap.n {
 			break
 		}
-		if child+1 < q.heap.n && q.heap.at(child+1).before(*q.heap.at(child)) {
+		if child+1 < q.heap.n && q.at(child+1).before(q.at(child)) {
 			child++
 		}
-		if !q.heap.at(child).before(d) {
+		if !q.at(child).before(d) {
 			break
 		}
-		q.put(places, i, *q.heap.at(child))
+		q.put(places, i, q.at(child))
 		i = child
 	}
 	q.put(places, i, d)
 }
 
 func (q *dues) put(places *chunks[uint32], i int, d due) {
-	*q.heap.at(i) = d
+	*q.heap.at(i) = d.packed()
 	*places.at(int(d.row)) = uint32(i) + 1
 }
 

@@ -26,12 +26,12 @@ func (s *state) pick(c *catalog, customer *customer, feature uint32, now int64) 
 	version, counter := customer.hintVersion, customer.hintCounter
 	for row != 0 {
 		at, carries := placeIn(c, feature, place{row, counter, nil}, version)
-		full := carries && at.feature.full(s.counters.Read(at.counter).used)
+		full := carries && at.feature.full(s.counters.Used(at.counter))
 		b := s.subscriptions.Read(row)
 		if b.due <= now {
 			return place{}, true
 		}
-		if carries && b.endedAt == 0 {
+		if carries && (b.rest == 0 || s.subscriptions.Rest(row).endedAt == 0) {
 			if !full {
 				return at, false
 			}
@@ -107,7 +107,7 @@ func (m *Machine) Check(q *CheckQuery, d *Decision) {
 	}
 	now := e.now(q.Now)
 	d.EnvironmentTime = now
-	var counted counter
+	var used decimal.Decimal
 	var p place
 	var u purse
 	d.CustomerRow = s.customerNamed(q.Env, q.Customer)
@@ -119,9 +119,9 @@ func (m *Machine) Check(q *CheckQuery, d *Decision) {
 		d.FeatureNumber = c.featureByKey[string(q.Feature)]
 		var stale bool
 		if p, stale = s.decide(c, d, now); stale {
-			p, counted.used = s.foresee(s.customers.Read(d.CustomerRow), d, now)
+			p, used = s.foresee(s.customers.Read(d.CustomerRow), d, now)
 		} else if p.found() {
-			counted = *s.counters.Read(p.counter)
+			used = s.counters.Used(p.counter)
 		}
 		if p.credited() {
 			u = s.purse(d.CustomerRow, p, now)
@@ -131,7 +131,7 @@ func (m *Machine) Check(q *CheckQuery, d *Decision) {
 		d.FeatureNumber = e.catalog.Load().featureByKey[string(q.Feature)]
 		d.Reason = ReasonCustomerUnknown
 	}
-	d.judge(q, p, counted.used, &u)
+	d.judge(q, p, used, &u)
 }
 
 // judge decides what the reasons before the credits and the limit leave open. u is the purse of a
@@ -172,7 +172,7 @@ func (s *state) decide(c *catalog, d *Decision, now int64) (p place, stale bool)
 	if p.found() {
 		b := s.subscriptions.Read(p.subscription)
 		d.SubscriptionID = b.id
-		if b.suspendedAt != 0 {
+		if b.rest != 0 && s.subscriptions.Rest(p.subscription).suspendedAt != 0 {
 			d.Reason = ReasonSuspended
 		}
 		return p, false
@@ -185,7 +185,7 @@ func (s *state) decide(c *catalog, d *Decision, now int64) (p place, stale bool)
 func (s *state) uncarried(customer *customer) Reason {
 	reason := ReasonNoSubscription
 	for row := customer.firstSubscription; row != 0; {
-		b := s.subscriptions.Read(row)
+		b := s.subscriptions.Whole(row)
 		switch {
 		case b.active():
 			return ReasonNotInPlan

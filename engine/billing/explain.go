@@ -38,7 +38,7 @@ func (m *Machine) Explain(src journal.Source, env uint32, id [16]byte) (Explanat
 	if row == 0 {
 		return Explanation{}, false, nil
 	}
-	customer := s.invoices.Read(row).customer
+	customer := s.invoices.Owner(row)
 	p := m.newPass(env, []uint32{customer})
 	p.wanted = &id
 	if err := p.read(src); err != nil {

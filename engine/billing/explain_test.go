@@ -38,7 +38,7 @@ func (k *books) use(key string, units, ago int64) {
 func (k *books) reference(key string) ([16]byte, billing.UsageRef) {
 	k.t.Helper()
 	id := billing.UsageKey(enginetest.Sandbox, []byte(key))
-	ref, found, err := k.m.FindUsage(k.src, enginetest.Sandbox, id)
+	ref, found, err := k.m.FindUsage(k.src, k.src, enginetest.Sandbox, id)
 	require.NoError(k.t, err)
 	require.True(k.t, found)
 	return id, ref

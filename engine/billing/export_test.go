@@ -4,30 +4,47 @@ import (
 	"encoding/binary"
 
 	"tollgate/engine/decimal"
+	"tollgate/engine/page"
 )
+
+// change changes a subscription in memory.
+func (b *subscriptions) change(row uint32, change func(*subscription)) {
+	whole := b.Whole(row)
+	change(&whole)
+	b.Write(row, &whole)
+}
+
+// change changes an invoice in memory.
+func (n *invoices) change(row uint32, change func(*invoice)) {
+	v := n.Read(row)
+	change(&v)
+	n.Write(row, &v)
+}
 
 // Suspend and Cancel put a subscription into a state without waiting for what leads there.
 func (m *Machine) Suspend(id [16]byte, at int64) {
 	s := m.state.Load()
-	s.subscriptions.Write(s.subscriptionWith(&id)).suspendedAt = at
+	s.subscriptions.change(s.subscriptionWith(&id), func(b *subscription) { b.suspendedAt = at })
 }
 
 func (m *Machine) Cancel(id [16]byte, at int64) {
 	s := m.state.Load()
 	row := s.subscriptionWith(&id)
-	s.subscribed(s.subscriptions.Read(row), -1)
-	s.subscriptions.Write(row).endedAt = at
+	s.subscribed(ptr(s.subscriptions.Whole(row)), -1)
+	s.subscriptions.change(row, func(b *subscription) { b.endedAt = at })
 }
 
 // SetInvoiceStatus changes an invoice in memory, as a fault would.
 func (m *Machine) SetInvoiceStatus(id [16]byte, status InvoiceStatus) {
 	s := m.state.Load()
 	row := s.invoiceWith(&id)
-	v := s.invoices.Write(row)
-	v.status = status
-	if b := s.subscriptions.Write(v.subscription); b.firstUnpaid == row {
-		b.firstUnpaid = v.nextUnpaid
-	}
+	s.invoices.change(row, func(v *invoice) { v.status = status })
+	v := s.invoices.Read(row)
+	s.subscriptions.change(v.subscription, func(b *subscription) {
+		if b.firstUnpaid == row {
+			b.firstUnpaid = v.nextUnpaid
+		}
+	})
 }
 
 // Work is how many units of work the last entry was.
@@ -37,7 +54,10 @@ func (m *Machine) Work() int { return m.scratch.work }
 const EntryWork = entryWork
 
 // Next is a counter's usage of the next period.
-func (m *Machine) Next(row uint32) string { return m.state.Load().counters.Read(row).next.String() }
+func (m *Machine) Next(row uint32) string {
+	n := m.state.Load().counters.Read(row)
+	return n.next.String()
+}
 
 // ReadAudits decodes a block.
 func ReadAudits(payload []byte) (checks []AuditCheck, err error) {
@@ -50,6 +70,13 @@ func ReadAudits(payload []byte) (checks []AuditCheck, err error) {
 	}
 	return checks, r.err
 }
+
+// What stands for a record in a snapshot, whatever its row in memory.
+var (
+	counterCodec      = page.Codec[counter]{Append: appendCounter, Read: readCounter}
+	subscriptionCodec = page.Codec[subscription]{Append: appendSubscription, Read: readSubscription}
+	invoiceCodec      = page.Codec[invoice]{Append: appendInvoice, Read: readInvoice}
+)
 
 // Golden are the snapshot records of known values, encoded.
 func Golden() map[string][]byte {
@@ -65,14 +92,16 @@ func Golden() map[string][]byte {
 		modifiedAt: 1769871600001, firstBalance: 9,
 	}
 	copy(c.external[:], "ada")
-	b := subscription{
-		customer: 1, next: 2, version: 3, firstCounter: 4, suspendedAt: 5, endedAt: -6,
-		id: id(0x20), periodStart: 7, periodEnd: 8, createdAt: 9, anchor: 10, period: 11,
-		counters: 12, graceDays: 13, due: 14, cancelledAt: 15, adjustAt: 16, spanStart: 17, span: 18,
-		runSpan: 19, months: 20, baseVersion: 21, firstBase: 22, firstSpan: 23, firstUnpaid: 24,
-		firstChange: 25, lastChange: 26, pending: 27, adjustments: 28, room: 29, issueAt: 30,
+	b := subscription{usualSubscription{
+		customer: 1, next: 2, version: 3, firstCounter: 4,
+		id: id(0x20), periodStart: 7, periodEnd: 8, createdAt: 9, period: 11,
+		counters: 12, graceDays: 13, due: 14, months: 20, firstSpan: 23, firstUnpaid: 24, issueAt: 30,
+	}, subscriptionRest{
+		suspendedAt: 5, endedAt: -6, anchor: 10, cancelledAt: 15, adjustAt: 16, spanStart: 17,
+		span: 18, runSpan: 19, baseVersion: 21, firstBase: 22,
+		firstChange: 25, lastChange: 26, pending: 27, adjustments: 28, room: 29,
 		cancelMode: CancelAtPeriodEnd,
-	}
+	}}
 	v := invoice{
 		id: id(0x30), number: 1, createdAt: 2, dueAt: 3, paidAt: 4, periodStart: 5, periodEnd: 6,
 		amount: goldenDecimal("-12.345678901234"), customer: 7, subscription: 8, version: 9, next: 10,

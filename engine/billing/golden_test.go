@@ -15,6 +15,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
 	"tollgate/engine/enginetest"
+	"tollgate/engine/idempotency"
 	"tollgate/engine/wire"
 )
 
@@ -68,7 +69,12 @@ func goldens() map[string][]byte {
 			Env: 1, Key: id("k"), Units: decimal.FromInt(3), Reason: "less", Original: goldenRef(),
 			ID: id("r"),
 		},
-		"command-40-advance-clock": &billing.AdvanceClock{Env: 1, To: 1769871600000},
+		"command-191-demote-keys": &billing.DemoteKeys{Through: 1 << 40},
+		"command-38-void-usage-numbered": &billing.VoidUsage{
+			Env: 1, Key: id("k"), Original: billing.UsageRef{Index: 9, Event: 1 << 33},
+		},
+		"command-25-set-limits-in-memory": &billing.SetLimits{MaxKeysInMemory: 1 << 25},
+		"command-40-advance-clock":        &billing.AdvanceClock{Env: 1, To: 1769871600000},
 	} {
 		all[name] = wire.Encode(nil, c)
 	}
@@ -90,6 +96,15 @@ func goldens() map[string][]byte {
 		Index: 9, Hash: 1 << 60,
 	})
 	all["command-16-record-audits"] = goldenBlock().Encode(nil)
+	for name, v := range map[string]idempotency.Verdict{
+		"command-192-record-probed-usage": {Through: 1 << 33},
+		"command-192-record-probed-usage-found": {
+			Through: 1 << 33, Found: true, Number: 1 << 32,
+			Slot: idempotency.Slot{Attempt: 7, Fingerprint: 0xfedcba, Outcome: 3},
+		},
+	} {
+		all[name] = billing.AppendProbedUsage(nil, []byte{8, 1}, &v)
+	}
 	all["command-17-record-usage"] = (&billing.RecordUsage{
 		Env: 1, Key: billing.UsageKey(1, []byte("key-1")), Attempt: 0xfeedface,
 		KeyText: []byte("key-1"), Customer: []byte("ada"), CustomerID: id("c"),

@@ -4,51 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"tollgate/engine/decimal"
-	"tollgate/engine/page"
 	"tollgate/engine/wire"
 )
-
-// invoice is the record of an invoice; its lines are the text of the same row. id, customer and
-// subscription never change.
-type invoice struct {
-	id                                    [16]byte
-	number                                uint64
-	createdAt, dueAt, paidAt              int64
-	periodStart, periodEnd                int64
-	amount                                decimal.Decimal
-	customer, subscription, version, next uint32 // next: the customer's next younger invoice
-	kind                                  InvoiceType
-	status                                InvoiceStatus
-	nextUnpaid                            uint32 // the subscription's next younger unpaid one
-	graceEnd                              int64  // when, unpaid, it suspends the subscription
-}
-
-var invoiceCodec = page.Codec[invoice]{
-	Append: func(dst []byte, v *invoice) []byte {
-		dst = append(dst, v.id[:]...)
-		dst = appendI64(dst, int64(v.number))
-		dst = appendI64(appendI64(appendI64(dst, v.createdAt), v.dueAt), v.paidAt)
-		dst = appendI64(appendI64(dst, v.periodStart), v.periodEnd)
-		dst = appendDecimal(dst, v.amount)
-		dst = appendU32(appendU32(dst, v.customer), v.subscription)
-		dst = appendU32(appendU32(dst, v.version), v.next)
-		dst = appendI64(appendU32(dst, v.nextUnpaid), v.graceEnd)
-		return append(dst, byte(v.kind), byte(v.status))
-	},
-	Read: func(src []byte, v *invoice) ([]byte, error) {
-		r := reader{rest: src}
-		v.id, v.number = r.id(), r.u64()
-		v.createdAt, v.dueAt, v.paidAt = r.i64(), r.i64(), r.i64()
-		v.periodStart, v.periodEnd = r.i64(), r.i64()
-		v.amount = r.decimal()
-		v.customer, v.subscription = r.u32(), r.u32()
-		v.version, v.next = r.u32(), r.u32()
-		v.nextUnpaid, v.graceEnd = r.u32(), r.i64()
-		v.kind, v.status = InvoiceType(r.u8()), InvoiceStatus(r.u8())
-		return r.rest, r.err
-	},
-}
 
 // invoiceLines is the cold part of an invoice.
 type invoiceLines struct{ Items []InvoiceItem }
@@ -74,8 +31,7 @@ func (i *InvoiceItem) Fields(w *wire.Codec) {
 func (t *turn) append(e *environment, d *draft) (row uint32) {
 	e.invoices++
 	d.number = e.invoices
-	row, r := t.invoices.Append()
-	*r = d.invoice
+	row = t.invoices.Append(&d.invoice)
 	lines := invoiceLines{Items: append([]InvoiceItem(nil), d.items...)}
 	for i := range lines.Items {
 		item := &lines.Items[i]
@@ -84,12 +40,12 @@ func (t *turn) append(e *environment, d *draft) (row uint32) {
 		}
 	}
 	_, cold := t.items.Append()
-	cold.data = string(wire.Encode(nil, &lines))
+	cold.data = t.lines.of(wire.Encode(nil, &lines))
 	c := t.customers.Write(d.customer)
 	if c.firstInvoice == 0 {
 		c.firstInvoice = row
 	} else {
-		t.invoices.Write(c.lastInvoice).next = row
+		t.invoices.Link(c.lastInvoice, row)
 	}
 	c.lastInvoice = row
 	t.fold(uint64(row))
@@ -100,14 +56,14 @@ func (t *turn) append(e *environment, d *draft) (row uint32) {
 // invoiceWith finds an invoice by its UUID in any environment; 0 when there is none.
 func (s *state) invoiceWith(id *[16]byte) uint32 {
 	return s.invoiceByID.Find(s.idHash(id), func(row uint32) bool {
-		return s.invoices.Read(row).id == *id
+		return s.invoices.ID(row) == *id
 	})
 }
 
 // invoiceIn finds an invoice of one environment; 0 when there is none.
 func (s *state) invoiceIn(env uint32, id *[16]byte) uint32 {
 	row := s.invoiceWith(id)
-	if row != 0 && s.customers.Read(s.invoices.Read(row).customer).env != env {
+	if row != 0 && s.customers.Read(s.invoices.Owner(row)).env != env {
 		return 0
 	}
 	return row
@@ -201,7 +157,7 @@ func (m *Machine) Invoices(env, customerRow uint32) []InvoiceView {
 		view, ok := changed[row]
 		if !ok {
 			v := s.invoices.Read(row)
-			view = s.invoiceView(v, s.invoiceItems(row, v))
+			view = s.invoiceView(&v, s.invoiceItems(row, &v))
 		}
 		views = append(views, view)
 	}
@@ -218,7 +174,7 @@ func (m *Machine) Invoice(env uint32, id [16]byte) (InvoiceView, bool) {
 	if row == 0 {
 		return m.pendingInvoice(env, &id)
 	}
-	customer := s.invoices.Read(row).customer
+	customer := s.invoices.Owner(row)
 	for _, view := range m.Invoices(env, customer) {
 		if view.ID == id {
 			return view, true

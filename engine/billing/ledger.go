@@ -60,13 +60,13 @@ type heldPlanChange struct {
 
 // openLedger copies a subscription's records. Queries hold the customer's lock.
 func (s *state) openLedger(row uint32) *ledger {
-	b := s.subscriptions.Read(row)
+	b := s.subscriptions.Whole(row)
 	e := s.environment(s.customers.Read(b.customer).env)
-	l := &ledger{state: s, env: e, catalog: e.catalog.Load(), row: row, b: *b, was: *b}
+	l := &ledger{state: s, env: e, catalog: e.catalog.Load(), row: row, b: b, was: b}
 	n := int(b.counters)
 	l.counters, l.bases, l.covers = make([]counter, n), make([]base, n), make([]counter, n)
 	for i := range l.counters {
-		l.counters[i] = *s.counters.Read(b.firstCounter + uint32(i))
+		l.counters[i] = s.counters.Read(b.firstCounter + uint32(i))
 		if (place{feature: &l.version().features[i]}).credited() {
 			l.covers[i].used, l.covers[i].next = s.covered(b.firstCounter + uint32(i))
 		}
@@ -77,7 +77,7 @@ func (s *state) openLedger(row uint32) *ledger {
 	l.spans = s.heldSpans(b.firstSpan)
 	for at := b.firstUnpaid; at != 0; {
 		v := s.invoices.Read(at)
-		l.unpaid = append(l.unpaid, heldInvoice{row: at, invoice: *v})
+		l.unpaid = append(l.unpaid, heldInvoice{row: at, invoice: v})
 		at = v.nextUnpaid
 	}
 	if b.pending != 0 {
@@ -355,7 +355,10 @@ func (t *turn) commit(l *ledger) {
 	t.commitChanges(l)
 	t.setCredit(l.b.customer, l.version().currency, l.credit)
 	for _, step := range l.credited {
-		t.subscriptions.Write(l.row).version = step.version
+		if between := t.subscriptions.Whole(l.row); between.version != step.version {
+			between.version = step.version
+			t.subscriptions.Write(l.row, &between)
+		}
 		switch {
 		case step.end:
 			t.creditsAtPeriodEnd(l.row, step.at)
@@ -366,7 +369,7 @@ func (t *turn) commit(l *ledger) {
 		}
 	}
 	l.b.next = t.subscriptions.Read(l.row).next
-	*t.subscriptions.Write(l.row) = l.b
+	t.subscriptions.Write(l.row, &l.b)
 	t.hint(l.row, &l.b)
 	lock.Unlock()
 
@@ -395,7 +398,7 @@ func ptr[T any](v T) *T { return &v }
 func (t *turn) commitCounters(l *ledger) {
 	l.b.counters = uint16(len(l.counters))
 	if l.b.counters > l.b.room {
-		l.b.firstCounter, l.b.firstBase = appendRows(t.counters, len(l.counters)), 0
+		l.b.firstCounter, l.b.firstBase = appendRows(t.counters.rows, len(l.counters)), 0
 		l.b.room = l.b.counters
 	}
 	based := l.b.firstBase != 0
@@ -406,7 +409,7 @@ func (t *turn) commitCounters(l *ledger) {
 		l.b.firstBase = appendRows(t.bases, int(l.b.room))
 	}
 	for i := range l.counters {
-		*t.counters.Write(l.b.firstCounter + uint32(i)) = l.counters[i]
+		t.counters.Write(l.b.firstCounter+uint32(i), &l.counters[i])
 		t.foldDecimal(l.counters[i].used)
 		t.commitCover(l, i)
 		if based {
@@ -488,8 +491,8 @@ func (t *turn) rewrite(l *ledger, v *heldInvoice) (row uint32) {
 	if r.status == v.status && r.nextUnpaid == v.nextUnpaid && r.graceEnd == v.graceEnd {
 		return row
 	}
-	r = t.invoices.Write(row)
 	r.status, r.paidAt, r.graceEnd, r.nextUnpaid = v.status, v.paidAt, v.graceEnd, v.nextUnpaid
+	t.invoices.Write(row, &r)
 	t.fold(uint64(row)<<8 | uint64(v.status))
 	return row
 }

@@ -59,7 +59,7 @@ func lifecycleStep(
 	key := billing.UsageKey(enginetest.Sandbox, fmt.Appendf(nil, "k%d",
 		rapid.IntRange(0, 40).Draw(t, "key")))
 	plan := rapid.SampledFrom([]string{"llm-team", "grow", "year"}).Draw(t, "plan")
-	ref, found, err := m.FindUsage(src, enginetest.Sandbox, key)
+	ref, found, err := m.FindUsage(src, src, enginetest.Sandbox, key)
 	require.NoError(t, err)
 	switch op := rapid.IntRange(0, 12).Draw(t, "op"); op {
 	case 0, 1, 2, 3:

@@ -2,6 +2,7 @@ package billing
 
 import (
 	"tollgate/engine"
+	"tollgate/engine/idempotency"
 	"tollgate/engine/wire"
 )
 
@@ -15,12 +16,17 @@ type SetLimits struct {
 	// may be, both in milliseconds of log time. A window beyond the retention is cut to it. 0 (or
 	// less) leaves a value as it is.
 	KeyRetentionMS, WindowMS int64
-	// MaxKeys is the number of idempotency keys that fit the memory budget. 0 leaves it as it is.
+	// MaxKeys is the number of idempotency keys that may be kept, in memory and on disk. 0 leaves it
+	// as it is.
 	MaxKeys uint64
 	// AuditRetentionMS is how long audit events are kept, in milliseconds of log time from their
 	// recording; they go in whole journal segments, at most a 30th later. 0 (or less) leaves it as it
 	// is. What was dropped does not come back when it is raised.
 	AuditRetentionMS int64
+	// MaxKeysInMemory is how many of the keys stay in memory; older ones are in files, of which memory
+	// has 1.5 bytes a key at the most. Where files do not come to it, there may be four times as many,
+	// and no more. 0 leaves it as it is. Builds of cluster version 0 do not know it.
+	MaxKeysInMemory uint64
 }
 
 // Fields states the command's fields.
@@ -29,6 +35,7 @@ func (c *SetLimits) Fields(w *wire.Codec) {
 	w.Int(2, &c.WindowMS)
 	wire.Uint(w, 3, &c.MaxKeys)
 	w.Int(4, &c.AuditRetentionMS)
+	wire.Uint(w, 5, &c.MaxKeysInMemory)
 }
 
 func (c *SetLimits) apply(t *turn) engine.Outcome {
@@ -54,6 +61,9 @@ func (c *SetLimits) Over(next Limits) Limits {
 	if c.AuditRetentionMS > 0 {
 		next.AuditRetentionMS = min(c.AuditRetentionMS, maxAuditRetentionMS)
 	}
+	if c.MaxKeysInMemory > 0 {
+		next.MaxKeysInMemory = min(c.MaxKeysInMemory, maxKeys)
+	}
 	next.WindowMS = min(next.WindowMS, next.KeyRetentionMS)
 	return next
 }
@@ -71,10 +81,39 @@ const (
 type Limits struct {
 	// KeyRetentionMS is how long idempotency keys are kept, WindowMS how old an event may be.
 	KeyRetentionMS, WindowMS int64
-	// MaxKeys is the number of idempotency keys that fit the budget.
+	// MaxKeys is the number of idempotency keys that may be kept, in memory and on disk.
 	MaxKeys uint64
 	// AuditRetentionMS is how long audit events are kept.
 	AuditRetentionMS int64
+	// MaxKeysInMemory is how many of the keys stay in memory; 0 is 32 Mi (some 1.2 GB).
+	MaxKeysInMemory uint64
+}
+
+// memoryShare is how many times as many keys as are to stay in memory may be there, while their
+// files are behind.
+const memoryShare = 4
+
+// MostKeysInMemory is how many keys may be in memory while their files are behind; beyond that no
+// event is recorded.
+func (l *Limits) MostKeysInMemory() uint64 {
+	if l.MaxKeysInMemory == 0 {
+		return l.MaxKeys
+	}
+	return min(l.MaxKeys, memoryShare*l.MaxKeysInMemory)
+}
+
+// full says that no further key may be kept.
+func (l *Limits) full(s idempotency.Span) bool {
+	return s.Next-s.Base >= l.MaxKeys ||
+		l.MaxKeysInMemory > 0 && s.InMemory()/memoryShare >= l.MaxKeysInMemory
+}
+
+// memoryKeys is how many keys stay in memory.
+func (l *Limits) memoryKeys() uint64 {
+	if l.MaxKeysInMemory == 0 {
+		return 32 << 20
+	}
+	return l.MaxKeysInMemory
 }
 
 // DefaultLimits are in force until the first SetLimits: 7 days, 64 Mi keys (some 2.4 GB), and 30

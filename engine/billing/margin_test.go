@@ -27,7 +27,7 @@ func TestMarginFollowsCorrections(t *testing.T) {
 	}
 	void := func(key string) {
 		id := billing.UsageKey(enginetest.Sandbox, []byte(key))
-		ref, _, err := m.FindUsage(src, enginetest.Sandbox, id)
+		ref, _, err := m.FindUsage(src, src, enginetest.Sandbox, id)
 		require.NoError(t, err)
 		r := l.Do(billing.KindVoidUsage, &billing.VoidUsage{
 			Env: enginetest.Sandbox, Key: id, Original: ref,
@@ -36,7 +36,7 @@ func TestMarginFollowsCorrections(t *testing.T) {
 	}
 	amend := func(key, units string) {
 		id := billing.UsageKey(enginetest.Sandbox, []byte(key))
-		ref, _, err := m.FindUsage(src, enginetest.Sandbox, id)
+		ref, _, err := m.FindUsage(src, src, enginetest.Sandbox, id)
 		require.NoError(t, err)
 		r := l.Do(billing.KindAmendUsage, &billing.AmendUsage{
 			Env: enginetest.Sandbox, Key: id, Original: ref, Units: decimal.MustParse(units),
@@ -94,7 +94,7 @@ func TestAmendmentsOutOfRangeAreRefused(t *testing.T) {
 	u := enginetest.Usage(l, "k", "ada", "requests", 1)
 	require.Equal(t, engine.OutcomeDone, l.DoPayload(billing.KindRecordUsage, u.Seal(nil)).Outcome)
 	src := &enginetest.Source{Journal: m.Journal()}
-	ref, found, err := m.FindUsage(src, enginetest.Sandbox, u.Key)
+	ref, found, err := m.FindUsage(src, src, enginetest.Sandbox, u.Key)
 	require.NoError(t, err)
 	require.True(t, found)
 	r := l.Do(billing.KindAmendUsage, &billing.AmendUsage{

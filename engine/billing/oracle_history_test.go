@@ -237,7 +237,7 @@ func (h *ledgers) correct(p *person) {
 	}
 	e := p.events[len(p.events)-1-rapid.IntRange(0, min(5, len(p.events)-1)).Draw(h.t, "event")]
 	key := billing.UsageKey(enginetest.Sandbox, []byte(e.key))
-	ref, found, err := h.m.FindUsage(h.src, enginetest.Sandbox, key)
+	ref, found, err := h.m.FindUsage(h.src, h.src, enginetest.Sandbox, key)
 	require.NoError(h.t, err)
 	old := h.l.Stamp-e.stamp >= 7*dayMS || h.now()-e.At >= 7*dayMS
 	if !found {

@@ -68,14 +68,21 @@ var textCodec = page.Codec[text]{
 		return append(appendU32(dst, uint32(len(t.data))), t.data...)
 	},
 	Read: func(src []byte, t *text) ([]byte, error) {
-		r := reader{rest: src}
-		n := r.u32()
-		if uint64(n) > uint64(len(r.rest)) {
-			return nil, errRecord
-		}
-		t.data = string(r.take(int(n)))
-		return r.rest, r.err
+		data, rest, err := readText(src)
+		t.data = string(data)
+		return rest, err
 	},
+}
+
+// readText takes a text's bytes, which are src's own, from the front of src.
+func readText(src []byte) (data, rest []byte, err error) {
+	r := reader{rest: src}
+	n := r.u32()
+	if uint64(n) > uint64(len(r.rest)) {
+		return nil, nil, errRecord
+	}
+	data = r.take(int(n))
+	return data, r.rest, r.err
 }
 
 func appendBool(dst []byte, v bool) []byte {

@@ -57,6 +57,9 @@ const (
 	KindSubmit engine.Kind = 156
 
 	KindNoteMembership engine.Kind = 180
+
+	KindDemoteKeys        engine.Kind = 191
+	KindRecordProbedUsage engine.Kind = 192
 )
 
 // A command states its effect once. apply runs on the goroutine of Machine.Apply: guards first, one
@@ -127,6 +130,8 @@ var registry = [...]definition{
 	KindResendWebhook:         {"ResendWebhook", decodeFields[ResendWebhook]},
 	KindSubmit:                {"Submit", decodeSubmit},
 	KindNoteMembership:        {"NoteMembership", decodeFields[NoteMembership]},
+	KindDemoteKeys:            {"DemoteKeys", decodeFields[DemoteKeys]},
+	KindRecordProbedUsage:     {"RecordProbedUsage", decodeProbedUsage},
 }
 
 // define finds a kind in the registry.

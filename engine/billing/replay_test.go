@@ -70,7 +70,8 @@ func TestRefusedCommandsChangeNothing(t *testing.T) {
 	})
 }
 
-// withTick puts a tick before an entry's records, and behind each that moves a clock.
+// withTick puts a tick before an entry's records and behind each of them: one that moves a clock,
+// or begins a subscription whose periods are over already, makes something due.
 func withTick(t enginetest.TB, entry []byte) []byte {
 	h, records, err := engine.ParseEntry(entry)
 	require.NoError(t, err)
@@ -80,9 +81,7 @@ func withTick(t enginetest.TB, entry []byte) []byte {
 	engine.SetStamp(ticked, h.Stamp)
 	for r, ok := records.Next(); ok; r, ok = records.Next() {
 		ticked = engine.AppendRecord(ticked, r)
-		if r.Kind == billing.KindAdvanceClock {
-			ticked = engine.AppendRecord(ticked, engine.Record{Kind: engine.KindTick})
-		}
+		ticked = engine.AppendRecord(ticked, engine.Record{Kind: engine.KindTick})
 	}
 	return ticked
 }

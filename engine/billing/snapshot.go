@@ -241,7 +241,7 @@ func (m *Machine) Restore(src io.Reader) error {
 	if err := s.store.Restore(src); err != nil {
 		return fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
-	if err := s.keys.Restore(src); err != nil {
+	if err := s.keys.Restore(src, s.usageEvents.Load()); err != nil {
 		return fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
 	if err := s.consistent(); err != nil {

@@ -68,7 +68,7 @@ func (s *state) subscriptionsConsistent() error {
 		return first == 0 && rows == 0 || first != 0 && uint64(first)+uint64(rows) <= uint64(table)+1
 	}
 	for row := uint32(1); row <= subscriptions; row++ {
-		b := s.subscriptions.Read(row)
+		b := s.subscriptions.Whole(row)
 		if b.customer == 0 || b.customer > customers || b.next != 0 && b.next <= row ||
 			b.next > subscriptions || b.room < b.counters ||
 			!fits(b.firstCounter, b.room, s.counters.Len()) ||
@@ -172,7 +172,7 @@ func (s *state) spansConsistent() error {
 	spans, meters := make(visited, s.spans.Len()+1), make(visited, s.meters.Len()+1)
 	unpaid, changes := make(visited, s.invoices.Len()+1), make(visited, s.planChanges.Len()+1)
 	for row := uint32(1); row <= s.subscriptions.Len(); row++ {
-		b := s.subscriptions.Read(row)
+		b := s.subscriptions.Whole(row)
 		c := s.catalogOf(b.customer)
 		next, last := uint32(0), (*span)(nil)
 		for at := b.firstSpan; at != 0; at = s.spans.Read(at).next {
@@ -229,7 +229,7 @@ func (s *state) spansConsistent() error {
 func (v InvoiceStatus) open() bool { return v == InvoiceDue || v == InvoicePastDue }
 
 func (s *state) planChangesConsistent(row uint32, changes visited) error {
-	b := s.subscriptions.Read(row)
+	b := s.subscriptions.Whole(row)
 	c := s.catalogOf(b.customer)
 	last, pending := uint32(0), uint32(0)
 	for at := b.firstChange; at != 0; at = s.planChanges.Read(at).next {
@@ -319,11 +319,11 @@ func (s *state) requestsConsistent() error {
 // late would not be billed, one too early would be suspended.
 func (s *state) duesConsistent() error {
 	for row := uint32(1); row <= s.subscriptions.Len(); row++ {
-		b := s.subscriptions.Read(row)
-		l := ledger{b: *b}
+		b := s.subscriptions.Whole(row)
+		l := ledger{b: b}
 		for at := b.firstUnpaid; at != 0; {
 			v := s.invoices.Read(at)
-			l.unpaid = append(l.unpaid, heldInvoice{row: at, invoice: *v})
+			l.unpaid = append(l.unpaid, heldInvoice{row: at, invoice: v})
 			at = v.nextUnpaid
 		}
 		if at := l.nextDue(); at != b.due {

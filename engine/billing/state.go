@@ -82,10 +82,11 @@ type state struct {
 	longIDs       *page.Table[text] // identifiers that do not fit a customer's record
 	changesMu     sync.RWMutex
 	changeMarks   *page.Table[changeMark] // where in the journal admin changes stand
-	subscriptions *page.Table[subscription]
-	counters      *page.Table[counter]
-	invoices      *page.Table[invoice]
+	subscriptions subscriptions
+	counters      counters
+	invoices      invoices
 	items         *page.Table[text] // row = invoice row
+	lines         sharedTexts       // of items; no state
 	spans         *page.Table[span]
 	meters        *page.Table[meter]
 	bases         *page.Table[base]
@@ -176,6 +177,7 @@ func newState() *state {
 		apiKeyByHash: page.NewIndex(),
 		store:        page.NewStore(),
 		seed:         maphash.MakeSeed(),
+		lines:        newSharedTexts(),
 
 		customerByExternal: page.NewIndex(),
 		customerByID:       page.NewIndex(),
@@ -201,10 +203,10 @@ func newState() *state {
 	s.submissions.open(s.store)
 	s.openPayments()
 	s.outbox.open(s)
-	s.subscriptions = page.NewTable(s.store, tableSubscriptions, subscriptionCodec)
-	s.counters = page.NewTable(s.store, tableCounters, counterCodec)
-	s.invoices = page.NewTable(s.store, tableInvoices, invoiceCodec)
-	s.items = page.NewTable(s.store, tableItems, textCodec)
+	s.subscriptions = openSubscriptions(s.store)
+	s.counters = openCounters(s.store)
+	s.invoices = openInvoices(s.store)
+	s.items = page.NewTable(s.store, tableItems, s.lines.codec())
 	s.pools = page.NewTable(s.store, tablePools, poolCodec)
 	s.poolTexts = page.NewTable(s.store, tablePoolTexts, textCodec)
 	s.grants = page.NewTable(s.store, tableGrants, grantCodec)
@@ -224,6 +226,11 @@ func newState() *state {
 
 // reindex rebuilds the indexes from the tables, after a restore.
 func (s *state) reindex() {
+	s.customerByID.Reserve(s.customers.Len())
+	s.customerByExternal.Reserve(s.customers.Len())
+	s.subscriptionByID.Reserve(s.subscriptions.Len())
+	s.pending.Reserve(s.subscriptions.Len())
+	s.invoiceByID.Reserve(s.invoices.Len())
 	for row := uint32(1); row <= s.customers.Len(); row++ {
 		c := s.customers.Read(row)
 		s.customerByID.Insert(s.idHash(&c.id), row)
@@ -234,18 +241,18 @@ func (s *state) reindex() {
 	s.reindexPayments()
 	s.reindexOutbox()
 	for row := uint32(1); row <= s.subscriptions.Len(); row++ {
-		b := s.subscriptions.Read(row)
+		b := s.subscriptions.Whole(row)
 		s.subscriptionByID.Insert(s.idHash(&b.id), row)
-		s.subscribed(b, 1)
-		s.hint(row, b)
-		s.indexPending(row, b)
+		s.subscribed(&b, 1)
+		s.hint(row, &b)
+		s.indexPending(row, &b)
 		s.reschedule(s.environment(s.customers.Read(b.customer).env), row, b.due)
 	}
 	for row := s.firstCorrection; row != 0; row = s.corrections.Read(row).next {
 		s.correctionByKey.Insert(s.idHash(&s.corrections.Read(row).key), row)
 	}
 	for row := uint32(1); row <= s.invoices.Len(); row++ {
-		s.invoiceByID.Insert(s.idHash(&s.invoices.Read(row).id), row)
+		s.invoiceByID.Insert(s.idHash(ptr(s.invoices.ID(row))), row)
 	}
 	s.reindexCredits()
 }

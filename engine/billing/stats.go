@@ -7,6 +7,8 @@ type Stats struct {
 	Accounts, APIKeys, Customers, Subscriptions, Counters, Invoices uint64
 	// IdempotencyKeys is the number of keys held, against Limits.MaxKeys.
 	IdempotencyKeys uint64
+	// KeysOnDisk is how many of them have left memory.
+	KeysOnDisk uint64
 	// UsageEvents and AuditEvents were recorded since the beginning of the log.
 	UsageEvents, AuditEvents uint64
 	// Bytes is the memory of each part; the names are fixed.
@@ -63,6 +65,7 @@ func (m *Machine) Stats() Stats {
 		Counters:        uint64(s.counters.Len()),
 		Invoices:        uint64(s.invoices.Len()),
 		IdempotencyKeys: s.keys.Len(),
+		KeysOnDisk:      s.keys.Span().OnDisk(),
 		UsageEvents:     s.usageEvents.Load(),
 		AuditEvents:     s.auditEvents.Load(),
 		Bytes: []PartBytes{

@@ -3,7 +3,6 @@ package billing
 import (
 	"tollgate/engine"
 	"tollgate/engine/decimal"
-	"tollgate/engine/page"
 	"tollgate/engine/period"
 	"tollgate/engine/wire"
 )
@@ -78,12 +77,13 @@ func (c *CreateSubscription) apply(t *turn) engine.Outcome {
 		return outcome
 	}
 
-	t.subscribe(e, &subscription{
-		id: c.ID, customer: customer, version: version.number, createdAt: now, anchor: now,
-		periodStart: first.Start, periodEnd: first.End, spanStart: first.Start,
-		months: version.interval, baseVersion: version.number,
-		graceDays: uint16(min(c.GraceDays, maxGraceDays)),
-	}, c.InvoiceID)
+	b := subscription{usualSubscription: usualSubscription{
+		id: c.ID, customer: customer, version: version.number, createdAt: now,
+		periodStart: first.Start, periodEnd: first.End, months: version.interval,
+		graceDays: uint16(min(c.GraceDays, maxGraceDays)), counters: uint16(len(version.features)),
+	}}
+	b.subscriptionRest = b.usual()
+	t.subscribe(e, &b, c.InvoiceID)
 	return engine.OutcomeDone
 }
 
@@ -93,16 +93,13 @@ func (t *turn) subscribe(e *environment, b *subscription, invoiceID [16]byte) {
 	lock := t.stripe(b.customer)
 	lock.Lock()
 	b.due = b.periodEnd // until its initial invoice is there, for queries
-	b.counters = uint16(len(version.features))
-	b.room = b.counters
-	b.firstCounter = appendRows(t.counters, len(version.features))
-	row, r := t.subscriptions.Append()
-	*r = *b
+	b.firstCounter = appendRows(t.counters.rows, len(version.features))
+	row := t.subscriptions.Append(b)
 	c := t.customers.Write(b.customer)
 	if c.firstSubscription == 0 {
 		c.firstSubscription = row
 	} else {
-		t.subscriptions.Write(c.lastSubscription).next = row
+		t.subscriptions.Link(c.lastSubscription, row)
 	}
 	c.lastSubscription = row
 	c.subscriptions++
@@ -134,105 +131,6 @@ func (l *ledger) initial(id [16]byte) {
 	d.always = true
 	l.issue(d)
 	l.b.due = l.nextDue()
-}
-
-// subscription is the record of a subscription; what a check needs comes first. id, customer and
-// createdAt never change.
-type subscription struct {
-	customer             uint32
-	next                 uint32 // the customer's next younger subscription
-	version              uint32 // number of the plan version in the environment's catalog
-	firstCounter         uint32 // its counters are rows from here on, in the version's order
-	due                  int64  // when something of it falls due next, on the environment's clock
-	suspendedAt, endedAt int64  // 0: it is not
-
-	id                     [16]byte
-	periodStart, periodEnd int64
-	createdAt              int64
-	anchor                 int64  // the instant from which all periods are computed
-	period                 uint32 // number of the current period, from 0
-	counters               uint16
-	graceDays              uint16
-
-	// cancelledAt is when cancellation was asked for, adjustAt when late usage of an ended
-	// subscription will be billed, issueAt when the invoice of the period that ended last is issued;
-	// 0: it is not.
-	cancelledAt, adjustAt, issueAt int64
-	// spanStart is where the present span begins: the period's start, or a plan change within it.
-	spanStart int64
-	// span numbers the spans from 0; runSpan is the first one since the last plan change.
-	span, runSpan uint32
-	// months is how many months after the anchor the current period ends.
-	months uint32
-	// baseVersion is the plan version at the period's start, whose price a period in arrears bills.
-	baseVersion uint32
-	// Rows: counters' bases (0: none), closed spans, unpaid invoices, plan changes.
-	firstBase, firstSpan, firstUnpaid uint32
-	firstChange, lastChange, pending  uint32
-	adjustments                       uint32 // adjustment invoices issued
-	room                              uint16 // counters that fit the rows from firstCounter on
-	cancelMode                        CancelMode
-}
-
-var subscriptionCodec = page.Codec[subscription]{
-	Append: func(dst []byte, b *subscription) []byte {
-		dst = append(dst, b.id[:]...)
-		dst = appendI64(appendI64(dst, b.createdAt), b.anchor)
-		dst = appendI64(appendI64(dst, b.periodStart), b.periodEnd)
-		dst = appendI64(appendI64(appendI64(dst, b.suspendedAt), b.endedAt), b.due)
-		dst = appendI64(appendI64(appendI64(dst, b.cancelledAt), b.adjustAt), b.spanStart)
-		dst = appendI64(dst, b.issueAt)
-		dst = appendU32(appendU32(dst, b.customer), b.next)
-		dst = appendU32(appendU32(dst, b.version), b.baseVersion)
-		dst = appendU32(appendU32(dst, b.firstCounter), b.firstBase)
-		dst = appendU32(appendU32(dst, b.firstSpan), b.firstUnpaid)
-		dst = appendU32(appendU32(appendU32(dst, b.firstChange), b.lastChange), b.pending)
-		dst = appendU32(appendU32(appendU32(dst, b.period), b.span), b.runSpan)
-		dst = appendU32(appendU32(dst, b.months), b.adjustments)
-		dst = appendU16(appendU16(appendU16(dst, b.counters), b.room), b.graceDays)
-		return append(dst, byte(b.cancelMode))
-	},
-	Read: func(src []byte, b *subscription) ([]byte, error) {
-		r := reader{rest: src}
-		b.id = r.id()
-		b.createdAt, b.anchor = r.i64(), r.i64()
-		b.periodStart, b.periodEnd = r.i64(), r.i64()
-		b.suspendedAt, b.endedAt, b.due = r.i64(), r.i64(), r.i64()
-		b.cancelledAt, b.adjustAt, b.spanStart = r.i64(), r.i64(), r.i64()
-		b.issueAt = r.i64()
-		b.customer, b.next = r.u32(), r.u32()
-		b.version, b.baseVersion = r.u32(), r.u32()
-		b.firstCounter, b.firstBase = r.u32(), r.u32()
-		b.firstSpan, b.firstUnpaid = r.u32(), r.u32()
-		b.firstChange, b.lastChange, b.pending = r.u32(), r.u32(), r.u32()
-		b.period, b.span, b.runSpan = r.u32(), r.u32(), r.u32()
-		b.months, b.adjustments = r.u32(), r.u32()
-		b.counters, b.room, b.graceDays = r.u16(), r.u16(), r.u16()
-		b.cancelMode = CancelMode(r.u8())
-		return r.rest, r.err
-	},
-}
-
-// active says whether the subscription gives access.
-func (b *subscription) active() bool { return b.suspendedAt == 0 && b.endedAt == 0 }
-
-// counter counts one feature's usage within a subscription. It is what checks read and what the
-// invoice bills.
-type counter struct {
-	// used belongs to the current period (since the beginning where usage accumulates), next to
-	// the period after it: events that occurred past the period's end.
-	used, next decimal.Decimal
-}
-
-var counterCodec = page.Codec[counter]{
-	Append: func(dst []byte, c *counter) []byte {
-		return appendDecimal(appendDecimal(dst, c.used), c.next)
-	},
-	Read: func(src []byte, c *counter) ([]byte, error) {
-		r := reader{rest: src}
-		c.used, c.next = r.decimal(), r.decimal()
-		return r.rest, r.err
-	},
 }
 
 // subscriptionWith finds a subscription by its UUID in any environment; 0 when there is none.

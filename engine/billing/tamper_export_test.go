@@ -28,12 +28,16 @@ func SpansHeld(m *Machine, src journal.Source, env, row uint32) (count int, err 
 // CountingFaults are changes of what later invoices are made of.
 var CountingFaults = []Fault{
 	{"a counter", "quantity", func(m *Machine) {
-		n := m.state.Load().counters.Write(3) // output-tokens
+		c := &m.state.Load().counters
+		n := c.Read(3) // output-tokens
 		n.used = sum(n.used, decimal.FromInt(1))
+		c.Write(3, &n)
 	}},
 	{"usage ahead of the period", "quantity", func(m *Machine) {
-		n := m.state.Load().counters.Write(3)
+		c := &m.state.Load().counters
+		n := c.Read(3)
 		n.next = sum(n.next, decimal.FromInt(1000))
+		c.Write(3, &n)
 	}},
 	{"what a closed span counted", "quantity", func(m *Machine) {
 		n := m.state.Load().meters.Write(1)
@@ -51,14 +55,14 @@ var CountingFaults = []Fault{
 
 // stored is a change of an invoice's record.
 func stored(row uint32, change func(*invoice)) func(*Machine) {
-	return func(m *Machine) { change(m.state.Load().invoices.Write(row)) }
+	return func(m *Machine) { m.state.Load().invoices.change(row, change) }
 }
 
 // lines is a change of an invoice's stored lines.
 func lines(row uint32, change func(*invoiceLines)) func(*Machine) {
 	return func(m *Machine) {
 		s := m.state.Load()
-		l := invoiceLines{Items: s.invoiceItems(row, s.invoices.Read(row))}
+		l := invoiceLines{Items: s.invoiceItems(row, ptr(s.invoices.Read(row)))}
 		change(&l)
 		s.items.Write(row).data = string(wire.Encode(nil, &l))
 	}
@@ -97,11 +101,11 @@ var StoredFaults = []Fault{
 	})},
 	{"currency", "currency is EUR, the journal makes USD", func(m *Machine) {
 		s := m.state.Load()
-		v := s.invoices.Write(usageInvoice)
 		versions := s.environment(1).catalog.Load().versions
-		v.version = 1 + uint32(slices.IndexFunc(versions, func(p *planVersion) bool {
+		version := 1 + uint32(slices.IndexFunc(versions, func(p *planVersion) bool {
 			return p.currency == "EUR"
 		}))
+		s.invoices.change(usageInvoice, func(v *invoice) { v.version = version })
 	}},
 	{"customer", "customer is 2, the journal makes 1", stored(usageInvoice, func(v *invoice) { v.customer = 2 })},
 	{"subscription", "subscription", stored(usageInvoice, func(v *invoice) { v.subscription = 2 })},
@@ -115,12 +119,12 @@ var StoredFaults = []Fault{
 	}},
 	{"one more", "the journal does not explain the invoice", func(m *Machine) {
 		s := m.state.Load()
-		row, v := s.invoices.Append()
-		*v = *s.invoices.Read(lastInvoice)
+		v := s.invoices.Read(lastInvoice)
 		v.id[3]++
+		row := s.invoices.Append(&v)
 		_, cold := s.items.Append()
 		cold.data = s.items.Read(lastInvoice).data
-		s.invoices.Write(lastInvoice).next = row
+		s.invoices.Link(lastInvoice, row)
 	}},
 	{"credit carried", "credit in USD is", func(m *Machine) {
 		b := m.state.Load().balances.Write(1)

@@ -135,7 +135,7 @@ func (s *state) pendingWith(env uint32, id *[16]byte) uint32 {
 		lock := s.stripe(customer)
 		lock.RLock()
 		defer lock.RUnlock()
-		b := s.subscriptions.Read(row)
+		b := s.subscriptions.Whole(row)
 		return s.customers.Read(customer).env == env && b.accrues(id)
 	})
 }

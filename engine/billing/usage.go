@@ -50,6 +50,9 @@ type RecordUsage struct {
 
 	// row is the customer's row, where anticipate has found it; 0 where it has not.
 	row uint32
+	// verdict is what files say of Key, and payload the record without it, where there is one.
+	verdict idempotency.Verdict
+	payload []byte
 }
 
 // Fields states the command's fields. Key, Attempt and Fingerprint come first: what follows them
@@ -125,20 +128,29 @@ func rotate(b []byte, n int) {
 
 func decodeUsage(m *Machine, payload []byte) (command, error) {
 	c := m.scratch.usage()
-	d := wire.NewDecoder(payload)
+	rest, ok := c.usual(payload)
+	if !ok {
+		*c, rest = RecordUsage{}, payload
+	} else if len(rest) == 0 {
+		return c, nil
+	}
+	d := wire.NewDecoder(rest)
 	c.Fields(&d)
 	return c, d.Close()
 }
 
 func (c *RecordUsage) apply(t *turn) engine.Outcome {
-	if slot, used := t.keys.Find(c.Key); used {
-		return c.repeated(slot)
+	if outcome := c.used(t); outcome != engine.OutcomeNone {
+		return outcome
+	}
+	if c.payload != nil {
+		t.payload = c.payload
 	}
 	e := t.environment(c.Env)
 	if e == nil {
 		return engine.OutcomeAccountUnknown
 	}
-	if t.keys.Len() >= t.limits.Load().MaxKeys {
+	if t.limits.Load().full(t.keys.Span()) {
 		return engine.OutcomeKeysFull
 	}
 	now := e.now(t.stamp)
@@ -378,11 +390,11 @@ func (u *usage) count(t *turn, c *RecordUsage) engine.Outcome {
 		return u.outcome
 	}
 	f := u.place.feature
-	b := t.subscriptions.Read(u.place.subscription)
-	if b.endedAt != 0 || c.OccurredAt < b.spanStart && b.firstSpan != 0 {
+	b, rest := t.subscriptions.Read(u.place.subscription), t.subscriptions.Rest(u.place.subscription)
+	if rest.endedAt != 0 || c.OccurredAt < rest.spanStart && b.firstSpan != 0 {
 		return u.countLate(t, c)
 	}
-	u.counted, u.span = *t.counters.Read(u.place.counter), b.span
+	u.counted, u.span = t.counters.Read(u.place.counter), rest.span
 	u.ahead = c.OccurredAt >= b.periodEnd
 	sum := &u.counted.used
 	if u.ahead {
@@ -431,10 +443,10 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 			lock.Unlock()
 		}
 	case u.place.counter != 0:
-		before := t.counters.Read(u.place.counter).used
+		before := t.counters.Used(u.place.counter)
 		lock := t.stripe(u.customer)
 		lock.Lock()
-		*t.counters.Write(u.place.counter) = u.counted
+		t.counters.Write(u.place.counter, &u.counted)
 		if u.place.credited() {
 			t.burn(u.place, &u.burning, u.recordedAt)
 			t.cover(u.place.counter, u.burning.covered, u.ahead)

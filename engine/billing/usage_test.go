@@ -146,16 +146,16 @@ func TestAnEventWhoseKeyIsDroppedMeanwhileIsFinal(t *testing.T) {
 	l.DoPayload(billing.KindRecordUsage, enginetest.Usage(l, "k", "ada", "requests", 1).Seal(nil))
 	src := &enginetest.Source{Journal: m.Journal()}
 	key := billing.UsageKey(enginetest.Sandbox, []byte("k"))
-	ref, found, err := m.FindUsage(src, enginetest.Sandbox, key)
+	ref, found, err := m.FindUsage(src, src, enginetest.Sandbox, key)
 	require.NoError(t, err)
 	require.True(t, found)
-	_, found, err = m.FindUsage(src, enginetest.Sandbox+1, key)
+	_, found, err = m.FindUsage(src, src, enginetest.Sandbox+1, key)
 	require.NoError(t, err)
 	require.False(t, found, "of another environment")
 	void := &billing.VoidUsage{Env: enginetest.Sandbox, Key: key, Original: ref}
 	l.Stamp += 2 * day
 	require.Equal(t, engine.OutcomeUsageFinal, l.Do(billing.KindVoidUsage, void).Outcome)
-	_, found, err = m.FindUsage(src, enginetest.Sandbox, key)
+	_, found, err = m.FindUsage(src, src, enginetest.Sandbox, key)
 	require.NoError(t, err)
 	require.False(t, found)
 }

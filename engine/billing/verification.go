@@ -206,7 +206,7 @@ func (s *state) differing(f *fact, items []InvoiceItem) string {
 		total = sum(total, items[i].Amount)
 	}
 	differ(&d, "amount", v.amount, total)
-	if stored, err := s.storedItems(row, v); err != nil {
+	if stored, err := s.storedItems(row, &v); err != nil {
 		d = append(d, "the stored lines do not decode")
 	} else {
 		differLines(&d, stored, items)

@@ -233,7 +233,7 @@ func (o *outbox) hurry(row uint32, stamp int64) {
 	}
 	heads := make([]due, q.heads.heap.n)
 	for i := range heads {
-		heads[i] = *q.heads.heap.at(i)
+		heads[i] = q.heads.at(i)
 	}
 	for _, d := range heads {
 		if d.at > stamp {

@@ -122,16 +122,16 @@ func (t *turn) reached(l *ledger) (told []WebhookMessage) {
 		slot, carried := before.slot(f.feature)
 		goesOn := l.was.period == l.b.period || f.accumulate
 		if carried && goesOn && int(slot) < int(l.was.counters) &&
-			before.features[slot].full(t.counters.Read(l.was.firstCounter+slot).used) {
+			before.features[slot].full(t.counters.Used(l.was.firstCounter+slot)) {
 			continue // it was before
 		}
-		told = append(told, limitMessage(&l.b, l.catalog, f, used))
+		told = append(told, limitMessage(&l.b.usualSubscription, l.catalog, f, used))
 	}
 	return told
 }
 
 func limitMessage(
-	b *subscription, c *catalog, f *planFeature, used decimal.Decimal,
+	b *usualSubscription, c *catalog, f *planFeature, used decimal.Decimal,
 ) WebhookMessage {
 	return WebhookMessage{
 		Type: WebhookLimitReached, SubscriptionID: b.id, FeatureKey: c.feature(f.feature).document.Key,
@@ -147,7 +147,7 @@ func (t *turn) tellReached(u *usage, before decimal.Decimal) {
 	e := t.environment(t.customers.Read(u.customer).env)
 	if f := u.place.feature; e.wants(WebhookLimitReached) && !f.full(before) &&
 		f.full(u.counted.used) {
-		m := limitMessage(b, e.catalog.Load(), f, u.counted.used)
+		m := limitMessage(&b.usualSubscription, e.catalog.Load(), f, u.counted.used)
 		m.At = u.recordedAt
 		t.tell(e, u.customer, &m)
 	}
@@ -201,7 +201,7 @@ func (t *turn) tellOverpaid(e *environment, c *RecordPayment, result PaymentResu
 	if row := t.invoiceIn(c.Env, &c.InvoiceID); row != 0 {
 		v := t.invoices.Read(row)
 		m.SubscriptionID = t.subscriptions.Read(v.subscription).id
-		m.ofInvoice(v, e.catalog.Load().version(v.version).currency)
+		m.ofInvoice(&v, e.catalog.Load().version(v.version).currency)
 		t.tell(e, v.customer, &m)
 		return
 	}

@@ -171,8 +171,8 @@ func (q *dues) soonest(now int64, visit func(row uint32) bool) {
 	var front dues // of places in the heap, by their instants
 	var places chunks[uint32]
 	push := func(i int) {
-		if i < q.heap.n && q.heap.at(i).at <= now {
-			front.set(&places, uint32(i), q.heap.at(i).at)
+		if i < q.heap.n && q.at(i).at <= now {
+			front.set(&places, uint32(i), q.at(i).at)
 		}
 	}
 	for push(0); front.heap.n > 0; {

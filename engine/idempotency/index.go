@@ -10,9 +10,9 @@ const (
 // the lower 32 bits of the number, open addressing with linear probing, at most three quarters
 // full. It is not state, and is rebuilt after a restore.
 //
-// Slots of dropped records stay until their sub-table grows. Numbers wrap after 2³² records; a
-// slot that old cannot be left, since a sub-table is rebuilt after as many insertions as it has
-// free slots, and if one were, the comparison of the whole key would reject it.
+// Slots of records that left memory stay until their sub-table grows. Numbers wrap after 2³²
+// records; a slot that old cannot be left, since a sub-table is rebuilt after as many insertions as
+// it has free slots, and if one were, the comparison of the whole key would reject it.
 type index struct {
 	subs  [subTables]subTable
 	total uint64 // slots of all sub-tables
@@ -34,11 +34,11 @@ func tagOf(hash uint64) uint32 { return uint32(hash) | 1 }
 // order.
 func place(tag uint32, slots int) int { return int(uint64(tag) * uint64(slots) >> 32) }
 
-func (x *index) insert(hash uint64, low uint32, dropped func(low uint32) bool) {
+func (x *index) insert(hash uint64, low uint32, gone func(low uint32) bool) {
 	n := hash >> (64 - subTableBits)
 	sub := &x.subs[n]
 	if int(sub.used)+1 > len(sub.slots)*3/4 {
-		x.grow(sub, int(n), dropped)
+		x.grow(sub, int(n), gone)
 	}
 	put(sub.slots, uint64(tagOf(hash))<<32|uint64(low))
 	sub.used++
@@ -54,14 +54,14 @@ func put(slots []uint64, v uint64) {
 	slots[i] = v
 }
 
-// grow makes room in a sub-table and leaves dropped records behind; a nil dropped says that there
-// are none.
-func (x *index) grow(sub *subTable, n int, dropped func(low uint32) bool) {
+// grow makes room in a sub-table and leaves records behind that left memory; a nil gone says that
+// there are none.
+func (x *index) grow(sub *subTable, n int, gone func(low uint32) bool) {
 	live := int(sub.used)
-	if dropped != nil {
+	if gone != nil {
 		live = 0
 		for _, v := range sub.slots {
-			if v != 0 && !dropped(uint32(v)) {
+			if v != 0 && !gone(uint32(v)) {
 				live++
 			}
 		}
@@ -70,7 +70,7 @@ func (x *index) grow(sub *subTable, n int, dropped func(low uint32) bool) {
 	sub.slots = make([]uint64, sizeFor(n, live))
 	sub.used = uint32(live)
 	for _, v := range old {
-		if v != 0 && (dropped == nil || !dropped(uint32(v))) {
+		if v != 0 && (gone == nil || !gone(uint32(v))) {
 			put(sub.slots, v)
 		}
 	}

@@ -1,10 +1,12 @@
 // Package idempotency remembers which keys were used: every key for at least the retention, in
-// log time, at 35 to 39 bytes each, without work for the garbage collector. See DESIGN.md.
+// log time, at 35 to 39 bytes each, without work for the garbage collector. The oldest may be
+// demoted: then files that each node makes for itself have them. See DESIGN.md.
 package idempotency
 
 import (
 	"encoding/binary"
 	"hash/maphash"
+	"math"
 	"sync/atomic"
 )
 
@@ -30,8 +32,8 @@ type Slot struct {
 	Outcome uint8
 }
 
-// record is a key and its slot. Records never change, and are numbered from 0 in the order of
-// Add for as long as the Keys live.
+// record is a key and its slot. Records never change, and are numbered from 0 in the order of Add
+// since the beginning of the log.
 type record struct {
 	key     [16]byte
 	attempt uint32
@@ -55,15 +57,29 @@ type Keys struct {
 	retention int64
 	ages      []generation // oldest first; the last one is open
 
-	base, next uint64 // numbers of the oldest record that is kept, and of the next one
-	chunks     []*chunk
-	chunkBase  uint64 // number of the first record of chunks[0]
+	// base and memory are the numbers of the oldest record that is kept, and of the oldest that is in
+	// memory; next is that of the next one.
+	base, memory, next uint64
+	chunks             []*chunk
+	chunkBase          uint64 // number of the first record of chunks[0]
+	dead               bool   // the index may have slots of records that left memory
 
 	index index
 	seed  maphash.Seed
 
 	length, bytes atomic.Uint64
+	shown         [2]atomic.Uint64 // base and memory
 }
+
+// Span says which records there are, by their numbers: from Base on they are kept, from Memory on
+// they are in memory, and Next comes next.
+type Span struct{ Base, Memory, Next uint64 }
+
+// OnDisk is how many records are kept, and not in memory.
+func (s Span) OnDisk() uint64 { return s.Memory - s.Base }
+
+// InMemory is how many records are in memory.
+func (s Span) InMemory() uint64 { return s.Next - s.Memory }
 
 // New makes an empty set that keeps keys for retentionMS milliseconds of log time.
 func New(retentionMS int64) *Keys {
@@ -72,8 +88,27 @@ func New(retentionMS int64) *Keys {
 	return k
 }
 
-// Len is the number of keys that are kept. Any goroutine.
+// Len is the number of keys that are kept, in memory and on disk. Any goroutine.
 func (k *Keys) Len() uint64 { return k.length.Load() }
+
+// Span says which keys there are. Any goroutine; beside Add and Expire it may show a mixture of two
+// moments.
+func (k *Keys) Span() Span {
+	base := k.shown[0].Load()
+	memory := max(base, k.shown[1].Load())
+	return Span{Base: base, Memory: memory, Next: max(memory, base+k.length.Load())}
+}
+
+// Kept says whether the record of a number is kept, in memory or on disk.
+func (k *Keys) Kept(number uint64) bool { return number >= k.base && number < k.next }
+
+// Oldest is the log time, in milliseconds, before which no key was added that is kept.
+func (k *Keys) Oldest() int64 {
+	if len(k.ages) == 0 {
+		return math.MaxInt64
+	}
+	return k.ages[0].opened
+}
 
 // Bytes is the memory that they take, in bytes. Any goroutine.
 func (k *Keys) Bytes() uint64 { return k.bytes.Load() }
@@ -84,7 +119,7 @@ func (k *Keys) Retention() int64 { return k.retention }
 // SetRetention changes how long keys are kept, in milliseconds of log time, for all that are there.
 func (k *Keys) SetRetention(ms int64) { k.retention = max(ms, 1) }
 
-// Find returns what was kept of a key.
+// Find returns what was kept of a key that is in memory.
 func (k *Keys) Find(key [16]byte) (Slot, bool) {
 	if r, _ := k.find(key); r != nil {
 		return r.slot(), true
@@ -92,13 +127,13 @@ func (k *Keys) Find(key [16]byte) (Slot, bool) {
 	return Slot{}, false
 }
 
-// Age is how many keys were added after this one.
+// Age is how many keys were added after this one, which is in memory.
 func (k *Keys) Age(key [16]byte) (uint64, bool) {
 	r, low := k.find(key)
 	if r == nil {
 		return 0, false
 	}
-	return k.next - 1 - k.base - uint64(low-uint32(k.base)), true
+	return k.next - 1 - k.memory - uint64(low-uint32(k.memory)), true
 }
 
 // find returns a key's record and the lower 32 bits of its number, or nil.
@@ -136,19 +171,19 @@ func (k *Keys) Near(key [16]byte) *uint64 {
 // that meet in one sub-table. Nothing of the state depends on it.
 func (k *Keys) hash(key [16]byte) uint64 { return maphash.Bytes(k.seed, key[:]) }
 
-// record returns the record whose number has these lower 32 bits; nil when it was dropped.
+// record returns the record whose number has these lower 32 bits; nil when it left memory.
 func (k *Keys) record(low uint32) *record {
-	distance := low - uint32(k.base)
-	if uint64(distance) >= k.next-k.base {
+	distance := low - uint32(k.memory)
+	if uint64(distance) >= k.next-k.memory {
 		return nil
 	}
-	n := k.base + uint64(distance) - k.chunkBase
+	n := k.memory + uint64(distance) - k.chunkBase
 	return &k.chunks[n/chunkKeys][n%chunkKeys]
 }
 
-// Add keeps a key that Find did not find. stamp is the log's time in milliseconds, which never
-// goes backwards. Fingerprint is cut to 24 bits. At most 2³²−1 keys are kept at a time; that is
-// the caller's budget to watch, by Len.
+// Add keeps a key that Find did not find, nor the files that have what is not in memory. stamp is
+// the log's time in milliseconds, which never goes backwards. Fingerprint is cut to 24 bits. At
+// most 2³²−1 keys are in memory at a time; that is the caller's budget to watch, by Span.
 func (k *Keys) Add(key [16]byte, s Slot, stamp int64) {
 	k.age(stamp)
 	n, slots := k.next-k.chunkBase, k.index.total
@@ -159,11 +194,11 @@ func (k *Keys) Add(key [16]byte, s Slot, stamp int64) {
 	k.chunks[n/chunkKeys][n%chunkKeys] = record{
 		key: key, attempt: s.Attempt, packed: s.Fingerprint&0xffffff | uint32(s.Outcome)<<24,
 	}
-	dropped := k.dropped
-	if k.base == 0 {
-		dropped = nil
+	gone := k.gone
+	if !k.dead {
+		gone = nil
 	}
-	k.index.insert(k.hash(key), uint32(k.next), dropped)
+	k.index.insert(k.hash(key), uint32(k.next), gone)
 	k.next++
 	if more || k.index.total != slots {
 		k.account()
@@ -181,9 +216,9 @@ func (k *Keys) age(stamp int64) {
 	k.ages[len(k.ages)-1].newest = stamp
 }
 
-// dropped says whether the record with these lower 32 bits is gone.
-func (k *Keys) dropped(low uint32) bool {
-	return uint64(low-uint32(k.base)) >= k.next-k.base
+// gone says whether the record with these lower 32 bits has left memory.
+func (k *Keys) gone(low uint32) bool {
+	return uint64(low-uint32(k.memory)) >= k.next-k.memory
 }
 
 // Expire drops the generations whose keys are all older than the retention and ten minutes. The
@@ -200,15 +235,32 @@ func (k *Keys) Expire(stamp int64) {
 	if n < len(k.ages) {
 		k.base = k.ages[n].first
 	}
-	// A new slice: a snapshot may hold the old one, and dropped chunks must not hang on to it.
+	// A new slice: a snapshot may hold the old one.
 	k.ages = append([]generation(nil), k.ages[n:]...)
-	gone := (k.base - k.chunkBase) / chunkKeys
+	k.release(max(k.memory, k.base))
+}
+
+// Demote lets the records before a number leave memory; files that have them must answer for them
+// from then on. They are kept until Expire drops them. It touches no key.
+func (k *Keys) Demote(through uint64) {
+	if through = min(through, k.next); through > k.memory {
+		k.release(through)
+	}
+}
+
+// release lets whole chunks go. The index forgets their records when its parts grow.
+func (k *Keys) release(memory uint64) {
+	k.memory, k.dead = memory, true
+	// A new slice: chunks that go must not hang on to the old one.
+	gone := (k.memory - k.chunkBase) / chunkKeys
 	k.chunks = append([]*chunk(nil), k.chunks[gone:]...)
 	k.chunkBase += gone * chunkKeys
 	k.account()
 }
 
 func (k *Keys) account() {
+	k.shown[0].Store(k.base)
+	k.shown[1].Store(k.memory)
 	k.length.Store(k.next - k.base)
 	k.bytes.Store(uint64(len(k.chunks))*chunkKeys*24 + uint64(cap(k.chunks))*8 + k.index.bytes())
 }

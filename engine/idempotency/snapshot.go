@@ -11,8 +11,10 @@ import (
 
 const (
 	magic         = "TGIK"
-	formatVersion = 1
+	formatVersion = 1  // of a set of which all is in memory
+	demotedFormat = 2  // of any other; the header says how many records are not in the snapshot
 	headerFixed   = 26 // bytes of the header before its generations
+	demotedBytes  = 8  // bytes that follow them in demotedFormat
 	ageBytes      = 24 // bytes of a generation: records (8), first stamp (8), last stamp (8)
 	recordBytes   = 24
 	// blockKeys is the number of records in a block (1 MiB).
@@ -29,12 +31,13 @@ var ErrReleased = errors.New("idempotency: snapshot was released")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Snapshot is the set of keys at Begin. Records never change, so it is a range of them, and any
-// number of snapshots may exist.
+// Snapshot is the set of keys at Begin; of those that are not in memory it has the number. Records
+// never change, so it is a range of them, and any number of snapshots may exist.
 type Snapshot struct {
 	retention int64
 	ages      []generation
 	base      uint64
+	memory    uint64
 	next      uint64
 	chunkBase uint64
 	chunks    []*chunk
@@ -50,7 +53,7 @@ func (k *Keys) Begin() *Snapshot {
 	return &Snapshot{
 		retention: k.retention,
 		ages:      append([]generation(nil), k.ages...),
-		base:      k.base, next: k.next, chunkBase: k.chunkBase,
+		base:      k.base, memory: k.memory, next: k.next, chunkBase: k.chunkBase,
 		chunks: k.chunks[:len(k.chunks):len(k.chunks)],
 	}
 }
@@ -72,7 +75,7 @@ func (sn *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	if err := emit(sn.header(buf)); err != nil {
 		return written, err
 	}
-	for at := sn.base; at < sn.next; {
+	for at := sn.memory; at < sn.next; {
 		if sn.released.Load() {
 			return written, ErrReleased
 		}
@@ -94,10 +97,17 @@ func (sn *Snapshot) WriteTo(w io.Writer) (int64, error) {
 
 func (sn *Snapshot) header(b []byte) []byte {
 	b = append(b, magic...)
-	b = binary.LittleEndian.AppendUint16(b, formatVersion)
+	format, demoted := uint16(formatVersion), sn.memory-sn.base
+	if demoted > 0 {
+		format = demotedFormat
+	}
+	b = binary.LittleEndian.AppendUint16(b, format)
 	b = binary.LittleEndian.AppendUint64(b, uint64(sn.retention))
 	b = binary.LittleEndian.AppendUint64(b, sn.next-sn.base)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(sn.ages)))
+	if demoted > 0 {
+		b = binary.LittleEndian.AppendUint64(b, demoted)
+	}
 	for i, g := range sn.ages {
 		end := sn.next
 		if i+1 < len(sn.ages) {
@@ -110,10 +120,11 @@ func (sn *Snapshot) header(b []byte) []byte {
 	return b
 }
 
-// Restore replaces the set by what a Snapshot wrote, and builds the index. It reads the
-// snapshot's bytes and no more. After an error the set is empty.
-func (k *Keys) Restore(r io.Reader) error {
-	err := k.restore(r)
+// Restore replaces the set by what a Snapshot wrote, and builds the index. added is how many keys
+// were ever added when it was taken, which numbers them. It reads the snapshot's bytes and no more.
+// After an error the set is empty.
+func (k *Keys) Restore(r io.Reader, added uint64) error {
+	err := k.restore(r, added)
 	if err != nil {
 		k.clear()
 	}
@@ -123,18 +134,17 @@ func (k *Keys) Restore(r io.Reader) error {
 
 func (k *Keys) clear() {
 	k.ages, k.chunks, k.index = nil, nil, index{}
-	k.base, k.next, k.chunkBase = 0, 0, 0
+	k.base, k.memory, k.next, k.chunkBase, k.dead = 0, 0, 0, 0, false
 }
 
-func (k *Keys) restore(r io.Reader) error {
+func (k *Keys) restore(r io.Reader, added uint64) error {
 	k.clear()
-	total, err := k.restoreHeader(r)
-	if err != nil {
+	if err := k.restoreHeader(r, added); err != nil {
 		return err
 	}
 	buf := make([]byte, blockKeys*recordBytes+4)
-	for k.next < total {
-		count := min(blockKeys, total-k.next)
+	for k.next < added {
+		count := min(blockKeys, added-k.next)
 		b, err := readChecked(r, buf[:count*recordBytes+4])
 		if err != nil {
 			return err
@@ -147,40 +157,41 @@ func (k *Keys) restore(r io.Reader) error {
 }
 
 func (k *Keys) restoreRecord(b []byte) {
-	if k.next%chunkKeys == 0 {
+	n := k.next - k.chunkBase
+	if n%chunkKeys == 0 {
 		k.chunks = append(k.chunks, new(chunk))
 	}
-	rec := &k.chunks[k.next/chunkKeys][k.next%chunkKeys]
+	rec := &k.chunks[n/chunkKeys][n%chunkKeys]
 	copy(rec.key[:], b)
 	rec.attempt = binary.LittleEndian.Uint32(b[16:])
 	rec.packed = binary.LittleEndian.Uint32(b[20:])
-	k.index.insert(k.hash(rec.key), uint32(k.next), k.dropped)
+	k.index.insert(k.hash(rec.key), uint32(k.next), nil)
 	k.next++
 }
 
-// restoreHeader reads the header and returns the number of records that follow.
-func (k *Keys) restoreHeader(r io.Reader) (uint64, error) {
-	fixed := make([]byte, headerFixed)
-	if _, err := io.ReadFull(r, fixed); err != nil {
-		return 0, fmt.Errorf("%w: %w", ErrSnapshot, err)
+// restoreHeader reads the header, and numbers the records that follow: the last one is the one that
+// was added last.
+func (k *Keys) restoreHeader(r io.Reader, added uint64) error {
+	head, demoted, err := readHead(r)
+	if err != nil {
+		return err
 	}
-	if string(fixed[:4]) != magic || binary.LittleEndian.Uint16(fixed[4:]) != formatVersion {
-		return 0, fmt.Errorf("%w: no header of version %d", ErrSnapshot, formatVersion)
-	}
-	count := binary.LittleEndian.Uint32(fixed[22:])
-	if count > maxAges {
-		return 0, fmt.Errorf("%w: %d generations", ErrSnapshot, count)
-	}
+	count := binary.LittleEndian.Uint32(head[22:])
 	ages := make([]byte, count*ageBytes+4)
 	if _, err := io.ReadFull(r, ages); err != nil {
-		return 0, fmt.Errorf("%w: %w", ErrSnapshot, err)
+		return fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
-	sum := crc32.Update(crc32.Checksum(fixed, castagnoli), castagnoli, ages[:count*ageBytes])
+	sum := crc32.Update(crc32.Checksum(head, castagnoli), castagnoli, ages[:count*ageBytes])
 	if sum != binary.LittleEndian.Uint32(ages[count*ageBytes:]) {
-		return 0, fmt.Errorf("%w: checksum of the header", ErrSnapshot)
+		return fmt.Errorf("%w: checksum of the header", ErrSnapshot)
 	}
-	k.retention = int64(binary.LittleEndian.Uint64(fixed[6:]))
-	total, first := binary.LittleEndian.Uint64(fixed[14:]), uint64(0)
+	k.retention = int64(binary.LittleEndian.Uint64(head[6:]))
+	total := binary.LittleEndian.Uint64(head[14:])
+	if total > added || demoted > total || k.retention < 1 {
+		return fmt.Errorf("%w: %d records, %d of them demoted, of %d that were added",
+			ErrSnapshot, total, demoted, added)
+	}
+	first := added - total
 	for b := ages[:count*ageBytes]; len(b) > 0; b = b[ageBytes:] {
 		k.ages = append(k.ages, generation{
 			first:  first,
@@ -189,10 +200,36 @@ func (k *Keys) restoreHeader(r io.Reader) (uint64, error) {
 		})
 		first += binary.LittleEndian.Uint64(b)
 	}
-	if first != total || k.retention < 1 {
-		return 0, fmt.Errorf("%w: %d records in generations, %d in all", ErrSnapshot, first, total)
+	if first != added {
+		return fmt.Errorf("%w: generations end at record %d of %d", ErrSnapshot, first, added)
 	}
-	return total, nil
+	k.base, k.memory = added-total, added-total+demoted
+	k.next, k.chunkBase = k.memory, k.memory
+	return nil
+}
+
+// readHead reads the header up to the generations, and how many records are demoted.
+func readHead(r io.Reader) (head []byte, demoted uint64, err error) {
+	head = make([]byte, headerFixed, headerFixed+demotedBytes)
+	if _, err := io.ReadFull(r, head); err != nil {
+		return nil, 0, fmt.Errorf("%w: %w", ErrSnapshot, err)
+	}
+	format := binary.LittleEndian.Uint16(head[4:])
+	if string(head[:4]) != magic || format != formatVersion && format != demotedFormat {
+		return nil, 0, fmt.Errorf("%w: no header of version %d or %d", ErrSnapshot, formatVersion,
+			demotedFormat)
+	}
+	if count := binary.LittleEndian.Uint32(head[22:]); count > maxAges {
+		return nil, 0, fmt.Errorf("%w: %d generations", ErrSnapshot, count)
+	}
+	if format == formatVersion {
+		return head, 0, nil
+	}
+	head = head[:headerFixed+demotedBytes]
+	if _, err := io.ReadFull(r, head[headerFixed:]); err != nil {
+		return nil, 0, fmt.Errorf("%w: %w", ErrSnapshot, err)
+	}
+	return head, binary.LittleEndian.Uint64(head[headerFixed:]), nil
 }
 
 // readChecked fills b, and returns it without the CRC32C that it ends with.

@@ -133,7 +133,7 @@ func readInfo(p Part, b []byte) SegmentInfo {
 // more. Readers may run beside it and see the state before or after; the writer may not. After
 // an error the journal is as it was.
 func (j *Journal) Restore(r io.Reader) error {
-	in := &checked{r: r}
+	in := &checked{r: r, room: j.room()}
 	head, err := in.read(nil, snapshotFixed)
 	if err != nil {
 		return err
@@ -217,8 +217,9 @@ func (r *restoredPart) check() error {
 
 // checked reads and sums.
 type checked struct {
-	r   io.Reader
-	sum uint32
+	r    io.Reader
+	sum  uint32
+	room int // of a tail
 }
 
 // read appends n bytes to dst, in steps, so that a lie about n costs no memory.
@@ -257,7 +258,7 @@ func (c *checked) part(p Part, first, count, size uint64) (r restoredPart, err e
 		r.segments = append(r.segments, info)
 	}
 	if size > 0 {
-		r.tail = make([]byte, 0, SegmentBytes+slack)
+		r.tail = make([]byte, 0, c.room)
 	}
 	r.tail, err = c.read(r.tail, int(size))
 	return r, err

@@ -17,6 +17,7 @@ const slack = 1 << 20
 type Journal struct {
 	view  atomic.Pointer[view]
 	tails [partCount]tail
+	cut   int // length in bytes at which a segment is cut
 
 	usage, audit uint64 // records so far, those of an unfinished entry included
 	shownUsage   atomic.Uint64
@@ -76,8 +77,12 @@ func (v *PartView) OldestAt() (ms int64, ok bool) {
 }
 
 // New makes an empty journal.
-func New() *Journal {
-	j, v := &Journal{}, &view{}
+func New() *Journal { return NewCutting(SegmentBytes) }
+
+// NewCutting makes an empty journal whose segments are cut at another length, in bytes: all
+// replicas of a machine have the same one. Tests have short ones.
+func NewCutting(length int) *Journal {
+	j, v := &Journal{cut: length}, &view{}
 	for _, p := range Parts() {
 		j.tails[p].reset(SegmentInfo{Part: p, Number: 1})
 		v[p].first = 1
@@ -155,13 +160,16 @@ func (j *Journal) Append(r Record) {
 func (j *Journal) begin(t *tail, r Record) {
 	t.open.FirstIndex, t.open.MinAt, t.open.MaxAt = r.Index, r.At, r.At
 	t.base = base{index: r.Index, at: r.At}
-	t.buf = make([]byte, 0, SegmentBytes+slack)
+	t.buf = make([]byte, 0, j.room())
 	t.buf = appendHeader(t.buf, t.open.Part, t.open.Number, t.base)
 	j.publish(t.open.Part, func(v *partView) {
 		v.buf = t.buf[:cap(t.buf)]
 		v.length.Store(0)
 	})
 }
+
+// room is how much a tail's buffer holds.
+func (j *Journal) room() int { return j.cut + min(j.cut, slack) }
 
 // grow makes room for n bytes. Readers keep the buffer that they have.
 func (j *Journal) grow(t *tail, n int) {
@@ -172,8 +180,8 @@ func (j *Journal) grow(t *tail, n int) {
 }
 
 // EndEntry shows the records of an entry to readers, and cuts a segment from each part whose tail
-// has reached SegmentBytes: it is appended to sealed. For the writer, after each entry that may
-// have appended, with its index. The segments go to the segment store before the next EndEntry.
+// has reached the length for it: it is appended to sealed. For the writer, after each entry that
+// may have appended, with its index. The segments go to the segment store before the next EndEntry.
 func (j *Journal) EndEntry(index uint64, sealed []Segment) []Segment {
 	for i := range j.tails {
 		t := &j.tails[i]
@@ -181,7 +189,7 @@ func (j *Journal) EndEntry(index uint64, sealed []Segment) []Segment {
 			continue
 		}
 		t.hash()
-		if len(t.buf) >= SegmentBytes {
+		if len(t.buf) >= j.cut {
 			t.open.LastIndex = max(t.open.LastIndex, index)
 			sealed = append(sealed, j.seal(t))
 			continue

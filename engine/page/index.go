@@ -138,14 +138,30 @@ func (x *Index) Remove(hash uint64, row uint32) {
 	}
 }
 
+// Reserve makes room for as many rows in all, so that inserting them moves hardly any. For the
+// writer, before the first Insert; later it does nothing.
+func (x *Index) Reserve(rows uint32) {
+	// A sixteenth less than their share: sub-tables have room for an eighth more than that at least,
+	// which is what those of a large index differ by, and should not be larger than if they had grown.
+	each := int(rows) / subTables * 15 / 16
+	for n := range x.subs {
+		if x.subs[n].slots.Load() == nil && each > 0 {
+			x.move(&x.subs[n], sizeFor(n, each))
+		}
+	}
+}
+
 // grow gives a sub-table a larger array without its tombstones.
 func (x *Index) grow(sub *subTable, n int) *[]atomic.Uint64 {
+	return x.move(sub, sizeFor(n, int(sub.used-sub.dead)))
+}
+
+// move gives a sub-table an array of another size without its tombstones.
+func (x *Index) move(sub *subTable, size int) *[]atomic.Uint64 {
 	var old []atomic.Uint64
 	if p := sub.slots.Load(); p != nil {
 		old = *p
 	}
-	live := int(sub.used - sub.dead)
-	size := sizeFor(n, live)
 	slots := make([]atomic.Uint64, size)
 	for i := range old {
 		v := old[i].Load()
@@ -160,7 +176,7 @@ func (x *Index) grow(sub *subTable, n int) *[]atomic.Uint64 {
 		}
 		slots[at].Store(v)
 	}
-	sub.used, sub.dead = uint32(live), 0
+	sub.used, sub.dead = sub.used-sub.dead, 0
 	sub.slots.Store(&slots)
 	x.bytes.Add(int64(8 * (len(slots) - len(old))))
 	return &slots

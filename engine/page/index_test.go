@@ -122,3 +122,25 @@ func TestNearIsWhereFindBegins(t *testing.T) {
 	x.Insert(7, 3)
 	require.Equal(t, uint64(7<<32|3), x.Near(7).Load())
 }
+
+func TestAReservedIndexHardlyGrows(t *testing.T) {
+	const rows = 1 << 19
+	rng := rand.New(rand.NewPCG(3, 4))
+	reserved, grown := NewIndex(), NewIndex()
+	reserved.Reserve(rows)
+	before := reserved.Bytes()
+	hashes := make([]uint64, rows+1)
+	for row := uint32(1); row <= rows; row++ {
+		hashes[row] = rng.Uint64()
+		reserved.Insert(hashes[row], row)
+		grown.Insert(hashes[row], row)
+	}
+	require.Less(t, reserved.Bytes()-before, before/50, "it has moved more than one in a hundred")
+	require.Less(t, reserved.Bytes(), grown.Bytes()*11/10)
+	filled := reserved.Bytes()
+	reserved.Reserve(4 * rows)
+	require.Equal(t, filled, reserved.Bytes(), "it is too late, and no harm")
+	for row := uint32(1); row <= rows; row++ {
+		require.Equal(t, row, reserved.Find(hashes[row], func(r uint32) bool { return r == row }))
+	}
+}

@@ -58,18 +58,64 @@ func flagCodec() Codec[flag] {
 	}
 }
 
+// note is a number, and with every other one a second number, which is a part.
+type note struct{ Number, Part uint32 }
+
+// notes are the notes with their parts.
+type notes struct {
+	*Table[note]
+	parts *Parts[uint32]
+}
+
+func newNotes(s *Store) *notes {
+	n := &notes{parts: NewParts[uint32]()}
+	n.Table = NewTable(s, 11, Codec[note]{
+		Append: func(dst []byte, r *note) []byte {
+			dst = binary.LittleEndian.AppendUint32(dst, r.Number)
+			return binary.LittleEndian.AppendUint32(dst, n.second(r))
+		},
+		Read: func(src []byte, r *note) ([]byte, error) {
+			if len(src) < 8 {
+				return nil, errShort
+			}
+			n.put(r, binary.LittleEndian.Uint32(src), binary.LittleEndian.Uint32(src[4:]))
+			return src[8:], nil
+		},
+		Apart: func(r *note) bool { return r.Part != 0 },
+	})
+	return n
+}
+
+func (n *notes) second(r *note) uint32 {
+	if r.Part == 0 {
+		return 0
+	}
+	return *n.parts.Read(r.Part)
+}
+
+func (n *notes) put(r *note, number, second uint32) {
+	r.Number = number
+	if second == 0 {
+		n.parts.Drop(r.Part)
+		r.Part = 0
+		return
+	}
+	r.Part = n.parts.Put(r.Part, second)
+}
+
 // fixture is a store with a table of each sort.
 type fixture struct {
 	store    *Store
 	accounts *Table[account]
 	blobs    *Table[Blob]
 	flags    *Table[flag]
+	notes    *notes
 }
 
 func newFixture() *fixture {
 	s := NewStore()
 	return &fixture{
-		store: s, blobs: NewBlobTable(s, 7),
+		store: s, blobs: NewBlobTable(s, 7), notes: newNotes(s),
 		accounts: NewTable(s, 3, accountCodec()), flags: NewTable(s, 9, flagCodec()),
 	}
 }
@@ -79,6 +125,7 @@ type contents struct {
 	Accounts []account
 	Blobs    []string
 	Flags    []flag
+	Notes    [][2]uint32
 }
 
 func (f *fixture) contents() contents {
@@ -92,6 +139,10 @@ func (f *fixture) contents() contents {
 	for row := uint32(1); row <= f.flags.Len(); row++ {
 		c.Flags = append(c.Flags, *f.flags.Read(row))
 	}
+	for row := uint32(1); row <= f.notes.Len(); row++ {
+		r := f.notes.Read(row)
+		c.Notes = append(c.Notes, [2]uint32{r.Number, f.notes.second(r)})
+	}
 	return c
 }
 
@@ -104,6 +155,8 @@ func (f *fixture) grow(n int) {
 		blob.Bytes = binary.AppendUvarint(make([]byte, 0, 8), uint64(row))
 		row, set := f.flags.Append()
 		set.Set = uint8(row)
+		row, note := f.notes.Append()
+		f.notes.put(note, row, row%2*row)
 	}
 }
 
@@ -117,6 +170,8 @@ func (f *fixture) change(x uint64) {
 		f.blobs.Write(row).Bytes = binary.LittleEndian.AppendUint64(nil, x)
 	case 4, 5:
 		f.flags.Write(row).Set++
+	case 6, 7, 8:
+		f.notes.put(f.notes.Write(row), uint32(x>>32), uint32(x>>40)%2*uint32(x>>40))
 	default:
 		rec := f.accounts.Write(row)
 		rec.Balance += int64(x >> 40)

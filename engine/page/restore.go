@@ -166,7 +166,7 @@ func (t *Table[T]) restoreFrame(first, count uint32, src []byte) error {
 			return fmt.Errorf("%w: row %d of table %d twice", ErrSnapshot, i+1, t.id)
 		}
 		*word |= bit
-		if src, err = t.codec.Read(src, &c.rows[i&t.chunkMask]); err != nil {
+		if src, err = t.codec.read(i+1, src, &c.rows[i&t.chunkMask]); err != nil {
 			return fmt.Errorf("%w: row %d of table %d: %w", ErrSnapshot, i+1, t.id, err)
 		}
 	}
@@ -175,6 +175,20 @@ func (t *Table[T]) restoreFrame(first, count uint32, src []byte) error {
 	}
 	re.done += count
 	return nil
+}
+
+// Restored returns a record that a Restore which runs has read already, for codecs of records that
+// belong to it.
+func (t *Table[T]) Restored(row uint32) (rec *T, ok bool) {
+	i := row - 1
+	if t.restoring == nil || row == 0 {
+		return nil, false
+	}
+	c := t.restoring.chunks[i>>t.chunkShift]
+	if c == nil || c.seen[i&t.chunkMask/64]&(1<<(i%64)) == 0 {
+		return nil, false
+	}
+	return &c.rows[i&t.chunkMask], true
 }
 
 func (t *Table[T]) restoreChunk(n uint32) *restoredChunk[T] {

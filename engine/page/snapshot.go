@@ -9,9 +9,11 @@ import (
 )
 
 const (
-	// handedPages bounds the page copies that wait for the persister (about 6 MiB). A writer that
-	// finds them all in use waits for the persister, that is for the disk.
+	// handedPages (about 2 MiB) and handedShare of all pages, whichever is more, bound the copies
+	// that wait for the persister. A writer that finds them all in use waits for it, that is for the
+	// disk.
 	handedPages = 4096
+	handedShare = 4
 	// blockBytes is the length at which a block of the snapshot is written.
 	blockBytes = 1 << 20
 	stripes    = 1024
@@ -31,20 +33,16 @@ type Snapshot struct {
 	hashRow   uint32
 	total     uint64 // pages
 
-	handed  chan copied
-	stop    chan struct{}
+	handed  *handed
 	stopped sync.Once
 	// writing is held by WriteTo, so that Release can wait for it.
 	writing sync.Mutex
 	locks   [stripes]sync.Mutex
 }
 
-// copied is a pageCopy of any record.
-type copied interface{ encode(dst []byte) []byte }
-
 // Begin fixes the present state in microseconds, whatever its size. For the writer, between two
-// commands. WriteTo or Release must follow soon: a writer that has changed 4096 pages waits for
-// them. Only one snapshot may exist at a time; Begin panics when there is another.
+// commands. WriteTo or Release must follow soon: a writer that has changed a quarter of all pages
+// waits for them. Only one snapshot may exist at a time; Begin panics when there is another.
 func (s *Store) Begin() *Snapshot {
 	if s.running.Load() != nil {
 		panic("page: a snapshot is running")
@@ -54,31 +52,18 @@ func (s *Store) Begin() *Snapshot {
 	}
 	sn := &Snapshot{
 		store: s, epoch: s.epoch, hashTable: s.hashTable, hashRow: s.hashRow,
-		handed: make(chan copied, handedPages), stop: make(chan struct{}),
 	}
 	for _, t := range s.tables {
 		t.fix()
 		sn.total += uint64(t.pages())
 	}
+	sn.handed = newHanded(int(max(handedPages, sn.total/handedShare)))
 	s.running.Store(sn)
 	return sn
 }
 
 func (sn *Snapshot) stripe(id uint16, p uint32) *sync.Mutex {
 	return &sn.locks[(p+uint32(id)*97)%stripes]
-}
-
-// hand passes a page to the persister; for the writer. Of a stopped snapshot nothing is wanted.
-func (sn *Snapshot) hand(cp copied) {
-	select {
-	case sn.handed <- cp:
-		return
-	default:
-	}
-	select {
-	case sn.handed <- cp:
-	case <-sn.stop:
-	}
 }
 
 // Release ends the snapshot, written or not; a WriteTo that still runs is stopped first. Any
@@ -91,7 +76,7 @@ func (sn *Snapshot) Release() {
 }
 
 // end lets a waiting writer go on.
-func (sn *Snapshot) end() { sn.stopped.Do(func() { close(sn.stop) }) }
+func (sn *Snapshot) end() { sn.stopped.Do(func() { close(sn.handed.stop) }) }
 
 // detach makes the writer forget the snapshot. The persister must not touch pages any more.
 func (sn *Snapshot) detach() {
@@ -111,7 +96,7 @@ func (sn *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	sn.writing.Lock()
 	defer sn.writing.Unlock()
 	select {
-	case <-sn.stop:
+	case <-sn.handed.stop:
 		return 0, ErrReleased
 	default:
 	}
@@ -137,14 +122,14 @@ func (sn *Snapshot) writePages(out *blocks) error {
 	for _, t := range sn.store.tables {
 		pages := t.pages()
 		for p := uint32(0); p < pages; p++ {
-			for len(sn.handed) > 0 {
-				if err := out.page(<-sn.handed); err != nil {
+			for cp := sn.handed.next(); cp != nil; cp = sn.handed.next() {
+				if err := out.page(cp); err != nil {
 					return err
 				}
 				emitted++
 			}
 			select {
-			case <-sn.stop:
+			case <-sn.handed.stop:
 				return ErrReleased
 			default:
 			}
@@ -159,13 +144,12 @@ func (sn *Snapshot) writePages(out *blocks) error {
 	}
 	// The rest is on its way: marked as taken by a writer that has not handed it over yet.
 	for ; emitted < sn.total; emitted++ {
-		select {
-		case cp := <-sn.handed:
-			if err := out.page(cp); err != nil {
-				return err
-			}
-		case <-sn.stop:
+		cp := sn.handed.await()
+		if cp == nil {
 			return ErrReleased
+		}
+		if err := out.page(cp); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -187,11 +171,18 @@ func (b *blocks) begin(sn *Snapshot) {
 	b.buf = binary.LittleEndian.AppendUint16(b.buf, formatVersion)
 	b.buf = binary.LittleEndian.AppendUint16(b.buf, sn.hashTable)
 	b.buf = binary.LittleEndian.AppendUint32(b.buf, sn.hashRow)
-	b.buf = binary.LittleEndian.AppendUint32(b.buf, uint32(len(sn.store.tables)))
+	count := len(b.buf)
+	b.buf = append(b.buf, 0, 0, 0, 0)
+	listed := uint32(0)
 	for _, t := range sn.store.tables {
+		if t.fixedLen() == 0 {
+			continue // a build that does not know the table yet takes the snapshot
+		}
 		b.buf = binary.LittleEndian.AppendUint16(b.buf, t.number())
 		b.buf = binary.LittleEndian.AppendUint32(b.buf, t.fixedLen())
+		listed++
 	}
+	binary.LittleEndian.PutUint32(b.buf[count:], listed)
 }
 
 func (b *blocks) page(cp copied) error {

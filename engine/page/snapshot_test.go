@@ -67,7 +67,7 @@ func (g *gate) Write(b []byte) (int, error) {
 }
 
 func TestAWriterThatIsFarAheadWaitsForTheDisk(t *testing.T) {
-	const rows = (handedPages + 500) * 16
+	const rows = (handedPages + 500) * 4
 	f := newFixture()
 	f.grow(rows)
 	want := f.contents()
@@ -84,7 +84,7 @@ func TestAWriterThatIsFarAheadWaitsForTheDisk(t *testing.T) {
 		}
 		close(changed)
 	}()
-	require.Eventually(t, func() bool { return len(sn.handed) == handedPages },
+	require.Eventually(t, func() bool { return sn.handed.count.Load() == handedPages },
 		10*time.Second, time.Millisecond)
 	select {
 	case <-changed:
@@ -98,8 +98,39 @@ func TestAWriterThatIsFarAheadWaitsForTheDisk(t *testing.T) {
 	require.Nil(t, f.accounts.free, "the copies are given back")
 }
 
+func TestADiskThatStandsStillHoldsUpNobodyWhoChangesAQuarter(t *testing.T) {
+	const changes = handedPages + 1000
+	f := newFixture()
+	f.grow(handedShare * changes * 4)
+	sn := f.store.Begin()
+	disk := &gate{open: make(chan struct{})}
+	written, changed := make(chan error), make(chan struct{})
+	go func() {
+		_, err := sn.WriteTo(disk)
+		written <- err
+	}()
+	go func() {
+		for page := range uint32(changes) {
+			f.accounts.Write(handedShare*4*page + 1).Balance = -1
+		}
+		close(changed)
+	}()
+	select {
+	case <-changed:
+	case <-time.After(time.Minute):
+		t.Error("the writer waits for the disk")
+	}
+	close(disk.open)
+	require.NoError(t, <-written)
+	before := restored(t, disk.Bytes())
+	for page := range uint32(changes) {
+		row := handedShare*4*page + 1
+		require.EqualValues(t, row, before.accounts.Read(row).Balance)
+	}
+}
+
 func TestReleaseLetsAWaitingWriterGoOn(t *testing.T) {
-	const rows = (handedPages + 10) * 16
+	const rows = (handedPages + 10) * 4
 	f := newFixture()
 	f.grow(rows)
 	sn := f.store.Begin()
@@ -110,7 +141,7 @@ func TestReleaseLetsAWaitingWriterGoOn(t *testing.T) {
 		}
 		close(changed)
 	}()
-	require.Eventually(t, func() bool { return len(sn.handed) == handedPages },
+	require.Eventually(t, func() bool { return sn.handed.count.Load() == handedPages },
 		10*time.Second, time.Millisecond)
 	sn.Release()
 	<-changed
@@ -135,7 +166,7 @@ func TestReleaseStopsAWriteThatRuns(t *testing.T) {
 			close(released)
 		}()
 		if wait {
-			<-sn.stop
+			<-sn.handed.stop
 		}
 		close(disk.open)
 		<-released

@@ -36,7 +36,7 @@ type tabular interface {
 	unfix()
 	pages() uint32
 	take(sn *Snapshot, p uint32, dst []byte) ([]byte, bool)
-	appendRows(dst []byte, first, count uint32) []byte
+	appendSums(dst []byte, first, count uint32) []byte
 	restoreBegin(rows uint32)
 	restoreFrame(first, count uint32, src []byte) error
 	restoreEnd() error
@@ -89,7 +89,7 @@ func (s *Store) hashRows(h uint64, t tabular, count uint32) uint64 {
 	b := binary.LittleEndian.AppendUint64(s.scratch[:0], h)
 	b = binary.LittleEndian.AppendUint16(b, s.hashTable)
 	b = binary.LittleEndian.AppendUint32(b, s.hashRow)
-	b = t.appendRows(b, s.hashRow, count)
+	b = t.appendSums(b, s.hashRow, count)
 	s.scratch = b
 	s.hashRow += count
 	return xxhash.Sum64(b)

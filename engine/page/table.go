@@ -14,8 +14,8 @@ import (
 
 const (
 	// maxPageBytes bounds a page: what is copied when the writer changes a page that a running
-	// snapshot has not taken yet. Pages are 1–2 KiB, since a page holds a power of two of rows.
-	maxPageBytes = 2 << 10
+	// snapshot has not taken yet. Pages are 256–512 bytes, since a page holds a power of two of rows.
+	maxPageBytes = 512
 	// chunkBytes bounds one allocation of a table; a new one is zeroed inside Append.
 	chunkBytes = 128 << 10
 )
@@ -28,6 +28,26 @@ type Codec[T any] struct {
 	// Read fills r, which is zero, from the front of src, and returns what follows. It must not
 	// keep src.
 	Read func(src []byte, r *T) (rest []byte, err error)
+	// Apart, where it is set, says that a part of r lies elsewhere (Parts): a copy of r alone would
+	// not do, so its page is encoded when it is taken, and not later. The writer changes such a part
+	// only after Write of its record.
+	Apart func(r *T) bool
+	// ReadRow, where it is set, stands in place of Read, for records that are read by what belongs to
+	// the same row elsewhere.
+	ReadRow func(row uint32, src []byte, r *T) (rest []byte, err error)
+	// Rows, where it is set, bounds the rows of a page: of records that are longer encoded than they
+	// are in memory. It is a power of two.
+	Rows uint
+	// Sum, where it is set, appends what HashNext folds of r in place of its bytes, which take long to
+	// encode: a checksum of them.
+	Sum func(dst []byte, r *T) []byte
+}
+
+func (c *Codec[T]) read(row uint32, src []byte, r *T) (rest []byte, err error) {
+	if c.ReadRow != nil {
+		return c.ReadRow(row, src, r)
+	}
+	return c.Read(src, r)
 }
 
 // Table holds records of one type in rows 1 to Len. One goroutine writes (Append, Write), any
@@ -72,6 +92,9 @@ func NewTable[T any](s *Store, id uint16, c Codec[T]) *Table[T] {
 	}
 	t := &Table[T]{store: s, id: id, codec: c}
 	t.pageShift = uint(bits.Len64(uint64(max(1, maxPageBytes/size))) - 1)
+	if c.Rows > 0 {
+		t.pageShift = min(t.pageShift, uint(bits.Len(c.Rows)-1))
+	}
 	t.chunkShift = uint(bits.Len64(uint64(chunkBytes/size)) - 1)
 	t.chunkMask = 1<<t.chunkShift - 1
 	t.chunks.Store(new([]chunk[T]))
@@ -162,10 +185,14 @@ type pageCopy[T any] struct {
 	table *Table[T]
 	first uint32
 	rows  []T
+	frame []byte // in place of rows, where a part of them lies elsewhere
+	next  copied // in the queue
 }
 
-// handOver gives page p to the snapshot, unless the persister was faster. It waits only when
-// handedPages copies wait for the persister.
+func (cp *pageCopy[T]) following() *copied { return &cp.next }
+
+// handOver gives page p to the snapshot, unless the persister was faster. It waits only when the
+// queue of the persister is full.
 func (t *Table[T]) handOver(sn *Snapshot, p uint32) {
 	if p >= t.pages() {
 		return // all of the page's rows are newer than the snapshot
@@ -179,10 +206,15 @@ func (t *Table[T]) handOver(sn *Snapshot, p uint32) {
 		return
 	}
 	cp := t.blank()
-	cp.first, cp.rows = first, append(cp.rows[:0], rows...)
+	cp.first, cp.rows, cp.frame = first, cp.rows[:0], cp.frame[:0]
+	if t.apart(rows) {
+		cp.frame = t.appendFrame(cp.frame, first, rows)
+	} else {
+		cp.rows = append(cp.rows, rows...)
+	}
 	taken.Store(sn.epoch)
 	lock.Unlock()
-	sn.hand(cp) // outside the lock: the persister may need that lock before it makes room
+	sn.handed.put(cp) // outside the lock: the persister may need that lock before it makes room
 }
 
 // take appends page p to dst for the persister, unless the writer has handed it over.
@@ -198,16 +230,39 @@ func (t *Table[T]) take(sn *Snapshot, p uint32, dst []byte) ([]byte, bool) {
 		lock.Unlock()
 		return dst, false
 	}
+	if t.apart(rows) {
+		dst = t.appendFrame(dst, first, rows)
+		taken.Store(sn.epoch)
+		lock.Unlock()
+		return dst, true
+	}
 	t.scratch = append(t.scratch[:0], rows...)
 	taken.Store(sn.epoch)
 	lock.Unlock()
 	return t.appendFrame(dst, first, t.scratch), true
 }
 
+// apart says that a part of one of the rows lies elsewhere.
+func (t *Table[T]) apart(rows []T) bool {
+	if t.codec.Apart == nil {
+		return false
+	}
+	for i := range rows {
+		if t.codec.Apart(&rows[i]) {
+			return true
+		}
+	}
+	return false
+}
+
 // encode appends the copy to dst and returns the copy to its table.
 func (cp *pageCopy[T]) encode(dst []byte) []byte {
-	dst = cp.table.appendFrame(dst, cp.first, cp.rows)
 	t := cp.table
+	if len(cp.frame) > 0 {
+		dst = append(dst, cp.frame...)
+	} else {
+		dst = t.appendFrame(dst, cp.first, cp.rows)
+	}
 	t.freeLock.Lock()
 	t.free = append(t.free, cp)
 	t.freeLock.Unlock()
@@ -238,10 +293,14 @@ func (t *Table[T]) unfix() {
 	t.scratch = nil
 }
 
-// appendRows appends the encodings of count rows from first on, counted from 0.
-func (t *Table[T]) appendRows(dst []byte, first, count uint32) []byte {
+// appendSums appends what is compared of count rows from first on, counted from 0.
+func (t *Table[T]) appendSums(dst []byte, first, count uint32) []byte {
+	sum := t.codec.Sum
+	if sum == nil {
+		sum = t.codec.Append
+	}
 	for i := first; i < first+count; i++ {
-		dst = t.codec.Append(dst, t.Read(i+1))
+		dst = sum(dst, t.Read(i+1))
 	}
 	return dst
 }

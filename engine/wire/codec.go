@@ -4,6 +4,7 @@
 package wire
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -155,12 +156,25 @@ func (c *Codec) content(n protowire.Number) []byte {
 }
 
 func (c *Codec) append(n protowire.Number, v []byte) {
+	if n <= oneByteTag && len(v) < 0x80 {
+		c.buf = append(c.buf, byte(n)<<3|byte(protowire.BytesType), byte(len(v)))
+		c.buf = append(c.buf, v...)
+		return
+	}
 	c.buf = protowire.AppendBytes(protowire.AppendTag(c.buf, n, protowire.BytesType), v)
 }
 
 func (c *Codec) appendVarint(n protowire.Number, v uint64) {
+	if n <= oneByteTag {
+		c.buf = append(c.buf, byte(n)<<3|byte(protowire.VarintType))
+		c.buf = binary.AppendUvarint(c.buf, v)
+		return
+	}
 	c.buf = protowire.AppendVarint(protowire.AppendTag(c.buf, n, protowire.VarintType), v)
 }
+
+// oneByteTag is the largest number whose tag is one byte.
+const oneByteTag = 15
 
 // Unsigned is any unsigned integer type, named ones included.
 type Unsigned interface {
@@ -277,8 +291,8 @@ func (c *Codec) Decimal(n protowire.Number, v *decimal.Decimal) {
 		}
 		var full [16]byte
 		hi, lo := v.Bits()
-		putUint64(full[:8], uint64(hi))
-		putUint64(full[8:], lo)
+		binary.BigEndian.PutUint64(full[:8], uint64(hi))
+		binary.BigEndian.PutUint64(full[8:], lo)
 		c.append(n, full[16-width(hi, lo):])
 		return
 	}
@@ -314,12 +328,6 @@ func width(hi int64, lo uint64) int {
 		return 8 + (bits.Len64(h)+8)/8
 	}
 	return max(1, (bits.Len64(lo^sign)+8)/8)
-}
-
-func putUint64(b []byte, v uint64) {
-	for i := range 8 {
-		b[i] = byte(v >> (56 - 8*i))
-	}
 }
 
 // Message carries one nested struct, always written, so that its presence is kept.

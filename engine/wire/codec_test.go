@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
 	"pgregory.net/rapid"
 
 	"tollgate/engine/decimal"
@@ -258,5 +259,23 @@ func BenchmarkEncode(b *testing.B) {
 	for b.Loop() {
 		c := wire.NewEncoder(buf)
 		v.Fields(&c)
+	}
+}
+
+func TestShortFieldsAreWrittenAsProtowireWritesThem(t *testing.T) {
+	for _, n := range []protowire.Number{1, 15, 16, 2047, 2048} {
+		for _, size := range []int{1, 127, 128, 255, 256, 1 << 14} {
+			blob := bytes.Repeat([]byte{7}, size)
+			w := wire.NewEncoder([]byte("before"))
+			w.Blob(n, &blob)
+			want := protowire.AppendTag([]byte("before"), n, protowire.BytesType)
+			require.Equal(t, protowire.AppendBytes(want, blob), w.Encoded())
+		}
+		for _, v := range []uint64{1, 127, 128, 1 << 14, math.MaxUint64} {
+			w := wire.NewEncoder(nil)
+			wire.Uint(&w, n, &v)
+			want := protowire.AppendTag(nil, n, protowire.VarintType)
+			require.Equal(t, protowire.AppendVarint(want, v), w.Encoded())
+		}
 	}
 }

@@ -1,0 +1,202 @@
+package billing
+
+import (
+	"errors"
+	"fmt"
+
+	"tollgate/engine"
+	"tollgate/engine/idempotency"
+	"tollgate/engine/journal"
+	"tollgate/engine/wire"
+)
+
+// ErrKeysUncovered says that the files of this node do not have all keys that have left memory.
+var ErrKeysUncovered = errors.New("billing: the key files of this node are behind")
+
+// DemoteKeys lets the idempotency keys before the number Through leave memory. From then on a usage
+// event is recorded only with what files say of its key: see ProbeUsage. It is proposed when a
+// majority of the voters has them in its files.
+type DemoteKeys struct{ Through uint64 }
+
+// Fields states the command's fields.
+func (c *DemoteKeys) Fields(w *wire.Codec) { wire.Uint(w, 1, &c.Through) }
+
+func (c *DemoteKeys) apply(t *turn) engine.Outcome {
+	t.keys.Demote(c.Through)
+	t.fold(t.keys.Span().Memory)
+	return engine.OutcomeDone
+}
+
+// KeySpan says which idempotency keys are kept, and which of them are in memory.
+func (m *Machine) KeySpan() idempotency.Span { return m.state.Load().keys.Span() }
+
+// KeysWanted is up to which number files should have the keys: half of those that memory may hold
+// are to be ready to leave it.
+func (m *Machine) KeysWanted() uint64 {
+	s := m.state.Load()
+	span, keep := s.keys.Span(), s.limits.Load().memoryKeys()/2
+	return max(span.Memory, max(span.Next, keep)-keep)
+}
+
+// KeysToDemote is the number before which keys are to leave memory, where files have them: 0 while
+// there are no more than it may hold. A quarter of the room is made at a time.
+func (m *Machine) KeysToDemote() uint64 {
+	s := m.state.Load()
+	span, room := s.keys.Span(), s.limits.Load().memoryKeys()
+	if span.InMemory() <= room {
+		return 0
+	}
+	return span.Next - (room - room/4)
+}
+
+// Demotion is the command that lets the keys before a number leave memory.
+func (m *Machine) Demotion(through uint64) engine.Record {
+	payload := wire.Encode(nil, &DemoteKeys{through})
+	return engine.Record{Kind: KindDemoteKeys, Payload: payload}
+}
+
+// JournalKey is the key that a journal's record used up, and what is kept of it; false for a record
+// that is no usage event.
+func JournalKey(r journal.Record) (e idempotency.Entry, ok bool, err error) {
+	if r.Kind != journal.KindUsage {
+		return e, false, nil
+	}
+	var u usageEntry
+	var c RecordUsage
+	if err := errors.Join(wire.Decode(r.Payload, &u), wire.Decode(u.Record, &c)); err != nil {
+		return e, false, fmt.Errorf("%w: %w", ErrEvent, err)
+	}
+	return idempotency.Entry{Key: c.Key, Slot: idempotency.Slot{
+		Attempt: c.Attempt, Fingerprint: c.Fingerprint, Outcome: uint8(u.Outcome),
+	}}, true, nil
+}
+
+// probedUsage is a RecordUsage with what files say of its key. The verdict stands beside the record
+// and not in it, so that the journal has the record as it always was.
+type probedUsage struct {
+	Through uint64
+	After   uint64 // the number found, and one; 0: none
+	Attempt uint32
+	Packed  uint32 // fingerprint, and the outcome in the upper 8 bits
+	Record  []byte
+}
+
+// Fields states the command's fields.
+func (c *probedUsage) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Through)
+	wire.Uint(w, 2, &c.After)
+	wire.Uint(w, 3, &c.Attempt)
+	wire.Uint(w, 4, &c.Packed)
+	w.Blob(5, &c.Record)
+}
+
+// AppendProbedUsage appends the payload of a KindRecordProbedUsage record: what Seal made, and what
+// files say of its key.
+func AppendProbedUsage(dst, record []byte, v *idempotency.Verdict) []byte {
+	c := probedUsage{Through: v.Through, Record: record}
+	if v.Found {
+		c.After, c.Attempt = v.Number+1, v.Slot.Attempt
+		c.Packed = v.Slot.Fingerprint | uint32(v.Slot.Outcome)<<fingerprintBits
+	}
+	w := wire.NewEncoder(dst)
+	c.Fields(&w)
+	return w.Encoded()
+}
+
+// SealedKey is the idempotency key of what Seal made.
+func SealedKey(record []byte) [16]byte {
+	var c RecordUsage
+	d := wire.NewDecoder(record)
+	c.head(&d)
+	return c.Key
+}
+
+func decodeProbedUsage(m *Machine, payload []byte) (command, error) {
+	var p probedUsage
+	d := wire.NewDecoder(payload)
+	p.Fields(&d)
+	if err := d.Close(); err != nil {
+		return nil, err
+	}
+	c, err := decodeUsage(m, p.Record)
+	if err != nil {
+		return nil, err
+	}
+	u := c.(*RecordUsage)
+	u.payload = p.Record
+	u.verdict = idempotency.Verdict{Through: p.Through}
+	if p.After > 0 {
+		u.verdict.Found, u.verdict.Number = true, p.After-1
+		u.verdict.Slot = idempotency.Slot{
+			Attempt: p.Attempt, Fingerprint: p.Packed & (1<<fingerprintBits - 1),
+			Outcome: uint8(p.Packed >> fingerprintBits),
+		}
+	}
+	return u, nil
+}
+
+// used decides by the key: OutcomeNone says that it was not used, in memory or on disk. Where the
+// verdict leaves out keys that have left memory since, it is to be made again.
+func (c *RecordUsage) used(t *turn) engine.Outcome {
+	if slot, found := t.keys.Find(c.Key); found {
+		return c.repeated(slot)
+	}
+	span := t.keys.Span()
+	v := &c.verdict
+	switch {
+	case span.OnDisk() == 0:
+		return engine.OutcomeNone
+	case v.Found && v.Number >= span.Base && v.Number < span.Memory:
+		return c.repeated(v.Slot)
+	case v.Through < span.Memory:
+		return engine.OutcomeKeyUnproven
+	}
+	return engine.OutcomeNone
+}
+
+// numberOf is the number, from 0, of the record of a key that is kept.
+func (m *Machine) numberOf(keys idempotency.Finder, key [16]byte) (n uint64, ok bool, err error) {
+	m.applying.RLock()
+	s := m.state.Load()
+	age, found := s.keys.Age(key)
+	span := s.keys.Span()
+	m.applying.RUnlock()
+	switch {
+	case found:
+		return span.Next - 1 - age, true, nil
+	case span.OnDisk() == 0:
+		return 0, false, nil
+	case keys == nil:
+		return 0, false, ErrKeysUncovered
+	}
+	v, err := keys.FindKey(key)
+	if err != nil {
+		return 0, false, err
+	}
+	if v.Through < span.Memory {
+		return 0, false, fmt.Errorf("%w: they have those before %d, and %d have left memory",
+			ErrKeysUncovered, v.Through, span.Memory)
+	}
+	return v.Number, v.Found && v.Number >= span.Base, nil
+}
+
+// kept says that an event's key is kept. Builds before cluster version 1 did not number events in
+// what they proposed, and demoted no keys.
+func (r *UsageRef) kept(t *turn, key *[16]byte) bool {
+	if r.Event == 0 {
+		_, used := t.keys.Find(*key)
+		return used
+	}
+	return t.keys.Kept(r.Event - 1)
+}
+
+// forgettable says that the key of a corrected event was dropped. Its event was recorded before its
+// first correction: so it is gone when no key is kept from before that. That a key is in memory is
+// what builds of cluster version 0 ask.
+func (c *correction) forgettable(t *turn) bool {
+	if t.version.Load() == 0 {
+		_, used := t.keys.Find(c.key)
+		return !used
+	}
+	return c.stamp < t.keys.Oldest()
+}

@@ -1,0 +1,24 @@
+package idempotency
+
+// Entry is a key and what is kept of it, as a journal's record of the event has it.
+type Entry struct {
+	Key  [16]byte
+	Slot Slot
+}
+
+// Verdict is what files say of a key. It holds for as long as the keys that they have: whoever goes
+// by it compares Through with the keys that are in memory then.
+type Verdict struct {
+	// Through says that all records before this number were looked at.
+	Through uint64
+	// Found says that one of them, the newest of that key, has Number and Slot.
+	Found  bool
+	Number uint64
+	Slot   Slot
+}
+
+// Finder looks for keys that have left memory. Any goroutine.
+type Finder interface {
+	// FindKey looks in the files of this node. After an error nothing is known of the key.
+	FindKey(key [16]byte) (Verdict, error)
+}
