@@ -69,6 +69,10 @@ func (g *generator) opening() []byte {
 			Env: Sandbox, ID: hookID("one"), URL: "https://a.example", Secret: []byte{1},
 		}),
 		g.customer("ada"), g.subscription("ada"), subscribePrepaid(),
+		{
+			Kind:    engine.KindSetVersion,
+			Payload: engine.AppendSetVersion(nil, rapid.Uint32Range(0, 1).Draw(g.t, "version")),
+		},
 	} {
 		entry = engine.AppendRecord(entry, r)
 	}

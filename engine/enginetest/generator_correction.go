@@ -53,7 +53,7 @@ func (g *generator) correction() engine.Record {
 	}
 	text := rapid.SampledFrom(g.keys).Draw(g.t, "corrected")
 	key := billing.UsageKey(Sandbox, []byte(text))
-	ref, found, err := g.shadow.m.FindUsage(g.shadow.src, Sandbox, key)
+	ref, found, err := g.shadow.m.FindUsage(g.shadow.src, g.shadow.src, Sandbox, key)
 	if err != nil {
 		panic(fmt.Sprintf("enginetest: %v", err))
 	}

@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"fmt"
+	"strings"
 
 	"pgregory.net/rapid"
 
@@ -19,6 +20,9 @@ func WorkspaceEntries(t *rapid.T) [][]byte {
 		for range rapid.IntRange(0, 8).Draw(t, "records") {
 			entry = engine.AppendRecord(entry, g.record())
 		}
+		for _, r := range g.story() {
+			entry = engine.AppendRecord(entry, r)
+		}
 		g.stamp += rapid.SampledFrom([]int64{0, 1, 1000, 60_000, 3_600_000, 86_400_000, 20 * 86_400_000}).
 			Draw(t, "later")
 		engine.SetStamp(entry, g.stamp)
@@ -27,15 +31,28 @@ func WorkspaceEntries(t *rapid.T) [][]byte {
 	return entries
 }
 
-type workspaceGenerator struct{ generator }
+type workspaceGenerator struct {
+	generator
+	// credits is what a run costs in credits.
+	credits uint32
+}
 
-// opening makes two workspaces, one of them claimed, each with a flow that can run.
+// opening makes two workspaces, one of them claimed, each with a flow that can run. In half of the
+// histories both have bought runs, and one has started one; in half runs cost credits, and in half
+// none is free.
 func (g *workspaceGenerator) opening() []byte {
 	entry := engine.AppendHeader(nil, 1)
 	policy := workspace.DefaultPolicy()
-	policy.QueueLimit, policy.FreeRunsPerMonth, policy.SignupsPerHour = 3, 2, 4
-	policy.CreditsRun = uint32(rapid.SampledFrom([]int{0, 2}).Draw(g.t, "credits"))
-	for _, r := range []engine.Record{
+	policy.QueueLimit, policy.SignupsPerHour = 3, 4
+	policy.FreeRunsPerMonth = uint32(rapid.SampledFrom([]int{0, 2}).Draw(g.t, "free"))
+	if rapid.Bool().Draw(g.t, "kept for ever") {
+		policy.UnclaimedMS, policy.EmptyMS = 0, 0
+	} else {
+		policy.UnclaimedMS, policy.EmptyMS = 14*86_400_000, 86_400_000
+	}
+	g.credits = uint32(rapid.SampledFrom([]int{0, 2}).Draw(g.t, "credits"))
+	policy.CreditsRun, policy.CreditsInspection = g.credits, g.credits
+	records := []engine.Record{
 		record(workspace.KindSetPolicy, &policy),
 		signUp("a"), signUp("b"),
 		record(workspace.KindClaimWorkspace, &workspace.ClaimWorkspace{
@@ -45,7 +62,18 @@ func (g *workspaceGenerator) opening() []byte {
 		record(workspace.KindGrantCredits, &workspace.GrantCredits{
 			Workspace: 1, ID: ID("first"), Amount: 9,
 		}),
-	} {
+	}
+	if g.flag("agreed") {
+		records = append(records, engine.Record{
+			Kind: engine.KindSetVersion, Payload: engine.AppendSetVersion(nil, engine.Version),
+		})
+	}
+	if g.flag("bought") {
+		records = append(records, g.bought(1)...)
+		records = append(records, g.bought(2)...)
+		records = append(records, g.carried(1)...)
+	}
+	for _, r := range records {
 		entry = engine.AppendRecord(entry, r)
 	}
 	engine.SetStamp(entry, g.stamp)
@@ -56,7 +84,7 @@ func signUp(name string) engine.Record {
 	return record(workspace.KindSignUp, &workspace.SignUp{
 		ID: ID("workspace " + name), KeyID: ID("key " + name), KeyHash: secret("key " + name),
 		ClaimHash: secret("code " + name), Scopes: workspace.ScopesAll, Label: name,
-		Source: ID("source"),
+		Source: ID("source"), Wider: ID("wider"), Network: ID("network"),
 	})
 }
 
@@ -64,9 +92,14 @@ func (g *workspaceGenerator) row() uint32 {
 	return rapid.SampledFrom([]uint32{1, 1, 1, 2, 2, 3, 9}).Draw(g.t, "workspace")
 }
 
+// runOf is one of a workspace's runs of a kind; servers mint no id for two workspaces.
+func (g *workspaceGenerator) runOf(row uint32, kind string) [16]byte {
+	return g.id(fmt.Sprintf("%s of %d", kind, row))
+}
+
 func (g *workspaceGenerator) id(kind string) [16]byte {
 	most := 9
-	if kind == "purchase" || kind == "run" {
+	if kind == "purchase" || strings.HasPrefix(kind, "run of") {
 		most = 3
 	}
 	return ID(fmt.Sprintf("%s %d", kind, rapid.IntRange(0, most).Draw(g.t, kind)))
@@ -84,7 +117,8 @@ func (g *workspaceGenerator) saveFlow(row uint32, name string, replace bool) eng
 	return record(workspace.KindSaveFlow, &workspace.SaveFlow{
 		Workspace: row, ID: ID("flow " + name), Replace: replace,
 		Document: workspace.FlowDocument{
-			Name: "Sign up", URL: "https://product.example/", Task: g.pick("task", "Sign up", "Log in"),
+			Name: g.pick("name", "Sign up", "Signup"), URL: "https://product.example/",
+			Task:            g.pick("task", "Sign up", "Log in"),
 			SuccessCriteria: "an account", Access: "public",
 			VerificationURL: "https://product.example/me", VerificationStatus: 200,
 		},
@@ -95,18 +129,20 @@ func (g *workspaceGenerator) record() engine.Record {
 	makers := []func() engine.Record{
 		g.start, g.start, g.start, g.start, g.work, g.work, g.work, g.finish, g.finish, g.finish,
 		g.worker, g.lifecycle, g.lifecycle, g.purchase, g.purchase, g.payment, g.payment,
-		g.approval, g.approval, g.setting, g.other, g.other,
+		g.approval, g.approval, g.setting, g.other, g.other, g.inspect, g.inspect,
 		func() engine.Record { return engine.Record{Kind: engine.KindTick} },
 	}
 	return rapid.SampledFrom(makers).Draw(g.t, "command")()
 }
 
 func (g *workspaceGenerator) start() engine.Record {
+	row := g.row()
 	return record(workspace.KindStartRun, &workspace.StartRun{
-		Workspace: g.row(), Flow: g.flowID(), ID: g.id("run"), Key: g.id("request"),
+		Workspace: row, Flow: g.flowID(), ID: g.runOf(row, "run"), Key: g.id("request"),
 		FlowVersion: uint32(rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(g.t, "version")),
-		Cents:       500, Credits: uint32(rapid.SampledFrom([]int{0, 2}).Draw(g.t, "quoted")),
-		Agent: "nop nop 1",
+		Cents:       500,
+		Credits:     rapid.SampledFrom([]uint32{g.credits, g.credits, 0, 2}).Draw(g.t, "quoted"),
+		Agent:       "nop nop 1",
 	})
 }
 
@@ -116,12 +152,20 @@ func (g *workspaceGenerator) work() engine.Record {
 
 func (g *workspaceGenerator) finish() engine.Record {
 	c := &workspace.FinishRun{
-		Run: g.id("run"), Token: g.token(), Status: workspace.RunCompleted,
+		Run: g.runOf(g.row(), "run"), Token: g.token(), Status: workspace.RunCompleted,
 		Outcome: rapid.SampledFrom([]workspace.RunOutcome{
 			workspace.OutcomePassed, workspace.OutcomeBlocked, workspace.OutcomeInconclusive,
 		}).Draw(g.t, "outcome"),
 		Code: g.pick("code", "captcha", "email"), Step: g.pick("step", "signup", "login"),
-		Calls: []workspace.Call{{Case: "plain", Status: 200}},
+		Calls:  []workspace.Call{{Case: "plain", Status: 200}},
+		Reason: g.pick("reason", "", "the page asks for a code that was sent by e-mail"),
+	}
+	for range rapid.SampledFrom([]int{0, 1, 7}).Draw(g.t, "events") {
+		c.Events = append(c.Events, workspace.RunEvent{
+			At: g.stamp + rapid.Int64Range(-9, 90_000).Draw(g.t, "at"),
+			Text: g.pick("text", "opened the product's page", "GET /docs → 200", "signed up as ") +
+				rapid.StringN(0, 12, -1).Draw(g.t, "more"),
+		})
 	}
 	if c.Outcome == workspace.OutcomeInconclusive && g.flag("failed") {
 		c.Status = workspace.RunFailed
@@ -132,32 +176,33 @@ func (g *workspaceGenerator) finish() engine.Record {
 func (g *workspaceGenerator) worker() engine.Record {
 	if g.flag("heartbeat") {
 		return record(workspace.KindExtendLease, &workspace.ExtendLease{
-			Run: g.id("run"), Token: g.token(), LeaseMS: 60_000, Step: "signup",
+			Run: g.runOf(g.row(), "run"), Token: g.token(), LeaseMS: 60_000, Step: "signup",
 			Events: []workspace.RunEvent{{At: g.stamp, Text: "opened"}},
 		})
 	}
 	return record(workspace.KindAwaitPerson, &workspace.AwaitPerson{
-		Run: g.id("run"), Token: g.token(), Question: "code?", Checkpoint: []byte{1, 2},
+		Run: g.runOf(g.row(), "run"), Token: g.token(), Question: "code?", Checkpoint: []byte{1, 2},
 	})
 }
 
 func (g *workspaceGenerator) lifecycle() engine.Record {
+	row := g.row()
 	switch g.pick("lifecycle", "cancel", "resume", "request", "local") {
 	case "cancel":
 		return record(workspace.KindCancelRun, &workspace.CancelRun{
-			Workspace: g.row(), ID: g.id("run"), Kind: workspace.RunHosted,
+			Workspace: row, ID: g.runOf(row, "run"), Kind: workspace.RunHosted,
 		})
 	case "resume":
 		return record(workspace.KindResumeRun, &workspace.ResumeRun{
-			Workspace: g.row(), ID: g.id("run"), Agent: "nop nop 1",
+			Workspace: row, ID: g.runOf(row, "run"), Agent: "nop nop 1", Answer: []byte{3},
 		})
 	case "request":
 		return record(workspace.KindRequestRun, &workspace.RequestRun{
-			Workspace: g.row(), Flow: g.flowID(), ID: g.id("asked"),
+			Workspace: row, Flow: g.flowID(), ID: g.runOf(row, "asked"),
 		})
 	}
 	return record(workspace.KindStartLocalRun, &workspace.StartLocalRun{
-		Workspace: g.row(), ID: g.id("local"),
+		Workspace: row, ID: g.runOf(row, "local"),
 	})
 }
 
@@ -170,8 +215,23 @@ func (g *workspaceGenerator) purchase() engine.Record {
 }
 
 func (g *workspaceGenerator) payment() engine.Record {
+	switch g.pick("payment", "reported", "reported", "reported", "refunded", "surplus", "retried") {
+	case "refunded":
+		return record(workspace.KindNoteRefund, &workspace.NoteRefund{
+			ID: g.id("purchase"), Refund: "re_1", Payment: g.pick("of", "", "pi_1", "pi_2"),
+			Refused: g.pick("refused", "", "", "charge_disputed"),
+		})
+	case "surplus":
+		return record(workspace.KindNoteSurplus, &workspace.NoteSurplus{
+			ID: g.id("purchase"), Payment: g.pick("of", "pi_1", "pi_2", "pi_3"),
+		})
+	case "retried":
+		return g.acted(record(workspace.KindRetryRefund, &workspace.RetryRefund{
+			ID: g.id("purchase"),
+		}))
+	}
 	return record(workspace.KindNotePayment, &workspace.NotePayment{
-		ID: g.id("purchase"), Card: g.pick("card", "", "card"),
+		ID: g.id("purchase"), Card: g.pick("card", "", "card"), Payment: "pi_1",
 		Result: rapid.SampledFrom([]workspace.PaymentResult{
 			workspace.PaymentPaid, workspace.PaymentPaid, workspace.PaymentDeclined,
 			workspace.PaymentFailed,
@@ -179,7 +239,20 @@ func (g *workspaceGenerator) payment() engine.Record {
 	})
 }
 
+// acted lets an operator give a command, which may be another workspace's.
+func (g *workspaceGenerator) acted(r engine.Record) engine.Record {
+	return record(workspace.KindAct, &workspace.Act{
+		Workspace: g.row(), ID: g.id("act"), Actor: "operator", Key: g.id("request"),
+		Kind: r.Kind, Payload: r.Payload,
+	})
+}
+
 func (g *workspaceGenerator) approval() engine.Record {
+	if g.flag("operator") {
+		return g.acted(record(workspace.KindApprovePurchase, &workspace.ApprovePurchase{
+			ID: g.id("purchase"), Owner: "ada",
+		}))
+	}
 	switch g.pick("approval", "approve", "approve", "deny", "cancel", "link", "checkout") {
 	case "deny":
 		return record(workspace.KindDenyPurchase, &workspace.DenyPurchase{ID: g.id("purchase")})
@@ -194,6 +267,7 @@ func (g *workspaceGenerator) approval() engine.Record {
 	case "checkout":
 		return record(workspace.KindNoteCheckout, &workspace.NoteCheckout{
 			ID: g.id("purchase"), Checkout: "cs_1", URL: "https://pay.example/cs_1",
+			Closed: g.flag("closed"),
 		})
 	}
 	return record(workspace.KindApprovePurchase, &workspace.ApprovePurchase{
@@ -201,11 +275,34 @@ func (g *workspaceGenerator) approval() engine.Record {
 	})
 }
 
+// inspect saves a document of up to three parts, or brings one of them.
+func (g *workspaceGenerator) inspect() engine.Record {
+	row := g.row()
+	id := g.runOf(row, "inspected")
+	if g.flag("part") {
+		return record(workspace.KindAddInspectionPart, &workspace.AddInspectionPart{
+			Run: id, From: uint32(rapid.IntRange(1, 3).Draw(g.t, "from")), Part: []byte{2},
+		})
+	}
+	return record(workspace.KindSaveInspection, &workspace.SaveInspection{
+		Workspace: row, ID: id, Key: g.id("request"), Host: g.pick("host", "a.example", "b.example"),
+		Kind: rapid.SampledFrom([]workspace.RunKind{
+			workspace.RunInspection, workspace.RunInspection, workspace.RunAssessment,
+		}).Draw(g.t, "kind"),
+		Findings: []workspace.Finding{{Field: "api", Verdict: g.pick("verdict", "yes", "no", "unknown")}},
+		BeganAt:  g.stamp - 1000, Size: uint32(rapid.IntRange(1, 3).Draw(g.t, "size")), Part: []byte{1},
+	})
+}
+
 func (g *workspaceGenerator) setting() engine.Record {
 	if g.flag("grant") {
-		return record(workspace.KindGrantCredits, &workspace.GrantCredits{
+		r := record(workspace.KindGrantCredits, &workspace.GrantCredits{
 			Workspace: g.row(), ID: g.id("grant"), Amount: 5,
 		})
+		if g.flag("operator") {
+			return g.acted(r)
+		}
+		return r
 	}
 	return record(workspace.KindSetBilling, &workspace.SetBilling{
 		Workspace: g.row(), HasPaused: g.flag("pauses"), Paused: g.flag("paused"),
@@ -215,7 +312,16 @@ func (g *workspaceGenerator) setting() engine.Record {
 }
 
 func (g *workspaceGenerator) other() engine.Record {
-	switch g.pick("other", "flow", "archive", "confirm", "preflight", "key", "signup", "claim") {
+	switch g.pick("other", "flow", "archive", "confirm", "preflight", "key", "signup", "claim", "use",
+		"remove") {
+	case "use":
+		return record(workspace.KindNoteUse, &workspace.NoteUse{Workspace: g.row()})
+	case "remove":
+		r := record(workspace.KindRemoveWorkspace, &workspace.RemoveWorkspace{Workspace: g.row()})
+		if g.flag("operator") {
+			return g.acted(r)
+		}
+		return r
 	case "archive":
 		return record(workspace.KindArchiveFlow, &workspace.ArchiveFlow{
 			Workspace: g.row(), ID: ID("flow two"),

@@ -158,7 +158,7 @@ func (s *scenario) amend(l *line) string {
 
 func (s *scenario) find(l *line) (ref billing.UsageRef, answer string) {
 	env := s.environment(l)
-	ref, found, err := s.m.FindUsage(s.src, env, billing.UsageKey(env, []byte(l.word(0))))
+	ref, found, err := s.m.FindUsage(s.src, s.src, env, billing.UsageKey(env, []byte(l.word(0))))
 	l.used--
 	if err != nil {
 		l.d.Fatalf(l.t, "%v", err)

@@ -51,6 +51,7 @@ func (s *workspaceScenario) cancel(l *line) string {
 func (s *workspaceScenario) resume(l *line) string {
 	return s.outcome(s.do(workspace.KindResumeRun, &workspace.ResumeRun{
 		Workspace: s.row(l.word(0)), ID: ID("run " + l.word(1)), Agent: l.value("agent", "nop nop 1"),
+		Answer: []byte(l.value("answer", "")),
 	}))
 }
 
@@ -64,8 +65,12 @@ func (s *workspaceScenario) work(l *line) string {
 	var c workspace.ClaimedRun
 	mustDecode(r.Value, &c)
 	queued, running := s.m.Load()
-	return fmt.Sprintf("done token=%d lease=%s wall=%s queued=%d running=%d",
+	text := fmt.Sprintf("done token=%d lease=%s wall=%s queued=%d running=%d",
 		c.Token, show(c.LeaseEnd), show(c.WallEnd), queued, running)
+	if len(c.Answer) > 0 {
+		text += fmt.Sprintf(" answer=%q", c.Answer)
+	}
+	return text
 }
 
 func (s *workspaceScenario) heartbeat(l *line) string {
@@ -79,10 +84,12 @@ func (s *workspaceScenario) heartbeat(l *line) string {
 	return s.outcome(s.do(workspace.KindExtendLease, c))
 }
 
+// await reads `await RUN [token=] [question=] [steps=] [tokens=]`.
 func (s *workspaceScenario) await(l *line) string {
 	return s.outcome(s.do(workspace.KindAwaitPerson, &workspace.AwaitPerson{
 		Run: ID("run " + l.word(0)), Token: uint32(l.number("token", 1)),
 		Question: l.value("question", "What is the code?"), Checkpoint: []byte("page 2"),
+		Steps: uint32(l.number("steps", 0)), Tokens: uint32(l.number("tokens", 0)),
 	}))
 }
 
@@ -118,6 +125,9 @@ func (s *workspaceScenario) run(l *line) string {
 		v.Cents, v.Credits)
 	if v.Question != "" {
 		text += fmt.Sprintf("\nasks %q, goes on from %q", v.Question, v.Checkpoint)
+	}
+	if v.Steps > 0 {
+		text += fmt.Sprintf("\nhas used %d steps and %d tokens", v.Steps, v.Tokens)
 	}
 	for _, e := range v.Events {
 		text += "\n" + show(e.At) + " " + e.Text
@@ -184,7 +194,68 @@ func (s *workspaceScenario) payment(l *line) string {
 	}
 	return s.outcome(s.do(workspace.KindNotePayment, &workspace.NotePayment{
 		ID: ID("purchase " + l.word(0)), Result: results[l.word(1)], Card: l.value("card", ""),
+		Payment: l.value("payment", "pi_"+l.word(0)),
 	}))
+}
+
+// page reads `page PURCHASE [closed]`.
+func (s *workspaceScenario) page(l *line) string {
+	c := &workspace.NoteCheckout{ID: ID("purchase " + l.word(0)), Closed: l.has("closed")}
+	if !c.Closed {
+		c.Checkout, c.URL = "cs_"+l.word(0), "https://pay.example/cs_"+l.word(0)
+	}
+	return s.outcome(s.do(workspace.KindNoteCheckout, c))
+}
+
+// refund reads `refund PURCHASE [payment=] [refused=]`.
+func (s *workspaceScenario) refund(l *line) string {
+	c := &workspace.NoteRefund{
+		ID: ID("purchase " + l.word(0)), Payment: l.value("payment", ""),
+		Refused: l.value("refused", ""),
+	}
+	if c.Refused == "" {
+		c.Refund = "re_" + l.word(0) + c.Payment
+	}
+	return s.outcome(s.do(workspace.KindNoteRefund, c))
+}
+
+// surplus reads `surplus PURCHASE PAYMENT`.
+func (s *workspaceScenario) surplus(l *line) string {
+	return s.outcome(s.do(workspace.KindNoteSurplus, &workspace.NoteSurplus{
+		ID: ID("purchase " + l.word(0)), Payment: l.word(1),
+	}))
+}
+
+// retry reads `retry PURCHASE`: its provider is asked again for what it refused to send back.
+func (s *workspaceScenario) retry(l *line) string {
+	return s.outcome(s.do(workspace.KindRetryRefund, &workspace.RetryRefund{
+		ID: ID("purchase " + l.word(0)),
+	}))
+}
+
+// returns lists what a workspace's payers have paid in vain, or too often.
+func (s *workspaceScenario) returns(l *line) string {
+	views, _ := s.m.Purchases(s.row(l.word(0)), workspace.Page{Limit: 100})
+	var b strings.Builder
+	for _, v := range views {
+		for _, r := range v.Returns {
+			fmt.Fprintf(&b, "%s %s refund=%q back=%t refused=%q\n", v.Status, r.Payment, r.Refund,
+				r.At != 0, r.Refused)
+		}
+	}
+	return b.String()
+}
+
+// errands lists what payment providers are to be asked.
+func (s *workspaceScenario) errands(*line) string {
+	var b strings.Builder
+	for kind, name := range [...]string{"", "charge", "page", "poll", "close", "refund", "end"} {
+		for _, v := range s.m.Errands(workspace.Errand(kind), 0, 100) {
+			fmt.Fprintf(&b, "%s %s %d cents page=%q paid-by=%q\n", name, v.Status, v.Cents, v.Checkout,
+				v.Payment)
+		}
+	}
+	return b.String()
 }
 
 func (s *workspaceScenario) purchases(l *line) string {

@@ -20,6 +20,7 @@ func RunWorkspace(t *testing.T, path string) {
 
 var workspaceWords = map[string]func(*workspaceScenario, *line) string{
 	"now":             (*workspaceScenario).now,
+	"upgrade":         (*workspaceScenario).upgrade,
 	"policy":          (*workspaceScenario).policy,
 	"signup":          (*workspaceScenario).signup,
 	"authenticate":    (*workspaceScenario).authenticate,
@@ -46,6 +47,12 @@ var workspaceWords = map[string]func(*workspaceScenario, *line) string{
 	"cancel-purchase": (*workspaceScenario).cancelPurchase,
 	"link":            (*workspaceScenario).link,
 	"payment":         (*workspaceScenario).payment,
+	"page":            (*workspaceScenario).page,
+	"refund":          (*workspaceScenario).refund,
+	"surplus":         (*workspaceScenario).surplus,
+	"retry":           (*workspaceScenario).retry,
+	"returns":         (*workspaceScenario).returns,
+	"errands":         (*workspaceScenario).errands,
 	"purchases":       (*workspaceScenario).purchases,
 	"billing":         (*workspaceScenario).billing,
 	"grant":           (*workspaceScenario).grant,
@@ -56,6 +63,9 @@ var workspaceWords = map[string]func(*workspaceScenario, *line) string{
 	"read":            (*workspaceScenario).read,
 	"local":           (*workspaceScenario).local,
 	"finish-local":    (*workspaceScenario).finishLocal,
+	"inspect":         (*workspaceScenario).inspect,
+	"part":            (*workspaceScenario).part,
+	"inspection":      (*workspaceScenario).inspection,
 }
 
 // workspaceScenario is a machine that a text drives. Ids are made of names.
@@ -109,11 +119,18 @@ func (s *workspaceScenario) now(l *line) string {
 	return show(s.log.Stamp)
 }
 
+// upgrade agrees on the newest cluster version.
+func (s *workspaceScenario) upgrade(*line) string {
+	return s.outcome(s.log.DoPayload(engine.KindSetVersion,
+		engine.AppendSetVersion(nil, engine.Version)))
+}
+
 func (s *workspaceScenario) policy(l *line) string {
 	p := s.m.Policy()
 	for name, field := range map[string]*uint32{
 		"signups": &p.SignupsPerHour, "runs": &p.RunsPerDay, "free-day": &p.FreeRunsPerDay,
 		"free-month": &p.FreeRunsPerMonth, "cents": &p.RunCents, "credits": &p.CreditsRun,
+		"inspection": &p.CreditsInspection, "evaluation": &p.CreditsEvaluation,
 		"queue": &p.QueueLimit, "local": &p.LocalRunsPerDay,
 	} {
 		*field = uint32(l.number(name, int64(*field)))
@@ -170,13 +187,15 @@ func (s *workspaceScenario) claim(l *line) string {
 	return s.outcome(s.do(workspace.KindClaimWorkspace, c))
 }
 
-// flow reads `flow WORKSPACE NAME [replace] [url=] [credential] [unverified] [test-account]`.
+// flow reads `flow WORKSPACE [flow=] [replace] [name=] [url=] [credential] [unverified]
+// [test-account]`.
 func (s *workspaceScenario) flow(l *line) string {
 	name := l.word(0)
 	c := &workspace.SaveFlow{
 		Workspace: s.row(name), ID: ID("flow " + l.value("flow", "one")), Replace: l.has("replace"),
 		Document: workspace.FlowDocument{
-			Name: "Sign up", URL: l.value("url", "https://product.example/"), Task: "Sign up.",
+			Name: l.value("name", "Sign up"), Task: "Sign up.",
+			URL:             l.value("url", "https://product.example/"),
 			SuccessCriteria: "There is an account.", Access: "public",
 			VerificationURL:    "https://product.example/me",
 			VerificationStatus: 200, VerificationContains: l.value("contains", "ok"),

@@ -5,6 +5,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
+	"tollgate/engine/idempotency"
 	"tollgate/engine/journal"
 )
 
@@ -44,6 +45,21 @@ func (s *Source) Event(number uint64) (journal.Record, error) {
 		return journal.Record{}, err
 	}
 	return reader.Event(data[journal.HeaderBytes:], number-before)
+}
+
+// FindKey looks for a key among all usage events there are.
+func (s *Source) FindKey(key [16]byte) (v idempotency.Verdict, err error) {
+	err = s.Walk(nil, 0, func(r journal.Record) error {
+		e, ok, err := billing.JournalKey(r)
+		if ok && e.Key == key {
+			v.Found, v.Number, v.Slot = true, v.Through, e.Slot
+		}
+		if ok {
+			v.Through++
+		}
+		return err
+	})
+	return v, err
 }
 
 // List lists items in the order of their cursors.

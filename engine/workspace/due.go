@@ -6,6 +6,8 @@ import "container/heap"
 const (
 	dueRun      = 1
 	duePurchase = 2
+	// dueWorkspace is for those that nobody has claimed.
+	dueWorkspace = 3
 )
 
 // dueItem says that a row's Due is, or was, at an instant.
@@ -15,8 +17,10 @@ type dueItem struct {
 	row  uint32
 }
 
-// dues is a heap, earliest first, runs before purchases, lower rows first. A row whose Due has
-// changed leaves an item behind, which is dropped when it comes to the top.
+// dues is a heap, earliest first, runs before purchases before workspaces, lower rows first. A row
+// whose instant has changed leaves an item behind, which is dropped when it comes to the top. A
+// workspace's instant only ever moves on, by each of its uses: its one item moves when it comes to
+// the top.
 type dues []dueItem
 
 func (d dues) Len() int      { return len(d) }
@@ -49,18 +53,34 @@ func (d *dues) add(at int64, kind uint8, row uint32) {
 	}
 }
 
-// stale says that an item's row has another instant by now, or none.
-func (s *state) stale(i dueItem) bool {
-	if i.kind == dueRun {
-		return s.runs.Read(i.row).Due != i.at
+// instant is what an item's row has by now; 0 is none.
+func (s *state) instant(i dueItem) int64 {
+	switch i.kind {
+	case dueRun:
+		return s.runs.Read(i.row).Due
+	case duePurchase:
+		return s.purchases.Read(i.row).Due
 	}
-	return s.purchases.Read(i.row).Due != i.at
+	return s.unusedEnd(s.workspaces.Read(i.row))
+}
+
+// stale says that an item's row has another instant by now, or none.
+func (s *state) stale(i dueItem) bool { return s.instant(i) != i.at }
+
+// pop takes the earliest item out; false when it is stale.
+func (s *state) pop() (item dueItem, stands bool) {
+	item = heap.Pop(&s.due).(dueItem)
+	at := s.instant(item)
+	if at != item.at && item.kind == dueWorkspace {
+		s.due.add(at, dueWorkspace, item.row)
+	}
+	return item, at == item.at
 }
 
 // publishDue drops what is stale from the top and makes the rest known.
 func (s *state) publishDue() {
 	for len(s.due) > 0 && s.stale(s.due[0]) {
-		heap.Pop(&s.due)
+		s.pop()
 	}
 	if len(s.due) == 0 {
 		s.nextDue.Store(0)
@@ -69,8 +89,12 @@ func (s *state) publishDue() {
 	s.nextDue.Store(s.due[0].at)
 }
 
-// dueAtOnce bounds what happens by itself in one entry; NextDue asks for the next one.
-const dueAtOnce = 256
+// dueAtOnce bounds what happens by itself in one entry; NextDue asks for the next one. A workspace
+// that is removed counts as one for each rowsAtOnce of its rows.
+const (
+	dueAtOnce  = 256
+	rowsAtOnce = 16
+)
 
 // advance lets what is due by the entry's stamp happen, at that stamp: months and days only ever
 // move on.
@@ -80,15 +104,18 @@ func (t *turn) advance() {
 	t.requests.forget(t.stamp - RequestRetentionMS)
 	t.sources.forget(t.stamp - hourMS)
 	for happened := 0; happened < dueAtOnce && len(t.due) > 0 && t.due[0].at <= t.stamp; {
-		item := heap.Pop(&t.due).(dueItem)
-		if t.stale(item) {
+		item, stands := t.pop()
+		if !stands {
 			continue
 		}
 		happened++
-		if item.kind == dueRun {
+		switch item.kind {
+		case dueRun:
 			t.runDue(item.row)
-		} else {
+		case duePurchase:
 			t.purchaseDue(item.row)
+		default:
+			happened += t.remove(item.row) / rowsAtOnce
 		}
 		t.fold(uint64(item.row))
 	}

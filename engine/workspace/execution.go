@@ -24,6 +24,8 @@ type ClaimedRun struct {
 	Token uint32
 	// LeaseEnd and WallEnd are instants of log time.
 	LeaseEnd, WallEnd int64
+	// Answer is what a person answered, sealed; only the worker that goes on with the run gets it.
+	Answer []byte
 }
 
 // Fields states the reply's fields.
@@ -32,6 +34,7 @@ func (r *ClaimedRun) Fields(w *wire.Codec) {
 	wire.Uint(w, 2, &r.Token)
 	w.Int(3, &r.LeaseEnd)
 	w.Int(4, &r.WallEnd)
+	w.Blob(5, &r.Answer)
 }
 
 func (c *ClaimRun) apply(t *turn) engine.Outcome {
@@ -48,15 +51,21 @@ func (c *ClaimRun) apply(t *turn) engine.Outcome {
 	r, text := t.runs.Write(row), t.runText(row)
 	r.Status, r.Next, r.Token = RunRunning, 0, r.Token+1
 	r.WallEnd = t.stamp + t.policy.WallMS
+	if text.WallLeft > 0 {
+		r.WallEnd = t.stamp + text.WallLeft
+	}
 	r.Due = min(t.stamp+c.LeaseMS, r.WallEnd)
 	if r.StartedAt == 0 {
 		r.StartedAt = t.stamp
 	}
-	text.Worker = c.Worker
-	t.runTexts.Write(row).Bytes = wire.Encode(nil, &text)
+	answer := text.Answer
+	text.Worker, text.Answer = c.Worker, nil
+	t.writeRunText(row, &text)
 	t.due.add(r.Due, dueRun, row)
 	t.queued, t.running = t.queued-1, t.running+1
-	t.answer(&ClaimedRun{Run: r.ID, Token: r.Token, LeaseEnd: r.Due, WallEnd: r.WallEnd})
+	t.answer(&ClaimedRun{
+		Run: r.ID, Token: r.Token, LeaseEnd: r.Due, WallEnd: r.WallEnd, Answer: answer,
+	})
 	t.fold(uint64(row))
 	return engine.OutcomeDone
 }
@@ -117,16 +126,20 @@ func (t *turn) tell(row uint32, step string, events []RunEvent) {
 	}
 	text.Events = append(text.Events, events...)
 	text.Events = text.Events[max(0, len(text.Events)-MaxRunEvents):]
-	t.runTexts.Write(row).Bytes = wire.Encode(nil, &text)
+	t.writeRunText(row, &text)
 }
 
-// AwaitPerson frees the worker of a run that needs a person, and keeps what the agent goes on from.
+// AwaitPerson frees the worker of a run that needs a person, and keeps what the agent goes on from,
+// and what it has used: time, steps and tokens are the run's, and not anew each worker's. A run
+// that has waited MaxWaits times ends.
 type AwaitPerson struct {
 	Run        [16]byte
 	Token      uint32
 	Question   string
 	Checkpoint []byte
 	Events     []RunEvent
+	// Steps and Tokens are what the run's agent has used so far, with all workers together.
+	Steps, Tokens uint32
 }
 
 // Fields states the command's fields.
@@ -136,6 +149,8 @@ func (c *AwaitPerson) Fields(w *wire.Codec) {
 	w.String(3, &c.Question)
 	w.Blob(4, &c.Checkpoint)
 	wire.List(w, 5, &c.Events)
+	wire.Uint(w, 6, &c.Steps)
+	wire.Uint(w, 7, &c.Tokens)
 }
 
 func (c *AwaitPerson) apply(t *turn) engine.Outcome {
@@ -144,10 +159,17 @@ func (c *AwaitPerson) apply(t *turn) engine.Outcome {
 		return outcome
 	}
 	t.tell(row, "", c.Events)
-	text := t.runText(row)
+	if t.runs.Read(row).Token > MaxWaits { // a worker for the start, and one behind each wait
+		t.end(row, ending{
+			status: RunFailed, outcome: OutcomeInconclusive, code: CodeHumanLimit,
+			reason: "The agent asked for a person more often than a run may.",
+		})
+		return engine.OutcomeDone
+	}
+	r, text := t.runs.Write(row), t.runText(row)
 	text.Question, text.Checkpoint = c.Question, c.Checkpoint
-	t.runTexts.Write(row).Bytes = wire.Encode(nil, &text)
-	r := t.runs.Write(row)
+	text.WallLeft, text.Steps, text.Tokens = max(1, r.WallEnd-t.stamp), c.Steps, c.Tokens
+	t.writeRunText(row, &text)
 	t.leave(r)
 	r.Status, r.WallEnd, r.Due = RunWaiting, 0, t.stamp+t.policy.HumanMS
 	t.due.add(r.Due, dueRun, row)
@@ -165,6 +187,9 @@ type ResumeRun struct {
 	Workspace uint32
 	ID        [16]byte
 	Agent     string
+	// Answer is what the person answered, sealed by the server: this machine cannot read it, and
+	// forgets it when a worker goes on with the run. ≤ MaxAnswer bytes.
+	Answer []byte
 }
 
 // Fields states the command's fields.
@@ -172,6 +197,10 @@ func (c *ResumeRun) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &c.Workspace)
 	w.ID(2, &c.ID)
 	w.String(3, &c.Agent)
+	w.Blob(4, &c.Answer)
+	if w.Decoding() && len(c.Answer) > MaxAnswer {
+		w.Fail("an answer of %d bytes", len(c.Answer))
+	}
 }
 
 func (c *ResumeRun) apply(t *turn) engine.Outcome {
@@ -189,6 +218,11 @@ func (c *ResumeRun) apply(t *turn) engine.Outcome {
 		return engine.OutcomeResumeUnavailable
 	case t.queued >= t.policy.QueueLimit:
 		return engine.OutcomeRunnerBusy
+	}
+	if len(c.Answer) > 0 {
+		text := t.runText(row)
+		text.Answer = c.Answer
+		t.writeRunText(row, &text)
 	}
 	t.enqueue(row)
 	t.fold(uint64(row))
@@ -307,15 +341,19 @@ type ending struct {
 // end is the one place where runs end: status, charge, flow, watch, issues and notifications.
 func (t *turn) end(row uint32, e ending) {
 	r := t.runs.Write(row)
+	if r.Status != RunQueued || r.Kind != RunHosted { // else dropFirst says when it leaves the queue
+		t.runs.End(row)
+	}
 	t.leave(r)
 	r.Status, r.Outcome, r.FinishedAt, r.Due, r.WallEnd = e.status, e.outcome, t.stamp, 0, 0
 	text := t.runText(row)
 	text.Code, text.Reason, text.Proof, text.Calls = e.code, e.reason, e.proof, e.calls
-	text.Question, text.Checkpoint = "", nil
-	if e.status == RunCompleted {
+	text.Question, text.Checkpoint, text.Answer = "", nil, nil
+	text.WallLeft, text.Steps, text.Tokens = 0, 0, 0
+	if e.status == RunCompleted && r.Kind == RunHosted {
 		text.DecidedAt = t.stamp
 	}
-	t.runTexts.Write(row).Bytes = wire.Encode(nil, &text)
+	t.writeRunText(row, &text)
 	t.dropFinished()
 	if r.Kind == RunHosted {
 		w := *t.workspaces.Read(r.Workspace)
@@ -329,6 +367,9 @@ func (t *turn) end(row uint32, e ending) {
 			t.judge(&w, r, &text)
 		}
 		*t.workspaces.Write(r.Workspace) = w
+	}
+	if inspected := t.inspectionBy[row]; inspected != 0 {
+		t.settleInspection(inspected, r)
 	}
 	t.fold(uint64(row)<<8 | uint64(r.ChargeState))
 }

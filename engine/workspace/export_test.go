@@ -3,6 +3,8 @@ package workspace
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
+	"slices"
 
 	"tollgate/engine/wire"
 )
@@ -22,17 +24,20 @@ func goldenRecords() map[string]wire.Fielder {
 		"header": &header{
 			Shard: 1, Index: 9, Hash: 1 << 60, Stamp: 1769871600000, Policy: DefaultPolicy(), Day: 20485,
 			FreeToday: 3, FirstQueued: 1, LastQueued: 2, Queued: 2, Running: 1, RequestsFrom: 1,
-			RequestsTo: 4, SourcesFrom: 2, SourcesTo: 3,
+			RequestsTo: 4, SourcesFrom: 2, SourcesTo: 3, ExpireFrom: 7,
 		},
 		"workspace": &workspace{
 			ID: id, Label: "acme", Owner: "ada", Claim: hash, CreatedAt: 5, ClaimedAt: 6, Keys: 1,
-			Flows: 2, Runs: 3, Purchases: 4, Issues: 5, Notifications: 6, Transactions: 7,
+			Flows: 2, Runs: 3, Purchases: 4, Issues: 5, Notifications: 6, Transactions: 7, Acts: 8,
+			Network: id, UsedAt: 9, GoneAt: 10,
 			Ledger: ledger{
 				RunsBought: 10, RunsLeft: 7, RunsReserved: 1, RunsSpent: 2, CreditsGranted: 9,
-				CreditsLeft: 4, CreditsReserved: 2, CreditsSpent: 3, PaidCents: 5000, RefundCents: 500,
+				CreditsLeft: 4, CreditsReserved: 2, CreditsSpent: 3, PaidCents: 5000,
+				RefundCents: 500, RefundedCents: 500,
 				Month: 673, FreeUsed: 1, PaidUsed: 2, Returned: 3, SpentCents: 2500,
 				ChargingCents: 500, CapCents: 5000, CapApproved: true, Paused: true, Card: "card",
 				Open: 4, Day: 20485, Started: 1, Local: 2, Cancels: 3, Requests: 4,
+				Inspected: 5,
 			},
 		},
 		"key": &key{
@@ -59,17 +64,22 @@ func goldenRecords() map[string]wire.Fielder {
 			Code: "c", Reason: "r", Step: "s", Proof: "run", Worker: "w", DecidedAt: 7, Question: "q",
 			Calls:      []Call{{Case: "none", Status: 401, Refused: true, Matched: true, Note: "n"}},
 			Events:     []RunEvent{{At: 5, Text: "opened"}},
-			Checkpoint: []byte{1},
+			Checkpoint: []byte{1}, Answer: []byte{2, 3}, WallLeft: 4, Steps: 5, Tokens: 6,
 		},
 		"purchase": &purchase{
 			ID: id, Workspace: 1, Before: 2, Flow: 3, Runs: 4, Cents: 2000, Status: PurchaseCheckout,
 			Reason: ReasonOverCap, Links: 5, Link: hash, Checkout: "cs", URL: "https://pay.example",
-			CreatedAt: 6, ChangedAt: 7, Due: 8, PaidMonth: 673, Refund: true,
+			CreatedAt: 6, ChangedAt: 7, Due: 8, PaidMonth: 673, Refund: true, Payment: "pi",
+			RefundID: "re", RefundedAt: 9, PageOpen: true, FlowVersion: 10, Key: id, Body: id,
+		},
+		"purchase-returns": &purchase{
+			ID: id, Status: PurchaseSucceeded, RefundRefused: "no",
+			Surplus: []Return{{Payment: "pi2", Refund: "re2", At: 11, Refused: "x"}, {Payment: "pi3"}},
 		},
 		"issue": &issue{
 			ID: id, Workspace: 1, Flow: 2, Before: 3, BeforeOfFlow: 4, Status: IssueFixReady, Seen: 5,
 			Run: id, Step: "s", Code: "c", Reason: "r", Note: "n", CreatedAt: 6, ChangedAt: 7,
-			ClosedAt: 8,
+			ClosedAt: 8, ReadyVersion: 9,
 		},
 		"notification": &notification{
 			ID: id, Workspace: 1, Before: 2, Kind: NoticeHandoff, Flow: 3, Run: id, Issue: id,
@@ -77,6 +87,14 @@ func goldenRecords() map[string]wire.Fielder {
 		},
 		"transaction": &transaction{
 			ID: id, Before: 1, Kind: transactionCommit, Amount: 2, Run: id, At: 3, Note: "n",
+		},
+		"act": &act{
+			ID: id, Workspace: 1, Before: 2, At: 3, Actor: "operator", Kind: KindSetBilling,
+			Subject: id, Note: "n", Changes: []ActChange{{Name: "paused", Before: "a", After: "b"}},
+		},
+		"inspection": &inspection{
+			Run: 1, Workspace: 2, Before: 3, Previous: 4, Size: 5, Kind: RunInspection,
+			Host: "acme.example", Findings: []byte{6},
 		},
 		"request": &request{Key: id, Body: id, Made: id, At: 4},
 		"signups": &signups{Source: id, At: 4, Count: 5},
@@ -109,7 +127,58 @@ func (m *Machine) Broken() string {
 			return fmt.Sprintf("workspace %d: %s", row, text)
 		}
 	}
+	free := uint32(0)
+	for row := uint32(1); row <= s.runs.Len(); row++ {
+		r := s.runs.Read(row)
+		free += bit(r.Charge == ChargeFree && r.ChargeState != ChargeReturned &&
+			dayOf(r.CreatedAt) == s.day)
+	}
+	if free != s.freeToday {
+		return fmt.Sprintf("%d free runs in the day, counted %d", s.freeToday, free)
+	}
+	counted := s.countRooms()
+	if counted.strangers != s.rooms.strangers || counted.gone != s.rooms.gone ||
+		!slices.Equal(counted.of, s.rooms.of) || !slices.Equal(counted.held, s.rooms.held) ||
+		!maps.Equal(counted.networks, s.rooms.networks) {
+		return fmt.Sprintf("rooms %+v, counted %+v", s.rooms, counted)
+	}
+	return s.brokenErrands()
+}
+
+// brokenErrands compares what is left to do with what the purchases say.
+func (s *state) brokenErrands() string {
+	var want errands
+	for row := uint32(1); row <= s.purchases.Len(); row++ {
+		if kind := s.purchases.Read(row).errand(); kind != ErrandNone {
+			want[kind] = append(want[kind], row)
+		}
+	}
+	for kind := range want {
+		if !slices.Equal(want[kind], s.errands[kind]) {
+			return fmt.Sprintf("errands %d: %v, counted %v", kind, s.errands[kind], want[kind])
+		}
+	}
 	return ""
+}
+
+// Seen adds what charges and purchases have come to, by name: "paid returned", "declined".
+func (m *Machine) Seen(into map[string]bool) {
+	s := m.state.Load()
+	kinds := [...]string{"no", "free", "paid"}
+	states := [...]string{"charge", "reserved", "committed", "returned"}
+	for row := uint32(1); row <= s.runs.Len(); row++ {
+		r := s.runs.Read(row)
+		into[kinds[r.Charge]+" "+states[r.ChargeState]] = true
+	}
+	for row := uint32(1); row <= s.purchases.Len(); row++ {
+		p := s.purchases.Read(row)
+		into[p.Status.String()] = true
+		into["declined"] = into["declined"] || p.Reason == ReasonDeclined
+		into["refunded"] = into["refunded"] || p.RefundedAt != 0
+		for _, r := range p.Surplus {
+			into["surplus refunded"] = into["surplus refunded"] || r.At != 0
+		}
+	}
 }
 
 func bit(b bool) uint32 {
@@ -127,9 +196,13 @@ func (s *state) brokenLedger(workspace uint32) string {
 	want.FreeUsed, want.PaidUsed, want.Returned = 0, 0, 0
 	want.CreditsReserved, want.CreditsSpent, want.CreditsGranted = 0, 0, 0
 	want.PaidCents, want.RefundCents, want.SpentCents, want.ChargingCents = 0, 0, 0, 0
+	want.RefundedCents = 0
 	for row := uint32(1); row <= s.runs.Len(); row++ {
 		if r := s.runs.Read(row); r.Workspace == workspace && r.Kind == RunHosted {
-			countRun(&want, r)
+			countRun(&want, &r)
+		} else if r.Workspace == workspace {
+			want.CreditsReserved += uint64(r.Credits * bit(r.ChargeState == ChargeReserved))
+			want.CreditsSpent += uint64(r.Credits * bit(r.ChargeState == ChargeCommitted))
 		}
 	}
 	open := uint32(0)
@@ -198,6 +271,15 @@ func countPurchase(l *ledger, p *purchase) {
 	if p.Refund {
 		l.RefundCents += uint64(p.Cents)
 	}
+	if p.RefundedAt != 0 {
+		l.RefundedCents += uint64(p.Cents)
+	}
+	for _, r := range p.Surplus {
+		l.RefundCents += uint64(p.Cents)
+		if r.At != 0 {
+			l.RefundedCents += uint64(p.Cents)
+		}
+	}
 }
 
 // HeaderBytes is the length of what a snapshot begins with, which holds the rolling hash.
@@ -205,9 +287,123 @@ func HeaderBytes(snapshot []byte) int {
 	return len(snapshotMagic) + 8 + int(binary.LittleEndian.Uint32(snapshot[len(snapshotMagic):]))
 }
 
-// TableBytes is the memory of all tables without what their records point to, and the number of
-// runs.
-func (m *Machine) TableBytes() (bytes uint64, runs uint32) {
+// Held is what a workspace holds, and what it may hold.
+func (m *Machine) Held(workspace uint32) (used, limit uint64) {
 	s := m.state.Load()
-	return s.store.Bytes(), s.runs.Len()
+	return s.rooms.of[workspace].bytes, s.roomLimit(workspace)
+}
+
+// LetHold adds to what a workspace holds.
+func (m *Machine) LetHold(workspace uint32, bytes uint64) {
+	m.state.Load().rooms.of[workspace].bytes += bytes
+}
+
+// LetStrangersHold adds to what all workspaces together hold that nobody has claimed.
+func (m *Machine) LetStrangersHold(bytes uint64) { m.state.Load().rooms.strangers += bytes }
+
+// LetNetworkHold adds to what the workspaces of a network hold that nobody has claimed.
+func (m *Machine) LetNetworkHold(network [16]byte, bytes uint64) {
+	r := &m.state.Load().rooms
+	r.held[r.networks[network]] += bytes
+}
+
+// LetGoneTake adds to what the rows of removed workspaces take.
+func (m *Machine) LetGoneTake(bytes uint64) { m.state.Load().rooms.gone += bytes }
+
+// Memory says what takes how much memory, in bytes of all.
+func (m *Machine) Memory() string {
+	s := m.state.Load()
+	r := s.runs
+	text := fmt.Sprintf("run rows %d, parts %d, text rows %d, said %d, packed %d; flows %d + %d",
+		r.rows.Bytes(), r.whole.Bytes(), r.texts.Bytes(), r.said.Bytes(), r.archive.Bytes(),
+		s.flows.Bytes(), s.flowTexts.Bytes())
+	return text + fmt.Sprintf("; workspaces %d, keys %d; requests %d and %d; runs' index %d, flows' %d; due %d",
+		s.workspaces.Bytes(), s.keys.Bytes(), s.requests.table.Bytes(), s.requests.by.Bytes(),
+		r.by.Bytes(),
+		s.flowBy.Bytes(), len(s.due)*24)
+}
+
+// KeepAtMost bounds the kept keys, as a build does that keeps fewer; none is spare.
+func (m *Machine) KeepAtMost(most uint64) {
+	s := m.state.Load()
+	s.requests.most, s.requests.spare = most, 0
+}
+
+// KeptAtMost is how many keys are kept.
+func (m *Machine) KeptAtMost() uint64 { return m.state.Load().requests.most }
+
+// ResolveAgain finds anew what all kept keys have made, as after a restore that read them first.
+func (m *Machine) ResolveAgain() bool {
+	s := m.state.Load()
+	for row := uint32(1); row <= s.requests.table.Len(); row++ {
+		r := s.requests.table.Write(row)
+		s.unresolved = append(s.unresolved, unresolved{row, s.madeID(r)})
+		r.made, r.kind = 0, 0
+	}
+	return s.resolve()
+}
+
+// KeyBytes is the memory of all kept keys.
+func (m *Machine) KeyBytes() uint64 {
+	s := m.state.Load()
+	return s.requests.table.Bytes() + s.requests.by.Bytes()
+}
+
+// PackNothing keeps all runs as they are: for a twin of a machine that packs.
+func (m *Machine) PackNothing() { m.state.Load().runs.unpacked = true }
+
+// Packed is how many runs are packed.
+func (m *Machine) Packed() (count int) {
+	r := m.state.Load().runs
+	for row := uint32(1); row <= r.Len(); row++ {
+		if !r.Row(row).place.changes() && !r.texts.Read(row).place.changes() {
+			count++
+		}
+	}
+	return count
+}
+
+// PackedBytes is the length of all that runs have to say, as wire has it, and packed.
+func (m *Machine) PackedBytes() (text, packed int) {
+	r := m.state.Load().runs
+	for row := uint32(1); row <= r.Len(); row++ {
+		text += r.TextBytes(row)
+		if at := r.texts.Read(row).place; at != 0 && !at.changes() {
+			packed += len(r.archive.Read(uint32(at)))
+		}
+	}
+	return text, packed
+}
+
+// PackingAttempts is how often a text was packed, behind whatever; Unlike is how often one was kept
+// whole since it did not read back as it was.
+func (m *Machine) PackingAttempts() uint64 { return m.state.Load().runs.attempts }
+
+// Unlike is as PackingAttempts says.
+func (m *Machine) Unlike() uint64 { return m.state.Load().runs.unlike }
+
+// WriteText replaces what a run has to say, as a command of another build might.
+func (m *Machine) WriteText(run [16]byte, text *RunText) {
+	r := m.state.Load().runs
+	r.WriteText(r.Find(&run), text)
+}
+
+// ReadText is what a run has to say.
+func (m *Machine) ReadText(run [16]byte) RunText {
+	r := m.state.Load().runs
+	return r.Text(r.Find(&run))
+}
+
+// Packable are a run's row and its text, to be filled.
+func Packable() (row, text any) { return &run{}, &RunText{} }
+
+// PackedAgain are the row and the text that are read where those were packed.
+func PackedAgain(row, text any) (rowAgain, textAgain any) {
+	r, said := row.(*run), text.(*RunText)
+	again := readRun(appendRun(nil, r), &runRow{
+		ID: r.ID, Workspace: r.Workspace, Before: r.Before, Kind: r.Kind,
+	})
+	var saidAgain RunText
+	saidAgain.readColumns(said.appendColumns(nil))
+	return &again, &saidAgain
 }

@@ -2,7 +2,6 @@ package workspace
 
 import (
 	"tollgate/engine"
-	"tollgate/engine/page"
 	"tollgate/engine/wire"
 )
 
@@ -84,6 +83,8 @@ type flow struct {
 	WatchAt int64
 	// What the engine needs of the document.
 	Verified, WithCredential, TestAccount bool
+	// base is the text that those of its runs are packed behind. It is no state.
+	base place
 }
 
 // Fields states the row's fields.
@@ -111,8 +112,8 @@ func (f *flow) Fields(w *wire.Codec) {
 	w.Bool(21, &f.TestAccount)
 }
 
-// SaveFlow creates a flow, or replaces the document of one: a new version. The same document again
-// is the same success again, and no new version.
+// SaveFlow creates a flow, or replaces the document of one: a new version, unless nothing but the
+// name is another. The same document again is the same success again.
 type SaveFlow struct {
 	Workspace uint32
 	ID        [16]byte
@@ -148,18 +149,28 @@ func (c *SaveFlow) apply(t *turn) engine.Outcome {
 	if row == 0 && t.flowTaken(c.ID) {
 		return engine.OutcomeIDsContradict
 	}
-	if row == 0 && t.flowCount(&w) >= MaxFlows {
+	if row == 0 && t.rooms.of[c.Workspace].flows >= MaxFlows {
 		return engine.OutcomeWorkspaceFull
 	}
+	more := len(text) + flowRowBytes
+	if row != 0 {
+		more = len(text) - len(t.flowTexts.Read(row).Bytes)
+	}
+	if full := t.room(c.Workspace, more); full != engine.OutcomeDone {
+		return full
+	}
 
-	if row == 0 {
+	t.rooms.hold(c.Workspace, more)
+	switch {
+	case row == 0:
 		row = t.addFlow(c, &w)
-	} else {
+	case t.renamed(row, c.Document):
+	default:
 		t.changeFlow(c, row)
 	}
 	f := t.flows.Write(row)
 	d := &c.Document
-	f.ChangedAt, f.Version = t.stamp, f.Version+1
+	f.ChangedAt = t.stamp
 	f.Verified, f.WithCredential = d.VerificationURL != "", d.Credential != ""
 	f.TestAccount = d.Access == "test_account"
 	t.flowTexts.Write(row).Bytes = text
@@ -172,16 +183,27 @@ func (t *turn) addFlow(c *SaveFlow, w *workspace) uint32 {
 	t.flowTexts.Append()
 	*f = flow{
 		ID: c.ID, Workspace: c.Workspace, Before: w.Flows, CreatedAt: t.stamp, WatchAt: t.stamp,
+		Version: 1,
 	}
 	t.flowBy.Insert(t.idHash(&f.ID), row)
 	t.workspaces.Write(c.Workspace).Flows = row
+	t.rooms.of[c.Workspace].flows++
 	return row
 }
 
-// changeFlow makes ready for another document: a changed setup restarts a passing watch, and what
-// its owner confirmed was for the product that it named.
+// renamed says that a document differs from a flow's in its name only: what was found, confirmed
+// and shown of the flow still holds. Builds of cluster version 0 know no such difference.
+func (t *turn) renamed(row uint32, d FlowDocument) bool {
+	before := t.document(row)
+	d.Name = before.Name
+	return t.version.Load() > 0 && d == before
+}
+
+// changeFlow makes ready for another document, a new version: a changed setup restarts a passing
+// watch, and what its owner confirmed was for the product that it named.
 func (t *turn) changeFlow(c *SaveFlow, row uint32) {
 	before, f := t.document(row), t.flows.Write(row)
+	f.Version++
 	d := &c.Document
 	if before.URL != d.URL || before.VerificationURL != d.VerificationURL ||
 		before.Credential != d.Credential {
@@ -198,15 +220,7 @@ func (s *state) flowTaken(id [16]byte) bool {
 	return s.flowBy.Find(s.idHash(&id), is) != 0
 }
 
-// flowCount counts a workspace's flows; it stops at MaxFlows.
-func (s *state) flowCount(w *workspace) (n int) {
-	for row := w.Flows; row != 0 && n < MaxFlows; row = s.flows.Read(row).Before {
-		n++
-	}
-	return n
-}
-
-// ArchiveFlow takes a flow out of lists; its runs stay. Again it is the same success again.
+// ArchiveFlow takes a flow out of lists for good, and forgets its document; its runs stay.
 type ArchiveFlow struct {
 	Workspace uint32
 	ID        [16]byte
@@ -227,6 +241,9 @@ func (c *ArchiveFlow) apply(t *turn) engine.Outcome {
 		return engine.OutcomeFlowBusy
 	}
 	t.flows.Write(row).ArchivedAt = t.stamp
+	text := t.flowTexts.Write(row)
+	t.rooms.hold(c.Workspace, -len(text.Bytes))
+	text.Bytes = nil
 	t.fold(uint64(row))
 	return engine.OutcomeDone
 }
@@ -308,13 +325,13 @@ func (s *state) anyFlow(workspace uint32, id [16]byte) uint32 {
 
 // document decodes a flow's document.
 func (s *state) document(row uint32) (d FlowDocument) {
-	decodeBlob(s.flowTexts.Read(row), &d)
+	decodeBlob(s.flowTexts.Read(row).Bytes, &d)
 	return d
 }
 
 // decodeBlob reads what this machine has encoded itself, or checked at restore.
-func decodeBlob(b *page.Blob, v wire.Fielder) {
-	if err := wire.Decode(b.Bytes, v); err != nil {
+func decodeBlob(b []byte, v wire.Fielder) {
+	if err := wire.Decode(b, v); err != nil {
 		panic("workspace: a blob of the state does not decode: " + err.Error())
 	}
 }

@@ -29,6 +29,9 @@ func goldens() map[string][]byte {
 	for kind, c := range goldenCommands() {
 		all[fmt.Sprintf("command-%d", kind)] = wire.Encode(nil, c)
 	}
+	all["command-70-refused"] = wire.Encode(nil, &workspace.NoteRefund{
+		ID: enginetest.ID("p"), Refund: "re", Payment: "pi", Refused: "no",
+	})
 	return all
 }
 
@@ -36,15 +39,18 @@ func goldenCommands() map[engine.Kind]wire.Fielder {
 	id, hash := enginetest.ID, [32]byte{1, 31: 9}
 	policy := workspace.DefaultPolicy()
 	policy.CreditsInspection, policy.CreditsEvaluation, policy.CreditsRun = 1, 2, 3
+	policy.UnclaimedMS, policy.EmptyMS = 4, 5
 	events := []workspace.RunEvent{{At: 5, Text: "opened"}}
 	return map[engine.Kind]wire.Fielder{
 		workspace.KindSetPolicy: &policy,
 		workspace.KindSignUp: &workspace.SignUp{
 			ID: id("w"), KeyID: id("k"), KeyHash: hash, ClaimHash: hash, Scopes: workspace.ScopesAll,
-			Label: "acme", Source: id("s"),
+			Label: "acme", Source: id("s"), Wider: id("wider"), Network: id("n"),
 		},
-		workspace.KindRotateKeys: &workspace.RotateKeys{Workspace: 1, KeyID: id("k"), KeyHash: hash},
-		workspace.KindRevokeKey:  &workspace.RevokeKey{Workspace: 1, ID: id("k")},
+		workspace.KindNoteUse:         &workspace.NoteUse{Workspace: 1},
+		workspace.KindRemoveWorkspace: &workspace.RemoveWorkspace{Workspace: 1},
+		workspace.KindRotateKeys:      &workspace.RotateKeys{Workspace: 1, KeyID: id("k"), KeyHash: hash},
+		workspace.KindRevokeKey:       &workspace.RevokeKey{Workspace: 1, ID: id("k")},
 		workspace.KindClaimWorkspace: &workspace.ClaimWorkspace{
 			Code: hash, ID: id("w"), Owner: "ada",
 		},
@@ -65,13 +71,16 @@ func goldenCommands() map[engine.Kind]wire.Fielder {
 		workspace.KindCancelRun: &workspace.CancelRun{
 			Workspace: 1, ID: id("r"), Kind: workspace.RunHosted,
 		},
-		workspace.KindResumeRun: &workspace.ResumeRun{Workspace: 1, ID: id("r"), Agent: "nop nop 1"},
-		workspace.KindClaimRun:  &workspace.ClaimRun{Worker: "w", LeaseMS: 60_000},
+		workspace.KindResumeRun: &workspace.ResumeRun{
+			Workspace: 1, ID: id("r"), Agent: "nop nop 1", Answer: []byte{2, 3},
+		},
+		workspace.KindClaimRun: &workspace.ClaimRun{Worker: "w", LeaseMS: 60_000},
 		workspace.KindExtendLease: &workspace.ExtendLease{
 			Run: id("r"), Token: 1, LeaseMS: 60_000, Step: "signup", Events: events,
 		},
 		workspace.KindAwaitPerson: &workspace.AwaitPerson{
 			Run: id("r"), Token: 1, Question: "code?", Checkpoint: []byte{1}, Events: events,
+			Steps: 2, Tokens: 3,
 		},
 		workspace.KindFinishRun: &workspace.FinishRun{
 			Run: id("r"), Token: 1, Status: workspace.RunCompleted, Outcome: workspace.OutcomePassed,
@@ -91,11 +100,28 @@ func goldenCommands() map[engine.Kind]wire.Fielder {
 			Workspace: 1, ID: id("p"), Link: hash, Person: true,
 		},
 		workspace.KindNoteCheckout: &workspace.NoteCheckout{
-			ID: id("p"), Checkout: "cs", URL: "https://pay.example/cs",
+			ID: id("p"), Checkout: "cs", URL: "https://pay.example/cs", Closed: true,
 		},
 		workspace.KindNotePayment: &workspace.NotePayment{
-			ID: id("p"), Result: workspace.PaymentPaid, Card: "card",
+			ID: id("p"), Result: workspace.PaymentPaid, Card: "card", Payment: "pi",
 		},
+		workspace.KindAct: &workspace.Act{
+			Workspace: 1, ID: id("a"), Actor: "operator", Key: id("k"), Body: id("b"),
+			Kind: workspace.KindSetBilling, Payload: wire.Encode(nil, &workspace.SetBilling{
+				Workspace: 1, HasPaused: true, Person: true,
+			}),
+		},
+		workspace.KindSaveInspection: &workspace.SaveInspection{
+			Workspace: 1, ID: id("r"), Kind: workspace.RunAssessment, Key: id("k"), Body: id("b"),
+			Flow: id("f"), Host: "acme.example", BeganAt: 5, Size: 7, Part: []byte{1, 2},
+			Findings: []workspace.Finding{{Field: "api", Verdict: "yes", Rule: "r", Quote: "q"}},
+		},
+		workspace.KindAddInspectionPart: &workspace.AddInspectionPart{
+			Run: id("r"), From: 2, Part: []byte{3},
+		},
+		workspace.KindNoteRefund:  &workspace.NoteRefund{ID: id("p"), Refund: "re"},
+		workspace.KindNoteSurplus: &workspace.NoteSurplus{ID: id("p"), Payment: "pi"},
+		workspace.KindRetryRefund: &workspace.RetryRefund{ID: id("p")},
 		workspace.KindSetBilling: &workspace.SetBilling{
 			Workspace: 1, HasPaused: true, Paused: true, HasCap: true, CapCents: 4000, Person: true,
 		},

@@ -31,6 +31,8 @@ type issue struct {
 	Run                            [16]byte
 	Step, Code, Reason, Note       string
 	CreatedAt, ChangedAt, ClosedAt int64
+	// ReadyVersion is the flow's version for which it was said to be fixed.
+	ReadyVersion uint32
 }
 
 // Fields states the row's fields.
@@ -50,6 +52,7 @@ func (i *issue) Fields(w *wire.Codec) {
 	w.Int(13, &i.CreatedAt)
 	w.Int(14, &i.ChangedAt)
 	w.Int(15, &i.ClosedAt)
+	wire.Uint(w, 16, &i.ReadyVersion)
 }
 
 // judge brings what a verified run came to into its flow's watch and issues.
@@ -75,18 +78,28 @@ func (t *turn) judge(w *workspace, r *run, text *RunText) {
 	}
 }
 
-// closeIssues closes what stopped earlier runs of a flow that has passed. Issues are closed all
-// together, so the first closed one ends the walk.
+// maxIssuesSeen bounds the walk over a flow's newest issues.
+const maxIssuesSeen = 100
+
+// closeIssues closes what was said to be fixed and is shown to be by a comparable retest: a run of
+// the flow as it was then, which began afterwards and has passed. Of a flow that was changed since,
+// the issue is open again, since nothing shows that it is fixed. What nobody said to be fixed stays
+// open: another way through the product does not show that it is gone.
 func (t *turn) closeIssues(w *workspace, r *run) {
-	for row := t.flows.Read(r.Flow).Issues; row != 0; row = t.issues.Read(row).BeforeOfFlow {
-		if t.issues.Read(row).Status == IssueClosed {
-			return
-		}
-		i := t.issues.Write(row)
-		if i.Status == IssueFixReady {
+	next := t.flows.Read(r.Flow).Issues
+	for n := 0; next != 0 && n < maxIssuesSeen; n++ {
+		row, i := next, t.issues.Read(next)
+		next = i.BeforeOfFlow
+		switch {
+		case i.Status != IssueFixReady || r.CreatedAt < i.ChangedAt:
+		case i.ReadyVersion != r.FlowVersion:
+			i = t.issues.Write(row)
+			i.Status, i.ChangedAt = IssueOpen, t.stamp
+		default:
+			i = t.issues.Write(row)
 			t.notify(w, notice{kind: NoticeFixVerified, run: r, issue: i.ID})
+			i.Status, i.ChangedAt, i.ClosedAt = IssueClosed, t.stamp, t.stamp
 		}
-		i.Status, i.ChangedAt, i.ClosedAt = IssueClosed, t.stamp, t.stamp
 	}
 }
 
@@ -94,17 +107,16 @@ func (t *turn) closeIssues(w *workspace, r *run) {
 // that was ready did not help.
 func (t *turn) raise(w *workspace, r *run, text *RunText) {
 	f := t.flows.Read(r.Flow)
-	for row := f.Issues; row != 0; row = t.issues.Read(row).BeforeOfFlow {
+	for row, n := f.Issues, 0; row != 0 && n < maxIssuesSeen; n++ {
 		i := t.issues.Read(row)
-		if i.Status == IssueClosed {
-			break
-		}
-		if i.Step == text.Step && i.Code == text.Code {
+		if i.Status != IssueClosed && i.Step == text.Step && i.Code == text.Code {
 			i = t.issues.Write(row)
 			i.Status, i.Seen, i.Run = IssueOpen, i.Seen+1, r.ID
+			t.rooms.hold(r.Workspace, len(text.Reason)-len(i.Reason))
 			i.Reason, i.ChangedAt = text.Reason, t.stamp
 			return
 		}
+		row = i.BeforeOfFlow
 	}
 	row, i := t.issues.Append()
 	*i = issue{
@@ -114,11 +126,12 @@ func (t *turn) raise(w *workspace, r *run, text *RunText) {
 		Reason: text.Reason, CreatedAt: t.stamp, ChangedAt: t.stamp,
 	}
 	w.Issues, t.flows.Write(r.Flow).Issues = row, row
+	t.rooms.hold(r.Workspace, i.bytes())
 	t.issueBy.Insert(t.idHash(&i.ID), row)
 	t.fold(uint64(row))
 }
 
-// MarkIssueReady says that an open issue is fixed; the next run decides.
+// MarkIssueReady says that an open issue is fixed; the next run of the flow as it is now decides.
 type MarkIssueReady struct {
 	Workspace uint32
 	ID        [16]byte
@@ -140,8 +153,14 @@ func (c *MarkIssueReady) apply(t *turn) engine.Outcome {
 	if t.issues.Read(row).Status != IssueOpen {
 		return engine.OutcomeIssueStatus
 	}
+	more := len(c.Note) - len(t.issues.Read(row).Note)
+	if full := t.room(c.Workspace, more); full != engine.OutcomeDone {
+		return full
+	}
+	t.rooms.hold(c.Workspace, more)
 	i := t.issues.Write(row)
 	i.Status, i.Note, i.ChangedAt = IssueFixReady, c.Note, t.stamp
+	i.ReadyVersion = t.flows.Read(i.Flow).Version
 	t.fold(uint64(row))
 	return engine.OutcomeDone
 }
@@ -219,6 +238,7 @@ func (t *turn) notify(w *workspace, n notice) {
 	}
 	next.ID = derivedID(w.ID, labelNotification, uint64(row), t.stamp)
 	w.Notifications = row
+	t.rooms.hold(next.Workspace, noticeRowBytes)
 	t.notification.Insert(t.idHash(&next.ID), row)
 	t.fold(uint64(row))
 }

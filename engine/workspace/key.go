@@ -160,6 +160,9 @@ type Principal struct {
 	KeyID     [16]byte
 	Scopes    Scopes
 	Claimed   bool
+	// NoteFrom is the instant from which on its next use is to be noted, in milliseconds since 1970:
+	// see NoteUse. 0 is never.
+	NoteFrom int64
 }
 
 // Authenticate finds whom the API key with this SHA-256 speaks for; false when there is no such
@@ -174,7 +177,11 @@ func (m *Machine) Authenticate(hash [32]byte) (Principal, bool) {
 	}
 	k := s.keys.Read(row)
 	w := s.workspaces.Read(k.Workspace)
-	return Principal{
+	p := Principal{
 		Workspace: k.Workspace, ID: w.ID, KeyID: k.ID, Scopes: k.Scopes, Claimed: w.claimed(),
-	}, true
+	}
+	if !w.claimed() && s.policy.UnclaimedMS != 0 {
+		p.NoteFrom = s.usedAt(w) + NoticedMS
+	}
+	return p, true
 }

@@ -14,8 +14,9 @@ import (
 type ledger struct {
 	RunsBought, RunsLeft, RunsReserved, RunsSpent              uint32
 	CreditsGranted, CreditsLeft, CreditsReserved, CreditsSpent uint64
-	// PaidCents and RefundCents are ever.
-	PaidCents, RefundCents uint64
+	// PaidCents, RefundCents and RefundedCents are ever: RefundCents came for purchases that had
+	// ended, and RefundedCents of them were sent back.
+	PaidCents, RefundCents, RefundedCents uint64
 	// Of the month: FreeUsed and PaidUsed are runs that were started in it and not returned.
 	Month                        uint32
 	FreeUsed, PaidUsed, Returned uint32
@@ -30,6 +31,7 @@ type ledger struct {
 	// Of the day.
 	Day                               uint32
 	Started, Local, Cancels, Requests uint32
+	Inspected                         uint32
 }
 
 // Fields states the ledger's fields.
@@ -60,6 +62,8 @@ func (l *ledger) Fields(w *wire.Codec) {
 	wire.Uint(w, 24, &l.Local)
 	wire.Uint(w, 25, &l.Cancels)
 	wire.Uint(w, 26, &l.Requests)
+	wire.Uint(w, 27, &l.RefundedCents)
+	wire.Uint(w, 40, &l.Inspected)
 }
 
 // roll begins the month and the day of an instant; on a copy, so that a refusal changes nothing.
@@ -69,6 +73,7 @@ func (l *ledger) roll(stamp int64) {
 	}
 	if day := dayOf(stamp); day != l.Day {
 		l.Day, l.Started, l.Local, l.Cancels, l.Requests = day, 0, 0, 0, 0
+		l.Inspected = 0
 	}
 }
 
@@ -101,6 +106,15 @@ func (r *CreditsReply) Fields(w *wire.Codec) {
 	wire.Uint(w, 2, &r.Balance)
 }
 
+// freeLeft is how many free runs all workspaces together may still start on the day of an instant.
+func (s *state) freeLeft(stamp int64) uint32 {
+	left := s.policy.FreeRunsPerDay
+	if dayOf(stamp) == s.day {
+		left -= min(left, s.freeToday)
+	}
+	return left
+}
+
 // choose says what would pay for a run of a workspace whose ledger has been rolled; credits come
 // first. It changes nothing.
 func (t *turn) choose(w *workspace) (ChargeKind, engine.Outcome) {
@@ -109,10 +123,7 @@ func (t *turn) choose(w *workspace) (ChargeKind, engine.Outcome) {
 		t.answer(&CreditsReply{Required: need, Balance: l.CreditsLeft})
 		return ChargeNone, engine.OutcomeCreditsShort
 	}
-	freeLeft := t.policy.FreeRunsPerDay
-	if dayOf(t.stamp) == t.day {
-		freeLeft -= min(freeLeft, t.freeToday)
-	}
+	freeLeft := t.freeLeft(t.stamp)
 	allowed := w.claimed() && l.FreeUsed < t.policy.FreeRunsPerMonth
 	switch {
 	case allowed && freeLeft > 0:
@@ -145,8 +156,8 @@ func (t *turn) reserve(w *workspace, r *run, kind ChargeKind) {
 	t.moveCredits(w, r, transactionReserve)
 }
 
-// settle commits a run's charge, or returns it: a free run to the month that it came from, a
-// bought one to the balance. w's ledger has been rolled.
+// settle commits a run's charge, or returns it: a free run to the month and the day that it came
+// from, a bought one to the balance. w's ledger has been rolled.
 func (t *turn) settle(w *workspace, r *run, commit bool) {
 	if r.ChargeState != ChargeReserved {
 		return
@@ -166,6 +177,8 @@ func (t *turn) settle(w *workspace, r *run, commit bool) {
 	r.ChargeState = ChargeReturned
 	if r.Charge == ChargePaid {
 		l.RunsLeft++
+	} else if dayOf(r.CreatedAt) == t.day {
+		t.freeToday -= min(t.freeToday, 1)
 	}
 	if monthOf(r.CreatedAt) == l.Month {
 		l.Returned++

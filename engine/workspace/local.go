@@ -31,6 +31,9 @@ func (c *StartLocalRun) apply(t *turn) engine.Outcome {
 		t.answer(&RetryReply{ResetsAt: nextDay(t.stamp), Limit: t.policy.LocalRunsPerDay})
 		return engine.OutcomeRunLimit
 	}
+	if full := t.room(c.Workspace, runRowBytes); full != engine.OutcomeDone {
+		return full
+	}
 
 	w.Ledger.Local++
 	t.addRun(&w, run{
@@ -67,6 +70,7 @@ func (c *FinishLocalRun) apply(t *turn) engine.Outcome {
 	}
 	r := t.runs.Write(row)
 	r.Status, r.Outcome, r.FinishedAt = RunCompleted, c.Outcome, t.stamp
+	t.runs.End(row)
 	t.fold(uint64(row))
 	return engine.OutcomeDone
 }

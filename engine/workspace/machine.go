@@ -62,6 +62,11 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 		t.fold(uint64(outcome))
 		out.Results = append(out.Results, engine.Result{Outcome: outcome, Value: t.reply})
 	}
+	if len(s.runs.ended) > 0 {
+		s.mu.Lock()
+		s.runs.Pack()
+		s.mu.Unlock()
+	}
 	t.fold(uint64(t.stamp))
 	s.publishDue()
 	s.publish(index, t.stamp, s.store.HashNext(t.hash))

@@ -3,7 +3,6 @@ package workspace_test
 import (
 	"bytes"
 	"fmt"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -95,89 +94,6 @@ func TestRestoreRefusesWhatIsNoSnapshot(t *testing.T) {
 	}
 	require.Error(t, workspace.New(workspace.Config{Shard: 2}).Restore(bytes.NewReader(good)))
 	require.NoError(t, opened().Restore(bytes.NewReader(good)))
-}
-
-// fill makes workspaces with flows and finished runs, as the memory budget has them.
-func fill(l *enginetest.Log, from, to, flows, runs int) {
-	policy := workspace.DefaultPolicy()
-	policy.SignupsPerHour, policy.RunsPerDay, policy.FreeRunsPerDay = 1<<31, 1<<31, 1<<31
-	policy.FreeRunsPerMonth = 1 << 31
-	l.Do(workspace.KindSetPolicy, &policy)
-	for w := from; w < to; w++ {
-		name := fmt.Sprint(w)
-		hash := [32]byte(append(hashOf(name), hashOf("x"+name)...))
-		l.Do(workspace.KindSignUp, &workspace.SignUp{
-			ID: enginetest.ID("w" + name), KeyID: enginetest.ID("k" + name), KeyHash: hash,
-			ClaimHash: hash, Scopes: workspace.ScopesAll, Label: "workspace " + name,
-		})
-		row := uint32(w + 1)
-		l.Do(workspace.KindClaimWorkspace, &workspace.ClaimWorkspace{
-			ID: enginetest.ID("w" + name), Owner: "ada@example.com",
-		})
-		for f := range flows {
-			fillFlow(l, row, fmt.Sprintf("%s %d", name, f), runs/flows)
-		}
-	}
-}
-
-func hashOf(name string) []byte {
-	id := enginetest.ID(name)
-	return id[:]
-}
-
-func fillFlow(l *enginetest.Log, row uint32, name string, runs int) {
-	flow := enginetest.ID("f" + name)
-	l.Do(workspace.KindSaveFlow, &workspace.SaveFlow{
-		Workspace: row, ID: flow, Document: workspace.FlowDocument{
-			Name: "Sign up and read the account", URL: "https://product.example/",
-			Task: "Open the product's site, find out how an agent signs up, sign up, create an API " +
-				"key and call the account endpoint with it.",
-			SuccessCriteria: "The account endpoint answers with the key.", Access: "public",
-			VerificationURL: "https://api.product.example/v1/account", VerificationStatus: 200,
-			VerificationContains: "account",
-		},
-	})
-	for r := range runs {
-		id := enginetest.ID(fmt.Sprintf("r%s %d", name, r))
-		l.Do(workspace.KindStartRun, &workspace.StartRun{
-			Workspace: row, Flow: flow, ID: id, FlowVersion: 1, Cents: 500, Agent: "http http 1",
-		})
-		l.Do(workspace.KindClaimRun, &workspace.ClaimRun{Worker: "n1", LeaseMS: 60_000})
-		l.Do(workspace.KindFinishRun, &workspace.FinishRun{
-			Run: id, Token: 1, Status: workspace.RunCompleted, Outcome: workspace.OutcomePassed,
-			Step: "authenticate", Proof: "run", Calls: []workspace.Call{
-				{Case: "none", Status: 401, Refused: true},
-				{Case: "wrong", Status: 401, Refused: true},
-				{Case: "real", Status: 200, Matched: true},
-				{Case: "none", Status: 401, Refused: true},
-			},
-		})
-	}
-}
-
-// TestTheMemoryBudgetHolds: 100,000 workspaces with 10 flows and 50 runs each fit 2 GB, so one
-// more workspace may take 21,474 bytes of heap: rows, texts and indexes.
-func TestTheMemoryBudgetHolds(t *testing.T) {
-	const few, many, perWorkspace = 150, 650, 2 << 30 / 100_000
-	m := opened()
-	l := enginetest.NewLog(m, enginetest.Epoch)
-	l.Shard, l.Keep = 1, false
-	fill(l, 0, few, 10, 50)
-	before := heap()
-	fill(l, few, many, 10, 50)
-	used := (heap() - before) / (many - few)
-	tables, runs := m.TableBytes()
-	t.Logf("%d bytes a workspace, %d of them rows; %d runs", used, tables/many, runs)
-	require.EqualValues(t, many*50, runs)
-	require.Less(t, used, uint64(perWorkspace))
-	runtime.KeepAlive(m)
-}
-
-func heap() uint64 {
-	var stats runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&stats)
-	return stats.HeapAlloc
 }
 
 // TestReadersSeeWholeCommands: queries run beside Apply, and an account never shows a run whose

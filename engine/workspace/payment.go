@@ -5,10 +5,12 @@ import (
 	"tollgate/engine/wire"
 )
 
-// NoteCheckout keeps where the payment page of an approved purchase is.
+// NoteCheckout keeps where the payment page of an approved purchase is, or that it is closed.
 type NoteCheckout struct {
 	ID            [16]byte
 	Checkout, URL string
+	// Closed says that the provider takes no payment on the page any more.
+	Closed bool
 }
 
 // Fields states the command's fields.
@@ -16,6 +18,7 @@ func (c *NoteCheckout) Fields(w *wire.Codec) {
 	w.ID(1, &c.ID)
 	w.String(2, &c.Checkout)
 	w.String(3, &c.URL)
+	w.Bool(4, &c.Closed)
 }
 
 func (c *NoteCheckout) apply(t *turn) engine.Outcome {
@@ -23,11 +26,14 @@ func (c *NoteCheckout) apply(t *turn) engine.Outcome {
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}
-	if t.purchases.Read(row).Status != PurchaseCheckout {
+	if !c.Closed && t.purchases.Read(row).Status != PurchaseCheckout {
 		return engine.OutcomePurchaseClosed
 	}
-	p := t.purchases.Write(row)
-	p.Checkout, p.URL = c.Checkout, c.URL
+	t.purchaseWrite(row, func(p *purchase) {
+		if p.PageOpen = !c.Closed; !c.Closed {
+			p.Checkout, p.URL = c.Checkout, c.URL
+		}
+	})
 	t.fold(uint64(row))
 	return engine.OutcomeDone
 }
@@ -49,6 +55,8 @@ type NotePayment struct {
 	Result PaymentResult
 	// Card is how the provider names the card that was saved; empty leaves it.
 	Card string
+	// Payment is the provider's id of the payment, by which it is sent back.
+	Payment string
 }
 
 // Fields states the command's fields.
@@ -56,6 +64,7 @@ func (c *NotePayment) Fields(w *wire.Codec) {
 	w.ID(1, &c.ID)
 	wire.Uint(w, 2, &c.Result)
 	w.String(3, &c.Card)
+	w.String(4, &c.Payment)
 	if w.Decoding() && (c.Result < PaymentPaid || c.Result > PaymentFailed) {
 		w.Fail("a payment that came to %d", c.Result)
 	}
@@ -68,11 +77,15 @@ func (c *NotePayment) apply(t *turn) engine.Outcome {
 	}
 	p := t.purchases.Read(row)
 	switch {
-	case p.Status == PurchaseCheckout || p.Status == PurchaseProcessing:
+	case p.Status == PurchaseProcessing,
+		p.Status == PurchaseCheckout && c.Result != PaymentDeclined:
 		t.paid(row, c)
+	case p.Status == PurchaseCheckout:
+		// A card that was declined on the page, or a late word about the saved one: another may pay.
 	case c.Result == PaymentPaid && p.Status != PurchaseSucceeded && !p.Refund:
-		p = t.purchases.Write(row)
-		p.Refund, p.ChangedAt = true, t.stamp
+		p = t.purchaseWrite(row, func(p *purchase) {
+			p.Refund, p.ChangedAt, p.Payment, p.PageOpen = true, t.stamp, c.Payment, false
+		})
 		w := t.workspaces.Write(p.Workspace)
 		w.Ledger.RefundCents += uint64(p.Cents)
 		t.fold(uint64(row))
@@ -89,6 +102,7 @@ func (t *turn) paid(row uint32, c *NotePayment) {
 	switch {
 	case c.Result == PaymentPaid:
 		p := t.change(row, &w, PurchaseSucceeded, 0)
+		p.Payment = c.Payment
 		if p.PaidMonth == 0 {
 			p.PaidMonth = l.Month
 		}
@@ -97,6 +111,9 @@ func (t *turn) paid(row uint32, c *NotePayment) {
 		}
 		l.PaidCents += uint64(p.Cents)
 		l.RunsBought, l.RunsLeft = l.RunsBought+p.Runs, l.RunsLeft+p.Runs
+		if made, _ := t.replay(p.Key, p.Body); made != p.ID { // where there is no room: replayPaid
+			t.keepRequest(p.Key, p.Body, madePurchase, row)
+		}
 		if c.Card != "" {
 			l.Card = c.Card
 		}

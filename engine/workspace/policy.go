@@ -23,9 +23,13 @@ type SetPolicy struct {
 	QueueMS, WallMS, HumanMS int64
 	// LocalRunsPerDay is what the older local tool may report per workspace and UTC day.
 	LocalRunsPerDay uint32
+	// UnclaimedMS is how long a workspace that nobody has claimed is kept after its last use, at
+	// least 8 days; 0 is for ever. EmptyMS is for one in which nothing was ever saved.
+	UnclaimedMS, EmptyMS int64
 }
 
-// DefaultPolicy is what holds before the first SetPolicy.
+// DefaultPolicy is what holds before the first SetPolicy. UnclaimedMS is 0 there: builds that do
+// not know of it can read the policy as long as nobody sets it.
 func DefaultPolicy() SetPolicy {
 	return SetPolicy{
 		SignupsPerHour: 10, RunsPerDay: 10, FreeRunsPerDay: 50, FreeRunsPerMonth: 5,
@@ -52,10 +56,16 @@ func (c *SetPolicy) Fields(w *wire.Codec) {
 	w.Int(13, &c.WallMS)
 	w.Int(14, &c.HumanMS)
 	wire.Uint(w, 15, &c.LocalRunsPerDay)
+	w.Int(26, &c.UnclaimedMS)
+	w.Int(27, &c.EmptyMS)
 }
 
 func (c *SetPolicy) apply(t *turn) engine.Outcome {
+	before := t.policy
 	t.policy = *c
+	if before.UnclaimedMS != c.UnclaimedMS || before.EmptyMS != c.EmptyMS {
+		t.scheduleUnclaimed()
+	}
 	t.fold(uint64(c.RunCents))
 	return engine.OutcomeDone
 }

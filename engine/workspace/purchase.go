@@ -79,6 +79,19 @@ type purchase struct {
 	PaidMonth uint32
 	// Refund says that it was paid after it had ended: the money is to be given back.
 	Refund bool
+	// Payment is the provider's id of what was paid; RefundID and RefundedAt say that it was sent
+	// back, RefundRefused why its provider does not.
+	Payment, RefundID string
+	RefundedAt        int64
+	RefundRefused     string
+	// PageOpen says that the payment page may still be paid, as far as is known.
+	PageOpen bool
+	// FlowVersion is the version of Flow that its owner is shown, and confirms.
+	FlowVersion uint32
+	// Key and Body are of the request that asked for it; they are used up when it is paid.
+	Key, Body [16]byte
+	// Surplus are payments beside Payment, all to be sent back, in the order in which they came.
+	Surplus []Return
 }
 
 // Fields states the row's fields.
@@ -100,6 +113,15 @@ func (p *purchase) Fields(w *wire.Codec) {
 	w.Int(15, &p.Due)
 	wire.Uint(w, 16, &p.PaidMonth)
 	w.Bool(17, &p.Refund)
+	w.String(18, &p.Payment)
+	w.String(19, &p.RefundID)
+	w.Int(20, &p.RefundedAt)
+	w.Bool(21, &p.PageOpen)
+	wire.Uint(w, 22, &p.FlowVersion)
+	w.ID(23, &p.Key)
+	w.ID(24, &p.Body)
+	w.String(25, &p.RefundRefused)
+	wire.List(w, 26, &p.Surplus)
 }
 
 // waits says that the owner may still approve it, or the payer pay it.
@@ -125,8 +147,8 @@ const (
 )
 
 // RequestPurchase buys runs: it charges the saved card where that is allowed, and else leaves a
-// purchase that waits for the owner. One waits or is charged at a time. Only one that is charged
-// uses up the key. The reply is a PurchaseReply.
+// purchase that waits for the owner. One waits or is charged at a time. Only one that is charged,
+// or paid after its owner approved it, uses up the key. The reply is a PurchaseReply.
 type RequestPurchase struct {
 	Workspace uint32
 	ID        [16]byte
@@ -176,7 +198,11 @@ func (c *RequestPurchase) apply(t *turn) engine.Outcome {
 	if !ok {
 		return engine.OutcomeRecordUnknown
 	}
-	if made, outcome := t.replay(c.Key, c.Body); outcome != engine.OutcomeNone {
+	made, outcome := t.replay(c.Key, c.Body)
+	if outcome == engine.OutcomeNone {
+		made, outcome = t.replayPaid(&w, c)
+	}
+	if outcome != engine.OutcomeNone {
 		t.answer(&PurchaseReply{ID: made, Action: ActionCharging, Repeated: true})
 		return outcome
 	}
@@ -202,22 +228,72 @@ func (c *RequestPurchase) apply(t *turn) engine.Outcome {
 	if reason == ReasonNone && t.requests.full() {
 		return engine.OutcomeKeysFull
 	}
-
 	p := purchase{
-		ID: c.ID, Workspace: c.Workspace, Flow: t.flowRow(c.Workspace, c.Flow), Runs: c.Runs,
+		ID: c.ID, Workspace: c.Workspace, Before: w.Purchases,
+		Flow: t.flowRow(c.Workspace, c.Flow), Runs: c.Runs,
 		Cents: cents, Status: PurchaseApproval, Reason: reason, Link: c.Link, CreatedAt: t.stamp,
-		ChangedAt: t.stamp, Due: t.stamp + ApprovalMS,
+		ChangedAt: t.stamp, Due: t.stamp + ApprovalMS, Key: c.Key, Body: c.Body,
+	}
+	if full := t.room(c.Workspace, p.bytes()); full != engine.OutcomeDone {
+		return full
+	}
+
+	if p.Flow != 0 {
+		p.FlowVersion = t.flows.Read(p.Flow).Version
 	}
 	action := ActionApprove
 	if reason == ReasonNone {
 		p.Status, p.Due, p.PaidMonth, action = PurchaseProcessing, 0, monthOf(t.stamp), ActionCharging
 		w.Ledger.ChargingCents += cents
-		t.keepRequest(c.Key, c.Body, c.ID)
 	}
-	t.addPurchase(&w, p)
+	if row := t.addPurchase(&w, p); reason == ReasonNone {
+		t.keepRequest(c.Key, c.Body, madePurchase, row)
+	}
 	*t.workspaces.Write(c.Workspace) = w
 	t.answer(&PurchaseReply{ID: c.ID, Action: action})
 	return engine.OutcomeDone
+}
+
+// maxPurchasesSeen bounds the walk over a workspace's newest purchases.
+const maxPurchasesSeen = 100
+
+// replayPaid says what replay would, of a purchase that was paid while no room was left for its
+// key: the purchase keeps the key as well. Builds of cluster version 0 ask only the keys.
+func (t *turn) replayPaid(w *workspace, c *RequestPurchase) (made [16]byte, o engine.Outcome) {
+	if t.version.Load() == 0 || c.Key == ([16]byte{}) {
+		return made, engine.OutcomeNone
+	}
+	next := w.Purchases
+	for n := 0; next != 0 && n < maxPurchasesSeen; n++ {
+		p := t.purchases.Read(next)
+		next = p.Before
+		switch {
+		case p.Key != c.Key || p.Status != PurchaseSucceeded,
+			p.ChangedAt <= t.stamp-RequestRetentionMS:
+		case p.Body != c.Body:
+			return made, engine.OutcomeRequestKeyReused
+		default:
+			return p.ID, engine.OutcomeDone
+		}
+	}
+	return made, engine.OutcomeNone
+}
+
+// confirms says that approving the purchase that a start of a flow now leads to would confirm its
+// signup: the one that waits for this version of the flow, or a new one that its owner would be
+// asked for. The ledger has been rolled.
+func (t *turn) confirms(w *workspace, flow uint32) bool {
+	open := w.Ledger.Open
+	if open == 0 {
+		return w.chargeable(t.policy.RunCents, false) != ReasonNone
+	}
+	p := t.purchases.Read(open)
+	return p.Status == PurchaseApproval && p.shown(flow, t.flows.Read(flow))
+}
+
+// shown says that its owner is shown this flow as it is now.
+func (p *purchase) shown(row uint32, f *flow) bool {
+	return p.Flow == row && p.FlowVersion == f.Version && f.ArchivedAt == 0
 }
 
 // chargeable says why the saved card may not be charged without the owner; ReasonNone when it may.
@@ -237,27 +313,31 @@ func (w *workspace) chargeable(cents uint32, agent bool) ApprovalReason {
 	return ReasonNone
 }
 
-func (t *turn) addPurchase(w *workspace, p purchase) {
+func (t *turn) addPurchase(w *workspace, p purchase) uint32 {
 	row, next := t.purchases.Append()
-	p.Before = w.Purchases
 	*next, w.Purchases, w.Ledger.Open = p, row, row
+	t.rooms.hold(p.Workspace, p.bytes())
 	t.purchaseBy.Insert(t.idHash(&p.ID), row)
 	if p.waits() {
 		t.linkBy.Insert(secretHash(&p.Link), row)
 	}
+	t.errands.move(row, ErrandNone, p.errand())
 	t.due.add(p.Due, duePurchase, row)
 	t.fold(uint64(row))
+	return row
 }
 
 // change moves a purchase to another status: the link works only while it waits, and its workspace
 // is free for the next one once it has ended. w is its workspace.
 func (t *turn) change(row uint32, w *workspace, status PurchaseStatus, due int64) *purchase {
-	p := t.purchases.Write(row)
-	before := p.waits()
-	if p.Status == PurchaseProcessing {
-		w.Ledger.ChargingCents -= p.Cents
-	}
-	p.Status, p.ChangedAt, p.Due = status, t.stamp, due
+	before := t.purchases.Read(row).waits()
+	p := t.purchaseWrite(row, func(p *purchase) {
+		if p.Status == PurchaseProcessing {
+			w.Ledger.ChargingCents -= p.Cents
+		}
+		p.Status, p.ChangedAt, p.Due = status, t.stamp, due
+		p.PageOpen = p.PageOpen && status != PurchaseSucceeded
+	})
 	switch {
 	case before && !p.waits():
 		t.linkBy.Remove(secretHash(&p.Link), row)
@@ -273,72 +353,6 @@ func (t *turn) change(row uint32, w *workspace, status PurchaseStatus, due int64
 	t.due.add(due, duePurchase, row)
 	t.fold(uint64(row)<<8 | uint64(status))
 	return p
-}
-
-// ApprovePurchase is an owner's yes: it adopts an unclaimed workspace, confirms the signup at the
-// flow that asked, and lets the payment go on: by the saved card, or on a payment page. Again it is
-// the same success again.
-type ApprovePurchase struct {
-	ID    [16]byte
-	Owner string
-}
-
-// Fields states the command's fields.
-func (c *ApprovePurchase) Fields(w *wire.Codec) {
-	w.ID(1, &c.ID)
-	w.String(2, &c.Owner)
-}
-
-func (c *ApprovePurchase) apply(t *turn) engine.Outcome {
-	row := t.purchaseOf(c.ID)
-	if row == 0 {
-		return engine.OutcomeRecordUnknown
-	}
-	p := *t.purchases.Read(row)
-	switch p.Status {
-	case PurchaseApproval:
-	case PurchaseCheckout, PurchaseProcessing, PurchaseSucceeded:
-		return engine.OutcomeDone
-	default:
-		return engine.OutcomePurchaseClosed
-	}
-
-	w := *t.workspaces.Read(p.Workspace)
-	w.Ledger.roll(t.stamp)
-	t.adopt(p.Workspace, &w, c.Owner)
-	w.Ledger.CapApproved = true
-	if p.Flow != 0 {
-		t.flows.Write(p.Flow).SignupConfirmed = true
-	}
-	if w.Ledger.Card != "" && p.Reason != ReasonDeclined {
-		t.change(row, &w, PurchaseProcessing, 0).PaidMonth = w.Ledger.Month
-	} else {
-		t.change(row, &w, PurchaseCheckout, t.stamp+CheckoutMS)
-	}
-	*t.workspaces.Write(p.Workspace) = w
-	return engine.OutcomeDone
-}
-
-// DenyPurchase is an owner's no. Again it is the same success again.
-type DenyPurchase struct{ ID [16]byte }
-
-// Fields states the command's fields.
-func (c *DenyPurchase) Fields(w *wire.Codec) { w.ID(1, &c.ID) }
-
-func (c *DenyPurchase) apply(t *turn) engine.Outcome {
-	row := t.purchaseOf(c.ID)
-	if row == 0 {
-		return engine.OutcomeRecordUnknown
-	}
-	p := t.purchases.Read(row)
-	switch {
-	case p.Status == PurchaseDenied:
-		return engine.OutcomeDone
-	case !p.waits():
-		return engine.OutcomePurchaseClosed
-	}
-	t.finishPurchase(row, PurchaseDenied)
-	return engine.OutcomeDone
 }
 
 // finishPurchase ends a purchase that brings nothing, and says so.
@@ -395,48 +409,6 @@ func (c *CancelPurchase) apply(t *turn) engine.Outcome {
 	}
 	t.change(row, &w, PurchaseCancelled, 0)
 	*t.workspaces.Write(c.Workspace) = w
-	return engine.OutcomeDone
-}
-
-// RenewLink replaces the approval link of a purchase that waits for its owner.
-type RenewLink struct {
-	Workspace uint32
-	ID        [16]byte
-	Link      [32]byte
-	Person    bool
-}
-
-// Fields states the command's fields.
-func (c *RenewLink) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.ID(2, &c.ID)
-	w.Hash(3, &c.Link)
-	w.Bool(4, &c.Person)
-}
-
-func (c *RenewLink) apply(t *turn) engine.Outcome {
-	row := t.purchaseRow(c.Workspace, c.ID)
-	if row == 0 {
-		return engine.OutcomeRecordUnknown
-	}
-	switch p := t.purchases.Read(row); {
-	case p.Status == PurchaseProcessing || p.Status == PurchaseSucceeded:
-		return engine.OutcomeCheckoutCompleted
-	case p.Status != PurchaseApproval:
-		return engine.OutcomePurchaseClosed
-	case p.Link == c.Link:
-		return engine.OutcomeDone
-	case !c.Person && p.Links >= MaxLinks:
-		return engine.OutcomeLinkLimit
-	}
-	p := t.purchases.Write(row)
-	t.linkBy.Remove(secretHash(&p.Link), row)
-	p.Link = c.Link
-	if !c.Person {
-		p.Links++
-	}
-	t.linkBy.Insert(secretHash(&p.Link), row)
-	t.fold(uint64(row))
 	return engine.OutcomeDone
 }
 

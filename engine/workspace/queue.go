@@ -24,6 +24,7 @@ func (t *turn) dropFinished() {
 }
 
 func (t *turn) dropFirst() {
+	t.runs.End(t.firstQueued) // if it has not ended, nothing comes of it
 	if t.firstQueued = t.runs.Read(t.firstQueued).Next; t.firstQueued == 0 {
 		t.lastQueued = 0
 	}

@@ -19,8 +19,7 @@ func recordCodec[T any, P interface {
 }]() page.Codec[T] {
 	return page.Codec[T]{
 		Append: func(dst []byte, r *T) []byte {
-			body := wire.Encode(nil, P(r))
-			return append(binary.AppendUvarint(dst, uint64(len(body))), body...)
+			return measured(wire.Encode(append(dst, 0), P(r)), len(dst))
 		},
 		Read: func(src []byte, r *T) ([]byte, error) {
 			size, n := binary.Uvarint(src)
@@ -33,28 +32,51 @@ func recordCodec[T any, P interface {
 	}
 }
 
-// kept are records that are forgotten in the order in which they came: number n, counted from 0, is
-// row 1 + n mod most. Those from from to to are there, each under a key. Only Apply uses it.
+// measured puts the length of what stands behind a byte in its place; more than 127 takes more
+// room.
+func measured(b []byte, at int) []byte {
+	size := uint64(len(b) - at - 1)
+	var head [binary.MaxVarintLen64]byte
+	if n := binary.PutUvarint(head[:], size); n > 1 {
+		b = append(b, head[:n-1]...) // room, for whatever
+		copy(b[at+n:], b[at+1:len(b)-n+1])
+		copy(b[at:], head[:n])
+		return b
+	}
+	b[at] = byte(size)
+	return b
+}
+
+// kept are records that are forgotten in the order in which they came: number n, counted from 0,
+// is row 1 + n mod most. Those from from to to are there, each under a key, whose newest is found.
+// Only Apply uses it.
 type kept[T any] struct {
 	table    *page.Table[T]
 	most     uint64
+	spare    uint64 // of most: only for what may not be refused any more
 	from, to uint64
-	byKey    map[[16]byte]uint64 // no state: key → number
+	by       *page.Index // no state: key → row
+	hash     func(*[16]byte) uint64
 	key      func(*T) [16]byte
 	at       func(*T) int64
 }
 
 func (k *kept[T]) row(n uint64) uint32 { return uint32(n%k.most) + 1 }
 
-func (k *kept[T]) full() bool { return k.to-k.from >= k.most }
+func (k *kept[T]) full() bool { return k.to-k.from+k.spare >= k.most }
 
 // find returns the row of what was kept under a key after an instant; 0 when nothing was.
 func (k *kept[T]) find(key [16]byte, after int64) uint32 {
-	n, ok := k.byKey[key]
-	if !ok || k.at(k.table.Read(k.row(n))) <= after {
+	row := k.newest(&key)
+	if row == 0 || k.at(k.table.Read(row)) <= after {
 		return 0
 	}
-	return k.row(n)
+	return row
+}
+
+// newest is the row that a key is found under, forgotten or not; 0 is none.
+func (k *kept[T]) newest(key *[16]byte) uint32 {
+	return k.by.Find(k.hash(key), func(row uint32) bool { return k.key(k.table.Read(row)) == *key })
 }
 
 // forgottenAtOnce bounds what one entry forgets.
@@ -67,13 +89,13 @@ func (k *kept[T]) forget(until int64) {
 		if k.from == k.to {
 			return
 		}
-		r := k.table.Read(k.row(k.from))
+		row := k.row(k.from)
+		r := k.table.Read(row)
 		if k.at(r) > until {
 			return
 		}
-		if key := k.key(r); k.byKey[key] == k.from { // else the key was used again since
-			delete(k.byKey, key)
-		}
+		key := k.key(r)
+		k.by.Remove(k.hash(&key), row) // which is not there when the key was used again since
 		k.from++
 	}
 }
@@ -86,34 +108,49 @@ func (k *kept[T]) keep(r T) {
 	} else {
 		*k.table.Write(row) = r
 	}
-	k.byKey[k.key(&r)] = k.to
+	k.found(row)
 	k.to++
 }
 
 // consistent says, after a restore, that the numbers have rows.
 func (k *kept[T]) consistent() bool {
-	return k.from <= k.to && k.to-k.from <= k.most && min(k.to, k.most) == uint64(k.table.Len())
+	rows := uint64(k.table.Len())
+	return k.from <= k.to && k.to-k.from <= k.most && min(k.to, k.most) <= rows && rows <= k.most
 }
 
 // reindex rebuilds the index, after a restore.
 func (k *kept[T]) reindex() {
 	for n := k.from; n < k.to; n++ {
-		k.byKey[k.key(k.table.Read(k.row(n)))] = n
+		k.found(k.row(n))
 	}
 }
 
-// request is a request that was carried out, and what its answer is given again from.
-type request struct {
-	Key, Body, Made [16]byte
-	At              int64
+// found makes a row what its key is found under.
+func (k *kept[T]) found(row uint32) {
+	key := k.key(k.table.Read(row))
+	if old := k.newest(&key); old != 0 {
+		k.by.Remove(k.hash(&key), old)
+	}
+	k.by.Insert(k.hash(&key), row)
 }
 
-// Fields states the row's fields.
-func (r *request) Fields(w *wire.Codec) {
-	w.ID(1, &r.Key)
-	w.ID(2, &r.Body)
-	w.ID(3, &r.Made)
-	w.Int(4, &r.At)
+// widen lets so many be kept: as many as before, or twice that and more. Those that stand at the
+// ring's beginning, behind those at its end, move behind its end, and all are numbered anew.
+func (k *kept[T]) widen(most uint64) {
+	old := k.most
+	if k.most = most; k.to <= old || most == old {
+		return
+	}
+	first := k.from % old
+	k.from, k.to = first, first+k.to-k.from
+	for n := old; n < k.to; n++ {
+		was := uint32(n-old) + 1
+		row, next := k.table.Append()
+		*next = *k.table.Read(was)
+		if key := k.key(next); k.newest(&key) == was {
+			k.found(row)
+		}
+	}
 }
 
 // signups counts the workspaces that one address made in the hour that began at At.

@@ -40,6 +40,17 @@ const (
 	KindReadNotification engine.Kind = 43
 	KindStartLocalRun    engine.Kind = 44
 	KindFinishLocalRun   engine.Kind = 45
+
+	KindNoteRefund  engine.Kind = 70
+	KindAct         engine.Kind = 71
+	KindNoteSurplus engine.Kind = 82
+	KindRetryRefund engine.Kind = 83
+
+	KindSaveInspection    engine.Kind = 90
+	KindAddInspectionPart engine.Kind = 91
+
+	KindNoteUse         engine.Kind = 102
+	KindRemoveWorkspace engine.Kind = 103
 )
 
 // A command states its effect once. apply runs on the goroutine of Machine.Apply, under the state's
@@ -93,6 +104,14 @@ var registry = [...]definition{
 	KindReadNotification:  {"ReadNotification", decodeFields[ReadNotification]},
 	KindStartLocalRun:     {"StartLocalRun", decodeFields[StartLocalRun]},
 	KindFinishLocalRun:    {"FinishLocalRun", decodeFields[FinishLocalRun]},
+	KindNoteRefund:        {"NoteRefund", decodeFields[NoteRefund]},
+	KindAct:               {"Act", decodeAct},
+	KindNoteSurplus:       {"NoteSurplus", decodeFields[NoteSurplus]},
+	KindRetryRefund:       {"RetryRefund", decodeFields[RetryRefund]},
+	KindSaveInspection:    {"SaveInspection", decodeFields[SaveInspection]},
+	KindAddInspectionPart: {"AddInspectionPart", decodeFields[AddInspectionPart]},
+	KindNoteUse:           {"NoteUse", decodeFields[NoteUse]},
+	KindRemoveWorkspace:   {"RemoveWorkspace", decodeFields[RemoveWorkspace]},
 }
 
 // define finds a kind in the registry.

@@ -67,7 +67,11 @@ const (
 	CodeWallTimeout  = "wall_timeout"
 	CodeQueueTimeout = "queue_timeout"
 	CodeHumanTimeout = "human_timeout"
+	CodeHumanLimit   = "human_limit"
 )
+
+// MaxWaits is how often one run may wait for a person.
+const MaxWaits = 5
 
 // run is one run. What it has to say is a blob of the same row.
 type run struct {
@@ -123,6 +127,7 @@ const (
 	MaxEventBytes    = 300
 	MaxReasonBytes   = 600
 	MaxCheckpoint    = 8 << 10
+	MaxAnswer        = 4 << 10 // sealed
 	MaxQuestionBytes = 1200
 	MaxCalls         = 8
 )
@@ -139,6 +144,12 @@ type RunText struct {
 	DecidedAt int64
 	// Checkpoint is what an agent goes on from; it holds no credential and goes when the run ends.
 	Checkpoint []byte
+	// Answer is a person's, sealed, until a worker goes on with the run.
+	Answer []byte
+	// Of a run that has waited for a person: WallLeft is what is left of the time that a run may
+	// have workers, in milliseconds, Steps and Tokens are what its agent has used so far.
+	WallLeft      int64
+	Steps, Tokens uint32
 }
 
 // Fields states the text's fields.
@@ -153,6 +164,10 @@ func (r *RunText) Fields(w *wire.Codec) {
 	w.String(8, &r.Worker)
 	w.Int(9, &r.DecidedAt)
 	w.Blob(10, &r.Checkpoint)
+	w.Blob(11, &r.Answer)
+	w.Int(12, &r.WallLeft)
+	wire.Uint(w, 13, &r.Steps)
+	wire.Uint(w, 14, &r.Tokens)
 }
 
 // Call is one call of a verification.
@@ -188,9 +203,10 @@ func (e *RunEvent) Fields(w *wire.Codec) {
 
 // StartRun checks, reserves and queues a hosted run in one command. Order of refusals: the flow is
 // unknown · the key was used for another request (for this one: Done, the same run) · the quote
-// has changed · no agent can run it · the flow is busy · the day's runs · credits and payment · the
-// day's free runs · the queue. Only a run that was started uses up the key. The reply is a
-// RunReply; of refusals an UnreadyReply, a RetryReply or a CreditsReply.
+// has changed · no agent can run it · the flow is busy · the day's runs · the workspace is full ·
+// credits and payment · the day's free runs · the queue. Only a run that was started uses up the
+// key. The reply is a RunReply; of refusals an UnreadyReply, a RetryReply, a FullReply or a
+// CreditsReply.
 type StartRun struct {
 	Workspace uint32
 	Flow      [16]byte
@@ -246,7 +262,7 @@ func (c *StartRun) apply(t *turn) engine.Outcome {
 	}
 	f := t.flows.Read(flowRow)
 	w.Ledger.roll(t.stamp)
-	kind, outcome := c.check(t, &w, f)
+	kind, outcome := c.check(t, &w, flowRow)
 	if outcome != engine.OutcomeDone {
 		return outcome
 	}
@@ -260,24 +276,27 @@ func (c *StartRun) apply(t *turn) engine.Outcome {
 	}
 	w.Ledger.Started++
 	t.reserve(&w, &r, kind)
-	t.flows.Write(flowRow).Open = t.addRun(&w, r, RunText{})
-	t.keepRequest(c.Key, c.Body, c.ID)
+	row := t.addRun(&w, r, RunText{})
+	t.flows.Write(flowRow).Open = row
+	t.keepRequest(c.Key, c.Body, madeRun, row)
 	*t.workspaces.Write(c.Workspace) = w
-	t.enqueue(t.flows.Read(flowRow).Open)
+	t.enqueue(row)
 	t.answer(&RunReply{ID: c.ID})
 	return engine.OutcomeDone
 }
 
 // check is what stands between a flow and a run of it, in the documented order. A signup that was
-// not confirmed lets the start go on to its payment, since approving that confirms it.
-func (c *StartRun) check(t *turn, w *workspace, f *flow) (ChargeKind, engine.Outcome) {
+// not confirmed lets the start go on to its payment where approving that confirms it.
+func (c *StartRun) check(t *turn, w *workspace, row uint32) (ChargeKind, engine.Outcome) {
+	f := t.flows.Read(row)
 	if c.FlowVersion != f.Version || c.Cents != t.policy.RunCents ||
 		c.Credits != t.policy.CreditsRun {
 		return 0, engine.OutcomeQuoteChanged
 	}
 	reason := f.unready(c.Agent != "")
 	kind, paid := t.choose(w)
-	if reason == UnreadySignupNotConfirmed && paid == engine.OutcomePaymentRequired {
+	if reason == UnreadySignupNotConfirmed && paid == engine.OutcomePaymentRequired &&
+		t.confirms(w, row) {
 		reason = UnreadyNot
 	}
 	switch {
@@ -289,6 +308,8 @@ func (c *StartRun) check(t *turn, w *workspace, f *flow) (ChargeKind, engine.Out
 	case w.Ledger.Started >= t.policy.RunsPerDay:
 		t.answer(&RetryReply{ResetsAt: nextDay(t.stamp), Limit: t.policy.RunsPerDay})
 		return 0, engine.OutcomeRunLimit
+	case t.room(f.Workspace, runRowBytes) != engine.OutcomeDone:
+		return 0, engine.OutcomeWorkspaceFull
 	case paid != engine.OutcomeDone:
 		return 0, paid
 	case t.queued >= t.policy.QueueLimit:
@@ -299,37 +320,13 @@ func (c *StartRun) check(t *turn, w *workspace, f *flow) (ChargeKind, engine.Out
 	return kind, engine.OutcomeDone
 }
 
-// replay says what a request's key was used for: OutcomeNone for nothing yet, Done with the record
-// that was made, or OutcomeRequestKeyReused. The zero key is none.
-func (s *state) replay(key, body [16]byte) (made [16]byte, o engine.Outcome) {
-	if key == ([16]byte{}) {
-		return made, engine.OutcomeNone
-	}
-	row := s.requests.find(key, s.stamp.Load()-RequestRetentionMS)
-	if row == 0 {
-		return made, engine.OutcomeNone
-	}
-	r := s.requests.table.Read(row)
-	if r.Body != body {
-		return made, engine.OutcomeRequestKeyReused
-	}
-	return r.Made, engine.OutcomeDone
-}
-
-func (t *turn) keepRequest(key, body, made [16]byte) {
-	if key != ([16]byte{}) {
-		t.requests.keep(request{Key: key, Body: body, Made: made, At: t.stamp})
-	}
-}
-
 // addRun appends a run to its workspace's list.
 func (t *turn) addRun(w *workspace, r run, text RunText) uint32 {
-	row, next := t.runs.Append()
-	_, blob := t.runTexts.Append()
 	r.Before = w.Runs
-	*next, w.Runs = r, row
-	blob.Bytes = wire.Encode(nil, &text)
-	t.runBy.Insert(t.idHash(&r.ID), row)
+	encoded := wire.Encode(nil, &text)
+	row := t.runs.Append(&r, encoded)
+	w.Runs = row
+	t.rooms.hold(r.Workspace, runRowBytes+len(encoded))
 	t.fold(uint64(row))
 	return row
 }
@@ -366,6 +363,9 @@ func (c *RequestRun) apply(t *turn) engine.Outcome {
 		t.answer(&RetryReply{ResetsAt: nextDay(t.stamp), Limit: maxRequestsPerDay})
 		return engine.OutcomeRunLimit
 	}
+	if full := t.room(c.Workspace, runRowBytes); full != engine.OutcomeDone {
+		return full
+	}
 
 	w.Ledger.Requests++
 	t.addRun(&w, run{
@@ -379,7 +379,7 @@ func (c *RequestRun) apply(t *turn) engine.Outcome {
 // runRow finds a run of a workspace; 0 when there is none.
 func (s *state) runRow(workspace uint32, id [16]byte) uint32 {
 	row := s.runOf(id)
-	if row == 0 || s.runs.Read(row).Workspace != workspace {
+	if row == 0 || s.runs.Row(row).Workspace != workspace {
 		return 0
 	}
 	return row
@@ -387,10 +387,11 @@ func (s *state) runRow(workspace uint32, id [16]byte) uint32 {
 
 // runOf finds a run of any workspace; 0 when there is none.
 func (s *state) runOf(id [16]byte) uint32 {
-	return s.runBy.Find(s.idHash(&id), func(row uint32) bool { return s.runs.Read(row).ID == id })
+	row := s.runs.Find(&id)
+	if row == 0 || s.rooms.of[s.runs.Row(row).Workspace].gone {
+		return 0
+	}
+	return row
 }
 
-func (s *state) runText(row uint32) (text RunText) {
-	decodeBlob(s.runTexts.Read(row), &text)
-	return text
-}
+func (s *state) runText(row uint32) RunText { return s.runs.Text(row) }

@@ -47,6 +47,8 @@ type header struct {
 	SourcesFrom, SourcesTo   uint64
 	// Version is the cluster version that was agreed on.
 	Version uint32
+	// ExpireFrom is since when the settings say how long workspaces without an owner are kept.
+	ExpireFrom int64
 }
 
 // Fields states the header's fields.
@@ -67,6 +69,7 @@ func (h *header) Fields(w *wire.Codec) {
 	wire.Uint(w, 14, &h.SourcesFrom)
 	wire.Uint(w, 15, &h.SourcesTo)
 	wire.Uint(w, 30, &h.Version)
+	w.Int(41, &h.ExpireFrom)
 }
 
 // Snapshot fixes the present state. Its cost does not grow with workspaces or runs.
@@ -84,6 +87,7 @@ func (m *Machine) Snapshot() (engine.Snapshot, error) {
 			Queued: s.queued, Running: s.running,
 			RequestsFrom: s.requests.from, RequestsTo: s.requests.to,
 			SourcesFrom: s.sources.from, SourcesTo: s.sources.to, Version: s.version.Load(),
+			ExpireFrom: s.expireFrom,
 		},
 		pages: s.store.Begin(),
 	}, nil
@@ -147,10 +151,13 @@ func (m *Machine) Restore(src io.Reader) error {
 	}
 	s := newState()
 	s.version.Store(h.Version)
+	if h.Version > 0 {
+		s.requests.most = MaxRequests
+	}
 	if err := s.store.Restore(src); err != nil {
 		return fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
-	s.policy, s.day, s.freeToday = h.Policy, h.Day, h.FreeToday
+	s.policy, s.day, s.freeToday, s.expireFrom = h.Policy, h.Day, h.FreeToday, h.ExpireFrom
 	s.firstQueued, s.lastQueued, s.queued, s.running = h.FirstQueued, h.LastQueued, h.Queued, h.Running
 	s.requests.from, s.requests.to = h.RequestsFrom, h.RequestsTo
 	s.sources.from, s.sources.to = h.SourcesFrom, h.SourcesTo
@@ -159,6 +166,9 @@ func (m *Machine) Restore(src io.Reader) error {
 	}
 	s.publish(h.Index, h.Stamp, h.Hash)
 	s.reindex()
+	if !s.resolve() {
+		return fmt.Errorf("%w: a request that made nothing", ErrSnapshot)
+	}
 	m.ring.Forget()
 	m.state.Store(s)
 	return nil
@@ -192,7 +202,7 @@ func readHeader(src io.Reader) (h header, err error) {
 func (s *state) consistent() error {
 	bad := func(what string) error { return fmt.Errorf("%w: %s", ErrSnapshot, what) }
 	if !s.requests.consistent() || !s.sources.consistent() ||
-		s.flowTexts.Len() != s.flows.Len() || s.runTexts.Len() != s.runs.Len() ||
+		s.flowTexts.Len() != s.flows.Len() || s.runs.texts.Len() != s.runs.Len() ||
 		s.firstQueued > s.runs.Len() || s.lastQueued > s.runs.Len() {
 		return bad("counts that do not agree")
 	}
@@ -201,7 +211,7 @@ func (s *state) consistent() error {
 		if w.Keys > s.keys.Len() || w.Flows > s.flows.Len() || w.Runs > s.runs.Len() ||
 			w.Purchases > s.purchases.Len() || w.Issues > s.issues.Len() ||
 			w.Notifications > s.notifications.Len() || w.Transactions > s.transactions.Len() ||
-			w.Ledger.Open > s.purchases.Len() {
+			w.Acts > s.actRows.Len() || w.Ledger.Open > s.purchases.Len() {
 			return bad("a workspace's lists")
 		}
 	}
@@ -223,10 +233,12 @@ func (s *state) consistent() error {
 		if r.Before >= row || !s.owned(r.Workspace) || r.Flow > s.flows.Len() ||
 			r.Next > s.runs.Len() || r.Kind < RunHosted || r.Kind > RunLocal ||
 			r.Status < RunQueued || r.Status > RunCancelled || r.Outcome > OutcomeInconclusive ||
-			r.Kind == RunHosted && r.Flow == 0 ||
-			wire.Decode(s.runTexts.Read(row).Bytes, &RunText{}) != nil {
+			r.Kind == RunHosted && r.Flow == 0 {
 			return bad("a run")
 		}
+	}
+	if !s.consistentInspections() {
+		return bad("an inspection")
 	}
 	return s.consistentLists(bad)
 }
@@ -257,6 +269,12 @@ func (s *state) consistentLists(bad func(string) error) error {
 		r := s.transactions.Read(row)
 		if r.Before >= row || r.Kind < transactionGrant || r.Kind > transactionRelease {
 			return bad("a transaction")
+		}
+	}
+	for row := uint32(1); row <= s.actRows.Len(); row++ {
+		a := s.actRows.Read(row)
+		if _, known := acts[a.Kind]; !known || a.Before >= row || !s.owned(a.Workspace) {
+			return bad("an operator's act")
 		}
 	}
 	return nil

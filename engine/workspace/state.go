@@ -24,16 +24,14 @@ const (
 	tableRequests      = 11
 	tableSignups       = 12
 	tableAgents        = 13
+	tableActs          = 24
+	tableInspections   = 40
+	tableDocuments     = 41
 )
 
-// RequestRetentionMS is how long an Idempotency-Key is kept, in log time: 30 days.
-const RequestRetentionMS = 30 * dayMS
-
-// What one group keeps at most; beyond it new ones are refused until older ones have expired.
-const (
-	MaxRequests = 2_000_000
-	MaxSources  = 200_000
-)
+// MaxSources is how many addresses that signed up in an hour one group keeps at most; beyond it
+// nobody signs up from another.
+const MaxSources = 200_000
 
 // state is everything that a snapshot holds, and the indexes that are rebuilt from it. Apply is its
 // only writer, and holds mu for one record at a time; queries hold it to read.
@@ -48,6 +46,8 @@ type state struct {
 
 	mu     sync.RWMutex
 	policy SetPolicy
+	// expireFrom is since when the policy says how long workspaces without an owner are kept.
+	expireFrom int64
 	// day and freeToday count the free runs of all workspaces in one UTC day.
 	day, freeToday uint32
 	// firstQueued and lastQueued are the runs that wait for a worker, oldest first; queued is their
@@ -60,14 +60,17 @@ type state struct {
 	keys          *page.Table[key]
 	flows         *page.Table[flow]
 	flowTexts     *page.Table[page.Blob] // row = flow row
-	runs          *page.Table[run]
-	runTexts      *page.Table[page.Blob] // row = run row
+	runs          *runs
 	purchases     *page.Table[purchase]
 	issues        *page.Table[issue]
 	notifications *page.Table[notification]
 	transactions  *page.Table[transaction]
 	agents        *page.Table[page.Blob] // names of agents, numbered from 1
-	requests      kept[request]
+	actRows       *page.Table[act]
+	inspections   *page.Table[inspection]
+	documents     *page.Table[page.SummedBlob] // row = inspection row
+	requests      kept[requestRow]
+	unresolved    []unresolved // of a restore
 	sources       kept[signups]
 
 	// The indexes are no state: their hashes are seeded by the process.
@@ -76,15 +79,20 @@ type state struct {
 	claimByHash  *page.Index
 	workspaceBy  *page.Index
 	flowBy       *page.Index
-	runBy        *page.Index
 	purchaseBy   *page.Index
 	issueBy      *page.Index
 	notification *page.Index
 	linkBy       *page.Index
 	agentBy      map[string]uint32
+	inspectionBy map[uint32]uint32  // run row → inspection row
+	inspectedBy  map[hostKey]uint32 // the newest
 
-	// due is what will happen by itself, earliest first; no state. nextDue is what NextDue answers.
+	// due is what will happen by itself, earliest first, and errands what providers are to be asked;
+	// no state. nextDue is what NextDue answers.
 	due     dues
+	errands errands
+	// rooms are what workspaces hold; no state.
+	rooms   rooms
 	nextDue atomic.Int64
 }
 
@@ -93,72 +101,83 @@ func newState() *state {
 	s := &state{
 		store: page.NewStore(), seed: maphash.MakeSeed(), policy: DefaultPolicy(),
 		keyByHash: page.NewIndex(), claimByHash: page.NewIndex(), workspaceBy: page.NewIndex(),
-		flowBy: page.NewIndex(), runBy: page.NewIndex(), purchaseBy: page.NewIndex(),
+		flowBy: page.NewIndex(), purchaseBy: page.NewIndex(),
 		issueBy: page.NewIndex(), notification: page.NewIndex(), linkBy: page.NewIndex(),
-		agentBy: map[string]uint32{},
+		agentBy: map[string]uint32{}, inspectionBy: map[uint32]uint32{},
+		inspectedBy: map[hostKey]uint32{},
 	}
 	s.workspaces = page.NewTable(s.store, tableWorkspaces, recordCodec[workspace]())
 	s.keys = page.NewTable(s.store, tableKeys, recordCodec[key]())
 	s.flows = page.NewTable(s.store, tableFlows, recordCodec[flow]())
 	s.flowTexts = page.NewBlobTable(s.store, tableFlowTexts)
-	s.runs = page.NewTable(s.store, tableRuns, recordCodec[run]())
-	s.runTexts = page.NewBlobTable(s.store, tableRunTexts)
+	s.runs = openRuns(s)
 	s.purchases = page.NewTable(s.store, tablePurchases, recordCodec[purchase]())
 	s.issues = page.NewTable(s.store, tableIssues, recordCodec[issue]())
 	s.notifications = page.NewTable(s.store, tableNotifications, recordCodec[notification]())
 	s.transactions = page.NewTable(s.store, tableTransactions, recordCodec[transaction]())
 	s.agents = page.NewBlobTable(s.store, tableAgents)
-	s.requests = kept[request]{
-		table: page.NewTable(s.store, tableRequests, recordCodec[request]()), most: MaxRequests,
-		byKey: map[[16]byte]uint64{},
-		key:   func(r *request) [16]byte { return r.Key }, at: func(r *request) int64 { return r.At },
-	}
+	s.actRows = page.NewTable(s.store, tableActs, recordCodec[act]())
+	s.inspections = page.NewTable(s.store, tableInspections, recordCodec[inspection]())
+	s.documents = page.NewSummedBlobTable(s.store, tableDocuments)
+	s.openRequests()
 	s.sources = kept[signups]{
 		table: page.NewTable(s.store, tableSignups, recordCodec[signups]()), most: MaxSources,
-		byKey: map[[16]byte]uint64{},
-		key:   func(r *signups) [16]byte { return r.Source },
-		at:    func(r *signups) int64 { return r.At },
+		by: page.NewIndex(), hash: s.idHash,
+		key: func(r *signups) [16]byte { return r.Source },
+		at:  func(r *signups) int64 { return r.At },
 	}
 	return s
 }
 
 // reindex rebuilds the indexes and what is due from the tables, after a restore.
 func (s *state) reindex() {
+	s.rooms = s.countRooms()
+	gone := func(workspace uint32) bool { return s.rooms.of[workspace].gone }
 	for row := uint32(1); row <= s.workspaces.Len(); row++ {
 		w := s.workspaces.Read(row)
 		s.workspaceBy.Insert(s.idHash(&w.ID), row)
 		if w.Claim != ([32]byte{}) {
 			s.claimByHash.Insert(secretHash(&w.Claim), row)
 		}
+		s.due.add(s.unusedEnd(w), dueWorkspace, row)
 	}
 	for row := uint32(1); row <= s.keys.Len(); row++ {
 		s.keyByHash.Insert(secretHash(&s.keys.Read(row).Hash), row)
 	}
 	for row := uint32(1); row <= s.flows.Len(); row++ {
-		s.flowBy.Insert(s.idHash(&s.flows.Read(row).ID), row)
+		if f := s.flows.Read(row); !gone(f.Workspace) {
+			s.flowBy.Insert(s.idHash(&f.ID), row)
+		}
 	}
 	for row := uint32(1); row <= s.runs.Len(); row++ {
-		r := s.runs.Read(row)
-		s.runBy.Insert(s.idHash(&r.ID), row)
-		s.due.add(r.Due, dueRun, row)
+		s.due.add(s.runs.Read(row).Due, dueRun, row)
 	}
 	for row := uint32(1); row <= s.purchases.Len(); row++ {
 		p := s.purchases.Read(row)
-		s.purchaseBy.Insert(s.idHash(&p.ID), row)
+		if !gone(p.Workspace) {
+			s.purchaseBy.Insert(s.idHash(&p.ID), row)
+		}
 		if p.waits() {
 			s.linkBy.Insert(secretHash(&p.Link), row)
 		}
+		s.errands.move(row, ErrandNone, p.errand())
 		s.due.add(p.Due, duePurchase, row)
 	}
 	for row := uint32(1); row <= s.issues.Len(); row++ {
-		s.issueBy.Insert(s.idHash(&s.issues.Read(row).ID), row)
+		if i := s.issues.Read(row); !gone(i.Workspace) {
+			s.issueBy.Insert(s.idHash(&i.ID), row)
+		}
 	}
 	for row := uint32(1); row <= s.notifications.Len(); row++ {
-		s.notification.Insert(s.idHash(&s.notifications.Read(row).ID), row)
+		if n := s.notifications.Read(row); !gone(n.Workspace) {
+			s.notification.Insert(s.idHash(&n.ID), row)
+		}
 	}
 	for row := uint32(1); row <= s.agents.Len(); row++ {
 		s.agentBy[string(s.agents.Read(row).Bytes)] = row
 	}
+	s.indexInspections()
+	s.runs.packAll()
 	s.requests.reindex()
 	s.sources.reindex()
 	s.publishDue()

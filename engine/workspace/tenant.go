@@ -14,8 +14,16 @@ type workspace struct {
 	Claim                [32]byte
 	CreatedAt, ClaimedAt int64
 	// The newest row of each list; a row knows the one before it.
-	Keys, Flows, Runs, Purchases, Issues, Notifications, Transactions uint32
-	Ledger                                                            ledger
+	Keys, Flows, Runs, Purchases, Issues, Notifications, Transactions, Acts uint32
+	Ledger                                                                  ledger
+	// Network is where it was signed up from: the first address of a /48, or of a /24 as IPv6 maps
+	// IPv4; zero is not known.
+	Network [16]byte
+	// UsedAt is the newest use of its keys that was noted while it had no owner. GoneAt is when it was
+	// removed.
+	UsedAt, GoneAt int64
+	// base is the text that those of its flows are packed behind. It is no state.
+	base place
 }
 
 // Fields states the row's fields.
@@ -34,85 +42,13 @@ func (s *workspace) Fields(w *wire.Codec) {
 	wire.Uint(w, 12, &s.Notifications)
 	wire.Uint(w, 13, &s.Transactions)
 	w.Message(14, &s.Ledger)
+	wire.Uint(w, 25, &s.Acts)
+	w.ID(36, &s.Network)
+	w.Int(37, &s.UsedAt)
+	w.Int(38, &s.GoneAt)
 }
 
 func (s *workspace) claimed() bool { return s.ClaimedAt != 0 }
-
-// SignUp creates a workspace with one key, without a person. Only hashes of the key and of the
-// claim code are known here. The same ids again are the same success again. The reply of
-// OutcomeSignupLimited is a RetryReply.
-type SignUp struct {
-	ID, KeyID [16]byte
-	KeyHash   [32]byte // SHA-256 of the whole key
-	ClaimHash [32]byte // SHA-256 of the whole claim code
-	Scopes    Scopes
-	Label     string // ≤ 80 characters
-	// Source is a hash of the caller's address (IPv6: of its /64).
-	Source [16]byte
-}
-
-// Fields states the command's fields.
-func (c *SignUp) Fields(w *wire.Codec) {
-	w.ID(1, &c.ID)
-	w.ID(2, &c.KeyID)
-	w.Hash(3, &c.KeyHash)
-	w.Hash(4, &c.ClaimHash)
-	wire.Uint(w, 5, &c.Scopes)
-	w.String(6, &c.Label)
-	w.ID(7, &c.Source)
-}
-
-// RetryReply says when a limit ends, in milliseconds since 1970 UTC.
-type RetryReply struct {
-	ResetsAt int64
-	Limit    uint32
-}
-
-// Fields states the reply's fields.
-func (r *RetryReply) Fields(w *wire.Codec) {
-	w.Int(1, &r.ResetsAt)
-	wire.Uint(w, 2, &r.Limit)
-}
-
-func (c *SignUp) apply(t *turn) engine.Outcome {
-	if row := t.workspaceRow(c.ID); row != 0 {
-		if k := t.keyOf(&c.KeyHash); k != 0 && t.keys.Read(k).Workspace == row {
-			return engine.OutcomeDone
-		}
-		return engine.OutcomeIDsContradict
-	}
-	if t.keyOf(&c.KeyHash) != 0 {
-		return engine.OutcomeIDsContradict
-	}
-	if t.policy.SignupsPerHour == 0 {
-		return engine.OutcomeSignupOff
-	}
-	known := t.sources.find(c.Source, t.stamp-hourMS)
-	if known != 0 {
-		if s := t.sources.table.Read(known); s.Count >= t.policy.SignupsPerHour {
-			t.answer(&RetryReply{ResetsAt: s.At + hourMS, Limit: t.policy.SignupsPerHour})
-			return engine.OutcomeSignupLimited
-		}
-	} else if t.sources.full() {
-		return engine.OutcomeKeysFull
-	}
-
-	if known != 0 {
-		t.sources.table.Write(known).Count++
-	} else {
-		t.sources.keep(signups{Source: c.Source, At: t.stamp, Count: 1})
-	}
-	row, s := t.workspaces.Append()
-	*s = workspace{
-		ID: c.ID, Label: c.Label, Claim: c.ClaimHash, CreatedAt: t.stamp,
-		Ledger: ledger{CapCents: t.policy.DefaultCapCents},
-	}
-	t.workspaceBy.Insert(t.idHash(&s.ID), row)
-	t.claimByHash.Insert(secretHash(&s.Claim), row)
-	t.addKey(row, key{ID: c.KeyID, Hash: c.KeyHash, Scopes: c.Scopes})
-	t.fold(uint64(row))
-	return engine.OutcomeDone
-}
 
 // ClaimWorkspace gives an unclaimed workspace to a person: by its claim code, or by its id for an
 // operator. A code works once. The reply is a ClaimReply.
@@ -142,10 +78,10 @@ func (c *ClaimWorkspace) apply(t *turn) engine.Outcome {
 			return t.workspaces.Read(row).Claim == c.Code
 		})
 	}
-	if row == 0 {
+	s, ok := t.workspace(row)
+	if !ok {
 		return engine.OutcomeRecordUnknown
 	}
-	s := *t.workspaces.Read(row)
 	if s.claimed() {
 		if s.Owner == c.Owner && c.Code == ([32]byte{}) {
 			t.answer(&ClaimReply{ID: s.ID})
@@ -166,20 +102,21 @@ func (t *turn) adopt(row uint32, s *workspace, owner string) {
 		return
 	}
 	t.claimByHash.Remove(secretHash(&s.Claim), row)
+	t.rooms.adopt(row)
 	s.Claim, s.Owner, s.ClaimedAt = [32]byte{}, owner, t.stamp
 	t.fold(uint64(row))
 }
 
-// workspaceRow finds a workspace by id; 0 when there is none.
+// workspaceRow finds a workspace by id, one that was removed too; 0 when there is none.
 func (s *state) workspaceRow(id [16]byte) uint32 {
 	return s.workspaceBy.Find(s.idHash(&id), func(row uint32) bool {
 		return s.workspaces.Read(row).ID == id
 	})
 }
 
-// workspace copies a workspace by row; false when there is none.
+// workspace copies a workspace by row; false when there is none, or none any more.
 func (s *state) workspace(row uint32) (w workspace, ok bool) {
-	if row == 0 || row > s.workspaces.Len() {
+	if !s.owned(row) || s.workspaces.Read(row).GoneAt != 0 {
 		return w, false
 	}
 	return *s.workspaces.Read(row), true

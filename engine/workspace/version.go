@@ -26,6 +26,7 @@ func (v setVersion) apply(t *turn) engine.Outcome {
 	if uint32(v) > t.version.Load() {
 		t.fold(uint64(v))
 		t.version.Store(uint32(v))
+		t.requests.widen(MaxRequests)
 	}
 	return engine.OutcomeDone
 }

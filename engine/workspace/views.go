@@ -16,7 +16,9 @@ type AccountView struct {
 	FreeUsed, PaidUsed   uint32
 	Returned, RunsLeft   uint32
 	StartedToday         uint32
+	CancelsToday         uint32 // of purchases, by keys
 	LocalToday           uint32
+	FreeLeftToday        uint32    // free runs, of all workspaces together
 	RecentRuns           []RunView // hosted, newest first, at most 20
 	MonthEnd, DayEnd     int64
 }
@@ -48,13 +50,15 @@ func (m *Machine) Account(workspace uint32, now int64) (v AccountView, ok bool) 
 		return v, false
 	}
 	l := &w.Ledger
-	l.roll(max(now, s.stamp.Load()))
+	at := max(now, s.stamp.Load())
+	l.roll(at)
 	v = AccountView{
 		ID: w.ID, Label: w.Label, Owner: w.Owner, Claimed: w.claimed(), CreatedAt: w.CreatedAt,
 		Credits: l.CreditsLeft, Reserved: l.CreditsReserved, Paused: l.Paused,
 		CapApproved: l.CapApproved, CapCents: l.CapCents, SpentCents: l.SpentCents,
 		ChargingCents: l.ChargingCents, FreeUsed: l.FreeUsed, PaidUsed: l.PaidUsed,
 		Returned: l.Returned, RunsLeft: l.RunsLeft, StartedToday: l.Started, LocalToday: l.Local,
+		CancelsToday: l.Cancels, FreeLeftToday: s.freeLeft(at),
 		MonthEnd: MonthEnd(now), DayEnd: DayEnd(now),
 	}
 	for row := w.Transactions; row != 0 && len(v.Transactions) < listed; {
@@ -66,7 +70,7 @@ func (m *Machine) Account(workspace uint32, now int64) (v AccountView, ok bool) 
 	}
 	row := w.Runs
 	for n := 0; row != 0 && n < looked && len(v.RecentRuns) < listed; n++ {
-		r := s.runs.Read(row)
+		r := s.runs.Row(row)
 		if r.Kind == RunHosted {
 			v.RecentRuns = append(v.RecentRuns, s.runView(row))
 		}
@@ -75,7 +79,8 @@ func (m *Machine) Account(workspace uint32, now int64) (v AccountView, ok bool) 
 	return v, true
 }
 
-// WorkspaceRow finds a workspace by its id; 0 when there is none.
+// WorkspaceRow finds a workspace by its id, one that was removed too (GoneAt); 0 when there is
+// none.
 func (m *Machine) WorkspaceRow(id [16]byte) uint32 {
 	s := m.state.Load()
 	s.mu.RLock()
@@ -94,6 +99,7 @@ type FlowView struct {
 	Preflighted     bool
 	NoKey, WrongKey Called
 	AlreadyTrue     bool
+	PreflightAt     int64 // 0 is never
 	Watch           WatchState
 	WatchAt         int64
 	// Open is the run that has not finished; zero is none.
@@ -112,9 +118,10 @@ func (s *state) flowView(row uint32) FlowView {
 	}
 	if v.Preflighted {
 		v.NoKey, v.WrongKey, v.AlreadyTrue = f.NoKey, f.WrongKey, f.AlreadyTrue
+		v.PreflightAt = f.PreflightAt
 	}
 	if f.Open != 0 {
-		v.Open = s.runs.Read(f.Open).ID
+		v.Open = s.runs.Row(f.Open).ID
 	}
 	return v
 }
@@ -235,7 +242,7 @@ func (m *Machine) Runs(workspace uint32, p Page) (views []RunView, more bool) {
 	w, _ := s.workspace(workspace)
 	return list(&p, chain[RunView]{
 		newest: w.Runs,
-		before: func(row uint32) uint32 { return s.runs.Read(row).Before },
+		before: func(row uint32) uint32 { return s.runs.Row(row).Before },
 		find:   func(id [16]byte) uint32 { return s.runRow(workspace, id) },
 		view:   s.runView,
 	})
@@ -248,10 +255,26 @@ func (m *Machine) Job(id [16]byte, token uint32) (r RunView, f FlowView, ok bool
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	row := s.runOf(id)
-	if row == 0 || s.runs.Read(row).Token != token || s.runs.Read(row).Status != RunRunning {
+	if !s.holds(row, token) {
 		return r, f, false
 	}
 	return s.runView(row), s.flowView(s.runs.Read(row).Flow), true
+}
+
+// Holds says whether a worker still has the run that it claimed, as far as this node has applied.
+func (m *Machine) Holds(id [16]byte, token uint32) bool {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.holds(s.runOf(id), token)
+}
+
+func (s *state) holds(row, token uint32) bool {
+	if row == 0 {
+		return false
+	}
+	r := s.runs.Read(row)
+	return r.Token == token && r.Status == RunRunning
 }
 
 // Load is how many runs wait for a worker, and how many have one.
@@ -272,10 +295,12 @@ func (m *Machine) Replay(key, body [16]byte) (made [16]byte, o engine.Outcome) {
 
 // PurchaseView is an order of runs.
 type PurchaseView struct {
-	ID                   [16]byte
-	Workspace            uint32
-	WorkspaceID          [16]byte
-	Flow                 [16]byte // zero is none
+	ID          [16]byte
+	Workspace   uint32
+	WorkspaceID [16]byte
+	Flow        [16]byte // zero is none
+	// FlowShown says that the flow is as it was when its start asked: approving confirms its signup.
+	FlowShown            bool
 	Runs, Cents          uint32
 	Status               PurchaseStatus
 	Reason               ApprovalReason
@@ -283,6 +308,14 @@ type PurchaseView struct {
 	CreatedAt, ChangedAt int64
 	ExpiresAt            int64 // 0 when it has ended
 	Refund               bool
+	// Payment is the provider's id of what was paid. Returns are the payments that are to be sent
+	// back, or were, its own first.
+	Payment  string
+	Returns  []Return
+	PageOpen bool
+	// Number counts purchases from 1. Card is the card that its workspace has saved.
+	Number uint32
+	Card   string
 }
 
 func (s *state) purchaseView(row uint32) PurchaseView {
@@ -291,10 +324,13 @@ func (s *state) purchaseView(row uint32) PurchaseView {
 		ID: p.ID, Workspace: p.Workspace, WorkspaceID: s.workspaces.Read(p.Workspace).ID,
 		Runs: p.Runs, Cents: p.Cents, Status: p.Status,
 		Reason: p.Reason, Checkout: p.Checkout, URL: p.URL, CreatedAt: p.CreatedAt,
-		ChangedAt: p.ChangedAt, ExpiresAt: p.Due, Refund: p.Refund,
+		ChangedAt: p.ChangedAt, ExpiresAt: p.Due, Refund: p.Refund, Payment: p.Payment,
+		Returns: p.returns(), PageOpen: p.PageOpen, Number: row,
+		Card: s.workspaces.Read(p.Workspace).Ledger.Card,
 	}
 	if p.Flow != 0 {
-		v.Flow = s.flows.Read(p.Flow).ID
+		f := s.flows.Read(p.Flow)
+		v.Flow, v.FlowShown = f.ID, p.shown(p.Flow, f)
 	}
 	return v
 }

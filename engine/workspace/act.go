@@ -1,0 +1,299 @@
+package workspace
+
+import (
+	"fmt"
+	"strconv"
+
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+// Act is a command that an operator gives for the person who owns a workspace. What it changed is
+// kept with it for good, so that the owner can be told who did what. With a key it is carried out
+// once: the same again is the same success again.
+type Act struct {
+	Workspace uint32
+	ID        [16]byte
+	Actor     string // who acts, ≤ 80 characters
+	// Key and Body are hashes of the request's Idempotency-Key and of what it asks for; zero is none.
+	Key, Body [16]byte
+	Kind      engine.Kind
+	Payload   []byte
+	// inner is the command that Payload holds.
+	inner command
+}
+
+// Fields states the command's fields.
+func (c *Act) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Workspace)
+	w.ID(2, &c.ID)
+	w.String(3, &c.Actor)
+	w.ID(4, &c.Key)
+	w.ID(5, &c.Body)
+	wire.Uint(w, 6, &c.Kind)
+	w.Blob(7, &c.Payload)
+}
+
+// acts are what an operator may do for an owner.
+var acts = map[engine.Kind]struct {
+	name   string
+	decode func(m *Machine, payload []byte) (command, error)
+}{
+	KindClaimWorkspace:  {"claim", decodeFields[ClaimWorkspace]},
+	KindConfirmSignup:   {"confirm_signup", decodeFields[ConfirmSignup]},
+	KindApprovePurchase: {"approve", decodeFields[ApprovePurchase]},
+	KindDenyPurchase:    {"deny", decodeFields[DenyPurchase]},
+	KindSetBilling:      {"set_billing", decodeFields[SetBilling]},
+	KindGrantCredits:    {"grant_credits", decodeFields[GrantCredits]},
+	KindRetryRefund:     {"retry_refund", decodeFields[RetryRefund]},
+	KindRemoveWorkspace: {"remove", decodeFields[RemoveWorkspace]},
+}
+
+func decodeAct(m *Machine, payload []byte) (command, error) {
+	c := new(Act)
+	if err := wire.Decode(payload, c); err != nil {
+		return nil, err
+	}
+	known, ok := acts[c.Kind]
+	if !ok {
+		return nil, fmt.Errorf("%w: an operator does not act by kind %d", wire.ErrField, c.Kind)
+	}
+	var err error
+	c.inner, err = known.decode(m, c.Payload)
+	return c, err
+}
+
+// subject is the purchase or flow that the command is about; zero is none.
+func (c *Act) subject() [16]byte {
+	switch inner := c.inner.(type) {
+	case *ConfirmSignup:
+		return inner.ID
+	case *ApprovePurchase:
+		return inner.ID
+	case *DenyPurchase:
+		return inner.ID
+	case *RetryRefund:
+		return inner.ID
+	}
+	return [16]byte{}
+}
+
+// within says that the command is about this workspace and its own records.
+func (c *Act) within(t *turn) bool {
+	switch inner := c.inner.(type) {
+	case *ClaimWorkspace:
+		return inner.Code == [32]byte{} && t.workspaceRow(inner.ID) == c.Workspace
+	case *ConfirmSignup:
+		return inner.Workspace == c.Workspace
+	case *SetBilling:
+		return inner.Workspace == c.Workspace
+	case *GrantCredits:
+		return inner.Workspace == c.Workspace
+	case *RemoveWorkspace:
+		return inner.Workspace == c.Workspace
+	}
+	return t.purchaseRow(c.Workspace, c.subject()) != 0
+}
+
+func (c *Act) apply(t *turn) engine.Outcome {
+	if _, ok := t.workspace(c.Workspace); !ok || !c.within(t) {
+		return engine.OutcomeRecordUnknown
+	}
+	if _, outcome := t.replay(c.Key, c.Body); outcome != engine.OutcomeNone {
+		return outcome
+	}
+	if c.Key != ([16]byte{}) && t.requests.full() {
+		return engine.OutcomeKeysFull
+	}
+	before := t.values(c.Workspace, c.subject())
+	if outcome := c.inner.apply(t); outcome != engine.OutcomeDone {
+		return outcome
+	}
+	after := t.values(c.Workspace, c.subject())
+
+	w := t.workspaces.Write(c.Workspace)
+	row, next := t.actRows.Append()
+	*next = act{
+		ID: c.ID, Workspace: c.Workspace, Before: w.Acts, At: t.stamp, Actor: c.Actor, Kind: c.Kind,
+		Subject: c.subject(),
+	}
+	if grant, ok := c.inner.(*GrantCredits); ok {
+		next.Note = grant.Note
+	}
+	for i := range before {
+		if before[i].After != after[i].After {
+			next.Changes = append(next.Changes, ActChange{
+				Name: before[i].Name, Before: before[i].After, After: after[i].After,
+			})
+		}
+	}
+	w.Acts = row
+	t.keepRequest(c.Key, c.Body, madeAct, row)
+	t.fold(uint64(row))
+	return engine.OutcomeDone
+}
+
+// values are what operators change, as it is now, always in the same order. The subject is a
+// purchase or a flow of the workspace.
+func (t *turn) values(row uint32, subject [16]byte) []ActChange {
+	w := t.workspaces.Read(row)
+	values := []ActChange{
+		{Name: "owner", After: w.Owner},
+		{Name: "capCents", After: strconv.FormatUint(uint64(w.Ledger.CapCents), 10)},
+		{Name: "capApproved", After: strconv.FormatBool(w.Ledger.CapApproved)},
+		{Name: "paused", After: strconv.FormatBool(w.Ledger.Paused)},
+		{Name: "creditsGranted", After: strconv.FormatUint(w.Ledger.CreditsGranted, 10)},
+		{Name: "status"},
+		{Name: "signupConfirmed"},
+		{Name: "refund"},
+		{Name: "removed", After: strconv.FormatBool(w.GoneAt != 0)},
+	}
+	if p := t.purchaseRow(row, subject); p != 0 {
+		values[5].After = t.purchases.Read(p).Status.String()
+		values[7].After = t.purchases.Read(p).refund()
+	}
+	if f := t.flowRow(row, subject); f != 0 {
+		values[6].After = strconv.FormatBool(t.flows.Read(f).SignupConfirmed)
+	}
+	return values
+}
+
+// act is one use of an operator's tool.
+type act struct {
+	ID                [16]byte
+	Workspace, Before uint32
+	At                int64
+	Actor             string
+	Kind              engine.Kind
+	Subject           [16]byte
+	Note              string
+	Changes           []ActChange
+}
+
+// Fields states the row's fields.
+func (a *act) Fields(w *wire.Codec) {
+	w.ID(1, &a.ID)
+	wire.Uint(w, 2, &a.Workspace)
+	wire.Uint(w, 3, &a.Before)
+	w.Int(4, &a.At)
+	w.String(5, &a.Actor)
+	wire.Uint(w, 6, &a.Kind)
+	w.ID(7, &a.Subject)
+	w.String(8, &a.Note)
+	wire.List(w, 9, &a.Changes)
+}
+
+// ActChange is a value that an operator changed.
+type ActChange struct{ Name, Before, After string }
+
+// Fields states the change's fields.
+func (c *ActChange) Fields(w *wire.Codec) {
+	w.String(1, &c.Name)
+	w.String(2, &c.Before)
+	w.String(3, &c.After)
+}
+
+// ActView is one use of an operator's tool.
+type ActView struct {
+	ID    [16]byte
+	At    int64
+	Actor string
+	// Action is its name: claim, approve, deny, confirm_signup, set_billing, grant_credits,
+	// retry_refund, remove.
+	Action  string
+	Subject [16]byte // the purchase or flow; zero is none
+	Note    string
+	Changes []ActChange
+}
+
+// Acts lists what operators did for a workspace's owner, also to one that was removed; more says
+// that there are others behind.
+func (m *Machine) Acts(number uint32, p Page) (views []ActView, more bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var w workspace
+	if s.owned(number) {
+		w = *s.workspaces.Read(number)
+	}
+	return list(&p, chain[ActView]{
+		newest: w.Acts,
+		before: func(row uint32) uint32 { return s.actRows.Read(row).Before },
+		find: func(id [16]byte) uint32 {
+			row := w.Acts
+			for row != 0 && s.actRows.Read(row).ID != id {
+				row = s.actRows.Read(row).Before
+			}
+			return row
+		},
+		view: func(row uint32) ActView {
+			a := s.actRows.Read(row)
+			return ActView{
+				ID: a.ID, At: a.At, Actor: a.Actor, Action: acts[a.Kind].name, Subject: a.Subject,
+				Note: a.Note, Changes: append([]ActChange(nil), a.Changes...),
+			}
+		},
+	})
+}
+
+// OwnedBy is the newest workspace of an owner; 0 when there is none. It looks at all of them.
+func (m *Machine) OwnedBy(owner string) uint32 {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for row := s.workspaces.Len(); row > 0 && owner != ""; row-- {
+		if s.workspaces.Read(row).Owner == owner {
+			return row
+		}
+	}
+	return 0
+}
+
+// TenantView is a workspace in an operator's list.
+type TenantView struct {
+	ID           [16]byte
+	Label, Owner string
+	CreatedAt    int64
+	// RunsLeft were bought; Waiting is the purchase that waits for its owner or is charged, zero
+	// when there is none.
+	RunsLeft uint32
+	Waiting  [16]byte
+	// Network is where it was signed up from; see SignUp. Bytes is what it holds, UsedAt the newest
+	// use that is known of one without an owner, EndsAt when that is removed unless it is used
+	// before; 0 is not known, and never.
+	Network        [16]byte
+	Bytes          uint64
+	UsedAt, EndsAt int64
+}
+
+// Tenants lists all workspaces, or those that nobody has claimed, newest first; more says that
+// there are others behind.
+func (m *Machine) Tenants(p Page, unclaimed bool) (views []TenantView, more bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return list(&p, chain[TenantView]{
+		newest: s.workspaces.Len(),
+		before: func(row uint32) uint32 { return row - 1 },
+		find:   s.workspaceRow,
+		hidden: func(row uint32) bool {
+			w := s.workspaces.Read(row)
+			return w.GoneAt != 0 || unclaimed && w.claimed()
+		},
+		view: func(row uint32) TenantView {
+			w := s.workspaces.Read(row)
+			v := TenantView{
+				ID: w.ID, Label: w.Label, Owner: w.Owner, CreatedAt: w.CreatedAt,
+				RunsLeft: w.Ledger.RunsLeft, Network: w.Network, Bytes: s.rooms.of[row].bytes,
+				EndsAt: s.unusedEnd(w),
+			}
+			if !w.claimed() {
+				v.UsedAt = max(w.CreatedAt, w.UsedAt)
+			}
+			if w.Ledger.Open != 0 {
+				v.Waiting = s.purchases.Read(w.Ledger.Open).ID
+			}
+			return v
+		},
+	})
+}

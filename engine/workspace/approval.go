@@ -1,0 +1,114 @@
+package workspace
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+// ApprovePurchase is an owner's yes: it adopts an unclaimed workspace, confirms the signup at the
+// flow that asked unless that was changed since, and lets the payment go on: by the saved card, or
+// on a payment page. Again it is the same success again.
+type ApprovePurchase struct {
+	ID    [16]byte
+	Owner string
+}
+
+// Fields states the command's fields.
+func (c *ApprovePurchase) Fields(w *wire.Codec) {
+	w.ID(1, &c.ID)
+	w.String(2, &c.Owner)
+}
+
+func (c *ApprovePurchase) apply(t *turn) engine.Outcome {
+	row := t.purchaseOf(c.ID)
+	if row == 0 {
+		return engine.OutcomeRecordUnknown
+	}
+	p := *t.purchases.Read(row)
+	switch p.Status {
+	case PurchaseApproval:
+	case PurchaseCheckout, PurchaseProcessing, PurchaseSucceeded:
+		return engine.OutcomeDone
+	default:
+		return engine.OutcomePurchaseClosed
+	}
+
+	w := *t.workspaces.Read(p.Workspace)
+	w.Ledger.roll(t.stamp)
+	t.adopt(p.Workspace, &w, c.Owner)
+	w.Ledger.CapApproved = true
+	if p.Flow != 0 && p.shown(p.Flow, t.flows.Read(p.Flow)) {
+		t.flows.Write(p.Flow).SignupConfirmed = true
+	}
+	if w.Ledger.Card != "" && p.Reason != ReasonDeclined {
+		t.change(row, &w, PurchaseProcessing, 0).PaidMonth = w.Ledger.Month
+	} else {
+		t.change(row, &w, PurchaseCheckout, t.stamp+CheckoutMS)
+	}
+	*t.workspaces.Write(p.Workspace) = w
+	return engine.OutcomeDone
+}
+
+// DenyPurchase is an owner's no. Again it is the same success again.
+type DenyPurchase struct{ ID [16]byte }
+
+// Fields states the command's fields.
+func (c *DenyPurchase) Fields(w *wire.Codec) { w.ID(1, &c.ID) }
+
+func (c *DenyPurchase) apply(t *turn) engine.Outcome {
+	row := t.purchaseOf(c.ID)
+	if row == 0 {
+		return engine.OutcomeRecordUnknown
+	}
+	p := t.purchases.Read(row)
+	switch {
+	case p.Status == PurchaseDenied:
+		return engine.OutcomeDone
+	case !p.waits():
+		return engine.OutcomePurchaseClosed
+	}
+	t.finishPurchase(row, PurchaseDenied)
+	return engine.OutcomeDone
+}
+
+// RenewLink replaces the approval link of a purchase that waits for its owner.
+type RenewLink struct {
+	Workspace uint32
+	ID        [16]byte
+	Link      [32]byte
+	Person    bool
+}
+
+// Fields states the command's fields.
+func (c *RenewLink) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Workspace)
+	w.ID(2, &c.ID)
+	w.Hash(3, &c.Link)
+	w.Bool(4, &c.Person)
+}
+
+func (c *RenewLink) apply(t *turn) engine.Outcome {
+	row := t.purchaseRow(c.Workspace, c.ID)
+	if row == 0 {
+		return engine.OutcomeRecordUnknown
+	}
+	switch p := t.purchases.Read(row); {
+	case p.Status == PurchaseProcessing || p.Status == PurchaseSucceeded:
+		return engine.OutcomeCheckoutCompleted
+	case p.Status != PurchaseApproval:
+		return engine.OutcomePurchaseClosed
+	case p.Link == c.Link:
+		return engine.OutcomeDone
+	case !c.Person && p.Links >= MaxLinks:
+		return engine.OutcomeLinkLimit
+	}
+	p := t.purchases.Write(row)
+	t.linkBy.Remove(secretHash(&p.Link), row)
+	p.Link = c.Link
+	if !c.Person {
+		p.Links++
+	}
+	t.linkBy.Insert(secretHash(&p.Link), row)
+	t.fold(uint64(row))
+	return engine.OutcomeDone
+}

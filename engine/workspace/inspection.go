@@ -1,0 +1,479 @@
+package workspace
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+// Bounds of what an inspection or an assessment keeps.
+const (
+	// MaxDocumentBytes is the most that a document takes, as it is kept: compressed.
+	MaxDocumentBytes = 1 << 20
+	// MaxPartBytes is the most that one command carries of it, so that entries stay small.
+	MaxPartBytes = 32 << 10
+	// MaxInspectionsPerDay is per workspace and UTC day, assessments included.
+	MaxInspectionsPerDay = 100
+	// A document has at most MaxFindings findings; a name in one has at most maxFindingName bytes, a
+	// quote MaxQuoteBytes, the host MaxHostBytes.
+	MaxFindings    = 20
+	maxFindingName = 64
+	MaxQuoteBytes  = 300
+	MaxHostBytes   = 261 // 255 and a port
+	// uploadMS is how long the next part of a document may take.
+	uploadMS = 60_000
+	// inspectionRowBytes is what a row takes, its part of the indexes included.
+	inspectionRowBytes = 200
+)
+
+// Finding is what one rule says: what later inspections of the same host are compared with.
+type Finding struct {
+	// Field is where it stands in the document, Verdict and Rule are what it says.
+	Field, Verdict, Rule string
+	// Quote is from what it rests on.
+	Quote string
+}
+
+// Fields states the finding's fields.
+func (f *Finding) Fields(w *wire.Codec) {
+	w.String(1, &f.Field)
+	w.String(2, &f.Verdict)
+	w.String(3, &f.Rule)
+	w.String(4, &f.Quote)
+}
+
+// findings are those of one document.
+type findings struct{ All []Finding }
+
+// Fields states the list's fields.
+func (f *findings) Fields(w *wire.Codec) { wire.List(w, 1, &f.All) }
+
+// inspection is what was read of a host: its document is the blob of the same row.
+type inspection struct {
+	// Run is the row of its run.
+	Run, Workspace uint32
+	// Before is the workspace's inspection of this host before this one, whatever came of it;
+	// Previous is the one that it was compared with.
+	Before, Previous uint32
+	// Size is how long the document is; 0 once it was dropped.
+	Size uint32
+	Kind RunKind
+	Host string
+	// Findings are encoded.
+	Findings []byte
+}
+
+// Fields states the row's fields.
+func (i *inspection) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &i.Run)
+	wire.Uint(w, 2, &i.Workspace)
+	wire.Uint(w, 3, &i.Before)
+	wire.Uint(w, 4, &i.Previous)
+	wire.Uint(w, 5, &i.Size)
+	wire.Uint(w, 6, &i.Kind)
+	w.String(7, &i.Host)
+	w.Blob(8, &i.Findings)
+}
+
+// bytes is what the row and its document take, or will take.
+func (i *inspection) bytes() int {
+	return inspectionRowBytes + len(i.Host) + len(i.Findings) + int(i.Size)
+}
+
+func (i *inspection) found() (f findings) {
+	decodeBlob(i.Findings, &f)
+	return f
+}
+
+// hostKey names what inspections of one host in one workspace are found by.
+type hostKey struct {
+	workspace uint32
+	host      string
+}
+
+// SaveInspection saves what an inspection, or an assessment, came to: the run, and its document or
+// the first part of it. Where that is all of it the run is completed, and its credits are spent;
+// else they are reserved, and AddInspectionPart brings the rest. Order of refusals: the flow is
+// unknown · the key was used for another request (for this one: Done, the same run) · the day's
+// inspections · credits · the workspace is full. The reply is a RunReply; of refusals a RetryReply,
+// a CreditsReply or a FullReply. The same ID again is the same success again.
+type SaveInspection struct {
+	Workspace uint32
+	ID        [16]byte
+	Kind      RunKind // RunInspection or RunAssessment
+	// Key and Body are hashes as StartRun has them; the zero key is none.
+	Key, Body [16]byte
+	// Flow is the saved test that it is about; zero is none.
+	Flow [16]byte
+	// Host is whose earlier inspections it is compared with.
+	Host     string
+	Findings []Finding
+	// BeganAt is when the first fetch began, by the server's clock.
+	BeganAt int64
+	// Size is how long the whole document is, Part its first bytes.
+	Size uint32
+	Part []byte
+}
+
+// Fields states the command's fields.
+func (c *SaveInspection) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Workspace)
+	w.ID(2, &c.ID)
+	wire.Uint(w, 3, &c.Kind)
+	w.ID(4, &c.Key)
+	w.ID(5, &c.Body)
+	w.ID(6, &c.Flow)
+	w.String(7, &c.Host)
+	wire.List(w, 8, &c.Findings)
+	w.Int(9, &c.BeganAt)
+	wire.Uint(w, 10, &c.Size)
+	w.Blob(11, &c.Part)
+	if w.Decoding() && c.Kind != RunInspection && c.Kind != RunAssessment {
+		w.Fail("an inspection does not save a run of kind %d", c.Kind)
+	}
+}
+
+// fits says that the command is within the bounds.
+func (c *SaveInspection) fits() bool {
+	ok := len(c.Part) > 0 && len(c.Part) <= MaxPartBytes && c.Size >= uint32(len(c.Part)) &&
+		c.Size <= MaxDocumentBytes && len(c.Host) <= MaxHostBytes && len(c.Findings) <= MaxFindings
+	for i := range c.Findings {
+		f := &c.Findings[i]
+		ok = ok && len(f.Field) <= maxFindingName && len(f.Verdict) <= maxFindingName &&
+			len(f.Rule) <= maxFindingName && len(f.Quote) <= MaxQuoteBytes
+	}
+	return ok
+}
+
+func (c *SaveInspection) apply(t *turn) engine.Outcome {
+	w, ok := t.workspace(c.Workspace)
+	if !ok {
+		return engine.OutcomeRecordUnknown
+	}
+	flowRow := uint32(0)
+	if c.Flow != ([16]byte{}) {
+		if flowRow = t.flowRow(c.Workspace, c.Flow); flowRow == 0 {
+			return engine.OutcomeRecordUnknown
+		}
+	}
+	if made, outcome := t.replay(c.Key, c.Body); outcome != engine.OutcomeNone {
+		t.answer(&RunReply{ID: made, Repeated: true})
+		return outcome
+	}
+	if t.runRow(c.Workspace, c.ID) != 0 {
+		t.answer(&RunReply{ID: c.ID, Repeated: true})
+		return engine.OutcomeDone
+	}
+	if !c.fits() {
+		return engine.OutcomeTooLarge
+	}
+	w.Ledger.roll(t.stamp)
+	i := inspection{
+		Workspace: c.Workspace, Size: c.Size, Kind: c.Kind, Host: c.Host,
+		Findings: wire.Encode(nil, &findings{c.Findings}),
+	}
+	if o := t.inspectable(&w, c.Kind, runRowBytes+i.bytes()); o != engine.OutcomeDone {
+		return o
+	}
+
+	began := min(max(c.BeganAt, t.stamp-hourMS), t.stamp)
+	r := run{
+		ID: c.ID, Workspace: c.Workspace, Flow: flowRow, Kind: c.Kind, Status: RunRunning,
+		Credits: t.inspectionPrice(c.Kind), CreatedAt: began, StartedAt: began, Due: t.stamp + uploadMS,
+	}
+	if flowRow != 0 {
+		r.FlowVersion = t.flows.Read(flowRow).Version
+	}
+	w.Ledger.Inspected++
+	if r.Credits > 0 {
+		r.ChargeState = ChargeReserved
+		t.moveCredits(&w, &r, transactionReserve)
+	}
+	i.Run = t.addRun(&w, r, RunText{})
+	t.due.add(r.Due, dueRun, i.Run)
+	row := t.addInspection(i, c.Part)
+	t.keepRequest(c.Key, c.Body, madeRun, i.Run)
+	*t.workspaces.Write(c.Workspace) = w
+	if len(c.Part) == int(c.Size) {
+		t.completeInspection(row)
+	}
+	t.answer(&RunReply{ID: c.ID})
+	return engine.OutcomeDone
+}
+
+// addInspection appends an inspection and what there is of its document.
+func (t *turn) addInspection(i inspection, part []byte) uint32 {
+	row, next := t.inspections.Append()
+	_, blob := t.documents.Append()
+	if i.Kind == RunInspection {
+		key := hostKey{i.Workspace, i.Host}
+		i.Before = t.inspectedBy[key]
+		t.inspectedBy[key] = row
+	}
+	*next = i
+	blob.Set(append([]byte(nil), part...))
+	t.rooms.hold(i.Workspace, i.bytes())
+	t.inspectionBy[i.Run] = row
+	t.fold(uint64(row))
+	return row
+}
+
+// inspectable says whether a workspace, whose ledger has been rolled, may save an inspection of so
+// many bytes; 0 bytes ask before the size is known. It changes nothing.
+func (t *turn) inspectable(w *workspace, kind RunKind, bytes int) engine.Outcome {
+	l, price := &w.Ledger, uint64(t.inspectionPrice(kind))
+	switch {
+	case l.Inspected >= MaxInspectionsPerDay:
+		t.answer(&RetryReply{ResetsAt: nextDay(t.stamp), Limit: MaxInspectionsPerDay})
+		return engine.OutcomeRunLimit
+	case price > l.CreditsLeft:
+		t.answer(&CreditsReply{Required: price, Balance: l.CreditsLeft})
+		return engine.OutcomeCreditsShort
+	case t.requests.full():
+		return engine.OutcomeKeysFull
+	}
+	return t.room(t.workspaceRow(w.ID), bytes)
+}
+
+func (s *state) inspectionPrice(kind RunKind) uint32 {
+	if kind == RunAssessment {
+		return s.policy.CreditsEvaluation
+	}
+	return s.policy.CreditsInspection
+}
+
+// neverWhole says that a run is an inspection's, or an assessment's, that has failed: it was given
+// back, and whoever sends the request again means another one.
+func (s *state) neverWhole(row uint32) bool {
+	r := s.runs.Read(row)
+	return s.inspectionBy[row] != 0 && r.Status.Final() && r.Status != RunCompleted
+}
+
+// Inspectable says whether a workspace could save an inspection, or an assessment, now: what
+// SaveInspection would refuse is refused before anything is fetched. The reply is as there.
+func (m *Machine) Inspectable(workspace uint32, kind RunKind, now int64) engine.Result {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	w, ok := s.workspace(workspace)
+	if !ok {
+		return engine.Result{Outcome: engine.OutcomeRecordUnknown}
+	}
+	t := turn{state: s, m: m, stamp: max(now, s.stamp.Load())}
+	w.Ledger.roll(t.stamp)
+	outcome := t.inspectable(&w, kind, inspectionRowBytes)
+	return engine.Result{Outcome: outcome, Value: t.reply}
+}
+
+// AddInspectionPart brings the next part of a document; with the last one the run is completed. A
+// part that is there already is the same success again.
+type AddInspectionPart struct {
+	Run [16]byte
+	// From is how many bytes of the document stand before Part.
+	From uint32
+	Part []byte
+}
+
+// Fields states the command's fields.
+func (c *AddInspectionPart) Fields(w *wire.Codec) {
+	w.ID(1, &c.Run)
+	wire.Uint(w, 2, &c.From)
+	w.Blob(3, &c.Part)
+}
+
+func (c *AddInspectionPart) apply(t *turn) engine.Outcome {
+	runRow := t.runOf(c.Run)
+	row := t.inspectionBy[runRow]
+	if row == 0 {
+		return engine.OutcomeRecordUnknown
+	}
+	size := t.inspections.Read(row).Size
+	have := t.documents.Read(row).Bytes()
+	to := uint64(c.From) + uint64(len(c.Part))
+	switch {
+	case size > 0 && to <= uint64(len(have)):
+		return engine.OutcomeDone
+	case t.runs.Read(runRow).Status != RunRunning:
+		return engine.OutcomeFenced
+	case int(c.From) != len(have) || len(c.Part) == 0 || to > uint64(size):
+		return engine.OutcomeIDsContradict
+	case len(c.Part) > MaxPartBytes:
+		return engine.OutcomeTooLarge
+	}
+
+	whole := make([]byte, 0, to)
+	t.documents.Write(row).Set(append(append(whole, have...), c.Part...))
+	r := t.runs.Write(runRow)
+	r.Due = t.stamp + uploadMS
+	t.due.add(r.Due, dueRun, runRow)
+	t.fold(to)
+	if to == uint64(size) {
+		t.completeInspection(row)
+	}
+	return engine.OutcomeDone
+}
+
+// maxBefore bounds the walk over a host's inspections that were never whole.
+const maxBefore = 100
+
+// completeInspection ends the run of a document that is whole, and compares it with the newest one
+// of its host before it.
+func (t *turn) completeInspection(row uint32) {
+	i := t.inspections.Write(row)
+	for before, n := i.Before, 0; before != 0 && i.Previous == 0 && n < maxBefore; n++ {
+		b := t.inspections.Read(before)
+		if t.runs.Read(b.Run).Status == RunCompleted {
+			i.Previous = before
+		}
+		before = b.Before
+	}
+	t.end(i.Run, ending{status: RunCompleted})
+}
+
+// forgetInspection drops what the inspection of a run has read, and that it was made.
+func (t *turn) forgetInspection(runRow uint32) {
+	row := t.inspectionBy[runRow]
+	if row == 0 {
+		return
+	}
+	i := t.inspections.Write(row)
+	delete(t.inspectionBy, runRow)
+	delete(t.inspectedBy, hostKey{i.Workspace, i.Host})
+	t.rooms.hold(i.Workspace, -i.bytes())
+	i.Size, i.Findings, i.Host = 0, nil, ""
+	t.rooms.hold(i.Workspace, i.bytes())
+	t.documents.Write(row).Set(nil)
+}
+
+// settleInspection follows the end of an inspection's run: its credits, its document where that was
+// never whole, and a notification where rules say something else than at the time before.
+func (t *turn) settleInspection(row uint32, r *run) {
+	i := t.inspections.Read(row)
+	w := *t.workspaces.Read(r.Workspace)
+	w.Ledger.roll(t.stamp)
+	commit := r.Status == RunCompleted
+	if r.ChargeState == ChargeReserved {
+		kind := transactionCommit
+		if r.ChargeState = ChargeCommitted; !commit {
+			r.ChargeState, kind = ChargeReturned, transactionRelease
+		}
+		t.moveCredits(&w, r, kind)
+	}
+	switch {
+	case !commit:
+		i = t.inspections.Write(row)
+		t.rooms.hold(i.Workspace, -i.bytes())
+		i.Size, i.Findings = 0, nil
+		t.rooms.hold(i.Workspace, i.bytes())
+		t.documents.Write(row).Set(nil)
+	case i.Previous != 0:
+		previous := t.inspections.Read(i.Previous)
+		if kind := judgeChanges(changesOf(previous.found().All, i.found().All)); kind != 0 {
+			t.notify(&w, notice{kind: kind, run: r})
+		}
+	}
+	*t.workspaces.Write(r.Workspace) = w
+}
+
+// Change is a rule that says something else than at the time before.
+type Change struct{ Before, After Finding }
+
+// changesOf are the fields whose verdict is another one, in the order of the newer document.
+func changesOf(before, after []Finding) (changes []Change) {
+	for _, now := range after {
+		for _, then := range before {
+			if then.Field == now.Field && then.Verdict != now.Verdict {
+				changes = append(changes, Change{then, now})
+			}
+		}
+	}
+	return changes
+}
+
+// ranks order the verdicts that say something; unknown, and what is no verdict, says nothing.
+var ranks = map[string]int{"no": 1, "partial": 2, "yes": 3}
+
+// judgeChanges says what changes are notified as: a regression where any verdict is worse,
+// recovered where some are better and none is worse, 0 where nothing can be said.
+func judgeChanges(changes []Change) (kind NoticeKind) {
+	for i := range changes {
+		before, after := ranks[changes[i].Before.Verdict], ranks[changes[i].After.Verdict]
+		switch {
+		case before == 0 || after == 0:
+		case after < before:
+			return NoticeRegression
+		default:
+			kind = NoticeRecovered
+		}
+	}
+	return kind
+}
+
+// InspectionView is what an inspection, or an assessment, came to.
+type InspectionView struct {
+	Kind RunKind
+	// Document is whole, as it was brought; it must not be changed.
+	Document []byte
+	// Previous is the run that it was compared with, zero is none; Changes are what differs.
+	Previous [16]byte
+	Changes  []Change
+}
+
+// Inspection finds the document of a run of a workspace that is completed.
+func (m *Machine) Inspection(workspace uint32, run [16]byte) (v InspectionView, ok bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	runRow := s.runRow(workspace, run)
+	row := s.inspectionBy[runRow]
+	if row == 0 || s.runs.Read(runRow).Status != RunCompleted {
+		return v, false
+	}
+	i := s.inspections.Read(row)
+	v = InspectionView{Kind: i.Kind, Document: s.documents.Read(row).Bytes()}
+	if i.Previous != 0 {
+		previous := s.inspections.Read(i.Previous)
+		v.Previous = s.runs.Row(previous.Run).ID
+		v.Changes = changesOf(previous.found().All, i.found().All)
+	}
+	return v, true
+}
+
+// consistentInspections says that inspections name rows that are there, and are no longer than
+// what they announced.
+func (s *state) consistentInspections() bool {
+	if s.documents.Len() != s.inspections.Len() {
+		return false
+	}
+	for row := uint32(1); row <= s.inspections.Len(); row++ {
+		i := s.inspections.Read(row)
+		if i.Before >= row || i.Previous >= row || !s.owned(i.Workspace) || i.Run == 0 ||
+			i.Run > s.runs.Len() || s.runs.Read(i.Run).Kind != i.Kind ||
+			len(s.documents.Read(row).Bytes()) > int(i.Size) ||
+			wire.Decode(i.Findings, &findings{}) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// indexInspections rebuilds their indexes, after a restore.
+func (s *state) indexInspections() {
+	for row := uint32(1); row <= s.inspections.Len(); row++ {
+		i := s.inspections.Read(row)
+		if s.rooms.of[i.Workspace].gone {
+			continue
+		}
+		s.inspectionBy[i.Run] = row
+		if i.Kind == RunInspection {
+			s.inspectedBy[hostKey{i.Workspace, i.Host}] = row
+		}
+	}
+}
+
+// countInspections counts what they take into the rooms of their workspaces.
+func (s *state) countInspections(r *rooms) {
+	for row := uint32(1); row <= s.inspections.Len(); row++ {
+		i := s.inspections.Read(row)
+		r.hold(i.Workspace, i.bytes())
+	}
+}

@@ -1,0 +1,194 @@
+package workspace
+
+import (
+	"slices"
+
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+// Return is a payment that is to be sent back, or was.
+type Return struct {
+	// Payment and Refund are the provider's ids; Refund is empty until it was sent back, at At.
+	Payment, Refund string
+	At              int64
+	// Refused is the provider's word where it does not send it back: nobody asks again until an
+	// operator says so.
+	Refused string
+}
+
+// Fields states the fields.
+func (r *Return) Fields(w *wire.Codec) {
+	w.String(1, &r.Payment)
+	w.String(2, &r.Refund)
+	w.Int(3, &r.At)
+	w.String(4, &r.Refused)
+}
+
+// Due says that the provider is to be asked to send it back.
+func (r *Return) Due() bool { return r.At == 0 && r.Refused == "" }
+
+// MaxSurplus is how many payments beside its own one purchase keeps. Each needs a page or a charge
+// of its own, so that there are two at most where the provider keeps its word.
+const MaxSurplus = 8
+
+// MaxRefused is the length of a provider's word for not sending money back, in bytes.
+const MaxRefused = 100
+
+// returns are the payments of a purchase that are to be sent back, or were.
+func (p *purchase) returns() (all []Return) {
+	if p.Refund {
+		all = append(all, Return{p.Payment, p.RefundID, p.RefundedAt, p.RefundRefused})
+	}
+	return append(all, p.Surplus...)
+}
+
+// owes says that money of the purchase is to be sent back.
+func (p *purchase) owes() bool {
+	return p.Refund && p.RefundedAt == 0 && p.RefundRefused == "" ||
+		slices.ContainsFunc(p.Surplus, func(r Return) bool { return r.Due() })
+}
+
+// change replaces one of the returns, by its place among them.
+func (p *purchase) change(at int, to Return) {
+	if p.Refund {
+		if at == 0 {
+			p.RefundID, p.RefundedAt, p.RefundRefused = to.Refund, to.At, to.Refused
+			return
+		}
+		at--
+	}
+	p.Surplus = slices.Clone(p.Surplus) // a snapshot may hold the row as it was
+	p.Surplus[at] = to
+}
+
+// NoteSurplus keeps a payment of a purchase that another payment has paid already, or that was paid
+// after its end before: it brings nothing and is sent back. Again it is the same success again.
+type NoteSurplus struct {
+	ID [16]byte
+	// Payment is the provider's id of it, 1 to 255 bytes.
+	Payment string
+}
+
+// Fields states the command's fields.
+func (c *NoteSurplus) Fields(w *wire.Codec) {
+	w.ID(1, &c.ID)
+	w.String(2, &c.Payment)
+	if w.Decoding() && (c.Payment == "" || len(c.Payment) > 255) {
+		w.Fail("a payment of %d bytes", len(c.Payment))
+	}
+}
+
+func (c *NoteSurplus) apply(t *turn) engine.Outcome {
+	row := t.purchaseOf(c.ID)
+	if row == 0 {
+		return engine.OutcomeRecordUnknown
+	}
+	p := t.purchases.Read(row)
+	switch {
+	case p.Payment == "":
+		return engine.OutcomePurchaseClosed // nothing was paid that this could be beside
+	case p.Payment == c.Payment ||
+		slices.ContainsFunc(p.Surplus, func(r Return) bool { return r.Payment == c.Payment }):
+		return engine.OutcomeDone
+	case len(p.Surplus) >= MaxSurplus:
+		return engine.OutcomeWorkspaceFull
+	}
+	p = t.purchaseWrite(row, func(p *purchase) {
+		p.Surplus = append(slices.Clone(p.Surplus), Return{Payment: c.Payment})
+	})
+	t.workspaces.Write(p.Workspace).Ledger.RefundCents += uint64(p.Cents)
+	t.fold(uint64(row))
+	return engine.OutcomeDone
+}
+
+// NoteRefund says that a payment was sent back, or that its provider refuses to. Again it is the
+// same success again.
+type NoteRefund struct {
+	ID [16]byte
+	// Refund is the provider's id of the refund.
+	Refund string
+	// Payment is which one; empty is the purchase's own.
+	Payment string
+	// Refused is the provider's word where it does not send it back, at most MaxRefused bytes.
+	Refused string
+}
+
+// Fields states the command's fields.
+func (c *NoteRefund) Fields(w *wire.Codec) {
+	w.ID(1, &c.ID)
+	w.String(2, &c.Refund)
+	w.String(3, &c.Payment)
+	w.String(4, &c.Refused)
+	if w.Decoding() && len(c.Refused) > MaxRefused {
+		w.Fail("a refusal of %d bytes", len(c.Refused))
+	}
+}
+
+func (c *NoteRefund) apply(t *turn) engine.Outcome {
+	row := t.purchaseOf(c.ID)
+	if row == 0 {
+		return engine.OutcomeRecordUnknown
+	}
+	p := t.purchases.Read(row)
+	all := p.returns()
+	at := slices.IndexFunc(all, func(r Return) bool { return r.Payment == c.Payment })
+	if c.Payment == "" && p.Refund {
+		at = 0
+	}
+	switch {
+	case at < 0:
+		return engine.OutcomePurchaseClosed
+	case all[at].At != 0 || c.Refused != "" && all[at].Refused != "":
+		return engine.OutcomeDone
+	}
+	all[at].Refused = c.Refused
+	if c.Refused == "" {
+		all[at].Refund, all[at].At = c.Refund, t.stamp
+	}
+	p = t.purchaseWrite(row, func(p *purchase) { p.change(at, all[at]) })
+	if c.Refused == "" {
+		w := *t.workspaces.Read(p.Workspace)
+		w.Ledger.RefundedCents += uint64(p.Cents)
+		t.notify(&w, notice{kind: NoticePurchase, purchase: p})
+		*t.workspaces.Write(p.Workspace) = w
+	}
+	t.fold(uint64(row))
+	return engine.OutcomeDone
+}
+
+// RetryRefund has a purchase's provider asked again for what it refused to send back.
+type RetryRefund struct{ ID [16]byte }
+
+// Fields states the command's fields.
+func (c *RetryRefund) Fields(w *wire.Codec) { w.ID(1, &c.ID) }
+
+func (c *RetryRefund) apply(t *turn) engine.Outcome {
+	row := t.purchaseOf(c.ID)
+	if row == 0 {
+		return engine.OutcomeRecordUnknown
+	}
+	t.purchaseWrite(row, func(p *purchase) {
+		for at, r := range p.returns() {
+			if r.Refused != "" {
+				r.Refused = ""
+				p.change(at, r)
+			}
+		}
+	})
+	t.fold(uint64(row))
+	return engine.OutcomeDone
+}
+
+// refund is how the returns of a purchase stand, in one word, for the record of an operator's act.
+func (p *purchase) refund() string {
+	for _, r := range p.returns() {
+		if r.Refused != "" {
+			return "refused"
+		}
+	}
+	if p.owes() {
+		return "due"
+	}
+	return ""
+}

@@ -1,0 +1,61 @@
+package workspace_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine"
+	"tollgate/engine/enginetest"
+	"tollgate/engine/wire"
+	"tollgate/engine/workspace"
+)
+
+// TestASnapshotHasReturnsAsTheyWere: what is noted of a payment that is to be sent back, while a
+// snapshot of before is written, is not in it.
+func TestASnapshotHasReturnsAsTheyWere(t *testing.T) {
+	m, id := opened(), enginetest.ID
+	log := enginetest.NewLog(m, enginetest.Epoch)
+	log.Shard = 1
+	do := func(kind engine.Kind, c wire.Fielder) {
+		t.Helper()
+		require.Equal(t, engine.OutcomeDone, log.Do(kind, c).Outcome)
+	}
+	do(workspace.KindSignUp, &workspace.SignUp{
+		ID: id("w"), KeyID: id("k"), KeyHash: [32]byte{1}, ClaimHash: [32]byte{2},
+		Scopes: workspace.ScopesAll, Label: "acme",
+	})
+	do(workspace.KindRequestPurchase, &workspace.RequestPurchase{
+		Workspace: 1, ID: id("p"), Runs: 1, Link: [32]byte{3},
+	})
+	do(workspace.KindApprovePurchase, &workspace.ApprovePurchase{ID: id("p"), Owner: "ada"})
+	do(workspace.KindNotePayment, &workspace.NotePayment{
+		ID: id("p"), Result: workspace.PaymentPaid, Payment: "pi_1",
+	})
+	do(workspace.KindNoteSurplus, &workspace.NoteSurplus{ID: id("p"), Payment: "pi_2"})
+
+	begun, err := m.Snapshot()
+	require.NoError(t, err)
+	do(workspace.KindNoteRefund, &workspace.NoteRefund{
+		ID: id("p"), Refund: "re_2", Payment: "pi_2",
+	})
+	do(workspace.KindNoteSurplus, &workspace.NoteSurplus{ID: id("p"), Payment: "pi_3"})
+	var written bytes.Buffer
+	_, err = begun.WriteTo(&written)
+	require.NoError(t, err)
+	begun.Release()
+	v, ok := restored(t, written.Bytes()).Purchase(1, id("p"))
+	require.True(t, ok)
+	require.Equal(t, []workspace.Return{{Payment: "pi_2"}}, v.Returns)
+	v, ok = m.Purchase(1, id("p"))
+	require.True(t, ok)
+	require.Equal(t, []workspace.Return{
+		{Payment: "pi_2", Refund: "re_2", At: m.Stamp()}, {Payment: "pi_3"},
+	}, v.Returns)
+	for _, n := range []string{"4", "5", "6", "7", "8", "9"} {
+		do(workspace.KindNoteSurplus, &workspace.NoteSurplus{ID: id("p"), Payment: "pi_" + n})
+	}
+	last := &workspace.NoteSurplus{ID: id("p"), Payment: "pi_10"}
+	require.Equal(t, engine.OutcomeWorkspaceFull, log.Do(workspace.KindNoteSurplus, last).Outcome)
+}

@@ -1,0 +1,165 @@
+package workspace
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/page"
+	"tollgate/engine/wire"
+)
+
+// RequestRetentionMS is how long an Idempotency-Key is kept, in log time: 30 days.
+const RequestRetentionMS = 30 * dayMS
+
+const (
+	// MaxRequests is how many Idempotency-Keys one group keeps at most: beyond it new ones are refused
+	// until older ones have expired. Builds of cluster version 0 kept fewer.
+	MaxRequests  = 6_000_000
+	maxRequests0 = 2_000_000
+	// spareRequests are those of MaxRequests that only purchases use which their owners have paid.
+	spareRequests = 10_000
+)
+
+// request is a request that was carried out, and what its answer is given again from.
+type request struct {
+	Key, Body, Made [16]byte
+	At              int64
+}
+
+// Fields states the row's fields.
+func (r *request) Fields(w *wire.Codec) {
+	w.ID(1, &r.Key)
+	w.ID(2, &r.Body)
+	w.ID(3, &r.Made)
+	w.Int(4, &r.At)
+}
+
+// requestRow is what is in memory of a request: there are as many as runs in 30 days. What it made
+// is a row of the table that kind says; its instant has 48 bits, enough until the year 10,889.
+type requestRow struct {
+	Key, Body [16]byte
+	made      uint32
+	atLow     uint32
+	atHigh    uint16
+	kind      madeKind
+}
+
+// madeKind says what a request made.
+type madeKind uint8
+
+const (
+	madeRun      madeKind = 1
+	madePurchase madeKind = 2
+	madeAct      madeKind = 3
+)
+
+func (r *requestRow) at() int64 { return int64(r.atHigh)<<32 | int64(r.atLow) }
+
+func (r *requestRow) set(at int64) { r.atHigh, r.atLow = uint16(at>>32), uint32(at) }
+
+// openRequests makes the table of requests, after those of what they make.
+func (s *state) openRequests() {
+	record := recordCodec[request]()
+	s.requests = kept[requestRow]{
+		most: maxRequests0, spare: spareRequests, by: page.NewIndex(), hash: s.idHash,
+		key: func(r *requestRow) [16]byte { return r.Key }, at: (*requestRow).at,
+	}
+	s.requests.table = page.NewTable(s.store, tableRequests, page.Codec[requestRow]{
+		Append: func(dst []byte, r *requestRow) []byte {
+			return record.Append(dst, &request{
+				Key: r.Key, Body: r.Body, Made: s.madeID(r), At: r.at(),
+			})
+		},
+		ReadRow: func(row uint32, src []byte, to *requestRow) ([]byte, error) {
+			var r request
+			rest, err := record.Read(src, &r)
+			to.Key, to.Body = r.Key, r.Body
+			to.set(r.At)
+			if to.made = s.runs.restored(&r.Made); to.made != 0 {
+				to.kind = madeRun
+			} else {
+				s.unresolved = append(s.unresolved, unresolved{row, r.Made})
+			}
+			return rest, err
+		},
+	})
+}
+
+// madeID is the id of what a request made, which never changes. It takes no lock.
+func (s *state) madeID(r *requestRow) [16]byte {
+	switch r.kind {
+	case madeRun:
+		return s.runs.Row(r.made).ID
+	case madePurchase:
+		return s.purchases.Read(r.made).ID
+	}
+	return s.actRows.Read(r.made).ID
+}
+
+// unresolved is a request that was restored before what it made.
+type unresolved struct {
+	row  uint32
+	made [16]byte
+}
+
+// resolve finds what requests made that were restored before it, of removed workspaces, too, whose
+// records no index has; false says that one made nothing.
+func (s *state) resolve() bool {
+	var rest map[[16]byte]requestRow // purchases and acts: few have a key
+	for _, u := range s.unresolved {
+		r := s.requests.table.Write(u.row)
+		if r.made, r.kind = s.runs.Find(&u.made), madeRun; r.made != 0 {
+			continue
+		}
+		if rest == nil {
+			rest = s.madeByOthers()
+		}
+		other, ok := rest[u.made]
+		if !ok {
+			return false
+		}
+		r.made, r.kind = other.made, other.kind
+	}
+	s.unresolved = nil
+	return true
+}
+
+// madeByOthers are all purchases and acts, by id.
+func (s *state) madeByOthers() map[[16]byte]requestRow {
+	all := make(map[[16]byte]requestRow, s.purchases.Len()+s.actRows.Len())
+	for row := uint32(1); row <= s.actRows.Len(); row++ {
+		all[s.actRows.Read(row).ID] = requestRow{kind: madeAct, made: row}
+	}
+	for row := uint32(1); row <= s.purchases.Len(); row++ {
+		all[s.purchases.Read(row).ID] = requestRow{kind: madePurchase, made: row}
+	}
+	return all
+}
+
+// replay says what a request's key was used for: OutcomeNone for nothing yet, Done with the record
+// that was made, or OutcomeRequestKeyReused. The zero key is none; nor is one used up by an
+// inspection whose document was never whole.
+func (s *state) replay(key, body [16]byte) (made [16]byte, o engine.Outcome) {
+	if key == ([16]byte{}) {
+		return made, engine.OutcomeNone
+	}
+	row := s.requests.find(key, s.stamp.Load()-RequestRetentionMS)
+	if row == 0 {
+		return made, engine.OutcomeNone
+	}
+	r := s.requests.table.Read(row)
+	if r.kind == madeRun && s.neverWhole(r.made) {
+		return made, engine.OutcomeNone
+	}
+	if r.Body != body {
+		return made, engine.OutcomeRequestKeyReused
+	}
+	return s.madeID(r), engine.OutcomeDone
+}
+
+// keepRequest keeps the key of a request that made a row.
+func (t *turn) keepRequest(key, body [16]byte, kind madeKind, made uint32) {
+	if key != ([16]byte{}) && t.requests.to-t.requests.from < t.requests.most {
+		r := requestRow{Key: key, Body: body, kind: kind, made: made}
+		r.set(t.stamp)
+		t.requests.keep(r)
+	}
+}

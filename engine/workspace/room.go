@@ -1,0 +1,203 @@
+package workspace
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+// What workspaces may hold, in bytes as rowBytes and texts count them; runs that have ended take
+// about a third of it in memory, see runs. Beyond it nothing new is saved; a run that has begun may
+// still say what it has to say (about 30 KB).
+const (
+	// MaxUnclaimedBytes is for a workspace that nobody has claimed, MaxClaimedBytes for one that has
+	// an owner.
+	MaxUnclaimedBytes = 256 << 10
+	MaxClaimedBytes   = 64 << 20
+	// BoughtRunBytes is what a workspace may hold more for each run that was ever bought for it, more
+	// than one can say: so what a workspace has paid for never stands in its way. Builds of cluster
+	// version 0 do not know it.
+	BoughtRunBytes = 32 << 10
+	// MaxStrangersBytes is for all workspaces together that nobody has claimed: beyond it nobody
+	// signs up, and they save nothing. MaxNetworkBytes is for those of one network (/48, /24).
+	MaxStrangersBytes = 1 << 30
+	MaxNetworkBytes   = MaxStrangersBytes / 16
+	// MaxGoneBytes is for the rows that removed workspaces leave: beyond it nobody signs up.
+	MaxGoneBytes = 1 << 30
+)
+
+// What a row takes, its part of the indexes included, without its texts; of a workspace with its
+// key, and with its first purchase: who has no room left can still ask for the one that claims it.
+const (
+	workspaceRowBytes = 600 + purchaseRowBytes
+	flowRowBytes      = 200
+	runRowBytes       = 200
+	purchaseRowBytes  = 450
+	issueRowBytes     = 300
+	noticeRowBytes    = 160
+)
+
+// room is what one workspace holds. It is no state: it follows from the tables.
+type room struct {
+	bytes   uint64
+	flows   uint32 // archived ones included
+	network uint32 // by number; 0 is not known
+	claimed bool
+	gone    bool
+}
+
+// rooms are those of all workspaces, by row; strangers is the sum of those without an owner, gone
+// of what those leave that were removed.
+type rooms struct {
+	of              []room
+	strangers, gone uint64
+	// networks number those that workspaces were signed up from, from 1; held is, by number, what
+	// those without an owner hold.
+	networks map[[16]byte]uint32
+	held     []uint64
+}
+
+// open adds the room of a workspace, the next one by row.
+func (r *rooms) open(w *workspace) {
+	if r.of == nil {
+		r.of = make([]room, 1, 64) // rows count from 1
+		r.networks, r.held = map[[16]byte]uint32{}, make([]uint64, 1, 64)
+	}
+	number := r.networks[w.Network]
+	if number == 0 && w.Network != ([16]byte{}) {
+		number = uint32(len(r.held))
+		r.networks[w.Network] = number
+		r.held = append(r.held, 0)
+	}
+	r.of = append(r.of, room{claimed: w.claimed(), gone: w.GoneAt != 0, network: number})
+	r.hold(uint32(len(r.of)-1), workspaceRowBytes)
+}
+
+// admits says that there is room for another workspace of a network.
+func (r *rooms) admits(network [16]byte) bool {
+	number := r.networks[network]
+	return number == 0 || r.held[number]+workspaceRowBytes <= MaxNetworkBytes
+}
+
+// hold counts bytes in, or out where they are negative.
+func (r *rooms) hold(workspace uint32, bytes int) {
+	w := &r.of[workspace]
+	w.bytes += uint64(bytes)
+	r.share(w, uint64(bytes))
+}
+
+// share adds to the sum that a workspace belongs to; what is negative wraps.
+func (r *rooms) share(w *room, bytes uint64) {
+	switch {
+	case w.gone:
+		r.gone += bytes
+	case !w.claimed:
+		r.strangers += bytes
+		if w.network != 0 {
+			r.held[w.network] += bytes
+		}
+	}
+}
+
+// adopt says that a workspace has an owner.
+func (r *rooms) adopt(workspace uint32) {
+	w := &r.of[workspace]
+	r.share(w, -w.bytes)
+	w.claimed = true
+}
+
+// bury says that a workspace was removed.
+func (r *rooms) bury(workspace uint32) {
+	w := &r.of[workspace]
+	r.share(w, -w.bytes)
+	w.gone = true
+	r.share(w, w.bytes)
+}
+
+// limit is what a workspace may hold now, beside its runs that were bought.
+func (r *rooms) limit(workspace uint32) uint64 {
+	w := &r.of[workspace]
+	if w.claimed {
+		return MaxClaimedBytes
+	}
+	free := MaxStrangersBytes - min(r.strangers, MaxStrangersBytes)
+	if w.network != 0 {
+		free = min(free, MaxNetworkBytes-min(r.held[w.network], MaxNetworkBytes))
+	}
+	return min(MaxUnclaimedBytes, w.bytes+free)
+}
+
+// FullReply is the reply of OutcomeWorkspaceFull: what the workspace holds, and what it may hold,
+// in bytes.
+type FullReply struct{ Used, Limit uint64 }
+
+// Fields states the reply's fields.
+func (r *FullReply) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &r.Used)
+	wire.Uint(w, 2, &r.Limit)
+}
+
+// roomLimit is what a workspace may hold now.
+func (s *state) roomLimit(workspace uint32) uint64 {
+	limit := s.rooms.limit(workspace)
+	if s.version.Load() > 0 {
+		limit += uint64(s.workspaces.Read(workspace).Ledger.RunsBought) * BoughtRunBytes
+	}
+	return limit
+}
+
+// room says whether a workspace may hold so many bytes more; what is not more is always allowed.
+func (t *turn) room(workspace uint32, more int) engine.Outcome {
+	used, limit := t.rooms.of[workspace].bytes, t.roomLimit(workspace)
+	if more > 0 && used+uint64(more) > limit {
+		t.answer(&FullReply{Used: used, Limit: limit})
+		return engine.OutcomeWorkspaceFull
+	}
+	return engine.OutcomeDone
+}
+
+// writeRunText replaces what a run has to say.
+func (t *turn) writeRunText(row uint32, text *RunText) {
+	more := t.runs.WriteText(row, text)
+	t.rooms.hold(t.runs.Row(row).Workspace, more)
+}
+
+// bytes is what a purchase takes, beside what its workspace keeps for the first one.
+func (p *purchase) bytes() int {
+	if p.Before == 0 {
+		return 0
+	}
+	return purchaseRowBytes
+}
+
+// bytes is what an issue takes.
+func (i *issue) bytes() int {
+	return issueRowBytes + len(i.Step) + len(i.Code) + len(i.Reason) + len(i.Note)
+}
+
+// countRooms counts what all workspaces hold, from the tables.
+func (s *state) countRooms() (r rooms) {
+	for row := uint32(1); row <= s.workspaces.Len(); row++ {
+		r.open(s.workspaces.Read(row))
+	}
+	for row := uint32(1); row <= s.flows.Len(); row++ {
+		workspace := s.flows.Read(row).Workspace
+		r.of[workspace].flows++
+		r.hold(workspace, flowRowBytes+len(s.flowTexts.Read(row).Bytes))
+	}
+	for row := uint32(1); row <= s.runs.Len(); row++ {
+		r.hold(s.runs.Row(row).Workspace, runRowBytes+s.runs.TextBytes(row))
+	}
+	for row := uint32(1); row <= s.purchases.Len(); row++ {
+		p := s.purchases.Read(row)
+		r.hold(p.Workspace, p.bytes())
+	}
+	for row := uint32(1); row <= s.issues.Len(); row++ {
+		i := s.issues.Read(row)
+		r.hold(i.Workspace, i.bytes())
+	}
+	for row := uint32(1); row <= s.notifications.Len(); row++ {
+		r.hold(s.notifications.Read(row).Workspace, noticeRowBytes)
+	}
+	s.countInspections(&r)
+	return r
+}

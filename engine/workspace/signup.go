@@ -1,0 +1,125 @@
+package workspace
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+// SignUp creates a workspace with one key, without a person. Only hashes of the key and of the
+// claim code are known here. The same ids again are the same success again. The reply of
+// OutcomeSignupLimited is a RetryReply.
+type SignUp struct {
+	ID, KeyID [16]byte
+	KeyHash   [32]byte // SHA-256 of the whole key
+	ClaimHash [32]byte // SHA-256 of the whole claim code
+	Scopes    Scopes
+	Label     string // ≤ 80 characters
+	// Source is a hash of the caller's address (IPv6: of its /64), Wider one of its /56; zero is not
+	// counted.
+	Source, Wider [16]byte
+	// Network is the first address of the caller's /48, or of its /24 as IPv6 maps IPv4; zero is not
+	// known.
+	Network [16]byte
+}
+
+// Fields states the command's fields.
+func (c *SignUp) Fields(w *wire.Codec) {
+	w.ID(1, &c.ID)
+	w.ID(2, &c.KeyID)
+	w.Hash(3, &c.KeyHash)
+	w.Hash(4, &c.ClaimHash)
+	wire.Uint(w, 5, &c.Scopes)
+	w.String(6, &c.Label)
+	w.ID(7, &c.Source)
+	w.ID(18, &c.Wider)
+	w.ID(19, &c.Network)
+}
+
+// RetryReply says when a limit ends, in milliseconds since 1970 UTC.
+type RetryReply struct {
+	ResetsAt int64
+	Limit    uint32
+}
+
+// Fields states the reply's fields.
+func (r *RetryReply) Fields(w *wire.Codec) {
+	w.Int(1, &r.ResetsAt)
+	wire.Uint(w, 2, &r.Limit)
+}
+
+// sources are what a signup counts for, with how many of each may come in an hour: many addresses
+// of one network are rarely as many people.
+func (c *SignUp) sources(perHour uint32) []signups {
+	all := []signups{{Source: c.Source, Count: perHour}}
+	most := uint64(perHour)
+	for _, wider := range [...][16]byte{c.Wider, c.Network} {
+		if most *= 2; wider != ([16]byte{}) {
+			all = append(all, signups{Source: wider, Count: uint32(min(most, 1<<32-1))})
+		}
+	}
+	return all
+}
+
+// limited says whether as many came from the caller's networks as may in an hour.
+func (c *SignUp) limited(t *turn) engine.Outcome {
+	if !t.rooms.admits(c.Network) {
+		t.answer(&RetryReply{ResetsAt: t.stamp + hourMS, Limit: t.policy.SignupsPerHour})
+		return engine.OutcomeSignupLimited
+	}
+	fresh := uint64(0)
+	for _, source := range c.sources(t.policy.SignupsPerHour) {
+		known := t.sources.find(source.Source, t.stamp-hourMS)
+		if known == 0 {
+			fresh++
+			continue
+		}
+		if s := t.sources.table.Read(known); s.Count >= source.Count {
+			t.answer(&RetryReply{ResetsAt: s.At + hourMS, Limit: source.Count})
+			return engine.OutcomeSignupLimited
+		}
+	}
+	if t.sources.to-t.sources.from+fresh > t.sources.most {
+		return engine.OutcomeKeysFull
+	}
+	return engine.OutcomeDone
+}
+
+func (c *SignUp) apply(t *turn) engine.Outcome {
+	if row := t.workspaceRow(c.ID); row != 0 {
+		k := t.keyOf(&c.KeyHash)
+		if k != 0 && t.keys.Read(k).Workspace == row && t.workspaces.Read(row).GoneAt == 0 {
+			return engine.OutcomeDone
+		}
+		return engine.OutcomeIDsContradict
+	}
+	if t.keyOf(&c.KeyHash) != 0 {
+		return engine.OutcomeIDsContradict
+	}
+	if t.policy.SignupsPerHour == 0 || t.rooms.strangers+workspaceRowBytes > MaxStrangersBytes ||
+		t.rooms.gone > MaxGoneBytes {
+		return engine.OutcomeSignupOff
+	}
+	if limited := c.limited(t); limited != engine.OutcomeDone {
+		return limited
+	}
+
+	for _, source := range c.sources(t.policy.SignupsPerHour) {
+		if known := t.sources.find(source.Source, t.stamp-hourMS); known != 0 {
+			t.sources.table.Write(known).Count++
+		} else {
+			t.sources.keep(signups{Source: source.Source, At: t.stamp, Count: 1})
+		}
+	}
+	row, s := t.workspaces.Append()
+	*s = workspace{
+		ID: c.ID, Label: c.Label, Claim: c.ClaimHash, CreatedAt: t.stamp, Network: c.Network,
+		Ledger: ledger{CapCents: t.policy.DefaultCapCents},
+	}
+	t.rooms.open(s)
+	t.due.add(t.unusedEnd(s), dueWorkspace, row)
+	t.workspaceBy.Insert(t.idHash(&s.ID), row)
+	t.claimByHash.Insert(secretHash(&s.Claim), row)
+	t.addKey(row, key{ID: c.KeyID, Hash: c.KeyHash, Scopes: c.Scopes})
+	t.fold(uint64(row))
+	return engine.OutcomeDone
+}

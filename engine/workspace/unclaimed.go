@@ -1,0 +1,204 @@
+package workspace
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+// NoticedMS is how exactly the use of a workspace is known, in milliseconds: within it a use is not
+// noted again.
+const NoticedMS = hourMS
+
+// NoteUse says that a key of a workspace without an owner was used. Within NoticedMS of the use
+// before it changes nothing, and so it does where workspaces are kept for ever, or this one is
+// claimed.
+type NoteUse struct{ Workspace uint32 }
+
+// Fields states the command's fields.
+func (c *NoteUse) Fields(w *wire.Codec) { wire.Uint(w, 1, &c.Workspace) }
+
+func (c *NoteUse) apply(t *turn) engine.Outcome {
+	w, ok := t.workspace(c.Workspace)
+	if !ok {
+		return engine.OutcomeRecordUnknown
+	}
+	if w.claimed() || t.policy.UnclaimedMS == 0 || t.stamp < t.usedAt(&w)+NoticedMS {
+		return engine.OutcomeDone
+	}
+	t.workspaces.Write(c.Workspace).UsedAt = t.stamp
+	t.fold(uint64(c.Workspace))
+	return engine.OutcomeDone
+}
+
+// usedAt is when a workspace was used last, as far as is known: time before the settings said how
+// long it is kept does not count.
+func (s *state) usedAt(w *workspace) int64 { return max(w.CreatedAt, w.UsedAt, s.expireFrom) }
+
+// unusedEnd is when a workspace that nobody claims is removed unless it is used before; 0 is never.
+// One that was given credits stays. No purchase waits then, since asking for one is a use.
+func (s *state) unusedEnd(w *workspace) int64 {
+	life := max(s.policy.UnclaimedMS, ApprovalMS+dayMS)
+	if w.Flows|w.Runs|w.Purchases == 0 {
+		life = cmp.Or(s.policy.EmptyMS, life)
+	}
+	if w.claimed() || w.GoneAt != 0 || s.policy.UnclaimedMS == 0 || w.Ledger.CreditsGranted != 0 {
+		return 0
+	}
+	return s.usedAt(w) + life
+}
+
+// scheduleUnclaimed notes anew when workspaces without an owner are removed, since the settings say
+// another time now. It looks at all workspaces.
+func (t *turn) scheduleUnclaimed() {
+	t.expireFrom = t.stamp
+	t.due = slices.DeleteFunc(t.due, func(i dueItem) bool { return i.kind == dueWorkspace })
+	for row := uint32(1); row <= t.workspaces.Len(); row++ {
+		if at := t.unusedEnd(t.workspaces.Read(row)); at != 0 {
+			t.due = append(t.due, dueItem{at, dueWorkspace, row})
+		}
+	}
+	heap.Init(&t.due)
+}
+
+// RemoveWorkspace removes a workspace that nobody has claimed: for an operator. Of one that is
+// claimed it is OutcomeWorkspaceClaimed.
+type RemoveWorkspace struct{ Workspace uint32 }
+
+// Fields states the command's fields.
+func (c *RemoveWorkspace) Fields(w *wire.Codec) { wire.Uint(w, 1, &c.Workspace) }
+
+func (c *RemoveWorkspace) apply(t *turn) engine.Outcome {
+	w, ok := t.workspace(c.Workspace)
+	if !ok {
+		return engine.OutcomeRecordUnknown
+	}
+	if w.claimed() {
+		return engine.OutcomeWorkspaceClaimed
+	}
+	t.remove(c.Workspace)
+	return engine.OutcomeDone
+}
+
+// remove lets go of all that a workspace without an owner holds: its keys and its claim code work
+// no more, its records are unknown, their texts are gone and their room is free. What stays is one
+// row for each, since rows are never used again, and of the workspace when it went. It returns the
+// number of these rows.
+func (t *turn) remove(number uint32) (rows int) {
+	for row := t.workspaces.Read(number).Runs; row != 0; row = t.runs.Row(row).Before {
+		if !t.runs.Read(row).Status.Final() {
+			t.end(row, ending{status: RunCancelled})
+		}
+	}
+	w := *t.workspaces.Read(number)
+	if open := w.Ledger.Open; open != 0 {
+		t.change(open, &w, PurchaseCancelled, 0)
+	}
+	t.claimByHash.Remove(secretHash(&w.Claim), number)
+	t.rooms.bury(number)
+	for row := w.Keys; row != 0; row = t.keys.Read(row).Before {
+		t.revoke(row)
+		rows++
+	}
+	rows += t.forgetTests(number, &w)
+	for row := w.Purchases; row != 0; row = t.purchases.Read(row).Before {
+		t.purchaseBy.Remove(t.idHash(&t.purchases.Read(row).ID), row)
+		rows++
+	}
+	for row := w.Notifications; row != 0; row = t.notifications.Read(row).Before {
+		t.notification.Remove(t.idHash(&t.notifications.Read(row).ID), row)
+		rows++
+	}
+	w.Label, w.Claim, w.GoneAt = "", [32]byte{}, t.stamp
+	w.Flows, w.Runs, w.Purchases, w.Issues, w.Notifications = 0, 0, 0, 0, 0
+	*t.workspaces.Write(number) = w
+	t.fold(uint64(number)<<32 | uint64(rows))
+	return rows + 1
+}
+
+// forgetTests lets go of a workspace's flows, runs and issues, and returns their number.
+func (t *turn) forgetTests(number uint32, w *workspace) (rows int) {
+	for row := w.Flows; row != 0; row = t.flows.Read(row).Before {
+		t.flowBy.Remove(t.idHash(&t.flows.Read(row).ID), row)
+		f, text := t.flows.Write(row), t.flowTexts.Write(row)
+		f.ArchivedAt = cmp.Or(f.ArchivedAt, t.stamp)
+		t.rooms.hold(number, -len(text.Bytes))
+		text.Bytes = nil
+		rows++
+	}
+	for row := w.Runs; row != 0; row = t.runs.Row(row).Before {
+		t.writeRunText(row, &RunText{})
+		t.runs.End(row)
+		t.forgetInspection(row)
+		rows++
+	}
+	for row := w.Issues; row != 0; row = t.issues.Read(row).Before {
+		t.issueBy.Remove(t.idHash(&t.issues.Read(row).ID), row)
+		i := t.issues.Write(row)
+		before := i.bytes()
+		i.Step, i.Code, i.Reason, i.Note = "", "", "", ""
+		t.rooms.hold(number, i.bytes()-before)
+		rows++
+	}
+	return rows
+}
+
+// Gone is why a key does not work any more whose workspace was removed.
+type Gone uint8
+
+// The causes.
+const (
+	GoneNot      Gone = 0 // it is there, or never was
+	GoneUnused   Gone = 1 // by itself: nobody claimed or used it
+	GoneOperator Gone = 2
+)
+
+func (s *state) goneBy(w *workspace) Gone {
+	switch {
+	case w.GoneAt == 0:
+		return GoneNot
+	case w.Acts != 0 && s.actRows.Read(w.Acts).Kind == KindRemoveWorkspace:
+		return GoneOperator
+	}
+	return GoneUnused
+}
+
+// GoneKey says whether the key with this SHA-256 belonged to a workspace that was removed.
+func (m *Machine) GoneKey(hash [32]byte) Gone {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	row := s.keyOf(&hash)
+	if row == 0 {
+		return GoneNot
+	}
+	return s.goneBy(s.workspaces.Read(s.keys.Read(row).Workspace))
+}
+
+// GoneAt is when a workspace was removed; 0 when it was not, or there is no such row.
+func (m *Machine) GoneAt(workspace uint32) int64 {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if !s.owned(workspace) {
+		return 0
+	}
+	return s.workspaces.Read(workspace).GoneAt
+}
+
+// StrangersView is what all workspaces without an owner hold together, and may hold, in bytes; Gone
+// is what the rows of removed ones take, and may take.
+type StrangersView struct{ Bytes, MaxBytes, Gone, MaxGone uint64 }
+
+// Strangers is what workspaces without an owner hold.
+func (m *Machine) Strangers() StrangersView {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return StrangersView{
+		Bytes: s.rooms.strangers, MaxBytes: MaxStrangersBytes, Gone: s.rooms.gone, MaxGone: MaxGoneBytes,
+	}
+}
