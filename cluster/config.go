@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"tollgate/cluster/keyfiles"
 	"tollgate/engine"
 	"tollgate/engine/journal"
 	"tollgate/wal"
@@ -37,6 +38,9 @@ type Shard struct {
 	Machine engine.Machine
 	// Indexer says to whom a journal record belongs; nil for a machine without a journal.
 	Indexer journal.Indexer
+	// KeyOf is the idempotency key that a journal record used up; nil for a machine whose keys never
+	// leave memory.
+	KeyOf keyfiles.KeyOf
 }
 
 // SkipEntry names an entry that this node must not apply: the operator's way past an entry that
@@ -80,7 +84,8 @@ type Config struct {
 	// HeartbeatTimeout is how long a follower waits before it stands for election (500 ms), and
 	// what the lease is measured by. It must be the same on every node.
 	HeartbeatTimeout time.Duration
-	// CommitTimeout is how soon an idle leader tells followers what is committed (8 ms).
+	// CommitTimeout is how soon an idle leader tells followers what is committed, where none of them
+	// asks (50 ms).
 	CommitTimeout time.Duration
 	// StoreTimeout is how long the disk may take to store entries before the process exits (10 s).
 	StoreTimeout time.Duration
@@ -159,7 +164,7 @@ var wallClock = func(string) func() time.Time { return time.Now }
 // withDefaults returns c with every default filled in, or ErrConfig.
 func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.HeartbeatTimeout, 500*time.Millisecond)
-	setDefault(&c.CommitTimeout, 8*time.Millisecond)
+	setDefault(&c.CommitTimeout, 50*time.Millisecond)
 	setDefault(&c.StoreTimeout, 10*time.Second)
 	setDefault(&c.RPCTimeout, 5*time.Second)
 	setDefault(&c.CheckEntries, 1024)

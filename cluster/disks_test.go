@@ -33,7 +33,7 @@ func onDisks(t *testing.T, f func(c *nodes, disks map[string]*faultfs.Disk)) {
 }
 
 // fileKind says what a path of a node is: "log", "manifest", "vote", "snapshot", "segment",
-// "index" or "mark", and "" for folders.
+// "index", "keys" or "mark", and "" for folders.
 func fileKind(name string) string {
 	base, dir := filepath.Base(name), filepath.Base(filepath.Dir(name))
 	switch {
@@ -49,6 +49,8 @@ func fileKind(name string) string {
 		return "segment"
 	case strings.Contains(base, ".idx"):
 		return "index"
+	case strings.Contains(base, ".keys"):
+		return "keys"
 	case dir == "snapshots" || base == "snapshots":
 		return "snapshot"
 	case base == "log":

@@ -57,7 +57,7 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 		if f.stopped {
 			return answers
 		}
-		f.progress.advance(l.Index)
+		f.progress.advance(l.Index, l.Term)
 	}
 	f.restores = 0
 	if on := g.config.Events.OnApply; on != nil {
@@ -176,7 +176,7 @@ func (f *fsm) Restore(src io.ReadCloser) (err error) {
 		f.restored, f.restores = index, 0
 	}
 	f.restores++
-	f.progress.advance(index)
+	f.progress.advance(index, 0)
 	g.noteRestored()
 	if on := g.config.Events.OnRestore; on != nil {
 		on(g.shard, time.Since(start))
@@ -240,15 +240,28 @@ type progress struct {
 	index atomic.Uint64
 
 	mu      sync.Mutex
+	newest  place
 	waiting int
 	news    chan struct{}
 }
 
-// advance notes that everything up to an entry is applied.
-func (p *progress) advance(index uint64) {
+// place is an entry's: its index and its term, 0 where that is not known. Logs that have the same
+// entry in a place are the same up to there.
+type place struct{ index, term uint64 }
+
+// advance notes that everything up to an entry of that term is applied.
+func (p *progress) advance(index, term uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.newest = place{index, term}
 	p.set(index)
+}
+
+// at is the newest entry applied that the machine was shown.
+func (p *progress) at() place {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.newest
 }
 
 // pass is advance for an entry that is nothing to apply, and that later ones may have overtaken.

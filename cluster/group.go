@@ -51,13 +51,15 @@ type parts struct {
 	machine engine.Machine
 	// openSegments opens the journal's segments, once the journal is restored; nil without one.
 	openSegments func() (Segments, error)
-	transport    rawTransport
-	logs         raft.LogStore
-	stable       raft.StableStore
-	snapshots    raft.SnapshotStore
-	bootstrap    raft.Configuration
-	peers        peers
-	quiet        <-chan struct{} // closed when the node begins to stop
+	// openKeys opens the files of keys that left memory, once the segments are open; nil without.
+	openKeys  func(Segments) *keyTier
+	transport rawTransport
+	logs      raft.LogStore
+	stable    raft.StableStore
+	snapshots raft.SnapshotStore
+	bootstrap raft.Configuration
+	peers     peers
+	quiet     <-chan struct{} // closed when the node begins to stop
 	// logSize is the log on disk in bytes and its fsyncs so far; nil when it is in memory.
 	logSize func() (bytes int64, syncs uint64)
 	// snapshotDamage says which snapshots were found to be damaged; nil: they are in memory.
@@ -77,6 +79,7 @@ type parts struct {
 type Group struct {
 	parts
 	segments  Segments // nil without a journal; set before restored is closed
+	keys      *keyTier // nil where no key leaves memory; set before restored is closed
 	restored  chan struct{}
 	running   chan struct{} // closed when raft runs
 	log       *slog.Logger
@@ -96,11 +99,14 @@ type Group struct {
 	route     atomic.Pointer[route]
 	routeLock sync.Mutex
 	handing   sync.Mutex  // one hand-over at a time
+	tuning    sync.Mutex  // one change of raft's settings at a time
 	retired   atomic.Bool // this node is about to stop: it is not to be elected
 	arrivals  arrivals    // of frames; guarded by routeLock
 	sequence  atomic.Uint64
 	committed atomic.Pointer[[]raft.ServerID]
 	index     readIndex
+	word      atomic.Pointer[word] // the leader's newest
+	heard     chan struct{}        // there is a newer one
 	doorbell  chan struct{}
 	hollows   int // see hollow; of the goroutine that looks at requests
 	opened    instant
@@ -151,7 +157,7 @@ func openGroup(p parts) (*Group, error) {
 		flights: make(chan flight, 64), doorbell: make(chan struct{}, 1),
 		settled: make(chan struct{}), closing: make(chan struct{}),
 		changing: make(chan struct{}, 1), opened: now(),
-		restored: make(chan struct{}), running: make(chan struct{}),
+		restored: make(chan struct{}), running: make(chan struct{}), heard: make(chan struct{}, 1),
 	}
 	g.stable = &watchedVote{p.stable, g}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
@@ -214,12 +220,20 @@ func (g *Group) openRaft() error {
 	}
 	voters := func() []raft.ServerID { return g.voters()[0] }
 	g.transport.voters.Store(&voters)
+	followed := func() following {
+		leader, id := g.raft.LeaderWithID()
+		return following{leader, id, g.raft.LastContact()}
+	}
+	g.transport.followed.Store(&followed)
 	close(g.running)
 	if g.openSegments != nil {
 		if g.segments, err = g.openSegments(); err != nil {
 			close(g.closing) // whoever waits for segments gives up
 			return errors.Join(err, g.raft.Shutdown().Error())
 		}
+	}
+	if g.openKeys != nil {
+		g.keys = g.openKeys(g.segments)
 	}
 	close(g.restored)
 	observed := make(chan raft.Observation, 16)
@@ -235,9 +249,13 @@ func (g *Group) openRaft() error {
 	go g.settleFlights()
 	g.wg.Go(g.ring)
 	g.wg.Go(g.keepTime)
+	g.wg.Go(g.keepSuccession)
 	g.wg.Go(g.keepSnapshots)
 	g.wg.Go(g.keepSegments)
+	g.wg.Go(g.keepKeys)
+	g.wg.Go(g.keepDemoting)
 	g.wg.Go(g.keepFresh)
+	g.wg.Go(g.followWord)
 	return nil
 }
 

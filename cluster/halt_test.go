@@ -234,14 +234,14 @@ func TestMarkedLogIsEmptiedIfItContradictsTheSnapshot(t *testing.T) {
 func TestProgressWakesWhoWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p progress
-		p.advance(5)
+		p.advance(5, 1)
 		require.True(t, p.await(context.Background(), nil, 5))
 		got := make(chan bool)
 		go func() { got <- p.await(context.Background(), nil, 7) }()
 		synctest.Wait()
-		p.advance(6)
+		p.advance(6, 1)
 		synctest.Wait()
-		p.advance(8)
+		p.advance(8, 1)
 		require.True(t, <-got)
 		require.False(t, p.await(context.Background(), time.After(time.Second), 9))
 		ctx, cancel := context.WithCancel(context.Background())

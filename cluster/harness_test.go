@@ -101,7 +101,7 @@ func (c *nodes) config(id string) Config {
 	if c.tune != nil {
 		c.tune(id, &config)
 	}
-	c.ledgers[id] = config.Billing.Machine.(*ledger)
+	c.ledgers[id], _ = config.Billing.Machine.(*ledger) // nil: another machine
 	return config
 }
 
@@ -121,6 +121,14 @@ func (c *nodes) kill(id string) {
 	c.net.isolate(addressOf(id))
 	c.stop(id)
 	c.net.mend()
+}
+
+// measure replaces what a running node measures free space with.
+func (c *nodes) measure(id string, free func(dir string) (int64, error)) {
+	d := c.node[id].disk
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.measure = free
 }
 
 func (c *nodes) fatals(id string) []error {

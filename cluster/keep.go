@@ -129,12 +129,14 @@ func (g *Group) TakeSnapshot() error {
 
 func (g *Group) takeSnapshot() error {
 	logged, last := g.store.sinceSnapshot.Load(), g.raft.LastIndex()
-	c := g.raft.ReloadableConfig()
-	c.TrailingLogs = uint64(max(minTrailing, g.config.TrailingBytes/g.store.meanEntry()))
-	if err := g.raft.ReloadConfig(c); err != nil {
+	err := g.retune(func(set func(raft.ReloadableConfig) error, c raft.ReloadableConfig) error {
+		c.TrailingLogs = uint64(max(minTrailing, g.config.TrailingBytes/g.store.meanEntry()))
+		return set(c)
+	})
+	if err != nil {
 		return err
 	}
-	err := g.raft.Snapshot().Error()
+	err = g.raft.Snapshot().Error()
 	if err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		return err
 	}

@@ -59,13 +59,15 @@ var leaseTenths time.Duration = 9
 // append was SENT that the peer answered with success in the same term: such a peer votes for
 // nobody else until a heartbeat timeout after that. See DESIGN.md for the argument.
 type lease struct {
-	window time.Duration // 0.9 × heartbeat timeout
-	self   raft.ServerID
+	// promise is how long a follower votes for nobody else after it has heard of its leader: a
+	// heartbeat timeout. window is 0.9 of that.
+	promise, window time.Duration
+	self            raft.ServerID
 	// voters are the voters of the latest and of the committed configuration.
 	voters func() [2][]raft.ServerID
-	// clock is now; tests put a machine to sleep with it.
-	clock  func() instant
 	onHeld func(bool)
+	// slept is what tests have a machine sleep, beside what it did.
+	slept atomic.Int64
 
 	published atomic.Pointer[grant]
 
@@ -83,14 +85,21 @@ type lease struct {
 
 func newLease(heartbeat time.Duration, self string, onHeld func(bool)) *lease {
 	return &lease{
-		window: heartbeat / 10 * leaseTenths,
-		self:   raft.ServerID(self),
-		voters: func() [2][]raft.ServerID { return [2][]raft.ServerID{} },
-		clock:  now,
-		onHeld: onHeld,
-		acks:   make(map[raft.ServerID]instant),
-		news:   make(chan struct{}),
+		promise: heartbeat,
+		window:  heartbeat / 10 * leaseTenths,
+		self:    raft.ServerID(self),
+		voters:  func() [2][]raft.ServerID { return [2][]raft.ServerID{} },
+		onHeld:  onHeld,
+		acks:    make(map[raft.ServerID]instant),
+		news:    make(chan struct{}),
 	}
+}
+
+// clock is now.
+func (l *lease) clock() instant {
+	i := now()
+	i.drift += l.slept.Load()
+	return i
 }
 
 // holds is the fast path of a read: one atomic load and a monotonic clock.

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"math"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -159,18 +158,12 @@ func TestLeaseNeedsAMajorityOfBothConfigurations(t *testing.T) {
 // lease that it held may have been over for hours.
 func TestLeaseEndsWithASleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var slept atomic.Int64
 		l := leaseOf("a", "b", "c")
-		l.clock = func() instant {
-			i := now()
-			i.drift += slept.Load()
-			return i
-		}
 		l.begin(5)
 		sent := l.clock()
 		l.ack(5, "b", sent)
 		require.True(t, l.stands(5))
-		slept.Store(int64(time.Hour))
+		l.slept.Store(int64(time.Hour))
 		require.False(t, l.stands(5), "no read that began before is answered")
 		l.refresh()
 		require.False(t, held(l), "answers from before the sleep do not count")
@@ -186,20 +179,14 @@ func TestLeaseEndsWithASleep(t *testing.T) {
 // led, until it hears of the others again.
 func TestStalenessCountsASleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var slept atomic.Int64
 		g := &Group{lease: leaseOf("a", "b", "c")}
-		g.lease.clock = func() instant {
-			i := now()
-			i.drift += slept.Load()
-			return i
-		}
 		g.noteContact(g.lease.clock())
 		time.Sleep(time.Second)
 		require.Equal(t, time.Second, g.Staleness())
-		slept.Store(int64(time.Hour))
+		g.lease.slept.Store(int64(time.Hour))
 		require.Equal(t, time.Hour+time.Second, g.Staleness(), "it followed")
 		asked := g.lease.clock()
-		slept.Store(int64(3 * time.Hour))
+		g.lease.slept.Store(int64(3 * time.Hour))
 		g.noteContact(asked)
 		time.Sleep(time.Second)
 		g.noteContact(asked)
@@ -208,10 +195,10 @@ func TestStalenessCountsASleep(t *testing.T) {
 		g.lease.begin(5)
 		g.lease.ack(5, "b", g.lease.clock())
 		require.Zero(t, g.Staleness())
-		slept.Store(int64(4 * time.Hour))
+		g.lease.slept.Store(int64(4 * time.Hour))
 		require.GreaterOrEqual(t, g.Staleness(), time.Hour, "it led")
 		g.noteContact(g.lease.clock())
-		slept.Store(0)
+		g.lease.slept.Store(0)
 		require.GreaterOrEqual(t, g.Staleness(), time.Duration(0), "a clock that was set back")
 	})
 }

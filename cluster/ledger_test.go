@@ -26,7 +26,9 @@ const (
 	kindGated engine.Kind = 20 // like kindCount, but refused as long as key 0 was not counted
 	kindAudit engine.Kind = 21 // payload: anything: becomes an audit block
 	kindSpend engine.Kind = 22 // payload: key, attempt, 8 bytes each: takes one of spendLimit, per key
-	kindLater engine.Kind = 23 // kindCount, of builds that know cluster version 2
+	kindLater engine.Kind = 23 // kindCount, of builds that know cluster version next
+	// kindDemote has the number, 8 bytes, before which spent keys leave memory.
+	kindDemote engine.Kind = 24
 )
 
 // spendLimit is how many keys can spend.
@@ -44,6 +46,7 @@ type ledger struct {
 	ring    engine.HashRing
 	journal *journal.Journal // nil without one
 	known   uint32           // newest cluster version
+	tier    *ledgerTier      // nil: spent keys stay in memory
 
 	// gate, when set, holds Apply up until it is closed: of every entry, or, when gatedKey is not 0,
 	// of those that count this key.
@@ -64,6 +67,7 @@ type ledgerState struct {
 	Spent       map[uint64]uint64 // the attempt that spent, by key
 	Version     uint32            // agreed on
 	Journal     []byte
+	Spending    []byte // of the tier
 }
 
 func newLedger(shard uint16) *ledger {
@@ -180,7 +184,7 @@ func (m *ledger) applyRecord(
 	case kindDue:
 		m.state.Due = int64(binary.LittleEndian.Uint64(r.Payload))
 	case kindGated, kindCount, kindLater:
-		if r.Kind == kindLater && m.known < 2 {
+		if r.Kind == kindLater && m.known < next {
 			return done, fmt.Errorf("%w: unknown kind %d", engine.ErrHalt, r.Kind)
 		}
 		if r.Kind == kindGated && m.state.Counts[0] == 0 {
@@ -189,7 +193,7 @@ func (m *ledger) applyRecord(
 		key := binary.LittleEndian.Uint64(r.Payload)
 		m.state.Counts[key]++
 		done.Value = r.Payload[:8:8]
-		if m.journal != nil {
+		if m.journal != nil && m.tier == nil {
 			m.journal.Append(journal.Record{
 				Kind: journal.KindUsage, Index: index, Position: position, Owner: 1,
 				At: m.state.Stamp, Payload: r.Payload,
@@ -201,8 +205,9 @@ func (m *ledger) applyRecord(
 			At: m.state.Stamp, Payload: r.Payload,
 		})
 	case kindSpend:
-		key, attempt := r.Payload[:8], r.Payload[8:]
-		done.Outcome = m.spend(binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(attempt))
+		return m.spendRecord(index, position, r.Payload)
+	case kindDemote:
+		m.tier.keys.Demote(binary.LittleEndian.Uint64(r.Payload))
 	case kindPanic:
 		panic("the ledger was told to")
 	default:
@@ -221,7 +226,7 @@ func (m *ledger) Applied() uint64                 { return m.read().Index }
 func (m *ledger) Stamp() int64                    { return m.read().Stamp }
 func (m *ledger) Version() (agreed, known uint32) { return m.read().Version, m.known }
 func (m *ledger) Since(kind engine.Kind) uint32 {
-	return engine.SinceOf([]engine.Since{{First: kindLater, Version: 2}}, kind)
+	return engine.SinceOf([]engine.Since{{First: kindLater, Version: next}}, kind)
 }
 
 func (m *ledger) NextDue() int64            { return m.read().Due }
@@ -258,6 +263,12 @@ func (m *ledger) Snapshot() (engine.Snapshot, error) {
 	defer m.mu.RUnlock()
 	s := ledgerSnapshot{index: m.state.Index}
 	state := m.state
+	if m.tier != nil {
+		var err error
+		if state.Spending, err = m.tier.save(); err != nil {
+			return nil, err
+		}
+	}
 	if m.journal != nil {
 		j := m.journal.Begin()
 		s.segments = j.Segments()
@@ -288,6 +299,11 @@ func (m *ledger) Restore(src io.Reader) error {
 		m.state.Spent = make(map[uint64]uint64)
 	}
 	m.ring.Forget()
+	if m.tier != nil {
+		if err := m.tier.restore(s.Spending, uint64(len(s.Spent))); err != nil {
+			return err
+		}
+	}
 	if m.journal != nil {
 		return m.journal.Restore(bytes.NewReader(s.Journal))
 	}

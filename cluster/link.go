@@ -29,7 +29,7 @@ type callKind byte
 
 const (
 	callClock     callKind = 1 // payload empty; answer: unix milliseconds, 8 bytes
-	callReadIndex callKind = 2 // payload: milliseconds to wait, varint; answer: index, varint
+	callReadIndex callKind = 2 // payload: milliseconds to wait, varint; answer: see word.go
 	callFrame     callKind = 3 // see forward.go
 	callSegment   callKind = 4 // payload: part, number; answer: see segment
 	callChange    callKind = 5 // payload: a change of the members, see member.go; answer: its end
@@ -164,6 +164,7 @@ type link struct {
 	// failed is told why the peer could not be reached; nil when it was.
 	failed  func(error)
 	closing chan struct{}
+	once    sync.Once
 	wg      sync.WaitGroup
 
 	mu      sync.Mutex
@@ -341,9 +342,10 @@ func (l *link) call(
 	return errLinkDown
 }
 
-// Close ends the link.
+// Close ends the link. A node that stops may meet a peer that has left just now: both close it, and
+// wait for its end.
 func (l *link) Close() {
-	close(l.closing)
+	l.once.Do(func() { close(l.closing) })
 	l.mu.Lock()
 	w := l.wire
 	l.mu.Unlock()

@@ -198,6 +198,19 @@ func TestAReplacedMemberOutlivesAnOlderList(t *testing.T) {
 }
 
 // A leader that is removed hands over first. It is told that it is no member, and gets nothing.
+// A node stops while a member leaves: its link is closed for both reasons.
+func TestALinkIsClosedForTwoReasons(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		c.leader()
+		l := c.node["a"].linkTo("b")
+		require.NotNil(t, l)
+		var closers sync.WaitGroup
+		closers.Go(l.Close)
+		closers.Go(l.Close)
+		closers.Wait()
+	})
+}
+
 func TestALeaderIsRemoved(t *testing.T) {
 	// Its writers wait for thousands of fsyncs, which need no real disk here.
 	inMemory := func(_ string, c *Config) { c.FS = faultfs.New() }

@@ -207,6 +207,7 @@ func (n *Node) parts(number uint16, name string, boot uint64) parts {
 	}
 	if shard.Machine.Journal() != nil {
 		p.openSegments = func() (Segments, error) { return st.openSegments(shard, n.fatal) }
+		p.openKeys = func(s Segments) *keyTier { return st.openKeys(shard, s, n.disk) }
 	}
 	return p
 }

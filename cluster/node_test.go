@@ -197,7 +197,7 @@ func TestWritesAreRefusedOnALowDisk(t *testing.T) {
 	inCluster(t, nil, func(c *nodes) {
 		leader := c.leader()
 		full := func(string) (int64, error) { return 0, nil }
-		c.node[leader].disk.measure = full
+		c.measure(leader, full)
 		c.eventually("it was seen", func() bool { return c.node[leader].Status().DiskLow })
 		for i, id := range three {
 			require.Equal(t, []engine.Outcome{engine.OutcomeDiskLow},

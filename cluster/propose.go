@@ -188,7 +188,9 @@ func (c *call) collect(q *queue, parts []part) (again []int) {
 }
 
 // settle takes one result; true when the record must be tried again. The cluster's own refusal is
-// final for a record that was never proposed; for one whose fate is unknown it proves nothing.
+// final for a record that was never proposed; for one whose fate is unknown it proves nothing. Nor
+// does it that the machine cannot tell whether the record's key was used: an earlier copy may have
+// used it, and the key may have left memory since. To send it again would be answered the same.
 func (c *call) settle(at int, res engine.Result) bool {
 	switch {
 	case res.Outcome == engine.OutcomeNone:
@@ -204,6 +206,8 @@ func (c *call) settle(at int, res engine.Result) bool {
 		return true
 	case c.open != nil && c.open[at] && notProposed(res.Outcome):
 		return true
+	case c.open != nil && c.open[at] && res.Outcome == engine.OutcomeKeyUnproven:
+		res = engine.Result{Outcome: engine.OutcomeUnknown}
 	}
 	c.results[at] = res
 	return false

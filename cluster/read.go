@@ -165,6 +165,9 @@ func (g *Group) askIndex(r *route, q *round) {
 	ms := binary.AppendUvarint(nil, uint64(g.config.RPCTimeout.Milliseconds()))
 	err := g.peers.call(r.leader, callReadIndex, g.shard, ms, func(reply []byte, err error) {
 		index, n := binary.Uvarint(reply)
+		if err == nil && n > 0 {
+			g.hear(index, reply[n:])
+		}
 		g.index.answer(q, index, err == nil && n > 0)
 	})
 	if err != nil {
@@ -188,7 +191,7 @@ func (g *Group) serveReadIndex(payload []byte, reply func([]byte)) {
 	if term, ok := g.lease.holds(); ok {
 		index := g.visible()
 		if g.lease.stands(term) { // the machine may have slept since the lease was granted
-			reply(binary.AppendUvarint(nil, index))
+			reply(g.indexAnswer(index, term))
 			return
 		}
 	}
@@ -197,7 +200,7 @@ func (g *Group) serveReadIndex(payload []byte, reply func([]byte)) {
 		timer := time.NewTimer(wait)
 		defer timer.Stop()
 		if g.lease.confirm(g.knock, timer.C) {
-			reply(binary.AppendUvarint(nil, g.visible()))
+			reply(g.indexAnswer(g.visible(), g.route.Load().term))
 			return
 		}
 		reply(nil)

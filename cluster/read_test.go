@@ -65,13 +65,7 @@ func TestReadIndexNeedsALeaderThatIsOne(t *testing.T) {
 		require.False(t, ok)
 		require.NotEmpty(t, ask(), "a majority answered within 100 ms")
 		c.net.isolate(addressOf(leader))
-		g.lease.mu.Lock()
-		awake := g.lease.clock
-		g.lease.clock = func() instant {
-			t := awake()
-			return instant{t.mono, t.drift + int64(time.Hour)}
-		}
-		g.lease.mu.Unlock()
+		g.lease.slept.Store(int64(time.Hour))
 		_, ok = g.lease.holds()
 		require.True(t, ok)
 		require.Empty(t, ask(), "the machine slept since the lease was granted")
@@ -227,12 +221,76 @@ func TestNobodyAppliesWhatTheLeaderHasNot(t *testing.T) {
 	})
 }
 
+// A follower that is asked knows what is committed as soon as it has the leader's answer: no append
+// has to say it.
+func TestAFollowersReadWaitsForNoAppend(t *testing.T) {
+	tune := func(_ string, c *Config) { c.CommitTimeout = time.Hour }
+	inCluster(t, tune, func(c *nodes) {
+		leader := c.leader()
+		for key := uint64(1); key < 20; key++ {
+			c.count(leader, key)
+			for _, id := range c.others(leader) {
+				require.Equal(t, engine.OutcomeDone, c.readOutcome(id, 100*time.Millisecond))
+				require.True(t, c.ledgers[id].has(key), "%s has %d", id, key)
+			}
+		}
+		entry, open := c.holdUp(leader, 20)
+		defer open()
+		follower := c.others(leader)[0]
+		read := make(chan engine.Outcome, 1)
+		go func() { read <- c.readOutcome(follower, 10*time.Second) }()
+		time.Sleep(20 * time.Millisecond)
+		require.Empty(t, read, "what the leader is at is not shown elsewhere: %d", entry)
+		open()
+		time.Sleep(50 * time.Millisecond)
+		synctest.Wait()
+		require.Len(t, read, 1, "the follower asks again, where it has to")
+		require.Equal(t, engine.OutcomeDone, <-read)
+		require.True(t, c.ledgers[follower].has(20))
+	})
+}
+
+// What a leader says is committed counts in the very place that it names.
+func TestAWordOfAnotherEntryCommitsNothing(t *testing.T) {
+	tune := func(_ string, c *Config) { c.CommitTimeout = time.Hour }
+	inCluster(t, tune, func(c *nodes) {
+		leader := c.leader()
+		g := c.billing(c.others(leader)[0])
+		var at place
+		for key := uint64(1); key == 1 || g.raft.CommitIndex() >= at.index; key++ {
+			require.Less(t, key, uint64(100), "it asks ten times a second, and may have asked just then")
+			c.count(leader, key)
+			synctest.Wait()
+			at = c.billing(leader).adapter.progress.at()
+		}
+		require.GreaterOrEqual(t, g.raft.LastIndex(), at.index)
+		term := g.raft.CurrentTerm()
+		for _, of := range []struct {
+			committed place
+			term      uint64
+		}{
+			{place{at.index, at.term + 1}, term},
+			{place{at.index + 1, at.term}, term},
+			{at, term - 1},
+			{place{at.index, 0}, term},
+		} {
+			g.heed(of.committed, of.term)
+			synctest.Wait()
+			require.Less(t, g.raft.CommitIndex(), at.index)
+		}
+		g.heed(at, term)
+		synctest.Wait()
+		require.EqualValues(t, at.index, g.raft.CommitIndex())
+		require.Equal(t, term, g.raft.CurrentTerm())
+	})
+}
+
 // A barrier is noted beside the machine's goroutine, which may be further by then.
 func TestProgressDoesNotGoBackToABarrier(t *testing.T) {
 	var p progress
 	p.pass(7)
 	require.EqualValues(t, 7, p.index.Load())
-	p.advance(9)
+	p.advance(9, 1)
 	p.pass(8)
 	require.EqualValues(t, 9, p.index.Load())
 }

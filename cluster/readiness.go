@@ -29,6 +29,8 @@ const (
 	CauseBehind Cause = "behind"
 	// CauseSegmentsMissing: journal segments are yet to be fetched.
 	CauseSegmentsMissing Cause = "segments_missing"
+	// CauseKeysUncovered: files of idempotency keys that left memory have yet to be made.
+	CauseKeysUncovered Cause = "keys_uncovered"
 	// CauseClockNotCompared: the clocks of too few voters are known.
 	CauseClockNotCompared Cause = "clock_not_compared"
 	// CauseClockOff: the clock is too far from the median of the voters'.
@@ -43,7 +45,8 @@ const (
 func Causes() []Cause {
 	return []Cause{
 		CauseStopping, CauseNotJoined, CauseRemoved, CauseNoLeader, CauseNotCaughtUp, CauseBehind,
-		CauseSegmentsMissing, CauseClockNotCompared, CauseClockOff, CauseDiskLow, CauseDiskSilent,
+		CauseSegmentsMissing, CauseKeysUncovered, CauseClockNotCompared, CauseClockOff, CauseDiskLow,
+		CauseDiskSilent,
 	}
 }
 
@@ -253,6 +256,11 @@ func (g *Group) reasons() []Reason {
 	if g.segments != nil {
 		if missing := len(g.segments.Missing()); missing > 0 {
 			add(CauseSegmentsMissing, "%d journal segments are missing", missing)
+		}
+	}
+	if g.keys != nil {
+		if behind := g.keys.behind(); behind > 0 {
+			add(CauseKeysUncovered, "%d idempotency keys have yet to be put into files", behind)
 		}
 	}
 	return why

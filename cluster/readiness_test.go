@@ -145,9 +145,9 @@ var provocations = []provocation{
 	}, end: func(c *troubled, _ string) { c.ahead.Store(0) }},
 	{wanted: []string{"disk_low"}, alone: true, begin: func(c *troubled) string {
 		id := c.follower()
-		c.node[id].disk.measure = func(string) (int64, error) { return 0, nil }
+		c.measure(id, func(string) (int64, error) { return 0, nil })
 		return id
-	}, end: func(c *troubled, id string) { c.node[id].disk.measure = freeBytes }},
+	}, end: func(c *troubled, id string) { c.measure(id, freeBytes) }},
 	{wanted: []string{"disk_silent"}, begin: func(c *troubled) string {
 		id := c.follower()
 		c.hangs.Store(&id)
@@ -159,7 +159,7 @@ var provocations = []provocation{
 // TestEachCauseIsGivenAndEnds makes each trouble at a node that was ready: it gives the cause, and
 // is ready again some time after the trouble has ended.
 func TestEachCauseIsGivenAndEnds(t *testing.T) {
-	var seen []string
+	seen := []string{"keys_uncovered"} // TestAVoterWithoutFilesIsLeftOut, where keys leave memory
 	for _, p := range provocations {
 		c := &troubled{disks: make(map[string]*faultfs.Disk)}
 		t.Run(strings.Join(p.wanted, ","), func(t *testing.T) {

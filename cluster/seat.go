@@ -184,30 +184,41 @@ func (s *seat) caughtUp(ctx context.Context, x raft.Server) error {
 	if err != nil {
 		return s.refuse("%s does not say how far it is: %v", x.ID, err)
 	}
-	theirs, size := binary.Uvarint(reply)
-	missing, more := binary.Uvarint(reply[max(size, 0):])
+	said, ok := standingOf(reply)
 	switch {
-	case size <= 0 || more <= 0:
+	case !ok:
 		return s.refuse("%s does not say how far it is", x.ID)
-	case theirs+promoteLag < applied:
-		return s.refuse("%s has applied %d entries less: wait", x.ID, applied-theirs)
-	case missing > 0:
-		return s.refuse("%s has yet to fetch %d segments of the journal: wait", x.ID, missing)
+	case said.applied+promoteLag < applied:
+		return s.refuse("%s has applied %d entries less: wait", x.ID, applied-said.applied)
+	case said.missing > 0:
+		return s.refuse("%s has yet to fetch %d segments of the journal: wait", x.ID, said.missing)
+	case g.keys != nil && g.keys.lacks(said.covered) > 0:
+		return s.refuse("%s has yet to put idempotency keys into files: wait", x.ID)
 	}
 	return nil
 }
 
-// progressNow is the answer to callProgress: the index applied and the number of journal segments
-// that are missing, two varints; empty while the group cannot say.
+// progressNow is the answer to callProgress: the index applied, the number of journal segments that
+// are missing, and the number before which keys are in files, three varints; empty while the group
+// cannot say.
 func (g *Group) progressNow() []byte {
 	if g.halted.Load() != nil {
 		return nil
 	}
-	missing := 0
+	missing, covered := 0, uint64(0)
+	select {
+	case <-g.restored:
+	default:
+		return nil
+	}
 	if g.segments != nil {
 		missing = len(g.segments.Missing())
 	}
-	return binary.AppendUvarint(binary.AppendUvarint(nil, g.machine.Applied()), uint64(missing))
+	if g.keys != nil {
+		covered = g.keys.Covered()
+	}
+	reply := binary.AppendUvarint(nil, g.machine.Applied())
+	return binary.AppendUvarint(binary.AppendUvarint(reply, uint64(missing)), covered)
 }
 
 // decide waits for raft's word on a change of the configuration. What it leaves unknown is tried

@@ -132,6 +132,7 @@ func simulate(t *testing.T, seed uint64) {
 
 func (s *simulation) tune(id string, c *Config) {
 	c.FS = s.disks[id]
+	withTier(c)
 	c.TrailingBytes = 1
 	c.logSegment = 32 << 10
 	c.CommitTimeout = 150 * time.Millisecond
@@ -492,12 +493,11 @@ func (s *simulation) write(g *Group, deadline time.Time) {
 // spend tries to spend a key, which others try as well.
 func (s *simulation) spend(g *Group, deadline time.Time, random *rand.Rand) {
 	key, attempt := uint64(random.IntN(3*spendLimit/2)), random.Uint64()|1
-	var results [1]engine.Result
-	g.Propose(deadline, []engine.Record{spendRecord(key, attempt)}, results[:])
+	outcome := spendThrough(g, deadline, key, attempt)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	told := s.spends[key]
-	switch o := results[0].Outcome; o {
+	switch o := outcome; o {
 	case engine.OutcomeDone:
 		if told.done != 0 {
 			s.blame(fmt.Errorf("key %d was spent twice", key))
@@ -510,6 +510,9 @@ func (s *simulation) spend(g *Group, deadline time.Time, random *rand.Rand) {
 		s.seen["limit reached"]++
 		told.refused = append(told.refused, attempt)
 	case engine.OutcomeUnavailable, engine.OutcomeOverloaded:
+		told.refused = append(told.refused, attempt)
+	case engine.OutcomeKeyUnproven:
+		s.seen["unproven"]++
 		told.refused = append(told.refused, attempt)
 	case engine.OutcomeUnknown:
 	default:
@@ -617,6 +620,7 @@ func (s *simulation) lookBack() {
 			require.False(t, m.has(key), "%s has %d, which was refused", id, key)
 		}
 		s.lookAtSpending(id, m)
+		s.seen["demoted"] += int(m.KeySpan().OnDisk())
 		for _, err := range s.fatals(id) {
 			require.ErrorIs(t, err, ErrRestart, "%s", id)
 		}

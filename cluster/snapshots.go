@@ -28,8 +28,8 @@ const (
 	// snapshotBlock is how many bytes of state are checked by one checksum, and written at once.
 	snapshotBlock = 1 << 20
 	// snapshotSync is how many bytes are written between two fsyncs: the last one, of a large
-	// snapshot, would else take longer than the disk may.
-	snapshotSync   = 64 << 20
+	// snapshot, would else take longer than the disk may, and the log wait behind it.
+	snapshotSync   = 8 << 20
 	snapshotSuffix = ".snap"
 	snapshotMagic  = "TGSNAP\x00\x01"
 	snapshotEnd    = "TGSNAPOK"

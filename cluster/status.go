@@ -89,6 +89,8 @@ type GroupStatus struct {
 	Syncs    uint64 `json:"syncs"`
 	// SegmentsMissing counts journal segments that this node has yet to fetch.
 	SegmentsMissing int `json:"segmentsMissing"`
+	// Keys are the idempotency keys; nil in a group that keeps none.
+	Keys *KeyStatus `json:"keys,omitempty"`
 	// StandsForElection is false while this node's clock is too far off, or was not compared.
 	StandsForElection bool `json:"standsForElection"`
 	// StateHash is the rolling hash of everything applied up to StateIndex, in hex: the same on every
@@ -101,4 +103,32 @@ type GroupStatus struct {
 	Version uint32 `json:"version"`
 	// SnapshotAt is when this process last wrote a snapshot; zero when it has not.
 	SnapshotAt time.Time `json:"snapshotAt"`
+}
+
+// KeyStatus is where a node has a group's idempotency keys.
+type KeyStatus struct {
+	// InMemory and OnDisk count them; OnDisk have left memory, and are in files. Uncovered of these
+	// are in none yet: until they are, this node records no usage events.
+	InMemory  uint64 `json:"inMemory"`
+	OnDisk    uint64 `json:"onDisk"`
+	Uncovered uint64 `json:"uncovered"`
+	// Failures counts tries to make or merge files that failed, since the process began; Problem is
+	// why the last one did, "" where it did not. HeldUpBy are, on the leader, the voters whose files
+	// are behind: keys wait in memory for them, for a while.
+	Failures uint64   `json:"failures"`
+	Problem  string   `json:"problem,omitempty"`
+	HeldUpBy []string `json:"heldUpBy,omitempty"`
+	// Files are the files, which have FileKeys keys, those included that are in memory, too; FileBytes
+	// is their length, FilterBytes what they take in memory.
+	Files       uint64 `json:"files"`
+	FileKeys    uint64 `json:"fileKeys"`
+	FileBytes   uint64 `json:"fileBytes"`
+	FilterBytes uint64 `json:"filterBytes"`
+	// Probes are keys that were looked for in files, FilterHits how often a filter could not exclude
+	// it, PageReads the pages that were read then, Damages the files found damaged, since the process
+	// began.
+	Probes     uint64 `json:"probes"`
+	FilterHits uint64 `json:"filterHits"`
+	PageReads  uint64 `json:"pageReads"`
+	Damages    uint64 `json:"damages"`
 }

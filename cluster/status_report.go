@@ -90,6 +90,9 @@ func (g *Group) Status() GroupStatus {
 	if g.segments != nil {
 		s.SegmentsMissing = len(g.segments.Missing())
 	}
+	if g.keys != nil {
+		s.Keys = g.keys.status()
+	}
 	if first, err := g.store.FirstIndex(); err == nil { // a log that cannot be read ends the process
 		s.FirstIndex = first
 	}

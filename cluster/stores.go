@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"tollgate/cluster/keyfiles"
 	"tollgate/cluster/segments"
 	"tollgate/wal"
 )
@@ -22,6 +23,7 @@ type stores struct {
 	vote      *voteFile
 	snapshots *snapshotStore
 	segments  *segments.Store // nil without a journal, and until it is restored
+	keys      *keyfiles.Store // nil where no key leaves memory
 	dir       string
 }
 
@@ -221,6 +223,9 @@ func (s *stores) size() (bytes int64, syncs uint64) { return s.log.Bytes(), s.lo
 // Close closes what was opened.
 func (s *stores) Close() error {
 	var errs []error
+	if s.keys != nil {
+		errs = append(errs, s.keys.Close())
+	}
 	if s.segments != nil {
 		errs = append(errs, s.segments.Close())
 	}

@@ -33,7 +33,9 @@ type transport struct {
 	// quietUntil: until then this node votes for nobody, for it may have promised a leader, before
 	// it was restarted, not to.
 	quietUntil time.Time
-	reach      *reach
+	// heard is when a leader's request came last; of the goroutine that looks at requests.
+	heard int64 // monotonic
+	reach *reach
 	// handed is the newest hand-over that was seen in the log; matched is how far the others' logs
 	// are known to agree with this leader's.
 	handed  handed
@@ -50,6 +52,8 @@ type transport struct {
 	known    atomic.Pointer[func(*raft.AppendEntriesRequest) (count uint64, ok bool)]
 	// voters are those of this node's own list of members; nil: raft does not run yet.
 	voters atomic.Pointer[func() []raft.ServerID]
+	// followed is the leader that raft takes itself to have; nil as voters is.
+	followed atomic.Pointer[func() following]
 	// stands says that this node may ask for votes.
 	stands func() bool
 
@@ -63,8 +67,9 @@ func newTransport(
 	inner rawTransport, l *lease, quiet time.Duration, stands func() bool,
 ) *transport {
 	t := &transport{
-		rawTransport: inner, lease: l, self: l.self, quietUntil: time.Now().Add(quiet), stands: stands,
-		reach: newReach(), consumer: make(chan raft.RPC), closing: make(chan struct{}),
+		rawTransport: inner, lease: l, self: l.self, stands: stands,
+		quietUntil: time.Now().Add(quiet), heard: monotonic(), reach: newReach(),
+		consumer: make(chan raft.RPC), closing: make(chan struct{}),
 	}
 	t.wg.Go(t.relay)
 	return t
@@ -258,6 +263,7 @@ func (t *transport) inspect(rpc *raft.RPC) bool {
 		}
 		own := *req // in memory, the request is shared with other peers
 		own.ID = t.voterFor(req.ID)
+		own.Addr = t.freeFor(own.Addr)
 		rpc.Command = &own
 	case *raft.RequestVoteRequest:
 		if time.Now().Before(t.quietUntil) {
@@ -266,14 +272,17 @@ func (t *transport) inspect(rpc *raft.RPC) bool {
 		}
 		own := *req
 		own.ID = t.voterFor(req.ID)
-		own.LeadershipTransfer = req.LeadershipTransfer &&
+		_, free := t.released()
+		own.LeadershipTransfer = free || req.LeadershipTransfer &&
 			t.handed.allows(req.Term, raft.ServerID(req.ID))
 		rpc.Command = &own
 		t.watchTerm(rpc, req.Term)
 	case *raft.InstallSnapshotRequest:
+		t.heard = monotonic()
 		t.watchTerm(rpc, req.Term)
 		t.guardLog(rpc, req)
 	case *raft.AppendEntriesRequest:
+		t.heard = monotonic()
 		if n := len(req.Entries); n > 0 && req.Entries[n-1].Term > req.Term {
 			// Of a deposed leader, which goes on for a moment with what it has from its successor.
 			// Taken, the log would be ahead of this node's term: it might have lost a vote.
@@ -286,6 +295,39 @@ func (t *transport) inspect(rpc *raft.RPC) bool {
 		rpc.Command = t.trim(req)
 	}
 	return true
+}
+
+// following is the leader that raft takes itself to have, none where id is empty, and when raft was
+// done with what that sent last.
+type following struct {
+	leader  raft.ServerAddress
+	id      raft.ServerID
+	contact time.Time
+}
+
+// released says that this node is bound no longer to the leader that raft names: it has sent
+// nothing for as long as the promise lasts, and raft has been done with all of it for as long.
+// Whatever this node acknowledges was sent before it came here, so every lease that counts on it
+// is over; who is slow to carry out what came has heard of its leader all the same. Raft goes on
+// naming its leader until a timer of its own ends, and would refuse whoever asks before; where it
+// names none it refuses nobody. Who leads is bound to itself, though nobody sends it anything.
+func (t *transport) released() (from raft.ServerAddress, ok bool) {
+	followed := t.followed.Load()
+	if followed == nil || monotonic()-t.heard < int64(t.lease.promise) {
+		return "", false
+	}
+	f := (*followed)()
+	return f.leader, f.id != "" && f.id != t.self && time.Since(f.contact) >= t.lease.promise
+}
+
+// freeFor is the address under which raft looks at who asks whether it would be elected: that of
+// the leader that this node is no longer bound to, from whom raft takes the question. It uses the
+// address for nothing else, and the answer binds nobody.
+func (t *transport) freeFor(candidate []byte) []byte {
+	if leader, ok := t.released(); ok {
+		return t.EncodePeer("", leader)
+	}
+	return candidate
 }
 
 // voterFor is the name under which raft looks at a candidate: a voter's, also where this node's

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"fmt"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,9 @@ import (
 
 	"tollgate/engine"
 )
+
+// The versions of these tests: what this build knows, and what the next one does.
+const known, next = engine.Version, engine.Version + 1
 
 // builds gives each node the newest version that its build knows; changing one is installing
 // another build, which counts from the node's next start.
@@ -34,8 +38,8 @@ func (c *nodes) agreed(version uint32) {
 				continue
 			}
 			billing, _ := c.ledgers[id].Version()
-			workspace, known := c.node[id].Workspace().Machine().Version()
-			if billing != version || workspace != min(version, known) {
+			workspace, most := c.node[id].Workspace().Machine().Version()
+			if billing != version || workspace != min(version, most) {
 				return false
 			}
 		}
@@ -46,10 +50,10 @@ func (c *nodes) agreed(version uint32) {
 // Node by node a newer build takes the older one's place while clients write. What the newer one
 // brings is refused until the last node has it, and no node ever meets what it does not know.
 func TestRollingUpgrade(t *testing.T) {
-	versions := builds{"a": 1, "b": 1, "c": 1}
+	versions := builds{"a": known, "b": known, "c": known}
 	inCluster(t, versions.tune, func(c *nodes) {
 		c.leader()
-		c.agreed(1)
+		c.agreed(known)
 		var written, stop atomic.Uint64
 		done := make(chan struct{})
 		go func() {
@@ -63,17 +67,17 @@ func TestRollingUpgrade(t *testing.T) {
 			}
 		}()
 		for i, id := range three {
-			c.replace(id, func() { versions[id] = 2 })
+			c.replace(id, func() { versions[id] = next })
 			c.eventually("it is ready", func() bool { return c.node[id].Status().Ready })
 			if i < len(three)-1 {
 				time.Sleep(2 * time.Second)
 				for _, other := range three[:i+1] { // the others have no such command
 					require.Equal(t, engine.OutcomeUpgrading, c.later(other, 7), "%s after %s", other, id)
 				}
-				c.agreed(1)
+				c.agreed(known)
 			}
 		}
-		c.agreed(2)
+		c.agreed(next)
 		for i, id := range three {
 			require.Equal(t, engine.OutcomeDone, c.later(id, uint64(i)))
 		}
@@ -85,13 +89,13 @@ func TestRollingUpgrade(t *testing.T) {
 			require.EqualValues(t, written.Load()+3, c.ledgers[id].keys(), "nothing was lost")
 			c.eventually("it has heard what the others know", func() bool {
 				for _, m := range c.node[id].Status().Members {
-					if m.Version != 2 {
+					if m.Version != int64(next) {
 						return false
 					}
 				}
 				return true
 			})
-			require.EqualValues(t, 2, c.billing(id).Status().Version)
+			require.EqualValues(t, next, c.billing(id).Status().Version)
 		}
 	})
 }
@@ -136,17 +140,17 @@ func (c *nodes) replace(id string, meanwhile func()) {
 
 // A member that is down may come back with what it had: nothing is agreed on without it.
 func TestNothingIsAgreedOnWithoutAMember(t *testing.T) {
-	versions := builds{"a": 1, "b": 1, "c": 1}
+	versions := builds{"a": known, "b": known, "c": known}
 	inCluster(t, versions.tune, func(c *nodes) {
-		c.agreed(1)
+		c.agreed(known)
 		away := c.others(c.leader())[0]
 		c.stop(away)
 		for _, id := range c.others(away) {
-			c.replace(id, func() { versions[id] = 2 })
+			c.replace(id, func() { versions[id] = next })
 		}
 		leader := c.leader()
 		time.Sleep(30 * time.Second)
-		c.agreed(1)
+		c.agreed(known)
 		require.Equal(t, engine.OutcomeUpgrading, c.later(leader, 7))
 		for _, m := range c.node[leader].Status().Members {
 			if m.ID == away {
@@ -155,7 +159,7 @@ func TestNothingIsAgreedOnWithoutAMember(t *testing.T) {
 		}
 		c.start(away)
 		c.converge()
-		c.agreed(1)
+		c.agreed(known)
 		require.Empty(t, c.fatals(away))
 		c.count(leader, 1)
 	})
@@ -163,21 +167,22 @@ func TestNothingIsAgreedOnWithoutAMember(t *testing.T) {
 
 // Where the cluster has agreed on a version, an older build refuses the data folder and says why.
 func TestOlderBuildsAreRefused(t *testing.T) {
-	versions := builds{"a": 2, "b": 2, "c": 2}
+	versions := builds{"a": next, "b": next, "c": next}
 	inCluster(t, versions.tune, func(c *nodes) {
-		c.agreed(2)
+		c.agreed(next)
 		time.Sleep(2 * versionEvery)
 		back := c.others(c.leader())[0]
 		c.stop(back)
 		noted, err := readFolder(filepath.Join(c.dir, back))
 		require.NoError(t, err)
-		require.Equal(t, folder{Format: 2, Version: 2}, noted, "builds that know format 1 refuse it")
-		versions[back] = 1
+		require.Equal(t, folder{Format: 2, Version: next}, noted, "builds that know format 1 refuse it")
+		versions[back] = known
 		_, err = Open(c.config(back))
 		require.ErrorIs(t, err, ErrNewerData)
-		require.ErrorContains(t, err, "agreed on version 2, this build knows up to 1")
+		require.ErrorContains(t, err,
+			fmt.Sprintf("agreed on version %d, this build knows up to %d", next, known))
 		require.ErrorContains(t, err, "start the version that ran here")
-		versions[back] = 2
+		versions[back] = next
 		c.start(back)
 		c.converge()
 		c.count(back, 1)
@@ -188,20 +193,21 @@ func TestOlderBuildsAreRefused(t *testing.T) {
 // whoever was asked had not heard of the version, stops where it meets it: in the log, or in a
 // snapshot.
 func TestOlderBuildsAreNotJoined(t *testing.T) {
-	versions := builds{"a": 2, "b": 2, "c": 2, "d": 1, "e": 1}
+	versions := builds{"a": next, "b": next, "c": next, "d": known, "e": known}
 	tune := func(id string, c *Config) {
 		versions.tune(id, c)
 		c.TrailingBytes = 1
 	}
 	inCluster(t, tune, func(c *nodes) {
-		c.agreed(2)
+		c.agreed(next)
 		leader := c.leader()
 		for _, step := range []struct{ id, met string }{{"d", "in the log"}, {"e", "in a snapshot"}} {
 			id := step.id
 			c.start(id)
 			err := c.node[leader].Join(c.within(10*time.Second), memberOf(id))
 			require.ErrorIs(t, err, ErrMembers)
-			require.ErrorContains(t, err, "agreed on version 2, the build of "+id+" knows up to 1")
+			require.ErrorContains(t, err,
+				fmt.Sprintf("agreed on version %d, the build of %s knows up to %d", next, id, known))
 			require.False(t, c.isMember(leader, id))
 
 			join := change{Kind: changeJoin, Member: memberOf(id), Disk: c.node[id].Disk()}
@@ -227,22 +233,22 @@ func (c *nodes) isMember(at, id string) bool {
 // A backup of a newer cluster is not restored by an older build.
 func TestBackupOfANewerClusterIsRefused(t *testing.T) {
 	var data []byte
-	versions := builds{"a": 2, "b": 2, "c": 2}
+	versions := builds{"a": next, "b": next, "c": next}
 	inCluster(t, func(id string, c *Config) {
 		withJournal(c)
 		versions.tune(id, c)
 	}, func(c *nodes) {
-		c.agreed(2)
+		c.agreed(next)
 		data = c.save(c.leader())
 	})
 	older := aConfig(t.TempDir())
-	older.Billing.Machine.(*ledger).known = 1
+	older.Billing.Machine.(*ledger).known = known
 	_, err := Restore(older, bytes.NewReader(data))
 	require.ErrorIs(t, err, engine.ErrNewerVersion)
 	_, err = Open(aConfig(older.Dir))
 	require.ErrorIs(t, err, ErrHalfRestored)
 	newer := aConfig(t.TempDir())
-	newer.Billing.Machine.(*ledger).known = 2
+	newer.Billing.Machine.(*ledger).known = next
 	_, err = Restore(newer, bytes.NewReader(data))
 	require.NoError(t, err)
 }

@@ -166,10 +166,10 @@ type disk struct {
 	need int64
 	free atomic.Int64
 	low  atomic.Bool
+
+	mu sync.Mutex
 	// measure is statfs; tests fill a disk with it.
 	measure func(dir string) (int64, error)
-
-	mu      sync.Mutex
 	count   uint64
 	waiting map[uint64]diskChange
 }
@@ -192,13 +192,22 @@ func freeBytes(dir string) (int64, error) {
 }
 
 func (d *disk) look() error {
-	free, err := d.measure(d.dir)
+	d.mu.Lock()
+	measure := d.measure
+	d.mu.Unlock()
+	free, err := measure(d.dir)
 	if err != nil {
 		return err
 	}
 	d.free.Store(free)
 	d.low.Store(free < d.need)
 	return nil
+}
+
+// room says whether so many bytes may be written without using the reserve.
+func (d *disk) room(bytes uint64) bool {
+	left := d.free.Load() - d.need
+	return left >= 0 && uint64(left) >= bytes
 }
 
 // began notes a change that the disk is asked for; done that it has answered.

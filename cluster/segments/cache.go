@@ -152,10 +152,17 @@ func (s *Store) rewriteIndex(info journal.SegmentInfo, x *sideIndex) (*sideIndex
 	return s.openIndex(info)
 }
 
-// storeIndex writes the side index of a segment that has just become a file.
-func (s *Store) storeIndex(seg *segment, data []byte) error {
+// storeIndex writes the side index of a segment that has just become a file, or was one before:
+// then an index that is there as well is taken, as it would be by a listing.
+func (s *Store) storeIndex(seg *segment, data []byte, there bool) error {
 	seg.indexing.Lock()
 	defer seg.indexing.Unlock()
+	if there {
+		if x, err := s.openIndex(seg.info); err == nil {
+			seg.keep(x)
+			return nil
+		}
+	}
 	x := seg.cached()
 	if x == nil || x.body == nil {
 		var err error

@@ -4,6 +4,7 @@
 package segments
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -280,7 +281,8 @@ func (s *Store) store(seg *segment, data []byte) error {
 		seg.state, seg.data = absent, nil
 		return nil
 	}
-	if there, err := s.readFile(seg.info); err != nil || xxhash.Sum64(there) != seg.info.Hash {
+	there := s.has(seg.info, data)
+	if !there {
 		if err := s.replace(s.path(keyOf(seg.info), ".seg"), data, true); err != nil {
 			return err
 		}
@@ -288,7 +290,7 @@ func (s *Store) store(seg *segment, data []byte) error {
 	if err := s.opts.FS.SyncDir(s.dir); err != nil {
 		return err
 	}
-	if err := s.storeIndex(seg, data); err != nil {
+	if err := s.storeIndex(seg, data, there); err != nil {
 		return err
 	}
 	seg.lock.Lock()
@@ -321,6 +323,30 @@ func (s *Store) replace(name string, data []byte, sync bool) error {
 		return err
 	}
 	return s.opts.FS.Rename(name+".tmp", name)
+}
+
+// compareBytes is how much of a file is read at a time to compare it.
+const compareBytes = 256 << 10
+
+// has says that a segment's file is there with these bytes, as when the log is replayed. The caller
+// holds writing.
+func (s *Store) has(info journal.SegmentInfo, data []byte) (same bool) {
+	f, err := s.opts.FS.Open(s.path(keyOf(info), ".seg"))
+	if err != nil {
+		return false // whatever it is: the file is written, and says so
+	}
+	defer func() { same = f.Close() == nil && same }()
+	if size, err := f.Size(); err != nil || size != int64(len(data)) {
+		return false
+	}
+	buf := make([]byte, min(compareBytes, len(data)))
+	for at := 0; at < len(data); at += len(buf) {
+		buf = buf[:min(len(buf), len(data)-at)]
+		if _, err := f.ReadAt(buf, int64(at)); err != nil || !bytes.Equal(buf, data[at:at+len(buf)]) {
+			return false
+		}
+	}
+	return true
 }
 
 // readFile reads a segment's file, which may be damaged.

@@ -175,6 +175,8 @@ func TestWhatIsThereIsNotWrittenAgain(t *testing.T) {
 	require.NoError(t, h.store.Close())
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "usage-0000000009.seg.tmp"), []byte("x"), 0o600))
 
+	damaged := filepath.Join(dir, "usage-0000000002.idx")
+	require.NoError(t, os.WriteFile(damaged, []byte("x"), 0o600))
 	again := open(t, dir, Options{FS: fs}) // replays its log
 	require.NoFileExists(t, filepath.Join(dir, "usage-0000000009.seg.tmp"))
 	var renamed atomic.Int64
@@ -182,9 +184,24 @@ func TestWhatIsThereIsNotWrittenAgain(t *testing.T) {
 	again.seal()
 	again.seal()
 	require.NoError(t, again.store.WaitDurable(t.Context(), again.journal.Manifest()))
-	require.EqualValues(t, 2, renamed.Load(), "only the side indexes")
+	require.EqualValues(t, 1, renamed.Load(), "only the side index that is damaged")
 	require.Equal(t, h.journal.Manifest(), again.journal.Manifest())
+	list, err := again.store.List(everything)
+	require.NoError(t, err)
+	require.Len(t, list, int(again.index))
 	require.NoError(t, again.store.Close())
+
+	damaged = filepath.Join(dir, "usage-0000000001.seg")
+	data, err := os.ReadFile(damaged)
+	require.NoError(t, err)
+	data[len(data)-1] ^= 1
+	require.NoError(t, os.WriteFile(damaged, data, 0o600))
+	third := open(t, dir, Options{FS: fs})
+	third.seal()
+	third.seal()
+	require.NoError(t, third.store.WaitDurable(t.Context(), third.journal.Manifest()))
+	require.EqualValues(t, 3, renamed.Load(), "the segment that is damaged, and its index")
+	require.NoError(t, third.store.Close())
 }
 
 func TestAMissingOrDamagedSegmentIsFetchedFromAPeer(t *testing.T) {

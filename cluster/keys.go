@@ -1,0 +1,158 @@
+package cluster
+
+import (
+	"encoding/binary"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"tollgate/cluster/keyfiles"
+	"tollgate/engine"
+	"tollgate/engine/idempotency"
+)
+
+// demoter is a machine whose oldest idempotency keys may leave memory; *billing.Machine is one.
+type demoter interface {
+	engine.Machine
+	// KeySpan says which keys are kept, and which of them are in memory.
+	KeySpan() idempotency.Span
+	// KeysWanted is the number before which keys should be in files.
+	KeysWanted() uint64
+	// KeysToDemote is the number before which keys are to leave memory; 0 while none are. Demotion is
+	// the command that lets them.
+	KeysToDemote() uint64
+	Demotion(through uint64) engine.Record
+}
+
+// keyTier is the files of a group's keys, and the machine that they are for.
+type keyTier struct {
+	*keyfiles.Store
+	machine demoter
+	// failures counts what Step could not do; heldUp are the voters that the leader last found to be
+	// behind with their files.
+	failures atomic.Uint64
+	problem  atomic.Pointer[string] // of the last try; nil where it did not fail
+	heldUp   atomic.Pointer[[]string]
+}
+
+const (
+	// keysLook is how often a node looks whether keys are to be put into files, and the leader
+	// whether some are to leave memory.
+	keysLook = time.Second
+	// keysRetry is how long it waits after an error, which it says each time, and keysRetryMost after
+	// several in a row: each wait is twice as long as the one before it.
+	keysRetry     = 10 * time.Second
+	keysRetryMost = 80 * time.Second
+)
+
+// openKeys has the files of the keys of a machine whose journal is open; nil where a shard keeps
+// none. They are read later, beside what else begins.
+func (s *stores) openKeys(shard Shard, from Segments, on *disk) *keyTier {
+	machine, ok := shard.Machine.(demoter)
+	if !ok || shard.KeyOf == nil {
+		return nil
+	}
+	s.keys = keyfiles.Open(filepath.Join(s.dir, "keys"), keyfiles.Options{
+		FS: segmentFS{s.files}, Journal: machine.Journal(), Read: from.Read, KeyOf: shard.KeyOf,
+		Room: on.room,
+	})
+	return &keyTier{Store: s.keys, machine: machine}
+}
+
+// behind is how many keys have left memory that files of this node do not have yet.
+func (k *keyTier) behind() uint64 { return k.lacks(k.Covered()) }
+
+// lacks is how many keys have left memory that files do not have which have those before covered.
+func (k *keyTier) lacks(covered uint64) uint64 {
+	span := k.machine.KeySpan()
+	if span.OnDisk() == 0 || covered >= span.Memory {
+		return 0
+	}
+	return span.Memory - covered
+}
+
+// KeyFinder looks for idempotency keys that have left memory; nil where none ever does.
+func (g *Group) KeyFinder() idempotency.Finder {
+	if g.keys == nil {
+		return nil
+	}
+	return g.keys
+}
+
+// keepKeys brings keys into files before they leave memory, and removes those that were dropped.
+// Beside that, so that a large one holds up no new file, it merges and repairs them.
+func (g *Group) keepKeys() {
+	if g.keys == nil {
+		return
+	}
+	m := g.keys.machine
+	g.wg.Go(func() {
+		g.keepDoing("files of idempotency keys are not merged", func() (bool, error) {
+			span := m.KeySpan()
+			return g.keys.Rewrite(g.ctx, span.Next-span.Base)
+		})
+	})
+	g.keepDoing("idempotency keys are not in files", func() (bool, error) {
+		return g.keys.Step(g.ctx, m.KeySpan().Base, m.KeysWanted())
+	})
+}
+
+// keepDoing does pieces of work as long as there are some, and looks for more later.
+func (g *Group) keepDoing(failed string, piece func() (did bool, err error)) {
+	retry := keysRetry
+	var problem *string // its own: another loop's stays
+	for wait := time.Duration(0); g.pause(g.ctx, wait); {
+		did, err := piece()
+		switch {
+		case err != nil && g.ctx.Err() == nil:
+			g.keys.failures.Add(1)
+			text := err.Error()
+			problem = &text
+			g.keys.problem.Store(problem)
+			g.log.Warn(failed, "error", err, "covered", g.keys.Covered(), "again", retry)
+			wait, retry = retry, min(2*retry, keysRetryMost)
+			continue
+		case did:
+			wait = 0
+		default:
+			wait = keysLook
+		}
+		retry = keysRetry
+		g.keys.problem.CompareAndSwap(problem, nil)
+	}
+}
+
+// standing is an answer to callProgress.
+type standing struct {
+	applied, missing uint64
+	covered          uint64 // the number before which keys are in files; 0 from a build without them
+}
+
+// standingOf reads an answer to callProgress; false for one that does not say how far the node is.
+func standingOf(reply []byte) (p standing, ok bool) {
+	for i, to := range []*uint64{&p.applied, &p.missing, &p.covered} {
+		n, size := binary.Uvarint(reply)
+		if size <= 0 {
+			return p, i == 2 && len(reply) == 0
+		}
+		*to, reply = n, reply[size:]
+	}
+	return p, true
+}
+
+func (k *keyTier) status() *KeyStatus {
+	span, st := k.machine.KeySpan(), k.Stats()
+	status := &KeyStatus{
+		InMemory: span.InMemory(), OnDisk: span.OnDisk(), Uncovered: k.behind(),
+		Failures: k.failures.Load(),
+		Files:    st.Files, FileKeys: st.Keys, FileBytes: st.Bytes, FilterBytes: st.Memory,
+		Probes: st.Probes, FilterHits: st.Hits, PageReads: st.Reads, Damages: st.Damages,
+	}
+	if problem := k.problem.Load(); problem != nil {
+		status.Problem = *problem
+	}
+	if held := k.heldUp.Load(); held != nil {
+		status.HeldUpBy = *held
+	}
+	return status
+}
