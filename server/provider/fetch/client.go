@@ -22,6 +22,8 @@ const (
 	MaxTime    = 10 * time.Second
 	MaxBody    = 2 << 20
 	MaxHeaders = 64 << 10
+	// MaxPatience bounds the time of a client that is patient.
+	MaxPatience = 2 * time.Minute
 	// MaxRedirects bounds Request.Redirects.
 	MaxRedirects = 5
 )
@@ -34,6 +36,15 @@ type Config struct {
 	// AllowHosts are host:port pairs allowed beside ports 80 and 443; host:* is every port of a
 	// host. Their address still has to be public or within AllowPrivate.
 	AllowHosts []string
+	// Own says the host:port pairs on which this service itself listens, its other nodes included.
+	// They are never reached, by whatever name; nor is another port of their addresses, or of this
+	// machine's, unless AllowPrivate has the address. It is asked, and names are looked up, once a
+	// minute. A pair without a host, or with an unspecified address, is of every address of this
+	// machine. It is safe for concurrent use.
+	Own func() []string
+	// OwnNames are hosts by which this service is reached through others' addresses, as those of a
+	// load balancer: the name alone is refused.
+	OwnNames []string
 	// Resolver looks names up; nil is the machine's. Its answers are not trusted.
 	Resolver *net.Resolver
 	// RootCAs are the authorities trusted for https; nil are the machine's.
@@ -43,6 +54,9 @@ type Config struct {
 	// Timeout bounds a request with all its redirects and the reading of its body;
 	// 0 < Timeout ≤ MaxTime, 0 is MaxTime.
 	Timeout time.Duration
+	// Patient makes MaxPatience of MaxTime: for endpoints that the operator has named and that think
+	// before they answer, never for addresses that strangers name.
+	Patient bool
 	// BodyLimit bounds a body in bytes, encoded and decoded each; 0 < BodyLimit ≤ MaxBody,
 	// 0 is MaxBody.
 	BodyLimit int
@@ -52,6 +66,8 @@ type Config struct {
 type Client struct {
 	guard     *guard
 	transport *http.Transport
+	// fresh is the same without connections that are used again.
+	fresh     *http.Transport
 	userAgent string
 	timeout   time.Duration
 	bodyLimit int
@@ -69,6 +85,11 @@ type Request struct {
 	Redirects int
 	// Budget is what the request is counted on; nil is none.
 	Budget *Budget
+	// Port is one more port that may be reached: of the address that whoever asks for this has
+	// named. 0 is none, and so is one of unsafePorts.
+	Port uint16
+	// Fresh makes the request on a connection of its own, which nothing else has used or will use.
+	Fresh bool
 }
 
 // Response is an answer, read to its end.
@@ -85,8 +106,12 @@ type Response struct {
 
 // New makes a client. An error names the setting that is wrong.
 func New(c Config) (*Client, error) {
+	most := MaxTime
+	if c.Patient {
+		most = MaxPatience
+	}
 	if c.Timeout == 0 {
-		c.Timeout = MaxTime
+		c.Timeout = most
 	}
 	if c.BodyLimit == 0 {
 		c.BodyLimit = MaxBody
@@ -94,8 +119,8 @@ func New(c Config) (*Client, error) {
 	if c.UserAgent == "" {
 		c.UserAgent = "Tollgate"
 	}
-	if c.Timeout < 0 || c.Timeout > MaxTime {
-		return nil, fmt.Errorf("fetch: Timeout %s is not within (0, %s]", c.Timeout, MaxTime)
+	if c.Timeout < 0 || c.Timeout > most {
+		return nil, fmt.Errorf("fetch: Timeout %s is not within (0, %s]", c.Timeout, most)
 	}
 	if c.BodyLimit < 0 || c.BodyLimit > MaxBody {
 		return nil, fmt.Errorf("fetch: BodyLimit %d is not within (0, %d]", c.BodyLimit, MaxBody)
@@ -104,7 +129,7 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{
+	client := &Client{
 		guard:     g,
 		userAgent: c.UserAgent,
 		timeout:   c.Timeout,
@@ -116,7 +141,7 @@ func New(c Config) (*Client, error) {
 			TLSClientConfig: &tls.Config{
 				MinVersion: tls.VersionTLS12, RootCAs: c.RootCAs,
 			},
-			TLSHandshakeTimeout:    c.Timeout,
+			TLSHandshakeTimeout:    min(c.Timeout, MaxTime),
 			MaxResponseHeaderBytes: MaxHeaders,
 			// read decodes, so that both sides of the decoder are bounded.
 			DisableCompression:  true,
@@ -124,7 +149,10 @@ func New(c Config) (*Client, error) {
 			MaxIdleConnsPerHost: 2,
 			IdleConnTimeout:     15 * time.Second,
 		},
-	}, nil
+	}
+	client.fresh = client.transport.Clone()
+	client.fresh.DisableKeepAlives = true
+	return client, nil
 }
 
 // Close lets go of idle connections. Requests under way end by themselves.
@@ -132,12 +160,15 @@ func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 // Check says whether a URL could be fetched, without touching the network: every rule but the
 // addresses that a name will resolve to. The error is a *Refusal.
-func (c *Client) Check(rawURL string) error {
+func (c *Client) Check(rawURL string) error { return c.CheckAt(rawURL, 0) }
+
+// CheckAt is Check for a request that may reach one more port: see Request.Port.
+func (c *Client) CheckAt(rawURL string, port uint16) error {
 	t, err := parseTarget(rawURL)
 	if err != nil {
 		return err
 	}
-	return c.guard.check(t)
+	return c.guard.check(t, port)
 }
 
 // Do makes a request. An error is a *Refusal, a *Failure, or the context's.
@@ -156,10 +187,17 @@ func (c *Client) Do(ctx context.Context, r *Request) (*Response, error) {
 		ctx, cancel = r.Budget.within(ctx)
 		defer cancel()
 	}
-	x := exchange{client: c, caller: caller, ctx: ctx, header: c.header(r.Header), body: r.Body}
+	x := exchange{
+		client: c, caller: caller, ctx: ctx, header: c.header(r.Header), body: r.Body,
+		transport: c.transport,
+	}
+	if r.Fresh {
+		x.transport = c.fresh
+	}
 	if x.method = r.Method; x.method == "" {
 		x.method = http.MethodGet
 	}
+	x.port = r.Port
 	for followed := 0; ; followed++ {
 		response, err := x.hop(t, r.Budget)
 		if err != nil {
@@ -189,18 +227,20 @@ func (c *Client) header(given http.Header) http.Header {
 
 // exchange is one Do: the hops from the first URL to the last.
 type exchange struct {
-	client *Client
+	client    *Client
+	transport *http.Transport
 	// caller is the caller's context; ctx ends with the budget too.
 	caller, ctx context.Context
 	method      string
 	header      http.Header
 	body        []byte
+	port        uint16
 	// deadline is set by the first hop: waiting for the budget's slot does not count.
 	deadline time.Time
 }
 
 func (x *exchange) hop(t *target, b *Budget) (*Response, error) {
-	if err := x.client.guard.check(t); err != nil {
+	if err := x.client.guard.check(t, x.port); err != nil {
 		return nil, err
 	}
 	if b != nil {
@@ -212,7 +252,7 @@ func (x *exchange) hop(t *target, b *Budget) (*Response, error) {
 	if x.deadline.IsZero() {
 		x.deadline = time.Now().Add(x.client.timeout)
 	}
-	ctx, cancel := context.WithDeadline(x.ctx, x.deadline)
+	ctx, cancel := context.WithDeadline(withPort(x.ctx, x.port), x.deadline)
 	defer cancel()
 	body := bytes.NewReader(x.body)
 	request, err := http.NewRequestWithContext(ctx, x.method, t.url.String(), body)
@@ -221,7 +261,7 @@ func (x *exchange) hop(t *target, b *Budget) (*Response, error) {
 	}
 	request.Header = x.header
 	// RoundTrip, not http.Client: it follows nothing, keeps no cookies and adds no Referer.
-	answer, err := x.client.transport.RoundTrip(request)
+	answer, err := x.transport.RoundTrip(request)
 	if err != nil {
 		return nil, x.explain(t, err, 0)
 	}
@@ -264,4 +304,18 @@ func (x *exchange) explain(t *target, err error, status int) error {
 func isTimeout(err error) bool {
 	var timeout net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// Dial opens a connection to host:port under the rules of this client, and to whatever port it
+// names, for a proxy that has a list of what may be reached, speaks for somebody else over it and
+// bounds what goes through. An error is a *Refusal, or the network's.
+func (c *Client) Dial(ctx context.Context, hostPort string) (net.Conn, error) {
+	t, err := parseTarget("http://" + hostPort)
+	if err != nil {
+		return nil, err
+	}
+	if err = c.guard.check(t, t.port); err != nil {
+		return nil, err
+	}
+	return c.guard.dial(withPort(ctx, t.port), "tcp", t.hostPort())
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,6 +21,7 @@ type guard struct {
 	// ports holds the host:port pairs that are allowed beside ports 80 and 443, hosts those of which
 	// every port is.
 	ports, hosts map[string]bool
+	own          *own
 	dialer       net.Dialer
 }
 
@@ -67,6 +69,10 @@ func newGuard(c *Config) (*guard, error) {
 			g.ports[t.hostPort()] = true
 		}
 	}
+	var err error
+	if g.own, err = newOwn(c, slices.Concat(v4, v6)); err != nil {
+		return nil, err
+	}
 	g.dialer = net.Dialer{
 		Timeout:  c.Timeout,
 		Resolver: c.Resolver,
@@ -81,11 +87,11 @@ func newGuard(c *Config) (*guard, error) {
 
 // check applies the rules that need no network, the address rule included where the host is an
 // address.
-func (g *guard) check(t *target) error {
-	if !g.portAllowed(t.host, t.port) {
+func (g *guard) check(t *target, named uint16) error {
+	if !g.portAllowed(t.host, t.port, named) {
 		return &Refusal{
 			Rule: RulePort, Host: t.hostPort(),
-			Detail: "only ports 80 and 443, and those that the configuration names",
+			Detail: "only ports 80 and 443, those that the configuration names, and a flow's own",
 		}
 	}
 	if t.addr.IsValid() {
@@ -93,25 +99,38 @@ func (g *guard) check(t *target) error {
 			return refusedAddress(t.hostPort(), t.addr)
 		}
 	}
+	if g.own.saysSo(t.host, t.port) || t.addr.IsValid() && g.own.holds(t.addr, t.port) {
+		return refusedOwn(t.hostPort())
+	}
 	return nil
 }
 
-func (g *guard) portAllowed(host string, port uint16) bool {
-	return port == 80 || port == 443 || g.hosts[host] ||
+func (g *guard) portAllowed(host string, port, named uint16) bool {
+	return port == 80 || port == 443 || port == named && PortNamed(port) || g.hosts[host] ||
 		g.ports[net.JoinHostPort(host, strconv.Itoa(int(port)))]
 }
 
 // control runs after the name was resolved, on the very address that connect(2) is about to get:
 // whatever a resolver answers the second time cannot matter.
 func (g *guard) control(network, address string, conn syscall.RawConn) error {
-	if err := g.guardian.Safe(network, address, conn); err != nil {
-		ipport, parseErr := netip.ParseAddrPort(address)
-		if parseErr != nil {
-			return &Refusal{Rule: RuleAddress, Detail: "not an address"}
-		}
-		return refusedAddress("", ipport.Addr())
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return &Refusal{Rule: RuleAddress, Detail: "not an address"}
+	}
+	if err = g.guardian.Safe(network, address, conn); err != nil {
+		return refusedAddress("", at.Addr())
+	}
+	if g.own.holds(at.Addr().Unmap(), at.Port()) {
+		return refusedOwn("")
 	}
 	return nil
+}
+
+func refusedOwn(host string) *Refusal {
+	return &Refusal{
+		Rule: RuleOwn, Host: host,
+		Detail: "it belongs to this service, or to the machine that it runs on",
+	}
 }
 
 func refusedAddress(host string, addr netip.Addr) *Refusal {
@@ -128,8 +147,9 @@ func (g *guard) dial(ctx context.Context, network, hostPort string) (net.Conn, e
 		return nil, &Refusal{Rule: RuleHost, Detail: "not host:port"}
 	}
 	port, err := strconv.ParseUint(portText, 10, 16)
-	if err != nil || !g.portAllowed(strings.ToLower(host), uint16(port)) {
+	if err != nil || !g.portAllowed(strings.ToLower(host), uint16(port), portOf(ctx)) {
 		return nil, &Refusal{Rule: RulePort, Host: hostPort, Detail: "the port is not allowed"}
 	}
+	g.own.refresh(ctx)
 	return g.dialer.DialContext(ctx, network, hostPort)
 }

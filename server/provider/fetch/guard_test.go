@@ -16,6 +16,26 @@ import (
 	"tollgate/server/provider/fetch"
 )
 
+// TestHostOf: one host has one spelling, and a port only where it is not the scheme's.
+func TestHostOf(t *testing.T) {
+	for url, want := range map[string]string{
+		"https://bücher.example/x":             "xn--bcher-kva.example",
+		"https://xn--bcher-kva.example":        "xn--bcher-kva.example",
+		"https://Example.COM./":                "example.com",
+		"https://example.com:443/":             "example.com",
+		"http://example.com:443/":              "example.com:443",
+		"http://[2001:DB8::1]:80/":             "[2001:db8::1]",
+		"http://[2001:db8::1]:8080/":           "[2001:db8::1]:8080",
+		"http://127.0.0.1:8090/":               "127.0.0.1:8090",
+		"ftp://example.com/":                   "",
+		"http://user@example.com/":             "",
+		"not a url":                            "",
+		"https://" + strings.Repeat("a", 5000): "",
+	} {
+		require.Equal(t, want, fetch.HostOf(url), url)
+	}
+}
+
 func TestURLsThatAreRefusedUnasked(t *testing.T) {
 	client := newClient(t, nil)
 	for _, test := range []struct {

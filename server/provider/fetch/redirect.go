@@ -31,7 +31,28 @@ func (x *exchange) follow(from *target, answer *Response, spent bool) (*target, 
 	if spent {
 		return refuse(RuleRedirectCount, "one redirect too many")
 	}
-	location := answer.Header.Get("Location")
+	to, err := next(from, answer.Header.Get("Location"))
+	if err != nil {
+		return nil, err
+	}
+	if !to.sameOrigin(from) {
+		kept := make(http.Header, len(portable))
+		for _, name := range portable {
+			if values := x.header.Values(name); len(values) > 0 {
+				kept[name] = values
+			}
+		}
+		x.header = kept
+	}
+	return to, nil
+}
+
+// next is where a redirect leads to, if that is within the same registrable domain and no step from
+// https to http.
+func next(from *target, location string) (*target, error) {
+	refuse := func(rule Rule, detail string) (*target, error) {
+		return nil, &Refusal{Rule: rule, Host: from.hostPort(), Detail: detail}
+	}
 	if len(location) > maxURL {
 		return refuse(RuleURL, "the redirect is longer than 4,096 bytes")
 	}
@@ -49,14 +70,33 @@ func (x *exchange) follow(from *target, answer *Response, spent bool) (*target, 
 	if from.url.Scheme == "https" && to.url.Scheme == "http" {
 		return refuse(RuleRedirectTarget, "leads from https to http")
 	}
-	if !to.sameOrigin(from) {
-		kept := make(http.Header, len(portable))
-		for _, name := range portable {
-			if values := x.header.Values(name); len(values) > 0 {
-				kept[name] = values
-			}
-		}
-		x.header = kept
-	}
 	return to, nil
+}
+
+// Next is where an answer that was not followed redirects to, by the rules by which Do follows;
+// empty where it is no redirect. For callers to whom each hop is a request of its own.
+func Next(answer *Response) (string, error) {
+	if !redirects(answer) {
+		return "", nil
+	}
+	from, err := parseTarget(answer.URL)
+	if err != nil {
+		return "", err
+	}
+	to, err := next(from, answer.Header.Get("Location"))
+	if err != nil {
+		return "", err
+	}
+	return to.url.String(), nil
+}
+
+// SameSite says whether two URLs belong to one registrable domain; what is no URL that could be
+// fetched belongs to none.
+func SameSite(a, b string) bool {
+	one, err := parseTarget(a)
+	if err != nil {
+		return false
+	}
+	other, err := parseTarget(b)
+	return err == nil && one.sameSite(other)
 }

@@ -207,3 +207,36 @@ func TestCredentialsStayWithTheirHost(t *testing.T) {
 		}
 	}
 }
+
+// TestNextIsWhereDoWouldGo: a caller to whom each hop is a request of its own is held to the same
+// rules.
+func TestNextIsWhereDoWouldGo(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		status   int
+		want     string
+		rule     fetch.Rule
+	}{
+		{"https://a.example/x", "/y?z#f", 302, "https://a.example/y?z", ""},
+		{"http://a.example/", "https://www.a.example/", 301, "https://www.a.example/", ""},
+		{"https://a.example/", "https://b.example/", 301, "", fetch.RuleRedirectTarget},
+		{"https://a.example/", "http://a.example/", 301, "", fetch.RuleRedirectTarget},
+		{"https://a.example/", "ftp://a.example/", 301, "", fetch.RuleURL},
+		{"https://a.example/", "https://u:p@a.example/", 308, "", fetch.RuleUserinfo},
+		{"https://a.example/", "/y", 200, "", ""},
+		{"https://a.example/", "", 301, "", ""},
+	} {
+		next, err := fetch.Next(&fetch.Response{
+			URL: c.from, Status: c.status, Header: http.Header{"Location": {c.to}},
+		})
+		require.Equal(t, c.want, next, c.to)
+		if c.rule == "" {
+			require.NoError(t, err, c.to)
+		} else {
+			require.Equal(t, c.rule, refusalOf(t, err).Rule, c.to)
+		}
+	}
+	require.True(t, fetch.SameSite("https://docs.a.example/", "http://a.example:8080/x"))
+	require.False(t, fetch.SameSite("https://a.example/", "https://b.example/"))
+	require.False(t, fetch.SameSite("https://a.example/", "mailto:x@a.example"))
+}

@@ -17,10 +17,13 @@ const (
 	RuleUserinfo Rule = "userinfo"
 	// RuleHost: the host is no name and no canonical IP address (127.1, 0x7f000001, 2130706433).
 	RuleHost Rule = "host"
-	// RulePort: the port is neither 80 nor 443 nor allowed together with its host.
+	// RulePort: the port is neither 80 nor 443 nor the request's own, nor allowed together with its
+	// host.
 	RulePort Rule = "port"
 	// RuleAddress: the address that was about to be dialled is not public and not configured.
 	RuleAddress Rule = "address"
+	// RuleOwn: the address is this service's own, or its machine's.
+	RuleOwn Rule = "own"
 	// RuleBudget: the budget that the request belongs to was used up before it could begin.
 	RuleBudget Rule = "budget"
 	// RuleTime: the exchange took longer than it may.
@@ -67,7 +70,7 @@ func (r *Refusal) Error() string {
 // headers, body and encoding are found only once it was sent.
 func (r *Refusal) Local() bool {
 	switch r.Rule {
-	case RuleURL, RuleUserinfo, RuleHost, RulePort, RuleAddress, RuleBudget:
+	case RuleURL, RuleUserinfo, RuleHost, RulePort, RuleAddress, RuleOwn, RuleBudget:
 		return true
 	default:
 		return false

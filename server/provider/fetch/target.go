@@ -50,6 +50,17 @@ func (t *target) sameSite(o *target) bool {
 	return err == nil && a == b
 }
 
+// HostOf is the host of a URL, with its port where that is not the scheme's, as a request carries
+// it: in small ASCII letters (IDNA), whatever spelling the URL has. It is empty for a URL that is
+// not fetched.
+func HostOf(raw string) string {
+	t, err := parseTarget(raw)
+	if err != nil {
+		return ""
+	}
+	return t.url.Host
+}
+
 // parseTarget applies the rules that the text of a URL can break: URL, userinfo, host.
 func parseTarget(raw string) (*target, error) {
 	if len(raw) > maxURL {

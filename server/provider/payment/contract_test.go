@@ -27,7 +27,9 @@ type signed struct {
 
 // subject is a provider under the contract, with what its tests need around it.
 type subject struct {
-	provider payment.Provider
+	provider payment.CardProvider
+	// card is one that was saved, and can be charged.
+	card string
 	// paid makes a genuine webhook, sent at noon, that a checkout was paid.
 	paid func(t *testing.T, r payment.CheckoutRequest, c payment.Checkout) signed
 	// repeats: the provider answers a repeated request with the same checkout. stripe-mock keeps
@@ -64,6 +66,7 @@ func TestContract(t *testing.T) {
 			t.Run("checkout", func(t *testing.T) { contractCheckout(t, s) })
 			t.Run("refusals", func(t *testing.T) { contractRefusals(t, s) })
 			t.Run("webhook", func(t *testing.T) { contractWebhook(t, s) })
+			t.Run("cards", func(t *testing.T) { contractCards(t, s) })
 		})
 	}
 }
@@ -147,8 +150,9 @@ func contractWebhook(t *testing.T, s subject) {
 	require.Equal(t, payment.Event{
 		ID: event.ID, Kind: payment.EventPaid, Type: event.Type,
 		CheckoutID: made.ID, InvoiceID: r.InvoiceID,
-		Amount: r.Amount, OccurredAt: noon,
+		Amount: r.Amount, OccurredAt: noon, PaymentID: event.PaymentID,
 	}, event)
+	require.NotEmpty(t, event.PaymentID)
 	again, err := s.provider.ParseWebhook(noon.Add(time.Minute), w.header.Get, w.body)
 	require.NoError(t, err)
 	require.Equal(t, event, again, "a repetition is known by its id")
@@ -171,6 +175,52 @@ func contractWebhook(t *testing.T, s subject) {
 		bent := w.header.Clone()
 		bent.Set(name, bent.Get(name)+"x")
 		refuse(payment.ErrSignature, noon, bent, w.body)
+	}
+}
+
+// contractCards: a page saves a card and is closed, the card is charged, the money sent back.
+func contractCards(t *testing.T, s subject) {
+	saving := request()
+	saving.SaveCard, saving.IdempotencyKey = true, "checkout-card"
+	made, err := s.provider.CreateCheckout(t.Context(), saving)
+	require.NoError(t, err)
+	closed, err := s.provider.CloseCheckout(t.Context(), made.ID)
+	require.NoError(t, err)
+	require.Equal(t, payment.StateExpired, closed.State)
+
+	r := payment.ChargeRequest{
+		InvoiceID: "pur_1", Description: "2 hosted runs", IdempotencyKey: "pur_1", Card: s.card,
+		Amount: payment.Amount{Minor: 1000, Currency: "USD"},
+	}
+	charged, err := s.provider.Charge(t.Context(), r)
+	require.NoError(t, err)
+	require.Contains(t, []payment.State{payment.StatePaid, payment.StateFailed}, charged.State)
+	if s.repeats {
+		require.Equal(t, payment.StatePaid, charged.State)
+		again, err := s.provider.Charge(t.Context(), r)
+		require.NoError(t, err)
+		require.Equal(t, charged, again, "a repetition is the same payment")
+	}
+	refund, err := s.provider.Refund(t.Context(), payment.RefundRequest{
+		PaymentID: "pi_1", IdempotencyKey: "pur_1-refund",
+	})
+	require.NoError(t, err)
+	require.NotEmpty(t, refund)
+	for code, change := range map[string]func(*payment.ChargeRequest){
+		"invalid_invoice":     func(r *payment.ChargeRequest) { r.InvoiceID = "a b" },
+		"invalid_key":         func(r *payment.ChargeRequest) { r.IdempotencyKey = "" },
+		"invalid_description": func(r *payment.ChargeRequest) { r.Description = "" },
+		"invalid_card":        func(r *payment.ChargeRequest) { r.Card = "card_of_another" },
+		"invalid_currency":    func(r *payment.ChargeRequest) { r.Amount.Currency = "usd" },
+		"invalid_amount":      func(r *payment.ChargeRequest) { r.Amount.Minor = 0 },
+	} {
+		bad := r
+		change(&bad)
+		_, err := s.provider.Charge(t.Context(), bad)
+		var refused *payment.Error
+		require.ErrorAs(t, err, &refused, code)
+		require.Equal(t, payment.ClassRefused, refused.Class, code)
+		require.Equal(t, code, refused.Code)
 	}
 }
 

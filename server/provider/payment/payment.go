@@ -66,6 +66,8 @@ type CheckoutRequest struct {
 	SuccessURL, CancelURL string
 	// IdempotencyKey is 1 to 255 visible ASCII characters.
 	IdempotencyKey string
+	// SaveCard keeps the card for later charges without its owner; see CardProvider.
+	SaveCard bool
 	// RequestedAt is the log's time of the request, and is part of it: a repetition carries the
 	// same.
 	RequestedAt time.Time
@@ -103,6 +105,9 @@ type Status struct {
 	State     State
 	InvoiceID string
 	Amount    Amount
+	// PaymentID is the provider's id of the payment of a checkout that is paid, and Card the card
+	// that was saved with it, 1 to 255 visible ASCII characters.
+	PaymentID, Card string
 }
 
 // EventKind is what a webhook reports.
@@ -130,6 +135,8 @@ type Event struct {
 	CheckoutID string
 	InvoiceID  string
 	Amount     Amount
+	// PaymentID and Card are as in Status, where the webhook says them.
+	PaymentID, Card string
 	// OccurredAt is by the provider's clock, in whole seconds or finer.
 	OccurredAt time.Time
 }
@@ -172,6 +179,9 @@ type Error struct {
 	Message string
 	// RetryAfter is what the provider asked for; 0 is nothing.
 	RetryAfter time.Duration
+	// kind is the provider's own sort of error, and status that of its answer; where it says them.
+	kind   string
+	status int
 }
 
 func (e *Error) Error() string {
@@ -194,28 +204,45 @@ func (Secret) MarshalText() ([]byte, error) {
 	return nil, errors.New("payment: a secret is not marshalled by accident")
 }
 
+// demand is what every request for money says.
+type demand struct {
+	provider, invoice, key, description string
+	amount                              Amount
+}
+
+func (d *demand) refuse(code, message string) error {
+	return &Error{Class: ClassRefused, Provider: d.provider, Code: code, Message: message}
+}
+
 // validate refuses what no provider should be asked.
-func (r *CheckoutRequest) validate(provider string) error {
-	refuse := func(code, message string) error {
-		return &Error{Class: ClassRefused, Provider: provider, Code: code, Message: message}
-	}
-	_, known := decimal.MinorUnits(r.Amount.Currency)
+func (d *demand) validate() error {
+	_, known := decimal.MinorUnits(d.amount.Currency)
 	switch {
-	case !visible(r.InvoiceID, 128):
-		return refuse("invalid_invoice", "an invoice id is 1 to 128 visible ASCII characters")
-	case !visible(r.IdempotencyKey, 255):
-		return refuse("invalid_key", "an idempotency key is 1 to 255 visible ASCII characters")
-	case r.Description == "" || len(r.Description) > 200:
-		return refuse("invalid_description", "a description is 1 to 200 bytes")
+	case !visible(d.invoice, 128):
+		return d.refuse("invalid_invoice", "an invoice id is 1 to 128 visible ASCII characters")
+	case !visible(d.key, 255):
+		return d.refuse("invalid_key", "an idempotency key is 1 to 255 visible ASCII characters")
+	case d.description == "" || len(d.description) > 200:
+		return d.refuse("invalid_description", "a description is 1 to 200 bytes")
 	case !known:
-		return refuse("invalid_currency",
-			strconv.Quote(r.Amount.Currency)+" is no ISO 4217 currency")
-	case r.Amount.Minor <= 0:
-		return refuse("invalid_amount", "only a positive amount can be paid")
+		return d.refuse("invalid_currency",
+			strconv.Quote(d.amount.Currency)+" is no ISO 4217 currency")
+	case d.amount.Minor <= 0:
+		return d.refuse("invalid_amount", "only a positive amount can be paid")
+	}
+	return nil
+}
+
+func (r *CheckoutRequest) validate(provider string) error {
+	d := demand{provider, r.InvoiceID, r.IdempotencyKey, r.Description, r.Amount}
+	if err := d.validate(); err != nil {
+		return err
+	}
+	switch {
 	case r.RequestedAt.IsZero():
-		return refuse("invalid_time", "the request has no time")
+		return d.refuse("invalid_time", "the request has no time")
 	case !returnURL(r.SuccessURL) || !returnURL(r.CancelURL):
-		return refuse("invalid_url", "success and cancel addresses are absolute http or https URLs")
+		return d.refuse("invalid_url", "success and cancel addresses are absolute http or https URLs")
 	}
 	return nil
 }

@@ -118,6 +118,7 @@ type ticket struct {
 	SuccessURL  string `json:"s"`
 	CancelURL   string `json:"x"`
 	ExpiresMS   int64  `json:"e"`
+	SaveCard    bool   `json:"k,omitzero"`
 }
 
 func (t *ticket) amount() Amount       { return Amount{t.Minor, t.Currency} }
@@ -134,12 +135,19 @@ func (s *Sandbox) CreateCheckout(ctx context.Context, r CheckoutRequest) (Checko
 	expires := r.RequestedAt.Add(CheckoutLife).UnixMilli()
 	// The id covers the whole request: one key with another amount is another checkout, whose
 	// payment is not taken for a repetition of the first.
-	nonce := sum(s.idKey, r.IdempotencyKey, r.InvoiceID, r.Description, r.Amount.Currency,
-		strconv.FormatInt(r.Amount.Minor, 10), r.SuccessURL, r.CancelURL)[:16]
+	parts := []string{
+		r.IdempotencyKey, r.InvoiceID, r.Description, r.Amount.Currency,
+		strconv.FormatInt(r.Amount.Minor, 10), r.SuccessURL, r.CancelURL,
+	}
+	if r.SaveCard {
+		parts = append(parts, "save card")
+	}
+	nonce := sum(s.idKey, parts...)[:16]
 	t := ticket{
 		ID: s.checkoutID(expires, nonce), InvoiceID: r.InvoiceID, Description: r.Description,
 		Minor: r.Amount.Minor, Currency: r.Amount.Currency,
 		SuccessURL: r.SuccessURL, CancelURL: r.CancelURL, ExpiresMS: expires,
+		SaveCard: r.SaveCard,
 	}
 	payload, err := json.Marshal(t, json.Deterministic(true))
 	if err != nil {
@@ -239,6 +247,8 @@ type noticeData struct {
 	InvoiceID   string `json:"invoiceId"`
 	AmountMinor int64  `json:"amountMinor"`
 	Currency    string `json:"currency"`
+	PaymentID   string `json:"paymentId,omitzero"`
+	Card        string `json:"card,omitzero"`
 }
 
 const noticePrefix = "checkout."
@@ -246,9 +256,18 @@ const noticePrefix = "checkout."
 // report signs a webhook and hands it to our endpoint. A checkout is paid once whoever presses the
 // button how often: the event of its payment always has the same id. A failure has the id of its
 // attempt, which is the same when a browser sends a form again.
-func (s *Sandbox) report(ctx context.Context, t *ticket, kind EventKind, attempt string) error {
+func (s *Sandbox) report(
+	ctx context.Context, t *ticket, kind EventKind, attempt, card string,
+) error {
+	data := noticeData{
+		CheckoutID: t.ID, InvoiceID: t.InvoiceID, AmountMinor: t.Minor, Currency: t.Currency,
+	}
 	if kind == EventPaid {
 		attempt = ""
+		data.PaymentID = s.paymentID(t.ID)
+		if t.SaveCard {
+			data.Card = savedCardMark + card
+		}
 	}
 	id := sum(s.eventKey, string(kind), t.ID, attempt)[:16]
 	now := s.now()
@@ -256,7 +275,7 @@ func (s *Sandbox) report(ctx context.Context, t *ticket, kind EventKind, attempt
 		ID:         eventMark + base64.RawURLEncoding.EncodeToString(id),
 		Type:       noticePrefix + string(kind),
 		OccurredAt: now.UTC().Format(time.RFC3339Nano),
-		Data:       noticeData{t.ID, t.InvoiceID, t.Minor, t.Currency},
+		Data:       data,
 	}
 	body, err := json.Marshal(n)
 	if err != nil {
@@ -314,6 +333,7 @@ func (s *Sandbox) ParseWebhook(
 		ID: n.ID, Kind: EventKind(kind), Type: n.Type,
 		CheckoutID: n.Data.CheckoutID, InvoiceID: n.Data.InvoiceID,
 		Amount: Amount{n.Data.AmountMinor, n.Data.Currency}, OccurredAt: at.UTC(),
+		PaymentID: n.Data.PaymentID, Card: n.Data.Card,
 	}, nil
 }
 

@@ -55,8 +55,11 @@ const (
 	cardSuccess      = "success"
 	cardDecline      = "decline"
 	cardAuthenticate = "authenticate"
-	verifyConfirm    = "confirm"
-	verifyRefuse     = "refuse"
+	// Cards that pay now and, where the page saves them, not again without their owner.
+	cardLaterDecline      = "later-decline"
+	cardLaterAuthenticate = "later-authenticate"
+	verifyConfirm         = "confirm"
+	verifyRefuse          = "refuse"
 )
 
 // pageView is what the template shows.
@@ -67,6 +70,7 @@ type pageView struct {
 	Alert                   string
 	SuccessURL, SuccessHost string
 	CancelURL, CancelHost   string
+	SaveCard                bool
 	Style                   template.CSS
 }
 
@@ -92,18 +96,19 @@ func (s *Sandbox) Act(ctx context.Context, token string, form url.Values) Answer
 	}
 	switch verify := form.Get("verify"); {
 	case verify == verifyConfirm:
-		return s.pay(ctx, t, token, attempt)
+		return s.pay(ctx, t, token, attempt, cardSuccess)
 	case verify == verifyRefuse:
 		return s.fail(ctx, t, attempt, "The authentication failed. Nothing was charged.")
 	case verify != "":
 		return s.show(t, stepPay, 400, "That answer is not one of the two. Nothing was charged.")
 	}
-	switch form.Get("card") {
-	case cardSuccess:
-		return s.pay(ctx, t, token, attempt)
-	case cardDecline:
+	later := form.Get("card") == cardLaterDecline || form.Get("card") == cardLaterAuthenticate
+	switch card := form.Get("card"); {
+	case card == cardSuccess || later && t.SaveCard:
+		return s.pay(ctx, t, token, attempt, card)
+	case card == cardDecline:
 		return s.fail(ctx, t, attempt, "The card was declined. Nothing was charged.")
-	case cardAuthenticate:
+	case card == cardAuthenticate:
 		return s.show(t, stepVerify, 200, "")
 	default:
 		return s.show(t, stepPay, 400, "Choose a card. Nothing was charged.")
@@ -140,8 +145,8 @@ func (s *Sandbox) load(ctx context.Context, token string) (*ticket, *Answer) {
 
 // pay answers with a redirect to the page itself, which shows the receipt: reloading repeats no
 // form, and form-action can stay 'self', which also binds redirects after a form.
-func (s *Sandbox) pay(ctx context.Context, t *ticket, token, attempt string) Answer {
-	if err := s.report(ctx, t, EventPaid, attempt); err != nil {
+func (s *Sandbox) pay(ctx context.Context, t *ticket, token, attempt, card string) Answer {
+	if err := s.report(ctx, t, EventPaid, attempt, card); err != nil {
 		return s.show(t, stepPay, 503, "The payment could not be recorded and was not made. "+
 			"Trying again cannot charge twice.")
 	}
@@ -151,7 +156,7 @@ func (s *Sandbox) pay(ctx context.Context, t *ticket, token, attempt string) Ans
 }
 
 func (s *Sandbox) fail(ctx context.Context, t *ticket, attempt, alert string) Answer {
-	if err := s.report(ctx, t, EventFailed, attempt); err != nil {
+	if err := s.report(ctx, t, EventFailed, attempt, ""); err != nil {
 		return s.show(t, stepPay, 503, "The failed payment could not be recorded. "+
 			"Nothing was charged.")
 	}
@@ -168,7 +173,7 @@ func (s *Sandbox) show(t *ticket, step string, status int, alert string) Answer 
 		Description: t.Description, Amount: t.amount().String(),
 		Expires: t.expiresAt().Format(time.RFC1123), Attempt: rand.Text(),
 		SuccessURL: t.SuccessURL, SuccessHost: host(t.SuccessURL),
-		CancelURL: t.CancelURL, CancelHost: host(t.CancelURL),
+		CancelURL: t.CancelURL, CancelHost: host(t.CancelURL), SaveCard: t.SaveCard,
 	})
 }
 

@@ -91,7 +91,7 @@ func form(pairs ...string) url.Values {
 func sandboxSubject(t *testing.T) subject {
 	c := newCounter(t)
 	return subject{
-		provider: c.sandbox,
+		provider: c.sandbox, card: "card_sandbox_success",
 		paid: func(t *testing.T, _ payment.CheckoutRequest, made payment.Checkout) signed {
 			token := strings.TrimPrefix(made.URL, pageURL)
 			require.Equal(t, 303, c.sandbox.Act(t.Context(), token, form("card", "success")).Status)

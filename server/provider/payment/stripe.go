@@ -34,6 +34,9 @@ type StripeConfig struct {
 	SecretKey, WebhookSecret Secret
 	// Live says which of Stripe's two modes events must be of.
 	Live bool
+	// Tag is the metadata key by which sessions and payments are known to be ours;
+	// "tollgate_invoice" when empty. Uses of one Stripe account beside each other need one each.
+	Tag string
 }
 
 type stripe struct {
@@ -42,10 +45,14 @@ type stripe struct {
 	key           Secret
 	webhookSecret Secret
 	live          bool
+	tag           string
 }
 
 // NewStripe makes a provider that talks Stripe's Checkout Sessions over its HTTP API.
-func NewStripe(client *fetch.Client, c StripeConfig) (Provider, error) {
+func NewStripe(client *fetch.Client, c StripeConfig) (CardProvider, error) {
+	if c.Tag == "" {
+		c.Tag = stripeInvoice
+	}
 	if c.BaseURL == "" {
 		c.BaseURL = "https://api.stripe.com"
 	}
@@ -61,7 +68,7 @@ func NewStripe(client *fetch.Client, c StripeConfig) (Provider, error) {
 	}
 	return &stripe{
 		client: client, base: strings.TrimRight(c.BaseURL, "/"), key: c.SecretKey,
-		webhookSecret: c.WebhookSecret, live: c.Live,
+		webhookSecret: c.WebhookSecret, live: c.Live, tag: c.Tag,
 	}, nil
 }
 
@@ -77,6 +84,7 @@ type session struct {
 	Currency      string            `json:"currency"`
 	Metadata      map[string]string `json:"metadata"`
 	ExpiresAt     int64             `json:"expires_at"`
+	Customer      string            `json:"customer"`
 	// PaymentIntent is an id, an object where it was asked for, or null.
 	PaymentIntent jsontext.Value `json:"payment_intent"`
 }
@@ -97,27 +105,26 @@ func (s *stripe) CreateCheckout(ctx context.Context, r CheckoutRequest) (Checkou
 	currency := strings.ToLower(r.Amount.Currency)
 	form := url.Values{
 		// The invoice's currency and amount, not what Stripe would offer a payer from elsewhere.
-		"adaptive_pricing[enabled]":       {"false"},
-		"mode":                            {"payment"},
-		"client_reference_id":             {r.InvoiceID},
-		"metadata[" + stripeInvoice + "]": {r.InvoiceID},
-		"payment_intent_data[metadata][" + stripeInvoice + "]": {r.InvoiceID},
-		"line_items[0][quantity]":                              {"1"},
-		"line_items[0][price_data][currency]":                  {currency},
-		"line_items[0][price_data][unit_amount]":               {strconv.FormatInt(amount, 10)},
-		"line_items[0][price_data][product_data][name]":        {r.Description},
+		"adaptive_pricing[enabled]": {"false"},
+		"mode":                      {"payment"},
+		"client_reference_id":       {r.InvoiceID},
+		"metadata[" + s.tag + "]":   {r.InvoiceID},
+		"payment_intent_data[metadata][" + s.tag + "]":  {r.InvoiceID},
+		"line_items[0][quantity]":                       {"1"},
+		"line_items[0][price_data][currency]":           {currency},
+		"line_items[0][price_data][unit_amount]":        {strconv.FormatInt(amount, 10)},
+		"line_items[0][price_data][product_data][name]": {r.Description},
 		"success_url": {r.SuccessURL},
 		"cancel_url":  {r.CancelURL},
 	}
-	made, err := s.ask(ctx, &fetch.Request{
-		Method: http.MethodPost,
-		URL:    s.base + "/v1/checkout/sessions",
-		Header: http.Header{
-			"Content-Type":    {"application/x-www-form-urlencoded"},
-			"Idempotency-Key": {r.IdempotencyKey},
-		},
-		Body: []byte(form.Encode()),
-	})
+	if r.SaveCard {
+		// A customer of its own for each page: the card is charged as that customer's.
+		form.Set("customer_creation", "always")
+		form.Set("payment_intent_data[setup_future_usage]", "off_session")
+		form.Set("payment_method_types[0]", "card")
+	}
+	var made session
+	err := s.post(ctx, "/v1/checkout/sessions", r.IdempotencyKey, form, &made)
 	if err != nil {
 		return Checkout{}, err
 	}
@@ -133,9 +140,10 @@ func (s *stripe) Checkout(ctx context.Context, id string) (Status, error) {
 			Class: ClassNotFound, Provider: stripeName, Code: "invalid_id", Message: "not an id",
 		}
 	}
-	found, err := s.ask(ctx, &fetch.Request{
+	var found session
+	err := s.ask(ctx, &fetch.Request{
 		URL: s.base + "/v1/checkout/sessions/" + url.PathEscape(id) + "?expand[]=payment_intent",
-	})
+	}, &found)
 	if err != nil {
 		return Status{}, err
 	}
@@ -144,7 +152,24 @@ func (s *stripe) Checkout(ctx context.Context, id string) (Status, error) {
 	if !ok || !exact || found.ID != id {
 		return Status{}, unreadable()
 	}
-	return Status{id, state, found.Metadata[stripeInvoice], amount}, nil
+	status := Status{ID: id, State: state, InvoiceID: found.Metadata[s.tag], Amount: amount}
+	if state == StatePaid {
+		status.PaymentID, status.Card = found.payment()
+	}
+	return status, nil
+}
+
+// post sends a form; key is the Idempotency-Key, empty for what needs none.
+func (s *stripe) post(ctx context.Context, path, key string, form url.Values, v any) error {
+	r := &fetch.Request{
+		Method: http.MethodPost, URL: s.base + path,
+		Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}},
+		Body:   []byte(form.Encode()),
+	}
+	if key != "" {
+		r.Header.Set("Idempotency-Key", key)
+	}
+	return s.ask(ctx, r, v)
 }
 
 // state maps Stripe's two fields, and the payment intent's where the money came later or not.
@@ -187,8 +212,8 @@ func (s *session) amount() (Amount, bool) {
 	return fromStripe(s.AmountTotal, strings.ToUpper(s.Currency))
 }
 
-// ask makes one request and sorts what can go wrong with it.
-func (s *stripe) ask(ctx context.Context, r *fetch.Request) (*session, error) {
+// ask makes one request, decodes the answer into v, and sorts what can go wrong with it.
+func (s *stripe) ask(ctx context.Context, r *fetch.Request, v any) error {
 	if r.Header == nil {
 		r.Header = http.Header{}
 	}
@@ -196,16 +221,15 @@ func (s *stripe) ask(ctx context.Context, r *fetch.Request) (*session, error) {
 	r.Header.Set("Stripe-Version", stripeVersion)
 	answer, err := s.client.Do(ctx, r)
 	if err != nil {
-		return nil, unanswered(ctx, err)
+		return unanswered(ctx, err)
 	}
 	if answer.Status != http.StatusOK {
-		return nil, stripeError(answer)
+		return stripeError(answer)
 	}
-	var found session
-	if err := json.Unmarshal(answer.Body, &found); err != nil {
-		return nil, unreadable()
+	if err := json.Unmarshal(answer.Body, v); err != nil {
+		return unreadable()
 	}
-	return &found, nil
+	return nil
 }
 
 func unanswered(ctx context.Context, err error) error {
@@ -248,7 +272,7 @@ func stripeError(answer *fetch.Response) error {
 	}
 	e := &Error{
 		Class: ClassRefused, Provider: stripeName, Code: body.Error.Code,
-		Message: cut(body.Error.Message),
+		Message: cut(body.Error.Message), kind: body.Error.Type, status: answer.Status,
 	}
 	if e.Code == "" {
 		e.Code = body.Error.Type

@@ -20,7 +20,7 @@ import (
 
 const stripeSecret = "whsec_test_secret"
 
-func newStripe(t *testing.T, hostPort string) payment.Provider {
+func newStripe(t *testing.T, hostPort string) payment.CardProvider {
 	t.Helper()
 	provider, err := payment.NewStripe(newFetch(t, hostPort), payment.StripeConfig{
 		BaseURL: "http://" + hostPort, SecretKey: "sk_test_123", WebhookSecret: stripeSecret,
@@ -61,7 +61,7 @@ func paidSession(r payment.CheckoutRequest, id string) map[string]any {
 
 func stripeSubject(t *testing.T) subject {
 	return subject{
-		provider: newStripe(t, paymenttest.StripeMock(t)),
+		provider: newStripe(t, paymenttest.StripeMock(t)), card: "cus_1/pm_1",
 		paid: func(_ *testing.T, r payment.CheckoutRequest, c payment.Checkout) signed {
 			return stripeSigned(noon,
 				stripeEvent("checkout.session.completed", paidSession(r, c.ID)))
@@ -70,7 +70,7 @@ func stripeSubject(t *testing.T) subject {
 }
 
 // scripted is a Stripe that answers what the test says, for what stripe-mock never answers.
-func scripted(t *testing.T, answer http.HandlerFunc) payment.Provider {
+func scripted(t *testing.T, answer http.HandlerFunc) payment.CardProvider {
 	t.Helper()
 	server := httptest.NewServer(answer)
 	t.Cleanup(server.Close)
@@ -89,7 +89,7 @@ func TestStripeRequests(t *testing.T) {
 			t.Error(err)
 		}
 		got = r
-		_, _ = io.WriteString(w, `{"id":"cs_1","url":"https://checkout.stripe.com/c/1",
+		say(t, w, `{"id":"cs_1","url":"https://checkout.stripe.com/c/1",
 			"status":"open","expires_at":1772452800,"unknown":[1,{"a":null}]}`)
 	})
 	made, err := provider.CreateCheckout(t.Context(), request())
@@ -117,7 +117,7 @@ func TestStripeCurrencies(t *testing.T) {
 	var unit string
 	provider := scripted(t, func(w http.ResponseWriter, r *http.Request) {
 		unit = r.PostFormValue("line_items[0][price_data][unit_amount]")
-		_, _ = io.WriteString(w, `{"id":"cs_1","url":"https://checkout.stripe.com/c/1"}`)
+		say(t, w, `{"id":"cs_1","url":"https://checkout.stripe.com/c/1"}`)
 	})
 	for _, test := range []struct {
 		amount payment.Amount
@@ -162,7 +162,7 @@ func TestStripeErrors(t *testing.T) {
 	provider := scripted(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", retryAfter)
 		w.WriteHeader(status)
-		_, _ = io.WriteString(w, body)
+		say(t, w, body)
 	})
 	say := func(code string) string {
 		return fmt.Sprintf(`{"error":{"type":"t","code":%q,"message":"says sk_test_1234"}}`, code)
@@ -211,7 +211,7 @@ func TestStripePolls(t *testing.T) {
 		if r.URL.Query().Get("expand[]") != "payment_intent" {
 			t.Error("the payment intent was not asked for")
 		}
-		_, _ = io.WriteString(w, `{"id":"cs_1","metadata":{"tollgate_invoice":"inv_1"},
+		say(t, w, `{"id":"cs_1","metadata":{"tollgate_invoice":"inv_1"},
 			"amount_total":1200,"currency":"usd",`+answer+`}`)
 	})
 	const unpaid = `"status":"complete","payment_status":"unpaid","payment_intent":`
@@ -235,10 +235,14 @@ func TestStripePolls(t *testing.T) {
 			continue
 		}
 		require.NoError(t, err, text)
-		require.Equal(t, payment.Status{
+		expected := payment.Status{
 			ID: "cs_1", State: want, InvoiceID: "inv_1",
 			Amount: payment.Amount{Minor: 1200, Currency: "USD"},
-		}, got)
+		}
+		if want == payment.StatePaid {
+			expected.PaymentID = "pi_1"
+		}
+		require.Equal(t, expected, got)
 	}
 	_, err := provider.Checkout(t.Context(), "cs_2")
 	require.Error(t, err, "the answer is about another session")

@@ -98,13 +98,13 @@ var stripeKinds = map[string]EventKind{
 
 // invoiceNamed is the invoice that an object of any type carries in its metadata, as payment
 // intents and charges of our sessions do; empty where it carries none.
-func invoiceNamed(object jsontext.Value) string {
+func (s *stripe) invoiceNamed(object jsontext.Value) string {
 	var tagged struct {
 		Metadata map[string]jsontext.Value `json:"metadata"`
 	}
 	var id string
 	if json.Unmarshal(object, &tagged) != nil ||
-		json.Unmarshal(tagged.Metadata[stripeInvoice], &id) != nil || !visible(id, 128) {
+		json.Unmarshal(tagged.Metadata[s.tag], &id) != nil || !visible(id, 128) {
 		return "" // of a shape that is not ours to judge
 	}
 	return id
@@ -132,7 +132,7 @@ func (s *stripe) readEvent(body []byte) (Event, error) {
 	kind, ours := stripeKinds[envelope.Type]
 	if !ours {
 		if envelope.Livemode == s.live {
-			event.InvoiceID = invoiceNamed(envelope.Data.Object)
+			event.InvoiceID = s.invoiceNamed(envelope.Data.Object)
 		}
 		return event, nil
 	}
@@ -140,7 +140,7 @@ func (s *stripe) readEvent(body []byte) (Event, error) {
 	if err := json.Unmarshal(envelope.Data.Object, &object); err != nil {
 		return Event{}, ErrPayload
 	}
-	invoice := object.Metadata[stripeInvoice]
+	invoice := object.Metadata[s.tag]
 	if invoice == "" {
 		// A session that the account made by other means.
 		return event, nil
@@ -157,5 +157,8 @@ func (s *stripe) readEvent(body []byte) (Event, error) {
 		kind = EventProcessing
 	}
 	event.Kind, event.CheckoutID, event.InvoiceID, event.Amount = kind, object.ID, invoice, amount
+	if kind == EventPaid {
+		event.PaymentID, event.Card = object.payment()
+	}
 	return event, nil
 }

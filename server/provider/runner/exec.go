@@ -7,22 +7,34 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"tollgate/server/provider/fetch"
 )
 
 // What an agent's process may say.
 const (
 	maxLine  = 64 << 10
 	maxLines = 10_000
+	// maxCheckpoint is what it may leave for itself, in bytes.
+	maxCheckpoint = 8 << 10
 )
 
-// grace is how long a cancelled agent has to end by itself before its process group is killed.
-const grace = 5 * time.Second
+const (
+	// grace is how long a cancelled agent has to end by itself before it is killed with all that it
+	// has started.
+	grace = 5 * time.Second
+	// linger is how long what was killed may take to be gone. What the kernel holds longer (a disk
+	// that does not answer) holds no worker.
+	linger = 10 * time.Second
+)
 
 // Exec runs an agent as a local command and speaks with it in newline-delimited JSON: see
 // DESIGN.md. The command is the operator's; what a task says reaches it as data on its input, never
@@ -30,8 +42,42 @@ const grace = 5 * time.Second
 type Exec struct {
 	// Command is the program and its arguments.
 	Command []string
-	// Dir is where it runs; empty is a folder of its own that goes with the run.
-	Dir string
+	// Folder is where each run has a folder of its own, which goes with it; see Sweep. Empty is the
+	// machine's folder for temporary files.
+	Folder string
+	// Limits are what each of its processes may use.
+	Limits Limits
+	// Web is the guarded client by which the run's own proxy reaches the hosts of the task; without
+	// it there is no proxy.
+	Web *fetch.Client
+	// Log gets what could not be cleaned up after a run, which does not make the run bad.
+	Log *slog.Logger
+}
+
+// Limits are what each process of an agent may use, where the system can tell (Linux); 0 is no
+// limit.
+type Limits struct {
+	// MemoryMiB is of data that it may write (RLIMIT_DATA), FileMiB of one file (RLIMIT_FSIZE).
+	MemoryMiB, FileMiB int
+	// OpenFiles is how many (RLIMIT_NOFILE). Processes is of all processes and threads of the user
+	// that the node runs as (RLIMIT_NPROC); the superuser has none.
+	OpenFiles, Processes int
+}
+
+// runFolder begins the name of a run's folder.
+const runFolder = "tollgate-run-"
+
+// Sweep makes the folder for runs where it is none, and removes what runs of an earlier process
+// have left there: one that was killed together with what kept its agents, by a power cut.
+func Sweep(folder string) error {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	left, err := filepath.Glob(filepath.Join(folder, runFolder+"*"))
+	for _, dir := range left {
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	return err
 }
 
 // message is one line, in either direction.
@@ -43,8 +89,12 @@ type message struct {
 	Task            string `json:"task,omitzero"`
 	SuccessCriteria string `json:"successCriteria,omitzero"`
 	Credential      string `json:"credential,omitzero"`
+	// Of start and resume: the hosts that the task is about.
+	Hosts []string `json:"hosts,omitzero"`
 	// Of resume and need_human, in base64.
 	Checkpoint string `json:"checkpoint,omitzero"`
+	// Of resume: what a person answered.
+	Answer string `json:"answer,omitzero"`
 	// Of event.
 	Text string `json:"text,omitzero"`
 	// Of credential: the key.
@@ -61,45 +111,84 @@ type message struct {
 // Run starts the command, hands it the task, and reads what it says until it is done, asks for a
 // person, ends, or ctx does. Nothing of it is left when Run returns.
 func (e *Exec) Run(ctx context.Context, t Task, tell func(Event)) (report Report, err error) {
-	dir := e.Dir
-	if dir == "" {
-		if dir, err = os.MkdirTemp("", "tollgate-run-"); err != nil {
-			return report, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	dir, err := os.MkdirTemp(e.Folder, runFolder)
+	if err != nil {
+		return report, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	defer func() { e.left("its folder", os.RemoveAll(dir)) }()
+	cmd, lifeline, err := kept(e, dir)
+	if err != nil {
+		return report, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	p := &process{cmd: cmd, lifeline: lifeline, ended: make(chan struct{})}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}
+	if e.Web != nil {
+		way, err := openProxy(e.Web, t.Hosts)
+		if err != nil {
+			return report, errors.Join(fmt.Errorf("%w: %w", ErrUnavailable, err), lifeline.Close())
 		}
-		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		defer func() {
+			e.left("its proxy", way.close())
+			report.Reached = way.reached.Load()
+		}()
+		for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
+			cmd.Env = append(cmd.Env, name+"="+way.url())
+		}
 	}
-	cmd := exec.Command(e.Command[0], e.Command[1:]...)
-	cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}
-	ownGroup(cmd)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return report, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	if err = p.start(); err != nil {
+		return report, errors.Join(fmt.Errorf("%w: %w", ErrUnavailable, err), lifeline.Close())
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return report, fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	if err = cmd.Start(); err != nil {
-		return report, fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	p := &process{cmd: cmd, in: in}
-	stop := context.AfterFunc(ctx, p.cancel)
-	report, err = p.converse(t, bufio.NewReaderSize(out, maxLine), tell)
-	stop()
-	p.end()
+	over := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() { p.watch(ctx, over) })
+	report, err = p.converse(t, bufio.NewReaderSize(p.out, maxLine), tell)
+	close(over)
+	watching.Wait()
+	e.left("its processes", p.end())
 	if ctx.Err() != nil {
 		return Report{}, fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
 	}
 	return report, err
 }
 
-// process is a running command.
+// left notes what is left of a run.
+func (e *Exec) left(what string, err error) {
+	if err != nil && e.Log != nil {
+		e.Log.Warn("something is left of an agent", "what", what, "error", err)
+	}
+}
+
+// process is a running command, under what keeps it.
 type process struct {
 	cmd *exec.Cmd
-	mu  sync.Mutex // guards in
-	in  io.WriteCloser
-	// killer kills the group of a cancelled agent that does not end.
-	killer *time.Timer
+	out *os.File
+	// ended is closed when the keeper has ended, as how says.
+	ended chan struct{}
+	how   error
+	// lifeline is what the keeper lives by: all of the agent ends with it.
+	lifeline io.Closer
+
+	mu sync.Mutex // guards writing to in
+	in io.WriteCloser
+}
+
+func (p *process) start() (err error) {
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		return err
+	}
+	far, out, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	p.out, p.cmd.Stdout = far, out
+	if err = errors.Join(p.cmd.Start(), out.Close()); err != nil {
+		return errors.Join(err, far.Close())
+	}
+	go func() {
+		p.how = p.cmd.Wait()
+		close(p.ended)
+	}()
+	return nil
 }
 
 func (p *process) send(m *message) error {
@@ -113,27 +202,64 @@ func (p *process) send(m *message) error {
 	return err
 }
 
-// cancel tells the agent to end, and makes sure that it does.
-func (p *process) cancel() {
-	p.mu.Lock()
-	p.killer = time.AfterFunc(grace, func() { killGroup(p.cmd) })
-	p.mu.Unlock()
-	if err := p.send(&message{Type: "cancel"}); err != nil {
-		killGroup(p.cmd) // it does not listen any more
+// watch ends the agent when ctx ends before over: it is told, and has a grace; then it is killed
+// with all that it has started. Where that is not seen in time, or something still holds the output
+// though the keeper has ended, it is read no more.
+func (p *process) watch(ctx context.Context, over <-chan struct{}) {
+	select {
+	case <-over:
+		return
+	case <-p.ended:
+	case <-ctx.Done():
+		p.tellToEnd(over)
+		p.abandon()
+	}
+	late := time.NewTimer(linger)
+	defer late.Stop()
+	select {
+	case <-over:
+	case <-late.C:
+		p.closeOutput()
 	}
 }
 
-// end leaves nothing of the process and its children.
-func (p *process) end() {
-	killGroup(p.cmd)
-	p.mu.Lock()
-	if p.killer != nil {
-		p.killer.Stop()
+// tellToEnd tells the agent that it is cancelled, and returns when it has had its grace, or does
+// not listen.
+func (p *process) tellToEnd(over <-chan struct{}) {
+	told := make(chan error, 1)
+	go func() { told <- p.send(&message{Type: "cancel"}) }()
+	late := time.NewTimer(grace)
+	defer late.Stop()
+	for listens := true; listens; {
+		select {
+		case <-over:
+			return
+		case err := <-told:
+			listens = err == nil
+		case <-late.C:
+			listens = false
+		}
 	}
-	p.mu.Unlock()
-	// How it ended says nothing: it was killed.
-	if err := p.cmd.Wait(); err != nil {
+}
+
+// closeOutput reads the agent no more. That it is closed already is no error.
+func (p *process) closeOutput() {
+	if err := p.out.Close(); err != nil {
 		return
+	}
+}
+
+// end leaves nothing of the process and of what it has started. The error says what is left.
+func (p *process) end() error {
+	p.abandon()
+	defer p.closeOutput()
+	late := time.NewTimer(linger)
+	defer late.Stop()
+	select {
+	case <-p.ended:
+		return unkept(p.how)
+	case <-late.C:
+		return errors.Join(errors.New("it does not end though it was killed"), p.cmd.Process.Kill())
 	}
 }
 
@@ -141,14 +267,16 @@ func (p *process) end() {
 func (p *process) converse(t Task, out *bufio.Reader, tell func(Event)) (r Report, err error) {
 	start := message{
 		Type: "start", RunID: t.RunID, URL: t.URL, Task: t.Task, SuccessCriteria: t.SuccessCriteria,
-		Credential: t.Credential,
+		Credential: t.Credential, Hosts: t.Hosts,
 	}
 	if t.Checkpoint != nil {
 		start.Type, start.Checkpoint = "resume", base64.StdEncoding.EncodeToString(t.Checkpoint)
+		start.Answer = t.Answer
 	}
 	if err = p.send(&start); err != nil {
 		return r, fmt.Errorf("%w: it does not read: %w", ErrUnavailable, err)
 	}
+	var keys keyring
 	for range maxLines {
 		line, err := out.ReadSlice('\n')
 		if err != nil {
@@ -163,11 +291,16 @@ func (p *process) converse(t Task, out *bufio.Reader, tell func(Event)) (r Repor
 			tell(Event{At: time.Now(), Text: m.Text})
 		case "heartbeat":
 		case "credential":
+			if !keys.take(m.Value) {
+				return r, fmt.Errorf("%w: a credential that is none, or too many", ErrUnavailable)
+			}
 			r.Credential = m.Value
+			tell(Event{At: time.Now(), Credential: m.Value})
 		case "need_human":
 			r.Question = m.Question
-			if r.Checkpoint, err = base64.StdEncoding.DecodeString(m.Checkpoint); err != nil {
-				return r, fmt.Errorf("%w: a checkpoint that is no base64", ErrUnavailable)
+			if r.Checkpoint, err = base64.StdEncoding.DecodeString(m.Checkpoint); err != nil ||
+				len(r.Checkpoint) > maxCheckpoint {
+				return r, ErrCheckpoint
 			}
 			return r, nil
 		case "done":

@@ -7,9 +7,6 @@ import (
 	"syscall"
 )
 
-// ownGroup makes the command the head of a process group of its own.
-func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
-
 // killGroup kills the command and all that it has started. One that has ended already is no error.
 func killGroup(cmd *exec.Cmd) {
 	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); err != nil {

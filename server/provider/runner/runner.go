@@ -5,6 +5,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -16,26 +17,64 @@ type Task struct {
 	SuccessCriteria string
 	// Credential is bearer, token or x-api-key where a key is to be obtained; else empty.
 	Credential string
+	// Hosts are the hosts, with their ports where they have one, that the task is about: the
+	// agent's requests go there and nowhere else.
+	Hosts []string
 	// Checkpoint is what the agent goes on from; nil at the first start.
 	Checkpoint []byte
+	// Answer is what a person answered, ≤ 500 characters; in memory only.
+	Answer string
+	// Steps and Tokens are what the run has used before it waited for a person: they count against
+	// what an agent may use in one run.
+	Steps, Tokens int
 }
 
 // Event is one thing that an agent did.
 type Event struct {
 	At   time.Time
 	Text string
+	// Credential, when not empty, is a key that the agent has handed over. It is told at once, so that
+	// who keeps texts knows every key, the agent's that is lost before it reports, too.
+	Credential string
 }
 
 // Report is how an agent ended.
 type Report struct {
-	// Credential is the key that the agent obtained, in memory only; empty when it obtained none.
+	// Credential is the key that the agent obtained, the last where it handed several over, in memory
+	// only; empty when it obtained none.
 	Credential string
 	// Blocked says that the agent was stopped, at Step, by Code, for Reason.
 	Blocked            bool
 	Step, Code, Reason string
+	// Reached says that the product has answered the agent, as what carries its requests has seen: the
+	// agent's own word has no part in it.
+	Reached bool
 	// Question, when not empty, needs a person; the run waits and goes on from Checkpoint.
 	Question   string
 	Checkpoint []byte
+	// Steps and Tokens are what a run that needs a person has used by now, those of its Task
+	// included; 0 where the agent counts none.
+	Steps, Tokens int
+}
+
+// MaxKey bounds a key that an agent hands over, in bytes; maxKeyBytes is of all that it hands over
+// in one run, maxKeys how often it does. Whoever scrubs what it says looks for each of them.
+const (
+	MaxKey      = 4 << 10
+	maxKeys     = 16
+	maxKeyBytes = 8 << 10
+)
+
+// keyring counts the keys that an agent hands over in one run.
+type keyring struct{ keys, bytes int }
+
+// take counts a key; false where it is none, too long, or one too many.
+func (k *keyring) take(key string) bool {
+	if key == "" || len(key) > MaxKey || k.keys == maxKeys || k.bytes+len(key) > maxKeyBytes {
+		return false
+	}
+	k.keys, k.bytes = k.keys+1, k.bytes+len(key)
+	return true
 }
 
 // Agent carries out a task until it is done, blocked, or ctx ends. tell hands over what it does, as
@@ -46,6 +85,10 @@ type Agent interface {
 
 // ErrUnavailable says that the agent could not be started or was lost.
 var ErrUnavailable = errors.New("runner: the agent is not available")
+
+// ErrCheckpoint says that an agent asked for a person and left what cannot be kept for it: too much
+// or no base64. It is never cut: half a checkpoint is none.
+var ErrCheckpoint = fmt.Errorf("%w: its checkpoint cannot be kept", ErrUnavailable)
 
 // Nop does nothing: what passes with it was true before.
 type Nop struct{}

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,8 @@ type Check struct {
 	Credential string
 	// RunID replaces {run_id} in Contains.
 	RunID string
+	// Port is that of the flow's own address; 0 is none.
+	Port uint16
 }
 
 // RunMark is what stands for the run's id in a flow's texts.
@@ -49,7 +52,7 @@ const (
 	// Refused: 401 or 403.
 	Refused
 	// Soft: another answer than the right one. It counts as refused only where the real key gets
-	// the right one at the same address.
+	// the right one at the same address: else the address may be one that says so to everybody.
 	Soft
 	// Accepted: the right answer.
 	Accepted
@@ -61,11 +64,13 @@ type Call struct {
 	Case   string
 	Status int
 	Answer Answer
-	// Note is what else was seen: no_answer, redirect, cached, retried.
+	// Note is what else was seen: no_answer (none within time and size), not_fetched (the address is
+	// none that may be reached), redirect, cached, retried.
 	Note string
 }
 
-// Preflight is what was found when a quote was read.
+// Preflight is what was found when a quote was read. Without a credential NoKey is what the plain
+// call came to.
 type Preflight struct {
 	NoKey, WrongKey Answer
 	AlreadyTrue     bool
@@ -75,7 +80,8 @@ type Preflight struct {
 // a credential, else as it will be called after a run.
 func (v *Verifier) Preflight(ctx context.Context, c Check) (p Preflight) {
 	if c.Credential == "" {
-		p.AlreadyTrue = v.call(ctx, &c, "plain", "").Answer == Accepted
+		p.NoKey = v.call(ctx, &c, "plain", "").Answer
+		p.AlreadyTrue = p.NoKey == Accepted
 		return p
 	}
 	p.NoKey = v.call(ctx, &c, "none", "").Answer
@@ -96,12 +102,21 @@ const (
 	Inconclusive
 )
 
+// NoCredential is the code of a verdict about an agent that obtained no key, at a product that lets
+// nobody in without one.
+const NoCredential = "no_credential"
+
 // Verdict is a verification that was carried out.
 type Verdict struct {
 	Outcome Outcome
 	// Code and Reason say why it did not pass.
 	Code, Reason string
 	Calls        []Call
+}
+
+// Refused says whether a call of the verdict counts as refused.
+func (d *Verdict) Refused(c Call) bool {
+	return c.Answer == Refused || c.Answer == Soft && c.Case != "plain" && d.Outcome == Passed
 }
 
 // Decide verifies after a run. key is what the agent obtained; empty when it obtained none. The key
@@ -120,15 +135,11 @@ func (v *Verifier) Decide(ctx context.Context, c Check, key string) Verdict {
 		}
 		return verdict
 	}
-	if key == "" {
-		return Verdict{
-			Outcome: Inconclusive, Code: "no_credential", Reason: "The agent obtained no key.",
-		}
-	}
 	return v.decideKey(ctx, &c, key)
 }
 
-// decideKey calls none, wrong, real, none: the difference is the proof.
+// decideKey calls none, wrong, real, none: the difference is the proof. Where the agent obtained no
+// key it calls none and wrong, so that it is known whether a key is what was missing.
 func (v *Verifier) decideKey(ctx context.Context, c *Check, key string) (d Verdict) {
 	wrong, err := wrongKey(key)
 	if err != nil {
@@ -136,9 +147,13 @@ func (v *Verifier) decideKey(ctx context.Context, c *Check, key string) (d Verdi
 		return d
 	}
 	answers := map[string][]Answer{}
-	for _, step := range [...]struct{ name, key string }{
+	steps := []struct{ name, key string }{
 		{"none", ""}, {"wrong", wrong}, {"real", key}, {"none", ""},
-	} {
+	}
+	if key == "" {
+		steps = steps[:2]
+	}
+	for _, step := range steps {
 		call := v.call(ctx, c, step.name, step.key)
 		d.Calls = append(d.Calls, call)
 		answers[step.name] = append(answers[step.name], call.Answer)
@@ -147,16 +162,23 @@ func (v *Verifier) decideKey(ctx context.Context, c *Check, key string) (d Verdi
 			return d
 		}
 	}
-	none, real := answers["none"], answers["real"][0]
 	switch {
-	case none[0] == Accepted || none[1] == Accepted:
+	case slices.Contains(answers["none"], Accepted):
 		d.give(Inconclusive, "answers_without_key", "The verification answers without a key.")
 	case answers["wrong"][0] == Accepted:
 		d.give(Inconclusive, "answers_wrong_key", "The verification answers to a wrong key.")
-	case real != Accepted:
-		d.give(Blocked, "key_refused", "The key that the agent obtained does not work.")
-	default:
+	case key != "" && answers["real"][0] == Accepted:
 		d.Outcome = Passed
+	case slices.Contains(answers["none"], Soft) || answers["wrong"][0] == Soft:
+		d.give(Inconclusive, "verification_unclear",
+			"The verification refuses nobody, and no key was seen to work at its address.")
+	case key == "":
+		d.give(Inconclusive, NoCredential, "The agent obtained no key.")
+	case answers["real"][0] == Soft:
+		d.give(Blocked, "verification_failed",
+			"What the agent's key is answered is not as the flow wants it.")
+	default:
+		d.give(Blocked, "key_refused", "The key that the agent obtained does not work.")
 	}
 	return d
 }
@@ -200,16 +222,18 @@ func (v *Verifier) try(ctx context.Context, c *Check, name, key string) Call {
 	default:
 		header.Set("Authorization", "Bearer "+key)
 	}
-	answer, err := v.Fetch.Do(ctx, &fetch.Request{URL: c.URL, Header: header})
+	answer, err := v.Fetch.Do(ctx, &fetch.Request{
+		URL: c.URL, Header: header, Port: c.Port, Fresh: true,
+	})
 	if err != nil {
 		call.Note = "no_answer"
-		if refusal := (*fetch.Refusal)(nil); errors.As(err, &refusal) {
+		if refusal := (*fetch.Refusal)(nil); errors.As(err, &refusal) && refusal.Local() {
 			call.Note = "not_fetched"
 		}
 		return call
 	}
 	call.Status = answer.Status
-	if answer.Header.Get("Age") != "" || strings.Contains(answer.Header.Get("X-Cache"), "HIT") {
+	if fromCache(answer.Header) {
 		call.Note = "cached"
 	}
 	call.Answer = c.judge(answer)
@@ -217,6 +241,22 @@ func (v *Verifier) try(ctx context.Context, c *Check, name, key string) Call {
 		call.Note = "redirect"
 	}
 	return call
+}
+
+// fromCache says that an answer's headers tell of a cache that gave it: Age (RFC 9111), a hit by
+// Cache-Status (RFC 9211), and what X-Cache and its like say of it.
+func fromCache(header http.Header) bool {
+	if header.Get("Age") != "" {
+		return true
+	}
+	for _, name := range [...]string{"Cache-Status", "X-Cache", "Cf-Cache-Status"} {
+		for _, value := range header.Values(name) {
+			if strings.Contains(strings.ToLower(value), "hit") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // judge says what an answer means.

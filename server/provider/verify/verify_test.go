@@ -5,7 +5,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -55,6 +57,13 @@ func TestKeysAreProvedByTheDifference(t *testing.T) {
 			product(401)(w, r)
 		}
 	}
+	elsewhere := func(w http.ResponseWriter, r *http.Request) { // the right key finds nothing there
+		if r.Header.Get("Authorization") == "Bearer "+goodKey {
+			http.NotFound(w, r)
+			return
+		}
+		product(401)(w, r)
+	}
 	for name, row := range map[string]struct {
 		handler http.HandlerFunc
 		key     string
@@ -67,9 +76,16 @@ func TestKeysAreProvedByTheDifference(t *testing.T) {
 		"404 without a key":   {product(404), goodKey, Passed, ""},
 		"login redirect":      {product(302), goodKey, Passed, ""},
 		"one retry":           {first, goodKey, Passed, ""},
-		"no key":              {product(401), "", Inconclusive, "no_credential"},
+		"no key":              {product(401), "", Inconclusive, NoCredential},
+		"no key, open":        {product(200), "", Inconclusive, "answers_without_key"},
+		"no key, any key":     {anyKey, "", Inconclusive, "answers_wrong_key"},
+		"no key, always 500":  {product(500), "", Inconclusive, "verification_unavailable"},
 		"a made-up key":       {product(401), "sk_real_000", Blocked, "key_refused"},
-		"400 to a made-up":    {product(400), "sk_real_000", Blocked, "key_refused"},
+		"400 to a made-up":    {product(400), "sk_real_000", Inconclusive, "verification_unclear"},
+		"404 to a made-up":    {product(404), "sk_real_000", Inconclusive, "verification_unclear"},
+		"404 to everybody":    {http.NotFound, goodKey, Inconclusive, "verification_unclear"},
+		"400 without any key": {product(400), "", Inconclusive, "verification_unclear"},
+		"it knows the key":    {elsewhere, goodKey, Blocked, "verification_failed"},
 		"open":                {product(200), goodKey, Inconclusive, "answers_without_key"},
 		"always 500":          {product(500), goodKey, Inconclusive, "verification_unavailable"},
 		"always 429":          {product(429), goodKey, Inconclusive, "verification_unavailable"},
@@ -81,6 +97,15 @@ func TestKeysAreProvedByTheDifference(t *testing.T) {
 			d := v.Decide(context.Background(), Check{URL: url, Credential: "bearer"}, row.key)
 			require.Equal(t, row.outcome, d.Outcome, "%+v", d)
 			require.Equal(t, row.code, d.Code)
+			for _, call := range d.Calls {
+				refused := call.Answer == Refused || call.Answer == Soft && row.outcome == Passed
+				require.Equal(t, refused, d.Refused(call), "%+v", call)
+			}
+			if d.Code == NoCredential {
+				require.Equal(t, []Call{
+					{Case: "none", Status: 401, Answer: Refused}, {Case: "wrong", Status: 401, Answer: Refused},
+				}, d.Calls)
+			}
 			if row.outcome == Passed {
 				require.Len(t, d.Calls, 4)
 				for i, name := range []string{"none", "wrong", "real", "none"} {
@@ -113,22 +138,33 @@ func cached() http.HandlerFunc {
 	}
 }
 
+// TestHowKeysAreSent, by one verifier whose client has connections open to the product.
 func TestHowKeysAreSent(t *testing.T) {
-	for credential, want := range map[string][2]string{
+	var mu sync.Mutex
+	connections := map[string]bool{}
+	var want [2]string
+	v, url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		require.False(t, connections[r.RemoteAddr], "own connections")
+		connections[r.RemoteAddr] = true
+		if r.Header.Get(want[0]) != want[1] {
+			w.WriteHeader(401)
+		}
+	})
+	_, err := v.Fetch.Do(t.Context(), &fetch.Request{URL: url})
+	require.NoError(t, err)
+	for credential, header := range map[string][2]string{
 		"bearer": {"Authorization", "Bearer " + goodKey}, "token": {"Authorization", "Token " + goodKey},
 		"x-api-key": {"X-Api-Key", goodKey},
 	} {
-		connections := map[string]bool{}
-		v, url := serve(t, func(w http.ResponseWriter, r *http.Request) {
-			require.False(t, connections[r.RemoteAddr], "own connections")
-			connections[r.RemoteAddr] = true
-			if r.Header.Get(want[0]) != want[1] {
-				w.WriteHeader(401)
-			}
-		})
+		mu.Lock()
+		want = header
+		mu.Unlock()
 		d := v.Decide(context.Background(), Check{URL: url, Credential: credential}, goodKey)
 		require.Equal(t, Passed, d.Outcome, credential)
 	}
+	require.Len(t, connections, 1+3*4)
 }
 
 func TestPlain(t *testing.T) {
@@ -170,4 +206,29 @@ func TestPreflight(t *testing.T) {
 		p := v.Preflight(context.Background(), Check{URL: url, Credential: "bearer"})
 		require.Equal(t, want, p, "%d", status)
 	}
+}
+
+// TestVerificationsHaveTheirOwnConnections: not one that an agent has used by the same client, nor
+// each other's.
+func TestVerificationsHaveTheirOwnConnections(t *testing.T) {
+	var mu sync.Mutex
+	var from []string
+	v, url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		from = append(from, r.RemoteAddr)
+		mu.Unlock()
+		product(401)(w, r)
+	})
+	for range 2 { // an agent's
+		_, err := v.Fetch.Do(t.Context(), &fetch.Request{URL: url})
+		require.NoError(t, err)
+	}
+	require.Equal(t, Passed, v.Decide(t.Context(), Check{URL: url, Credential: "bearer"}, goodKey).Outcome)
+	_, err := v.Fetch.Do(t.Context(), &fetch.Request{URL: url})
+	require.NoError(t, err)
+	require.Len(t, from, 7)
+	require.Equal(t, from[0], from[1], "an agent's connection is used again")
+	require.NotContains(t, from[2:6], from[0])
+	slices.Sort(from[2:6])
+	require.Len(t, slices.Compact(from[2:6]), 4)
 }

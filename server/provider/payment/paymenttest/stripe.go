@@ -35,6 +35,9 @@ type Stripe struct {
 	sessions map[string]map[string]any
 	byKey    map[string]string // Idempotency-Key → session
 	forms    []url.Values
+	cards    cards
+	asked    int
+	refuses  map[string]string // path → code
 }
 
 // ServeStripe answers on a listener until the test ends; requests must carry the secret key.
@@ -43,6 +46,7 @@ func ServeStripe(t testing.TB, ln net.Listener, key string) *Stripe {
 	s := &Stripe{
 		t: t, mock: "http://" + StripeMock(t), key: key,
 		sessions: map[string]map[string]any{}, byKey: map[string]string{},
+		cards: cards{byKey: map[string]map[string]any{}, forms: map[string]string{}},
 	}
 	served := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
 	done := make(chan error, 1)
@@ -59,6 +63,23 @@ func (s *Stripe) Down(down bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.down = down
+}
+
+// Refuse makes requests to a path be refused with a code, until it is called with "".
+func (s *Stripe) Refuse(path, code string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refuses == nil {
+		s.refuses = map[string]string{}
+	}
+	s.refuses[path] = code
+}
+
+// Asked is how many requests came, those that found it down among them.
+func (s *Stripe) Asked() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked
 }
 
 // Forms are the bodies of the requests that made sessions, or asked for one again.
@@ -90,9 +111,14 @@ func (s *Stripe) Forget(session string) {
 	delete(s.sessions, session)
 }
 
-// Pay makes a session complete and paid.
+// Pay makes a session complete and paid, by a card that its customer has saved.
 func (s *Stripe) Pay(session string) {
-	s.Set(session, map[string]any{"status": "complete", "payment_status": "paid"})
+	s.Set(session, map[string]any{
+		"status": "complete", "payment_status": "paid", "customer": "cus_" + session,
+		"payment_intent": map[string]any{
+			"id": "pi_" + session, "status": "succeeded", "payment_method": "pm_" + session,
+		},
+	})
 }
 
 // ServeHTTP answers one request of Stripe's API.
@@ -104,6 +130,7 @@ func (s *Stripe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.asked++
 	switch {
 	case s.down:
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -111,10 +138,25 @@ func (s *Stripe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Header.Get("Authorization") != "Bearer "+s.key:
 		w.WriteHeader(http.StatusUnauthorized)
 		return
+	case s.refuses[r.URL.Path] != "":
+		w.WriteHeader(http.StatusBadRequest)
+		if _, err := fmt.Fprintf(w, `{"error":{"type":"invalid_request_error","code":%q}}`,
+			s.refuses[r.URL.Path]); err != nil {
+			s.t.Error(err)
+		}
+		return
 	}
 	status, judged := s.judge(r, body)
-	if status == http.StatusOK {
+	switch {
+	case status != http.StatusOK:
+	case strings.HasPrefix(r.URL.Path, "/v1/checkout/sessions"):
 		status, judged = s.remember(r, body, judged)
+	default:
+		status, judged = s.cards.remember(r, body)
+	}
+	if s.cards.silent > 0 && r.Method == http.MethodPost && r.URL.Path == "/v1/payment_intents" {
+		s.cards.silent--
+		status, judged = http.StatusInternalServerError, map[string]any{}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
@@ -149,6 +191,9 @@ func (s *Stripe) judge(r *http.Request, body []byte) (status int, answer map[str
 func (s *Stripe) remember(
 	r *http.Request, body []byte, fresh map[string]any,
 ) (int, map[string]any) {
+	if strings.HasSuffix(r.URL.Path, "/expire") {
+		return s.expire(strings.Split(r.URL.Path, "/")[4])
+	}
 	if r.Method != http.MethodPost {
 		id := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
 		if kept, ok := s.sessions[id]; ok {
@@ -175,7 +220,7 @@ func (s *Stripe) remember(
 		"id": id, "url": "https://checkout.stripe.com/c/pay/" + id, "livemode": false,
 		"status": "open", "payment_status": "unpaid", "amount_total": amount,
 		"currency": form.Get(price + "[currency]"),
-		"metadata": map[string]any{"tollgate_invoice": form.Get("metadata[tollgate_invoice]")},
+		"metadata": metadataOf(form),
 	})
 	s.byKey[key], s.sessions[id] = id, fresh
 	return http.StatusOK, fresh
@@ -186,7 +231,11 @@ func (s *Stripe) Event(id, kind, session string, at time.Time) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	require.Contains(s.t, s.sessions, session)
-	return Event(s.t, id, kind, s.sessions[session], at)
+	object := maps.Clone(s.sessions[session])
+	if intent, expanded := object["payment_intent"].(map[string]any); expanded {
+		object["payment_intent"] = intent["id"] // events expand nothing
+	}
+	return Event(s.t, id, kind, object, at)
 }
 
 // Event is the body of an event of Stripe's documented form about an object.

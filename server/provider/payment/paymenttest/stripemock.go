@@ -94,7 +94,7 @@ func StripeMock(t testing.TB) string {
 }
 
 // startPatience is how long a loaded machine may need to start it.
-const startPatience = 20 * time.Second
+const startPatience = time.Minute
 
 func runStripeMock(program string) (host string, stop func() error, err error) {
 	mock := exec.Command(program,

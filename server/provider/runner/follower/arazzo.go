@@ -1,0 +1,265 @@
+package follower
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"tollgate/server/inspect/openapi"
+	"tollgate/server/inspect/tree"
+)
+
+// maxSteps is how many steps a workflow may have.
+const maxSteps = 6
+
+// workflow is an Arazzo workflow that signs somebody up (Arazzo 1.0.1): its steps are operations of
+// descriptions, and what one answers goes into the next.
+type workflow struct {
+	paper *paper
+	node  *tree.Node
+	steps []step
+	fill  filler
+	// values are the runtime expressions that are known: $inputs.…, $steps.….outputs.….
+	values map[string]any
+}
+
+// step is one step, with its operation.
+type step struct {
+	id        string
+	node      *tree.Node
+	api       *api
+	operation *openapi.Operation
+}
+
+// workflows are the workflows that sign somebody up by what they are called.
+func (p *published) workflows() (ways []way) {
+	for i := range p.arazzo {
+		m := &p.arazzo[i]
+		if !strings.HasPrefix(m.root.Of("arazzo").AsScalar(), "1.") {
+			continue
+		}
+		for j := range m.root.Of("workflows").List() {
+			n := &m.root.Of("workflows").Items[j]
+			called := n.TextOf("workflowId") + " " + n.TextOf("summary")
+			if !signUpWords.MatchString(called) {
+				continue
+			}
+			w := way{kind: "arazzo", at: m.url, quote: n.Of("workflowId").Quote(m.text, longestQuote)}
+			w.flow, w.why = p.workflow(m, n)
+			ways = append(ways, w)
+		}
+	}
+	return ways
+}
+
+func (p *published) workflow(m *paper, n *tree.Node) (*workflow, *stop) {
+	f := &workflow{paper: m, node: n, fill: p.fill, values: map[string]any{}}
+	f.fill.resolve = referenceIn(m.root)
+	list := n.Of("steps").List()
+	if len(list) == 0 || len(list) > maxSteps {
+		return nil, broken(fmt.Sprintf("it has %d steps, and 1 to %d are taken", len(list), maxSteps))
+	}
+	for i := range list {
+		s := step{id: list[i].TextOf("stepId"), node: &list[i]}
+		if s.api, s.operation = p.operationOf(m, s.node); s.operation == nil {
+			return nil, broken("the operation of step " + head(s.id, 60) + " is not in a description")
+		}
+		f.steps = append(f.steps, s)
+	}
+	inputs := f.fill.resolve(n.Of("inputs"))
+	properties := inputs.Of("properties")
+	left := maxFields
+	if properties.Is(tree.Map) {
+		for i, name := range properties.Keys {
+			value, why := f.fill.value(name, &properties.Items[i], 1, &left)
+			if why != nil {
+				return nil, why
+			}
+			f.values["$inputs."+name] = value
+		}
+	}
+	return f, nil
+}
+
+func broken(why string) *stop {
+	return &stop{
+		step: stepAcquire, rule: "workflow_broken", reason: "The workflow cannot be gone: " + why + ".",
+	}
+}
+
+var (
+	pathOf = regexp.MustCompile(`#/paths/([^/]+)/(\w+)$`)
+	idOf   = regexp.MustCompile(`^\$sourceDescriptions\.([^.]+)\.(.+)$`)
+)
+
+// operationOf is the operation of a step: by its operationId, alone or with its source, or by its
+// path within a source.
+func (p *published) operationOf(m *paper, n *tree.Node) (*api, *openapi.Operation) {
+	id := n.TextOf("operationId")
+	source, path, method := "", "", ""
+	if named := idOf.FindStringSubmatch(id); named != nil {
+		source, id = named[1], named[2]
+	}
+	if where := n.TextOf("operationPath"); where != "" {
+		if found := pathOf.FindStringSubmatch(where); found != nil {
+			path = strings.ReplaceAll(strings.ReplaceAll(found[1], "~1", "/"), "~0", "~")
+			method = strings.ToUpper(found[2])
+		}
+		if _, rest, ok := strings.Cut(where, "$sourceDescriptions."); ok {
+			source, _, _ = strings.Cut(rest, ".")
+		}
+	}
+	for i := range p.apis {
+		a := &p.apis[i]
+		if at := sourceAddress(m, source); at != "" && at != a.url {
+			continue
+		}
+		if o := a.Named(id); o != nil && id != "" {
+			return a, o
+		}
+		for j := range a.Operations {
+			if o := &a.Operations[j]; path != "" && o.Path == path && o.Method == method {
+				return a, o
+			}
+		}
+	}
+	return nil, nil
+}
+
+// sourceAddress is where a named source stands; empty where it is not named, or unknown.
+func sourceAddress(m *paper, name string) string {
+	for i := range m.root.Of("sourceDescriptions").List() {
+		n := &m.root.Of("sourceDescriptions").Items[i]
+		if n.TextOf("name") == name {
+			return resolved(m.url, n.TextOf("url"))
+		}
+	}
+	return ""
+}
+
+// walk goes a workflow's steps.
+func (s *session) walk(ctx context.Context, f *workflow) (*obtained, *stop) {
+	var said *answer
+	for i := range f.steps {
+		r, why := f.request(&f.steps[i])
+		if why == nil && !s.web.allows(r.url) {
+			why = &stop{
+				step: stepAcquire, rule: "other_host",
+				reason: "A step of the workflow leads to a host that is none of the task's.",
+			}
+		}
+		if why == nil {
+			if said, why = s.send(ctx, r); why == nil {
+				why = f.took(&f.steps[i], said)
+			}
+		}
+		if why != nil {
+			why.final = why.final || i > 0
+			return nil, why
+		}
+	}
+	outputs := f.node.Of("outputs")
+	if outputs.Is(tree.Map) {
+		for _, wanted := range credentialNames {
+			for i, name := range outputs.Keys {
+				value, _ := f.values[outputs.Items[i].AsText()].(string)
+				if plainName(name) == wanted && isKey(value) {
+					return &obtained{key: value}, nil
+				}
+			}
+		}
+	}
+	if key, _ := credentialIn(said.root, nil); key != "" {
+		return &obtained{key: key}, nil
+	}
+	return nil, said.stop("no_credential_in_answer", "The workflow ends, and nothing in it is a key")
+}
+
+// request is the request of a step: its operation's, with what the step says.
+func (f *workflow) request(s *step) (*request, *stop) {
+	fill := f.fill
+	fill.resolve, fill.known = s.api.Resolve, map[string]string{}
+	for i := range s.node.Of("parameters").List() {
+		n := &s.node.Of("parameters").Items[i]
+		value, why := f.put(n.Of("value"), 0)
+		if why != nil {
+			return nil, why
+		}
+		fill.known[plainName(n.TextOf("name"))] = fmt.Sprint(value)
+	}
+	payload := s.node.Of("requestBody").Of("payload")
+	if payload == nil {
+		return fill.request(s.api, s.operation)
+	}
+	r, why := fill.request(s.api, s.operation)
+	if why != nil { // the step says it all itself
+		r = &request{method: s.operation.Method, url: s.operation.Address(s.api.url)}
+	}
+	if media := s.node.Of("requestBody").TextOf("contentType"); media != "" {
+		r.media = media
+	}
+	r.body, why = f.put(payload, 0)
+	return r, why
+}
+
+var embedded = regexp.MustCompile(`\{(\$[^{}]+)\}`)
+
+// put is a value of a step, with its runtime expressions as what they stand for.
+func (f *workflow) put(n *tree.Node, depth int) (any, *stop) {
+	switch {
+	case n == nil || depth > maxBodyDepth:
+		return nil, broken("a value is missing, or too deep")
+	case n.Is(tree.Map):
+		made := map[string]any{}
+		for i, name := range n.Keys {
+			value, why := f.put(&n.Items[i], depth+1)
+			if why != nil {
+				return nil, why
+			}
+			made[name] = value
+		}
+		return made, nil
+	case n.Is(tree.Text) && strings.HasPrefix(n.Value, "$"):
+		value, is := f.values[n.Value]
+		if !is {
+			return nil, broken(head(n.Value, 100) + " is not known")
+		}
+		return value, nil
+	case n.Is(tree.Text):
+		return embedded.ReplaceAllStringFunc(n.Value, func(text string) string {
+			if value, is := f.values[text[1:len(text)-1]]; is {
+				return fmt.Sprint(value)
+			}
+			return text
+		}), nil
+	default:
+		return plain(n, depth), nil
+	}
+}
+
+var statusIs = regexp.MustCompile(`^\s*\$statusCode\s*==\s*(\d{3})\s*$`)
+
+// took checks what a step wants of its answer, and keeps its outputs.
+func (f *workflow) took(s *step, said *answer) *stop {
+	for i := range s.node.Of("successCriteria").List() {
+		wanted := statusIs.FindStringSubmatch(s.node.Of("successCriteria").Items[i].TextOf("condition"))
+		if wanted != nil && wanted[1] != fmt.Sprint(said.status) {
+			return said.stop("criterion_failed", "The step "+head(s.id, 60)+" wants status "+wanted[1])
+		}
+	}
+	outputs := s.node.Of("outputs")
+	if !outputs.Is(tree.Map) {
+		return nil
+	}
+	for i, name := range outputs.Keys {
+		pointer, ok := strings.CutPrefix(outputs.Items[i].AsText(), "$response.body#")
+		if !ok || said.root == nil {
+			continue
+		}
+		if n := said.root.Follow("#" + pointer); n != nil {
+			f.values["$steps."+s.id+".outputs."+name] = plain(n, 0)
+		}
+	}
+	return nil
+}

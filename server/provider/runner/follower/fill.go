@@ -1,0 +1,373 @@
+package follower
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"tollgate/server/inspect/tree"
+	"tollgate/server/provider/runner"
+)
+
+const (
+	maxFields    = 100
+	maxBodyDepth = 6
+	maxText      = 2000
+)
+
+// filler makes the body that a schema asks for. The same run gives the same body: what is wanted to
+// be unique comes from the run's id, and nothing is made up that a person would have to answer for
+// (a password, a card, a telephone number).
+type filler struct {
+	// resolve follows a schema's references.
+	resolve func(*tree.Node) *tree.Node
+	Identity
+	// known are fields of the product's own answers.
+	known map[string]string
+}
+
+func newFiller(t *runner.Task) filler {
+	return filler{
+		resolve:  func(n *tree.Node) *tree.Node { return n },
+		Identity: IdentityOf(t.RunID, t.Task),
+	}
+}
+
+func (f *filler) wanted(name string) *stop {
+	rule := Wanted(name)
+	if rule == "" {
+		return nil
+	}
+	return &stop{
+		step: stepAcquire, rule: rule,
+		reason: fmt.Sprintf("Signing up wants a %q, which this agent does not have.", head(name, 60)),
+	}
+}
+
+// body is what a schema asks for.
+func (f *filler) body(schema *tree.Node) (any, *stop) {
+	left := maxFields
+	return f.value("", schema, 0, &left)
+}
+
+// value is a value as its schema wants it.
+func (f *filler) value(name string, schema *tree.Node, depth int, left *int) (any, *stop) {
+	if *left--; *left < 0 || depth > maxBodyDepth {
+		return nil, unfillable(name, "its schema is too deep, or a circle")
+	}
+	if known, is := f.known[plainName(name)]; is && name != "" {
+		return known, nil
+	}
+	n := f.resolve(schema)
+	if n == nil {
+		if schema == nil && name != "" {
+			return f.text(name, nil)
+		}
+		return nil, unfillable(name, "its schema does not resolve")
+	}
+	for _, fixed := range []*tree.Node{n.Of("const"), first(n.Of("enum"))} {
+		if fixed != nil {
+			return plain(fixed, 0), nil
+		}
+	}
+	switch kind := kindOf(n); kind {
+	case "object":
+		return f.object(n, depth, left)
+	case "array":
+		return f.array(name, n, depth, left)
+	case "boolean":
+		if given := n.Of("default"); given.Is(tree.Bool) && !consents.MatchString(plainName(name)) {
+			return given.Value == "true", nil
+		}
+		return consents.MatchString(plainName(name)), nil
+	case "integer", "number":
+		return number(n), nil
+	case "string":
+		return f.text(name, n)
+	default:
+		for _, part := range []string{"oneOf", "anyOf"} {
+			var why *stop
+			for i := range n.Of(part).List() {
+				var v any
+				if v, why = f.value(name, &n.Of(part).List()[i], depth+1, left); why == nil {
+					return v, nil
+				}
+			}
+			if why != nil {
+				return nil, why
+			}
+		}
+		if given := example(n); given != nil {
+			return plain(given, 0), nil
+		}
+		return f.text(name, n)
+	}
+}
+
+// consents are booleans that say yes to something. Whoever owns the flow has confirmed that an
+// agent may sign up there.
+var consents = regexp.MustCompile(`terms|tos|consent|accept|agree`)
+
+func unfillable(name, why string) *stop {
+	what := "The body that is asked for cannot be filled: " + why + "."
+	if name != "" {
+		what = fmt.Sprintf("The field %q cannot be filled: %s.", head(name, 60), why)
+	}
+	return &stop{step: stepAcquire, rule: "body_not_fillable", reason: what}
+}
+
+func first(list *tree.Node) *tree.Node {
+	for i := range list.List() {
+		if item := &list.Items[i]; !item.Is(tree.Null) {
+			return item
+		}
+	}
+	return nil
+}
+
+// example is what a schema gives as one.
+func example(n *tree.Node) *tree.Node {
+	for _, given := range []*tree.Node{n.Of("default"), n.Of("example"), first(n.Of("examples"))} {
+		if given != nil {
+			return given
+		}
+	}
+	return nil
+}
+
+// kindOf is a schema's type; of several the first that is something.
+func kindOf(n *tree.Node) string {
+	if kind := n.TextOf("type"); kind != "" {
+		return kind
+	}
+	for _, kind := range n.Of("type").List() {
+		if text := kind.AsText(); text != "null" {
+			return text
+		}
+	}
+	if n.Of("properties") != nil || n.Of("required") != nil || n.Of("allOf") != nil {
+		return "object"
+	}
+	return ""
+}
+
+// object fills what is required, and nothing else.
+func (f *filler) object(n *tree.Node, depth int, left *int) (any, *stop) {
+	made := map[string]any{}
+	for i := range n.Of("allOf").List() {
+		part, why := f.value("", &n.Of("allOf").List()[i], depth+1, left)
+		if why != nil {
+			return nil, why
+		}
+		if fields, is := part.(map[string]any); is {
+			for name, value := range fields {
+				made[name] = value
+			}
+		}
+	}
+	properties := n.Of("properties")
+	for _, item := range n.Of("required").List() {
+		name := item.AsText()
+		if _, has := made[name]; has || name == "" {
+			continue
+		}
+		value, why := f.value(name, properties.Of(name), depth+1, left)
+		if why != nil {
+			return nil, why
+		}
+		made[name] = value
+	}
+	return made, nil
+}
+
+// array has as many items as it must.
+func (f *filler) array(name string, n *tree.Node, depth int, left *int) (any, *stop) {
+	least, err := strconv.Atoi(n.Of("minItems").AsScalar())
+	if err != nil {
+		least = 0
+	}
+	made := []any{}
+	for range least {
+		item, why := f.value(name, n.Of("items"), depth+1, left)
+		if why != nil {
+			return nil, why
+		}
+		made = append(made, item)
+	}
+	return made, nil
+}
+
+// number is the example, else the smallest that may be, from 1 on.
+func number(n *tree.Node) any {
+	value := 1.0
+	if given := example(n); given.Is(tree.Number) {
+		if v, err := strconv.ParseFloat(given.Value, 64); err == nil {
+			value = v
+		}
+	}
+	for _, bound := range []struct {
+		name string
+		step float64
+		of   func(a, b float64) float64
+	}{{"minimum", 0, math.Max}, {"exclusiveMinimum", 1, math.Max}, {"maximum", 0, math.Min}} {
+		if v, err := strconv.ParseFloat(n.Of(bound.name).AsScalar(), 64); err == nil {
+			value = bound.of(value, v+bound.step)
+		}
+	}
+	if value == math.Trunc(value) && math.Abs(value) < 1<<53 {
+		return int64(value)
+	}
+	return value
+}
+
+// format is a text by the format that a schema names.
+func (f *filler) format(format string) string {
+	sum := sha256.Sum256([]byte(f.Name))
+	text := hex.EncodeToString(sum[:16])
+	switch format {
+	case "email", "idn-email":
+		return f.Mail
+	case "uri", "url", "iri", "uri-reference":
+		return "https://agents.example/" + f.Name
+	case "uuid":
+		return text[:8] + "-" + text[8:12] + "-4" + text[13:16] + "-8" + text[17:20] + "-" + text[20:32]
+	case "date":
+		return "2026-01-01"
+	case "date-time":
+		return "2026-01-01T00:00:00Z"
+	case "hostname":
+		return f.Name + ".agents.example"
+	case "ipv4":
+		return "192.0.2.1"
+	default:
+		return ""
+	}
+}
+
+// text is a text by its format, its name, its example, in this order, within its bounds.
+func (f *filler) text(name string, n *tree.Node) (any, *stop) {
+	if n.TextOf("format") == "password" {
+		name = "password"
+	}
+	if why := f.wanted(name); why != nil {
+		why.quote = ""
+		return nil, why
+	}
+	text := f.format(n.TextOf("format"))
+	if text == "" {
+		text = f.Own(name)
+	}
+	given := example(n).AsText()
+	if text == "" {
+		text = given
+	}
+	if text == "" {
+		text = f.Name
+	}
+	if pattern := n.TextOf("pattern"); pattern != "" && len(pattern) < 500 {
+		matches, err := regexp.Compile(pattern)
+		switch {
+		case err != nil: // a pattern of another dialect: the product will say
+		case matches.MatchString(text):
+		case given != "" && matches.MatchString(given):
+			return given, nil
+		default:
+			text = strings.NewReplacer("-", "").Replace(text)
+			if !matches.MatchString(text) {
+				return nil, unfillable(name, "nothing that this agent has matches its pattern")
+			}
+		}
+	}
+	return within(text, n), nil
+}
+
+// within brings a text to the length that its schema wants.
+func within(text string, n *tree.Node) string {
+	if most, err := strconv.Atoi(n.Of("maxLength").AsScalar()); err == nil && most >= 0 {
+		text = head(text, most)
+	}
+	least, err := strconv.Atoi(n.Of("minLength").AsScalar())
+	if short := min(least, maxText) - len(text); err == nil && short > 0 {
+		text += strings.Repeat("x", short)
+	}
+	return text
+}
+
+// plain is a node as it is sent.
+func plain(n *tree.Node, depth int) any {
+	if depth > maxBodyDepth {
+		return nil
+	}
+	switch n.Kind {
+	case tree.Map:
+		made := map[string]any{}
+		for i, name := range n.Keys {
+			made[name] = plain(&n.Items[i], depth+1)
+		}
+		return made
+	case tree.List:
+		made := []any{}
+		for i := range n.Items {
+			made = append(made, plain(&n.Items[i], depth+1))
+		}
+		return made
+	case tree.Bool:
+		return n.Value == "true"
+	case tree.Number:
+		if v, err := strconv.ParseInt(n.Value, 10, 64); err == nil {
+			return v
+		}
+		if v, err := strconv.ParseFloat(n.Value, 64); err == nil {
+			return v
+		}
+		return nil
+	case tree.Text:
+		return n.Value
+	default:
+		return nil
+	}
+}
+
+// placeholder is a text that stands for one to be put in: <name>, {name}, YOUR_NAME, "...".
+var placeholder = regexp.MustCompile(
+	`^(<.*>|\{.*\}|\[.*\]|\.\.\.|…|(?i:your)[ _-].*|[A-Z][A-Z0-9]*_[A-Z0-9_]+)$`)
+
+// shown fills a body that a document shows: what stands for something, and what says who signs
+// up, is ours; the rest is as it is shown.
+func (f *filler) shown(name string, n *tree.Node, depth int) (any, *stop) {
+	if depth > maxBodyDepth {
+		return nil, unfillable(name, "the example is too deep")
+	}
+	switch n.Kind {
+	case tree.Map:
+		made := map[string]any{}
+		for i, inner := range n.Keys {
+			value, why := f.shown(inner, &n.Items[i], depth+1)
+			if why != nil {
+				return nil, why
+			}
+			made[inner] = value
+		}
+		return made, nil
+	case tree.Text:
+		if known, is := f.known[plainName(name)]; is {
+			return known, nil
+		}
+		if why := f.wanted(name); why != nil {
+			return nil, why
+		}
+		if own := f.Own(name); own != "" {
+			return own, nil
+		}
+		if placeholder.MatchString(n.Value) {
+			return f.Name, nil
+		}
+		return n.Value, nil
+	default:
+		return plain(n, depth), nil
+	}
+}

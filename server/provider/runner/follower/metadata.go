@@ -1,0 +1,130 @@
+package follower
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"tollgate/server/inspect/tree"
+)
+
+// agentAuth are the agent_auth blocks of OAuth's metadata (RFC 9728, RFC 8414), as the auth.md
+// protocol has them: an agent registers anonymously and is given a credential, or an assertion that
+// the token endpoint takes for one.
+func (p *published) agentAuth() (ways []way) {
+	for i := range p.metadata {
+		m := &p.metadata[i]
+		block := m.root.Of("agent_auth")
+		if !block.Is(tree.Map) {
+			continue
+		}
+		w := way{kind: "agent_auth", at: m.url, quote: block.Quote(m.text, longestQuote)}
+		address := ""
+		for _, name := range []string{"register_uri", "identity_endpoint", "registration_endpoint"} {
+			if address == "" {
+				address = resolved(m.url, block.TextOf(name))
+			}
+		}
+		if address == "" {
+			continue
+		}
+		kinds := block.Of("identity_types_supported")
+		if kinds != nil && !slices.ContainsFunc(kinds.List(), func(n tree.Node) bool {
+			return n.AsText() == "anonymous"
+		}) {
+			w.why = &stop{
+				step: stepAcquire, rule: "identity_required",
+				reason: "The product registers no agent without an identity that somebody vouches for.",
+				quote:  kinds.Quote(m.text, longestQuote),
+			}
+			ways = append(ways, w)
+			continue
+		}
+		body := map[string]any{"type": "anonymous"}
+		for _, kind := range block.Of("anonymous").Of("credential_types_supported").List() {
+			if kind.AsText() == "api_key" {
+				body["requested_credential_type"] = "api_key"
+			}
+		}
+		for j := range p.metadata {
+			if w.tokens == "" {
+				w.tokens = resolved(p.metadata[j].url, p.metadata[j].root.TextOf("token_endpoint"))
+			}
+		}
+		w.first = &request{
+			method: http.MethodPost, url: address, media: "application/json", body: body,
+		}
+		ways = append(ways, w)
+	}
+	return ways
+}
+
+// provisioning are the provisioning blocks of pricing.json: where a plan is begun by a request. No
+// standard says how one is written; DESIGN.md says what is read.
+func (p *published) provisioning() (ways []way) {
+	for i := range p.prices {
+		m := &p.prices[i]
+		blocks := []*tree.Node{m.root.Of("provisioning")}
+		for j := range m.root.Of("plans").List() {
+			blocks = append(blocks, m.root.Of("plans").Items[j].Of("provisioning"))
+		}
+		for _, block := range blocks {
+			if w := p.provision(m, block); w != nil {
+				ways = append(ways, *w)
+			}
+		}
+	}
+	return ways
+}
+
+func (p *published) provision(m *paper, block *tree.Node) *way {
+	address := ""
+	for _, name := range []string{"url", "endpoint", "signup_url", "signupUrl", "href"} {
+		if address == "" {
+			address = resolved(m.url, block.TextOf(name))
+		}
+	}
+	method := strings.ToUpper(block.TextOf("method"))
+	if address == "" || method != "" && method != http.MethodPost {
+		return nil
+	}
+	w := &way{kind: "pricing", at: m.url, quote: block.Quote(m.text, longestQuote)}
+	if name := block.TextOf("credentialField"); name != "" {
+		w.hints = []string{name}
+	}
+	w.first = &request{method: http.MethodPost, url: address, media: "application/json"}
+	switch schema, body := block.Of("schema"), block.Of("body"); {
+	case schema != nil:
+		f := p.fill
+		f.resolve = referenceIn(m.root)
+		w.first.body, w.why = f.body(schema)
+	case body != nil:
+		w.first.body, w.why = p.fill.shown("", body, 0)
+	}
+	return w
+}
+
+// maxReferences is how many $ref are followed one after the other.
+const maxReferences = 16
+
+// referenceIn follows references within a document.
+func referenceIn(root *tree.Node) func(*tree.Node) *tree.Node {
+	return func(n *tree.Node) *tree.Node {
+		for range maxReferences {
+			reference := n.Of("$ref")
+			if reference == nil {
+				return n
+			}
+			n = root.Follow(reference.AsText())
+		}
+		return nil
+	}
+}
+
+func escaped(text string) string { return url.QueryEscape(text) }
+
+// usable says that a text may stand in a header.
+func usable(text string) bool {
+	return text != "" && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r >= 0x7f })
+}

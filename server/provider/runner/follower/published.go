@@ -1,0 +1,230 @@
+package follower
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"tollgate/server/inspect/collect"
+	"tollgate/server/inspect/extract"
+	"tollgate/server/inspect/openapi"
+	"tollgate/server/inspect/page"
+	"tollgate/server/inspect/suggest"
+	"tollgate/server/inspect/tree"
+)
+
+// published is what the product publishes, as far as the agent reads it.
+type published struct {
+	*collect.Collection
+	facts *extract.Facts
+	// home is the task's own address.
+	home string
+	fill filler
+	apis []api
+	// metadata, prices and arazzo are documents that are JSON objects (Arazzo may be YAML), in the
+	// order in which they are tried.
+	metadata, prices, arazzo []paper
+	// texts are what people read.
+	texts []*collect.Observation
+	// broken are descriptions that could not be read.
+	broken []string
+}
+
+// paper is a document that was read as a tree.
+type paper struct {
+	url, text string
+	root      *tree.Node
+}
+
+// api is a description and where it stands.
+type api struct {
+	url string
+	*openapi.Source
+}
+
+// gather reads what is published, by the collection of an inspection: the same addresses in the
+// same order, robots.txt obeyed.
+func (s *session) gather(ctx context.Context) (*published, *stop) {
+	c, err := collect.Run(ctx, collect.Config{Fetcher: s.web}, s.task.URL, s.task.RunID)
+	switch {
+	case errors.Is(err, collect.ErrForbidden):
+		return nil, &stop{
+			step: stepDiscover, rule: "not_reachable", reason: "The address leads where no agent goes.",
+		}
+	case err != nil && s.web.first != nil:
+		why := failed(s.web.first, "the product's page")
+		why.step = stepDiscover
+		return nil, why
+	case err != nil:
+		return nil, &stop{
+			step: stepDiscover, rule: "no_page",
+			reason: "The product has no page that can be read: it leads from one address to the next.",
+		}
+	}
+	p := &published{
+		Collection: c, facts: extract.Extract(c), home: s.task.URL, fill: newFiller(&s.task),
+	}
+	s.say("has asked for %d documents of the product's", len(c.Observations))
+	p.describe()
+	for _, role := range []string{
+		collect.RoleOAuthResource, collect.RoleOAuthServer, collect.RoleOpenID,
+	} {
+		p.metadata = append(p.metadata, p.objects(role)...)
+	}
+	s.more(ctx, p)
+	p.prices = append(p.objects(collect.RolePricingJSON), p.objects(collect.RolePricing)...)
+	for _, role := range []string{
+		collect.RoleAuthMD, collect.RoleLLMs, collect.RoleLLMsFull, collect.RoleAuthDocs,
+		collect.RoleDocs, collect.RoleHomeMarkdown, collect.RoleHome,
+	} {
+		p.texts = append(p.texts, c.All(role)...)
+	}
+	return p, nil
+}
+
+// objects are the answers of a role that are JSON objects.
+func (p *published) objects(role string) (papers []paper) {
+	for _, o := range p.All(role) {
+		if root, err := tree.ParseJSON(o.Text); err == nil && root.Is(tree.Map) {
+			papers = append(papers, paper{o.URL, o.Text, root})
+		}
+	}
+	return papers
+}
+
+// describe reads the descriptions, one text once.
+func (p *published) describe() {
+	seen := map[string]bool{}
+	for i := range p.Observations {
+		o := &p.Observations[i]
+		switch {
+		case o.Role != collect.RoleOpenAPI:
+		case !o.OK():
+			if o.Failure != nil && o.Status != nil && *o.Status/100 == 2 {
+				p.broken = append(p.broken, shortPath(o.URL)+" cannot be taken ("+*o.Failure+")")
+			}
+		case !seen[*o.SHA256] && !page.IsHTML(o.Text):
+			seen[*o.SHA256] = true
+			source, err := openapi.Open(o.Text)
+			if err == nil {
+				p.apis = append(p.apis, api{o.URL, source})
+			} else if !errors.Is(err, openapi.ErrNotOpenAPI) {
+				p.broken = append(p.broken, shortPath(o.URL)+" cannot be read")
+			}
+		}
+	}
+}
+
+// isArazzo is how a link to an Arazzo document looks. No place is known by itself.
+var isArazzo = regexp.MustCompile(`(?i)arazzo[^/]*\.(json|ya?ml)$`)
+
+// more reads what an inspection does not: the metadata of a resource that is not its host's root
+// (RFC 9728, 3.1), and Arazzo documents that a page names.
+func (s *session) more(ctx context.Context, p *published) {
+	base, err := url.Parse(p.home)
+	if err != nil {
+		return
+	}
+	if at := strings.TrimSuffix(base.Path, "/"); at != "" {
+		for _, name := range []string{"oauth-protected-resource", "oauth-authorization-server"} {
+			to := url.URL{Scheme: base.Scheme, Host: base.Host, Path: "/.well-known/" + name + at}
+			if read := s.fetch(ctx, to.String()); read != nil {
+				p.metadata = append(p.metadata, *read)
+			}
+		}
+	}
+	var links []string
+	for i := range p.Observations {
+		o := &p.Observations[i]
+		at, err := url.Parse(o.URL)
+		if err != nil || !o.OK() || !slices.Contains(linking, o.Role) {
+			continue
+		}
+		for _, l := range page.Of(o.Text).Links {
+			to, err := at.Parse(l.Href)
+			if err == nil && isArazzo.MatchString(path.Base(to.Path)) && len(links) < 2 &&
+				!slices.Contains(links, to.String()) {
+				links = append(links, to.String())
+			}
+		}
+	}
+	for _, link := range links {
+		if read := s.fetch(ctx, link); read != nil {
+			p.arazzo = append(p.arazzo, *read)
+		}
+	}
+}
+
+// linking are the roles whose pages may name an Arazzo document.
+var linking = []string{
+	collect.RoleHome, collect.RoleHomeMarkdown, collect.RoleLLMs, collect.RoleAuthMD,
+	collect.RoleDocs, collect.RoleAuthDocs,
+}
+
+// fetch reads one more document; nil where it is none.
+func (s *session) fetch(ctx context.Context, address string) *paper {
+	said, why := s.ask(ctx, &request{method: "GET", url: address})
+	if why != nil || said.status != 200 {
+		return nil
+	}
+	root, err := tree.Parse(said.text)
+	if err != nil || !root.Is(tree.Map) {
+		return nil
+	}
+	return &paper{address, said.text, root}
+}
+
+// nothing is the stop where no way is published: what stands in an agent's way by the product's own
+// words where it says so.
+func (p *published) nothing() *stop {
+	home := p.Find(collect.RoleHome)
+	if why := unreachable(home); why != nil {
+		return why
+	}
+	s := &stop{step: stepDiscover}
+	switch {
+	case p.AnswersEverything && len(p.apis) == 0:
+		s.rule = "answers_everything"
+		s.reason = "The host answers every path alike, and none of it is a document."
+		s.quote = home.Excerpt
+	case len(p.broken) > 0:
+		s.rule = "description_unreadable"
+		s.reason = "No way to a key was found, and a description was not read: " +
+			strings.Join(p.broken[:min(len(p.broken), 3)], "; ") + "."
+	case len(p.facts.Friction) > 0:
+		s.rule = p.facts.Friction[0].Kind
+		s.reason = "Nothing published says how a program gets a key."
+		s.quote = p.facts.Friction[0].Evidence[0].Quote
+	default:
+		s.rule = "no_way_published"
+		s.reason = "Nothing published says how a program gets a key."
+		s.quote = home.Excerpt
+	}
+	return s
+}
+
+// trial is the address of the call by which a key is tried out: the test that an inspection would
+// suggest; empty where there is none at a host of the task.
+func (p *published) trial(web *network) string {
+	if t := suggest.Suggest(p.facts).Test; t != nil && web.allows(t.URL) {
+		return t.URL
+	}
+	return ""
+}
+
+// resolved is an address as a document writes it, relative to where the document stands.
+func resolved(at, href string) string {
+	base, err := url.Parse(at)
+	if err != nil || href == "" {
+		return ""
+	}
+	to, err := base.Parse(href)
+	if err != nil {
+		return ""
+	}
+	return to.String()
+}

@@ -1,0 +1,178 @@
+package follower
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"tollgate/server/inspect/collect"
+	"tollgate/server/inspect/tree"
+	"tollgate/server/provider/fetch"
+	"tollgate/server/provider/runner"
+)
+
+// Where a run stops, as journeys name it.
+const (
+	stepDiscover     = "discover"
+	stepAcquire      = "acquire_credential"
+	stepAuthenticate = "authenticate"
+	stepExecute      = "execute"
+)
+
+const longestQuote = 200
+
+// stop is why a run goes no further: the rule that decided, and what it read.
+type stop struct {
+	step, rule, reason, quote string
+	// final says that no other way may be tried: an account may exist, or every way ends here.
+	final bool
+}
+
+// report is the end of a run that was stopped.
+func (s *stop) report() runner.Report {
+	reason := s.reason
+	if quote := oneLine(s.quote); quote != "" {
+		reason += " It says: " + head(quote, longestQuote)
+	}
+	return runner.Report{Blocked: true, Step: s.step, Code: s.rule, Reason: reason}
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// head is the beginning of a text, of at most n bytes.
+func head(text string, n int) string { return tree.Cut(strings.ToValidUTF8(text, "?"), n) }
+
+// answer is an answer to a request of ours.
+type answer struct {
+	what   string
+	status int
+	header http.Header
+	text   string
+	// root is its body where that is JSON, else nil.
+	root *tree.Node
+}
+
+func read(r *fetch.Response, what string) *answer {
+	a := &answer{what: what, status: r.Status, header: r.Header, text: string(r.Body)}
+	if root, err := tree.ParseJSON(a.text); err == nil {
+		a.root = root
+	}
+	return a
+}
+
+// stop is a stop because of the answer. What a success says is never quoted, for it may hold what
+// is secret; its fields are named.
+func (a *answer) stop(rule, reason string) *stop {
+	s := &stop{
+		step: stepAcquire, rule: rule, reason: fmt.Sprintf("%s (%s → %d).", reason, a.what, a.status),
+		quote: a.text, final: true,
+	}
+	if a.status/100 == 2 {
+		s.quote = ""
+		if a.root.Is(tree.Map) {
+			s.quote = "fields " + head(strings.Join(a.root.Keys, ", "), longestQuote)
+		}
+	}
+	return s
+}
+
+var (
+	captchaWords = regexp.MustCompile(`(?i)captcha|turnstile|prove (that )?you('re| are) (a )?human`)
+	emailWords   = regexp.MustCompile(`(?i)\be-?mail[ _-]?(code|verification|confirmation)\b|` +
+		`\b(verify|confirm|check) your (e-?mail|inbox)\b|` +
+		`\b(verification|confirmation) (code|e-?mail)\b|` +
+		`\be-?mail_?(not_verified|unverified)\b`)
+)
+
+// refused says why a sign-up was not taken; nil where it was.
+func (a *answer) refused() *stop {
+	text := head(a.text, 4096)
+	switch {
+	case a.status/100 == 2:
+		return nil
+	case a.status/100 == 3:
+		s := a.stop("redirected", "The request is sent elsewhere, where nothing is posted")
+		where, _, _ := strings.Cut(a.header.Get("Location"), "?")
+		s.quote = "Location: " + where
+		return s
+	case captchaWords.MatchString(text):
+		return a.stop("captcha", "The product wants a CAPTCHA solved")
+	case a.status == 402:
+		return a.stop("payment_required", "The product wants to be paid first")
+	case a.status == 404 || a.status == 405 || a.status == 410 || a.status == 501:
+		s := a.stop("way_absent", "What is published is not there")
+		s.final = false
+		return s
+	case a.status == 429:
+		s := a.stop("rate_limited", "The product takes no more requests now")
+		if after := a.header.Get("Retry-After"); after != "" {
+			s.quote = "Retry-After: " + head(after, 40)
+		}
+		return s
+	case a.status >= 500:
+		return a.stop("product_error", "The product fails")
+	case emailWords.MatchString(text):
+		return a.stop("email_code", "The product wants an e-mail address confirmed")
+	case a.status == 401:
+		return a.stop("signup_needs_login", "Signing up needs a credential already")
+	default:
+		return a.stop("signup_refused", "The product does not take the request")
+	}
+}
+
+// failed says why there is no answer. Errors' texts name addresses of this machine: they stay here.
+func failed(err error, what string) *stop {
+	s := &stop{step: stepAcquire, final: true}
+	rule := "network"
+	if refusal := (*fetch.Refusal)(nil); errors.As(err, &refusal) {
+		rule = string(refusal.Rule)
+	}
+	switch fetch.Rule(rule) {
+	case ruleForeign:
+		s.rule, s.final = "other_host", false
+		s.reason = "The way leads to a host that is none of the task's."
+	case fetch.RuleURL, fetch.RuleUserinfo, fetch.RuleHost, fetch.RulePort, fetch.RuleAddress:
+		s.rule, s.final = "not_reachable", false
+		s.reason = fmt.Sprintf("%s leads where no agent goes (%s).", what, rule)
+	case fetch.RuleBody, fetch.RuleEncoding, fetch.RuleHeaders:
+		s.rule = "answer_unusable"
+		s.reason = fmt.Sprintf("%s has an answer that cannot be taken (%s).", what, rule)
+	case fetch.RuleBudget:
+		s.rule = "byte_budget"
+		s.reason = fmt.Sprintf("%s was not sent: the run has read as much as it may.", what)
+	default:
+		s.rule = "no_answer"
+		s.reason = fmt.Sprintf("%s has no answer (%s).", what, rule)
+	}
+	return s
+}
+
+// unreachable says why a home page gives nothing to go by; nil where it does.
+func unreachable(home *collect.Observation) *stop {
+	s := &stop{step: stepDiscover, final: true}
+	switch {
+	case home == nil:
+		s.rule, s.reason = "no_answer", "The product does not answer."
+	case home.Failure != nil && home.Status == nil:
+		s.rule = "no_answer"
+		s.reason = fmt.Sprintf("The product's page has no answer (%s).", *home.Failure)
+	case home.Failure != nil:
+		s.rule = "answer_unusable"
+		s.reason = fmt.Sprintf("The product's page cannot be taken (%s).", *home.Failure)
+	case *home.Status == 429:
+		s.rule, s.reason = "rate_limited", "The product takes no more requests now (429)."
+	case *home.Status >= 500:
+		s.rule, s.reason = "product_unavailable", fmt.Sprintf("The product fails (%d).", *home.Status)
+	case *home.Status == 401 || *home.Status == 403:
+		s.rule = "access_refused"
+		s.reason = fmt.Sprintf("The product's page is not shown to agents (%d).", *home.Status)
+	default:
+		return nil
+	}
+	if home != nil {
+		s.quote = home.Excerpt
+	}
+	return s
+}

@@ -1,0 +1,338 @@
+package follower
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"tollgate/server/inspect/document"
+	"tollgate/server/inspect/openapi"
+)
+
+// way is a published way to a key.
+type way struct {
+	// kind is agent_auth, pricing, arazzo, openapi or code_block; at the document that names it.
+	kind, at string
+	// quote is where it stands there.
+	quote string
+	// first is the request that it begins with; nil where why says that it cannot be gone.
+	first *request
+	why   *stop
+	// hints are what the answer calls the key.
+	hints []string
+	// api and operation are its description, where it has one.
+	api       *api
+	operation *openapi.Operation
+	// tokens is where an assertion is exchanged for a key, of OAuth's metadata.
+	tokens string
+	// flow is an Arazzo workflow.
+	flow *workflow
+}
+
+// where says which document and which request.
+func (w *way) where() string {
+	text := shortPath(w.at)
+	if w.first != nil {
+		text += ", " + w.first.method + " " + shortPath(w.first.url)
+	}
+	return text
+}
+
+// ways are the published ways, in the order in which they are tried: what is meant for agents
+// first, prose last.
+func (p *published) ways() []way {
+	all := slices.Concat(p.agentAuth(), p.provisioning(), p.workflows(), p.operations(), p.blocks())
+	var ways []way
+	for i := range all {
+		if !slices.ContainsFunc(ways, func(w way) bool { return w.same(&all[i]) }) {
+			ways = append(ways, all[i])
+		}
+	}
+	return ways
+}
+
+// same says that two ways are one request: prose often repeats what the description says.
+func (w *way) same(o *way) bool {
+	return w.first != nil && o.first != nil && w.first.method == o.first.method &&
+		w.first.url == o.first.url
+}
+
+// take goes a way.
+func (s *session) take(ctx context.Context, w *way) (*obtained, *stop) {
+	if w.why != nil {
+		if w.why.quote == "" {
+			w.why.quote = w.quote
+		}
+		return nil, w.why
+	}
+	if w.flow != nil {
+		return s.walk(ctx, w.flow)
+	}
+	if !s.web.allows(w.first.url) {
+		return nil, &stop{
+			step: stepAcquire, rule: "other_host", quote: w.quote,
+			reason: "The way leads to a host that is none of the task's.",
+		}
+	}
+	said, why := s.send(ctx, w.first)
+	if why != nil {
+		return nil, why
+	}
+	return s.conclude(ctx, w, said)
+}
+
+// send makes a request of a way; a stop says that it was not taken.
+func (s *session) send(ctx context.Context, r *request) (*answer, *stop) {
+	said, why := s.ask(ctx, r)
+	if why != nil {
+		return nil, why
+	}
+	return said, said.refused()
+}
+
+// conclude takes the key from what a way answers, or goes on to what that leads to.
+func (s *session) conclude(ctx context.Context, w *way, said *answer) (*obtained, *stop) {
+	known, named := map[string]string{}, w.hints
+	done := map[string]bool{}
+	if w.operation != nil {
+		done[w.operation.Name()] = true
+	}
+	for range maxFollowed {
+		if key, name := credentialIn(said.root, named); key != "" {
+			s.say("the answer holds a key, in %q", head(name, 60))
+			return &obtained{key: key}, nil
+		}
+		for _, f := range fieldsOf(said.root) {
+			if _, is := known[plainName(f.name)]; !is && len(known) < maxFields {
+				known[plainName(f.name)] = f.value
+			}
+		}
+		next, ask, why := s.next(w, known, done)
+		if why != nil {
+			return nil, why
+		}
+		if next == nil {
+			break
+		}
+		if ask != nil {
+			return ask, nil
+		}
+		if said, why = s.send(ctx, next); why != nil {
+			why.final = true // something was made already
+			return nil, why
+		}
+		named = nil
+	}
+	if captchaWords.MatchString(head(said.text, 4096)) {
+		return nil, said.stop("captcha", "The product wants a CAPTCHA solved")
+	}
+	if emailWords.MatchString(head(said.text, 4096)) {
+		return nil, said.stop("email_code", "The product wants an e-mail address confirmed")
+	}
+	return nil, said.stop("no_credential_in_answer", "It was taken, and the answer holds no key")
+}
+
+// goesOn are operations that finish what another has begun.
+var goesOn = regexp.MustCompile(
+	`(?i)exchange|confirm|verif|activat|complete|redeem|claim|token|finish|challenge`)
+
+// next is the request that an answer without a key leads to: an operation that needs no credential,
+// wants what the answer has given, and finishes something. Where one field is missing that a person
+// was sent, the person is asked.
+func (s *session) next(w *way, known map[string]string, done map[string]bool) (
+	*request, *obtained, *stop,
+) {
+	if assertion := known["identityassertion"]; assertion != "" && w.tokens != "" && !done[w.tokens] {
+		done[w.tokens] = true
+		return &request{
+			method: http.MethodPost, url: w.tokens, media: "application/x-www-form-urlencoded",
+			body: map[string]any{
+				"grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": assertion,
+			},
+		}, nil, nil
+	}
+	if w.api == nil {
+		return nil, nil, nil
+	}
+	for _, person := range []bool{false, true} {
+		for i := range w.api.Operations {
+			o := &w.api.Operations[i]
+			if done[o.Name()] || o.Method != http.MethodPost || secured(o) || !goesOn.MatchString(
+				o.Path+" "+o.ID.Value+" "+o.Summary.Value) {
+				continue
+			}
+			wanted, missing := required(w.api, o, known)
+			if wanted == 0 || missing == "" == person || strings.Contains(missing, ",") ||
+				wanted == 1 && missing != "" {
+				continue
+			}
+			f := s.read.fill
+			f.resolve, f.known = w.api.Resolve, known
+			if missing != "" {
+				why := f.wanted(missing)
+				if why == nil || why.rule != "email_code" {
+					continue
+				}
+				f.known = withAnswer(known, missing)
+			}
+			r, why := f.request(w.api, o)
+			if why != nil {
+				return nil, nil, why
+			}
+			done[o.Name()] = true
+			if missing == "" {
+				return r, nil, nil
+			}
+			body, _ := r.body.(map[string]any)
+			delete(body, missing)
+			return r, &obtained{
+				question: fmt.Sprintf("The product has sent a code by e-mail to %s. Which one? (%s wants %q)",
+					f.Mail, o.Name(), missing),
+				pause: &pause{URL: r.url, Media: r.media, Body: body, Field: missing},
+			}, nil
+		}
+	}
+	return nil, nil, nil
+}
+
+func withAnswer(known map[string]string, name string) map[string]string {
+	with := map[string]string{plainName(name): "?"}
+	for k, v := range known {
+		with[k] = v
+	}
+	return with
+}
+
+func secured(o *openapi.Operation) bool {
+	return o.Security.Value == document.RequirementRequired
+}
+
+// required counts what an operation's body must have, and names what is not known, with commas.
+func required(a *api, o *openapi.Operation, known map[string]string) (wanted int, missing string) {
+	body, is := a.Body(o)
+	if !is {
+		return 0, ""
+	}
+	var names []string
+	for _, item := range a.Resolve(body.Schema).Of("required").List() {
+		wanted++
+		if _, have := known[plainName(item.AsText())]; !have {
+			names = append(names, item.AsText())
+		}
+	}
+	return wanted, strings.Join(names, ",")
+}
+
+// request is the request of an operation, with what it must have.
+func (f *filler) request(a *api, o *openapi.Operation) (*request, *stop) {
+	r := &request{method: o.Method, url: o.Address(a.url), header: http.Header{}}
+	if r.url == "" {
+		return nil, unfillable("", "its address is none")
+	}
+	form, left, query := map[string]any{}, maxFields, ""
+	for _, p := range a.Parameters(o) {
+		if !p.Required {
+			continue
+		}
+		value, why := f.value(p.Name, p.Schema, 1, &left)
+		if why != nil {
+			return nil, why
+		}
+		text := fmt.Sprint(value)
+		switch p.In {
+		case "path":
+			r.url = strings.ReplaceAll(r.url, "{"+p.Name+"}", escaped(text))
+		case "query":
+			query += "&" + escaped(p.Name) + "=" + escaped(text)
+		case "header":
+			if usable(p.Name) && usable(text) {
+				r.header.Set(p.Name, text)
+			}
+		case "formData":
+			form[p.Name] = value
+		}
+	}
+	if query != "" {
+		r.url += "?" + query[1:]
+	}
+	if body, is := a.Body(o); is {
+		made, why := f.body(body.Schema)
+		switch {
+		case body.Schema == nil && body.Example != nil:
+			made, why = f.shown("", body.Example, 0)
+		case strings.Contains(body.Media, "multipart"):
+			why = unfillable("", "it is "+body.Media)
+		}
+		if why != nil {
+			return nil, why
+		}
+		r.media, r.body = body.Media, made
+	} else if len(form) > 0 {
+		r.media, r.body = "application/x-www-form-urlencoded", form
+	}
+	return r, nil
+}
+
+// signUpWords are how requests are called that sign somebody up; notSignUp those that do not,
+// though they sound like it.
+var (
+	signUpWords = regexp.MustCompile(`(?i)sign[-_ ]?up|regist(er|ration)|enrol|onboard|` +
+		`\bagent/(auth|identity)\b|provision|create[-_ ]?(an? )?(account|user|workspace|tenant|agent)|` +
+		`(get|create|issue|generate|mint|obtain)[-_ ]?(an? )?(api[-_ ]?)?(key|token)`)
+	keyWords  = regexp.MustCompile(`(?i)/(api[-_]?)?(keys|tokens|credentials)/?$`)
+	notSignUp = regexp.MustCompile(`(?i)log[-_ ]?in|session|refresh|revoke|rotate|reset|` +
+		`confirm|verif|webhook|exchange|feedback|complete|redeem|/claim`)
+)
+
+// score says how surely a request signs somebody up: 0 is not.
+func score(path, called string, promises bool) int {
+	if notSignUp.MatchString(path) {
+		return 0
+	}
+	points := 0
+	if signUpWords.MatchString(path) || signUpWords.MatchString(called) {
+		points += 4
+	}
+	if keyWords.MatchString(path) {
+		points += 3
+	}
+	if points > 0 && promises {
+		points += 3
+	}
+	return points
+}
+
+// operations are the operations by which descriptions say that a stranger signs up: a POST that
+// needs no credential. The surest is the first; of two alike the first in its document.
+func (p *published) operations() (ways []way) {
+	points := map[*openapi.Operation]int{}
+	for i := range p.apis {
+		a := &p.apis[i]
+		for j := range a.Operations {
+			o := &a.Operations[j]
+			if o.Method != http.MethodPost || secured(o) {
+				continue
+			}
+			names, promises := hints(a.Source, o)
+			points[o] = score(o.Path, o.ID.Value+" "+o.Summary.Value, promises)
+			if points[o] == 0 {
+				continue
+			}
+			node, _ := a.Node(o)
+			w := way{
+				kind: "openapi", at: a.url, quote: a.Quote(node), api: a, operation: o, hints: names,
+			}
+			f := p.fill
+			f.resolve = a.Resolve
+			w.first, w.why = f.request(a, o)
+			ways = append(ways, w)
+		}
+	}
+	slices.SortStableFunc(ways, func(a, b way) int {
+		return points[b.operation] - points[a.operation]
+	})
+	return ways
+}
