@@ -7,7 +7,6 @@ import (
 	"hash/crc32"
 	"io"
 	mathrand "math/rand/v2"
-	"strings"
 
 	"github.com/valyala/fasthttp"
 )
@@ -81,7 +80,7 @@ func WellFormedKey(key []byte) bool {
 	}
 	body := len(key) - keyCheck
 	for _, c := range key[len(prefix):] {
-		if strings.IndexByte(base62, c) < 0 {
+		if !keyDigits[c] {
 			return false
 		}
 	}
@@ -94,6 +93,9 @@ func WellFormedKey(key []byte) bool {
 	}
 	return true
 }
+
+// keyDigits are the characters of a key behind its prefix.
+var keyDigits = characters(base62)
 
 // KeyPrefix is the prefix that a key has; empty when it has none of them.
 func KeyPrefix(key []byte) string {
@@ -131,12 +133,15 @@ func PresentedKey(ctx *fasthttp.RequestCtx) (key []byte, ok bool) {
 // SoleHeader is the value of a header that may be there once, or more often with the same value;
 // ok is false when two values differ.
 func SoleHeader(ctx *fasthttp.RequestCtx, name string) (value []byte, ok bool) {
-	headers := &ctx.Request.Header
-	value = headers.Peek(name)
-	if len(value) == 0 {
-		return nil, len(headers.PeekAll(name)) <= 1
+	values := ctx.Request.Header.PeekAll(name)
+	if len(values) == 0 {
+		return nil, true
 	}
-	for _, other := range headers.PeekAll(name) {
+	value = values[0]
+	if len(value) == 0 {
+		return nil, len(values) == 1
+	}
+	for _, other := range values[1:] {
 		if !bytes.Equal(other, value) {
 			return nil, false
 		}

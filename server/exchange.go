@@ -160,11 +160,14 @@ func (x *Exchange) Status(status int) { x.status = status }
 
 // Refuse answers a fault, in the shape of the path's API.
 func (x *Exchange) Refuse(f Fault) {
-	x.status = f.Status
 	x.Ctx.Response.ResetBody()
 	if code := x.table.config.Codes[f.Code]; code != "" {
 		f.Code = code
 	}
+	if status := x.table.config.Statuses[f.Code]; status != 0 {
+		f.Status = status
+	}
+	x.status = f.Status
 	x.Out = AppendFault(x.Out[:0], x.shape, &f, x.RequestID())
 	if x.members != nil && x.shape == ShapeWorkspace {
 		x.Out = x.Out[:len(x.Out)-1]

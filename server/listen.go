@@ -283,11 +283,13 @@ type conn struct {
 	head     [48]byte
 	headLen  int
 	once     sync.Once
+	// reads and writes are its deadlines, of the one goroutine that serves it.
+	reads, writes deadline
 }
 
 // Read notes the beginning of what begins like a request line.
 func (c *conn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
+	n, err := c.read(b)
 	if n >= 5 && b[0] >= 'A' && b[0] <= 'Z' {
 		c.headLen = copy(c.head[:], b[:n])
 	}
@@ -324,7 +326,7 @@ func (c *conn) Close() error {
 
 func (c *conn) readAway() {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
-	if !ok || half.CloseWrite() != nil || c.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+	if !ok || half.CloseWrite() != nil || c.Conn.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
 		return
 	}
 	var scratch [4096]byte

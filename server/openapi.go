@@ -83,6 +83,8 @@ func (r *Route) operation() map[string]any {
 	if len(parameters) > 0 {
 		o["parameters"] = parameters
 	}
+	// Said for every operation: what is left out declares nothing, least of all that it is open.
+	o["security"] = []any{}
 	if r.Access != AccessOpen {
 		o["security"] = []any{map[string]any{"bearer": []any{}}, map[string]any{"header": []any{}}}
 	}

@@ -38,6 +38,10 @@ var faults = [256]Fault{
 	engine.OutcomeKeysFull: {
 		503, "keys_full", "The memory for idempotency keys is spent", repeatSafely, 60,
 	},
+	engine.OutcomeKeyUnproven: {
+		503, "key_unproven", "This node cannot tell yet whether the idempotency key was used",
+		repeatSafely, 1,
+	},
 	engine.OutcomeCustomerUnknown: {
 		404, "customer_not_found", "Customer not found", nothingChanged, 0,
 	},
@@ -215,6 +219,9 @@ var faults = [256]Fault{
 	engine.OutcomeUpgrading: {
 		503, "upgrading", "Not every node knows this command yet",
 		"Nothing was changed. Repeat it once all nodes run the same version.", 5,
+	},
+	engine.OutcomeWorkspaceClaimed: {
+		409, "workspace_claimed", "A workspace that has an owner is not removed", nothingChanged, 0,
 	},
 	engine.OutcomeWebhookDisabled: {
 		400, "webhook_endpoint_disabled", "The webhook endpoint is disabled",

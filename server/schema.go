@@ -50,7 +50,7 @@ func RefTo(name string) *Schema { return &Schema{Ref: name} }
 
 // OrNull is a schema whose value may be null.
 func OrNull(s *Schema) *Schema {
-	if s.Ref != "" {
+	if s.Ref != "" || len(s.Enum) > 0 {
 		return &Schema{OneOf: []*Schema{s, {Type: "null"}}}
 	}
 	or := *s

@@ -26,5 +26,5 @@ func (c *conn) Write(b []byte) (int, error) {
 			return 0, err
 		}
 	}
-	return c.Conn.Write(b)
+	return c.write(b)
 }

@@ -38,6 +38,8 @@ type TableConfig struct {
 	Preflight func(x *Exchange) bool
 	// Codes gives faults of the table another code, for an API whose document names them otherwise.
 	Codes map[string]string
+	// Statuses gives them another status, by the code that they have by then.
+	Statuses map[string]int
 	// Challenge is the WWW-Authenticate of a 401; "Bearer" when empty.
 	Challenge string
 	// Gate bounds what requests hold together; nil is no bound. Tables of one listener share it.

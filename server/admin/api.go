@@ -82,7 +82,8 @@ type Config struct {
 	Backup func(ctx context.Context, w io.Writer, stale bool, pace int) error
 	// Vitals says how the node itself is; its JSON encoding is the data of GET /node. nil answers 503.
 	Vitals func() any
-	// More are routes of other parts of the node, which this listener serves with its own.
+	// More are routes of other parts of the node, which this listener serves and describes with its
+	// own.
 	More []server.Route
 	// Gate bounds what requests hold together; nil is no bound.
 	Gate *server.Gate
@@ -136,7 +137,8 @@ func New(c Config) (*API, error) {
 		a.invoiceRoutes(), a.clockRoutes(), a.poolRoutes(), a.creditRoutes(),
 		a.termsRoutes(), a.webhookRoutes(), a.deliveryRoutes(), a.backupRoutes(),
 		a.memberRoutes())
-	if a.document, err = server.OpenAPI(routes, description()); err != nil {
+	described := slices.Concat(routes, c.More)
+	if a.document, err = server.OpenAPI(described, description()); err != nil {
 		return nil, err
 	}
 	server.Bodiless(routes, fieldless)

@@ -188,7 +188,11 @@ func (s *stateCollector) collectState(number number, stats billing.Stats) {
 	number("audit_retention_seconds", "How long audit events are kept.",
 		float64(limits.AuditRetentionMS)/1000)
 	number("idempotency_keys", "Idempotency keys held.", float64(stats.IdempotencyKeys))
-	number("idempotency_keys_limit", "Idempotency keys that fit the budget.",
+	number("idempotency_keys_on_disk", "Of them, those that have left memory.",
+		float64(stats.KeysOnDisk))
+	number("idempotency_keys_memory_limit", "How many of them may be in memory, while files are "+
+		"behind: beyond that events are refused.", float64(limits.MostKeysInMemory()))
+	number("idempotency_keys_limit", "Idempotency keys that may be held, in memory and on disk.",
 		float64(limits.MaxKeys))
 	number("idempotency_keys_days_left", "Days until the budget is spent at the present rate; "+
 		"+Inf while their number does not grow.", s.daysLeft(stats.IdempotencyKeys, limits.MaxKeys))

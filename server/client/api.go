@@ -15,6 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"tollgate/engine/billing"
+	"tollgate/engine/idempotency"
 	"tollgate/engine/journal"
 	"tollgate/server"
 	"tollgate/server/payments"
@@ -40,6 +41,8 @@ type Config struct {
 	Reader   server.Reader
 	// Events lists usage and audit events; nil answers 503 there.
 	Events journal.Source
+	// Keys looks for idempotency keys that have left memory; nil where none ever does.
+	Keys idempotency.Finder
 	// Now is the node's clock; time.Now when nil.
 	Now func() time.Time
 	// NodeID is the node's number in the cluster, from 1: the origin of its audit blocks.

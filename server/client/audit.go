@@ -15,8 +15,10 @@ import (
 )
 
 const (
-	// auditLinger is how long a block collects after its first check.
-	auditLinger = 5 * time.Millisecond
+	// auditLinger is how long a block collects after its first check: a fifth of the 100 ms whose
+	// checks a killed node may lose. strictLinger is the same where answers wait for it.
+	auditLinger  = 20 * time.Millisecond
+	strictLinger = 5 * time.Millisecond
 	// spoolLinger is the same while blocks go to the spool: fewer and larger ones, so that the spool
 	// drains faster than it fills.
 	spoolLinger = 50 * time.Millisecond
@@ -206,11 +208,7 @@ func (r *recorder) collect() {
 			r.sendOpen(payload)
 			return
 		}
-		linger := auditLinger
-		if !r.spool.empty() {
-			linger = spoolLinger
-		}
-		timer.Reset(linger)
+		timer.Reset(r.linger())
 		select {
 		case <-timer.C:
 		case <-r.brimful:
@@ -218,6 +216,17 @@ func (r *recorder) collect() {
 		}
 		payload = r.sendOpen(payload)
 	}
+}
+
+// linger is how long the open block collects after its first check.
+func (r *recorder) linger() time.Duration {
+	switch {
+	case !r.spool.empty():
+		return spoolLinger
+	case r.strict:
+		return strictLinger
+	}
+	return auditLinger
 }
 
 // sendOpen swaps the open block for the spare one and brings it into the log or the spool.

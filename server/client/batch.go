@@ -55,7 +55,7 @@ func (a *API) ingestBatch(x *server.Exchange) {
 		from = to
 	}
 	if len(in.records) > 0 {
-		a.config.Proposer.Propose(a.writeDeadline(), in.records, in.results)
+		a.record(in)
 	}
 	in.answerBatch(x)
 }

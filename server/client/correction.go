@@ -116,7 +116,8 @@ func (a *API) original(x *server.Exchange, key *[16]byte, ref *billing.UsageRef)
 	}
 	*key = billing.UsageKey(x.Principal.Env, x.Param(0))
 	fault := a.look(x, func() *server.Fault {
-		original, found, err := a.machine.FindUsage(a.config.Events, x.Principal.Env, *key)
+		original, found, err := a.machine.FindUsage(a.config.Events, a.config.Keys,
+			x.Principal.Env, *key)
 		if err != nil {
 			a.config.Log.Error("a usage event cannot be looked up", "error", err,
 				"request_id", string(x.RequestID()))

@@ -90,7 +90,7 @@ func (a *API) check(x *server.Exchange, c *checking) {
 		return
 	}
 	if stale {
-		a.noteStaleness(x)
+		server.NoteStaleness(x, a.config.Reader)
 	}
 	d := &c.decision
 	c.audit = billing.AuditCheck{

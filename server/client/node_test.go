@@ -41,7 +41,7 @@ func start(t testing.TB, change ...func(*client.Config)) *node {
 	c := servertest.New()
 	n := &node{Cluster: c, t: t, http: &http.Client{Timeout: 20 * time.Second}}
 	config := client.Config{
-		Machine: c.Machine, Proposer: c, Reader: c, Events: c, NodeID: 1, SpoolDir: t.TempDir(),
+		Machine: c.Machine, Proposer: c, Reader: c, Events: c, Keys: c, NodeID: 1, SpoolDir: t.TempDir(),
 	}
 	for _, f := range change {
 		f(&config)

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"strconv"
 	"time"
 
 	"tollgate/engine"
@@ -9,24 +8,14 @@ import (
 	"tollgate/server"
 )
 
-// consistency reads X-Read-Consistency: absent is linearizable.
+// consistency reads X-Read-Consistency.
 func consistency(x *server.Exchange) (stale bool, fault *server.Fault) {
-	switch string(x.Ctx.Request.Header.Peek("X-Read-Consistency")) {
-	case "":
-		return false, nil
-	case "stale":
-		return true, nil
-	default:
+	stale, known := server.Consistency(x)
+	if !known {
 		f := server.FaultFields.With(`X-Read-Consistency must be "stale", or absent`)
 		return false, &f
 	}
-}
-
-// noteStaleness says how old the node's own memory may be, rounded up.
-func (a *API) noteStaleness(x *server.Exchange) {
-	ms := (a.config.Reader.Staleness() + time.Millisecond - 1) / time.Millisecond
-	var digits [20]byte
-	x.Ctx.Response.Header.SetBytesV("X-Staleness-Ms", strconv.AppendInt(digits[:0], int64(ms), 10))
+	return stale, nil
 }
 
 // read runs an answer that is copied out of the node's memory, at the consistency that the request
@@ -44,7 +33,7 @@ func (a *API) look(x *server.Exchange, answer func() *server.Fault) *server.Faul
 		return fault
 	}
 	if stale {
-		a.noteStaleness(x)
+		server.NoteStaleness(x, a.config.Reader)
 		return answer()
 	}
 	deadline := a.readDeadline()

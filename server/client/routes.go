@@ -157,10 +157,7 @@ var customerParam = path(
 	"externalClientCustomerId", text(1, longestID), "the caller's own identifier",
 )
 
-var consistencyHeader = server.Param{
-	In: "header", Name: "X-Read-Consistency", Schema: server.EnumSchema("stale"),
-	About: "stale reads the asked node's own memory and says its age in X-Staleness-Ms",
-}
+var consistencyHeader = server.ConsistencyParam()
 
 func answers(data *server.Schema) []server.Response {
 	return []server.Response{{Status: 200, About: "OK", Data: data}}

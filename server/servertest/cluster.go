@@ -14,6 +14,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/enginetest"
+	"tollgate/engine/idempotency"
 	"tollgate/engine/journal"
 	"tollgate/engine/wire"
 )
@@ -40,6 +41,13 @@ type Cluster struct {
 	AuditBlocks atomic.Int64
 	// Stamp is the stamp of all further entries, in milliseconds since 1970; 0: the time of day.
 	Stamp atomic.Int64
+
+	// Demotes is before how many of the next proposals all idempotency keys leave memory; Blind makes
+	// the files that have them say nothing.
+	Demotes atomic.Int32
+	Blind   atomic.Bool
+	// Lags is how many of the next looks into these files find all but the newest key there.
+	Lags atomic.Int32
 
 	// RefuseKind is a kind of records of which the next RefuseNext proposals come to
 	// OutcomeOverloaded without being applied.
@@ -83,6 +91,9 @@ func (c *Cluster) Propose(_ time.Time, records []engine.Record, results []engine
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.Demotes.Load() > 0 && c.Demotes.Add(-1) >= 0 {
+		c.demote()
+	}
 	for len(records) > 0 {
 		n := c.apply(records)
 		for i, r := range c.applied.Results {
@@ -93,6 +104,29 @@ func (c *Cluster) Propose(_ time.Time, records []engine.Record, results []engine
 	if !c.NoTicks.Load() {
 		c.tick()
 	}
+}
+
+// demote lets all idempotency keys leave memory.
+func (c *Cluster) demote() {
+	all := billing.DemoteKeys{Through: c.Machine.KeySpan().Next}
+	c.apply([]engine.Record{
+		{Kind: engine.KindSetVersion, Payload: engine.AppendSetVersion(nil, engine.Version)},
+		{Kind: billing.KindDemoteKeys, Payload: wire.Encode(nil, &all)},
+	})
+}
+
+// FindKey looks for an idempotency key in the whole journal.
+func (c *Cluster) FindKey(key [16]byte) (idempotency.Verdict, error) {
+	if c.Blind.Load() {
+		return idempotency.Verdict{}, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v, err := c.source().FindKey(key)
+	if c.Lags.Load() > 0 && c.Lags.Add(-1) >= 0 {
+		v.Through--
+	}
+	return v, err
 }
 
 // Tick lets everything happen that is due by now.

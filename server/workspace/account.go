@@ -134,7 +134,7 @@ func (a *API) changeIssue(x *server.Exchange) {
 	if !plain(note, 1, longestNote) {
 		b.fail(badField("invalid_note", "note"))
 	}
-	if refused := b.close(""); refused != nil {
+	if refused := b.close(); refused != nil {
 		a.refuse(x, *refused)
 		return
 	}
@@ -178,7 +178,7 @@ func (a *API) readNotification(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	if refused := open(x, true).close(""); refused != nil {
+	if refused := open(x, true).close(); refused != nil {
 		a.refuse(x, *refused)
 		return
 	}

@@ -6,6 +6,7 @@ package workspace
 import (
 	"errors"
 	"log/slog"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -15,8 +16,11 @@ import (
 	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
+	"tollgate/server/inspect"
+	inspection "tollgate/server/inspect/document"
 	"tollgate/server/provider/payment"
 	"tollgate/server/provider/verify"
+	"tollgate/server/vault"
 )
 
 // Agent is an agent that the runner can start.
@@ -34,16 +38,21 @@ type Config struct {
 	PublicURL string
 	// QuoteKey signs quotes; the same on every node.
 	QuoteKey [32]byte
+	// Inspector makes inspections and evaluations.
+	Inspector *inspect.Inspector
 	// Verifier makes verification calls; nil leaves quotes without a preflight.
 	Verifier *verify.Verifier
-	// Check says whether a URL may be fetched at all, without touching the network; nil takes all
-	// that are well-formed.
-	Check func(url string) error
+	// Check says whether a URL may be fetched at all, where this port may be too, without touching the
+	// network; nil takes all that are well-formed.
+	Check func(url string, port uint16) error
 	// Agents are what can run flows, the default one first; none answers execution_unavailable.
 	Agents []Agent
-	// Payments says that purchases can be paid, by the built-in sandbox provider; else they answer
-	// hosting_not_configured.
+	// Payments says that purchases can be paid; else they answer hosting_not_configured. Cards is
+	// the provider, the built-in sandbox when nil.
 	Payments bool
+	Cards    payment.CardProvider
+	// Proxies are the networks of proxies in front, whose word about a caller's address counts.
+	Proxies []netip.Prefix
 	// Contact is where more runs can be asked for.
 	Contact string
 	// Gate bounds what requests hold together; nil is no bound.
@@ -65,14 +74,31 @@ type API struct {
 	table    *server.Table
 	document []byte
 	listing  []byte
-	// sandbox is the built-in payment provider; nil where purchases cannot be paid.
+	// inspection describes the inspection document.
+	inspection []byte
+	// cards is the payment provider; nil where purchases cannot be paid. sandbox is the same where it
+	// is the built-in one.
+	cards   payment.CardProvider
 	sandbox *payment.Sandbox
+	answers *vault.Vault
+	calling preflights
+	// examining are the requests that inspect products.
+	examining places
 }
+
+// answersPurpose derives the key under which people's answers to agents are sealed.
+const answersPurpose = "tollgate answers to agents"
 
 // New makes the API.
 func New(c Config) (*API, error) {
-	if c.Machine == nil || c.Proposer == nil || c.Reader == nil || c.PublicURL == "" {
-		return nil, errors.New("workspace: Machine, Proposer, Reader and PublicURL must be set")
+	if c.Machine == nil || c.Proposer == nil || c.Reader == nil || c.Inspector == nil ||
+		c.PublicURL == "" {
+		return nil, errors.New(
+			"workspace: Machine, Proposer, Reader, Inspector and PublicURL must be set")
+	}
+	answers, err := vault.New(c.QuoteKey, answersPurpose)
+	if err != nil {
+		return nil, err
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -90,13 +116,15 @@ func New(c Config) (*API, error) {
 		c.Contact = c.PublicURL + "/v1/feedback"
 	}
 	c.PublicURL = strings.TrimSuffix(c.PublicURL, "/")
-	a := &API{config: c, machine: c.Machine}
+	a := &API{config: c, machine: c.Machine, answers: answers}
 	routes := a.routes()
-	var err error
 	if a.document, err = server.OpenAPI(routes, description()); err != nil {
 		return nil, err
 	}
 	a.listing = a.listRoutes(routes)
+	if a.inspection, err = inspection.Describe().Bytes(); err != nil {
+		return nil, err
+	}
 	if c.Payments {
 		if err = a.openDesk(); err != nil {
 			return nil, err
@@ -107,6 +135,8 @@ func New(c Config) (*API, error) {
 		Authenticate: a.authenticate, Observe: c.Observe, Log: c.Log, AnyMedia: true,
 		Gate:  c.Gate,
 		Codes: tableCodes,
+		// The document knows one pair for a body that did not arrive, whether slowly or never.
+		Statuses: map[string]int{"request_aborted": errorTable["request_aborted"].status},
 		Challenge: `Bearer resource_metadata="` + c.PublicURL +
 			`/.well-known/oauth-protected-resource"`,
 	})
@@ -130,16 +160,36 @@ func (a *API) Handler(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 // Routes are the rows of the route table, for tests and metrics.
 func (a *API) Routes() []*server.Route { return a.table.Routes() }
 
-// read answers from memory that holds every acknowledged write. answer may run more than once; it
+// read answers from memory that holds every acknowledged write, or from the node's own where the
+// request asks for that. answer may run more than once; it
 // returns a refusal, or has written the answer.
 func (a *API) read(x *server.Exchange, answer func() *refusal) {
+	stale, known := server.Consistency(x)
+	switch {
+	case !x.Ctx.IsGet(): // what was written is to be seen
+	case !known:
+		a.refuse(x, *badField("invalid_field", "X-Read-Consistency"))
+		return
+	case stale:
+		server.NoteStaleness(x, a.config.Reader)
+		if refused := answer(); refused != nil {
+			a.refuse(x, *refused)
+		}
+		return
+	}
 	deadline := time.Now().Add(a.config.ReadTimeout)
 	for time.Now().Before(deadline) {
 		ticket, outcome := a.config.Reader.BeginRead(deadline)
 		if outcome != engine.OutcomeDone {
 			break
 		}
-		refused := answer()
+		var refused *refusal
+		if a.current(x) {
+			refused = answer()
+		} else {
+			revoked := no("invalid_key")
+			refused = &revoked
+		}
 		if !a.config.Reader.ReadStands(ticket) {
 			continue
 		}
@@ -156,17 +206,19 @@ func (a *API) fresh() bool {
 	return server.Fresh(a.config.Reader, time.Now().Add(a.config.ReadTimeout))
 }
 
-// propose brings one command into the log.
-func (a *API) propose(kind engine.Kind, c wire.Fielder) engine.Result {
-	records := [1]engine.Record{{Kind: kind, Payload: wire.Encode(nil, c)}}
-	var results [1]engine.Result
-	a.config.Proposer.Propose(time.Now().Add(a.config.WriteTimeout), records[:], results[:])
+// propose brings a command into the log, and others behind it in the same entry; what it answers is
+// the first one's result.
+func (a *API) propose(kind engine.Kind, c wire.Fielder, also ...engine.Record) engine.Result {
+	records := append([]engine.Record{{Kind: kind, Payload: wire.Encode(nil, c)}}, also...)
+	results := make([]engine.Result, len(records))
+	a.config.Proposer.Propose(time.Now().Add(a.config.WriteTimeout), records, results)
 	return results[0]
 }
 
-// do proposes a command and refuses what was not carried out; ok says that it was.
-func (a *API) do(x *server.Exchange, kind engine.Kind, c wire.Fielder) (r engine.Result, ok bool) {
-	if r = a.propose(kind, c); r.Outcome != engine.OutcomeDone {
+// do proposes as propose does, and refuses what was not carried out; ok says that it was.
+func (a *API) do(x *server.Exchange, kind engine.Kind, c wire.Fielder, also ...engine.Record,
+) (r engine.Result, ok bool) {
+	if r = a.propose(kind, c, also...); r.Outcome != engine.OutcomeDone {
 		a.refuseOutcome(x, r)
 		return r, false
 	}

@@ -27,7 +27,10 @@ func TestAnAgentsWay(t *testing.T) {
 	quote := c.quote(flow)
 	require.Equal(t, false, quote["executionAvailable"])
 	require.Equal(t, "signup_not_confirmed", quote["reason"])
-	require.Equal(t, map[string]any{"noKey": "refused", "wrongKey": "refused", "alreadyTrue": false}, quote["preflight"])
+	found := quote["preflight"].(map[string]any)
+	require.NotEmpty(t, found["checkedAt"])
+	delete(found, "checkedAt")
+	require.Equal(t, map[string]any{"noKey": "refused", "wrongKey": "refused", "alreadyTrue": false}, found)
 	require.Equal(t, "none", quote["charge"])
 
 	a := c.start(flow, "first-start").is(402, "payment_required")
@@ -75,51 +78,20 @@ var attempt = regexp.MustCompile(`name="attempt" value="([^"]*)"`)
 // payPage pays on the sandbox's page with the card that succeeds.
 func (n *node) payPage(page string) {
 	n.t.Helper()
+	n.payWith(page, "success")
+}
+
+func (n *node) payWith(page, card string) {
+	n.t.Helper()
 	path := strings.TrimPrefix(page, publicURL)
 	shown := n.send("GET", path, "", "", nil)
 	require.Equal(n.t, 200, shown.status, string(shown.raw))
-	form := url.Values{"card": {"success"}}
+	form := url.Values{"card": {card}}
 	if found := attempt.FindSubmatch(shown.raw); found != nil {
 		form.Set("attempt", string(found[1]))
 	}
 	paid := n.send("POST", path, form.Encode(), "", map[string]string{"Content-Type": "application/x-www-form-urlencoded"})
 	require.Less(n.t, paid.status, 400, string(paid.raw))
-}
-
-// TestScopes: of every route that asks for scopes, keys with one scope alone get through exactly
-// where the route names it.
-func TestScopes(t *testing.T) {
-	n := start(t)
-	keys := map[state.Scopes]*caller{
-		state.ScopeRead: n.signUp(`["read"]`), state.ScopeWrite: n.signUp(`["write"]`),
-		state.ScopeRun: n.signUp(`["run"]`),
-	}
-	asked := 0
-	for _, r := range n.api.Routes() {
-		path := filled(r.Path)
-		if r.Scopes == 0 {
-			continue
-		}
-		asked++
-		n.send(r.Method, path, "", "", nil).is(401, "invalid_key")
-		for scope, c := range keys {
-			if r.Operation == "revokeKey" {
-				continue
-			}
-			a := c.call(r.Method, path, "")
-			if r.Scopes&scope != 0 {
-				require.NotEqual(t, "insufficient_scope", a.body["error"], "%s %s", r.Method, path)
-				continue
-			}
-			a.is(403, "insufficient_scope")
-			require.Equal(t, r.Scopes.Names()[0], a.body["scope"])
-		}
-	}
-	require.Greater(t, asked, 25)
-	for _, c := range keys {
-		c.call("POST", "/v1/keys/self/revoke", "").is(200, "")
-		c.call("GET", "/v1/account", "").is(401, "invalid_key")
-	}
 }
 
 // filled puts well-formed ids of nothing into a path.
@@ -141,49 +113,6 @@ func filled(path string) string {
 	return strings.ReplaceAll(path, "{id}", idText(mark, [16]byte{1}))
 }
 
-// TestNothingIsSeenAcrossWorkspaces asks, with another workspace's key, every route that names a
-// record: the answer is the same as for a record that nobody has.
-func TestNothingIsSeenAcrossWorkspaces(t *testing.T) {
-	n := start(t)
-	mine, other := n.signUp(""), n.signUp("")
-	ids := mine.everything()
-	bodies := map[string]string{
-		"changeFlow": `{"name":"x"}`, "startRun": `{"fingerprint":"q1.0.` + strings.Repeat("A", 43) + `"}`,
-		"changeIssue": `{"status":"fix_ready","note":"x"}`, "finishLocalRun": `{"outcome":"passed"}`,
-	}
-	asked := 0
-	for _, r := range n.api.Routes() {
-		if r.Scopes == 0 || !strings.Contains(r.Path, "{") {
-			continue
-		}
-		asked++
-		of := func(id string) answer {
-			path := regexp.MustCompile(`\{\w+\}`).ReplaceAllString(r.Path, id)
-			return other.send(r.Method, path, bodies[r.Operation], other.key,
-				map[string]string{"Idempotency-Key": "some-key-1"})
-		}
-		mark, _, _ := strings.Cut(filled(r.Path), "_")
-		mark = mark[strings.LastIndex(mark, "/")+1:]
-		require.NotEmpty(t, ids[mark], "no record was made for %s %s", r.Method, r.Path)
-		real, made := of(ids[mark]), of(idText(mark+"_", [16]byte{9, 9}))
-		require.Equal(t, made.status, real.status, "%s %s", r.Method, r.Path)
-		require.Equal(t, made.body["error"], real.body["error"], "%s %s", r.Method, r.Path)
-		require.NotContains(t, string(real.raw), mine.workspace)
-		if real.body["error"] != "person_required" {
-			real.is(404, "not_found")
-		}
-	}
-	require.Greater(t, asked, 15)
-	other.call("POST", "/v1/run-requests", `{"flowId":"`+ids["flow"]+`"}`).is(404, "not_found")
-	for path, name := range map[string]string{
-		"/v1/flows": "flows", "/v1/runs": "runs", "/v1/purchases": "purchases", "/v1/issues": "issues",
-		"/v1/notifications": "notifications",
-	} {
-		require.Len(t, mine.call("GET", path, "").is(200, "").at(name), 1, path)
-		require.Empty(t, other.call("GET", path, "").is(200, "").at(name), path)
-	}
-}
-
 // everything makes one record of each kind and returns their ids by what they begin with.
 func (c *caller) everything() map[string]string {
 	c.t.Helper()
@@ -192,16 +121,16 @@ func (c *caller) everything() map[string]string {
 	ids["pur"] = c.start(ids["flow"], "the-key-1").is(402, "payment_required").at("purchase", "id").(string)
 	c.claim()
 	ids["run"] = c.start(ids["flow"], "the-key-1").is(202, "").at("run", "id").(string)
-	require.True(c.t, outcomeDone(c.api.propose(state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})))
+	c.claimRun()
 	run, _ := parseID(markRun, ids["run"])
 	waits := &state.AwaitPerson{Run: run, Token: 1}
-	require.True(c.t, outcomeDone(c.api.propose(state.KindAwaitPerson, waits)))
+	c.does(state.KindAwaitPerson, waits)
 	c.call("POST", "/v1/runs/"+ids["run"]+"/resume", "{}").is(202, "")
-	require.True(c.t, outcomeDone(c.api.propose(state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})))
-	require.True(c.t, outcomeDone(c.api.propose(state.KindFinishRun, &state.FinishRun{
+	c.claimRun()
+	c.does(state.KindFinishRun, &state.FinishRun{
 		Run: run, Token: 2, Status: state.RunCompleted, Outcome: state.OutcomeBlocked, Step: "signup",
 		Code: "captcha", Reason: "There is a CAPTCHA.", Calls: []state.Call{{Case: "plain"}},
-	})))
+	})
 	ids["iss"] = c.call("GET", "/v1/issues", "").at("issues").([]any)[0].(map[string]any)["id"].(string)
 	ids["ntf"] = c.call("GET", "/v1/notifications", "").at("notifications").([]any)[0].(map[string]any)["id"].(string)
 	return ids
@@ -245,6 +174,7 @@ func TestSecretsStayOut(t *testing.T) {
 	}
 	for _, bad := range []string{
 		`{` + flowText + `,"password":"x"}`, `{` + flowText + `,"extra":{"api_key":"x"}}`,
+		`{` + flowText + `,"extra":[{"secret":"x"}]}`, `{` + flowText + `,"notes":["use sk_live_4eC39HqLyjWDarjt"]}`,
 		`{` + flowText + `,"Authorization":1}`, flow(`"Use password=hunter2 to log in."`),
 		flow(`"Send Authorization: Bearer abc"`), flow(`"use sk_live_4eC39HqLyjWDarjtT1zdp7dc"`),
 		flow(`"the key is ` + c.key + `"`), flow(`"ghp_abcdefgh12345678 is it"`),
@@ -305,6 +235,13 @@ func TestUnknownFate(t *testing.T) {
 	n.refuse.Store(0)
 	n.noLeader.Store(true)
 	c.call("GET", "/v1/account", "").is(503, "workspace_busy")
+	stale := map[string]string{"X-Read-Consistency": "stale"}
+	a := n.send("GET", "/v1/account", "", c.key, stale).is(200, "")
+	require.NotEmpty(t, a.header.Get("X-Staleness-Ms"), "a read that asked for it goes on")
+	n.send("GET", "/v1/flows/"+idText(markFlow, [16]byte{9}), "", c.key, stale).is(404, "not_found")
+	stale["X-Read-Consistency"] = "eventual"
+	a = n.send("GET", "/v1/account", "", c.key, stale).is(400, "invalid_field")
+	require.Equal(t, "X-Read-Consistency", a.at("field"))
 	key, err := server.MintKey(server.KeyPrefixWorkspace)
 	require.NoError(t, err)
 	n.send("GET", "/v1/account", "", key, nil).is(503, "workspace_busy")
@@ -317,7 +254,7 @@ func TestWhatIsPublished(t *testing.T) {
 	n := start(t)
 	listed := n.send("GET", "/v1/routes", "", "", nil).is(200, "").at("routes").([]any)
 	paths := n.send("GET", "/openapi.json", "", "", nil).is(200, "").at("paths").(map[string]any)
-	require.Len(t, listed, len(n.api.Routes())-2, "all but the payment page's")
+	require.Len(t, listed, len(n.api.Routes())-3, "all but the payment pages'")
 	for _, item := range listed {
 		r := item.(map[string]any)
 		operation := paths[r["path"].(string)].(map[string]any)[strings.ToLower(r["method"].(string))]

@@ -3,6 +3,8 @@ package workspace
 import (
 	"crypto/sha256"
 
+	"tollgate/engine"
+	state "tollgate/engine/workspace"
 	"tollgate/server"
 )
 
@@ -17,8 +19,12 @@ func (a *API) authenticate(x *server.Exchange) *server.Fault {
 	}
 	hash := sha256.Sum256(key)
 	principal, known := a.machine.Authenticate(hash)
-	if !known {
-		// It may have been made on another node a moment ago: ask before calling it invalid.
+	if stale, _ := server.Consistency(x); known && !stale { // a stale read waits for nobody
+		a.noteUse(&principal)
+	}
+	if !known || x.Route.Method != "GET" {
+		// It may have been made or revoked on another node a moment ago. Reads look again, with the
+		// memory that they answer from: see current.
 		if !a.fresh() {
 			busy := server.Fault{
 				Status: 503, Code: "workspace_busy", Message: errorTable["workspace_busy"].message,
@@ -27,7 +33,7 @@ func (a *API) authenticate(x *server.Exchange) *server.Fault {
 			return &busy
 		}
 		if principal, known = a.machine.Authenticate(hash); !known {
-			return &unknown
+			return a.gone(x, hash, unknown)
 		}
 	}
 	x.Tenant = principal
@@ -40,4 +46,46 @@ func (a *API) authenticate(x *server.Exchange) *server.Fault {
 		}
 	}
 	return nil
+}
+
+// gone says of a key that does not work that its workspace was removed, and why, where it was.
+func (a *API) gone(x *server.Exchange, hash [32]byte, unknown server.Fault) *server.Fault {
+	reason := ""
+	switch a.machine.GoneKey(hash) {
+	case state.GoneUnused:
+		reason = "workspace_unused"
+		unknown.Message = "The workspace of this key was removed: nobody had claimed it, and it was " +
+			"not used for as long as such a workspace is kept. Sign up again."
+	case state.GoneOperator:
+		reason = "workspace_removed"
+		unknown.Message = "The operator has removed the workspace of this key, which nobody had claimed."
+	default:
+		return &unknown
+	}
+	x.More(func(j *server.JSON) { j.Text("reason", reason) })
+	return &unknown
+}
+
+// noteUse keeps a workspace that nobody has claimed from counting as unused. It is one entry in an
+// hour; where that fails the next request does it.
+func (a *API) noteUse(p *state.Principal) {
+	if p.NoteFrom == 0 || a.now() < p.NoteFrom {
+		return
+	}
+	r := a.propose(state.KindNoteUse, &state.NoteUse{Workspace: p.Workspace})
+	if r.Outcome != engine.OutcomeDone {
+		a.config.Log.Debug("the use of a workspace is not noted",
+			"workspace", idText(markWorkspace, p.ID), "outcome", r.Outcome)
+	}
+}
+
+// current says that the key of a request speaks for its workspace in the memory that is to be
+// answered from, which is newer than that in which it was found.
+func (a *API) current(x *server.Exchange) bool {
+	if x.Tenant.Workspace == 0 {
+		return true // an open route
+	}
+	key, ok := server.PresentedKey(x.Ctx)
+	principal, known := a.machine.Authenticate(sha256.Sum256(key))
+	return ok && known && principal.KeyID == x.Tenant.KeyID
 }

@@ -1,12 +1,14 @@
 package workspace
 
 import (
+	"fmt"
 	"net/url"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 
 	"tollgate/server"
+	"tollgate/server/provider/fetch"
 	"tollgate/server/scan"
 )
 
@@ -19,6 +21,8 @@ type body struct {
 	fields map[string]any
 	used   map[string]bool
 	wrong  *refusal
+	// within is the name of the object that this is a part of, with a point behind it.
+	within string
 }
 
 // open reads the body. An empty one is an empty object where that is allowed.
@@ -44,10 +48,29 @@ func (b *body) fail(r *refusal) {
 	}
 }
 
+// wants fails for a field, and says what it must be.
+func (b *body) wants(name, what string) {
+	r := badField("invalid_field", b.within+name)
+	r.message = b.within + name + " must be " + what + "."
+	b.fail(r)
+}
+
 // has says whether a field is there and not null.
 func (b *body) has(name string) bool {
 	b.used[name] = true
 	return b.fields[name] != nil
+}
+
+// given says whether a field is there, if only as null.
+func (b *body) given(name string) bool {
+	_, there := b.fields[name]
+	return there
+}
+
+// taken says whether a field is there as null, which in a change takes away what was there.
+func (b *body) taken(name string) bool {
+	b.used[name] = true
+	return b.given(name) && b.fields[name] == nil
 }
 
 // text reads a string of least to most characters.
@@ -59,7 +82,7 @@ func (b *body) text(name string, least, most int) string {
 	}
 	text, ok := value.(string)
 	if !ok || !plain(text, least, most) {
-		b.fail(badField("invalid_field", name))
+		b.wants(name, fmt.Sprintf("a text of %d to %d characters", least, most))
 		return ""
 	}
 	return text
@@ -84,7 +107,7 @@ func (b *body) number(name string, least, most int64) int64 {
 	b.used[name] = true
 	value, ok := b.fields[name].(float64)
 	if !ok || value != float64(int64(value)) || int64(value) < least || int64(value) > most {
-		b.fail(badField("invalid_field", name))
+		b.wants(name, fmt.Sprintf("a whole number of %d to %d", least, most))
 		return least
 	}
 	return int64(value)
@@ -95,23 +118,32 @@ func (b *body) truth(name string) bool {
 	b.used[name] = true
 	value, ok := b.fields[name].(bool)
 	if !ok {
-		b.fail(badField("invalid_field", name))
+		b.wants(name, "true or false")
 	}
 	return value
 }
 
-// address reads a public http or https address without credentials.
-func (b *body) address(a *API, name string) string {
+// address reads a public http or https address without credentials. It may have the port that is
+// given beside 80, 443 and those that are configured; its own where own is true.
+func (b *body) address(a *API, name string, port uint16, own bool) string {
 	text := b.text(name, 1, 2048)
 	if text == "" {
 		return ""
 	}
 	u, err := url.Parse(text)
+	if err == nil && own {
+		port = fetch.PortIn(u)
+	}
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil ||
-		a.config.Check != nil && a.config.Check(text) != nil {
-		b.fail(badField("invalid_url", name))
+		!a.reachable(u, port) {
+		b.fail(badField("invalid_url", b.within+name))
 	}
 	return text
+}
+
+// reachable says that an address may be fetched, where this port is allowed too.
+func (a *API) reachable(u *url.URL, port uint16) bool {
+	return a.config.Check == nil || a.config.Check(u.String(), port) == nil
 }
 
 // inner reads a field that is an object; nil when it is absent.
@@ -121,13 +153,13 @@ func (b *body) inner(name string) *body {
 	}
 	fields, ok := b.fields[name].(map[string]any)
 	if !ok {
-		b.fail(badField("invalid_field", name))
+		b.wants(name, "an object")
 	}
-	return &body{fields: fields, used: map[string]bool{}}
+	return &body{fields: fields, used: map[string]bool{}, within: b.within + name + "."}
 }
 
-// close fails for a field that was not read; one in name's object when name is not empty.
-func (b *body) close(name string) *refusal {
+// close fails for a field that was not read.
+func (b *body) close() *refusal {
 	first := ""
 	for field := range b.fields {
 		if !b.used[field] && (first == "" || field < first) {
@@ -135,13 +167,10 @@ func (b *body) close(name string) *refusal {
 		}
 	}
 	if first != "" {
-		if name != "" {
-			first = name + "." + first
-		}
 		// A field that does not belong here is said before one that is wrong, but after a body that
 		// is no object, and after a secret.
 		if b.wrong == nil || b.wrong.code != "invalid_json" && b.wrong.code != "credentials_not_allowed" {
-			b.wrong = badField("unexpected_field", first)
+			b.wrong = badField("unexpected_field", b.within+first)
 		}
 	}
 	return b.wrong

@@ -7,21 +7,41 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"tollgate/engine"
+	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/provider/payment"
 )
 
-// pagePath is where the built-in provider's payment pages are.
-const pagePath = "/pay/workspace/"
+// Paths of purchases on the public listener. pagePath is where the built-in provider's payment
+// pages are.
+const (
+	pagePath    = "/pay/workspace/"
+	webhookPath = "/pay/workspace-webhook"
+	returnPath  = "/pay/workspace-return"
+)
 
-// openDesk makes the built-in sandbox provider; purchases are its invoices.
+// PurchaseTag is the metadata key by which purchases are known at Stripe.
+const PurchaseTag = "tollgate_purchase"
+
+// currency is what runs are sold in.
+const currency = "USD"
+
+// providerTimeout bounds one question to a payment provider.
+const providerTimeout = 10 * time.Second
+
+// openDesk makes the payment provider; purchases are its invoices.
 func (a *API) openDesk() error {
+	if a.config.Cards != nil {
+		a.cards = a.config.Cards
+		return nil
+	}
 	h := hmac.New(sha256.New, a.config.QuoteKey[:])
 	h.Write([]byte("tollgate workspace sandbox"))
 	var err error
@@ -29,10 +49,25 @@ func (a *API) openDesk() error {
 		Secret: payment.Secret(h.Sum(nil)), PageURL: a.config.PublicURL + pagePath,
 		Receive: a.receive, Invoice: a.payable, Now: a.config.Now,
 	})
+	a.cards = a.sandbox
 	return err
 }
 
+// deskRoutes are the rows of payments, which no caller of the API needs: the webhook of a provider
+// on the internet, or the pages of the built-in one, and where payers come back to.
 func (a *API) deskRoutes() []server.Route {
+	back := server.Route{
+		Method: "GET", Path: returnPath, Operation: "showPaymentReturn", Access: server.AccessOpen,
+		Summary: "Where payers come back to",
+		Handle:  func(x *server.Exchange) { x.PaidPage("The purchase", "succeeded") },
+	}
+	if a.sandbox == nil {
+		return []server.Route{back, {
+			Method: "POST", Path: webhookPath, Operation: "receivePurchaseWebhook",
+			Access: server.AccessOpen, Limit: payment.MaxWebhook, Handle: a.webhook,
+			Summary: "Reports of the payment provider",
+		}}
+	}
 	page := server.Route{
 		Path: pagePath + "{token}", Access: server.AccessOpen, Handle: a.page402, Limit: bodyLimit,
 		Summary: "The sandbox provider's payment page",
@@ -40,60 +75,130 @@ func (a *API) deskRoutes() []server.Route {
 	show, act := page, page
 	show.Method, show.Operation = "GET", "showPaymentPage"
 	act.Method, act.Operation = "POST", "actOnPaymentPage"
-	return []server.Route{show, act}
+	return []server.Route{back, show, act}
 }
 
-// openCheckout makes the payment page of an approved purchase. Again it is the same page.
-func (a *API) openCheckout(v *state.PurchaseView) error {
+// paymentName is a purchase as providers know it; it is the idempotency key of its charge.
+func paymentName(v *state.PurchaseView) string { return idText(markPurchase, v.ID) }
+
+func price(v *state.PurchaseView) payment.Amount {
+	return payment.Amount{Minor: int64(v.Cents), Currency: currency}
+}
+
+func describe(v *state.PurchaseView) string {
+	if v.Runs == 1 {
+		return "1 hosted run"
+	}
+	return fmt.Sprintf("%d hosted runs", v.Runs)
+}
+
+// openCheckout makes the payment page of an approved purchase. Again it is the same page. A page
+// that was not noted is given to nobody.
+func (a *API) openCheckout(ctx context.Context, v *state.PurchaseView) error {
 	if v.Status != state.PurchaseCheckout || v.URL != "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), a.config.WriteTimeout)
-	defer cancel()
-	name := idText(markPurchase, v.ID)
-	made, err := a.sandbox.CreateCheckout(ctx, payment.CheckoutRequest{
-		InvoiceID: name, Description: fmt.Sprintf("%d hosted runs", v.Runs),
-		Amount:     payment.Amount{Minor: int64(v.Cents), Currency: "USD"},
-		SuccessURL: a.config.PublicURL + "/v1/routes", CancelURL: a.config.PublicURL + "/v1/routes",
-		IdempotencyKey: name, RequestedAt: time.UnixMilli(v.ChangedAt),
+	back := a.config.PublicURL + returnPath
+	made, err := a.cards.CreateCheckout(ctx, payment.CheckoutRequest{
+		InvoiceID: paymentName(v), Description: describe(v), Amount: price(v),
+		SuccessURL: back, CancelURL: back, IdempotencyKey: paymentName(v) + "-page",
+		RequestedAt: time.UnixMilli(v.ChangedAt), SaveCard: true,
 	})
 	if err != nil {
 		return err
 	}
-	r := a.propose(state.KindNoteCheckout, &state.NoteCheckout{
+	return a.note(state.KindNoteCheckout, &state.NoteCheckout{
 		ID: v.ID, Checkout: made.ID, URL: made.URL,
 	})
-	if r.Outcome != engine.OutcomeDone {
-		return fmt.Errorf("note a checkout: %s", r.Outcome)
+}
+
+// note brings what a provider said into the state.
+func (a *API) note(kind engine.Kind, c wire.Fielder) error {
+	if r := a.propose(kind, c); r.Outcome != engine.OutcomeDone {
+		return fmt.Errorf("workspace: note what a payment provider said: %s", r.Outcome)
 	}
 	return nil
 }
 
-// receive takes the provider's webhook: a purchase that was paid is paid once. Declined attempts
-// leave the page open for another card.
-func (a *API) receive(_ context.Context, header func(string) string, body []byte) error {
-	event, err := a.sandbox.ParseWebhook(a.config.Now(), header, body)
-	if err != nil {
+var errNoPurchase = errors.New("workspace: a payment for no purchase, or of another amount")
+
+// receive takes a provider's webhook: a purchase that was paid is paid once. Declined attempts
+// leave the page open for another card. What is not about a purchase of ours changes nothing.
+func (a *API) receive(ctx context.Context, header func(string) string, body []byte) error {
+	event, err := a.cards.ParseWebhook(a.config.Now(), header, body)
+	if err != nil || event.Kind != payment.EventPaid {
 		return err
 	}
-	if event.Kind != payment.EventPaid {
+	status := payment.Status{
+		ID: event.CheckoutID, State: payment.StatePaid, InvoiceID: event.InvoiceID,
+		Amount: event.Amount, PaymentID: event.PaymentID, Card: event.Card,
+	}
+	if status.Card == "" {
+		// The webhook does not say which card was saved; the provider does.
+		if status, err = a.cards.Checkout(ctx, event.CheckoutID); err != nil {
+			return err
+		}
+	}
+	return a.settle(&status)
+}
+
+// settle brings a checkout that is paid into its purchase.
+func (a *API) settle(s *payment.Status) error {
+	id, ok := parseID(markPurchase, s.InvoiceID)
+	if s.State != payment.StatePaid {
 		return nil
 	}
-	id, ok := parseID(markPurchase, event.InvoiceID)
-	if !ok {
-		return errors.New("workspace: a payment for no purchase")
+	if !a.fresh() {
+		return errQuorum
 	}
-	r := a.propose(state.KindNotePayment, &state.NotePayment{ID: id, Result: state.PaymentPaid})
-	if r.Outcome != engine.OutcomeDone {
-		return fmt.Errorf("workspace: note a payment: %s", r.Outcome)
+	v, known := a.machine.Purchase(0, id)
+	if !ok || !known || s.Amount != price(&v) {
+		a.config.Log.Error("a payment fits no purchase and was not booked", "purchase", s.InvoiceID,
+			"checkout", s.ID, "amount", s.Amount.String())
+		return errNoPurchase
 	}
+	return a.book(&state.NotePayment{
+		ID: id, Result: state.PaymentPaid, Card: s.Card, Payment: s.PaymentID,
+	})
+}
+
+// book brings a payment into its purchase. One that another payment has paid before, or whose first
+// payment is on its way back, keeps this one to be sent back: no money may come and leave no trace.
+// What was booked is looked at afterwards, so that of two reports at once one is seen to be too
+// much.
+func (a *API) book(c *state.NotePayment) error {
+	if err := a.note(state.KindNotePayment, c); err != nil {
+		return err
+	}
+	if c.Result != state.PaymentPaid || c.Payment == "" {
+		return nil
+	}
+	if !a.fresh() {
+		return errQuorum
+	}
+	v, _ := a.machine.Purchase(0, c.ID)
+	if v.Payment == "" || v.Payment == c.Payment || slices.ContainsFunc(v.Returns,
+		func(r state.Return) bool { return r.Payment == c.Payment }) {
+		return nil
+	}
+	if err := a.note(state.KindNoteSurplus, &state.NoteSurplus{
+		ID: c.ID, Payment: c.Payment,
+	}); err != nil {
+		a.config.Log.Error("a second payment of a purchase is not booked", "purchase",
+			paymentName(&v), "payment", c.Payment, "error", err)
+		return err
+	}
+	a.config.Log.Warn("a purchase was paid twice, and is paid back once", "purchase",
+		paymentName(&v), "payment", c.Payment)
 	return nil
 }
+
+var errQuorum = errors.New("workspace: no quorum")
 
 // payable says whether a purchase takes a payment.
 func (a *API) payable(_ context.Context, invoice string) (payment.InvoiceState, error) {
 	if !a.fresh() {
-		return payment.InvoiceClosed, errors.New("workspace: no quorum")
+		return payment.InvoiceClosed, errQuorum
 	}
 	id, _ := parseID(markPurchase, invoice)
 	v, _ := a.machine.Purchase(0, id)
@@ -106,14 +211,44 @@ func (a *API) payable(_ context.Context, invoice string) (payment.InvoiceState, 
 	return payment.InvoiceClosed, nil
 }
 
+// webhook is the provider's report. Only what was committed, or changes nothing, is answered 200:
+// anything else comes again.
+func (a *API) webhook(x *server.Exchange) {
+	ctx, cancel := context.WithTimeout(context.Background(), providerTimeout)
+	defer cancel()
+	header := func(name string) string { return string(x.Ctx.Request.Header.Peek(name)) }
+	err := a.receive(ctx, header, x.Body)
+	refuse := func(status int, code string) {
+		x.Refuse(server.Fault{Status: status, Code: code, Message: "The webhook was not accepted."})
+	}
+	switch {
+	case err == nil:
+		j := x.BeginBare()
+		j.Open('{')
+		j.Bool("received", true)
+		j.Close('}')
+		x.EndBare(200)
+	case errors.Is(err, payment.ErrSignature):
+		refuse(401, "invalid_signature")
+	case errors.Is(err, payment.ErrTimestamp):
+		refuse(400, "stale_timestamp")
+	case errors.Is(err, payment.ErrPayload):
+		refuse(400, "invalid_payload")
+	case errors.Is(err, errNoPurchase):
+		refuse(404, "not_found")
+	default:
+		a.config.Log.Warn("a payment provider's report could not be taken", "error", err)
+		a.refuse(x, no("workspace_busy"))
+	}
+}
+
 // page402 shows the sandbox's page, or carries out its form.
 func (a *API) page402(x *server.Exchange) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*a.config.WriteTimeout)
 	defer cancel()
-	answer := a.sandbox.Page
 	var made payment.Answer
 	if x.Route.Method == "GET" {
-		made = answer(ctx, string(x.Param(0)))
+		made = a.sandbox.Page(ctx, string(x.Param(0)))
 	} else {
 		form, err := url.ParseQuery(string(x.Body))
 		if err != nil {

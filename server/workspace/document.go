@@ -14,8 +14,13 @@ func (a *API) bare(media string, document *[]byte) func(*server.Exchange) {
 
 // page1 answers a text about this API.
 func (a *API) page1(content string) func(*server.Exchange) {
-	body := []byte(strings.ReplaceAll(content, "{base}", strings.TrimSuffix(a.config.PublicURL, "/")))
-	return func(x *server.Exchange) { x.Bare(200, "text/plain; charset=utf-8", body) }
+	text := []byte(strings.ReplaceAll(content, "{base}", a.config.PublicURL))
+	return a.bare("text/plain; charset=utf-8", &text)
+}
+
+// home answers the home page.
+func (a *API) home(x *server.Exchange) {
+	x.Bare(200, "text/html; charset=utf-8", []byte(homeText))
 }
 
 // listRoutes is the body of GET /v1/routes.
@@ -50,8 +55,6 @@ func (a *API) resource(x *server.Exchange) {
 	j.Open('{')
 	j.Text("resource", base)
 	j.Text("resource_name", "Tollgate Agent-Task Workspace API")
-	j.Array("authorization_servers")
-	j.Close(']')
 	j.Array("scopes_supported")
 	for _, name := range anyScope.Names() {
 		j.String(name)
@@ -88,6 +91,16 @@ func (a *API) catalog(x *server.Exchange) {
 		j.Text("type", "application/json")
 		j.Close('}')
 		j.Close(']')
+		j.Array("service-doc")
+		j.Open('{')
+		j.Text("href", base+"/llms.txt")
+		j.Text("type", "text/plain")
+		j.Close('}')
+		j.Open('{')
+		j.Text("href", base+"/auth.md")
+		j.Text("type", "text/plain")
+		j.Close('}')
+		j.Close(']')
 		j.Close('}')
 	}
 	j.Close(']')
@@ -101,7 +114,10 @@ func (a *API) noSignIn(x *server.Exchange) { a.refuse(x, no("authentication_not_
 // feedbacks counts reports, so that the log takes at most one of a hundred beyond the first ones.
 var feedbacks atomic.Uint64
 
-// feedback is POST /v1/feedback. What it says is logged, cut short.
+// loggedFeedback bounds what the log takes of a report's message, and of its path, in bytes.
+const loggedFeedback = 200
+
+// feedback is POST /v1/feedback. What it says is logged without what looks like a key, cut short.
 func (a *API) feedback(x *server.Exchange) {
 	b := open(x, false)
 	message, path := b.text("message", 1, longestFeedback), b.text("path", 0, 500)
@@ -109,13 +125,14 @@ func (a *API) feedback(x *server.Exchange) {
 	if b.has("status") {
 		status = b.number("status", 100, 599)
 	}
-	if refused := b.close(""); refused != nil {
+	if refused := b.close(); refused != nil {
 		a.refuse(x, *refused)
 		return
 	}
 	if n := feedbacks.Add(1); n <= 100 || n%100 == 0 {
-		a.config.Log.Info("feedback", "request_id", string(x.RequestID()), "path", path,
-			"status", status, "message", message[:min(len(message), 200)], "number", n)
+		a.config.Log.Info("feedback", "request_id", string(x.RequestID()), "status", status,
+			"path", cut(masked(path), loggedFeedback),
+			"message", cut(masked(message), loggedFeedback), "number", n)
 	}
 	j := x.BeginBare()
 	j.Open('{')
@@ -124,6 +141,36 @@ func (a *API) feedback(x *server.Exchange) {
 	x.EndBare(202)
 }
 
+// homeText is the home page: what an agent, or a person, finds at the address alone. It needs no
+// script and loads nothing.
+const homeText = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>Tollgate</title>
+<meta property="og:site_name" content="Tollgate">
+<meta name="description" content="Tests whether agents can use a product; meters and bills usage.">
+<link rel="service-desc" href="/openapi.json" type="application/json">
+</head>
+<body>
+<h1>Tollgate</h1>
+<p>Two HTTP APIs over one engine. The workspace API checks whether an agent can complete a task
+in a product: save the task, read what a run costs, start it, and let a verification call of ours
+decide what came of it. The client API meters usage, says whether a customer may use a feature, and
+bills.</p>
+<p>An agent needs no person to begin: one request to /v1/signup creates a workspace and an API
+key.</p>
+<ul>
+<li><a href="/auth.md">How to get an API key</a></li>
+<li><a href="/llms.txt">What this is, for agents</a></li>
+<li><a href="/openapi.json">Workspace API, OpenAPI 3.1</a></li>
+<li><a href="/api/v1/client/openapi.json">Client billing API, OpenAPI 3.0</a></li>
+<li><a href="/v1/routes">All routes of the workspace API</a></li>
+</ul>
+</body>
+</html>
+`
+
 const authText = `# How to get a key
 
 1. POST {base}/v1/signup with {"label": "a name for the workspace"}. No credentials, no person.
@@ -131,8 +178,17 @@ const authText = `# How to get a key
 2. Send the key with each request: Authorization: Bearer <key>.
 3. A person takes ownership with the claim code, or by approving a purchase. The key keeps working.
 
-Scopes: read, write, run. Choose them with "scopes" at signup; all when omitted. There is no
-authorization server and no client-credentials flow.
+Scopes, chosen with "scopes" at signup and fixed for good; all when omitted, none includes another:
+  read   account, usage, flows, quotes, runs, issues, notifications, purchases
+  write  save flows, requests and fix notes, inspect products
+  run    start and resume runs, buy runs; the only one that spends money
+There is no authorization server and no client-credentials flow.
+
+401 invalid_key: the key is missing, malformed, unknown or revoked. 403 insufficient_scope names the
+scope in "scope"; to change scopes, sign up again. 403 person_required: only the owner decides this:
+approving purchases, raising the cap, replacing keys, alerts, claiming.
+
+POST {base}/v1/keys/self/revoke ends the key that sends it. Only a person replaces keys.
 
 Routes: {base}/v1/routes   Description: {base}/openapi.json   Stuck? POST {base}/v1/feedback
 `
@@ -145,6 +201,43 @@ const llmsText = `# Tollgate
 - [Workspace API, OpenAPI 3.1]({base}/openapi.json)
 - [Client billing API, OpenAPI 3.0]({base}/api/v1/client/openapi.json)
 - [All routes of the workspace API]({base}/v1/routes)
+- [The inspection document, field by field]({base}/v1/schema)
+
+## A run, step by step
+
+1. POST /v1/flows saves a task, and how to verify it. Nothing is started.
+2. GET /v1/flows/{flow_id}/quote says the price, whether it can run, and a fingerprint.
+3. POST /v1/flows/{flow_id}/run with {"fingerprint"} and the header Idempotency-Key starts it. The
+   same key again is the same run.
+4. GET /v1/runs/{run_id} until status is completed, failed or cancelled. The outcome is decided by
+   verification calls of this service, not by what the agent says.
+
+## What a product publishes, without an agent
+
+POST /v1/interface with {"url"} reads it and answers {"run", "inspection", "comparison"} within a
+minute: every verdict names its rule and what it rests on. POST /v1/evaluate with {"url", "task"}
+says how far an agent would come. GET /v1/runs/{run_id} has the document again, and GET
+/v1/runs/{run_id}/suggested-test a call to verify a flow by. With an Idempotency-Key the same
+request is the same run.
+
+402 payment_required says what to do in next_action: approve (give approval_url to the owner, poll
+poll_url until the purchase has succeeded), purchase (POST /v1/purchases, the saved card pays), wait
+(poll poll_url). Then start again with the same key.
+
+Nothing is started or charged by a 402. A key with the scope run spends money, and only within the
+monthly cap that the owner has set; approving confirms that an agent may sign up to the product.
+
+## Errors
+
+Errors are {"error": code, "message", "request_id"}: read the code. 503 and 429 carry Retry-After;
+after outcome_unknown repeat the request with the same key.
+
+- 400 unexpected_field, invalid_field: "field" names it. credentials_not_allowed: no password or key
+  belongs in a flow. invalid_request_key: send Idempotency-Key, 8 to 128 visible ASCII characters.
+- 409 quote_changed: read the quote again. flow_busy: the flow has a run that has not ended.
+  execution_unavailable: "reason" says why, as the quote does. idempotency_conflict: another key.
+- 429 run_limit_reached, cancel_limit, signup_rate_limited: "resetsAt" says when it ends.
+- Scopes, keys and what needs a person: {base}/auth.md
 `
 
 const robotsText = `User-agent: *

@@ -6,6 +6,7 @@ import (
 	"tollgate/engine"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
+	"tollgate/server/provider/fetch"
 )
 
 // listFlows is GET /v1/flows.
@@ -83,49 +84,68 @@ func (a *API) archiveFlow(x *server.Exchange) {
 	x.EndBare(200)
 }
 
-// flowBody reads a flow's fields over what it was; in a change every field may be left out.
+// flowBody reads a flow's fields over what it was; in a change every field may be left out, and
+// null takes away what a flow need not have.
 func (a *API) flowBody(x *server.Exchange, d state.FlowDocument, change bool,
 ) (state.FlowDocument, *refusal) {
 	b := open(x, false)
 	b.noSecrets("")
 	read := func(name string, most int, dst *string) {
-		if !change || b.has(name) {
+		if !change || b.given(name) {
 			*dst = b.text(name, 1, most)
 		}
 	}
 	read("name", longestName, &d.Name)
-	if !change || b.has("url") {
-		d.URL = b.address(a, "url")
+	if !change || b.given("url") {
+		d.URL = b.address(a, "url", 0, true)
 	}
 	read("task", longestTask, &d.Task)
 	read("successCriteria", longestCriteria, &d.SuccessCriteria)
-	if b.has("access") || !change {
+	if !change || b.given("access") {
 		if d.Access = b.text("access", 1, 40); d.Access != "public" && d.Access != "test_account" {
 			b.fail(badField("invalid_access", "access"))
 		}
 	}
-	if b.has("credential") {
+	a.optional(b, &d)
+	if b.has("schedule") {
+		r := no("person_required")
+		b.fail(&r)
+	}
+	if b.wrong == nil {
+		b.fail(flowOptions(&d))
+	}
+	if u, err := url.Parse(d.VerificationURL); b.wrong == nil && d.VerificationURL != "" &&
+		(err != nil || !a.reachable(u, portIn(d.URL))) {
+		b.fail(badField("invalid_url", "verification.url")) // it had the port that the url had
+	}
+	return d, b.close()
+}
+
+// optional reads what a flow need not have.
+func (a *API) optional(b *body, d *state.FlowDocument) {
+	switch {
+	case b.taken("credential"):
+		d.Credential = ""
+	case b.given("credential"):
 		switch d.Credential = b.text("credential", 1, 40); d.Credential {
 		case "bearer", "token", "x-api-key":
 		default:
 			b.fail(badField("invalid_field", "credential"))
 		}
 	}
-	if b.has("agent") {
+	switch {
+	case b.taken("agent"):
+		d.Agent = ""
+	case b.given("agent"):
 		d.Agent = b.text("agent", 1, 64)
 		if _, known := a.agentNamed(d.Agent); !known {
 			b.fail(badField("invalid_field", "agent"))
 		}
 	}
-	if b.has("schedule") {
-		r := no("person_required")
-		b.fail(&r)
+	if b.taken("verification") {
+		d.VerificationURL, d.VerificationStatus, d.VerificationContains = "", 0, ""
 	}
-	a.verification(b, &d)
-	if b.wrong == nil {
-		b.fail(flowOptions(&d))
-	}
-	return d, b.close("")
+	a.verification(b, d)
 }
 
 // verification reads the flow's verification.
@@ -134,7 +154,7 @@ func (a *API) verification(b *body, d *state.FlowDocument) {
 	if inner == nil {
 		return
 	}
-	d.VerificationURL = inner.address(a, "url")
+	d.VerificationURL = inner.address(a, "url", portIn(d.URL), false)
 	d.VerificationStatus, d.VerificationContains = 0, ""
 	if inner.has("status") {
 		d.VerificationStatus = uint32(inner.number("status", 100, 599))
@@ -142,7 +162,7 @@ func (a *API) verification(b *body, d *state.FlowDocument) {
 	if inner.has("contains") {
 		d.VerificationContains = inner.text("contains", 0, longestContains)
 	}
-	if refused := inner.close("verification"); refused != nil {
+	if refused := inner.close(); refused != nil {
 		b.fail(refused)
 	}
 }
@@ -256,13 +276,13 @@ func (a *API) confirmSignup(x *server.Exchange) {
 	a.refuse(x, no("person_required"))
 }
 
-// host is the host of a url, for what a run may reach.
-func host(text string) string {
+// portIn is the port that a url's text names; 0 is none.
+func portIn(text string) uint16 {
 	u, err := url.Parse(text)
 	if err != nil {
-		return ""
+		return 0
 	}
-	return u.Host
+	return fetch.PortIn(u)
 }
 
 // outcomeDone says that a command was carried out.

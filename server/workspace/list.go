@@ -10,23 +10,30 @@ import (
 
 // page reads ?limit= and &cursor=; a cursor is the id of the last record of the page before.
 func (a *API) page(x *server.Exchange, mark string) (p state.Page, ok bool) {
+	p, wrong := pageOf(x, mark)
+	if wrong != nil {
+		a.refuse(x, *wrong)
+	}
+	return p, wrong == nil
+}
+
+func pageOf(x *server.Exchange, mark string) (p state.Page, wrong *refusal) {
 	p.Limit = 100
 	args := x.Ctx.QueryArgs()
 	if args.Has("limit") {
 		n, err := strconv.Atoi(string(args.Peek("limit")))
 		if err != nil || n < 1 || n > 100 {
-			a.refuse(x, *badField("invalid_field", "limit"))
-			return p, false
+			return p, badField("invalid_field", "limit")
 		}
 		p.Limit = n
 	}
 	if cursor := string(args.Peek("cursor")); cursor != "" {
+		var ok bool
 		if p.After, ok = parseID(mark, cursor); !ok {
-			a.refuse(x, *badField("invalid_field", "cursor"))
-			return p, false
+			return p, badField("invalid_field", "cursor")
 		}
 	}
-	return p, true
+	return p, nil
 }
 
 // list answers a page of records, newest first.

@@ -24,8 +24,10 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"tollgate/engine"
+	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
+	"tollgate/server/inspect"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/verify"
 )
@@ -38,6 +40,10 @@ type group struct {
 
 	mu    sync.Mutex
 	index uint64
+	kinds [][]engine.Kind // of each entry
+	log   []byte          // all entries, one after the other
+	// before, where it is set, may refuse a command instead of applying it.
+	before func(engine.Kind) engine.Outcome
 	// ahead is added to the machine's clock.
 	ahead time.Duration
 }
@@ -67,12 +73,20 @@ func (g *group) Propose(_ time.Time, records []engine.Record, results []engine.R
 		}
 		return
 	}
-	entry := engine.AppendHeader(nil, 1)
-	for _, r := range records {
-		entry = engine.AppendRecord(entry, r)
+	if g.before != nil {
+		if o := g.before(records[0].Kind); o != engine.OutcomeNone {
+			results[0] = engine.Result{Outcome: o}
+			return
+		}
 	}
+	entry, kinds := engine.AppendHeader(nil, 1), make([]engine.Kind, 0, len(records))
+	for _, r := range records {
+		entry, kinds = engine.AppendRecord(entry, r), append(kinds, r.Kind)
+	}
+	g.kinds = append(g.kinds, kinds)
 	engine.SetStamp(entry, time.Now().Add(g.ahead).UnixMilli())
 	g.index++
+	g.log = append(g.log, entry...)
 	var out engine.Applied
 	if err := g.machine.Apply(g.index, entry, &out); err != nil {
 		panic(err)
@@ -106,6 +120,8 @@ type node struct {
 	addr   string
 	http   *http.Client
 	router routers.Router
+	// operators is the router of the operators' document.
+	operators routers.Router
 }
 
 func start(t testing.TB, settings ...func(*Config)) *node {
@@ -117,9 +133,9 @@ func start(t testing.TB, settings ...func(*Config)) *node {
 	require.NoError(t, err)
 	c := Config{
 		Machine: g.machine, Proposer: g, Reader: g, PublicURL: publicURL, Now: g.now,
-		QuoteKey: [32]byte{7}, Check: client.Check, Payments: true,
+		QuoteKey: [32]byte{7}, Check: client.CheckAt, Payments: true,
 		Agents:      []Agent{{"nop", "nop", "1"}, {"other", "exec", "2"}},
-		ReadTimeout: 50 * time.Millisecond,
+		ReadTimeout: 50 * time.Millisecond, Inspector: inspect.New(recorded(t, smallSite), g.now),
 	}
 	for _, set := range settings {
 		set(&c)
@@ -141,7 +157,7 @@ func start(t testing.TB, settings ...func(*Config)) *node {
 	}
 	t.Cleanup(func() {
 		n.http.CloseIdleConnections()
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		require.NoError(t, srv.Shutdown(ctx))
 		client.Close()
@@ -158,6 +174,13 @@ func (n *node) describe() {
 	require.Equal(n.t, "3.1.0", document.OpenAPI)
 	n.router, err = gorillamux.NewRouter(document)
 	require.NoError(n.t, err)
+	text, err := server.OpenAPI(n.api.OperatorRoutes(), server.Description{Title: "x", Version: "1"})
+	require.NoError(n.t, err)
+	document, err = openapi3.NewLoader().LoadFromData(text)
+	require.NoError(n.t, err)
+	require.NoError(n.t, document.Validate(context.Background()))
+	n.operators, err = gorillamux.NewRouter(document)
+	require.NoError(n.t, err)
 }
 
 // policy changes the settings that decide results.
@@ -165,6 +188,15 @@ func (n *node) policy(change func(*state.SetPolicy)) {
 	p := n.machine.Policy()
 	change(&p)
 	require.True(n.t, outcomeDone(n.api.propose(state.KindSetPolicy, &p)))
+}
+
+// agree raises the version of the cluster to this build's.
+func (n *node) agree() {
+	var results [1]engine.Result
+	n.Propose(time.Time{}, []engine.Record{{
+		Kind: engine.KindSetVersion, Payload: engine.AppendSetVersion(nil, engine.Version),
+	}}, results[:])
+	require.Equal(n.t, engine.OutcomeDone, results[0].Outcome)
 }
 
 // caller is a workspace's key.
@@ -227,6 +259,12 @@ func (c *caller) operate(path, body string) answer {
 	return a
 }
 
+// does brings a command into the state that a worker or a provider gives.
+func (c *caller) does(kind engine.Kind, command wire.Fielder) {
+	c.t.Helper()
+	require.Equal(c.t, engine.OutcomeDone, c.api.propose(kind, command).Outcome)
+}
+
 // start starts a run of a flow.
 func (c *caller) start(flow, key string) answer {
 	c.t.Helper()
@@ -257,6 +295,12 @@ func (n *node) send(method, path, body, key string, headers map[string]string) a
 	for name, value := range headers {
 		request.Header.Set(name, value)
 	}
+	return n.do(request)
+}
+
+// do sends a request and validates its answer.
+func (n *node) do(request *http.Request) answer {
+	n.t.Helper()
 	response, err := n.http.Do(request)
 	require.NoError(n.t, err)
 	a := answer{t: n.t, status: response.StatusCode, header: response.Header}
@@ -275,7 +319,11 @@ func (n *node) send(method, path, body, key string, headers map[string]string) a
 func (n *node) validate(request *http.Request, a answer) {
 	n.t.Helper()
 	request.URL.Host, request.URL.Scheme = "", ""
-	route, params, err := n.router.FindRoute(request)
+	router := n.router
+	if strings.HasPrefix(request.URL.Path, operatorTools) {
+		router = n.operators
+	}
+	route, params, err := router.FindRoute(request)
 	if err != nil || a.header.Get("Content-Type") != "application/json" {
 		return // not in the document, or no plain JSON
 	}
@@ -299,6 +347,7 @@ func (a answer) is(status int, code string) answer {
 	require.Equal(a.t, code, a.body["error"], string(a.raw))
 	require.NotEmpty(a.t, a.body["message"])
 	require.Equal(a.t, a.header.Get("X-Request-Id"), a.body["request_id"])
+	a.carries(code)
 	if status == 503 {
 		require.NotEmpty(a.t, a.header.Get("Retry-After"))
 	}
@@ -324,7 +373,7 @@ func (a answer) at(names ...string) any {
 // product starts a server on loopback that answers status without the key, and a verifier that may
 // reach it.
 func product(t testing.TB, handler fasthttp.RequestHandler,
-) (verifier *verify.Verifier, check func(string) error, base string) {
+) (verifier *verify.Verifier, check func(string, uint16) error, base string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -340,7 +389,7 @@ func product(t testing.TB, handler fasthttp.RequestHandler,
 		defer cancel()
 		require.NoError(t, srv.Shutdown(ctx))
 	})
-	return &verify.Verifier{Fetch: client, Pause: time.Millisecond}, client.Check,
+	return &verify.Verifier{Fetch: client, Pause: time.Millisecond}, client.CheckAt,
 		"http://" + srv.Addr().String()
 }
 

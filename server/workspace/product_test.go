@@ -1,9 +1,6 @@
 package workspace
 
 import (
-	"context"
-	"io"
-	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
@@ -14,33 +11,15 @@ import (
 
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/runner"
+	"tollgate/server/provider/runner/follower"
 	"tollgate/server/provider/runner/sampleproduct"
 	"tollgate/server/provider/verify"
 )
 
-// follower is an agent that asks the sample product for a key and says what came of it.
-func follower(_ context.Context, t runner.Task, tell teller) (r runner.Report, err error) {
-	answer, err := http.Post(strings.TrimSuffix(t.URL, "/")+"/keys", "application/json", nil)
-	if err != nil {
-		return r, err
-	}
-	text, err := io.ReadAll(answer.Body)
-	if closed := answer.Body.Close(); err == nil {
-		err = closed
-	}
-	tell(runner.Event{At: time.Now(), Text: answer.Status})
-	switch body := string(text); {
-	case strings.Contains(body, "captcha"):
-		return runner.Report{Blocked: true, Step: "acquire_credential", Code: "captcha"}, err
-	case strings.Contains(body, "email_code"):
-		return runner.Report{Question: "Which code was sent?", Checkpoint: []byte("code")}, err
-	}
-	return runner.Report{Credential: sampleproduct.Key}, err
-}
-
-// TestSampleProducts runs the same flow on every variant of the sample product.
+// TestSampleProducts runs the same flow on every variant of the sample product, with the built-in
+// agent.
 func TestSampleProducts(t *testing.T) {
-	for variant, want := range map[sampleproduct.Variant]string{
+	wanted := map[sampleproduct.Variant]string{
 		sampleproduct.Good:        "completed passed",
 		sampleproduct.BadRequest:  "completed passed",
 		sampleproduct.ErrorInBody: "completed passed",
@@ -55,32 +34,46 @@ func TestSampleProducts(t *testing.T) {
 		sampleproduct.Everything:  "execution_unavailable verification_open",
 		sampleproduct.Unavailable: "execution_unavailable verification_open",
 		sampleproduct.Limited:     "execution_unavailable verification_open",
-	} {
+		sampleproduct.Slow:        "execution_unavailable verification_open",
+		sampleproduct.Endless:     "completed inconclusive verification_unavailable",
+		sampleproduct.Exchange:    "completed passed",
+		sampleproduct.Hostile:     "completed passed",
+		sampleproduct.AgentAuth:   "completed passed",
+		sampleproduct.PricingFile: "completed passed",
+		sampleproduct.Arazzo:      "completed passed",
+		sampleproduct.CodeBlock:   "completed passed",
+	}
+	site := httptest.NewServer(sampleproduct.Site())
+	defer site.Close()
+	for _, variant := range sampleproduct.Variants() {
 		t.Run(string(variant), func(t *testing.T) {
-			product := httptest.NewServer(sampleproduct.New(variant))
-			defer product.Close()
-			require.Equal(t, want, runOn(t, product.URL))
+			require.Equal(t, wanted[variant], runOn(t, site.URL, variant))
 		})
 	}
 }
 
 // runOn says what a run of a flow with a key comes to.
-func runOn(t *testing.T, base string) string {
-	client, err := fetch.New(fetch.Config{
+func runOn(t *testing.T, site string, variant sampleproduct.Variant) string {
+	base := site + "/" + string(variant)
+	config := fetch.Config{
 		AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
-		AllowHosts:   []string{strings.TrimPrefix(base, "http://")},
-	})
+		AllowHosts:   []string{strings.TrimPrefix(site, "http://")},
+	}
+	if variant == sampleproduct.Slow {
+		config.Timeout = 100 * time.Millisecond
+	}
+	client, err := fetch.New(config)
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	verifier := &verify.Verifier{Fetch: client, Pause: time.Millisecond}
 	n := start(t, func(c *Config) {
-		c.Verifier, c.Check = verifier, client.Check
-		c.Agents = []Agent{{"follower", "exec", "1"}}
+		c.Verifier, c.Check = verifier, client.CheckAt
+		c.Agents = []Agent{{"http", "http", "1"}}
 	})
-	n.work(t, verifier, map[string]runner.Agent{"follower": agentFunc(follower)})
+	n.work(t, n.group, verifier, map[string]runner.Agent{"http": &follower.Agent{Web: client}})
 	c := n.signUp("")
 	c.claim()
-	flow := c.flow(`{` + strings.Replace(flowText, "https://product.example", base, 1) +
+	flow := c.flow(`{` + strings.Replace(flowText, "https://product.example/", base+"/", 1) +
 		`,"credential":"bearer","verification":{"url":"` + base + `/me","contains":"account"}}`)
 	c.operate("/flows/"+flow+"/confirm-signup", "")
 	begun := c.start(flow, "key-00001")
@@ -90,7 +83,7 @@ func runOn(t *testing.T, base string) string {
 	a := c.until(begun.at("run", "id").(string), func(status string) bool {
 		return status != "queued" && status != "running"
 	})
-	require.NotContains(t, string(a.raw), sampleproduct.Key)
+	require.NotContains(t, string(a.raw), sampleproduct.KeyPrefix)
 	said := a.at("run", "status").(string)
 	for _, name := range []string{"outcome", "reasonCode"} {
 		if text, ok := a.at("run", name).(string); ok {

@@ -1,11 +1,13 @@
 package workspace
 
 import (
+	"context"
 	"crypto/sha256"
 	"strconv"
 	"time"
 
 	"tollgate/engine"
+	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 )
@@ -68,6 +70,9 @@ func (a *API) requestPurchase(x *server.Exchange, c *state.RequestPurchase,
 func (a *API) paymentRequired(x *server.Exchange, next string, id [16]byte, approval string) {
 	v, known := a.machine.Purchase(x.Tenant.Workspace, id)
 	r := no("payment_required")
+	if approval != "" {
+		x.Ctx.Response.Header.Set("Cache-Control", "no-store")
+	}
 	r.members = func(j *server.JSON) {
 		j.Text("next_action", next)
 		textOrNull(j, "approval_url", approval)
@@ -92,7 +97,7 @@ func (a *API) pollURL(id [16]byte) string {
 func (a *API) buy(x *server.Exchange) {
 	b := open(x, false)
 	runs := b.number("runs", 1, state.MaxPurchaseRuns)
-	refused := b.close("")
+	refused := b.close()
 	key, badKey := requestKey(x)
 	if refused == nil {
 		refused = badKey
@@ -125,12 +130,17 @@ func (a *API) buy(x *server.Exchange) {
 	case state.ActionWait:
 		a.answerCharging(x, reply.ID)
 	default:
-		a.awaitCharge(x, reply.ID)
+		link := ""
+		if !reply.Repeated {
+			link = a.approvalURL(token)
+		}
+		a.awaitCharge(x, reply.ID, link)
 	}
 }
 
-// awaitCharge waits for the saved card: 201 when it paid, 402 when it needs the owner, else 202.
-func (a *API) awaitCharge(x *server.Exchange, id [16]byte) {
+// awaitCharge waits for the saved card: 201 when it paid, 402 with the approval link when it needs
+// the owner, else 202.
+func (a *API) awaitCharge(x *server.Exchange, id [16]byte, link string) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(purchaseWait); time.Now().Before(end); <-tick.C {
@@ -142,6 +152,8 @@ func (a *API) awaitCharge(x *server.Exchange, id [16]byte) {
 		case state.PurchaseSucceeded:
 			a.answerPurchase(x, id, 201)
 		case state.PurchaseApproval:
+			a.paymentRequired(x, nextApprove, id, link)
+		case state.PurchaseCheckout:
 			a.paymentRequired(x, nextApprove, id, "")
 		default:
 			a.answerPurchase(x, id, 200)
@@ -187,7 +199,7 @@ func (a *API) renewLink(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	if refused := open(x, true).close(""); refused != nil {
+	if refused := open(x, true).close(); refused != nil {
 		a.refuse(x, *refused)
 		return
 	}
@@ -219,14 +231,94 @@ func (a *API) cancelPurchase(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	if refused := open(x, true).close(""); refused != nil {
+	if refused := open(x, true).close(); refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	closed, refused := a.closeBefore(x, id)
+	if refused != nil {
 		a.refuse(x, *refused)
 		return
 	}
 	c := &state.CancelPurchase{Workspace: x.Tenant.Workspace, ID: id}
-	if _, ok := a.do(x, state.KindCancelPurchase, c); ok {
+	if _, ok := a.do(x, state.KindCancelPurchase, c, closed...); ok {
 		a.answerPurchase(x, id, 200)
 	}
+}
+
+// closeBefore closes the payment page of a purchase that is to be cancelled, and returns the record
+// that notes it in the entry that cancels. A page whose payer was faster stays paid. Where the
+// provider cannot say, the purchase is cancelled all the same: the cashier closes the page, and
+// sends back what was paid on it.
+func (a *API) closeBefore(x *server.Exchange, id [16]byte) (closed []engine.Record, r *refusal) {
+	if !a.fresh() {
+		r := no("workspace_busy")
+		return nil, &r
+	}
+	v, _ := a.machine.Purchase(x.Tenant.Workspace, id)
+	account, _ := a.machine.Account(x.Tenant.Workspace, a.now())
+	if !v.PageOpen || v.Status != state.PurchaseCheckout || a.cards == nil ||
+		account.CancelsToday >= state.MaxCancelsPerDay {
+		return nil, nil // there is no page, or it stays open since this will be refused
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), a.config.WriteTimeout)
+	defer cancel()
+	paid, err := a.closePage(ctx, &v)
+	if err != nil {
+		a.config.Log.Warn("a payment page is not closed yet", "purchase", paymentName(&v),
+			"error", err)
+		return nil, nil
+	}
+	if paid {
+		r := no("checkout_completed")
+		return nil, &r
+	}
+	return []engine.Record{{
+		Kind:    state.KindNoteCheckout,
+		Payload: wire.Encode(nil, &state.NoteCheckout{ID: v.ID, Closed: true}),
+	}}, nil
+}
+
+// showApproval is GET /approve/{token}: what the owner is asked for, and once it is approved, where
+// it is paid. It changes nothing.
+func (a *API) showApproval(x *server.Exchange) {
+	x.Ctx.Response.Header.Set("Cache-Control", "no-store")
+	x.Ctx.Response.Header.Set("Referrer-Policy", "no-referrer")
+	hash := sha256.Sum256(x.Param(0))
+	a.read(x, func() *refusal {
+		v, ok := a.machine.PurchaseByLink(hash)
+		if !ok {
+			r := no("not_found")
+			return &r
+		}
+		account, _ := a.machine.Account(v.Workspace, a.now())
+		j := x.BeginBare()
+		j.Open('{')
+		j.Text("workspace", account.Label)
+		j.Bool("claimed", account.Claimed)
+		j.Name("purchase")
+		a.writePurchase(j, &v)
+		j.TextIf("checkout_url", v.URL)
+		if flow, ok := a.machine.Flow(v.Workspace, v.Flow); ok {
+			writeAsking(j, &v, &flow)
+		}
+		j.Close('}')
+		x.EndBare(200)
+		return nil
+	})
+}
+
+// writeAsking writes the flow whose start asked for a purchase, and whether approving confirms that
+// an agent may sign up there: not when the flow was changed since.
+func writeAsking(j *server.JSON, v *state.PurchaseView, flow *state.FlowView) {
+	j.Object("flow")
+	j.Text("id", idText(markFlow, flow.ID))
+	j.Text("name", flow.Name)
+	j.Text("url", flow.URL)
+	j.Text("task", flow.Task)
+	j.Uint("version", uint64(flow.Version))
+	j.Bool("confirmsSignup", v.FlowShown && flow.Credential != "")
+	j.Close('}')
 }
 
 // writePurchase writes a purchase, never with an approval link.
@@ -250,7 +342,7 @@ func (a *API) writePurchase(j *server.JSON, v *state.PurchaseView) {
 func (a *API) pause(x *server.Exchange) {
 	b := open(x, false)
 	paused := b.truth("paused")
-	if refused := b.close(""); refused != nil {
+	if refused := b.close(); refused != nil {
 		a.refuse(x, *refused)
 		return
 	}
@@ -261,7 +353,7 @@ func (a *API) pause(x *server.Exchange) {
 func (a *API) setCap(x *server.Exchange) {
 	b := open(x, false)
 	limit := b.number("capCents", 0, int64(a.machine.Policy().MaxCapCents))
-	if refused := b.close(""); refused != nil {
+	if refused := b.close(); refused != nil {
 		a.refuse(x, *refused)
 		return
 	}

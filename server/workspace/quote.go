@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -13,7 +12,7 @@ import (
 
 	state "tollgate/engine/workspace"
 	"tollgate/server"
-	"tollgate/server/provider/verify"
+	"tollgate/server/provider/fetch"
 )
 
 // quoteMark begins a fingerprint, which is good until the end of the day after. Behind it are the
@@ -59,8 +58,8 @@ func (a *API) quoted(text string, v *state.FlowView, agent Agent, p *state.SetPo
 		hmac.Equal([]byte(text), []byte(a.fingerprint(v, agent, p, expires)))
 }
 
-// getQuote is GET /v1/flows/{flow_id}/quote. The first time that a version is quoted its
-// verification is called.
+// getQuote is GET /v1/flows/{flow_id}/quote. The flow's verification is called before, where what
+// it answered last is none, old or unclear.
 func (a *API) getQuote(x *server.Exchange) {
 	id, ok := a.id(x, markFlow)
 	if !ok {
@@ -70,56 +69,32 @@ func (a *API) getQuote(x *server.Exchange) {
 		a.refuse(x, no("workspace_busy"))
 		return
 	}
+	if !a.current(x) {
+		a.refuse(x, no("invalid_key"))
+		return
+	}
 	v, known := a.machine.Flow(x.Tenant.Workspace, id)
 	if !known {
 		a.refuse(x, no("not_found"))
 		return
 	}
-	if !v.Preflighted && v.VerificationURL != "" && a.config.Verifier != nil {
+	account, _ := a.machine.Account(x.Tenant.Workspace, a.now())
+	if a.config.Verifier != nil && preflightAged(&v, a.now()) {
+		leave := a.calling.take(preflightPlaces, x.Tenant.Workspace, account.Claimed)
+		if leave == nil {
+			a.refuse(x, no("runner_busy"))
+			return
+		}
 		a.preflight(x, &v)
+		leave()
 		if v, known = a.machine.Flow(x.Tenant.Workspace, id); !known {
 			a.refuse(x, no("not_found"))
 			return
 		}
+		account, _ = a.machine.Account(x.Tenant.Workspace, a.now())
 	}
-	account, _ := a.machine.Account(x.Tenant.Workspace, a.now())
 	a.writeQuote(x, &v, &account)
 }
-
-// preflight calls the flow's verification and brings what it found into the state. When that fails
-// the quote says what is known.
-func (a *API) preflight(x *server.Exchange, v *state.FlowView) {
-	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second)
-	defer cancel()
-	found := a.config.Verifier.Preflight(ctx, CheckOf(v, ""))
-	c := &state.NotePreflight{
-		Workspace: x.Tenant.Workspace, ID: v.ID, Version: v.Version, NoKey: called(found.NoKey),
-		WrongKey: called(found.WrongKey), AlreadyTrue: found.AlreadyTrue,
-	}
-	if outcomeDone(a.propose(state.KindNotePreflight, c)) && !a.fresh() {
-		a.config.Log.Debug("a preflight is not seen yet", "flow", idText(markFlow, v.ID))
-	}
-}
-
-// CheckOf is what a flow says about its verification, for a run.
-func CheckOf(v *state.FlowView, runID string) verify.Check {
-	return verify.Check{
-		URL: v.VerificationURL, Status: int(v.VerificationStatus), Contains: v.VerificationContains,
-		Credential: v.Credential, RunID: runID,
-	}
-}
-
-func called(answer verify.Answer) state.Called {
-	switch answer {
-	case verify.Refused, verify.Soft:
-		return state.CalledRefused
-	case verify.Accepted:
-		return state.CalledAccepted
-	}
-	return state.CalledUnknown
-}
-
-var calledNames = [...]string{"unknown", "refused", "accepted"}
 
 func (a *API) writeQuote(x *server.Exchange, v *state.FlowView, account *state.AccountView) {
 	policy, unready := a.machine.Policy(), v.Unready
@@ -155,6 +130,7 @@ func (a *API) writeQuote(x *server.Exchange, v *state.FlowView, account *state.A
 		null(j, "wrongKey")
 	}
 	j.Bool("alreadyTrue", v.AlreadyTrue)
+	timeOrNull(j, "checkedAt", v.PreflightAt)
 	j.Close('}')
 	j.Time("expiresAt", expires)
 	j.Close('}')
@@ -162,10 +138,11 @@ func (a *API) writeQuote(x *server.Exchange, v *state.FlowView, account *state.A
 	x.EndBare(200)
 }
 
-// chargeOf is what would pay for a run now: free, paid, or none.
+// chargeOf is what would pay for a run now: free, paid, or none. A bought run pays on a day whose
+// free ones are used.
 func chargeOf(account *state.AccountView, policy *state.SetPolicy) string {
 	switch {
-	case account.Claimed && account.FreeUsed < policy.FreeRunsPerMonth:
+	case account.Claimed && account.FreeUsed < policy.FreeRunsPerMonth && account.FreeLeftToday > 0:
 		return "free"
 	case account.RunsLeft > 0:
 		return "paid"
@@ -173,15 +150,20 @@ func chargeOf(account *state.AccountView, policy *state.SetPolicy) string {
 	return "none"
 }
 
-func writeScope(j *server.JSON, v *state.FlowView, policy *state.SetPolicy) {
-	hosts := []string{host(v.URL)}
-	if other := host(v.VerificationURL); other != "" && other != hosts[0] {
+// hostsOf are the hosts that a run of a flow may reach: the product's and the verification's.
+func hostsOf(v *state.FlowView) []string {
+	hosts := []string{fetch.HostOf(v.URL)}
+	if other := fetch.HostOf(v.VerificationURL); other != "" && other != hosts[0] {
 		hosts = append(hosts, other)
 	}
 	slices.Sort(hosts)
+	return hosts
+}
+
+func writeScope(j *server.JSON, v *state.FlowView, policy *state.SetPolicy) {
 	j.Object("scope")
 	j.Array("hosts")
-	for _, name := range hosts {
+	for _, name := range hostsOf(v) {
 		j.String(name)
 	}
 	j.Close(']')

@@ -1,6 +1,8 @@
 package workspace
 
 import (
+	"cmp"
+
 	"tollgate/engine"
 	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
@@ -37,7 +39,7 @@ var errorTable = map[string]struct {
 	"alerts_claim_required":         {409, "A workspace that nobody has claimed cannot have alerts."},
 	"cannot_cancel":                 {409, "The run has finished, or cannot be cancelled."},
 	"cannot_resume":                 {409, "Only a run that waits for a person can go on."},
-	"checkout_completed":            {409, "The payment page is paid already; the purchase stays paid."},
+	"checkout_completed":            {409, "The purchase is paid, or its payment is under way. Nothing was changed."},
 	"purchase_closed":               {409, "The purchase awaits no approval any more."},
 	"execution_unavailable":         {409, "No agent can run this flow now. The quote says why."},
 	"flow_busy":                     {409, "The flow has a run that has not finished."},
@@ -49,16 +51,18 @@ var errorTable = map[string]struct {
 	"approval_link_limit":           {429, "A purchase gets 5 new links. The newest one works."},
 	"cancel_limit":                  {429, "At most 10 purchases are cancelled in a UTC day."},
 	"run_limit_reached":             {429, "The runs of the day are used. Nothing was started."},
-	"signup_rate_limited":           {429, "Too many workspaces were made from this address in an hour."},
+	"signup_rate_limited":           {429, "Too many workspaces were made from this address or its network in an hour."},
+	"target_unreachable":            {502, "The product answered nothing that can be read. Nothing was saved or charged."},
 	"authentication_not_configured": {503, "Sign-in is not configured on this deployment."},
 	"free_capacity_exhausted":       {503, "Today's free runs of all workspaces are used. Retry after midnight UTC."},
 	"hosting_not_configured":        {503, "Payment is not configured on this deployment. Nothing was charged."},
-	"runner_busy":                   {503, "As many runs wait as may. The flow is saved."},
+	"runner_busy":                   {503, "As many runs or preflights wait as may. The flow is saved."},
 	"signup_unavailable":            {503, "Agents cannot sign up on this deployment."},
 	"workspace_busy":                {503, "Nothing happened. Repeat the request."},
 	"outcome_unknown": {503, "It is not known whether this was carried out. Repeat it with the same key: " +
 		"it cannot take effect twice."},
-	"workspace_full": {400, "The workspace has as many of these as one may have."},
+	"workspace_full": {400, "The workspace holds as much as one may, and nothing was saved. Archive " +
+		"flows, or let a person claim the workspace: then it may hold more."},
 }
 
 // tableCodes are what the document calls the refusals of the route table itself.
@@ -74,6 +78,7 @@ var outcomeCodes = map[engine.Outcome]string{
 	engine.OutcomeOverloaded:           "workspace_busy",
 	engine.OutcomeDiskLow:              "workspace_busy",
 	engine.OutcomeKeysFull:             "workspace_busy",
+	engine.OutcomeUpgrading:            "workspace_busy",
 	engine.OutcomeTooLarge:             "invalid_field",
 	engine.OutcomeRequestKeyReused:     "idempotency_conflict",
 	engine.OutcomeRecordUnknown:        "not_found",
@@ -107,6 +112,8 @@ type refusal struct {
 	members func(*server.JSON)
 	// retryAfter is in seconds; 0 sends no header.
 	retryAfter int
+	// message replaces the table's where there is more to say.
+	message string
 }
 
 func no(code string) refusal {
@@ -114,8 +121,16 @@ func no(code string) refusal {
 	if errorTable[code].status == 503 {
 		r.retryAfter = 1
 	}
+	switch code {
+	case "authentication_not_configured", "hosting_not_configured", "signup_unavailable":
+		r.retryAfter = operatorRetry
+	}
 	return r
 }
+
+// operatorRetry is Retry-After where only an operator changes anything, in seconds: who obeys it
+// does not ask for ever.
+const operatorRetry = 3600
 
 // badField is a refusal that names its field.
 func badField(code, field string) *refusal {
@@ -129,7 +144,8 @@ func (a *API) refuse(x *server.Exchange, r refusal) {
 	}
 	row := errorTable[r.code]
 	x.Refuse(server.Fault{
-		Status: row.status, Code: r.code, Message: row.message, RetryAfter: r.retryAfter,
+		Status: row.status, Code: r.code, Message: cmp.Or(r.message, row.message),
+		RetryAfter: r.retryAfter,
 	})
 }
 
@@ -150,6 +166,14 @@ func (a *API) refuseOutcome(x *server.Exchange, result engine.Result) {
 			r.members = func(j *server.JSON) {
 				j.Uint("required", short.Required)
 				j.Uint("balance", short.Balance)
+			}
+		}
+	case engine.OutcomeWorkspaceFull:
+		var full state.FullReply
+		if wire.Decode(result.Value, &full) == nil && full.Limit > 0 {
+			r.members = func(j *server.JSON) {
+				j.Uint("usedBytes", full.Used)
+				j.Uint("limitBytes", full.Limit)
 			}
 		}
 	case engine.OutcomeExecutionUnavailable:

@@ -18,6 +18,7 @@ const (
 func (a *API) routes() []server.Route {
 	rows := a.openRoutes()
 	rows = append(rows, a.flowRoutes()...)
+	rows = append(rows, a.inspectionRoutes()...)
 	rows = append(rows, a.runRoutes()...)
 	rows = append(rows, a.moneyRoutes()...)
 	return append(rows, a.tenantRoutes()...)
@@ -33,6 +34,9 @@ func row(method, path, operation, about string, scopes state.Scopes, handle func
 	}
 	if scopes != 0 {
 		r.Access, r.Scopes = server.AccessScope, scopes
+		if method == "GET" {
+			r.Params = append(r.Params, server.ConsistencyParam())
+		}
 	}
 	for _, add := range more {
 		add(&r)
@@ -44,6 +48,9 @@ func row(method, path, operation, about string, scopes state.Scopes, handle func
 func takes(properties ...server.Property) func(*server.Route) {
 	return func(r *server.Route) { r.Body = server.Object(properties...) }
 }
+
+// current states that a route never answers from the node's own memory alone, or needs none of it.
+func current(r *server.Route) { r.Params = nil }
 
 // gives states a route's answer.
 func gives(status int, about string, properties ...server.Property) func(*server.Route) {
@@ -98,8 +105,17 @@ func (a *API) openRoutes() []server.Route {
 				server.May("path", server.TextSchema(0, 500)),
 				server.May("status", server.IntSchema(100, 599))),
 			gives(202, "Received", server.Must("received", server.BoolSchema))),
+		row("GET", "/", "showHome", "What this is", 0, a.home, func(r *server.Route) {
+			plainText(r)
+			r.Responses[0].Media = "text/html; charset=utf-8"
+		}),
 		row("GET", "/v1/routes", "listRoutes", "All routes", 0, a.bare("application/json", &a.listing),
 			free(200, "routes")),
+		row("GET", "/v1/schema", "describeInspection",
+			"The inspection document svc/interface@1, field by field, and as a JSON Schema", 0,
+			a.bare("application/json", &a.inspection), gives(200, "The description",
+				server.Must("version", text), server.Must("fields", server.ArrayOf(server.FreeObject())),
+				server.Must("jsonSchema", server.FreeObject()))),
 		row("GET", "/openapi.json", "describeWorkspace", "This document (OpenAPI 3.1)", 0,
 			a.bare("application/json", &a.document), free(200, "OpenAPI")),
 		row("GET", "/.well-known/oauth-protected-resource", "describeResource",
@@ -113,6 +129,13 @@ func (a *API) openRoutes() []server.Route {
 		row("GET", "/robots.txt", "robots", "What may be crawled", 0, a.page1(robotsText),
 			plainText),
 		row("GET", "/login/identity", "signIn", "Agent identity sign-in", 0, a.noSignIn),
+		row("GET", "/approve/{token}", "showApproval", "What an approval link asks its owner for", 0,
+			a.showApproval, param("token"), gives(200, "The purchase that waits for its owner, or its payer",
+				server.Must("workspace", text), server.Must("claimed", server.BoolSchema),
+				server.Must("purchase", server.RefTo("Purchase")), server.May("flow", askingSchema()),
+				server.May("checkout_url", text))),
+		row("POST", "/approve/{token}", "approve", "Approve or deny: a person who is signed in", 0,
+			a.noSignIn, param("token")),
 	}
 }
 
@@ -148,13 +171,14 @@ func (a *API) flowRoutes() []server.Route {
 			flowBody(true), gives(201, "Saved", one)),
 		row("GET", "/v1/flows/{flow_id}", "getFlow", "One saved test", read, a.getFlow, param("flow_id"),
 			gives(200, "The flow", one)),
-		row("PATCH", "/v1/flows/{flow_id}", "changeFlow", "Change a test: a new version", write,
-			a.changeFlow, param("flow_id"), flowBody(false), gives(200, "The flow", one)),
+		row("PATCH", "/v1/flows/{flow_id}", "changeFlow",
+			"Change a test: a new version, unless only its name changes", write, a.changeFlow,
+			param("flow_id"), flowBody(false), gives(200, "The flow", one)),
 		row("DELETE", "/v1/flows/{flow_id}", "archiveFlow", "Archive a test; its runs stay", write,
 			a.archiveFlow, param("flow_id"),
 			gives(200, "Archived", server.Must("archived", server.BoolSchema))),
 		row("GET", "/v1/flows/{flow_id}/quote", "getQuote", "What a run costs and needs", read,
-			a.getQuote, param("flow_id"),
+			a.getQuote, current, param("flow_id"),
 			gives(200, "The quote", server.Must("quote", server.RefTo("Quote")))),
 		row("POST", "/v1/flows/{flow_id}/run", "startRun", "Start a hosted run", run, a.startRun,
 			param("flow_id"), keyed, takes(server.Must("fingerprint", text)),
@@ -177,17 +201,16 @@ func (a *API) flowRoutes() []server.Route {
 }
 
 func (a *API) runRoutes() []server.Route {
-	one := server.Must("run", server.RefTo("Run"))
+	one, document := server.Must("run", server.RefTo("Run")), server.OrNull(server.FreeObject())
 	return []server.Route{
 		row("GET", "/v1/runs", "listRuns", "All runs", read, a.listRuns, listed("runs", "Run")),
-		row("GET", "/v1/runs/{run_id}", "getRun", "One run", read, a.getRun, param("run_id"),
-			gives(200, "The run", one)),
-		row("GET", "/v1/runs/{run_id}/suggested-test", "suggestTest",
-			"A call that would make a verification", read, a.suggestTest, param("run_id"),
-			gives(200, "The call", server.Must("suggestedTest", server.OrNull(server.FreeObject())),
-				server.Must("reason", server.OrNull(text)))),
+		row("GET", "/v1/runs/{run_id}", "getRun", "One run, and the document of one that has one", read,
+			a.getRun, param("run_id"), gives(200, "The run", one, server.May("inspection", document),
+				server.May("comparison", comparisonSchema()),
+				server.May("journey", server.OrNull(journeySchema())))),
 		row("POST", "/v1/runs/{run_id}/resume", "resumeRun", "Go on with a run that waits for a person",
-			run, a.resumeRun, param("run_id"), gives(202, "Queued again", one)),
+			run, a.resumeRun, param("run_id"), takes(server.May("answer", text)),
+			gives(202, "Queued again", one)),
 		row("POST", "/v1/runs/{run_id}/cancel", "cancelRun", "Cancel a hosted run", writeOrRun,
 			a.cancelRun, param("run_id"), gives(200, "Cancelled", one)),
 		row("POST", "/v1/run-requests", "requestRun", "Save a usability request; no charge", write,
@@ -238,6 +261,7 @@ func (a *API) tenantRoutes() []server.Route {
 				server.Must("transactions", server.ArrayOf(server.FreeObject())),
 				server.Must("billing", server.RefTo("Billing")))),
 		row("GET", "/v1/execution", "getExecution", "What can run flows", read, a.getExecution,
+			current,
 			gives(200, "Execution", server.Must("execution", server.FreeObject()))),
 		row("GET", "/v1/issues", "listIssues", "What stops agents", read, a.listIssues,
 			listed("issues", "Issue")),

@@ -60,7 +60,7 @@ func (a *API) startBody(x *server.Exchange) (text string, key [16]byte, refused 
 	b.noSecrets("fingerprint")
 	text, _ = b.fields["fingerprint"].(string)
 	b.used["fingerprint"] = true
-	if refused = b.close(""); refused != nil {
+	if refused = b.close(); refused != nil {
 		return text, key, refused
 	}
 	if key, refused = requestKey(x); refused != nil {
@@ -115,10 +115,25 @@ func hashOf(parts ...string) [16]byte {
 	return [16]byte(h.Sum(nil)[:16])
 }
 
+// answerRun writes a run, with the document of one that inspected.
 func (a *API) answerRun(x *server.Exchange, id [16]byte, status int) {
-	one(a, x, "run", status, func() (state.RunView, bool) {
-		return a.machine.Run(x.Tenant.Workspace, id)
-	}, writeRun)
+	a.read(x, func() *refusal {
+		v, ok := a.machine.Run(x.Tenant.Workspace, id)
+		if !ok {
+			r := no("not_found")
+			return &r
+		}
+		j := x.BeginBare()
+		j.Open('{')
+		j.Name("run")
+		writeRun(j, &v)
+		if inspected(v.Kind) {
+			a.writeInspected(x, j, &v)
+		}
+		j.Close('}')
+		x.EndBare(status)
+		return nil
+	})
 }
 
 // listRuns is GET /v1/runs.
@@ -144,9 +159,9 @@ func (a *API) requestRun(x *server.Exchange) {
 	}
 	url := ""
 	if b.has("url") {
-		url = b.address(a, "url")
+		url = b.address(a, "url", 0, true)
 	}
-	if refused := b.close(""); refused != nil {
+	if refused := b.close(); refused != nil {
 		a.refuse(x, *refused)
 		return
 	}
@@ -176,7 +191,7 @@ func (a *API) cancel(x *server.Exchange, kind state.RunKind) {
 	if !ok {
 		return
 	}
-	if refused := open(x, true).close(""); refused != nil {
+	if refused := open(x, true).close(); refused != nil {
 		a.refuse(x, *refused)
 		return
 	}
@@ -186,13 +201,22 @@ func (a *API) cancel(x *server.Exchange, kind state.RunKind) {
 	}
 }
 
-// resumeRun is POST /v1/runs/{run_id}/resume.
+// longestAnswer is the most that a person may answer an agent, in characters.
+const longestAnswer = 500
+
+// resumeRun is POST /v1/runs/{run_id}/resume. What a person answered is readable in memory alone:
+// it is sealed before it enters the log, for the one worker that goes on with the run.
 func (a *API) resumeRun(x *server.Exchange) {
 	id, ok := a.id(x, markRun)
 	if !ok {
 		return
 	}
-	if refused := open(x, true).close(""); refused != nil {
+	b, answer := open(x, true), ""
+	b.noSecrets("")
+	if b.has("answer") {
+		answer = b.text("answer", 1, longestAnswer)
+	}
+	if refused := b.close(); refused != nil {
 		a.refuse(x, *refused)
 		return
 	}
@@ -206,6 +230,13 @@ func (a *API) resumeRun(x *server.Exchange) {
 		return
 	}
 	c := &state.ResumeRun{Workspace: x.Tenant.Workspace, ID: id}
+	if answer != "" {
+		var err error
+		if c.Answer, err = a.answers.Seal(0, idText(markRun, id), answer); err != nil {
+			x.Refuse(server.FaultInternal)
+			return
+		}
+	}
 	name, _, _ := strings.Cut(v.Agent, " ")
 	if agent, known := a.agentNamed(name); known {
 		c.Agent = agent.String()
@@ -213,30 +244,6 @@ func (a *API) resumeRun(x *server.Exchange) {
 	if _, ok := a.do(x, state.KindResumeRun, c); ok {
 		a.answerRun(x, id, 202)
 	}
-}
-
-// suggestTest is GET /v1/runs/{run_id}/suggested-test: only an inspection suggests one.
-func (a *API) suggestTest(x *server.Exchange) {
-	id, ok := a.id(x, markRun)
-	if !ok {
-		return
-	}
-	a.read(x, func() *refusal {
-		v, known := a.machine.Run(x.Tenant.Workspace, id)
-		r := no("wrong_run_type")
-		if !known {
-			r = no("not_found")
-		} else if v.Kind == state.RunInspection || v.Kind == state.RunAssessment {
-			j := x.BeginBare()
-			j.Open('{')
-			null(j, "suggestedTest")
-			j.Text("reason", "no_openapi")
-			j.Close('}')
-			x.EndBare(200)
-			return nil
-		}
-		return &r
-	})
 }
 
 func writeRun(j *server.JSON, v *state.RunView) {

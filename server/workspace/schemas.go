@@ -38,17 +38,17 @@ func verificationSchema() *server.Schema {
 
 // flowBody states the body of a new flow, or of a change, where every field may be left out.
 func flowBody(whole bool) func(*server.Route) {
-	field := server.May
+	field, emptied := server.May, server.OrNull // null takes away what is there
 	if whole {
-		field = server.Must
+		field, emptied = server.Must, func(s *server.Schema) *server.Schema { return s }
 	}
 	return takes(field("name", server.TextSchema(1, longestName)), field("url", text),
 		field("task", server.TextSchema(1, longestTask)),
 		field("successCriteria", server.TextSchema(1, longestCriteria)),
 		field("access", server.EnumSchema("public", "test_account")),
-		server.May("verification", verificationSchema()),
-		server.May("credential", server.EnumSchema("bearer", "token", "x-api-key")),
-		server.May("agent", server.TextSchema(1, 64)))
+		server.May("verification", emptied(verificationSchema())),
+		server.May("credential", emptied(server.EnumSchema("bearer", "token", "x-api-key"))),
+		server.May("agent", emptied(server.TextSchema(1, 64))))
 }
 
 func flowSchema() *server.Schema {
@@ -71,7 +71,9 @@ func quoteSchema() *server.Schema {
 		server.Must("charge", server.EnumSchema("free", "paid", "none")),
 		server.Must("scope", server.FreeObject()),
 		server.Must("preflight", server.Object(server.Must("noKey", server.OrNull(text)),
-			server.Must("wrongKey", server.OrNull(text)), server.Must("alreadyTrue", server.BoolSchema))),
+			server.Must("wrongKey", server.OrNull(text)),
+			server.Must("alreadyTrue", server.BoolSchema),
+			server.Must("checkedAt", server.OrNull(server.TimeSchema)))),
 		server.Must("expiresAt", server.TimeSchema))
 }
 
@@ -130,4 +132,11 @@ func notificationSchema() *server.Schema {
 		server.Must("issueId", server.OrNull(text)), server.Must("purchaseId", server.OrNull(text)),
 		server.Must("createdAt", server.TimeSchema),
 		server.Must("readAt", server.OrNull(server.TimeSchema)))
+}
+
+// askingSchema is the flow whose start asked for a purchase.
+func askingSchema() *server.Schema {
+	return server.Object(server.Must("id", text), server.Must("name", text), server.Must("url", text),
+		server.Must("task", text), server.Must("version", server.IntegerSchema),
+		server.Must("confirmsSignup", server.BoolSchema))
 }

@@ -2,9 +2,9 @@ package workspace
 
 import (
 	"crypto/sha256"
-	"net"
 	"net/netip"
 
+	"tollgate/engine"
 	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
@@ -26,7 +26,7 @@ func (a *API) signUp(x *server.Exchange) {
 	b := open(x, false)
 	label := b.text("label", 1, longestLabel)
 	scopes := b.scopes()
-	if refused := b.close(""); refused != nil {
+	if refused := b.close(); refused != nil {
 		a.refuse(x, *refused)
 		return
 	}
@@ -39,8 +39,8 @@ func (a *API) signUp(x *server.Exchange) {
 	c := &state.SignUp{
 		ID: mint(), KeyID: mint(), KeyHash: sha256.Sum256([]byte(key)),
 		ClaimHash: sha256.Sum256([]byte(code)), Scopes: scopes, Label: label,
-		Source: source(x.Ctx.RemoteAddr()),
 	}
+	a.from(c, server.ClientAddress(x.Ctx, a.config.Proxies))
 	if _, ok := a.do(x, state.KindSignUp, c); !ok {
 		return
 	}
@@ -74,18 +74,44 @@ func (b *body) scopes() state.Scopes {
 	return scopes
 }
 
-// source is a hash of a caller's address; of IPv6 its /64.
-func source(addr net.Addr) [16]byte {
-	text := addr.String()
-	if at, err := netip.ParseAddrPort(text); err == nil {
-		ip := at.Addr().Unmap()
-		text = ip.String()
-		if prefix, err := ip.Prefix(64); ip.Is6() && err == nil {
-			text = prefix.String()
-		}
+// from says where a signup comes from: its address, or the /64 of an IPv6 one, as a hash, and the
+// networks that this belongs to. Where a node of the cluster does not know of these yet, they are
+// not said.
+func (a *API) from(c *state.SignUp, ip netip.Addr) {
+	ip = ip.Unmap()
+	c.Source = source(ip, 64)
+	if agreed, _ := a.machine.Version(); agreed < a.machine.Since(state.KindNoteUse) {
+		return
+	}
+	bits := 24
+	if ip.Is6() {
+		bits, c.Wider = 48, source(ip, 56)
+	}
+	if network, err := ip.Prefix(bits); err == nil {
+		c.Network = network.Addr().As16()
+	}
+}
+
+// source is a hash of a caller's address; of IPv6 its network of so many bits.
+func source(ip netip.Addr, bits int) [16]byte {
+	text := ip.String()
+	if prefix, err := ip.Prefix(bits); ip.Is6() && err == nil {
+		text = prefix.String()
 	}
 	sum := sha256.Sum256([]byte("signup " + text))
 	return [16]byte(sum[:16])
+}
+
+// networkText is the network that a workspace was signed up from; empty where it is not known.
+func networkText(network [16]byte) string {
+	ip, bits := netip.AddrFrom16(network).Unmap(), 24
+	if ip.Is6() {
+		bits = 48
+	}
+	if network == ([16]byte{}) {
+		return ""
+	}
+	return netip.PrefixFrom(ip, bits).String()
 }
 
 // localLimits writes the limits of runs that the older local tool reports.
@@ -103,7 +129,7 @@ func (a *API) localLimits(j *server.JSON, used uint32) {
 
 // revokeSelf is POST /v1/keys/self/revoke.
 func (a *API) revokeSelf(x *server.Exchange) {
-	if refused := open(x, true).close(""); refused != nil {
+	if refused := open(x, true).close(); refused != nil {
 		a.refuse(x, *refused)
 		return
 	}
@@ -123,12 +149,19 @@ func (a *API) personOnly(x *server.Exchange) { a.refuse(x, no("person_required")
 
 // startLocal is POST /v1/local-runs.
 func (a *API) startLocal(x *server.Exchange) {
-	if refused := open(x, true).close(""); refused != nil {
+	if refused := open(x, true).close(); refused != nil {
 		a.refuse(x, *refused)
 		return
 	}
 	c := &state.StartLocalRun{Workspace: x.Tenant.Workspace, ID: mint()}
-	if _, ok := a.do(x, state.KindStartLocalRun, c); !ok {
+	if r := a.propose(state.KindStartLocalRun, c); r.Outcome == engine.OutcomeRunLimit {
+		limited := a.retry("run_limit_reached", r.Value)
+		limited.message = "The runs that this version of the local tool may report today are used. " +
+			"Upgrade it: later versions report no runs here, and have no such limit."
+		a.refuse(x, limited)
+		return
+	} else if r.Outcome != engine.OutcomeDone {
+		a.refuseOutcome(x, r)
 		return
 	}
 	a.answerLocal(x, c.ID, 201)
@@ -168,7 +201,7 @@ func (a *API) finishLocal(x *server.Exchange) {
 	if !known {
 		b.fail(badField("invalid_field", "outcome"))
 	}
-	if refused := b.close(""); refused != nil {
+	if refused := b.close(); refused != nil {
 		a.refuse(x, *refused)
 		return
 	}

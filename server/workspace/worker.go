@@ -1,13 +1,16 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"math"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"tollgate/engine"
 	"tollgate/engine/wire"
@@ -15,12 +18,16 @@ import (
 	"tollgate/server"
 	"tollgate/server/provider/runner"
 	"tollgate/server/provider/verify"
+	"tollgate/server/vault"
 )
 
 // How a worker holds a run.
 const (
-	lease     = 60 * time.Second
-	heartbeat = 15 * time.Second
+	defaultLease = 60 * time.Second
+	// beats is how many heartbeats fit a lease.
+	beats = 4
+	// looking is how often a worker looks whether its run was cancelled.
+	looking = 500 * time.Millisecond
 	// idle is how often the queue is looked at.
 	idle = 100 * time.Millisecond
 	// verifying is the most that a verification takes, retries included.
@@ -36,18 +43,27 @@ type WorkersConfig struct {
 	Agents map[string]runner.Agent
 	// Leads says whether this node leads the workspace group: only its leader starts runs.
 	Leads func() bool
+	// SealKey is the QuoteKey of the API: people's answers, and checkpoints, are sealed under it.
+	SealKey [32]byte
 	// Name is the node's, for the record of the run.
 	Name string
 	// Workers is how many runs go on at a time; 4 when 0.
 	Workers int
-	Log     *slog.Logger
+	// Lease is how long a run stays a worker's that is not heard of; 60 s when 0. Four heartbeats
+	// fit it.
+	Lease time.Duration
+	Log   *slog.Logger
 }
 
 // Workers carries out hosted runs on the node that leads, until its context ends.
 type Workers struct {
 	config WorkersConfig
-	slots  chan struct{}
-	busy   sync.WaitGroup
+	// answers and checkpoints open what persons answered, and what agents go on from.
+	answers, checkpoints *vault.Vault
+	// beat is the time between two heartbeats.
+	beat  time.Duration
+	slots chan struct{}
+	busy  sync.WaitGroup
 }
 
 // NewWorkers makes the pool; Run starts it.
@@ -58,14 +74,29 @@ func NewWorkers(c WorkersConfig) (*Workers, error) {
 	if c.Workers == 0 {
 		c.Workers = 4
 	}
+	if c.Lease == 0 {
+		c.Lease = defaultLease
+	}
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	return &Workers{config: c, slots: make(chan struct{}, c.Workers)}, nil
+	answers, err := vault.New(c.SealKey, answersPurpose)
+	if err != nil {
+		return nil, err
+	}
+	checkpoints, err := vault.New(c.SealKey, checkpointsPurpose)
+	if err != nil {
+		return nil, err
+	}
+	return &Workers{
+		config: c, answers: answers, checkpoints: checkpoints, beat: c.Lease / beats,
+		slots: make(chan struct{}, c.Workers),
+	}, nil
 }
 
 // Run claims and carries out runs until ctx ends, and returns when all have let go. A run that is
-// cut off is not reported: its lease ends, and it counts as lost and is returned.
+// cut off by that is reported as lost, once; where that cannot be said, its lease ends, which is
+// the same.
 func (w *Workers) Run(ctx context.Context) {
 	tick := time.NewTicker(idle)
 	defer tick.Stop()
@@ -93,8 +124,9 @@ func (w *Workers) claim(ctx context.Context) bool {
 		return false
 	}
 	var held state.ClaimedRun
+	before := time.Now()
 	r := w.propose(state.KindClaimRun, &state.ClaimRun{
-		Worker: w.config.Name, LeaseMS: lease.Milliseconds(),
+		Worker: w.config.Name, LeaseMS: w.config.Lease.Milliseconds(),
 	})
 	if r.Outcome != engine.OutcomeDone || !decoded(r.Value, &held) {
 		<-w.slots
@@ -102,7 +134,7 @@ func (w *Workers) claim(ctx context.Context) bool {
 	}
 	w.busy.Go(func() {
 		defer func() { <-w.slots }()
-		w.work(ctx, &held)
+		w.work(ctx, &held, before.Add(w.config.Lease))
 	})
 	return true
 }
@@ -114,193 +146,195 @@ func (w *Workers) propose(kind engine.Kind, c wire.Fielder) engine.Result {
 	return results[0]
 }
 
-// held is a run that this worker has, with what its agent did since the last heartbeat.
-type held struct {
-	*Workers
-	state.ClaimedRun
-	stop context.CancelFunc
-
-	mu     sync.Mutex
-	events []state.RunEvent
-}
-
-// tell keeps an event for the next heartbeat; what an agent says is cut and bounded.
-func (h *held) tell(e runner.Event) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.events) < state.MaxRunEvents {
-		h.events = append(h.events, state.RunEvent{
-			At: e.At.UnixMilli(), Text: cut(e.Text, state.MaxEventBytes),
-		})
-	}
-}
-
-func (h *held) told() []state.RunEvent {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	events := h.events
-	h.events = nil
-	return events
-}
-
-// cut shortens a text to at most n bytes of whole characters, without control characters.
-func cut(text string, n int) string {
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r <= 0x9f || r == utf8.RuneError {
-			return ' '
-		}
-		return r
-	}, text)
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n]
-}
-
-// beat extends the lease until ctx ends; when the run is not this worker's any more it stops it.
-func (h *held) beat(ctx context.Context) {
-	tick := time.NewTicker(heartbeat)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		r := h.propose(state.KindExtendLease, &state.ExtendLease{
-			Run: h.ClaimedRun.Run, Token: h.Token, LeaseMS: lease.Milliseconds(), Events: h.told(),
-		})
-		if r.Outcome == engine.OutcomeFenced || r.Outcome == engine.OutcomeRecordUnknown {
-			h.stop()
-			return
-		}
-	}
-}
-
-// work carries one run out: agent, verification, and the one last word.
-func (w *Workers) work(ctx context.Context, claimed *state.ClaimedRun) {
+// work carries one run out: agent, verification, and the one last word. The lease holds at least
+// until the given instant.
+func (w *Workers) work(pool context.Context, claimed *state.ClaimedRun, until time.Time) {
 	run, flow, ok := w.config.Machine.Job(claimed.Run, claimed.Token)
 	if !ok {
 		return
 	}
 	wall := time.Duration(claimed.WallEnd-w.config.Machine.Stamp()) * time.Millisecond
-	ctx, stop := context.WithTimeout(ctx, max(wall, time.Second))
-	defer stop()
-	h := &held{Workers: w, ClaimedRun: *claimed, stop: stop}
+	ctx, stop := context.WithCancelCause(pool)
+	defer stop(nil)
+	ctx, cancel := context.WithTimeoutCause(ctx, max(wall, time.Second), errWall)
+	defer cancel()
+	h := &held{
+		Workers: w, ClaimedRun: *claimed, stop: stop, pool: pool, until: until,
+		id: idText(markRun, run.ID), run: &run, flow: &flow,
+		stood: flow.AlreadyTrue,
+	}
+	said := make(chan struct{})
 	var beating sync.WaitGroup
-	beating.Go(func() { h.beat(ctx) })
-	report, err := w.act(ctx, h, &run, &flow)
-	if err == nil && report.Question != "" && report.Credential == "" {
-		stop()
-		beating.Wait()
-		w.propose(state.KindAwaitPerson, &state.AwaitPerson{
-			Run: run.ID, Token: h.Token, Question: cut(report.Question, state.MaxQuestionBytes),
-			Checkpoint: report.Checkpoint[:min(len(report.Checkpoint), state.MaxCheckpoint)],
-			Events:     h.told(),
-		})
-		return
+	beating.Go(func() { h.beatUntil(said) })
+	defer beating.Wait()
+	defer close(said)
+	report, err := h.act(ctx)
+	if err != nil && ctx.Err() == nil {
+		w.config.Log.Warn("an agent was not available", "run", h.id,
+			"error", h.fit(err.Error(), state.MaxReasonBytes))
 	}
-	last := w.decide(ctx, &run, &flow, &report, err)
-	stop()
-	beating.Wait()
-	last.Run, last.Token, last.Events = run.ID, h.Token, h.told()
-	if r := w.propose(state.KindFinishRun, last); r.Outcome != engine.OutcomeDone {
-		w.config.Log.Warn("a run's end was not taken", "run", idText(markRun, run.ID),
-			"outcome", r.Outcome)
+	if err == nil && ctx.Err() == nil && report.Question != "" && !h.handed() {
+		var sealed []byte
+		if sealed, err = h.seal(&report); err == nil {
+			events, _ := h.told()
+			h.say(state.KindAwaitPerson, &state.AwaitPerson{
+				Run: run.ID, Token: h.Token, Checkpoint: sealed,
+				Question: h.fit(report.Question, state.MaxQuestionBytes), Events: events,
+				Steps: used(report.Steps), Tokens: used(report.Tokens),
+			})
+			return
+		}
 	}
+	last := h.decide(ctx, &report, err)
+	h.noteFound(last.Calls)
+	last.Run, last.Token = run.ID, h.Token
+	last.Events, _ = h.told()
+	h.say(state.KindFinishRun, last)
 }
 
-// act lets the agent work. An agent that panics is one that was lost.
-func (w *Workers) act(ctx context.Context, h *held, run *state.RunView, flow *state.FlowView,
-) (report runner.Report, err error) {
-	name, _, _ := strings.Cut(run.Agent, " ")
-	agent, known := w.config.Agents[name]
+// task is what the agent is told, with what a person answered and what it goes on from in clear.
+func (h *held) task() (t runner.Task, err error) {
+	flow := h.flow
+	t = runner.Task{
+		RunID: h.id, URL: flow.URL, Task: strings.ReplaceAll(flow.Task, verify.RunMark, h.id),
+		SuccessCriteria: flow.SuccessCriteria, Credential: flow.Credential, Hosts: hostsOf(flow),
+		Steps: int(h.run.Steps), Tokens: int(h.run.Tokens),
+	}
+	if t.Checkpoint, err = h.unseal(h.run.Checkpoint); err != nil || len(h.Answer) == 0 {
+		return t, err
+	}
+	if t.Answer, err = h.answers.Open(0, h.id, h.Answer); err != nil {
+		return t, fmt.Errorf("%w: a person's answer: %w", runner.ErrUnavailable, err)
+	}
+	h.hear(answerSecrets(t.Answer)...)
+	return t, nil
+}
+
+// act lets the agent work. An agent that panics is one that was lost; of what it panicked with,
+// only the kind is logged: the text may hold anything.
+func (h *held) act(ctx context.Context) (report runner.Report, err error) {
+	name, _, _ := strings.Cut(h.run.Agent, " ")
+	agent, known := h.config.Agents[name]
 	if !known {
-		return report, runner.ErrUnavailable
+		return report, fmt.Errorf("%w: none is called so any more", runner.ErrUnavailable)
+	}
+	task, err := h.task()
+	if err != nil {
+		return report, err
 	}
 	defer func() {
 		if cause := recover(); cause != nil {
-			w.config.Log.Error("an agent panicked", "run", idText(markRun, run.ID), "cause", cause)
-			err = runner.ErrUnavailable
+			h.config.Log.Error("an agent panicked", "run", h.id, "cause", fmt.Sprintf("%T", cause),
+				"stack", string(debug.Stack()))
+			report, err = runner.Report{}, fmt.Errorf("%w: it panicked", runner.ErrUnavailable)
 		}
 	}()
-	id := idText(markRun, run.ID)
-	return agent.Run(ctx, runner.Task{
-		RunID: id, URL: flow.URL, Task: strings.ReplaceAll(flow.Task, verify.RunMark, id),
-		SuccessCriteria: flow.SuccessCriteria, Credential: flow.Credential,
-		Checkpoint: run.Checkpoint,
-	}, h.tell)
+	report, err = agent.Run(ctx, task, h.tell)
+	if report.Credential != "" {
+		h.tell(runner.Event{Credential: report.Credential})
+	}
+	if err == nil && !h.obtains() && h.handed() {
+		// Heartbeats store what it says: an event before may have held the key.
+		err = fmt.Errorf("%w: it handed a key over that it was not asked for", runner.ErrUnavailable)
+	}
+	report.Reached = report.Reached || h.reached
+	return report, err
 }
 
+// used is what an agent says that it has used, as the state keeps it.
+func used(n int) uint32 { return uint32(max(0, min(n, math.MaxInt32))) }
+
 // decide is what the run comes to. The agent's own account never makes it pass.
-func (w *Workers) decide(ctx context.Context, run *state.RunView, flow *state.FlowView,
-	report *runner.Report, err error,
-) *state.FinishRun {
+func (h *held) decide(ctx context.Context, report *runner.Report, err error) *state.FinishRun {
 	last := &state.FinishRun{
-		Status: state.RunFailed, Outcome: state.OutcomeInconclusive, Step: cut(report.Step, 80),
+		Status: state.RunFailed, Outcome: state.OutcomeInconclusive, Step: h.fit(report.Step, 80),
 	}
 	switch {
-	case err != nil || ctx.Err() != nil:
+	case ctx.Err() != nil:
+		return cutShort(ctx, last)
+	case err != nil:
 		last.Code, last.Reason = "provider_unavailable", "The agent was not available."
+		if errors.Is(err, runner.ErrCheckpoint) {
+			last.Reason = fmt.Sprintf("The agent left no checkpoint that can be kept (%d bytes).",
+				state.MaxCheckpoint)
+		}
 		return last
-	case report.Question != "":
+	case report.Question != "" || h.betrayed():
 		last.Code = "human_after_credential"
-		last.Reason = "The agent asked for a person after it had handed a key over."
-		return last
-	case report.Blocked:
-		last.Status, last.Outcome = state.RunCompleted, state.OutcomeBlocked
-		last.Code, last.Reason = cut(report.Code, 64), cut(report.Reason, state.MaxReasonBytes)
+		last.Reason = "The agent asked for a person when it had a key already."
 		return last
 	}
-	ctx, cancel := context.WithTimeout(ctx, verifying)
+	calling, cancel := context.WithTimeout(ctx, verifying)
 	defer cancel()
-	verdict := w.config.Verifier.Decide(ctx, CheckOf(flow, idText(markRun, run.ID)), report.Credential)
-	scrub(&verdict, report.Credential)
+	verdict := h.config.Verifier.Decide(calling, CheckOf(h.flow, h.id), report.Credential)
+	if ctx.Err() != nil { // what was called says nothing of the product
+		return cutShort(ctx, last)
+	}
+	scrubberOf(report.Credential).verdict(&verdict)
 	last.Status, last.Code, last.Reason = state.RunCompleted, verdict.Code, verdict.Reason
-	last.Calls = callsOf(verdict.Calls)
+	last.Calls = callsOf(&verdict)
 	switch verdict.Outcome {
 	case verify.Passed:
 		last.Outcome, last.Proof = state.OutcomePassed, "run"
-		if flow.AlreadyTrue {
+		if h.stood {
 			last.Proof = "standing"
 		}
-		w.doubt(run, flow, last)
+		h.doubt(last)
 	case verify.Blocked:
 		last.Outcome = state.OutcomeBlocked
+	}
+	if report.Blocked {
+		h.stopped(last, report, &verdict)
 	}
 	return last
 }
 
-// doubt takes back a pass of the agent that does nothing where only a run could have made it true.
-func (w *Workers) doubt(run *state.RunView, flow *state.FlowView, last *state.FinishRun) {
-	if !strings.Contains(run.Agent, " nop ") ||
-		flow.Credential == "" && !strings.Contains(flow.VerificationContains, verify.RunMark) {
+// stopped is the end of a run whose agent says that it was stopped. Where and why is its own
+// account; that it got nowhere is the verification's; and where it brings no key, what carried its
+// requests has to have seen that it was at the product: its word alone is not charged.
+func (h *held) stopped(last *state.FinishRun, report *runner.Report, verdict *verify.Verdict) {
+	switch {
+	case verdict.Outcome == verify.Blocked:
+	case verdict.Code == verify.NoCredential && report.Reached:
+	case verdict.Code == verify.NoCredential:
+		last.Code = "product_not_reached"
+		last.Reason = "The agent says that it was stopped, and no answer of the product has reached it."
+		return
+	default:
+		return
+	}
+	last.Outcome = state.OutcomeBlocked
+	last.Code = cmp.Or(h.fit(report.Code, 64), last.Code)
+	last.Reason = cmp.Or(h.fit(report.Reason, state.MaxReasonBytes), last.Reason)
+}
+
+// cutShort is the end of a run whose agent, or whose verification, was ended from outside.
+func cutShort(ctx context.Context, last *state.FinishRun) *state.FinishRun {
+	last.Code, last.Reason = state.CodeWorkerLost, "The worker that ran it was stopped."
+	if errors.Is(context.Cause(ctx), errWall) {
+		last.Code, last.Reason = state.CodeWallTimeout, "It took too long."
+	}
+	return last
+}
+
+// doubt takes back a pass of the agent that does nothing, unless it is of what stood before; http
+// does nothing where no key is to be obtained.
+func (h *held) doubt(last *state.FinishRun) {
+	idle := strings.Contains(h.run.Agent, " nop ") ||
+		strings.Contains(h.run.Agent, " http ") && !h.obtains()
+	if !idle || last.Proof == "standing" && !ofItsRun(h.flow) {
 		return
 	}
 	last.Outcome, last.Proof, last.Code = state.OutcomeInconclusive, "", "agent_did_nothing"
 	last.Reason = "The agent did nothing that could have made this true."
 }
 
-// scrub takes the key out of what is stored, should the product have echoed it.
-func scrub(v *verify.Verdict, key string) {
-	if key == "" {
-		return
-	}
-	v.Reason = strings.ReplaceAll(v.Reason, key, "[key]")
-	for i := range v.Calls {
-		v.Calls[i].Note = strings.ReplaceAll(v.Calls[i].Note, key, "[key]")
-	}
-}
-
-func callsOf(calls []verify.Call) []state.Call {
-	made := make([]state.Call, 0, len(calls))
-	for _, c := range calls {
+func callsOf(verdict *verify.Verdict) []state.Call {
+	made := make([]state.Call, 0, len(verdict.Calls))
+	for _, c := range verdict.Calls {
 		made = append(made, state.Call{
 			Case: c.Case, Status: uint32(c.Status), Matched: c.Answer == verify.Accepted,
-			Refused: c.Answer == verify.Refused || c.Answer == verify.Soft, Note: c.Note,
+			Refused: verdict.Refused(c), Note: c.Note,
 		})
 	}
 	return made

@@ -12,8 +12,10 @@ import (
 	"github.com/valyala/fasthttp"
 
 	state "tollgate/engine/workspace"
+	"tollgate/server"
 	"tollgate/server/provider/runner"
 	"tollgate/server/provider/verify"
+	"tollgate/server/vault"
 )
 
 // agentFunc is an agent of one function.
@@ -27,9 +29,9 @@ func (f agentFunc) Run(ctx context.Context, t runner.Task, tell teller) (runner.
 
 const productKey = "pk_0123456789abcdef"
 
-// working starts a node with workers and one product, which answers /me to its key alone and /done
-// to everybody.
-func working(t *testing.T, agent agentFunc) (*node, string) {
+// idleNode starts a node without workers, and one product, which answers /me to its key alone and
+// /done to everybody.
+func idleNode(t *testing.T) (n *node, verifier *verify.Verifier, base string) {
 	verifier, check, base := product(t, func(ctx *fasthttp.RequestCtx) {
 		switch {
 		case string(ctx.Path()) == "/done":
@@ -38,24 +40,39 @@ func working(t *testing.T, agent agentFunc) (*node, string) {
 			ctx.SetStatusCode(401)
 		}
 	})
-	n := start(t, func(c *Config) {
+	n = start(t, func(c *Config) {
 		c.Verifier, c.Check = verifier, check
 		c.Agents = []Agent{{"clever", "exec", "1"}, {"nop", "nop", "1"}}
 	})
+	return n, verifier, base
+}
+
+// working is idleNode with workers.
+func working(t *testing.T, agent agentFunc) (*node, string) {
+	n, verifier, base := idleNode(t)
 	agents := map[string]runner.Agent{"nop": runner.Nop{}}
 	if agent != nil {
 		agents["clever"] = agent
 	}
-	n.work(t, verifier, agents)
+	n.work(t, n.group, verifier, agents)
 	return n, base
 }
 
-func (n *node) work(t *testing.T, verifier *verify.Verifier, agents map[string]runner.Agent) {
-	workers, err := NewWorkers(WorkersConfig{
-		Machine: n.machine, Proposer: n.group, Verifier: verifier, Agents: agents, Name: "n1",
-		Leads: func() bool { return true },
-	})
+func (n *node) work(t *testing.T, p server.Proposer, verifier *verify.Verifier,
+	agents map[string]runner.Agent,
+) {
+	n.workWith(t, WorkersConfig{Proposer: p, Verifier: verifier, Agents: agents})
+}
+
+// workWith starts workers with what their configuration says beside the node's.
+func (n *node) workWith(t *testing.T, c WorkersConfig, settings ...func(*Workers)) {
+	c.Machine, c.Name, c.SealKey = n.machine, "n1", [32]byte{7}
+	c.Leads = func() bool { return true }
+	workers, err := NewWorkers(c)
 	require.NoError(t, err)
+	for _, set := range settings {
+		set(workers)
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { workers.Run(ctx) })
@@ -74,7 +91,7 @@ func (c *caller) until(id string, is func(status string) bool) (a answer) {
 	require.Eventually(c.t, func() bool {
 		a = c.call("GET", "/v1/runs/"+id, "").is(200, "")
 		return is(a.at("run", "status").(string))
-	}, 10*time.Second, 10*time.Millisecond)
+	}, 60*time.Second, 10*time.Millisecond)
 	return a
 }
 
@@ -138,11 +155,42 @@ func TestNopPassesOnlyWhatStands(t *testing.T) {
 	require.Equal(t, "blocked", c.ended(flow("done {run_id}"), "key-00003").at("run", "outcome"))
 }
 
+// TestARunDoesNotWaitForEver: what its agent used before is what it is told when it goes on, and
+// the sixth time that it asks, the run ends and costs nothing.
+func TestARunDoesNotWaitForEver(t *testing.T) {
+	n, base := working(t, func(_ context.Context, task runner.Task, _ teller) (runner.Report, error) {
+		return runner.Report{Question: "And now?", Steps: task.Steps + 3, Tokens: task.Tokens + 50}, nil
+	})
+	c := n.signUp("")
+	c.claim()
+	a := c.ended(c.keyFlow(base, "clever"), "key-00001")
+	id := a.at("run", "id").(string)
+	for waits := 1; waits <= state.MaxWaits; waits++ {
+		v, ok := n.machine.Run(1, must(parseID(markRun, id)))
+		require.True(t, ok)
+		require.Equal(t, []int{3 * waits, 50 * waits}, []int{int(v.Steps), int(v.Tokens)})
+		c.call("POST", "/v1/runs/"+id+"/resume", "").is(202, "")
+		a = c.until(id, func(status string) bool { return status != "queued" && status != "running" })
+	}
+	require.Equal(t, "failed", a.at("run", "status"))
+	require.Equal(t, "human_limit", a.at("run", "reasonCode"))
+	require.Equal(t, [2]any{"free", "returned"}, c.charged(a))
+	c.call("POST", "/v1/runs/"+id+"/resume", "").is(409, "cannot_resume")
+}
+
+func must[T any](value T, ok bool) T {
+	if !ok {
+		panic("it is not there")
+	}
+	return value
+}
+
 func TestAPersonHelps(t *testing.T) {
 	var asked atomic.Bool
 	n, base := working(t, func(_ context.Context, task runner.Task, _ teller) (runner.Report, error) {
 		if asked.Swap(true) {
 			require.Equal(t, "page 2", string(task.Checkpoint))
+			require.Equal(t, "the code is 4711", task.Answer)
 			return runner.Report{Credential: productKey}, nil
 		}
 		return runner.Report{Question: "What is the code?", Checkpoint: []byte("page 2")}, nil
@@ -153,9 +201,54 @@ func TestAPersonHelps(t *testing.T) {
 	require.Equal(t, "waiting_for_human", a.at("run", "status"))
 	require.Equal(t, "What is the code?", a.at("run", "human", "question"))
 	id := a.at("run", "id").(string)
-	c.call("POST", "/v1/runs/"+id+"/resume", "{}").is(202, "")
+	resume := "/v1/runs/" + id + "/resume"
+	c.call("POST", resume, `{"answer":""}`).is(400, "invalid_field")
+	c.call("POST", resume, `{"answer":"`+strings.Repeat("é", 501)+`"}`).is(400, "invalid_field")
+	c.call("POST", resume, `{"answer":"password=hush"}`).is(400, "credentials_not_allowed")
+	c.call("POST", resume, `{"answers":"x"}`).is(400, "unexpected_field")
+	c.call("POST", resume, `{"answer":"the code is 4711"}`).is(202, "")
+	n.mu.Lock()
+	entries := string(n.log)
+	n.mu.Unlock()
+	require.Contains(t, entries, "What is the code?")
+	require.NotContains(t, entries, "4711", "an answer is sealed before it enters the log")
 	a = c.until(id, func(status string) bool { return status == "completed" })
 	require.Equal(t, "passed", a.at("run", "outcome"))
+}
+
+// TestWhatARunMadeTrueBeforeItAsked: is its own doing, though a quote found it while it waited.
+func TestWhatARunMadeTrueBeforeItAsked(t *testing.T) {
+	var done, asked atomic.Bool
+	verifier, check, base := product(t, func(ctx *fasthttp.RequestCtx) {
+		if done.Load() {
+			ctx.SetBodyString("done")
+		}
+	})
+	n := start(t, func(c *Config) {
+		c.Verifier, c.Check, c.Agents = verifier, check, []Agent{{"clever", "exec", "1"}}
+	})
+	n.work(t, n.group, verifier, map[string]runner.Agent{"clever": agentFunc(
+		func(context.Context, runner.Task, teller) (runner.Report, error) {
+			done.Store(true)
+			if asked.Swap(true) {
+				return runner.Report{}, nil
+			}
+			return runner.Report{Question: "And now?"}, nil
+		},
+	)})
+	c := n.signUp("")
+	c.claim()
+	flow := c.flow(`{` + strings.Replace(flowText, "https://product.example", base, 1) +
+		`,"verification":{"url":"` + base + `/","contains":"done"}}`)
+	id := c.ended(flow, "key-00001").at("run", "id").(string)
+	n.later(preflightLife)
+	require.Equal(t, true, c.quote(flow)["preflight"].(map[string]any)["alreadyTrue"])
+	c.call("POST", "/v1/runs/"+id+"/resume", "").is(202, "")
+	a := c.until(id, func(status string) bool { return status == "completed" })
+	require.Equal(t, []any{"passed", "run"},
+		[]any{a.at("run", "outcome"), a.at("run", "verification", "proof")})
+	a = c.ended(flow, "key-00002")
+	require.Equal(t, "standing", a.at("run", "verification", "proof"), "for the next one it stands")
 }
 
 func TestHowRunsEnd(t *testing.T) {
@@ -165,11 +258,22 @@ func TestHowRunsEnd(t *testing.T) {
 		state                 string
 	}{
 		"blocked": {func(context.Context, runner.Task, teller) (runner.Report, error) {
-			return runner.Report{Blocked: true, Step: "signup", Code: "captcha", Reason: "There is a CAPTCHA."}, nil
+			return runner.Report{
+				Blocked: true, Step: "signup", Code: "captcha", Reason: "There is a CAPTCHA.", Reached: true,
+			}, nil
 		}, "completed", "blocked", "captcha", "committed"},
+		"blocked, and no more": {func(context.Context, runner.Task, teller) (runner.Report, error) {
+			return runner.Report{Blocked: true, Reached: true}, nil
+		}, "completed", "blocked", "no_credential", "committed"},
+		"blocked, it says": {func(context.Context, runner.Task, teller) (runner.Report, error) {
+			return runner.Report{Blocked: true, Step: "signup", Code: "captcha"}, nil
+		}, "completed", "inconclusive", "product_not_reached", "returned"},
 		"a made-up key": {func(context.Context, runner.Task, teller) (runner.Report, error) {
 			return runner.Report{Credential: "pk_madeup"}, nil
 		}, "completed", "blocked", "key_refused", "committed"},
+		"keeps too much": {func(context.Context, runner.Task, teller) (runner.Report, error) {
+			return runner.Report{Question: "?", Checkpoint: make([]byte, state.MaxCheckpoint+1)}, nil
+		}, "failed", "inconclusive", "provider_unavailable", "returned"},
 		"not there": {nil, "failed", "inconclusive", "provider_unavailable", "returned"},
 		"lost": {func(context.Context, runner.Task, teller) (runner.Report, error) {
 			return runner.Report{}, runner.ErrUnavailable
@@ -190,33 +294,151 @@ func TestHowRunsEnd(t *testing.T) {
 			require.Equal(t, row.outcome, a.at("run", "outcome"))
 			require.Equal(t, row.code, a.at("run", "reasonCode"))
 			require.Equal(t, [2]any{"free", row.state}, c.charged(a))
+			require.Equal(t, name == "keeps too much",
+				strings.Contains(a.at("run", "reason").(string), "checkpoint"))
 		})
 	}
 }
 
-// TestACancelledRunStaysCancelled: what its worker says afterwards is refused.
-func TestACancelledRunStaysCancelled(t *testing.T) {
-	release, working1 := make(chan struct{}), make(chan struct{})
-	n, base := working(t, func(context.Context, runner.Task, teller) (runner.Report, error) {
-		close(working1)
-		<-release
-		return runner.Report{Credential: productKey}, nil
+// TestBlockedIsDecidedByCalls: what an agent says about being blocked is told, and charged, only
+// where the verification finds that it got nowhere.
+func TestBlockedIsDecidedByCalls(t *testing.T) {
+	var mode atomic.Value
+	mode.Store("key")
+	verifier, check, base := product(t, func(ctx *fasthttp.RequestCtx) {
+		switch real := string(ctx.Request.Header.Peek("Authorization")) == "Bearer "+productKey; {
+		case mode.Load() == "down":
+			ctx.SetStatusCode(503)
+		case mode.Load() == "key" && !real:
+			ctx.SetStatusCode(401)
+		}
+	})
+	verifier.Pause = time.Millisecond
+	n := start(t, func(c *Config) {
+		c.Verifier, c.Check, c.Agents = verifier, check, []Agent{{"clever", "exec", "1"}}
+	})
+	var key, goesTo atomic.Value
+	n.work(t, n.group, verifier, map[string]runner.Agent{"clever": agentFunc(
+		func(context.Context, runner.Task, teller) (runner.Report, error) {
+			mode.Store(goesTo.Load())
+			return runner.Report{
+				Blocked: true, Step: "signup", Code: "captcha", Reason: "There is a CAPTCHA.",
+				Credential: key.Load().(string), Reached: true,
+			}, nil
+		},
+	)})
+	c := n.signUp("")
+	c.claim()
+	for i, row := range []struct {
+		product, key           string
+		outcome, code, charged string
+		calls                  int
+	}{
+		{"key", "", "blocked", "captcha", "committed", 2},
+		{"key", "pk_madeup", "blocked", "captcha", "committed", 4},
+		{"key", productKey, "passed", "", "committed", 4},
+		{"open", "", "inconclusive", "answers_without_key", "returned", 2},
+		{"down", "", "inconclusive", "verification_unavailable", "returned", 1},
+	} {
+		mode.Store("key")
+		key.Store(row.key)
+		goesTo.Store(row.product)
+		flow := c.keyFlow(base, "clever")
+		a := c.ended(flow, "key-0000"+string(rune('1'+i)))
+		require.Equal(t, "completed", a.at("run", "status"), i)
+		require.Equal(t, row.outcome, a.at("run", "outcome"), i)
+		if row.code == "" {
+			require.Nil(t, a.at("run", "reasonCode"), i)
+		} else {
+			require.Equal(t, row.code, a.at("run", "reasonCode"), i)
+		}
+		require.Equal(t, [2]any{"free", row.charged}, c.charged(a), i)
+		require.Len(t, a.at("run", "verification", "calls"), row.calls, i)
+		require.NotNil(t, a.at("run", "verification", "decided"), i)
+	}
+}
+
+// TestWhatWasReachedBeforeAWait counts: an agent that goes on and finds that a person's code does
+// not help has been at the product.
+func TestWhatWasReachedBeforeAWait(t *testing.T) {
+	for _, reached := range []bool{true, false} {
+		n, base := working(t, func(_ context.Context, task runner.Task, _ teller) (runner.Report, error) {
+			if task.Checkpoint != nil {
+				return runner.Report{Blocked: true, Step: "signup", Code: "email_code"}, nil
+			}
+			return runner.Report{Question: "And now?", Checkpoint: []byte("2"), Reached: reached}, nil
+		})
+		c := n.signUp("")
+		c.claim()
+		a := c.ended(c.keyFlow(base, "clever"), "key-00001")
+		id := a.at("run", "id").(string)
+		c.call("POST", "/v1/runs/"+id+"/resume", "").is(202, "")
+		a = c.until(id, func(status string) bool { return status == "completed" })
+		want := map[bool]string{true: "blocked", false: "inconclusive"}[reached]
+		require.Equal(t, want, a.at("run", "outcome"))
+	}
+}
+
+// TestAChangedKeyReturnsTheRun: what a person answered was sealed under another key than the node
+// has now.
+func TestAChangedKeyReturnsTheRun(t *testing.T) {
+	n, verifier, base := idleNode(t)
+	n.workWith(t, WorkersConfig{
+		Proposer: n.group, Verifier: verifier, Agents: map[string]runner.Agent{"clever": agentFunc(
+			func(context.Context, runner.Task, teller) (runner.Report, error) {
+				return runner.Report{Question: "And now?"}, nil
+			})},
+	}, func(w *Workers) {
+		var err error
+		w.answers, err = vault.New([32]byte{8}, answersPurpose)
+		require.NoError(t, err)
+	})
+	c := n.signUp("")
+	c.claim()
+	a := c.ended(c.keyFlow(base, "clever"), "key-00001")
+	id := a.at("run", "id").(string)
+	c.call("POST", "/v1/runs/"+id+"/resume", `{"answer":"blue"}`).is(202, "")
+	a = c.until(id, func(status string) bool { return status == "failed" })
+	require.Equal(t, "provider_unavailable", a.at("run", "reasonCode"))
+	require.Equal(t, [2]any{"free", "returned"}, c.charged(a))
+}
+
+// TestAKeyThatNobodyAskedFor ends the run: of a flow without a credential events are stored as they
+// are said, so that one may have had the key.
+func TestAKeyThatNobodyAskedFor(t *testing.T) {
+	n, base := working(t, func(_ context.Context, _ runner.Task, tell teller) (runner.Report, error) {
+		tell(runner.Event{At: time.Now(), Credential: productKey})
+		tell(runner.Event{At: time.Now(), Text: "has " + productKey})
+		return runner.Report{Step: "signup"}, nil
+	})
+	c := n.signUp("")
+	c.claim()
+	flow := c.flow(`{` + strings.Replace(flowText, "https://product.example", base, 1) +
+		`,"agent":"clever","verification":{"url":"` + base + `/done","status":200,"contains":"done"}}`)
+	a := c.ended(flow, "key-00001")
+	require.Equal(t, "failed", a.at("run", "status"))
+	require.Equal(t, "provider_unavailable", a.at("run", "reasonCode"))
+	require.Equal(t, [2]any{"free", "returned"}, c.charged(a))
+	require.Equal(t, "has [key]", a.at("run", "events").([]any)[0].(map[string]any)["text"])
+}
+
+// TestCancelEndsTheAgent: at once, and not with the next heartbeat.
+func TestCancelEndsTheAgent(t *testing.T) {
+	begun, ended := make(chan struct{}), make(chan struct{})
+	n, base := working(t, func(ctx context.Context, _ runner.Task, _ teller) (runner.Report, error) {
+		close(begun)
+		<-ctx.Done()
+		close(ended)
+		return runner.Report{}, ctx.Err()
 	})
 	c := n.signUp("")
 	c.claim()
 	id := c.start(c.keyFlow(base, "clever"), "key-00001").is(202, "").at("run", "id").(string)
-	<-working1
-	require.Equal(t, "running", c.call("GET", "/v1/runs/"+id, "").at("run", "status"))
+	<-begun
+	at := time.Now()
 	c.call("POST", "/v1/runs/"+id+"/cancel", "").is(200, "")
-	close(release)
-	require.Eventually(t, func() bool {
-		_, running := n.machine.Load()
-		return running == 0
-	}, 5*time.Second, time.Millisecond)
-	a := c.call("GET", "/v1/runs/"+id, "").is(200, "")
-	require.Equal(t, "cancelled", a.at("run", "status"))
-	require.Nil(t, a.at("run", "outcome"))
-	require.Equal(t, [2]any{"free", "returned"}, c.charged(a))
+	<-ended
+	require.Less(t, time.Since(at), defaultLease/beats-looking)
 }
 
 func TestCut(t *testing.T) {
@@ -228,4 +450,6 @@ func TestCut(t *testing.T) {
 		}
 	}
 	require.Equal(t, "a b", cut("a\nb", state.MaxEventBytes))
+	require.Equal(t, "日…", cut("日日日", 8), "what is cut says so")
+	require.Equal(t, "日日日", cut("日日日", 9))
 }

@@ -1,0 +1,87 @@
+package client_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Keys that have left memory are known all the same, in single events, in batches and when an event
+// is corrected, whether they left it before the request or while it was on its way.
+func TestKeysThatLeftMemoryAreKnown(t *testing.T) {
+	n := start(t)
+	n.customer("acme")
+	sent := map[string]string{} // an event says when it occurred
+	send := func(key string, units int) string {
+		id := fmt.Sprint(key, " ", units)
+		if sent[id] == "" {
+			sent[id] = event(key, fmt.Sprintf(`,"usageUnits":%d`, units))
+		}
+		return sent[id]
+	}
+	for i := range 3 {
+		n.call("POST", "events", send(fmt.Sprint("k", i), 1)).is(201, "")
+	}
+	n.Demotes.Store(1)
+	n.call("POST", "events", send("k0", 1)).is(409, "duplicate_key")
+	require.EqualValues(t, 3, n.Machine.KeySpan().OnDisk())
+	n.call("POST", "events", send("k1", 2)).is(409, "key_reused")
+	n.call("POST", "events", send("k3", 1)).is(201, "")
+	n.Demotes.Store(2) // k3 is looked for before it leaves memory
+	n.call("POST", "events", send("k3", 1)).is(409, "duplicate_key")
+	require.Zero(t, n.Machine.KeySpan().InMemory())
+	n.Demotes.Store(3)
+	n.call("POST", "events", send("k4", 1)).is(201, "")
+	require.EqualValues(t, 5, n.Machine.KeySpan().Next)
+
+	batch := strings.Join([]string{send("k0", 1), send("k5", 1), send("k5", 1), send("k2", 7)}, ",")
+	n.Demotes.Store(1)
+	a := n.call("POST", "events/batch", "["+batch+"]").is(200, "")
+	require.Equal(t, []any{1.0, 3.0, 0.0}, []any{
+		a.data("accepted"), a.data("duplicates"), a.data("rejected"),
+	})
+	a = n.call("GET", "entitlements/acme/tokens", "").is(200, "")
+	require.Equal(t, 6.0, a.data("usage", "used"))
+
+	n.call("POST", "events/k1/amend", `{"usageUnits":3}`).is(200, "")
+	n.call("POST", "events/k2/void", "").is(200, "")
+	n.call("POST", "events/none/void", "").is(404, "usage_not_found")
+	a = n.call("GET", "entitlements/acme/tokens", "").is(200, "")
+	require.Equal(t, 7.0, a.data("usage", "used"))
+}
+
+// An event whose key's neighbours leave memory while it is on its way waits for this node's files.
+func TestAnEventWaitsForKeyFiles(t *testing.T) {
+	n := start(t)
+	n.customer("acme")
+	n.call("POST", "events", event("k0", "")).is(201, "")
+	n.Demotes.Store(1)
+	n.call("POST", "events", event("k1", "")).is(201, "")
+	require.EqualValues(t, 1, n.Machine.KeySpan().Memory)
+	n.Demotes.Store(1)
+	n.Lags.Store(10) // what it is proposed with, and more looks than there are proposals
+	n.call("POST", "events", event("k2", "")).is(201, "")
+	require.EqualValues(t, 2, n.Machine.KeySpan().Memory)
+	require.Zero(t, n.Lags.Load())
+}
+
+// A node whose files are behind records nothing of which it cannot tell whether it was recorded.
+func TestANodeWhoseKeyFilesAreBehindRecordsNothing(t *testing.T) {
+	n := start(t)
+	n.customer("acme")
+	body := event("k0", "")
+	n.call("POST", "events", body).is(201, "")
+	n.Demotes.Store(1)
+	n.Blind.Store(true)
+	n.call("POST", "events", body).is(503, "key_unproven")
+	n.call("POST", "events", event("k1", "")).is(503, "key_unproven")
+	a := n.call("POST", "events/batch", "["+event("k0", "")+"]").is(200, "")
+	require.Equal(t, 1.0, a.data("rejected"))
+	n.call("POST", "events/k0/void", "").is(503, "journal_unavailable")
+	n.Blind.Store(false)
+	n.call("POST", "events", body).is(409, "duplicate_key")
+	n.call("POST", "events", event("k1", "")).is(201, "")
+	require.EqualValues(t, 2, n.Machine.KeySpan().Next)
+}

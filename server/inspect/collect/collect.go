@@ -1,0 +1,374 @@
+// Package collect fetches what a product publishes: always the same addresses for the same answers,
+// whichever answer comes first. DESIGN.md of server/inspect says in which order.
+package collect
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"tollgate/server/inspect/document"
+	"tollgate/server/inspect/robots"
+	"tollgate/server/provider/fetch"
+)
+
+// Bounds of a collection.
+const (
+	MaxFetches  = fetch.BudgetFetches
+	MaxParallel = fetch.BudgetParallel
+	// MaxTime leaves of the 60 s that an inspection may take what its turn and its reading take.
+	MaxTime = fetch.BudgetTime - 10*time.Second
+	// MaxBytes is what the texts of all answers may hold together.
+	MaxBytes = 12 << 20
+	maxHops  = fetch.MaxRedirects
+	maxHosts = 3
+)
+
+// Agent is the product token by which robots.txt knows us.
+const Agent = "Tollgate"
+
+// Errors of Run.
+var (
+	// ErrUnreachable: the home page gives nothing, and nothing else does.
+	ErrUnreachable = errors.New("collect: the target answered nothing that can be read")
+	// ErrForbidden: the url leads where no inspection goes.
+	ErrForbidden = errors.New("collect: not a public http or https address")
+)
+
+// Fetcher makes guarded requests; *fetch.Client is one.
+type Fetcher interface {
+	Do(ctx context.Context, r *fetch.Request) (*fetch.Response, error)
+}
+
+// Config is what a collection needs.
+type Config struct {
+	Fetcher Fetcher
+	// Now is the clock; time.Now when nil.
+	Now func() time.Time
+}
+
+// Observation is one fetch, with what was read.
+type Observation struct {
+	document.Observation
+	// Text is the body as UTF-8, where the answer is 2xx; quotes are pieces of it.
+	Text string
+	// Headers are the lines of the headers that are read: Link, WWW-Authenticate.
+	Headers []string
+	// hop is where the answer redirects to; asked is where the redirects that led here began.
+	hop, asked string
+}
+
+// OK says that there is a text to read.
+func (o *Observation) OK() bool { return o.Failure == nil && o.success() }
+
+func (o *Observation) success() bool { return o.Status != nil && *o.Status/100 == 2 }
+
+// Absent says that the host answered that there is no such document.
+func (o *Observation) Absent() bool { return o.Status != nil && *o.Status/100 == 4 }
+
+// Collection is what was fetched.
+type Collection struct {
+	Target document.Target
+	// StartedAt and FinishedAt are when the first fetch began and the last ended.
+	StartedAt, FinishedAt time.Time
+	Observations          []Observation
+	// AnswersEverything says that the host answered a path that cannot exist.
+	AnswersEverything bool
+	Limits            []document.Limit
+	// host is the home page's, after redirects.
+	host string
+}
+
+// Robots is the answer of the home page's host to a request for its robots.txt; nil where none was
+// made.
+func (c *Collection) Robots() *Observation { return c.robotsOf(c.host) }
+
+func (c *Collection) robotsOf(host string) *Observation {
+	var answer *Observation
+	for i := range c.Observations {
+		o := &c.Observations[i]
+		if o.Role != RoleRobots || o.hop != "" {
+			continue
+		}
+		// The rules are those of the host that was asked, wherever it sent us.
+		if u, err := url.Parse(o.asked); err == nil && u.Host == host {
+			answer = o
+		}
+	}
+	return answer
+}
+
+// Holds says whether an observation read a text, in its body or in one of its header lines.
+func (c *Collection) Holds(obs, quote string) bool {
+	for i := range c.Observations {
+		if o := &c.Observations[i]; o.ID == obs {
+			for _, line := range o.Headers {
+				if strings.Contains(line, quote) {
+					return true
+				}
+			}
+			return strings.Contains(o.Text, quote)
+		}
+	}
+	return false
+}
+
+// Find is the answer to what was looked for: the last observation of a role that is no redirect, of
+// those the first that can be read; nil where there is none.
+func (c *Collection) Find(role string) *Observation {
+	var last *Observation
+	for i := range c.Observations {
+		o := &c.Observations[i]
+		if o.Role != role || o.hop != "" {
+			continue
+		}
+		if o.OK() {
+			return o
+		}
+		last = o
+	}
+	return last
+}
+
+// All are the answers of a role that can be read.
+func (c *Collection) All(role string) []*Observation {
+	var all []*Observation
+	for i := range c.Observations {
+		if o := &c.Observations[i]; o.Role == role && o.OK() {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// step is one fetch to make.
+type step struct {
+	role, url, via, accept string
+	// hops is how many redirects led here, asked where they began.
+	hops  int
+	asked string
+}
+
+type run struct {
+	config Config
+	out    *Collection
+	budget *fetch.Budget
+	// asked are the addresses that were planned, with what they were asked for.
+	asked map[string]bool
+	// count is how many of a role were planned.
+	count map[string]int
+	// rules are the robots.txt of hosts; nil forbids everything.
+	rules map[string]*robots.File
+	bytes int
+	// port is the one that the target names.
+	port uint16
+	// skipped counts fetches that the budget does not cover, late those that time does not.
+	skipped, late, forbidden, foreign int
+}
+
+// Run collects what a url's host publishes. The run's id decides the path that cannot exist.
+func Run(ctx context.Context, config Config, target, runID string) (*Collection, error) {
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	u, err := url.Parse(target)
+	if err != nil || u.Host == "" {
+		return nil, ErrForbidden
+	}
+	r := &run{
+		config: config, budget: fetch.NewBudget(MaxFetches, MaxParallel, MaxTime),
+		asked: map[string]bool{}, count: map[string]int{}, rules: map[string]*robots.File{},
+		port: fetch.PortIn(u),
+		out: &Collection{
+			Target:    document.Target{URL: target, Host: u.Host},
+			StartedAt: config.Now(),
+		},
+	}
+	if err = r.first(ctx, u, runID); err != nil {
+		return nil, err
+	}
+	origin := r.origin()
+	r.wave(ctx, wellKnown(origin, r.homeURL()))
+	r.out.host = origin.Host
+	r.learnRobots(origin.Host)
+	from := 0
+	for depth := 1; depth <= 2; depth++ {
+		to := len(r.out.Observations)
+		links := r.links(from, to, depth)
+		if depth == 1 {
+			links = append(links, r.guesses(origin, links)...)
+		}
+		r.follow(ctx, links)
+		from = to
+	}
+	r.out.FinishedAt = config.Now()
+	r.limits()
+	if !r.reached() {
+		return nil, ErrUnreachable
+	}
+	return r.out, ctx.Err()
+}
+
+// first makes the control request and reads the home page.
+func (r *run) first(ctx context.Context, u *url.URL, runID string) error {
+	sum := sha256.Sum256([]byte(runID))
+	control := u.ResolveReference(&url.URL{Path: "/" + hex.EncodeToString(sum[:10])})
+	r.wave(ctx, []step{
+		{role: RoleControl, url: control.String(), via: viaControl},
+		{role: RoleHome, url: u.String(), via: viaRoot, accept: acceptHTML},
+	})
+	if o := r.out.Find(RoleControl); o != nil && o.success() {
+		r.out.AnswersEverything = true
+	}
+	home := r.out.Find(RoleHome)
+	if home != nil && home.Failure != nil {
+		switch fetch.Rule(*home.Failure) {
+		case fetch.RuleURL, fetch.RuleUserinfo, fetch.RuleHost, fetch.RulePort, fetch.RuleAddress,
+			fetch.RuleOwn:
+			return ErrForbidden
+		}
+	}
+	return ctx.Err()
+}
+
+// homeURL is where the home page came from, after redirects.
+func (r *run) homeURL() string {
+	if home := r.out.Find(RoleHome); home != nil {
+		return home.URL
+	}
+	return r.out.Target.URL
+}
+
+func (r *run) origin() *url.URL {
+	u, err := url.Parse(r.homeURL())
+	if err != nil { // it was fetched
+		u = &url.URL{}
+	}
+	return &url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/"}
+}
+
+// reached says whether anything was read: the home page, or any document.
+func (r *run) reached() bool {
+	for i := range r.out.Observations {
+		o := &r.out.Observations[i]
+		if o.success() || o.Role == RoleHome && o.Status != nil && o.hop == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// wave makes the fetches of a list, and those that they redirect to. What it appends is in the
+// list's order.
+func (r *run) wave(ctx context.Context, steps []step) {
+	for len(steps) > 0 {
+		var fresh []step
+		for _, s := range steps {
+			if key := s.accept + " " + s.url; !r.asked[key] {
+				r.asked[key] = true
+				fresh = append(fresh, s)
+			}
+		}
+		steps = steps[:0:0]
+		for len(fresh) > 0 {
+			n := min(len(fresh), MaxParallel)
+			for i, o := range r.batch(ctx, fresh[:n]) {
+				steps = r.commit(steps, &fresh[i], o)
+			}
+			fresh = fresh[n:]
+		}
+	}
+}
+
+// batch makes up to MaxParallel fetches at once. Answers are taken together, so that those which
+// are read but not yet counted are few.
+func (r *run) batch(ctx context.Context, steps []step) []*Observation {
+	made := make([]*Observation, len(steps))
+	var all sync.WaitGroup
+	for i := range steps {
+		if len(r.out.Observations)+i >= MaxFetches {
+			r.skipped++
+			continue
+		}
+		all.Go(func() { made[i] = r.fetch(ctx, &steps[i]) })
+	}
+	all.Wait()
+	return made
+}
+
+// commit takes an answer, and plans where it redirects to.
+func (r *run) commit(next []step, s *step, o *Observation) []step {
+	if o == nil {
+		return next
+	}
+	if o.Failure != nil && *o.Failure == string(fetch.RuleBudget) {
+		r.late++
+		return next
+	}
+	o.ID = fmt.Sprintf("obs_%d", len(r.out.Observations)+1)
+	if r.bytes += len(o.Text); r.bytes > MaxBytes {
+		r.bytes -= len(o.Text)
+		o.Text = ""
+		failure := "total_size"
+		o.Failure = &failure
+	}
+	r.out.Observations = append(r.out.Observations, *o)
+	if o.hop == "" || s.hops >= maxHops {
+		return next
+	}
+	return append(next, step{
+		role: s.role, url: o.hop, via: viaLink + o.ID, accept: s.accept, hops: s.hops + 1,
+		asked: o.asked,
+	})
+}
+
+// fetch makes one fetch. It touches nothing of the run that changes.
+func (r *run) fetch(ctx context.Context, s *step) *Observation {
+	o := &Observation{asked: cmp.Or(s.asked, s.url), Observation: document.Observation{
+		Role: s.role, URL: s.url, DiscoveredVia: s.via,
+	}}
+	request := &fetch.Request{URL: s.url, Budget: r.budget, Port: r.port, Header: http.Header{
+		"User-Agent": {Agent + "/1 (inspection)"}, "Accept": {"*/*"},
+	}}
+	if s.accept != "" {
+		request.Header.Set("Accept", s.accept)
+	}
+	answer, err := r.config.Fetcher.Do(ctx, request)
+	o.FetchedAt = Stamp(r.config.Now())
+	if err != nil {
+		failure := failureOf(err)
+		o.Failure = &failure
+		if status := fetch.Status(err); status != 0 {
+			o.Status = &status
+		}
+		return o
+	}
+	o.take(answer)
+	return o
+}
+
+// Stamp is an instant as documents have it.
+func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// limits says what was not done.
+func (r *run) limits() {
+	add := func(n int, code, reason string) {
+		if n > 0 {
+			r.out.Limits = append(r.out.Limits, document.Limit{
+				Code: code, Reason: fmt.Sprintf(reason, n),
+			})
+		}
+	}
+	add(r.skipped, "fetch_budget", "%d addresses were not read: a run makes 40 fetches.")
+	add(r.late, "time_budget", "%d addresses were not read: a run fetches for 50 seconds.")
+	add(r.forbidden, "robots", "%d links were not followed: robots.txt of their host forbids it.")
+	add(r.foreign, "other_domains", "%d links were not followed: they leave the registrable domain.")
+}

@@ -1,0 +1,397 @@
+// Package evaluate says what the facts of an inspection mean, by named rules: each verdict has a
+// name, a reason from a template and the observations that it rests on. It is a pure function of
+// the facts. Unknown means that not enough was observed, never that something is missing.
+package evaluate
+
+import (
+	"fmt"
+	"slices"
+
+	"tollgate/server/inspect/document"
+	"tollgate/server/inspect/extract"
+	"tollgate/server/inspect/openapi"
+	"tollgate/server/inspect/robots"
+)
+
+// Version is the version of the rules: a document says by which it was made.
+const Version = "1"
+
+// words are how much visible text a page must have to be read without scripts, in bytes.
+const words = 200
+
+// Evaluate makes the document of a run.
+func Evaluate(f *extract.Facts, runID string) *document.Document {
+	e := &evaluator{f: f}
+	required := e.required()
+	d := &document.Document{
+		Schema:       document.Version,
+		Generator:    document.Generator{Tool: "tollgate", Version: Version, RunID: runID},
+		Target:       f.Target,
+		StartedAt:    f.StartedAt,
+		FinishedAt:   f.FinishedAt,
+		Product:      f.Product,
+		Observations: f.Observations,
+		Interfaces: document.Interfaces{
+			Website: e.website(), API: e.api(), MCP: e.mcp(), CLI: e.cli(),
+		},
+		Capabilities: f.Capabilities,
+		Auth: document.Auth{
+			Declared: f.Methods, Mentions: f.Mentions, Requirement: e.requirement(&required),
+			Understandable: e.understandable(&required), Friction: f.Friction,
+		},
+		Required: required,
+		Pricing: document.Pricing{
+			Model: f.Model, Plans: f.Plans, ObservedPrices: f.Prices, Determinable: e.cost(),
+			Ambiguities: e.ambiguities(),
+		},
+		MachineAccess: document.MachineAccess{
+			Robots: f.Robots.File, LLMs: f.LLMs, Agent: f.Agent, CrawlersAllowed: e.crawlers(),
+			Index: e.index(),
+		},
+		Limits: append([]document.Limit{
+			{Code: "no_script_rendering", Reason: "Pages were read as they are sent; no script ran."},
+			{Code: "no_login", Reason: "Nothing behind a sign-in was read."},
+			{Code: "no_model_interpretation", Reason: "No language model read or wrote anything."},
+		}, f.Limits...),
+	}
+	d.Unknowns = unknowns(d)
+	return d
+}
+
+type evaluator struct{ f *extract.Facts }
+
+// say makes an evaluation.
+func say(verdict document.Verdict, rule, reason string, basedOn ...string) document.Evaluation {
+	return document.Evaluation{
+		Verdict: verdict, Rule: rule, Reason: reason, BasedOn: unique(basedOn),
+		Method: document.MethodRule,
+	}
+}
+
+func unique(ids []string) []string {
+	var once []string
+	for _, id := range ids {
+		if id != "" && !slices.Contains(once, id) {
+			once = append(once, id)
+		}
+	}
+	return once
+}
+
+// of are the observations of pieces of evidence.
+func of(lists ...[]document.Evidence) []string {
+	var ids []string
+	for _, list := range lists {
+		for _, e := range list {
+			ids = append(ids, e.Obs)
+		}
+	}
+	return unique(ids)
+}
+
+func (e *evaluator) website() document.Evaluation {
+	h := &e.f.Home
+	switch {
+	case h.Read && h.Letters >= words:
+		return say(document.Yes, "website_readable",
+			"The home page has text that is readable without scripts.", h.Obs)
+	case h.Read && h.Script > 0:
+		return say(document.Partial, "website_needs_scripts",
+			"The home page answers, but shows little without running its scripts.", h.Obs)
+	case h.Read:
+		return say(document.Yes, "website_short", "The home page answers, with little text.", h.Obs)
+	case h.Status == 404 || h.Status == 410:
+		return say(document.No, "website_absent",
+			fmt.Sprintf("The address answers %d.", h.Status), h.Obs)
+	case h.Status != 0 && h.Failure == "":
+		return say(document.Unknown, "website_refused",
+			fmt.Sprintf("The home page answers %d to this reader.", h.Status), h.Obs)
+	default:
+		return say(document.Unknown, "website_unread",
+			"The home page could not be read: "+h.Failure+".", h.Obs)
+	}
+}
+
+// looked says that enough was read to say that something is not there: a home page that has text
+// without scripts, and whatever was to be read besides. What other hosts hold is theirs.
+func (e *evaluator) looked() bool {
+	for _, limit := range e.f.Limits {
+		if limit.Code != "other_domains" {
+			return false
+		}
+	}
+	for i := range e.f.Observations {
+		o := &e.f.Observations[i]
+		if o.Failure != nil && *o.Failure != "redirect_target" || o.Status != nil && *o.Status >= 500 {
+			return false
+		}
+	}
+	return e.f.Home.Read && e.f.Home.Letters >= words
+}
+
+// absent is the verdict on what nothing speaks of.
+func (e *evaluator) absent(name, what string) document.Evaluation {
+	if e.looked() {
+		return say(document.No, name+"_absent",
+			"No document and no text that was read speaks of "+what+".", e.f.Spoken...)
+	}
+	return say(document.Unknown, name+"_not_observed",
+		"Too little was read to say whether there is "+what+".", e.f.Home.Obs)
+}
+
+func (e *evaluator) api() document.Evaluation {
+	operations, ids := 0, []string{}
+	for _, api := range e.f.APIs {
+		operations += len(api.Operations)
+		ids = append(ids, api.Obs)
+	}
+	switch {
+	case operations > 0:
+		return say(document.Yes, "api_described",
+			fmt.Sprintf("An API description with %d operations is published.", operations), ids...)
+	case len(e.f.APIs) > 0:
+		return say(document.Partial, "api_description_empty",
+			"An API description is published that has no operation.", ids...)
+	case len(e.f.BrokenAPIs) > 0:
+		return say(document.Partial, "api_description_unread",
+			"An API description is published, but "+e.f.BrokenAPIs[0].Why+".", e.f.BrokenAPIs[0].Obs)
+	case len(e.f.APITexts) > 0:
+		return say(document.Partial, "api_mentioned",
+			"Texts speak of an API, but no description of it was found.", of(e.f.APITexts)...)
+	}
+	return e.absent("api", "an API")
+}
+
+func (e *evaluator) mcp() document.Evaluation {
+	switch {
+	case len(e.f.MCPCards) > 0:
+		return say(document.Yes, "mcp_published", "A card of an MCP server is published.",
+			of(e.f.MCPCards)...)
+	case len(e.f.MCPTexts) > 0:
+		return say(document.Partial, "mcp_mentioned",
+			"Texts speak of an MCP server, but no card of it was found.", of(e.f.MCPTexts)...)
+	}
+	return e.absent("mcp", "an MCP server")
+}
+
+func (e *evaluator) cli() document.Evaluation {
+	switch {
+	case len(e.f.CLIInstalls) > 0:
+		return say(document.Yes, "cli_installable", "A command that installs a tool is published.",
+			of(e.f.CLIInstalls)...)
+	case len(e.f.CLITexts) > 0:
+		return say(document.Partial, "cli_mentioned",
+			"Texts speak of a command-line tool, but no command that installs it was found.",
+			of(e.f.CLITexts)...)
+	}
+	return e.absent("cli", "a command-line tool")
+}
+
+// required is authentication_requirement: the operations of all descriptions together.
+func (e *evaluator) required() document.AuthRequired {
+	var r document.AuthRequired
+	var values []document.Requirement
+	complete, listed := len(e.f.BrokenAPIs) == 0, 0
+	for _, api := range e.f.APIs {
+		r.BasedOn = append(r.BasedOn, api.Obs)
+		complete = complete && len(api.Incomplete) == 0
+		for i := range api.Operations {
+			o := &api.Operations[i]
+			if listed += sizeOf(o); listed > mostListed {
+				complete = false
+				break
+			}
+			values = append(values, o.Security.Value)
+			r.Operations = append(r.Operations, document.OpRequired{
+				Operation: o.Name(), Value: o.Security.Value, Reason: o.Security.Reason,
+				BasedOn: []string{api.Obs}, Rule: o.Security.Rule, Source: o.Security.Source,
+				SchemeNames: o.Security.Names,
+			})
+		}
+	}
+	for _, broken := range e.f.BrokenAPIs {
+		r.BasedOn = append(r.BasedOn, broken.Obs)
+	}
+	r.Value, r.Rule, r.Reason = openapi.Combine(values, complete)
+	return r
+}
+
+// mostListed is how long the names of all operations, and of the schemes of each, may be together
+// with operationSize for each, in bytes: a host could name two hundred schemes for thousands.
+const (
+	mostListed    = 1 << 20
+	operationSize = 100
+)
+
+func sizeOf(o *openapi.Operation) int {
+	size := operationSize + len(o.Method) + len(o.Path) + len(o.Security.Reason)
+	for _, name := range o.Security.Names {
+		size += len(name)
+	}
+	return size
+}
+
+func (e *evaluator) requirement(r *document.AuthRequired) document.Evaluation {
+	verdicts := map[document.Requirement]document.Verdict{
+		document.RequirementRequired: document.Yes, document.RequirementMixed: document.Partial,
+		document.RequirementNone: document.No,
+	}
+	if verdict := verdicts[r.Value]; verdict != "" {
+		return say(verdict, "requirement_"+string(r.Value), r.Reason, r.BasedOn...)
+	}
+	if len(e.f.Methods) > 0 {
+		return say(document.Partial, "requirement_method_declared",
+			"Ways to authenticate are declared, but not which operations need them.",
+			e.methods()...)
+	}
+	return say(document.Unknown, "requirement_"+string(r.Value), r.Reason, r.BasedOn...)
+}
+
+func (e *evaluator) methods() []string {
+	var ids []string
+	for _, m := range e.f.Methods {
+		ids = append(ids, of(m.Evidence)...)
+	}
+	return unique(ids)
+}
+
+func (e *evaluator) mentions() []string {
+	var ids []string
+	for _, m := range e.f.Mentions {
+		ids = append(ids, of(m.Evidence)...)
+	}
+	return unique(ids)
+}
+
+// understandable says whether an agent can read how it gets a credential and how it sends it.
+func (e *evaluator) understandable(r *document.AuthRequired) document.Evaluation {
+	declared, told := len(e.f.Methods) > 0, len(e.f.Setup) > 0
+	switch {
+	case r.Value == document.RequirementNone:
+		return say(document.Yes, "setup_not_needed", "No operation needs a credential.", r.BasedOn...)
+	case declared && told:
+		return say(document.Yes, "setup_declared_and_told",
+			"How a credential is sent is declared, and how one is obtained is told.",
+			append(e.methods(), of(e.f.Setup)...)...)
+	case told:
+		return say(document.Partial, "setup_told",
+			"How a credential is obtained is told, but no document declares how it is sent.",
+			of(e.f.Setup)...)
+	case declared:
+		return say(document.Partial, "setup_declared",
+			"How a credential is sent is declared, but not how one is obtained.", e.methods()...)
+	case len(e.f.Mentions) > 0:
+		return say(document.Partial, "setup_mentioned",
+			"Texts mention credentials, but not how one is obtained.", e.mentions()...)
+	}
+	return e.absent("setup", "a way to a credential")
+}
+
+func (e *evaluator) cost() document.Evaluation {
+	var plans, prices []string
+	for _, p := range e.f.Plans {
+		plans = append(plans, of(p.Evidence)...)
+	}
+	for _, p := range e.f.Prices {
+		prices = append(prices, of(p.Evidence)...)
+	}
+	switch {
+	case len(plans) > 0:
+		return say(document.Yes, "cost_in_data", "Offers with prices are published as data.", plans...)
+	case len(prices) > 0 && len(e.f.PricingPages) > 0:
+		return say(document.Yes, "cost_in_text", "A page about prices states them.",
+			append(prices, e.f.PricingPages...)...)
+	case len(prices) > 0:
+		return say(document.Partial, "cost_in_passing",
+			"Prices stand in texts, but no page about prices was read.", prices...)
+	case e.f.Model != nil && e.f.Model.Value != "on_request":
+		return say(document.Partial, "cost_model_only",
+			"How prices are made is told, but no price.", of(e.f.Model.Evidence)...)
+	case len(e.f.OnDemand) > 0:
+		return say(document.No, "cost_on_request", "Prices are told on request only.",
+			of(e.f.OnDemand)...)
+	case len(e.f.PricingPages) > 0:
+		return say(document.No, "cost_not_stated",
+			"A page about prices was read that states none.", e.f.PricingPages...)
+	}
+	return e.absent("cost", "a price")
+}
+
+func (e *evaluator) ambiguities() []document.Ambiguity {
+	var all []document.Ambiguity
+	for _, p := range e.f.Plans {
+		if p.Value.Currency == nil {
+			all = append(all, document.Ambiguity{
+				Reason: "An offer states a price without a currency.", Rule: "price_without_currency",
+				BasedOn: of(p.Evidence),
+			})
+			break
+		}
+	}
+	if len(e.f.OnDemand) > 0 && len(e.f.Prices)+len(e.f.Plans) > 0 {
+		all = append(all, document.Ambiguity{
+			Reason: "Some prices are stated, and some are told on request only.",
+			Rule:   "price_partly_on_request", BasedOn: of(e.f.OnDemand),
+		})
+	}
+	return all
+}
+
+// crawlers says whether AI agents may read the home page. Agents that act for a user count most;
+// that training alone is blocked does not count.
+func (e *evaluator) crawlers() document.Evaluation {
+	r := &e.f.Robots
+	if !r.Known {
+		return say(document.Unknown, "crawlers_rules_unread",
+			"robots.txt could not be read, so its rules are not known.", r.Obs)
+	}
+	if r.File == nil {
+		return say(document.Yes, "crawlers_no_rules", "No robots.txt restricts anybody.", r.Obs)
+	}
+	blocked, all := map[robots.Purpose]int{}, map[robots.Purpose]int{}
+	for _, a := range robots.Agents {
+		all[a.Purpose]++
+		if r.Blocked[a.Name] {
+			blocked[a.Purpose]++
+		}
+	}
+	user, search := blocked[robots.ForUser], blocked[robots.ForSearch]
+	switch {
+	case user == all[robots.ForUser]:
+		return say(document.No, "crawlers_users_blocked",
+			"robots.txt blocks every known agent that acts for a user.", r.Obs)
+	case user+search > 0:
+		return say(document.Partial, "crawlers_some_blocked", fmt.Sprintf(
+			"robots.txt blocks %d agents that act for a user and %d that search.", user, search), r.Obs)
+	case blocked[robots.ForTraining] > 0:
+		return say(document.Yes, "crawlers_training_blocked",
+			"robots.txt blocks training alone.", r.Obs)
+	}
+	return say(document.Yes, "crawlers_allowed", "robots.txt blocks no known AI agent.", r.Obs)
+}
+
+func (e *evaluator) index() document.Evaluation {
+	if len(e.f.Indexes) > 0 {
+		return say(document.Yes, "index_published", "An index made for agents is published.",
+			e.f.Indexes...)
+	}
+	for i := range e.f.Observations {
+		o := &e.f.Observations[i]
+		if o.Role == "llms_txt" && (o.Status == nil || *o.Status >= 500 || o.Failure != nil) {
+			return say(document.Unknown, "index_unread", "llms.txt could not be read.", o.ID)
+		}
+	}
+	return say(document.No, "index_absent", "No index made for agents was found.", e.asked()...)
+}
+
+// asked are the observations of the places where an index would be.
+func (e *evaluator) asked() []string {
+	var ids []string
+	for i := range e.f.Observations {
+		switch o := &e.f.Observations[i]; o.Role {
+		case "llms_txt", "agent_card", "mcp_server_card", "ai_catalog", "api_catalog":
+			ids = append(ids, o.ID)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,112 @@
+// Package extract reads facts out of what was collected. It is a pure function: the same collection
+// gives the same facts, and each of them says where it stands. What they mean is for package
+// evaluate to say.
+package extract
+
+import (
+	"tollgate/server/inspect/collect"
+	"tollgate/server/inspect/document"
+	"tollgate/server/inspect/openapi"
+)
+
+// Facts are what was read.
+type Facts struct {
+	Target                document.Target
+	StartedAt, FinishedAt string
+	Observations          []document.Observation
+	AnswersEverything     bool
+	Limits                []document.Limit
+
+	Home    Page
+	Product document.Product
+	// APIs are the descriptions that were read; BrokenAPIs are answers that begin like one and could
+	// not be read, with why.
+	APIs       []API
+	BrokenAPIs []Broken
+	// Spoken are the answers with text that was read, in order.
+	Spoken []string
+	// APITexts, MCPTexts and CLITexts are where texts speak of them; MCPCards and CLIInstalls are
+	// what a caller can use at once.
+	APITexts, MCPTexts, CLITexts, MCPCards, CLIInstalls []document.Evidence
+
+	Capabilities []document.Capability
+	Methods      []*document.Fact[document.AuthMethod]
+	Mentions     []document.AuthMention
+	// Setup is where it stands how a credential is obtained.
+	Setup    []document.Evidence
+	Friction []document.Friction
+
+	Model    *document.Fact[string]
+	Plans    []*document.Fact[document.Plan]
+	Prices   []*document.Fact[string]
+	OnDemand []document.Evidence
+	// PricingPages are the pages about prices that were read.
+	PricingPages []string
+
+	Robots Robots
+	LLMs   *document.Fact[document.IndexFile]
+	Agent  *document.Fact[document.AgentFile]
+	// Indexes are the answers that hold an index made for agents.
+	Indexes []string
+}
+
+// Page is the home page.
+type Page struct {
+	// Obs is its observation; empty where it was not asked for.
+	Obs string
+	// Read says that there is a text; Status is 0 where no answer came.
+	Read            bool
+	Status          int
+	Failure         string
+	Letters, Script int
+}
+
+// API is a description that was read.
+type API struct {
+	Obs string
+	*openapi.Description
+}
+
+// Broken is a description that could not be read.
+type Broken struct{ Obs, Why string }
+
+// Robots is what robots.txt came to.
+type Robots struct {
+	Obs string
+	// Known says that its rules are known: it was read, or there is none.
+	Known   bool
+	File    *document.Fact[document.RobotsFile]
+	Blocked map[string]bool
+}
+
+// Bounds of what is listed.
+const (
+	maxEvidence     = 5
+	maxCapabilities = 200
+	maxPlans        = 50
+	maxPrices       = 50
+	maxMethods      = 200
+	maxListed       = 50
+	longestQuote    = 240
+	longestValue    = 500
+)
+
+// Extract reads the facts of a collection.
+func Extract(c *collect.Collection) *Facts {
+	f := &Facts{
+		Target: c.Target, StartedAt: collect.Stamp(c.StartedAt), FinishedAt: collect.Stamp(c.FinishedAt),
+		AnswersEverything: c.AnswersEverything, Limits: c.Limits,
+	}
+	for i := range c.Observations {
+		f.Observations = append(f.Observations, c.Observations[i].Observation)
+	}
+	r := newReader(c, f)
+	r.home()
+	r.descriptions()
+	r.machines()
+	r.texts()
+	r.product()
+	r.prices()
+	r.capabilities()
+	return f
+}

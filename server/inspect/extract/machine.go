@@ -1,0 +1,175 @@
+package extract
+
+import (
+	"strings"
+
+	"tollgate/server/inspect/collect"
+	"tollgate/server/inspect/document"
+	"tollgate/server/inspect/robots"
+	"tollgate/server/inspect/tree"
+)
+
+// machines reads what is published for machines.
+func (r *reader) machines() {
+	r.robots()
+	for _, o := range r.llms() {
+		p := r.page(o)
+		index := document.IndexFile{
+			Title: tree.Cut(p.Title.Value, longestValue), Sections: []string{}, Links: len(p.Links),
+		}
+		for _, h := range p.Headings {
+			if strings.HasPrefix(h.Quote, "## ") && len(index.Sections) < maxCapabilities {
+				index.Sections = append(index.Sections, tree.Cut(h.Value, longestValue))
+			}
+		}
+		if e, ok := quoted(o.ID, p.Title.Quote); ok && r.f.LLMs == nil {
+			r.f.LLMs = document.Extracted(index, e)
+		}
+		r.f.Indexes = append(r.f.Indexes, o.ID)
+	}
+	r.agentCard()
+	r.oauth()
+	r.mcp()
+	all, roots := r.objects(collect.RoleAPICatalog)
+	for i, o := range all {
+		if set := roots[i].Of("linkset"); len(set.List()) > 0 {
+			r.f.Indexes = append(r.f.Indexes, o.ID)
+			r.f.APITexts = add(r.f.APITexts, o.ID, set.Quote(o.Text, longestQuote))
+		}
+	}
+}
+
+func (r *reader) robots() {
+	o := r.c.Robots()
+	if o == nil {
+		return
+	}
+	r.f.Robots = Robots{Obs: o.ID, Known: o.OK() || o.Absent(), Blocked: map[string]bool{}}
+	if !o.OK() {
+		return
+	}
+	file := robots.Parse(o.Text)
+	if file.Lines == 0 {
+		return
+	}
+	value := document.RobotsFile{
+		Allowed: []string{}, Blocked: []string{}, Sitemaps: short(file.Sitemaps),
+		Signals: short(file.Signals),
+	}
+	var evidence []document.Evidence
+	for _, a := range robots.Agents {
+		d := file.Decide(a.Name, "/")
+		if d.Allowed {
+			value.Allowed = append(value.Allowed, a.Name)
+			continue
+		}
+		value.Blocked = append(value.Blocked, a.Name)
+		r.f.Robots.Blocked[a.Name] = true
+		if e, ok := quoted(o.ID, d.Line); ok && len(evidence) == 0 {
+			evidence = append(evidence, e)
+		}
+	}
+	if len(evidence) == 0 {
+		evidence = add(evidence, o.ID, strings.TrimSpace(o.Text))
+	}
+	r.f.Robots.File = document.Extracted(value, evidence...)
+}
+
+// short are at most maxListed of a list's texts, each cut to what a value may have.
+func short(list []string) []string {
+	cut := []string{}
+	for _, text := range list[:min(len(list), maxListed)] {
+		cut = append(cut, tree.Cut(text, longestValue))
+	}
+	return cut
+}
+
+func (r *reader) agentCard() {
+	all, roots := r.objects(collect.RoleAgentCard)
+	for i, o := range all {
+		name := roots[i].Of("name")
+		skills := roots[i].Of("skills")
+		if name.AsText() == "" || skills == nil && roots[i].Of("capabilities") == nil {
+			continue
+		}
+		card := document.AgentFile{Name: tree.Cut(name.AsText(), longestValue), Skills: []string{}}
+		for _, s := range skills.List() {
+			if text := s.TextOf("name"); text != "" && len(card.Skills) < maxCapabilities {
+				card.Skills = append(card.Skills, tree.Cut(text, longestValue))
+			}
+		}
+		if e, ok := quoted(o.ID, name.Quote(o.Text, longestQuote)); ok && r.f.Agent == nil {
+			r.f.Agent = document.Extracted(card, e)
+			r.f.Indexes = append(r.f.Indexes, o.ID)
+		}
+	}
+}
+
+// oauth reads the metadata of RFC 9728, RFC 8414 and OpenID Connect Discovery.
+func (r *reader) oauth() {
+	declare := func(o *collect.Observation, n *tree.Node, name, kind string) {
+		if e, ok := quoted(o.ID, n.Quote(o.Text, longestQuote)); ok {
+			method := document.AuthMethod{Name: name, Type: kind}
+			r.f.Methods = append(r.f.Methods, document.Extracted(method, e))
+			r.f.Setup = add(r.f.Setup, o.ID, e.Quote)
+		}
+	}
+	for _, kind := range []struct{ role, must, method string }{
+		{collect.RoleOAuthResource, "resource", "oauth2"},
+		{collect.RoleOAuthServer, "token_endpoint", "oauth2"},
+		{collect.RoleOpenID, "token_endpoint", "openIdConnect"},
+	} {
+		all, roots := r.objects(kind.role)
+		for i, o := range all {
+			if n := roots[i].Of(kind.must); n.AsText() != "" {
+				declare(o, n, kind.role, kind.method)
+			}
+		}
+	}
+	for i := range r.c.Observations {
+		o := &r.c.Observations[i]
+		for _, line := range o.Headers {
+			challenge, is := strings.CutPrefix(line, "WWW-Authenticate: ")
+			if scheme, _, _ := strings.Cut(challenge, " "); is && scheme != "" {
+				scheme = strings.ToLower(tree.Cut(scheme, 40))
+				if e, ok := quoted(o.ID, line); ok {
+					r.f.Methods = append(r.f.Methods, document.Extracted(document.AuthMethod{
+						Name: "www_authenticate", Type: "http", Scheme: &scheme,
+					}, e))
+				}
+			}
+		}
+	}
+}
+
+// mcpKeys are what a card of a Model Context Protocol server has, by one draft or another.
+var mcpKeys = []string{
+	"mcpServers", "serverInfo", "remotes", "endpoint", "endpoints", "mcp", "servers",
+}
+
+func (r *reader) mcp() {
+	all, roots := r.objects(collect.RoleMCP)
+	for i, o := range all {
+		for _, key := range mcpKeys {
+			if n := roots[i].Of(key); n != nil {
+				r.f.MCPCards = add(r.f.MCPCards, o.ID, n.Quote(o.Text, longestQuote))
+				r.f.Indexes = append(r.f.Indexes, o.ID)
+				break
+			}
+		}
+	}
+	all, roots = r.objects(collect.RoleAICatalog)
+	for i, o := range all {
+		for j := range roots[i].Items {
+			for _, entry := range roots[i].Items[j].List() {
+				for k := range entry.Items {
+					kind := strings.ToLower(entry.Items[k].AsText())
+					if strings.Contains(kind, "mcp") {
+						r.f.MCPCards = add(r.f.MCPCards, o.ID, entry.Items[k].Quote(o.Text, longestQuote))
+					}
+				}
+			}
+		}
+		r.f.Indexes = append(r.f.Indexes, o.ID)
+	}
+}

@@ -1,0 +1,209 @@
+package extract
+
+import (
+	"strings"
+
+	"tollgate/server/inspect/collect"
+	"tollgate/server/inspect/document"
+	"tollgate/server/inspect/openapi"
+	"tollgate/server/inspect/page"
+	"tollgate/server/inspect/tree"
+)
+
+// reader reads one collection.
+type reader struct {
+	c *collect.Collection
+	f *Facts
+	// control is the hash of what the host answers to a path that cannot exist.
+	control string
+	pages   map[string]*page.Page
+	data    []data
+}
+
+// data is a JSON-LD block.
+type data struct {
+	obs, text string
+	root      *tree.Node
+}
+
+func newReader(c *collect.Collection, f *Facts) *reader {
+	r := &reader{c: c, f: f, pages: map[string]*page.Page{}}
+	if o := c.Find(collect.RoleControl); o != nil && c.AnswersEverything && o.SHA256 != nil {
+		r.control = *o.SHA256
+	}
+	return r
+}
+
+// counts are the answers of a role that are something else than what the host always answers.
+func (r *reader) counts(role string) []*collect.Observation {
+	var all []*collect.Observation
+	for _, o := range r.c.All(role) {
+		same := r.control != "" && *o.SHA256 == r.control
+		if !same || role == collect.RoleHome {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// plain are the answers of a role that are no HTML.
+func (r *reader) plain(role string) []*collect.Observation {
+	var all []*collect.Observation
+	for _, o := range r.counts(role) {
+		if !page.IsHTML(o.Text) && strings.TrimSpace(o.Text) != "" {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// objects are the answers of a role that are JSON objects.
+func (r *reader) objects(role string) (all []*collect.Observation, roots []*tree.Node) {
+	for _, o := range r.plain(role) {
+		if root, err := tree.ParseJSON(o.Text); err == nil && root.Is(tree.Map) {
+			all, roots = append(all, o), append(roots, root)
+		}
+	}
+	return all, roots
+}
+
+func (r *reader) page(o *collect.Observation) *page.Page {
+	if r.pages[o.ID] == nil {
+		r.pages[o.ID] = page.Of(o.Text)
+	}
+	return r.pages[o.ID]
+}
+
+// quoted is evidence, if there is anything to quote.
+func quoted(obs, quote string) (document.Evidence, bool) {
+	quote = tree.Cut(quote, longestQuote)
+	return document.Evidence{Obs: obs, Quote: quote}, quote != ""
+}
+
+// add adds evidence, up to the bound.
+func add(list []document.Evidence, obs, quote string) []document.Evidence {
+	if e, ok := quoted(obs, quote); ok && len(list) < maxEvidence {
+		list = append(list, e)
+	}
+	return list
+}
+
+// fact is a text that was read; nil where there is none.
+func fact(value, obs, quote string) *document.Fact[string] {
+	value = tree.Cut(strings.Join(strings.Fields(value), " "), longestValue)
+	e, ok := quoted(obs, quote)
+	if value == "" || !ok {
+		return nil
+	}
+	return document.Extracted(value, e)
+}
+
+func (r *reader) home() {
+	home := r.c.Find(collect.RoleHome)
+	if home == nil {
+		return
+	}
+	r.f.Home = Page{Obs: home.ID, Read: home.OK()}
+	if home.Status != nil {
+		r.f.Home.Status = *home.Status
+	}
+	if home.Failure != nil {
+		r.f.Home.Failure = *home.Failure
+	}
+	if home.OK() {
+		p := r.page(home)
+		r.f.Home.Letters, r.f.Home.Script = p.Letters, p.Scripts
+	}
+}
+
+// descriptions reads every OpenAPI and Swagger document, one text once.
+func (r *reader) descriptions() {
+	seen := map[string]bool{}
+	for _, o := range r.counts(collect.RoleOpenAPI) {
+		if seen[*o.SHA256] || page.IsHTML(o.Text) {
+			continue
+		}
+		seen[*o.SHA256] = true
+		d, err := openapi.Read(o.Text)
+		switch {
+		case err == nil:
+			r.f.APIs = append(r.f.APIs, API{o.ID, d})
+		case err == tree.ErrTooComplex:
+			r.f.BrokenAPIs = append(r.f.BrokenAPIs, Broken{o.ID, "it is larger than is read"})
+		case strings.Contains(o.Text, "openapi") || strings.Contains(o.Text, "swagger"):
+			r.f.BrokenAPIs = append(r.f.BrokenAPIs, Broken{o.ID, "it does not parse"})
+		}
+	}
+	for i := range r.c.Observations {
+		o := &r.c.Observations[i]
+		if o.Role == collect.RoleOpenAPI && o.Failure != nil && o.Status != nil && *o.Status == 200 {
+			r.f.BrokenAPIs = append(r.f.BrokenAPIs, Broken{o.ID, "its answer could not be taken"})
+		}
+	}
+	for _, api := range r.f.APIs {
+		for _, s := range api.Schemes {
+			e, ok := quoted(api.Obs, s.Quote)
+			if !ok || len(r.f.Methods) == maxMethods {
+				continue
+			}
+			m := document.AuthMethod{Name: s.Name, Type: s.Type}
+			for _, field := range []struct {
+				to   **string
+				from string
+			}{{&m.Scheme, s.Scheme}, {&m.In, s.In}, {&m.Field, s.Field}} {
+				if value := tree.Cut(field.from, longestValue); value != "" {
+					*field.to = &value
+				}
+			}
+			r.f.Methods = append(r.f.Methods, document.Extracted(m, e))
+			if s.About != "" {
+				r.f.Setup = add(r.f.Setup, api.Obs, s.Quote)
+			}
+		}
+	}
+}
+
+func (r *reader) capabilities() {
+	put := func(name, source, obs, quote string) {
+		if e, ok := quoted(obs, quote); ok && len(r.f.Capabilities) < maxCapabilities {
+			r.f.Capabilities = append(r.f.Capabilities, document.Capability{
+				Name: tree.Cut(name, longestValue), Source: source, Evidence: []document.Evidence{e},
+			})
+		}
+	}
+	for _, api := range r.f.APIs {
+		for _, tag := range api.Tags {
+			put(tag.Value, "openapi_tag", api.Obs, tag.Quote)
+		}
+		for _, o := range api.Operations {
+			name := o.Summary
+			if name.Value == "" {
+				name = o.ID
+			}
+			if len(o.Tags) == 0 {
+				put(name.Value, "openapi_operation", api.Obs, name.Quote)
+			}
+		}
+	}
+	if len(r.f.Capabilities) > 0 {
+		return
+	}
+	for _, o := range r.llms() {
+		for _, h := range r.page(o).Headings {
+			if strings.HasPrefix(h.Quote, "## ") {
+				put(h.Value, "llms_section", o.ID, h.Quote)
+			}
+		}
+	}
+}
+
+// llms are the answers that are an llms.txt: no HTML, and a heading first, as its proposal says.
+func (r *reader) llms() []*collect.Observation {
+	var all []*collect.Observation
+	for _, o := range r.plain(collect.RoleLLMs) {
+		if strings.HasPrefix(strings.TrimLeft(o.Text, " \t\r\n\ufeff"), "# ") {
+			all = append(all, o)
+		}
+	}
+	return all
+}

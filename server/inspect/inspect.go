@@ -1,0 +1,118 @@
+// Package inspect reads what a product publishes and says what an agent can do with it: collect,
+// extract, evaluate, check. See DESIGN.md.
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tollgate/server/inspect/collect"
+	"tollgate/server/inspect/document"
+	"tollgate/server/inspect/evaluate"
+	"tollgate/server/inspect/extract"
+	"tollgate/server/inspect/journey"
+	"tollgate/server/inspect/suggest"
+)
+
+// How many inspections collect, and extract, at a time: what they hold together is bounded.
+const (
+	MaxCollecting = 8
+	MaxExtracting = 1
+)
+
+// MaxWait is how long an inspection waits for its turn, and MaxTime how long it takes in all.
+const (
+	MaxWait = 5 * time.Second
+	MaxTime = 60 * time.Second
+)
+
+// Errors of Inspect.
+var (
+	ErrUnreachable = collect.ErrUnreachable
+	ErrForbidden   = collect.ErrForbidden
+	// ErrBusy: as many inspections run as may.
+	ErrBusy = errors.New("inspect: no turn came in time")
+)
+
+// Inspector makes inspections. Safe for concurrent use.
+type Inspector struct {
+	config              collect.Config
+	collecting, reading chan struct{}
+}
+
+// New makes an inspector over a guarded client. A nil clock is time.Now.
+func New(client collect.Fetcher, now func() time.Time) *Inspector {
+	return &Inspector{
+		config:     collect.Config{Fetcher: client, Now: now},
+		collecting: make(chan struct{}, MaxCollecting),
+		reading:    make(chan struct{}, MaxExtracting),
+	}
+}
+
+// Result is what an inspection comes to.
+type Result struct {
+	Document *document.Document
+	// Suggestion is a call that a saved test can be verified by, or why there is none.
+	Suggestion suggest.Suggestion
+	// Journey is how far an agent would come with the task; nil where there was none.
+	Journey *journey.Journey
+}
+
+// Inspect reads what a url's host publishes, and where there is a task says how far an agent would
+// come with it. It takes its turn: where as many inspections run as may, it waits a moment. The
+// error is ErrForbidden, ErrUnreachable, ErrBusy, the context's, or that of a document that cites
+// what was not observed, which is a fault of ours.
+func (i *Inspector) Inspect(ctx context.Context, url, task, runID string) (*Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, MaxTime)
+	defer cancel()
+	if err := i.turn(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { <-i.collecting }()
+	c, err := collect.Run(ctx, i.config, url, runID)
+	if err != nil {
+		return nil, err
+	}
+	if err = enter(ctx, i.reading); err != nil {
+		return nil, err
+	}
+	defer func() { <-i.reading }()
+	facts := extract.Extract(c)
+	r := &Result{
+		Document: evaluate.Evaluate(facts, runID), Suggestion: suggest.Suggest(facts),
+	}
+	err = errors.Join(document.Check(r.Document, c.Holds),
+		document.CheckCited(r.Document.Observations, &r.Suggestion, c.Holds))
+	if task != "" {
+		r.Journey = journey.Evaluate(r.Document, task)
+		err = errors.Join(err, document.CheckCited(r.Document.Observations, r.Journey, c.Holds))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("inspect: %s is not kept: %w", runID, err)
+	}
+	return r, nil
+}
+
+// turn waits for a turn to collect.
+func (i *Inspector) turn(ctx context.Context) error {
+	short, cancel := context.WithTimeout(ctx, MaxWait)
+	defer cancel()
+	if enter(short, i.collecting) == nil {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return ErrBusy
+}
+
+func enter(ctx context.Context, turn chan struct{}) error {
+	select {
+	case turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

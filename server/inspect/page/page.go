@@ -1,0 +1,256 @@
+// Package page reads HTML, Markdown and plain text as what an agent sees of them: a title, links,
+// headings and runs of visible text. HTML is read token by token, never as a tree: two megabytes
+// of tags would be a hundred of nodes. Whatever it returns is a piece of the text, as it is, so
+// that it can be quoted.
+package page
+
+import (
+	"html"
+	"regexp"
+	"strings"
+
+	tokens "golang.org/x/net/html"
+
+	"tollgate/server/inspect/tree"
+)
+
+// Bounds of a page.
+const (
+	MaxLinks    = 2_000
+	MaxRuns     = 20_000
+	MaxHeadings = 500
+	MaxData     = 20
+	// MaxWords is how much of the visible text is kept, in bytes: it is searched many times.
+	MaxWords = 256 << 10
+)
+
+// Found is a value and where it stands.
+type Found struct{ Value, Quote string }
+
+// Link is where a page leads.
+type Link struct {
+	// Href is as it is written, without entities.
+	Href string
+	// Rel is in lower case; Text is what the link is called.
+	Rel, Text string
+	Quote     string
+}
+
+// Page is what an agent sees of a page.
+type Page struct {
+	Title, SiteName, Description Found
+	// Headings are those of the first and second level of Markdown, marks included.
+	Headings []Found
+	Links    []Link
+	// Specs are the API descriptions that a viewer on the page loads.
+	Specs []Link
+	// Runs are the pieces of visible text.
+	Runs []string
+	// Data are the JSON-LD blocks.
+	Data []string
+	// Unread says that there is more visible text than the runs hold.
+	Unread bool
+	// Letters counts the visible text in bytes; Scripts counts script elements.
+	Letters, Scripts int
+	// kept is how long the runs are together.
+	kept int
+}
+
+// IsHTML says whether a text is an HTML page, whatever its media type says.
+func IsHTML(text string) bool {
+	head := strings.ToLower(strings.TrimLeft(text[:min(len(text), 512)], " \t\r\n\ufeff"))
+	for _, mark := range []string{"<!doctype html", "<html", "<head", "<body"} {
+		if strings.HasPrefix(head, mark) {
+			return true
+		}
+	}
+	return (strings.HasPrefix(head, "<!--") || strings.HasPrefix(head, "<?xml")) &&
+		strings.Contains(head, "<html")
+}
+
+// Of reads a text as what it is.
+func Of(text string) *Page {
+	if IsHTML(text) {
+		return HTML(text)
+	}
+	return Markdown(text)
+}
+
+// silent are elements whose text nobody sees.
+var silent = map[string]bool{
+	"script": true, "style": true, "template": true, "noscript": true, "svg": true, "title": true,
+}
+
+type reader struct {
+	p    *Page
+	text string
+	// hidden counts open elements whose text is not seen.
+	hidden int
+	// inTitle, inData and inScript say in which element the next text is; link is the open one.
+	inTitle, inData, inScript bool
+	link                      *Link
+}
+
+// HTML reads an HTML page.
+func HTML(text string) *Page {
+	r := &reader{p: &Page{}, text: text}
+	z := tokens.NewTokenizer(strings.NewReader(text))
+	at := 0
+	for {
+		kind := z.Next()
+		raw := text[at:min(at+len(z.Raw()), len(text))]
+		at += len(raw)
+		switch kind {
+		case tokens.ErrorToken:
+			r.closeLink()
+			return r.p
+		case tokens.TextToken:
+			r.words(raw)
+		case tokens.StartTagToken, tokens.SelfClosingTagToken:
+			r.open(z, raw, kind == tokens.SelfClosingTagToken)
+		case tokens.EndTagToken:
+			name, _ := z.TagName()
+			r.close(string(name))
+		}
+	}
+}
+
+func (r *reader) words(raw string) {
+	plain := strings.TrimSpace(raw)
+	switch {
+	case plain == "":
+	case r.inTitle:
+		r.inTitle = false
+		r.p.Title = Found{one(html.UnescapeString(plain)), plain}
+	case r.inData:
+		if len(r.p.Data) < MaxData {
+			r.p.Data = append(r.p.Data, raw)
+		}
+	case r.inScript:
+		r.viewer(raw)
+	case r.hidden > 0:
+	default:
+		r.p.say(plain)
+		if r.link != nil && len(r.link.Text) < 200 {
+			r.link.Text = one(r.link.Text + " " + html.UnescapeString(plain))
+		}
+	}
+}
+
+// say adds a run of visible text, as far as there is room.
+func (p *Page) say(plain string) {
+	kept := ""
+	if len(p.Runs) < MaxRuns {
+		kept = tree.Cut(plain, MaxWords-p.kept)
+	}
+	p.Letters, p.kept = p.Letters+len(plain), p.kept+len(kept)
+	p.Unread = p.Unread || len(kept) < len(plain)
+	if kept != "" {
+		p.Runs = append(p.Runs, kept)
+	}
+}
+
+// one is a text with each white space as one space.
+func one(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// viewerURL is how Swagger UI is told what to show.
+var viewerURL = regexp.MustCompile(
+	`(?:\burl|\bspecUrl|\bspec-url)["']?\s*[:=]\s*["']([^"'\s]{1,500})["']`)
+
+func (r *reader) viewer(script string) {
+	if !strings.Contains(script, "Swagger") && !strings.Contains(script, "Redoc") &&
+		!strings.Contains(script, "Scalar") {
+		return
+	}
+	for _, m := range viewerURL.FindAllStringSubmatch(script, 5) {
+		r.p.Specs = append(r.p.Specs, Link{Href: m[1], Quote: m[0]})
+	}
+}
+
+func (r *reader) open(z *tokens.Tokenizer, raw string, closed bool) {
+	name, more := z.TagName()
+	tag := string(name)
+	attributes := map[string]string{}
+	for more && len(attributes) < 50 {
+		var key, value []byte
+		if key, value, more = z.TagAttr(); attributes[string(key)] == "" {
+			attributes[string(key)] = string(value)
+		}
+	}
+	switch tag {
+	case "meta":
+		r.meta(attributes, raw)
+	case "link":
+		r.add(Link{Href: attributes["href"], Rel: strings.ToLower(attributes["rel"]), Quote: raw})
+	case "a":
+		r.closeLink()
+		r.link = &Link{
+			Href: attributes["href"], Rel: strings.ToLower(attributes["rel"]), Quote: raw,
+			Text: one(attributes["aria-label"]),
+		}
+	case "redoc", "rapi-doc", "openapi-explorer":
+		r.spec(attributes["spec-url"], raw)
+	case "elements-api":
+		r.spec(attributes["apidescriptionurl"], raw)
+	case "script":
+		r.p.Scripts++
+		r.spec(attributes["data-url"], raw)
+		kind := strings.ToLower(strings.TrimSpace(attributes["type"]))
+		r.inData, r.inScript = kind == "application/ld+json", kind != "application/ld+json"
+	case "title":
+		r.inTitle = r.hidden == 0 && r.p.Title.Quote == ""
+	}
+	if silent[tag] && !closed {
+		r.hidden++
+	}
+}
+
+func (r *reader) spec(href, raw string) {
+	if href != "" && len(r.p.Specs) < 10 {
+		r.p.Specs = append(r.p.Specs, Link{Href: href, Quote: raw})
+	}
+}
+
+func (r *reader) close(tag string) {
+	switch tag {
+	case "a":
+		r.closeLink()
+	case "script":
+		r.inData, r.inScript = false, false
+	case "title":
+		r.inTitle = false
+	}
+	if silent[tag] && r.hidden > 0 {
+		r.hidden--
+	}
+}
+
+func (r *reader) closeLink() {
+	if r.link != nil {
+		r.add(*r.link)
+		r.link = nil
+	}
+}
+
+func (r *reader) add(l Link) {
+	if l.Href = strings.TrimSpace(l.Href); l.Href != "" && len(r.p.Links) < MaxLinks {
+		r.p.Links = append(r.p.Links, l)
+	}
+}
+
+func (r *reader) meta(attributes map[string]string, raw string) {
+	content := one(attributes["content"])
+	if content == "" {
+		return
+	}
+	name := strings.ToLower(attributes["name"])
+	if name == "" {
+		name = strings.ToLower(attributes["property"])
+	}
+	switch {
+	case name == "og:site_name" || name == "application-name" && r.p.SiteName.Value == "":
+		r.p.SiteName = Found{content, raw}
+	case name == "description" || name == "og:description" && r.p.Description.Value == "":
+		r.p.Description = Found{content, raw}
+	}
+}

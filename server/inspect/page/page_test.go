@@ -1,0 +1,106 @@
+package page_test
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/server/inspect/page"
+)
+
+const sample = `<!DOCTYPE html>
+<html><head><title> Acme &amp; Co </title>
+<meta property="og:site_name" content="Acme"><meta name="description" content="Sends  mail.">
+<link rel="Service-Desc" href="/openapi.json">
+<script type="application/ld+json">{"@type": "Product"}</script>
+<script>SwaggerUIBundle({ url: "/spec.yaml", dom_id: "#x" })</script>
+<style>p { color: red }</style></head>
+<body><svg><title>logo</title></svg><a href="/pricing?a=1&amp;b=2">See <b>pricing</b></a>
+<p>Get an API key.</p><noscript>no script</noscript><redoc spec-url='/redoc.json'></redoc>
+<a href=/docs aria-label=Docs><img src=x></a><a>none</a></body></html>`
+
+func TestHTML(t *testing.T) {
+	require.True(t, page.IsHTML(sample))
+	p := page.Of(sample)
+	require.Equal(t, page.Found{Value: "Acme & Co", Quote: "Acme &amp; Co"}, p.Title)
+	require.Equal(t, "Acme", p.SiteName.Value)
+	require.Equal(t, "Sends mail.", p.Description.Value)
+	require.Equal(t, []string{"See", "pricing", "Get an API key.", "none"}, p.Runs)
+	require.Equal(t, []string{`{"@type": "Product"}`}, p.Data)
+	require.Equal(t, 2, p.Scripts)
+	require.Len(t, p.Links, 3)
+	require.Equal(t, "service-desc", p.Links[0].Rel)
+	require.Equal(t, "/pricing?a=1&b=2", p.Links[1].Href)
+	require.Equal(t, "See pricing", p.Links[1].Text)
+	require.Equal(t, "Docs", p.Links[2].Text)
+	require.Equal(t, "/spec.yaml", p.Specs[0].Href)
+	require.Equal(t, "/redoc.json", p.Specs[1].Href)
+	for _, quote := range []string{
+		p.Title.Quote, p.SiteName.Quote, p.Links[1].Quote, p.Specs[0].Quote, p.Specs[1].Quote,
+	} {
+		require.NotEmpty(t, quote)
+		require.Contains(t, sample, quote)
+	}
+}
+
+func TestMarkdown(t *testing.T) {
+	const text = "# Acme\n\n> Sends mail.\n\n## Docs\n- [API](https://acme.example/api.md): all\n" +
+		"See https://acme.example/x, or [pricing](</pricing>).\n### deeper\n"
+	p := page.Of(text)
+	require.Equal(t, "Acme", p.Title.Value)
+	require.Equal(t, "Sends mail.", p.Description.Value)
+	require.Equal(t, []page.Found{{Value: "Acme", Quote: "# Acme"}, {Value: "Docs", Quote: "## Docs"}}, p.Headings)
+	var hrefs []string
+	for _, l := range p.Links {
+		hrefs = append(hrefs, l.Href)
+		require.Contains(t, text, l.Quote)
+	}
+	require.Equal(t, []string{"https://acme.example/api.md", "/pricing", "https://acme.example/x"}, hrefs)
+	require.False(t, page.IsHTML(text))
+	require.False(t, page.IsHTML(`{"a":"<html>"}`))
+	require.True(t, page.IsHTML("<!-- x --><html>"))
+}
+
+// TestMemoryIsBounded: what a page costs does not follow what it holds.
+func TestMemoryIsBounded(t *testing.T) {
+	for name, piece := range map[string]string{
+		"links": `<a href="/x">y</a>`, "open tags": "<div>", "attributes": " a=b", "text": "a<b>c</b>",
+		"ld": `<script type="application/ld+json">{}</script>`, "titles": "<svg><title>", "angles": "<",
+		"comments": "<!---->", "markdown": "[a](b) ",
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Repeat(piece, (2<<20)/len(piece))
+			if name == "attributes" {
+				text = "<p" + text
+			}
+			runtime.GC()
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			p := page.HTML(text)
+			m := page.Markdown(text)
+			runtime.ReadMemStats(&after)
+			require.Less(t, after.HeapInuse-min(before.HeapInuse, after.HeapInuse), uint64(48<<20))
+			require.LessOrEqual(t, len(p.Links)+len(m.Links), 2*page.MaxLinks)
+			require.LessOrEqual(t, len(p.Runs), page.MaxRuns)
+			require.LessOrEqual(t, len(p.Data), page.MaxData)
+		})
+	}
+}
+
+func FuzzPage(f *testing.F) {
+	f.Add(sample)
+	f.Add("# a\n[b](c)")
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, p := range []*page.Page{page.HTML(text), page.Markdown(text)} {
+			for _, run := range p.Runs {
+				require.Contains(t, text, run)
+			}
+			for _, l := range p.Links {
+				require.Contains(t, text, l.Quote)
+			}
+			require.Contains(t, text, p.Title.Quote)
+		}
+	})
+}

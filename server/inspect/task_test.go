@@ -1,0 +1,116 @@
+package inspect_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/server/inspect"
+	"tollgate/server/inspect/inspecttest"
+)
+
+// asked inspects a recorded site with a task.
+func asked(t *testing.T, name, task string) *inspect.Result {
+	t.Helper()
+	site, err := inspecttest.Read("testdata/sites/" + name + ".txt")
+	require.NoError(t, err)
+	r, err := inspect.New(site, clock).Inspect(t.Context(), home, task, "run_1")
+	require.NoError(t, err)
+	return r
+}
+
+// TestSuggestedTests: what each recorded site that has a description suggests, or why it does not.
+func TestSuggestedTests(t *testing.T) {
+	for name, want := range map[string]string{
+		"yaml_spec":   "GET https://eu.acme.example/v2/account x-api-key 204",
+		"openapi32":   "GET https://acme.example/v1/me bearer 200",
+		"api_catalog": "no_supported_credential",
+		"docs_portal": "no_supported_credential",
+		"mislabelled": "no_supported_credential",
+		"redirects":   "no_supported_credential",
+		"free_api":    "no_operation_with_key",
+		"broken_spec": "GET https://acme.example/b bearer 200",
+		"large_spec":  "no_openapi",
+		"down":        "no_openapi",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := asked(t, name, "").Suggestion
+			got := ""
+			if s.Test != nil {
+				require.Nil(t, s.Reason)
+				require.NotEmpty(t, s.Test.Evidence[0].Quote)
+				got = fmt.Sprint(s.Test.Method, " ", s.Test.URL, " ", s.Test.Credential, " ", s.Test.Status)
+			} else {
+				got = *s.Reason
+			}
+			require.Equal(t, want, got)
+		})
+	}
+}
+
+// TestJourneys: how far a task comes at each recorded site, by people's own judgement. In order:
+// discover, understand, choose_interface, acquire_credential, authenticate; nothing is executed.
+func TestJourneys(t *testing.T) {
+	short := map[string]string{
+		"success": "+", "failed": "-", "unknown": "?", "needs_input": "!", "not_run": ".",
+	}
+	for name, want := range map[string]struct{ task, stages, uses string }{
+		"yaml_spec":      {"Send a parcel to a customer.", "+++++..", "api"},
+		"openapi32":      {"Find everything.", "+?+++..", "api"},
+		"free_api":       {"Tell me the tides of a harbour.", "+++++..", "api"},
+		"mcp_only":       {"Write a note.", "+?+??..", "mcp"},
+		"cli_tool":       {"Sweep the dust.", "+?+??..", "cli"},
+		"contact_sales":  {"Sign a contract.", "+??!?..", ""},
+		"graphql":        {"Lend a book.", "+????..", ""},
+		"json_ld_prices": {"Buy a lamp.", "+????..", ""},
+		"down":           {"Do anything.", "?????..", ""},
+		"large_spec":     {"Swim.", "+????..", ""},
+		"spa":            {"Do anything.", "+????..", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := asked(t, name, want.task).Journey
+			stages, uses := "", ""
+			for _, s := range j.Stages {
+				stages += short[string(s.Status)]
+				require.NotEmpty(t, s.Reason)
+				require.NotEmpty(t, s.Rule)
+			}
+			if j.Interface != nil {
+				uses = *j.Interface
+			}
+			require.Equal(t, want.stages, stages)
+			require.Equal(t, want.uses, uses)
+		})
+	}
+}
+
+// TestFindingsNameAllVerdicts: each recorded site gives the same fields, each verdict that rests on
+// something has a quote that was observed or the beginning of what was.
+func TestFindingsNameAllVerdicts(t *testing.T) {
+	paths, err := filepath.Glob("testdata/sites/*.txt")
+	require.NoError(t, err)
+	for _, path := range paths {
+		d := asked(t, strings.TrimSuffix(filepath.Base(path), ".txt"), "").Document
+		var fields []string
+		for _, f := range d.Findings() {
+			fields = append(fields, f.Field)
+			require.NotEmpty(t, f.Verdict, path)
+			require.NotEmpty(t, f.Rule, path)
+		}
+		require.Equal(t, []string{
+			"interfaces.website", "interfaces.api", "interfaces.mcp", "interfaces.cli",
+			"authentication.requirement", "authentication.agentCanUnderstandSetup",
+			"authentication_requirement", "pricing.agentCanDetermineCost",
+			"machineAccess.aiCrawlersAllowed", "machineAccess.hasAgentReadableIndex",
+		}, fields, path)
+	}
+	quotes := map[string]string{}
+	for _, f := range asked(t, "contact_sales", "").Document.Findings() {
+		quotes[f.Field] = f.Quote
+	}
+	require.Equal(t, "Disallow: /", quotes["machineAccess.aiCrawlersAllowed"])
+	require.Contains(t, quotes["interfaces.website"], "<title>Acme</title>")
+}

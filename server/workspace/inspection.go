@@ -1,0 +1,303 @@
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"tollgate/engine"
+	"tollgate/engine/wire"
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+	"tollgate/server/inspect"
+	inspection "tollgate/server/inspect/document"
+	"tollgate/server/provider/fetch"
+)
+
+// inspectionPlaces are those of requests that inspect products, those that wait for their turn
+// included.
+var inspectionPlaces = placesFor{all: 24, strangers: 12, one: 3}
+
+// storing is how long the parts of a document are brought into the log, again and again while
+// nobody leads: the work that made it is not to be lost with a leader.
+const storing = 20 * time.Second
+
+// examination is a request for an inspection or an evaluation.
+type examination struct {
+	kind      state.RunKind
+	url, task string
+	flow      [16]byte
+	key, body [16]byte
+}
+
+// inspectProduct is POST /v1/interface.
+func (a *API) inspectProduct(x *server.Exchange) { a.examine(x, state.RunInspection) }
+
+// evaluateTask is POST /v1/evaluate.
+func (a *API) evaluateTask(x *server.Exchange) { a.examine(x, state.RunAssessment) }
+
+// examine answers a request for an inspection or an evaluation.
+func (a *API) examine(x *server.Exchange, kind state.RunKind) {
+	e, refused := a.examinationOf(x, kind)
+	if refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	if !a.fresh() {
+		a.refuse(x, no("workspace_busy"))
+		return
+	}
+	if refused = a.complete(x, e); refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	switch made, outcome := a.machine.Replay(e.key, e.body); outcome {
+	case engine.OutcomeDone:
+		a.answerRun(x, made, 200)
+	case engine.OutcomeRequestKeyReused:
+		a.refuse(x, no("idempotency_conflict"))
+	default:
+		a.carryOut(x, e)
+	}
+}
+
+// examinationOf reads the body, and the key where there is one.
+func (a *API) examinationOf(x *server.Exchange, kind state.RunKind) (*examination, *refusal) {
+	e, b := &examination{kind: kind}, open(x, false)
+	b.noSecrets("")
+	flow := ""
+	if b.has("flowId") {
+		var ok bool
+		flow = b.text("flowId", 1, 64)
+		if e.flow, ok = parseID(markFlow, flow); !ok && b.wrong == nil {
+			b.fail(badField("invalid_id", "flowId"))
+		}
+	}
+	if flow == "" || b.has("url") {
+		e.url = b.address(a, "url", 0, true)
+	}
+	if kind == state.RunAssessment && (flow == "" || b.has("task")) {
+		e.task = b.text("task", 1, longestTask)
+	}
+	if refused := b.close(); refused != nil {
+		return nil, refused
+	}
+	if len(x.Ctx.Request.Header.Peek("Idempotency-Key")) > 0 {
+		var refused *refusal
+		if e.key, refused = requestKey(x); refused != nil {
+			return nil, refused
+		}
+	}
+	e.body = hashOf(kind.String(), e.url, e.task, flow)
+	return e, nil
+}
+
+// complete takes from the flow what the body leaves out.
+func (a *API) complete(x *server.Exchange, e *examination) *refusal {
+	if e.flow == ([16]byte{}) {
+		return nil
+	}
+	v, known := a.machine.Flow(x.Tenant.Workspace, e.flow)
+	r := no("not_found")
+	if known && e.url != "" && e.url != v.URL {
+		r = no("flow_url_mismatch")
+	} else if known {
+		e.url, e.task = v.URL, cmp.Or(e.task, v.Task)
+		return nil
+	}
+	return &r
+}
+
+// carryOut inspects, keeps what came of it, and answers it. Nothing is in the log before the
+// document is whole on this node: what is refused until then, or ends with the node, has saved and
+// charged nothing.
+func (a *API) carryOut(x *server.Exchange, e *examination) {
+	account, _ := a.machine.Account(x.Tenant.Workspace, a.now())
+	if r := a.machine.Inspectable(x.Tenant.Workspace, e.kind, a.now()); !outcomeDone(r) {
+		a.refuseOutcome(x, r)
+		return
+	}
+	leave := a.examining.take(inspectionPlaces, x.Tenant.Workspace, account.Claimed)
+	if leave == nil {
+		a.refuse(x, noTurn())
+		return
+	}
+	defer leave()
+	c := &state.SaveInspection{
+		Workspace: x.Tenant.Workspace, ID: mint(), Kind: e.kind, Key: e.key, Body: e.body,
+		Flow: e.flow, Host: fetch.HostOf(e.url), BeganAt: a.now(),
+	}
+	task := ""
+	if e.kind == state.RunAssessment {
+		task = e.task
+	}
+	found, err := a.config.Inspector.Inspect(context.Background(), e.url, task, idText(markRun, c.ID))
+	var payload []byte
+	if err == nil {
+		payload, err = pack(found)
+	}
+	if err != nil {
+		a.refuseUninspected(x, c.ID, err)
+		return
+	}
+	c.Findings = findingsOf(found.Document)
+	c.Size, c.Part = uint32(len(payload)), payload[:min(len(payload), state.MaxPartBytes)]
+	made, r := a.keep(c, payload)
+	if !outcomeDone(r) {
+		a.refuseOutcome(x, r)
+		return
+	}
+	if !a.fresh() {
+		a.refuse(x, no("outcome_unknown"))
+		return
+	}
+	a.answerRun(x, made, 200)
+}
+
+func noTurn() refusal {
+	r := no("runner_busy")
+	r.message = "As many inspections run as may. Nothing was fetched, saved or charged."
+	return r
+}
+
+// refuseUninspected says why there is no document.
+func (a *API) refuseUninspected(x *server.Exchange, id [16]byte, err error) {
+	switch {
+	case errors.Is(err, inspect.ErrForbidden):
+		a.refuse(x, *badField("invalid_url", "url"))
+	case errors.Is(err, inspect.ErrUnreachable):
+		a.refuse(x, no("target_unreachable"))
+	case errors.Is(err, inspect.ErrBusy), errors.Is(err, context.DeadlineExceeded):
+		a.refuse(x, noTurn())
+	default:
+		a.config.Log.Error("an inspection was not kept", "run", idText(markRun, id), "error", err)
+		x.Refuse(server.FaultInternal)
+	}
+}
+
+// keep brings a document into the log, part by part. A part whose fate is unknown is brought again:
+// each takes effect once. made is the run of the request, which may have been made by another one
+// under the same key meanwhile.
+func (a *API) keep(c *state.SaveInspection, payload []byte) (made [16]byte, r engine.Result) {
+	deadline := time.Now().Add(storing)
+	r = a.insist(deadline, state.KindSaveInspection, c)
+	var reply state.RunReply
+	if !outcomeDone(r) || !decoded(r.Value, &reply) || reply.ID != c.ID {
+		return reply.ID, r
+	}
+	for from := len(c.Part); from < len(payload) && outcomeDone(r); {
+		part := payload[from:min(len(payload), from+state.MaxPartBytes)]
+		r = a.insist(deadline, state.KindAddInspectionPart, &state.AddInspectionPart{
+			Run: c.ID, From: uint32(from), Part: part,
+		})
+		from += len(part)
+	}
+	return reply.ID, r
+}
+
+// insist proposes until there is an answer, or the time is over.
+func (a *API) insist(deadline time.Time, kind engine.Kind, c wire.Fielder) engine.Result {
+	for {
+		r := a.propose(kind, c)
+		switch r.Outcome {
+		case engine.OutcomeUnknown, engine.OutcomeUnavailable, engine.OutcomeOverloaded:
+		default:
+			return r
+		}
+		if time.Until(deadline) < idle {
+			return r
+		}
+		<-time.After(idle)
+	}
+}
+
+func findingsOf(d *inspection.Document) []state.Finding {
+	found := d.Findings()
+	made := make([]state.Finding, 0, len(found))
+	for _, f := range found {
+		made = append(made, state.Finding{
+			Field: f.Field, Verdict: f.Verdict, Rule: f.Rule, Quote: cut(f.Quote, state.MaxQuoteBytes),
+		})
+	}
+	return made
+}
+
+// inspected says that a run has a document when it is completed.
+func inspected(kind state.RunKind) bool {
+	return kind == state.RunInspection || kind == state.RunAssessment
+}
+
+// unpacked is the document of a run of this workspace that is completed; false where there is none.
+func (a *API) unpacked(x *server.Exchange, id [16]byte) (v state.InspectionView, k kept, ok bool) {
+	if v, ok = a.machine.Inspection(x.Tenant.Workspace, id); !ok {
+		return v, k, false
+	}
+	k, err := unpack(v.Document)
+	if err != nil {
+		a.config.Log.Error("a kept document cannot be read", "run", idText(markRun, id), "error", err)
+	}
+	return v, k, err == nil
+}
+
+// writeInspected writes what a run came to beside the run: its document, and of an inspection what
+// is another verdict than the time before. Null as long as there is none.
+func (a *API) writeInspected(x *server.Exchange, j *server.JSON, run *state.RunView) {
+	v, k, ok := a.unpacked(x, run.ID)
+	if !ok {
+		k.document = []byte("null")
+	}
+	if run.Kind == state.RunAssessment {
+		j.Raw("journey", k.document)
+		return
+	}
+	j.Raw("inspection", k.document)
+	if v.Previous == ([16]byte{}) {
+		null(j, "comparison")
+		return
+	}
+	j.Object("comparison")
+	j.Text("previousRunId", idText(markRun, v.Previous))
+	j.Array("changes")
+	for i := range v.Changes {
+		c := &v.Changes[i]
+		j.Open('{')
+		j.Text("field", c.After.Field)
+		writeFinding(j, "before", &c.Before)
+		writeFinding(j, "after", &c.After)
+		j.Close('}')
+	}
+	j.Close(']')
+	j.Close('}')
+}
+
+func writeFinding(j *server.JSON, name string, f *state.Finding) {
+	j.Object(name)
+	j.Text("verdict", f.Verdict)
+	j.Text("rule", f.Rule)
+	textOrNull(j, "quote", f.Quote)
+	j.Close('}')
+}
+
+// suggestTest is GET /v1/runs/{run_id}/suggested-test: only an inspection suggests one.
+func (a *API) suggestTest(x *server.Exchange) {
+	id, ok := a.id(x, markRun)
+	if !ok {
+		return
+	}
+	a.read(x, func() *refusal {
+		v, known := a.machine.Run(x.Tenant.Workspace, id)
+		r := no("wrong_run_type")
+		if !known {
+			r = no("not_found")
+		} else if inspected(v.Kind) {
+			_, k, ok := a.unpacked(x, id)
+			if !ok {
+				k.suggestion = []byte(`{"suggestedTest":null,"reason":"not_completed"}`)
+			}
+			x.Bare(200, "application/json", k.suggestion)
+			return nil
+		}
+		return &r
+	})
+}

@@ -1,0 +1,81 @@
+package workspace
+
+import (
+	"bytes"
+	"fmt"
+
+	"tollgate/engine/wire"
+	state "tollgate/engine/workspace"
+	"tollgate/server/provider/runner"
+)
+
+// pause is what a run that waits for a person goes on from. It is sealed before it enters the log:
+// what an agent leaves for itself cannot be scrubbed without breaking it.
+type pause struct {
+	Checkpoint []byte
+	// Answers are what persons answered so far, as far as the agent must not repeat it.
+	Answers []string
+	// Untrue says that the verification was not true when the run began: what it finds is the run's
+	// doing, though a quote that was read meanwhile has found it, too.
+	Untrue bool
+	// Reached says that the product had answered the agent.
+	Reached bool
+}
+
+// Fields states the fields.
+func (p *pause) Fields(c *wire.Codec) {
+	c.Blob(1, &p.Checkpoint)
+	c.Strings(2, &p.Answers)
+	c.Bool(3, &p.Untrue)
+	c.Bool(4, &p.Reached)
+}
+
+// checkpointsPurpose derives the key under which pauses are sealed.
+const checkpointsPurpose = "tollgate checkpoints of agents"
+
+// sealedPause begins a sealed pause; what begins otherwise is an earlier build's bare checkpoint.
+var sealedPause = []byte("\x00sealed\x01")
+
+// mostAnswers bounds the answers that are kept for scrubbing; the oldest go.
+const mostAnswers = 100
+
+// seal makes a pause as it enters the log.
+func (h *held) seal(report *runner.Report) ([]byte, error) {
+	checkpoint := report.Checkpoint
+	if len(checkpoint) > state.MaxCheckpoint {
+		return nil, fmt.Errorf("%w: %d bytes, where %d are allowed", runner.ErrCheckpoint,
+			len(checkpoint), state.MaxCheckpoint)
+	}
+	h.mu.Lock()
+	p := pause{
+		checkpoint, h.answered[max(0, len(h.answered)-mostAnswers):], !h.stood,
+		h.reached || report.Reached,
+	}
+	h.mu.Unlock()
+	sealed, err := h.checkpoints.Seal(0, h.id, string(wire.Encode(nil, &p)))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", runner.ErrUnavailable, err)
+	}
+	return append(bytes.Clone(sealedPause), sealed...), nil
+}
+
+// unseal opens what a run goes on from; nil where it begins.
+func (h *held) unseal(stored []byte) (checkpoint []byte, err error) {
+	sealed, ok := bytes.CutPrefix(stored, sealedPause)
+	if !ok {
+		h.checkpoint = stored
+		return stored, nil
+	}
+	text, err := h.checkpoints.Open(0, h.id, sealed)
+	if err != nil {
+		return nil, fmt.Errorf("%w: a checkpoint: %w", runner.ErrUnavailable, err)
+	}
+	p := pause{Checkpoint: []byte{}}
+	if err = wire.Decode([]byte(text), &p); err != nil {
+		return nil, fmt.Errorf("%w: a checkpoint: %w", runner.ErrUnavailable, err)
+	}
+	h.hear(p.Answers...)
+	h.stood = h.stood && !p.Untrue
+	h.checkpoint, h.reached = p.Checkpoint, p.Reached
+	return p.Checkpoint, nil
+}

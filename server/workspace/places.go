@@ -1,0 +1,45 @@
+package workspace
+
+import "sync"
+
+// placesFor is how many requests may wait for products at a time on one node, whatever they wait
+// for: each holds a place among the requests that metering is served from, and a product may take
+// as long as it likes.
+type placesFor struct {
+	// all are for all of them, strangers of these for all workspaces that nobody has claimed, one for
+	// each workspace.
+	all, strangers, one int
+}
+
+// places are those that are taken. The zero value has none taken.
+type places struct {
+	guard          sync.Mutex
+	taken, strange int
+	of             map[uint32]int // by workspace
+}
+
+// take gives a request a place, and says how to leave it; nil when all are taken.
+func (p *places) take(most placesFor, workspace uint32, claimed bool) (leave func()) {
+	p.guard.Lock()
+	defer p.guard.Unlock()
+	if p.taken >= most.all || p.of[workspace] >= most.one ||
+		!claimed && p.strange >= most.strangers {
+		return nil
+	}
+	if p.of == nil {
+		p.of = map[uint32]int{}
+	}
+	stranger := 0
+	if !claimed {
+		stranger = 1
+	}
+	p.taken, p.strange, p.of[workspace] = p.taken+1, p.strange+stranger, p.of[workspace]+1
+	return func() {
+		p.guard.Lock()
+		defer p.guard.Unlock()
+		p.taken, p.strange = p.taken-1, p.strange-stranger
+		if p.of[workspace]--; p.of[workspace] == 0 {
+			delete(p.of, workspace)
+		}
+	}
+}

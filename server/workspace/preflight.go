@@ -1,0 +1,142 @@
+package workspace
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+	"tollgate/server/provider/verify"
+)
+
+// How long what a preflight found is taken for what it would find now. What says that nothing is in
+// the way lasts; what says that something is, or nothing at all, may be mended at any moment.
+const (
+	preflightLife      = time.Hour
+	preflightDoubtLife = 30 * time.Second
+	// preflightTime bounds the calls of one preflight, retries included.
+	preflightTime = 25 * time.Second
+)
+
+// preflightAged says that a flow's verification is to be called before it is quoted: it never was
+// in this version, what it answered is old, or was anything but a refusal and not a moment ago.
+func preflightAged(v *state.FlowView, now int64) bool {
+	life := preflightLife
+	if v.NoKey != state.CalledRefused || v.Credential != "" && v.WrongKey != state.CalledRefused {
+		life = preflightDoubtLife
+	}
+	return v.VerificationURL != "" &&
+		(!v.Preflighted || now-v.PreflightAt >= life.Milliseconds())
+}
+
+// preflightPlaces are those of requests that wait for the products of flows, for calls that another
+// request began included.
+var preflightPlaces = placesFor{all: 64, strangers: 32, one: 8}
+
+// preflights are the flows whose verification this node is calling, and who waits for that.
+type preflights struct {
+	places
+	mu    sync.Mutex
+	under map[[16]byte]chan struct{}
+}
+
+// one calls for a flow; a second caller waits for the first, so that many quotes at once are one
+// preflight.
+func (p *preflights) one(flow [16]byte, call func()) {
+	p.mu.Lock()
+	done, under := p.under[flow]
+	if under {
+		p.mu.Unlock()
+		<-done
+		return
+	}
+	if p.under == nil {
+		p.under = map[[16]byte]chan struct{}{}
+	}
+	done = make(chan struct{})
+	p.under[flow] = done
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		delete(p.under, flow)
+		p.mu.Unlock()
+		close(done)
+	}()
+	call()
+}
+
+// preflight calls the flow's verification and brings what it found into the state. When that fails
+// the quote says what is known.
+func (a *API) preflight(x *server.Exchange, v *state.FlowView) {
+	a.calling.one(v.ID, func() {
+		// Another request's preflight may have ended since this one looked.
+		now, known := a.machine.Flow(x.Tenant.Workspace, v.ID)
+		if !known || !preflightAged(&now, a.now()) {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), preflightTime)
+		defer cancel()
+		// No run has this id: {run_id} must not stand for nothing, which every page contains.
+		found := a.config.Verifier.Preflight(ctx, CheckOf(v, idText(markRun, mint())))
+		c := &state.NotePreflight{
+			Workspace: x.Tenant.Workspace, ID: v.ID, Version: v.Version, NoKey: called(found.NoKey),
+			WrongKey: called(found.WrongKey), AlreadyTrue: found.AlreadyTrue,
+		}
+		if outcomeDone(a.propose(state.KindNotePreflight, c)) && !a.fresh() {
+			a.config.Log.Debug("a preflight is not seen yet", "flow", idText(markFlow, v.ID))
+		}
+	})
+}
+
+// CheckOf is what a flow says about its verification, for a run.
+func CheckOf(v *state.FlowView, runID string) verify.Check {
+	return verify.Check{
+		URL: v.VerificationURL, Status: int(v.VerificationStatus), Contains: v.VerificationContains,
+		Credential: v.Credential, RunID: runID, Port: portIn(v.URL),
+	}
+}
+
+// ofItsRun says that only its own run can make a flow's verification true: it asks for the key that
+// the agent obtained, or for the run's id.
+func ofItsRun(v *state.FlowView) bool {
+	return v.Credential != "" || strings.Contains(v.VerificationContains, verify.RunMark)
+}
+
+func called(answer verify.Answer) state.Called {
+	switch answer {
+	case verify.Refused, verify.Soft:
+		return state.CalledRefused
+	case verify.Accepted:
+		return state.CalledAccepted
+	}
+	return state.CalledUnknown
+}
+
+var calledNames = [...]string{"unknown", "refused", "accepted"}
+
+// noteFound keeps what the call after a run answered as the flow's newest preflight: what one run
+// has made true, the next one finds. It is in the log before the run's end is, so that no start can
+// come between; a worker that lost its run notes nothing.
+func (h *held) noteFound(calls []state.Call) {
+	flow := h.flow
+	if ofItsRun(flow) || len(calls) != 1 || !h.config.Machine.Holds(h.ClaimedRun.Run, h.Token) {
+		return
+	}
+	c := &state.NotePreflight{
+		Workspace: h.run.Workspace, ID: flow.ID, Version: flow.Version, AlreadyTrue: calls[0].Matched,
+	}
+	switch {
+	case calls[0].Matched:
+		c.NoKey = state.CalledAccepted
+	case calls[0].Refused:
+		c.NoKey = state.CalledRefused
+	default:
+		return
+	}
+	if r := h.propose(state.KindNotePreflight, c); !outcomeDone(r) {
+		h.config.Log.Info("what a verification answered is not noted for the next quote",
+			"flow", idText(markFlow, flow.ID), "outcome", r.Outcome)
+	}
+}

@@ -1,0 +1,123 @@
+package workspace
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine"
+	state "tollgate/engine/workspace"
+)
+
+// keeping makes a node whose workspaces without an owner are kept 14 days, or one day where nothing
+// was saved in them.
+func keeping(t *testing.T) *node {
+	n := start(t)
+	n.agree()
+	n.policy(func(p *state.SetPolicy) {
+		p.UnclaimedMS, p.EmptyMS = (14 * 24 * time.Hour).Milliseconds(), (24 * time.Hour).Milliseconds()
+	})
+	return n
+}
+
+// noted is how many uses were noted so far.
+func (n *node) noted() (entries int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, kinds := range n.kinds {
+		if kinds[0] == state.KindNoteUse {
+			entries++
+		}
+	}
+	return entries
+}
+
+// TestUnusedWorkspacesSaySo: reading is a use, of which an hour's are one entry; after 14 days
+// without one the key is answered 401 with what happened. With an owner it works on, and costs no
+// entries.
+func TestUnusedWorkspacesSaySo(t *testing.T) {
+	n := keeping(t)
+	c, owned, empty := n.signUp(""), n.signUp(""), n.signUp("")
+	owned.claim()
+	flow := c.flow(plainFlow)
+	n.later(25 * time.Hour)
+	a := empty.call("GET", "/v1/account", "").is(401, "invalid_key")
+	require.Equal(t, "workspace_unused", a.at("reason"))
+	require.Contains(t, a.at("message"), "removed")
+	for range 5 {
+		for range 3 {
+			c.call("GET", "/v1/flows/"+flow, "").is(200, "")
+			owned.call("GET", "/v1/account", "").is(200, "")
+		}
+		n.later(10 * 24 * time.Hour)
+	}
+	require.Equal(t, 5, n.noted())
+	n.later(5 * 24 * time.Hour)
+	for method, path := range map[string]string{"GET": "/v1/account", "POST": "/v1/flows"} {
+		a = c.call(method, path, "").is(401, "invalid_key")
+		require.Equal(t, "workspace_unused", a.at("reason"), path)
+	}
+	require.Nil(t, n.send("GET", "/v1/account", "", c.key[:len(c.key)-1]+"x", nil).
+		is(401, "invalid_key").body["reason"], "of another key nothing is said")
+	owned.call("GET", "/v1/account", "").is(200, "")
+	require.Equal(t, 404, n.send("GET", operatorTools+"/"+c.workspace, "", "", nil).status)
+}
+
+// TestUsesAreNotInTheWay: where a use cannot be noted the request is answered all the same.
+func TestUsesAreNotInTheWay(t *testing.T) {
+	n := keeping(t)
+	c := n.signUp("")
+	n.later(2 * time.Hour)
+	n.refuse.Store(uint32(engine.OutcomeOverloaded))
+	c.call("GET", "/v1/account", "").is(200, "")
+	require.Zero(t, n.noted())
+	n.refuse.Store(0)
+	stale := map[string]string{"X-Read-Consistency": "stale"}
+	n.send("GET", "/v1/account", "", c.key, stale).is(200, "")
+	require.Zero(t, n.noted(), "a stale read waits for no entry")
+	c.call("GET", "/v1/account", "").is(200, "")
+	require.Equal(t, 1, n.noted())
+}
+
+// TestOperatorsRemove what nobody has claimed, once; its key says so, and the act is kept.
+func TestOperatorsRemove(t *testing.T) {
+	n := keeping(t)
+	c, owned := n.signUp(""), n.signUp("")
+	owned.claim()
+	c.flow(plainFlow)
+	listed := func() []any {
+		return n.send("GET", operatorTools+"?unclaimed=true", "", "", nil).told("workspaces").([]any)
+	}
+	require.Len(t, listed(), 1)
+	shown := listed()[0].(map[string]any)
+	require.Equal(t, c.workspace, shown["id"])
+	require.Equal(t, "127.0.0.0/24", shown["network"])
+	require.Greater(t, shown["bytes"], 1000.0)
+	require.NotEmpty(t, shown["usedAt"])
+	require.NotEmpty(t, shown["endsAt"])
+	held := n.send("GET", operatorTools+"?unclaimed=true", "", "", nil).told("held").(map[string]any)
+	require.Equal(t, shown["bytes"], held["bytes"])
+	require.EqualValues(t, state.MaxStrangersBytes, held["limitBytes"])
+	require.Zero(t, held["removedBytes"])
+	require.Nil(t, n.send("GET", operatorTools, "", "", nil).told("held"))
+	require.Equal(t, 400, n.send("GET", operatorTools+"?unclaimed=yes", "", "", nil).status)
+
+	a := n.send("DELETE", operatorTools+"/"+owned.workspace, "", "", nil)
+	require.Equal(t, 409, a.status, string(a.raw))
+	require.Equal(t, "workspace_claimed", a.at("error", "code"))
+	require.Equal(t, 404, n.send("DELETE", operatorTools+"/"+idText(markWorkspace, [16]byte{1}), "", "", nil).status)
+	require.Equal(t, 400, n.send("DELETE", operatorTools+"/"+c.workspace, `{"force":true}`, "", jsonBody).status)
+	require.Len(t, listed(), 1)
+	path := operatorTools + "/" + c.workspace
+	removed := n.send("DELETE", path, "", "", nil).told("removedAt")
+	require.Equal(t, removed, n.send("DELETE", path, "", "", nil).told("removedAt"))
+	require.Empty(t, listed())
+	a = c.call("GET", "/v1/account", "").is(401, "invalid_key")
+	require.Equal(t, "workspace_removed", a.at("reason"))
+	require.Equal(t, 404, n.send("POST", path+"/claim", `{"owner":"eve@example.com"}`, "", jsonBody).status)
+	acts := n.send("GET", path+"/acts", "", "", nil).told("acts").([]any)
+	require.Equal(t, "remove", acts[0].(map[string]any)["action"])
+	require.Len(t, acts, 1)
+	owned.call("GET", "/v1/account", "").is(200, "")
+}
