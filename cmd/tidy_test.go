@@ -403,7 +403,7 @@ var (
 // designed are the folders whose reasons are written down.
 var designed = []string{
 	"engine", "engine/billing", "engine/decimal", "engine/price", "engine/workspace", "wal", "cluster",
-	"server", "bench", "cmd/tollgate",
+	"server", "server/inspect", "bench", "cmd/tollgate",
 }
 
 func TestDesignsAreWrittenDownAndShort(t *testing.T) {
@@ -422,6 +422,7 @@ var (
 	unfinished     = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME)\b|not yet imple` + `mented`)
 	skipping       = regexp.MustCompile(`\b[tbf]\.Skip(f|Now)?\(`)
 	sleeping       = regexp.MustCompile(`time\.Sle` + `ep\(`)
+	bothHalves     = regexp.MustCompile(`^(<{7}|>{7}) `)
 	thrownAway     = regexp.MustCompile(`^\s*_(, _)? = [\w.]+\.(Write|Sync|Close|Flush|Marshal)\w*\(`)
 )
 
@@ -448,6 +449,8 @@ func TestNothingIsUnfinishedSkippedOrTiedToAMachine(t *testing.T) {
 			switch {
 			case pathOfAMachine.MatchString(line):
 				offenders = append(offenders, fmt.Sprintf("%s:%d names a path of a machine", path, n))
+			case bothHalves.MatchString(line):
+				offenders = append(offenders, fmt.Sprintf("%s:%d marks a conflict", path, n))
 			case unfinished.MatchString(line):
 				offenders = append(offenders, fmt.Sprintf("%s:%d is unfinished", path, n))
 			case test && skipping.MatchString(line):

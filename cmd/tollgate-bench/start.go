@@ -32,6 +32,7 @@ type tollgate struct {
 	name, program string
 	via           string // all, leader or followers
 	logMiB        int    // after how much log a snapshot is written; 0 leaves the default
+	workers       int    // hosted runs that go on at a time, by an agent that waits; 0: no such agent
 	data          string
 	command       *exec.Cmd
 	output        bytes.Buffer
@@ -57,11 +58,16 @@ func (t *tollgate) Start(ctx context.Context, _ bench.Answers) (target bench.Tar
 		return target, fmt.Errorf("data folder: %w", err)
 	}
 	t.output.Reset()
+	if t.workers != 0 {
+		if err = os.WriteFile(t.waiting(), []byte(waitingScript), 0o700); err != nil {
+			return target, errors.Join(fmt.Errorf("agent: %w", err), os.RemoveAll(t.data))
+		}
+	}
 	if err = t.run(program, base); err != nil {
 		return target, errors.Join(err, os.RemoveAll(t.data))
 	}
 	err = t.ready(ctx)
-	if err == nil && t.logMiB != 0 {
+	if err == nil && t.logMiB+t.workers != 0 {
 		// The nodes' files are made by now, and are ours to change.
 		if err = errors.Join(t.end(), t.configure()); err == nil {
 			if err = t.run(program, base); err == nil {
@@ -96,6 +102,9 @@ func (t *tollgate) target(ctx context.Context) (bench.Target, error) {
 func (t *tollgate) run(program string, base int) error {
 	t.command = exec.Command(program, "dev", "--data", t.data, "--http-port", strconv.Itoa(base),
 		"--ops-port", strconv.Itoa(base+3), "--raft-port", strconv.Itoa(base+6))
+	if t.workers != 0 {
+		t.command.Args = append(t.command.Args, "--agent", waitingAgent+"="+t.waiting())
+	}
 	t.command.Stdout, t.command.Stderr = &t.output, &t.output
 	t.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for us; we stop it then
 	if err := t.command.Start(); err != nil {
@@ -111,29 +120,69 @@ func (t *tollgate) run(program string, base int) error {
 	return nil
 }
 
-// configure changes how much log the nodes write before a snapshot.
+// waitingAgent is an agent that says something every five seconds until it is cancelled, and is in
+// nobody's way: a shell that waits for its input.
+const (
+	waitingAgent  = "waiting"
+	waitingScript = `#!/bin/bash
+read -r task
+while read -r -t 5 line || [ $? -gt 128 ]; do
+  [ -z "$line" ] || break
+  echo '{"type":"event","text":"waits"}'
+done
+`
+)
+
+func (t *tollgate) waiting() string { return filepath.Join(t.data, "waiting.sh") }
+
+// setting is one of the nodes' settings, and the flag by which it is changed here.
+type setting struct {
+	flag  string
+	line  *regexp.Regexp
+	value int
+}
+
+// configure changes how much log the nodes write before a snapshot, and how many workers they have.
 func (t *tollgate) configure() error {
-	files, err := filepath.Glob(filepath.Join(t.data, "*", "config.yaml"))
-	if err != nil || len(files) == 0 {
-		return errors.Join(errors.New("--log-mib: no configuration of a node"), err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return fmt.Errorf("--log-mib: %w", err)
+	for _, s := range []setting{
+		{"--log-mib", logSetting, t.logMiB}, {"--runs", workersSetting, t.workers},
+	} {
+		if s.value == 0 {
+			continue
 		}
-		changed := logSetting.ReplaceAll(text, fmt.Appendf(nil, "${1}%d", t.logMiB))
-		if bytes.Equal(changed, text) {
-			return fmt.Errorf("--log-mib: %s has no logMiB, or this one", file)
-		}
-		if err = os.WriteFile(file, changed, 0o600); err != nil {
-			return fmt.Errorf("--log-mib: %w", err)
+		if err := t.set(s); err != nil {
+			return fmt.Errorf("%s: %w", s.flag, err)
 		}
 	}
 	return nil
 }
 
-var logSetting = regexp.MustCompile(`(?m)^(\s+logMiB: )\d+`)
+// set changes a setting in each node's file.
+func (t *tollgate) set(s setting) error {
+	files, err := filepath.Glob(filepath.Join(t.data, "*", "config.yaml"))
+	if err != nil || len(files) == 0 {
+		return errors.Join(errors.New("no configuration of a node"), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		changed := s.line.ReplaceAll(text, fmt.Appendf(nil, "${1}%d", s.value))
+		if bytes.Equal(changed, text) {
+			return fmt.Errorf("%s has no such setting, or this one", file)
+		}
+		if err = os.WriteFile(file, changed, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var (
+	logSetting     = regexp.MustCompile(`(?m)^(\s+logMiB: )\d+`)
+	workersSetting = regexp.MustCompile(`(?m)^(\s+workers: )\d+`)
+)
 
 // ready waits until the cluster serves.
 func (t *tollgate) ready(ctx context.Context) error {

@@ -6,18 +6,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
+	"time"
 
 	"tollgate/bench"
 )
 
 // tableCommand measures what the targets are about.
 type tableCommand struct {
-	Parts    []string `default:"check,ingest,batch,failover,snapshots,scale,recover,engine" enum:"check,ingest,batch,failover,snapshots,scale,recover,engine" help:"What to measure; the other rows stay empty."`
+	Parts    []string `default:"check,ingest,batch,failover,snapshots,scale,runs,recover,engine" enum:"check,ingest,batch,failover,snapshots,scale,runs,recover,engine" help:"What to measure; the other rows stay empty."`
 	Rounds   int      `default:"5" help:"How often each system is measured, in turns."`
 	Large    int      `default:"100000" help:"Customers of snapshots, scale and recover; the targets say a million."`
+	Runs     int      `default:"500" help:"Hosted runs that go on in runs; the target says 500."`
 	LogMiB   int      `name:"log-mib" default:"256" help:"After how much log nodes write snapshots, in snapshots and the second restart."`
 	Tollgate string   `default:"bin/tollgate" help:"The program of the cluster."`
 	loadFlags
@@ -47,6 +50,7 @@ func (c *tableCommand) Run(ctx context.Context) error {
 		{"failover", c.failover},
 		{"snapshots", c.snapshots},
 		{"scale", c.scale},
+		{"runs", c.runs},
 		{"recover", c.recover},
 		{"engine", engine},
 	} {
@@ -116,15 +120,42 @@ func (c *tableCommand) large(scenario bench.Scenario) bench.Config {
 	return config
 }
 
+// longBatches is how long batches are sent at least where snapshots are a part of what is measured,
+// or of its price: a batch each five milliseconds fills the log of --log-mib in about ten seconds.
+const longBatches = 40 * time.Second
+
 func (c *tableCommand) snapshots(ctx context.Context, f *bench.Figures) (err error) {
 	config := c.large(bench.ScenarioSnapshot)
+	config.Duration = max(config.Duration, longBatches)
 	f.Snapshot, err = alone(ctx, c, config, c.LogMiB, (*bench.Run).Snapshots)
 	return err
 }
 
 func (c *tableCommand) scale(ctx context.Context, f *bench.Figures) (err error) {
 	config := c.large(bench.ScenarioScale)
+	config.Duration = max(config.Duration, longBatches)
 	f.Scale, err = alone(ctx, c, config, 0, (*bench.Run).Scale)
+	return err
+}
+
+// runs measures checks and single events beside hosted runs, whose agent waits.
+func (c *tableCommand) runs(ctx context.Context, f *bench.Figures) (err error) {
+	cluster := &tollgate{name: "tollgate", program: c.Tollgate, via: "all", workers: c.Runs}
+	target, err := cluster.Start(ctx, bench.Answers{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cluster.Stop()) }()
+	h := bench.Hosted{
+		Checks: c.config(bench.ScenarioCheck), Events: c.config(bench.ScenarioIngest),
+		Agent: waitingAgent, Runs: c.Runs, Rounds: c.Rounds,
+		Progress: func(what string) { fmt.Fprintln(os.Stderr, what) },
+	}
+	h.Checks.Target, h.Events.Target = target, target
+	report, err := h.Measure(ctx)
+	if err == nil {
+		f.Runs = &report
+	}
 	return err
 }
 
@@ -140,16 +171,29 @@ func (c *tableCommand) recover(ctx context.Context, f *bench.Figures) (err error
 	return err
 }
 
+// engineBenchmarks are run one after the other. Checks beside other work need a core for each.
+var engineBenchmarks = [][]string{
+	{"-cpu", "1", "-bench", "^Benchmark(Check|ApplyUsage|CustomerMemory|Keys|FindKey)$"},
+	{"-cpu", "2", "-bench", "^BenchmarkCheckBeside$", "-benchtime", "1x"},
+}
+
 // engine runs the benchmarks of the state machine by themselves; it needs Go, and to be called
 // where the source is.
 func engine(ctx context.Context, f *bench.Figures) error {
-	command := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-cpu", "1", "-benchmem",
-		"-bench", "^Benchmark(Check|ApplyUsage|CustomerMemory|Keys)$",
-		"./engine/billing", "./engine/idempotency")
-	output, err := command.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("go test: %w\n%s", err, output)
+	f.Benchmarks = map[string]map[string]float64{}
+	for _, flags := range engineBenchmarks {
+		args := append([]string{"test", "-run", "^$", "-timeout", "1h", "-benchmem"}, flags...)
+		command := exec.CommandContext(ctx, "go",
+			append(args, "./engine/billing", "./engine/idempotency", "./cluster/keyfiles")...)
+		output, err := command.CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("go test: %w\n%s", err, output)
+		}
+		figures, err := bench.Benchmarks(bytes.NewReader(output))
+		if err != nil {
+			return err
+		}
+		maps.Copy(f.Benchmarks, figures)
 	}
-	f.Benchmarks, err = bench.Benchmarks(bytes.NewReader(output))
-	return err
+	return nil
 }

@@ -7,13 +7,16 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
 
+	"tollgate/cluster"
 	"tollgate/cmd/tollgate/api"
 	"tollgate/cmd/tollgate/config"
 	"tollgate/cmd/tollgate/devdata"
+	"tollgate/engine"
 )
 
 type devCommand struct {
@@ -24,6 +27,8 @@ type devCommand struct {
 	Nodes    int    `default:"3" help:"Number of nodes: 1, 3, 5, 7 or 9."`
 	Limits   string `default:"dev" enum:"dev,production" help:"dev raises the workspace API's limits, production keeps them; for a new folder."`
 	Node     string `placeholder:"ID" help:"Start this one node again, of a cluster that runs."`
+
+	sampleFlags `embed:""`
 }
 
 // readyTimeout bounds how long nodes may take to serve: they read their snapshot and log first.
@@ -68,6 +73,17 @@ func (c *devCommand) run(ctx context.Context, data devdata.Folder) error {
 	if err != nil {
 		return err
 	}
+	site, err := c.serveSample()
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.runNodes(ctx, data, keys, configs), site.close())
+}
+
+// runNodes runs the nodes until ctx ends.
+func (c *devCommand) runNodes(ctx context.Context, data devdata.Folder, keys devdata.Keys,
+	configs []config.Config,
+) (err error) {
 	fmt.Printf("Starting %d nodes in %s …\n", len(configs), c.Data)
 	var nodes []*nodeProcess
 	for _, node := range configs {
@@ -95,7 +111,7 @@ func (c *devCommand) serve(ctx context.Context, data devdata.Folder, keys devdat
 ) error {
 	ready, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	running := devdata.Running{Account: demoAccount, Keys: keys}
+	running := devdata.Running{Account: demoAccount, Keys: keys, SampleProduct: c.url()}
 	for i, node := range configs {
 		if err := waitReady(ready, node.Ops, nodes); err != nil {
 			if ctx.Err() != nil {
@@ -113,7 +129,7 @@ func (c *devCommand) serve(ctx context.Context, data devdata.Folder, keys devdat
 		}
 		return err
 	}
-	if err := data.Save(running); err != nil {
+	if err := errors.Join(awaitVersion(ready, &running), data.Save(running)); err != nil {
 		return err
 	}
 	c.printSummary(running)
@@ -165,6 +181,41 @@ func waitReady(ctx context.Context, ops string, nodes []*nodeProcess) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// agreeTimeout bounds how long a cluster may take to agree on the version of this build: with a
+// member that is away, or older, it does not.
+const agreeTimeout = 10 * time.Second
+
+// awaitVersion waits until every node takes all commands: a new cluster agrees on its version once
+// its nodes have heard of each other, and some commands answer 503 upgrading before that.
+func awaitVersion(ctx context.Context, running *devdata.Running) error {
+	ctx, cancel := context.WithTimeout(ctx, agreeTimeout)
+	defer cancel()
+	for _, node := range running.Nodes {
+		client, err := api.New([]string{node.Ops}, running.AdminKey, 1)
+		if err != nil {
+			return err
+		}
+		for !agreed(ctx, client) && ctx.Err() == nil {
+			select {
+			case <-ctx.Done():
+			case <-time.After(askEvery):
+			}
+		}
+		client.Close()
+	}
+	return nil
+}
+
+// agreed says that a node knows both groups to have agreed on the version of this build.
+func agreed(ctx context.Context, client *api.Client) bool {
+	var status cluster.Status
+	_, err := client.Call(ctx, "GET", clusterPath, nil, &status)
+	return err == nil && len(status.Groups) > 0 &&
+		!slices.ContainsFunc(status.Groups, func(g cluster.GroupStatus) bool {
+			return g.Version < engine.Version
+		})
 }
 
 // port is an address that a node listens on, and the flag that it comes from.

@@ -134,7 +134,11 @@ func (c *devCommand) configs(data devdata.Folder) ([]config.Config, error) {
 			AllowHosts:    []string{"127.0.0.1:*", "localhost:*"},
 		}
 		// Runs can be bought and tried out, without money and without an agent of one's own.
-		node.Workspaces.Payments, node.Workspaces.Agents = config.PaymentsSandbox, []string{"nop"}
+		node.Workspaces.Payments = config.PaymentsSandbox
+		node.Workspaces.Agents = []string{config.AgentHTTP, config.AgentNop}
+		if err := c.engage(&node.Workspaces); err != nil {
+			return nil, err
+		}
 		if c.Limits != "production" {
 			node.Workspaces.SignupsPerHour, node.Workspaces.RunsPerDay = 1000, 1000
 			node.Workspaces.FreeRunsPerDay = 10_000
@@ -318,7 +322,8 @@ Count what it used (a repeat with the same key counts nothing):
     -d '{"eventIdempotencyKey":"hello-%[4]s","eventName":"output-tokens","customerReferenceId":"%[1]s","usageUnits":1200,"occurredAt":"%[5]s"}'
 
 Agents begin at http://%[7]s/auth.md (workspace API, limits: %[8]s).
-Ctrl-C stops the cluster; the data stays in %[6]s.
+%[9]sCtrl-C stops the cluster; the data stays in %[6]s.
 `, demoCustomer, running.SandboxKey, base, now.Format("20060102T150405"),
-		now.Format("2006-01-02T15:04:05Z"), c.Data, running.Nodes[0].HTTP, c.limits())
+		now.Format("2006-01-02T15:04:05Z"), c.Data, running.Nodes[0].HTTP, c.limits(),
+		c.sampleSummary())
 }

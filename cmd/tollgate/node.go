@@ -111,6 +111,7 @@ func (n *node) open() error {
 	n.watchers.Go(n.sendWebhooks)
 	n.watchers.Go(n.agreeOnPolicy)
 	n.watchers.Go(n.carryOutRuns)
+	n.watchers.Go(n.collectPurchases)
 	n.watchers.Go(n.saveOnSchedule)
 	return nil
 }
@@ -139,7 +140,9 @@ func (n *node) clusterConfig() (cluster.Config, error) {
 	s := &n.settings
 	c := cluster.Config{
 		NodeID: s.Node, Dir: s.Data, Cluster: s.Cluster, Listen: s.Raft, Dial: s.Dial, Join: s.Join,
-		Billing:       cluster.Shard{Machine: n.machine, Indexer: billing.IndexRecord},
+		Billing: cluster.Shard{
+			Machine: n.machine, Indexer: billing.IndexRecord, KeyOf: billing.JournalKey,
+		},
 		Workspace:     cluster.Shard{Machine: n.tenants.machine},
 		DiskLowBytes:  int64(s.DiskReserve) << 20,
 		SnapshotBytes: int64(s.Snapshots.LogMiB) << 20,
@@ -174,22 +177,18 @@ func (n *node) clusterConfig() (cluster.Config, error) {
 // listen puts the two listeners in front of the cluster node.
 func (n *node) listen(metrics *admin.Metrics) error {
 	group := n.cluster.Billing()
-	guarded, err := n.outboundClient()
+	desk, err := n.paymentDesk()
 	if err != nil {
 		return err
 	}
-	desk, err := n.paymentDesk(guarded)
-	if err != nil {
-		return err
-	}
-	if n.outbox, err = n.openOutbox(guarded); err != nil {
+	if n.outbox, err = n.openOutbox(); err != nil {
 		return err
 	}
 	n.payments = desk
 	n.client, err = client.New(client.Config{
 		Payments: desk,
 		Machine:  n.machine, Proposer: group, Reader: group, Events: group.Events(),
-		Now: n.cluster.Now, NodeID: n.number(), SpoolDir: n.settings.Data,
+		Now: n.cluster.Now, Keys: group.KeyFinder(), NodeID: n.number(), SpoolDir: n.settings.Data,
 		AuditMode:   client.AuditMode(n.settings.Audit),
 		SandboxHost: n.settings.SandboxHost, Observe: metrics.Observer("client"), Log: n.log,
 		RateLimit: server.RateLimit(n.settings.RateLimit), Gate: n.gate,
@@ -197,7 +196,7 @@ func (n *node) listen(metrics *admin.Metrics) error {
 	if err != nil {
 		return err
 	}
-	if err = n.openTenants(guarded, metrics); err != nil {
+	if err = n.openTenants(metrics); err != nil {
 		return err
 	}
 	settings := admin.Config{
@@ -267,9 +266,12 @@ func (n *node) proposeLimits(proposer server.Proposer) {
 	wanted := billing.SetLimits{
 		KeyRetentionMS: n.settings.Limits.KeyRetention.Milliseconds(),
 		WindowMS:       n.settings.Limits.EventWindow.Milliseconds(),
-		MaxKeys:        n.settings.MaxKeys(),
+		MaxKeys:        n.settings.MaxKeysAtFirst(),
 
 		AuditRetentionMS: n.settings.Limits.AuditRetention.Milliseconds(),
+	}
+	if agreed, _ := n.machine.Version(); agreed > 0 { // older builds do not know it
+		wanted.MaxKeys, wanted.MaxKeysInMemory = n.settings.MaxKeys(), n.settings.MaxKeysInMemory()
 	}
 	// What is wanted may be more than there can be: it is not to be proposed again and again.
 	if now := n.machine.Limits(); wanted.Over(now) == now {

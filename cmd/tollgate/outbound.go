@@ -4,21 +4,70 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"net"
 	"net/netip"
+	"net/url"
 
+	"tollgate/cmd/tollgate/config"
 	"tollgate/server/outbox"
 	"tollgate/server/provider/fetch"
 )
 
-// outboundClient makes the guarded client by which requests leave the machine.
-func (n *node) outboundClient() (*fetch.Client, error) {
-	outbound := fetch.Config{AllowHosts: n.settings.Outbound.AllowHosts}
-	for _, text := range n.settings.Outbound.AllowNetworks {
-		network, err := netip.ParsePrefix(text)
-		if err != nil {
-			return nil, fmt.Errorf("outbound.allowNetworks: %w", err)
+// outboundConfig is what the settings say of requests that leave the machine.
+func (n *node) outboundConfig() (fetch.Config, error) {
+	outbound := fetch.Config{AllowHosts: n.settings.Outbound.AllowHosts, Own: n.ownPairs}
+	base, err := url.Parse(n.settings.BaseURL())
+	if err != nil {
+		return outbound, fmt.Errorf("publicURL: %w", err)
+	}
+	if host := base.Hostname(); !ownAddress(host) {
+		outbound.OwnNames = []string{host}
+	}
+	allowed := n.settings.Outbound.AllowNetworks
+	if outbound.AllowPrivate, err = config.ParseNetworks(allowed); err != nil {
+		return outbound, fmt.Errorf("outbound.allowNetworks: %w", err)
+	}
+	return outbound, nil
+}
+
+// ownAddress says that a host is an address, or this machine, and no name that may lead elsewhere.
+func ownAddress(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil || host == "" || host == "localhost"
+}
+
+// ownPairs are the addresses on which the nodes of this cluster listen: no address that a stranger
+// names leads there.
+func (n *node) ownPairs() []string {
+	s := &n.settings
+	pairs := []string{s.HTTP, s.Ops, s.Raft}
+	if base, err := url.Parse(s.BaseURL()); err == nil && ownAddress(base.Hostname()) {
+		port := base.Port()
+		if port == "" {
+			port = map[string]string{"http": "80", "https": "443"}[base.Scheme]
 		}
-		outbound.AllowPrivate = append(outbound.AllowPrivate, network)
+		pairs = append(pairs, net.JoinHostPort(base.Hostname(), port))
+	}
+	for _, address := range s.Dial {
+		pairs = append(pairs, address)
+	}
+	for _, m := range s.Members {
+		pairs = append(pairs, m.Raft, m.HTTP, m.Ops)
+	}
+	if n.cluster != nil {
+		for _, m := range n.cluster.Members() {
+			pairs = append(pairs, m.Raft, m.HTTP, m.Ops)
+		}
+	}
+	return pairs
+}
+
+// outboundClient makes a guarded client by which requests leave the machine. Each kind of traffic
+// has its own: none uses a connection that another one has left open.
+func (n *node) outboundClient() (*fetch.Client, error) {
+	outbound, err := n.outboundConfig()
+	if err != nil {
+		return nil, err
 	}
 	guarded, err := fetch.New(outbound)
 	if err != nil {
@@ -42,14 +91,18 @@ func (n *node) sealKey() (key [32]byte, err error) {
 }
 
 // openOutbox makes what sends webhooks while this node leads.
-func (n *node) openOutbox(guarded *fetch.Client) (*outbox.Outbox, error) {
+func (n *node) openOutbox() (*outbox.Outbox, error) {
 	key, err := n.sealKey()
+	if err != nil {
+		return nil, err
+	}
+	web, err := n.outboundClient()
 	if err != nil {
 		return nil, err
 	}
 	group := n.cluster.Billing()
 	return outbox.New(outbox.Config{
-		Machine: n.machine, Proposer: group, Fetch: guarded, SealKey: key, Log: n.log,
+		Machine: n.machine, Proposer: group, Fetch: web, SealKey: key, Log: n.log,
 		Leads: func() bool {
 			_, leads := group.Leads()
 			return leads

@@ -5,17 +5,19 @@ import (
 	"time"
 
 	"tollgate/server/payments"
-	"tollgate/server/provider/fetch"
 )
 
 // paymentDesk makes what collects invoices.
-func (n *node) paymentDesk(guarded *fetch.Client) (*payments.Desk, error) {
+func (n *node) paymentDesk() (*payments.Desk, error) {
+	web, err := n.outboundClient()
+	if err != nil {
+		return nil, err
+	}
 	group := n.cluster.Billing()
 	c := payments.Config{
-		Machine: n.machine, Proposer: group, Reader: group, Fetch: guarded,
+		Machine: n.machine, Proposer: group, Reader: group, Fetch: web,
 		PublicURL: n.settings.BaseURL(), Log: n.log,
 	}
-	var err error
 	if c.SealKey, err = n.sealKey(); err != nil {
 		return nil, err
 	}

@@ -31,6 +31,17 @@ type nodeFlags struct {
 	Hash   string   `name:"admin-key-hash" placeholder:"HEX" help:"SHA-256 of the admin key."`
 }
 
+// AfterApply comes before anything of the node is open and any signal is waited for.
+func (c *serveCommand) AfterApply() error {
+	if c.Sample {
+		return nil
+	}
+	if err := loosenTimers(); err != nil {
+		fmt.Fprintln(os.Stderr, "tollgate: timers will cost more than they need to:", err)
+	}
+	return nil
+}
+
 // Run runs the node until a signal ends it.
 func (c *serveCommand) Run(ctx context.Context) error {
 	if c.Sample {

@@ -44,9 +44,7 @@ func (n *node) vitals() any {
 		Memory: doctor.Memory{
 			LimitBytes: s.MemoryBytes(), MachineBytes: config.MachineMemory(), UsedBytes: usedMemory(),
 		},
-		Keys: doctor.Keys{
-			Held: n.machine.Stats().IdempotencyKeys, Limit: n.machine.Limits().MaxKeys,
-		},
+		Keys:         n.keys(),
 		Certificates: n.certificates(), Backups: n.backupVitals(), Shared: n.shared(),
 	}
 	if limit, err := doctor.FileLimit(); err == nil { // it could be read when the node began
@@ -55,6 +53,19 @@ func (n *node) vitals() any {
 		}
 	}
 	return v
+}
+
+// keys are where the idempotency keys are.
+func (n *node) keys() doctor.Keys {
+	stats, limits := n.machine.Stats(), n.machine.Limits()
+	k := doctor.Keys{
+		Held: stats.IdempotencyKeys, Limit: limits.MaxKeys,
+		OnDisk: stats.KeysOnDisk, MemoryLimit: limits.MostKeysInMemory(),
+	}
+	if status := n.cluster.Billing().Status().Keys; status != nil {
+		k.FilterBytes, k.Uncovered, k.Problem = status.FilterBytes, status.Uncovered, status.Problem
+	}
+	return k
 }
 
 // usedMemory is what Go's memory limit is about.
@@ -108,6 +119,9 @@ func (n *node) shared() map[string]string {
 		"workspaces.signupsPerHour": fmt.Sprint(s.Workspaces.SignupsPerHour),
 		"workspaces.runsPerDay":     fmt.Sprint(s.Workspaces.RunsPerDay),
 		"workspaces.freeRunsPerDay": fmt.Sprint(s.Workspaces.FreeRunsPerDay),
+		"workspaces.unclaimedDays":  fmt.Sprint(s.Workspaces.UnclaimedDays),
+		"workspaces.emptyHours":     fmt.Sprint(s.Workspaces.EmptyHours),
+		"workspaces.credits":        fmt.Sprint(s.Workspaces.Credits),
 		"workspaces.payments":       s.Workspaces.Payments,
 	}
 	if key, err := n.sealKey(); err == nil { // the node did not begin with one that cannot be read

@@ -146,8 +146,8 @@ func portsFree(first, n int) bool {
 // startCluster runs a new cluster of three and waits until it is ready. It is stopped at the end.
 func startCluster(t *testing.T) *development { return startClusterOf(t, program) }
 
-// startClusterOf is startCluster with another build of the program.
-func startClusterOf(t *testing.T, binary string) *development {
+// startClusterOf is startCluster with another build of the program, or with more flags.
+func startClusterOf(t *testing.T, binary string, flags ...string) *development {
 	t.Helper()
 	ports := freePorts(t, 9)
 	folder := filepath.Join(t.TempDir(), "data")
@@ -157,6 +157,7 @@ func startClusterOf(t *testing.T, binary string) *development {
 		"--http-port", fmt.Sprint(ports), "--ops-port", fmt.Sprint(ports + 3),
 		"--raft-port", fmt.Sprint(ports + 6),
 	}
+	d.flags = append(d.flags, flags...)
 	d.start()
 	t.Cleanup(func() {
 		d.kill()

@@ -22,7 +22,7 @@ import (
 // an operator upgrades. It moves when engine.Version does, to the commit before that. A change of
 // what commands do, or of a layout, that does not wait for a version makes this test fail: let it
 // wait for one, or, as long as nothing is deployed, raise engine.Version and move this.
-const previous = "bd64ea9c51bbc0e7a4909c8c7bbb9fe5680cb5dc"
+const previous = "ac36111f2c8d1243b245162553dad0278d9b3ee2"
 
 // buildPrevious builds the program as it was at that commit, or, where there is no history, as in
 // an archive or a shallow clone, this source with a version less. The binary is kept in bin/, where
@@ -122,11 +122,11 @@ func (u *upgrade) replace(id, binary string) {
 func (u *upgrade) away(id, binary string) {
 	t := u.t
 	t.Helper()
-	status, err := u.status(id)
-	require.NoError(t, err)
-	last := status.Groups[0].LastIndex
 	u.signal(id, syscall.SIGTERM)
 	u.awaitEnd(id)
+	status, err := u.status(u.leader()) // it took entries until it ended
+	require.NoError(t, err)
+	last := status.Groups[0].LastIndex
 	restored := 1
 	own, err := os.ReadDir(filepath.Join(u.folder.NodeFolder(id), "billing", "snapshots"))
 	require.NoError(t, err)
@@ -186,11 +186,13 @@ func (u *upgrade) exchange(id, maker, reader string) {
 // and not before. Then an older build is refused.
 func TestRollingUpgradeFromThePreviousBuild(t *testing.T) {
 	before := buildPrevious(t)
-	u := &upgrade{development: startClusterOf(t, before), before: before}
+	u := &upgrade{development: startClusterOf(t, before, askingAgent(t)...), before: before}
 	u.keepLittleLog()
 	old := u.leader()
 	first, second := u.followers()[0], u.followers()[1]
 	w := u.begin(first, second, old)
+	workspace := moveIn(u.development)
+	workspace.goesOn(old)
 
 	u.away(first, program) // an old one leads
 	u.exchange(old, before, program)
@@ -199,6 +201,7 @@ func TestRollingUpgradeFromThePreviousBuild(t *testing.T) {
 		return err == nil
 	}, patience, statusEvery)
 	require.Equal(t, first, u.leader(old, second))
+	workspace.goesOn(second) // a new one leads
 	u.replace(second, program)
 	u.away(second, before) // and goes back, while a new one leads
 	u.exchange(first, program, before)
@@ -212,6 +215,7 @@ func TestRollingUpgradeFromThePreviousBuild(t *testing.T) {
 		require.EqualValues(t, known, m.Version, node.ID)
 	}
 	require.True(t, u.agreedOn(first, engine.Version-1), "older nodes are there still")
+	workspace.goesOn(first)
 	w.end()
 	u.same()
 
@@ -224,7 +228,9 @@ func TestRollingUpgradeFromThePreviousBuild(t *testing.T) {
 		require.Eventually(t, func() bool { return u.agreedOn(node.ID, engine.Version) },
 			patience, statusEvery, node.ID)
 	}
+	workspace.goesOn(old)
 	w2.end()
+	workspace.stands(second)
 	require.Empty(t, append(w.failed, w2.failed...))
 	require.Equal(t, w.written+w2.written, u.used(old))
 	for i, rows := range u.rows {

@@ -5,13 +5,9 @@ package config
 import (
 	"bytes"
 	_ "embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/netip"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -86,6 +82,9 @@ type Config struct {
 	// SecretsKey seals what must stay secret in the log and in snapshots: 64 hex digits, the same
 	// on each node. Empty: AdminKeyHash serves, and another admin key makes them unreadable.
 	SecretsKey string `yaml:"secretsKey"`
+	// Proxies are the networks (10.0.0.0/8) of proxies in front: only what they say in
+	// X-Forwarded-For counts, for limits by address.
+	Proxies []string `yaml:"proxies"`
 	// Outbound says what may be reached beside public addresses on ports 80 and 443.
 	Outbound Outbound `yaml:"outbound"`
 	// RateLimit bounds the requests of each API key on this node; 0 requests is no bound.
@@ -136,7 +135,8 @@ type Limits struct {
 	// occurredAt may be; the window never exceeds the retention. 1 h to 90 days.
 	KeyRetention time.Duration `yaml:"keyRetention"`
 	EventWindow  time.Duration `yaml:"eventWindow"`
-	// KeyMemory is the budget for idempotency keys in MiB; 0 takes half of Memory.
+	// KeyMemory is the budget for idempotency keys in MiB; 0 takes half of Memory. A quarter of it
+	// holds the newest keys, the rest the filters of those on disk.
 	KeyMemory int `yaml:"keyMemoryMiB"`
 	// AuditRetention is how long audit events are kept, from their recording. 1 h to 10 years.
 	AuditRetention time.Duration `yaml:"auditRetention"`
@@ -200,6 +200,7 @@ func Default() Config {
 		StopTimeout: 10 * time.Second,
 		Log:         Log{Level: "info", Format: "text"},
 		Dial:        map[string]string{},
+		Proxies:     []string{},
 		Outbound:    Outbound{AllowNetworks: []string{}, AllowHosts: []string{}},
 		RateLimit:   RateLimit{Window: time.Minute},
 		Workspaces:  defaultWorkspaces(),
@@ -244,13 +245,28 @@ func (c *Config) Complete() {
 // KeyBytes is what an idempotency key takes in memory, on the average of its table's fill.
 const KeyBytes = 40
 
-// MaxKeys is the number of idempotency keys that fit their budget.
+// DiskKeyBytes is what a key that has left memory takes there, in hundredths of a byte: filter and
+// directory of its file, with room for a merge.
+const DiskKeyBytes = 150
+
+// MaxKeys is the number of idempotency keys that fit their budget: a quarter of it is for those in
+// memory, the rest for what memory has of those on disk.
 func (c *Config) MaxKeys() uint64 {
-	budget := uint64(c.Limits.KeyMemory) << 20
-	if budget == 0 {
-		budget = c.MemoryBytes() / 2
+	return c.MaxKeysInMemory() + (c.keyBudget()-c.keyBudget()/4)*100/DiskKeyBytes
+}
+
+// MaxKeysAtFirst is the number that fits while all are in memory, as with builds of cluster version
+// 0.
+func (c *Config) MaxKeysAtFirst() uint64 { return c.keyBudget() / KeyBytes }
+
+// MaxKeysInMemory is how many of them stay in memory.
+func (c *Config) MaxKeysInMemory() uint64 { return c.keyBudget() / 4 / KeyBytes }
+
+func (c *Config) keyBudget() uint64 {
+	if budget := uint64(c.Limits.KeyMemory) << 20; budget > 0 {
+		return budget
 	}
-	return budget / KeyBytes
+	return c.MemoryBytes() / 2
 }
 
 // MemoryBytes is what the process may use.
@@ -283,186 +299,6 @@ func (c *Config) BaseURL() string {
 		return "https://" + c.HTTP
 	}
 	return "http://" + c.HTTP
-}
-
-// validateListeners checks the settings of what clients connect to.
-func (c *Config) validateListeners(complain func(format string, args ...any)) {
-	for name, files := range map[string]Certificate{"httpTLS": c.HTTPTLS, "opsTLS": c.OpsTLS} {
-		if (files.Certificate == "") != (files.Key == "") {
-			complain("%s: want certificate and key, or neither", name)
-		}
-	}
-	const most = 1_000_000
-	n := c.Connections
-	if n.Total < 1 || n.Total > most || n.PerAddress < 1 || n.PerAddress > n.Total {
-		complain("connections: want total from 1 to %d, and perAddress from 1 to total", most)
-	}
-	if n.Requests < 1 || n.Requests > most || n.BodiesMiB < 8 || n.BodiesMiB > most {
-		complain("connections: want requests from 1 to %d, and bodiesMiB from 8 (the largest body) "+
-			"to %d", most, most)
-	}
-}
-
-// validateOutside checks the settings of what is outside of the cluster.
-func (c *Config) validateOutside(complain func(format string, args ...any)) {
-	if u, err := url.Parse(c.PublicURL); c.PublicURL != "" &&
-		(err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "") {
-		complain("publicURL: want http(s)://host, without a path")
-	}
-	if key, err := hex.DecodeString(c.SecretsKey); err != nil || len(key) != 0 && len(key) != 32 {
-		complain("secretsKey: want 64 hex digits")
-	}
-	for _, network := range c.Outbound.AllowNetworks {
-		if _, err := netip.ParsePrefix(network); err != nil {
-			complain("outbound.allowNetworks: %q is no network such as 10.0.0.0/8", network)
-		}
-	}
-	if c.RateLimit.Requests < 0 || c.RateLimit.Requests > 1_000_000_000 ||
-		c.RateLimit.Window < time.Second || c.RateLimit.Window > time.Hour {
-		complain("rateLimit: 0 to 1000000000 requests in a window of 1s to 1h")
-	}
-}
-
-// Validate says everything that is wrong with the settings, one line each.
-func (c *Config) Validate() error {
-	var wrong []error
-	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
-	c.validateOutside(complain)
-	c.validateListeners(complain)
-	c.Workspaces.validate(complain)
-	c.Backups.validate(complain)
-	if !nodeName.MatchString(c.Node) {
-		complain("node: %q: want 1 to 32 of a-z, 0-9 and '-'", c.Node)
-	}
-	if c.Data == "" {
-		complain("data: want a folder")
-	}
-	for name, address := range map[string]string{"http": c.HTTP, "ops": c.Ops, "raft": c.Raft} {
-		if err := validAddress(address); err != nil {
-			complain("%s: %w", name, err)
-		}
-	}
-	c.validateMembers(complain)
-	if id, err := hex.DecodeString(c.Cluster); err != nil || len(id) != 0 && len(id) != 16 {
-		complain("cluster: want 32 hex digits, as tollgate restore prints them")
-	}
-	c.validateTLS(complain)
-	if hash, err := hex.DecodeString(c.AdminKeyHash); err != nil || len(hash) != 32 {
-		complain("adminKeyHash: want SHA-256 of the admin key, 64 hex digits " +
-			"(printf %%s \"$KEY\" | sha256sum)")
-	}
-	if c.Audit != "async" && c.Audit != "committed" {
-		complain("audit: %q: want async or committed", c.Audit)
-	}
-	c.validateLimits(complain)
-	for i, skip := range c.Skip {
-		if (skip.Group != "billing" && skip.Group != "workspace") || skip.Index == 0 {
-			complain("skip[%d]: want group billing or workspace, and an index", i)
-		}
-	}
-	return errors.Join(wrong...)
-}
-
-// validateTLS lets nodes speak to each other in the clear within one machine only: whoever reaches
-// the port of a node without TLS can write into its log.
-func (c *Config) validateTLS(complain func(string, ...any)) {
-	if c.TLS == (TLS{}) {
-		addresses := []string{c.Raft}
-		for _, m := range c.Members {
-			addresses = append(addresses, m.Raft)
-		}
-		for _, address := range addresses {
-			if !onThisMachine(address) {
-				complain("tls: %s is reached from other machines: nodes need certificates there "+
-					"(tollgate certs makes them)", address)
-				return
-			}
-		}
-		return
-	}
-	if c.TLS.Authority == "" || c.TLS.Certificate == "" || c.TLS.Key == "" {
-		complain("tls: want authority, certificate and key, or none of them")
-	}
-}
-
-func onThisMachine(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return true // complained about elsewhere
-	}
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
-}
-
-func (c *Config) validateLimits(complain func(string, ...any)) {
-	const shortest, longest, longestAudit = time.Hour, 90 * 24 * time.Hour, 3660 * 24 * time.Hour
-	if r := c.Limits.KeyRetention; r < shortest || r > longest {
-		complain("limits.keyRetention: %s: want 1h to 2160h", r)
-	}
-	if w := c.Limits.EventWindow; w < shortest || w > c.Limits.KeyRetention {
-		complain("limits.eventWindow: %s: want 1h to limits.keyRetention", w)
-	}
-	if r := c.Limits.AuditRetention; r < shortest || r > longestAudit {
-		complain("limits.auditRetention: %s: want 1h to 87840h", r)
-	}
-	if c.Limits.KeyMemory < 0 || c.Memory < 0 || c.DiskReserve < 0 {
-		complain("limits.keyMemoryMiB, memoryMiB, diskReserveMiB: want 0 or more")
-	}
-	if c.Snapshots.LogMiB < 1 || c.Snapshots.TrailingMiB < 1 {
-		complain("snapshots.logMiB, snapshots.trailingMiB: want 1 or more")
-	}
-	if c.StopTimeout < time.Second || c.StopTimeout > 10*time.Minute {
-		complain("stopTimeout: %s: want 1s to 10m", c.StopTimeout)
-	}
-	if c.Drain < 0 || c.Drain > c.StopTimeout/2 {
-		complain("drain: %s: want 0s to half of stopTimeout", c.Drain)
-	}
-	switch c.Log.Level {
-	case "debug", "info", "warn", "error":
-	default:
-		complain("log.level: %q: want debug, info, warn or error", c.Log.Level)
-	}
-	if c.Log.Format != "text" && c.Log.Format != "json" {
-		complain("log.format: %q: want text or json", c.Log.Format)
-	}
-}
-
-func (c *Config) validateMembers(complain func(string, ...any)) {
-	ids, rafts := map[string]bool{}, map[string]bool{}
-	for i, m := range c.Members {
-		if !nodeName.MatchString(m.ID) || ids[m.ID] {
-			complain("members[%d].id: %q: want a node's name, each once", i, m.ID)
-		}
-		if err := validAddress(m.Raft); err != nil || rafts[m.Raft] {
-			complain("members[%d].raft: %q: want host:port, each once", i, m.Raft)
-		}
-		ids[m.ID], rafts[m.Raft] = true, true
-	}
-	for id, address := range c.Dial {
-		if err := validAddress(address); err != nil || !nodeName.MatchString(id) || id == c.Node {
-			complain("dial.%s: %q: want another node's name, and host:port", id, address)
-		}
-	}
-	if c.Backups.Node != "" && !ids[c.Backups.Node] {
-		complain("backups.node: %q is no member", c.Backups.Node)
-	}
-	if len(c.Members) > 0 && !ids[c.Node] {
-		complain("members: %q, this node, is not among them", c.Node)
-	}
-	if len(c.Members) > 9 {
-		complain("members: %d: want 9 at most", len(c.Members))
-	}
-}
-
-func validAddress(address string) error {
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return fmt.Errorf("%q: want host:port", address)
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return fmt.Errorf("%q: want a port from 1 to 65535", address)
-	}
-	return nil
 }
 
 // YAML writes the settings as a file that Load reads.

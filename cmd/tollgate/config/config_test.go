@@ -121,9 +121,13 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 func TestKeyBudgetIsHalfOfTheMemory(t *testing.T) {
 	c := config.Default()
 	c.Memory = 8000
-	require.Equal(t, uint64(8000<<20/2/config.KeyBytes), c.MaxKeys())
+	require.Equal(t, uint64(8000<<20/2/config.KeyBytes), c.MaxKeysAtFirst())
 	c.Limits.KeyMemory = 40
-	require.Equal(t, uint64(1<<20), c.MaxKeys())
+	require.Equal(t, uint64(1<<20), c.MaxKeysAtFirst())
+	require.Equal(t, uint64(1<<18), c.MaxKeysInMemory())
+	require.Equal(t, uint64(1<<18+20<<20), c.MaxKeys())
+	c.Limits.KeyMemory = 6 << 10 // of a node of 16 GB
+	require.Greater(t, c.MaxKeys(), uint64(35*86_400*1000), "35 days at 1,000 events/s")
 	c.Memory = 0
 	require.Greater(t, c.MemoryBytes(), uint64(64<<20))
 }

@@ -33,6 +33,8 @@ type Running struct {
 	Account string `json:"account"`
 	Keys
 	Nodes []Node `json:"nodes"`
+	// SampleProduct is the URL of the sample product; empty where it is not served.
+	SampleProduct string `json:"sampleProduct,omitempty"`
 }
 
 // Node is one node process. Addresses are host:port.

@@ -229,6 +229,24 @@ var worsening = []worse{
 		"keys are spent", third(func(v *doctor.Vitals) { v.Keys.Held = 80_001 }),
 		[]string{"warn node3 idempotency keys: 80001 of 100000"},
 	},
+	{
+		"keys are in no file", third(func(v *doctor.Vitals) {
+			v.Keys.OnDisk, v.Keys.Uncovered, v.Keys.Problem = 700, 50, "no space left"
+		}),
+		[]string{"fail node3 idempotency keys: 50 of these are in no file of this node yet: it records " +
+			"no usage events (no space left)"},
+	},
+	{
+		"key files cannot be made", third(func(v *doctor.Vitals) { v.Keys.Problem = "no space left" }),
+		[]string{"warn node3 idempotency keys: files of older ones cannot be made here (no space left)"},
+	},
+	{
+		"keys stay in memory", third(func(v *doctor.Vitals) {
+			v.Keys.OnDisk, v.Keys.FilterBytes, v.Keys.MemoryLimit = 400, 5<<20, 1100
+		}),
+		[]string{"warn node3 idempotency keys: 400 of them on disk, whose filters take 5 MiB; " +
+			"600 are in memory, of 1100 at most"},
+	},
 	{"a certificate ends soon", third(func(v *doctor.Vitals) {
 		v.Certificates[0].Until = now.Add(29 * day)
 	}), []string{"warn node3 certificate peers: node3.pem ends at 2026-03-30T12:00:00Z, in 29 days"}},

@@ -19,9 +19,11 @@ func (c *chart) openFiles(f OpenFiles) {
 }
 
 // fullMemory and fullKeys are the parts of a budget, in percent, above which it is nearly spent.
+// Keys in memory are a quarter of what may be there when files are made as they should be.
 const (
-	fullMemory = 85
-	fullKeys   = 80
+	fullMemory    = 85
+	fullKeys      = 80
+	fullKeyMemory = 50
 )
 
 func (c *chart) memory(m Memory) {
@@ -46,11 +48,38 @@ func (c *chart) keys(k Keys) {
 	if k.Limit == 0 {
 		return
 	}
+	const check = "idempotency keys"
+	inMemory := k.Held - min(k.Held, k.OnDisk)
 	says := fmt.Sprintf("%d of %d idempotency keys that fit", k.Held, k.Limit)
-	if k.Held > k.Limit/100*fullKeys {
-		c.warn("idempotency keys", says+": with a full table events are refused", "raise "+
-			"limits.keyMemoryMiB, or lower limits.keyRetention: OPERATIONS.md, Capacity")
-		return
+	if k.OnDisk > 0 {
+		says += fmt.Sprintf(", %d of them on disk, whose filters take %s", k.OnDisk,
+			inUnits(int64(k.FilterBytes)))
 	}
-	c.ok("idempotency keys", "%s", says)
+	switch {
+	case k.Uncovered > 0:
+		c.fail(check, fmt.Sprintf("%s; %d of these are in no file of this node yet: it records no "+
+			"usage events%s", says, k.Uncovered, because(k.Problem)),
+			"let the others record them, and wait; when these get no fewer, see why it cannot make files")
+	case k.Problem != "":
+		c.warn(check, says+"; files of older ones cannot be made here"+because(k.Problem),
+			"see to that, before keys leave memory that this node has in no file: OPERATIONS.md, "+
+				"TollgateKeyFilesFail")
+	case k.MemoryLimit > 0 && inMemory > k.MemoryLimit/100*fullKeyMemory:
+		c.warn(check, fmt.Sprintf("%s; %d are in memory, of %d at most: beyond that events are refused",
+			says, inMemory, k.MemoryLimit), "see whose files are behind, in heldUpBy of `tollgate cluster "+
+			"status --json` on the leader: OPERATIONS.md, TollgateKeysStayInMemory")
+	case k.Held > k.Limit/100*fullKeys:
+		c.warn(check, says+": with a full table events are refused", "raise "+
+			"limits.keyMemoryMiB, or lower limits.keyRetention: OPERATIONS.md, Capacity")
+	default:
+		c.ok(check, "%s", says)
+	}
+}
+
+// because joins a reason to what is said, where there is one.
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return " (" + reason + ")"
 }

@@ -52,10 +52,18 @@ type Memory struct {
 	UsedBytes    uint64 `json:"usedBytes"`
 }
 
-// Keys are the idempotency keys held, and how many fit their budget.
+// Keys are the idempotency keys held, and how many fit their budget; OnDisk of them have left
+// memory, where the filters of their files take FilterBytes. At most MemoryLimit may be in memory;
+// 0 where a build does not say. Uncovered are in no file of this node yet, and Problem is why its
+// files cannot be made.
 type Keys struct {
-	Held  uint64 `json:"held"`
-	Limit uint64 `json:"limit"`
+	Held        uint64 `json:"held"`
+	Limit       uint64 `json:"limit"`
+	OnDisk      uint64 `json:"onDisk"`
+	MemoryLimit uint64 `json:"memoryLimit"`
+	FilterBytes uint64 `json:"filterBytes"`
+	Uncovered   uint64 `json:"uncovered"`
+	Problem     string `json:"problem"`
 }
 
 // Certificate is one that a node shows, or an authority that it trusts.

@@ -126,6 +126,44 @@ var groupReadings = []reading[group]{
 		func(g *group) float64 { return float64(g.Syncs) }, "group"),
 	inGroup("segments_missing", "Journal segments that this node has yet to fetch.",
 		func(g *group) float64 { return float64(g.SegmentsMissing) }),
+	ofKeys("keys_uncovered", "Idempotency keys that left memory and are in no file yet.",
+		func(k *cluster.KeyStatus) uint64 { return k.Uncovered }),
+	ofKeys("key_files", "Files of idempotency keys.",
+		func(k *cluster.KeyStatus) uint64 { return k.Files }),
+	ofKeys("key_files_keys", "Idempotency keys in files, those included that are in memory, too.",
+		func(k *cluster.KeyStatus) uint64 { return k.FileKeys }),
+	ofKeys("key_files_bytes", "Length of the files of idempotency keys.",
+		func(k *cluster.KeyStatus) uint64 { return k.FileBytes }),
+	ofKeys("key_files_memory_bytes", "What the files of idempotency keys take in memory.",
+		func(k *cluster.KeyStatus) uint64 { return k.FilterBytes }),
+	ofKeys("key_voters_behind", "Voters whose key files are behind, as the leader sees it.",
+		func(k *cluster.KeyStatus) uint64 { return uint64(len(k.HeldUpBy)) }),
+	total(ofKeys("key_files_failed_total", "Tries to make or merge key files that failed.",
+		func(k *cluster.KeyStatus) uint64 { return k.Failures })),
+	total(ofKeys("key_probes_total", "Idempotency keys that were looked for in files.",
+		func(k *cluster.KeyStatus) uint64 { return k.Probes })),
+	total(ofKeys("key_filter_hits_total", "Filters of key files that did not exclude a key.",
+		func(k *cluster.KeyStatus) uint64 { return k.FilterHits })),
+	total(ofKeys("key_page_reads_total", "Pages of key files that were read for a key.",
+		func(k *cluster.KeyStatus) uint64 { return k.PageReads })),
+	total(ofKeys("key_files_damaged_total", "Files of idempotency keys that were found damaged.",
+		func(k *cluster.KeyStatus) uint64 { return k.Damages })),
+}
+
+// ofKeys is a reading about the idempotency keys of a group that keeps some.
+func ofKeys(name, help string, value func(k *cluster.KeyStatus) uint64) reading[group] {
+	return maybe("cluster_"+name, help, func(g *group) float64 {
+		if g.Keys == nil {
+			return -1
+		}
+		return float64(value(g.Keys))
+	}, "group")
+}
+
+// total makes a reading a counter.
+func total[T any](r reading[T]) reading[T] {
+	r.kind = prometheus.CounterValue
+	return r
 }
 
 // memberReadings are about each member as this node sees it, itself included.

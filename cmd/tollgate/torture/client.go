@@ -98,9 +98,13 @@ func (r *run) newUsage(k *counter, units, more int) *usage {
 	}
 	u := &usage{key: len(k.keys), units: units, to: (units + more) % 4, sending: 1}
 	u.name = fmt.Sprintf("%s-%s-%d", k.customer, k.feature.key, u.key)
+	meta := ""
+	if u.key%wordy == 0 {
+		meta = longMeta()
+	}
 	u.body = fmt.Appendf(nil, `{"eventIdempotencyKey":%q,"eventName":%q,"customerReferenceId":%q,`+
-		`"usageUnits":%d,"occurredAt":%q}`,
-		u.name, k.feature.key, k.customer, units, r.occurredAt)
+		`"usageUnits":%d,"occurredAt":%q%s}`,
+		u.name, k.feature.key, k.customer, units, r.occurredAt, meta)
 	k.keys = append(k.keys, u)
 	return u
 }

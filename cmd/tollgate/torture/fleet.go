@@ -114,7 +114,7 @@ func (f *fleet) prepare(m config.Member, members []config.Member, authority *cer
 		c.Members, c.Join = members, true
 	}
 	c.AdminKeyHash = hex.EncodeToString(hash[:])
-	c.Memory, c.DiskReserve = 512, 64
+	c.Memory, c.DiskReserve, c.Limits.KeyMemory = 512, 64, keyMemory
 	c.Outbound = f.inbox.allowed()
 	c.Snapshots = config.Snapshots{LogMiB: 1, TrailingMiB: 1}
 	c.TLS = config.TLS{

@@ -1,13 +1,11 @@
 package torture
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,8 +18,7 @@ import (
 func (r *run) paddedEvent() []byte {
 	n := r.padded.Add(1)
 	return fmt.Appendf(nil, `{"eventIdempotencyKey":"padding-%d","eventName":"calls",`+
-		`"customerReferenceId":%q,"occurredAt":%q,"meta":{"padding":%q}}`,
-		n, paddedCustomer, r.occurredAt, strings.Repeat("x", padding))
+		`"customerReferenceId":%q,"occurredAt":%q%s}`, n, paddedCustomer, r.occurredAt, longMeta())
 }
 
 // lookBack sees what is left when all is mended: once as it is, and once more after every process
@@ -59,6 +56,9 @@ func (r *run) lookBack(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+	}
+	if err := r.countKeysOnDisk(ctx); err != nil {
+		return err
 	}
 	r.phase("sending everything again")
 	if err := r.sendAllAgain(ctx); err != nil {
@@ -233,32 +233,9 @@ func (r *run) sendAllAgain(ctx context.Context) error {
 	var bodies [][]byte
 	var names []string
 	flush := func() error {
-		if len(bodies) == 0 {
-			return nil
-		}
-		body := append(append([]byte{'['}, bytes.Join(bodies, []byte{','})...), ']')
-		answer, err := r.any.Do(ctx, api.Request{
-			Method: "POST", Path: eventsPath + "/batch", Body: body,
-		})
-		if err != nil {
-			return err
-		}
-		var got struct {
-			Results []struct {
-				Index  int         `json:"index"`
-				Status json.Number `json:"status"`
-			} `json:"results"`
-		}
-		if err = answer.Data(&got); err != nil {
-			return err
-		}
-		for _, result := range got.Results {
-			if result.Status != "409" {
-				r.violate("the event %s, sent again: %s instead of 409", names[result.Index], result.Status)
-			}
-		}
+		err := r.sendBatch(ctx, bodies, names, "409")
 		bodies, names = bodies[:0], names[:0]
-		return nil
+		return err
 	}
 	for _, c := range r.customers {
 		if c == nil {
@@ -277,5 +254,14 @@ func (r *run) sendAllAgain(ctx context.Context) error {
 			}
 		}
 	}
-	return flush()
+	if err := flush(); err != nil {
+		return err
+	}
+	return r.sendBallast(ctx, "409")
+}
+
+// batchResult is what became of one event of a batch.
+type batchResult struct {
+	Index  int         `json:"index"`
+	Status json.Number `json:"status"`
 }

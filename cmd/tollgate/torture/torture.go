@@ -45,6 +45,8 @@ type Summary struct {
 	Counters, Faults                                    int
 	FaultsByKind                                        map[string]int
 	Elapsed                                             time.Duration
+	// KeysOnDisk are the idempotency keys that had left memory in the end.
+	KeysOnDisk uint64
 	// Violations are promises that were broken.
 	Violations []string
 }
@@ -54,11 +56,11 @@ func (s Summary) String() string {
 	text := fmt.Sprintf("%d acknowledged writes, %d duplicates, %d refused at a limit, "+
 		"%d of unknown fate, %d refused, %d taken back, %d amended\n%d linearizable reads, %d of them on followers; "+
 		"%d stale reads\n%d faults %v, %d leader changes, %d snapshots installed, %d process starts\n"+
-		"%d histories linearizable, %d violations, in %s",
+		"%d keys left memory, %d histories linearizable, %d violations, in %s",
 		s.Acknowledged, s.Duplicates, s.Limited, s.Unknown, s.Refused, s.Voided, s.Amended, s.Reads,
 		s.FollowerReads, s.StaleReads, s.Faults, s.FaultsByKind, s.LeaderChanges,
 		s.SnapshotsInstalled, s.Starts,
-		s.Counters, len(s.Violations), s.Elapsed.Round(time.Second))
+		s.KeysOnDisk, s.Counters, len(s.Violations), s.Elapsed.Round(time.Second))
 	for _, v := range s.Violations {
 		text += "\nVIOLATION: " + v
 	}
@@ -117,6 +119,7 @@ type run struct {
 	voided, amended                                     atomic.Uint64
 	reads, followerReads, staleReads                    atomic.Uint64
 	counters, padded                                    atomic.Int64
+	keysOnDisk                                          atomic.Uint64
 
 	mu         sync.Mutex
 	customers  []*customer
@@ -182,6 +185,9 @@ func (r *run) prepare(ctx context.Context) error {
 		return err
 	}
 	r.occurredAt = time.Now().UTC().Format(time.RFC3339)
+	if err = r.loadBallast(ctx); err != nil {
+		return err
+	}
 	for i := range r.active {
 		c, err := r.create(ctx)
 		if err != nil {
@@ -288,6 +294,7 @@ func (r *run) summary() Summary {
 		Limited: r.limited.Load(), Unknown: r.unknown.Load(), Refused: r.refused.Load(),
 		Voided: r.voided.Load(), Amended: r.amended.Load(),
 		Reads: r.reads.Load(), FollowerReads: r.followerReads.Load(), StaleReads: r.staleReads.Load(),
+		KeysOnDisk:    r.keysOnDisk.Load(),
 		LeaderChanges: max(0, len(r.terms)-1), Counters: int(r.counters.Load()),
 		SnapshotsInstalled: r.fleet.count("Installed remote snapshot"),
 		FaultsByKind:       r.faults, Elapsed: time.Since(r.begun), Violations: r.violations,

@@ -1,0 +1,113 @@
+// Tollgate-browser is the agent browser: it signs up by the form that a product shows to persons,
+// in a real Chromium. It speaks the protocol of exec agents (server/provider/runner/DESIGN.md) on
+// its standard input and output, follows rules and no prose, and names the rule that stopped it.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// maxTime is how long a run works.
+const maxTime = 90 * time.Second
+
+// task is what the agent is told: start, or resume with a checkpoint and a person's answer.
+type task struct {
+	Type, RunID, URL, Task, Credential, Answer string
+	Hosts                                      []string
+	Checkpoint                                 []byte // base64 in JSON
+}
+
+// say writes a message. Who does not read it has gone.
+func say(fields map[string]any) {
+	line, err := json.Marshal(fields)
+	if err == nil {
+		_, err = fmt.Println(string(line))
+	}
+	if err != nil {
+		os.Exit(1)
+	}
+}
+
+func event(format string, args ...any) {
+	say(map[string]any{"type": "event", "text": fmt.Sprintf(format, args...)})
+}
+
+// stop is why a run goes no further: step, rule and what was seen.
+type stop struct{ step, rule, reason string }
+
+func (s *stop) Error() string { return s.rule + ": " + s.reason }
+
+func main() {
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, 64<<10)
+	var t task
+	if !in.Scan() || json.Unmarshal(in.Bytes(), &t) != nil {
+		os.Exit(2)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), maxTime)
+	defer cancel()
+	go func() { // cancel, or a server that has gone
+		for in.Scan() {
+			if strings.Contains(in.Text(), `"cancel"`) {
+				break
+			}
+		}
+		cancel()
+	}()
+	if t.Credential == "" {
+		say(map[string]any{
+			"type": "done", "blocked": true, "step": "execute", "code": "no_rule_for_task",
+			"reason": "The task asks for no key, and this agent follows forms, not prose.",
+		})
+		return
+	}
+	if err := t.run(ctx); err != nil {
+		// No done: the run is returned, for the service could not carry it through.
+		fmt.Fprintln(os.Stderr, "tollgate-browser:", err)
+		os.Exit(1)
+	}
+}
+
+// run works until there is a key, a question or a stop. An error is of the browser's.
+func (t *task) run(ctx context.Context) error {
+	b, err := openBrowser(ctx, os.Getenv("HTTP_PROXY"))
+	if err != nil {
+		return err
+	}
+	got, err := t.signUp(b)
+	err = firstOf(err, b.close())
+	if why, is := err.(*stop); is {
+		say(map[string]any{
+			"type": "done", "blocked": true, "step": why.step, "code": why.rule, "reason": why.reason,
+		})
+		return nil
+	}
+	switch {
+	case err != nil:
+		return err
+	case got.question != "":
+		left, err := json.Marshal(got.pause)
+		if err != nil {
+			return err
+		}
+		say(map[string]any{"type": "need_human", "question": got.question, "checkpoint": left})
+	default:
+		say(map[string]any{"type": "credential", "value": got.key})
+		say(map[string]any{"type": "done", "step": "authenticate"})
+	}
+	return nil
+}
+
+// firstOf is the error that came first.
+func firstOf(first, second error) error {
+	if first != nil {
+		return first
+	}
+	return second
+}

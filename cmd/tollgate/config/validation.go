@@ -1,0 +1,206 @@
+package config
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// validateListeners checks the settings of what clients connect to.
+func (c *Config) validateListeners(complain func(format string, args ...any)) {
+	for name, files := range map[string]Certificate{"httpTLS": c.HTTPTLS, "opsTLS": c.OpsTLS} {
+		if (files.Certificate == "") != (files.Key == "") {
+			complain("%s: want certificate and key, or neither", name)
+		}
+	}
+	const most = 1_000_000
+	n := c.Connections
+	if n.Total < 1 || n.Total > most || n.PerAddress < 1 || n.PerAddress > n.Total {
+		complain("connections: want total from 1 to %d, and perAddress from 1 to total", most)
+	}
+	if n.Requests < 1 || n.Requests > most || n.BodiesMiB < 8 || n.BodiesMiB > most {
+		complain("connections: want requests from 1 to %d, and bodiesMiB from 8 (the largest body) "+
+			"to %d", most, most)
+	}
+}
+
+// validateOutside checks the settings of what is outside of the cluster.
+func (c *Config) validateOutside(complain func(format string, args ...any)) {
+	if u, err := url.Parse(c.PublicURL); c.PublicURL != "" &&
+		(err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "") {
+		complain("publicURL: want http(s)://host, without a path")
+	}
+	if key, err := hex.DecodeString(c.SecretsKey); err != nil || len(key) != 0 && len(key) != 32 {
+		complain("secretsKey: want 64 hex digits")
+	}
+	for name, networks := range map[string][]string{
+		"outbound.allowNetworks": c.Outbound.AllowNetworks, "proxies": c.Proxies,
+	} {
+		if _, err := ParseNetworks(networks); err != nil {
+			complain("%s: %w, such as 10.0.0.0/8", name, err)
+		}
+	}
+	if c.RateLimit.Requests < 0 || c.RateLimit.Requests > 1_000_000_000 ||
+		c.RateLimit.Window < time.Second || c.RateLimit.Window > time.Hour {
+		complain("rateLimit: 0 to 1000000000 requests in a window of 1s to 1h")
+	}
+}
+
+// Validate says everything that is wrong with the settings, one line each.
+func (c *Config) Validate() error {
+	var wrong []error
+	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	c.validateOutside(complain)
+	c.validateListeners(complain)
+	c.Workspaces.validate(complain)
+	c.Backups.validate(complain)
+	if !nodeName.MatchString(c.Node) {
+		complain("node: %q: want 1 to 32 of a-z, 0-9 and '-'", c.Node)
+	}
+	if c.Data == "" {
+		complain("data: want a folder")
+	}
+	for name, address := range map[string]string{"http": c.HTTP, "ops": c.Ops, "raft": c.Raft} {
+		if err := validAddress(address); err != nil {
+			complain("%s: %w", name, err)
+		}
+	}
+	c.validateMembers(complain)
+	if id, err := hex.DecodeString(c.Cluster); err != nil || len(id) != 0 && len(id) != 16 {
+		complain("cluster: want 32 hex digits, as tollgate restore prints them")
+	}
+	c.validateTLS(complain)
+	if hash, err := hex.DecodeString(c.AdminKeyHash); err != nil || len(hash) != 32 {
+		complain("adminKeyHash: want SHA-256 of the admin key, 64 hex digits " +
+			"(printf %%s \"$KEY\" | sha256sum)")
+	}
+	if c.Audit != "async" && c.Audit != "committed" {
+		complain("audit: %q: want async or committed", c.Audit)
+	}
+	c.validateLimits(complain)
+	for i, skip := range c.Skip {
+		if (skip.Group != "billing" && skip.Group != "workspace") || skip.Index == 0 {
+			complain("skip[%d]: want group billing or workspace, and an index", i)
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// ParseNetworks reads networks such as 10.0.0.0/8; the error names the one that is none.
+func ParseNetworks(texts []string) (networks []netip.Prefix, err error) {
+	for _, text := range texts {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no network", text)
+		}
+		networks = append(networks, network)
+	}
+	return networks, nil
+}
+
+// validateTLS lets nodes speak to each other in the clear within one machine only: whoever reaches
+// the port of a node without TLS can write into its log.
+func (c *Config) validateTLS(complain func(string, ...any)) {
+	if c.TLS == (TLS{}) {
+		addresses := []string{c.Raft}
+		for _, m := range c.Members {
+			addresses = append(addresses, m.Raft)
+		}
+		for _, address := range addresses {
+			if !onThisMachine(address) {
+				complain("tls: %s is reached from other machines: nodes need certificates there "+
+					"(tollgate certs makes them)", address)
+				return
+			}
+		}
+		return
+	}
+	if c.TLS.Authority == "" || c.TLS.Certificate == "" || c.TLS.Key == "" {
+		complain("tls: want authority, certificate and key, or none of them")
+	}
+}
+
+func onThisMachine(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return true // complained about elsewhere
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+func (c *Config) validateLimits(complain func(string, ...any)) {
+	const shortest, longest, longestAudit = time.Hour, 90 * 24 * time.Hour, 3660 * 24 * time.Hour
+	if r := c.Limits.KeyRetention; r < shortest || r > longest {
+		complain("limits.keyRetention: %s: want 1h to 2160h", r)
+	}
+	if w := c.Limits.EventWindow; w < shortest || w > c.Limits.KeyRetention {
+		complain("limits.eventWindow: %s: want 1h to limits.keyRetention", w)
+	}
+	if r := c.Limits.AuditRetention; r < shortest || r > longestAudit {
+		complain("limits.auditRetention: %s: want 1h to 87840h", r)
+	}
+	if c.Limits.KeyMemory < 0 || c.Memory < 0 || c.DiskReserve < 0 {
+		complain("limits.keyMemoryMiB, memoryMiB, diskReserveMiB: want 0 or more")
+	}
+	if c.Snapshots.LogMiB < 1 || c.Snapshots.TrailingMiB < 1 {
+		complain("snapshots.logMiB, snapshots.trailingMiB: want 1 or more")
+	}
+	if c.StopTimeout < time.Second || c.StopTimeout > 10*time.Minute {
+		complain("stopTimeout: %s: want 1s to 10m", c.StopTimeout)
+	}
+	if c.Drain < 0 || c.Drain > c.StopTimeout/2 {
+		complain("drain: %s: want 0s to half of stopTimeout", c.Drain)
+	}
+	switch c.Log.Level {
+	case "debug", "info", "warn", "error":
+	default:
+		complain("log.level: %q: want debug, info, warn or error", c.Log.Level)
+	}
+	if c.Log.Format != "text" && c.Log.Format != "json" {
+		complain("log.format: %q: want text or json", c.Log.Format)
+	}
+}
+
+func (c *Config) validateMembers(complain func(string, ...any)) {
+	ids, rafts := map[string]bool{}, map[string]bool{}
+	for i, m := range c.Members {
+		if !nodeName.MatchString(m.ID) || ids[m.ID] {
+			complain("members[%d].id: %q: want a node's name, each once", i, m.ID)
+		}
+		if err := validAddress(m.Raft); err != nil || rafts[m.Raft] {
+			complain("members[%d].raft: %q: want host:port, each once", i, m.Raft)
+		}
+		ids[m.ID], rafts[m.Raft] = true, true
+	}
+	for id, address := range c.Dial {
+		if err := validAddress(address); err != nil || !nodeName.MatchString(id) || id == c.Node {
+			complain("dial.%s: %q: want another node's name, and host:port", id, address)
+		}
+	}
+	if c.Backups.Node != "" && !ids[c.Backups.Node] {
+		complain("backups.node: %q is no member", c.Backups.Node)
+	}
+	if len(c.Members) > 0 && !ids[c.Node] {
+		complain("members: %q, this node, is not among them", c.Node)
+	}
+	if len(c.Members) > 9 {
+		complain("members: %d: want 9 at most", len(c.Members))
+	}
+}
+
+func validAddress(address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("%q: want host:port", address)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("%q: want a port from 1 to 65535", address)
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"tollgate/cmd/tollgate/config"
+	"tollgate/server/provider/runner/sampleproduct"
+)
+
+// sampleFlags are the product and the agents by which runs are tried out on one's own machine.
+type sampleFlags struct {
+	SampleProduct bool              `help:"Serve a product to try flows on, in all its variants, on a port of its own."`
+	SamplePort    int               `default:"8090" help:"Port of the sample product."`
+	Agent         map[string]string `placeholder:"NAME=PROGRAM" help:"Let a program run flows, beside the built-in ones; for a new folder."`
+}
+
+// sampleSite is a sample product that is served.
+type sampleSite struct {
+	server *http.Server
+	ended  chan error
+}
+
+// serveSample serves the sample product on loopback; nil where nobody asked for it.
+func (c *sampleFlags) serveSample() (*sampleSite, error) {
+	if !c.SampleProduct {
+		return nil, nil
+	}
+	listener, err := net.Listen("tcp", local(c.SamplePort))
+	if err != nil {
+		return nil, fmt.Errorf("the sample product cannot be served (choose another --sample-port): %w",
+			err)
+	}
+	s := &sampleSite{
+		server: &http.Server{
+			Handler: sampleproduct.Site(), ReadTimeout: 10 * time.Second,
+			IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		},
+		ended: make(chan error, 1),
+	}
+	go func() { s.ended <- s.server.Serve(listener) }()
+	return s, nil
+}
+
+// close ends the site, and whatever it was answering.
+func (s *sampleSite) close() error {
+	if s == nil {
+		return nil
+	}
+	err := s.server.Close()
+	if ended := <-s.ended; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, fmt.Errorf("sample product: %w", ended))
+	}
+	return err
+}
+
+// url is where the sample product is; empty where it is not served.
+func (c *sampleFlags) url() string {
+	if !c.SampleProduct {
+		return ""
+	}
+	return "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(c.SamplePort))
+}
+
+// engage lets the named programs run flows of a node.
+func (c *sampleFlags) engage(w *config.Workspaces) error {
+	names := make([]string, 0, len(c.Agent))
+	for name := range c.Agent {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		program, err := filepath.Abs(c.Agent[name])
+		if err != nil {
+			return fmt.Errorf("--agent %s: %w", name, err)
+		}
+		w.Agents = append(w.Agents, name)
+		w.Commands = append(w.Commands, config.AgentCommand{
+			Name: name, Version: "1", Command: []string{program},
+		})
+	}
+	return nil
+}
+
+// sampleSummary says where the sample product is.
+func (c *sampleFlags) sampleSummary() string {
+	if !c.SampleProduct {
+		return ""
+	}
+	return fmt.Sprintf("A product to try flows on is at %[1]s/good/; %[1]s/ lists its variants.\n"+
+		"What an agent does with it: tollgate tour, or make demo-workspace.\n", c.url())
+}

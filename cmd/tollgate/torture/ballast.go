@@ -1,0 +1,109 @@
+package torture
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"tollgate/cluster"
+	"tollgate/cmd/tollgate/api"
+)
+
+const (
+	// keyMemory is the nodes' budget for idempotency keys in MiB: 6,553 of them stay in memory.
+	keyMemory = 1
+	// ballast is how many events are recorded before anything else, so that keys leave memory from
+	// the beginning on: more than stay there, in a few sealed segments of the journal.
+	ballast = 8000
+	// ballastAtATime is how many of them are sent in a request.
+	ballastAtATime = 500
+	// wordy is of how many events that clients count one is as long as it may be, so that the journal
+	// seals segments while faults are made, and their keys leave memory, too.
+	wordy = 8
+)
+
+// longMeta makes a member "meta" of an event, as long as it may be.
+func longMeta() string {
+	return fmt.Sprintf(`,"meta":{"padding":%q}`, strings.Repeat("x", padding))
+}
+
+// loadBallast records events that nobody looks at until the end, and waits until the keys of some
+// have left memory on every node.
+func (r *run) loadBallast(ctx context.Context) error {
+	if err := r.sendBallast(ctx, "201"); err != nil {
+		return err
+	}
+	for _, p := range r.fleet.nodes {
+		for {
+			s, err := r.fleet.status(ctx, p)
+			if err == nil && len(s.Groups) > 0 && s.Ready {
+				if keys := s.Groups[cluster.ShardBilling].Keys; keys != nil && keys.OnDisk > 0 {
+					break
+				}
+			}
+			if !pause(ctx, followEvery) {
+				return fmt.Errorf("torture: no idempotency key leaves memory on %s: %w", p.id, err)
+			}
+		}
+	}
+	return nil
+}
+
+// sendBallast sends those events, each of which is to be answered with this status, or with 409
+// where an attempt of unknown fate was before it.
+func (r *run) sendBallast(ctx context.Context, status string) error {
+	var bodies [][]byte
+	var names []string
+	for i := range ballast {
+		name := "ballast-" + strconv.Itoa(i)
+		names = append(names, name)
+		bodies = append(bodies, fmt.Appendf(nil, `{"eventIdempotencyKey":%q,"eventName":"calls",`+
+			`"customerReferenceId":%q,"occurredAt":%q%s}`, name, paddedCustomer, r.occurredAt, longMeta()))
+		if len(bodies) < ballastAtATime {
+			continue
+		}
+		if err := r.sendBatch(ctx, bodies, names, status); err != nil {
+			return err
+		}
+		bodies, names = bodies[:0], names[:0]
+	}
+	return nil
+}
+
+// sendBatch sends events in one request; each is to be answered with this status, or 409.
+func (r *run) sendBatch(ctx context.Context, bodies [][]byte, names []string, status string) error {
+	if len(bodies) == 0 {
+		return nil
+	}
+	body := append(append([]byte{'['}, bytes.Join(bodies, []byte{','})...), ']')
+	answer, err := r.any.Do(ctx, api.Request{Method: "POST", Path: eventsPath + "/batch", Body: body})
+	if err != nil {
+		return err
+	}
+	var got struct {
+		Results []batchResult `json:"results"`
+	}
+	if err = answer.Data(&got); err != nil {
+		return err
+	}
+	for _, result := range got.Results {
+		if s := result.Status.String(); s != status && s != "409" {
+			r.violate("the event %s: %s instead of %s", names[result.Index], s, status)
+		}
+	}
+	return nil
+}
+
+// countKeysOnDisk notes how many keys have left memory.
+func (r *run) countKeysOnDisk(ctx context.Context) error {
+	s, err := r.fleet.status(ctx, r.fleet.nodes[0])
+	if err != nil {
+		return err
+	}
+	if keys := s.Groups[cluster.ShardBilling].Keys; keys != nil {
+		r.keysOnDisk.Store(keys.OnDisk)
+	}
+	return nil
+}

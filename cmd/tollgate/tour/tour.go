@@ -1,0 +1,417 @@
+// Package tour does what an agent does that meets the workspace API for the first time: it signs
+// up, saves a flow, is told to pay, starts a run and watches what the server finds out about it. It
+// prints every step as the curl line that does the same, and fails where an answer is not what the
+// API promises.
+package tour
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"tollgate/cmd/tollgate/api"
+)
+
+// Options say where the tour goes.
+type Options struct {
+	// Out is where steps are printed.
+	Out io.Writer
+	// Nodes are host:port of the API of some nodes, Ops of their operations listeners.
+	Nodes, Ops []string
+	AdminKey   string
+	// Product is the URL of a product that hands out keys at POST keys and answers GET me to them.
+	Product string
+}
+
+const (
+	// patience bounds every request with its repetitions, and how long a run may take.
+	patience = time.Minute
+	// every is how often a run is looked at.
+	every = 200 * time.Millisecond
+	// printed is how much of an answer is printed, in bytes.
+	printed = 400
+)
+
+// tour is one that is under way.
+type tour struct {
+	Options
+	agent, admin *api.Client
+	key          string // the workspace's
+	hidden       *strings.Replacer
+	steps        int
+	workspace    string
+	flow         string
+}
+
+// answer is an answer's body.
+type answer map[string]any
+
+// at is a value within the body, by names; nil where there is none.
+func (a answer) at(names ...string) any {
+	var value any = map[string]any(a)
+	for _, name := range names {
+		object, ok := value.(map[string]any)
+		if !ok {
+			return nil
+		}
+		value = object[name]
+	}
+	return value
+}
+
+func (a answer) text(names ...string) string {
+	text, ok := a.at(names...).(string)
+	if !ok {
+		return ""
+	}
+	return text
+}
+
+// Run takes the tour.
+func Run(ctx context.Context, o Options) (err error) {
+	t := &tour{Options: o, hidden: strings.NewReplacer()}
+	if t.agent, err = api.New(o.Nodes, "", 2); err != nil {
+		return err
+	}
+	defer t.agent.Close()
+	if t.admin, err = api.New(o.Ops, o.AdminKey, 2); err != nil {
+		return err
+	}
+	defer t.admin.Close()
+	t.agent.Patience, t.admin.Patience = patience, patience
+	for _, step := range []func(context.Context) error{
+		t.signUp, t.saveFlow, t.buyRun, t.runAgent, t.runNothing, t.account,
+	} {
+		if err = step(ctx); err != nil {
+			return err
+		}
+	}
+	t.print("\nThat was all: nobody took an agent's word for it.\n")
+	return nil
+}
+
+func (t *tour) print(format string, args ...any) {
+	text := t.hidden.Replace(fmt.Sprintf(format, args...))
+	if _, err := io.WriteString(t.Out, text); err != nil {
+		return // who watched has gone; the tour itself goes on
+	}
+}
+
+// step begins a step.
+func (t *tour) step(title string) {
+	t.steps++
+	t.print("\n# %d. %s\n", t.steps, title)
+}
+
+// request is a call that is printed as a curl line.
+type request struct {
+	method, path string
+	body         string
+	key          string // Idempotency-Key
+	admin        bool
+	once         bool
+	quiet        bool
+}
+
+// line is the curl line that sends the same.
+func (t *tour) line(r *request) string {
+	base, variable := t.Nodes[0], "$KEY"
+	if r.admin {
+		base, variable = t.Ops[0], "$ADMIN_KEY"
+	}
+	line := "curl -s"
+	if r.method != http.MethodGet {
+		line += " -X " + r.method
+	}
+	if r.admin || t.key != "" {
+		line += ` -H "Authorization: Bearer ` + variable + `"`
+	}
+	if r.key != "" {
+		line += " -H 'Idempotency-Key: " + r.key + "'"
+	}
+	line += " http://" + base + r.path
+	if r.body != "" {
+		line += " -H 'Content-Type: application/json' -d '" + r.body + "'"
+	}
+	return line
+}
+
+// call sends a request, prints it with its answer, and wants a status.
+func (t *tour) call(ctx context.Context, want int, r request) (a answer, err error) {
+	client, header := t.admin, map[string]string{}
+	if !r.admin {
+		client, header["Authorization"] = t.agent, "Bearer "+t.key
+	}
+	if r.key != "" {
+		header["Idempotency-Key"] = r.key
+	}
+	sent := api.Request{
+		Method: r.method, Path: r.path, Body: []byte(r.body), Header: header, Once: r.once,
+	}
+	if !r.quiet {
+		t.print("$ %s\n", t.line(&r))
+	}
+	got, err := client.Do(ctx, sent)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", r.method, r.path, err)
+	}
+	if err = json.Unmarshal(got.Body, &a); err != nil {
+		return nil, fmt.Errorf("%s %s: %d, and no JSON: %w", r.method, r.path, got.Status, err)
+	}
+	if got.Status != want {
+		return nil, fmt.Errorf("%s %s: want %d, have %d %s", r.method, r.path, want, got.Status,
+			t.hidden.Replace(shortened(string(got.Body))))
+	}
+	if r.path == signupPath {
+		t.hide(a)
+	}
+	if !r.quiet {
+		t.print("  %d %s\n", got.Status, shortened(t.hidden.Replace(string(got.Body))))
+	}
+	return a, nil
+}
+
+func shortened(text string) string {
+	if len(text) <= printed {
+		return text
+	}
+	return strings.ToValidUTF8(text[:printed], "") + " …"
+}
+
+const signupPath = "/v1/signup"
+
+// hide keeps what signup handed over out of what is printed.
+func (t *tour) hide(a answer) {
+	pairs := []string{}
+	for _, name := range []string{"key", "claimCode"} {
+		if text := a.text(name); len(text) > 12 {
+			pairs = append(pairs, text, text[:12]+"…")
+		}
+	}
+	t.hidden = strings.NewReplacer(pairs...)
+}
+
+// want is an error where something is not so.
+func want(so bool, what string, a answer) error {
+	if so {
+		return nil
+	}
+	text, err := json.Marshal(a)
+	return errors.Join(fmt.Errorf("want %s, have %s", what, text), err)
+}
+
+func (t *tour) signUp(ctx context.Context) error {
+	t.step("Sign up, without a person. The key is shown once.")
+	a, err := t.call(ctx, 201, request{
+		method: "POST", path: signupPath, body: `{"label":"tour"}`, once: true,
+	})
+	if err != nil {
+		return err
+	}
+	t.key, t.workspace = a.text("key"), a.text("workspace")
+	return want(t.key != "" && t.workspace != "" && a.at("claimed") == false,
+		"an unclaimed workspace", a)
+}
+
+// executor is the name of the agent that is to do it: a program of the operator's where there is
+// one, else the first that does anything, which is the built-in one where nobody chose otherwise.
+func (t *tour) executor(ctx context.Context) (string, error) {
+	a, err := t.call(ctx, 200, request{method: "GET", path: "/v1/execution"})
+	if err != nil {
+		return "", err
+	}
+	agents, ok := a.at("execution", "agents").([]any)
+	kind := func(is func(string) bool) int {
+		return slices.IndexFunc(agents, func(v any) bool {
+			one, ok := v.(map[string]any)
+			return ok && is(answer(one).text("kind"))
+		})
+	}
+	at := kind(func(kind string) bool { return kind == "exec" })
+	if at < 0 {
+		at = kind(func(kind string) bool { return kind != "nop" })
+	}
+	if !ok || at < 0 {
+		return "", errors.New("the cluster has no agent but the one that does nothing: " +
+			"add http to workspaces.agents, or begin with a new folder, tollgate dev")
+	}
+	name, ok := agents[at].(map[string]any)["name"].(string)
+	if !ok {
+		return "", errors.New("an agent without a name")
+	}
+	return name, nil
+}
+
+func (t *tour) saveFlow(ctx context.Context) error {
+	t.step("Which agents are there? Save what one of them is to do: a flow.")
+	name, err := t.executor(ctx)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(map[string]any{
+		"name": "Get a key", "url": t.Product, "task": "Sign up and obtain an API key.",
+		"successCriteria": "The key works.", "access": "public", "agent": name,
+		"credential":   "bearer",
+		"verification": map[string]any{"url": t.Product + "me", "status": 200, "contains": "account"},
+	})
+	if err != nil {
+		return err
+	}
+	a, err := t.call(ctx, 201, request{
+		method: "POST", path: "/v1/flows", body: string(body), once: true,
+	})
+	if err != nil {
+		return err
+	}
+	t.flow = a.text("flow", "id")
+	return want(t.flow != "", "a flow with an id", a)
+}
+
+// quote reads the flow's quote.
+func (t *tour) quote(ctx context.Context) (answer, error) {
+	return t.call(ctx, 200, request{method: "GET", path: "/v1/flows/" + t.flow + "/quote"})
+}
+
+// start starts a run with the quote's fingerprint.
+func (t *tour) start(ctx context.Context, status int, key string, quote answer) (answer, error) {
+	return t.call(ctx, status, request{
+		method: "POST", path: "/v1/flows/" + t.flow + "/run", key: key,
+		body: `{"fingerprint":"` + quote.text("quote", "fingerprint") + `"}`,
+	})
+}
+
+// buyRun reads the quote, is told to pay, and has the purchase approved and paid; the owner who
+// approves it also becomes the workspace's.
+func (t *tour) buyRun(ctx context.Context) error {
+	t.step("Read the quote: what it costs, and whether the verification refuses strangers.")
+	quote, err := t.quote(ctx)
+	if err == nil {
+		err = want(quote.at("quote", "preflight", "noKey") == "refused" &&
+			quote.at("quote", "preflight", "wrongKey") == "refused", "a closed verification", quote)
+	}
+	if err != nil {
+		return err
+	}
+	t.step("Start it. There is no run left, so nothing starts: 402 says what to do.")
+	a, err := t.start(ctx, 402, "tour-"+rand.Text(), quote)
+	if err == nil {
+		err = want(a.at("next_action") == "approve" && a.text("approval_url") != "" &&
+			a.text("poll_url") != "", "a purchase to approve", a)
+	}
+	if err != nil {
+		return err
+	}
+	purchase := a.text("purchase", "id")
+	t.step("The owner approves it; here the operator does so for them, on the operations listener.")
+	a, err = t.call(ctx, 200, request{
+		method: "POST", admin: true, body: `{"owner":"ada@example.com"}`,
+		path: "/api/v1/admin/workspaces/" + t.workspace + "/purchases/" + purchase + "/approve",
+	})
+	if err != nil {
+		return err
+	}
+	page := pageOf(a, purchase)
+	if page == "" { // the provider has not made it yet
+		err = t.poll(ctx, request{
+			method: "GET", path: "/api/v1/admin/workspaces/" + t.workspace, admin: true,
+		}, "data", func(a answer) (bool, error) {
+			page = pageOf(a, purchase)
+			return page != "", nil
+		})
+	}
+	if err == nil {
+		err = t.pay(ctx, page)
+	}
+	if err != nil {
+		return err
+	}
+	t.step("Poll the purchase until it succeeded.")
+	polled := request{method: "GET", path: "/v1/purchases/" + purchase}
+	return t.poll(ctx, polled, "purchase", func(a answer) (bool, error) {
+		switch status := a.text("purchase", "status"); status {
+		case "succeeded":
+			return true, nil
+		case "checkout", "processing":
+			return false, nil
+		default:
+			return false, fmt.Errorf("the purchase is %q", status)
+		}
+	})
+}
+
+// pageOf is the payment page of a purchase, as the operator's tool shows it.
+func pageOf(a answer, purchase string) string {
+	all, _ := a.at("data", "purchases").([]any)
+	for _, one := range all {
+		if p, ok := one.(map[string]any); ok && p["id"] == purchase {
+			return answer(p).text("url")
+		}
+	}
+	return ""
+}
+
+// pay fills in the sandbox provider's page, as the owner does in a browser.
+func (t *tour) pay(ctx context.Context, page string) (err error) {
+	t.step("The owner pays on the page of the sandbox provider, which moves no money.")
+	form := url.Values{"attempt": {"tour-" + rand.Text()}, "card": {"success"}}
+	t.print("$ curl -s -d '%s' %s\n", form.Encode(), page)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, page,
+		strings.NewReader(form.Encode()))
+	if err != nil {
+		return fmt.Errorf("the payment page: %w", err)
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	client := http.Client{
+		Timeout: patience,
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		},
+	}
+	paid, err := client.Do(request)
+	if err != nil {
+		return fmt.Errorf("the payment page: %w", err)
+	}
+	t.print("  %s\n", paid.Status)
+	if paid.StatusCode >= 400 {
+		err = fmt.Errorf("the payment page: %s", paid.Status)
+	}
+	return errors.Join(err, paid.Body.Close())
+}
+
+// poll reads a record, without printing each time, until it is done, and prints it then.
+func (t *tour) poll(ctx context.Context, r request, what string, done func(answer) (bool, error),
+) error {
+	r.quiet = true
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		a, err := t.call(ctx, 200, r)
+		if err != nil {
+			return err
+		}
+		ended, err := done(a)
+		if err != nil {
+			return err
+		}
+		if ended {
+			text, err := json.Marshal(a.at(what))
+			t.print("$ %s\n  200 %s\n", t.line(&r), shortened(t.hidden.Replace(string(text))))
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s is still %q: %w", what, a.text(what, "status"), ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
