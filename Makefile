@@ -21,15 +21,21 @@ FUZZTIME ?= 1000x
 
 .PHONY: help
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: ## run three nodes on this machine, with a demo account
-	go build -o bin/ ./cmd/tollgate && exec bin/tollgate dev
+	go build -o bin/ ./cmd/tollgate ./examples/agent
+	exec bin/tollgate dev --sample-product --agent example=bin/agent
+
+.PHONY: demo-workspace
+demo-workspace: ## do what a new agent does, against the cluster of `make run`
+	go build -o bin/ ./cmd/tollgate
+	bin/tollgate tour
 
 .PHONY: build
-build: ## build both programs into bin/
-	go build -o bin/ ./cmd/tollgate ./cmd/tollgate-bench
+build: ## build the programs into bin/
+	go build -o bin/ ./cmd/tollgate ./cmd/tollgate-bench ./cmd/tollgate-browser
 
 .PHONY: test
 test: format vet unit race fuzz processes ## everything that proves it works

@@ -2,10 +2,14 @@ package bench_test
 
 import (
 	"context"
+	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -125,31 +129,49 @@ func TestReportSaysWhatProcessesUsed(t *testing.T) {
 
 // TestCreationsAreRepeatedWithTheirKey: a creation whose outcome is unknown is sent again under the
 // same key, and each one has another.
-func TestCreationsAreRepeatedWithTheirKey(t *testing.T) {
+// TestCreationsOfUnknownOutcomeAreMadeOnce: every creation is carried out and answered 503. A
+// customer is refused the second time, a subscription would be one more.
+func TestCreationsOfUnknownOutcomeAreMadeOnce(t *testing.T) {
 	l := newLedger()
 	var mu sync.Mutex
-	tries := map[string]int{}
+	made := map[string]int{} // customer → subscriptions
+	answer := func(w http.ResponseWriter, status int, body string) {
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		w.WriteHeader(status)
+		if _, err := io.WriteString(w, body); err != nil {
+			panic(err)
+		}
+	}
 	_, err := load(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if key := r.Header.Get("Idempotency-Key"); r.Method == "POST" &&
-			!strings.HasSuffix(r.URL.Path, "/events") {
-			mu.Lock()
-			tries[key]++
-			first := tries[key] == 1
-			mu.Unlock()
-			if first {
-				w.Header().Set("Content-Length", "2")
-				w.WriteHeader(503)
-				if _, err := w.Write([]byte("{}")); err != nil {
-					panic(err)
-				}
+		mu.Lock()
+		defer mu.Unlock()
+		var body struct{ ExternalClientCustomerID, CustomerReferenceID string }
+		switch name := path.Base(r.URL.Path); {
+		case r.Method == "GET" && path.Base(path.Dir(r.URL.Path)) == "customers":
+			found := `{"success":true,"data":{"subscriptions":[]}}`
+			if made[name] > 0 {
+				found = `{"success":true,"data":{"subscriptions":[{"planId":"starter"}]}}`
+			}
+			answer(w, 200, found)
+		case r.Method == "POST" && name == "customers":
+			require.NoError(t, json.NewDecoder(r.Body).Decode(&body))
+			if _, known := made[body.ExternalClientCustomerID]; known {
+				answer(w, 409, "{}")
 				return
 			}
+			made[body.ExternalClientCustomerID] = 0
+			answer(w, 503, "{}")
+		case r.Method == "POST" && name == "subscriptions":
+			require.NoError(t, json.NewDecoder(r.Body).Decode(&body))
+			made[body.CustomerReferenceID]++
+			answer(w, 503, "{}")
+		default:
+			l.ServeHTTP(w, r)
 		}
-		l.ServeHTTP(w, r)
 	}), func(*bench.Config) {})
 	require.NoError(t, err)
-	require.Len(t, tries, 2*20)
-	for key, n := range tries {
-		require.Equal(t, 2, n, key)
+	require.Len(t, made, 20)
+	for customer, subscriptions := range made {
+		require.Equal(t, 1, subscriptions, customer)
 	}
 }

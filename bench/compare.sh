@@ -11,7 +11,7 @@ rounds=${ROUNDS:-6} threshold=${THRESHOLD:-0.15} time=${TIME:-200ms}
 packages=${PACKAGES:-engine/billing engine/journal engine/wire engine/decimal engine/price wal}
 # Not among them: what builds a million customers, and other stores than ours.
 pattern='^Benchmark(ApplyUsage|Check|Seal|Append|Decode|Encode|Parse|Arithmetic|Rating|StoreLogs|GetLog)$'
-others='^Benchmark(ApplyUsage|Check)$/^1000000$|^BenchmarkStoreLogs$/^(boltdb|bare)$'
+others='^Benchmark(ApplyUsage|Check)$/^1000000|^BenchmarkStoreLogs$/^(boltdb|bare)$'
 
 git rev-parse --verify --quiet "$base^{commit}" > /dev/null || {
 	echo "bench-compare: no commit $base here (git fetch --unshallow?)" >&2

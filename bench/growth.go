@@ -87,13 +87,32 @@ type MemoryReport struct {
 	// Customer is what a customer with a subscription takes of the heap after a collection, Event
 	// what an event does, which is its key; Journal is what an event takes of the disk for good.
 	Customer, Event, Journal float64
-	Verified                 Verification
+	// Keys is where the idempotency keys are in the end.
+	Keys     KeyTiers
+	Verified Verification
+}
+
+// KeyTiers are the idempotency keys by where they are, and the bytes that they take there: means of
+// the nodes.
+type KeyTiers struct {
+	// InMemory and OnDisk count them; MemoryBytes is what the former take.
+	InMemory, OnDisk, MemoryBytes float64
+	// InFiles are in files on disk, some of them in memory, too; FilterBytes is what these take in
+	// memory, FileBytes on disk.
+	InFiles, FilterBytes, FileBytes float64
 }
 
 // Metrics of a node that ScenarioMemory reads.
 const (
 	heapMetric    = `go_memstats_heap_alloc_bytes `
 	journalMetric = `tollgate_journal_bytes{part="usage"} `
+
+	keysMetric        = `tollgate_idempotency_keys `
+	keysOnDiskMetric  = `tollgate_idempotency_keys_on_disk `
+	keyBytesMetric    = `tollgate_state_bytes{part="idempotency_keys"} `
+	fileKeysMetric    = `tollgate_cluster_key_files_keys{group="billing"} `
+	filterBytesMetric = `tollgate_cluster_key_files_memory_bytes{group="billing"} `
+	fileBytesMetric   = `tollgate_cluster_key_files_bytes{group="billing"} `
 )
 
 // Footprint carries out ScenarioMemory.
@@ -120,6 +139,10 @@ func (r *Run) Footprint(ctx context.Context) (MemoryReport, error) {
 		return report, &Refusal{[]string{err.Error()}}
 	}
 	events, after, err := r.held(ctx)
+	if err != nil {
+		return report, err
+	}
+	report.Keys, err = r.tiers(ctx)
 	report.Customer = (customers - empty) / float64(r.Customers)
 	report.Event = (events - customers) / float64(r.Events)
 	report.Journal = (after - before) / float64(r.Events)
@@ -143,6 +166,33 @@ func (r *Run) held(ctx context.Context) (heap, journal float64, err error) {
 		journal += m[journalMetric] / float64(len(r.Admin.Nodes))
 	}
 	return heap, journal, nil
+}
+
+// tiers is where the nodes have the idempotency keys.
+func (r *Run) tiers(ctx context.Context) (k KeyTiers, err error) {
+	count := float64(len(r.Admin.Nodes))
+	for _, node := range r.Admin.Nodes {
+		m, err := metrics(ctx, node, keysMetric, keysOnDiskMetric, keyBytesMetric, fileKeysMetric,
+			filterBytesMetric, fileBytesMetric)
+		if err != nil {
+			return k, err
+		}
+		k.InMemory += (m[keysMetric] - m[keysOnDiskMetric]) / count
+		k.OnDisk += m[keysOnDiskMetric] / count
+		k.MemoryBytes += m[keyBytesMetric] / count
+		k.InFiles += m[fileKeysMetric] / count
+		k.FilterBytes += m[filterBytesMetric] / count
+		k.FileBytes += m[fileBytesMetric] / count
+	}
+	return k, nil
+}
+
+// String is one line for each tier.
+func (k KeyTiers) String() string {
+	return fmt.Sprintf("keys      %.0f in memory, %.1f bytes each; %.0f on disk\n"+
+		"key files %.0f keys, %.2f bytes of memory and %.1f bytes of disk each\n",
+		k.InMemory, k.MemoryBytes/max(k.InMemory, 1), k.OnDisk, k.InFiles,
+		k.FilterBytes/max(k.InFiles, 1), k.FileBytes/max(k.InFiles, 1))
 }
 
 // collectGarbage makes a node collect: its profile of the heap is of after that.
@@ -173,8 +223,8 @@ func (r *Run) collectGarbage(ctx context.Context, node string) error {
 func (r MemoryReport) Print(out io.Writer) error {
 	_, err := fmt.Fprintf(out, "scenario  %s on %s: %d customers, %d events, means of %d nodes\n"+
 		"memory    %.0f bytes a customer with a subscription, %.1f bytes an event\n"+
-		"journal   %.0f bytes an event\ncounted   %d, acknowledged %d\n", r.Scenario, r.System,
-		r.Customers, r.Events, len(r.Admin.Nodes), r.Customer, r.Event, r.Journal,
+		"journal   %.0f bytes an event\n%scounted   %d, acknowledged %d\n", r.Scenario, r.System,
+		r.Customers, r.Events, len(r.Admin.Nodes), r.Customer, r.Event, r.Journal, r.Keys,
 		r.Verified.Counted, r.Verified.Acknowledged)
 	if err != nil {
 		return fmt.Errorf("print: %w", err)

@@ -22,8 +22,13 @@ func grown(t *testing.T, change func(*mortal)) *node {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		return fmt.Sprintf("go_memstats_heap_alloc_bytes %d\n"+
-			"tollgate_journal_bytes{part=\"usage\"} %d\n",
-			5000+700*n.customers+40*len(n.keys), 100+138*len(n.keys))
+			"tollgate_journal_bytes{part=\"usage\"} %d\n"+
+			"tollgate_idempotency_keys %d\ntollgate_idempotency_keys_on_disk 10\n"+
+			"tollgate_state_bytes{part=\"idempotency_keys\"} 400\n"+
+			"tollgate_cluster_key_files_keys{group=\"billing\"} 20\n"+
+			"tollgate_cluster_key_files_memory_bytes{group=\"billing\"} 30\n"+
+			"tollgate_cluster_key_files_bytes{group=\"billing\"} 600\n",
+			5000+700*n.customers+40*len(n.keys), 100+138*len(n.keys), len(n.keys))
 	}
 	return n
 }
@@ -39,6 +44,9 @@ func TestMemoryOfCustomersAndEvents(t *testing.T) {
 	var text strings.Builder
 	require.NoError(t, report.Print(&text))
 	require.Contains(t, text.String(), "700 bytes a customer")
+	require.EqualValues(t, 10, report.Keys.OnDisk)
+	require.EqualValues(t, report.Events-10, report.Keys.InMemory)
+	require.Contains(t, text.String(), "20 keys, 1.50 bytes of memory and 30.0 bytes of disk each")
 
 	_, err = of(grown(t, func(m *mortal) { m.lose = 50 }), scenario, (*bench.Run).Footprint)
 	require.ErrorContains(t, err, "not what was acknowledged")

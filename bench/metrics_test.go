@@ -16,8 +16,9 @@ func TestMetricsAreDocumented(t *testing.T) {
 	for _, metric := range []string{
 		longestMetric, syncsMetric, snapshotIndexMetric, appliedMetric, logBytesMetric, restoreMetric,
 		snapshotsMetric, snapshotTimeMetric, snapshotAtMetric, journalMetric,
+		keysMetric, keysOnDiskMetric, keyBytesMetric, fileKeysMetric, filterBytesMetric, fileBytesMetric,
 	} {
-		name, _, _ := strings.Cut(metric, "{")
+		name, _, _ := strings.Cut(strings.TrimSpace(metric), "{")
 		name = strings.TrimSuffix(strings.TrimSuffix(name, "_sum"), "_count")
 		require.Contains(t, string(manual), "\n| `"+name+"` | ")
 	}

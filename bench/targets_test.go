@@ -115,19 +115,24 @@ func TestTargetsOfBenchmarks(t *testing.T) {
 	f.Benchmarks, err = bench.Benchmarks(strings.NewReader(`goos: linux
 BenchmarkCheck/1000000-2	100	480.5 ns/op	470 cpu-ns/check	0 B/op	0 allocs/op
 BenchmarkApplyUsage/1000	100	400 ns/op	400 cpu-ns/event	2500000 events/s
-BenchmarkApplyUsage/1000000	100	800 ns/op	730 cpu-ns/event	1250000 events/s
+BenchmarkApplyUsage/1000000-50M-keys	100	800 ns/op	730 cpu-ns/event	1250000 events/s
+BenchmarkCheckBeside/ingest-2	1	2000000 checks	1552 p50-ns	3085 p99-ns
+BenchmarkCheckBeside/snapshot-2	1	2000000 checks	1523 p50-ns	5100 p99-ns
 BenchmarkCustomerMemory-2	1	0 ns/op	622 B/customer
 BenchmarkKeys/hit-10000000-16	1	80 ns/op	38.2 B/key
+BenchmarkFindKey/miss-2	1	190.4 ns/op	1.18 B/key	29.2 disk-B/key	0.03 reads/op
 PASS
 `))
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{
-		"check in the engine, 1M customers":              "480 ns, 0 allocations: holds",
-		"Apply, one core, 1,000 customers":               "2500000 events/s: holds",
-		"Apply, one core, 1M customers":                  "1250000 events/s: does not",
-		"bytes a customer, subscription, 3 counters":     "622 B/customer: does not",
-		"bytes a key, open generation":                   "38 B/key: holds",
-		"cost of an event, 1,000 → 1M customers, engine": "1.82 × (400 → 730 ns): does not",
+		"check in the engine, 1M customers":                        "480 ns, 0 allocations: holds",
+		"the same beside full ingest · and snapshots":              "3.1 · 5.1 µs: does not",
+		"Apply, one core, 1,000 customers":                         "2500000 events/s: holds",
+		"Apply, one core, 1M customers, 50M keys":                  "1250000 events/s: does not",
+		"bytes a customer, subscription, 3 counters":               "622 B/customer: does not",
+		"bytes a key, in files, and the miss":                      "1.18 B/key, 190 ns (35 days at 1,000/s: 3.6 GB): holds",
+		"bytes a key, open generation":                             "38 B/key: holds",
+		"cost of an event, 1,000 → 1M customers, 50M keys, engine": "1.82 × (400 → 730 ns): does not",
 	}, verdicts(f))
 	var text strings.Builder
 	require.NoError(t, f.Print(&text))

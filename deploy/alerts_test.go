@@ -242,6 +242,31 @@ func alertCases() map[string]alertCase {
 				`tollgate_idempotency_keys_days_left 30x150`,
 			},
 		},
+		"TollgateKeysStayInMemory": {
+			fires: []string{
+				`tollgate_idempotency_keys 60x70`, `tollgate_idempotency_keys_on_disk 0x70`,
+				`tollgate_idempotency_keys_memory_limit 100x70`,
+				`tollgate_idempotency_keys_limit 1000x70`,
+			},
+			quiet: []string{ // most are on disk, and where none go there, the other alert says so
+				`tollgate_idempotency_keys{instance="a"} 800x70`,
+				`tollgate_idempotency_keys_on_disk{instance="a"} 775x70`,
+				`tollgate_idempotency_keys_memory_limit{instance="a"} 100x70`,
+				`tollgate_idempotency_keys_limit{instance="a"} 1000x70`,
+				`tollgate_idempotency_keys{instance="b"} 600x70`,
+				`tollgate_idempotency_keys_on_disk{instance="b"} 0x70`,
+				`tollgate_idempotency_keys_memory_limit{instance="b"} 1000x70`,
+				`tollgate_idempotency_keys_limit{instance="b"} 1000x70`,
+			},
+		},
+		"TollgateKeysUncovered": {
+			fires: []string{`tollgate_cluster_keys_uncovered{group="billing"} 3x70`},
+			quiet: []string{`tollgate_cluster_keys_uncovered{group="billing"} 3x40 0 3x29`},
+		},
+		"TollgateKeyFilesFail": {
+			fires: []string{`tollgate_cluster_key_files_failed_total{group="billing"} 0+1x130`},
+			quiet: []string{`tollgate_cluster_key_files_failed_total{group="billing"} 0x40 1x90`},
+		},
 		"TollgateMemory": {
 			fires: []string{`process_resident_memory_bytes 97x70`, `go_gc_gomemlimit_bytes 100x70`},
 			quiet: []string{`process_resident_memory_bytes 50x70`, `go_gc_gomemlimit_bytes 100x70`},

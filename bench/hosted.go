@@ -1,0 +1,355 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Hosted measures checks and single events beside hosted runs of the workspace API, and without
+// them, in turns on one cluster. The cluster must have an agent that goes on until it is cancelled,
+// as many workers as runs, and raised limits, as `tollgate dev` has them.
+type Hosted struct {
+	// Checks and Events are what is measured; their Target is the cluster.
+	Checks, Events Config
+	// Agent is the name of the agent whose runs go on.
+	Agent string
+	// Runs is how many go on at a time, 1 to 1,000; Rounds is how often it is measured
+	// beside them, and once more without.
+	Runs, Rounds int
+	// Calm is how long after the last run was cancelled nothing is measured: its agent may still be
+	// ending. 0 is five seconds.
+	Calm time.Duration
+	// Progress is told what happens.
+	Progress func(string) `json:"-"`
+
+	tenants []tenant
+}
+
+// RunsReport is what came of Hosted.
+type RunsReport struct {
+	Runs   int
+	Rounds []RunsRound
+	// Checks is the median of the rounds' checks a second beside runs by those without; Event is the
+	// same of the p99 of single events.
+	Checks, Event float64
+}
+
+// RunsRound is one round: checks a second, and p99 of single events, beside runs and without. What
+// is without is the mean of the measurements before and after: a machine that grows slower or
+// faster, and a cluster that holds more and more, favour neither.
+type RunsRound struct {
+	Checks, ChecksBeside float64
+	Event, EventBeside   time.Duration
+}
+
+const (
+	// freeRuns is how many runs a workspace that has an owner has for nothing.
+	freeRuns = 5
+	maxRuns  = 1000
+	// runsPatience bounds how long it may take until all runs go on, or none does.
+	runsPatience = 2 * time.Minute
+	runsRunning  = `tollgate_runs{state="running"} `
+)
+
+// tenant is a workspace with flows, of which each can have one run.
+type tenant struct {
+	key   string
+	flows []hostedFlow
+}
+
+type hostedFlow struct{ id, fingerprint, run string }
+
+// Measure carries the measurement out. It is a *Refusal when a run ended meanwhile.
+func (h *Hosted) Measure(ctx context.Context) (report RunsReport, err error) {
+	if h.Runs < 1 || h.Runs > maxRuns || h.Rounds < 1 || len(h.Checks.Admin.Nodes) == 0 {
+		return report, fmt.Errorf("%d runs, %d rounds: want 1 to %d runs of a cluster of `tollgate dev`",
+			h.Runs, h.Rounds, maxRuns)
+	}
+	// The verification that nobody's run reaches: nothing is true there.
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return report, fmt.Errorf("prepare runs: %w", err)
+	}
+	product := &http.Server{Handler: http.NotFoundHandler(), ReadTimeout: time.Minute}
+	ended := make(chan error, 1)
+	go func() { ended <- product.Serve(listener) }()
+	defer func() {
+		err = errors.Join(err, product.Close())
+		if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
+			err = errors.Join(err, served)
+		}
+	}()
+	if err = h.prepare(ctx, "http://"+listener.Addr().String()); err != nil {
+		return report, fmt.Errorf("prepare runs: %w", err)
+	}
+	report.Runs = h.Runs
+	before, err := h.side(ctx)
+	if err != nil {
+		return report, err
+	}
+	for n := range h.Rounds {
+		beside, err := h.beside(ctx)
+		if err != nil {
+			return report, err
+		}
+		after, err := h.side(ctx)
+		if err != nil {
+			return report, err
+		}
+		round := RunsRound{
+			Checks: (before.checks + after.checks) / 2, ChecksBeside: beside.checks,
+			Event: (before.event + after.event) / 2, EventBeside: beside.event,
+		}
+		report.Rounds, before = append(report.Rounds, round), after
+		h.say("round %d: %.0f checks/s, %.0f beside runs; event p99 %s, %s", n+1, round.Checks,
+			round.ChecksBeside, round.Event, round.EventBeside)
+	}
+	report.sum()
+	return report, nil
+}
+
+func (h *Hosted) say(format string, args ...any) {
+	if h.Progress != nil {
+		h.Progress(fmt.Sprintf(format, args...))
+	}
+}
+
+// side is what is measured at a time: checks a second, and p99 of single events.
+type side struct {
+	checks float64
+	event  time.Duration
+}
+
+// side measures checks and then events.
+func (h *Hosted) side(ctx context.Context) (s side, err error) {
+	for _, c := range []Config{h.Checks, h.Events} {
+		run, err := New(c)
+		if err != nil {
+			return s, err
+		}
+		report, err := run.Do(ctx)
+		if err != nil {
+			return s, err
+		}
+		if c.Scenario == ScenarioCheck {
+			s.checks = report.UnitRate
+		} else {
+			s.event = report.Latency["p99"]
+		}
+	}
+	return s, nil
+}
+
+// beside measures while runs go on, all of them from its begin to its end.
+func (h *Hosted) beside(ctx context.Context) (s side, err error) {
+	if err = h.startAll(ctx); err != nil {
+		return s, err
+	}
+	if s, err = h.side(ctx); err != nil {
+		return s, err
+	}
+	going, err := h.going(ctx)
+	if err == nil && going != h.Runs {
+		err = &Refusal{[]string{fmt.Sprintf("%d of %d runs ended while it was measured", h.Runs-going,
+			h.Runs)}}
+	}
+	if err != nil {
+		return s, err
+	}
+	return s, h.cancelAll(ctx)
+}
+
+// sum fills in the medians of the rounds' ratios.
+func (r *RunsReport) sum() {
+	median := func(of func(RunsRound) float64) float64 {
+		all := make([]float64, 0, len(r.Rounds))
+		for _, round := range r.Rounds {
+			all = append(all, of(round))
+		}
+		slices.Sort(all)
+		return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
+	}
+	r.Checks = median(func(o RunsRound) float64 { return o.ChecksBeside / o.Checks })
+	r.Event = median(func(o RunsRound) float64 { return float64(o.EventBeside) / float64(o.Event) })
+}
+
+// prepare makes workspaces with owners, and their flows.
+func (h *Hosted) prepare(ctx context.Context, product string) error {
+	for left := h.Runs; left > 0; left -= freeRuns {
+		var signed struct{ Workspace, Key string }
+		err := h.call(ctx, call{path: "/v1/signup", body: `{"label":"bench"}`}, 201, &signed)
+		if err != nil {
+			return err
+		}
+		err = h.call(ctx, call{
+			path: "/api/v1/admin/workspaces/" + signed.Workspace + "/claim", admin: true,
+			body: `{"owner":"bench@example.com"}`,
+		}, 200, nil)
+		if err != nil {
+			return err
+		}
+		t := tenant{key: signed.Key}
+		for range min(left, freeRuns) {
+			flow, err := h.flow(ctx, signed.Key, product)
+			if err != nil {
+				return err
+			}
+			t.flows = append(t.flows, flow)
+		}
+		h.tenants = append(h.tenants, t)
+	}
+	return nil
+}
+
+func (h *Hosted) flow(ctx context.Context, key, product string) (f hostedFlow, err error) {
+	var saved struct{ Flow struct{ ID string } }
+	var quoted struct{ Quote struct{ Fingerprint string } }
+	err = h.call(ctx, call{key: key, path: "/v1/flows", body: fmt.Sprintf(`{"name":"wait",`+
+		`"url":"%s/","task":"Wait.","successCriteria":"None.","access":"public","agent":"%s",`+
+		`"verification":{"url":"%s/","contains":"done"}}`, product, h.Agent, product)}, 201, &saved)
+	if err == nil {
+		err = h.call(ctx, call{
+			method: "GET", key: key, path: "/v1/flows/" + saved.Flow.ID + "/quote",
+		}, 200, &quoted)
+	}
+	return hostedFlow{id: saved.Flow.ID, fingerprint: quoted.Quote.Fingerprint}, err
+}
+
+// startAll starts a run of every flow and waits until all of them have a worker.
+func (h *Hosted) startAll(ctx context.Context) error {
+	name := time.Now().UnixNano()
+	for i := range h.tenants {
+		t := &h.tenants[i]
+		for k := range t.flows {
+			err := h.start(ctx, t.key, &t.flows[k], fmt.Sprintf("bench-%d-%d", name, k))
+			if err != nil {
+				return fmt.Errorf("start run %d: %w", i*freeRuns+k+1, err)
+			}
+		}
+	}
+	return h.until(ctx, h.Runs)
+}
+
+// start starts a flow's run. While the agents of the round before are ending as many runs wait as
+// may, and it is asked again.
+func (h *Hosted) start(ctx context.Context, key string, f *hostedFlow, repeat string) error {
+	ctx, cancel := context.WithTimeout(ctx, runsPatience)
+	defer cancel()
+	for {
+		var started struct{ Run struct{ ID string } }
+		err := h.call(ctx, call{
+			key: key, path: "/v1/flows/" + f.id + "/run",
+			body: `{"fingerprint":"` + f.fingerprint + `"}`, repeat: repeat,
+		}, 202, &started)
+		var refused *answered
+		if errors.As(err, &refused) && refused.status == 503 && ctx.Err() == nil {
+			pause(ctx, 100*time.Millisecond)
+			continue
+		}
+		f.run = started.Run.ID
+		return err
+	}
+}
+
+func (h *Hosted) cancelAll(ctx context.Context) error {
+	for _, t := range h.tenants {
+		for _, f := range t.flows {
+			err := h.call(ctx, call{key: t.key, path: "/v1/runs/" + f.run + "/cancel"}, 200, nil)
+			if err != nil {
+				return fmt.Errorf("cancel a run: %w", err)
+			}
+		}
+	}
+	err := h.until(ctx, 0)
+	pause(ctx, cmp.Or(h.Calm, 5*time.Second))
+	return err
+}
+
+// going is how many runs have a worker.
+func (h *Hosted) going(ctx context.Context) (int, error) {
+	n, err := metric(ctx, h.Checks.Admin.Nodes[0], runsRunning)
+	return int(n), err
+}
+
+// until waits until so many runs go on.
+func (h *Hosted) until(ctx context.Context, runs int) error {
+	ctx, cancel := context.WithTimeout(ctx, runsPatience)
+	defer cancel()
+	for {
+		going, err := h.going(ctx)
+		if err == nil && going == runs {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return errors.Join(fmt.Errorf("%d runs go on, and not %d", going, runs), err)
+		}
+		pause(ctx, 50*time.Millisecond)
+	}
+}
+
+// call is a request of the workspace API, or of the operator's tools.
+type call struct {
+	method, path, key, body string
+	repeat                  string // Idempotency-Key
+	admin                   bool
+}
+
+// answered is an answer that was not wanted.
+type answered struct {
+	status int
+	text   []byte
+}
+
+func (a *answered) Error() string { return fmt.Sprintf("%d %.300s", a.status, a.text) }
+
+// call makes a request of the first node and wants a status; into may be nil.
+func (h *Hosted) call(ctx context.Context, c call, want int, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
+	defer cancel()
+	if c.method == "" {
+		c.method = http.MethodPost
+	}
+	base := h.Checks.Nodes[0]
+	if c.admin {
+		base, c.key = h.Checks.Admin.Nodes[0], h.Checks.Admin.Key
+	}
+	request, err := http.NewRequestWithContext(ctx, c.method, "http://"+base+c.path,
+		strings.NewReader(c.body))
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.path, err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if c.key != "" {
+		request.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	if c.repeat != "" {
+		request.Header.Set("Idempotency-Key", c.repeat)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.path, err)
+	}
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAdminBody))
+	if err = errors.Join(err, response.Body.Close()); err != nil {
+		return fmt.Errorf("%s: %w", c.path, err)
+	}
+	if response.StatusCode != want {
+		return fmt.Errorf("%s: want %d, have %w", c.path, want, &answered{response.StatusCode, text})
+	}
+	if into == nil {
+		return nil
+	}
+	if err = json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("%s: %w", c.path, err)
+	}
+	return nil
+}
