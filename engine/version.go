@@ -15,7 +15,7 @@ import (
 //	   version of it, and a paid purchase answers for its key
 //	2  nothing of its own: builds of version 1 from before the one named in the test of upgrades
 //	   disagree about commands of the workspace machine, and cannot be mixed with later ones
-const Version uint32 = 1
+const Version uint32 = 2
 
 // ErrNewerVersion says that a log, a snapshot or a data folder belongs to a cluster whose version
 // this build does not know. It is wrapped with what to do.

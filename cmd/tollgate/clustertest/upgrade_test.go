@@ -22,7 +22,7 @@ import (
 // an operator upgrades. It moves when engine.Version does, to the commit before that. A change of
 // what commands do, or of a layout, that does not wait for a version makes this test fail: let it
 // wait for one, or, as long as nothing is deployed, raise engine.Version and move this.
-const previous = "ac36111f2c8d1243b245162553dad0278d9b3ee2"
+const previous = "2c72373328cb070350514576b79a99b9327edb2c"
 
 // buildPrevious builds the program as it was at that commit, or, where there is no history, as in
 // an archive or a shallow clone, this source with a version less. The binary is kept in bin/, where
