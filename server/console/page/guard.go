@@ -1,0 +1,129 @@
+package page
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"tollgate/server"
+)
+
+// policyOf is the Content-Security-Policy: nothing but this site's own style, script and pictures,
+// no code in the page itself, no frame around it.
+func policyOf(formTargets []string) string {
+	targets := strings.Join(append([]string{"'self'"}, formTargets...), " ")
+	return "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; " +
+		"connect-src 'self'; form-action " + targets +
+		"; base-uri 'none'; frame-ancestors 'none'"
+}
+
+// Guard sets the headers that every answer for a browser has. Pages are not kept by anybody: what
+// they show is for whoever is signed in.
+func (s *Site) Guard(x *server.Exchange) {
+	h := &x.Ctx.Response.Header
+	h.Set("Content-Security-Policy", s.policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	// Not no-referrer: a browser would then send "Origin: null" with our own forms.
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+}
+
+// FaultCrossSite answers a form that another site sent.
+var FaultCrossSite = server.Fault{
+	Status: 403, Code: "cross_site", Message: "This form came from another site",
+	Detail: "Nothing was changed. Open the page again from its own address, and send it from there.",
+}
+
+// FaultToken answers a form that was not written for the session that sends it.
+var FaultToken = server.Fault{
+	Status: 403, Code: "form_outdated", Message: "This form was made for another sign-in",
+	Detail: "Nothing was changed. Load the page again, and send the form once more.",
+}
+
+// SameSite refuses what a browser says that another site has sent. A client that says nothing is
+// no browser that could be misused, and has a token to show besides.
+func (s *Site) SameSite(x *server.Exchange) *server.Fault {
+	from, one := server.SoleHeader(x.Ctx, "Sec-Fetch-Site")
+	if !one || len(from) > 0 && string(from) != "same-origin" {
+		return &FaultCrossSite
+	}
+	origin, one := server.SoleHeader(x.Ctx, "Origin")
+	if !one {
+		return &FaultCrossSite
+	}
+	if len(origin) == 0 || s.ownOrigin(string(origin), string(x.Ctx.Request.Header.Host())) {
+		return nil
+	}
+	return &FaultCrossSite
+}
+
+func (s *Site) ownOrigin(origin, host string) bool {
+	if s.config.Origin != "" {
+		return origin == s.config.Origin
+	}
+	u, err := url.Parse(origin)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && host != "" &&
+		origin == u.Scheme+"://"+u.Host && strings.EqualFold(u.Host, host)
+}
+
+// TokenOf is the token of a session's forms. It is made of the session's secret, which it does not
+// give away.
+func TokenOf(secret string) string {
+	sum := sha256.Sum256([]byte("tollgate form\n" + secret))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// Fields of the template "once".
+const (
+	tokenField = "_token"
+	onceField  = "_once"
+)
+
+// Form reads the fields of a form whose sender has proved that it was written for this session.
+func (s *Site) Form(x *server.Exchange, token string) (url.Values, *server.Fault) {
+	fields, fault := s.Fields(x)
+	if fault != nil {
+		return nil, fault
+	}
+	given := fields.Get(tokenField)
+	if token == "" || subtle.ConstantTimeCompare([]byte(given), []byte(token)) != 1 {
+		return nil, &FaultToken
+	}
+	return fields, nil
+}
+
+// mostFields bounds the fields of a form.
+const mostFields = 64
+
+// Fields reads the fields of a form from this site, of one that nobody has signed in for: the form
+// to sign in. A field that is there twice is refused: which one was meant is not for us to guess.
+func (s *Site) Fields(x *server.Exchange) (url.Values, *server.Fault) {
+	if fault := s.SameSite(x); fault != nil {
+		return nil, fault
+	}
+	fields, err := url.ParseQuery(string(x.Body))
+	bad := err != nil || len(fields) > mostFields
+	for name, values := range fields {
+		bad = bad || len(values) != 1 || !utf8.ValidString(name) || !utf8.ValidString(values[0])
+		// Browsers send line ends of a text as CR LF.
+		fields.Set(name, strings.ReplaceAll(values[0], "\r\n", "\n"))
+	}
+	if bad {
+		f := server.FaultFields.With(
+			"Nothing was changed. The form could not be read: load the page again.")
+		return nil, &f
+	}
+	return fields, nil
+}
+
+// OnceKey is the key that the form was written with: sent twice, it is carried out once.
+func OnceKey(fields url.Values) string { return fields.Get(onceField) }
+
+// FormMedia are the media types that a route for a form takes.
+var FormMedia = []string{"application/x-www-form-urlencoded"}

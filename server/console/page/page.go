@@ -1,0 +1,192 @@
+// Package page is how a page for people is made: the layout around it, its style and its little
+// script, the parts it is put together from (tables, fields, plots, notices), and what keeps a
+// browser from being misused. It knows nothing of who looks at it. See DESIGN.md.
+package page
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"log/slog"
+	"path"
+	"strings"
+	"sync"
+
+	"tollgate/server"
+)
+
+// Media is the media type of a page.
+const Media = "text/html; charset=utf-8"
+
+// Link is a place to go to, by the words that stand for it.
+type Link struct {
+	Text, URL string
+	// Here says that it is the page that is shown, or the section it is in.
+	Here bool
+}
+
+// Tone is how a notice is meant; it is also its style's name.
+type Tone string
+
+// Tones of a notice.
+const (
+	Done    Tone = "done"
+	Problem Tone = "problem"
+	Hint    Tone = "hint"
+)
+
+// Notice says above a page what just happened: what, what was not changed, what to do next.
+type Notice struct {
+	Tone          Tone
+	Title, Detail string
+	// Secret is shown to be copied, once.
+	Secret string
+	// Next is the next action; without a URL there is none.
+	Next Link
+}
+
+// View is one page with what surrounds it.
+type View struct {
+	// Page names the template: a file of the site's templates, without .html.
+	Page  string
+	Title string
+	// Lead is a sentence below the title.
+	Lead string
+	// Nav are the site's sections, Crumbs where the page is, Tabs what lies beside it.
+	Nav, Crumbs, Tabs []Link
+	// Who is signed in; empty shows no way out. SignOut is where the way out leads.
+	Who, SignOut string
+	// Token proves that a form was written for this session; see the template "once".
+	Token  string
+	Notice *Notice
+	// Plain leaves the frame out: for signing in.
+	Plain bool
+	// Data is what the page's own template shows.
+	Data any
+
+	site *Site
+}
+
+// Brand is the site's name, Root its path, for the layout.
+func (v *View) Brand() string { return v.site.config.Brand }
+
+// Root is the path that the site's pages begin with.
+func (v *View) Root() string { return v.site.config.Root }
+
+// Style is the address of the style sheet.
+func (v *View) Style() string { return v.site.assets["style.css"].url }
+
+// Script is the address of the script.
+func (v *View) Script() string { return v.site.assets["page.js"].url }
+
+// Icon is the address of the icon.
+func (v *View) Icon() string { return v.site.assets["icon.svg"].url }
+
+// Config is what a site is made of.
+type Config struct {
+	// Brand names the site beside the mark: "Operations".
+	Brand string
+	// Root is the path that all its addresses begin with, such as /console.
+	Root string
+	// Templates holds one file NAME.html for each page, which defines the template "main" and may
+	// define others, which Fragment shows alone.
+	Templates fs.FS
+	// Funcs are further functions for these templates.
+	Funcs template.FuncMap
+	// Origin is the site's own origin, such as https://tollgate.example. Empty compares what
+	// browsers say with the request's Host, for a listener that has no public address.
+	Origin string
+	// FormTargets are other origins that a form's answer may lead to: a payment page.
+	FormTargets []string
+	Log         *slog.Logger
+}
+
+// Site shows pages. Safe for concurrent use.
+type Site struct {
+	config Config
+	pages  map[string]*template.Template
+	assets map[string]*asset
+	policy string
+	bodies sync.Pool
+}
+
+// New reads the templates. All that can be wrong with them but for their data is an error here.
+func New(c Config) (*Site, error) {
+	if c.Templates == nil || !strings.HasPrefix(c.Root, "/") {
+		return nil, errors.New("page: Templates and Root must be set")
+	}
+	c.Log = cmp.Or(c.Log, slog.Default())
+	s := &Site{
+		config: c, pages: map[string]*template.Template{}, policy: policyOf(c.FormTargets),
+		bodies: sync.Pool{New: func() any { return new(bytes.Buffer) }},
+	}
+	if err := s.readAssets(); err != nil {
+		return nil, err
+	}
+	base, err := template.New("base").Funcs(functions).Funcs(c.Funcs).
+		ParseFS(own, "template/*.html")
+	if err != nil {
+		return nil, fmt.Errorf("page: layout: %w", err)
+	}
+	names, err := fs.Glob(c.Templates, "*.html")
+	if err != nil || len(names) == 0 {
+		return nil, fmt.Errorf("page: no templates: %w", cmp.Or(err, fs.ErrNotExist))
+	}
+	for _, name := range names {
+		made, err := base.Clone()
+		if err == nil {
+			made, err = made.ParseFS(c.Templates, name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("page: %s: %w", name, err)
+		}
+		if made.Lookup("main") == nil {
+			return nil, fmt.Errorf(`page: %s does not define "main"`, name)
+		}
+		s.pages[strings.TrimSuffix(path.Base(name), ".html")] = made
+	}
+	return s, nil
+}
+
+// Show answers with a page.
+func (s *Site) Show(x *server.Exchange, status int, v *View) {
+	v.site = s
+	s.answer(x, status, v.Page, "base.html", v)
+}
+
+// Fragment answers with one template of a page's file, for the script to put in place of what it
+// showed before.
+func (s *Site) Fragment(x *server.Exchange, page, name string, data any) {
+	s.answer(x, 200, page, name, data)
+}
+
+func (s *Site) answer(x *server.Exchange, status int, page, name string, data any) {
+	made := s.pages[page]
+	if made == nil {
+		s.config.Log.Error("there is no such page", "page", page)
+		x.Refuse(server.FaultInternal)
+		return
+	}
+	body := s.bodies.Get().(*bytes.Buffer)
+	defer s.bodies.Put(body)
+	body.Reset()
+	if err := made.ExecuteTemplate(body, name, data); err != nil {
+		s.config.Log.Error("a page cannot be shown", "page", page, "error", err,
+			"request_id", string(x.RequestID()))
+		x.Refuse(server.FaultInternal)
+		return
+	}
+	s.Guard(x)
+	x.Bare(status, Media, body.Bytes())
+}
+
+// Redirect sends the browser on with GET, which is how every form that did something ends: going
+// back or reloading does not do it again. to is a path of this site, never what a client sent.
+func (s *Site) Redirect(x *server.Exchange, to string) {
+	s.Guard(x)
+	x.Ctx.Response.Header.Set("Location", to)
+	x.Bare(303, Media, nil)
+}

@@ -1,0 +1,105 @@
+package page
+
+import (
+	"html/template"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Plots are SVG that the server draws. They have no style of their own (the policy forbids it):
+// the sheet colours their classes, in light and dark. What a plot says stands beside it in words,
+// and in its <title>.
+
+// Meter draws what is used of a limit as a bar, with the limit marked where it is exceeded. title
+// says it in words. A limit of 0 or less is nothing to draw.
+func Meter(used, limit float64, title string) template.HTML {
+	if !(limit > 0) || math.IsInf(limit, 0) || math.IsNaN(used) {
+		return ""
+	}
+	used = math.Max(used, 0)
+	whole := math.Max(used, limit)
+	state := "low"
+	switch share := used / limit; {
+	case share >= 1:
+		state = "full"
+	case share >= 0.8:
+		state = "high"
+	}
+	var b strings.Builder
+	b.WriteString(`<svg class="meter ` + state +
+		`" viewBox="0 0 100 8" preserveAspectRatio="none" role="img"><title>` +
+		template.HTMLEscapeString(title) + `</title>` +
+		`<rect class="track" width="100" height="8"/><rect class="bar" height="8" width="` +
+		coordinate(100*used/whole) + `"/>`)
+	if used > limit {
+		at := coordinate(100 * limit / whole)
+		b.WriteString(`<line class="mark" y1="0" y2="8" x1="` + at + `" x2="` + at + `"/>`)
+	}
+	b.WriteString(`</svg>`)
+	return template.HTML(b.String())
+}
+
+// Plot is a line over time, oldest first.
+type Plot struct {
+	Title  string
+	Points []float64
+	// Most is the least that the top of the plot stands for, so that noise about nothing looks small.
+	Most float64
+}
+
+// Top is what the plot's upper edge stands for: 1, 2 or 5 times a power of ten.
+func (p *Plot) Top() float64 {
+	most := p.Most
+	for _, v := range p.Points {
+		if v > most && !math.IsInf(v, 0) {
+			most = v
+		}
+	}
+	if !(most > 0) {
+		return 1
+	}
+	step := math.Pow(10, math.Floor(math.Log10(most)))
+	for _, times := range [...]float64{1, 2, 5} {
+		if most <= times*step {
+			return times * step
+		}
+	}
+	return 10 * step
+}
+
+// Heights and widths of a plot in its own units; the sheet stretches it.
+const (
+	plotWidth  = 300
+	plotHeight = 60
+)
+
+// Draw draws a plot: a line, the area below it, and three lines to read it by.
+func Draw(p Plot) template.HTML {
+	var b strings.Builder
+	b.WriteString(`<svg class="plot" viewBox="0 0 300 60" preserveAspectRatio="none" role="img">` +
+		`<title>` + template.HTMLEscapeString(p.Title) + `</title>`)
+	for _, y := range [...]string{"0.5", "30", "59.5"} {
+		b.WriteString(`<line class="grid" x1="0" x2="300" y1="` + y + `" y2="` + y + `"/>`)
+	}
+	if n := len(p.Points); n > 1 {
+		line, top := make([]byte, 0, 16*n), p.Top()
+		for i, v := range p.Points {
+			if !(v >= 0) {
+				v = 0
+			}
+			if i > 0 {
+				line = append(line, ' ')
+			}
+			x := plotWidth * float64(i) / float64(n-1)
+			y := plotHeight - math.Min(v/top, 1)*(plotHeight-2) - 1
+			line = append(append(append(line, coordinate(x)...), ','), coordinate(y)...)
+		}
+		b.WriteString(`<polygon class="area" points="0,60 ` + string(line) + ` 300,60"/>` +
+			`<polyline class="line" points="` + string(line) + `"/>`)
+	}
+	b.WriteString(`</svg>`)
+	return template.HTML(b.String())
+}
+
+func coordinate(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }

@@ -1,0 +1,126 @@
+package page
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// functions are what templates may call besides Go's own.
+var functions = template.FuncMap{
+	"amount": Amount, "bytes": Bytes, "dict": dict, "mint": mint, "segment": url.PathEscape,
+	"short": short, "time": instant, "meter": Meter, "plot": Draw, "words": words,
+}
+
+// Amount writes an exact number with its thousands apart: 1,234,567.5. What is no number is left as
+// it is.
+func Amount(number any) string {
+	text := fmt.Sprint(number)
+	sign, digits := "", text
+	if strings.HasPrefix(text, "-") {
+		sign, digits = "−", text[1:]
+	}
+	whole, rest := digits, ""
+	if i := strings.IndexByte(digits, '.'); i >= 0 {
+		whole, rest = digits[:i], digits[i:]
+	}
+	for i := range len(whole) {
+		if whole[i] < '0' || whole[i] > '9' {
+			return text
+		}
+	}
+	var b strings.Builder
+	b.WriteString(sign)
+	for i := range len(whole) {
+		if i > 0 && (len(whole)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteByte(whole[i])
+	}
+	return b.String() + rest
+}
+
+// Bytes writes a size in the unit that suits it.
+func Bytes(size any) (string, error) {
+	var n float64
+	switch v := size.(type) {
+	case int:
+		n = float64(v)
+	case int64:
+		n = float64(v)
+	case uint64:
+		n = float64(v)
+	case float64:
+		n = v
+	default:
+		return "", fmt.Errorf("page: %T is no size", size)
+	}
+	units := [...]string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
+	unit := 0
+	for n >= 1024 && unit < len(units)-1 {
+		n /= 1024
+		unit++
+	}
+	if unit == 0 || n >= 100 {
+		return fmt.Sprintf("%.0f %s", n, units[unit]), nil
+	}
+	return fmt.Sprintf("%.1f %s", n, units[unit]), nil
+}
+
+// mint makes the key of one form: random, so that no two forms have the same.
+func mint() string {
+	var b [18]byte
+	// It does not fail: crypto/rand ends the process first.
+	if _, err := rand.Read(b[:]); err != nil {
+		panic("page: no randomness: " + err.Error())
+	}
+	return "form-" + base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// instant writes an RFC 3339 time for people and for machines. What is none, is left as it is.
+func instant(text string) template.HTML {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return template.HTML(template.HTMLEscapeString(text))
+	}
+	at = at.UTC()
+	return template.HTML(`<time datetime="` + at.Format(time.RFC3339Nano) + `">` +
+		at.Format("2006-01-02") + ` <span class="clock">` + at.Format("15:04:05") +
+		`</span></time>`)
+}
+
+// short is the head of a long id, for a table; the whole stands beside it in a title.
+func short(id string) string {
+	if len(id) <= 13 {
+		return id
+	}
+	return id[:8] + "…" + id[len(id)-4:]
+}
+
+// words writes a name of the API for people: IN_ADVANCE_INITIAL becomes "in advance initial".
+func words(name string) string {
+	return strings.ToLower(strings.ReplaceAll(name, "_", " "))
+}
+
+var errPairs = errors.New("page: dict takes names and values in turn")
+
+// dict puts names and values together, for a template that takes several.
+func dict(pairs ...any) (map[string]any, error) {
+	if len(pairs)%2 != 0 {
+		return nil, errPairs
+	}
+	made := make(map[string]any, len(pairs)/2)
+	for i := 0; i < len(pairs); i += 2 {
+		name, ok := pairs[i].(string)
+		if !ok {
+			return nil, errPairs
+		}
+		made[name] = pairs[i+1]
+	}
+	return made, nil
+}
