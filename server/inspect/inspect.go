@@ -22,10 +22,13 @@ const (
 	MaxExtracting = 1
 )
 
-// MaxWait is how long an inspection waits for its turn, and MaxTime how long it takes in all.
+// An inspection waits MaxWait for its turn, fetches for collect.MaxTime, waits MaxReadWait for its
+// turn to read, and reads for MaxReading: MaxTime in all.
 const (
-	MaxWait = 5 * time.Second
-	MaxTime = 60 * time.Second
+	MaxWait     = 5 * time.Second
+	MaxReadWait = 10 * time.Second
+	MaxReading  = 5 * time.Second
+	MaxTime     = MaxWait + collect.MaxTime + MaxReadWait + MaxReading
 )
 
 // Errors of Inspect.
@@ -61,13 +64,11 @@ type Result struct {
 }
 
 // Inspect reads what a url's host publishes, and where there is a task says how far an agent would
-// come with it. It takes its turn: where as many inspections run as may, it waits a moment. The
-// error is ErrForbidden, ErrUnreachable, ErrBusy, the context's, or that of a document that cites
-// what was not observed, which is a fault of ours.
+// come with it. It takes its turn: where as many inspections run as may, it waits a moment. What it
+// has no time to read its document says. The error is ErrForbidden, ErrUnreachable, ErrBusy, the
+// context's, or that of a document that cites what was not observed, which is a fault of ours.
 func (i *Inspector) Inspect(ctx context.Context, url, task, runID string) (*Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, MaxTime)
-	defer cancel()
-	if err := i.turn(ctx); err != nil {
+	if err := enter(ctx, i.collecting, MaxWait); err != nil {
 		return nil, err
 	}
 	defer func() { <-i.collecting }()
@@ -75,11 +76,16 @@ func (i *Inspector) Inspect(ctx context.Context, url, task, runID string) (*Resu
 	if err != nil {
 		return nil, err
 	}
-	if err = enter(ctx, i.reading); err != nil {
+	if err = enter(ctx, i.reading, MaxReadWait); err != nil {
 		return nil, err
 	}
 	defer func() { <-i.reading }()
-	facts := extract.Extract(c)
+	short, cancel := context.WithTimeout(ctx, MaxReading)
+	defer cancel()
+	facts := extract.Within(short, c)
+	if err = ctx.Err(); err != nil {
+		return nil, err
+	}
 	r := &Result{
 		Document: evaluate.Evaluate(facts, runID), Suggestion: suggest.Suggest(facts),
 	}
@@ -95,24 +101,17 @@ func (i *Inspector) Inspect(ctx context.Context, url, task, runID string) (*Resu
 	return r, nil
 }
 
-// turn waits for a turn to collect.
-func (i *Inspector) turn(ctx context.Context) error {
-	short, cancel := context.WithTimeout(ctx, MaxWait)
+// enter waits for a turn. Where none comes in time the error is ErrBusy, or the context's.
+func enter(ctx context.Context, turn chan struct{}, most time.Duration) error {
+	short, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	if enter(short, i.collecting) == nil {
-		return nil
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return ErrBusy
-}
-
-func enter(ctx context.Context, turn chan struct{}) error {
 	select {
 	case turn <- struct{}{}:
 		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	case <-short.Done():
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return ErrBusy
 	}
 }

@@ -157,7 +157,7 @@ func (a *API) carryOut(x *server.Exchange, e *examination) {
 
 func noTurn() refusal {
 	r := no("runner_busy")
-	r.message = "As many inspections run as may. Nothing was fetched, saved or charged."
+	r.message = "As many inspections run as may. Nothing was saved or charged. Send the request again."
 	return r
 }
 
@@ -168,7 +168,7 @@ func (a *API) refuseUninspected(x *server.Exchange, id [16]byte, err error) {
 		a.refuse(x, *badField("invalid_url", "url"))
 	case errors.Is(err, inspect.ErrUnreachable):
 		a.refuse(x, no("target_unreachable"))
-	case errors.Is(err, inspect.ErrBusy), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, inspect.ErrBusy):
 		a.refuse(x, noTurn())
 	default:
 		a.config.Log.Error("an inspection was not kept", "run", idText(markRun, id), "error", err)

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -25,7 +26,7 @@ const (
 	MaxFetches  = fetch.BudgetFetches
 	MaxParallel = fetch.BudgetParallel
 	// MaxTime leaves of the 60 s that an inspection may take what its turn and its reading take.
-	MaxTime = fetch.BudgetTime - 10*time.Second
+	MaxTime = fetch.BudgetTime - 20*time.Second
 	// MaxBytes is what the texts of all answers may hold together.
 	MaxBytes = 12 << 20
 	maxHops  = fetch.MaxRedirects
@@ -367,8 +368,10 @@ func (r *run) limits() {
 			})
 		}
 	}
-	add(r.skipped, "fetch_budget", "%d addresses were not read: a run makes 40 fetches.")
-	add(r.late, "time_budget", "%d addresses were not read: a run fetches for 50 seconds.")
+	add(r.skipped, "fetch_budget", "%d addresses were not read: a run makes "+
+		strconv.Itoa(MaxFetches)+" fetches.")
+	add(r.late, "time_budget", "%d addresses were not read: a run fetches for "+
+		strconv.Itoa(int(MaxTime.Seconds()))+" seconds.")
 	add(r.forbidden, "robots", "%d links were not followed: robots.txt of their host forbids it.")
 	add(r.foreign, "other_domains", "%d links were not followed: they leave the registrable domain.")
 }

@@ -92,6 +92,8 @@ func of(lists ...[]document.Evidence) []string {
 func (e *evaluator) website() document.Evaluation {
 	h := &e.f.Home
 	switch {
+	case h.Late:
+		return say(document.Unknown, "website_unread", "There was no time to read the home page.", h.Obs)
 	case h.Read && h.Letters >= words:
 		return say(document.Yes, "website_readable",
 			"The home page has text that is readable without scripts.", h.Obs)
@@ -112,11 +114,22 @@ func (e *evaluator) website() document.Evaluation {
 	}
 }
 
+// harmless are limits that leave nothing out in which something else could stand: what other hosts
+// hold is theirs, and descriptions are not searched for words.
+var harmless = []string{
+	"other_domains", "description_lists", "description_part", "description_unread",
+}
+
+// limited says that the run met a limit.
+func (e *evaluator) limited(code string) bool {
+	return slices.ContainsFunc(e.f.Limits, func(l document.Limit) bool { return l.Code == code })
+}
+
 // looked says that enough was read to say that something is not there: a home page that has text
-// without scripts, and whatever was to be read besides. What other hosts hold is theirs.
+// without scripts, and whatever was to be read besides.
 func (e *evaluator) looked() bool {
 	for _, limit := range e.f.Limits {
-		if limit.Code != "other_domains" {
+		if !slices.Contains(harmless, limit.Code) {
 			return false
 		}
 	}
@@ -310,7 +323,7 @@ func (e *evaluator) cost() document.Evaluation {
 	case len(e.f.OnDemand) > 0:
 		return say(document.No, "cost_on_request", "Prices are told on request only.",
 			of(e.f.OnDemand)...)
-	case len(e.f.PricingPages) > 0:
+	case len(e.f.PricingPages) > 0 && e.looked():
 		return say(document.No, "cost_not_stated",
 			"A page about prices was read that states none.", e.f.PricingPages...)
 	}
@@ -374,6 +387,10 @@ func (e *evaluator) index() document.Evaluation {
 	if len(e.f.Indexes) > 0 {
 		return say(document.Yes, "index_published", "An index made for agents is published.",
 			e.f.Indexes...)
+	}
+	if e.limited("reading_time") {
+		return say(document.Unknown, "index_unread", "There was no time to read what was published.",
+			e.asked()...)
 	}
 	for i := range e.f.Observations {
 		o := &e.f.Observations[i]

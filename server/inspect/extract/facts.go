@@ -4,6 +4,8 @@
 package extract
 
 import (
+	"context"
+
 	"tollgate/server/inspect/collect"
 	"tollgate/server/inspect/document"
 	"tollgate/server/inspect/openapi"
@@ -54,8 +56,9 @@ type Facts struct {
 type Page struct {
 	// Obs is its observation; empty where it was not asked for.
 	Obs string
-	// Read says that there is a text; Status is 0 where no answer came.
-	Read            bool
+	// Read says that there is a text, Late that there was no time for it; Status is 0 where no
+	// answer came.
+	Read, Late      bool
 	Status          int
 	Failure         string
 	Letters, Script int
@@ -91,8 +94,12 @@ const (
 	longestValue    = 500
 )
 
-// Extract reads the facts of a collection.
-func Extract(c *collect.Collection) *Facts {
+// Extract reads the facts of a collection, however long that takes.
+func Extract(c *collect.Collection) *Facts { return Within(context.Background(), c) }
+
+// Within is Extract as long as the context lasts. What it has no time for is not read, and Limits
+// says so: that alone makes two runs over one collection differ.
+func Within(ctx context.Context, c *collect.Collection) *Facts {
 	f := &Facts{
 		Target: c.Target, StartedAt: collect.Stamp(c.StartedAt), FinishedAt: collect.Stamp(c.FinishedAt),
 		AnswersEverything: c.AnswersEverything, Limits: c.Limits,
@@ -100,7 +107,7 @@ func Extract(c *collect.Collection) *Facts {
 	for i := range c.Observations {
 		f.Observations = append(f.Observations, c.Observations[i].Observation)
 	}
-	r := newReader(c, f)
+	r := newReader(ctx, c, f)
 	r.home()
 	r.descriptions()
 	r.machines()
@@ -108,5 +115,6 @@ func Extract(c *collect.Collection) *Facts {
 	r.product()
 	r.prices()
 	r.capabilities()
+	r.limits()
 	return f
 }

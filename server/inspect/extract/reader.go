@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"context"
 	"strings"
 
 	"tollgate/server/inspect/collect"
@@ -12,12 +13,17 @@ import (
 
 // reader reads one collection.
 type reader struct {
-	c *collect.Collection
-	f *Facts
+	ctx context.Context
+	c   *collect.Collection
+	f   *Facts
 	// control is the hash of what the host answers to a path that cannot exist.
 	control string
 	pages   map[string]*page.Page
 	data    []data
+	// late are the answers that there was no time to read; unread those whose text is longer than is
+	// searched.
+	late   map[string]bool
+	unread int
 }
 
 // data is a JSON-LD block.
@@ -26,8 +32,8 @@ type data struct {
 	root      *tree.Node
 }
 
-func newReader(c *collect.Collection, f *Facts) *reader {
-	r := &reader{c: c, f: f, pages: map[string]*page.Page{}}
+func newReader(ctx context.Context, c *collect.Collection, f *Facts) *reader {
+	r := &reader{ctx: ctx, c: c, f: f, pages: map[string]*page.Page{}, late: map[string]bool{}}
 	if o := c.Find(collect.RoleControl); o != nil && c.AnswersEverything && o.SHA256 != nil {
 		r.control = *o.SHA256
 	}
@@ -60,6 +66,9 @@ func (r *reader) plain(role string) []*collect.Observation {
 // objects are the answers of a role that are JSON objects.
 func (r *reader) objects(role string) (all []*collect.Observation, roots []*tree.Node) {
 	for _, o := range r.plain(role) {
+		if r.over(o) {
+			continue
+		}
 		if root, err := tree.ParseJSON(o.Text); err == nil && root.Is(tree.Map) {
 			all, roots = append(all, o), append(roots, root)
 		}
@@ -67,8 +76,20 @@ func (r *reader) objects(role string) (all []*collect.Observation, roots []*tree
 	return all, roots
 }
 
+// over says that there is no time left to read an answer.
+func (r *reader) over(o *collect.Observation) bool {
+	if r.ctx.Err() == nil {
+		return false
+	}
+	r.late[o.ID] = true
+	return true
+}
+
 func (r *reader) page(o *collect.Observation) *page.Page {
 	if r.pages[o.ID] == nil {
+		if r.over(o) {
+			return &page.Page{}
+		}
 		r.pages[o.ID] = page.Of(o.Text)
 	}
 	return r.pages[o.ID]
@@ -112,7 +133,7 @@ func (r *reader) home() {
 	}
 	if home.OK() {
 		p := r.page(home)
-		r.f.Home.Letters, r.f.Home.Script = p.Letters, p.Scripts
+		r.f.Home.Letters, r.f.Home.Script, r.f.Home.Late = p.Letters, p.Scripts, r.late[home.ID]
 	}
 }
 
@@ -124,6 +145,10 @@ func (r *reader) descriptions() {
 			continue
 		}
 		seen[*o.SHA256] = true
+		if r.over(o) {
+			r.f.BrokenAPIs = append(r.f.BrokenAPIs, Broken{o.ID, "there was no time to read it"})
+			continue
+		}
 		d, err := openapi.Read(o.Text)
 		switch {
 		case err == nil:
@@ -201,7 +226,7 @@ func (r *reader) capabilities() {
 func (r *reader) llms() []*collect.Observation {
 	var all []*collect.Observation
 	for _, o := range r.plain(collect.RoleLLMs) {
-		if strings.HasPrefix(strings.TrimLeft(o.Text, " \t\r\n\ufeff"), "# ") {
+		if strings.HasPrefix(strings.TrimLeft(o.Text, " \t\r\n\ufeff"), "# ") && !r.over(o) {
 			all = append(all, o)
 		}
 	}

@@ -1,13 +1,11 @@
 package extract
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 
 	"tollgate/server/inspect/collect"
 	"tollgate/server/inspect/document"
-	"tollgate/server/inspect/page"
 )
 
 // spoken are the roles of answers that people read, in the order in which they are read.
@@ -83,27 +81,23 @@ var (
 func (r *reader) texts() {
 	mentions := map[string][]document.Evidence{}
 	stops := map[string][]document.Evidence{}
-	unread := 0
 	for _, role := range spoken {
 		answers := r.counts(role)
 		if slices.Contains(atOnce, role) {
 			answers = r.plain(role)
 		}
 		for _, o := range answers {
+			if r.over(o) {
+				continue
+			}
 			r.f.Spoken = append(r.f.Spoken, o.ID)
 			if r.page(o).Unread {
-				unread++
+				r.unread++
 			}
 			for _, run := range r.page(o).Runs {
 				r.run(o.ID, run, mentions, stops)
 			}
 		}
-	}
-	if unread > 0 {
-		r.f.Limits = append(slices.Clone(r.f.Limits), document.Limit{
-			Code: "text_size", Reason: fmt.Sprintf(
-				"%d texts were not searched to their end: %d KiB of each are.", unread, page.MaxWords>>10),
-		})
 	}
 	for _, t := range terms {
 		if list := mentions[t.name]; list != nil {

@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"cmp"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -9,16 +10,21 @@ import (
 	"tollgate/server/inspect/tree"
 )
 
+// parameter names one: by place and name.
+type parameter struct{ in, name string }
+
 // shared is what a path item says about all of its operations.
 type shared struct {
 	server     string
-	parameters map[string]bool // by place and name: must it be given
+	parameters map[parameter]bool // must it be given
+	// more says that not all of them were read.
+	more bool
 }
 
 func (w *walker) shared(sources []*tree.Node) (s shared) {
-	s.parameters = map[string]bool{}
+	s.parameters = map[parameter]bool{}
 	for _, item := range sources {
-		w.parameters(item, s.parameters)
+		s.more = !w.parameters(item, s.parameters) || s.more
 		if server := w.serverOf(item); server != "" {
 			s.server = server
 		}
@@ -26,38 +32,53 @@ func (w *walker) shared(sources []*tree.Node) (s shared) {
 	return s
 }
 
-// parameters adds what a path item or an operation says of parameters.
-func (w *walker) parameters(n *tree.Node, into map[string]bool) {
+// parameters adds what a path item or an operation says of parameters; false says that there are
+// more than are read.
+func (w *walker) parameters(n *tree.Node, into map[parameter]bool) (all bool) {
 	list := n.Of("parameters").List()
 	for i := range list {
+		if i == MaxParameters || !w.spend(1) {
+			w.leftOut(fmt.Sprintf("operations with more than %d parameters", MaxParameters))
+			return false
+		}
 		p := w.resolve(&list[i])
 		if p == nil {
-			into["unresolved "+strconv.Itoa(i)] = true
+			into[parameter{"unresolved", strconv.Itoa(len(into))}] = true
 			continue
 		}
 		required := p.Of("required")
-		into[p.TextOf("in")+" "+p.TextOf("name")] = required.Is(tree.Bool) && required.Value == "true"
+		into[parameter{shown(p.TextOf("in")), shown(p.TextOf("name"))}] = required.Is(tree.Bool) &&
+			required.Value == "true"
 	}
+	return true
 }
 
 // call reads how an operation is called.
 func (w *walker) call(o *Operation, n *tree.Node) {
-	all := map[string]bool{}
+	all := make(map[parameter]bool, len(w.item.parameters))
 	for name, required := range w.item.parameters {
 		all[name] = required
 	}
-	w.parameters(n, all)
+	w.spend(len(all))
+	if !w.parameters(n, all) || w.item.more {
+		o.Given++ // one that was not read may have to be
+	}
 	for name, required := range all {
-		if required && !strings.HasPrefix(name, "path ") {
+		if required && name.in != "path" {
 			o.Given++
 		}
 	}
 	o.Given += strings.Count(o.Path, "{")
 	if responses := n.Of("responses"); responses.Is(tree.Map) {
 		for _, code := range responses.Keys {
-			if status, err := strconv.Atoi(code); err == nil && status/100 == 2 {
-				o.Success = status
-				break
+			if len(code) == 3 && code[0] == '2' {
+				if status, err := strconv.Atoi(code); err == nil {
+					o.Success = status
+					break
+				}
+			}
+			if !w.spend(1) {
+				return
 			}
 		}
 	}
@@ -79,36 +100,61 @@ func (w *walker) serverOf(n *tree.Node) string {
 	if len(servers) == 0 {
 		return ""
 	}
-	address := servers[0].TextOf("url")
-	variables := servers[0].Of("variables")
-	if variables.Is(tree.Map) {
-		for i, name := range variables.Keys {
-			address = strings.ReplaceAll(address, "{"+name+"}", variables.Items[i].Of("default").AsScalar())
+	return w.filled(servers[0].TextOf("url"), servers[0].Of("variables"))
+}
+
+// tooLong is a server whose address is longer than is read: what is between braces leads nowhere.
+const tooLong = "{too long}"
+
+// filled is an address with its variables' defaults. It is read once, from left to right: a default
+// that names variables again would grow without end.
+func (w *walker) filled(address string, variables *tree.Node) string {
+	var b strings.Builder
+	for rest, more := address, true; more && b.Len() <= longestName; {
+		var before string
+		before, rest, more = strings.Cut(rest, "{")
+		b.WriteString(tree.Cut(before, longestName+1))
+		if !more {
+			break
 		}
+		name, _, closed := strings.Cut(tree.Cut(rest, 2*longestName), "}")
+		value := variables.Of(name).Of("default")
+		if !closed || value == nil || !w.spend(named(name)) {
+			b.WriteByte('{')
+			continue
+		}
+		b.WriteString(tree.Cut(value.AsScalar(), longestName+1))
+		rest = rest[len(name)+1:]
 	}
-	return shown(address)
+	if b.Len() > longestName {
+		return tooLong
+	}
+	return b.String()
 }
 
 func swaggerServer(n *tree.Node) string {
 	host, base := n.TextOf("host"), n.TextOf("basePath")
-	if host == "" {
-		return shown(base)
+	if len(host)+len(base) > longestName {
+		return tooLong
 	}
-	scheme := ""
-	for _, s := range n.Of("schemes").List() {
-		if text := s.AsText(); text == "https" || scheme == "" {
-			scheme = text
+	if host == "" {
+		return base
+	}
+	scheme, schemes := "", n.Of("schemes").List()
+	for i := range schemes[:min(len(schemes), 5)] {
+		if text := schemes[i].AsText(); text == "https" || scheme == "" {
+			scheme = shown(text)
 		}
 	}
 	u := url.URL{Scheme: scheme, Host: host, Path: base}
-	return shown(u.String())
+	return u.String()
 }
 
 // Address is where an operation is called, by the server that its document names, relative to where
 // the document was read; empty where it has none.
 func (o *Operation) Address(readAt string) string {
 	at, err := url.Parse(readAt)
-	if err != nil || strings.ContainsAny(o.Server, "{}") {
+	if err != nil || o.long || strings.ContainsAny(o.Server, "{}") {
 		return ""
 	}
 	u, err := at.Parse(cmp.Or(o.Server, "/"))

@@ -16,6 +16,7 @@ import (
 const (
 	MaxOperations = 5_000
 	maxTags       = 500
+	mostTags      = 20 // of one operation
 	maxSchemes    = 200
 	maxRefs       = 16
 	longestQuote  = 240
@@ -50,8 +51,10 @@ type Operation struct {
 	// declares: 200 where it declares none.
 	Given, Success int
 	// Server is the address that its path is added to, as it is declared; empty is the document's
-	// own.
+	// own. It is no address where it is longer than is read.
 	Server string
+	// long says that Path is cut: nobody can call it.
+	long bool
 }
 
 // Name is how the operation is named: method and path.
@@ -66,8 +69,11 @@ type Description struct {
 	Schemes      []Scheme
 	// Tags are those that are declared, then those that are used, each once.
 	Tags []Text
-	// Incomplete are the reasons for which not every operation was read.
-	Incomplete []string
+	// Incomplete are the reasons for which not every operation was read; LeftOut is what else was
+	// not.
+	Incomplete, LeftOut []string
+	// Work is how many steps reading it took, at most MaxWork.
+	Work int
 }
 
 type walker struct {
@@ -82,6 +88,8 @@ type walker struct {
 	// server is the document's; item is what holds for all operations of the present path.
 	server string
 	item   shared
+	// left is how many steps it may still take.
+	left int
 }
 
 // Read reads a document. The error is ErrNotOpenAPI or one of package tree.
@@ -102,19 +110,29 @@ func open(text string, omit func(path []string) bool) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &walker{text: text, root: root, out: &Description{}, tagged: map[string]bool{}}
+	w := &walker{
+		text: text, root: root, out: &Description{}, tagged: map[string]bool{}, left: MaxWork,
+	}
 	if err = w.format(); err != nil {
 		return nil, err
 	}
 	info := root.Of("info")
 	w.out.Title, w.out.About = w.said(info.Of("title")), w.said(info.Of("description"))
 	w.readSchemes()
-	for _, tag := range root.Of("tags").List() {
-		w.tag(w.said(tag.Of("name")))
+	tags := root.Of("tags").List()
+	for i := range tags {
+		if len(w.out.Tags) == maxTags || !w.spend(1) {
+			w.leftOut(fmt.Sprintf("more than %d tags", maxTags))
+			break
+		}
+		w.tag(w.said(tags[i].Of("name")))
 	}
 	w.declared = w.security(root.Of("security"), document.SourceGlobal)
 	w.server = w.serverOf(root)
 	w.paths()
+	w.out.Work = MaxWork - max(w.left, 0)
+	// Whoever goes on to read single operations has as much again.
+	w.left = MaxWork
 	return &Source{Description: w.out, w: w}, nil
 }
 
@@ -151,7 +169,7 @@ var shape = map[string]bool{"schema": true, "content": true, "example": true, "e
 
 // said is a text and where it stands.
 func (w *walker) said(n *tree.Node) Text {
-	value := strings.TrimSpace(n.AsScalar())
+	value := strings.TrimSpace(tree.Cut(n.AsScalar(), longestText))
 	if value == "" {
 		return Text{}
 	}
@@ -183,26 +201,6 @@ func (w *walker) format() error {
 	return ErrNotOpenAPI
 }
 
-func (w *walker) incomplete(format string, arguments ...any) {
-	if len(w.out.Incomplete) < 20 {
-		w.out.Incomplete = append(w.out.Incomplete, fmt.Sprintf(format, arguments...))
-	}
-}
-
-// resolve follows $ref within the document; nil where it leads nowhere, out of it, or in a circle.
-func (w *walker) resolve(n *tree.Node) *tree.Node {
-	for range maxRefs {
-		reference := n.Of("$ref")
-		if reference == nil {
-			return n
-		}
-		if n = w.root.Follow(reference.AsText()); n == nil {
-			return nil
-		}
-	}
-	return nil
-}
-
 func (w *walker) paths() {
 	paths := w.root.Of("paths")
 	if paths != nil && !paths.Is(tree.Map) && !paths.Is(tree.Null) {
@@ -213,9 +211,15 @@ func (w *walker) paths() {
 		return
 	}
 	for i, path := range paths.Keys {
-		if !strings.HasPrefix(path, "x-") && !w.pathItem(path, &paths.Items[i]) {
-			return
+		if strings.HasPrefix(path, "x-") {
+			continue
 		}
+		if !w.spend(1) || !w.pathItem(path, &paths.Items[i]) || w.left < 0 {
+			break
+		}
+	}
+	if w.left < 0 {
+		w.incomplete(fmt.Sprintf("reading it takes more than %d steps", MaxWork))
 	}
 }
 
@@ -229,7 +233,7 @@ func (w *walker) pathItem(path string, item *tree.Node) bool {
 	w.item = w.shared(sources)
 	for _, from := range sources {
 		if !from.Is(tree.Map) && !from.Is(tree.Null) {
-			w.incomplete("path %s does not resolve", shown(path))
+			w.incomplete("path " + shown(path) + " does not resolve")
 		} else if !w.operations(path, from) {
 			return false
 		}
@@ -246,7 +250,7 @@ func (w *walker) operations(path string, item *tree.Node) bool {
 	more := item.Of("additionalOperations")
 	if more.Is(tree.Map) && strings.HasPrefix(w.out.Format.Value, "OpenAPI 3.2") {
 		for i, method := range more.Keys {
-			if !w.operation(method, path, &more.Items[i]) {
+			if !w.spend(1) || !w.operation(method, path, &more.Items[i]) {
 				return false
 			}
 		}
@@ -255,19 +259,20 @@ func (w *walker) operations(path string, item *tree.Node) bool {
 }
 
 // shown is a name as reasons have it.
-func shown(name string) string { return tree.Cut(name, 200) }
+func shown(name string) string { return tree.Cut(name, longestName) }
 
+// operation reads one operation; false says that there are more than are read.
 func (w *walker) operation(method, path string, n *tree.Node) bool {
 	if len(w.out.Operations) == MaxOperations {
-		w.incomplete("more than %d operations", MaxOperations)
+		w.incomplete(fmt.Sprintf("more than %d operations", MaxOperations))
 		return false
 	}
 	o := Operation{
-		Method: shown(strings.ToUpper(method)), Path: shown(path), Quote: n.Quote(w.text, longestQuote),
-		Success: 200,
+		Method: strings.ToUpper(shown(method)), Path: shown(path), Success: 200,
+		Quote: n.Quote(w.text, longestQuote), long: len(path) > longestName,
 	}
 	if n = w.resolve(n); !n.Is(tree.Map) {
-		w.incomplete("operation %s is no object", o.Name())
+		w.incomplete("operation " + o.Name() + " is no object")
 		o.Security = Security{
 			Value: document.RequirementUnknown, Source: document.SourceAbsent,
 			Rule: "operation_malformed", Reason: "The operation is no object.",
@@ -277,8 +282,9 @@ func (w *walker) operation(method, path string, n *tree.Node) bool {
 	}
 	w.call(&o, n)
 	o.ID, o.Summary = w.said(n.Of("operationId")), w.said(n.Of("summary"))
-	for i, tag := range n.Of("tags").List() {
-		if name := w.said(&tag); name.Value != "" && i < 20 {
+	tags := n.Of("tags").List()
+	for i := range tags[:min(len(tags), mostTags)] {
+		if name := w.said(&tags[i]); w.spend(named(name.Value)) && name.Value != "" {
 			o.Tags = append(o.Tags, name)
 			w.tag(name)
 		}
@@ -288,12 +294,19 @@ func (w *walker) operation(method, path string, n *tree.Node) bool {
 	} else {
 		o.Security = w.declared
 	}
+	if w.left < 0 { // it was read in part
+		return false
+	}
 	w.out.Operations = append(w.out.Operations, o)
 	return true
 }
 
 func (w *walker) tag(name Text) {
-	if name.Value != "" && !w.tagged[name.Value] && len(w.out.Tags) < maxTags {
+	switch {
+	case name.Value == "" || w.tagged[name.Value]:
+	case len(w.out.Tags) == maxTags:
+		w.leftOut(fmt.Sprintf("more than %d tags", maxTags))
+	default:
 		w.tagged[name.Value] = true
 		w.out.Tags = append(w.out.Tags, name)
 	}

@@ -18,28 +18,47 @@ import (
 	"tollgate/server/inspect/openapi"
 )
 
-// counted counts the operations of a document by another way: plain maps, without $ref.
-func counted(t *testing.T, text []byte) (operations int, is bool) {
+// counted counts the operations of a document by another way: plain maps. outside says that a path
+// stands in another file, whose operations nobody counts here.
+func counted(t *testing.T, text []byte) (operations int, outside, is bool) {
 	t.Helper()
 	var whole map[string]any
 	if json.Unmarshal(text, &whole) != nil && yaml.Unmarshal(text, &whole) != nil {
-		return 0, false
+		return 0, false, false
 	}
 	_, three := whole["openapi"]
 	_, two := whole["swagger"]
 	paths, _ := whole["paths"].(map[string]any)
 	for _, item := range paths {
 		methods, _ := item.(map[string]any)
-		if methods["$ref"] != nil {
-			return 0, false // what it leads to is counted by the table of cases
+		all := []map[string]any{methods}
+		if reference, _ := methods["$ref"].(string); reference != "" {
+			led := pointed(whole, reference)
+			outside = outside || led == nil
+			all = append(all, led)
 		}
-		for _, method := range []string{"get", "put", "post", "delete", "options", "head", "patch", "trace"} {
-			if methods[method] != nil {
-				operations++
+		for _, one := range all {
+			for _, method := range []string{"get", "put", "post", "delete", "options", "head", "patch", "trace"} {
+				if one[method] != nil {
+					operations++
+				}
 			}
 		}
 	}
-	return operations, three || two
+	return operations, outside, three || two
+}
+
+// pointed is the map that a reference within the document leads to; nil where it leads elsewhere.
+func pointed(whole map[string]any, reference string) map[string]any {
+	path, within := strings.CutPrefix(reference, "#/")
+	if !within {
+		return nil
+	}
+	at := whole
+	for _, step := range strings.Split(path, "/") {
+		at, _ = at[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)].(map[string]any)
+	}
+	return at
 }
 
 // TestRealDocumentsAreReadWithoutLoss: the documents that kin-openapi is tested with, up to 1.5 MB,
@@ -48,7 +67,7 @@ func TestRealDocumentsAreReadWithoutLoss(t *testing.T) {
 	list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/getkin/kin-openapi")
 	folder, err := list.Output()
 	require.NoError(t, err)
-	documents, operations := 0, 0
+	documents, operations, elsewhere := 0, 0, 0
 	root := strings.TrimSpace(string(folder))
 	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -63,23 +82,29 @@ func TestRealDocumentsAreReadWithoutLoss(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		want, is := counted(t, text)
+		want, outside, is := counted(t, text)
 		if !is {
 			return nil
 		}
 		d, err := openapi.Read(string(text))
 		require.NoError(t, err, path)
 		require.Len(t, d.Operations, want, path)
-		require.Empty(t, d.Incomplete, path)
+		require.Equal(t, outside, len(d.Incomplete) > 0, "%s: %v", path, d.Incomplete)
+		require.Empty(t, d.LeftOut, path)
+		require.Less(t, d.Work, openapi.MaxWork/10, path)
 		for _, found := range append(d.Tags, d.Title, d.About, d.Format) {
 			require.Contains(t, string(text), found.Quote, path)
 		}
 		documents, operations = documents+1, operations+want
+		if outside {
+			elsewhere++
+		}
 		return nil
 	})
 	require.NoError(t, err)
 	require.Greater(t, documents, 80)
 	require.Greater(t, operations, 250)
+	require.Positive(t, elsewhere, "some have paths in other files")
 }
 
 // TestStripesDocumentIsReadWithoutLoss: 8 MB of JSON, nearly all of it schemas, in the memory that
@@ -96,8 +121,9 @@ func TestStripesDocumentIsReadWithoutLoss(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join(module.Dir, "embedded", "openapi", "spec3.json"))
 	require.NoError(t, err)
 	require.Greater(t, len(raw), 5<<20)
-	want, is := counted(t, raw)
+	want, outside, is := counted(t, raw)
 	require.True(t, is)
+	require.False(t, outside)
 	text := string(raw)
 	runtime.GC()
 	var before, after runtime.MemStats
@@ -109,6 +135,8 @@ func TestStripesDocumentIsReadWithoutLoss(t *testing.T) {
 	require.Len(t, d.Operations, want)
 	require.Greater(t, want, 500)
 	require.Empty(t, d.Incomplete)
+	require.Empty(t, d.LeftOut)
+	require.Less(t, d.Work, openapi.MaxWork/10)
 	for i := range d.Operations {
 		o := &d.Operations[i]
 		require.Equal(t, document.RequirementRequired, o.Security.Value, o.Name())

@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -28,12 +29,16 @@ func (w *walker) readSchemes() {
 		return
 	}
 	for i, name := range w.schemes.Keys {
+		if len(w.out.Schemes) == maxSchemes || !w.spend(1) {
+			w.leftOut(fmt.Sprintf("more than %d security schemes", maxSchemes))
+			return
+		}
 		n := w.resolve(&w.schemes.Items[i])
-		if n == nil || len(w.out.Schemes) == maxSchemes || strings.HasPrefix(name, "x-") {
+		if n == nil || strings.HasPrefix(name, "x-") {
 			continue
 		}
 		s := Scheme{
-			Name: shown(name), Type: n.TextOf("type"), Scheme: strings.ToLower(n.TextOf("scheme")),
+			Name: shown(name), Type: n.TextOf("type"), Scheme: strings.ToLower(shown(n.TextOf("scheme"))),
 			About: n.TextOf("description"), Quote: w.schemes.Items[i].Quote(w.text, longestQuote),
 		}
 		if s.Type == "apiKey" {
@@ -48,9 +53,12 @@ func (w *walker) readSchemes() {
 // known says whether a requirement names a scheme that is declared: by its name, or, from OpenAPI
 // 3.2 on, by a reference.
 func (w *walker) known(name string) bool {
+	if !w.spend(named(name)) {
+		return false
+	}
 	n := w.schemes.Of(name)
 	if n == nil && strings.HasPrefix(name, "#/") {
-		n = w.root.Follow(name)
+		n = w.follow(name)
 	}
 	if n = w.resolve(n); !n.Is(tree.Map) {
 		return false
@@ -80,42 +88,72 @@ func (w *walker) security(n *tree.Node, source string) Security {
 		return conclude(document.RequirementNone, "security_empty",
 			"The operation's security is an empty list: it needs no credential.")
 	}
-	anonymous, malformed, missing := false, false, ""
-	for i := range n.Items {
-		alternative := &n.Items[i]
-		if !alternative.Is(tree.Map) {
-			malformed = true
-			continue
-		}
-		anonymous = anonymous || len(alternative.Keys) == 0
-		if len(alternative.Keys) == 1 && len(s.Alone) < maxSchemes {
-			s.Alone = append(s.Alone, shown(alternative.Keys[0]))
-		}
-		for j, name := range alternative.Keys {
-			if short := shown(name); !slices.Contains(s.Names, short) && len(s.Names) < maxSchemes {
-				s.Names = append(s.Names, short)
-			}
-			// YAML authors leave the empty list out.
-			scopes := &alternative.Items[j]
-			malformed = malformed || !scopes.Is(tree.List) && !scopes.Is(tree.Null)
-			if !w.known(name) {
-				missing = shown(name)
-			}
-		}
-	}
+	r := alternatives{w: w, of: &s, seen: map[string]bool{}}
+	r.read(n.Items)
 	switch {
-	case anonymous:
+	case r.anonymous:
 		return conclude(document.RequirementNone, "anonymous_alternative",
 			"One alternative is empty: callers without a credential are served.")
-	case malformed:
+	case r.malformed:
 		return conclude(document.RequirementUnknown, "security_malformed",
 			"An alternative is no map of schemes to lists of scopes.")
-	case missing != "":
+	case r.more:
+		return conclude(document.RequirementUnknown, "security_large",
+			fmt.Sprintf("There are more than %d alternatives, or names in them.", MaxAlternatives))
+	case r.missing != "":
 		return conclude(document.RequirementUnknown, "scheme_unresolved",
-			"The scheme "+missing+" is not declared, or has no known type.")
+			"The scheme "+r.missing+" is not declared, or has no known type.")
 	default:
 		return conclude(document.RequirementRequired, "scheme_required",
 			"Every alternative names a declared scheme.")
+	}
+}
+
+// alternatives is what a list of alternatives comes to.
+type alternatives struct {
+	w    *walker
+	of   *Security
+	seen map[string]bool
+	// more says that not all were read; missing is a scheme that is not declared.
+	anonymous, malformed, more bool
+	missing                    string
+}
+
+func (r *alternatives) read(list []tree.Node) {
+	names := 0
+	for i := range list {
+		if i == MaxAlternatives || !r.w.spend(1) {
+			r.more = true
+			return
+		}
+		one := &list[i]
+		if !one.Is(tree.Map) {
+			r.malformed = true
+			continue
+		}
+		r.anonymous = r.anonymous || len(one.Keys) == 0
+		if len(one.Keys) == 1 {
+			r.of.Alone = append(r.of.Alone, shown(one.Keys[0]))
+		}
+		for j, name := range one.Keys {
+			if names++; names > MaxAlternatives {
+				r.more = true
+				break
+			}
+			r.name(name, &one.Items[j])
+		}
+	}
+}
+
+func (r *alternatives) name(name string, scopes *tree.Node) {
+	if short := shown(name); !r.seen[short] {
+		r.seen[short] = true
+		r.of.Names = append(r.of.Names, short)
+	}
+	// YAML authors leave the empty list out.
+	r.malformed = r.malformed || !scopes.Is(tree.List) && !scopes.Is(tree.Null)
+	if !r.w.known(name) {
+		r.missing = shown(name)
 	}
 }
 

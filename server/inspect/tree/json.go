@@ -105,6 +105,7 @@ func (r *jsonReader) object(n *Node, depth int) error {
 			return err
 		}
 	}
+	n.index()
 	return r.end()
 }
 

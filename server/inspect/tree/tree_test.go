@@ -1,6 +1,7 @@
 package tree_test
 
 import (
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -52,6 +53,31 @@ func TestWhatIsNoDocument(t *testing.T) {
 	}
 }
 
+// TestWhatIsSharedCountsEachTime: a map that merges another one reads its names, however often it
+// has read them before; and a map of many names is asked as one of few.
+func TestWhatIsSharedCountsEachTime(t *testing.T) {
+	var names strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&names, "  k%d: %d\n", i, i)
+	}
+	base := "base: &b\n" + names.String()
+	_, err := tree.Parse(base + "all:\n  <<: [" + strings.Repeat("*b,", 200) + "]\n")
+	require.ErrorIs(t, err, tree.ErrTooComplex)
+	_, err = tree.Parse(base + "list:\n" + strings.Repeat("- <<: *b\n", 200))
+	require.ErrorIs(t, err, tree.ErrTooComplex)
+	empty := "e: &e {}\nl: &l [" + strings.Repeat("*e,", 1000) + "]\nlist:\n"
+	_, err = tree.Parse(empty + strings.Repeat("- <<: *l\n", 200))
+	require.ErrorIs(t, err, tree.ErrTooComplex)
+	root, err := tree.Parse(base + "all:\n  <<: *b\n  k7: own\n  k7: last\n")
+	require.NoError(t, err)
+	require.Equal(t, "last", root.Of("all").TextOf("k7"))
+	require.Equal(t, "999", root.Of("all").Of("k999").AsScalar())
+	require.Nil(t, root.Of("all").Of("k1000"))
+	root, err = tree.Parse("{" + strings.Repeat(`"a":1,`, 50) + `"b":3,"a":2}`)
+	require.NoError(t, err)
+	require.Equal(t, "2", root.Of("a").AsScalar(), "the last of many")
+}
+
 // TestMemoryIsBounded: 2 MiB of whatever the other side likes costs less than 64 MB.
 func TestMemoryIsBounded(t *testing.T) {
 	const most = 2 << 20
@@ -75,6 +101,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		"most YAML lines":  {strings.Repeat("- a: b\n", 60_000), true},
 		"most JSON":        {"[" + strings.Repeat("0,", 140_000) + "0]", true},
 		"a billion laughs": {laughs, true},
+		"a line of spaces": {strings.Repeat(" ", most/2) + "a: [" + strings.Repeat("a,", 120_000) + "a]", true},
 		"long text":        {`{"a":"` + strings.Repeat("x", most-9) + `"}`, true},
 	} {
 		t.Run(name, func(t *testing.T) {

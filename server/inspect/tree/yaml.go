@@ -8,12 +8,15 @@ import (
 
 type yamlReader struct {
 	text string
-	// lines are where lines begin.
-	lines []int32
+	// lines are what stands on each line.
+	lines []place
 	left  int
 	// made are the anchors that were read; one that is being read is nil.
 	made map[*yaml.Node]*Node
 }
+
+// place is a line without the space about it: from..to of the text.
+type place struct{ from, to int32 }
 
 func parseYAML(text string) (*Node, error) {
 	marks := strings.Count(text, "\n") + strings.Count(text, ",") + strings.Count(text, "[") +
@@ -25,12 +28,8 @@ func parseYAML(text string) (*Node, error) {
 	if err := yaml.Unmarshal([]byte(text), &document); err != nil || len(document.Content) == 0 {
 		return nil, ErrMalformed
 	}
-	r := &yamlReader{text: text, left: MaxNodes, made: map[*yaml.Node]*Node{}}
-	r.lines = append(r.lines, 0)
-	for i := range len(text) {
-		if text[i] == '\n' {
-			r.lines = append(r.lines, int32(i+1))
-		}
+	r := &yamlReader{
+		text: text, left: MaxNodes, made: map[*yaml.Node]*Node{}, lines: linesOf(text),
 	}
 	root := &Node{}
 	if err := r.value(root, document.Content[0], document.Content[0], 0); err != nil {
@@ -42,18 +41,24 @@ func parseYAML(text string) (*Node, error) {
 	return root, nil
 }
 
+// linesOf looks at each line once: one of a million spaces may hold a hundred thousand values.
+func linesOf(text string) []place {
+	lines := make([]place, 0, strings.Count(text, "\n")+1)
+	from := 0
+	for line := range strings.Lines(text) {
+		begin := from + len(line) - len(strings.TrimLeft(line, " \t\ufeff"))
+		end := from + len(strings.TrimRight(line, " \t\r\n"))
+		lines = append(lines, place{int32(begin), int32(end)})
+		from += len(line)
+	}
+	return lines
+}
+
 // place notes the line on which a value, or its key, begins.
 func (r *yamlReader) place(n *Node, at *yaml.Node) {
-	if at.Line < 1 || at.Line > len(r.lines) {
-		return
+	if at.Line >= 1 && at.Line <= len(r.lines) {
+		n.from, n.to = r.lines[at.Line-1].from, r.lines[at.Line-1].to
 	}
-	from, to := r.lines[at.Line-1], int32(len(r.text))
-	if at.Line < len(r.lines) {
-		to = r.lines[at.Line]
-	}
-	line := r.text[from:to]
-	n.from = from + int32(len(line)-len(strings.TrimLeft(line, " \t\ufeff")))
-	n.to = from + int32(len(strings.TrimRight(line, " \t\r\n")))
 }
 
 func (r *yamlReader) value(n *Node, y, at *yaml.Node, depth int) error {
@@ -135,38 +140,46 @@ func (r *yamlReader) mapping(n *Node, y *yaml.Node, depth int) error {
 		}
 		n.Keys, n.Items = append(n.Keys, key.Value), append(n.Items, item)
 	}
-	for _, m := range merged {
-		if err := r.merge(n, m); err != nil {
-			return err
+	if len(merged) > 0 {
+		own := make(map[string]bool, len(n.Keys))
+		for _, key := range n.Keys {
+			own[key] = true
+		}
+		for _, m := range merged {
+			if err := r.merge(n, m, own); err != nil {
+				return err
+			}
 		}
 	}
+	n.index()
 	return nil
 }
 
-// merge adds what a merge key names and the map does not have itself.
-func (r *yamlReader) merge(n, from *Node) error {
+// merge adds what a merge key names and the map does not have itself. Each name that is looked at
+// counts as a value, added or not: a map may merge another one as often as it likes.
+func (r *yamlReader) merge(n, from *Node, own map[string]bool) error {
 	if from.Kind == List {
 		for i := range from.Items {
-			if from.Items[i].Kind == Map {
-				if err := r.merge(n, &from.Items[i]); err != nil {
-					return err
-				}
+			if r.left--; r.left < 0 {
+				return ErrTooComplex
+			}
+			if from.Items[i].Kind != Map {
+				continue
+			}
+			if err := r.merge(n, &from.Items[i], own); err != nil {
+				return err
 			}
 		}
 		return nil
 	}
-	own := make(map[string]bool, len(n.Keys))
-	for _, key := range n.Keys {
-		own[key] = true
-	}
 	for i, key := range from.Keys {
-		if own[key] {
-			continue
-		}
 		if r.left--; r.left < 0 {
 			return ErrTooComplex
 		}
-		n.Keys, n.Items = append(n.Keys, key), append(n.Items, from.Items[i])
+		if !own[key] {
+			own[key] = true
+			n.Keys, n.Items = append(n.Keys, key), append(n.Items, from.Items[i])
+		}
 	}
 	return nil
 }

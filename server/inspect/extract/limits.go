@@ -1,0 +1,43 @@
+package extract
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tollgate/server/inspect/document"
+	"tollgate/server/inspect/page"
+)
+
+// limits says what was collected and not read.
+func (r *reader) limits() {
+	list := slices.Clone(r.f.Limits)
+	add := func(code, reason string) {
+		list = append(list, document.Limit{Code: code, Reason: reason})
+	}
+	if r.unread > 0 {
+		add("text_size", fmt.Sprintf(
+			"%d texts were not searched to their end: %d KiB of each are.", r.unread, page.MaxWords>>10))
+	}
+	if len(r.late) > 0 {
+		add("reading_time", fmt.Sprintf(
+			"%d answers were not read, or not all of them: the time for reading was over.", len(r.late)))
+	}
+	for _, broken := range r.f.BrokenAPIs {
+		add("description_unread", fmt.Sprintf("The API description of %s was not read: %s.",
+			broken.Obs, broken.Why))
+	}
+	for _, api := range r.f.APIs {
+		if len(api.Incomplete) > 0 {
+			add("description_part", fmt.Sprintf(
+				"Of the API description of %s not every operation was read: %s.",
+				api.Obs, strings.Join(api.Incomplete, "; ")))
+		}
+		if len(api.LeftOut) > 0 {
+			add("description_lists", fmt.Sprintf(
+				"Of the API description of %s lists were not read to their end: %s.",
+				api.Obs, strings.Join(api.LeftOut, "; ")))
+		}
+	}
+	r.f.Limits = list
+}
