@@ -193,6 +193,14 @@ const (
 	OutcomeKeyUnproven Outcome = 219
 	// OutcomeWorkspaceClaimed: only a workspace that nobody has claimed can be removed.
 	OutcomeWorkspaceClaimed Outcome = 230
+	// OutcomeAlertsUnclaimed: a workspace that nobody has claimed has no alerts.
+	OutcomeAlertsUnclaimed Outcome = 239
+	// OutcomeAlertsOff: the flow's alerts lead nowhere.
+	OutcomeAlertsOff Outcome = 240
+	// OutcomeAlertTestLimit: the workspace's test alerts of the day are used.
+	OutcomeAlertTestLimit Outcome = 241
+	// OutcomeAlertsInvalid: a value of a command about alerts is out of its bounds.
+	OutcomeAlertsInvalid Outcome = 242
 )
 
 // Recorded says that a usage event with this outcome was counted (and its key used up).

@@ -103,6 +103,10 @@ var outcomeNames = [...]string{
 	OutcomeWorkspaceFull:        "workspace_full",
 	OutcomeKeyUnproven:          "key_unproven",
 	OutcomeWorkspaceClaimed:     "workspace_claimed",
+	OutcomeAlertsUnclaimed:      "alerts_unclaimed",
+	OutcomeAlertsOff:            "alerts_off",
+	OutcomeAlertTestLimit:       "alert_test_limit",
+	OutcomeAlertsInvalid:        "alerts_invalid",
 }
 
 // String is the outcome's name, the same in every version.

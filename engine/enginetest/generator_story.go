@@ -10,13 +10,16 @@ import (
 )
 
 // story is a few records that go on from each other, which records drawn one by one seldom do: a
-// run that a worker carries to its end, a purchase with what its provider says; or nothing.
+// run that a worker carries to its end, a purchase with what its provider says, a watch that tells
+// its owner; or nothing.
 func (g *workspaceGenerator) story() []engine.Record {
-	switch g.pick("story", "none", "none", "run", "order") {
+	switch g.pick("story", "none", "none", "run", "order", "watch") {
 	case "run":
 		return g.carried(g.row())
 	case "order":
 		return g.ordered()
+	case "watch":
+		return g.watched()
 	}
 	return nil
 }
@@ -28,7 +31,16 @@ func (g *workspaceGenerator) carried(row uint32) []engine.Record {
 	if row == 2 {
 		flow = "two"
 	}
-	id := g.runOf(row, "run")
+	return g.carriedTo(row, flow, g.runOf(row, "run"),
+		rapid.SampledFrom([]workspace.RunOutcome{
+			workspace.OutcomePassed, workspace.OutcomeBlocked, workspace.OutcomeInconclusive,
+		}).Draw(g.t, "outcome"))
+}
+
+// carriedTo is a run that comes to an outcome.
+func (g *workspaceGenerator) carriedTo(row uint32, flow string, id [16]byte,
+	outcome workspace.RunOutcome,
+) []engine.Record {
 	return []engine.Record{
 		record(workspace.KindStartRun, &workspace.StartRun{
 			Workspace: row, Flow: ID("flow " + flow), ID: id, Key: g.id("request"), FlowVersion: 1,
@@ -37,9 +49,7 @@ func (g *workspaceGenerator) carried(row uint32) []engine.Record {
 		g.work(),
 		record(workspace.KindFinishRun, &workspace.FinishRun{
 			Run: id, Token: 1, Status: workspace.RunCompleted, Code: "captcha", Step: "signup",
-			Outcome: rapid.SampledFrom([]workspace.RunOutcome{
-				workspace.OutcomePassed, workspace.OutcomeBlocked, workspace.OutcomeInconclusive,
-			}).Draw(g.t, "outcome"),
+			Outcome: outcome,
 		}),
 	}
 }

@@ -61,6 +61,13 @@ var workspaceWords = map[string]func(*workspaceScenario, *line) string{
 	"ready":           (*workspaceScenario).ready,
 	"notifications":   (*workspaceScenario).notifications,
 	"read":            (*workspaceScenario).read,
+	"alerts":          (*workspaceScenario).alerts,
+	"set-alerts":      (*workspaceScenario).setAlerts,
+	"rotate-secret":   (*workspaceScenario).rotateSecret,
+	"test-alert":      (*workspaceScenario).testAlert,
+	"due-alerts":      (*workspaceScenario).dueAlerts,
+	"begin-alert":     (*workspaceScenario).beginAlert,
+	"note-alert":      (*workspaceScenario).noteAlert,
 	"local":           (*workspaceScenario).local,
 	"finish-local":    (*workspaceScenario).finishLocal,
 	"inspect":         (*workspaceScenario).inspect,
@@ -94,7 +101,7 @@ func (s *workspaceScenario) outcome(r engine.Result) string {
 	var unready workspace.UnreadyReply
 	switch r.Outcome {
 	case engine.OutcomeSignupLimited, engine.OutcomeRunLimit, engine.OutcomeFreeCapacity,
-		engine.OutcomeCancelLimit:
+		engine.OutcomeCancelLimit, engine.OutcomeAlertTestLimit:
 		mustDecode(r.Value, &retry)
 		return fmt.Sprintf("%s limit=%d resets=%s", text, retry.Limit, show(retry.ResetsAt))
 	case engine.OutcomeCreditsShort:

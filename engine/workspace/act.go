@@ -39,14 +39,17 @@ var acts = map[engine.Kind]struct {
 	name   string
 	decode func(m *Machine, payload []byte) (command, error)
 }{
-	KindClaimWorkspace:  {"claim", decodeFields[ClaimWorkspace]},
-	KindConfirmSignup:   {"confirm_signup", decodeFields[ConfirmSignup]},
-	KindApprovePurchase: {"approve", decodeFields[ApprovePurchase]},
-	KindDenyPurchase:    {"deny", decodeFields[DenyPurchase]},
-	KindSetBilling:      {"set_billing", decodeFields[SetBilling]},
-	KindGrantCredits:    {"grant_credits", decodeFields[GrantCredits]},
-	KindRetryRefund:     {"retry_refund", decodeFields[RetryRefund]},
-	KindRemoveWorkspace: {"remove", decodeFields[RemoveWorkspace]},
+	KindClaimWorkspace:    {"claim", decodeFields[ClaimWorkspace]},
+	KindConfirmSignup:     {"confirm_signup", decodeFields[ConfirmSignup]},
+	KindApprovePurchase:   {"approve", decodeFields[ApprovePurchase]},
+	KindDenyPurchase:      {"deny", decodeFields[DenyPurchase]},
+	KindSetBilling:        {"set_billing", decodeFields[SetBilling]},
+	KindGrantCredits:      {"grant_credits", decodeFields[GrantCredits]},
+	KindRetryRefund:       {"retry_refund", decodeFields[RetryRefund]},
+	KindRemoveWorkspace:   {"remove", decodeFields[RemoveWorkspace]},
+	KindSetAlerts:         {"set_alerts", decodeFields[SetAlerts]},
+	KindRotateAlertSecret: {"rotate_alert_secret", decodeFields[RotateAlertSecret]},
+	KindSendTestAlert:     {"test_alert", decodeFields[SendTestAlert]},
 }
 
 func decodeAct(m *Machine, payload []byte) (command, error) {
@@ -74,6 +77,12 @@ func (c *Act) subject() [16]byte {
 		return inner.ID
 	case *RetryRefund:
 		return inner.ID
+	case *SetAlerts:
+		return inner.Flow
+	case *RotateAlertSecret:
+		return inner.Flow
+	case *SendTestAlert:
+		return inner.Flow
 	}
 	return [16]byte{}
 }
@@ -90,6 +99,12 @@ func (c *Act) within(t *turn) bool {
 	case *GrantCredits:
 		return inner.Workspace == c.Workspace
 	case *RemoveWorkspace:
+		return inner.Workspace == c.Workspace
+	case *SetAlerts:
+		return inner.Workspace == c.Workspace
+	case *RotateAlertSecret:
+		return inner.Workspace == c.Workspace
+	case *SendTestAlert:
 		return inner.Workspace == c.Workspace
 	}
 	return t.purchaseRow(c.Workspace, c.subject()) != 0
@@ -152,10 +167,11 @@ func (t *turn) values(row uint32, subject [16]byte) []ActChange {
 		values[5].After = t.purchases.Read(p).Status.String()
 		values[7].After = t.purchases.Read(p).refund()
 	}
-	if f := t.flowRow(row, subject); f != 0 {
+	f := t.flowRow(row, subject)
+	if f != 0 {
 		values[6].After = strconv.FormatBool(t.flows.Read(f).SignupConfirmed)
 	}
-	return values
+	return append(values, t.alertValues(f)...)
 }
 
 // act is one use of an operator's tool.
@@ -199,7 +215,7 @@ type ActView struct {
 	At    int64
 	Actor string
 	// Action is its name: claim, approve, deny, confirm_signup, set_billing, grant_credits,
-	// retry_refund, remove.
+	// retry_refund, remove, set_alerts, rotate_alert_secret, test_alert.
 	Action  string
 	Subject [16]byte // the purchase or flow; zero is none
 	Note    string

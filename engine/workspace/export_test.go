@@ -96,6 +96,17 @@ func goldenRecords() map[string]wire.Fielder {
 			Run: 1, Workspace: 2, Before: 3, Previous: 4, Size: 5, Kind: RunInspection,
 			Host: "acme.example", Findings: []byte{6},
 		},
+		"flow-alerts":   &flow{ID: id, Workspace: 1, Alert: 2},
+		"ledger-alerts": &ledger{Day: 20485, AlertTests: 3},
+		"alert": &alert{
+			Workspace: 1, Flow: 2, On: true, Email: "a@b.example", URL: "https://hooks.example/",
+			Secret: []byte{3}, Previous: []byte{4}, PreviousUntil: 5, RotatedAt: 6, GoneAt: 7, Made: 8,
+			Deliveries: []delivery{{
+				ID: id, Number: 8, Kind: AlertRecovered, Channel: ChannelWebhook, Status: DeliveryUnknown,
+				Attempts: 2, CreatedAt: 3, NextAt: 4, EndedAt: 5, Sender: id, BegunAt: 6, Answer: 500,
+				Reason: "r", Run: id, Outcome: OutcomePassed, Flow: "f", Step: "s", Code: "c", Why: "w",
+			}},
+		},
 		"request": &request{Key: id, Body: id, Made: id, At: 4},
 		"signups": &signups{Source: id, At: 4, Count: 5},
 	}
@@ -158,10 +169,28 @@ func (s *state) brokenErrands() string {
 			return fmt.Sprintf("errands %d: %v, counted %v", kind, s.errands[kind], want[kind])
 		}
 	}
+	return s.brokenAlerts()
+}
+
+// brokenAlerts counts anew what waits to be sent.
+func (s *state) brokenAlerts() string {
+	var want alerting
+	for row := uint32(1); row <= s.alerts.Len(); row++ {
+		if s.alerts.Read(row).waits() {
+			want = append(want, row)
+		}
+		if n := len(s.alerts.Read(row).Deliveries); n > MaxDeliveries {
+			return fmt.Sprintf("%d deliveries of alert %d", n, row)
+		}
+	}
+	if !slices.Equal(want, s.alerting) {
+		return fmt.Sprintf("alerts that wait: %v, counted %v", s.alerting, want)
+	}
 	return ""
 }
 
-// Seen adds what charges and purchases have come to, by name: "paid returned", "declined".
+// Seen adds what charges, purchases and alerts have come to, by name: "paid returned", "declined",
+// "email delivered".
 func (m *Machine) Seen(into map[string]bool) {
 	s := m.state.Load()
 	kinds := [...]string{"no", "free", "paid"}
@@ -177,6 +206,12 @@ func (m *Machine) Seen(into map[string]bool) {
 		into["refunded"] = into["refunded"] || p.RefundedAt != 0
 		for _, r := range p.Surplus {
 			into["surplus refunded"] = into["surplus refunded"] || r.At != 0
+		}
+	}
+	for row := uint32(1); row <= s.alerts.Len(); row++ {
+		for _, d := range s.alerts.Read(row).Deliveries {
+			into[d.Channel.String()+" "+d.Status.String()] = true
+			into["alert "+d.Kind.String()] = true
 		}
 	}
 }

@@ -83,6 +83,8 @@ type flow struct {
 	WatchAt int64
 	// What the engine needs of the document.
 	Verified, WithCredential, TestAccount bool
+	// Alert is what its owner wants to hear of its watch; 0 is nothing that was ever set.
+	Alert uint32
 	// base is the text that those of its runs are packed behind. It is no state.
 	base place
 }
@@ -110,6 +112,7 @@ func (f *flow) Fields(w *wire.Codec) {
 	w.Bool(19, &f.Verified)
 	w.Bool(20, &f.WithCredential)
 	w.Bool(21, &f.TestAccount)
+	wire.Uint(w, 130, &f.Alert)
 }
 
 // SaveFlow creates a flow, or replaces the document of one: a new version, unless nothing but the
@@ -220,7 +223,8 @@ func (s *state) flowTaken(id [16]byte) bool {
 	return s.flowBy.Find(s.idHash(&id), is) != 0
 }
 
-// ArchiveFlow takes a flow out of lists for good, and forgets its document; its runs stay.
+// ArchiveFlow takes a flow out of lists for good, and forgets its document and its alerts; its runs
+// stay.
 type ArchiveFlow struct {
 	Workspace uint32
 	ID        [16]byte
@@ -241,6 +245,7 @@ func (c *ArchiveFlow) apply(t *turn) engine.Outcome {
 		return engine.OutcomeFlowBusy
 	}
 	t.flows.Write(row).ArchivedAt = t.stamp
+	t.forgetAlert(row)
 	text := t.flowTexts.Write(row)
 	t.rooms.hold(c.Workspace, -len(text.Bytes))
 	text.Bytes = nil

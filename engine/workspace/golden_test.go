@@ -131,6 +131,21 @@ func goldenCommands() map[engine.Kind]wire.Fielder {
 		workspace.KindMarkIssueReady: &workspace.MarkIssueReady{
 			Workspace: 1, ID: id("i"), Note: "fixed",
 		},
+		workspace.KindSetAlerts: &workspace.SetAlerts{
+			Workspace: 1, Flow: id("f"), HasEmail: true, HasURL: true, HasOn: true, On: true,
+			Email: "ada@acme.example", URL: "https://hooks.example/", Secret: []byte{1},
+		},
+		workspace.KindRotateAlertSecret: &workspace.RotateAlertSecret{
+			Workspace: 1, Flow: id("f"), Secret: []byte{2},
+		},
+		workspace.KindSendTestAlert: &workspace.SendTestAlert{Workspace: 1, Flow: id("f")},
+		workspace.KindBeginAlert: &workspace.BeginAlert{
+			Alert: 1, Number: 5, Sender: id("s"), Attempt: 2,
+		},
+		workspace.KindNoteAlert: &workspace.NoteAlert{
+			Alert: 1, Number: 5, Attempt: 2, Result: workspace.AlertRetry, Answer: 500, Reason: "r",
+			WaitMS: 3,
+		},
 		workspace.KindReadNotification: &workspace.ReadNotification{Workspace: 1, ID: id("n")},
 		workspace.KindStartLocalRun:    &workspace.StartLocalRun{Workspace: 1, ID: id("l")},
 		workspace.KindFinishLocalRun: &workspace.FinishLocalRun{

@@ -55,12 +55,14 @@ func (i *issue) Fields(w *wire.Codec) {
 	wire.Uint(w, 16, &i.ReadyVersion)
 }
 
-// judge brings what a verified run came to into its flow's watch and issues.
+// judge brings what a verified run came to into its flow's watch and issues. Each change of the
+// watch between passing and failing is one alert.
 func (t *turn) judge(w *workspace, r *run, text *RunText) {
 	f := t.flows.Write(r.Flow)
 	if r.Outcome == OutcomePassed {
 		if f.Watch == WatchFailing {
 			t.notify(w, notice{kind: NoticeRecovered, run: r})
+			t.alertOf(AlertRecovered, r, text)
 		}
 		if f.Misses = 0; f.Watch != WatchPassing {
 			f.Watch, f.WatchAt = WatchPassing, t.stamp
@@ -72,6 +74,7 @@ func (t *turn) judge(w *workspace, r *run, text *RunText) {
 	if f.Watch == WatchPassing && (r.Outcome == OutcomeBlocked || f.Misses >= 2) {
 		f.Watch, f.WatchAt = WatchFailing, t.stamp
 		t.notify(w, notice{kind: NoticeRegression, run: r})
+		t.alertOf(AlertFailing, r, text)
 	}
 	if r.Outcome == OutcomeBlocked {
 		t.raise(w, r, text)

@@ -32,6 +32,7 @@ type ledger struct {
 	Day                               uint32
 	Started, Local, Cancels, Requests uint32
 	Inspected                         uint32
+	AlertTests                        uint32
 }
 
 // Fields states the ledger's fields.
@@ -64,6 +65,7 @@ func (l *ledger) Fields(w *wire.Codec) {
 	wire.Uint(w, 26, &l.Requests)
 	wire.Uint(w, 27, &l.RefundedCents)
 	wire.Uint(w, 40, &l.Inspected)
+	wire.Uint(w, 130, &l.AlertTests)
 }
 
 // roll begins the month and the day of an instant; on a copy, so that a refusal changes nothing.
@@ -73,7 +75,7 @@ func (l *ledger) roll(stamp int64) {
 	}
 	if day := dayOf(stamp); day != l.Day {
 		l.Day, l.Started, l.Local, l.Cancels, l.Requests = day, 0, 0, 0, 0
-		l.Inspected = 0
+		l.Inspected, l.AlertTests = 0, 0
 	}
 }
 

@@ -51,6 +51,12 @@ const (
 
 	KindNoteUse         engine.Kind = 102
 	KindRemoveWorkspace engine.Kind = 103
+
+	KindSetAlerts         engine.Kind = 130
+	KindRotateAlertSecret engine.Kind = 131
+	KindSendTestAlert     engine.Kind = 132
+	KindBeginAlert        engine.Kind = 133
+	KindNoteAlert         engine.Kind = 134
 )
 
 // A command states its effect once. apply runs on the goroutine of Machine.Apply, under the state's
@@ -112,6 +118,11 @@ var registry = [...]definition{
 	KindAddInspectionPart: {"AddInspectionPart", decodeFields[AddInspectionPart]},
 	KindNoteUse:           {"NoteUse", decodeFields[NoteUse]},
 	KindRemoveWorkspace:   {"RemoveWorkspace", decodeFields[RemoveWorkspace]},
+	KindSetAlerts:         {"SetAlerts", decodeFields[SetAlerts]},
+	KindRotateAlertSecret: {"RotateAlertSecret", decodeFields[RotateAlertSecret]},
+	KindSendTestAlert:     {"SendTestAlert", decodeFields[SendTestAlert]},
+	KindBeginAlert:        {"BeginAlert", decodeFields[BeginAlert]},
+	KindNoteAlert:         {"NoteAlert", decodeFields[NoteAlert]},
 }
 
 // define finds a kind in the registry.

@@ -85,6 +85,8 @@ func TestEveryCentRunAndCreditIsAccountedFor(t *testing.T) {
 	for _, name := range []string{
 		"free committed", "free returned", "paid committed", "paid returned",
 		"processing", "declined", "succeeded", "refunded", "surplus refunded",
+		"alert failing", "alert recovered", "alert test", "email delivered", "email failed", "email unknown",
+		"webhook delivered", "webhook failed",
 	} {
 		require.True(t, seen[name], "no history has %s", name)
 	}

@@ -198,6 +198,10 @@ func (s *state) countRooms() (r rooms) {
 	for row := uint32(1); row <= s.notifications.Len(); row++ {
 		r.hold(s.notifications.Read(row).Workspace, noticeRowBytes)
 	}
+	for row := uint32(1); row <= s.alerts.Len(); row++ {
+		a := s.alerts.Read(row)
+		r.hold(a.Workspace, a.bytes())
+	}
 	s.countInspections(&r)
 	return r
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 
 	"tollgate/engine"
 	"tollgate/engine/journal"
@@ -223,7 +224,7 @@ func (s *state) consistent() error {
 	for row := uint32(1); row <= s.flows.Len(); row++ {
 		f := s.flows.Read(row)
 		if f.Before >= row || !s.owned(f.Workspace) || f.Open > s.runs.Len() ||
-			f.Issues > s.issues.Len() || f.Watch > WatchFailing ||
+			f.Issues > s.issues.Len() || f.Watch > WatchFailing || f.Alert > s.alerts.Len() ||
 			wire.Decode(s.flowTexts.Read(row).Bytes, &FlowDocument{}) != nil {
 			return bad("a flow")
 		}
@@ -275,6 +276,14 @@ func (s *state) consistentLists(bad func(string) error) error {
 		a := s.actRows.Read(row)
 		if _, known := acts[a.Kind]; !known || a.Before >= row || !s.owned(a.Workspace) {
 			return bad("an operator's act")
+		}
+	}
+	for row := uint32(1); row <= s.alerts.Len(); row++ {
+		a := s.alerts.Read(row)
+		if !s.owned(a.Workspace) || a.Flow == 0 || a.Flow > s.flows.Len() ||
+			len(a.Deliveries) > MaxDeliveries ||
+			slices.ContainsFunc(a.Deliveries, func(d delivery) bool { return !d.consistent() }) {
+			return bad("a flow's alerts")
 		}
 	}
 	return nil

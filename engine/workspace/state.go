@@ -27,6 +27,7 @@ const (
 	tableActs          = 24
 	tableInspections   = 40
 	tableDocuments     = 41
+	tableAlerts        = 130
 )
 
 // MaxSources is how many addresses that signed up in an hour one group keeps at most; beyond it
@@ -69,6 +70,7 @@ type state struct {
 	actRows       *page.Table[act]
 	inspections   *page.Table[inspection]
 	documents     *page.Table[page.SummedBlob] // row = inspection row
+	alerts        *page.Table[alert]
 	requests      kept[requestRow]
 	unresolved    []unresolved // of a restore
 	sources       kept[signups]
@@ -91,6 +93,8 @@ type state struct {
 	// no state. nextDue is what NextDue answers.
 	due     dues
 	errands errands
+	// alerting are the alerts of which something waits to be sent; no state.
+	alerting alerting
 	// rooms are what workspaces hold; no state.
 	rooms   rooms
 	nextDue atomic.Int64
@@ -119,6 +123,7 @@ func newState() *state {
 	s.actRows = page.NewTable(s.store, tableActs, recordCodec[act]())
 	s.inspections = page.NewTable(s.store, tableInspections, recordCodec[inspection]())
 	s.documents = page.NewSummedBlobTable(s.store, tableDocuments)
+	s.alerts = page.NewTable(s.store, tableAlerts, recordCodec[alert]())
 	s.openRequests()
 	s.sources = kept[signups]{
 		table: page.NewTable(s.store, tableSignups, recordCodec[signups]()), most: MaxSources,
@@ -175,6 +180,9 @@ func (s *state) reindex() {
 	}
 	for row := uint32(1); row <= s.agents.Len(); row++ {
 		s.agentBy[string(s.agents.Read(row).Bytes)] = row
+	}
+	for row := uint32(1); row <= s.alerts.Len(); row++ {
+		s.alerting.note(row, s.alerts.Read(row).waits())
 	}
 	s.indexInspections()
 	s.runs.packAll()

@@ -1,0 +1,350 @@
+package workspace
+
+import (
+	"slices"
+	"strconv"
+
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+// Bounds of what an owner sets, in bytes.
+const (
+	MaxAlertEmail  = 254
+	MaxAlertURL    = 2048
+	MaxAlertSecret = 255 // as it is sealed
+	// MaxAlertTests is how many test alerts a workspace sends in a UTC day.
+	MaxAlertTests = 10
+	// AlertOverlapMS is how long a secret that was replaced signs beside the new one.
+	AlertOverlapMS = dayMS
+)
+
+// alert is what a flow's owner wants to hear of its watch, and what was sent of it.
+type alert struct {
+	Workspace, Flow uint32
+	On              bool
+	// Email and URL are where to; empty is nowhere.
+	Email, URL string
+	// Secret signs webhooks, and so does Previous until PreviousUntil; sealed by the server.
+	Secret, Previous         []byte
+	PreviousUntil, RotatedAt int64
+	// GoneAt is when the webhook's endpoint said that it is gone: it is sent nothing until it is set
+	// again.
+	GoneAt int64
+	// Made counts deliveries, those that are not kept any more too.
+	Made uint64
+	// Deliveries are the newest, oldest first.
+	Deliveries []delivery
+}
+
+// Fields states the row's fields.
+func (a *alert) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &a.Workspace)
+	wire.Uint(w, 2, &a.Flow)
+	w.Bool(3, &a.On)
+	w.String(4, &a.Email)
+	w.String(5, &a.URL)
+	w.Blob(6, &a.Secret)
+	w.Blob(7, &a.Previous)
+	w.Int(8, &a.PreviousUntil)
+	w.Int(9, &a.RotatedAt)
+	w.Int(10, &a.GoneAt)
+	wire.Uint(w, 11, &a.Made)
+	wire.List(w, 12, &a.Deliveries)
+}
+
+// bytes is what an alert takes of its workspace's room.
+func (a *alert) bytes() int {
+	n := alertRowBytes + len(a.Email) + len(a.URL) + len(a.Secret) + len(a.Previous)
+	for i := range a.Deliveries {
+		n += a.Deliveries[i].bytes()
+	}
+	return n
+}
+
+// waits says that something is still to be sent.
+func (a *alert) waits() bool {
+	return slices.ContainsFunc(a.Deliveries, func(d delivery) bool {
+		return d.Status == DeliveryWaiting
+	})
+}
+
+// reaches says that a channel leads somewhere.
+func (a *alert) reaches(c Channel) bool {
+	if c == ChannelEmail {
+		return a.Email != ""
+	}
+	return a.URL != "" && a.GoneAt == 0
+}
+
+// alertWrite changes an alert, what it takes of its workspace's room, and whether it waits. Its
+// deliveries are the change's own copy: a snapshot may hold the row as it was.
+func (t *turn) alertWrite(row uint32, change func(a *alert)) {
+	a := t.alerts.Write(row)
+	bytes := a.bytes()
+	a.Deliveries = slices.Clone(a.Deliveries)
+	change(a)
+	t.rooms.hold(a.Workspace, a.bytes()-bytes)
+	t.alerting.note(row, a.waits())
+	t.fold(uint64(row)<<32 | a.Made)
+}
+
+// SetAlerts sets what a flow's owner wants to hear; what it has no word about stays. It is for a
+// person: who may, is the server's to know. Again it is the same success again.
+type SetAlerts struct {
+	Workspace               uint32
+	Flow                    [16]byte
+	HasEmail, HasURL, HasOn bool
+	Email, URL              string // empty is none
+	On                      bool
+	// Secret is what webhooks are signed with, sealed, where there is no secret yet; never empty with
+	// a URL.
+	Secret []byte
+}
+
+// Fields states the command's fields.
+func (c *SetAlerts) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Workspace)
+	w.ID(2, &c.Flow)
+	w.Bool(3, &c.HasEmail)
+	w.Bool(4, &c.HasURL)
+	w.Bool(5, &c.HasOn)
+	w.String(6, &c.Email)
+	w.String(7, &c.URL)
+	w.Bool(8, &c.On)
+	w.Blob(9, &c.Secret)
+}
+
+func (c *SetAlerts) valid() bool {
+	return len(c.Email) <= MaxAlertEmail && len(c.URL) <= MaxAlertURL &&
+		len(c.Secret) <= MaxAlertSecret && (c.URL == "" || len(c.Secret) > 0)
+}
+
+func (c *SetAlerts) apply(t *turn) engine.Outcome {
+	row, refused := t.alertable(c.Workspace, c.Flow)
+	if refused != engine.OutcomeDone {
+		return refused
+	}
+	if !c.valid() {
+		return engine.OutcomeAlertsInvalid
+	}
+	before := alert{Workspace: c.Workspace, Flow: row}
+	if at := t.flows.Read(row).Alert; at != 0 {
+		before = *t.alerts.Read(at)
+	}
+	after := c.over(before)
+	if after.On && !after.reaches(ChannelEmail) && !after.reaches(ChannelWebhook) {
+		return engine.OutcomeAlertsOff
+	}
+	more := after.bytes()
+	if t.flows.Read(row).Alert != 0 {
+		more -= before.bytes()
+	}
+	if full := t.room(c.Workspace, more); full != engine.OutcomeDone {
+		return full
+	}
+
+	at := t.flows.Read(row).Alert
+	if at == 0 {
+		at, _ = t.alerts.Append()
+		*t.alerts.Write(at) = alert{Workspace: c.Workspace, Flow: row}
+		t.rooms.hold(c.Workspace, alertRowBytes)
+		t.flows.Write(row).Alert = at
+	}
+	t.alertWrite(at, func(a *alert) {
+		kept := a.Deliveries
+		*a = after
+		a.Deliveries = kept
+		a.drop(reasonOff, t.stamp)
+	})
+	return engine.OutcomeDone
+}
+
+// over is what an alert is with a command's settings.
+func (c *SetAlerts) over(a alert) alert {
+	if c.HasEmail {
+		a.Email = c.Email
+	}
+	if c.HasURL {
+		if a.GoneAt = 0; c.URL == "" {
+			a.Secret, a.Previous, a.PreviousUntil, a.RotatedAt = nil, nil, 0, 0
+		} else if len(a.Secret) == 0 {
+			a.Secret = c.Secret
+		}
+		a.URL = c.URL
+	}
+	if c.HasOn {
+		a.On = c.On
+	}
+	return a
+}
+
+// Why deliveries end that nobody has tried to the last.
+const (
+	reasonOff  = "turned off before it was sent"
+	reasonGone = "the endpoint is gone (410)"
+)
+
+// drop ends what waits for a channel that leads nowhere any more, or that nobody wants to hear.
+func (a *alert) drop(reason string, stamp int64) {
+	for i := range a.Deliveries {
+		d := &a.Deliveries[i]
+		if d.Status == DeliveryWaiting && (!a.On && d.Kind != AlertTest || !a.reaches(d.Channel)) {
+			d.end(DeliveryFailed, reason, stamp)
+		}
+	}
+}
+
+// alertable finds a flow that can have alerts.
+func (t *turn) alertable(workspace uint32, flow [16]byte) (row uint32, refused engine.Outcome) {
+	w, ok := t.workspace(workspace)
+	if row = t.flowRow(workspace, flow); !ok || row == 0 {
+		return 0, engine.OutcomeRecordUnknown
+	}
+	if !w.claimed() {
+		return 0, engine.OutcomeAlertsUnclaimed
+	}
+	return row, engine.OutcomeDone
+}
+
+// RotateAlertSecret replaces the secret that a flow's webhooks are signed with; the one before
+// signs beside it for a day, the one before that no more. It is for a person.
+type RotateAlertSecret struct {
+	Workspace uint32
+	Flow      [16]byte
+	Secret    []byte // sealed
+}
+
+// Fields states the command's fields.
+func (c *RotateAlertSecret) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Workspace)
+	w.ID(2, &c.Flow)
+	w.Blob(3, &c.Secret)
+}
+
+func (c *RotateAlertSecret) apply(t *turn) engine.Outcome {
+	row, refused := t.alertable(c.Workspace, c.Flow)
+	if refused != engine.OutcomeDone {
+		return refused
+	}
+	at := t.flows.Read(row).Alert
+	switch {
+	case at == 0 || t.alerts.Read(at).URL == "":
+		return engine.OutcomeAlertsOff
+	case len(c.Secret) == 0 || len(c.Secret) > MaxAlertSecret:
+		return engine.OutcomeAlertsInvalid
+	}
+	more := len(c.Secret) - len(t.alerts.Read(at).Previous)
+	if full := t.room(c.Workspace, more); full != engine.OutcomeDone {
+		return full
+	}
+	t.alertWrite(at, func(a *alert) {
+		a.Previous, a.PreviousUntil = a.Secret, t.stamp+AlertOverlapMS
+		a.Secret, a.RotatedAt = c.Secret, t.stamp
+	})
+	return engine.OutcomeDone
+}
+
+// SendTestAlert sends a test to wherever a flow's alerts go, whether they are on or not. It is for
+// a person.
+type SendTestAlert struct {
+	Workspace uint32
+	Flow      [16]byte
+}
+
+// Fields states the command's fields.
+func (c *SendTestAlert) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Workspace)
+	w.ID(2, &c.Flow)
+}
+
+func (c *SendTestAlert) apply(t *turn) engine.Outcome {
+	row, refused := t.alertable(c.Workspace, c.Flow)
+	if refused != engine.OutcomeDone {
+		return refused
+	}
+	at := t.flows.Read(row).Alert
+	if at == 0 || !t.alerts.Read(at).reaches(ChannelEmail) &&
+		!t.alerts.Read(at).reaches(ChannelWebhook) {
+		return engine.OutcomeAlertsOff
+	}
+	w, _ := t.workspace(c.Workspace)
+	if w.Ledger.roll(t.stamp); w.Ledger.AlertTests >= MaxAlertTests {
+		t.answer(&RetryReply{Limit: MaxAlertTests, ResetsAt: nextDay(t.stamp)})
+		return engine.OutcomeAlertTestLimit
+	}
+	w.Ledger.AlertTests++
+	*t.workspaces.Write(c.Workspace) = w
+	t.send(at, &delivery{Kind: AlertTest})
+	return engine.OutcomeDone
+}
+
+// alertOf tells a flow's owner what its watch has come to by a run, where they want to hear it.
+func (t *turn) alertOf(kind AlertKind, r *run, text *RunText) {
+	at := t.flows.Read(r.Flow).Alert
+	if at == 0 || !t.alerts.Read(at).On {
+		return
+	}
+	t.send(at, &delivery{
+		Kind: kind, Run: r.ID, Outcome: r.Outcome, Step: cutText(text.Step, maxAlertWord),
+		Code: cutText(text.Code, maxAlertWord), Why: cutText(text.Reason, maxAlertWhy),
+	})
+}
+
+// send queues a delivery for each channel that leads somewhere. What it says of the flow is what it
+// says now: each attempt says the same.
+func (t *turn) send(at uint32, made *delivery) {
+	made.Flow = t.document(t.alerts.Read(at).Flow).Name
+	t.alertWrite(at, func(a *alert) {
+		for _, channel := range [...]Channel{ChannelEmail, ChannelWebhook} {
+			if !a.reaches(channel) {
+				continue
+			}
+			a.Made++
+			d := *made
+			d.ID = derivedID(t.flows.Read(a.Flow).ID, labelAlert, a.Made, t.stamp)
+			d.Number, d.Channel, d.Status = a.Made, channel, DeliveryWaiting
+			d.CreatedAt, d.NextAt = t.stamp, t.stamp
+			a.keep(d)
+		}
+	})
+}
+
+// keep adds a delivery; beyond MaxDeliveries the oldest that has ended goes, or the oldest.
+func (a *alert) keep(d delivery) {
+	if len(a.Deliveries) >= MaxDeliveries {
+		at := max(0, slices.IndexFunc(a.Deliveries, func(d delivery) bool {
+			return d.Status != DeliveryWaiting
+		}))
+		a.Deliveries = slices.Delete(a.Deliveries, at, at+1)
+	}
+	a.Deliveries = append(a.Deliveries, d)
+}
+
+// forgetAlert lets go of a flow's alerts: where they went, and what was sent.
+func (t *turn) forgetAlert(flow uint32) {
+	if at := t.flows.Read(flow).Alert; at != 0 {
+		t.alertWrite(at, func(a *alert) {
+			*a = alert{Workspace: a.Workspace, Flow: a.Flow, Made: a.Made}
+		})
+	}
+}
+
+// alertValues are what operators change of a flow's alerts, for the record of an act; flow 0 has
+// none.
+func (t *turn) alertValues(flow uint32) []ActChange {
+	var a alert
+	if flow != 0 && t.flows.Read(flow).Alert != 0 {
+		a = *t.alerts.Read(t.flows.Read(flow).Alert)
+	}
+	rotated := ""
+	if a.RotatedAt != 0 {
+		rotated = strconv.FormatInt(a.RotatedAt, 10)
+	}
+	return []ActChange{
+		{Name: "alertsOn", After: strconv.FormatBool(a.On)},
+		{Name: "alertsEmail", After: a.Email},
+		{Name: "alertsWebhook", After: a.URL},
+		{Name: "alertsSecretRotatedAt", After: rotated},
+	}
+}
