@@ -283,8 +283,13 @@ func (h *held) decide(ctx context.Context, report *runner.Report, err error) *st
 	case verify.Blocked:
 		last.Outcome = state.OutcomeBlocked
 	}
-	if report.Blocked {
+	switch {
+	case report.Blocked:
 		h.stopped(last, report, &verdict)
+	case report.Code != "" && verdict.Code == verify.NoCredential:
+		// What the agent says of itself: a limit of its own is not the product's doing.
+		last.Code = h.fit(report.Code, 64)
+		last.Reason = cmp.Or(h.fit(report.Reason, state.MaxReasonBytes), last.Reason)
 	}
 	return last
 }

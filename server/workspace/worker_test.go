@@ -268,6 +268,9 @@ func TestHowRunsEnd(t *testing.T) {
 		"blocked, it says": {func(context.Context, runner.Task, teller) (runner.Report, error) {
 			return runner.Report{Blocked: true, Step: "signup", Code: "captcha"}, nil
 		}, "completed", "inconclusive", "product_not_reached", "returned"},
+		"its own limit": {func(context.Context, runner.Task, teller) (runner.Report, error) {
+			return runner.Report{Step: "signup", Code: "time_budget", Reason: "Too late.", Reached: true}, nil
+		}, "completed", "inconclusive", "time_budget", "returned"},
 		"a made-up key": {func(context.Context, runner.Task, teller) (runner.Report, error) {
 			return runner.Report{Credential: "pk_madeup"}, nil
 		}, "completed", "blocked", "key_refused", "committed"},

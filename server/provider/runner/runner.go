@@ -43,7 +43,8 @@ type Report struct {
 	// Credential is the key that the agent obtained, the last where it handed several over, in memory
 	// only; empty when it obtained none.
 	Credential string
-	// Blocked says that the agent was stopped, at Step, by Code, for Reason.
+	// Blocked says that the product stopped the agent, at Step, by Code, for Reason. Without it they
+	// say by which limit of its own the agent ended, which is not the product's doing.
 	Blocked            bool
 	Step, Code, Reason string
 	// Reached says that the product has answered the agent, as what carries its requests has seen: the

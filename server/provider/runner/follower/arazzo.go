@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"tollgate/server/inspect/openapi"
@@ -63,7 +64,9 @@ func (p *published) workflow(m *paper, n *tree.Node) (*workflow, *stop) {
 	for i := range list {
 		s := step{id: list[i].TextOf("stepId"), node: &list[i]}
 		if s.api, s.operation = p.operationOf(m, s.node); s.operation == nil {
-			return nil, broken("the operation of step " + head(s.id, 60) + " is not in a description")
+			why := broken("the operation of step " + head(s.id, 60) + " is not in a description")
+			why.quote = s.node.Quote(m.text, longestQuote)
+			return nil, why
 		}
 		f.steps = append(f.steps, s)
 	}
@@ -74,6 +77,7 @@ func (p *published) workflow(m *paper, n *tree.Node) (*workflow, *stop) {
 		for i, name := range properties.Keys {
 			value, why := f.fill.value(name, &properties.Items[i], 1, &left)
 			if why != nil {
+				why.quote = properties.Items[i].Quote(m.text, longestQuote)
 				return nil, why
 			}
 			f.values["$inputs."+name] = value
@@ -141,23 +145,19 @@ func sourceAddress(m *paper, name string) string {
 // walk goes a workflow's steps.
 func (s *session) walk(ctx context.Context, f *workflow) (*obtained, *stop) {
 	var said *answer
+	var named []string
 	for i := range f.steps {
-		r, why := f.request(&f.steps[i])
-		if why == nil && !s.web.allows(r.url) {
-			why = &stop{
-				step: stepAcquire, rule: "other_host",
-				reason: "A step of the workflow leads to a host that is none of the task's.",
-			}
-		}
-		if why == nil {
-			if said, why = s.send(ctx, r); why == nil {
-				why = f.took(&f.steps[i], said)
-			}
-		}
-		if why != nil {
+		at := &f.steps[i]
+		var why *stop
+		if said, why = s.stride(ctx, f, at); why != nil {
 			why.final = why.final || i > 0
+			if why.quote == "" {
+				why.quote = at.node.Quote(f.paper.text, longestQuote)
+			}
 			return nil, why
 		}
+		of, _ := hints(at.api.Source, at.operation)
+		named = slices.Concat(of, named) // the newest answer's first
 	}
 	outputs := f.node.Of("outputs")
 	if outputs.Is(tree.Map) {
@@ -170,10 +170,29 @@ func (s *session) walk(ctx context.Context, f *workflow) (*obtained, *stop) {
 			}
 		}
 	}
-	if key, _ := credentialIn(said.root, nil); key != "" {
+	if key, _ := credentialIn(said.root, named); key != "" {
 		return &obtained{key: key}, nil
 	}
-	return nil, said.stop("no_credential_in_answer", "The workflow ends, and nothing in it is a key")
+	return nil, said.stop(ruleNoKey, "The workflow ends, and nothing in it is a key")
+}
+
+// stride goes one step of a workflow.
+func (s *session) stride(ctx context.Context, f *workflow, at *step) (*answer, *stop) {
+	r, why := f.request(at)
+	if why != nil {
+		return nil, why
+	}
+	if !s.web.allows(r.url) {
+		return nil, &stop{
+			step: stepAcquire, rule: ruleOtherHost,
+			reason: "The step " + head(at.id, 60) + " leads to a host that is none of the task's.",
+		}
+	}
+	said, why := s.send(ctx, r)
+	if why == nil {
+		why = f.took(at, said)
+	}
+	return said, why
 }
 
 // request is the request of a step: its operation's, with what the step says.

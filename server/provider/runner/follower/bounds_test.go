@@ -3,6 +3,7 @@ package follower
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -26,6 +27,32 @@ func TestASilentProduct(t *testing.T) {
 	})
 	require.Equal(t, "no_answer", got.Code)
 	require.LessOrEqual(t, asked.Load(), int32(patience))
+}
+
+// TestAnswersThatCannotBeTaken are answers: the product was reached, and is asked on.
+func TestAnswersThatCannotBeTaken(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"encoding": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "br")
+			if _, err := w.Write([]byte("?")); err != nil {
+				return
+			}
+		},
+		"headers": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Long", strings.Repeat("x", 2*fetch.MaxHeaders))
+		},
+	} {
+		var asked atomic.Int32
+		product := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked.Add(1)
+			answer(w, r)
+		}))
+		got := follow(t, product.URL, product.URL+"/")
+		product.Close()
+		require.Equal(t, "answer_unusable", got.Code, got.Reason)
+		require.True(t, got.Reached, name)
+		require.Greater(t, asked.Load(), int32(patience), name)
+	}
 }
 
 // TestWhatARunMayUse: so many bytes, so many requests, and the hosts of its task.

@@ -59,7 +59,7 @@ func (f *filler) value(name string, schema *tree.Node, depth int, left *int) (an
 	if *left--; *left < 0 || depth > maxBodyDepth {
 		return nil, unfillable(name, "its schema is too deep, or a circle")
 	}
-	if known, is := f.known[plainName(name)]; is && name != "" {
+	if known, is := f.known[plainName(lastOf(name))]; is && name != "" {
 		return known, nil
 	}
 	n := f.resolve(schema)
@@ -76,15 +76,19 @@ func (f *filler) value(name string, schema *tree.Node, depth int, left *int) (an
 	}
 	switch kind := kindOf(n); kind {
 	case "object":
-		return f.object(n, depth, left)
+		return f.object(name, n, depth, left)
 	case "array":
 		return f.array(name, n, depth, left)
 	case "boolean":
-		if given := n.Of("default"); given.Is(tree.Bool) && !consents.MatchString(plainName(name)) {
+		agrees := consents.MatchString(plainName(lastOf(name)))
+		if given := n.Of("default"); given.Is(tree.Bool) && !agrees {
 			return given.Value == "true", nil
 		}
-		return consents.MatchString(plainName(name)), nil
+		return agrees, nil
 	case "integer", "number":
+		if why := f.wanted(name); why != nil {
+			return nil, why
+		}
 		return number(n), nil
 	case "string":
 		return f.text(name, n)
@@ -100,6 +104,9 @@ func (f *filler) value(name string, schema *tree.Node, depth int, left *int) (an
 			if why != nil {
 				return nil, why
 			}
+		}
+		if why := f.wanted(name); why != nil {
+			return nil, why
 		}
 		if given := example(n); given != nil {
 			return plain(given, 0), nil
@@ -155,11 +162,11 @@ func kindOf(n *tree.Node) string {
 	return ""
 }
 
-// object fills what is required, and nothing else.
-func (f *filler) object(n *tree.Node, depth int, left *int) (any, *stop) {
+// object fills what is required, and nothing else. Its name is a part of its fields' names.
+func (f *filler) object(outer string, n *tree.Node, depth int, left *int) (any, *stop) {
 	made := map[string]any{}
 	for i := range n.Of("allOf").List() {
-		part, why := f.value("", &n.Of("allOf").List()[i], depth+1, left)
+		part, why := f.value(outer, &n.Of("allOf").List()[i], depth+1, left)
 		if why != nil {
 			return nil, why
 		}
@@ -175,7 +182,7 @@ func (f *filler) object(n *tree.Node, depth int, left *int) (any, *stop) {
 		if _, has := made[name]; has || name == "" {
 			continue
 		}
-		value, why := f.value(name, properties.Of(name), depth+1, left)
+		value, why := f.value(inside(outer, name), properties.Of(name), depth+1, left)
 		if why != nil {
 			return nil, why
 		}
@@ -254,7 +261,6 @@ func (f *filler) text(name string, n *tree.Node) (any, *stop) {
 		name = "password"
 	}
 	if why := f.wanted(name); why != nil {
-		why.quote = ""
 		return nil, why
 	}
 	text := f.format(n.TextOf("format"))
@@ -346,19 +352,32 @@ func (f *filler) shown(name string, n *tree.Node, depth int) (any, *stop) {
 	case tree.Map:
 		made := map[string]any{}
 		for i, inner := range n.Keys {
-			value, why := f.shown(inner, &n.Items[i], depth+1)
+			value, why := f.shown(inside(name, inner), &n.Items[i], depth+1)
 			if why != nil {
 				return nil, why
 			}
 			made[inner] = value
 		}
 		return made, nil
-	case tree.Text:
-		if known, is := f.known[plainName(name)]; is {
+	case tree.List:
+		made := []any{}
+		for i := range n.Items {
+			value, why := f.shown(name, &n.Items[i], depth+1)
+			if why != nil {
+				return nil, why
+			}
+			made = append(made, value)
+		}
+		return made, nil
+	case tree.Text, tree.Number:
+		if known, is := f.known[plainName(lastOf(name))]; is {
 			return known, nil
 		}
 		if why := f.wanted(name); why != nil {
 			return nil, why
+		}
+		if n.Kind == tree.Number {
+			return plain(n, depth), nil
 		}
 		if own := f.Own(name); own != "" {
 			return own, nil

@@ -70,6 +70,18 @@ func TestBodies(t *testing.T) {
 	} {
 		require.Equal(t, wanted, one(schema), schema)
 	}
+	for schema, wanted := range map[string]string{
+		`{"type":"object","required":["number"]}`: `payment_required`,
+		`{"type":"integer"}`:                      `payment_required`,
+		`{"example":"4111111111111111"}`:          `payment_required`,
+		`{"type":"array","items":{}}`:             `{"credit_card":[]}`,
+		`{"type":"array","minItems":1}`:           `payment_required`,
+		`{"type":"boolean"}`:                      `{"credit_card":false}`,
+		`{"const":"none"}`:                        `{"credit_card":"none"}`,
+	} {
+		got := of(`{"required":["credit_card"],"properties":{"credit_card":` + schema + `}}`)
+		require.Equal(t, wanted, got, schema)
+	}
 	for name, wanted := range map[string]string{
 		"work_email": `"qa@acme.example"`, "companyName": `"tollgate-37ddff8ee1"`,
 		"captchaToken": "captcha", "password": "password_wanted", "phone_number": "phone",

@@ -4,12 +4,16 @@
 package follower
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/go-json-experiment/json"
 
@@ -54,8 +58,17 @@ type pause struct {
 	Media string         `json:"media"`
 	Body  map[string]any `json:"body"`
 	Field string         `json:"field"`
-	// Trial is the call by which the key is tried out; empty where none is published.
-	Trial string `json:"trial,omitzero"`
+	// Hints are what the answer's schema calls the key; Published is what is said of the request.
+	Hints     []string `json:"hints,omitzero"`
+	Published string   `json:"published,omitzero"`
+	Trial     trial    `json:"trial,omitzero"`
+}
+
+// trial is the call by which a key is tried out, and how it is described; without an address there
+// is none.
+type trial struct {
+	URL   string `json:"url"`
+	Quote string `json:"quote"`
 }
 
 // Run reads, signs up and tries the key out. A context that ends is an error; every other end is a
@@ -76,7 +89,7 @@ func (a *Agent) Run(ctx context.Context, t runner.Task, tell func(runner.Event),
 func (s *session) run(ctx context.Context) runner.Report {
 	if s.task.Credential == "" {
 		return (&stop{
-			step: stepExecute, rule: "no_rule_for_task",
+			step: stepExecute, rule: "no_rule_for_task", quote: s.task.Task,
 			reason: "The task asks for no key, and this agent follows what is published, not prose.",
 		}).report()
 	}
@@ -89,7 +102,7 @@ func (s *session) run(ctx context.Context) runner.Report {
 	}
 	ways := s.read.ways()
 	if len(ways) == 0 {
-		return s.read.nothing().report()
+		return s.read.nothing(s.web).report()
 	}
 	for i := range ways[:min(len(ways), maxWays)] {
 		s.say("follows %s: %s", ways[i].kind, ways[i].where())
@@ -97,6 +110,7 @@ func (s *session) run(ctx context.Context) runner.Report {
 		if stopped == nil {
 			return s.hand(ctx, got, s.read.trial(s.web))
 		}
+		stopped.published = ways[i].quote
 		if why == nil {
 			why = stopped
 		}
@@ -121,13 +135,13 @@ type obtained struct {
 }
 
 // hand hands the key over, and makes the call that it is for.
-func (s *session) hand(ctx context.Context, got *obtained, trial string) runner.Report {
+func (s *session) hand(ctx context.Context, got *obtained, try trial) runner.Report {
 	if got.pause != nil {
-		got.pause.Trial = trial
+		got.pause.Trial = try
 		left, err := json.Marshal(got.pause, json.Deterministic(true))
 		if err != nil || len(left) > 8<<10 {
 			return (&stop{
-				step: stepAcquire, rule: "checkpoint_too_large",
+				step: stepAcquire, rule: ruleLongWait, quote: got.question,
 				reason: "What the run would go on from is too large to be kept.",
 			}).report()
 		}
@@ -135,7 +149,7 @@ func (s *session) hand(ctx context.Context, got *obtained, trial string) runner.
 	}
 	s.tell(runner.Event{At: time.Now(), Text: "hands a key over", Credential: got.key})
 	report := runner.Report{}
-	if why := s.use(ctx, got.key, trial); why != nil {
+	if why := s.use(ctx, got.key, try); why != nil {
 		report = why.report()
 	}
 	report.Credential = got.key
@@ -147,13 +161,13 @@ func (s *session) resume(ctx context.Context) runner.Report {
 	var p pause
 	if err := json.Unmarshal(s.task.Checkpoint, &p); err != nil || p.Body == nil {
 		return (&stop{
-			step: stepAcquire, rule: "checkpoint_foreign", reason: "The checkpoint is none of this agent's.",
+			step: stepAcquire, rule: ruleForeignPause, reason: "The checkpoint is none of this agent's.",
 		}).report()
 	}
 	answer := strings.TrimSpace(s.task.Answer)
 	if answer == "" {
 		return (&stop{
-			step: stepAcquire, rule: "email_code",
+			step: stepAcquire, rule: ruleEmailCode, published: p.Published,
 			reason: "The product wants a code from an e-mail, and nobody has told it.",
 		}).report()
 	}
@@ -162,19 +176,19 @@ func (s *session) resume(ctx context.Context) runner.Report {
 		method: http.MethodPost, url: p.URL, media: p.Media, body: p.Body,
 	})
 	if why != nil {
+		why.published = p.Published
 		return why.report()
 	}
-	key, _ := credentialIn(said.root, nil)
+	key, _ := credentialIn(said.root, p.Hints)
 	if key == "" {
-		return said.stop("no_credential_in_answer", "The code was taken, and the answer holds no key").
-			report()
+		return said.stop(ruleNoKey, "The code was taken, and the answer holds no key").report()
 	}
 	return s.hand(ctx, &obtained{key: key}, p.Trial)
 }
 
 // use makes the call that the key is for, where the description has one that needs nothing else.
-func (s *session) use(ctx context.Context, key, address string) *stop {
-	if address == "" {
+func (s *session) use(ctx context.Context, key string, try trial) *stop {
+	if try.URL == "" {
 		return nil
 	}
 	header := http.Header{}
@@ -186,11 +200,10 @@ func (s *session) use(ctx context.Context, key, address string) *stop {
 	default:
 		header.Set("Authorization", "Bearer "+key)
 	}
-	said, why := s.ask(ctx, &request{method: http.MethodGet, url: address, header: header})
+	said, why := s.ask(ctx, &request{method: http.MethodGet, url: try.URL, header: header})
 	switch {
 	case why != nil:
 		why.step = stepExecute
-		return why
 	case said.status == 401 || said.status == 403:
 		why = said.stop("key_refused", "The call that the description names refuses the key")
 		why.step = stepAuthenticate
@@ -198,8 +211,8 @@ func (s *session) use(ctx context.Context, key, address string) *stop {
 		why = said.stop("call_failed", "The call that the description names does not succeed")
 		why.step = stepExecute
 	}
-	if why != nil {
-		why.quote = "" // what answers to a key may repeat it
+	if why != nil { // what answers to a key may repeat it
+		why.quote, why.published = "", try.Quote
 	}
 	return why
 }
@@ -217,7 +230,7 @@ func (s *session) ask(ctx context.Context, r *request) (*answer, *stop) {
 	what := r.method + " " + shortPath(r.url)
 	if s.requests++; s.requests > MaxRequests {
 		return nil, &stop{
-			step: stepAcquire, rule: "request_budget", final: true,
+			step: stepAcquire, rule: ruleRequests, final: true,
 			reason: fmt.Sprintf("The run has made the %d requests that it may.", MaxRequests),
 		}
 	}
@@ -237,6 +250,9 @@ func (s *session) ask(ctx context.Context, r *request) (*answer, *stop) {
 	})
 	if err != nil {
 		why := failed(err, what)
+		if ctx.Err() != nil {
+			why = outOfTime()
+		}
 		s.say("%s → %s", what, why.rule)
 		return nil, why
 	}
@@ -244,25 +260,60 @@ func (s *session) ask(ctx context.Context, r *request) (*answer, *stop) {
 	return read(response, what), nil
 }
 
-// encoded is the body as it is sent.
+// outOfTime is the end of a run that has worked as long as it may.
+func outOfTime() *stop {
+	return &stop{
+		step: stepAcquire, rule: ruleTime, final: true,
+		reason: fmt.Sprintf("The run has taken the %.0f seconds that it may.", MaxTime.Seconds()),
+	}
+}
+
+// encoded is the body as it is sent: a form, or JSON.
 func (r *request) encoded() (body []byte, media string, why *stop) {
 	if r.body == nil {
 		return nil, "", nil
 	}
-	if fields, is := r.body.(map[string]any); is && strings.Contains(r.media, "form-urlencoded") {
+	media = cmp.Or(r.media, "application/json")
+	fields, is := r.body.(map[string]any)
+	switch lower := strings.ToLower(media); {
+	case strings.Contains(lower, "form-urlencoded") && is:
 		form := url.Values{}
-		for name, value := range fields {
-			form.Set(name, fmt.Sprint(value))
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			if why = inForm(form, name, fields[name]); why != nil {
+				return nil, "", why
+			}
 		}
-		return []byte(form.Encode()), "application/x-www-form-urlencoded", nil
-	}
-	body, err := json.Marshal(r.body, json.Deterministic(true))
-	if err != nil || len(body) > longestBody {
-		return nil, "", &stop{
-			step: stepAcquire, rule: "body_not_fillable", reason: "The body that is asked for is too large.",
+		body = []byte(form.Encode())
+	case strings.Contains(lower, "json") && !strings.ContainsFunc(media, unicode.IsControl):
+		var err error
+		if body, err = json.Marshal(r.body, json.Deterministic(true)); err != nil {
+			return nil, "", unfillable("", "it is no JSON")
 		}
+	default:
+		return nil, "", unfillable("", "it is "+head(media, 60))
 	}
-	return body, "application/json", nil
+	if len(body) > longestBody {
+		return nil, "", unfillable("", "it is too large")
+	}
+	return body, media, nil
+}
+
+// inForm puts a value into a form: a list as one field for each of its items. What lies deeper has
+// no place in a form that everybody agrees on.
+func inForm(form url.Values, name string, value any) *stop {
+	switch v := value.(type) {
+	case map[string]any:
+		return unfillable(name, "a form has no place for what lies in it")
+	case []any:
+		for _, item := range v {
+			if why := inForm(form, name, item); why != nil {
+				return why
+			}
+		}
+	default:
+		form.Add(name, fmt.Sprint(value))
+	}
+	return nil
 }
 
 // shortPath is what is said of an address: in a query there may be a secret.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,8 +23,10 @@ type trip struct {
 	events []string
 }
 
-// follow runs the agent on an address of a server.
-func follow(t *testing.T, site, address string, set ...func(*runner.Task, *fetch.Config)) trip {
+// clientFor is a client that may reach a server, and a task there.
+func clientFor(t *testing.T, site, address string, set ...func(*runner.Task, *fetch.Config)) (
+	*fetch.Client, runner.Task,
+) {
 	t.Helper()
 	host := strings.TrimPrefix(site, "http://")
 	config := fetch.Config{
@@ -38,14 +41,30 @@ func follow(t *testing.T, site, address string, set ...func(*runner.Task, *fetch
 	}
 	client, err := fetch.New(config)
 	require.NoError(t, err)
-	defer client.Close()
+	t.Cleanup(client.Close)
+	return client, task
+}
+
+// follow runs the agent on an address of a server.
+func follow(t *testing.T, site, address string, set ...func(*runner.Task, *fetch.Config)) trip {
+	t.Helper()
+	client, task := clientFor(t, site, address, set...)
 	var got trip
+	var err error
 	got.Report, err = (&Agent{Web: client}).Run(t.Context(), task, func(e runner.Event) {
 		got.events = append(got.events, e.Text)
 	})
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(got.Reason), 600)
+	if got.Code != "" && !slices.Contains(unquoted, got.Code) {
+		require.Regexp(t, `(It says|Published is): \S`, got.Reason, "each stop has a quote")
+	}
 	return got
+}
+
+// unquoted are the rules of stops where nothing was read that could be quoted.
+var unquoted = []string{
+	ruleNoAnswer, "no_page", ruleNotReachable, ruleUnusable, ruleForeignPause, ruleTime,
 }
 
 // said is a trip in a line.
@@ -89,9 +108,10 @@ func TestEveryVariant(t *testing.T) {
 			"(POST /captcha/keys → 403). It says: {\"error\":\"captcha\"}",
 		sampleproduct.Everything: "discover no_way_published: Nothing published says how a program " +
 			"gets a key. It says: <html>Welcome! Your account is waiting.</html>",
-		sampleproduct.Unavailable: "discover product_unavailable: The product fails (503).",
-		sampleproduct.Limited:     "discover rate_limited: The product takes no more requests now (429).",
-		sampleproduct.Slow:        "discover no_answer: the product's page has no answer (time).",
+		sampleproduct.Unavailable: "discover product_unavailable: The product fails (503). It says: HTTP 503",
+		sampleproduct.Limited: "discover rate_limited: The product takes no more requests now (429). " +
+			"It says: HTTP 429",
+		sampleproduct.Slow: "discover no_answer: the product's page has no answer (time).",
 	}
 	site := httptest.NewServer(sampleproduct.Site())
 	defer site.Close()

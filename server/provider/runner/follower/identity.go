@@ -33,13 +33,13 @@ var ours = []struct {
 	is *regexp.Regexp
 	of func(i Identity) string
 }{
-	{regexp.MustCompile(`mail`), func(i Identity) string { return i.Mail }},
+	{regexp.MustCompile(`email|mail\b|mail ?addr`), func(i Identity) string { return i.Mail }},
 	{
-		regexp.MustCompile(`url|uri|website|homepage`),
+		regexp.MustCompile(`\bur[il]|ur[il]s?$|web ?site|home ?page`),
 		func(i Identity) string { return "https://agents.example/" + i.Name },
 	},
 	{
-		regexp.MustCompile(`name|label|handle|slug|title|login|workspace|project|company|` +
+		regexp.MustCompile(`name|label|handle|slug|title|login|work ?space|project|company|` +
 			`organi[sz]ation|team|account|agent`),
 		func(i Identity) string { return i.Name },
 	},
@@ -47,33 +47,10 @@ var ours = []struct {
 
 // Own is what a field of a name is about, where it is about who signs up; else empty.
 func (i Identity) Own(name string) string {
+	words := spelled(lastOf(name))
 	for _, o := range ours {
-		if o.is.MatchString(plainName(name)) {
+		if o.is.MatchString(words) {
 			return o.of(i)
-		}
-	}
-	return ""
-}
-
-// wants are fields that only somebody else can fill, by their names, with the rule of each.
-var wants = []struct {
-	rule string
-	is   *regexp.Regexp
-}{
-	{"captcha", regexp.MustCompile(`captcha|turnstile`)},
-	{"password_wanted", regexp.MustCompile(`^(new)?passw(or)?d|passphrase|passwordconfirm`)},
-	{"payment_required", regexp.MustCompile(`^(card|cvc|iban|payment)`)},
-	{"phone", regexp.MustCompile(`phone|^mobile`)},
-	{"approval", regexp.MustCompile(`^(invit|referr?al|accesscode)`)},
-	{"email_code", regexp.MustCompile(`^(otp|code|pin|(email|verification|confirmation|user)code)$`)},
-	{"identity_required", regexp.MustCompile(`^(assertion|publickey|signature)$`)},
-}
-
-// Wanted is the rule of a field that only somebody else can fill; empty where it is none.
-func Wanted(name string) string {
-	for _, w := range wants {
-		if w.is.MatchString(plainName(name)) {
-			return w.rule
 		}
 	}
 	return ""

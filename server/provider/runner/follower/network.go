@@ -29,7 +29,7 @@ type network struct {
 	moved  int
 	silent int
 	heard  bool
-	// first is why the first request had no answer.
+	// first is why the first request without a good answer has none.
 	first error
 }
 
@@ -62,20 +62,25 @@ func (n *network) Do(ctx context.Context, r *fetch.Request) (*fetch.Response, er
 	answer, err := n.web.Do(ctx, &asked)
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if err != nil && n.first == nil {
+		n.first = err
+	}
 	switch refusal := (*fetch.Refusal)(nil); {
 	case err == nil:
 		n.heard = true
 		n.moved += len(answer.Body)
-	case errors.As(err, &refusal) && refusal.Rule == fetch.RuleBody:
+	case errors.As(err, &refusal) && answered(refusal.Rule):
 		n.heard = true
 		n.moved += fetch.MaxBody
-	default:
+	case refusal == nil || !refusal.Local(): // what was not sent waited for nobody
 		n.silent++
-		if n.first == nil {
-			n.first = err
-		}
 	}
 	return answer, err
+}
+
+// answered says that a rule is about an answer: there is one, and it cannot be taken.
+func answered(rule fetch.Rule) bool {
+	return rule == fetch.RuleBody || rule == fetch.RuleEncoding || rule == fetch.RuleHeaders
 }
 
 // reached says that the product has answered.
@@ -88,6 +93,15 @@ func (n *network) reached() bool {
 // ruleForeign is the rule of an address that is none of the task's.
 const ruleForeign = fetch.Rule("host_of_task")
 
+// full says that the run has read as much as it may.
+func (n *network) full() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.moved > maxMoved
+}
+
+// spent is why nothing more is asked: the run has read as much as it may, or the product has not
+// answered, as the first time.
 func (n *network) spent() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -95,7 +109,7 @@ func (n *network) spent() error {
 		return &fetch.Refusal{Rule: fetch.RuleBudget, Detail: "the run has read as much as it may"}
 	}
 	if !n.heard && n.silent >= patience {
-		return &fetch.Refusal{Rule: fetch.RuleBudget, Detail: "the product does not answer"}
+		return n.first
 	}
 	return nil
 }

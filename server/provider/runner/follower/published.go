@@ -1,8 +1,10 @@
 package follower
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"path"
 	"regexp"
@@ -10,11 +12,13 @@ import (
 	"strings"
 
 	"tollgate/server/inspect/collect"
+	"tollgate/server/inspect/document"
 	"tollgate/server/inspect/extract"
 	"tollgate/server/inspect/openapi"
 	"tollgate/server/inspect/page"
 	"tollgate/server/inspect/suggest"
 	"tollgate/server/inspect/tree"
+	"tollgate/server/provider/fetch"
 )
 
 // published is what the product publishes, as far as the agent reads it.
@@ -32,6 +36,8 @@ type published struct {
 	texts []*collect.Observation
 	// broken are descriptions that could not be read.
 	broken []string
+	// large is the address of a description that is larger than this agent reads.
+	large string
 }
 
 // paper is a document that was read as a tree.
@@ -51,9 +57,11 @@ type api struct {
 func (s *session) gather(ctx context.Context) (*published, *stop) {
 	c, err := collect.Run(ctx, collect.Config{Fetcher: s.web}, s.task.URL, s.task.RunID)
 	switch {
+	case ctx.Err() != nil:
+		return nil, outOfTime()
 	case errors.Is(err, collect.ErrForbidden):
 		return nil, &stop{
-			step: stepDiscover, rule: "not_reachable", reason: "The address leads where no agent goes.",
+			step: stepDiscover, rule: ruleNotReachable, reason: "The address leads where no agent goes.",
 		}
 	case err != nil && s.web.first != nil:
 		why := failed(s.web.first, "the product's page")
@@ -104,7 +112,11 @@ func (p *published) describe() {
 		switch {
 		case o.Role != collect.RoleOpenAPI:
 		case !o.OK():
-			if o.Failure != nil && o.Status != nil && *o.Status/100 == 2 {
+			switch {
+			case o.Failure == nil || o.Status == nil || *o.Status/100 != 2:
+			case *o.Failure == string(fetch.RuleBody) || *o.Failure == "total_size":
+				p.large = cmp.Or(p.large, shortPath(o.URL))
+			default:
 				p.broken = append(p.broken, shortPath(o.URL)+" cannot be taken ("+*o.Failure+")")
 			}
 		case !seen[*o.SHA256] && !page.IsHTML(o.Text):
@@ -179,41 +191,69 @@ func (s *session) fetch(ctx context.Context, address string) *paper {
 }
 
 // nothing is the stop where no way is published: what stands in an agent's way by the product's own
-// words where it says so.
-func (p *published) nothing() *stop {
+// words where it says so. Where this agent did not read all of it, it cannot know.
+func (p *published) nothing(web *network) *stop {
 	home := p.Find(collect.RoleHome)
 	if why := unreachable(home); why != nil {
 		return why
 	}
-	s := &stop{step: stepDiscover}
+	if why := p.unread(web); why != nil {
+		why.step, why.quote = stepDiscover, home.Excerpt
+		return why
+	}
+	s := &stop{
+		step: stepDiscover, quote: cmp.Or(home.Excerpt, fmt.Sprintf("HTTP %d", *home.Status)),
+		reason: "Nothing published says how a program gets a key.",
+	}
 	switch {
 	case p.AnswersEverything && len(p.apis) == 0:
 		s.rule = "answers_everything"
 		s.reason = "The host answers every path alike, and none of it is a document."
-		s.quote = home.Excerpt
 	case len(p.broken) > 0:
 		s.rule = "description_unreadable"
 		s.reason = "No way to a key was found, and a description was not read: " +
 			strings.Join(p.broken[:min(len(p.broken), 3)], "; ") + "."
 	case len(p.facts.Friction) > 0:
 		s.rule = p.facts.Friction[0].Kind
-		s.reason = "Nothing published says how a program gets a key."
 		s.quote = p.facts.Friction[0].Evidence[0].Quote
 	default:
 		s.rule = "no_way_published"
-		s.reason = "Nothing published says how a program gets a key."
-		s.quote = home.Excerpt
 	}
 	return s
 }
 
-// trial is the address of the call by which a key is tried out: the test that an inspection would
-// suggest; empty where there is none at a host of the task.
-func (p *published) trial(web *network) string {
-	if t := suggest.Suggest(p.facts).Test; t != nil && web.allows(t.URL) {
-		return t.URL
+// unread is which of this agent's own limits left something unread; nil where none did.
+func (p *published) unread(web *network) *stop {
+	left := func(code string) bool {
+		return slices.ContainsFunc(p.Limits, func(l document.Limit) bool { return l.Code == code })
 	}
-	return ""
+	switch {
+	case p.large != "":
+		return &stop{rule: ruleTooLarge, reason: fmt.Sprintf(
+			"No way to a key was found, and %s is larger than the %d MiB that this agent reads.",
+			p.large, fetch.MaxBody>>20)}
+	case web.full():
+		return &stop{rule: ruleBytes, reason: fmt.Sprintf(
+			"No way to a key was found in the %d MiB that a run may read.", maxMoved>>20)}
+	case left("time_budget"):
+		return &stop{rule: ruleTime, reason: fmt.Sprintf(
+			"No way to a key was found in the %.0f seconds that a run reads.", collect.MaxTime.Seconds())}
+	case left("fetch_budget"):
+		return &stop{rule: ruleFetches, reason: fmt.Sprintf(
+			"No way to a key was found in the %d addresses that a run reads.", collect.MaxFetches)}
+	default:
+		return nil
+	}
+}
+
+// trial is the call by which a key is tried out: the test that an inspection would suggest, where
+// that is at a host of the task.
+func (p *published) trial(web *network) trial {
+	t := suggest.Suggest(p.facts).Test
+	if t == nil || !web.allows(t.URL) {
+		return trial{}
+	}
+	return trial{t.URL, head(t.Evidence[0].Quote, longestQuote)}
 }
 
 // resolved is an address as a document writes it, relative to where the document stands.

@@ -251,8 +251,9 @@ func TestHostileProducts(t *testing.T) {
 		"bomb as answer":  {plain, map[string]http.HandlerFunc{"POST /signup": bomb}, "answer_unusable"},
 		"endless page":    {"", map[string]http.HandlerFunc{"GET /": endless}, "answer_unusable"},
 		"bomb as a page":  {"", map[string]http.HandlerFunc{"GET /": bomb}, "answer_unusable"},
-		"10 MB":           {long, nil, "description_unreadable"},
-		"bombed document": {"", map[string]http.HandlerFunc{"GET /openapi.json": bomb}, "description_unreadable"},
+		"10 MB":           {long, nil, ruleTooLarge},
+		"bombed document": {"", map[string]http.HandlerFunc{"GET /openapi.json": bomb}, ruleTooLarge},
+		"no description":  {`{"openapi":"3.1.0","paths":[`, nil, "description_unreadable"},
 		"a schema in a circle": {
 			described(`{"type":"object","required":["a"],"properties":{"a":` +
 				`{"$ref":"#/paths/~1signup/post/requestBody/content/application~1json/schema"}}}`), nil,
@@ -271,7 +272,7 @@ func TestHostileProducts(t *testing.T) {
 			`{"type":"string","minLength":1000000000}}}`), nil, "way_absent"},
 		"redirects": {"", map[string]http.HandlerFunc{"GET /": to("/")}, "no_page"},
 		"a post elsewhere": {
-			plain, map[string]http.HandlerFunc{"POST /signup": to("http://10.0.0.1/?key=secret")}, "redirected",
+			plain, map[string]http.HandlerFunc{"POST /signup": to("http://me:secret@10.0.0.1/a?key=secret#secret")}, "redirected",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -281,9 +282,9 @@ func TestHostileProducts(t *testing.T) {
 			}
 			s := newSite(t, answers, c.special)
 			got := follow(t, s.URL, s.URL+"/")
-			require.True(t, got.Blocked)
 			require.Equal(t, c.wanted, got.Code, "%s %v", got.Reason, got.events)
-			require.NotContains(t, got.Reason, "secret")
+			require.Equal(t, c.wanted != ruleTooLarge, got.Blocked, "what we do not read blocks nobody")
+			require.NotRegexp(t, "secret|10\\.0", got.Reason)
 			for _, body := range s.sent {
 				require.Less(t, len(body), 4096)
 			}

@@ -1,10 +1,12 @@
 package follower
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"tollgate/server/inspect/collect"
@@ -21,11 +23,48 @@ const (
 	stepExecute      = "execute"
 )
 
+// The rules that more than one place stops a run by.
+const (
+	ruleCaptcha   = "captcha"
+	rulePhone     = "phone"
+	ruleEmailCode = "email_code"
+	rulePassword  = "password_wanted"
+	rulePayment   = "payment_required"
+	ruleApproval  = "approval"
+	ruleIdentity  = "identity_required"
+
+	ruleOtherHost    = "other_host"
+	ruleNotReachable = "not_reachable"
+	ruleNoAnswer     = "no_answer"
+	ruleUnusable     = "answer_unusable"
+	ruleLimited      = "rate_limited"
+	ruleNoKey        = "no_credential_in_answer"
+	ruleForeignPause = "checkpoint_foreign"
+)
+
+// What this agent may use. A run that one of these ends was not stopped by the product: it is not
+// reported as blocked, and nobody pays for it.
+const (
+	ruleTime     = "time_budget"
+	ruleBytes    = "byte_budget"
+	ruleRequests = "request_budget"
+	ruleFetches  = "fetch_budget"
+	ruleTooLarge = "description_too_large"
+	ruleLongWait = "checkpoint_too_large"
+)
+
+// ownLimits are the rules that say something of this agent, not of the product.
+var ownLimits = []string{
+	ruleTime, ruleBytes, ruleRequests, ruleFetches, ruleTooLarge, ruleLongWait, ruleForeignPause,
+}
+
 const longestQuote = 200
 
 // stop is why a run goes no further: the rule that decided, and what it read.
 type stop struct {
 	step, rule, reason, quote string
+	// published is what the way is published as: told where the stop itself has read nothing.
+	published string
 	// final says that no other way may be tried: an account may exist, or every way ends here.
 	final bool
 }
@@ -35,8 +74,12 @@ func (s *stop) report() runner.Report {
 	reason := s.reason
 	if quote := oneLine(s.quote); quote != "" {
 		reason += " It says: " + head(quote, longestQuote)
+	} else if quote = oneLine(s.published); quote != "" {
+		reason += " Published is: " + head(quote, longestQuote)
 	}
-	return runner.Report{Blocked: true, Step: s.step, Code: s.rule, Reason: reason}
+	return runner.Report{
+		Blocked: !slices.Contains(ownLimits, s.rule), Step: s.step, Code: s.rule, Reason: reason,
+	}
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
@@ -75,6 +118,9 @@ func (a *answer) stop(rule, reason string) *stop {
 			s.quote = "fields " + head(strings.Join(a.root.Keys, ", "), longestQuote)
 		}
 	}
+	if oneLine(s.quote) == "" {
+		s.quote = fmt.Sprintf("HTTP %d", a.status)
+	}
 	return s
 }
 
@@ -94,19 +140,18 @@ func (a *answer) refused() *stop {
 		return nil
 	case a.status/100 == 3:
 		s := a.stop("redirected", "The request is sent elsewhere, where nothing is posted")
-		where, _, _ := strings.Cut(a.header.Get("Location"), "?")
-		s.quote = "Location: " + where
+		s.quote = "Location: " + shortPath(a.header.Get("Location"))
 		return s
 	case captchaWords.MatchString(text):
-		return a.stop("captcha", "The product wants a CAPTCHA solved")
+		return a.stop(ruleCaptcha, "The product wants a CAPTCHA solved")
 	case a.status == 402:
-		return a.stop("payment_required", "The product wants to be paid first")
+		return a.stop(rulePayment, "The product wants to be paid first")
 	case a.status == 404 || a.status == 405 || a.status == 410 || a.status == 501:
 		s := a.stop("way_absent", "What is published is not there")
 		s.final = false
 		return s
 	case a.status == 429:
-		s := a.stop("rate_limited", "The product takes no more requests now")
+		s := a.stop(ruleLimited, "The product takes no more requests now")
 		if after := a.header.Get("Retry-After"); after != "" {
 			s.quote = "Retry-After: " + head(after, 40)
 		}
@@ -114,7 +159,7 @@ func (a *answer) refused() *stop {
 	case a.status >= 500:
 		return a.stop("product_error", "The product fails")
 	case emailWords.MatchString(text):
-		return a.stop("email_code", "The product wants an e-mail address confirmed")
+		return a.stop(ruleEmailCode, "The product wants an e-mail address confirmed")
 	case a.status == 401:
 		return a.stop("signup_needs_login", "Signing up needs a credential already")
 	default:
@@ -131,19 +176,20 @@ func failed(err error, what string) *stop {
 	}
 	switch fetch.Rule(rule) {
 	case ruleForeign:
-		s.rule, s.final = "other_host", false
+		s.rule, s.final = ruleOtherHost, false
 		s.reason = "The way leads to a host that is none of the task's."
-	case fetch.RuleURL, fetch.RuleUserinfo, fetch.RuleHost, fetch.RulePort, fetch.RuleAddress:
-		s.rule, s.final = "not_reachable", false
+	case fetch.RuleURL, fetch.RuleUserinfo, fetch.RuleHost, fetch.RulePort, fetch.RuleAddress,
+		fetch.RuleOwn:
+		s.rule, s.final = ruleNotReachable, false
 		s.reason = fmt.Sprintf("%s leads where no agent goes (%s).", what, rule)
 	case fetch.RuleBody, fetch.RuleEncoding, fetch.RuleHeaders:
-		s.rule = "answer_unusable"
+		s.rule = ruleUnusable
 		s.reason = fmt.Sprintf("%s has an answer that cannot be taken (%s).", what, rule)
 	case fetch.RuleBudget:
-		s.rule = "byte_budget"
+		s.rule = ruleBytes
 		s.reason = fmt.Sprintf("%s was not sent: the run has read as much as it may.", what)
 	default:
-		s.rule = "no_answer"
+		s.rule = ruleNoAnswer
 		s.reason = fmt.Sprintf("%s has no answer (%s).", what, rule)
 	}
 	return s
@@ -154,15 +200,15 @@ func unreachable(home *collect.Observation) *stop {
 	s := &stop{step: stepDiscover, final: true}
 	switch {
 	case home == nil:
-		s.rule, s.reason = "no_answer", "The product does not answer."
+		s.rule, s.reason = ruleNoAnswer, "The product does not answer."
 	case home.Failure != nil && home.Status == nil:
-		s.rule = "no_answer"
+		s.rule = ruleNoAnswer
 		s.reason = fmt.Sprintf("The product's page has no answer (%s).", *home.Failure)
 	case home.Failure != nil:
-		s.rule = "answer_unusable"
+		s.rule = ruleUnusable
 		s.reason = fmt.Sprintf("The product's page cannot be taken (%s).", *home.Failure)
 	case *home.Status == 429:
-		s.rule, s.reason = "rate_limited", "The product takes no more requests now (429)."
+		s.rule, s.reason = ruleLimited, "The product takes no more requests now (429)."
 	case *home.Status >= 500:
 		s.rule, s.reason = "product_unavailable", fmt.Sprintf("The product fails (%d).", *home.Status)
 	case *home.Status == 401 || *home.Status == 403:
@@ -171,8 +217,8 @@ func unreachable(home *collect.Observation) *stop {
 	default:
 		return nil
 	}
-	if home != nil {
-		s.quote = home.Excerpt
+	if home != nil && home.Status != nil {
+		s.quote = cmp.Or(home.Excerpt, fmt.Sprintf("HTTP %d", *home.Status))
 	}
 	return s
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -73,7 +74,7 @@ func (s *session) take(ctx context.Context, w *way) (*obtained, *stop) {
 	}
 	if !s.web.allows(w.first.url) {
 		return nil, &stop{
-			step: stepAcquire, rule: "other_host", quote: w.quote,
+			step: stepAcquire, rule: ruleOtherHost, quote: w.quote,
 			reason: "The way leads to a host that is none of the task's.",
 		}
 	}
@@ -100,62 +101,73 @@ func (s *session) conclude(ctx context.Context, w *way, said *answer) (*obtained
 	if w.operation != nil {
 		done[w.operation.Name()] = true
 	}
-	for range maxFollowed {
+	for followed := 0; ; followed++ {
 		if key, name := credentialIn(said.root, named); key != "" {
 			s.say("the answer holds a key, in %q", head(name, 60))
 			return &obtained{key: key}, nil
+		}
+		if followed == maxFollowed {
+			break
 		}
 		for _, f := range fieldsOf(said.root) {
 			if _, is := known[plainName(f.name)]; !is && len(known) < maxFields {
 				known[plainName(f.name)] = f.value
 			}
 		}
-		next, ask, why := s.next(w, known, done)
+		next, why := s.next(w, known, done)
 		if why != nil {
+			why.final = true // something was made already
 			return nil, why
 		}
 		if next == nil {
 			break
 		}
-		if ask != nil {
-			return ask, nil
+		if next.person != nil {
+			return next.person, nil
 		}
-		if said, why = s.send(ctx, next); why != nil {
-			why.final = true // something was made already
+		if said, why = s.send(ctx, next.request); why != nil {
+			why.final = true
 			return nil, why
 		}
-		named = nil
+		named = slices.Concat(next.hints, w.hints)
 	}
 	if captchaWords.MatchString(head(said.text, 4096)) {
-		return nil, said.stop("captcha", "The product wants a CAPTCHA solved")
+		return nil, said.stop(ruleCaptcha, "The product wants a CAPTCHA solved")
 	}
 	if emailWords.MatchString(head(said.text, 4096)) {
-		return nil, said.stop("email_code", "The product wants an e-mail address confirmed")
+		return nil, said.stop(ruleEmailCode, "The product wants an e-mail address confirmed")
 	}
-	return nil, said.stop("no_credential_in_answer", "It was taken, and the answer holds no key")
+	return nil, said.stop(ruleNoKey, "It was taken, and the answer holds no key")
 }
 
 // goesOn are operations that finish what another has begun.
 var goesOn = regexp.MustCompile(
 	`(?i)exchange|confirm|verif|activat|complete|redeem|claim|token|finish|challenge`)
 
-// next is the request that an answer without a key leads to: an operation that needs no credential,
-// wants what the answer has given, and finishes something. Where one field is missing that a person
-// was sent, the person is asked.
-func (s *session) next(w *way, known map[string]string, done map[string]bool) (
-	*request, *obtained, *stop,
-) {
+// lead is what an answer without a key leads to: a further request, or a person who knows what is
+// missing in it.
+type lead struct {
+	request *request
+	// hints are what the answer to it calls the key.
+	hints  []string
+	person *obtained
+}
+
+// next is where an answer without a key leads: an operation that needs no credential, wants what
+// the answer has given, and finishes something. Where one field is missing that a person was sent,
+// the person is asked. Nil where nothing follows.
+func (s *session) next(w *way, known map[string]string, done map[string]bool) (*lead, *stop) {
 	if assertion := known["identityassertion"]; assertion != "" && w.tokens != "" && !done[w.tokens] {
 		done[w.tokens] = true
-		return &request{
+		return &lead{request: &request{
 			method: http.MethodPost, url: w.tokens, media: "application/x-www-form-urlencoded",
 			body: map[string]any{
 				"grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": assertion,
 			},
-		}, nil, nil
+		}}, nil
 	}
 	if w.api == nil {
-		return nil, nil, nil
+		return nil, nil
 	}
 	for _, person := range []bool{false, true} {
 		for i := range w.api.Operations {
@@ -166,36 +178,46 @@ func (s *session) next(w *way, known map[string]string, done map[string]bool) (
 			}
 			wanted, missing := required(w.api, o, known)
 			if wanted == 0 || missing == "" == person || strings.Contains(missing, ",") ||
-				wanted == 1 && missing != "" {
+				wanted == 1 && missing != "" || person && Wanted(missing) != ruleEmailCode {
 				continue
 			}
-			f := s.read.fill
-			f.resolve, f.known = w.api.Resolve, known
-			if missing != "" {
-				why := f.wanted(missing)
-				if why == nil || why.rule != "email_code" {
-					continue
-				}
-				f.known = withAnswer(known, missing)
-			}
-			r, why := f.request(w.api, o)
-			if why != nil {
-				return nil, nil, why
-			}
 			done[o.Name()] = true
-			if missing == "" {
-				return r, nil, nil
-			}
-			body, _ := r.body.(map[string]any)
-			delete(body, missing)
-			return r, &obtained{
-				question: fmt.Sprintf("The product has sent a code by e-mail to %s. Which one? (%s wants %q)",
-					f.Mail, o.Name(), missing),
-				pause: &pause{URL: r.url, Media: r.media, Body: body, Field: missing},
-			}, nil
+			return s.lead(w.api, o, known, missing)
 		}
 	}
-	return nil, nil, nil
+	return nil, nil
+}
+
+// lead makes the request of an operation from what is known; of what is missing a person is asked.
+func (s *session) lead(a *api, o *openapi.Operation, known map[string]string, missing string) (
+	*lead, *stop,
+) {
+	f := s.read.fill
+	f.resolve, f.known = a.Resolve, known
+	if missing != "" {
+		f.known = withAnswer(known, missing)
+	}
+	r, why := f.request(a, o)
+	if why != nil {
+		return nil, why
+	}
+	names, _ := hints(a.Source, o)
+	l := &lead{request: r, hints: names}
+	if missing == "" {
+		return l, nil
+	}
+	node, _ := a.Node(o)
+	body, _ := r.body.(map[string]any)
+	delete(body, missing)
+	l.person = &obtained{
+		question: fmt.Sprintf("The product has sent a code by e-mail to %s. Which one? (%s wants %q)",
+			f.Mail, o.Name(), missing),
+		pause: &pause{
+			URL: r.url, Media: r.media, Body: body, Field: missing, Hints: names,
+			Published: head(a.Quote(node), longestQuote),
+		},
+	}
+	return l, nil
 }
 
 func withAnswer(known map[string]string, name string) map[string]string {
@@ -244,7 +266,7 @@ func (f *filler) request(a *api, o *openapi.Operation) (*request, *stop) {
 		text := fmt.Sprint(value)
 		switch p.In {
 		case "path":
-			r.url = strings.ReplaceAll(r.url, "{"+p.Name+"}", escaped(text))
+			r.url = strings.ReplaceAll(r.url, "{"+p.Name+"}", url.PathEscape(text))
 		case "query":
 			query += "&" + escaped(p.Name) + "=" + escaped(text)
 		case "header":
