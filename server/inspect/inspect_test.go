@@ -114,7 +114,7 @@ func TestVerdicts(t *testing.T) {
 		"latin1":             "yes no no no | unknown unknown no | partial | yes no",
 		"mislabelled":        "yes yes no no | required yes partial | no | yes yes",
 		"openapi32":          "yes yes no no | required yes yes | no | yes no",
-		"redirects":          "yes yes no no | required yes partial | no | yes no",
+		"redirects":          "yes yes unknown unknown | required yes partial | unknown | yes unknown",
 		"sitemap_only":       "yes unknown unknown unknown | unknown unknown unknown | yes | yes no",
 		"yaml_spec":          "yes yes no no | mixed partial yes | no | yes no",
 	} {

@@ -11,13 +11,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"tollgate/server/inspect/document"
-	"tollgate/server/inspect/robots"
 	"tollgate/server/provider/fetch"
 )
 
@@ -63,8 +62,17 @@ type Observation struct {
 	Text string
 	// Headers are the lines of the headers that are read: Link, WWW-Authenticate.
 	Headers []string
-	// hop is where the answer redirects to; asked is where the redirects that led here began.
-	hop, asked string
+	// hop is where the answer redirects to; asked is where the redirects that led here began, and
+	// began how that was found.
+	hop, asked, began string
+}
+
+// Led says that this is a redirect which was followed: what it led to is another observation.
+func (o *Observation) Led() bool { return o.hop != "" }
+
+// Named says that something which was read names the address; others everybody knows or guesses.
+func (o *Observation) Named() bool {
+	return strings.HasPrefix(o.began, viaLink) || o.began == viaSitemap
 }
 
 // OK says that there is a text to read.
@@ -84,6 +92,8 @@ type Collection struct {
 	// AnswersEverything says that the host answered a path that cannot exist.
 	AnswersEverything bool
 	Limits            []document.Limit
+	// Missed are addresses that were to be read and were not asked for, up to a bound.
+	Missed []Missed
 	// host is the home page's, after redirects.
 	host string
 }
@@ -150,12 +160,26 @@ func (c *Collection) All(role string) []*Observation {
 	return all
 }
 
+// Control is the answer of the home page's host to a path that cannot exist; nil where there is
+// none.
+func (c *Collection) Control() *Observation {
+	for i := len(c.Observations) - 1; i >= 0; i-- {
+		o := &c.Observations[i]
+		if u, err := url.Parse(o.URL); o.Role == RoleControl && !o.Led() && err == nil &&
+			u.Host == c.host {
+			return o
+		}
+	}
+	return nil
+}
+
 // step is one fetch to make.
 type step struct {
 	role, url, via, accept string
-	// hops is how many redirects led here, asked where they began.
-	hops  int
-	asked string
+	// trail are the addresses of the redirects that led here, the first of them first; began is how
+	// that was found.
+	trail []string
+	began string
 }
 
 type run struct {
@@ -166,13 +190,14 @@ type run struct {
 	asked map[string]bool
 	// count is how many of a role were planned.
 	count map[string]int
-	// rules are the robots.txt of hosts; nil forbids everything.
-	rules map[string]*robots.File
+	// rules are those of hosts.
+	rules map[string]rules
 	bytes int
 	// port is the one that the target names.
 	port uint16
-	// skipped counts fetches that the budget does not cover, late those that time does not.
-	skipped, late, forbidden, foreign int
+	// missed counts addresses that were not asked for, by why; seen are they.
+	missed map[string]int
+	seen   map[string]bool
 }
 
 // Run collects what a url's host publishes. The run's id decides the path that cannot exist.
@@ -186,8 +211,8 @@ func Run(ctx context.Context, config Config, target, runID string) (*Collection,
 	}
 	r := &run{
 		config: config, budget: fetch.NewBudget(MaxFetches, MaxParallel, MaxTime),
-		asked: map[string]bool{}, count: map[string]int{}, rules: map[string]*robots.File{},
-		port: fetch.PortIn(u),
+		asked: map[string]bool{}, count: map[string]int{}, rules: map[string]rules{},
+		missed: map[string]int{}, seen: map[string]bool{}, port: fetch.PortIn(u),
 		out: &Collection{
 			Target:    document.Target{URL: target, Host: u.Host},
 			StartedAt: config.Now(),
@@ -198,7 +223,6 @@ func Run(ctx context.Context, config Config, target, runID string) (*Collection,
 	}
 	origin := r.origin()
 	r.wave(ctx, wellKnown(origin, r.homeURL()))
-	r.out.host = origin.Host
 	r.learnRobots(origin.Host)
 	from := 0
 	for depth := 1; depth <= 2; depth++ {
@@ -226,7 +250,15 @@ func (r *run) first(ctx context.Context, u *url.URL, runID string) error {
 		{role: RoleControl, url: control.String(), via: viaControl},
 		{role: RoleHome, url: u.String(), via: viaRoot, accept: acceptHTML},
 	})
-	if o := r.out.Find(RoleControl); o != nil && o.success() {
+	origin := r.origin()
+	if r.out.host = origin.Host; r.out.Control() == nil {
+		// Redirects led to another host, which may answer everything where this one does not.
+		r.wave(ctx, []step{{
+			role: RoleControl, url: origin.ResolveReference(&url.URL{Path: control.Path}).String(),
+			via: viaControl,
+		}})
+	}
+	if o := r.out.Control(); o != nil && o.success() {
 		r.out.AnswersEverything = true
 	}
 	home := r.out.Find(RoleHome)
@@ -271,22 +303,27 @@ func (r *run) reached() bool {
 // list's order.
 func (r *run) wave(ctx context.Context, steps []step) {
 	for len(steps) > 0 {
-		var fresh []step
-		for _, s := range steps {
-			if key := s.accept + " " + s.url; !r.asked[key] {
-				r.asked[key] = true
-				fresh = append(fresh, s)
-			}
-		}
-		steps = steps[:0:0]
-		for len(fresh) > 0 {
-			n := min(len(fresh), MaxParallel)
-			for i, o := range r.batch(ctx, fresh[:n]) {
-				steps = r.commit(steps, &fresh[i], o)
-			}
-			fresh = fresh[n:]
+		steps = r.hop(ctx, steps)
+	}
+}
+
+// hop makes the fetches of a list; next are those that they redirect to.
+func (r *run) hop(ctx context.Context, steps []step) (next []step) {
+	var fresh []step
+	for _, s := range steps {
+		if key := s.accept + " " + s.url; !r.asked[key] {
+			r.asked[key] = true
+			fresh = append(fresh, s)
 		}
 	}
+	for len(fresh) > 0 {
+		n := min(len(fresh), MaxParallel)
+		for i, o := range r.batch(ctx, fresh[:n]) {
+			next = r.commit(next, &fresh[i], o)
+		}
+		fresh = fresh[n:]
+	}
+	return next
 }
 
 // batch makes up to MaxParallel fetches at once. Answers are taken together, so that those which
@@ -296,7 +333,7 @@ func (r *run) batch(ctx context.Context, steps []step) []*Observation {
 	var all sync.WaitGroup
 	for i := range steps {
 		if len(r.out.Observations)+i >= MaxFetches {
-			r.skipped++
+			r.miss(&steps[i], MissedFetches)
 			continue
 		}
 		all.Go(func() { made[i] = r.fetch(ctx, &steps[i]) })
@@ -311,31 +348,48 @@ func (r *run) commit(next []step, s *step, o *Observation) []step {
 		return next
 	}
 	if o.Failure != nil && *o.Failure == string(fetch.RuleBudget) {
-		r.late++
+		r.miss(s, MissedTime)
 		return next
 	}
 	o.ID = fmt.Sprintf("obs_%d", len(r.out.Observations)+1)
 	if r.bytes += len(o.Text); r.bytes > MaxBytes {
 		r.bytes -= len(o.Text)
-		o.Text = ""
-		failure := "total_size"
-		o.Failure = &failure
+		o.fail(failTotal)
+	}
+	trail := append(slices.Clone(s.trail), s.url)
+	switch {
+	case o.hop == "":
+	case slices.Contains(trail, o.hop):
+		o.fail(failLoop)
+	case len(s.trail) >= maxHops:
+		o.fail(string(fetch.RuleRedirectCount))
+	default:
+		next = append(next, step{
+			role: s.role, url: o.hop, via: viaLink + o.ID, accept: s.accept, trail: trail,
+			began: o.began,
+		})
 	}
 	r.out.Observations = append(r.out.Observations, *o)
-	if o.hop == "" || s.hops >= maxHops {
-		return next
-	}
-	return append(next, step{
-		role: s.role, url: o.hop, via: viaLink + o.ID, accept: s.accept, hops: s.hops + 1,
-		asked: o.asked,
-	})
+	return next
 }
+
+// Failures that package fetch does not name.
+const (
+	// failTotal: the texts of all answers are longer than they may be together.
+	failTotal = "total_size"
+	// failLoop: redirects lead back to where they came from.
+	failLoop = "redirect_loop"
+)
+
+// fail leaves an observation without anything to read.
+func (o *Observation) fail(why string) { o.Text, o.hop, o.Failure = "", "", &why }
 
 // fetch makes one fetch. It touches nothing of the run that changes.
 func (r *run) fetch(ctx context.Context, s *step) *Observation {
-	o := &Observation{asked: cmp.Or(s.asked, s.url), Observation: document.Observation{
-		Role: s.role, URL: s.url, DiscoveredVia: s.via,
-	}}
+	o := &Observation{
+		asked: append(s.trail[:len(s.trail):len(s.trail)], s.url)[0], began: cmp.Or(s.began, s.via),
+		Observation: document.Observation{Role: s.role, URL: s.url, DiscoveredVia: s.via},
+	}
 	request := &fetch.Request{URL: s.url, Budget: r.budget, Port: r.port, Header: http.Header{
 		"User-Agent": {Agent + "/1 (inspection)"}, "Accept": {"*/*"},
 	}}
@@ -345,8 +399,7 @@ func (r *run) fetch(ctx context.Context, s *step) *Observation {
 	answer, err := r.config.Fetcher.Do(ctx, request)
 	o.FetchedAt = Stamp(r.config.Now())
 	if err != nil {
-		failure := failureOf(err)
-		o.Failure = &failure
+		o.fail(failureOf(err))
 		if status := fetch.Status(err); status != 0 {
 			o.Status = &status
 		}
@@ -358,20 +411,3 @@ func (r *run) fetch(ctx context.Context, s *step) *Observation {
 
 // Stamp is an instant as documents have it.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
-
-// limits says what was not done.
-func (r *run) limits() {
-	add := func(n int, code, reason string) {
-		if n > 0 {
-			r.out.Limits = append(r.out.Limits, document.Limit{
-				Code: code, Reason: fmt.Sprintf(reason, n),
-			})
-		}
-	}
-	add(r.skipped, "fetch_budget", "%d addresses were not read: a run makes "+
-		strconv.Itoa(MaxFetches)+" fetches.")
-	add(r.late, "time_budget", "%d addresses were not read: a run fetches for "+
-		strconv.Itoa(int(MaxTime.Seconds()))+" seconds.")
-	add(r.forbidden, "robots", "%d links were not followed: robots.txt of their host forbids it.")
-	add(r.foreign, "other_domains", "%d links were not followed: they leave the registrable domain.")
-}

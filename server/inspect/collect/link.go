@@ -72,8 +72,17 @@ func roleOf(l *page.Link, to *url.URL) string {
 	switch {
 	case base == "llms.txt":
 		return RoleLLMs
-	case description.MatchString(base) && (path.Ext(base) != "" || strings.Contains(where, "v3/")):
-		return RoleOpenAPI
+	case description.MatchString(base):
+		switch path.Ext(base) {
+		case ".json", ".yaml", ".yml":
+			return RoleOpenAPI
+		case "":
+			if strings.Contains(where, "v3/") {
+				return RoleOpenAPI
+			}
+		case ".html", ".htm": // a viewer, which names what it shows
+			return RoleDocs
+		}
 	case noPage.MatchString(base):
 		return ""
 	}
@@ -141,11 +150,16 @@ func (r *run) plan(steps []step, s step) []step {
 			return steps
 		}
 	}
-	if !fetch.SameSite(s.url, r.homeURL()) {
-		r.foreign++
+	switch {
+	case !fetch.SameSite(s.url, s.url): // nothing that could be fetched
 		return steps
-	}
-	if s.via == viaSitemap && r.count[s.role] > 0 || r.count[s.role] >= most[s.role] {
+	case !fetch.SameSite(s.url, r.homeURL()):
+		r.miss(&s, MissedOther)
+		return steps
+	case s.via == viaSitemap && r.count[s.role] > 0:
+		return steps
+	case r.count[s.role] >= most[s.role]:
+		r.miss(&s, MissedMore)
 		return steps
 	}
 	r.count[s.role]++
@@ -207,33 +221,48 @@ func catalogLinks(text string) []page.Link {
 	return links
 }
 
+// rules are the robots.txt of a host: its file, or why nothing may be read there.
+type rules struct {
+	file *robots.File
+	why  string
+}
+
 // learnRobots takes the rules of a host from the observation of its robots.txt, by RFC 9309: absent
 // allows everything, out of reach forbids everything.
 func (r *run) learnRobots(host string) {
 	answer := r.out.robotsOf(host)
 	switch {
 	case answer == nil:
-		r.rules[host] = nil
-	case answer.success() && answer.Failure == nil:
-		r.rules[host] = robots.Parse(answer.Text)
+		r.rules[host] = rules{why: MissedUnruled}
+	case answer.OK():
+		r.rules[host] = rules{file: robots.Parse(answer.Text)}
 	case answer.Absent() || answer.Status != nil && *answer.Status/100 == 3:
-		r.rules[host] = robots.Parse("")
+		r.rules[host] = rules{file: robots.Parse("")}
 	default:
-		r.rules[host] = nil
+		r.rules[host] = rules{why: MissedUnruled}
 	}
 }
 
-// follow makes the fetches that robots.txt of their hosts allow.
-func (r *run) follow(ctx context.Context, links []step) {
+// follow makes the fetches that robots.txt of their hosts allow, and those that they redirect to
+// where those of theirs do.
+func (r *run) follow(ctx context.Context, steps []step) {
+	for len(steps) > 0 {
+		steps = r.hop(ctx, r.allowed(ctx, steps))
+	}
+}
+
+// allowed are the steps that robots.txt of their hosts allow, which it asks for where they are not
+// known.
+func (r *run) allowed(ctx context.Context, steps []step) (allowed []step) {
 	var asks []step
 	hosts := []string{}
-	for _, s := range links {
+	for _, s := range steps {
 		u, err := url.Parse(s.url)
 		if err != nil {
 			continue
 		}
 		if _, known := r.rules[u.Host]; !known && len(r.rules) <= maxHosts {
-			r.rules[u.Host] = nil
+			r.rules[u.Host] = rules{why: MissedUnruled}
 			hosts = append(hosts, u.Host)
 			at := u.ResolveReference(&url.URL{Path: "/robots.txt"})
 			asks = append(asks, step{role: RoleRobots, url: at.String(), via: viaWellKnown})
@@ -243,18 +272,22 @@ func (r *run) follow(ctx context.Context, links []step) {
 	for _, host := range hosts {
 		r.learnRobots(host)
 	}
-	allowed := links[:0:0]
-	for _, s := range links {
-		u, err := url.Parse(s.url)
+	for i := range steps {
+		u, err := url.Parse(steps[i].url)
 		if err != nil {
 			continue
 		}
-		file := r.rules[u.Host]
-		if file == nil || !file.Decide(Agent, u.RequestURI()).Allowed {
-			r.forbidden++
-			continue
+		ruled, known := r.rules[u.Host]
+		switch {
+		case !known:
+			r.miss(&steps[i], MissedHosts)
+		case ruled.file == nil:
+			r.miss(&steps[i], ruled.why)
+		case !ruled.file.Decide(Agent, u.RequestURI()).Allowed:
+			r.miss(&steps[i], MissedRobots)
+		default:
+			allowed = append(allowed, steps[i])
 		}
-		allowed = append(allowed, s)
 	}
-	r.wave(ctx, allowed)
+	return allowed
 }

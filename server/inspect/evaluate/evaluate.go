@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tollgate/server/inspect/collect"
 	"tollgate/server/inspect/document"
 	"tollgate/server/inspect/extract"
 	"tollgate/server/inspect/openapi"
@@ -14,7 +15,7 @@ import (
 )
 
 // Version is the version of the rules: a document says by which it was made.
-const Version = "1"
+const Version = "2"
 
 // words are how much visible text a page must have to be read without scripts, in bytes.
 const words = 200
@@ -114,10 +115,11 @@ func (e *evaluator) website() document.Evaluation {
 	}
 }
 
-// harmless are limits that leave nothing out in which something else could stand: what other hosts
-// hold is theirs, and descriptions are not searched for words.
+// harmless are limits that by themselves leave nothing out in which something else could stand:
+// descriptions are not searched for words, and what else was not read is judged by its gap.
 var harmless = []string{
-	"other_domains", "description_lists", "description_part", "description_unread",
+	"description_lists", "description_part", "description_unread",
+	collect.MissedOther, collect.MissedMore,
 }
 
 // limited says that the run met a limit.
@@ -125,31 +127,62 @@ func (e *evaluator) limited(code string) bool {
 	return slices.ContainsFunc(e.f.Limits, func(l document.Limit) bool { return l.Code == code })
 }
 
+// told are roles of answers in which anything may be told.
+var told = []string{collect.RoleDocs, collect.RoleAuthDocs}
+
 // looked says that enough was read to say that something is not there: a home page that has text
-// without scripts, and whatever was to be read besides.
-func (e *evaluator) looked() bool {
+// without scripts, and whatever was to be read besides. What a link names and is not there, or is
+// on another domain, matters where it has one of the roles in which the thing would stand; that
+// there are more pages of documentation than are read does not matter.
+func (e *evaluator) looked(roles ...string) bool {
 	for _, limit := range e.f.Limits {
 		if !slices.Contains(harmless, limit.Code) {
 			return false
 		}
 	}
-	for i := range e.f.Observations {
-		o := &e.f.Observations[i]
-		if o.Failure != nil && *o.Failure != "redirect_target" || o.Status != nil && *o.Status >= 500 {
+	for _, u := range e.f.Unread {
+		switch matters := slices.Contains(roles, u.Role); u.Gap {
+		case extract.GapAbsent:
+			if matters && u.Named && !slices.Contains(told, u.Role) {
+				return false
+			}
+		case extract.GapElsewhere:
+			if matters {
+				return false
+			}
+		case extract.GapMore:
+			if matters && !slices.Contains(told, u.Role) {
+				return false
+			}
+		default:
 			return false
 		}
 	}
 	return e.f.Home.Read && e.f.Home.Letters >= words
 }
 
-// absent is the verdict on what nothing speaks of.
-func (e *evaluator) absent(name, what string) document.Evaluation {
-	if e.looked() {
+// absent is the verdict on what nothing speaks of; roles are where it would stand.
+func (e *evaluator) absent(name, what string, roles ...string) document.Evaluation {
+	if e.looked(roles...) {
 		return say(document.No, name+"_absent",
 			"No document and no text that was read speaks of "+what+".", e.f.Spoken...)
 	}
 	return say(document.Unknown, name+"_not_observed",
 		"Too little was read to say whether there is "+what+".", e.f.Home.Obs)
+}
+
+// unread are the observations of what was not read of a role, or of what names it.
+func (e *evaluator) unread(role string) (named, any []string) {
+	for _, u := range e.f.Unread {
+		if u.Role != role {
+			continue
+		}
+		any = append(any, u.Obs)
+		if u.Named {
+			named = append(named, u.Obs)
+		}
+	}
+	return unique(named), unique(any)
 }
 
 func (e *evaluator) api() document.Evaluation {
@@ -172,7 +205,11 @@ func (e *evaluator) api() document.Evaluation {
 		return say(document.Partial, "api_mentioned",
 			"Texts speak of an API, but no description of it was found.", of(e.f.APITexts)...)
 	}
-	return e.absent("api", "an API")
+	if named, _ := e.unread(collect.RoleOpenAPI); len(named) > 0 {
+		return say(document.Unknown, "api_description_not_read",
+			"A link names an API description that was not read.", named...)
+	}
+	return e.absent("api", "an API", append(told, collect.RoleOpenAPI, collect.RoleAPICatalog)...)
 }
 
 func (e *evaluator) mcp() document.Evaluation {
@@ -184,7 +221,7 @@ func (e *evaluator) mcp() document.Evaluation {
 		return say(document.Partial, "mcp_mentioned",
 			"Texts speak of an MCP server, but no card of it was found.", of(e.f.MCPTexts)...)
 	}
-	return e.absent("mcp", "an MCP server")
+	return e.absent("mcp", "an MCP server", append(told, collect.RoleMCP, collect.RoleAICatalog)...)
 }
 
 func (e *evaluator) cli() document.Evaluation {
@@ -197,14 +234,15 @@ func (e *evaluator) cli() document.Evaluation {
 			"Texts speak of a command-line tool, but no command that installs it was found.",
 			of(e.f.CLITexts)...)
 	}
-	return e.absent("cli", "a command-line tool")
+	return e.absent("cli", "a command-line tool", told...)
 }
 
 // required is authentication_requirement: the operations of all descriptions together.
 func (e *evaluator) required() document.AuthRequired {
 	var r document.AuthRequired
 	var values []document.Requirement
-	complete, listed := len(e.f.BrokenAPIs) == 0, 0
+	_, unread := e.unread(collect.RoleOpenAPI)
+	complete, listed := len(e.f.BrokenAPIs)+len(unread) == 0, 0
 	for _, api := range e.f.APIs {
 		r.BasedOn = append(r.BasedOn, api.Obs)
 		complete = complete && len(api.Incomplete) == 0
@@ -225,6 +263,7 @@ func (e *evaluator) required() document.AuthRequired {
 	for _, broken := range e.f.BrokenAPIs {
 		r.BasedOn = append(r.BasedOn, broken.Obs)
 	}
+	r.BasedOn = unique(append(r.BasedOn, unread...))
 	r.Value, r.Rule, r.Reason = openapi.Combine(values, complete)
 	return r
 }
@@ -278,15 +317,15 @@ func (e *evaluator) mentions() []string {
 
 // understandable says whether an agent can read how it gets a credential and how it sends it.
 func (e *evaluator) understandable(r *document.AuthRequired) document.Evaluation {
-	declared, told := len(e.f.Methods) > 0, len(e.f.Setup) > 0
+	declared, obtained := len(e.f.Methods) > 0, len(e.f.Setup) > 0
 	switch {
 	case r.Value == document.RequirementNone:
 		return say(document.Yes, "setup_not_needed", "No operation needs a credential.", r.BasedOn...)
-	case declared && told:
+	case declared && obtained:
 		return say(document.Yes, "setup_declared_and_told",
 			"How a credential is sent is declared, and how one is obtained is told.",
 			append(e.methods(), of(e.f.Setup)...)...)
-	case told:
+	case obtained:
 		return say(document.Partial, "setup_told",
 			"How a credential is obtained is told, but no document declares how it is sent.",
 			of(e.f.Setup)...)
@@ -297,8 +336,11 @@ func (e *evaluator) understandable(r *document.AuthRequired) document.Evaluation
 		return say(document.Partial, "setup_mentioned",
 			"Texts mention credentials, but not how one is obtained.", e.mentions()...)
 	}
-	return e.absent("setup", "a way to a credential")
+	return e.absent("setup", "a way to a credential", append(told, collect.RoleOpenAPI)...)
 }
+
+// pricing are the roles of answers in which prices stand.
+var pricing = []string{collect.RolePricing, collect.RolePricingJSON}
 
 func (e *evaluator) cost() document.Evaluation {
 	var plans, prices []string
@@ -320,14 +362,14 @@ func (e *evaluator) cost() document.Evaluation {
 	case e.f.Model != nil && e.f.Model.Value != "on_request":
 		return say(document.Partial, "cost_model_only",
 			"How prices are made is told, but no price.", of(e.f.Model.Evidence)...)
-	case len(e.f.OnDemand) > 0:
+	case len(e.f.OnDemand) > 0 && e.looked(pricing...):
 		return say(document.No, "cost_on_request", "Prices are told on request only.",
 			of(e.f.OnDemand)...)
-	case len(e.f.PricingPages) > 0 && e.looked():
+	case len(e.f.PricingPages) > 0 && e.f.PricingRead && e.looked(pricing...):
 		return say(document.No, "cost_not_stated",
 			"A page about prices was read that states none.", e.f.PricingPages...)
 	}
-	return e.absent("cost", "a price")
+	return e.absent("cost", "a price", pricing...)
 }
 
 func (e *evaluator) ambiguities() []document.Ambiguity {
@@ -388,25 +430,32 @@ func (e *evaluator) index() document.Evaluation {
 		return say(document.Yes, "index_published", "An index made for agents is published.",
 			e.f.Indexes...)
 	}
-	if e.limited("reading_time") {
-		return say(document.Unknown, "index_unread", "There was no time to read what was published.",
-			e.asked()...)
-	}
-	for i := range e.f.Observations {
-		o := &e.f.Observations[i]
-		if o.Role == "llms_txt" && (o.Status == nil || *o.Status >= 500 || o.Failure != nil) {
-			return say(document.Unknown, "index_unread", "llms.txt could not be read.", o.ID)
+	var unread []string
+	for _, role := range indexes {
+		for _, u := range e.f.Unread {
+			if u.Role == role && (u.Gap != extract.GapAbsent || u.Named) {
+				unread = append(unread, u.Obs)
+			}
 		}
 	}
+	if len(unread) > 0 || e.limited("reading_time") {
+		return say(document.Unknown, "index_unread",
+			"Not every place where an index would be could be read.", append(unread, e.asked()...)...)
+	}
 	return say(document.No, "index_absent", "No index made for agents was found.", e.asked()...)
+}
+
+// indexes are the roles of answers that are an index made for agents.
+var indexes = []string{
+	collect.RoleLLMs, collect.RoleAgentCard, collect.RoleMCP, collect.RoleAICatalog,
+	collect.RoleAPICatalog,
 }
 
 // asked are the observations of the places where an index would be.
 func (e *evaluator) asked() []string {
 	var ids []string
 	for i := range e.f.Observations {
-		switch o := &e.f.Observations[i]; o.Role {
-		case "llms_txt", "agent_card", "mcp_server_card", "ai_catalog", "api_catalog":
+		if o := &e.f.Observations[i]; slices.Contains(indexes, o.Role) {
 			ids = append(ids, o.ID)
 		}
 	}

@@ -25,6 +25,8 @@ type Facts struct {
 	// not be read, with why.
 	APIs       []API
 	BrokenAPIs []Broken
+	// Unread is what was to be read and was not.
+	Unread []Unread
 	// Spoken are the answers with text that was read, in order.
 	Spoken []string
 	// APITexts, MCPTexts and CLITexts are where texts speak of them; MCPCards and CLIInstalls are
@@ -44,6 +46,9 @@ type Facts struct {
 	OnDemand []document.Evidence
 	// PricingPages are the pages about prices that were read.
 	PricingPages []string
+	// PricingRead says that all of them could be read: they have text without running scripts, and
+	// it was searched to its end.
+	PricingRead bool
 
 	Robots Robots
 	LLMs   *document.Fact[document.IndexFile]
@@ -72,6 +77,32 @@ type API struct {
 
 // Broken is a description that could not be read.
 type Broken struct{ Obs, Why string }
+
+// Gap is why something that was to be read was not.
+type Gap uint8
+
+// The gaps. Absent: a link names it, and it is not there. Elsewhere: it is on another domain. More:
+// there are more of its kind than are read. Refused: the host does not show it to this reader.
+// Failed: there is no answer that can be read. Left: it was not asked for.
+const (
+	GapAbsent Gap = iota
+	GapElsewhere
+	GapMore
+	GapRefused
+	GapFailed
+	GapLeft
+)
+
+// Unread is something that was to be read and was not.
+type Unread struct {
+	Role string
+	// Obs is its observation, or the one that names it; it may be empty.
+	Obs string
+	Gap Gap
+	// Named says that something which was read names it; Why is for people.
+	Named bool
+	Why   string
+}
 
 // Robots is what robots.txt came to.
 type Robots struct {
@@ -109,6 +140,7 @@ func Within(ctx context.Context, c *collect.Collection) *Facts {
 	}
 	r := newReader(ctx, c, f)
 	r.home()
+	r.gaps()
 	r.descriptions()
 	r.machines()
 	r.texts()

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"tollgate/server/inspect/collect"
 	"tollgate/server/inspect/document"
 	"tollgate/server/inspect/page"
 )
@@ -26,6 +27,12 @@ func (r *reader) limits() {
 	for _, broken := range r.f.BrokenAPIs {
 		add("description_unread", fmt.Sprintf("The API description of %s was not read: %s.",
 			broken.Obs, broken.Why))
+	}
+	for _, u := range r.f.Unread {
+		if u.Role == collect.RoleOpenAPI && u.Named {
+			add("description_unread", fmt.Sprintf(
+				"An API description that %s is or names was not read: %s.", u.Obs, u.Why))
+		}
 	}
 	for _, api := range r.f.APIs {
 		if len(api.Incomplete) > 0 {

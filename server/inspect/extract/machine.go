@@ -151,7 +151,8 @@ func (r *reader) mcp() {
 	all, roots := r.objects(collect.RoleMCP)
 	for i, o := range all {
 		for _, key := range mcpKeys {
-			if n := roots[i].Of(key); n != nil {
+			n := roots[i].Of(key)
+			if n.AsText() != "" || (n.Is(tree.Map) || n.Is(tree.List)) && len(n.Items) > 0 {
 				r.f.MCPCards = add(r.f.MCPCards, o.ID, n.Quote(o.Text, longestQuote))
 				r.f.Indexes = append(r.f.Indexes, o.ID)
 				break
@@ -160,8 +161,12 @@ func (r *reader) mcp() {
 	}
 	all, roots = r.objects(collect.RoleAICatalog)
 	for i, o := range all {
+		entries := 0
 		for j := range roots[i].Items {
 			for _, entry := range roots[i].Items[j].List() {
+				if entry.Is(tree.Map) && len(entry.Items) > 0 {
+					entries++
+				}
 				for k := range entry.Items {
 					kind := strings.ToLower(entry.Items[k].AsText())
 					if strings.Contains(kind, "mcp") {
@@ -170,6 +175,8 @@ func (r *reader) mcp() {
 				}
 			}
 		}
-		r.f.Indexes = append(r.f.Indexes, o.ID)
+		if entries > 0 {
+			r.f.Indexes = append(r.f.Indexes, o.ID)
+		}
 	}
 }

@@ -23,13 +23,20 @@ var (
 		`\b(monthly|annual) (plan|billing|subscription)`)
 )
 
+// readable is how much visible text a page with scripts must have to be read without them, in
+// bytes.
+const readable = 200
+
 // prices reads what it costs.
 func (r *reader) prices() {
 	r.offers()
 	r.pricingFile()
 	pages := r.counts(collect.RolePricing)
+	r.f.PricingRead = true
 	for _, o := range pages {
+		p := r.page(o)
 		r.f.PricingPages = append(r.f.PricingPages, o.ID)
+		r.f.PricingRead = r.f.PricingRead && !p.Unread && (p.Letters >= readable || p.Scripts == 0)
 	}
 	for _, role := range []string{collect.RoleHome, collect.RoleLLMs} {
 		pages = append(pages, r.counts(role)...)
@@ -131,12 +138,16 @@ func walk(n *tree.Node, depth int, do func(*tree.Node)) {
 func (r *reader) pricingFile() {
 	all, roots := r.objects(collect.RolePricingJSON)
 	for i, o := range all {
+		items := 0
 		for _, name := range []string{"plans", "tiers", "offers", "products", "prices"} {
 			for _, item := range roots[i].Of(name).List() {
+				items++
 				r.plan(o.ID, o.Text, &item)
 			}
 		}
-		r.f.PricingPages = append(r.f.PricingPages, o.ID)
+		if items > 0 {
+			r.f.PricingPages = append(r.f.PricingPages, o.ID)
+		}
 	}
 }
 

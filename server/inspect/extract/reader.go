@@ -2,6 +2,7 @@ package extract
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"tollgate/server/inspect/collect"
@@ -16,8 +17,10 @@ type reader struct {
 	ctx context.Context
 	c   *collect.Collection
 	f   *Facts
-	// control is the hash of what the host answers to a path that cannot exist.
+	// control is the hash of what a host that answers everything answers to a path that cannot exist;
+	// shape are the names in that answer where it is a JSON object.
 	control string
+	shape   []string
 	pages   map[string]*page.Page
 	data    []data
 	// late are the answers that there was no time to read; unread those whose text is longer than is
@@ -34,8 +37,9 @@ type data struct {
 
 func newReader(ctx context.Context, c *collect.Collection, f *Facts) *reader {
 	r := &reader{ctx: ctx, c: c, f: f, pages: map[string]*page.Page{}, late: map[string]bool{}}
-	if o := c.Find(collect.RoleControl); o != nil && c.AnswersEverything && o.SHA256 != nil {
+	if o := c.Control(); o != nil && c.AnswersEverything && o.SHA256 != nil {
 		r.control = *o.SHA256
+		r.shape = shapeOf(o.Text)
 	}
 	return r
 }
@@ -44,12 +48,29 @@ func newReader(ctx context.Context, c *collect.Collection, f *Facts) *reader {
 func (r *reader) counts(role string) []*collect.Observation {
 	var all []*collect.Observation
 	for _, o := range r.c.All(role) {
-		same := r.control != "" && *o.SHA256 == r.control
-		if !same || role == collect.RoleHome {
+		if role == collect.RoleHome || r.control == "" || !r.always(o) {
 			all = append(all, o)
 		}
 	}
 	return all
+}
+
+// always says that an answer is what the host answers to everything: the same bytes, or a JSON
+// object of the same names, such as an error with the address that was asked for.
+func (r *reader) always(o *collect.Observation) bool {
+	return *o.SHA256 == r.control || r.shape != nil && slices.Equal(r.shape, shapeOf(o.Text))
+}
+
+// shapeOf are the names of a JSON object, in order; nil where a text is none.
+func shapeOf(text string) []string {
+	if !strings.HasPrefix(strings.TrimLeft(text, " \t\r\n\ufeff"), "{") {
+		return nil
+	}
+	root, err := tree.ParseJSON(text)
+	if err != nil || !root.Is(tree.Map) {
+		return nil
+	}
+	return slices.Sorted(slices.Values(root.Keys))
 }
 
 // plain are the answers of a role that are no HTML.
@@ -141,7 +162,7 @@ func (r *reader) home() {
 func (r *reader) descriptions() {
 	seen := map[string]bool{}
 	for _, o := range r.counts(collect.RoleOpenAPI) {
-		if seen[*o.SHA256] || page.IsHTML(o.Text) {
+		if seen[*o.SHA256] {
 			continue
 		}
 		seen[*o.SHA256] = true
@@ -150,21 +171,31 @@ func (r *reader) descriptions() {
 			continue
 		}
 		d, err := openapi.Read(o.Text)
+		mentions := strings.Contains(o.Text, "openapi") || strings.Contains(o.Text, "swagger")
 		switch {
 		case err == nil:
 			r.f.APIs = append(r.f.APIs, API{o.ID, d})
 		case err == tree.ErrTooComplex:
 			r.f.BrokenAPIs = append(r.f.BrokenAPIs, Broken{o.ID, "it is larger than is read"})
-		case strings.Contains(o.Text, "openapi") || strings.Contains(o.Text, "swagger"):
+		case mentions && !page.IsHTML(o.Text):
 			r.f.BrokenAPIs = append(r.f.BrokenAPIs, Broken{o.ID, "it does not parse"})
+		case o.Named():
+			r.f.Unread = append(r.f.Unread, Unread{
+				Role: o.Role, Obs: o.ID, Gap: GapAbsent, Named: true, Why: "it is no OpenAPI document",
+			})
 		}
 	}
 	for i := range r.c.Observations {
 		o := &r.c.Observations[i]
-		if o.Role == collect.RoleOpenAPI && o.Failure != nil && o.Status != nil && *o.Status == 200 {
+		if o.Role == collect.RoleOpenAPI && o.Failure != nil && o.Status != nil && *o.Status/100 == 2 {
 			r.f.BrokenAPIs = append(r.f.BrokenAPIs, Broken{o.ID, "its answer could not be taken"})
 		}
 	}
+	r.methods()
+}
+
+// methods reads the schemes that descriptions declare.
+func (r *reader) methods() {
 	for _, api := range r.f.APIs {
 		for _, s := range api.Schemes {
 			e, ok := quoted(api.Obs, s.Quote)

@@ -29,6 +29,9 @@ type Site struct {
 	answers map[string]*answer
 	// Before is called before each answer; nil is nothing.
 	Before func(url string)
+	// Rest, where it is not empty, is the JSON with which whatever is not listed is answered; %s in
+	// it is the address that was asked for.
+	Rest string
 
 	mu    sync.Mutex
 	asked []string
@@ -122,6 +125,11 @@ func (s *Site) Do(ctx context.Context, r *fetch.Request) (*fetch.Response, error
 		}
 	}
 	switch {
+	case a == nil && s.Rest != "":
+		a = &answer{
+			status: 200, header: http.Header{"Content-Type": {"application/json"}},
+			body: strings.ReplaceAll(s.Rest, "%s", r.URL),
+		}
 	case a == nil:
 		a = &answer{status: 404, header: http.Header{}, body: "not found\n"}
 	case a.fail == "dns":

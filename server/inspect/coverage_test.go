@@ -1,0 +1,106 @@
+package inspect_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/server/inspect/document"
+	"tollgate/server/inspect/inspecttest"
+)
+
+// linking is a home page of enough text, with links.
+func linking(links string) string {
+	return "=== " + home + "\n200 text/html\n\n<html><body>" + prose + links + "</body></html>\n"
+}
+
+const (
+	// open describes an API that needs nothing.
+	open = "=== " + home + "openapi.json\n200 application/json\n\n" +
+		`{"openapi":"3.1.0","security":[{}],"paths":{"/a":{"get":{}}}}` + "\n"
+	second = `<a href="/b/openapi.json">OpenAPI</a>`
+	at     = "=== " + home
+)
+
+// TestWhatWasNotReadIsNotDenied: an answer that is missing makes that unknown which it would have
+// told, and nothing else.
+func TestWhatWasNotReadIsNotDenied(t *testing.T) {
+	named := func(what string) string { return linking(second) + open + what }
+	for name, c := range map[string]struct{ text, want string }{
+		// api, authentication_requirement, mcp, cost, index
+		"all is read":                {linking("") + open, "yes none no no no"},
+		"nothing is there":           {linking(""), "no unknown no no no"},
+		"a description, read":        {named(at + "b/openapi.json\n200 application/json\n\n{\"openapi\":\"3.1.0\",\"security\":[{}],\"paths\":{\"/b\":{\"get\":{}}}}"), "yes none no no no"},
+		"a description answers 404":  {named(""), "yes unknown no no no"},
+		"a description answers 503":  {named(at + "b/openapi.json\n503 text/plain\n\nx"), "yes unknown unknown unknown no"},
+		"a description answers 403":  {named(at + "b/openapi.json\n403 text/plain\n\nx"), "yes unknown unknown unknown no"},
+		"a description is a page":    {named(at + "b/openapi.json\n200 text/html\n\n<html>API</html>"), "yes unknown no no no"},
+		"a description is forbidden": {named(at + "robots.txt\n200 text/plain\n\nUser-agent: *\nDisallow: /b"), "yes unknown unknown unknown no"},
+		"a description is foreign":   {linking(`<a href="https://other.example/openapi.json">x</a>`) + open, "yes unknown no no no"},
+		"one more than is read": {linking(`<a href="/1/openapi.json">x</a><a href="/2/openapi.json">x</a><a href="/3/openapi.json">x</a>`+
+			`<a href="/4/openapi.json">x</a><a href="/5/openapi.json">x</a>`) + open +
+			at + "1/openapi.json\n200\n\n{\"openapi\":\"3.0.0\",\"paths\":{}}\n" + at + "2/openapi.json\n200\n\n{\"openapi\":\"3.0.1\",\"paths\":{}}\n" +
+			at + "3/openapi.json\n200\n\n{\"openapi\":\"3.0.2\",\"paths\":{}}\n" + at + "4/openapi.json\n200\n\n{\"openapi\":\"3.0.3\",\"paths\":{}}\n", "yes unknown no no no"},
+		"the only one answers 404":  {linking(second), "unknown unknown no no no"},
+		"the only one is foreign":   {linking(`<a href="https://other.example/openapi.json">x</a>`), "unknown unknown no no no"},
+		"a guess is refused":        {linking("") + at + "openapi.json\n401 text/plain\n\nx", "unknown unknown unknown unknown no"},
+		"a guess fails":             {linking("") + at + "openapi.json\nfail network", "unknown unknown unknown unknown no"},
+		"everything missing is 403": {"=== *\n403 text/plain\n\nx\n" + linking(""), "no unknown no no no"},
+		"documentation elsewhere":   {linking(`<a href="https://docs.other.example/">Docs</a>`), "unknown unknown unknown no no"},
+		"prices elsewhere":          {linking(`<a href="https://other.example/pricing">Pricing</a>`), "no unknown no unknown no"},
+		"prices answer 404":         {linking(`<a href="/cost">Pricing</a>`), "no unknown no unknown no"},
+		"a viewer names it":         {linking(`<a href="/swagger-ui.html">API</a>`) + at + "swagger-ui.html\n200 text/html\n\n<html><redoc spec-url='/spec'></redoc></html>", "unknown unknown no no no"},
+		"an index answers 503":      {linking("") + at + ".well-known/agent-card.json\n503 text/plain\n\nx", "unknown unknown unknown unknown unknown"},
+		"an index is refused":       {linking("") + at + "llms.txt\n403 text/plain\n\nx", "unknown unknown unknown unknown unknown"},
+		"an index is elsewhere":     {linking("") + at + "llms.txt\n302\nLocation: https://other.example/llms.txt\n\n", "no unknown no no unknown"},
+		"the home page is a circle": {at + "\n302\nLocation: /a\n\n" + at + "a\n302\nLocation: /\n\n" + at + "llms.txt\n200 text/plain\n\n# Acme\n", "unknown unknown unknown unknown yes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := inspected(t, parsed(t, c.text))
+			i := &d.Interfaces
+			require.Equal(t, c.want, string(i.API.Verdict)+" "+string(d.Required.Value)+" "+string(i.MCP.Verdict)+
+				" "+string(d.Pricing.Determinable.Verdict)+" "+string(d.MachineAccess.Index.Verdict))
+			for _, e := range []document.Evaluation{i.Website, i.API, i.MCP, i.CLI, d.MachineAccess.Index} {
+				require.NotEmpty(t, e.BasedOn, e.Rule)
+				require.NotContains(t, e.Reason, ": .")
+			}
+		})
+	}
+}
+
+// TestAnswersToEverythingAreNoDocuments: a host that answers everything with one shape of JSON
+// publishes nothing by that.
+func TestAnswersToEverythingAreNoDocuments(t *testing.T) {
+	for _, body := range []string{
+		`{"servers":[{"url":"https://acme.example/"}],"plans":[{"price":"1"}],"path":"%s"}`,
+		`{"openapi":"3.1.0","paths":{"/a":{"get":{}}},"asked":"%s"}`,
+		`{"linkset":[{"anchor":"%s"}],"resource":"x","token_endpoint":"y","name":"n","skills":[{"name":"a"}]}`,
+		`{"error":"not found","path":"%s","entries":[{"type":"mcp"}]}`,
+	} {
+		d := inspected(t, answering(t, linking(""), body))
+		require.Equal(t, document.No, d.Interfaces.API.Verdict, body)
+		require.Equal(t, document.No, d.Interfaces.MCP.Verdict, body)
+		require.Equal(t, document.No, d.Pricing.Determinable.Verdict, body)
+		require.Equal(t, document.No, d.MachineAccess.Index.Verdict, body)
+		require.Empty(t, d.Auth.Declared, body)
+		require.Nil(t, d.MachineAccess.Agent, body)
+	}
+	// Documents of another shape count there.
+	d := inspected(t, answering(t, linking("")+open, `{"path":"%s"}`))
+	require.Equal(t, document.Yes, d.Interfaces.API.Verdict)
+	// Where paths that cannot exist are not there, a card still has to be one.
+	d = inspected(t, parsed(t, linking("")+at+"pricing.json\n200\n\n{\"error\":\"no\"}\n"+
+		at+".well-known/ai-catalog.json\n200\n\n{\"error\":\"no\"}\n"+
+		at+".well-known/mcp.json\n200\n\n{\"servers\":[],\"endpoint\":null}\n"))
+	require.Equal(t, document.No, d.Interfaces.MCP.Verdict)
+	require.Equal(t, "cost_absent", d.Pricing.Determinable.Rule)
+	require.Equal(t, document.No, d.MachineAccess.Index.Verdict)
+}
+
+// answering is a site that answers whatever is not listed with a body that holds the address.
+func answering(t *testing.T, text, body string) *inspecttest.Site {
+	t.Helper()
+	s := parsed(t, text)
+	s.Rest = body
+	return s
+}
