@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -212,9 +213,12 @@ func TestStatusKnowsEveryone(t *testing.T) {
 	inCluster(t, nil, func(c *nodes) {
 		leader := c.leader()
 		c.count(leader, 1, 2, 3)
-		c.eventually("all are ready", func() bool {
+		c.converge() // a node may be ready as of before that, with nothing committed yet
+		c.eventually("all are ready, and each has reached each", func() bool {
 			for _, id := range three {
-				if !c.node[id].Status().Ready {
+				s := c.node[id].Status()
+				if !s.Ready || slices.ContainsFunc(s.Members,
+					func(m MemberStatus) bool { return !m.Reachable }) {
 					return false
 				}
 			}
