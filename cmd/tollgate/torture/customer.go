@@ -3,7 +3,6 @@ package torture
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/anishathalye/porcupine"
@@ -169,52 +168,15 @@ func (c *counter) add(client int, in input, call int64, out output, end int64) {
 	switch out.outcome {
 	case counted, atLimit, duplicate:
 		u.counted, u.doubtful = true, false
-	case overLimit:
-		if client == judgeClient { // nothing is taken back any more: so will be what is on its way
-			u.settled(in.kind)
-		}
 	case voided:
 		u.voided, u.voidDoubtful = true, false
 	case amended:
 		u.amended, u.amendDoubtful = true, false
-	case absent, gone:
-		if client == judgeClient {
-			u.settled(in.kind)
-		}
 	case unknown:
 		u.doubtful = u.doubtful || in.kind == record && !u.counted
 		u.voidDoubtful = u.voidDoubtful || in.kind == takeBack && !u.voided
 		u.amendDoubtful = u.amendDoubtful || in.kind == amend && !u.amended
 	}
-}
-
-// settled ends the doubt about what was refused for good.
-func (u *usage) settled(what kind) {
-	switch what {
-	case record:
-		u.doubtful = false
-	case takeBack:
-		u.voidDoubtful = false
-	case amend:
-		u.amendDoubtful = false
-	}
-}
-
-// doubts lists the events of which it is not known whether they were counted, taken back or
-// amended; amendments that make room come first.
-func (c *counter) doubts(k kind) (open []*usage) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, u := range c.keys {
-		if k == record && u.doubtful || k == takeBack && u.voidDoubtful ||
-			k == amend && u.amendDoubtful {
-			open = append(open, u)
-		}
-	}
-	if k == amend {
-		slices.SortStableFunc(open, func(a, b *usage) int { return a.to - a.units - b.to + b.units })
-	}
-	return open
 }
 
 // usages copies what is known of the events.

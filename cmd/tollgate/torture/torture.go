@@ -89,7 +89,7 @@ func (s Summary) Enough(length time.Duration) error {
 }
 
 const (
-	workers = 10
+	workers, judges = 10, 2
 	// atATime is how many customers have work at a time, operations how many each sees.
 	atATime, operations = 5, 260
 	// spares is how many customers are made before they are needed.
@@ -114,6 +114,7 @@ type run struct {
 	leader     atomic.Pointer[string]
 	liar       liar        // of the one that makes faults
 	grown      atomic.Bool // the guest is a member
+	still      atomic.Bool // nothing that a client sent is on its way any more
 
 	acknowledged, duplicates, limited, unknown, refused atomic.Uint64
 	voided, amended                                     atomic.Uint64
@@ -123,6 +124,7 @@ type run struct {
 
 	mu         sync.Mutex
 	customers  []*customer
+	unsettled  []*customer     // judged, with something open
 	ledger     ledger          // of the one that keeps it; later of lookBack
 	invoices   []string        // that there are in the end
 	terms      map[uint64]bool // in which somebody led
@@ -222,9 +224,9 @@ func (r *run) torture(ctx context.Context) error {
 	for _, p := range r.fleet.everyone() {
 		helpers.Go(func() { r.follow(watched, p) })
 	}
-	var judges sync.WaitGroup
-	for range 2 {
-		judges.Go(func() {
+	var judging sync.WaitGroup
+	for range judges {
+		judging.Go(func() {
 			for c := range r.retired {
 				r.judge(ctx, c)
 			}
@@ -243,7 +245,10 @@ func (r *run) torture(ctx context.Context) error {
 		}
 	}
 	close(r.retired)
-	judges.Wait()
+	judging.Wait()
+	if err == nil && ctx.Err() == nil {
+		err = r.judgeRest(ctx)
+	}
 	unwatch()
 	helpers.Wait()
 	if err == nil && ctx.Err() == nil {

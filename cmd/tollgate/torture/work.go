@@ -60,46 +60,72 @@ func (r *run) replace(ctx context.Context, place int, old *customer) {
 	}
 }
 
-// judge settles what a customer's histories leave open, and checks them.
+// judge settles what a customer's histories leave open, and checks those of which nothing is open
+// any more. A customer with others is among the unsettled, until nothing is on its way.
 func (r *run) judge(ctx context.Context, c *customer) {
+	still, open := r.still.Load(), false
 	for _, k := range c.counters {
-		for _, what := range []kind{takeBack, amend, record} { // in this order: the first make room
-			for _, u := range k.doubts(what) {
-				if !r.resolve(ctx, k, u, what) {
-					return
-				}
-			}
+		if !k.clear(still, func(u *usage, what kind) (outcome, bool) {
+			return r.resolve(ctx, k, u, what)
+		}) {
+			return
+		}
+		switch {
+		case k.doubtful() > 0:
+			open = true
+		case len(k.history) > 0:
+			r.checkHistory(k)
 		}
 	}
-	for _, k := range c.counters {
-		r.checkHistory(k)
+	if open {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.unsettled = append(r.unsettled, c)
 	}
 }
 
-// judgeClient is the client that judge appears as in histories.
-const judgeClient = workers
+// onItsWay is longer than anything can be on its way that clients sent to nodes that are well: a
+// correction waits for a read, and then for the log.
+const onItsWay = 8 * time.Second
+
+// judgeRest settles what was left open as long as something might be on its way, and checks it.
+func (r *run) judgeRest(ctx context.Context) error {
+	if !pause(ctx, onItsWay) {
+		return ctx.Err()
+	}
+	r.still.Store(true)
+	rest := r.unsettled
+	r.unsettled = nil
+	r.Say("%d of %d customers have histories that were open until now", len(rest), len(r.customers))
+	return inParallel(rest, judges, func(_ int, c *customer) error {
+		r.judge(ctx, c)
+		return nil
+	})
+}
 
 // resolve sends an event of unknown fate again, or takes it back or amends it again, until the
 // answer is definite.
-func (r *run) resolve(ctx context.Context, k *counter, u *usage, what kind) bool {
+func (r *run) resolve(
+	ctx context.Context, k *counter, u *usage, what kind,
+) (out outcome, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, recovery)
 	defer cancel()
 	call := r.clock()
 	answer, err := r.any.Do(ctx, u.request(what))
-	out, ok := outcomes[what][answer.Status]
+	out, ok = outcomes[what][answer.Status]
 	switch {
 	case err != nil && ctx.Err() == context.DeadlineExceeded:
 		r.violate("the fate of %s could not be learnt in %s: %v", u.name, recovery, err)
-		return false
+		return out, false
 	case err != nil:
-		return false
+		return out, false
 	case !ok:
 		r.violate("%d to the event %s: %s", answer.Status, u.name, answer.Body)
-		return false
+		return out, false
 	}
 	r.tally(out)
 	k.add(judgeClient, u.input(what), call, output{outcome: out, node: "any"}, r.clock())
-	return true
+	return out, true
 }
 
 // checkTime bounds the search for an order that explains one history.
