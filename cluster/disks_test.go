@@ -263,7 +263,9 @@ func TestLeadersDamagedSnapshotIsReplaced(t *testing.T) {
 		c.start(lagging)
 		c.eventually("it has caught up", func() bool { return c.ledgers[lagging].has(100 + minTrailing) })
 		require.NoError(t, c.node[leader].stores[0].snapshots.anyDamage())
-		require.Positive(t, c.billing(lagging).Status().SnapshotIndex)
+		c.eventually("raft has taken note of it", func() bool {
+			return c.billing(lagging).Status().SnapshotIndex > 0
+		})
 	})
 }
 

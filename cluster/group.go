@@ -98,7 +98,6 @@ type Group struct {
 
 	route     atomic.Pointer[route]
 	routeLock sync.Mutex
-	handing   sync.Mutex  // one hand-over at a time
 	tuning    sync.Mutex  // one change of raft's settings at a time
 	retired   atomic.Bool // this node is about to stop: it is not to be elected
 	arrivals  arrivals    // of frames; guarded by routeLock
@@ -119,8 +118,9 @@ type Group struct {
 	snapshotAt       atomic.Int64 // unix milliseconds
 	content          atomic.Pointer[content]
 
-	closing  chan struct{}
-	changing chan struct{} // one token, for who looks at the configuration to change it
+	closing chan struct{}
+	// changing is one token, for who looks at the configuration to change it, or hands over.
+	changing chan struct{}
 	// applying is the entry that the machine was last given: reads may see what it has done already.
 	applying atomic.Uint64
 	closed   sync.Once

@@ -34,9 +34,23 @@ const (
 // that has answered lately and whose log is furthest. Writes wait meanwhile; none is refused. It
 // returns nil when this node leads no longer. An error wraps ErrNotLeader or ErrHandOver, and
 // nothing has changed, except that this node reads without a lease for the rest of its term.
+//
+// No member changes meanwhile: the target would stand without an entry that the others have, and
+// nobody would lead until the next election.
 func (g *Group) HandOver(ctx context.Context, target string) error {
-	g.handing.Lock()
-	defer g.handing.Unlock()
+	select {
+	case g.changing <- struct{}{}:
+		defer func() { <-g.changing }()
+	case <-ctx.Done():
+		return fmt.Errorf("%w: group %s: the members are being changed", ErrHandOver, g.name)
+	case <-g.closing:
+		return errHalted
+	}
+	return g.handOver(ctx, target)
+}
+
+// handOver is HandOver; the caller holds changing.
+func (g *Group) handOver(ctx context.Context, target string) error {
 	r := g.route.Load()
 	if !r.ready {
 		return fmt.Errorf("%w group %s", ErrNotLeader, g.name)

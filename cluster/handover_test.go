@@ -163,6 +163,33 @@ func TestAHandOverThatFailsChangesNothing(t *testing.T) {
 	})
 }
 
+// An entry that the target has not and the others have would cost it the election.
+func TestNoMemberChangesDuringAHandOver(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		c.known()
+		old := c.leader()
+		target, third := c.others(old)[0], c.others(old)[1]
+		g := c.billing(old)
+		g.changing <- struct{}{}
+		soon, cancel := context.WithTimeout(c.t.Context(), 50*time.Millisecond)
+		defer cancel()
+		c.eventually("there is a lease", func() bool { return held(g.lease) })
+		require.ErrorIs(t, g.HandOver(soon, target), ErrHandOver)
+		require.True(t, held(g.lease), "nothing has begun")
+		<-g.changing
+
+		c.net.isolate(addressOf(target))
+		done := make(chan error, 1)
+		go func() { done <- g.HandOver(c.t.Context(), target) }()
+		c.eventually("the hand-over has begun", func() bool { return !held(g.lease) })
+		require.ErrorContains(t, c.node[old].Promote(c.within(50*time.Millisecond), third),
+			"another change is under way")
+		require.ErrorIs(t, <-done, ErrHandOver)
+		c.net.mend()
+		require.NoError(t, c.node[old].Promote(c.within(10*time.Second), third))
+	})
+}
+
 // The lease is over before anyone can learn of the hand-over: a voter that has seen the record owes
 // this leader nothing.
 func TestTheLeaseEndsBeforeTheHandOverIsWritten(t *testing.T) {

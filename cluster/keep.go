@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -136,8 +137,7 @@ func (g *Group) takeSnapshot() error {
 	if err != nil {
 		return err
 	}
-	err = g.raft.Snapshot().Error()
-	if err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
+	if err = g.snapshot(); err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		return err
 	}
 	found, err := g.snapshots.List()
@@ -150,6 +150,22 @@ func (g *Group) takeSnapshot() error {
 	}
 	g.store.sinceSnapshot.Add(-max(0, logged-g.store.sizeOf(index, last)))
 	return nil
+}
+
+// changeBetween is what raft says, for want of an error that could be told by its value, where a
+// change of the members was committed after a snapshot had begun.
+const changeBetween = "wait until the configuration entry"
+
+// snapshot lets raft take one, again where members changed meanwhile.
+func (g *Group) snapshot() error {
+	for try := 1; ; try++ {
+		applied := g.adapter.progress.index.Load()
+		err := g.raft.Snapshot().Error()
+		if err == nil || !strings.Contains(err.Error(), changeBetween) || try == snapshotTries ||
+			!g.adapter.progress.await(g.ctx, time.After(snapshotLook), applied+1) {
+			return err
+		}
+	}
 }
 
 // segmentsLook is how often missing and dropped journal segments are looked for.

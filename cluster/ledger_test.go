@@ -53,6 +53,8 @@ type ledger struct {
 	gate     atomic.Pointer[chan struct{}]
 	gatedKey atomic.Uint64
 	held     atomic.Uint64 // the entry that came to the gate
+	// begins, when set, is called when a snapshot begins.
+	begins atomic.Pointer[func()]
 
 	mu    sync.RWMutex
 	state ledgerState
@@ -259,6 +261,9 @@ func (m *ledger) keys() int {
 }
 
 func (m *ledger) Snapshot() (engine.Snapshot, error) {
+	if begins := m.begins.Load(); begins != nil {
+		(*begins)()
+	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	s := ledgerSnapshot{index: m.state.Index}

@@ -149,7 +149,9 @@ func TestLaggingFollowerGetsASnapshot(t *testing.T) {
 		c.start(lagging)
 		c.converge()
 		require.Equal(t, 20_000, c.ledgers[lagging].keys())
-		require.Positive(t, c.billing(lagging).Status().SnapshotIndex, "it was installed")
+		c.eventually("raft has taken note of it", func() bool {
+			return c.billing(lagging).Status().SnapshotIndex > 0
+		})
 		c.count(lagging, 1_000_000)
 	})
 }

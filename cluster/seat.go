@@ -101,7 +101,7 @@ func (s *seat) remove(ctx context.Context, c change) error {
 	}
 	g := s.group
 	if string(x.ID) == g.config.NodeID {
-		if err := g.HandOver(ctx, ""); err != nil && !errors.Is(err, ErrNotLeader) {
+		if err := g.handOver(ctx, ""); err != nil && !errors.Is(err, ErrNotLeader) {
 			return s.refuse("%v", err)
 		}
 		return fmt.Errorf("%w group %s any more", ErrNotLeader, g.name)
@@ -121,7 +121,7 @@ func (s *seat) transfer(ctx context.Context, c change) error {
 		}
 		return nil
 	}
-	if err := g.HandOver(ctx, c.Member.ID); err != nil && !errors.Is(err, ErrNotLeader) {
+	if err := g.handOver(ctx, c.Member.ID); err != nil && !errors.Is(err, ErrNotLeader) {
 		return s.refuse("%v", err)
 	}
 	return nil
