@@ -23,6 +23,8 @@ type Exchange struct {
 	Principal billing.Principal
 	// Tenant is whom a workspace key speaks for.
 	Tenant workspace.Principal
+	// Actor is who is recorded for what an operator changes; empty is the admin key.
+	Actor string
 	// Body is the whole body, within the route's limit.
 	Body []byte
 	// Out is the answer being written.
@@ -47,6 +49,11 @@ type Exchange struct {
 	idLength  int
 	// members adds to the body of a refusal in the workspace API's shape.
 	members func(*JSON)
+	// calls says that it is a Call's; fault is how it was refused then.
+	calls bool
+	fault *Fault
+	// showing says that TableConfig.Show is at it.
+	showing bool
 }
 
 // What an exchange keeps of its buffers between requests.
@@ -77,7 +84,8 @@ func (x *Exchange) begin(ctx *fasthttp.RequestCtx) {
 	x.Body, x.Out, x.decoded = x.Body[:0], x.Out[:0], x.decoded[:0]
 	x.media, x.consumed, x.misspelt, x.awaited, x.status = "", false, false, false, 0
 	x.began = time.Time{}
-	x.Tenant, x.members = workspace.Principal{}, nil
+	x.Tenant, x.members, x.Actor = workspace.Principal{}, nil, ""
+	x.calls, x.fault, x.showing = false, nil, false
 	x.name(ctx.Request.Header.PeekBytes(requestIDHeader))
 }
 
@@ -168,14 +176,26 @@ func (x *Exchange) Refuse(f Fault) {
 		f.Status = status
 	}
 	x.status = f.Status
+	if x.calls {
+		kept := f
+		x.fault = &kept
+	}
+	if f.RetryAfter > 0 {
+		x.Ctx.Response.Header.SetBytesV("Retry-After", appendRetryAfter(nil, &f))
+	}
+	if show := x.table.config.Show; show != nil && !x.showing {
+		x.showing = true // a page that cannot be shown is refused in its turn
+		shown := show(x, &f)
+		x.showing = false
+		if shown {
+			return
+		}
+	}
 	x.Out = AppendFault(x.Out[:0], x.shape, &f, x.RequestID())
 	if x.members != nil && x.shape == ShapeWorkspace {
 		x.Out = x.Out[:len(x.Out)-1]
 		x.members(&x.Out)
 		x.Out.Close('}')
-	}
-	if f.RetryAfter > 0 {
-		x.Ctx.Response.Header.SetBytesV("Retry-After", appendRetryAfter(nil, &f))
 	}
 	if f.Status == fasthttp.StatusUnauthorized {
 		challenge := x.table.config.Challenge

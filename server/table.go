@@ -40,6 +40,9 @@ type TableConfig struct {
 	Codes map[string]string
 	// Statuses gives them another status, by the code that they have by then.
 	Statuses map[string]int
+	// Show answers a refusal in its own way, as a page; false leaves it to the path's shape. It must
+	// not panic, nor refuse. May be nil.
+	Show func(x *Exchange, f *Fault) bool
 	// Challenge is the WWW-Authenticate of a 401; "Bearer" when empty.
 	Challenge string
 	// Gate bounds what requests hold together; nil is no bound. Tables of one listener share it.

@@ -321,9 +321,10 @@ Count what it used (a repeat with the same key counts nothing):
     %[3]s/events \
     -d '{"eventIdempotencyKey":"hello-%[4]s","eventName":"output-tokens","customerReferenceId":"%[1]s","usageUnits":1200,"occurredAt":"%[5]s"}'
 
+Operate it in a browser: http://%[10]s/console (the admin key signs in).
 Agents begin at http://%[7]s/auth.md (workspace API, limits: %[8]s).
 %[9]sCtrl-C stops the cluster; the data stays in %[6]s.
 `, demoCustomer, running.SandboxKey, base, now.Format("20060102T150405"),
 		now.Format("2006-01-02T15:04:05Z"), c.Data, running.Nodes[0].HTTP, c.limits(),
-		c.sampleSummary())
+		c.sampleSummary(), running.Nodes[0].Ops)
 }

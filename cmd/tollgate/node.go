@@ -26,6 +26,7 @@ import (
 	"tollgate/server"
 	"tollgate/server/admin"
 	"tollgate/server/client"
+	"tollgate/server/console"
 	"tollgate/server/outbox"
 	"tollgate/server/payments"
 )
@@ -38,6 +39,8 @@ type node struct {
 	tenants  *tenants
 	cluster  *cluster.Node
 	client   *client.API
+	// console is the operators' pages.
+	console  *console.Console
 	payments *payments.Desk
 	outbox   *outbox.Outbox
 	public   *server.Server
@@ -222,8 +225,24 @@ func (n *node) listen(metrics *admin.Metrics) error {
 	if err != nil {
 		return err
 	}
-	n.ops, err = n.listenFor(doctor.UseOps, operations.Handler(), n.opsLimits())
+	if n.console, err = n.openConsole(operations, metrics); err != nil {
+		return err
+	}
+	n.ops, err = n.listenFor(doctor.UseOps, n.console.Handler(operations.Handler()), n.opsLimits())
 	return err
+}
+
+// openConsole makes the operators' pages, which call the rows of both APIs.
+func (n *node) openConsole(api *admin.API, metrics *admin.Metrics) (*console.Console, error) {
+	return console.New(console.Config{
+		Admin: api.Table(), Client: n.client.Table(), KeyMatches: api.KeyMatches,
+		Machine: n.machine, Reader: n.cluster.Billing(), Gate: n.opsGate, Log: n.log,
+		Observe: metrics.Observer("console"), Load: func() (l console.Load) {
+			l.Requests, l.Bounds, l.Buckets = metrics.Served("client")
+			l.Events = n.machine.Stats().UsageEvents
+			return l
+		},
+	})
 }
 
 // number is the origin of this node's audit blocks: that of its data folder, so that a node that is
@@ -324,6 +343,9 @@ func (n *node) close() error {
 		if err := listener.Shutdown(ctx); err != nil {
 			problems = append(problems, fmt.Errorf("stop listening: %w", err))
 		}
+	}
+	if n.console != nil {
+		n.console.Close()
 	}
 	if n.client != nil {
 		problems = append(problems, n.client.Close())

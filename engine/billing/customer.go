@@ -258,3 +258,24 @@ func (m *Machine) Customers(env, after uint32, limit int) (rows []uint32) {
 	}
 	return rows
 }
+
+// CustomersBefore lists an environment's customers whose rows come before one, newest first, at
+// most limit of them, and looks at no more than scan rows. next is what to ask for the next page
+// with; 0 when there is none.
+func (m *Machine) CustomersBefore(
+	env, before uint32, limit, scan int,
+) (list []CustomerView, next uint32) {
+	s := m.state.Load()
+	row := uint32(min(uint64(before), uint64(s.customers.Len())+1))
+	for ; row > 1 && scan > 0 && len(list) < limit; scan-- {
+		row--
+		if s.customers.Read(row).env == env {
+			view, _ := s.customer(row)
+			list = append(list, view)
+		}
+	}
+	if row > 1 {
+		next = row
+	}
+	return list, next
+}

@@ -136,7 +136,7 @@ func New(c Config) (*API, error) {
 	routes := slices.Concat(a.routes(), a.platformRoutes(), a.paymentRoutes(),
 		a.invoiceRoutes(), a.clockRoutes(), a.poolRoutes(), a.creditRoutes(),
 		a.termsRoutes(), a.webhookRoutes(), a.deliveryRoutes(), a.backupRoutes(),
-		a.memberRoutes())
+		a.memberRoutes(), a.customerRoutes())
 	described := slices.Concat(routes, c.More)
 	if a.document, err = server.OpenAPI(described, description()); err != nil {
 		return nil, err
@@ -159,11 +159,19 @@ func New(c Config) (*API, error) {
 // Handler answers requests.
 func (a *API) Handler() fasthttp.RequestHandler { return a.table.Serve }
 
+// Table carries rows out for another part of this process, which proves itself that it may.
+func (a *API) Table() *server.Table { return a.table }
+
+// KeyMatches says that a text is the admin key; in constant time.
+func (a *API) KeyMatches(key []byte) bool {
+	hash := sha256.Sum256(key)
+	return subtle.ConstantTimeCompare(hash[:], a.config.KeyHash[:]) == 1
+}
+
 // authenticate compares the presented key with the configured one, in constant time.
 func (a *API) authenticate(x *server.Exchange) *server.Fault {
 	key, ok := server.PresentedKey(x.Ctx)
-	hash := sha256.Sum256(key)
-	if !ok || subtle.ConstantTimeCompare(hash[:], a.config.KeyHash[:]) != 1 {
+	if matches := a.KeyMatches(key); !ok || !matches {
 		return &server.FaultKey
 	}
 	return nil

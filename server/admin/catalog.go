@@ -154,7 +154,7 @@ func (a *API) putCatalog(x *server.Exchange) {
 	if !apply {
 		return
 	}
-	command := billing.ApplyCatalog{Env: env, Document: document, Prune: prune, Actor: actor}
+	command := billing.ApplyCatalog{Env: env, Document: document, Prune: prune, Actor: by(x)}
 	command.FeatureIDs = newIDs(len(document.Features))
 	command.PlanIDs = newIDs(len(document.Plans))
 	result := a.propose(billing.KindApplyCatalog, wire.Encode(nil, &command))

@@ -36,7 +36,7 @@ const (
 
 // advanceClock is POST …/clock.
 func (a *API) advanceClock(x *server.Exchange) {
-	c := billing.AdvanceClock{Actor: actor}
+	c := billing.AdvanceClock{Actor: by(x)}
 	var w walk
 	fault := body(x, &w, map[string]reader{"advanceTo": w.instant(&c.To)}, "advanceTo")
 	if fault != nil {

@@ -134,7 +134,7 @@ func (a *API) poolCommand(
 
 // grantCredits is POST …/pools/{pool}/grants.
 func (a *API) grantCredits(x *server.Exchange) {
-	c := billing.GrantCredits{Type: "MANUAL", Actor: actor}
+	c := billing.GrantCredits{Type: "MANUAL", Actor: by(x)}
 	var ok bool
 	c.Env, c.Pool, c.ID, ok = a.poolCommand(x, "the pool's id", func(w *walk) *server.Fault {
 		return body(x, w, map[string]reader{
@@ -154,7 +154,7 @@ func (a *API) grantCredits(x *server.Exchange) {
 
 // deductCredits is POST …/pools/{pool}/deductions.
 func (a *API) deductCredits(x *server.Exchange) {
-	c := billing.DeductCredits{Actor: actor}
+	c := billing.DeductCredits{Actor: by(x)}
 	var ok bool
 	c.Env, c.Pool, c.ID, ok = a.poolCommand(x, "the pool's id", func(w *walk) *server.Fault {
 		return body(x, w, map[string]reader{
@@ -171,7 +171,7 @@ func (a *API) deductCredits(x *server.Exchange) {
 
 // reverseTransaction is POST …/transactions/{transaction}/reverse.
 func (a *API) reverseTransaction(x *server.Exchange) {
-	c := billing.ReverseTransaction{Actor: actor}
+	c := billing.ReverseTransaction{Actor: by(x)}
 	read := func(w *walk) *server.Fault {
 		if len(x.Body) == 0 {
 			return nil

@@ -220,7 +220,7 @@ func (a *API) voidInvoice(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	c := billing.VoidInvoice{Env: env, ID: id, Actor: actor}
+	c := billing.VoidInvoice{Env: env, ID: id, Actor: by(x)}
 	result := a.propose(billing.KindVoidInvoice, wire.Encode(nil, &c))
 	if result.Outcome != engine.OutcomeDone {
 		fault := server.FaultOf(result.Outcome)

@@ -84,7 +84,7 @@ func (a *API) changeMembers(x *server.Exchange, c MemberChange) {
 		return
 	}
 	note := billing.NoteMembership{
-		Actor: actor, Action: memberActions[c.Action], Node: c.ID,
+		Actor: by(x), Action: memberActions[c.Action], Node: c.ID,
 		Raft: c.Raft, HTTP: c.HTTP, Ops: c.Ops,
 	}
 	result := a.propose(billing.KindNoteMembership, wire.Encode(nil, &note))

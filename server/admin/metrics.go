@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 
@@ -61,6 +62,40 @@ func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
 
 func (m *Metrics) handler() fasthttp.RequestHandler {
 	return fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
+}
+
+// Served is how an API's requests were answered since the node began: their number, and how many
+// took up to each of bounds, in seconds.
+func (m *Metrics) Served(api string) (requests uint64, bounds []float64, buckets []uint64) {
+	all := make(chan prometheus.Metric)
+	go func() {
+		defer close(all)
+		m.latency.Collect(all)
+	}()
+	for metric := range all {
+		var read dto.Metric
+		if err := metric.Write(&read); err != nil || labelOf(&read, "api") != api {
+			continue
+		}
+		h := read.GetHistogram()
+		requests += h.GetSampleCount()
+		for i, bucket := range h.GetBucket() {
+			if i == len(buckets) {
+				bounds, buckets = append(bounds, bucket.GetUpperBound()), append(buckets, 0)
+			}
+			buckets[i] += bucket.GetCumulativeCount()
+		}
+	}
+	return requests, bounds, buckets
+}
+
+func labelOf(m *dto.Metric, name string) string {
+	for _, label := range m.GetLabel() {
+		if label.GetName() == name {
+			return label.GetValue()
+		}
+	}
+	return ""
 }
 
 const (

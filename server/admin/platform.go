@@ -101,9 +101,9 @@ func (a *API) removeCustomer(x *server.Exchange) {
 	}
 	a.carryOut(x, kind, func(env uint32) wire.Fielder {
 		if erase {
-			return &billing.EraseCustomer{Env: env, ExternalID: id, Actor: actor}
+			return &billing.EraseCustomer{Env: env, ExternalID: id, Actor: by(x)}
 		}
-		return &billing.ArchiveCustomer{Env: env, ExternalID: id, Actor: actor}
+		return &billing.ArchiveCustomer{Env: env, ExternalID: id, Actor: by(x)}
 	})
 }
 
@@ -128,7 +128,7 @@ func (a *API) putOrigins(x *server.Exchange) {
 		return
 	}
 	a.carryOut(x, billing.KindSetOrigins, func(env uint32) wire.Fielder {
-		return &billing.SetOrigins{Env: env, Origins: origins, Actor: actor}
+		return &billing.SetOrigins{Env: env, Origins: origins, Actor: by(x)}
 	})
 }
 

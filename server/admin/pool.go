@@ -46,24 +46,24 @@ func (a *API) poolRoutes() []server.Route {
 	for _, change := range []struct {
 		word, about string
 		kind        engine.Kind
-		command     func(env uint32, id [16]byte) wire.Fielder
+		command     func(env uint32, id [16]byte, by string) wire.Fielder
 	}{
 		{
 			"freeze", "Refuse deductions and usage; grants are still taken", billing.KindFreezePool,
-			func(env uint32, id [16]byte) wire.Fielder {
-				return &billing.FreezePool{Env: env, ID: id, Actor: actor}
+			func(env uint32, id [16]byte, by string) wire.Fielder {
+				return &billing.FreezePool{Env: env, ID: id, Actor: by}
 			},
 		},
 		{
 			"unfreeze", "Take deductions and usage again", billing.KindUnfreezePool,
-			func(env uint32, id [16]byte) wire.Fielder {
-				return &billing.UnfreezePool{Env: env, ID: id, Actor: actor}
+			func(env uint32, id [16]byte, by string) wire.Fielder {
+				return &billing.UnfreezePool{Env: env, ID: id, Actor: by}
 			},
 		},
 		{
 			"archive", "Take a pool out of use, for good", billing.KindArchivePool,
-			func(env uint32, id [16]byte) wire.Fielder {
-				return &billing.ArchivePool{Env: env, ID: id, Actor: actor}
+			func(env uint32, id [16]byte, by string) wire.Fielder {
+				return &billing.ArchivePool{Env: env, ID: id, Actor: by}
 			},
 		},
 	} {
@@ -75,7 +75,7 @@ func (a *API) poolRoutes() []server.Route {
 				id, ok := pathUUID(x, 2, "the pool's id")
 				if ok && noFields(x) {
 					a.carryOut(x, change.kind, func(env uint32) wire.Fielder {
-						return change.command(env, id)
+						return change.command(env, id, by(x))
 					})
 				}
 			},
@@ -96,7 +96,7 @@ func pathCustomer(x *server.Exchange) (id string, ok bool) {
 
 // createPool is POST …/customers/{customer}/pools.
 func (a *API) createPool(x *server.Exchange) {
-	c := billing.CreatePool{Actor: actor}
+	c := billing.CreatePool{Actor: by(x)}
 	var ok bool
 	if c.Customer, ok = pathCustomer(x); !ok {
 		return

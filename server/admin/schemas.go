@@ -55,6 +55,7 @@ func description() server.Description {
 			"Catalog":         catalogSchema(answeredNumbers),
 			"CatalogDocument": catalogSchema(writtenNumbers),
 			"Change":          changeSchema(),
+			"Customer":        customerSchema(),
 			"Clock":           clockSchema(),
 			"CreditPool":      server.PoolSchema(),
 			"Explanation":     explanationSchema(),

@@ -142,7 +142,7 @@ func (a *API) endpointURL(w *walk, dst *string) reader {
 
 // createEndpoint is POST …/webhook-endpoints.
 func (a *API) createEndpoint(x *server.Exchange) {
-	c := billing.CreateWebhookEndpoint{ID: newID(), Actor: actor}
+	c := billing.CreateWebhookEndpoint{ID: newID(), Actor: by(x)}
 	var w walk
 	fault := body(x, &w, map[string]reader{
 		"url": a.endpointURL(&w, &c.URL), "events": w.events(&c.Events),
@@ -258,7 +258,7 @@ func (a *API) getEndpoint(x *server.Exchange) {
 
 // patchEndpoint is PATCH …/webhook-endpoints/{endpoint}.
 func (a *API) patchEndpoint(x *server.Exchange) {
-	c := billing.UpdateWebhookEndpoint{Actor: actor}
+	c := billing.UpdateWebhookEndpoint{Actor: by(x)}
 	var w walk
 	set := func(bit uint8, read reader) reader {
 		return func(t *tree, place string) {
@@ -296,7 +296,7 @@ func (a *API) deleteEndpoint(x *server.Exchange) {
 		return
 	}
 	result := a.propose(billing.KindDeleteWebhookEndpoint, wire.Encode(nil,
-		&billing.DeleteWebhookEndpoint{Env: env, ID: v.ID, Actor: actor}))
+		&billing.DeleteWebhookEndpoint{Env: env, ID: v.ID, Actor: by(x)}))
 	if result.Outcome != engine.OutcomeDone {
 		x.Refuse(server.FaultOf(result.Outcome))
 		return
@@ -318,7 +318,7 @@ func (a *API) rotateSecret(x *server.Exchange) {
 		return
 	}
 	a.answerEndpoint(x, billing.KindRotateWebhookSecret, &billing.RotateWebhookSecret{
-		Env: env, ID: v.ID, Secret: sealed, Actor: actor,
+		Env: env, ID: v.ID, Secret: sealed, Actor: by(x),
 	}, changedEndpoint{env: env, id: v.ID, secret: secret, status: 200})
 }
 

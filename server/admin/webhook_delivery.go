@@ -194,7 +194,7 @@ func (a *API) resend(x *server.Exchange) {
 		return
 	}
 	result := a.propose(billing.KindResendWebhook, wire.Encode(nil, &billing.ResendWebhook{
-		Env: env, Endpoint: endpoint, Row: v.Row, Sequence: v.Sequence, Actor: actor,
+		Env: env, Endpoint: endpoint, Row: v.Row, Sequence: v.Sequence, Actor: by(x),
 	}))
 	if result.Outcome != engine.OutcomeDone {
 		x.Refuse(server.FaultOf(result.Outcome))

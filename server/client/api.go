@@ -138,6 +138,10 @@ func New(c Config) (*API, error) {
 	return a, nil
 }
 
+// Table carries rows out for another part of this process, which names whom they answer (a
+// Principal) and proves itself that it may.
+func (a *API) Table() *server.Table { return a.table }
+
 // Handler answers requests; everything outside Prefix is a 404 in the workspace API's shape.
 func (a *API) Handler() fasthttp.RequestHandler { return a.table.Serve }
 

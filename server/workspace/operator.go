@@ -163,7 +163,8 @@ func (a *API) act(x *server.Exchange, row uint32, kind engine.Kind, c wire.Field
 		return false
 	}
 	made := state.Act{
-		Workspace: row, ID: mint(), Actor: actor, Kind: kind, Payload: wire.Encode(nil, c),
+		Workspace: row, ID: mint(), Actor: cmp.Or(x.Actor, actor), Kind: kind,
+		Payload: wire.Encode(nil, c),
 	}
 	if len(key) > 0 {
 		path := string(x.Ctx.Path())

@@ -1,0 +1,86 @@
+package admin
+
+import (
+	"math"
+	"strconv"
+
+	"tollgate/engine/billing"
+	"tollgate/server"
+)
+
+// Pages of customers.
+const (
+	defaultCustomers = 100
+	mostCustomers    = 1000
+	// scannedCustomers bounds how many rows one page looks at: those of other environments are passed
+	// over, so that a page may be short, or empty, and still have a next one.
+	scannedCustomers = 100_000
+)
+
+func (a *API) customerRoutes() []server.Route {
+	return []server.Route{{
+		Method: "GET", Path: environment + "/customers", Operation: "listCustomers",
+		Summary: "The environment's customers, newest first, archived ones too",
+		Access:  server.AccessOperator, Handle: a.listCustomers,
+		Params: environmentAnd(
+			inQuery("limit", server.IntSchema(1, mostCustomers), "100 when absent"),
+			inQuery("cursor", text(1, 10), "nextCursor of the page before")),
+		Responses: answers(server.Object(
+			server.Must("customers", server.ArrayOf(server.RefTo("Customer"))),
+			server.May("nextCursor", text(1, 10)),
+		)),
+	}}
+}
+
+// listCustomers is GET …/customers.
+func (a *API) listCustomers(x *server.Exchange) {
+	var w walk
+	limit, cursor := pageOf(x, &w, defaultCustomers, mostCustomers)
+	if fault := w.fault(); fault != nil {
+		x.Refuse(*fault)
+		return
+	}
+	if cursor == 0 {
+		cursor = math.MaxUint32
+	}
+	before := uint32(min(cursor, math.MaxUint32))
+	a.environment(x, func(env uint32) *server.Fault {
+		list, next := a.machine.CustomersBefore(env, before, limit, scannedCustomers)
+		data := x.Begin()
+		data.Open('{')
+		data.Array("customers")
+		for i := range list {
+			writeCustomer(data, &list[i])
+		}
+		data.Close(']')
+		if next > 0 {
+			data.Text("nextCursor", strconv.FormatUint(uint64(next), 10))
+		}
+		data.Close('}')
+		x.End(200)
+		return nil
+	})
+}
+
+func writeCustomer(data *server.JSON, c *billing.CustomerView) {
+	data.Open('{')
+	data.UUID("id", c.ID)
+	data.Text("externalClientCustomerId", c.ExternalID)
+	data.Text("firstName", c.FirstName)
+	data.Text("lastName", c.LastName)
+	data.Text("email", c.Email)
+	data.Time("createdAt", c.CreatedAt)
+	data.Time("archivedAt", c.ArchivedAt)
+	data.Time("erasedAt", c.ErasedAt)
+	data.Close('}')
+}
+
+func customerSchema() *server.Schema {
+	return server.Object(
+		server.Must("id", server.UUIDSchema),
+		server.Must("externalClientCustomerId", text(0, longestID)),
+		server.Must("firstName", text(0, 0)), server.Must("lastName", text(0, 0)),
+		server.Must("email", text(0, 0)), server.Must("createdAt", server.TimeSchema),
+		server.May("archivedAt", server.TimeSchema), server.May("erasedAt", server.TimeSchema),
+	)
+}

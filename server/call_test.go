@@ -1,0 +1,74 @@
+package server_test
+
+import (
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine/billing"
+	"tollgate/server"
+)
+
+// TestCall: a row that is called within the process sees what a request would have brought, and its
+// answer, or its refusal, comes back.
+func TestCall(t *testing.T) {
+	body := []byte(`{"a":1}`)
+	table, err := server.NewTable([]server.Route{
+		{
+			Method: "POST", Path: "/api/v1/admin/things/{thing}/of/{owner}", Operation: "make",
+			Access: server.AccessOperator, Limit: 16,
+			Handle: func(x *server.Exchange) {
+				key, fault := server.OnceKey(x)
+				require.Nil(t, fault)
+				require.Equal(t, "once", string(key))
+				require.Equal(t, "a/b c", string(x.Param(0)))
+				require.Equal(t, "ü?", string(x.Param(1)))
+				require.Equal(t, "/api/v1/admin/things/a%2Fb%20c/of/%C3%BC%3F?limit=5",
+					string(x.Ctx.Request.Header.RequestURI()))
+				require.Equal(t, "5", string(x.Ctx.QueryArgs().Peek("limit")))
+				require.Equal(t, "application/json", x.Media())
+				require.Equal(t, "anna@example.com", x.Actor)
+				require.EqualValues(t, 3, x.Principal.Env)
+				data := x.Begin()
+				data.Open('{')
+				data.Text("body", string(x.Body))
+				data.Close('}')
+				x.End(201)
+			},
+		},
+		{
+			Method: "GET", Path: "/refuse", Operation: "refuse",
+			Handle: func(x *server.Exchange) {
+				require.Empty(t, x.Actor, "what an earlier call had")
+				x.Refuse(server.FaultScope)
+			},
+		},
+		{Method: "GET", Path: "/panic", Operation: "panic", Handle: func(*server.Exchange) { panic(1) }},
+	}, server.TableConfig{
+		Authenticate: func(*server.Exchange) *server.Fault { return &server.FaultKey },
+	})
+	require.NoError(t, err)
+	call := server.Call{
+		Operation: "make", Path: []string{"a/b c", "ü?"}, Query: url.Values{"limit": {"5"}},
+		Body: body, OnceKey: "once", Actor: "anna@example.com", Principal: billing.Principal{Env: 3},
+	}
+	for range 3 {
+		reply := table.Call(call)
+		require.Nil(t, reply.Fault)
+		require.Equal(t, 201, reply.Status)
+		require.Equal(t, `{"success":true,"data":{"body":"{\"a\":1}"}}`, string(reply.Body))
+		reply = table.Call(server.Call{Operation: "refuse"})
+		require.Equal(t, server.FaultScope, *reply.Fault)
+		require.Equal(t, 403, reply.Status)
+	}
+	call.Body = make([]byte, 17)
+	require.Equal(t, 413, table.Call(call).Status)
+	for _, wrong := range []server.Call{
+		{Operation: "nothing"}, {Operation: "make", Path: []string{"one"}}, {Operation: "panic"},
+	} {
+		reply := table.Call(wrong)
+		require.Equal(t, 500, reply.Status)
+		require.NotNil(t, reply.Fault)
+	}
+}

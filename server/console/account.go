@@ -1,0 +1,142 @@
+package console
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+
+	"tollgate/server"
+	"tollgate/server/console/page"
+)
+
+func sortFields(fields []changedField) {
+	slices.SortFunc(fields, func(a, b changedField) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// environmentPage is a page within an environment: where it is, and what lies beside it.
+func (v *visit) environmentPage(name, tab, title, lead string, data any) page.View {
+	p := page.View{Page: name, Title: title, Lead: lead, Data: data}
+	p.Crumbs = []page.Link{
+		{Text: "Accounts", URL: Root},
+		{Text: v.account, URL: v.base()},
+		{Text: v.environment},
+	}
+	other, base := "sandbox", Root+"/accounts/"+url.PathEscape(v.account)+"/"
+	if v.environment == "sandbox" {
+		other = "live"
+	}
+	p.Crumbs = append(p.Crumbs, page.Link{Text: "to " + other, URL: base + other})
+	for _, link := range []page.Link{
+		{Text: "Customers", URL: v.base()},
+		{Text: "Catalog", URL: v.base() + "/catalog"},
+		{Text: "Keys", URL: v.base() + "/keys"},
+		{Text: "Webhooks", URL: v.base() + "/webhooks"},
+		{Text: "Test clock", URL: v.base() + "/clock"},
+	} {
+		if link.Text == "Test clock" && v.environment != "sandbox" {
+			continue
+		}
+		link.Here = link.Text == tab
+		p.Tabs = append(p.Tabs, link)
+	}
+	return p
+}
+
+func (s *Console) keyRows() []row {
+	const keys = "/accounts/{account}/{environment}/keys"
+	return []row{
+		{method: "GET", path: keys, name: "keys", reach: reachEnvironment, show: showKeys},
+		{method: "POST", path: keys, name: "create key", reach: reachEnvironment, show: createKey},
+		{
+			method: "POST", path: keys + "/{id}/revoke", name: "revoke key", reach: reachEnvironment,
+			show: func(v *visit) {
+				reply := v.admin(v.adminCall("revokeKey", string(v.x.Param(2))))
+				v.finish(reply.Fault, func() { showKeys(v) }, v.base()+"/keys", "revoked")
+			},
+		},
+	}
+}
+
+type apiKey struct {
+	ID        string `json:"id"`
+	Scope     string `json:"scope"`
+	Label     string `json:"label"`
+	Hint      string `json:"hint"`
+	Customer  string `json:"customer"`
+	CreatedAt string `json:"createdAt"`
+	RevokedAt string `json:"revokedAt"`
+}
+
+type keysData struct {
+	Base            string
+	Keys            []apiKey
+	Revoked         []apiKey
+	Manage          bool
+	Label, Customer string
+	Scope           string
+}
+
+// mostKeys is how many keys of each kind the page lists; the command line lists all.
+const mostKeys = 200
+
+func showKeys(v *visit) {
+	list, fault := dataOf[[]apiKey](v, v.admin(v.adminCall("listKeys")))
+	if fault != nil {
+		v.x.Refuse(*fault)
+		return
+	}
+	data := keysData{
+		Base: v.base() + "/keys", Manage: v.who.Manage, Label: v.fields.Get("label"),
+		Customer: v.fields.Get("customer"), Scope: cmp.Or(v.fields.Get("scope"), "full"),
+	}
+	slices.Reverse(list)
+	for _, key := range list {
+		to := &data.Keys
+		if key.RevokedAt != "" {
+			to = &data.Revoked
+		}
+		if len(*to) < mostKeys {
+			*to = append(*to, key)
+		}
+	}
+	v.show(v.environmentPage("keys", "Keys", "API keys",
+		"What programs call the client API with. A key is shown once, when it is made.", data))
+}
+
+func createKey(v *visit) {
+	call := v.adminCall("createKey")
+	call.OnceKey = page.OnceKey(v.fields)
+	call.Body = body(map[string]any{
+		"scope": v.fields.Get("scope"), "label": v.fields.Get("label"),
+		"customer": v.fields.Get("customer"),
+	})
+	type made struct {
+		Key string `json:"key"`
+	}
+	key, fault := dataOf[made](v, v.admin(call))
+	if fault != nil {
+		v.problem(fault)
+		showKeys(v)
+		return
+	}
+	v.reveal(v.base()+"/keys", page.Notice{
+		Tone: page.Done, Title: "The key was made", Secret: key.Key,
+		Detail: "Copy it now: it is not stored, and this page shows it once.",
+	})
+}
+
+// reveal goes on to a page that shows a secret, once.
+func (v *visit) reveal(to string, notice page.Notice) {
+	name := v.console.reveals.put(v.who.Token, notice)
+	v.console.site.Redirect(v.x, to+"?shown="+url.QueryEscape(name))
+}
+
+// send carries out a row of an environment's row with a form's key and body.
+func (v *visit) send(operation string, fields map[string]any, below ...string) server.Reply {
+	call := v.adminCall(operation, below...)
+	call.OnceKey = page.OnceKey(v.fields)
+	if fields != nil {
+		call.Body = body(fields)
+	}
+	return v.admin(call)
+}

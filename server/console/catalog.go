@@ -1,0 +1,129 @@
+package console
+
+import (
+	"bytes"
+	"net/url"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"tollgate/server"
+	"tollgate/server/console/page"
+)
+
+// catalogLimit bounds a catalog's form in bytes: percent-encoding makes of one byte three.
+const catalogLimit = 3 << 20
+
+func (s *Console) catalogRows() []row {
+	const catalog = "/accounts/{account}/{environment}/catalog"
+	return []row{
+		{
+			method: "GET", path: catalog, name: "catalog", reach: reachEnvironment,
+			show: func(v *visit) { showCatalog(v, nil) },
+		},
+		{
+			method: "POST", path: catalog, name: "apply catalog", reach: reachEnvironment,
+			limit: catalogLimit, show: applyCatalog,
+		},
+	}
+}
+
+type catalogChange struct {
+	Kind   string `json:"kind"`
+	Key    string `json:"key"`
+	Action string `json:"action"`
+}
+
+type catalogData struct {
+	Base     string
+	Manage   bool
+	Document string
+	Prune    bool
+	// Changed is what applying would change, of a document that was looked at.
+	Looked  bool
+	Changed []catalogChange
+	Empty   bool
+	Example string
+}
+
+// firstCatalog is a whole, small catalog to begin with.
+const firstCatalog = `features:
+  - key: api_calls
+    name: API calls
+    labels: [api.call]
+plans:
+  - key: starter
+    name: Starter
+    priceAmount: 20
+    currency: USD
+    intervalMonths: 1
+    features:
+      - key: api_calls
+        pricingType: usage_based
+        pricing: {pricePerUnit: 0.01, includedUnits: 1000, maxUsage: 100000}
+`
+
+// showCatalog is the catalog as a document, or the one that the operator is writing.
+func showCatalog(v *visit, looked *catalogData) {
+	reply := v.admin(v.adminCall("showCatalog"))
+	document, fault := dataOf[jsontext.Value](v, reply)
+	if fault != nil {
+		v.x.Refuse(*fault)
+		return
+	}
+	data := catalogData{Example: firstCatalog}
+	if looked != nil {
+		data = *looked
+	}
+	data.Base, data.Manage = v.base()+"/catalog", v.who.Manage
+	data.Empty = bytes.Equal(document, []byte(`{"features":[],"plans":[]}`))
+	if data.Document == "" {
+		data.Document = firstCatalog
+		if !data.Empty {
+			if err := document.Indent(); err != nil {
+				v.x.Refuse(server.FaultInternal)
+				return
+			}
+			data.Document = string(document)
+		}
+	}
+	v.show(v.environmentPage("catalog", "Catalog", "Catalog",
+		"Features and plans, as one document in YAML or JSON. What it does not name stays as it is.",
+		data))
+}
+
+// applyCatalog says what a document would change, or changes it.
+func applyCatalog(v *visit) {
+	data := catalogData{Document: v.fields.Get("document"), Prune: v.fields.Get("prune") == "true"}
+	apply := v.fields.Get("action") == "apply"
+	call := v.adminCall("applyCatalog")
+	call.Query = url.Values{"dryRun": {"true"}}
+	if apply {
+		call.Query.Set("dryRun", "false")
+	}
+	if data.Prune {
+		call.Query.Set("prune", "true")
+	}
+	call.Body, call.Media = []byte(data.Document), "application/yaml"
+	if strings.HasPrefix(strings.TrimSpace(data.Document), "{") {
+		call.Media = "application/json"
+	}
+	type changes struct {
+		Changes []catalogChange `json:"changes"`
+	}
+	made, fault := dataOf[changes](v, v.admin(call))
+	if apply {
+		v.finish(fault, func() { showCatalog(v, &data) }, v.base()+"/catalog", "catalog")
+		return
+	}
+	if fault != nil {
+		v.problem(fault)
+	} else {
+		data.Looked, data.Changed = true, made.Changes
+		v.notice = &page.Notice{
+			Tone: page.Hint, Title: "Nothing has changed yet",
+			Detail: "Below is what applying the document would change.",
+		}
+	}
+	showCatalog(v, &data)
+}

@@ -1,0 +1,86 @@
+package console
+
+import (
+	"strings"
+	"time"
+
+	"tollgate/server"
+)
+
+const clockPath = "/accounts/{account}/{environment}/clock"
+
+func (s *Console) clockRows() []row {
+	return []row{
+		{method: "GET", path: clockPath, name: "clock", reach: reachEnvironment, show: showClock},
+		{
+			method: "GET", path: clockPath + "/live", name: "clock live", reach: reachEnvironment,
+			live: true, show: func(v *visit) {
+				clock, fault := dataOf[clock](v, v.admin(v.adminCall("showClock")))
+				if fault != nil {
+					v.x.Refuse(*fault)
+					return
+				}
+				s.site.Fragment(v.x, "clock", "settling", clock)
+			},
+		},
+		{
+			method: "POST", path: clockPath, name: "advance clock", reach: reachEnvironment,
+			show: advanceClock,
+		},
+	}
+}
+
+type clock struct {
+	Now     string `json:"now"`
+	Settled bool   `json:"settled"`
+}
+
+type clockData struct {
+	Base    string
+	Manage  bool
+	Clock   clock
+	Choices []clockChoice
+	To      string
+}
+
+type clockChoice struct{ Text, To string }
+
+// showClock is the sandbox's clock, with the steps that one wants most.
+func showClock(v *visit) {
+	shown, fault := dataOf[clock](v, v.admin(v.adminCall("showClock")))
+	if fault != nil {
+		v.x.Refuse(*fault)
+		return
+	}
+	data := clockData{
+		Base: v.base() + "/clock", Manage: v.who.Manage, Clock: shown, To: v.fields.Get("to"),
+	}
+	if now, err := time.Parse(time.RFC3339, shown.Now); err == nil {
+		for _, step := range []struct {
+			text         string
+			months, days int
+		}{{"One day", 0, 1}, {"One week", 0, 7}, {"One month", 1, 0}, {"One year", 12, 0}} {
+			data.Choices = append(data.Choices, clockChoice{
+				step.text, now.AddDate(0, step.months, step.days).UTC().Format(time.RFC3339),
+			})
+		}
+	}
+	v.show(v.environmentPage("clock", "Test clock", "Test clock",
+		"Moving the sandbox's clock lets periods end, invoices fall due, and graces run out, at once.",
+		data))
+}
+
+// advanceClock moves the clock. What falls due by then may take longer than an answer may: the page
+// then says how far it is.
+func advanceClock(v *visit) {
+	to := strings.TrimSpace(v.fields.Get("to"))
+	reply := v.admin(server.Call{
+		Operation: "advanceClock", Path: []string{v.account, v.environment}, Actor: v.who.Name,
+		Body: body(map[string]any{"advanceTo": to}),
+	})
+	fault := reply.Fault
+	if fault != nil && fault.Code == "clock_settling" {
+		fault = nil // it did move: the page shows the rest happening
+	}
+	v.finish(fault, func() { showClock(v) }, v.base()+"/clock", "clock")
+}

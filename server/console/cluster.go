@@ -1,0 +1,271 @@
+package console
+
+import (
+	"strconv"
+	"time"
+
+	"tollgate/server"
+	"tollgate/server/console/page"
+)
+
+func (s *Console) clusterRows() []row {
+	return []row{
+		{method: "GET", path: "/cluster", name: "cluster", reach: reachCluster, show: showCluster},
+		{
+			method: "GET", path: "/cluster/live", name: "cluster live", reach: reachCluster, live: true,
+			show: func(v *visit) {
+				data, fault := v.cluster()
+				if fault != nil {
+					v.x.Refuse(*fault)
+					return
+				}
+				s.site.Fragment(v.x, "cluster", "live", data)
+			},
+		},
+		{method: "GET", path: "/node", name: "node", reach: reachCluster, show: showNode},
+		{method: "POST", path: "/backup", name: "backup", reach: reachCluster, show: backUp},
+	}
+}
+
+type member struct {
+	ID          string `json:"id"`
+	HTTP        string `json:"http"`
+	Ops         string `json:"ops"`
+	Raft        string `json:"raft"`
+	Voter       bool   `json:"voter"`
+	Leader      bool   `json:"leader"`
+	Reachable   bool   `json:"reachable"`
+	Problem     string `json:"problem"`
+	ClockMS     number `json:"clockAheadMs"`
+	RoundTripUS number `json:"roundTripUs"`
+	Version     number `json:"version"`
+}
+
+// Role is a member's part in the cluster in one word.
+func (m member) Role() string {
+	switch {
+	case m.Leader:
+		return "leader"
+	case m.Voter:
+		return "follower"
+	}
+	return "learner"
+}
+
+// State says whether it answers, in one word.
+func (m member) State() string {
+	if m.Reachable {
+		return "reachable"
+	}
+	return "unreachable"
+}
+
+// RoundTrip is the last measured round trip.
+func (m member) RoundTrip() string {
+	us, err := strconv.ParseInt(string(m.RoundTripUS), 10, 64)
+	if err != nil || us == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(float64(us)/1000, 'f', 2, 64) + " ms"
+}
+
+type group struct {
+	Name            string    `json:"name"`
+	Role            string    `json:"role"`
+	Leader          string    `json:"leader"`
+	Term            number    `json:"term"`
+	CommitIndex     uint64    `json:"commitIndex"`
+	AppliedIndex    uint64    `json:"appliedIndex"`
+	SnapshotIndex   number    `json:"snapshotIndex"`
+	SnapshotAt      time.Time `json:"snapshotAt"`
+	Lease           bool      `json:"lease"`
+	LeaseAgeMS      number    `json:"leaseAgeMs"`
+	LastContactMS   number    `json:"lastContactMs"`
+	StalenessMS     number    `json:"stalenessMs"`
+	LogBytes        int64     `json:"logBytes"`
+	QueueBytes      int64     `json:"queueBytes"`
+	SegmentsMissing int       `json:"segmentsMissing"`
+	Version         number    `json:"version"`
+}
+
+// Lag is how many committed entries this node has yet to apply.
+func (g group) Lag() uint64 { return g.CommitIndex - min(g.AppliedIndex, g.CommitIndex) }
+
+// Snapshot is when this process last wrote one; empty when it has not.
+func (g group) Snapshot() string {
+	if g.SnapshotAt.IsZero() {
+		return ""
+	}
+	return g.SnapshotAt.UTC().Format(time.RFC3339)
+}
+
+type clusterStatus struct {
+	NodeID  string `json:"nodeId"`
+	Ready   bool   `json:"ready"`
+	Reasons []struct {
+		Cause string `json:"cause"`
+		Group string `json:"group"`
+		Text  string `json:"text"`
+	} `json:"reasons"`
+	Groups      []group  `json:"groups"`
+	Members     []member `json:"members"`
+	DiskFree    int64    `json:"diskFreeBytes"`
+	DiskLow     bool     `json:"diskLow"`
+	DiskReserve int64    `json:"diskReserveBytes"`
+}
+
+type clusterData struct {
+	Manage bool
+	Status clusterStatus
+	Load   loadData
+	At     string
+}
+
+// cluster is what this node knows of the cluster now. It asks nobody, so that it is there when
+// nobody answers.
+func (v *visit) cluster() (data clusterData, fault *server.Fault) {
+	data.Manage = v.who.Manage
+	data.Status, fault = dataOf[clusterStatus](v, v.admin(server.Call{Operation: "showCluster"}))
+	if v.console.pulse != nil {
+		data.Load = v.console.pulse.shown()
+	}
+	data.At = v.console.config.Now().UTC().Format(time.RFC3339)
+	return data, fault
+}
+
+func showCluster(v *visit) {
+	data, fault := v.cluster()
+	if fault != nil {
+		v.x.Refuse(*fault)
+		return
+	}
+	v.show(v.clusterPage("cluster", "Cluster", "Cluster",
+		"As "+data.Status.NodeID+" sees it. The figures renew themselves.", data))
+}
+
+func (v *visit) clusterPage(name, tab, title, lead string, data any) page.View {
+	p := page.View{Page: name, Title: title, Lead: lead, Data: data}
+	for _, link := range []page.Link{
+		{Text: "Cluster", URL: Root + "/cluster"}, {Text: "This node", URL: Root + "/node"},
+	} {
+		link.Here = link.Text == tab
+		p.Tabs = append(p.Tabs, link)
+	}
+	return p
+}
+
+type nodeVitals struct {
+	Node      string    `json:"node"`
+	Build     string    `json:"build"`
+	StartedAt time.Time `json:"startedAt"`
+	Disk      struct {
+		Folder        string `json:"folder"`
+		TotalBytes    int64  `json:"totalBytes"`
+		FreeBytes     int64  `json:"freeBytes"`
+		ReserveBytes  int64  `json:"reserveBytes"`
+		SyncMedianUS  number `json:"syncMedianUs"`
+		SyncLongestUS number `json:"syncLongestUs"`
+		Problem       string `json:"problem"`
+	} `json:"disk"`
+	Memory struct {
+		LimitBytes   uint64 `json:"limitBytes"`
+		UsedBytes    uint64 `json:"usedBytes"`
+		MachineBytes uint64 `json:"machineBytes"`
+	} `json:"memory"`
+	Keys struct {
+		Held   uint64 `json:"held"`
+		Limit  uint64 `json:"limit"`
+		OnDisk uint64 `json:"onDisk"`
+	} `json:"idempotencyKeys"`
+}
+
+// Started is when the process began.
+func (n nodeVitals) Started() string { return n.StartedAt.UTC().Format(time.RFC3339) }
+
+// DiskMeter is how full the disk is.
+func (n nodeVitals) DiskMeter() any {
+	used := n.Disk.TotalBytes - n.Disk.FreeBytes
+	return page.Meter(float64(used), float64(n.Disk.TotalBytes-n.Disk.ReserveBytes),
+		"Disk: used of what may be used before writes are refused")
+}
+
+// MemoryMeter is how much memory is used.
+func (n nodeVitals) MemoryMeter() any {
+	return page.Meter(float64(n.Memory.UsedBytes), float64(n.Memory.LimitBytes),
+		"Memory: used of the process's limit")
+}
+
+// KeysMeter is how many idempotency keys are held.
+func (n nodeVitals) KeysMeter() any {
+	return page.Meter(float64(n.Keys.Held), float64(n.Keys.Limit),
+		"Idempotency keys: held of the most")
+}
+
+type journalPart struct {
+	Part            string
+	Segments, Bytes uint64
+	Oldest          string
+}
+
+type nodeData struct {
+	Vitals  nodeVitals
+	Journal []journalPart
+	Groups  []group
+	Manage  bool
+	Counts  []countedRecords
+}
+
+type countedRecords struct {
+	What  string
+	Count uint64
+}
+
+// showNode is how this node itself is. Measuring its disk may take a second.
+func showNode(v *visit) {
+	var data nodeData
+	var fault *server.Fault
+	data.Vitals, fault = dataOf[nodeVitals](v, v.admin(server.Call{Operation: "showNode"}))
+	if fault != nil {
+		v.x.Refuse(*fault)
+		return
+	}
+	status, fault := dataOf[clusterStatus](v, v.admin(server.Call{Operation: "showCluster"}))
+	if fault != nil {
+		v.x.Refuse(*fault)
+		return
+	}
+	stats := v.console.config.Machine.Stats()
+	data.Groups, data.Manage = status.Groups, v.who.Manage
+	for _, part := range stats.Journal {
+		shown := journalPart{
+			Part: part.Part, Segments: uint64(part.Segments), Bytes: uint64(part.Bytes),
+		}
+		if part.OldestAt != 0 {
+			shown.Oldest = string(server.AppendTime(nil, part.OldestAt))
+		}
+		data.Journal = append(data.Journal, shown)
+	}
+	data.Counts = []countedRecords{
+		{"accounts", stats.Accounts},
+		{"API keys", stats.APIKeys},
+		{"customers", stats.Customers},
+		{"subscriptions", stats.Subscriptions},
+		{"invoices", stats.Invoices},
+		{"usage events", stats.UsageEvents},
+		{"audit events", stats.AuditEvents},
+	}
+	v.show(v.clusterPage("node", "This node", "Node "+data.Vitals.Node,
+		"How this node itself is: disk, memory, journal.", data))
+}
+
+// backUp lets the admin API's row stream a backup to the browser.
+func backUp(v *visit) {
+	route, known := v.console.config.Admin.Operation("makeBackup")
+	if !known {
+		v.x.Refuse(server.FaultInternal)
+		return
+	}
+	v.x.Ctx.Response.Header.Set("Content-Disposition", `attachment; filename="tollgate-`+
+		v.console.config.Now().UTC().Format("20060102-150405")+`.backup"`)
+	route.Handle(v.x)
+}

@@ -1,0 +1,177 @@
+// Package console is the operators' pages, on the operations listener: accounts with their keys,
+// catalogs, customers, invoices and webhooks, and the cluster. A page asks the rows of the admin
+// and the client API for what it shows and does, within the process. See DESIGN.md.
+package console
+
+import (
+	"cmp"
+	"embed"
+	"errors"
+	"html/template"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"tollgate/engine/billing"
+	"tollgate/server"
+	"tollgate/server/console/page"
+)
+
+// Root is the path that all pages begin with.
+const Root = "/console"
+
+//go:embed template
+var templates embed.FS
+
+// Config is what the pages need from the node.
+type Config struct {
+	// Admin and Client are the tables of the two APIs whose rows the pages call; Client answers for
+	// the environment that it is told.
+	Admin, Client *server.Table
+	// KeyMatches says that a text is the admin key.
+	KeyMatches func(key []byte) bool
+	// Operators says who is signed in; nil lets the admin key open a session (KeySessions).
+	Operators Operators
+	Machine   *billing.Machine
+	Reader    server.Reader
+	// Load is what this node has answered since it began, for the plots; nil shows none.
+	Load func() Load
+	// Observe is told of every answer, Gate bounds what requests hold together; both may be nil.
+	Observe func(route *server.Route, status int, took time.Duration)
+	Gate    *server.Gate
+	// Now is the node's clock; time.Now when nil.
+	Now func() time.Time
+	Log *slog.Logger
+}
+
+// Console answers the pages until Close. Safe for concurrent use.
+type Console struct {
+	config    Config
+	site      *page.Site
+	table     *server.Table
+	operators Operators
+	reveals   reveals
+	pulse     *pulse
+}
+
+// New makes the pages.
+func New(c Config) (*Console, error) {
+	if c.Admin == nil || c.Client == nil || c.Machine == nil || c.Reader == nil ||
+		c.KeyMatches == nil && c.Operators == nil {
+		return nil, errors.New(
+			"console: Admin, Client, Machine, Reader and KeyMatches or Operators must be set")
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	c.Log = cmp.Or(c.Log, slog.Default())
+	files, err := fs.Sub(templates, "template")
+	if err != nil {
+		return nil, err
+	}
+	s := &Console{config: c, operators: c.Operators, reveals: newReveals(c.Now)}
+	if s.site, err = page.New(page.Config{
+		Brand: "Operations", Root: Root, Templates: files, Log: c.Log,
+		Funcs: template.FuncMap{"usage": usageMeter},
+	}); err != nil {
+		return nil, err
+	}
+	routes := append(s.site.Assets(), server.Route{
+		Method: "GET", Path: "/", Operation: "console begin", Access: server.AccessOpen,
+		Handle: func(x *server.Exchange) { s.site.Redirect(x, Root) },
+	})
+	if s.operators == nil {
+		keys := NewKeySessions(c.KeyMatches, c.Now)
+		s.operators = keys
+		routes = append(routes, s.keyRoutes(keys)...)
+	}
+	for _, rows := range s.rows() {
+		for i := range rows {
+			routes = append(routes, s.route(&rows[i]))
+		}
+	}
+	s.table, err = server.NewTable(routes, server.TableConfig{
+		Observe: c.Observe, Gate: c.Gate, Log: c.Log, Show: s.showFault,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if c.Load != nil {
+		s.pulse = newPulse(c.Load, c.Now)
+	}
+	return s, nil
+}
+
+// rows are all pages and forms of who is signed in.
+func (s *Console) rows() [][]row {
+	return [][]row{
+		s.homeRows(), s.keyRows(), s.catalogRows(), s.customerRows(), s.invoiceRows(), s.poolRows(),
+		s.webhookRows(), s.clockRows(), s.clusterRows(), s.workspaceRows(),
+	}
+}
+
+// Close ends what samples the node's load.
+func (s *Console) Close() {
+	if s.pulse != nil {
+		s.pulse.close()
+	}
+}
+
+// Handler answers the pages, and leaves every other path to next. The bare address of the listener,
+// which a person types in, leads to the pages.
+func (s *Console) Handler(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		path := string(ctx.Request.Header.RequestURI())
+		if path == "/" || len(path) >= len(Root) && path[:len(Root)] == Root &&
+			(len(path) == len(Root) || path[len(Root)] == '/' || path[len(Root)] == '?') {
+			s.table.Serve(ctx)
+			return
+		}
+		next(ctx)
+	}
+}
+
+// reach is what an operator must be allowed to, to open a page.
+type reach uint8
+
+const (
+	// reachAny: whoever is signed in.
+	reachAny reach = iota
+	// reachCluster: operators of the whole cluster only.
+	reachCluster
+	// reachAccount: also those of the account that the path's first parameter names.
+	reachAccount
+	// reachEnvironment is reachAccount for a path whose second parameter is an environment.
+	reachEnvironment
+)
+
+// row is one page, or one form's way.
+type row struct {
+	method, path, name string
+	reach              reach
+	// limit bounds the body in bytes; 0 is formLimit.
+	limit int
+	// live says that the script asks: what is not allowed is answered without a page.
+	live bool
+	// harmless is a form that changes nothing of anybody's: also who may only look sends it.
+	harmless bool
+	show     func(v *visit)
+}
+
+// formLimit bounds a form in bytes.
+const formLimit = 64 << 10
+
+// route makes a row of the table: whoever may not is turned away before anything is read.
+func (s *Console) route(r *row) server.Route {
+	return server.Route{
+		Method: r.method, Path: Root + r.path, Operation: "console " + r.name,
+		Access: server.AccessOpen, Media: page.FormMedia, Limit: cmp.Or(r.limit, formLimit),
+		Handle: func(x *server.Exchange) {
+			if v := s.enter(x, r); v != nil {
+				r.show(v)
+			}
+		},
+	}
+}

@@ -1,0 +1,364 @@
+package console
+
+import (
+	"html/template"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"tollgate/server"
+	"tollgate/server/console/page"
+)
+
+const customerPath = "/accounts/{account}/{environment}/customers/{customer}"
+
+func (s *Console) customerRows() []row {
+	form := func(path, name string, show func(*visit)) row {
+		return row{method: "POST", path: path, name: name, reach: reachEnvironment, show: show}
+	}
+	list := "/accounts/{account}/{environment}"
+	return []row{
+		{
+			method: "GET", path: "/accounts/{account}", name: "account", reach: reachAccount,
+			show: func(v *visit) {
+				s.site.Redirect(v.x, Root+"/accounts/"+url.PathEscape(v.account)+"/live")
+			},
+		},
+		{method: "GET", path: list, name: "customers", reach: reachEnvironment, show: showCustomers},
+		form(list+"/customers", "create customer", createCustomer),
+		{
+			method: "GET", path: customerPath, name: "customer", reach: reachEnvironment,
+			show: showCustomer,
+		},
+		{
+			method: "GET", path: customerPath + "/live", name: "customer live", live: true,
+			reach: reachEnvironment, show: showUsage,
+		},
+		{
+			method: "GET", path: customerPath + "/events", name: "events", reach: reachEnvironment,
+			show: showEvents,
+		},
+		form(customerPath+"/subscriptions", "subscribe", subscribe),
+		form(customerPath+"/cancel", "cancel subscription", cancelSubscription),
+		form(customerPath+"/usage", "record usage", recordUsage),
+		form(customerPath+"/pools", "create pool", createPool),
+	}
+}
+
+type customer struct {
+	ID         string `json:"id"`
+	ExternalID string `json:"externalClientCustomerId"`
+	FirstName  string `json:"firstName"`
+	LastName   string `json:"lastName"`
+	Email      string `json:"email"`
+	Phone      string `json:"phoneNumber"`
+	Address    string `json:"address"`
+	CreatedAt  string `json:"createdAt"`
+	ArchivedAt string `json:"archivedAt"`
+	ErasedAt   string `json:"erasedAt"`
+	Pools      []pool `json:"creditPools"`
+}
+
+type customersData struct {
+	Base      string
+	Manage    bool
+	Customers []customer
+	Sought    string
+	Pager     pager
+	// Fields are what the form to create one was left with.
+	Fields url.Values
+}
+
+// URL is a customer's page below an environment.
+func (c customer) URL(base string) string {
+	return base + "/customers/" + url.PathEscape(c.ExternalID)
+}
+
+// showCustomers lists customers, newest first, or finds one by its id.
+func showCustomers(v *visit) {
+	data := customersData{Base: v.base(), Manage: v.who.Manage, Fields: v.fields}
+	if sought := strings.TrimSpace(v.query("find")); sought != "" {
+		found, fault := dataOf[customer](v, v.client(server.Call{
+			Operation: "getCustomer", Path: []string{sought},
+		}))
+		if fault == nil {
+			v.console.site.Redirect(v.x, found.URL(v.base()))
+			return
+		}
+		data.Sought = sought
+		v.problem(fault)
+	}
+	type customers struct {
+		Customers  []customer `json:"customers"`
+		NextCursor string     `json:"nextCursor"`
+	}
+	list, fault := dataOf[customers](v, v.admin(v.paged(v.adminCall("listCustomers"), "50")))
+	if fault != nil {
+		v.x.Refuse(*fault)
+		return
+	}
+	data.Customers = list.Customers
+	data.Pager = v.pages(v.base(), list.NextCursor, nil)
+	v.show(v.environmentPage("customers", "Customers", "Customers", "", data))
+}
+
+func createCustomer(v *visit) {
+	id := v.fields.Get("id")
+	reply := v.client(server.Call{
+		Operation: "createCustomer", OnceKey: page.OnceKey(v.fields), Body: body(map[string]any{
+			"externalClientCustomerId": id, "firstName": v.fields.Get("first"),
+			"lastName": v.fields.Get("last"), "email": v.fields.Get("email"),
+		}),
+	})
+	next := customer{ExternalID: id}.URL(v.base())
+	if id == "" { // it was given one, which the list shows first
+		next = v.base()
+	}
+	v.finish(reply.Fault, func() { showCustomers(v) }, next, "customer")
+}
+
+type plan struct {
+	Key      string `json:"key"`
+	Name     string `json:"name"`
+	Status   string `json:"status"`
+	Version  number `json:"version"`
+	Price    number `json:"priceAmount"`
+	Currency string `json:"currency"`
+	Months   number `json:"intervalMonths"`
+}
+
+type subscription struct {
+	ID                string `json:"id"`
+	IsActive          bool   `json:"isActive"`
+	Plan              plan   `json:"plan"`
+	PeriodStart       string `json:"currentPeriodStart"`
+	PeriodEnd         string `json:"currentPeriodEnd"`
+	CancelMode        string `json:"cancelMode"`
+	CancelEffectiveAt string `json:"cancelEffectiveAt"`
+	Metadata          struct {
+		SuspendedAt string `json:"suspendedAt"`
+	} `json:"metadata"`
+}
+
+// Status is a subscription's state in one word.
+func (s subscription) Status() string {
+	switch {
+	case s.IsActive:
+		return "active"
+	case s.Metadata.SuspendedAt != "":
+		return "suspended"
+	}
+	return "ended"
+}
+
+type entitlement struct {
+	SubscriptionID string `json:"subscriptionId"`
+	FeatureKey     string `json:"featureKey"`
+	IsAllowed      bool   `json:"isAllowed"`
+	Code           string `json:"code"`
+	Usage          struct {
+		Used      number `json:"used"`
+		Limit     number `json:"limit"`
+		Remaining number `json:"remaining"`
+	} `json:"usage"`
+}
+
+// Status is the decision in one word.
+func (e entitlement) Status() string {
+	if e.IsAllowed {
+		return "allowed"
+	}
+	return "denied"
+}
+
+// usageMeter draws a feature's usage against its limit; one without a limit is nothing to draw.
+func usageMeter(e entitlement) template.HTML {
+	used, err := strconv.ParseFloat(string(e.Usage.Used), 64)
+	limit, err2 := strconv.ParseFloat(string(e.Usage.Limit), 64)
+	if err != nil || err2 != nil {
+		return ""
+	}
+	return page.Meter(used, limit, e.FeatureKey+": "+page.Amount(e.Usage.Used)+" of "+
+		page.Amount(e.Usage.Limit)+" used")
+}
+
+type customerData struct {
+	Environment   string
+	Base          string
+	Manage        bool
+	Sandbox       bool
+	Customer      customer
+	Subscriptions []subscription
+	More          int // subscriptions that are not listed
+	Entitlements  []entitlement
+	Plans         []plan
+	Invoices      []invoice
+	AllInvoices   string
+	Fields        url.Values
+}
+
+// mostShown bounds the lists of a customer's page; what is beyond has a page of its own.
+const mostShown = 20
+
+// showCustomer is all about one customer.
+func showCustomer(v *visit) {
+	id := string(v.x.Param(2))
+	call := func(operation string) server.Reply {
+		return v.client(server.Call{Operation: operation, Path: []string{id}})
+	}
+	data := customerData{
+		Environment: v.base(), Manage: v.who.Manage, Sandbox: v.environment == "sandbox",
+		Fields: v.fields,
+	}
+	var fault *server.Fault
+	if data.Customer, fault = dataOf[customer](v, call("getCustomer")); fault != nil {
+		v.x.Refuse(*fault)
+		return
+	}
+	data.Base = data.Customer.URL(v.base())
+	all := server.Call{
+		Operation: "listCustomerSubscriptions", Path: []string{id},
+		Query: url.Values{"status": {"all"}},
+	}
+	subscriptions, fault := dataOf[[]subscription](v, v.client(all))
+	if fault == nil {
+		data.Entitlements, fault = dataOf[[]entitlement](v, call("listEntitlements"))
+	}
+	if fault == nil {
+		data.Plans, fault = dataOf[[]plan](v, v.client(server.Call{Operation: "listPlans"}))
+	}
+	if fault == nil {
+		data.Invoices, fault = v.invoices(id)
+	}
+	if fault != nil {
+		v.x.Refuse(*fault)
+		return
+	}
+	data.Subscriptions = newest(subscriptions)
+	data.More = len(subscriptions) - len(data.Subscriptions)
+	if len(data.Invoices) > mostShown {
+		data.Invoices, data.AllInvoices = data.Invoices[:mostShown], data.Base+"/invoices"
+	}
+	p := v.environmentPage("customer", "Customers", nameOf(&data.Customer), "", data)
+	v.show(v.below(p, "Customers", v.base()))
+}
+
+// newest are the last of a list that is oldest first, turned round, as many as a page shows.
+func newest[T any](list []T) (shown []T) {
+	for i := len(list) - 1; i >= 0 && len(shown) < mostShown; i-- {
+		shown = append(shown, list[i])
+	}
+	return shown
+}
+
+// below puts a page under another one: it has that one's crumbs, and no tabs.
+func (v *visit) below(p page.View, text, path string) page.View {
+	p.Crumbs = append(p.Crumbs[:2:2],
+		page.Link{Text: v.environment, URL: v.base()}, page.Link{Text: text, URL: path})
+	p.Tabs = nil
+	return p
+}
+
+func nameOf(c *customer) string {
+	if name := strings.TrimSpace(c.FirstName + " " + c.LastName); name != "" {
+		return name
+	}
+	return c.ExternalID
+}
+
+// showUsage is the part of the customer's page that renews itself.
+func showUsage(v *visit) {
+	list, fault := dataOf[[]entitlement](v, v.client(server.Call{
+		Operation: "listEntitlements", Path: []string{string(v.x.Param(2))},
+	}))
+	if fault != nil {
+		v.x.Refuse(*fault)
+		return
+	}
+	v.console.site.Fragment(v.x, "customer", "usage", list)
+}
+
+// customerForm ends a form of a customer's page.
+func (v *visit) customerForm(reply server.Reply, what string) {
+	back := customer{ExternalID: string(v.x.Param(2))}.URL(v.base())
+	v.finish(reply.Fault, func() { showCustomer(v) }, back, what)
+}
+
+func subscribe(v *visit) {
+	v.customerForm(v.client(server.Call{
+		Operation: "createSubscription", OnceKey: page.OnceKey(v.fields),
+		Body: body(map[string]any{
+			"planId": v.fields.Get("plan"), "customerReferenceId": string(v.x.Param(2)),
+		}),
+	}), "subscribe")
+}
+
+func cancelSubscription(v *visit) {
+	v.customerForm(v.client(server.Call{
+		Operation: "cancelSubscription", Path: []string{v.fields.Get("subscription")},
+		OnceKey: page.OnceKey(v.fields), Query: url.Values{"cancelMode": {v.fields.Get("mode")}},
+	}), "cancel")
+}
+
+func recordUsage(v *visit) {
+	v.customerForm(v.client(server.Call{
+		Operation: "ingestEvent", Body: body(map[string]any{
+			"eventIdempotencyKey": page.OnceKey(v.fields),
+			"customerReferenceId": string(v.x.Param(2)), "featureKey": v.fields.Get("feature"),
+			"eventName": v.fields.Get("feature"), "usageUnits": literal(v.fields.Get("units")),
+			"occurredAt": string(server.AppendTime(nil, v.console.config.Machine.EnvironmentNow(
+				v.env, v.console.config.Now().UnixMilli()))),
+		}),
+	}), "usage")
+}
+
+type event struct {
+	ID         string `json:"id"`
+	Kind       string `json:"kind"`
+	Key        string `json:"eventIdempotencyKey"`
+	EventName  string `json:"eventName"`
+	FeatureKey string `json:"featureKey"`
+	Units      number `json:"usageUnits"`
+	Cost       number `json:"costAmount"`
+	OccurredAt string `json:"occurredAt"`
+	RecordedAt string `json:"recordedAt"`
+	VoidedAt   string `json:"voidedAt"`
+	Reason     string `json:"reason"`
+	IsAllowed  *bool  `json:"isAllowed"`
+}
+
+type eventsData struct {
+	Base, Kind string
+	Customer   string
+	Events     []event
+	Pager      pager
+}
+
+// showEvents lists a customer's usage events, or its checks.
+func showEvents(v *visit) {
+	id := string(v.x.Param(2))
+	data := eventsData{Customer: id, Kind: v.query("kind")}
+	data.Base = customer{ExternalID: id}.URL(v.base())
+	call := server.Call{
+		Operation: "listCustomerEvents", Path: []string{id}, Query: url.Values{},
+	}
+	keep := url.Values{}
+	if data.Kind != "" {
+		call.Query.Set("kind", data.Kind)
+		keep.Set("kind", data.Kind)
+	}
+	type events struct {
+		Events     []event `json:"events"`
+		NextCursor string  `json:"nextCursor"`
+	}
+	list, fault := dataOf[events](v, v.client(v.paged(call, "50")))
+	if fault != nil {
+		v.x.Refuse(*fault)
+		return
+	}
+	data.Events = list.Events
+	data.Pager = v.pages(data.Base+"/events", list.NextCursor, keep)
+	p := v.environmentPage("events", "Customers", "Usage events",
+		"What was recorded for "+id+", and what was answered to its checks.", data)
+	v.show(v.below(p, id, data.Base))
+}

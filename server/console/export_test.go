@@ -1,0 +1,28 @@
+package console
+
+import "strings"
+
+// RowOf is a row of the pages, as tests go through them.
+type RowOf struct {
+	Method, Path, Name     string
+	Cluster, Account, Live bool
+	Harmless               bool
+}
+
+// Rows lists all pages and forms.
+func (s *Console) Rows() (all []RowOf) {
+	for _, rows := range s.rows() {
+		for i := range rows {
+			r := &rows[i]
+			all = append(all, RowOf{
+				Method: r.method, Path: Root + r.path, Name: r.name, Cluster: r.reach == reachCluster,
+				Account: r.reach >= reachAccount, Live: r.live || strings.HasSuffix(r.path, "/live"),
+				Harmless: r.harmless,
+			})
+		}
+	}
+	return all
+}
+
+// Sample takes a sample of the load, as every five seconds.
+func (s *Console) Sample() { s.pulse.sample() }

@@ -1,0 +1,448 @@
+package console_test
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	markup "golang.org/x/net/html"
+
+	"tollgate/server"
+	"tollgate/server/console"
+	"tollgate/server/console/page"
+)
+
+// hostile is a text that becomes code where a context is forgotten.
+const hostile = `"><script>alert(1)</script><img src=x onerror='alert(1)'>`
+
+// addresses are the attributes that name another page or file.
+var addresses = map[string]bool{"href": true, "src": true, "action": true, "formaction": true}
+
+// safe finds nothing in a page that the policy forbids, and that it can be used without a mouse:
+// one heading, a way past the frame, a label for every field.
+func safe(t testing.TB, p shown) {
+	t.Helper()
+	require.Contains(t, p.header.Get("Content-Security-Policy"), "default-src 'none'")
+	require.Equal(t, "no-store", p.header.Get("Cache-Control"))
+	root, err := markup.Parse(strings.NewReader(p.body))
+	require.NoError(t, err)
+	headings, labels, ids := 0, map[string]bool{}, map[string]bool{}
+	for n := range root.Descendants() {
+		if n.Type == markup.ElementNode && n.Data == "label" {
+			labels[attribute(n, "for")] = true
+		}
+	}
+	for n := range root.Descendants() {
+		if n.Type != markup.ElementNode {
+			continue
+		}
+		for _, a := range n.Attr {
+			value := strings.ToLower(strings.TrimSpace(a.Val))
+			require.False(t, a.Key == "style" || strings.HasPrefix(a.Key, "on"), "%s %s", n.Data, a.Key)
+			require.False(t, addresses[a.Key] && (strings.HasPrefix(value, "javascript:") ||
+				strings.HasPrefix(value, "data:")), "%s %s=%s", n.Data, a.Key, a.Val)
+		}
+		if id := attribute(n, "id"); id != "" {
+			require.False(t, ids[id], "the id %s is there twice", id)
+			ids[id] = true
+		}
+		switch n.Data {
+		case "script":
+			require.True(t, strings.HasPrefix(attribute(n, "src"), "/console/asset/"))
+		case "style", "iframe", "img", "object", "b":
+			require.Fail(t, "the page has a "+n.Data)
+		case "h1":
+			headings++
+		case "input", "select", "textarea":
+			kind := attribute(n, "type")
+			wrapped := n.Parent != nil && n.Parent.Data == "label"
+			require.True(t, kind == "hidden" || wrapped || labels[attribute(n, "id")],
+				"the field %s has no label", attribute(n, "name"))
+		}
+	}
+	require.Equal(t, 1, headings)
+	require.True(t, ids["main"])
+	require.NotContains(t, p.body, "no value")
+}
+
+func attribute(n *markup.Node, name string) string {
+	for _, a := range n.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+func (b *browser) firstLink(on, pattern string) string {
+	b.t.Helper()
+	found := regexp.MustCompile(`href="(` + pattern + `)"`).FindStringSubmatch(b.get(on).body)
+	require.NotNil(b.t, found, "%s has no link %s", on, pattern)
+	return found[1]
+}
+
+// hostileSandbox makes everything that has a name with a hostile one, and says where each page of a
+// row is to be found.
+func (b *browser) hostileSandbox() map[string]string {
+	b.t.Helper()
+	b.furnish()
+	const at = "/console/accounts/demo/sandbox"
+	document := "features:\n  - {key: calls, name: '" + strings.ReplaceAll(hostile, "'", "''") +
+		"', description: x}\nplans:\n  - key: team\n    name: '" +
+		strings.ReplaceAll(hostile, "'", "''") + "'\n    priceAmount: 20\n    currency: USD\n" +
+		"    intervalMonths: 1\n    features: [{key: calls, pricingType: usage_based, " +
+		"pricing: {pricePerUnit: 0.5, maxUsage: 10}}]\n"
+	b.submit(at+"/catalog", at+"/catalog", fields("document", document, "action", "apply"))
+	b.submit(at, at+"/customers", fields("id", hostile, "first", hostile, "last", "javascript:alert(1)",
+		"email", "x@x.example"))
+	customer := at + "/customers/" + url.PathEscape(hostile)
+	b.submit(customer, customer+"/subscriptions", fields("plan", "team"))
+	b.submit(customer, customer+"/usage", fields("feature", "calls", "units", "3"))
+	b.submit(customer, customer+"/pools", fields("name", hostile))
+	b.submit(at+"/keys", at+"/keys", fields("scope", "full", "label", hostile))
+	b.submit(at+"/webhooks", at+"/webhooks", fields("url", "https://shop.example/"+
+		url.QueryEscape(hostile), "description", hostile))
+	pool := b.firstLink(customer, at+`/pools/[0-9a-f-]+`)
+	b.submit(pool, pool+"/grantCredits", fields("amount", "5", "note", hostile))
+	invoice := b.firstLink(customer+"/invoices", at+`/invoices/[0-9a-f-]+`)
+	return map[string]string{
+		"{customer}": url.PathEscape(hostile), "{pool}": strings.TrimPrefix(pool, at+"/pools/"),
+		"{invoice}":  strings.TrimPrefix(invoice, at+"/invoices/"),
+		"{endpoint}": b.firstLink(at+"/webhooks", at+`/webhooks/[0-9a-f-]+`)[len(at+"/webhooks/"):],
+		"{account}":  "demo", "{environment}": "sandbox",
+		"{id}": "00000000-0000-4000-8000-000000000000",
+	}
+}
+
+func filled(path string, names map[string]string) string {
+	for name, value := range names {
+		path = strings.ReplaceAll(path, name, value)
+	}
+	return path
+}
+
+// TestHostileTexts: every page, of things whose every name is code, shows them as texts.
+func TestHostileTexts(t *testing.T) {
+	n := start(t, nil)
+	b := n.signedIn()
+	names := b.hostileSandbox()
+	for _, r := range n.pages.Rows() {
+		if r.Method != "GET" || strings.Contains(r.Path, "/workspaces/") {
+			continue
+		}
+		p := b.get(filled(r.Path, names))
+		if p.status == 303 {
+			continue
+		}
+		if strings.HasSuffix(r.Path, "/explain") { // the pending one, which the list begins with
+			p.is(400)
+		} else {
+			p.is(200)
+		}
+		if !r.Live {
+			safe(t, p)
+		}
+		require.NotContains(t, p.body, "<script>alert", r.Path)
+		require.NotContains(t, p.body, "<img", r.Path)
+	}
+	// javascript: is no address of an endpoint, and the form says so with what was typed.
+	const hooks = "/console/accounts/demo/sandbox/webhooks"
+	p := b.send(hooks, b.fill(hooks, fields("url", "javascript:alert(1)", "description", hostile)))
+	p.is(400, "url", "javascript:alert(1)")
+	safe(t, p)
+	safe(t, b.get("/console/nowhere").is(404, "That did not work"))
+	safe(t, n.browser().get("/console/sign-in?return="+url.QueryEscape(hostile)).is(200))
+}
+
+// TestSignIn: only the key opens a session, a new one each time, and nothing leads elsewhere.
+func TestSignIn(t *testing.T) {
+	n := start(t, nil)
+	b := n.browser()
+	require.Equal(t, "/console", b.get("/").is(303).to)
+	require.Equal(t, "/console/sign-in", b.get("/console").is(303).to)
+	require.Equal(t, "/console/sign-in?return=%2Fconsole%2Fcluster", b.get("/console/cluster").is(303).to)
+	safe(t, b.get("/console/sign-in"))
+	b.send("/console/sign-in", fields("key", "sk_admin_wrong")).is(401, "This is not the admin key")
+	b.do("POST", "/console/sign-in", map[string]string{"Origin": "https://evil.example"},
+		fields("key", n.key)).is(403, "another site")
+	require.Empty(t, b.cookies())
+
+	for back, to := range map[string]string{
+		"/console/cluster": "/console/cluster", "//evil.example": "/console",
+		"https://evil.example/console": "/console", "/console//evil": "/console//evil",
+		"/consolevil": "/console", "/console/\\evil": "/console", "/api/v1/admin/cluster": "/console",
+	} {
+		require.Equal(t, to, b.send("/console/sign-in", fields("key", n.key, "return", back)).is(303).to)
+		n.later.Add(int64(time.Minute))
+	}
+	before := b.cookies()
+	p := b.send("/console/sign-in", fields("key", " "+n.key+"\n")).is(303)
+	require.NotEqual(t, before, b.cookies(), "a session of before is not taken over")
+	set := p.header.Get("Set-Cookie")
+	for _, word := range []string{"HttpOnly", "SameSite=Strict", "path=/console"} {
+		require.Contains(t, set, word)
+	}
+	require.NotContains(t, set, n.key)
+
+	stolen := b.cookies()
+	p = b.send("/console/sign-out", b.fill("/console", url.Values{}))
+	require.Equal(t, "/console/sign-in", p.is(303).to)
+	require.Empty(t, b.cookies())
+	b.do("GET", "/console", map[string]string{"Cookie": stolen}, nil).is(303)
+	b.do("GET", "/console/cluster/live", map[string]string{"Cookie": stolen}, nil).is(401)
+}
+
+// cookies is what the browser sends.
+func (b *browser) cookies() string {
+	at, err := url.Parse(b.base + "/console")
+	require.NoError(b.t, err)
+	var all []string
+	for _, c := range b.jar.Cookies(at) {
+		all = append(all, c.Name+"="+c.Value)
+	}
+	return strings.Join(all, "; ")
+}
+
+// TestSessionsEnd: after 12 hours without use, and after 7 days with it.
+func TestSessionsEnd(t *testing.T) {
+	n := start(t, nil)
+	b := n.signedIn()
+	for range 14 {
+		n.later.Add(int64(11*time.Hour + 59*time.Minute))
+		b.get("/console").is(200)
+	}
+	n.later.Add(int64(time.Hour))
+	b.get("/console").is(303) // 7 days
+	b = n.signedIn()
+	n.later.Add(int64(12 * time.Hour))
+	b.get("/console").is(303)
+}
+
+// TestTriesAreLimited: whoever guesses is made to wait, and then may sign in.
+func TestTriesAreLimited(t *testing.T) {
+	n := start(t, nil)
+	b := n.browser()
+	for range 10 {
+		b.send("/console/sign-in", fields("key", "guess")).is(401)
+	}
+	b.send("/console/sign-in", fields("key", n.key)).is(429, "Wait a minute")
+	n.later.Add(int64(time.Minute))
+	b.send("/console/sign-in", fields("key", n.key)).is(303)
+}
+
+// TestEveryRowIsGuarded: no page without a session, no form without its token or from elsewhere.
+func TestEveryRowIsGuarded(t *testing.T) {
+	n := start(t, nil)
+	b, stranger := n.signedIn(), n.browser()
+	b.furnish()
+	index, _ := n.Machine.StateHash()
+	names := map[string]string{
+		"{account}": "demo", "{environment}": "sandbox", "{customer}": "anna",
+		"{pool}": "x", "{invoice}": "x", "{endpoint}": "x", "{id}": "x",
+	}
+	posts := 0
+	for _, r := range n.pages.Rows() {
+		path := filled(r.Path, names)
+		if r.Method == "GET" {
+			p := stranger.get(path)
+			if r.Live {
+				p.is(401)
+			} else {
+				require.Contains(t, p.is(303).to, "/console/sign-in", r.Name)
+			}
+			continue
+		}
+		posts++
+		good := b.fill("/console", url.Values{})
+		stranger.send(path, good).is(401, "Nothing was changed")
+		b.do("POST", path, map[string]string{"Origin": "https://evil.example"}, good).is(403, "another site")
+		b.do("POST", path, map[string]string{"Sec-Fetch-Site": "cross-site"}, good).is(403, "another site")
+		b.send(path, fields("_token", "x")).is(403, "another sign-in")
+		b.get(path + "?_token=" + good.Get("_token"))
+	}
+	require.Greater(t, posts, 20)
+	after, _ := n.Machine.StateHash()
+	require.Equal(t, index, after, "something was changed")
+}
+
+// signedOperator is whoever sign-in through an identity provider would have found.
+type signedOperator struct{ who *console.Operator }
+
+func (s signedOperator) Operator(*server.Exchange) (console.Operator, bool) {
+	return *s.who, s.who.Token != ""
+}
+func (s signedOperator) SignInPath() string         { return "/console/sign-in" }
+func (s signedOperator) SignOut(x *server.Exchange) { s.who.Token = "" }
+
+// TestScopesAndLevels: an operator of one account sees it and nothing else, also not whether there
+// is anything else; one who may look changes nothing; what is changed is recorded as theirs.
+func TestScopesAndLevels(t *testing.T) {
+	who := &console.Operator{Name: "ops@example.com", Manage: true, Token: page.TokenOf("1")}
+	n := start(t, signedOperator{who})
+	b := n.browser()
+	b.furnish()
+	b.submit("/console", "/console/accounts", fields("name", "other"))
+	b.get("/console/changes").is(200, "ops@example.com")
+	demo, _ := n.Machine.Account("demo")
+	who.Account = demo.ID
+	b.get("/console").is(200, "demo", "ops@example.com")
+	require.NotContains(t, b.get("/console").body, "other")
+	index, _ := n.Machine.StateHash()
+	for _, r := range n.pages.Rows() {
+		for _, name := range []string{"other", "nothing"} {
+			path := filled(r.Path, map[string]string{
+				"{account}": name, "{environment}": "sandbox", "{customer}": "anna",
+			})
+			if !r.Cluster && !r.Account {
+				continue
+			}
+			var p shown
+			if r.Method == "GET" {
+				p = b.get(path)
+			} else {
+				p = b.send(path, fields("_token", who.Token))
+			}
+			p.is(403, "This is not yours to see")
+		}
+	}
+	b.get("/console/accounts/demo/sandbox/customers/anna").is(200, `id="subscribe"`)
+	who.Manage = false
+	for _, r := range n.pages.Rows() {
+		path := filled(r.Path, map[string]string{"{account}": "demo", "{environment}": "sandbox"})
+		if r.Method == "POST" && !r.Harmless {
+			b.send(path, fields("_token", who.Token)).is(403, "You may look, not change")
+		}
+	}
+	p := b.get("/console/accounts/demo/sandbox/customers/anna").is(200)
+	require.Equal(t, 1, strings.Count(p.body, "<form"), "only the way out: %s", p.body)
+	b.get("/console/accounts/demo/sandbox/catalog").is(200, "readonly")
+	after, _ := n.Machine.StateHash()
+	require.Equal(t, index, after)
+	b.send("/console/sign-out", fields("_token", who.Token)).is(303)
+	b.get("/console").is(303)
+}
+
+// TestSentTwice: a form that is sent twice, by a double click or by going back, counts once.
+func TestSentTwice(t *testing.T) {
+	n := start(t, nil)
+	b := n.signedIn()
+	b.furnish()
+	const at = "/console/accounts/demo/sandbox"
+	for name, form := range map[string]url.Values{
+		at + "/keys":                         fields("scope", "full", "label", "twice"),
+		at + "/customers/anna/subscriptions": fields("plan", "team"),
+		at + "/customers/anna/usage":         fields("feature", "calls", "units", "4"),
+		at + "/customers/anna/pools":         fields("name", "once"),
+		"/console/accounts":                  fields("name", "second"),
+	} {
+		form = b.fill(at+"/customers/anna", form)
+		first := b.send(name, form)
+		first.is(303)
+		second := b.send(name, form)
+		if strings.HasSuffix(name, "/usage") {
+			second.is(409)
+		} else {
+			second.is(303)
+		}
+	}
+	require.Len(t, n.Machine.Keys(n.environment()), 1)
+	require.Len(t, n.Machine.Subscriptions(n.row("anna")), 2)
+	require.Len(t, n.Machine.Pools(n.row("anna")), 1)
+	require.Len(t, n.Machine.Accounts(), 2)
+}
+
+// TestSecretsAreShownOnce: a key is shown on the page after its form, to whoever made it, once.
+func TestSecretsAreShownOnce(t *testing.T) {
+	n := start(t, nil)
+	b, other := n.signedIn(), n.signedIn()
+	b.furnish()
+	const keys = "/console/accounts/demo/sandbox/keys"
+	secret := regexp.MustCompile(`sk_test_[0-9A-Za-z]{34}`)
+	to := b.send(keys, b.fill(keys, fields("scope", "full", "label", "shop"))).is(303).to
+	require.NotRegexp(t, secret, to)
+	require.NotRegexp(t, secret, other.get(to).is(200).body, "another session")
+	require.Regexp(t, secret, b.get(to).is(200, `id="secret"`).body)
+	require.NotRegexp(t, secret, b.get(to).is(200, "shop").body, "back button, reload")
+	to = b.send(keys, b.fill(keys, fields("scope", "full"))).is(303).to
+	n.later.Add(int64(2 * time.Minute))
+	require.NotRegexp(t, secret, b.get(to).is(200).body)
+
+	id := regexp.MustCompile(`/keys/([0-9a-f-]{36})/revoke`).FindStringSubmatch(b.get(keys).body)
+	require.NotNil(t, id)
+	b.submit(keys, keys+"/"+id[1]+"/revoke", url.Values{}).is(200, "The key was revoked", "1 revoked")
+
+	const hooks = "/console/accounts/demo/sandbox/webhooks"
+	to = b.send(hooks, b.fill(hooks, fields("url", "https://shop.example/a"))).is(303).to
+	require.Contains(t, b.get(to).is(200).body, "whsec_")
+	require.NotContains(t, b.get(to).is(200).body, "whsec_")
+	at := to[:strings.IndexByte(to, '?')]
+	to = b.send(at+"/rotate", b.fill(at, url.Values{})).is(303).to
+	require.Contains(t, b.get(to).is(200).body, "whsec_")
+	b.submit(at, at+"/enable", fields("enabled", "false")).is(200, "disabled")
+	b.submit(at, at+"/delete", url.Values{}).is(200, "The endpoint was removed", "No endpoint yet")
+}
+
+// TestWithoutALeader: the pages that need one say so, and what to do; the cluster's is there.
+func TestWithoutALeader(t *testing.T) {
+	n := start(t, nil)
+	b := n.signedIn()
+	b.furnish()
+	n.NoLeader.Store(true)
+	for _, path := range []string{"", "/keys", "/catalog", "/clock", "/customers/anna", "/webhooks"} {
+		b.get("/console/accounts/demo/sandbox"+path).is(503, "majority", "Load the page again")
+	}
+	p := b.get("/console/cluster").is(200, "n1 is not ready", "nobody leads", "unreachable",
+		"&lt;b&gt;", `data-live="/console/cluster/live"`)
+	safe(t, p)
+	b.get("/console/cluster/live").is(200, "nobody leads")
+	b.get("/console/node").is(200, "2 segments of the journal are missing")
+	safe(t, b.get("/console/node"))
+}
+
+func TestBackup(t *testing.T) {
+	n := start(t, nil)
+	b := n.signedIn()
+	p := b.send("/console/backup", b.fill("/console/cluster", url.Values{})).is(200)
+	require.Equal(t, "a backup", p.body)
+	require.Regexp(t, `attachment; filename="tollgate-.*\.backup"`, p.header.Get("Content-Disposition"))
+}
+
+// TestPulse: the plots show what was before the page was opened.
+func TestPulse(t *testing.T) {
+	n := start(t, nil)
+	b := n.signedIn()
+	require.NotContains(t, b.get("/console/cluster").is(200).body, "polyline")
+	for range 130 {
+		n.later.Add(int64(5 * time.Second))
+		n.pages.Sample()
+	}
+	b.get("/console/cluster").is(200, "polyline", "last 10 min")
+}
+
+// TestLists: a list has no more than a page, and a way to the next and to the first.
+func TestLists(t *testing.T) {
+	n := start(t, nil)
+	b := n.signedIn()
+	b.furnish()
+	const at = "/console/accounts/demo/sandbox"
+	n.customers(n.environment(), 120)
+	first := b.get(at)
+	require.Equal(t, 50, strings.Count(first.body, `<th scope="row">`))
+	require.Contains(t, first.body, "c119")
+	next := strings.ReplaceAll(b.firstLink(at, `[^"]*cursor=[^"]*`), "&amp;", "&")
+	second := b.get(next).is(200, "c69", `id="first-page"`)
+	require.Equal(t, 50, strings.Count(second.body, `<th scope="row">`))
+	last := b.get(strings.ReplaceAll(b.firstLink(next, `[^"]*cursor=[^"]*`), "&amp;", "&"))
+	last.is(200, "c0<", "Anna Berg")
+	require.NotContains(t, last.body, `id="next-page"`)
+	b.get(at + "?cursor=x").is(400)
+	for i := range 60 {
+		b.submit("/console", "/console/accounts", fields("name", fmt.Sprintf("more-%02d", i)))
+	}
+	require.Equal(t, 50, strings.Count(b.get("/console").body, `<th scope="row">`))
+	b.get("/console?cursor=50").is(200, "more-59")
+}

@@ -1,0 +1,143 @@
+package console
+
+import (
+	"net/url"
+	"strconv"
+
+	"tollgate/engine/billing"
+	"tollgate/server"
+	"tollgate/server/console/page"
+)
+
+// accountsPage is how many accounts a page lists.
+const accountsPage = 50
+
+func (s *Console) homeRows() []row {
+	return []row{
+		{method: "GET", path: "", name: "accounts", show: showAccounts},
+		{
+			method: "POST", path: "/accounts", name: "create account", reach: reachCluster,
+			show: createAccount,
+		},
+		{
+			method: "POST", path: "/sign-out", name: "sign out", harmless: true,
+			show: func(v *visit) {
+				s.operators.SignOut(v.x)
+				s.site.Redirect(v.x, s.operators.SignInPath())
+			},
+		},
+		{
+			method: "GET", path: "/changes", name: "changes", reach: reachCluster, show: showChanges,
+		},
+	}
+}
+
+type accountsData struct {
+	Accounts []shownAccount
+	Create   bool
+	Name     string
+	Pager    pager
+	Page     *page.View
+}
+
+type shownAccount struct{ Name, CreatedAt, URL string }
+
+// showAccounts is the first page: the accounts that the operator may see.
+func showAccounts(v *visit) {
+	data := accountsData{Name: v.fields.Get("name")}
+	everything := v.who.Account == [16]byte{}
+	if !server.Fresh(v.console.config.Reader, v.console.config.Now().Add(readTimeout)) {
+		v.problem(&server.FaultConsistency)
+	}
+	list := v.console.config.Machine.Accounts()
+	data.Create = everything && v.who.Manage
+	from, _ := strconv.Atoi(v.query("cursor"))
+	from = min(max(from, 0), len(list))
+	next := ""
+	for i, account := range list[from:] {
+		if !everything && account.ID != v.who.Account {
+			continue
+		}
+		if len(data.Accounts) == accountsPage {
+			next = strconv.Itoa(from + i)
+			break
+		}
+		data.Accounts = append(data.Accounts, shownAccountOf(&account))
+	}
+	data.Pager = v.pages(Root, next, nil)
+	v.show(page.View{
+		Page: "accounts", Title: "Accounts", Data: data,
+		Lead: "Each account has a live environment and a sandbox, which share nothing.",
+	})
+}
+
+func shownAccountOf(account *billing.AccountView) shownAccount {
+	return shownAccount{
+		Name: account.Name, CreatedAt: string(server.AppendTime(nil, account.CreatedAt)),
+		URL: Root + "/accounts/" + url.PathEscape(account.Name),
+	}
+}
+
+func createAccount(v *visit) {
+	name := v.fields.Get("name")
+	reply := v.admin(server.Call{
+		Operation: "createAccount", Body: body(map[string]any{"name": name}),
+		OnceKey: page.OnceKey(v.fields), Actor: v.who.Name,
+	})
+	v.finish(reply.Fault, func() { showAccounts(v) },
+		Root+"/accounts/"+url.PathEscape(name)+"/sandbox/catalog", "account")
+}
+
+type change struct {
+	Number      number            `json:"number"`
+	At          string            `json:"at"`
+	Actor       string            `json:"actor"`
+	Action      string            `json:"action"`
+	Account     string            `json:"account"`
+	Environment string            `json:"environment"`
+	Subject     string            `json:"subject"`
+	Before      map[string]string `json:"before"`
+	After       map[string]string `json:"after"`
+}
+
+// Values are the fields that changed, of both sides.
+func (c change) Values() (fields []changedField) {
+	for name, before := range c.Before {
+		fields = append(fields, changedField{name, before, c.After[name]})
+	}
+	for name, after := range c.After {
+		if _, both := c.Before[name]; !both {
+			fields = append(fields, changedField{name, "", after})
+		}
+	}
+	sortFields(fields)
+	return fields
+}
+
+type changedField struct{ Name, Before, After string }
+
+type changesData struct {
+	Changes []change
+	Pager   pager
+}
+
+// showChanges is the record of what operators changed.
+func showChanges(v *visit) {
+	type changes struct {
+		Changes    []change `json:"changes"`
+		NextCursor string   `json:"nextCursor"`
+	}
+	list, fault := dataOf[changes](v,
+		v.admin(v.paged(server.Call{Operation: "listChanges"}, "50")))
+	if fault != nil {
+		v.x.Refuse(*fault)
+		return
+	}
+	v.show(page.View{
+		Page: "changes", Title: "Changes",
+		Lead: "What operators changed through the pages, the command line and the API, newest first.",
+		Data: changesData{
+			Changes: list.Changes, Pager: v.pages(Root+"/changes", list.NextCursor, nil),
+		},
+	})
+}

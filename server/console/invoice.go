@@ -1,0 +1,174 @@
+package console
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+
+	"tollgate/server"
+	"tollgate/server/console/page"
+)
+
+const invoicePath = "/accounts/{account}/{environment}/invoices/{invoice}"
+
+func (s *Console) invoiceRows() []row {
+	return []row{
+		{
+			method: "GET", path: customerPath + "/invoices", name: "invoices", reach: reachEnvironment,
+			show: showInvoices,
+		},
+		{
+			method: "GET", path: invoicePath, name: "invoice", reach: reachEnvironment,
+			show: func(v *visit) { showInvoice(v, false) },
+		},
+		{
+			method: "GET", path: invoicePath + "/explain", name: "explain invoice",
+			reach: reachEnvironment, show: func(v *visit) { showInvoice(v, true) },
+		},
+		{
+			method: "POST", path: invoicePath + "/paid", name: "mark invoice paid",
+			reach: reachEnvironment, show: func(v *visit) {
+				v.invoiceForm(v.client(server.Call{
+					Operation: "markInvoicePaid", Path: []string{string(v.x.Param(2))},
+					OnceKey: page.OnceKey(v.fields),
+				}), "paid")
+			},
+		},
+		{
+			method: "POST", path: invoicePath + "/void", name: "void invoice",
+			reach: reachEnvironment, show: func(v *visit) {
+				v.invoiceForm(v.admin(v.adminCall("voidInvoice", string(v.x.Param(2)))), "void")
+			},
+		},
+	}
+}
+
+func (v *visit) invoiceForm(reply server.Reply, what string) {
+	back := v.base() + "/invoices/" + url.PathEscape(string(v.x.Param(2)))
+	v.finish(reply.Fault, func() { showInvoice(v, false) }, back, what)
+}
+
+type tier struct {
+	UpTo  any    `json:"upTo"`
+	Price number `json:"pricePerUnit"`
+	Flat  number `json:"flatFee"`
+}
+
+type invoiceItem struct {
+	Description string `json:"description"`
+	FeatureKey  string `json:"featureKey"`
+	Quantity    number `json:"quantity"`
+	UnitPrice   number `json:"unitPrice"`
+	Tiers       []tier `json:"tiers"`
+	PeriodStart string `json:"periodStart"`
+	PeriodEnd   string `json:"periodEnd"`
+	Amount      number `json:"amount"`
+	Cost        number `json:"costAmount"`
+	Counted     number `json:"eventsCounted"`
+}
+
+type invoice struct {
+	ID           string        `json:"id"`
+	Number       number        `json:"number"`
+	Type         string        `json:"type"`
+	Status       string        `json:"status"`
+	Amount       number        `json:"amount"`
+	Currency     string        `json:"currency"`
+	Subscription string        `json:"subscriptionId"`
+	Customer     string        `json:"customerReferenceId"`
+	CreatedAt    string        `json:"createdAt"`
+	DueDate      string        `json:"dueDate"`
+	PaidAt       string        `json:"paidAt"`
+	PeriodStart  string        `json:"periodStart"`
+	PeriodEnd    string        `json:"periodEnd"`
+	Items        []invoiceItem `json:"items"`
+}
+
+// Title is how an invoice is called.
+func (i invoice) Title() string {
+	if i.Number == "" {
+		return "Pending invoice"
+	}
+	return "Invoice " + string(i.Number)
+}
+
+// Open says that it can be paid, or made void.
+func (i invoice) Open() bool { return i.Status == "DUE" || i.Status == "PAST_DUE" }
+
+// invoices are a customer's, newest first.
+func (v *visit) invoices(customer string) ([]invoice, *server.Fault) {
+	call := v.adminCall("listInvoices")
+	call.Query = url.Values{"customer": {customer}}
+	list, fault := dataOf[[]invoice](v, v.admin(call))
+	slices.Reverse(list)
+	return list, fault
+}
+
+type invoicesData struct {
+	Environment string
+	Invoices    []invoice
+	Pager       pager
+}
+
+// invoicesPage is how many invoices a page lists.
+const invoicesPage = 50
+
+func showInvoices(v *visit) {
+	id := string(v.x.Param(2))
+	list, fault := v.invoices(id)
+	if fault != nil {
+		v.x.Refuse(*fault)
+		return
+	}
+	from, _ := strconv.Atoi(v.query("cursor"))
+	from = min(max(from, 0), len(list))
+	to, next := min(from+invoicesPage, len(list)), ""
+	if to < len(list) {
+		next = strconv.Itoa(to)
+	}
+	base := customer{ExternalID: id}.URL(v.base())
+	data := invoicesData{
+		Environment: v.base(), Invoices: list[from:to], Pager: v.pages(base+"/invoices", next, nil),
+	}
+	p := v.environmentPage("invoices", "Customers", "Invoices", "All invoices of "+id+".", data)
+	v.show(v.below(p, id, base))
+}
+
+type explanation struct {
+	Equal      bool          `json:"equal"`
+	Problem    string        `json:"problem"`
+	Invoice    invoice       `json:"invoice"`
+	Recomputed []invoiceItem `json:"recomputed"`
+	First      number        `json:"firstLogIndex"`
+	Last       number        `json:"lastLogIndex"`
+}
+
+type invoiceData struct {
+	Base, CustomerURL string
+	Manage            bool
+	Invoice           invoice
+	Explanation       *explanation
+}
+
+// showInvoice is one invoice with its lines; explained, it stands beside what the journal's records
+// alone make of it.
+func showInvoice(v *visit, explained bool) {
+	id := string(v.x.Param(2))
+	data := invoiceData{
+		Base: v.base() + "/invoices/" + url.PathEscape(id), Manage: v.who.Manage,
+	}
+	shown, fault := dataOf[invoice](v, v.admin(v.adminCall("showInvoice", id)))
+	if fault == nil && explained {
+		var made explanation
+		made, fault = dataOf[explanation](v, v.admin(v.adminCall("explainInvoice", id)))
+		data.Explanation = &made
+	}
+	if fault != nil {
+		v.x.Refuse(*fault)
+		return
+	}
+	data.Invoice = shown
+	data.CustomerURL = customer{ExternalID: shown.Customer}.URL(v.base())
+	p := v.environmentPage("invoice", "Customers", shown.Title(), "", data)
+	v.show(v.below(p, shown.Customer, data.CustomerURL))
+}

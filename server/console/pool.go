@@ -1,0 +1,113 @@
+package console
+
+import (
+	"net/url"
+
+	"tollgate/server/console/page"
+)
+
+const poolPath = "/accounts/{account}/{environment}/pools/{pool}"
+
+func (s *Console) poolRows() []row {
+	rows := []row{
+		{
+			method: "GET", path: poolPath, name: "pool", reach: reachEnvironment, show: showPool,
+		},
+	}
+	for _, what := range []string{"grantCredits", "deductCredits", "freezePool", "unfreezePool"} {
+		rows = append(rows, row{
+			method: "POST", path: poolPath + "/" + what, name: what, reach: reachEnvironment,
+			show: func(v *visit) {
+				id, word := string(v.x.Param(2)), "changed"
+				var fields map[string]any
+				if what == "grantCredits" || what == "deductCredits" {
+					word = "credits"
+					fields = map[string]any{
+						"amount": literal(v.fields.Get("amount")), "note": v.fields.Get("note"),
+					}
+				}
+				reply := v.send(what, fields, id)
+				v.finish(reply.Fault, func() { showPool(v) },
+					v.base()+"/pools/"+url.PathEscape(id), word)
+			},
+		})
+	}
+	return rows
+}
+
+type pool struct {
+	ID           string `json:"id"`
+	Name         string `json:"name"`
+	Denomination string `json:"denomination"`
+	Currency     string `json:"currency"`
+	Balance      number `json:"balance"`
+	Granted      number `json:"totalGranted"`
+	Consumed     number `json:"totalConsumed"`
+	Expired      number `json:"totalExpired"`
+	HardLimit    bool   `json:"hardLimit"`
+	Status       string `json:"status"`
+	CreatedAt    string `json:"createdAt"`
+}
+
+type transaction struct {
+	ID        string `json:"id"`
+	Kind      string `json:"kind"`
+	Amount    number `json:"amount"`
+	Balance   number `json:"balance"`
+	Feature   string `json:"featureKey"`
+	Note      string `json:"note"`
+	Reversed  bool   `json:"reversed"`
+	CreatedAt string `json:"createdAt"`
+	ExpiresAt string `json:"expiresAt"`
+}
+
+type poolData struct {
+	Base         string
+	Manage       bool
+	Pool         pool
+	Transactions []transaction
+	Pager        pager
+	Fields       url.Values
+}
+
+// showPool is a pool of credits with all that moved it.
+func showPool(v *visit) {
+	id := string(v.x.Param(2))
+	shown, fault := dataOf[pool](v, v.admin(v.adminCall("showPool", id)))
+	type transactions struct {
+		List       []transaction `json:"transactions"`
+		NextCursor string        `json:"nextCursor"`
+	}
+	var list transactions
+	if fault == nil {
+		list, fault = dataOf[transactions](v,
+			v.admin(v.paged(v.adminCall("listTransactions", id), "50")))
+	}
+	if fault != nil {
+		v.x.Refuse(*fault)
+		return
+	}
+	data := poolData{
+		Base: v.base() + "/pools/" + url.PathEscape(id), Manage: v.who.Manage, Pool: shown,
+		Transactions: list.List, Fields: v.fields,
+	}
+	data.Pager = v.pages(data.Base, list.NextCursor, nil)
+	p := v.environmentPage("pool", "Customers", shown.Name,
+		"A pool of credits, and every transaction that moved it.", data)
+	v.show(v.below(p, "Customers", v.base()))
+}
+
+func createPool(v *visit) {
+	v.customerForm(v.send("createPool", map[string]any{
+		"name": v.fields.Get("name"), "denomination": v.fields.Get("denomination"),
+		"hardLimit": v.fields.Get("hard") == "true",
+	}, string(v.x.Param(2))), "pool")
+}
+
+// endpointSecret is the notice that shows a webhook endpoint's signing secret.
+func endpointSecret(title, secret string) page.Notice {
+	return page.Notice{
+		Tone: page.Done, Title: title, Secret: secret,
+		Detail: "Copy the signing secret now: this page shows it once.",
+	}
+}

@@ -1,0 +1,156 @@
+package console
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"tollgate/server/console/page"
+)
+
+// Load is what a node has answered since it began; all of it only grows.
+type Load struct {
+	// Requests are the client API's answers, Events the usage events that the cluster recorded.
+	Requests, Events uint64
+	// Buckets counts the requests that took up to Bounds seconds, each, and those before.
+	Bounds  []float64
+	Buckets []uint64
+}
+
+// The plots show the last ten minutes.
+const (
+	pulseEvery = 5 * time.Second
+	pulseKept  = 121
+)
+
+// pulse samples the node's load, so that a page shows what was before it was opened. Safe for
+// concurrent use.
+type pulse struct {
+	load  func() Load
+	now   func() time.Time
+	stop  chan struct{}
+	ended chan struct{}
+
+	mu      sync.Mutex
+	samples []sample // oldest first
+}
+
+type sample struct {
+	at   time.Time
+	load Load
+}
+
+func newPulse(load func() Load, now func() time.Time) *pulse {
+	p := &pulse{load: load, now: now, stop: make(chan struct{}), ended: make(chan struct{})}
+	p.sample()
+	go p.run()
+	return p
+}
+
+// run samples until close.
+func (p *pulse) run() {
+	defer close(p.ended)
+	tick := time.NewTicker(pulseEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.stop:
+			return
+		case <-tick.C:
+			p.sample()
+		}
+	}
+}
+
+func (p *pulse) close() {
+	close(p.stop)
+	<-p.ended
+}
+
+func (p *pulse) sample() {
+	taken := sample{p.now(), p.load()}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.samples) == pulseKept {
+		p.samples = append(p.samples[:0], p.samples[1:]...)
+	}
+	p.samples = append(p.samples, taken)
+}
+
+// load is what the cluster's page shows of it.
+type loadData struct {
+	Known                     bool
+	Requests, Events, Slow    page.Plot
+	RequestsNow, EventsNow    string
+	SlowNow                   string
+	RequestsTop, EventsTop    string
+	SlowTop                   string
+	Minutes                   int
+	TotalRequests, TotalEvent uint64
+}
+
+// shown are the rates between the samples.
+func (p *pulse) shown() (d loadData) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	d.Known = true
+	d.Requests.Most, d.Events.Most, d.Slow.Most = 10, 10, 1
+	for i := 1; i < len(p.samples); i++ {
+		before, after := &p.samples[i-1], &p.samples[i]
+		seconds := after.at.Sub(before.at).Seconds()
+		if seconds <= 0 {
+			continue
+		}
+		d.Requests.Points = append(d.Requests.Points,
+			float64(after.load.Requests-min(before.load.Requests, after.load.Requests))/seconds)
+		d.Events.Points = append(d.Events.Points,
+			float64(after.load.Events-min(before.load.Events, after.load.Events))/seconds)
+		d.Slow.Points = append(d.Slow.Points, quantile(&before.load, &after.load, 0.99)*1000)
+	}
+	newest := &p.samples[len(p.samples)-1]
+	d.TotalRequests, d.TotalEvent = newest.load.Requests, newest.load.Events
+	d.Minutes = int(newest.at.Sub(p.samples[0].at).Round(time.Minute) / time.Minute)
+	d.RequestsNow, d.RequestsTop = lastOf(&d.Requests), figure(d.Requests.Top())
+	d.EventsNow, d.EventsTop = lastOf(&d.Events), figure(d.Events.Top())
+	d.SlowNow, d.SlowTop = lastOf(&d.Slow), figure(d.Slow.Top())
+	d.Requests.Title = "Requests per second over the last minutes, now " + d.RequestsNow
+	d.Events.Title = "Usage events per second over the last minutes, now " + d.EventsNow
+	d.Slow.Title = "Milliseconds within which 99 % of requests were answered, now " + d.SlowNow
+	return d
+}
+
+// quantile is the bound of the bucket within which a share of the requests between two samples was
+// answered, in seconds; 0 when there were none.
+func quantile(before, after *Load, share float64) float64 {
+	if after.Requests <= before.Requests || len(before.Buckets) != len(after.Buckets) {
+		return 0
+	}
+	wanted := share * float64(after.Requests-before.Requests)
+	for i, bound := range after.Bounds {
+		if float64(after.Buckets[i]-before.Buckets[i]) >= wanted {
+			return bound
+		}
+	}
+	if n := len(after.Bounds); n > 0 {
+		return after.Bounds[n-1]
+	}
+	return 0
+}
+
+// figure writes a rate with as many digits as say something.
+func figure(v float64) string {
+	switch {
+	case v >= 100:
+		return page.Amount(strconv.FormatFloat(v, 'f', 0, 64))
+	case v >= 10:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 2, 64)
+}
+
+func lastOf(p *page.Plot) string {
+	if len(p.Points) == 0 {
+		return "–"
+	}
+	return figure(p.Points[len(p.Points)-1])
+}

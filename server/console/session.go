@@ -1,0 +1,210 @@
+package console
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"tollgate/server"
+	"tollgate/server/console/page"
+)
+
+// How long a session lasts, and how many there may be.
+const (
+	sessionIdle  = 12 * time.Hour
+	sessionMost  = 7 * 24 * time.Hour
+	mostSessions = 1000
+	// Tries to sign in of one address.
+	signInTries  = 10
+	signInWindow = time.Minute
+)
+
+// KeySessions are sessions that the admin key opens, for a cluster whose operators have no identity
+// provider. They are in this node's memory, and only the hashes of their tokens are: a node that
+// starts again has forgotten them, and other nodes never knew them, which costs signing in once
+// more. Safe for concurrent use.
+type KeySessions struct {
+	matches func(key []byte) bool
+	now     func() time.Time
+	tries   *server.RateLimiter
+
+	mu   sync.Mutex
+	held map[[32]byte]*keySession
+}
+
+type keySession struct{ began, used time.Time }
+
+// NewKeySessions makes an empty set.
+func NewKeySessions(matches func(key []byte) bool, now func() time.Time) *KeySessions {
+	return &KeySessions{
+		matches: matches, now: now, held: map[[32]byte]*keySession{},
+		tries: server.NewRateLimiter(
+			server.RateLimit{Requests: signInTries, Window: signInWindow}, now),
+	}
+}
+
+// SignInPath is where the key is asked for.
+func (k *KeySessions) SignInPath() string { return Root + "/sign-in" }
+
+// Operator finds a request's session. Whoever has the key operates everything.
+func (k *KeySessions) Operator(x *server.Exchange) (Operator, bool) {
+	token := string(x.Ctx.Request.Header.Cookie(cookieName(x)))
+	if token == "" {
+		return Operator{}, false
+	}
+	hash, now := sha256.Sum256([]byte(token)), k.now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	session := k.held[hash]
+	if session == nil {
+		return Operator{}, false
+	}
+	if session.ended(now) {
+		delete(k.held, hash)
+		return Operator{}, false
+	}
+	session.used = now
+	return Operator{Manage: true, Token: page.TokenOf(token)}, true
+}
+
+func (s *keySession) ended(now time.Time) bool {
+	return now.Sub(s.used) >= sessionIdle || now.Sub(s.began) >= sessionMost
+}
+
+// open begins a session for whoever shows the key: always a new one, whatever cookie they came
+// with.
+func (k *KeySessions) open(x *server.Exchange, key string) *server.Fault {
+	address, ok := netip.AddrFromSlice(x.Ctx.RemoteIP())
+	if !ok {
+		address = netip.IPv6Unspecified()
+	}
+	if fault := k.tries.Take(x, address.As16()); fault != nil {
+		f := fault.With("Too many tries to sign in from this address. Wait a minute, then try again.")
+		return &f
+	}
+	if !k.matches([]byte(strings.TrimSpace(key))) {
+		return &faultKey
+	}
+	var drawn [32]byte
+	if _, err := rand.Read(drawn[:]); err != nil {
+		return &server.FaultInternal
+	}
+	token, now := base64.RawURLEncoding.EncodeToString(drawn[:]), k.now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.makeRoom(now)
+	k.held[sha256.Sum256([]byte(token))] = &keySession{began: now, used: now}
+	setCookie(x, token, int(sessionMost/time.Second))
+	return nil
+}
+
+var faultKey = server.Fault{
+	Status: 401, Code: "invalid_key", Message: "This is not the admin key",
+	Detail: "It begins with sk_admin_. tollgate dev writes it to its folder and prints it at the " +
+		"start; elsewhere whoever set the cluster up has it.",
+}
+
+// makeRoom drops ended sessions, and where there are too many the one that was used longest ago.
+func (k *KeySessions) makeRoom(now time.Time) {
+	if len(k.held) < mostSessions {
+		return
+	}
+	var oldest [32]byte
+	var at time.Time
+	for hash, session := range k.held {
+		if session.ended(now) {
+			delete(k.held, hash)
+		} else if at.IsZero() || session.used.Before(at) {
+			oldest, at = hash, session.used
+		}
+	}
+	if len(k.held) >= mostSessions {
+		delete(k.held, oldest)
+	}
+}
+
+// SignOut ends a request's session.
+func (k *KeySessions) SignOut(x *server.Exchange) {
+	hash := sha256.Sum256(x.Ctx.Request.Header.Cookie(cookieName(x)))
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.held, hash)
+	setCookie(x, "", -1)
+}
+
+// cookieName has the port in it, since browsers give a cookie to every port of a host: nodes of one
+// machine would sign each other out.
+func cookieName(x *server.Exchange) string {
+	host := string(x.Ctx.Request.Header.Host())
+	port := ""
+	if i := strings.LastIndexByte(host, ':'); i >= 0 {
+		port = host[i+1:]
+	}
+	for _, c := range []byte(port) {
+		if c < '0' || c > '9' {
+			port = ""
+		}
+	}
+	return "tollgate_operator" + port
+}
+
+func setCookie(x *server.Exchange, value string, seconds int) {
+	var c fasthttp.Cookie
+	c.SetKey(cookieName(x))
+	c.SetValue(value)
+	c.SetPath(Root)
+	c.SetHTTPOnly(true)
+	c.SetSecure(x.Ctx.IsTLS())
+	c.SetSameSite(fasthttp.CookieSameSiteStrictMode)
+	c.SetMaxAge(seconds)
+	if seconds < 0 {
+		c.SetExpire(fasthttp.CookieExpireDelete)
+	}
+	x.Ctx.Response.Header.SetCookie(&c)
+}
+
+// keyRoutes are the way in by the admin key, and the way out.
+func (s *Console) keyRoutes(keys *KeySessions) []server.Route {
+	open := func(method, name string, handle func(*server.Exchange)) server.Route {
+		return server.Route{
+			Method: method, Path: keys.SignInPath(), Operation: "console " + name,
+			Access: server.AccessOpen, Limit: formLimit, Media: page.FormMedia, Handle: handle,
+		}
+	}
+	return []server.Route{
+		open("GET", "sign in", func(x *server.Exchange) { s.showSignIn(x, 200, nil) }),
+		open("POST", "open session", func(x *server.Exchange) {
+			fields, fault := s.site.Fields(x)
+			if fault == nil {
+				fault = keys.open(x, fields.Get("key"))
+			}
+			if fault != nil {
+				s.showSignIn(x, fault.Status, fault)
+				return
+			}
+			to := fields.Get("return")
+			if !localPath(to) {
+				to = Root
+			}
+			s.site.Redirect(x, to)
+		}),
+	}
+}
+
+func (s *Console) showSignIn(x *server.Exchange, status int, fault *server.Fault) {
+	back := string(x.Ctx.QueryArgs().Peek("return"))
+	if !localPath(back) {
+		back = ""
+	}
+	v := page.View{Page: "sign-in", Title: "Sign in", Plain: true, Data: back}
+	if fault != nil {
+		v.Notice = &page.Notice{Tone: page.Problem, Title: fault.Message, Detail: fault.Detail}
+	}
+	s.site.Show(x, status, &v)
+}

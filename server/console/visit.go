@@ -1,0 +1,243 @@
+package console
+
+import (
+	"bytes"
+	"cmp"
+	"net/url"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"tollgate/engine/billing"
+	"tollgate/server"
+	"tollgate/server/console/page"
+)
+
+// number is an exact number of an answer, as text: it is shown, never reckoned with.
+type number string
+
+// UnmarshalJSON takes a number's digits as they are.
+func (n *number) UnmarshalJSON(text []byte) error {
+	*n = number(bytes.Trim(text, `"`))
+	return nil
+}
+
+// adminCall calls a row of the admin API below this visit's environment; below names further
+// parameters of its path.
+func (v *visit) adminCall(operation string, below ...string) server.Call {
+	return server.Call{
+		Operation: operation, Path: append([]string{v.account, v.environment}, below...),
+		Actor: v.who.Name,
+	}
+}
+
+// admin carries out a row of the admin API.
+func (v *visit) admin(c server.Call) server.Reply { return v.console.config.Admin.Call(c) }
+
+// client carries out a row of the client API for this visit's environment.
+func (v *visit) client(c server.Call) server.Reply {
+	c.Principal = billing.Principal{
+		Account: v.account, Env: v.env, Environment: environments[v.environment],
+		Scope: billing.ScopeFull,
+	}
+	return v.console.config.Client.Call(c)
+}
+
+// dataOf reads the data of a reply.
+func dataOf[T any](v *visit, r server.Reply) (data T, fault *server.Fault) {
+	if r.Fault != nil {
+		return data, r.Fault
+	}
+	envelope := struct {
+		Data *T `json:"data"`
+	}{&data}
+	if err := json.Unmarshal(r.Body, &envelope); err != nil {
+		v.console.config.Log.Error("an answer cannot be read", "error", err,
+			"request_id", string(v.x.RequestID()))
+		return data, &server.FaultInternal
+	}
+	return data, nil
+}
+
+// body writes a form's fields as a request's body. Fields that were left empty are not in it.
+func body(fields map[string]any) []byte {
+	for name, value := range fields {
+		if value == "" || value == nil {
+			delete(fields, name)
+		}
+	}
+	text, err := json.Marshal(fields, json.Deterministic(true))
+	if err != nil {
+		return nil // texts, numbers and flags only; the row refuses an empty body
+	}
+	return text
+}
+
+// literal is a number of a form, to stand in a body as it was typed; what is no number becomes a
+// text, which the row refuses in its words.
+func literal(text string) any {
+	text = strings.TrimSpace(text)
+	n := jsontext.Value(text)
+	if text == "" {
+		return nil
+	}
+	if !n.IsValid() || n.Kind() != '0' {
+		return text
+	}
+	return n
+}
+
+// query reads a parameter of the page's address.
+func (v *visit) query(name string) string { return string(v.x.Ctx.QueryArgs().Peek(name)) }
+
+// base is the path of this visit's environment.
+func (v *visit) base() string {
+	return Root + "/accounts/" + url.PathEscape(v.account) + "/" + v.environment
+}
+
+// paged adds the page's own cursor to a call.
+func (v *visit) paged(c server.Call, limit string) server.Call {
+	if c.Query == nil {
+		c.Query = url.Values{}
+	}
+	c.Query.Set("limit", limit)
+	if cursor := v.query("cursor"); cursor != "" {
+		c.Query.Set("cursor", cursor)
+	}
+	return c
+}
+
+// pager is the way to the first and to the next page of a list.
+type pager struct{ First, Next string }
+
+// pages makes the pager of a list at a path; keep are parameters that stay.
+func (v *visit) pages(path, next string, keep url.Values) (p pager) {
+	if v.query("cursor") != "" {
+		p.First = path
+		if len(keep) > 0 {
+			p.First += "?" + keep.Encode()
+		}
+	}
+	if next != "" {
+		query := url.Values{"cursor": {next}}
+		for name, values := range keep {
+			query[name] = values
+		}
+		p.Next = path + "?" + query.Encode()
+	}
+	return p
+}
+
+// show answers with a page of this visit.
+func (v *visit) show(p page.View) {
+	v.frame(&p)
+	v.console.site.Show(v.x, cmp.Or(v.status, 200), &p)
+}
+
+// frame adds what every page has: sections, who is signed in, what just happened.
+func (v *visit) frame(p *page.View) {
+	p.Token, p.SignOut = v.who.Token, Root+"/sign-out"
+	if p.Who = v.who.Name; p.Who == "" {
+		p.Who = "admin key"
+	}
+	at := string(v.x.Ctx.Path())
+	section := func(text, path string) {
+		here := strings.HasPrefix(at, path) && path != Root || at == path ||
+			path == Root && strings.HasPrefix(at, Root+"/accounts")
+		p.Nav = append(p.Nav, page.Link{Text: text, URL: path, Here: here})
+	}
+	section("Accounts", Root)
+	if v.who.Account == [16]byte{} {
+		section("Cluster", Root+"/cluster")
+		section("Workspaces", Root+"/workspaces")
+		section("Changes", Root+"/changes")
+	}
+	if p.Notice = v.notice; p.Notice == nil {
+		p.Notice = v.happened()
+	}
+}
+
+// done are the words for what a form did; the address names one, and nothing else is ever shown.
+var done = map[string]page.Notice{
+	"account":   {Title: "The account was created", Detail: "It has a live and a sandbox environment. Next: a catalog, then a key."},
+	"revoked":   {Title: "The key was revoked", Detail: "Requests with it are refused from now on."},
+	"catalog":   {Title: "The catalog was applied"},
+	"customer":  {Title: "The customer was created", Detail: "Next: subscribe them to a plan."},
+	"subscribe": {Title: "The subscription was created", Detail: "Its first invoice is below."},
+	"cancel":    {Title: "The cancellation was recorded"},
+	"usage":     {Title: "The usage was recorded"},
+	"paid":      {Title: "The invoice was marked as paid"},
+	"void":      {Title: "The invoice is void"},
+	"pool":      {Title: "The pool was created", Detail: "Next: grant credits to it."},
+	"credits":   {Title: "The credits were booked"},
+	"changed":   {Title: "It was changed"},
+	"webhook":   {Title: "The endpoint was removed"},
+	"resent":    {Title: "The message will be sent once more"},
+	"clock":     {Title: "The clock was advanced"},
+}
+
+// happened is what the form before this page did, from a fixed list; a secret that it made is shown
+// once.
+func (v *visit) happened() *page.Notice {
+	if secret, ok := v.console.reveals.take(v.query("shown"), v.who.Token); ok {
+		notice := secret
+		return &notice
+	}
+	if notice, known := done[v.query("done")]; known {
+		notice.Tone = page.Done
+		return &notice
+	}
+	return nil
+}
+
+// finish ends a form: what went wrong is said on the page that again shows, what went well on the
+// page that is next.
+func (v *visit) finish(fault *server.Fault, again func(), next, what string) {
+	if fault != nil {
+		v.problem(fault)
+		again()
+		return
+	}
+	separator := "?"
+	if strings.Contains(next, "?") {
+		separator = "&"
+	}
+	v.console.site.Redirect(v.x, next+separator+"done="+what)
+}
+
+// problem lets the page say what went wrong.
+func (v *visit) problem(fault *server.Fault) {
+	v.notice, v.status = noticeOf(fault), fault.Status
+}
+
+func noticeOf(fault *server.Fault) *page.Notice {
+	n := &page.Notice{Tone: page.Problem, Title: fault.Message, Detail: fault.Detail}
+	switch fault.Code {
+	case "unavailable":
+		n.Detail = "This node cannot reach a majority of the cluster now. Load the page again in a " +
+			"moment; the Cluster page says which nodes answer."
+	case "outcome_unknown":
+		n.Detail = "It may have been done, or not. Look at the page first; the same form may be sent " +
+			"again and is carried out once."
+	}
+	return n
+}
+
+// showFault shows a refusal as a page.
+func (s *Console) showFault(x *server.Exchange, f *server.Fault) bool {
+	v := &visit{console: s, x: x, notice: noticeOf(f)}
+	p := page.View{Page: "problem", Title: f.Message, Plain: true}
+	var known bool
+	if v.who, known = s.operators.Operator(x); known {
+		p.Plain = false
+		v.frame(&p)
+	}
+	p.Title, p.Notice = "That did not work", v.notice
+	p.Data = s.operators.SignInPath()
+	if f.Code != faultSignedOut.Code {
+		p.Data = Root
+	}
+	s.site.Show(x, f.Status, &p)
+	return true
+}

@@ -1,0 +1,159 @@
+package console
+
+import (
+	"net/url"
+	"strings"
+)
+
+const (
+	webhooksPath = "/accounts/{account}/{environment}/webhooks"
+	webhookPath  = webhooksPath + "/{endpoint}"
+)
+
+func (s *Console) webhookRows() []row {
+	look := func(path, name string, show func(*visit)) row {
+		return row{method: "GET", path: path, name: name, reach: reachEnvironment, show: show}
+	}
+	form := func(path, name string, show func(*visit)) row {
+		return row{method: "POST", path: path, name: name, reach: reachEnvironment, show: show}
+	}
+	return []row{
+		look(webhooksPath, "webhooks", showWebhooks),
+		form(webhooksPath, "create webhook", createWebhook),
+		look(webhookPath, "webhook", showWebhook),
+		form(webhookPath+"/rotate", "rotate webhook secret", rotateWebhook),
+		form(webhookPath+"/enable", "enable webhook", func(v *visit) {
+			id := string(v.x.Param(2))
+			reply := v.send("updateWebhookEndpoint",
+				map[string]any{"enabled": v.fields.Get("enabled") == "true"}, id)
+			v.finish(reply.Fault, func() { showWebhook(v) }, v.webhookURL(id), "changed")
+		}),
+		form(webhookPath+"/delete", "delete webhook", func(v *visit) {
+			reply := v.send("deleteWebhookEndpoint", nil, string(v.x.Param(2)))
+			v.finish(reply.Fault, func() { showWebhooks(v) }, v.base()+"/webhooks", "webhook")
+		}),
+		form(webhookPath+"/resend", "resend webhook", func(v *visit) {
+			id := string(v.x.Param(2))
+			reply := v.send("resendWebhook", nil, id, v.fields.Get("message"))
+			v.finish(reply.Fault, func() { showWebhook(v) }, v.webhookURL(id), "resent")
+		}),
+	}
+}
+
+func (v *visit) webhookURL(id string) string {
+	return v.base() + "/webhooks/" + url.PathEscape(id)
+}
+
+type endpoint struct {
+	ID            string   `json:"id"`
+	URL           string   `json:"url"`
+	Events        []string `json:"events"`
+	Description   string   `json:"description"`
+	Enabled       bool     `json:"enabled"`
+	Reason        string   `json:"disabledReason"`
+	Secret        string   `json:"secret"`
+	Pending       number   `json:"pending"`
+	Delivered     number   `json:"delivered"`
+	Failed        number   `json:"failed"`
+	Skipped       number   `json:"skipped"`
+	FailingSince  string   `json:"failingSince"`
+	LastAttemptAt string   `json:"lastAttemptAt"`
+	CreatedAt     string   `json:"createdAt"`
+}
+
+type webhooksData struct {
+	Base      string
+	Manage    bool
+	Endpoints []endpoint
+	Fields    url.Values
+}
+
+func showWebhooks(v *visit) {
+	list, fault := dataOf[[]endpoint](v, v.admin(v.adminCall("listWebhookEndpoints")))
+	if fault != nil {
+		v.x.Refuse(*fault)
+		return
+	}
+	v.show(v.environmentPage("webhooks", "Webhooks", "Webhooks",
+		"Where your programs are told of what happens: invoices, subscriptions, limits.",
+		webhooksData{
+			Base: v.base() + "/webhooks", Manage: v.who.Manage, Endpoints: list, Fields: v.fields,
+		}))
+}
+
+func createWebhook(v *visit) {
+	fields := map[string]any{
+		"url": v.fields.Get("url"), "description": v.fields.Get("description"),
+	}
+	if events := strings.Fields(v.fields.Get("events")); len(events) > 0 {
+		fields["events"] = events
+	}
+	made, fault := dataOf[endpoint](v, v.send("createWebhookEndpoint", fields))
+	if fault != nil {
+		v.problem(fault)
+		showWebhooks(v)
+		return
+	}
+	v.reveal(v.webhookURL(made.ID), endpointSecret("The endpoint was added", made.Secret))
+}
+
+func rotateWebhook(v *visit) {
+	id := string(v.x.Param(2))
+	made, fault := dataOf[endpoint](v, v.send("rotateWebhookSecret", nil, id))
+	if fault != nil {
+		v.problem(fault)
+		showWebhook(v)
+		return
+	}
+	v.reveal(v.webhookURL(id), endpointSecret(
+		"There is a new secret; the one before signs beside it for 24 hours", made.Secret))
+}
+
+type delivery struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Status   string `json:"status"`
+	Attempts number `json:"attempts"`
+	Log      []struct {
+		At      string `json:"at"`
+		Outcome string `json:"outcome"`
+		Status  number `json:"status"`
+		Reason  string `json:"reason"`
+		TookMS  number `json:"tookMs"`
+	} `json:"log"`
+	CreatedAt     string `json:"createdAt"`
+	NextAttemptAt string `json:"nextAttemptAt"`
+}
+
+type webhookData struct {
+	Base       string
+	Manage     bool
+	Endpoint   endpoint
+	Deliveries []delivery
+	Pager      pager
+}
+
+// showWebhook is an endpoint with its deliveries.
+func showWebhook(v *visit) {
+	id := string(v.x.Param(2))
+	shown, fault := dataOf[endpoint](v, v.admin(v.adminCall("showWebhookEndpoint", id)))
+	type deliveries struct {
+		List       []delivery `json:"deliveries"`
+		NextCursor string     `json:"nextCursor"`
+	}
+	var list deliveries
+	if fault == nil {
+		list, fault = dataOf[deliveries](v,
+			v.admin(v.paged(v.adminCall("listWebhookDeliveries", id), "50")))
+	}
+	if fault != nil {
+		v.x.Refuse(*fault)
+		return
+	}
+	data := webhookData{
+		Base: v.webhookURL(id), Manage: v.who.Manage, Endpoint: shown, Deliveries: list.List,
+	}
+	data.Pager = v.pages(data.Base, list.NextCursor, nil)
+	p := v.environmentPage("webhook", "Webhooks", "Webhook endpoint", shown.URL, data)
+	v.show(v.below(p, "Webhooks", v.base()+"/webhooks"))
+}

@@ -1,0 +1,182 @@
+package console
+
+import (
+	"net/url"
+
+	"tollgate/server"
+	"tollgate/server/console/page"
+)
+
+func (s *Console) workspaceRows() []row {
+	rows := []row{
+		{
+			method: "GET", path: "/workspaces", name: "workspaces", reach: reachCluster,
+			show: showWorkspaces,
+		},
+		{
+			method: "GET", path: "/workspaces/{id}", name: "workspace", reach: reachCluster,
+			show: showWorkspace,
+		},
+	}
+	for _, tool := range []struct{ path, operation string }{
+		{"/claim", "claimForOwner"},
+		{"/pause", "setPurchasePause"},
+		{"/cap", "setSpendingCap"},
+		{"/credits", "grantWorkspaceCredits"},
+		{"/approve", "approvePurchase"},
+		{"/deny", "denyPurchase"},
+		{"/refund", "retryRefund"},
+	} {
+		rows = append(rows, row{
+			method: "POST", path: "/workspaces/{id}" + tool.path, name: tool.operation,
+			reach: reachCluster, show: func(v *visit) { actForOwner(v, tool.operation) },
+		})
+	}
+	return rows
+}
+
+type workspace struct {
+	ID        string `json:"id"`
+	Label     string `json:"label"`
+	Owner     string `json:"owner"`
+	RunsLeft  number `json:"runsLeft"`
+	Purchase  string `json:"purchase"`
+	CreatedAt string `json:"createdAt"`
+	UsedAt    string `json:"usedAt"`
+	Bytes     uint64 `json:"bytes"`
+
+	Credits       number     `json:"credits"`
+	SpentCents    number     `json:"spentCents"`
+	ChargingCents number     `json:"chargingCents"`
+	CapCents      number     `json:"capCents"`
+	CapApproved   bool       `json:"capApproved"`
+	Paused        bool       `json:"paused"`
+	Purchases     []purchase `json:"purchases"`
+}
+
+// URL is the workspace's page.
+func (w workspace) URL() string { return Root + "/workspaces/" + url.PathEscape(w.ID) }
+
+type purchase struct {
+	ID        string `json:"id"`
+	Status    string `json:"status"`
+	Runs      number `json:"runs"`
+	Cents     number `json:"cents"`
+	Reason    string `json:"reason"`
+	RefundDue bool   `json:"refundDue"`
+	CreatedAt string `json:"createdAt"`
+}
+
+type workspacesData struct {
+	Workspaces []workspace
+	Unclaimed  bool
+	Pager      pager
+}
+
+func showWorkspaces(v *visit) {
+	data := workspacesData{Unclaimed: v.query("unclaimed") == "true"}
+	call := server.Call{Operation: "listWorkspaces", Query: url.Values{}}
+	keep := url.Values{}
+	if data.Unclaimed {
+		call.Query.Set("unclaimed", "true")
+		keep.Set("unclaimed", "true")
+	}
+	type workspaces struct {
+		List       []workspace `json:"workspaces"`
+		NextCursor string      `json:"nextCursor"`
+	}
+	list, fault := dataOf[workspaces](v, v.admin(v.paged(call, "50")))
+	if fault != nil {
+		v.x.Refuse(*fault)
+		return
+	}
+	data.Workspaces = list.List
+	data.Pager = v.pages(Root+"/workspaces", list.NextCursor, keep)
+	v.show(page.View{
+		Page: "workspaces", Title: "Workspaces", Data: data,
+		Lead: "Where agents and their owners keep flows and runs, newest first.",
+	})
+}
+
+type act struct {
+	ID      string `json:"id"`
+	At      string `json:"at"`
+	Actor   string `json:"actor"`
+	Action  string `json:"action"`
+	Subject string `json:"subject"`
+	Note    string `json:"note"`
+	Changes []struct {
+		Name   string `json:"name"`
+		Before string `json:"before"`
+		After  string `json:"after"`
+	} `json:"changes"`
+}
+
+type workspaceData struct {
+	Base      string
+	Manage    bool
+	Workspace workspace
+	Acts      []act
+	Pager     pager
+	Fields    url.Values
+}
+
+// showWorkspace is one workspace, its purchases, and what operators did for its owner.
+func showWorkspace(v *visit) {
+	id := string(v.x.Param(0))
+	shown, fault := dataOf[workspace](v,
+		v.admin(server.Call{Operation: "showWorkspace", Path: []string{id}}))
+	type acts struct {
+		List       []act  `json:"acts"`
+		NextCursor string `json:"nextCursor"`
+	}
+	var list acts
+	if fault == nil {
+		list, fault = dataOf[acts](v, v.admin(v.paged(
+			server.Call{Operation: "listWorkspaceActs", Path: []string{id}}, "20")))
+	}
+	if fault != nil {
+		v.x.Refuse(*fault)
+		return
+	}
+	data := workspaceData{
+		Base: shown.URL(), Manage: v.who.Manage, Workspace: shown, Acts: list.List, Fields: v.fields,
+	}
+	data.Pager = v.pages(data.Base, list.NextCursor, nil)
+	title := shown.Label
+	if title == "" {
+		title = shown.ID
+	}
+	v.show(page.View{
+		Page: "workspace", Title: title, Data: data,
+		Crumbs: []page.Link{{Text: "Workspaces", URL: Root + "/workspaces"}, {Text: shown.ID}},
+	})
+}
+
+// actForOwner carries out one of the tools by which an operator acts for the person who owns a
+// workspace; the row keeps who did it.
+func actForOwner(v *visit, operation string) {
+	call := server.Call{
+		Operation: operation, Path: []string{string(v.x.Param(0))}, Actor: v.who.Name,
+		OnceKey: page.OnceKey(v.fields),
+	}
+	switch operation {
+	case "claimForOwner":
+		call.Body = body(map[string]any{"owner": v.fields.Get("owner")})
+	case "setPurchasePause":
+		call.Body = body(map[string]any{"paused": v.fields.Get("paused") == "true"})
+	case "setSpendingCap":
+		call.Body = body(map[string]any{"capCents": literal(v.fields.Get("cents"))})
+	case "grantWorkspaceCredits":
+		call.Body = body(map[string]any{
+			"amount": literal(v.fields.Get("amount")), "note": v.fields.Get("note"),
+		})
+	default: // of one purchase
+		call.Path = append(call.Path, v.fields.Get("purchase"))
+		if owner := v.fields.Get("owner"); owner != "" && operation == "approvePurchase" {
+			call.Body = body(map[string]any{"owner": owner})
+		}
+	}
+	v.finish(v.admin(call).Fault, func() { showWorkspace(v) },
+		workspace{ID: string(v.x.Param(0))}.URL(), "changed")
+}
