@@ -5,10 +5,13 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -40,6 +43,12 @@ func event(format string, args ...any) {
 
 // stop is why a run goes no further: step, rule and what was seen.
 type stop struct{ step, rule, reason string }
+
+// ownLimits are rules that say something of this agent, not of the product: a run that one of them
+// ends is not reported as blocked.
+var ownLimits = []string{
+	"time_budget", "page_budget", "checkpoint_too_large", "checkpoint_foreign",
+}
 
 func (s *stop) Error() string { return s.rule + ": " + s.reason }
 
@@ -81,33 +90,29 @@ func (t *task) run(ctx context.Context) error {
 		return err
 	}
 	got, err := t.signUp(b)
-	err = firstOf(err, b.close())
-	if why, is := err.(*stop); is {
-		say(map[string]any{
-			"type": "done", "blocked": true, "step": why.step, "code": why.rule, "reason": why.reason,
-		})
-		return nil
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = &stop{
+			"acquire_credential", "time_budget",
+			fmt.Sprintf("The run has taken the %.0f seconds that it may.", maxTime.Seconds()),
+		}
 	}
+	err = cmp.Or(err, b.close())
+	why := (*stop)(nil)
 	switch {
+	case errors.As(err, &why):
+		say(map[string]any{
+			"type": "done", "blocked": !slices.Contains(ownLimits, why.rule),
+			"step": why.step, "code": why.rule, "reason": why.reason,
+		})
 	case err != nil:
 		return err
 	case got.question != "":
-		left, err := json.Marshal(got.pause)
-		if err != nil {
-			return err
-		}
-		say(map[string]any{"type": "need_human", "question": got.question, "checkpoint": left})
+		say(map[string]any{
+			"type": "need_human", "question": got.question, "checkpoint": got.checkpoint,
+		})
 	default:
 		say(map[string]any{"type": "credential", "value": got.key})
 		say(map[string]any{"type": "done", "step": "authenticate"})
 	}
 	return nil
-}
-
-// firstOf is the error that came first.
-func firstOf(first, second error) error {
-	if first != nil {
-		return first
-	}
-	return second
 }

@@ -3,148 +3,140 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 
-	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/chromedp"
-
 	"tollgate/server/provider/runner/follower"
 )
 
-// maxPages is how many pages a run looks at.
-const maxPages = 6
-
-// seen is what a page shows, as the agent reads it.
-type seen struct {
-	Title   string `json:"title"`
-	Captcha bool   `json:"captcha"`
-	Forms   []form `json:"forms"`
-	Links   []link `json:"links"`
-	// Shown are the texts that stand by themselves: code, fields that can only be read.
-	Shown []string `json:"shown"`
-}
-
-// form is a form: its place among the page's forms, what it is called, its visible fields.
-type form struct {
-	At     int     `json:"at"`
-	Called string  `json:"called"`
-	Fields []field `json:"fields"`
-}
-
-type field struct {
-	Name     string   `json:"name"`
-	Type     string   `json:"type"`
-	Label    string   `json:"label"`
-	Required bool     `json:"required"`
-	Options  []string `json:"options"`
-}
-
-type link struct {
-	Text string `json:"text"`
-	Href string `json:"href"`
-}
-
-// look reads a page. What it returns is bounded; a page cannot make it run anything but itself.
-const look = `(() => {
-const cut = (s, n) => (s || "").trim().slice(0, n);
-const all = (q, n) => Array.from(document.querySelectorAll(q)).slice(0, n);
-const label = e => cut((e.labels && e.labels[0] && e.labels[0].innerText) ||
-  e.getAttribute("aria-label") || e.placeholder, 100);
-return {
-  title: cut((document.querySelector("h1") || {}).innerText || document.title, 200),
-  captcha: !!document.querySelector(
-    "[class*=captcha],[id*=captcha],[class*=turnstile],iframe[src*=captcha],[data-sitekey]"),
-  forms: all("form", 10).map((f, at) => ({
-    at, called: cut((f.getAttribute("action") || "") + " " +
-      Array.from(f.querySelectorAll("button,input[type=submit]")).map(
-        b => b.innerText || b.value).join(" "), 300),
-    fields: Array.from(f.elements).slice(0, 40).filter(
-      e => e.name && !["hidden", "submit", "button", "reset"].includes(e.type)).map(e => ({
-        name: cut(e.name, 100), type: e.type || "", label: label(e), required: !!e.required,
-        options: e.options ? Array.from(e.options).slice(0, 20).map(o => cut(o.value, 100)) : []})),
-  })),
-  links: all("a[href]", 200).map(a => ({text: cut(a.innerText, 100), href: cut(a.href, 2000)})),
-  shown: all("code,pre,kbd,samp,input[readonly],textarea[readonly]", 50).map(
-    e => cut(e.value || e.innerText, 4096)),
-};})()`
-
-func statusOf(answer *network.Response) int {
-	if answer == nil {
-		return 0
-	}
-	return int(answer.Status)
-}
+const (
+	// maxPages is how many pages a run looks at.
+	maxPages = 6
+	// maxCheckpoint is what a node keeps for a run that waits, in bytes.
+	maxCheckpoint = 8 << 10
+)
 
 // obtained is what a sign-up led to: a key, or what only a person can tell.
 type obtained struct {
 	key, question string
-	pause         *pause
+	checkpoint    []byte
 }
 
-// pause is where a run goes on: the page with the field that a person's answer belongs in.
+// pause is where a run goes on: the page with the field that a person's answer belongs in, and what
+// the product knows this visitor by.
 type pause struct {
-	URL   string `json:"url"`
-	Form  int    `json:"form"`
-	Field string `json:"field"`
+	URL     string   `json:"url"`
+	Field   string   `json:"field"`
+	Cookies []cookie `json:"cookies,omitempty"`
+}
+
+// walk is one run: what was sent, and where it has been.
+type walk struct {
+	*task
+	b    *browser
+	who  follower.Identity
+	sent map[string]bool
+	been map[string]bool
+	// shown are texts that stood there before anything was sent: examples, not keys.
+	shown map[string]bool
+	// begun says that a form was sent, in this run or before it waited.
+	begun bool
 }
 
 // signUp goes from page to page until there is a key.
 func (t *task) signUp(b *browser) (*obtained, error) {
-	who := follower.IdentityOf(t.RunID, t.Task)
-	status, err := 0, error(nil)
+	w := &walk{
+		task: t, b: b, who: follower.IdentityOf(t.RunID, t.Task),
+		sent: map[string]bool{}, been: map[string]bool{}, shown: map[string]bool{},
+	}
+	var page *seen
+	var err error
 	if t.Type == "resume" {
-		status, err = t.goOn(b)
+		page, err = w.goOn()
 	} else {
 		event("opens %s", pathOf(t.URL))
-		status, err = b.visit(t.URL)
+		page, err = b.visit(t.URL)
 	}
-	sent := map[string]bool{}
 	for range maxPages {
 		if err != nil {
 			return nil, err
 		}
-		page, err2 := chromedp.Run(b.ctx, chromedp.Evaluate[seen](look))
-		at, err3 := chromedp.Run(b.ctx, chromedp.Location())
-		if err = firstOf(err2, err3); err != nil {
-			return nil, err
+		var got *obtained
+		if got, page, err = w.step(page); got != nil {
+			return got, nil
 		}
-		event("sees %q (%d)", page.Title, status)
-		if key := keyOf(&page); key != "" {
-			return &obtained{key: key}, nil
-		}
-		if why := blockedBy(&page, status); why != nil {
-			return nil, why
-		}
-		if i := slices.IndexFunc(page.Forms, asksCode); i >= 0 {
-			return t.ask(&page.Forms[i], at, who)
-		}
-		if i := slices.IndexFunc(page.Forms, signsUp); i >= 0 && !sent[at] {
-			sent[at] = true
-			status, err = send(b, &page.Forms[i], who)
-			continue
-		}
-		next := t.next(&page, at, sent)
-		if next == "" {
-			return nil, &stop{
-				"acquire_credential", "no_way_published",
-				fmt.Sprintf("The page has no form to sign up with, no link to one, no key: %q.", page.Title),
+	}
+	return nil, cmp.Or(err, error(&stop{
+		"acquire_credential", "page_budget",
+		fmt.Sprintf("The run has seen the %d pages that it may.", maxPages),
+	}))
+}
+
+// step does what a page leads to: it ends the run, or gives the page that follows.
+func (w *walk) step(page *seen) (*obtained, *seen, error) {
+	status := w.b.traffic.status()
+	event("sees %q (%d)", page.Title, status)
+	if key := w.keyOf(page); key != "" {
+		return &obtained{key: key}, nil, nil
+	}
+	if why := w.blockedBy(page, status); why != nil {
+		return nil, nil, why
+	}
+	i := slices.IndexFunc(page.Forms, func(f form) bool { return f.signsUp() })
+	if code := slices.IndexFunc(page.Forms, func(f form) bool { return f.code() >= 0 }); code >= 0 &&
+		(i < 0 || w.begun) {
+		got, err := w.ask(&page.Forms[code], page)
+		return got, nil, err
+	}
+	if i >= 0 {
+		f := &page.Forms[i]
+		if w.sent[f.key()] {
+			return nil, nil, &stop{
+				"acquire_credential", "signup_refused",
+				"The form is shown again after it was sent. " + says(page, status, w.b.traffic.said()),
 			}
 		}
-		sent[next] = true
-		event("goes to %s", pathOf(next))
-		status, err = b.visit(next)
+		w.sent[f.key()], w.begun = true, true
+		next, err := w.send(f)
+		return nil, next, err
 	}
-	return nil, &stop{"acquire_credential", "page_budget", "The run has seen the 6 pages that it may."}
+	to := w.next(page)
+	if to == "" {
+		return w.waitFor(page, status)
+	}
+	w.been[to] = true
+	event("goes to %s", pathOf(to))
+	next, err := w.b.visit(to)
+	return nil, next, err
+}
+
+// waitFor gives a page that leads nowhere the time that scripts take to make one of it that does.
+func (w *walk) waitFor(page *seen, status int) (*obtained, *seen, error) {
+	next, err := w.b.settle(page.digest())
+	if err != nil {
+		return nil, nil, err
+	}
+	if next.digest() != page.digest() {
+		return nil, next, nil
+	}
+	rule, what := "no_way_published", "The page has no form to sign up with, no link to one, no key. "
+	if w.begun {
+		rule, what = "no_credential_in_answer", "It was sent, and the page that follows shows no key. "
+	}
+	return nil, nil, &stop{"acquire_credential", rule, what + says(page, status, w.b.traffic.said())}
 }
 
 // next is a link that leads to signing up, on the hosts of the task.
-func (t *task) next(page *seen, at string, been map[string]bool) string {
+func (w *walk) next(page *seen) string {
+	if w.begun { // an account may exist
+		return ""
+	}
 	for _, l := range page.Links {
 		u, err := url.Parse(l.Href)
-		if err == nil && slices.Contains(t.Hosts, u.Host) && l.Href != at && !been[l.Href] &&
+		if err == nil && slices.Contains(w.Hosts, u.Host) && l.Href != page.URL && !w.been[l.Href] &&
 			follower.SignsUp(l.Text+" "+u.Path) {
 			return l.Href
 		}
@@ -152,19 +144,41 @@ func (t *task) next(page *seen, at string, been map[string]bool) string {
 	return ""
 }
 
-// keyOf is a key that a page shows by itself.
-func keyOf(page *seen) string {
+// keyOf is a key that a page shows by itself, after something was sent. What was shown before is an
+// example.
+func (w *walk) keyOf(page *seen) string {
 	for _, text := range page.Shown {
-		if follower.LooksLikeKey(text) {
+		switch {
+		case !follower.LooksLikeKey(text) || w.shown[text]:
+		case w.begun:
 			return text
+		default:
+			w.shown[text] = true
 		}
 	}
 	return ""
 }
 
+// says is what a page says, in a sentence.
+func says(page *seen, status int, dialog string) string {
+	words := page.Title
+	for _, more := range []string{page.Says, dialog} {
+		if more != "" {
+			words += " · " + more
+		}
+	}
+	if len(words) > 300 {
+		words = strings.ToValidUTF8(words[:300], "")
+	}
+	if status == 0 {
+		return fmt.Sprintf("The page says %q.", words)
+	}
+	return fmt.Sprintf("The page says %q (%d).", words, status)
+}
+
 // blockedBy says what of a page stops an agent.
-func blockedBy(page *seen, status int) error {
-	said := fmt.Sprintf("The page says %q (%d).", page.Title, status)
+func (w *walk) blockedBy(page *seen, status int) error {
+	said := says(page, status, w.b.traffic.said())
 	switch {
 	case page.Captcha:
 		return &stop{"acquire_credential", "captcha", "The product wants a CAPTCHA solved. " + said}
@@ -180,123 +194,130 @@ func blockedBy(page *seen, status int) error {
 	return nil
 }
 
-func asksCode(f form) bool {
-	return slices.ContainsFunc(f.Fields, isCode)
-}
-
-func isCode(d field) bool { return follower.Wanted(d.Name) == "email_code" }
-
-// signsUp says that a form is one to sign up with: called so, with a field for who signs up.
-func signsUp(f form) bool {
-	return follower.SignsUp(f.Called) && slices.ContainsFunc(f.Fields, func(d field) bool {
-		return d.Type == "email" || follower.Identity{Name: "n", Mail: "m"}.Own(d.Name) != ""
-	})
-}
-
 // ask leaves the page with the field that a code belongs in.
-func (t *task) ask(f *form, at string, who follower.Identity) (*obtained, error) {
-	if t.Type == "resume" {
+func (w *walk) ask(f *form, page *seen) (*obtained, error) {
+	if w.Type == "resume" {
+		return nil, &stop{"acquire_credential", "email_code", "The product asks for the code again. " +
+			says(page, w.b.traffic.status(), w.b.traffic.said())}
+	}
+	d := &f.Fields[f.code()]
+	cookies, err := w.b.cookies(page.URL)
+	if err != nil {
+		return nil, err
+	}
+	left, err := json.Marshal(pause{URL: page.URL, Field: d.Name, Cookies: cookies})
+	if err != nil {
+		return nil, err
+	}
+	if len(left) > maxCheckpoint {
 		return nil, &stop{
-			"acquire_credential", "email_code", "The product asks for the code again.",
+			"acquire_credential", "checkpoint_too_large",
+			"What the run would go on from is too large to be kept.",
 		}
 	}
-	i := slices.IndexFunc(f.Fields, isCode)
-	name := f.Fields[i].Name
 	return &obtained{
-		question: fmt.Sprintf("The product has sent a code by e-mail to %s. Which one? (%q)", who.Mail,
-			cmp.Or(f.Fields[i].Label, name)),
-		pause: &pause{URL: at, Form: f.At, Field: name},
+		question: fmt.Sprintf("The product has sent a code by e-mail to %s. Which one? (%q)",
+			w.who.Mail, cmp.Or(d.Label, d.Name)),
+		checkpoint: left,
 	}, nil
 }
 
 // goOn opens the page that was left, and sends what the person has answered.
-func (t *task) goOn(b *browser) (int, error) {
+func (w *walk) goOn() (*seen, error) {
 	var p pause
-	answer := strings.TrimSpace(t.Answer)
-	u, err := url.Parse("")
-	if json.Unmarshal(t.Checkpoint, &p) == nil {
-		u, err = url.Parse(p.URL)
-	}
+	answer := strings.TrimSpace(w.Answer)
+	err := json.Unmarshal(w.Checkpoint, &p)
+	u, malformed := url.Parse(p.URL)
 	switch {
-	case err != nil || !slices.Contains(t.Hosts, u.Host):
-		return 0, &stop{
+	case errors.Join(err, malformed) != nil || !slices.Contains(w.Hosts, u.Host):
+		return nil, &stop{
 			"acquire_credential", "checkpoint_foreign", "The checkpoint is none of this agent's.",
 		}
 	case answer == "":
-		return 0, &stop{
+		return nil, &stop{
 			"acquire_credential", "email_code",
 			"The product wants a code from an e-mail, and nobody has told it.",
 		}
 	}
 	event("opens %s again", pathOf(p.URL))
-	if _, err = b.visit(p.URL); err != nil {
-		return 0, err
+	if err = w.b.keep(p.URL, p.Cookies); err != nil {
+		return nil, err
 	}
-	if err = fill(b, p.Form, p.Field, answer); err != nil {
-		return 0, err
+	page, err := w.b.visit(p.URL)
+	if err != nil {
+		return nil, err
 	}
-	event("sends the code")
-	return b.press(buttonOf(p.Form))
+	w.keyOf(page) // examples
+	for i := range page.Forms {
+		f := &page.Forms[i]
+		if at := f.code(); at >= 0 && f.Fields[at].Name == p.Field {
+			if err = w.b.fill(f, &f.Fields[at], answer); err != nil {
+				return nil, err
+			}
+			event("sends the code")
+			w.begun = true
+			return w.b.press(f)
+		}
+	}
+	return nil, &stop{"acquire_credential", "email_code", "The product does not ask for the code " +
+		"any more where it did. " + says(page, w.b.traffic.status(), w.b.traffic.said())}
 }
 
 // send fills a form with who signs up, and sends it.
-func send(b *browser, f *form, who follower.Identity) (int, error) {
-	for _, d := range f.Fields {
-		if rule := follower.Wanted(d.Name); rule != "" && (d.Required || rule == "password_wanted") {
-			return 0, &stop{
+func (w *walk) send(f *form) (*seen, error) {
+	chosen := map[string]bool{}
+	filled := 0
+	for i := range f.Fields {
+		d := &f.Fields[i]
+		rule := d.wanted()
+		if rule != "" && (d.Required || rule == "password_wanted" && d.Visible) {
+			return nil, &stop{
 				"acquire_credential", rule,
-				fmt.Sprintf("The form wants %q, which this agent does not have.", cmp.Or(d.Label, d.Name)),
+				fmt.Sprintf("The form wants %q, which this agent does not have.",
+					cmp.Or(d.Label, d.Name)),
 			}
 		}
-		if !d.Required && d.Type != "email" {
+		// A field that nobody sees is there to catch who fills everything.
+		if !d.Required && (d.Type != "email" || !d.Visible) {
 			continue
 		}
-		value := cmp.Or(who.Own(d.Name), who.Name)
-		switch d.Type {
-		case "email":
-			value = who.Mail
-		case "checkbox", "radio":
-			if err := chromedp.Do(b.ctx, chromedp.Click(fieldOf(f.At, d.Name))); err != nil {
-				return 0, err
-			}
+		if d.Type == "file" {
+			return nil, &stop{"acquire_credential", "body_not_fillable", "The form wants a file."}
+		}
+		if d.Type == "radio" && chosen[d.Name] {
 			continue
-		case "select-one":
-			value = ""
-			for _, option := range d.Options {
-				value = cmp.Or(value, option)
+		}
+		chosen[d.Name] = true
+		if err := w.b.fill(f, d, w.value(d)); err != nil {
+			return nil, err
+		}
+		filled++
+	}
+	event("sends the form with %d fields", filled)
+	return w.b.press(f)
+}
+
+// value is what belongs in a field.
+func (w *walk) value(d *field) string {
+	switch d.Type {
+	case "email":
+		return w.who.Mail
+	case "select-one":
+		for _, option := range d.Options {
+			if option != "" {
+				return option
 			}
-		case "number", "range":
-			value = "1"
-		case "file":
-			return 0, &stop{"acquire_credential", "body_not_fillable", "The form wants a file."}
 		}
-		if err := fill(b, f.At, d.Name, value); err != nil {
-			return 0, err
-		}
+		return ""
+	case "number", "range":
+		return "1"
+	case "url":
+		return "https://agents.example/" + w.who.Name
+	case "date":
+		return "2026-01-01"
+	default:
+		return cmp.Or(w.who.Own(d.Name), w.who.Own(d.Label), w.who.Name)
 	}
-	event("sends the form with %d fields", len(f.Fields))
-	return b.press(buttonOf(f.At))
-}
-
-// selectors name the form by its place: pages seldom give them ids.
-func formOf(at int) string { return fmt.Sprintf(`document.querySelectorAll("form")[%d]`, at) }
-
-func fieldOf(at int, name string) chromedp.JSPath {
-	quoted, err := json.Marshal(name)
-	if err != nil { // no text is no JSON
-		quoted = []byte(`""`)
-	}
-	return chromedp.JSPath(fmt.Sprintf(`%s.elements.namedItem(%s)`, formOf(at), quoted))
-}
-
-func buttonOf(at int) chromedp.JSPath {
-	return chromedp.JSPath(formOf(at) +
-		`.querySelector("button:not([type=button]):not([type=reset]),input[type=submit]")`)
-}
-
-// fill writes a text into a field.
-func fill(b *browser, at int, name, value string) error {
-	return chromedp.Do(b.ctx, chromedp.SetValue(fieldOf(at, name), value))
 }
 
 // pathOf is what is said of an address: in a query there may be a secret.

@@ -159,7 +159,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case p.slots <- struct{}{}:
 		defer func() { <-p.slots }()
 	default:
-		w.WriteHeader(http.StatusServiceUnavailable)
+		own(w, http.StatusServiceUnavailable, "connection_limit_reached")
 		return
 	}
 	if r.Method == http.MethodConnect {
@@ -175,10 +175,20 @@ func (p *proxy) authorized(r *http.Request) bool {
 	return subtle.ConstantTimeCompare([]byte(want), []byte(got)) == 1
 }
 
-// hopHeaders belong to one connection and are not passed on.
+// hopHeaders belong to one connection and are not passed on, nor is what only a proxy says.
 var hopHeaders = []string{
 	"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
-	"Te", "Trailer", "Transfer-Encoding", "Upgrade",
+	"Te", "Trailer", "Transfer-Encoding", "Upgrade", proxyStatus,
+}
+
+// proxyStatus is the header (RFC 9209) by which a run tells our answers from its product's, which
+// cannot say so: it is taken off what is passed on.
+const proxyStatus = "Proxy-Status"
+
+// own answers in the proxy's own name, by an error type of RFC 9209.
+func own(w http.ResponseWriter, status int, kind string) {
+	w.Header().Set(proxyStatus, "tollgate; error="+kind)
+	w.WriteHeader(status)
 }
 
 // pass sends a plain request on, and its answer back.
@@ -212,12 +222,12 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request) {
 
 // refuse says that nothing could be reached, and never why: that would tell of our network.
 func (p *proxy) refuse(w http.ResponseWriter, err error) {
-	status := http.StatusBadGateway
 	if refusal := (*fetch.Refusal)(nil); errors.As(err, &refusal) ||
 		strings.Contains(err.Error(), "is not of this run") {
-		status = http.StatusForbidden
+		own(w, http.StatusForbidden, "http_request_denied")
+		return
 	}
-	w.WriteHeader(status)
+	own(w, http.StatusBadGateway, "destination_unavailable")
 }
 
 // tunnel connects the agent with a host of the run.

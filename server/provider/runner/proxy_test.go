@@ -27,6 +27,7 @@ type way struct {
 	product        *httptest.Server
 	reached, other atomic.Int32
 	elsewhere      *httptest.Server
+	said           string // of the newest answer, what the proxy says of itself
 }
 
 func newWay(t *testing.T, secure bool) *way {
@@ -34,6 +35,7 @@ func newWay(t *testing.T, secure bool) *way {
 	answer := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.reached.Add(1)
 		require.Empty(t, r.Header.Get("Proxy-Authorization"), "the password stays at the proxy")
+		rw.Header().Set("Proxy-Status", "tollgate; error=http_request_denied")
 		if r.URL.Path == "/large" {
 			if _, err := io.WriteString(rw, strings.Repeat("x", 5000)); err != nil {
 				return // it was cut off, as it should be
@@ -83,11 +85,13 @@ func (w *way) get(through, address string) (status int, body string) {
 		Proxy: http.ProxyURL(by), TLSClientConfig: &tls.Config{RootCAs: roots},
 	}
 	defer transport.CloseIdleConnections()
+	w.said = ""
 	client := http.Client{Transport: transport, Timeout: 20 * time.Second}
 	answer, err := client.Get(address)
 	if err != nil {
 		return 0, err.Error()
 	}
+	w.said = answer.Header.Get("Proxy-Status")
 	text, err := io.ReadAll(answer.Body)
 	require.NoError(w.t, answer.Body.Close())
 	if err != nil {
@@ -105,6 +109,9 @@ func TestARunsProxy(t *testing.T) {
 		require.False(t, w.proxy.reached.Load(), body)
 		status, body := w.get(w.url(), w.product.URL+"/")
 		require.Equal(t, []any{200, "hello"}, []any{status, body})
+		if !secure {
+			require.Empty(t, w.said, "a product does not answer in the proxy's name")
+		}
 		require.True(t, w.proxy.reached.Load())
 		require.EqualValues(t, 1, w.reached.Load())
 
@@ -121,6 +128,7 @@ func TestARunsProxy(t *testing.T) {
 				require.Contains(t, body, want, address) // the client says why there is no tunnel
 			} else {
 				require.Equal(t, 403, status, address)
+				require.Equal(t, "tollgate; error=http_request_denied", w.said)
 			}
 		}
 		without := "http://" + w.listener.Addr().String()
