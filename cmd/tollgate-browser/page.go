@@ -176,11 +176,12 @@ func (b *browser) press(f *form) (*seen, error) {
 	if err == nil && !found.Done {
 		return nil, errChanged
 	}
-	if found.Click { // beside it: a dialog holds the click up until it is answered
-		b.tell(func(ctx context.Context, t *chromedp.Target) error {
-			_, err := chromedp.MouseClickXY(found.X, found.Y)(ctx, t)
-			return err
-		})
+	if found.Click {
+		ctx, cancel := context.WithTimeout(b.ctx, longest)
+		defer cancel()
+		if err = chromedp.Do(ctx, chromedp.MouseClickXY(found.X, found.Y)); err != nil {
+			event("the click was not answered: the page is left, or busy")
+		}
 	}
 	return b.settle(before.digest())
 }

@@ -122,7 +122,8 @@ func TestForms(t *testing.T) {
 			style="display:none">` + button + `</form>`, key, mailSent + "&website_mail=",
 		},
 		"example": {
-			`<p>Send it so: <code>sk_test_example_0123456789</code></p>` + signUpForm, key, mailSent,
+			`<p>Send it so: <code>sk_test_example_0123456789</code></p>` + signUpForm + byScript, key,
+			mailSent,
 		},
 		"clobbered": {
 			`<form method="post" action="keys">` + mailField + `<input name="elements" required>
