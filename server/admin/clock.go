@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"strconv"
 	"time"
 
 	"tollgate/engine"
@@ -15,7 +16,9 @@ func (a *API) clockRoutes() []server.Route {
 		{
 			Method: "POST", Path: environment + "/clock", Operation: "advanceClock",
 			Summary: "Move a sandbox's clock forward; answers when all that is due by then has happened",
-			Access:  server.AccessOperator, Handle: a.advanceClock, Params: environmentParams,
+			Access:  server.AccessOperator, Handle: a.advanceClock,
+			Params: environmentAnd(inQuery("waitSeconds", server.IntSchema(0, mostSettleWait),
+				"how long to wait for that before the answer is that it goes on; 60 when absent")),
 			Body:      server.Object(server.Must("advanceTo", server.TimeSchema)),
 			Responses: answers(server.RefTo("Clock")),
 		},
@@ -32,6 +35,7 @@ func (a *API) clockRoutes() []server.Route {
 const (
 	settlePatience = 60 * time.Second
 	settlePause    = 10 * time.Millisecond
+	mostSettleWait = 60 // seconds
 )
 
 // advanceClock is POST …/clock.
@@ -39,6 +43,14 @@ func (a *API) advanceClock(x *server.Exchange) {
 	c := billing.AdvanceClock{Actor: by(x)}
 	var w walk
 	fault := body(x, &w, map[string]reader{"advanceTo": w.instant(&c.To)}, "advanceTo")
+	patience := a.config.SettleTimeout
+	if text := string(x.Ctx.QueryArgs().Peek("waitSeconds")); fault == nil && text != "" {
+		n, err := strconv.ParseUint(text, 10, 8)
+		if err != nil || n > mostSettleWait {
+			w.problem("waitSeconds", "must be from 0 to %d", mostSettleWait)
+		}
+		patience, fault = min(patience, time.Duration(n)*time.Second), w.fault()
+	}
 	if fault != nil {
 		x.Refuse(*fault)
 		return
@@ -52,7 +64,7 @@ func (a *API) advanceClock(x *server.Exchange) {
 		x.Refuse(server.FaultOf(result.Outcome))
 		return
 	}
-	if fault := a.settle(x, &c); fault != nil {
+	if fault := a.settle(x, &c, patience); fault != nil {
 		x.Refuse(*fault)
 		return
 	}
@@ -61,8 +73,10 @@ func (a *API) advanceClock(x *server.Exchange) {
 
 // settle waits until all has happened that is due by the instant to which the clock was moved. What
 // falls due while it waits, since the clock runs on, is not waited for.
-func (a *API) settle(x *server.Exchange, c *billing.AdvanceClock) *server.Fault {
-	deadline := time.Now().Add(a.config.SettleTimeout)
+func (a *API) settle(
+	x *server.Exchange, c *billing.AdvanceClock, patience time.Duration,
+) *server.Fault {
+	deadline := time.Now().Add(patience)
 	timer := time.NewTimer(settlePause)
 	defer timer.Stop()
 	for {

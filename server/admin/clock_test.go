@@ -71,6 +71,8 @@ func TestAClockThatSettlesTooSlowlySaysSo(t *testing.T) {
 	n.subscribe(key)
 	n.NoTicks.Store(true)
 	n.advance(40).is(503, "clock_settling")
+	to := time.Now().AddDate(0, 0, 41).UTC().Format(time.RFC3339)
+	n.call("POST", sandbox+"clock?waitSeconds=0", `{"advanceTo":"`+to+`"}`).is(503, "clock_settling")
 	require.Equal(t, false, n.call("GET", sandbox+"clock", "").is(200, "").data()["settled"])
 	n.Tick()
 	require.Equal(t, true, n.call("GET", sandbox+"clock", "").is(200, "").data()["settled"])
@@ -94,6 +96,10 @@ func TestWhatAClockRefuses(t *testing.T) {
 		require.Contains(t, to("sandbox", bad).is(400, "validation_failed").detail(), "advanceTo")
 	}
 	n.call("POST", sandbox+"clock", `{}`).is(400, "validation_failed")
+	for _, wait := range []string{"61", "-1", "x"} {
+		require.Contains(t, n.call("POST", sandbox+"clock?waitSeconds="+wait,
+			`{"advanceTo":`+soon+`}`).is(400, "validation_failed").detail(), "waitSeconds")
+	}
 	n.call("POST", "accounts/nobody/environments/sandbox/clock", `{"advanceTo":`+soon+`}`).
 		is(404, "account_not_found")
 	require.WithinDuration(t, time.Now(), n.clock(), 10*time.Second, "nothing was changed")

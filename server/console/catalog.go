@@ -80,7 +80,7 @@ func showCatalog(v *visit, looked *catalogData) {
 	if data.Document == "" {
 		data.Document = firstCatalog
 		if !data.Empty {
-			if err := document.Indent(); err != nil {
+			if err := document.Indent(jsontext.WithIndent("  ")); err != nil {
 				v.x.Refuse(server.FaultInternal)
 				return
 			}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"net/url"
 	"strings"
 	"time"
 
@@ -76,7 +77,8 @@ func advanceClock(v *visit) {
 	to := strings.TrimSpace(v.fields.Get("to"))
 	reply := v.admin(server.Call{
 		Operation: "advanceClock", Path: []string{v.account, v.environment}, Actor: v.who.Name,
-		Body: body(map[string]any{"advanceTo": to}),
+		Body:  body(map[string]any{"advanceTo": to}),
+		Query: url.Values{"waitSeconds": {"1"}},
 	})
 	fault := reply.Fault
 	if fault != nil && fault.Code == "clock_settling" {

@@ -403,6 +403,22 @@ func TestWithoutALeader(t *testing.T) {
 	safe(t, b.get("/console/node"))
 }
 
+// TestClockSaysHowFarItIs: what falls due may take longer than an answer: the page says that it goes
+// on, and when it is done.
+func TestClockSaysHowFarItIs(t *testing.T) {
+	n := start(t, nil)
+	b := n.signedIn()
+	b.furnish()
+	n.NoTicks.Store(true)
+	const at = "/console/accounts/demo/sandbox/clock"
+	b.submit(at, at, fields("to", n.now().AddDate(1, 0, 0).Format(time.RFC3339))).
+		is(200, "The clock was advanced", "still happening", `data-every="1000"`)
+	b.get(at+"/live").is(200, "still happening")
+	n.NoTicks.Store(false)
+	n.Tick()
+	b.get(at+"/live").is(200, "All that is due by now has happened")
+}
+
 func TestBackup(t *testing.T) {
 	n := start(t, nil)
 	b := n.signedIn()

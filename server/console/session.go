@@ -185,9 +185,13 @@ func (s *Console) keyRoutes(keys *KeySessions) []server.Route {
 				fault = keys.open(x, fields.Get("key"))
 			}
 			if fault != nil {
+				s.config.Log.Warn("nobody was signed in to the operators' pages", "why", fault.Code,
+					"address", x.Ctx.RemoteIP().String())
 				s.showSignIn(x, fault.Status, fault)
 				return
 			}
+			s.config.Log.Info("the admin key opened a session of the operators' pages",
+				"address", x.Ctx.RemoteIP().String())
 			to := fields.Get("return")
 			if !localPath(to) {
 				to = Root

@@ -144,7 +144,8 @@ func (v *visit) frame(p *page.View) {
 	at := string(v.x.Ctx.Path())
 	section := func(text, path string) {
 		here := strings.HasPrefix(at, path) && path != Root || at == path ||
-			path == Root && strings.HasPrefix(at, Root+"/accounts")
+			path == Root && strings.HasPrefix(at, Root+"/accounts") ||
+			path == Root+"/cluster" && at == Root+"/node"
 		p.Nav = append(p.Nav, page.Link{Text: text, URL: path, Here: here})
 	}
 	section("Accounts", Root)
