@@ -25,7 +25,7 @@ func (v *visit) environmentPage(name, tab, title, lead string, data any) page.Vi
 	if v.environment == "sandbox" {
 		other = "live"
 	}
-	p.Crumbs = append(p.Crumbs, page.Link{Text: "to " + other, URL: base + other})
+	p.Crumbs = append(p.Crumbs, page.Link{Text: "switch to " + other, URL: base + other})
 	for _, link := range []page.Link{
 		{Text: "Customers", URL: v.base()},
 		{Text: "Catalog", URL: v.base() + "/catalog"},

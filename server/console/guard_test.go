@@ -403,8 +403,8 @@ func TestWithoutALeader(t *testing.T) {
 	safe(t, b.get("/console/node"))
 }
 
-// TestClockSaysHowFarItIs: what falls due may take longer than an answer: the page says that it goes
-// on, and when it is done.
+// TestClockSaysHowFarItIs: what falls due may take longer than an answer: the page says that it
+// goes on, and when it is done.
 func TestClockSaysHowFarItIs(t *testing.T) {
 	n := start(t, nil)
 	b := n.signedIn()
