@@ -79,6 +79,9 @@ func (d openDoor) hail(string) greeting         { return greeting{Node: "x", Wan
 func (openDoor) answer(byte, greeting) greeting { return greeting{Node: "y"} }
 func (openDoor) meet(string, greeting) error    { return nil }
 
+// dialWait is enough for a handshake on a machine that is busy with other things.
+const dialWait = 30 * time.Second
+
 func openTestPort(t *testing.T, secure *tls.Config) *port {
 	p, err := openPort(&Config{Network: tcp{}, Listen: "127.0.0.1:0", TLS: secure, Log: testLog()},
 		openDoor{})
@@ -91,7 +94,7 @@ func TestPortTellsStreamsApart(t *testing.T) {
 	for _, secure := range []*tls.Config{nil, newAuthority(t).config(t)} {
 		p, q := openTestPort(t, secure), openTestPort(t, secure)
 		for _, stream := range []byte{streamRaftBilling, streamRaftWorkspace, streamLink} {
-			conn, err := q.dial(p.Addr().String(), stream, time.Second)
+			conn, err := q.dial(p.Addr().String(), stream, dialWait)
 			require.NoError(t, err)
 			there, err := p.layer(stream, "").Accept()
 			require.NoError(t, err)
@@ -125,7 +128,7 @@ func TestPortDialsByADetour(t *testing.T) {
 		}, openDoor{"b"})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, q.Close()) })
-		return q.dial(member, streamLink, time.Second)
+		return q.dial(member, streamLink, dialWait)
 	}
 	conn, err := byDetour("127.0.0.1:1")
 	require.NoError(t, err)
@@ -182,7 +185,7 @@ func TestStrangersGetNothing(t *testing.T) {
 		for _, stream := range []byte{streamRaftBilling, streamRaftWorkspace, streamLink} {
 			raw, err := net.Dial("tcp", p.Addr().String())
 			require.NoError(t, err)
-			require.NoError(t, raw.SetDeadline(time.Now().Add(10*time.Second)))
+			require.NoError(t, raw.SetDeadline(time.Now().Add(dialWait)))
 			conn := raw
 			if stranger != nil {
 				stranger.ServerName, stranger.MinVersion = "127.0.0.1", tls.VersionTLS13
@@ -199,7 +202,7 @@ func TestStrangersGetNothing(t *testing.T) {
 		}
 	}
 	require.Empty(t, let)
-	conn, err := openTestPort(t, ours.config(t)).dial(p.Addr().String(), streamLink, time.Second)
+	conn, err := openTestPort(t, ours.config(t)).dial(p.Addr().String(), streamLink, dialWait)
 	require.NoError(t, err)
 	_, err = io.ReadFull(conn, make([]byte, 5))
 	require.NoError(t, err)
@@ -221,7 +224,7 @@ func TestNodesSpeakToNoStranger(t *testing.T) {
 		}
 		stranger := openTestPort(t, there)
 		_, err := openTestPort(t, ours.config(t)).
-			dial(stranger.Addr().String(), streamLink, time.Second)
+			dial(stranger.Addr().String(), streamLink, dialWait)
 		require.ErrorContains(t, err, "handshake with", name)
 	}
 }
@@ -233,7 +236,7 @@ func TestUnknownStreamsAreClosed(t *testing.T) {
 	require.NoError(t, err)
 	_, err = conn.Write([]byte{99})
 	require.NoError(t, err)
-	require.NoError(t, conn.SetDeadline(time.Now().Add(5*time.Second)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(dialWait)))
 	_, err = conn.Read(make([]byte, 1))
 	require.Error(t, err)
 	require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
@@ -259,19 +262,29 @@ func TestMessagesAreBounded(t *testing.T) {
 	}
 }
 
-// realNodes is three nodes on TCP, on ports that were free a moment ago.
+// listening is TCP with a listener that is there before its node: nobody else gets its port.
+type listening struct {
+	tcp
+	listener net.Listener
+}
+
+func (l listening) Listen(string) (net.Listener, error) { return l.listener, nil }
+
+// realNodes is three nodes on TCP.
 func realNodes(t testing.TB, tune func(*Config)) []*Node {
 	var list []Member
+	var networks []listening
 	for i := range 3 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := tcp{}.Listen("127.0.0.1:0")
 		require.NoError(t, err)
+		networks = append(networks, listening{listener: l})
 		list = append(list, Member{ID: fmt.Sprint("n", i), Raft: l.Addr().String()})
-		require.NoError(t, l.Close())
 	}
 	var nodes []*Node
-	for _, m := range list {
+	for i, m := range list {
 		c := Config{
-			NodeID: m.ID, Members: list, Dir: t.TempDir(), Log: testLog().With("node", m.ID),
+			NodeID: m.ID, Members: list, Network: networks[i],
+			Dir: t.TempDir(), Log: testLog().With("node", m.ID),
 			Billing:      Shard{Machine: newLedger(ShardBilling)},
 			Workspace:    Shard{Machine: workspace.New(workspace.Config{Shard: ShardWorkspace})},
 			DiskLowBytes: 1,
@@ -311,9 +324,9 @@ func TestRealNodesOverTLSLeaveNothingBehind(t *testing.T) {
 	leading(t, nodes)
 	for i, n := range nodes {
 		results := make([]engine.Result, 1)
-		n.Billing().Propose(time.Now().Add(5*time.Second), records(uint64(i)), results)
+		n.Billing().Propose(time.Now().Add(dialWait), records(uint64(i)), results)
 		require.Equal(t, engine.OutcomeDone, results[0].Outcome)
-		_, o := n.Billing().BeginRead(time.Now().Add(5 * time.Second))
+		_, o := n.Billing().BeginRead(time.Now().Add(dialWait))
 		require.Equal(t, engine.OutcomeDone, o)
 		require.True(t, n.Billing().Machine().(*ledger).has(uint64(i)))
 	}
@@ -321,7 +334,7 @@ func TestRealNodesOverTLSLeaveNothingBehind(t *testing.T) {
 		start := time.Now()
 		require.NoError(t, n.Close())
 		require.NoError(t, n.Close(), "again")
-		require.Less(t, time.Since(start), 5*time.Second)
+		require.Less(t, time.Since(start), dialWait)
 	}
 	goleak.VerifyNone(t, before)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -176,17 +175,9 @@ func shutDown(folder string) error {
 
 // lone opens a node that is a cluster by itself, and waits until it leads.
 func lone(folder string) (*Node, *ledger, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, nil, err
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		return nil, nil, err
-	}
 	m := newLedger(ShardBilling)
 	c := Config{
-		NodeID: "a", Members: []Member{{ID: "a", Raft: "a:1"}}, Listen: address,
+		NodeID: "a", Members: []Member{{ID: "a", Raft: "a:1"}}, Listen: "127.0.0.1:0",
 		Dir: filepath.Join(folder, "node"), Billing: Shard{Machine: m},
 		Workspace:        Shard{Machine: workspace.New(workspace.Config{Shard: ShardWorkspace})},
 		HeartbeatTimeout: 100 * time.Millisecond, TrailingBytes: 1, DiskLowBytes: 1,

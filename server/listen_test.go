@@ -40,9 +40,12 @@ func dial(t *testing.T, address string) net.Conn {
 	c, err := net.Dial("tcp", address)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
-	require.NoError(t, c.SetDeadline(time.Now().Add(15*time.Second)))
+	require.NoError(t, c.SetDeadline(time.Now().Add(30*time.Second)))
 	return c
 }
+
+// slowest is how much later than it should a busy machine may do something.
+const slowest = 10 * time.Second
 
 // short are limits of which each is told from the others by how long it lasts.
 func short() server.Limits {
@@ -55,11 +58,10 @@ func short() server.Limits {
 
 func hello(ctx *fasthttp.RequestCtx) { ctx.SetBodyString("hello") }
 
-// drip sends text a byte at a time until the peer has closed, and returns what it answered and how
-// long it took.
-func drip(t *testing.T, c net.Conn, text string) (answer string, took time.Duration) {
+// drip sends text a byte at a time until the peer has closed, and returns what it answered and when
+// it had.
+func drip(t *testing.T, c net.Conn, text string) (answer string, closed time.Time) {
 	t.Helper()
-	began := time.Now()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -73,14 +75,14 @@ func drip(t *testing.T, c net.Conn, text string) (answer string, took time.Durat
 		}
 	}()
 	all, err := io.ReadAll(c)
-	took = time.Since(began)
+	closed = time.Now()
 	if err != nil {
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 		require.NotContains(t, err.Error(), "timeout", "the server never closed")
 	}
 	require.NoError(t, c.Close())
 	<-done
-	return string(all), took
+	return string(all), closed
 }
 
 // TestSlowSendersAreClosed: a request has a time to arrive in, and bytes that trickle in do not
@@ -114,15 +116,17 @@ func TestSlowSendersAreClosed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			began := time.Now() // the server's clock begins later
 			c := dial(t, address)
 			_, err := c.Write([]byte(row.at))
 			require.NoError(t, err)
-			answer, took := drip(t, c, row.text)
+			answer, closed := drip(t, c, row.text)
+			took := closed.Sub(began)
 			if row.answers {
 				require.True(t, strings.HasPrefix(answer, "HTTP/1.1 408 "), "%q", answer)
 			}
-			require.GreaterOrEqual(t, took, row.bound-50*time.Millisecond)
-			require.Less(t, took, row.bound+3*time.Second, "lingering included")
+			require.GreaterOrEqual(t, took, row.bound)
+			require.Less(t, took, row.bound+slowest, "lingering included")
 		})
 	}
 }
@@ -133,7 +137,9 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	limits := short()
 	c := dial(t, listen(t, limits, hello))
 	r := bufio.NewReader(c)
+	var began time.Time
 	for range 2 {
+		began = time.Now() // the server's clock begins later
 		_, err := c.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"))
 		require.NoError(t, err)
 		response, err := http.ReadResponse(r, nil)
@@ -142,12 +148,11 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 		_, err = io.Copy(io.Discard, response.Body)
 		require.NoError(t, err)
 	}
-	began := time.Now()
 	rest, err := io.ReadAll(r)
 	require.NoError(t, err)
 	require.Empty(t, rest)
-	require.GreaterOrEqual(t, time.Since(began), limits.Idle-50*time.Millisecond)
-	require.Less(t, time.Since(began), limits.Idle+3*time.Second)
+	require.GreaterOrEqual(t, time.Since(began), limits.Idle)
+	require.Less(t, time.Since(began), limits.Idle+slowest)
 }
 
 // TestSlowReadersAreClosed: who asks for much and reads nothing is cut off.
@@ -156,15 +161,15 @@ func TestSlowReadersAreClosed(t *testing.T) {
 	left := make(chan time.Time, 1)
 	large := make([]byte, 64<<20)
 	address := listen(t, limits, func(ctx *fasthttp.RequestCtx) { ctx.SetBody(large) })
+	began := time.Now() // the server's clock begins later
 	c := dial(t, address)
 	_, err := c.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"))
 	require.NoError(t, err)
-	began := time.Now()
 	go func() {
 		// A write to a connection that the peer has closed fails before long.
 		pace := time.NewTicker(20 * time.Millisecond)
 		defer pace.Stop()
-		for range 500 {
+		for { // the deadline of dial ends it
 			if _, err := c.Write([]byte("x")); err != nil {
 				break
 			}
@@ -173,8 +178,8 @@ func TestSlowReadersAreClosed(t *testing.T) {
 		left <- time.Now()
 	}()
 	closed := <-left
-	require.GreaterOrEqual(t, closed.Sub(began), limits.Write-50*time.Millisecond)
-	require.Less(t, closed.Sub(began), limits.Write+5*time.Second)
+	require.GreaterOrEqual(t, closed.Sub(began), limits.Write)
+	require.Less(t, closed.Sub(began), limits.Write+slowest)
 }
 
 // TestHalfClosedConnections: a client that has sent its request and closed its side is answered;
@@ -200,7 +205,7 @@ func TestHalfClosedConnections(t *testing.T) {
 				require.NoError(t, c.(*net.TCPConn).CloseWrite())
 				text, err = io.ReadAll(c)
 				return err == nil && !strings.HasPrefix(string(text), "HTTP/1.1 503 ")
-			}, 5*time.Second, 20*time.Millisecond)
+			}, slowest, 20*time.Millisecond)
 			require.True(t, strings.HasPrefix(string(text), row.status), "%q", text)
 			if row.status == "" {
 				require.Empty(t, text)
@@ -244,7 +249,7 @@ func TestAnAddressHasSoManyConnections(t *testing.T) {
 	require.NoError(t, held[0].Close())
 	require.Eventually(t, func() bool {
 		return strings.Contains(ask(dial(t, address)), " 200 ")
-	}, 5*time.Second, 20*time.Millisecond)
+	}, slowest, 20*time.Millisecond)
 }
 
 // TestHeadersAreBounded: 16 KiB of headers at most, however they are divided.
