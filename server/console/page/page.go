@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -92,7 +93,7 @@ type Config struct {
 	// Root is the path that all its addresses begin with, such as /console.
 	Root string
 	// Templates holds one file NAME.html for each page, which defines the template "main" and may
-	// define others, which Fragment shows alone.
+	// define others, which Fragment shows alone. What shared.html defines, all pages have.
 	Templates fs.FS
 	// Funcs are further functions for these templates.
 	Funcs template.FuncMap
@@ -112,6 +113,9 @@ type Site struct {
 	policy string
 	bodies sync.Pool
 }
+
+// shared is the file of the templates that all pages of a site have.
+const shared = "shared.html"
 
 // New reads the templates. All that can be wrong with them but for their data is an error here.
 func New(c Config) (*Site, error) {
@@ -135,7 +139,15 @@ func New(c Config) (*Site, error) {
 	if err != nil || len(names) == 0 {
 		return nil, fmt.Errorf("page: no templates: %w", cmp.Or(err, fs.ErrNotExist))
 	}
+	if slices.Contains(names, shared) {
+		if base, err = base.ParseFS(c.Templates, shared); err != nil {
+			return nil, fmt.Errorf("page: %s: %w", shared, err)
+		}
+	}
 	for _, name := range names {
+		if name == shared {
+			continue
+		}
 		made, err := base.Clone()
 		if err == nil {
 			made, err = made.ParseFS(c.Templates, name)

@@ -1,0 +1,90 @@
+package owner
+
+import (
+	state "tollgate/engine/workspace"
+	"tollgate/server/console/page"
+	api "tollgate/server/workspace"
+)
+
+type flowsPage struct {
+	Flows  []state.FlowView
+	Pager  pager
+	Origin string
+}
+
+func showFlows(v *visit) {
+	flows, more := v.config.Machine.Flows(v.who.Workspace, v.leaf(api.NounFlow))
+	data := flowsPage{Flows: flows, Origin: v.config.Origin}
+	if len(flows) > 0 {
+		data.Pager = v.pages(api.NounFlow, more, flows[len(flows)-1].ID)
+	}
+	v.show(page.View{
+		Page: "flows", Title: "Flows", Data: data,
+		Lead: "Saved tests: a task in a product, and the call that proves that it was done.",
+	})
+}
+
+type flowPage struct {
+	state.FlowView
+	Runs   []state.RunView
+	Issues []state.IssueView
+	Price  uint32
+}
+
+// Unreadiness says in words why no agent can run it; empty where one can.
+func (f *flowPage) Unreadiness() string {
+	return map[string]string{
+		"no_agent":             "No agent is configured on this deployment.",
+		"verification_missing": "It has no verification: save the call that proves that the task was done.",
+		"verification_open": "Its verification proves nothing as it is: it answers without a key, or to " +
+			"a wrong one, or has not been called yet. Read a quote of it.",
+		"signup_not_confirmed": "You have not confirmed that an agent may sign up at this product.",
+		"test_access_missing":  "It needs a test account, and none is stored for its host.",
+	}[f.Unready.String()]
+}
+
+func showFlow(v *visit) {
+	id, ok := v.id(api.NounFlow)
+	if !ok {
+		return
+	}
+	flow, ok := v.config.Machine.Flow(v.who.Workspace, id)
+	if !ok {
+		v.fail(faultUnknown)
+		return
+	}
+	data := flowPage{FlowView: flow, Price: v.config.Machine.Policy().RunCents}
+	runs, _ := v.config.Machine.Runs(v.who.Workspace, state.Page{Limit: 100})
+	for i := range runs {
+		if runs[i].Flow == id && len(data.Runs) < 10 {
+			data.Runs = append(data.Runs, runs[i])
+		}
+	}
+	issues, _ := v.config.Machine.Issues(v.who.Workspace, state.Page{Limit: 100})
+	for i := range issues {
+		if issues[i].Flow == id && issues[i].Status != state.IssueClosed && len(data.Issues) < 10 {
+			data.Issues = append(data.Issues, issues[i])
+		}
+	}
+	v.show(page.View{
+		Page: "flow", Title: flow.Name, Data: &data,
+		Crumbs: []page.Link{{Text: "Flows", URL: Root + "/flows"}, {Text: api.NounFlow.Text(id)}},
+	})
+}
+
+type issuesPage struct {
+	Issues []state.IssueView
+	Pager  pager
+}
+
+func showIssues(v *visit) {
+	issues, more := v.config.Machine.Issues(v.who.Workspace, v.leaf(api.NounIssue))
+	data := issuesPage{Issues: issues}
+	if len(issues) > 0 {
+		data.Pager = v.pages(api.NounIssue, more, issues[len(issues)-1].ID)
+	}
+	v.show(page.View{
+		Page: "issues", Title: "Issues", Data: data,
+		Lead: "What stopped agents, once for each step and reason. A comparable pass closes one.",
+	})
+}

@@ -1,0 +1,79 @@
+package owner
+
+import (
+	"html/template"
+
+	state "tollgate/engine/workspace"
+	"tollgate/server/console/page"
+	api "tollgate/server/workspace"
+)
+
+// shortList is how many records of each kind the overview shows.
+const shortList = 5
+
+type overview struct {
+	state.AccountView
+	Billing  billing
+	Flows    []state.FlowView
+	Runs     []state.RunView
+	Issues   []state.IssueView
+	Waiting  *state.PurchaseView
+	Notices  []state.NotificationView
+	Identity string
+}
+
+// billing is what a month costs, and may cost.
+type billing struct {
+	state.AccountView
+	Free uint32 // runs a month
+}
+
+// Used is what counts against the cap: what is being charged, too.
+func (b billing) Used() uint32 { return b.SpentCents + b.ChargingCents }
+
+// Left is what the cap leaves.
+func (b billing) Left() uint32 { return b.CapCents - min(b.CapCents, b.Used()) }
+
+// FreeLeft is how many free runs the month still has.
+func (b billing) FreeLeft() uint32 {
+	if !b.Claimed {
+		return 0
+	}
+	return b.Free - min(b.Free, b.FreeUsed)
+}
+
+// Meter draws the spend against the cap.
+func (b billing) Meter() template.HTML {
+	return page.Meter(float64(b.Used()), float64(b.CapCents),
+		Cents(b.Used())+" of the cap of "+Cents(b.CapCents)+" is spent or being charged")
+}
+
+func (v *visit) billing() billing {
+	return billing{v.account, v.config.Machine.Policy().FreeRunsPerMonth}
+}
+
+// showOverview is the first page: what needs its owner comes first.
+func showOverview(v *visit) {
+	m, at := v.config.Machine, state.Page{Limit: shortList}
+	data := overview{
+		AccountView: v.account, Billing: v.billing(),
+		Identity: api.NounWorkspace.Text(v.account.ID),
+	}
+	data.Runs, _ = m.Runs(v.who.Workspace, at)
+	data.Flows, _ = m.Flows(v.who.Workspace, at)
+	data.Notices, _ = m.Notifications(v.who.Workspace, at)
+	issues, _ := m.Issues(v.who.Workspace, state.Page{Limit: pageSize})
+	for i := range issues {
+		if issues[i].Status != state.IssueClosed && len(data.Issues) < shortList {
+			data.Issues = append(data.Issues, issues[i])
+		}
+	}
+	if bought, _ := m.Purchases(v.who.Workspace, state.Page{Limit: 1}); len(bought) == 1 &&
+		bought[0].Status <= state.PurchaseProcessing {
+		data.Waiting = &bought[0]
+	}
+	v.show(page.View{
+		Page: "overview", Title: v.account.Label, Data: data,
+		Lead: "What agents could and could not do, and what it cost.",
+	})
+}

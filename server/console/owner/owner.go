@@ -1,0 +1,173 @@
+// Package owner is the pages of a workspace's owner, on the public listener: what agents found,
+// what it cost, and the decisions that only a person takes. See DESIGN.md.
+package owner
+
+import (
+	"cmp"
+	"embed"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+	"tollgate/server/console/page"
+	api "tollgate/server/workspace"
+)
+
+// Root is the path that the pages begin with.
+const Root = "/console"
+
+//go:embed template
+var templates embed.FS
+
+// Config is what the pages need from the node.
+type Config struct {
+	Machine *state.Machine
+	Reader  server.Reader
+	// Workspaces carries out what an owner decides.
+	Workspaces *api.API
+	Visitors   Visitors
+	// Origin is the public address, http(s)://host without a path.
+	Origin string
+	// Observe is told of every answer, Gate bounds what requests hold together; both may be nil.
+	Observe func(route *server.Route, status int, took time.Duration)
+	Gate    *server.Gate
+	// Now is the node's clock; time.Now when nil.
+	Now func() time.Time
+	// ReadTimeout is how long a page may wait for a leader; 2 s when 0.
+	ReadTimeout time.Duration
+	Log         *slog.Logger
+}
+
+// Visitor is who is signed in.
+type Visitor struct {
+	// Person is the row of who signed in.
+	Person uint32
+	// Agent says that it is no person.
+	Agent bool
+	// Name is shown: an e-mail address, or a name.
+	Name string
+	// Token is the token of the session's forms, Session the SHA-256 by which the log knows it.
+	Token   string
+	Session [32]byte
+	// Workspace is the row that the session works in; 0 is none.
+	Workspace uint32
+}
+
+// Visitors says who sends a request.
+type Visitors interface {
+	// Visitor finds who is signed in: ErrSignedOut when nobody is, ErrBusy when that cannot be told.
+	Visitor(x *server.Exchange) (Visitor, error)
+}
+
+var (
+	// ErrSignedOut: nobody is signed in.
+	ErrSignedOut = errors.New("owner: nobody is signed in")
+	// ErrBusy: this node cannot tell who is signed in.
+	ErrBusy = errors.New("owner: no quorum can be reached")
+)
+
+// Pages answers the pages. Safe for concurrent use.
+type Pages struct {
+	config Config
+	site   *page.Site
+	table  *server.Table
+}
+
+// New makes the pages.
+func New(c Config) (*Pages, error) {
+	if c.Machine == nil || c.Reader == nil || c.Workspaces == nil || c.Visitors == nil ||
+		c.Origin == "" {
+		return nil, errors.New(
+			"owner: Machine, Reader, Workspaces, Visitors and Origin must be set")
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	c.ReadTimeout = cmp.Or(c.ReadTimeout, 2*time.Second)
+	c.Log = cmp.Or(c.Log, slog.Default())
+	files, err := fs.Sub(templates, "template")
+	if err != nil {
+		return nil, err
+	}
+	p := &Pages{config: c}
+	if p.site, err = page.New(page.Config{
+		Brand: "Workspace", Root: Root, Templates: files, Funcs: functions, Origin: c.Origin,
+		Log: c.Log,
+	}); err != nil {
+		return nil, err
+	}
+	routes := p.site.Assets()
+	for _, r := range p.rows() {
+		routes = append(routes, p.route(r))
+	}
+	p.table, err = server.NewTable(routes, server.TableConfig{
+		Observe: c.Observe, Gate: c.Gate, Log: c.Log,
+	})
+	return p, err
+}
+
+// Handler answers the pages, and leaves every other path to next.
+func (p *Pages) Handler(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		if p.table.Knows(ctx) {
+			p.table.Serve(ctx)
+			return
+		}
+		next(ctx)
+	}
+}
+
+// row is one page, or one form's way.
+type row struct {
+	method, path, name string
+	// anywhere: it needs no workspace.
+	anywhere bool
+	// live says that the script asks: what is not allowed is answered without a page.
+	live bool
+	show func(v *visit)
+}
+
+// formLimit bounds a form in bytes.
+const formLimit = 32 << 10
+
+func (p *Pages) rows() []row {
+	get := func(path, name string, show func(*visit)) row {
+		return row{method: "GET", path: path, name: name, show: show}
+	}
+	return []row{
+		get("", "overview", showOverview),
+		get("/runs", "runs", showRuns),
+		get("/runs/{id}", "run", showRun),
+		{method: "GET", path: "/runs/{id}/live", name: "run live", live: true, show: showProgress},
+		get("/inspections", "inspections", showInspections),
+		get("/flows", "flows", showFlows),
+		get("/flows/{id}", "flow", showFlow),
+		get("/issues", "issues", showIssues),
+		get("/purchases", "purchases", showPurchases),
+		get("/purchases/{id}", "purchase", showPurchase),
+		{
+			method: "GET", path: "/purchases/{id}/live", name: "purchase live", live: true,
+			show: showPayment,
+		},
+		get("/keys", "keys", showKeys),
+		get("/history", "history", showHistory),
+	}
+}
+
+// route makes a row of the table: who may not is turned away before anything is read.
+func (p *Pages) route(r row) server.Route {
+	return server.Route{
+		Method: r.method, Path: Root + r.path, Operation: "owner " + r.name,
+		Access: server.AccessOpen, Media: page.FormMedia, Limit: formLimit,
+		Handle: func(x *server.Exchange) {
+			if v := p.enter(x, &r); v != nil {
+				r.show(v)
+			}
+		},
+	}
+}

@@ -1,0 +1,265 @@
+package owner_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine/enginetest"
+	"tollgate/engine/wire"
+	state "tollgate/engine/workspace"
+	"tollgate/server/console/owner"
+	api "tollgate/server/workspace"
+)
+
+// payloads are texts that become code where a context is forgotten.
+var payloads = []string{
+	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `' onfocus='alert(1)`,
+	`javascript:alert(1)`, `</title><svg onload=alert(1)>`, `{{.Token}}`,
+	`data:text/html,<script>alert(1)</script>`,
+}
+
+const quiet = "=== https://acme.example/\n200 text/html\n\n<title>Acme</title>\n"
+
+// hostile is a site all of whose texts are one payload.
+func hostile(payload string) string {
+	return "=== https://acme.example/\n200 text/html\n\n<html><head><title>" + payload +
+		"</title><meta name=\"description\" content='" + payload + "'></head><body>" + payload +
+		" api key bearer $9 per month</body></html>\n=== https://acme.example/llms.txt\n200 text/plain\n" +
+		"\n# " + payload + "\n\n## " + payload + "\n\n- [" + payload +
+		"](https://acme.example/docs)\n"
+}
+
+// fill gives a workspace one record of each kind, with a text in every field.
+func (s *site) fill(text string) (workspace uint32, key string) {
+	workspace, key = s.signUp(text)
+	flow, run := enginetest.ID("flow"), enginetest.ID("run")
+	s.does(state.KindSaveFlow, &state.SaveFlow{
+		Workspace: workspace, ID: flow, Document: state.FlowDocument{
+			Name: text, URL: text, Task: text, SuccessCriteria: text, Access: "public",
+			VerificationURL: text, VerificationContains: text,
+		},
+	})
+	s.does(state.KindNotePreflight, &state.NotePreflight{
+		Workspace: workspace, ID: flow, Version: 1, NoKey: state.CalledRefused,
+		WrongKey: state.CalledRefused,
+	})
+	s.does(state.KindRequestPurchase, &state.RequestPurchase{
+		Workspace: workspace, ID: enginetest.ID("purchase"), Runs: 1, Flow: flow, Ask: true,
+	})
+	s.does(state.KindApprovePurchase, &state.ApprovePurchase{
+		ID: enginetest.ID("purchase"), Owner: text,
+	})
+	s.does(state.KindNoteCheckout, &state.NoteCheckout{
+		ID: enginetest.ID("purchase"), Checkout: "cs", URL: text,
+	})
+	s.does(state.KindAct, &state.Act{
+		Workspace: workspace, ID: enginetest.ID("act"), Actor: text, Kind: state.KindGrantCredits,
+		Payload: wire.Encode(nil, &state.GrantCredits{
+			Workspace: workspace, ID: enginetest.ID("grant"), Amount: 5, Note: text,
+		}),
+	})
+	s.does(state.KindStartRun, &state.StartRun{
+		Workspace: workspace, Flow: flow, ID: run, Key: enginetest.ID("k"), FlowVersion: 1,
+		Cents: 500, Agent: "nop nop " + text,
+	})
+	s.does(state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})
+	events := []state.RunEvent{{At: 5, Text: text}}
+	s.does(state.KindFinishRun, &state.FinishRun{
+		Run: run, Token: 1, Status: state.RunCompleted, Outcome: state.OutcomeBlocked, Code: text,
+		Reason: text, Step: text, Proof: text, Events: events,
+		Calls: []state.Call{{Case: text, Status: 401, Refused: true, Note: text}},
+	})
+	issues, _ := s.machine.Issues(workspace, state.Page{Limit: 1})
+	require.Len(s.t, issues, 1)
+	s.does(state.KindMarkIssueReady, &state.MarkIssueReady{
+		Workspace: workspace, ID: issues[0].ID, Note: text,
+	})
+	s.does(state.KindStartRun, &state.StartRun{
+		Workspace: workspace, Flow: flow, ID: enginetest.ID("waiting"), Key: enginetest.ID("k2"),
+		FlowVersion: 1, Cents: 500, Agent: "nop nop " + text,
+	})
+	s.does(state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})
+	s.does(state.KindAwaitPerson, &state.AwaitPerson{
+		Run: enginetest.ID("waiting"), Token: 1, Question: text,
+	})
+	return workspace, key
+}
+
+// everyPage are the addresses of all pages of a filled workspace.
+func everyPage() []string {
+	return []string{
+		"", "/runs", "/runs/" + api.NounRun.Text(enginetest.ID("run")),
+		"/runs/" + api.NounRun.Text(enginetest.ID("waiting")), "/flows",
+		"/flows/" + api.NounFlow.Text(enginetest.ID("flow")), "/issues", "/inspections",
+		"/purchases",
+		"/purchases/" + api.NounPurchase.Text(enginetest.ID("purchase")), "/keys",
+		"/history",
+	}
+}
+
+// TestHostileTexts: whatever a product, an agent or a stranger has written, it stays a text on
+// every page, also in an inspection's report.
+func TestHostileTexts(t *testing.T) {
+	for _, payload := range payloads {
+		s := open(t, hostile(payload))
+		workspace, key := s.fill(payload)
+		s.who = &owner.Visitor{Person: 1, Name: payload, Token: payload, Workspace: workspace}
+		paths := everyPage()
+		for _, ask := range []string{"/v1/interface", "/v1/evaluate"} {
+			a := s.calls("POST", ask, key, `{"url":"https://acme.example/"`+
+				map[string]string{"/v1/evaluate": `,"task":"Read the api docs"`}[ask]+`}`)
+			require.Equal(t, 200, a.status, a.body)
+			run := regexp.MustCompile(`run_[0-9a-v]{26}`).FindString(a.body)
+			paths = append(paths, "/runs/"+run)
+		}
+		for _, path := range paths {
+			a := s.ask("GET", owner.Root+path, nil)
+			require.Equal(t, 200, a.status, "%s: %s", path, a.body)
+			require.Empty(t, code(t, a.body), "%s: %s", path, payload)
+			require.NotContains(t, a.body, "<script>", path)
+		}
+	}
+}
+
+// TestPagesSayWhatIsThere: each page shows its records in words.
+func TestPagesSayWhatIsThere(t *testing.T) {
+	s := open(t, quiet)
+	workspace, _ := s.fill("Acme")
+	s.who = &owner.Visitor{Person: 1, Name: "ada@example.com", Token: "t", Workspace: workspace}
+	says := map[string][]string{
+		"":                {"Acme", "$0.00 <small>of $50.00", "Issues that are open", "ada@example.com"},
+		everyPage()[2]:    {"blocked", "reported as failed", "refused", "What the agent said that it did"},
+		everyPage()[3]:    {"The agent asks a person", "data-live="},
+		"/flows":          {"Acme", "unknown"},
+		everyPage()[5]:    {"Verified by", "$5.00", "a run that has not ended"},
+		"/issues":         {"fix ready", "Said to be fixed"},
+		everyPage()[9]:    {"You approved it", "Pay $5.00"},
+		"/keys":           {"read write run"},
+		"/history":        {"grant credits", "Acme"},
+		"/purchases":      {"checkout", "$5.00"},
+		"/inspections":    {"Nothing was inspected yet"},
+		"/runs?cursor=no": {"hosted"},
+	}
+	for path, words := range says {
+		body := s.sees(owner.Root + path)
+		for _, word := range words {
+			require.Contains(t, body, word, path)
+		}
+	}
+}
+
+// TestFourCalls: the calls that decide are shown as what they are.
+func TestFourCalls(t *testing.T) {
+	s := open(t, quiet)
+	workspace, _ := s.fill("Acme")
+	s.who = &owner.Visitor{Person: 1, Token: "t", Workspace: workspace}
+	s.does(state.KindCancelRun, &state.CancelRun{
+		Workspace: workspace, ID: enginetest.ID("waiting"), Kind: state.RunHosted,
+	})
+	run := enginetest.ID("proven")
+	s.does(state.KindStartRun, &state.StartRun{
+		Workspace: workspace, Flow: enginetest.ID("flow"), ID: run, Key: enginetest.ID("k3"),
+		FlowVersion: 1, Cents: 500, Agent: "nop nop 1",
+	})
+	s.does(state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})
+	s.does(state.KindFinishRun, &state.FinishRun{
+		Run: run, Token: 1, Status: state.RunCompleted, Outcome: state.OutcomePassed, Proof: "run",
+		Calls: []state.Call{
+			{Case: "none", Status: 401, Refused: true},
+			{Case: "wrong", Status: 403, Refused: true},
+			{Case: "real", Status: 200, Matched: true},
+			{Case: "none", Status: 401, Refused: true},
+		},
+	})
+	body := s.sees(owner.Root + "/runs/" + api.NounRun.Text(run))
+	require.Equal(t, 2, strings.Count(body, "Without a key"))
+	for _, word := range []string{
+		"With a wrong key", "With the agent&#39;s key", "accepted: the key works", "this run did it",
+	} {
+		require.Contains(t, body, word)
+	}
+}
+
+// TestEmptyWorkspaceTeaches: where nothing is yet, each page says how it begins.
+func TestEmptyWorkspaceTeaches(t *testing.T) {
+	s := open(t, quiet)
+	workspace, _ := s.signUp("new")
+	s.who = &owner.Visitor{Person: 1, Token: "t", Workspace: workspace}
+	for _, path := range []string{
+		"", "/runs", "/flows", "/issues", "/inspections", "/purchases", "/history",
+	} {
+		require.Contains(t, s.sees(owner.Root+path), `class="empty"`, path)
+	}
+	s.who.Workspace = 0
+	require.Contains(t, s.sees(owner.Root), "No workspace yet")
+}
+
+// TestOthersRecords: what belongs to another workspace is not there, nor what is no id.
+func TestOthersRecords(t *testing.T) {
+	s := open(t, quiet)
+	s.fill("Acme")
+	other, _ := s.signUp("other")
+	s.who = &owner.Visitor{Person: 1, Token: "t", Workspace: other}
+	for _, path := range everyPage() {
+		if strings.Count(path, "/") < 2 {
+			continue
+		}
+		for _, path := range []string{path, path[:len(path)-1], path[:strings.LastIndex(path, "/")] + "/x"} {
+			a := s.ask("GET", owner.Root+path, nil)
+			require.Equal(t, 404, a.status, path)
+			require.Equal(t, "text/html; charset=utf-8", string(a.header.ContentType()))
+			require.NotContains(t, a.body, "Acme")
+		}
+	}
+}
+
+// TestWhoMayLook: a person who is signed in; others are told what to do.
+func TestWhoMayLook(t *testing.T) {
+	s := open(t, quiet)
+	workspace, _ := s.fill("Acme")
+	run := "/runs/" + api.NounRun.Text(enginetest.ID("waiting"))
+	a := s.ask("GET", owner.Root+run, nil)
+	require.Equal(t, 303, a.status)
+	require.Equal(t, "/login?return=%2Fconsole%2Fruns%2F"+run[6:], string(a.header.Peek("Location")))
+	require.Equal(t, 401, s.ask("GET", owner.Root+run+"/live", nil).status)
+	s.who = &owner.Visitor{Person: 1, Token: "t", Workspace: workspace}
+	a = s.ask("GET", owner.Root+run+"/live", nil)
+	require.Equal(t, 200, a.status)
+	require.NotContains(t, a.body, "<html")
+	s.who.Agent = true
+	a = s.ask("GET", owner.Root, nil)
+	require.Equal(t, 403, a.status)
+	require.Contains(t, a.body, "These pages are for people")
+	s.who.Agent, s.alone = false, true
+	a = s.ask("GET", owner.Root, nil)
+	require.Equal(t, 503, a.status)
+	require.NotEmpty(t, a.header.Peek("Retry-After"))
+}
+
+// TestListsArePaged: a list shows 50, and leads to the rest.
+func TestListsArePaged(t *testing.T) {
+	s := open(t, quiet)
+	workspace, _ := s.signUp("many")
+	s.who = &owner.Visitor{Person: 1, Token: "t", Workspace: workspace}
+	for i := range 120 {
+		s.does(state.KindSaveFlow, &state.SaveFlow{
+			Workspace: workspace, ID: enginetest.ID(fmt.Sprint("flow ", i)),
+			Document: state.FlowDocument{Name: fmt.Sprintf("Flow number %d.", i), Access: "public"},
+		})
+	}
+	path, seen := owner.Root+"/flows", 0
+	for range 3 {
+		body := s.sees(path)
+		seen += strings.Count(body, "Flow number")
+		next := regexp.MustCompile(`href="(/console/flows\?cursor=[^"]+)" rel="next"`).FindStringSubmatch(body)
+		if next == nil {
+			break
+		}
+		path = next[1]
+	}
+	require.Equal(t, 120, seen)
+}

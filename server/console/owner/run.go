@@ -1,0 +1,284 @@
+package owner
+
+import (
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	state "tollgate/engine/workspace"
+	"tollgate/server/console/page"
+	"tollgate/server/inspect/document"
+	"tollgate/server/inspect/journey"
+	api "tollgate/server/workspace"
+)
+
+type runsPage struct {
+	Runs  []state.RunView
+	Pager pager
+}
+
+func showRuns(v *visit) {
+	runs, more := v.config.Machine.Runs(v.who.Workspace, v.leaf(api.NounRun))
+	data := runsPage{Runs: runs}
+	if len(runs) > 0 {
+		data.Pager = v.pages(api.NounRun, more, runs[len(runs)-1].ID)
+	}
+	v.show(page.View{
+		Page: "runs", Title: "Runs", Data: data,
+		Lead: "Newest first. Calls of ours decide what a run came to, not what its agent says.",
+	})
+}
+
+// mostWalked bounds the runs that one page of inspections looks at; the next page goes on there.
+const mostWalked = 1000
+
+// showInspections lists the runs that have read a product, without an agent.
+func showInspections(v *visit) {
+	data, at, more := runsPage{}, v.leaf(api.NounRun), true
+	at.Limit = 100
+	for walked := 0; more && walked < mostWalked && len(data.Runs) < pageSize; {
+		var runs []state.RunView
+		if runs, more = v.config.Machine.Runs(v.who.Workspace, at); len(runs) == 0 {
+			break
+		}
+		walked += len(runs)
+		for i := range runs {
+			at.After = runs[i].ID
+			if inspects(runs[i].Kind) {
+				data.Runs = append(data.Runs, runs[i])
+			}
+			if len(data.Runs) == pageSize {
+				more = more || i < len(runs)-1
+				break
+			}
+		}
+	}
+	data.Pager = v.pages(api.NounRun, more, at.After)
+	v.show(page.View{
+		Page: "inspections", Title: "Inspections", Data: data,
+		Lead: "What products publish, read without an agent. Every verdict names rule and source.",
+	})
+}
+
+func inspects(kind state.RunKind) bool {
+	return kind == state.RunInspection || kind == state.RunAssessment
+}
+
+type runPage struct {
+	state.RunView
+	FlowName string
+	Report   *report
+	Journey  *journey.Journey
+	Live     string
+}
+
+// AgentName is the agent's name, without its kind and version.
+func (r *runPage) AgentName() string {
+	name, _, _ := strings.Cut(r.Agent, " ")
+	return name
+}
+
+// Final says that nothing more happens to it.
+func (r *runPage) Final() bool { return r.Status.Final() }
+
+func (v *visit) run() (data *runPage, ok bool) {
+	id, ok := v.id(api.NounRun)
+	if !ok {
+		return nil, false
+	}
+	run, ok := v.config.Machine.Run(v.who.Workspace, id)
+	if !ok {
+		v.fail(faultUnknown)
+		return nil, false
+	}
+	data = &runPage{RunView: run, Live: Root + "/runs/" + api.NounRun.Text(id) + "/live"}
+	if flow, known := v.config.Machine.Flow(v.who.Workspace, run.Flow); known {
+		data.FlowName = flow.Name
+	}
+	return data, true
+}
+
+// showRun is one run: its evidence, or the report of one that inspected.
+func showRun(v *visit) {
+	data, ok := v.run()
+	if !ok {
+		return
+	}
+	title := "Run of " + data.FlowName
+	switch {
+	case data.Kind == state.RunInspection:
+		title = "Inspection"
+	case data.Kind == state.RunAssessment:
+		title = "Evaluation of a task"
+	case data.FlowName == "":
+		title = "Run"
+	}
+	if inspects(data.Kind) {
+		v.readReport(data)
+	}
+	v.show(page.View{
+		Page: "run", Title: title, Data: data,
+		Crumbs: []page.Link{
+			{Text: "Runs", URL: Root + "/runs"}, {Text: api.NounRun.Text(data.ID)},
+		},
+	})
+}
+
+// readReport reads the document of a run that inspected; where there is none yet, the page says so.
+func (v *visit) readReport(data *runPage) {
+	found, text, ok := v.config.Workspaces.Document(v.who.Workspace, data.ID)
+	if !ok {
+		return
+	}
+	var err error
+	if data.Kind == state.RunAssessment {
+		data.Journey = &journey.Journey{}
+		err = json.Unmarshal(text, data.Journey)
+	} else {
+		data.Report = &report{Previous: found.Previous, Changes: found.Changes}
+		err = json.Unmarshal(text, &data.Report.Document)
+	}
+	if err != nil {
+		v.config.Log.Error("a document cannot be shown", "run", api.NounRun.Text(data.ID), "error", err)
+		data.Report, data.Journey = nil, nil
+	}
+}
+
+// showProgress is what is known of a run by now, for the script.
+func showProgress(v *visit) {
+	if data, ok := v.run(); ok {
+		v.site.Fragment(v.x, "run", "progress", data)
+	}
+}
+
+// report is an inspection for people.
+type report struct {
+	document.Document
+	Previous [16]byte
+	Changes  []state.Change
+}
+
+// judged is an evaluation under its name.
+type judged struct {
+	Name string
+	document.Evaluation
+}
+
+// Verdicts are all evaluations, those first that decide whether an agent can use the product.
+func (r *report) Verdicts() []judged {
+	return []judged{
+		{"Readable website", r.Interfaces.Website},
+		{"HTTP API", r.Interfaces.API},
+		{"MCP server", r.Interfaces.MCP},
+		{"Command line tool", r.Interfaces.CLI},
+		{"Needs a credential", r.Auth.Requirement},
+		{"An agent can read how to get one", r.Auth.Understandable},
+		{"An agent can read what it costs", r.Pricing.Determinable},
+		{"Agents may read it", r.MachineAccess.CrawlersAllowed},
+		{"Has an index for agents", r.MachineAccess.Index},
+	}
+}
+
+// quoted is something that the product says, with where it stands.
+type quoted struct {
+	Name, Value string
+	Evidence    []document.Evidence
+}
+
+// Said are the facts that were found, with their quotes.
+func (r *report) Said() (facts []quoted) {
+	text := func(name string, f *document.Fact[string]) {
+		if f != nil {
+			facts = append(facts, quoted{name, f.Value, f.Evidence})
+		}
+	}
+	text("Name", r.Product.Name)
+	text("Description", r.Product.Description)
+	text("Category", r.Product.Category)
+	for i := range r.Capabilities {
+		c := &r.Capabilities[i]
+		facts = append(facts, quoted{"Capability", c.Name, c.Evidence})
+	}
+	for _, f := range r.Auth.Declared {
+		method := f.Value.Name + " " + f.Value.Type
+		facts = append(facts, quoted{"Declared authentication", method, f.Evidence})
+	}
+	for _, m := range r.Auth.Mentions {
+		facts = append(facts, quoted{"Mentions", m.Term, m.Evidence})
+	}
+	for _, f := range r.Auth.Friction {
+		facts = append(facts, quoted{"Stops an agent", f.Kind, f.Evidence})
+	}
+	text("Pricing model", r.Pricing.Model)
+	for _, plan := range r.Pricing.Plans {
+		facts = append(facts, quoted{"Plan", planWords(&plan.Value), plan.Evidence})
+	}
+	for _, price := range r.Pricing.ObservedPrices {
+		text("Price in a text", price)
+	}
+	return facts
+}
+
+func planWords(p *document.Plan) string {
+	var words []string
+	for _, part := range []*string{p.Name, p.Price, p.Currency, p.Interval} {
+		if part != nil {
+			words = append(words, *part)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// caseWords says what a call of a verification carried.
+func caseWords(name string) string {
+	switch name {
+	case "none":
+		return "Without a key"
+	case "wrong":
+		return "With a wrong key"
+	case "real":
+		return "With the agent's key"
+	case "plain":
+		return "As anybody"
+	}
+	return name
+}
+
+// meaning says what the answer to a call means.
+func meaning(c state.Call) string {
+	switch {
+	case c.Refused && c.Case == "real":
+		return "refused: the key does not work"
+	case c.Refused && c.Case == "plain":
+		return "refused"
+	case c.Refused:
+		return "refused, as it must be"
+	case c.Matched && c.Case == "real":
+		return "accepted: the key works"
+	case c.Matched && c.Case == "plain":
+		return "as the flow wants it"
+	case c.Matched:
+		return "accepted, so it proves nothing"
+	}
+	return "not as the flow wants it"
+}
+
+// noteWords says what else was seen of a call.
+func noteWords(note string) string {
+	return map[string]string{
+		"cached": "the answer came out of a cache", "redirect": "a redirect, which is not followed",
+		"retried": "asked twice", "no_answer": "no whole answer in time",
+		"not_fetched": "the address may not be reached",
+	}[note]
+}
+
+// reasonWords says why a purchase needs its owner.
+func reasonWords(reason string) string {
+	return map[string]string{
+		"no_card":       "No card is saved yet.",
+		"over_cap":      "It would go over the monthly cap.",
+		"paused":        "Purchases are paused.",
+		"agent_session": "An agent asked, and an agent never charges a card.",
+		"card_declined": "The saved card was declined.",
+	}[reason]
+}

@@ -1,0 +1,225 @@
+package owner_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valyala/fasthttp"
+	"golang.org/x/net/html"
+
+	"tollgate/engine"
+	"tollgate/engine/enginetest"
+	"tollgate/engine/wire"
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+	"tollgate/server/console/owner"
+	"tollgate/server/console/page"
+	"tollgate/server/inspect"
+	"tollgate/server/inspect/inspecttest"
+	api "tollgate/server/workspace"
+)
+
+const origin = "https://tollgate.test"
+
+// site is the pages over a real state machine, without raft.
+type site struct {
+	t       *testing.T
+	machine *state.Machine
+	api     *api.API
+	handler fasthttp.RequestHandler
+	// who is signed in; nil is nobody.
+	who *owner.Visitor
+
+	mu     sync.Mutex
+	index  uint64
+	ahead  time.Duration
+	refuse engine.Outcome
+	alone  bool // no leader is known
+}
+
+// Propose applies the records in one entry, now.
+func (s *site) Propose(_ time.Time, records []engine.Record, results []engine.Result) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refuse != engine.OutcomeNone {
+		for i := range results {
+			results[i] = engine.Result{Outcome: s.refuse}
+		}
+		return
+	}
+	entry := engine.AppendHeader(nil, 1)
+	for _, r := range records {
+		entry = engine.AppendRecord(entry, r)
+	}
+	engine.SetStamp(entry, time.Now().Add(s.ahead).UnixMilli())
+	s.index++
+	var out engine.Applied
+	if err := s.machine.Apply(s.index, entry, &out); err != nil {
+		panic(err)
+	}
+	for i, r := range out.Results {
+		results[i] = engine.Result{Outcome: r.Outcome, Value: slices.Clone(r.Value)}
+	}
+}
+
+// BeginRead answers at once.
+func (s *site) BeginRead(time.Time) (engine.ReadTicket, engine.Outcome) {
+	if s.alone {
+		return engine.ReadTicket{}, engine.OutcomeUnavailable
+	}
+	return engine.ReadTicket{Term: 1, Leader: true}, engine.OutcomeDone
+}
+
+// ReadStands is always so.
+func (s *site) ReadStands(engine.ReadTicket) bool { return true }
+
+// Staleness is none.
+func (s *site) Staleness() time.Duration { return 0 }
+
+// Visitor is who is signed in.
+func (s *site) Visitor(*server.Exchange) (owner.Visitor, error) {
+	if s.who == nil {
+		return owner.Visitor{}, owner.ErrSignedOut
+	}
+	return *s.who, nil
+}
+
+// open makes pages; what inspections read is a recorded site.
+func open(t *testing.T, recorded string) *site {
+	t.Helper()
+	s := &site{t: t, machine: state.New(state.Config{Shard: 1})}
+	product, err := inspecttest.Parse(recorded)
+	require.NoError(t, err)
+	s.api, err = api.New(api.Config{
+		Machine: s.machine, Proposer: s, Reader: s, PublicURL: origin, QuoteKey: [32]byte{7},
+		Inspector: inspect.New(product, nil), Payments: true,
+		Agents: []api.Agent{{Name: "nop", Kind: "nop", Version: "1"}},
+	})
+	require.NoError(t, err)
+	pages, err := owner.New(owner.Config{
+		Machine: s.machine, Reader: s, Workspaces: s.api, Visitors: s, Origin: origin,
+		ReadTimeout: 10 * time.Millisecond,
+	})
+	require.NoError(t, err)
+	s.handler = pages.Handler(s.api.Handler(func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(404) }))
+	var results [1]engine.Result
+	s.Propose(time.Time{}, []engine.Record{{
+		Kind: engine.KindSetVersion, Payload: engine.AppendSetVersion(nil, engine.Version),
+	}}, results[:])
+	return s
+}
+
+// does brings a command into the state.
+func (s *site) does(kind engine.Kind, c wire.Fielder) engine.Result {
+	s.t.Helper()
+	var results [1]engine.Result
+	s.Propose(time.Time{}, []engine.Record{{Kind: kind, Payload: wire.Encode(nil, c)}}, results[:])
+	require.Equal(s.t, engine.OutcomeDone, results[0].Outcome)
+	return results[0]
+}
+
+// signUp makes a workspace, and returns its row and its key.
+func (s *site) signUp(label string) (workspace uint32, key string) {
+	s.t.Helper()
+	key, err := server.MintKey(server.KeyPrefixWorkspace)
+	require.NoError(s.t, err)
+	id := enginetest.ID("workspace " + label)
+	s.does(state.KindSignUp, &state.SignUp{
+		ID: id, KeyID: enginetest.ID("key " + label), KeyHash: sha256.Sum256([]byte(key)),
+		ClaimHash: sha256.Sum256([]byte("code " + label)), Scopes: state.ScopesAll, Label: label,
+	})
+	return s.machine.WorkspaceRow(id), key
+}
+
+// answer is what a browser gets.
+type answer struct {
+	status int
+	header *fasthttp.ResponseHeader
+	body   string
+}
+
+// ask sends a request; fields make it a form of the session that is signed in.
+func (s *site) ask(method, path string, fields url.Values, headers ...string) answer {
+	s.t.Helper()
+	var ctx fasthttp.RequestCtx
+	ctx.Init(&fasthttp.Request{}, nil, nil)
+	request := &ctx.Request
+	request.Header.SetMethod(method)
+	request.SetRequestURI(path)
+	request.Header.SetHost("tollgate.test")
+	request.Header.Set("Accept", "text/html,application/xhtml+xml")
+	if method == "POST" {
+		request.Header.Set("Origin", origin)
+		request.Header.SetContentType(page.FormMedia[0])
+		body := fields.Encode()
+		request.SetBodyStream(strings.NewReader(body), len(body))
+		request.Header.SetContentLength(len(body))
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	s.handler(&ctx)
+	header := &fasthttp.ResponseHeader{}
+	ctx.Response.Header.CopyTo(header)
+	return answer{ctx.Response.StatusCode(), header, string(ctx.Response.Body())}
+}
+
+// sees opens a page that must be there.
+func (s *site) sees(path string) string {
+	s.t.Helper()
+	a := s.ask("GET", path, nil)
+	require.Equal(s.t, 200, a.status, "%s: %s", path, a.body)
+	require.Equal(s.t, page.Media, string(a.header.ContentType()), path)
+	require.Empty(s.t, code(s.t, a.body), path)
+	require.Equal(s.t, 1, strings.Count(a.body, "<h1>"), path)
+	require.NotContains(s.t, a.body, "ZgotmplZ", path)
+	return a.body
+}
+
+// calls sends a request with a key of the workspace API.
+func (s *site) calls(method, path, key, body string) answer {
+	s.t.Helper()
+	var ctx fasthttp.RequestCtx
+	ctx.Init(&fasthttp.Request{}, nil, nil)
+	request := &ctx.Request
+	request.Header.SetMethod(method)
+	request.SetRequestURI(path)
+	request.Header.Set("Authorization", "Bearer "+key)
+	request.SetBodyStream(strings.NewReader(body), len(body))
+	request.Header.SetContentLength(len(body))
+	s.handler(&ctx)
+	return answer{status: ctx.Response.StatusCode(), body: string(ctx.Response.Body())}
+}
+
+// code lists what in a page is code or style, or an address that is code.
+func code(t *testing.T, body string) (found []string) {
+	t.Helper()
+	root, err := html.Parse(bytes.NewReader([]byte(body)))
+	require.NoError(t, err)
+	addresses := map[string]bool{"href": true, "src": true, "action": true, "formaction": true}
+	for n := range root.Descendants() {
+		if n.Type != html.ElementNode {
+			continue
+		}
+		ours := false
+		for _, a := range n.Attr {
+			value := strings.ToLower(strings.TrimSpace(a.Val))
+			ours = ours || a.Key == "src" && strings.HasPrefix(value, owner.Root+"/asset/")
+			if strings.HasPrefix(a.Key, "on") || a.Key == "style" || addresses[a.Key] &&
+				(strings.HasPrefix(value, "javascript:") || strings.HasPrefix(value, "data:")) {
+				found = append(found, n.Data+" "+a.Key+"="+a.Val)
+			}
+		}
+		if n.Data == "style" || n.Data == "iframe" || n.Data == "img" || n.Data == "script" && !ours {
+			found = append(found, n.Data)
+		}
+	}
+	return found
+}

@@ -1,0 +1,249 @@
+package owner
+
+import (
+	"errors"
+	"html/template"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+	"tollgate/server/console/page"
+	api "tollgate/server/workspace"
+)
+
+// visit is one request of a person who is signed in.
+type visit struct {
+	*Pages
+	x   *server.Exchange
+	who Visitor
+	// account is the workspace; of a page that needs none it may be empty.
+	account state.AccountView
+	// fields are the form's.
+	fields url.Values
+	// notice is what the page says first, status the answer's (200 when 0).
+	notice *page.Notice
+	status int
+}
+
+var (
+	faultSignedOut = server.Fault{
+		Status: 401, Code: "sign_in_required", Message: "You are signed out",
+		Detail: "Nothing was changed. Sign in, load the page again, and repeat what you did.",
+	}
+	faultAgent = server.Fault{
+		Status: 403, Code: "person_required", Message: "These pages are for people",
+		Detail: "Nothing was changed. An agent has the workspace API: see /llms.txt.",
+	}
+	faultBusy = server.Fault{
+		Status: 503, Code: "workspace_busy", Message: "The service cannot be reached just now",
+		Detail:     "Nothing was changed. Load the page again in a moment.",
+		RetryAfter: 1,
+	}
+	faultUnknown = server.Fault{
+		Status: 404, Code: "not_found", Message: "There is no such record in this workspace",
+		Detail: "It may belong to another of your workspaces: choose one on the page You.",
+	}
+)
+
+// enter finds out who asks; nil when it is answered.
+func (p *Pages) enter(x *server.Exchange, r *row) *visit {
+	v := &visit{Pages: p, x: x}
+	var err error
+	v.who, err = p.config.Visitors.Visitor(x)
+	switch {
+	case errors.Is(err, ErrSignedOut) && r.method == "GET" && !r.live:
+		p.site.Redirect(x, signIn(string(x.Ctx.Path())))
+		return nil
+	case errors.Is(err, ErrSignedOut):
+		v.fail(faultSignedOut)
+		return nil
+	case err != nil || !server.Fresh(p.config.Reader, time.Now().Add(p.config.ReadTimeout)):
+		v.fail(faultBusy)
+		return nil
+	case v.who.Agent:
+		v.fail(faultAgent)
+		return nil
+	}
+	if v.who.Workspace != 0 {
+		v.account, _ = p.config.Machine.Account(v.who.Workspace, v.now())
+	}
+	if r.method == "POST" {
+		var fault *server.Fault
+		if v.fields, fault = p.site.Form(x, v.who.Token); fault != nil {
+			v.fail(*fault)
+			return nil
+		}
+	}
+	if v.who.Workspace == 0 && !r.anywhere {
+		if r.method == "GET" && !r.live {
+			p.showFirst(v)
+		} else {
+			v.fail(faultUnknown)
+		}
+		return nil
+	}
+	return v
+}
+
+// signIn is where to sign in, to come back to a path of ours.
+func signIn(path string) string { return "/login?return=" + url.QueryEscape(path) }
+
+func (p *Pages) showFirst(v *visit) {
+	v.show(page.View{
+		Page: "first", Title: "No workspace yet",
+		Lead: "A workspace holds the tests that agents run against a product, and what came of them.",
+		Data: p.config.Origin,
+	})
+}
+
+func (v *visit) now() int64 { return v.config.Machine.Clock(v.config.Now().UnixMilli()) }
+
+// sections are the pages of the navigation.
+var sections = []page.Link{
+	{Text: "Overview", URL: Root},
+	{Text: "Runs", URL: Root + "/runs"},
+	{Text: "Flows", URL: Root + "/flows"},
+	{Text: "Issues", URL: Root + "/issues"},
+	{Text: "Inspections", URL: Root + "/inspections"},
+	{Text: "Purchases", URL: Root + "/purchases"},
+	{Text: "Keys", URL: Root + "/keys"},
+	{Text: "History", URL: Root + "/history"},
+}
+
+// show answers with a page of this visit.
+func (v *visit) show(p page.View) {
+	p.Token, p.Who, p.SignOut = v.who.Token, v.who.Name, "/logout"
+	at := string(v.x.Ctx.Path())
+	for _, link := range sections {
+		link.Here = at == link.URL || link.URL != Root && strings.HasPrefix(at, link.URL+"/")
+		p.Nav = append(p.Nav, link)
+	}
+	if p.Notice = v.notice; p.Notice == nil {
+		p.Notice = v.happened()
+	}
+	status := v.status
+	if status == 0 {
+		status = 200
+	}
+	v.site.Show(v.x, status, &p)
+}
+
+// fail answers with a page that says what went wrong, what was not changed and what to do.
+func (v *visit) fail(f server.Fault) {
+	if f.RetryAfter > 0 {
+		v.x.Ctx.Response.Header.Set("Retry-After", strconv.Itoa(f.RetryAfter))
+	}
+	next := page.Link{Text: "To the overview", URL: Root}
+	if f.Code == faultSignedOut.Code {
+		next = page.Link{Text: "Sign in", URL: signIn(Root)}
+	}
+	v.site.Show(v.x, f.Status, &page.View{
+		Page: "problem", Title: "That did not work", Plain: true,
+		Notice: &page.Notice{
+			Tone: page.Problem, Title: f.Message, Detail: f.Detail, Next: next,
+		},
+		Data: string(v.x.RequestID()),
+	})
+}
+
+// problem lets the page that is shown next say what went wrong.
+func (v *visit) problem(f *server.Fault) {
+	v.status = f.Status
+	v.notice = &page.Notice{Tone: page.Problem, Title: f.Message, Detail: f.Detail}
+}
+
+// happened is what the form before this page did: the address names one of a fixed list, and
+// nothing else that an address says is ever shown.
+func (v *visit) happened() *page.Notice {
+	notice, known := happenings[string(v.x.Ctx.QueryArgs().Peek("done"))]
+	if !known {
+		return nil
+	}
+	notice.Tone = page.Done
+	return &notice
+}
+
+var happenings = map[string]page.Notice{}
+
+// id reads the record that the path names; false when it is answered.
+func (v *visit) id(noun api.Noun) (id [16]byte, ok bool) {
+	if id, ok = noun.Parse(string(v.x.Param(0))); !ok {
+		v.fail(faultUnknown)
+	}
+	return id, ok
+}
+
+// pageSize is how many records a list shows.
+const pageSize = 50
+
+// leaf reads the cursor of a list's address; what is none begins at the newest.
+func (v *visit) leaf(noun api.Noun) state.Page {
+	p := state.Page{Limit: pageSize}
+	p.After, _ = noun.Parse(v.query("cursor"))
+	return p
+}
+
+// query reads a parameter of the page's address.
+func (v *visit) query(name string) string { return string(v.x.Ctx.QueryArgs().Peek(name)) }
+
+// pager is the way to the first and to the next page of a list.
+type pager struct{ First, Next string }
+
+func (v *visit) pages(noun api.Noun, more bool, last [16]byte) (p pager) {
+	path := string(v.x.Ctx.Path())
+	if v.query("cursor") != "" {
+		p.First = path
+	}
+	if more {
+		p.Next = path + "?cursor=" + noun.Text(last)
+	}
+	return p
+}
+
+// functions are what the templates call besides the layout's own.
+var functions = template.FuncMap{
+	"cents": Cents, "when": when, "addr": address,
+	"flowid": api.NounFlow.Text, "runid": api.NounRun.Text, "purid": api.NounPurchase.Text,
+	"issueid": api.NounIssue.Text, "keyid": api.NounKey.Text, "wsid": api.NounWorkspace.Text,
+	"given": func(id [16]byte) bool { return id != [16]byte{} },
+	"case":  caseWords, "meaning": meaning, "note": noteWords, "why": reasonWords,
+}
+
+// Cents writes an amount of US cents for people.
+func Cents(cents any) string {
+	var n int64
+	switch c := cents.(type) {
+	case uint32:
+		n = int64(c)
+	case int64:
+		n = c
+	case int:
+		n = int64(c)
+	}
+	whole, rest := n/100, strconv.FormatInt(n%100+100, 10)[1:]
+	return "$" + page.Amount(whole) + "." + rest
+}
+
+// when is an instant as the layout's time takes it; empty for none.
+func when(ms int64) string {
+	if ms == 0 {
+		return ""
+	}
+	return string(server.AppendTime(nil, ms))
+}
+
+// address is where a record's page is.
+func address(noun string, id [16]byte) (string, error) {
+	switch noun {
+	case "run":
+		return Root + "/runs/" + api.NounRun.Text(id), nil
+	case "flow":
+		return Root + "/flows/" + api.NounFlow.Text(id), nil
+	case "purchase":
+		return Root + "/purchases/" + api.NounPurchase.Text(id), nil
+	}
+	return "", errors.New("owner: no page of a " + noun)
+}
