@@ -100,6 +100,7 @@ func TestHarmfulHostsGetADocument(t *testing.T) {
 	require.Equal(t, map[string]string{
 		"/openapi.json": "body", "/llms.txt": "body", "/swagger.json": "body", "/auth.md": "time",
 		"/robots.txt": "network", "/sitemap.xml": "redirect_target",
+		"/.well-known/ai-catalog.json": "redirect_loop",
 	}, failures)
 	for _, name := range []string{"mcp", "cli"} {
 		require.Equal(t, "unknown", a.at("inspection", "interfaces", name, "verdict"), name)
