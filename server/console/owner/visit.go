@@ -149,12 +149,6 @@ func (v *visit) fail(f server.Fault) {
 	})
 }
 
-// problem lets the page that is shown next say what went wrong.
-func (v *visit) problem(f *server.Fault) {
-	v.status = f.Status
-	v.notice = &page.Notice{Tone: page.Problem, Title: f.Message, Detail: f.Detail}
-}
-
 // happened is what the form before this page did: the address names one of a fixed list, and
 // nothing else that an address says is ever shown.
 func (v *visit) happened() *page.Notice {
