@@ -49,6 +49,22 @@ func (p *purchase) owes() bool {
 		slices.ContainsFunc(p.Surplus, func(r Return) bool { return r.Due() })
 }
 
+// owed says that a payment is to be sent back, or was.
+func (p *purchase) owed(payment string) bool {
+	return payment != "" &&
+		slices.ContainsFunc(p.returns(), func(r Return) bool { return r.Payment == payment })
+}
+
+// setAside keeps what was paid while the purchase did not wait for it apart from the payment that
+// is to come: it stays the first of those to be sent back. Builds of cluster version 1 forget which
+// payment that was.
+func (p *purchase) setAside() {
+	if p.Refund {
+		p.Surplus = p.returns()
+		p.Refund, p.Payment, p.RefundID, p.RefundedAt, p.RefundRefused = false, "", "", 0, ""
+	}
+}
+
 // change replaces one of the returns, by its place among them.
 func (p *purchase) change(at int, to Return) {
 	if p.Refund {

@@ -59,3 +59,59 @@ func TestASnapshotHasReturnsAsTheyWere(t *testing.T) {
 	last := &workspace.NoteSurplus{ID: id("p"), Payment: "pi_10"}
 	require.Equal(t, engine.OutcomeWorkspaceFull, log.Do(workspace.KindNoteSurplus, last).Outcome)
 }
+
+// TestALatePaymentOfAPurchaseThatWaitsAgain: the card was declined, its owner is asked, and then the
+// provider says that the card paid after all. That payment goes back, and no other, also once the
+// owner has paid on the page; said once more it pays nothing.
+func TestALatePaymentOfAPurchaseThatWaitsAgain(t *testing.T) {
+	for _, refunded := range []bool{false, true} {
+		b := newBench(t)
+		workspace.Agree(b.m, engine.Version)
+		id := enginetest.ID
+		pay := func(purchase [16]byte, payment string, result workspace.PaymentResult) {
+			b.done(workspace.KindNotePayment, &workspace.NotePayment{
+				ID: purchase, Result: result, Card: "card", Payment: payment,
+			})
+		}
+		ask := func(name string) [16]byte {
+			b.done(workspace.KindRequestPurchase, &workspace.RequestPurchase{
+				Workspace: 1, ID: id(name), Runs: 1, Link: keyOf(name),
+			})
+			return id(name)
+		}
+		approve := func(p [16]byte) {
+			b.done(workspace.KindApprovePurchase, &workspace.ApprovePurchase{ID: p, Owner: "ada"})
+		}
+		first := ask("first") // saves the card
+		approve(first)
+		pay(first, "pi_0", workspace.PaymentPaid)
+		p := ask("second")
+		pay(p, "", workspace.PaymentDeclined)
+		pay(p, "pi_late", workspace.PaymentPaid)
+		late := workspace.Return{Payment: "pi_late"}
+		if refunded {
+			b.done(workspace.KindNoteRefund, &workspace.NoteRefund{
+				ID: p, Refund: "re_1", Payment: "pi_late",
+			})
+			late.Refund, late.At = "re_1", b.log.Stamp
+		}
+		v, _ := b.m.Purchase(1, p)
+		require.Equal(t, workspace.PurchaseApproval, v.Status)
+		require.Equal(t, []workspace.Return{late}, v.Returns)
+
+		approve(p)
+		pay(p, "pi_late", workspace.PaymentPaid)
+		v, _ = b.m.Purchase(1, p)
+		require.Equal(t, workspace.PurchaseCheckout, v.Status, "paid by what goes back")
+		pay(p, "pi_page", workspace.PaymentPaid)
+		v, _ = b.m.Purchase(1, p)
+		require.Equal(t, workspace.PurchaseSucceeded, v.Status)
+		require.Equal(t, "pi_page", v.Payment)
+		require.Equal(t, []workspace.Return{late}, v.Returns)
+		require.Equal(t, !refunded, len(b.m.Errands(workspace.ErrandRefund, 0, 9)) == 1)
+		require.Empty(t, b.m.Broken())
+		b.m = restored(t, enginetest.Snapshot(t, b.m))
+		v, _ = b.m.Purchase(1, p)
+		require.Equal(t, []workspace.Return{late}, v.Returns)
+	}
+}

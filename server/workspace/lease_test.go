@@ -38,16 +38,18 @@ func (d *deaf) Propose(until time.Time, records []engine.Record, results []engin
 }
 
 // TestACutOffWorkerEndsItsAgent: a worker that is not heard any more ends its agent before its
-// lease is over, and not with the run's time.
+// lease is over, and not with the run's time; the agent that does not end by itself is killed
+// before it is over, too.
 func TestACutOffWorkerEndsItsAgent(t *testing.T) {
 	n, verifier, base := idleNode(t)
 	cut := &deaf{group: n.group, kind: state.KindExtendLease}
 	cut.times.Store(1 << 30)
-	why := make(chan error, 1)
+	why, grace := make(chan error, 1), time.Duration(0)
 	n.workWith(t, WorkersConfig{
 		Proposer: cut, Verifier: verifier, Lease: 2 * time.Second,
 		Agents: map[string]runner.Agent{"clever": agentFunc(
-			func(ctx context.Context, _ runner.Task, _ teller) (runner.Report, error) {
+			func(ctx context.Context, task runner.Task, _ teller) (runner.Report, error) {
+				grace = task.Grace
 				<-ctx.Done()
 				why <- context.Cause(ctx)
 				return runner.Report{}, ctx.Err()
@@ -57,6 +59,7 @@ func TestACutOffWorkerEndsItsAgent(t *testing.T) {
 	c.claim()
 	a := c.ended(c.keyFlow(base, "clever"), "key-00001")
 	require.ErrorIs(t, <-why, errLease)
+	require.Equal(t, 250*time.Millisecond, grace, "half of what is left of the lease")
 	require.Equal(t, "failed", a.at("run", "status"))
 	require.Equal(t, "worker_lost", a.at("run", "reasonCode"))
 	require.Equal(t, [2]any{"free", "returned"}, c.charged(a))

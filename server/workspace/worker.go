@@ -24,8 +24,11 @@ import (
 // How a worker holds a run.
 const (
 	defaultLease = 60 * time.Second
-	// beats is how many heartbeats fit a lease.
-	beats = 4
+	// beats is how many heartbeats fit a lease. With the last quarter of it the agent is cancelled,
+	// and half of that quarter it has to end by itself: what is left is for killing it and, of the
+	// leases that the settings allow between machines, for clocks that are 10 s apart.
+	beats     = 4
+	graceless = 2
 	// looking is how often a worker looks whether its run was cancelled.
 	looking = 500 * time.Millisecond
 	// idle is how often the queue is looked at.
@@ -199,6 +202,7 @@ func (h *held) task() (t runner.Task, err error) {
 		RunID: h.id, URL: flow.URL, Task: strings.ReplaceAll(flow.Task, verify.RunMark, h.id),
 		SuccessCriteria: flow.SuccessCriteria, Credential: flow.Credential, Hosts: hostsOf(flow),
 		Steps: int(h.run.Steps), Tokens: int(h.run.Tokens),
+		Grace: h.config.Lease / beats / graceless,
 	}
 	if t.Checkpoint, err = h.unseal(h.run.Checkpoint); err != nil || len(h.Answer) == 0 {
 		return t, err

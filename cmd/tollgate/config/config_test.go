@@ -91,6 +91,10 @@ func TestValidateSaysEverythingThatIsWrong(t *testing.T) {
 		"tls: 10.0.0.2:7080 is reached": func(c *config.Config) {
 			c.Members = append(c.Members, config.Member{ID: "node2", Raft: "10.0.0.2:7080"})
 		},
+		"workspaces.lease: 59s: want": func(c *config.Config) {
+			c.Workspaces.Lease, c.Raft = 59*time.Second, "10.0.0.1:7080"
+			c.TLS = config.TLS{Authority: "a", Certificate: "c", Key: "k"}
+		},
 		"httpTLS: want":              func(c *config.Config) { c.HTTPTLS.Key = "x" },
 		"opsTLS: want":               func(c *config.Config) { c.OpsTLS.Certificate = "x" },
 		"connections: want total":    func(c *config.Config) { c.Connections.PerAddress = 16_385 },

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -58,6 +59,7 @@ func (c *Config) Validate() error {
 	c.validateOutside(complain)
 	c.validateListeners(complain)
 	c.Workspaces.validate(complain)
+	c.validateLease(complain)
 	c.Backups.validate(complain)
 	if !nodeName.MatchString(c.Node) {
 		complain("node: %q: want 1 to 32 of a-z, 0-9 and '-'", c.Node)
@@ -107,21 +109,39 @@ func ParseNetworks(texts []string) (networks []netip.Prefix, err error) {
 // the port of a node without TLS can write into its log.
 func (c *Config) validateTLS(complain func(string, ...any)) {
 	if c.TLS == (TLS{}) {
-		addresses := []string{c.Raft}
-		for _, m := range c.Members {
-			addresses = append(addresses, m.Raft)
-		}
-		for _, address := range addresses {
-			if !onThisMachine(address) {
-				complain("tls: %s is reached from other machines: nodes need certificates there "+
-					"(tollgate certs makes them)", address)
-				return
-			}
+		if address := c.elsewhere(); address != "" {
+			complain("tls: %s is reached from other machines: nodes need certificates there "+
+				"(tollgate certs makes them)", address)
 		}
 		return
 	}
 	if c.TLS.Authority == "" || c.TLS.Certificate == "" || c.TLS.Key == "" {
 		complain("tls: want authority, certificate and key, or none of them")
+	}
+}
+
+// elsewhere is the first address of a node that other machines reach; empty where all nodes are on
+// this one.
+func (c *Config) elsewhere() string {
+	addresses := []string{c.Raft}
+	for _, m := range c.Members {
+		addresses = append(addresses, m.Raft)
+	}
+	if at := slices.IndexFunc(addresses, func(a string) bool { return !onThisMachine(a) }); at >= 0 {
+		return addresses[at]
+	}
+	return ""
+}
+
+// validateLease keeps a run's agent from being there yet when its lease is over: the worker counts
+// the lease by its own clock, and the log by another's, which may be 10 s ahead. A quarter of the
+// lease is for that and for the agent's end.
+func (c *Config) validateLease(complain func(string, ...any)) {
+	const shortest, shortestHere, longest = time.Minute, 2 * time.Second, 10 * time.Minute
+	lease := c.Workspaces.Lease
+	if lease < shortestHere || lease > longest || lease < shortest && c.elsewhere() != "" {
+		complain("workspaces.lease: %s: want %s to %s, or %s and more where all nodes are on one machine",
+			lease, shortest, longest, shortestHere)
 	}
 }
 

@@ -28,6 +28,8 @@ func TestWorkspacesAreValidated(t *testing.T) {
 		"{agents: [clever]}":      `workspaces.agents: "clever"`,
 		"{workers: 0}":            "workspaces.workers: 0",
 		"{lease: 1s}":             "workspaces.lease: 1s",
+		"{lease: 2s}":             "", // all nodes are on one machine
+		"{lease: 11m}":            "workspaces.lease: 11m",
 		"{commands: [{name: a}]}": "workspaces.commands[0]",
 		"{models: [{name: a}]}":   "workspaces.models[0]",
 		"{models: [{name: m, version: '1', dialect: other, url: 'http://m/', model: x}]}":                     "workspaces.models[0]",

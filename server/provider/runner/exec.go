@@ -28,8 +28,8 @@ const (
 )
 
 const (
-	// grace is how long a cancelled agent has to end by itself before it is killed with all that it
-	// has started.
+	// grace is how long at most a cancelled agent has to end by itself before it is killed with all
+	// that it has started.
 	grace = 5 * time.Second
 	// linger is how long what was killed may take to be gone. What the kernel holds longer (a disk
 	// that does not answer) holds no worker.
@@ -120,7 +120,10 @@ func (e *Exec) Run(ctx context.Context, t Task, tell func(Event)) (report Report
 	if err != nil {
 		return report, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	p := &process{cmd: cmd, lifeline: lifeline, ended: make(chan struct{})}
+	p := &process{cmd: cmd, lifeline: lifeline, ended: make(chan struct{}), grace: grace}
+	if t.Grace > 0 {
+		p.grace = min(t.Grace, grace)
+	}
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}
 	if e.Web != nil {
 		way, err := openProxy(e.Web, t.Hosts)
@@ -167,6 +170,8 @@ type process struct {
 	how   error
 	// lifeline is what the keeper lives by: all of the agent ends with it.
 	lifeline io.Closer
+	// grace is how long it has to end by itself.
+	grace time.Duration
 
 	mu sync.Mutex // guards writing to in
 	in io.WriteCloser
@@ -228,7 +233,7 @@ func (p *process) watch(ctx context.Context, over <-chan struct{}) {
 func (p *process) tellToEnd(over <-chan struct{}) {
 	told := make(chan error, 1)
 	go func() { told <- p.send(&message{Type: "cancel"}) }()
-	late := time.NewTimer(grace)
+	late := time.NewTimer(p.grace)
 	defer late.Stop()
 	for listens := true; listens; {
 		select {

@@ -141,6 +141,16 @@ func TestNothingOfAnAgentIsLeft(t *testing.T) {
 	require.Empty(t, left)
 }
 
+// TestAGraceIsTheTasks: of an agent that heeds no cancel nothing is waited for longer.
+func TestAGraceIsTheTasks(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var cancelled time.Time
+	_, err := script(`echo '{"type":"event","text":"x"}'; while :; do read l || sleep 1; done`).Run(ctx,
+		Task{Grace: 10 * time.Millisecond}, func(Event) { cancelled = time.Now(); cancel() })
+	require.ErrorIs(t, err, context.Canceled)
+	require.Less(t, time.Since(cancelled), grace)
+}
+
 // TestAKeeperThatIsKilled does not hold the run, though what it kept holds the output.
 func TestAKeeperThatIsKilled(t *testing.T) {
 	pid := 0

@@ -27,6 +27,8 @@ type Task struct {
 	// Steps and Tokens are what the run has used before it waited for a person: they count against
 	// what an agent may use in one run.
 	Steps, Tokens int
+	// Grace is how long an agent that is cancelled has to end by itself; 0 is 5 s, which is the most.
+	Grace time.Duration
 }
 
 // Event is one thing that an agent did.
