@@ -201,6 +201,9 @@ const (
 	OutcomeAlertTestLimit Outcome = 241
 	// OutcomeAlertsInvalid: a value of a command about alerts is out of its bounds.
 	OutcomeAlertsInvalid Outcome = 242
+	// OutcomeNetworkFull: the workspaces of the caller's network that nobody has claimed, or what is
+	// left of those that were removed, take as much room as one network's may.
+	OutcomeNetworkFull Outcome = 245
 )
 
 // Recorded says that a usage event with this outcome was counted (and its key used up).

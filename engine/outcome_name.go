@@ -107,6 +107,7 @@ var outcomeNames = [...]string{
 	OutcomeAlertsOff:            "alerts_off",
 	OutcomeAlertTestLimit:       "alert_test_limit",
 	OutcomeAlertsInvalid:        "alerts_invalid",
+	OutcomeNetworkFull:          "network_full",
 }
 
 // String is the outcome's name, the same in every version.

@@ -125,6 +125,7 @@ func (n *node) measure(registry *prometheus.Registry) error {
 		measure.Build(registry, version()),
 		measure.Status(registry, n.cluster.Status),
 		measure.Runs(registry, n.tenants.machine.Load),
+		measure.Strangers(registry, n.tenants.machine.Strangers),
 		measure.Listeners(registry,
 			measure.Listener{
 				Name: "http", Server: n.public, Gate: n.gate, Connections: n.clientLimits().Connections,

@@ -150,6 +150,7 @@ func (m *Machine) Broken() string {
 	counted := s.countRooms()
 	if counted.strangers != s.rooms.strangers || counted.gone != s.rooms.gone ||
 		!slices.Equal(counted.of, s.rooms.of) || !slices.Equal(counted.held, s.rooms.held) ||
+		!slices.Equal(counted.left, s.rooms.left) ||
 		!maps.Equal(counted.networks, s.rooms.networks) {
 		return fmt.Sprintf("rooms %+v, counted %+v", s.rooms, counted)
 	}
@@ -336,11 +337,8 @@ func (m *Machine) LetHold(workspace uint32, bytes uint64) {
 // LetStrangersHold adds to what all workspaces together hold that nobody has claimed.
 func (m *Machine) LetStrangersHold(bytes uint64) { m.state.Load().rooms.strangers += bytes }
 
-// LetNetworkHold adds to what the workspaces of a network hold that nobody has claimed.
-func (m *Machine) LetNetworkHold(network [16]byte, bytes uint64) {
-	r := &m.state.Load().rooms
-	r.held[r.networks[network]] += bytes
-}
+// Workspaces is how many rows of workspaces there are.
+func (m *Machine) Workspaces() uint32 { return m.state.Load().workspaces.Len() }
 
 // LetGoneTake adds to what the rows of removed workspaces take.
 func (m *Machine) LetGoneTake(bytes uint64) { m.state.Load().rooms.gone += bytes }

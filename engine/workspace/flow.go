@@ -152,20 +152,23 @@ func (c *SaveFlow) apply(t *turn) engine.Outcome {
 	if row == 0 && t.flowTaken(c.ID) {
 		return engine.OutcomeIDsContradict
 	}
-	if row == 0 && t.rooms.of[c.Workspace].flows >= MaxFlows {
-		return engine.OutcomeWorkspaceFull
-	}
-	more := len(text) + flowRowBytes
+	more, full := len(text)+flowRowBytes, engine.OutcomeNone
 	if row != 0 {
 		more = len(text) - len(t.flowTexts.Read(row).Bytes)
+		full = t.room(c.Workspace, more)
+	} else {
+		full = t.anotherFlow(c.Workspace, more)
 	}
-	if full := t.room(c.Workspace, more); full != engine.OutcomeDone {
+	if full != engine.OutcomeDone {
 		return full
 	}
 
-	t.rooms.hold(c.Workspace, more)
+	if row != 0 {
+		t.rooms.hold(c.Workspace, more)
+	}
 	switch {
 	case row == 0:
+		t.rooms.add(c.Workspace, more)
 		row = t.addFlow(c, &w)
 	case t.renamed(row, c.Document):
 	default:

@@ -231,7 +231,7 @@ func (t *turn) inspectable(w *workspace, kind RunKind, bytes int) engine.Outcome
 	case t.requests.full():
 		return engine.OutcomeKeysFull
 	}
-	return t.room(t.workspaceRow(w.ID), bytes)
+	return t.another(t.workspaceRow(w.ID), bytes)
 }
 
 func (s *state) inspectionPrice(kind RunKind) uint32 {

@@ -31,7 +31,7 @@ func (c *StartLocalRun) apply(t *turn) engine.Outcome {
 		t.answer(&RetryReply{ResetsAt: nextDay(t.stamp), Limit: t.policy.LocalRunsPerDay})
 		return engine.OutcomeRunLimit
 	}
-	if full := t.room(c.Workspace, runRowBytes); full != engine.OutcomeDone {
+	if full := t.another(c.Workspace, runRowBytes); full != engine.OutcomeDone {
 		return full
 	}
 

@@ -64,7 +64,7 @@ func (c *SetPolicy) apply(t *turn) engine.Outcome {
 	before := t.policy
 	t.policy = *c
 	if before.UnclaimedMS != c.UnclaimedMS || before.EmptyMS != c.EmptyMS {
-		t.scheduleUnclaimed()
+		t.scheduleUnclaimed(before.UnclaimedMS == 0)
 	}
 	t.fold(uint64(c.RunCents))
 	return engine.OutcomeDone

@@ -234,8 +234,10 @@ func (c *RequestPurchase) apply(t *turn) engine.Outcome {
 		Cents: cents, Status: PurchaseApproval, Reason: reason, Link: c.Link, CreatedAt: t.stamp,
 		ChangedAt: t.stamp, Due: t.stamp + ApprovalMS, Key: c.Key, Body: c.Body,
 	}
-	if full := t.room(c.Workspace, p.bytes()); full != engine.OutcomeDone {
-		return full
+	if p.Before != 0 { // the first one can always be asked for
+		if full := t.another(c.Workspace, p.bytes()); full != engine.OutcomeDone {
+			return full
+		}
 	}
 
 	if p.Flow != 0 {
@@ -316,7 +318,7 @@ func (w *workspace) chargeable(cents uint32, agent bool) ApprovalReason {
 func (t *turn) addPurchase(w *workspace, p purchase) uint32 {
 	row, next := t.purchases.Append()
 	*next, w.Purchases, w.Ledger.Open = p, row, row
-	t.rooms.hold(p.Workspace, p.bytes())
+	t.rooms.add(p.Workspace, p.bytes())
 	t.purchaseBy.Insert(t.idHash(&p.ID), row)
 	if p.waits() {
 		t.linkBy.Insert(secretHash(&p.Link), row)

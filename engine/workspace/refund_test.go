@@ -60,9 +60,9 @@ func TestASnapshotHasReturnsAsTheyWere(t *testing.T) {
 	require.Equal(t, engine.OutcomeWorkspaceFull, log.Do(workspace.KindNoteSurplus, last).Outcome)
 }
 
-// TestALatePaymentOfAPurchaseThatWaitsAgain: the card was declined, its owner is asked, and then the
-// provider says that the card paid after all. That payment goes back, and no other, also once the
-// owner has paid on the page; said once more it pays nothing.
+// TestALatePaymentOfAPurchaseThatWaitsAgain: the card was declined, its owner is asked, and then
+// the provider says that the card paid after all. That payment goes back, and no other, also once
+// the owner has paid on the page; said once more it pays nothing.
 func TestALatePaymentOfAPurchaseThatWaitsAgain(t *testing.T) {
 	for _, refunded := range []bool{false, true} {
 		b := newBench(t)

@@ -22,7 +22,18 @@ const (
 	MaxStrangersBytes = 1 << 30
 	MaxNetworkBytes   = MaxStrangersBytes / 16
 	// MaxGoneBytes is for the rows that removed workspaces leave: beyond it nobody signs up.
-	MaxGoneBytes = 1 << 30
+	// MaxNetworkGoneBytes is for those of one network, which signs up nobody then.
+	MaxGoneBytes        = 1 << 30
+	MaxNetworkGoneBytes = MaxGoneBytes / 64
+)
+
+// How many records a workspace may have that nobody has claimed: rows are never used again, so
+// these are what it leaves when it is removed. Builds of cluster version 1 do not know them.
+const (
+	// MaxUnclaimedFlows counts archived flows, too.
+	MaxUnclaimedFlows = 50
+	// MaxUnclaimedRecords is for flows, runs of any kind and purchases together.
+	MaxUnclaimedRecords = 250
 )
 
 // What a row takes, its part of the indexes included, without its texts; of a workspace with its
@@ -40,6 +51,7 @@ const (
 type room struct {
 	bytes   uint64
 	flows   uint32 // archived ones included
+	records uint32 // flows, runs and purchases
 	network uint32 // by number; 0 is not known
 	claimed bool
 	gone    bool
@@ -51,31 +63,42 @@ type rooms struct {
 	of              []room
 	strangers, gone uint64
 	// networks number those that workspaces were signed up from, from 1; held is, by number, what
-	// those without an owner hold.
-	networks map[[16]byte]uint32
-	held     []uint64
+	// those without an owner hold, left what those take that were removed.
+	networks   map[[16]byte]uint32
+	held, left []uint64
 }
 
 // open adds the room of a workspace, the next one by row.
 func (r *rooms) open(w *workspace) {
 	if r.of == nil {
 		r.of = make([]room, 1, 64) // rows count from 1
-		r.networks, r.held = map[[16]byte]uint32{}, make([]uint64, 1, 64)
+		r.networks = map[[16]byte]uint32{}
+		r.held, r.left = make([]uint64, 1, 64), make([]uint64, 1, 64)
 	}
 	number := r.networks[w.Network]
 	if number == 0 && w.Network != ([16]byte{}) {
 		number = uint32(len(r.held))
 		r.networks[w.Network] = number
-		r.held = append(r.held, 0)
+		r.held, r.left = append(r.held, 0), append(r.left, 0)
 	}
 	r.of = append(r.of, room{claimed: w.claimed(), gone: w.GoneAt != 0, network: number})
 	r.hold(uint32(len(r.of)-1), workspaceRowBytes)
 }
 
-// admits says that there is room for another workspace of a network.
-func (r *rooms) admits(network [16]byte) bool {
+// network is what the workspaces of a network hold that nobody has claimed, and what those take
+// that were removed.
+func (r *rooms) network(network [16]byte) (held, left uint64) {
 	number := r.networks[network]
-	return number == 0 || r.held[number]+workspaceRowBytes <= MaxNetworkBytes
+	if number == 0 {
+		return 0, 0
+	}
+	return r.held[number], r.left[number]
+}
+
+// add counts another flow, run or purchase in, with its bytes.
+func (r *rooms) add(workspace uint32, bytes int) {
+	r.of[workspace].records++
+	r.hold(workspace, bytes)
 }
 
 // hold counts bytes in, or out where they are negative.
@@ -90,6 +113,9 @@ func (r *rooms) share(w *room, bytes uint64) {
 	switch {
 	case w.gone:
 		r.gone += bytes
+		if w.network != 0 {
+			r.left[w.network] += bytes
+		}
 	case !w.claimed:
 		r.strangers += bytes
 		if w.network != 0 {
@@ -127,13 +153,18 @@ func (r *rooms) limit(workspace uint32) uint64 {
 }
 
 // FullReply is the reply of OutcomeWorkspaceFull: what the workspace holds, and what it may hold,
-// in bytes.
-type FullReply struct{ Used, Limit uint64 }
+// in bytes, or how many records it has, and may have.
+type FullReply struct {
+	Used, Limit         uint64
+	Records, MaxRecords uint32
+}
 
 // Fields states the reply's fields.
 func (r *FullReply) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &r.Used)
 	wire.Uint(w, 2, &r.Limit)
+	wire.Uint(w, 3, &r.Records)
+	wire.Uint(w, 4, &r.MaxRecords)
 }
 
 // roomLimit is what a workspace may hold now.
@@ -153,6 +184,29 @@ func (t *turn) room(workspace uint32, more int) engine.Outcome {
 		return engine.OutcomeWorkspaceFull
 	}
 	return engine.OutcomeDone
+}
+
+// another says whether a workspace may have another flow, run or purchase, with so many bytes.
+func (t *turn) another(workspace uint32, bytes int) engine.Outcome {
+	r := &t.rooms.of[workspace]
+	if t.version.Load() > 1 && !r.claimed && r.records >= MaxUnclaimedRecords {
+		t.answer(&FullReply{Records: r.records, MaxRecords: MaxUnclaimedRecords})
+		return engine.OutcomeWorkspaceFull
+	}
+	return t.room(workspace, bytes)
+}
+
+// anotherFlow says whether a workspace may have another flow, with so many bytes.
+func (t *turn) anotherFlow(workspace uint32, bytes int) engine.Outcome {
+	r, most := &t.rooms.of[workspace], uint32(MaxFlows)
+	if t.version.Load() > 1 && !r.claimed {
+		most = MaxUnclaimedFlows
+	}
+	if r.flows >= most {
+		t.answer(&FullReply{Records: r.flows, MaxRecords: most})
+		return engine.OutcomeWorkspaceFull
+	}
+	return t.another(workspace, bytes)
 }
 
 // writeRunText replaces what a run has to say.
@@ -182,14 +236,14 @@ func (s *state) countRooms() (r rooms) {
 	for row := uint32(1); row <= s.flows.Len(); row++ {
 		workspace := s.flows.Read(row).Workspace
 		r.of[workspace].flows++
-		r.hold(workspace, flowRowBytes+len(s.flowTexts.Read(row).Bytes))
+		r.add(workspace, flowRowBytes+len(s.flowTexts.Read(row).Bytes))
 	}
 	for row := uint32(1); row <= s.runs.Len(); row++ {
-		r.hold(s.runs.Row(row).Workspace, runRowBytes+s.runs.TextBytes(row))
+		r.add(s.runs.Row(row).Workspace, runRowBytes+s.runs.TextBytes(row))
 	}
 	for row := uint32(1); row <= s.purchases.Len(); row++ {
 		p := s.purchases.Read(row)
-		r.hold(p.Workspace, p.bytes())
+		r.add(p.Workspace, p.bytes())
 	}
 	for row := uint32(1); row <= s.issues.Len(); row++ {
 		i := s.issues.Read(row)

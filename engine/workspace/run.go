@@ -326,7 +326,7 @@ func (t *turn) addRun(w *workspace, r run, text RunText) uint32 {
 	encoded := wire.Encode(nil, &text)
 	row := t.runs.Append(&r, encoded)
 	w.Runs = row
-	t.rooms.hold(r.Workspace, runRowBytes+len(encoded))
+	t.rooms.add(r.Workspace, runRowBytes+len(encoded))
 	t.fold(uint64(row))
 	return row
 }
@@ -363,7 +363,7 @@ func (c *RequestRun) apply(t *turn) engine.Outcome {
 		t.answer(&RetryReply{ResetsAt: nextDay(t.stamp), Limit: maxRequestsPerDay})
 		return engine.OutcomeRunLimit
 	}
-	if full := t.room(c.Workspace, runRowBytes); full != engine.OutcomeDone {
+	if full := t.another(c.Workspace, runRowBytes); full != engine.OutcomeDone {
 		return full
 	}
 

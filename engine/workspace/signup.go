@@ -60,11 +60,30 @@ func (c *SignUp) sources(perHour uint32) []signups {
 	return all
 }
 
-// limited says whether as many came from the caller's networks as may in an hour.
-func (c *SignUp) limited(t *turn) engine.Outcome {
-	if !t.rooms.admits(c.Network) {
+// networkFull says whether the workspaces of the caller's network hold as much as they may, those
+// included that were removed. Builds of cluster version 1 know of the living alone, and say that an
+// hour ends it, which it does not.
+func (c *SignUp) networkFull(t *turn) engine.Outcome {
+	held, left := t.rooms.network(c.Network)
+	switch {
+	case t.version.Load() < 2 && held+workspaceRowBytes > MaxNetworkBytes:
 		t.answer(&RetryReply{ResetsAt: t.stamp + hourMS, Limit: t.policy.SignupsPerHour})
 		return engine.OutcomeSignupLimited
+	case t.version.Load() < 2:
+	case held+workspaceRowBytes > MaxNetworkBytes:
+		t.answer(&FullReply{Used: held, Limit: MaxNetworkBytes})
+		return engine.OutcomeNetworkFull
+	case left > MaxNetworkGoneBytes:
+		t.answer(&FullReply{Used: left, Limit: MaxNetworkGoneBytes})
+		return engine.OutcomeNetworkFull
+	}
+	return engine.OutcomeDone
+}
+
+// limited says whether as many came from the caller's networks as may in an hour.
+func (c *SignUp) limited(t *turn) engine.Outcome {
+	if full := c.networkFull(t); full != engine.OutcomeDone {
+		return full
 	}
 	fresh := uint64(0)
 	for _, source := range c.sources(t.policy.SignupsPerHour) {

@@ -52,9 +52,12 @@ func (s *state) unusedEnd(w *workspace) int64 {
 }
 
 // scheduleUnclaimed notes anew when workspaces without an owner are removed, since the settings say
-// another time now. It looks at all workspaces.
-func (t *turn) scheduleUnclaimed() {
-	t.expireFrom = t.stamp
+// another time now. Where they are kept no more for ever, time counts from now. It looks at all
+// workspaces.
+func (t *turn) scheduleUnclaimed(forEver bool) {
+	if forEver || t.version.Load() < 2 { // builds of cluster version 1: at every change
+		t.expireFrom = t.stamp
+	}
 	t.due = slices.DeleteFunc(t.due, func(i dueItem) bool { return i.kind == dueWorkspace })
 	for row := uint32(1); row <= t.workspaces.Len(); row++ {
 		if at := t.unusedEnd(t.workspaces.Read(row)); at != 0 {

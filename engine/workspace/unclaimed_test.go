@@ -26,6 +26,7 @@ func newStrangers(t *testing.T, names ...string) *strangers {
 	m := opened()
 	s := &strangers{&bench{t, m, enginetest.NewLog(m, enginetest.Epoch)}, map[string]uint32{}}
 	s.log.Shard = 1
+	workspace.Agree(m, engine.Version)
 	s.keep(14*day, day)
 	for _, name := range names {
 		s.done(workspace.KindSignUp, s.signUp(name))
@@ -39,6 +40,13 @@ func (s *strangers) keep(unclaimed, empty time.Duration) {
 	policy := workspace.DefaultPolicy()
 	policy.SignupsPerHour = 4
 	policy.UnclaimedMS, policy.EmptyMS = unclaimed.Milliseconds(), empty.Milliseconds()
+	s.done(workspace.KindSetPolicy, &policy)
+}
+
+// freely lets one address sign up as often as it likes.
+func (s *strangers) freely() {
+	policy := s.m.Policy()
+	policy.SignupsPerHour = 1 << 20
 	s.done(workspace.KindSetPolicy, &policy)
 }
 
@@ -324,39 +332,181 @@ func TestNetworksSignUpSoOften(t *testing.T) {
 	require.Empty(t, s.m.Broken())
 }
 
+// many signs up so many workspaces of a network, and returns the row of the first.
+func (s *strangers) many(network [16]byte, name string, count int) (first uint32) {
+	first = uint32(s.m.Workspaces()) + 1
+	for n := range count {
+		c := s.signUp(fmt.Sprint(name, n))
+		c.Network = network
+		s.done(workspace.KindSignUp, c)
+	}
+	return first
+}
+
+// of signs up one more of a network.
+func (s *strangers) of(network [16]byte, name string) engine.Result {
+	c := s.signUp(name)
+	c.Network = network
+	return s.log.Do(workspace.KindSignUp, c)
+}
+
+// networkFull checks what the refusal of a full network says.
+func (s *strangers) networkFull(r engine.Result, least, limit uint64) {
+	s.t.Helper()
+	require.Equal(s.t, engine.OutcomeNetworkFull, r.Outcome)
+	var reply workspace.FullReply
+	require.NoError(s.t, wire.Decode(r.Value, &reply))
+	require.Equal(s.t, limit, reply.Limit)
+	require.GreaterOrEqual(s.t, reply.Used, least)
+}
+
 // TestANetworkHoldsItsShare: a sixteenth of what all strangers may hold. Beyond it only that
 // network saves nothing and signs nobody up, until what is there has gone or is claimed.
 func TestANetworkHoldsItsShare(t *testing.T) {
 	s := newStrangers(t)
+	s.freely()
 	net, other := [16]byte{32, 1}, [16]byte{32, 2}
-	for i, network := range [][16]byte{net, net, other} {
-		c := s.signUp(fmt.Sprint(i))
-		c.Network = network
-		s.done(workspace.KindSignUp, c)
-	}
-	s.m.LetNetworkHold(net, workspace.MaxNetworkBytes-5000)
-	save := func(row uint32) engine.Outcome {
-		c := largeFlow(int(row))
-		c.Workspace = row
+	const full = workspace.MaxNetworkBytes/workspace.MaxUnclaimedBytes + 8 // one is not quite full
+	first := s.many(net, "net ", full)
+	theirs := s.many(other, "other ", 1)
+	save := func(row uint32, n int) engine.Outcome {
+		c := largeFlow(n)
+		c.Workspace, c.ID = row, enginetest.ID(fmt.Sprint("large ", row, n))
 		return s.log.Do(workspace.KindSaveFlow, c).Outcome
 	}
-	require.Equal(t, engine.OutcomeWorkspaceFull, save(1))
-	require.Equal(t, engine.OutcomeDone, save(3))
-	s.m.LetNetworkHold(net, 2000)
-	more := s.signUp("more")
-	more.Network = net
-	s.refused(engine.OutcomeSignupLimited, workspace.KindSignUp, more)
-	more.Network = other
-	s.done(workspace.KindSignUp, more)
-	s.done(workspace.KindRemoveWorkspace, &workspace.RemoveWorkspace{Workspace: 2})
-	last := s.signUp("last")
-	last.Network = net
-	s.done(workspace.KindSignUp, last)
-	s.done(workspace.KindClaimWorkspace, &workspace.ClaimWorkspace{ID: enginetest.ID("w0"), Owner: "ada"})
-	require.Equal(t, engine.OutcomeDone, save(1))
+	flows := 0
+	for row := first; row < theirs; row++ {
+		for n := 0; save(row, n) == engine.OutcomeDone; n++ {
+			flows++
+		}
+	}
+	require.InDelta(t, workspace.MaxNetworkBytes/8300, flows, 200)
+	require.Less(t, s.m.Strangers().Bytes, uint64(workspace.MaxStrangersBytes/8))
+	require.Equal(t, engine.OutcomeDone, save(theirs, 0))
+	for n := 0; s.of(net, fmt.Sprint("more ", n)).Outcome == engine.OutcomeDone; n++ {
+		require.Less(t, n, 10, "what is left is less than a flow")
+	}
+	s.networkFull(s.of(net, "more"), workspace.MaxNetworkBytes-2000, workspace.MaxNetworkBytes)
+	require.Equal(t, engine.OutcomeDone, s.of(other, "more").Outcome)
+	s.again()
+	s.networkFull(s.of(net, "again"), workspace.MaxNetworkBytes-2000, workspace.MaxNetworkBytes)
+
+	s.done(workspace.KindRemoveWorkspace, &workspace.RemoveWorkspace{Workspace: first})
+	require.Equal(t, engine.OutcomeDone, s.of(net, "last").Outcome)
+	require.Equal(t, engine.OutcomeDone, save(theirs-1, 98))
+	s.done(workspace.KindClaimWorkspace, &workspace.ClaimWorkspace{
+		ID: enginetest.ID("wnet 2"), Owner: "ada",
+	})
+	require.Equal(t, engine.OutcomeDone, save(first+2, 99), "with an owner it is no stranger's")
+	require.Empty(t, s.m.Broken())
+}
+
+// TestWhatIsLeftCountsForItsNetwork: the rows of removed workspaces stay, so a network that makes
+// them and lets them go signs up nobody when it has left a sixty-fourth of what all may leave;
+// others do, until all is left that may be.
+func TestWhatIsLeftCountsForItsNetwork(t *testing.T) {
+	s := newStrangers(t)
+	s.freely()
+	net, other := [16]byte{32, 1}, [16]byte{32, 2}
+	made := 0
+	for ; s.m.Strangers().Gone <= workspace.MaxNetworkGoneBytes; made += 4000 {
+		s.many(net, fmt.Sprint("round ", made, " "), 4000)
+		s.pass(2 * day)
+		for s.m.NextDue() != 0 && s.m.NextDue() <= s.log.Stamp {
+			s.pass(0)
+		}
+	}
+	require.InDelta(t, 16_000, made, 4000)
+	require.Zero(t, s.m.Strangers().Bytes)
+	s.networkFull(s.of(net, "more"), workspace.MaxNetworkGoneBytes, workspace.MaxNetworkGoneBytes)
+	require.Equal(t, engine.OutcomeDone, s.of(other, "more").Outcome)
+	s.again()
+	s.networkFull(s.of(net, "more 2"), workspace.MaxNetworkGoneBytes, workspace.MaxNetworkGoneBytes)
+	workspace.Agree(s.m, 1)
+	require.Equal(t, engine.OutcomeDone, s.of(net, "of version 1").Outcome)
 
 	s.m.LetGoneTake(workspace.MaxGoneBytes)
 	s.refused(engine.OutcomeSignupOff, workspace.KindSignUp, s.signUp("late"))
+}
+
+// TestStrangersKeepFewRecords: 50 flows, archived ones included, and 250 records, since rows stay;
+// the purchase that claims it can be asked for all the same, and an owner has more.
+func TestStrangersKeepFewRecords(t *testing.T) {
+	s := newStrangers(t, "a", "b")
+	row, n := s.rows["a"], 0
+	flow := func() (workspace.SaveFlow, [16]byte) {
+		n++
+		id := enginetest.ID(fmt.Sprint("flow ", n))
+		return workspace.SaveFlow{Workspace: row, ID: id, Document: document()}, id
+	}
+	var kept [16]byte
+	for range workspace.MaxUnclaimedFlows {
+		c, id := flow()
+		s.done(workspace.KindSaveFlow, &c)
+		if kept == ([16]byte{}) {
+			kept = id
+			continue
+		}
+		s.done(workspace.KindArchiveFlow, &workspace.ArchiveFlow{Workspace: row, ID: id})
+	}
+	full := func(r engine.Result, most uint32) {
+		t.Helper()
+		require.Equal(t, engine.OutcomeWorkspaceFull, r.Outcome)
+		var reply workspace.FullReply
+		require.NoError(t, wire.Decode(r.Value, &reply))
+		require.Equal(t, workspace.FullReply{Records: most, MaxRecords: most}, reply)
+	}
+	c, _ := flow()
+	full(s.log.Do(workspace.KindSaveFlow, &c), workspace.MaxUnclaimedFlows)
+	c.ID, c.Replace, c.Document.Task = kept, true, "Another."
+	s.done(workspace.KindSaveFlow, &c)
+	ask := func() engine.Result {
+		n++
+		return s.log.Do(workspace.KindRequestRun, &workspace.RequestRun{
+			Workspace: row, Flow: kept, ID: enginetest.ID(fmt.Sprint("request ", n)),
+		})
+	}
+	for asked := range workspace.MaxUnclaimedRecords - workspace.MaxUnclaimedFlows {
+		if asked%100 == 0 {
+			s.pass(day)
+		}
+		require.Equal(t, engine.OutcomeDone, ask().Outcome)
+	}
+	s.pass(day)
+	s.again()
+	full(ask(), workspace.MaxUnclaimedRecords)
+	full(s.log.Do(workspace.KindStartLocalRun, &workspace.StartLocalRun{
+		Workspace: row, ID: enginetest.ID("local"),
+	}), workspace.MaxUnclaimedRecords)
+	full(s.m.Inspectable(row, workspace.RunInspection, s.log.Stamp), workspace.MaxUnclaimedRecords)
+	purchase := &workspace.RequestPurchase{Workspace: row, ID: enginetest.ID("p"), Runs: 1}
+	s.done(workspace.KindRequestPurchase, purchase)
+	s.done(workspace.KindDenyPurchase, &workspace.DenyPurchase{ID: purchase.ID})
+	purchase.ID = enginetest.ID("p2")
+	s.refused(engine.OutcomeWorkspaceFull, workspace.KindRequestPurchase, purchase)
+	s.done(workspace.KindClaimWorkspace, &workspace.ClaimWorkspace{ID: enginetest.ID("wa"), Owner: "ada"})
+	s.done(workspace.KindRequestPurchase, purchase)
+	require.Equal(t, engine.OutcomeDone, ask().Outcome)
+	c, _ = flow()
+	s.done(workspace.KindSaveFlow, &c)
+	require.Empty(t, s.m.Broken())
+}
+
+// TestALaterChangeOfTheSettingTakesNoTimeBack: what was unused before it stays unused.
+func TestALaterChangeOfTheSettingTakesNoTimeBack(t *testing.T) {
+	s := newStrangers(t, "a")
+	begun := s.log.Stamp
+	s.done(workspace.KindSaveFlow, &workspace.SaveFlow{
+		Workspace: 1, ID: enginetest.ID("flow a"), Document: document(),
+	})
+	s.pass(5 * day)
+	s.keep(20*day, day)
+	s.again()
+	require.InDelta(t, begun+(20*day).Milliseconds(), s.m.NextDue(), 10)
+	s.pass(6 * day)
+	s.keep(10*day, day)
+	s.pass(0)
+	require.False(t, s.works("a"))
 }
 
 // TestAFullWorkspaceCanBeBought: the purchase that claims a workspace has its room from the start,

@@ -236,7 +236,8 @@ after outcome_unknown repeat the request with the same key.
   belongs in a flow. invalid_request_key: send Idempotency-Key, 8 to 128 visible ASCII characters.
 - 409 quote_changed: read the quote again. flow_busy: the flow has a run that has not ended.
   execution_unavailable: "reason" says why, as the quote does. idempotency_conflict: another key.
-- 429 run_limit_reached, cancel_limit, signup_rate_limited: "resetsAt" says when it ends.
+- 429 run_limit_reached, cancel_limit, signup_rate_limited: "resetsAt" says when it ends, where time
+  ends it.
 - Scopes, keys and what needs a person: {base}/auth.md
 `
 

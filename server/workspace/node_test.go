@@ -63,10 +63,15 @@ func (g *group) later(d time.Duration) {
 	g.Propose(time.Time{}, []engine.Record{{Kind: engine.KindTick}}, results[:])
 }
 
-// Propose applies the records in one entry, now.
+// Propose applies the records in one entry, now. As a group of a cluster does it refuses kinds that
+// wait for a version that was not agreed on.
 func (g *group) Propose(_ time.Time, records []engine.Record, results []engine.Result) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if agreed, _ := g.machine.Version(); g.machine.Since(records[0].Kind) > agreed {
+		results[0] = engine.Result{Outcome: engine.OutcomeUpgrading}
+		return
+	}
 	if o := engine.Outcome(g.refuse.Load()); o != engine.OutcomeNone {
 		for i := range results {
 			results[i] = engine.Result{Outcome: o}
@@ -124,7 +129,16 @@ type node struct {
 	operators routers.Router
 }
 
+// start makes a node of a cluster that has agreed on this build's version.
 func start(t testing.TB, settings ...func(*Config)) *node {
+	t.Helper()
+	n := startOld(t, settings...)
+	n.agree()
+	return n
+}
+
+// startOld makes a node of a cluster that has agreed on no version.
+func startOld(t testing.TB, settings ...func(*Config)) *node {
 	t.Helper()
 	g := &group{machine: state.New(state.Config{Shard: 1})}
 	client, err := fetch.New(fetch.Config{

@@ -157,10 +157,16 @@ func (a *API) anyTenant(x *server.Exchange) (row uint32, ok bool) {
 
 // act carries an operator's command out, once for an Idempotency-Key, and keeps that it did.
 func (a *API) act(x *server.Exchange, row uint32, kind engine.Kind, c wire.Fielder) bool {
+	return a.acted(x, a.commit(x, row, kind, c))
+}
+
+// commit brings an act into the log. OutcomeNone is a request that was refused, and answered.
+func (a *API) commit(x *server.Exchange, row uint32, kind engine.Kind, c wire.Fielder,
+) engine.Outcome {
 	key, fault := server.OnceKey(x)
 	if fault != nil {
 		x.Refuse(*fault)
-		return false
+		return engine.OutcomeNone
 	}
 	made := state.Act{
 		Workspace: row, ID: mint(), Actor: cmp.Or(x.Actor, actor), Kind: kind,
@@ -175,16 +181,23 @@ func (a *API) act(x *server.Exchange, row uint32, kind engine.Kind, c wire.Field
 	a.config.Log.Info("operator acts for a workspace", "operation", x.Route.Operation,
 		"workspace", loggedName(string(x.Param(0))), "request_id", string(x.RequestID()),
 		"outcome", r.Outcome)
-	switch code, known := outcomeCodes[r.Outcome]; {
-	case r.Outcome == engine.OutcomeDone && a.fresh():
+	return r.Outcome
+}
+
+// acted answers an act that was refused; true where it is done, and in the memory that is answered
+// from.
+func (a *API) acted(x *server.Exchange, o engine.Outcome) bool {
+	switch code, known := outcomeCodes[o]; {
+	case o == engine.OutcomeNone:
+	case o == engine.OutcomeDone && a.fresh():
 		return true
-	case r.Outcome == engine.OutcomeDone:
+	case o == engine.OutcomeDone:
 		x.Refuse(server.FaultConsistency.With("It is done. Repeat the request to see it."))
 	case known:
 		e := errorTable[code]
 		x.Refuse(server.Fault{Status: e.status, Code: code, Message: e.message})
 	default:
-		x.Refuse(server.FaultOf(r.Outcome))
+		x.Refuse(server.FaultOf(o))
 	}
 	return false
 }
@@ -227,9 +240,13 @@ func (a *API) operatorRemove(x *server.Exchange) {
 	if !ok || !a.form(x, open(x, true)) {
 		return
 	}
-	if a.machine.GoneAt(row) == 0 && !a.act(x, row, state.KindRemoveWorkspace,
-		&state.RemoveWorkspace{Workspace: row}) {
-		return
+	if a.machine.GoneAt(row) == 0 {
+		o := a.commit(x, row, state.KindRemoveWorkspace, &state.RemoveWorkspace{Workspace: row})
+		// Another request, or time, may have removed it meanwhile.
+		gone := o == engine.OutcomeRecordUnknown && a.fresh() && a.machine.GoneAt(row) != 0
+		if !gone && !a.acted(x, o) {
+			return
+		}
 	}
 	j := x.Begin()
 	j.Open('{')

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"cmp"
+	"fmt"
 
 	"tollgate/engine"
 	"tollgate/engine/wire"
@@ -84,6 +85,7 @@ var outcomeCodes = map[engine.Outcome]string{
 	engine.OutcomeRecordUnknown:        "not_found",
 	engine.OutcomeSignupOff:            "signup_unavailable",
 	engine.OutcomeSignupLimited:        "signup_rate_limited",
+	engine.OutcomeNetworkFull:          "signup_rate_limited",
 	engine.OutcomeQuoteChanged:         "quote_changed",
 	engine.OutcomeExecutionUnavailable: "execution_unavailable",
 	engine.OutcomeFlowBusy:             "flow_busy",
@@ -170,12 +172,18 @@ func (a *API) refuseOutcome(x *server.Exchange, result engine.Result) {
 		}
 	case engine.OutcomeWorkspaceFull:
 		var full state.FullReply
-		if wire.Decode(result.Value, &full) == nil && full.Limit > 0 {
-			r.members = func(j *server.JSON) {
-				j.Uint("usedBytes", full.Used)
-				j.Uint("limitBytes", full.Limit)
-			}
+		if wire.Decode(result.Value, &full) == nil {
+			r.full(&full)
 		}
+	case engine.OutcomeUpgrading:
+		r.retryAfter = 5
+		r.message = "Not every node knows this command yet: the cluster is being upgraded. Nothing was " +
+			"changed. Repeat it once all nodes run the same version."
+	case engine.OutcomeNetworkFull:
+		r.retryAfter = operatorRetry
+		r.message = "The workspaces that were made from this network, and that nobody has claimed, or " +
+			"what is left of those that were removed, take as much room as they may. Nothing was made. " +
+			"Let a person claim one, or ask the operator."
 	case engine.OutcomeExecutionUnavailable:
 		var unready state.UnreadyReply
 		if wire.Decode(result.Value, &unready) == nil {
@@ -183,6 +191,21 @@ func (a *API) refuseOutcome(x *server.Exchange, result engine.Result) {
 		}
 	}
 	a.refuse(x, r)
+}
+
+// full says what a workspace holds that may hold no more.
+func (r *refusal) full(reply *state.FullReply) {
+	switch {
+	case reply.Limit > 0:
+		r.members = func(j *server.JSON) {
+			j.Uint("usedBytes", reply.Used)
+			j.Uint("limitBytes", reply.Limit)
+		}
+	case reply.MaxRecords > 0:
+		r.message = fmt.Sprintf("The workspace has %d records of this kind, archived ones included, and "+
+			"may have %d. Nothing was saved. One that a person has claimed may have more.", reply.Records,
+			reply.MaxRecords)
+	}
 }
 
 // retry is the refusal of a limit that ends by itself.

@@ -14,7 +14,7 @@ import (
 // bits is one, whatever the port; their networks are those of 24, and of 56 and 48 bits. Nodes that
 // do not know of networks are told none.
 func TestSourcesOfSignups(t *testing.T) {
-	n := start(t)
+	n := startOld(t)
 	of := func(text string) (c state.SignUp) {
 		addr, err := net.ResolveTCPAddr("tcp", text)
 		require.NoError(t, err)

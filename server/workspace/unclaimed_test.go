@@ -1,6 +1,9 @@
 package workspace
 
 import (
+	"context"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -8,13 +11,14 @@ import (
 
 	"tollgate/engine"
 	state "tollgate/engine/workspace"
+	"tollgate/server/inspect"
+	"tollgate/server/provider/fetch"
 )
 
 // keeping makes a node whose workspaces without an owner are kept 14 days, or one day where nothing
 // was saved in them.
 func keeping(t *testing.T) *node {
 	n := start(t)
-	n.agree()
 	n.policy(func(p *state.SetPolicy) {
 		p.UnclaimedMS, p.EmptyMS = (14 * 24 * time.Hour).Milliseconds(), (24 * time.Hour).Milliseconds()
 	})
@@ -120,4 +124,94 @@ func TestOperatorsRemove(t *testing.T) {
 	require.Equal(t, "remove", acts[0].(map[string]any)["action"])
 	require.Len(t, acts, 1)
 	owned.call("GET", "/v1/account", "").is(200, "")
+}
+
+// together is a group that carries commands of a kind out only once so many of them have come.
+type together struct {
+	*group
+	kind engine.Kind
+	wait sync.WaitGroup
+}
+
+func (g *together) Propose(until time.Time, records []engine.Record, results []engine.Result) {
+	if records[0].Kind == g.kind {
+		g.wait.Done()
+		g.wait.Wait()
+	}
+	g.group.Propose(until, records, results)
+}
+
+// TestTwoRemoveAtOnce: both are told when it went, and it went once.
+func TestTwoRemoveAtOnce(t *testing.T) {
+	g := &together{kind: state.KindAct}
+	g.wait.Add(2)
+	n := start(t, func(c *Config) {
+		g.group = c.Proposer.(*group)
+		c.Proposer = g
+	})
+	c := n.signUp("")
+	var answers [2]answer
+	var both sync.WaitGroup
+	for i := range answers {
+		both.Go(func() { answers[i] = n.send("DELETE", operatorTools+"/"+c.workspace, "", "", nil) })
+	}
+	both.Wait()
+	require.NotEmpty(t, answers[0].told("removedAt"))
+	require.Equal(t, answers[0].told("removedAt"), answers[1].told("removedAt"))
+	acts := n.send("GET", operatorTools+"/"+c.workspace+"/acts", "", "", nil).told("acts").([]any)
+	require.Len(t, acts, 1)
+}
+
+// TestAFullNetworkIsToldSo: that no hour ends it.
+func TestAFullNetworkIsToldSo(t *testing.T) {
+	n := start(t)
+	n.before = func(engine.Kind) engine.Outcome { return engine.OutcomeNetworkFull }
+	a := n.send("POST", "/v1/signup", `{"label":"x"}`, "", nil)
+	require.Equal(t, 429, a.status)
+	require.Equal(t, "signup_rate_limited", a.at("error"))
+	require.Equal(t, "3600", a.header.Get("Retry-After"))
+	require.Contains(t, a.at("message"), "network")
+	require.NotContains(t, a.body, "resetsAt", "nothing ends by itself")
+}
+
+// TestFewRecordsOfStrangers: the refusal says how many there are, and that an owner has more.
+func TestFewRecordsOfStrangers(t *testing.T) {
+	n := start(t)
+	c := n.signUp("")
+	for range state.MaxUnclaimedFlows {
+		c.call("DELETE", "/v1/flows/"+c.flow(plainFlow), "").is(200, "")
+	}
+	a := c.call("POST", "/v1/flows", plainFlow).is(400, "workspace_full")
+	require.Contains(t, a.at("message"), "50 records of this kind, archived ones included")
+	c.claim()
+	c.flow(plainFlow)
+}
+
+// counted is a site that counts what is fetched from it.
+type counted struct {
+	*place
+	fetches atomic.Int32
+}
+
+func (c *counted) Do(ctx context.Context, r *fetch.Request) (*fetch.Response, error) {
+	c.fetches.Add(1)
+	return c.place.Do(ctx, r)
+}
+
+// TestAClusterOfAnEarlierVersion refuses what not all of its nodes know: before anything is
+// fetched, and in words that say so.
+func TestAClusterOfAnEarlierVersion(t *testing.T) {
+	site := &counted{place: recorded(t, smallSite)}
+	n := startOld(t, func(c *Config) { c.Inspector = inspect.New(site, c.Now) })
+	c := n.signUp("")
+	a := c.call("POST", "/v1/interface", `{"url":"https://product.example/"}`).is(503, "workspace_busy")
+	require.Contains(t, a.at("message"), "being upgraded")
+	require.Equal(t, "5", a.header.Get("Retry-After"))
+	require.Zero(t, site.fetches.Load())
+	a = n.send("DELETE", operatorTools+"/"+c.workspace, "", "", nil)
+	require.Equal(t, 503, a.status)
+	n.agree()
+	c.call("POST", "/v1/interface", `{"url":"https://product.example/"}`).is(200, "")
+	require.NotZero(t, site.fetches.Load())
+	n.send("DELETE", operatorTools+"/"+c.workspace, "", "", nil).told("removedAt")
 }

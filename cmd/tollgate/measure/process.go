@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"tollgate/engine/workspace"
 	"tollgate/server"
 )
 
@@ -43,6 +44,26 @@ func Runs(registry *prometheus.Registry, load func() (queued, running uint32)) e
 			_, running := load()
 			return running
 		}))
+}
+
+// Strangers says what workspaces without an owner hold, and what the rows take of those that were
+// removed, beside what they may.
+func Strangers(registry *prometheus.Registry, held func() workspace.StrangersView) error {
+	type view = workspace.StrangersView
+	bytes := func(name, help string, value func(v view) uint64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "tollgate_workspaces_" + name, Help: help,
+		}, func() float64 { return float64(value(held())) })
+	}
+	return register(registry,
+		bytes("unclaimed_bytes", "What workspaces hold that nobody has claimed.",
+			func(v view) uint64 { return v.Bytes }),
+		bytes("unclaimed_limit_bytes", "What they may hold; beyond it nobody signs up.",
+			func(v view) uint64 { return v.MaxBytes }),
+		bytes("removed_bytes", "What the rows of removed workspaces take, for good.",
+			func(v view) uint64 { return v.Gone }),
+		bytes("removed_limit_bytes", "What they may take; beyond it nobody signs up.",
+			func(v view) uint64 { return v.MaxGone }))
 }
 
 // Listener is one of a node's two listeners with its bounds.
