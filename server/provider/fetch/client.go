@@ -60,6 +60,9 @@ type Config struct {
 	// BodyLimit bounds a body in bytes, encoded and decoded each; 0 < BodyLimit ≤ MaxBody,
 	// 0 is MaxBody.
 	BodyLimit int
+	// Bodies bounds what this client and others read at one time, to no less than BodyLimit; nil is
+	// what all clients of the process share, MaxBodies.
+	Bodies *Bodies
 }
 
 // Client makes guarded requests. Safe for concurrent use. Environment proxies are not used.
@@ -71,6 +74,7 @@ type Client struct {
 	userAgent string
 	timeout   time.Duration
 	bodyLimit int
+	bodies    *Bodies
 }
 
 // Request is one request. Do keeps no reference to it.
@@ -116,6 +120,9 @@ func New(c Config) (*Client, error) {
 	if c.BodyLimit == 0 {
 		c.BodyLimit = MaxBody
 	}
+	if c.Bodies == nil {
+		c.Bodies = underWay
+	}
 	if c.UserAgent == "" {
 		c.UserAgent = "Tollgate"
 	}
@@ -124,6 +131,10 @@ func New(c Config) (*Client, error) {
 	}
 	if c.BodyLimit < 0 || c.BodyLimit > MaxBody {
 		return nil, fmt.Errorf("fetch: BodyLimit %d is not within (0, %d]", c.BodyLimit, MaxBody)
+	}
+	if c.Bodies.most < int64(c.BodyLimit) {
+		return nil, fmt.Errorf("fetch: BodyLimit %d is more than Bodies has, %d", c.BodyLimit,
+			c.Bodies.most)
 	}
 	g, err := newGuard(&c)
 	if err != nil {
@@ -134,6 +145,7 @@ func New(c Config) (*Client, error) {
 		userAgent: c.UserAgent,
 		timeout:   c.Timeout,
 		bodyLimit: c.BodyLimit,
+		bodies:    c.Bodies,
 		transport: &http.Transport{
 			// A proxy would dial in our place and undo every check of the address.
 			Proxy:       nil,
@@ -265,7 +277,7 @@ func (x *exchange) hop(t *target, b *Budget) (*Response, error) {
 	if err != nil {
 		return nil, x.explain(t, err, 0)
 	}
-	decoded, err := readBody(answer, x.client.bodyLimit)
+	decoded, err := x.client.bodies.read(ctx, answer, x.client.bodyLimit)
 	if closeErr := answer.Body.Close(); err == nil && closeErr != nil {
 		err = closeErr
 	}

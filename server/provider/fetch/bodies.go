@@ -1,0 +1,55 @@
+package fetch
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// MaxBodies bounds the bodies that a process reads at one time, in bytes, all clients together.
+const MaxBodies = 256 << 20
+
+// Bodies bounds the bodies that are read at one time, in bytes. Each counts as what it may become,
+// from its answer's headers to its end. Safe for concurrent use by any number of clients.
+type Bodies struct {
+	most int64
+	room *semaphore.Weighted
+}
+
+// underWay are the bodies of all clients that have no others.
+var underWay = NewBodies(MaxBodies)
+
+// NewBodies bounds them by so many bytes, which must be positive.
+func NewBodies(most int64) *Bodies {
+	return &Bodies{most: most, room: semaphore.NewWeighted(most)}
+}
+
+// read reads a body of at most limit bytes when there is room for it, first come, first served. A
+// wait ends with ctx. Who waits holds a connection and what its buffers hold, and no body.
+func (b *Bodies) read(ctx context.Context, answer *http.Response, limit int) ([]byte, error) {
+	most := mostOf(answer, limit)
+	if err := b.room.Acquire(ctx, most); err != nil {
+		return nil, err
+	}
+	defer b.room.Release(most)
+	return readBody(answer, limit)
+}
+
+// mostOf is what a body may become: what it announces, or else the limit.
+func mostOf(answer *http.Response, limit int) int64 {
+	switch {
+	case answer.Body == http.NoBody:
+		return 0
+	case answer.ContentLength >= 0 && plain(answer):
+		return min(answer.ContentLength, int64(limit))
+	}
+	return int64(limit)
+}
+
+// plain says that a body is not encoded.
+func plain(answer *http.Response) bool {
+	encodings := strings.Join(answer.Header.Values("Content-Encoding"), ",")
+	return encodings == "" || strings.EqualFold(encodings, "identity")
+}
