@@ -84,6 +84,7 @@ type API struct {
 	calling preflights
 	// examining are the requests that inspect products.
 	examining places
+	used      uses
 }
 
 // answersPurpose derives the key under which people's answers to agents are sealed.

@@ -3,7 +3,6 @@ package workspace
 import (
 	"crypto/sha256"
 
-	"tollgate/engine"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 )
@@ -64,19 +63,6 @@ func (a *API) gone(x *server.Exchange, hash [32]byte, unknown server.Fault) *ser
 	}
 	x.More(func(j *server.JSON) { j.Text("reason", reason) })
 	return &unknown
-}
-
-// noteUse keeps a workspace that nobody has claimed from counting as unused. It is one entry in an
-// hour; where that fails the next request does it.
-func (a *API) noteUse(p *state.Principal) {
-	if p.NoteFrom == 0 || a.now() < p.NoteFrom {
-		return
-	}
-	r := a.propose(state.KindNoteUse, &state.NoteUse{Workspace: p.Workspace})
-	if r.Outcome != engine.OutcomeDone {
-		a.config.Log.Debug("the use of a workspace is not noted",
-			"workspace", idText(markWorkspace, p.ID), "outcome", r.Outcome)
-	}
 }
 
 // current says that the key of a request speaks for its workspace in the memory that is to be

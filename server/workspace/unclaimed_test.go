@@ -17,8 +17,8 @@ import (
 
 // keeping makes a node whose workspaces without an owner are kept 14 days, or one day where nothing
 // was saved in them.
-func keeping(t *testing.T) *node {
-	n := start(t)
+func keeping(t *testing.T, settings ...func(*Config)) *node {
+	n := start(t, settings...)
 	n.policy(func(p *state.SetPolicy) {
 		p.UnclaimedMS, p.EmptyMS = (14 * 24 * time.Hour).Milliseconds(), (24 * time.Hour).Milliseconds()
 	})
@@ -35,6 +35,68 @@ func (n *node) noted() (entries int) {
 		}
 	}
 	return entries
+}
+
+// settled waits until no use is being noted, and returns how many were.
+func (n *node) settled() (entries int) {
+	n.t.Helper()
+	require.Eventually(n.t, func() bool {
+		n.api.used.mu.Lock()
+		defer n.api.used.mu.Unlock()
+		return len(n.api.used.noted) == 0
+	}, 10*time.Second, time.Millisecond)
+	return n.noted()
+}
+
+// slow is a group that carries commands of a kind out only when it is let.
+type slow struct {
+	*group
+	kind engine.Kind
+	came atomic.Int32
+	let  chan struct{}
+}
+
+func (g *slow) Propose(until time.Time, records []engine.Record, results []engine.Result) {
+	if records[0].Kind == g.kind {
+		g.came.Add(1)
+		<-g.let
+	}
+	g.group.Propose(until, records, results)
+}
+
+// TestUsesAreNotedOneAtATime: a request waits for no note, and one is under way for a workspace.
+func TestUsesAreNotedOneAtATime(t *testing.T) {
+	g := &slow{kind: state.KindNoteUse, let: make(chan struct{})}
+	n := keeping(t, func(c *Config) {
+		g.group = c.Proposer.(*group)
+		c.Proposer = g
+	})
+	a, b := n.signUp(""), n.signUp("")
+	n.later(2 * time.Hour)
+	for range 5 {
+		a.call("GET", "/v1/account", "").is(200, "")
+		b.call("GET", "/v1/account", "").is(200, "")
+	}
+	require.Eventually(t, func() bool { return g.came.Load() == 2 }, 10*time.Second, time.Millisecond)
+	require.Zero(t, n.noted())
+	close(g.let)
+	require.Equal(t, 2, n.settled())
+	a.call("GET", "/v1/account", "").is(200, "")
+	require.Equal(t, 2, n.settled())
+	require.EqualValues(t, 2, g.came.Load())
+}
+
+// TestUsesUnderWayAreBounded: of all workspaces together.
+func TestUsesUnderWayAreBounded(t *testing.T) {
+	var u uses
+	for row := range uint32(mostUses) {
+		require.True(t, u.begin(row))
+		require.False(t, u.begin(row))
+	}
+	require.False(t, u.begin(mostUses))
+	u.end(3)
+	require.True(t, u.begin(mostUses))
+	require.Len(t, u.noted, mostUses)
 }
 
 // TestUnusedWorkspacesSaySo: reading is a use, of which an hour's are one entry; after 14 days
@@ -54,6 +116,7 @@ func TestUnusedWorkspacesSaySo(t *testing.T) {
 			c.call("GET", "/v1/flows/"+flow, "").is(200, "")
 			owned.call("GET", "/v1/account", "").is(200, "")
 		}
+		n.settled()
 		n.later(10 * 24 * time.Hour)
 	}
 	require.Equal(t, 5, n.noted())
@@ -75,13 +138,13 @@ func TestUsesAreNotInTheWay(t *testing.T) {
 	n.later(2 * time.Hour)
 	n.refuse.Store(uint32(engine.OutcomeOverloaded))
 	c.call("GET", "/v1/account", "").is(200, "")
-	require.Zero(t, n.noted())
+	require.Zero(t, n.settled())
 	n.refuse.Store(0)
 	stale := map[string]string{"X-Read-Consistency": "stale"}
 	n.send("GET", "/v1/account", "", c.key, stale).is(200, "")
-	require.Zero(t, n.noted(), "a stale read waits for no entry")
+	require.Zero(t, n.settled(), "a stale read waits for no entry")
 	c.call("GET", "/v1/account", "").is(200, "")
-	require.Equal(t, 1, n.noted())
+	require.Equal(t, 1, n.settled())
 }
 
 // TestOperatorsRemove what nobody has claimed, once; its key says so, and the act is kept.
