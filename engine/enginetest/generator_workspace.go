@@ -42,18 +42,8 @@ type workspaceGenerator struct {
 // none is free.
 func (g *workspaceGenerator) opening() []byte {
 	entry := engine.AppendHeader(nil, 1)
-	policy := workspace.DefaultPolicy()
-	policy.QueueLimit, policy.SignupsPerHour = 3, 4
-	policy.FreeRunsPerMonth = uint32(rapid.SampledFrom([]int{0, 2}).Draw(g.t, "free"))
-	if rapid.Bool().Draw(g.t, "kept for ever") {
-		policy.UnclaimedMS, policy.EmptyMS = 0, 0
-	} else {
-		policy.UnclaimedMS, policy.EmptyMS = 14*86_400_000, 86_400_000
-	}
-	g.credits = uint32(rapid.SampledFrom([]int{0, 2}).Draw(g.t, "credits"))
-	policy.CreditsRun, policy.CreditsInspection = g.credits, g.credits
 	records := []engine.Record{
-		record(workspace.KindSetPolicy, &policy),
+		g.policy(),
 		signUp("a"), signUp("b"),
 		record(workspace.KindClaimWorkspace, &workspace.ClaimWorkspace{
 			ID: ID("workspace a"), Owner: "ada",
@@ -63,10 +53,8 @@ func (g *workspaceGenerator) opening() []byte {
 			Workspace: 1, ID: ID("first"), Amount: 9,
 		}),
 	}
-	if g.flag("agreed") {
-		records = append(records, engine.Record{
-			Kind: engine.KindSetVersion, Payload: engine.AppendSetVersion(nil, engine.Version),
-		})
+	if version := rapid.Uint32Range(0, engine.Version).Draw(g.t, "agreed"); version > 0 {
+		records = append(records, agreed(version))
 	}
 	if g.flag("bought") {
 		records = append(records, g.bought(1)...)
@@ -78,6 +66,27 @@ func (g *workspaceGenerator) opening() []byte {
 	}
 	engine.SetStamp(entry, g.stamp)
 	return entry
+}
+
+// policy draws the settings: workspaces without an owner are kept for ever, or for some time, which
+// may be less than what is said for empty ones.
+func (g *workspaceGenerator) policy() engine.Record {
+	const day = 86_400_000
+	policy := workspace.DefaultPolicy()
+	policy.QueueLimit, policy.SignupsPerHour = 3, 4
+	policy.FreeRunsPerMonth = uint32(rapid.SampledFrom([]int{0, 2}).Draw(g.t, "free"))
+	kept := rapid.SampledFrom([][2]int64{{}, {}, {14, 1}, {14, 1}, {20, 30}, {8, 0}, {1, 2}}).
+		Draw(g.t, "kept days")
+	policy.UnclaimedMS, policy.EmptyMS = kept[0]*day, kept[1]*day
+	g.credits = uint32(rapid.SampledFrom([]int{0, 2}).Draw(g.t, "credits"))
+	policy.CreditsRun, policy.CreditsInspection = g.credits, g.credits
+	return record(workspace.KindSetPolicy, &policy)
+}
+
+func agreed(version uint32) engine.Record {
+	return engine.Record{
+		Kind: engine.KindSetVersion, Payload: engine.AppendSetVersion(nil, version),
+	}
 }
 
 func signUp(name string) engine.Record {
@@ -232,7 +241,8 @@ func (g *workspaceGenerator) payment() engine.Record {
 		}))
 	}
 	return record(workspace.KindNotePayment, &workspace.NotePayment{
-		ID: g.id("purchase"), Card: g.pick("card", "", "card"), Payment: "pi_1",
+		ID: g.id("purchase"), Card: g.pick("card", "", "card"),
+		Payment: g.pick("by", "pi_1", "pi_1", "pi_2"),
 		Result: rapid.SampledFrom([]workspace.PaymentResult{
 			workspace.PaymentPaid, workspace.PaymentPaid, workspace.PaymentDeclined,
 			workspace.PaymentFailed,
@@ -314,7 +324,11 @@ func (g *workspaceGenerator) setting() engine.Record {
 
 func (g *workspaceGenerator) other() engine.Record {
 	switch g.pick("other", "flow", "archive", "confirm", "preflight", "key", "signup", "claim", "use",
-		"remove") {
+		"remove", "policy", "version") {
+	case "policy":
+		return g.policy()
+	case "version":
+		return agreed(rapid.Uint32Range(1, engine.Version).Draw(g.t, "agreed"))
 	case "use":
 		return record(workspace.KindNoteUse, &workspace.NoteUse{Workspace: g.row()})
 	case "remove":

@@ -43,7 +43,11 @@ func (s *state) usedAt(w *workspace) int64 { return max(w.CreatedAt, w.UsedAt, s
 func (s *state) unusedEnd(w *workspace) int64 {
 	life := max(s.policy.UnclaimedMS, ApprovalMS+dayMS)
 	if w.Flows|w.Runs|w.Purchases == 0 {
-		life = cmp.Or(s.policy.EmptyMS, life)
+		empty := cmp.Or(s.policy.EmptyMS, life)
+		if s.version.Load() > 1 { // so that saving something moves its instant on, as dues need it
+			empty = min(empty, life)
+		}
+		life = empty
 	}
 	if w.claimed() || w.GoneAt != 0 || s.policy.UnclaimedMS == 0 || w.Ledger.CreditsGranted != 0 {
 		return 0
@@ -58,6 +62,11 @@ func (t *turn) scheduleUnclaimed(forEver bool) {
 	if forEver || t.version.Load() < 2 { // builds of cluster version 1: at every change
 		t.expireFrom = t.stamp
 	}
+	t.rescheduleUnclaimed()
+}
+
+// rescheduleUnclaimed notes those instants anew after something that may move them back.
+func (t *turn) rescheduleUnclaimed() {
 	t.due = slices.DeleteFunc(t.due, func(i dueItem) bool { return i.kind == dueWorkspace })
 	for row := uint32(1); row <= t.workspaces.Len(); row++ {
 		if at := t.unusedEnd(t.workspaces.Read(row)); at != 0 {

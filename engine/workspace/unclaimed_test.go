@@ -545,3 +545,18 @@ func TestAFullWorkspaceCanBeBought(t *testing.T) {
 		&workspace.ApprovePurchase{ID: enginetest.ID("one"), Owner: "ada"}).Outcome)
 	require.Empty(t, m.Broken())
 }
+
+// TestEmptyOnesAreKeptNoLonger than those in which something was saved, whatever the settings say:
+// an instant that saving moved back would be found too late.
+func TestEmptyOnesAreKeptNoLonger(t *testing.T) {
+	s := newStrangers(t, "a")
+	begun := s.log.Stamp
+	s.keep(20*day, 30*day)
+	require.InDelta(t, begun+(20*day).Milliseconds(), s.m.NextDue(), 10)
+	workspace.Agree(s.m, 1)
+	s.keep(20*day, 31*day)
+	require.InDelta(t, begun+(31*day).Milliseconds(), s.m.NextDue(), 10)
+	s.log.DoPayload(engine.KindSetVersion, engine.AppendSetVersion(nil, engine.Version))
+	require.InDelta(t, begun+(20*day).Milliseconds(), s.m.NextDue(), 10)
+	s.again()
+}

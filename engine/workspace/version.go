@@ -30,6 +30,7 @@ func (v setVersion) apply(t *turn) engine.Outcome {
 		t.fold(uint64(v))
 		t.version.Store(uint32(v))
 		t.requests.widen(MaxRequests)
+		t.rescheduleUnclaimed()
 	}
 	return engine.OutcomeDone
 }

@@ -262,8 +262,8 @@ func TestALargeDocumentComesInParts(t *testing.T) {
 	require.Equal(t, string(a.raw), string(again.raw))
 }
 
-// TestALostInspectionFails: one whose node is lost between two parts ends as a run that was lost,
-// is given back, and is the answer to its request.
+// TestALostInspectionFails: one whose node is lost between two parts shows no document, suggests
+// nothing, ends a minute later as a run that was lost, and is given back.
 func TestALostInspectionFails(t *testing.T) {
 	c, _ := inspecting(t, acmeSite)
 	c.policy(func(s *state.SetPolicy) { s.CreditsInspection = 3 })
