@@ -135,16 +135,22 @@ func load(m *workspace.Machine) uint32 {
 	return queued
 }
 
+// openedTo is a machine that packs what has ended, or nothing, and its log, which keeps nothing.
+func openedTo(pack bool) (m *workspace.Machine, l *enginetest.Log) {
+	m = opened()
+	if !pack {
+		m.PackNothing()
+	}
+	l = enginetest.NewLog(m, enginetest.Epoch)
+	l.Shard, l.Keep = 1, false
+	return m, l
+}
+
 // BenchmarkRunsWhole is all commands of a run, about seven, packed and not.
 func BenchmarkRunsWhole(b *testing.B) {
 	for _, packs := range []bool{true, false} {
 		b.Run(fmt.Sprintf("packed=%v", packs), func(b *testing.B) {
-			m := opened()
-			if !packs {
-				m.PackNothing()
-			}
-			l := enginetest.NewLog(m, enginetest.Epoch)
-			l.Shard, l.Keep = 1, false
+			m, l := openedTo(packs)
 			fill(l, 0, 1, 10, 50)
 			agent, n := agentOf{l, rand.New(rand.NewPCG(3, 4)), 1, newest(m, 1)}, 0
 			for b.Loop() {
@@ -159,12 +165,7 @@ func BenchmarkRunsWhole(b *testing.B) {
 func BenchmarkRunIsRead(b *testing.B) {
 	for _, packs := range []bool{true, false} {
 		b.Run(fmt.Sprintf("packed=%v", packs), func(b *testing.B) {
-			m := opened()
-			if !packs {
-				m.PackNothing()
-			}
-			l := enginetest.NewLog(m, enginetest.Epoch)
-			l.Shard, l.Keep = 1, false
+			m, l := openedTo(packs)
 			fill(l, 0, 20, 10, 50)
 			runs, _ := m.Runs(7, workspace.Page{Limit: 50})
 			b.ReportAllocs()
@@ -184,12 +185,7 @@ func BenchmarkRunIsRead(b *testing.B) {
 func BenchmarkEntryComparesRows(b *testing.B) {
 	for _, packs := range []bool{true, false} {
 		b.Run(fmt.Sprintf("packed=%v", packs), func(b *testing.B) {
-			m := opened()
-			if !packs {
-				m.PackNothing()
-			}
-			l := enginetest.NewLog(m, enginetest.Epoch)
-			l.Shard, l.Keep = 1, false
+			_, l := openedTo(packs)
 			fill(l, 0, 20, 10, 50)
 			for b.Loop() {
 				if _, err := l.Apply(tick); err != nil {
