@@ -9,7 +9,8 @@ import (
 )
 
 // inspect reads `inspect WORKSPACE RUN TEXT [size=] [host=] [key=] [body=] [flow=] [assess] [api=]
-// [mcp=]`: the text is the document, or its first part; api and mcp are what its rules say.
+// [mcp=] [auth=]`: the text is the document, or its first part; api, mcp and auth, which is whether
+// operations need a credential, are what its rules say.
 func (s *workspaceScenario) inspect(l *line) string {
 	name, part := l.word(0), []byte(l.word(2))
 	c := &workspace.SaveInspection{
@@ -19,6 +20,12 @@ func (s *workspaceScenario) inspect(l *line) string {
 	}
 	if key := l.value("key", ""); key != "" {
 		c.Key = ID("request " + name + " " + key)
+	}
+	if verdict := l.value("auth", ""); verdict != "" {
+		c.Findings = append(c.Findings, workspace.Finding{
+			Field: "authentication.requirement", Verdict: verdict, Rule: "auth_" + verdict,
+			Quote: "about " + verdict,
+		})
 	}
 	if l.value("flow", "") != "" {
 		c.Flow = s.flowID(l)

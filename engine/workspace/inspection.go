@@ -367,7 +367,8 @@ func (t *turn) settleInspection(row uint32, r *run) {
 		t.documents.Write(row).Set(nil)
 	case i.Previous != 0:
 		previous := t.inspections.Read(i.Previous)
-		if kind := judgeChanges(changesOf(previous.found().All, i.found().All)); kind != 0 {
+		changes := changesOf(previous.found().All, i.found().All)
+		if kind := judgeChanges(changes, t.version.Load()); kind != 0 {
 			t.notify(&w, notice{kind: kind, run: r})
 		}
 	}
@@ -392,11 +393,18 @@ func changesOf(before, after []Finding) (changes []Change) {
 // ranks order the verdicts that say something; unknown, and what is no verdict, says nothing.
 var ranks = map[string]int{"no": 1, "partial": 2, "yes": 3}
 
+// burdens are fields whose yes is the worse verdict: callers need what they needed not before.
+var burdens = map[string]bool{"authentication.requirement": true}
+
 // judgeChanges says what changes are notified as: a regression where any verdict is worse,
-// recovered where some are better and none is worse, 0 where nothing can be said.
-func judgeChanges(changes []Change) (kind NoticeKind) {
+// recovered where some are better and none is worse, 0 where nothing can be said. Builds before
+// cluster version 2 take each yes for the better verdict.
+func judgeChanges(changes []Change, version uint32) (kind NoticeKind) {
 	for i := range changes {
 		before, after := ranks[changes[i].Before.Verdict], ranks[changes[i].After.Verdict]
+		if burdens[changes[i].After.Field] && version >= 2 {
+			before, after = after, before
+		}
 		switch {
 		case before == 0 || after == 0:
 		case after < before:

@@ -2,12 +2,13 @@ package inspect_test
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -16,9 +17,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/server/inspect"
+	"tollgate/server/inspect/collect"
 	"tollgate/server/inspect/document"
 	"tollgate/server/inspect/inspecttest"
 	"tollgate/server/inspect/page"
+	"tollgate/server/provider/fetch"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden documents")
@@ -172,35 +175,55 @@ func TestLongTextsAreSearchedToABound(t *testing.T) {
 	require.Equal(t, []string{"text_size"}, limits(d))
 }
 
-// TestInspectionsTakeTurns: beyond what may run, an inspection waits, and gives up with its caller.
+// TestInspectionsTakeTurns: beyond what may run, one waits, asks for nothing, and gives up
+// with its caller, or when no turn comes in time; one that has found its turn is carried out.
 func TestInspectionsTakeTurns(t *testing.T) {
-	site, err := inspecttest.Parse("=== " + home + "\n200 text/html\n\n<html>Acme</html>\n")
-	require.NoError(t, err)
-	arrived, release := make(chan struct{}, 1000), make(chan struct{})
-	site.Before = func(string) {
-		arrived <- struct{}{}
-		<-release
-	}
-	inspector := inspect.New(site, clock)
-	done := make(chan error, inspect.MaxCollecting)
-	for range inspect.MaxCollecting {
+	synctest.Test(t, func(t *testing.T) {
+		site := parsed(t, "=== "+home+"\n200 text/html\n\n<html>Acme</html>\n")
+		var arrived atomic.Int32
+		release := make(chan struct{})
+		site.Before = func(string) {
+			// Whoever had no turn to come here is let through, so that the test fails in time.
+			if arrived.Add(1) <= 2*inspect.MaxCollecting {
+				<-release
+			}
+		}
+		inspector := inspect.New(site, clock)
+		done := make(chan error, inspect.MaxCollecting)
+		for range inspect.MaxCollecting {
+			go func() {
+				_, err := inspector.Inspect(t.Context(), home, "", "run_1")
+				done <- err
+			}()
+		}
+		synctest.Wait() // each has made its first two requests
+		require.EqualValues(t, 2*inspect.MaxCollecting, arrived.Load())
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := inspector.Inspect(ctx, home, "", "run_2")
+		require.ErrorIs(t, err, context.Canceled)
+		began := time.Now()
+		_, err = inspector.Inspect(t.Context(), home, "", "run_3")
+		require.ErrorIs(t, err, inspect.ErrBusy)
+		require.Equal(t, inspect.MaxWait, time.Since(began))
+		require.EqualValues(t, 2*inspect.MaxCollecting, arrived.Load(), "they asked for nothing")
 		go func() {
-			_, err := inspector.Inspect(t.Context(), home, "", "run_1")
+			_, err := inspector.Inspect(t.Context(), home, "", "run_4")
 			done <- err
 		}()
-	}
-	for range 2 * inspect.MaxCollecting { // each makes its first two requests
-		<-arrived
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = inspector.Inspect(ctx, home, "", "run_2")
-	require.True(t, errors.Is(err, context.Canceled))
-	require.Empty(t, arrived, "it asked for nothing")
-	close(release)
-	for range inspect.MaxCollecting {
-		require.NoError(t, <-done)
-	}
+		synctest.Wait()
+		close(release)
+		for range inspect.MaxCollecting + 1 {
+			require.NoError(t, <-done)
+		}
+	})
+}
+
+// TestAnInspectionHasATime: what its parts may take comes to what an inspection may.
+func TestAnInspectionHasATime(t *testing.T) {
+	require.LessOrEqual(t, inspect.MaxTime, fetch.BudgetTime)
+	require.Equal(t, inspect.MaxTime,
+		inspect.MaxWait+collect.MaxTime+inspect.MaxReadWait+inspect.MaxReading)
 }
 
 // BenchmarkInspect is one inspection of the site that publishes most: 23 answers, 10 documents.
@@ -209,8 +232,11 @@ func BenchmarkInspect(b *testing.B) {
 	require.NoError(b, err)
 	inspector := inspect.New(site, clock)
 	b.ReportAllocs()
-	for b.Loop() {
+	before := spent(b)
+	n := 0
+	for ; b.Loop(); n++ {
 		_, err = inspector.Inspect(b.Context(), home, "", "run_1")
 		require.NoError(b, err)
 	}
+	b.ReportMetric((spent(b)-before).Seconds()*1e3/float64(n), "cpu-ms/inspection")
 }

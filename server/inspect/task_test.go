@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/server/inspect"
+	"tollgate/server/inspect/document"
 	"tollgate/server/inspect/inspecttest"
 )
 
@@ -113,4 +114,63 @@ func TestFindingsNameAllVerdicts(t *testing.T) {
 	}
 	require.Equal(t, "Disallow: /", quotes["machineAccess.aiCrawlersAllowed"])
 	require.Contains(t, quotes["interfaces.website"], "<title>Acme</title>")
+}
+
+// TestFrictionOnTheWay: what a person has to do stops a task where it is on the way to a key, and
+// not where a way is told and the friction is about something else.
+func TestFrictionOnTheWay(t *testing.T) {
+	const told = "<p>Create an API key with POST /v1/keys.</p>"
+	const captcha = "<p>Solve the CAPTCHA.</p>"
+	describing := strings.Replace(open, `"security":[{}]`,
+		`"components":{"securitySchemes":{"k":{"type":"http","scheme":"bearer"}}},"security":[{"k":[]}]`, 1)
+	pricing := func(text string) string {
+		return at + "pricing\n200 text/html\n\n<html>" + text + "</html>\n"
+	}
+	for name, c := range map[string]struct{ text, rule string }{
+		"told":                     {linking(told) + describing, "credential_setup_told"},
+		"on the same page":         {linking(told+captcha) + describing, "credential_needs_person"},
+		"on another page":          {linking(told) + describing + pricing(captcha), "credential_setup_told"},
+		"sales, beside":            {linking(told+"<p>Talk to sales.</p>") + describing, "credential_setup_told"},
+		"nothing else is told":     {linking("") + describing + pricing("<p>Talk to sales.</p>"), "credential_needs_person"},
+		"told, not how it is sent": {linking(told) + pricing(captcha), "credential_needs_person"},
+	} {
+		r, err := inspect.New(parsed(t, c.text), clock).Inspect(t.Context(), home, "Do it.", "run_1")
+		require.NoError(t, err)
+		require.Equal(t, "acquire_credential", r.Journey.Stages[3].Stage)
+		require.Equal(t, c.rule, r.Journey.Stages[3].Rule, name)
+	}
+}
+
+// TestVerdictsShowWhatTheyRestOn: of api, mcp and cli the very words; and what two inspections are
+// compared by quotes them.
+func TestVerdictsShowWhatTheyRestOn(t *testing.T) {
+	for site, want := range map[string][3]string{
+		"cli_tool":  {"", "", "npm install -g"},
+		"mcp_only":  {"", `"serverInfo"`, ""},
+		"graphql":   {"GraphQL API", "", ""},
+		"yaml_spec": {"openapi: 3", "", ""},
+	} {
+		d := asked(t, site, "").Document
+		found := d.Findings()
+		said := &d.Interfaces
+		for i, e := range []*document.Evaluation{&said.API, &said.MCP, &said.CLI} {
+			if want[i] == "" {
+				continue
+			}
+			require.NotEmpty(t, e.Evidence, site)
+			require.Contains(t, e.Evidence[0].Quote, want[i], site)
+			require.Contains(t, e.BasedOn, e.Evidence[0].Obs)
+			require.Equal(t, e.Evidence[0].Quote, found[i+1].Quote)
+		}
+	}
+}
+
+// TestAChallengeIsDeclaredOnce: however many answers ask for a credential in the same way.
+func TestAChallengeIsDeclaredOnce(t *testing.T) {
+	const asks = "401 text/plain\nWWW-Authenticate: Bearer realm=\"x\"\nWWW-Authenticate: Basic\n\nno\n"
+	d := played(t, at+"llms.txt\n"+asks+at+"auth.md\n"+asks)
+	require.Len(t, d.Auth.Declared, 2)
+	require.Equal(t, "bearer", *d.Auth.Declared[0].Value.Scheme)
+	require.Len(t, d.Auth.Declared[0].Evidence, 2)
+	require.Equal(t, "basic", *d.Auth.Declared[1].Value.Scheme)
 }

@@ -53,6 +53,7 @@ func (c *checker) object(path string, v reflect.Value) error {
 	if e, ok := v.Interface().(Evidence); ok {
 		return c.evidence(path, e)
 	}
+	_, ruled := v.Interface().(Evaluation)
 	for i := range v.NumField() {
 		f, at := v.Type().Field(i), path+"."+v.Type().Field(i).Tag.Get("json")
 		if f.Name == "BasedOn" {
@@ -62,7 +63,7 @@ func (c *checker) object(path string, v reflect.Value) error {
 				}
 			}
 		}
-		if f.Name == "Evidence" && v.Field(i).Len() == 0 {
+		if f.Name == "Evidence" && v.Field(i).Len() == 0 && !ruled {
 			return fmt.Errorf("document: %s is empty: nothing shows where it stands", at)
 		}
 		if err := c.walk(at, v.Field(i)); err != nil {

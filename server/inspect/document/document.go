@@ -114,6 +114,8 @@ type Evaluation struct {
 	Rule    string   `json:"rule" about:"name of the rule"`
 	BasedOn []string `json:"basedOn" about:"ids of the observations that it rests on"`
 	Method  string   `json:"method" about:"how the verdict came about" enum:"rule"`
+	// Evidence may be empty: a rule may rest on what is not there.
+	Evidence []Evidence `json:"evidence" about:"where what it rests on stands, some of it; empty where the rule rests on what is not there"`
 }
 
 // Product is what the product says that it is.

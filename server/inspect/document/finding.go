@@ -11,8 +11,8 @@ import (
 type Finding struct {
 	// Field is the verdict's path in the document.
 	Field, Verdict, Rule string
-	// Quote is evidence of the same part of the document, or the beginning of what was observed;
-	// empty where nothing was.
+	// Quote is the verdict's evidence, else evidence of the same part of the document, else the
+	// beginning of what was observed; empty where nothing was.
 	Quote string
 }
 
@@ -33,6 +33,9 @@ func (f *finder) walk(path string, v reflect.Value) {
 	switch value := v.Interface().(type) {
 	case Evaluation:
 		f.add(path, string(value.Verdict), value.Rule, value.BasedOn)
+		if len(value.Evidence) > 0 {
+			f.found[len(f.found)-1].Quote = value.Evidence[0].Quote
+		}
 		return
 	case AuthRequired:
 		f.add(path, string(value.Value), value.Rule, value.BasedOn)
@@ -79,6 +82,9 @@ func (f *finder) quote(path string, basedOn []string) string {
 }
 
 func firstQuote(v reflect.Value, basedOn []string) (quote string) {
+	if _, ruled := v.Interface().(Evaluation); ruled {
+		return "" // another verdict's
+	}
 	if e, ok := v.Interface().(Evidence); ok {
 		if slices.Contains(basedOn, e.Obs) {
 			return e.Quote

@@ -69,6 +69,21 @@ func say(verdict document.Verdict, rule, reason string, basedOn ...string) docum
 	}
 }
 
+// mostQuotes is how many pieces of evidence a verdict shows.
+const mostQuotes = 3
+
+// shows makes an evaluation that shows where what it rests on stands.
+func shows(verdict document.Verdict, rule, reason string, evidence ...document.Evidence,
+) document.Evaluation {
+	e := say(verdict, rule, reason, of(evidence)...)
+	for _, piece := range evidence {
+		if !slices.Contains(e.Evidence, piece) && len(e.Evidence) < mostQuotes {
+			e.Evidence = append(e.Evidence, piece)
+		}
+	}
+	return e
+}
+
 func unique(ids []string) []string {
 	var once []string
 	for _, id := range ids {
@@ -186,24 +201,24 @@ func (e *evaluator) unread(role string) (named, any []string) {
 }
 
 func (e *evaluator) api() document.Evaluation {
-	operations, ids := 0, []string{}
+	operations, formats := 0, []document.Evidence{}
 	for _, api := range e.f.APIs {
 		operations += len(api.Operations)
-		ids = append(ids, api.Obs)
+		formats = append(formats, document.Evidence{Obs: api.Obs, Quote: api.Format.Quote})
 	}
 	switch {
 	case operations > 0:
-		return say(document.Yes, "api_described",
-			fmt.Sprintf("An API description with %d operations is published.", operations), ids...)
+		return shows(document.Yes, "api_described",
+			fmt.Sprintf("An API description with %d operations is published.", operations), formats...)
 	case len(e.f.APIs) > 0:
-		return say(document.Partial, "api_description_empty",
-			"An API description is published that has no operation.", ids...)
+		return shows(document.Partial, "api_description_empty",
+			"An API description is published that has no operation.", formats...)
 	case len(e.f.BrokenAPIs) > 0:
 		return say(document.Partial, "api_description_unread",
 			"An API description is published, but "+e.f.BrokenAPIs[0].Why+".", e.f.BrokenAPIs[0].Obs)
 	case len(e.f.APITexts) > 0:
-		return say(document.Partial, "api_mentioned",
-			"Texts speak of an API, but no description of it was found.", of(e.f.APITexts)...)
+		return shows(document.Partial, "api_mentioned",
+			"Texts speak of an API, but no description of it was found.", e.f.APITexts...)
 	}
 	if named, _ := e.unread(collect.RoleOpenAPI); len(named) > 0 {
 		return say(document.Unknown, "api_description_not_read",
@@ -215,11 +230,11 @@ func (e *evaluator) api() document.Evaluation {
 func (e *evaluator) mcp() document.Evaluation {
 	switch {
 	case len(e.f.MCPCards) > 0:
-		return say(document.Yes, "mcp_published", "A card of an MCP server is published.",
-			of(e.f.MCPCards)...)
+		return shows(document.Yes, "mcp_published", "A card of an MCP server is published.",
+			e.f.MCPCards...)
 	case len(e.f.MCPTexts) > 0:
-		return say(document.Partial, "mcp_mentioned",
-			"Texts speak of an MCP server, but no card of it was found.", of(e.f.MCPTexts)...)
+		return shows(document.Partial, "mcp_mentioned",
+			"Texts speak of an MCP server, but no card of it was found.", e.f.MCPTexts...)
 	}
 	return e.absent("mcp", "an MCP server", append(told, collect.RoleMCP, collect.RoleAICatalog)...)
 }
@@ -227,12 +242,12 @@ func (e *evaluator) mcp() document.Evaluation {
 func (e *evaluator) cli() document.Evaluation {
 	switch {
 	case len(e.f.CLIInstalls) > 0:
-		return say(document.Yes, "cli_installable", "A command that installs a tool is published.",
-			of(e.f.CLIInstalls)...)
+		return shows(document.Yes, "cli_installable", "A command that installs a tool is published.",
+			e.f.CLIInstalls...)
 	case len(e.f.CLITexts) > 0:
-		return say(document.Partial, "cli_mentioned",
+		return shows(document.Partial, "cli_mentioned",
 			"Texts speak of a command-line tool, but no command that installs it was found.",
-			of(e.f.CLITexts)...)
+			e.f.CLITexts...)
 	}
 	return e.absent("cli", "a command-line tool", told...)
 }
@@ -322,13 +337,14 @@ func (e *evaluator) understandable(r *document.AuthRequired) document.Evaluation
 	case r.Value == document.RequirementNone:
 		return say(document.Yes, "setup_not_needed", "No operation needs a credential.", r.BasedOn...)
 	case declared && obtained:
-		return say(document.Yes, "setup_declared_and_told",
-			"How a credential is sent is declared, and how one is obtained is told.",
-			append(e.methods(), of(e.f.Setup)...)...)
+		told := shows(document.Yes, "setup_declared_and_told",
+			"How a credential is sent is declared, and how one is obtained is told.", e.f.Setup...)
+		told.BasedOn = unique(append(e.methods(), told.BasedOn...))
+		return told
 	case obtained:
-		return say(document.Partial, "setup_told",
+		return shows(document.Partial, "setup_told",
 			"How a credential is obtained is told, but no document declares how it is sent.",
-			of(e.f.Setup)...)
+			e.f.Setup...)
 	case declared:
 		return say(document.Partial, "setup_declared",
 			"How a credential is sent is declared, but not how one is obtained.", e.methods()...)
@@ -363,9 +379,13 @@ func (e *evaluator) cost() document.Evaluation {
 		return say(document.Partial, "cost_model_only",
 			"How prices are made is told, but no price.", of(e.f.Model.Evidence)...)
 	case len(e.f.OnDemand) > 0 && e.looked(pricing...):
-		return say(document.No, "cost_on_request", "Prices are told on request only.",
-			of(e.f.OnDemand)...)
-	case len(e.f.PricingPages) > 0 && e.f.PricingRead && e.looked(pricing...):
+		return shows(document.No, "cost_on_request", "Prices are told on request only.",
+			e.f.OnDemand...)
+	case len(e.f.PricingPages) > 0 && !e.f.PricingRead:
+		return say(document.Unknown, "cost_page_unread",
+			"A page about prices is longer than is read, or shows little without running its scripts.",
+			e.f.PricingPages...)
+	case len(e.f.PricingPages) > 0 && e.looked(pricing...):
 		return say(document.No, "cost_not_stated",
 			"A page about prices was read that states none.", e.f.PricingPages...)
 	}

@@ -126,18 +126,33 @@ func (r *reader) oauth() {
 			}
 		}
 	}
+	r.challenges()
+}
+
+// challenges reads WWW-Authenticate headers: each scheme once, whichever answers ask for it.
+func (r *reader) challenges() {
+	var schemes []string
+	evidence := map[string][]document.Evidence{}
 	for i := range r.c.Observations {
 		o := &r.c.Observations[i]
 		for _, line := range o.Headers {
 			challenge, is := strings.CutPrefix(line, "WWW-Authenticate: ")
-			if scheme, _, _ := strings.Cut(challenge, " "); is && scheme != "" {
-				scheme = strings.ToLower(tree.Cut(scheme, 40))
-				if e, ok := quoted(o.ID, line); ok {
-					r.f.Methods = append(r.f.Methods, document.Extracted(document.AuthMethod{
-						Name: "www_authenticate", Type: "http", Scheme: &scheme,
-					}, e))
-				}
+			scheme, _, _ := strings.Cut(strings.TrimSpace(challenge), " ")
+			scheme = strings.ToLower(tree.Cut(strings.TrimRight(scheme, ","), 40))
+			if !is || scheme == "" {
+				continue
 			}
+			if evidence[scheme] == nil {
+				schemes = append(schemes, scheme)
+			}
+			evidence[scheme] = add(evidence[scheme], o.ID, line)
+		}
+	}
+	for i := range schemes {
+		if len(r.f.Methods) < maxMethods {
+			r.f.Methods = append(r.f.Methods, document.Extracted(document.AuthMethod{
+				Name: "www_authenticate", Type: "http", Scheme: &schemes[i],
+			}, evidence[schemes[i]]...))
 		}
 	}
 }

@@ -2,7 +2,6 @@ package extract
 
 import (
 	"regexp"
-	"strings"
 
 	"tollgate/server/inspect/collect"
 	"tollgate/server/inspect/document"
@@ -13,14 +12,21 @@ import (
 var (
 	onRequest = regexp.MustCompile(`(?i)\b(custom|individual) (pricing|quote)\b|` +
 		`\b(pricing|prices?) (up)?on request\b|\bcontact (us|sales) for (a )?(pricing|quote|price)`)
-	priceWords = regexp.MustCompile(`(?:US)?[$€£]\s?\d[\d,]*(?:\.\d+)?` +
-		`(?:\s?(?:/|per\b)\s?(?:1,?000 |million )?[A-Za-z]+| each\b)?|` +
-		`\b\d[\d,]*(?:\.\d+)?\s?(?:USD|EUR|GBP)\b`)
+	priceWords = regexp.MustCompile(`(?:` + sign + `|\b(?:` + codes + `|S?Fr\.) ?) ?` + amount + rest +
+		`|\b` + amount + ` ?(?:[€£¥円₹₩₽₺₫₴₱]|zł\b|(?:` + codes + `)\b)` + rest)
 	freeWords  = regexp.MustCompile(`(?i)\bfree (plan|tier|forever)\b|\bfor free\b|\b100% free\b`)
 	usageWords = regexp.MustCompile(`(?i)\bpay[- ]as[- ]you[- ]go\b|\busage[- ]based\b|` +
 		`\bper (request|call|token|1,?000|million|GB|message|event)\b`)
 	monthWords = regexp.MustCompile(`(?i)/ ?(mo|month|yr|year)\b|\bper (month|year|seat|user)\b|` +
 		`\b(monthly|annual) (plan|billing|subscription)`)
+)
+
+// What prices are made of: a currency's sign or code, a number, and what it is for.
+const (
+	sign   = `(?:\b(?:US|AU|CA|NZ|HK|SG|NT|MX|A|C|S|R))?\$|[€£¥￥₹₩₽₺₫฿₴₦₪₱]`
+	codes  = `USD|EUR|GBP|JPY|CHF|AUD|CAD|NZD|BRL|INR|CNY|SEK|NOK|DKK|PLN|CZK|SGD|HKD|MXN|ZAR|KRW`
+	amount = `(?:\d{1,3}(?:[ .,'’]\d{3})+(?:[.,]\d{1,2})?\b|\d+(?:[.,]\d+)?)`
+	rest   = `(?: ?(?:/|per\b) ?(?:1,?000 |million )?[A-Za-z]+| each\b)?`
 )
 
 // readable is how much visible text a page with scripts must have to be read without them, in
@@ -43,15 +49,17 @@ func (r *reader) prices() {
 	}
 	seen := map[string]bool{}
 	for _, o := range pages {
-		for _, run := range r.page(o).Runs {
-			for _, price := range priceWords.FindAllString(run, 10) {
-				price = strings.TrimSpace(price)
-				e, ok := quoted(o.ID, price)
-				if !ok || seen[price] || len(r.f.Prices) == maxPrices {
+		blocks := r.page(o).Blocks
+		for i := range blocks {
+			b := &blocks[i]
+			for _, at := range priceWords.FindAllStringIndex(b.Text, 10) {
+				price := b.Text[at[0]:at[1]]
+				evidence := quotes(o.ID, b.Quote(at[0], at[1]))
+				if len(evidence) == 0 || seen[price] || len(r.f.Prices) == maxPrices {
 					continue
 				}
 				seen[price] = true
-				r.f.Prices = append(r.f.Prices, document.Extracted(price, e))
+				r.f.Prices = append(r.f.Prices, document.Extracted(price, evidence...))
 			}
 		}
 	}
@@ -62,12 +70,15 @@ func (r *reader) prices() {
 		{"usage", usageWords}, {"subscription", monthWords}, {"free", freeWords}, {"on_request", onRequest},
 	} {
 		for _, o := range pages {
-			for _, run := range r.page(o).Runs {
+			blocks := r.page(o).Blocks
+			for i := range blocks {
 				if r.f.Model != nil {
 					return
 				}
-				if at := m.is.FindStringIndex(run); at != nil {
-					if e, ok := quoted(o.ID, around(run, at)); ok {
+				b := &blocks[i]
+				if at := m.is.FindStringIndex(b.Text); at != nil {
+					from, to := near(b.Text, at)
+					if e, ok := quoted(o.ID, b.Quote(from, to)); ok {
 						r.f.Model = document.Extracted(m.model, e)
 					}
 				}

@@ -122,6 +122,20 @@ func quoted(obs, quote string) (document.Evidence, bool) {
 	return document.Evidence{Obs: obs, Quote: quote}, quote != ""
 }
 
+// quotes are the beginning of a piece of a page and, where it is longer than a quote may be, its
+// end: a number may stand behind long tags.
+func quotes(obs, piece string) []document.Evidence {
+	list := add(nil, obs, piece)
+	if len(piece) > longestQuote {
+		end := len(piece) - longestQuote
+		for piece[end]&0xc0 == 0x80 {
+			end++
+		}
+		list = add(list, obs, piece[end:])
+	}
+	return list
+}
+
 // add adds evidence, up to the bound.
 func add(list []document.Evidence, obs, quote string) []document.Evidence {
 	if e, ok := quoted(obs, quote); ok && len(list) < maxEvidence {

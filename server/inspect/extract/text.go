@@ -113,20 +113,20 @@ func (r *reader) texts() {
 
 // around is the piece of a run about a match: what can be quoted.
 func around(run string, at []int) string {
-	from, to := at[0], at[1]
-	for n := 0; from > 0 && n < 60; n++ {
-		from--
-	}
+	from, to := near(run, at)
+	return run[from:to]
+}
+
+// near is where that piece stands.
+func near(run string, at []int) (from, to int) {
+	from, to = max(at[0]-60, 0), min(at[1]+60, len(run))
 	for from > 0 && run[from]&0xc0 == 0x80 {
 		from--
-	}
-	for n := 0; to < len(run) && n < 60; n++ {
-		to++
 	}
 	for to < len(run) && run[to]&0xc0 == 0x80 {
 		to++
 	}
-	return run[from:to]
+	return from, to
 }
 
 func (r *reader) run(obs, run string, mentions, stops map[string][]document.Evidence) {

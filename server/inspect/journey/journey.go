@@ -149,9 +149,9 @@ func (j *Journey) acquire(d *document.Document) Stage {
 	if d.Required.Value == document.RequirementNone {
 		return say(Success, "credential_not_needed", d.Required.Reason, d.Required.BasedOn...)
 	}
-	if len(d.Auth.Friction) > 0 {
-		var kinds, obs []string
-		for _, f := range d.Auth.Friction {
+	var kinds, obs []string
+	for i := range d.Auth.Friction {
+		if f := &d.Auth.Friction[i]; stops(f, setup) {
 			kinds = append(kinds, f.Kind)
 			for _, e := range f.Evidence {
 				if !slices.Contains(obs, e.Obs) {
@@ -159,6 +159,8 @@ func (j *Journey) acquire(d *document.Document) Stage {
 				}
 			}
 		}
+	}
+	if len(kinds) > 0 {
 		return say(NeedsInput, "credential_needs_person",
 			"What is published says what only a person does: "+strings.Join(kinds, ", ")+".", obs...)
 	}
@@ -170,6 +172,17 @@ func (j *Journey) acquire(d *document.Document) Stage {
 		return as(Unknown, "credential_not_spoken_of", setup)
 	}
 	return as(Unknown, "credential_setup_unclear", setup)
+}
+
+// stops says that friction is on the way to a credential. Where no way is told, all of it may be.
+// Where one is, what stands on other pages is about something else; and whoever sells to companies
+// has sales to talk to, beside a way for everybody.
+func stops(f *document.Friction, setup *document.Evaluation) bool {
+	if setup.Verdict != document.Yes {
+		return true
+	}
+	told := func(e document.Evidence) bool { return slices.Contains(setup.BasedOn, e.Obs) }
+	return f.Kind != "contact_sales" && slices.ContainsFunc(f.Evidence, told)
 }
 
 func (j *Journey) authenticate(d *document.Document) Stage {

@@ -13,7 +13,11 @@ var (
 // Markdown reads Markdown, and plain text, which is Markdown without marks.
 func Markdown(text string) *Page {
 	p := &Page{}
+	b, at := newBlocks(p, text), 0
 	for line := range strings.Lines(text) {
+		b.say(at, at+len(line), true)
+		b.end()
+		at += len(line)
 		plain := strings.TrimSpace(line)
 		if plain == "" {
 			continue

@@ -44,8 +44,9 @@ type Page struct {
 	Links    []Link
 	// Specs are the API descriptions that a viewer on the page loads.
 	Specs []Link
-	// Runs are the pieces of visible text.
-	Runs []string
+	// Runs are the pieces of visible text; Blocks are the same, as lines.
+	Runs   []string
+	Blocks []Block
 	// Data are the JSON-LD blocks.
 	Data []string
 	// Unread says that there is more visible text than the runs hold.
@@ -81,9 +82,17 @@ var silent = map[string]bool{
 	"script": true, "style": true, "template": true, "noscript": true, "svg": true, "title": true,
 }
 
+// inline are elements that end no line.
+var inline = map[string]bool{
+	"a": true, "abbr": true, "b": true, "bdi": true, "bdo": true, "data": true, "del": true,
+	"em": true, "font": true, "i": true, "ins": true, "mark": true, "s": true, "small": true,
+	"span": true, "strong": true, "sub": true, "sup": true, "time": true, "u": true, "wbr": true,
+}
+
 type reader struct {
-	p    *Page
-	text string
+	p      *Page
+	text   string
+	blocks *blocks
 	// hidden counts open elements whose text is not seen.
 	hidden int
 	// inTitle, inData and inScript say in which element the next text is; link is the open one.
@@ -94,6 +103,7 @@ type reader struct {
 // HTML reads an HTML page.
 func HTML(text string) *Page {
 	r := &reader{p: &Page{}, text: text}
+	r.blocks = newBlocks(r.p, text)
 	z := tokens.NewTokenizer(strings.NewReader(text))
 	at := 0
 	for {
@@ -103,22 +113,35 @@ func HTML(text string) *Page {
 		switch kind {
 		case tokens.ErrorToken:
 			r.closeLink()
+			r.blocks.end()
 			return r.p
 		case tokens.TextToken:
-			r.words(raw)
+			r.words(raw, at-len(raw))
 		case tokens.StartTagToken, tokens.SelfClosingTagToken:
 			r.open(z, raw, kind == tokens.SelfClosingTagToken)
 		case tokens.EndTagToken:
 			name, _ := z.TagName()
+			r.breakAt(string(name))
 			r.close(string(name))
 		}
 	}
 }
 
-func (r *reader) words(raw string) {
+// breakAt ends a line at an element that ends one.
+func (r *reader) breakAt(tag string) {
+	if !inline[tag] {
+		r.blocks.end()
+	}
+}
+
+// words takes a piece of text that stands at a place of the page.
+func (r *reader) words(raw string, at int) {
 	plain := strings.TrimSpace(raw)
 	switch {
 	case plain == "":
+		if r.hidden == 0 && !r.inTitle {
+			r.blocks.say(at, at+len(raw), false)
+		}
 	case r.inTitle:
 		r.inTitle = false
 		r.p.Title = Found{one(html.UnescapeString(plain)), plain}
@@ -131,6 +154,7 @@ func (r *reader) words(raw string) {
 	case r.hidden > 0:
 	default:
 		r.p.say(plain)
+		r.blocks.say(at, at+len(raw), false)
 		if r.link != nil && len(r.link.Text) < 200 {
 			r.link.Text = one(r.link.Text + " " + html.UnescapeString(plain))
 		}
@@ -170,6 +194,7 @@ func (r *reader) viewer(script string) {
 func (r *reader) open(z *tokens.Tokenizer, raw string, closed bool) {
 	name, more := z.TagName()
 	tag := string(name)
+	r.breakAt(tag)
 	attributes := map[string]string{}
 	for more && len(attributes) < 50 {
 		var key, value []byte

@@ -63,6 +63,25 @@ func TestMarkdown(t *testing.T) {
 	require.True(t, page.IsHTML("<!-- x --><html>"))
 }
 
+// TestBlocks: a line is what a reader sees of it, and is quoted as it stands.
+func TestBlocks(t *testing.T) {
+	const text = "<html><p>From <b>&euro;</b>&nbsp;\n<i>29</i>,&amp; more<br>x &unknown; y</p>" +
+		"<td>a</td><td><span>b</span>c</td><script>d</script>"
+	p := page.HTML(text)
+	var lines []string
+	for i := range p.Blocks {
+		lines = append(lines, p.Blocks[i].Text)
+		require.Contains(t, text, p.Blocks[i].Quote(0, len(p.Blocks[i].Text)))
+	}
+	require.Equal(t, []string{"From € 29,& more", "x &unknown; y", "a", "bc"}, lines)
+	require.Equal(t, "&euro;</b>&nbsp;\n<i>29", p.Blocks[0].Quote(5, 11))
+	require.Equal(t, "9</i>,&amp;", p.Blocks[0].Quote(10, 13))
+	require.Equal(t, "b</span>c", p.Blocks[3].Quote(0, 2))
+	p = page.Markdown("It is **$7** `now`.\nAnd then")
+	require.Equal(t, "$7** `now", p.Blocks[0].Quote(6, 12))
+	require.Equal(t, "It is $7 now. ", p.Blocks[0].Text)
+}
+
 // TestMemoryIsBounded: what a page costs does not follow what it holds.
 func TestMemoryIsBounded(t *testing.T) {
 	for name, piece := range map[string]string{
@@ -101,6 +120,12 @@ func FuzzPage(f *testing.F) {
 				require.Contains(t, text, l.Quote)
 			}
 			require.Contains(t, text, p.Title.Quote)
+			for i := range p.Blocks {
+				b := &p.Blocks[i]
+				require.NotEmpty(t, b.Quote(0, len(b.Text)))
+				require.Contains(t, text, b.Quote(0, len(b.Text)))
+				require.Contains(t, text, b.Quote(len(b.Text)/2, len(b.Text)))
+			}
 		}
 	})
 }
