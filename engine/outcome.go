@@ -193,6 +193,21 @@ const (
 	OutcomeKeyUnproven Outcome = 219
 	// OutcomeWorkspaceClaimed: only a workspace that nobody has claimed can be removed.
 	OutcomeWorkspaceClaimed Outcome = 230
+	// OutcomeActorChanged: somebody who has signed in as a person is an agent now.
+	OutcomeActorChanged Outcome = 231
+	// OutcomePersonsFull and OutcomeSessionsFull: as many are kept as may be.
+	OutcomePersonsFull  Outcome = 232
+	OutcomeSessionsFull Outcome = 233
+	// OutcomeSignInLimit: somebody has signed in as often as they may in a day; the reply says when
+	// it ends. OutcomeActLimit: they have acted as often.
+	OutcomeSignInLimit Outcome = 234
+	OutcomeActLimit    Outcome = 235
+	// OutcomeSessionUnknown: the session has ended, or never was.
+	OutcomeSessionUnknown Outcome = 236
+	// OutcomeOwnedLimit: a person owns as many workspaces as may be opened.
+	OutcomeOwnedLimit Outcome = 237
+	// OutcomeLinkAnswered: an agent's request was answered otherwise.
+	OutcomeLinkAnswered Outcome = 238
 	// OutcomeAlertsUnclaimed: a workspace that nobody has claimed has no alerts.
 	OutcomeAlertsUnclaimed Outcome = 239
 	// OutcomeAlertsOff: the flow's alerts lead nowhere.

@@ -139,6 +139,7 @@ func (g *workspaceGenerator) record() engine.Record {
 		g.start, g.start, g.start, g.start, g.work, g.work, g.work, g.finish, g.finish, g.finish,
 		g.worker, g.lifecycle, g.lifecycle, g.purchase, g.purchase, g.payment, g.payment,
 		g.approval, g.approval, g.setting, g.other, g.other, g.inspect, g.inspect,
+		g.person, g.person, g.person, g.person,
 		g.alert, g.alert, g.told, g.told,
 		func() engine.Record { return engine.Record{Kind: engine.KindTick} },
 	}

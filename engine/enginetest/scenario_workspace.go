@@ -13,7 +13,7 @@ import (
 // RunWorkspace plays one scenario file against a fresh workspace machine, as RunBilling does.
 func RunWorkspace(t *testing.T, path string) {
 	m := workspace.New(workspace.Config{Shard: 1})
-	s := &workspaceScenario{m: m, log: NewLog(m, Epoch)}
+	s := &workspaceScenario{m: m, log: NewLog(m, Epoch), persons: map[string]uint32{}}
 	s.log.Shard = 1
 	play(t, path, s, workspaceWords)
 }
@@ -73,12 +73,27 @@ var workspaceWords = map[string]func(*workspaceScenario, *line) string{
 	"inspect":         (*workspaceScenario).inspect,
 	"part":            (*workspaceScenario).part,
 	"inspection":      (*workspaceScenario).inspection,
+	"sign-in":         (*workspaceScenario).signIn,
+	"session":         (*workspaceScenario).session,
+	"end-session":     (*workspaceScenario).endSession,
+	"use-session":     (*workspaceScenario).useSession,
+	"admin-session":   (*workspaceScenario).adminSession,
+	"choose":          (*workspaceScenario).choose,
+	"open":            (*workspaceScenario).open,
+	"owned":           (*workspaceScenario).owned,
+	"links":           (*workspaceScenario).links,
+	"answer":          (*workspaceScenario).answer,
+	"act":             (*workspaceScenario).act,
+	"acts":            (*workspaceScenario).acts,
 }
 
 // workspaceScenario is a machine that a text drives. Ids are made of names.
 type workspaceScenario struct {
 	m   *workspace.Machine
 	log *Log
+	// persons are the rows of who has signed in; made counts acts.
+	persons map[string]uint32
+	made    int
 }
 
 func (s *workspaceScenario) do(kind engine.Kind, c wire.Fielder) engine.Result {
@@ -101,7 +116,8 @@ func (s *workspaceScenario) outcome(r engine.Result) string {
 	var unready workspace.UnreadyReply
 	switch r.Outcome {
 	case engine.OutcomeSignupLimited, engine.OutcomeRunLimit, engine.OutcomeFreeCapacity,
-		engine.OutcomeCancelLimit, engine.OutcomeAlertTestLimit:
+		engine.OutcomeCancelLimit, engine.OutcomeAlertTestLimit, engine.OutcomeSignInLimit,
+		engine.OutcomeActLimit:
 		mustDecode(r.Value, &retry)
 		return fmt.Sprintf("%s limit=%d resets=%s", text, retry.Limit, show(retry.ResetsAt))
 	case engine.OutcomeCreditsShort:

@@ -8,9 +8,9 @@ import (
 	"tollgate/engine/wire"
 )
 
-// Act is a command that an operator gives for the person who owns a workspace. What it changed is
-// kept with it for good, so that the owner can be told who did what. With a key it is carried out
-// once: the same again is the same success again.
+// Act is a command that the person gives who owns a workspace, or an operator for them. What it
+// changed is kept with it for good, so that the owner can be told who did what. With a key it is
+// carried out once: the same again is the same success again.
 type Act struct {
 	Workspace uint32
 	ID        [16]byte
@@ -19,6 +19,8 @@ type Act struct {
 	Key, Body [16]byte
 	Kind      engine.Kind
 	Payload   []byte
+	// Person is the owner who has signed in; 0 for an operator.
+	Person uint32
 	// inner is the command that Payload holds.
 	inner command
 }
@@ -32,9 +34,10 @@ func (c *Act) Fields(w *wire.Codec) {
 	w.ID(5, &c.Body)
 	wire.Uint(w, 6, &c.Kind)
 	w.Blob(7, &c.Payload)
+	wire.Uint(w, 8, &c.Person)
 }
 
-// acts are what an operator may do for an owner.
+// acts are what owners do, and operators for them.
 var acts = map[engine.Kind]struct {
 	name   string
 	decode func(m *Machine, payload []byte) (command, error)
@@ -50,6 +53,7 @@ var acts = map[engine.Kind]struct {
 	KindSetAlerts:         {"set_alerts", decodeFields[SetAlerts]},
 	KindRotateAlertSecret: {"rotate_alert_secret", decodeFields[RotateAlertSecret]},
 	KindSendTestAlert:     {"test_alert", decodeFields[SendTestAlert]},
+	KindRotateKeys:        {"rotate_keys", decodeFields[RotateKeys]},
 }
 
 func decodeAct(m *Machine, payload []byte) (command, error) {
@@ -59,7 +63,7 @@ func decodeAct(m *Machine, payload []byte) (command, error) {
 	}
 	known, ok := acts[c.Kind]
 	if !ok {
-		return nil, fmt.Errorf("%w: an operator does not act by kind %d", wire.ErrField, c.Kind)
+		return nil, fmt.Errorf("%w: nobody acts by kind %d", wire.ErrField, c.Kind)
 	}
 	var err error
 	c.inner, err = known.decode(m, c.Payload)
@@ -91,7 +95,8 @@ func (c *Act) subject() [16]byte {
 func (c *Act) within(t *turn) bool {
 	switch inner := c.inner.(type) {
 	case *ClaimWorkspace:
-		return inner.Code == [32]byte{} && t.workspaceRow(inner.ID) == c.Workspace
+		return c.Person == 0 && inner.Code == [32]byte{} && t.workspaceRow(inner.ID) == c.Workspace ||
+			c.Person != 0 && t.claimRow(&inner.Code) == c.Workspace
 	case *ConfirmSignup:
 		return inner.Workspace == c.Workspace
 	case *SetBilling:
@@ -99,6 +104,8 @@ func (c *Act) within(t *turn) bool {
 	case *GrantCredits:
 		return inner.Workspace == c.Workspace
 	case *RemoveWorkspace:
+		return inner.Workspace == c.Workspace
+	case *RotateKeys:
 		return inner.Workspace == c.Workspace
 	case *SetAlerts:
 		return inner.Workspace == c.Workspace
@@ -110,9 +117,47 @@ func (c *Act) within(t *turn) bool {
 	return t.purchaseRow(c.Workspace, c.subject()) != 0
 }
 
+// allowed says whether a person may do this: they own the workspace, or nobody does and they have
+// its claim code, or the link of its purchase. Rotating keys is a person's alone.
+func (c *Act) allowed(t *turn) engine.Outcome {
+	if c.Person == 0 {
+		if c.Kind == KindRotateKeys {
+			return engine.OutcomePersonRequired
+		}
+		return engine.OutcomeDone
+	}
+	p, ok := t.person(c.Person)
+	if p.roll(t.stamp); !ok || p.Agent {
+		return engine.OutcomePersonRequired
+	}
+	if p.Acted >= MaxActsPerDay {
+		t.answer(&RetryReply{ResetsAt: nextDay(t.stamp), Limit: MaxActsPerDay})
+		return engine.OutcomeActLimit
+	}
+	free := t.workspaces.Read(c.Workspace).ClaimedAt == 0
+	may := t.ownedBy(c.Workspace, c.Person)
+	switch inner := c.inner.(type) {
+	case *ClaimWorkspace:
+		may = free && inner.Person == c.Person
+	case *ApprovePurchase:
+		may = (may || free) && inner.Person == c.Person
+	case *DenyPurchase:
+		may = may || free
+	case *GrantCredits, *RetryRefund, *RemoveWorkspace:
+		may = false
+	}
+	if !may {
+		return engine.OutcomeRecordUnknown
+	}
+	return engine.OutcomeDone
+}
+
 func (c *Act) apply(t *turn) engine.Outcome {
 	if _, ok := t.workspace(c.Workspace); !ok || !c.within(t) {
 		return engine.OutcomeRecordUnknown
+	}
+	if refused := c.allowed(t); refused != engine.OutcomeDone {
+		return refused
 	}
 	if _, outcome := t.replay(c.Key, c.Body); outcome != engine.OutcomeNone {
 		return outcome
@@ -125,12 +170,17 @@ func (c *Act) apply(t *turn) engine.Outcome {
 		return outcome
 	}
 	after := t.values(c.Workspace, c.subject())
+	if c.Person != 0 {
+		p := t.persons.Write(c.Person)
+		p.roll(t.stamp)
+		p.Acted++
+	}
 
 	w := t.workspaces.Write(c.Workspace)
 	row, next := t.actRows.Append()
 	*next = act{
 		ID: c.ID, Workspace: c.Workspace, Before: w.Acts, At: t.stamp, Actor: c.Actor, Kind: c.Kind,
-		Subject: c.subject(),
+		Subject: c.subject(), Person: c.Person,
 	}
 	if grant, ok := c.inner.(*GrantCredits); ok {
 		next.Note = grant.Note
@@ -148,7 +198,7 @@ func (c *Act) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// values are what operators change, as it is now, always in the same order. The subject is a
+// values are what acts change, as it is now, always in the same order. The subject is a
 // purchase or a flow of the workspace.
 func (t *turn) values(row uint32, subject [16]byte) []ActChange {
 	w := t.workspaces.Read(row)
@@ -174,7 +224,7 @@ func (t *turn) values(row uint32, subject [16]byte) []ActChange {
 	return append(values, t.alertValues(f)...)
 }
 
-// act is one use of an operator's tool.
+// act is something that an owner did, or an operator for them.
 type act struct {
 	ID                [16]byte
 	Workspace, Before uint32
@@ -184,6 +234,7 @@ type act struct {
 	Subject           [16]byte
 	Note              string
 	Changes           []ActChange
+	Person            uint32 // who did it; 0 for an operator
 }
 
 // Fields states the row's fields.
@@ -197,9 +248,10 @@ func (a *act) Fields(w *wire.Codec) {
 	w.ID(7, &a.Subject)
 	w.String(8, &a.Note)
 	wire.List(w, 9, &a.Changes)
+	wire.Uint(w, 10, &a.Person)
 }
 
-// ActChange is a value that an operator changed.
+// ActChange is a value that an act changed.
 type ActChange struct{ Name, Before, After string }
 
 // Fields states the change's fields.
@@ -209,20 +261,23 @@ func (c *ActChange) Fields(w *wire.Codec) {
 	w.String(3, &c.After)
 }
 
-// ActView is one use of an operator's tool.
+// ActView is something that an owner did, or an operator for them.
 type ActView struct {
 	ID    [16]byte
 	At    int64
 	Actor string
-	// Action is its name: claim, approve, deny, confirm_signup, set_billing, grant_credits,
-	// retry_refund, remove, set_alerts, rotate_alert_secret, test_alert.
+	// Action is its name: claim, approve, deny, confirm_signup, set_billing, rotate_keys,
+	// grant_credits, retry_refund, remove, set_alerts, rotate_alert_secret, test_alert.
 	Action  string
 	Subject [16]byte // the purchase or flow; zero is none
 	Note    string
 	Changes []ActChange
+	// Person is the owner who did it; zero for an operator.
+	Person [16]byte
+	Email  string
 }
 
-// Acts lists what operators did for a workspace's owner, also to one that was removed; more says
+// Acts lists what was done for a workspace's owner, also to one that was removed; more says
 // that there are others behind.
 func (m *Machine) Acts(number uint32, p Page) (views []ActView, more bool) {
 	s := m.state.Load()
@@ -244,9 +299,11 @@ func (m *Machine) Acts(number uint32, p Page) (views []ActView, more bool) {
 		},
 		view: func(row uint32) ActView {
 			a := s.actRows.Read(row)
+			by, _ := s.person(a.Person)
 			return ActView{
 				ID: a.ID, At: a.At, Actor: a.Actor, Action: acts[a.Kind].name, Subject: a.Subject,
-				Note: a.Note, Changes: append([]ActChange(nil), a.Changes...),
+				Note: a.Note, Changes: append([]ActChange(nil), a.Changes...), Person: by.ID,
+				Email: by.Email,
 			}
 		},
 	})

@@ -9,14 +9,16 @@ import (
 // flow that asked unless that was changed since, and lets the payment go on: by the saved card, or
 // on a payment page. Again it is the same success again.
 type ApprovePurchase struct {
-	ID    [16]byte
-	Owner string
+	ID     [16]byte
+	Owner  string
+	Person uint32 // who has signed in; 0 for an operator
 }
 
 // Fields states the command's fields.
 func (c *ApprovePurchase) Fields(w *wire.Codec) {
 	w.ID(1, &c.ID)
 	w.String(2, &c.Owner)
+	wire.Uint(w, 3, &c.Person)
 }
 
 func (c *ApprovePurchase) apply(t *turn) engine.Outcome {
@@ -35,7 +37,7 @@ func (c *ApprovePurchase) apply(t *turn) engine.Outcome {
 
 	w := *t.workspaces.Read(p.Workspace)
 	w.Ledger.roll(t.stamp)
-	t.adopt(p.Workspace, &w, c.Owner)
+	t.adopt(p.Workspace, &w, c.Owner, c.Person)
 	w.Ledger.CapApproved = true
 	if p.Flow != 0 && p.shown(p.Flow, t.flows.Read(p.Flow)) {
 		t.flows.Write(p.Flow).SignupConfirmed = true

@@ -103,6 +103,7 @@ func (t *turn) advance() {
 	defer t.mu.Unlock()
 	t.requests.forget(t.stamp - RequestRetentionMS)
 	t.sources.forget(t.stamp - hourMS)
+	t.sessions.forget(t.stamp - SessionMS)
 	for happened := 0; happened < dueAtOnce && len(t.due) > 0 && t.due[0].at <= t.stamp; {
 		item, stands := t.pop()
 		if !stands {

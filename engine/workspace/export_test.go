@@ -107,8 +107,24 @@ func goldenRecords() map[string]wire.Fielder {
 				Reason: "r", Run: id, Outcome: OutcomePassed, Flow: "f", Step: "s", Code: "c", Why: "w",
 			}},
 		},
-		"request": &request{Key: id, Body: id, Made: id, At: 4},
-		"signups": &signups{Source: id, At: 4, Count: 5},
+		"request":         &request{Key: id, Body: id, Made: id, At: 4},
+		"signups":         &signups{Source: id, At: 4, Count: 5},
+		"header-sessions": &header{Shard: 1, SessionsFrom: 2, SessionsTo: 3},
+		"workspace-owned": &workspace{ID: id, Owner: "ada", ClaimedAt: 6, Person: 1, OwnedBefore: 2},
+		"act-person":      &act{ID: id, Workspace: 1, At: 3, Actor: "owner", Kind: KindRotateKeys, Person: 2},
+		"person": &person{
+			ID: id, Issuer: "i", Subject: "s", Email: "e", Name: "n", Agent: true, CreatedAt: 1,
+			SignedInAt: 2, EndedAt: 3, Own: 4, Owned: 5, Links: 6, Link: 7, Asked: 8, Asks: 9, Waiting: 10,
+			Day: 11, SignIns: 12, Acted: 13,
+		},
+		"session": &session{
+			Hash: hash, Person: 1, Surface: SurfaceOperations, Workspace: 2, CreatedAt: 3, UsedAt: 4,
+			ClosedAt: 5,
+		},
+		"link": &link{
+			ID: id, Agent: 1, Owner: 2, BeforeOfAgent: 3, BeforeOfOwner: 4, Status: LinkApproved,
+			Workspace: 5, AskedAt: 6, AnsweredAt: 7,
+		},
 	}
 }
 
@@ -154,7 +170,40 @@ func (m *Machine) Broken() string {
 		!maps.Equal(counted.networks, s.rooms.networks) {
 		return fmt.Sprintf("rooms %+v, counted %+v", s.rooms, counted)
 	}
+	if text := s.brokenPersons(); text != "" {
+		return text
+	}
 	return s.brokenErrands()
+}
+
+// brokenPersons compares the indexes of persons, and what they count, with what the rows say.
+func (s *state) brokenPersons() string {
+	fresh := newState()
+	fresh.persons, fresh.workspaces, fresh.links = s.persons, s.workspaces, s.links
+	fresh.indexPersons()
+	for _, rows := range s.promised {
+		slices.Sort(rows)
+	}
+	if !maps.Equal(fresh.emailBy, s.emailBy) || !maps.EqualFunc(fresh.promised, s.promised, slices.Equal) {
+		return fmt.Sprintf("addresses %v %v, counted %v %v", s.emailBy, s.promised, fresh.emailBy,
+			fresh.promised)
+	}
+	for row := uint32(1); row <= s.persons.Len(); row++ {
+		p, asks, waiting := s.persons.Read(row), uint32(0), uint32(0)
+		for l := p.Asked; l != 0; l = s.links.Read(l).BeforeOfOwner {
+			asks++
+			waiting += bit(s.links.Read(l).Status == LinkWaiting)
+		}
+		if asks != p.Asks || waiting != p.Waiting || waiting > MaxWaitingLinks {
+			return fmt.Sprintf("person %d: %d asks (%d), %d wait (%d)", row, p.Asks, asks, p.Waiting, waiting)
+		}
+		for w := p.Owned; w != 0; w = s.workspaces.Read(w).OwnedBefore {
+			if s.workspaces.Read(w).Person != row {
+				return fmt.Sprintf("person %d has workspace %d of another", row, w)
+			}
+		}
+	}
+	return ""
 }
 
 // brokenErrands compares what is left to do with what the purchases say.

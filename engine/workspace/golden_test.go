@@ -29,6 +29,13 @@ func goldens() map[string][]byte {
 	for kind, c := range goldenCommands() {
 		all[fmt.Sprintf("command-%d", kind)] = wire.Encode(nil, c)
 	}
+	for name, c := range map[string]wire.Fielder{
+		"command-20-person": &workspace.ClaimWorkspace{Code: [32]byte{1}, Owner: "ada", Person: 2},
+		"command-34-person": &workspace.ApprovePurchase{ID: enginetest.ID("p"), Owner: "ada", Person: 2},
+		"command-71-person": &workspace.Act{Workspace: 1, Actor: "owner", Person: 2},
+	} {
+		all[name] = wire.Encode(nil, c)
+	}
 	all["command-70-refused"] = wire.Encode(nil, &workspace.NoteRefund{
 		ID: enginetest.ID("p"), Refund: "re", Payment: "pi", Refused: "no",
 	})
@@ -148,6 +155,21 @@ func goldenCommands() map[engine.Kind]wire.Fielder {
 		},
 		workspace.KindReadNotification: &workspace.ReadNotification{Workspace: 1, ID: id("n")},
 		workspace.KindStartLocalRun:    &workspace.StartLocalRun{Workspace: 1, ID: id("l")},
+		workspace.KindSignIn: &workspace.SignIn{
+			ID: id("p"), Issuer: "i", Subject: "s", Email: "e", Name: "n", OwnerEmail: "o", Agent: true,
+			Session: hash, Replaces: hash, Surface: workspace.SurfaceWorkspaces, Workspace: id("w"),
+			Source: id("s"), Wider: id("wider"), Network: id("n"),
+		},
+		workspace.KindOpenSession: &workspace.OpenSession{Session: hash, Replaces: hash},
+		workspace.KindEndSession:  &workspace.EndSession{Session: hash, All: true},
+		workspace.KindNoteSession: &workspace.NoteSession{Session: hash},
+		workspace.KindChooseWorkspace: &workspace.ChooseWorkspace{
+			Session: hash, ID: id("w"),
+		},
+		workspace.KindOpenWorkspace: &workspace.OpenWorkspace{Person: 1, ID: id("w"), Label: "acme"},
+		workspace.KindAnswerLink: &workspace.AnswerLink{
+			Person: 1, ID: id("l"), Answer: workspace.LinkApproved, Workspace: 2,
+		},
 		workspace.KindFinishLocalRun: &workspace.FinishLocalRun{
 			Workspace: 1, ID: id("l"), Outcome: workspace.OutcomePassed,
 		},

@@ -26,6 +26,7 @@ const (
 	labelIssue        = "issue"
 	labelNotification = "notification"
 	labelTransaction  = "transaction"
+	labelLink         = "link"
 	labelAlert        = "alert"
 )
 

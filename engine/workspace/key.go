@@ -163,6 +163,9 @@ type Principal struct {
 	// NoteFrom is the instant from which on its next use is to be noted, in milliseconds since 1970:
 	// see NoteUse. 0 is never.
 	NoteFrom int64
+	// Person is the row of who signed in, 0 for a key; Agent says that it is no person.
+	Person uint32
+	Agent  bool
 }
 
 // Authenticate finds whom the API key with this SHA-256 speaks for; false when there is no such
@@ -176,12 +179,17 @@ func (m *Machine) Authenticate(hash [32]byte) (Principal, bool) {
 		return Principal{}, false
 	}
 	k := s.keys.Read(row)
-	w := s.workspaces.Read(k.Workspace)
-	p := Principal{
-		Workspace: k.Workspace, ID: w.ID, KeyID: k.ID, Scopes: k.Scopes, Claimed: w.claimed(),
-	}
+	p := s.principal(k.Workspace)
+	p.KeyID, p.Scopes = k.ID, k.Scopes
+	return p, true
+}
+
+// principal is whom somebody speaks for who works in a workspace.
+func (s *state) principal(workspace uint32) Principal {
+	w := s.workspaces.Read(workspace)
+	p := Principal{Workspace: workspace, ID: w.ID, Claimed: w.claimed()}
 	if !w.claimed() && s.policy.UnclaimedMS != 0 {
 		p.NoteFrom = s.usedAt(w) + NoticedMS
 	}
-	return p, true
+	return p
 }

@@ -52,6 +52,13 @@ const (
 	KindNoteUse         engine.Kind = 102
 	KindRemoveWorkspace engine.Kind = 103
 
+	KindSignIn            engine.Kind = 110
+	KindOpenSession       engine.Kind = 111
+	KindEndSession        engine.Kind = 112
+	KindNoteSession       engine.Kind = 113
+	KindChooseWorkspace   engine.Kind = 114
+	KindOpenWorkspace     engine.Kind = 115
+	KindAnswerLink        engine.Kind = 116
 	KindSetAlerts         engine.Kind = 130
 	KindRotateAlertSecret engine.Kind = 131
 	KindSendTestAlert     engine.Kind = 132
@@ -118,6 +125,13 @@ var registry = [...]definition{
 	KindAddInspectionPart: {"AddInspectionPart", decodeFields[AddInspectionPart]},
 	KindNoteUse:           {"NoteUse", decodeFields[NoteUse]},
 	KindRemoveWorkspace:   {"RemoveWorkspace", decodeFields[RemoveWorkspace]},
+	KindSignIn:            {"SignIn", decodeFields[SignIn]},
+	KindOpenSession:       {"OpenSession", decodeFields[OpenSession]},
+	KindEndSession:        {"EndSession", decodeFields[EndSession]},
+	KindNoteSession:       {"NoteSession", decodeFields[NoteSession]},
+	KindChooseWorkspace:   {"ChooseWorkspace", decodeFields[ChooseWorkspace]},
+	KindOpenWorkspace:     {"OpenWorkspace", decodeFields[OpenWorkspace]},
+	KindAnswerLink:        {"AnswerLink", decodeFields[AnswerLink]},
 	KindSetAlerts:         {"SetAlerts", decodeFields[SetAlerts]},
 	KindRotateAlertSecret: {"RotateAlertSecret", decodeFields[RotateAlertSecret]},
 	KindSendTestAlert:     {"SendTestAlert", decodeFields[SendTestAlert]},

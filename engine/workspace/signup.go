@@ -114,14 +114,30 @@ func (c *SignUp) apply(t *turn) engine.Outcome {
 	if t.keyOf(&c.KeyHash) != 0 {
 		return engine.OutcomeIDsContradict
 	}
+	if refused := c.allowed(t); refused != engine.OutcomeDone {
+		return refused
+	}
+
+	t.countSignup(c)
+	row, _ := t.openWorkspace(workspace{
+		ID: c.ID, Label: c.Label, Claim: c.ClaimHash, Network: c.Network,
+	})
+	t.addKey(row, key{ID: c.KeyID, Hash: c.KeyHash, Scopes: c.Scopes})
+	t.fold(uint64(row))
+	return engine.OutcomeDone
+}
+
+// allowed says whether a stranger may have another workspace.
+func (c *SignUp) allowed(t *turn) engine.Outcome {
 	if t.policy.SignupsPerHour == 0 || t.rooms.strangers+workspaceRowBytes > MaxStrangersBytes ||
 		t.rooms.gone > MaxGoneBytes {
 		return engine.OutcomeSignupOff
 	}
-	if limited := c.limited(t); limited != engine.OutcomeDone {
-		return limited
-	}
+	return c.limited(t)
+}
 
+// countSignup counts a workspace for where it is signed up from.
+func (t *turn) countSignup(c *SignUp) {
 	for _, source := range c.sources(t.policy.SignupsPerHour) {
 		if known := t.sources.find(source.Source, t.stamp-hourMS); known != 0 {
 			t.sources.table.Write(known).Count++
@@ -129,16 +145,4 @@ func (c *SignUp) apply(t *turn) engine.Outcome {
 			t.sources.keep(signups{Source: source.Source, At: t.stamp, Count: 1})
 		}
 	}
-	row, s := t.workspaces.Append()
-	*s = workspace{
-		ID: c.ID, Label: c.Label, Claim: c.ClaimHash, CreatedAt: t.stamp, Network: c.Network,
-		Ledger: ledger{CapCents: t.policy.DefaultCapCents},
-	}
-	t.rooms.open(s)
-	t.due.add(t.unusedEnd(s), dueWorkspace, row)
-	t.workspaceBy.Insert(t.idHash(&s.ID), row)
-	t.claimByHash.Insert(secretHash(&s.Claim), row)
-	t.addKey(row, key{ID: c.KeyID, Hash: c.KeyHash, Scopes: c.Scopes})
-	t.fold(uint64(row))
-	return engine.OutcomeDone
 }

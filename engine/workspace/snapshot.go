@@ -49,7 +49,8 @@ type header struct {
 	// Version is the cluster version that was agreed on.
 	Version uint32
 	// ExpireFrom is since when the settings say how long workspaces without an owner are kept.
-	ExpireFrom int64
+	ExpireFrom               int64
+	SessionsFrom, SessionsTo uint64
 }
 
 // Fields states the header's fields.
@@ -71,6 +72,8 @@ func (h *header) Fields(w *wire.Codec) {
 	wire.Uint(w, 15, &h.SourcesTo)
 	wire.Uint(w, 30, &h.Version)
 	w.Int(41, &h.ExpireFrom)
+	wire.Uint(w, 50, &h.SessionsFrom)
+	wire.Uint(w, 51, &h.SessionsTo)
 }
 
 // Snapshot fixes the present state. Its cost does not grow with workspaces or runs.
@@ -88,7 +91,7 @@ func (m *Machine) Snapshot() (engine.Snapshot, error) {
 			Queued: s.queued, Running: s.running,
 			RequestsFrom: s.requests.from, RequestsTo: s.requests.to,
 			SourcesFrom: s.sources.from, SourcesTo: s.sources.to, Version: s.version.Load(),
-			ExpireFrom: s.expireFrom,
+			ExpireFrom: s.expireFrom, SessionsFrom: s.sessions.from, SessionsTo: s.sessions.to,
 		},
 		pages: s.store.Begin(),
 	}, nil
@@ -162,6 +165,7 @@ func (m *Machine) Restore(src io.Reader) error {
 	s.firstQueued, s.lastQueued, s.queued, s.running = h.FirstQueued, h.LastQueued, h.Queued, h.Running
 	s.requests.from, s.requests.to = h.RequestsFrom, h.RequestsTo
 	s.sources.from, s.sources.to = h.SourcesFrom, h.SourcesTo
+	s.sessions.from, s.sessions.to = h.SessionsFrom, h.SessionsTo
 	if err := s.consistent(); err != nil {
 		return err
 	}
@@ -241,6 +245,9 @@ func (s *state) consistent() error {
 	if !s.consistentInspections() {
 		return bad("an inspection")
 	}
+	if !s.consistentPersons() {
+		return bad("a person, a link or a session")
+	}
 	return s.consistentLists(bad)
 }
 
@@ -274,8 +281,9 @@ func (s *state) consistentLists(bad func(string) error) error {
 	}
 	for row := uint32(1); row <= s.actRows.Len(); row++ {
 		a := s.actRows.Read(row)
-		if _, known := acts[a.Kind]; !known || a.Before >= row || !s.owned(a.Workspace) {
-			return bad("an operator's act")
+		if _, known := acts[a.Kind]; !known || a.Before >= row || !s.owned(a.Workspace) ||
+			a.Person > s.persons.Len() {
+			return bad("an act")
 		}
 	}
 	for row := uint32(1); row <= s.alerts.Len(); row++ {

@@ -27,6 +27,9 @@ const (
 	tableActs          = 24
 	tableInspections   = 40
 	tableDocuments     = 41
+	tablePersons       = 50
+	tableSessions      = 51
+	tableLinks         = 52
 	tableAlerts        = 130
 )
 
@@ -74,6 +77,9 @@ type state struct {
 	requests      kept[requestRow]
 	unresolved    []unresolved // of a restore
 	sources       kept[signups]
+	persons       *page.Table[person]
+	sessions      kept[session]
+	links         *page.Table[link]
 
 	// The indexes are no state: their hashes are seeded by the process.
 	seed         maphash.Seed
@@ -88,6 +94,9 @@ type state struct {
 	agentBy      map[string]uint32
 	inspectionBy map[uint32]uint32  // run row → inspection row
 	inspectedBy  map[hostKey]uint32 // the newest
+	personBy     *page.Index
+	emailBy      map[string]uint32   // a person's verified address → row
+	promised     map[string][]uint32 // of nobody who has signed in yet → workspaces
 
 	// due is what will happen by itself, earliest first, and errands what providers are to be asked;
 	// no state. nextDue is what NextDue answers.
@@ -108,7 +117,8 @@ func newState() *state {
 		flowBy: page.NewIndex(), purchaseBy: page.NewIndex(),
 		issueBy: page.NewIndex(), notification: page.NewIndex(), linkBy: page.NewIndex(),
 		agentBy: map[string]uint32{}, inspectionBy: map[uint32]uint32{},
-		inspectedBy: map[hostKey]uint32{},
+		inspectedBy: map[hostKey]uint32{}, personBy: page.NewIndex(),
+		emailBy: map[string]uint32{}, promised: map[string][]uint32{},
 	}
 	s.workspaces = page.NewTable(s.store, tableWorkspaces, recordCodec[workspace]())
 	s.keys = page.NewTable(s.store, tableKeys, recordCodec[key]())
@@ -130,6 +140,14 @@ func newState() *state {
 		by: page.NewIndex(), hash: s.idHash,
 		key: func(r *signups) [16]byte { return r.Source },
 		at:  func(r *signups) int64 { return r.At },
+	}
+	s.persons = page.NewTable(s.store, tablePersons, recordCodec[person]())
+	s.links = page.NewTable(s.store, tableLinks, recordCodec[link]())
+	s.sessions = kept[session]{
+		table: page.NewTable(s.store, tableSessions, recordCodec[session]()), most: MaxSessions,
+		by: page.NewIndex(), hash: s.idHash,
+		key: func(r *session) [16]byte { return sessionKey(&r.Hash) },
+		at:  func(r *session) int64 { return r.CreatedAt },
 	}
 	return s
 }
@@ -188,6 +206,7 @@ func (s *state) reindex() {
 	s.runs.packAll()
 	s.requests.reindex()
 	s.sources.reindex()
+	s.indexPersons()
 	s.publishDue()
 }
 

@@ -22,6 +22,9 @@ type workspace struct {
 	// UsedAt is the newest use of its keys that was noted while it had no owner. GoneAt is when it was
 	// removed.
 	UsedAt, GoneAt int64
+	// Person is its owner, once they have signed in; OwnedBefore is the workspace that was theirs
+	// before it.
+	Person, OwnedBefore uint32
 	// base is the text that those of its flows are packed behind. It is no state.
 	base place
 }
@@ -46,16 +49,20 @@ func (s *workspace) Fields(w *wire.Codec) {
 	w.ID(36, &s.Network)
 	w.Int(37, &s.UsedAt)
 	w.Int(38, &s.GoneAt)
+	wire.Uint(w, 50, &s.Person)
+	wire.Uint(w, 51, &s.OwnedBefore)
 }
 
 func (s *workspace) claimed() bool { return s.ClaimedAt != 0 }
 
 // ClaimWorkspace gives an unclaimed workspace to a person: by its claim code, or by its id for an
-// operator. A code works once. The reply is a ClaimReply.
+// operator. A code works once. Person is who has signed in; an operator names an Owner alone, whose
+// it becomes when they sign in. The reply is a ClaimReply.
 type ClaimWorkspace struct {
-	Code  [32]byte // SHA-256 of the code; zero for an operator
-	ID    [16]byte // of the operator's workspace; zero with a code
-	Owner string
+	Code   [32]byte // SHA-256 of the code; zero for an operator
+	ID     [16]byte // of the operator's workspace; zero with a code
+	Owner  string
+	Person uint32
 }
 
 // Fields states the command's fields.
@@ -63,6 +70,7 @@ func (c *ClaimWorkspace) Fields(w *wire.Codec) {
 	w.Hash(1, &c.Code)
 	w.ID(2, &c.ID)
 	w.String(3, &c.Owner)
+	wire.Uint(w, 4, &c.Person)
 }
 
 // ClaimReply names the workspace that was claimed.
@@ -74,9 +82,7 @@ func (r *ClaimReply) Fields(w *wire.Codec) { w.ID(1, &r.ID) }
 func (c *ClaimWorkspace) apply(t *turn) engine.Outcome {
 	row := t.workspaceRow(c.ID)
 	if c.Code != ([32]byte{}) {
-		row = t.claimByHash.Find(secretHash(&c.Code), func(row uint32) bool {
-			return t.workspaces.Read(row).Claim == c.Code
-		})
+		row = t.claimRow(&c.Code)
 	}
 	s, ok := t.workspace(row)
 	if !ok {
@@ -90,20 +96,31 @@ func (c *ClaimWorkspace) apply(t *turn) engine.Outcome {
 		return engine.OutcomeRecordUnknown
 	}
 
-	t.adopt(row, &s, c.Owner)
+	t.adopt(row, &s, c.Owner, c.Person)
 	*t.workspaces.Write(row) = s
 	t.answer(&ClaimReply{ID: s.ID})
 	return engine.OutcomeDone
 }
 
-// adopt makes an unclaimed workspace its owner's, and its claim code void.
-func (t *turn) adopt(row uint32, s *workspace, owner string) {
+// adopt makes an unclaimed workspace its owner's, and its claim code void. Where person is 0, it is
+// whose who has signed in with the owner's address, or does so later.
+func (t *turn) adopt(row uint32, s *workspace, owner string, person uint32) {
 	if s.claimed() {
 		return
 	}
-	t.claimByHash.Remove(secretHash(&s.Claim), row)
+	if s.Claim != ([32]byte{}) {
+		t.claimByHash.Remove(secretHash(&s.Claim), row)
+	}
 	t.rooms.adopt(row)
 	s.Claim, s.Owner, s.ClaimedAt = [32]byte{}, owner, t.stamp
+	if person == 0 {
+		person = t.emailBy[address(owner)]
+	}
+	if person == 0 {
+		t.promise(row, owner)
+	} else {
+		t.give(row, s, person, t.persons.Write(person))
+	}
 	t.fold(uint64(row))
 }
 

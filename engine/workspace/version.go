@@ -5,7 +5,7 @@ import "tollgate/engine"
 // since says from which cluster version on the kinds may be proposed that not every build knows.
 var since = [...]engine.Since{
 	{First: KindFinishLocalRun + 1, Version: 1},
-	{First: KindSetAlerts, Version: 2},
+	{First: KindSignIn, Version: 2},
 }
 
 // Since is from which cluster version on a kind may be proposed.

@@ -1,0 +1,184 @@
+package workspace
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+const (
+	// MaxWaitingLinks is how many agents may wait for one person's answer: the next one is not asked
+	// for, and asks again when it signs in again.
+	MaxWaitingLinks = 20
+	// maxAsks is how many links a person was ever asked for, maxOwners how many owners an agent ever
+	// had; beyond it no more are asked for.
+	maxAsks   = 1000
+	maxOwners = 100
+)
+
+// LinkStatus is where an agent stands with the person whom its issuer names as its owner.
+type LinkStatus uint8
+
+// The statuses.
+const (
+	LinkNone     LinkStatus = 0
+	LinkWaiting  LinkStatus = 1
+	LinkApproved LinkStatus = 2
+	LinkDeclined LinkStatus = 3
+	LinkRemoved  LinkStatus = 4
+)
+
+// String is the status's name in the API; empty for LinkNone.
+func (s LinkStatus) String() string {
+	return [...]string{"", "waiting", "approved", "declined", "removed"}[s]
+}
+
+// link is an agent's request to work in a workspace of its owner's, and what became of it. There is
+// one for each pair of them: it is asked for once.
+type link struct {
+	ID                           [16]byte
+	Agent, Owner                 uint32 // persons
+	BeforeOfAgent, BeforeOfOwner uint32
+	Status                       LinkStatus
+	Workspace                    uint32 // the owner's, once it was approved
+	AskedAt, AnsweredAt          int64
+}
+
+// Fields states the row's fields.
+func (l *link) Fields(w *wire.Codec) {
+	w.ID(1, &l.ID)
+	wire.Uint(w, 2, &l.Agent)
+	wire.Uint(w, 3, &l.Owner)
+	wire.Uint(w, 4, &l.BeforeOfAgent)
+	wire.Uint(w, 5, &l.BeforeOfOwner)
+	wire.Uint(w, 6, &l.Status)
+	wire.Uint(w, 7, &l.Workspace)
+	w.Int(8, &l.AskedAt)
+	w.Int(9, &l.AnsweredAt)
+}
+
+// linkOf is the link of an agent with the person of a verified address: the one that there is, or a
+// new one, where that person may be asked. 0 is none.
+func (t *turn) linkOf(row uint32, p *person, email string) uint32 {
+	number := t.emailBy[address(email)]
+	if email == "" || number == 0 {
+		return 0
+	}
+	owners := 0
+	for l := p.Links; l != 0; l = t.links.Read(l).BeforeOfAgent {
+		if t.links.Read(l).Owner == number {
+			return l
+		}
+		owners++
+	}
+	owner := t.persons.Read(number)
+	if owner.Waiting >= MaxWaitingLinks || owner.Asks >= maxAsks || owners >= maxOwners {
+		return 0
+	}
+	next, l := t.links.Append()
+	*l = link{
+		ID: LinkID(p.ID, number, t.stamp), Agent: row, Owner: number,
+		BeforeOfAgent: p.Links, BeforeOfOwner: owner.Asked, Status: LinkWaiting, AskedAt: t.stamp,
+	}
+	p.Links = next
+	owner = t.persons.Write(number)
+	owner.Asked, owner.Asks, owner.Waiting = next, owner.Asks+1, owner.Waiting+1
+	t.fold(uint64(next))
+	return next
+}
+
+// LinkID is the id of the link that an agent, by id, asks the person of a row for at an instant.
+func LinkID(agent [16]byte, owner uint32, stamp int64) [16]byte {
+	return derivedID(agent, labelLink, uint64(owner), stamp)
+}
+
+// AnswerLink is a person's word about an agent that asks to work in one of their workspaces:
+// approved (also after another answer), declined, or removed again. The same answer again is the
+// same success again.
+type AnswerLink struct {
+	Person uint32
+	ID     [16]byte
+	Answer LinkStatus
+	// Workspace is the row of the one that an approved agent works in.
+	Workspace uint32
+}
+
+// Fields states the command's fields.
+func (c *AnswerLink) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Person)
+	w.ID(2, &c.ID)
+	wire.Uint(w, 3, &c.Answer)
+	wire.Uint(w, 4, &c.Workspace)
+	if w.Decoding() && (c.Answer < LinkApproved || c.Answer > LinkRemoved) {
+		w.Fail("an answer of %d", c.Answer)
+	}
+}
+
+func (c *AnswerLink) apply(t *turn) engine.Outcome {
+	row := t.linkAsked(c.Person, c.ID)
+	if row == 0 {
+		return engine.OutcomeRecordUnknown
+	}
+	l := *t.links.Read(row)
+	switch {
+	case c.Answer == LinkApproved && !t.ownedBy(c.Workspace, c.Person):
+		return engine.OutcomeRecordUnknown
+	case c.Answer == l.Status && (c.Answer != LinkApproved || c.Workspace == l.Workspace):
+		return engine.OutcomeDone
+	case c.Answer == LinkDeclined && l.Status != LinkWaiting,
+		c.Answer == LinkRemoved && l.Status != LinkApproved:
+		return engine.OutcomeLinkAnswered
+	}
+
+	if l.Status == LinkWaiting {
+		t.persons.Write(c.Person).Waiting--
+	}
+	if l.Status, l.AnsweredAt = c.Answer, t.stamp; c.Answer == LinkApproved {
+		l.Workspace = c.Workspace
+	}
+	*t.links.Write(row) = l
+	t.fold(uint64(row)<<8 | uint64(c.Answer))
+	return engine.OutcomeDone
+}
+
+// linkAsked finds a link that a person was asked for; 0 when there is none.
+func (s *state) linkAsked(person uint32, id [16]byte) uint32 {
+	p, _ := s.person(person)
+	row := p.Asked
+	for row != 0 && s.links.Read(row).ID != id {
+		row = s.links.Read(row).BeforeOfOwner
+	}
+	return row
+}
+
+// LinkView is an agent that asks, or asked, to work in a workspace of its owner's.
+type LinkView struct {
+	ID     [16]byte
+	Status LinkStatus
+	// Agent is who asks.
+	Agent               PersonView
+	Workspace           [16]byte // zero until it was approved
+	AskedAt, AnsweredAt int64
+}
+
+// Links lists the agents that a person was asked about, newest first; more says that there are
+// others behind.
+func (m *Machine) Links(person uint32, p Page) (views []LinkView, more bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	owner, _ := s.person(person)
+	return list(&p, chain[LinkView]{
+		newest: owner.Asked,
+		before: func(row uint32) uint32 { return s.links.Read(row).BeforeOfOwner },
+		find:   func(id [16]byte) uint32 { return s.linkAsked(person, id) },
+		view: func(row uint32) LinkView {
+			l := s.links.Read(row)
+			v := LinkView{ID: l.ID, Status: l.Status, AskedAt: l.AskedAt, AnsweredAt: l.AnsweredAt}
+			v.Agent, _ = s.personView(l.Agent)
+			if l.Workspace != 0 {
+				v.Workspace = s.workspaces.Read(l.Workspace).ID
+			}
+			return v
+		},
+	})
+}

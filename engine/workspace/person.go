@@ -1,0 +1,317 @@
+package workspace
+
+import (
+	"hash/maphash"
+	"slices"
+	"strings"
+
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+const (
+	// MaxPersons is how many persons and agents one group knows at most.
+	MaxPersons = 200_000
+	// MaxSignInsPerDay is how often one of them may sign in within a UTC day, MaxActsPerDay how often
+	// one may act as an owner.
+	MaxSignInsPerDay = 50
+	MaxActsPerDay    = 1000
+	// MaxOpened is how many workspaces a person may have and still open one.
+	MaxOpened = 20
+)
+
+// Longest texts of a person, in bytes.
+const (
+	MaxIssuer  = 512
+	MaxSubject = 255
+	MaxEmail   = 254
+	MaxName    = 200
+)
+
+// person is somebody who has signed in: a person, or an agent, for good.
+type person struct {
+	ID              [16]byte
+	Issuer, Subject string // who says so, and how they name them; never change
+	// Email was verified by the issuer; empty when it was not, or somebody else has it by now.
+	Email, Name           string
+	Agent                 bool
+	CreatedAt, SignedInAt int64
+	// EndedAt is when all sessions were ended; those from before are void.
+	EndedAt int64
+	// Own is the workspace that an agent got when it signed in first.
+	Own uint32
+	// Owned is the newest workspace that a person owns; a workspace knows the one before it.
+	Owned uint32
+	// Links is the newest link of an agent, Link the one in force: of the owner whom its issuer named
+	// when it signed in last.
+	Links, Link uint32
+	// Asked is the newest link that a person was asked for, Asks their number, Waiting how many wait
+	// for an answer.
+	Asked, Asks, Waiting uint32
+	// Of the day.
+	Day, SignIns, Acted uint32
+}
+
+// Fields states the row's fields.
+func (p *person) Fields(w *wire.Codec) {
+	w.ID(1, &p.ID)
+	w.String(2, &p.Issuer)
+	w.String(3, &p.Subject)
+	w.String(4, &p.Email)
+	w.String(5, &p.Name)
+	w.Bool(6, &p.Agent)
+	w.Int(7, &p.CreatedAt)
+	w.Int(8, &p.SignedInAt)
+	w.Int(9, &p.EndedAt)
+	wire.Uint(w, 10, &p.Own)
+	wire.Uint(w, 11, &p.Owned)
+	wire.Uint(w, 12, &p.Links)
+	wire.Uint(w, 13, &p.Link)
+	wire.Uint(w, 14, &p.Asked)
+	wire.Uint(w, 15, &p.Asks)
+	wire.Uint(w, 16, &p.Waiting)
+	wire.Uint(w, 17, &p.Day)
+	wire.Uint(w, 18, &p.SignIns)
+	wire.Uint(w, 19, &p.Acted)
+}
+
+// roll begins the day of an instant; on a copy, so that a refusal changes nothing.
+func (p *person) roll(stamp int64) {
+	if day := dayOf(stamp); day != p.Day {
+		p.Day, p.SignIns, p.Acted = day, 0, 0
+	}
+}
+
+// subjectHash is where the index has a person.
+func (s *state) subjectHash(issuer, subject string) uint64 {
+	return maphash.String(s.seed, issuer+"\n"+subject)
+}
+
+// personRow finds who has signed in as an issuer's subject; 0 when nobody has.
+func (s *state) personRow(issuer, subject string) uint32 {
+	return s.personBy.Find(s.subjectHash(issuer, subject), func(row uint32) bool {
+		p := s.persons.Read(row)
+		return p.Issuer == issuer && p.Subject == subject
+	})
+}
+
+// person copies a person by row; false when there is none.
+func (s *state) person(row uint32) (p person, ok bool) {
+	if row == 0 || row > s.persons.Len() {
+		return p, false
+	}
+	return *s.persons.Read(row), true
+}
+
+// ownedBy says that a workspace is a person's, and there.
+func (s *state) ownedBy(workspace, person uint32) bool {
+	return s.owned(workspace) && person != 0 && s.workspaces.Read(workspace).Person == person &&
+		s.workspaces.Read(workspace).GoneAt == 0
+}
+
+// address is how e-mail addresses are compared.
+func address(email string) string { return strings.ToLower(email) }
+
+// hold makes an address a person's, who has it from now on in place of whoever had it, and gives
+// them the workspaces that an operator has claimed for it.
+func (t *turn) hold(row uint32, p *person, email string) {
+	if old := address(p.Email); p.Email != "" && t.emailBy[old] == row && old != address(email) {
+		delete(t.emailBy, old)
+	}
+	p.Email = email
+	if email == "" {
+		return
+	}
+	if other := t.emailBy[address(email)]; other != 0 && other != row {
+		t.persons.Write(other).Email = ""
+	}
+	t.emailBy[address(email)] = row
+	promised := t.promised[address(email)]
+	slices.Sort(promised) // the order after a restore
+	for _, number := range promised {
+		t.give(number, t.workspaces.Write(number), row, p)
+	}
+	delete(t.promised, address(email))
+}
+
+// give makes a workspace a person's; p is the person's row, w the workspace's.
+func (t *turn) give(number uint32, w *workspace, row uint32, p *person) {
+	w.Person, w.OwnedBefore, p.Owned = row, p.Owned, number
+	t.fold(uint64(number)<<32 | uint64(row))
+}
+
+// promise notes that a workspace is whose who signs in with an address: an operator claimed it.
+func (s *state) promise(number uint32, owner string) {
+	if strings.Contains(owner, "@") {
+		s.promised[address(owner)] = append(s.promised[address(owner)], number)
+	}
+}
+
+// indexPersons rebuilds their indexes, and those of links, after a restore.
+func (s *state) indexPersons() {
+	for row := uint32(1); row <= s.persons.Len(); row++ {
+		p := s.persons.Read(row)
+		s.personBy.Insert(s.subjectHash(p.Issuer, p.Subject), row)
+		if p.Email != "" && !p.Agent {
+			s.emailBy[address(p.Email)] = row
+		}
+	}
+	for row := uint32(1); row <= s.workspaces.Len(); row++ {
+		if w := s.workspaces.Read(row); w.claimed() && w.Person == 0 && w.GoneAt == 0 {
+			s.promise(row, w.Owner)
+		}
+	}
+	s.sessions.reindex()
+}
+
+// consistentPersons says, after a restore, that rows name rows that are there.
+func (s *state) consistentPersons() bool {
+	persons, spaces, links := s.persons.Len(), s.workspaces.Len(), s.links.Len()
+	for row := uint32(1); row <= persons; row++ {
+		p := s.persons.Read(row)
+		if p.Own > spaces || p.Owned > spaces || p.Links > links || p.Link > links ||
+			p.Asked > links {
+			return false
+		}
+	}
+	for row := uint32(1); row <= spaces; row++ {
+		w := s.workspaces.Read(row)
+		if w.Person > persons || w.OwnedBefore > spaces || w.OwnedBefore == row {
+			return false
+		}
+	}
+	for row := uint32(1); row <= links; row++ {
+		l := s.links.Read(row)
+		if l.Agent == 0 || l.Agent > persons || l.Owner == 0 || l.Owner > persons ||
+			l.BeforeOfAgent >= row || l.BeforeOfOwner >= row || l.Workspace > spaces ||
+			l.Status < LinkWaiting || l.Status > LinkRemoved {
+			return false
+		}
+	}
+	return s.sessions.consistent()
+}
+
+// OpenWorkspace makes a workspace that a person owns from the start. The same ID again is the same
+// success again.
+type OpenWorkspace struct {
+	Person uint32
+	ID     [16]byte
+	Label  string // ≤ 80 characters
+}
+
+// Fields states the command's fields.
+func (c *OpenWorkspace) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Person)
+	w.ID(2, &c.ID)
+	w.String(3, &c.Label)
+}
+
+func (c *OpenWorkspace) apply(t *turn) engine.Outcome {
+	p, ok := t.person(c.Person)
+	if !ok || p.Agent {
+		return engine.OutcomePersonRequired
+	}
+	if row := t.workspaceRow(c.ID); row != 0 {
+		if t.ownedBy(row, c.Person) {
+			return engine.OutcomeDone
+		}
+		return engine.OutcomeIDsContradict
+	}
+	owned := 0
+	for row := p.Owned; row != 0 && owned < MaxOpened; row = t.workspaces.Read(row).OwnedBefore {
+		owned++
+	}
+	if owned >= MaxOpened {
+		return engine.OutcomeOwnedLimit
+	}
+
+	row, w := t.openWorkspace(workspace{ID: c.ID, Label: c.Label})
+	t.adopt(row, w, p.Email, c.Person)
+	return engine.OutcomeDone
+}
+
+// openWorkspace adds a workspace that nobody has claimed yet.
+func (t *turn) openWorkspace(w workspace) (row uint32, added *workspace) {
+	w.CreatedAt, w.Ledger.CapCents = t.stamp, t.policy.DefaultCapCents
+	row, added = t.workspaces.Append()
+	*added = w
+	t.rooms.open(added)
+	t.due.add(t.unusedEnd(added), dueWorkspace, row)
+	t.workspaceBy.Insert(t.idHash(&added.ID), row)
+	if added.Claim != ([32]byte{}) {
+		t.claimByHash.Insert(secretHash(&added.Claim), row)
+	}
+	return row, added
+}
+
+// PersonView is a person or an agent who has signed in.
+type PersonView struct {
+	ID                    [16]byte
+	Issuer, Subject       string
+	Email, Name           string
+	Agent                 bool
+	CreatedAt, SignedInAt int64
+	// Waiting is how many agents wait for this person's answer.
+	Waiting uint32
+}
+
+// Person is a person by row; false when there is none.
+func (m *Machine) Person(row uint32) (v PersonView, ok bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.personView(row)
+}
+
+func (s *state) personView(row uint32) (v PersonView, ok bool) {
+	p, ok := s.person(row)
+	return PersonView{
+		ID: p.ID, Issuer: p.Issuer, Subject: p.Subject, Email: p.Email, Name: p.Name,
+		Agent: p.Agent, CreatedAt: p.CreatedAt, SignedInAt: p.SignedInAt, Waiting: p.Waiting,
+	}, ok
+}
+
+// OwnedView is a workspace in its owner's list.
+type OwnedView struct {
+	Row                  uint32
+	ID                   [16]byte
+	Label                string
+	CreatedAt, ClaimedAt int64
+}
+
+// Owned lists the workspaces that a person owns, those that became theirs last first; more says that
+// there are others behind.
+func (m *Machine) Owned(row uint32, p Page) (views []OwnedView, more bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	owner, _ := s.person(row)
+	return list(&p, chain[OwnedView]{
+		newest: owner.Owned,
+		before: func(row uint32) uint32 { return s.workspaces.Read(row).OwnedBefore },
+		find: func(id [16]byte) uint32 {
+			if number := s.workspaceRow(id); s.ownedBy(number, row) {
+				return number
+			}
+			return 0
+		},
+		view: func(row uint32) OwnedView {
+			w := s.workspaces.Read(row)
+			return OwnedView{row, w.ID, w.Label, w.CreatedAt, w.ClaimedAt}
+		},
+	})
+}
+
+// ClaimRow is the workspace that a claim code with this SHA-256 hands over; 0 when there is none.
+func (m *Machine) ClaimRow(code [32]byte) uint32 {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.claimRow(&code)
+}
+
+func (s *state) claimRow(code *[32]byte) uint32 {
+	return s.claimByHash.Find(secretHash(code), func(row uint32) bool {
+		return s.workspaces.Read(row).Claim == *code
+	})
+}

@@ -1,0 +1,402 @@
+package workspace
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+const (
+	// SessionMS is how long a session lasts at most, IdleMS how long without being used, in
+	// milliseconds. A use within SessionNoticedMS of the one before is not noted, so a session may
+	// end so much earlier.
+	SessionMS        = 7 * dayMS
+	IdleMS           = 12 * hourMS
+	SessionNoticedMS = 10 * minuteMS
+	// MaxSessions is how many one group keeps at most, ended ones of seven days included.
+	MaxSessions = 500_000
+)
+
+// Surface is what a session is for. One is not good for another.
+type Surface uint8
+
+// The surfaces.
+const (
+	SurfaceWorkspaces Surface = 1 // the workspace API and the pages of owners
+	SurfaceOperations Surface = 2 // the pages of operators
+)
+
+// session is what a person, or an agent, signed in for.
+type session struct {
+	Hash                        [32]byte // SHA-256 of the token
+	Person                      uint32   // 0: whoever had the admin key
+	Surface                     Surface
+	Workspace                   uint32 // that a person has chosen; 0 is the newest
+	CreatedAt, UsedAt, ClosedAt int64
+}
+
+// Fields states the row's fields.
+func (r *session) Fields(w *wire.Codec) {
+	w.Hash(1, &r.Hash)
+	wire.Uint(w, 2, &r.Person)
+	wire.Uint(w, 3, &r.Surface)
+	wire.Uint(w, 4, &r.Workspace)
+	w.Int(5, &r.CreatedAt)
+	w.Int(6, &r.UsedAt)
+	w.Int(7, &r.ClosedAt)
+}
+
+// ends is when a session ends unless it is used before.
+func (r *session) ends() int64 { return min(r.UsedAt+IdleMS, r.CreatedAt+SessionMS) }
+
+// sessionKey is what the ring has a session under.
+func sessionKey(hash *[32]byte) [16]byte { return [16]byte(hash[:16]) }
+
+// sessionRow finds a session that has not ended at an instant; 0 when there is none.
+func (s *state) sessionRow(hash *[32]byte, now int64) uint32 {
+	row := s.sessions.find(sessionKey(hash), now-SessionMS)
+	if row == 0 {
+		return 0
+	}
+	r := s.sessions.table.Read(row)
+	if r.Hash != *hash || r.ClosedAt != 0 || now >= r.ends() {
+		return 0
+	}
+	if p, ok := s.person(r.Person); r.Person != 0 && (!ok || r.CreatedAt < p.EndedAt) {
+		return 0
+	}
+	return row
+}
+
+// closeSession ends a session; what is none, or has ended, is left alone.
+func (t *turn) closeSession(hash *[32]byte) {
+	if row := t.sessionRow(hash, t.stamp); row != 0 {
+		t.sessions.table.Write(row).ClosedAt = t.stamp
+		t.fold(uint64(row))
+	}
+}
+
+// SignIn opens a session for whom an issuer has named: somebody new, or known by Issuer and Subject.
+// An agent without a workspace gets one, which nobody has claimed; its links follow the owner whom
+// its issuer names now. The same Session again is the same success again. The reply is a
+// SignInReply, that of OutcomeSignInLimit and OutcomeSignupLimited a RetryReply.
+type SignIn struct {
+	ID              [16]byte // of somebody new
+	Issuer, Subject string
+	// Email was verified by the issuer; empty is none. OwnerEmail is that of an agent's owner.
+	Email, Name, OwnerEmail string
+	Agent                   bool
+	Session                 [32]byte // SHA-256 of the token
+	// Replaces is the session that the same browser had before: it ends.
+	Replaces [32]byte
+	Surface  Surface
+	// Workspace is the id of a new agent's workspace; Source, Wider and Network are as SignUp has
+	// them.
+	Workspace              [16]byte
+	Source, Wider, Network [16]byte
+}
+
+// Fields states the command's fields.
+func (c *SignIn) Fields(w *wire.Codec) {
+	w.ID(1, &c.ID)
+	w.String(2, &c.Issuer)
+	w.String(3, &c.Subject)
+	w.String(4, &c.Email)
+	w.String(5, &c.Name)
+	w.String(6, &c.OwnerEmail)
+	w.Bool(7, &c.Agent)
+	w.Hash(8, &c.Session)
+	w.Hash(9, &c.Replaces)
+	wire.Uint(w, 10, &c.Surface)
+	w.ID(11, &c.Workspace)
+	w.ID(12, &c.Source)
+	w.ID(13, &c.Wider)
+	w.ID(14, &c.Network)
+	if w.Decoding() && (c.Issuer == "" || c.Subject == "" || len(c.Issuer) > MaxIssuer ||
+		len(c.Subject) > MaxSubject || len(c.Email) > MaxEmail || len(c.OwnerEmail) > MaxEmail ||
+		len(c.Name) > MaxName || c.Surface < SurfaceWorkspaces || c.Surface > SurfaceOperations) {
+		w.Fail("a sign-in of nobody, or with a text that is too long")
+	}
+}
+
+// SignInReply says who has signed in.
+type SignInReply struct {
+	Person uint32 // the row
+	ID     [16]byte
+	Agent  bool
+	// Link is where an agent stands with its owner; LinkNone where it has none.
+	Link LinkStatus
+}
+
+// Fields states the reply's fields.
+func (r *SignInReply) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &r.Person)
+	w.ID(2, &r.ID)
+	w.Bool(3, &r.Agent)
+	wire.Uint(w, 4, &r.Link)
+}
+
+// signUp is the signup that a new agent's workspace counts as.
+func (c *SignIn) signUp() *SignUp {
+	return &SignUp{Source: c.Source, Wider: c.Wider, Network: c.Network}
+}
+
+// needsWorkspace says that an agent has no workspace of its own, or none any more.
+func (t *turn) needsWorkspace(p *person) bool {
+	return p.Agent && (p.Own == 0 || t.workspaces.Read(p.Own).GoneAt != 0)
+}
+
+// refused says why nobody may sign in so; OutcomeDone when they may. p is a copy, rolled.
+func (c *SignIn) refused(t *turn, row uint32, p *person) engine.Outcome {
+	switch {
+	case row == 0 && t.persons.Len() >= MaxPersons:
+		return engine.OutcomePersonsFull
+	case c.Agent && !p.Agent:
+		return engine.OutcomeActorChanged
+	case t.sessions.full():
+		return engine.OutcomeSessionsFull
+	case p.SignIns >= MaxSignInsPerDay:
+		t.answer(&RetryReply{ResetsAt: nextDay(t.stamp), Limit: MaxSignInsPerDay})
+		return engine.OutcomeSignInLimit
+	}
+	if !t.needsWorkspace(p) || c.Surface != SurfaceWorkspaces {
+		return engine.OutcomeDone
+	}
+	if t.workspaceRow(c.Workspace) != 0 {
+		return engine.OutcomeIDsContradict
+	}
+	return c.signUp().allowed(t)
+}
+
+func (c *SignIn) apply(t *turn) engine.Outcome {
+	row := t.personRow(c.Issuer, c.Subject)
+	p := person{ID: c.ID, Issuer: c.Issuer, Subject: c.Subject, Agent: c.Agent, CreatedAt: t.stamp}
+	if row != 0 {
+		p = *t.persons.Read(row)
+	}
+	if known := t.sessions.newest(ptr(sessionKey(&c.Session))); known != 0 {
+		if row == 0 || t.sessions.table.Read(known).Person != row {
+			return engine.OutcomeIDsContradict
+		}
+		t.answer(t.signedIn(row, &p))
+		return engine.OutcomeDone
+	}
+	p.roll(t.stamp)
+	if refused := c.refused(t, row, &p); refused != engine.OutcomeDone {
+		return refused
+	}
+
+	if row == 0 {
+		row, _ = t.persons.Append()
+		t.personBy.Insert(t.subjectHash(c.Issuer, c.Subject), row)
+	}
+	p.Name, p.SignedInAt = c.Name, t.stamp
+	p.SignIns++
+	if p.Agent {
+		p.Email = c.Email
+		if c.Surface == SurfaceWorkspaces {
+			c.settle(t, row, &p)
+		}
+	} else {
+		t.hold(row, &p, c.Email)
+	}
+	*t.persons.Write(row) = p
+	t.closeSession(&c.Replaces)
+	t.openSession(session{Hash: c.Session, Person: row, Surface: c.Surface})
+	t.answer(t.signedIn(row, &p))
+	return engine.OutcomeDone
+}
+
+// settle gives an agent a workspace of its own, and the link that is in force.
+func (c *SignIn) settle(t *turn, row uint32, p *person) {
+	if t.needsWorkspace(p) {
+		t.countSignup(c.signUp())
+		p.Own, _ = t.openWorkspace(workspace{ID: c.Workspace, Label: agentLabel(p), Network: c.Network})
+		t.fold(uint64(p.Own))
+	}
+	p.Link = t.linkOf(row, p, c.OwnerEmail)
+}
+
+// agentLabel is what an agent's own workspace is called.
+func agentLabel(p *person) string {
+	label := []rune("agent " + p.Name)
+	return string(label[:min(len(label), 80)])
+}
+
+func (t *turn) signedIn(row uint32, p *person) *SignInReply {
+	r := &SignInReply{Person: row, ID: p.ID, Agent: p.Agent}
+	if p.Link != 0 {
+		r.Link = t.links.Read(p.Link).Status
+	}
+	return r
+}
+
+func (t *turn) openSession(r session) {
+	r.CreatedAt, r.UsedAt = t.stamp, t.stamp
+	t.sessions.keep(r)
+	t.fold(t.sessions.to)
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// OpenSession opens an operator's session for whoever had the admin key. The same again is the same
+// success again.
+type OpenSession struct{ Session, Replaces [32]byte }
+
+// Fields states the command's fields.
+func (c *OpenSession) Fields(w *wire.Codec) {
+	w.Hash(1, &c.Session)
+	w.Hash(2, &c.Replaces)
+}
+
+func (c *OpenSession) apply(t *turn) engine.Outcome {
+	if known := t.sessions.newest(ptr(sessionKey(&c.Session))); known != 0 {
+		if t.sessions.table.Read(known).Person != 0 {
+			return engine.OutcomeIDsContradict
+		}
+		return engine.OutcomeDone
+	}
+	if t.sessions.full() {
+		return engine.OutcomeSessionsFull
+	}
+	t.closeSession(&c.Replaces)
+	t.openSession(session{Hash: c.Session, Surface: SurfaceOperations})
+	return engine.OutcomeDone
+}
+
+// EndSession ends a session, and all of its person where All says so. One that has ended, or never
+// was, is the same success.
+type EndSession struct {
+	Session [32]byte
+	All     bool
+}
+
+// Fields states the command's fields.
+func (c *EndSession) Fields(w *wire.Codec) {
+	w.Hash(1, &c.Session)
+	w.Bool(2, &c.All)
+}
+
+func (c *EndSession) apply(t *turn) engine.Outcome {
+	row := t.sessionRow(&c.Session, t.stamp)
+	if row == 0 {
+		return engine.OutcomeDone
+	}
+	if person := t.sessions.table.Read(row).Person; c.All && person != 0 {
+		t.persons.Write(person).EndedAt = t.stamp
+	}
+	t.closeSession(&c.Session)
+	return engine.OutcomeDone
+}
+
+// NoteSession says that a session was used. Within SessionNoticedMS of the use before it changes
+// nothing.
+type NoteSession struct{ Session [32]byte }
+
+// Fields states the command's fields.
+func (c *NoteSession) Fields(w *wire.Codec) { w.Hash(1, &c.Session) }
+
+func (c *NoteSession) apply(t *turn) engine.Outcome {
+	row := t.sessionRow(&c.Session, t.stamp)
+	if row == 0 {
+		return engine.OutcomeSessionUnknown
+	}
+	if t.stamp >= t.sessions.table.Read(row).UsedAt+SessionNoticedMS {
+		t.sessions.table.Write(row).UsedAt = t.stamp
+		t.fold(uint64(row))
+	}
+	return engine.OutcomeDone
+}
+
+// ChooseWorkspace makes one of a person's workspaces the one that a session works in.
+type ChooseWorkspace struct {
+	Session [32]byte
+	ID      [16]byte
+}
+
+// Fields states the command's fields.
+func (c *ChooseWorkspace) Fields(w *wire.Codec) {
+	w.Hash(1, &c.Session)
+	w.ID(2, &c.ID)
+}
+
+func (c *ChooseWorkspace) apply(t *turn) engine.Outcome {
+	row := t.sessionRow(&c.Session, t.stamp)
+	if row == 0 {
+		return engine.OutcomeSessionUnknown
+	}
+	number := t.workspaceRow(c.ID)
+	if !t.ownedBy(number, t.sessions.table.Read(row).Person) {
+		return engine.OutcomeRecordUnknown
+	}
+	t.sessions.table.Write(row).Workspace = number
+	t.fold(uint64(number))
+	return engine.OutcomeDone
+}
+
+// SessionView is a session that has not ended.
+type SessionView struct {
+	// Person is the row of who signed in; 0 for an operator who had the admin key.
+	Person      uint32
+	PersonID    [16]byte
+	Agent       bool
+	Issuer      string
+	Email, Name string
+	Surface     Surface
+	CreatedAt   int64
+	// EndsAt is when it ends unless it is used before; NoteFrom from when on its next use is to be
+	// noted.
+	EndsAt, NoteFrom int64
+	// Principal is the workspace that it works in; its Workspace is 0 where there is none.
+	Principal Principal
+	// Link is where an agent stands with its owner.
+	Link LinkStatus
+}
+
+// Session finds the session of a token with this SHA-256 that has not ended at an instant of log
+// time; false when there is none.
+func (m *Machine) Session(hash [32]byte, surface Surface, now int64) (v SessionView, ok bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	row := s.sessionRow(&hash, max(now, s.stamp.Load()))
+	if row == 0 || s.sessions.table.Read(row).Surface != surface {
+		return v, false
+	}
+	r := s.sessions.table.Read(row)
+	p, _ := s.person(r.Person)
+	v = SessionView{
+		Person: r.Person, PersonID: p.ID, Agent: p.Agent, Issuer: p.Issuer, Email: p.Email,
+		Name: p.Name, Surface: r.Surface, CreatedAt: r.CreatedAt, EndsAt: r.ends(),
+		NoteFrom: r.UsedAt + SessionNoticedMS,
+	}
+	if p.Link != 0 {
+		v.Link = s.links.Read(p.Link).Status
+	}
+	if number := s.workspaceOf(r, &p); number != 0 {
+		v.Principal = s.principal(number)
+		v.Principal.Person, v.Principal.Agent, v.Principal.Scopes = r.Person, p.Agent, ScopesAll
+	}
+	return v, true
+}
+
+// workspaceOf is the workspace that a session works in: an agent's that its owner has given it, or
+// its own; a person's that was chosen, or the newest. 0 is none.
+func (s *state) workspaceOf(r *session, p *person) uint32 {
+	switch {
+	case r.Person == 0 || r.Surface != SurfaceWorkspaces:
+		return 0
+	case !p.Agent && s.ownedBy(r.Workspace, r.Person):
+		return r.Workspace
+	case !p.Agent:
+		return p.Owned
+	}
+	if p.Link != 0 {
+		if l := s.links.Read(p.Link); l.Status == LinkApproved && s.ownedBy(l.Workspace, l.Owner) {
+			return l.Workspace
+		}
+	}
+	if p.Own != 0 && s.workspaces.Read(p.Own).GoneAt == 0 {
+		return p.Own
+	}
+	return 0
+}
