@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/sha256"
 	"net"
 	"net/netip"
 	"strings"
@@ -54,4 +55,30 @@ func among(networks []netip.Prefix, at netip.Addr) bool {
 		}
 	}
 	return false
+}
+
+// Sources are what signups are counted by: hashes of the address (of the /64 of an IPv6 one) and of
+// its /56, which only IPv6 has, and the first address of its /48, or of its /24 as IPv6 maps IPv4.
+// What is not known is zero.
+func Sources(ip netip.Addr) (address, wider, network [16]byte) {
+	ip = ip.Unmap()
+	address = source(ip, 64)
+	bits := 24
+	if ip.Is6() {
+		bits, wider = 48, source(ip, 56)
+	}
+	if prefix, err := ip.Prefix(bits); err == nil {
+		network = prefix.Addr().As16()
+	}
+	return address, wider, network
+}
+
+// source is a hash of a caller's address; of IPv6 its network of so many bits.
+func source(ip netip.Addr, bits int) [16]byte {
+	text := ip.String()
+	if prefix, err := ip.Prefix(bits); ip.Is6() && err == nil {
+		text = prefix.String()
+	}
+	sum := sha256.Sum256([]byte("signup " + text))
+	return [16]byte(sum[:16])
 }

@@ -24,6 +24,8 @@ const (
 	// Workspace keys are the workspace API's; claim codes hand a workspace to a person.
 	KeyPrefixWorkspace = "tg_ws_"
 	KeyPrefixClaim     = "tg_clm_"
+	// Session tokens are what somebody who signs in gets.
+	KeyPrefixSession = "tg_ses_"
 )
 
 const (
@@ -54,7 +56,8 @@ func makeKey(prefix string, random io.Reader) (string, error) {
 			return "", fmt.Errorf("server: mint a key: %w", err)
 		}
 		for _, b := range draw {
-			// 248 is the largest multiple of 62 in a byte: what lies above would favour some digits.
+			// 248 is the largest multiple of 62 in a byte: what lies above would favour some
+			// digits.
 			if b < 248 && len(key) < len(prefix)+keyRandom {
 				key = append(key, base62[b%62])
 			}
@@ -101,7 +104,7 @@ var keyDigits = characters(base62)
 func KeyPrefix(key []byte) string {
 	for _, prefix := range [...]string{
 		KeyPrefixLive, KeyPrefixSandbox, KeyPrefixCustomerLive, KeyPrefixCustomerSandbox,
-		KeyPrefixAdmin, KeyPrefixWorkspace, KeyPrefixClaim,
+		KeyPrefixAdmin, KeyPrefixWorkspace, KeyPrefixClaim, KeyPrefixSession,
 	} {
 		if len(key) >= len(prefix) && string(key[:len(prefix)]) == prefix {
 			return prefix

@@ -40,6 +40,12 @@ type Route struct {
 	Access    Access
 	// Scopes are what AccessScope asks for: any of them.
 	Scopes workspace.Scopes
+	// Agents says that the session of an agent may call it: those that do not say so need a person.
+	Agents bool
+	// NoWorkspace says that a session may call it that works in no workspace yet.
+	NoWorkspace bool
+	// SignedIn says that only a session calls it.
+	SignedIn bool
 	// Limit bounds the body in bytes; 0 is DefaultBodyLimit.
 	Limit int
 	// Media are the body's media types; empty is application/json.

@@ -28,7 +28,8 @@ type devCommand struct {
 	Limits   string `default:"dev" enum:"dev,production" help:"dev raises the workspace API's limits, production keeps them; for a new folder."`
 	Node     string `placeholder:"ID" help:"Start this one node again, of a cluster that runs."`
 
-	sampleFlags `embed:""`
+	sampleFlags   `embed:""`
+	identityFlags `embed:""`
 }
 
 // readyTimeout bounds how long nodes may take to serve: they read their snapshot and log first.
@@ -58,6 +59,9 @@ func (c *devCommand) run(ctx context.Context, data devdata.Folder) error {
 	if err := data.Remove(); err != nil { // a dev that was killed left it
 		return err
 	}
+	if err := c.listenIdentity(data); err != nil {
+		return err
+	}
 	wanted, err := c.configs(data)
 	if err != nil {
 		return err
@@ -77,7 +81,11 @@ func (c *devCommand) run(ctx context.Context, data devdata.Folder) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.runNodes(ctx, data, keys, configs), site.close())
+	issuer, err := c.serveIdentity(keys, configs)
+	if err != nil {
+		return errors.Join(err, site.close())
+	}
+	return errors.Join(c.runNodes(ctx, data, keys, configs), site.close(), issuer.close())
 }
 
 // runNodes runs the nodes until ctx ends.
@@ -112,6 +120,9 @@ func (c *devCommand) serve(ctx context.Context, data devdata.Folder, keys devdat
 	ready, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	running := devdata.Running{Account: demoAccount, Keys: keys, SampleProduct: c.url()}
+	if c.listener != nil {
+		running.Identity = c.identityURL()
+	}
 	for i, node := range configs {
 		if err := waitReady(ready, node.Ops, nodes); err != nil {
 			if ctx.Err() != nil {

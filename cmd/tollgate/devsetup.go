@@ -22,7 +22,9 @@ import (
 const (
 	demoAccount  = "demo"
 	demoCustomer = "acme"
-	adminPath    = "/api/v1/admin/accounts"
+	// mailboxKeyPrefix is that of the key of all mailboxes at the local identity provider.
+	mailboxKeyPrefix = "dev_mailbox_"
+	adminPath        = "/api/v1/admin/accounts"
 )
 
 // prepare makes the folder of a new cluster, or loads that of an old one.
@@ -34,6 +36,14 @@ func (c *devCommand) prepare(data devdata.Folder, wanted []config.Config,
 	}
 	if keys.AdminKey == "" {
 		if keys.AdminKey, err = server.MintKey(server.KeyPrefixAdmin); err != nil {
+			return devdata.Keys{}, nil, err
+		}
+		if err = data.SaveKeys(keys); err != nil {
+			return devdata.Keys{}, nil, err
+		}
+	}
+	if keys.MailboxKey == "" {
+		if keys.MailboxKey, err = server.MintKey(mailboxKeyPrefix); err != nil {
 			return devdata.Keys{}, nil, err
 		}
 		if err = data.SaveKeys(keys); err != nil {
@@ -139,6 +149,7 @@ func (c *devCommand) configs(data devdata.Folder) ([]config.Config, error) {
 		if err := c.engage(&node.Workspaces); err != nil {
 			return nil, err
 		}
+		c.believe(&node)
 		if c.Limits != "production" {
 			node.Workspaces.SignupsPerHour, node.Workspaces.RunsPerDay = 1000, 1000
 			node.Workspaces.FreeRunsPerDay = 10_000
@@ -323,8 +334,8 @@ Count what it used (a repeat with the same key counts nothing):
 
 Operate it in a browser: http://%[10]s/console (the admin key signs in).
 Agents begin at http://%[7]s/auth.md (workspace API, limits: %[8]s).
-%[9]sCtrl-C stops the cluster; the data stays in %[6]s.
+%[9]s%[11]sCtrl-C stops the cluster; the data stays in %[6]s.
 `, demoCustomer, running.SandboxKey, base, now.Format("20060102T150405"),
 		now.Format("2006-01-02T15:04:05Z"), c.Data, running.Nodes[0].HTTP, c.limits(),
-		c.sampleSummary(), running.Nodes[0].Ops)
+		c.sampleSummary(), running.Nodes[0].Ops, c.identitySummary(running))
 }

@@ -21,14 +21,29 @@ type sampleFlags struct {
 	Agent         map[string]string `placeholder:"NAME=PROGRAM" help:"Let a program run flows, beside the built-in ones; for a new folder."`
 }
 
-// sampleSite is a sample product that is served.
-type sampleSite struct {
+// localSite is something that this process serves on loopback.
+type localSite struct {
+	name   string
 	server *http.Server
 	ended  chan error
 }
 
+// serveLocal serves a handler.
+func serveLocal(name string, listener net.Listener, handler http.Handler) *localSite {
+	s := &localSite{
+		name: name,
+		server: &http.Server{
+			Handler: handler, ReadTimeout: 10 * time.Second,
+			IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		},
+		ended: make(chan error, 1),
+	}
+	go func() { s.ended <- s.server.Serve(listener) }()
+	return s
+}
+
 // serveSample serves the sample product on loopback; nil where nobody asked for it.
-func (c *sampleFlags) serveSample() (*sampleSite, error) {
+func (c *sampleFlags) serveSample() (*localSite, error) {
 	if !c.SampleProduct {
 		return nil, nil
 	}
@@ -37,25 +52,17 @@ func (c *sampleFlags) serveSample() (*sampleSite, error) {
 		return nil, fmt.Errorf("the sample product cannot be served (choose another --sample-port): %w",
 			err)
 	}
-	s := &sampleSite{
-		server: &http.Server{
-			Handler: sampleproduct.Site(), ReadTimeout: 10 * time.Second,
-			IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
-		},
-		ended: make(chan error, 1),
-	}
-	go func() { s.ended <- s.server.Serve(listener) }()
-	return s, nil
+	return serveLocal("sample product", listener, sampleproduct.Site()), nil
 }
 
 // close ends the site, and whatever it was answering.
-func (s *sampleSite) close() error {
+func (s *localSite) close() error {
 	if s == nil {
 		return nil
 	}
 	err := s.server.Close()
 	if ended := <-s.ended; !errors.Is(ended, http.ErrServerClosed) {
-		err = errors.Join(err, fmt.Errorf("sample product: %w", ended))
+		err = errors.Join(err, fmt.Errorf("%s: %w", s.name, ended))
 	}
 	return err
 }

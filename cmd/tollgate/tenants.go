@@ -69,6 +69,9 @@ func (n *node) openTenants(metrics *admin.Metrics) error {
 	if c.QuoteKey, err = n.sealKey(); err != nil {
 		return err
 	}
+	if c.SignIn, err = n.openSignIn(workspace.SurfaceWorkspaces); err != nil {
+		return err
+	}
 	if c.Proxies, err = config.ParseNetworks(n.settings.Proxies); err != nil {
 		return fmt.Errorf("proxies: %w", err)
 	}

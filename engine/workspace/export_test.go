@@ -184,7 +184,8 @@ func (s *state) brokenPersons() string {
 	for _, rows := range s.promised {
 		slices.Sort(rows)
 	}
-	if !maps.Equal(fresh.emailBy, s.emailBy) || !maps.EqualFunc(fresh.promised, s.promised, slices.Equal) {
+	if !maps.Equal(fresh.emailBy, s.emailBy) ||
+		!maps.EqualFunc(fresh.promised, s.promised, slices.Equal) {
 		return fmt.Sprintf("addresses %v %v, counted %v %v", s.emailBy, s.promised, fresh.emailBy,
 			fresh.promised)
 	}

@@ -6,11 +6,11 @@ import (
 )
 
 const (
-	// MaxWaitingLinks is how many agents may wait for one person's answer: the next one is not asked
-	// for, and asks again when it signs in again.
+	// MaxWaitingLinks is how many agents may wait for one person's answer: the next one is not
+	// asked for, and asks again when it signs in again.
 	MaxWaitingLinks = 20
-	// maxAsks is how many links a person was ever asked for, maxOwners how many owners an agent ever
-	// had; beyond it no more are asked for.
+	// maxAsks is how many links a person was ever asked for, maxOwners how many owners an agent
+	// ever had; beyond it no more are asked for.
 	maxAsks   = 1000
 	maxOwners = 100
 )
@@ -171,14 +171,28 @@ func (m *Machine) Links(person uint32, p Page) (views []LinkView, more bool) {
 		newest: owner.Asked,
 		before: func(row uint32) uint32 { return s.links.Read(row).BeforeOfOwner },
 		find:   func(id [16]byte) uint32 { return s.linkAsked(person, id) },
-		view: func(row uint32) LinkView {
-			l := s.links.Read(row)
-			v := LinkView{ID: l.ID, Status: l.Status, AskedAt: l.AskedAt, AnsweredAt: l.AnsweredAt}
-			v.Agent, _ = s.personView(l.Agent)
-			if l.Workspace != 0 {
-				v.Workspace = s.workspaces.Read(l.Workspace).ID
-			}
-			return v
-		},
+		view:   s.linkView,
 	})
+}
+
+// Link is an agent that a person was asked about; false when there is no such link of theirs.
+func (m *Machine) Link(person uint32, id [16]byte) (v LinkView, ok bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	row := s.linkAsked(person, id)
+	if row == 0 {
+		return v, false
+	}
+	return s.linkView(row), true
+}
+
+func (s *state) linkView(row uint32) LinkView {
+	l := s.links.Read(row)
+	v := LinkView{ID: l.ID, Status: l.Status, AskedAt: l.AskedAt, AnsweredAt: l.AnsweredAt}
+	v.Agent, _ = s.personView(l.Agent)
+	if l.Workspace != 0 {
+		v.Workspace = s.workspaces.Read(l.Workspace).ID
+	}
+	return v
 }

@@ -12,8 +12,8 @@ import (
 const (
 	// MaxPersons is how many persons and agents one group knows at most.
 	MaxPersons = 200_000
-	// MaxSignInsPerDay is how often one of them may sign in within a UTC day, MaxActsPerDay how often
-	// one may act as an owner.
+	// MaxSignInsPerDay is how often one of them may sign in within a UTC day, MaxActsPerDay how
+	// often one may act as an owner.
 	MaxSignInsPerDay = 50
 	MaxActsPerDay    = 1000
 	// MaxOpened is how many workspaces a person may have and still open one.
@@ -42,11 +42,11 @@ type person struct {
 	Own uint32
 	// Owned is the newest workspace that a person owns; a workspace knows the one before it.
 	Owned uint32
-	// Links is the newest link of an agent, Link the one in force: of the owner whom its issuer named
-	// when it signed in last.
+	// Links is the newest link of an agent, Link the one in force: of the owner whom its issuer
+	// named when it signed in last.
 	Links, Link uint32
-	// Asked is the newest link that a person was asked for, Asks their number, Waiting how many wait
-	// for an answer.
+	// Asked is the newest link that a person was asked for, Asks their number, Waiting how many
+	// wait for an answer.
 	Asked, Asks, Waiting uint32
 	// Of the day.
 	Day, SignIns, Acted uint32
@@ -279,8 +279,8 @@ type OwnedView struct {
 	CreatedAt, ClaimedAt int64
 }
 
-// Owned lists the workspaces that a person owns, those that became theirs last first; more says that
-// there are others behind.
+// Owned lists the workspaces that a person owns, those that became theirs last first; more says
+// that there are others behind.
 func (m *Machine) Owned(row uint32, p Page) (views []OwnedView, more bool) {
 	s := m.state.Load()
 	s.mu.RLock()

@@ -75,10 +75,10 @@ func (t *turn) closeSession(hash *[32]byte) {
 	}
 }
 
-// SignIn opens a session for whom an issuer has named: somebody new, or known by Issuer and Subject.
-// An agent without a workspace gets one, which nobody has claimed; its links follow the owner whom
-// its issuer names now. The same Session again is the same success again. The reply is a
-// SignInReply, that of OutcomeSignInLimit and OutcomeSignupLimited a RetryReply.
+// SignIn opens a session for whom an issuer has named: somebody new, or known by Issuer and
+// Subject. An agent without a workspace gets one, which nobody has claimed; its links follow the
+// owner whom its issuer names now. The same Session again is the same success again. The reply is
+// a SignInReply, that of OutcomeSignInLimit and OutcomeSignupLimited a RetryReply.
 type SignIn struct {
 	ID              [16]byte // of somebody new
 	Issuer, Subject string

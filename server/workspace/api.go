@@ -16,6 +16,7 @@ import (
 	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
+	"tollgate/server/identity"
 	"tollgate/server/inspect"
 	inspection "tollgate/server/inspect/document"
 	"tollgate/server/provider/payment"
@@ -42,8 +43,8 @@ type Config struct {
 	Inspector *inspect.Inspector
 	// Verifier makes verification calls; nil leaves quotes without a preflight.
 	Verifier *verify.Verifier
-	// Check says whether a URL may be fetched at all, where this port may be too, without touching the
-	// network; nil takes all that are well-formed.
+	// Check says whether a URL may be fetched at all, where this port may be too, without touching
+	// the network; nil takes all that are well-formed.
 	Check func(url string, port uint16) error
 	// Agents are what can run flows, the default one first; none answers execution_unavailable.
 	Agents []Agent
@@ -53,6 +54,8 @@ type Config struct {
 	Cards    payment.CardProvider
 	// Proxies are the networks of proxies in front, whose word about a caller's address counts.
 	Proxies []netip.Prefix
+	// SignIn lets people and agents sign in; nil answers authentication_not_configured.
+	SignIn *identity.Service
 	// Contact is where more runs can be asked for.
 	Contact string
 	// Gate bounds what requests hold together; nil is no bound.
@@ -76,8 +79,8 @@ type API struct {
 	listing  []byte
 	// inspection describes the inspection document.
 	inspection []byte
-	// cards is the payment provider; nil where purchases cannot be paid. sandbox is the same where it
-	// is the built-in one.
+	// cards is the payment provider; nil where purchases cannot be paid. sandbox is the same where
+	// it is the built-in one.
 	cards   payment.CardProvider
 	sandbox *payment.Sandbox
 	answers *vault.Vault
@@ -189,6 +192,9 @@ func (a *API) read(x *server.Exchange, answer func() *refusal) {
 			refused = answer()
 		} else {
 			revoked := no("invalid_key")
+			if x.Tenant.Person != 0 {
+				revoked = no("sign_in_required")
+			}
 			refused = &revoked
 		}
 		if !a.config.Reader.ReadStands(ticket) {

@@ -105,6 +105,8 @@ func filled(path string) string {
 	switch {
 	case strings.Contains(path, "/issues/"):
 		mark = markIssue
+	case strings.Contains(path, "/links/"):
+		mark = markLink
 	case strings.Contains(path, "/notifications/"):
 		mark = markNotification
 	case strings.Contains(path, "run"):

@@ -13,6 +13,12 @@ func (a *API) authenticate(x *server.Exchange) *server.Fault {
 		Status: 401, Code: "invalid_key", Message: errorTable["invalid_key"].message,
 	}
 	key, ok := server.PresentedKey(x.Ctx)
+	if ok && server.KeyPrefix(key) == server.KeyPrefixSession {
+		return a.authenticateSession(x, key)
+	}
+	if len(key) == 0 && x.Route.SignedIn {
+		return signInRequired()
+	}
 	if !ok || !server.WellFormedKey(key) || server.KeyPrefix(key) != server.KeyPrefixWorkspace {
 		return &unknown
 	}
@@ -47,6 +53,87 @@ func (a *API) authenticate(x *server.Exchange) *server.Fault {
 	return nil
 }
 
+func signInRequired() *server.Fault {
+	return &server.Fault{
+		Status: 401, Code: "sign_in_required", Message: errorTable["sign_in_required"].message,
+	}
+}
+
+func personRequired() *server.Fault {
+	return &server.Fault{
+		Status: 403, Code: "person_required", Message: errorTable["person_required"].message,
+	}
+}
+
+// authenticateSession finds who is signed in by the token that a request bears.
+func (a *API) authenticateSession(x *server.Exchange, token []byte) *server.Fault {
+	hash := sha256.Sum256(token)
+	v, known := a.session(hash)
+	if stale, _ := server.Consistency(x); !stale && (!known || x.Route.Method != "GET") {
+		// It may have been opened or ended on another node a moment ago.
+		if !a.fresh() {
+			return &server.Fault{
+				Status: 503, Code: "workspace_busy", Message: errorTable["workspace_busy"].message,
+				RetryAfter: 1,
+			}
+		}
+		v, known = a.session(hash)
+	}
+	if !known || !server.WellFormedKey(token) {
+		return signInRequired()
+	}
+	if x.Route.Method != "GET" {
+		origin, one := server.SoleHeader(x.Ctx, "Origin")
+		if !one || string(origin) != a.origin() {
+			return &server.Fault{
+				Status: 403, Code: "origin_not_allowed",
+				Message: errorTable["origin_not_allowed"].message,
+			}
+		}
+	}
+	if v.Agent && !x.Route.Agents {
+		return personRequired()
+	}
+	if v.Principal.Workspace == 0 && !x.Route.NoWorkspace {
+		x.More(func(j *server.JSON) { j.Text("reason", "no_workspace") })
+		f := signInRequired()
+		f.Message = "You work in no workspace yet. Open one (POST /v1/workspaces), or claim one " +
+			"(POST /v1/claims)."
+		if v.Agent {
+			f.Message = "Your workspace was removed, since it was not used. Sign in again to get another."
+		}
+		return f
+	}
+	a.noteSession(&v, hash)
+	x.Tenant = v.Principal
+	x.Tenant.Person, x.Tenant.Agent = v.Person, v.Agent
+	return nil
+}
+
+// session finds the session of a token's hash.
+func (a *API) session(hash [32]byte) (state.SessionView, bool) {
+	return a.machine.Session(hash, state.SurfaceWorkspaces, a.now())
+}
+
+// noteSession keeps a session, and the workspace that it works in, from counting as unused.
+func (a *API) noteSession(v *state.SessionView, hash [32]byte) {
+	if a.now() >= v.NoteFrom {
+		a.propose(state.KindNoteSession, &state.NoteSession{Session: hash})
+	}
+	a.noteUse(&v.Principal)
+}
+
+// origin is where changes by a session must come from.
+func (a *API) origin() string {
+	if a.config.SignIn != nil {
+		return a.config.SignIn.Origin()
+	}
+	return a.config.PublicURL
+}
+
+// person says that a person asks, and neither a key nor an agent.
+func person(x *server.Exchange) bool { return x.Tenant.Person != 0 && !x.Tenant.Agent }
+
 // gone says of a key that does not work that its workspace was removed, and why, where it was.
 func (a *API) gone(x *server.Exchange, hash [32]byte, unknown server.Fault) *server.Fault {
 	reason := ""
@@ -65,13 +152,18 @@ func (a *API) gone(x *server.Exchange, hash [32]byte, unknown server.Fault) *ser
 	return &unknown
 }
 
-// current says that the key of a request speaks for its workspace in the memory that is to be
-// answered from, which is newer than that in which it was found.
+// current says that the key or session of a request speaks for its workspace in the memory that is
+// to be answered from, which is newer than that in which it was found.
 func (a *API) current(x *server.Exchange) bool {
-	if x.Tenant.Workspace == 0 {
+	if x.Tenant.Workspace == 0 && x.Tenant.Person == 0 {
 		return true // an open route
 	}
 	key, ok := server.PresentedKey(x.Ctx)
+	if x.Tenant.Person != 0 {
+		v, known := a.session(sha256.Sum256(key))
+		return ok && known && v.Person == x.Tenant.Person &&
+			v.Principal.Workspace == x.Tenant.Workspace
+	}
 	principal, known := a.machine.Authenticate(sha256.Sum256(key))
 	return ok && known && principal.KeyID == x.Tenant.KeyID
 }

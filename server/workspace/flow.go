@@ -263,7 +263,7 @@ func (a *API) changeAlerts(x *server.Exchange) {
 	}
 }
 
-// confirmSignup is POST /v1/flows/{flow_id}/confirm-signup: a key may not.
+// confirmSignup is POST /v1/flows/{flow_id}/confirm-signup: a person's alone.
 func (a *API) confirmSignup(x *server.Exchange) {
 	id, ok := a.id(x, markFlow)
 	if !ok {
@@ -273,7 +273,18 @@ func (a *API) confirmSignup(x *server.Exchange) {
 		a.refuse(x, no("not_found"))
 		return
 	}
-	a.refuse(x, no("person_required"))
+	if !person(x) {
+		a.refuse(x, no("person_required"))
+		return
+	}
+	if refused := open(x, true).close(); refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	c := &state.ConfirmSignup{Workspace: x.Tenant.Workspace, ID: id}
+	if _, ok := a.actAsOwner(x, c.Workspace, state.KindConfirmSignup, c); ok {
+		a.answerFlow(x, id, 200)
+	}
 }
 
 // portIn is the port that a url's text names; 0 is none.

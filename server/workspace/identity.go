@@ -19,6 +19,8 @@ const (
 	markIssue        = "iss_"
 	markNotification = "ntf_"
 	markTransaction  = "ctx_"
+	markPerson       = "per_"
+	markLink         = "lnk_"
 )
 
 // digits are those of base32hex in lower case: texts sort like the bytes, so ids sort by time.

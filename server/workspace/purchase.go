@@ -36,7 +36,7 @@ func (a *API) askForPayment(x *server.Exchange, flow [16]byte) {
 	}
 	c := &state.RequestPurchase{
 		Workspace: x.Tenant.Workspace, ID: mint(), Runs: 1, Flow: flow, Ask: true,
-		Link: sha256.Sum256([]byte(token)),
+		Link: sha256.Sum256([]byte(token)), AgentSession: x.Tenant.Agent,
 	}
 	reply, ok := a.requestPurchase(x, c)
 	if !ok {
@@ -118,6 +118,7 @@ func (a *API) buy(x *server.Exchange) {
 	reply, ok := a.requestPurchase(x, &state.RequestPurchase{
 		Workspace: x.Tenant.Workspace, ID: mint(), Runs: uint32(runs), Key: key,
 		Body: hashOf("purchase", strconv.FormatInt(runs, 10)), Link: sha256.Sum256([]byte(token)),
+		AgentSession: x.Tenant.Agent,
 	})
 	if !ok {
 		return
@@ -209,7 +210,7 @@ func (a *API) renewLink(x *server.Exchange) {
 		return
 	}
 	if _, ok := a.do(x, state.KindRenewLink, &state.RenewLink{
-		Workspace: x.Tenant.Workspace, ID: id, Link: sha256.Sum256([]byte(token)),
+		Workspace: x.Tenant.Workspace, ID: id, Link: sha256.Sum256([]byte(token)), Person: person(x),
 	}); !ok {
 		return
 	}
@@ -240,7 +241,7 @@ func (a *API) cancelPurchase(x *server.Exchange) {
 		a.refuse(x, *refused)
 		return
 	}
-	c := &state.CancelPurchase{Workspace: x.Tenant.Workspace, ID: id}
+	c := &state.CancelPurchase{Workspace: x.Tenant.Workspace, ID: id, Person: person(x)}
 	if _, ok := a.do(x, state.KindCancelPurchase, c, closed...); ok {
 		a.answerPurchase(x, id, 200)
 	}
@@ -258,7 +259,7 @@ func (a *API) closeBefore(x *server.Exchange, id [16]byte) (closed []engine.Reco
 	v, _ := a.machine.Purchase(x.Tenant.Workspace, id)
 	account, _ := a.machine.Account(x.Tenant.Workspace, a.now())
 	if !v.PageOpen || v.Status != state.PurchaseCheckout || a.cards == nil ||
-		account.CancelsToday >= state.MaxCancelsPerDay {
+		account.CancelsToday >= state.MaxCancelsPerDay && !person(x) {
 		return nil, nil // there is no page, or it stays open since this will be refused
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), a.config.WriteTimeout)
@@ -342,32 +343,37 @@ func (a *API) writePurchase(j *server.JSON, v *state.PurchaseView) {
 func (a *API) pause(x *server.Exchange) {
 	b := open(x, false)
 	paused := b.truth("paused")
+	number := a.chosen(x, b)
 	if refused := b.close(); refused != nil {
 		a.refuse(x, *refused)
 		return
 	}
-	a.setBilling(x, &state.SetBilling{HasPaused: true, Paused: paused})
+	a.setBilling(x, &state.SetBilling{Workspace: number, HasPaused: true, Paused: paused})
 }
 
 // setCap is POST /v1/billing/cap.
 func (a *API) setCap(x *server.Exchange) {
 	b := open(x, false)
 	limit := b.number("capCents", 0, int64(a.machine.Policy().MaxCapCents))
+	number := a.chosen(x, b)
 	if refused := b.close(); refused != nil {
 		a.refuse(x, *refused)
 		return
 	}
-	a.setBilling(x, &state.SetBilling{HasCap: true, CapCents: uint32(limit)})
+	a.setBilling(x, &state.SetBilling{Workspace: number, HasCap: true, CapCents: uint32(limit)})
 }
 
 func (a *API) setBilling(x *server.Exchange, c *state.SetBilling) {
-	c.Workspace = x.Tenant.Workspace
-	if r := a.propose(state.KindSetBilling, c); r.Outcome != engine.OutcomeDone {
+	if c.Person = person(x); c.Person {
+		if _, ok := a.actAsOwner(x, c.Workspace, state.KindSetBilling, c); !ok {
+			return
+		}
+	} else if r := a.propose(state.KindSetBilling, c); r.Outcome != engine.OutcomeDone {
 		a.refuseOutcome(x, r)
 		return
 	}
 	a.read(x, func() *refusal {
-		account, _ := a.machine.Account(x.Tenant.Workspace, a.now())
+		account, _ := a.machine.Account(c.Workspace, a.now())
 		j := x.BeginBare()
 		j.Open('{')
 		a.writeBilling(j, &account)

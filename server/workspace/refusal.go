@@ -33,6 +33,10 @@ var errorTable = map[string]struct {
 	"sign_in_required":              {401, "Sign in again."},
 	"insufficient_credits":          {402, "The credits do not cover it. Nothing was started; the setup is saved."},
 	"payment_required":              {402, "No hosted run is left, or the purchase needs its owner. Nothing was started."},
+	"act_limit":                     {429, "You have changed as much as may be changed in a day. Nothing was changed."},
+	"origin_not_allowed":            {403, "Changes come from the configured origin (header Origin) alone. Nothing was changed."},
+	"workspace_limit":               {409, "You have as many workspaces as one may open. Nothing was changed."},
+	"link_answered":                 {409, "This request was answered otherwise already. Nothing was changed."},
 	"insufficient_scope":            {403, "The key lacks the needed scope."},
 	"person_required":               {403, "Only a person may decide this."},
 	"account_not_found":             {404, "There is no such account."},
@@ -106,6 +110,10 @@ var outcomeCodes = map[engine.Outcome]string{
 	engine.OutcomeIssueStatus:          "invalid_issue_status",
 	engine.OutcomeWorkspaceFull:        "workspace_full",
 	engine.OutcomeCreditsInvalid:       "invalid_field",
+	engine.OutcomeSessionUnknown:       "sign_in_required",
+	engine.OutcomeOwnedLimit:           "workspace_limit",
+	engine.OutcomeLinkAnswered:         "link_answered",
+	engine.OutcomeActLimit:             "act_limit",
 }
 
 // refusal is an error answer.
@@ -160,6 +168,7 @@ func (a *API) refuseOutcome(x *server.Exchange, result engine.Result) {
 	r := no(code)
 	switch result.Outcome {
 	case engine.OutcomeSignupLimited, engine.OutcomeCancelLimit, engine.OutcomeRunLimit,
+		engine.OutcomeActLimit,
 		engine.OutcomeFreeCapacity:
 		r = a.retry(code, result.Value)
 	case engine.OutcomeCreditsShort:

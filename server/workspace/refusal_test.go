@@ -26,17 +26,15 @@ const documented = `
 405 method_not_allowed
 409 alerts_claim_required, cannot_cancel, cannot_resume, checkout_completed, execution_unavailable,
 409 flow_busy, idempotency_conflict, invalid_issue_status, quote_changed, resume_unavailable,
-409 schedule_unavailable, wrong_run_type, +purchase_closed
+409 schedule_unavailable, wrong_run_type, +purchase_closed, +workspace_limit, +link_answered
 413 request_too_large
-429 approval_link_limit, cancel_limit, run_limit_reached, signup_rate_limited
+429 approval_link_limit, cancel_limit, run_limit_reached, signup_rate_limited, +act_limit
 502 target_unreachable
 503 authentication_not_configured, free_capacity_exhausted, hosting_not_configured, runner_busy,
 503 signup_unavailable, workspace_busy, +outcome_unknown`
 
 // later are pairs that nothing can provoke yet, and what will.
 var later = map[string]string{
-	"401 sign_in_required":     "sign-in of people",
-	"403 origin_not_allowed":   "sign-in of people",
 	"409 schedule_unavailable": "sign-in of people: an owner sets schedules",
 }
 
@@ -53,6 +51,7 @@ func TestEveryRefusal(t *testing.T) {
 	refuseLimits(t, is)
 	refuseDeployments(t, is)
 	refuseInspections(t, is)
+	refuseSessions(t, is)
 	known := map[string]bool{}
 	for line := range strings.Lines(strings.TrimSpace(documented)) {
 		status, codes, _ := strings.Cut(strings.TrimSpace(line), " ")

@@ -21,6 +21,7 @@ func (a *API) routes() []server.Route {
 	rows = append(rows, a.inspectionRoutes()...)
 	rows = append(rows, a.runRoutes()...)
 	rows = append(rows, a.moneyRoutes()...)
+	rows = append(rows, a.sessionRoutes()...)
 	return append(rows, a.tenantRoutes()...)
 }
 
@@ -41,7 +42,31 @@ func row(method, path, operation, about string, scopes state.Scopes, handle func
 	for _, add := range more {
 		add(&r)
 	}
+	if r.SignedIn {
+		r.Handle = ofSessions(r.Agents, handle)
+	}
 	return r
+}
+
+// agents states that the session of an agent may call a route. It is the list of what it may: what
+// a route does not state needs a person.
+func agents(r *server.Route) { r.Agents = true }
+
+// signedIn states that only a session calls a route, anywhere that it does so though it works in no
+// workspace yet.
+func signedIn(r *server.Route) { r.SignedIn = true }
+
+func anywhere(r *server.Route) { r.SignedIn, r.NoWorkspace = true, true }
+
+// ofSessions answers what a key may not decide.
+func ofSessions(agents bool, handle func(*server.Exchange)) func(*server.Exchange) {
+	return func(x *server.Exchange) {
+		if person(x) || agents && x.Tenant.Agent {
+			handle(x)
+			return
+		}
+		x.Refuse(*personRequired())
+	}
 }
 
 // takes states a route's body.
@@ -128,7 +153,6 @@ func (a *API) openRoutes() []server.Route {
 			plainText),
 		row("GET", "/robots.txt", "robots", "What may be crawled", 0, a.page1(robotsText),
 			plainText),
-		row("GET", "/login/identity", "signIn", "Agent identity sign-in", 0, a.noSignIn),
 		row("GET", "/approve/{token}", "showApproval", "What an approval link asks its owner for", 0,
 			a.showApproval, param("token"), gives(200, "The purchase that waits for its owner, or its payer",
 				server.Must("workspace", text), server.Must("claimed", server.BoolSchema),
@@ -166,27 +190,35 @@ func free(status int, about string) func(*server.Route) {
 func (a *API) flowRoutes() []server.Route {
 	one := server.Must("flow", server.RefTo("Flow"))
 	return []server.Route{
-		row("GET", "/v1/flows", "listFlows", "Saved tests", read, a.listFlows, listed("flows", "Flow")),
-		row("POST", "/v1/flows", "createFlow", "Save a test; starts nothing", write, a.createFlow,
+		row("GET", "/v1/flows", "listFlows", "Saved tests",
+			read, a.listFlows, agents, listed("flows", "Flow")),
+		row("POST", "/v1/flows", "createFlow", "Save a test; starts nothing",
+			write, a.createFlow, agents,
 			flowBody(true), gives(201, "Saved", one)),
-		row("GET", "/v1/flows/{flow_id}", "getFlow", "One saved test", read, a.getFlow, param("flow_id"),
+		row("GET", "/v1/flows/{flow_id}", "getFlow", "One saved test",
+			read, a.getFlow, agents, param("flow_id"),
 			gives(200, "The flow", one)),
 		row("PATCH", "/v1/flows/{flow_id}", "changeFlow",
-			"Change a test: a new version, unless only its name changes", write, a.changeFlow,
+			"Change a test: a new version, unless only its name changes",
+			write, a.changeFlow, agents,
 			param("flow_id"), flowBody(false), gives(200, "The flow", one)),
 		row("DELETE", "/v1/flows/{flow_id}", "archiveFlow", "Archive a test; its runs stay", write,
-			a.archiveFlow, param("flow_id"),
+			a.archiveFlow, agents, param("flow_id"),
 			gives(200, "Archived", server.Must("archived", server.BoolSchema))),
 		row("GET", "/v1/flows/{flow_id}/quote", "getQuote", "What a run costs and needs", read,
-			a.getQuote, current, param("flow_id"),
+			a.getQuote, agents, current, param("flow_id"),
 			gives(200, "The quote", server.Must("quote", server.RefTo("Quote")))),
-		row("POST", "/v1/flows/{flow_id}/run", "startRun", "Start a hosted run", run, a.startRun,
+		row("POST", "/v1/flows/{flow_id}/run", "startRun", "Start a hosted run",
+			run, a.startRun, agents,
 			param("flow_id"), keyed, takes(server.Must("fingerprint", text)),
 			gives(202, "Queued, or the run of this key",
 				server.Must("run", server.RefTo("Run")))),
 		row("POST", "/v1/flows/{flow_id}/confirm-signup", "confirmSignup",
-			"Confirm that an agent may sign up: a person", anyScope, a.confirmSignup, param("flow_id")),
-		row("GET", "/v1/flows/{flow_id}/alerts", "getAlerts", "The alert watch", read, a.getAlerts,
+			"Confirm that an agent may sign up: a person",
+			anyScope, a.confirmSignup, param("flow_id"),
+			gives(200, "Confirmed for this version of the flow", one)),
+		row("GET", "/v1/flows/{flow_id}/alerts", "getAlerts", "The alert watch",
+			read, a.getAlerts, agents,
 			param("flow_id"), gives(200, "The watch", server.Must("watch", server.Object(
 				server.Must("state", server.EnumSchema("passing", "failing", "unknown", "off")),
 				server.Must("since", server.TimeSchema))),
@@ -203,25 +235,26 @@ func (a *API) flowRoutes() []server.Route {
 func (a *API) runRoutes() []server.Route {
 	one, document := server.Must("run", server.RefTo("Run")), server.OrNull(server.FreeObject())
 	return []server.Route{
-		row("GET", "/v1/runs", "listRuns", "All runs", read, a.listRuns, listed("runs", "Run")),
+		row("GET", "/v1/runs", "listRuns", "All runs",
+			read, a.listRuns, agents, listed("runs", "Run")),
 		row("GET", "/v1/runs/{run_id}", "getRun", "One run, and the document of one that has one", read,
-			a.getRun, param("run_id"), gives(200, "The run", one, server.May("inspection", document),
+			a.getRun, agents, param("run_id"), gives(200, "The run", one, server.May("inspection", document),
 				server.May("comparison", comparisonSchema()),
 				server.May("journey", server.OrNull(journeySchema())))),
 		row("POST", "/v1/runs/{run_id}/resume", "resumeRun", "Go on with a run that waits for a person",
-			run, a.resumeRun, param("run_id"), takes(server.May("answer", text)),
+			run, a.resumeRun, agents, param("run_id"), takes(server.May("answer", text)),
 			gives(202, "Queued again", one)),
 		row("POST", "/v1/runs/{run_id}/cancel", "cancelRun", "Cancel a hosted run", writeOrRun,
-			a.cancelRun, param("run_id"), gives(200, "Cancelled", one)),
+			a.cancelRun, agents, param("run_id"), gives(200, "Cancelled", one)),
 		row("POST", "/v1/run-requests", "requestRun", "Save a usability request; no charge", write,
-			a.requestRun, takes(server.Must("flowId", text), server.May("url", text)),
+			a.requestRun, agents, takes(server.Must("flowId", text), server.May("url", text)),
 			gives(201, "Saved", one)),
 		row("POST", "/v1/run-requests/{id}/cancel", "cancelRunRequest", "Cancel a usability request",
-			write, a.cancelRequest, param("id"), gives(200, "Cancelled", one)),
+			write, a.cancelRequest, agents, param("id"), gives(200, "Cancelled", one)),
 		row("POST", "/v1/local-runs", "startLocalRun", "Report a run of the older local tool", run,
-			a.startLocal, gives(201, "Counted", one, server.Must("limits", server.RefTo("Limits")))),
+			a.startLocal, agents, gives(201, "Counted", one, server.Must("limits", server.RefTo("Limits")))),
 		row("POST", "/v1/local-runs/{id}/finish", "finishLocalRun", "Report what a local run came to",
-			run, a.finishLocal, param("id"),
+			run, a.finishLocal, agents, param("id"),
 			takes(server.Must("outcome", server.EnumSchema("passed", "blocked", "inconclusive"))),
 			gives(200, "Noted", one, server.Must("limits", server.RefTo("Limits")))),
 	}
@@ -232,52 +265,56 @@ func (a *API) moneyRoutes() []server.Route {
 	charging := server.Must("charging", server.BoolSchema)
 	billing := gives(200, "Set", server.Must("billing", server.RefTo("Billing")))
 	return []server.Route{
-		row("POST", "/v1/purchases", "buyRuns", "Buy hosted runs with the saved card", run, a.buy, keyed,
+		row("POST", "/v1/purchases", "buyRuns", "Buy hosted runs with the saved card",
+			run, a.buy, agents, keyed,
 			takes(server.Must("runs", server.IntSchema(1, state.MaxPurchaseRuns))),
 			gives(200, "Ended without a charge", one), gives(201, "Paid", one),
 			gives(202, "Being charged", one, charging)),
-		row("GET", "/v1/purchases", "listPurchases", "Purchases", read, a.listPurchases,
+		row("GET", "/v1/purchases", "listPurchases", "Purchases", read, a.listPurchases, agents,
 			listed("purchases", "Purchase")),
-		row("GET", "/v1/purchases/{id}", "getPurchase", "One purchase", read, a.getPurchase, param("id"),
+		row("GET", "/v1/purchases/{id}", "getPurchase", "One purchase",
+			read, a.getPurchase, agents, param("id"),
 			gives(200, "The purchase", one)),
 		row("POST", "/v1/purchases/{id}/approval-link", "renewApprovalLink", "A new approval link", run,
-			a.renewLink, param("id"), gives(200, "The old link stops working",
+			a.renewLink, agents, param("id"), gives(200, "The old link stops working",
 				server.Must("approval_url", text), server.Must("poll_url", text), one)),
 		row("POST", "/v1/purchases/{id}/cancel", "cancelPurchase", "Cancel a waiting purchase",
-			writeOrRun, a.cancelPurchase, param("id"), gives(200, "Cancelled", one)),
+			writeOrRun, a.cancelPurchase, agents, param("id"), gives(200, "Cancelled", one)),
 		row("POST", "/v1/billing/pause", "pausePurchases", "Every purchase then needs the owner",
-			writeOrRun, a.pause, takes(server.Must("paused", server.BoolSchema)), billing),
-		row("POST", "/v1/billing/cap", "lowerCap", "Lower the monthly spending cap", writeOrRun, a.setCap,
+			writeOrRun, a.pause, agents, takes(server.Must("paused", server.BoolSchema)), billing),
+		row("POST", "/v1/billing/cap", "lowerCap", "Lower the monthly spending cap",
+			writeOrRun, a.setCap, agents,
 			takes(server.Must("capCents", server.IntSchema(0, 20_000))), billing),
 	}
 }
 
 func (a *API) tenantRoutes() []server.Route {
 	return []server.Route{
-		row("GET", "/v1/account", "getAccount", "Workspace, credits, usage", read, a.getAccount,
+		row("GET", "/v1/account", "getAccount", "Workspace, credits, usage",
+			read, a.getAccount, agents,
 			gives(200, "The account", server.Must("workspace", server.FreeObject()),
 				server.Must("credits", server.Object(server.Must("balance", server.IntegerSchema),
 					server.Must("reserved", server.IntegerSchema))),
 				server.Must("transactions", server.ArrayOf(server.FreeObject())),
 				server.Must("billing", server.RefTo("Billing")))),
-		row("GET", "/v1/execution", "getExecution", "What can run flows", read, a.getExecution,
+		row("GET", "/v1/execution", "getExecution", "What can run flows",
+			read, a.getExecution, agents,
 			current,
 			gives(200, "Execution", server.Must("execution", server.FreeObject()))),
-		row("GET", "/v1/issues", "listIssues", "What stops agents", read, a.listIssues,
+		row("GET", "/v1/issues", "listIssues", "What stops agents", read, a.listIssues, agents,
 			listed("issues", "Issue")),
-		row("PATCH", "/v1/issues/{id}", "changeIssue", "Say that an issue is fixed", write, a.changeIssue,
+		row("PATCH", "/v1/issues/{id}", "changeIssue", "Say that an issue is fixed",
+			write, a.changeIssue, agents,
 			param("id"), takes(server.Must("status", server.EnumSchema("fix_ready")),
 				server.Must("note", server.TextSchema(1, longestNote))),
 			gives(200, "The issue", server.Must("issue", server.RefTo("Issue")))),
-		row("GET", "/v1/notifications", "listNotifications", "Updates", read, a.listNotifications,
+		row("GET", "/v1/notifications", "listNotifications", "Updates",
+			read, a.listNotifications, agents,
 			listed("notifications", "Notification")),
 		row("POST", "/v1/notifications/{id}/read", "readNotification", "Mark an update read", write,
-			a.readNotification, param("id"),
+			a.readNotification, agents, param("id"),
 			gives(200, "Read", server.Must("notification", server.RefTo("Notification")))),
 		row("POST", "/v1/keys/self/revoke", "revokeKey", "Revoke the key that asks", anyScope,
 			a.revokeSelf, gives(200, "Revoked", server.Must("revoked", server.BoolSchema))),
-		row("POST", "/v1/keys/rotate", "rotateKeys", "Replace all keys: a person", anyScope,
-			a.personOnly),
-		row("POST", "/v1/claims", "claimWorkspace", "Take ownership: a person", anyScope, a.personOnly),
 	}
 }

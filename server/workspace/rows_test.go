@@ -54,7 +54,7 @@ var rows = map[string]string{
 	"rule 2: wait":                             "TestWaitIsForACharge",
 	"rule 3: approval_url is null":             "TestA402StartsNothing TestADeclinedCardNeedsItsOwner",
 	"rule 4: no card, over the cap, paused":    "TestPurchasesThatNeedTheOwner",
-	"rule 4: an agent session":                 "later: sign-in of people (in the state: workspace-purchases.txt)",
+	"rule 4: an agent session":                 "TestAnAgentNeverChargesACard workspace-purchases.txt",
 	"rule 5: lowering a cap nobody approved":   "TestEveryRefusal",
 	"rule 6: signup turned off":                "TestWhatOnlyAnOperatorEnds",
 
@@ -62,12 +62,13 @@ var rows = map[string]string{
 	"1 a key as a bearer":                     "TestOnlyWorkspaceKeysAreKeys TestARevokedKeyDoesNotWorkOnANodeThatLags",
 	"2 WWW-Authenticate on any 401":           "TestEveryRefusal",
 	"3 scopes":                                "TestScopes",
-	"4 dashboard session, 5 agent identity":   "later: sign-in of people",
-	"6 owner linking, 7 agents' workspaces":   "later: sign-in of people",
-	"8 an agent session never charges a card": "later: sign-in of people (in the state: workspace-purchases.txt)",
+	"4 dashboard session":                     "TestASessionIsABearer TestSessionsEnd",
+	"5 agent identity":                        "TestAgentsSignIn TestWhatAgentsMay",
+	"6 owner linking, 7 agents' workspaces":   "TestAgentsWorkForTheirOwner workspace-links.txt",
+	"8 an agent session never charges a card": "TestAnAgentNeverChargesACard TestWhatAgentsMay",
 	"9 what needs a person":                   "TestEveryRefusal TestScopes",
 	"10 cancel, pause, cap, self-revoke":      "TestScopes TestEveryEndpoint",
-	"11 claiming":                             "TestTakingOver",
+	"11 claiming":                             "TestASessionIsABearer TestTakingOver workspace-owners.txt",
 
 	// Events
 	"alerts are set by the owner":    "TestEveryRefusal",
@@ -82,7 +83,7 @@ var rows = map[string]string{
 	"cap: 5000, at most 20000, set by an owner": "TestPurchasesThatNeedTheOwner TestEveryRefusal",
 	"5 new approval links":                      "TestEveryRefusal",
 	"10 cancels, repetitions not counted":       "TestLimitsEndAtMidnight TestACancelledPurchaseStaysCancelled",
-	"20 waiting link requests, 5 minutes":       "later: sign-in of people",
+	"20 waiting link requests, 5 minutes":       "TestAgentsWorkForTheirOwner TestAgentsSignIn",
 	"signups of an address in an hour":          "TestSignupsAnHour TestSourcesOfSignups",
 
 	// Versioning
@@ -94,6 +95,9 @@ var rows = map[string]string{
 func TestEveryRowHasItsScenario(t *testing.T) {
 	root := filepath.Join("..", "..")
 	found := testsIn(t, ".")
+	for name := range testsIn(t, filepath.Join("..", "identity")) {
+		found[name] = true
+	}
 	for name := range testsIn(t, filepath.Join(root, "cmd", "tollgate", "clustertest")) {
 		found[name] = true
 	}

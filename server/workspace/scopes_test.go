@@ -66,13 +66,24 @@ any        PATCH /v1/flows/{flow_id}/alerts
 any        POST  /v1/flows/{flow_id}/alerts/secret
 any        POST  /v1/flows/{flow_id}/alerts/test
 any        POST  /v1/keys/self/revoke
-any        POST  /v1/keys/rotate
-any        POST  /v1/claims`
+session    POST  /v1/keys/rotate
+session    POST  /v1/claims
+session    GET   /v1/session
+session    PATCH /v1/session
+session    GET   /v1/workspaces
+session    POST  /v1/workspaces
+session    GET   /v1/links
+session    POST  /v1/links/{id}
+open       GET   /login
+open       GET   /login/callback
+open       POST  /logout`
 
 // grant is one line of granted.
 type grant struct {
 	scopes       []string
 	method, path string
+	// session says that only who is signed in gets through.
+	session bool
 }
 
 func grants() (all []grant) {
@@ -81,6 +92,8 @@ func grants() (all []grant) {
 		g := grant{method: word[1], path: word[2]}
 		switch word[0] {
 		case "open":
+		case "session":
+			g.scopes, g.session = []string{"read", "write", "run"}, true
 		case "any":
 			g.scopes = []string{"read", "write", "run"}
 		default:
@@ -107,6 +120,11 @@ func TestScopes(t *testing.T) {
 		require.NotEqual(t, "method_not_allowed", bare.body["error"], "%s %s", g.method, g.path)
 		if len(g.scopes) == 0 {
 			require.NotContains(t, []int{401, 403}, bare.status, "%s %s", g.method, g.path)
+			continue
+		}
+		if g.session {
+			bare.is(401, "sign_in_required")
+			keys[state.ScopesAll].call(g.method, path, "").is(403, "person_required")
 			continue
 		}
 		bare.is(401, "invalid_key")

@@ -74,32 +74,13 @@ func (b *body) scopes() state.Scopes {
 	return scopes
 }
 
-// from says where a signup comes from: its address, or the /64 of an IPv6 one, as a hash, and the
-// networks that this belongs to. Where a node of the cluster does not know of these yet, they are
-// not said.
+// from says where a signup comes from. Where a node of the cluster does not know of networks yet,
+// they are not said.
 func (a *API) from(c *state.SignUp, ip netip.Addr) {
-	ip = ip.Unmap()
-	c.Source = source(ip, 64)
+	c.Source, c.Wider, c.Network = server.Sources(ip)
 	if agreed, _ := a.machine.Version(); agreed < a.machine.Since(state.KindNoteUse) {
-		return
+		c.Wider, c.Network = [16]byte{}, [16]byte{}
 	}
-	bits := 24
-	if ip.Is6() {
-		bits, c.Wider = 48, source(ip, 56)
-	}
-	if network, err := ip.Prefix(bits); err == nil {
-		c.Network = network.Addr().As16()
-	}
-}
-
-// source is a hash of a caller's address; of IPv6 its network of so many bits.
-func source(ip netip.Addr, bits int) [16]byte {
-	text := ip.String()
-	if prefix, err := ip.Prefix(bits); ip.Is6() && err == nil {
-		text = prefix.String()
-	}
-	sum := sha256.Sum256([]byte("signup " + text))
-	return [16]byte(sum[:16])
 }
 
 // networkText is the network that a workspace was signed up from; empty where it is not known.
@@ -143,9 +124,6 @@ func (a *API) revokeSelf(x *server.Exchange) {
 	j.Close('}')
 	x.EndBare(200)
 }
-
-// personOnly answers what a key may not decide.
-func (a *API) personOnly(x *server.Exchange) { a.refuse(x, no("person_required")) }
 
 // startLocal is POST /v1/local-runs.
 func (a *API) startLocal(x *server.Exchange) {

@@ -35,8 +35,8 @@ type Config struct {
 	HTTP string `yaml:"http"`
 	Ops  string `yaml:"ops"`
 	Raft string `yaml:"raft"`
-	// Members are the nodes of a new cluster, this one included; the same list on each. A node whose
-	// folder is not empty goes by the list that the cluster has agreed on instead.
+	// Members are the nodes of a new cluster, this one included; the same list on each. A node
+	// whose folder is not empty goes by the list that the cluster has agreed on instead.
 	Members []Member `yaml:"members"`
 	// Cluster is the identity of a cluster that was restored from a backup, 32 hex digits: what an
 	// empty folder needs to belong to it. Empty: what the folder says.
@@ -91,6 +91,8 @@ type Config struct {
 	RateLimit RateLimit `yaml:"rateLimit"`
 	// Workspaces are the settings of the workspace API.
 	Workspaces Workspaces `yaml:"workspaces"`
+	// SignIn says who names the people and agents that sign in.
+	SignIn SignIn `yaml:"signIn"`
 	// Skip lists log entries not to be applied: the way past an entry that stops every node.
 	Skip []SkipEntry `yaml:"skip"`
 }
@@ -119,8 +121,8 @@ type Certificate struct {
 
 // Connections bounds the client API's listener; that of operations has 1,024 connections at most.
 type Connections struct {
-	// Total is the number of open connections, PerAddress that of one client address: 1 to 1 million,
-	// PerAddress up to Total. A node holds no more than its limit of open files allows.
+	// Total is the number of open connections, PerAddress that of one client address: 1 to 1
+	// million, PerAddress up to Total. A node holds no more than its limit of open files allows.
 	Total      int `yaml:"total"`
 	PerAddress int `yaml:"perAddress"`
 	// Requests is how many requests are carried out at a time, BodiesMiB what their bodies may take
@@ -204,6 +206,7 @@ func Default() Config {
 		Outbound:    Outbound{AllowNetworks: []string{}, AllowHosts: []string{}},
 		RateLimit:   RateLimit{Window: time.Minute},
 		Workspaces:  defaultWorkspaces(),
+		SignIn:      defaultSignIn(),
 	}
 }
 

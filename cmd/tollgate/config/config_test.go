@@ -144,3 +144,33 @@ func TestBaseURLFollowsTheListener(t *testing.T) {
 	c.PublicURL = "https://billing.example/"
 	require.Equal(t, "https://billing.example", c.BaseURL())
 }
+
+// TestDevelopmentIsForLoopback: a node with the identity provider of `tollgate dev` does not start
+// where anybody else could reach it, and without it an issuer is reached over https alone.
+func TestDevelopmentIsForLoopback(t *testing.T) {
+	valid := config.Default()
+	valid.AdminKeyHash = someHash
+	valid.Members = []config.Member{{ID: "node1", Raft: "127.0.0.1:7080"}}
+	valid.SignIn.Development = true
+	valid.SignIn.Persons = config.Issuer{Issuer: "http://127.0.0.1:1/persons", ClientID: "c"}
+	require.NoError(t, valid.Validate())
+	for want, breakIt := range map[string]func(*config.Config){
+		"http is 0.0.0.0:8080":  func(c *config.Config) { c.HTTP = "0.0.0.0:8080" },
+		"http is :8080":         func(c *config.Config) { c.HTTP = ":8080" },
+		"ops is 10.0.0.1:9080":  func(c *config.Config) { c.Ops = "10.0.0.1:9080" },
+		"publicURL is https://": func(c *config.Config) { c.PublicURL = "https://billing.example" },
+		"signIn.persons.issuer": func(c *config.Config) { c.SignIn.Development = false },
+		"signIn.persons: want": func(c *config.Config) {
+			c.SignIn.Agents, c.SignIn.Persons = c.SignIn.Persons, config.Issuer{}
+		},
+		"signIn.operators[0]": func(c *config.Config) {
+			c.SignIn.Operators = []config.Operator{{Email: "ada@acme.example", On: "account:", May: "view"}}
+		},
+		"signIn.origin":        func(c *config.Config) { c.SignIn.Origin = "https://a.example/path" },
+		"signIn.allowNetworks": func(c *config.Config) { c.SignIn.AllowNetworks = []string{"10.0.0.1"} },
+	} {
+		c := valid
+		breakIt(&c)
+		require.ErrorContains(t, c.Validate(), want)
+	}
+}

@@ -26,6 +26,8 @@ type Keys struct {
 	LiveKey    string `json:"liveKey"`
 	// ReadKey belongs to the sandbox and may not write.
 	ReadKey string `json:"readKey"`
+	// MailboxKey approves sign-ins of agents at the local identity provider.
+	MailboxKey string `json:"mailboxKey,omitempty"`
 }
 
 // Running is what dev.json says: a cluster that is ready, and how to reach it.
@@ -35,6 +37,8 @@ type Running struct {
 	Nodes []Node `json:"nodes"`
 	// SampleProduct is the URL of the sample product; empty where it is not served.
 	SampleProduct string `json:"sampleProduct,omitempty"`
+	// Identity is the URL of the local identity provider; empty where it is not served.
+	Identity string `json:"identity,omitempty"`
 }
 
 // Node is one node process. Addresses are host:port.

@@ -1,0 +1,145 @@
+package config
+
+import (
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// SignIn says who names the people and agents that sign in; the same on each node.
+type SignIn struct {
+	// Persons and Agents are OpenID Connect providers; an issuer that is empty is none. Without
+	// Persons nobody signs in.
+	Persons Issuer `yaml:"persons"`
+	Agents  Issuer `yaml:"agents"`
+	// Origin is where pages come from that change something; empty is publicURL's.
+	Origin string `yaml:"origin"`
+	// OpsURL is where the operations listener is reached by operators' browsers, http(s)://host
+	// without a path; empty is Ops.
+	OpsURL string `yaml:"opsURL"`
+	// Operators are who may use the operators' pages.
+	Operators []Operator `yaml:"operators"`
+	// AllowNetworks are private networks in which the issuers may be, for their requests alone.
+	AllowNetworks []string `yaml:"allowNetworks"`
+	// Development lets the provider of `tollgate dev` sign people in, which proves nothing: on
+	// loopback alone.
+	Development bool `yaml:"development"`
+}
+
+// Issuer is an OpenID Connect provider, and how it knows this cluster.
+type Issuer struct {
+	// Issuer is its name and address, https://host and a path.
+	Issuer       string `yaml:"issuer"`
+	ClientID     string `yaml:"clientId"`
+	ClientSecret string `yaml:"clientSecret"`
+}
+
+// What operators may do, and on what.
+const (
+	OperatorView    = "view"
+	OperatorManage  = "manage"
+	OperatorCluster = "cluster"
+	operatorAccount = "account:"
+)
+
+// Operator is somebody who may use the operators' pages.
+type Operator struct {
+	// Issuer is who says that Email is theirs; empty is that of Persons.
+	Issuer string `yaml:"issuer"`
+	Email  string `yaml:"email"`
+	// On is cluster, or account: and an account's id. May is view or manage.
+	On  string `yaml:"on"`
+	May string `yaml:"may"`
+}
+
+// Allows says that an identity is an operator, and returns its rows.
+func (s *SignIn) Allows(issuer, email string) (rows []Operator) {
+	for _, o := range s.Operators {
+		by := o.Issuer
+		if by == "" {
+			by = s.Persons.Issuer
+		}
+		if email != "" && by == issuer && strings.EqualFold(o.Email, email) {
+			rows = append(rows, o)
+		}
+	}
+	return rows
+}
+
+func defaultSignIn() SignIn {
+	return SignIn{Operators: []Operator{}, AllowNetworks: []string{}}
+}
+
+func (i *Issuer) validate(name string, development bool, complain func(string, ...any)) {
+	if *i == (Issuer{}) {
+		return
+	}
+	u, err := url.Parse(i.Issuer)
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
+		u.Scheme != "https" && !(development && u.Scheme == "http") {
+		complain("signIn.%s.issuer: %q: want https://host and a path", name, i.Issuer)
+	}
+	if i.ClientID == "" {
+		complain("signIn.%s.clientId: want the name that the issuer knows this cluster by", name)
+	}
+}
+
+// validateSignIn complains about the section signIn.
+func (c *Config) validateSignIn(complain func(string, ...any)) {
+	s := &c.SignIn
+	s.Persons.validate("persons", s.Development, complain)
+	s.Agents.validate("agents", s.Development, complain)
+	if s.Agents.Issuer != "" && s.Persons.Issuer == "" {
+		complain("signIn.persons: want an issuer of persons too: they own what agents work in")
+	}
+	for name, text := range map[string]string{"origin": s.Origin, "opsURL": s.OpsURL} {
+		u, err := url.Parse(text)
+		if text != "" && (err != nil || u.Host == "" || u.Path != "" || u.User != nil ||
+			u.Scheme != "http" && u.Scheme != "https") {
+			complain("signIn.%s: %q: want http(s)://host without a path", name, text)
+		}
+	}
+	for _, network := range s.AllowNetworks {
+		if _, err := netip.ParsePrefix(network); err != nil {
+			complain("signIn.allowNetworks: %q: want a network such as 10.0.0.0/8", network)
+		}
+	}
+	for i, o := range s.Operators {
+		account, _ := strings.CutPrefix(o.On, operatorAccount)
+		if !strings.Contains(o.Email, "@") || o.May != OperatorView && o.May != OperatorManage ||
+			o.On != OperatorCluster && (account == "" || account == o.On) {
+			complain("signIn.operators[%d]: want an email, on: cluster or account:ID, and may: view or "+
+				"manage", i)
+		}
+	}
+	if s.Development {
+		for name, address := range map[string]string{"http": c.HTTP, "ops": c.Ops} {
+			if host, _, err := net.SplitHostPort(address); err != nil || !loopback(host) {
+				complain("signIn.development: %s is %s: its identity provider lets anybody be anybody, so "+
+					"it is for loopback alone; configure signIn.persons with a real issuer",
+					name, address)
+			}
+		}
+		if u, err := url.Parse(c.PublicURL); err != nil || c.PublicURL != "" && !loopback(u.Hostname()) {
+			complain("signIn.development: publicURL is %s: want none, or one of loopback", c.PublicURL)
+		}
+	}
+}
+
+// loopback says that a host is this machine alone.
+func loopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
+}
+
+// OpsBase is where operators' browsers reach the operations listener, without a slash at its end.
+func (c *Config) OpsBase() string {
+	switch {
+	case c.SignIn.OpsURL != "":
+		return c.SignIn.OpsURL
+	case c.OpsTLS != (Certificate{}):
+		return "https://" + c.Ops
+	}
+	return "http://" + c.Ops
+}

@@ -1,0 +1,141 @@
+// Package identity lets people and agents sign in: an OpenID Connect relying party over the
+// sessions of the workspace state machine. See DESIGN.md.
+package identity
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"tollgate/engine"
+	"tollgate/engine/wire"
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+	"tollgate/server/provider/fetch"
+	"tollgate/server/vault"
+)
+
+// Config is what a Service needs from the node that runs it.
+type Config struct {
+	Machine  *state.Machine
+	Proposer server.Proposer
+	Reader   server.Reader
+	// PublicURL is where the pages are reached from outside, http(s)://host without a path: the
+	// issuers send browsers back there, and cookies are secure where it is https.
+	PublicURL string
+	// Origin is where changes may come from; empty is PublicURL's.
+	Origin string
+	// Surface is what sessions are good for.
+	Surface state.Surface
+	// Persons and Agents are who names them. One without a URL does not.
+	Persons, Agents Issuer
+	// Web is the guarded client by which issuers are reached.
+	Web *fetch.Client
+	// Key seals what a browser keeps while it signs in; the same on every node.
+	Key [32]byte
+	// Development allows the provider of `tollgate dev`, which proves nothing.
+	Development bool
+	// Allow says who may sign in, and go on being signed in; nil is everybody.
+	Allow func(issuer, email string) bool
+	// Proxies are the networks of proxies in front, whose word about a caller's address counts.
+	Proxies []netip.Prefix
+	// Now is the node's clock; time.Now when nil.
+	Now func() time.Time
+	// WriteTimeout is how long a command may take (5 s when 0), ReadTimeout how long a read may
+	// wait for a leader (2 s when 0).
+	WriteTimeout, ReadTimeout time.Duration
+	Log                       *slog.Logger
+}
+
+// Issuer is an OpenID Connect provider, and how it knows us.
+type Issuer struct {
+	URL, ClientID, ClientSecret string
+}
+
+// Service signs people and agents in. A nil Service is one without an issuer. Safe for concurrent
+// use.
+type Service struct {
+	config          Config
+	origin          string
+	persons, agents *provider
+	attempts        *vault.Vault
+	// asking bounds the sign-ins that wait for an issuer.
+	asking chan struct{}
+}
+
+// attemptPurpose derives the key under which sign-ins that are under way are sealed.
+const attemptPurpose = "tollgate sign-in attempts"
+
+// mostAsking is how many sign-ins wait for an issuer at a time.
+const mostAsking = 32
+
+// New makes a Service. It does not ask the issuers anything yet.
+func New(c Config) (*Service, error) {
+	if c.Machine == nil || c.Proposer == nil || c.Reader == nil || c.Web == nil || c.Surface == 0 {
+		return nil, errors.New("identity: Machine, Proposer, Reader, Web and Surface must be set")
+	}
+	base, err := url.Parse(c.PublicURL)
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return nil, fmt.Errorf("identity: PublicURL %q is not http(s)://host", c.PublicURL)
+	}
+	c.PublicURL = strings.TrimSuffix(c.PublicURL, "/")
+	s := &Service{config: c, origin: c.Origin, asking: make(chan struct{}, mostAsking)}
+	if s.origin == "" {
+		s.origin = base.Scheme + "://" + base.Host
+	}
+	if s.config.Now == nil {
+		s.config.Now = time.Now
+	}
+	if s.config.WriteTimeout == 0 {
+		s.config.WriteTimeout = 5 * time.Second
+	}
+	if s.config.ReadTimeout == 0 {
+		s.config.ReadTimeout = 2 * time.Second
+	}
+	if s.config.Log == nil {
+		s.config.Log = slog.Default()
+	}
+	if s.attempts, err = vault.New(c.Key, attemptPurpose); err != nil {
+		return nil, err
+	}
+	redirect := s.config.PublicURL + callbackPath
+	s.persons = newProvider(&s.config, c.Persons, redirect, []string{"openid", "profile", "email"})
+	s.agents = newProvider(&s.config, c.Agents, redirect,
+		[]string{"openid", "profile", "email", "owner_profile", "owner_email"})
+	return s, nil
+}
+
+// Origin is where changes by a session must come from: scheme://host, with a port where it is not
+// the scheme's.
+func (s *Service) Origin() string {
+	if s == nil {
+		return ""
+	}
+	return s.origin
+}
+
+// Configured says that people can sign in.
+func (s *Service) Configured() bool { return s != nil && s.persons != nil }
+
+func (s *Service) now() int64 { return s.config.Machine.Clock(s.config.Now().UnixMilli()) }
+
+// fresh waits until this node's memory holds what was acknowledged anywhere.
+func (s *Service) fresh() bool {
+	return server.Fresh(s.config.Reader, time.Now().Add(s.config.ReadTimeout))
+}
+
+// propose brings a command into the log.
+func (s *Service) propose(kind engine.Kind, c wire.Fielder) engine.Result {
+	records := []engine.Record{{Kind: kind, Payload: wire.Encode(nil, c)}}
+	results := make([]engine.Result, 1)
+	s.config.Proposer.Propose(time.Now().Add(s.config.WriteTimeout), records, results)
+	return results[0]
+}
+
+// hashOf is what the log knows of a token.
+func hashOf(token string) [32]byte { return sha256.Sum256([]byte(token)) }

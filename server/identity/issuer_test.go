@@ -1,0 +1,243 @@
+package identity_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+	"github.com/oauth2-proxy/mockoidc"
+	"github.com/stretchr/testify/require"
+
+	"tollgate/server/identity"
+)
+
+// TestAnotherProvider: one that is not ours, and signs otherwise.
+func TestAnotherProvider(t *testing.T) {
+	m, err := mockoidc.Run()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, m.Shutdown()) })
+	s := open(t, func(c *identity.Config) {
+		c.Development = false
+		c.Persons = identity.Issuer{URL: m.Issuer(), ClientID: m.ClientID, ClientSecret: m.ClientSecret}
+	})
+	m.QueueUser(&mockoidc.MockUser{
+		Subject: "1", Email: "ada@acme.example", EmailVerified: true,
+	})
+	callback := s.get(s.web, s.get(s.web, "/login?return=/me").location).location
+	kept := s.cookies(s.web)["tollgate-sign-in"]
+	require.Equal(t, "/me", s.get(s.web, callback).location)
+	require.True(t, strings.HasPrefix(s.get(s.web, "/me").body, "person ada@acme.example "))
+	a := s.get(s.browser(), callback, "Cookie", "tollgate-sign-in="+kept)
+	require.Equal(t, 401, a.status, "the code was used")
+
+	m.QueueUser(&mockoidc.MockUser{Subject: "2", Email: "eve@acme.example"})
+	eve := s.browser()
+	callback = s.get(eve, s.get(eve, "/login").location).location
+	require.Equal(t, 303, s.get(eve, callback).status)
+	require.True(t, strings.HasPrefix(s.get(eve, "/me").body, "person  "), "an unverified address is none")
+
+	m.QueueError(&mockoidc.ServerError{Code: 500, Error: mockoidc.InternalServerError})
+	a = s.get(eve, "/login", "Accept", "text/html")
+	require.Equal(t, 303, a.status)
+	a = s.get(eve, a.location)
+	require.Equal(t, 500, a.status)
+}
+
+// issuer is a provider that lies as it is told.
+type issuer struct {
+	*httptest.Server
+	key  *ecdsa.PrivateKey
+	kid  string
+	old  []jose.JSONWebKey
+	down atomic.Bool
+	// claims and header change the next ID token.
+	claims func(map[string]any)
+	sign   func(map[string]any) string
+	// described changes the description.
+	described func(map[string]any)
+	nonce     string
+}
+
+func newIssuer(t *testing.T) *issuer {
+	t.Helper()
+	i := &issuer{claims: func(map[string]any) {}, described: func(map[string]any) {}}
+	i.rotate(t)
+	i.Server = httptest.NewServer(i)
+	t.Cleanup(i.Close)
+	return i
+}
+
+func (i *issuer) rotate(t *testing.T) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	i.key, i.kid = key, i.kid+"k"
+}
+
+func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if i.down.Load() {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	answer := map[string]any{}
+	switch r.URL.Path {
+	case "/.well-known/openid-configuration":
+		answer = map[string]any{
+			"issuer":                                i.URL,
+			"authorization_endpoint":                i.URL + "/authorize",
+			"token_endpoint":                        i.URL + "/token",
+			"jwks_uri":                              i.URL + "/keys",
+			"id_token_signing_alg_values_supported": []string{"ES256", "none", "HS256"},
+		}
+		i.described(answer)
+	case "/keys":
+		answer["keys"] = []jose.JSONWebKey{{Key: i.key.Public(), KeyID: i.kid, Algorithm: "ES256", Use: "sig"}}
+	case "/token":
+		claims := map[string]any{
+			"iss": i.URL, "sub": "1", "aud": "us", "nonce": i.nonce, "iat": time.Now().Unix(),
+			"exp": time.Now().Add(time.Minute).Unix(), "email": "ada@acme.example", "email_verified": true,
+		}
+		i.claims(claims)
+		token := ""
+		if i.sign != nil {
+			token = i.sign(claims)
+		} else {
+			token = i.signed(jose.ES256, jose.JSONWebKey{Key: i.key, KeyID: i.kid}, claims)
+		}
+		answer = map[string]any{"access_token": "x", "token_type": "Bearer", "id_token": token}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(answer); err != nil {
+		panic(err)
+	}
+}
+
+func (i *issuer) signed(alg jose.SignatureAlgorithm, key any, claims map[string]any) string {
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key}, nil)
+	if err != nil {
+		panic(err)
+	}
+	text, err := jwt.Signed(signer).Claims(claims).Serialize()
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// callback begins a sign-in and returns what the issuer would send the browser back with.
+func (i *issuer) callback(s *site, web *http.Client) string {
+	s.t.Helper()
+	a := s.get(web, "/login")
+	require.Equal(s.t, 303, a.status, a.body)
+	to, err := url.Parse(a.location)
+	require.NoError(s.t, err)
+	require.Equal(s.t, "S256", to.Query().Get("code_challenge_method"))
+	i.nonce = to.Query().Get("nonce")
+	return "/login/callback?code=c&state=" + to.Query().Get("state")
+}
+
+// TestTokensThatAreNotToBeBelieved: nobody is signed in by any of them, and everybody is told the
+// same.
+func TestTokensThatAreNotToBeBelieved(t *testing.T) {
+	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	none := func(claims map[string]any) string {
+		text, err := json.Marshal(claims)
+		require.NoError(t, err)
+		encode := base64.RawURLEncoding.EncodeToString
+		return encode([]byte(`{"alg":"none"}`)) + "." + encode(text) + "."
+	}
+	i := newIssuer(t)
+	s := open(t, func(c *identity.Config) {
+		c.Persons = identity.Issuer{URL: i.URL, ClientID: "us", ClientSecret: "s"}
+	})
+	require.Equal(t, 303, s.get(s.web, i.callback(s, s.web)).status)
+	for name, lie := range map[string]func(){
+		"nonce":    func() { i.claims = func(c map[string]any) { c["nonce"] = "other" } },
+		"no nonce": func() { i.claims = func(c map[string]any) { delete(c, "nonce") } },
+		"iss":      func() { i.claims = func(c map[string]any) { c["iss"] = "https://evil.example" } },
+		"aud":      func() { i.claims = func(c map[string]any) { c["aud"] = "others" } },
+		"two aud":  func() { i.claims = func(c map[string]any) { c["aud"] = []string{"us", "others"} } },
+		"another azp": func() {
+			i.claims = func(c map[string]any) { c["aud"], c["azp"] = []string{"us", "x"}, "x" }
+		},
+		"expired":      func() { i.claims = func(c map[string]any) { c["exp"] = time.Now().Unix() - 1 } },
+		"no subject":   func() { i.claims = func(c map[string]any) { delete(c, "sub") } },
+		"long subject": func() { i.claims = func(c map[string]any) { c["sub"] = strings.Repeat("x", 300) } },
+		"alg none":     func() { i.sign = none },
+		"another key": func() {
+			i.sign = func(c map[string]any) string {
+				return i.signed(jose.ES256, jose.JSONWebKey{Key: other, KeyID: i.kid}, c)
+			}
+		},
+		"a shared secret": func() {
+			i.sign = func(c map[string]any) string {
+				return i.signed(jose.HS256, []byte(strings.Repeat("s", 32)), c)
+			}
+		},
+		"no token":    func() { i.sign = func(map[string]any) string { return "" } },
+		"development": func() { i.claims = func(c map[string]any) { c["tollgate_development_only"] = "x" } },
+	} {
+		i.claims, i.sign = func(map[string]any) {}, nil
+		lie()
+		web := s.browser()
+		a := s.get(web, i.callback(s, web), "Accept", "text/html")
+		require.Equal(t, 401, a.status, name)
+		require.Contains(t, a.body, "cannot be believed", name)
+		require.NotContains(t, s.cookies(web), "tollgate-session", name)
+	}
+	i.claims, i.sign = func(map[string]any) {}, nil
+	i.rotate(t)
+	web := s.browser()
+	require.Equal(t, 303, s.get(web, i.callback(s, web)).status, "a new key of the issuer's")
+	i.claims = func(c map[string]any) { c["aud"], c["azp"] = []string{"us", "x"}, "us" }
+	require.Equal(t, 303, s.get(web, i.callback(s, web)).status, "for us and others")
+	require.Equal(t, 401, s.get(web, i.callback(s, web)+"&iss=https%3A%2F%2Fevil.example").status)
+	i.claims = func(c map[string]any) { c["actor_type"] = "agent" }
+	require.Equal(t, 401, s.get(web, i.callback(s, web)).status, "a person who is an agent now")
+}
+
+// TestAnIssuerThatIsDown: nobody can sign in, and is told so; who is signed in stays so.
+func TestAnIssuerThatIsDown(t *testing.T) {
+	i := newIssuer(t)
+	i.down.Store(true)
+	s := open(t, func(c *identity.Config) { c.Persons = identity.Issuer{URL: i.URL, ClientID: "us"} })
+	a := s.get(s.web, "/login", "Accept", "text/html")
+	require.Equal(t, 503, a.status)
+	require.Contains(t, a.body, "does not answer")
+	require.NotEmpty(t, a.header.Get("Retry-After"))
+	i.down.Store(false)
+	require.Eventually(t, func() bool { return s.get(s.web, "/login").status == 303 },
+		20*time.Second, 50*time.Millisecond, "it is asked again")
+	require.Equal(t, 303, s.get(s.web, i.callback(s, s.web)).status)
+	web := s.browser()
+	callback := i.callback(s, web)
+	i.down.Store(true)
+	require.Equal(t, 503, s.get(web, callback).status)
+	require.Equal(t, 200, s.get(s.web, "/me").status)
+}
+
+// TestAnotherIssuersAnswer: where an issuer says that its answers name it, one that does not is
+// refused.
+func TestAnotherIssuersAnswer(t *testing.T) {
+	i := newIssuer(t)
+	i.described = func(d map[string]any) { d["authorization_response_iss_parameter_supported"] = true }
+	s := open(t, func(c *identity.Config) { c.Persons = identity.Issuer{URL: i.URL, ClientID: "us"} })
+	require.Equal(t, 401, s.get(s.web, i.callback(s, s.web)).status)
+	require.Equal(t, 303, s.get(s.web, i.callback(s, s.web)+"&iss="+url.QueryEscape(i.URL)).status)
+	wrong := newIssuer(t)
+	wrong.described = func(d map[string]any) { d["issuer"] = i.URL }
+	s = open(t, func(c *identity.Config) { c.Persons = identity.Issuer{URL: wrong.URL, ClientID: "us"} })
+	require.Equal(t, 503, s.get(s.web, "/login").status, "a description of another issuer")
+}

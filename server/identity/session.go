@@ -1,0 +1,162 @@
+package identity
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+)
+
+var (
+	// ErrSignIn: nobody is signed in.
+	ErrSignIn = errors.New("identity: nobody is signed in")
+	// ErrBusy: this node cannot tell who is signed in.
+	ErrBusy = errors.New("identity: no quorum can be reached")
+)
+
+// Session is who is signed in.
+type Session struct {
+	state.SessionView
+	token string
+}
+
+// FormField is the name of the field that carries a form's token.
+const FormField = "csrf"
+
+// FormToken is what each form of this session must carry in FormField. It is of this session alone,
+// and says nothing about its token.
+func (n *Session) FormToken() string {
+	h := hmac.New(sha256.New, []byte(n.token))
+	h.Write([]byte("tollgate form"))
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
+}
+
+// Hash is what commands name the session by.
+func (n *Session) Hash() [32]byte { return hashOf(n.token) }
+
+// Session finds who is signed in by a request's cookie. Its error is ErrSignIn or ErrBusy.
+func (s *Service) Session(ctx *fasthttp.RequestCtx) (*Session, error) {
+	if s == nil {
+		return nil, ErrSignIn
+	}
+	token := s.cookie(ctx, sessionCookie)
+	if server.KeyPrefix([]byte(token)) != server.KeyPrefixSession ||
+		!server.WellFormedKey([]byte(token)) {
+		return nil, ErrSignIn
+	}
+	if !s.fresh() {
+		return nil, ErrBusy
+	}
+	view, ok := s.config.Machine.Session(hashOf(token), s.config.Surface, s.now())
+	if !ok || !s.allowed(&view) {
+		return nil, ErrSignIn
+	}
+	s.Note(&view, hashOf(token))
+	return &Session{view, token}, nil
+}
+
+// allowed says that who is signed in still may be.
+func (s *Service) allowed(v *state.SessionView) bool {
+	return s.config.Allow == nil || v.Person == 0 || s.config.Allow(v.Issuer, v.Email)
+}
+
+// Note notes that a session is used, once in a while. Where that fails the next request does it.
+func (s *Service) Note(v *state.SessionView, hash [32]byte) {
+	if s.now() >= v.NoteFrom {
+		s.propose(state.KindNoteSession, &state.NoteSession{Session: hash})
+	}
+}
+
+// Form reads a form that somebody who is signed in has sent. It refuses one that another site's
+// page has sent, and one without the session's token.
+func (s *Service) Form(x *server.Exchange, n *Session) (*fasthttp.Args, *server.Fault) {
+	form := &fasthttp.Args{}
+	form.ParseBytes(x.Body)
+	token := form.Peek(FormField)
+	if !s.own(x.Ctx) ||
+		subtle.ConstantTimeCompare(token, []byte(n.FormToken())) != 1 {
+		return nil, &faultOrigin
+	}
+	return form, nil
+}
+
+// own says that a request comes from a page of ours, as far as the browser says where it comes
+// from.
+func (s *Service) own(ctx *fasthttp.RequestCtx) bool {
+	origin, one := server.SoleHeader(ctx, "Origin")
+	if !one || len(origin) > 0 && string(origin) != s.origin {
+		return false
+	}
+	switch string(ctx.Request.Header.Peek("Sec-Fetch-Site")) {
+	case "", "same-origin", "none":
+		return true
+	}
+	return false
+}
+
+// Open opens a session of operators for whoever has proved to have the admin key, and gives it to
+// the browser.
+func (s *Service) Open(ctx *fasthttp.RequestCtx) error {
+	token, err := server.MintKey(server.KeyPrefixSession)
+	if err != nil {
+		return err
+	}
+	c := &state.OpenSession{Session: hashOf(token), Replaces: hashOf(s.cookie(ctx, sessionCookie))}
+	if r := s.propose(state.KindOpenSession, c); !r.Outcome.Refused() && s.fresh() {
+		s.setCookie(ctx, s.cookieName(sessionCookie), token, sessionLife)
+		return nil
+	}
+	return ErrBusy
+}
+
+// The cookies.
+const (
+	sessionCookie = "session"
+	attemptCookie = "sign-in"
+)
+
+const sessionLife = time.Duration(state.SessionMS) * time.Millisecond
+
+// secure says that cookies go over https alone.
+func (s *Service) secure() bool { return s.config.PublicURL[:5] == "https" }
+
+// cookieName is what a cookie is called here: those of operators otherwise, since a cookie is good
+// for every port of a host. Without https a browser takes no name with __Host-.
+func (s *Service) cookieName(name string) string {
+	full := "tollgate-" + name
+	if s.config.Surface == state.SurfaceOperations {
+		full = "tollgate-operator-" + name
+	}
+	if s.secure() {
+		return "__Host-" + full
+	}
+	return full
+}
+
+func (s *Service) cookie(ctx *fasthttp.RequestCtx, name string) string {
+	return string(ctx.Request.Header.Cookie(s.cookieName(name)))
+}
+
+// setCookie gives the browser a cookie; an empty one is taken away.
+func (s *Service) setCookie(ctx *fasthttp.RequestCtx, name, value string, life time.Duration) {
+	c := fasthttp.AcquireCookie()
+	defer fasthttp.ReleaseCookie(c)
+	c.SetKey(name)
+	c.SetValue(value)
+	c.SetPath("/")
+	c.SetHTTPOnly(true)
+	c.SetSecure(s.secure())
+	c.SetSameSite(fasthttp.CookieSameSiteLaxMode)
+	c.SetMaxAge(int(life / time.Second))
+	if value == "" {
+		c.SetExpire(fasthttp.CookieExpireDelete)
+	}
+	ctx.Response.Header.SetCookie(c)
+}

@@ -1,0 +1,288 @@
+package workspace
+
+import (
+	"cmp"
+	"crypto/sha256"
+
+	"tollgate/engine"
+	"tollgate/engine/wire"
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+)
+
+// sessionRoutes are about who is signed in, and what only they do.
+func (a *API) sessionRoutes() []server.Route {
+	session := gives(200, "The session", server.Must("session", server.FreeObject()))
+	return append(a.config.SignIn.Routes(),
+		row("GET", "/v1/session", "getSession", "Who is signed in, and where they work", read,
+			a.getSession, agents, anywhere, current, session),
+		row("PATCH", "/v1/session", "chooseWorkspace", "Work in another of one's workspaces: a person",
+			anyScope, a.chooseWorkspace, anywhere, takes(server.Must("workspace", text)), session),
+		row("POST", "/v1/workspaces", "openWorkspace", "Open a workspace of one's own: a person",
+			anyScope, a.openWorkspace, anywhere,
+			takes(server.Must("label", server.TextSchema(1, longestLabel))),
+			gives(201, "Opened, and the one to work in", server.Must("workspace", text),
+				server.Must("claimed", server.BoolSchema))),
+		row("GET", "/v1/workspaces", "listWorkspaces", "One's workspaces: a person", read,
+			a.listOwned, anywhere, current, listedFree("workspaces")),
+		row("GET", "/v1/links", "listLinks", "Agents that ask, or asked, to work here: a person", read,
+			a.listLinks, anywhere, current, listedFree("links")),
+		row("POST", "/v1/links/{id}", "answerLink",
+			"Let an agent work in one's workspace, or not: a person",
+			anyScope, a.answerLink, anywhere,
+			param("id"), takes(server.Must("answer", server.EnumSchema("approve", "decline", "remove")),
+				server.May("workspace", text)),
+			gives(200, "Answered", server.Must("link", server.FreeObject()))),
+		row("POST", "/v1/keys/rotate", "rotateKeys", "Replace all keys: a person", anyScope,
+			a.rotateKeys, signedIn, gives(200, "The one key that works; shown once",
+				server.Must("key", text))),
+		row("POST", "/v1/claims", "claimWorkspace", "Take ownership: a person", anyScope,
+			a.claimWorkspace, anywhere, takes(server.Must("code", text)),
+			gives(200, "Theirs now, and the one to work in", server.Must("workspace", text),
+				server.Must("claimed", server.BoolSchema))),
+	)
+}
+
+// listedFree is listed for records without a schema of their own.
+func listedFree(name string) func(*server.Route) {
+	return func(r *server.Route) {
+		listed(name, "")(r)
+		r.Responses[len(r.Responses)-1].Data.Properties[0].Schema = server.ArrayOf(server.FreeObject())
+	}
+}
+
+// actAsOwner carries out what a person decides about a workspace, and keeps that they did; what
+// else is to happen comes behind it in the same entry.
+func (a *API) actAsOwner(x *server.Exchange, number uint32, kind engine.Kind, c wire.Fielder,
+	also ...engine.Record,
+) (engine.Result, bool) {
+	return a.do(x, state.KindAct, &state.Act{
+		Workspace: number, ID: mint(), Actor: "owner", Person: x.Tenant.Person, Kind: kind,
+		Payload: wire.Encode(nil, c),
+	}, also...)
+}
+
+// chosen is the workspace that a body is about: the one that its key or session works in, or
+// another one of a person's.
+func (a *API) chosen(x *server.Exchange, b *body) uint32 {
+	if !person(x) || !b.has("workspace") {
+		return x.Tenant.Workspace
+	}
+	id, ok := parseID(markWorkspace, b.text("workspace", 1, 64))
+	if !ok {
+		b.fail(badField("invalid_field", "workspace"))
+		return 0
+	}
+	return a.machine.WorkspaceRow(id) // of another's, or of none, the act is refused
+}
+
+// choosing makes a workspace the one that the request's session works in.
+func choosing(x *server.Exchange, id [16]byte) engine.Record {
+	token, _ := server.PresentedKey(x.Ctx)
+	return engine.Record{
+		Kind:    state.KindChooseWorkspace,
+		Payload: wire.Encode(nil, &state.ChooseWorkspace{Session: sha256.Sum256(token), ID: id}),
+	}
+}
+
+// getSession is GET /v1/session.
+func (a *API) getSession(x *server.Exchange) {
+	token, _ := server.PresentedKey(x.Ctx)
+	one(a, x, "session", 200, func() (state.SessionView, bool) {
+		return a.session(sha256.Sum256(token))
+	}, writeSession)
+}
+
+func writeSession(j *server.JSON, v *state.SessionView) {
+	j.Open('{')
+	j.Text("id", idText(markPerson, v.PersonID))
+	kind := "person"
+	if v.Agent {
+		kind = "agent"
+	}
+	j.Text("kind", kind)
+	textOrNull(j, "email", v.Email)
+	textOrNull(j, "name", v.Name)
+	idOrNull(j, "workspace", markWorkspace, v.Principal.ID)
+	if v.Agent {
+		textOrNull(j, "link", v.Link.String())
+	}
+	j.Time("createdAt", v.CreatedAt)
+	j.Time("expiresAt", v.EndsAt)
+	j.Close('}')
+}
+
+// chooseWorkspace is PATCH /v1/session.
+func (a *API) chooseWorkspace(x *server.Exchange) {
+	b := open(x, false)
+	id, ok := parseID(markWorkspace, b.text("workspace", 1, 64))
+	if !ok {
+		b.fail(badField("invalid_field", "workspace"))
+	}
+	if refused := b.close(); refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	token, _ := server.PresentedKey(x.Ctx)
+	hash := sha256.Sum256(token)
+	if _, ok := a.do(x, state.KindChooseWorkspace,
+		&state.ChooseWorkspace{Session: hash, ID: id}); !ok {
+		return
+	}
+	a.worksIn(x)
+	a.getSession(x)
+}
+
+// worksIn says, in a request that has changed it, what its session works in.
+func (a *API) worksIn(x *server.Exchange) {
+	token, _ := server.PresentedKey(x.Ctx)
+	if v, ok := a.session(sha256.Sum256(token)); ok {
+		x.Tenant.Workspace, x.Tenant.ID = v.Principal.Workspace, v.Principal.ID
+	}
+}
+
+// openWorkspace is POST /v1/workspaces.
+func (a *API) openWorkspace(x *server.Exchange) {
+	b := open(x, false)
+	label := b.text("label", 1, longestLabel)
+	if refused := b.close(); refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	c := &state.OpenWorkspace{Person: x.Tenant.Person, ID: mint(), Label: label}
+	if _, ok := a.do(x, state.KindOpenWorkspace, c, choosing(x, c.ID)); ok {
+		answerOwned(x, 201, c.ID)
+	}
+}
+
+func answerOwned(x *server.Exchange, status int, id [16]byte) {
+	j := x.BeginBare()
+	j.Open('{')
+	j.Text("workspace", idText(markWorkspace, id))
+	j.Bool("claimed", true)
+	j.Close('}')
+	x.EndBare(status)
+}
+
+// listOwned is GET /v1/workspaces.
+func (a *API) listOwned(x *server.Exchange) {
+	list(a, x, "workspaces", markWorkspace,
+		func(_ uint32, p state.Page) ([]state.OwnedView, bool) {
+			return a.machine.Owned(x.Tenant.Person, p)
+		},
+		func(j *server.JSON, v *state.OwnedView) {
+			j.Open('{')
+			j.Text("id", idText(markWorkspace, v.ID))
+			j.Text("label", v.Label)
+			j.Time("createdAt", v.CreatedAt)
+			j.Time("claimedAt", v.ClaimedAt)
+			j.Close('}')
+		}, func(v *state.OwnedView) [16]byte { return v.ID })
+}
+
+// listLinks is GET /v1/links.
+func (a *API) listLinks(x *server.Exchange) {
+	list(a, x, "links", markLink, func(_ uint32, p state.Page) ([]state.LinkView, bool) {
+		return a.machine.Links(x.Tenant.Person, p)
+	}, writeLink, func(v *state.LinkView) [16]byte { return v.ID })
+}
+
+func writeLink(j *server.JSON, v *state.LinkView) {
+	j.Open('{')
+	j.Text("id", idText(markLink, v.ID))
+	j.Text("status", v.Status.String())
+	j.Object("agent")
+	j.Text("id", idText(markPerson, v.Agent.ID))
+	textOrNull(j, "name", v.Agent.Name)
+	textOrNull(j, "email", v.Agent.Email)
+	j.Text("subject", v.Agent.Subject)
+	j.Close('}')
+	idOrNull(j, "workspace", markWorkspace, v.Workspace)
+	j.Time("createdAt", v.AskedAt)
+	timeOrNull(j, "answeredAt", v.AnsweredAt)
+	j.Close('}')
+}
+
+// answerLink is POST /v1/links/{id}.
+func (a *API) answerLink(x *server.Exchange) {
+	id, ok := a.id(x, markLink)
+	if !ok {
+		return
+	}
+	b := open(x, false)
+	answer, known := map[string]state.LinkStatus{
+		"approve": state.LinkApproved, "decline": state.LinkDeclined, "remove": state.LinkRemoved,
+	}[b.text("answer", 1, 20)]
+	if !known {
+		b.fail(badField("invalid_field", "answer"))
+	}
+	c := &state.AnswerLink{
+		Person: x.Tenant.Person, ID: id, Answer: answer, Workspace: a.chosen(x, b),
+	}
+	if refused := b.close(); refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	if _, ok := a.do(x, state.KindAnswerLink, c); !ok {
+		return
+	}
+	one(a, x, "link", 200, func() (state.LinkView, bool) {
+		return a.machine.Link(x.Tenant.Person, id)
+	}, writeLink)
+}
+
+// claimWorkspace is POST /v1/claims.
+func (a *API) claimWorkspace(x *server.Exchange) {
+	b := open(x, false)
+	code := b.text("code", 1, 100)
+	if refused := b.close(); refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	if !a.fresh() {
+		a.refuse(x, no("workspace_busy"))
+		return
+	}
+	hash := sha256.Sum256([]byte(code))
+	number := uint32(0)
+	if server.KeyPrefix([]byte(code)) == server.KeyPrefixClaim && server.WellFormedKey([]byte(code)) {
+		number = a.machine.ClaimRow(hash)
+	}
+	account, known := a.machine.Account(number, a.now())
+	if number == 0 || !known {
+		a.refuse(x, no("not_found"))
+		return
+	}
+	who, _ := a.machine.Person(x.Tenant.Person)
+	c := &state.ClaimWorkspace{
+		Code: hash, Owner: cmp.Or(who.Email, idText(markPerson, who.ID)), Person: x.Tenant.Person,
+	}
+	if _, ok := a.actAsOwner(x, number, state.KindClaimWorkspace, c, choosing(x, account.ID)); ok {
+		answerOwned(x, 200, account.ID)
+	}
+}
+
+// rotateKeys is POST /v1/keys/rotate.
+func (a *API) rotateKeys(x *server.Exchange) {
+	if refused := open(x, true).close(); refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	key, err := server.MintKey(server.KeyPrefixWorkspace)
+	if err != nil {
+		x.Refuse(server.FaultInternal)
+		return
+	}
+	c := &state.RotateKeys{
+		Workspace: x.Tenant.Workspace, KeyID: mint(), KeyHash: sha256.Sum256([]byte(key)),
+	}
+	if _, ok := a.actAsOwner(x, c.Workspace, state.KindRotateKeys, c); !ok {
+		return
+	}
+	x.Ctx.Response.Header.Set("Cache-Control", "no-store")
+	j := x.BeginBare()
+	j.Open('{')
+	j.Text("key", key)
+	j.Close('}')
+	x.EndBare(200)
+}
