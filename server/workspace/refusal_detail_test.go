@@ -317,10 +317,13 @@ func TestNoRouteTakesUnknownFields(t *testing.T) {
 		if g.method == "GET" || g.method == "DELETE" || g.path == "/approve/{token}" {
 			continue
 		}
+		if g.path == "/logout" {
+			continue // a form, of server/identity
+		}
 		path := filled(g.path)
 		mark := path[strings.LastIndex(path[:max(strings.IndexByte(path, '_'), 0)], "/")+1:]
 		mark, _, _ = strings.Cut(mark, "_")
-		if strings.Contains(g.path, "{") {
+		if strings.Contains(g.path, "{") && !g.session {
 			path = parameter.ReplaceAllString(g.path, ids[mark])
 		}
 		body := map[string]string{
