@@ -59,7 +59,6 @@ type issuer struct {
 	*httptest.Server
 	key  *ecdsa.PrivateKey
 	kid  string
-	old  []jose.JSONWebKey
 	down atomic.Bool
 	// claims and header change the next ID token.
 	claims func(map[string]any)
