@@ -18,6 +18,7 @@ import (
 	"tollgate/engine/wire"
 	"tollgate/engine/workspace"
 	"tollgate/server/admin"
+	"tollgate/server/console/owner"
 	"tollgate/server/inspect"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/payment"
@@ -32,6 +33,8 @@ type tenants struct {
 	machine *workspace.Machine
 	api     *api.API
 	workers *api.Workers
+	// pages are those of owners; nil where nobody can sign in.
+	pages *owner.Pages
 }
 
 // builtIn are the agents that need no configuration. A change of what http does is a new version:
@@ -82,6 +85,16 @@ func (n *node) openTenants(metrics *admin.Metrics) error {
 	}
 	if n.tenants.api, err = api.New(c); err != nil {
 		return err
+	}
+	if c.SignIn.Configured() {
+		// Where nobody can sign in there is nobody to show them to.
+		if n.tenants.pages, err = owner.New(owner.Config{
+			Machine: n.tenants.machine, Reader: group, Workspaces: n.tenants.api,
+			Visitors: owner.SignedIn{Service: c.SignIn}, Origin: c.SignIn.Origin(),
+			Observe: metrics.Observer("owner"), Gate: n.gate, Now: n.cluster.Now, Log: n.log,
+		}); err != nil {
+			return err
+		}
 	}
 	n.tenants.workers, err = api.NewWorkers(api.WorkersConfig{
 		Machine: n.tenants.machine, Proposer: group, Verifier: verifier, Agents: agents,
@@ -192,9 +205,13 @@ func (n *node) openModel(m *config.AgentModel, web *fetch.Client) (*runner.LLM, 
 	return agent, nil
 }
 
-// publicHandler answers both APIs on one listener.
+// publicHandler answers both APIs, and the pages of workspaces' owners, on one listener.
 func (n *node) publicHandler() fasthttp.RequestHandler {
-	return n.tenants.api.Handler(n.client.Handler())
+	apis := n.tenants.api.Handler(n.client.Handler())
+	if n.tenants.pages == nil {
+		return apis
+	}
+	return n.tenants.pages.Handler(apis)
 }
 
 // agreeOnPolicy brings the configured settings of the workspace API into its log whenever this node

@@ -304,9 +304,9 @@ func TestAPersonSignsIn(t *testing.T) {
 		"the one before has ended")
 
 	form := strings.Fields(s.get(s.web, "/me").body)[2]
-	require.Equal(t, 403, s.do(s.web, "POST", "/logout", url.Values{"csrf": {"x"}}).status)
+	require.Equal(t, 403, s.do(s.web, "POST", "/logout", url.Values{identity.FormField: {"x"}}).status)
 	require.Equal(t, 200, s.get(s.web, "/me").status)
-	out := s.do(s.web, "POST", "/logout", url.Values{"csrf": {form}})
+	out := s.do(s.web, "POST", "/logout", url.Values{identity.FormField: {form}})
 	require.Equal(t, 303, out.status)
 	require.Empty(t, s.cookies(s.web))
 	require.Equal(t, 401, s.get(s.browser(), "/me", "Cookie", "tollgate-session="+second).status)
@@ -395,7 +395,7 @@ func TestForms(t *testing.T) {
 	s.signIn(eve, base, "eve@acme.example")
 	token := func(web *http.Client) string { return strings.Fields(s.get(web, "/me").body)[2] }
 	send := func(csrf string, headers ...string) int {
-		form := url.Values{"csrf": {csrf}, "what": {"it"}}
+		form := url.Values{identity.FormField: {csrf}, "what": {"it"}}
 		return s.do(s.web, "POST", "/change", form, headers...).status
 	}
 	mine := token(s.web)

@@ -56,7 +56,7 @@ func (s *Service) Routes() []server.Route {
 		},
 		{
 			Method: "POST", Path: logoutPath, Operation: "signOut",
-			Summary: "Sign out: a form with csrf, and all=1 for every session; or a bearer",
+			Summary: "Sign out: a form with _token, and all=1 for every session; or a bearer",
 			Handle:  s.logout, Limit: 4096, Media: []string{"application/x-www-form-urlencoded"},
 			Responses: found("Signed out, on all nodes"),
 		},

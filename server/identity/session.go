@@ -28,7 +28,7 @@ type Session struct {
 }
 
 // FormField is the name of the field that carries a form's token.
-const FormField = "csrf"
+const FormField = "_token"
 
 // FormToken is what each form of this session must carry in FormField. It is of this session alone,
 // and says nothing about its token.

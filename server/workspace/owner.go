@@ -1,7 +1,14 @@
 package workspace
 
 import (
+	"context"
+	"crypto/sha256"
+	"strconv"
+
+	"tollgate/engine"
+	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
+	"tollgate/server"
 )
 
 // Noun is what an id is of.
@@ -17,6 +24,7 @@ const (
 	NounNotification Noun = markNotification
 	NounAct          Noun = markAct
 	NounKey          Noun = "key_"
+	NounLink         Noun = markLink
 )
 
 // Text is an id as callers see it.
@@ -38,4 +46,133 @@ func (a *API) Document(workspace uint32, run [16]byte) (v state.InspectionView, 
 		a.config.Log.Error("a kept document cannot be read", "run", idText(markRun, run), "error", err)
 	}
 	return v, k.document, err == nil
+}
+
+// Decision is what a person decides on a page of ours. Whoever calls has made sure who they are.
+type Decision struct {
+	// Person is the row of who decides, Name what their workspaces are said to be owned by.
+	Person uint32
+	Name   string
+	// Session is the SHA-256 of their session's token.
+	Session [32]byte
+	// Workspace is the row that it is about.
+	Workspace uint32
+	// Once is the key of the form: sent again, it is carried out once.
+	Once string
+}
+
+// Decide carries a decision out once, and keeps who took it. nil is done.
+func (a *API) Decide(d *Decision, kind engine.Kind, c wire.Fielder) *server.Fault {
+	payload := wire.Encode(nil, c)
+	made := &state.Act{
+		Workspace: d.Workspace, ID: mint(), Actor: "owner", Person: d.Person, Kind: kind,
+		Payload: payload,
+	}
+	if d.Once != "" {
+		made.Key = hashOf("owner", string(d.Session[:]), d.Once)
+		made.Body = hashOf("owner", strconv.Itoa(int(kind)), string(payload))
+	}
+	return a.Order(state.KindAct, made)
+}
+
+// Order brings a command into the log, and waits until this node's memory has it. nil is done.
+func (a *API) Order(kind engine.Kind, c wire.Fielder, also ...engine.Record) *server.Fault {
+	r := a.propose(kind, c, also...)
+	code, known := outcomeCodes[r.Outcome]
+	switch {
+	case r.Outcome == engine.OutcomeDone && a.fresh():
+		return nil
+	case r.Outcome == engine.OutcomeDone || !known:
+		code = "outcome_unknown"
+	}
+	e := errorTable[code]
+	return &server.Fault{Status: e.status, Code: code, Message: e.message}
+}
+
+// Approve approves a purchase for whoever decides, whose an unclaimed workspace becomes, and makes
+// its payment page. Where the provider does not answer, the page is made as soon as it does.
+func (a *API) Approve(d *Decision, id [16]byte) *server.Fault {
+	fault := a.Decide(d, state.KindApprovePurchase, &state.ApprovePurchase{
+		ID: id, Owner: d.Name, Person: d.Person,
+	})
+	if fault != nil {
+		return fault
+	}
+	v, known := a.machine.Purchase(d.Workspace, id)
+	if !known || a.cards == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), providerTimeout)
+	defer cancel()
+	if err := a.openCheckout(ctx, &v); err != nil {
+		a.config.Log.Warn("a payment page is not made yet", "purchase", paymentName(&v), "error", err)
+	}
+	if !a.fresh() {
+		return &server.Fault{
+			Status: 503, Code: "outcome_unknown", Message: errorTable["outcome_unknown"].message,
+		}
+	}
+	return nil
+}
+
+// CancelPurchase cancels a purchase of the decision's workspace. One that is paid stays paid:
+// checkout_completed.
+func (a *API) CancelPurchase(d *Decision, id [16]byte) *server.Fault {
+	v, _ := a.machine.Purchase(d.Workspace, id)
+	closed, refused := a.closeNow(&v)
+	if refused != nil {
+		e := errorTable[refused.code]
+		return &server.Fault{Status: e.status, Code: refused.code, Message: e.message}
+	}
+	return a.Order(state.KindCancelPurchase, &state.CancelPurchase{
+		Workspace: d.Workspace, ID: id, Person: true,
+	}, closed...)
+}
+
+// RotateKeys revokes all keys of the decision's workspace and returns the one that works from now
+// on; it is shown once. Where the form was sent before, its key is gone, and the text is empty.
+func (a *API) RotateKeys(d *Decision) (string, *server.Fault) {
+	key, err := server.MintKey(server.KeyPrefixWorkspace)
+	if err != nil {
+		return "", &server.FaultInternal
+	}
+	c := &state.RotateKeys{
+		Workspace: d.Workspace, KeyID: mint(), KeyHash: sha256.Sum256([]byte(key)),
+	}
+	made := &state.Act{
+		Workspace: d.Workspace, ID: mint(), Actor: "owner", Person: d.Person,
+		Key:  hashOf("owner", string(d.Session[:]), d.Once),
+		Body: hashOf("owner", "rotate"), Kind: state.KindRotateKeys, Payload: wire.Encode(nil, c),
+	}
+	if fault := a.Order(state.KindAct, made); fault != nil {
+		return "", fault
+	}
+	if _, works := a.machine.Authenticate(c.KeyHash); !works {
+		return "", nil
+	}
+	return key, nil
+}
+
+// Claim gives the workspace of a claim code to whoever decides, and lets their session work there.
+func (a *API) Claim(d *Decision, code string) *server.Fault {
+	hash := sha256.Sum256([]byte(code))
+	number := a.machine.ClaimRow(hash)
+	account, known := a.machine.Account(number, a.now())
+	if number == 0 || !known {
+		return &server.Fault{
+			Status: 404, Code: "not_found", Message: "No workspace has this claim code",
+			Detail: "Nothing was changed. A code works once; look for a missing or a wrong character.",
+		}
+	}
+	claim := *d
+	claim.Workspace = number
+	fault := a.Decide(&claim, state.KindClaimWorkspace, &state.ClaimWorkspace{
+		Code: hash, Owner: d.Name, Person: d.Person,
+	})
+	if fault != nil {
+		return fault
+	}
+	return a.Order(state.KindChooseWorkspace, &state.ChooseWorkspace{
+		Session: d.Session, ID: account.ID,
+	})
 }

@@ -258,15 +258,22 @@ func (a *API) closeBefore(x *server.Exchange, id [16]byte) (closed []engine.Reco
 	}
 	v, _ := a.machine.Purchase(x.Tenant.Workspace, id)
 	account, _ := a.machine.Account(x.Tenant.Workspace, a.now())
-	if !v.PageOpen || v.Status != state.PurchaseCheckout || a.cards == nil ||
-		account.CancelsToday >= state.MaxCancelsPerDay && !person(x) {
-		return nil, nil // there is no page, or it stays open since this will be refused
+	if account.CancelsToday >= state.MaxCancelsPerDay && !person(x) {
+		return nil, nil // it stays open since this will be refused
+	}
+	return a.closeNow(&v)
+}
+
+// closeNow closes the payment page of a purchase, where there is one.
+func (a *API) closeNow(v *state.PurchaseView) (closed []engine.Record, r *refusal) {
+	if !v.PageOpen || v.Status != state.PurchaseCheckout || a.cards == nil {
+		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), a.config.WriteTimeout)
 	defer cancel()
-	paid, err := a.closePage(ctx, &v)
+	paid, err := a.closePage(ctx, v)
 	if err != nil {
-		a.config.Log.Warn("a payment page is not closed yet", "purchase", paymentName(&v),
+		a.config.Log.Warn("a payment page is not closed yet", "purchase", paymentName(v),
 			"error", err)
 		return nil, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -105,8 +106,9 @@ func New(c Config) (*Pages, error) {
 	for _, r := range p.rows() {
 		routes = append(routes, p.route(r))
 	}
+	routes = append(routes, p.approvalRoutes()...)
 	p.table, err = server.NewTable(routes, server.TableConfig{
-		Observe: c.Observe, Gate: c.Gate, Log: c.Log,
+		Observe: c.Observe, Gate: c.Gate, Log: c.Log, Show: p.showFault,
 	})
 	return p, err
 }
@@ -114,7 +116,8 @@ func New(c Config) (*Pages, error) {
 // Handler answers the pages, and leaves every other path to next.
 func (p *Pages) Handler(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
-		if p.table.Knows(ctx) {
+		path := string(ctx.Request.Header.RequestURI())
+		if p.table.Knows(ctx) && (!strings.HasPrefix(path, approvePath) || forBrowser(ctx)) {
 			p.table.Serve(ctx)
 			return
 		}
@@ -139,6 +142,12 @@ func (p *Pages) rows() []row {
 	get := func(path, name string, show func(*visit)) row {
 		return row{method: "GET", path: path, name: name, show: show}
 	}
+	form := func(path, name string, show func(*visit)) row {
+		return row{
+			method: "POST", path: path, name: name, show: show,
+			anywhere: strings.HasPrefix(path, "/you/"),
+		}
+	}
 	return []row{
 		get("", "overview", showOverview),
 		get("/runs", "runs", showRuns),
@@ -156,6 +165,16 @@ func (p *Pages) rows() []row {
 		},
 		get("/keys", "keys", showKeys),
 		get("/history", "history", showHistory),
+		{method: "GET", path: "/you", name: "you", anywhere: true, show: showYou},
+		form("/you/workspace", "choose workspace", chooseWorkspace),
+		form("/you/workspaces", "open workspace", openWorkspace),
+		form("/you/claim", "claim workspace", claimWorkspace),
+		form("/you/links/{id}", "answer link", answerLink),
+		form("/billing", "set billing", setBilling),
+		form("/purchases/{id}", "decide purchase", decidePurchase),
+		form("/keys", "rotate keys", rotateKeys),
+		form("/flows/{id}/confirm-signup", "confirm signup", confirmSignup),
+		form("/issues/{id}/ready", "mark issue", markReady),
 	}
 }
 

@@ -134,3 +134,8 @@ func showHistory(v *visit) {
 		Lead: "Decisions that people took about this workspace: its owner, or an operator for them.",
 	})
 }
+
+// Waits says that its owner may still approve, deny or cancel it.
+func (p *purchasePage) Waits() bool {
+	return p.Status == state.PurchaseApproval || p.Status == state.PurchaseCheckout
+}

@@ -1,12 +1,15 @@
 package owner
 
 import (
+	"bytes"
 	"errors"
 	"html/template"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/valyala/fasthttp"
 
 	state "tollgate/engine/workspace"
 	"tollgate/server"
@@ -111,6 +114,7 @@ var sections = []page.Link{
 	{Text: "Purchases", URL: Root + "/purchases"},
 	{Text: "Keys", URL: Root + "/keys"},
 	{Text: "History", URL: Root + "/history"},
+	{Text: "You", URL: Root + "/you"},
 }
 
 // show answers with a page of this visit.
@@ -149,6 +153,26 @@ func (v *visit) fail(f server.Fault) {
 	})
 }
 
+// showFault shows what the table refuses as a page; what the script asks for needs none.
+func (p *Pages) showFault(x *server.Exchange, f *server.Fault) bool {
+	if !acceptsPages(x.Ctx) {
+		return false
+	}
+	(&visit{Pages: p, x: x}).fail(*f)
+	return true
+}
+
+// acceptsPages says that a browser asks for something to show.
+func acceptsPages(ctx *fasthttp.RequestCtx) bool {
+	return bytes.Contains(ctx.Request.Header.Peek("Accept"), []byte("text/html"))
+}
+
+// problem lets the page that is shown next say what went wrong.
+func (v *visit) problem(f *server.Fault) {
+	v.status = f.Status
+	v.notice = &page.Notice{Tone: page.Problem, Title: f.Message, Detail: f.Detail}
+}
+
 // happened is what the form before this page did: the address names one of a fixed list, and
 // nothing else that an address says is ever shown.
 func (v *visit) happened() *page.Notice {
@@ -159,8 +183,6 @@ func (v *visit) happened() *page.Notice {
 	notice.Tone = page.Done
 	return &notice
 }
-
-var happenings = map[string]page.Notice{}
 
 // id reads the record that the path names; false when it is answered.
 func (v *visit) id(noun api.Noun) (id [16]byte, ok bool) {
@@ -201,7 +223,7 @@ func (v *visit) pages(noun api.Noun, more bool, last [16]byte) (p pager) {
 var functions = template.FuncMap{
 	"cents": Cents, "when": when, "addr": address,
 	"flowid": api.NounFlow.Text, "runid": api.NounRun.Text, "purid": api.NounPurchase.Text,
-	"issueid": api.NounIssue.Text, "keyid": api.NounKey.Text, "wsid": api.NounWorkspace.Text,
+	"issueid": api.NounIssue.Text, "linkid": api.NounLink.Text, "keyid": api.NounKey.Text, "wsid": api.NounWorkspace.Text,
 	"given": func(id [16]byte) bool { return id != [16]byte{} },
 	"case":  caseWords, "meaning": meaning, "note": noteWords, "why": reasonWords,
 }

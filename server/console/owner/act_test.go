@@ -1,0 +1,211 @@
+package owner_test
+
+import (
+	"crypto/sha256"
+	"net/url"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine/enginetest"
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+	"tollgate/server/console/owner"
+	api "tollgate/server/workspace"
+)
+
+// signIn lets a person sign in, and work in a workspace of theirs, or in none.
+func (s *site) signIn(name string) {
+	s.t.Helper()
+	session := sha256.Sum256([]byte("session " + name))
+	s.does(state.KindSignIn, &state.SignIn{
+		ID: enginetest.ID("person " + name), Issuer: "https://id.example", Subject: name,
+		Email: name + "@example.com", Session: session, Surface: state.SurfaceWorkspaces,
+	})
+	s.who = &owner.Visitor{Name: name + "@example.com", Token: "token " + name, Session: session}
+	s.again()
+}
+
+// again reads what the session works in now.
+func (s *site) again() {
+	v, ok := s.machine.Session(s.who.Session, state.SurfaceWorkspaces, 0)
+	require.True(s.t, ok)
+	s.who.Person, s.who.Workspace = v.Person, v.Principal.Workspace
+}
+
+// asks makes a purchase that waits for its owner, with the token of its link.
+func (s *site) asks(workspace uint32, name string) (token string) {
+	s.does(state.KindRequestPurchase, &state.RequestPurchase{
+		Workspace: workspace, ID: enginetest.ID(name), Runs: 2, Ask: true,
+		Link: sha256.Sum256([]byte("token-" + name)),
+	})
+	return "token-" + name
+}
+
+func (s *site) purchase(name string) state.PurchaseView {
+	v, ok := s.machine.Purchase(0, enginetest.ID(name))
+	require.True(s.t, ok)
+	return v
+}
+
+// sends sends a form of the session, with further fields.
+func (s *site) sends(path string, fields ...string) answer {
+	s.t.Helper()
+	form := url.Values{"_token": {s.who.Token}, "_once": {"once " + path}}
+	for i := 0; i+1 < len(fields); i += 2 {
+		form.Set(fields[i], fields[i+1])
+	}
+	return s.ask("POST", path, form)
+}
+
+// TestAnApprovalLink: looking changes nothing, whoever looks and however; acting needs a person who
+// is signed in, adopts what nobody has claimed, and happens once.
+func TestAnApprovalLink(t *testing.T) {
+	s := open(t, quiet)
+	workspace, _ := s.signUp("Acme")
+	link := "/approve/" + s.asks(workspace, "first")
+	for range 3 {
+		require.Contains(t, s.sees(link), "Sign in")
+		require.Equal(t, 405, s.ask("HEAD", link, nil).status)
+	}
+	require.Equal(t, state.PurchaseApproval, s.purchase("first").Status)
+	a := s.calls("GET", link, "", "")
+	require.Equal(t, 200, a.status)
+	require.Contains(t, a.body, `"claimed":false`, "programs get JSON")
+	form := url.Values{"_token": {"x"}, "action": {"approve"}}
+	require.Equal(t, 401, s.ask("POST", link, form).status)
+
+	s.signIn("ada")
+	require.Contains(t, s.sees(link), "it becomes yours")
+	for name, refused := range map[string]answer{
+		"another token":  s.ask("POST", link, form),
+		"another origin": s.ask("POST", link, form, "Origin", "https://evil.example"),
+		"another site":   s.ask("POST", link, form, "Sec-Fetch-Site", "cross-site"),
+	} {
+		require.Equal(t, 403, refused.status, name)
+		require.Contains(t, refused.body, "Nothing was changed", name)
+	}
+	require.Equal(t, 400, s.sends(link, "action", "steal").status)
+	require.Equal(t, state.PurchaseApproval, s.purchase("first").Status)
+	require.False(t, s.machine.Owns(workspace, s.who.Person))
+
+	for range 2 { // sent twice, it happens once
+		a = s.sends(link, "action", "approve")
+		require.Equal(t, 303, a.status, a.body)
+	}
+	require.True(t, s.machine.Owns(workspace, s.who.Person))
+	acts, _ := s.machine.Acts(workspace, state.Page{Limit: 10})
+	require.Len(t, acts, 1)
+	require.Equal(t, "ada@example.com", acts[0].Email)
+	s.again()
+	body := s.sees(string(a.header.Peek("Location")))
+	require.Contains(t, body, "You approved it")
+	require.Contains(t, body, origin+"/pay/workspace/", "the payment page")
+	require.Contains(t, s.sees(link), "It is approved")
+
+	s.does(state.KindNotePayment, &state.NotePayment{
+		ID: enginetest.ID("first"), Result: state.PaymentPaid, Payment: "pi", Card: "card",
+	})
+	require.Contains(t, s.sees(owner.Root+"/purchases/"+api.NounPurchase.Text(enginetest.ID("first"))),
+		"It is paid")
+	a = s.ask("GET", link, nil)
+	require.Equal(t, 404, a.status)
+	require.Contains(t, a.body, "This link does not work any more")
+	require.Equal(t, 404, s.sends(link, "action", "approve").status)
+}
+
+// TestOnlyTheOwnerApproves: the link of a claimed workspace is no key to it.
+func TestOnlyTheOwnerApproves(t *testing.T) {
+	s := open(t, quiet)
+	workspace, _ := s.signUp("Acme")
+	link := "/approve/" + s.asks(workspace, "first")
+	s.signIn("ada")
+	require.Equal(t, 200, s.sends(link, "action", "deny").status)
+	require.Equal(t, state.PurchaseDenied, s.purchase("first").Status)
+	require.Equal(t, 404, s.sends(link, "action", "approve").status)
+	require.Equal(t, 303, s.sends(owner.Root+"/you/claim", "code", "code Acme").status)
+	link = "/approve/" + s.asks(workspace, "second")
+	s.signIn("eve")
+	require.Contains(t, s.sees(link), "somebody else")
+	for _, action := range []string{"approve", "deny"} {
+		require.Equal(t, 403, s.sends(link, "action", action).status)
+	}
+	s.who.Agent = true
+	require.Equal(t, 401, s.sends(link, "action", "deny").status)
+	require.Equal(t, state.PurchaseApproval, s.purchase("second").Status)
+}
+
+// mine is a site whose visitor owns a workspace.
+func mine(t *testing.T) (s *site, workspace uint32) {
+	s = open(t, quiet)
+	s.signIn("ada")
+	require.Equal(t, 303, s.sends(owner.Root+"/you/workspaces", "label", "Acme").status)
+	s.again()
+	require.NotZero(t, s.who.Workspace)
+	return s, s.who.Workspace
+}
+
+// TestAnOwnersMoney: cap, pause, cancel.
+func TestAnOwnersMoney(t *testing.T) {
+	s, workspace := mine(t)
+	for i, c := range []struct {
+		text string
+		cap  uint32
+	}{{"49.5", 4950}, {"$100", 10000}, {"0.05", 5}, {"200.01", 0}, {"-1", 0}, {"1e3", 0}, {"", 0}} {
+		form := s.sends(owner.Root+"/billing", "action", "cap", "cap", c.text,
+			"_once", string(rune('a'+i)))
+		if c.cap == 0 {
+			require.Equal(t, 400, form.status, c.text)
+			require.Contains(t, form.body, "This is no cap")
+			continue
+		}
+		require.Equal(t, 303, form.status, form.body)
+		account, _ := s.machine.Account(workspace, 0)
+		require.Equal(t, c.cap, account.CapCents)
+	}
+	require.Equal(t, 303, s.sends(owner.Root+"/billing", "action", "pause").status)
+	require.Contains(t, s.sees(owner.Root+"/purchases?done=pause"), "Purchases are paused")
+	s.asks(workspace, "first")
+	page := owner.Root + "/purchases/" + api.NounPurchase.Text(enginetest.ID("first"))
+	require.Equal(t, 303, s.sends(page, "action", "approve").status)
+	require.Contains(t, s.sees(page), "Cancel it")
+	require.Equal(t, 303, s.sends(page, "action", "cancel").status)
+	require.Equal(t, state.PurchaseCancelled, s.purchase("first").Status)
+	require.NotContains(t, s.sees(page), "Cancel it")
+}
+
+// TestKeysAreShownOnce: by the answer to the form, and by nothing else.
+func TestKeysAreShownOnce(t *testing.T) {
+	s, _ := mine(t)
+	body := s.sends(owner.Root+"/keys", "_once", "form-1").body
+	key := regexp.MustCompile(server.KeyPrefixWorkspace + `\w+`).FindString(body)
+	require.NotEmpty(t, key, body)
+	require.Equal(t, 200, s.calls("GET", "/v1/account", key, "").status)
+	body = s.sends(owner.Root+"/keys", "_once", "form-1").body
+	require.Contains(t, body, "This form was sent before")
+	require.NotContains(t, body, server.KeyPrefixWorkspace)
+	require.Equal(t, 200, s.calls("GET", "/v1/account", key, "").status)
+	require.NotContains(t, s.sees(owner.Root+"/keys"), server.KeyPrefixWorkspace)
+}
+
+// TestClaimsAndChoices: a code works once, and another's workspace cannot be chosen.
+func TestClaimsAndChoices(t *testing.T) {
+	s, first := mine(t)
+	other, _ := s.signUp("other")
+	account, _ := s.machine.Account(other, 0)
+	choose := func() answer {
+		return s.sends(owner.Root+"/you/workspace", "workspace", api.NounWorkspace.Text(account.ID))
+	}
+	require.Equal(t, 404, choose().status)
+	require.Equal(t, 404, s.sends(owner.Root+"/you/claim", "code", "code nobody").status)
+	require.Equal(t, 303, s.sends(owner.Root+"/you/claim", "code", "code other").status)
+	s.again()
+	require.Equal(t, other, s.who.Workspace)
+	require.Equal(t, 404, s.sends(owner.Root+"/you/claim", "code", "code other").status)
+	account, _ = s.machine.Account(first, 0)
+	require.Equal(t, 303, choose().status)
+	s.again()
+	require.Equal(t, first, s.who.Workspace)
+	require.Contains(t, s.sees(owner.Root+"/you"), "shown by these pages")
+}

@@ -1,0 +1,169 @@
+package owner
+
+import (
+	"crypto/sha256"
+	"errors"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+	"tollgate/server/console/page"
+	api "tollgate/server/workspace"
+)
+
+// approvePath is the path of approval links.
+const approvePath = "/approve/"
+
+// approvalRoutes are the page of an approval link. Whoever has the link sees what it asks for;
+// nothing happens by looking. Acting needs a person who is signed in, and the form.
+func (p *Pages) approvalRoutes() []server.Route {
+	return []server.Route{
+		{
+			Method: "GET", Path: approvePath + "{token}", Operation: "owner approval",
+			Access: server.AccessOpen, Handle: p.showApproval,
+		},
+		{
+			Method: "POST", Path: approvePath + "{token}", Operation: "owner decides",
+			Access: server.AccessOpen, Media: page.FormMedia, Limit: formLimit,
+			Handle: p.decideApproval,
+		},
+	}
+}
+
+// forBrowser says that a request for an approval link wants a page: programs get JSON.
+func forBrowser(ctx *fasthttp.RequestCtx) bool {
+	if ctx.IsPost() {
+		return string(ctx.Request.Header.ContentType()) == page.FormMedia[0]
+	}
+	return acceptsPages(ctx)
+}
+
+type approvalPage struct {
+	Path     string
+	Label    string
+	Purchase state.PurchaseView
+	// Flow is what asks; nil where runs are bought ahead, or it was archived.
+	Flow     *state.FlowView
+	Confirms bool
+	// Claimed: the workspace has an owner; Theirs: it is who is signed in; Signed: somebody is.
+	Claimed, Theirs, Signed bool
+	Name, SignIn            string
+	CapCents                uint32
+}
+
+// May says that who is signed in may decide.
+func (a approvalPage) May() bool { return a.Signed && (a.Theirs || !a.Claimed) }
+
+// approval reads a link; nil when it is answered.
+func (p *Pages) approval(x *server.Exchange) (v *visit, data *approvalPage) {
+	v = &visit{Pages: p, x: x}
+	who, err := p.config.Visitors.Visitor(x)
+	if err != nil && !errors.Is(err, ErrSignedOut) ||
+		!server.Fresh(p.config.Reader, time.Now().Add(p.config.ReadTimeout)) {
+		v.fail(faultBusy)
+		return nil, nil
+	}
+	bought, known := p.config.Machine.PurchaseByLink(sha256.Sum256(x.Param(0)))
+	if !known {
+		v.fail(faultLink)
+		return nil, nil
+	}
+	account, _ := p.config.Machine.Account(bought.Workspace, v.now())
+	path := approvePath + string(x.Param(0))
+	data = &approvalPage{
+		Path: path, Label: account.Label, Purchase: bought, Claimed: account.Claimed,
+		SignIn: signIn(path), CapCents: account.CapCents,
+	}
+	if err == nil {
+		v.who = who
+		data.Signed, data.Name = !who.Agent, who.Name
+		data.Theirs = p.config.Machine.Owns(bought.Workspace, who.Person)
+	}
+	if flow, known := p.config.Machine.Flow(bought.Workspace, bought.Flow); known {
+		data.Flow, data.Confirms = &flow, bought.FlowShown && flow.Credential != ""
+	}
+	return v, data
+}
+
+var (
+	faultLink = server.Fault{
+		Status: 404, Code: "not_found", Message: "This link does not work any more",
+		Detail: "A newer link has replaced it, the purchase was decided or paid already, or seven days " +
+			"are over. Nothing was changed and nothing is charged by this link. Your purchases are in " +
+			"the console; whoever sent the link can ask for a new one.",
+	}
+	faultOwner = server.Fault{
+		Status: 403, Code: "person_required", Message: "This workspace is somebody else's",
+		Detail: "Nothing was changed. Only its owner decides about its purchases: sign in as the owner, " +
+			"or send the link on.",
+	}
+)
+
+// showApproval is GET /approve/{token}. It changes nothing, however often and by whom it is opened.
+func (p *Pages) showApproval(x *server.Exchange) {
+	if v, data := p.approval(x); v != nil {
+		v.showApproval(data)
+	}
+}
+
+func (v *visit) showApproval(data *approvalPage) {
+	v.site.Show(v.x, max(200, v.status), &page.View{
+		Page: "approve", Title: "An agent asks to buy " + runWords(data.Purchase.Runs), Plain: true,
+		Token: v.who.Token, Notice: v.notice, Data: data,
+	})
+}
+
+func runWords(runs uint32) string {
+	if runs == 1 {
+		return "1 hosted run"
+	}
+	return page.Amount(runs) + " hosted runs"
+}
+
+// decideApproval is POST /approve/{token}.
+func (p *Pages) decideApproval(x *server.Exchange) {
+	v, data := p.approval(x)
+	if v == nil {
+		return
+	}
+	if !data.Signed {
+		v.fail(faultSignedOut)
+		return
+	}
+	var fault *server.Fault
+	if v.fields, fault = p.site.Form(x, v.who.Token); fault == nil && !data.May() {
+		fault = &faultOwner
+	}
+	if fault != nil {
+		v.fail(*fault)
+		return
+	}
+	d, id := v.decision(data.Purchase.Workspace), data.Purchase.ID
+	switch v.fields.Get("action") {
+	case "approve":
+		fault = p.config.Workspaces.Approve(d, id)
+	case "deny":
+		fault = p.config.Workspaces.Decide(d, state.KindDenyPurchase, &state.DenyPurchase{ID: id})
+	default:
+		fault = &faultForm
+	}
+	switch account, _ := p.config.Machine.Account(d.Workspace, v.now()); {
+	case fault != nil:
+		v.problem(fault)
+		v.showApproval(data)
+	case v.fields.Get("action") == "deny":
+		v.site.Show(x, 200, &page.View{
+			Page: "denied", Title: "You denied it", Plain: true,
+			Lead: "Nothing was charged, and the link does not work any more.",
+		})
+	default:
+		// The pages then show this workspace; where that fails, they say that there is no such record.
+		if fault = v.choose(account.ID); fault != nil {
+			v.fail(*fault)
+			return
+		}
+		v.site.Redirect(x, Root+"/purchases/"+api.NounPurchase.Text(id)+"?done=approve")
+	}
+}

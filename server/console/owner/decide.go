@@ -1,0 +1,178 @@
+package owner
+
+import (
+	"strconv"
+	"strings"
+
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+	"tollgate/server/console/page"
+	api "tollgate/server/workspace"
+)
+
+// decision is what the form of this visit decides about a workspace.
+func (v *visit) decision(workspace uint32) *api.Decision {
+	return &api.Decision{
+		Person: v.who.Person, Name: v.who.Name, Session: v.who.Session, Workspace: workspace,
+		Once: page.OnceKey(v.fields),
+	}
+}
+
+// finish ends a form: what went wrong is said on the page that again shows, what went well on the
+// page that is next.
+func (v *visit) finish(fault *server.Fault, again func(*visit), next, what string) {
+	if fault != nil {
+		v.problem(fault)
+		again(v)
+		return
+	}
+	v.site.Redirect(v.x, next+"?done="+what)
+}
+
+// happenings are what forms did; the address of the page behind a form names one.
+var happenings = map[string]page.Notice{
+	"cap": {Title: "The cap is set", Detail: "What is spent in a month stays below it."},
+	"pause": {
+		Title:  "Purchases are paused",
+		Detail: "Every purchase now asks you first, also those that the cap would allow.",
+	},
+	"unpause": {
+		Title:  "Purchases go on",
+		Detail: "Purchases within your cap are charged to the saved card without asking you.",
+	},
+	"approve": {Title: "You approved it"},
+	"deny":    {Title: "You denied it", Detail: "Nothing was charged."},
+	"cancel": {
+		Title:  "The purchase is cancelled",
+		Detail: "Nothing was charged, its link and its payment page are closed.",
+	},
+	"confirm": {
+		Title:  "You confirmed it",
+		Detail: "An agent may sign up at this product. A changed flow asks you again.",
+	},
+	"choose": {Title: "These pages now show this workspace"},
+	"open":   {Title: "The workspace is yours", Detail: "Next: make a key on the page Keys."},
+	"claim":  {Title: "The workspace is yours", Detail: "Its keys go on working."},
+	"link":   {Title: "Your answer is noted"},
+	"ready":  {Title: "The issue awaits a run that proves it fixed"},
+}
+
+// setBilling sets the cap, or pauses and unpauses purchases.
+func setBilling(v *visit) {
+	c, what := &state.SetBilling{Workspace: v.who.Workspace, Person: true}, "cap"
+	switch v.fields.Get("action") {
+	case "pause":
+		c.HasPaused, c.Paused, what = true, true, "pause"
+	case "unpause":
+		c.HasPaused, what = true, "unpause"
+	default:
+		most := v.config.Machine.Policy().MaxCapCents
+		amount, ok := parseCents(v.fields.Get("cap"))
+		if !ok || amount > most {
+			v.problem(&server.Fault{
+				Status: 400, Code: "invalid_field", Message: "This is no cap",
+				Detail: "Nothing was changed. Write an amount in dollars, such as 50 or 49.50, of at most " +
+					Cents(most) + ".",
+			})
+			showPurchases(v)
+			return
+		}
+		c.HasCap, c.CapCents = true, amount
+	}
+	fault := v.config.Workspaces.Decide(v.decision(v.who.Workspace), state.KindSetBilling, c)
+	v.finish(fault, showPurchases, Root+"/purchases", what)
+}
+
+// parseCents reads dollars with at most two decimals.
+func parseCents(text string) (uint32, bool) {
+	text = strings.TrimPrefix(strings.TrimSpace(text), "$")
+	whole, rest, pointed := strings.Cut(text, ".")
+	if pointed && len(rest) != 1 && len(rest) != 2 {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(whole, 10, 24)
+	fraction, err2 := strconv.ParseUint((rest + "00")[:2], 10, 8)
+	return uint32(n*100 + fraction), err == nil && err2 == nil
+}
+
+// decidePurchase approves, denies or cancels a purchase of the workspace.
+func decidePurchase(v *visit) {
+	found, ok := v.purchase()
+	if !ok {
+		return
+	}
+	what, d := v.fields.Get("action"), v.decision(v.who.Workspace)
+	var fault *server.Fault
+	switch what {
+	case "approve":
+		fault = v.config.Workspaces.Approve(d, found.ID)
+	case "deny":
+		fault = v.config.Workspaces.Decide(d, state.KindDenyPurchase,
+			&state.DenyPurchase{ID: found.ID})
+	case "cancel":
+		fault = v.config.Workspaces.CancelPurchase(d, found.ID)
+	default:
+		fault = &faultForm
+	}
+	v.finish(fault, showPurchase, Root+"/purchases/"+api.NounPurchase.Text(found.ID), what)
+}
+
+var faultForm = server.Fault{
+	Status: 400, Code: "invalid_field", Message: "The form does not say what to do",
+	Detail: "Nothing was changed. Load the page again, and press one of its buttons.",
+}
+
+// rotateKeys replaces all keys by one, which this answer alone shows.
+func rotateKeys(v *visit) {
+	key, fault := v.config.Workspaces.RotateKeys(v.decision(v.who.Workspace))
+	switch {
+	case fault != nil:
+		v.problem(fault)
+	case key == "":
+		v.notice = &page.Notice{
+			Tone: page.Hint, Title: "This form was sent before",
+			Detail: "The keys were replaced then, and the new one was shown then. If you have not got " +
+				"it, replace the keys once more.",
+		}
+	default:
+		v.notice = &page.Notice{
+			Tone: page.Done, Title: "All keys were replaced by this one", Secret: key,
+			Detail: "Copy it now: it is not stored, and is shown this once. Agents that have an older " +
+				"key get 401 from now on.",
+		}
+	}
+	showKeys(v)
+}
+
+// confirmSignup confirms that an agent may sign up at a flow's product.
+func confirmSignup(v *visit) {
+	id, ok := v.id(api.NounFlow)
+	if !ok {
+		return
+	}
+	fault := v.config.Workspaces.Decide(v.decision(v.who.Workspace), state.KindConfirmSignup,
+		&state.ConfirmSignup{Workspace: v.who.Workspace, ID: id})
+	v.finish(fault, showFlow, Root+"/flows/"+api.NounFlow.Text(id), "confirm")
+}
+
+// longestNote is the most that may be said about a fix, in characters.
+const longestNote = 2000
+
+// markReady says that an issue is fixed; the next run decides.
+func markReady(v *visit) {
+	id, ok := v.id(api.NounIssue)
+	if !ok {
+		return
+	}
+	note := strings.TrimSpace(v.fields.Get("note"))
+	fault := &server.Fault{
+		Status: 400, Code: "invalid_note", Message: "Say in 1 to 2,000 characters what was fixed",
+		Detail: "Nothing was changed.",
+	}
+	if n := len([]rune(note)); n > 0 && n <= longestNote {
+		fault = v.config.Workspaces.Order(state.KindMarkIssueReady, &state.MarkIssueReady{
+			Workspace: v.who.Workspace, ID: id, Note: note,
+		})
+	}
+	v.finish(fault, showIssues, Root+"/issues", "ready")
+}
