@@ -1,6 +1,7 @@
 package owner_test
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"regexp"
 	"strings"
@@ -244,6 +245,10 @@ func TestWhoMayLook(t *testing.T) {
 func TestListsArePaged(t *testing.T) {
 	s := open(t, quiet)
 	workspace, _ := s.signUp("many")
+	// A workspace of nobody saves 50 flows, no page more.
+	s.does(state.KindClaimWorkspace, &state.ClaimWorkspace{
+		Code: sha256.Sum256([]byte("code many")), Owner: "ada@example.com",
+	})
 	s.who = &owner.Visitor{Person: 1, Token: "t", Workspace: workspace}
 	for i := range 120 {
 		s.does(state.KindSaveFlow, &state.SaveFlow{
