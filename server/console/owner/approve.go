@@ -90,14 +90,14 @@ func (p *Pages) approval(x *server.Exchange) (v *visit, data *approvalPage) {
 var (
 	faultLink = server.Fault{
 		Status: 404, Code: "not_found", Message: "This link does not work any more",
-		Detail: "A newer link has replaced it, the purchase was decided or paid already, or seven days " +
-			"are over. Nothing was changed and nothing is charged by this link. Your purchases are in " +
+		Detail: "A newer link has replaced it, the purchase was decided or paid already, or seven " +
+			"days are over. Nothing was changed and nothing is charged by this link. Your purchases are in " +
 			"the console; whoever sent the link can ask for a new one.",
 	}
 	faultOwner = server.Fault{
 		Status: 403, Code: "person_required", Message: "This workspace is somebody else's",
-		Detail: "Nothing was changed. Only its owner decides about its purchases: sign in as the owner, " +
-			"or send the link on.",
+		Detail: "Nothing was changed. Only its owner decides about its purchases: sign in as the " +
+			"owner, or send the link on.",
 	}
 )
 
