@@ -146,6 +146,8 @@ func (c *devCommand) configs(data devdata.Folder) ([]config.Config, error) {
 		// Runs can be bought and tried out, without money and without an agent of one's own.
 		node.Workspaces.Payments = config.PaymentsSandbox
 		node.Workspaces.Agents = []string{config.AgentHTTP, config.AgentNop}
+		// Mails are looked at, not sent; all nodes show the same.
+		node.Mail.Folder = data.Mails()
 		if err := c.engage(&node.Workspaces); err != nil {
 			return nil, err
 		}
@@ -334,6 +336,7 @@ Count what it used (a repeat with the same key counts nothing):
 
 Operate it in a browser: http://%[10]s/console (the admin key signs in).
 Agents begin at http://%[7]s/auth.md (workspace API, limits: %[8]s).
+Mails are not sent: they are at http://%[10]s/mails.
 %[9]s%[11]sCtrl-C stops the cluster; the data stays in %[6]s.
 `, demoCustomer, running.SandboxKey, base, now.Format("20060102T150405"),
 		now.Format("2006-01-02T15:04:05Z"), c.Data, running.Nodes[0].HTTP, c.limits(),

@@ -115,6 +115,7 @@ func (n *node) open() error {
 	n.watchers.Go(n.agreeOnPolicy)
 	n.watchers.Go(n.carryOutRuns)
 	n.watchers.Go(n.collectPurchases)
+	n.watchers.Go(n.deliverAlerts)
 	n.watchers.Go(n.saveOnSchedule)
 	return nil
 }
@@ -216,6 +217,9 @@ func (n *node) listen(metrics *admin.Metrics) error {
 	}
 	copy(settings.KeyHash[:], hash)
 	if settings.SealKey, err = n.sealKey(); err != nil {
+		return err
+	}
+	if settings.Pages, err = n.mailRoutes(); err != nil {
 		return err
 	}
 	operations, err := admin.New(settings)

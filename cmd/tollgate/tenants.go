@@ -21,6 +21,7 @@ import (
 	"tollgate/server/console/owner"
 	"tollgate/server/inspect"
 	"tollgate/server/provider/fetch"
+	"tollgate/server/provider/mail"
 	"tollgate/server/provider/payment"
 	"tollgate/server/provider/runner"
 	"tollgate/server/provider/runner/follower"
@@ -35,6 +36,8 @@ type tenants struct {
 	workers *api.Workers
 	// pages are those of owners; nil where nobody can sign in.
 	pages *owner.Pages
+	// mails keeps mails that are not sent; nil where they are.
+	mails *mail.Folder
 }
 
 // builtIn are the agents that need no configuration. A change of what http does is a new version:
@@ -64,6 +67,12 @@ func (n *node) openTenants(metrics *admin.Metrics) error {
 		Payments: s.Payments != config.PaymentsNone, Contact: s.Contact,
 		Inspector: inspect.New(inspecting, n.cluster.Now),
 		Observe:   metrics.Observer("workspace"), Log: n.log, Gate: n.gate, Now: n.cluster.Now,
+	}
+	if c.Mail, n.tenants.mails, err = n.openMail(); err != nil {
+		return err
+	}
+	if c.Hooks, err = n.openHooks(); err != nil {
+		return err
 	}
 	agents, err := n.openAgents(&c)
 	if err != nil {

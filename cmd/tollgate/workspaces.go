@@ -23,6 +23,7 @@ type workspacesCommand struct {
 	Pause   workspacesPauseCommand   `cmd:"" help:"Make every purchase need the owner."`
 	Unpause workspacesUnpauseCommand `cmd:"" help:"Let the saved card pay again, within the cap."`
 	Credits workspacesCreditsCommand `cmd:"" help:"Grant credits."`
+	Alerts  alertsCommand            `cmd:"" help:"Set a flow's alerts for the owner, send a test, replace the signing secret."`
 	Remove  workspacesRemoveCommand  `cmd:"" help:"Remove a workspace that nobody has claimed."`
 }
 

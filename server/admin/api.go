@@ -85,6 +85,8 @@ type Config struct {
 	// More are routes of other parts of the node, which this listener serves and describes with its
 	// own.
 	More []server.Route
+	// Pages are served, too, and described nowhere.
+	Pages []server.Route
 	// Gate bounds what requests hold together; nil is no bound.
 	Gate *server.Gate
 	// WriteTimeout and ReadTimeout bound commands (5 s when 0) and linearizable reads (2 s when 0).
@@ -142,7 +144,7 @@ func New(c Config) (*API, error) {
 		return nil, err
 	}
 	server.Bodiless(routes, fieldless)
-	routes = slices.Concat(routes, a.plainRoutes(), c.More)
+	routes = slices.Concat(routes, a.plainRoutes(), c.More, c.Pages)
 	a.table, err = server.NewTable(routes, server.TableConfig{
 		Authenticate: a.authenticate, Observe: c.Metrics.Observer("admin"), Log: c.Log,
 		Gate: c.Gate,

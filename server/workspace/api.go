@@ -19,8 +19,10 @@ import (
 	"tollgate/server/identity"
 	"tollgate/server/inspect"
 	inspection "tollgate/server/inspect/document"
+	"tollgate/server/provider/mail"
 	"tollgate/server/provider/payment"
 	"tollgate/server/provider/verify"
+	"tollgate/server/provider/webhook"
 	"tollgate/server/vault"
 )
 
@@ -52,6 +54,9 @@ type Config struct {
 	// the provider, the built-in sandbox when nil.
 	Payments bool
 	Cards    payment.CardProvider
+	// Mail and Hooks send alerts; without one its channel cannot be set.
+	Mail  mail.Sender
+	Hooks *webhook.Sender
 	// Proxies are the networks of proxies in front, whose word about a caller's address counts.
 	Proxies []netip.Prefix
 	// SignIn lets people and agents sign in; nil answers authentication_not_configured.
@@ -84,7 +89,9 @@ type API struct {
 	cards   payment.CardProvider
 	sandbox *payment.Sandbox
 	answers *vault.Vault
-	calling preflights
+	// alertVault seals what webhooks of alerts are signed with.
+	alertVault *vault.Vault
+	calling    preflights
 	// examining are the requests that inspect products.
 	examining places
 	used      uses
@@ -121,6 +128,9 @@ func New(c Config) (*API, error) {
 	}
 	c.PublicURL = strings.TrimSuffix(c.PublicURL, "/")
 	a := &API{config: c, machine: c.Machine, answers: answers}
+	if a.alertVault, err = vault.New(c.QuoteKey, alertsPurpose); err != nil {
+		return nil, err
+	}
 	routes := a.routes()
 	if a.document, err = server.OpenAPI(routes, description()); err != nil {
 		return nil, err

@@ -216,53 +216,6 @@ func writeFlow(j *server.JSON, v *state.FlowView) {
 	j.Close('}')
 }
 
-// getAlerts is GET /v1/flows/{flow_id}/alerts.
-func (a *API) getAlerts(x *server.Exchange) {
-	id, ok := a.id(x, markFlow)
-	if !ok {
-		return
-	}
-	a.read(x, func() *refusal {
-		v, known := a.machine.Flow(x.Tenant.Workspace, id)
-		if !known {
-			r := no("not_found")
-			return &r
-		}
-		j := x.BeginBare()
-		j.Open('{')
-		j.Object("watch")
-		j.Text("state", v.Watch.String())
-		j.Time("since", v.WatchAt)
-		j.Close('}')
-		j.Array("deliveries")
-		j.Close(']')
-		j.Close('}')
-		x.EndBare(200)
-		return nil
-	})
-}
-
-// changeAlerts answers every route that changes alerts: an unclaimed workspace has none, and of a
-// claimed one only its owner decides.
-func (a *API) changeAlerts(x *server.Exchange) {
-	id, ok := a.id(x, markFlow)
-	if !ok {
-		return
-	}
-	if !a.fresh() {
-		a.refuse(x, no("workspace_busy"))
-		return
-	}
-	account, _ := a.machine.Account(x.Tenant.Workspace, a.now())
-	if _, known := a.machine.Flow(x.Tenant.Workspace, id); !known {
-		a.refuse(x, no("not_found"))
-	} else if !account.Claimed {
-		a.refuse(x, no("alerts_claim_required"))
-	} else {
-		a.refuse(x, no("person_required"))
-	}
-}
-
 // confirmSignup is POST /v1/flows/{flow_id}/confirm-signup: a person's alone.
 func (a *API) confirmSignup(x *server.Exchange) {
 	id, ok := a.id(x, markFlow)

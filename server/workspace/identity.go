@@ -21,6 +21,7 @@ const (
 	markTransaction  = "ctx_"
 	markPerson       = "per_"
 	markLink         = "lnk_"
+	markAlert        = "alr_"
 )
 
 // digits are those of base32hex in lower case: texts sort like the bytes, so ids sort by time.

@@ -22,8 +22,8 @@ const (
 const actor = "operator"
 
 // OperatorRoutes are the operator's tools, for the operations listener: claim, approve, deny, cap,
-// pause, credits, remove. Their answers have the admin API's envelope; each use is kept with what
-// it changed, and with an Idempotency-Key it is carried out once.
+// pause, alerts, credits, remove. Their answers have the admin API's envelope; each use is kept
+// with what it changed, and with an Idempotency-Key it is carried out once.
 func (a *API) OperatorRoutes() []server.Route {
 	return append(a.operatorReads(), a.operatorActs()...)
 }
@@ -70,6 +70,10 @@ func (a *API) operatorReads() []server.Route {
 	}
 }
 
+// operatorTool makes the route of a tool.
+type operatorTool func(path, operation, about string, handle func(*server.Exchange),
+	params []server.Param, body *server.Schema) server.Route
+
 func (a *API) operatorActs() []server.Route {
 	tool := func(path, operation, about string, handle func(*server.Exchange),
 		params []server.Param, body *server.Schema,
@@ -90,7 +94,7 @@ func (a *API) operatorActs() []server.Route {
 		"Remove a workspace that nobody has claimed: its keys work no more, what it holds is gone",
 		a.operatorRemove, nil, server.Object())
 	remove.Method, remove.Responses[0].Data = "DELETE", removedSchema()
-	return []server.Route{
+	return append(a.operatorAlertTools(tool), []server.Route{
 		remove,
 		tool("/claim", "claimForOwner", "Give an unclaimed workspace to its owner", a.operatorClaim,
 			nil, server.Object(server.Must("owner", owner))),
@@ -114,7 +118,7 @@ func (a *API) operatorActs() []server.Route {
 			a.operatorGrant, nil, server.Object(
 				server.Must("amount", server.IntSchema(1, state.MaxCredits)),
 				server.May("note", server.TextSchema(0, 200)))),
-	}
+	}...)
 }
 
 // longestOwner is the length of an owner's name, an e-mail address, in characters.
@@ -166,6 +170,11 @@ func (a *API) commit(x *server.Exchange, row uint32, kind engine.Kind, c wire.Fi
 	key, fault := server.OnceKey(x)
 	if fault != nil {
 		x.Refuse(*fault)
+		return engine.OutcomeNone
+	}
+	agreed, _ := a.machine.Version()
+	if since := a.machine.Since(kind); since > a.machine.Since(state.KindAct) && agreed < since {
+		x.Refuse(server.FaultOf(engine.OutcomeUpgrading)) // an older node could not read it in an act
 		return engine.OutcomeNone
 	}
 	made := state.Act{

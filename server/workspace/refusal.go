@@ -15,32 +15,35 @@ var errorTable = map[string]struct {
 	status  int
 	message string
 }{
-	"credentials_not_allowed":       {400, "A password or key does not belong in a flow or run request."},
-	"flow_url_mismatch":             {400, "The flow is about another url than the one supplied."},
-	"invalid_access":                {400, "access is public or test_account."},
-	"invalid_field":                 {400, "A field is missing, empty, of the wrong type or too long."},
-	"invalid_flow_options":          {400, "These options do not go together."},
-	"invalid_id":                    {400, "This is no identifier of the expected format."},
-	"invalid_json":                  {400, "The body must be one JSON object."},
-	"invalid_note":                  {400, "note must have 1 to 2000 characters."},
-	"invalid_quote":                 {400, "fingerprint must be one that a quote gave."},
-	"invalid_request_key":           {400, "Send the header Idempotency-Key: 8 to 128 visible ASCII characters."},
-	"invalid_status":                {400, "An issue can only be moved to fix_ready."},
-	"invalid_url":                   {400, "url must be a public http or https address without credentials."},
-	"request_aborted":               {400, "The connection closed before the body arrived."},
-	"unexpected_field":              {400, "The body has a field that this route does not take."},
-	"invalid_key":                   {401, "The API key is missing, malformed, unknown or revoked."},
-	"sign_in_required":              {401, "Sign in again."},
-	"insufficient_credits":          {402, "The credits do not cover it. Nothing was started; the setup is saved."},
-	"payment_required":              {402, "No hosted run is left, or the purchase needs its owner. Nothing was started."},
-	"act_limit":                     {429, "You have changed as much as may be changed in a day. Nothing was changed."},
-	"origin_not_allowed":            {403, "Changes come from the configured origin (header Origin) alone. Nothing was changed."},
-	"workspace_limit":               {409, "You have as many workspaces as one may open. Nothing was changed."},
-	"link_answered":                 {409, "This request was answered otherwise already. Nothing was changed."},
-	"insufficient_scope":            {403, "The key lacks the needed scope."},
-	"person_required":               {403, "Only a person may decide this."},
-	"account_not_found":             {404, "There is no such account."},
-	"not_found":                     {404, "There is no such route or record in this workspace."},
+	"credentials_not_allowed": {400, "A password or key does not belong in a flow or run request."},
+	"flow_url_mismatch":       {400, "The flow is about another url than the one supplied."},
+	"invalid_access":          {400, "access is public or test_account."},
+	"invalid_field":           {400, "A field is missing, empty, of the wrong type or too long."},
+	"invalid_flow_options":    {400, "These options do not go together."},
+	"invalid_id":              {400, "This is no identifier of the expected format."},
+	"invalid_json":            {400, "The body must be one JSON object."},
+	"invalid_note":            {400, "note must have 1 to 2000 characters."},
+	"invalid_quote":           {400, "fingerprint must be one that a quote gave."},
+	"invalid_request_key":     {400, "Send the header Idempotency-Key: 8 to 128 visible ASCII characters."},
+	"invalid_status":          {400, "An issue can only be moved to fix_ready."},
+	"invalid_url":             {400, "url must be a public http or https address without credentials."},
+	"request_aborted":         {400, "The connection closed before the body arrived."},
+	"unexpected_field":        {400, "The body has a field that this route does not take."},
+	"invalid_key":             {401, "The API key is missing, malformed, unknown or revoked."},
+	"sign_in_required":        {401, "Sign in again."},
+	"insufficient_credits":    {402, "The credits do not cover it. Nothing was started; the setup is saved."},
+	"payment_required":        {402, "No hosted run is left, or the purchase needs its owner. Nothing was started."},
+	"act_limit":               {429, "You have changed as much as may be changed in a day. Nothing was changed."},
+	"origin_not_allowed":      {403, "Changes come from the configured origin (header Origin) alone. Nothing was changed."},
+	"workspace_limit":         {409, "You have as many workspaces as one may open. Nothing was changed."},
+	"link_answered":           {409, "This request was answered otherwise already. Nothing was changed."},
+	"insufficient_scope":      {403, "The key lacks the needed scope."},
+	"person_required":         {403, "Only a person may decide this."},
+	"account_not_found":       {404, "There is no such account."},
+	"not_found":               {404, "There is no such route or record in this workspace."},
+	"alerts_off": {409, "These alerts lead nowhere. Set an email, or a webhookUrl (again, where it was " +
+		"gone), or on: false. Nothing was changed."},
+	"alert_test_limit":              {429, "The test alerts of this workspace and UTC day are used. Nothing was sent."},
 	"alerts_claim_required":         {409, "A workspace that nobody has claimed cannot have alerts."},
 	"cannot_cancel":                 {409, "The run has finished, or cannot be cancelled."},
 	"cannot_resume":                 {409, "Only a run that waits for a person can go on."},
@@ -114,6 +117,10 @@ var outcomeCodes = map[engine.Outcome]string{
 	engine.OutcomeOwnedLimit:           "workspace_limit",
 	engine.OutcomeLinkAnswered:         "link_answered",
 	engine.OutcomeActLimit:             "act_limit",
+	engine.OutcomeAlertsUnclaimed:      "alerts_claim_required",
+	engine.OutcomeAlertsOff:            "alerts_off",
+	engine.OutcomeAlertTestLimit:       "alert_test_limit",
+	engine.OutcomeAlertsInvalid:        "invalid_field",
 }
 
 // refusal is an error answer.
@@ -168,8 +175,7 @@ func (a *API) refuseOutcome(x *server.Exchange, result engine.Result) {
 	r := no(code)
 	switch result.Outcome {
 	case engine.OutcomeSignupLimited, engine.OutcomeCancelLimit, engine.OutcomeRunLimit,
-		engine.OutcomeActLimit,
-		engine.OutcomeFreeCapacity:
+		engine.OutcomeActLimit, engine.OutcomeFreeCapacity, engine.OutcomeAlertTestLimit:
 		r = a.retry(code, result.Value)
 	case engine.OutcomeCreditsShort:
 		var short state.CreditsReply

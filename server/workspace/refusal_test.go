@@ -27,8 +27,10 @@ const documented = `
 409 alerts_claim_required, cannot_cancel, cannot_resume, checkout_completed, execution_unavailable,
 409 flow_busy, idempotency_conflict, invalid_issue_status, quote_changed, resume_unavailable,
 409 schedule_unavailable, wrong_run_type, +purchase_closed, +workspace_limit, +link_answered
+409 +alerts_off
 413 request_too_large
 429 approval_link_limit, cancel_limit, run_limit_reached, signup_rate_limited, +act_limit
+429 +alert_test_limit
 502 target_unreachable
 503 authentication_not_configured, free_capacity_exhausted, hosting_not_configured, runner_busy,
 503 signup_unavailable, workspace_busy, +outcome_unknown`
@@ -51,6 +53,7 @@ func TestEveryRefusal(t *testing.T) {
 	refuseLimits(t, is)
 	refuseDeployments(t, is)
 	refuseInspections(t, is)
+	refuseAlerts(t, is)
 	refuseSessions(t, is)
 	known := map[string]bool{}
 	for line := range strings.Lines(strings.TrimSpace(documented)) {

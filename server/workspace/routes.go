@@ -189,6 +189,7 @@ func free(status int, about string) func(*server.Route) {
 
 func (a *API) flowRoutes() []server.Route {
 	one := server.Must("flow", server.RefTo("Flow"))
+	secretly := append([]server.Property{server.May("secret", text)}, alertsProperties(true)...)
 	return []server.Route{
 		row("GET", "/v1/flows", "listFlows", "Saved tests",
 			read, a.listFlows, agents, listed("flows", "Flow")),
@@ -219,16 +220,18 @@ func (a *API) flowRoutes() []server.Route {
 			gives(200, "Confirmed for this version of the flow", one)),
 		row("GET", "/v1/flows/{flow_id}/alerts", "getAlerts", "The alert watch",
 			read, a.getAlerts, agents,
-			param("flow_id"), gives(200, "The watch", server.Must("watch", server.Object(
-				server.Must("state", server.EnumSchema("passing", "failing", "unknown", "off")),
-				server.Must("since", server.TimeSchema))),
-				server.Must("deliveries", server.ArrayOf(server.FreeObject())))),
+			param("flow_id"), gives(200, "The watch, and the newest 20 deliveries",
+				alertsProperties(false)...)),
 		row("PATCH", "/v1/flows/{flow_id}/alerts", "changeAlerts", "Set alerts: a person", anyScope,
-			a.changeAlerts, param("flow_id")),
+			a.changeAlerts, param("flow_id"), takes(alertsForm().Properties...),
+			gives(200, "Set; a signing secret that was made is shown once", secretly...)),
 		row("POST", "/v1/flows/{flow_id}/alerts/secret", "rotateAlertSecret",
-			"Replace the signing secret: a person", anyScope, a.changeAlerts, param("flow_id")),
-		row("POST", "/v1/flows/{flow_id}/alerts/test", "testAlert", "Send a test alert: a person",
-			anyScope, a.changeAlerts, param("flow_id")),
+			"Replace the signing secret; the one before signs beside it for 24 hours: a person",
+			anyScope, a.rotateAlertSecret, param("flow_id"),
+			gives(200, "Shown once", secretly...)),
+		row("POST", "/v1/flows/{flow_id}/alerts/test", "testAlert",
+			"Send a test alert to wherever alerts go, 10 a UTC day: a person", anyScope, a.testAlert,
+			param("flow_id"), gives(200, "Queued", alertsProperties(true)...)),
 	}
 }
 

@@ -26,7 +26,7 @@ var rows = map[string]string{
 	"purchase: statuses, at most 10 runs, charging":         "TestPagesAtStripe TestAPageThatIsRefused TestWaitIsForACharge TestRefusalsNameTheField",
 	"account usage: sums, last 20 runs, only with payments": "TestUsageShowsTheLast20Runs TestEveryRefusal",
 	"alert watch: states":                                   "TestAWatchFollowsItsRuns",
-	"alert watch: deliveries":                               "later: alerts",
+	"alert watch: deliveries":                               "TestAlertsAreSent TestAWebhookIsTriedAgain workspace-alerts.txt",
 	"issue: open, fix_ready, a note within its limit":       "TestAFixIsVerified TestLongestTexts",
 	"inspection document":                                   "TestWeInspectOurselves",
 
@@ -40,7 +40,7 @@ var rows = map[string]string{
 	"payment at checkout":                    "TestPurchasesThroughStripe TestAPurchaseThatIsPaidTwice",
 	"fix_ready, closed by a passing retest":  "TestAFixIsVerified workspace-issues.txt",
 	"claim of an unclaimed workspace":        "TestTakingOver",
-	"watch: failing and recovery":            "TestAWatchFollowsItsRuns",
+	"watch: failing and recovery":            "TestAWatchFollowsItsRuns TestAlertsAreSent workspace-alerts.txt",
 	"inconclusive or lost: free":             "TestHowRunsEnd TestAnAgentsWay TestARunWhoseLeaderIsKilled workspace-runs.txt",
 
 	// Endpoints: what is said above and below the table
@@ -71,8 +71,8 @@ var rows = map[string]string{
 	"11 claiming":                             "TestASessionIsABearer TestTakingOver workspace-owners.txt",
 
 	// Events
-	"alerts are set by the owner":    "TestEveryRefusal",
-	"alerts are sent":                "later: alerts",
+	"alerts are set by the owner":    "TestEveryRefusal TestWhoSetsAlerts TestAnOwnerSetsAlerts",
+	"alerts are sent":                "TestAlertsAreSent TestAMailIsSentOnce TestAWebhookIsTriedAgain",
 	"notifications, and marked read": "TestEveryRefusal TestAWatchFollowsItsRuns TestAFixIsVerified",
 
 	// Errors and limits

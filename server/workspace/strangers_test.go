@@ -218,7 +218,7 @@ func TestToolsNameOneWorkspace(t *testing.T) {
 		require.Equal(t, 404, a.status, "%s: %s", path, a.raw)
 		require.NotContains(t, string(a.raw), mine.workspace)
 	}
-	require.Equal(t, 4, asked)
+	require.Equal(t, 7, asked)
 	require.Equal(t, before, mine.shown(ids))
 	require.Equal(t, kept, acts(mine)+acts(other))
 	for _, c := range []*caller{mine, other} {

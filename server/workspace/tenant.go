@@ -221,7 +221,8 @@ func writeAct(j *server.JSON, v *state.ActView) {
 	j.Text("action", v.Action)
 	if v.Subject != ([16]byte{}) {
 		mark := markPurchase
-		if v.Action == "confirm_signup" {
+		switch v.Action {
+		case "confirm_signup", "set_alerts", "rotate_alert_secret", "test_alert":
 			mark = markFlow
 		}
 		j.Text("subject", idText(mark, v.Subject))

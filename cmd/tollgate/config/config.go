@@ -93,6 +93,8 @@ type Config struct {
 	Workspaces Workspaces `yaml:"workspaces"`
 	// SignIn says who names the people and agents that sign in.
 	SignIn SignIn `yaml:"signIn"`
+	// Mail says how mails are sent, of alerts for one.
+	Mail Mail `yaml:"mail"`
 	// Skip lists log entries not to be applied: the way past an entry that stops every node.
 	Skip []SkipEntry `yaml:"skip"`
 }
@@ -207,6 +209,7 @@ func Default() Config {
 		RateLimit:   RateLimit{Window: time.Minute},
 		Workspaces:  defaultWorkspaces(),
 		SignIn:      defaultSignIn(),
+		Mail:        defaultMail(),
 	}
 }
 

@@ -59,6 +59,9 @@ func (f Folder) KeysFile() string { return filepath.Join(string(f), "keys.json")
 // Certificates is the folder of the nodes' certificates.
 func (f Folder) Certificates() string { return filepath.Join(string(f), "certs") }
 
+// Mails is where mails are kept that would be sent elsewhere.
+func (f Folder) Mails() string { return filepath.Join(string(f), "mails") }
+
 // NodeFolder is where a node keeps its data.
 func (f Folder) NodeFolder(id string) string { return filepath.Join(string(f), id) }
 

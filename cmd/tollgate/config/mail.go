@@ -1,0 +1,71 @@
+package config
+
+import (
+	"net/mail"
+	"net/netip"
+	"time"
+)
+
+// Mail says how mails are sent: by a mail server, into a folder, or not at all. The same on each
+// node.
+type Mail struct {
+	// Host and Port are the mail server's; an empty host sends no mail.
+	Host string `yaml:"host"`
+	Port int    `yaml:"port"`
+	// Security is tls (from the beginning), starttls, or none (in clear, and without a password).
+	Security string `yaml:"security"`
+	// Username and PasswordFile are for servers that ask: the file holds the password.
+	Username     string `yaml:"username"`
+	PasswordFile string `yaml:"passwordFile"`
+	// From is who mails are from: an address, or a name and an address in <>.
+	From string `yaml:"from"`
+	// Timeout bounds one attempt, 1 s to 50 s.
+	Timeout time.Duration `yaml:"timeout"`
+	// AllowNetworks are private networks in which the mail server may be, as those of Outbound, and
+	// for mail alone.
+	AllowNetworks []string `yaml:"allowNetworks"`
+	// Folder keeps mails in files instead of sending them, and shows them to whoever reaches the
+	// operations listener: for one's own machine.
+	Folder string `yaml:"folder"`
+}
+
+func defaultMail() Mail {
+	return Mail{
+		Port: 587, Security: "starttls", Timeout: 30 * time.Second, AllowNetworks: []string{},
+	}
+}
+
+// longestMailTimeout leaves a courier time to say what came of a mail.
+const longestMailTimeout = 50 * time.Second
+
+func (m *Mail) validate(complain func(format string, args ...any)) {
+	if m.Security != "tls" && m.Security != "starttls" && m.Security != "none" {
+		complain("mail.security: %q: want tls, starttls or none", m.Security)
+	}
+	if m.Port < 1 || m.Port > 65535 {
+		complain("mail.port: %d: want 1 to 65535", m.Port)
+	}
+	if m.Timeout < time.Second || m.Timeout > longestMailTimeout {
+		complain("mail.timeout: %s: want 1s to %s", m.Timeout, longestMailTimeout)
+	}
+	for _, network := range m.AllowNetworks {
+		if _, err := netip.ParsePrefix(network); err != nil {
+			complain("mail.allowNetworks: %q: want networks such as 10.0.0.0/8", network)
+		}
+	}
+	if (m.Username == "") != (m.PasswordFile == "") {
+		complain("mail: want both username and passwordFile, or neither")
+	}
+	if m.Username != "" && m.Security == "none" {
+		complain("mail: a password is not sent in clear: want security tls or starttls")
+	}
+	if m.Host == "" {
+		return
+	}
+	if m.Folder != "" {
+		complain("mail: want a host or a folder, not both: mails that are kept are not sent")
+	}
+	if _, err := mail.ParseAddress(m.From); err != nil {
+		complain("mail.from: %q: want an address, or a name and an address in <>", m.From)
+	}
+}

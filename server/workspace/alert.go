@@ -1,0 +1,381 @@
+package workspace
+
+import (
+	"bytes"
+
+	"tollgate/engine"
+	"tollgate/engine/wire"
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+	"tollgate/server/provider/mail"
+)
+
+// getAlerts is GET /v1/flows/{flow_id}/alerts. Where alerts go is shown to the owner alone.
+func (a *API) getAlerts(x *server.Exchange) {
+	id, ok := a.id(x, markFlow)
+	if !ok {
+		return
+	}
+	a.read(x, func() *refusal {
+		f, v, set, known := a.machine.Alerts(x.Tenant.Workspace, id)
+		if !known {
+			r := no("not_found")
+			return &r
+		}
+		j := x.BeginBare()
+		j.Open('{')
+		writeAlerts(j, &f, &v, set, person(x))
+		j.Close('}')
+		x.EndBare(200)
+		return nil
+	})
+}
+
+// writeAlerts writes the members of an answer about a flow's alerts. off is the state of a watch
+// whose owner has turned alerts off.
+func writeAlerts(j *server.JSON, f *state.FlowView, v *state.AlertsView, set, settings bool) {
+	j.Object("watch")
+	watch := f.Watch.String()
+	if set && !v.On {
+		watch = "off"
+	}
+	j.Text("state", watch)
+	j.Time("since", f.WatchAt)
+	j.Close('}')
+	if settings {
+		writeAlertSettings(j, v)
+	}
+	j.Array("deliveries")
+	for i := range v.Deliveries {
+		writeDelivery(j, &v.Deliveries[i])
+	}
+	j.Close(']')
+}
+
+func writeAlertSettings(j *server.JSON, v *state.AlertsView) {
+	j.Object("settings")
+	j.Bool("on", v.On)
+	j.TextIf("email", v.Email)
+	j.TextIf("webhookUrl", v.URL)
+	if v.GoneAt != 0 {
+		j.Time("webhookGoneAt", v.GoneAt)
+	}
+	if v.RotatedAt != 0 {
+		j.Time("secretRotatedAt", v.RotatedAt)
+		j.Time("previousSecretUntil", v.PreviousUntil)
+	}
+	j.Close('}')
+}
+
+func writeDelivery(j *server.JSON, d *state.DeliveryView) {
+	j.Open('{')
+	j.Text("id", idText(markAlert, d.ID))
+	j.Text("kind", d.Kind.String())
+	j.Text("channel", d.Channel.String())
+	j.Text("status", d.Status.String())
+	j.Uint("attempts", uint64(d.Attempts))
+	if d.Answer != 0 {
+		j.Uint("answer", uint64(d.Answer))
+	}
+	j.TextIf("reason", d.Reason)
+	if d.Run != ([16]byte{}) {
+		j.Text("runId", idText(markRun, d.Run))
+	}
+	j.Time("createdAt", d.CreatedAt)
+	if d.NextAt != 0 && d.Attempts > 0 && d.BegunAt == 0 {
+		j.Time("nextAttemptAt", d.NextAt)
+	}
+	if d.EndedAt != 0 {
+		j.Time("finishedAt", d.EndedAt)
+	}
+	j.Close('}')
+}
+
+// alertFlow finds the flow whose alerts a request changes, and refuses who may not: an unclaimed
+// workspace has none, and of a claimed one only its owner decides.
+func (a *API) alertFlow(x *server.Exchange) (id [16]byte, ok bool) {
+	if id, ok = a.id(x, markFlow); !ok {
+		return id, false
+	}
+	if !a.fresh() {
+		a.refuse(x, no("workspace_busy"))
+		return id, false
+	}
+	account, _ := a.machine.Account(x.Tenant.Workspace, a.now())
+	_, known := a.machine.Flow(x.Tenant.Workspace, id)
+	switch {
+	case !known:
+		a.refuse(x, no("not_found"))
+	case !account.Claimed:
+		a.refuse(x, no("alerts_claim_required"))
+	case !person(x):
+		a.refuse(x, no("person_required"))
+	default:
+		return id, true
+	}
+	return id, false
+}
+
+// alertSettings reads what is to be set: on, and where to; null and an empty text are nowhere.
+// shown is the secret that webhooks are signed with from now on where there is none yet.
+func (a *API) alertSettings(b *body, workspace uint32, flow [16]byte) (
+	c *state.SetAlerts, shown string, err error,
+) {
+	c = &state.SetAlerts{Workspace: workspace, Flow: flow, HasOn: true, On: b.truth("on")}
+	if nowhere(b, "email") {
+		c.HasEmail = true
+	} else if b.has("email") {
+		c.HasEmail, c.Email = true, b.text("email", 1, state.MaxAlertEmail)
+		if !mail.Valid(c.Email) {
+			b.wants("email", "one e-mail address, such as ada@acme.example")
+		}
+	}
+	if nowhere(b, "webhookUrl") {
+		c.HasURL = true
+	} else if b.has("webhookUrl") {
+		c.HasURL, c.URL = true, b.address(a, "webhookUrl", 0, false)
+		c.Secret, shown, err = a.mintAlertSecret(flow)
+	}
+	return c, shown, err
+}
+
+// nowhere says that a field takes away where alerts went.
+func nowhere(b *body, name string) bool { return b.taken(name) || b.fields[name] == "" }
+
+// cannotSend refuses settings by which this deployment cannot reach anybody.
+func (a *API) cannotSend(c *state.SetAlerts) *refusal {
+	r := no("hosting_not_configured")
+	switch {
+	case c.Email != "" && a.config.Mail == nil:
+		r.message = "This deployment sends no mail: its operator has configured no mail server. " +
+			"Nothing was changed. A webhookUrl works."
+	case c.URL != "" && a.config.Hooks == nil:
+		r.message = "This deployment sends no webhooks. Nothing was changed."
+	default:
+		return nil
+	}
+	return &r
+}
+
+// changeAlerts is PATCH /v1/flows/{flow_id}/alerts.
+func (a *API) changeAlerts(x *server.Exchange) {
+	id, ok := a.alertFlow(x)
+	if !ok {
+		return
+	}
+	b := open(x, false)
+	c, shown, err := a.alertSettings(b, x.Tenant.Workspace, id)
+	if refused := b.close(); refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	if refused := a.cannotSend(c); refused != nil || err != nil {
+		a.refuseOr(x, refused, err)
+		return
+	}
+	if _, ok := a.actAsOwner(x, c.Workspace, state.KindSetAlerts, c); ok {
+		a.answerAlerts(x, id, c.Secret, shown)
+	}
+}
+
+// refuseOr refuses, or says that something of our own is broken.
+func (a *API) refuseOr(x *server.Exchange, refused *refusal, err error) {
+	if err != nil {
+		a.config.Log.Error("a secret cannot be made", "error", err)
+		busy := no("workspace_busy")
+		refused = &busy
+	}
+	a.refuse(x, *refused)
+}
+
+// answerAlerts shows a flow's alerts to who has changed them, and a secret that was made by that:
+// this once.
+func (a *API) answerAlerts(x *server.Exchange, flow [16]byte, sealed []byte, shown string) {
+	f, v, set, _ := a.machine.Alerts(x.Tenant.Workspace, flow)
+	j := x.BeginBare()
+	j.Open('{')
+	if shown != "" && bytes.Equal(v.Secret, sealed) {
+		j.Text("secret", shown)
+	}
+	writeAlerts(j, &f, &v, set, true)
+	j.Close('}')
+	x.EndBare(200)
+}
+
+// rotateAlertSecret is POST /v1/flows/{flow_id}/alerts/secret.
+func (a *API) rotateAlertSecret(x *server.Exchange) {
+	id, ok := a.alertFlow(x)
+	if !ok {
+		return
+	}
+	if refused := open(x, true).close(); refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	sealed, shown, err := a.mintAlertSecret(id)
+	if err != nil {
+		a.refuseOr(x, nil, err)
+		return
+	}
+	c := &state.RotateAlertSecret{Workspace: x.Tenant.Workspace, Flow: id, Secret: sealed}
+	if _, ok := a.actAsOwner(x, c.Workspace, state.KindRotateAlertSecret, c); ok {
+		a.answerAlerts(x, id, sealed, shown)
+	}
+}
+
+// testAlert is POST /v1/flows/{flow_id}/alerts/test.
+func (a *API) testAlert(x *server.Exchange) {
+	id, ok := a.alertFlow(x)
+	if !ok {
+		return
+	}
+	if refused := open(x, true).close(); refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	if _, ok := a.actAsOwner(x, x.Tenant.Workspace, state.KindSendTestAlert, &state.SendTestAlert{
+		Workspace: x.Tenant.Workspace, Flow: id,
+	}); ok {
+		a.answerAlerts(x, id, nil, "")
+	}
+}
+
+// operatorAlertTools are the tools by which an operator sets a flow's alerts for the owner.
+func (a *API) operatorAlertTools(tool operatorTool) []server.Route {
+	const path = "/flows/{flow}/alerts"
+	answer := func(r server.Route) server.Route {
+		r.Responses[0].Data = server.Object(append([]server.Property{
+			server.May("secret", server.TextSchema(1, 0)),
+		}, alertsProperties(true)...)...)
+		return r
+	}
+	return []server.Route{
+		answer(tool(path, "setFlowAlerts",
+			"Set a flow's alerts for the owner; a secret that webhooks are signed with is shown once",
+			a.operatorAlerts(a.operatorSetAlerts), named("flow"), alertsForm())),
+		answer(tool(path+"/secret", "rotateFlowAlertSecret",
+			"Replace the signing secret for the owner; the one before signs beside it for 24 hours",
+			a.operatorAlerts(a.operatorRotateSecret), named("flow"), server.Object())),
+		answer(tool(path+"/test", "testFlowAlert", "Send a test alert for the owner",
+			a.operatorAlerts(a.operatorTestAlert), named("flow"), server.Object())),
+	}
+}
+
+// alertsForm is the body by which alerts are set.
+func alertsForm() *server.Schema {
+	return server.Object(
+		server.Must("on", server.BoolSchema),
+		server.May("email", server.TextSchema(0, state.MaxAlertEmail)),
+		server.May("webhookUrl", server.TextSchema(0, state.MaxAlertURL)),
+	)
+}
+
+// alertAct is an operator's change of a flow's alerts.
+type alertAct struct {
+	kind   engine.Kind
+	change wire.Fielder
+	// sealed is the secret that the change may make, shown what an operator is shown of it.
+	sealed []byte
+	shown  string
+}
+
+// operatorAlerts carries out what read makes of a request; read refuses itself.
+func (a *API) operatorAlerts(
+	read func(x *server.Exchange, row uint32, flow [16]byte) (alertAct, bool),
+) func(*server.Exchange) {
+	return func(x *server.Exchange) {
+		row, ok := a.tenant(x)
+		if !ok {
+			return
+		}
+		flow, _ := parseID(markFlow, string(x.Param(1)))
+		if _, known := a.machine.Flow(row, flow); !known {
+			x.Refuse(server.Fault{Status: 404, Code: "not_found", Message: "No such flow"})
+			return
+		}
+		made, ok := read(x, row, flow)
+		if !ok || !a.act(x, row, made.kind, made.change) {
+			return
+		}
+		f, v, set, _ := a.machine.Alerts(row, flow)
+		j := x.Begin()
+		j.Open('{')
+		if made.shown != "" && bytes.Equal(v.Secret, made.sealed) {
+			j.Text("secret", made.shown)
+		}
+		writeAlerts(j, &f, &v, set, true)
+		j.Close('}')
+		x.End(200)
+	}
+}
+
+func (a *API) operatorSetAlerts(x *server.Exchange, row uint32, flow [16]byte) (alertAct, bool) {
+	b := open(x, false)
+	c, shown, err := a.alertSettings(b, row, flow)
+	if !a.form(x, b) {
+		return alertAct{}, false
+	}
+	if refused := a.cannotSend(c); refused != nil {
+		x.Refuse(server.Fault{Status: 503, Code: refused.code, Message: refused.message})
+		return alertAct{}, false
+	}
+	return alertAct{state.KindSetAlerts, c, c.Secret, shown}, a.sealed(x, err)
+}
+
+// sealed says that a secret could be made, and refuses where it could not.
+func (a *API) sealed(x *server.Exchange, err error) bool {
+	if err != nil {
+		a.config.Log.Error("a secret cannot be made", "error", err)
+		x.Refuse(server.FaultConsistency)
+	}
+	return err == nil
+}
+
+func (a *API) operatorRotateSecret(x *server.Exchange, row uint32, flow [16]byte) (
+	alertAct, bool,
+) {
+	if !a.form(x, open(x, true)) {
+		return alertAct{}, false
+	}
+	sealed, shown, err := a.mintAlertSecret(flow)
+	return alertAct{
+		state.KindRotateAlertSecret,
+		&state.RotateAlertSecret{Workspace: row, Flow: flow, Secret: sealed}, sealed, shown,
+	}, a.sealed(x, err)
+}
+
+func (a *API) operatorTestAlert(x *server.Exchange, row uint32, flow [16]byte) (alertAct, bool) {
+	ok := a.form(x, open(x, true))
+	return alertAct{
+		kind: state.KindSendTestAlert, change: &state.SendTestAlert{Workspace: row, Flow: flow},
+	}, ok
+}
+
+// alertsProperties are the members of an answer about alerts.
+func alertsProperties(settings bool) []server.Property {
+	about := server.Object(
+		server.Must("on", server.BoolSchema), server.May("email", text), server.May("webhookUrl", text),
+		server.May("webhookGoneAt", server.TimeSchema),
+		server.May("secretRotatedAt", server.TimeSchema),
+		server.May("previousSecretUntil", server.TimeSchema))
+	shown := server.May("settings", about) // to the owner alone
+	if settings {
+		shown = server.Must("settings", about)
+	}
+	return []server.Property{
+		server.Must("watch", server.Object(
+			server.Must("state", server.EnumSchema("passing", "failing", "unknown", "off")),
+			server.Must("since", server.TimeSchema))),
+		shown,
+		server.Must("deliveries", server.ArrayOf(server.Object(
+			server.Must("id", text),
+			server.Must("kind", server.EnumSchema("failing", "recovered", "test")),
+			server.Must("channel", server.EnumSchema("email", "webhook")),
+			server.Must("status", server.EnumSchema("waiting", "delivered", "failed", "unknown")),
+			server.Must("attempts", server.IntegerSchema), server.May("answer", server.IntegerSchema),
+			server.May("reason", text), server.May("runId", text),
+			server.Must("createdAt", server.TimeSchema),
+			server.May("nextAttemptAt", server.TimeSchema),
+			server.May("finishedAt", server.TimeSchema)))),
+	}
+}
