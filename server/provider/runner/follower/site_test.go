@@ -270,7 +270,7 @@ func TestHostileProducts(t *testing.T) {
 		},
 		"long text": {described(`{"type":"object","required":["a"],"properties":{"a":` +
 			`{"type":"string","minLength":1000000000}}}`), nil, "way_absent"},
-		"redirects": {"", map[string]http.HandlerFunc{"GET /": to("/")}, "no_page"},
+		"redirects": {"", map[string]http.HandlerFunc{"GET /": to("/")}, "answer_unusable"},
 		"a post elsewhere": {
 			plain, map[string]http.HandlerFunc{"POST /signup": to("http://me:secret@10.0.0.1/a?key=secret#secret")}, "redirected",
 		},
