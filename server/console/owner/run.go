@@ -78,6 +78,12 @@ func (r *runPage) AgentName() string {
 	return name
 }
 
+// AgentBuild is the agent's kind, where that is not its name, and its version.
+func (r *runPage) AgentBuild() string {
+	name, build, _ := strings.Cut(r.Agent, " ")
+	return strings.TrimPrefix(build, name+" ")
+}
+
 // Final says that nothing more happens to it.
 func (r *runPage) Final() bool { return r.Status.Final() }
 
