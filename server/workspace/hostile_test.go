@@ -108,9 +108,7 @@ func TestEchoedKeysAreNotKept(t *testing.T) {
 			} {
 				kept += string(c.call("GET", path, "").is(200, "").raw)
 			}
-			n.mu.Lock()
-			kept += string(n.log)
-			n.mu.Unlock()
+			kept += n.written()
 			require.Contains(t, kept, "request_id=", "the node's log is looked at")
 			require.Contains(t, kept, base, "so is the log")
 			for name, text := range leaks(productKey) {

@@ -63,6 +63,13 @@ func (g *group) later(d time.Duration) {
 	g.Propose(time.Time{}, []engine.Record{{Kind: engine.KindTick}}, results[:])
 }
 
+// written is the log so far.
+func (g *group) written() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return string(g.log)
+}
+
 // Propose applies the records in one entry, now. As a group of a cluster does it refuses kinds that
 // wait for a version that was not agreed on.
 func (g *group) Propose(_ time.Time, records []engine.Record, results []engine.Result) {

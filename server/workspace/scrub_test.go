@@ -224,9 +224,7 @@ func TestNoKeyIsStored(t *testing.T) {
 	for _, path := range []string{"/v1/runs", "/v1/issues", "/v1/notifications", "/v1/account"} {
 		seen += string(c.call("GET", path, "").is(200, "").raw)
 	}
-	n.mu.Lock()
-	stored := map[string]string{"log": string(n.log), "answers": seen}
-	n.mu.Unlock()
+	stored := map[string]string{"log": n.written(), "answers": seen}
 	snapshot, err := n.machine.Snapshot()
 	require.NoError(t, err)
 	var written bytes.Buffer
