@@ -52,11 +52,11 @@ type shell struct {
 	args []string // that every command gets
 	api  *api.Client
 	// workspaces is the other group.
-	workspaces *soloGroup
+	workspaces *servertest.Workspaces
 }
 
 func newShell(t *testing.T) *shell {
-	s := &shell{Cluster: servertest.New(), t: t, workspaces: newSoloGroup()}
+	s := &shell{Cluster: servertest.New(), t: t, workspaces: servertest.NewWorkspaces()}
 	key, err := server.MintKey(server.KeyPrefixAdmin)
 	require.NoError(t, err)
 	guarded, err := fetch.New(fetch.Config{})
@@ -79,7 +79,7 @@ func newShell(t *testing.T) *shell {
 	})
 	require.NoError(t, err)
 	operations, err := admin.New(admin.Config{
-		Outbox: hooks, More: s.workspaces.api(t).OperatorRoutes(),
+		Outbox: hooks, More: workspaceTools(t, s.workspaces).OperatorRoutes(),
 		Machine: s.Machine, Proposer: s, Reader: s, Events: s, Cluster: lone{}, Payments: desk,
 		Metrics: admin.NewMetrics(), KeyHash: admin.HashKey(key), SealKey: [32]byte{1},
 		SettleTimeout: time.Nanosecond,

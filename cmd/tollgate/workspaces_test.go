@@ -1,87 +1,37 @@
 package main
 
 import (
-	"slices"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/engine"
 	"tollgate/engine/enginetest"
-	"tollgate/engine/wire"
 	"tollgate/engine/workspace"
 	"tollgate/server/inspect"
+	"tollgate/server/servertest"
 	workspaceapi "tollgate/server/workspace"
 )
 
-// soloGroup is the workspace group without raft: what is proposed is applied at once.
-type soloGroup struct {
-	machine *workspace.Machine
-	mu      sync.Mutex
-	index   uint64
-}
-
-func newSoloGroup() *soloGroup {
-	return &soloGroup{machine: workspace.New(workspace.Config{Shard: 1})}
-}
-
-func (g *soloGroup) api(t *testing.T) *workspaceapi.API {
+// workspaceTools is the API of a group that has agreed on this build's version.
+func workspaceTools(t *testing.T, g *servertest.Workspaces) *workspaceapi.API {
+	g.Agree()
 	made, err := workspaceapi.New(workspaceapi.Config{
-		Machine: g.machine, Proposer: g, Reader: g, PublicURL: "http://x.example", Payments: true,
+		Machine: g.Machine, Proposer: g, Reader: g, PublicURL: "http://x.example", Payments: true,
 		QuoteKey: [32]byte{1}, Inspector: inspect.New(nil, nil),
 	})
 	require.NoError(t, err)
 	return made
 }
 
-// Propose applies the records in one entry.
-func (g *soloGroup) Propose(_ time.Time, records []engine.Record, results []engine.Result) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	entry := engine.AppendHeader(nil, 1)
-	for _, r := range records {
-		entry = engine.AppendRecord(entry, r)
-	}
-	engine.SetStamp(entry, time.Now().UnixMilli())
-	g.index++
-	var out engine.Applied
-	if err := g.machine.Apply(g.index, entry, &out); err != nil {
-		panic(err)
-	}
-	for i, r := range out.Results {
-		results[i] = engine.Result{Outcome: r.Outcome, Value: slices.Clone(r.Value)}
-	}
-}
-
-// BeginRead answers at once.
-func (g *soloGroup) BeginRead(time.Time) (engine.ReadTicket, engine.Outcome) {
-	return engine.ReadTicket{Term: 1, Leader: true}, engine.OutcomeDone
-}
-
-// ReadStands is always so.
-func (g *soloGroup) ReadStands(engine.ReadTicket) bool { return true }
-
-// Staleness is none.
-func (g *soloGroup) Staleness() time.Duration { return 0 }
-
-func (g *soloGroup) do(t *testing.T, kind engine.Kind, c wire.Fielder) {
-	t.Helper()
-	var results [1]engine.Result
-	g.Propose(time.Time{}, []engine.Record{{Kind: kind, Payload: wire.Encode(nil, c)}}, results[:])
-	require.Equal(t, engine.OutcomeDone, results[0].Outcome)
-}
-
 func TestWorkspacesFromTheCommandLine(t *testing.T) {
 	s := newShell(t)
 	g, id := s.workspaces, enginetest.ID
 	for i, name := range []string{"acme", "other"} {
-		g.do(t, workspace.KindSignUp, &workspace.SignUp{
+		g.Do(t, workspace.KindSignUp, &workspace.SignUp{
 			ID: id("w" + name), KeyID: id("k" + name), KeyHash: [32]byte{1, byte(i)},
 			ClaimHash: [32]byte{2, byte(i)}, Scopes: workspace.ScopesAll, Label: name,
 		})
-		g.do(t, workspace.KindRequestPurchase, &workspace.RequestPurchase{
+		g.Do(t, workspace.KindRequestPurchase, &workspace.RequestPurchase{
 			Workspace: uint32(i + 1), ID: id("p" + name), Runs: 2, Link: [32]byte{3, byte(i)},
 		})
 	}
@@ -125,13 +75,13 @@ func TestStrangersFromTheCommandLine(t *testing.T) {
 	s := newShell(t)
 	g, id := s.workspaces, enginetest.ID
 	for i, name := range []string{"owned", "strange"} {
-		g.do(t, workspace.KindSignUp, &workspace.SignUp{
+		g.Do(t, workspace.KindSignUp, &workspace.SignUp{
 			ID: id("w" + name), KeyID: id("k" + name), KeyHash: [32]byte{1, byte(i)},
 			ClaimHash: [32]byte{2, byte(i)}, Scopes: workspace.ScopesAll, Label: name,
 			Network: [16]byte{10: 0xff, 11: 0xff, 12: 192, 13: 0, 14: 2},
 		})
 	}
-	g.do(t, workspace.KindClaimWorkspace, &workspace.ClaimWorkspace{ID: id("wowned"), Owner: "ada"})
+	g.Do(t, workspace.KindClaimWorkspace, &workspace.ClaimWorkspace{ID: id("wowned"), Owner: "ada"})
 	var list struct {
 		Workspaces []struct{ ID, Label, Network string }
 	}

@@ -58,7 +58,7 @@ type node struct {
 	key   string
 	base  string
 	// tenants is the state machine of the workspaces.
-	tenants *tenants
+	tenants *servertest.Workspaces
 	later   atomic.Int64 // how far the pages' clock runs ahead, in nanoseconds
 }
 

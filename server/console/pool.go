@@ -73,16 +73,12 @@ type poolData struct {
 // showPool is a pool of credits with all that moved it.
 func showPool(v *visit) {
 	id := string(v.x.Param(2))
-	shown, fault := dataOf[pool](v, v.admin(v.adminCall("showPool", id)))
 	type transactions struct {
 		List       []transaction `json:"transactions"`
 		NextCursor string        `json:"nextCursor"`
 	}
-	var list transactions
-	if fault == nil {
-		list, fault = dataOf[transactions](v,
-			v.admin(v.paged(v.adminCall("listTransactions", id), "50")))
-	}
+	shown, list, fault := withList[pool, transactions](v,
+		v.adminCall("showPool", id), v.adminCall("listTransactions", id))
 	if fault != nil {
 		v.x.Refuse(*fault)
 		return

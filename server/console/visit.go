@@ -60,6 +60,14 @@ func dataOf[T any](v *visit, r server.Reply) (data T, fault *server.Fault) {
 	return data, nil
 }
 
+// withList is a record and a page of what belongs to it, as two rows answer.
+func withList[R, L any](v *visit, record, list server.Call) (r R, l L, fault *server.Fault) {
+	if r, fault = dataOf[R](v, v.admin(record)); fault == nil {
+		l, fault = dataOf[L](v, v.admin(v.paged(list, "50")))
+	}
+	return r, l, fault
+}
+
 // body writes a form's fields as a request's body. Fields that were left empty are not in it.
 func body(fields map[string]any) []byte {
 	for name, value := range fields {

@@ -136,16 +136,12 @@ type webhookData struct {
 // showWebhook is an endpoint with its deliveries.
 func showWebhook(v *visit) {
 	id := string(v.x.Param(2))
-	shown, fault := dataOf[endpoint](v, v.admin(v.adminCall("showWebhookEndpoint", id)))
 	type deliveries struct {
 		List       []delivery `json:"deliveries"`
 		NextCursor string     `json:"nextCursor"`
 	}
-	var list deliveries
-	if fault == nil {
-		list, fault = dataOf[deliveries](v,
-			v.admin(v.paged(v.adminCall("listWebhookDeliveries", id), "50")))
-	}
+	shown, list, fault := withList[endpoint, deliveries](v,
+		v.adminCall("showWebhookEndpoint", id), v.adminCall("listWebhookDeliveries", id))
 	if fault != nil {
 		v.x.Refuse(*fault)
 		return

@@ -124,17 +124,13 @@ type workspaceData struct {
 // showWorkspace is one workspace, its purchases, and what operators did for its owner.
 func showWorkspace(v *visit) {
 	id := string(v.x.Param(0))
-	shown, fault := dataOf[workspace](v,
-		v.admin(server.Call{Operation: "showWorkspace", Path: []string{id}}))
 	type acts struct {
 		List       []act  `json:"acts"`
 		NextCursor string `json:"nextCursor"`
 	}
-	var list acts
-	if fault == nil {
-		list, fault = dataOf[acts](v, v.admin(v.paged(
-			server.Call{Operation: "listWorkspaceActs", Path: []string{id}}, "20")))
-	}
+	shown, list, fault := withList[workspace, acts](v,
+		server.Call{Operation: "showWorkspace", Path: []string{id}},
+		server.Call{Operation: "listWorkspaceActs", Path: []string{id}})
 	if fault != nil {
 		v.x.Refuse(*fault)
 		return

@@ -1,72 +1,26 @@
 package console_test
 
 import (
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/engine"
-	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/inspect"
 	"tollgate/server/provider/fetch"
+	"tollgate/server/servertest"
 	"tollgate/server/workspace"
 )
 
-// tenants is a server.Proposer and a server.Reader over the workspaces' state machine, without
-// raft.
-type tenants struct {
-	machine *state.Machine
-	mu      sync.Mutex
-	index   uint64
-}
-
-// Propose applies the records in one entry, now.
-func (g *tenants) Propose(_ time.Time, records []engine.Record, results []engine.Result) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	entry := engine.AppendHeader(nil, 1)
-	for _, r := range records {
-		entry = engine.AppendRecord(entry, r)
-	}
-	engine.SetStamp(entry, time.Now().UnixMilli())
-	g.index++
-	var out engine.Applied
-	if err := g.machine.Apply(g.index, entry, &out); err != nil {
-		panic(err)
-	}
-	for i, r := range out.Results {
-		results[i] = engine.Result{Outcome: r.Outcome, Value: append([]byte(nil), r.Value...)}
-	}
-}
-
-// BeginRead answers at once.
-func (g *tenants) BeginRead(time.Time) (engine.ReadTicket, engine.Outcome) {
-	return engine.ReadTicket{Term: 1, Leader: true}, engine.OutcomeDone
-}
-
-// ReadStands is always so.
-func (g *tenants) ReadStands(engine.ReadTicket) bool { return true }
-
-// Staleness is none.
-func (g *tenants) Staleness() time.Duration { return 0 }
-
-func (g *tenants) do(t testing.TB, kind engine.Kind, c wire.Fielder) {
-	t.Helper()
-	results := make([]engine.Result, 1)
-	g.Propose(time.Time{}, []engine.Record{{Kind: kind, Payload: wire.Encode(nil, c)}}, results)
-	require.Equal(t, engine.OutcomeDone, results[0].Outcome)
-}
-
 // operatorTools are the rows about workspaces that an operations listener has.
-func operatorTools(t testing.TB, guarded *fetch.Client) (*tenants, []server.Route) {
+func operatorTools(t testing.TB, guarded *fetch.Client) (*servertest.Workspaces, []server.Route) {
 	t.Helper()
-	g := &tenants{machine: state.New(state.Config{Shard: 1})}
+	g := servertest.NewWorkspaces()
+	g.Agree()
 	api, err := workspace.New(workspace.Config{
-		Machine: g.machine, Proposer: g, Reader: g, PublicURL: "http://tollgate.test",
+		Machine: g.Machine, Proposer: g, Reader: g, PublicURL: "http://tollgate.test",
 		Now: time.Now, QuoteKey: [32]byte{7}, Check: guarded.CheckAt,
 		Inspector: inspect.New(guarded, time.Now), Agents: []workspace.Agent{{Name: "nop", Kind: "nop"}},
 	})
@@ -79,12 +33,12 @@ func TestWorkspaces(t *testing.T) {
 	n := start(t, nil)
 	b := n.signedIn()
 	b.get("/console/workspaces").is(200, "No workspace", "POST /v1/signup")
-	n.tenants.do(t, state.KindSignUp, &state.SignUp{
+	n.tenants.Do(t, state.KindSignUp, &state.SignUp{
 		ID: [16]byte{1}, KeyID: [16]byte{2}, KeyHash: [32]byte{3}, ClaimHash: [32]byte{4},
 		Label: hostile,
 	})
 	b.get("/console/workspaces?unclaimed=true").is(200, "&lt;script&gt;")
-	list, _ := n.tenants.machine.Tenants(state.Page{Limit: 1}, false)
+	list, _ := n.tenants.Machine.Tenants(state.Page{Limit: 1}, false)
 	require.Len(t, list, 1)
 	at := b.firstLink("/console/workspaces", `/console/workspaces/[^"?]+`)
 	b.submit(at, at+"/claim", fields("owner", "person@example.com")).

@@ -1,5 +1,5 @@
-// Package servertest runs the real billing state machine without raft, for tests of the HTTP APIs:
-// a proposer that applies at once, a reader that answers at once, and switches for bad days.
+// Package servertest runs the real state machines without raft, for tests of the HTTP APIs: a
+// proposer that applies at once, a reader that answers at once, and switches for bad days.
 package servertest
 
 import (

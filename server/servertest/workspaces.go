@@ -1,0 +1,139 @@
+package servertest
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine"
+	"tollgate/engine/wire"
+	"tollgate/engine/workspace"
+)
+
+// Workspaces is a server.Proposer and a server.Reader over the state machine of the workspaces. A
+// call is an entry of the log.
+type Workspaces struct {
+	Machine *workspace.Machine
+	// NoLeader makes linearizable reads fail.
+	NoLeader atomic.Bool
+	// Before, where it is set, may refuse a command instead of applying it.
+	Before func(engine.Kind) engine.Outcome
+
+	refuse atomic.Uint32
+	mu     sync.Mutex
+	index  uint64
+	ahead  time.Duration
+	kinds  [][]engine.Kind
+	log    []byte
+}
+
+// NewWorkspaces makes a group with an empty machine.
+func NewWorkspaces() *Workspaces {
+	return &Workspaces{Machine: workspace.New(workspace.Config{Shard: 1})}
+}
+
+// Refuse makes every proposal come to this outcome without being applied; OutcomeNone ends that.
+func (g *Workspaces) Refuse(o engine.Outcome) { g.refuse.Store(uint32(o)) }
+
+// Now is the time of the next entry.
+func (g *Workspaces) Now() time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return time.Now().Add(g.ahead)
+}
+
+// Later moves the clock on, and lets what is due happen.
+func (g *Workspaces) Later(d time.Duration) {
+	g.mu.Lock()
+	g.ahead += d
+	g.mu.Unlock()
+	var results [1]engine.Result
+	g.Propose(time.Time{}, []engine.Record{{Kind: engine.KindTick}}, results[:])
+}
+
+// Agree lets the group use all that this build can.
+func (g *Workspaces) Agree() {
+	var results [1]engine.Result
+	g.Propose(time.Time{}, []engine.Record{{
+		Kind: engine.KindSetVersion, Payload: engine.AppendSetVersion(nil, engine.Version),
+	}}, results[:])
+}
+
+// Log is the entries so far, one after the other.
+func (g *Workspaces) Log() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return string(g.log)
+}
+
+// Entries are the kinds of the records of each entry.
+func (g *Workspaces) Entries() [][]engine.Kind {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.kinds)
+}
+
+// Propose applies the records in one entry, now. As a group of a cluster does it refuses kinds that
+// wait for a version that was not agreed on. An entry that the machine cannot apply panics.
+func (g *Workspaces) Propose(_ time.Time, records []engine.Record, results []engine.Result) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if o := g.refused(records[0].Kind); o != engine.OutcomeNone {
+		for i := range results {
+			results[i] = engine.Result{Outcome: o}
+		}
+		return
+	}
+	entry, kinds := engine.AppendHeader(nil, 1), make([]engine.Kind, 0, len(records))
+	for _, r := range records {
+		entry, kinds = engine.AppendRecord(entry, r), append(kinds, r.Kind)
+	}
+	engine.SetStamp(entry, time.Now().Add(g.ahead).UnixMilli())
+	g.index++
+	g.kinds, g.log = append(g.kinds, kinds), append(g.log, entry...)
+	var out engine.Applied
+	if err := g.Machine.Apply(g.index, entry, &out); err != nil {
+		panic(err)
+	}
+	for i, r := range out.Results {
+		results[i] = engine.Result{Outcome: r.Outcome, Value: slices.Clone(r.Value)}
+	}
+}
+
+func (g *Workspaces) refused(kind engine.Kind) engine.Outcome {
+	if agreed, _ := g.Machine.Version(); g.Machine.Since(kind) > agreed {
+		return engine.OutcomeUpgrading
+	}
+	if o := engine.Outcome(g.refuse.Load()); o != engine.OutcomeNone || g.Before == nil {
+		return o
+	}
+	return g.Before(kind)
+}
+
+// BeginRead answers at once.
+func (g *Workspaces) BeginRead(time.Time) (engine.ReadTicket, engine.Outcome) {
+	if g.NoLeader.Load() {
+		return engine.ReadTicket{}, engine.OutcomeUnavailable
+	}
+	return engine.ReadTicket{Term: 1, Leader: true}, engine.OutcomeDone
+}
+
+// ReadStands is always so.
+func (g *Workspaces) ReadStands(engine.ReadTicket) bool { return true }
+
+// Staleness is none.
+func (g *Workspaces) Staleness() time.Duration { return 0 }
+
+// Do carries out a command that must succeed.
+func (g *Workspaces) Do(t testing.TB, kind engine.Kind, command wire.Fielder) engine.Result {
+	t.Helper()
+	var results [1]engine.Result
+	records := []engine.Record{{Kind: kind, Payload: wire.Encode(nil, command)}}
+	g.Propose(time.Time{}, records, results[:])
+	require.Equal(t, engine.OutcomeDone, results[0].Outcome)
+	return results[0]
+}
