@@ -301,10 +301,7 @@ func TestPagesAtStripe(t *testing.T) {
 func TestAPurchaseThatIsPaidTwice(t *testing.T) {
 	s := startShop(t)
 	c := s.signUp("")
-	id, _ := c.approved("2")
-	session, _ := s.stripe.Session(id)
-	s.stripe.Pay(session)
-	require.Equal(t, 200, s.report(id, completed).status)
+	id, session := s.sells(t, c, "2")
 	c.purchased(id, "succeeded")
 	s.stripe.Set(session, map[string]any{"payment_intent": map[string]any{
 		"id": "pi_second", "status": "succeeded", "payment_method": "pm_second",
@@ -322,6 +319,16 @@ func TestAPurchaseThatIsPaidTwice(t *testing.T) {
 	require.EqualValues(t, 2, c.usage()["runsLeft"])
 	require.EqualValues(t, 1000, c.usage()["spentCents"])
 	require.Equal(t, "succeeded", c.call("GET", "/v1/purchases/"+id, "").at("purchase", "status"))
+}
+
+// sells is an order that its owner has paid: its purchase, and the session at Stripe.
+func (s *shop) sells(t *testing.T, c *caller, runs string) (purchase, session string) {
+	t.Helper()
+	purchase, _ = c.approved(runs)
+	session, _ = s.stripe.Session(purchase)
+	s.stripe.Pay(session)
+	require.Equal(t, 200, s.report(purchase, completed).status)
+	return purchase, session
 }
 
 // order is a purchase as operators see it.
@@ -426,10 +433,7 @@ func TestAnOldChargeIsOnlyLookedFor(t *testing.T) {
 	for _, charged := range []bool{true, false} {
 		s := startShop(t)
 		c := s.signUp("")
-		first, _ := c.approved("1")
-		session, _ := s.stripe.Session(first)
-		s.stripe.Pay(session)
-		require.Equal(t, 200, s.report(first, completed).status)
+		s.sells(t, c, "1")
 		s.stripe.Silent(1)
 		s.stripe.Down(!charged)
 		id, _ := parseID(markWorkspace, c.workspace)
@@ -469,10 +473,7 @@ func TestAKeyThatWasUsedOtherwiseIsNoDecline(t *testing.T) {
 	for _, charged := range []bool{true, false} {
 		s := startShop(t)
 		c := s.signUp("")
-		first, _ := c.approved("1")
-		session, _ := s.stripe.Session(first)
-		s.stripe.Pay(session)
-		require.Equal(t, 200, s.report(first, completed).status)
+		_, session := s.sells(t, c, "1")
 		bought := mint()
 		name := idText(markPurchase, bought)
 		if !charged {
