@@ -181,15 +181,22 @@ func (c *SetAlerts) over(a alert) alert {
 
 // Why deliveries end that nobody has tried to the last.
 const (
-	reasonOff  = "turned off before it was sent"
-	reasonGone = "the endpoint is gone (410)"
+	reasonOff     = "turned off before it was sent"
+	reasonOffLate = "turned off while it was being sent"
+	reasonGone    = "the endpoint is gone (410)"
 )
 
-// drop ends what waits for a channel that leads nowhere any more, or that nobody wants to hear.
+// drop ends what waits for a channel that leads nowhere any more, or that nobody wants to hear. A
+// mail that somebody has begun to send may arrive all the same: what its sender says still counts.
 func (a *alert) drop(reason string, stamp int64) {
 	for i := range a.Deliveries {
 		d := &a.Deliveries[i]
-		if d.Status == DeliveryWaiting && (!a.On && d.Kind != AlertTest || !a.reaches(d.Channel)) {
+		if d.Status != DeliveryWaiting || (a.On || d.Kind == AlertTest) && a.reaches(d.Channel) {
+			continue
+		}
+		if d.BegunAt != 0 {
+			d.end(DeliveryUnknown, reasonOffLate, stamp)
+		} else {
 			d.end(DeliveryFailed, reason, stamp)
 		}
 	}

@@ -217,3 +217,29 @@ func TestAnOperatorSetsAlerts(t *testing.T) {
 	}, views[2].Changes)
 	require.NotContains(t, fmt.Sprint(views), "sealed")
 }
+
+// TestAMailThatIsOnItsWay: turning alerts off ends what waits. A mail that somebody has begun to
+// send may arrive all the same: nobody sends it again, and what its sender says counts.
+func TestAMailThatIsOnItsWay(t *testing.T) {
+	b := newBench(t)
+	b.tell()
+	for range 2 {
+		b.done(workspace.KindSendTestAlert, &workspace.SendTestAlert{Workspace: 1, Flow: flowOne})
+	}
+	b.done(workspace.KindBeginAlert, &workspace.BeginAlert{
+		Alert: 1, Number: 1, Attempt: 1, Sender: [16]byte{1},
+	})
+	b.done(workspace.KindSetAlerts, &workspace.SetAlerts{
+		Workspace: 1, Flow: flowOne, HasEmail: true, HasOn: true,
+	})
+	v := b.alerts().Deliveries
+	require.Equal(t, workspace.DeliveryFailed, v[0].Status)
+	require.Equal(t, workspace.DeliveryUnknown, v[1].Status, "nobody knows yet")
+	due, _ := b.m.DueAlerts(b.log.Stamp, 0, 10)
+	require.Empty(t, due)
+	b.done(workspace.KindNoteAlert, &workspace.NoteAlert{
+		Alert: 1, Number: 1, Attempt: 1, Result: workspace.AlertDelivered, Answer: 250,
+	})
+	require.Equal(t, workspace.DeliveryDelivered, b.alerts().Deliveries[1].Status)
+	require.Empty(t, b.m.Broken())
+}

@@ -367,16 +367,20 @@ type DueAlert struct {
 	Watch             WatchState
 }
 
+// mostDueLooked is how many flows' alerts one DueAlerts looks at: commands wait meanwhile, and
+// where many receivers fail, many alerts wait that are not due.
+const mostDueLooked = 5000
+
 // DueAlerts are alerts to be sent at an instant of log time, behind the one of number after; 0
 // begins. Of each flow and channel it is the oldest, since they are sent in order. At most about
-// most are answered; next is where to go on, 0 when that was all.
+// most are answered, and few looked at; next is where to go on, 0 when that was all.
 func (m *Machine) DueAlerts(now int64, after uint32, most int) (due []DueAlert, next uint32) {
 	s := m.state.Load()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	at, _ := slices.BinarySearch(s.alerting, after+1)
-	for _, row := range s.alerting[at:] {
-		if len(due) >= most {
+	for looked, row := range s.alerting[at:] {
+		if len(due) >= most || looked >= mostDueLooked {
 			return due, after
 		}
 		after = row

@@ -59,7 +59,7 @@ func (l *link) Fields(w *wire.Codec) {
 // linkOf is the link of an agent with the person of a verified address: the one that there is, or a
 // new one, where that person may be asked. 0 is none.
 func (t *turn) linkOf(row uint32, p *person, email string) uint32 {
-	number := t.emailBy[address(email)]
+	number := t.emailBy[Address(email)]
 	if email == "" || number == 0 {
 		return 0
 	}

@@ -109,29 +109,39 @@ func (s *state) ownedBy(workspace, person uint32) bool {
 		s.workspaces.Read(workspace).GoneAt == 0
 }
 
-// address is how e-mail addresses are compared.
-func address(email string) string { return strings.ToLower(email) }
+// Address is how e-mail addresses are compared: without the case of ASCII letters, and of no
+// others. Unicode's lower case makes ASCII letters of others, so that an address of another domain
+// would be somebody's of this one; and it differs between builds.
+func Address(email string) string {
+	folded := []byte(email)
+	for i, c := range folded {
+		if c >= 'A' && c <= 'Z' {
+			folded[i] = c + 'a' - 'A'
+		}
+	}
+	return string(folded)
+}
 
 // hold makes an address a person's, who has it from now on in place of whoever had it, and gives
 // them the workspaces that an operator has claimed for it.
 func (t *turn) hold(row uint32, p *person, email string) {
-	if old := address(p.Email); p.Email != "" && t.emailBy[old] == row && old != address(email) {
+	if old := Address(p.Email); p.Email != "" && t.emailBy[old] == row && old != Address(email) {
 		delete(t.emailBy, old)
 	}
 	p.Email = email
 	if email == "" {
 		return
 	}
-	if other := t.emailBy[address(email)]; other != 0 && other != row {
+	if other := t.emailBy[Address(email)]; other != 0 && other != row {
 		t.persons.Write(other).Email = ""
 	}
-	t.emailBy[address(email)] = row
-	promised := t.promised[address(email)]
+	t.emailBy[Address(email)] = row
+	promised := t.promised[Address(email)]
 	slices.Sort(promised) // the order after a restore
 	for _, number := range promised {
 		t.give(number, t.workspaces.Write(number), row, p)
 	}
-	delete(t.promised, address(email))
+	delete(t.promised, Address(email))
 }
 
 // give makes a workspace a person's; p is the person's row, w the workspace's.
@@ -143,7 +153,7 @@ func (t *turn) give(number uint32, w *workspace, row uint32, p *person) {
 // promise notes that a workspace is whose who signs in with an address: an operator claimed it.
 func (s *state) promise(number uint32, owner string) {
 	if strings.Contains(owner, "@") {
-		s.promised[address(owner)] = append(s.promised[address(owner)], number)
+		s.promised[Address(owner)] = append(s.promised[Address(owner)], number)
 	}
 }
 
@@ -153,7 +163,7 @@ func (s *state) indexPersons() {
 		p := s.persons.Read(row)
 		s.personBy.Insert(s.subjectHash(p.Issuer, p.Subject), row)
 		if p.Email != "" && !p.Agent {
-			s.emailBy[address(p.Email)] = row
+			s.emailBy[Address(p.Email)] = row
 		}
 	}
 	for row := uint32(1); row <= s.workspaces.Len(); row++ {

@@ -114,7 +114,7 @@ func (t *turn) adopt(row uint32, s *workspace, owner string, person uint32) {
 	t.rooms.adopt(row)
 	s.Claim, s.Owner, s.ClaimedAt = [32]byte{}, owner, t.stamp
 	if person == 0 {
-		person = t.emailBy[address(owner)]
+		person = t.emailBy[Address(owner)]
 	}
 	if person == 0 {
 		t.promise(row, owner)

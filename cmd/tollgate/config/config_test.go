@@ -168,9 +168,42 @@ func TestDevelopmentIsForLoopback(t *testing.T) {
 		},
 		"signIn.origin":        func(c *config.Config) { c.SignIn.Origin = "https://a.example/path" },
 		"signIn.allowNetworks": func(c *config.Config) { c.SignIn.AllowNetworks = []string{"10.0.0.1"} },
+		"sessions do not go in clear": func(c *config.Config) {
+			c.SignIn.Development, c.PublicURL = false, "http://billing.example"
+			c.SignIn.Persons.Issuer = "https://id.example"
+		},
 	} {
 		c := valid
 		breakIt(&c)
 		require.ErrorContains(t, c.Validate(), want)
+	}
+}
+
+// TestOperatorsByAddress: an operator is whom the configured issuer gives the address, whatever its
+// case, and nobody whose address only looks like it.
+func TestOperatorsByAddress(t *testing.T) {
+	s := config.SignIn{
+		Persons:   config.Issuer{Issuer: "https://id.example"},
+		Operators: []config.Operator{{Email: "kit@kits.example", On: "cluster", May: "manage"}},
+	}
+	require.Len(t, s.Allows("https://id.example", "Kit@KITS.example"), 1)
+	require.Empty(t, s.Allows("https://other.example", "kit@kits.example"))
+	for _, email := range []string{
+		"", "\u212ait@kits.example", "kit@\u212aits.example", "kit@kit\u017f.example",
+	} {
+		require.Empty(t, s.Allows("https://id.example", email), email)
+	}
+}
+
+// TestKeptMailsAreForLoopback: whoever reaches the operations listener reads them.
+func TestKeptMailsAreForLoopback(t *testing.T) {
+	c := config.Default()
+	c.AdminKeyHash = someHash
+	c.Members = []config.Member{{ID: "node1", Raft: "127.0.0.1:7080"}}
+	c.Mail.Folder = "/var/mails"
+	require.NoError(t, c.Validate())
+	for _, ops := range []string{"0.0.0.0:9080", ":9080", "10.0.0.1:9080"} {
+		c.Ops = ops
+		require.ErrorContains(t, c.Validate(), "mail.folder")
 	}
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net"
 	"net/mail"
 	"net/netip"
 	"time"
@@ -25,7 +26,7 @@ type Mail struct {
 	// for mail alone.
 	AllowNetworks []string `yaml:"allowNetworks"`
 	// Folder keeps mails in files instead of sending them, and shows them to whoever reaches the
-	// operations listener: for one's own machine.
+	// operations listener: for one's own machine, so it must be one of loopback.
 	Folder string `yaml:"folder"`
 }
 
@@ -38,7 +39,7 @@ func defaultMail() Mail {
 // longestMailTimeout leaves a courier time to say what came of a mail.
 const longestMailTimeout = 50 * time.Second
 
-func (m *Mail) validate(complain func(format string, args ...any)) {
+func (m *Mail) validate(ops string, complain func(format string, args ...any)) {
 	if m.Security != "tls" && m.Security != "starttls" && m.Security != "none" {
 		complain("mail.security: %q: want tls, starttls or none", m.Security)
 	}
@@ -58,6 +59,10 @@ func (m *Mail) validate(complain func(format string, args ...any)) {
 	}
 	if m.Username != "" && m.Security == "none" {
 		complain("mail: a password is not sent in clear: want security tls or starttls")
+	}
+	if host, _, err := net.SplitHostPort(ops); m.Folder != "" && (err != nil || !loopback(host)) {
+		complain("mail.folder: ops is %s: mails that are kept are shown there to whoever reaches it, "+
+			"so it is for loopback alone; configure mail.host", ops)
 	}
 	if m.Host == "" {
 		return

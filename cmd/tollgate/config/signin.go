@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+
+	"tollgate/engine/workspace"
 )
 
 // SignIn says who names the people and agents that sign in; the same on each node.
@@ -60,7 +62,8 @@ func (s *SignIn) Allows(issuer, email string) (rows []Operator) {
 		if by == "" {
 			by = s.Persons.Issuer
 		}
-		if email != "" && by == issuer && strings.EqualFold(o.Email, email) {
+		if email != "" && by == issuer &&
+			workspace.Address(o.Email) == workspace.Address(email) {
 			rows = append(rows, o)
 		}
 	}
@@ -112,6 +115,11 @@ func (c *Config) validateSignIn(complain func(string, ...any)) {
 			complain("signIn.operators[%d]: want an email, on: cluster or account:ID, and may: view or "+
 				"manage", i)
 		}
+	}
+	if u, err := url.Parse(c.BaseURL()); s.Persons.Issuer != "" &&
+		(err != nil || u.Scheme != "https" && !loopback(u.Hostname())) {
+		complain("signIn: the public address is %s: sessions do not go in clear; set publicURL to "+
+			"https://host, with httpTLS or a proxy that ends TLS", c.BaseURL())
 	}
 	if s.Development {
 		for name, address := range map[string]string{"http": c.HTTP, "ops": c.Ops} {

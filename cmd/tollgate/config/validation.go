@@ -61,7 +61,7 @@ func (c *Config) Validate() error {
 	c.Workspaces.validate(complain)
 	c.validateLease(complain)
 	c.validateSignIn(complain)
-	c.Mail.validate(complain)
+	c.Mail.validate(c.Ops, complain)
 	c.Backups.validate(complain)
 	if !nodeName.MatchString(c.Node) {
 		complain("node: %q: want 1 to 32 of a-z, 0-9 and '-'", c.Node)
