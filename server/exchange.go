@@ -56,6 +56,9 @@ type Exchange struct {
 	showing bool
 }
 
+// Called says that another part of this process asks: see Call.
+func (x *Exchange) Called() bool { return x.calls }
+
 // What an exchange keeps of its buffers between requests.
 const (
 	keepBody = 64 << 10

@@ -3,6 +3,8 @@ package workspace
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
+	"slices"
 	"strconv"
 
 	"tollgate/engine"
@@ -85,8 +87,53 @@ func (a *API) Order(kind engine.Kind, c wire.Fielder, also ...engine.Record) *se
 	case r.Outcome == engine.OutcomeDone || !known:
 		code = "outcome_unknown"
 	}
-	e := errorTable[code]
-	return &server.Fault{Status: e.status, Code: code, Message: e.message}
+	return new(no(code)).fault()
+}
+
+// Agents are what can run flows, the default one first.
+func (a *API) Agents() []Agent { return slices.Clone(a.config.Agents) }
+
+// Ask carries out a row of the API for whoever decides, in the workspace that it is about, as the
+// person's own session may: with an Idempotency-Key made of the form's key.
+func (a *API) Ask(d *Decision, c server.Call) server.Reply {
+	c.Tenant = a.principal(d)
+	if d.Once != "" {
+		key := hashOf("owner", string(d.Session[:]), d.Once)
+		c.OnceKey = hex.EncodeToString(key[:])
+	}
+	return a.table.Call(c)
+}
+
+func (a *API) principal(d *Decision) state.Principal {
+	account, _ := a.machine.Account(d.Workspace, a.now())
+	return state.Principal{
+		Workspace: d.Workspace, ID: account.ID, Scopes: state.ScopesAll, Claimed: account.Claimed,
+		Person: d.Person,
+	}
+}
+
+// NewFlow is the id of a flow that a form is to make.
+func NewFlow() [16]byte { return mint() }
+
+// SaveFlow makes the flow of this id, or changes the one that is there: fields is a body of POST or
+// PATCH /v1/flows. Sent again it is the same flow. Refused, field is the one that is wrong, where
+// it is one.
+func (a *API) SaveFlow(d *Decision, id [16]byte, fields []byte) (field string, f *server.Fault) {
+	if !a.fresh() {
+		return "", new(no("workspace_busy")).fault()
+	}
+	x := &server.Exchange{Tenant: a.principal(d), Body: fields}
+	before, known := a.machine.Flow(d.Workspace, id)
+	if !known {
+		before.Access = "public"
+	}
+	doc, refused := a.flowBody(x, before.FlowDocument, known)
+	if refused != nil {
+		return refused.field, refused.fault()
+	}
+	return "", a.Order(state.KindSaveFlow, &state.SaveFlow{
+		Workspace: d.Workspace, ID: id, Replace: known, Document: doc,
+	})
 }
 
 // Approve approves a purchase for whoever decides, whose an unclaimed workspace becomes, and makes
@@ -108,9 +155,7 @@ func (a *API) Approve(d *Decision, id [16]byte) *server.Fault {
 		a.config.Log.Warn("a payment page is not made yet", "purchase", paymentName(&v), "error", err)
 	}
 	if !a.fresh() {
-		return &server.Fault{
-			Status: 503, Code: "outcome_unknown", Message: errorTable["outcome_unknown"].message,
-		}
+		return new(no("outcome_unknown")).fault()
 	}
 	return nil
 }
@@ -121,8 +166,7 @@ func (a *API) CancelPurchase(d *Decision, id [16]byte) *server.Fault {
 	v, _ := a.machine.Purchase(d.Workspace, id)
 	closed, refused := a.closeNow(&v)
 	if refused != nil {
-		e := errorTable[refused.code]
-		return &server.Fault{Status: e.status, Code: refused.code, Message: e.message}
+		return refused.fault()
 	}
 	return a.Order(state.KindCancelPurchase, &state.CancelPurchase{
 		Workspace: d.Workspace, ID: id, Person: true,

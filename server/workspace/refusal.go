@@ -90,6 +90,7 @@ var outcomeCodes = map[engine.Outcome]string{
 	engine.OutcomeTooLarge:             "invalid_field",
 	engine.OutcomeRequestKeyReused:     "idempotency_conflict",
 	engine.OutcomeRecordUnknown:        "not_found",
+	engine.OutcomeIDsContradict:        "not_found", // a form's id that is another's
 	engine.OutcomeSignupOff:            "signup_unavailable",
 	engine.OutcomeSignupLimited:        "signup_rate_limited",
 	engine.OutcomeNetworkFull:          "signup_rate_limited",
@@ -127,6 +128,8 @@ var outcomeCodes = map[engine.Outcome]string{
 type refusal struct {
 	code    string
 	members func(*server.JSON)
+	// field is the one that is wrong, where it is one.
+	field string
 	// retryAfter is in seconds; 0 sends no header.
 	retryAfter int
 	// message replaces the table's where there is more to say.
@@ -151,7 +154,9 @@ const operatorRetry = 3600
 
 // badField is a refusal that names its field.
 func badField(code, field string) *refusal {
-	return &refusal{code: code, members: func(j *server.JSON) { j.Text("field", field) }}
+	return &refusal{
+		code: code, field: field, members: func(j *server.JSON) { j.Text("field", field) },
+	}
 }
 
 // refuse answers an error in the document's shape.
@@ -159,11 +164,15 @@ func (a *API) refuse(x *server.Exchange, r refusal) {
 	if r.members != nil {
 		x.More(r.members)
 	}
+	x.Refuse(*r.fault())
+}
+
+func (r *refusal) fault() *server.Fault {
 	row := errorTable[r.code]
-	x.Refuse(server.Fault{
+	return &server.Fault{
 		Status: row.status, Code: r.code, Message: cmp.Or(r.message, row.message),
 		RetryAfter: r.retryAfter,
-	})
+	}
 }
 
 // refuseOutcome answers a command that was not carried out, with what its reply says.

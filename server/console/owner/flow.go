@@ -32,15 +32,15 @@ type flowPage struct {
 }
 
 // Unreadiness says in words why no agent can run it; empty where one can.
-func (f *flowPage) Unreadiness() string {
-	return map[string]string{
-		"no_agent":             "No agent is configured on this deployment.",
-		"verification_missing": "It has no verification: save the call that proves that the task was done.",
-		"verification_open": "Its verification proves nothing as it is: it answers without a key, or to " +
-			"a wrong one, or has not been called yet. Read a quote of it.",
-		"signup_not_confirmed": "You have not confirmed that an agent may sign up at this product.",
-		"test_access_missing":  "It needs a test account, and none is stored for its host.",
-	}[f.Unready.String()]
+func (f *flowPage) Unreadiness() string { return unreadiness[f.Unready.String()] }
+
+var unreadiness = map[string]string{
+	"no_agent":             "No agent is configured on this deployment.",
+	"verification_missing": "It has no verification: save the call that proves that the task was done.",
+	"verification_open": "Its verification proves nothing as it is: it answers without a key, or to " +
+		"a wrong one, or has not been called yet. Read a quote of it.",
+	"signup_not_confirmed": "You have not confirmed that an agent may sign up at this product.",
+	"test_access_missing":  "It needs a test account, and none is stored for its host.",
 }
 
 func showFlow(v *visit) {

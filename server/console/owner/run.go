@@ -87,6 +87,12 @@ func (r *runPage) AgentBuild() string {
 // Final says that nothing more happens to it.
 func (r *runPage) Final() bool { return r.Status.Final() }
 
+// Waits says that it goes on when a person answers.
+func (r *runPage) Waits() bool { return r.Status == state.RunWaiting }
+
+// Cancels says that it is an agent's, and may be cancelled.
+func (r *runPage) Cancels() bool { return r.Kind == state.RunHosted && !r.Final() }
+
 func (v *visit) run() (data *runPage, ok bool) {
 	id, ok := v.id(api.NounRun)
 	if !ok {

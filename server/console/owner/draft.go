@@ -1,0 +1,143 @@
+package owner
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	state "tollgate/engine/workspace"
+	"tollgate/server/console/page"
+	api "tollgate/server/workspace"
+)
+
+// draft is a flow as a form holds it: one that is to be made, or a change of one.
+type draft struct {
+	// ID is the flow's from the form's first showing on: sent again, it is the same flow.
+	ID string
+	// Saved is the flow as it is; nil of a new one.
+	Saved  *state.FlowView
+	Fields map[string]string
+	// Wrong is the field that was refused.
+	Wrong  string
+	Agents []api.Agent
+}
+
+// Is says that a field of the form has this value.
+func (d *draft) Is(name, value string) bool { return d.Fields[name] == value }
+
+// newFlow is the form for a new flow.
+func newFlow(v *visit) {
+	v.showDraft(&draft{
+		ID:     api.NounFlow.Text(api.NewFlow()),
+		Fields: map[string]string{"access": "public", "verification.status": "200"},
+	})
+}
+
+// editFlow is the form for a change of a flow.
+func editFlow(v *visit) {
+	id, ok := v.id(api.NounFlow)
+	if !ok {
+		return
+	}
+	flow, ok := v.config.Machine.Flow(v.who.Workspace, id)
+	if !ok {
+		v.fail(faultUnknown)
+		return
+	}
+	fields := map[string]string{
+		"name": flow.Name, "url": flow.URL, "task": flow.Task,
+		"successCriteria": flow.SuccessCriteria, "access": flow.Access,
+		"credential": flow.Credential, "agent": flow.Agent,
+		"verification.url": flow.VerificationURL, "verification.contains": flow.VerificationContains,
+	}
+	if flow.VerificationStatus != 0 {
+		fields["verification.status"] = strconv.Itoa(int(flow.VerificationStatus))
+	}
+	v.showDraft(&draft{ID: api.NounFlow.Text(id), Saved: &flow, Fields: fields})
+}
+
+func (v *visit) showDraft(d *draft) {
+	d.Agents = v.config.Workspaces.Agents()
+	p := page.View{
+		Page: "draft", Title: "New flow", Data: d,
+		Lead:   "A task in a product, and the call that proves that it was done. Saving starts nothing.",
+		Crumbs: []page.Link{{Text: "Flows", URL: Root + "/flows"}},
+	}
+	if d.Saved != nil {
+		p.Title = "Change " + d.Saved.Name
+		p.Lead = "A change is a new version: what was seen of the one before does not count for it."
+		p.Crumbs = append(p.Crumbs, page.Link{Text: d.ID, URL: Root + "/flows/" + d.ID})
+	}
+	v.show(p)
+}
+
+// saveFlow makes or changes the flow that the form names.
+func saveFlow(v *visit) {
+	id, ok := api.NounFlow.Parse(v.fields.Get("id"))
+	if !ok {
+		v.problem(&faultForm)
+		newFlow(v)
+		return
+	}
+	field, fault := v.config.Workspaces.SaveFlow(v.decision(v.who.Workspace), id, v.flowFields())
+	if fault == nil {
+		v.finish(nil, nil, Root+"/flows/"+api.NounFlow.Text(id), "save")
+		return
+	}
+	d := &draft{ID: api.NounFlow.Text(id), Wrong: field, Fields: map[string]string{}}
+	for name := range v.fields {
+		d.Fields[name] = v.fields.Get(name)
+	}
+	if saved, known := v.config.Machine.Flow(v.who.Workspace, id); known {
+		d.Saved = &saved
+	}
+	v.problem(fault)
+	v.notice.Detail = "Nothing was saved. What you wrote is still here."
+	v.showDraft(d)
+}
+
+// flowFields writes the form as a body of the API: what was left empty is none.
+func (v *visit) flowFields() []byte {
+	text := func(name string) any {
+		if value := strings.TrimSpace(v.fields.Get(name)); value != "" {
+			return value
+		}
+		return nil
+	}
+	body := map[string]any{}
+	for _, name := range []string{
+		"name", "url", "task", "successCriteria", "access", "credential", "agent",
+	} {
+		body[name] = text(name)
+	}
+	body["verification"] = nil
+	if address := text("verification.url"); address != nil {
+		verification := map[string]any{"url": address}
+		if contains := text("verification.contains"); contains != nil {
+			verification["contains"] = contains
+		}
+		if status := text("verification.status"); status != nil {
+			verification["status"] = status
+			if n, err := strconv.Atoi(status.(string)); err == nil {
+				verification["status"] = n
+			}
+		}
+		body["verification"] = verification
+	}
+	written, err := json.Marshal(body, json.Deterministic(true))
+	if err != nil {
+		return nil // a body that is refused: nothing above is without a JSON form
+	}
+	return written
+}
+
+// archiveFlow takes a flow out of the list; its runs stay.
+func archiveFlow(v *visit) {
+	id, ok := v.id(api.NounFlow)
+	if !ok {
+		return
+	}
+	fault := v.ask("archiveFlow", api.NounFlow.Text(id), nil, nil)
+	v.finish(fault, showFlow, Root+"/flows", "archive")
+}

@@ -1,0 +1,135 @@
+package owner
+
+import (
+	"strconv"
+	"strings"
+
+	state "tollgate/engine/workspace"
+	"tollgate/server/console/page"
+	api "tollgate/server/workspace"
+)
+
+// startPage is what a run of a flow would cost and do, before it is started.
+type startPage struct {
+	Flow  state.FlowView
+	Quote quote
+	// Why says in words why it cannot start; empty where it can.
+	Why string
+}
+
+type quote struct {
+	Fingerprint        string
+	ExecutionAvailable bool
+	Reason             string
+	Agent              struct{ Name, Version string }
+	PriceCents         uint32
+	Credits            uint64
+	Charge             string
+	Scope              struct {
+		Hosts  []string
+		Limits struct{ WallSeconds, HumanSeconds uint32 }
+	}
+	Preflight struct {
+		NoKey, WrongKey *string
+		AlreadyTrue     bool
+		CheckedAt       string
+	}
+}
+
+// Refuses says how the verification answers strangers.
+func (q *quote) Refuses() string {
+	word := func(answer *string) string {
+		if answer == nil {
+			return "not called"
+		}
+		return strings.ReplaceAll(*answer, "_", " ")
+	}
+	return "without a key: " + word(q.Preflight.NoKey) + "; with a wrong key: " +
+		word(q.Preflight.WrongKey)
+}
+
+// showStart reads a quote, which calls the flow's verification where that was long ago.
+func showStart(v *visit) {
+	id, ok := v.id(api.NounFlow)
+	if !ok {
+		return
+	}
+	var answer struct{ Quote quote }
+	fault := v.ask("getQuote", api.NounFlow.Text(id), nil, &answer)
+	flow, known := v.config.Machine.Flow(v.who.Workspace, id)
+	switch {
+	case !known:
+		v.fail(faultUnknown)
+		return
+	case fault != nil:
+		v.problem(fault)
+		showFlow(v)
+		return
+	}
+	data := &startPage{Flow: flow, Quote: answer.Quote}
+	if data.Why = unreadiness[answer.Quote.Reason]; !answer.Quote.ExecutionAvailable &&
+		data.Why == "" {
+		data.Why = "It is not ready to run."
+	}
+	v.show(page.View{
+		Page: "start", Title: "Run " + flow.Name, Data: data,
+		Crumbs: []page.Link{
+			{Text: "Flows", URL: Root + "/flows"},
+			{Text: flow.Name, URL: Root + "/flows/" + api.NounFlow.Text(id)},
+		},
+	})
+}
+
+// startRun starts a run at what its quote said. Where none is left, the purchase is next.
+func startRun(v *visit) {
+	id, ok := v.id(api.NounFlow)
+	if !ok {
+		return
+	}
+	var made started
+	fault := v.ask("startRun", api.NounFlow.Text(id),
+		map[string]any{"fingerprint": v.fields.Get("fingerprint")}, &made)
+	v.went(fault, &made, showStart, "start")
+}
+
+// buyRuns buys runs ahead, with the saved card or on the provider's page.
+func buyRuns(v *visit) {
+	runs, err := strconv.Atoi(strings.TrimSpace(v.fields.Get("runs")))
+	if err != nil {
+		runs = 0 // which the row refuses in its words
+	}
+	var made started
+	v.went(v.ask("buyRuns", "", map[string]any{"runs": runs}, &made), &made, showPurchases, "")
+}
+
+// cancelRun cancels a run that has not ended.
+func cancelRun(v *visit) {
+	id, ok := v.id(api.NounRun)
+	if !ok {
+		return
+	}
+	fault := v.ask("cancelRun", api.NounRun.Text(id), nil, nil)
+	v.finish(fault, showRun, Root+"/runs/"+api.NounRun.Text(id), "stop")
+}
+
+// answerRun lets a run go on that waits for a person.
+func answerRun(v *visit) {
+	id, ok := v.id(api.NounRun)
+	if !ok {
+		return
+	}
+	body := map[string]any{}
+	if answer := strings.TrimSpace(v.fields.Get("answer")); answer != "" {
+		body["answer"] = answer
+	}
+	fault := v.ask("resumeRun", api.NounRun.Text(id), body, nil)
+	v.finish(fault, showRun, Root+"/runs/"+api.NounRun.Text(id), "answer")
+}
+
+// inspect reads what a product publishes, which takes up to a minute.
+func inspect(v *visit) {
+	var made started
+	fault := v.ask("inspectProduct", "",
+		map[string]any{"url": strings.TrimSpace(v.fields.Get("url"))}, &made)
+	v.went(fault, &made, showInspections, "inspect")
+}

@@ -1,0 +1,199 @@
+package owner_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	state "tollgate/engine/workspace"
+	"tollgate/server/console/owner"
+	api "tollgate/server/workspace"
+)
+
+// hidden is the value of a field that a form carries.
+func hidden(t *testing.T, body, name string) string {
+	t.Helper()
+	found := regexp.MustCompile(`name="` + name + `" value="([^"]+)"`).FindStringSubmatch(body)
+	require.Len(t, found, 2, "%s in %s", name, body)
+	return found[1]
+}
+
+func draftOf(id string, more ...string) []string {
+	return append([]string{
+		"id", id, "name", "Sign up", "url", "https://acme.example/", "task", "Sign up.",
+		"successCriteria", "There is an account.", "access", "public",
+		"verification.url", "https://acme.example/me", "verification.status", "200",
+		"verification.contains", "ok", "credential", "", "agent", "",
+	}, more...)
+}
+
+// TestAnOwnersFlow: made, changed and archived by forms; a form that is sent twice makes one flow,
+// and one that is refused keeps what was written.
+func TestAnOwnersFlow(t *testing.T) {
+	s, workspace := mine(t)
+	const flows = owner.Root + "/flows"
+	require.Contains(t, s.sees(flows), flows+"/new")
+	id := hidden(t, s.sees(flows+"/new"), "id")
+	for name, c := range map[string]struct{ field, value string }{
+		"no name":           {"name", ""},
+		"no address":        {"url", "ftp://acme.example/"},
+		"a password":        {"task", "Sign in with password=hunter2hunter2."},
+		"no proof":          {"verification.contains", ""},
+		"no status":         {"verification.status", "x"},
+		"an unknown agent":  {"agent", "nobody"},
+		"an access of ours": {"access", "admin"},
+	} {
+		a := s.sends(flows, draftOf(id, c.field, c.value)...)
+		require.Equal(t, 400, a.status, name)
+		require.Contains(t, a.body, "Nothing was saved", name)
+		if c.field != "task" {
+			require.Contains(t, a.body, "Sign up.</textarea>", name)
+		}
+	}
+	require.Equal(t, 400, s.sends(flows, draftOf("flow_1")...).status)
+	for range 2 {
+		a := s.sends(flows, draftOf(id)...)
+		require.Equal(t, 303, a.status, a.body)
+		require.Equal(t, flows+"/"+id+"?done=save", string(a.header.Peek("Location")))
+	}
+	saved, _ := s.machine.Flows(workspace, state.Page{Limit: 10})
+	require.Len(t, saved, 1)
+	require.EqualValues(t, 1, saved[0].Version)
+
+	body := s.sees(flows + "/" + id + "/edit")
+	require.Contains(t, body, `value="https://acme.example/me"`)
+	require.Equal(t, id, hidden(t, body, "id"))
+	a := s.sends(flows, draftOf(id, "credential", "bearer", "verification.contains", "",
+		"verification.status", "", "agent", "nop")...)
+	require.Equal(t, 303, a.status, a.body)
+	saved, _ = s.machine.Flows(workspace, state.Page{Limit: 10})
+	require.Len(t, saved, 1)
+	require.EqualValues(t, 2, saved[0].Version)
+	require.Equal(t, "bearer", saved[0].Credential)
+	require.Zero(t, saved[0].VerificationStatus)
+	require.Empty(t, saved[0].VerificationContains)
+
+	require.Equal(t, 303, s.sends(flows+"/"+id+"/archive").status)
+	saved, _ = s.machine.Flows(workspace, state.Page{Limit: 10})
+	require.Empty(t, saved)
+	require.Equal(t, 404, s.ask("GET", flows+"/"+id+"/start", nil).status)
+}
+
+// TestAnothersFlowIsNotChanged: nor seen to be there.
+func TestAnothersFlowIsNotChanged(t *testing.T) {
+	s, _ := mine(t)
+	const flows = owner.Root + "/flows"
+	other, _ := s.signUp("other")
+	id := api.NewFlow()
+	s.does(state.KindSaveFlow, &state.SaveFlow{
+		Workspace: other, ID: id, Document: state.FlowDocument{Name: "theirs", Access: "public"},
+	})
+	text := api.NounFlow.Text(id)
+	for _, path := range []string{"/edit", "/start"} {
+		require.Equal(t, 404, s.ask("GET", flows+"/"+text+path, nil).status, path)
+	}
+	for _, path := range []string{"/archive", "/start"} {
+		a := s.sends(flows+"/"+text+path, "fingerprint", "x")
+		require.Equal(t, 404, a.status, path)
+	}
+	a := s.sends(flows, draftOf(text)...)
+	require.Equal(t, 404, a.status, a.body)
+	require.NotContains(t, a.body, "theirs")
+	theirs, known := s.machine.Flow(other, id)
+	require.True(t, known && theirs.Name == "theirs" && theirs.Version == 1)
+}
+
+// TestAnOwnerStartsARun: the page says what it costs; without a run left it leads to the purchase;
+// with one the run begins, once, however often the form is sent; an owner answers and cancels it.
+func TestAnOwnerStartsARun(t *testing.T) {
+	s, workspace := mine(t)
+	const flows = owner.Root + "/flows"
+	id := hidden(t, s.sees(flows+"/new"), "id")
+	require.Equal(t, 303, s.sends(flows, draftOf(id)...).status)
+	page := flows + "/" + id + "/start"
+	policy := s.machine.Policy()
+	policy.FreeRunsPerMonth = 0
+	s.does(state.KindSetPolicy, &policy)
+
+	body := s.sees(page)
+	require.Contains(t, body, "$5.00: no run is left, so you buy one first")
+	require.Contains(t, body, "acme.example")
+	a := s.sends(page, "fingerprint", hidden(t, body, "fingerprint"), "_once", "first")
+	require.Equal(t, 303, a.status, a.body)
+	purchase := string(a.header.Peek("Location"))
+	require.Contains(t, purchase, owner.Root+"/purchases/pur_")
+	require.Contains(t, s.sees(purchase), "Approve $5.00")
+	bought, _ := s.machine.Purchases(workspace, state.Page{Limit: 10})
+	require.Len(t, bought, 1)
+	s.does(state.KindApprovePurchase, &state.ApprovePurchase{
+		ID: bought[0].ID, Owner: "ada@example.com", Person: s.who.Person,
+	})
+	s.does(state.KindNotePayment, &state.NotePayment{
+		ID: bought[0].ID, Result: state.PaymentPaid, Payment: "pi", Card: "card",
+	})
+
+	body = s.sees(page)
+	require.Contains(t, body, "one of the runs that were bought")
+	require.Equal(t, 400, s.sends(page, "fingerprint", "q1.x.y", "_once", "second").status)
+	for range 2 {
+		a = s.sends(page, "fingerprint", hidden(t, body, "fingerprint"), "_once", "second")
+		require.Equal(t, 303, a.status, a.body)
+	}
+	runs, _ := s.machine.Runs(workspace, state.Page{Limit: 10})
+	require.Len(t, runs, 1)
+	at := owner.Root + "/runs/" + api.NounRun.Text(runs[0].ID)
+	require.Equal(t, at+"?done=start", string(a.header.Peek("Location")))
+	require.NotContains(t, s.sees(at), "Your answer")
+	require.Equal(t, 409, s.sends(at+"/answer", "answer", "yes").status)
+	require.Equal(t, 409, s.sends(page, "fingerprint", hidden(t, body, "fingerprint"),
+		"_once", "third").status, "one run of a flow at a time")
+
+	s.does(state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})
+	s.does(state.KindAwaitPerson, &state.AwaitPerson{Run: runs[0].ID, Token: 1, Question: "Which?"})
+	require.Contains(t, s.sees(at), "Your answer")
+	require.Equal(t, 400, s.sends(at+"/answer", "answer", strings.Repeat("x", 501)).status)
+	require.Equal(t, 303, s.sends(at+"/answer", "answer", "the blue one").status)
+	run, _ := s.machine.Run(workspace, runs[0].ID)
+	require.Equal(t, state.RunQueued, run.Status)
+	require.Equal(t, 303, s.sends(at+"/cancel").status)
+	run, _ = s.machine.Run(workspace, runs[0].ID)
+	require.Equal(t, state.RunCancelled, run.Status)
+	require.Equal(t, 409, s.sends(at+"/cancel", "_once", "again").status)
+	require.NotContains(t, s.sees(at), "Cancel it")
+}
+
+// TestAnOwnerBuysAhead: a number of runs that there is, once.
+func TestAnOwnerBuysAhead(t *testing.T) {
+	s, workspace := mine(t)
+	const purchases = owner.Root + "/purchases"
+	for _, runs := range []string{"", "0", "11", "x", "-1"} {
+		a := s.sends(purchases, "runs", runs)
+		require.Equal(t, 400, a.status, runs)
+		require.Contains(t, a.body, "runs must be a whole number of 1 to 10", runs)
+	}
+	for range 2 {
+		a := s.sends(purchases, "runs", "3")
+		require.Equal(t, 303, a.status, a.body)
+		require.Contains(t, string(a.header.Peek("Location")), purchases+"/pur_")
+	}
+	bought, _ := s.machine.Purchases(workspace, state.Page{Limit: 10})
+	require.Len(t, bought, 1)
+	require.EqualValues(t, 3, bought[0].Runs)
+}
+
+// TestAnOwnerInspects: the page of the run that read the product.
+func TestAnOwnerInspects(t *testing.T) {
+	s, _ := mine(t)
+	const inspections = owner.Root + "/inspections"
+	a := s.sends(inspections, "url", "ftp://acme.example/")
+	require.Equal(t, 400, a.status, a.body)
+	for range 2 {
+		a = s.sends(inspections, "url", "https://acme.example/")
+		require.Equal(t, 303, a.status, a.body)
+	}
+	at := string(a.header.Peek("Location"))
+	require.Contains(t, s.sees(at), "What an agent finds")
+	require.Equal(t, 1, strings.Count(s.sees(inspections), "/console/runs/run_"))
+}
