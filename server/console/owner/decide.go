@@ -51,10 +51,13 @@ var happenings = map[string]page.Notice{
 		Detail: "An agent may sign up at this product. A changed flow asks you again.",
 	},
 	"choose": {Title: "These pages now show this workspace"},
-	"open":   {Title: "The workspace is yours", Detail: "Next: make a key on the page Keys."},
-	"claim":  {Title: "The workspace is yours", Detail: "Its keys go on working."},
-	"link":   {Title: "Your answer is noted"},
-	"ready":  {Title: "The issue awaits a run that proves it fixed"},
+	"open": {
+		Title:  "The workspace is yours",
+		Detail: "Next: make a flow and start a run of it; or a key for an agent, on the page Keys.",
+	},
+	"claim": {Title: "The workspace is yours", Detail: "Its keys go on working."},
+	"link":  {Title: "Your answer is noted"},
+	"ready": {Title: "The issue awaits a run that proves it fixed"},
 	"save": {
 		Title: "The flow is saved", Detail: "Next: start a run of it. Its quote says what that costs.",
 	},

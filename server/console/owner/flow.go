@@ -32,13 +32,18 @@ type flowPage struct {
 }
 
 // Unreadiness says in words why no agent can run it; empty where one can.
-func (f *flowPage) Unreadiness() string { return unreadiness[f.Unready.String()] }
+func (f *flowPage) Unreadiness() string {
+	if f.Unready == state.UnreadyVerificationOpen && !f.Preflighted {
+		return "Its verification has not been called yet. Run it… calls it, and shows what a run costs."
+	}
+	return unreadiness[f.Unready.String()]
+}
 
 var unreadiness = map[string]string{
 	"no_agent":             "No agent is configured on this deployment.",
-	"verification_missing": "It has no verification: save the call that proves that the task was done.",
+	"verification_missing": "It has no verification. Change it, and name the call that proves that the task was done.",
 	"verification_open": "Its verification proves nothing as it is: it answers without a key, or to " +
-		"a wrong one, or has not been called yet. Read a quote of it.",
+		"a wrong one. Change it, or what the product answers; Run it… calls it again.",
 	"signup_not_confirmed": "You have not confirmed that an agent may sign up at this product.",
 	"test_access_missing":  "It needs a test account, and none is stored for its host.",
 }

@@ -197,3 +197,22 @@ func TestAnOwnerInspects(t *testing.T) {
 	require.Contains(t, s.sees(at), "What an agent finds")
 	require.Equal(t, 1, strings.Count(s.sees(inspections), "/console/runs/run_"))
 }
+
+// TestAFlowSaysWhatIsNext: one that was just saved was not called yet, which is no fault of it.
+func TestAFlowSaysWhatIsNext(t *testing.T) {
+	s, workspace := mine(t)
+	id := api.NewFlow()
+	s.does(state.KindSaveFlow, &state.SaveFlow{
+		Workspace: workspace, ID: id, Document: state.FlowDocument{
+			Name: "a key", URL: "https://acme.example/", Task: "t", SuccessCriteria: "c",
+			Access: "public", Credential: "bearer", VerificationURL: "https://acme.example/me",
+		},
+	})
+	page := owner.Root + "/flows/" + api.NounFlow.Text(id)
+	require.Contains(t, s.sees(page), "has not been called yet")
+	s.does(state.KindNotePreflight, &state.NotePreflight{
+		Workspace: workspace, ID: id, Version: 1, NoKey: state.CalledRefused,
+		WrongKey: state.CalledAccepted,
+	})
+	require.Contains(t, s.sees(page), "proves nothing as it is")
+}
