@@ -84,6 +84,9 @@ func (n *node) openTenants(metrics *admin.Metrics) error {
 	if c.SignIn, err = n.openSignIn(workspace.SurfaceWorkspaces); err != nil {
 		return err
 	}
+	if c.SignIn.Configured() {
+		c.Console = c.SignIn.Origin() + owner.Root
+	}
 	if c.Proxies, err = config.ParseNetworks(n.settings.Proxies); err != nil {
 		return fmt.Errorf("proxies: %w", err)
 	}
@@ -95,7 +98,7 @@ func (n *node) openTenants(metrics *admin.Metrics) error {
 	if n.tenants.api, err = api.New(c); err != nil {
 		return err
 	}
-	if c.SignIn.Configured() {
+	if c.Console != "" {
 		// Where nobody can sign in there is nobody to show them to.
 		if n.tenants.pages, err = owner.New(owner.Config{
 			Machine: n.tenants.machine, Reader: group, Workspaces: n.tenants.api,

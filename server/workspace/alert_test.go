@@ -442,8 +442,25 @@ func TestAlertsSayNothingForStrangers(t *testing.T) {
 		require.Less(t, len(text), 5000)
 	}
 	require.NotContains(t, m.HTML, "<script>")
-	require.Contains(t, m.HTML, publicURL+"/v1/runs/run_")
+	require.Contains(t, m.HTML, publicURL+"/v1/runs/run_", "nobody can sign in: there are no pages")
 	require.True(t, json.Valid(alertBody(d)))
+}
+
+// TestMailsLeadToTheOwnersPages: to the run with its evidence, and to where alerts are ended.
+func TestMailsLeadToTheOwnersPages(t *testing.T) {
+	w := watch(t, func(c *Config) { c.Console = publicURL + "/console" })
+	w.tell("", `{"on":true,"email":"ada@example.com"}`)
+	w.courier()
+	w.comes("passed")
+	w.comes("blocked")
+	w.becomes("failing email delivered 1")
+	m := w.post.all()[0]
+	run := w.call("GET", "/v1/runs?limit=1", "").at("runs").([]any)[0].(map[string]any)["id"].(string)
+	for _, text := range []string{m.Text, m.HTML} {
+		require.Contains(t, text, publicURL+"/console/runs/"+run)
+		require.Contains(t, text, publicURL+"/console/flows/"+w.flow+"/alerts")
+		require.NotContains(t, text, "/v1/")
+	}
 }
 
 // TestAnOwnerSetsAlerts: a person who owns the workspace, and neither a key, nor an agent, nor

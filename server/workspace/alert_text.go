@@ -74,11 +74,16 @@ func said(text string) string {
 
 // alertWords is what a mail says, each text as it may stand there.
 type alertWords struct {
-	Title, Lead, Flow, Workspace, Result, Step, Code, Why, Run, URL string
+	Title, Lead, Flow, Workspace, Result, Step, Code, Why, Run string
+	// URL is the run's page, Settings the page where its owner sets alerts, where there are pages.
+	URL, Settings string
 }
 
 func (a *API) alertWords(d *state.DueAlert) alertWords {
 	w := alertWords{Flow: said(d.Flow), Workspace: said(d.Label)}
+	if a.config.Console != "" {
+		w.Settings = a.config.Console + "/flows/" + idText(markFlow, d.FlowID) + "/alerts"
+	}
 	switch d.Kind {
 	case state.AlertFailing:
 		w.Title = "Stopped passing: " + w.Flow
@@ -99,7 +104,9 @@ func (a *API) alertWords(d *state.DueAlert) alertWords {
 	}
 	w.Step, w.Code, w.Why = said(d.Step), said(d.Code), said(d.Why)
 	w.Run = idText(markRun, d.Run)
-	w.URL = a.config.PublicURL + "/v1/runs/" + w.Run
+	if w.URL = a.config.Console + "/runs/" + w.Run; a.config.Console == "" {
+		w.URL = a.config.PublicURL + "/v1/runs/" + w.Run // for who has a key
+	}
 	return w
 }
 
@@ -119,8 +126,8 @@ func (a *API) alertMail(d *state.DueAlert) *mail.Message {
 
 // alertFoot says why somebody gets this, and what ends it.
 const alertFoot = "You get one mail when the test stops passing and one when it passes again, " +
-	"because the owner of the workspace has set this address for it. The owner changes that in the " +
-	"workspace; the operator of this service ends it, too."
+	"because the owner of the workspace has set this address for it. The owner changes that on a page " +
+	"of the workspace; the operator of this service ends it, too."
 
 func (w *alertWords) plain() string {
 	lines := []string{w.Lead, "", "Test: " + w.Flow, "Workspace: " + w.Workspace}
@@ -130,7 +137,11 @@ func (w *alertWords) plain() string {
 	if w.URL != "" {
 		lines = append(lines, "", "The run, with its evidence: "+w.URL)
 	}
-	return strings.Join(append(lines, "", alertFoot, ""), "\n")
+	lines = append(lines, "", alertFoot)
+	if w.Settings != "" {
+		lines = append(lines, w.Settings)
+	}
+	return strings.Join(append(lines, ""), "\n")
 }
 
 // alertRow is a line of a mail.
@@ -165,6 +176,6 @@ var alertPage = template.Must(template.New("alert").Parse(`<!doctype html>
 {{range .Rows}}<dt><b>{{.Name}}</b></dt><dd>{{.Text}}</dd>
 {{end}}</dl>
 {{with .URL}}<p><a href="{{.}}">The run, with its evidence</a></p>
-{{end}}<p style="color:#666;font-size:.85em">{{.Foot}}</p>
+{{end}}<p style="color:#666;font-size:.85em">{{.Foot}}{{with .Settings}} <a href="{{.}}">Alerts of this test</a>{{end}}</p>
 </body></html>
 `))

@@ -61,6 +61,9 @@ type Config struct {
 	Proxies []netip.Prefix
 	// SignIn lets people and agents sign in; nil answers authentication_not_configured.
 	SignIn *identity.Service
+	// Console is where the owner's pages are, such as https://tollgate.example/console; empty where
+	// nobody can sign in, so that there are none.
+	Console string
 	// Contact is where more runs can be asked for.
 	Contact string
 	// Gate bounds what requests hold together; nil is no bound.

@@ -130,15 +130,20 @@ func (b *body) address(a *API, name string, port uint16, own bool) string {
 	if text == "" {
 		return ""
 	}
+	if !a.webAddress(text, port, own) {
+		b.fail(badField("invalid_url", b.within+name))
+	}
+	return text
+}
+
+// webAddress says that a text is a public http or https address without credentials; see address.
+func (a *API) webAddress(text string, port uint16, own bool) bool {
 	u, err := url.Parse(text)
 	if err == nil && own {
 		port = fetch.PortIn(u)
 	}
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil ||
-		!a.reachable(u, port) {
-		b.fail(badField("invalid_url", b.within+name))
-	}
-	return text
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" &&
+		u.User == nil && a.reachable(u, port)
 }
 
 // reachable says that an address may be fetched, where this port is allowed too.

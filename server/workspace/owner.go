@@ -65,14 +65,20 @@ type Decision struct {
 
 // Decide carries a decision out once, and keeps who took it. nil is done.
 func (a *API) Decide(d *Decision, kind engine.Kind, c wire.Fielder) *server.Fault {
-	payload := wire.Encode(nil, c)
+	return a.decideAs(d, kind, c, string(wire.Encode(nil, c)))
+}
+
+// decideAs is Decide for a command that differs each time, such as by a new secret: same is what
+// the form asks for, so that the same form again is the same decision.
+func (a *API) decideAs(d *Decision, kind engine.Kind, c wire.Fielder, same ...string,
+) *server.Fault {
 	made := &state.Act{
 		Workspace: d.Workspace, ID: mint(), Actor: "owner", Person: d.Person, Kind: kind,
-		Payload: payload,
+		Payload: wire.Encode(nil, c),
 	}
 	if d.Once != "" {
 		made.Key = hashOf("owner", string(d.Session[:]), d.Once)
-		made.Body = hashOf("owner", strconv.Itoa(int(kind)), string(payload))
+		made.Body = hashOf(append([]string{"owner", strconv.Itoa(int(kind))}, same...)...)
 	}
 	return a.Order(state.KindAct, made)
 }
@@ -183,12 +189,7 @@ func (a *API) RotateKeys(d *Decision) (string, *server.Fault) {
 	c := &state.RotateKeys{
 		Workspace: d.Workspace, KeyID: mint(), KeyHash: sha256.Sum256([]byte(key)),
 	}
-	made := &state.Act{
-		Workspace: d.Workspace, ID: mint(), Actor: "owner", Person: d.Person,
-		Key:  hashOf("owner", string(d.Session[:]), d.Once),
-		Body: hashOf("owner", "rotate"), Kind: state.KindRotateKeys, Payload: wire.Encode(nil, c),
-	}
-	if fault := a.Order(state.KindAct, made); fault != nil {
+	if fault := a.decideAs(d, state.KindRotateKeys, c); fault != nil {
 		return "", fault
 	}
 	if _, works := a.machine.Authenticate(c.KeyHash); !works {

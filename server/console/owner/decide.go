@@ -50,6 +50,11 @@ var happenings = map[string]page.Notice{
 		Title:  "You confirmed it",
 		Detail: "An agent may sign up at this product. A changed flow asks you again.",
 	},
+	"alerts": {Title: "The alerts are set", Detail: "Next: send a test, and see it arrive."},
+	"test": {
+		Title:  "A test is on its way",
+		Detail: "What becomes of it stands below, in a moment.",
+	},
 	"choose": {Title: "These pages now show this workspace"},
 	"open": {
 		Title:  "The workspace is yours",

@@ -29,6 +29,8 @@ type flowPage struct {
 	Runs   []state.RunView
 	Issues []state.IssueView
 	Price  uint32
+	// Alerts is what becomes of alerts as they are set, in words.
+	Alerts string
 }
 
 // Unreadiness says in words why no agent can run it; empty where one can.
@@ -53,12 +55,14 @@ func showFlow(v *visit) {
 	if !ok {
 		return
 	}
-	flow, ok := v.config.Machine.Flow(v.who.Workspace, id)
+	flow, alerts, _, ok := v.config.Machine.Alerts(v.who.Workspace, id)
 	if !ok {
 		v.fail(faultUnknown)
 		return
 	}
-	data := flowPage{FlowView: flow, Price: v.config.Machine.Policy().RunCents}
+	data := flowPage{
+		FlowView: flow, Price: v.config.Machine.Policy().RunCents, Alerts: alertsSay(&alerts),
+	}
 	runs, _ := v.config.Machine.Runs(v.who.Workspace, state.Page{Limit: 100})
 	for i := range runs {
 		if runs[i].Flow == id && len(data.Runs) < 10 {

@@ -159,6 +159,11 @@ func (p *Pages) rows() []row {
 		get("/flows/new", "new flow", newFlow),
 		get("/flows/{id}/edit", "edit flow", editFlow),
 		get("/flows/{id}/start", "start page", showStart),
+		get("/flows/{id}/alerts", "alerts", showAlerts),
+		{
+			method: "GET", path: "/flows/{id}/alerts/live", name: "alerts live", live: true,
+			show: showDeliveries,
+		},
 		get("/issues", "issues", showIssues),
 		get("/purchases", "purchases", showPurchases),
 		get("/purchases/{id}", "purchase", showPurchase),
@@ -184,6 +189,9 @@ func (p *Pages) rows() []row {
 		form("/purchases/{id}", "decide purchase", decidePurchase),
 		form("/keys", "rotate keys", rotateKeys),
 		form("/flows/{id}/confirm-signup", "confirm signup", confirmSignup),
+		form("/flows/{id}/alerts", "set alerts", setAlerts),
+		form("/flows/{id}/alerts/secret", "rotate alert secret", rotateAlertSecret),
+		form("/flows/{id}/alerts/test", "test alert", testAlert),
 		form("/issues/{id}/ready", "mark issue", markReady),
 	}
 }

@@ -88,6 +88,14 @@ func (s *site) fill(text string) (workspace uint32, key string) {
 	s.does(state.KindAwaitPerson, &state.AwaitPerson{
 		Run: enginetest.ID("waiting"), Token: 1, Question: text,
 	})
+	s.does(state.KindSetAlerts, &state.SetAlerts{
+		Workspace: workspace, Flow: flow, HasOn: true, On: true, HasEmail: true, Email: text,
+		HasURL: true, URL: text, Secret: []byte(text),
+	})
+	s.does(state.KindSendTestAlert, &state.SendTestAlert{Workspace: workspace, Flow: flow})
+	s.does(state.KindNoteAlert, &state.NoteAlert{
+		Alert: 1, Number: 2, Attempt: 1, Result: state.AlertGone, Answer: 410, Reason: text,
+	})
 	return workspace, key
 }
 
@@ -102,6 +110,8 @@ func everyPage() []string {
 		"/history", "/flows/new",
 		"/flows/" + api.NounFlow.Text(enginetest.ID("flow")) + "/edit",
 		"/flows/" + api.NounFlow.Text(enginetest.ID("flow")) + "/start",
+		"/flows/" + api.NounFlow.Text(enginetest.ID("flow")) + "/alerts",
+		"/flows/" + api.NounFlow.Text(enginetest.ID("flow")) + "/alerts/live",
 	}
 }
 

@@ -23,6 +23,8 @@ import (
 	"tollgate/server/console/page"
 	"tollgate/server/inspect"
 	"tollgate/server/inspect/inspecttest"
+	"tollgate/server/provider/fetch"
+	"tollgate/server/provider/webhook"
 	api "tollgate/server/workspace"
 )
 
@@ -36,6 +38,8 @@ type site struct {
 	handler fasthttp.RequestHandler
 	// who is signed in; nil is nobody.
 	who *owner.Visitor
+	// post gets the mails.
+	post *postbox
 
 	mu     sync.Mutex
 	index  uint64
@@ -94,12 +98,16 @@ func (s *site) Visitor(*server.Exchange) (owner.Visitor, error) {
 // open makes pages; what inspections read is a recorded site.
 func open(t *testing.T, recorded string) *site {
 	t.Helper()
-	s := &site{t: t, machine: state.New(state.Config{Shard: 1})}
+	s := &site{t: t, machine: state.New(state.Config{Shard: 1}), post: &postbox{}}
+	client, err := fetch.New(fetch.Config{})
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
 	product, err := inspecttest.Parse(recorded)
 	require.NoError(t, err)
 	s.api, err = api.New(api.Config{
 		Machine: s.machine, Proposer: s, Reader: s, PublicURL: origin, QuoteKey: [32]byte{7},
 		Inspector: inspect.New(product, nil), Payments: true,
+		Mail: s.post, Hooks: webhook.NewSender(client, nil), Check: client.CheckAt,
 		Agents: []api.Agent{{Name: "nop", Kind: "nop", Version: "1"}},
 	})
 	require.NoError(t, err)

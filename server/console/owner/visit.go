@@ -224,8 +224,9 @@ var functions = template.FuncMap{
 	"cents": Cents, "when": when, "addr": address,
 	"flowid": api.NounFlow.Text, "runid": api.NounRun.Text, "purid": api.NounPurchase.Text,
 	"issueid": api.NounIssue.Text, "linkid": api.NounLink.Text, "keyid": api.NounKey.Text, "wsid": api.NounWorkspace.Text,
-	"given": func(id [16]byte) bool { return id != [16]byte{} },
-	"case":  caseWords, "meaning": meaning, "note": noteWords, "why": reasonWords,
+	"alertkind": alertWords,
+	"given":     func(id [16]byte) bool { return id != [16]byte{} },
+	"case":      caseWords, "meaning": meaning, "note": noteWords, "why": reasonWords,
 }
 
 // Cents writes an amount of US cents for people.

@@ -69,7 +69,7 @@ func openWorkspace(v *visit) {
 		showYou(v)
 		return
 	}
-	c := &state.OpenWorkspace{Person: v.who.Person, ID: formID(page.OnceKey(v.fields)), Label: label}
+	c := &state.OpenWorkspace{Person: v.who.Person, ID: v.formID(), Label: label}
 	fault := v.config.Workspaces.Order(state.KindOpenWorkspace, c, engine.Record{
 		Kind: state.KindChooseWorkspace,
 		Payload: wire.Encode(nil, &state.ChooseWorkspace{
@@ -79,13 +79,14 @@ func openWorkspace(v *visit) {
 	v.finish(fault, showYou, Root+"/you", "open")
 }
 
-// formID is the id of what a form makes: of one form always the same. One without a key makes
-// something else each time.
-func formID(once string) [16]byte {
+// formID is the id of what a form makes: of one form of a session always the same. One without a
+// key makes something else each time.
+func (v *visit) formID() [16]byte {
+	once := page.OnceKey(v.fields)
 	if once == "" {
 		once = rand.Text()
 	}
-	return [16]byte(uuid.NewV5(formSpace, once))
+	return [16]byte(uuid.NewV5(formSpace, string(v.who.Session[:])+once))
 }
 
 // formSpace is the name space of ids that forms make (RFC 9562, version 5).

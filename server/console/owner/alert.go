@@ -1,0 +1,179 @@
+package owner
+
+import (
+	"slices"
+	"strings"
+
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+	"tollgate/server/console/page"
+	api "tollgate/server/workspace"
+)
+
+// alertsPage is what a flow's owner wants to hear of its watch, and what was sent.
+type alertsPage struct {
+	state.AlertsView
+	Flow state.FlowView
+	// Email and Webhook are what the form shows: what is set, or what was just refused.
+	Email, Webhook string
+	Checked        bool
+	// Mails and Webhooks say which ways this deployment can send alerts.
+	Mails, Webhooks bool
+	Path            string
+	// Tests is how many test alerts the workspace sends in a day.
+	Tests int
+}
+
+// Final says that nothing is on its way.
+func (a *alertsPage) Final() bool {
+	return !slices.ContainsFunc(a.Deliveries, func(d state.DeliveryView) bool {
+		return d.Status == state.DeliveryWaiting
+	})
+}
+
+// Leads says that there is somewhere to send a test to.
+func (a *alertsPage) Leads() bool {
+	return a.AlertsView.Email != "" || a.AlertsView.URL != "" && a.GoneAt == 0
+}
+
+// Secret says that webhooks are signed.
+func (a *alertsPage) Secret() bool { return len(a.AlertsView.Secret) > 0 }
+
+// Says is what becomes of alerts as they are set, in words.
+func (a *alertsPage) Says() string { return alertsSay(&a.AlertsView) }
+
+func alertsSay(v *state.AlertsView) string {
+	if !v.On {
+		return "Off: nobody is told when this test stops passing, or passes again."
+	}
+	var ways []string
+	if v.Email != "" {
+		ways = append(ways, "a mail to "+v.Email)
+	}
+	if v.URL != "" && v.GoneAt == 0 {
+		ways = append(ways, "a webhook")
+	}
+	if len(ways) == 0 {
+		return "On, but they lead nowhere: the webhook's endpoint is gone, and no e-mail address is set."
+	}
+	return "On: " + strings.Join(ways, " and ") +
+		" when this test stops passing, and when it passes again."
+}
+
+// alertWords says what an alert says.
+func alertWords(k state.AlertKind) string {
+	return map[state.AlertKind]string{
+		state.AlertFailing: "stopped passing", state.AlertRecovered: "passes again",
+		state.AlertTest: "a test of alerts",
+	}[k]
+}
+
+// alerts reads what a page about a flow's alerts shows; nil when it is answered.
+func (v *visit) alerts() (id [16]byte, data *alertsPage) {
+	id, ok := v.id(api.NounFlow)
+	if !ok {
+		return id, nil
+	}
+	data = &alertsPage{Path: Root + "/flows/" + api.NounFlow.Text(id) + "/alerts"}
+	data.Flow, data.AlertsView, _, ok = v.config.Machine.Alerts(v.who.Workspace, id)
+	if !ok {
+		v.fail(faultUnknown)
+		return id, nil
+	}
+	data.Email, data.Webhook, data.Checked = data.AlertsView.Email, data.URL, data.On
+	data.Mails, data.Webhooks = v.config.Workspaces.AlertChannels()
+	data.Tests = state.MaxAlertTests
+	return id, data
+}
+
+func showAlerts(v *visit) {
+	id, data := v.alerts()
+	if data == nil {
+		return
+	}
+	if v.fields.Has("email") && v.status != 0 {
+		data.Email, data.Webhook = v.fields.Get("email"), v.fields.Get("webhook")
+		data.Checked = v.fields.Get("on") != ""
+	}
+	v.show(page.View{
+		Page: "alerts", Title: "Alerts of " + data.Flow.Name, Data: data,
+		Lead: "One alert when this test stops passing, and one when it passes again.",
+		Crumbs: []page.Link{
+			{Text: "Flows", URL: Root + "/flows"},
+			{Text: data.Flow.Name, URL: Root + "/flows/" + api.NounFlow.Text(id)},
+			{Text: "Alerts"},
+		},
+	})
+}
+
+// showDeliveries is what was sent, and how far the rest has come, for the script.
+func showDeliveries(v *visit) {
+	if _, data := v.alerts(); data != nil {
+		v.site.Fragment(v.x, "alerts", "deliveries", data)
+	}
+}
+
+// setAlerts sets where a flow's alerts go. The secret of a webhook that is new is on this answer
+// alone.
+func setAlerts(v *visit) {
+	id, data := v.alerts()
+	if data == nil {
+		return
+	}
+	secret, fault := v.config.Workspaces.SetAlerts(v.decision(v.who.Workspace), id, api.AlertSettings{
+		On: v.fields.Get("on") != "", Email: strings.TrimSpace(v.fields.Get("email")),
+		WebhookURL: strings.TrimSpace(v.fields.Get("webhook")),
+	})
+	if fault == nil && secret != "" {
+		v.secret("Alerts are set, and webhooks are signed with this secret", secret)
+		showAlerts(v)
+		return
+	}
+	v.finish(fault, showAlerts, data.Path, "alerts")
+}
+
+// secret shows a signing secret, this once.
+func (v *visit) secret(title, secret string) {
+	v.notice = &page.Notice{
+		Tone: page.Done, Title: title, Secret: secret,
+		Detail: "Copy it now into whatever receives them: it is shown this once. It proves that an " +
+			"alert is from here, by the headers webhook-id, webhook-timestamp and webhook-signature " +
+			"(Standard Webhooks).",
+	}
+}
+
+// rotateAlertSecret makes a new signing secret, which this answer alone shows.
+func rotateAlertSecret(v *visit) {
+	id, data := v.alerts()
+	if data == nil {
+		return
+	}
+	secret, fault := v.config.Workspaces.RotateAlertSecret(v.decision(v.who.Workspace), id)
+	switch {
+	case fault != nil:
+		v.problem(fault)
+	case secret == "":
+		v.notice = &page.Notice{
+			Tone: page.Hint, Title: "This form was sent before",
+			Detail: "The secret was replaced then, and the new one was shown then. If you have not got " +
+				"it, replace it once more: the present one goes on signing for a day.",
+		}
+	default:
+		v.secret("Webhooks are signed with this secret, and for a day with the one before, too", secret)
+	}
+	showAlerts(v)
+}
+
+// testAlert sends a test to wherever a flow's alerts go.
+func testAlert(v *visit) {
+	id, data := v.alerts()
+	if data == nil {
+		return
+	}
+	var fault *server.Fault
+	fault = v.config.Workspaces.SendTestAlert(v.decision(v.who.Workspace), id)
+	if fault != nil && fault.Code == "alert_test_limit" {
+		fault.Detail = "More can be sent after midnight UTC. Alerts that are no tests go out as ever."
+	}
+	v.finish(fault, showAlerts, data.Path, "test")
+}
