@@ -24,8 +24,11 @@ import (
 const (
 	pagePath    = "/pay/workspace/"
 	webhookPath = "/pay/workspace-webhook"
-	returnPath  = "/pay/workspace-return"
 )
+
+// ReturnPath and a purchase's id are where its payers come back to. The owner's pages answer there,
+// where there are any.
+const ReturnPath = "/pay/workspace-return/"
 
 // PurchaseTag is the metadata key by which purchases are known at Stripe.
 const PurchaseTag = "tollgate_purchase"
@@ -57,9 +60,9 @@ func (a *API) openDesk() error {
 // on the internet, or the pages of the built-in one, and where payers come back to.
 func (a *API) deskRoutes() []server.Route {
 	back := server.Route{
-		Method: "GET", Path: returnPath, Operation: "showPaymentReturn", Access: server.AccessOpen,
-		Summary: "Where payers come back to",
-		Handle:  func(x *server.Exchange) { x.PaidPage("The purchase", "succeeded") },
+		Method: "GET", Path: ReturnPath + "{purchase}", Operation: "showPaymentReturn",
+		Access: server.AccessOpen, Summary: "Where payers come back to",
+		Handle: func(x *server.Exchange) { x.PaidPage("The purchase", "succeeded") },
 	}
 	if a.sandbox == nil {
 		return []server.Route{back, {
@@ -98,7 +101,7 @@ func (a *API) openCheckout(ctx context.Context, v *state.PurchaseView) error {
 	if v.Status != state.PurchaseCheckout || v.URL != "" {
 		return nil
 	}
-	back := a.config.PublicURL + returnPath
+	back := a.config.PublicURL + ReturnPath + paymentName(v)
 	made, err := a.cards.CreateCheckout(ctx, payment.CheckoutRequest{
 		InvoiceID: paymentName(v), Description: describe(v), Amount: price(v),
 		SuccessURL: back, CancelURL: back, IdempotencyKey: paymentName(v) + "-page",

@@ -41,7 +41,12 @@ var happenings = map[string]page.Notice{
 		Detail: "Purchases within your cap are charged to the saved card without asking you.",
 	},
 	"approve": {Title: "You approved it"},
-	"deny":    {Title: "You denied it", Detail: "Nothing was charged."},
+	"payment": {
+		Title: "You are back from the payment page",
+		Detail: "If you have paid, it shows as paid here as soon as the payment provider has confirmed " +
+			"it. Nothing is charged twice.",
+	},
+	"deny": {Title: "You denied it", Detail: "Nothing was charged."},
 	"cancel": {
 		Title:  "The purchase is cancelled",
 		Detail: "Nothing was charged, its link and its payment page are closed.",

@@ -106,7 +106,7 @@ func New(c Config) (*Pages, error) {
 	for _, r := range p.rows() {
 		routes = append(routes, p.route(r))
 	}
-	routes = append(routes, p.approvalRoutes()...)
+	routes = append(append(routes, p.approvalRoutes()...), p.returnRoute())
 	p.table, err = server.NewTable(routes, server.TableConfig{
 		Observe: c.Observe, Gate: c.Gate, Log: c.Log, Show: p.showFault,
 	})
