@@ -108,9 +108,6 @@ func (a *API) catalog(x *server.Exchange) {
 	x.Bare(200, "application/linkset+json", j)
 }
 
-// noSignIn answers /login/identity while no issuer is configured.
-func (a *API) noSignIn(x *server.Exchange) { a.refuse(x, no("authentication_not_configured")) }
-
 // feedbacks counts reports, so that the log takes at most one of a hundred beyond the first ones.
 var feedbacks atomic.Uint64
 

@@ -287,48 +287,6 @@ func (a *API) closeNow(v *state.PurchaseView) (closed []engine.Record, r *refusa
 	}}, nil
 }
 
-// showApproval is GET /approve/{token}: what the owner is asked for, and once it is approved, where
-// it is paid. It changes nothing.
-func (a *API) showApproval(x *server.Exchange) {
-	x.Ctx.Response.Header.Set("Cache-Control", "no-store")
-	x.Ctx.Response.Header.Set("Referrer-Policy", "no-referrer")
-	hash := sha256.Sum256(x.Param(0))
-	a.read(x, func() *refusal {
-		v, ok := a.machine.PurchaseByLink(hash)
-		if !ok {
-			r := no("not_found")
-			return &r
-		}
-		account, _ := a.machine.Account(v.Workspace, a.now())
-		j := x.BeginBare()
-		j.Open('{')
-		j.Text("workspace", account.Label)
-		j.Bool("claimed", account.Claimed)
-		j.Name("purchase")
-		a.writePurchase(j, &v)
-		j.TextIf("checkout_url", v.URL)
-		if flow, ok := a.machine.Flow(v.Workspace, v.Flow); ok {
-			writeAsking(j, &v, &flow)
-		}
-		j.Close('}')
-		x.EndBare(200)
-		return nil
-	})
-}
-
-// writeAsking writes the flow whose start asked for a purchase, and whether approving confirms that
-// an agent may sign up there: not when the flow was changed since.
-func writeAsking(j *server.JSON, v *state.PurchaseView, flow *state.FlowView) {
-	j.Object("flow")
-	j.Text("id", idText(markFlow, flow.ID))
-	j.Text("name", flow.Name)
-	j.Text("url", flow.URL)
-	j.Text("task", flow.Task)
-	j.Uint("version", uint64(flow.Version))
-	j.Bool("confirmsSignup", v.FlowShown && flow.Credential != "")
-	j.Close('}')
-}
-
 // writePurchase writes a purchase, never with an approval link.
 func (a *API) writePurchase(j *server.JSON, v *state.PurchaseView) {
 	j.Open('{')

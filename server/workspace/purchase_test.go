@@ -168,7 +168,7 @@ func TestApprovalLinksShow(t *testing.T) {
 	a := c.keyed("/v1/purchases", "buy-three", `{"runs":3}`).is(402, "payment_required")
 	id, first := a.at("purchase", "id").(string), a.at("approval_url").(string)[len(publicURL):]
 	require.Equal(t, "no-store", n.send("GET", first, "", "", nil).is(200, "").header.Get("Cache-Control"))
-	n.send("POST", first, "", "", nil).is(503, "authentication_not_configured")
+	n.send("POST", first, `{"action":"approve"}`, "", nil).is(401, "sign_in_required")
 	c.call("GET", "/v1/purchases/"+id, "").is(200, "")
 	require.Equal(t, "requires_approval", n.send("GET", first, "", "", nil).at("purchase", "status"))
 	second := c.call("POST", "/v1/purchases/"+id+"/approval-link", "").is(200, "").

@@ -21,7 +21,7 @@ func (a *API) routes() []server.Route {
 	rows = append(rows, a.inspectionRoutes()...)
 	rows = append(rows, a.runRoutes()...)
 	rows = append(rows, a.moneyRoutes()...)
-	rows = append(rows, a.sessionRoutes()...)
+	rows = append(append(rows, a.approvalRows()...), a.sessionRoutes()...)
 	return append(rows, a.tenantRoutes()...)
 }
 
@@ -153,13 +153,6 @@ func (a *API) openRoutes() []server.Route {
 			plainText),
 		row("GET", "/robots.txt", "robots", "What may be crawled", 0, a.page1(robotsText),
 			plainText),
-		row("GET", "/approve/{token}", "showApproval", "What an approval link asks its owner for", 0,
-			a.showApproval, param("token"), gives(200, "The purchase that waits for its owner, or its payer",
-				server.Must("workspace", text), server.Must("claimed", server.BoolSchema),
-				server.Must("purchase", server.RefTo("Purchase")), server.May("flow", askingSchema()),
-				server.May("checkout_url", text))),
-		row("POST", "/approve/{token}", "approve", "Approve or deny: a person who is signed in", 0,
-			a.noSignIn, param("token")),
 	}
 }
 

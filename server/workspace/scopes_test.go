@@ -28,7 +28,7 @@ open       GET   /llms.txt
 open       GET   /robots.txt
 open       GET   /login/identity
 open       GET   /approve/{token}
-open       POST  /approve/{token}
+session    POST  /approve/{token}
 read       GET   /v1/account
 read       GET   /v1/execution
 read       GET   /v1/flows

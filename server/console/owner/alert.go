@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	state "tollgate/engine/workspace"
-	"tollgate/server"
 	"tollgate/server/console/page"
 	api "tollgate/server/workspace"
 )
@@ -170,8 +169,7 @@ func testAlert(v *visit) {
 	if data == nil {
 		return
 	}
-	var fault *server.Fault
-	fault = v.config.Workspaces.SendTestAlert(v.decision(v.who.Workspace), id)
+	fault := v.config.Workspaces.SendTestAlert(v.decision(v.who.Workspace), id)
 	if fault != nil && fault.Code == "alert_test_limit" {
 		fault.Detail = "More can be sent after midnight UTC. Alerts that are no tests go out as ever."
 	}

@@ -1,0 +1,149 @@
+package workspace
+
+import (
+	"cmp"
+	"crypto/sha256"
+
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+)
+
+// What a person decides about a purchase.
+const (
+	actionApprove = "approve"
+	actionDeny    = "deny"
+)
+
+// approvalRows are the rows of an approval link, for programs; for browsers it is a page of
+// server/console/owner. GET shows, POST acts.
+func (a *API) approvalRows() []server.Route {
+	shown := []server.Property{
+		server.Must("workspace", text), server.Must("claimed", server.BoolSchema),
+		server.Must("purchase", server.RefTo("Purchase")), server.May("flow", askingSchema()),
+		server.May("checkout_url", text),
+	}
+	return []server.Route{
+		row("GET", "/approve/{token}", "showApproval", "What an approval link asks its owner for", 0,
+			a.showApproval, param("token"),
+			gives(200, "The purchase that waits for its owner, or its payer", shown...)),
+		row("POST", "/approve/{token}", "decideApproval",
+			"Approve or deny what the link asks for: a person who is signed in", anyScope,
+			a.decideApproval, anywhere, param("token"),
+			takes(server.Must("action", server.EnumSchema(actionApprove, actionDeny))),
+			gives(200, "Decided; checkout_url is where an approved one is paid", shown...)),
+	}
+}
+
+// secretLink sets the headers of an answer whose address is a secret.
+func secretLink(x *server.Exchange) {
+	x.Ctx.Response.Header.Set("Cache-Control", "no-store")
+	x.Ctx.Response.Header.Set("Referrer-Policy", "no-referrer")
+}
+
+// showApproval is GET /approve/{token}: what the owner is asked for, and once it is approved, where
+// it is paid. It changes nothing.
+func (a *API) showApproval(x *server.Exchange) {
+	secretLink(x)
+	hash := sha256.Sum256(x.Param(0))
+	a.read(x, func() *refusal {
+		v, ok := a.machine.PurchaseByLink(hash)
+		if !ok {
+			r := no("not_found")
+			return &r
+		}
+		a.answerApproval(x, &v)
+		return nil
+	})
+}
+
+func (a *API) answerApproval(x *server.Exchange, v *state.PurchaseView) {
+	account, _ := a.machine.Account(v.Workspace, a.now())
+	j := x.BeginBare()
+	j.Open('{')
+	j.Text("workspace", account.Label)
+	j.Bool("claimed", account.Claimed)
+	j.Name("purchase")
+	a.writePurchase(j, v)
+	j.TextIf("checkout_url", v.URL)
+	if flow, ok := a.machine.Flow(v.Workspace, v.Flow); ok {
+		writeAsking(j, v, &flow)
+	}
+	j.Close('}')
+	x.EndBare(200)
+}
+
+// decideApproval is POST /approve/{token}. The link is no key: of a workspace that somebody owns,
+// they alone decide; one that nobody has claimed becomes theirs who approves.
+func (a *API) decideApproval(x *server.Exchange) {
+	secretLink(x)
+	if !a.fresh() {
+		a.refuse(x, no("workspace_busy"))
+		return
+	}
+	v, known := a.machine.PurchaseByLink(sha256.Sum256(x.Param(0)))
+	if !known {
+		a.refuse(x, refusal{
+			code: "not_found", message: "This link does not work: a newer one has replaced it, or the " +
+				"purchase was decided, paid or forgotten. Nothing was changed.",
+		})
+		return
+	}
+	b := open(x, false)
+	action := b.text("action", 1, 20)
+	if action != actionApprove && action != actionDeny {
+		b.wants("action", actionApprove+" or "+actionDeny)
+	}
+	if refused := b.close(); refused != nil {
+		a.refuse(x, *refused)
+		return
+	}
+	account, _ := a.machine.Account(v.Workspace, a.now())
+	if account.Claimed && !a.machine.Owns(v.Workspace, x.Tenant.Person) {
+		a.refuse(x, refusal{
+			code: "person_required", message: "This workspace is somebody else's: its owner alone " +
+				"decides. Nothing was changed.",
+		})
+		return
+	}
+	if fault := a.decideLink(x, &v, action); fault != nil {
+		x.Refuse(*fault)
+		return
+	}
+	v, _ = a.machine.Purchase(v.Workspace, v.ID)
+	a.answerApproval(x, &v)
+}
+
+// decideLink carries out what was decided. Who approves works in the purchase's workspace from then
+// on.
+func (a *API) decideLink(
+	x *server.Exchange, v *state.PurchaseView, action string,
+) *server.Fault {
+	who, _ := a.machine.Person(x.Tenant.Person)
+	token, _ := server.PresentedKey(x.Ctx)
+	d := &Decision{
+		Person: x.Tenant.Person, Name: cmp.Or(who.Email, idText(markPerson, who.ID)),
+		Session: sha256.Sum256(token), Workspace: v.Workspace,
+	}
+	if action == actionDeny {
+		return a.Decide(d, state.KindDenyPurchase, &state.DenyPurchase{ID: v.ID})
+	}
+	if fault := a.Approve(d, v.ID); fault != nil {
+		return fault
+	}
+	account, _ := a.machine.Account(v.Workspace, a.now())
+	return a.Order(state.KindChooseWorkspace,
+		&state.ChooseWorkspace{Session: d.Session, ID: account.ID})
+}
+
+// writeAsking writes the flow whose start asked for a purchase, and whether approving confirms that
+// an agent may sign up there: not when the flow was changed since.
+func writeAsking(j *server.JSON, v *state.PurchaseView, flow *state.FlowView) {
+	j.Object("flow")
+	j.Text("id", idText(markFlow, flow.ID))
+	j.Text("name", flow.Name)
+	j.Text("url", flow.URL)
+	j.Text("task", flow.Task)
+	j.Uint("version", uint64(flow.Version))
+	j.Bool("confirmsSignup", v.FlowShown && flow.Credential != "")
+	j.Close('}')
+}
