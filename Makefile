@@ -8,6 +8,9 @@ GOFUMPT := go run mvdan.cc/gofumpt@v0.12.0
 # Packages in which goroutines meet: the race detector runs over these.
 CONCURRENT := ./bench/... ./wal/... ./cluster/... ./server/... ./engine/billing ./engine/journal ./engine/page ./cmd/tollgate/api ./cmd/tollgate/replay
 
+# Long tests in which nothing meets: one goroutine, which `make unit` runs.
+ALONE := ^(TestDeductionsAreBounded|TestTheRecordOfChangesDoesNotEnd)$$
+
 # Process tests start real nodes, and run alone.
 PROCESSES := ./cmd/tollgate/clustertest ./cmd/tollgate/torture
 UNITS := $$(go list ./... | grep -v -e /clustertest -e /torture)
@@ -57,7 +60,7 @@ unit: ## unit tests
 
 .PHONY: race
 race: ## tests of concurrent packages under the race detector
-	go test -race -timeout 15m $(TESTFLAGS) $(CONCURRENT)
+	go test -race -timeout 15m -skip '$(ALONE)' $(TESTFLAGS) $(CONCURRENT)
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME
