@@ -12,8 +12,8 @@ CONCURRENT := ./bench/... ./wal/... ./cluster/... ./server/... ./engine/billing 
 ALONE := ^(TestDeductionsAreBounded|TestTheRecordOfChangesDoesNotEnd)$$
 
 # Process tests start real nodes, and run alone.
-PROCESSES := ./cmd/tollgate/clustertest ./cmd/tollgate/torture
-UNITS := $$(go list ./... | grep -v -e /clustertest -e /torture)
+PROCESSES := ./cmd/tollgate/clustertest ./cmd/tollgate/browsertest ./cmd/tollgate/torture
+UNITS := $$(go list ./... | grep -v -e /clustertest -e /browsertest -e /torture)
 
 # More flags for `go test`; .ci/run sets -v.
 TESTFLAGS ?=
@@ -75,6 +75,17 @@ fuzz: ## run every fuzz target for FUZZTIME
 .PHONY: processes
 processes: ## tests on real node processes, with kill -9
 	go test -p 1 -count=1 -timeout 8m $(TESTFLAGS) $(PROCESSES)
+
+.PHONY: test-browser
+test-browser: ## what people do with the pages, in Chromium (Debian: apt-get install chromium)
+	@command -v chromium > /dev/null || { \
+		echo "there is no Chromium on this machine: apt-get install chromium"; exit 1; }
+	go test -count=1 -timeout 8m $(TESTFLAGS) ./cmd/tollgate/browsertest
+
+.PHONY: screens
+screens: ## make the pictures of all pages in docs/screens again
+	rm -f docs/screens/*.png
+	go test -count=1 -timeout 15m ./cmd/tollgate/browsertest -args -screens=$(CURDIR)/docs/screens
 
 # How long `make torture` makes faults, and from which seed; 0 is a new one, which it prints.
 MINUTES ?= 10

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"tollgate/server"
 	"tollgate/server/console/page"
@@ -330,14 +331,19 @@ type event struct {
 type eventsData struct {
 	Base, Kind string
 	Customer   string
-	Events     []event
-	Pager      pager
+	// Now is for the example of a first event.
+	Now    string
+	Events []event
+	Pager  pager
 }
 
 // showEvents lists a customer's usage events, or its checks.
 func showEvents(v *visit) {
 	id := string(v.x.Param(2))
-	data := eventsData{Customer: id, Kind: v.query("kind")}
+	data := eventsData{
+		Customer: id, Kind: v.query("kind"),
+		Now: v.console.config.Now().UTC().Format(time.RFC3339),
+	}
 	data.Base = customer{ExternalID: id}.URL(v.base())
 	call := server.Call{
 		Operation: "listCustomerEvents", Path: []string{id}, Query: url.Values{},

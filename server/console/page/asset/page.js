@@ -3,9 +3,11 @@
 (() => {
   "use strict";
 
-  // A form is sent once, however often its button is pressed. Coming back enables it again.
+  // A form is sent once, however often its button is pressed. Coming back enables it again. One that
+  // downloads something (data-again) leaves its page as it is, and may be sent again.
   document.addEventListener("submit", (event) => {
     const form = event.target;
+    if ("again" in form.dataset) return;
     if (form.dataset.sent) {
       event.preventDefault();
       return;

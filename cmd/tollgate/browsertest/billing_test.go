@@ -1,0 +1,227 @@
+package browsertest
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/cmd/tollgate/api"
+)
+
+// catalogOf is a small catalog: a monthly plan, and calls at a price of their own.
+func catalogOf(price string) string {
+	return `features:
+  - key: calls
+    name: API calls
+    labels: [api.call]
+    costPerUnit: "0.002"
+plans:
+  - key: team
+    name: Team
+    priceAmount: 20
+    currency: USD
+    intervalMonths: 1
+    features:
+      - key: calls
+        pricingType: usage_based
+        pricing: {pricePerUnit: ` + price + `, includedUnits: 1000, maxUsage: 5000}
+`
+}
+
+var sandboxKey = regexp.MustCompile(`^sk_test_\w{20,}$`)
+
+// TestBillingOperator: from an account that has nothing to a paid invoice, with the pages alone;
+// usage comes from a program, by the key that the pages have made.
+func TestBillingOperator(t *testing.T) {
+	c := startCluster(t)
+	b := openBrowser(t, "billing", c.ops("node1", ""))
+	b.signInWithKey(c.ops("node1", "/"), c.AdminKey)
+	b.fill("#name", "harbor")
+	b.press("#create-account button")
+	b.reads("#notice", "The account was created")
+	b.page("account-new")
+	b.applyCatalog()
+	key := b.makeKey()
+	b.makeCustomer()
+	b.meter(c, key)
+	b.fillPool()
+	b.nextMonth()
+	b.payInvoice()
+	b.hearOfIt()
+
+	b.follow("switch to live")
+	b.page("live-customers-none")
+	b.follow("Keys")
+	b.page("live-keys-none")
+	b.follow("Webhooks")
+	b.page("live-webhooks-none")
+	b.follow("Changes")
+	require.NotContains(t, b.text("main"), key)
+	b.page("changes")
+	b.refused(404).open(c.ops("node1", "/console/accounts/nobody/live"))
+	b.answer("not-there")
+}
+
+// applyCatalog looks at what a catalog would change before it is applied, twice: the second time at
+// a changed price. A document that cannot be read changes nothing, and is still there.
+func (b *browser) applyCatalog() {
+	b.t.Helper()
+	b.paste("#document", "features: [{key: calls, name: Calls, colour: red}]\n")
+	b.refused(400).press("#catalog-form button[value=look]")
+	b.reads("#notice", "colour")
+	require.Contains(b.t, b.value("#document"), "colour")
+	b.answer("catalog-refused")
+
+	b.paste("#document", catalogOf("0.02"))
+	b.press("#catalog-form button[value=look]")
+	b.reads("#notice", "Nothing has changed yet")
+	b.reads("#difference", "team")
+	b.answer("catalog-difference")
+	b.press("#apply")
+	b.reads("#notice", "The catalog was applied")
+	b.page("catalog")
+
+	b.paste("#document", catalogOf("0.03"))
+	b.press("#catalog-form button[value=look]")
+	b.reads("#difference", "updated")
+	b.press("#apply")
+	b.reads("#notice", "The catalog was applied")
+}
+
+// makeKey makes a key, which is shown once.
+func (b *browser) makeKey() string {
+	b.t.Helper()
+	b.follow("Keys")
+	b.page("keys-none")
+	b.fill("#label", "checkout server")
+	b.press("#create-key button")
+	key := b.text("#secret")
+	require.Regexp(b.t, sandboxKey, key)
+	b.page("key-made")
+	require.NotContains(b.t, b.plain.text("main"), key, "a key is shown once")
+	b.follow("Keys")
+	require.NotContains(b.t, b.text("main"), key)
+	b.page("keys")
+	return key
+}
+
+// makeCustomer makes a customer and subscribes them; going back and pressing once more makes no
+// second subscription.
+func (b *browser) makeCustomer() {
+	b.t.Helper()
+	b.follow("Customers")
+	b.page("customers-none")
+	b.fill("#id", "north-sea-ferries")
+	b.fill("#first", "Ada")
+	b.fill("#last", "Lund")
+	b.fill("#email", "ada@ferries.example")
+	b.press("#create-customer button")
+	b.reads("#notice", "The customer was created")
+	b.page("customer-new")
+	b.press("#subscribe button")
+	b.reads("#notice", "The subscription was created")
+	b.back()
+	b.press("#subscribe button")
+	require.Equal(b.t, 1, b.count("#subscriptions tbody tr"), "the same form counts once")
+	b.follow("Customers")
+	b.page("customers")
+	b.follow("Ada Lund")
+}
+
+// meter sends usage as the customer's program does, and sees it come in without loading the page.
+func (b *browser) meter(c *cluster, key string) {
+	b.t.Helper()
+	b.reads("#usage", "calls")
+	for i, units := range []int{600, 1400, 40} {
+		body := fmt.Sprintf(`{"eventIdempotencyKey":"walk-%d","eventName":"api.call",`+
+			`"customerReferenceId":"north-sea-ferries","usageUnits":%d,"occurredAt":%q}`, i, units,
+			time.Now().UTC().Format(time.RFC3339))
+		c.call(c.Nodes[1].HTTP, key, 201, api.Request{
+			Method: "POST", Path: "/api/v1/client/events", Body: []byte(body),
+		})
+	}
+	b.reads("#usage", "2,040")
+	b.page("customer")
+	b.press("#events")
+	b.page("events")
+	b.follow("north-sea-ferries")
+}
+
+func (b *browser) fillPool() {
+	b.t.Helper()
+	b.unfold("Make a pool")
+	b.fill("#pool-name", "prepaid")
+	b.press("#create-pool button")
+	b.reads("#notice", "The pool was created")
+	b.follow("prepaid")
+	b.page("pool-new")
+	b.fill("#amount", "2500.50")
+	b.fill("#note", "paid in advance")
+	b.press("#book button:not([formaction])")
+	b.reads("#notice", "The credits were booked")
+	b.reads("#transactions", "2,500.5")
+	b.page("pool")
+}
+
+// nextMonth moves the sandbox's clock, and waits until all that falls due has happened.
+func (b *browser) nextMonth() {
+	b.t.Helper()
+	b.follow("harbor")
+	b.follow("Test clock")
+	b.page("clock")
+	b.refusedClock()
+	b.press("#advance-by button:nth-of-type(3)")
+	b.reads("#notice", "The clock was advanced")
+	b.reads("#clock", "All that is due by now has happened.")
+	b.page("clock-advanced")
+}
+
+// refusedClock asks for an instant that is over.
+func (b *browser) refusedClock() {
+	b.t.Helper()
+	b.fill("#to", "2020-01-01T00:00:00Z")
+	b.refused(400).press("#advance-to button")
+	b.answer("clock-refused")
+}
+
+// payInvoice finds the invoice of the month's usage, has it explained from the journal, and marks
+// it paid; its usage is 1,040 calls beyond those included, at the newer price.
+func (b *browser) payInvoice() {
+	b.t.Helper()
+	b.follow("Customers")
+	b.follow("Ada Lund")
+	b.page("customer-billed")
+	require.GreaterOrEqual(b.t, b.count("#invoices tbody tr"), 2)
+	invoice := evaluate[string](b.tab, `[...document.querySelectorAll("#invoices tbody tr")]
+		.find(r => r.innerText.includes("51.2") || r.innerText.includes("40.8"))?.querySelector("a").innerText ?? ""`)
+	require.NotEmpty(b.t, invoice, b.text("#invoices"))
+	b.follow(invoice)
+	b.reads("main", "API calls")
+	b.page("invoice")
+	b.press("#explain")
+	b.reads("#explanation", "it is the same, to the last unit")
+	b.page("invoice-explained")
+	b.press("#mark-paid button")
+	b.reads("#notice", "The invoice was marked as paid")
+	b.reads("main .status", "paid")
+	require.Zero(b.t, b.count("#mark-paid"))
+	b.page("invoice-paid")
+}
+
+// hearOfIt adds an endpoint for webhooks, and follows a delivery that nobody takes.
+func (b *browser) hearOfIt() {
+	b.t.Helper()
+	b.follow("harbor")
+	b.follow("Webhooks")
+	b.fill("#url", "http://127.0.0.1:9/hooks")
+	b.fill("#about", "the books")
+	b.press("#create-webhook button")
+	require.True(b.t, strings.HasPrefix(b.text("#secret"), "whsec_"), b.text("main"))
+	b.page("webhook-made")
+	b.follow("Webhooks")
+	b.page("webhooks")
+}
