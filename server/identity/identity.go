@@ -83,10 +83,15 @@ func New(c Config) (*Service, error) {
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		return nil, fmt.Errorf("identity: PublicURL %q is not http(s)://host", c.PublicURL)
 	}
-	c.PublicURL = strings.TrimSuffix(c.PublicURL, "/")
-	s := &Service{config: c, origin: c.Origin, asking: make(chan struct{}, mostAsking)}
-	if s.origin == "" {
-		s.origin = base.Scheme + "://" + base.Host
+	own := originOf(base)
+	c.PublicURL = own
+	s := &Service{config: c, origin: own, asking: make(chan struct{}, mostAsking)}
+	if c.Origin != "" {
+		pages, err := url.Parse(c.Origin)
+		if err != nil || pages.Host == "" {
+			return nil, fmt.Errorf("identity: Origin %q is not http(s)://host", c.Origin)
+		}
+		s.origin = originOf(pages)
 	}
 	if s.config.Now == nil {
 		s.config.Now = time.Now
@@ -108,6 +113,16 @@ func New(c Config) (*Service, error) {
 	s.agents = newProvider(&s.config, c.Agents, redirect,
 		[]string{"openid", "profile", "email", "owner_profile", "owner_email"})
 	return s, nil
+}
+
+// originOf is an address's origin as browsers write it: in lower case, and without the port that
+// its scheme has anyway. Written otherwise, no form would ever come from it.
+func originOf(u *url.URL) string {
+	host := strings.ToLower(u.Host)
+	if port := map[string]string{"http": ":80", "https": ":443"}[u.Scheme]; port != "" {
+		host = strings.TrimSuffix(host, port)
+	}
+	return u.Scheme + "://" + host
 }
 
 // Origin is where changes by a session must come from: scheme://host, with a port where it is not

@@ -429,6 +429,59 @@ func TestOperators(t *testing.T) {
 	require.Equal(t, 401, s.get(s.browser(), "/me").status)
 }
 
+// TestSessionFixation: a token that somebody else has put into the browser is never what it is
+// signed in by, neither one that was never given out, nor one of their own, which ends.
+func TestSessionFixation(t *testing.T) {
+	s, _, base := openLocal(t)
+	eve := s.browser()
+	s.signIn(eve, base, "eve@acme.example")
+	hers := s.cookies(eve)["tollgate-session"]
+	made, err := server.MintKey(server.KeyPrefixSession)
+	require.NoError(t, err)
+	u, err := url.Parse(s.url)
+	require.NoError(t, err)
+	for _, planted := range []string{made, hers, "x"} {
+		victim := s.browser()
+		victim.Jar.SetCookies(u, []*http.Cookie{{Name: "tollgate-session", Value: planted}})
+		s.signIn(victim, base, "ada@acme.example")
+		require.NotEqual(t, planted, s.cookies(victim)["tollgate-session"])
+		require.True(t, strings.HasPrefix(s.get(victim, "/me").body, "person ada@acme.example "))
+		a := s.get(s.browser(), "/me", "Cookie", "tollgate-session="+planted)
+		require.Equal(t, 401, a.status, "whoever planted it is nobody now: %s", a.body)
+	}
+}
+
+// TestAddressesAsBrowsersWriteThem: however the public address is written, cookies are secure over
+// https, and forms come from it.
+func TestAddressesAsBrowsersWriteThem(t *testing.T) {
+	for written, want := range map[string]string{
+		"HTTPS://Tollgate.Example:443/": "https://tollgate.example",
+		"https://tollgate.example:8443": "https://tollgate.example:8443",
+		"http://LOCALHOST:80":           "http://localhost",
+	} {
+		var service *identity.Service
+		s := open(t, func(c *identity.Config) {
+			c.PublicURL = written
+			made, err := identity.New(*c)
+			require.NoError(t, err)
+			service = made
+		})
+		require.Equal(t, want, service.Origin())
+		require.Equal(t, 503, s.get(s.web, "/login").status)
+	}
+	secure, _, _ := openLocal(t, func(c *identity.Config) { c.PublicURL = "HTTPS://Tollgate.Example" })
+	set := secure.get(secure.web, "/login").header.Get("Set-Cookie")
+	require.True(t, strings.HasPrefix(set, "__Host-tollgate-sign-in="), set)
+	var pages string
+	open(t, func(c *identity.Config) {
+		c.Origin = "https://Pages.example:443"
+		made, err := identity.New(*c)
+		require.NoError(t, err)
+		pages = made.Origin()
+	})
+	require.Equal(t, "https://pages.example", pages)
+}
+
 // TestNotConfigured: without an issuer nobody signs in, and is told so.
 func TestNotConfigured(t *testing.T) {
 	var none *identity.Service

@@ -19,6 +19,7 @@ import (
 	"github.com/oauth2-proxy/mockoidc"
 	"github.com/stretchr/testify/require"
 
+	state "tollgate/engine/workspace"
 	"tollgate/server/identity"
 )
 
@@ -66,6 +67,8 @@ type issuer struct {
 	// described changes the description.
 	described func(map[string]any)
 	nonce     string
+	// userinfo is what it says about who has signed in.
+	userinfo map[string]any
 }
 
 func newIssuer(t *testing.T) *issuer {
@@ -102,6 +105,8 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		i.described(answer)
 	case "/keys":
 		answer["keys"] = []jose.JSONWebKey{{Key: i.key.Public(), KeyID: i.kid, Algorithm: "ES256", Use: "sig"}}
+	case "/userinfo":
+		answer = i.userinfo
 	case "/token":
 		claims := map[string]any{
 			"iss": i.URL, "sub": "1", "aud": "us", "nonce": i.nonce, "iat": time.Now().Unix(),
@@ -137,7 +142,12 @@ func (i *issuer) signed(alg jose.SignatureAlgorithm, key any, claims map[string]
 // callback begins a sign-in and returns what the issuer would send the browser back with.
 func (i *issuer) callback(s *site, web *http.Client) string {
 	s.t.Helper()
-	a := s.get(web, "/login")
+	return i.callbackOf(s, web, "/login")
+}
+
+func (i *issuer) callbackOf(s *site, web *http.Client, path string) string {
+	s.t.Helper()
+	a := s.get(web, path)
 	require.Equal(s.t, 303, a.status, a.body)
 	to, err := url.Parse(a.location)
 	require.NoError(s.t, err)
@@ -171,10 +181,11 @@ func TestTokensThatAreNotToBeBelieved(t *testing.T) {
 		"another azp": func() {
 			i.claims = func(c map[string]any) { c["aud"], c["azp"] = []string{"us", "x"}, "x" }
 		},
-		"expired":      func() { i.claims = func(c map[string]any) { c["exp"] = time.Now().Unix() - 1 } },
-		"no subject":   func() { i.claims = func(c map[string]any) { delete(c, "sub") } },
-		"long subject": func() { i.claims = func(c map[string]any) { c["sub"] = strings.Repeat("x", 300) } },
-		"alg none":     func() { i.sign = none },
+		"one aud, another azp": func() { i.claims = func(c map[string]any) { c["azp"] = "x" } },
+		"expired":              func() { i.claims = func(c map[string]any) { c["exp"] = time.Now().Unix() - 1 } },
+		"no subject":           func() { i.claims = func(c map[string]any) { delete(c, "sub") } },
+		"long subject":         func() { i.claims = func(c map[string]any) { c["sub"] = strings.Repeat("x", 300) } },
+		"alg none":             func() { i.sign = none },
 		"another key": func() {
 			i.sign = func(c map[string]any) string {
 				return i.signed(jose.ES256, jose.JSONWebKey{Key: other, KeyID: i.kid}, c)
@@ -188,13 +199,15 @@ func TestTokensThatAreNotToBeBelieved(t *testing.T) {
 		"no token":    func() { i.sign = func(map[string]any) string { return "" } },
 		"development": func() { i.claims = func(c map[string]any) { c["tollgate_development_only"] = "x" } },
 	} {
-		i.claims, i.sign = func(map[string]any) {}, nil
-		lie()
-		web := s.browser()
-		a := s.get(web, i.callback(s, web), "Accept", "text/html")
-		require.Equal(t, 401, a.status, name)
-		require.Contains(t, a.body, "cannot be believed", name)
-		require.NotContains(t, s.cookies(web), "tollgate-session", name)
+		t.Run(name, func(t *testing.T) {
+			i.claims, i.sign = func(map[string]any) {}, nil
+			lie()
+			web := s.browser()
+			a := s.get(web, i.callback(s, web), "Accept", "text/html")
+			require.Equal(t, 401, a.status)
+			require.Contains(t, a.body, "cannot be believed")
+			require.NotContains(t, s.cookies(web), "tollgate-session")
+		})
 	}
 	i.claims, i.sign = func(map[string]any) {}, nil
 	i.rotate(t)
@@ -239,4 +252,94 @@ func TestAnotherIssuersAnswer(t *testing.T) {
 	wrong.described = func(d map[string]any) { d["issuer"] = i.URL }
 	s = open(t, func(c *identity.Config) { c.Persons = identity.Issuer{URL: wrong.URL, ClientID: "us"} })
 	require.Equal(t, 503, s.get(s.web, "/login").status, "a description of another issuer")
+}
+
+// TestUserinfoFillsIn: what the token lacks is asked of userinfo, about the same subject. An
+// address counts as verified only by who names it; an agent that userinfo calls one is one.
+func TestUserinfoFillsIn(t *testing.T) {
+	i := newIssuer(t)
+	i.described = func(d map[string]any) { d["userinfo_endpoint"] = i.URL + "/userinfo" }
+	s := open(t, func(c *identity.Config) {
+		c.Persons = identity.Issuer{URL: i.URL, ClientID: "us"}
+		c.Agents = c.Persons
+	})
+	s.agree()
+	me := func(claims, userinfo map[string]any) string {
+		t.Helper()
+		i.claims = func(c map[string]any) {
+			for _, name := range []string{"email", "email_verified"} {
+				delete(c, name)
+			}
+			for name, value := range claims {
+				c[name] = value
+			}
+		}
+		i.userinfo = userinfo
+		web := s.browser()
+		if a := s.get(web, i.callback(s, web)); a.status != 303 {
+			return a.body
+		}
+		return s.get(web, "/me").body
+	}
+	verified := map[string]any{"sub": "1", "email": "ada@acme.example", "email_verified": true}
+	require.True(t, strings.HasPrefix(me(map[string]any{"email_verified": true},
+		map[string]any{"sub": "1", "email": "eve@acme.example"}), "person  "),
+		"the token says of another address that it was verified")
+	require.True(t, strings.HasPrefix(me(map[string]any{"email": "eve@acme.example"}, verified),
+		"person  "), "userinfo says of another address that it was verified")
+	require.True(t, strings.HasPrefix(me(nil, verified), "person ada@acme.example "))
+	require.Contains(t, me(nil, map[string]any{"sub": "2", "email": "ada@acme.example"}),
+		"cannot be believed")
+	require.True(t, strings.HasPrefix(me(
+		map[string]any{"sub": "bot", "email": "bot@acme.example", "email_verified": true},
+		map[string]any{"sub": "bot", "actor_type": "agent"}), "agent "))
+	require.True(t, strings.HasPrefix(me(
+		map[string]any{"sub": "b2", "actor_type": "agent", "email": "b2@acme.example"},
+		map[string]any{
+			"sub": "b2", "owner_email": "ada@acme.example", "owner_email_verified": true,
+		}), "agent "))
+	ada, _ := s.machine.Links(1, state.Page{Limit: 5})
+	require.Len(t, ada, 1, "its owner, whom userinfo names, is asked")
+}
+
+// TestAnAttemptGrowsOld: after 15 minutes a sign-in is over, also where its code and its token
+// would still be good.
+func TestAnAttemptGrowsOld(t *testing.T) {
+	i := newIssuer(t)
+	i.claims = func(c map[string]any) { c["exp"] = time.Now().Add(time.Hour).Unix() }
+	s := open(t, func(c *identity.Config) { c.Persons = identity.Issuer{URL: i.URL, ClientID: "us"} })
+	callback := i.callback(s, s.web)
+	s.later(14 * time.Minute)
+	require.Equal(t, 303, s.get(s.web, callback).status)
+	late := s.browser()
+	callback = i.callback(s, late)
+	s.later(15*time.Minute + time.Second)
+	a := s.get(late, callback)
+	require.Equal(t, 401, a.status)
+	require.Contains(t, a.body, "took longer than 15 minutes")
+}
+
+// TestPeopleAreNoAgents: whoever signs in as an agent must be one, by the issuer's word; who was an
+// agent once stays one, also where a later token is silent about it.
+func TestPeopleAreNoAgents(t *testing.T) {
+	i := newIssuer(t)
+	s := open(t, func(c *identity.Config) {
+		c.Persons = identity.Issuer{URL: i.URL, ClientID: "us"}
+		c.Agents = c.Persons
+	})
+	s.agree()
+	a := s.get(s.web, i.callbackOf(s, s.web, "/login/identity"), "Accept", "text/html")
+	require.Equal(t, 401, a.status)
+	require.Contains(t, a.body, "People sign in at /login")
+	require.NotContains(t, s.cookies(s.web), "tollgate-session")
+	for _, actor := range []any{"Agent", "person", "", nil, true, 1} {
+		i.claims = func(c map[string]any) { c["sub"], c["actor_type"] = "bot", actor }
+		a = s.get(s.web, i.callbackOf(s, s.web, "/login/identity"))
+		require.Equal(t, 401, a.status, "actor_type %v", actor)
+	}
+	i.claims = func(c map[string]any) { c["sub"], c["actor_type"] = "bot", "agent" }
+	require.Equal(t, 303, s.get(s.web, i.callbackOf(s, s.web, "/login/identity")).status)
+	i.claims = func(c map[string]any) { c["sub"] = "bot" }
+	require.Equal(t, 303, s.get(s.web, i.callback(s, s.web)).status)
+	require.True(t, strings.HasPrefix(s.get(s.web, "/me").body, "agent "), "for good")
 }

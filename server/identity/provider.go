@@ -206,23 +206,21 @@ func (p *provider) subject(ctx context.Context, d *description, token *oauth2.To
 		return subject{}, fmt.Errorf("%w: claims of the wrong form", errRefused)
 	}
 	switch {
-	case len(verified.Audience) > 1 && c.Party != p.issuer.ClientID:
+	case c.Party != p.issuer.ClientID && (c.Party != "" || len(verified.Audience) > 1):
 		return subject{}, fmt.Errorf("%w: the token is another party's", errRefused)
 	case c.Development && !p.config.Development:
 		return subject{}, fmt.Errorf("%w: the token is of `tollgate dev`", errRefused)
 	}
-	if c.Email == "" && d.provider.UserInfoEndpoint() != "" {
-		more, err := d.provider.UserInfo(ctx, oauth2.StaticTokenSource(token))
+	if p.lacks(&c) && d.provider.UserInfoEndpoint() != "" {
+		var more claims
+		info, err := d.provider.UserInfo(ctx, oauth2.StaticTokenSource(token))
 		if err != nil {
 			return subject{}, fmt.Errorf("%w: the userinfo endpoint", errIssuer)
 		}
-		actor, party := c.ActorType, c.Party
-		if more.Subject != verified.Subject || more.Claims(&c) != nil {
+		if info.Subject != verified.Subject || info.Claims(&more) != nil {
 			return subject{}, fmt.Errorf("%w: userinfo is about somebody else", errRefused)
 		}
-		if c.Party = party; actor != "" {
-			c.ActorType = actor
-		}
+		c.fill(&more)
 	}
 	s := subject{id: verified.Subject, agent: c.ActorType == "agent", name: plain(c.Name)}
 	if truth(c.Verified) {
@@ -235,6 +233,30 @@ func (p *provider) subject(ctx context.Context, d *description, token *oauth2.To
 		return subject{}, fmt.Errorf("%w: no subject, or one that is too long", errRefused)
 	}
 	return s, nil
+}
+
+// lacks says that userinfo is to be asked. Of an issuer that names agents it is asked who is one,
+// and who owns it: an agent whose token alone does not say so would be a person.
+func (p *provider) lacks(c *claims) bool {
+	agents := p.issuer.URL == p.config.Agents.URL
+	return c.Email == "" || agents && (c.ActorType == "" || c.Owner == "")
+}
+
+// fill takes over what userinfo knows and the token does not. That an address was verified goes
+// with the address.
+func (c *claims) fill(more *claims) {
+	if c.Email == "" {
+		c.Email, c.Verified = more.Email, more.Verified
+	}
+	if c.Owner == "" {
+		c.Owner, c.OwnerVerified = more.Owner, more.OwnerVerified
+	}
+	if c.ActorType == "" {
+		c.ActorType = more.ActorType
+	}
+	if c.Name == "" {
+		c.Name = more.Name
+	}
 }
 
 func truth(v any) bool { return v == true || v == "true" }
