@@ -301,7 +301,7 @@ func (n *node) proposeLimits(proposer server.Proposer) {
 	if now := n.machine.Limits(); wanted.Over(now) == now {
 		return
 	}
-	records := []engine.Record{billing.Repeatable(
+	records := []engine.Record{n.machine.Repeatable(
 		billing.KindSetLimits, wire.Encode(nil, &wanted),
 		func() [16]byte { return uuid.Must(uuid.NewV7()) },
 	)}

@@ -15,10 +15,21 @@ import (
 	"tollgate/engine/wire"
 )
 
-// submitted is a command's record as servers propose it, under a name of its own.
+// submitted is a command's record as servers of a cluster that has agreed on this build's version
+// propose it, under a name of its own.
 func submitted(kind engine.Kind, payload []byte, name string) engine.Record {
-	return billing.Repeatable(kind, payload, func() [16]byte { return enginetest.ID(name) })
+	return agreed.Repeatable(kind, payload, func() [16]byte { return enginetest.ID(name) })
 }
+
+// agreed is a machine that has agreed on this build's version.
+var agreed = func() *billing.Machine {
+	m := billing.New(billing.Config{})
+	log, version := enginetest.NewLog(m, 1), engine.AppendSetVersion(nil, engine.Version)
+	if _, err := log.Apply(engine.Record{Kind: engine.KindSetVersion, Payload: version}); err != nil {
+		panic(err)
+	}
+	return m
+}()
 
 // TestRecordsAreSafeToSendAgainLater: the cluster proposes a record again whose answer was lost,
 // and others' records may have come in between. What was carried out is not carried out again.
@@ -87,6 +98,16 @@ func TestWhatOthersDidStands(t *testing.T) {
 		doc.Plans[0].PriceAmount = decimal.FromInt(price)
 		return enginetest.ApplyCatalog(env, doc)
 	}
+	send(t, d.Log, enginetest.Usage(d.Log, "used", "ada", "requests", 1))
+	key, src := billing.UsageKey(env, []byte("used")), &enginetest.Source{Journal: d.m.Journal()}
+	usage, found, err := d.m.FindUsage(src, src, env, key)
+	require.True(t, found && err == nil)
+	usage.Payload = bytes.Clone(usage.Payload)
+	amendment := func(units int64, id string) *billing.AmendUsage {
+		return &billing.AmendUsage{
+			Env: env, Key: key, Original: usage, Units: decimal.FromInt(units), ID: enginetest.ID(id),
+		}
+	}
 	type step struct {
 		kind engine.Kind
 		c    wire.Fielder
@@ -120,6 +141,9 @@ func TestWhatOthersDidStands(t *testing.T) {
 			{billing.KindFreezePool, &billing.FreezePool{Env: env, ID: enginetest.ID("p")}},
 			{billing.KindUnfreezePool, &billing.UnfreezePool{Env: env, ID: enginetest.ID("p")}},
 		},
+		"amendment": {
+			{billing.KindAmendUsage, amendment(3, "a")}, {billing.KindAmendUsage, amendment(4, "b")},
+		},
 		"clock": {
 			{billing.KindAdvanceClock, &billing.AdvanceClock{Env: env, To: d.Stamp + 1000}},
 			{billing.KindAdvanceClock, &billing.AdvanceClock{Env: env, To: d.Stamp + 2000}},
@@ -135,7 +159,7 @@ func TestWhatOthersDidStands(t *testing.T) {
 		changes := len(d.changes(d.m, 0, 1000))
 		again := restored(t, enginetest.Snapshot(t, d.m))
 		twin := enginetest.NewLog(again, d.Stamp)
-		_, err := twin.Apply()
+		_, err = twin.Apply()
 		require.NoError(t, err)
 		require.Equal(t, engine.OutcomeDone, send(0), "%s: the same success again", name)
 		require.True(t, bytes.Equal(behindHeader(t, d.m), behindHeader(t, again)), name)
@@ -144,6 +168,24 @@ func TestWhatOthersDidStands(t *testing.T) {
 		restoredLog := enginetest.NewLog(restored(t, enginetest.Snapshot(t, d.m)), d.Stamp)
 		r := submitted(row[0].kind, wire.Encode(nil, row[0].c), fmt.Sprint(name, 0))
 		require.Equal(t, engine.OutcomeDone, restoredLog.DoPayload(r.Kind, r.Payload).Outcome)
+	}
+}
+
+// TestAnAmendmentIsSubmittedFromVersion2On: builds of before do not know that it may be.
+func TestAnAmendmentIsSubmittedFromVersion2On(t *testing.T) {
+	for version, kind := range map[uint32]engine.Kind{
+		0: billing.KindAmendUsage, 1: billing.KindAmendUsage, 2: billing.KindSubmit,
+	} {
+		m := billing.New(billing.Config{})
+		log := enginetest.NewLog(m, 1)
+		if version > 0 {
+			_, err := log.Apply(engine.Record{
+				Kind: engine.KindSetVersion, Payload: engine.AppendSetVersion(nil, version),
+			})
+			require.NoError(t, err)
+		}
+		r := m.Repeatable(billing.KindAmendUsage, nil, func() [16]byte { return [16]byte{1} })
+		require.Equal(t, kind, r.Kind, "version %d", version)
 	}
 }
 

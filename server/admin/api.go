@@ -206,7 +206,7 @@ func (a *API) read(x *server.Exchange, answer func() *server.Fault) {
 }
 
 func (a *API) propose(kind engine.Kind, payload []byte) engine.Result {
-	records := [1]engine.Record{billing.Repeatable(kind, payload, newID)}
+	records := [1]engine.Record{a.config.Machine.Repeatable(kind, payload, newID)}
 	var results [1]engine.Result
 	a.config.Proposer.Propose(time.Now().Add(a.config.WriteTimeout), records[:], results[:])
 	return results[0]

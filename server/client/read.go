@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"tollgate/engine"
-	"tollgate/engine/billing"
 	"tollgate/server"
 )
 
@@ -53,7 +52,7 @@ func (a *API) look(x *server.Exchange, answer func() *server.Fault) *server.Faul
 
 // propose brings one command into the log.
 func (a *API) propose(kind engine.Kind, payload []byte) engine.Result {
-	records := [1]engine.Record{billing.Repeatable(kind, payload, newID)}
+	records := [1]engine.Record{a.config.Machine.Repeatable(kind, payload, newID)}
 	var results [1]engine.Result
 	a.config.Proposer.Propose(a.writeDeadline(), records[:], results[:])
 	return results[0]

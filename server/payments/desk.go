@@ -218,7 +218,7 @@ func (d *Desk) invoiceState(at Place, text string) (payment.InvoiceState, error)
 func newID() [16]byte { return uuid.Must(uuid.NewV7()) }
 
 func (d *Desk) propose(kind engine.Kind, c wire.Fielder) engine.Result {
-	records := [1]engine.Record{billing.Repeatable(kind, wire.Encode(nil, c), newID)}
+	records := [1]engine.Record{d.config.Machine.Repeatable(kind, wire.Encode(nil, c), newID)}
 	var results [1]engine.Result
 	d.config.Proposer.Propose(time.Now().Add(writeTimeout), records[:], results[:])
 	return results[0]
