@@ -143,7 +143,7 @@ func (c *devCommand) serve(ctx context.Context, data devdata.Folder, keys devdat
 	if err := errors.Join(awaitVersion(ready, &running), data.Save(running)); err != nil {
 		return err
 	}
-	c.printSummary(running)
+	c.printSummary(running, &configs[0].SignIn)
 	watch(ctx, c.Data, nodes)
 	return nil
 }

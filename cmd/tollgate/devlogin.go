@@ -67,6 +67,7 @@ func (c *identityFlags) believe(node *config.Config) {
 	node.SignIn.Operators = []config.Operator{{
 		Email: devOperator, On: config.OperatorCluster, May: config.OperatorManage,
 	}}
+	node.SignIn.AdminKey = true
 }
 
 // devOperator is who may use the operators' pages of a cluster for development.
@@ -80,12 +81,19 @@ func (c *identityFlags) serveIdentity(
 		return nil, nil
 	}
 	var callbacks []string
+	suggested := map[string]string{}
 	for i := range nodes {
-		callbacks = append(callbacks, nodes[i].BaseURL()+"/login/callback",
-			nodes[i].OpsBase()+"/login/callback")
+		operations := nodes[i].OpsBase() + "/login/callback"
+		callbacks = append(callbacks, nodes[i].BaseURL()+"/login/callback", operations)
+		for _, o := range nodes[i].SignIn.Operators {
+			if suggested[operations] == "" {
+				suggested[operations] = o.Email
+			}
+		}
 	}
 	provider, err := devidp.New(devidp.Config{
 		URL: c.identityURL(), MailboxKey: keys.MailboxKey, Callbacks: callbacks,
+		Suggested: suggested,
 	})
 	if err != nil {
 		return nil, err
@@ -102,4 +110,18 @@ func (c *identityFlags) identitySummary(running devdata.Running) string {
 	return fmt.Sprintf("People sign in at %[1]s/login as anybody they like, agents at "+
 		"%[1]s/login/identity;\nthe provider at %[2]s is for this machine only. Mailbox key: %[3]s\n",
 		base, running.Identity, running.MailboxKey)
+}
+
+// consoleSummary says how to open the operators' pages.
+func (c *identityFlags) consoleSummary(running devdata.Running, settings *config.SignIn) string {
+	text := "Operate it in a browser: http://" + running.Nodes[0].Ops + "/console (sign in "
+	switch {
+	case !settings.OperatorsSignIn():
+		text += "with the admin key"
+	case settings.KeySignsIn():
+		text += "as " + settings.Operators[0].Email + ", or with the admin key"
+	default:
+		text += "as " + settings.Operators[0].Email
+	}
+	return text + ")."
 }

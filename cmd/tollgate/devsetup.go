@@ -311,7 +311,7 @@ func (c *devCommand) limits() string {
 	return "raised to 1,000 signups an hour, 1,000 runs and 10,000 free runs a day"
 }
 
-func (c *devCommand) printSummary(running devdata.Running) {
+func (c *devCommand) printSummary(running devdata.Running, signIn *config.SignIn) {
 	fmt.Printf("\nTollgate is ready. Account %s, keys in %s\n\n", running.Account,
 		devdata.Folder(c.Data).File())
 	for _, node := range running.Nodes {
@@ -334,11 +334,12 @@ Count what it used (a repeat with the same key counts nothing):
     %[3]s/events \
     -d '{"eventIdempotencyKey":"hello-%[4]s","eventName":"output-tokens","customerReferenceId":"%[1]s","usageUnits":1200,"occurredAt":"%[5]s"}'
 
-Operate it in a browser: http://%[10]s/console (the admin key signs in).
+%[12]s
 Agents begin at http://%[7]s/auth.md (workspace API, limits: %[8]s).
 Mails are not sent: they are at http://%[10]s/mails.
 %[9]s%[11]sCtrl-C stops the cluster; the data stays in %[6]s.
 `, demoCustomer, running.SandboxKey, base, now.Format("20060102T150405"),
 		now.Format("2006-01-02T15:04:05Z"), c.Data, running.Nodes[0].HTTP, c.limits(),
-		c.sampleSummary(), running.Nodes[0].Ops, c.identitySummary(running))
+		c.sampleSummary(), running.Nodes[0].Ops, c.identitySummary(running),
+		c.consoleSummary(running, signIn))
 }

@@ -222,6 +222,13 @@ func (n *node) listen(metrics *admin.Metrics) error {
 	if settings.Pages, err = n.mailRoutes(); err != nil {
 		return err
 	}
+	operators, err := n.openOperators()
+	if err != nil {
+		return err
+	}
+	if operators != nil {
+		settings.Pages = append(settings.Pages, operators.Service.Routes()...)
+	}
 	operations, err := admin.New(settings)
 	if err != nil {
 		return err
@@ -230,7 +237,7 @@ func (n *node) listen(metrics *admin.Metrics) error {
 	if err != nil {
 		return err
 	}
-	if n.console, err = n.openConsole(operations, metrics); err != nil {
+	if n.console, err = n.openConsole(operations, metrics, operators); err != nil {
 		return err
 	}
 	n.ops, err = n.listenFor(doctor.UseOps, n.console.Handler(operations.Handler()), n.opsLimits())
@@ -238,16 +245,23 @@ func (n *node) listen(metrics *admin.Metrics) error {
 }
 
 // openConsole makes the operators' pages, which call the rows of both APIs.
-func (n *node) openConsole(api *admin.API, metrics *admin.Metrics) (*console.Console, error) {
-	return console.New(console.Config{
-		Admin: api.Table(), Client: n.client.Table(), KeyMatches: api.KeyMatches,
-		Machine: n.machine, Reader: n.cluster.Billing(), Gate: n.opsGate, Log: n.log,
+func (n *node) openConsole(
+	api *admin.API, metrics *admin.Metrics, operators *console.SignedIn,
+) (*console.Console, error) {
+	c := console.Config{
+		Admin: api.Table(), Client: n.client.Table(), SignedIn: operators,
+		PublicURL: n.settings.OpsBase(),
+		Machine:   n.machine, Reader: n.cluster.Billing(), Gate: n.opsGate, Log: n.log,
 		Observe: metrics.Observer("console"), Load: func() (l console.Load) {
 			l.Requests, l.Bounds, l.Buckets = metrics.Served("client")
 			l.Events = n.machine.Stats().UsageEvents
 			return l
 		},
-	})
+	}
+	if n.settings.SignIn.KeySignsIn() {
+		c.KeyMatches = api.KeyMatches
+	}
+	return console.New(c)
 }
 
 // number is the origin of this node's audit blocks: that of its data folder, so that a node that is

@@ -8,6 +8,7 @@ import (
 
 	"tollgate/cmd/tollgate/config"
 	"tollgate/engine/workspace"
+	"tollgate/server/console"
 	"tollgate/server/identity"
 	"tollgate/server/provider/fetch"
 )
@@ -16,7 +17,7 @@ import (
 // issuer is configured.
 func (n *node) openSignIn(surface workspace.Surface) (*identity.Service, error) {
 	s := &n.settings.SignIn
-	if s.Persons.Issuer == "" {
+	if s.Persons.Issuer == "" || surface == workspace.SurfaceOperations && !s.OperatorsSignIn() {
 		return nil, nil
 	}
 	web, err := n.issuerClient()
@@ -47,6 +48,24 @@ func (n *node) openSignIn(surface workspace.Surface) (*identity.Service, error) 
 		return nil, fmt.Errorf("proxies: %w", err)
 	}
 	return identity.New(c)
+}
+
+// openOperators makes the operators' way in by name; nil where none is configured.
+func (n *node) openOperators() (*console.SignedIn, error) {
+	service, err := n.openSignIn(workspace.SurfaceOperations)
+	if service == nil {
+		return nil, err
+	}
+	return &console.SignedIn{
+		Service: service, Grants: func(issuer, email string) (grants []console.Grant) {
+			for _, o := range n.settings.SignIn.Allows(issuer, email) {
+				grants = append(grants, console.Grant{
+					Account: o.Account(), Manage: o.May == config.OperatorManage,
+				})
+			}
+			return grants
+		},
+	}, nil
 }
 
 // issuerClient makes the guarded client for issuers, which may go to their ports, and to the

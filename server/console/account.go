@@ -86,7 +86,7 @@ func showKeys(v *visit) {
 		return
 	}
 	data := keysData{
-		Base: v.base() + "/keys", Manage: v.who.Manage, Label: v.fields.Get("label"),
+		Base: v.base() + "/keys", Manage: v.manage, Label: v.fields.Get("label"),
 		Customer: v.fields.Get("customer"), Scope: cmp.Or(v.fields.Get("scope"), "full"),
 	}
 	slices.Reverse(list)

@@ -39,7 +39,7 @@ func (n *node) customers(env uint32, count int) {
 
 // BenchmarkPages is the time of whole pages, over HTTP, in an account with a million customers.
 func BenchmarkPages(b *testing.B) {
-	n := start(b, nil)
+	n := start(b)
 	p := n.signedIn()
 	p.furnish()
 	n.customers(n.environment(), 1_000_000)

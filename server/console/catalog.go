@@ -75,7 +75,7 @@ func showCatalog(v *visit, looked *catalogData) {
 	if looked != nil {
 		data = *looked
 	}
-	data.Base, data.Manage = v.base()+"/catalog", v.who.Manage
+	data.Base, data.Manage = v.base()+"/catalog", v.manage
 	data.Empty = bytes.Equal(document, []byte(`{"features":[],"plans":[]}`))
 	if data.Document == "" {
 		data.Document = firstCatalog

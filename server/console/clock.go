@@ -54,7 +54,7 @@ func showClock(v *visit) {
 		return
 	}
 	data := clockData{
-		Base: v.base() + "/clock", Manage: v.who.Manage, Clock: shown, To: v.fields.Get("to"),
+		Base: v.base() + "/clock", Manage: v.manage, Clock: shown, To: v.fields.Get("to"),
 	}
 	if now, err := time.Parse(time.RFC3339, shown.Now); err == nil {
 		for _, step := range []struct {

@@ -10,10 +10,13 @@ import (
 
 func (s *Console) clusterRows() []row {
 	return []row{
-		{method: "GET", path: "/cluster", name: "cluster", reach: reachCluster, show: showCluster},
+		{
+			method: "GET", path: "/cluster", name: "cluster", reach: reachCluster, local: true,
+			show: showCluster,
+		},
 		{
 			method: "GET", path: "/cluster/live", name: "cluster live", reach: reachCluster, live: true,
-			show: func(v *visit) {
+			local: true, show: func(v *visit) {
 				data, fault := v.cluster()
 				if fault != nil {
 					v.x.Refuse(*fault)
@@ -22,7 +25,9 @@ func (s *Console) clusterRows() []row {
 				s.site.Fragment(v.x, "cluster", "live", data)
 			},
 		},
-		{method: "GET", path: "/node", name: "node", reach: reachCluster, show: showNode},
+		{
+			method: "GET", path: "/node", name: "node", reach: reachCluster, local: true, show: showNode,
+		},
 		{method: "POST", path: "/backup", name: "backup", reach: reachCluster, show: backUp},
 	}
 }
@@ -124,7 +129,7 @@ type clusterData struct {
 // cluster is what this node knows of the cluster now. It asks nobody, so that it is there when
 // nobody answers.
 func (v *visit) cluster() (data clusterData, fault *server.Fault) {
-	data.Manage = v.who.Manage
+	data.Manage = v.manage
 	data.Status, fault = dataOf[clusterStatus](v, v.admin(server.Call{Operation: "showCluster"}))
 	if v.console.pulse != nil {
 		data.Load = v.console.pulse.shown()
@@ -235,7 +240,7 @@ func showNode(v *visit) {
 		return
 	}
 	stats := v.console.config.Machine.Stats()
-	data.Groups, data.Manage = status.Groups, v.who.Manage
+	data.Groups, data.Manage = status.Groups, v.manage
 	for _, part := range stats.Journal {
 		shown := journalPart{
 			Part: part.Part, Segments: uint64(part.Segments), Bytes: uint64(part.Bytes),

@@ -30,10 +30,12 @@ type Config struct {
 	// Admin and Client are the tables of the two APIs whose rows the pages call; Client answers for
 	// the environment that it is told.
 	Admin, Client *server.Table
-	// KeyMatches says that a text is the admin key.
+	// KeyMatches says that a text is the admin key, which then opens a session; nil when it may not.
 	KeyMatches func(key []byte) bool
-	// Operators says who is signed in; nil lets the admin key open a session (KeySessions).
-	Operators Operators
+	// SignedIn are operators who sign in through an identity provider; nil when none is configured.
+	SignedIn *SignedIn
+	// PublicURL is where browsers reach this listener, http(s)://host; empty when that is not known.
+	PublicURL string
 	Machine   *billing.Machine
 	Reader    server.Reader
 	// Load is what this node has answered since it began, for the plots; nil shows none.
@@ -48,10 +50,11 @@ type Config struct {
 
 // Console answers the pages until Close. Safe for concurrent use.
 type Console struct {
-	config    Config
-	site      *page.Site
-	table     *server.Table
-	operators Operators
+	config Config
+	site   *page.Site
+	table  *server.Table
+	// operators are the ways in that there are.
+	operators doors
 	reveals   reveals
 	pulse     *pulse
 }
@@ -59,9 +62,9 @@ type Console struct {
 // New makes the pages.
 func New(c Config) (*Console, error) {
 	if c.Admin == nil || c.Client == nil || c.Machine == nil || c.Reader == nil ||
-		c.KeyMatches == nil && c.Operators == nil {
+		c.KeyMatches == nil && c.SignedIn == nil {
 		return nil, errors.New(
-			"console: Admin, Client, Machine, Reader and KeyMatches or Operators must be set")
+			"console: Admin, Client, Machine, Reader and KeyMatches or SignedIn must be set")
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -71,10 +74,10 @@ func New(c Config) (*Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Console{config: c, operators: c.Operators, reveals: newReveals(c.Now)}
+	s := &Console{config: c, reveals: newReveals(c.Now)}
 	if s.site, err = page.New(page.Config{
 		Brand: "Operations", Root: Root, Templates: files, Log: c.Log,
-		Funcs: template.FuncMap{"usage": usageMeter},
+		Funcs: template.FuncMap{"usage": usageMeter}, Origin: c.PublicURL, OrHost: true,
 	}); err != nil {
 		return nil, err
 	}
@@ -82,11 +85,7 @@ func New(c Config) (*Console, error) {
 		Method: "GET", Path: "/", Operation: "console begin", Access: server.AccessOpen,
 		Handle: func(x *server.Exchange) { s.site.Redirect(x, Root) },
 	})
-	if s.operators == nil {
-		keys := NewKeySessions(c.KeyMatches, c.Now)
-		s.operators = keys
-		routes = append(routes, s.keyRoutes(keys)...)
-	}
+	routes = append(routes, s.doors()...)
 	for _, rows := range s.rows() {
 		for i := range rows {
 			routes = append(routes, s.route(&rows[i]))
@@ -157,7 +156,9 @@ type row struct {
 	live bool
 	// harmless is a form that changes nothing of anybody's: also who may only look sends it.
 	harmless bool
-	show     func(v *visit)
+	// local is a page of what this node alone knows: it is there without a leader.
+	local bool
+	show  func(v *visit)
 }
 
 // formLimit bounds a form in bytes.

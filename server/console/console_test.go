@@ -6,6 +6,7 @@ import (
 	"errors"
 	"html"
 	"io"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/valyala/fasthttp"
 
 	"tollgate/engine/billing"
 	"tollgate/server"
@@ -59,14 +61,19 @@ type node struct {
 	base  string
 	// tenants is the state machine of the workspaces.
 	tenants *servertest.Workspaces
+	// besides answers what is not the console's.
+	besides func(fasthttp.RequestHandler) fasthttp.RequestHandler
 	later   atomic.Int64 // how far the pages' clock runs ahead, in nanoseconds
 }
 
 func (n *node) now() time.Time { return time.Now().Add(time.Duration(n.later.Load())) }
 
-func start(t testing.TB, operators console.Operators) *node {
+func start(t testing.TB, set ...func(*node, *console.Config)) *node {
 	t.Helper()
-	n := &node{Cluster: servertest.New(), t: t}
+	n := &node{
+		Cluster: servertest.New(), t: t,
+		besides: func(next fasthttp.RequestHandler) fasthttp.RequestHandler { return next },
+	}
 	var err error
 	n.key, err = server.MintKey(server.KeyPrefixAdmin)
 	require.NoError(t, err)
@@ -97,20 +104,25 @@ func start(t testing.TB, operators console.Operators) *node {
 		More: tools,
 	})
 	require.NoError(t, err)
-	n.pages, err = console.New(console.Config{
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	n.base = "http://" + ln.Addr().String()
+	config := console.Config{
 		Admin: operations.Table(), Client: programs.Table(), KeyMatches: operations.KeyMatches,
-		Operators: operators, Machine: n.Machine, Reader: n, Now: n.now,
+		Machine: n.Machine, Reader: n, Now: n.now, PublicURL: n.base,
 		Load: func() (l console.Load) {
 			l.Requests, l.Bounds, l.Buckets = metrics.Served("client")
 			return l
 		},
-	})
+	}
+	for _, s := range set {
+		s(n, &config)
+	}
+	n.pages, err = console.New(config)
 	require.NoError(t, err)
 	t.Cleanup(n.pages.Close)
-	listener, err := server.Listen("127.0.0.1:0", n.pages.Handler(operations.Handler()),
+	listener := server.Serve(ln, n.pages.Handler(n.besides(operations.Handler())),
 		server.DefaultLimits())
-	require.NoError(t, err)
-	n.base = "http://" + listener.Addr().String()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
@@ -262,7 +274,7 @@ func (n *node) environment() uint32 {
 // TestBillingWalk: from nothing to a paid invoice, an explained one and a moved clock, with the
 // pages alone and without script.
 func TestBillingWalk(t *testing.T) {
-	n := start(t, nil)
+	n := start(t)
 	b := n.signedIn()
 	b.get("/console").is(200, "No account yet", `id="create-account"`)
 	b.submit("/console", "/console/accounts", fields("name", "demo")).

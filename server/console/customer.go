@@ -77,7 +77,7 @@ func (c customer) URL(base string) string {
 
 // showCustomers lists customers, newest first, or finds one by its id.
 func showCustomers(v *visit) {
-	data := customersData{Base: v.base(), Manage: v.who.Manage, Fields: v.fields}
+	data := customersData{Base: v.base(), Manage: v.manage, Fields: v.fields}
 	if sought := strings.TrimSpace(v.query("find")); sought != "" {
 		found, fault := dataOf[customer](v, v.client(server.Call{
 			Operation: "getCustomer", Path: []string{sought},
@@ -208,7 +208,7 @@ func showCustomer(v *visit) {
 		return v.client(server.Call{Operation: operation, Path: []string{id}})
 	}
 	data := customerData{
-		Environment: v.base(), Manage: v.who.Manage, Sandbox: v.environment == "sandbox",
+		Environment: v.base(), Manage: v.manage, Sandbox: v.environment == "sandbox",
 		Fields: v.fields,
 	}
 	var fault *server.Fault

@@ -1,6 +1,9 @@
 package console
 
-import "strings"
+import (
+	"crypto/sha256"
+	"strings"
+)
 
 // RowOf is a row of the pages, as tests go through them.
 type RowOf struct {
@@ -26,3 +29,6 @@ func (s *Console) Rows() (all []RowOf) {
 
 // Sample takes a sample of the load, as every five seconds.
 func (s *Console) Sample() { s.pulse.sample() }
+
+// HashOf is what the log knows of a token.
+func HashOf(token string) [32]byte { return sha256.Sum256([]byte(token)) }

@@ -10,10 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	markup "golang.org/x/net/html"
-
-	"tollgate/server"
-	"tollgate/server/console"
-	"tollgate/server/console/page"
 )
 
 // hostile is a text that becomes code where a context is forgotten.
@@ -127,7 +123,7 @@ func filled(path string, names map[string]string) string {
 
 // TestHostileTexts: every page, of things whose every name is code, shows them as texts.
 func TestHostileTexts(t *testing.T) {
-	n := start(t, nil)
+	n := start(t)
 	b := n.signedIn()
 	names := b.hostileSandbox()
 	for _, r := range n.pages.Rows() {
@@ -160,7 +156,7 @@ func TestHostileTexts(t *testing.T) {
 
 // TestSignIn: only the key opens a session, a new one each time, and nothing leads elsewhere.
 func TestSignIn(t *testing.T) {
-	n := start(t, nil)
+	n := start(t)
 	b := n.browser()
 	require.Equal(t, "/console", b.get("/").is(303).to)
 	require.Equal(t, "/console/sign-in", b.get("/console").is(303).to)
@@ -209,7 +205,7 @@ func (b *browser) cookies() string {
 
 // TestSessionsEnd: after 12 hours without use, and after 7 days with it.
 func TestSessionsEnd(t *testing.T) {
-	n := start(t, nil)
+	n := start(t)
 	b := n.signedIn()
 	for range 14 {
 		n.later.Add(int64(11*time.Hour + 59*time.Minute))
@@ -224,7 +220,7 @@ func TestSessionsEnd(t *testing.T) {
 
 // TestTriesAreLimited: whoever guesses is made to wait, and then may sign in.
 func TestTriesAreLimited(t *testing.T) {
-	n := start(t, nil)
+	n := start(t)
 	b := n.browser()
 	for range 10 {
 		b.send("/console/sign-in", fields("key", "guess")).is(401)
@@ -236,7 +232,7 @@ func TestTriesAreLimited(t *testing.T) {
 
 // TestEveryRowIsGuarded: no page without a session, no form without its token or from elsewhere.
 func TestEveryRowIsGuarded(t *testing.T) {
-	n := start(t, nil)
+	n := start(t)
 	b, stranger := n.signedIn(), n.browser()
 	b.furnish()
 	index, _ := n.Machine.StateHash()
@@ -269,66 +265,9 @@ func TestEveryRowIsGuarded(t *testing.T) {
 	require.Equal(t, index, after, "something was changed")
 }
 
-// signedOperator is whoever sign-in through an identity provider would have found.
-type signedOperator struct{ who *console.Operator }
-
-func (s signedOperator) Operator(*server.Exchange) (console.Operator, bool) {
-	return *s.who, s.who.Token != ""
-}
-func (s signedOperator) SignInPath() string         { return "/console/sign-in" }
-func (s signedOperator) SignOut(x *server.Exchange) { s.who.Token = "" }
-
-// TestScopesAndLevels: an operator of one account sees it and nothing else, also not whether there
-// is anything else; one who may look changes nothing; what is changed is recorded as theirs.
-func TestScopesAndLevels(t *testing.T) {
-	who := &console.Operator{Name: "ops@example.com", Manage: true, Token: page.TokenOf("1")}
-	n := start(t, signedOperator{who})
-	b := n.browser()
-	b.furnish()
-	b.submit("/console", "/console/accounts", fields("name", "other"))
-	b.get("/console/changes").is(200, "ops@example.com")
-	demo, _ := n.Machine.Account("demo")
-	who.Account = demo.ID
-	b.get("/console").is(200, "demo", "ops@example.com")
-	require.NotContains(t, b.get("/console").body, "other")
-	index, _ := n.Machine.StateHash()
-	for _, r := range n.pages.Rows() {
-		for _, name := range []string{"other", "nothing"} {
-			path := filled(r.Path, map[string]string{
-				"{account}": name, "{environment}": "sandbox", "{customer}": "anna",
-			})
-			if !r.Cluster && !r.Account {
-				continue
-			}
-			var p shown
-			if r.Method == "GET" {
-				p = b.get(path)
-			} else {
-				p = b.send(path, fields("_token", who.Token))
-			}
-			p.is(403, "This is not yours to see")
-		}
-	}
-	b.get("/console/accounts/demo/sandbox/customers/anna").is(200, `id="subscribe"`)
-	who.Manage = false
-	for _, r := range n.pages.Rows() {
-		path := filled(r.Path, map[string]string{"{account}": "demo", "{environment}": "sandbox"})
-		if r.Method == "POST" && !r.Harmless {
-			b.send(path, fields("_token", who.Token)).is(403, "You may look, not change")
-		}
-	}
-	p := b.get("/console/accounts/demo/sandbox/customers/anna").is(200)
-	require.Equal(t, 1, strings.Count(p.body, "<form"), "only the way out: %s", p.body)
-	b.get("/console/accounts/demo/sandbox/catalog").is(200, "readonly")
-	after, _ := n.Machine.StateHash()
-	require.Equal(t, index, after)
-	b.send("/console/sign-out", fields("_token", who.Token)).is(303)
-	b.get("/console").is(303)
-}
-
 // TestSentTwice: a form that is sent twice, by a double click or by going back, counts once.
 func TestSentTwice(t *testing.T) {
-	n := start(t, nil)
+	n := start(t)
 	b := n.signedIn()
 	b.furnish()
 	const at = "/console/accounts/demo/sandbox"
@@ -357,7 +296,7 @@ func TestSentTwice(t *testing.T) {
 
 // TestSecretsAreShownOnce: a key is shown on the page after its form, to whoever made it, once.
 func TestSecretsAreShownOnce(t *testing.T) {
-	n := start(t, nil)
+	n := start(t)
 	b, other := n.signedIn(), n.signedIn()
 	b.furnish()
 	const keys = "/console/accounts/demo/sandbox/keys"
@@ -388,7 +327,7 @@ func TestSecretsAreShownOnce(t *testing.T) {
 
 // TestWithoutALeader: the pages that need one say so, and what to do; the cluster's is there.
 func TestWithoutALeader(t *testing.T) {
-	n := start(t, nil)
+	n := start(t)
 	b := n.signedIn()
 	b.furnish()
 	n.NoLeader.Store(true)
@@ -406,7 +345,7 @@ func TestWithoutALeader(t *testing.T) {
 // TestClockSaysHowFarItIs: what falls due may take longer than an answer: the page says that it
 // goes on, and when it is done.
 func TestClockSaysHowFarItIs(t *testing.T) {
-	n := start(t, nil)
+	n := start(t)
 	b := n.signedIn()
 	b.furnish()
 	n.NoTicks.Store(true)
@@ -420,7 +359,7 @@ func TestClockSaysHowFarItIs(t *testing.T) {
 }
 
 func TestBackup(t *testing.T) {
-	n := start(t, nil)
+	n := start(t)
 	b := n.signedIn()
 	p := b.send("/console/backup", b.fill("/console/cluster", url.Values{})).is(200)
 	require.Equal(t, "a backup", p.body)
@@ -429,7 +368,7 @@ func TestBackup(t *testing.T) {
 
 // TestPulse: the plots show what was before the page was opened.
 func TestPulse(t *testing.T) {
-	n := start(t, nil)
+	n := start(t)
 	b := n.signedIn()
 	require.NotContains(t, b.get("/console/cluster").is(200).body, "polyline")
 	for range 130 {
@@ -441,7 +380,7 @@ func TestPulse(t *testing.T) {
 
 // TestLists: a list has no more than a page, and a way to the next and to the first.
 func TestLists(t *testing.T) {
-	n := start(t, nil)
+	n := start(t)
 	b := n.signedIn()
 	b.furnish()
 	const at = "/console/accounts/demo/sandbox"

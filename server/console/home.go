@@ -22,8 +22,12 @@ func (s *Console) homeRows() []row {
 		{
 			method: "POST", path: "/sign-out", name: "sign out", harmless: true,
 			show: func(v *visit) {
-				s.operators.SignOut(v.x)
-				s.site.Redirect(v.x, s.operators.SignInPath())
+				if err := s.operators.SignOut(v.x); err != nil {
+					s.config.Log.Warn("an operator is not signed out", "error", err)
+					v.x.Refuse(faultStillIn)
+					return
+				}
+				s.site.Redirect(v.x, signInPath)
 			},
 		},
 		{
@@ -45,17 +49,16 @@ type shownAccount struct{ Name, CreatedAt, URL string }
 // showAccounts is the first page: the accounts that the operator may see.
 func showAccounts(v *visit) {
 	data := accountsData{Name: v.fields.Get("name")}
-	everything := v.who.Account == [16]byte{}
 	if !server.Fresh(v.console.config.Reader, v.console.config.Now().Add(readTimeout)) {
 		v.problem(&server.FaultConsistency)
 	}
 	list := v.console.config.Machine.Accounts()
-	data.Create = everything && v.who.Manage
+	data.Create = v.manage
 	from, _ := strconv.Atoi(v.query("cursor"))
 	from = min(max(from, 0), len(list))
 	next := ""
 	for i, account := range list[from:] {
-		if !everything && account.ID != v.who.Account {
+		if look, _ := v.who.on(account.Name); !look {
 			continue
 		}
 		if len(data.Accounts) == accountsPage {

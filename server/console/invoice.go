@@ -155,7 +155,7 @@ type invoiceData struct {
 func showInvoice(v *visit, explained bool) {
 	id := string(v.x.Param(2))
 	data := invoiceData{
-		Base: v.base() + "/invoices/" + url.PathEscape(id), Manage: v.who.Manage,
+		Base: v.base() + "/invoices/" + url.PathEscape(id), Manage: v.manage,
 	}
 	shown, fault := dataOf[invoice](v, v.admin(v.adminCall("showInvoice", id)))
 	if fault == nil && explained {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"net/url"
 	"strings"
 	"time"
@@ -15,23 +16,72 @@ type Operator struct {
 	// Name is shown, and recorded for what they change: an e-mail address. An admin key's session has
 	// none, and is recorded as the key is.
 	Name string
-	// Account is the id of the one account that they operate; zero for the whole cluster.
-	Account [16]byte
-	// Manage says that they may change; otherwise they may look.
-	Manage bool
+	// Grants are what is allowed to them.
+	Grants []Grant
 	// Token is the session's form token; see page.TokenOf.
 	Token string
 }
 
-// Operators says who sends a request. Sign-in through an identity provider is another
-// implementation than KeySessions: it maps issuer and e-mail to scope and level.
+// Grant is what an operator may see, and whether they may change it.
+type Grant struct {
+	// Account is the one account's name; empty is the whole cluster, its accounts included.
+	Account string
+	// Manage says that they may change; otherwise they may look.
+	Manage bool
+}
+
+// on says what is allowed on an account, or on the whole cluster ("").
+func (o *Operator) on(account string) (look, manage bool) {
+	for _, g := range o.Grants {
+		if g.Account == "" || g.Account == account {
+			look, manage = true, manage || g.Manage
+		}
+	}
+	return look, manage
+}
+
+// Operators says who sends a request: SignedIn by an identity provider, KeySessions by the admin
+// key.
 type Operators interface {
-	// Operator finds the session of a request; false when there is none, or no more.
-	Operator(x *server.Exchange) (Operator, bool)
-	// SignInPath is where a person signs in; it takes the page to return to as ?return=.
-	SignInPath() string
-	// SignOut ends the session of a request and takes its cookie away.
-	SignOut(x *server.Exchange)
+	// Operator finds the session of a request: ErrSignedOut when there is none, or no more, ErrBusy
+	// when this node cannot tell. A local page shows what this node alone knows, and is there without
+	// a leader: its session is looked up likewise.
+	Operator(x *server.Exchange, local bool) (Operator, error)
+	// SignOut ends the session of a request, if it has one, and takes its cookie away. After an error
+	// it goes on.
+	SignOut(x *server.Exchange) error
+}
+
+var (
+	// ErrSignedOut: nobody is signed in.
+	ErrSignedOut = errors.New("console: nobody is signed in")
+	// ErrBusy: this node cannot tell who is signed in.
+	ErrBusy = errors.New("console: no quorum can be reached")
+)
+
+// doors are the ways in. Whoever has a session of both is whom the first knows.
+type doors []Operators
+
+// Operator asks one after the other.
+func (d doors) Operator(x *server.Exchange, local bool) (who Operator, err error) {
+	failed := ErrSignedOut
+	for _, door := range d {
+		if who, err = door.Operator(x, local); err == nil {
+			return who, nil
+		}
+		if errors.Is(err, ErrBusy) {
+			failed = err
+		}
+	}
+	return Operator{}, failed
+}
+
+// SignOut ends the sessions of all.
+func (d doors) SignOut(x *server.Exchange) (err error) {
+	for _, door := range d {
+		err = errors.Join(err, door.SignOut(x))
+	}
+	return err
 }
 
 // visit is one request of an operator who may make it.
@@ -39,6 +89,8 @@ type visit struct {
 	console *Console
 	x       *server.Exchange
 	who     Operator
+	// manage says that they may change what the page shows.
+	manage bool
 	// account and environment are the path's, env the environment's number.
 	account, environment string
 	env                  uint32
@@ -66,15 +118,23 @@ var (
 		Status: 403, Code: "view_only", Message: "You may look, not change",
 		Detail: "Nothing was changed. Whoever set your sign-in up can let you manage.",
 	}
+	faultStillIn = server.Fault{
+		Status: 503, Code: "unavailable", RetryAfter: 1, Message: "You are still signed in",
+		Detail: "The end of a session has to be known to all nodes. Sign out again in a moment.",
+	}
 	faultPlace = server.FaultNotFound.With(
 		"There is no such account or environment. The list of accounts names them all.")
 )
 
 // enter finds out who asks, and whether they may; nil when it is answered.
 func (s *Console) enter(x *server.Exchange, r *row) *visit {
-	who, ok := s.operators.Operator(x)
-	if !ok {
+	who, err := s.operators.Operator(x, r.local)
+	switch {
+	case errors.Is(err, ErrSignedOut):
 		s.askToSignIn(x, r)
+		return nil
+	case err != nil:
+		x.Refuse(server.FaultConsistency)
 		return nil
 	}
 	v := &visit{console: s, x: x, who: who}
@@ -90,7 +150,7 @@ func (s *Console) askToSignIn(x *server.Exchange, r *row) {
 		x.Refuse(faultSignedOut)
 		return
 	}
-	to := s.operators.SignInPath()
+	to := signInPath
 	if at := string(x.Ctx.Request.Header.RequestURI()); at != Root && localPath(at) {
 		to += "?return=" + url.QueryEscape(at)
 	}
@@ -104,31 +164,28 @@ func localPath(text string) bool {
 		!strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || r == '\\' })
 }
 
-// admit makes the checks in their order: form, level, scope.
+// admit makes the checks in their order: form, scope, level.
 func (v *visit) admit(r *row) (fault *server.Fault) {
 	if r.method == "POST" {
 		if v.fields, fault = v.console.site.Form(v.x, v.who.Token); fault != nil {
 			return fault
 		}
-		if !v.who.Manage && !r.harmless {
-			return &faultManage
-		}
 	}
-	everything := v.who.Account == [16]byte{}
-	switch r.reach {
-	case reachAny:
-		return nil
-	case reachCluster:
-		if !everything {
-			return &faultReach
-		}
-		return nil
+	if r.reach >= reachAccount {
+		v.account = string(v.x.Param(0))
 	}
-	v.account = string(v.x.Param(0))
-	account, known := v.console.account(v.account)
+	var look bool
+	look, v.manage = v.who.on(v.account)
 	switch {
-	case !everything && (!known || account.ID != v.who.Account):
+	case r.reach != reachAny && !look:
 		return &faultReach // the same whether there is such an account or not
+	case r.method == "POST" && !v.manage && !r.harmless:
+		return &faultManage
+	case r.reach < reachAccount:
+		return nil
+	}
+	_, known := v.console.account(v.account)
+	switch {
 	case !known:
 		return &faultPlace
 	case r.reach == reachAccount:

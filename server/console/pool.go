@@ -84,7 +84,7 @@ func showPool(v *visit) {
 		return
 	}
 	data := poolData{
-		Base: v.base() + "/pools/" + url.PathEscape(id), Manage: v.who.Manage, Pool: shown,
+		Base: v.base() + "/pools/" + url.PathEscape(id), Manage: v.manage, Pool: shown,
 		Transactions: list.List, Fields: v.fields,
 	}
 	data.Pager = v.pages(data.Base, list.NextCursor, nil)

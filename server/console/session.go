@@ -26,12 +26,13 @@ const (
 )
 
 // KeySessions are sessions that the admin key opens, for a cluster whose operators have no identity
-// provider. They are in this node's memory, and only the hashes of their tokens are: a node that
-// starts again has forgotten them, and other nodes never knew them, which costs signing in once
-// more. Safe for concurrent use.
+// provider, or one that is down. They are in this node's memory, and only the hashes of their
+// tokens are: a node that starts again has forgotten them, and other nodes never knew them, which
+// costs signing in once more. Safe for concurrent use.
 type KeySessions struct {
 	matches func(key []byte) bool
 	now     func() time.Time
+	secure  bool
 	tries   *server.RateLimiter
 
 	mu   sync.Mutex
@@ -40,37 +41,38 @@ type KeySessions struct {
 
 type keySession struct{ began, used time.Time }
 
-// NewKeySessions makes an empty set.
-func NewKeySessions(matches func(key []byte) bool, now func() time.Time) *KeySessions {
+// NewKeySessions makes an empty set. secure says that the pages are reached by https, which a
+// listener behind a proxy cannot see: cookies then go over nothing else.
+func NewKeySessions(
+	matches func(key []byte) bool, now func() time.Time, secure bool,
+) *KeySessions {
 	return &KeySessions{
-		matches: matches, now: now, held: map[[32]byte]*keySession{},
+		matches: matches, now: now, secure: secure, held: map[[32]byte]*keySession{},
 		tries: server.NewRateLimiter(
 			server.RateLimit{Requests: signInTries, Window: signInWindow}, now),
 	}
 }
 
-// SignInPath is where the key is asked for.
-func (k *KeySessions) SignInPath() string { return Root + "/sign-in" }
-
 // Operator finds a request's session. Whoever has the key operates everything.
-func (k *KeySessions) Operator(x *server.Exchange) (Operator, bool) {
+// Each node knows its own sessions, with a leader or without.
+func (k *KeySessions) Operator(x *server.Exchange, _ bool) (Operator, error) {
 	token := string(x.Ctx.Request.Header.Cookie(cookieName(x)))
 	if token == "" {
-		return Operator{}, false
+		return Operator{}, ErrSignedOut
 	}
 	hash, now := sha256.Sum256([]byte(token)), k.now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	session := k.held[hash]
 	if session == nil {
-		return Operator{}, false
+		return Operator{}, ErrSignedOut
 	}
 	if session.ended(now) {
 		delete(k.held, hash)
-		return Operator{}, false
+		return Operator{}, ErrSignedOut
 	}
 	session.used = now
-	return Operator{Manage: true, Token: page.TokenOf(token)}, true
+	return Operator{Grants: []Grant{{Manage: true}}, Token: page.TokenOf(token)}, nil
 }
 
 func (s *keySession) ended(now time.Time) bool {
@@ -100,7 +102,7 @@ func (k *KeySessions) open(x *server.Exchange, key string) *server.Fault {
 	defer k.mu.Unlock()
 	k.makeRoom(now)
 	k.held[sha256.Sum256([]byte(token))] = &keySession{began: now, used: now}
-	setCookie(x, token, int(sessionMost/time.Second))
+	k.setCookie(x, token, int(sessionMost/time.Second))
 	return nil
 }
 
@@ -130,12 +132,13 @@ func (k *KeySessions) makeRoom(now time.Time) {
 }
 
 // SignOut ends a request's session.
-func (k *KeySessions) SignOut(x *server.Exchange) {
+func (k *KeySessions) SignOut(x *server.Exchange) error {
 	hash := sha256.Sum256(x.Ctx.Request.Header.Cookie(cookieName(x)))
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.held, hash)
-	setCookie(x, "", -1)
+	k.setCookie(x, "", -1)
+	return nil
 }
 
 // cookieName has the port in it, since browsers give a cookie to every port of a host: nodes of one
@@ -154,61 +157,17 @@ func cookieName(x *server.Exchange) string {
 	return "tollgate_operator" + port
 }
 
-func setCookie(x *server.Exchange, value string, seconds int) {
+func (k *KeySessions) setCookie(x *server.Exchange, value string, seconds int) {
 	var c fasthttp.Cookie
 	c.SetKey(cookieName(x))
 	c.SetValue(value)
 	c.SetPath(Root)
 	c.SetHTTPOnly(true)
-	c.SetSecure(x.Ctx.IsTLS())
+	c.SetSecure(k.secure || x.Ctx.IsTLS())
 	c.SetSameSite(fasthttp.CookieSameSiteStrictMode)
 	c.SetMaxAge(seconds)
 	if seconds < 0 {
 		c.SetExpire(fasthttp.CookieExpireDelete)
 	}
 	x.Ctx.Response.Header.SetCookie(&c)
-}
-
-// keyRoutes are the way in by the admin key, and the way out.
-func (s *Console) keyRoutes(keys *KeySessions) []server.Route {
-	open := func(method, name string, handle func(*server.Exchange)) server.Route {
-		return server.Route{
-			Method: method, Path: keys.SignInPath(), Operation: "console " + name,
-			Access: server.AccessOpen, Limit: formLimit, Media: page.FormMedia, Handle: handle,
-		}
-	}
-	return []server.Route{
-		open("GET", "sign in", func(x *server.Exchange) { s.showSignIn(x, 200, nil) }),
-		open("POST", "open session", func(x *server.Exchange) {
-			fields, fault := s.site.Fields(x)
-			if fault == nil {
-				fault = keys.open(x, fields.Get("key"))
-			}
-			if fault != nil {
-				s.config.Log.Warn("nobody was signed in to the operators' pages", "why", fault.Code,
-					"address", x.Ctx.RemoteIP().String())
-				s.showSignIn(x, fault.Status, fault)
-				return
-			}
-			s.config.Log.Info("the admin key opened a session of the operators' pages",
-				"address", x.Ctx.RemoteIP().String())
-			to := fields.Get("return")
-			if !localPath(to) {
-				to = Root
-			}
-			s.site.Redirect(x, to)
-		}),
-	}
-}
-
-func (s *Console) showSignIn(x *server.Exchange, status int, fault *server.Fault) {
-	back := string(x.Ctx.QueryArgs().Peek("return"))
-	if !localPath(back) {
-		back = ""
-	}
-	v := page.View{Page: "sign-in", Title: "Sign in", Plain: true, Data: back}
-	if fault != nil {
-		v.Notice = &page.Notice{Tone: page.Problem, Title: fault.Message, Detail: fault.Detail}
-	}
-	s.site.Show(x, status, &v)
 }

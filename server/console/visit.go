@@ -157,7 +157,7 @@ func (v *visit) frame(p *page.View) {
 		p.Nav = append(p.Nav, page.Link{Text: text, URL: path, Here: here})
 	}
 	section("Accounts", Root)
-	if v.who.Account == [16]byte{} {
+	if everything, _ := v.who.on(""); everything {
 		section("Cluster", Root+"/cluster")
 		section("Workspaces", Root+"/workspaces")
 		section("Changes", Root+"/changes")
@@ -237,13 +237,13 @@ func noticeOf(fault *server.Fault) *page.Notice {
 func (s *Console) showFault(x *server.Exchange, f *server.Fault) bool {
 	v := &visit{console: s, x: x, notice: noticeOf(f)}
 	p := page.View{Page: "problem", Title: f.Message, Plain: true}
-	var known bool
-	if v.who, known = s.operators.Operator(x); known {
+	var err error
+	if v.who, err = s.operators.Operator(x, true); err == nil { // it is there without a leader
 		p.Plain = false
 		v.frame(&p)
 	}
 	p.Title, p.Notice = "That did not work", v.notice
-	p.Data = s.operators.SignInPath()
+	p.Data = signInPath
 	if f.Code != faultSignedOut.Code {
 		p.Data = Root
 	}

@@ -77,7 +77,7 @@ func showWebhooks(v *visit) {
 	v.show(v.environmentPage("webhooks", "Webhooks", "Webhooks",
 		"Where your programs are told of what happens: invoices, subscriptions, limits.",
 		webhooksData{
-			Base: v.base() + "/webhooks", Manage: v.who.Manage, Endpoints: list, Fields: v.fields,
+			Base: v.base() + "/webhooks", Manage: v.manage, Endpoints: list, Fields: v.fields,
 		}))
 }
 
@@ -147,7 +147,7 @@ func showWebhook(v *visit) {
 		return
 	}
 	data := webhookData{
-		Base: v.webhookURL(id), Manage: v.who.Manage, Endpoint: shown, Deliveries: list.List,
+		Base: v.webhookURL(id), Manage: v.manage, Endpoint: shown, Deliveries: list.List,
 	}
 	data.Pager = v.pages(data.Base, list.NextCursor, nil)
 	p := v.environmentPage("webhook", "Webhooks", "Webhook endpoint", shown.URL, data)

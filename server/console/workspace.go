@@ -136,7 +136,7 @@ func showWorkspace(v *visit) {
 		return
 	}
 	data := workspaceData{
-		Base: shown.URL(), Manage: v.who.Manage, Workspace: shown, Acts: list.List, Fields: v.fields,
+		Base: shown.URL(), Manage: v.manage, Workspace: shown, Acts: list.List, Fields: v.fields,
 	}
 	data.Pager = v.pages(data.Base, list.NextCursor, nil)
 	title := shown.Label

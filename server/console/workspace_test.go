@@ -30,7 +30,7 @@ func operatorTools(t testing.TB, guarded *fetch.Client) (*servertest.Workspaces,
 
 // TestWorkspaces: an operator sees all workspaces, acts for an owner, and each act is kept.
 func TestWorkspaces(t *testing.T) {
-	n := start(t, nil)
+	n := start(t)
 	b := n.signedIn()
 	b.get("/console/workspaces").is(200, "No workspace", "POST /v1/signup")
 	n.tenants.Do(t, state.KindSignUp, &state.SignUp{

@@ -66,6 +66,7 @@ type Service struct {
 	attempts        *vault.Vault
 	// asking bounds the sign-ins that wait for an issuer.
 	asking chan struct{}
+	notes  server.Notes[[32]byte]
 }
 
 // attemptPurpose derives the key under which sign-ins that are under way are sealed.

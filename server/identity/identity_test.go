@@ -33,6 +33,8 @@ type group struct {
 	mu      sync.Mutex
 	index   uint64
 	ahead   time.Duration
+	// before, when set, is asked first; what it returns is the outcome, unless it is done.
+	before func(engine.Kind) engine.Outcome
 }
 
 func (g *group) now() time.Time {
@@ -49,6 +51,12 @@ func (g *group) later(d time.Duration) {
 
 // Propose applies the records in one entry, now.
 func (g *group) Propose(_ time.Time, records []engine.Record, results []engine.Result) {
+	if g.before != nil {
+		if outcome := g.before(records[0].Kind); outcome != engine.OutcomeDone {
+			results[0] = engine.Result{Outcome: outcome}
+			return
+		}
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	entry := engine.AppendHeader(nil, 1)
@@ -149,15 +157,6 @@ func pages(service *identity.Service) []server.Route {
 					return
 				}
 				x.Bare(200, "text/plain", form.Peek("what"))
-			},
-		},
-		{
-			Method: "POST", Path: "/admin", Operation: "admin", Handle: func(x *server.Exchange) {
-				if err := service.Open(x.Ctx); err != nil {
-					x.Refuse(server.FaultInternal)
-					return
-				}
-				x.Bare(200, "text/plain", []byte("opened"))
 			},
 		},
 	}
@@ -409,7 +408,7 @@ func TestForms(t *testing.T) {
 	require.Equal(t, 403, send(mine, "Sec-Fetch-Site", "same-site"))
 }
 
-// TestOperators: who may, by the settings, as long as these say so; or with the admin key.
+// TestOperators: who may, by the settings, as long as these say so.
 func TestOperators(t *testing.T) {
 	allowed := "ada@acme.example"
 	s, _, base := openLocal(t, func(c *identity.Config) {
@@ -423,10 +422,60 @@ func TestOperators(t *testing.T) {
 	require.Equal(t, 200, s.get(s.web, "/me").status)
 	allowed = "nobody@acme.example"
 	require.Equal(t, 401, s.get(s.web, "/me").status, "the settings have changed")
+	require.Equal(t, 404, s.get(s.web, "/login/identity").status, "agents operate nothing")
+}
 
-	require.Equal(t, 200, s.do(s.web, "POST", "/admin", nil).status)
-	require.Equal(t, 200, s.get(s.web, "/me").status)
-	require.Equal(t, 401, s.get(s.browser(), "/me").status)
+// TestSignInsThatTheLogRefuses: each says what it is, and whether waiting helps.
+func TestSignInsThatTheLogRefuses(t *testing.T) {
+	for outcome, row := range map[engine.Outcome]struct {
+		status     int
+		retry, why string
+	}{
+		engine.OutcomeNetworkFull:  {429, "3600", "made from this network"},
+		engine.OutcomeSessionsFull: {503, "3600", "as many people, or sign-ins"},
+		engine.OutcomePersonsFull:  {503, "3600", "as many people, or sign-ins"},
+		engine.OutcomeSignupOff:    {503, "3600", "cannot get a workspace"},
+		engine.OutcomeActorChanged: {401, "", "an agent now"},
+		engine.OutcomeUnavailable:  {503, "1", "busy"},
+	} {
+		s, _, base := openLocal(t)
+		s.before = func(engine.Kind) engine.Outcome { return outcome }
+		a := s.get(s.web, s.begin(s.web, base, "ada@acme.example", "/login"), "Accept", "text/html")
+		require.Equal(t, row.status, a.status, outcome)
+		require.Equal(t, row.retry, a.header.Get("Retry-After"), outcome)
+		require.Contains(t, a.body, row.why, outcome)
+		require.Contains(t, a.body, "ou are not signed in", outcome)
+		require.Empty(t, s.cookies(s.web), outcome)
+	}
+}
+
+// TestUsesAreNotedBesideTheRequest: none waits for the log, one note is under way for a session,
+// and what was noted keeps the session.
+func TestUsesAreNotedBesideTheRequest(t *testing.T) {
+	s, _, base := openLocal(t)
+	s.signIn(s.web, base, "ada@acme.example")
+	let, came := make(chan struct{}), make(chan struct{}, 100)
+	s.before = func(kind engine.Kind) engine.Outcome {
+		if kind == state.KindNoteSession {
+			came <- struct{}{}
+			<-let
+		}
+		return engine.OutcomeDone
+	}
+	s.later(11 * time.Hour)
+	for range 5 {
+		require.Equal(t, 200, s.get(s.web, "/me").status)
+	}
+	<-came
+	require.Empty(t, came, "one at a time")
+	close(let)
+	require.Eventually(t, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.index == 2
+	}, 10*time.Second, time.Millisecond)
+	s.later(11 * time.Hour)
+	require.Equal(t, 200, s.get(s.web, "/me").status, "it was used 11 hours ago")
 }
 
 // TestSessionFixation: a token that somebody else has put into the browser is never what it is

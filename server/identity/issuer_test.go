@@ -19,6 +19,8 @@ import (
 	"github.com/oauth2-proxy/mockoidc"
 	"github.com/stretchr/testify/require"
 
+	"tollgate/engine"
+	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server/identity"
 )
@@ -218,6 +220,32 @@ func TestTokensThatAreNotToBeBelieved(t *testing.T) {
 	require.Equal(t, 401, s.get(web, i.callback(s, web)+"&iss=https%3A%2F%2Fevil.example").status)
 	i.claims = func(c map[string]any) { c["actor_type"] = "agent" }
 	require.Equal(t, 401, s.get(web, i.callback(s, web)).status, "a person who is an agent now")
+}
+
+// TestAgentsOperateNothing: also one that its issuer calls so no more.
+func TestAgentsOperateNothing(t *testing.T) {
+	i := newIssuer(t)
+	s := open(t, func(c *identity.Config) {
+		c.Surface = state.SurfaceOperations
+		c.Persons = identity.Issuer{URL: i.URL, ClientID: "us"}
+		c.Allow = func(string, string) bool { return true }
+	})
+	i.claims = func(c map[string]any) { c["actor_type"] = "agent" }
+	a := s.get(s.web, i.callback(s, s.web), "Accept", "text/html")
+	require.Equal(t, 403, a.status)
+	require.Contains(t, a.body, "Only people operate")
+	require.Empty(t, s.cookies(s.web))
+
+	results := make([]engine.Result, 1)
+	s.Propose(time.Now(), []engine.Record{{Kind: state.KindSignIn, Payload: wire.Encode(nil,
+		&state.SignIn{
+			ID: [16]byte{1}, Issuer: i.URL, Subject: "1", Email: "ada@acme.example", Agent: true,
+			Session: [32]byte{1}, Surface: state.SurfaceWorkspaces, Workspace: [16]byte{2},
+		})}}, results)
+	require.Equal(t, engine.OutcomeDone, results[0].Outcome)
+	i.claims = func(map[string]any) {}
+	s.get(s.web, i.callback(s, s.web))
+	require.Equal(t, 401, s.get(s.web, "/me").status)
 }
 
 // TestAnIssuerThatIsDown: nobody can sign in, and is told so; who is signed in stays so.

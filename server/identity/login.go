@@ -14,8 +14,10 @@ import (
 	"tollgate/server"
 )
 
+// LoginPath is where people begin to sign in; it takes the path to go on to as ?return=.
+const LoginPath = "/login"
+
 const (
-	loginPath    = "/login"
 	agentPath    = "/login/identity"
 	callbackPath = "/login/callback"
 	logoutPath   = "/logout"
@@ -37,14 +39,10 @@ func (s *Service) Routes() []server.Route {
 	text := func(name string, most int) server.Param {
 		return server.Param{In: "query", Name: name, Schema: server.TextSchema(0, most)}
 	}
-	return []server.Route{
+	routes := []server.Route{
 		{
-			Method: "GET", Path: loginPath, Operation: "signInPerson", Summary: "Sign in: a person",
+			Method: "GET", Path: LoginPath, Operation: "signInPerson", Summary: "Sign in: a person",
 			Handle: s.login(false), Params: []server.Param{to}, Responses: found("To the issuer"),
-		},
-		{
-			Method: "GET", Path: agentPath, Operation: "signIn", Summary: "Agent identity sign-in",
-			Handle: s.login(true), Params: []server.Param{to}, Responses: found("To the issuer"),
 		},
 		{
 			Method: "GET", Path: callbackPath, Operation: "finishSignIn",
@@ -61,6 +59,13 @@ func (s *Service) Routes() []server.Route {
 			Responses: found("Signed out, on all nodes"),
 		},
 	}
+	if s != nil && s.config.Surface == state.SurfaceOperations {
+		return routes // agents operate nothing
+	}
+	return append(routes, server.Route{
+		Method: "GET", Path: agentPath, Operation: "signIn", Summary: "Agent identity sign-in",
+		Handle: s.login(true), Params: []server.Param{to}, Responses: found("To the issuer"),
+	})
 }
 
 // login sends a browser to an issuer.
@@ -155,7 +160,15 @@ func (s *Service) callback(x *server.Exchange) {
 		s.unbelieved(x, p, err)
 	case a.Agents && !who.agent:
 		s.fail(x, faultNoAgent)
-	case s.config.Allow != nil && (who.agent || !s.config.Allow(p.issuer.URL, who.email)):
+	case s.config.Surface == state.SurfaceOperations && who.agent:
+		s.fail(x, faultAgentOperates)
+	case s.config.Allow != nil && !s.config.Allow(p.issuer.URL, who.email):
+		s.config.Log.Warn("somebody who is no operator was not signed in", "issuer", p.issuer.URL,
+			"verified", who.email != "", "request_id", string(x.RequestID()))
+		if who.email == "" {
+			s.fail(x, faultNotVerified)
+			return
+		}
 		s.fail(x, faultNotAllowed)
 	default:
 		s.signIn(x, a, p, &who)
@@ -198,6 +211,11 @@ func (s *Service) refuse(x *server.Exchange, r engine.Result) {
 		s.fail(x, faultActor)
 	case engine.OutcomeSignupOff:
 		s.fail(x, faultSignupOff)
+	case engine.OutcomeNetworkFull:
+		s.fail(x, faultNetworkFull)
+	case engine.OutcomePersonsFull, engine.OutcomeSessionsFull:
+		s.config.Log.Error("nobody can sign in: as many are kept as may be", "outcome", r.Outcome)
+		s.fail(x, faultFull)
 	case engine.OutcomeSignInLimit, engine.OutcomeSignupLimited:
 		f := faultLimit
 		if wire.Decode(r.Value, &limit) == nil {

@@ -66,8 +66,30 @@ var (
 	}
 	faultNotAllowed = server.Fault{
 		Status: 403, Code: "person_required",
-		Message: "You are no operator of this deployment. You are not signed in. Its configuration " +
-			"(signIn.operators) says who is one.",
+		Message: "You are no operator of this deployment, so you are not signed in. Its configuration " +
+			"(signIn.operators) says who is one, by e-mail address: ask whoever keeps it, or sign in as " +
+			"somebody else.",
+	}
+	faultNotVerified = server.Fault{
+		Status: 403, Code: "person_required",
+		Message: "The identity provider does not say that your e-mail address is verified, and " +
+			"operators are known by it. You are not signed in. Verify it there, then sign in again.",
+	}
+	faultAgentOperates = server.Fault{
+		Status: 403, Code: "person_required",
+		Message: "The identity provider says that you are an agent. Only people operate this " +
+			"deployment. You are not signed in. Programs use the admin API with its key.",
+	}
+	faultNetworkFull = server.Fault{
+		Status: 429, Code: "signup_rate_limited", RetryAfter: 3600,
+		Message: "You are not signed in, and no workspace was made for you: those that were made from " +
+			"this network, and that nobody has claimed, or what is left of those that were removed, take " +
+			"as much room as they may. Let a person claim one, or ask the operator.",
+	}
+	faultFull = server.Fault{
+		Status: 503, Code: "workspace_busy", RetryAfter: 3600,
+		Message: "You are not signed in: this deployment knows as many people, or sign-ins, as it may. " +
+			"Waiting does not help soon; tell whoever operates it.",
 	}
 	faultSignupOff = server.Fault{
 		Status: 503, Code: "signup_unavailable", RetryAfter: 3600,
@@ -94,7 +116,7 @@ func (s *Service) fail(x *server.Exchange, f server.Fault) {
 	var page bytes.Buffer
 	err := pageTemplate.Execute(&page, map[string]any{
 		"Message": f.Message, "Code": f.Code, "Style": template.CSS(pageCSS),
-		"Request": string(x.RequestID()), "Again": f.Code == "sign_in_required",
+		"Request": string(x.RequestID()), "Again": f.Code == "sign_in_required" || f.Status == 403 && f.Code == "person_required",
 	})
 	if err != nil {
 		s.config.Log.Error("a page cannot be written", "error", err)

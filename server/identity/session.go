@@ -6,10 +6,12 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
+	"tollgate/engine"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 )
@@ -42,7 +44,16 @@ func (n *Session) FormToken() string {
 func (n *Session) Hash() [32]byte { return hashOf(n.token) }
 
 // Session finds who is signed in by a request's cookie. Its error is ErrSignIn or ErrBusy.
-func (s *Service) Session(ctx *fasthttp.RequestCtx) (*Session, error) {
+func (s *Service) Session(ctx *fasthttp.RequestCtx) (*Session, error) { return s.find(ctx, true) }
+
+// Remembered finds who is signed in as far as this node's own memory knows, with a leader or
+// without: for looking at what this node alone knows, and for nothing else.
+func (s *Service) Remembered(ctx *fasthttp.RequestCtx) (*Session, error) {
+	return s.find(ctx, false)
+}
+
+// find finds who is signed in; must says that what was acknowledged anywhere has to count.
+func (s *Service) find(ctx *fasthttp.RequestCtx, must bool) (*Session, error) {
 	if s == nil {
 		return nil, ErrSignIn
 	}
@@ -51,27 +62,52 @@ func (s *Service) Session(ctx *fasthttp.RequestCtx) (*Session, error) {
 		!server.WellFormedKey([]byte(token)) {
 		return nil, ErrSignIn
 	}
-	if !s.fresh() {
+	if must && !s.fresh() {
 		return nil, ErrBusy
 	}
 	view, ok := s.config.Machine.Session(hashOf(token), s.config.Surface, s.now())
 	if !ok || !s.allowed(&view) {
 		return nil, ErrSignIn
 	}
-	s.Note(&view, hashOf(token))
+	s.note(&view, hashOf(token))
 	return &Session{view, token}, nil
 }
 
 // allowed says that who is signed in still may be.
 func (s *Service) allowed(v *state.SessionView) bool {
-	return s.config.Allow == nil || v.Person == 0 || s.config.Allow(v.Issuer, v.Email)
+	if s.config.Surface == state.SurfaceOperations && v.Agent {
+		return false // one that its issuer called so before
+	}
+	return s.config.Allow == nil || s.config.Allow(v.Issuer, v.Email)
 }
 
-// Note notes that a session is used, once in a while. Where that fails the next request does it.
-func (s *Service) Note(v *state.SessionView, hash [32]byte) {
-	if s.now() >= v.NoteFrom {
-		s.propose(state.KindNoteSession, &state.NoteSession{Session: hash})
+// note notes that a session is used, once in a while. The request does not wait for it; where it
+// fails a later one does it.
+func (s *Service) note(v *state.SessionView, hash [32]byte) {
+	if s.now() < v.NoteFrom {
+		return
 	}
+	s.notes.Begin(hash, func() {
+		r := s.propose(state.KindNoteSession, &state.NoteSession{Session: hash})
+		if r.Outcome != engine.OutcomeDone {
+			s.config.Log.Debug("the use of a session is not noted", "outcome", r.Outcome)
+		}
+	})
+}
+
+// End ends the session of a request on all nodes, and takes its cookie away; without a session it
+// does nothing. After an error the session may still be there.
+func (s *Service) End(ctx *fasthttp.RequestCtx) error {
+	token := s.cookie(ctx, sessionCookie)
+	if token == "" {
+		return nil
+	}
+	r := s.propose(state.KindEndSession, &state.EndSession{Session: hashOf(token)})
+	if r.Outcome != engine.OutcomeDone {
+		return fmt.Errorf("%w: %s", ErrBusy, r.Outcome)
+	}
+	s.setCookie(ctx, s.cookieName(sessionCookie), "", 0)
+	return nil
 }
 
 // Form reads a form that somebody who is signed in has sent. It refuses one that another site's
@@ -99,21 +135,6 @@ func (s *Service) own(ctx *fasthttp.RequestCtx) bool {
 		return true
 	}
 	return false
-}
-
-// Open opens a session of operators for whoever has proved to have the admin key, and gives it to
-// the browser.
-func (s *Service) Open(ctx *fasthttp.RequestCtx) error {
-	token, err := server.MintKey(server.KeyPrefixSession)
-	if err != nil {
-		return err
-	}
-	c := &state.OpenSession{Session: hashOf(token), Replaces: hashOf(s.cookie(ctx, sessionCookie))}
-	if r := s.propose(state.KindOpenSession, c); !r.Outcome.Refused() && s.fresh() {
-		s.setCookie(ctx, s.cookieName(sessionCookie), token, sessionLife)
-		return nil
-	}
-	return ErrBusy
 }
 
 // The cookies.

@@ -97,7 +97,9 @@ type API struct {
 	calling    preflights
 	// examining are the requests that inspect products.
 	examining places
-	used      uses
+	// used are workspaces, by row, and sessions whose use is being noted.
+	used     server.Notes[uint32]
+	sessions server.Notes[[32]byte]
 }
 
 // answersPurpose derives the key under which people's answers to agents are sealed.

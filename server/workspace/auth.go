@@ -115,14 +115,6 @@ func (a *API) session(hash [32]byte) (state.SessionView, bool) {
 	return a.machine.Session(hash, state.SurfaceWorkspaces, a.now())
 }
 
-// noteSession keeps a session, and the workspace that it works in, from counting as unused.
-func (a *API) noteSession(v *state.SessionView, hash [32]byte) {
-	if a.now() >= v.NoteFrom {
-		a.propose(state.KindNoteSession, &state.NoteSession{Session: hash})
-	}
-	a.noteUse(&v.Principal)
-}
-
 // origin is where changes by a session must come from.
 func (a *API) origin() string {
 	if a.config.SignIn != nil {

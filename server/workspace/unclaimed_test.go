@@ -40,11 +40,8 @@ func (n *node) noted() (entries int) {
 // settled waits until no use is being noted, and returns how many were.
 func (n *node) settled() (entries int) {
 	n.t.Helper()
-	require.Eventually(n.t, func() bool {
-		n.api.used.mu.Lock()
-		defer n.api.used.mu.Unlock()
-		return len(n.api.used.noted) == 0
-	}, 10*time.Second, time.Millisecond)
+	require.Eventually(n.t, func() bool { return n.api.used.UnderWay() == 0 },
+		10*time.Second, time.Millisecond)
 	return n.noted()
 }
 
@@ -84,19 +81,6 @@ func TestUsesAreNotedOneAtATime(t *testing.T) {
 	a.call("GET", "/v1/account", "").is(200, "")
 	require.Equal(t, 2, n.settled())
 	require.EqualValues(t, 2, g.came.Load())
-}
-
-// TestUsesUnderWayAreBounded: of all workspaces together.
-func TestUsesUnderWayAreBounded(t *testing.T) {
-	var u uses
-	for row := range uint32(mostUses) {
-		require.True(t, u.begin(row))
-		require.False(t, u.begin(row))
-	}
-	require.False(t, u.begin(mostUses))
-	u.end(3)
-	require.True(t, u.begin(mostUses))
-	require.Len(t, u.noted, mostUses)
 }
 
 // TestUnusedWorkspacesSaySo: reading is a use, of which an hour's are one entry; after 14 days

@@ -207,3 +207,49 @@ func TestKeptMailsAreForLoopback(t *testing.T) {
 		require.ErrorContains(t, c.Validate(), "mail.folder")
 	}
 }
+
+// TestWhoOperates: by the issuer's word and the address, and where their sessions may go.
+func TestWhoOperates(t *testing.T) {
+	valid := config.Default()
+	valid.AdminKeyHash = someHash
+	valid.Members = []config.Member{{ID: "node1", Raft: "127.0.0.1:7080"}}
+	require.True(t, valid.SignIn.KeySignsIn(), "nobody else could")
+	valid.SignIn.Persons = config.Issuer{Issuer: "https://id.example", ClientID: "c"}
+	require.True(t, valid.SignIn.KeySignsIn())
+	valid.SignIn.OpsURL = "https://ops.example"
+	valid.SignIn.Operators = []config.Operator{
+		{Email: "Kim@acme.example", On: "cluster", May: "view"},
+		{Email: "kim@acme.example", On: "account:acme", May: "manage"},
+		{Issuer: "https://id.example", Email: "bob@acme.example", On: "account:acme", May: "manage"},
+	}
+	require.NoError(t, valid.Validate())
+	require.False(t, valid.SignIn.KeySignsIn())
+	rows := valid.SignIn.Allows("https://id.example", "KIM@ACME.example")
+	require.Len(t, rows, 2)
+	require.Equal(t, []string{"", "acme"}, []string{rows[0].Account(), rows[1].Account()})
+	require.Len(t, valid.SignIn.Allows("https://id.example", "bob@acme.example"), 1)
+	for _, stranger := range []string{"", "eve@acme.example", "kim@acme.example.evil", "\u212aim@acme.example"} {
+		require.Empty(t, valid.SignIn.Allows("https://id.example", stranger), stranger)
+	}
+	require.Empty(t, valid.SignIn.Allows("https://evil.example", "kim@acme.example"))
+	for want, breakIt := range map[string]func(*config.Config){
+		"0.0.0.0:9080 is no address": func(c *config.Config) { c.SignIn.OpsURL, c.Ops = "", "0.0.0.0:9080" },
+		":9080 is no address":        func(c *config.Config) { c.SignIn.OpsURL, c.Ops = "", ":9080" },
+		"in clear":                   func(c *config.Config) { c.SignIn.OpsURL = "http://ops.example" },
+		"without a path":             func(c *config.Config) { c.SignIn.OpsURL = "https://ops.example/" },
+		"signs nobody in":            func(c *config.Config) { c.SignIn.Persons = config.Issuer{} },
+		"operators[1]: its issuer": func(c *config.Config) {
+			c.SignIn.Operators = []config.Operator{
+				c.SignIn.Operators[0],
+				{Issuer: "https://other.example", Email: "a@b", On: "cluster", May: "view"},
+			}
+		},
+		"opsURL is https://ops.example": func(c *config.Config) { c.SignIn.Development = true },
+	} {
+		c := valid
+		breakIt(&c)
+		require.ErrorContains(t, c.Validate(), want)
+	}
+	valid.SignIn.OpsURL = ""
+	require.NoError(t, valid.Validate(), "on loopback")
+}

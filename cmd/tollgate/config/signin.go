@@ -17,11 +17,14 @@ type SignIn struct {
 	Agents  Issuer `yaml:"agents"`
 	// Origin is where pages come from that change something; empty is publicURL's.
 	Origin string `yaml:"origin"`
-	// OpsURL is where the operations listener is reached by operators' browsers, http(s)://host
-	// without a path; empty is Ops.
+	// OpsURL is where the operations listener is reached by operators' browsers, https://host without
+	// a path (http on loopback); empty is Ops.
 	OpsURL string `yaml:"opsURL"`
-	// Operators are who may use the operators' pages.
+	// Operators are who may use the operators' pages. With none, or without Persons, the admin key
+	// opens a session there.
 	Operators []Operator `yaml:"operators"`
+	// AdminKey lets it do so with operators, too: for when the identity provider does not answer.
+	AdminKey bool `yaml:"adminKey"`
 	// AllowNetworks are private networks in which the issuers may be, for their requests alone.
 	AllowNetworks []string `yaml:"allowNetworks"`
 	// Development lets the provider of `tollgate dev` sign people in, which proves nothing: on
@@ -50,10 +53,26 @@ type Operator struct {
 	// Issuer is who says that Email is theirs; empty is that of Persons.
 	Issuer string `yaml:"issuer"`
 	Email  string `yaml:"email"`
-	// On is cluster, or account: and an account's id. May is view or manage.
+	// On is cluster, or account: and an account's name, as its addresses have it. May is view or
+	// manage.
 	On  string `yaml:"on"`
 	May string `yaml:"may"`
 }
+
+// Account is the account's name; empty is the whole cluster.
+func (o *Operator) Account() string {
+	account, _ := strings.CutPrefix(o.On, operatorAccount)
+	if account == o.On {
+		return ""
+	}
+	return account
+}
+
+// OperatorsSignIn says that operators sign in by name.
+func (s *SignIn) OperatorsSignIn() bool { return s.Persons.Issuer != "" && len(s.Operators) > 0 }
+
+// KeySignsIn says that the admin key opens a session of the operators' pages.
+func (s *SignIn) KeySignsIn() bool { return s.AdminKey || !s.OperatorsSignIn() }
 
 // Allows says that an identity is an operator, and returns its rows.
 func (s *SignIn) Allows(issuer, email string) (rows []Operator) {
@@ -109,11 +128,13 @@ func (c *Config) validateSignIn(complain func(string, ...any)) {
 		}
 	}
 	for i, o := range s.Operators {
-		account, _ := strings.CutPrefix(o.On, operatorAccount)
 		if !strings.Contains(o.Email, "@") || o.May != OperatorView && o.May != OperatorManage ||
-			o.On != OperatorCluster && (account == "" || account == o.On) {
-			complain("signIn.operators[%d]: want an email, on: cluster or account:ID, and may: view or "+
+			o.On != OperatorCluster && o.Account() == "" {
+			complain("signIn.operators[%d]: want an email, on: cluster or account:NAME, and may: view or "+
 				"manage", i)
+		}
+		if s.Persons.Issuer == "" || o.Issuer != "" && o.Issuer != s.Persons.Issuer {
+			complain("signIn.operators[%d]: its issuer signs nobody in: want that of signIn.persons", i)
 		}
 	}
 	if u, err := url.Parse(c.BaseURL()); s.Persons.Issuer != "" &&
@@ -121,6 +142,7 @@ func (c *Config) validateSignIn(complain func(string, ...any)) {
 		complain("signIn: the public address is %s: sessions do not go in clear; set publicURL to "+
 			"https://host, with httpTLS or a proxy that ends TLS", c.BaseURL())
 	}
+	c.validateOpsURL(complain)
 	if s.Development {
 		for name, address := range map[string]string{"http": c.HTTP, "ops": c.Ops} {
 			if host, _, err := net.SplitHostPort(address); err != nil || !loopback(host) {
@@ -129,9 +151,32 @@ func (c *Config) validateSignIn(complain func(string, ...any)) {
 					name, address)
 			}
 		}
-		if u, err := url.Parse(c.PublicURL); err != nil || c.PublicURL != "" && !loopback(u.Hostname()) {
-			complain("signIn.development: publicURL is %s: want none, or one of loopback", c.PublicURL)
+		for name, text := range map[string]string{"publicURL": c.PublicURL, "signIn.opsURL": s.OpsURL} {
+			if u, err := url.Parse(text); err != nil || text != "" && !loopback(u.Hostname()) {
+				complain("signIn.development: %s is %s: want none, or one of loopback", name, text)
+			}
 		}
+	}
+}
+
+// validateOpsURL complains about an address that operators' browsers cannot be sent back to, or to
+// which a session would cross the network in clear.
+func (c *Config) validateOpsURL(complain func(string, ...any)) {
+	if !c.SignIn.OperatorsSignIn() {
+		return
+	}
+	u, err := url.Parse(c.OpsBase())
+	if err != nil {
+		return // it is complained about already
+	}
+	addr, err := netip.ParseAddr(u.Hostname())
+	switch {
+	case u.Hostname() == "" || err == nil && addr.IsUnspecified():
+		complain("signIn.opsURL: want https://host, where operators' browsers reach this node or a "+
+			"proxy in front: %s is no address for a browser", c.Ops)
+	case u.Scheme != "https" && !loopback(u.Hostname()):
+		complain("signIn.opsURL: %s: want https: operators' sessions would cross the network in clear; "+
+			"set opsTLS, or the address of a proxy that ends TLS", c.OpsBase())
 	}
 }
 

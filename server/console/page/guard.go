@@ -64,7 +64,7 @@ func (s *Site) SameSite(x *server.Exchange) *server.Fault {
 }
 
 func (s *Site) ownOrigin(origin, host string) bool {
-	if s.config.Origin != "" {
+	if s.config.Origin != "" && (origin == s.config.Origin || !s.config.OrHost) {
 		return origin == s.config.Origin
 	}
 	u, err := url.Parse(origin)

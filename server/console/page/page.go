@@ -100,6 +100,9 @@ type Config struct {
 	// Origin is the site's own origin, such as https://tollgate.example. Empty compares what
 	// browsers say with the request's Host, for a listener that has no public address.
 	Origin string
+	// OrHost takes also what comes from the request's own Host, for a listener that is reached by
+	// more than its public address.
+	OrHost bool
 	// FormTargets are other origins that a form's answer may lead to: a payment page.
 	FormTargets []string
 	Log         *slog.Logger

@@ -51,6 +51,9 @@ type Config struct {
 	MailboxKey string
 	// Callbacks are the addresses that browsers may be sent back to.
 	Callbacks []string
+	// Suggested are the addresses that the persons' form proposes, by callback: an operator's on the
+	// way to the operators' pages.
+	Suggested map[string]string
 	// Now is the clock; time.Now when nil.
 	Now func() time.Time
 }

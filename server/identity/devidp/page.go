@@ -33,6 +33,7 @@ type view struct {
 	Title, Alert    string
 	Form            bool
 	Action          template.URL // of the form
+	Suggested       string       // address
 	Token, Endpoint string
 	Home            bool
 }

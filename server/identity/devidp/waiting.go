@@ -31,7 +31,10 @@ func (p *Provider) authorize(path string) http.HandlerFunc {
 			return
 		}
 		if path == PersonsPath {
-			page(w, http.StatusOK, view{Title: "Sign in", Form: true, Action: formAction(r)})
+			page(w, http.StatusOK, view{
+				Title: "Sign in", Form: true, Action: formAction(r),
+				Suggested: p.config.Suggested[asked.redirect],
+			})
 			return
 		}
 		token := secret()
