@@ -309,22 +309,25 @@ func TestWhoIsSignedInSeesTheClusterWithoutALeader(t *testing.T) {
 	b.get("/console").is(200)
 }
 
-// TestTheKeyAsASecondWayIn: only where the configuration says so; then also when nobody can sign in
-// by name, and without a leader.
-func TestTheKeyAsASecondWayIn(t *testing.T) {
-	n, o := named(t)
+// TestTheKeyIsNoSecondWayIn: unless the configuration says so.
+func TestTheKeyIsNoSecondWayIn(t *testing.T) {
+	n, _ := named(t)
 	b := n.browser()
 	b.send("/console/sign-in", fields("key", n.key)).is(405)
 	require.Empty(t, b.cookies())
+}
 
+// TestTheKeyWhenNobodyCanSignInByName: it opens a session without a leader, which goes before one
+// that there was, and ends with it.
+func TestTheKeyWhenNobodyCanSignInByName(t *testing.T) {
 	var key string
-	n, o = named(t, func(n *node, c *console.Config) {
+	n, o := named(t, func(n *node, c *console.Config) {
 		key = n.key
 		c.KeyMatches = func(text []byte) bool { return string(text) == key }
 	})
 	n.browser().get("/console/sign-in").is(200, `id="provider"`, `id="sign-in"`, "Admin key")
 	o.grant("ops@example.com", console.Grant{})
-	b = n.by(o, "ops@example.com")
+	b := n.by(o, "ops@example.com")
 	b.get("/console/cluster").is(200, "ops@example.com")
 	n.tenants.NoLeader.Store(true)
 	n.NoLeader.Store(true)
