@@ -81,7 +81,7 @@ func New(c Config) (*Console, error) {
 	}); err != nil {
 		return nil, err
 	}
-	routes := append(s.site.Assets(), server.Route{
+	routes := append(s.site.Assets(), s.site.Icon(), server.Route{
 		Method: "GET", Path: "/", Operation: "console begin", Access: server.AccessOpen,
 		Handle: func(x *server.Exchange) { s.site.Redirect(x, Root) },
 	})
@@ -123,7 +123,7 @@ func (s *Console) Close() {
 func (s *Console) Handler(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		path := string(ctx.Request.Header.RequestURI())
-		if path == "/" || len(path) >= len(Root) && path[:len(Root)] == Root &&
+		if path == "/" || path == page.IconPath || len(path) >= len(Root) && path[:len(Root)] == Root &&
 			(len(path) == len(Root) || path[len(Root)] == '/' || path[len(Root)] == '?') {
 			s.table.Serve(ctx)
 			return

@@ -124,7 +124,7 @@ func (b *browser) makeCustomer() {
 	b.page("customer-new")
 	b.press("#subscribe button")
 	b.reads("#notice", "The subscription was created")
-	b.back()
+	b.back(1)
 	b.press("#subscribe button")
 	require.Equal(b.t, 1, b.count("#subscriptions tbody tr"), "the same form counts once")
 	b.follow("Customers")

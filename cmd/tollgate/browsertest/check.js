@@ -89,7 +89,7 @@
 
   const outline = () => [document.title, ...[...document.querySelectorAll("h1, h2, h3")]
     .filter(shown).map((e) => e.textContent.trim()),
-    `forms ${document.forms.length}`, `links ${document.querySelectorAll("a[href]").length}`];
+    `forms ${[...document.forms].filter((f) => shown(f.closest("details") || f)).length}`, `links ${[...document.links].filter(shown).length}`];
 
   window.tollgateCheck = {
     first: (selector) => [...document.querySelectorAll(selector)].find(shown),

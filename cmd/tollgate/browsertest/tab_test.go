@@ -36,6 +36,8 @@ type browser struct {
 type tab struct {
 	t   *testing.T
 	ctx context.Context
+	// mouse is where it was clicked last.
+	mouse place
 
 	mu sync.Mutex // guards all below
 	// trusted are the origins of a walk, and wrong is what was seen that no page may do.
@@ -224,8 +226,16 @@ func (b *tab) clickAt(element string) {
 	require.Eventually(b.t, func() bool {
 		at.Fault = "the page is being left"
 		return b.try(&at, check("middle(c."+element+")")) && at.Fault == ""
-	}, patience, 20*time.Millisecond, "%s of %s cannot be clicked at: %s", element, b.where(), &at)
-	b.do(chromedp.MouseClickXY(at.X, at.Y))
+	}, patience, 20*time.Millisecond, "%s of %s cannot be clicked at: %s",
+		element, b.where(), &at)
+	b.mouse = at
+	b.clickAgain()
+}
+
+// clickAgain clicks where the mouse is, whatever is there by now.
+func (b *tab) clickAgain() {
+	b.t.Helper()
+	b.do(chromedp.MouseClickXY(b.mouse.X, b.mouse.Y))
 }
 
 // place is where a mouse clicks, or why it cannot.
@@ -257,9 +267,9 @@ func (b *tab) paste(selector, text string) {
 	require.Equal(b.t, text, b.value(selector), selector)
 }
 
-// back presses the browser's button. A page that Chromium has kept is not loaded anew, so it is
-// its address that says when it is there.
-func (b *tab) back() {
+// back presses the browser's button, so often. A page that Chromium has kept is not loaded anew, so
+// it is its address that says when it is there.
+func (b *tab) back(steps int64) {
 	b.t.Helper()
 	var before string
 	b.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
@@ -267,7 +277,7 @@ func (b *tab) back() {
 		if err != nil {
 			return err
 		}
-		entry := all.Entries[all.CurrentIndex-1]
+		entry := all.Entries[all.CurrentIndex-steps]
 		before = entry.URL
 		_, err = cdp.Call(ctx, t, page.NavigateToHistoryEntry,
 			page.NavigateToHistoryEntryParams{EntryID: entry.ID})

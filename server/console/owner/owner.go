@@ -102,7 +102,7 @@ func New(c Config) (*Pages, error) {
 	}); err != nil {
 		return nil, err
 	}
-	routes := p.site.Assets()
+	routes := append(p.site.Assets(), p.site.Icon())
 	for _, r := range p.rows() {
 		routes = append(routes, p.route(r))
 	}

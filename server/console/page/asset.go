@@ -61,3 +61,20 @@ func (s *Site) Assets() []server.Route {
 	}
 	return rows
 }
+
+// Icon is the row at which browsers look for an icon that a page does not name, such as those of
+// signing in.
+func (s *Site) Icon() server.Route {
+	kept := s.assets["icon.svg"]
+	return server.Route{
+		Method: "GET", Path: IconPath, Operation: "icon", Access: server.AccessOpen,
+		Handle: func(x *server.Exchange) {
+			s.Guard(x)
+			x.Ctx.Response.Header.Set("Cache-Control", "public, max-age=86400")
+			x.Bare(200, kept.media, kept.body)
+		},
+	}
+}
+
+// IconPath is where browsers look for an icon by themselves.
+const IconPath = "/favicon.ico"
