@@ -216,6 +216,13 @@ const (
 	OutcomeAlertTestLimit Outcome = 241
 	// OutcomeAlertsInvalid: a value of a command about alerts is out of its bounds.
 	OutcomeAlertsInvalid Outcome = 242
+	// OutcomeScheduleUnavailable: no agent can run the flow now, so it gets no schedule; the reply
+	// says why.
+	OutcomeScheduleUnavailable Outcome = 246
+	// OutcomeScheduleLimit: as many flows of the workspace have a schedule as may.
+	OutcomeScheduleLimit Outcome = 247
+	// OutcomeFlowOptions: a flow's options do not go together.
+	OutcomeFlowOptions Outcome = 248
 	// OutcomeNetworkFull: the workspaces of the caller's network that nobody has claimed, or what is
 	// left of those that were removed, take as much room as one network's may.
 	OutcomeNetworkFull Outcome = 245

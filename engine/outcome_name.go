@@ -115,6 +115,9 @@ var outcomeNames = [...]string{
 	OutcomeAlertsOff:            "alerts_off",
 	OutcomeAlertTestLimit:       "alert_test_limit",
 	OutcomeAlertsInvalid:        "alerts_invalid",
+	OutcomeScheduleUnavailable:  "schedule_unavailable",
+	OutcomeScheduleLimit:        "schedule_limit",
+	OutcomeFlowOptions:          "flow_options",
 	OutcomeNetworkFull:          "network_full",
 }
 

@@ -116,6 +116,7 @@ func (n *node) open() error {
 	n.watchers.Go(n.carryOutRuns)
 	n.watchers.Go(n.collectPurchases)
 	n.watchers.Go(n.deliverAlerts)
+	n.watchers.Go(n.keepSchedules)
 	n.watchers.Go(n.saveOnSchedule)
 	return nil
 }

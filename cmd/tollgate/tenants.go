@@ -304,3 +304,17 @@ func (n *node) carryOutRuns() {
 	}()
 	n.tenants.workers.Run(ctx)
 }
+
+// keepSchedules helps schedules until the node closes.
+func (n *node) keepSchedules() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	n.watchers.Go(func() {
+		<-n.closing
+		cancel()
+	})
+	n.tenants.api.KeepSchedules(ctx, func() bool {
+		_, leads := n.cluster.Workspace().Leads()
+		return leads
+	})
+}

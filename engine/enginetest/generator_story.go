@@ -13,13 +13,15 @@ import (
 // run that a worker carries to its end, a purchase with what its provider says, a watch that tells
 // its owner; or nothing.
 func (g *workspaceGenerator) story() []engine.Record {
-	switch g.pick("story", "none", "none", "run", "order", "watch") {
+	switch g.pick("story", "none", "none", "run", "order", "watch", "regular") {
 	case "run":
 		return g.carried(g.row())
 	case "order":
 		return g.ordered()
 	case "watch":
 		return g.watched()
+	case "regular":
+		return g.regular()
 	}
 	return nil
 }

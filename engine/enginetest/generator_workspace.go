@@ -124,14 +124,17 @@ func (g *workspaceGenerator) flag(name string) bool { return rapid.Bool().Draw(g
 
 func (g *workspaceGenerator) saveFlow(row uint32, name string, replace bool) engine.Record {
 	return record(workspace.KindSaveFlow, &workspace.SaveFlow{
-		Workspace: row, ID: ID("flow " + name), Replace: replace,
-		Document: workspace.FlowDocument{
-			Name: g.pick("name", "Sign up", "Signup"), URL: "https://product.example/",
-			Task:            g.pick("task", "Sign up", "Log in"),
-			SuccessCriteria: "an account", Access: "public",
-			VerificationURL: "https://product.example/me", VerificationStatus: 200,
-		},
+		Workspace: row, ID: ID("flow " + name), Replace: replace, Document: g.document(),
 	})
+}
+
+func (g *workspaceGenerator) document() workspace.FlowDocument {
+	return workspace.FlowDocument{
+		Name: g.pick("name", "Sign up", "Signup"), URL: "https://product.example/",
+		Task:            g.pick("task", "Sign up", "Log in"),
+		SuccessCriteria: "an account", Access: "public",
+		VerificationURL: "https://product.example/me", VerificationStatus: 200,
+	}
 }
 
 func (g *workspaceGenerator) record() engine.Record {
@@ -140,7 +143,7 @@ func (g *workspaceGenerator) record() engine.Record {
 		g.worker, g.lifecycle, g.lifecycle, g.purchase, g.purchase, g.payment, g.payment,
 		g.approval, g.approval, g.setting, g.other, g.other, g.inspect, g.inspect,
 		g.person, g.person, g.person, g.person,
-		g.alert, g.alert, g.told, g.told,
+		g.alert, g.alert, g.told, g.told, g.schedule, g.schedule, g.agents,
 		func() engine.Record { return engine.Record{Kind: engine.KindTick} },
 	}
 	return rapid.SampledFrom(makers).Draw(g.t, "command")()

@@ -329,7 +329,11 @@ func (s *workspaceScenario) notifications(l *line) string {
 	views, _ := s.m.Notifications(s.row(l.word(0)), workspace.Page{Limit: 100})
 	var b strings.Builder
 	for _, v := range views {
-		fmt.Fprintf(&b, "%s read=%t\n", v.Kind, v.ReadAt != 0)
+		fmt.Fprintf(&b, "%s read=%t", v.Kind, v.ReadAt != 0)
+		if v.Skip != workspace.SkipNot {
+			fmt.Fprintf(&b, " reason=%s", v.Skip)
+		}
+		b.WriteString("\n")
 	}
 	return b.String()
 }

@@ -54,6 +54,7 @@ var acts = map[engine.Kind]struct {
 	KindRotateAlertSecret: {"rotate_alert_secret", decodeFields[RotateAlertSecret]},
 	KindSendTestAlert:     {"test_alert", decodeFields[SendTestAlert]},
 	KindRotateKeys:        {"rotate_keys", decodeFields[RotateKeys]},
+	KindScheduleFlow:      {"schedule_flow", decodeFields[ScheduleFlow]},
 }
 
 func decodeAct(m *Machine, payload []byte) (command, error) {
@@ -87,6 +88,8 @@ func (c *Act) subject() [16]byte {
 		return inner.Flow
 	case *SendTestAlert:
 		return inner.Flow
+	case *ScheduleFlow:
+		return inner.Flow
 	}
 	return [16]byte{}
 }
@@ -112,6 +115,8 @@ func (c *Act) within(t *turn) bool {
 	case *RotateAlertSecret:
 		return inner.Workspace == c.Workspace
 	case *SendTestAlert:
+		return inner.Workspace == c.Workspace
+	case *ScheduleFlow:
 		return inner.Workspace == c.Workspace
 	}
 	return t.purchaseRow(c.Workspace, c.subject()) != 0
@@ -221,7 +226,7 @@ func (t *turn) values(row uint32, subject [16]byte) []ActChange {
 	if f != 0 {
 		values[6].After = strconv.FormatBool(t.flows.Read(f).SignupConfirmed)
 	}
-	return append(values, t.alertValues(f)...)
+	return append(append(values, t.alertValues(f)...), t.scheduleValues(f))
 }
 
 // act is something that an owner did, or an operator for them.
@@ -267,7 +272,8 @@ type ActView struct {
 	At    int64
 	Actor string
 	// Action is its name: claim, approve, deny, confirm_signup, set_billing, rotate_keys,
-	// grant_credits, retry_refund, remove, set_alerts, rotate_alert_secret, test_alert.
+	// grant_credits, retry_refund, remove, set_alerts, rotate_alert_secret, test_alert,
+	// schedule_flow.
 	Action  string
 	Subject [16]byte // the purchase or flow; zero is none
 	Note    string

@@ -136,11 +136,17 @@ func cutText(text string, most int) string {
 	return text[:most]
 }
 
-// alerting are the alerts of which something waits, lower rows first. It is no state: it follows
-// from the table.
-type alerting []uint32
+// waiting are the rows of a table for which something is to be done, lower rows first. It is no
+// state: it follows from the table.
+type waiting []uint32
 
-func (w *alerting) note(row uint32, waits bool) {
+// behind are those of higher rows.
+func (w waiting) behind(row uint32) []uint32 {
+	at, _ := slices.BinarySearch(w, row+1)
+	return w[at:]
+}
+
+func (w *waiting) note(row uint32, waits bool) {
 	at, found := slices.BinarySearch(*w, row)
 	switch {
 	case waits && !found:
@@ -378,8 +384,7 @@ func (m *Machine) DueAlerts(now int64, after uint32, most int) (due []DueAlert, 
 	s := m.state.Load()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	at, _ := slices.BinarySearch(s.alerting, after+1)
-	for looked, row := range s.alerting[at:] {
+	for looked, row := range s.alerting.behind(after) {
 		if len(due) >= most || looked >= mostDueLooked {
 			return due, after
 		}

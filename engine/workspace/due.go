@@ -8,6 +8,7 @@ const (
 	duePurchase = 2
 	// dueWorkspace is for those that nobody has claimed.
 	dueWorkspace = 3
+	dueSchedule  = 4
 )
 
 // dueItem says that a row's Due is, or was, at an instant.
@@ -17,7 +18,8 @@ type dueItem struct {
 	row  uint32
 }
 
-// dues is a heap, earliest first, runs before purchases before workspaces, lower rows first. A row
+// dues is a heap, earliest first, runs before purchases before workspaces before schedules, lower
+// rows first. A row
 // whose instant has changed leaves an item behind, which is dropped when it comes to the top. A
 // workspace's instant only ever moves on, by each of its uses: its one item moves when it comes to
 // the top.
@@ -60,6 +62,8 @@ func (s *state) instant(i dueItem) int64 {
 		return s.runs.Read(i.row).Due
 	case duePurchase:
 		return s.purchases.Read(i.row).Due
+	case dueSchedule:
+		return s.schedules.Read(i.row).Due
 	}
 	return s.unusedEnd(s.workspaces.Read(i.row))
 }
@@ -115,6 +119,8 @@ func (t *turn) advance() {
 			t.runDue(item.row)
 		case duePurchase:
 			t.purchaseDue(item.row)
+		case dueSchedule:
+			t.scheduleDue(item.row)
 		default:
 			happened += t.remove(item.row) / rowsAtOnce
 		}

@@ -107,6 +107,15 @@ func goldenRecords() map[string]wire.Fielder {
 				Reason: "r", Run: id, Outcome: OutcomePassed, Flow: "f", Step: "s", Code: "c", Why: "w",
 			}},
 		},
+		"header-agents": &header{Shard: 1, Agents: []string{"nop nop 1", "http http 2"}},
+		"flow-schedule": &flow{ID: id, Workspace: 1, Schedule: 2},
+		"run-scheduled": &run{ID: id, Workspace: 1, Scheduled: 5},
+		"notification-skipped": &notification{
+			ID: id, Workspace: 1, Kind: NoticeScheduleSkipped, Flow: 3, Skip: SkipPayment,
+		},
+		"schedule": &schedule{
+			Workspace: 1, Flow: 2, EveryHours: 24, At: 3, Trying: 4, Due: 5, Asked: true, Told: 6,
+		},
 		"request":         &request{Key: id, Body: id, Made: id, At: 4},
 		"signups":         &signups{Source: id, At: 4, Count: 5},
 		"header-sessions": &header{Shard: 1, SessionsFrom: 2, SessionsTo: 3},
@@ -225,7 +234,7 @@ func (s *state) brokenErrands() string {
 
 // brokenAlerts counts anew what waits to be sent.
 func (s *state) brokenAlerts() string {
-	var want alerting
+	var want waiting
 	for row := uint32(1); row <= s.alerts.Len(); row++ {
 		if s.alerts.Read(row).waits() {
 			want = append(want, row)
@@ -236,6 +245,40 @@ func (s *state) brokenAlerts() string {
 	}
 	if !slices.Equal(want, s.alerting) {
 		return fmt.Sprintf("alerts that wait: %v, counted %v", s.alerting, want)
+	}
+	return s.brokenSchedules()
+}
+
+// brokenSchedules counts anew which schedules wait for a preflight, and looks whether an instant of
+// one has begun two runs, or is none of its own.
+func (s *state) brokenSchedules() string {
+	var want waiting
+	for row := uint32(1); row <= s.schedules.Len(); row++ {
+		of := s.schedules.Read(row)
+		if of.Asked {
+			want = append(want, row)
+		}
+		if s.flows.Read(of.Flow).Schedule != row || of.Trying >= of.At && of.Trying != 0 ||
+			(of.Due == 0) != (of.EveryHours == 0) || of.Due > of.At ||
+			of.EveryHours != 0 && s.flows.Read(of.Flow).ArchivedAt != 0 {
+			return fmt.Sprintf("schedule %d: %+v", row, of)
+		}
+	}
+	if !slices.Equal(want, s.asking) {
+		return fmt.Sprintf("schedules that ask: %v, counted %v", s.asking, want)
+	}
+	type instant struct {
+		flow uint32
+		at   int64
+	}
+	begun := map[instant]bool{}
+	for row := uint32(1); row <= s.runs.Len(); row++ {
+		r := s.runs.Read(row)
+		at := instant{r.Flow, r.Scheduled}
+		if r.Scheduled != 0 && (begun[at] || r.CreatedAt < r.Scheduled) {
+			return fmt.Sprintf("a second run of the instant %+v, or one before it", at)
+		}
+		begun[at] = true
 	}
 	return ""
 }
@@ -249,6 +292,16 @@ func (m *Machine) Seen(into map[string]bool) {
 	for row := uint32(1); row <= s.runs.Len(); row++ {
 		r := s.runs.Read(row)
 		into[kinds[r.Charge]+" "+states[r.ChargeState]] = true
+	}
+	for row := uint32(1); row <= s.runs.Len(); row++ {
+		if r := s.runs.Read(row); r.Scheduled != 0 {
+			into["scheduled "+states[r.ChargeState]] = true
+		}
+	}
+	for row := uint32(1); row <= s.notifications.Len(); row++ {
+		if n := s.notifications.Read(row); n.Kind == NoticeScheduleSkipped {
+			into["skipped "+n.Skip.String()] = true
+		}
 	}
 	for row := uint32(1); row <= s.purchases.Len(); row++ {
 		p := s.purchases.Read(row)

@@ -85,6 +85,8 @@ type flow struct {
 	Verified, WithCredential, TestAccount bool
 	// Alert is what its owner wants to hear of its watch; 0 is nothing that was ever set.
 	Alert uint32
+	// Schedule is when its runs begin by themselves; 0 is one that never did.
+	Schedule uint32
 	// base is the text that those of its runs are packed behind. It is no state.
 	base place
 }
@@ -113,6 +115,7 @@ func (f *flow) Fields(w *wire.Codec) {
 	w.Bool(20, &f.WithCredential)
 	w.Bool(21, &f.TestAccount)
 	wire.Uint(w, 130, &f.Alert)
+	wire.Uint(w, 141, &f.Schedule)
 }
 
 // SaveFlow creates a flow, or replaces the document of one: a new version, unless nothing but the
@@ -134,6 +137,13 @@ func (c *SaveFlow) Fields(w *wire.Codec) {
 }
 
 func (c *SaveFlow) apply(t *turn) engine.Outcome {
+	if row := t.flowRow(c.Workspace, c.ID); c.Document.VerificationURL == "" && t.scheduled(row) {
+		return engine.OutcomeFlowOptions
+	}
+	return c.save(t)
+}
+
+func (c *SaveFlow) save(t *turn) engine.Outcome {
 	w, ok := t.workspace(c.Workspace)
 	if !ok {
 		return engine.OutcomeRecordUnknown
@@ -175,10 +185,8 @@ func (c *SaveFlow) apply(t *turn) engine.Outcome {
 		t.changeFlow(c, row)
 	}
 	f := t.flows.Write(row)
-	d := &c.Document
 	f.ChangedAt = t.stamp
-	f.Verified, f.WithCredential = d.VerificationURL != "", d.Credential != ""
-	f.TestAccount = d.Access == "test_account"
+	f.describe(&c.Document)
 	t.flowTexts.Write(row).Bytes = text
 	t.fold(uint64(row)<<32 | uint64(f.Version))
 	return engine.OutcomeDone
@@ -209,15 +217,25 @@ func (t *turn) renamed(row uint32, d FlowDocument) bool {
 // watch, and what its owner confirmed was for the product that it named.
 func (t *turn) changeFlow(c *SaveFlow, row uint32) {
 	before, f := t.document(row), t.flows.Write(row)
+	f.restart(&before, &c.Document)
+	if f.Misses = 0; f.Watch == WatchPassing {
+		f.Watch, f.WatchAt = WatchUnknown, t.stamp
+	}
+}
+
+// restart makes a new version of another document.
+func (f *flow) restart(before, d *FlowDocument) {
 	f.Version++
-	d := &c.Document
 	if before.URL != d.URL || before.VerificationURL != d.VerificationURL ||
 		before.Credential != d.Credential {
 		f.SignupConfirmed = false
 	}
-	if f.Misses = 0; f.Watch == WatchPassing {
-		f.Watch, f.WatchAt = WatchUnknown, t.stamp
-	}
+}
+
+// describe keeps what this machine needs of the document.
+func (f *flow) describe(d *FlowDocument) {
+	f.Verified, f.WithCredential = d.VerificationURL != "", d.Credential != ""
+	f.TestAccount = d.Access == "test_account"
 }
 
 // flowTaken says that some workspace has a flow of this id, archived or not.
@@ -226,8 +244,8 @@ func (s *state) flowTaken(id [16]byte) bool {
 	return s.flowBy.Find(s.idHash(&id), is) != 0
 }
 
-// ArchiveFlow takes a flow out of lists for good, and forgets its document and its alerts; its runs
-// stay.
+// ArchiveFlow takes a flow out of lists for good, and forgets its document, its alerts and its
+// schedule; its runs stay.
 type ArchiveFlow struct {
 	Workspace uint32
 	ID        [16]byte
@@ -249,6 +267,7 @@ func (c *ArchiveFlow) apply(t *turn) engine.Outcome {
 	}
 	t.flows.Write(row).ArchivedAt = t.stamp
 	t.forgetAlert(row)
+	t.schedule(row, 0)
 	text := t.flowTexts.Write(row)
 	t.rooms.hold(c.Workspace, -len(text.Bytes))
 	text.Bytes = nil
@@ -310,6 +329,9 @@ func (c *NotePreflight) apply(t *turn) engine.Outcome {
 	f.Preflight, f.NoKey, f.WrongKey = c.Version, c.NoKey, c.WrongKey
 	f.AlreadyTrue, f.PreflightAt = c.AlreadyTrue, t.stamp
 	t.fold(uint64(row))
+	if f.Schedule != 0 && t.schedules.Read(f.Schedule).Asked {
+		t.try(f.Schedule, false)
+	}
 	return engine.OutcomeDone
 }
 
@@ -367,7 +389,7 @@ func (u Unready) String() string {
 
 // unready says why no agent can run the flow. A signup that was not confirmed comes last: approving
 // a purchase confirms it.
-func (f *flow) unready(agent bool) Unready {
+func (s *state) unready(f *flow, agent bool) Unready {
 	switch {
 	case !agent:
 		return UnreadyNoAgent

@@ -153,6 +153,11 @@ func goldenCommands() map[engine.Kind]wire.Fielder {
 			Alert: 1, Number: 5, Attempt: 2, Result: workspace.AlertRetry, Answer: 500, Reason: "r",
 			WaitMS: 3,
 		},
+		workspace.KindSetAgents: &workspace.SetAgents{Agents: []string{"nop nop 1", "http http 2"}},
+		workspace.KindScheduleFlow: &workspace.ScheduleFlow{
+			Workspace: 1, Flow: id("f"), EveryHours: 24, Save: true, Replace: true,
+			Document: workspace.FlowDocument{Name: "n"},
+		},
 		workspace.KindReadNotification: &workspace.ReadNotification{Workspace: 1, ID: id("n")},
 		workspace.KindStartLocalRun:    &workspace.StartLocalRun{Workspace: 1, ID: id("l")},
 		workspace.KindSignIn: &workspace.SignIn{

@@ -28,6 +28,7 @@ const (
 	labelTransaction  = "transaction"
 	labelLink         = "link"
 	labelAlert        = "alert"
+	labelScheduled    = "scheduled"
 )
 
 const (

@@ -188,12 +188,15 @@ const (
 	NoticeHandoff     NoticeKind = 4
 	NoticePurchase    NoticeKind = 5
 	NoticeRunReturned NoticeKind = 6
+	// NoticeScheduleSkipped: an instant of a flow's schedule brought no run.
+	NoticeScheduleSkipped NoticeKind = 7
 )
 
 // String is the kind's name in the API.
 func (k NoticeKind) String() string {
 	return [...]string{
 		"", "regression", "recovered", "fix_verified", "handoff", "purchase", "run_returned",
+		"schedule_skipped",
 	}[k]
 }
 
@@ -205,6 +208,8 @@ type notification struct {
 	Flow                 uint32
 	Run, Issue, Purchase [16]byte
 	CreatedAt, ReadAt    int64
+	// Skip is why an instant of a schedule brought no run.
+	Skip Skip
 }
 
 // Fields states the row's fields.
@@ -219,6 +224,7 @@ func (n *notification) Fields(w *wire.Codec) {
 	w.ID(8, &n.Purchase)
 	w.Int(9, &n.CreatedAt)
 	w.Int(10, &n.ReadAt)
+	wire.Uint(w, 141, &n.Skip)
 }
 
 // notice is what a notification is made of.
@@ -228,11 +234,17 @@ type notice struct {
 	purchase *purchase
 	issue    [16]byte
 	number   uint64
+	// Of a schedule.
+	workspace, flow uint32
+	skip            Skip
 }
 
 func (t *turn) notify(w *workspace, n notice) {
 	row, next := t.notifications.Append()
-	*next = notification{Before: w.Notifications, Kind: n.kind, Issue: n.issue, CreatedAt: t.stamp}
+	*next = notification{
+		Workspace: n.workspace, Flow: n.flow, Skip: n.skip, Before: w.Notifications, Kind: n.kind,
+		Issue: n.issue, CreatedAt: t.stamp,
+	}
 	if n.run != nil {
 		next.Workspace, next.Flow, next.Run = n.run.Workspace, n.run.Flow, n.run.ID
 	}

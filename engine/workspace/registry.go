@@ -64,6 +64,8 @@ const (
 	KindSendTestAlert     engine.Kind = 132
 	KindBeginAlert        engine.Kind = 133
 	KindNoteAlert         engine.Kind = 134
+	KindSetAgents         engine.Kind = 141
+	KindScheduleFlow      engine.Kind = 142
 )
 
 // A command states its effect once. apply runs on the goroutine of Machine.Apply, under the state's
@@ -137,6 +139,8 @@ var registry = [...]definition{
 	KindSendTestAlert:     {"SendTestAlert", decodeFields[SendTestAlert]},
 	KindBeginAlert:        {"BeginAlert", decodeFields[BeginAlert]},
 	KindNoteAlert:         {"NoteAlert", decodeFields[NoteAlert]},
+	KindSetAgents:         {"SetAgents", decodeFields[SetAgents]},
+	KindScheduleFlow:      {"ScheduleFlow", decodeFields[ScheduleFlow]},
 }
 
 // define finds a kind in the registry.

@@ -52,9 +52,11 @@ type room struct {
 	bytes   uint64
 	flows   uint32 // archived ones included
 	records uint32 // flows, runs and purchases
-	network uint32 // by number; 0 is not known
-	claimed bool
-	gone    bool
+	// schedules are the flows whose runs begin by themselves.
+	schedules uint32
+	network   uint32 // by number; 0 is not known
+	claimed   bool
+	gone      bool
 }
 
 // rooms are those of all workspaces, by row; strangers is the sum of those without an owner, gone
@@ -255,6 +257,13 @@ func (s *state) countRooms() (r rooms) {
 	for row := uint32(1); row <= s.alerts.Len(); row++ {
 		a := s.alerts.Read(row)
 		r.hold(a.Workspace, a.bytes())
+	}
+	for row := uint32(1); row <= s.schedules.Len(); row++ {
+		of := s.schedules.Read(row)
+		r.hold(of.Workspace, scheduleRowBytes)
+		if of.EveryHours != 0 {
+			r.of[of.Workspace].schedules++
+		}
 	}
 	s.countInspections(&r)
 	return r

@@ -95,6 +95,8 @@ type run struct {
 	// Due is when the run ends by itself: queue, lease, wall or person's limit. WallEnd is when its
 	// worker's time is over.
 	Due, WallEnd int64
+	// Scheduled is the instant of its flow's schedule that has begun it; 0 is none.
+	Scheduled int64
 }
 
 // Fields states the row's fields.
@@ -119,6 +121,7 @@ func (r *run) Fields(w *wire.Codec) {
 	w.Int(18, &r.FinishedAt)
 	w.Int(19, &r.Due)
 	w.Int(20, &r.WallEnd)
+	w.Int(21, &r.Scheduled)
 }
 
 // What a run's texts hold at most; longer ones are cut by the server before they are proposed.
@@ -274,15 +277,21 @@ func (c *StartRun) apply(t *turn) engine.Outcome {
 		ID: c.ID, Workspace: c.Workspace, Flow: flowRow, FlowVersion: f.Version, Kind: RunHosted,
 		Agent: t.agent(c.Agent), CreatedAt: t.stamp,
 	}
-	w.Ledger.Started++
-	t.reserve(&w, &r, kind)
-	row := t.addRun(&w, r, RunText{})
-	t.flows.Write(flowRow).Open = row
-	t.keepRequest(c.Key, c.Body, madeRun, row)
-	*t.workspaces.Write(c.Workspace) = w
-	t.enqueue(row)
+	t.begin(&w, r, kind, c.Key, c.Body)
 	t.answer(&RunReply{ID: c.ID})
 	return engine.OutcomeDone
+}
+
+// begin reserves what pays for a run and queues it; w's ledger has been rolled. The key is that of
+// the request that has made it; zero is none.
+func (t *turn) begin(w *workspace, r run, kind ChargeKind, key, body [16]byte) {
+	w.Ledger.Started++
+	t.reserve(w, &r, kind)
+	row := t.addRun(w, r, RunText{})
+	t.flows.Write(r.Flow).Open = row
+	t.keepRequest(key, body, madeRun, row)
+	*t.workspaces.Write(r.Workspace) = *w
+	t.enqueue(row)
 }
 
 // check is what stands between a flow and a run of it, in the documented order. A signup that was
@@ -293,31 +302,41 @@ func (c *StartRun) check(t *turn, w *workspace, row uint32) (ChargeKind, engine.
 		c.Credits != t.policy.CreditsRun {
 		return 0, engine.OutcomeQuoteChanged
 	}
-	reason := f.unready(c.Agent != "")
+	reason := t.unready(f, c.Agent != "")
 	kind, paid := t.choose(w)
 	if reason == UnreadySignupNotConfirmed && paid == engine.OutcomePaymentRequired &&
 		t.confirms(w, row) {
 		reason = UnreadyNot
 	}
-	switch {
-	case reason != UnreadyNot:
+	if reason != UnreadyNot {
 		t.answer(&UnreadyReply{Reason: reason})
 		return 0, engine.OutcomeExecutionUnavailable
-	case f.Open != 0:
-		return 0, engine.OutcomeFlowBusy
-	case w.Ledger.Started >= t.policy.RunsPerDay:
-		t.answer(&RetryReply{ResetsAt: nextDay(t.stamp), Limit: t.policy.RunsPerDay})
-		return 0, engine.OutcomeRunLimit
-	case t.room(f.Workspace, runRowBytes) != engine.OutcomeDone:
-		return 0, engine.OutcomeWorkspaceFull
-	case paid != engine.OutcomeDone:
-		return 0, paid
-	case t.queued >= t.policy.QueueLimit:
-		return 0, engine.OutcomeRunnerBusy
-	case t.requests.full():
+	}
+	if refused := t.admits(w, f, paid); refused != engine.OutcomeDone {
+		return 0, refused
+	}
+	if t.requests.full() {
 		return 0, engine.OutcomeKeysFull
 	}
 	return kind, engine.OutcomeDone
+}
+
+// admits says whether a run may begin of a flow that an agent can run; paid is what choose said.
+func (t *turn) admits(w *workspace, f *flow, paid engine.Outcome) engine.Outcome {
+	switch {
+	case f.Open != 0:
+		return engine.OutcomeFlowBusy
+	case w.Ledger.Started >= t.policy.RunsPerDay:
+		t.answer(&RetryReply{ResetsAt: nextDay(t.stamp), Limit: t.policy.RunsPerDay})
+		return engine.OutcomeRunLimit
+	case t.room(f.Workspace, runRowBytes) != engine.OutcomeDone:
+		return engine.OutcomeWorkspaceFull
+	case paid != engine.OutcomeDone:
+		return paid
+	case t.queued >= t.policy.QueueLimit:
+		return engine.OutcomeRunnerBusy
+	}
+	return engine.OutcomeDone
 }
 
 // addRun appends a run to its workspace's list.

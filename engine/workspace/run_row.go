@@ -232,7 +232,8 @@ func appendRun(dst []byte, r *run) []byte {
 	for _, v := range [...]int64{r.CreatedAt, r.StartedAt, r.FinishedAt} {
 		dst, at = binary.AppendVarint(dst, v-at), v
 	}
-	return binary.AppendVarint(binary.AppendVarint(dst, r.Due), r.WallEnd)
+	dst = binary.AppendVarint(binary.AppendVarint(dst, r.Due), r.WallEnd)
+	return binary.AppendVarint(dst, r.Scheduled)
 }
 
 // readRun is the run that appendRun wrote.
@@ -253,7 +254,7 @@ func readRun(b []byte, row *runRow) (r run) {
 		at += c.int()
 		*v = at
 	}
-	r.Due, r.WallEnd = c.int(), c.int()
+	r.Due, r.WallEnd, r.Scheduled = c.int(), c.int(), c.int()
 	return r
 }
 

@@ -51,6 +51,8 @@ type header struct {
 	// ExpireFrom is since when the settings say how long workspaces without an owner are kept.
 	ExpireFrom               int64
 	SessionsFrom, SessionsTo uint64
+	// Agents are those that are configured.
+	Agents []string
 }
 
 // Fields states the header's fields.
@@ -74,6 +76,7 @@ func (h *header) Fields(w *wire.Codec) {
 	w.Int(41, &h.ExpireFrom)
 	wire.Uint(w, 50, &h.SessionsFrom)
 	wire.Uint(w, 51, &h.SessionsTo)
+	w.Strings(141, &h.Agents)
 }
 
 // Snapshot fixes the present state. Its cost does not grow with workspaces or runs.
@@ -92,6 +95,7 @@ func (m *Machine) Snapshot() (engine.Snapshot, error) {
 			RequestsFrom: s.requests.from, RequestsTo: s.requests.to,
 			SourcesFrom: s.sources.from, SourcesTo: s.sources.to, Version: s.version.Load(),
 			ExpireFrom: s.expireFrom, SessionsFrom: s.sessions.from, SessionsTo: s.sessions.to,
+			Agents: s.offered,
 		},
 		pages: s.store.Begin(),
 	}, nil
@@ -166,6 +170,7 @@ func (m *Machine) Restore(src io.Reader) error {
 	s.requests.from, s.requests.to = h.RequestsFrom, h.RequestsTo
 	s.sources.from, s.sources.to = h.SourcesFrom, h.SourcesTo
 	s.sessions.from, s.sessions.to = h.SessionsFrom, h.SessionsTo
+	s.offered = h.Agents
 	if err := s.consistent(); err != nil {
 		return err
 	}
@@ -229,6 +234,7 @@ func (s *state) consistent() error {
 		f := s.flows.Read(row)
 		if f.Before >= row || !s.owned(f.Workspace) || f.Open > s.runs.Len() ||
 			f.Issues > s.issues.Len() || f.Watch > WatchFailing || f.Alert > s.alerts.Len() ||
+			f.Schedule > s.schedules.Len() ||
 			wire.Decode(s.flowTexts.Read(row).Bytes, &FlowDocument{}) != nil {
 			return bad("a flow")
 		}
@@ -269,7 +275,7 @@ func (s *state) consistentLists(bad func(string) error) error {
 	for row := uint32(1); row <= s.notifications.Len(); row++ {
 		n := s.notifications.Read(row)
 		if n.Before >= row || !s.owned(n.Workspace) || n.Flow > s.flows.Len() ||
-			n.Kind < NoticeRegression || n.Kind > NoticeRunReturned {
+			n.Kind < NoticeRegression || n.Kind > NoticeScheduleSkipped || n.Skip > SkipRunnerBusy {
 			return bad("a notification")
 		}
 	}
@@ -292,6 +298,13 @@ func (s *state) consistentLists(bad func(string) error) error {
 			len(a.Deliveries) > MaxDeliveries ||
 			slices.ContainsFunc(a.Deliveries, func(d delivery) bool { return !d.consistent() }) {
 			return bad("a flow's alerts")
+		}
+	}
+	for row := uint32(1); row <= s.schedules.Len(); row++ {
+		of := s.schedules.Read(row)
+		if !s.owned(of.Workspace) || of.Flow == 0 || of.Flow > s.flows.Len() ||
+			of.EveryHours > MaxScheduleHours || of.EveryHours == 0 && of.Due|of.Trying != 0 {
+			return bad("a schedule")
 		}
 	}
 	return nil

@@ -31,6 +31,7 @@ const (
 	tableSessions      = 51
 	tableLinks         = 52
 	tableAlerts        = 130
+	tableSchedules     = 141
 )
 
 // MaxSources is how many addresses that signed up in an hour one group keeps at most; beyond it
@@ -52,6 +53,8 @@ type state struct {
 	policy SetPolicy
 	// expireFrom is since when the policy says how long workspaces without an owner are kept.
 	expireFrom int64
+	// offered are the configured agents, "name kind version", the default one first.
+	offered []string
 	// day and freeToday count the free runs of all workspaces in one UTC day.
 	day, freeToday uint32
 	// firstQueued and lastQueued are the runs that wait for a worker, oldest first; queued is their
@@ -74,6 +77,7 @@ type state struct {
 	inspections   *page.Table[inspection]
 	documents     *page.Table[page.SummedBlob] // row = inspection row
 	alerts        *page.Table[alert]
+	schedules     *page.Table[schedule]
 	requests      kept[requestRow]
 	unresolved    []unresolved // of a restore
 	sources       kept[signups]
@@ -103,7 +107,9 @@ type state struct {
 	due     dues
 	errands errands
 	// alerting are the alerts of which something waits to be sent; no state.
-	alerting alerting
+	alerting waiting
+	// asking are the schedules whose runs begin once a preflight is noted; no state.
+	asking waiting
 	// rooms are what workspaces hold; no state.
 	rooms   rooms
 	nextDue atomic.Int64
@@ -134,6 +140,7 @@ func newState() *state {
 	s.inspections = page.NewTable(s.store, tableInspections, recordCodec[inspection]())
 	s.documents = page.NewSummedBlobTable(s.store, tableDocuments)
 	s.alerts = page.NewTable(s.store, tableAlerts, recordCodec[alert]())
+	s.schedules = page.NewTable(s.store, tableSchedules, recordCodec[schedule]())
 	s.openRequests()
 	s.sources = kept[signups]{
 		table: page.NewTable(s.store, tableSignups, recordCodec[signups]()), most: MaxSources,
@@ -201,6 +208,10 @@ func (s *state) reindex() {
 	}
 	for row := uint32(1); row <= s.alerts.Len(); row++ {
 		s.alerting.note(row, s.alerts.Read(row).waits())
+	}
+	for row := uint32(1); row <= s.schedules.Len(); row++ {
+		s.asking.note(row, s.schedules.Read(row).Asked)
+		s.due.add(s.schedules.Read(row).Due, dueSchedule, row)
 	}
 	s.indexInspections()
 	s.runs.packAll()

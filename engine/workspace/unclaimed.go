@@ -135,6 +135,7 @@ func (t *turn) remove(number uint32) (rows int) {
 func (t *turn) forgetTests(number uint32, w *workspace) (rows int) {
 	for row := w.Flows; row != 0; row = t.flows.Read(row).Before {
 		t.flowBy.Remove(t.idHash(&t.flows.Read(row).ID), row)
+		t.schedule(row, 0)
 		f, text := t.flows.Write(row), t.flowTexts.Write(row)
 		f.ArchivedAt = cmp.Or(f.ArchivedAt, t.stamp)
 		t.rooms.hold(number, -len(text.Bytes))

@@ -6,6 +6,7 @@ import "tollgate/engine"
 var since = [...]engine.Since{
 	{First: KindFinishLocalRun + 1, Version: 1},
 	{First: KindSignIn, Version: 2},
+	{First: KindSetAgents, Version: 2},
 }
 
 // Since is from which cluster version on a kind may be proposed.

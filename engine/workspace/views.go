@@ -106,6 +106,10 @@ type FlowView struct {
 	Open [16]byte
 	// Unready is why no agent can run it; UnreadyNot when there is an agent that can.
 	Unready Unready
+	// EveryHours is the time between the runs that begin by themselves, 0 is none; NextRunAt is when
+	// the next one does.
+	EveryHours uint32
+	NextRunAt  int64
 }
 
 func (s *state) flowView(row uint32) FlowView {
@@ -114,7 +118,11 @@ func (s *state) flowView(row uint32) FlowView {
 		FlowDocument: s.document(row), ID: f.ID, Version: f.Version, CreatedAt: f.CreatedAt,
 		ChangedAt: f.ChangedAt, SignupConfirmed: f.SignupConfirmed,
 		Preflighted: f.Preflight == f.Version, Watch: f.Watch, WatchAt: f.WatchAt,
-		Unready: f.unready(true),
+		Unready: s.unready(f, true),
+	}
+	if f.Schedule != 0 {
+		of := s.schedules.Read(f.Schedule)
+		v.EveryHours, v.NextRunAt = of.EveryHours, of.At
 	}
 	if v.Preflighted {
 		v.NoKey, v.WrongKey, v.AlreadyTrue = f.NoKey, f.WrongKey, f.AlreadyTrue
@@ -205,6 +213,8 @@ type RunView struct {
 	Credits, Cents, Token            uint32
 	CreatedAt, StartedAt, FinishedAt int64
 	Workspace                        uint32
+	// Scheduled is the instant of its flow's schedule that has begun it; 0 is none.
+	Scheduled int64
 }
 
 func (s *state) runView(row uint32) RunView {
@@ -214,7 +224,7 @@ func (s *state) runView(row uint32) RunView {
 		Kind: r.Kind, Status: r.Status, Outcome: r.Outcome, Charge: r.Charge,
 		ChargeState: r.ChargeState, Credits: r.Credits, Cents: r.Cents, Token: r.Token,
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
-		Workspace: r.Workspace,
+		Workspace: r.Workspace, Scheduled: r.Scheduled,
 	}
 	if r.Flow != 0 {
 		v.Flow = s.flows.Read(r.Flow).ID
@@ -424,13 +434,15 @@ type NotificationView struct {
 	ID, Flow, Run, Issue, Purchase [16]byte // zero is none
 	Kind                           NoticeKind
 	CreatedAt, ReadAt              int64
+	// Skip is why an instant of the flow's schedule brought no run.
+	Skip Skip
 }
 
 func (s *state) noticeView(row uint32) NotificationView {
 	n := s.notifications.Read(row)
 	v := NotificationView{
 		ID: n.ID, Run: n.Run, Issue: n.Issue, Purchase: n.Purchase, Kind: n.Kind,
-		CreatedAt: n.CreatedAt, ReadAt: n.ReadAt,
+		CreatedAt: n.CreatedAt, ReadAt: n.ReadAt, Skip: n.Skip,
 	}
 	if n.Flow != 0 {
 		v.Flow = s.flows.Read(n.Flow).ID

@@ -195,6 +195,7 @@ func writeNotification(j *server.JSON, v *state.NotificationView) {
 	j.Open('{')
 	j.Text("id", idText(markNotification, v.ID))
 	j.Text("type", v.Kind.String())
+	j.TextIf("reason", v.Skip.String())
 	idOrNull(j, "flowId", markFlow, v.Flow)
 	idOrNull(j, "runId", markRun, v.Run)
 	idOrNull(j, "issueId", markIssue, v.Issue)

@@ -17,13 +17,15 @@ func (a *API) listFlows(x *server.Exchange) {
 
 // createFlow is POST /v1/flows.
 func (a *API) createFlow(x *server.Exchange) {
-	doc, refused := a.flowBody(x, state.FlowDocument{Access: "public"}, false)
+	doc, schedule, refused := a.flowBody(x, &state.FlowView{
+		FlowDocument: state.FlowDocument{Access: "public"},
+	}, false)
 	if refused != nil {
 		a.refuse(x, *refused)
 		return
 	}
 	c := &state.SaveFlow{Workspace: x.Tenant.Workspace, ID: mint(), Document: doc}
-	if _, ok := a.do(x, state.KindSaveFlow, c); ok {
+	if a.saveFlow(x, c, true, schedule) {
 		a.answerFlow(x, c.ID, 201)
 	}
 }
@@ -56,13 +58,13 @@ func (a *API) changeFlow(x *server.Exchange) {
 		a.refuse(x, no("not_found"))
 		return
 	}
-	doc, refused := a.flowBody(x, before.FlowDocument, true)
+	doc, schedule, refused := a.flowBody(x, &before, true)
 	if refused != nil {
 		a.refuse(x, *refused)
 		return
 	}
 	c := &state.SaveFlow{Workspace: x.Tenant.Workspace, ID: id, Replace: true, Document: doc}
-	if _, ok := a.do(x, state.KindSaveFlow, c); ok {
+	if a.saveFlow(x, c, doc != before.FlowDocument, schedule) {
 		a.answerFlow(x, id, 200)
 	}
 }
@@ -86,9 +88,9 @@ func (a *API) archiveFlow(x *server.Exchange) {
 
 // flowBody reads a flow's fields over what it was; in a change every field may be left out, and
 // null takes away what a flow need not have.
-func (a *API) flowBody(x *server.Exchange, d state.FlowDocument, change bool,
-) (state.FlowDocument, *refusal) {
-	b := open(x, false)
+func (a *API) flowBody(x *server.Exchange, before *state.FlowView, change bool,
+) (state.FlowDocument, wantedSchedule, *refusal) {
+	b, d := open(x, false), before.FlowDocument
 	b.noSecrets("")
 	read := func(name string, most int, dst *string) {
 		if !change || b.given(name) {
@@ -107,18 +109,19 @@ func (a *API) flowBody(x *server.Exchange, d state.FlowDocument, change bool,
 		}
 	}
 	a.optional(b, &d)
-	if b.has("schedule") {
-		r := no("person_required")
-		b.fail(&r)
-	}
+	schedule := b.schedule(x, before.EveryHours != 0)
 	if b.wrong == nil {
 		b.fail(flowOptions(&d))
+	}
+	if schedule.hours > 0 && d.VerificationURL == "" {
+		r := unverified()
+		b.fail(&r)
 	}
 	if u, err := url.Parse(d.VerificationURL); b.wrong == nil && d.VerificationURL != "" &&
 		(err != nil || !a.reachable(u, portIn(d.URL))) {
 		b.fail(badField("invalid_url", "verification.url")) // it had the port that the url had
 	}
-	return d, b.close()
+	return d, schedule, b.close()
 }
 
 // optional reads what a flow need not have.
@@ -208,6 +211,7 @@ func writeFlow(j *server.JSON, v *state.FlowView) {
 	}
 	j.TextIf("credential", v.Credential)
 	j.TextIf("agent", v.Agent)
+	writeSchedule(j, v)
 	j.Uint("version", uint64(v.Version))
 	j.Bool("signupConfirmed", v.SignupConfirmed)
 	idOrNull(j, "openRun", markRun, v.Open)

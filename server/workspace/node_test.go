@@ -233,6 +233,7 @@ func (n *node) agree() {
 		Kind: engine.KindSetVersion, Payload: engine.AppendSetVersion(nil, engine.Version),
 	}}, results[:])
 	require.Equal(n.t, engine.OutcomeDone, results[0].Outcome)
+	n.api.offerAgents()
 }
 
 // caller is a workspace's key.

@@ -133,9 +133,15 @@ func (a *API) SaveFlow(d *Decision, id [16]byte, fields []byte) (field string, f
 	if !known {
 		before.Access = "public"
 	}
-	doc, refused := a.flowBody(x, before.FlowDocument, known)
+	doc, schedule, refused := a.flowBody(x, &before, known)
 	if refused != nil {
 		return refused.field, refused.fault()
+	}
+	if schedule.given {
+		return "", a.Decide(d, state.KindScheduleFlow, &state.ScheduleFlow{
+			Workspace: d.Workspace, Flow: id, EveryHours: schedule.hours, Save: true, Replace: known,
+			Document: doc,
+		})
 	}
 	return "", a.Order(state.KindSaveFlow, &state.SaveFlow{
 		Workspace: d.Workspace, ID: id, Replace: known, Document: doc,

@@ -7,29 +7,11 @@ import (
 	"time"
 
 	state "tollgate/engine/workspace"
-	"tollgate/server"
 	"tollgate/server/provider/verify"
 )
 
-// How long what a preflight found is taken for what it would find now. What says that nothing is in
-// the way lasts; what says that something is, or nothing at all, may be mended at any moment.
-const (
-	preflightLife      = time.Hour
-	preflightDoubtLife = 30 * time.Second
-	// preflightTime bounds the calls of one preflight, retries included.
-	preflightTime = 25 * time.Second
-)
-
-// preflightAged says that a flow's verification is to be called before it is quoted: it never was
-// in this version, what it answered is old, or was anything but a refusal and not a moment ago.
-func preflightAged(v *state.FlowView, now int64) bool {
-	life := preflightLife
-	if v.NoKey != state.CalledRefused || v.Credential != "" && v.WrongKey != state.CalledRefused {
-		life = preflightDoubtLife
-	}
-	return v.VerificationURL != "" &&
-		(!v.Preflighted || now-v.PreflightAt >= life.Milliseconds())
-}
+// preflightTime bounds the calls of one preflight, retries included.
+const preflightTime = 25 * time.Second
 
 // preflightPlaces are those of requests that wait for the products of flows, for calls that another
 // request began included.
@@ -69,11 +51,11 @@ func (p *preflights) one(flow [16]byte, call func()) {
 
 // preflight calls the flow's verification and brings what it found into the state. When that fails
 // the quote says what is known.
-func (a *API) preflight(x *server.Exchange, v *state.FlowView) {
+func (a *API) preflight(workspace uint32, v *state.FlowView) {
 	a.calling.one(v.ID, func() {
 		// Another request's preflight may have ended since this one looked.
-		now, known := a.machine.Flow(x.Tenant.Workspace, v.ID)
-		if !known || !preflightAged(&now, a.now()) {
+		now, known := a.machine.Flow(workspace, v.ID)
+		if !known || !now.PreflightAged(a.now()) {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), preflightTime)
@@ -81,7 +63,7 @@ func (a *API) preflight(x *server.Exchange, v *state.FlowView) {
 		// No run has this id: {run_id} must not stand for nothing, which every page contains.
 		found := a.config.Verifier.Preflight(ctx, CheckOf(v, idText(markRun, mint())))
 		c := &state.NotePreflight{
-			Workspace: x.Tenant.Workspace, ID: v.ID, Version: v.Version, NoKey: called(found.NoKey),
+			Workspace: workspace, ID: v.ID, Version: v.Version, NoKey: called(found.NoKey),
 			WrongKey: called(found.WrongKey), AlreadyTrue: found.AlreadyTrue,
 		}
 		if outcomeDone(a.propose(state.KindNotePreflight, c)) && !a.fresh() {

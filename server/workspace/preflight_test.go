@@ -92,7 +92,7 @@ func TestWhatOneRunMadeTrueStandsForTheNext(t *testing.T) {
 
 	// It holds no more: a quote says so again soon, and the run that makes it true has made it true.
 	p.says(404, "")
-	n.later(preflightDoubtLife)
+	n.later(state.PreflightDoubtMS * time.Millisecond)
 	flow = c.plainFlow(base, "clever", "done")
 	require.Equal(t, false, c.quote(flow)["preflight"].(map[string]any)["alreadyTrue"])
 	require.Equal(t, "run", c.ended(flow, "clever-run-3").at("run", "verification", "proof"))
@@ -110,11 +110,11 @@ func TestPreflightsAreRepeated(t *testing.T) {
 		life       time.Duration
 		true, open bool
 	}{
-		{503, "", preflightDoubtLife, false, true},
-		{200, "all is done", preflightDoubtLife, true, true},
-		{401, "", preflightLife, false, false},
-		{404, "", preflightLife, false, false},
-		{200, "all is done", preflightDoubtLife, true, true},
+		{503, "", state.PreflightDoubtMS * time.Millisecond, false, true},
+		{200, "all is done", state.PreflightDoubtMS * time.Millisecond, true, true},
+		{401, "", state.PreflightLifeMS * time.Millisecond, false, false},
+		{404, "", state.PreflightLifeMS * time.Millisecond, false, false},
+		{200, "all is done", state.PreflightDoubtMS * time.Millisecond, true, true},
 	} {
 		p.says(row.status, row.body)
 		for i, wait := range []time.Duration{0, row.life / 2, row.life} {

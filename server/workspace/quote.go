@@ -79,13 +79,13 @@ func (a *API) getQuote(x *server.Exchange) {
 		return
 	}
 	account, _ := a.machine.Account(x.Tenant.Workspace, a.now())
-	if a.config.Verifier != nil && preflightAged(&v, a.now()) {
+	if a.config.Verifier != nil && v.PreflightAged(a.now()) {
 		leave := a.calling.take(preflightPlaces, x.Tenant.Workspace, account.Claimed)
 		if leave == nil {
 			a.refuse(x, no("runner_busy"))
 			return
 		}
-		a.preflight(x, &v)
+		a.preflight(x.Tenant.Workspace, &v)
 		leave()
 		if v, known = a.machine.Flow(x.Tenant.Workspace, id); !known {
 			a.refuse(x, no("not_found"))

@@ -43,15 +43,19 @@ var errorTable = map[string]struct {
 	"not_found":               {404, "There is no such route or record in this workspace."},
 	"alerts_off": {409, "These alerts lead nowhere. Set an email, or a webhookUrl (again, where it was " +
 		"gone), or on: false. Nothing was changed."},
-	"alert_test_limit":              {429, "The test alerts of this workspace and UTC day are used. Nothing was sent."},
-	"alerts_claim_required":         {409, "A workspace that nobody has claimed cannot have alerts."},
-	"cannot_cancel":                 {409, "The run has finished, or cannot be cancelled."},
-	"cannot_resume":                 {409, "Only a run that waits for a person can go on."},
-	"checkout_completed":            {409, "The purchase is paid, or its payment is under way. Nothing was changed."},
-	"purchase_closed":               {409, "The purchase awaits no approval any more."},
-	"execution_unavailable":         {409, "No agent can run this flow now. The quote says why."},
-	"flow_busy":                     {409, "The flow has a run that has not finished."},
-	"idempotency_conflict":          {409, "This Idempotency-Key was used for another request."},
+	"alert_test_limit":      {429, "The test alerts of this workspace and UTC day are used. Nothing was sent."},
+	"alerts_claim_required": {409, "A workspace that nobody has claimed cannot have alerts."},
+	"cannot_cancel":         {409, "The run has finished, or cannot be cancelled."},
+	"cannot_resume":         {409, "Only a run that waits for a person can go on."},
+	"checkout_completed":    {409, "The purchase is paid, or its payment is under way. Nothing was changed."},
+	"purchase_closed":       {409, "The purchase awaits no approval any more."},
+	"execution_unavailable": {409, "No agent can run this flow now. The quote says why."},
+	"flow_busy":             {409, "The flow has a run that has not finished."},
+	"idempotency_conflict":  {409, "This Idempotency-Key was used for another request."},
+	"schedule_unavailable": {409, "No agent can run this flow now, so it cannot have a schedule. The quote says " +
+		"why. Nothing was changed."},
+	"schedule_limit": {409, "The workspace has as many flows with a schedule as it may (100). Take one " +
+		"away (schedule: null), or archive its flow. Nothing was changed."},
 	"invalid_issue_status":          {409, "Only an open issue can be marked ready."},
 	"quote_changed":                 {409, "The flow or a price has changed. Read a fresh quote."},
 	"resume_unavailable":            {409, "The flow cannot go on in its present setup."},
@@ -122,6 +126,9 @@ var outcomeCodes = map[engine.Outcome]string{
 	engine.OutcomeAlertsOff:            "alerts_off",
 	engine.OutcomeAlertTestLimit:       "alert_test_limit",
 	engine.OutcomeAlertsInvalid:        "invalid_field",
+	engine.OutcomeScheduleUnavailable:  "schedule_unavailable",
+	engine.OutcomeScheduleLimit:        "schedule_limit",
+	engine.OutcomeFlowOptions:          "invalid_flow_options",
 }
 
 // refusal is an error answer.
@@ -208,7 +215,9 @@ func (a *API) refuseOutcome(x *server.Exchange, result engine.Result) {
 		r.message = "The workspaces that were made from this network, and that nobody has claimed, or " +
 			"what is left of those that were removed, take as much room as they may. Nothing was made. " +
 			"Let a person claim one, or ask the operator."
-	case engine.OutcomeExecutionUnavailable:
+	case engine.OutcomeFlowOptions:
+		r = unverified()
+	case engine.OutcomeExecutionUnavailable, engine.OutcomeScheduleUnavailable:
 		var unready state.UnreadyReply
 		if wire.Decode(result.Value, &unready) == nil {
 			r.members = func(j *server.JSON) { j.Text("reason", unready.Reason.String()) }

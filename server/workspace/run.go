@@ -277,6 +277,9 @@ func writeRun(j *server.JSON, v *state.RunView) {
 		j.Close('}')
 	}
 	j.Close(']')
+	if v.Scheduled != 0 {
+		j.Bool("scheduled", true)
+	}
 	j.Time("createdAt", v.CreatedAt)
 	timeOrNull(j, "startedAt", v.StartedAt)
 	timeOrNull(j, "finishedAt", v.FinishedAt)

@@ -48,7 +48,8 @@ func flowBody(whole bool) func(*server.Route) {
 		field("access", server.EnumSchema("public", "test_account")),
 		server.May("verification", emptied(verificationSchema())),
 		server.May("credential", emptied(server.EnumSchema("bearer", "token", "x-api-key"))),
-		server.May("agent", emptied(server.TextSchema(1, 64))))
+		server.May("agent", emptied(server.TextSchema(1, 64))),
+		server.May("schedule", scheduleBody()))
 }
 
 func flowSchema() *server.Schema {
@@ -56,7 +57,8 @@ func flowSchema() *server.Schema {
 		server.Must("task", text), server.Must("successCriteria", text),
 		server.Must("access", server.EnumSchema("public", "test_account")),
 		server.May("verification", verificationSchema()), server.May("credential", text),
-		server.May("agent", text), server.Must("version", server.IntegerSchema),
+		server.May("agent", text), server.May("schedule", scheduleSchema()),
+		server.Must("version", server.IntegerSchema),
 		server.Must("signupConfirmed", server.BoolSchema), server.Must("openRun", server.OrNull(text)),
 		server.Must("createdAt", server.TimeSchema), server.Must("updatedAt", server.TimeSchema))
 }
@@ -97,7 +99,7 @@ func runSchema() *server.Schema {
 		server.May("human", server.Object(server.Must("question", server.TextSchema(0, 0)))),
 		server.Must("events", server.ArrayOf(server.Object(server.Must("at", server.TimeSchema),
 			server.Must("text", server.TextSchema(0, 0))))),
-		server.Must("createdAt", server.TimeSchema),
+		server.May("scheduled", server.BoolSchema), server.Must("createdAt", server.TimeSchema),
 		server.Must("startedAt", server.OrNull(server.TimeSchema)),
 		server.Must("finishedAt", server.OrNull(server.TimeSchema)))
 }
@@ -127,7 +129,8 @@ func issueSchema() *server.Schema {
 func notificationSchema() *server.Schema {
 	return server.Object(server.Must("id", text),
 		server.Must("type", server.EnumSchema("regression", "recovered", "fix_verified", "handoff",
-			"purchase", "run_returned")),
+			"purchase", "run_returned", "schedule_skipped")),
+		server.May("reason", text),
 		server.Must("flowId", server.OrNull(text)), server.Must("runId", server.OrNull(text)),
 		server.Must("issueId", server.OrNull(text)), server.Must("purchaseId", server.OrNull(text)),
 		server.Must("createdAt", server.TimeSchema),

@@ -239,7 +239,7 @@ func TestWhatARunMadeTrueBeforeItAsked(t *testing.T) {
 	flow := c.flow(`{` + strings.Replace(flowText, "https://product.example", base, 1) +
 		`,"verification":{"url":"` + base + `/","contains":"done"}}`)
 	id := c.ended(flow, "key-00001").at("run", "id").(string)
-	n.later(preflightLife)
+	n.later(state.PreflightLifeMS * time.Millisecond)
 	require.Equal(t, true, c.quote(flow)["preflight"].(map[string]any)["alreadyTrue"])
 	c.call("POST", "/v1/runs/"+id+"/resume", "").is(202, "")
 	a := c.until(id, func(status string) bool { return status == "completed" })

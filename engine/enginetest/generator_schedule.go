@@ -1,0 +1,48 @@
+package enginetest
+
+import (
+	"pgregory.net/rapid"
+
+	"tollgate/engine"
+	"tollgate/engine/workspace"
+)
+
+// agents are those that are configured: none, or one that every flow takes.
+func (g *workspaceGenerator) agents() engine.Record {
+	c := &workspace.SetAgents{}
+	if g.pick("agents", "nop", "nop", "nop", "none") == "nop" {
+		c.Agents = []string{"nop nop 1"}
+	}
+	return record(workspace.KindSetAgents, c)
+}
+
+// schedule lets a flow's runs begin by themselves, or ends that; an owner, an operator for them, or
+// who is not allowed to.
+func (g *workspaceGenerator) schedule() engine.Record {
+	row, flow := g.row(), g.pick("flow", "one", "two")
+	c := &workspace.ScheduleFlow{
+		Workspace: row, Flow: ID("flow " + flow),
+		EveryHours: rapid.SampledFrom([]uint32{0, 1, 1, 1, 2, 24, 168, 169}).Draw(g.t, "hours"),
+	}
+	if g.flag("saves") {
+		saved := g.document()
+		c.Save, c.Replace, c.Document = true, g.flag("replace"), saved
+	}
+	if g.flag("operator") {
+		return g.acted(record(workspace.KindScheduleFlow, c))
+	}
+	return record(workspace.KindScheduleFlow, c)
+}
+
+// regular is a flow whose next run begins by itself an hour later: of an entry behind it.
+func (g *workspaceGenerator) regular() []engine.Record {
+	row := rapid.SampledFrom([]uint32{1, 1, 2}).Draw(g.t, "of")
+	flow := map[uint32]string{1: "one", 2: "two"}[row]
+	return []engine.Record{
+		agreed(engine.Version),
+		record(workspace.KindSetAgents, &workspace.SetAgents{Agents: []string{"nop nop 1"}}),
+		record(workspace.KindScheduleFlow, &workspace.ScheduleFlow{
+			Workspace: row, Flow: ID("flow " + flow), EveryHours: 1,
+		}),
+	}
+}

@@ -1,0 +1,376 @@
+package workspace
+
+import (
+	"strconv"
+
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+// Bounds of schedules.
+const (
+	// MaxSchedules is how many flows of a workspace may have one at a time.
+	MaxSchedules = 100
+	// MaxScheduleHours is the longest time between two runs, in hours; the least is one.
+	MaxScheduleHours = 168
+	// preflightWaitMS is how long an instant waits for what the flow's verification answers.
+	preflightWaitMS = 2 * minuteMS
+	// scheduleAgainMS is the pause before a full queue is tried again.
+	scheduleAgainMS  = minuteMS
+	scheduleRowBytes = 100
+)
+
+// How long what a preflight found is taken for what it would find now, in milliseconds. What says
+// that nothing is in the way lasts; what says that something is, or nothing at all, may be mended
+// at any moment.
+const (
+	PreflightLifeMS  = hourMS
+	PreflightDoubtMS = minuteMS / 2
+)
+
+// schedule is when a flow's runs begin by themselves.
+type schedule struct {
+	Workspace, Flow uint32
+	// EveryHours is the time between two of its instants; 0 is no schedule any more.
+	EveryHours uint32
+	// At is its next instant, Trying the one that is being carried out (0 is none), Due when something
+	// is done about either.
+	At, Trying, Due int64
+	// Asked: the run of Trying begins when it is known what the verification answers now.
+	Asked bool
+	// Told has a bit for each reason of a skip that was told since the flow ran by its schedule.
+	Told uint32
+}
+
+// Fields states the row's fields.
+func (s *schedule) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &s.Workspace)
+	wire.Uint(w, 2, &s.Flow)
+	wire.Uint(w, 3, &s.EveryHours)
+	w.Int(4, &s.At)
+	w.Int(5, &s.Trying)
+	w.Int(6, &s.Due)
+	w.Bool(7, &s.Asked)
+	wire.Uint(w, 8, &s.Told)
+}
+
+func (s *schedule) every() int64 { return int64(s.EveryHours) * hourMS }
+
+// Skip is why an instant of a schedule brought no run.
+type Skip uint8
+
+// The reasons. The first are those of Unready.
+const (
+	SkipNot          Skip = 0
+	SkipBusy         Skip = 6
+	SkipRunLimit     Skip = 7
+	SkipFull         Skip = 8
+	SkipCreditsShort Skip = 9
+	SkipPayment      Skip = 10
+	SkipFreeCapacity Skip = 11
+	SkipRunnerBusy   Skip = 12
+)
+
+// String is the reason's name in the API: that of the quote, or the code that refuses a start.
+func (s Skip) String() string {
+	if s < SkipBusy {
+		return Unready(s).String()
+	}
+	return [...]string{
+		"flow_busy", "run_limit_reached", "workspace_full", "insufficient_credits",
+		"payment_required", "free_capacity_exhausted", "runner_busy",
+	}[s-SkipBusy]
+}
+
+// skipOf is the reason by which a start is refused.
+func skipOf(o engine.Outcome) Skip {
+	switch o {
+	case engine.OutcomeDone:
+		return SkipNot
+	case engine.OutcomeFlowBusy:
+		return SkipBusy
+	case engine.OutcomeRunLimit:
+		return SkipRunLimit
+	case engine.OutcomeWorkspaceFull:
+		return SkipFull
+	case engine.OutcomeCreditsShort:
+		return SkipCreditsShort
+	case engine.OutcomeFreeCapacity:
+		return SkipFreeCapacity
+	case engine.OutcomeRunnerBusy:
+		return SkipRunnerBusy
+	}
+	return SkipPayment
+}
+
+// SetAgents brings the configured agents into the log, the default one first: by them this machine
+// knows who runs a flow whose instant has come. All of them are replaced.
+type SetAgents struct{ Agents []string } // "name kind version"; MaxAgentsBytes in all
+
+// MaxAgentsBytes bounds the agents that are configured, with 8 bytes for each.
+const MaxAgentsBytes = 32 << 10
+
+// Fields states the command's fields.
+func (c *SetAgents) Fields(w *wire.Codec) { w.Strings(1, &c.Agents) }
+
+func (c *SetAgents) apply(t *turn) engine.Outcome {
+	size := 0
+	for _, agent := range c.Agents {
+		size += len(agent) + 8
+	}
+	if size > MaxAgentsBytes {
+		return engine.OutcomeTooLarge
+	}
+	t.offered = append([]string(nil), c.Agents...)
+	t.fold(uint64(len(c.Agents)))
+	return engine.OutcomeDone
+}
+
+// Agents are the configured agents, as SetAgents has brought them.
+func (m *Machine) Agents() []string {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return append([]string(nil), s.offered...)
+}
+
+// agentFor is the agent that runs a flow; empty when none is configured.
+func (s *state) agentFor(name string) string {
+	for _, agent := range s.offered {
+		if name == "" || len(agent) > len(name) && agent[:len(name)] == name && agent[len(name)] == ' ' {
+			return agent
+		}
+	}
+	return ""
+}
+
+// ScheduleFlow lets a flow's runs begin by themselves, from now on every so many hours; 0 ends
+// that. With Save it saves the flow before, as SaveFlow does: both, or nothing. It is for a person.
+// The same hours again change no instant. A flow that no agent can run now is
+// OutcomeScheduleUnavailable, with an UnreadyReply.
+type ScheduleFlow struct {
+	Workspace  uint32
+	Flow       [16]byte
+	EveryHours uint32
+	Save       bool
+	// Replace and Document are as those of SaveFlow.
+	Replace  bool
+	Document FlowDocument
+}
+
+// Fields states the command's fields.
+func (c *ScheduleFlow) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Workspace)
+	w.ID(2, &c.Flow)
+	wire.Uint(w, 3, &c.EveryHours)
+	w.Bool(4, &c.Save)
+	w.Bool(5, &c.Replace)
+	w.Message(6, &c.Document)
+}
+
+func (c *ScheduleFlow) apply(t *turn) engine.Outcome {
+	w, ok := t.workspace(c.Workspace)
+	row := t.flowRow(c.Workspace, c.Flow)
+	switch {
+	case !ok || row == 0 && !c.Save:
+		return engine.OutcomeRecordUnknown
+	case !w.claimed():
+		return engine.OutcomePersonRequired
+	}
+	if refused := c.possible(t, row); refused != engine.OutcomeDone {
+		return refused
+	}
+	if c.Save {
+		save := &SaveFlow{
+			Workspace: c.Workspace, ID: c.Flow, Replace: c.Replace, Document: c.Document,
+		}
+		if refused := save.save(t); refused != engine.OutcomeDone {
+			return refused
+		}
+		row = t.flowRow(c.Workspace, c.Flow)
+	}
+	t.schedule(row, c.EveryHours)
+	return engine.OutcomeDone
+}
+
+// possible says whether the flow, as it will be, can have the schedule; row 0 is a new flow.
+func (c *ScheduleFlow) possible(t *turn, row uint32) engine.Outcome {
+	if c.EveryHours == 0 {
+		return engine.OutcomeDone
+	}
+	f, d := flow{Workspace: c.Workspace, Version: 1}, c.Document
+	if row != 0 {
+		before := t.document(row)
+		if f = *t.flows.Read(row); !c.Save {
+			d = before
+		} else if d != before && !t.renamed(row, d) {
+			f.restart(&before, &d)
+		}
+	}
+	f.describe(&d)
+	reason := t.unready(&f, t.agentFor(d.Agent) != "")
+	switch {
+	case c.EveryHours > MaxScheduleHours || !f.Verified:
+		return engine.OutcomeFlowOptions
+	case reason != UnreadyNot:
+		t.answer(&UnreadyReply{Reason: reason})
+		return engine.OutcomeScheduleUnavailable
+	case t.scheduled(row):
+		return engine.OutcomeDone
+	case t.rooms.of[c.Workspace].schedules >= MaxSchedules:
+		return engine.OutcomeScheduleLimit
+	}
+	return t.room(c.Workspace, scheduleRowBytes)
+}
+
+// scheduled says that a flow's runs begin by themselves; row 0 is no flow.
+func (s *state) scheduled(row uint32) bool {
+	if row == 0 || s.flows.Read(row).Schedule == 0 {
+		return false
+	}
+	return s.schedules.Read(s.flows.Read(row).Schedule).EveryHours != 0
+}
+
+// schedule gives a flow its schedule, or takes it away.
+func (t *turn) schedule(flow, hours uint32) {
+	f := t.flows.Read(flow)
+	at := f.Schedule
+	if at == 0 {
+		if hours == 0 {
+			return
+		}
+		at, _ = t.schedules.Append()
+		*t.schedules.Write(at) = schedule{Workspace: f.Workspace, Flow: flow}
+		t.flows.Write(flow).Schedule = at
+		t.rooms.hold(f.Workspace, scheduleRowBytes)
+	}
+	s := t.schedules.Write(at)
+	if s.EveryHours == hours {
+		return
+	}
+	room := &t.rooms.of[s.Workspace]
+	if s.EveryHours != 0 {
+		room.schedules--
+	}
+	*s = schedule{Workspace: s.Workspace, Flow: flow, EveryHours: hours}
+	if hours != 0 {
+		room.schedules++
+		s.At = t.stamp + s.every()
+		s.Due = s.At
+		t.due.add(s.Due, dueSchedule, at)
+	}
+	t.asking.note(at, false)
+	t.fold(uint64(at)<<32 | uint64(hours))
+}
+
+// scheduleDue is what happens at a schedule's Due: an instant has come, or the one that is being
+// carried out has waited long enough. Of instants that have passed while nothing ran at all, the
+// newest alone is carried out.
+func (t *turn) scheduleDue(row uint32) {
+	s := t.schedules.Write(row)
+	fresh := t.stamp >= s.At
+	if fresh {
+		s.Trying = s.At + (t.stamp-s.At)/s.every()*s.every()
+		s.At = s.Trying + s.every()
+	}
+	t.try(row, fresh)
+}
+
+// try starts the run of a schedule's instant, where it can begin now. May wait says that it may be
+// asked first what the flow's verification answers.
+func (t *turn) try(row uint32, mayWait bool) {
+	s := t.schedules.Write(row)
+	w, f, v := *t.workspaces.Read(s.Workspace), t.flows.Read(s.Flow), t.flowView(s.Flow)
+	w.Ledger.roll(t.stamp)
+	agent := t.agentFor(v.Agent)
+	kind, skip := t.between(&w, f, agent)
+	t.reply = nil // what refuses a start answers whom nobody asked for
+	asked := mayWait && v.PreflightAged(t.stamp) &&
+		(skip == SkipNot || skip == Skip(UnreadyVerificationOpen))
+	switch {
+	case asked:
+		s.Due = min(t.stamp+preflightWaitMS, s.At)
+	case skip == SkipNot:
+		r := run{
+			ID:        derivedID(f.ID, labelScheduled, uint64(s.Trying), t.stamp),
+			Workspace: s.Workspace, Flow: s.Flow, FlowVersion: f.Version, Kind: RunHosted,
+			Agent: t.agent(agent), CreatedAt: t.stamp, Scheduled: s.Trying,
+		}
+		t.begin(&w, r, kind, [16]byte{}, [16]byte{})
+		s.Trying, s.Told, s.Due = 0, 0, s.At
+	case skip == SkipRunnerBusy:
+		t.tellSkip(s, skip)
+		s.Due = min(t.stamp+scheduleAgainMS, s.At)
+	default:
+		t.tellSkip(s, skip)
+		s.Trying, s.Due = 0, s.At
+	}
+	s.Asked = asked
+	t.asking.note(row, asked)
+	t.due.add(s.Due, dueSchedule, row)
+	t.fold(uint64(row)<<32 | uint64(skip))
+}
+
+// between is what stands between a flow and a run by its schedule. A purchase is never asked for.
+func (t *turn) between(w *workspace, f *flow, agent string) (ChargeKind, Skip) {
+	if reason := t.unready(f, agent != ""); reason != UnreadyNot {
+		return 0, Skip(reason)
+	}
+	kind, paid := t.choose(w)
+	return kind, skipOf(t.admits(w, f, paid))
+}
+
+// tellSkip tells a workspace why an instant brought no run: each reason once until one did.
+func (t *turn) tellSkip(s *schedule, skip Skip) {
+	if s.Told>>skip&1 != 0 {
+		return
+	}
+	s.Told |= 1 << skip
+	w := t.workspaces.Write(s.Workspace)
+	t.notify(w, notice{kind: NoticeScheduleSkipped, workspace: s.Workspace, flow: s.Flow, skip: skip})
+}
+
+// PreflightAged says that a flow's verification is to be called before it is quoted, or a run of it
+// begins by itself: it never was in this version, what it answered is old, or was anything but a
+// refusal and not a moment ago.
+func (v *FlowView) PreflightAged(now int64) bool {
+	life := int64(PreflightLifeMS)
+	if v.NoKey != CalledRefused || v.Credential != "" && v.WrongKey != CalledRefused {
+		life = PreflightDoubtMS
+	}
+	return v.VerificationURL != "" && (!v.Preflighted || now-v.PreflightAt >= life)
+}
+
+// scheduleValues are what owners change of a flow's schedule, for the record of an act; flow 0 has
+// none.
+func (t *turn) scheduleValues(flow uint32) ActChange {
+	value := ActChange{Name: "scheduleEveryHours"}
+	if t.scheduled(flow) {
+		hours := t.schedules.Read(t.flows.Read(flow).Schedule).EveryHours
+		value.After = strconv.FormatUint(uint64(hours), 10)
+	}
+	return value
+}
+
+// WantedPreflight is a flow whose instant has come, and whose run begins once it is known what its
+// verification answers.
+type WantedPreflight struct {
+	Schedule, Workspace uint32
+	Flow                FlowView
+}
+
+// WantedPreflights are those behind the schedule of number after; 0 begins. At most most are
+// answered; next is where to go on, 0 when that was all.
+func (m *Machine) WantedPreflights(after uint32, most int) (wanted []WantedPreflight, next uint32) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, row := range s.asking.behind(after) {
+		if len(wanted) == most {
+			return wanted, wanted[most-1].Schedule
+		}
+		of := s.schedules.Read(row)
+		wanted = append(wanted, WantedPreflight{row, of.Workspace, s.flowView(of.Flow)})
+	}
+	return wanted, 0
+}
