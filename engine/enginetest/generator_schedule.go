@@ -34,10 +34,12 @@ func (g *workspaceGenerator) schedule() engine.Record {
 	return record(workspace.KindScheduleFlow, c)
 }
 
-// regular is a flow whose next run begins by itself an hour later: of an entry behind it.
+// regular is a flow whose next run begins by itself an hour later, and ends by itself: of the
+// entries behind it.
 func (g *workspaceGenerator) regular() []engine.Record {
 	row := rapid.SampledFrom([]uint32{1, 1, 2}).Draw(g.t, "of")
 	flow := map[uint32]string{1: "one", 2: "two"}[row]
+	g.pauses = []int64{0, 3_600_000, 130_000, 700_000}
 	return []engine.Record{
 		agreed(engine.Version),
 		record(workspace.KindSetAgents, &workspace.SetAgents{Agents: []string{"nop nop 1"}}),

@@ -23,8 +23,7 @@ func WorkspaceEntries(t *rapid.T) [][]byte {
 		for _, r := range g.story() {
 			entry = engine.AppendRecord(entry, r)
 		}
-		g.stamp += rapid.SampledFrom([]int64{0, 1, 1000, 60_000, 3_600_000, 86_400_000, 20 * 86_400_000}).
-			Draw(t, "later")
+		g.stamp += g.later()
 		engine.SetStamp(entry, g.stamp)
 		entries = append(entries, entry)
 	}
@@ -35,6 +34,19 @@ type workspaceGenerator struct {
 	generator
 	// credits is what a run costs in credits.
 	credits uint32
+	// pauses are those that a story wants between the entries behind it.
+	pauses []int64
+}
+
+// later is how much time goes by before the next entry.
+func (g *workspaceGenerator) later() int64 {
+	if len(g.pauses) > 0 {
+		next := g.pauses[0]
+		g.pauses = g.pauses[1:]
+		return next
+	}
+	return rapid.SampledFrom([]int64{0, 1, 1000, 60_000, 3_600_000, 86_400_000, 20 * 86_400_000}).
+		Draw(g.t, "later")
 }
 
 // opening makes two workspaces, one of them claimed, each with a flow that can run. In half of the

@@ -73,11 +73,11 @@ func TestAScheduleIsItsOwners(t *testing.T) {
 	require.NoError(t, err)
 	require.WithinDuration(t, time.UnixMilli(account).Add(24*time.Hour), next, time.Minute)
 
-	bot := n.signIn("bot", asAgent("ada@acme.example"))
+	n.signIn("bot", asAgent("ada@acme.example"))
 	links := ada.call("GET", "/v1/links", "").at("links").([]any)
 	ada.call("POST", "/v1/links/"+links[0].(map[string]any)["id"].(string),
 		`{"answer":"approve","workspace":"`+c.workspace+`"}`).is(200, "")
-	bot = n.signIn("bot", asAgent("ada@acme.example"))
+	bot := n.signIn("bot", asAgent("ada@acme.example"))
 	bot.call("GET", path, "").is(200, "")
 	for _, body := range []string{
 		`{"schedule":null}`, `{"schedule":{"everyHours":24}}`, `{"schedule":{"everyHours":1}}`,
