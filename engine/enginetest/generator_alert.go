@@ -74,6 +74,9 @@ func (g *workspaceGenerator) watched() []engine.Record {
 		id := ID(fmt.Sprintf("watched run %d of %d", i, number))
 		records = append(records, g.carriedTo(row, flow, id, outcome)...)
 	}
+	records = append(records, record(workspace.KindSendTestAlert, &workspace.SendTestAlert{
+		Workspace: row, Flow: ID("flow " + flow),
+	}))
 	for made := range uint64(4) {
 		records = append(records, begun(1, made+1, 1, "n1"), g.noted(1, made+1, 1))
 	}

@@ -155,7 +155,7 @@ func (g *workspaceGenerator) record() engine.Record {
 		g.worker, g.lifecycle, g.lifecycle, g.purchase, g.purchase, g.payment, g.payment,
 		g.approval, g.approval, g.setting, g.other, g.other, g.inspect, g.inspect,
 		g.person, g.person, g.person, g.person,
-		g.alert, g.alert, g.told, g.told, g.schedule, g.schedule, g.agents,
+		g.alert, g.alert, g.told, g.told, g.schedule,
 		func() engine.Record { return engine.Record{Kind: engine.KindTick} },
 	}
 	return rapid.SampledFrom(makers).Draw(g.t, "command")()
@@ -340,9 +340,11 @@ func (g *workspaceGenerator) setting() engine.Record {
 
 func (g *workspaceGenerator) other() engine.Record {
 	switch g.pick("other", "flow", "archive", "confirm", "preflight", "key", "signup", "claim", "use",
-		"remove", "policy", "version") {
+		"remove", "policy", "version", "agents") {
 	case "policy":
 		return g.policy()
+	case "agents":
+		return g.agents()
 	case "version":
 		return agreed(rapid.Uint32Range(1, engine.Version).Draw(g.t, "agreed"))
 	case "use":
