@@ -87,7 +87,7 @@ func TestEveryCentRunAndCreditIsAccountedFor(t *testing.T) {
 		"processing", "declined", "succeeded", "refunded", "surplus refunded",
 		"alert failing", "alert recovered", "alert test", "email delivered", "email failed", "email unknown",
 		"webhook delivered", "webhook failed",
-		"scheduled returned", "skipped payment_required", "skipped flow_busy",
+		"scheduled returned", "skipped payment_required",
 	} {
 		require.True(t, seen[name], "no history has %s", name)
 	}
