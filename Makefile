@@ -86,6 +86,7 @@ test-browser: ## what people do with the pages, in Chromium (Debian: apt-get ins
 screens: ## make the pictures of all pages in docs/screens again
 	rm -f docs/screens/*.png
 	go test -count=1 -timeout 15m ./cmd/tollgate/browsertest -args -screens=$(CURDIR)/docs/screens
+	docs/screens/list > docs/screens/README.md
 
 # How long `make torture` makes faults, and from which seed; 0 is a new one, which it prints.
 MINUTES ?= 10

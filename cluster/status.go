@@ -58,8 +58,11 @@ type GroupStatus struct {
 	// CommitIndex, AppliedIndex and LastIndex are this node's; SnapshotIndex its newest snapshot's.
 	// FirstIndex is the oldest entry of its log, 0 for none: a node that has none of it and behind
 	// gets a snapshot.
-	CommitIndex   uint64 `json:"commitIndex"`
-	AppliedIndex  uint64 `json:"appliedIndex"`
+	CommitIndex  uint64 `json:"commitIndex"`
+	AppliedIndex uint64 `json:"appliedIndex"`
+	// Lag is how many committed entries the machine has yet to take. Those of Raft's own, which no
+	// machine sees, do not count once nothing else waits.
+	Lag           uint64 `json:"lag"`
 	LastIndex     uint64 `json:"lastIndex"`
 	FirstIndex    uint64 `json:"firstIndex"`
 	SnapshotIndex uint64 `json:"snapshotIndex"`

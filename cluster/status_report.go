@@ -74,6 +74,9 @@ func (g *Group) Status() GroupStatus {
 		Batches: g.batches.Load(), Records: g.records.Load(),
 		StandsForElection: g.standsForElection(), Stamp: g.machine.Stamp(),
 	}
+	if number("applied_index") < s.CommitIndex || number("fsm_pending") > 0 {
+		s.Lag = s.CommitIndex - min(s.AppliedIndex, s.CommitIndex)
+	}
 	s.Version, _ = g.machine.Version()
 	_, s.Lease = g.lease.holds()
 	if age, ok := g.lease.age(); ok {

@@ -65,10 +65,10 @@ func (m member) State() string {
 	return "unreachable"
 }
 
-// RoundTrip is the last measured round trip.
+// RoundTrip is the last measured round trip; empty of a node that does not answer.
 func (m member) RoundTrip() string {
 	us, err := strconv.ParseInt(string(m.RoundTripUS), 10, 64)
-	if err != nil || us == 0 {
+	if err != nil || us == 0 || !m.Reachable {
 		return ""
 	}
 	return strconv.FormatFloat(float64(us)/1000, 'f', 2, 64) + " ms"
@@ -80,7 +80,7 @@ type group struct {
 	Leader          string    `json:"leader"`
 	Term            number    `json:"term"`
 	CommitIndex     uint64    `json:"commitIndex"`
-	AppliedIndex    uint64    `json:"appliedIndex"`
+	Lag             uint64    `json:"lag"`
 	SnapshotIndex   number    `json:"snapshotIndex"`
 	SnapshotAt      time.Time `json:"snapshotAt"`
 	Lease           bool      `json:"lease"`
@@ -92,9 +92,6 @@ type group struct {
 	SegmentsMissing int       `json:"segmentsMissing"`
 	Version         number    `json:"version"`
 }
-
-// Lag is how many committed entries this node has yet to apply.
-func (g group) Lag() uint64 { return g.CommitIndex - min(g.AppliedIndex, g.CommitIndex) }
 
 // Snapshot is when this process last wrote one; empty when it has not.
 func (g group) Snapshot() string {

@@ -37,7 +37,7 @@ func (cluster) Status() any {
 		"nodeId": "n1", "ready": false,
 		"reasons": []any{map[string]any{"cause": "no_leader", "group": "billing", "text": "nobody leads"}},
 		"groups": []any{map[string]any{
-			"name": "billing", "leader": "n1", "term": 7, "commitIndex": 12, "appliedIndex": 10,
+			"name": "billing", "leader": "n1", "term": 7, "commitIndex": 12, "lag": 2,
 			"lease": true, "segmentsMissing": 2,
 		}},
 		"members": []any{

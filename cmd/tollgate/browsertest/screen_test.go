@@ -24,9 +24,9 @@ var screens = flag.String("screens", "", "write pictures of all pages into this 
 
 const (
 	// cut is where pictures end, in pixels.
-	cut = 1600
+	cut = 1200
 	// colours is how many of them a picture has.
-	colours = 64
+	colours = 24
 )
 
 // picture writes what the tab shows now.

@@ -308,3 +308,12 @@ func TestFigures(t *testing.T) {
 	}
 	require.NotContains(t, page.Draw(page.Plot{Points: []float64{1}}), "polyline")
 }
+
+func TestMoneyHasThePlacesOfItsCurrency(t *testing.T) {
+	for wanted, c := range map[string]struct{ number, currency string }{
+		"51.20 USD": {"51.2", "USD"}, "20.00 USD": {"20", "USD"}, "−1,234.50 USD": {"-1234.5", "USD"},
+		"1,200 JPY": {"1200", "JPY"}, "3.100 KWD": {"3.1", "KWD"}, "0.0025 USD": {"0.0025", "USD"},
+	} {
+		require.Equal(t, wanted, page.Money(c.number, c.currency))
+	}
+}

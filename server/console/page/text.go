@@ -9,11 +9,13 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"tollgate/engine/decimal"
 )
 
 // functions are what templates may call besides Go's own.
 var functions = template.FuncMap{
-	"amount": Amount, "bytes": Bytes, "dict": dict, "mint": mint, "segment": url.PathEscape,
+	"amount": Amount, "money": Money, "bytes": Bytes, "dict": dict, "mint": mint, "segment": url.PathEscape,
 	"short": short, "time": instant, "meter": Meter, "plot": Draw, "words": words,
 }
 
@@ -43,6 +45,17 @@ func Amount(number any) string {
 		b.WriteByte(whole[i])
 	}
 	return b.String() + rest
+}
+
+// Money writes an amount with the places of its currency, and those beyond that it has: 51.20 USD.
+func Money(number any, currency string) string {
+	text := Amount(number)
+	whole, rest, _ := strings.Cut(text, ".")
+	places, _ := decimal.MinorUnits(currency)
+	if missing := places - len(rest); missing > 0 && whole != "" {
+		text = whole + "." + rest + strings.Repeat("0", missing)
+	}
+	return text + " " + currency
 }
 
 // Bytes writes a size in the unit that suits it.
