@@ -98,10 +98,8 @@ func labelOf(m *dto.Metric, name string) string {
 	return ""
 }
 
-const (
-	mostRoutes = 128
-	mostStatus = 600
-)
+// mostStatus is above every HTTP status.
+const mostStatus = 600
 
 // routeMetrics is one route's metrics, with their labels resolved.
 type routeMetrics struct {
@@ -110,36 +108,64 @@ type routeMetrics struct {
 	statuses  [mostStatus]atomic.Pointer[prometheus.Counter]
 }
 
+// routeSlots are the metrics of a table's routes, by their numbers from 1; 0 is of what is no route.
+// They grow with the table: a route beyond a bound would be counted as another.
+type routeSlots struct {
+	metrics *Metrics
+	api     string
+	slots   atomic.Pointer[[]atomic.Pointer[routeMetrics]]
+	mu      sync.Mutex // of who resolves
+}
+
+// of finds the metrics of a route; nil is none.
+func (r *routeSlots) of(route *server.Route) *routeMetrics {
+	slot := 0
+	if route != nil {
+		slot = route.Number() + 1
+	}
+	if slots := *r.slots.Load(); slot < len(slots) {
+		if known := slots[slot].Load(); known != nil {
+			return known
+		}
+	}
+	return r.resolve(slot, route)
+}
+
+func (r *routeSlots) resolve(slot int, route *server.Route) *routeMetrics {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	slots := *r.slots.Load()
+	if slot >= len(slots) {
+		grown := make([]atomic.Pointer[routeMetrics], max(2*len(slots), slot+1))
+		for i := range slots {
+			grown[i].Store(slots[i].Load())
+		}
+		slots = grown
+		r.slots.Store(&grown)
+	}
+	if known := slots[slot].Load(); known != nil {
+		return known
+	}
+	operation := "none"
+	if route != nil {
+		operation = route.Operation
+	}
+	made := &routeMetrics{
+		operation: operation, latency: r.metrics.latency.WithLabelValues(r.api, operation),
+	}
+	slots[slot].Store(made)
+	return made
+}
+
 // Observer returns what an API's route table calls after every answer. Labels are resolved the
 // first time that a route, or a status of it, is seen.
 func (m *Metrics) Observer(
 	api string,
 ) func(route *server.Route, status int, took time.Duration) {
-	var routes [mostRoutes]atomic.Pointer[routeMetrics]
-	var mu sync.Mutex
-	resolve := func(slot int, route *server.Route) *routeMetrics {
-		mu.Lock()
-		defer mu.Unlock()
-		if known := routes[slot].Load(); known != nil {
-			return known
-		}
-		operation := "none"
-		if route != nil {
-			operation = route.Operation
-		}
-		made := &routeMetrics{operation: operation, latency: m.latency.WithLabelValues(api, operation)}
-		routes[slot].Store(made)
-		return made
-	}
+	routes := &routeSlots{metrics: m, api: api}
+	routes.slots.Store(new([]atomic.Pointer[routeMetrics]))
 	return func(route *server.Route, status int, took time.Duration) {
-		slot := mostRoutes - 1
-		if route != nil && route.Number() < slot {
-			slot = route.Number()
-		}
-		known := routes[slot].Load()
-		if known == nil {
-			known = resolve(slot, route)
-		}
+		known := routes.of(route)
 		if status < 0 || status >= mostStatus {
 			status = 0
 		}
