@@ -17,9 +17,10 @@ import (
 
 // tableCommand measures what the targets are about.
 type tableCommand struct {
-	Parts    []string `default:"check,ingest,batch,failover,snapshots,scale,runs,recover,engine" enum:"check,ingest,batch,failover,snapshots,scale,runs,recover,engine" help:"What to measure; the other rows stay empty."`
+	Parts    []string `default:"check,ingest,batch,failover,snapshots,scale,runs,pages,recover,engine" enum:"check,ingest,batch,failover,snapshots,scale,runs,pages,recover,engine" help:"What to measure; the other rows stay empty."`
 	Rounds   int      `default:"5" help:"How often each system is measured, in turns."`
 	Large    int      `default:"100000" help:"Customers of snapshots, scale and recover; the targets say a million."`
+	Browsers int      `default:"20" help:"Live pages that are open in pages; the target says 20."`
 	Runs     int      `default:"500" help:"Hosted runs that go on in runs; the target says 500."`
 	LogMiB   int      `name:"log-mib" default:"256" help:"After how much log nodes write snapshots, in snapshots and the second restart."`
 	Tollgate string   `default:"bin/tollgate" help:"The program of the cluster."`
@@ -51,6 +52,7 @@ func (c *tableCommand) Run(ctx context.Context) error {
 		{"snapshots", c.snapshots},
 		{"scale", c.scale},
 		{"runs", c.runs},
+		{"pages", c.pages},
 		{"recover", c.recover},
 		{"engine", engine},
 	} {
@@ -158,6 +160,30 @@ func (c *tableCommand) runs(ctx context.Context, f *bench.Figures) (err error) {
 	}
 	return err
 }
+
+// pages measures checks and single events while people look at live pages.
+func (c *tableCommand) pages(ctx context.Context, f *bench.Figures) (err error) {
+	cluster := &tollgate{name: "tollgate", program: c.Tollgate, via: "all"}
+	target, err := cluster.Start(ctx, bench.Answers{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cluster.Stop()) }()
+	p := bench.Pages{
+		Checks: c.config(bench.ScenarioCheck), Events: c.config(bench.ScenarioIngest),
+		Browsers: c.Browsers, Customer: demoCustomer, Rounds: c.Rounds,
+		Progress: func(what string) { fmt.Fprintln(os.Stderr, what) },
+	}
+	p.Checks.Target, p.Events.Target = target, target
+	report, err := p.Measure(ctx)
+	if err == nil {
+		f.Pages = &report
+	}
+	return err
+}
+
+// demoCustomer is the one that `tollgate dev` makes.
+const demoCustomer = "acme"
 
 func (c *tableCommand) recover(ctx context.Context, f *bench.Figures) (err error) {
 	config := c.large(bench.ScenarioRecover)

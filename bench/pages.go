@@ -1,0 +1,243 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Pages measures checks and single events while people look at live pages of operators, and without
+// them, in turns on one cluster.
+type Pages struct {
+	// Checks and Events are what is measured; their Target is the cluster, whose admin key signs in.
+	Checks, Events Config
+	// Browsers is how many people look, shared out among the nodes: half of them at the cluster's
+	// load, which their script asks for every two seconds, half at a customer's usage, every five.
+	Browsers int
+	// Customer is an ExternalID of the account that is measured, whose usage is looked at.
+	Customer string
+	// Rounds is how often it is measured beside them, and once more without.
+	Rounds int
+	// Progress is told what happens.
+	Progress func(string) `json:"-"`
+}
+
+// PagesReport is what came of Pages.
+type PagesReport struct {
+	Browsers int
+	Rounds   []PagesRound
+	// Checks and Events are the medians of the rounds' rates beside browsers by those without; P99 is
+	// the same of the p99 of single events.
+	Checks, Events, P99 float64
+}
+
+// PagesRound is one round: what is without is the mean of the measurements before and after.
+type PagesRound struct {
+	Without, Beside PagesSide
+	// Seen is how often browsers were shown what is new.
+	Seen int64
+}
+
+// PagesSide is what is measured at a time.
+type PagesSide struct {
+	Checks, Events float64
+	P99            time.Duration
+}
+
+// How often the script of a page asks, and how many browsers there may be.
+const (
+	clusterEvery = 2 * time.Second
+	usageEvery   = 5 * time.Second
+	maxBrowsers  = 1000
+)
+
+// Measure carries it out.
+func (p *Pages) Measure(ctx context.Context) (report PagesReport, err error) {
+	if p.Browsers < 1 || p.Browsers > maxBrowsers || p.Rounds < 1 ||
+		len(p.Checks.Admin.Nodes) == 0 {
+		return report, fmt.Errorf("%d browsers, %d rounds: want 1 to %d browsers of a cluster",
+			p.Browsers, p.Rounds, maxBrowsers)
+	}
+	report.Browsers = p.Browsers
+	before, err := p.side(ctx)
+	if err != nil {
+		return report, err
+	}
+	for n := range p.Rounds {
+		beside, seen, err := p.beside(ctx)
+		if err != nil {
+			return report, err
+		}
+		after, err := p.side(ctx)
+		if err != nil {
+			return report, err
+		}
+		round := PagesRound{Beside: beside, Seen: seen, Without: PagesSide{
+			Checks: (before.Checks + after.Checks) / 2, Events: (before.Events + after.Events) / 2,
+			P99: (before.P99 + after.P99) / 2,
+		}}
+		report.Rounds, before = append(report.Rounds, round), after
+		if p.Progress != nil {
+			p.Progress(fmt.Sprintf("round %d: %+v beside %d browsers, %+v without", n+1, beside,
+				p.Browsers, round.Without))
+		}
+	}
+	report.sum()
+	return report, nil
+}
+
+func (p *Pages) side(ctx context.Context) (s PagesSide, err error) {
+	for _, c := range []Config{p.Checks, p.Events} {
+		run, err := New(c)
+		if err != nil {
+			return s, err
+		}
+		report, err := run.Do(ctx)
+		if err != nil {
+			return s, err
+		}
+		if c.Scenario == ScenarioCheck {
+			s.Checks = report.UnitRate
+		} else {
+			s.Events, s.P99 = report.UnitRate, report.Latency["p99"]
+		}
+	}
+	return s, nil
+}
+
+// beside measures while all browsers look; one that is not shown its page spoils the figure.
+func (p *Pages) beside(ctx context.Context) (s PagesSide, seen int64, err error) {
+	looking, stop := context.WithCancel(ctx)
+	defer stop()
+	var all sync.WaitGroup
+	var shown atomic.Int64
+	failed := make(chan error, p.Browsers)
+	for i := range p.Browsers {
+		b, err := p.open(looking, p.Checks.Admin.Nodes[i%len(p.Checks.Admin.Nodes)])
+		if err != nil {
+			stop()
+			all.Wait()
+			return s, 0, err
+		}
+		path, every := "/console/cluster", clusterEvery
+		if i/len(p.Checks.Admin.Nodes)%2 == 1 {
+			path, every = "/console/accounts/"+url.PathEscape(p.Checks.Admin.Account)+
+				"/sandbox/customers/"+url.PathEscape(p.Customer), usageEvery
+		}
+		all.Go(func() {
+			defer b.http.CloseIdleConnections()
+			if err := b.watch(looking, path, every, &shown); err != nil && looking.Err() == nil {
+				failed <- err
+			}
+		})
+	}
+	s, err = p.side(ctx)
+	stop()
+	all.Wait()
+	close(failed)
+	for f := range failed {
+		err = errors.Join(err, &Refusal{[]string{"a browser was not shown its page: " + f.Error()}})
+	}
+	return s, shown.Load(), err
+}
+
+// viewer is a browser that has signed in.
+type viewer struct {
+	base string
+	http *http.Client
+}
+
+// open signs a browser in by the admin key.
+func (p *Pages) open(ctx context.Context, node string) (*viewer, error) {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return nil, fmt.Errorf("a browser: %w", err)
+	}
+	b := &viewer{"http://" + node, &http.Client{
+		Jar: jar, Timeout: adminTimeout, Transport: &http.Transport{},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	form := url.Values{"key": {p.Checks.Admin.Key}}
+	status, err := b.ask(ctx, "POST", "/console/sign-in", strings.NewReader(form.Encode()))
+	if err == nil && status != http.StatusSeeOther {
+		err = fmt.Errorf("%s: sign in to the operators' pages: %d", node, status)
+	}
+	return b, err
+}
+
+func (b *viewer) ask(ctx context.Context, method, path string, body io.Reader) (int, error) {
+	request, err := http.NewRequestWithContext(ctx, method, b.base+path, body)
+	if err != nil {
+		return 0, fmt.Errorf("a browser: %w", err)
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	answer, err := b.http.Do(request)
+	if err != nil {
+		return 0, fmt.Errorf("a browser: %w", err)
+	}
+	_, err = io.Copy(io.Discard, answer.Body)
+	return answer.StatusCode, errors.Join(err, answer.Body.Close())
+}
+
+// watch opens a page, and asks for what is new on it as its script does, until ctx ends.
+func (b *viewer) watch(
+	ctx context.Context, path string, every time.Duration, shown *atomic.Int64,
+) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for at := path; ; at = path + "/live" {
+		status, err := b.ask(ctx, "GET", at, nil)
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("%s: %d", at, status)
+		}
+		if err != nil {
+			return err
+		}
+		shown.Add(1)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// sum fills in the medians of the rounds' ratios.
+func (r *PagesReport) sum() {
+	median := func(of func(PagesRound) float64) float64 {
+		all := make([]float64, 0, len(r.Rounds))
+		for _, round := range r.Rounds {
+			all = append(all, of(round))
+		}
+		slices.Sort(all)
+		return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
+	}
+	r.Checks = median(func(o PagesRound) float64 { return o.Beside.Checks / o.Without.Checks })
+	r.Events = median(func(o PagesRound) float64 { return o.Beside.Events / o.Without.Events })
+	r.P99 = median(func(o PagesRound) float64 { return float64(o.Beside.P99) / float64(o.Without.P99) })
+}
+
+// goalBrowsers is how many people look at a time, of whom it is asked what they cost.
+const goalBrowsers = 20
+
+// livePages is what people who look at live pages cost.
+func livePages(f *Figures) (string, Verdict) {
+	if f.Pages == nil {
+		return "", VerdictUnknown
+	}
+	p := f.Pages
+	return fmt.Sprintf("checks %.3f, events %.3f, p99 %.2f × (%d browsers, %d rounds)", p.Checks,
+			p.Events, p.P99, p.Browsers, len(p.Rounds)),
+		sized(p.Checks >= 0.99 && p.Events >= 0.99, p.Browsers >= goalBrowsers)
+}

@@ -1,0 +1,105 @@
+package bench_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/bench"
+)
+
+// gallery is a ledger with live pages, for who has signed in.
+type gallery struct {
+	ledger
+	signed, cluster, usage atomic.Int32
+	broken                 atomic.Bool
+}
+
+func (g *gallery) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !strings.HasPrefix(r.URL.Path, "/console/") {
+		g.ledger.ServeHTTP(w, r)
+		return
+	}
+	_, err := r.Cookie("session")
+	switch {
+	case r.URL.Path == "/console/sign-in" && r.PostFormValue("key") == "sk_admin":
+		g.signed.Add(1)
+		http.SetCookie(w, &http.Cookie{Name: "session", Value: "1"})
+		w.WriteHeader(http.StatusSeeOther)
+	case err != nil:
+		w.WriteHeader(http.StatusUnauthorized)
+	case g.broken.Load():
+		w.WriteHeader(http.StatusServiceUnavailable)
+	case strings.HasPrefix(r.URL.Path, "/console/cluster"):
+		g.cluster.Add(1)
+	case strings.HasPrefix(r.URL.Path, "/console/accounts/demo/sandbox/customers/acme"):
+		g.usage.Add(1)
+	default:
+		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+func besidePages(t *testing.T, g *gallery) (bench.PagesReport, error) {
+	t.Helper()
+	g.keys, g.used, g.audits = map[string]bool{}, map[string]int{}, map[string]int{}
+	server := httptest.NewServer(g)
+	defer server.Close()
+	address := strings.TrimPrefix(server.URL, "http://")
+	c := bench.Config{
+		Target: bench.Target{
+			Nodes: []string{address}, Key: "k",
+			Admin: bench.Admin{Nodes: []string{address}, Key: "sk_admin", Account: "demo"},
+		},
+		Plan: "p", Feature: "f", MaxGenerator: 2, Scenario: bench.ScenarioCheck, Connections: 1,
+		Customers: 5, Batch: 1, Warmup: time.Millisecond, Duration: 20 * time.Millisecond, Least: 20,
+		AuditSample: 5, AuditPatience: 10 * time.Millisecond,
+	}
+	p := bench.Pages{Checks: c, Events: c, Browsers: 4, Customer: "acme", Rounds: 2}
+	p.Events.Scenario = bench.ScenarioIngest
+	return p.Measure(context.Background())
+}
+
+// TestBesidePages: all browsers sign in and look, at both pages, in each round.
+func TestBesidePages(t *testing.T) {
+	g := &gallery{}
+	report, err := besidePages(t, g)
+	require.NoError(t, err)
+	require.Len(t, report.Rounds, 2)
+	require.EqualValues(t, 8, g.signed.Load())
+	require.NotZero(t, g.cluster.Load())
+	require.NotZero(t, g.usage.Load())
+	for _, round := range report.Rounds {
+		require.NotZero(t, round.Seen)
+		require.NotZero(t, round.Beside.P99)
+	}
+	require.NotZero(t, report.Checks*report.Events*report.P99)
+}
+
+// TestPagesThatAreNotShown: a figure beside pages that nobody saw is none.
+func TestPagesThatAreNotShown(t *testing.T) {
+	g := &gallery{}
+	g.broken.Store(true)
+	_, err := besidePages(t, g)
+	require.ErrorContains(t, err, "not shown its page")
+	require.True(t, bench.Refused(err))
+}
+
+func TestTargetsBesidePages(t *testing.T) {
+	const row = "checks and events with 20 live pages open / without"
+	f := bench.Figures{Pages: &bench.PagesReport{
+		Browsers: 20, Rounds: make([]bench.PagesRound, 3), Checks: 0.991, Events: 1.002, P99: 1.04,
+	}}
+	require.Equal(t, map[string]string{
+		row: "checks 0.991, events 1.002, p99 1.04 × (20 browsers, 3 rounds): holds",
+	}, verdicts(f))
+	f.Pages.Events = 0.98
+	require.Contains(t, verdicts(f)[row], "does not")
+	f.Pages.Events, f.Pages.Browsers = 1, 19
+	require.Contains(t, verdicts(f)[row], "too little measured")
+}
