@@ -225,7 +225,9 @@ func (r *PagesReport) sum() {
 	}
 	r.Checks = median(func(o PagesRound) float64 { return o.Beside.Checks / o.Without.Checks })
 	r.Events = median(func(o PagesRound) float64 { return o.Beside.Events / o.Without.Events })
-	r.P99 = median(func(o PagesRound) float64 { return float64(o.Beside.P99) / float64(o.Without.P99) })
+	r.P99 = median(func(o PagesRound) float64 {
+		return float64(o.Beside.P99) / float64(o.Without.P99)
+	})
 }
 
 // goalBrowsers is how many people look at a time, of whom it is asked what they cost.

@@ -24,7 +24,8 @@ func (c *tourCommand) Run(ctx context.Context, out io.Writer) error {
 			"tollgate dev --sample-product --agent example=bin/agent (make run does)")
 	}
 	o := tour.Options{
-		Out: out, AdminKey: running.AdminKey, Product: running.SampleProduct + "/good/",
+		Out: out, AdminKey: running.AdminKey, Identity: running.Identity,
+		Product: running.SampleProduct + "/good/",
 	}
 	for _, node := range running.Nodes {
 		o.Nodes, o.Ops = append(o.Nodes, node.HTTP), append(o.Ops, node.Ops)

@@ -108,7 +108,7 @@ type routeMetrics struct {
 	statuses  [mostStatus]atomic.Pointer[prometheus.Counter]
 }
 
-// routeSlots are the metrics of a table's routes, by their numbers from 1; 0 is of what is no route.
+// routeSlots are the metrics of a table's routes, by their numbers from 1; 0 is of what is none.
 // They grow with the table: a route beyond a bound would be counted as another.
 type routeSlots struct {
 	metrics *Metrics

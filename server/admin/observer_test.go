@@ -13,8 +13,8 @@ import (
 	"tollgate/server/admin"
 )
 
-// TestEveryRouteHasItsOwnMetrics: in a table that is larger than any of ours, and while many ask for
-// the first time.
+// TestEveryRouteHasItsOwnMetrics: in a table that is larger than any of ours, and while many ask
+// for the first time.
 func TestEveryRouteHasItsOwnMetrics(t *testing.T) {
 	const count = 1000
 	routes := make([]server.Route, count)

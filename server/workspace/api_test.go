@@ -270,6 +270,10 @@ func TestWhatIsPublished(t *testing.T) {
 	for _, path := range []string{"/auth.md", "/llms.txt", "/robots.txt"} {
 		a := n.send("GET", path, "", "", nil).is(200, "")
 		require.NotContains(t, string(a.raw), "{base}")
+		require.NotContains(t, string(a.raw), "{origin}")
+	}
+	for _, way := range []string{"/login in a browser", "/login/identity?return=/"} {
+		require.Contains(t, string(n.send("GET", "/auth.md", "", "", nil).raw), publicURL+way)
 	}
 	require.Contains(t, string(n.send("GET", "/auth.md", "", "", nil).raw), publicURL+"/v1/signup")
 }

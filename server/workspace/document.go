@@ -14,7 +14,8 @@ func (a *API) bare(media string, document *[]byte) func(*server.Exchange) {
 
 // page1 answers a text about this API.
 func (a *API) page1(content string) func(*server.Exchange) {
-	text := []byte(strings.ReplaceAll(content, "{base}", a.config.PublicURL))
+	text := []byte(strings.NewReplacer(
+		"{base}", a.config.PublicURL, "{origin}", a.origin()).Replace(content))
 	return a.bare("text/plain; charset=utf-8", &text)
 }
 
@@ -187,6 +188,23 @@ approving purchases, raising the cap, replacing keys, alerts, claiming.
 
 POST {base}/v1/keys/self/revoke ends the key that sends it. Only a person replaces keys.
 
+# How to sign in
+
+Nobody has to, to work with a key. Where this deployment names an identity provider (503
+authentication_not_configured where it does not):
+
+- A person opens {base}/login in a browser, and decides at {base}/console: claims, purchases, the
+  cap, alerts, keys, links of agents.
+- An agent with an identity of its own opens {base}/login/identity?return=/ and follows the
+  provider's page, which its mailbox approves. It gets a workspace of its own, or works in the one
+  that the owner whom the provider names has given it: GET {base}/v1/session says which, and where
+  its link stands.
+
+The session is the cookie that the callback sets. Its value, tg_ses_…, is a bearer on /v1, too; a
+write with it needs the header Origin: {origin}. It ends after 12 hours without use, after 7 days,
+or by POST {base}/logout; 401 sign_in_required says that it has ended. An agent's session never
+charges a card: 402 has "reason": "agent_session".
+
 Routes: {base}/v1/routes   Description: {base}/openapi.json   Stuck? POST {base}/v1/feedback
 `
 
@@ -235,7 +253,7 @@ after outcome_unknown repeat the request with the same key.
   execution_unavailable: "reason" says why, as the quote does. idempotency_conflict: another key.
 - 429 run_limit_reached, cancel_limit, signup_rate_limited: "resetsAt" says when it ends, where time
   ends it.
-- Scopes, keys and what needs a person: {base}/auth.md
+- Scopes, keys and what needs a person, and how a person or an agent signs in: {base}/auth.md
 `
 
 const robotsText = `User-agent: *

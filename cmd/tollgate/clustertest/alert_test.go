@@ -53,7 +53,9 @@ func (l *letters) count() int {
 func serveLetters(t *testing.T) (l *letters, port int) {
 	t.Helper()
 	l = &letters{came: make(chan struct{}, 1), let: make(chan struct{})}
-	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return l, nil }))
+	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) {
+		return l, nil
+	}))
 	server.Domain = "post.example"
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -90,8 +92,8 @@ func (b *bell) rung() []string {
 }
 
 // The leader is killed while an alert leaves it: its webhook has reached the endpoint, and its mail
-// the mail server, and neither has been answered. The webhook comes again from the next leader, with
-// the same id; the mail does not come again, since nobody knows that it has not arrived.
+// the mail server, and neither has been answered. The webhook comes again from the next leader,
+// with the same id; the mail does not come again, since nobody knows that it has not arrived.
 func TestAlertsWhoseLeaderIsKilled(t *testing.T) {
 	post, port := serveLetters(t)
 	ring := &bell{gate: newGate()}

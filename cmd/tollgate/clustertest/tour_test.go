@@ -38,6 +38,7 @@ func TestTourOfTheWorkspaceAPI(t *testing.T) {
 		`"outcome":"passed"`, "key none   → 401, refused true", "key wrong  → 401, refused true",
 		"key real   → 200, refused false", "key none   → 401, refused true", `"agent":"nop"`,
 		`"outcome":"inconclusive"`, "freeRunsUsed 1, paidRunsUsed 0, runsReturned 1, spentCents 500",
+		"/login?return=/console", "/login/identity", "/v0/inboxes/",
 	} {
 		found := strings.Index(printed[at:], step)
 		require.GreaterOrEqual(t, found, 0, "%s after:\n%s\nin:\n%s", step, printed[:at], printed)
@@ -45,6 +46,9 @@ func TestTourOfTheWorkspaceAPI(t *testing.T) {
 	}
 	require.NotRegexp(t, `tg_(ws|clm)_[A-Za-z0-9]{8}`, printed, "no secret is printed")
 	require.NotContains(t, printed, d.AdminKey)
+	owner := d.browser(false) // as it says
+	require.Equal(t, "/console", owner.open(owner.begin("node1", "ada@example.com")).to)
+	require.Contains(t, owner.open(owner.base("node1")+"/console").body, "/console/runs/run_")
 
 	require.Zero(t, d.stop())
 	printed, err = d.tollgate("tour", "--data", string(d.folder))

@@ -27,6 +27,8 @@ type Options struct {
 	// Nodes are host:port of the API of some nodes, Ops of their operations listeners.
 	Nodes, Ops []string
 	AdminKey   string
+	// Identity is the address of the provider that signs people and agents in; empty is none.
+	Identity string
 	// Product is the URL of a product that hands out keys at POST keys and answers GET me to them.
 	Product string
 }
@@ -95,8 +97,25 @@ func Run(ctx context.Context, o Options) (err error) {
 		}
 	}
 	t.print("\nThat was all: nobody took an agent's word for it.\n")
+	t.signIn()
 	return nil
 }
+
+// signIn says how a person looks at what was done, and how an agent signs in instead of signing up.
+func (t *tour) signIn() {
+	if t.Identity == "" {
+		return // nobody can
+	}
+	t.print("\nLook at it as its owner: open http://%[1]s/login?return=/console in a browser and\n"+
+		"sign in as %[2]s, whom the operator has named; any name is believed here.\n"+
+		"An agent with an identity of its own signs in at http://%[1]s/login/identity;\n"+
+		"its mailbox approves that: POST %[3]s/v0/inboxes/INBOX/authorize\n"+
+		"with the mailbox key that tollgate dev prints. http://%[1]s/auth.md says it all.\n",
+		t.Nodes[0], owner, t.Identity)
+}
+
+// owner is who approves the purchase, and so owns the workspace.
+const owner = "ada@example.com"
 
 func (t *tour) print(format string, args ...any) {
 	text := t.hidden.Replace(fmt.Sprintf(format, args...))
@@ -312,7 +331,7 @@ func (t *tour) buyRun(ctx context.Context) error {
 	purchase := a.text("purchase", "id")
 	t.step("The owner approves it; here the operator does so for them, on the operations listener.")
 	a, err = t.call(ctx, 200, request{
-		method: "POST", admin: true, body: `{"owner":"ada@example.com"}`,
+		method: "POST", admin: true, body: `{"owner":"` + owner + `"}`,
 		path: "/api/v1/admin/workspaces/" + t.workspace + "/purchases/" + purchase + "/approve",
 	})
 	if err != nil {
