@@ -53,7 +53,7 @@ func (v *flowAlerts) print(out io.Writer) error {
 	t.row("E-mail", either(v.Settings.Email, "–"))
 	hook := either(v.Settings.URL, "–")
 	if v.Settings.Gone != "" {
-		hook += " (gone since " + instant(v.Settings.Gone) + ": set it again)"
+		hook += " (gone since " + instant(v.Settings.Gone) + ": turn alerts on again)"
 	}
 	t.row("Webhook", hook)
 	if err := t.end(); err != nil || len(v.Deliveries) == 0 {

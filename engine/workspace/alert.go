@@ -29,7 +29,7 @@ type alert struct {
 	Secret, Previous         []byte
 	PreviousUntil, RotatedAt int64
 	// GoneAt is when the webhook's endpoint said that it is gone: it is sent nothing until it is set
-	// again.
+	// again, or alerts are turned on again.
 	GoneAt int64
 	// Made counts deliveries, those that are not kept any more too.
 	Made uint64
@@ -174,7 +174,9 @@ func (c *SetAlerts) over(a alert) alert {
 		a.URL = c.URL
 	}
 	if c.HasOn {
-		a.On = c.On
+		if a.On = c.On; c.On {
+			a.GoneAt = 0
+		}
 	}
 	return a
 }

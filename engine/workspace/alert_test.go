@@ -182,6 +182,30 @@ func TestAlertsAreWithinBounds(t *testing.T) {
 	})
 }
 
+// TestTurningAlertsOnRevivesAWebhook: one that was gone is tried again, at its owner's word alone.
+func TestTurningAlertsOnRevivesAWebhook(t *testing.T) {
+	b := newBench(t)
+	b.done(workspace.KindSetAlerts, &workspace.SetAlerts{
+		Workspace: 1, Flow: flowOne, HasURL: true, URL: "https://hooks.example/", Secret: []byte{1},
+		HasOn: true, On: true,
+	})
+	b.done(workspace.KindSendTestAlert, &workspace.SendTestAlert{Workspace: 1, Flow: flowOne})
+	b.done(workspace.KindNoteAlert, &workspace.NoteAlert{
+		Alert: 1, Number: 1, Attempt: 1, Result: workspace.AlertGone, Answer: 410,
+	})
+	require.NotZero(t, b.alerts().GoneAt)
+	set := &workspace.SetAlerts{Workspace: 1, Flow: flowOne, HasEmail: true, Email: "eve@example.com"}
+	b.done(workspace.KindSetAlerts, set)
+	set.HasOn = true
+	b.done(workspace.KindSetAlerts, set)
+	require.NotZero(t, b.alerts().GoneAt, "off says nothing of it")
+	set.On = true
+	b.done(workspace.KindSetAlerts, set)
+	require.Zero(t, b.alerts().GoneAt)
+	b.done(workspace.KindSendTestAlert, &workspace.SendTestAlert{Workspace: 1, Flow: flowOne})
+	require.Equal(t, workspace.ChannelWebhook, b.alerts().Deliveries[0].Channel)
+}
+
 // TestAnOperatorSetsAlerts: for the owner, of a flow of the workspace that is named; what changed
 // is kept, the secret's bytes are not.
 func TestAnOperatorSetsAlerts(t *testing.T) {

@@ -40,6 +40,10 @@ func (o *Outbox) deliver(ctx context.Context, d *billing.DueDelivery) *webhook.R
 		}
 		return nil
 	}
+	if result != nil && result.Detail != "" {
+		o.config.Log.Info("a webhook did not arrive", "endpoint", uuid(d.Endpoint.ID),
+			"message", billing.MessageName(d.Delivery.ID), "detail", result.Detail)
+	}
 	o.attempts[a.outcome].Add(1)
 	o.record(ctx, d, &a)
 	return result

@@ -249,10 +249,24 @@ func TestAWebhookIsTriedAgain(t *testing.T) {
 	require.Equal(t, 409, a.status, string(a.raw))
 	require.Equal(t, "alerts_off", a.at("error", "code"))
 	w.hook.answers(200)
-	again := w.tell("", `{"on":true,"webhookUrl":"`+w.hook.server.URL+`"}`)
-	require.Nil(t, again.told("secret"), "the secret stays")
+	require.Nil(t, w.tell("", `{"on":true}`).told("secret"), "turned on again, the secret stays")
 	w.tell("/test", "")
 	w.becomes("failing webhook failed 5", "recovered webhook failed 0", "test webhook delivered 1")
+}
+
+// TestDeliveriesNameNoAddress: what was dialled, which may be within somebody's network, is for the
+// node's log alone.
+func TestDeliveriesNameNoAddress(t *testing.T) {
+	w := watch(t)
+	w.tell("", `{"on":true,"webhookUrl":"`+w.hook.server.URL+`"}`)
+	w.hook.server.Close()
+	w.courier()
+	w.tell("/test", "")
+	w.becomes("test webhook waiting 1")
+	shown := w.call("GET", "/v1/flows/"+w.flow+"/alerts", "").is(200, "")
+	require.Equal(t, "the endpoint takes no connection",
+		shown.at("deliveries").([]any)[0].(map[string]any)["reason"])
+	require.NotContains(t, string(shown.raw), "127.0.0.1")
 }
 
 // TestAMailIsSentOnce: whatever becomes of the process that sends it. Another one does not send it

@@ -204,6 +204,9 @@ func (c *courier) post(ctx context.Context, d *state.DueAlert, note *state.NoteA
 		note.Result = state.AlertRetry
 		note.WaitMS = alertWait(note.Attempt, name, result.RetryAfter)
 	}
+	if result.Detail != "" {
+		a.config.Log.Info("an alert's webhook did not arrive", "alert", name, "detail", result.Detail)
+	}
 	return true
 }
 

@@ -41,8 +41,8 @@ var errorTable = map[string]struct {
 	"person_required":         {403, "Only a person may decide this."},
 	"account_not_found":       {404, "There is no such account."},
 	"not_found":               {404, "There is no such route or record in this workspace."},
-	"alerts_off": {409, "These alerts lead nowhere. Set an email, or a webhookUrl (again, where it was " +
-		"gone), or on: false. Nothing was changed."},
+	"alerts_off": {409, "These alerts lead nowhere. Set an email, or a webhookUrl, or on: false; where " +
+		"the webhook was gone, on: true tries it again. Nothing was changed."},
 	"alert_test_limit":      {429, "The test alerts of this workspace and UTC day are used. Nothing was sent."},
 	"alerts_claim_required": {409, "A workspace that nobody has claimed cannot have alerts."},
 	"cannot_cancel":         {409, "The run has finished, or cannot be cancelled."},

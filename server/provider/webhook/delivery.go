@@ -45,8 +45,10 @@ type Result struct {
 	Outcome Outcome
 	// Status is the HTTP status, 0 when there was no answer.
 	Status int
-	// Reason is for people and holds neither the URL's path nor a secret.
+	// Reason is for whoever may read what was delivered: it holds neither an address, nor a secret.
 	Reason string
+	// Detail is for the node's own log: what went wrong on the way, with the address that was dialled.
+	Detail string
 	// RetryAfter is what the endpoint asked for; 0 is nothing.
 	RetryAfter time.Duration
 	Took       time.Duration
@@ -109,12 +111,14 @@ func (s *Sender) Deliver(ctx context.Context, e Endpoint, m Message) (Result, er
 }
 
 func failed(ctx context.Context, err error, took time.Duration) (Result, error) {
-	result := Result{Outcome: Retry, Status: fetch.Status(err), Reason: err.Error(), Took: took}
+	result := Result{
+		Outcome: Retry, Status: fetch.Status(err), Reason: reason(err), Detail: err.Error(), Took: took,
+	}
 	var refusal *fetch.Refusal
 	switch {
 	case result.Status >= 200 && result.Status <= 299:
 		// The message arrived; nobody reads what the endpoint has to say beyond that.
-		result.Outcome, result.Reason = Delivered, ""
+		result.Outcome, result.Reason, result.Detail = Delivered, "", ""
 	case result.Status == http.StatusGone:
 		result.Outcome = Gone
 	case ctx.Err() != nil:
