@@ -223,6 +223,10 @@ const (
 	OutcomeScheduleLimit Outcome = 247
 	// OutcomeFlowOptions: a flow's options do not go together.
 	OutcomeFlowOptions Outcome = 248
+	// OutcomeAddressConfirmed: there is no address to ask for, or alerts may go there already.
+	OutcomeAddressConfirmed Outcome = 253
+	// OutcomeAddressAskLimit: the links of the day that ask for addresses are used.
+	OutcomeAddressAskLimit Outcome = 254
 	// OutcomeNetworkFull: the workspaces of the caller's network that nobody has claimed, or what is
 	// left of those that were removed, take as much room as one network's may.
 	OutcomeNetworkFull Outcome = 245

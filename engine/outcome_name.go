@@ -118,6 +118,8 @@ var outcomeNames = [...]string{
 	OutcomeScheduleUnavailable:  "schedule_unavailable",
 	OutcomeScheduleLimit:        "schedule_limit",
 	OutcomeFlowOptions:          "flow_options",
+	OutcomeAddressConfirmed:     "address_confirmed",
+	OutcomeAddressAskLimit:      "address_ask_limit",
 	OutcomeNetworkFull:          "network_full",
 }
 

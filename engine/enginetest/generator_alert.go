@@ -13,10 +13,18 @@ import (
 func (g *workspaceGenerator) alert() engine.Record {
 	row, flow := g.row(), g.flowID()
 	var r engine.Record
-	switch g.pick("alerts", "set", "set", "set", "rotate", "test") {
+	switch g.pick("alerts", "set", "set", "set", "rotate", "test", "ask", "confirm") {
 	case "rotate":
 		r = record(workspace.KindRotateAlertSecret, &workspace.RotateAlertSecret{
 			Workspace: row, Flow: flow, Secret: []byte(g.pick("secret", "s1", "s2", "")),
+		})
+	case "ask":
+		return record(workspace.KindAskAddress, &workspace.AskAddress{
+			Workspace: row, Flow: flow, Link: secret(g.pick("link", "a", "b")),
+		})
+	case "confirm":
+		return record(workspace.KindConfirmAddress, &workspace.ConfirmAddress{
+			Flow: flow, Link: secret(g.pick("link", "a", "b")),
 		})
 	case "test":
 		r = record(workspace.KindSendTestAlert, &workspace.SendTestAlert{Workspace: row, Flow: flow})

@@ -73,7 +73,8 @@ func (g *workspaceGenerator) signIn(token [32]byte) engine.Record {
 func (g *workspaceGenerator) actedBy(person uint32) engine.Record {
 	row := g.row()
 	var r engine.Record
-	switch g.pick("act", "claim", "approve", "deny", "billing", "rotate") {
+	switch g.pick("act", "claim", "approve", "deny", "cancel", "billing", "alerts",
+		"rotate") {
 	case "claim":
 		r = record(workspace.KindClaimWorkspace, &workspace.ClaimWorkspace{
 			Code: secret("code " + g.pick("name", "a", "b", "c")), Owner: "ada@a.example", Person: person,
@@ -84,6 +85,15 @@ func (g *workspaceGenerator) actedBy(person uint32) engine.Record {
 		})
 	case "deny":
 		r = record(workspace.KindDenyPurchase, &workspace.DenyPurchase{ID: g.id("purchase")})
+	case "cancel":
+		r = record(workspace.KindCancelPurchase, &workspace.CancelPurchase{
+			Workspace: row, ID: g.id("purchase"), Person: g.flag("person"),
+		})
+	case "alerts":
+		r = record(workspace.KindSetAlerts, &workspace.SetAlerts{
+			Workspace: row, Flow: g.flowID(), HasEmail: true, HasOn: true, On: true,
+			Email: g.pick("alerts to", "ada@a.example", "else@a.example"),
+		})
 	case "billing":
 		r = record(workspace.KindSetBilling, &workspace.SetBilling{
 			Workspace: row, HasPaused: true, Paused: g.flag("paused"), Person: true,

@@ -170,6 +170,9 @@ func (c *Act) apply(t *turn) engine.Outcome {
 	if c.Key != ([16]byte{}) && t.requests.full() {
 		return engine.OutcomeKeysFull
 	}
+	if set, ok := c.inner.(*SetAlerts); ok && c.Person != 0 {
+		set.unvouched = t.emailBy[Address(set.Email)] != c.Person
+	}
 	before := t.values(c.Workspace, c.subject())
 	if outcome := c.inner.apply(t); outcome != engine.OutcomeDone {
 		return outcome

@@ -35,6 +35,11 @@ type alert struct {
 	Made uint64
 	// Deliveries are the newest, oldest first.
 	Deliveries []delivery
+	// Unconfirmed: whoever has the e-mail address has not said yet that alerts may go there. Link is
+	// the SHA-256 of the secret by which they are asked, until LinkUntil; zero is none.
+	Unconfirmed bool
+	Link        [32]byte
+	LinkUntil   int64
 }
 
 // Fields states the row's fields.
@@ -51,6 +56,9 @@ func (a *alert) Fields(w *wire.Codec) {
 	w.Int(10, &a.GoneAt)
 	wire.Uint(w, 11, &a.Made)
 	wire.List(w, 12, &a.Deliveries)
+	w.Bool(13, &a.Unconfirmed)
+	w.Hash(14, &a.Link)
+	w.Int(15, &a.LinkUntil)
 }
 
 // bytes is what an alert takes of its workspace's room.
@@ -60,13 +68,6 @@ func (a *alert) bytes() int {
 		n += a.Deliveries[i].bytes()
 	}
 	return n
-}
-
-// waits says that something is still to be sent.
-func (a *alert) waits() bool {
-	return slices.ContainsFunc(a.Deliveries, func(d delivery) bool {
-		return d.Status == DeliveryWaiting
-	})
 }
 
 // reaches says that a channel leads somewhere.
@@ -85,7 +86,7 @@ func (t *turn) alertWrite(row uint32, change func(a *alert)) {
 	a.Deliveries = slices.Clone(a.Deliveries)
 	change(a)
 	t.rooms.hold(a.Workspace, a.bytes()-bytes)
-	t.alerting.note(row, a.waits())
+	t.alerting.note(row, a.sendable())
 	t.fold(uint64(row)<<32 | a.Made)
 }
 
@@ -100,6 +101,8 @@ type SetAlerts struct {
 	// Secret is what webhooks are signed with, sealed, where there is no secret yet; never empty with
 	// a URL.
 	Secret []byte
+	// unvouched: a person sets it, and has not signed in with that address; an act finds that out.
+	unvouched bool
 }
 
 // Fields states the command's fields.
@@ -163,7 +166,7 @@ func (c *SetAlerts) apply(t *turn) engine.Outcome {
 // over is what an alert is with a command's settings.
 func (c *SetAlerts) over(a alert) alert {
 	if c.HasEmail {
-		a.Email = c.Email
+		a.mailTo(c.Email, !c.unvouched)
 	}
 	if c.HasURL {
 		if a.GoneAt = 0; c.URL == "" {

@@ -331,12 +331,17 @@ type AlertsView struct {
 	Secret, Previous         []byte
 	PreviousUntil, RotatedAt int64
 	Deliveries               []DeliveryView // newest first
+	// Unconfirmed: nothing is mailed until whoever has the address says that it may be; a link that
+	// asks works until LinkUntil.
+	Unconfirmed bool
+	LinkUntil   int64
 }
 
 func (a *alert) view() AlertsView {
 	v := AlertsView{
 		On: a.On, Email: a.Email, URL: a.URL, GoneAt: a.GoneAt, Secret: a.Secret,
 		Previous: a.Previous, PreviousUntil: a.PreviousUntil, RotatedAt: a.RotatedAt,
+		Unconfirmed: a.Unconfirmed, LinkUntil: a.LinkUntil,
 	}
 	for i := len(a.Deliveries) - 1; i >= 0; i-- {
 		v.Deliveries = append(v.Deliveries, DeliveryView(a.Deliveries[i]))
@@ -392,7 +397,7 @@ func (m *Machine) DueAlerts(now int64, after uint32, most int) (due []DueAlert, 
 		a := s.alerts.Read(row)
 		for _, channel := range [...]Channel{ChannelEmail, ChannelWebhook} {
 			i := slices.IndexFunc(a.Deliveries, func(d delivery) bool {
-				return d.Channel == channel && d.Status == DeliveryWaiting
+				return d.Channel == channel && d.Status == DeliveryWaiting && !a.held(&d)
 			})
 			if i < 0 || a.Deliveries[i].NextAt > now {
 				continue

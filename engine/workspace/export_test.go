@@ -96,8 +96,12 @@ func goldenRecords() map[string]wire.Fielder {
 			Run: 1, Workspace: 2, Before: 3, Previous: 4, Size: 5, Kind: RunInspection,
 			Host: "acme.example", Findings: []byte{6},
 		},
-		"flow-alerts":   &flow{ID: id, Workspace: 1, Alert: 2},
-		"ledger-alerts": &ledger{Day: 20485, AlertTests: 3},
+		"flow-alerts": &flow{ID: id, Workspace: 1, Alert: 2},
+		"alert-unconfirmed": &alert{
+			Workspace: 1, Flow: 2, Email: "a@b.example", Unconfirmed: true, Link: hash, LinkUntil: 3,
+		},
+		"ledger-addresses": &ledger{Day: 20485, AddressAsks: 3},
+		"ledger-alerts":    &ledger{Day: 20485, AlertTests: 3},
 		"alert": &alert{
 			Workspace: 1, Flow: 2, On: true, Email: "a@b.example", URL: "https://hooks.example/",
 			Secret: []byte{3}, Previous: []byte{4}, PreviousUntil: 5, RotatedAt: 6, GoneAt: 7, Made: 8,
@@ -236,7 +240,7 @@ func (s *state) brokenErrands() string {
 func (s *state) brokenAlerts() string {
 	var want waiting
 	for row := uint32(1); row <= s.alerts.Len(); row++ {
-		if s.alerts.Read(row).waits() {
+		if s.alerts.Read(row).sendable() {
 			want = append(want, row)
 		}
 		if n := len(s.alerts.Read(row).Deliveries); n > MaxDeliveries {

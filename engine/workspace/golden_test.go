@@ -158,6 +158,8 @@ func goldenCommands() map[engine.Kind]wire.Fielder {
 			Workspace: 1, Flow: id("f"), EveryHours: 24, Save: true, Replace: true,
 			Document: workspace.FlowDocument{Name: "n"},
 		},
+		workspace.KindAskAddress:       &workspace.AskAddress{Workspace: 1, Flow: id("f"), Link: hash},
+		workspace.KindConfirmAddress:   &workspace.ConfirmAddress{Flow: id("f"), Link: hash},
 		workspace.KindReadNotification: &workspace.ReadNotification{Workspace: 1, ID: id("n")},
 		workspace.KindStartLocalRun:    &workspace.StartLocalRun{Workspace: 1, ID: id("l")},
 		workspace.KindSignIn: &workspace.SignIn{

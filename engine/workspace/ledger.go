@@ -32,7 +32,7 @@ type ledger struct {
 	Day                               uint32
 	Started, Local, Cancels, Requests uint32
 	Inspected                         uint32
-	AlertTests                        uint32
+	AlertTests, AddressAsks           uint32
 }
 
 // Fields states the ledger's fields.
@@ -66,6 +66,7 @@ func (l *ledger) Fields(w *wire.Codec) {
 	wire.Uint(w, 27, &l.RefundedCents)
 	wire.Uint(w, 40, &l.Inspected)
 	wire.Uint(w, 130, &l.AlertTests)
+	wire.Uint(w, 150, &l.AddressAsks)
 }
 
 // roll begins the month and the day of an instant; on a copy, so that a refusal changes nothing.
@@ -75,7 +76,7 @@ func (l *ledger) roll(stamp int64) {
 	}
 	if day := dayOf(stamp); day != l.Day {
 		l.Day, l.Started, l.Local, l.Cancels, l.Requests = day, 0, 0, 0, 0
-		l.Inspected, l.AlertTests = 0, 0
+		l.Inspected, l.AlertTests, l.AddressAsks = 0, 0, 0
 	}
 }
 

@@ -66,6 +66,8 @@ const (
 	KindNoteAlert         engine.Kind = 134
 	KindSetAgents         engine.Kind = 141
 	KindScheduleFlow      engine.Kind = 142
+	KindAskAddress        engine.Kind = 150
+	KindConfirmAddress    engine.Kind = 151
 )
 
 // A command states its effect once. apply runs on the goroutine of Machine.Apply, under the state's
@@ -141,6 +143,8 @@ var registry = [...]definition{
 	KindNoteAlert:         {"NoteAlert", decodeFields[NoteAlert]},
 	KindSetAgents:         {"SetAgents", decodeFields[SetAgents]},
 	KindScheduleFlow:      {"ScheduleFlow", decodeFields[ScheduleFlow]},
+	KindAskAddress:        {"AskAddress", decodeFields[AskAddress]},
+	KindConfirmAddress:    {"ConfirmAddress", decodeFields[ConfirmAddress]},
 }
 
 // define finds a kind in the registry.

@@ -207,7 +207,7 @@ func (s *state) reindex() {
 		s.agentBy[string(s.agents.Read(row).Bytes)] = row
 	}
 	for row := uint32(1); row <= s.alerts.Len(); row++ {
-		s.alerting.note(row, s.alerts.Read(row).waits())
+		s.alerting.note(row, s.alerts.Read(row).sendable())
 	}
 	for row := uint32(1); row <= s.schedules.Len(); row++ {
 		s.asking.note(row, s.schedules.Read(row).Asked)

@@ -47,7 +47,7 @@ func writeAlerts(j *server.JSON, f *state.FlowView, v *state.AlertsView, set, se
 	}
 	j.Array("deliveries")
 	for i := range v.Deliveries {
-		writeDelivery(j, &v.Deliveries[i])
+		writeDelivery(j, &v.Deliveries[i], v.Held(&v.Deliveries[i]))
 	}
 	j.Close(']')
 }
@@ -56,6 +56,9 @@ func writeAlertSettings(j *server.JSON, v *state.AlertsView) {
 	j.Object("settings")
 	j.Bool("on", v.On)
 	j.TextIf("email", v.Email)
+	if v.Email != "" {
+		j.Bool("emailConfirmed", !v.Unconfirmed)
+	}
 	j.TextIf("webhookUrl", v.URL)
 	if v.GoneAt != 0 {
 		j.Time("webhookGoneAt", v.GoneAt)
@@ -67,12 +70,17 @@ func writeAlertSettings(j *server.JSON, v *state.AlertsView) {
 	j.Close('}')
 }
 
-func writeDelivery(j *server.JSON, d *state.DeliveryView) {
+// writeDelivery writes a delivery; held says that it waits for its address to be confirmed.
+func writeDelivery(j *server.JSON, d *state.DeliveryView, held bool) {
 	j.Open('{')
 	j.Text("id", idText(markAlert, d.ID))
 	j.Text("kind", d.Kind.String())
 	j.Text("channel", d.Channel.String())
-	j.Text("status", d.Status.String())
+	status := d.Status.String()
+	if held {
+		status = "unconfirmed"
+	}
+	j.Text("status", status)
 	j.Uint("attempts", uint64(d.Attempts))
 	if d.Answer != 0 {
 		j.Uint("answer", uint64(d.Answer))
@@ -173,9 +181,15 @@ func (a *API) changeAlerts(x *server.Exchange) {
 		a.refuseOr(x, refused, err)
 		return
 	}
-	if _, ok := a.actAsOwner(x, c.Workspace, state.KindSetAlerts, c); ok {
-		a.answerAlerts(x, id, c.Secret, shown)
+	if _, ok := a.actAsOwner(x, c.Workspace, state.KindSetAlerts, c); !ok {
+		return
 	}
+	if _, v, _, _ := a.machine.Alerts(c.Workspace, id); v.Unconfirmed && c.Email != "" {
+		if fault := a.AskAddress(c.Workspace, id); fault != nil {
+			a.config.Log.Info("no link asks for an address", "code", fault.Code)
+		}
+	}
+	a.answerAlerts(x, id, c.Secret, shown)
 }
 
 // refuseOr refuses, or says that something of our own is broken.
@@ -354,7 +368,8 @@ func (a *API) operatorTestAlert(x *server.Exchange, row uint32, flow [16]byte) (
 // alertsProperties are the members of an answer about alerts.
 func alertsProperties(settings bool) []server.Property {
 	about := server.Object(
-		server.Must("on", server.BoolSchema), server.May("email", text), server.May("webhookUrl", text),
+		server.Must("on", server.BoolSchema), server.May("email", text),
+		server.May("emailConfirmed", server.BoolSchema), server.May("webhookUrl", text),
 		server.May("webhookGoneAt", server.TimeSchema),
 		server.May("secretRotatedAt", server.TimeSchema),
 		server.May("previousSecretUntil", server.TimeSchema))
@@ -371,7 +386,8 @@ func alertsProperties(settings bool) []server.Property {
 			server.Must("id", text),
 			server.Must("kind", server.EnumSchema("failing", "recovered", "test")),
 			server.Must("channel", server.EnumSchema("email", "webhook")),
-			server.Must("status", server.EnumSchema("waiting", "delivered", "failed", "unknown")),
+			server.Must("status", server.EnumSchema("waiting", "unconfirmed", "delivered", "failed",
+				"unknown")),
 			server.Must("attempts", server.IntegerSchema), server.May("answer", server.IntegerSchema),
 			server.May("reason", text), server.May("runId", text),
 			server.Must("createdAt", server.TimeSchema),

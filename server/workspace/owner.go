@@ -85,12 +85,16 @@ func (a *API) decideAs(d *Decision, kind engine.Kind, c wire.Fielder, same ...st
 
 // Order brings a command into the log, and waits until this node's memory has it. nil is done.
 func (a *API) Order(kind engine.Kind, c wire.Fielder, also ...engine.Record) *server.Fault {
-	r := a.propose(kind, c, also...)
-	code, known := outcomeCodes[r.Outcome]
+	return a.heard(a.propose(kind, c, also...).Outcome)
+}
+
+// heard is what to say of an outcome; nil where it is done, and this node's memory has it.
+func (a *API) heard(o engine.Outcome) *server.Fault {
+	code, known := outcomeCodes[o]
 	switch {
-	case r.Outcome == engine.OutcomeDone && a.fresh():
+	case o == engine.OutcomeDone && a.fresh():
 		return nil
-	case r.Outcome == engine.OutcomeDone || !known:
+	case o == engine.OutcomeDone || !known:
 		code = "outcome_unknown"
 	}
 	return new(no(code)).fault()

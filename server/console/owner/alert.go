@@ -26,13 +26,21 @@ type alertsPage struct {
 // Final says that nothing is on its way.
 func (a *alertsPage) Final() bool {
 	return !slices.ContainsFunc(a.Deliveries, func(d state.DeliveryView) bool {
-		return d.Status == state.DeliveryWaiting
+		return d.Status == state.DeliveryWaiting && !a.Held(&d)
 	})
 }
 
 // Leads says that there is somewhere to send a test to.
 func (a *alertsPage) Leads() bool {
 	return a.AlertsView.Email != "" || a.AlertsView.URL != "" && a.GoneAt == 0
+}
+
+// Stands is how far a delivery has come.
+func (a *alertsPage) Stands(d state.DeliveryView) string {
+	if a.Held(&d) {
+		return "unconfirmed"
+	}
+	return d.Status.String()
 }
 
 // Secret says that webhooks are signed.
@@ -47,7 +55,11 @@ func alertsSay(v *state.AlertsView) string {
 	}
 	var ways []string
 	if v.Email != "" {
-		ways = append(ways, "a mail to "+v.Email)
+		way := "a mail to " + v.Email
+		if v.Unconfirmed {
+			way += " (once it is confirmed)"
+		}
+		ways = append(ways, way)
 	}
 	if v.URL != "" && v.GoneAt == 0 {
 		ways = append(ways, "a webhook")
@@ -123,7 +135,12 @@ func setAlerts(v *visit) {
 		On: v.fields.Get("on") != "", Email: strings.TrimSpace(v.fields.Get("email")),
 		WebhookURL: strings.TrimSpace(v.fields.Get("webhook")),
 	})
-	if fault == nil && secret != "" {
+	if fault == nil && data.AlertsView.Email != strings.TrimSpace(v.fields.Get("email")) {
+		if _, now, _, _ := v.config.Machine.Alerts(v.who.Workspace, id); now.Unconfirmed {
+			fault = v.config.Workspaces.AskAddress(v.who.Workspace, id)
+		}
+	}
+	if secret != "" {
 		v.secret("Alerts are set, and webhooks are signed with this secret", secret)
 		showAlerts(v)
 		return

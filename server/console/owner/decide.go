@@ -56,6 +56,10 @@ var happenings = map[string]page.Notice{
 		Detail: "An agent may sign up at this product. A changed flow asks you again.",
 	},
 	"alerts": {Title: "The alerts are set", Detail: "Next: send a test, and see it arrive."},
+	"asked": {
+		Title:  "The link is on its way",
+		Detail: "Whoever has the address opens it and says yes; until then nothing else is mailed there.",
+	},
 	"test": {
 		Title:  "A test is on its way",
 		Detail: "What becomes of it stands below, in a moment.",

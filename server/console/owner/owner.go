@@ -107,6 +107,7 @@ func New(c Config) (*Pages, error) {
 		routes = append(routes, p.route(r))
 	}
 	routes = append(append(routes, p.approvalRoutes()...), p.returnRoute())
+	routes = append(routes, p.confirmRoutes()...)
 	p.table, err = server.NewTable(routes, server.TableConfig{
 		Observe: c.Observe, Gate: c.Gate, Log: c.Log, Show: p.showFault,
 	})
@@ -191,6 +192,7 @@ func (p *Pages) rows() []row {
 		form("/flows/{id}/confirm-signup", "confirm signup", confirmSignup),
 		form("/flows/{id}/alerts", "set alerts", setAlerts),
 		form("/flows/{id}/alerts/secret", "rotate alert secret", rotateAlertSecret),
+		form("/flows/{id}/alerts/confirm", "ask address", askAddress),
 		form("/flows/{id}/alerts/test", "test alert", testAlert),
 		form("/issues/{id}/ready", "mark issue", markReady),
 	}

@@ -107,7 +107,8 @@ func open(t *testing.T, recorded string) *site {
 	s.api, err = api.New(api.Config{
 		Machine: s.machine, Proposer: s, Reader: s, PublicURL: origin, QuoteKey: [32]byte{7},
 		Inspector: inspect.New(product, nil), Payments: true,
-		Mail: s.post, Hooks: webhook.NewSender(client, nil), Check: client.CheckAt,
+		Console: origin + owner.Root, Mail: s.post,
+		Hooks: webhook.NewSender(client, nil), Check: client.CheckAt,
 		Agents: []api.Agent{{Name: "nop", Kind: "nop", Version: "1"}},
 	})
 	require.NoError(t, err)

@@ -1,0 +1,134 @@
+package workspace
+
+import (
+	"slices"
+
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
+
+// Bounds of asking whoever has an e-mail address whether alerts may go there.
+const (
+	// AddressLinkMS is how long a link works that was sent to ask.
+	AddressLinkMS = dayMS
+	// MaxAddressAsks is how many of them a workspace sends in a UTC day.
+	MaxAddressAsks = 5
+)
+
+// held says that a delivery waits for its address to be confirmed.
+func (a *alert) held(d *delivery) bool {
+	return a.Unconfirmed && d.Channel == ChannelEmail && d.Status == DeliveryWaiting
+}
+
+// mailTo sets where mails go. An address that is confirmed stays so, and so does one whose owner is
+// still asked; another one is asked first, unless somebody vouches for it.
+func (a *alert) mailTo(email string, vouched bool) {
+	if vouched = vouched || email == ""; email != a.Email || vouched {
+		a.Unconfirmed, a.Link, a.LinkUntil = !vouched, [32]byte{}, 0
+	}
+	a.Email = email
+}
+
+// AskAddress keeps the link that asks whether alerts of a flow may go to the e-mail address that is
+// set; the link before stops working.
+type AskAddress struct {
+	Workspace uint32
+	Flow      [16]byte
+	Link      [32]byte // the SHA-256 of its secret
+}
+
+// Fields states the command's fields.
+func (c *AskAddress) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Workspace)
+	w.ID(2, &c.Flow)
+	w.Hash(3, &c.Link)
+}
+
+func (c *AskAddress) apply(t *turn) engine.Outcome {
+	row, refused := t.alertable(c.Workspace, c.Flow)
+	if refused != engine.OutcomeDone {
+		return refused
+	}
+	at := t.flows.Read(row).Alert
+	switch {
+	case c.Link == [32]byte{}:
+		return engine.OutcomeAlertsInvalid
+	case at == 0 || !t.alerts.Read(at).Unconfirmed:
+		return engine.OutcomeAddressConfirmed
+	}
+	w, _ := t.workspace(c.Workspace)
+	if w.Ledger.roll(t.stamp); w.Ledger.AddressAsks >= MaxAddressAsks {
+		t.answer(&RetryReply{Limit: MaxAddressAsks, ResetsAt: nextDay(t.stamp)})
+		return engine.OutcomeAddressAskLimit
+	}
+	w.Ledger.AddressAsks++
+	*t.workspaces.Write(c.Workspace) = w
+	t.alertWrite(at, func(a *alert) { a.Link, a.LinkUntil = c.Link, t.stamp+AddressLinkMS })
+	return engine.OutcomeDone
+}
+
+// ConfirmAddress is the yes of whoever has got the link, and so has the address. It works once.
+type ConfirmAddress struct {
+	Flow [16]byte
+	Link [32]byte
+}
+
+// Fields states the command's fields.
+func (c *ConfirmAddress) Fields(w *wire.Codec) {
+	w.ID(1, &c.Flow)
+	w.Hash(2, &c.Link)
+}
+
+func (c *ConfirmAddress) apply(t *turn) engine.Outcome {
+	at := t.askedBy(&c.Flow, &c.Link, t.stamp)
+	if at == 0 {
+		return engine.OutcomeRecordUnknown
+	}
+	t.alertWrite(at, func(a *alert) { a.Unconfirmed, a.Link, a.LinkUntil = false, [32]byte{}, 0 })
+	return engine.OutcomeDone
+}
+
+// askedBy finds the alerts whose address a link asks for; 0 where it works no more.
+func (s *state) askedBy(flow *[16]byte, link *[32]byte, now int64) uint32 {
+	row := s.flowBy.Find(s.idHash(flow), func(row uint32) bool {
+		return s.flows.Read(row).ID == *flow
+	})
+	if row == 0 || s.flows.Read(row).ArchivedAt != 0 || s.flows.Read(row).Alert == 0 {
+		return 0
+	}
+	at := s.flows.Read(row).Alert
+	if a := s.alerts.Read(at); *link == ([32]byte{}) || a.Link != *link || now >= a.LinkUntil {
+		return 0
+	}
+	return at
+}
+
+// AddressView is what a link asks.
+type AddressView struct{ Email, Flow, Label string }
+
+// AddressByLink finds what the link of a flow's alerts asks; false where it works no more.
+func (m *Machine) AddressByLink(flow [16]byte, link [32]byte, now int64) (AddressView, bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	at := s.askedBy(&flow, &link, now)
+	if at == 0 {
+		return AddressView{}, false
+	}
+	a := s.alerts.Read(at)
+	return AddressView{
+		Email: a.Email, Flow: s.flowView(a.Flow).Name, Label: s.workspaces.Read(a.Workspace).Label,
+	}, true
+}
+
+// Held says that a delivery waits for its address to be confirmed.
+func (v *AlertsView) Held(d *DeliveryView) bool {
+	return v.Unconfirmed && d.Channel == ChannelEmail && d.Status == DeliveryWaiting
+}
+
+// sendable says that something can be sent now, or later by itself.
+func (a *alert) sendable() bool {
+	return slices.ContainsFunc(a.Deliveries, func(d delivery) bool {
+		return d.Status == DeliveryWaiting && !a.held(&d)
+	})
+}

@@ -1,0 +1,93 @@
+package owner
+
+import (
+	"crypto/sha256"
+	"time"
+
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+	"tollgate/server/console/page"
+	api "tollgate/server/workspace"
+)
+
+// confirmRoutes are the page that asks whoever has an e-mail address whether alerts may go there.
+// They need not sign in: the link was mailed to that address alone. GET shows, POST acts.
+func (p *Pages) confirmRoutes() []server.Route {
+	const path = Root + api.ConfirmPath + "{flow}/{token}"
+	return []server.Route{
+		{
+			Method: "GET", Path: path, Operation: "owner asks address", Access: server.AccessOpen,
+			Handle: p.showAddress,
+		},
+		{
+			Method: "POST", Path: path, Operation: "owner confirms address", Access: server.AccessOpen,
+			Media: page.FormMedia, Limit: formLimit, Handle: p.confirmAddress,
+		},
+	}
+}
+
+var faultAddress = server.Fault{
+	Status: 404, Code: "not_found", Message: "This link does not work any more",
+	Detail: "It works once, for 24 hours, and for the address that is set now. Nothing was changed. " +
+		"Whoever owns the workspace can have another one sent.",
+}
+
+type addressPage struct {
+	state.AddressView
+	Path string
+	Done bool
+}
+
+// address reads a link; false when it is answered.
+func (p *Pages) address(x *server.Exchange) (v *visit, flow [16]byte, data addressPage, ok bool) {
+	v = &visit{Pages: p, x: x}
+	if !server.Fresh(p.config.Reader, time.Now().Add(p.config.ReadTimeout)) {
+		v.fail(faultBusy)
+		return v, flow, data, false
+	}
+	flow, _ = api.NounFlow.Parse(string(x.Param(0)))
+	data.AddressView, ok = p.config.Machine.AddressByLink(flow, sha256.Sum256(x.Param(1)), v.now())
+	if !ok {
+		v.fail(faultAddress)
+		return v, flow, data, false
+	}
+	data.Path = string(x.Ctx.Path())
+	return v, flow, data, true
+}
+
+func (p *Pages) showAddress(x *server.Exchange) {
+	if v, _, data, ok := p.address(x); ok {
+		v.site.Show(x, 200, &page.View{
+			Page: "address", Title: "May alerts be sent to you?", Plain: true, Data: data,
+		})
+	}
+}
+
+func (p *Pages) confirmAddress(x *server.Exchange) {
+	v, flow, data, ok := p.address(x)
+	if !ok {
+		return
+	}
+	_, fault := p.site.Fields(x) // from this page, not from another site
+	if fault == nil {
+		fault = p.config.Workspaces.ConfirmAddress(flow, string(x.Param(1)))
+	}
+	if fault != nil {
+		v.fail(*fault)
+		return
+	}
+	data.Done = true
+	v.site.Show(x, 200, &page.View{
+		Page: "address", Title: "Alerts are sent to you from now on", Plain: true, Data: data,
+		Lead: "You may close this page. Each mail says where its alerts are turned off.",
+	})
+}
+
+// askAddress mails the link that asks for an address once more.
+func askAddress(v *visit) {
+	id, data := v.alerts()
+	if data == nil {
+		return
+	}
+	v.finish(v.config.Workspaces.AskAddress(v.who.Workspace, id), showAlerts, data.Path, "asked")
+}

@@ -1,0 +1,111 @@
+package owner_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine/enginetest"
+	state "tollgate/engine/workspace"
+	"tollgate/server/console/owner"
+	api "tollgate/server/workspace"
+)
+
+// linkIn finds the link that a mail asks by.
+func linkIn(t *testing.T, text string) string {
+	t.Helper()
+	form := regexp.MustCompile(regexp.QuoteMeta(origin) + `(/console/confirm/\S+)`)
+	found := form.FindStringSubmatch(text)
+	require.NotNil(t, found, text)
+	return found[1]
+}
+
+// TestAnAddressIsAsked: before anything else is mailed there. Opening the link, as mail scanners
+// do, is no yes; nor is a form of another site. It works once.
+func TestAnAddressIsAsked(t *testing.T) {
+	s, workspace := mine(t)
+	flow, page := s.watches(workspace)
+	set := []string{"on", "true", "email", "team@example.com", "webhook", ""}
+	for range 2 { // sent twice, one link is mailed
+		require.Equal(t, 303, s.sends(page, append(set, "_once", "1")...).status)
+	}
+	require.Len(t, s.post.all(), 1)
+	asks := s.post.all()[0]
+	require.Equal(t, "team@example.com", asks.To)
+	body := s.sees(page)
+	require.Contains(t, body, "Mails wait until team@example.com is confirmed")
+	require.Contains(t, body, "(once it is confirmed)")
+	s.courier()
+	require.Equal(t, 303, s.sends(page+"/test").status)
+	require.Contains(t, s.sees(page), `<span class="status unconfirmed">`)
+
+	link, ada := linkIn(t, asks.Text), s.who
+	s.who = nil
+	for range 3 {
+		require.Contains(t, s.sees(link), "Nothing has happened by opening this page")
+	}
+	require.Equal(t, 403, s.ask("POST", link, nil, "Origin", "https://evil.example").status)
+	require.Equal(t, 403, s.ask("POST", link, nil, "Sec-Fetch-Site", "cross-site").status)
+	require.Equal(t, 404, s.ask("POST", link+"x", nil).status)
+	require.Equal(t, 404, s.ask("GET", strings.Replace(link, "flow_", "run_", 1), nil).status)
+	require.True(t, s.alertsOf(workspace, flow).Unconfirmed)
+	require.Len(t, s.post.all(), 1, "nothing else is mailed there")
+
+	a := s.ask("POST", link, nil)
+	require.Equal(t, 200, a.status, a.body)
+	require.Contains(t, a.body, "Alerts are sent to you from now on")
+	require.Equal(t, 404, s.ask("POST", link, nil).status)
+	require.Equal(t, 404, s.ask("GET", link, nil).status)
+	require.Eventually(t, func() bool {
+		return s.alertsOf(workspace, flow).Deliveries[0].Status == state.DeliveryDelivered
+	}, 20*time.Second, 10*time.Millisecond, "what waited goes out")
+	require.Equal(t, "team@example.com", s.post.all()[1].To)
+	s.who = ada
+	require.NotContains(t, s.sees(page), "Mails wait until")
+}
+
+// TestLinksThatAskAreCounted: five a day; the one before stops working. One's own address needs
+// none.
+func TestLinksThatAskAreCounted(t *testing.T) {
+	s, workspace := mine(t)
+	_, page := s.watches(workspace)
+	require.Equal(t, 303, s.sends(page, "on", "true", "email", "Ada@example.com", "webhook", "").status)
+	require.Empty(t, s.post.all(), "who signs in with an address has it")
+	require.Equal(t, 409, s.sends(page+"/confirm").status)
+	require.Equal(t, 303, s.sends(page, "email", "team@example.com", "webhook", "", "_once", "2").status)
+	for range state.MaxAddressAsks - 1 {
+		require.Equal(t, 303, s.sends(page+"/confirm").status)
+	}
+	over := s.sends(page + "/confirm")
+	require.Equal(t, 429, over.status)
+	require.Contains(t, over.body, "No link was sent")
+	mails := s.post.all()
+	require.Len(t, mails, state.MaxAddressAsks)
+	require.Equal(t, 404, s.ask("GET", linkIn(t, mails[0].Text), nil).status)
+	s.sees(linkIn(t, mails[len(mails)-1].Text))
+}
+
+// TestHostileTextsWhereAnAddressIsAsked: on the page, and in the mail.
+func TestHostileTextsWhereAnAddressIsAsked(t *testing.T) {
+	for _, payload := range payloads {
+		s := open(t, quiet)
+		s.signIn("ada")
+		require.Equal(t, 303, s.sends(owner.Root+"/you/workspaces", "label", payload).status)
+		s.again()
+		id := enginetest.ID("flow")
+		s.does(state.KindSaveFlow, &state.SaveFlow{
+			Workspace: s.who.Workspace, ID: id, Document: state.FlowDocument{
+				Name: payload + "\nhttps://evil.example/", Access: "public",
+			},
+		})
+		page := owner.Root + "/flows/" + api.NounFlow.Text(id) + "/alerts"
+		require.Equal(t, 303, s.sends(page, "email", "team@example.com", "webhook", "").status)
+		text := s.post.all()[0].Text
+		require.NotContains(t, text, "https://evil")
+		s.sees(linkIn(t, text))
+		s.sees(page)
+	}
+}

@@ -1,0 +1,88 @@
+package workspace
+
+import (
+	"context"
+	"crypto/sha256"
+	"strings"
+
+	"tollgate/engine"
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+	"tollgate/server/provider/mail"
+)
+
+// ConfirmPath is, below the owner's pages, where whoever has an e-mail address is asked whether
+// alerts may go there: a flow's id and the link's secret follow.
+const ConfirmPath = "/confirm/"
+
+// AskAddress mails the link that asks for a flow's e-mail address. It is sent once: who gets none
+// asks again, at most state.MaxAddressAsks times a day.
+func (a *API) AskAddress(workspace uint32, flow [16]byte) *server.Fault {
+	if a.config.Mail == nil || a.config.Console == "" {
+		return &server.Fault{
+			Status: 503, Code: "hosting_not_configured", Message: "This deployment sends no mail",
+			Detail: "No link was sent. A webhook works without one.",
+		}
+	}
+	token, err := mintToken()
+	if err != nil {
+		return &server.FaultInternal
+	}
+	asked := a.propose(state.KindAskAddress, &state.AskAddress{
+		Workspace: workspace, Flow: flow, Link: sha256.Sum256([]byte(token)),
+	})
+	switch asked.Outcome {
+	case engine.OutcomeAddressConfirmed:
+		return &server.Fault{
+			Status: 409, Code: "address_confirmed", Message: "There is no address to ask for",
+			Detail: "None is set, or alerts go there already. No link was sent.",
+		}
+	case engine.OutcomeAddressAskLimit:
+		return &server.Fault{
+			Status: 429, Code: "address_ask_limit", Message: "The links of this day are used",
+			Detail: "No link was sent. The newest one works for 24 hours; more can be sent after " +
+				"midnight UTC.",
+		}
+	}
+	if fault := a.heard(asked.Outcome); fault != nil {
+		return fault
+	}
+	f, v, _, _ := a.machine.Alerts(workspace, flow)
+	account, _ := a.machine.Account(workspace, a.now())
+	ctx, cancel := context.WithTimeout(context.Background(), providerTimeout)
+	defer cancel()
+	id := idText(markAlert, mint())
+	sent := a.config.Mail.Send(ctx, &mail.Message{
+		ID: id, To: v.Email, Subject: "May alerts be sent to this address?",
+		Text: askingText(said(account.Label), said(f.Name),
+			a.config.Console+ConfirmPath+idText(markFlow, flow)+"/"+token),
+		At: a.config.Now(),
+	})
+	if sent.Outcome == mail.Delivered {
+		return nil
+	}
+	a.config.Log.Warn("a link that asks for an address was not sent", "mail", id,
+		"reason", sent.Reason)
+	return &server.Fault{
+		Status: 503, Code: "mail_not_sent", Message: "The mail with the link was not sent",
+		Detail: "The settings are kept, and nothing is mailed there yet. The mail server did not take " +
+			"it (" + sent.Reason + "): look at the address, and send the link again.",
+	}
+}
+
+func askingText(label, flow, link string) string {
+	return strings.Join([]string{
+		"Somebody who owns the workspace below has set this address for alerts of a saved test. It gets",
+		"one mail when the test stops passing, and one when it passes again.", "",
+		"Test: " + flow, "Workspace: " + label, "",
+		"If you want them, open this page and say so. It works once, for 24 hours:", "", link, "",
+		"If you do not, do nothing: no alert is sent here.", "",
+	}, "\n")
+}
+
+// ConfirmAddress is the yes of whoever has opened the link.
+func (a *API) ConfirmAddress(flow [16]byte, token string) *server.Fault {
+	return a.Order(state.KindConfirmAddress, &state.ConfirmAddress{
+		Flow: flow, Link: sha256.Sum256([]byte(token)),
+	})
+}
