@@ -133,8 +133,8 @@ func (s *workspaceScenario) answer(l *line) string {
 	return s.outcome(s.do(workspace.KindAnswerLink, c))
 }
 
-// act reads `act PERSON WORKSPACE claim [code=] | approve PURCHASE | deny PURCHASE | unpause |
-// rotate KEY | grant`.
+// act reads `act PERSON WORKSPACE claim [code=] | approve PURCHASE | deny PURCHASE |
+// cancel PURCHASE [as=key] | unpause | rotate KEY | grant`.
 func (s *workspaceScenario) act(l *line) string {
 	person, row := s.personRow(l.word(0)), s.row(l.word(1))
 	purchase := func() [16]byte { return ID("purchase " + l.word(3)) }
@@ -151,6 +151,10 @@ func (s *workspaceScenario) act(l *line) string {
 		}
 	case "deny":
 		kind, inner = workspace.KindDenyPurchase, &workspace.DenyPurchase{ID: purchase()}
+	case "cancel":
+		kind, inner = workspace.KindCancelPurchase, &workspace.CancelPurchase{
+			Workspace: row, ID: purchase(), Person: l.value("as", "") != "key",
+		}
 	case "unpause":
 		kind, inner = workspace.KindSetBilling, &workspace.SetBilling{
 			Workspace: row, HasPaused: true, Person: true,

@@ -46,6 +46,7 @@ var acts = map[engine.Kind]struct {
 	KindConfirmSignup:     {"confirm_signup", decodeFields[ConfirmSignup]},
 	KindApprovePurchase:   {"approve", decodeFields[ApprovePurchase]},
 	KindDenyPurchase:      {"deny", decodeFields[DenyPurchase]},
+	KindCancelPurchase:    {"cancel", decodeFields[CancelPurchase]},
 	KindSetBilling:        {"set_billing", decodeFields[SetBilling]},
 	KindGrantCredits:      {"grant_credits", decodeFields[GrantCredits]},
 	KindRetryRefund:       {"retry_refund", decodeFields[RetryRefund]},
@@ -80,6 +81,8 @@ func (c *Act) subject() [16]byte {
 		return inner.ID
 	case *DenyPurchase:
 		return inner.ID
+	case *CancelPurchase:
+		return inner.ID
 	case *RetryRefund:
 		return inner.ID
 	case *SetAlerts:
@@ -102,6 +105,8 @@ func (c *Act) within(t *turn) bool {
 			c.Person != 0 && t.claimRow(&inner.Code) == c.Workspace
 	case *ConfirmSignup:
 		return inner.Workspace == c.Workspace
+	case *CancelPurchase:
+		return inner.Workspace == c.Workspace
 	case *SetBilling:
 		return inner.Workspace == c.Workspace
 	case *GrantCredits:
@@ -123,10 +128,11 @@ func (c *Act) within(t *turn) bool {
 }
 
 // allowed says whether a person may do this: they own the workspace, or nobody does and they have
-// its claim code, or the link of its purchase. Rotating keys is a person's alone.
+// its claim code, or the link of its purchase. Rotating keys and cancelling are a person's alone:
+// an operator denies.
 func (c *Act) allowed(t *turn) engine.Outcome {
 	if c.Person == 0 {
-		if c.Kind == KindRotateKeys {
+		if c.Kind == KindRotateKeys || c.Kind == KindCancelPurchase {
 			return engine.OutcomePersonRequired
 		}
 		return engine.OutcomeDone
@@ -148,6 +154,8 @@ func (c *Act) allowed(t *turn) engine.Outcome {
 		may = (may || free) && inner.Person == c.Person
 	case *DenyPurchase:
 		may = may || free
+	case *CancelPurchase:
+		may = may && inner.Person
 	case *GrantCredits, *RetryRefund, *RemoveWorkspace:
 		may = false
 	}
@@ -274,7 +282,7 @@ type ActView struct {
 	ID    [16]byte
 	At    int64
 	Actor string
-	// Action is its name: claim, approve, deny, confirm_signup, set_billing, rotate_keys,
+	// Action is its name: claim, approve, deny, cancel, confirm_signup, set_billing, rotate_keys,
 	// grant_credits, retry_refund, remove, set_alerts, rotate_alert_secret, test_alert,
 	// schedule_flow.
 	Action  string

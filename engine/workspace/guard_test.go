@@ -299,6 +299,16 @@ func (b *bench) cancels(name string, person bool) *workspace.CancelPurchase {
 	return &workspace.CancelPurchase{Workspace: 1, ID: enginetest.ID("purchase " + name), Person: person}
 }
 
+// TestAnOperatorDoesNotCancel: an operator denies; cancelling is for a key, or the owner in person.
+func TestAnOperatorDoesNotCancel(t *testing.T) {
+	b := newBench(t)
+	b.buys("one", "", 1)
+	b.refused(engine.OutcomePersonRequired, workspace.KindAct, &workspace.Act{
+		Workspace: 1, ID: enginetest.ID("act"), Actor: "operator", Kind: workspace.KindCancelPurchase,
+		Payload: wire.Encode(nil, b.cancels("one", true)),
+	})
+}
+
 // TestTheCapIsReached: the saved card pays up to the cap exactly, what is being charged counts, and
 // the next month begins anew.
 func TestTheCapIsReached(t *testing.T) {

@@ -85,3 +85,31 @@ func TestAStolenLinkDecidesNothing(t *testing.T) {
 	ada.call("POST", next, approves).is(404, "not_found")
 	c.purchased(id, "denied")
 }
+
+// TestAnOwnersCancelIsKept: with their name; a key's is not, and counts against the day's limit.
+func TestAnOwnersCancelIsKept(t *testing.T) {
+	n := start(t)
+	c := n.signUp("")
+	ada := n.signIn("ada")
+	ada.call("POST", "/v1/claims", `{"code":"`+c.code+`"}`).is(200, "")
+	workspace, _ := parseID(markWorkspace, c.workspace)
+	id, link := c.linked()
+	require.Equal(t, "checkout", ada.call("POST", link, approves).at("purchase", "status"))
+	for range 2 {
+		ada.call("POST", "/v1/purchases/"+id+"/cancel", "").is(200, "")
+	}
+	c.purchased(id, "cancelled")
+	acts, _ := n.machine.Acts(n.machine.WorkspaceRow(workspace), state.Page{Limit: 10})
+	require.Equal(t, "cancel", acts[1].Action)
+	require.Equal(t, "ada@acme.example", acts[1].Email)
+	require.Equal(t, []state.ActChange{
+		{Name: "status", Before: "checkout", After: "cancelled"},
+	}, acts[1].Changes)
+	account, _ := n.machine.Account(n.machine.WorkspaceRow(workspace), n.api.now())
+	require.Zero(t, account.CancelsToday)
+
+	next := c.keyed("/v1/purchases", "buy-two-runs", `{"runs":2}`).is(402, "").at("purchase", "id").(string)
+	c.call("POST", "/v1/purchases/"+next+"/cancel", "").is(200, "")
+	again, _ := n.machine.Acts(n.machine.WorkspaceRow(workspace), state.Page{Limit: 10})
+	require.Len(t, again, len(acts))
+}

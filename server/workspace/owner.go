@@ -69,8 +69,10 @@ func (a *API) Decide(d *Decision, kind engine.Kind, c wire.Fielder) *server.Faul
 }
 
 // decideAs is Decide for a command that differs each time, such as by a new secret: same is what
-// the form asks for, so that the same form again is the same decision.
-func (a *API) decideAs(d *Decision, kind engine.Kind, c wire.Fielder, same ...string,
+// the form asks for, so that the same form again is the same decision. What else is to happen comes
+// behind it in the same entry.
+func (a *API) decideAs(d *Decision, kind engine.Kind, c wire.Fielder, same string,
+	also ...engine.Record,
 ) *server.Fault {
 	made := &state.Act{
 		Workspace: d.Workspace, ID: mint(), Actor: "owner", Person: d.Person, Kind: kind,
@@ -78,9 +80,9 @@ func (a *API) decideAs(d *Decision, kind engine.Kind, c wire.Fielder, same ...st
 	}
 	if d.Once != "" {
 		made.Key = hashOf("owner", string(d.Session[:]), d.Once)
-		made.Body = hashOf(append([]string{"owner", strconv.Itoa(int(kind))}, same...)...)
+		made.Body = hashOf("owner", strconv.Itoa(int(kind)), same)
 	}
-	return a.Order(state.KindAct, made)
+	return a.Order(state.KindAct, made, also...)
 }
 
 // Order brings a command into the log, and waits until this node's memory has it. nil is done.
@@ -184,9 +186,8 @@ func (a *API) CancelPurchase(d *Decision, id [16]byte) *server.Fault {
 	if refused != nil {
 		return refused.fault()
 	}
-	return a.Order(state.KindCancelPurchase, &state.CancelPurchase{
-		Workspace: d.Workspace, ID: id, Person: true,
-	}, closed...)
+	c := &state.CancelPurchase{Workspace: d.Workspace, ID: id, Person: true}
+	return a.decideAs(d, state.KindCancelPurchase, c, string(wire.Encode(nil, c)), closed...)
 }
 
 // RotateKeys revokes all keys of the decision's workspace and returns the one that works from now
@@ -199,7 +200,7 @@ func (a *API) RotateKeys(d *Decision) (string, *server.Fault) {
 	c := &state.RotateKeys{
 		Workspace: d.Workspace, KeyID: mint(), KeyHash: sha256.Sum256([]byte(key)),
 	}
-	if fault := a.decideAs(d, state.KindRotateKeys, c); fault != nil {
+	if fault := a.decideAs(d, state.KindRotateKeys, c, ""); fault != nil {
 		return "", fault
 	}
 	if _, works := a.machine.Authenticate(c.KeyHash); !works {

@@ -2,7 +2,7 @@ package workspace
 
 import (
 	"bytes"
-	"strconv"
+	"fmt"
 
 	state "tollgate/engine/workspace"
 	"tollgate/server"
@@ -43,7 +43,8 @@ func (a *API) SetAlerts(d *Decision, flow [16]byte, s AlertSettings) (
 			return "", &server.FaultInternal
 		}
 	}
-	fault = a.decideAs(d, state.KindSetAlerts, c, strconv.FormatBool(s.On), s.Email, s.WebhookURL)
+	fault = a.decideAs(d, state.KindSetAlerts, c,
+		fmt.Sprint(s.On, " ", s.Email, " ", s.WebhookURL))
 	return a.shownOnce(d, flow, c.Secret, secret, fault)
 }
 

@@ -242,7 +242,13 @@ func (a *API) cancelPurchase(x *server.Exchange) {
 		return
 	}
 	c := &state.CancelPurchase{Workspace: x.Tenant.Workspace, ID: id, Person: person(x)}
-	if _, ok := a.do(x, state.KindCancelPurchase, c, closed...); ok {
+	var done bool
+	if c.Person {
+		_, done = a.actAsOwner(x, c.Workspace, state.KindCancelPurchase, c, closed...)
+	} else {
+		_, done = a.do(x, state.KindCancelPurchase, c, closed...)
+	}
+	if done {
 		a.answerPurchase(x, id, 200)
 	}
 }

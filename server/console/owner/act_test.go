@@ -170,9 +170,15 @@ func TestAnOwnersMoney(t *testing.T) {
 	page := owner.Root + "/purchases/" + api.NounPurchase.Text(enginetest.ID("first"))
 	require.Equal(t, 303, s.sends(page, "action", "approve").status)
 	require.Contains(t, s.sees(page), "Cancel it")
-	require.Equal(t, 303, s.sends(page, "action", "cancel").status)
+	require.Equal(t, 303, s.sends(page, "action", "cancel", "_once", "cancel").status)
 	require.Equal(t, state.PurchaseCancelled, s.purchase("first").Status)
 	require.NotContains(t, s.sees(page), "Cancel it")
+	require.Equal(t, 303, s.sends(page, "action", "cancel", "_once", "cancel").status, "the same form again")
+	acts, _ := s.machine.Acts(workspace, state.Page{Limit: 10})
+	require.Equal(t, "cancel", acts[0].Action)
+	require.Equal(t, "ada@example.com", acts[0].Email)
+	require.Equal(t, "approve", acts[1].Action, "it happened once")
+	require.Contains(t, s.sees(owner.Root+"/history"), "checkout</span> → cancelled")
 }
 
 // TestKeysAreShownOnce: by the answer to the form, and by nothing else.
