@@ -267,7 +267,12 @@ func backUp(v *visit) {
 		v.x.Refuse(server.FaultInternal)
 		return
 	}
-	v.x.Ctx.Response.Header.Set("Content-Disposition", `attachment; filename="tollgate-`+
-		v.console.config.Now().UTC().Format("20060102-150405")+`.backup"`)
+	v.console.config.Log.Info("an operator makes a backup by the pages", "operator", v.who.Name,
+		"request_id", string(v.x.RequestID()))
+	v.console.site.Guard(v.x)
 	route.Handle(v.x)
+	if v.x.Ctx.Response.IsBodyStream() { // a refusal is a page, and no file
+		v.x.Ctx.Response.Header.Set("Content-Disposition", `attachment; filename="tollgate-`+
+			v.console.config.Now().UTC().Format("20060102-150405")+`.backup"`)
+	}
 }

@@ -63,6 +63,7 @@ type node struct {
 	tenants *servertest.Workspaces
 	// besides answers what is not the console's.
 	besides func(fasthttp.RequestHandler) fasthttp.RequestHandler
+	busy    atomic.Bool  // with another backup
 	later   atomic.Int64 // how far the pages' clock runs ahead, in nanoseconds
 }
 
@@ -98,6 +99,9 @@ func start(t testing.TB, set ...func(*node, *console.Config)) *node {
 		KeyHash: admin.HashKey(n.key), SealKey: [32]byte{1}, Outbox: hooks,
 		Vitals: func() any { return map[string]any{"node": "n1", "build": "v1"} },
 		Backup: func(_ context.Context, w io.Writer, _ bool, _ int) error {
+			if n.busy.Load() {
+				return admin.ErrBackupRunning
+			}
 			_, err := w.Write([]byte("a backup"))
 			return err
 		},

@@ -358,12 +358,18 @@ func TestClockSaysHowFarItIs(t *testing.T) {
 	b.get(at+"/live").is(200, "All that is due by now has happened")
 }
 
+// TestBackup: the button leads to a file, which nobody keeps on the way; a refusal to a page.
 func TestBackup(t *testing.T) {
 	n := start(t)
 	b := n.signedIn()
 	p := b.send("/console/backup", b.fill("/console/cluster", url.Values{})).is(200)
 	require.Equal(t, "a backup", p.body)
 	require.Regexp(t, `attachment; filename="tollgate-.*\.backup"`, p.header.Get("Content-Disposition"))
+	require.Equal(t, "no-store", p.header.Get("Cache-Control"))
+	n.busy.Store(true)
+	p = b.send("/console/backup", b.fill("/console/cluster", url.Values{})).
+		is(409, "This node makes a backup already")
+	require.Empty(t, p.header.Get("Content-Disposition"), "what went wrong is a page, and no file")
 }
 
 // TestPulse: the plots show what was before the page was opened.

@@ -63,6 +63,20 @@ type Decision struct {
 	Once string
 }
 
+// key is the Idempotency-Key of what the form decides.
+func (d *Decision) key() [16]byte { return hashOf("owner", string(d.Session[:]), d.Once) }
+
+// decided is the workspace that this form has decided something about before; 0 is none.
+func (a *API) decided(d *Decision) uint32 {
+	if d.Once == "" {
+		return 0
+	}
+	return a.machine.ActedOn(d.key())
+}
+
+// Decided says that this form was sent before, and carried out then.
+func (a *API) Decided(d *Decision) bool { return a.decided(d) != 0 }
+
 // Decide carries a decision out once, and keeps who took it. nil is done.
 func (a *API) Decide(d *Decision, kind engine.Kind, c wire.Fielder) *server.Fault {
 	return a.decideAs(d, kind, c, string(wire.Encode(nil, c)))
@@ -79,7 +93,7 @@ func (a *API) decideAs(d *Decision, kind engine.Kind, c wire.Fielder, same strin
 		Payload: wire.Encode(nil, c),
 	}
 	if d.Once != "" {
-		made.Key = hashOf("owner", string(d.Session[:]), d.Once)
+		made.Key = d.key()
 		made.Body = hashOf("owner", strconv.Itoa(int(kind)), same)
 	}
 	return a.Order(state.KindAct, made, also...)
@@ -110,7 +124,7 @@ func (a *API) Agents() []Agent { return slices.Clone(a.config.Agents) }
 func (a *API) Ask(d *Decision, c server.Call) server.Reply {
 	c.Tenant = a.principal(d)
 	if d.Once != "" {
-		key := hashOf("owner", string(d.Session[:]), d.Once)
+		key := d.key()
 		c.OnceKey = hex.EncodeToString(key[:])
 	}
 	return a.table.Call(c)
@@ -210,11 +224,14 @@ func (a *API) RotateKeys(d *Decision) (string, *server.Fault) {
 }
 
 // Claim gives the workspace of a claim code to whoever decides, and lets their session work there.
+// A code works once: the same form again is told of what it did.
 func (a *API) Claim(d *Decision, code string) *server.Fault {
 	hash := sha256.Sum256([]byte(code))
 	number := a.machine.ClaimRow(hash)
-	account, known := a.machine.Account(number, a.now())
-	if number == 0 || !known {
+	if was := a.decided(d); number == 0 && a.machine.Owns(was, d.Person) {
+		return a.choose(d, was)
+	}
+	if _, known := a.machine.Account(number, a.now()); number == 0 || !known {
 		return &server.Fault{
 			Status: 404, Code: "not_found", Message: "No workspace has this claim code",
 			Detail: "Nothing was changed. A code works once; look for a missing or a wrong character.",
@@ -228,6 +245,12 @@ func (a *API) Claim(d *Decision, code string) *server.Fault {
 	if fault != nil {
 		return fault
 	}
+	return a.choose(d, number)
+}
+
+// choose lets the session of whoever decides work in a workspace.
+func (a *API) choose(d *Decision, number uint32) *server.Fault {
+	account, _ := a.machine.Account(number, a.now())
 	return a.Order(state.KindChooseWorkspace, &state.ChooseWorkspace{
 		Session: d.Session, ID: account.ID,
 	})

@@ -112,7 +112,7 @@ func TestAnApprovalLink(t *testing.T) {
 	a = s.ask("GET", link, nil)
 	require.Equal(t, 404, a.status)
 	require.Contains(t, a.body, "This link does not work any more")
-	require.Equal(t, 404, s.sends(link, "action", "approve").status)
+	require.Equal(t, 404, s.sends(link, "action", "approve", "_once", "another").status)
 }
 
 // TestOnlyTheOwnerApproves: the link of a claimed workspace is no key to it.
@@ -123,7 +123,7 @@ func TestOnlyTheOwnerApproves(t *testing.T) {
 	s.signIn("ada")
 	require.Equal(t, 200, s.sends(link, "action", "deny").status)
 	require.Equal(t, state.PurchaseDenied, s.purchase("first").Status)
-	require.Equal(t, 404, s.sends(link, "action", "approve").status)
+	require.Equal(t, 404, s.sends(link, "action", "approve", "_once", "another").status)
 	require.Equal(t, 303, s.sends(owner.Root+"/you/claim", "code", "code Acme").status)
 	link = "/approve/" + s.asks(workspace, "second")
 	s.signIn("eve")
@@ -208,7 +208,9 @@ func TestClaimsAndChoices(t *testing.T) {
 	require.Equal(t, 303, s.sends(owner.Root+"/you/claim", "code", "code other").status)
 	s.again()
 	require.Equal(t, other, s.who.Workspace)
-	require.Equal(t, 404, s.sends(owner.Root+"/you/claim", "code", "code other").status)
+	require.Equal(t, 303, s.sends(owner.Root+"/you/claim", "code", "code other").status,
+		"the same form again")
+	require.Equal(t, 404, s.sends(owner.Root+"/you/claim", "code", "code other", "_once", "x").status)
 	account, _ = s.machine.Account(first, 0)
 	require.Equal(t, 303, choose().status)
 	s.again()

@@ -65,9 +65,12 @@ func (p *Pages) approval(x *server.Exchange) (v *visit, data *approvalPage) {
 		v.fail(faultBusy)
 		return nil, nil
 	}
+	if err == nil {
+		v.who = who
+	}
 	bought, known := p.config.Machine.PurchaseByLink(sha256.Sum256(x.Param(0)))
 	if !known {
-		v.fail(faultLink)
+		v.ended()
 		return nil, nil
 	}
 	account, _ := p.config.Machine.Account(bought.Workspace, v.now())
@@ -77,7 +80,6 @@ func (p *Pages) approval(x *server.Exchange) (v *visit, data *approvalPage) {
 		SignIn: signIn(path), CapCents: account.CapCents,
 	}
 	if err == nil {
-		v.who = who
 		data.Signed, data.Name = !who.Agent, who.Name
 		data.Theirs = p.config.Machine.Owns(bought.Workspace, who.Person)
 	}
@@ -100,6 +102,23 @@ var (
 			"owner, or send the link on.",
 	}
 )
+
+// ended answers for a link that does not work any more. A form that has ended it itself, sent again
+// by a double click, is told of what it did.
+func (v *visit) ended() {
+	if v.x.Ctx.IsPost() && v.who.Person != 0 {
+		var fault *server.Fault
+		v.fields, fault = v.site.Form(v.x, v.who.Token)
+		if fault == nil && v.config.Workspaces.Decided(v.decision(0)) {
+			v.site.Show(v.x, 200, &page.View{
+				Page: "decided", Title: "You have decided it", Plain: true,
+				Lead: "This form was sent before, and was carried out then, once.",
+			})
+			return
+		}
+	}
+	v.fail(faultLink)
+}
 
 // showApproval is GET /approve/{token}. It changes nothing, however often and by whom it is opened.
 func (p *Pages) showApproval(x *server.Exchange) {
@@ -149,21 +168,24 @@ func (p *Pages) decideApproval(x *server.Exchange) {
 	default:
 		fault = &faultForm
 	}
-	switch account, _ := p.config.Machine.Account(d.Workspace, v.now()); {
+	account, _ := p.config.Machine.Account(d.Workspace, v.now())
+	switch {
 	case fault != nil:
 		v.problem(fault)
 		v.showApproval(data)
 	case v.fields.Get("action") == "deny":
 		v.site.Show(x, 200, &page.View{
-			Page: "denied", Title: "You denied it", Plain: true,
+			Page: "decided", Title: "You denied it", Plain: true,
 			Lead: "Nothing was charged, and the link does not work any more.",
 		})
-	default:
-		// The pages then show this workspace; where that fails, they say that there is no such record.
-		if fault = v.choose(account.ID); fault != nil {
-			v.fail(*fault)
-			return
-		}
+	case v.choose(account.ID) != nil:
+		// It is approved all the same, and nobody is to approve it again.
+		v.site.Show(x, 200, &page.View{
+			Page: "decided", Title: "You approved it", Plain: true,
+			Lead: "These pages do not show its workspace yet: choose it on the page You, and look at its " +
+				"purchases. The link shows where it is paid.",
+		})
+	default: // the pages now show this workspace
 		v.site.Redirect(x, Root+"/purchases/"+api.NounPurchase.Text(id)+"?done=approve")
 	}
 }

@@ -35,6 +35,7 @@ type site struct {
 	t       *testing.T
 	machine *state.Machine
 	api     *api.API
+	pages   *owner.Pages
 	handler fasthttp.RequestHandler
 	// who is signed in; nil is nobody.
 	who *owner.Visitor
@@ -112,12 +113,13 @@ func open(t *testing.T, recorded string) *site {
 		Agents: []api.Agent{{Name: "nop", Kind: "nop", Version: "1"}},
 	})
 	require.NoError(t, err)
-	pages, err := owner.New(owner.Config{
+	s.pages, err = owner.New(owner.Config{
 		Machine: s.machine, Reader: s, Workspaces: s.api, Visitors: s, Origin: origin,
 		ReadTimeout: 10 * time.Millisecond,
 	})
 	require.NoError(t, err)
-	s.handler = pages.Handler(s.api.Handler(func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(404) }))
+	nothing := func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(404) }
+	s.handler = s.pages.Handler(s.api.Handler(nothing))
 	var results [1]engine.Result
 	s.Propose(time.Time{}, []engine.Record{{
 		Kind: engine.KindSetVersion, Payload: engine.AppendSetVersion(nil, engine.Version),

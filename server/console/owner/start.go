@@ -109,6 +109,10 @@ func cancelRun(v *visit) {
 		return
 	}
 	fault := v.ask("cancelRun", api.NounRun.Text(id), nil, nil)
+	if run, _ := v.config.Machine.Run(v.who.Workspace, id); fault != nil &&
+		fault.Code == "cannot_cancel" && run.Status == state.RunCancelled {
+		fault = nil // by the same form, which was sent twice
+	}
 	v.finish(fault, showRun, Root+"/runs/"+api.NounRun.Text(id), "stop")
 }
 

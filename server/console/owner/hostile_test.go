@@ -1,0 +1,401 @@
+package owner_test
+
+import (
+	"crypto/sha256"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine"
+	"tollgate/engine/enginetest"
+	"tollgate/engine/wire"
+	state "tollgate/engine/workspace"
+	"tollgate/server/console/owner"
+	api "tollgate/server/workspace"
+)
+
+// full is a site with one record of everything, all of whose texts are this one: a person who owns
+// a workspace, an agent that asks to work there, a purchase that waits in a second one.
+func full(t *testing.T, text string) *site {
+	t.Helper()
+	s := open(t, hostile(text))
+	session := sha256.Sum256([]byte("session"))
+	s.does(state.KindSignIn, &state.SignIn{
+		ID: enginetest.ID("person"), Issuer: "https://id.example", Subject: text, Email: text,
+		Name: text, Session: session, Surface: state.SurfaceWorkspaces,
+	})
+	s.who = &owner.Visitor{Name: text, Token: "token", Session: session}
+	s.fill(text)
+	s.does(state.KindSignIn, &state.SignIn{
+		ID: enginetest.ID("agent"), Issuer: "https://id.example", Subject: text + "bot", Email: text,
+		Name: text, OwnerEmail: text, Agent: true, Session: [32]byte{9},
+		Surface: state.SurfaceWorkspaces, Workspace: enginetest.ID("agent's"),
+	})
+	second, _ := s.signUp(text + "second")
+	s.asks(second, "asked")
+	s.again()
+	require.NotZero(t, s.who.Workspace, "it is the person's")
+	links, _ := s.machine.Links(s.who.Person, state.Page{Limit: 5})
+	require.Len(t, links, 1)
+	return s
+}
+
+const asked = "/approve/token-asked"
+
+// filled is a row's address, of a record that is there.
+func filled(s *site, r owner.Row) string {
+	links, _ := s.machine.Links(s.who.Person, state.Page{Limit: 1})
+	issues, _ := s.machine.Issues(s.who.Workspace, state.Page{Limit: 1})
+	id := map[string]string{
+		"/console/runs/":      api.NounRun.Text(enginetest.ID("waiting")),
+		"/console/flows/":     api.NounFlow.Text(enginetest.ID("flow")),
+		"/console/purchases/": api.NounPurchase.Text(enginetest.ID("purchase")),
+		"/console/issues/":    api.NounIssue.Text(issues[0].ID),
+		"/console/you/links/": api.NounLink.Text(links[0].ID),
+		"/approve/":           "token-asked",
+	}
+	at := strings.IndexByte(r.Path, '{')
+	if at < 0 {
+		return r.Path
+	}
+	return r.Path[:at] + id[r.Path[:at]] + r.Path[strings.IndexByte(r.Path, '}')+1:]
+}
+
+// TestScriptInEveryField: every page and fragment, to its owner, to a stranger and to nobody, shows
+// whatever anybody wrote as a text.
+func TestScriptInEveryField(t *testing.T) {
+	for _, payload := range payloads {
+		s := full(t, payload)
+		ada := s.who
+		s.signIn("eve")
+		eve := s.who
+		for _, who := range []*owner.Visitor{ada, eve, nil} {
+			shown := 0
+			for _, r := range s.pages.Rows() {
+				if s.who = ada; r.Method != "GET" {
+					continue
+				}
+				path := filled(s, r)
+				s.who = who
+				a := s.ask("GET", path, nil)
+				require.Empty(t, code(t, a.body), "%s: %s", path, payload)
+				require.NotContains(t, a.body, "<script>", path)
+				if a.status == 200 {
+					shown++
+				}
+				if who == ada {
+					require.Equal(t, 200, a.status, "%s: %s", path, a.body)
+				}
+			}
+			require.NotZero(t, shown)
+		}
+		s.who = ada
+		for _, form := range [][]string{
+			{"/flows", "id", api.NounFlow.Text(enginetest.ID("flow")), "name", payload, "task", payload},
+			{"/you/claim", "code", payload},
+			{"/billing", "cap", payload},
+			{"/inspections", "url", payload},
+		} {
+			a := s.sends(owner.Root+form[0], form[1:]...)
+			require.GreaterOrEqual(t, a.status, 400, form[0])
+			require.Empty(t, code(t, a.body), "%s: %s", form[0], payload)
+		}
+	}
+}
+
+// unchanged says that nothing enters the log meanwhile.
+func (s *site) unchanged(what string, happens func()) {
+	s.t.Helper()
+	index, hash := s.machine.StateHash()
+	happens()
+	nextIndex, nextHash := s.machine.StateHash()
+	require.Equal(s.t, index, nextIndex, what)
+	require.Equal(s.t, hash, nextHash, what)
+}
+
+// TestCrossSiteRequestForgery: no form counts that another site has sent, that was made for another
+// session, or that nobody who is signed in has sent; and no address does what a form does.
+func TestCrossSiteRequestForgery(t *testing.T) {
+	s := full(t, "Acme")
+	ada, forms := s.who, 0
+	for _, r := range s.pages.Rows() {
+		if r.Method != "POST" {
+			continue
+		}
+		forms++
+		path := filled(s, r)
+		good := url.Values{
+			"_token": {"token"}, "_once": {"once"}, "action": {"approve"}, "answer": {"approve"},
+			"code": {"code Acmesecond"}, "label": {"mine"}, "note": {"It works."}, "runs": {"1"},
+		}
+		without := func(token string) url.Values {
+			fields := url.Values{}
+			for name, values := range good {
+				fields[name] = values
+			}
+			fields.Set("_token", token)
+			return fields
+		}
+		s.unchanged(r.Name, func() {
+			for name, a := range map[string]answer{
+				"another origin": s.ask("POST", path, good, "Origin", "https://evil.example"),
+				"a like origin":  s.ask("POST", path, good, "Origin", origin+".evil.example"),
+				"a null origin":  s.ask("POST", path, good, "Origin", "null"),
+				"another port":   s.ask("POST", path, good, "Origin", origin+":8443"),
+				"in clear":       s.ask("POST", path, good, "Origin", "http://tollgate.test"),
+				"cross-site":     s.ask("POST", path, good, "Sec-Fetch-Site", "cross-site"),
+				"same-site":      s.ask("POST", path, good, "Sec-Fetch-Site", "same-site"),
+				"no token":       s.ask("POST", path, without("")),
+				"another token":  s.ask("POST", path, without("token2")),
+				"a longer token": s.ask("POST", path, without("token ")),
+			} {
+				require.Equal(t, 403, a.status, "%s: %s", r.Name, name)
+				require.Contains(t, a.body, "Nothing was changed", r.Name)
+			}
+			text := s.ask("POST", path, good, "Content-Type", "text/plain")
+			require.GreaterOrEqual(t, text.status, 400, "%s: a form that needs no preflight", r.Name)
+			json := s.ask("POST", path, good, "Content-Type", "application/json")
+			require.GreaterOrEqual(t, json.status, 400, r.Name)
+			s.ask("GET", path+"?"+good.Encode(), nil)
+			s.who = nil
+			require.Equal(t, 401, s.ask("POST", path, good).status, r.Name)
+			agent := *ada
+			agent.Agent = true
+			s.who = &agent
+			require.Contains(t, []int{401, 403}, s.ask("POST", path, good).status, r.Name)
+			s.who = ada
+		})
+	}
+	require.Greater(t, forms, 12)
+}
+
+// TestMailScannersOpenEveryLink: whoever opens every link of every page, and each link again that
+// stands behind it, has changed nothing: neither who is signed in nor a scanner.
+func TestMailScannersOpenEveryLink(t *testing.T) {
+	s := full(t, "Acme")
+	ada := s.who
+	links := regexp.MustCompile(`(?:href|action|data-live)="([^"]+)"`)
+	for _, who := range []*owner.Visitor{nil, ada} {
+		open, seen := []string{owner.Root, asked}, map[string]bool{}
+		s.who = who
+		s.unchanged("opening links", func() {
+			for len(open) > 0 {
+				path := strings.TrimPrefix(strings.ReplaceAll(open[0], "&amp;", "&"), origin)
+				if open = open[1:]; seen[path] || !strings.HasPrefix(path, "/") {
+					continue
+				}
+				seen[path] = true
+				a := s.ask("GET", path, nil)
+				for _, method := range []string{"HEAD", "OPTIONS", "PUT", "DELETE", "PATCH"} {
+					s.ask(method, path, nil)
+				}
+				for _, found := range links.FindAllStringSubmatch(a.body, -1) {
+					open = append(open, found[1])
+				}
+				open = append(open, string(a.header.Peek("Location")))
+			}
+		})
+		require.True(t, seen[owner.Root] && seen[asked])
+		if who != nil {
+			require.Greater(t, len(seen), 25)
+		}
+	}
+	require.Equal(t, state.PurchaseApproval, s.purchase("asked").Status)
+}
+
+// TestAStolenApprovalLink: it shows what it asks for, and is no key: to nobody, to no agent, and
+// where the workspace has an owner to nobody else. It is in no address of ours that others see.
+func TestAStolenApprovalLink(t *testing.T) {
+	s := open(t, quiet)
+	workspace, _ := s.signUp("Acme")
+	s.signIn("ada")
+	ada := s.who
+	require.Equal(t, 303, s.sends(owner.Root+"/you/claim", "code", "code Acme").status)
+	link := "/approve/" + s.asks(workspace, "first")
+	s.signIn("eve")
+	eve := s.who
+	agent := *ada
+	agent.Agent = true
+	for _, thief := range []*owner.Visitor{nil, eve, &agent} {
+		s.who = thief
+		a := s.ask("GET", link, nil)
+		require.Equal(t, 200, a.status)
+		require.Equal(t, "no-store", string(a.header.Peek("Cache-Control")))
+		require.Contains(t, []string{"no-referrer", "same-origin"},
+			string(a.header.Peek("Referrer-Policy")))
+		require.Contains(t, string(a.header.Peek("Content-Security-Policy")), "frame-ancestors 'none'")
+		require.NotContains(t, a.body, "ada@example.com")
+		require.NotContains(t, a.body, `id="approve"`)
+		s.unchanged("a stolen link", func() {
+			for _, action := range []string{"approve", "deny"} {
+				fields := url.Values{"action": {action}}
+				if thief != nil {
+					fields.Set("_token", thief.Token)
+				}
+				require.Contains(t, []int{401, 403}, s.ask("POST", link, fields).status)
+			}
+		})
+	}
+	s.who = ada
+	require.Contains(t, s.sees(link), `id="approve"`)
+}
+
+// TestAReplayedApprovalLink: one that was replaced, used, denied, cancelled or is seven days old
+// shows and does nothing any more; what was sent once is not sent again by sending it again.
+func TestAReplayedApprovalLink(t *testing.T) {
+	ended := map[string]func(s *site, workspace uint32, link string){
+		"replaced": func(s *site, workspace uint32, _ string) {
+			s.does(state.KindRenewLink, &state.RenewLink{
+				Workspace: workspace, ID: enginetest.ID("first"), Link: [32]byte{1},
+			})
+		},
+		"denied": func(s *site, _ uint32, link string) {
+			require.Equal(t, 200, s.sends(link, "action", "deny").status)
+		},
+		"cancelled": func(s *site, workspace uint32, _ string) {
+			s.does(state.KindCancelPurchase, &state.CancelPurchase{
+				Workspace: workspace, ID: enginetest.ID("first"),
+			})
+		},
+		"paid": func(s *site, _ uint32, link string) {
+			require.Equal(t, 303, s.sends(link, "action", "approve").status)
+			s.does(state.KindNotePayment, &state.NotePayment{
+				ID: enginetest.ID("first"), Result: state.PaymentPaid, Payment: "pi", Card: "card",
+			})
+		},
+		"old": func(s *site, _ uint32, _ string) {
+			s.ahead += state.ApprovalMS*time.Millisecond + time.Second
+			s.does(engine.KindTick, tick{})
+		},
+	}
+	for name, end := range ended {
+		t.Run(name, func(t *testing.T) {
+			s, workspace := mine(t)
+			link := "/approve/" + s.asks(workspace, "first")
+			end(s, workspace, link)
+			before := s.purchase("first")
+			s.unchanged(name, func() {
+				require.Equal(t, 404, s.ask("GET", link, nil).status)
+				require.Equal(t, 404, s.calls("GET", link, "", "").status)
+				for _, action := range []string{"approve", "deny"} {
+					for _, once := range []string{"once " + link, "another"} {
+						a := s.sends(link, "action", action, "_once", once)
+						if (name == "denied" || name == "paid") && once != "another" {
+							require.Contains(t, a.body, "was carried out then, once")
+							continue
+						}
+						require.Equal(t, 404, a.status)
+						require.Contains(t, a.body, "does not work any more")
+					}
+				}
+			})
+			require.Equal(t, before, s.purchase("first"))
+		})
+	}
+}
+
+// blocked lets the run that waits end blocked at another step, so that there is an open issue.
+func (s *site) blocked() {
+	s.does(state.KindResumeRun, &state.ResumeRun{
+		Workspace: s.who.Workspace, ID: enginetest.ID("waiting"), Agent: "nop nop Acme",
+	})
+	s.does(state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})
+	s.does(state.KindFinishRun, &state.FinishRun{
+		Run: enginetest.ID("waiting"), Token: 2, Status: state.RunCompleted,
+		Outcome: state.OutcomeBlocked, Step: "pay", Code: "captcha",
+	})
+}
+
+// counts is how many records of each kind there are, and what they come to.
+func (s *site) counts(workspaces ...uint32) (n []int) {
+	for _, w := range workspaces {
+		at := state.Page{Limit: 100}
+		acts, _ := s.machine.Acts(w, at)
+		flows, _ := s.machine.Flows(w, at)
+		runs, _ := s.machine.Runs(w, at)
+		bought, _ := s.machine.Purchases(w, at)
+		keys, _ := s.machine.Keys(w, at)
+		account, _ := s.machine.Account(w, 0)
+		n = append(n, len(acts), len(flows), len(runs), len(bought), len(keys),
+			int(account.SpentCents+account.ChargingCents), int(account.RunsLeft))
+		for _, p := range bought {
+			n = append(n, int(p.Status))
+		}
+	}
+	owned, _ := s.machine.Owned(s.who.Person, state.Page{Limit: 100})
+	return append(n, len(owned))
+}
+
+// TestDoubleSubmits: every form that is sent twice at once, by a double click or by a network that
+// repeats it, does what it does once, and both answers lead on.
+func TestDoubleSubmits(t *testing.T) {
+	for path, fields := range map[string][]string{
+		"/you/workspaces":              {"label", "another"},
+		"/you/claim":                   {"code", "code Acmesecond"},
+		"/you/links/{link}":            {"answer", "approve"},
+		"/billing":                     {"action", "cap", "cap", "70"},
+		"/billing#pause":               {"action", "pause"},
+		"/purchases/{purchase}":        {"action", "deny"},
+		"/purchases/{purchase}#cancel": {"action", "cancel"},
+		"/purchases":                   {"runs", "2"},
+		"/keys":                        nil,
+		"/issues/{issue}/ready":        {"note", "It is fixed."},
+		"/flows/{flow}/confirm-signup": nil,
+		"/runs/{run}/cancel":           nil,
+		"/inspections":                 {"url", "https://acme.example/"},
+		"approve":                      {"action", "approve"},
+		"deny":                         {"action", "deny"},
+	} {
+		t.Run(path, func(t *testing.T) {
+			twice := func(times int) (n []int, answers []answer) {
+				s := full(t, "Acme")
+				if strings.HasSuffix(path, "/ready") {
+					s.blocked()
+				}
+				issues, _ := s.machine.Issues(s.who.Workspace, state.Page{Limit: 1})
+				links, _ := s.machine.Links(s.who.Person, state.Page{Limit: 1})
+				at, _, _ := strings.Cut(owner.Root+path, "#")
+				if !strings.HasPrefix(path, "/") {
+					at = asked
+				}
+				at = strings.NewReplacer(
+					"{link}", api.NounLink.Text(links[0].ID),
+					"{purchase}", api.NounPurchase.Text(enginetest.ID("purchase")),
+					"{issue}", api.NounIssue.Text(issues[0].ID),
+					"{flow}", api.NounFlow.Text(enginetest.ID("flow")),
+					"{run}", api.NounRun.Text(enginetest.ID("waiting")),
+				).Replace(at)
+				form := url.Values{"_token": {s.who.Token}, "_once": {"once"}}
+				for i := 0; i+1 < len(fields); i += 2 {
+					form.Set(fields[i], fields[i+1])
+				}
+				answers = make([]answer, times)
+				var both sync.WaitGroup
+				for i := range times {
+					both.Go(func() { answers[i] = s.ask("POST", at, form) })
+				}
+				both.Wait()
+				second := s.machine.WorkspaceRow(enginetest.ID("workspace Acmesecond"))
+				return s.counts(s.who.Workspace, second), answers
+			}
+			once, one := twice(1)
+			both, two := twice(2)
+			require.Less(t, one[0].status, 400, one[0].body)
+			require.Equal(t, once, both)
+			for _, a := range two {
+				require.Less(t, a.status, 400, a.body)
+			}
+		})
+	}
+}
+
+// tick is the command by which time goes by.
+type tick struct{}
+
+// Fields are none.
+func (tick) Fields(*wire.Codec) {}
