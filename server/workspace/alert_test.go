@@ -103,9 +103,12 @@ func watch(t *testing.T, settings ...func(*Config)) *watched {
 	})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
+	now := time.Now // until there is a node, whose clock it then is
+	hooks := webhook.NewSender(client, func() time.Time { return now() })
 	n := start(t, append([]func(*Config){func(c *Config) {
-		c.Mail, c.Hooks, c.Check = w.post, webhook.NewSender(client, nil), client.CheckAt
+		c.Mail, c.Hooks, c.Check = w.post, hooks, client.CheckAt
 	}}, settings...)...)
+	now = n.now
 	n.policy(func(p *state.SetPolicy) { p.RunsPerDay, p.FreeRunsPerMonth = 100, 100 })
 	w.caller = n.signUp("")
 	w.claim()
@@ -215,6 +218,37 @@ func TestAlertsAreSent(t *testing.T) {
 	require.False(t, verifies(next, hooks[0]))
 	require.NotContains(t, w.group.written(), secret, "the log holds it sealed")
 	require.NotContains(t, w.group.written(), next)
+}
+
+// TestTheSecretBeforeSignsForADay: a secret that was replaced signs beside the new one for 24
+// hours, and not longer; one that was replaced before that signs no more.
+func TestTheSecretBeforeSignsForADay(t *testing.T) {
+	w := watch(t)
+	first := w.tell("", `{"on":true,"webhookUrl":"`+w.hook.server.URL+`"}`).told("secret").(string)
+	second := w.tell("/secret", "").told("secret").(string)
+	w.courier()
+	signs := func(secrets ...string) (does []bool) {
+		t.Helper()
+		count := len(w.hook.all()) + 1
+		w.tell("/test", "")
+		w.soon(func() bool { return len(w.hook.all()) == count })
+		h := w.hook.all()[count-1]
+		for _, secret := range secrets {
+			verifier, err := standard.NewWebhook(secret)
+			require.NoError(t, err)
+			does = append(does, verifier.VerifyIgnoringTimestamp(h.body, h.header) == nil)
+		}
+		return does
+	}
+	require.Equal(t, []bool{true, true}, signs(first, second))
+	w.later(23*time.Hour + 59*time.Minute)
+	require.Equal(t, []bool{true, true}, signs(first, second))
+	w.later(2 * time.Minute)
+	require.Equal(t, []bool{false, true}, signs(first, second), "a day is over")
+	third := w.tell("/secret", "").told("secret").(string)
+	require.Equal(t, []bool{false, true, true}, signs(first, second, third))
+	fourth := w.tell("/secret", "").told("secret").(string)
+	require.Equal(t, []bool{false, true, true}, signs(second, third, fourth), "two at most")
 }
 
 // TestAWebhookIsTriedAgain: five times in all, each attempt with the same id and body; what comes
@@ -438,7 +472,7 @@ func TestAlertsNeedAWay(t *testing.T) {
 func TestAlertsSayNothingForStrangers(t *testing.T) {
 	w := watch(t)
 	const hostile = "<script>alert(1)</script>\r\nBcc: eve@evil.example \u202ehttps://evil.example/pay" +
-		" www.evil.example\u0000\u200b"
+		" www.evil.example WWW.EVIL.EXAMPLE evil.example/pay bücher.example 1.evil.example\u0000\u200b"
 	d := &state.DueAlert{
 		DeliveryView: state.DeliveryView{
 			ID: [16]byte{1}, Kind: state.AlertFailing, Outcome: state.OutcomeBlocked, Run: [16]byte{2},
@@ -449,7 +483,9 @@ func TestAlertsSayNothingForStrangers(t *testing.T) {
 	m := w.api.alertMail(d)
 	for _, text := range []string{m.Subject, m.Text, m.HTML} {
 		require.NotContains(t, text, "https://evil")
-		require.NotContains(t, text, "www.evil")
+		require.NotContains(t, text, "evil.")
+		require.NotContains(t, strings.ToLower(text), "www.")
+		require.NotContains(t, text, "bücher.")
 		require.NotContains(t, text, "\u202e")
 		require.NotContains(t, text, "\nBcc")
 		require.NotContains(t, text, "\x00")

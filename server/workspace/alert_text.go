@@ -69,7 +69,24 @@ func said(text string) string {
 		text = string(runes[:longestSaid-1]) + "…"
 	}
 	text = strings.ReplaceAll(text, "://", "[:]//")
-	return strings.ReplaceAll(text, "www.", "www[.]")
+	return parted(text)
+}
+
+// parted breaks the names of hosts, which mail programs make links of also without a scheme: a dot
+// between a letter or a figure and a letter stands in brackets.
+func parted(text string) string {
+	runes := []rune(text)
+	var out strings.Builder
+	for i, r := range runes {
+		within := r == '.' && i > 0 && i+1 < len(runes) && unicode.IsLetter(runes[i+1]) &&
+			(unicode.IsLetter(runes[i-1]) || unicode.IsNumber(runes[i-1]))
+		if within {
+			out.WriteString("[.]")
+		} else {
+			out.WriteRune(r)
+		}
+	}
+	return out.String()
 }
 
 // alertWords is what a mail says, each text as it may stand there.
