@@ -223,6 +223,8 @@ const (
 	OutcomeScheduleLimit Outcome = 247
 	// OutcomeFlowOptions: a flow's options do not go together.
 	OutcomeFlowOptions Outcome = 248
+	// OutcomeTestAccessLimit: the workspace has stored test credentials for as many hosts as it may.
+	OutcomeTestAccessLimit Outcome = 249
 	// OutcomeAddressConfirmed: there is no address to ask for, or alerts may go there already.
 	OutcomeAddressConfirmed Outcome = 253
 	// OutcomeAddressAskLimit: the links of the day that ask for addresses are used.

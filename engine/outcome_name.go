@@ -118,6 +118,7 @@ var outcomeNames = [...]string{
 	OutcomeScheduleUnavailable:  "schedule_unavailable",
 	OutcomeScheduleLimit:        "schedule_limit",
 	OutcomeFlowOptions:          "flow_options",
+	OutcomeTestAccessLimit:      "test_access_limit",
 	OutcomeAddressConfirmed:     "address_confirmed",
 	OutcomeAddressAskLimit:      "address_ask_limit",
 	OutcomeNetworkFull:          "network_full",

@@ -34,6 +34,25 @@ func (g *workspaceGenerator) schedule() engine.Record {
 	return record(workspace.KindScheduleFlow, c)
 }
 
+// access stores test credentials of a host, or forgets them.
+func (g *workspaceGenerator) access() engine.Record {
+	row, host := g.row(), g.pick("host", "product.example", "b.example", "")
+	var r engine.Record
+	if g.flag("stores") {
+		r = record(workspace.KindSetTestAccess, &workspace.SetTestAccess{
+			Workspace: row, Host: host, Sealed: []byte(g.pick("sealed", "s1", "s2 longer", "")),
+		})
+	} else {
+		r = record(workspace.KindRemoveTestAccess, &workspace.RemoveTestAccess{
+			Workspace: row, Host: host,
+		})
+	}
+	if g.flag("operator") {
+		return g.acted(r)
+	}
+	return r
+}
+
 // regular is a flow whose next run begins by itself an hour later, and ends by itself: of the
 // entries behind it.
 func (g *workspaceGenerator) regular() []engine.Record {

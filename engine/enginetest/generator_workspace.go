@@ -141,12 +141,16 @@ func (g *workspaceGenerator) saveFlow(row uint32, name string, replace bool) eng
 }
 
 func (g *workspaceGenerator) document() workspace.FlowDocument {
-	return workspace.FlowDocument{
+	d := workspace.FlowDocument{
 		Name: g.pick("name", "Sign up", "Signup"), URL: "https://product.example/",
 		Task:            g.pick("task", "Sign up", "Log in"),
 		SuccessCriteria: "an account", Access: "public",
 		VerificationURL: "https://product.example/me", VerificationStatus: 200,
 	}
+	if g.pick("access", "public", "public", "public", "public", "public", "test") == "test" {
+		d.Access, d.Host = "test_account", "product.example"
+	}
+	return d
 }
 
 func (g *workspaceGenerator) record() engine.Record {
@@ -340,11 +344,13 @@ func (g *workspaceGenerator) setting() engine.Record {
 
 func (g *workspaceGenerator) other() engine.Record {
 	switch g.pick("other", "flow", "archive", "confirm", "preflight", "key", "signup", "claim", "use",
-		"remove", "policy", "version", "agents") {
+		"remove", "policy", "version", "agents", "access") {
 	case "policy":
 		return g.policy()
 	case "agents":
 		return g.agents()
+	case "access":
+		return g.access()
 	case "version":
 		return agreed(rapid.Uint32Range(1, engine.Version).Draw(g.t, "agreed"))
 	case "use":

@@ -56,6 +56,8 @@ var acts = map[engine.Kind]struct {
 	KindSendTestAlert:     {"test_alert", decodeFields[SendTestAlert]},
 	KindRotateKeys:        {"rotate_keys", decodeFields[RotateKeys]},
 	KindScheduleFlow:      {"schedule_flow", decodeFields[ScheduleFlow]},
+	KindSetTestAccess:     {"set_test_access", decodeFields[SetTestAccess]},
+	KindRemoveTestAccess:  {"remove_test_access", decodeFields[RemoveTestAccess]},
 }
 
 func decodeAct(m *Machine, payload []byte) (command, error) {
@@ -122,6 +124,10 @@ func (c *Act) within(t *turn) bool {
 	case *SendTestAlert:
 		return inner.Workspace == c.Workspace
 	case *ScheduleFlow:
+		return inner.Workspace == c.Workspace
+	case *SetTestAccess:
+		return inner.Workspace == c.Workspace
+	case *RemoveTestAccess:
 		return inner.Workspace == c.Workspace
 	}
 	return t.purchaseRow(c.Workspace, c.subject()) != 0
@@ -198,8 +204,13 @@ func (c *Act) apply(t *turn) engine.Outcome {
 		ID: c.ID, Workspace: c.Workspace, Before: w.Acts, At: t.stamp, Actor: c.Actor, Kind: c.Kind,
 		Subject: c.subject(), Person: c.Person,
 	}
-	if grant, ok := c.inner.(*GrantCredits); ok {
-		next.Note = grant.Note
+	switch inner := c.inner.(type) {
+	case *GrantCredits:
+		next.Note = inner.Note
+	case *SetTestAccess:
+		next.Note = inner.Host
+	case *RemoveTestAccess:
+		next.Note = inner.Host
 	}
 	for i := range before {
 		if before[i].After != after[i].After {
@@ -284,7 +295,7 @@ type ActView struct {
 	Actor string
 	// Action is its name: claim, approve, deny, cancel, confirm_signup, set_billing, rotate_keys,
 	// grant_credits, retry_refund, remove, set_alerts, rotate_alert_secret, test_alert,
-	// schedule_flow.
+	// schedule_flow, set_test_access, remove_test_access.
 	Action  string
 	Subject [16]byte // the purchase or flow; zero is none
 	Note    string

@@ -209,12 +209,15 @@ func (c *ResumeRun) apply(t *turn) engine.Outcome {
 		return engine.OutcomeRecordUnknown
 	}
 	r := t.runs.Read(row)
-	switch {
-	case r.Kind != RunHosted:
+	if r.Kind != RunHosted {
 		return engine.OutcomeWrongRunType
+	}
+	d := t.document(r.Flow)
+	switch {
 	case r.Status != RunWaiting:
 		return engine.OutcomeCannotResume
-	case t.agentName(r.Agent) != c.Agent || t.flows.Read(r.Flow).Version != r.FlowVersion:
+	case t.agentName(r.Agent) != c.Agent || t.flows.Read(r.Flow).Version != r.FlowVersion ||
+		!t.enters(t.flows.Read(r.Flow), &d):
 		return engine.OutcomeResumeUnavailable
 	case t.queued >= t.policy.QueueLimit:
 		return engine.OutcomeRunnerBusy

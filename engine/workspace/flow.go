@@ -21,6 +21,9 @@ type FlowDocument struct {
 	Credential string
 	// Agent is the name of a configured agent; empty is the default one.
 	Agent string
+	// Host is where a run signs in with test credentials: that of URL, where Access is test_account.
+	// Servers that know of no test credentials leave it empty.
+	Host string
 }
 
 // Fields states the document's fields.
@@ -35,6 +38,7 @@ func (d *FlowDocument) Fields(w *wire.Codec) {
 	w.String(8, &d.VerificationContains)
 	w.String(9, &d.Credential)
 	w.String(10, &d.Agent)
+	w.String(11, &d.Host)
 }
 
 // Called is what a verification call without, or with a wrong key came to.
@@ -389,7 +393,7 @@ func (u Unready) String() string {
 
 // unready says why no agent can run the flow. A signup that was not confirmed comes last: approving
 // a purchase confirms it.
-func (s *state) unready(f *flow, agent bool) Unready {
+func (s *state) unready(f *flow, d *FlowDocument, agent bool) Unready {
 	switch {
 	case !agent:
 		return UnreadyNoAgent
@@ -398,7 +402,7 @@ func (s *state) unready(f *flow, agent bool) Unready {
 	case f.WithCredential && (f.Preflight != f.Version || f.NoKey != CalledRefused ||
 		f.WrongKey != CalledRefused):
 		return UnreadyVerificationOpen
-	case f.TestAccount:
+	case !s.enters(f, d):
 		return UnreadyTestAccessMissing
 	case f.WithCredential && !f.SignupConfirmed:
 		return UnreadySignupNotConfirmed

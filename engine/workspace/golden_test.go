@@ -154,6 +154,12 @@ func goldenCommands() map[engine.Kind]wire.Fielder {
 			WaitMS: 3,
 		},
 		workspace.KindSetAgents: &workspace.SetAgents{Agents: []string{"nop nop 1", "http http 2"}},
+		workspace.KindSetTestAccess: &workspace.SetTestAccess{
+			Workspace: 1, Host: "acme.example", Sealed: []byte{1},
+		},
+		workspace.KindRemoveTestAccess: &workspace.RemoveTestAccess{
+			Workspace: 1, Host: "acme.example",
+		},
 		workspace.KindScheduleFlow: &workspace.ScheduleFlow{
 			Workspace: 1, Flow: id("f"), EveryHours: 24, Save: true, Replace: true,
 			Document: workspace.FlowDocument{Name: "n"},

@@ -66,6 +66,8 @@ const (
 	KindNoteAlert         engine.Kind = 134
 	KindSetAgents         engine.Kind = 141
 	KindScheduleFlow      engine.Kind = 142
+	KindSetTestAccess     engine.Kind = 143
+	KindRemoveTestAccess  engine.Kind = 144
 	KindAskAddress        engine.Kind = 150
 	KindConfirmAddress    engine.Kind = 151
 )
@@ -143,6 +145,8 @@ var registry = [...]definition{
 	KindNoteAlert:         {"NoteAlert", decodeFields[NoteAlert]},
 	KindSetAgents:         {"SetAgents", decodeFields[SetAgents]},
 	KindScheduleFlow:      {"ScheduleFlow", decodeFields[ScheduleFlow]},
+	KindSetTestAccess:     {"SetTestAccess", decodeFields[SetTestAccess]},
+	KindRemoveTestAccess:  {"RemoveTestAccess", decodeFields[RemoveTestAccess]},
 	KindAskAddress:        {"AskAddress", decodeFields[AskAddress]},
 	KindConfirmAddress:    {"ConfirmAddress", decodeFields[ConfirmAddress]},
 }

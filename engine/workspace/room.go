@@ -258,6 +258,10 @@ func (s *state) countRooms() (r rooms) {
 		a := s.alerts.Read(row)
 		r.hold(a.Workspace, a.bytes())
 	}
+	for row := uint32(1); row <= s.access.Len(); row++ {
+		a := s.access.Read(row)
+		r.hold(a.Workspace, a.bytes())
+	}
 	for row := uint32(1); row <= s.schedules.Len(); row++ {
 		of := s.schedules.Read(row)
 		r.hold(of.Workspace, scheduleRowBytes)

@@ -302,7 +302,8 @@ func (c *StartRun) check(t *turn, w *workspace, row uint32) (ChargeKind, engine.
 		c.Credits != t.policy.CreditsRun {
 		return 0, engine.OutcomeQuoteChanged
 	}
-	reason := t.unready(f, c.Agent != "")
+	d := t.document(row)
+	reason := t.unready(f, &d, c.Agent != "")
 	kind, paid := t.choose(w)
 	if reason == UnreadySignupNotConfirmed && paid == engine.OutcomePaymentRequired &&
 		t.confirms(w, row) {

@@ -208,7 +208,7 @@ func (c *ScheduleFlow) possible(t *turn, row uint32) engine.Outcome {
 		}
 	}
 	f.describe(&d)
-	reason := t.unready(&f, t.agentFor(d.Agent) != "")
+	reason := t.unready(&f, &d, t.agentFor(d.Agent) != "")
 	switch {
 	case c.EveryHours > MaxScheduleHours || !f.Verified:
 		return engine.OutcomeFlowOptions
@@ -283,7 +283,7 @@ func (t *turn) try(row uint32, mayWait bool) {
 	w, f, v := *t.workspaces.Read(s.Workspace), t.flows.Read(s.Flow), t.flowView(s.Flow)
 	w.Ledger.roll(t.stamp)
 	agent := t.agentFor(v.Agent)
-	kind, skip := t.between(&w, f, agent)
+	kind, skip := t.between(&w, f, &v.FlowDocument, agent)
 	t.reply = nil // what refuses a start answers whom nobody asked for
 	asked := mayWait && v.PreflightAged(t.stamp) &&
 		(skip == SkipNot || skip == Skip(UnreadyVerificationOpen))
@@ -312,8 +312,10 @@ func (t *turn) try(row uint32, mayWait bool) {
 }
 
 // between is what stands between a flow and a run by its schedule. A purchase is never asked for.
-func (t *turn) between(w *workspace, f *flow, agent string) (ChargeKind, Skip) {
-	if reason := t.unready(f, agent != ""); reason != UnreadyNot {
+func (t *turn) between(w *workspace, f *flow, d *FlowDocument, agent string) (
+	ChargeKind, Skip,
+) {
+	if reason := t.unready(f, d, agent != ""); reason != UnreadyNot {
 		return 0, Skip(reason)
 	}
 	kind, paid := t.choose(w)

@@ -221,7 +221,8 @@ func (s *state) consistent() error {
 		if w.Keys > s.keys.Len() || w.Flows > s.flows.Len() || w.Runs > s.runs.Len() ||
 			w.Purchases > s.purchases.Len() || w.Issues > s.issues.Len() ||
 			w.Notifications > s.notifications.Len() || w.Transactions > s.transactions.Len() ||
-			w.Acts > s.actRows.Len() || w.Ledger.Open > s.purchases.Len() {
+			w.Acts > s.actRows.Len() || w.Ledger.Open > s.purchases.Len() ||
+			w.Access > s.access.Len() {
 			return bad("a workspace's lists")
 		}
 	}
@@ -305,6 +306,11 @@ func (s *state) consistentLists(bad func(string) error) error {
 		if !s.owned(of.Workspace) || of.Flow == 0 || of.Flow > s.flows.Len() ||
 			of.EveryHours > MaxScheduleHours || of.EveryHours == 0 && of.Due|of.Trying != 0 {
 			return bad("a schedule")
+		}
+	}
+	for row := uint32(1); row <= s.access.Len(); row++ {
+		if a := s.access.Read(row); !s.owned(a.Workspace) || a.Before >= row {
+			return bad("test credentials")
 		}
 	}
 	return nil

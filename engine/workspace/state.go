@@ -32,6 +32,7 @@ const (
 	tableLinks         = 52
 	tableAlerts        = 130
 	tableSchedules     = 141
+	tableAccess        = 142
 )
 
 // MaxSources is how many addresses that signed up in an hour one group keeps at most; beyond it
@@ -78,6 +79,7 @@ type state struct {
 	documents     *page.Table[page.SummedBlob] // row = inspection row
 	alerts        *page.Table[alert]
 	schedules     *page.Table[schedule]
+	access        *page.Table[access]
 	requests      kept[requestRow]
 	unresolved    []unresolved // of a restore
 	sources       kept[signups]
@@ -141,6 +143,7 @@ func newState() *state {
 	s.documents = page.NewSummedBlobTable(s.store, tableDocuments)
 	s.alerts = page.NewTable(s.store, tableAlerts, recordCodec[alert]())
 	s.schedules = page.NewTable(s.store, tableSchedules, recordCodec[schedule]())
+	s.access = page.NewTable(s.store, tableAccess, recordCodec[access]())
 	s.openRequests()
 	s.sources = kept[signups]{
 		table: page.NewTable(s.store, tableSignups, recordCodec[signups]()), most: MaxSources,

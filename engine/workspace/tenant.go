@@ -25,6 +25,8 @@ type workspace struct {
 	// Person is its owner, once they have signed in; OwnedBefore is the workspace that was theirs
 	// before it.
 	Person, OwnedBefore uint32
+	// Access is the newest of its test credentials.
+	Access uint32
 	// base is the text that those of its flows are packed behind. It is no state.
 	base place
 }
@@ -51,6 +53,7 @@ func (s *workspace) Fields(w *wire.Codec) {
 	w.Int(38, &s.GoneAt)
 	wire.Uint(w, 50, &s.Person)
 	wire.Uint(w, 51, &s.OwnedBefore)
+	wire.Uint(w, 141, &s.Access)
 }
 
 func (s *workspace) claimed() bool { return s.ClaimedAt != 0 }

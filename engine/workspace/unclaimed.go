@@ -116,6 +116,7 @@ func (t *turn) remove(number uint32) (rows int) {
 		rows++
 	}
 	rows += t.forgetTests(number, &w)
+	t.forgetAccess(w.Access)
 	for row := w.Purchases; row != 0; row = t.purchases.Read(row).Before {
 		t.purchaseBy.Remove(t.idHash(&t.purchases.Read(row).ID), row)
 		rows++

@@ -118,8 +118,8 @@ func (s *state) flowView(row uint32) FlowView {
 		FlowDocument: s.document(row), ID: f.ID, Version: f.Version, CreatedAt: f.CreatedAt,
 		ChangedAt: f.ChangedAt, SignupConfirmed: f.SignupConfirmed,
 		Preflighted: f.Preflight == f.Version, Watch: f.Watch, WatchAt: f.WatchAt,
-		Unready: s.unready(f, true),
 	}
+	v.Unready = s.unready(f, &v.FlowDocument, true)
 	if f.Schedule != 0 {
 		of := s.schedules.Read(f.Schedule)
 		v.EveryHours, v.NextRunAt = of.EveryHours, of.At

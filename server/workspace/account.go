@@ -83,6 +83,13 @@ func (a *API) writeBilling(j *server.JSON, v *state.AccountView) {
 
 // getExecution is GET /v1/execution.
 func (a *API) getExecution(x *server.Exchange) {
+	a.read(x, func() *refusal {
+		a.writeExecution(x)
+		return nil
+	})
+}
+
+func (a *API) writeExecution(x *server.Exchange) {
 	policy := a.machine.Policy()
 	j := x.BeginBare()
 	j.Open('{')
@@ -98,6 +105,9 @@ func (a *API) getExecution(x *server.Exchange) {
 	}
 	j.Close(']')
 	j.Array("testAccess")
+	for _, v := range a.machine.TestAccesses(x.Tenant.Workspace) {
+		j.String(v.Host)
+	}
 	j.Close(']')
 	j.Uint("priceCents", uint64(policy.RunCents))
 	j.Object("credits")

@@ -94,7 +94,9 @@ type API struct {
 	answers *vault.Vault
 	// alertVault seals what webhooks of alerts are signed with.
 	alertVault *vault.Vault
-	calling    preflights
+	// access seals what runs sign in with at products.
+	access  *vault.Vault
+	calling preflights
 	// examining are the requests that inspect products.
 	examining places
 	// used are workspaces, by row, and sessions whose use is being noted.
@@ -134,6 +136,9 @@ func New(c Config) (*API, error) {
 	c.PublicURL = strings.TrimSuffix(c.PublicURL, "/")
 	a := &API{config: c, machine: c.Machine, answers: answers}
 	if a.alertVault, err = vault.New(c.QuoteKey, alertsPurpose); err != nil {
+		return nil, err
+	}
+	if a.access, err = vault.New(c.QuoteKey, accessPurpose); err != nil {
 		return nil, err
 	}
 	routes := a.routes()

@@ -56,6 +56,8 @@ var errorTable = map[string]struct {
 		"why. Nothing was changed."},
 	"schedule_limit": {409, "The workspace has as many flows with a schedule as it may (100). Take one " +
 		"away (schedule: null), or archive its flow. Nothing was changed."},
+	"test_access_limit": {409, "The workspace has test credentials for as many hosts as it may (50). Remove " +
+		"those of one (DELETE /v1/test-access/{host}). Nothing was changed."},
 	"invalid_issue_status":          {409, "Only an open issue can be marked ready."},
 	"quote_changed":                 {409, "The flow or a price has changed. Read a fresh quote."},
 	"resume_unavailable":            {409, "The flow cannot go on in its present setup."},
@@ -128,6 +130,7 @@ var outcomeCodes = map[engine.Outcome]string{
 	engine.OutcomeAlertsInvalid:        "invalid_field",
 	engine.OutcomeScheduleUnavailable:  "schedule_unavailable",
 	engine.OutcomeScheduleLimit:        "schedule_limit",
+	engine.OutcomeTestAccessLimit:      "test_access_limit",
 	engine.OutcomeFlowOptions:          "invalid_flow_options",
 }
 

@@ -27,7 +27,7 @@ const documented = `
 409 alerts_claim_required, cannot_cancel, cannot_resume, checkout_completed, execution_unavailable,
 409 flow_busy, idempotency_conflict, invalid_issue_status, quote_changed, resume_unavailable,
 409 schedule_unavailable, wrong_run_type, +purchase_closed, +workspace_limit, +link_answered
-409 +alerts_off, +schedule_limit
+409 +alerts_off, +schedule_limit, +test_access_limit
 413 request_too_large
 429 approval_link_limit, cancel_limit, run_limit_reached, signup_rate_limited, +act_limit
 429 +alert_test_limit
@@ -51,6 +51,7 @@ func TestEveryRefusal(t *testing.T) {
 	refuseAlerts(t, is)
 	refuseSessions(t, is)
 	refuseSchedules(t, is)
+	refuseAccess(t, is)
 	known := map[string]bool{}
 	for line := range strings.Lines(strings.TrimSpace(documented)) {
 		status, codes, _ := strings.Cut(strings.TrimSpace(line), " ")

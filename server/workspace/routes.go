@@ -22,6 +22,7 @@ func (a *API) routes() []server.Route {
 	rows = append(rows, a.runRoutes()...)
 	rows = append(rows, a.moneyRoutes()...)
 	rows = append(append(rows, a.approvalRows()...), a.sessionRoutes()...)
+	rows = append(rows, a.accessRoutes()...)
 	return append(rows, a.tenantRoutes()...)
 }
 
@@ -295,7 +296,6 @@ func (a *API) tenantRoutes() []server.Route {
 				server.Must("billing", server.RefTo("Billing")))),
 		row("GET", "/v1/execution", "getExecution", "What can run flows",
 			read, a.getExecution, agents,
-			current,
 			gives(200, "Execution", server.Must("execution", server.FreeObject()))),
 		row("GET", "/v1/issues", "listIssues", "What stops agents", read, a.listIssues, agents,
 			listed("issues", "Issue")),

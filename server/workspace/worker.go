@@ -63,6 +63,8 @@ type Workers struct {
 	config WorkersConfig
 	// answers and checkpoints open what persons answered, and what agents go on from.
 	answers, checkpoints *vault.Vault
+	// access opens what runs sign in with.
+	access *vault.Vault
 	// beat is the time between two heartbeats.
 	beat  time.Duration
 	slots chan struct{}
@@ -91,8 +93,12 @@ func NewWorkers(c WorkersConfig) (*Workers, error) {
 	if err != nil {
 		return nil, err
 	}
+	access, err := vault.New(c.SealKey, accessPurpose)
+	if err != nil {
+		return nil, err
+	}
 	return &Workers{
-		config: c, answers: answers, checkpoints: checkpoints, beat: c.Lease / beats,
+		config: c, answers: answers, checkpoints: checkpoints, access: access, beat: c.Lease / beats,
 		slots: make(chan struct{}, c.Workers),
 	}, nil
 }
@@ -204,6 +210,9 @@ func (h *held) task() (t runner.Task, err error) {
 		Steps: int(h.run.Steps), Tokens: int(h.run.Tokens),
 		Grace: h.config.Lease / beats / graceless,
 	}
+	if t.Account, err = h.account(); err != nil {
+		return t, err
+	}
 	if t.Checkpoint, err = h.unseal(h.run.Checkpoint); err != nil || len(h.Answer) == 0 {
 		return t, err
 	}
@@ -258,6 +267,10 @@ func (h *held) decide(ctx context.Context, report *runner.Report, err error) *st
 		return cutShort(ctx, last)
 	case err != nil:
 		last.Code, last.Reason = "provider_unavailable", "The agent was not available."
+		if errors.Is(err, errAccess) {
+			last.Code = "test_access_missing"
+			last.Reason = "The test credentials of the flow's host were taken away before it began."
+		}
 		if errors.Is(err, runner.ErrCheckpoint) {
 			last.Reason = fmt.Sprintf("The agent left no checkpoint that can be kept (%d bytes).",
 				state.MaxCheckpoint)

@@ -64,6 +64,16 @@ var happenings = map[string]page.Notice{
 		Title:  "A test is on its way",
 		Detail: "What becomes of it stands below, in a moment.",
 	},
+	"scheduled":   {Title: "The schedule is set", Detail: "Each run is charged like any other."},
+	"unscheduled": {Title: "The schedule has ended", Detail: "No run begins by itself any more."},
+	"access": {
+		Title:  "The test credentials are stored",
+		Detail: "Runs that begin from now on sign in with them.",
+	},
+	"access-gone": {
+		Title:  "The test credentials are forgotten",
+		Detail: "Flows that need them run once others are stored.",
+	},
 	"choose": {Title: "These pages now show this workspace"},
 	"open": {
 		Title:  "The workspace is yours",

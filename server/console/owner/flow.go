@@ -47,7 +47,8 @@ var unreadiness = map[string]string{
 	"verification_open": "Its verification proves nothing as it is: it answers without a key, or to " +
 		"a wrong one. Change it, or what the product answers; Run it… calls it again.",
 	"signup_not_confirmed": "You have not confirmed that an agent may sign up at this product.",
-	"test_access_missing":  "It needs a test account, and none is stored for its host.",
+	"test_access_missing": "It needs a test account, and none is stored for its host: see the page " +
+		"Test access.",
 }
 
 func showFlow(v *visit) {

@@ -112,6 +112,7 @@ var sections = []page.Link{
 	{Text: "Issues", URL: Root + "/issues"},
 	{Text: "Inspections", URL: Root + "/inspections"},
 	{Text: "Purchases", URL: Root + "/purchases"},
+	{Text: "Test access", URL: Root + "/test-access"},
 	{Text: "Keys", URL: Root + "/keys"},
 	{Text: "History", URL: Root + "/history"},
 	{Text: "You", URL: Root + "/you"},

@@ -91,6 +91,8 @@ type message struct {
 	Credential      string `json:"credential,omitzero"`
 	// Of start and resume: the hosts that the task is about.
 	Hosts []string `json:"hosts,omitzero"`
+	// Of start and resume, of a flow with a test account: what the agent signs in with.
+	Account *Account `json:"account,omitzero"`
 	// Of resume and need_human, in base64.
 	Checkpoint string `json:"checkpoint,omitzero"`
 	// Of resume: what a person answered.
@@ -272,7 +274,7 @@ func (p *process) end() error {
 func (p *process) converse(t Task, out *bufio.Reader, tell func(Event)) (r Report, err error) {
 	start := message{
 		Type: "start", RunID: t.RunID, URL: t.URL, Task: t.Task, SuccessCriteria: t.SuccessCriteria,
-		Credential: t.Credential, Hosts: t.Hosts,
+		Credential: t.Credential, Hosts: t.Hosts, Account: t.Account,
 	}
 	if t.Checkpoint != nil {
 		start.Type, start.Checkpoint = "resume", base64.StdEncoding.EncodeToString(t.Checkpoint)

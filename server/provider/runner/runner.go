@@ -20,6 +20,8 @@ type Task struct {
 	// Hosts are the hosts, with their ports where they have one, that the task is about: the
 	// agent's requests go there and nowhere else.
 	Hosts []string
+	// Account is what the agent signs in with, in place of signing up; nil where it has none.
+	Account *Account
 	// Checkpoint is what the agent goes on from; nil at the first start.
 	Checkpoint []byte
 	// Answer is what a person answered, ≤ 500 characters; in memory only.
@@ -29,6 +31,18 @@ type Task struct {
 	Steps, Tokens int
 	// Grace is how long an agent that is cancelled has to end by itself; 0 is 5 s, which is the most.
 	Grace time.Duration
+}
+
+// Account is an account for tests that the flow's owner has at the product. It is for its host and
+// no other, and in memory only.
+type Account struct {
+	// Host is as Task.Hosts has it.
+	Host string `json:"host"`
+	// Username is a name or an e-mail address.
+	Username string `json:"username"`
+	Password string `json:"password"`
+	// Note is what its owner says about signing in, ≤ 500 characters.
+	Note string `json:"note,omitzero"`
 }
 
 // Event is one thing that an agent did.

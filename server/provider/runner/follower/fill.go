@@ -28,12 +28,15 @@ type filler struct {
 	Identity
 	// known are fields of the product's own answers.
 	known map[string]string
+	// account is what is signed in with; nil where an account is to be made.
+	account *runner.Account
 }
 
 func newFiller(t *runner.Task) filler {
 	return filler{
 		resolve:  func(n *tree.Node) *tree.Node { return n },
 		Identity: IdentityOf(t.RunID, t.Task),
+		account:  t.Account,
 	}
 }
 
@@ -63,6 +66,11 @@ func (f *filler) value(name string, schema *tree.Node, depth int, left *int) (an
 		return known, nil
 	}
 	n := f.resolve(schema)
+	if kind := kindOf(n); kind == "" || kind == "string" {
+		if value, is := f.entered(name); is {
+			return value, nil
+		}
+	}
 	if n == nil {
 		if schema == nil && name != "" {
 			return f.text(name, nil)
@@ -187,6 +195,12 @@ func (f *filler) object(outer string, n *tree.Node, depth int, left *int) (any, 
 			return nil, why
 		}
 		made[name] = value
+	}
+	for _, name := range namesOf(properties) {
+		value, is := f.entered(inside(outer, name))
+		if _, has := made[name]; is && !has && kindOf(f.resolve(properties.Of(name))) == "string" {
+			made[name] = value // not every description says what signing in needs
+		}
 	}
 	return made, nil
 }
@@ -372,6 +386,9 @@ func (f *filler) shown(name string, n *tree.Node, depth int) (any, *stop) {
 	case tree.Text, tree.Number:
 		if known, is := f.known[plainName(lastOf(name))]; is {
 			return known, nil
+		}
+		if value, is := f.entered(name); is {
+			return value, nil
 		}
 		if why := f.wanted(name); why != nil {
 			return nil, why

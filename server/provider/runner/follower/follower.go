@@ -100,9 +100,14 @@ func (s *session) run(ctx context.Context) runner.Report {
 	if s.read, why = s.gather(ctx); why != nil {
 		return why.report()
 	}
-	ways := s.read.ways()
+	ways, none := []way(nil), notSignedIn
+	if s.task.Account != nil {
+		ways = s.read.signIns()
+	} else {
+		ways, none = s.read.ways(), func() *stop { return s.read.nothing(s.web) }
+	}
 	if len(ways) == 0 {
-		return s.read.nothing(s.web).report()
+		return none().report()
 	}
 	for i := range ways[:min(len(ways), maxWays)] {
 		s.say("follows %s: %s", ways[i].kind, ways[i].where())

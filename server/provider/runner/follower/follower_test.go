@@ -64,7 +64,7 @@ func follow(t *testing.T, site, address string, set ...func(*runner.Task, *fetch
 
 // unquoted are the rules of stops where nothing was read that could be quoted.
 var unquoted = []string{
-	ruleNoAnswer, "no_page", ruleNotReachable, ruleUnusable, ruleForeignPause, ruleTime,
+	ruleNoAnswer, "no_page", ruleNotReachable, ruleUnusable, ruleForeignPause, ruleTime, noSignIn,
 }
 
 // said is a trip in a line.

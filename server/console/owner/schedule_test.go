@@ -1,0 +1,64 @@
+package owner_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine/enginetest"
+	state "tollgate/engine/workspace"
+	"tollgate/server/console/owner"
+	api "tollgate/server/workspace"
+)
+
+// TestAnOwnerSetsASchedule: on the flow's page, where it is seen and ended.
+func TestAnOwnerSetsASchedule(t *testing.T) {
+	s, workspace := mine(t)
+	s.does(state.KindSetAgents, &state.SetAgents{Agents: []string{"nop nop 1"}})
+	flow := enginetest.ID("regular")
+	s.does(state.KindSaveFlow, &state.SaveFlow{
+		Workspace: workspace, ID: flow, Document: state.FlowDocument{
+			Name: "Sign up", URL: "https://acme.example/", Access: "public",
+			VerificationURL: "https://acme.example/me", VerificationContains: "ok",
+		},
+	})
+	at := owner.Root + "/flows/" + api.NounFlow.Text(flow)
+	require.Contains(t, s.sees(at), "at no other time")
+	for _, hours := range []string{"", "0", "169", "x", "-1"} {
+		require.Equal(t, 400, s.sends(at+"/schedule", "hours", hours).status)
+	}
+	v, _ := s.machine.Flow(workspace, flow)
+	require.Zero(t, v.EveryHours)
+	require.Equal(t, 303, s.sends(at+"/schedule", "hours", "24", "_once", "1").status)
+	require.Contains(t, s.sees(at), "every 24 hours")
+	require.Equal(t, 303, s.sends(at+"/schedule", "action", "end", "_once", "2").status)
+	v, _ = s.machine.Flow(workspace, flow)
+	require.Zero(t, v.EveryHours)
+	s.does(state.KindSetAgents, &state.SetAgents{})
+	require.Equal(t, 409, s.sends(at+"/schedule", "hours", "1", "_once", "3").status)
+}
+
+// TestAnOwnerStoresTestCredentials: the page shows hosts, and never what is stored or was refused.
+func TestAnOwnerStoresTestCredentials(t *testing.T) {
+	s, workspace := mine(t)
+	const at = owner.Root + "/test-access"
+	stores := func(host string) answer {
+		return s.sends(at, "host", host, "username", "qa", "password", "pass-4711", "_once", "4")
+	}
+	require.Contains(t, s.sees(at), "None is stored")
+	require.Equal(t, 303, stores("App.acme.example").status)
+	body := s.sees(at)
+	require.Contains(t, body, "app.acme.example")
+	require.NotContains(t, body, "4711")
+	require.NotEmpty(t, s.machine.TestAccess(workspace, "app.acme.example"))
+	refused := stores("a/b")
+	require.Equal(t, 400, refused.status)
+	require.Contains(t, refused.body, `value="qa"`)
+	require.NotContains(t, refused.body, "4711")
+	forgets := func(once string) answer {
+		return s.sends(at, "host", "app.acme.example", "action", "remove", "_once", once)
+	}
+	require.Equal(t, 303, forgets("5").status)
+	require.Contains(t, s.sees(at), "None is stored")
+	require.Equal(t, 404, forgets("6").status)
+}

@@ -1,0 +1,98 @@
+package follower
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+
+	"tollgate/server/inspect/openapi"
+	"tollgate/server/inspect/tree"
+	"tollgate/server/provider/fetch"
+)
+
+// signInWords are how requests are called that sign somebody in; notSignIn those that do not,
+// though they sound like it.
+var (
+	signInWords = regexp.MustCompile(`(?i)log[-_ ]?in|sign[-_ ]?in|sessions?\b|authenticate|` +
+		`oauth2?/token|auth/token|(get|create|issue|obtain)[-_ ]?(an? )?(access[-_ ]?)?token`)
+	notSignIn = regexp.MustCompile(`(?i)log[-_ ]?out|sign[-_ ]?(out|up)|regist|refresh|revoke|reset|` +
+		`forgot|verif|confirm|introspect`)
+	// accountWords are what the name of an account is called, beside its password.
+	accountWords = regexp.MustCompile(`mail|user|log ?in|identifier|account|\bname$`)
+)
+
+// noSignIn is the rule of a product that publishes no way to sign in.
+const noSignIn = "no_sign_in_published"
+
+// entered is what a field takes of the account that the run signs in with: its password, or its
+// name; false where it takes neither, or there is no account.
+func (f *filler) entered(name string) (value string, is bool) {
+	switch {
+	case f.account == nil || name == "":
+		return "", false
+	case Wanted(name) == rulePassword:
+		return f.account.Password, true
+	case Wanted(name) == "" && accountWords.MatchString(spelled(lastOf(name))):
+		return f.account.Username, true
+	}
+	return "", false
+}
+
+// signIns are the operations by which descriptions say that the holder of an account signs in: a
+// POST at the account's own host that takes a password. The account goes to no other host.
+func (p *published) signIns() (ways []way) {
+	for i := range p.apis {
+		a := &p.apis[i]
+		for j := range a.Operations {
+			o := &a.Operations[j]
+			called := o.Path + " " + o.ID.Value + " " + o.Summary.Value
+			if o.Method != http.MethodPost || !signInWords.MatchString(called) ||
+				notSignIn.MatchString(o.Path+" "+o.ID.Value) ||
+				fetch.HostOf(o.Address(a.url)) != p.fill.account.Host || !takesPassword(a, o) {
+				continue
+			}
+			node, _ := a.Node(o)
+			names, _ := hints(a.Source, o)
+			w := way{
+				kind: "sign_in", at: a.url, quote: a.Quote(node), api: a, operation: o, hints: names,
+			}
+			f := p.fill
+			f.resolve = a.Resolve
+			w.first, w.why = f.request(a, o)
+			ways = append(ways, w)
+		}
+	}
+	return ways
+}
+
+// takesPassword says that an operation's body has a field for a password.
+func takesPassword(a *api, o *openapi.Operation) bool {
+	is := func(name string) bool { return Wanted(name) == rulePassword }
+	if body, has := a.Body(o); has {
+		return slices.ContainsFunc(namesOf(a.Resolve(body.Schema).Of("properties")), is) ||
+			slices.ContainsFunc(namesOf(body.Example), is)
+	}
+	for _, p := range a.Parameters(o) {
+		if p.In == "formData" && is(p.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// namesOf are the names of an object's fields; none of anything else.
+func namesOf(n *tree.Node) []string {
+	if !n.Is(tree.Map) {
+		return nil
+	}
+	return n.Keys
+}
+
+// notSignedIn is the stop of a run that has an account and finds nowhere to use it. It does not
+// sign up instead: its owner wants to know how it is for who has an account.
+func notSignedIn() *stop {
+	return &stop{
+		step: stepAuthenticate, rule: noSignIn,
+		reason: "Nothing published says how a program signs in with a name and a password.",
+	}
+}

@@ -1,0 +1,256 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"tollgate/engine/wire"
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+	"tollgate/server/provider/fetch"
+	"tollgate/server/provider/runner"
+	"tollgate/server/vault"
+)
+
+// accessPurpose derives the key under which test credentials are sealed.
+const accessPurpose = "tollgate test credentials"
+
+// accessPlace is what test credentials are sealed for: those of one workspace and host open for no
+// other.
+func accessPlace(workspace [16]byte, host string) string {
+	return idText(markWorkspace, workspace) + " " + host
+}
+
+// storedAccess are test credentials as they are sealed.
+type storedAccess struct {
+	Username string `json:"username"`
+	Password string `json:"password"`
+	Note     string `json:"note,omitzero"`
+}
+
+// secrets are what an agent must not repeat: both of the credentials, and what in the note is more
+// than plain words.
+func (s *storedAccess) secrets() []string {
+	return append(answerSecrets(s.Note), s.Username, s.Password)
+}
+
+// errAccess says that a run has no credentials to sign in with.
+var errAccess = fmt.Errorf("%w: no test credentials are stored", runner.ErrUnavailable)
+
+// account is what the run signs in with at its flow's host; nil where its flow is public. It is
+// known to the scrubber from then on.
+func (h *held) account() (*runner.Account, error) {
+	if h.flow.Access != "test_account" {
+		return nil, nil
+	}
+	sealed := h.config.Machine.TestAccess(h.run.Workspace, h.flow.Host)
+	if sealed == nil {
+		return nil, errAccess
+	}
+	account, _ := h.config.Machine.Account(h.run.Workspace, h.config.Machine.Stamp())
+	stored, err := openAccess(h.access, account.ID, h.flow.Host, sealed)
+	if err != nil {
+		return nil, err
+	}
+	h.hear(stored.secrets()...)
+	return &runner.Account{
+		Host: h.flow.Host, Username: stored.Username, Password: stored.Password, Note: stored.Note,
+	}, nil
+}
+
+func openAccess(v *vault.Vault, workspace [16]byte, host string, sealed []byte) (
+	stored storedAccess, err error,
+) {
+	text, err := v.Open(0, accessPlace(workspace, host), sealed)
+	if err == nil && json.Unmarshal([]byte(text), &stored) != nil {
+		err = errors.New("they are none") // the error of json may repeat them
+	}
+	if err != nil {
+		return stored, fmt.Errorf("%w: test credentials: %w", runner.ErrUnavailable, err)
+	}
+	return stored, nil
+}
+
+// hostNamed reads a host as flows' urls have it: small letters, and its port where that is not the
+// scheme's own.
+func hostNamed(text string) (host string, ok bool) {
+	scheme := "https://"
+	if strings.HasSuffix(text, ":80") {
+		scheme = "http://"
+	}
+	u, err := url.Parse(scheme + text)
+	if err != nil || u.Host != text || u.User != nil {
+		return "", false
+	}
+	host = fetch.HostOf(u.String())
+	return host, host != ""
+}
+
+// accessHost is the host whose test credentials a flow's runs get; empty where it is public, or
+// where not every node knows of them.
+func (a *API) accessHost(d *state.FlowDocument) string {
+	agreed, _ := a.machine.Version()
+	if d.Access != "test_account" || agreed < a.machine.Since(state.KindSetTestAccess) {
+		return ""
+	}
+	return fetch.HostOf(d.URL)
+}
+
+// accessOf reads the host of a request's path.
+func (a *API) accessOf(x *server.Exchange) (host string, ok bool) {
+	if host, ok = hostNamed(string(x.Param(0))); !ok {
+		r := badField("invalid_field", "host")
+		r.message = "host must be a host as flows' urls have it, such as app.example.com, with its " +
+			"port where it has one. Nothing was changed."
+		a.refuse(x, *r)
+	}
+	return host, ok
+}
+
+// setAccess is PUT /v1/test-access/{host}: a person's alone.
+func (a *API) setAccess(x *server.Exchange) {
+	host, ok := a.accessOf(x)
+	if !ok {
+		return
+	}
+	b := open(x, false)
+	stored := storedAccess{
+		Username: b.text("username", 1, longestUsername),
+		Password: b.text("password", 1, longestPassword),
+	}
+	if b.has("note") {
+		stored.Note = b.text("note", 0, longestAccessNote)
+	}
+	c, err := a.sealAccess(&x.Tenant, host, &stored, b)
+	if refused := b.close(); refused != nil || err != nil {
+		a.refuseOr(x, refused, err)
+		return
+	}
+	if _, ok := a.actAsOwner(x, c.Workspace, state.KindSetTestAccess, c); ok {
+		a.listAccess(x)
+	}
+}
+
+// sealAccess makes the command that stores test credentials; those that are too long are what is
+// wrong with the body.
+func (a *API) sealAccess(of *state.Principal, host string, stored *storedAccess, b *body) (
+	c *state.SetTestAccess, err error,
+) {
+	c = &state.SetTestAccess{Workspace: of.Workspace, Host: host}
+	text, err := json.Marshal(stored, json.Deterministic(true))
+	if err != nil {
+		return c, errors.New("they are no text") // the error of json may repeat them
+	}
+	if len(text) > state.MaxTestAccessBytes {
+		r := badField("invalid_field", "password")
+		r.message = fmt.Sprintf("Together they may have %d bytes. Nothing was changed.",
+			state.MaxTestAccessBytes)
+		b.fail(r)
+		return c, nil
+	}
+	c.Sealed, err = a.access.Seal(0, accessPlace(of.ID, host), string(text))
+	return c, err
+}
+
+// TestCredentials are what runs sign in with at a host.
+type TestCredentials struct{ Username, Password, Note string }
+
+// SetTestAccess stores test credentials for whoever decides. The same form again stores nothing
+// anew: of what it holds no hash is kept, since a password may be guessed by one.
+func (a *API) SetTestAccess(d *Decision, text string, made *TestCredentials) *server.Fault {
+	host, ok := hostNamed(text)
+	if !ok || !plain(made.Username, 1, longestUsername) ||
+		!plain(made.Password, 1, longestPassword) || !plain(made.Note, 0, longestAccessNote) {
+		return &server.Fault{
+			Status: 400, Code: "invalid_field", Message: "Name a host, a name and a password",
+			Detail: "Nothing was changed. A host is as your flows name it, such as app.acme.example.",
+		}
+	}
+	of, b := a.principal(d), &body{}
+	c, err := a.sealAccess(&of, host, &storedAccess{made.Username, made.Password, made.Note}, b)
+	if b.wrong != nil {
+		return b.wrong.fault()
+	}
+	if err != nil {
+		a.config.Log.Error("test credentials cannot be sealed", "error", err)
+		return &server.FaultInternal
+	}
+	return a.Order(state.KindAct, &state.Act{
+		Workspace: d.Workspace, ID: mint(), Actor: "owner", Person: d.Person,
+		Key:  hashOf("owner", string(d.Session[:]), d.Once),
+		Body: hashOf("owner", "test access", host), Kind: state.KindSetTestAccess,
+		Payload: wire.Encode(nil, c),
+	})
+}
+
+// How long test credentials may be, in characters.
+const (
+	longestUsername   = 255
+	longestPassword   = 500
+	longestAccessNote = 500
+)
+
+// removeAccess is DELETE /v1/test-access/{host}: a person's alone.
+func (a *API) removeAccess(x *server.Exchange) {
+	host, ok := a.accessOf(x)
+	if !ok {
+		return
+	}
+	c := &state.RemoveTestAccess{Workspace: x.Tenant.Workspace, Host: host}
+	if _, ok := a.actAsOwner(x, c.Workspace, state.KindRemoveTestAccess, c); ok {
+		a.listAccess(x)
+	}
+}
+
+// listAccess is GET /v1/test-access: the hosts, and never what is stored for them.
+func (a *API) listAccess(x *server.Exchange) {
+	a.read(x, func() *refusal {
+		j := x.BeginBare()
+		j.Open('{')
+		j.Array("testAccess")
+		for _, v := range a.machine.TestAccesses(x.Tenant.Workspace) {
+			j.Open('{')
+			j.Text("host", v.Host)
+			j.Time("updatedAt", v.SetAt)
+			j.Close('}')
+		}
+		j.Close(']')
+		null(j, "next_cursor")
+		j.Close('}')
+		x.EndBare(200)
+		return nil
+	})
+}
+
+func (a *API) accessRoutes() []server.Route {
+	listed := func(about string) func(*server.Route) {
+		return gives(200, about, server.Must("testAccess", server.ArrayOf(server.Object(
+			server.Must("host", text), server.Must("updatedAt", server.TimeSchema)))),
+			server.Must("next_cursor", server.OrNull(text)))
+	}
+	host := func(r *server.Route) {
+		r.Params = append(r.Params, server.Param{
+			In: "path", Name: "host", Required: true, Schema: server.TextSchema(1, 300),
+			About: "as flows' urls have it, with its port where it has one",
+		})
+	}
+	return []server.Route{
+		row("GET", "/v1/test-access", "listTestAccess",
+			"The hosts for which test credentials are stored: a person", anyScope, a.listAccess, signedIn,
+			listed("By host; what is stored is never shown")),
+		row("PUT", "/v1/test-access/{host}", "setTestAccess",
+			"Store what runs sign in with at a host, in place of what was stored: a person", anyScope,
+			a.setAccess, signedIn, host,
+			takes(server.Must("username", server.TextSchema(1, longestUsername)),
+				server.Must("password", server.TextSchema(1, longestPassword)),
+				server.May("note", server.TextSchema(0, longestAccessNote))),
+			listed("Stored; never shown again")),
+		row("DELETE", "/v1/test-access/{host}", "removeTestAccess",
+			"Forget what runs sign in with at a host: a person", anyScope, a.removeAccess, signedIn, host,
+			listed("Forgotten")),
+	}
+}
