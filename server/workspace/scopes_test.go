@@ -74,6 +74,9 @@ session    GET   /v1/workspaces
 session    POST  /v1/workspaces
 session    GET   /v1/links
 session    POST  /v1/links/{id}
+session    GET   /v1/test-access
+session    PUT   /v1/test-access/{host}
+session    DELETE /v1/test-access/{host}
 open       GET   /login
 open       GET   /login/callback
 open       POST  /logout`
