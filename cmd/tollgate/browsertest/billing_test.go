@@ -32,14 +32,21 @@ plans:
 `
 }
 
+// operator is whom the settings of tollgate dev name.
+const operator = "operator@localhost.test"
+
 var sandboxKey = regexp.MustCompile(`^sk_test_\w{20,}$`)
 
 // TestBillingOperator: from an account that has nothing to a paid invoice, with the pages alone;
 // usage comes from a program, by the key that the pages have made.
 func TestBillingOperator(t *testing.T) {
 	c := startCluster(t)
-	b := openBrowser(t, "billing", c.ops("node1", ""))
-	b.signInWithKey(c.ops("node1", "/"), c.AdminKey)
+	b := openBrowser(t, "billing", c.ops("node1", ""), c.Identity)
+	b.open(c.ops("node1", "/"))
+	b.press("#provider")
+	b.page("identity-provider")
+	b.signInAs(operator)
+	b.reads(".who", operator)
 	b.fill("#name", "harbor")
 	b.press("#create-account button")
 	b.reads("#notice", "The account was created")
@@ -61,6 +68,7 @@ func TestBillingOperator(t *testing.T) {
 	b.page("live-webhooks-none")
 	b.follow("Changes")
 	require.NotContains(t, b.text("main"), key)
+	require.Contains(t, b.text("#changes"), operator, "changes are kept with who made them")
 	b.page("changes")
 	b.refused(404).open(c.ops("node1", "/console/accounts/nobody/live"))
 	b.answer("not-there")
