@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -129,6 +131,8 @@ func TestOwner(t *testing.T) {
 	b.decline(a)
 	b.seeItPass()
 	b.hearOfFailure(c, p)
+	b.tellAnother(c)
+	b.setUp(p)
 	b.lists(p)
 	b.signOut(public)
 }
@@ -304,6 +308,58 @@ func (b *browser) hearOfFailure(c *cluster, p *product) {
 	b.page("overview-failing")
 	b.follow("Issues")
 	b.page("issues")
+}
+
+// tellAnother has alerts go to somebody else, who is asked by mail before.
+func (b *browser) tellAnother(c *cluster) {
+	b.t.Helper()
+	b.follow("Flows")
+	b.follow("Get an API key")
+	b.press("#alerts")
+	alerts := b.where()
+	b.fill("#email", "grace@example.com")
+	b.press("#set-alerts")
+	b.reads("#alerts-say", "once it is confirmed")
+	b.page("alerts-unconfirmed")
+	link := ""
+	require.Eventually(b.t, func() bool {
+		b.open(c.ops("node1", "/mails"))
+		link = confirmLink.FindString(b.text("main"))
+		return link != ""
+	}, patience, 500*time.Millisecond, "nobody is asked:\n%s", diagnosis{b.tab, "main"})
+	b.open(link)
+	b.page("address")
+	b.press("#confirm-address")
+	b.answer("address-confirmed")
+	b.refused(404).open(link)
+	b.answer("address-used")
+	b.open(alerts)
+	require.NotContains(b.t, b.text("#alerts-say"), "once it is confirmed")
+}
+
+// confirmLink is what a mail asks by whether alerts may be sent there.
+var confirmLink = regexp.MustCompile(`http://\S+/console/confirm/\S+`)
+
+// setUp has the flow run by itself, changes it, and stores what runs sign in with.
+func (b *browser) setUp(p *product) {
+	b.t.Helper()
+	b.follow("Flows")
+	b.follow("Get an API key")
+	b.fill("#hours", "168")
+	b.press("#set-schedule")
+	b.reads("#schedule", "168 hours")
+	b.page("flow-scheduled")
+	b.press("#edit")
+	b.page("flow-edit")
+	b.follow("Test access")
+	b.page("test-access-none")
+	b.fill("#host", strings.TrimPrefix(p.URL, "http://"))
+	b.fill("#username", "qa@tidewater.example")
+	b.fill("#password", "walked-7-in")
+	b.press("#set-access")
+	b.reads("#hosts", strings.TrimPrefix(p.URL, "http://"))
+	b.page("test-access")
+	require.NotContains(b.t, b.text("main"), "walked-7-in")
 }
 
 // lists are the pages that are left.
