@@ -68,12 +68,21 @@ func (p *Pages) Measure(ctx context.Context) (report PagesReport, err error) {
 			p.Browsers, p.Rounds, maxBrowsers)
 	}
 	report.Browsers = p.Browsers
+	// They sign in once: a node takes ten tries a minute from an address.
+	viewers := make([]*viewer, p.Browsers)
+	for i := range viewers {
+		node := p.Checks.Admin.Nodes[i%len(p.Checks.Admin.Nodes)]
+		if viewers[i], err = p.open(ctx, node); err != nil {
+			return report, err
+		}
+		defer viewers[i].http.CloseIdleConnections()
+	}
 	before, err := p.side(ctx)
 	if err != nil {
 		return report, err
 	}
 	for n := range p.Rounds {
-		beside, seen, err := p.beside(ctx)
+		beside, seen, err := p.beside(ctx, viewers)
 		if err != nil {
 			return report, err
 		}
@@ -115,26 +124,20 @@ func (p *Pages) side(ctx context.Context) (s PagesSide, err error) {
 }
 
 // beside measures while all browsers look; one that is not shown its page spoils the figure.
-func (p *Pages) beside(ctx context.Context) (s PagesSide, seen int64, err error) {
+func (p *Pages) beside(ctx context.Context, viewers []*viewer,
+) (s PagesSide, seen int64, err error) {
 	looking, stop := context.WithCancel(ctx)
 	defer stop()
 	var all sync.WaitGroup
 	var shown atomic.Int64
 	failed := make(chan error, p.Browsers)
-	for i := range p.Browsers {
-		b, err := p.open(looking, p.Checks.Admin.Nodes[i%len(p.Checks.Admin.Nodes)])
-		if err != nil {
-			stop()
-			all.Wait()
-			return s, 0, err
-		}
+	for i, b := range viewers {
 		path, every := "/console/cluster", clusterEvery
 		if i/len(p.Checks.Admin.Nodes)%2 == 1 {
 			path, every = "/console/accounts/"+url.PathEscape(p.Checks.Admin.Account)+
 				"/sandbox/customers/"+url.PathEscape(p.Customer), usageEvery
 		}
 		all.Go(func() {
-			defer b.http.CloseIdleConnections()
 			if err := b.watch(looking, path, every, &shown); err != nil && looking.Err() == nil {
 				failed <- err
 			}
