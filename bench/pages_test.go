@@ -2,8 +2,10 @@ package bench_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,9 +21,21 @@ type gallery struct {
 	ledger
 	signed, cluster, usage atomic.Int32
 	broken                 atomic.Bool
+	// read is how often its processor time was asked for, spent what it was then, in seconds: one
+	// goes by without people, three with them, three without.
+	read atomic.Int32
 }
 
+var spent = [...]int{0, 1, 1, 4, 4, 7}
+
 func (g *gallery) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/metrics" {
+		_, err := fmt.Fprintf(w, "process_cpu_seconds_total %d\n", spent[g.read.Add(1)-1])
+		if err != nil {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+		return
+	}
 	if !strings.HasPrefix(r.URL.Path, "/console/") {
 		g.ledger.ServeHTTP(w, r)
 		return
@@ -60,7 +74,10 @@ func besidePages(t *testing.T, g *gallery) (bench.PagesReport, error) {
 		Customers: 5, Batch: 1, Warmup: time.Millisecond, Duration: 20 * time.Millisecond, Least: 20,
 		AuditSample: 5, AuditPatience: 10 * time.Millisecond,
 	}
-	p := bench.Pages{Checks: c, Events: c, Browsers: 4, Customer: "acme", Rounds: 2}
+	p := bench.Pages{
+		Checks: c, Events: c, Browsers: 4, Customer: "acme", Rounds: 2,
+		Idle: 10 * time.Millisecond,
+	}
 	p.Events.Scenario = bench.ScenarioIngest
 	return p.Measure(context.Background())
 }
@@ -79,6 +96,7 @@ func TestBesidePages(t *testing.T) {
 		require.NotZero(t, round.Beside.P99)
 	}
 	require.NotZero(t, report.Checks*report.Events*report.P99)
+	require.InDelta(t, 1/0.01/float64(runtime.NumCPU()), report.Cost, 1e-9)
 }
 
 // TestPagesThatAreNotShown: a figure beside pages that nobody saw is none.
@@ -91,15 +109,16 @@ func TestPagesThatAreNotShown(t *testing.T) {
 }
 
 func TestTargetsBesidePages(t *testing.T) {
-	const row = "checks and events with 20 live pages open / without"
+	const row = "processor time of 20 live pages, of all cores"
 	f := bench.Figures{Pages: &bench.PagesReport{
 		Browsers: 20, Rounds: make([]bench.PagesRound, 3), Checks: 0.991, Events: 1.002, P99: 1.04,
+		Cost: 0.0045,
 	}}
 	require.Equal(t, map[string]string{
-		row: "checks 0.991, events 1.002, p99 1.04 × (20 browsers, 3 rounds): holds",
+		row: "0.45 % (20 browsers); checks 0.991, events 1.002, p99 1.04 × (3 rounds): holds",
 	}, verdicts(f))
-	f.Pages.Events = 0.98
+	f.Pages.Cost = 0.011
 	require.Contains(t, verdicts(f)[row], "does not")
-	f.Pages.Events, f.Pages.Browsers = 1, 19
+	f.Pages.Cost, f.Pages.Browsers = 0.004, 19
 	require.Contains(t, verdicts(f)[row], "too little measured")
 }

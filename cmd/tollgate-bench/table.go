@@ -171,7 +171,7 @@ func (c *tableCommand) pages(ctx context.Context, f *bench.Figures) (err error) 
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
 	p := bench.Pages{
 		Checks: c.config(bench.ScenarioCheck), Events: c.config(bench.ScenarioIngest),
-		Browsers: c.Browsers, Customer: demoCustomer, Rounds: c.Rounds,
+		Browsers: c.Browsers, Customer: demoCustomer, Rounds: c.Rounds, Idle: 30 * time.Second,
 		Progress: func(what string) { fmt.Fprintln(os.Stderr, what) },
 	}
 	p.Checks.Target, p.Events.Target = target, target

@@ -236,8 +236,15 @@ func TestNothingIsSaidInClear(t *testing.T) {
 	server.ErrorLog = nothing{}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(plain) }()
-	s = p.sender(t, func(c *mail.SMTPConfig) { c.Port = plain.Addr().(*net.TCPAddr).Port })
-	require.Equal(t, mail.Retry, s.Send(t.Context(), message()).Outcome)
+	for _, login := range []bool{true, false} { // without a password the mail is a secret, too
+		s = p.sender(t, func(c *mail.SMTPConfig) {
+			c.Port = plain.Addr().(*net.TCPAddr).Port
+			if !login {
+				c.Username, c.Password = "", ""
+			}
+		})
+		require.Equal(t, mail.Retry, s.Send(t.Context(), message()).Outcome)
+	}
 	require.NoError(t, server.Close())
 	<-ended
 	require.Empty(t, p.taken)
