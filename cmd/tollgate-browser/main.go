@@ -24,6 +24,8 @@ type task struct {
 	Type, RunID, URL, Task, Credential, Answer string
 	Hosts                                      []string
 	Checkpoint                                 []byte // base64 in JSON
+	// Account is a test account to sign in with, which this agent cannot.
+	Account *struct{ Host string }
 }
 
 // say writes a message. Who does not read it has gone.
@@ -47,7 +49,7 @@ type stop struct{ step, rule, reason string }
 // ownLimits are rules that say something of this agent, not of the product: a run that one of them
 // ends is not reported as blocked.
 var ownLimits = []string{
-	"time_budget", "page_budget", "checkpoint_too_large", "checkpoint_foreign",
+	"time_budget", "page_budget", "checkpoint_too_large", "checkpoint_foreign", "signs_up_only",
 }
 
 func (s *stop) Error() string { return s.rule + ": " + s.reason }
@@ -73,6 +75,14 @@ func main() {
 		say(map[string]any{
 			"type": "done", "blocked": true, "step": "execute", "code": "no_rule_for_task",
 			"reason": "The task asks for no key, and this agent follows forms, not prose.",
+		})
+		return
+	}
+	if t.Account != nil {
+		// Not blocked: another account than the owner's would prove something else.
+		say(map[string]any{
+			"type": "done", "blocked": false, "step": "authenticate", "code": "signs_up_only",
+			"reason": "The flow has a test account, and this agent only signs up. Choose the agent http.",
 		})
 		return
 	}

@@ -142,3 +142,13 @@ func TestTasksWithoutAKey(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "no_rule_for_task", report.Code)
 }
+
+// TestATestAccountIsNotPassedOver: who only signs up does not sign up in place of signing in.
+func TestATestAccountIsNotPassedOver(t *testing.T) {
+	report, _, err := trip(t, "http://127.0.0.1:1", "http://127.0.0.1:1/", func(t *runner.Task) {
+		t.Account = &runner.Account{Host: "127.0.0.1:1", Username: "qa", Password: "p"}
+	})
+	require.NoError(t, err)
+	require.Equal(t, "signs_up_only", report.Code)
+	require.False(t, report.Blocked)
+}

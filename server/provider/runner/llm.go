@@ -127,6 +127,13 @@ type checkpoint struct {
 // Then what it has achieved is verified all the same. Steps and tokens are the run's: what it used
 // before it waited for a person is used.
 func (a *LLM) Run(ctx context.Context, t Task, tell func(Event)) (Report, error) {
+	if t.Account != nil {
+		// Not blocked: signing up instead would prove something else than what the owner asked for.
+		return Report{
+			Step: "authenticate", Code: "signs_up_only",
+			Reason: "The flow has a test account, and a model is told no password. Choose the agent http.",
+		}, nil
+	}
 	s := &session{LLM: a, task: t, tell: tell}
 	if err := s.begin(); err != nil {
 		return Report{}, err

@@ -216,6 +216,19 @@ func TestAModelObtainsAKey(t *testing.T) {
 	}
 }
 
+// TestAModelIsToldNoPassword: a flow with a test account ends before the model is asked anything,
+// and it does not sign up in place of signing in.
+func TestAModelIsToldNoPassword(t *testing.T) {
+	asked := func(Event) { t.Error("the model did something") }
+	report, err := new(LLM).Run(t.Context(), Task{
+		Account: &Account{Host: "a.example", Username: "qa", Password: "p"},
+	}, asked)
+	require.NoError(t, err)
+	require.Equal(t, "signs_up_only", report.Code)
+	require.False(t, report.Blocked)
+	require.Zero(t, report.Steps)
+}
+
 // TestAModelIsKeptWithinItsTask: other hosts, other tools, no keys, a person after a key.
 func TestAModelIsKeptWithinItsTask(t *testing.T) {
 	var reached atomic.Int32
