@@ -74,11 +74,10 @@ type keysData struct {
 	Manage          bool
 	Label, Customer string
 	Scope           string
+	Pager           pager
 }
 
-// mostKeys is how many keys of each kind the page lists; the command line lists all.
-const mostKeys = 200
-
+// showKeys lists the keys in use, the newest first, and behind them those that were revoked.
 func showKeys(v *visit) {
 	list, fault := dataOf[[]apiKey](v, v.admin(v.adminCall("listKeys")))
 	if fault != nil {
@@ -90,14 +89,16 @@ func showKeys(v *visit) {
 		Customer: v.fields.Get("customer"), Scope: cmp.Or(v.fields.Get("scope"), "full"),
 	}
 	slices.Reverse(list)
+	slices.SortStableFunc(list, func(a, b apiKey) int {
+		return cmp.Compare(min(len(a.RevokedAt), 1), min(len(b.RevokedAt), 1))
+	})
+	list, data.Pager = pageOf(v, data.Base, list)
 	for _, key := range list {
 		to := &data.Keys
 		if key.RevokedAt != "" {
 			to = &data.Revoked
 		}
-		if len(*to) < mostKeys {
-			*to = append(*to, key)
-		}
+		*to = append(*to, key)
 	}
 	v.show(v.environmentPage("keys", "Keys", "API keys",
 		"What programs call the client API with. A key is shown once, when it is made.", data))

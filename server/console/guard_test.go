@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -323,6 +324,27 @@ func TestSecretsAreShownOnce(t *testing.T) {
 	require.Contains(t, b.get(to).is(200).body, "whsec_")
 	b.submit(at, at+"/enable", fields("enabled", "false")).is(200, "disabled")
 	b.submit(at, at+"/delete", url.Values{}).is(200, "The endpoint was removed", "No endpoint yet")
+}
+
+// TestEveryKeyCanBeFound: 50 a page, those in use before those that were revoked.
+func TestEveryKeyCanBeFound(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const keys = "/console/accounts/demo/sandbox/keys"
+	for i := range 55 {
+		b.send(keys, b.fill(keys, fields("scope", "full", "label", "key "+strconv.Itoa(i)+"."))).is(303)
+	}
+	revoke := regexp.MustCompile(`/keys/[0-9a-f-]{36}/revoke`)
+	first := b.get(keys).is(200, "key 54.", "key 5.").body
+	require.Len(t, revoke.FindAllString(first, -1), 50)
+	require.NotContains(t, first, "key 4.")
+	b.submit(keys, "/console/accounts/demo/sandbox"+revoke.FindString(first), url.Values{}).
+		is(200, "key 4.")
+	second := b.get(keys+"?cursor=50").is(200, "key 3.", "key 0.", "1 revoked", "key 54.").body
+	require.NotContains(t, second, "key 4.")
+	require.NotContains(t, second, "No key yet")
+	require.Contains(t, b.get(keys+"?cursor=9999999").is(200, "First page").body, "Make a key")
 }
 
 // TestWithoutALeader: the pages that need one say so, and what to do; the cluster's is there.

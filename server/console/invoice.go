@@ -3,7 +3,6 @@ package console
 import (
 	"net/url"
 	"slices"
-	"strconv"
 
 	"tollgate/server"
 	"tollgate/server/console/page"
@@ -110,9 +109,6 @@ type invoicesData struct {
 	Pager       pager
 }
 
-// invoicesPage is how many invoices a page lists.
-const invoicesPage = 50
-
 func showInvoices(v *visit) {
 	id := string(v.x.Param(2))
 	list, fault := v.invoices(id)
@@ -120,16 +116,8 @@ func showInvoices(v *visit) {
 		v.x.Refuse(*fault)
 		return
 	}
-	from, _ := strconv.Atoi(v.query("cursor"))
-	from = min(max(from, 0), len(list))
-	to, next := min(from+invoicesPage, len(list)), ""
-	if to < len(list) {
-		next = strconv.Itoa(to)
-	}
-	base := customer{ExternalID: id}.URL(v.base())
-	data := invoicesData{
-		Environment: v.base(), Invoices: list[from:to], Pager: v.pages(base+"/invoices", next, nil),
-	}
+	base, data := customer{ExternalID: id}.URL(v.base()), invoicesData{Environment: v.base()}
+	data.Invoices, data.Pager = pageOf(v, base+"/invoices", list)
 	p := v.environmentPage("invoices", "Customers", "Invoices", "All invoices of "+id+".", data)
 	v.show(v.below(p, id, base))
 }

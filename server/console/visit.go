@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -114,6 +115,20 @@ func (v *visit) paged(c server.Call, limit string) server.Call {
 		c.Query.Set("cursor", cursor)
 	}
 	return c
+}
+
+// listPage is how many rows a page shows of a list that its row answers whole.
+const listPage = 50
+
+// pageOf is the part of such a list that the page's address names, and the way to the others.
+func pageOf[T any](v *visit, at string, list []T) ([]T, pager) {
+	from, _ := strconv.Atoi(v.query("cursor"))
+	from = min(max(from, 0), len(list))
+	to, next := min(from+listPage, len(list)), ""
+	if to < len(list) {
+		next = strconv.Itoa(to)
+	}
+	return list[from:to], v.pages(at, next, nil)
 }
 
 // pager is the way to the first and to the next page of a list.
