@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"tollgate/engine"
 )
 
 var authToken = regexp.MustCompile(`id="auth_token">([^<]*)<`)
@@ -39,18 +37,9 @@ func approval(t *testing.T, token, owner string) string {
 	return string(text)
 }
 
-// agree raises the version of the cluster to this build's.
-func (g *group) agree() {
-	var results [1]engine.Result
-	g.Propose(time.Time{}, []engine.Record{{
-		Kind: engine.KindSetVersion, Payload: engine.AppendSetVersion(nil, engine.Version),
-	}}, results[:])
-}
-
 // TestAgentsSignIn: by the waiting page, which its mailbox approves within five minutes, once.
 func TestAgentsSignIn(t *testing.T) {
 	s, _, base := openLocal(t)
-	s.agree()
 	begin := func(web *http.Client) (page, token string) {
 		a := s.get(web, s.get(web, "/login/identity").location)
 		require.Equal(t, 303, a.status)
@@ -78,7 +67,7 @@ func TestAgentsSignIn(t *testing.T) {
 
 	late := s.browser()
 	page, token = begin(late)
-	s.later(5*time.Minute + time.Second)
+	s.Later(5*time.Minute + time.Second)
 	require.Equal(t, 404, s.mailbox(base, "bot", approval(t, token, ""), mailboxKey))
 	require.Equal(t, 404, s.get(late, page).status)
 }

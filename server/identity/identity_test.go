@@ -11,8 +11,8 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,68 +25,13 @@ import (
 	"tollgate/server/identity"
 	"tollgate/server/identity/devidp"
 	"tollgate/server/provider/fetch"
+	"tollgate/server/servertest"
 )
-
-// group is a server.Proposer and a server.Reader over one real state machine, without raft.
-type group struct {
-	machine *state.Machine
-	mu      sync.Mutex
-	index   uint64
-	ahead   time.Duration
-	// before, when set, is asked first; what it returns is the outcome, unless it is done.
-	before func(engine.Kind) engine.Outcome
-}
-
-func (g *group) now() time.Time {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return time.Now().Add(g.ahead)
-}
-
-func (g *group) later(d time.Duration) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.ahead += d
-}
-
-// Propose applies the records in one entry, now.
-func (g *group) Propose(_ time.Time, records []engine.Record, results []engine.Result) {
-	if g.before != nil {
-		if outcome := g.before(records[0].Kind); outcome != engine.OutcomeDone {
-			results[0] = engine.Result{Outcome: outcome}
-			return
-		}
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	entry := engine.AppendHeader(nil, 1)
-	for _, r := range records {
-		entry = engine.AppendRecord(entry, r)
-	}
-	engine.SetStamp(entry, time.Now().Add(g.ahead).UnixMilli())
-	g.index++
-	var out engine.Applied
-	if err := g.machine.Apply(g.index, entry, &out); err != nil {
-		panic(err)
-	}
-	copy(results, out.Results)
-}
-
-// BeginRead answers at once.
-func (g *group) BeginRead(time.Time) (engine.ReadTicket, engine.Outcome) {
-	return engine.ReadTicket{Term: 1, Leader: true}, engine.OutcomeDone
-}
-
-// ReadStands is always so.
-func (g *group) ReadStands(engine.ReadTicket) bool { return true }
-
-// Staleness is none.
-func (g *group) Staleness() time.Duration { return 0 }
 
 // site is a Service over a real machine and a real listener, with two pages of its own: /me says
 // who is signed in, and with which form token; POST /change takes a form.
 type site struct {
-	*group
+	*servertest.Workspaces
 	t   *testing.T
 	url string
 	web *http.Client
@@ -97,7 +42,7 @@ func open(t *testing.T, set func(*identity.Config)) *site {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	s := &site{
-		group: &group{machine: state.New(state.Config{Shard: 1})}, t: t,
+		Workspaces: servertest.NewWorkspaces(), t: t,
 		url: "http://" + ln.Addr().String(),
 	}
 	web, err := fetch.New(fetch.Config{
@@ -105,9 +50,10 @@ func open(t *testing.T, set func(*identity.Config)) *site {
 		AllowHosts:   []string{"127.0.0.1:*"},
 	})
 	require.NoError(t, err)
+	s.Agree()
 	c := identity.Config{
-		Machine: s.machine, Proposer: s, Reader: s, PublicURL: s.url, Web: web, Development: true,
-		Surface: state.SurfaceWorkspaces, Key: [32]byte{7}, Now: s.now,
+		Machine: s.Machine, Proposer: s, Reader: s, PublicURL: s.url, Web: web, Development: true,
+		Surface: state.SurfaceWorkspaces, Key: [32]byte{7}, Now: s.Now,
 	}
 	set(&c)
 	service, err := identity.New(c)
@@ -370,7 +316,7 @@ func TestAttemptsAreOfOneBrowser(t *testing.T) {
 
 	late := s.browser()
 	callback = s.begin(late, base, "ada@acme.example", "/login")
-	s.later(16 * time.Minute)
+	s.Later(16 * time.Minute)
 	refused(late, callback, "too late")
 	a = s.get(s.browser(), callback, "Cookie", "tollgate-sign-in=AAAA"+kept[4:])
 	require.Equal(t, 401, a.status, "a cookie that was tampered with")
@@ -439,7 +385,7 @@ func TestSignInsThatTheLogRefuses(t *testing.T) {
 		engine.OutcomeUnavailable:  {503, "1", "busy"},
 	} {
 		s, _, base := openLocal(t)
-		s.before = func(engine.Kind) engine.Outcome { return outcome }
+		s.Before = func(engine.Kind) engine.Outcome { return outcome }
 		a := s.get(s.web, s.begin(s.web, base, "ada@acme.example", "/login"), "Accept", "text/html")
 		require.Equal(t, row.status, a.status, outcome)
 		require.Equal(t, row.retry, a.header.Get("Retry-After"), outcome)
@@ -455,14 +401,14 @@ func TestUsesAreNotedBesideTheRequest(t *testing.T) {
 	s, _, base := openLocal(t)
 	s.signIn(s.web, base, "ada@acme.example")
 	let, came := make(chan struct{}), make(chan struct{}, 100)
-	s.before = func(kind engine.Kind) engine.Outcome {
+	s.Before = func(kind engine.Kind) engine.Outcome {
 		if kind == state.KindNoteSession {
 			came <- struct{}{}
 			<-let
 		}
 		return engine.OutcomeDone
 	}
-	s.later(11 * time.Hour)
+	s.Later(11 * time.Hour)
 	for range 5 {
 		require.Equal(t, 200, s.get(s.web, "/me").status)
 	}
@@ -470,11 +416,11 @@ func TestUsesAreNotedBesideTheRequest(t *testing.T) {
 	require.Empty(t, came, "one at a time")
 	close(let)
 	require.Eventually(t, func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.index == 2
+		return slices.ContainsFunc(s.Entries(), func(kinds []engine.Kind) bool {
+			return kinds[0] == state.KindNoteSession
+		})
 	}, 10*time.Second, time.Millisecond)
-	s.later(11 * time.Hour)
+	s.Later(11 * time.Hour)
 	require.Equal(t, 200, s.get(s.web, "/me").status, "it was used 11 hours ago")
 }
 

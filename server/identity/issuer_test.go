@@ -291,7 +291,6 @@ func TestUserinfoFillsIn(t *testing.T) {
 		c.Persons = identity.Issuer{URL: i.URL, ClientID: "us"}
 		c.Agents = c.Persons
 	})
-	s.agree()
 	me := func(claims, userinfo map[string]any) string {
 		t.Helper()
 		i.claims = func(c map[string]any) {
@@ -326,7 +325,7 @@ func TestUserinfoFillsIn(t *testing.T) {
 		map[string]any{
 			"sub": "b2", "owner_email": "ada@acme.example", "owner_email_verified": true,
 		}), "agent "))
-	ada, _ := s.machine.Links(1, state.Page{Limit: 5})
+	ada, _ := s.Machine.Links(1, state.Page{Limit: 5})
 	require.Len(t, ada, 1, "its owner, whom userinfo names, is asked")
 }
 
@@ -337,11 +336,11 @@ func TestAnAttemptGrowsOld(t *testing.T) {
 	i.claims = func(c map[string]any) { c["exp"] = time.Now().Add(time.Hour).Unix() }
 	s := open(t, func(c *identity.Config) { c.Persons = identity.Issuer{URL: i.URL, ClientID: "us"} })
 	callback := i.callback(s, s.web)
-	s.later(14 * time.Minute)
+	s.Later(14 * time.Minute)
 	require.Equal(t, 303, s.get(s.web, callback).status)
 	late := s.browser()
 	callback = i.callback(s, late)
-	s.later(15*time.Minute + time.Second)
+	s.Later(15*time.Minute + time.Second)
 	a := s.get(late, callback)
 	require.Equal(t, 401, a.status)
 	require.Contains(t, a.body, "took longer than 15 minutes")
@@ -355,7 +354,6 @@ func TestPeopleAreNoAgents(t *testing.T) {
 		c.Persons = identity.Issuer{URL: i.URL, ClientID: "us"}
 		c.Agents = c.Persons
 	})
-	s.agree()
 	a := s.get(s.web, i.callbackOf(s, s.web, "/login/identity"), "Accept", "text/html")
 	require.Equal(t, 401, a.status)
 	require.Contains(t, a.body, "People sign in at /login")

@@ -20,7 +20,8 @@ type Workspaces struct {
 	Machine *workspace.Machine
 	// NoLeader makes linearizable reads fail.
 	NoLeader atomic.Bool
-	// Before, where it is set, may refuse a command instead of applying it.
+	// Before, where it is set, is asked before a command is applied, and may refuse it, by any outcome
+	// but none and done; it may wait, too.
 	Before func(engine.Kind) engine.Outcome
 
 	refuse atomic.Uint32
@@ -80,14 +81,14 @@ func (g *Workspaces) Entries() [][]engine.Kind {
 // Propose applies the records in one entry, now. As a group of a cluster does it refuses kinds that
 // wait for a version that was not agreed on. An entry that the machine cannot apply panics.
 func (g *Workspaces) Propose(_ time.Time, records []engine.Record, results []engine.Result) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if o := g.refused(records[0].Kind); o != engine.OutcomeNone {
+	if o := g.refused(records[0].Kind); o != engine.OutcomeNone && o != engine.OutcomeDone {
 		for i := range results {
 			results[i] = engine.Result{Outcome: o}
 		}
 		return
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	entry, kinds := engine.AppendHeader(nil, 1), make([]engine.Kind, 0, len(records))
 	for _, r := range records {
 		entry, kinds = engine.AppendRecord(entry, r), append(kinds, r.Kind)

@@ -29,7 +29,7 @@ func (s *site) signIn(name string) {
 
 // again reads what the session works in now.
 func (s *site) again() {
-	v, ok := s.machine.Session(s.who.Session, state.SurfaceWorkspaces, 0)
+	v, ok := s.Machine.Session(s.who.Session, state.SurfaceWorkspaces, 0)
 	require.True(s.t, ok)
 	s.who.Person, s.who.Workspace = v.Person, v.Principal.Workspace
 }
@@ -44,7 +44,7 @@ func (s *site) asks(workspace uint32, name string) (token string) {
 }
 
 func (s *site) purchase(name string) state.PurchaseView {
-	v, ok := s.machine.Purchase(0, enginetest.ID(name))
+	v, ok := s.Machine.Purchase(0, enginetest.ID(name))
 	require.True(s.t, ok)
 	return v
 }
@@ -88,14 +88,14 @@ func TestAnApprovalLink(t *testing.T) {
 	}
 	require.Equal(t, 400, s.sends(link, "action", "steal").status)
 	require.Equal(t, state.PurchaseApproval, s.purchase("first").Status)
-	require.False(t, s.machine.Owns(workspace, s.who.Person))
+	require.False(t, s.Machine.Owns(workspace, s.who.Person))
 
 	for range 2 { // sent twice, it happens once
 		a = s.sends(link, "action", "approve")
 		require.Equal(t, 303, a.status, a.body)
 	}
-	require.True(t, s.machine.Owns(workspace, s.who.Person))
-	acts, _ := s.machine.Acts(workspace, state.Page{Limit: 10})
+	require.True(t, s.Machine.Owns(workspace, s.who.Person))
+	acts, _ := s.Machine.Acts(workspace, state.Page{Limit: 10})
 	require.Len(t, acts, 1)
 	require.Equal(t, "ada@example.com", acts[0].Email)
 	s.again()
@@ -161,7 +161,7 @@ func TestAnOwnersMoney(t *testing.T) {
 			continue
 		}
 		require.Equal(t, 303, form.status, form.body)
-		account, _ := s.machine.Account(workspace, 0)
+		account, _ := s.Machine.Account(workspace, 0)
 		require.Equal(t, c.cap, account.CapCents)
 	}
 	require.Equal(t, 303, s.sends(owner.Root+"/billing", "action", "pause").status)
@@ -174,7 +174,7 @@ func TestAnOwnersMoney(t *testing.T) {
 	require.Equal(t, state.PurchaseCancelled, s.purchase("first").Status)
 	require.NotContains(t, s.sees(page), "Cancel it")
 	require.Equal(t, 303, s.sends(page, "action", "cancel", "_once", "cancel").status, "the same form again")
-	acts, _ := s.machine.Acts(workspace, state.Page{Limit: 10})
+	acts, _ := s.Machine.Acts(workspace, state.Page{Limit: 10})
 	require.Equal(t, "cancel", acts[0].Action)
 	require.Equal(t, "ada@example.com", acts[0].Email)
 	require.Equal(t, "approve", acts[1].Action, "it happened once")
@@ -199,7 +199,7 @@ func TestKeysAreShownOnce(t *testing.T) {
 func TestClaimsAndChoices(t *testing.T) {
 	s, first := mine(t)
 	other, _ := s.signUp("other")
-	account, _ := s.machine.Account(other, 0)
+	account, _ := s.Machine.Account(other, 0)
 	choose := func() answer {
 		return s.sends(owner.Root+"/you/workspace", "workspace", api.NounWorkspace.Text(account.ID))
 	}
@@ -211,7 +211,7 @@ func TestClaimsAndChoices(t *testing.T) {
 	require.Equal(t, 303, s.sends(owner.Root+"/you/claim", "code", "code other").status,
 		"the same form again")
 	require.Equal(t, 404, s.sends(owner.Root+"/you/claim", "code", "code other", "_once", "x").status)
-	account, _ = s.machine.Account(first, 0)
+	account, _ = s.Machine.Account(first, 0)
 	require.Equal(t, 303, choose().status)
 	s.again()
 	require.Equal(t, first, s.who.Workspace)

@@ -64,7 +64,7 @@ func (s *site) watches(workspace uint32) (flow [16]byte, alerts string) {
 }
 
 func (s *site) alertsOf(workspace uint32, flow [16]byte) state.AlertsView {
-	_, v, _, ok := s.machine.Alerts(workspace, flow)
+	_, v, _, ok := s.Machine.Alerts(workspace, flow)
 	require.True(s.t, ok)
 	return v
 }
@@ -105,7 +105,7 @@ func TestAnOwnerSetsAlertsOnAPage(t *testing.T) {
 
 	require.Equal(t, 303, s.sends(page, "email", "ada@example.com", "_once", "3").status)
 	require.False(t, s.alertsOf(workspace, flow).On, "a box that is not ticked is sent as nothing")
-	acts, _ := s.machine.Acts(workspace, state.Page{Limit: 1})
+	acts, _ := s.Machine.Acts(workspace, state.Page{Limit: 1})
 	require.Equal(t, "ada@example.com", acts[0].Email, "the history says who")
 }
 

@@ -72,7 +72,7 @@ func TestBackAfterPaying(t *testing.T) {
 		require.NotContains(t, body, "<button id=\"approve\"")
 		require.Contains(t, s.ask("GET", payment, nil).body, "This invoice is paid")
 	}
-	account, _ := s.machine.Account(workspace, 0)
+	account, _ := s.Machine.Account(workspace, 0)
 	require.EqualValues(t, 2, account.RunsLeft)
 	require.EqualValues(t, 1000, account.SpentCents)
 	bought := s.purchase("first")

@@ -11,9 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/engine"
 	"tollgate/engine/enginetest"
-	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server/console/owner"
 	api "tollgate/server/workspace"
@@ -40,7 +38,7 @@ func full(t *testing.T, text string) *site {
 	s.asks(second, "asked")
 	s.again()
 	require.NotZero(t, s.who.Workspace, "it is the person's")
-	links, _ := s.machine.Links(s.who.Person, state.Page{Limit: 5})
+	links, _ := s.Machine.Links(s.who.Person, state.Page{Limit: 5})
 	require.Len(t, links, 1)
 	return s
 }
@@ -49,8 +47,8 @@ const asked = "/approve/token-asked"
 
 // filled is a row's address, of a record that is there.
 func filled(s *site, r owner.Row) string {
-	links, _ := s.machine.Links(s.who.Person, state.Page{Limit: 1})
-	issues, _ := s.machine.Issues(s.who.Workspace, state.Page{Limit: 1})
+	links, _ := s.Machine.Links(s.who.Person, state.Page{Limit: 1})
+	issues, _ := s.Machine.Issues(s.who.Workspace, state.Page{Limit: 1})
 	id := map[string]string{
 		"/console/runs/":      api.NounRun.Text(enginetest.ID("waiting")),
 		"/console/flows/":     api.NounFlow.Text(enginetest.ID("flow")),
@@ -111,9 +109,9 @@ func TestScriptInEveryField(t *testing.T) {
 // unchanged says that nothing enters the log meanwhile.
 func (s *site) unchanged(what string, happens func()) {
 	s.t.Helper()
-	index, hash := s.machine.StateHash()
+	index, hash := s.Machine.StateHash()
 	happens()
-	nextIndex, nextHash := s.machine.StateHash()
+	nextIndex, nextHash := s.Machine.StateHash()
 	require.Equal(s.t, index, nextIndex, what)
 	require.Equal(s.t, hash, nextHash, what)
 }
@@ -269,8 +267,7 @@ func TestAReplayedApprovalLink(t *testing.T) {
 			})
 		},
 		"old": func(s *site, _ uint32, _ string) {
-			s.ahead += state.ApprovalMS*time.Millisecond + time.Second
-			s.does(engine.KindTick, tick{})
+			s.Later(state.ApprovalMS*time.Millisecond + time.Second)
 		},
 	}
 	for name, end := range ended {
@@ -315,19 +312,19 @@ func (s *site) blocked() {
 func (s *site) counts(workspaces ...uint32) (n []int) {
 	for _, w := range workspaces {
 		at := state.Page{Limit: 100}
-		acts, _ := s.machine.Acts(w, at)
-		flows, _ := s.machine.Flows(w, at)
-		runs, _ := s.machine.Runs(w, at)
-		bought, _ := s.machine.Purchases(w, at)
-		keys, _ := s.machine.Keys(w, at)
-		account, _ := s.machine.Account(w, 0)
+		acts, _ := s.Machine.Acts(w, at)
+		flows, _ := s.Machine.Flows(w, at)
+		runs, _ := s.Machine.Runs(w, at)
+		bought, _ := s.Machine.Purchases(w, at)
+		keys, _ := s.Machine.Keys(w, at)
+		account, _ := s.Machine.Account(w, 0)
 		n = append(n, len(acts), len(flows), len(runs), len(bought), len(keys),
 			int(account.SpentCents+account.ChargingCents), int(account.RunsLeft))
 		for _, p := range bought {
 			n = append(n, int(p.Status))
 		}
 	}
-	owned, _ := s.machine.Owned(s.who.Person, state.Page{Limit: 100})
+	owned, _ := s.Machine.Owned(s.who.Person, state.Page{Limit: 100})
 	return append(n, len(owned))
 }
 
@@ -357,8 +354,8 @@ func TestDoubleSubmits(t *testing.T) {
 				if strings.HasSuffix(path, "/ready") {
 					s.blocked()
 				}
-				issues, _ := s.machine.Issues(s.who.Workspace, state.Page{Limit: 1})
-				links, _ := s.machine.Links(s.who.Person, state.Page{Limit: 1})
+				issues, _ := s.Machine.Issues(s.who.Workspace, state.Page{Limit: 1})
+				links, _ := s.Machine.Links(s.who.Person, state.Page{Limit: 1})
 				at, _, _ := strings.Cut(owner.Root+path, "#")
 				if !strings.HasPrefix(path, "/") {
 					at = asked
@@ -380,7 +377,7 @@ func TestDoubleSubmits(t *testing.T) {
 					both.Go(func() { answers[i] = s.ask("POST", at, form) })
 				}
 				both.Wait()
-				second := s.machine.WorkspaceRow(enginetest.ID("workspace Acmesecond"))
+				second := s.Machine.WorkspaceRow(enginetest.ID("workspace Acmesecond"))
 				return s.counts(s.who.Workspace, second), answers
 			}
 			once, one := twice(1)
@@ -393,9 +390,3 @@ func TestDoubleSubmits(t *testing.T) {
 		})
 	}
 }
-
-// tick is the command by which time goes by.
-type tick struct{}
-
-// Fields are none.
-func (tick) Fields(*wire.Codec) {}

@@ -75,7 +75,7 @@ func (s *site) fill(text string) (workspace uint32, key string) {
 		Reason: text, Step: text, Proof: text, Events: events,
 		Calls: []state.Call{{Case: text, Status: 401, Refused: true, Note: text}},
 	})
-	issues, _ := s.machine.Issues(workspace, state.Page{Limit: 1})
+	issues, _ := s.Machine.Issues(workspace, state.Page{Limit: 1})
 	require.Len(s.t, issues, 1)
 	s.does(state.KindMarkIssueReady, &state.MarkIssueReady{
 		Workspace: workspace, ID: issues[0].ID, Note: text,
@@ -250,7 +250,8 @@ func TestWhoMayLook(t *testing.T) {
 	a = s.ask("GET", owner.Root, nil)
 	require.Equal(t, 403, a.status)
 	require.Contains(t, a.body, "These pages are for people")
-	s.who.Agent, s.alone = false, true
+	s.who.Agent = false
+	s.NoLeader.Store(true)
 	a = s.ask("GET", owner.Root, nil)
 	require.Equal(t, 503, a.status)
 	require.NotEmpty(t, a.header.Peek("Retry-After"))

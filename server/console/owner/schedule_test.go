@@ -27,12 +27,12 @@ func TestAnOwnerSetsASchedule(t *testing.T) {
 	for _, hours := range []string{"", "0", "169", "x", "-1"} {
 		require.Equal(t, 400, s.sends(at+"/schedule", "hours", hours).status)
 	}
-	v, _ := s.machine.Flow(workspace, flow)
+	v, _ := s.Machine.Flow(workspace, flow)
 	require.Zero(t, v.EveryHours)
 	require.Equal(t, 303, s.sends(at+"/schedule", "hours", "24", "_once", "1").status)
 	require.Contains(t, s.sees(at), "every 24 hours")
 	require.Equal(t, 303, s.sends(at+"/schedule", "action", "end", "_once", "2").status)
-	v, _ = s.machine.Flow(workspace, flow)
+	v, _ = s.Machine.Flow(workspace, flow)
 	require.Zero(t, v.EveryHours)
 	s.does(state.KindSetAgents, &state.SetAgents{})
 	require.Equal(t, 409, s.sends(at+"/schedule", "hours", "1", "_once", "3").status)
@@ -50,7 +50,7 @@ func TestAnOwnerStoresTestCredentials(t *testing.T) {
 	body := s.sees(at)
 	require.Contains(t, body, "app.acme.example")
 	require.NotContains(t, body, "4711")
-	require.NotEmpty(t, s.machine.TestAccess(workspace, "app.acme.example"))
+	require.NotEmpty(t, s.Machine.TestAccess(workspace, "app.acme.example"))
 	refused := stores("a/b")
 	require.Equal(t, 400, refused.status)
 	require.Contains(t, refused.body, `value="qa"`)

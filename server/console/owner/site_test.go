@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"net/url"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +23,7 @@ import (
 	"tollgate/server/inspect/inspecttest"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/webhook"
+	"tollgate/server/servertest"
 	api "tollgate/server/workspace"
 )
 
@@ -32,8 +31,8 @@ const origin = "https://tollgate.test"
 
 // site is the pages over a real state machine, without raft.
 type site struct {
+	*servertest.Workspaces
 	t       *testing.T
-	machine *state.Machine
 	api     *api.API
 	pages   *owner.Pages
 	handler fasthttp.RequestHandler
@@ -41,52 +40,7 @@ type site struct {
 	who *owner.Visitor
 	// post gets the mails.
 	post *postbox
-
-	mu     sync.Mutex
-	index  uint64
-	ahead  time.Duration
-	refuse engine.Outcome
-	alone  bool // no leader is known
 }
-
-// Propose applies the records in one entry, now.
-func (s *site) Propose(_ time.Time, records []engine.Record, results []engine.Result) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.refuse != engine.OutcomeNone {
-		for i := range results {
-			results[i] = engine.Result{Outcome: s.refuse}
-		}
-		return
-	}
-	entry := engine.AppendHeader(nil, 1)
-	for _, r := range records {
-		entry = engine.AppendRecord(entry, r)
-	}
-	engine.SetStamp(entry, time.Now().Add(s.ahead).UnixMilli())
-	s.index++
-	var out engine.Applied
-	if err := s.machine.Apply(s.index, entry, &out); err != nil {
-		panic(err)
-	}
-	for i, r := range out.Results {
-		results[i] = engine.Result{Outcome: r.Outcome, Value: slices.Clone(r.Value)}
-	}
-}
-
-// BeginRead answers at once.
-func (s *site) BeginRead(time.Time) (engine.ReadTicket, engine.Outcome) {
-	if s.alone {
-		return engine.ReadTicket{}, engine.OutcomeUnavailable
-	}
-	return engine.ReadTicket{Term: 1, Leader: true}, engine.OutcomeDone
-}
-
-// ReadStands is always so.
-func (s *site) ReadStands(engine.ReadTicket) bool { return true }
-
-// Staleness is none.
-func (s *site) Staleness() time.Duration { return 0 }
 
 // Visitor is who is signed in.
 func (s *site) Visitor(*server.Exchange) (owner.Visitor, error) {
@@ -99,14 +53,14 @@ func (s *site) Visitor(*server.Exchange) (owner.Visitor, error) {
 // open makes pages; what inspections read is a recorded site.
 func open(t *testing.T, recorded string) *site {
 	t.Helper()
-	s := &site{t: t, machine: state.New(state.Config{Shard: 1}), post: &postbox{}}
+	s := &site{Workspaces: servertest.NewWorkspaces(), t: t, post: &postbox{}}
 	client, err := fetch.New(fetch.Config{})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	product, err := inspecttest.Parse(recorded)
 	require.NoError(t, err)
 	s.api, err = api.New(api.Config{
-		Machine: s.machine, Proposer: s, Reader: s, PublicURL: origin, QuoteKey: [32]byte{7},
+		Machine: s.Machine, Proposer: s, Reader: s, PublicURL: origin, QuoteKey: [32]byte{7},
 		Inspector: inspect.New(product, nil), Payments: true,
 		Console: origin + owner.Root, Mail: s.post,
 		Hooks: webhook.NewSender(client, nil), Check: client.CheckAt,
@@ -114,26 +68,20 @@ func open(t *testing.T, recorded string) *site {
 	})
 	require.NoError(t, err)
 	s.pages, err = owner.New(owner.Config{
-		Machine: s.machine, Reader: s, Workspaces: s.api, Visitors: s, Origin: origin,
+		Machine: s.Machine, Reader: s, Workspaces: s.api, Visitors: s, Origin: origin,
 		ReadTimeout: 10 * time.Millisecond,
 	})
 	require.NoError(t, err)
 	nothing := func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(404) }
 	s.handler = s.pages.Handler(s.api.Handler(nothing))
-	var results [1]engine.Result
-	s.Propose(time.Time{}, []engine.Record{{
-		Kind: engine.KindSetVersion, Payload: engine.AppendSetVersion(nil, engine.Version),
-	}}, results[:])
+	s.Agree()
 	return s
 }
 
 // does brings a command into the state.
 func (s *site) does(kind engine.Kind, c wire.Fielder) engine.Result {
 	s.t.Helper()
-	var results [1]engine.Result
-	s.Propose(time.Time{}, []engine.Record{{Kind: kind, Payload: wire.Encode(nil, c)}}, results[:])
-	require.Equal(s.t, engine.OutcomeDone, results[0].Outcome)
-	return results[0]
+	return s.Do(s.t, kind, c)
 }
 
 // signUp makes a workspace, and returns its row and its key.
@@ -146,7 +94,7 @@ func (s *site) signUp(label string) (workspace uint32, key string) {
 		ID: id, KeyID: enginetest.ID("key " + label), KeyHash: sha256.Sum256([]byte(key)),
 		ClaimHash: sha256.Sum256([]byte("code " + label)), Scopes: state.ScopesAll, Label: label,
 	})
-	return s.machine.WorkspaceRow(id), key
+	return s.Machine.WorkspaceRow(id), key
 }
 
 // answer is what a browser gets.

@@ -58,7 +58,7 @@ func TestAnOwnersFlow(t *testing.T) {
 		require.Equal(t, 303, a.status, a.body)
 		require.Equal(t, flows+"/"+id+"?done=save", string(a.header.Peek("Location")))
 	}
-	saved, _ := s.machine.Flows(workspace, state.Page{Limit: 10})
+	saved, _ := s.Machine.Flows(workspace, state.Page{Limit: 10})
 	require.Len(t, saved, 1)
 	require.EqualValues(t, 1, saved[0].Version)
 
@@ -68,7 +68,7 @@ func TestAnOwnersFlow(t *testing.T) {
 	a := s.sends(flows, draftOf(id, "credential", "bearer", "verification.contains", "",
 		"verification.status", "", "agent", "nop")...)
 	require.Equal(t, 303, a.status, a.body)
-	saved, _ = s.machine.Flows(workspace, state.Page{Limit: 10})
+	saved, _ = s.Machine.Flows(workspace, state.Page{Limit: 10})
 	require.Len(t, saved, 1)
 	require.EqualValues(t, 2, saved[0].Version)
 	require.Equal(t, "bearer", saved[0].Credential)
@@ -76,7 +76,7 @@ func TestAnOwnersFlow(t *testing.T) {
 	require.Empty(t, saved[0].VerificationContains)
 
 	require.Equal(t, 303, s.sends(flows+"/"+id+"/archive").status)
-	saved, _ = s.machine.Flows(workspace, state.Page{Limit: 10})
+	saved, _ = s.Machine.Flows(workspace, state.Page{Limit: 10})
 	require.Empty(t, saved)
 	require.Equal(t, 404, s.ask("GET", flows+"/"+id+"/start", nil).status)
 }
@@ -101,7 +101,7 @@ func TestAnothersFlowIsNotChanged(t *testing.T) {
 	a := s.sends(flows, draftOf(text)...)
 	require.Equal(t, 404, a.status, a.body)
 	require.NotContains(t, a.body, "theirs")
-	theirs, known := s.machine.Flow(other, id)
+	theirs, known := s.Machine.Flow(other, id)
 	require.True(t, known && theirs.Name == "theirs" && theirs.Version == 1)
 }
 
@@ -113,7 +113,7 @@ func TestAnOwnerStartsARun(t *testing.T) {
 	id := hidden(t, s.sees(flows+"/new"), "id")
 	require.Equal(t, 303, s.sends(flows, draftOf(id)...).status)
 	page := flows + "/" + id + "/start"
-	policy := s.machine.Policy()
+	policy := s.Machine.Policy()
 	policy.FreeRunsPerMonth = 0
 	s.does(state.KindSetPolicy, &policy)
 
@@ -125,7 +125,7 @@ func TestAnOwnerStartsARun(t *testing.T) {
 	purchase := string(a.header.Peek("Location"))
 	require.Contains(t, purchase, owner.Root+"/purchases/pur_")
 	require.Contains(t, s.sees(purchase), "Approve $5.00")
-	bought, _ := s.machine.Purchases(workspace, state.Page{Limit: 10})
+	bought, _ := s.Machine.Purchases(workspace, state.Page{Limit: 10})
 	require.Len(t, bought, 1)
 	s.does(state.KindApprovePurchase, &state.ApprovePurchase{
 		ID: bought[0].ID, Owner: "ada@example.com", Person: s.who.Person,
@@ -141,7 +141,7 @@ func TestAnOwnerStartsARun(t *testing.T) {
 		a = s.sends(page, "fingerprint", hidden(t, body, "fingerprint"), "_once", "second")
 		require.Equal(t, 303, a.status, a.body)
 	}
-	runs, _ := s.machine.Runs(workspace, state.Page{Limit: 10})
+	runs, _ := s.Machine.Runs(workspace, state.Page{Limit: 10})
 	require.Len(t, runs, 1)
 	at := owner.Root + "/runs/" + api.NounRun.Text(runs[0].ID)
 	require.Equal(t, at+"?done=start", string(a.header.Peek("Location")))
@@ -155,10 +155,10 @@ func TestAnOwnerStartsARun(t *testing.T) {
 	require.Contains(t, s.sees(at), "Your answer")
 	require.Equal(t, 400, s.sends(at+"/answer", "answer", strings.Repeat("x", 501)).status)
 	require.Equal(t, 303, s.sends(at+"/answer", "answer", "the blue one").status)
-	run, _ := s.machine.Run(workspace, runs[0].ID)
+	run, _ := s.Machine.Run(workspace, runs[0].ID)
 	require.Equal(t, state.RunQueued, run.Status)
 	require.Equal(t, 303, s.sends(at+"/cancel").status)
-	run, _ = s.machine.Run(workspace, runs[0].ID)
+	run, _ = s.Machine.Run(workspace, runs[0].ID)
 	require.Equal(t, state.RunCancelled, run.Status)
 	require.Equal(t, 303, s.sends(at+"/cancel", "_once", "again").status, "it is, already")
 	require.NotContains(t, s.sees(at), "Cancel it")
@@ -178,7 +178,7 @@ func TestAnOwnerBuysAhead(t *testing.T) {
 		require.Equal(t, 303, a.status, a.body)
 		require.Contains(t, string(a.header.Peek("Location")), purchases+"/pur_")
 	}
-	bought, _ := s.machine.Purchases(workspace, state.Page{Limit: 10})
+	bought, _ := s.Machine.Purchases(workspace, state.Page{Limit: 10})
 	require.Len(t, bought, 1)
 	require.EqualValues(t, 3, bought[0].Runs)
 }
