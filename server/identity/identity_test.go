@@ -385,7 +385,7 @@ func TestSignInsThatTheLogRefuses(t *testing.T) {
 		engine.OutcomeUnavailable:  {503, "1", "busy"},
 	} {
 		s, _, base := openLocal(t)
-		s.Before = func(engine.Kind) engine.Outcome { return outcome }
+		s.Before(func(engine.Kind) engine.Outcome { return outcome })
 		a := s.get(s.web, s.begin(s.web, base, "ada@acme.example", "/login"), "Accept", "text/html")
 		require.Equal(t, row.status, a.status, outcome)
 		require.Equal(t, row.retry, a.header.Get("Retry-After"), outcome)
@@ -401,13 +401,13 @@ func TestUsesAreNotedBesideTheRequest(t *testing.T) {
 	s, _, base := openLocal(t)
 	s.signIn(s.web, base, "ada@acme.example")
 	let, came := make(chan struct{}), make(chan struct{}, 100)
-	s.Before = func(kind engine.Kind) engine.Outcome {
+	s.Before(func(kind engine.Kind) engine.Outcome {
 		if kind == state.KindNoteSession {
 			came <- struct{}{}
 			<-let
 		}
 		return engine.OutcomeDone
-	}
+	})
 	s.Later(11 * time.Hour)
 	for range 5 {
 		require.Equal(t, 200, s.get(s.web, "/me").status)

@@ -20,9 +20,9 @@ type Workspaces struct {
 	Machine *workspace.Machine
 	// NoLeader makes linearizable reads fail.
 	NoLeader atomic.Bool
-	// Before, where it is set, is asked before a command is applied, and may refuse it, by any outcome
-	// but none and done; it may wait, too.
-	Before func(engine.Kind) engine.Outcome
+
+	asking sync.Mutex
+	before func(engine.Kind) engine.Outcome
 
 	refuse atomic.Uint32
 	mu     sync.Mutex
@@ -39,6 +39,14 @@ func NewWorkspaces() *Workspaces {
 
 // Refuse makes every proposal come to this outcome without being applied; OutcomeNone ends that.
 func (g *Workspaces) Refuse(o engine.Outcome) { g.refuse.Store(uint32(o)) }
+
+// Before has ask answer before each command, one at a time: by an outcome that refuses it, or by
+// none or done. It may wait, too.
+func (g *Workspaces) Before(ask func(engine.Kind) engine.Outcome) {
+	g.asking.Lock()
+	defer g.asking.Unlock()
+	g.before = ask
+}
 
 // Now is the time of the next entry.
 func (g *Workspaces) Now() time.Time {
@@ -109,10 +117,15 @@ func (g *Workspaces) refused(kind engine.Kind) engine.Outcome {
 	if agreed, _ := g.Machine.Version(); g.Machine.Since(kind) > agreed {
 		return engine.OutcomeUpgrading
 	}
-	if o := engine.Outcome(g.refuse.Load()); o != engine.OutcomeNone || g.Before == nil {
+	if o := engine.Outcome(g.refuse.Load()); o != engine.OutcomeNone {
 		return o
 	}
-	return g.Before(kind)
+	g.asking.Lock()
+	defer g.asking.Unlock()
+	if g.before == nil {
+		return engine.OutcomeNone
+	}
+	return g.before(kind)
 }
 
 // BeginRead answers at once.

@@ -122,10 +122,10 @@ func TestTestCredentialsReachTheirRun(t *testing.T) {
 		{Host: host, Username: "second", Password: "other-0815-pass"},
 	}, given)
 	mu.Unlock()
-	acts, _ := n.machine.Acts(1, state.Page{Limit: 10})
+	acts, _ := n.Machine.Acts(1, state.Page{Limit: 10})
 	require.Equal(t, "set_test_access", acts[0].Action)
 	require.Equal(t, host, acts[0].Note)
-	kept := n.written() + string(enginetest.Snapshot(t, n.machine)) + string(ended.raw) +
+	kept := n.Log() + string(enginetest.Snapshot(t, n.Machine)) + string(ended.raw) +
 		string(waits.raw) + string(c.call("GET", "/v1/issues", "").raw) + fmt.Sprint(acts)
 	for _, secret := range append(said[1:], testName, testPass, "other-0815-pass") {
 		require.NotContains(t, kept, secret)

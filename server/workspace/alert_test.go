@@ -108,7 +108,7 @@ func watch(t *testing.T, settings ...func(*Config)) *watched {
 	n := start(t, append([]func(*Config){func(c *Config) {
 		c.Mail, c.Hooks, c.Check = w.post, hooks, client.CheckAt
 	}}, settings...)...)
-	now = n.now
+	now = n.Now
 	n.policy(func(p *state.SetPolicy) { p.RunsPerDay, p.FreeRunsPerMonth = 100, 100 })
 	w.caller = n.signUp("")
 	w.claim()
@@ -216,8 +216,8 @@ func TestAlertsAreSent(t *testing.T) {
 	w.soon(func() bool { return len(w.hook.all()) == 3 })
 	require.True(t, verifies(secret, w.hook.all()[2]) && verifies(next, w.hook.all()[2]))
 	require.False(t, verifies(next, hooks[0]))
-	require.NotContains(t, w.group.written(), secret, "the log holds it sealed")
-	require.NotContains(t, w.group.written(), next)
+	require.NotContains(t, w.group.Log(), secret, "the log holds it sealed")
+	require.NotContains(t, w.group.Log(), next)
 }
 
 // TestTheSecretBeforeSignsForADay: a secret that was replaced signs beside the new one for 24
@@ -241,9 +241,9 @@ func TestTheSecretBeforeSignsForADay(t *testing.T) {
 		return does
 	}
 	require.Equal(t, []bool{true, true}, signs(first, second))
-	w.later(23*time.Hour + 59*time.Minute)
+	w.Later(23*time.Hour + 59*time.Minute)
 	require.Equal(t, []bool{true, true}, signs(first, second))
-	w.later(2 * time.Minute)
+	w.Later(2 * time.Minute)
 	require.Equal(t, []bool{false, true}, signs(first, second), "a day is over")
 	third := w.tell("/secret", "").told("secret").(string)
 	require.Equal(t, []bool{false, true, true}, signs(first, second, third))
@@ -270,7 +270,7 @@ func TestAWebhookIsTriedAgain(t *testing.T) {
 		if attempt == 4 {
 			w.hook.answers(410)
 		}
-		w.later(3 * time.Hour)
+		w.Later(3 * time.Hour)
 	}
 	w.becomes("failing webhook failed 5", "recovered webhook failed 0")
 	got := w.hook.all()
@@ -319,9 +319,9 @@ func TestAMailIsSentOnce(t *testing.T) {
 	w.courier() // of another process
 	release := sync.OnceFunc(func() { close(held) })
 	t.Cleanup(release) // before the couriers end, which wait for it
-	w.later(mailFate - time.Second)
+	w.Later(mailFate - time.Second)
 	w.becomes("test email waiting 1")
-	w.later(time.Minute)
+	w.Later(time.Minute)
 	w.becomes("test email unknown 1")
 	release()
 	w.becomes("test email delivered 1")
@@ -333,8 +333,7 @@ func TestWhatCameOfAMailIsSaidUntilItIsHeard(t *testing.T) {
 	w := watch(t)
 	w.tell("", `{"on":true,"email":"ada@example.com"}`)
 	deaf, begun := 2, 1
-	w.mu.Lock()
-	w.before = func(kind engine.Kind) engine.Outcome {
+	w.Before(func(kind engine.Kind) engine.Outcome {
 		switch {
 		case kind == state.KindNoteAlert && deaf > 0:
 			deaf--
@@ -344,8 +343,7 @@ func TestWhatCameOfAMailIsSaidUntilItIsHeard(t *testing.T) {
 			return engine.OutcomeUnavailable
 		}
 		return engine.OutcomeNone
-	}
-	w.mu.Unlock()
+	})
 	w.courier()
 	w.tell("/test", "")
 	w.becomes("test email delivered 1")
@@ -373,9 +371,9 @@ func TestMailsThatFail(t *testing.T) {
 		w.tell("/test", "")
 	}
 	w.becomes("test email waiting 1", "test email waiting 0", "test email waiting 0")
-	w.later(time.Minute)
+	w.Later(time.Minute)
 	w.becomes("test email delivered 2", "test email failed 1", "test email unknown 1")
-	w.later(time.Hour)
+	w.Later(time.Hour)
 	require.Len(t, w.post.all(), 4)
 	require.Equal(t, w.post.all()[0].ID, w.post.all()[1].ID, "the same Message-ID")
 }
@@ -385,7 +383,7 @@ func TestAnOldAlertIsNoNews(t *testing.T) {
 	w := watch(t)
 	w.tell("", `{"on":true,"email":"ada@example.com","webhookUrl":"`+w.hook.server.URL+`"}`)
 	w.tell("/test", "")
-	w.later(alertLife + time.Minute)
+	w.Later(alertLife + time.Minute)
 	w.courier()
 	w.becomes("test email failed 1", "test webhook failed 1")
 	require.Empty(t, w.post.all())
@@ -413,7 +411,7 @@ func TestWhoSetsAlerts(t *testing.T) {
 		require.Equal(t, status, a.status, "%s: %s", body, a.raw)
 	}
 	require.Equal(t, 409, w.send("POST", path+"/secret", "", "", jsonBody).status)
-	_, _, set, _ := w.machine.Alerts(w.machine.WorkspaceRow(id(t, markWorkspace, w.workspace)),
+	_, _, set, _ := w.Machine.Alerts(w.Machine.WorkspaceRow(id(t, markWorkspace, w.workspace)),
 		id(t, markFlow, w.flow))
 	require.False(t, set)
 

@@ -216,13 +216,13 @@ func TestQuotes(t *testing.T) {
 	n.policy(func(p *state.SetPolicy) { p.RunCents = 600 })
 	start(fresh, "key-00001").is(409, "quote_changed")
 	fresh = c.quote(flow)["fingerprint"].(string)
-	n.later(49 * time.Hour)
+	n.Later(49 * time.Hour)
 	start(fresh, "key-00001").is(409, "quote_changed")
 	fresh = c.quote(flow)["fingerprint"].(string)
 	run := start(fresh, "key-00001").is(202, "").at("run", "id")
 	n.policy(func(p *state.SetPolicy) { p.RunCents = 500 })
 	require.Equal(t, run, start(fresh, "key-00001").is(202, "").at("run", "id"), "the same request again")
-	n.later(24 * time.Hour)
+	n.Later(24 * time.Hour)
 	start(c.quote(flow)["fingerprint"].(string), "key-00001").is(409, "idempotency_conflict")
 }
 
@@ -230,12 +230,12 @@ func TestQuotes(t *testing.T) {
 func TestUnknownFate(t *testing.T) {
 	n := start(t)
 	c := n.signUp("")
-	n.refuse.Store(uint32(engine.OutcomeUnavailable))
+	n.Refuse(engine.OutcomeUnavailable)
 	c.call("POST", "/v1/flows", plainFlow).is(503, "workspace_busy")
-	n.refuse.Store(uint32(engine.OutcomeUnknown))
+	n.Refuse(engine.OutcomeUnknown)
 	c.call("POST", "/v1/flows", plainFlow).is(503, "outcome_unknown")
-	n.refuse.Store(0)
-	n.noLeader.Store(true)
+	n.Refuse(engine.OutcomeNone)
+	n.NoLeader.Store(true)
 	c.call("GET", "/v1/account", "").is(503, "workspace_busy")
 	stale := map[string]string{"X-Read-Consistency": "stale"}
 	a := n.send("GET", "/v1/account", "", c.key, stale).is(200, "")
@@ -247,7 +247,7 @@ func TestUnknownFate(t *testing.T) {
 	key, err := server.MintKey(server.KeyPrefixWorkspace)
 	require.NoError(t, err)
 	n.send("GET", "/v1/account", "", key, nil).is(503, "workspace_busy")
-	n.noLeader.Store(false)
+	n.NoLeader.Store(false)
 	n.send("GET", "/v1/account", "", key, nil).is(401, "invalid_key")
 }
 

@@ -38,7 +38,7 @@ func TestAPersonApprovesByJSON(t *testing.T) {
 	require.Equal(t, a.at("checkout_url"), again.at("checkout_url"))
 	raw, _ := parseID(markPurchase, id)
 	workspace, _ := parseID(markWorkspace, c.workspace)
-	acts, _ := n.machine.Acts(n.machine.WorkspaceRow(workspace), state.Page{Limit: 10})
+	acts, _ := n.Machine.Acts(n.Machine.WorkspaceRow(workspace), state.Page{Limit: 10})
 	require.Equal(t, "ada@acme.example", acts[0].Email)
 	require.Equal(t, raw, acts[0].Subject)
 
@@ -99,17 +99,17 @@ func TestAnOwnersCancelIsKept(t *testing.T) {
 		ada.call("POST", "/v1/purchases/"+id+"/cancel", "").is(200, "")
 	}
 	c.purchased(id, "cancelled")
-	acts, _ := n.machine.Acts(n.machine.WorkspaceRow(workspace), state.Page{Limit: 10})
+	acts, _ := n.Machine.Acts(n.Machine.WorkspaceRow(workspace), state.Page{Limit: 10})
 	require.Equal(t, "cancel", acts[1].Action)
 	require.Equal(t, "ada@acme.example", acts[1].Email)
 	require.Equal(t, []state.ActChange{
 		{Name: "status", Before: "checkout", After: "cancelled"},
 	}, acts[1].Changes)
-	account, _ := n.machine.Account(n.machine.WorkspaceRow(workspace), n.api.now())
+	account, _ := n.Machine.Account(n.Machine.WorkspaceRow(workspace), n.api.now())
 	require.Zero(t, account.CancelsToday)
 
 	next := c.keyed("/v1/purchases", "buy-two-runs", `{"runs":2}`).is(402, "").at("purchase", "id").(string)
 	c.call("POST", "/v1/purchases/"+next+"/cancel", "").is(200, "")
-	again, _ := n.machine.Acts(n.machine.WorkspaceRow(workspace), state.Page{Limit: 10})
+	again, _ := n.Machine.Acts(n.Machine.WorkspaceRow(workspace), state.Page{Limit: 10})
 	require.Len(t, again, len(acts))
 }

@@ -171,8 +171,8 @@ func TestARevokedKeyDoesNotWorkOnANodeThatLags(t *testing.T) {
 		c := n.signUp("")
 		flow := c.flow(plainFlow)
 		id, _ := parseID(markWorkspace, c.workspace)
-		before := n.machine.WorkspaceRow(id)
-		principal, known := n.machine.Authenticate(sha256.Sum256([]byte(c.key)))
+		before := n.Machine.WorkspaceRow(id)
+		principal, known := n.Machine.Authenticate(sha256.Sum256([]byte(c.key)))
 		require.True(t, known)
 		revoke := engine.Record{Kind: state.KindRevokeKey, Payload: wire.Encode(nil,
 			&state.RevokeKey{Workspace: before, ID: principal.KeyID})}
@@ -198,9 +198,9 @@ func TestARevokedKeyDoesNotWorkOnANodeThatLags(t *testing.T) {
 		}
 		c.send(request[0], path, body, c.key, map[string]string{"Idempotency-Key": "some-key-1"}).
 			is(401, "invalid_key")
-		flows, _ := n.machine.Flows(before, state.Page{Limit: 9})
-		requests, _ := n.machine.Runs(before, state.Page{Limit: 9})
-		purchases, _ := n.machine.Purchases(before, state.Page{Limit: 9})
+		flows, _ := n.Machine.Flows(before, state.Page{Limit: 9})
+		requests, _ := n.Machine.Runs(before, state.Page{Limit: 9})
+		purchases, _ := n.Machine.Purchases(before, state.Page{Limit: 9})
 		require.Equal(t, []int{1, 0, 0}, []int{len(flows), len(requests), len(purchases)}, path)
 	}
 }
@@ -218,7 +218,7 @@ func TestWhatOnlyAnOperatorEnds(t *testing.T) {
 	} {
 		require.Equal(t, "3600", a.is(503, code).header.Get("Retry-After"), code)
 	}
-	n.noLeader.Store(true)
+	n.NoLeader.Store(true)
 	a := c.call("GET", "/v1/account", "").is(503, "workspace_busy")
 	require.Equal(t, "1", a.header.Get("Retry-After"))
 }

@@ -203,7 +203,7 @@ func TestWaitIsForACharge(t *testing.T) {
 	id, _ := parseID(markWorkspace, c.workspace)
 	charged := mint()
 	require.True(t, outcomeDone(n.api.propose(state.KindRequestPurchase, &state.RequestPurchase{
-		Workspace: n.machine.WorkspaceRow(id), ID: charged, Runs: 2,
+		Workspace: n.Machine.WorkspaceRow(id), ID: charged, Runs: 2,
 	})))
 	a := c.start(flow, "start-second").is(402, "payment_required")
 	require.Equal(t, "wait", a.at("next_action"))

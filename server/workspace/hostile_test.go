@@ -102,13 +102,13 @@ func TestEchoedKeysAreNotKept(t *testing.T) {
 			for _, call := range a.at("run", "verification", "calls").([]any) {
 				require.Contains(t, noted, call.(map[string]any)["note"])
 			}
-			kept := string(a.raw) + said.all() + string(enginetest.Snapshot(t, n.machine))
+			kept := string(a.raw) + said.all() + string(enginetest.Snapshot(t, n.Machine))
 			for _, path := range []string{
 				"/v1/runs", "/v1/account", "/v1/issues", "/v1/notifications", "/v1/flows/" + flow + "/quote",
 			} {
 				kept += string(c.call("GET", path, "").is(200, "").raw)
 			}
-			kept += n.written()
+			kept += n.Log()
 			require.Contains(t, kept, "request_id=", "the node's log is looked at")
 			require.Contains(t, kept, base, "so is the log")
 			for name, text := range leaks(productKey) {

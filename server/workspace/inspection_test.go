@@ -254,14 +254,14 @@ func TestALargeDocumentComesInParts(t *testing.T) {
 	c, _ := inspecting(t, largeSite())
 	c.claim()
 	parts := 0
-	c.group.before = func(kind engine.Kind) engine.Outcome {
+	c.group.Before(func(kind engine.Kind) engine.Outcome {
 		if kind == state.KindAddInspectionPart {
 			if parts++; parts == 1 {
 				return engine.OutcomeUnknown
 			}
 		}
 		return engine.OutcomeNone
-	}
+	})
 	a := c.call("POST", "/v1/interface", acme).is(200, "")
 	require.Greater(t, parts, 2)
 	require.Len(t, a.at("inspection", "authentication_requirement", "operations"), 2503)
@@ -278,8 +278,8 @@ func TestALostInspectionFails(t *testing.T) {
 	made := c.keyed("/v1/interface", "the-key-1", acme).is(200, "").at("run", "id").(string)
 	id, _ := parseID(markRun, made)
 	w, _ := parseID(markWorkspace, c.workspace)
-	row := c.machine.WorkspaceRow(w)
-	v, ok := c.machine.Inspection(row, id)
+	row := c.Machine.WorkspaceRow(w)
+	v, ok := c.Machine.Inspection(row, id)
 	require.True(t, ok)
 	lost := mint()
 	c.does(state.KindSaveInspection, &state.SaveInspection{
@@ -292,7 +292,7 @@ func TestALostInspectionFails(t *testing.T) {
 	require.EqualValues(t, 3, c.call("GET", "/v1/account", "").at("credits", "reserved"))
 	suggested := c.call("GET", "/v1/runs/"+idText(markRun, lost)+"/suggested-test", "").is(200, "")
 	require.Equal(t, "not_completed", suggested.at("reason"))
-	c.later(time.Minute + time.Second)
+	c.Later(time.Minute + time.Second)
 	a = c.call("GET", "/v1/runs/"+idText(markRun, lost), "").is(200, "")
 	require.Equal(t, "failed", a.at("run", "status"))
 	require.Equal(t, "inconclusive", a.at("run", "outcome"))

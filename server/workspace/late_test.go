@@ -42,7 +42,7 @@ func TestLateWordsAreRefused(t *testing.T) {
 		status, code any
 	}{
 		"lost": {
-			func(n *node, _ *caller, _ string) { n.later(defaultLease + time.Second) },
+			func(n *node, _ *caller, _ string) { n.Later(defaultLease + time.Second) },
 			"failed", "worker_lost",
 		},
 		"cancelled": {cancelled, "cancelled", nil},

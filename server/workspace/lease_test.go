@@ -132,7 +132,7 @@ func TestAVerificationThatIsCutShortIsNone(t *testing.T) {
 		c.Agents = []Agent{{"clever", "exec", "1"}}
 	})
 	workers, err := NewWorkers(WorkersConfig{
-		Machine: n.machine, Proposer: n.group, Verifier: verifier, Name: "n1", SealKey: [32]byte{7},
+		Machine: n.Machine, Proposer: n.group, Verifier: verifier, Name: "n1", SealKey: [32]byte{7},
 		Leads: func() bool { return true },
 		Agents: map[string]runner.Agent{"clever": agentFunc(
 			func(context.Context, runner.Task, teller) (runner.Report, error) {

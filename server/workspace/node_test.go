@@ -8,10 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,97 +27,11 @@ import (
 	"tollgate/server/inspect"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/verify"
+	"tollgate/server/servertest"
 )
 
 // group is a server.Proposer and a server.Reader over one real state machine, without raft.
-type group struct {
-	machine  *state.Machine
-	noLeader atomic.Bool
-	refuse   atomic.Uint32
-
-	mu    sync.Mutex
-	index uint64
-	kinds [][]engine.Kind // of each entry
-	log   []byte          // all entries, one after the other
-	// before, where it is set, may refuse a command instead of applying it.
-	before func(engine.Kind) engine.Outcome
-	// ahead is added to the machine's clock.
-	ahead time.Duration
-}
-
-func (g *group) now() time.Time {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return time.Now().Add(g.ahead)
-}
-
-// later moves the clock on, and lets what is due happen.
-func (g *group) later(d time.Duration) {
-	g.mu.Lock()
-	g.ahead += d
-	g.mu.Unlock()
-	var results [1]engine.Result
-	g.Propose(time.Time{}, []engine.Record{{Kind: engine.KindTick}}, results[:])
-}
-
-// written is the log so far.
-func (g *group) written() string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return string(g.log)
-}
-
-// Propose applies the records in one entry, now. As a group of a cluster does it refuses kinds that
-// wait for a version that was not agreed on.
-func (g *group) Propose(_ time.Time, records []engine.Record, results []engine.Result) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if agreed, _ := g.machine.Version(); g.machine.Since(records[0].Kind) > agreed {
-		results[0] = engine.Result{Outcome: engine.OutcomeUpgrading}
-		return
-	}
-	if o := engine.Outcome(g.refuse.Load()); o != engine.OutcomeNone {
-		for i := range results {
-			results[i] = engine.Result{Outcome: o}
-		}
-		return
-	}
-	if g.before != nil {
-		if o := g.before(records[0].Kind); o != engine.OutcomeNone {
-			results[0] = engine.Result{Outcome: o}
-			return
-		}
-	}
-	entry, kinds := engine.AppendHeader(nil, 1), make([]engine.Kind, 0, len(records))
-	for _, r := range records {
-		entry, kinds = engine.AppendRecord(entry, r), append(kinds, r.Kind)
-	}
-	g.kinds = append(g.kinds, kinds)
-	engine.SetStamp(entry, time.Now().Add(g.ahead).UnixMilli())
-	g.index++
-	g.log = append(g.log, entry...)
-	var out engine.Applied
-	if err := g.machine.Apply(g.index, entry, &out); err != nil {
-		panic(err)
-	}
-	for i, r := range out.Results {
-		results[i] = engine.Result{Outcome: r.Outcome, Value: slices.Clone(r.Value)}
-	}
-}
-
-// BeginRead answers at once.
-func (g *group) BeginRead(time.Time) (engine.ReadTicket, engine.Outcome) {
-	if g.noLeader.Load() {
-		return engine.ReadTicket{}, engine.OutcomeUnavailable
-	}
-	return engine.ReadTicket{Term: 1, Leader: true}, engine.OutcomeDone
-}
-
-// ReadStands is always so.
-func (g *group) ReadStands(engine.ReadTicket) bool { return true }
-
-// Staleness is none.
-func (g *group) Staleness() time.Duration { return 0 }
+type group = servertest.Workspaces
 
 const publicURL = "http://tollgate.test"
 
@@ -147,16 +58,16 @@ func start(t testing.TB, settings ...func(*Config)) *node {
 // startOld makes a node of a cluster that has agreed on no version.
 func startOld(t testing.TB, settings ...func(*Config)) *node {
 	t.Helper()
-	g := &group{machine: state.New(state.Config{Shard: 1})}
+	g := servertest.NewWorkspaces()
 	client, err := fetch.New(fetch.Config{
 		AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 	})
 	require.NoError(t, err)
 	c := Config{
-		Machine: g.machine, Proposer: g, Reader: g, PublicURL: publicURL, Now: g.now,
+		Machine: g.Machine, Proposer: g, Reader: g, PublicURL: publicURL, Now: g.Now,
 		QuoteKey: [32]byte{7}, Check: client.CheckAt, Payments: true,
 		Agents:      []Agent{{"nop", "nop", "1"}, {"other", "exec", "2"}},
-		ReadTimeout: 50 * time.Millisecond, Inspector: inspect.New(recorded(t, smallSite), g.now),
+		ReadTimeout: 50 * time.Millisecond, Inspector: inspect.New(recorded(t, smallSite), g.Now),
 	}
 	for _, set := range settings {
 		set(&c)
@@ -221,18 +132,14 @@ func (n *node) describe() {
 
 // policy changes the settings that decide results.
 func (n *node) policy(change func(*state.SetPolicy)) {
-	p := n.machine.Policy()
+	p := n.Machine.Policy()
 	change(&p)
 	require.True(n.t, outcomeDone(n.api.propose(state.KindSetPolicy, &p)))
 }
 
-// agree raises the version of the cluster to this build's.
+// agree raises the version of the cluster to this build's, and says which agents there are.
 func (n *node) agree() {
-	var results [1]engine.Result
-	n.Propose(time.Time{}, []engine.Record{{
-		Kind: engine.KindSetVersion, Payload: engine.AppendSetVersion(nil, engine.Version),
-	}}, results[:])
-	require.Equal(n.t, engine.OutcomeDone, results[0].Outcome)
+	n.Agree()
 	n.api.offerAgents()
 }
 

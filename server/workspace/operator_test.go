@@ -154,7 +154,7 @@ func TestToolsStayInTheirWorkspace(t *testing.T) {
 	}
 	row := func(c *caller) uint32 {
 		id, _ := parseID(markWorkspace, c.workspace)
-		return n.machine.WorkspaceRow(id)
+		return n.Machine.WorkspaceRow(id)
 	}
 	pur, _ := parseID(markPurchase, purchase)
 	ws, _ := parseID(markWorkspace, c.workspace)

@@ -92,7 +92,7 @@ func TestWhatOneRunMadeTrueStandsForTheNext(t *testing.T) {
 
 	// It holds no more: a quote says so again soon, and the run that makes it true has made it true.
 	p.says(404, "")
-	n.later(state.PreflightDoubtMS * time.Millisecond)
+	n.Later(state.PreflightDoubtMS * time.Millisecond)
 	flow = c.plainFlow(base, "clever", "done")
 	require.Equal(t, false, c.quote(flow)["preflight"].(map[string]any)["alreadyTrue"])
 	require.Equal(t, "run", c.ended(flow, "clever-run-3").at("run", "verification", "proof"))
@@ -118,8 +118,8 @@ func TestPreflightsAreRepeated(t *testing.T) {
 	} {
 		p.says(row.status, row.body)
 		for i, wait := range []time.Duration{0, row.life / 2, row.life} {
-			n.later(wait)
-			before, now := p.calls.Load(), n.now()
+			n.Later(wait)
+			before, now := p.calls.Load(), n.Now()
 			found := c.quote(plain)["preflight"].(map[string]any)
 			reason := c.quote(signup)["reason"]
 			require.Equal(t, i != 1, p.calls.Load() > before, "%v after %v", row, wait)
@@ -129,7 +129,7 @@ func TestPreflightsAreRepeated(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, i != 1, at.After(now.Add(-2*time.Millisecond)))
 		}
-		n.later(row.life)
+		n.Later(row.life)
 	}
 }
 

@@ -99,7 +99,7 @@ func TestASavedCardPays(t *testing.T) {
 	require.Nil(t, asked.at("poll_url"))
 	c.keyed("/v1/purchases", "buy-just-one", `{"runs":1}`).is(201, "")
 	c.start(flow, "start-last").is(202, "")
-	require.Empty(t, n.machine.Errands(state.ErrandCharge, 0, 9))
+	require.Empty(t, n.Machine.Errands(state.ErrandCharge, 0, 9))
 }
 
 // TestAQuoteSaysWhatPays: on a day whose free runs are used a bought run does, and the quote says
@@ -212,9 +212,9 @@ func startShop(t *testing.T) *shop {
 func (s *shop) report(purchase, kind string) answer {
 	s.t.Helper()
 	session, _ := s.stripe.Session(purchase)
-	body := s.stripe.Event("evt_"+purchase, kind, session, s.now())
+	body := s.stripe.Event("evt_"+purchase, kind, session, s.Now())
 	return s.send("POST", webhookPath, string(body), "", map[string]string{
-		"Stripe-Signature": paymenttest.Signature(webhookSecret, body, s.now()),
+		"Stripe-Signature": paymenttest.Signature(webhookSecret, body, s.Now()),
 	})
 }
 
@@ -274,7 +274,7 @@ func TestPagesAtStripe(t *testing.T) {
 	c.purchased(id, "checkout")
 	session, _ = s.stripe.Session(id)
 	s.stripe.Pay(session)
-	s.later(pollAfter + pollEvery)
+	s.Later(pollAfter + pollEvery)
 	c.purchased(id, "succeeded")
 
 	c.keyed("/v1/purchases", "ask-again", `{"runs":1}`).is(402, "payment_required")
@@ -291,7 +291,7 @@ func TestPagesAtStripe(t *testing.T) {
 		30*time.Second, 10*time.Millisecond)
 	require.Equal(t, "pi_"+session, s.stripe.Refunds()[0])
 	require.Equal(t, 200, s.report(late, completed).status)
-	require.Eventually(t, func() bool { return len(s.machine.Errands(state.ErrandRefund, 0, 9)) == 0 },
+	require.Eventually(t, func() bool { return len(s.Machine.Errands(state.ErrandRefund, 0, 9)) == 0 },
 		30*time.Second, 10*time.Millisecond)
 	require.Equal(t, "denied", c.call("GET", "/v1/purchases/"+late, "").at("purchase", "status"))
 	require.Len(t, s.stripe.Refunds(), 1)
@@ -315,7 +315,7 @@ func TestAPurchaseThatIsPaidTwice(t *testing.T) {
 	require.Equal(t, "pi_second", s.returns(c, id)[0].(map[string]any)["payment"])
 	require.Equal(t, 200, s.report(id, completed).status)
 	require.Len(t, s.returns(c, id), 1)
-	require.Empty(t, s.machine.Errands(state.ErrandRefund, 0, 9))
+	require.Empty(t, s.Machine.Errands(state.ErrandRefund, 0, 9))
 	require.EqualValues(t, 2, c.usage()["runsLeft"])
 	require.EqualValues(t, 1000, c.usage()["spentCents"])
 	require.Equal(t, "succeeded", c.call("GET", "/v1/purchases/"+id, "").at("purchase", "status"))
@@ -363,18 +363,18 @@ func TestARefundThatIsRefused(t *testing.T) {
 	require.Equal(t, 200, s.report(id, completed).status)
 	require.True(t, s.due(c, id))
 	refused := func() bool {
-		s.later(5 * time.Second)
+		s.Later(5 * time.Second)
 		one := s.returns(c, id)[0].(map[string]any)
 		return one["refused"] == "charge_disputed"
 	}
 	require.Eventually(t, refused, time.Minute, 10*time.Millisecond)
 	require.True(t, s.due(c, id), "it is owed all the same")
-	require.Empty(t, s.machine.Errands(state.ErrandRefund, 0, 9))
+	require.Empty(t, s.Machine.Errands(state.ErrandRefund, 0, 9))
 	c.operate("/purchases/"+id+"/refund", "")
-	require.Len(t, s.machine.Errands(state.ErrandRefund, 0, 9), 1)
+	require.Len(t, s.Machine.Errands(state.ErrandRefund, 0, 9), 1)
 	s.stripe.Refuse("/v1/refunds", "")
 	require.Eventually(t, func() bool {
-		s.later(5 * time.Second)
+		s.Later(5 * time.Second)
 		return !s.due(c, id)
 	}, time.Minute, 10*time.Millisecond)
 	require.Equal(t, []string{"pi_" + session}, s.stripe.Refunds())
@@ -392,7 +392,7 @@ func TestAPageThatIsRefused(t *testing.T) {
 	require.Empty(t, page)
 	require.Equal(t, "checkout", c.call("GET", "/v1/purchases/"+id, "").at("purchase", "status"))
 	require.Eventually(t, func() bool {
-		s.later(5 * time.Second)
+		s.Later(5 * time.Second)
 		return c.call("GET", "/v1/purchases/"+id, "").at("purchase", "status") == "failed"
 	}, time.Minute, 10*time.Millisecond)
 	notice := c.call("GET", "/v1/notifications?limit=1", "").at("notifications").([]any)[0].(map[string]any)
@@ -414,8 +414,8 @@ func TestAProviderThatIsDown(t *testing.T) {
 	s.stripe.Down(false)
 	var session string
 	require.Eventually(t, func() bool {
-		s.later(time.Second)
-		v := s.machine.Errands(state.ErrandPoll, 0, 1)
+		s.Later(time.Second)
+		v := s.Machine.Errands(state.ErrandPoll, 0, 1)
 		session, _ = s.stripe.Session(id)
 		return len(v) == 1 && session != ""
 	}, 30*time.Second, 10*time.Millisecond)
@@ -439,18 +439,18 @@ func TestAnOldChargeIsOnlyLookedFor(t *testing.T) {
 		id, _ := parseID(markWorkspace, c.workspace)
 		bought := mint()
 		require.True(t, outcomeDone(s.api.propose(state.KindRequestPurchase, &state.RequestPurchase{
-			Workspace: s.machine.WorkspaceRow(id), ID: bought, Runs: 2,
+			Workspace: s.Machine.WorkspaceRow(id), ID: bought, Runs: 2,
 		})))
 		if charged {
 			require.Eventually(t, func() bool { return s.stripe.Charges() == 1 },
 				30*time.Second, time.Millisecond)
 		}
 		s.stripe.Down(true)
-		s.later(keyLife + time.Minute)
+		s.Later(keyLife + time.Minute)
 		if asked := s.stripe.Asked(); !charged {
 			// The second question from now on is one that was begun by the new time.
 			require.Eventually(t, func() bool {
-				s.later(time.Minute)
+				s.Later(time.Minute)
 				return s.stripe.Asked() >= asked+2
 			}, 30*time.Second, 10*time.Millisecond)
 		}
@@ -459,7 +459,7 @@ func TestAnOldChargeIsOnlyLookedFor(t *testing.T) {
 		want := map[bool]string{true: "succeeded", false: "requires_approval"}[charged]
 		name := idText(markPurchase, bought)
 		require.Eventually(t, func() bool {
-			s.later(time.Minute)
+			s.Later(time.Minute)
 			return c.call("GET", "/v1/purchases/"+name, "").at("purchase", "status") == want
 		}, 30*time.Second, 10*time.Millisecond)
 		require.Equal(t, map[bool]int{true: 1, false: 0}[charged], s.stripe.Charges())
@@ -489,7 +489,7 @@ func TestAKeyThatWasUsedOtherwiseIsNoDecline(t *testing.T) {
 		asked := s.stripe.Asked()
 		workspace, _ := parseID(markWorkspace, c.workspace)
 		require.True(t, outcomeDone(s.api.propose(state.KindRequestPurchase, &state.RequestPurchase{
-			Workspace: s.machine.WorkspaceRow(workspace), ID: bought, Runs: 2,
+			Workspace: s.Machine.WorkspaceRow(workspace), ID: bought, Runs: 2,
 		})))
 		if charged {
 			c.purchased(name, "succeeded")
@@ -497,11 +497,11 @@ func TestAKeyThatWasUsedOtherwiseIsNoDecline(t *testing.T) {
 			continue
 		}
 		require.Eventually(t, func() bool {
-			s.later(time.Minute)
+			s.Later(time.Minute)
 			return s.stripe.Asked() >= asked+6
 		}, 30*time.Second, 10*time.Millisecond)
 		require.Equal(t, "processing", c.call("GET", "/v1/purchases/"+name, "").at("purchase", "status"))
-		s.later(keyLife)
+		s.Later(keyLife)
 		c.purchased(name, "requires_approval")
 		require.Zero(t, s.stripe.Charges())
 	}
@@ -515,9 +515,9 @@ func TestAnInterruptedCancellation(t *testing.T) {
 	interrupted := func() (id string) {
 		t.Helper()
 		id, _ = c.approved("1")
-		s.refuse.Store(uint32(engine.OutcomeUnavailable))
+		s.Refuse(engine.OutcomeUnavailable)
 		c.call("POST", "/v1/purchases/"+id+"/cancel", "").is(503, "workspace_busy")
-		s.refuse.Store(uint32(engine.OutcomeNone))
+		s.Refuse(engine.OutcomeNone)
 		_, status := s.stripe.Session(id)
 		require.Equal(t, "expired", status)
 		require.Equal(t, "checkout", c.call("GET", "/v1/purchases/"+id, "").at("purchase", "status"))
@@ -526,16 +526,15 @@ func TestAnInterruptedCancellation(t *testing.T) {
 	id := interrupted()
 	cancelled := c.call("POST", "/v1/purchases/"+id+"/cancel", "").is(200, "")
 	require.Equal(t, "cancelled", cancelled.at("purchase", "status"))
-	s.mu.Lock()
-	at := slices.IndexFunc(s.kinds, func(kinds []engine.Kind) bool {
+	entries := s.Entries()
+	at := slices.IndexFunc(entries, func(kinds []engine.Kind) bool {
 		return slices.Contains(kinds, state.KindCancelPurchase)
 	})
-	require.Equal(t, []engine.Kind{state.KindCancelPurchase, state.KindNoteCheckout}, s.kinds[at],
+	require.Equal(t, []engine.Kind{state.KindCancelPurchase, state.KindNoteCheckout}, entries[at],
 		"closed and cancelled are one entry")
-	s.mu.Unlock()
 
 	id = interrupted()
-	s.later(pollAfter + pollEvery)
+	s.Later(pollAfter + pollEvery)
 	c.purchased(id, "cancelled")
 
 	// A build before this one noted the closed page alone.
@@ -546,10 +545,10 @@ func TestAnInterruptedCancellation(t *testing.T) {
 	c.purchased(id, "cancelled")
 
 	workspace, _ := parseID(markWorkspace, c.workspace)
-	account, _ := s.machine.Account(s.machine.WorkspaceRow(workspace), s.api.now())
+	account, _ := s.Machine.Account(s.Machine.WorkspaceRow(workspace), s.api.now())
 	require.EqualValues(t, 1, account.CancelsToday, "what the service ends is not counted")
 	for _, errand := range []state.Errand{state.ErrandPoll, state.ErrandClose, state.ErrandEnd} {
-		require.Empty(t, s.machine.Errands(errand, 0, 9), "errand %d", errand)
+		require.Empty(t, s.Machine.Errands(errand, 0, 9), "errand %d", errand)
 	}
 }
 
@@ -563,19 +562,19 @@ func TestReportsThatAreRefused(t *testing.T) {
 	s.report(id, completed).is(404, "not_found")
 	require.Equal(t, "checkout", c.call("GET", "/v1/purchases/"+id, "").at("purchase", "status"))
 	s.stripe.Set(session, map[string]any{"amount_total": 500, "metadata": map[string]any{PurchaseTag: "pur_x"}})
-	body := s.stripe.Event("evt_1", completed, session, s.now())
+	body := s.stripe.Event("evt_1", completed, session, s.Now())
 	for signature, status := range map[string]int{
-		paymenttest.Signature("whsec_other", body, s.now()):                      401,
-		paymenttest.Signature(webhookSecret, body, s.now().Add(-10*time.Minute)): 400,
-		paymenttest.Signature(webhookSecret, body, s.now()):                      404,
+		paymenttest.Signature("whsec_other", body, s.Now()):                      401,
+		paymenttest.Signature(webhookSecret, body, s.Now().Add(-10*time.Minute)): 400,
+		paymenttest.Signature(webhookSecret, body, s.Now()):                      404,
 	} {
 		a := s.send("POST", webhookPath, string(body), "", map[string]string{"Stripe-Signature": signature})
 		require.Equal(t, status, a.status, string(a.raw))
 	}
 	s.stripe.Set(session, map[string]any{"metadata": map[string]any{"tollgate_invoice": "inv_1"}})
-	require.Equal(t, 200, s.send("POST", webhookPath, string(s.stripe.Event("evt_2", completed, session, s.now())), "",
+	require.Equal(t, 200, s.send("POST", webhookPath, string(s.stripe.Event("evt_2", completed, session, s.Now())), "",
 		map[string]string{"Stripe-Signature": paymenttest.Signature(webhookSecret,
-			s.stripe.Event("evt_2", completed, session, s.now()), s.now())}).status, "another's session")
+			s.stripe.Event("evt_2", completed, session, s.Now()), s.Now())}).status, "another's session")
 }
 
 func TestMain(m *testing.M) { paymenttest.Main(m) }

@@ -31,7 +31,7 @@ func TestAFingerprintIsOfAllThatWasQuoted(t *testing.T) {
 		"its version": func(*state.SetPolicy) { n.api.config.Agents = []Agent{{"nop", "nop", "2"}} },
 		"its kind":    func(*state.SetPolicy) { n.api.config.Agents = []Agent{{"nop", "exec", "1"}} },
 	} {
-		before := n.machine.Policy()
+		before := n.Machine.Policy()
 		n.policy(change)
 		require.NotEqual(t, old, c.quote(flow)["fingerprint"], name)
 		begin("start-one").is(409, "quote_changed")

@@ -137,16 +137,12 @@ func readings(t testing.TB, runs int) (n *node, check *repeated, reads []*repeat
 // TestReadsAreAnsweredFromMemory: they put nothing into the log, and need nobody who takes it.
 func TestReadsAreAnsweredFromMemory(t *testing.T) {
 	n, check, reads := readings(t, 3)
-	n.refuse.Store(uint32(engine.OutcomeUnavailable))
-	n.mu.Lock()
-	entries := len(n.kinds)
-	n.mu.Unlock()
+	n.Refuse(engine.OutcomeUnavailable)
+	entries := len(n.Entries())
 	for _, r := range append(reads, check) {
 		r.once(t)
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	require.Len(t, n.kinds, entries)
+	require.Len(t, n.Entries(), entries)
 }
 
 // BenchmarkReads measures reads of a workspace that has 50 runs beside a check, in turns, so that

@@ -217,9 +217,9 @@ func TestBodiesOf32KB(t *testing.T) {
 
 // atHour moves the clock on to an hour of a later UTC day.
 func (n *node) atHour(hour, minute int) time.Time {
-	now := n.now().UTC()
+	now := n.Now().UTC()
 	at := time.Date(now.Year(), now.Month(), now.Day()+1, hour, minute, 0, 0, time.UTC)
-	n.later(at.Sub(now))
+	n.Later(at.Sub(now))
 	return at
 }
 
@@ -247,9 +247,9 @@ func TestLimitsEndAtMidnight(t *testing.T) {
 	midnight := time.Date(at.Year(), at.Month(), at.Day()+1, 0, 0, 0, 0, time.UTC)
 	refused := func() {
 		for code, try := range tries {
-			earliest := midnight.Sub(n.now())
+			earliest := midnight.Sub(n.Now())
 			a := try()
-			latest := midnight.Sub(n.now())
+			latest := midnight.Sub(n.Now())
 			require.Contains(t, []int{429, 503}, a.status, "%s: %s", code, a.raw)
 			if code != "local" {
 				a.is(a.status, code)
@@ -262,9 +262,9 @@ func TestLimitsEndAtMidnight(t *testing.T) {
 		}
 	}
 	refused()
-	n.later(20 * time.Minute)
+	n.Later(20 * time.Minute)
 	refused()
-	n.later(midnight.Sub(n.now()))
+	n.Later(midnight.Sub(n.Now()))
 	for code, try := range tries {
 		a := try()
 		require.Less(t, a.status, 300, "%s: %s", code, a.raw)
@@ -298,9 +298,9 @@ func TestSignupsAnHour(t *testing.T) {
 	seconds, err := strconv.Atoi(a.header.Get("Retry-After"))
 	require.NoError(t, err)
 	require.InDelta(t, 3600, seconds, 600)
-	n.later(time.Duration(seconds-600) * time.Second)
+	n.Later(time.Duration(seconds-600) * time.Second)
 	again().is(429, "signup_rate_limited")
-	n.later(601 * time.Second)
+	n.Later(601 * time.Second)
 	again().is(201, "")
 }
 

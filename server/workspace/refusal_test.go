@@ -158,7 +158,7 @@ func refuseStates(t *testing.T, is provoked) {
 	is(c.call("GET", "/v1/runs/"+run+"/suggested-test", ""), 409, "wrong_run_type")
 	c.call("POST", "/v1/runs/"+run+"/cancel", "{}").is(200, "")
 	is(c.call("POST", "/v1/runs/"+run+"/cancel", ""), 409, "cannot_cancel")
-	n.later(25 * time.Hour)
+	n.Later(25 * time.Hour)
 	is(c.keyed("/v1/flows/"+id+"/run", "key-00001",
 		`{"fingerprint":"`+c.quote(id)["fingerprint"].(string)+`"}`), 409, "idempotency_conflict")
 
@@ -269,11 +269,11 @@ func refuseLimits(t *testing.T, is provoked) {
 	require.Contains(t, upgrade.at("message"), "Upgrade")
 	require.NotEmpty(t, upgrade.header.Get("Retry-After"))
 	other.call("POST", "/v1/local-runs/"+local.at("run", "id").(string)+"/finish", `{"outcome":"passed"}`).is(200, "")
-	n.refuse.Store(uint32(engine.OutcomeOverloaded))
+	n.Refuse(engine.OutcomeOverloaded)
 	is(other.call("POST", "/v1/flows", plainFlow), 503, "workspace_busy")
-	n.refuse.Store(uint32(engine.OutcomeUnknown))
+	n.Refuse(engine.OutcomeUnknown)
 	is(other.call("POST", "/v1/flows", plainFlow), 503, "outcome_unknown")
-	n.refuse.Store(uint32(engine.OutcomeWorkspaceFull))
+	n.Refuse(engine.OutcomeWorkspaceFull)
 	is(other.call("POST", "/v1/flows", plainFlow), 400, "workspace_full")
 }
 

@@ -261,7 +261,7 @@ func TestACancelledPurchaseStaysCancelled(t *testing.T) {
 			require.Equal(t, "cancelled", cancelled.at("purchase", "status"))
 		}
 		workspace, _ := parseID(markWorkspace, c.workspace)
-		account, _ := n.machine.Account(n.machine.WorkspaceRow(workspace), n.api.now())
+		account, _ := n.Machine.Account(n.Machine.WorkspaceRow(workspace), n.api.now())
 		require.EqualValues(t, 1, account.CancelsToday, "a repetition does not count")
 		n.send("GET", link, "", "", nil).is(404, "not_found")
 		if approve {
@@ -317,9 +317,9 @@ func TestTakingOver(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, 1, at.Day())
 			require.Zero(t, at.Hour()+at.Minute()+at.Second()+at.Nanosecond())
-			n.later(at.Sub(n.now()) - time.Minute)
+			n.Later(at.Sub(n.Now()) - time.Minute)
 			c.start(flow, "start-six").is(402, "payment_required")
-			n.later(time.Minute)
+			n.Later(time.Minute)
 			require.EqualValues(t, 0, c.usage()["freeRunsUsed"])
 			c.start(flow, "start-six").is(202, "")
 			require.EqualValues(t, 1, c.usage()["freeRunsUsed"])
@@ -380,7 +380,7 @@ func TestAWatchFollowsItsRuns(t *testing.T) {
 		"inconclusive:unknown blocked:unknown passed:passing") {
 		did, want, _ := strings.Cut(step, ":")
 		before := c.call("GET", "/v1/flows/"+flow+"/alerts", "").is(200, "").at("watch")
-		n.later(time.Minute)
+		n.Later(time.Minute)
 		if did == "changed" {
 			c.call("PATCH", "/v1/flows/"+flow, `{"task":"Do something else."}`).is(200, "")
 		} else {
@@ -420,7 +420,7 @@ func TestAFixIsVerified(t *testing.T) {
 		body := `{"status":"fix_ready","note":"It is mended."}`
 		a := c.call("PATCH", "/v1/issues/"+first["id"].(string), body).is(200, "")
 		require.Equal(t, "fix_ready", a.at("issue", "status"))
-		n.later(time.Second)
+		n.Later(time.Second)
 	}
 	for i, row := range [][2]string{
 		{"inconclusive", "fix_ready"},

@@ -64,7 +64,7 @@ func refuseSchedules(t *testing.T, is provoked) {
 func TestAScheduleIsItsOwners(t *testing.T) {
 	n := start(t)
 	ada, c := owned(n)
-	account := n.machine.Stamp()
+	account := n.Machine.Stamp()
 	flow := ada.call("POST", "/v1/flows", scheduledFlow(24)).is(201, "").at("flow").(map[string]any)
 	path := "/v1/flows/" + flow["id"].(string)
 	schedule := flow["schedule"].(map[string]any)
@@ -99,7 +99,7 @@ func TestAScheduleIsItsOwners(t *testing.T) {
 	ended := ada.call("PATCH", path, `{"schedule":null,"verification":null}`).is(200, "").at("flow")
 	require.NotContains(t, ended, "schedule")
 	c.call("PATCH", path, `{"schedule":null}`).is(200, "") // takes nothing away
-	acts, _ := n.machine.Acts(1, state.Page{Limit: 10})
+	acts, _ := n.Machine.Acts(1, state.Page{Limit: 10})
 	require.Equal(t, "schedule_flow", acts[0].Action)
 	require.Equal(t, "ada@acme.example", acts[0].Email)
 	require.Equal(t, []state.ActChange{{Name: "scheduleEveryHours", Before: "2", After: ""}}, acts[0].Changes)
@@ -114,8 +114,8 @@ func TestAScheduledRunIsCharged(t *testing.T) {
 	flow := ada.call("POST", "/v1/flows", scheduledFlow(1)).is(201, "").at("flow", "id").(string)
 	c.call("POST", "/v1/billing/pause", `{"paused":true}`).is(200, "")
 	hour := func() {
-		n.later(time.Hour)
-		n.later(2 * time.Minute) // nobody says what the verification answers
+		n.Later(time.Hour)
+		n.Later(2 * time.Minute) // nobody says what the verification answers
 	}
 	hour()
 	runs := c.call("GET", "/v1/runs", "").at("runs").([]any)
@@ -162,7 +162,7 @@ func TestAScheduledRunAsksFirst(t *testing.T) {
 	plain := c.plainFlow(base, "nop", "done")
 	ada.call("PATCH", "/v1/flows/"+plain, `{"schedule":{"everyHours":1}}`).is(200, "")
 	p.says(200, "all is done")
-	n.later(time.Hour)
+	n.Later(time.Hour)
 	var a answer
 	require.Eventually(t, func() bool {
 		a = c.call("GET", "/v1/runs", "").is(200, "")
@@ -179,7 +179,7 @@ func TestAScheduledRunAsksFirst(t *testing.T) {
 	require.Equal(t, true, c.quote(keyed)["executionAvailable"])
 	ada.call("PATCH", "/v1/flows/"+keyed, `{"schedule":{"everyHours":2}}`).is(200, "")
 	p.says(200, "")
-	n.later(2 * time.Hour)
+	n.Later(2 * time.Hour)
 	require.Eventually(t, func() bool {
 		said := c.call("GET", "/v1/notifications", "").at("notifications").([]any)
 		return len(said) > 0 && said[0].(map[string]any)["reason"] == "verification_open"
@@ -190,14 +190,14 @@ func TestAScheduledRunAsksFirst(t *testing.T) {
 // TestTheLogKnowsTheAgents: those that are configured now, in place of those before.
 func TestTheLogKnowsTheAgents(t *testing.T) {
 	n := start(t)
-	require.Equal(t, []string{"nop nop 1", "other exec 2"}, n.machine.Agents())
+	require.Equal(t, []string{"nop nop 1", "other exec 2"}, n.Machine.Agents())
 	n.api.config.Agents = []Agent{{"next", "exec", "3"}}
 	n.keep()
 	require.Eventually(t, func() bool {
-		agents := n.machine.Agents()
+		agents := n.Machine.Agents()
 		return len(agents) == 1 && agents[0] == "next exec 3"
 	}, 30*time.Second, 10*time.Millisecond)
-	entries := len(n.written())
-	require.Never(t, func() bool { return len(n.written()) != entries }, time.Second,
+	entries := len(n.Log())
+	require.Never(t, func() bool { return len(n.Log()) != entries }, time.Second,
 		100*time.Millisecond, "what it knows is not said again")
 }

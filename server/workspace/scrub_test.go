@@ -224,8 +224,8 @@ func TestNoKeyIsStored(t *testing.T) {
 	for _, path := range []string{"/v1/runs", "/v1/issues", "/v1/notifications", "/v1/account"} {
 		seen += string(c.call("GET", path, "").is(200, "").raw)
 	}
-	stored := map[string]string{"log": n.written(), "answers": seen}
-	snapshot, err := n.machine.Snapshot()
+	stored := map[string]string{"log": n.Log(), "answers": seen}
+	snapshot, err := n.Machine.Snapshot()
 	require.NoError(t, err)
 	var written bytes.Buffer
 	_, err = snapshot.WriteTo(&written)

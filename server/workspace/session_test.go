@@ -23,7 +23,7 @@ type signedInCaller struct {
 // signIn signs somebody in.
 func (n *node) signIn(subject string, change ...func(*state.SignIn)) *signedInCaller {
 	n.t.Helper()
-	if agreed, _ := n.machine.Version(); agreed < engine.Version {
+	if agreed, _ := n.Machine.Version(); agreed < engine.Version {
 		n.agree()
 	}
 	token, err := server.MintKey(server.KeyPrefixSession)
@@ -95,7 +95,7 @@ func TestASessionIsABearer(t *testing.T) {
 	key := ada.call("POST", "/v1/keys/rotate", "").is(200, "").at("key").(string)
 	c.call("GET", "/v1/account", "").is(401, "invalid_key")
 	n.send("GET", "/v1/account", "", key, nil).is(200, "")
-	acts, _ := n.machine.Acts(1, state.Page{Limit: 10})
+	acts, _ := n.Machine.Acts(1, state.Page{Limit: 10})
 	require.Len(t, acts, 5, "each is kept with her name")
 	for _, act := range acts {
 		require.Equal(t, "ada@acme.example", act.Email)
@@ -140,21 +140,21 @@ func TestSessionsEnd(t *testing.T) {
 		require.Eventually(t, func() bool { return n.api.sessions.UnderWay() == 0 },
 			30*time.Second, time.Millisecond)
 	}
-	n.later(11 * time.Hour)
+	n.Later(11 * time.Hour)
 	use()
-	n.later(11 * time.Hour)
+	n.Later(11 * time.Hour)
 	use()
-	n.later(13 * time.Hour)
+	n.Later(13 * time.Hour)
 	ada.call("GET", "/v1/account", "").is(401, "sign_in_required")
 	ada.call("GET", "/v1/session", "").is(401, "sign_in_required")
 
 	ada = n.signIn("ada")
 	for range 16 {
 		use()
-		n.later(10 * time.Hour)
+		n.Later(10 * time.Hour)
 	}
 	use()
-	n.later(9 * time.Hour)
+	n.Later(9 * time.Hour)
 	ada.call("GET", "/v1/account", "").is(401, "sign_in_required")
 
 	ada = n.signIn("ada")
@@ -274,7 +274,7 @@ func TestAnAgentNeverChargesACard(t *testing.T) {
 func (n *node) saveCard(workspace string) {
 	n.t.Helper()
 	id, _ := parseID(markWorkspace, workspace)
-	row, purchase := n.machine.WorkspaceRow(id), mint()
+	row, purchase := n.Machine.WorkspaceRow(id), mint()
 	require.True(n.t, outcomeDone(n.api.propose(state.KindRequestPurchase, &state.RequestPurchase{
 		Workspace: row, ID: purchase, Runs: 1, Link: [32]byte{1},
 	})))
@@ -318,6 +318,6 @@ func pausing(row uint32) []byte {
 
 // ownedID is the id of a workspace by row.
 func ownedID(n *node, row uint32) [16]byte {
-	v, _ := n.machine.Account(row, 0)
+	v, _ := n.Machine.Account(row, 0)
 	return v.ID
 }

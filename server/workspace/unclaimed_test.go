@@ -27,9 +27,7 @@ func keeping(t *testing.T, settings ...func(*Config)) *node {
 
 // noted is how many uses were noted so far.
 func (n *node) noted() (entries int) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, kinds := range n.kinds {
+	for _, kinds := range n.Entries() {
 		if kinds[0] == state.KindNoteUse {
 			entries++
 		}
@@ -69,7 +67,7 @@ func TestUsesAreNotedOneAtATime(t *testing.T) {
 		c.Proposer = g
 	})
 	a, b := n.signUp(""), n.signUp("")
-	n.later(2 * time.Hour)
+	n.Later(2 * time.Hour)
 	for range 5 {
 		a.call("GET", "/v1/account", "").is(200, "")
 		b.call("GET", "/v1/account", "").is(200, "")
@@ -91,7 +89,7 @@ func TestUnusedWorkspacesSaySo(t *testing.T) {
 	c, owned, empty := n.signUp(""), n.signUp(""), n.signUp("")
 	owned.claim()
 	flow := c.flow(plainFlow)
-	n.later(25 * time.Hour)
+	n.Later(25 * time.Hour)
 	a := empty.call("GET", "/v1/account", "").is(401, "invalid_key")
 	require.Equal(t, "workspace_unused", a.at("reason"))
 	require.Contains(t, a.at("message"), "removed")
@@ -101,10 +99,10 @@ func TestUnusedWorkspacesSaySo(t *testing.T) {
 			owned.call("GET", "/v1/account", "").is(200, "")
 		}
 		n.settled()
-		n.later(10 * 24 * time.Hour)
+		n.Later(10 * 24 * time.Hour)
 	}
 	require.Equal(t, 5, n.noted())
-	n.later(5 * 24 * time.Hour)
+	n.Later(5 * 24 * time.Hour)
 	for method, path := range map[string]string{"GET": "/v1/account", "POST": "/v1/flows"} {
 		a = c.call(method, path, "").is(401, "invalid_key")
 		require.Equal(t, "workspace_unused", a.at("reason"), path)
@@ -119,11 +117,11 @@ func TestUnusedWorkspacesSaySo(t *testing.T) {
 func TestUsesAreNotInTheWay(t *testing.T) {
 	n := keeping(t)
 	c := n.signUp("")
-	n.later(2 * time.Hour)
-	n.refuse.Store(uint32(engine.OutcomeOverloaded))
+	n.Later(2 * time.Hour)
+	n.Refuse(engine.OutcomeOverloaded)
 	c.call("GET", "/v1/account", "").is(200, "")
 	require.Zero(t, n.settled())
-	n.refuse.Store(0)
+	n.Refuse(engine.OutcomeNone)
 	stale := map[string]string{"X-Read-Consistency": "stale"}
 	n.send("GET", "/v1/account", "", c.key, stale).is(200, "")
 	require.Zero(t, n.settled(), "a stale read waits for no entry")
@@ -212,7 +210,7 @@ func TestTwoRemoveAtOnce(t *testing.T) {
 // TestAFullNetworkIsToldSo: that no hour ends it.
 func TestAFullNetworkIsToldSo(t *testing.T) {
 	n := start(t)
-	n.before = func(engine.Kind) engine.Outcome { return engine.OutcomeNetworkFull }
+	n.Before(func(engine.Kind) engine.Outcome { return engine.OutcomeNetworkFull })
 	a := n.send("POST", "/v1/signup", `{"label":"x"}`, "", nil)
 	require.Equal(t, 429, a.status)
 	require.Equal(t, "signup_rate_limited", a.at("error"))

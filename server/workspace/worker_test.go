@@ -66,7 +66,7 @@ func (n *node) work(t *testing.T, p server.Proposer, verifier *verify.Verifier,
 
 // workWith starts workers with what their configuration says beside the node's.
 func (n *node) workWith(t *testing.T, c WorkersConfig, settings ...func(*Workers)) {
-	c.Machine, c.Name, c.SealKey = n.machine, "n1", [32]byte{7}
+	c.Machine, c.Name, c.SealKey = n.Machine, "n1", [32]byte{7}
 	c.Leads = func() bool { return true }
 	workers, err := NewWorkers(c)
 	require.NoError(t, err)
@@ -166,7 +166,7 @@ func TestARunDoesNotWaitForEver(t *testing.T) {
 	a := c.ended(c.keyFlow(base, "clever"), "key-00001")
 	id := a.at("run", "id").(string)
 	for waits := 1; waits <= state.MaxWaits; waits++ {
-		v, ok := n.machine.Run(1, must(parseID(markRun, id)))
+		v, ok := n.Machine.Run(1, must(parseID(markRun, id)))
 		require.True(t, ok)
 		require.Equal(t, []int{3 * waits, 50 * waits}, []int{int(v.Steps), int(v.Tokens)})
 		c.call("POST", "/v1/runs/"+id+"/resume", "").is(202, "")
@@ -207,7 +207,7 @@ func TestAPersonHelps(t *testing.T) {
 	c.call("POST", resume, `{"answer":"password=hush"}`).is(400, "credentials_not_allowed")
 	c.call("POST", resume, `{"answers":"x"}`).is(400, "unexpected_field")
 	c.call("POST", resume, `{"answer":"the code is 4711"}`).is(202, "")
-	entries := n.written()
+	entries := n.Log()
 	require.Contains(t, entries, "What is the code?")
 	require.NotContains(t, entries, "4711", "an answer is sealed before it enters the log")
 	a = c.until(id, func(status string) bool { return status == "completed" })
@@ -239,7 +239,7 @@ func TestWhatARunMadeTrueBeforeItAsked(t *testing.T) {
 	flow := c.flow(`{` + strings.Replace(flowText, "https://product.example", base, 1) +
 		`,"verification":{"url":"` + base + `/","contains":"done"}}`)
 	id := c.ended(flow, "key-00001").at("run", "id").(string)
-	n.later(state.PreflightLifeMS * time.Millisecond)
+	n.Later(state.PreflightLifeMS * time.Millisecond)
 	require.Equal(t, true, c.quote(flow)["preflight"].(map[string]any)["alreadyTrue"])
 	c.call("POST", "/v1/runs/"+id+"/resume", "").is(202, "")
 	a := c.until(id, func(status string) bool { return status == "completed" })
