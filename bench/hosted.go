@@ -129,24 +129,9 @@ type side struct {
 	event  time.Duration
 }
 
-// side measures checks and then events.
-func (h *Hosted) side(ctx context.Context) (s side, err error) {
-	for _, c := range []Config{h.Checks, h.Events} {
-		run, err := New(c)
-		if err != nil {
-			return s, err
-		}
-		report, err := run.Do(ctx)
-		if err != nil {
-			return s, err
-		}
-		if c.Scenario == ScenarioCheck {
-			s.checks = report.UnitRate
-		} else {
-			s.event = report.Latency["p99"]
-		}
-	}
-	return s, nil
+func (h *Hosted) side(ctx context.Context) (side, error) {
+	s, err := sideOf(ctx, h.Checks, h.Events)
+	return side{checks: s.Checks, event: s.P99}, err
 }
 
 // beside measures while runs go on, all of them from its begin to its end.

@@ -87,7 +87,7 @@ func (p *Pages) Measure(ctx context.Context) (report PagesReport, err error) {
 	if report.Cost, err = p.cost(ctx, viewers); err != nil {
 		return report, err
 	}
-	before, err := p.side(ctx)
+	before, err := sideOf(ctx, p.Checks, p.Events)
 	if err != nil {
 		return report, err
 	}
@@ -96,7 +96,7 @@ func (p *Pages) Measure(ctx context.Context) (report PagesReport, err error) {
 		if err != nil {
 			return report, err
 		}
-		after, err := p.side(ctx)
+		after, err := sideOf(ctx, p.Checks, p.Events)
 		if err != nil {
 			return report, err
 		}
@@ -114,8 +114,9 @@ func (p *Pages) Measure(ctx context.Context) (report PagesReport, err error) {
 	return report, nil
 }
 
-func (p *Pages) side(ctx context.Context) (s PagesSide, err error) {
-	for _, c := range []Config{p.Checks, p.Events} {
+// sideOf measures checks and then events.
+func sideOf(ctx context.Context, checks, events Config) (s PagesSide, err error) {
+	for _, c := range []Config{checks, events} {
 		run, err := New(c)
 		if err != nil {
 			return s, err
@@ -136,7 +137,7 @@ func (p *Pages) side(ctx context.Context) (s PagesSide, err error) {
 func (p *Pages) beside(ctx context.Context, viewers []*viewer,
 ) (s PagesSide, seen int64, err error) {
 	seen, err = p.look(ctx, viewers, func() error {
-		s, err = p.side(ctx)
+		s, err = sideOf(ctx, p.Checks, p.Events)
 		return err
 	})
 	return s, seen, err

@@ -79,6 +79,13 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
+// ended adds how a process ended, for who reads why a walk failed.
+func (o *output) ended(name string, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	fmt.Fprintf(&o.text, "%s ended: %v\n", name, err)
+}
+
 // freePorts finds n ports in a row that nobody uses, below those that the system hands out.
 func freePorts(t *testing.T, n int) int {
 	t.Helper()
@@ -119,7 +126,7 @@ func startCluster(t *testing.T) *cluster {
 	c.command.Stdout, c.command.Stderr = c.output, c.output
 	require.NoError(t, c.command.Start())
 	go func() {
-		_ = c.command.Wait() // how it ended is in its ProcessState
+		c.output.ended("dev", c.command.Wait())
 		close(c.ended)
 	}()
 	t.Cleanup(c.stop)
@@ -191,7 +198,7 @@ func (c *cluster) restart(id string) {
 	command := exec.Command(program("tollgate"), "dev", "--data", string(c.folder), "--node", id)
 	command.Stdout, command.Stderr = c.output, c.output
 	require.NoError(c.t, command.Start())
-	go func() { _ = command.Wait() }() // reaped, so that its lock's holder can be seen
+	go func() { c.output.ended(id, command.Wait()) }() // reaped: its lock's holder can be seen
 }
 
 // ops is an address of a node's operations listener.
