@@ -1,11 +1,6 @@
 package billing
 
-import (
-	"cmp"
-	"slices"
-
-	"tollgate/engine/wire"
-)
+import "tollgate/engine/wire"
 
 // invoiceLines is the cold part of an invoice.
 type invoiceLines struct{ Items []InvoiceItem }
@@ -129,42 +124,6 @@ func (s *state) foreseen(l *ledger, changed map[uint32]InvoiceView) (issued []In
 		}
 	}
 	return issued
-}
-
-// Invoices lists a customer's invoices, oldest first, without those that are PENDING. One that was
-// issued a moment ago, and has no number yet, says 0.
-func (m *Machine) Invoices(env, customerRow uint32) []InvoiceView {
-	s := m.state.Load()
-	views := []InvoiceView{}
-	if customerRow == 0 || customerRow > s.customers.Len() {
-		return views
-	}
-	lock := s.stripe(customerRow)
-	lock.RLock()
-	defer lock.RUnlock()
-	c := s.customers.Read(customerRow)
-	if c.env != env {
-		return views
-	}
-	now := s.environment(env).now(s.stamp.Load())
-	changed := map[uint32]InvoiceView{}
-	var issued []InvoiceView
-	ledgers, _ := s.ledgersOf(customerRow, now)
-	for _, l := range ledgers {
-		issued = append(issued, s.foreseen(l, changed)...)
-	}
-	for row := c.firstInvoice; row != 0; row = s.invoices.Read(row).next {
-		view, ok := changed[row]
-		if !ok {
-			v := s.invoices.Read(row)
-			view = s.invoiceView(&v, s.invoiceItems(row, &v))
-		}
-		views = append(views, view)
-	}
-	slices.SortStableFunc(issued, func(a, b InvoiceView) int {
-		return cmp.Compare(a.CreatedAt, b.CreatedAt)
-	})
-	return append(views, issued...)
 }
 
 // Invoice finds an invoice by its UUID, the PENDING one of a subscription too.

@@ -54,6 +54,7 @@ var words = map[string]func(*scenario, *line) string{
 	"audit":        (*scenario).audit,
 	"events":       (*scenario).events,
 	"invoices":     (*scenario).invoices,
+	"invoice-list": (*scenario).invoiceList,
 	"pay":          (*scenario).pay,
 	"stats":        (*scenario).stats,
 
