@@ -15,7 +15,7 @@ var words = pack.NewWords(
 		"provider_unavailable\x1fThe agent was not available." +
 		"verification_unavailable\x21The verification gave no answer." +
 		"answers_without_key\x2aThe verification answers without a key." +
-		"answers_wrong_key\x2bThe verification answers to a wrong key." +
+		"answers_wrong_key\x40The verification accepts a wrong key that looks like a real one." +
 		"no_credential\x1bThe agent obtained no key." +
 		"verification_failed\x2cThe verification is not as the flow wants it." +
 		"agent_did_nothing\x34The agent did nothing that could have made this true." +
@@ -30,7 +30,7 @@ var words = pack.NewWords(
 		"\x19GET /openapi.json → 200\x10GET /docs → 200\x16POST /signup → 201" +
 		"\x17POST /v1/keys → 201\x19GET /v1/account → 200" +
 		"key_refused\x34The key that the agent obtained does not work." +
-		"\x0cauthenticate\x03run\x00\x02n1\x04none\x00\x05wrong\x00\x04real\x00\x04none\x00")
+		"\x0cauthenticate\x03run\x00\x02n1\x04none\x00\x05wrong\x00\x05wrong\x00\x04real\x00\x04none\x00")
 
 // appendColumns appends the text as it is packed: numbers first, instants as differences, then
 // texts in the order of texts, each behind its length. Checkpoint and Answer are not part of it.

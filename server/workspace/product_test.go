@@ -38,10 +38,15 @@ func TestSampleProducts(t *testing.T) {
 		sampleproduct.Endless:     "completed inconclusive verification_unavailable",
 		sampleproduct.Exchange:    "completed passed",
 		sampleproduct.Hostile:     "completed passed",
+		sampleproduct.SignedToken: "completed passed",
 		sampleproduct.AgentAuth:   "completed passed",
 		sampleproduct.PricingFile: "completed passed",
 		sampleproduct.Arazzo:      "completed passed",
 		sampleproduct.CodeBlock:   "completed passed",
+
+		// They look only at a key's form, or never check a signature.
+		sampleproduct.FormOnly:      "completed inconclusive answers_wrong_key",
+		sampleproduct.UnsignedToken: "completed inconclusive answers_wrong_key",
 	}
 	site := httptest.NewServer(sampleproduct.Site())
 	defer site.Close()

@@ -121,8 +121,8 @@ func TestARunIsDecidedByFourCalls(t *testing.T) {
 	require.Equal(t, "passed", a.at("run", "outcome"))
 	require.Equal(t, "run", a.at("run", "verification", "proof"))
 	calls := a.at("run", "verification", "calls").([]any)
-	require.Len(t, calls, 4)
-	for i, name := range []string{"none", "wrong", "real", "none"} {
+	require.Len(t, calls, 5)
+	for i, name := range []string{"none", "wrong", "wrong", "real", "none"} {
 		call := calls[i].(map[string]any)
 		require.Equal(t, name, call["case"])
 		require.Equal(t, name == "real", call["matched"])
@@ -336,8 +336,8 @@ func TestBlockedIsDecidedByCalls(t *testing.T) {
 		calls                  int
 	}{
 		{"key", "", "blocked", "captcha", "committed", 2},
-		{"key", "pk_madeup", "blocked", "captcha", "committed", 4},
-		{"key", productKey, "passed", "", "committed", 4},
+		{"key", "pk_madeup", "blocked", "captcha", "committed", 5},
+		{"key", productKey, "passed", "", "committed", 5},
 		{"open", "", "inconclusive", "answers_without_key", "returned", 2},
 		{"down", "", "inconclusive", "verification_unavailable", "returned", 1},
 	} {

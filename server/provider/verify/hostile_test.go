@@ -289,12 +289,12 @@ func TestTheWrongKeyIsAKeyOfItsOwn(t *testing.T) {
 		d := v.Decide(t.Context(), Check{URL: "http://" + host, Credential: "x-api-key"}, goodKey)
 		require.Equal(t, Passed, d.Outcome, "%+v", d)
 	}
-	require.Len(t, sent, 8)
-	require.NotEqual(t, sent[1], sent[5])
-	for i, want := range []string{"", "sk_real_", goodKey, ""} {
-		for _, key := range []string{sent[i], sent[i+4]} {
+	require.Len(t, sent, 10)
+	require.NotEqual(t, sent[1], sent[6])
+	for i, want := range []string{"", "sk_real_", "sk_real_", goodKey, ""} {
+		for _, key := range []string{sent[i], sent[i+5]} {
 			require.True(t, strings.HasPrefix(key, want))
-			require.Equal(t, i == 2, key == goodKey)
+			require.Equal(t, i == 3, key == goodKey)
 			require.Equal(t, want == "", key == "")
 		}
 	}

@@ -5,8 +5,6 @@ package verify
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"net/http"
 	"slices"
@@ -85,9 +83,17 @@ func (v *Verifier) Preflight(ctx context.Context, c Check) (p Preflight) {
 		return p
 	}
 	p.NoKey = v.call(ctx, &c, "none", "").Answer
-	wrong, err := wrongKey("")
-	if err == nil {
-		p.WrongKey = v.call(ctx, &c, "wrong", wrong).Answer
+	wrong, err := wrongUnseen()
+	if err != nil {
+		return p
+	}
+	// The first says what a wrong key comes to. The second finds products that accept any token of
+	// the right form; that it is refused in another way than the first says nothing more.
+	p.WrongKey = v.call(ctx, &c, "wrong", wrong[0]).Answer
+	if p.WrongKey == Refused || p.WrongKey == Soft {
+		if v.call(ctx, &c, "wrong", wrong[1]).Answer == Accepted {
+			p.WrongKey = Accepted
+		}
 	}
 	return p
 }
@@ -138,21 +144,38 @@ func (v *Verifier) Decide(ctx context.Context, c Check, key string) Verdict {
 	return v.decideKey(ctx, &c, key)
 }
 
-// decideKey calls none, wrong, real, none: the difference is the proof. Where the agent obtained no
-// key it calls none and wrong, so that it is known whether a key is what was missing.
+// step is a call to make: its case, and the key to send.
+type step struct{ name, key string }
+
+// stepsFor are none, two wrong keys, real, none. Where the agent obtained no key they are none and
+// wrong, so that it is known whether a key is what was missing.
+func stepsFor(key string) ([]step, error) {
+	if key == "" {
+		wrong, err := wrongUnseen()
+		if err != nil {
+			return nil, err
+		}
+		return []step{{"none", ""}, {"wrong", wrong[0]}}, nil
+	}
+	steps := []step{{"none", ""}}
+	wrong, err := wrongFor(key)
+	if err != nil {
+		return nil, err
+	}
+	for _, other := range wrong {
+		steps = append(steps, step{"wrong", other})
+	}
+	return append(steps, step{"real", key}, step{"none", ""}), nil
+}
+
+// decideKey makes the calls with and without keys: the difference is the proof.
 func (v *Verifier) decideKey(ctx context.Context, c *Check, key string) (d Verdict) {
-	wrong, err := wrongKey(key)
+	steps, err := stepsFor(key)
 	if err != nil {
 		d.give(Inconclusive, "verification_unavailable", "No wrong key could be made.")
 		return d
 	}
 	answers := map[string][]Answer{}
-	steps := []struct{ name, key string }{
-		{"none", ""}, {"wrong", wrong}, {"real", key}, {"none", ""},
-	}
-	if key == "" {
-		steps = steps[:2]
-	}
 	for _, step := range steps {
 		call := v.call(ctx, c, step.name, step.key)
 		d.Calls = append(d.Calls, call)
@@ -165,11 +188,12 @@ func (v *Verifier) decideKey(ctx context.Context, c *Check, key string) (d Verdi
 	switch {
 	case slices.Contains(answers["none"], Accepted):
 		d.give(Inconclusive, "answers_without_key", "The verification answers without a key.")
-	case answers["wrong"][0] == Accepted:
-		d.give(Inconclusive, "answers_wrong_key", "The verification answers to a wrong key.")
+	case slices.Contains(answers["wrong"], Accepted):
+		d.give(Inconclusive, "answers_wrong_key",
+			"The verification accepts a wrong key that looks like a real one.")
 	case key != "" && answers["real"][0] == Accepted:
 		d.Outcome = Passed
-	case slices.Contains(answers["none"], Soft) || answers["wrong"][0] == Soft:
+	case slices.Contains(answers["none"], Soft) || slices.Contains(answers["wrong"], Soft):
 		d.give(Inconclusive, "verification_unclear",
 			"The verification refuses nobody, and no key was seen to work at its address.")
 	case key == "":
@@ -276,17 +300,4 @@ func (c *Check) judge(answer *fetch.Response) Answer {
 		return Accepted
 	}
 	return Soft
-}
-
-// wrongKey is a random key that looks like the real one: the same prefix up to its last separator.
-func wrongKey(like string) (string, error) {
-	var raw [16]byte
-	if _, err := rand.Read(raw[:]); err != nil {
-		return "", err
-	}
-	prefix := ""
-	if i := strings.LastIndexAny(like, "_-"); i > 0 && i < 16 {
-		prefix = like[:i+1]
-	}
-	return prefix + hex.EncodeToString(raw[:]), nil
 }

@@ -107,8 +107,8 @@ func TestKeysAreProvedByTheDifference(t *testing.T) {
 				}, d.Calls)
 			}
 			if row.outcome == Passed {
-				require.Len(t, d.Calls, 4)
-				for i, name := range []string{"none", "wrong", "real", "none"} {
+				require.Len(t, d.Calls, 5)
+				for i, name := range []string{"none", "wrong", "wrong", "real", "none"} {
 					require.Equal(t, name, d.Calls[i].Case)
 				}
 			}
@@ -164,7 +164,7 @@ func TestHowKeysAreSent(t *testing.T) {
 		d := v.Decide(context.Background(), Check{URL: url, Credential: credential}, goodKey)
 		require.Equal(t, Passed, d.Outcome, credential)
 	}
-	require.Len(t, connections, 1+3*4)
+	require.Len(t, connections, 1+3*5)
 }
 
 func TestPlain(t *testing.T) {
@@ -226,9 +226,9 @@ func TestVerificationsHaveTheirOwnConnections(t *testing.T) {
 	require.Equal(t, Passed, v.Decide(t.Context(), Check{URL: url, Credential: "bearer"}, goodKey).Outcome)
 	_, err := v.Fetch.Do(t.Context(), &fetch.Request{URL: url})
 	require.NoError(t, err)
-	require.Len(t, from, 7)
+	require.Len(t, from, 8)
 	require.Equal(t, from[0], from[1], "an agent's connection is used again")
-	require.NotContains(t, from[2:6], from[0])
-	slices.Sort(from[2:6])
-	require.Len(t, slices.Compact(from[2:6]), 4)
+	require.NotContains(t, from[2:7], from[0])
+	slices.Sort(from[2:7])
+	require.Len(t, slices.Compact(from[2:7]), 5)
 }

@@ -100,8 +100,13 @@ func TestEveryVariant(t *testing.T) {
 		sampleproduct.PricingFile: "key",
 		sampleproduct.Arazzo:      "key",
 		sampleproduct.CodeBlock:   "key",
-		sampleproduct.Bomb:        unread,
-		sampleproduct.Endless:     unread,
+		sampleproduct.FormOnly:    "key",
+
+		sampleproduct.UnsignedToken: "key",
+		sampleproduct.SignedToken:   "key",
+
+		sampleproduct.Bomb:    unread,
+		sampleproduct.Endless: unread,
 		sampleproduct.EmailCode: "asks: The product has sent a code by e-mail to " +
 			"tollgate-37ddff8ee1@agents.example. Which one? (POST /keys/confirm wants \"code\")",
 		sampleproduct.Captcha: "acquire_credential captcha: The product wants a CAPTCHA solved " +
@@ -125,7 +130,9 @@ func TestEveryVariant(t *testing.T) {
 				})
 			require.Equal(t, wanted[v], got.said(), got.events)
 			if got.Credential != "" {
-				require.True(t, strings.HasPrefix(got.Credential, sampleproduct.KeyPrefix))
+				if v != sampleproduct.SignedToken && v != sampleproduct.UnsignedToken {
+					require.True(t, strings.HasPrefix(got.Credential, sampleproduct.KeyPrefix))
+				}
 				require.NotContains(t, strings.Join(got.events, " ")+got.Reason, got.Credential)
 			}
 		})

@@ -37,6 +37,10 @@ const (
 	Slow        Variant = "slow"          // does not answer
 	Hostile     Variant = "hostile"       // its texts give orders to whoever reads them
 
+	FormOnly      Variant = "form_only"      // accepts every key of the right form
+	UnsignedToken Variant = "unsigned_token" // its keys are JWTs whose signature it never checks
+	SignedToken   Variant = "signed_token"   // its keys are JWTs, and it checks them
+
 	// The others publish an OpenAPI description. These say in one other way how to get a key.
 	AgentAuth   Variant = "agent_auth"   // in the metadata of OAuth
 	PricingFile Variant = "pricing_json" // in pricing.json
@@ -48,12 +52,12 @@ const (
 func Variants() []Variant {
 	return []Variant{
 		Good, Open, BadRequest, ErrorInBody, Login, Private, Cached, Everything, Captcha, EmailCode,
-		Exchange, Unavailable, Limited, Echo, Bomb, Endless, Slow, Hostile, AgentAuth, PricingFile,
-		Arazzo, CodeBlock,
+		Exchange, Unavailable, Limited, Echo, Bomb, Endless, Slow, Hostile, FormOnly, UnsignedToken,
+		SignedToken, AgentAuth, PricingFile, Arazzo, CodeBlock,
 	}
 }
 
-// KeyPrefix begins every key that the product hands out.
+// KeyPrefix begins every key that the product hands out, tokens excepted.
 const KeyPrefix = "pk_sample_"
 
 const (
@@ -78,6 +82,8 @@ type product struct {
 	keys, codes set
 	mails       []mail
 	cachedUntil time.Time
+	// secret signs tokens.
+	secret string
 }
 
 // mail is what somebody who signed up finds in the mailbox.
@@ -217,6 +223,9 @@ func (p *product) handOut(w http.ResponseWriter) { say(w, `{"key":"`+p.newKey()+
 
 // newKey makes a key.
 func (p *product) newKey() string {
+	if p.variant == SignedToken || p.variant == UnsignedToken {
+		return p.newToken(time.Now())
+	}
 	key := KeyPrefix + rand.Text()
 	p.mu.Lock()
 	p.keys.add(key)
@@ -261,7 +270,7 @@ func keyOf(r *http.Request) string {
 func (p *product) me(w http.ResponseWriter, r *http.Request) {
 	key, now := keyOf(r), time.Now()
 	p.mu.Lock()
-	known, cached := p.keys.known[key], p.variant == Cached && now.Before(p.cachedUntil)
+	known, cached := p.opens(key, now), p.variant == Cached && now.Before(p.cachedUntil)
 	if known && p.variant == Cached && !cached {
 		p.cachedUntil = now.Add(cachedFor)
 	}
