@@ -16,7 +16,14 @@ var errFraming = errors.New("server: a request that can be read in two ways")
 func framed(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		if unambiguous(&ctx.Request.Header) {
+			c, ok := ctx.Conn().(*conn)
+			if ok {
+				c.ends.handling = true
+			}
 			handler(ctx)
+			if ok {
+				c.ends.handling = false
+			}
 			return
 		}
 		answerBroken(ctx, errFraming)
@@ -73,6 +80,64 @@ func unambiguous(h *fasthttp.RequestHeader) bool {
 		return wellFormedHost(h.Host())
 	}
 	return false
+}
+
+// lineEnds watches what a connection reads for line ends that no header block has: an LF without a
+// CR before it, a CR without an LF behind it. fasthttp waits for CR LF CR LF, so a client that
+// sends such a block would get no answer before its time is up. One goroutine uses it.
+type lineEnds struct {
+	// read counts bytes; wrong is the count behind the newest wrong one.
+	read, wrong int64
+	afterCR     bool
+	// handling says that the headers are complete: what is read now belongs to a body.
+	handling bool
+}
+
+// broken says that the unread bytes, which are the beginning of a request's headers, cannot become
+// well-formed.
+func (l *lineEnds) broken(unread int) bool {
+	return !l.handling && unread > 0 && l.wrong > l.read-int64(unread)
+}
+
+// note looks at bytes that were read. first says that nothing before them is still unread: where
+// headers are expected, these begin a request.
+func (l *lineEnds) note(b []byte, first bool) {
+	if len(b) == 0 {
+		return
+	}
+	begun := l.read
+	l.read += int64(len(b))
+	if first && !l.handling && !tokens[b[0]] && b[0] != '\r' && b[0] != '\n' {
+		l.wrong = begun + 1 // a handshake of TLS, for example
+	}
+	if skip := len(b) - headerBytes; skip > 0 { // headers are no longer than that
+		l.afterCR = b[skip-1] == '\r'
+		begun, b = begun+int64(skip), b[skip:]
+	}
+	if begins := b[0] == '\n'; begins && !l.afterCR {
+		l.wrong = max(l.wrong, begun+1)
+	} else if l.afterCR && !begins {
+		l.wrong = max(l.wrong, begun)
+	}
+	for i := 0; ; i++ {
+		next := bytes.IndexByte(b[i:], '\n')
+		if next < 0 {
+			break
+		}
+		if i += next; i > 0 && b[i-1] != '\r' {
+			l.wrong = max(l.wrong, begun+int64(i)+1)
+		}
+	}
+	for i := 0; ; i++ {
+		next := bytes.IndexByte(b[i:], '\r')
+		if next < 0 {
+			break
+		}
+		if i += next; i+1 < len(b) && b[i+1] != '\n' {
+			l.wrong = max(l.wrong, begun+int64(i)+1)
+		}
+	}
+	l.afterCR = b[len(b)-1] == '\r'
 }
 
 // named says that a header line has a name, which is given in lower case.

@@ -2,11 +2,13 @@ package server_test
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
@@ -126,6 +128,60 @@ func TestRequestsThatCanBeReadInTwoWays(t *testing.T) {
 		require.Contains(t, body, "malformed_request", name)
 	}
 	require.Empty(t, understood())
+}
+
+// TestHeadersThatNeverEndAreAnsweredAtOnce: a client that ends its lines in another way than CR LF
+// has sent all that it has to say and waits: for an answer here, not for its time to be up.
+func TestHeadersThatNeverEndAreAnsweredAtOnce(t *testing.T) {
+	limits := short()
+	limits.Header, limits.Idle = time.Minute, time.Minute
+	table, err := server.NewTable([]server.Route{{
+		Method: "POST", Path: "/a", Operation: "a",
+		Handle: func(x *server.Exchange) { x.Bare(200, "text/plain", x.Body) },
+	}}, server.TableConfig{AnyMedia: true})
+	require.NoError(t, err)
+	address := listen(t, limits, table.Serve)
+	body := strings.Repeat("line\nline\r", 4000) // what a body may have, and headers may not
+	whole := toPost + fmt.Sprintf("Content-Length: %d\r\n\r\n", len(body)) + body
+	chunked := toPost + "Transfer-Encoding: chunked\r\n\r\n3\r\na\nb\r\n0\r\n\r\n"
+	for name, text := range map[string]string{
+		"bare LFs":                    "GET /a HTTP/1.1\nHost: x\n\n",
+		"bare LFs and a body":         "POST /a HTTP/1.1\nHost: x\nContent-Length: 2\n\nab",
+		"the last lines end in LF":    toPost + "X: a\n\n",
+		"the request line ends in LF": "GET /a HTTP/1.1\nHost: x\r\n",
+		"bare CRs":                    "GET /a HTTP/1.1\rHost: x\r\r",
+		"LF CR":                       "GET /a HTTP/1.1\n\rHost: x\n\r\n\r",
+		"a handshake of TLS":          "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+	} {
+		statuses, last := answers(t, address, text)
+		require.Equal(t, []int{400}, statuses, "%s: %s", name, last)
+		require.Contains(t, last, "malformed_request", name)
+		if strings.HasPrefix(name, "a handshake") {
+			continue // only what begins a read is known to begin a request
+		}
+		for _, before := range []string{whole, chunked} {
+			statuses, last := answers(t, address, before+text)
+			require.Equal(t, []int{200, 400}, statuses, "%s: %s", name, last)
+		}
+	}
+	// What is on its way is waited for, however it is cut.
+	c := dial(t, address)
+	r := bufio.NewReader(c)
+	for range 2 {
+		for _, part := range []string{
+			"\r", "\nPOST /a HTTP/1.1\r", "\nHost", ": x\r\nContent-Length: 4\r\n", "\r\na\n", "b\r",
+		} {
+			_, err := c.Write([]byte(part))
+			require.NoError(t, err)
+			time.Sleep(10 * time.Millisecond)
+		}
+		answer, err := http.ReadResponse(r, nil)
+		require.NoError(t, err)
+		text, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		require.Equal(t, 200, answer.StatusCode, text)
+		require.Equal(t, "a\nb\r", string(text))
+	}
 }
 
 // TestBodiesThatCanBeReadInTwoWays: of what arrives in chunks, each has one size in hexadecimal

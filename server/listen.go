@@ -283,13 +283,20 @@ type conn struct {
 	head     [48]byte
 	headLen  int
 	once     sync.Once
+	ends     lineEnds
 	// reads and writes are its deadlines, of the one goroutine that serves it.
 	reads, writes deadline
 }
 
-// Read notes the beginning of what begins like a request line.
+// Read notes the beginning of what begins like a request line. It fails where fasthttp waits for
+// the rest of headers that can no longer become well-formed.
 func (c *conn) Read(b []byte) (int, error) {
+	unread := headerBytes - len(b) // b is what is free of fasthttp's buffer
+	if c.ends.broken(unread) {
+		return 0, errFraming
+	}
 	n, err := c.read(b)
+	c.ends.note(b[:n], unread == 0)
 	if n >= 5 && b[0] >= 'A' && b[0] <= 'Z' {
 		c.headLen = copy(c.head[:], b[:n])
 	}
