@@ -16,7 +16,7 @@ func (l *ledger) endPeriod(at int64) {
 	if ends {
 		l.end(at)
 	} else {
-		l.b.version, l.b.baseVersion = next, next
+		l.b.baseVersion = next
 		l.nextPeriod(at)
 		if changes {
 			l.tell(WebhookSubscriptionChanged, at)
@@ -107,7 +107,7 @@ type cut struct {
 }
 
 // closeSpan closes the current span: what its counters hold moves into meters, and the counters
-// begin the next one.
+// begin the next one, under the plan version that follows.
 func (l *ledger) closeSpan(at int64, c cut) {
 	b := &l.b
 	p := heldSpan{span: span{
@@ -115,7 +115,6 @@ func (l *ledger) closeSpan(at int64, c cut) {
 		customer: b.customer,
 	}, dirty: true}
 	old, next := l.version(), l.catalog.version(c.version)
-	l.readings = map[uint32]decimal.Decimal{}
 	for i := range old.features {
 		f, n := &old.features[i], &l.counters[i]
 		if _, goesOn := next.slot(f.feature); c.ends || !c.period && !goesOn {
@@ -124,15 +123,9 @@ func (l *ledger) closeSpan(at int64, c cut) {
 			o := &l.covers[i]
 			o.used, o.next = sum(o.used, o.next), decimal.Decimal{}
 		}
-		quantity := difference(n.used, l.bases[i].opened)
-		before := decimal.Decimal{}
-		if f.accumulate {
-			before = l.reading(i)
-			l.readings[f.feature] = sum(before, difference(quantity, l.covers[i].used))
-		}
-		if !quantity.IsZero() || !before.IsZero() { // late usage begins there, too
+		if quantity := difference(n.used, l.bases[i].opened); !quantity.IsZero() {
 			m := p.meterAt(uint32(i))
-			m.quantity, m.covered, m.before = quantity, l.covers[i].used, before
+			m.quantity, m.covered = quantity, l.covers[i].used
 		}
 	}
 	l.facts = append(l.facts, fact{Kind: factSpan, At: at, Span: spanFact{
@@ -140,12 +133,12 @@ func (l *ledger) closeSpan(at int64, c cut) {
 		PeriodEnded: c.period, Ended: c.ends, NextVersion: c.version,
 	}})
 	l.spans = append(l.spans, p)
+	if next != old {
+		l.leave(old)
+	}
 	l.carryCounters(old, next, c)
 	b.span++
-	b.spanStart = at
-	if c.version != b.version {
-		b.runSpan = b.span
-	}
+	b.spanStart, b.version = at, c.version
 	if c.period {
 		b.period++
 	}
@@ -157,15 +150,14 @@ func (l *ledger) carryCounters(old, next *planVersion, c cut) {
 	covers := make([]counter, len(next.features))
 	for i := range next.features {
 		f := &next.features[i]
-		from, ok := old.slot(f.feature)
-		if !ok {
-			continue
-		}
-		n, o, paid := l.counters[from], l.bases[from], l.covers[from]
-		if f.accumulate { // what credits have paid fills no tier
-			o.origin = sum(o.origin, paid.used)
+		var n, paid counter
+		var o base
+		from, carried := old.slot(f.feature)
+		if carried {
+			n, o, paid = l.counters[from], l.bases[from], l.covers[from]
 		}
 		switch {
+		case !carried:
 		case c.ends: // the last reading stays
 			o.opened = n.used
 		case c.period && !f.accumulate:
@@ -179,36 +171,15 @@ func (l *ledger) carryCounters(old, next *planVersion, c cut) {
 			o.opened = n.used
 			paid.used = decimal.Decimal{}
 		}
-		if next != old && o != (base{}) {
-			o.origin = o.opened // the new plan's tiers begin empty
+		if next != old {
+			o.rated = decimal.Decimal{}
+			if f.accumulate {
+				l.enter(next.number, f.feature, &n, &o)
+			}
 		}
 		counters[i], bases[i], covers[i] = n, o, paid
 	}
 	l.counters, l.bases, l.covers = counters, bases, covers
-}
-
-// reading is what a counter's tiers hold of what was billed: late usage that was not billed yet is
-// left out.
-func (l *ledger) reading(slot int) decimal.Decimal {
-	r := difference(l.bases[slot].opened, l.bases[slot].origin)
-	feature := l.version().features[slot].feature
-	for i := range l.spans {
-		p := &l.spans[i]
-		if p.number < l.b.runSpan || !p.billed {
-			continue
-		}
-		v := l.catalog.version(p.version)
-		at, ok := v.slot(feature)
-		if !ok {
-			continue
-		}
-		for j := range p.meters {
-			if m := &p.meters[j]; m.slot == at {
-				r = difference(r, m.unbilled())
-			}
-		}
-	}
-	return r
 }
 
 // sum and difference saturate: amounts that reach the end of the range were refused before.

@@ -15,6 +15,15 @@ type counter struct {
 	used, next decimal.Decimal
 }
 
+// reading is what limits compare: of a feature that accumulates all units, those ahead of the
+// period's end too.
+func (n *counter) reading(f *planFeature) decimal.Decimal {
+	if f.accumulate {
+		return sum(n.used, n.next)
+	}
+	return n.used
+}
+
 // appendCounter appends the bytes that stand for it in a snapshot.
 func appendCounter(dst []byte, c *counter) []byte {
 	return appendDecimal(appendDecimal(dst, c.used), c.next)
@@ -97,11 +106,11 @@ func (c *counters) Bytes() uint64 { return c.rows.Bytes() + c.whole.Bytes() }
 // Read returns a counter. Readers hold the customer's lock.
 func (c *counters) Read(row uint32) counter { return c.of(c.rows.Read(row)) }
 
-// Used is what Read says is used.
-func (c *counters) Used(row uint32) decimal.Decimal {
+// Reading is what limits compare of a feature's counter.
+func (c *counters) Reading(row uint32, f *planFeature) decimal.Decimal {
 	r := c.rows.Read(row)
 	if part := r.part(); part != 0 {
-		return c.whole.Read(part).used
+		return c.whole.Read(part).reading(f)
 	}
 	return r.used
 }

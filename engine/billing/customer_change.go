@@ -276,7 +276,7 @@ func (s *state) entitlements(views []EntitlementView, l *ledger, now int64) []En
 		if at.credited() {
 			u = s.purse(l.b.customer, at, now)
 		}
-		d.judge(&CheckQuery{}, at, l.counters[i].used, &u)
+		d.judge(&CheckQuery{}, at, l.counters[i].reading(f), &u)
 		views = append(views, EntitlementView{
 			ID: entitlementID(l.b.id, feature.id), SubscriptionID: l.b.id,
 			FeatureKey: feature.document.Key, Decision: d,

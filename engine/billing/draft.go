@@ -82,16 +82,7 @@ func chargeItem(c *catalog, f *chargeFact) InvoiceItem {
 // billUsage adds lines for what closed spans hold and no invoice has.
 func (l *ledger) billUsage(d *draft) {
 	d.fact.Usage = true
-	reading := func(feature uint32) decimal.Decimal {
-		if r, known := l.readings[feature]; known {
-			return r
-		}
-		if slot, ok := l.version().slot(feature); ok {
-			return l.reading(int(slot))
-		}
-		return decimal.Decimal{}
-	}
-	for _, u := range usageLines(l.catalog, l.spans, l.b.runSpan, reading) {
+	for _, u := range usageLines(l.catalog, l.spans, l.rated) {
 		f := l.catalog.feature(u.feature)
 		u.item.Description = either(f.document.Name, f.document.Key)
 		if u.item.Kind == LineLate {
@@ -108,68 +99,55 @@ type usageLine struct {
 }
 
 // usageLines makes the lines of what spans hold beyond what invoices have, and notes it as
-// invoiced: first the spans that were never billed, then what came late for the others. runSpan is
-// the first span under the present plan version; reading is what an accumulating feature's tiers
-// hold of it.
+// invoiced: first the spans that were never billed, then what came late for the others. rated is
+// where the tiers of the next line of an accumulating feature begin; each of its lines moves it.
 func usageLines(
-	c *catalog, spans []heldSpan, runSpan uint32, reading func(feature uint32) decimal.Decimal,
+	c *catalog, spans []heldSpan, rated func(version, slot uint32) *decimal.Decimal,
 ) (lines []usageLine) {
-	late := len(spans)
-	for i := range spans {
-		p := &spans[i]
-		if p.billed {
-			continue
-		}
-		late = min(late, i)
-		for j := range p.meters {
-			m := &p.meters[j].meter
-			lines = appendUsage(lines, c, p, m, LineUsage, m.before)
-		}
-	}
-	// Readings are taken before anything late is noted as invoiced: each late line moves its own on.
-	moved := map[uint32]decimal.Decimal{}
-	for i := range spans {
-		p := &spans[i]
-		if !p.billed {
-			p.billed, p.dirty = true, true
-			continue
-		}
-		for j := range p.meters {
-			m := &p.meters[j].meter
-			f := &c.version(p.version).features[m.slot]
-			if m.unbilled().IsZero() {
+	for _, kind := range [...]LineKind{LineUsage, LineLate} {
+		for i := range spans {
+			p := &spans[i]
+			if p.billed != (kind == LineLate) {
 				continue
 			}
-			p.dirty = true
-			absorbed := m.absorb()
-			before := sum(m.before, m.invoiced)
-			if f.accumulate && p.number >= runSpan {
-				r, known := moved[f.feature]
-				if !known {
-					r = reading(f.feature)
+			for j := range p.meters {
+				m := &p.meters[j].meter
+				if m.unbilled().IsZero() {
+					continue
 				}
-				before = sum(r, absorbed)
-				moved[f.feature] = sum(before, m.unbilled())
+				p.dirty = true
+				f := &c.version(p.version).features[m.slot]
+				begin := m.invoiced
+				at := &begin
+				if f.accumulate {
+					at = rated(p.version, m.slot)
+				}
+				lines = appendUsage(lines, c, p, m, kind, at)
 			}
-			lines = appendUsage(lines, c, p, m, LineLate, before)
+		}
+	}
+	for i := range spans {
+		if p := &spans[i]; !p.billed {
+			p.billed, p.dirty = true, true
 		}
 	}
 	return lines
 }
 
-// appendUsage adds the line of one meter, and notes it as invoiced. What costs nothing by its
-// kind, and what counted nothing, has no line.
+// appendUsage adds the line of one meter, whose tiers begin at rated, and notes it as invoiced.
+// What costs nothing by its kind, and what only VOID invoices had, has no line.
 func appendUsage(
-	lines []usageLine, c *catalog, p *heldSpan, m *meter, kind LineKind, before decimal.Decimal,
+	lines []usageLine, c *catalog, p *heldSpan, m *meter, kind LineKind, rated *decimal.Decimal,
 ) []usageLine {
 	v := c.version(p.version)
 	f := &v.features[m.slot]
+	before := sum(*rated, m.absorb())
 	quantity := m.unbilled()
-	m.invoiced = sum(m.invoiced, quantity)
+	m.invoiced, *rated = sum(m.invoiced, quantity), sum(before, quantity)
 	if !f.priced || quantity.IsZero() {
 		return lines
 	}
-	amount, err := price.Delta(&f.model, before, sum(before, quantity), v.places)
+	amount, err := price.Delta(&f.model, before, *rated, v.places)
 	if err != nil {
 		amount = decimal.Largest()
 	}

@@ -26,7 +26,7 @@ func (s *state) pick(c *catalog, customer *customer, feature uint32, now int64) 
 	version, counter := customer.hintVersion, customer.hintCounter
 	for row != 0 {
 		at, carries := placeIn(c, feature, place{row, counter, nil}, version)
-		full := carries && at.feature.full(s.counters.Used(at.counter))
+		full := carries && at.feature.full(s.counters.Reading(at.counter, at.feature))
 		b := s.subscriptions.Read(row)
 		if b.due <= now {
 			return place{}, true
@@ -65,11 +65,12 @@ func (s *state) foresee(customer *customer, d *Decision, now int64) (
 			continue
 		}
 		f := &l.version().features[slot]
-		full := f.full(l.counters[slot].used)
+		reading := l.counters[slot].reading(f)
+		full := f.full(reading)
 		if p.found() && full {
 			continue
 		}
-		p, used = place{row, l.b.firstCounter + slot, f}, l.counters[slot].used
+		p, used = place{row, l.b.firstCounter + slot, f}, reading
 		d.SubscriptionID, d.Reason = l.b.id, 0
 		if l.b.suspendedAt != 0 {
 			d.Reason = ReasonSuspended
@@ -121,7 +122,7 @@ func (m *Machine) Check(q *CheckQuery, d *Decision) {
 		if p, stale = s.decide(c, d, now); stale {
 			p, used = s.foresee(s.customers.Read(d.CustomerRow), d, now)
 		} else if p.found() {
-			used = s.counters.Used(p.counter)
+			used = s.counters.Reading(p.counter, p.feature)
 		}
 		if p.credited() {
 			u = s.purse(d.CustomerRow, p, now)

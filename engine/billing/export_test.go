@@ -98,7 +98,7 @@ func Golden() map[string][]byte {
 		counters: 12, graceDays: 13, due: 14, months: 20, firstSpan: 23, firstUnpaid: 24, issueAt: 30,
 	}, subscriptionRest{
 		suspendedAt: 5, endedAt: -6, anchor: 10, cancelledAt: 15, adjustAt: 16, spanStart: 17,
-		span: 18, runSpan: 19, baseVersion: 21, firstBase: 22,
+		span: 18, firstSequence: 19, baseVersion: 21, firstBase: 22,
 		firstChange: 25, lastChange: 26, pending: 27, adjustments: 28, room: 29,
 		cancelMode: CancelAtPeriodEnd,
 	}}
@@ -128,12 +128,15 @@ func Golden() map[string][]byte {
 			start: 1, end: 2, number: 3, period: 4, version: 5, customer: 6, firstMeter: 7, next: 8,
 			billed: true,
 		}),
-		"snapshot-meter": meterCodec.Append(nil, &meter{
-			quantity: goldenDecimal("1.5"), invoiced: goldenDecimal("1"), before: goldenDecimal("7"),
-			next: 2, slot: 3,
+		"snapshot-span-meter": meterCodec.Append(nil, &meter{
+			quantity: goldenDecimal("1.5"), covered: goldenDecimal("0.25"), invoiced: goldenDecimal("1"),
+			forgiven: goldenDecimal("7"), next: 2, slot: 3,
+		}),
+		"snapshot-sequence": sequenceCodec.Append(nil, &sequence{
+			rated: goldenDecimal("1.5"), counted: goldenDecimal("2"), version: 3, feature: 4, next: 5,
 		}),
 		"snapshot-base": baseCodec.Append(nil, &base{
-			origin: goldenDecimal("1.5"), opened: goldenDecimal("2"),
+			rated: goldenDecimal("1.5"), opened: goldenDecimal("2"),
 		}),
 		"snapshot-balance": balanceCodec.Append(nil, &balance{
 			amount: goldenDecimal("1.5"), currency: [4]byte{'U', 'S', 'D'}, customer: 1, next: 2,
@@ -167,7 +170,8 @@ func GoldenRestored(name string, data []byte) (again []byte, err error) {
 		},
 		"snapshot-text":        func() error { return recode(data, &again, textCodec) },
 		"snapshot-span":        func() error { return recode(data, &again, spanCodec) },
-		"snapshot-meter":       func() error { return recode(data, &again, meterCodec) },
+		"snapshot-span-meter":  func() error { return recode(data, &again, meterCodec) },
+		"snapshot-sequence":    func() error { return recode(data, &again, sequenceCodec) },
 		"snapshot-base":        func() error { return recode(data, &again, baseCodec) },
 		"snapshot-balance":     func() error { return recode(data, &again, balanceCodec) },
 		"snapshot-plan-change": func() error { return recode(data, &again, planChangeCodec) },

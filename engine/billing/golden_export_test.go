@@ -32,6 +32,7 @@ func ReadRecords(data []byte) {
 		readOne(data, planChangeCodec), readOne(data, correctionCodec), readOne(data, poolCodec),
 		readOne(data, grantCodec), readOne(data, transactionCodec), readOne(data, coverCodec),
 		readOne(data, webhookEndpointCodec), readOne(data, deliveryCodec),
+		readOne(data, sequenceCodec),
 	} {
 		if err != nil {
 			continue // what is no record is refused

@@ -38,62 +38,90 @@ func (l *ledger) spotAt(occurredAt int64, feature uint32) (at spot, found bool) 
 // add adds units, or takes them off, at a spot, and says how that compares with the limit of the
 // period that it belongs to. Units that are added past a hard limit are refused.
 func (l *ledger) add(at spot, feature uint32, units decimal.Decimal, now int64) engine.Outcome {
-	slot, carried := l.version().slot(feature)
-	if at.closed == nil {
-		n := l.counters[slot]
-		sum, f := &n.used, &l.version().features[slot]
-		if at.ahead {
-			sum = &n.next
-		}
-		var ok bool
-		if *sum, ok = sum.Add(units); !ok || !f.billable(*sum) {
-			return engine.OutcomeOverflow
-		}
-		total := *sum
-		if at.ahead && f.accumulate {
-			if total, ok = total.Add(n.used); !ok {
-				return engine.OutcomeOverflow
-			}
-		}
-		outcome := f.compare(total, units)
-		if !outcome.Refused() {
-			l.counters[slot] = n
-		}
-		return outcome
+	if at.closed != nil {
+		return l.addLate(at.closed, feature, units, now)
 	}
-
-	v := l.catalog.version(at.closed.version)
-	own, _ := v.slot(feature)
-	f := &v.features[own]
-	m := at.closed.meterAt(own)
-	quantity, ok := m.quantity.Add(units)
-	if !ok || !f.billable(quantity) {
+	slot, _ := l.version().slot(feature)
+	n, f := l.counters[slot], &l.version().features[slot]
+	sum := &n.used
+	if at.ahead {
+		sum = &n.next
+	}
+	var ok bool
+	if *sum, ok = sum.Add(units); !ok || !f.billable(*sum) {
 		return engine.OutcomeOverflow
 	}
-	samePeriod := l.b.endedAt == 0 && at.closed.period == l.b.period
-	running := carried && (samePeriod || l.version().features[slot].accumulate)
-	total, limit := sum(l.counted(at.closed.period, feature), units), f
-	if running {
-		total, limit = sum(l.counters[slot].used, units), &l.version().features[slot]
+	total := *sum
+	if f.accumulate {
+		if total, ok = n.used.Add(n.next); !ok {
+			return engine.OutcomeOverflow
+		}
 	}
-	outcome := limit.compare(total, units)
+	outcome := f.compare(total, units)
+	if !outcome.Refused() {
+		l.counters[slot] = n
+	}
+	return outcome
+}
+
+// addLate is add where a closed span has the units.
+func (l *ledger) addLate(
+	p *heldSpan, feature uint32, units decimal.Decimal, now int64,
+) engine.Outcome {
+	own, _ := l.catalog.version(p.version).slot(feature)
+	m := p.meterAt(own)
+	quantity, ok := m.quantity.Add(units)
+	if f := &l.catalog.version(p.version).features[own]; !ok || !f.billable(quantity) {
+		return engine.OutcomeOverflow
+	}
+	total, limit := l.compared(p, feature)
+	outcome := limit.compare(sum(total, units), units)
 	if outcome.Refused() {
 		return outcome
 	}
-	m.quantity = quantity
-	at.closed.dirty = true
-	if running {
+
+	m.quantity, p.dirty = quantity, true
+	if l.standing(p, feature) {
+		slot, _ := l.version().slot(feature)
 		n, o := &l.counters[slot], &l.bases[slot]
 		n.used, o.opened = sum(n.used, units), sum(o.opened, units)
-		if at.closed.number < l.b.runSpan {
-			o.origin = sum(o.origin, units)
-		}
+	}
+	if limit.accumulate && p.version != l.b.version {
+		q := l.left(p.version, feature)
+		q.counted = sum(q.counted, units)
 	}
 	if l.b.endedAt != 0 && l.b.adjustAt == 0 && l.b.issueAt == 0 {
 		l.b.adjustAt = (now/dayMS + 1) * dayMS
 		l.b.due = l.nextDue()
 	}
 	return outcome
+}
+
+// compared is the limit against which usage of a closed span counts, and what it compares: within
+// the present period the present counter, else what its own period counted, or where the feature
+// accumulates, the whole sequence of the span's plan version.
+func (l *ledger) compared(p *heldSpan, feature uint32) (total decimal.Decimal, f *planFeature) {
+	own, _ := l.catalog.version(p.version).slot(feature)
+	f = &l.catalog.version(p.version).features[own]
+	slot, carried := l.version().slot(feature)
+	switch {
+	case f.accumulate && p.version == l.b.version:
+		return l.counters[slot].reading(f), f
+	case f.accumulate:
+		return l.left(p.version, feature).counted, f
+	case carried && l.b.endedAt == 0 && p.period == l.b.period:
+		f = &l.version().features[slot]
+		return l.counters[slot].reading(f), f
+	}
+	return l.counted(p.period, feature), f
+}
+
+// standing says that what a closed span counts stands in the present counter, too: within the
+// present period, and where the feature accumulates.
+func (l *ledger) standing(p *heldSpan, feature uint32) bool {
+	slot, carried := l.version().slot(feature)
+	return carried && (l.version().features[slot].accumulate ||
+		l.b.endedAt == 0 && p.period == l.b.period)
 }
 
 // cover notes that credits have paid units that count at a spot.
@@ -104,12 +132,7 @@ func (l *ledger) cover(at spot, feature uint32, units decimal.Decimal) {
 	if at.closed != nil {
 		slot, _ := l.catalog.version(at.closed.version).slot(feature)
 		m := at.closed.meterAt(slot)
-		m.covered = sum(m.covered, units)
-		at.closed.dirty = true
-		slot, carried := l.version().slot(feature)
-		if carried && at.closed.number >= l.b.runSpan && l.version().features[slot].accumulate {
-			l.bases[slot].origin = sum(l.bases[slot].origin, units)
-		}
+		m.covered, at.closed.dirty = sum(m.covered, units), true
 		return
 	}
 	slot, _ := l.version().slot(feature)

@@ -32,8 +32,8 @@ type ledger struct {
 	credited []creditStep
 	// happened is what webhooks have to tell of it.
 	happened []happening
-	// readings are what accumulating features hold after the span that closed last.
-	readings map[uint32]decimal.Decimal
+	// held are the sequences of plan versions that were left which a step or a command has asked for.
+	held []*heldSequence
 }
 
 // creditStep is what a ledger's step means for the customer's credits: a period of a plan version
@@ -350,6 +350,7 @@ func (t *turn) commit(l *ledger) {
 	lock := t.stripe(l.b.customer)
 	lock.Lock()
 	t.commitCounters(l)
+	t.commitSequences(l)
 	t.commitSpans(l)
 	t.commitInvoices(l)
 	t.commitChanges(l)

@@ -114,7 +114,6 @@ func (l *ledger) upgrade(to *planVersion, now int64) {
 	stays := to.interval == old.interval && to.timing == old.timing
 	l.closeSpan(now, cut{period: !stays, version: to.number})
 	if stays {
-		b.version = to.number
 		d.charge(l, unused)
 		d.charge(l, chargeFact{
 			Kind: LineRemaining, Version: to.number, Ratio: ratio, Start: now, End: b.periodEnd,
@@ -128,7 +127,7 @@ func (l *ledger) upgrade(to *planVersion, now int64) {
 			})
 		}
 		d.charge(l, unused)
-		b.version, b.baseVersion, b.anchor, b.months = to.number, to.number, now, 0
+		b.baseVersion, b.anchor, b.months = to.number, now, 0
 		l.nextPeriod(now)
 		if to.timing == timingInAdvance {
 			d.charge(l, chargeFact{

@@ -47,12 +47,13 @@ func newRecount() *recount {
 
 // book is what the records say of one subscription so far.
 type book struct {
-	span, runSpan uint32
-	used, next    map[uint32]*tally // by feature
-	closed        []heldSpan
-	tallies       map[[2]uint32]*tally // events by span and feature
-	// run is what accumulating features hold of what was billed since the last plan change.
-	run map[uint32]decimal.Decimal
+	span       uint32
+	used, next map[uint32]*tally // by feature
+	closed     []heldSpan
+	tallies    map[[2]uint32]*tally // events by span and feature
+	// rated is how many units of accumulating features lines have priced, by plan version and place
+	// in it.
+	rated map[[2]uint32]*decimal.Decimal
 }
 
 // tally is a quantity with the events behind it.
@@ -93,7 +94,7 @@ func (r *recount) book(subscription uint32) *book {
 	if b == nil {
 		b = &book{
 			used: map[uint32]*tally{}, next: map[uint32]*tally{},
-			tallies: map[[2]uint32]*tally{}, run: map[uint32]decimal.Decimal{},
+			tallies: map[[2]uint32]*tally{}, rated: map[[2]uint32]*decimal.Decimal{},
 		}
 		r.books[subscription] = b
 	}
@@ -194,13 +195,9 @@ func (r *recount) closeSpan(b *book, f *spanFact) {
 			t.merge(b.next[feature])
 			delete(b.next, feature)
 		}
-		before := decimal.Decimal{}
-		if v.features[i].accumulate {
-			before = b.run[feature]
-		}
-		if !t.quantity.IsZero() || !before.IsZero() {
+		if !t.quantity.IsZero() {
 			m := p.meterAt(uint32(i))
-			m.quantity, m.covered, m.before = t.quantity, t.covered, before
+			m.quantity, m.covered = t.quantity, t.covered
 		}
 		if t.events > 0 {
 			at(b.tallies, [2]uint32{f.Number, feature}).merge(t)
@@ -215,9 +212,6 @@ func (r *recount) closeSpan(b *book, f *spanFact) {
 	b.used = used
 	b.closed = append(b.closed, p)
 	b.span = f.Number + 1
-	if f.Version != f.NextVersion {
-		b.runSpan, b.run = b.span, map[uint32]decimal.Decimal{}
-	}
 }
 
 // invoice makes the lines of an invoice from its fact and what was counted.
@@ -265,32 +259,14 @@ func (r *recount) balance(x *Explanation, f *invoiceFact) {
 
 // usage makes the lines of what the spans hold and no invoice has.
 func (r *recount) usage(b *book, x *Explanation) {
-	reading := func(feature uint32) decimal.Decimal { return b.run[feature] }
-	for i := range b.closed {
-		p := &b.closed[i]
-		v := r.catalog.version(p.version)
-		if p.billed || p.number < b.runSpan {
-			continue
+	rated := func(version, slot uint32) *decimal.Decimal {
+		key := [2]uint32{version, slot}
+		if b.rated[key] == nil {
+			b.rated[key] = &decimal.Decimal{}
 		}
-		for j := range p.meters {
-			m := &p.meters[j]
-			feature := v.features[m.slot].feature
-			b.run[feature] = sum(b.run[feature], difference(m.quantity, m.covered))
-		}
+		return b.rated[key]
 	}
-	late := map[uint32]decimal.Decimal{}
-	for i := range b.closed {
-		p := &b.closed[i]
-		if !p.billed || p.number < b.runSpan {
-			continue
-		}
-		for j := range p.meters {
-			feature := r.catalog.version(p.version).features[p.meters[j].slot].feature
-			m := &p.meters[j]
-			late[feature] = sum(late[feature], m.unbilled())
-		}
-	}
-	for _, u := range usageLines(r.catalog, b.closed, b.runSpan, reading) {
+	for _, u := range usageLines(r.catalog, b.closed, rated) {
 		key := [2]uint32{u.span, u.feature}
 		t := at(b.tallies, key)
 		delete(b.tallies, key) // a late line counts what came after this one
@@ -300,9 +276,5 @@ func (r *recount) usage(b *book, x *Explanation) {
 			x.FirstIndex = t.first
 		}
 		x.LastIndex = max(x.LastIndex, t.last)
-	}
-	// any order: each feature has its own sum.
-	for feature, units := range late {
-		b.run[feature] = sum(b.run[feature], units)
 	}
 }

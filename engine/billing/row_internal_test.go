@@ -78,7 +78,9 @@ func TestCountersAreWhatWasWritten(t *testing.T) {
 			c.Write(first+uint32(i), &want[i])
 			for i := range want {
 				require.Equal(t, want[i], c.Read(first+uint32(i)))
-				require.Equal(t, want[i].used, c.Used(first+uint32(i)))
+				for _, f := range []*planFeature{{}, {accumulate: true}} {
+					require.Equal(t, want[i].reading(f), c.Reading(first+uint32(i), f))
+				}
 			}
 		}
 	})

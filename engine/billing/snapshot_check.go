@@ -83,7 +83,7 @@ func (s *state) subscriptionsConsistent() error {
 			return damaged("subscription %d has no plan", row)
 		}
 		if b.cancelMode > CancelAtPeriodEnd || b.periodEnd <= b.periodStart ||
-			b.spanStart < b.periodStart || b.runSpan > b.span {
+			b.spanStart < b.periodStart {
 			return damaged("subscription %d is in no state", row)
 		}
 	}
@@ -171,6 +171,7 @@ func (s *state) ownedConsistent() error {
 func (s *state) spansConsistent() error {
 	spans, meters := make(visited, s.spans.Len()+1), make(visited, s.meters.Len()+1)
 	unpaid, changes := make(visited, s.invoices.Len()+1), make(visited, s.planChanges.Len()+1)
+	sequences := make(visited, s.sequences.Len()+1)
 	for row := uint32(1); row <= s.subscriptions.Len(); row++ {
 		b := s.subscriptions.Whole(row)
 		c := s.catalogOf(b.customer)
@@ -201,6 +202,11 @@ func (s *state) spansConsistent() error {
 			if !unpaid.meet(at) || s.invoices.Read(at).subscription != row ||
 				!s.invoices.Read(at).status.open() {
 				return damaged("the unpaid invoices of subscription %d", row)
+			}
+		}
+		for at := b.firstSequence; at != 0; at = s.sequences.Read(at).next {
+			if !sequences.meet(at) || !s.sequences.Read(at).fits(c) {
+				return damaged("the sequences of subscription %d", row)
 			}
 		}
 		if err := s.planChangesConsistent(row, changes); err != nil {

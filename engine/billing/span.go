@@ -33,14 +33,11 @@ var spanCodec = page.Codec[span]{
 	},
 }
 
-// meter is what a feature of a closed span counted. Features that counted nothing, and whose tiers
-// held nothing, have none.
+// meter is what a feature of a closed span counted. Features that counted nothing have none.
 type meter struct {
 	// quantity is what was counted, covered the part of it that credits have paid, invoiced the
 	// part of the rest that invoices have.
 	quantity, covered, invoiced decimal.Decimal
-	// before is what the tiers held already when the span began: 0 where usage is reset.
-	before decimal.Decimal
 	// forgiven is what of invoiced only VOID invoices have: nobody pays for it, so that nothing comes
 	// back when it is corrected away. Below zero: what a VOID invoice would have given back.
 	forgiven decimal.Decimal
@@ -51,15 +48,13 @@ type meter struct {
 var meterCodec = page.Codec[meter]{
 	Append: func(dst []byte, m *meter) []byte {
 		dst = appendDecimal(appendDecimal(dst, m.quantity), m.covered)
-		dst = appendDecimal(appendDecimal(dst, m.invoiced), m.before)
-		dst = appendDecimal(dst, m.forgiven)
+		dst = appendDecimal(appendDecimal(dst, m.invoiced), m.forgiven)
 		return appendU32(appendU32(dst, m.next), m.slot)
 	},
 	Read: func(src []byte, m *meter) ([]byte, error) {
 		r := reader{rest: src}
 		m.quantity, m.covered = r.decimal(), r.decimal()
-		m.invoiced, m.before = r.decimal(), r.decimal()
-		m.forgiven = r.decimal()
+		m.invoiced, m.forgiven = r.decimal(), r.decimal()
 		m.next, m.slot = r.u32(), r.u32()
 		return r.rest, r.err
 	},
@@ -68,17 +63,18 @@ var meterCodec = page.Codec[meter]{
 // base is where a counter's current span began, kept only where that is not 0: usage that
 // accumulates, and usage that a plan change cut.
 type base struct {
-	// origin is the reading at which the tiers begin, opened the one up to which spans are closed.
-	origin, opened decimal.Decimal
+	// rated is how many units lines have priced of an accumulating feature under the present plan
+	// version, opened the reading up to which spans are closed.
+	rated, opened decimal.Decimal
 }
 
 var baseCodec = page.Codec[base]{
 	Append: func(dst []byte, b *base) []byte {
-		return appendDecimal(appendDecimal(dst, b.origin), b.opened)
+		return appendDecimal(appendDecimal(dst, b.rated), b.opened)
 	},
 	Read: func(src []byte, b *base) ([]byte, error) {
 		r := reader{rest: src}
-		b.origin, b.opened = r.decimal(), r.decimal()
+		b.rated, b.opened = r.decimal(), r.decimal()
 		return r.rest, r.err
 	},
 }

@@ -34,11 +34,12 @@ const (
 	tableCheckouts   = 43
 	tablePayments    = 44
 	tableSpans       = 7
-	tableMeters      = 8
 	tableBases       = 9
 	tableBalances    = 10
 	tablePlanChanges = 11
 	tableCorrections = 12
+	tableSequences   = 13
+	tableMeters      = 14 // 8 were meters that held where their tiers began
 
 	tableWebhookEndpoints = 48
 	tableWebhookTexts     = 49
@@ -90,6 +91,7 @@ type state struct {
 	spans         *page.Table[span]
 	meters        *page.Table[meter]
 	bases         *page.Table[base]
+	sequences     *page.Table[sequence]
 	balances      *page.Table[balance]
 	planChanges   *page.Table[planChange]
 	corrections   *page.Table[correction]
@@ -218,6 +220,7 @@ func newState() *state {
 	s.spans = page.NewTable(s.store, tableSpans, spanCodec)
 	s.meters = page.NewTable(s.store, tableMeters, meterCodec)
 	s.bases = page.NewTable(s.store, tableBases, baseCodec)
+	s.sequences = page.NewTable(s.store, tableSequences, sequenceCodec)
 	s.balances = page.NewTable(s.store, tableBalances, balanceCodec)
 	s.planChanges = page.NewTable(s.store, tablePlanChanges, planChangeCodec)
 	s.corrections = page.NewTable(s.store, tableCorrections, correctionCodec)

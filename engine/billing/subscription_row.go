@@ -41,8 +41,9 @@ type subscriptionRest struct {
 	cancelledAt, adjustAt int64
 	// spanStart is where the present span begins: the period's start, or a plan change within it.
 	spanStart int64
-	// span numbers the spans from 0; runSpan is the first one since the last plan change.
-	span, runSpan uint32
+	span      uint32 // numbers the spans from 0
+	// firstSequence is the row of the sequences of plan versions that it has left; 0: none.
+	firstSequence uint32
 	// baseVersion is the plan version at the period's start, whose price a period in arrears bills.
 	baseVersion uint32
 	// Rows: counters' bases (0: none), plan changes.
@@ -76,7 +77,7 @@ func appendSubscription(dst []byte, b *subscription) []byte {
 	dst = appendU32(appendU32(dst, b.firstCounter), b.firstBase)
 	dst = appendU32(appendU32(dst, b.firstSpan), b.firstUnpaid)
 	dst = appendU32(appendU32(appendU32(dst, b.firstChange), b.lastChange), b.pending)
-	dst = appendU32(appendU32(appendU32(dst, b.period), b.span), b.runSpan)
+	dst = appendU32(appendU32(appendU32(dst, b.period), b.span), b.firstSequence)
 	dst = appendU32(appendU32(dst, b.months), b.adjustments)
 	dst = appendU16(appendU16(appendU16(dst, b.counters), b.room), b.graceDays)
 	return append(dst, byte(b.cancelMode))
@@ -95,7 +96,7 @@ func readSubscription(src []byte, b *subscription) ([]byte, error) {
 	b.firstCounter, b.firstBase = r.u32(), r.u32()
 	b.firstSpan, b.firstUnpaid = r.u32(), r.u32()
 	b.firstChange, b.lastChange, b.pending = r.u32(), r.u32(), r.u32()
-	b.period, b.span, b.runSpan = r.u32(), r.u32(), r.u32()
+	b.period, b.span, b.firstSequence = r.u32(), r.u32(), r.u32()
 	b.months, b.adjustments = r.u32(), r.u32()
 	b.counters, b.room, b.graceDays = r.u16(), r.u16(), r.u16()
 	b.cancelMode = CancelMode(r.u8())

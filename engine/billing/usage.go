@@ -405,8 +405,8 @@ func (u *usage) count(t *turn, c *RecordUsage) engine.Outcome {
 		return engine.OutcomeOverflow
 	}
 	total := *sum
-	if u.ahead && f.accumulate {
-		if total, ok = total.Add(u.counted.used); !ok {
+	if f.accumulate {
+		if total, ok = u.counted.used.Add(u.counted.next); !ok {
 			return engine.OutcomeOverflow
 		}
 	}
@@ -443,7 +443,7 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 			lock.Unlock()
 		}
 	case u.place.counter != 0:
-		before := t.counters.Used(u.place.counter)
+		before := t.counters.Reading(u.place.counter, u.place.feature)
 		lock := t.stripe(u.customer)
 		lock.Lock()
 		t.counters.Write(u.place.counter, &u.counted)

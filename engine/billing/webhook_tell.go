@@ -115,14 +115,16 @@ func (t *turn) reached(l *ledger) (told []WebhookMessage) {
 	}
 	before, now := l.catalog.version(l.was.version), l.version()
 	for i := range now.features {
-		f, used := &now.features[i], l.counters[i].used
+		f := &now.features[i]
+		used := l.counters[i].reading(f)
 		if !f.full(used) {
 			continue
 		}
 		slot, carried := before.slot(f.feature)
 		goesOn := l.was.period == l.b.period || f.accumulate
 		if carried && goesOn && int(slot) < int(l.was.counters) &&
-			before.features[slot].full(t.counters.Used(l.was.firstCounter+slot)) {
+			before.features[slot].full(
+				t.counters.Reading(l.was.firstCounter+slot, &before.features[slot])) {
 			continue // it was before
 		}
 		told = append(told, limitMessage(&l.b.usualSubscription, l.catalog, f, used))
@@ -146,8 +148,8 @@ func (t *turn) tellReached(u *usage, before decimal.Decimal) {
 	b := t.subscriptions.Read(u.place.subscription)
 	e := t.environment(t.customers.Read(u.customer).env)
 	if f := u.place.feature; e.wants(WebhookLimitReached) && !f.full(before) &&
-		f.full(u.counted.used) {
-		m := limitMessage(&b.usualSubscription, e.catalog.Load(), f, u.counted.used)
+		f.full(u.counted.reading(f)) {
+		m := limitMessage(&b.usualSubscription, e.catalog.Load(), f, u.counted.reading(f))
 		m.At = u.recordedAt
 		t.tell(e, u.customer, &m)
 	}

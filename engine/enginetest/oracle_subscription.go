@@ -26,10 +26,10 @@ type OracleSubscription struct {
 	waiting                func(now int64) // issues the invoice that waits until issueAt
 	spans                  []*oracleSpan   // the last one is open, unless the subscription has ended
 	ahead                  []*OracleEvent
-	run                    int                 // number of the first span since the last plan change
-	billedRun              map[string]*big.Rat // of accumulating features, what is billed of the run
-	chain                  map[string]int      // from which span on a feature's counter counts
-	vague                  map[string]bool     // features whose counter has two readings
+	// billed is what lines have of accumulating features, by the plan version that they count under.
+	billed map[*OraclePlan]map[string]*big.Rat
+	chain  map[string]int  // from which span on a feature's counter counts
+	vague  map[string]bool // features whose counter has two readings
 }
 
 // OracleEvent is a usage event. Where no span has it, it is recorded and unpriced.
@@ -49,9 +49,8 @@ type oracleSpan struct {
 	start, end     int64
 	events         []*OracleEvent
 	billed         bool
-	// before is what the tiers held of a feature when the span closed, invoiced what of its units
-	// is on invoices.
-	before, invoiced map[string]*big.Rat
+	// invoiced is what of a feature's units is on invoices.
+	invoiced map[string]*big.Rat
 	// unpaid is what of invoiced is on VOID invoices, and has not been corrected away since.
 	unpaid map[string]*big.Rat
 }
@@ -74,7 +73,7 @@ func (c *OracleCustomer) Subscribe(p *OraclePlan, now int64) *OracleSubscription
 	}
 	s := &OracleSubscription{
 		Plan: p, base: p, customer: c, anchor: now, periodStart: now,
-		billedRun: map[string]*big.Rat{}, chain: map[string]int{}, vague: map[string]bool{},
+		billed: map[*OraclePlan]map[string]*big.Rat{}, chain: map[string]int{}, vague: map[string]bool{},
 		Unlisted: map[string]*big.Rat{},
 	}
 	s.months = p.Months
@@ -92,8 +91,7 @@ func (c *OracleCustomer) Subscribe(p *OraclePlan, now int64) *OracleSubscription
 func (s *OracleSubscription) open(at int64) {
 	s.spans = append(s.spans, &oracleSpan{
 		number: len(s.spans), period: s.period, plan: s.Plan, start: at,
-		before: map[string]*big.Rat{}, invoiced: map[string]*big.Rat{},
-		unpaid: map[string]*big.Rat{},
+		invoiced: map[string]*big.Rat{}, unpaid: map[string]*big.Rat{},
 	})
 }
 
@@ -207,16 +205,9 @@ func (s *OracleSubscription) close(at int64, next *OraclePlan, period, ends bool
 	s.ahead = ahead
 	for i := range p.plan.Features {
 		f := &p.plan.Features[i]
-		p.before[f.Key], p.invoiced[f.Key] = new(big.Rat), new(big.Rat)
-		p.unpaid[f.Key] = new(big.Rat)
-		if f.Accumulate {
-			p.before[f.Key].Set(s.billed(f.Key))
-		}
+		p.invoiced[f.Key], p.unpaid[f.Key] = new(big.Rat), new(big.Rat)
 	}
 	old := s.Plan
-	if next != old {
-		s.run, s.billedRun = p.number+1, map[string]*big.Rat{}
-	}
 	if period {
 		s.period++
 	}
@@ -234,14 +225,32 @@ func (s *OracleSubscription) close(at int64, next *OraclePlan, period, ends bool
 		if old.feature(f.Key) == nil || period && !f.Accumulate {
 			s.chain[f.Key], s.vague[f.Key] = s.last().number, false
 		}
+		// A version that it had before: its limit compares what it has compared then, too.
+		if f.Accumulate && next != old && s.had(next) {
+			s.vague[f.Key] = true
+		}
 	}
 }
 
-func (s *OracleSubscription) billed(feature string) *big.Rat {
-	if s.billedRun[feature] == nil {
-		s.billedRun[feature] = new(big.Rat)
+// had says that a span before the last one was under a plan version.
+func (s *OracleSubscription) had(p *OraclePlan) bool {
+	for _, span := range s.spans[:len(s.spans)-1] {
+		if span.plan == p {
+			return true
+		}
 	}
-	return s.billedRun[feature]
+	return false
+}
+
+// lined is how many units of an accumulating feature lines have, under one plan version.
+func (s *OracleSubscription) lined(p *OraclePlan, feature string) *big.Rat {
+	if s.billed[p] == nil {
+		s.billed[p] = map[string]*big.Rat{}
+	}
+	if s.billed[p][feature] == nil {
+		s.billed[p][feature] = new(big.Rat)
+	}
+	return s.billed[p][feature]
 }
 
 // invoice begins an invoice of the present period.
@@ -298,8 +307,8 @@ func (s *OracleSubscription) line(
 		for _, total := range []*big.Rat{p.unpaid[f.Key], p.invoiced[f.Key]} {
 			total.Add(total, free)
 		}
-		if p.number >= s.run && f.Accumulate {
-			s.billed(f.Key).Add(s.billed(f.Key), free)
+		if f.Accumulate {
+			s.lined(p.plan, f.Key).Add(s.lined(p.plan, f.Key), free)
 		}
 		units.Sub(units, free)
 		if s.Unlisted[f.Key] == nil {
@@ -310,10 +319,11 @@ func (s *OracleSubscription) line(
 	if units.Sign() == 0 {
 		return
 	}
-	before := new(big.Rat).Add(p.before[f.Key], p.invoiced[f.Key])
-	if p.number >= s.run && f.Accumulate {
-		before.Set(s.billed(f.Key))
-		s.billedRun[f.Key].Add(s.billedRun[f.Key], units)
+	before := new(big.Rat).Set(p.invoiced[f.Key])
+	if f.Accumulate {
+		lined := s.lined(p.plan, f.Key)
+		before.Set(lined)
+		lined.Add(lined, units)
 	}
 	p.invoiced[f.Key].Add(p.invoiced[f.Key], units)
 	if f.Model.Name == "included" {

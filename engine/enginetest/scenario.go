@@ -55,6 +55,7 @@ var words = map[string]func(*scenario, *line) string{
 	"events":       (*scenario).events,
 	"invoices":     (*scenario).invoices,
 	"invoice-list": (*scenario).invoiceList,
+	"usage-lines":  (*scenario).usageLines,
 	"pay":          (*scenario).pay,
 	"stats":        (*scenario).stats,
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
 )
 
 // invoiceList lists a page of a customer's invoices with the kinds of their lines:
@@ -66,5 +67,30 @@ func listed(page *billing.InvoicePage) string {
 	if page.More {
 		b.WriteString("more\n")
 	}
+	return b.String()
+}
+
+// usageLines prints the lines of a customer's invoices that bill usage, and what they add up to.
+func (s *scenario) usageLines(l *line) string {
+	env := s.environment(l)
+	c, ok := s.m.Customer(env, l.word(0))
+	if !ok {
+		return "unknown"
+	}
+	var b strings.Builder
+	total := decimal.Decimal{}
+	for _, v := range s.m.Invoices(env, c.Row) {
+		for i := range v.Items {
+			item := &v.Items[i]
+			if item.FeatureKey == "" {
+				continue
+			}
+			fmt.Fprintf(&b, "%d %s of %s to %s: %s %s = %s\n", v.Number, item.Kind,
+				show(item.PeriodStart)[:10], show(item.PeriodEnd)[:10], item.Quantity, item.FeatureKey,
+				item.Amount)
+			total, _ = total.Add(item.Amount)
+		}
+	}
+	fmt.Fprintf(&b, "total %s\n", total)
 	return b.String()
 }
