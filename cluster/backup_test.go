@@ -258,12 +258,15 @@ func TestFolderIsOfOneCluster(t *testing.T) {
 	require.ErrorIs(t, err, ErrOtherCluster)
 
 	c = aConfig(t.TempDir())
-	text := `{"format":3}`
-	require.NoError(t, os.WriteFile(filepath.Join(c.Dir, folderFile), []byte(text), 0o600))
-	_, err = Open(c)
-	require.ErrorIs(t, err, ErrNewerData)
-	require.ErrorContains(t, err, "start the version that wrote it")
-	for _, text := range []string{"", "{", `{"format":0}`, `{"format":1,"cluster":"xy"}`} {
+	for text, refused := range map[string]error{
+		`{"format":4}`: ErrNewerData, `{"format":2,"version":2}`: ErrOlderData,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(c.Dir, folderFile), []byte(text), 0o600))
+		_, err = Open(c)
+		require.ErrorIs(t, err, refused)
+		require.ErrorContains(t, err, "start the ")
+	}
+	for _, text := range []string{"", "{", `{"format":0}`, `{"format":3,"cluster":"xy"}`} {
 		require.NoError(t, os.WriteFile(filepath.Join(c.Dir, folderFile), []byte(text), 0o600))
 		_, err = Open(c)
 		require.ErrorContains(t, err, "cannot be read", text)

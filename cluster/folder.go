@@ -16,10 +16,9 @@ import (
 const (
 	// folderFile says what the data folder is.
 	folderFile = "folder.json"
-	// folderFormat is the newest version of the layout of a data folder that this build reads. What
-	// has no cluster version is still format 1: builds that know of none may go on with it, and
-	// refuse the other.
-	folderFormat = 2
+	// folderFormat is the version of the layout of a data folder: the one that this build reads and
+	// writes. Formats 1 and 2 are of builds before the first release, which nothing reads any more.
+	folderFormat = 3
 	// restoringMark is there as long as a restore is not finished.
 	restoringMark = "restoring"
 	// identityBytes is the length of a cluster's identity.
@@ -29,6 +28,9 @@ const (
 var (
 	// ErrNewerData says that a data folder was written by a newer build. Nothing was changed.
 	ErrNewerData = errors.New("cluster: the data folder was written by a newer version")
+	// ErrOlderData says that a data folder was written by a build from before the first release.
+	// Nothing was changed.
+	ErrOlderData = errors.New("cluster: the data folder was written by an unreleased build")
 	// ErrHalfRestored says that a restore into the folder did not come to its end.
 	ErrHalfRestored = errors.New("cluster: a restore into this folder was not finished")
 	// ErrOtherCluster says that a data folder belongs to another cluster than the configuration names.
@@ -37,7 +39,7 @@ var (
 
 // folder is what a data folder says of itself.
 type folder struct {
-	// Format is 2 with a Version, else 1.
+	// Format is folderFormat.
 	Format int `json:"format"`
 	// Cluster is the identity of the cluster, in hex; "" of one that was never restored.
 	Cluster string `json:"cluster,omitempty"`
@@ -109,6 +111,10 @@ func (f folder) fits(dir, wanted string, known uint32) error {
 		return fmt.Errorf("%w: %s has format %d, this build knows up to %d: "+
 			"start the version that wrote it, or empty the folder and let this node join again",
 			ErrNewerData, dir, f.Format, folderFormat)
+	case f.Format < folderFormat:
+		return fmt.Errorf("%w: %s has format %d, this build reads %d: "+
+			"start the build that wrote it, or begin with an empty folder",
+			ErrOlderData, dir, f.Format, folderFormat)
 	case f.Version > known:
 		return fmt.Errorf("%w: the cluster of %s agreed on version %d, this build knows up to %d: "+
 			"start the version that ran here, or a newer one", ErrNewerData, dir, f.Version, known)
@@ -139,10 +145,7 @@ func readFolder(dir string) (f folder, err error) {
 }
 
 func (f folder) write(dir string) error {
-	f.Format = 1
-	if f.Version > 0 {
-		f.Format = folderFormat
-	}
+	f.Format = folderFormat
 	text, err := json.Marshal(f)
 	if err != nil {
 		return fmt.Errorf("cluster: data folder: %w", err)

@@ -16,8 +16,7 @@ type greeting struct {
 	Disk string `json:"disk"`
 	HTTP string `json:"http,omitempty"`
 	Ops  string `json:"ops,omitempty"`
-	// Version is the newest cluster version that the build of whoever speaks knows; builds before
-	// version 1 do not say.
+	// Version is the newest cluster version that the build of whoever speaks knows.
 	Version uint32 `json:"version,omitempty"`
 	// WantNode and WantDisk are whom the dialling end expects; "" is anybody.
 	WantNode string `json:"wantNode,omitempty"`

@@ -175,7 +175,7 @@ func TestOlderBuildsAreRefused(t *testing.T) {
 		c.stop(back)
 		noted, err := readFolder(filepath.Join(c.dir, back))
 		require.NoError(t, err)
-		require.Equal(t, folder{Format: 2, Version: next}, noted, "builds that know format 1 refuse it")
+		require.Equal(t, folder{Format: folderFormat, Version: next}, noted)
 		versions[back] = known
 		_, err = Open(c.config(back))
 		require.ErrorIs(t, err, ErrNewerData)

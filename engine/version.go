@@ -6,16 +6,11 @@ import (
 	"fmt"
 )
 
-// Version is the newest cluster version that this build knows. It is raised by one, once for a
-// release, whenever entries, snapshots or what commands do become something that older builds do
-// not understand; kinds that came with it get a row in their machine's table of Since.
-//
-//	0  builds that do not know of versions
-//	1  SetVersion; billing's kinds from 181 on, workspace's from 46 on; a flow's new name is no new
-//	   version of it, and a paid purchase answers for its key
-//	2  nothing of its own: builds of version 1 from before the one named in the test of upgrades
-//	   disagree about commands of the workspace machine, and cannot be mixed with later ones
-const Version uint32 = 2
+// Version is the newest cluster version that this build knows: 1, the first release. It is raised
+// by one, once per release, when entries, snapshots or the effects of commands change in a way that
+// older builds do not understand; kinds that came with it get a row in their machine's table of
+// Since. A log that has not agreed on a version is at 0.
+const Version uint32 = 1
 
 // ErrNewerVersion says that a log, a snapshot or a data folder belongs to a cluster whose version
 // this build does not know. It is wrapped with what to do.

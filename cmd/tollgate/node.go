@@ -305,12 +305,9 @@ func (n *node) proposeLimits(proposer server.Proposer) {
 	wanted := billing.SetLimits{
 		KeyRetentionMS: n.settings.Limits.KeyRetention.Milliseconds(),
 		WindowMS:       n.settings.Limits.EventWindow.Milliseconds(),
-		MaxKeys:        n.settings.MaxKeysAtFirst(),
+		MaxKeys:        n.settings.MaxKeys(), MaxKeysInMemory: n.settings.MaxKeysInMemory(),
 
 		AuditRetentionMS: n.settings.Limits.AuditRetention.Milliseconds(),
-	}
-	if agreed, _ := n.machine.Version(); agreed > 0 { // older builds do not know it
-		wanted.MaxKeys, wanted.MaxKeysInMemory = n.settings.MaxKeys(), n.settings.MaxKeysInMemory()
 	}
 	// What is wanted may be more than there can be: it is not to be proposed again and again.
 	if now := n.machine.Limits(); wanted.Over(now) == now {

@@ -262,11 +262,6 @@ func policyOf(s *config.Workspaces) workspace.SetPolicy {
 
 func (n *node) proposePolicy() {
 	wanted := policyOf(&n.settings.Workspaces)
-	agreed, _ := n.tenants.machine.Version()
-	if agreed < n.tenants.machine.Since(workspace.KindNoteUse) {
-		// A node that does not know of these yet could not read them.
-		wanted.UnclaimedMS, wanted.EmptyMS = 0, 0
-	}
 	if n.tenants.machine.Policy() == wanted {
 		return
 	}

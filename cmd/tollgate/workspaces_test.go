@@ -12,9 +12,8 @@ import (
 	workspaceapi "tollgate/server/workspace"
 )
 
-// workspaceTools is the API of a group that has agreed on this build's version.
+// workspaceTools is the API of a group.
 func workspaceTools(t *testing.T, g *servertest.Workspaces) *workspaceapi.API {
-	g.Agree()
 	made, err := workspaceapi.New(workspaceapi.Config{
 		Machine: g.Machine, Proposer: g, Reader: g, PublicURL: "http://x.example", Payments: true,
 		QuoteKey: [32]byte{1}, Inspector: inspect.New(nil, nil),

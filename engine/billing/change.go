@@ -139,12 +139,11 @@ func (t *turn) recordLimits(before, after *Limits) {
 	if *before == *after {
 		return
 	}
-	values := []FieldChange{{
-		"maxKeysInMemory", strconv.FormatUint(before.memoryKeys(), 10),
-		strconv.FormatUint(after.memoryKeys(), 10),
-	}}
-	if before.memoryKeys() == after.memoryKeys() { // builds of version 0 do not know it
-		values = nil
+	var values []FieldChange
+	if was, is := before.memoryKeys(), after.memoryKeys(); was != is {
+		values = []FieldChange{{
+			"maxKeysInMemory", strconv.FormatUint(was, 10), strconv.FormatUint(is, 10),
+		}}
 	}
 	number := func(v int64) string { return strconv.FormatInt(v, 10) }
 	t.note(change{Actor: "configuration", Action: "limits.set", Values: append([]FieldChange{

@@ -22,7 +22,7 @@ type UsageRef struct {
 	Owner    uint32 // the customer's row
 	Hash     uint64 // xxHash64 of Payload
 	Payload  []byte // usageEntry
-	// Event is the event's number in the journal, from 1; 0 in what older builds have proposed.
+	// Event is the event's number in the journal, from 1.
 	Event uint64
 }
 
@@ -193,7 +193,7 @@ func (t *turn) openCorrection(env uint32, key *[16]byte, ref *UsageRef) (
 		t.customers.Read(ref.Owner).env != env || !t.ownDraws(ref.Owner, k.original.Draws) {
 		return nil, engine.OutcomeUsageUnknown
 	}
-	if !ref.kept(t, key) {
+	if !ref.kept(t) {
 		return nil, engine.OutcomeUsageFinal
 	}
 	if !t.advanceCustomer(ref.Owner, k.now) { // the pools are as of now, too
@@ -439,11 +439,8 @@ func (m *Machine) FindUsage(
 		return ref, false, fmt.Errorf("billing: usage event %d has another key", number)
 	}
 	ref = UsageRef{
-		Index: r.Index, Position: r.Position, Owner: r.Owner,
+		Event: number, Index: r.Index, Position: r.Position, Owner: r.Owner,
 		Hash: xxhash.Sum64(r.Payload), Payload: append([]byte(nil), r.Payload...),
-	}
-	if agreed, _ := m.Version(); agreed > 0 {
-		ref.Event = number
 	}
 	return ref, c.Env == env, nil
 }

@@ -180,23 +180,11 @@ func (m *Machine) numberOf(keys idempotency.Finder, key [16]byte) (n uint64, ok 
 	return v.Number, v.Found && v.Number >= span.Base, nil
 }
 
-// kept says that an event's key is kept. Builds before cluster version 1 did not number events in
-// what they proposed, and demoted no keys.
-func (r *UsageRef) kept(t *turn, key *[16]byte) bool {
-	if r.Event == 0 {
-		_, used := t.keys.Find(*key)
-		return used
-	}
-	return t.keys.Kept(r.Event - 1)
-}
+// kept reports whether an event's key is kept.
+func (r *UsageRef) kept(t *turn) bool { return r.Event != 0 && t.keys.Kept(r.Event-1) }
 
 // forgettable says that the key of a corrected event was dropped. Its event was recorded before its
-// first correction: so it is gone when no key is kept from before that. That a key is in memory is
-// what builds of cluster version 0 ask.
+// first correction: so it is gone when no key is kept from before that.
 func (c *correction) forgettable(t *turn) bool {
-	if t.version.Load() == 0 {
-		_, used := t.keys.Find(c.key)
-		return !used
-	}
 	return c.stamp < t.keys.Oldest()
 }

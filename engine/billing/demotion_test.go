@@ -70,7 +70,7 @@ func TestDemotionChangesNoOutcome(t *testing.T) {
 			}
 			sent = append(sent, records[fresh:]...)
 			span, first := m.KeySpan(), nothing
-			if agreed, _ := m.Version(); agreed > 0 && rapid.Bool().Draw(t, "demotes") {
+			if rapid.Bool().Draw(t, "demotes") {
 				first = demotion(rapid.Uint64Range(0, span.Next).Draw(t, "through"))
 			}
 			behind := func(first engine.Record) []engine.Record {
@@ -101,7 +101,6 @@ func demotable(t *testing.T) (*billing.Machine, *enginetest.Log, *enginetest.Sou
 	t.Helper()
 	m := billing.New(billing.Config{})
 	l := enginetest.NewLog(m, enginetest.Epoch)
-	l.DoPayload(engine.KindSetVersion, engine.AppendSetVersion(nil, 1))
 	enginetest.NewAccount(l, enginetest.TokenPlan())
 	enginetest.NewCustomer(l, "ada", "llm-team")
 	for _, key := range []string{"a", "b", "c"} {

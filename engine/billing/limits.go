@@ -25,7 +25,7 @@ type SetLimits struct {
 	AuditRetentionMS int64
 	// MaxKeysInMemory is how many of the keys stay in memory; older ones are in files, of which memory
 	// has 1.5 bytes a key at the most. Where files do not come to it, there may be four times as many,
-	// and no more. 0 leaves it as it is. Builds of cluster version 0 do not know it.
+	// and no more. 0 leaves it as it is.
 	MaxKeysInMemory uint64
 }
 

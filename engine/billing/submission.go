@@ -50,15 +50,10 @@ var submitted = map[engine.Kind]func(m *Machine, payload []byte) (command, error
 	KindAmendUsage:            decodeFields[AmendUsage],
 }
 
-// submittedSince are the cluster versions from which on Submit carries a command; builds of before
-// cannot read it. The others it has always carried.
-var submittedSince = map[engine.Kind]uint32{KindAmendUsage: 2}
-
 // Repeatable makes the record of a command that is safe to send again, whatever happens in between:
 // the command's own, or a Submit around it, which mint names.
 func (m *Machine) Repeatable(kind engine.Kind, payload []byte, mint func() [16]byte) engine.Record {
-	agreed, _ := m.Version()
-	if submitted[kind] == nil || agreed < submittedSince[kind] {
+	if submitted[kind] == nil {
 		return engine.Record{Kind: kind, Payload: payload}
 	}
 	c := Submit{ID: mint(), Kind: kind, Payload: payload}

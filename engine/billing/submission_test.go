@@ -15,21 +15,11 @@ import (
 	"tollgate/engine/wire"
 )
 
-// submitted is a command's record as servers of a cluster that has agreed on this build's version
-// propose it, under a name of its own.
+// submitted is a command's record as servers propose it, under a name of its own.
 func submitted(kind engine.Kind, payload []byte, name string) engine.Record {
-	return agreed.Repeatable(kind, payload, func() [16]byte { return enginetest.ID(name) })
+	mint := func() [16]byte { return enginetest.ID(name) }
+	return billing.New(billing.Config{}).Repeatable(kind, payload, mint)
 }
-
-// agreed is a machine that has agreed on this build's version.
-var agreed = func() *billing.Machine {
-	m := billing.New(billing.Config{})
-	log, version := enginetest.NewLog(m, 1), engine.AppendSetVersion(nil, engine.Version)
-	if _, err := log.Apply(engine.Record{Kind: engine.KindSetVersion, Payload: version}); err != nil {
-		panic(err)
-	}
-	return m
-}()
 
 // TestRecordsAreSafeToSendAgainLater: the cluster proposes a record again whose answer was lost,
 // and others' records may have come in between. What was carried out is not carried out again.
@@ -168,24 +158,6 @@ func TestWhatOthersDidStands(t *testing.T) {
 		restoredLog := enginetest.NewLog(restored(t, enginetest.Snapshot(t, d.m)), d.Stamp)
 		r := submitted(row[0].kind, wire.Encode(nil, row[0].c), fmt.Sprint(name, 0))
 		require.Equal(t, engine.OutcomeDone, restoredLog.DoPayload(r.Kind, r.Payload).Outcome)
-	}
-}
-
-// TestAnAmendmentIsSubmittedFromVersion2On: builds of before do not know that it may be.
-func TestAnAmendmentIsSubmittedFromVersion2On(t *testing.T) {
-	for version, kind := range map[uint32]engine.Kind{
-		0: billing.KindAmendUsage, 1: billing.KindAmendUsage, 2: billing.KindSubmit,
-	} {
-		m := billing.New(billing.Config{})
-		log := enginetest.NewLog(m, 1)
-		if version > 0 {
-			_, err := log.Apply(engine.Record{
-				Kind: engine.KindSetVersion, Payload: engine.AppendSetVersion(nil, version),
-			})
-			require.NoError(t, err)
-		}
-		r := m.Repeatable(billing.KindAmendUsage, nil, func() [16]byte { return [16]byte{1} })
-		require.Equal(t, kind, r.Kind, "version %d", version)
 	}
 }
 

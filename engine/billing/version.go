@@ -2,8 +2,9 @@ package billing
 
 import "tollgate/engine"
 
-// since says from which cluster version on the kinds may be proposed that not every build knows.
-var since = [...]engine.Since{{First: KindNoteMembership + 1, Version: 1}}
+// since lists the cluster version from which each kind may be proposed, for kinds that older builds
+// do not know. The first release knows all of them.
+var since = [...]engine.Since{}
 
 // Since is from which cluster version on a kind may be proposed.
 func (m *Machine) Since(kind engine.Kind) uint32 { return engine.SinceOf(since[:], kind) }

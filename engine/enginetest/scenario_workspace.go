@@ -20,7 +20,6 @@ func RunWorkspace(t *testing.T, path string) {
 
 var workspaceWords = map[string]func(*workspaceScenario, *line) string{
 	"now":              (*workspaceScenario).now,
-	"upgrade":          (*workspaceScenario).upgrade,
 	"policy":           (*workspaceScenario).policy,
 	"signup":           (*workspaceScenario).signup,
 	"authenticate":     (*workspaceScenario).authenticate,
@@ -144,12 +143,6 @@ func (s *workspaceScenario) now(l *line) string {
 	s.log.Stamp = l.instant(l.word(0), s.log.Stamp)
 	s.log.DoPayload(engine.KindTick, nil)
 	return show(s.log.Stamp)
-}
-
-// upgrade agrees on the newest cluster version.
-func (s *workspaceScenario) upgrade(*line) string {
-	return s.outcome(s.log.DoPayload(engine.KindSetVersion,
-		engine.AppendSetVersion(nil, engine.Version)))
 }
 
 func (s *workspaceScenario) policy(l *line) string {

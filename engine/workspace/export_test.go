@@ -466,14 +466,11 @@ func (m *Machine) Memory() string {
 		s.flowBy.Bytes(), len(s.due)*24)
 }
 
-// KeepAtMost bounds the kept keys, as a build does that keeps fewer; none is spare.
+// KeepAtMost bounds the kept keys; none is spare.
 func (m *Machine) KeepAtMost(most uint64) {
 	s := m.state.Load()
 	s.requests.most, s.requests.spare = most, 0
 }
-
-// KeptAtMost is how many keys are kept.
-func (m *Machine) KeptAtMost() uint64 { return m.state.Load().requests.most }
 
 // ResolveAgain finds anew what all kept keys have made, as after a restore that read them first.
 func (m *Machine) ResolveAgain() bool {

@@ -210,11 +210,11 @@ func (t *turn) addFlow(c *SaveFlow, w *workspace) uint32 {
 }
 
 // renamed says that a document differs from a flow's in its name only: what was found, confirmed
-// and shown of the flow still holds. Builds of cluster version 0 know no such difference.
+// and shown of the flow still holds.
 func (t *turn) renamed(row uint32, d FlowDocument) bool {
 	before := t.document(row)
 	d.Name = before.Name
-	return t.version.Load() > 0 && d == before
+	return d == before
 }
 
 // changeFlow makes ready for another document, a new version: a changed setup restarts a passing

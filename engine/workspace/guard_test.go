@@ -360,7 +360,6 @@ func TestAChargeCountsInItsMonth(t *testing.T) {
 // charges the card that was saved meanwhile no second time; another under its key is refused.
 func TestAPaidPurchaseKeepsItsKey(t *testing.T) {
 	b := newBench(t)
-	workspace.Agree(b.m, engine.Version)
 	b.m.KeepAtMost(0)
 	require.Equal(t, workspace.ActionApprove, b.buys("first", "key", 1).Action)
 	b.approves("first")

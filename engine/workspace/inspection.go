@@ -368,7 +368,7 @@ func (t *turn) settleInspection(row uint32, r *run) {
 	case i.Previous != 0:
 		previous := t.inspections.Read(i.Previous)
 		changes := changesOf(previous.found().All, i.found().All)
-		if kind := judgeChanges(changes, t.version.Load()); kind != 0 {
+		if kind := judgeChanges(changes); kind != 0 {
 			t.notify(&w, notice{kind: kind, run: r})
 		}
 	}
@@ -397,12 +397,11 @@ var ranks = map[string]int{"no": 1, "partial": 2, "yes": 3}
 var burdens = map[string]bool{"authentication.requirement": true}
 
 // judgeChanges says what changes are notified as: a regression where any verdict is worse,
-// recovered where some are better and none is worse, 0 where nothing can be said. Builds before
-// cluster version 2 take each yes for the better verdict.
-func judgeChanges(changes []Change, version uint32) (kind NoticeKind) {
+// recovered where some are better and none is worse, 0 where nothing can be said.
+func judgeChanges(changes []Change) (kind NoticeKind) {
 	for i := range changes {
 		before, after := ranks[changes[i].Before.Verdict], ranks[changes[i].After.Verdict]
-		if burdens[changes[i].After.Field] && version >= 2 {
+		if burdens[changes[i].After.Field] {
 			before, after = after, before
 		}
 		switch {

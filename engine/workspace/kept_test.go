@@ -9,7 +9,7 @@ import (
 	"tollgate/engine/page"
 )
 
-// TestKeptAgreesWithAMap: whatever is kept, forgotten and widened, the newest of each key is found
+// TestKeptAgreesWithAMap: whatever is kept and forgotten, the newest of each key is found
 // until it is forgotten, and after a restore, too.
 func TestKeptAgreesWithAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -24,12 +24,7 @@ func TestKeptAgreesWithAMap(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			key := [16]byte{byte(rapid.IntRange(0, 9).Draw(t, "key"))}
 			switch now++; rapid.IntRange(0, 9).Draw(t, "step") {
-			case 0:
-				if k.most > 50 {
-					continue
-				}
-				k.widen(k.most * uint64(rapid.IntRange(1, 3).Draw(t, "wider")))
-			case 1, 2:
+			case 0, 1, 2:
 				forgotten = max(forgotten, now-int64(rapid.IntRange(0, 4).Draw(t, "kept")))
 				k.forget(forgotten)
 			case 3:

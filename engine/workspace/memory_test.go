@@ -10,19 +10,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/engine"
 	"tollgate/engine/enginetest"
 	"tollgate/engine/workspace"
 )
 
 // fill makes workspaces with flows and finished runs, as the memory budget has them.
 func fill(l *enginetest.Log, from, to, flows, runs int) {
-	l.DoPayload(engine.KindSetVersion, engine.AppendSetVersion(nil, engine.Version))
-	fillMore(l, from, to, flows, runs)
-}
-
-// fillMore is fill at the cluster version that there is.
-func fillMore(l *enginetest.Log, from, to, flows, runs int) {
 	policy := workspace.DefaultPolicy()
 	policy.SignupsPerHour, policy.RunsPerDay, policy.FreeRunsPerDay = 1<<31, 1<<31, 1<<31
 	policy.FreeRunsPerMonth = 1 << 31

@@ -77,7 +77,7 @@ func (c *NotePayment) apply(t *turn) engine.Outcome {
 	}
 	p := t.purchases.Read(row)
 	switch {
-	case c.Result == PaymentPaid && t.version.Load() > 1 && p.owed(c.Payment):
+	case c.Result == PaymentPaid && p.owed(c.Payment):
 		// Said before: it is on its way back, and pays nothing that waits again.
 	case p.Status == PurchaseProcessing,
 		p.Status == PurchaseCheckout && c.Result != PaymentDeclined:
@@ -104,9 +104,7 @@ func (t *turn) paid(row uint32, c *NotePayment) {
 	switch {
 	case c.Result == PaymentPaid:
 		p := t.change(row, &w, PurchaseSucceeded, 0)
-		if t.version.Load() > 1 {
-			t.purchaseWrite(row, (*purchase).setAside)
-		}
+		t.purchaseWrite(row, (*purchase).setAside)
 		p.Payment = c.Payment
 		if p.PaidMonth == 0 {
 			p.PaidMonth = l.Month

@@ -28,8 +28,7 @@ type SetPolicy struct {
 	UnclaimedMS, EmptyMS int64
 }
 
-// DefaultPolicy is what holds before the first SetPolicy. UnclaimedMS is 0 there: builds that do
-// not know of it can read the policy as long as nobody sets it.
+// DefaultPolicy is what holds before the first SetPolicy. Unclaimed workspaces are kept until then.
 func DefaultPolicy() SetPolicy {
 	return SetPolicy{
 		SignupsPerHour: 10, RunsPerDay: 10, FreeRunsPerDay: 50, FreeRunsPerMonth: 5,

@@ -260,9 +260,9 @@ func (c *RequestPurchase) apply(t *turn) engine.Outcome {
 const maxPurchasesSeen = 100
 
 // replayPaid says what replay would, of a purchase that was paid while no room was left for its
-// key: the purchase keeps the key as well. Builds of cluster version 0 ask only the keys.
+// key: the purchase keeps the key as well.
 func (t *turn) replayPaid(w *workspace, c *RequestPurchase) (made [16]byte, o engine.Outcome) {
-	if t.version.Load() == 0 || c.Key == ([16]byte{}) {
+	if c.Key == ([16]byte{}) {
 		return made, engine.OutcomeNone
 	}
 	next := w.Purchases

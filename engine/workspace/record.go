@@ -134,25 +134,6 @@ func (k *kept[T]) found(row uint32) {
 	k.by.Insert(k.hash(&key), row)
 }
 
-// widen lets so many be kept: as many as before, or twice that and more. Those that stand at the
-// ring's beginning, behind those at its end, move behind its end, and all are numbered anew.
-func (k *kept[T]) widen(most uint64) {
-	old := k.most
-	if k.most = most; k.to <= old || most == old {
-		return
-	}
-	first := k.from % old
-	k.from, k.to = first, first+k.to-k.from
-	for n := old; n < k.to; n++ {
-		was := uint32(n-old) + 1
-		row, next := k.table.Append()
-		*next = *k.table.Read(was)
-		if key := k.key(next); k.newest(&key) == was {
-			k.found(row)
-		}
-	}
-}
-
 // signups counts the workspaces that one address made in the hour that began at At.
 type signups struct {
 	Source [16]byte

@@ -56,8 +56,7 @@ func (p *purchase) owed(payment string) bool {
 }
 
 // setAside keeps what was paid while the purchase did not wait for it apart from the payment that
-// is to come: it stays the first of those to be sent back. Builds of cluster version 1 forget which
-// payment that was.
+// is to come: it stays the first of those to be sent back.
 func (p *purchase) setAside() {
 	if p.Refund {
 		p.Surplus = p.returns()

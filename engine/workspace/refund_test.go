@@ -66,7 +66,6 @@ func TestASnapshotHasReturnsAsTheyWere(t *testing.T) {
 func TestALatePaymentOfAPurchaseThatWaitsAgain(t *testing.T) {
 	for _, refunded := range []bool{false, true} {
 		b := newBench(t)
-		workspace.Agree(b.m, engine.Version)
 		id := enginetest.ID
 		pay := func(purchase [16]byte, payment string, result workspace.PaymentResult) {
 			b.done(workspace.KindNotePayment, &workspace.NotePayment{

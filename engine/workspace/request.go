@@ -11,9 +11,8 @@ const RequestRetentionMS = 30 * dayMS
 
 const (
 	// MaxRequests is how many Idempotency-Keys one group keeps at most: beyond it new ones are refused
-	// until older ones have expired. Builds of cluster version 0 kept fewer.
-	MaxRequests  = 6_000_000
-	maxRequests0 = 2_000_000
+	// until older ones have expired.
+	MaxRequests = 6_000_000
 	// spareRequests are those of MaxRequests that only purchases use which their owners have paid.
 	spareRequests = 10_000
 )
@@ -59,7 +58,7 @@ func (r *requestRow) set(at int64) { r.atHigh, r.atLow = uint16(at>>32), uint32(
 func (s *state) openRequests() {
 	record := recordCodec[request]()
 	s.requests = kept[requestRow]{
-		most: maxRequests0, spare: spareRequests, by: page.NewIndex(), hash: s.idHash,
+		most: MaxRequests, spare: spareRequests, by: page.NewIndex(), hash: s.idHash,
 		key: func(r *requestRow) [16]byte { return r.Key }, at: (*requestRow).at,
 	}
 	s.requests.table = page.NewTable(s.store, tableRequests, page.Codec[requestRow]{

@@ -34,9 +34,9 @@ func (b *bench) again() {
 	b.log.Machine = b.m
 }
 
-// TestMoreKeysAreKeptFromVersion1: a group that has kept as many as builds of version 0 keep, and
-// has gone round their ring, keeps more when all know version 1, and has forgotten none.
-func TestMoreKeysAreKeptFromVersion1(t *testing.T) {
+// TestKeysAreBounded: a group that keeps as many keys as it may refuses another until older ones
+// have expired.
+func TestKeysAreBounded(t *testing.T) {
 	b := newBench(t, func(p *workspace.SetPolicy) { p.FreeRunsPerDay = 1000 })
 	b.m.KeepAtMost(8)
 	for n := range 5 {
@@ -47,26 +47,6 @@ func TestMoreKeysAreKeptFromVersion1(t *testing.T) {
 		require.Equal(t, engine.OutcomeDone, b.keyed(n))
 	}
 	require.Equal(t, engine.OutcomeKeysFull, b.keyed(13))
-
-	b.log.DoPayload(engine.KindSetVersion, engine.AppendSetVersion(nil, 1))
-	for n := 13; n < 30; n++ {
-		if n%5 == 0 {
-			b.again()
-		}
-		require.Equal(t, engine.OutcomeDone, b.keyed(n))
-	}
-	for n := range 30 {
-		key, want, made := enginetest.ID(fmt.Sprint("key", n)), engine.OutcomeNone, [16]byte{}
-		if n >= 5 {
-			want, made = engine.OutcomeDone, enginetest.ID(fmt.Sprint("r", n))
-			_, o := b.m.Replay(key, [16]byte{1})
-			require.Equal(t, engine.OutcomeRequestKeyReused, o, "for another body")
-		}
-		got, o := b.m.Replay(key, [16]byte{})
-		require.Equal(t, want, o, n)
-		require.Equal(t, made, got)
-	}
-	require.EqualValues(t, 6_000_000, b.m.KeptAtMost(), "after a restore")
 }
 
 // TestKeysOfAllThatIsMadeAreRestored: of runs, purchases, inspections and what operators did, also

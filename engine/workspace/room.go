@@ -14,8 +14,7 @@ const (
 	MaxUnclaimedBytes = 256 << 10
 	MaxClaimedBytes   = 64 << 20
 	// BoughtRunBytes is what a workspace may hold more for each run that was ever bought for it, more
-	// than one can say: so what a workspace has paid for never stands in its way. Builds of cluster
-	// version 0 do not know it.
+	// than one can say: so what a workspace has paid for never stands in its way.
 	BoughtRunBytes = 32 << 10
 	// MaxStrangersBytes is for all workspaces together that nobody has claimed: beyond it nobody
 	// signs up, and they save nothing. MaxNetworkBytes is for those of one network (/48, /24).
@@ -28,7 +27,7 @@ const (
 )
 
 // How many records a workspace may have that nobody has claimed: rows are never used again, so
-// these are what it leaves when it is removed. Builds of cluster version 1 do not know them.
+// these are what it leaves when it is removed.
 const (
 	// MaxUnclaimedFlows counts archived flows, too.
 	MaxUnclaimedFlows = 50
@@ -171,11 +170,8 @@ func (r *FullReply) Fields(w *wire.Codec) {
 
 // roomLimit is what a workspace may hold now.
 func (s *state) roomLimit(workspace uint32) uint64 {
-	limit := s.rooms.limit(workspace)
-	if s.version.Load() > 0 {
-		limit += uint64(s.workspaces.Read(workspace).Ledger.RunsBought) * BoughtRunBytes
-	}
-	return limit
+	bought := uint64(s.workspaces.Read(workspace).Ledger.RunsBought)
+	return s.rooms.limit(workspace) + bought*BoughtRunBytes
 }
 
 // room says whether a workspace may hold so many bytes more; what is not more is always allowed.
@@ -191,7 +187,7 @@ func (t *turn) room(workspace uint32, more int) engine.Outcome {
 // another says whether a workspace may have another flow, run or purchase, with so many bytes.
 func (t *turn) another(workspace uint32, bytes int) engine.Outcome {
 	r := &t.rooms.of[workspace]
-	if t.version.Load() > 1 && !r.claimed && r.records >= MaxUnclaimedRecords {
+	if !r.claimed && r.records >= MaxUnclaimedRecords {
 		t.answer(&FullReply{Records: r.records, MaxRecords: MaxUnclaimedRecords})
 		return engine.OutcomeWorkspaceFull
 	}
@@ -201,7 +197,7 @@ func (t *turn) another(workspace uint32, bytes int) engine.Outcome {
 // anotherFlow says whether a workspace may have another flow, with so many bytes.
 func (t *turn) anotherFlow(workspace uint32, bytes int) engine.Outcome {
 	r, most := &t.rooms.of[workspace], uint32(MaxFlows)
-	if t.version.Load() > 1 && !r.claimed {
+	if !r.claimed {
 		most = MaxUnclaimedFlows
 	}
 	if r.flows >= most {

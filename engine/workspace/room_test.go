@@ -109,8 +109,6 @@ func TestBoughtRunsBringTheirRoom(t *testing.T) {
 	start := &workspace.StartRun{
 		Workspace: 1, Flow: flowOne, ID: enginetest.ID("run"), FlowVersion: 1, Cents: 500, Agent: "a b 1",
 	}
-	b.refused(engine.OutcomeWorkspaceFull, workspace.KindStartRun, start)
-	workspace.Agree(b.m, 1)
 	_, limit := b.m.Held(1)
 	require.EqualValues(t, workspace.MaxClaimedBytes+3*workspace.BoughtRunBytes, limit)
 	b.done(workspace.KindStartRun, start)

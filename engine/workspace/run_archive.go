@@ -108,12 +108,8 @@ func (s *runs) appendText(dst []byte, row *textRow) []byte {
 	return dst
 }
 
-// appendSum is what entries compare of a text: its checksum, whether it is packed or not. Builds of
-// cluster version 0 compare its bytes.
+// appendSum is what entries compare of a text: its checksum, whether it is packed or not.
 func (s *runs) appendSum(dst []byte, row *textRow) []byte {
-	if s.version.Load() == 0 {
-		return s.appendText(dst, row)
-	}
 	sum := textSum(nil)
 	switch {
 	case row.place == 0:

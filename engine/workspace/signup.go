@@ -61,15 +61,10 @@ func (c *SignUp) sources(perHour uint32) []signups {
 }
 
 // networkFull says whether the workspaces of the caller's network hold as much as they may, those
-// included that were removed. Builds of cluster version 1 know of the living alone, and say that an
-// hour ends it, which it does not.
+// included that were removed.
 func (c *SignUp) networkFull(t *turn) engine.Outcome {
 	held, left := t.rooms.network(c.Network)
 	switch {
-	case t.version.Load() < 2 && held+workspaceRowBytes > MaxNetworkBytes:
-		t.answer(&RetryReply{ResetsAt: t.stamp + hourMS, Limit: t.policy.SignupsPerHour})
-		return engine.OutcomeSignupLimited
-	case t.version.Load() < 2:
 	case held+workspaceRowBytes > MaxNetworkBytes:
 		t.answer(&FullReply{Used: held, Limit: MaxNetworkBytes})
 		return engine.OutcomeNetworkFull

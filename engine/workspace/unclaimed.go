@@ -43,11 +43,8 @@ func (s *state) usedAt(w *workspace) int64 { return max(w.CreatedAt, w.UsedAt, s
 func (s *state) unusedEnd(w *workspace) int64 {
 	life := max(s.policy.UnclaimedMS, ApprovalMS+dayMS)
 	if w.Flows|w.Runs|w.Purchases == 0 {
-		empty := cmp.Or(s.policy.EmptyMS, life)
-		if s.version.Load() > 1 { // so that saving something moves its instant on, as dues need it
-			empty = min(empty, life)
-		}
-		life = empty
+		// Not later than others, so that saving something moves its instant on, as dues need it.
+		life = min(cmp.Or(s.policy.EmptyMS, life), life)
 	}
 	if w.claimed() || w.GoneAt != 0 || s.policy.UnclaimedMS == 0 || w.Ledger.CreditsGranted != 0 {
 		return 0
@@ -59,7 +56,7 @@ func (s *state) unusedEnd(w *workspace) int64 {
 // another time now. Where they are kept no more for ever, time counts from now. It looks at all
 // workspaces.
 func (t *turn) scheduleUnclaimed(forEver bool) {
-	if forEver || t.version.Load() < 2 { // builds of cluster version 1: at every change
+	if forEver {
 		t.expireFrom = t.stamp
 	}
 	t.rescheduleUnclaimed()

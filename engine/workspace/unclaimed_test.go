@@ -26,7 +26,6 @@ func newStrangers(t *testing.T, names ...string) *strangers {
 	m := opened()
 	s := &strangers{&bench{t, m, enginetest.NewLog(m, enginetest.Epoch)}, map[string]uint32{}}
 	s.log.Shard = 1
-	workspace.Agree(m, engine.Version)
 	s.keep(14*day, day)
 	for _, name := range names {
 		s.done(workspace.KindSignUp, s.signUp(name))
@@ -422,8 +421,6 @@ func TestWhatIsLeftCountsForItsNetwork(t *testing.T) {
 	require.Equal(t, engine.OutcomeDone, s.of(other, "more").Outcome)
 	s.again()
 	s.networkFull(s.of(net, "more 2"), workspace.MaxNetworkGoneBytes, workspace.MaxNetworkGoneBytes)
-	workspace.Agree(s.m, 1)
-	require.Equal(t, engine.OutcomeDone, s.of(net, "of version 1").Outcome)
 
 	s.m.LetGoneTake(workspace.MaxGoneBytes)
 	s.refused(engine.OutcomeSignupOff, workspace.KindSignUp, s.signUp("late"))
@@ -552,11 +549,6 @@ func TestEmptyOnesAreKeptNoLonger(t *testing.T) {
 	s := newStrangers(t, "a")
 	begun := s.log.Stamp
 	s.keep(20*day, 30*day)
-	require.InDelta(t, begun+(20*day).Milliseconds(), s.m.NextDue(), 10)
-	workspace.Agree(s.m, 1)
-	s.keep(20*day, 31*day)
-	require.InDelta(t, begun+(31*day).Milliseconds(), s.m.NextDue(), 10)
-	s.log.DoPayload(engine.KindSetVersion, engine.AppendSetVersion(nil, engine.Version))
 	require.InDelta(t, begun+(20*day).Milliseconds(), s.m.NextDue(), 10)
 	s.again()
 }

@@ -2,12 +2,9 @@ package workspace
 
 import "tollgate/engine"
 
-// since says from which cluster version on the kinds may be proposed that not every build knows.
-var since = [...]engine.Since{
-	{First: KindFinishLocalRun + 1, Version: 1},
-	{First: KindSignIn, Version: 2},
-	{First: KindSetAgents, Version: 2},
-}
+// since lists the cluster version from which each kind may be proposed, for kinds that older builds
+// do not know. The first release knows all of them.
+var since = [...]engine.Since{}
 
 // Since is from which cluster version on a kind may be proposed.
 func (m *Machine) Since(kind engine.Kind) uint32 { return engine.SinceOf(since[:], kind) }
@@ -30,8 +27,6 @@ func (v setVersion) apply(t *turn) engine.Outcome {
 	if uint32(v) > t.version.Load() {
 		t.fold(uint64(v))
 		t.version.Store(uint32(v))
-		t.requests.widen(MaxRequests)
-		t.rescheduleUnclaimed()
 	}
 	return engine.OutcomeDone
 }

@@ -18,7 +18,6 @@ import (
 func operatorTools(t testing.TB, guarded *fetch.Client) (*servertest.Workspaces, []server.Route) {
 	t.Helper()
 	g := servertest.NewWorkspaces()
-	g.Agree()
 	api, err := workspace.New(workspace.Config{
 		Machine: g.Machine, Proposer: g, Reader: g, PublicURL: "http://tollgate.test",
 		Now: time.Now, QuoteKey: [32]byte{7}, Check: guarded.CheckAt,

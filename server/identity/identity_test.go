@@ -50,7 +50,6 @@ func open(t *testing.T, set func(*identity.Config)) *site {
 		AllowHosts:   []string{"127.0.0.1:*"},
 	})
 	require.NoError(t, err)
-	s.Agree()
 	c := identity.Config{
 		Machine: s.Machine, Proposer: s, Reader: s, PublicURL: s.url, Web: web, Development: true,
 		Surface: state.SurfaceWorkspaces, Key: [32]byte{7}, Now: s.Now,

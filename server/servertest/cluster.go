@@ -110,7 +110,6 @@ func (c *Cluster) Propose(_ time.Time, records []engine.Record, results []engine
 func (c *Cluster) demote() {
 	all := billing.DemoteKeys{Through: c.Machine.KeySpan().Next}
 	c.apply([]engine.Record{
-		{Kind: engine.KindSetVersion, Payload: engine.AppendSetVersion(nil, engine.Version)},
 		{Kind: billing.KindDemoteKeys, Payload: wire.Encode(nil, &all)},
 	})
 }

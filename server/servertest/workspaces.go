@@ -64,14 +64,6 @@ func (g *Workspaces) Later(d time.Duration) {
 	g.Propose(time.Time{}, []engine.Record{{Kind: engine.KindTick}}, results[:])
 }
 
-// Agree lets the group use all that this build can.
-func (g *Workspaces) Agree() {
-	var results [1]engine.Result
-	g.Propose(time.Time{}, []engine.Record{{
-		Kind: engine.KindSetVersion, Payload: engine.AppendSetVersion(nil, engine.Version),
-	}}, results[:])
-}
-
 // Log is the entries so far, one after the other.
 func (g *Workspaces) Log() string {
 	g.mu.Lock()

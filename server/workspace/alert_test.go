@@ -445,24 +445,13 @@ func id(t *testing.T, mark, text string) [16]byte {
 	return parsed
 }
 
-// TestAlertsNeedAWay: a deployment without a mail server takes no e-mail address; an older cluster
-// takes no alerts at all.
+// TestAlertsNeedAWay: a deployment without a mail server takes no e-mail address.
 func TestAlertsNeedAWay(t *testing.T) {
 	w := watch(t, func(c *Config) { c.Mail = nil })
 	path := operatorTools + "/" + w.workspace + "/flows/" + w.flow + "/alerts"
 	a := w.send("POST", path, `{"on":true,"email":"ada@example.com"}`, "", jsonBody)
 	require.Equal(t, 503, a.status)
 	require.Equal(t, "hosting_not_configured", a.at("error", "code"))
-
-	n := startOld(t)
-	c := n.signUp("")
-	c.does(state.KindClaimWorkspace, &state.ClaimWorkspace{
-		ID: id(t, markWorkspace, c.workspace), Owner: "ada@example.com",
-	})
-	flow := c.flow(plainFlow)
-	path = operatorTools + "/" + c.workspace + "/flows/" + flow + "/alerts"
-	a = n.send("POST", path, `{"on":false}`, "", jsonBody)
-	require.Equal(t, 503, a.status, string(a.raw))
 }
 
 // TestAlertsSayNothingForStrangers: what products, agents and names say is one line, cut, without

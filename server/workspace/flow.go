@@ -109,7 +109,7 @@ func (a *API) flowBody(x *server.Exchange, before *state.FlowView, change bool,
 		}
 	}
 	a.optional(b, &d)
-	d.Host = a.accessHost(&d)
+	d.Host = accessHost(&d)
 	schedule := b.schedule(x, before.EveryHours != 0)
 	if b.wrong == nil {
 		b.fail(flowOptions(&d))

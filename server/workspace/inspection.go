@@ -114,10 +114,6 @@ func (a *API) complete(x *server.Exchange, e *examination) *refusal {
 // charged nothing.
 func (a *API) carryOut(x *server.Exchange, e *examination) {
 	account, _ := a.machine.Account(x.Tenant.Workspace, a.now())
-	if agreed, _ := a.machine.Version(); agreed < a.machine.Since(state.KindSaveInspection) {
-		a.refuseOutcome(x, engine.Result{Outcome: engine.OutcomeUpgrading}) // before anything is fetched
-		return
-	}
 	if r := a.machine.Inspectable(x.Tenant.Workspace, e.kind, a.now()); !outcomeDone(r) {
 		a.refuseOutcome(x, r)
 		return

@@ -47,16 +47,8 @@ type node struct {
 	operators routers.Router
 }
 
-// start makes a node of a cluster that has agreed on this build's version.
+// start makes a node of a cluster.
 func start(t testing.TB, settings ...func(*Config)) *node {
-	t.Helper()
-	n := startOld(t, settings...)
-	n.agree()
-	return n
-}
-
-// startOld makes a node of a cluster that has agreed on no version.
-func startOld(t testing.TB, settings ...func(*Config)) *node {
 	t.Helper()
 	g := servertest.NewWorkspaces()
 	client, err := fetch.New(fetch.Config{
@@ -95,6 +87,7 @@ func startOld(t testing.TB, settings ...func(*Config)) *node {
 		client.Close()
 	})
 	n.describe()
+	api.offerAgents()
 	return n
 }
 
@@ -135,12 +128,6 @@ func (n *node) policy(change func(*state.SetPolicy)) {
 	p := n.Machine.Policy()
 	change(&p)
 	require.True(n.t, outcomeDone(n.api.propose(state.KindSetPolicy, &p)))
-}
-
-// agree raises the version of the cluster to this build's, and says which agents there are.
-func (n *node) agree() {
-	n.Agree()
-	n.api.offerAgents()
 }
 
 // caller is a workspace's key.

@@ -172,11 +172,6 @@ func (a *API) commit(x *server.Exchange, row uint32, kind engine.Kind, c wire.Fi
 		x.Refuse(*fault)
 		return engine.OutcomeNone
 	}
-	agreed, _ := a.machine.Version()
-	if since := a.machine.Since(kind); since > a.machine.Since(state.KindAct) && agreed < since {
-		x.Refuse(server.FaultOf(engine.OutcomeUpgrading)) // an older node could not read it in an act
-		return engine.OutcomeNone
-	}
 	made := state.Act{
 		Workspace: row, ID: mint(), Actor: cmp.Or(x.Actor, actor), Kind: kind,
 		Payload: wire.Encode(nil, c),

@@ -130,8 +130,7 @@ func (a *API) offerAgents() {
 	for _, agent := range a.config.Agents {
 		c.Agents = append(c.Agents, agent.String())
 	}
-	agreed, _ := a.machine.Version()
-	if agreed < a.machine.Since(state.KindSetAgents) || slices.Equal(c.Agents, a.machine.Agents()) {
+	if slices.Equal(c.Agents, a.machine.Agents()) {
 		return
 	}
 	r := a.propose(state.KindSetAgents, c)

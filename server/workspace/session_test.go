@@ -23,9 +23,6 @@ type signedInCaller struct {
 // signIn signs somebody in.
 func (n *node) signIn(subject string, change ...func(*state.SignIn)) *signedInCaller {
 	n.t.Helper()
-	if agreed, _ := n.Machine.Version(); agreed < engine.Version {
-		n.agree()
-	}
 	token, err := server.MintKey(server.KeyPrefixSession)
 	require.NoError(n.t, err)
 	c := &state.SignIn{

@@ -40,7 +40,7 @@ func (a *API) signUp(x *server.Exchange) {
 		ID: mint(), KeyID: mint(), KeyHash: sha256.Sum256([]byte(key)),
 		ClaimHash: sha256.Sum256([]byte(code)), Scopes: scopes, Label: label,
 	}
-	a.from(c, server.ClientAddress(x.Ctx, a.config.Proxies))
+	c.Source, c.Wider, c.Network = server.Sources(server.ClientAddress(x.Ctx, a.config.Proxies))
 	if _, ok := a.do(x, state.KindSignUp, c); !ok {
 		return
 	}
@@ -72,15 +72,6 @@ func (b *body) scopes() state.Scopes {
 		b.fail(badField("invalid_field", "scopes"))
 	}
 	return scopes
-}
-
-// from says where a signup comes from. Where a node of the cluster does not know of networks yet,
-// they are not said.
-func (a *API) from(c *state.SignUp, ip netip.Addr) {
-	c.Source, c.Wider, c.Network = server.Sources(ip)
-	if agreed, _ := a.machine.Version(); agreed < a.machine.Since(state.KindNoteUse) {
-		c.Wider, c.Network = [16]byte{}, [16]byte{}
-	}
 }
 
 // networkText is the network that a workspace was signed up from; empty where it is not known.

@@ -8,23 +8,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	state "tollgate/engine/workspace"
+	"tollgate/server"
 )
 
 // TestSourcesOfSignups: an IPv4 address is one caller however it is written, an IPv6 network of 64
-// bits is one, whatever the port; their networks are those of 24, and of 56 and 48 bits. Nodes that
-// do not know of networks are told none.
+// bits is one, whatever the port; their networks are those of 24, and of 56 and 48 bits.
 func TestSourcesOfSignups(t *testing.T) {
-	n := startOld(t)
 	of := func(text string) (c state.SignUp) {
 		addr, err := net.ResolveTCPAddr("tcp", text)
 		require.NoError(t, err)
-		n.api.from(&c, addr.AddrPort().Addr())
+		c.Source, c.Wider, c.Network = server.Sources(addr.AddrPort().Addr())
 		return c
 	}
-	c := of("192.0.2.1:1")
-	require.NotZero(t, c.Source)
-	require.Zero(t, c.Network)
-	n.agree()
 	for _, same := range [][2]string{
 		{"192.0.2.1:1000", "192.0.2.1:2000"},
 		{"192.0.2.1:1", "[::ffff:192.0.2.1]:1"},

@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,8 +10,6 @@ import (
 
 	"tollgate/engine"
 	state "tollgate/engine/workspace"
-	"tollgate/server/inspect"
-	"tollgate/server/provider/fetch"
 )
 
 // keeping makes a node whose workspaces without an owner are kept 14 days, or one day where nothing
@@ -230,33 +227,4 @@ func TestFewRecordsOfStrangers(t *testing.T) {
 	require.Contains(t, a.at("message"), "50 records of this kind, archived ones included")
 	c.claim()
 	c.flow(plainFlow)
-}
-
-// counted is a site that counts what is fetched from it.
-type counted struct {
-	*place
-	fetches atomic.Int32
-}
-
-func (c *counted) Do(ctx context.Context, r *fetch.Request) (*fetch.Response, error) {
-	c.fetches.Add(1)
-	return c.place.Do(ctx, r)
-}
-
-// TestAClusterOfAnEarlierVersion refuses what not all of its nodes know: before anything is
-// fetched, and in words that say so.
-func TestAClusterOfAnEarlierVersion(t *testing.T) {
-	site := &counted{place: recorded(t, smallSite)}
-	n := startOld(t, func(c *Config) { c.Inspector = inspect.New(site, c.Now) })
-	c := n.signUp("")
-	a := c.call("POST", "/v1/interface", `{"url":"https://product.example/"}`).is(503, "workspace_busy")
-	require.Contains(t, a.at("message"), "being upgraded")
-	require.Equal(t, "5", a.header.Get("Retry-After"))
-	require.Zero(t, site.fetches.Load())
-	a = n.send("DELETE", operatorTools+"/"+c.workspace, "", "", nil)
-	require.Equal(t, 503, a.status)
-	n.agree()
-	c.call("POST", "/v1/interface", `{"url":"https://product.example/"}`).is(200, "")
-	require.NotZero(t, site.fetches.Load())
-	n.send("DELETE", operatorTools+"/"+c.workspace, "", "", nil).told("removedAt")
 }

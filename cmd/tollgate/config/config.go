@@ -261,10 +261,6 @@ func (c *Config) MaxKeys() uint64 {
 	return c.MaxKeysInMemory() + (c.keyBudget()-c.keyBudget()/4)*100/DiskKeyBytes
 }
 
-// MaxKeysAtFirst is the number that fits while all are in memory, as with builds of cluster version
-// 0.
-func (c *Config) MaxKeysAtFirst() uint64 { return c.keyBudget() / KeyBytes }
-
 // MaxKeysInMemory is how many of them stay in memory.
 func (c *Config) MaxKeysInMemory() uint64 { return c.keyBudget() / 4 / KeyBytes }
 

@@ -125,9 +125,8 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 func TestKeyBudgetIsHalfOfTheMemory(t *testing.T) {
 	c := config.Default()
 	c.Memory = 8000
-	require.Equal(t, uint64(8000<<20/2/config.KeyBytes), c.MaxKeysAtFirst())
+	require.Equal(t, uint64(8000<<20/2/4/config.KeyBytes), c.MaxKeysInMemory())
 	c.Limits.KeyMemory = 40
-	require.Equal(t, uint64(1<<20), c.MaxKeysAtFirst())
 	require.Equal(t, uint64(1<<18), c.MaxKeysInMemory())
 	require.Equal(t, uint64(1<<18+20<<20), c.MaxKeys())
 	c.Limits.KeyMemory = 6 << 10 // of a node of 16 GB

@@ -74,7 +74,6 @@ func open(t *testing.T, recorded string) *site {
 	require.NoError(t, err)
 	nothing := func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(404) }
 	s.handler = s.pages.Handler(s.api.Handler(nothing))
-	s.Agree()
 	return s
 }
 
