@@ -110,8 +110,8 @@ load: ## hold 15,000 connections on a node and ask ten times what it takes, for 
 		-args -idle=10000 -slow=5000 -load=60s
 
 .PHONY: planted
-planted: ## see that the torture finds bugs that are planted for it
-	go vet -tags namespaces,planted,planted_lease,planted_key,planted_answer \
+planted: ## see that the torture finds planted bugs, by what clients see
+	go vet -tags namespaces,planted,planted_lease,planted_key,planted_answer,planted_blind \
 		./cmd/tollgate/torture ./cmd/tollgate/faultnet ./cluster ./engine/idempotency
 	go test -count=1 -timeout 0 -v -tags planted -run TestPlantedBugsAreFound \
 		./cmd/tollgate/torture -args -net=$(NET)

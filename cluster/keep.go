@@ -21,6 +21,9 @@ const (
 	maxSettlePause = 100 * time.Millisecond
 )
 
+// comparesStates is false only in a program in which clients have to find what is wrong.
+var comparesStates = true
+
 // keepTime proposes what the log needs of its own accord while this node leads: a tick when
 // something has fallen due, and the state's hash every so many entries.
 func (g *Group) keepTime() {
@@ -40,7 +43,8 @@ func (g *Group) keepTime() {
 			continue
 		}
 		settle(g.due, tick, pause)
-		if index, hash := g.machine.StateHash(); index >= checked+g.config.CheckEntries {
+		index, hash := g.machine.StateHash()
+		if comparesStates && index >= checked+g.config.CheckEntries {
 			check := engine.AppendCheckState(nil, engine.CheckState{Index: index, Hash: hash})
 			if g.proposeOwn(engine.Record{Kind: engine.KindCheckState, Payload: check}) {
 				checked = index

@@ -404,6 +404,7 @@ var (
 var designed = []string{
 	"engine", "engine/billing", "engine/decimal", "engine/price", "engine/workspace", "wal", "cluster",
 	"server", "server/console", "server/console/page", "server/inspect", "bench", "cmd/tollgate",
+	"cmd/tollgate/torture",
 }
 
 func TestDesignsAreWrittenDownAndShort(t *testing.T) {

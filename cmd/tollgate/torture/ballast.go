@@ -90,7 +90,7 @@ func (r *run) sendBatch(ctx context.Context, bodies [][]byte, names []string, st
 	}
 	for _, result := range got.Results {
 		if s := result.Status.String(); s != status && s != "409" {
-			r.violate("the event %s: %s instead of %s", names[result.Index], s, status)
+			r.violate(byDuplicates, "the event %s: %s instead of %s", names[result.Index], s, status)
 		}
 	}
 	return nil

@@ -172,7 +172,8 @@ func (r *run) send(ctx context.Context, id, node int, k *counter, u *usage, what
 	default:
 		var ok bool
 		if out.outcome, ok = outcomes[what][answer.Status]; !ok {
-			r.violate("%s answered %d to the event %s: %s", out.node, answer.Status, u.name, answer.Body)
+			r.violate(byAnswers, "%s answered %d to the event %s: %s", out.node, answer.Status, u.name,
+				answer.Body)
 			return
 		}
 	}
@@ -226,7 +227,7 @@ func (r *run) look(ctx context.Context, id, node int, k *counter) {
 	}
 	used, err := strconv.Atoi(got.Usage.Used.String())
 	if err != nil {
-		r.violate("a check of %s says used %q", k.customer, got.Usage.Used)
+		r.violate(byAnswers, "a check of %s says used %q", k.customer, got.Usage.Used)
 		return
 	}
 	out := output{outcome: read, used: used, allowed: got.IsAllowed, node: nodeID(node)}
@@ -243,7 +244,7 @@ func (r *run) check(ctx context.Context, node int, k *counter, header map[string
 		return got, false
 	}
 	if err = answer.Data(&got); err != nil {
-		r.violate("a check of %s at %s: %v", k.customer, nodeID(node), err)
+		r.violate(byAnswers, "a check of %s at %s: %v", k.customer, nodeID(node), err)
 		return got, false
 	}
 	return got, true
@@ -268,7 +269,7 @@ func (r *run) lookStale(ctx context.Context, node int, k *counter) {
 		sum += max(u.units, u.to)
 	}
 	if used, err := strconv.Atoi(got.Usage.Used.String()); err == nil && used > sum {
-		r.violate("a stale read of %s %s says %d are used, and %d were ever sent",
+		r.violate(byStaleReads, "a stale read of %s %s says %d are used, and %d were ever sent",
 			k.customer, k.feature.key, used, sum)
 	}
 	r.staleReads.Add(1)
@@ -308,7 +309,7 @@ func (r *run) lookAtCredits(ctx context.Context, id, node int, c *customer) {
 	var refused *api.Error
 	switch {
 	case errors.As(err, &refused) && refused.Status != 503 || errors.Is(err, errPools):
-		r.violate("getCustomer %s: %v", c.name, err)
+		r.violate(byAnswers, "getCustomer %s: %v", c.name, err)
 		return
 	case err != nil:
 		return
@@ -319,7 +320,7 @@ func (r *run) lookAtCredits(ctx context.Context, id, node int, c *customer) {
 		allowed: p.Balance > 0,
 	}
 	if !p.conserved() {
-		r.violate("credits of %s do not add up: %+v", c.name, p)
+		r.violate(byCredits, "credits of %s do not add up: %+v", c.name, p)
 	}
 	r.countRead(out.node)
 	k.add(id, input{kind: look}, call, out, end)

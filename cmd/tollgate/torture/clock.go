@@ -85,7 +85,7 @@ func (r *run) watchClock(ctx context.Context, random *rand.Rand) error {
 	for pause(ctx, between(random, 100, 300)) {
 		i := random.IntN(len(nodes))
 		if now, ok := logTime(ctx, nodes[i]); ok && time.Until(now) > clockLead {
-			r.violate("%s says that log time is %s, which is %s ahead", r.fleet.nodes[i].id,
+			r.violate(byLogTimes, "%s says that log time is %s, which is %s ahead", r.fleet.nodes[i].id,
 				now.Format(time.RFC3339), time.Until(now))
 		}
 	}

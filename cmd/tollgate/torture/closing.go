@@ -128,7 +128,8 @@ func (r *run) inspectInvoices(ctx context.Context, c *customer) error {
 		used += u.left()
 	}
 	if regular != 1 || billed != used {
-		r.violate("%s has %d regular invoices for %d calls, and made %d", c.name, regular, billed, used)
+		r.violate(byInvoices, "%s has %d regular invoices for %d calls, and made %d", c.name, regular,
+			billed, used)
 	}
 	return nil
 }
@@ -150,7 +151,7 @@ func (r *run) verify(ctx context.Context, p *process) error {
 			return fmt.Errorf("torture: verify invoices: %w", err)
 		}
 		if len(page.Differences) > 0 {
-			r.violate("%s finds that %d invoices differ from its journal, the first one %s", p.id,
+			r.violate(byProofs, "%s finds that %d invoices differ from its journal, the first one %s", p.id,
 				len(page.Differences), page.Differences[0])
 		}
 		if page.NextCursor == "" {

@@ -130,12 +130,12 @@ func (r *run) booked(b *booking, answer api.Answer) {
 	case answer.Status == 400 && b.id == "":
 		b.refused = true // too many grants, or a grant of which nothing is left
 	case answer.Status != 201:
-		r.violate("%s %s: %d %s", b.word, b.key, answer.Status, answer.Body)
+		r.violate(byCredits, "%s %s: %d %s", b.word, b.key, answer.Status, answer.Body)
 	default:
 		err := answer.Data(&made)
 		amount, wrong := made.Amount.Int64()
 		if err = errors.Join(err, wrong); err != nil || b.id != "" && b.id != made.ID {
-			r.violate("%s %s is the transaction %q now, and was %q: %v", b.word, b.key, made.ID,
+			r.violate(byCredits, "%s %s is the transaction %q now, and was %q: %v", b.word, b.key, made.ID,
 				b.id, err)
 			return
 		}
@@ -194,7 +194,8 @@ func (r *run) inspectLedger(ctx context.Context, p *process) error {
 		return fmt.Errorf("torture: the operator's pool: %w", err)
 	}
 	if got != sum {
-		r.violate("%s says of the operator's pool %+v, its bookings make it %+v", p.id, got, sum)
+		r.violate(byCredits, "%s says of the operator's pool %+v, its bookings make it %+v", p.id, got,
+			sum)
 	}
 	return r.inspectBookings(ctx, node, p.id, want)
 }
@@ -218,13 +219,13 @@ func (r *run) inspectBookings(
 		for _, x := range page.Transactions {
 			listed++
 			if !want[x.ID] {
-				r.violate("%s lists the transaction %s, which nobody booked, or twice", id, x.ID)
+				r.violate(byCredits, "%s lists the transaction %s, which nobody booked, or twice", id, x.ID)
 			}
 			want[x.ID] = false
 		}
 		if page.Next == "" {
 			if listed != len(want) {
-				r.violate("%s lists %d of %d transactions", id, listed, len(want))
+				r.violate(byCredits, "%s lists %d of %d transactions", id, listed, len(want))
 			}
 			return nil
 		}

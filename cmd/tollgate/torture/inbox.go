@@ -25,7 +25,7 @@ type inbox struct {
 	server   *http.Server
 	path     string      // of the endpoint, in the admin API
 	answers  atomic.Bool // always
-	violate  func(format string, args ...any)
+	violate  func(by check, format string, args ...any)
 
 	mu       sync.Mutex
 	verifier *standard.Webhook
@@ -52,7 +52,7 @@ const (
 )
 
 // openInbox listens where the nodes reach this process.
-func openInbox(host string, violate func(format string, args ...any)) (*inbox, error) {
+func openInbox(host string, violate func(by check, format string, args ...any)) (*inbox, error) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		return nil, fmt.Errorf("torture: %w", err)
@@ -113,7 +113,7 @@ func (b *inbox) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	taken := len(b.bodies)
 	b.mu.Unlock()
 	if err != nil {
-		b.violate("the webhook %q: %v: %s", id, err, body)
+		b.violate(byWebhooks, "the webhook %q: %v: %s", id, err, body)
 	}
 	if fresh && taken%unanswered == 0 && !b.answers.Load() {
 		panic(http.ErrAbortHandler) // it has come, and nobody says so
@@ -180,12 +180,12 @@ func (r *run) inspectInbox(ctx context.Context) error {
 	b.mu.Unlock()
 	r.Say("%d webhooks have come, and %d times one of them again", came, repeated)
 	if e.Failed > 0 || e.Skipped > 0 || e.Delivered != came {
-		r.violate("%d webhooks have come, %d were delivered, %d failed, %d were skipped", came,
-			e.Delivered, e.Failed, e.Skipped)
+		r.violate(byWebhooks, "%d webhooks have come, %d were delivered, %d failed, %d were skipped",
+			came, e.Delivered, e.Failed, e.Skipped)
 	}
 	for _, id := range r.invoices {
 		if !b.has(invoiceCreated, id) {
-			r.violate("no webhook says that there is the invoice %s", id)
+			r.violate(byWebhooks, "no webhook says that there is the invoice %s", id)
 		}
 	}
 	for _, c := range r.customers {
@@ -200,11 +200,12 @@ func (r *run) inspectInbox(ctx context.Context) error {
 func (r *run) inspectMessages(c *customer) {
 	b := r.fleet.inbox
 	if !b.has(subscriptionCreated, c.name) {
-		r.violate("no webhook says that %s has a subscription", c.name)
+		r.violate(byWebhooks, "no webhook says that %s has a subscription", c.name)
 	}
 	for _, k := range c.counters {
 		if k.reached && !b.has(limitReached, c.name+" "+k.feature.key) {
-			r.violate("no webhook says that %s has reached the limit of %s", c.name, k.feature.key)
+			r.violate(byWebhooks, "no webhook says that %s has reached the limit of %s", c.name,
+				k.feature.key)
 		}
 	}
 }

@@ -108,7 +108,7 @@ func (r *run) compareStates(ctx context.Context) error {
 			}
 			same = same && index == g.StateIndex
 			if same && hash != g.StateHash {
-				r.violate("%s and %s differ after entry %d: state %s and %s",
+				r.violate(byStates, "%s and %s differ after entry %d: state %s and %s",
 					r.fleet.nodes[0].id, p.id, index, hash, g.StateHash)
 				return nil
 			}
@@ -141,10 +141,10 @@ func (r *run) inspect(ctx context.Context, node string, client *api.Client) erro
 			used := got.Usage.Used.String()
 			switch {
 			case used != strconv.Itoa(sums[i]):
-				r.violate("%s says %s of %s are used by %s, and its events add up to %d",
+				r.violate(byCounters, "%s says %s of %s are used by %s, and its events add up to %d",
 					node, used, k.feature.key, c.name, sums[i])
 			case k.limit > 0 && sums[i] > k.limit:
-				r.violate("%s: %d of %s are used by %s, past the limit of %d",
+				r.violate(byCounters, "%s: %d of %s are used by %s, past the limit of %d",
 					node, sums[i], k.feature.key, c.name, k.limit)
 			}
 		}
@@ -153,7 +153,8 @@ func (r *run) inspect(ctx context.Context, node string, client *api.Client) erro
 			return err
 		}
 		if !p.conserved() || p.TotalConsumed != tokenWeight*sums[tokens] {
-			r.violate("%s: credits of %s: %+v, and %d tokens are used", node, c.name, p, sums[tokens])
+			r.violate(byCredits, "%s: credits of %s: %+v, and %d tokens are used", node, c.name, p,
+				sums[tokens])
 		}
 	}
 	return nil
@@ -176,19 +177,19 @@ func (r *run) inspectEvents(ctx context.Context, node string, client *api.Client
 			}
 			switch {
 			case n == 1 && gone != u.voided:
-				r.violate("%s lists the event %s as taken back: %t, and it should be %t", node, u.name,
-					gone, u.voided)
+				r.violate(byListings, "%s lists the event %s as taken back: %t, and it should be %t", node,
+					u.name, gone, u.voided)
 			case n > 1:
-				r.violate("%s lists the event %s %d times", node, u.name, n)
+				r.violate(byListings, "%s lists the event %s %d times", node, u.name, n)
 			case u.counted && n == 0:
-				r.violate("%s does not list the event %s, which was acknowledged", node, u.name)
+				r.violate(byListings, "%s does not list the event %s, which was acknowledged", node, u.name)
 			case !u.counted && n == 1:
-				r.violate("%s lists the event %s, which was refused for good", node, u.name)
+				r.violate(byListings, "%s lists the event %s, which was refused for good", node, u.name)
 			}
 		}
 	}
 	for name := range listed {
-		r.violate("%s lists the event %s, which was never sent", node, name)
+		r.violate(byListings, "%s lists the event %s, which was never sent", node, name)
 	}
 	return sums, nil
 }

@@ -58,9 +58,9 @@ func (r *run) insist(ctx context.Context, at *process, method, path string, body
 func (r *run) stopOne(ctx context.Context, random *rand.Rand) error {
 	p := r.victim(random)
 	late := time.AfterFunc(stopTime, func() {
-		r.violate("%s does not stop within %s", p.id, stopTime)
+		r.violate(byProcesses, "%s does not stop within %s", p.id, stopTime)
 		if err := r.fleet.kill(p); err != nil {
-			r.violate("%s: %v", p.id, err)
+			r.violate(byProcesses, "%s: %v", p.id, err)
 		}
 	})
 	defer late.Stop()

@@ -36,7 +36,7 @@ func TestTorture(t *testing.T) {
 	repeat := fmt.Sprintf("go test ./cmd/tollgate/torture -run TestTorture -count=1 -v "+
 		"-timeout 0 -args -net=%s -for=%s -seed=%d", *links, *length, *seed)
 	t.Log(repeat)
-	summary := tortureOnce(t, *seed, *length)
+	summary := tortureOnce(t, Options{Seed: *seed, For: *length})
 	if len(summary.Violations) > 0 {
 		t.Logf("repeat with:\n%s", repeat)
 	}
@@ -66,7 +66,7 @@ func enclosed(t *testing.T) bool {
 
 // tortureOnce builds the program, with more build tags, and tortures it. What it wrote is kept
 // where there is something to see.
-func tortureOnce(t *testing.T, seed uint64, length time.Duration, tags ...string) Summary {
+func tortureOnce(t *testing.T, o Options, tags ...string) Summary {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tollgate-torture-")
 	require.NoError(t, err)
@@ -75,10 +75,8 @@ func tortureOnce(t *testing.T, seed uint64, length time.Duration, tags ...string
 		"-o", program, "tollgate/cmd/tollgate")
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	require.NoError(t, build.Run())
-	summary, err := Run(context.Background(), Options{
-		Program: program, Dir: dir, Namespaces: *links == "namespaces", For: length, Seed: seed,
-		Say: t.Logf,
-	})
+	o.Program, o.Dir, o.Namespaces, o.Say = program, dir, *links == "namespaces", t.Logf
+	summary, err := Run(context.Background(), o)
 	t.Logf("%s", summary)
 	if err != nil || len(summary.Violations) > 0 && len(tags) == 0 {
 		t.Logf("logs and histories are in %s", dir)

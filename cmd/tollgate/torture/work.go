@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -35,7 +36,7 @@ func (r *run) makeCustomers(ctx context.Context) {
 		c, err := r.create(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
-				r.violate("%v", err)
+				r.violate(byAnswers, "%v", err)
 			}
 			return
 		}
@@ -74,7 +75,7 @@ func (r *run) judge(ctx context.Context, c *customer) {
 		case k.doubtful() > 0:
 			open = true
 		case len(k.history) > 0:
-			r.checkHistory(k)
+			r.checkHistory(k, checkTime)
 		}
 	}
 	if open {
@@ -115,12 +116,12 @@ func (r *run) resolve(
 	out, ok = outcomes[what][answer.Status]
 	switch {
 	case err != nil && ctx.Err() == context.DeadlineExceeded:
-		r.violate("the fate of %s could not be learnt in %s: %v", u.name, recovery, err)
+		r.violate(byAnswers, "the fate of %s could not be learnt in %s: %v", u.name, recovery, err)
 		return out, false
 	case err != nil:
 		return out, false
 	case !ok:
-		r.violate("%d to the event %s: %s", answer.Status, u.name, answer.Body)
+		r.violate(byAnswers, "%d to the event %s: %s", answer.Status, u.name, answer.Body)
 		return out, false
 	}
 	r.tally(out)
@@ -128,31 +129,61 @@ func (r *run) resolve(
 	return out, true
 }
 
-// checkTime bounds the search for an order that explains one history.
-const checkTime = 60 * time.Second
+const (
+	// checkTime bounds the search for an order that explains one history.
+	checkTime = 60 * time.Second
+	// restTime bounds all second searches together, when the nodes have nothing to do any more.
+	restTime = 3 * time.Minute
+)
 
-// checkHistory looks for an order of what was done to a counter that explains every answer.
-func (r *run) checkHistory(k *counter) {
+// checkHistory looks for an order of what was done to a counter that explains every answer. A
+// search that ends before it knows has found nothing wrong: it is made once more at the end of the
+// run.
+func (r *run) checkHistory(k *counter, limit time.Duration) {
 	history := settle(k.history)
 	m := model(k.feature)
-	result := porcupine.CheckOperationsTimeout(m, history, checkTime)
-	if result == porcupine.Ok {
+	result := porcupine.CheckOperationsTimeout(m, history, limit)
+	r.mu.Lock()
+	r.undecided = slices.DeleteFunc(r.undecided, func(u *counter) bool { return u == k })
+	if result == porcupine.Unknown {
+		r.undecided = append(r.undecided, k)
+	}
+	r.mu.Unlock()
+	switch result {
+	case porcupine.Ok:
 		r.counters.Add(1)
 		k.mu.Lock()
+		defer k.mu.Unlock()
 		k.history = nil
-		k.mu.Unlock()
+		return
+	case porcupine.Unknown:
+		r.Say("not decided in %s: %s %s, %d operations", limit, k.customer, k.feature.key, len(history))
 		return
 	}
 	file := filepath.Join(r.Dir, k.customer+"-"+k.feature.key+".html")
-	_, info := porcupine.CheckOperationsVerbose(m, history, checkTime)
+	_, info := porcupine.CheckOperationsVerbose(m, history, limit)
 	if err := porcupine.VisualizePath(m, info, file); err != nil {
 		file = err.Error()
 	}
 	if _, err := os.Stat(file); err == nil {
 		file = "see " + file
 	}
-	r.violate("no order explains what was seen of %s %s (%s): %s",
-		k.customer, k.feature.key, result, file)
+	r.violate(byHistories, "no order explains what was seen of %s %s: %s", k.customer, k.feature.key,
+		file)
+}
+
+// decideRest searches once more through the histories that were not decided while nodes and clients
+// took the processors, as long as restTime lasts.
+func (r *run) decideRest() {
+	until := time.Now().Add(restTime)
+	r.mu.Lock()
+	rest := slices.Clone(r.undecided)
+	r.mu.Unlock()
+	// No history is an error: it is decided, or undecided again.
+	_ = inParallel(rest, judges, func(_ int, k *counter) error {
+		r.checkHistory(k, max(time.Millisecond, min(checkTime, time.Until(until))))
+		return nil
+	})
 }
 
 // followEvery is how often a node is asked whether it leads.
