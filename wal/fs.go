@@ -70,7 +70,7 @@ func (o osFS) MkdirAll(dir string) error {
 			return err
 		}
 	}
-	if err := os.Mkdir(dir, 0o750); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
 	return o.SyncDir(parent)
@@ -109,7 +109,7 @@ func (osFS) SyncDir(dir string) error {
 }
 
 func (osFS) Lock(name string) (io.Closer, error) {
-	f, err := os.OpenFile(filepath.Clean(name), os.O_RDWR|os.O_CREATE, 0o640)
+	f, err := os.OpenFile(filepath.Clean(name), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (osFS) Lock(name string) (io.Closer, error) {
 }
 
 func openOS(name string, flag int) (File, error) {
-	f, err := os.OpenFile(filepath.Clean(name), flag, 0o640)
+	f, err := os.OpenFile(filepath.Clean(name), flag, 0o600)
 	if err != nil {
 		return nil, err
 	}
