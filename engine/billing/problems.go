@@ -1,7 +1,6 @@
 package billing
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"unicode"
@@ -187,11 +186,8 @@ func (p *problems) pricing(place string, f *PlanFeatureDocument) {
 		p.add(at+".model", "%q does not belong to %s", d.Model, f.PricingType)
 		return
 	}
-	var problem *price.Problem
-	if err := price.Validate(&m); errors.As(err, &problem) && problem.Place != "" {
+	for _, problem := range price.Problems(&m) {
 		p.add(at+"."+problem.Place, "%s", problem.Text)
-	} else if err != nil {
-		p.add(at, "%v", err)
 	}
 }
 

@@ -28,9 +28,18 @@ func (p *Problem) Error() string {
 // a size, or a field that the kind does not read: a price that nobody will ever charge is a
 // mistake in the catalog.
 func Validate(m *Model) error {
-	if !m.Kind.known() {
-		return &Problem{"model", "must be a known pricing model"}
+	if found := Problems(m); len(found) > 0 {
+		return &found[0]
 	}
+	return nil
+}
+
+// Problems are all reasons for which Validate refuses a model.
+func Problems(m *Model) []Problem {
+	if !m.Kind.known() {
+		return []Problem{{"model", "must be a known pricing model"}}
+	}
+	var found []Problem
 	reads, name := models[m.Kind].fields, models[m.Kind].model
 	for _, field := range [...]struct {
 		place string
@@ -42,57 +51,59 @@ func Validate(m *Model) error {
 		{"packageSize", m.PackageSize, reads&fieldPackage != 0},
 		{"pricePerPackage", m.PricePerPackage, reads&fieldPackage != 0},
 	} {
-		if !field.read && !field.value.IsZero() {
-			return &Problem{field.place, "must be left out, the model " + name + " does not use it"}
-		}
-		if err := notNegative(field.place, field.value); err != nil {
-			return err
+		switch {
+		case !field.read && !field.value.IsZero():
+			found = append(found, Problem{
+				field.place, "must be left out, the model " + name + " does not use it",
+			})
+		case field.value.Sign() < 0:
+			found = append(found, Problem{field.place, negative})
 		}
 	}
 	if reads&fieldPackage != 0 && m.PackageSize.IsZero() {
-		return &Problem{"packageSize", "must be greater than 0"}
+		found = append(found, Problem{"packageSize", "must be greater than 0"})
 	}
 	if reads&fieldTiers != 0 {
-		return validateTiers(m.Tiers)
+		return append(found, tierProblems(m.Tiers)...)
 	}
 	if len(m.Tiers) > 0 {
-		return &Problem{"tiers", "must be left out, the model " + name + " does not use them"}
+		found = append(found, Problem{
+			"tiers", "must be left out, the model " + name + " does not use them",
+		})
 	}
-	return nil
+	return found
 }
 
-func validateTiers(tiers []Tier) error {
+const negative = "must not be negative"
+
+func tierProblems(tiers []Tier) (found []Problem) {
 	if len(tiers) == 0 || len(tiers) > MaxTiers {
-		return &Problem{"tiers", fmt.Sprintf("must have 1–%d entries", MaxTiers)}
+		return []Problem{{"tiers", fmt.Sprintf("must have 1–%d entries", MaxTiers)}}
 	}
 	var below decimal.Decimal
 	for i := range tiers {
 		tier, place := &tiers[i], fmt.Sprintf("tiers[%d].", i)
-		if err := notNegative(place+"pricePerUnit", tier.PricePerUnit); err != nil {
-			return err
+		if tier.PricePerUnit.Sign() < 0 {
+			found = append(found, Problem{place + "pricePerUnit", negative})
 		}
-		if err := notNegative(place+"flatFee", tier.FlatFee); err != nil {
-			return err
+		if tier.FlatFee.Sign() < 0 {
+			found = append(found, Problem{place + "flatFee", negative})
 		}
-		last := i == len(tiers)-1
+		text, last := "", i == len(tiers)-1
 		switch {
 		case last != tier.Infinite && last:
-			return &Problem{place + "upTo", `must be "inf" in the last tier`}
+			text = `must be "inf" in the last tier`
 		case last != tier.Infinite:
-			return &Problem{place + "upTo", `must be a number, only the last tier is "inf"`}
+			text = `must be a number, only the last tier is "inf"`
 		case last && !tier.UpTo.IsZero():
-			return &Problem{place + "upTo", `must be either a number or "inf"`}
+			text = `must be either a number or "inf"`
 		case !last && !below.Less(tier.UpTo):
-			return &Problem{place + "upTo", "must be greater than " + below.String()}
+			text = "must be greater than " + below.String()
+		}
+		if text != "" {
+			found = append(found, Problem{place + "upTo", text})
 		}
 		below = tier.UpTo
 	}
-	return nil
-}
-
-func notNegative(place string, value decimal.Decimal) error {
-	if value.Sign() < 0 {
-		return &Problem{place, "must not be negative"}
-	}
-	return nil
+	return found
 }

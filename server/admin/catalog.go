@@ -136,6 +136,9 @@ func (a *API) putCatalog(x *server.Exchange) {
 	fault := body(x, &w, readCatalog(&w, &document))
 	dryRun, fault2 := switchParam(x, "dryRun")
 	prune, fault3 := switchParam(x, "prune")
+	if fault != nil && w.root != nil {
+		fault = a.refuseCatalog(x, &w, a.judgeCatalog(x, &document, prune))
+	}
 	for _, f := range []*server.Fault{fault, fault2, fault3} {
 		if f != nil {
 			x.Refuse(*f)
@@ -149,7 +152,11 @@ func (a *API) putCatalog(x *server.Exchange) {
 		if apply {
 			return nil
 		}
-		return answerChanges(x, a.machine.DiffCatalog(number, &document, prune))
+		reply := a.machine.DiffCatalog(number, &document, prune)
+		if fault := a.refuseCatalog(x, &w, reply); fault != nil {
+			return fault
+		}
+		return answerChanges(x, reply)
 	})
 	if !apply {
 		return
@@ -167,22 +174,16 @@ func (a *API) putCatalog(x *server.Exchange) {
 	if result.Outcome != engine.OutcomeDone {
 		fault := server.FaultOf(result.Outcome)
 		if reply.Problem != "" {
-			fault.Detail = "Nothing was changed. " + reply.Problem
+			reply.Outcome = result.Outcome
+			fault = *a.refuseCatalog(x, &w, reply)
 		}
 		x.Refuse(fault)
 		return
 	}
-	if fault := answerChanges(x, reply); fault != nil {
-		x.Refuse(*fault)
-	}
+	answerChanges(x, reply)
 }
 
 func answerChanges(x *server.Exchange, reply billing.CatalogReply) *server.Fault {
-	if reply.Problem != "" {
-		fault := server.FaultOf(reply.Outcome)
-		fault.Detail = "Nothing was changed. " + reply.Problem
-		return &fault
-	}
 	data := x.Begin()
 	data.Open('{')
 	data.Array("changes")

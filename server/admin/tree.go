@@ -21,6 +21,8 @@ type tree struct {
 	text  string // of strings and numbers
 	names []string
 	items []*tree // values of an object, elements of an array
+	// at is where the value begins in a JSON document; line is its line in a YAML document, from 1.
+	at, line int
 }
 
 // parseJSON reads a document strictly.
@@ -36,6 +38,7 @@ func parseJSON(body []byte) (*tree, error) {
 
 func (t *tree) scan(s *scan.Scanner) bool {
 	t.kind = s.Peek()
+	t.at = s.Pos()
 	switch t.kind {
 	case scan.KindString:
 		text, ok := s.Text()
@@ -105,7 +108,7 @@ func fromYAML(n *yaml.Node, depth int) (*tree, error) {
 	if n.Anchor != "" {
 		return nil, fmt.Errorf("line %d: anchors and aliases are not taken", n.Line)
 	}
-	t := &tree{text: n.Value}
+	t := &tree{text: n.Value, line: n.Line}
 	switch n.Kind {
 	case yaml.SequenceNode:
 		t.kind = scan.KindArray
@@ -153,14 +156,21 @@ func (t *tree) scalar(n *yaml.Node) error {
 }
 
 // walk reads a tree into structs and collects everything that is wrong, with its place.
-type walk struct{ problems []string }
+type walk struct {
+	problems []string
+	// places are those of the problems, and root is what was read.
+	places []string
+	root   *tree
+}
 
 // maxProblems bounds the answer to a document in which all is wrong.
 const maxProblems = 50
 
 func (w *walk) problem(place, format string, args ...any) {
 	if len(w.problems) < maxProblems {
-		w.problems = append(w.problems, strings.TrimPrefix(place, ".")+" "+fmt.Sprintf(format, args...))
+		place = strings.TrimPrefix(place, ".")
+		w.places = append(w.places, place)
+		w.problems = append(w.problems, place+" "+fmt.Sprintf(format, args...))
 	}
 }
 
@@ -300,6 +310,7 @@ func body(
 		fault := server.FaultFields.With("the body must be an object, not " + t.kind.String())
 		return &fault
 	}
+	w.root = t
 	w.object(t, "", fields)
 	for _, name := range required {
 		if i := slices.Index(t.names, name); i < 0 || t.items[i].kind == scan.KindNull {

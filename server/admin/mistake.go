@@ -1,0 +1,124 @@
+package admin
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tollgate/engine/billing"
+	"tollgate/server"
+)
+
+// mistake is something wrong with a document of which everything is to be told at once.
+type mistake struct {
+	line int
+	text string
+}
+
+// mistakes are all that is wrong with a catalog document, each with its line, in the order of the
+// document: what cannot be read, and what the catalog does not take of the rest. What the catalog
+// says of a place that could not be read is left out.
+func (w *walk) mistakes(body []byte, reply billing.CatalogReply) string {
+	var all []mistake
+	for i, problem := range w.problems {
+		all = append(all, mistake{w.lineOf(body, w.places[i]), problem})
+	}
+	more := ""
+	for _, problem := range strings.Split(reply.Problem, "; ") {
+		place, _, placed := strings.Cut(problem, ":")
+		switch {
+		case !placed:
+			more = problem // "and 3 more"
+		case !w.unread(place):
+			all = append(all, mistake{w.lineOf(body, place), problem})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b mistake) int { return a.line - b.line })
+	texts := make([]string, len(all))
+	for i, m := range all {
+		texts[i] = fmt.Sprintf("line %d: %s", m.line, m.text)
+	}
+	if more != "" {
+		texts = append(texts, more)
+	}
+	return strings.Join(texts, "; ")
+}
+
+// unread says whether a place, or what it is in, could not be read.
+func (w *walk) unread(place string) bool {
+	return slices.ContainsFunc(w.places, func(bad string) bool {
+		rest, within := strings.CutPrefix(place, bad)
+		return within && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	})
+}
+
+// lineOf is the line of a place as problems name it, plans[0].features[1].key; of the innermost
+// that there is where there is no such place. Lines count from 1.
+func (w *walk) lineOf(body []byte, place string) int {
+	t := w.root
+	for t != nil {
+		var next *tree
+		if next, place = t.step(place); next == nil {
+			break
+		}
+		t = next
+	}
+	switch {
+	case t == nil:
+		return 1
+	case t.line > 0:
+		return t.line
+	}
+	return 1 + bytes.Count(body[:min(t.at, len(body))], []byte{'\n'})
+}
+
+// step goes one step of a place further into a tree; nil where there is no such step.
+func (t *tree) step(place string) (next *tree, rest string) {
+	if index, found := strings.CutPrefix(place, "["); found {
+		digits, rest, _ := strings.Cut(index, "]")
+		i, err := strconv.Atoi(digits)
+		if err != nil || i >= len(t.items) || len(t.names) > 0 {
+			return nil, ""
+		}
+		return t.items[i], rest
+	}
+	place = strings.TrimPrefix(place, ".")
+	for i, name := range t.names {
+		for _, written := range []string{name, strconv.Quote(name)} {
+			rest, found := strings.CutPrefix(place, written)
+			if found && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+				return t.items[i], rest
+			}
+		}
+	}
+	return nil, ""
+}
+
+// judgeCatalog says what the catalog, as this node knows it, would refuse of what could be read of
+// a document; nothing where there is no such environment.
+func (a *API) judgeCatalog(
+	x *server.Exchange, document *billing.CatalogDocument, prune bool,
+) (reply billing.CatalogReply) {
+	env, found := a.machine.Environment(string(x.Param(0)), environments[string(x.Param(1))])
+	if found {
+		reply = a.machine.DiffCatalog(env, document, prune)
+	}
+	return reply
+}
+
+// refuseCatalog is the refusal of a document, with all that is wrong with it; nil where nothing is.
+func (a *API) refuseCatalog(
+	x *server.Exchange, w *walk, reply billing.CatalogReply,
+) *server.Fault {
+	refused := server.FaultFields
+	switch {
+	case len(w.problems) == 0 && reply.Problem == "":
+		return nil
+	case len(w.problems) == 0:
+		refused = server.FaultOf(reply.Outcome)
+	}
+	refused.Detail = "Nothing was changed. " + w.mistakes(x.Body, reply)
+	return &refused
+}
