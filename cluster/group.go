@@ -60,6 +60,7 @@ type parts struct {
 	bootstrap raft.Configuration
 	peers     peers
 	quiet     <-chan struct{} // closed when the node begins to stop
+	warnings  *peerWarnings
 	// logSize is the log on disk in bytes and its fsyncs so far; nil when it is in memory.
 	logSize func() (bytes int64, syncs uint64)
 	// snapshotDamage says which snapshots were found to be damaged; nil: they are in memory.
@@ -203,7 +204,7 @@ func (g *Group) raftConfig(notify chan<- bool) *raft.Config {
 	c.TrailingLogs = minTrailing
 	c.SnapshotInterval = time.Hour // bytes decide, see snapshot.go
 	c.SnapshotThreshold = 1 << 62  // never by count
-	c.Logger = raftLogger(g.log, g.quiet)
+	c.Logger = raftLogger(g.log, g.quiet, g.warnings)
 	c.NotifyCh = notify
 	return c
 }

@@ -162,7 +162,9 @@ type link struct {
 	timeout time.Duration
 	log     *slog.Logger
 	// failed is told why the peer could not be reached; nil when it was.
-	failed  func(error)
+	failed func(error)
+	// back is told that the peer answers again.
+	back    func(peer string)
 	closing chan struct{}
 	once    sync.Once
 	wg      sync.WaitGroup
@@ -171,7 +173,8 @@ type link struct {
 	wire    *wire
 	next    uint64
 	pending map[uint64]func([]byte, error)
-	heard   int64 // monotonic: the last answer to a clock call
+	heard   int64 // monotonic: the last answer to a clock call, 0 as long as there was none
+	silent  bool  // it was found to be silent, and has not answered since
 	trouble error // why the last attempt to connect failed
 }
 
@@ -184,7 +187,7 @@ const (
 func openLink(peer Member, n *Node) *link {
 	l := &link{
 		peer: peer, port: n.port, clocks: n.clocks, timeout: n.config.RPCTimeout,
-		log: n.config.Log.With("peer", peer.ID), failed: n.judge,
+		log: n.config.Log.With("peer", peer.ID), failed: n.judge, back: n.warnings.over,
 		closing: make(chan struct{}), pending: make(map[uint64]func([]byte, error)),
 	}
 	l.wg.Go(l.run)
@@ -211,6 +214,7 @@ func (l *link) note(err error) {
 	l.mu.Lock()
 	news := err != nil && (l.trouble == nil || l.trouble.Error() != err.Error())
 	l.trouble = err
+	l.silent = l.silent || err != nil && l.heard != 0
 	l.mu.Unlock()
 	if news && (errors.Is(err, errMistaken) || errors.Is(err, errOutsider)) {
 		l.log.Warn("a node does not speak with this one", "error", err)
@@ -243,7 +247,13 @@ func (l *link) serve(conn net.Conn) {
 	wg.Go(func() { l.keepClock(w) })
 	l.mu.Lock()
 	l.wire, l.heard = w, monotonic()
+	back := l.silent
+	l.silent = false
 	l.mu.Unlock()
+	if back {
+		l.back(l.peer.ID)
+		l.log.Info("a node answers again")
+	}
 	l.read(w)
 	w.end(l.log)
 
@@ -313,6 +323,13 @@ func (l *link) reachable() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.wire != nil && monotonic()-l.heard < int64(silentAfter)
+}
+
+// seen is when the peer last answered; false when it never has since this process began.
+func (l *link) seen() (at time.Time, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Now().Add(-time.Duration(monotonic() - l.heard)), l.heard != 0
 }
 
 // call sends a request; see peers.

@@ -4,24 +4,30 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
 )
 
 // raftLogger lets Raft speak through slog. Raft calls every lost heartbeat an error; here it is a
 // warning, for a node that is down is no fault of this one.
-// Once quiet is closed it says nothing: connections that end are what a stop is about.
-func raftLogger(log *slog.Logger, quiet <-chan struct{}) hclog.Logger {
+// Once quiet is closed it says nothing: connections that end are what a stop is about. What it says
+// of a peer it says by the peer's name, and a warning about one is repeated once a minute.
+func raftLogger(log *slog.Logger, quiet <-chan struct{}, about *peerWarnings) hclog.Logger {
 	l := hclog.NewInterceptLogger(&hclog.LoggerOptions{
 		Name: "raft", Level: hclog.Off, Output: io.Discard,
 	})
-	l.RegisterSink(sink{log, quiet})
+	l.RegisterSink(sink{log, quiet, about})
 	return l
 }
 
 type sink struct {
 	log   *slog.Logger
 	quiet <-chan struct{}
+	about *peerWarnings
 }
 
 // Accept takes one message of Raft's.
@@ -46,5 +52,110 @@ func (s sink) Accept(_ string, level hclog.Level, msg string, args ...any) {
 			args[i] = f[1:]
 		}
 	}
+	peer := s.about.rename(args)
+	if peer != "" && to == slog.LevelWarn {
+		held, due := s.about.due(msg, peer, time.Now())
+		if !due {
+			return
+		}
+		if held > 0 {
+			args = append(args, "repeated", held)
+		}
+	}
 	s.log.Log(context.Background(), to, msg, args...)
+}
+
+const (
+	// warnEvery is how often the same warning about the same peer is written. A node that is down is
+	// tried several times a second, in each group.
+	warnEvery = time.Minute
+	// maxWarnings bounds how many different ones are remembered.
+	maxWarnings = 1024
+)
+
+// peerWarnings are those about other nodes, of all of a node's groups together.
+type peerWarnings struct {
+	// name is the name of the peer at an address, "" where it is not known.
+	name func(raft.ServerAddress) string
+
+	mu   sync.Mutex
+	last map[warning]*warned
+}
+
+type warning struct{ text, peer string }
+
+// warned is when a warning was last written, and how often it was not since.
+type warned struct {
+	at   time.Time
+	held int
+}
+
+// rename puts the peer's name in the place of what raft calls it, and returns it; "" where the
+// message is about no peer.
+func (p *peerWarnings) rename(args []any) (peer string) {
+	for i := 0; i+1 < len(args); i += 2 {
+		switch args[i] {
+		case "peer", "server-id", "target", "id":
+		default:
+			continue
+		}
+		switch v := args[i+1].(type) {
+		case raft.Server:
+			peer = string(v.ID)
+		case raft.ServerID:
+			peer = string(v)
+		case raft.ServerAddress:
+			peer = p.named(v)
+		default:
+			continue
+		}
+		args[i+1] = peer
+	}
+	return peer
+}
+
+// named is the name of the peer at an address, and else the address without what else it carries.
+func (p *peerWarnings) named(at raft.ServerAddress) string {
+	if p != nil && p.name != nil {
+		if name := p.name(at); name != "" {
+			return name
+		}
+	}
+	address, _, _ := strings.Cut(string(at), "?")
+	return address
+}
+
+// due says whether a warning is to be written now, and how often it was not since the last time.
+func (p *peerWarnings) due(text, peer string, now time.Time) (held int, due bool) {
+	if p == nil {
+		return 0, true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last == nil || len(p.last) > maxWarnings {
+		p.last = make(map[warning]*warned)
+	}
+	w := p.last[warning{text, peer}]
+	switch {
+	case w == nil:
+		p.last[warning{text, peer}] = &warned{at: now}
+		return 0, true
+	case now.Sub(w.at) < warnEvery:
+		w.held++
+		return 0, false
+	}
+	held = w.held
+	*w = warned{at: now}
+	return held, true
+}
+
+// over forgets what was said of a peer: it answers again.
+func (p *peerWarnings) over(peer string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for w := range p.last {
+		if w.peer == peer {
+			delete(p.last, w)
+		}
+	}
 }

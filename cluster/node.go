@@ -31,6 +31,8 @@ type Node struct {
 	clocks *clocks
 	disk   *disk
 	folder folder
+	// warnings are what raft says of the other nodes.
+	warnings *peerWarnings
 
 	readiness readiness
 
@@ -86,6 +88,7 @@ func Open(config Config) (*Node, error) {
 		opened: make(chan struct{}), cards: make(map[string]greeting),
 		disk: &disk{dir: c.Dir, need: c.DiskLowBytes, measure: freeBytes},
 	}
+	n.warnings = &peerWarnings{name: n.nameOf}
 	if err := n.open(); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
@@ -195,14 +198,14 @@ func (n *Node) parts(number uint16, name string, boot uint64) parts {
 	n.layers = append(n.layers, layer)
 	network := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: layer, MaxPool: 3, Timeout: c.RPCTimeout, MaxRPCsInFlight: 1,
-		Logger: raftLogger(c.Log.With("group", name), n.closing),
+		Logger: raftLogger(c.Log.With("group", name), n.closing, n.warnings),
 	})
 	network.TimeoutScale = timeoutScale
 	p := parts{
 		config: c, shard: number, name: name, machine: shard.Machine, transport: network,
 		logs: wal.NewCache(st.log, c.CacheBytes), stable: st.vote, snapshots: st.snapshots,
 		bootstrap: bootstrap(c.beginners()), peers: n, lost: n.begun.Load(),
-		quiet: n.closing, logSize: st.size, clocks: n.clocks, boot: boot,
+		quiet: n.closing, warnings: n.warnings, logSize: st.size, clocks: n.clocks, boot: boot,
 		diskLow: &n.disk.low, rebuild: st.markRebuild, snapshotDamage: st.snapshots.anyDamage,
 	}
 	if shard.Machine.Journal() != nil {

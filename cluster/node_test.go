@@ -240,19 +240,28 @@ func TestStatusKnowsEveryone(t *testing.T) {
 			require.Less(t, g.StalenessMS, int64(500))
 			for _, m := range s.Members {
 				require.True(t, m.Reachable && m.Voter)
+				require.Nil(t, m.LastSeenAt)
+				require.Equal(t, map[bool]string{true: RoleLeader, false: RoleFollower}[m.ID == leader],
+					m.Role)
 				require.Equal(t, m.ID == leader, m.Leader)
 				require.Equal(t, m.ID+":80", m.HTTP)
 			}
 		}
 		gone := c.others(leader)[0]
+		stopped := time.Now()
 		c.stop(gone)
+		var m MemberStatus
 		c.eventually("it is missed", func() bool {
-			for _, m := range c.node[leader].Status().Members {
-				if m.ID == gone {
-					return !m.Reachable
-				}
-			}
-			return false
+			s := c.node[leader].Status()
+			i := slices.IndexFunc(s.Members, func(m MemberStatus) bool { return m.ID == gone })
+			m = s.Members[i]
+			return !m.Reachable
 		})
+		require.Equal(t, RoleDown, m.Role)
+		require.Zero(t, m.RoundTripUS, "what was measured is not of now")
+		require.Zero(t, m.ClockAheadMS)
+		require.WithinDuration(t, stopped, *m.LastSeenAt, 2*time.Second)
+		s := c.node[leader].Status()
+		require.Len(t, s.Down(), 1)
 	})
 }

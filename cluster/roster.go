@@ -100,6 +100,17 @@ func (n *Node) member(id string) (peer, bool) {
 	return peer{}, false
 }
 
+// nameOf is the id of the member that raft knows at an address, "" where there is none.
+func (n *Node) nameOf(at raft.ServerAddress) string {
+	address, _, _ := strings.Cut(string(at), "?")
+	for _, p := range n.roster() {
+		if p.Raft == address {
+			return p.ID
+		}
+	}
+	return ""
+}
+
 // servers is the group's newest configuration.
 func (g *Group) servers() raft.Configuration { return g.raft.GetConfiguration().Configuration() }
 

@@ -25,6 +25,50 @@ type Status struct {
 	ClockCompared bool `json:"clockCompared"`
 }
 
+// Roles of a MemberStatus.
+const (
+	RoleLeader   = "leader"
+	RoleFollower = "follower"
+	RoleLearner  = "learner"
+	RoleDown     = "down"
+)
+
+// role is a member's, from what else its status says.
+func (m *MemberStatus) role() string {
+	switch {
+	case !m.Reachable:
+		return RoleDown
+	case m.Leader:
+		return RoleLeader
+	case m.Voter:
+		return RoleFollower
+	}
+	return RoleLearner
+}
+
+// Down are the members that do not answer.
+func (s *Status) Down() (members []MemberStatus) {
+	for _, m := range s.Members {
+		if m.Role == RoleDown {
+			members = append(members, m)
+		}
+	}
+	return members
+}
+
+// Voters are how many members vote, and how many of these answer.
+func (s *Status) Voters() (all, answer int) {
+	for _, m := range s.Members {
+		if m.Voter {
+			all++
+			if m.Reachable {
+				answer++
+			}
+		}
+	}
+	return all, answer
+}
+
 // MemberStatus is one node, as seen from here.
 type MemberStatus struct {
 	Member
@@ -34,15 +78,21 @@ type MemberStatus struct {
 	Voter bool `json:"voter"`
 	// Leader says that it leads the billing group.
 	Leader bool `json:"leader"`
+	// Role is leader (of the billing group), follower, learner (it has no vote) or down (it does not
+	// answer).
+	Role string `json:"role"`
 	// Reachable says that it answered within the last 3 s.
 	Reachable bool `json:"reachable"`
-	// ClockAheadMS is how far its clock is ahead of this node's, 0 when unknown.
+	// LastSeenAt is when a member that is down last answered this node; nil when it never has since
+	// this node's process began, and while it is reachable.
+	LastSeenAt *time.Time `json:"lastSeenAt,omitempty"`
+	// ClockAheadMS is how far its clock is ahead of this node's, 0 when unknown or not reachable.
 	ClockAheadMS int64 `json:"clockAheadMs"`
 	// Problem is what keeps it from taking part, "" for nothing that is known.
 	Problem string `json:"problem"`
 	// Version is the newest cluster version that its build knows, -1 while it is not reachable.
 	Version int64 `json:"version"`
-	// RoundTripUS is the last measured round trip to it, in microseconds.
+	// RoundTripUS is the last measured round trip to it, in microseconds; 0 while it is not reachable.
 	RoundTripUS int64 `json:"roundTripUs"`
 }
 

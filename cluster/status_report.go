@@ -45,10 +45,19 @@ func (n *Node) memberStatus(leader string) []MemberStatus {
 			if why := l.problem(); why != "" {
 				ms.Problem = why
 			}
-			if ahead, trip, ok := n.clocks.sample(p.ID); ok {
+			ahead, trip, sampled := n.clocks.sample(p.ID)
+			at, answered := l.seen()
+			switch {
+			case ms.Reachable && sampled:
 				ms.ClockAheadMS, ms.RoundTripUS = ahead, trip.Microseconds()
+			case !ms.Reachable && answered:
+				at = at.UTC().Truncate(time.Millisecond)
+				ms.LastSeenAt = &at
 			}
+		} else if p.ID != n.config.NodeID {
+			ms.Reachable = false
 		}
+		ms.Role = ms.role()
 		list = append(list, ms)
 	}
 	return list

@@ -360,7 +360,7 @@ func (r *rivals) open(
 	id string, heartbeat time.Duration, wrap func(*gate) (raft.Transport, chan<- raft.RPC),
 ) {
 	c := raft.DefaultConfig()
-	c.LocalID, c.Logger = raft.ServerID(id), raftLogger(testLog(), nil)
+	c.LocalID, c.Logger = raft.ServerID(id), raftLogger(testLog(), nil, nil)
 	c.HeartbeatTimeout, c.ElectionTimeout = heartbeat, heartbeat
 	c.LeaderLeaseTimeout = heartbeat
 	r.gates[id] = newGate(raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{

@@ -32,13 +32,17 @@ func (s *Console) clusterRows() []row {
 	}
 }
 
+// roleDown is the role of a member that does not answer, as showCluster says it.
+const roleDown = "down"
+
 type member struct {
 	ID          string `json:"id"`
 	HTTP        string `json:"http"`
 	Ops         string `json:"ops"`
 	Raft        string `json:"raft"`
 	Voter       bool   `json:"voter"`
-	Leader      bool   `json:"leader"`
+	Part        string `json:"role"`
+	LastSeenAt  string `json:"lastSeenAt"`
 	Reachable   bool   `json:"reachable"`
 	Problem     string `json:"problem"`
 	ClockMS     number `json:"clockAheadMs"`
@@ -47,14 +51,40 @@ type member struct {
 }
 
 // Role is a member's part in the cluster in one word.
-func (m member) Role() string {
-	switch {
-	case m.Leader:
-		return "leader"
-	case m.Voter:
-		return "follower"
+func (m member) Role() string { return m.Part }
+
+// Down says that it does not answer.
+func (m member) Down() bool { return m.Part == roleDown }
+
+// Losses says what the loss of one more voter means, where one is down.
+func (s clusterStatus) Losses() string {
+	voters, answer := 0, 0
+	for _, m := range s.Members {
+		if m.Voter {
+			voters++
+			if m.Reachable {
+				answer++
+			}
+		}
 	}
-	return "learner"
+	text := strconv.Itoa(answer) + " of " + strconv.Itoa(voters) + " voters answer"
+	switch need := voters/2 + 1; {
+	case answer < need:
+		return text + ", and writes need " + strconv.Itoa(need) + "."
+	case answer == need:
+		return text + ": one more loss stops writes."
+	}
+	return text + "."
+}
+
+// Down are the members that do not answer.
+func (s clusterStatus) Down() (down []member) {
+	for _, m := range s.Members {
+		if m.Down() {
+			down = append(down, m)
+		}
+	}
+	return down
 }
 
 // State says whether it answers, in one word.

@@ -41,8 +41,8 @@ func (cluster) Status() any {
 			"lease": true, "segmentsMissing": 2,
 		}},
 		"members": []any{
-			map[string]any{"id": "n1", "voter": true, "leader": true, "reachable": true},
-			map[string]any{"id": "n2", "voter": true, "problem": `<b>"down"`},
+			map[string]any{"id": "n1", "voter": true, "leader": true, "reachable": true, "role": "leader"},
+			map[string]any{"id": "n2", "voter": true, "role": "down", "lastSeenAt": "2026-01-01T00:00:00Z", "problem": `<b>"down"`},
 		},
 	}
 }

@@ -357,6 +357,7 @@ func TestWithoutALeader(t *testing.T) {
 		b.get("/console/accounts/demo/sandbox"+path).is(503, "majority", "Load the page again")
 	}
 	p := b.get("/console/cluster").is(200, "n1 is not ready", "nobody leads", "unreachable",
+		"n2 is down", "last seen 2026-01-01T00:00:00Z", "1 of 2 voters answer, and writes need 2.",
 		"&lt;b&gt;", `data-live="/console/cluster/live"`)
 	safe(t, p)
 	b.get("/console/cluster/live").is(200, "nobody leads")
