@@ -21,6 +21,9 @@ type adminFlags struct {
 	AdminKey string   `env:"TOLLGATE_ADMIN_KEY" placeholder:"KEY" help:"Admin key. Default: from dev.json."`
 	CA       string   `name:"ca" env:"TOLLGATE_CA" type:"existingfile" placeholder:"FILE" help:"Authority of the nodes' certificates, PEM. Default: the machine's."`
 	Data     string   `default:".tollgate" help:"Data folder of tollgate dev, whose dev.json says the defaults."`
+
+	// starting: the node that is asked may have been started just now, and listen in a moment.
+	starting bool
 }
 
 // target is which nodes to ask, and with which key.
@@ -52,6 +55,9 @@ func (f *adminFlags) client() (*api.Client, error) {
 		return nil, err
 	}
 	client.Patience = adminPatience
+	if f.starting {
+		client.Refused = adminPatience
+	}
 	return client, nil
 }
 

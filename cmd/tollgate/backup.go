@@ -104,8 +104,8 @@ func emptyMachine(shard uint16) engine.Machine {
 
 // describeBackup says what is in a backup: its point in time is the log index of each group.
 func describeBackup(out io.Writer, word string, m *backup.Manifest) error {
-	text := fmt.Sprintf("%s: %.1f MiB of %s, made by %s.", word,
-		float64(m.Bytes())/(1<<20), m.Time().Format(time.RFC3339), m.Node)
+	text := fmt.Sprintf("%s: %s of %s, made by %s.", word,
+		size(int64(m.Bytes())), m.Time().Format(time.RFC3339), m.Node)
 	if m.Stale {
 		text += " Nobody was asked whether it is current."
 	}

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"tollgate/cmd/tollgate/api"
@@ -16,7 +19,7 @@ import (
 type catalogCommand struct {
 	Show  catalogShowCommand  `cmd:"" help:"Print the catalog as a document that, applied, changes nothing."`
 	Apply catalogApplyCommand `cmd:"" help:"Make the catalog say what a document says, all or nothing."`
-	Diff  catalogDiffCommand  `cmd:"" help:"Say what applying a document would change."`
+	Diff  catalogDiffCommand  `cmd:"" help:"Say what applying a document would change, or all that is wrong with it."`
 }
 
 type catalogShowCommand struct {
@@ -51,22 +54,40 @@ type catalogApplyCommand struct {
 
 // Run applies the document.
 func (c *catalogApplyCommand) Run(ctx context.Context, out io.Writer) error {
-	return c.put(ctx, out, false)
+	_, err := c.put(ctx, out, false)
+	return err
 }
 
 type catalogDiffCommand struct {
 	catalogFlags `embed:""`
+	ExitCode     bool `help:"End with 5 when something would change, as a check in CI wants it."`
 }
+
+// Help says what the command ends with.
+func (c *catalogDiffCommand) Help() string {
+	return "Nothing is changed. The exit code is 0 when the document can be applied, and 1 when it " +
+		"has mistakes, which are all listed with their lines, or the cluster cannot be asked. With " +
+		"--exit-code it is 5 when applying the document would change something."
+}
+
+// errCatalogDiffers ends catalog diff --exit-code.
+var errCatalogDiffers = errors.New("the catalog is not what the document says")
 
 // Run asks what the document would change.
 func (c *catalogDiffCommand) Run(ctx context.Context, out io.Writer) error {
-	return c.put(ctx, out, true)
+	changes, err := c.put(ctx, out, true)
+	if err == nil && changes > 0 && c.ExitCode {
+		return errCatalogDiffers
+	}
+	return err
 }
 
-func (c *catalogFlags) put(ctx context.Context, out io.Writer, dryRun bool) error {
+func (c *catalogFlags) put(
+	ctx context.Context, out io.Writer, dryRun bool,
+) (changes int, err error) {
 	document, err := readDocument(c.File)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var query []string
 	if dryRun {
@@ -89,16 +110,35 @@ func (c *catalogFlags) put(ctx context.Context, out io.Writer, dryRun bool) erro
 	r := api.Request{Method: "PUT", Path: path, Body: document, ContentType: kind}
 	err = c.write(ctx, r, func(answer api.Answer) error { return answer.Data(&changed) })
 	if err != nil {
-		return err
+		return 0, c.mistakes(err)
 	}
 	if len(changed.Changes) == 0 {
-		return say(out, "No changes.")
+		return 0, say(out, "No changes.")
 	}
 	t := newTable(out)
 	for _, change := range changed.Changes {
 		t.row(change.Action, change.Kind, change.Key)
 	}
-	return t.end()
+	return len(changed.Changes), t.end()
+}
+
+// nextMistake stands between two mistakes of a refused document.
+var nextMistake = regexp.MustCompile(`; (line \d+: |and \d+ more)`)
+
+// mistakes puts each mistake of a refused document on a line of its own.
+func (c *catalogFlags) mistakes(err error) error {
+	var refused *api.Error
+	if !errors.As(err, &refused) || !strings.Contains(refused.Detail, "line ") {
+		return err
+	}
+	detail := strings.TrimPrefix(refused.Detail, "Nothing was changed. ")
+	list := strings.Split(nextMistake.ReplaceAllString(detail, "\n$1"), "\n")
+	what := "1 mistake"
+	if len(list) > 1 {
+		what = strconv.Itoa(len(list)) + " mistakes"
+	}
+	return fmt.Errorf("%s has %s; nothing was changed:\n  %s", c.File, what,
+		strings.Join(list, "\n  "))
 }
 
 // maxDocument bounds a catalog document (16 MiB).

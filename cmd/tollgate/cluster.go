@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"tollgate/cluster"
 )
@@ -24,6 +26,15 @@ type clusterStatusCommand struct {
 	JSON       bool `name:"json" help:"Print what the node answered."`
 }
 
+// Help says what the command ends with.
+func (c *clusterStatusCommand) Help() string {
+	return "It is what the node that answers knows (choose one with --ops). The exit code is 0 when " +
+		"every member answers that node, 6 when one is down, and 1 when no node can be asked."
+}
+
+// errDown ends cluster status where a member does not answer; its exit code is exitWarns.
+var errDown = errors.New("a member is down")
+
 // Run prints what one node knows of the cluster.
 func (c *clusterStatusCommand) Run(ctx context.Context, out io.Writer) error {
 	admin, err := c.client()
@@ -37,12 +48,54 @@ func (c *clusterStatusCommand) Run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	if c.JSON {
-		if _, err = out.Write(append(answer.Body, '\n')); err != nil {
-			return fmt.Errorf("print: %w", err)
-		}
-		return nil
+		err = say(out, "%s", answer.Body)
+	} else {
+		err = printStatus(out, status, time.Now())
 	}
-	return printStatus(out, status)
+	if down := status.Down(); err == nil && len(down) > 0 {
+		return fmt.Errorf("%w: %s", errDown, names(down))
+	}
+	return err
+}
+
+// names are the members' names in one line.
+func names(members []cluster.MemberStatus) string {
+	var ids []string
+	for _, m := range members {
+		ids = append(ids, m.ID)
+	}
+	return strings.Join(ids, ", ")
+}
+
+// banner says what is wrong in a few lines, before the tables; "" where nothing is.
+func banner(s *cluster.Status, now time.Time) string {
+	var b strings.Builder
+	for _, m := range s.Down() {
+		fmt.Fprintf(&b, "%s is down: %s.\n", m.ID, lastSeen(m, now))
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	all, answer := s.Voters()
+	switch need := all/2 + 1; {
+	case answer < need:
+		fmt.Fprintf(&b, "%d of %d voters answer, and writes need %d: bring one back.", answer, all, need)
+	case answer == need:
+		fmt.Fprintf(&b, "%d of %d voters answer: one more loss stops writes.", answer, all)
+	default:
+		fmt.Fprintf(&b, "%d of %d voters answer.", answer, all)
+	}
+	b.WriteString(" Start it again, or see \"Replace a node\" in cluster/OPERATIONS.md.\n\n")
+	return b.String()
+}
+
+// lastSeen says when a member last answered.
+func lastSeen(m cluster.MemberStatus, now time.Time) string {
+	if m.LastSeenAt == nil {
+		return "it has not answered since this node began"
+	}
+	ago := max(0, now.Sub(*m.LastSeenAt)).Round(time.Second)
+	return fmt.Sprintf("last seen %s, %s ago", m.LastSeenAt.UTC().Format(time.RFC3339), ago)
 }
 
 // knownVersion is the newest cluster version that a member knows, "?" when it has not said.
@@ -53,7 +106,7 @@ func knownVersion(version int64) string {
 	return strconv.FormatInt(version, 10)
 }
 
-func printStatus(out io.Writer, s cluster.Status) error {
+func printStatus(out io.Writer, s cluster.Status, now time.Time) error {
 	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	var failed error
 	line := func(format string, args ...any) {
@@ -61,19 +114,26 @@ func printStatus(out io.Writer, s cluster.Status) error {
 			failed = err
 		}
 	}
+	if _, err := io.WriteString(out, banner(&s, now)); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
 	ready := "ready"
 	if !s.Ready {
 		ready = "NOT READY"
 	}
-	line("As %s sees it: %s, %d MiB of disk free, clock %+d ms.",
-		s.NodeID, ready, s.DiskFreeBytes>>20, s.ClockAheadMS)
+	line("As %s sees it: %s, %s of disk free, clock %+d ms.",
+		s.NodeID, ready, size(s.DiskFreeBytes), s.ClockAheadMS)
 	for _, reason := range s.Reasons {
 		line("  %s (%s)", reason, reason.Cause)
 	}
-	line("\nMEMBER\tROLE\tREACHABLE\tAPI\tOPERATIONS\tRAFT\tROUND TRIP\tCLOCK\tVERSION\tFOLDER")
+	line("\nMEMBER\tROLE\tAPI\tOPERATIONS\tRAFT\tROUND TRIP\tCLOCK\tVERSION\tFOLDER")
 	for _, m := range s.Members {
-		line("%s\t%s\t%t\t%s\t%s\t%s\t%d µs\t%+d ms\t%s\t%s", m.ID, roleOf(m, s.Groups), m.Reachable,
-			m.HTTP, m.Ops, m.Raft, m.RoundTripUS, m.ClockAheadMS, knownVersion(m.Version), m.Disk)
+		trip, clock := fmt.Sprintf("%d µs", m.RoundTripUS), fmt.Sprintf("%+d ms", m.ClockAheadMS)
+		if m.Role == cluster.RoleDown {
+			trip, clock = "–", "–"
+		}
+		line("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", m.ID, roleOf(m, s.Groups), m.HTTP, m.Ops, m.Raft, trip,
+			clock, knownVersion(m.Version), m.Disk)
 	}
 	for _, m := range s.Members {
 		if m.Problem != "" {
@@ -87,9 +147,9 @@ func printStatus(out io.Writer, s cluster.Status) error {
 		if g.Stamp == 0 && g.StalenessMS > 0 {
 			stale = "empty"
 		}
-		line("%s\t%s\t%d\t%s\t%t\t%d\t%d\t%d\t%s\t%d KiB\t%d\t%d",
+		line("%s\t%s\t%d\t%s\t%t\t%d\t%d\t%d\t%s\t%s\t%d\t%d",
 			g.Name, g.Leader, g.Term, g.Role, g.Lease, g.CommitIndex, g.AppliedIndex,
-			g.SnapshotIndex, stale, g.LogBytes>>10, g.Syncs, g.Version)
+			g.SnapshotIndex, stale, size(g.LogBytes), g.Syncs, g.Version)
 	}
 	if err := table.Flush(); err != nil {
 		failed = err
@@ -102,6 +162,9 @@ func printStatus(out io.Writer, s cluster.Status) error {
 
 // roleOf says which groups a member leads, as the node that was asked knows it.
 func roleOf(m cluster.MemberStatus, groups []cluster.GroupStatus) string {
+	if m.Role == cluster.RoleDown {
+		return m.Role
+	}
 	var leads []string
 	for _, g := range groups {
 		if g.Leader == m.ID {

@@ -2,15 +2,97 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"net/url"
+	"strconv"
+	"strings"
 
 	"tollgate/cmd/tollgate/api"
 )
 
 type customersCommand struct {
+	List    customersListCommand    `cmd:"" help:"List customers, the newest first."`
 	Archive customersArchiveCommand `cmd:"" help:"Take a customer out of use; it stays readable."`
 	Erase   customersEraseCommand   `cmd:"" help:"Replace a customer's name, e-mail, phone and address everywhere, for good."`
+}
+
+type customersListCommand struct {
+	adminFlags       `embed:""`
+	environmentFlags `embed:""`
+	outputFlags      `embed:""`
+	Limit            int `default:"100" help:"List this many at most."`
+}
+
+// customerRow is a customer as the admin API lists it.
+type customerRow struct {
+	ExternalID string `json:"externalClientCustomerId"`
+	FirstName  string `json:"firstName"`
+	LastName   string `json:"lastName"`
+	Email      string `json:"email"`
+	CreatedAt  string `json:"createdAt"`
+	ArchivedAt string `json:"archivedAt"`
+	ErasedAt   string `json:"erasedAt"`
+}
+
+// state says what was done to a customer.
+func (r *customerRow) state() string {
+	switch {
+	case r.ErasedAt != "":
+		return "erased"
+	case r.ArchivedAt != "":
+		return "archived"
+	}
+	return "active"
+}
+
+// customersPage is how many customers are asked for at a time.
+const customersPage = 1000
+
+// Run lists customers, page by page.
+func (c *customersListCommand) Run(ctx context.Context, out io.Writer) error {
+	var rows []customerRow
+	list, cursor := []json.RawMessage{}, ""
+	for len(list) < c.Limit {
+		query := url.Values{"limit": {strconv.Itoa(min(customersPage, c.Limit-len(list)))}}
+		if cursor != "" {
+			query.Set("cursor", cursor)
+		}
+		var page struct {
+			Customers []json.RawMessage `json:"customers"`
+			Next      string            `json:"nextCursor"`
+		}
+		if _, err := c.read(ctx, c.path()+"/customers?"+query.Encode(), &page); err != nil {
+			return err
+		}
+		list = append(list, page.Customers...)
+		if cursor = page.Next; cursor == "" {
+			break
+		}
+	}
+	text, err := json.Marshal(list)
+	if err == nil {
+		err = json.Unmarshal(text, &rows)
+	}
+	if err != nil {
+		return fmt.Errorf("answer's data: %w", err)
+	}
+	return c.print(out, text, func() error {
+		if len(rows) == 0 {
+			return say(out, "No customers in the %s environment of %s.", c.Environment, c.Account)
+		}
+		t := newTable(out, "CUSTOMER", "NAME", "E-MAIL", "CREATED", "STATE")
+		for _, r := range rows {
+			t.row(r.ExternalID, strings.TrimSpace(r.FirstName+" "+r.LastName), r.Email,
+				instant(r.CreatedAt), r.state())
+		}
+		if err := t.end(); err != nil || cursor == "" {
+			return err
+		}
+		return say(out, "There are more: raise --limit.")
+	})
 }
 
 type customersArchiveCommand struct {

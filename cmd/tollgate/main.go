@@ -25,7 +25,7 @@ type commands struct {
 	Keys       keysCommand       `cmd:"" group:"bill" help:"Create, list and revoke API keys."`
 	Origins    originsCommand    `cmd:"" group:"bill" help:"List and set the web origins that may use customer keys."`
 	Catalog    catalogCommand    `cmd:"" group:"bill" help:"Show the catalog, apply a document, or see what it would change."`
-	Customers  customersCommand  `cmd:"" group:"bill" help:"Archive a customer, or erase its personal data."`
+	Customers  customersCommand  `cmd:"" group:"bill" help:"List customers, archive one, or erase its personal data."`
 	Pools      poolsCommand      `cmd:"" group:"bill" help:"Manage customers' pools of credits."`
 	Invoice    invoiceCommand    `cmd:"" group:"bill" aliases:"invoices" help:"Show, explain, verify and void invoices."`
 	Payments   paymentsCommand   `cmd:"" group:"bill" help:"Choose who collects invoices, and see what was reported."`
@@ -36,15 +36,20 @@ type commands struct {
 	Audit      auditCommand      `cmd:"" group:"operate" help:"List every admin change: who, when, before, after."`
 	Backup     backupCommand     `cmd:"" group:"operate" help:"Save the whole cluster while it runs, and check what was saved."`
 	Restore    restoreCommand    `cmd:"" group:"operate" help:"Make the data folder of a node of a new cluster from a backup."`
-	Cluster    clusterCommand    `cmd:"" group:"operate" help:"Look at a cluster."`
+	Cluster    clusterCommand    `cmd:"" group:"operate" help:"Show the cluster, and change its members."`
 	Ready      readyCommand      `cmd:"" group:"operate" help:"Ask a node whether it is ready to serve, and wait until it is."`
 	Doctor     doctorCommand     `cmd:"" group:"operate" help:"Look for what is wrong with a cluster, or will be: clocks, disks, limits, certificates, versions, members, settings."`
 	Certs      certsCommand      `cmd:"" group:"operate" help:"Make the certificates by which nodes know each other."`
 	WAL        walCommand        `cmd:"" group:"operate" name:"wal" help:"Look into a log on disk."`
+	Licenses   licensesCommand   `cmd:"" group:"operate" help:"Print the licenses of what this program is built from."`
 	Version    versionCommand    `cmd:"" group:"operate" help:"Say which version this is."`
+	Help       helpCommand       `cmd:"" group:"operate" help:"Show what a command does, and its flags."`
+
+	VersionFlag versionFlag `name:"version" help:"Say which version this is."`
 }
 
-// exitDiffers is the exit code of commands that found an invoice that the journal does not explain.
+// exitDiffers is the exit code of commands that compare: an invoice is not what the journal makes
+// of it, or the catalog is not what the document says.
 const exitDiffers = 5
 
 func main() {
@@ -54,12 +59,26 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout))
 }
 
+// ended is the exit code of a command line that the parser carries out itself: --help, --version.
+type ended int
+
 // run carries out one command line and returns the exit code: 0 done, 1 failed, 2 no such command
-// or flag, 5 an invoice differs, 6 and 7 doctor found something. A node that must end at once ends
-// the process itself, with cluster.ExitCode. Commands that look at something print to out.
-func run(args []string, out io.Writer) int {
+// or flag, 5 two things differ, 6 and 7 doctor found something, 6 a member is down. A node that
+// must end at once ends the process itself, with cluster.ExitCode. What a command is asked for goes
+// to out.
+func run(args []string, out io.Writer) (code int) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case ended:
+			code = int(r)
+		default:
+			panic(r)
+		}
+	}()
 	var c commands
 	parser, err := kong.New(&c,
+		kong.Writers(out, os.Stderr), kong.Exit(func(code int) { panic(ended(code)) }),
 		kong.Name("tollgate"),
 		kong.Description("Entitlements, metering and invoices that are right to the cent."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
@@ -72,6 +91,9 @@ func run(args []string, out io.Writer) int {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "tollgate:", err)
 		return 2
+	}
+	if len(args) > 0 && args[0] == "help" { // with flags of the command, too: it is not carried out
+		args = append(args[1:len(args):len(args)], "--help")
 	}
 	command, err := parser.Parse(args)
 	if err != nil {
@@ -87,9 +109,9 @@ func run(args []string, out io.Writer) int {
 	}
 	fmt.Fprintln(os.Stderr, "tollgate:", err)
 	switch {
-	case errors.Is(err, errDiffers):
+	case errors.Is(err, errDiffers), errors.Is(err, errCatalogDiffers):
 		return exitDiffers
-	case errors.Is(err, errWarns):
+	case errors.Is(err, errWarns), errors.Is(err, errDown):
 		return exitWarns
 	case errors.Is(err, errFails):
 		return exitFails

@@ -26,6 +26,7 @@ type clusterJoinCommand struct {
 
 // Run joins a node, or moves a member.
 func (c *clusterJoinCommand) Run(ctx context.Context, out io.Writer) error {
+	c.starting = true
 	data, err := c.send(ctx, "POST", membersPath, map[string]string{
 		"id": c.Node, "raft": c.Raft, "http": c.MemberHTTP, "ops": c.MemberOps,
 	}, nil)
@@ -51,6 +52,7 @@ const promoteEvery = time.Second
 // Run promotes a member.
 func (c *clusterPromoteCommand) Run(ctx context.Context, out io.Writer) error {
 	end := time.Now().Add(c.Wait)
+	c.starting = true
 	for {
 		data, err := c.send(ctx, "POST", memberPath(c.Node)+"/promote", nil, nil)
 		if err == nil {

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
@@ -27,8 +29,77 @@ func TestRolesNameTheGroups(t *testing.T) {
 	var printed strings.Builder
 	require.NoError(t, printStatus(&printed, cluster.Status{Groups: []cluster.GroupStatus{
 		{Name: "billing", StalenessMS: 1_795_283_065_753},
-	}}))
+	}}, time.Now()))
 	require.NotContains(t, printed.String(), "1795283065753", "a node that has nothing yet")
+}
+
+// TestADownMemberIsSaidToBe: by its role, before the tables, and in the exit code; nothing of it is
+// shown as if it were of now.
+func TestADownMemberIsSaidToBe(t *testing.T) {
+	n := startNodes(t, 3)
+	one := n.all[0].settings
+	status := func(more ...string) (string, int) {
+		t.Helper()
+		return alone(append([]string{
+			"cluster", "status", "--ops", "https://" + one.Ops, "--admin-key", n.key,
+			"--ca", one.TLS.Authority,
+		}, more...)...)
+	}
+	require.Eventually(t, func() bool {
+		_, code := status()
+		return code == 0
+	}, patience, 50*time.Millisecond)
+	gone := n.all[2]
+	require.NoError(t, gone.cluster.Close())
+	require.Eventually(t, func() bool {
+		_, code := status()
+		return code == exitWarns
+	}, patience, 50*time.Millisecond)
+	out, code := status()
+	require.Equal(t, 6, code)
+	require.Regexp(t, `^`+gone.settings.Node+` is down: last seen \S+Z, \d+s ago\.\n`+
+		`2 of 3 voters answer: one more loss stops writes\. `, out)
+	require.Regexp(t, `(?m)^`+gone.settings.Node+` +down +127\S+ +127\S+ +127\S+ +– +– +\? `, out)
+	out, code = status("--json")
+	require.Equal(t, 6, code)
+	var answer struct{ Data cluster.Status }
+	require.NoError(t, json.Unmarshal([]byte(out), &answer))
+	down := answer.Data.Down()
+	require.Len(t, down, 1)
+	require.Equal(t, gone.settings.Node, down[0].ID)
+	require.Zero(t, down[0].RoundTripUS)
+	require.Zero(t, down[0].ClockAheadMS)
+	require.WithinDuration(t, time.Now(), *down[0].LastSeenAt, patience)
+}
+
+// TestTheBannerSaysWhatTheNextLossMeans, and only where a member is down.
+func TestTheBannerSaysWhatTheNextLossMeans(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	seen := now.Add(-90 * time.Second)
+	s := cluster.Status{}
+	for i, id := range []string{"a", "b", "c", "d", "e"} {
+		m := cluster.MemberStatus{Member: cluster.Member{ID: id}, Voter: true}
+		if m.Reachable = i < 4; !m.Reachable {
+			m.Role, m.LastSeenAt = cluster.RoleDown, &seen
+		}
+		s.Members = append(s.Members, m)
+	}
+	require.Contains(t, banner(&s, now), "e is down: last seen 2026-01-02T03:02:35Z, 1m30s ago.\n"+
+		"4 of 5 voters answer. ")
+	for i, want := range map[int]string{
+		3: "3 of 5 voters answer: one more loss stops writes.",
+		2: "2 of 5 voters answer, and writes need 3: bring one back.",
+	} {
+		for j := range s.Members {
+			s.Members[j].Reachable = j < i
+			if j >= i {
+				s.Members[j].Role = cluster.RoleDown
+			}
+		}
+		require.Contains(t, banner(&s, now), want)
+		require.Contains(t, banner(&s, now), "d is down: it has not answered since this node began.")
+	}
+	require.Empty(t, banner(&cluster.Status{Members: s.Members[:1]}, now))
 }
 
 // TestMembersByCommand: what is done and what is not, in the words of the commands, and in the

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -91,6 +92,20 @@ func money(n json.Number, currency string) string {
 	}
 	return strings.TrimSpace(text + " " + currency)
 }
+
+// size is a number of bytes in the unit in which it is short: 512 B, 3.4 KiB, 1.2 MiB.
+func size(bytes int64) string {
+	if bytes < 1<<10 {
+		return strconv.FormatInt(bytes, 10) + " B"
+	}
+	value, unit := float64(bytes)/(1<<10), 0
+	for value >= 1023.95 && unit < len(sizeUnits)-1 {
+		value, unit = value/(1<<10), unit+1
+	}
+	return fmt.Sprintf("%.1f %s", value, sizeUnits[unit])
+}
+
+var sizeUnits = [...]string{"KiB", "MiB", "GiB", "TiB"}
 
 // instant is a time without milliseconds that are zero.
 func instant(text string) string { return strings.Replace(text, ".000Z", "Z", 1) }

@@ -5,14 +5,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"tollgate/cluster"
 	"tollgate/cmd/tollgate/api"
+	"tollgate/cmd/tollgate/devdata"
 )
 
 type readyCommand struct {
-	Ops  string        `default:"127.0.0.1:9080" placeholder:"HOST:PORT" help:"Operations listener of the node, https://HOST:PORT for TLS (${default})."`
+	Ops  string        `placeholder:"HOST:PORT" help:"Operations listener of the node, https://HOST:PORT for TLS. Default: every node in dev.json, else 127.0.0.1:9080."`
+	Data string        `default:".tollgate" help:"Data folder of tollgate dev, whose dev.json says the defaults."`
 	CA   string        `name:"ca" env:"TOLLGATE_CA" type:"existingfile" placeholder:"FILE" help:"Authority of the node's certificate, PEM. Default: the machine's."`
 	Wait time.Duration `default:"0s" help:"Ask until it is ready, this long at the most; 0 asks once."`
 }
@@ -24,26 +27,60 @@ const (
 	askTimeout = 2 * time.Second
 )
 
-// Run asks one node whether it is ready, and fails with its reasons when it is not. It needs no
-// key: health checks of containers and scripts that restart nodes one by one run it.
+// usualOps is where a node's operations listener is unless its configuration says otherwise.
+const usualOps = "127.0.0.1:9080"
+
+// Run asks one node whether it is ready, or all of tollgate dev, and fails with the reasons when
+// one is not. It needs no key: health checks of containers run it, and scripts that restart nodes
+// one by one.
 func (c *readyCommand) Run(ctx context.Context, out io.Writer) error {
-	client, err := connect([]string{c.Ops}, "", c.CA)
+	nodes, err := c.nodes()
+	if err != nil {
+		return err
+	}
+	until := time.Now().Add(c.Wait)
+	for _, node := range nodes {
+		if err := c.await(ctx, node, until); err != nil {
+			return err
+		}
+	}
+	return say(out, "ready")
+}
+
+// nodes are the operations listeners to ask.
+func (c *readyCommand) nodes() ([]string, error) {
+	if c.Ops != "" {
+		return []string{c.Ops}, nil
+	}
+	data := devdata.Folder(c.Data)
+	if _, err := os.Stat(data.File()); err != nil {
+		return []string{usualOps}, nil
+	}
+	running, err := data.Load()
+	var ops []string
+	for _, node := range running.Nodes {
+		ops = append(ops, node.Ops)
+	}
+	return ops, err
+}
+
+// await asks a node until it is ready.
+func (c *readyCommand) await(ctx context.Context, node string, until time.Time) error {
+	client, err := connect([]string{node}, "", c.CA)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	until := time.Now().Add(c.Wait)
 	for {
 		if err = askReady(ctx, client); err == nil {
-			_, err = fmt.Fprintln(out, "ready")
-			return err
+			return nil
 		}
 		if time.Now().After(until) {
-			return fmt.Errorf("%s is not ready: %w", c.Ops, err)
+			return fmt.Errorf("%s is not ready: %w", node, err)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready: %w", c.Ops, err)
+			return fmt.Errorf("%s is not ready: %w", node, err)
 		case <-time.After(askEvery):
 		}
 	}

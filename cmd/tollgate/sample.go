@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -16,8 +18,8 @@ import (
 
 // sampleFlags are the product and the agents by which runs are tried out on one's own machine.
 type sampleFlags struct {
-	SampleProduct bool              `help:"Serve a product to try flows on, in all its variants, on a port of its own."`
-	SamplePort    int               `default:"8090" help:"Port of the sample product."`
+	SampleProduct bool              `default:"true" negatable:"" help:"Serve a product to try flows on, in all its variants, on a port of its own."`
+	SamplePort    int               `default:"0" help:"Port of the sample product; 0 is 8090, or any that is free where that is taken."`
 	Agent         map[string]string `placeholder:"NAME=PROGRAM" help:"Let a program run flows, beside the built-in ones; for a new folder."`
 }
 
@@ -42,16 +44,23 @@ func serveLocal(name string, listener net.Listener, handler http.Handler) *local
 	return s
 }
 
-// serveSample serves the sample product on loopback; nil where nobody asked for it.
+// usualSamplePort is the sample product's, where it is free and no other was asked for.
+const usualSamplePort = 8090
+
+// serveSample serves the sample product on loopback and notes its port; nil where it is unwanted.
 func (c *sampleFlags) serveSample() (*localSite, error) {
 	if !c.SampleProduct {
 		return nil, nil
 	}
-	listener, err := net.Listen("tcp", local(c.SamplePort))
+	listener, err := net.Listen("tcp", local(cmp.Or(c.SamplePort, usualSamplePort)))
+	if err != nil && c.SamplePort == 0 {
+		listener, err = net.Listen("tcp", local(0))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the sample product cannot be served (choose another --sample-port): %w",
 			err)
 	}
+	c.SamplePort = listener.Addr().(*net.TCPAddr).Port
 	return serveLocal("sample product", listener, sampleproduct.Site()), nil
 }
 
@@ -101,5 +110,5 @@ func (c *sampleFlags) sampleSummary() string {
 		return ""
 	}
 	return fmt.Sprintf("A product to try flows on is at %[1]s/good/; %[1]s/ lists its variants.\n"+
-		"What an agent does with it: tollgate tour, or make demo-workspace.\n", c.url())
+		"What an agent does with it: %[2]s tour.\n", c.url(), os.Args[0])
 }

@@ -2,7 +2,10 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"runtime/debug"
+
+	"github.com/alecthomas/kong"
 
 	"tollgate/engine"
 )
@@ -10,10 +13,28 @@ import (
 type versionCommand struct{}
 
 // Run prints the version.
-func (*versionCommand) Run() error {
-	fmt.Printf("tollgate %s, entry format %d, cluster version %d\n", version(), engine.FormatVersion,
-		engine.Version)
+func (*versionCommand) Run(out io.Writer) error { return say(out, "%s", versionLine()) }
+
+func versionLine() string {
+	return fmt.Sprintf("tollgate %s, entry format %d, cluster version %d", version(),
+		engine.FormatVersion, engine.Version)
+}
+
+// versionFlag is --version: what the command says, without one.
+type versionFlag bool
+
+// BeforeReset prints the version and ends.
+func (versionFlag) BeforeReset(app *kong.Kong) error {
+	if err := say(app.Stdout, "%s", versionLine()); err != nil {
+		return err
+	}
+	app.Exit(0)
 	return nil
+}
+
+// helpCommand stands in the list of commands: run makes --help of it.
+type helpCommand struct {
+	Command []string `arg:"" optional:"" help:"The command; without one, the list of all."`
 }
 
 // version is what the build knows of itself: the commit, marked when the tree was changed.

@@ -186,8 +186,8 @@ func (p *tenantPage) printUnclaimed(out io.Writer) error {
 	if err := older(out, t, p.Next); err != nil {
 		return err
 	}
-	return say(out, "All that nobody has claimed holds %d of %d MiB.", p.Held.Bytes>>20,
-		p.Held.Limit>>20)
+	return say(out, "All that nobody has claimed holds %s of %s.", size(int64(p.Held.Bytes)),
+		size(int64(p.Held.Limit)))
 }
 
 func paged(limit int, cursor string) string {

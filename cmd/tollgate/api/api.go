@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -38,6 +39,10 @@ const (
 type Client struct {
 	// Patience is how long Do tries; 0: until its context ends. To be set before the first call.
 	Patience time.Duration
+	// Refused is how long a client with Patience goes on while every node refuses the connection:
+	// nobody listens there, which waiting rarely mends. 0: it says so at once. To be set before the
+	// first call.
+	Refused time.Duration
 	// AnswerTimeout is how long one try may take; 0: 30 s. To be set before the first call.
 	AnswerTimeout time.Duration
 
@@ -145,15 +150,22 @@ func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
 		ctx, cancel = context.WithTimeout(ctx, c.Patience)
 		defer cancel()
 	}
-	wait := firstWait
+	wait, begin, refused := firstWait, time.Now(), 0
 	for {
 		node := c.current.Load()
 		answer, err := c.try(ctx, c.nodes[int(node)%len(c.nodes)], r)
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			refused++
+		} else {
+			refused = 0
+		}
 		switch {
 		case err == nil && answer.Status != 503 && answer.Status != 429:
 			return answer, nil
+		case c.Patience > 0 && refused >= len(c.nodes) && time.Since(begin) >= c.Refused:
+			return Answer{}, c.nobodyListens()
 		case ctx.Err() != nil:
-			return Answer{}, lastWord(ctx, answer, err)
+			return Answer{}, c.lastWord(ctx, answer, err)
 		case r.Once && (err != nil || unsure(answer)):
 			c.current.CompareAndSwap(node, node+1)
 			return answer, errors.Join(ErrUnsure, err)
@@ -165,11 +177,19 @@ func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
 		pause := min(max(wait, retryAfter(answer)), lastWait)
 		select {
 		case <-ctx.Done():
-			return Answer{}, lastWord(ctx, answer, err)
+			return Answer{}, c.lastWord(ctx, answer, err)
 		case <-time.After(pause):
 		}
 		wait = min(2*wait, lastWait)
 	}
+}
+
+// ErrRefused says that no node took a connection.
+var ErrRefused = errors.New("connection refused")
+
+func (c *Client) nobodyListens() error {
+	return fmt.Errorf("cannot connect to %s: %w. Is a node running there?",
+		strings.Join(c.nodes, ", "), ErrRefused)
 }
 
 // Pause turns to the next node after a short wait: what to do when single items of an answer want
@@ -191,12 +211,25 @@ func unsure(a Answer) bool {
 		strings.Contains(string(a.Body), `"clock_settling"`))
 }
 
-func lastWord(ctx context.Context, a Answer, err error) error {
+// lastWord is why Do gave up, with what the last node said.
+func (c *Client) lastWord(ctx context.Context, a Answer, err error) error {
 	if err == nil && a.Status != 0 {
 		err = a.Err()
 	}
+	if c.Patience > 0 && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return errors.Join(gaveUp{c.Patience}, err)
+	}
 	return errors.Join(fmt.Errorf("gave up: %w", ctx.Err()), err)
 }
+
+// gaveUp says how long a client went on.
+type gaveUp struct{ after time.Duration }
+
+// Error says it in words.
+func (g gaveUp) Error() string { return fmt.Sprintf("no node could do it within %s", g.after) }
+
+// Unwrap is what the context of the call says.
+func (gaveUp) Unwrap() error { return context.DeadlineExceeded }
 
 func retryAfter(a Answer) time.Duration {
 	seconds, err := strconv.Atoi(a.Header.Get("Retry-After"))

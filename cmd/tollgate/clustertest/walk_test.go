@@ -343,7 +343,7 @@ func (w *walk) logs() string {
 func (w *walk) members() map[string]string {
 	w.t.Helper()
 	printed, err := w.shell("", "tollgate cluster status --ops $OPS")
-	require.NoError(w.t, err, printed)
+	require.Contains(w.t, printed, "MEMBER", "%v", err) // it ends with 6 while a member is down
 	members := map[string]string{}
 	for line := range strings.Lines(printed) {
 		if name, rest, ok := strings.Cut(line, " "); ok && strings.HasPrefix(name, "node") {

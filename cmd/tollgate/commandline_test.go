@@ -1,0 +1,267 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"tollgate/cmd/tollgate/devdata"
+	"tollgate/cmd/tollgate/licenses"
+)
+
+// alone runs a command line that talks to no cluster, or to one that its arguments name.
+func alone(args ...string) (out string, code int) {
+	var b bytes.Buffer
+	code = run(args, &b)
+	return b.String(), code
+}
+
+func TestHelpAndVersionAreThereAsPeopleTypeThem(t *testing.T) {
+	for _, args := range [][]string{{"help"}, {"--help"}} {
+		out, code := alone(args...)
+		require.Zero(t, code)
+		require.Contains(t, out, "Usage: tollgate <command>")
+		require.Contains(t, out, "doctor")
+	}
+	for _, args := range [][]string{
+		{"help", "catalog", "diff"}, {"catalog", "diff", "--help"}, {"help", "catalog", "diff", "--prune"},
+	} {
+		out, code := alone(args...)
+		require.Zero(t, code, args)
+		require.Contains(t, out, "Usage: tollgate catalog diff <file>")
+		require.Contains(t, out, "--exit-code")
+	}
+	_, code := alone("help", "nonsense")
+	require.Equal(t, 2, code)
+	for _, args := range [][]string{{"--version"}, {"version"}} {
+		out, code := alone(args...)
+		require.Zero(t, code)
+		require.Regexp(t, `^tollgate .* entry format \d+, cluster version \d+\n$`, out)
+	}
+	out, code := alone("licenses")
+	require.Zero(t, code)
+	require.Equal(t, licenses.Notices+"\n", out)
+}
+
+func TestCustomersAreListed(t *testing.T) {
+	s := newShell(t)
+	s.client("POST", "customers", map[string]any{
+		"externalClientCustomerId": "bob", "firstName": "Bob", "lastName": "B",
+		"email": "bob@example.com",
+	}, nil)
+	s.ok("customers", "archive", "bob")
+	out := s.ok("customers", "list")
+	s.holds(out, "bob", "Bob B", "bob@example.com")
+	s.holds(out, "archived", "ada", "Ada Lovelace", "ada@example.com")
+	require.Contains(t, out, "active")
+	var rows []customerRow
+	s.json(&rows, "customers", "list")
+	require.Len(t, rows, 2)
+	require.Equal(t, "bob", rows[0].ExternalID)
+	out = s.ok("customers", "list", "--limit", "1")
+	require.NotContains(t, out, "ada")
+	require.Contains(t, out, "There are more: raise --limit.")
+	require.Contains(t, s.ok("customers", "list", "--env", "live"),
+		"No customers in the live environment of demo.")
+}
+
+// wrongCatalog has mistakes in lines 3, 6, 8, 9 and, two of them, 13.
+const wrongCatalog = `features:
+  - key: calls
+    nmae: Calls
+plans:
+  - key: p
+    priceAmount: abc
+    name: P
+    currency: XXQ
+    intervalMonths: 0
+    features:
+      - key: calls
+        pricingType: graduated
+        pricing: {tiers: [{upTo: 5, pricePerUnit: -1}, {upTo: 5}]}
+`
+
+// All mistakes are told at once, each with its line: those of form, and those that only the catalog
+// knows of.
+func TestCatalogDiffNamesEveryMistakeWithItsLine(t *testing.T) {
+	s := newShell(t)
+	file := filepath.Join(t.TempDir(), "catalog.yaml")
+	diff := func(text string, more ...string) (said string, code int) {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		stderr, done := captureStderr(t)
+		_, code = s.run(append([]string{"catalog", "diff", file}, more...)...)
+		done()
+		return stderr(), code
+	}
+	for _, text := range []string{wrongCatalog, string(asJSON(t, wrongCatalog))} {
+		said, code := diff(text)
+		require.Equal(t, 1, code)
+		require.Contains(t, said, "catalog.yaml has 6 mistakes; nothing was changed:\n")
+		lines := regexp.MustCompile(`(?m)^  line (\d+): (\S+)`).FindAllStringSubmatch(said, -1)
+		require.Len(t, lines, 6, said)
+	}
+	said, _ := diff(wrongCatalog)
+	for _, want := range []string{
+		`line 3: features[0]."nmae"`, `line 6: plans[0].priceAmount`, `line 8: plans[0].currency`,
+		`line 9: plans[0].intervalMonths`, `line 13: plans[0].features[0].pricing.tiers[0].pricePerUnit`,
+		`line 13: plans[0].features[0].pricing.tiers[1].upTo`,
+	} {
+		require.Contains(t, said, "\n  "+want, said)
+	}
+	good := "features:\n  - {key: fresh, name: Fresh}\n"
+	_, code := diff(good)
+	require.Zero(t, code, "a document that can be applied")
+	_, code = diff(good, "--exit-code")
+	require.Equal(t, exitDiffers, code, "and that would change something")
+	s.ok("catalog", "apply", file)
+	_, code = diff(good, "--exit-code")
+	require.Zero(t, code)
+}
+
+func TestReadyAsksTheNodesOfDevJSON(t *testing.T) {
+	status := http.StatusOK
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+	}))
+	defer node.Close()
+	folder := t.TempDir()
+	address := node.Listener.Addr().String()
+	require.NoError(t, devdata.Folder(folder).Save(devdata.Running{
+		Nodes: []devdata.Node{{ID: "node1", Ops: address}, {ID: "node2", Ops: address}},
+	}))
+	out, code := alone("ready", "--data", folder)
+	require.Zero(t, code)
+	require.Equal(t, "ready\n", out)
+	status = http.StatusServiceUnavailable
+	_, code = alone("ready", "--data", folder)
+	require.Equal(t, 1, code)
+	nodes, err := (&readyCommand{Data: t.TempDir()}).nodes()
+	require.NoError(t, err)
+	require.Equal(t, []string{"127.0.0.1:9080"}, nodes, "as health checks in containers have it")
+}
+
+func TestSizesAreInTheUnitInWhichTheyAreShort(t *testing.T) {
+	for bytes, want := range map[int64]string{
+		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 3500: "3.4 KiB", 1 << 20: "1.0 MiB",
+		1<<20 - 1: "1.0 MiB", 5 << 30: "5.0 GiB", 3 << 50: "3072.0 TiB",
+	} {
+		require.Equal(t, want, size(bytes))
+	}
+}
+
+// Plain `tollgate dev` has a product to try flows on, wherever there is a port for it.
+func TestDevServesTheSampleProduct(t *testing.T) {
+	parse := func(args ...string) *devCommand {
+		var c commands
+		parser, err := kong.New(&c)
+		require.NoError(t, err)
+		_, err = parser.Parse(append([]string{"dev"}, args...))
+		require.NoError(t, err)
+		return &c.Dev
+	}
+	plain := parse()
+	require.True(t, plain.SampleProduct)
+	for range 2 { // the second finds the usual port taken
+		dev := *plain
+		site, err := dev.serveSample()
+		require.NoError(t, err)
+		defer func() { require.NoError(t, site.close()) }()
+		answer, err := http.Get(dev.url() + "/good/")
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, 200, answer.StatusCode)
+	}
+	none := parse("--no-sample-product")
+	require.Empty(t, none.url())
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, taken.Close()) }()
+	_, port, err := net.SplitHostPort(taken.Addr().String())
+	require.NoError(t, err)
+	_, err = parse("--sample-port", port).serveSample()
+	require.ErrorContains(t, err, "--sample-port", "one that was asked for is that one, or none")
+}
+
+// What the README tells to type is a command with those flags, and files that it names are there.
+func TestTheREADMEsCommandsAreOnes(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	require.True(t, strings.Contains(string(text), "\n    export PATH=\"$PWD/bin:$PATH\"\n"),
+		"tollgate is on no other path")
+	commandLine := regexp.MustCompile(`(?m)^    tollgate ([^#\n]*)`)
+	found := commandLine.FindAllStringSubmatch(string(text), -1)
+	require.Greater(t, len(found), 20)
+	for _, line := range found {
+		args := strings.Fields(line[1])
+		for i, arg := range args {
+			if strings.HasPrefix(arg, "examples/") {
+				_, err = os.Stat(filepath.Join("../..", arg))
+				require.NoError(t, err, line[0])
+				args[i] = filepath.Join("../..", arg)
+			}
+		}
+		var c commands
+		parser, err := kong.New(&c)
+		require.NoError(t, err)
+		_, err = parser.Parse(args)
+		if err != nil && strings.Contains(err.Error(), "no such file") {
+			continue // of the reader's own, as node1.yaml
+		}
+		require.NoError(t, err, line[0])
+	}
+	require.False(t, strings.Contains(string(text), " catalog.yaml"), "there is none at the root")
+	s := newShell(t)
+	require.NotEmpty(t, s.ok("catalog", "diff", "../../examples/catalog.yaml"))
+	s.ok("catalog", "apply", "../../examples/catalog.yaml")
+}
+
+func TestConnectionRefusedIsSaidAtOnce(t *testing.T) {
+	begin := time.Now()
+	stderr, done := captureStderr(t)
+	_, code := alone("customers", "list", "--ops", "127.0.0.1:1", "--ops", "127.0.0.1:2",
+		"--admin-key", "x")
+	done()
+	require.Equal(t, 1, code)
+	require.Less(t, time.Since(begin), adminPatience/3)
+	require.Contains(t, stderr(), "cannot connect to http://127.0.0.1:1, http://127.0.0.1:2: "+
+		"connection refused. Is a node running there?")
+}
+
+// captureStderr takes what is written to standard error until done is called.
+func captureStderr(t *testing.T) (text func() string, done func()) {
+	t.Helper()
+	file, err := os.CreateTemp(t.TempDir(), "stderr")
+	require.NoError(t, err)
+	before := os.Stderr
+	os.Stderr = file
+	return func() string {
+			written, err := os.ReadFile(file.Name())
+			require.NoError(t, err)
+			return string(written)
+		}, func() {
+			os.Stderr = before
+			require.NoError(t, file.Close())
+		}
+}
+
+// asJSON is a document of YAML in JSON, indented.
+func asJSON(t *testing.T, text string) []byte {
+	t.Helper()
+	var v any
+	require.NoError(t, yaml.Unmarshal([]byte(text), &v))
+	b, err := json.MarshalIndent(v, "", "  ")
+	require.NoError(t, err)
+	return b
+}
