@@ -9,6 +9,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"tollgate/server/inspect/signup"
 	"tollgate/server/provider/runner/follower"
 )
 
@@ -199,7 +200,7 @@ func (d *field) wanted() string {
 		names = append(names, d.Label)
 	}
 	for _, name := range names {
-		if rule := follower.Wanted(name); rule != "" {
+		if rule := signup.Wanted(name); rule != "" {
 			return rule
 		}
 	}
@@ -222,7 +223,7 @@ func (f *form) code() int {
 
 // signsUp says that a form is one to sign up with: called so, with a field for who signs up.
 func (f *form) signsUp() bool {
-	return follower.SignsUp(f.Called) && slices.ContainsFunc(f.Fields, func(d field) bool {
+	return signup.Called(f.Called) && slices.ContainsFunc(f.Fields, func(d field) bool {
 		return d.Type == "email" || follower.Identity{Name: "n", Mail: "m"}.Own(d.Name) != ""
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"tollgate/server/inspect/signup"
 	"tollgate/server/provider/runner/follower"
 )
 
@@ -137,7 +138,7 @@ func (w *walk) next(page *seen) string {
 	for _, l := range page.Links {
 		u, err := url.Parse(l.Href)
 		if err == nil && slices.Contains(w.Hosts, u.Host) && l.Href != page.URL && !w.been[l.Href] &&
-			follower.SignsUp(l.Text+" "+u.Path) {
+			signup.Called(l.Text+" "+u.Path) {
 			return l.Href
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/server/inspect"
 	"tollgate/server/inspect/document"
 	"tollgate/server/inspect/inspecttest"
 )
@@ -103,4 +104,65 @@ func answering(t *testing.T, text, body string) *inspecttest.Site {
 	s := parsed(t, text)
 	s.Rest = body
 	return s
+}
+
+// TestWhatAnAnsweringHostHidesIsUnknown: a host that answers 2xx whatever it is asked for, with
+// bodies that nobody can read, publishes nothing that is known, and denies nothing either.
+func TestWhatAnAnsweringHostHidesIsUnknown(t *testing.T) {
+	for _, fail := range []string{"body", "time", "encoding", "network"} {
+		hidden := "=== *\nfail " + fail + " 200\n"
+		for name, c := range map[string]struct{ text, want string }{
+			"all of it":          {hidden, "unknown unknown unknown unknown unknown unknown"},
+			"all but its page":   {hidden + linking(""), "yes unknown unknown unknown unknown unknown"},
+			"a page with an API": {hidden + linking("<p>Our REST API.</p>"), "yes unknown unknown unknown unknown unknown"},
+			"a link to its API":  {hidden + linking(second), "yes unknown unknown unknown unknown unknown"},
+			"one description":    {hidden + linking("") + open, "yes yes unknown unknown unknown unknown"},
+		} {
+			d := inspected(t, parsed(t, c.text))
+			i, m := &d.Interfaces, &d.MachineAccess
+			require.Equal(t, c.want, string(i.Website.Verdict)+" "+string(i.API.Verdict)+" "+
+				string(i.MCP.Verdict)+" "+string(i.CLI.Verdict)+" "+string(m.Index.Verdict)+" "+
+				string(m.CrawlersAllowed.Verdict), "%s: %s", fail, name)
+			require.Equal(t, document.RequirementUnknown, d.Required.Value, name)
+			require.Equal(t, document.Unknown, d.Pricing.Determinable.Verdict, name)
+		}
+	}
+	// Where paths that cannot exist are 404, a description that answers 200 and is not read is one.
+	d := inspected(t, parsed(t, linking("<p>Our REST API.</p>")+at+"openapi.json\nfail body 200\n"))
+	require.Equal(t, "api_description_unread", d.Interfaces.API.Rule)
+	require.Equal(t, document.Unknown, d.Interfaces.API.Verdict)
+	// A 404 needs no body.
+	d = inspected(t, parsed(t, "=== *\nfail body 404\n"+linking("")))
+	require.Equal(t, document.No, d.Interfaces.API.Verdict)
+	require.Equal(t, document.No, d.MachineAccess.Index.Verdict)
+	// A text with the address that was asked for is no description.
+	d = inspected(t, parsed(t, "=== *\n200 text/plain\n\nYou asked for openapi.json.\n"+linking("")+
+		at+"openapi.yaml\n200 text/plain\n\nYou asked for openapi.yaml.\n"))
+	require.Equal(t, document.No, d.Interfaces.API.Verdict)
+}
+
+// TestNothingThatCanBeReadIsUnreachable: without one 2xx answer that has a body there is nothing to
+// say, whatever else was answered.
+func TestNothingThatCanBeReadIsUnreachable(t *testing.T) {
+	for text, unreachable := range map[string]bool{
+		"=== *\nfail network\n":                              true,
+		"=== *\nfail dns\n":                                  true,
+		"=== *\n200 text/html\n\n":                           true,
+		"=== *\n204\n\n":                                     true,
+		"=== *\n404 text/html\n\n<html>no</html>\n":          true,
+		"=== *\n403 text/html\n\n<html>no</html>\n":          true,
+		"=== *\n503 text/html\n\n<html>no</html>\n":          true,
+		"=== *\n302\nLocation: https://other.example/\n\n":   true,
+		"=== *\n302\nLocation: https://acme.example/a\n\n":   true,
+		"=== *\nfail body 200\n":                             false,
+		at + "robots.txt\n200 text/plain\n\nUser-agent: *\n": false,
+		at + "\n200 text/html\n\n<html></html>\n":            false,
+	} {
+		_, err := inspect.New(parsed(t, text), clock).Inspect(t.Context(), home, "", "run_1")
+		if unreachable {
+			require.ErrorIs(t, err, inspect.ErrUnreachable, text)
+		} else {
+			require.NoError(t, err, text)
+		}
+	}
 }

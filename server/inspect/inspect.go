@@ -33,6 +33,7 @@ const (
 
 // Errors of Inspect.
 var (
+	// ErrUnreachable: no fetch came to a 2xx answer with a body.
 	ErrUnreachable = collect.ErrUnreachable
 	ErrForbidden   = collect.ErrForbidden
 	// ErrBusy: as many inspections run as may.
@@ -75,6 +76,9 @@ func (i *Inspector) Inspect(ctx context.Context, url, task, runID string) (*Resu
 	c, err := collect.Run(ctx, i.config, url, runID)
 	if err != nil {
 		return nil, err
+	}
+	if !c.Readable() {
+		return nil, ErrUnreachable
 	}
 	if err = enter(ctx, i.reading, MaxReadWait); err != nil {
 		return nil, err

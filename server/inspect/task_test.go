@@ -174,3 +174,78 @@ func TestAChallengeIsDeclaredOnce(t *testing.T) {
 	require.Len(t, d.Auth.Declared[0].Evidence, 2)
 	require.Equal(t, "basic", *d.Auth.Declared[1].Value.Scheme)
 }
+
+// TestWhoGetsACredential: what an evaluation says of the way to a credential is what the built-in
+// agent then does. It makes a request that needs none; it does not sign in with a browser.
+func TestWhoGetsACredential(t *testing.T) {
+	const key = `,"responses":{"200":{"content":{"application/json":{"schema":{"type":"object",` +
+		`"properties":{"api_key":{"type":"string"}}}}}}}`
+	described := func(post, schemes string) string {
+		return at + "openapi.json\n200 application/json\n\n" + `{"openapi":"3.1.0","components":{` +
+			`"securitySchemes":{` + schemes + `}},"paths":{"/keys":{"post":{` + post + `}},"/me":{"get":` +
+			`{"security":[{"k":[]}]}}}}` + "\n"
+	}
+	const bearer = `"k":{"type":"http","scheme":"bearer"}`
+	const browser = `"k":{"type":"oauth2","description":"Sign in.","flows":{"authorizationCode":{}}}`
+	const machine = `"k":{"type":"oauth2","description":"Ask.","flows":{"authorizationCode":{},` +
+		`"clientCredentials":{}}}`
+	metadata := func(more string) string {
+		return at + ".well-known/oauth-authorization-server\n200 application/json\n\n" +
+			`{"issuer":"https://acme.example/","authorization_endpoint":"https://acme.example/a",` +
+			`"token_endpoint":"https://acme.example/t"` + more + `}` + "\n"
+	}
+	const agents = `,"agent_auth":{"register_uri":"https://acme.example/r"}`
+	const captcha = "<p>Create an API key in the dashboard. Solve the CAPTCHA.</p>"
+	for name, c := range map[string]struct{ text, status, rule string }{
+		"an anonymous operation": {
+			linking("") + described(`"security":[]`+key, bearer), "success", "credential_self_service",
+		},
+		"nothing declared of it, elsewhere it is": {
+			linking("") + described(`"operationId":"x"`+key, bearer), "success", "credential_self_service",
+		},
+		"its answer is not described": {
+			linking("") + described(`"security":[]`, bearer), "success", "credential_self_service",
+		},
+		"its answer has no key": {
+			linking("") + described(`"security":[]`+strings.Replace(key, "api_key", "pending", 1), bearer),
+			"unknown", "credential_setup_unclear",
+		},
+		"it needs a key itself": {
+			linking("") + described(`"security":[{"k":[]}]`+key, bearer), "unknown", "credential_setup_unclear",
+		},
+		"it wants a CAPTCHA": {
+			linking("") + described(`"security":[],"requestBody":{"content":{"application/json":{"schema":{`+
+				`"required":["captcha_token"]}}}}`+key, bearer), "needs_input", "credential_needs_person",
+		},
+		"friction is on the pages": {
+			linking(captcha) + described(`"security":[]`+key, bearer), "success", "credential_self_service",
+		},
+		"OAuth in a browser": {linking("") + metadata(""), "needs_input", "credential_needs_person"},
+		"its grants say so": {
+			linking("") + metadata(`,"grant_types_supported":["authorization_code","refresh_token"]`),
+			"needs_input", "credential_needs_person",
+		},
+		"a code on another device": {
+			linking("") + metadata(`,"grant_types_supported":["urn:ietf:params:oauth:grant-type:device_code"]`),
+			"needs_input", "credential_needs_person",
+		},
+		"client credentials": {
+			linking("") + metadata(`,"grant_types_supported":["client_credentials"]`),
+			"success", "credential_setup_told",
+		},
+		"agents register":      {linking("") + metadata(agents), "success", "credential_self_service"},
+		"API keys beside":      {linking("<p>Create an API key.</p>") + metadata(""), "success", "credential_setup_told"},
+		"OAuth, as texts tell": {linking("<p>Obtain an access token.</p>") + metadata(""), "needs_input", "credential_needs_person"},
+		"a scheme in a browser": {
+			linking("") + described(`"security":[{"k":[]}]`+key, browser), "needs_input", "credential_needs_person",
+		},
+		"a scheme for machines": {
+			linking("") + described(`"security":[{"k":[]}]`+key, machine), "success", "credential_setup_told",
+		},
+	} {
+		r, err := inspect.New(parsed(t, c.text), clock).Inspect(t.Context(), home, "Do it.", "run_1")
+		require.NoError(t, err)
+		stage := r.Journey.Stages[3]
+		require.Equal(t, c.rule+" "+c.status, stage.Rule+" "+string(stage.Status), "%s: %s", name, stage.Reason)
+	}
+}

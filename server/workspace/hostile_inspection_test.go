@@ -102,10 +102,9 @@ func TestHarmfulHostsGetADocument(t *testing.T) {
 		"/robots.txt": "network", "/sitemap.xml": "redirect_target",
 		"/.well-known/ai-catalog.json": "redirect_loop",
 	}, failures)
-	for _, name := range []string{"mcp", "cli"} {
+	for _, name := range []string{"api", "mcp", "cli"} {
 		require.Equal(t, "unknown", a.at("inspection", "interfaces", name, "verdict"), name)
 	}
-	require.Equal(t, "partial", a.at("inspection", "interfaces", "api", "verdict"))
 	require.Equal(t, "unknown", a.at("inspection", "authentication_requirement", "value"))
 	require.Equal(t, "unknown", a.at("inspection", "machineAccess", "aiCrawlersAllowed", "verdict"))
 

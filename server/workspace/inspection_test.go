@@ -325,7 +325,8 @@ func TestATaskIsEvaluated(t *testing.T) {
 	p.becomes(t, strings.Replace(acmeSite, "Create an API key", "Talk to sales", 1))
 	_, said = evaluate("List all invoices.")
 	require.Equal(t, "success success success needs_input success not_run not_run", said)
-	p.becomes(t, "=== https://acme.example/\n404\n\n")
+	p.becomes(t, "=== https://acme.example/\n404\n\n=== https://acme.example/robots.txt\n"+
+		"200 text/plain\n\nUser-agent: *\n")
 	_, said = evaluate("List all invoices.")
 	require.Equal(t, "failed not_run not_run not_run not_run not_run not_run", said)
 }

@@ -98,6 +98,14 @@ type Collection struct {
 	host string
 }
 
+// Readable says that a fetch came to a 2xx answer with a body. One whose body was longer or slower
+// than is read counts, since there was one.
+func (c *Collection) Readable() bool {
+	return slices.ContainsFunc(c.Observations, func(o Observation) bool {
+		return o.success() && (o.Failure != nil || o.Bytes > 0)
+	})
+}
+
 // Robots is the answer of the home page's host to a request for its robots.txt; nil where none was
 // made.
 func (c *Collection) Robots() *Observation { return c.robotsOf(c.host) }
@@ -288,7 +296,7 @@ func (r *run) origin() *url.URL {
 	return &url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/"}
 }
 
-// reached says whether anything was read: the home page, or any document.
+// reached says whether anything answered: the home page, or any document.
 func (r *run) reached() bool {
 	for i := range r.out.Observations {
 		o := &r.out.Observations[i]

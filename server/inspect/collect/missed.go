@@ -73,8 +73,9 @@ func (r *run) limits() {
 		"%d links were not followed: they leave the registrable domain.")
 	failed := map[string]int{}
 	for i := range r.out.Observations {
-		if failure := r.out.Observations[i].Failure; failure != nil {
-			failed[*failure]++
+		// What answers 4xx needs no body.
+		if o := &r.out.Observations[i]; o.Failure != nil && !o.Absent() {
+			failed[*o.Failure]++
 		}
 	}
 	add(failed[string(fetch.RuleBody)], "answer_size",

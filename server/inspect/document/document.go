@@ -157,7 +157,7 @@ type AuthMention struct {
 
 // Friction is something that stops an agent on the way to a credential.
 type Friction struct {
-	Kind     string     `json:"kind" about:"what stops an agent"`
+	Kind     string     `json:"kind" about:"what stops an agent: captcha, browser_sign_in, contact_sales, …"`
 	Evidence []Evidence `json:"evidence" about:"where it stands"`
 }
 

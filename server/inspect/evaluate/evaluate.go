@@ -11,11 +11,10 @@ import (
 	"tollgate/server/inspect/document"
 	"tollgate/server/inspect/extract"
 	"tollgate/server/inspect/openapi"
-	"tollgate/server/inspect/robots"
 )
 
 // Version is the version of the rules: a document says by which it was made.
-const Version = "2"
+const Version = "3"
 
 // words are how much visible text a page must have to be read without scripts, in bytes.
 const words = 200
@@ -200,21 +199,36 @@ func (e *evaluator) unread(role string) (named, any []string) {
 	return unique(named), unique(any)
 }
 
+// present are the observations of what a host has for a role, and was not read.
+func (e *evaluator) present(role string) (ids []string) {
+	for _, u := range e.f.Unread {
+		if u.Role == role && u.Present {
+			ids = append(ids, u.Obs)
+		}
+	}
+	return unique(ids)
+}
+
 func (e *evaluator) api() document.Evaluation {
 	operations, formats := 0, []document.Evidence{}
 	for _, api := range e.f.APIs {
 		operations += len(api.Operations)
 		formats = append(formats, document.Evidence{Obs: api.Obs, Quote: api.Format.Quote})
 	}
-	switch {
-	case operations > 0:
+	if operations > 0 {
 		return shows(document.Yes, "api_described",
 			fmt.Sprintf("An API description with %d operations is published.", operations), formats...)
+	}
+	if present := e.present(collect.RoleOpenAPI); len(present) > 0 {
+		return say(document.Unknown, "api_description_unread",
+			"The host answers where an API description would be, and the answer was not read.", present...)
+	}
+	switch {
 	case len(e.f.APIs) > 0:
 		return shows(document.Partial, "api_description_empty",
 			"An API description is published that has no operation.", formats...)
 	case len(e.f.BrokenAPIs) > 0:
-		return say(document.Partial, "api_description_unread",
+		return say(document.Partial, "api_description_broken",
 			"An API description is published, but "+e.f.BrokenAPIs[0].Why+".", e.f.BrokenAPIs[0].Obs)
 	case len(e.f.APITexts) > 0:
 		return shows(document.Partial, "api_mentioned",
@@ -336,6 +350,16 @@ func (e *evaluator) understandable(r *document.AuthRequired) document.Evaluation
 	switch {
 	case r.Value == document.RequirementNone:
 		return say(document.Yes, "setup_not_needed", "No operation needs a credential.", r.BasedOn...)
+	case len(e.f.SelfService) > 0 && declared:
+		served := shows(document.Yes, "setup_self_service",
+			"A published request makes a credential without one, and how it is sent is declared.",
+			e.f.SelfService...)
+		served.BasedOn = unique(append(e.methods(), served.BasedOn...))
+		return served
+	case len(e.f.SelfService) > 0:
+		return shows(document.Partial, "setup_self_service_undeclared",
+			"A published request makes a credential without one, but not how it is sent is declared.",
+			e.f.SelfService...)
 	case declared && obtained:
 		told := shows(document.Yes, "setup_declared_and_told",
 			"How a credential is sent is declared, and how one is obtained is told.", e.f.Setup...)
@@ -410,74 +434,4 @@ func (e *evaluator) ambiguities() []document.Ambiguity {
 		})
 	}
 	return all
-}
-
-// crawlers says whether AI agents may read the home page. Agents that act for a user count most;
-// that training alone is blocked does not count.
-func (e *evaluator) crawlers() document.Evaluation {
-	r := &e.f.Robots
-	if !r.Known {
-		return say(document.Unknown, "crawlers_rules_unread",
-			"robots.txt could not be read, so its rules are not known.", r.Obs)
-	}
-	if r.File == nil {
-		return say(document.Yes, "crawlers_no_rules", "No robots.txt restricts anybody.", r.Obs)
-	}
-	blocked, all := map[robots.Purpose]int{}, map[robots.Purpose]int{}
-	for _, a := range robots.Agents {
-		all[a.Purpose]++
-		if r.Blocked[a.Name] {
-			blocked[a.Purpose]++
-		}
-	}
-	user, search := blocked[robots.ForUser], blocked[robots.ForSearch]
-	switch {
-	case user == all[robots.ForUser]:
-		return say(document.No, "crawlers_users_blocked",
-			"robots.txt blocks every known agent that acts for a user.", r.Obs)
-	case user+search > 0:
-		return say(document.Partial, "crawlers_some_blocked", fmt.Sprintf(
-			"robots.txt blocks %d agents that act for a user and %d that search.", user, search), r.Obs)
-	case blocked[robots.ForTraining] > 0:
-		return say(document.Yes, "crawlers_training_blocked",
-			"robots.txt blocks training alone.", r.Obs)
-	}
-	return say(document.Yes, "crawlers_allowed", "robots.txt blocks no known AI agent.", r.Obs)
-}
-
-func (e *evaluator) index() document.Evaluation {
-	if len(e.f.Indexes) > 0 {
-		return say(document.Yes, "index_published", "An index made for agents is published.",
-			e.f.Indexes...)
-	}
-	var unread []string
-	for _, role := range indexes {
-		for _, u := range e.f.Unread {
-			if u.Role == role && (u.Gap != extract.GapAbsent || u.Named) {
-				unread = append(unread, u.Obs)
-			}
-		}
-	}
-	if len(unread) > 0 || e.limited("reading_time") {
-		return say(document.Unknown, "index_unread",
-			"Not every place where an index would be could be read.", append(unread, e.asked()...)...)
-	}
-	return say(document.No, "index_absent", "No index made for agents was found.", e.asked()...)
-}
-
-// indexes are the roles of answers that are an index made for agents.
-var indexes = []string{
-	collect.RoleLLMs, collect.RoleAgentCard, collect.RoleMCP, collect.RoleAICatalog,
-	collect.RoleAPICatalog,
-}
-
-// asked are the observations of the places where an index would be.
-func (e *evaluator) asked() []string {
-	var ids []string
-	for i := range e.f.Observations {
-		if o := &e.f.Observations[i]; slices.Contains(indexes, o.Role) {
-			ids = append(ids, o.ID)
-		}
-	}
-	return ids
 }

@@ -21,8 +21,8 @@ type Facts struct {
 
 	Home    Page
 	Product document.Product
-	// APIs are the descriptions that were read; BrokenAPIs are answers that begin like one and could
-	// not be read, with why.
+	// APIs are the descriptions that were read; BrokenAPIs are answers that were read, look like one
+	// and are none, with why.
 	APIs       []API
 	BrokenAPIs []Broken
 	// Unread is what was to be read and was not.
@@ -37,8 +37,10 @@ type Facts struct {
 	Methods      []*document.Fact[document.AuthMethod]
 	Mentions     []document.AuthMention
 	// Setup is where it stands how a credential is obtained.
-	Setup    []document.Evidence
-	Friction []document.Friction
+	Setup []document.Evidence
+	// SelfService is where it stands that a request without a credential makes one.
+	SelfService []document.Evidence
+	Friction    []document.Friction
 
 	Model    *document.Fact[string]
 	Plans    []*document.Fact[document.Plan]
@@ -75,7 +77,7 @@ type API struct {
 	*openapi.Description
 }
 
-// Broken is a description that could not be read.
+// Broken is an answer that looks like a description and is none.
 type Broken struct{ Obs, Why string }
 
 // Gap is why something that was to be read was not.
@@ -99,9 +101,10 @@ type Unread struct {
 	// Obs is its observation, or the one that names it; it may be empty.
 	Obs string
 	Gap Gap
-	// Named says that something which was read names it; Why is for people.
-	Named bool
-	Why   string
+	// Named says that something which was read names it, Present that the host answered 2xx. Why is
+	// for people.
+	Named, Present bool
+	Why            string
 }
 
 // Robots is what robots.txt came to.
@@ -144,6 +147,7 @@ func Within(ctx context.Context, c *collect.Collection) *Facts {
 	r.descriptions()
 	r.machines()
 	r.texts()
+	r.obtain()
 	r.product()
 	r.prices()
 	r.capabilities()

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"cmp"
 	"fmt"
 
 	"tollgate/server/inspect/collect"
@@ -22,6 +23,7 @@ func (r *reader) gaps() {
 		if gap, why, is := r.gapOf(o); is {
 			r.f.Unread = append(r.f.Unread, Unread{
 				Role: o.Role, Obs: o.ID, Gap: gap, Named: o.Named(), Why: why,
+				Present: *cmp.Or(o.Status, new(int))/100 == 2,
 			})
 		}
 	}
@@ -42,10 +44,13 @@ func (r *reader) gaps() {
 }
 
 // gapOf says why an answer cannot be read; false where there is nothing that could be: an address
-// that nobody names answers as one that cannot exist.
+// that nobody names answers as one that cannot exist does, by a status that says so or by a
+// redirect. A body that was not read says nothing, whatever the others are: what it holds is not
+// known. A status of 4xx needs no body.
 func (r *reader) gapOf(o *collect.Observation) (gap Gap, why string, is bool) {
-	if o.Failure != nil {
-		if !o.Named() && r.likeControl(o) {
+	status := *cmp.Or(o.Status, new(int))
+	if o.Failure != nil && status/100 != 4 {
+		if status/100 == 3 && !o.Named() && r.likeControl(o) {
 			return gap, why, false
 		}
 		gap = GapFailed
@@ -54,7 +59,6 @@ func (r *reader) gapOf(o *collect.Observation) (gap Gap, why string, is bool) {
 		}
 		return gap, "there is no answer that can be read (" + *o.Failure + ")", true
 	}
-	status := *o.Status
 	why = fmt.Sprintf("it answers %d", status)
 	switch {
 	case status >= 500:
@@ -71,9 +75,9 @@ func (r *reader) gapOf(o *collect.Observation) (gap Gap, why string, is bool) {
 // likeControl says that an answer is, by status and failure, the one to a path that cannot exist.
 func (r *reader) likeControl(o *collect.Observation) bool {
 	c := r.c.Control()
-	if c == nil || (c.Failure == nil) != (o.Failure == nil) || (c.Status == nil) != (o.Status == nil) {
+	if c == nil || c.Status == nil || o.Status == nil || *c.Status != *o.Status {
 		return false
 	}
-	return (c.Status == nil || *c.Status == *o.Status) &&
+	return *o.Status/100 == 4 || (c.Failure == nil) == (o.Failure == nil) &&
 		(c.Failure == nil || *c.Failure == *o.Failure)
 }

@@ -29,7 +29,7 @@ func (r *reader) limits() {
 			broken.Obs, broken.Why))
 	}
 	for _, u := range r.f.Unread {
-		if u.Role == collect.RoleOpenAPI && u.Named {
+		if u.Role == collect.RoleOpenAPI && (u.Named || u.Present) {
 			add("description_unread", fmt.Sprintf(
 				"An API description that %s is or names was not read: %s.", u.Obs, u.Why))
 		}

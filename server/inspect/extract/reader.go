@@ -180,8 +180,10 @@ func (r *reader) descriptions() {
 			continue
 		}
 		seen[*o.SHA256] = true
+		unread := Unread{Role: o.Role, Obs: o.ID, Named: o.Named(), Present: true}
 		if r.over(o) {
-			r.f.BrokenAPIs = append(r.f.BrokenAPIs, Broken{o.ID, "there was no time to read it"})
+			unread.Gap, unread.Why = GapLeft, "there was no time to read it"
+			r.f.Unread = append(r.f.Unread, unread)
 			continue
 		}
 		d, err := openapi.Read(o.Text)
@@ -190,19 +192,14 @@ func (r *reader) descriptions() {
 		case err == nil:
 			r.f.APIs = append(r.f.APIs, API{o.ID, d})
 		case err == tree.ErrTooComplex:
-			r.f.BrokenAPIs = append(r.f.BrokenAPIs, Broken{o.ID, "it is larger than is read"})
-		case mentions && !page.IsHTML(o.Text):
+			unread.Gap, unread.Why = GapMore, "it is larger than is read"
+			r.f.Unread = append(r.f.Unread, unread)
+		case mentions && !page.IsHTML(o.Text) && (o.Named() || !r.c.AnswersEverything):
 			r.f.BrokenAPIs = append(r.f.BrokenAPIs, Broken{o.ID, "it does not parse"})
 		case o.Named():
 			r.f.Unread = append(r.f.Unread, Unread{
 				Role: o.Role, Obs: o.ID, Gap: GapAbsent, Named: true, Why: "it is no OpenAPI document",
 			})
-		}
-	}
-	for i := range r.c.Observations {
-		o := &r.c.Observations[i]
-		if o.Role == collect.RoleOpenAPI && o.Failure != nil && o.Status != nil && *o.Status/100 == 2 {
-			r.f.BrokenAPIs = append(r.f.BrokenAPIs, Broken{o.ID, "its answer could not be taken"})
 		}
 	}
 	r.methods()

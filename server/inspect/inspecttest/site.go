@@ -135,7 +135,7 @@ func (s *Site) Do(ctx context.Context, r *fetch.Request) (*fetch.Response, error
 	case a.fail == "dns":
 		return nil, &fetch.Failure{Err: &net.DNSError{IsNotFound: true}}
 	case a.fail == "network":
-		return nil, &fetch.Failure{Err: errors.New("connection reset")}
+		return nil, &fetch.Failure{Err: errors.New("connection reset"), Status: a.status}
 	case a.fail != "":
 		return nil, &fetch.Refusal{Rule: fetch.Rule(a.fail), Status: a.status}
 	}

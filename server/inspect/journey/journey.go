@@ -149,6 +149,9 @@ func (j *Journey) acquire(d *document.Document) Stage {
 	if d.Required.Value == document.RequirementNone {
 		return say(Success, "credential_not_needed", d.Required.Reason, d.Required.BasedOn...)
 	}
+	if strings.HasPrefix(setup.Rule, "setup_self_service") {
+		return as(Success, "credential_self_service", setup)
+	}
 	var kinds, obs []string
 	for i := range d.Auth.Friction {
 		if f := &d.Auth.Friction[i]; stops(f, setup) {

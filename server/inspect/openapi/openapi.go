@@ -18,6 +18,7 @@ const (
 	maxTags       = 500
 	mostTags      = 20 // of one operation
 	maxSchemes    = 200
+	maxFlows      = 10 // of one scheme
 	maxRefs       = 16
 	longestQuote  = 240
 )
@@ -33,6 +34,8 @@ type Scheme struct {
 	Name, Type string
 	// Scheme is http's; In and Field are apiKey's.
 	Scheme, In, Field string
+	// Flows are oauth2's.
+	Flows []string
 	// About is its description; Quote is where it stands.
 	About, Quote string
 }

@@ -44,6 +44,11 @@ func (w *walker) readSchemes() {
 		if s.Type == "apiKey" {
 			s.In, s.Field = n.TextOf("in"), n.TextOf("name")
 		}
+		if flows := n.Of("flows"); flows.Is(tree.Map) {
+			s.Flows = flows.Keys[:min(len(flows.Keys), maxFlows)]
+		} else if flow := n.TextOf("flow"); flow != "" { // Swagger 2
+			s.Flows = []string{flow}
+		}
 		if slices.Contains(kinds, s.Type) {
 			w.out.Schemes = append(w.out.Schemes, s)
 		}

@@ -51,7 +51,8 @@ type Page struct {
 	Data []string
 	// Unread says that there is more visible text than the runs hold.
 	Unread bool
-	// Letters counts the visible text in bytes; Scripts counts script elements.
+	// Letters counts the visible text in bytes; Scripts counts script elements that run. Blocks of
+	// data are none.
 	Letters, Scripts int
 	// kept is how long the runs are together.
 	kept int
@@ -77,11 +78,6 @@ func Of(text string) *Page {
 	return Markdown(text)
 }
 
-// silent are elements whose text nobody sees.
-var silent = map[string]bool{
-	"script": true, "style": true, "template": true, "noscript": true, "svg": true, "title": true,
-}
-
 // inline are elements that end no line.
 var inline = map[string]bool{
 	"a": true, "abbr": true, "b": true, "bdi": true, "bdo": true, "data": true, "del": true,
@@ -90,11 +86,10 @@ var inline = map[string]bool{
 }
 
 type reader struct {
-	p      *Page
-	text   string
-	blocks *blocks
-	// hidden counts open elements whose text is not seen.
-	hidden int
+	p        *Page
+	text     string
+	blocks   *blocks
+	elements elements
 	// inTitle, inData and inScript say in which element the next text is; link is the open one.
 	inTitle, inData, inScript bool
 	link                      *Link
@@ -139,7 +134,7 @@ func (r *reader) words(raw string, at int) {
 	plain := strings.TrimSpace(raw)
 	switch {
 	case plain == "":
-		if r.hidden == 0 && !r.inTitle {
+		if r.elements.shown() && !r.inTitle {
 			r.blocks.say(at, at+len(raw), false)
 		}
 	case r.inTitle:
@@ -151,7 +146,9 @@ func (r *reader) words(raw string, at int) {
 		}
 	case r.inScript:
 		r.viewer(raw)
-	case r.hidden > 0:
+	case r.elements.lost():
+		r.p.Unread = true
+	case !r.elements.shown():
 	default:
 		r.p.say(plain)
 		r.blocks.say(at, at+len(raw), false)
@@ -198,7 +195,8 @@ func (r *reader) open(z *tokens.Tokenizer, raw string, closed bool) {
 	attributes := map[string]string{}
 	for more && len(attributes) < 50 {
 		var key, value []byte
-		if key, value, more = z.TagAttr(); attributes[string(key)] == "" {
+		key, value, more = z.TagAttr()
+		if _, twice := attributes[string(key)]; !twice {
 			attributes[string(key)] = string(value)
 		}
 	}
@@ -218,16 +216,18 @@ func (r *reader) open(z *tokens.Tokenizer, raw string, closed bool) {
 	case "elements-api":
 		r.spec(attributes["apidescriptionurl"], raw)
 	case "script":
-		r.p.Scripts++
 		r.spec(attributes["data-url"], raw)
 		kind := strings.ToLower(strings.TrimSpace(attributes["type"]))
-		r.inData, r.inScript = kind == "application/ld+json", kind != "application/ld+json"
+		if runs(kind) {
+			r.p.Scripts++
+		}
+		essence, _, _ := strings.Cut(kind, ";")
+		r.inData = strings.TrimSpace(essence) == "application/ld+json"
+		r.inScript = !r.inData
 	case "title":
-		r.inTitle = r.hidden == 0 && r.p.Title.Quote == ""
+		r.inTitle = r.elements.shown() && r.p.Title.Quote == ""
 	}
-	if silent[tag] && !closed {
-		r.hidden++
-	}
+	r.elements.begin(tag, attributes, closed)
 }
 
 func (r *reader) spec(href, raw string) {
@@ -245,9 +245,7 @@ func (r *reader) close(tag string) {
 	case "title":
 		r.inTitle = false
 	}
-	if silent[tag] && r.hidden > 0 {
-		r.hidden--
-	}
+	r.elements.finish(tag)
 }
 
 func (r *reader) closeLink() {

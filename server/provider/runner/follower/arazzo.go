@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tollgate/server/inspect/openapi"
+	"tollgate/server/inspect/signup"
 	"tollgate/server/inspect/tree"
 )
 
@@ -43,7 +44,7 @@ func (p *published) workflows() (ways []way) {
 		for j := range m.root.Of("workflows").List() {
 			n := &m.root.Of("workflows").Items[j]
 			called := n.TextOf("workflowId") + " " + n.TextOf("summary")
-			if !signUpWords.MatchString(called) {
+			if !signup.Called(called) {
 				continue
 			}
 			w := way{kind: "arazzo", at: m.url, quote: n.Of("workflowId").Quote(m.text, longestQuote)}
@@ -156,15 +157,15 @@ func (s *session) walk(ctx context.Context, f *workflow) (*obtained, *stop) {
 			}
 			return nil, why
 		}
-		of, _ := hints(at.api.Source, at.operation)
+		of, _ := signup.KeyNames(at.api.Source, at.operation)
 		named = slices.Concat(of, named) // the newest answer's first
 	}
 	outputs := f.node.Of("outputs")
 	if outputs.Is(tree.Map) {
-		for _, wanted := range credentialNames {
+		for _, wanted := range signup.CredentialNames {
 			for i, name := range outputs.Keys {
 				value, _ := f.values[outputs.Items[i].AsText()].(string)
-				if plainName(name) == wanted && isKey(value) {
+				if signup.PlainName(name) == wanted && isKey(value) {
 					return &obtained{key: value}, nil
 				}
 			}
@@ -205,7 +206,7 @@ func (f *workflow) request(s *step) (*request, *stop) {
 		if why != nil {
 			return nil, why
 		}
-		fill.known[plainName(n.TextOf("name"))] = fmt.Sprint(value)
+		fill.known[signup.PlainName(n.TextOf("name"))] = fmt.Sprint(value)
 	}
 	payload := s.node.Of("requestBody").Of("payload")
 	if payload == nil {

@@ -11,6 +11,7 @@ import (
 
 	"tollgate/server/inspect/collect"
 	"tollgate/server/inspect/page"
+	"tollgate/server/inspect/signup"
 	"tollgate/server/inspect/tree"
 )
 
@@ -78,7 +79,7 @@ func (p *published) block(ways []way, o *collect.Observation, quote string, r *s
 	}
 	address := resolved(o.URL, strings.TrimRight(r.url, ".,;)"))
 	u, err := url.Parse(address)
-	if err != nil || address == "" || score(u.Path, "", false) == 0 {
+	if err != nil || address == "" || signup.Score(u.Path, "", false) == 0 {
 		return ways
 	}
 	w := way{kind: "code_block", at: o.URL, quote: quote}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tollgate/server/inspect/signup"
 	"tollgate/server/inspect/tree"
 	"tollgate/server/provider/runner"
 )
@@ -41,7 +42,7 @@ func newFiller(t *runner.Task) filler {
 }
 
 func (f *filler) wanted(name string) *stop {
-	rule := Wanted(name)
+	rule := signup.Wanted(name)
 	if rule == "" {
 		return nil
 	}
@@ -62,7 +63,7 @@ func (f *filler) value(name string, schema *tree.Node, depth int, left *int) (an
 	if *left--; *left < 0 || depth > maxBodyDepth {
 		return nil, unfillable(name, "its schema is too deep, or a circle")
 	}
-	if known, is := f.known[plainName(lastOf(name))]; is && name != "" {
+	if known, is := f.known[signup.PlainName(signup.LastOf(name))]; is && name != "" {
 		return known, nil
 	}
 	n := f.resolve(schema)
@@ -88,7 +89,7 @@ func (f *filler) value(name string, schema *tree.Node, depth int, left *int) (an
 	case "array":
 		return f.array(name, n, depth, left)
 	case "boolean":
-		agrees := consents.MatchString(plainName(lastOf(name)))
+		agrees := consents.MatchString(signup.PlainName(signup.LastOf(name)))
 		if given := n.Of("default"); given.Is(tree.Bool) && !agrees {
 			return given.Value == "true", nil
 		}
@@ -384,7 +385,7 @@ func (f *filler) shown(name string, n *tree.Node, depth int) (any, *stop) {
 		}
 		return made, nil
 	case tree.Text, tree.Number:
-		if known, is := f.known[plainName(lastOf(name))]; is {
+		if known, is := f.known[signup.PlainName(signup.LastOf(name))]; is {
 			return known, nil
 		}
 		if value, is := f.entered(name); is {

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"regexp"
+
+	"tollgate/server/inspect/signup"
 )
 
 // Identity is who signs up in a run: the same for the same run, and nobody else's.
@@ -47,7 +49,7 @@ var ours = []struct {
 
 // Own is what a field of a name is about, where it is about who signs up; else empty.
 func (i Identity) Own(name string) string {
-	words := spelled(lastOf(name))
+	words := signup.Spelled(signup.LastOf(name))
 	for _, o := range ours {
 		if o.is.MatchString(words) {
 			return o.of(i)
@@ -58,6 +60,3 @@ func (i Identity) Own(name string) string {
 
 // LooksLikeKey says that a text is written as makers of keys write them.
 func LooksLikeKey(text string) bool { return keyShape.MatchString(text) }
-
-// SignsUp says that something, by what it is called, signs somebody up.
-func SignsUp(called string) bool { return signUpWords.MatchString(called) }

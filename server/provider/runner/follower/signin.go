@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"tollgate/server/inspect/openapi"
+	"tollgate/server/inspect/signup"
 	"tollgate/server/inspect/tree"
 	"tollgate/server/provider/fetch"
 )
@@ -30,9 +31,9 @@ func (f *filler) entered(name string) (value string, is bool) {
 	switch {
 	case f.account == nil || name == "":
 		return "", false
-	case Wanted(name) == rulePassword:
+	case signup.Wanted(name) == rulePassword:
 		return f.account.Password, true
-	case Wanted(name) == "" && accountWords.MatchString(spelled(lastOf(name))):
+	case signup.Wanted(name) == "" && accountWords.MatchString(signup.Spelled(signup.LastOf(name))):
 		return f.account.Username, true
 	}
 	return "", false
@@ -52,7 +53,7 @@ func (p *published) signIns() (ways []way) {
 				continue
 			}
 			node, _ := a.Node(o)
-			names, _ := hints(a.Source, o)
+			names, _ := signup.KeyNames(a.Source, o)
 			w := way{
 				kind: "sign_in", at: a.url, quote: a.Quote(node), api: a, operation: o, hints: names,
 			}
@@ -67,7 +68,7 @@ func (p *published) signIns() (ways []way) {
 
 // takesPassword says that an operation's body has a field for a password.
 func takesPassword(a *api, o *openapi.Operation) bool {
-	is := func(name string) bool { return Wanted(name) == rulePassword }
+	is := func(name string) bool { return signup.Wanted(name) == rulePassword }
 	if body, has := a.Body(o); has {
 		return slices.ContainsFunc(namesOf(a.Resolve(body.Schema).Of("properties")), is) ||
 			slices.ContainsFunc(namesOf(body.Example), is)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"tollgate/server/inspect/collect"
+	"tollgate/server/inspect/signup"
 	"tollgate/server/inspect/tree"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/runner"
@@ -25,13 +26,13 @@ const (
 
 // The rules that more than one place stops a run by.
 const (
-	ruleCaptcha   = "captcha"
-	rulePhone     = "phone"
-	ruleEmailCode = "email_code"
-	rulePassword  = "password_wanted"
-	rulePayment   = "payment_required"
-	ruleApproval  = "approval"
-	ruleIdentity  = "identity_required"
+	ruleCaptcha   = signup.Captcha
+	rulePhone     = signup.Phone
+	ruleEmailCode = signup.EmailCode
+	rulePassword  = signup.Password
+	rulePayment   = signup.Payment
+	ruleApproval  = signup.Approval
+	ruleIdentity  = signup.Identity
 
 	ruleOtherHost    = "other_host"
 	ruleNotReachable = "not_reachable"

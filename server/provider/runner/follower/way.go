@@ -11,6 +11,7 @@ import (
 
 	"tollgate/server/inspect/document"
 	"tollgate/server/inspect/openapi"
+	"tollgate/server/inspect/signup"
 )
 
 // way is a published way to a key.
@@ -110,8 +111,8 @@ func (s *session) conclude(ctx context.Context, w *way, said *answer) (*obtained
 			break
 		}
 		for _, f := range fieldsOf(said.root) {
-			if _, is := known[plainName(f.name)]; !is && len(known) < maxFields {
-				known[plainName(f.name)] = f.value
+			if _, is := known[signup.PlainName(f.name)]; !is && len(known) < maxFields {
+				known[signup.PlainName(f.name)] = f.value
 			}
 		}
 		next, why := s.next(w, known, done)
@@ -178,7 +179,7 @@ func (s *session) next(w *way, known map[string]string, done map[string]bool) (*
 			}
 			wanted, missing := required(w.api, o, known)
 			if wanted == 0 || missing == "" == person || strings.Contains(missing, ",") ||
-				wanted == 1 && missing != "" || person && Wanted(missing) != ruleEmailCode {
+				wanted == 1 && missing != "" || person && signup.Wanted(missing) != ruleEmailCode {
 				continue
 			}
 			done[o.Name()] = true
@@ -201,7 +202,7 @@ func (s *session) lead(a *api, o *openapi.Operation, known map[string]string, mi
 	if why != nil {
 		return nil, why
 	}
-	names, _ := hints(a.Source, o)
+	names, _ := signup.KeyNames(a.Source, o)
 	l := &lead{request: r, hints: names}
 	if missing == "" {
 		return l, nil
@@ -221,7 +222,7 @@ func (s *session) lead(a *api, o *openapi.Operation, known map[string]string, mi
 }
 
 func withAnswer(known map[string]string, name string) map[string]string {
-	with := map[string]string{plainName(name): "?"}
+	with := map[string]string{signup.PlainName(name): "?"}
 	for k, v := range known {
 		with[k] = v
 	}
@@ -241,7 +242,7 @@ func required(a *api, o *openapi.Operation, known map[string]string) (wanted int
 	var names []string
 	for _, item := range a.Resolve(body.Schema).Of("required").List() {
 		wanted++
-		if _, have := known[plainName(item.AsText())]; !have {
+		if _, have := known[signup.PlainName(item.AsText())]; !have {
 			names = append(names, item.AsText())
 		}
 	}
@@ -298,33 +299,12 @@ func (f *filler) request(a *api, o *openapi.Operation) (*request, *stop) {
 	return r, nil
 }
 
-// signUpWords are how requests are called that sign somebody up; notSignUp those that do not,
-// though they sound like it.
-var (
-	signUpWords = regexp.MustCompile(`(?i)sign[-_ ]?up|regist(er|ration)|enrol|onboard|` +
-		`\bagent/(auth|identity)\b|provision|create[-_ ]?(an? )?(account|user|workspace|tenant|agent)|` +
-		`(get|create|issue|generate|mint|obtain)[-_ ]?(an? )?(api[-_ ]?)?(key|token)`)
-	keyWords  = regexp.MustCompile(`(?i)/(api[-_]?)?(keys|tokens|credentials)/?$`)
-	notSignUp = regexp.MustCompile(`(?i)log[-_ ]?in|session|refresh|revoke|rotate|reset|` +
-		`confirm|verif|webhook|exchange|feedback|complete|redeem|/claim`)
-)
-
-// score says how surely a request signs somebody up: 0 is not.
-func score(path, called string, promises bool) int {
-	if notSignUp.MatchString(path) {
-		return 0
+// inside is the name of a field within another.
+func inside(outer, name string) string {
+	if outer == "" {
+		return name
 	}
-	points := 0
-	if signUpWords.MatchString(path) || signUpWords.MatchString(called) {
-		points += 4
-	}
-	if keyWords.MatchString(path) {
-		points += 3
-	}
-	if points > 0 && promises {
-		points += 3
-	}
-	return points
+	return outer + "[" + name + "]"
 }
 
 // operations are the operations by which descriptions say that a stranger signs up: a POST that
@@ -338,8 +318,8 @@ func (p *published) operations() (ways []way) {
 			if o.Method != http.MethodPost || secured(o) {
 				continue
 			}
-			names, promises := hints(a.Source, o)
-			points[o] = score(o.Path, o.ID.Value+" "+o.Summary.Value, promises)
+			names, promises := signup.KeyNames(a.Source, o)
+			points[o] = signup.Score(o.Path, o.ID.Value+" "+o.Summary.Value, promises)
 			if points[o] == 0 {
 				continue
 			}

@@ -1,4 +1,4 @@
-package follower
+package signup
 
 import (
 	"testing"
@@ -10,28 +10,28 @@ import (
 // and names that sound like one are taken for what they are.
 func TestNamesInAnySpelling(t *testing.T) {
 	for rule, names := range map[string][]string{
-		rulePassword: {
+		Password: {
 			"password", "user[password]", "pwd", "userPwd", "USER_PWD", "newPassword", "password2",
 			"password_confirmation", "account.passwordRepeat", "signup[user][pass]", "passwd", "passphrase",
 			"pass-word", "Passwort", "contraseña", "mot_de_passe", "client_secret", "pw", "userpassword", "loginpwd",
 		},
-		rulePayment: {
+		Payment: {
 			"credit_card_number", "creditCardNumber", "creditcard", "cardNumber", "cardnumber", "card[number]",
 			"payment[card_no]", "cc-number", "ccnum", "CVV2", "cvc", "iban", "paymentMethodId", "stripeToken",
 			"billing.cardHolder", "exp_month", "bankAccountNumber",
 		},
-		ruleEmailCode: {
+		EmailCode: {
 			"code", "otp", "pin", "emailVerificationCode", "email_code", "emailcode", "verification-code",
 			"user[code]", "data.attributes.confirmationCode", "oneTimePassword", "one_time_code", "totp",
 			"authCode", "activation_code", "verificationToken", "userCode",
 		},
-		rulePhone: {
+		Phone: {
 			"phone", "phone_number", "phoneNumber", "userphone", "mobile", "mobileNumber", "tel", "smsCode",
 			"contact[telephone]", "whatsapp",
 		},
-		ruleCaptcha:  {"captchaToken", "g-recaptcha-response", "h-captcha-response", "cf-turnstile-response"},
-		ruleApproval: {"invite_code", "inviteCode", "invitationToken", "referralCode", "accessCode", "coupon"},
-		ruleIdentity: {"client_assertion", "publicKey", "signature", "SSN", "taxId", "dateOfBirth", "passkey"},
+		Captcha:  {"captchaToken", "g-recaptcha-response", "h-captcha-response", "cf-turnstile-response"},
+		Approval: {"invite_code", "inviteCode", "invitationToken", "referralCode", "accessCode", "coupon"},
+		Identity: {"client_assertion", "publicKey", "signature", "SSN", "taxId", "dateOfBirth", "passkey"},
 		"": {
 			"country_code", "zipCode", "language_code", "currencyCode", "encoded", "discard", "scorecard",
 			"phonetic_name", "mobile_app_name", "compass", "spin", "passenger_name", "referral_source",
@@ -41,19 +41,5 @@ func TestNamesInAnySpelling(t *testing.T) {
 		for _, name := range names {
 			require.Equal(t, rule, Wanted(name), name)
 		}
-	}
-}
-
-// TestNamesOfWhoSignsUp: the last part of a name says what is wanted, and a word within another
-// says nothing.
-func TestNamesOfWhoSignsUp(t *testing.T) {
-	who := Identity{Name: "n", Mail: "m"}
-	for name, wanted := range map[string]string{
-		"user[email]": "m", "workEmail": "m", "mail": "m", "e-mail": "m", "e_mail_address": "m",
-		"email[name]": "n", "companyName": "n", "organisation": "n", "user[login]": "n",
-		"redirect_uri": "https://agents.example/n", "callbackurl": "https://agents.example/n",
-		"homepage": "https://agents.example/n", "security_question": "", "mailing": "", "plan": "",
-	} {
-		require.Equal(t, wanted, who.Own(name), name)
 	}
 }

@@ -1,0 +1,178 @@
+package extract
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"tollgate/server/inspect/collect"
+	"tollgate/server/inspect/document"
+	"tollgate/server/inspect/openapi"
+	"tollgate/server/inspect/signup"
+	"tollgate/server/inspect/tree"
+)
+
+// BrowserSignIn is the friction of a product whose only published way to a credential is OAuth in
+// a browser: a person signs in there and consents.
+const BrowserSignIn = "browser_sign_in"
+
+// obtain reads how a program gets a credential without a person, and where only a person gets one.
+// It comes after all else that tells of a way.
+func (r *reader) obtain() {
+	r.operations()
+	r.agentAuth()
+	if len(r.f.SelfService) == 0 {
+		r.browserOnly()
+	}
+}
+
+// stop adds friction.
+func (r *reader) stop(kind string, evidence ...document.Evidence) {
+	for i := range r.f.Friction {
+		if r.f.Friction[i].Kind == kind {
+			return
+		}
+	}
+	r.f.Friction = append(r.f.Friction, document.Friction{Kind: kind, Evidence: evidence})
+}
+
+// operations finds the operations by which descriptions say that a stranger gets a key. What their
+// bodies and answers hold is not kept of a description that was read for an inspection, so one that
+// may have such an operation is read once more.
+func (r *reader) operations() {
+	wanted := ""
+	var evidence document.Evidence
+	for _, api := range r.f.APIs {
+		o := r.observation(api.Obs)
+		if o == nil || !slices.ContainsFunc(api.Operations, func(o openapi.Operation) bool {
+			return o.Method == "POST" && o.Security.Value != document.RequirementRequired &&
+				signup.Score(o.Path, o.ID.Value+" "+o.Summary.Value, false) > 0
+		}) || r.over(o) {
+			continue
+		}
+		source, err := openapi.Open(o.Text)
+		if err != nil {
+			continue
+		}
+		found, wants := signup.Makes(source)
+		if found == nil {
+			continue
+		}
+		e, ok := quoted(api.Obs, found.Quote)
+		switch {
+		case !ok:
+		case wants == "":
+			r.f.SelfService = append(r.f.SelfService, e)
+		case wanted == "":
+			wanted, evidence = wants, e
+		}
+	}
+	if wanted != "" && len(r.f.SelfService) == 0 {
+		r.stop(wanted, evidence)
+	}
+}
+
+func (r *reader) observation(id string) *collect.Observation {
+	for i := range r.c.Observations {
+		if r.c.Observations[i].ID == id {
+			return &r.c.Observations[i]
+		}
+	}
+	return nil
+}
+
+// metadata are the roles of OAuth's metadata.
+var metadata = []string{
+	collect.RoleOAuthResource, collect.RoleOAuthServer, collect.RoleOpenID,
+}
+
+// agentAuth finds the agent_auth blocks of OAuth's metadata by which agents register anonymously.
+func (r *reader) agentAuth() {
+	for _, role := range metadata {
+		all, roots := r.objects(role)
+		for i, o := range all {
+			block := roots[i].Of("agent_auth")
+			kinds := block.Of("identity_types_supported")
+			anonymous := kinds == nil || slices.ContainsFunc(kinds.List(), func(n tree.Node) bool {
+				return n.AsText() == "anonymous"
+			})
+			named := slices.ContainsFunc(
+				[]string{"register_uri", "identity_endpoint", "registration_endpoint"},
+				func(name string) bool { return block.TextOf(name) != "" })
+			if anonymous && named {
+				r.f.SelfService = add(r.f.SelfService, o.ID, block.Quote(o.Text, longestQuote))
+			}
+		}
+	}
+}
+
+// browserGrants are the grants of OAuth for which a person signs in with a browser, and those that
+// only go on from one of them.
+var browserGrants = []string{
+	"authorization_code", "implicit", "refresh_token",
+	"urn:ietf:params:oauth:grant-type:device_code", "urn:openid:params:grant-type:ciba",
+}
+
+// browserFlows are the same as descriptions name them.
+var browserFlows = []string{"authorizationCode", "implicit", "accessCode", "deviceAuthorization"}
+
+// anotherWay is a text about a credential that OAuth does not give.
+var anotherWay = regexp.MustCompile(`(?i)\bAPI[ -]?keys?\b|\bpersonal access tokens?\b|` +
+	`/v\d/(signup|sign-up|register|keys)\b`)
+
+// browserOnly finds products that publish OAuth in a browser and no other way: by the grants of
+// their metadata (without grants RFC 8414 and OpenID Connect Discovery say authorization code and
+// implicit), or by the flows of all schemes of their descriptions.
+func (r *reader) browserOnly() {
+	for _, e := range r.f.Setup {
+		if anotherWay.MatchString(e.Quote) {
+			return
+		}
+	}
+	var evidence []document.Evidence
+	for _, role := range metadata[1:] {
+		all, roots := r.objects(role)
+		for i, o := range all {
+			shown := roots[i].Of("authorization_endpoint")
+			if shown.AsText() == "" && roots[i].Of("token_endpoint").AsText() == "" {
+				continue
+			}
+			if grants := roots[i].Of("grant_types_supported"); grants.Is(tree.List) {
+				if slices.ContainsFunc(grants.List(), func(n tree.Node) bool {
+					return !slices.Contains(browserGrants, n.AsText())
+				}) {
+					return
+				}
+				shown = grants
+			}
+			if shown == nil {
+				shown = roots[i].Of("token_endpoint")
+			}
+			evidence = add(evidence, o.ID, shown.Quote(o.Text, longestQuote))
+		}
+	}
+	if len(evidence) == 0 {
+		evidence = r.browserSchemes()
+	}
+	if len(evidence) > 0 {
+		r.stop(BrowserSignIn, evidence...)
+	}
+}
+
+// browserSchemes are the schemes of descriptions, where all of them are signing in with a browser.
+func (r *reader) browserSchemes() (evidence []document.Evidence) {
+	for _, api := range r.f.APIs {
+		for i := range api.Schemes {
+			s := &api.Schemes[i]
+			browser := s.Type == "openIdConnect" || s.Type == "oauth2" && len(s.Flows) > 0 &&
+				!slices.ContainsFunc(s.Flows, func(flow string) bool {
+					return !slices.Contains(browserFlows, flow) && !strings.HasPrefix(flow, "x-")
+				})
+			if !browser {
+				return nil
+			}
+			evidence = add(evidence, api.Obs, s.Quote)
+		}
+	}
+	return evidence
+}
