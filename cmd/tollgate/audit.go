@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"net/url"
 	"sort"
 	"strconv"
 	"strings"
@@ -12,7 +13,7 @@ type auditCommand struct {
 	adminFlags  `embed:""`
 	outputFlags `embed:""`
 	Limit       int    `default:"50" help:"How many changes, at most 1,000."`
-	Before      uint64 `help:"Only changes with lower numbers than this: the next page."`
+	Before      string `help:"Go on where an earlier page ended, as its last line says."`
 }
 
 // Run lists admin changes.
@@ -25,6 +26,7 @@ func (c *auditCommand) Run(ctx context.Context, out io.Writer) error {
 			Action      string            `json:"action"`
 			Account     string            `json:"account"`
 			Environment string            `json:"environment"`
+			Workspace   string            `json:"workspace"`
 			Subject     string            `json:"subject"`
 			Before      map[string]string `json:"before"`
 			After       map[string]string `json:"after"`
@@ -32,8 +34,8 @@ func (c *auditCommand) Run(ctx context.Context, out io.Writer) error {
 		NextCursor string `json:"nextCursor"`
 	}
 	path := "/api/v1/admin/audit?limit=" + strconv.Itoa(c.Limit)
-	if c.Before > 0 {
-		path += "&cursor=" + strconv.FormatUint(c.Before, 10)
+	if c.Before != "" {
+		path += "&cursor=" + url.QueryEscape(c.Before)
 	}
 	data, err := c.read(ctx, path, &page)
 	if err != nil {
@@ -42,7 +44,7 @@ func (c *auditCommand) Run(ctx context.Context, out io.Writer) error {
 	return c.print(out, data, func() error {
 		t := newTable(out, "NUMBER", "AT", "WHO", "WHAT", "WHERE", "SUBJECT", "CHANGE")
 		for _, x := range page.Changes {
-			place := strings.TrimSuffix(x.Account+"/"+x.Environment, "/")
+			place := either(strings.TrimSuffix(x.Account+"/"+x.Environment, "/"), x.Workspace)
 			t.row(strconv.FormatUint(x.Number, 10), instant(x.At), x.Actor, x.Action,
 				either(place, "–"), either(x.Subject, "–"), changes(x.Before, x.After))
 		}

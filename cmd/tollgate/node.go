@@ -207,6 +207,7 @@ func (n *node) listen(metrics *admin.Metrics) error {
 	}
 	settings := admin.Config{
 		More:    n.tenants.api.OperatorRoutes(),
+		Acts:    n.tenants.api.OperatorActs,
 		Machine: n.machine, Proposer: group, Reader: group, Cluster: clusterView{n.cluster},
 		Payments: desk, Outbox: n.outbox, Events: group.Events(),
 		Metrics: metrics, Audits: n.client.AuditStats, Log: n.log, Backup: n.backup,

@@ -3,6 +3,7 @@ package billing
 import (
 	"encoding/binary"
 
+	"tollgate/engine"
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
 )
@@ -202,3 +203,14 @@ func (m *Machine) KeepRequests(env uint32, count int, at int64) {
 		q.keep(&r)
 	}
 }
+
+// Describable are the commands that Administer carries.
+func Describable() (kinds []engine.Kind) {
+	for kind := range describable {
+		kinds = append(kinds, kind)
+	}
+	return kinds
+}
+
+// UUIDText is the text of a UUID.
+func UUIDText(id [16]byte) string { return uuidText(id) }

@@ -48,6 +48,10 @@ func goldens() map[string][]byte {
 			Actor: "admin-key", Action: "member.joined", Node: "node4", Raft: "10.0.0.4:7080",
 			HTTP: "10.0.0.4:8080", Ops: "10.0.0.4:9080",
 		},
+		"command-56-administer": &billing.Administer{
+			Actor: "olga@example.com", Kind: billing.KindMarkInvoicePaid,
+			Payload: wire.Encode(nil, &billing.MarkInvoicePaid{Env: 1, ID: id("i")}),
+		},
 		"command-24-mark-invoice-paid": &billing.MarkInvoicePaid{Env: 1, ID: id("i")},
 		"command-25-set-limits": &billing.SetLimits{
 			KeyRetentionMS: 604800000, WindowMS: 86400000, MaxKeys: 1 << 26,

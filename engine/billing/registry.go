@@ -45,6 +45,7 @@ const (
 	KindVoidUsage          engine.Kind = 38
 	KindAmendUsage         engine.Kind = 39
 	KindAdvanceClock       engine.Kind = 40
+	KindAdminister         engine.Kind = 56
 
 	KindCreateWebhookEndpoint engine.Kind = 128
 	KindUpdateWebhookEndpoint engine.Kind = 129
@@ -132,6 +133,7 @@ var registry = [...]definition{
 	KindNoteMembership:        {"NoteMembership", decodeFields[NoteMembership]},
 	KindDemoteKeys:            {"DemoteKeys", decodeFields[DemoteKeys]},
 	KindRecordProbedUsage:     {"RecordProbedUsage", decodeProbedUsage},
+	KindAdminister:            {"Administer", decodeAdminister},
 }
 
 // define finds a kind in the registry.

@@ -325,15 +325,7 @@ func (m *Machine) Acts(number uint32, p Page) (views []ActView, more bool) {
 			}
 			return row
 		},
-		view: func(row uint32) ActView {
-			a := s.actRows.Read(row)
-			by, _ := s.person(a.Person)
-			return ActView{
-				ID: a.ID, At: a.At, Actor: a.Actor, Action: acts[a.Kind].name, Subject: a.Subject,
-				Note: a.Note, Changes: append([]ActChange(nil), a.Changes...), Person: by.ID,
-				Email: by.Email,
-			}
-		},
+		view: s.actView,
 	})
 }
 

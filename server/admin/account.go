@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"unicode"
 	"unicode/utf8"
@@ -13,12 +12,6 @@ import (
 	"tollgate/engine/wire"
 	"tollgate/server"
 )
-
-// actor is who an admin key's changes are recorded for.
-const actor = "admin-key"
-
-// by is who a change is recorded for: the operator who is signed in to the console, or the key.
-func by(x *server.Exchange) string { return cmp.Or(x.Actor, actor) }
 
 func newID() [16]byte { return uuid.Must(uuid.NewV7()) }
 
@@ -46,7 +39,7 @@ func accountName(name string) bool {
 
 // createAccount is POST /accounts.
 func (a *API) createAccount(x *server.Exchange) {
-	c := billing.CreateAccount{ID: newID(), Actor: by(x)}
+	c := billing.CreateAccount{ID: newID(), Actor: x.By()}
 	var w walk
 	if fault := body(x, &w, map[string]reader{"name": w.text(&c.Name)}); fault != nil {
 		x.Refuse(*fault)
@@ -104,7 +97,7 @@ const longestLabel = 80
 
 // createKey is POST …/keys. The key is in this answer and nowhere else; see makeKey.
 func (a *API) createKey(x *server.Exchange) {
-	c := billing.CreateKey{ID: newID(), Actor: by(x)}
+	c := billing.CreateKey{ID: newID(), Actor: x.By()}
 	var scope string
 	var w walk
 	fault := body(x, &w, map[string]reader{
@@ -239,7 +232,7 @@ func (a *API) listKeys(x *server.Exchange) {
 func (a *API) revokeKey(x *server.Exchange) {
 	if id, ok := pathUUID(x, 2, "the key's id"); ok {
 		a.carryOut(x, billing.KindRevokeKey, func(env uint32) wire.Fielder {
-			return &billing.RevokeKey{Env: env, ID: id, Actor: by(x)}
+			return &billing.RevokeKey{Env: env, ID: id, Actor: x.By()}
 		})
 	}
 }

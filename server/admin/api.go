@@ -72,6 +72,10 @@ type Config struct {
 	// SealKey is the node's key for secrets, the same on every node: API keys that are made with an
 	// Idempotency-Key are derived from it, so that the answer can be given again.
 	SealKey [32]byte
+	// Acts lists what operators did for owners of workspaces, newest first, with numbers below before
+	// (0: all): at most limit, looking at no more than scan acts; next is where the next page begins,
+	// 0 when there is none. It is not ok when this node cannot tell. nil lists none.
+	Acts func(before uint32, limit, scan int) (list []Act, next uint32, ok bool)
 	// Payments seals and checks the settings of payment providers; nil refuses them.
 	Payments *payments.Desk
 	// Outbox checks webhook endpoints and makes their secrets; nil makes none.
@@ -205,10 +209,12 @@ func (a *API) read(x *server.Exchange, answer func() *server.Fault) {
 	}
 }
 
-func (a *API) propose(kind engine.Kind, payload []byte) engine.Result {
+// propose brings one command of a request into the log.
+func (a *API) propose(x *server.Exchange, kind engine.Kind, payload []byte) engine.Result {
 	records := [1]engine.Record{a.config.Machine.Repeatable(kind, payload, newID)}
 	var results [1]engine.Result
-	a.config.Proposer.Propose(time.Now().Add(a.config.WriteTimeout), records[:], results[:])
+	server.Propose(x, a.machine, a.config.Proposer, time.Now().Add(a.config.WriteTimeout), records[:],
+		results[:])
 	return results[0]
 }
 
@@ -217,7 +223,10 @@ func (a *API) once(x *server.Exchange, env uint32, kind engine.Kind, payload []b
 	engine.Result, billing.OnceReply, *server.Fault,
 ) {
 	return server.Once(x, &server.OnceCommand{
-		Env: env, Realm: "operator", Kind: kind, Payload: payload, Propose: a.propose,
+		Env: env, Realm: "operator", Kind: kind, Payload: payload,
+		Propose: func(kind engine.Kind, payload []byte) engine.Result {
+			return a.propose(x, kind, payload)
+		},
 	})
 }
 

@@ -161,10 +161,10 @@ func (a *API) putCatalog(x *server.Exchange) {
 	if !apply {
 		return
 	}
-	command := billing.ApplyCatalog{Env: env, Document: document, Prune: prune, Actor: by(x)}
+	command := billing.ApplyCatalog{Env: env, Document: document, Prune: prune, Actor: x.By()}
 	command.FeatureIDs = newIDs(len(document.Features))
 	command.PlanIDs = newIDs(len(document.Plans))
-	result := a.propose(billing.KindApplyCatalog, wire.Encode(nil, &command))
+	result := a.propose(x, billing.KindApplyCatalog, wire.Encode(nil, &command))
 	var reply billing.CatalogReply
 	if len(result.Value) > 0 {
 		if err := wire.Decode(result.Value, &reply); err != nil {

@@ -40,7 +40,7 @@ const (
 
 // advanceClock is POST …/clock.
 func (a *API) advanceClock(x *server.Exchange) {
-	c := billing.AdvanceClock{Actor: by(x)}
+	c := billing.AdvanceClock{Actor: x.By()}
 	var w walk
 	fault := body(x, &w, map[string]reader{"advanceTo": w.instant(&c.To)}, "advanceTo")
 	patience := a.config.SettleTimeout
@@ -59,7 +59,7 @@ func (a *API) advanceClock(x *server.Exchange) {
 	if c.Env, ok = a.locate(x); !ok {
 		return
 	}
-	result := a.propose(billing.KindAdvanceClock, wire.Encode(nil, &c))
+	result := a.propose(x, billing.KindAdvanceClock, wire.Encode(nil, &c))
 	if result.Outcome != engine.OutcomeDone {
 		x.Refuse(server.FaultOf(result.Outcome))
 		return

@@ -134,7 +134,7 @@ func (a *API) poolCommand(
 
 // grantCredits is POST …/pools/{pool}/grants.
 func (a *API) grantCredits(x *server.Exchange) {
-	c := billing.GrantCredits{Type: "MANUAL", Actor: by(x)}
+	c := billing.GrantCredits{Type: "MANUAL", Actor: x.By()}
 	var ok bool
 	c.Env, c.Pool, c.ID, ok = a.poolCommand(x, "the pool's id", func(w *walk) *server.Fault {
 		return body(x, w, map[string]reader{
@@ -154,7 +154,7 @@ func (a *API) grantCredits(x *server.Exchange) {
 
 // deductCredits is POST …/pools/{pool}/deductions.
 func (a *API) deductCredits(x *server.Exchange) {
-	c := billing.DeductCredits{Actor: by(x)}
+	c := billing.DeductCredits{Actor: x.By()}
 	var ok bool
 	c.Env, c.Pool, c.ID, ok = a.poolCommand(x, "the pool's id", func(w *walk) *server.Fault {
 		return body(x, w, map[string]reader{
@@ -171,7 +171,7 @@ func (a *API) deductCredits(x *server.Exchange) {
 
 // reverseTransaction is POST …/transactions/{transaction}/reverse.
 func (a *API) reverseTransaction(x *server.Exchange) {
-	c := billing.ReverseTransaction{Actor: by(x)}
+	c := billing.ReverseTransaction{Actor: x.By()}
 	read := func(w *walk) *server.Fault {
 		if len(x.Body) == 0 {
 			return nil
@@ -193,7 +193,7 @@ func (a *API) reverseTransaction(x *server.Exchange) {
 func (a *API) book(
 	x *server.Exchange, kind engine.Kind, c wire.Fielder, same func(*billing.TransactionView) bool,
 ) {
-	result := a.propose(kind, wire.Encode(nil, c))
+	result := a.propose(x, kind, wire.Encode(nil, c))
 	if result.Outcome != engine.OutcomeDone {
 		fault := onceFault(x, result.Outcome)
 		switch result.Outcome {

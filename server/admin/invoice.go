@@ -220,8 +220,8 @@ func (a *API) voidInvoice(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	c := billing.VoidInvoice{Env: env, ID: id, Actor: by(x)}
-	result := a.propose(billing.KindVoidInvoice, wire.Encode(nil, &c))
+	c := billing.VoidInvoice{Env: env, ID: id, Actor: x.By()}
+	result := a.propose(x, billing.KindVoidInvoice, wire.Encode(nil, &c))
 	if result.Outcome != engine.OutcomeDone {
 		fault := server.FaultOf(result.Outcome)
 		switch result.Outcome {

@@ -84,10 +84,10 @@ func (a *API) changeMembers(x *server.Exchange, c MemberChange) {
 		return
 	}
 	note := billing.NoteMembership{
-		Actor: by(x), Action: memberActions[c.Action], Node: c.ID,
+		Actor: x.By(), Action: memberActions[c.Action], Node: c.ID,
 		Raft: c.Raft, HTTP: c.HTTP, Ops: c.Ops,
 	}
-	result := a.propose(billing.KindNoteMembership, wire.Encode(nil, &note))
+	result := a.propose(x, billing.KindNoteMembership, wire.Encode(nil, &note))
 	if result.Outcome != engine.OutcomeDone {
 		a.config.Log.Error("a change of the members is not in the record of changes",
 			"action", note.Action, "member", c.ID, "outcome", result.Outcome)

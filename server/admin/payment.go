@@ -95,8 +95,8 @@ func (a *API) putProvider(x *server.Exchange) {
 	if !found {
 		return
 	}
-	command.Actor = actor
-	result := a.propose(billing.KindSetPaymentProvider, wire.Encode(nil, &command))
+	command.Actor = x.By()
+	result := a.propose(x, billing.KindSetPaymentProvider, wire.Encode(nil, &command))
 	if result.Outcome != engine.OutcomeDone {
 		x.Refuse(server.FaultOf(result.Outcome))
 		return

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"net/url"
-	"strconv"
 	"strings"
 
 	"tollgate/engine"
@@ -56,11 +55,11 @@ func (a *API) platformRoutes() []server.Route {
 			Access:  server.AccessOperator, Handle: a.listChanges,
 			Params: []server.Param{
 				inQuery("limit", server.IntSchema(1, mostChanges), "100 when absent"),
-				inQuery("cursor", text(1, 10), "nextCursor of the page before"),
+				inQuery("cursor", text(1, longestChangeCursor), "nextCursor of the page before"),
 			},
 			Responses: answers(server.Object(
 				server.Must("changes", server.ArrayOf(server.RefTo("Change"))),
-				server.May("nextCursor", text(1, 10)),
+				server.May("nextCursor", text(1, longestChangeCursor)),
 			)),
 		},
 	}
@@ -75,7 +74,7 @@ func (a *API) carryOut(
 	if !ok {
 		return
 	}
-	result := a.propose(kind, wire.Encode(nil, prepare(env)))
+	result := a.propose(x, kind, wire.Encode(nil, prepare(env)))
 	if result.Outcome != engine.OutcomeDone {
 		x.Refuse(server.FaultOf(result.Outcome))
 		return
@@ -101,9 +100,9 @@ func (a *API) removeCustomer(x *server.Exchange) {
 	}
 	a.carryOut(x, kind, func(env uint32) wire.Fielder {
 		if erase {
-			return &billing.EraseCustomer{Env: env, ExternalID: id, Actor: by(x)}
+			return &billing.EraseCustomer{Env: env, ExternalID: id, Actor: x.By()}
 		}
-		return &billing.ArchiveCustomer{Env: env, ExternalID: id, Actor: by(x)}
+		return &billing.ArchiveCustomer{Env: env, ExternalID: id, Actor: x.By()}
 	})
 }
 
@@ -128,7 +127,7 @@ func (a *API) putOrigins(x *server.Exchange) {
 		return
 	}
 	a.carryOut(x, billing.KindSetOrigins, func(env uint32) wire.Fielder {
-		return &billing.SetOrigins{Env: env, Origins: origins, Actor: by(x)}
+		return &billing.SetOrigins{Env: env, Origins: origins, Actor: x.By()}
 	})
 }
 
@@ -154,94 +153,4 @@ func (a *API) listOrigins(x *server.Exchange) {
 		x.End(200)
 		return nil
 	})
-}
-
-// Pages of the record of changes.
-const (
-	defaultChanges = 100
-	mostChanges    = 1000
-)
-
-// listChanges is GET /audit: admin changes, newest first.
-func (a *API) listChanges(x *server.Exchange) {
-	var w walk
-	limit, before := pageOf(x, &w, defaultChanges, mostChanges)
-	if fault := w.fault(); fault != nil {
-		x.Refuse(*fault)
-		return
-	}
-	if a.config.Events == nil {
-		x.Refuse(faultJournal)
-		return
-	}
-	a.read(x, func() *server.Fault {
-		changes, err := a.machine.Changes(a.config.Events, before, limit)
-		if err != nil {
-			a.journalFailed(x, err)
-			return nil
-		}
-		data := x.Begin()
-		data.Open('{')
-		data.Array("changes")
-		for i := range changes {
-			writeChange(data, &changes[i])
-		}
-		data.Close(']')
-		if n := len(changes); n > 0 && changes[n-1].Number > 1 {
-			data.Text("nextCursor", strconv.FormatUint(changes[n-1].Number, 10))
-		}
-		data.Close('}')
-		x.End(200)
-		return nil
-	})
-}
-
-func writeChange(data *server.JSON, c *billing.ChangeView) {
-	data.Open('{')
-	data.Uint("number", c.Number)
-	data.Time("at", c.At)
-	data.Text("actor", c.Actor)
-	data.Text("action", c.Action)
-	data.TextIf("account", c.Account)
-	for name, kind := range environments {
-		if kind == c.Environment {
-			data.Text("environment", name)
-		}
-	}
-	data.TextIf("subject", c.Subject)
-	for _, side := range [...]struct {
-		name  string
-		value func(*billing.FieldChange) string
-	}{
-		{"before", func(f *billing.FieldChange) string { return f.Before }},
-		{"after", func(f *billing.FieldChange) string { return f.After }},
-	} {
-		data.Name(side.name)
-		*data = append(*data, '{')
-		for i := range c.Values {
-			if value := side.value(&c.Values[i]); value != "" {
-				if (*data)[len(*data)-1] != '{' {
-					*data = append(*data, ',')
-				}
-				*data = append(server.AppendString(*data, c.Values[i].Name), ':')
-				*data = server.AppendString(*data, value)
-			}
-		}
-		*data = append(*data, '}')
-	}
-	data.Close('}')
-}
-
-func changeSchema() *server.Schema {
-	return server.Object(
-		server.Must("number", server.IntegerSchema),
-		server.Must("at", server.TimeSchema),
-		server.Must("actor", text(0, 0)),
-		server.Must("action", text(1, 0)),
-		server.May("account", text(1, 64)),
-		server.May("environment", server.EnumSchema("live", "sandbox")),
-		server.May("subject", text(1, 0)),
-		server.Must("before", server.FreeObject()),
-		server.Must("after", server.FreeObject()),
-	)
 }

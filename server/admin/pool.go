@@ -75,7 +75,7 @@ func (a *API) poolRoutes() []server.Route {
 				id, ok := pathUUID(x, 2, "the pool's id")
 				if ok && noFields(x) {
 					a.carryOut(x, change.kind, func(env uint32) wire.Fielder {
-						return change.command(env, id, by(x))
+						return change.command(env, id, x.By())
 					})
 				}
 			},
@@ -96,7 +96,7 @@ func pathCustomer(x *server.Exchange) (id string, ok bool) {
 
 // createPool is POST …/customers/{customer}/pools.
 func (a *API) createPool(x *server.Exchange) {
-	c := billing.CreatePool{Actor: by(x)}
+	c := billing.CreatePool{Actor: x.By()}
 	var ok bool
 	if c.Customer, ok = pathCustomer(x); !ok {
 		return
@@ -112,7 +112,7 @@ func (a *API) createPool(x *server.Exchange) {
 	if c.Env, ok = a.locate(x); !ok {
 		return
 	}
-	result := a.propose(billing.KindCreatePool, wire.Encode(nil, &c))
+	result := a.propose(x, billing.KindCreatePool, wire.Encode(nil, &c))
 	if result.Outcome != engine.OutcomeDone {
 		x.Refuse(onceFault(x, result.Outcome))
 		return

@@ -35,7 +35,7 @@ func (a *API) termsRoutes() []server.Route {
 func (a *API) putTerms(x *server.Exchange) {
 	const daysName, settleName = "paymentTermDays", "settleMinutes"
 	var w walk
-	c := billing.SetPaymentTerms{KeepDays: true, Actor: by(x)}
+	c := billing.SetPaymentTerms{KeepDays: true, Actor: x.By()}
 	fault := body(x, &w, map[string]reader{
 		daysName: func(t *tree, place string) {
 			w.whole(&c.Days)(t, place)

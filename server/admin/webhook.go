@@ -142,7 +142,7 @@ func (a *API) endpointURL(w *walk, dst *string) reader {
 
 // createEndpoint is POST …/webhook-endpoints.
 func (a *API) createEndpoint(x *server.Exchange) {
-	c := billing.CreateWebhookEndpoint{ID: newID(), Actor: by(x)}
+	c := billing.CreateWebhookEndpoint{ID: newID(), Actor: x.By()}
 	var w walk
 	fault := body(x, &w, map[string]reader{
 		"url": a.endpointURL(&w, &c.URL), "events": w.events(&c.Events),
@@ -199,7 +199,7 @@ type changedEndpoint struct {
 func (a *API) answerEndpoint(
 	x *server.Exchange, kind engine.Kind, command wire.Fielder, of changedEndpoint,
 ) {
-	result := a.propose(kind, wire.Encode(nil, command))
+	result := a.propose(x, kind, wire.Encode(nil, command))
 	if result.Outcome != engine.OutcomeDone {
 		x.Refuse(server.FaultOf(result.Outcome))
 		return
@@ -258,7 +258,7 @@ func (a *API) getEndpoint(x *server.Exchange) {
 
 // patchEndpoint is PATCH …/webhook-endpoints/{endpoint}.
 func (a *API) patchEndpoint(x *server.Exchange) {
-	c := billing.UpdateWebhookEndpoint{Actor: by(x)}
+	c := billing.UpdateWebhookEndpoint{Actor: x.By()}
 	var w walk
 	set := func(bit uint8, read reader) reader {
 		return func(t *tree, place string) {
@@ -295,8 +295,8 @@ func (a *API) deleteEndpoint(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	result := a.propose(billing.KindDeleteWebhookEndpoint, wire.Encode(nil,
-		&billing.DeleteWebhookEndpoint{Env: env, ID: v.ID, Actor: by(x)}))
+	result := a.propose(x, billing.KindDeleteWebhookEndpoint, wire.Encode(nil,
+		&billing.DeleteWebhookEndpoint{Env: env, ID: v.ID, Actor: x.By()}))
 	if result.Outcome != engine.OutcomeDone {
 		x.Refuse(server.FaultOf(result.Outcome))
 		return
@@ -318,7 +318,7 @@ func (a *API) rotateSecret(x *server.Exchange) {
 		return
 	}
 	a.answerEndpoint(x, billing.KindRotateWebhookSecret, &billing.RotateWebhookSecret{
-		Env: env, ID: v.ID, Secret: sealed, Actor: by(x),
+		Env: env, ID: v.ID, Secret: sealed, Actor: x.By(),
 	}, changedEndpoint{env: env, id: v.ID, secret: secret, status: 200})
 }
 

@@ -193,8 +193,8 @@ func (a *API) resend(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	result := a.propose(billing.KindResendWebhook, wire.Encode(nil, &billing.ResendWebhook{
-		Env: env, Endpoint: endpoint, Row: v.Row, Sequence: v.Sequence, Actor: by(x),
+	result := a.propose(x, billing.KindResendWebhook, wire.Encode(nil, &billing.ResendWebhook{
+		Env: env, Endpoint: endpoint, Row: v.Row, Sequence: v.Sequence, Actor: x.By(),
 	}))
 	if result.Outcome != engine.OutcomeDone {
 		x.Refuse(server.FaultOf(result.Outcome))

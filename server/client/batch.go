@@ -55,7 +55,7 @@ func (a *API) ingestBatch(x *server.Exchange) {
 		from = to
 	}
 	if len(in.records) > 0 {
-		a.record(in)
+		a.record(x, in)
 	}
 	in.answerBatch(x)
 }

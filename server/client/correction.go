@@ -65,7 +65,7 @@ func (a *API) amendEvent(x *server.Exchange) {
 	if !a.original(x, &c.Key, &c.Original) {
 		return
 	}
-	result := a.propose(billing.KindAmendUsage, wire.Encode(nil, &c))
+	result := a.propose(x, billing.KindAmendUsage, wire.Encode(nil, &c))
 	if result.Outcome != engine.OutcomeDone {
 		refusal := server.FaultOf(result.Outcome)
 		if result.Outcome == engine.OutcomeHardLimit {

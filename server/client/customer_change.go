@@ -110,13 +110,13 @@ func (a *API) archiveCustomer(x *server.Exchange) {
 		return
 	}
 	a.carryOut(x, billing.KindArchiveCustomer, &billing.ArchiveCustomer{
-		Env: x.Principal.Env, ExternalID: id,
+		Env: x.Principal.Env, ExternalID: id, Actor: x.By(),
 	})
 }
 
 // carryOut proposes a command whose success has no data.
 func (a *API) carryOut(x *server.Exchange, kind engine.Kind, c wire.Fielder) {
-	if result := a.propose(kind, wire.Encode(nil, c)); result.Outcome != engine.OutcomeDone {
+	if result := a.propose(x, kind, wire.Encode(nil, c)); result.Outcome != engine.OutcomeDone {
 		x.Refuse(server.FaultOf(result.Outcome))
 		return
 	}

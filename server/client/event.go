@@ -68,7 +68,7 @@ func (a *API) ingestEvent(x *server.Exchange) {
 		Kind: billing.KindRecordUsage, Payload: in.payload,
 	})
 	in.results = append(in.results[:0], engine.Result{})
-	a.record(in)
+	a.record(x, in)
 	switch outcome := in.results[0].Outcome; {
 	case outcome == engine.OutcomeLimitReached:
 		data := x.Begin()

@@ -11,7 +11,10 @@ func (a *API) once(x *server.Exchange, kind engine.Kind, payload []byte) (
 	engine.Result, billing.OnceReply, *server.Fault,
 ) {
 	return server.Once(x, &server.OnceCommand{
-		Env: x.Principal.Env, Realm: "request", Kind: kind, Payload: payload, Propose: a.propose,
+		Env: x.Principal.Env, Realm: "request", Kind: kind, Payload: payload,
+		Propose: func(kind engine.Kind, payload []byte) engine.Result {
+			return a.propose(x, kind, payload)
+		},
 	})
 }
 

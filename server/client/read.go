@@ -50,10 +50,10 @@ func (a *API) look(x *server.Exchange, answer func() *server.Fault) *server.Faul
 	return &server.FaultConsistency
 }
 
-// propose brings one command into the log.
-func (a *API) propose(kind engine.Kind, payload []byte) engine.Result {
+// propose brings one command of a request into the log.
+func (a *API) propose(x *server.Exchange, kind engine.Kind, payload []byte) engine.Result {
 	records := [1]engine.Record{a.config.Machine.Repeatable(kind, payload, newID)}
 	var results [1]engine.Result
-	a.config.Proposer.Propose(a.writeDeadline(), records[:], results[:])
+	server.Propose(x, a.machine, a.config.Proposer, a.writeDeadline(), records[:], results[:])
 	return results[0]
 }

@@ -7,6 +7,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/idempotency"
+	"tollgate/server"
 )
 
 const (
@@ -21,10 +22,10 @@ const (
 // record proposes the usage events of a request. Where idempotency keys have left memory, what the
 // files of this node say of an event's key goes with it; where more have left it since, the event
 // comes back unchanged and goes again, once the files have more.
-func (a *API) record(in *ingest) {
+func (a *API) record(x *server.Exchange, in *ingest) {
 	deadline := a.writeDeadline()
 	if a.machine.KeySpan().OnDisk() == 0 {
-		a.config.Proposer.Propose(deadline, in.records, in.results)
+		server.Propose(x, a.machine, a.config.Proposer, deadline, in.records, in.results)
 	} else {
 		for i := range in.results {
 			in.results[i].Outcome = engine.OutcomeKeyUnproven
@@ -35,7 +36,7 @@ func (a *API) record(in *ingest) {
 		if first < 0 {
 			return
 		}
-		through := a.recordProbed(in, deadline)
+		through := a.recordProbed(x, in, deadline)
 		if first = slices.IndexFunc(in.results, unproven); first < 0 ||
 			!a.awaitFiles(in.records[first].Payload, through, deadline) {
 			return
@@ -48,7 +49,9 @@ func unproven(r engine.Result) bool { return r.Outcome == engine.OutcomeKeyUnpro
 // recordProbed proposes those events that need what files say of their keys. One of which this
 // node's files say nothing is not proposed. It returns up to where the files had been looked
 // through: what is unproven then stays so until they have more.
-func (a *API) recordProbed(in *ingest, deadline time.Time) (through uint64) {
+func (a *API) recordProbed(
+	x *server.Exchange, in *ingest, deadline time.Time,
+) (through uint64) {
 	var again []int
 	var records []engine.Record
 	for i := range in.results {
@@ -67,7 +70,7 @@ func (a *API) recordProbed(in *ingest, deadline time.Time) (through uint64) {
 	}
 	results := make([]engine.Result, len(records))
 	if len(records) > 0 {
-		a.config.Proposer.Propose(deadline, records, results)
+		server.Propose(x, a.machine, a.config.Proposer, deadline, records, results)
 	}
 	for k, i := range again {
 		in.results[i] = results[k]

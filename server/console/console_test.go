@@ -25,8 +25,10 @@ import (
 	"tollgate/server/client"
 	"tollgate/server/console"
 	"tollgate/server/outbox"
+	"tollgate/server/payments"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/servertest"
+	"tollgate/server/workspace"
 )
 
 // cluster is what a node would say about its cluster.
@@ -61,6 +63,8 @@ type node struct {
 	base  string
 	// tenants is the state machine of the workspaces.
 	tenants *servertest.Workspaces
+	// admin and programs are the tables of the two APIs.
+	admin, programs *server.Table
 	// besides answers what is not the console's.
 	besides func(fasthttp.RequestHandler) fasthttp.RequestHandler
 	busy    atomic.Bool  // with another backup
@@ -86,12 +90,18 @@ func start(t testing.TB, set ...func(*node, *console.Config)) *node {
 		Leads: func() bool { return false }, Look: time.Second,
 	})
 	require.NoError(t, err)
+	desk, err := payments.New(payments.Config{
+		Machine: n.Machine, Proposer: n, Reader: n, Fetch: guarded, SealKey: [32]byte{1},
+		PublicURL: "http://tollgate.test",
+	})
+	require.NoError(t, err)
 	programs, err := client.New(client.Config{
 		Machine: n.Machine, Proposer: n, Reader: n, Events: n, NodeID: 1, SpoolDir: t.TempDir(),
+		Payments: desk,
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, programs.Close()) })
-	var tools []server.Route
+	var tools *workspace.API
 	n.tenants, tools = operatorTools(t, guarded)
 	metrics := admin.NewMetrics()
 	operations, err := admin.New(admin.Config{
@@ -105,12 +115,13 @@ func start(t testing.TB, set ...func(*node, *console.Config)) *node {
 			_, err := w.Write([]byte("a backup"))
 			return err
 		},
-		More: tools,
+		More: tools.OperatorRoutes(), Acts: tools.OperatorActs, Payments: desk,
 	})
 	require.NoError(t, err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	n.base = "http://" + ln.Addr().String()
+	n.admin, n.programs = operations.Table(), programs.Table()
 	config := console.Config{
 		Admin: operations.Table(), Client: programs.Table(), KeyMatches: operations.KeyMatches,
 		Machine: n.Machine, Reader: n, Now: n.now, PublicURL: n.base,

@@ -97,6 +97,7 @@ type change struct {
 	Actor       string            `json:"actor"`
 	Action      string            `json:"action"`
 	Account     string            `json:"account"`
+	Workspace   string            `json:"workspace"`
 	Environment string            `json:"environment"`
 	Subject     string            `json:"subject"`
 	Before      map[string]string `json:"before"`

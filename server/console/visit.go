@@ -38,6 +38,7 @@ func (v *visit) admin(c server.Call) server.Reply { return v.console.config.Admi
 
 // client carries out a row of the client API for this visit's environment.
 func (v *visit) client(c server.Call) server.Reply {
+	c.Actor = cmp.Or(v.who.Name, server.AdminKey)
 	c.Principal = billing.Principal{
 		Account: v.account, Env: v.env, Environment: environments[v.environment],
 		Scope: billing.ScopeFull,

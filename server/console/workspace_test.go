@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	state "tollgate/engine/workspace"
-	"tollgate/server"
 	"tollgate/server/inspect"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/servertest"
@@ -15,7 +14,7 @@ import (
 )
 
 // operatorTools are the rows about workspaces that an operations listener has.
-func operatorTools(t testing.TB, guarded *fetch.Client) (*servertest.Workspaces, []server.Route) {
+func operatorTools(t testing.TB, guarded *fetch.Client) (*servertest.Workspaces, *workspace.API) {
 	t.Helper()
 	g := servertest.NewWorkspaces()
 	api, err := workspace.New(workspace.Config{
@@ -24,7 +23,7 @@ func operatorTools(t testing.TB, guarded *fetch.Client) (*servertest.Workspaces,
 		Inspector: inspect.New(guarded, time.Now), Agents: []workspace.Agent{{Name: "nop", Kind: "nop"}},
 	})
 	require.NoError(t, err)
-	return g, api.OperatorRoutes()
+	return g, api
 }
 
 // TestWorkspaces: an operator sees all workspaces, acts for an owner, and each act is kept.

@@ -182,8 +182,19 @@ func (c *caller) claim() {
 	c.operate("/claim", `{"owner":"ada@example.com"}`)
 }
 
+// operate uses one of the operator's tools, which must leave one record.
 func (c *caller) operate(path, body string) answer {
 	c.t.Helper()
+	before, _, _ := c.api.OperatorActs(0, 1, 1000)
+	defer func() {
+		c.t.Helper()
+		after, _, _ := c.api.OperatorActs(0, 1, 1000)
+		require.Len(c.t, after, 1, path)
+		require.True(c.t, len(before) == 0 || after[0].Change.Number > before[0].Change.Number, path)
+		require.Equal(c.t, c.workspace, after[0].Workspace)
+		require.Equal(c.t, actor, after[0].Change.Actor)
+		require.Contains(c.t, toolActs, strings.TrimPrefix(after[0].Change.Action, "workspace."))
+	}()
 	a := c.send("POST", "/api/v1/admin/workspaces/"+c.workspace+path, body, "",
 		map[string]string{"Content-Type": "application/json"})
 	require.Equal(c.t, 200, a.status, string(a.raw))

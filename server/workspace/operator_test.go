@@ -116,6 +116,40 @@ func TestEveryActIsKept(t *testing.T) {
 	require.Equal(t, denied, acts[0].(map[string]any)["subject"])
 }
 
+// toolActs are the acts that the record of changes has of the operator's tools, with the tools.
+var toolActs = map[string][]string{
+	"claim": {"claimForOwner"}, "approve": {"approvePurchase"}, "deny": {"denyPurchase"},
+	"retry_refund": {"retryRefund"}, "confirm_signup": {"confirmFlowSignup"},
+	"set_billing":   {"setSpendingCap", "setPurchasePause"},
+	"grant_credits": {"grantWorkspaceCredits"}, "set_alerts": {"setFlowAlerts"},
+	"rotate_alert_secret": {"rotateFlowAlertSecret"}, "test_alert": {"testFlowAlert"},
+	"remove": {"removeWorkspace"},
+}
+
+// TestEveryToolIsRecorded: each writing tool is one of toolActs, and wherever a test of this
+// package uses one (see operate), it has left its record. Removing is not among those uses.
+func TestEveryToolIsRecorded(t *testing.T) {
+	n := start(t)
+	recorded := map[string]bool{}
+	for _, operations := range toolActs {
+		for _, operation := range operations {
+			recorded[operation] = true
+		}
+	}
+	for _, r := range n.api.OperatorRoutes() {
+		require.True(t, r.Method == "GET" || recorded[r.Operation], r.Operation)
+	}
+	c := n.signUp("")
+	a := n.send("DELETE", operatorTools+"/"+c.workspace, "", "", nil)
+	require.Equal(t, 200, a.status, string(a.raw))
+	acts, _, ok := n.api.OperatorActs(0, 10, 1000)
+	require.True(t, ok)
+	require.Len(t, acts, 1)
+	require.Equal(t, "workspace.remove", acts[0].Change.Action)
+	require.Equal(t, c.workspace, acts[0].Workspace)
+	require.Equal(t, "removed", acts[0].Change.Values[0].Name)
+}
+
 // TestAnActCountsOnce: with an Idempotency-Key, whoever sends it again; the key is of the path and
 // of the body.
 func TestAnActCountsOnce(t *testing.T) {

@@ -219,14 +219,7 @@ func writeAct(j *server.JSON, v *state.ActView) {
 	j.Time("at", v.At)
 	j.Text("actor", v.Actor)
 	j.Text("action", v.Action)
-	if v.Subject != ([16]byte{}) {
-		mark := markPurchase
-		switch v.Action {
-		case "confirm_signup", "set_alerts", "rotate_alert_secret", "test_alert":
-			mark = markFlow
-		}
-		j.Text("subject", idText(mark, v.Subject))
-	}
+	j.TextIf("subject", actSubject(v))
 	j.TextIf("note", v.Note)
 	j.Array("changes")
 	for _, c := range v.Changes {

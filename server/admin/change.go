@@ -1,0 +1,201 @@
+package admin
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"tollgate/engine/billing"
+	"tollgate/server"
+)
+
+// Pages of the record of changes.
+const (
+	defaultChanges = 100
+	mostChanges    = 1000
+	// scannedActs bounds how many acts one page looks at: those of owners are passed over.
+	scannedActs = 100_000
+	// longestChangeCursor is the length of two numbers with a point between them.
+	longestChangeCursor = 31
+)
+
+// Act is what an operator did for the owner of a workspace. Its group of the log keeps it.
+type Act struct {
+	// Change has the number among the acts; it names no account.
+	Change billing.ChangeView
+	// Workspace is the id of the workspace.
+	Workspace string
+}
+
+// changeCursor is where a page of changes begins: below a change of the billing group and below an
+// act. 0 is from the newest on, 1 is none.
+type changeCursor struct {
+	change uint64
+	act    uint32
+}
+
+func readChangeCursor(x *server.Exchange, w *walk) (c changeCursor) {
+	given := string(x.Ctx.QueryArgs().Peek("cursor"))
+	if given == "" {
+		return c
+	}
+	first, second, both := strings.Cut(given, ".")
+	change, err := strconv.ParseUint(first, 10, 64)
+	act, err2 := uint64(0), error(nil)
+	if both {
+		act, err2 = strconv.ParseUint(second, 10, 32)
+	}
+	if err != nil || err2 != nil || change == 0 || len(given) > longestChangeCursor {
+		w.problem("cursor", "must be nextCursor of the page before")
+	}
+	return changeCursor{change, uint32(act)}
+}
+
+// ended says that nothing follows.
+func (c changeCursor) ended() bool { return c.change == 1 && c.act == 1 }
+
+func (c changeCursor) String() string {
+	return strconv.FormatUint(c.change, 10) + "." + strconv.FormatUint(uint64(c.act), 10)
+}
+
+// listChanges is GET /audit: what operators changed, newest first, of both groups of the log.
+func (a *API) listChanges(x *server.Exchange) {
+	var w walk
+	limit := pageSize(x, &w, defaultChanges, mostChanges)
+	from := readChangeCursor(x, &w)
+	if fault := w.fault(); fault != nil {
+		x.Refuse(*fault)
+		return
+	}
+	if a.config.Events == nil {
+		x.Refuse(faultJournal)
+		return
+	}
+	a.read(x, func() *server.Fault {
+		changes, err := a.machine.Changes(a.config.Events, from.change, limit)
+		if err != nil {
+			a.journalFailed(x, err)
+			return nil
+		}
+		acts, next, ok := a.acts(from.act, limit)
+		if !ok {
+			return &server.FaultConsistency
+		}
+		list, to := newestFirst(changes, acts, limit)
+		data := x.Begin()
+		data.Open('{')
+		data.Array("changes")
+		for i := range list {
+			writeChange(data, &list[i])
+		}
+		data.Close(']')
+		if to = to.after(from, changes, acts, next); !to.ended() {
+			data.Text("nextCursor", to.String())
+		}
+		data.Close('}')
+		x.End(200)
+		return nil
+	})
+}
+
+// acts are a page of what operators did for owners of workspaces; not ok where this node cannot
+// tell.
+func (a *API) acts(before uint32, limit int) (list []Act, next uint32, ok bool) {
+	if a.config.Acts == nil || before == 1 {
+		return nil, 0, true
+	}
+	return a.config.Acts(before, limit, scannedActs)
+}
+
+// newestFirst joins two lists that are newest first, at most limit of them, and says below which of
+// each the next page begins; 0 of a list of which none was taken.
+func newestFirst(
+	changes []billing.ChangeView, acts []Act, limit int,
+) (list []Act, to changeCursor) {
+	for len(list) < limit && (len(changes) > 0 || len(acts) > 0) {
+		if len(acts) == 0 || len(changes) > 0 && changes[0].At >= acts[0].Change.At {
+			list, to.change = append(list, Act{Change: changes[0]}), changes[0].Number
+			changes = changes[1:]
+			continue
+		}
+		list, to.act = append(list, acts[0]), uint32(acts[0].Change.Number)
+		acts = acts[1:]
+	}
+	return list, to
+}
+
+// after completes where the next page begins: where a list was taken whole, behind all that was
+// looked at for it, and where nothing of it was taken, where this page began.
+func (c changeCursor) after(
+	from changeCursor, changes []billing.ChangeView, acts []Act, next uint32,
+) changeCursor {
+	switch n := len(changes); {
+	case n == 0:
+		c.change = 1
+	case c.change == 0:
+		c.change = from.change
+		if c.change == 0 {
+			c.change = math.MaxInt64
+		}
+	}
+	switch n := len(acts); {
+	case n == 0 || c.act == uint32(acts[n-1].Change.Number):
+		c.act = max(next, 1)
+	case c.act == 0:
+		c.act = from.act
+	}
+	return c
+}
+
+func writeChange(data *server.JSON, act *Act) {
+	c := &act.Change
+	data.Open('{')
+	data.Uint("number", c.Number)
+	data.Time("at", c.At)
+	data.Text("actor", c.Actor)
+	data.Text("action", c.Action)
+	data.TextIf("account", c.Account)
+	data.TextIf("workspace", act.Workspace)
+	for name, kind := range environments {
+		if kind == c.Environment {
+			data.Text("environment", name)
+		}
+	}
+	data.TextIf("subject", c.Subject)
+	for _, side := range [...]struct {
+		name  string
+		value func(*billing.FieldChange) string
+	}{
+		{"before", func(f *billing.FieldChange) string { return f.Before }},
+		{"after", func(f *billing.FieldChange) string { return f.After }},
+	} {
+		data.Name(side.name)
+		*data = append(*data, '{')
+		for i := range c.Values {
+			if value := side.value(&c.Values[i]); value != "" {
+				if (*data)[len(*data)-1] != '{' {
+					*data = append(*data, ',')
+				}
+				*data = append(server.AppendString(*data, c.Values[i].Name), ':')
+				*data = server.AppendString(*data, value)
+			}
+		}
+		*data = append(*data, '}')
+	}
+	data.Close('}')
+}
+
+func changeSchema() *server.Schema {
+	return server.Object(
+		server.Must("number", server.IntegerSchema),
+		server.May("workspace", text(1, 0)),
+		server.Must("at", server.TimeSchema),
+		server.Must("actor", text(0, 0)),
+		server.Must("action", text(1, 0)),
+		server.May("account", text(1, 64)),
+		server.May("environment", server.EnumSchema("live", "sandbox")),
+		server.May("subject", text(1, 0)),
+		server.Must("before", server.FreeObject()),
+		server.Must("after", server.FreeObject()),
+	)
+}
