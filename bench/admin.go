@@ -193,7 +193,7 @@ func metrics(ctx context.Context, node string, names ...string) (_ map[string]fl
 func (a Admin) Leader(ctx context.Context) (string, error) {
 	var all []error
 	for _, node := range a.Nodes {
-		name, err := a.leader(ctx, node)
+		name, _, err := a.leader(ctx, node)
 		if err == nil && name != "" {
 			return name, nil
 		}
@@ -202,32 +202,47 @@ func (a Admin) Leader(ctx context.Context) (string, error) {
 	return "", errors.Join(append(all, errors.New("no node knows who leads"))...)
 }
 
-func (a Admin) leader(ctx context.Context, node string) (string, error) {
+// term asks the nodes, until one answers, for the term of the billing group.
+func (a Admin) term(ctx context.Context) (uint64, error) {
+	var all []error
+	for _, node := range a.Nodes {
+		name, term, err := a.leader(ctx, node)
+		if err == nil && name != "" {
+			return term, nil
+		}
+		all = append(all, err)
+	}
+	return 0, errors.Join(append(all, errors.New("no node knows who leads"))...)
+}
+
+// leader is who leads the billing group, and since which term, as a node says.
+func (a Admin) leader(ctx context.Context, node string) (name string, term uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
 		"http://"+node+"/api/v1/admin/cluster", nil)
 	if err != nil {
-		return "", fmt.Errorf("cluster status: %w", err)
+		return "", 0, fmt.Errorf("cluster status: %w", err)
 	}
 	request.Header.Set("Authorization", "Bearer "+a.Key)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return "", fmt.Errorf("cluster status: %w", err)
+		return "", 0, fmt.Errorf("cluster status: %w", err)
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
 	if err = errors.Join(err, response.Body.Close()); err != nil {
-		return "", fmt.Errorf("cluster status: %w", err)
+		return "", 0, fmt.Errorf("cluster status: %w", err)
 	}
 	var answer struct {
 		Data struct {
 			Groups []struct {
 				Leader string `json:"leader"`
+				Term   uint64 `json:"term"`
 			} `json:"groups"`
 		} `json:"data"`
 	}
 	if err = json.Unmarshal(body, &answer); err != nil || len(answer.Data.Groups) == 0 {
-		return "", errors.Join(fmt.Errorf("cluster status: %d %.200s", response.StatusCode, body), err)
+		return "", 0, errors.Join(fmt.Errorf("cluster status: %d %.200s", response.StatusCode, body), err)
 	}
-	return answer.Data.Groups[0].Leader, nil
+	return answer.Data.Groups[0].Leader, answer.Data.Groups[0].Term, nil
 }

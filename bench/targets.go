@@ -20,6 +20,7 @@ type Figures struct {
 	Snapshot               *SnapshotReport
 	Scale                  *ScaleReport
 	Runs                   *RunsReport
+	Flood                  *FloodReport
 	Pages                  *PagesReport
 	FromLog, FromSnapshots *RecoverReport
 	// Benchmarks are of the engine: value by unit, by name.
@@ -115,6 +116,11 @@ var goals = []goal{
 	{"ingest beside snapshots / without", "≥ 0.85, entry ≤ 20 ms", besideSnapshots},
 	{"checks with 500 workspace runs / without", "≥ 0.95", checksBesideRuns},
 	{"event p99 with 500 workspace runs / without", "≤ 1.5", eventsBesideRuns},
+	{
+		"100 events/s beside another account's flood", "≥ 99 %, p99 ≤ 500 ms, no election",
+		eventsBesideFlood,
+	},
+	{"checks beside another account's flood", "p99 ≤ 100 ms", checksBesideFlood},
 	{"processor time of 20 live pages, of all cores", "< 1 %", livePages},
 	{"leader killed, 20 times", "≤ 1.5 s each, lost 0, doubled 0", failovers},
 	{
@@ -287,6 +293,39 @@ func eventsBesideRuns(f *Figures) (string, Verdict) {
 	}
 	return fmt.Sprintf("%.2f × (%d runs, %d rounds)", f.Runs.Event, f.Runs.Runs, len(f.Runs.Rounds)),
 		sized(f.Runs.Event <= 1.5, f.Runs.Runs >= goalRuns)
+}
+
+// The flood that the goals are about.
+const (
+	goalFloodConnections = 300
+	goalFloodBatch       = 5000
+)
+
+func (r *FloodReport) text(s FloodSide) string {
+	return fmt.Sprintf("%.1f %% of %d, p99 %s (%d connections with batches of %d: %.0f/s)",
+		100*s.Share(), s.Due, s.P99.Round(time.Millisecond), r.Connections, r.Batch, r.Flooded)
+}
+
+func (r *FloodReport) sized(holds bool) Verdict {
+	return sized(holds, r.Connections >= goalFloodConnections && r.Batch >= goalFloodBatch)
+}
+
+func eventsBesideFlood(f *Figures) (string, Verdict) {
+	r := f.Flood
+	if r == nil {
+		return "", VerdictUnknown
+	}
+	return fmt.Sprintf("%s, %d elections", r.text(r.Events), r.Terms), r.sized(r.Terms == 0 &&
+		r.Events.Share() >= 0.99 && r.Events.P99 <= 500*time.Millisecond)
+}
+
+func checksBesideFlood(f *Figures) (string, Verdict) {
+	r := f.Flood
+	if r == nil {
+		return "", VerdictUnknown
+	}
+	return r.text(r.Checks), r.sized(r.Checks.Share() >= 0.99 &&
+		r.Checks.P99 <= 100*time.Millisecond)
 }
 
 func failovers(f *Figures) (string, Verdict) {

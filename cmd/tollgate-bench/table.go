@@ -17,7 +17,7 @@ import (
 
 // tableCommand measures what the targets are about.
 type tableCommand struct {
-	Parts    []string `default:"check,ingest,batch,failover,snapshots,scale,runs,pages,recover,engine" enum:"check,ingest,batch,failover,snapshots,scale,runs,pages,recover,engine" help:"What to measure; the other rows stay empty."`
+	Parts    []string `default:"check,ingest,batch,failover,snapshots,scale,runs,flood,pages,recover,engine" enum:"check,ingest,batch,failover,snapshots,scale,runs,flood,pages,recover,engine" help:"What to measure; the other rows stay empty."`
 	Rounds   int      `default:"5" help:"How often each system is measured, in turns."`
 	Large    int      `default:"100000" help:"Customers of snapshots, scale and recover; the targets say a million."`
 	Browsers int      `default:"20" help:"Live pages that are open in pages; the target says 20."`
@@ -52,6 +52,7 @@ func (c *tableCommand) Run(ctx context.Context) error {
 		{"snapshots", c.snapshots},
 		{"scale", c.scale},
 		{"runs", c.runs},
+		{"flood", c.flood},
 		{"pages", c.pages},
 		{"recover", c.recover},
 		{"engine", engine},
@@ -157,6 +158,35 @@ func (c *tableCommand) runs(ctx context.Context, f *bench.Figures) (err error) {
 	report, err := h.Measure(ctx)
 	if err == nil {
 		f.Runs = &report
+	}
+	return err
+}
+
+// The flood of the target, and the account beside it.
+const (
+	floodConnections = 300
+	floodBatch       = 5000
+	floodEvents      = 100
+	floodChecks      = 50
+)
+
+// flood measures an account beside one that floods the cluster.
+func (c *tableCommand) flood(ctx context.Context, f *bench.Figures) (err error) {
+	cluster := &tollgate{name: "tollgate", program: c.Tollgate, via: "all"}
+	target, err := cluster.Start(ctx, bench.Answers{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cluster.Stop()) }()
+	flood := bench.Flood{
+		Batches: c.config(bench.ScenarioBatch), Events: floodEvents, Checks: floodChecks,
+	}
+	flood.Batches.Target = target
+	flood.Batches.Connections = cmp.Or(c.Connections, floodConnections)
+	flood.Batches.Batch, flood.Batches.Customers = floodBatch, min(c.Customers, 1000)
+	report, err := flood.Measure(ctx)
+	if err == nil {
+		f.Flood = &report
 	}
 	return err
 }
