@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"tollgate/engine/fair"
 )
 
 // FormatVersion is the version of the entry format that this build writes.
@@ -41,7 +43,9 @@ const (
 
 // Record is one command, encoded: what a proposer collects into entries.
 type Record struct {
-	Kind    Kind
+	Kind Kind
+	// Flow is whose command it is, for whoever shares out what is bounded; it is not encoded.
+	Flow    fair.Flow
 	Payload []byte
 }
 
@@ -143,7 +147,7 @@ func (r *Records) Next() (Record, bool) {
 	}
 	payload := r.rest[n+m : n+m+int(size)]
 	r.rest = r.rest[n+m+int(size):]
-	return Record{Kind(kind), payload}, true
+	return Record{Kind: Kind(kind), Payload: payload}, true
 }
 
 // Err says whether the walk ended because the entry is malformed.

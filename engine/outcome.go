@@ -31,6 +31,11 @@ const (
 	// nothing happened. The cluster proposes it again; callers never see it.
 	OutcomeDeferred Outcome = 15
 
+	// OutcomeShareFull: not proposed, whoever's command it is has as much under way as it may hold of
+	// a queue that others use, too: definitely nothing happened. A Result's Value is one byte, the
+	// seconds after which there may be room.
+	OutcomeShareFull Outcome = 16
+
 	// OutcomeDuplicate: the idempotency key was already processed, with the same body.
 	OutcomeDuplicate Outcome = 20
 	// OutcomeKeyReused: the idempotency key was already processed, with another body.

@@ -14,6 +14,7 @@ var outcomeNames = [...]string{
 	OutcomeDiskLow:             "disk_low",
 	OutcomeTooLarge:            "too_large",
 	OutcomeDeferred:            "deferred",
+	OutcomeShareFull:           "share_full",
 	OutcomeDuplicate:           "duplicate",
 	OutcomeKeyReused:           "key_reused",
 	OutcomeKeysFull:            "keys_full",

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"tollgate/engine"
+	"tollgate/engine/fair"
 	"tollgate/engine/wire"
 )
 
@@ -160,3 +161,6 @@ func (m *Machine) Environment(account string, kind EnvironmentKind) (env uint32,
 	}
 	return 0, false
 }
+
+// FlowOf is whose work an environment's is: its account's. 0 is no account's.
+func FlowOf(env uint32) fair.Flow { return fair.Flow((env + 1) / 2) }

@@ -1,0 +1,51 @@
+package fair
+
+import "sync/atomic"
+
+// places is how many flows a Counter tells apart: some of those beyond are counted as one.
+const places = 4096
+
+// Counter is a Share without a lock, for what is taken and given back all the time. It is exact in
+// what all flows hold together. Safe for concurrent use.
+type Counter struct {
+	most, used atomic.Int64
+	held       [places]atomic.Int64
+}
+
+// NewCounter shares out so much.
+func NewCounter(most int64) *Counter {
+	c := new(Counter)
+	c.most.Store(most)
+	return c
+}
+
+// Take takes n for a flow, by the rule of Share, but that there is never less than nothing free.
+func (c *Counter) Take(f Flow, weight int, n int64) Room {
+	most := c.most.Load()
+	free := most - (c.used.Add(n) - n)
+	held := c.place(f).Add(n) - n
+	switch {
+	case f != 0 && held > 0 && (held/int64(max(1, weight)) >= free || n > free):
+		c.Give(f, n)
+		return RoomFlow
+	case n > free:
+		c.Give(f, n)
+		return RoomAll
+	}
+	return RoomTaken
+}
+
+// place is where a flow is counted. The flows of another kind, with a high bit, begin elsewhere.
+func (c *Counter) place(f Flow) *atomic.Int64 { return &c.held[(f^f>>19)%places] }
+
+// Give gives back n that the flow took.
+func (c *Counter) Give(f Flow, n int64) {
+	c.used.Add(-n)
+	c.place(f).Add(-n)
+}
+
+// Used is what all flows hold.
+func (c *Counter) Used() int64 { return c.used.Load() }
+
+// Most is how much there is.
+func (c *Counter) Most() int64 { return c.most.Load() }

@@ -1,0 +1,64 @@
+package fair
+
+// Share says how much of something bounded each flow may hold: as much as is free at that moment,
+// times its weight. So one flow alone holds half at most, two that flood hold a third each, and
+// whoever comes next finds room. The zero value has no room.
+type Share struct {
+	most, used int
+	held       map[Flow]int
+}
+
+// NewShare shares out so much.
+func NewShare(most int) *Share { return &Share{most: most, held: make(map[Flow]int)} }
+
+// Room is what became of a request for some of it.
+type Room uint8
+
+const (
+	// RoomTaken says that the flow has it.
+	RoomTaken Room = iota
+	// RoomFlow says that the flow holds as much as it may.
+	RoomFlow
+	// RoomAll says that nothing is free.
+	RoomAll
+)
+
+// Take takes n for a flow, unless it holds its share already: what it takes may exceed the share
+// once, so that any piece of work fits. Flow 0 may hold all that is free.
+func (s *Share) Take(f Flow, weight, n int) Room {
+	room := judge(f, s.most-s.used, s.held[f], weight)
+	if room == RoomTaken {
+		s.held[f] += n
+		s.used += n
+	}
+	return room
+}
+
+func judge(f Flow, free, held, weight int) Room {
+	switch {
+	case f != 0 && held > 0 && held/max(1, weight) >= free:
+		return RoomFlow
+	case free <= 0:
+		return RoomAll
+	}
+	return RoomTaken
+}
+
+// Give gives back n that the flow took.
+func (s *Share) Give(f Flow, n int) {
+	s.used -= n
+	if left := s.held[f] - n; left != 0 {
+		s.held[f] = left
+	} else {
+		delete(s.held, f)
+	}
+}
+
+// Held is what the flow holds, Used what all hold, Flows how many hold some.
+func (s *Share) Held(f Flow) int { return s.held[f] }
+
+// Used is what all flows hold.
+func (s *Share) Used() int { return s.used }
+
+// Flows is how many flows hold something.
+func (s *Share) Flows() int { return len(s.held) }
