@@ -11,6 +11,7 @@ import (
 
 	"tollgate/cluster/keyfiles"
 	"tollgate/engine"
+	"tollgate/engine/fair"
 	"tollgate/engine/journal"
 	"tollgate/wal"
 )
@@ -95,6 +96,9 @@ type Config struct {
 	// the same (1024); at most engine.HashRingEntries.
 	CheckEntries uint64
 
+	// Weight is the part that a flow gets of what is shared out (queues, entries), in proportion to
+	// others; nil: all have 1. Called with locks held: it must return at once.
+	Weight func(shard uint16, f fair.Flow) int
 	// QueueBytes bounds what a node has taken in and not yet answered, per group: on the leader
 	// what waits for entries, on a follower what waits for the leader (64 MiB).
 	QueueBytes int

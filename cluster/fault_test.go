@@ -165,12 +165,16 @@ func TestLostAnswerIsUnknown(t *testing.T) {
 		c.count(follower, 6)
 
 		g := c.billing(follower)
-		b := &batch{records: 1, done: make(chan struct{})}
+		lost := testTicket(records(7), 0)
+		lost.open = 1
+		b := &batch{records: 1, parts: []part{{ticket: lost, count: 1}}}
+		lost.results[0].Outcome = engine.OutcomeUnknown
 		g.remote.mu.Lock()
 		g.remote.inFlight = append(g.remote.inFlight, b)
 		g.remote.mu.Unlock()
 		g.landFrame(b, nil, errLinkLost)
-		require.Equal(t, fateUnknown, b.fate)
+		require.True(t, settled(lost))
+		require.Equal(t, engine.OutcomeUnknown, lost.results[0].Outcome)
 	})
 }
 

@@ -4,10 +4,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	"tollgate/engine"
+	"tollgate/engine/fair"
 )
 
 // A frame carries parsed records from a follower to the leader:
@@ -17,21 +19,23 @@ import (
 //	remaining 4 bytes   milliseconds until the last caller gives up
 //	count     4 bytes   records
 //	term      8 bytes   of the leader, as the origin knows it
+//	length    4 bytes   of the runs
 //	origin    1 + n     length and id of the origin node
 //	entry               as engine.ParseEntry reads it, stamp 0
+//	runs                for each: how many records in a row are of one flow, and that flow, varints
 //
-// Numbers are little endian. The first 32 bytes have a fixed place, so that they are filled in
+// Numbers are little endian. The first 36 bytes have a fixed place, so that they are filled in
 // when the frame leaves. The answer is one byte per record, its outcome, each followed by the
 // length of its value plus one as a varint, and the value; length 0 means no value. OutcomeNone
 // says that the record was definitely not proposed.
-const frameHead = 32
+const frameHead = 36
 
 // maxOrigin is the length of a node id in a frame.
 const maxOrigin = engine.MaxNodeID
 
 var errFrame = errors.New("cluster: malformed frame")
 
-func (g *Group) beginFrame() []byte {
+func (g *Group) frameHeader() []byte {
 	origin := g.config.NodeID
 	head := append(make([]byte, frameHead), byte(len(origin)))
 	return engine.AppendHeader(append(head, origin...), g.shard)
@@ -44,19 +48,59 @@ type frame struct {
 	origin         string
 	sizes          []int // of each record, encoded
 	records        []byte
+	runs           []flowRun
+}
+
+// flowRun is some records in a row that are of one flow.
+type flowRun struct {
+	count int
+	flow  fair.Flow
+}
+
+// appendRuns appends the runs of a batch.
+func appendRuns(dst []byte, parts []part) []byte {
+	for i := 0; i < len(parts); {
+		flow, count := parts[i].ticket.flow, 0
+		for ; i < len(parts) && parts[i].ticket.flow == flow; i++ {
+			count += parts[i].count
+		}
+		dst = binary.AppendUvarint(dst, uint64(count))
+		dst = binary.AppendUvarint(dst, uint64(flow))
+	}
+	return dst
+}
+
+// parseRuns reads the runs of so many records.
+func parseRuns(src []byte, count int) (runs []flowRun, err error) {
+	for len(src) > 0 {
+		n, size := binary.Uvarint(src)
+		flow, more := binary.Uvarint(src[max(size, 0):])
+		if size <= 0 || more <= 0 || n == 0 || n > uint64(count) || flow > math.MaxUint32 {
+			return nil, fmt.Errorf("%w: runs", errFrame)
+		}
+		runs, src = append(runs, flowRun{int(n), fair.Flow(flow)}), src[size+more:]
+		count -= int(n)
+	}
+	if count != 0 {
+		return nil, fmt.Errorf("%w: %d records are in no run", errFrame, count)
+	}
+	return runs, nil
 }
 
 // submitFrame sends a batch to the leader. The queue's lock keeps frames in order.
 func (g *Group) submitFrame(b *batch) {
 	b.id = g.sequence.Add(1)
+	entry := len(b.data)
+	b.data = appendRuns(b.data, b.parts)
 	data := b.data
 	binary.LittleEndian.PutUint64(data[0:], g.boot)
 	binary.LittleEndian.PutUint64(data[8:], b.id)
 	remaining := max(0, time.Until(b.deadline).Milliseconds())
 	binary.LittleEndian.PutUint32(data[16:], uint32(min(remaining, 1<<31)))
-	binary.LittleEndian.PutUint32(data[20:], uint32(b.records-b.countWithdrawn()))
+	binary.LittleEndian.PutUint32(data[20:], uint32(b.records))
 	r := g.route.Load()
 	binary.LittleEndian.PutUint64(data[24:], r.term)
+	binary.LittleEndian.PutUint32(data[32:], uint32(len(data)-entry))
 	err := errPastDeadline
 	if remaining > 0 {
 		err = g.peers.call(r.leader, callFrame, g.shard, data, func(reply []byte, err error) {
@@ -78,7 +122,7 @@ func (g *Group) landFrame(b *batch, reply []byte, err error) {
 		g.remote.finish(b, fateUnknown)
 		return
 	}
-	results, err := parseResults(reply, b.records-b.countWithdrawn())
+	results, err := parseResults(reply, b.records)
 	if err != nil {
 		g.log.Error("unreadable answer of the leader", "error", err)
 		g.remote.finish(b, fateUnknown)
@@ -130,19 +174,41 @@ func (a *arrivals) take(f *frame) bool {
 	return true
 }
 
-// admitFrame puts a frame's records into the leader's queue, if the frame is meant for this term
-// and no newer one of its origin has come. The lock keeps the term from ending meanwhile, and one
-// frame from overtaking another between the question and the queue.
-func (g *Group) admitFrame(f *frame, deadline time.Time) ([]part, engine.Outcome) {
+// admitFrame puts a frame's runs into the leader's queue, if the frame is meant for this term and
+// no newer one of its origin has come; false when not. What the queue refuses of it has its
+// outcome in results. The lock keeps the term from ending meanwhile, and one frame from overtaking
+// another between the question and the queue.
+func (g *Group) admitFrame(
+	f *frame, deadline time.Time, results []engine.Result,
+) (taken []*ticket, admitted bool) {
 	g.routeLock.Lock()
 	defer g.routeLock.Unlock()
 	if r := g.route.Load(); !r.ready || r.term != f.term || !g.arrivals.take(f) {
-		return nil, engine.OutcomeNone
+		return nil, false
 	}
-	return g.local.addEncoded(f.records, f.sizes, deadline)
+	taken = make([]*ticket, 0, len(f.runs))
+	data, at := f.records, 0
+	for _, run := range f.runs {
+		t := g.tickets.take()
+		sizes, bytes := f.sizes[at:at+run.count], 0
+		for _, size := range sizes {
+			bytes += size
+		}
+		t.flow, t.deadline = run.flow, deadline
+		t.data, t.sizes, t.results = data[:bytes], sizes, results[at:at+run.count]
+		data, at = data[bytes:], at+run.count
+		took, wait := g.local.add(t)
+		if took == engine.OutcomeDone {
+			taken = append(taken, t)
+			continue
+		}
+		refuse(t.results, took, wait)
+		g.tickets.release(t)
+	}
+	return taken, true
 }
 
-// serveFrame takes a follower's frame: its records join the next entry. It is called in the order
+// serveFrame takes a follower's frame: its records join the next entries. It is called in the order
 // in which frames of one connection arrive, and returns at once.
 func (g *Group) serveFrame(payload []byte, reply func([]byte)) {
 	f, err := parseFrame(payload, g.shard)
@@ -151,24 +217,24 @@ func (g *Group) serveFrame(payload []byte, reply func([]byte)) {
 		reply(nil)
 		return
 	}
-	deadline := time.Now().Add(f.remaining)
-	took := engine.OutcomeDiskLow
-	var parts []part
-	if !g.diskLow.Load() {
-		parts, took = g.admitFrame(&f, deadline)
+	if g.diskLow.Load() {
+		reply(appendRefusal(nil, engine.OutcomeDiskLow, len(f.sizes)))
+		return
 	}
-	if took != engine.OutcomeDone {
-		reply(appendRefusal(nil, took, len(f.sizes)))
+	results := make([]engine.Result, len(f.sizes))
+	taken, admitted := g.admitFrame(&f, time.Now().Add(f.remaining), results)
+	if !admitted {
+		reply(appendRefusal(nil, engine.OutcomeNone, len(f.sizes)))
 		return
 	}
 	go func() {
-		var answer []byte
-		for k := range parts {
-			p := &parts[k]
-			<-p.batch.done
-			for i := range p.count {
-				answer = appendResult(answer, p.result(i))
-			}
+		for _, t := range taken {
+			<-t.done
+			g.tickets.release(t)
+		}
+		answer := make([]byte, 0, 2*len(results))
+		for i := range results {
+			answer = appendResult(answer, results[i])
 		}
 		reply(answer)
 	}()
@@ -218,7 +284,11 @@ func parseFrame(src []byte, shard uint16) (frame, error) {
 	}
 	count := binary.LittleEndian.Uint32(src[20:])
 	ms := binary.LittleEndian.Uint32(src[16:])
-	entry := frameHead + 1 + int(src[frameHead])
+	entry, runs := frameHead+1+int(src[frameHead]), binary.LittleEndian.Uint32(src[32:])
+	if uint64(runs) > uint64(len(src)-entry) {
+		return frame{}, fmt.Errorf("%w: runs of %d bytes", errFrame, runs)
+	}
+	src, tail := src[:len(src)-int(runs)], src[len(src)-int(runs):]
 	f := frame{
 		boot:      binary.LittleEndian.Uint64(src[0:]),
 		sequence:  binary.LittleEndian.Uint64(src[8:]),
@@ -246,5 +316,6 @@ func parseFrame(src []byte, shard uint16) (frame, error) {
 	if len(f.sizes) != int(count) || total != len(f.records) {
 		return frame{}, fmt.Errorf("%w: %d records, not %d", errFrame, len(f.sizes), count)
 	}
-	return f, nil
+	f.runs, err = parseRuns(tail, len(f.sizes))
+	return f, err
 }

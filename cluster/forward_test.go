@@ -12,18 +12,31 @@ import (
 	"tollgate/engine"
 )
 
+// testFrame is a frame whose first record is of flow 4, and the others of flow 5.
 func testFrame(t require.TestingT, keys ...uint64) []byte {
 	config := Config{NodeID: "node-7"}
 	g := &Group{parts: parts{config: &config, shard: 3}}
-	data := g.beginFrame()
+	return encodeFrame(g, 11, 12, 4, 1500, []flowRun{{1, 4}, {len(keys) - 1, 5}}, keys...)
+}
+
+func encodeFrame(g *Group, boot, sequence, term uint64, ms uint32, runs []flowRun, keys ...uint64,
+) []byte {
+	data := g.frameHeader()
 	for _, r := range records(keys...) {
 		data = engine.AppendRecord(data, r)
 	}
-	binary.LittleEndian.PutUint64(data[0:], 11)
-	binary.LittleEndian.PutUint64(data[8:], 12)
-	binary.LittleEndian.PutUint32(data[16:], 1500)
+	binary.LittleEndian.PutUint64(data[0:], boot)
+	binary.LittleEndian.PutUint64(data[8:], sequence)
+	binary.LittleEndian.PutUint32(data[16:], ms)
 	binary.LittleEndian.PutUint32(data[20:], uint32(len(keys)))
-	binary.LittleEndian.PutUint64(data[24:], 4)
+	binary.LittleEndian.PutUint64(data[24:], term)
+	var parts []part
+	for _, r := range runs {
+		parts = append(parts, part{ticket: &ticket{flow: r.flow}, count: r.count})
+	}
+	end := len(data)
+	data = appendRuns(data, parts)
+	binary.LittleEndian.PutUint32(data[32:], uint32(len(data)-end))
 	return data
 }
 
@@ -33,7 +46,9 @@ func TestFrameComesBack(t *testing.T) {
 	require.NoError(t, err)
 	size := engine.RecordSize(countRecord(1))
 	require.Equal(t, []int{size, size, size}, f.sizes)
-	require.Equal(t, data[len(data)-3*size:], f.records)
+	runs := int(binary.LittleEndian.Uint32(data[32:]))
+	require.Equal(t, data[len(data)-runs-3*size:len(data)-runs], f.records)
+	require.Equal(t, []flowRun{{1, 4}, {2, 5}}, f.runs)
 	require.Equal(t, "node-7", f.origin)
 	require.EqualValues(t, 11, f.boot)
 	require.EqualValues(t, 12, f.sequence)
@@ -48,6 +63,10 @@ func TestFrameComesBack(t *testing.T) {
 	binary.LittleEndian.PutUint32(data[20:], 4)
 	_, err = parseFrame(data, 3)
 	require.ErrorIs(t, err, errFrame, "another count")
+	for _, runs := range [][]byte{{}, {2, 4}, {4, 4}, {3, 4, 1, 5}, {0, 4, 3, 5}, {1, 4, 2}} {
+		_, err = parseRuns(runs, 3)
+		require.ErrorIs(t, err, errFrame, "runs %v", runs)
+	}
 }
 
 func TestResultsComeBack(t *testing.T) {
@@ -89,6 +108,11 @@ func FuzzFrame(f *testing.F) {
 			total += s
 		}
 		require.Equal(t, len(fr.records), total)
+		count := 0
+		for _, r := range fr.runs {
+			count += r.count
+		}
+		require.Equal(t, len(fr.sizes), count)
 	})
 }
 
@@ -169,12 +193,7 @@ func TestFramesOfAnotherTermAreNotTaken(t *testing.T) {
 		g := c.billing(leader)
 		term, _ := g.Leads()
 		serve := func(key, term, sequence uint64) engine.Outcome {
-			data := g.beginFrame()
-			data = engine.AppendRecord(data, countRecord(key))
-			binary.LittleEndian.PutUint64(data[8:], sequence)
-			binary.LittleEndian.PutUint32(data[16:], 1000)
-			binary.LittleEndian.PutUint32(data[20:], 1)
-			binary.LittleEndian.PutUint64(data[24:], term)
+			data := encodeFrame(g, 0, sequence, term, 1000, []flowRun{{1, 7}}, key)
 			answer := make(chan []byte, 1)
 			g.serveFrame(data, func(b []byte) { answer <- b })
 			results, err := parseResults(<-answer, 1)

@@ -14,6 +14,7 @@ import (
 
 	"tollgate/cluster/segments"
 	"tollgate/engine"
+	"tollgate/engine/fair"
 	"tollgate/engine/journal"
 )
 
@@ -95,7 +96,8 @@ type Group struct {
 	stamp   int64  // of the newest entry submitted; guarded by local's lock
 	flights chan flight
 	settled chan struct{} // closed when nobody reads flights any more
-	waiting atomic.Int64  // bytes of calls that wait for a leader
+	tickets ticketPool
+	waiting waitingRoom // for calls that wait for a leader
 
 	route     atomic.Pointer[route]
 	routeLock sync.Mutex
@@ -149,6 +151,8 @@ const (
 	// eagerFrames is two, so that one frame is in the leader's open batch while another is in the
 	// entry before it.
 	eagerFrames = 2
+	// frameApart is how much of a flow may wait on a follower until it travels in frames of its own.
+	frameApart = 32 << 10
 )
 
 func openGroup(p parts) (*Group, error) {
@@ -173,15 +177,19 @@ func openGroup(p parts) (*Group, error) {
 	g.adapter = &fsm{group: g}
 	g.transport.applied = g.adapter.progress.index.Load
 	g.store = newWatchedLog(g, p.logs)
-	g.local = &queue{
-		limits: queueLimits{engine.MaxEntryBytes, c.QueueBytes, eagerEntries, depthEntries},
-		begin:  g.beginEntry, submit: g.submitEntry,
-	}
-	g.remote = &queue{
-		limits: queueLimits{
-			engine.MaxEntryBytes, c.QueueBytes, eagerFrames, c.ForwardBytes / engine.MaxEntryBytes,
-		},
-		begin: g.beginFrame, submit: g.submitFrame,
+	g.waiting.share = fair.NewShare(c.QueueBytes)
+	g.local = newQueue(queueLimits{
+		batchBytes: engine.MaxEntryBytes, bytes: c.QueueBytes,
+		eager: eagerEntries, depth: depthEntries,
+	}, engine.AppendHeader(nil, g.shard), g.submitEntry)
+	frame := g.frameHeader()
+	g.remote = newQueue(queueLimits{ // what fits an entry fits a frame
+		batchBytes: engine.MaxEntryBytes - engine.HeaderSize + len(frame), bytes: c.QueueBytes,
+		eager: eagerFrames, depth: c.ForwardBytes / engine.MaxEntryBytes, apart: frameApart,
+	}, frame, g.submitFrame)
+	if c.Weight != nil {
+		g.local.weight = func(f fair.Flow) int { return c.Weight(g.shard, f) }
+		g.remote.weight = g.local.weight
 	}
 	if err := g.openRaft(); err != nil {
 		g.cancel()

@@ -30,7 +30,7 @@ type callKind byte
 const (
 	callClock     callKind = 1 // payload empty; answer: unix milliseconds, 8 bytes
 	callReadIndex callKind = 2 // payload: milliseconds to wait, varint; answer: see word.go
-	callFrame     callKind = 3 // see forward.go
+	callFrame     callKind = 7 // see forward.go; 3 was a frame without runs
 	callSegment   callKind = 4 // payload: part, number; answer: see segment
 	callChange    callKind = 5 // payload: a change of the members, see member.go; answer: its end
 	callProgress  callKind = 6 // payload empty; answer: how far the group is, see member.go

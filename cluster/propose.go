@@ -2,11 +2,14 @@ package cluster
 
 import (
 	"errors"
+	"math"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
 
 	"tollgate/engine"
+	"tollgate/engine/fair"
 )
 
 var errPastDeadline = errors.New("cluster: every caller's deadline has passed")
@@ -95,16 +98,22 @@ func (c *call) admit(g *Group) bool {
 	return len(c.records) > 0
 }
 
-// pending is the records that the next attempt is about.
-func (c *call) pending() []engine.Record {
+// ticket is what the next attempt puts into a queue. Where no record has been tried before, results
+// go straight to their places.
+func (c *call) ticket(pool *ticketPool) *ticket {
+	t := pool.take()
+	t.deadline = c.deadline
 	if c.left == nil {
-		return c.records
+		t.records, t.results = c.records, c.results
+	} else {
+		t.records = make([]engine.Record, len(c.left))
+		t.results = make([]engine.Result, len(c.left))
+		for i, at := range c.left {
+			t.records[i] = c.records[at]
+		}
 	}
-	some := make([]engine.Record, len(c.left))
-	for i, at := range c.left {
-		some[i] = c.records[at]
-	}
-	return some
+	t.flow = t.records[0].Flow
+	return t
 }
 
 func (c *call) place(i int) int {
@@ -116,75 +125,58 @@ func (c *call) place(i int) int {
 
 // attempt tries once; true when some records must be tried again, which c.left then lists.
 func (g *Group) attempt(c *call, r *route, internal bool) bool {
-	records := c.pending()
 	c.deferred = false
-	var room [2]part
-	parts, took := room[:0], engine.OutcomeNone
+	t := c.ticket(&g.tickets)
+	results, took, wait := t.results, engine.OutcomeNone, time.Duration(0)
+	var q *queue
 	switch {
 	case r.ready && !internal && g.diskLow.Load():
 		took = engine.OutcomeDiskLow
 	case r.ready:
-		parts, took = g.local.add(records, c.deadline, parts)
+		q = g.local
 	case r.leader != "" && r.leader != g.config.NodeID:
-		parts, took = g.remote.add(records, c.deadline, parts)
+		q = g.remote
+	}
+	if q != nil {
+		took, wait = q.add(t)
+	}
+	if took == engine.OutcomeDone {
+		c.await(g, q, t)
+	} else {
+		refuse(results, took, wait)
+		g.tickets.release(t)
 	}
 	var again []int
-	if took == engine.OutcomeDone {
-		q := g.local
-		if !r.ready {
-			q = g.remote
-		}
-		again = c.collect(q, parts)
-	} else {
-		for i := range records {
-			if at := c.place(i); c.settle(at, engine.Result{Outcome: took}) {
-				again = append(again, at)
-			}
+	for i := range results {
+		if at := c.place(i); c.settle(at, results[i]) {
+			again = append(again, at)
 		}
 	}
 	c.left = again
 	return len(again) > 0
 }
 
-// collect waits for the parts and takes their results; it returns the records to try again.
-func (c *call) collect(q *queue, parts []part) (again []int) {
-	next, late := 0, false
-	for k := range parts {
-		p := &parts[k]
-		fate := engine.OutcomeDone
-		if !late {
-			select {
-			case <-p.batch.done:
-			case <-c.timer.C:
-				late = true
-			}
-		}
-		if late {
-			select {
-			case <-p.batch.done:
-			default:
-				fate = engine.OutcomeUnknown
-				if q.withdraw(*p) {
-					fate = engine.OutcomeNone
-				}
-			}
-		}
-		for i := range p.count {
-			at := c.place(next)
-			next++
-			res := engine.Result{Outcome: fate}
-			if fate == engine.OutcomeDone {
-				res = p.result(i)
-			}
-			if c.settle(at, res) {
-				again = append(again, at)
-			}
-		}
+// refuse gives each record the cluster's own refusal.
+func refuse(results []engine.Result, o engine.Outcome, wait time.Duration) {
+	refusal := engine.Result{Outcome: o}
+	if o == engine.OutcomeShareFull {
+		refusal.Value = []byte{byte(min((wait+time.Second-1)/time.Second, math.MaxUint8))}
 	}
-	if late {
-		c.timer.Reset(0) // the caller of collect must see it, too
+	for i := range results {
+		results[i] = refusal
 	}
-	return again
+}
+
+// await waits until a ticket's records have their results, or until the deadline: what has not left
+// by then is taken back.
+func (c *call) await(g *Group, q *queue, t *ticket) {
+	select {
+	case <-t.done:
+		g.tickets.release(t)
+	case <-c.timer.C:
+		q.withdraw(t)
+		c.timer.Reset(0) // whoever waits next must see it, too
+	}
 }
 
 // settle takes one result; true when the record must be tried again. The cluster's own refusal is
@@ -216,8 +208,8 @@ func (c *call) settle(at int, res engine.Result) bool {
 // notProposed says that an outcome is the cluster's own refusal, not the state machine's.
 func notProposed(o engine.Outcome) bool {
 	switch o {
-	case engine.OutcomeUnavailable, engine.OutcomeOverloaded, engine.OutcomeDiskLow,
-		engine.OutcomeTooLarge:
+	case engine.OutcomeUnavailable, engine.OutcomeOverloaded, engine.OutcomeShareFull,
+		engine.OutcomeDiskLow, engine.OutcomeTooLarge:
 		return true
 	}
 	return false
@@ -230,11 +222,11 @@ func (g *Group) awaitRetry(c *call, r *route) bool {
 		moment = time.After(retryEvery)
 	}
 	if c.open == nil { // others were admitted once, and a queue's bound counted them
-		size := c.leftBytes()
-		defer g.waiting.Add(-size)
-		if g.waiting.Add(size) > int64(g.config.QueueBytes) {
+		flow, size := c.records[0].Flow, c.leftBytes()
+		if !g.waiting.enter(flow, g.local.weightOf(flow), size) {
 			return false
 		}
+		defer g.waiting.leave(flow, size)
 	}
 	select {
 	case <-r.changed:
@@ -247,12 +239,36 @@ func (g *Group) awaitRetry(c *call, r *route) bool {
 	return true
 }
 
-func (c *call) leftBytes() int64 {
+func (c *call) leftBytes() int {
 	n := 0
 	for _, i := range c.left {
 		n += engine.RecordSize(c.records[i])
 	}
-	return int64(n)
+	return n
+}
+
+// waitingRoom bounds the bytes of calls that wait for a leader, and each flow's part of them.
+type waitingRoom struct {
+	mu    sync.Mutex
+	share *fair.Share
+}
+
+func (w *waitingRoom) enter(f fair.Flow, weight, bytes int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.share.Take(f, weight, bytes) == fair.RoomTaken
+}
+
+func (w *waitingRoom) leave(f fair.Flow, bytes int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.share.Give(f, bytes)
+}
+
+func (w *waitingRoom) bytes() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.share.Used()
 }
 
 // flight is an entry that raft has.
@@ -260,8 +276,6 @@ type flight struct {
 	batch  *batch
 	future raft.ApplyFuture
 }
-
-func (g *Group) beginEntry() []byte { return engine.AppendHeader(nil, g.shard) }
 
 // resetStamp makes stamps go on from the newest that is applied.
 func (g *Group) resetStamp() {
@@ -320,5 +334,5 @@ func (g *Group) land(b *batch, err error) {
 }
 
 func (b *batch) complete() bool {
-	return len(b.applied.Results) == b.records-b.countWithdrawn()
+	return len(b.applied.Results) == b.records
 }

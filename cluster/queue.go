@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tollgate/engine"
+	"tollgate/engine/fair"
 )
 
 // fate is what became of a batch as a whole.
@@ -37,55 +38,116 @@ func fateOf(err error) fate {
 	}
 }
 
-// batch is what travels together: an entry on the leader, a frame on a follower.
+// batch is what travels together: an entry on the leader, a frame on a follower. It is put together
+// when it leaves.
 type batch struct {
 	// data is the header and the encoded records.
-	data []byte
-	// records counts those that were added, withdrawn ones included.
+	data    []byte
 	records int
+	// parts are what calls have in it, in order.
+	parts []part
 	// deadline is the latest of the callers'; the batch is not proposed after it.
-	deadline time.Time
-
-	// The queue's lock guards these until done is closed.
-	submitted   bool
+	deadline    time.Time
 	submittedAt time.Time
-	size        int // bytes that the queue counts for it
-	withdrawn   []part
+	// apart says that all of it is of one flow, which has a backlog.
+	apart bool
+	flow  fair.Flow
 
 	// id is the frame's sequence number; index the log entry, set when it was applied.
 	id, index uint64
 	// applied holds one result per record once the fate is decided.
 	applied engine.Applied
-	fate    fate
-	done    chan struct{}
 }
 
-// part is what one call has in one batch.
+// part is what one ticket has in one batch: count records, from its first on.
 type part struct {
-	batch    *batch
-	from, to int // bytes of data
-	first    int // record
-	count    int
+	ticket       *ticket
+	first, count int
+	bytes        int
 }
 
-// queue collects records into batches, in order. A batch leaves when nothing is in flight, or when
-// it is full and less than depth batches are: nothing lingers, and the busier it is the larger the
-// batches become.
+// ticket is what one call, or one run of a frame, has in a queue. Its records leave in order, in
+// one batch or several, between those of other flows.
+type ticket struct {
+	flow     fair.Flow
+	deadline time.Time
+	// records are encoded when they leave, or data holds them encoded already, of these sizes.
+	records []engine.Record
+	data    []byte
+	sizes   []int
+	// count is how many they are, bytes how many bytes.
+	count, bytes int
+
+	// The queue's lock guards these until done has a token.
+
+	// results has a place for each record: OutcomeNone until it leaves, OutcomeUnknown from then
+	// until its fate is known.
+	results []engine.Result
+	next    int // the first record that has not left
+	waiting int // bytes of those that have not
+	open    int // records whose fate is not known
+	// gone says that nobody waits any more: results may be another's.
+	gone bool
+	done chan struct{} // has a token once no record's fate is open
+}
+
+// ticketPool keeps tickets for the next calls.
+type ticketPool struct{ sync.Pool }
+
+func (p *ticketPool) take() *ticket {
+	if t, ok := p.Get().(*ticket); ok {
+		return t
+	}
+	return &ticket{done: make(chan struct{}, 1)}
+}
+
+// release gives a ticket back whose token was taken, or which no queue took.
+func (p *ticketPool) release(t *ticket) {
+	*t = ticket{done: t.done}
+	p.Put(t)
+}
+
+// measure counts a ticket's records, before a queue takes it.
+func (t *ticket) measure() {
+	t.count, t.bytes = len(t.records), 0
+	if t.sizes != nil {
+		t.count, t.bytes = len(t.sizes), len(t.data)
+		return
+	}
+	for i := range t.records {
+		t.bytes += engine.RecordSize(t.records[i])
+	}
+}
+
+func (t *ticket) size(i int) int {
+	if t.sizes != nil {
+		return t.sizes[i]
+	}
+	return engine.RecordSize(t.records[i])
+}
+
+// queue collects records into batches. A batch leaves when nothing is in flight, or when a full one
+// waits and less than depth batches are in flight: nothing lingers, and the busier it is the larger
+// the batches become. A batch is filled when it leaves, from each flow in turn, so that none waits
+// behind what another has in the queue.
 type queue struct {
 	limits queueLimits
-	// begin starts a batch's data with its header.
-	begin func() []byte
+	// header begins each batch.
+	header []byte
 	// submit sends a batch on its way, without blocking; it is called with the lock held, in order.
 	// finish must be called later, from another goroutine.
 	submit func(*batch)
+	// weight is a flow's; nil: all have 1.
+	weight func(fair.Flow) int
 
 	mu       sync.Mutex
 	taking   bool
-	open     *batch
-	sealed   []*batch
+	share    *fair.Share // bytes that wait, or are in flight
+	lanes    fair.Lanes[*ticket]
+	waiting  int // bytes in lanes
 	inFlight []*batch
-	bytes    int
-	hint     int // size of the batch before, to allocate the next
+	apart    backlogs
+	pace     pace
 }
 
 type queueLimits struct {
@@ -93,6 +155,16 @@ type queueLimits struct {
 	bytes      int // of all batches that are not finished
 	eager      int // batches in flight while there is no full one waiting
 	depth      int // batches in flight at most
+	// apart is how many bytes of a flow may wait until it travels in batches of its own, whose
+	// answer nobody else waits for; 0: all flows travel together.
+	apart int
+}
+
+func newQueue(limits queueLimits, header []byte, submit func(*batch)) *queue {
+	return &queue{
+		limits: limits, header: header, submit: submit, share: fair.NewShare(limits.bytes),
+		apart: newBacklogs(limits),
+	}
 }
 
 // start begins to take records.
@@ -107,141 +179,167 @@ func (q *queue) stop() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.taking = false
-	waiting := q.sealed
-	if q.open != nil {
-		waiting = append(waiting, q.open)
-	}
-	q.open, q.sealed = nil, nil
-	for _, b := range waiting {
-		q.end(b, fateNotProposed)
-	}
-}
-
-// add puts records into batches. What it did not take is a definite refusal: OutcomeNone when the
-// queue takes nothing, OutcomeOverloaded when it is full.
-func (q *queue) add(
-	records []engine.Record, deadline time.Time, parts []part,
-) ([]part, engine.Outcome) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.taking {
-		return parts, engine.OutcomeNone
-	}
-	if q.bytes >= q.limits.bytes {
-		return parts, engine.OutcomeOverloaded
-	}
-	for i := range records {
-		size := engine.RecordSize(records[i])
-		b := q.room(size, deadline)
-		from := len(b.data)
-		b.data = engine.AppendRecord(b.data, records[i])
-		parts = q.note(b, from, 1, parts)
-	}
-	q.pump()
-	return parts, engine.OutcomeDone
-}
-
-// addEncoded is add for records that another node has encoded already, one after the other.
-func (q *queue) addEncoded(
-	data []byte, sizes []int, deadline time.Time,
-) ([]part, engine.Outcome) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.taking {
-		return nil, engine.OutcomeNone
-	}
-	if q.bytes >= q.limits.bytes {
-		return nil, engine.OutcomeOverloaded
-	}
-	var parts []part
-	for len(sizes) > 0 {
-		b := q.room(sizes[0], deadline)
-		space, size, n := q.limits.batchBytes-len(b.data), 0, 0
-		for n < len(sizes) && size+sizes[n] <= space {
-			size += sizes[n]
-			n++
+	var ready []*ticket
+	q.drain(func(t *ticket) {
+		if q.drop(t); t.open == 0 && !t.gone {
+			ready = append(ready, t)
 		}
-		from := len(b.data)
-		b.data = append(b.data, data[:size]...)
-		parts = q.note(b, from, n, parts)
-		data, sizes = data[size:], sizes[n:]
+	})
+	signal(ready)
+}
+
+func signal(ready []*ticket) {
+	for _, t := range ready {
+		t.done <- struct{}{}
+	}
+}
+
+// drain removes all that waits from its lanes.
+func (q *queue) drain(end func(*ticket)) {
+	q.lanes.Drain(end)
+	q.apart.lanes.Drain(end)
+	q.apart.clear()
+}
+
+// drop gives up what of a ticket has not left.
+func (q *queue) drop(t *ticket) {
+	q.share.Give(t.flow, t.waiting)
+	q.left(t, t.waiting)
+	t.open -= t.count - t.next
+	t.next, t.records, t.data, t.sizes = t.count, nil, nil, nil
+}
+
+// left notes that bytes of a ticket wait no longer.
+func (q *queue) left(t *ticket, bytes int) {
+	t.waiting -= bytes
+	if q.apart.left(t.flow, bytes) {
+		return
+	}
+	q.waiting -= bytes
+}
+
+// add takes a ticket in. What it did not take is a definite refusal: OutcomeNone when the queue
+// takes nothing, OutcomeShareFull when the flow holds as much as it may, OutcomeOverloaded when
+// the queue is full. wait says when there may be room.
+func (q *queue) add(t *ticket) (took engine.Outcome, wait time.Duration) {
+	t.measure()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.taking {
+		return engine.OutcomeNone, 0
+	}
+	weight := q.weightOf(t.flow)
+	switch q.share.Take(t.flow, weight, t.bytes) {
+	case fair.RoomFlow:
+		return engine.OutcomeShareFull, q.pace.lasts(q.share.Held(t.flow))
+	case fair.RoomAll:
+		return engine.OutcomeOverloaded, q.pace.lasts(q.share.Used())
+	}
+	t.next, t.waiting, t.open = 0, t.bytes, t.count
+	if !q.apart.add(q, t, weight) {
+		q.lanes.Push(t.flow, weight, t)
+		q.waiting += t.bytes
 	}
 	q.pump()
-	return parts, engine.OutcomeDone
+	return engine.OutcomeDone, 0
 }
 
-// room returns the open batch, after making sure that a record of that size fits.
-func (q *queue) room(size int, deadline time.Time) *batch {
-	if q.open != nil && len(q.open.data)+size > q.limits.batchBytes {
-		q.sealed = append(q.sealed, q.open)
-		q.hint = len(q.open.data)
-		q.open = nil
-		q.pump()
+func (q *queue) weightOf(f fair.Flow) int {
+	switch {
+	case f == 0:
+		return fair.OwnWeight
+	case q.weight == nil:
+		return 1
 	}
-	if q.open == nil {
-		header := q.begin()
-		likely := min(q.hint+q.hint/4, q.limits.batchBytes)
-		data := make([]byte, 0, max(len(header)+size, likely))
-		q.open = &batch{data: append(data, header...), done: make(chan struct{})}
-	}
-	if deadline.After(q.open.deadline) {
-		q.open.deadline = deadline
-	}
-	return q.open
-}
-
-// note counts n records that were appended to b, and extends the caller's last part if it can.
-func (q *queue) note(b *batch, from, n int, parts []part) []part {
-	size := len(b.data) - from
-	b.size += size
-	q.bytes += size
-	first := b.records
-	b.records += n
-	if last := len(parts) - 1; last >= 0 && parts[last].batch == b {
-		parts[last].to, parts[last].count = len(b.data), parts[last].count+n
-		return parts
-	}
-	return append(parts, part{batch: b, from: from, to: len(b.data), first: first, count: n})
+	return q.weight(f)
 }
 
 // pump submits what may leave. The caller holds the lock.
 func (q *queue) pump() {
+	full := q.limits.batchBytes - len(q.header)
 	for {
-		var b *batch
-		switch {
-		case len(q.sealed) > 0 && len(q.inFlight) < q.limits.depth:
-			b = q.sealed[0]
-			q.sealed = slices.Delete(q.sealed, 0, 1)
-		case len(q.sealed) == 0 && q.open != nil && len(q.inFlight) < q.limits.eager:
-			b, q.open = q.open, nil
-			q.hint = len(b.data)
-		default:
+		n := len(q.inFlight) - q.apart.inFlight
+		if q.waiting > 0 && (n < q.limits.eager || q.waiting > full && n < q.limits.depth) {
+			if q.send(q.fill(q.waiting, q.lanes.Fill)) {
+				continue
+			}
+		}
+		if !q.apart.pump(q) {
 			return
 		}
-		if b.dropWithdrawn(); b.records == b.countWithdrawn() {
-			q.end(b, fateNotProposed)
-			continue
-		}
-		b.submitted, b.submittedAt = true, time.Now()
-		q.inFlight = append(q.inFlight, b)
-		q.submit(b)
 	}
+}
+
+// fill puts a batch together of at most so many bytes. What is late is given up: whoever waited for
+// it has gone.
+func (q *queue) fill(bytes int, from func(int, fair.Cut[*ticket])) *batch {
+	size := min(len(q.header)+bytes, q.limits.batchBytes)
+	b := &batch{data: append(make([]byte, 0, size), q.header...), submittedAt: time.Now()}
+	from(q.limits.batchBytes-len(q.header), func(t *ticket, room int) (int, bool) {
+		if b.submittedAt.Before(t.deadline) || t.next == t.count {
+			return q.cut(b, t, room)
+		}
+		if q.drop(t); t.open == 0 && !t.gone {
+			t.done <- struct{}{}
+		}
+		return 0, true
+	})
+	return b
+}
+
+// cut moves into b what fits of a ticket.
+func (q *queue) cut(b *batch, t *ticket, room int) (took int, done bool) {
+	first := t.next
+	for t.next < t.count {
+		size := t.size(t.next)
+		if took+size > room {
+			break
+		}
+		if t.sizes != nil {
+			b.data = append(b.data, t.data[:size]...)
+			t.data = t.data[size:]
+		} else {
+			b.data = engine.AppendRecord(b.data, t.records[t.next])
+		}
+		t.results[t.next].Outcome = engine.OutcomeUnknown
+		took += size
+		t.next++
+	}
+	if n := t.next - first; n > 0 {
+		b.parts = append(b.parts, part{ticket: t, first: first, count: n, bytes: took})
+		b.records += n
+		q.left(t, took)
+		if t.deadline.After(b.deadline) {
+			b.deadline = t.deadline
+		}
+	}
+	return took, t.next == t.count
+}
+
+// send submits a batch, unless all that was to be in it is gone.
+func (q *queue) send(b *batch) bool {
+	if b.records == 0 {
+		return false
+	}
+	q.inFlight = append(q.inFlight, b)
+	q.submit(b)
+	return true
 }
 
 // finish ends a batch that was submitted; false when that has happened before.
 func (q *queue) finish(b *batch, f fate) bool {
 	q.mu.Lock()
-	defer q.mu.Unlock()
 	i := slices.Index(q.inFlight, b)
 	if i < 0 {
+		q.mu.Unlock()
 		return false
 	}
 	q.inFlight = slices.Delete(q.inFlight, i, i+1)
+	q.apart.finished(b)
 	q.pump()
-	if f == fateDecided {
-		b.spreadResults()
-	}
-	q.end(b, f)
+	ready := q.end(b, f)
+	q.mu.Unlock()
+	signal(ready)
 	return true
 }
 
@@ -252,16 +350,34 @@ func (q *queue) abandon() {
 	flight := q.inFlight
 	q.inFlight = nil
 	for _, b := range flight {
-		q.end(b, fateUnknown)
+		q.apart.finished(b)
+		signal(q.end(b, fateUnknown))
 	}
 	q.pump()
 }
 
-// end tells the callers. The caller holds the lock.
-func (q *queue) end(b *batch, f fate) {
-	q.bytes -= b.size
-	b.fate = f
-	close(b.done)
+// end gives each ticket its results, and returns those that have all of them. The caller holds the
+// lock.
+func (q *queue) end(b *batch, f fate) []*ticket {
+	at, ready := 0, make([]*ticket, 0, len(b.parts))
+	for _, p := range b.parts {
+		t := p.ticket
+		q.share.Give(t.flow, p.bytes)
+		q.pace.note(p.bytes)
+		switch {
+		case t.gone:
+		case f == fateDecided:
+			copy(t.results[p.first:p.first+p.count], b.applied.Results[at:])
+		case f == fateNotProposed:
+			clear(t.results[p.first : p.first+p.count])
+		}
+		at += p.count
+		if t.open -= p.count; t.open == 0 && !t.gone {
+			ready = append(ready, t)
+		}
+	}
+	b.parts = nil
+	return ready
 }
 
 // owner is the batch in flight whose bytes these are, if any.
@@ -279,78 +395,56 @@ func (q *queue) owner(data []byte) *batch {
 	return nil
 }
 
-// withdraw takes a part back from a batch that has not been submitted; false when it was.
-func (q *queue) withdraw(p part) bool {
+// withdraw takes back what of a ticket has not left, and lets nobody write to its results any more:
+// a record that has left is of unknown fate there. The ticket must not be used again.
+func (q *queue) withdraw(t *ticket) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	b := p.batch
-	if b.submitted {
-		return false
+	t.gone = true
+	if t.next < t.count {
+		q.drop(t)
 	}
-	select {
-	case <-b.done:
-		return b.fate == fateNotProposed
-	default:
-	}
-	b.withdrawn = append(b.withdrawn, p)
-	return true
 }
 
 // load is what the queue holds at this moment.
 func (q *queue) load() (bytes, inFlight int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.bytes, len(q.inFlight)
+	return q.share.Used(), len(q.inFlight)
 }
 
-func (b *batch) countWithdrawn() int {
-	n := 0
-	for _, p := range b.withdrawn {
-		n += p.count
-	}
-	return n
+// pace is how fast a queue gets through its work.
+type pace struct {
+	since  time.Time
+	landed int     // bytes since then
+	rate   float64 // bytes a second, in the span before
 }
 
-// dropWithdrawn removes the bytes of withdrawn parts, before the batch leaves.
-func (b *batch) dropWithdrawn() {
-	if len(b.withdrawn) == 0 {
-		return
+const (
+	paceSpan = 500 * time.Millisecond
+	// longestWait bounds what a refusal tells a client to wait.
+	longestWait = 30 * time.Second
+)
+
+func (p *pace) note(bytes int) {
+	p.landed += bytes
+	if p.landed < 1<<16 && p.rate > 0 {
+		return // not worth a look at the clock
 	}
-	slices.SortFunc(b.withdrawn, func(x, y part) int { return x.from - y.from })
-	kept := make([]byte, 0, len(b.data))
-	at := 0
-	for _, p := range b.withdrawn {
-		kept = append(kept, b.data[at:p.from]...)
-		at = p.to
+	switch span := time.Since(p.since); {
+	case p.since.IsZero() || span > 10*paceSpan:
+		p.since, p.landed = time.Now(), 0
+	case span >= paceSpan:
+		p.rate = float64(p.landed) / span.Seconds()
+		p.since, p.landed = time.Now(), 0
 	}
-	b.data = append(kept, b.data[at:]...)
 }
 
-// spreadResults gives withdrawn records an empty place among the results, so that the parts of
-// the others still point at theirs.
-func (b *batch) spreadResults() {
-	if len(b.withdrawn) == 0 {
-		return
+// lasts is how long so many bytes take at that rate.
+func (p *pace) lasts(bytes int) time.Duration {
+	if p.rate <= 0 {
+		return time.Second
 	}
-	all := make([]engine.Result, 0, b.records)
-	rest := b.applied.Results
-	for _, p := range b.withdrawn {
-		n := p.first - len(all)
-		all = append(all, rest[:n]...)
-		rest = rest[n:]
-		all = append(all, make([]engine.Result, p.count)...)
-	}
-	b.applied.Results = append(all, rest...)
-}
-
-// result is what became of the i-th record of a part; the batch is done.
-func (p *part) result(i int) engine.Result {
-	switch p.batch.fate {
-	case fateDecided:
-		return p.batch.applied.Results[p.first+i]
-	case fateNotProposed:
-		return engine.Result{Outcome: engine.OutcomeNone}
-	default:
-		return engine.Result{Outcome: engine.OutcomeUnknown}
-	}
+	wait := time.Duration(float64(bytes) / p.rate * float64(time.Second))
+	return min(max(wait, time.Second), longestWait)
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -10,18 +11,39 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tollgate/engine"
+	"tollgate/engine/fair"
 )
 
 // testQueue collects what is submitted.
 func testQueue(limits queueLimits) (*queue, *[]*batch) {
 	var sent []*batch
-	q := &queue{
-		limits: limits,
-		begin:  func() []byte { return engine.AppendHeader(nil, 3) },
-		submit: func(b *batch) { sent = append(sent, b) },
-	}
+	q := newQueue(limits, engine.AppendHeader(nil, 3), func(b *batch) { sent = append(sent, b) })
 	q.start()
 	return q, &sent
+}
+
+// put adds records of a flow, which the queue must take.
+func put(t require.TestingT, q *queue, flow fair.Flow, keys ...uint64) *ticket {
+	one := testTicket(records(keys...), flow)
+	took, _ := q.add(one)
+	require.Equal(t, engine.OutcomeDone, took)
+	return one
+}
+
+// refused is what a queue says that does not take records of a flow.
+func refused(q *queue, flow fair.Flow, keys ...uint64) engine.Outcome {
+	took, _ := q.add(testTicket(records(keys...), flow))
+	return took
+}
+
+// settled says that a ticket has its token, which it takes.
+func settled(t *ticket) bool {
+	select {
+	case <-t.done:
+		return true
+	default:
+		return false
+	}
 }
 
 func entryKeys(t require.TestingT, b *batch) []engine.Record {
@@ -45,27 +67,24 @@ func records(keys ...uint64) []engine.Record {
 
 func TestQueueSendsAtOnceAndThenCollects(t *testing.T) {
 	q, sent := testQueue(queueLimits{batchBytes: 1 << 10, bytes: 1 << 20, eager: 1, depth: 4})
-	p1, took := q.add(records(1), time.Now(), nil)
-	require.Equal(t, engine.OutcomeDone, took)
+	t1 := put(t, q, 0, 1)
 	require.Len(t, *sent, 1, "nothing in flight: it leaves at once")
-	p2, _ := q.add(records(2, 3), time.Now(), nil)
-	p3, _ := q.add(records(4), time.Now(), nil)
+	t2, t3 := put(t, q, 0, 2, 3), put(t, q, 0, 4)
 	require.Len(t, *sent, 1, "what comes meanwhile collects")
-	require.True(t, q.finish(p1[0].batch, fateUnknown))
+	require.True(t, q.finish((*sent)[0], fateUnknown))
+	require.True(t, settled(t1))
 	require.Len(t, *sent, 2)
 	require.Equal(t, records(2, 3, 4), entryKeys(t, (*sent)[1]))
-	require.Equal(t, p2[0].batch, p3[0].batch)
-	require.Equal(t, 2, p3[0].first)
-	require.Equal(t, engine.OutcomeUnknown, p1[0].result(0).Outcome)
-	require.False(t, q.finish(p1[0].batch, fateDecided), "once")
+	require.Equal(t, engine.OutcomeUnknown, t1.results[0].Outcome)
+	require.False(t, q.finish((*sent)[0], fateDecided), "once")
+	require.False(t, settled(t2) || settled(t3))
 }
 
 func TestQueueSendsFullBatchesAhead(t *testing.T) {
 	record := engine.RecordSize(countRecord(1))
 	limits := queueLimits{batchBytes: engine.HeaderSize + 3*record, bytes: 1 << 20, eager: 1, depth: 4}
 	q, sent := testQueue(limits)
-	parts, _ := q.add(records(keyRange(0, 20)...), time.Now(), nil)
-	require.Len(t, parts, 7)
+	one := put(t, q, 0, keyRange(0, 20)...)
 	require.Len(t, *sent, 4, "full ones leave while less than four are in flight")
 	for _, b := range *sent {
 		require.Len(t, entryKeys(t, b), 3)
@@ -80,104 +99,228 @@ func TestQueueSendsFullBatchesAhead(t *testing.T) {
 	bytes, flight := q.load()
 	require.Equal(t, 2*record, bytes)
 	require.Equal(t, 1, flight)
+	require.False(t, settled(one))
+	q.finish((*sent)[6], fateUnknown)
+	require.True(t, settled(one))
 }
 
 func TestQueueIsBounded(t *testing.T) {
 	q, sent := testQueue(queueLimits{batchBytes: 1 << 10, bytes: 100, eager: 1, depth: 4})
-	_, took := q.add(records(keyRange(0, 20)...), time.Now(), nil)
-	require.Equal(t, engine.OutcomeDone, took, "one call may overshoot, so that any call fits")
-	_, took = q.add(records(1), time.Now(), nil)
-	require.Equal(t, engine.OutcomeOverloaded, took)
-	_, took = q.addEncoded(engine.AppendRecord(nil, countRecord(1)), []int{10}, time.Now())
-	require.Equal(t, engine.OutcomeOverloaded, took)
+	put(t, q, 0, keyRange(0, 20)...) // one call may overshoot, so that any call fits
+	require.Equal(t, engine.OutcomeOverloaded, refused(q, 0, 1))
+	require.Equal(t, engine.OutcomeOverloaded, refused(q, 5, 1), "another's, and nothing is free")
 	q.finish((*sent)[0], fateUnknown)
-	_, took = q.add(records(1), time.Now(), nil)
-	require.Equal(t, engine.OutcomeDone, took)
+	put(t, q, 0, 1)
+}
+
+// TestQueueIsShared: a flow holds as much as is free, so that the next one finds room; it is told
+// to come again, not that the queue is full.
+func TestQueueIsShared(t *testing.T) {
+	size := engine.RecordSize(countRecord(1))
+	q, sent := testQueue(queueLimits{
+		batchBytes: engine.HeaderSize + size, bytes: 100 * size, eager: 1, depth: 4,
+	})
+	for n := range uint64(50) {
+		put(t, q, 1, n)
+	}
+	require.Equal(t, engine.OutcomeShareFull, refused(q, 1, 99))
+	for n := range uint64(25) {
+		put(t, q, 2, 100+n)
+	}
+	require.Equal(t, engine.OutcomeShareFull, refused(q, 2, 199))
+	put(t, q, 3, 200)
+	results := make([]engine.Result, 2)
+	refuse(results, engine.OutcomeShareFull, 1500*time.Millisecond)
+	require.Equal(t, []byte{2}, results[1].Value, "seconds, rounded up")
+	q.finish((*sent)[0], fateUnknown)
+	require.Equal(t, engine.OutcomeShareFull, refused(q, 1, 99), "still more than is free")
+	q.weight = func(f fair.Flow) int { return int(f) }
+	put(t, q, 4, keyRange(300, 16)...)
+	put(t, q, 4, 400)
+}
+
+// TestABacklogIsPassed: beside a flow with a large backlog, another's record leaves in the next
+// batch.
+func TestABacklogIsPassed(t *testing.T) {
+	q, sent := testQueue(queueLimits{batchBytes: 64 << 10, bytes: 64 << 20, eager: 1, depth: 4})
+	put(t, q, 1, keyRange(0, 100_000)...)
+	require.Len(t, *sent, 4)
+	quiet := put(t, q, 2, 1<<40, 1<<40+1)
+	q.finish((*sent)[0], fateUnknown)
+	require.Len(t, *sent, 5)
+	q.finish((*sent)[4], fateUnknown)
+	require.True(t, settled(quiet))
+
+	// Two backlogs share each batch, in proportion to their weights.
+	q.weight = func(f fair.Flow) int { return int(f) }
+	put(t, q, 3, keyRange(1<<41, 100_000)...)
+	for i := 1; i < 16; i++ {
+		q.finish((*sent)[i], fateUnknown)
+	}
+	count := map[uint64]int{}
+	for _, b := range (*sent)[9:19] {
+		for _, r := range entryKeys(t, b) {
+			count[1+keyOf(r)>>41*2]++
+		}
+	}
+	require.InEpsilon(t, 3, float64(count[3])/float64(count[1]), 0.05)
+}
+
+// TestABacklogTravelsApart: on a follower, the answer to a frame is the answer to all of its
+// records, so a flow with a backlog has frames of its own; other flows' frames leave beside them.
+func TestABacklogTravelsApart(t *testing.T) {
+	q, sent := testQueue(queueLimits{
+		batchBytes: 4 << 10, bytes: 64 << 20, eager: 2, depth: 8, apart: 1 << 10,
+	})
+	flows := func(b *batch) (list []fair.Flow) {
+		for _, p := range b.parts {
+			list = append(list, p.ticket.flow)
+		}
+		return slices.Compact(list)
+	}
+	put(t, q, 1, keyRange(0, 10_000)...)
+	require.Len(t, *sent, 4, "half of what may be in flight, the other half is free for others")
+	put(t, q, 2, keyRange(1<<40, 10_000)...)
+	require.Len(t, *sent, 6, "of which the next backlog gets half")
+	put(t, q, 3, 1<<41)
+	put(t, q, 4, 1<<42)
+	require.Len(t, *sent, 8, "and who has little waits for none of them")
+	for i, want := range []fair.Flow{1, 1, 1, 1, 2, 2, 3, 4} {
+		require.Equal(t, []fair.Flow{want}, flows((*sent)[i]), i)
+	}
+	put(t, q, 3, 1<<41+1)
+	put(t, q, 4, 1<<42+1)
+	require.Len(t, *sent, 8)
+	q.finish((*sent)[6], fateUnknown)
+	require.Equal(t, []fair.Flow{3, 4}, flows((*sent)[8]), "those with little travel together")
+	for i := 0; i < len(*sent); i++ {
+		q.finish((*sent)[i], fateUnknown)
+	}
+	bytes, flight := q.load()
+	require.Zero(t, bytes+flight)
+	put(t, q, 1, 1)
+	put(t, q, 2, 1)
+	q.finish((*sent)[len(*sent)-1], fateUnknown)
+	require.False(t, (*sent)[len(*sent)-1].apart, "a backlog that is gone is forgotten")
+}
+
+// A record as large as an entry holds leaves by itself, also when it has waited among others.
+func TestTheLargestRecordLeaves(t *testing.T) {
+	config := Config{NodeID: "node-7"}
+	g := &Group{parts: parts{config: &config, shard: 3}}
+	frame := g.frameHeader()
+	q, sent := testQueue(queueLimits{
+		batchBytes: engine.MaxEntryBytes - engine.HeaderSize + len(frame), bytes: 64 << 20,
+		eager: 1, depth: 4, apart: 32 << 10,
+	})
+	q.header = frame
+	large := engine.Record{Kind: kindCount, Payload: make([]byte, engine.MaxEntryBytes)}
+	for engine.RecordSize(large) > engine.MaxEntryBytes-engine.HeaderSize {
+		large.Payload = large.Payload[1:]
+	}
+	for flow := range fair.Flow(3) {
+		put(t, q, flow, uint64(flow))
+		took, _ := q.add(testTicket([]engine.Record{large, countRecord(7)}, flow))
+		require.Equal(t, engine.OutcomeDone, took)
+	}
+	for i := 0; i < len(*sent); i++ {
+		q.finish((*sent)[i], fateUnknown)
+	}
+	bytes, _ := q.load()
+	require.Zero(t, bytes)
 }
 
 func TestQueueGivesBackWhatWasNotSent(t *testing.T) {
-	q, sent := testQueue(queueLimits{batchBytes: 1 << 10, bytes: 1 << 20, eager: 1, depth: 4})
-	p1, _ := q.add(records(1), time.Now(), nil)
-	p2, _ := q.add(records(2), time.Now(), nil)
+	q, sent := testQueue(queueLimits{
+		batchBytes: 1 << 10, bytes: 1 << 20, eager: 1, depth: 4, apart: 2 << 10,
+	})
+	t1, t2 := put(t, q, 1, 1), put(t, q, 1, 2)
+	t3 := put(t, q, 2, keyRange(100, 1000)...)
 	q.stop()
-	<-p2[0].batch.done
-	require.Equal(t, engine.OutcomeNone, p2[0].result(0).Outcome, "definitely not proposed")
-	_, took := q.add(records(3), time.Now(), nil)
-	require.Equal(t, engine.OutcomeNone, took)
+	require.True(t, settled(t2))
+	require.Equal(t, engine.OutcomeNone, t2.results[0].Outcome, "definitely not proposed")
+	require.False(t, settled(t1) || settled(t3))
+	require.Equal(t, engine.OutcomeNone, refused(q, 1, 3))
 	q.abandon()
-	<-p1[0].batch.done
-	require.Equal(t, engine.OutcomeUnknown, p1[0].result(0).Outcome)
-	require.Len(t, *sent, 1)
+	require.True(t, settled(t1) && settled(t3))
+	require.Equal(t, engine.OutcomeUnknown, t1.results[0].Outcome)
+	require.Equal(t, engine.OutcomeUnknown, t3.results[0].Outcome, "it had left")
+	require.Equal(t, engine.OutcomeNone, t3.results[999].Outcome)
 	bytes, flight := q.load()
-	require.Zero(t, bytes)
-	require.Zero(t, flight)
+	require.Zero(t, bytes+flight)
+	require.Positive(t, len(*sent))
 }
 
 func TestQueueWithdraws(t *testing.T) {
 	q, sent := testQueue(queueLimits{batchBytes: 1 << 10, bytes: 1 << 20, eager: 1, depth: 4})
-	p1, _ := q.add(records(1), time.Now(), nil)
-	p2, _ := q.add(records(2, 3), time.Now(), nil)
-	p3, _ := q.add(records(4), time.Now(), nil)
-	p4, _ := q.add(records(5, 6), time.Now(), nil)
-	require.False(t, q.withdraw(p1[0]), "it has left")
-	require.True(t, q.withdraw(p4[0]))
-	require.True(t, q.withdraw(p2[0]))
+	t1, t2, t3, t4 := put(t, q, 0, 1), put(t, q, 0, 2, 3), put(t, q, 0, 4), put(t, q, 0, 5, 6)
+	q.withdraw(t1)
+	require.Equal(t, engine.OutcomeUnknown, t1.results[0].Outcome, "it has left")
+	q.withdraw(t4)
+	q.withdraw(t2)
+	require.Equal(t, engine.OutcomeNone, t2.results[1].Outcome, "definitely not proposed")
 	q.finish((*sent)[0], fateUnknown)
 	b := (*sent)[1]
 	require.Equal(t, records(4), entryKeys(t, b))
 	b.applied.Results = []engine.Result{{Outcome: engine.OutcomeDuplicate}}
 	require.True(t, b.complete())
 	q.finish(b, fateDecided)
-	require.Equal(t, engine.OutcomeDuplicate, p3[0].result(0).Outcome)
+	require.True(t, settled(t3))
+	require.Equal(t, engine.OutcomeDuplicate, t3.results[0].Outcome)
 
-	p5, _ := q.add(records(7), time.Now(), nil)
-	p6, _ := q.add(records(8), time.Now(), nil)
-	require.True(t, q.withdraw(p6[0]))
-	q.finish(p5[0].batch, fateUnknown)
+	put(t, q, 0, 7)
+	q.withdraw(put(t, q, 0, 8))
+	late := testTicket(records(9), 0)
+	late.deadline = time.Now().Add(-time.Second)
+	q.add(late)
+	q.finish((*sent)[2], fateUnknown)
 	require.Len(t, *sent, 3, "a batch without records does not leave")
+	require.True(t, settled(late), "what is late is given up")
+	require.Equal(t, engine.OutcomeNone, late.results[0].Outcome)
+	require.False(t, settled(t1) || settled(t2) || settled(t4), "nobody waits for these")
 	bytes, flight := q.load()
 	require.Zero(t, bytes+flight)
 }
 
-// Whatever is added, withdrawn and finished in whatever order: records leave in order, each once,
-// and each part finds the results of its own records.
+// Whatever is added by whomever, withdrawn and finished in whatever order: the records of a flow
+// leave in order, each once, and each call finds the results of its own.
 func TestQueueKeepsOrderAndPlaces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q, sent := testQueue(queueLimits{
 			batchBytes: rapid.IntRange(64, 300).Draw(t, "batch"), bytes: 1 << 20,
 			eager: rapid.IntRange(1, 2).Draw(t, "eager"), depth: 4,
+			apart: rapid.SampledFrom([]int{0, 40, 400}).Draw(t, "apart"),
 		})
 		type claim struct {
-			parts []part
-			keys  []uint64
-			gone  []bool // per part
+			*ticket
+			keys []uint64
+			gone bool
 		}
-		var claims []claim
+		var claims []*claim
 		finished, next := 0, uint64(0)
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {
 				n := rapid.Uint64Range(1, 30).Draw(t, "n")
-				c := claim{keys: keyRange(next, n)}
+				flow := rapid.Uint64Range(0, 3).Draw(t, "flow")
+				keys := keyRange(flow<<32+next, n)
 				next += n
+				one := testTicket(records(keys...), fair.Flow(flow))
 				if rapid.Bool().Draw(t, "encoded") {
-					var data []byte
-					var sizes []int
-					for _, r := range records(c.keys...) {
-						data = engine.AppendRecord(data, r)
-						sizes = append(sizes, engine.RecordSize(r))
+					for _, r := range one.records {
+						one.data = engine.AppendRecord(one.data, r)
+						one.sizes = append(one.sizes, engine.RecordSize(r))
 					}
-					c.parts, _ = q.addEncoded(data, sizes, time.Now())
-				} else {
-					c.parts, _ = q.add(records(c.keys...), time.Now(), nil)
+					one.records = nil
 				}
-				c.gone = make([]bool, len(c.parts))
-				claims = append(claims, c)
+				took, _ := q.add(one)
+				require.Equal(t, engine.OutcomeDone, took)
+				claims = append(claims, &claim{ticket: one, keys: keys})
 			},
 			"withdraw": func(t *rapid.T) {
 				if len(claims) > 0 {
 					c := claims[rapid.IntRange(0, len(claims)-1).Draw(t, "claim")]
-					i := rapid.IntRange(0, len(c.parts)-1).Draw(t, "part")
-					c.gone[i] = c.gone[i] || q.withdraw(c.parts[i])
+					q.withdraw(c.ticket)
+					c.gone = true
 				}
 			},
 			"finish": func(*rapid.T) { finished = finishNext(t, q, *sent, finished) },
@@ -185,28 +328,29 @@ func TestQueueKeepsOrderAndPlaces(t *testing.T) {
 		for finished < len(*sent) {
 			finished = finishNext(t, q, *sent, finished)
 		}
-		last, first := uint64(0), true
+		last, left := map[uint64]uint64{}, map[uint64]bool{}
 		for _, b := range *sent {
 			for _, r := range entryKeys(t, b) {
 				k := keyOf(r)
-				require.True(t, first || k > last, "in order, once")
-				last, first = k, false
+				require.False(t, left[k], "once")
+				require.GreaterOrEqual(t, k, last[k>>32], "in order")
+				last[k>>32], left[k] = k, true
 			}
 		}
 		for _, c := range claims {
-			i := 0
-			for n := range c.parts {
-				for k := range c.parts[n].count {
-					if !c.gone[n] {
-						require.Equal(t, countRecord(c.keys[i]).Payload, c.parts[n].result(k).Value)
-					}
-					i++
+			require.True(t, c.gone || settled(c.ticket))
+			for i, k := range c.keys {
+				switch res := c.results[i]; {
+				case !c.gone, res.Outcome == engine.OutcomeDone:
+					require.Equal(t, countRecord(k).Payload, res.Value)
+				default:
+					require.Equal(t, left[k], res.Outcome == engine.OutcomeUnknown)
 				}
 			}
-			require.Len(t, c.keys, i)
 		}
 		bytes, flight := q.load()
 		require.Zero(t, bytes+flight)
+		require.Zero(t, q.waiting)
 	})
 }
 

@@ -95,7 +95,7 @@ func (g *Group) Status() GroupStatus {
 	}
 	s.QueueBytes, s.InFlight = g.local.load()
 	s.ForwardBytes, _ = g.remote.load()
-	s.WaitingBytes, s.QueueLimitBytes = int(g.waiting.Load()), g.config.QueueBytes
+	s.WaitingBytes, s.QueueLimitBytes = g.waiting.bytes(), g.config.QueueBytes
 	if g.logSize != nil {
 		s.LogBytes, s.Syncs = g.logSize()
 	}
