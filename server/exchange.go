@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"tollgate/engine/billing"
+	"tollgate/engine/fair"
 	"tollgate/engine/workspace"
 )
 
@@ -40,6 +41,9 @@ type Exchange struct {
 	// held is what it holds of the gate's bytes; entered says that it holds a place.
 	held    int64
 	entered bool
+	// flow is whose they are; turned says that it has its turn.
+	flow   fair.Flow
+	turned bool
 	// began is when the request came, where fasthttp does not say so.
 	began     time.Time
 	raw       [maxParams][]byte

@@ -1,13 +1,21 @@
 package server
 
-import "sync/atomic"
+import (
+	"runtime"
+	"time"
+
+	"tollgate/engine/billing"
+	"tollgate/engine/fair"
+)
 
 // Gate bounds what the requests under way on a listener hold together, so that ten times as many
 // clients as a node can serve cost the others neither its memory nor their patience: what is beyond
-// is refused at once, with Retry-After, and does not wait behind the rest. Safe for concurrent use.
+// is refused at once, with Retry-After, and does not wait behind the rest. An account may hold as
+// much as is free, so that one that floods finds its own bound before the others find the gate's.
+// Safe for concurrent use.
 type Gate struct {
-	mostRequests, mostBytes int64
-	requests, bytes         atomic.Int64
+	requests, bytes *fair.Counter
+	turns           *turns
 }
 
 // Bounds of a node's listener: how many requests may be carried out at a time, and how many bytes
@@ -17,55 +25,32 @@ const (
 	DefaultGateBytes    = 256 << 20
 )
 
-// freeBody is the size of a body that is not counted: so much every connection may hold.
-const freeBody = 4 << 10
+const (
+	// freeBody is the size of a body that is not counted: so much every connection may hold.
+	freeBody = 4 << 10
+	// turnBody is the size of a body from which on a request waits for its turn.
+	turnBody = 64 << 10
+	// turnsPerCore and leastTurns say how many such requests are carried out at a time. It is more
+	// than the cores can work on, since most of the time they wait for the log.
+	turnsPerCore = 4
+	leastTurns   = 8
+	// turnPatience is how long one may wait for its turn.
+	turnPatience = 2 * time.Second
+)
 
 // NewGate makes a gate for so many requests and bytes of bodies at a time.
 func NewGate(requests int, bytes int64) *Gate {
-	return &Gate{mostRequests: int64(requests), mostBytes: bytes}
+	return &Gate{
+		requests: fair.NewCounter(int64(requests)), bytes: fair.NewCounter(bytes),
+		turns: newTurns(max(leastTurns, turnsPerCore*runtime.GOMAXPROCS(0))),
+	}
 }
 
 // Load is how many requests are being carried out, and how many bytes their bodies have.
-func (g *Gate) Load() (requests, bytes int64) { return g.requests.Load(), g.bytes.Load() }
+func (g *Gate) Load() (requests, bytes int64) { return g.requests.Used(), g.bytes.Used() }
 
 // Most is how many requests may be carried out at a time, and how many bytes their bodies may have.
-func (g *Gate) Most() (requests, bytes int64) { return g.mostRequests, g.mostBytes }
-
-// enter takes a place for a request; leave gives it back.
-func (g *Gate) enter() bool {
-	if g == nil {
-		return true
-	}
-	if g.requests.Add(1) > g.mostRequests {
-		g.requests.Add(-1)
-		return false
-	}
-	return true
-}
-
-func (g *Gate) leave() {
-	if g != nil {
-		g.requests.Add(-1)
-	}
-}
-
-// reserve takes room for n more bytes; free gives room back.
-func (g *Gate) reserve(n int64) bool {
-	if g == nil {
-		return true
-	}
-	if g.bytes.Add(n) > g.mostBytes {
-		g.bytes.Add(-n)
-		return false
-	}
-	return true
-}
-
-func (g *Gate) free(n int64) {
-	if g != nil {
-		g.bytes.Add(-n)
-	}
-}
+func (g *Gate) Most() (requests, bytes int64) { return g.requests.Most(), g.bytes.Most() }
 
 // faultBusy is a request beyond the gate.
 var faultBusy = Fault{
@@ -74,27 +59,99 @@ var faultBusy = Fault{
 	RetryAfter: 1,
 }
 
-// hold makes room for a body of n bytes in the gate, whatever the exchange holds of it already.
-func (x *Exchange) hold(n int) bool {
-	more := int64(n) - x.held
-	if n <= freeBody || more <= 0 {
-		return true
+// faultShare is a request of an account that holds its share of the gate.
+var faultShare = Fault{
+	Status: 429, Code: "share_full", Message: "The account has too many requests under way",
+	Detail: "Nothing was changed. The service is busy, and other accounts need their share of it. " +
+		"Repeat the request with the same key after Retry-After seconds; send fewer at a time.",
+	RetryAfter: 1,
+}
+
+// Flows of requests that no account of the billing API makes: of anonymous callers, and of
+// workspaces, from their first on.
+const (
+	flowAnonymous  fair.Flow = 1<<31 | 4095
+	flowWorkspaces fair.Flow = 1 << 30
+)
+
+// WorkspaceFlow is the flow of a workspace.
+func WorkspaceFlow(row uint32) fair.Flow { return flowWorkspaces | fair.Flow(row) }
+
+// Flow is whose request it is: its account's, its workspace's; 0 is an operator's.
+func (x *Exchange) Flow() fair.Flow {
+	switch {
+	case x.Principal.Env != 0:
+		return billing.FlowOf(x.Principal.Env)
+	case x.Tenant.Workspace != 0:
+		return WorkspaceFlow(x.Tenant.Workspace)
+	case x.Route != nil && x.Route.Access == AccessOpen:
+		return flowAnonymous
 	}
-	if !x.table.config.Gate.reserve(more) {
-		return false
+	return 0
+}
+
+// refusal is why there was no room for a flow; nil when there was.
+func refusal(f fair.Flow, room fair.Room) *Fault {
+	switch {
+	case room == fair.RoomTaken:
+		return nil
+	case room == fair.RoomFlow && f != flowAnonymous:
+		return &faultShare
+	}
+	return &faultBusy
+}
+
+// enter takes a place for a request that is about to be carried out; one with a large body waits
+// for its turn first.
+func (x *Exchange) enter() *Fault {
+	g := x.table.config.Gate
+	if g == nil {
+		return nil
+	}
+	x.flow = x.Flow()
+	if fault := refusal(x.flow, g.requests.Take(x.flow, 1, 1)); fault != nil {
+		return fault
+	}
+	x.entered = true
+	if len(x.Body) <= turnBody {
+		return nil
+	}
+	var after time.Duration
+	if x.turned, after = g.turns.await(x.flow, turnPatience); !x.turned {
+		fault := faultShare
+		fault.RetryAfter = int((after + time.Second - 1) / time.Second)
+		return &fault
+	}
+	return nil
+}
+
+// hold makes room for a body of n bytes in the gate, whatever the exchange holds of it already.
+func (x *Exchange) hold(n int) *Fault {
+	g, more := x.table.config.Gate, int64(n)-x.held
+	if g == nil || n <= freeBody || more <= 0 {
+		return nil
+	}
+	x.flow = x.Flow()
+	if fault := refusal(x.flow, g.bytes.Take(x.flow, 1, more)); fault != nil {
+		return fault
 	}
 	x.held += more
-	return true
+	return nil
 }
 
 // release gives back what the exchange holds of the gate.
 func (x *Exchange) release() {
+	g := x.table.config.Gate
 	if x.held > 0 {
-		x.table.config.Gate.free(x.held)
+		g.bytes.Give(x.flow, x.held)
 		x.held = 0
 	}
+	if x.turned {
+		g.turns.end(x.flow)
+		x.turned = false
+	}
 	if x.entered {
-		x.table.config.Gate.leave()
+		g.requests.Give(x.flow, 1)
 		x.entered = false
 	}
 }

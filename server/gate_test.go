@@ -29,7 +29,7 @@ func response(t *testing.T, c net.Conn) (*http.Response, string) {
 // free afterwards, also where a handler panicked and where a client broke off.
 func TestWhatIsBeyondTheGateIsRefusedAtOnce(t *testing.T) {
 	going, goOn := make(chan struct{}, 10), make(chan struct{})
-	gate := server.NewGate(2, 100<<10)
+	gate := server.NewGate(3, 100<<10)
 	table, err := server.NewTable([]server.Route{
 		{Method: "GET", Path: "/wait", Operation: "wait", Handle: func(x *server.Exchange) {
 			going <- struct{}{}

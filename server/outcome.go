@@ -15,6 +15,11 @@ var faults = [256]Fault{
 	engine.OutcomeOverloaded: {
 		503, "overloaded", "The service is overloaded", repeatSafely, 1,
 	},
+	engine.OutcomeShareFull: {
+		429, "share_full", "The account has too many writes under way",
+		"Nothing was changed. The service is busy, and other accounts need their share of it. " +
+			"Repeat the request with the same key after Retry-After seconds; send fewer at a time.", 1,
+	},
 	engine.OutcomeUnknown: {
 		503, "outcome_unknown", "It is not known whether the request was carried out",
 		"Repeat it with the same key: it cannot take effect twice.", 1,
@@ -227,6 +232,15 @@ var faults = [256]Fault{
 		400, "webhook_endpoint_disabled", "The webhook endpoint is disabled",
 		"Nothing was changed. Enable it before.", 0,
 	},
+}
+
+// FaultOfResult is FaultOf with what else the result says: when to come again.
+func FaultOfResult(r engine.Result) Fault {
+	f := FaultOf(r.Outcome)
+	if r.Outcome == engine.OutcomeShareFull && len(r.Value) == 1 {
+		f.RetryAfter = max(1, int(r.Value[0]))
+	}
+	return f
 }
 
 // FaultOf is the answer to a refused command. An outcome without a row, which no command should

@@ -232,8 +232,8 @@ func (t *Table) carryOut(x *Exchange) {
 		x.Refuse(*fault)
 		return
 	}
-	if x.entered = t.config.Gate.enter(); !x.entered {
-		x.Refuse(faultBusy)
+	if fault = x.enter(); fault != nil {
+		x.Refuse(*fault)
 		return
 	}
 	x.Route.Handle(x)
@@ -270,8 +270,8 @@ func (x *Exchange) readBody() *Fault {
 	if length < 0 {
 		room = 4096
 	}
-	if !x.hold(room) {
-		return &faultBusy
+	if fault := x.hold(room); fault != nil {
+		return fault
 	}
 	x.makeRoom(room)
 	if length > 0 {
@@ -282,8 +282,8 @@ func (x *Exchange) readBody() *Fault {
 	headers := x.Ctx.Request.Header.Len()
 	for {
 		if len(x.Body) == cap(x.Body) {
-			if !x.hold(2 * cap(x.Body)) {
-				return &faultBusy
+			if fault := x.hold(2 * cap(x.Body)); fault != nil {
+				return fault
 			}
 			x.Body = append(x.Body, 0)[:len(x.Body)]
 		}

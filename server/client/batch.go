@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"runtime"
 	"strconv"
 
 	"tollgate/engine"
@@ -46,16 +47,20 @@ func (a *API) ingestBatch(x *server.Exchange) {
 		return
 	}
 	in.records, in.results = in.records[:0], in.results[:0]
-	from := 0
+	from, flow := 0, x.Flow()
 	for _, to := range in.spans {
 		in.records = append(in.records, engine.Record{
-			Kind: billing.KindRecordUsage, Payload: in.payload[from:to],
+			Kind: billing.KindRecordUsage, Flow: flow, Payload: in.payload[from:to],
 		})
 		in.results = append(in.results, engine.Result{})
 		from = to
 	}
 	if len(in.records) > 0 {
 		a.record(x, in)
+	}
+	if fault := in.flooding(); fault != nil {
+		x.Refuse(*fault)
+		return
 	}
 	in.answerBatch(x)
 }
@@ -131,12 +136,32 @@ func (in *ingest) readLines(env uint32, body []byte) *server.Fault {
 	return nil
 }
 
+// stride is after how many items of a batch others get the core: a batch takes milliseconds, in
+// which a single event, a check or a heartbeat would wait for it.
+const stride = 64
+
 func (in *ingest) keep(fault *server.Fault) {
-	in.faults = append(in.faults, fault)
+	if in.faults = append(in.faults, fault); len(in.faults)%stride == 0 {
+		runtime.Gosched()
+	}
 	if fault == nil {
 		in.payload = in.record.Seal(in.payload)
 		in.spans = append(in.spans, len(in.payload))
 	}
+}
+
+// flooding refuses a batch of which nothing was taken because the account has too much under way.
+func (in *ingest) flooding() *server.Fault {
+	for i := range in.results {
+		if in.results[i].Outcome != engine.OutcomeShareFull {
+			return nil
+		}
+	}
+	if len(in.results) == 0 || len(in.results) < len(in.faults) {
+		return nil
+	}
+	fault := server.FaultOfResult(in.results[0])
+	return &fault
 }
 
 func (in *ingest) answerBatch(x *server.Exchange) {
@@ -145,6 +170,9 @@ func (in *ingest) answerBatch(x *server.Exchange) {
 	data.Open('{')
 	data.Array("results")
 	for i, fault := range in.faults {
+		if i%(4*stride) == stride {
+			runtime.Gosched()
+		}
 		outcome := engine.OutcomeNone
 		if fault == nil {
 			outcome = in.results[next].Outcome

@@ -65,7 +65,7 @@ func (a *API) ingestEvent(x *server.Exchange) {
 	}
 	in.payload = in.record.Seal(in.payload[:0])
 	in.records = append(in.records[:0], engine.Record{
-		Kind: billing.KindRecordUsage, Payload: in.payload,
+		Kind: billing.KindRecordUsage, Flow: x.Flow(), Payload: in.payload,
 	})
 	in.results = append(in.results[:0], engine.Result{})
 	a.record(x, in)
@@ -80,7 +80,7 @@ func (a *API) ingestEvent(x *server.Exchange) {
 	case outcome.Recorded():
 		x.Succeed(201)
 	default:
-		x.Refuse(server.FaultOf(outcome))
+		x.Refuse(server.FaultOfResult(in.results[0]))
 	}
 }
 

@@ -90,6 +90,7 @@ var tableCodes = map[string]string{
 var outcomeCodes = map[engine.Outcome]string{
 	engine.OutcomeUnavailable:          "workspace_busy",
 	engine.OutcomeOverloaded:           "workspace_busy",
+	engine.OutcomeShareFull:            "workspace_busy",
 	engine.OutcomeDiskLow:              "workspace_busy",
 	engine.OutcomeKeysFull:             "workspace_busy",
 	engine.OutcomeUpgrading:            "workspace_busy",
