@@ -83,6 +83,12 @@ const (
 	// may have.
 	OutcomeAccountLimit Outcome = 72
 
+	// OutcomeCancellationScheduled: a downgrade waits for a period that is to be the last one.
+	OutcomeCancellationScheduled Outcome = 90
+	// OutcomeRevertSuspended: a cancellation is scheduled, and the subscription is suspended; the
+	// reply says which invoice holds it back.
+	OutcomeRevertSuspended Outcome = 91
+
 	// OutcomePoolUnknown and OutcomeTransactionUnknown: records of credits that do not exist.
 	OutcomePoolUnknown        Outcome = 100
 	OutcomeTransactionUnknown Outcome = 101
@@ -114,7 +120,7 @@ const (
 	OutcomeCheckoutUnknown Outcome = 116
 	// OutcomeSubscriptionEnded: the subscription is cancelled.
 	OutcomeSubscriptionEnded Outcome = 73
-	// OutcomeNothingToRevert: no cancellation is scheduled, or the subscription is not active.
+	// OutcomeNothingToRevert: no cancellation is scheduled, or it has taken effect.
 	OutcomeNothingToRevert Outcome = 74
 	// OutcomePlanUnchanged: the subscription is on the plan's newest version already.
 	OutcomePlanUnchanged Outcome = 75

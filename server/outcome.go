@@ -173,6 +173,15 @@ var faults = [256]Fault{
 	engine.OutcomeNothingToRevert: {
 		400, "nothing_to_revert", "No cancellation is scheduled", nothingChanged, 0,
 	},
+	engine.OutcomeCancellationScheduled: {
+		400, "cancellation_scheduled", "A cancellation of the subscription is scheduled",
+		"Nothing was changed. Revert the cancellation first, then downgrade.", 0,
+	},
+	engine.OutcomeRevertSuspended: {
+		400, "subscription_suspended", "The subscription is suspended",
+		"Nothing was changed. Pay its oldest invoice that is PAST_DUE: the payment makes it active. " +
+			"Then revert the cancellation.", 0,
+	},
 	engine.OutcomePlanUnchanged: {
 		400, "plan_unchanged", "The subscription is on the plan's newest version already",
 		nothingChanged, 0,

@@ -98,7 +98,8 @@ func (l *ledger) unbilledBase(now int64) (c chargeFact, due bool) {
 	return c, !c.Ratio.IsZero()
 }
 
-// RevertCancellation takes a scheduled cancellation back before its period has ended.
+// RevertCancellation takes a scheduled cancellation back before its period has ended. Of a
+// suspended subscription it is OutcomeRevertSuspended, and the reply is an encoded RevertReply.
 type RevertCancellation struct {
 	Env uint32
 	ID  [16]byte
@@ -115,8 +116,13 @@ func (c *RevertCancellation) apply(t *turn) engine.Outcome {
 	if l == nil {
 		return outcome
 	}
-	if !l.b.active() || l.b.cancelMode != CancelAtPeriodEnd {
+	switch {
+	case l.b.endedAt != 0 || l.b.cancelMode != CancelAtPeriodEnd:
 		return engine.OutcomeNothingToRevert
+	case l.b.suspendedAt != 0:
+		reply := l.unpaidReply()
+		t.reply = wire.Encode(nil, &reply)
+		return engine.OutcomeRevertSuspended
 	}
 
 	l.b.cancelMode, l.b.cancelledAt = 0, 0
@@ -124,4 +130,33 @@ func (c *RevertCancellation) apply(t *turn) engine.Outcome {
 	l.b.due = l.nextDue()
 	t.commit(l)
 	return engine.OutcomeDone
+}
+
+// RevertReply is the invoice to pay before a suspended subscription's cancellation is reverted: its
+// oldest one that is past due. The payment makes the subscription active.
+type RevertReply struct {
+	Invoice  [16]byte
+	Number   uint64
+	Amount   decimal.Decimal
+	Currency string
+}
+
+// Fields states the reply's fields.
+func (r *RevertReply) Fields(w *wire.Codec) {
+	w.ID(1, &r.Invoice)
+	wire.Uint(w, 2, &r.Number)
+	w.Decimal(3, &r.Amount)
+	w.String(4, &r.Currency)
+}
+
+func (l *ledger) unpaidReply() (r RevertReply) {
+	for i := range l.unpaid {
+		if v := &l.unpaid[i]; v.status == InvoicePastDue {
+			return RevertReply{
+				Invoice: v.id, Number: v.number, Amount: v.amount,
+				Currency: l.catalog.version(v.version).currency,
+			}
+		}
+	}
+	return r
 }

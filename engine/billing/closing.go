@@ -10,7 +10,7 @@ import (
 func (l *ledger) endPeriod(at int64) {
 	ends := l.b.cancelMode == CancelAtPeriodEnd
 	changes := l.b.pending != 0
-	next := l.dueChange(at, ends)
+	next := l.dueChange(at)
 	l.credited = append(l.credited, creditStep{end: true, version: l.b.version, at: at})
 	l.closeSpan(at, cut{period: true, ends: ends, version: next})
 	if ends {
@@ -91,9 +91,6 @@ func (l *ledger) end(at int64) {
 	l.b.endedAt = at
 	if l.b.cancelMode == 0 {
 		l.b.cancelMode = CancelImmediate
-	}
-	if l.b.pending != 0 {
-		l.dropChange(ChangeCancelled)
 	}
 	l.tell(WebhookSubscriptionCancelled, at)
 }

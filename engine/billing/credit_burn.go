@@ -83,12 +83,11 @@ func (t *turn) planBurn(
 		return b, engine.OutcomeOverflow
 	}
 	var room [MaxPools]uint32
-	draws, rest, lenient, soft := t.m.scratch.draws[:0], need, false, uint32(0)
+	draws, rest, soft := t.m.scratch.draws[:0], need, uint32(0)
 	for _, row := range t.poolsOf(customer, c.pool, room[:0]) {
 		p := t.pools.Read(row)
 		t.spend(int(p.grants) / 8)
-		lenient = lenient || !p.hard
-		if p.frozen {
+		if p.frozen { // what no other pool pays has a price, or is refused
 			continue
 		}
 		if _, ok := p.consumed.Add(need); !ok {
@@ -104,7 +103,7 @@ func (t *turn) planBurn(
 		rest = decimal.Decimal{}
 	}
 	t.m.scratch.draws = draws
-	if rest.Sign() > 0 && !c.fallback && !lenient {
+	if rest.Sign() > 0 && !c.fallback {
 		return b, engine.OutcomeCreditsEmpty
 	}
 	return burning{draws, credit.Covered(units, rest, c.weight)}, engine.OutcomeDone
@@ -304,9 +303,8 @@ func (s *state) covered(counter uint32) (used, next decimal.Decimal) {
 // purse is what a check needs to know of a customer's credits for a feature.
 type purse struct {
 	balance decimal.Decimal // of pools that pay now
-	// endless says that a pool pays without a limit, lenient that one would if it were not frozen.
-	endless, lenient bool
-	covered          decimal.Decimal // units of the counter's used that credits have paid
+	endless bool            // a pool pays without a limit
+	covered decimal.Decimal // units of the counter's used that credits have paid
 }
 
 // purse must be called under the customer's lock.
@@ -314,7 +312,6 @@ func (s *state) purse(customer uint32, at place, now int64) (u purse) {
 	var room [MaxPools]uint32
 	for _, row := range s.poolsOf(customer, at.feature.credits.pool, room[:0]) {
 		p := s.pools.Read(row)
-		u.lenient = u.lenient || !p.hard
 		if p.frozen {
 			continue
 		}
@@ -346,7 +343,7 @@ func (u *purse) coverable(units decimal.Decimal, c *featureCredits) decimal.Deci
 // empty says that neither credits nor a price pay for the units that are asked for; nothing in
 // particular when there are none.
 func (u *purse) empty(q *CheckQuery, c *featureCredits) bool {
-	if c.fallback || u.lenient {
+	if c.fallback || u.endless {
 		return false
 	}
 	if q.Track && q.Units.Sign() > 0 {

@@ -1,6 +1,8 @@
 package billing
 
 import (
+	"slices"
+
 	"tollgate/engine"
 	"tollgate/engine/credit"
 	"tollgate/engine/decimal"
@@ -139,15 +141,16 @@ func (t *turn) allocatedPool(b *subscription, a *CreditAllocationDocument, at in
 	}, &poolText{Name: a.Pool, Denomination: a.Denomination, Currency: a.Currency})
 }
 
-// rollOver ends a subscription's period in a pool: the policy says how much of the balance stays.
-// What other subscriptions granted has periods of its own and is left alone. Of what does not stay,
-// credits of plans expire first, each sort in burn order.
+// rollOver ends a subscription's period in a pool: the policy says how much stays of what the plan
+// gave. What other subscriptions granted has periods of its own, and what was bought, given or
+// refunded lives until its own expiry. What would burn last is cut first.
 func (t *turn) rollOver(row, subscription uint32, at int64) {
 	p := t.pools.Read(row)
 	var balance decimal.Decimal
-	for _, g := range t.grantsOf(p) {
-		if g.subscription == 0 || g.subscription == subscription {
-			balance = more(balance, g.Remaining)
+	var planned []uint32 // in burn order
+	for row, g := range t.grantsOf(p) {
+		if g.fromPlan() && (g.subscription == 0 || g.subscription == subscription) {
+			balance, planned = more(balance, g.Remaining), append(planned, row)
 		}
 	}
 	if balance.IsZero() {
@@ -155,20 +158,15 @@ func (t *turn) rollOver(row, subscription uint32, at int64) {
 	}
 	kept, lost := p.policy.Keep(balance, p.rolloverCap)
 	left := lost
-	for _, planned := range [...]bool{true, false} {
-		for grant, g := range t.grantsOf(p) {
-			if g.subscription != 0 && g.subscription != subscription || g.fromPlan() != planned {
-				continue
-			}
-			w := t.grants.Write(grant)
-			gone := decimal.Min(w.Remaining, left)
-			left = credit.Less(left, gone)
-			if w.Remaining = credit.Less(w.Remaining, gone); w.Remaining.IsZero() {
-				w.end = grantExpired
-			} else if planned {
-				w.rolled = w.rolled || w.kind == GrantPlanIncluded
-				w.kind = GrantRollover
-			}
+	for _, row := range slices.Backward(planned) {
+		w := t.grants.Write(row)
+		gone := decimal.Min(w.Remaining, left)
+		left = credit.Less(left, gone)
+		if w.Remaining = credit.Less(w.Remaining, gone); w.Remaining.IsZero() {
+			w.end = grantExpired
+		} else {
+			w.rolled = w.rolled || w.kind == GrantPlanIncluded
+			w.kind = GrantRollover
 		}
 	}
 	t.prune(row)

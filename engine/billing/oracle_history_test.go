@@ -290,6 +290,8 @@ func (h *ledgers) change(p *person) {
 		h.expect(engine.OutcomePlanInactive, r)
 	case s.Plan == h.plans[key]:
 		h.expect(engine.OutcomePlanUnchanged, r)
+	case kind == billing.ChangeDowngrade && s.Ends:
+		h.expect(engine.OutcomeCancellationScheduled, r)
 	case kind == billing.ChangeUpgrade:
 		h.expect(engine.OutcomeDone, r)
 		s.Upgrade(h.plans[key], h.now())
@@ -333,9 +335,12 @@ func (h *ledgers) end(p *person) {
 		r := h.l.Do(billing.KindRevertCancellation, &billing.RevertCancellation{
 			Env: enginetest.Sandbox, ID: id,
 		})
-		if !v.IsActive || !s.Ends { // it may be suspended, too
+		switch {
+		case !s.Ends:
 			want = engine.OutcomeNothingToRevert
-		} else {
+		case !v.IsActive:
+			want = engine.OutcomeRevertSuspended
+		default:
 			s.Ends = false
 		}
 		h.expect(want, r)

@@ -69,6 +69,8 @@ func (c *ChangePlan) apply(t *turn) engine.Outcome {
 		return engine.OutcomePlanUnchanged
 	case to.currency != l.version().currency:
 		return engine.OutcomeCurrencyDiffers
+	case c.Type == ChangeDowngrade && l.b.cancelMode == CancelAtPeriodEnd:
+		return engine.OutcomeCancellationScheduled
 	}
 	if c.Type == ChangeUpgrade {
 		if _, ok := (period.Cycle{Anchor: now, IntervalMonths: to.interval}).After(0); !ok {
@@ -224,13 +226,9 @@ func (l *ledger) dropChange(status ChangeStatus) {
 
 // dueChange carries the pending change out at a period's end, and returns the version that the next
 // period is under.
-func (l *ledger) dueChange(at int64, ends bool) (version uint32) {
+func (l *ledger) dueChange(at int64) (version uint32) {
 	version = l.b.version
 	if l.b.pending == 0 {
-		return version
-	}
-	if ends {
-		l.dropChange(ChangeCancelled)
 		return version
 	}
 	c := l.pendingChange()

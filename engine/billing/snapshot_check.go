@@ -83,7 +83,8 @@ func (s *state) subscriptionsConsistent() error {
 			return damaged("subscription %d has no plan", row)
 		}
 		if b.cancelMode > CancelAtPeriodEnd || b.periodEnd <= b.periodStart ||
-			b.spanStart < b.periodStart {
+			b.spanStart < b.periodStart ||
+			b.pending != 0 && b.cancelMode != 0 {
 			return damaged("subscription %d is in no state", row)
 		}
 	}

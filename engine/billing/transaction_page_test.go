@@ -204,7 +204,7 @@ func TestARepeatedGrantIsKnownForEver(t *testing.T) {
 	w := newPoolWork(t)
 	c := billing.GrantCredits{
 		Env: enginetest.Sandbox, ID: enginetest.ID("g"), Pool: w.id, Type: "PLAN_INCLUDED",
-		Amount: decimal.FromInt(5000), Priority: 9, ExpiresAt: w.l.Stamp + 300*dayMS, Note: "for the year",
+		Amount: decimal.FromInt(5000), Priority: -1, ExpiresAt: w.l.Stamp + 300*dayMS, Note: "for the year",
 	}
 	send := func(c billing.GrantCredits) (engine.Outcome, billing.TransactionView) {
 		r := w.l.Do(billing.KindGrantCredits, &c)
@@ -224,7 +224,7 @@ func TestARepeatedGrantIsKnownForEver(t *testing.T) {
 	require.Equal(t, want, again)
 	billing.EndCreditPeriod(w.m, 1, w.l.Stamp) // what is left rolls over, as another type
 	grants, _ := w.m.Grants(enginetest.Sandbox, w.id)
-	require.Equal(t, "ROLLOVER", grants[len(grants)-1].Type)
+	require.Equal(t, "ROLLOVER", grants[0].Type)
 	before, newest := onlyPool(t, w.m), w.newest()
 	outcome, again = send(c)
 	require.Equal(t, engine.OutcomeDone, outcome)

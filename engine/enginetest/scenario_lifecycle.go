@@ -6,6 +6,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
+	"tollgate/engine/wire"
 )
 
 // cancel cancels a subscription: cancel SUBSCRIPTION [now].
@@ -20,9 +21,15 @@ func (s *scenario) cancel(l *line) string {
 }
 
 func (s *scenario) revert(l *line) string {
-	return s.outcome(s.log.Do(billing.KindRevertCancellation, &billing.RevertCancellation{
+	r := s.log.Do(billing.KindRevertCancellation, &billing.RevertCancellation{
 		Env: s.environment(l), ID: ID(l.word(0)),
-	}))
+	})
+	answer := s.outcome(r)
+	var reply billing.RevertReply
+	if r.Value != nil && wire.Decode(r.Value, &reply) == nil {
+		answer += fmt.Sprintf(": pay %d of %s %s", reply.Number, reply.Amount, reply.Currency)
+	}
+	return answer
 }
 
 // upgrade and downgrade change a plan: upgrade SUBSCRIPTION PLAN [id=…].

@@ -1,6 +1,8 @@
 package client
 
 import (
+	"strconv"
+
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
@@ -98,11 +100,33 @@ func (a *API) carryOutOnce(x *server.Exchange, kind engine.Kind, c wire.Fielder)
 
 // revertCancellation is DELETE /subscriptions/cancellation/{subscriptionId}/scheduled.
 func (a *API) revertCancellation(x *server.Exchange) {
-	if id, ok := pathUUID(x, 0, "subscriptionId"); ok {
-		a.carryOut(x, billing.KindRevertCancellation, &billing.RevertCancellation{
-			Env: x.Principal.Env, ID: id,
-		})
+	id, ok := pathUUID(x, 0, "subscriptionId")
+	if !ok {
+		return
 	}
+	command := billing.RevertCancellation{Env: x.Principal.Env, ID: id}
+	result := a.propose(x, billing.KindRevertCancellation, wire.Encode(nil, &command))
+	switch result.Outcome {
+	case engine.OutcomeDone:
+		x.Succeed(200)
+	case engine.OutcomeRevertSuspended:
+		x.Refuse(suspended(result.Value))
+	default:
+		x.Refuse(server.FaultOf(result.Outcome))
+	}
+}
+
+// suspended is the fault of a revert that a payment has to come before; it names the invoice.
+func suspended(reply []byte) server.Fault {
+	fault := server.FaultOf(engine.OutcomeRevertSuspended)
+	var r billing.RevertReply
+	if wire.Decode(reply, &r) != nil || r.Invoice == ([16]byte{}) {
+		return fault
+	}
+	id := string(server.AppendUUID(nil, r.Invoice))
+	return fault.With("Nothing was changed. Pay invoice " + id + " (number " +
+		strconv.FormatUint(r.Number, 10) + ", " + r.Amount.String() + " " + r.Currency +
+		"): the payment makes the subscription active. Then revert the cancellation.")
 }
 
 var changeTypes = map[string]billing.ChangeType{
