@@ -110,7 +110,8 @@ type Config struct {
 	TrailingBytes int64
 	// CacheBytes is how much of the log is kept in memory, per group (32 MiB).
 	CacheBytes int64
-	// DiskLowBytes is the free space below which client writes are refused (1 GiB).
+	// DiskLowBytes is the free space below which a node does not lead while another has room, and
+	// client writes are refused where none has (1 GiB).
 	DiskLowBytes int64
 
 	// Skip lists entries that are not applied.

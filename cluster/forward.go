@@ -217,7 +217,7 @@ func (g *Group) serveFrame(payload []byte, reply func([]byte)) {
 		reply(nil)
 		return
 	}
-	if g.diskLow.Load() {
+	if g.full() {
 		reply(appendRefusal(nil, engine.OutcomeDiskLow, len(f.sizes)))
 		return
 	}

@@ -69,6 +69,7 @@ type parts struct {
 	clocks         *clocks
 	boot           uint64
 	diskLow        *atomic.Bool
+	room           func() uint64 // see disk.left
 	// lost: this group has stored something before, so that an empty folder has lost it.
 	lost bool
 	// rebuild is called when raft is caught in the snapshot loop (trap 5), before Fatal.
@@ -103,6 +104,7 @@ type Group struct {
 	routeLock sync.Mutex
 	tuning    sync.Mutex  // one change of raft's settings at a time
 	retired   atomic.Bool // this node is about to stop: it is not to be elected
+	cornered  atomic.Bool // it leads with a full disk, and finds nobody with room
 	arrivals  arrivals    // of frames; guarded by routeLock
 	sequence  atomic.Uint64
 	committed atomic.Pointer[[]raft.ServerID]
@@ -263,6 +265,7 @@ func (g *Group) openRaft() error {
 	g.wg.Go(g.keepSegments)
 	g.wg.Go(g.keepKeys)
 	g.wg.Go(g.keepDemoting)
+	g.wg.Go(g.keepRoom)
 	g.wg.Go(g.keepFresh)
 	g.wg.Go(g.followWord)
 	return nil

@@ -125,15 +125,16 @@ func (g *Group) keepDoing(failed string, piece func() (did bool, err error)) {
 // standing is an answer to callProgress.
 type standing struct {
 	applied, missing uint64
-	covered          uint64 // the number before which keys are in files; 0 from a build without them
+	covered          uint64 // the number before which keys are in files
+	room             uint64 // bytes that may be written before client writes are refused there
 }
 
 // standingOf reads an answer to callProgress; false for one that does not say how far the node is.
 func standingOf(reply []byte) (p standing, ok bool) {
-	for i, to := range []*uint64{&p.applied, &p.missing, &p.covered} {
+	for _, to := range []*uint64{&p.applied, &p.missing, &p.covered, &p.room} {
 		n, size := binary.Uvarint(reply)
 		if size <= 0 {
-			return p, i == 2 && len(reply) == 0
+			return p, false
 		}
 		*to, reply = n, reply[size:]
 	}

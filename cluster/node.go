@@ -206,7 +206,8 @@ func (n *Node) parts(number uint16, name string, boot uint64) parts {
 		logs: wal.NewCache(st.log, c.CacheBytes), stable: st.vote, snapshots: st.snapshots,
 		bootstrap: bootstrap(c.beginners()), peers: n, lost: n.begun.Load(),
 		quiet: n.closing, warnings: n.warnings, logSize: st.size, clocks: n.clocks, boot: boot,
-		diskLow: &n.disk.low, rebuild: st.markRebuild, snapshotDamage: st.snapshots.anyDamage,
+		diskLow: &n.disk.low, room: n.disk.left, rebuild: st.markRebuild,
+		snapshotDamage: st.snapshots.anyDamage,
 	}
 	if shard.Machine.Journal() != nil {
 		p.openSegments = func() (Segments, error) { return st.openSegments(shard, n.fatal) }

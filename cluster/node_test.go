@@ -196,21 +196,6 @@ func TestReplicaThatDiffersStops(t *testing.T) {
 	})
 }
 
-func TestWritesAreRefusedOnALowDisk(t *testing.T) {
-	inCluster(t, nil, func(c *nodes) {
-		leader := c.leader()
-		full := func(string) (int64, error) { return 0, nil }
-		c.measure(leader, full)
-		c.eventually("it was seen", func() bool { return c.node[leader].Status().DiskLow })
-		for i, id := range three {
-			require.Equal(t, []engine.Outcome{engine.OutcomeDiskLow},
-				c.propose(id, time.Second, uint64(i)), "through %s", id)
-			require.Equal(t, engine.OutcomeDone, c.readOutcome(id, time.Second))
-		}
-		require.Zero(t, c.ledgers[leader].keys())
-	})
-}
-
 func TestStatusKnowsEveryone(t *testing.T) {
 	inCluster(t, nil, func(c *nodes) {
 		leader := c.leader()

@@ -130,7 +130,7 @@ func (g *Group) attempt(c *call, r *route, internal bool) bool {
 	results, took, wait := t.results, engine.OutcomeNone, time.Duration(0)
 	var q *queue
 	switch {
-	case r.ready && !internal && g.diskLow.Load():
+	case r.ready && !internal && g.full():
 		took = engine.OutcomeDiskLow
 	case r.ready:
 		q = g.local

@@ -35,7 +35,7 @@ const (
 	CauseClockNotCompared Cause = "clock_not_compared"
 	// CauseClockOff: the clock is too far from the median of the voters'.
 	CauseClockOff Cause = "clock_off"
-	// CauseDiskLow: client writes are refused for want of free space.
+	// CauseDiskLow: the disk is nearly full; as the leader this node hands over, or refuses writes.
 	CauseDiskLow Cause = "disk_low"
 	// CauseDiskSilent: the disk has not answered for a while; it ends the process when it goes on.
 	CauseDiskSilent Cause = "disk_silent"
@@ -177,7 +177,7 @@ func (n *Node) reasons() []Reason {
 			n.clocks.ahead())
 	}
 	if n.disk.low.Load() {
-		add(CauseDiskLow, "%d MiB of disk are free, and %d are to stay: writes are refused",
+		add(CauseDiskLow, "%d MiB of disk are free, and %d are to stay: this node should not lead",
 			n.disk.free.Load()>>20, n.disk.need>>20)
 	}
 	if what, waited := n.disk.oldest(); waited > diskSilence {

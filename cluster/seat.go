@@ -199,8 +199,8 @@ func (s *seat) caughtUp(ctx context.Context, x raft.Server) error {
 }
 
 // progressNow is the answer to callProgress: the index applied, the number of journal segments that
-// are missing, and the number before which keys are in files, three varints; empty while the group
-// cannot say.
+// are missing, the number before which keys are in files, and the room on the disk, four varints;
+// empty while the group cannot say.
 func (g *Group) progressNow() []byte {
 	if g.halted.Load() != nil {
 		return nil
@@ -218,7 +218,8 @@ func (g *Group) progressNow() []byte {
 		covered = g.keys.Covered()
 	}
 	reply := binary.AppendUvarint(nil, g.machine.Applied())
-	return binary.AppendUvarint(binary.AppendUvarint(reply, uint64(missing)), covered)
+	reply = binary.AppendUvarint(binary.AppendUvarint(reply, uint64(missing)), covered)
+	return binary.AppendUvarint(reply, g.room())
 }
 
 // decide waits for raft's word on a change of the configuration. What it leaves unknown is tried

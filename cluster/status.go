@@ -14,10 +14,11 @@ type Status struct {
 	Groups []GroupStatus `json:"groups"`
 	// Members are all nodes, this one included.
 	Members []MemberStatus `json:"members"`
-	// DiskFreeBytes is the free space under the data folder; DiskLow says that writes are refused.
+	// DiskFreeBytes is the free space under the data folder; DiskLow says that it is
+	// below the reserve: as the leader this node hands over, or refuses writes.
 	DiskFreeBytes int64 `json:"diskFreeBytes"`
 	DiskLow       bool  `json:"diskLow"`
-	// DiskReserveBytes is the free space below which writes are refused.
+	// DiskReserveBytes is the free space that is to stay.
 	DiskReserveBytes int64 `json:"diskReserveBytes"`
 	// ClockAheadMS is how far this node's clock is ahead of the median of the voters' clocks.
 	ClockAheadMS int64 `json:"clockAheadMs"`
