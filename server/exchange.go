@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/binary"
 	"sync"
@@ -226,11 +227,8 @@ func (x *Exchange) BeginBare() *JSON {
 // EndBare finishes what BeginBare started.
 func (x *Exchange) EndBare(status int) { x.status = status }
 
-// A request's name has so many bytes.
-const (
-	shortestRequestID = 8
-	longestRequestID  = 64
-)
+// longestRequestID is the length of a request's name in bytes.
+const longestRequestID = 128
 
 // name takes the name that the client, or a proxy before us, gave the request, or makes one.
 func (x *Exchange) name(given []byte) {
@@ -241,21 +239,31 @@ func (x *Exchange) name(given []byte) {
 	x.idLength = len(appendRequestID(x.requestID[:0]))
 }
 
-// isRequestID says whether a client's name for a request may stand in answers and logs: 8 to 64
-// letters, digits, points and hyphens, as UUIDs and traces are. Every key and secret of ours has an
-// underscore: one that strays into the header is not repeated.
+// isRequestID says whether a client's name for a request may stand in answers and logs: 1 to 128
+// visible ASCII characters. A secret that strays into the header is not repeated.
 func isRequestID(id []byte) bool {
-	if len(id) < shortestRequestID || len(id) > longestRequestID {
+	if len(id) == 0 || len(id) > longestRequestID {
 		return false
 	}
 	for _, c := range id {
-		switch {
-		case '0' <= c && c <= '9', 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', c == '.', c == '-':
-		default:
+		if c <= ' ' || c > '~' {
 			return false
 		}
 	}
-	return true
+	return bytes.IndexByte(id, '_') < 0 || !holdsSecret(id)
+}
+
+// holdsSecret says that a text contains what begins one of our secrets, or a webhook's.
+func holdsSecret(text []byte) bool {
+	for _, prefix := range [...]string{
+		KeyPrefixLive, KeyPrefixSandbox, KeyPrefixAdmin, KeyPrefixCustomerLive,
+		KeyPrefixCustomerSandbox, KeyPrefixWorkspace, KeyPrefixClaim, KeyPrefixSession, "whsec_",
+	} {
+		if bytes.Contains(text, []byte(prefix)) {
+			return true
+		}
+	}
+	return false
 }
 
 // requestIDHeader is in the form that SetCanonical takes as it is.

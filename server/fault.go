@@ -16,6 +16,8 @@ type Fault struct {
 	Detail  string
 	// RetryAfter is in seconds; 0 sends no header.
 	RetryAfter int
+	// Fields are the fields that a validation error is about.
+	Fields []FieldError
 }
 
 // With returns the fault with a detail.
@@ -83,7 +85,8 @@ type Shape uint8
 const (
 	// ShapeWorkspace is {"error": code, "message", "request_id"}: everything outside the APIs below.
 	ShapeWorkspace Shape = iota
-	// ShapeEnvelope is {"success": false, "error": {"message", "detail"?, "code"}}.
+	// ShapeEnvelope is {"success": false, "error": {"message", "detail"?, "code", "requestId",
+	// "fields"?}}.
 	ShapeEnvelope
 )
 
@@ -115,6 +118,8 @@ func AppendFault(dst []byte, shape Shape, f *Fault, requestID []byte) []byte {
 	j.Text("message", f.Message)
 	j.TextIf("detail", f.Detail)
 	j.Text("code", f.Code)
+	j.Bytes("requestId", requestID)
+	appendFields(&j, f.Fields)
 	j.Close('}')
 	j.Close('}')
 	return j

@@ -96,7 +96,7 @@ type lineEnds struct {
 // broken says that the unread bytes, which are the beginning of a request's headers, cannot become
 // well-formed.
 func (l *lineEnds) broken(unread int) bool {
-	return !l.handling && unread > 0 && l.wrong > l.read-int64(unread)
+	return !l.handling && unread > 0 && l.wrong > max(0, l.read-int64(unread))
 }
 
 // note looks at bytes that were read. first says that nothing before them is still unread: where

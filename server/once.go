@@ -23,16 +23,14 @@ var RequestKey = Param{
 func OnceKey(x *Exchange) ([]byte, *Fault) {
 	key, one := SoleHeader(x.Ctx, "Idempotency-Key")
 	if !one {
-		f := FaultFields.With("Idempotency-Key is there twice, with two values")
-		return nil, &f
+		return nil, FieldFault("Idempotency-Key", FieldRepeated, "is there twice, with two values")
 	}
 	bad := len(key) > longestOnce
 	for _, c := range key {
 		bad = bad || c <= ' ' || c > '~'
 	}
 	if bad {
-		f := FaultFields.With("Idempotency-Key must be 1–255 visible ASCII characters")
-		return nil, &f
+		return nil, FieldFault("Idempotency-Key", FieldFormat, "must be 1–255 visible ASCII characters")
 	}
 	return key, nil
 }

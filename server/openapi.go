@@ -68,6 +68,8 @@ var faultSchema = Object(
 		Must("message", TextSchema(1, 0)),
 		May("detail", TextSchema(1, 0)),
 		Must("code", TextSchema(1, 0)),
+		Must("requestId", TextSchema(1, longestRequestID)),
+		May("fields", ArrayOf(fieldErrorSchema())),
 	)),
 )
 

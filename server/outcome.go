@@ -7,8 +7,15 @@ const (
 	repeatSafely   = "Nothing was changed. Repeat the request with the same key."
 )
 
+// row is a row of faults: what Fault says of a refused command.
+type row struct {
+	Status                int
+	Code, Message, Detail string
+	RetryAfter            int
+}
+
 // faults is the one table that maps outcomes to HTTP. A new outcome is one row here.
-var faults = [256]Fault{
+var faults = [256]row{
 	engine.OutcomeUnavailable: {
 		503, "unavailable", "No quorum can be reached", repeatSafely, 1,
 	},
@@ -255,8 +262,12 @@ func FaultOfResult(r engine.Result) Fault {
 // FaultOf is the answer to a refused command. An outcome without a row, which no command should
 // return, is answered as unknown: the caller may repeat, and nothing is claimed.
 func FaultOf(o engine.Outcome) Fault {
-	if f := faults[o]; f.Status != 0 {
-		return f
+	r := &faults[o]
+	if r.Status == 0 {
+		r = &faults[engine.OutcomeUnknown]
 	}
-	return faults[engine.OutcomeUnknown]
+	return Fault{
+		Status: r.Status, Code: r.Code, Message: r.Message, Detail: r.Detail,
+		RetryAfter: r.RetryAfter,
+	}
 }

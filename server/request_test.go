@@ -74,7 +74,7 @@ func TestARequestKeepsTheNameItCameWith(t *testing.T) {
 	url, log := answersIn(t, slog.LevelDebug, 409)
 	for _, name := range []string{
 		"0198a7d2-5f1c-7c3e-9d2b-6a1f0c4e8b11", "4bf92f3577b34da6a3ce929d0e0e4736", "a.b-C.d-9",
-		strings.Repeat("x", 64),
+		"short", "semi;colon", "trace_1/2", strings.Repeat("x", 128),
 	} {
 		header, body := named(t, url, name)
 		require.Equal(t, name, header)
@@ -82,8 +82,8 @@ func TestARequestKeepsTheNameItCameWith(t *testing.T) {
 		require.Len(t, log.lines("request_id="+name+" "), 1)
 	}
 	for _, name := range []string{
-		"", "short", strings.Repeat("x", 65), "with space", `quo"te-quote`, "línea-larga", "semi;colon",
-		"sk_live_0123456789abcdefghijklmnopqrstuvwx",
+		"", strings.Repeat("x", 129), "with space", "línea-larga",
+		"sk_live_0123456789abcdefghijklmnopqrstuvwx", "trace-tg_ws_0123456789abcdefghijklmnopqrstuvwx",
 	} {
 		header, body := named(t, url, name)
 		require.Regexp(t, "^req_[0-9a-f]{24}$", header)

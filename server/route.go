@@ -59,10 +59,14 @@ type Route struct {
 
 	number int
 	names  []string
+	query  []string // the parameters of the query
 }
 
 // Parameters is the number of parameters in the path.
 func (r *Route) Parameters() int { return len(r.names) }
+
+// Parameter is the name of the i-th parameter in the path.
+func (r *Route) Parameter(i int) string { return r.names[i] }
 
 // Number is the route's place in its table, from 0.
 func (r *Route) Number() int { return r.number }
@@ -160,8 +164,16 @@ func (n *node) route(method []byte) *Route {
 	return nil
 }
 
-// insert adds a route below the root n.
-func (n *node) insert(r *Route) error {
+// routeOfHead is the route that answers HEAD: that of GET, whose answer then leaves without a body.
+func (n *node) routeOfHead(method []byte) *Route {
+	if string(method) != "HEAD" {
+		return nil
+	}
+	return n.route([]byte("GET"))
+}
+
+// insert adds a route below the root n; head says that HEAD is answered where GET is.
+func (n *node) insert(r *Route, head bool) error {
 	if !strings.HasPrefix(r.Path, "/") {
 		return fmt.Errorf("server: path %q does not begin with a slash", r.Path)
 	}
@@ -186,6 +198,9 @@ func (n *node) insert(r *Route) error {
 	methods := make([]string, 0, len(n.routes))
 	for _, route := range n.routes {
 		methods = append(methods, route.Method)
+		if head && route.Method == "GET" {
+			methods = append(methods, "HEAD")
+		}
 	}
 	sort.Strings(methods)
 	n.allow = strings.Join(methods, ", ")

@@ -45,6 +45,11 @@ type TableConfig struct {
 	Show func(x *Exchange, f *Fault) bool
 	// Challenge is the WWW-Authenticate of a 401; "Bearer" when empty.
 	Challenge string
+	// Head answers HEAD where there is a GET, with the same headers.
+	Head bool
+	// KnownQuery refuses query parameters that a route of an API with an envelope does not state, and
+	// empty ones.
+	KnownQuery bool
 	// Gate bounds what requests hold together; nil is no bound. Tables of one listener share it.
 	Gate *Gate
 	// AnyMedia takes every body for what the route expects, whatever its media type says.
@@ -71,7 +76,12 @@ func NewTable(routes []Route, config TableConfig) (*Table, error) {
 		if len(r.Media) == 0 {
 			r.Media = []string{"application/json"}
 		}
-		if err := t.root.insert(r); err != nil {
+		for _, p := range r.Params {
+			if p.In == "query" {
+				r.query = append(r.query, p.Name)
+			}
+		}
+		if err := t.root.insert(r, config.Head); err != nil {
 			return nil, err
 		}
 		t.routes = append(t.routes, r)
@@ -192,7 +202,11 @@ func (t *Table) admitted(x *Exchange) bool {
 		x.Refuse(FaultNotFound)
 		return false
 	}
-	x.Route = found.route(x.Ctx.Request.Header.Method())
+	method := x.Ctx.Request.Header.Method()
+	x.Route = found.route(method)
+	if x.Route == nil && t.config.Head {
+		x.Route = found.routeOfHead(method)
+	}
 	if x.Route == nil {
 		if t.config.Preflight != nil && x.Ctx.IsOptions() && t.config.Preflight(x) {
 			return false
@@ -222,8 +236,7 @@ func (t *Table) carryOut(x *Exchange) {
 		fault = x.checkMedia()
 	}
 	if fault == nil && x.misspelt {
-		f := FaultFields.With("a path parameter is not percent-encoded correctly")
-		fault = &f
+		fault = FieldFault("path", FieldFormat, "has a parameter that is not percent-encoded correctly")
 	}
 	if fault == nil {
 		fault = x.checkQuery()
@@ -237,24 +250,6 @@ func (t *Table) carryOut(x *Exchange) {
 		return
 	}
 	x.Route.Handle(x)
-}
-
-// checkQuery refuses a query parameter that is there twice: which one was meant is not for us to
-// guess.
-func (x *Exchange) checkQuery() *Fault {
-	if bytes.IndexByte(x.Ctx.Request.Header.RequestURI(), '?') < 0 {
-		return nil
-	}
-	seen := map[string]bool{}
-	for name := range x.Ctx.QueryArgs().All() {
-		if seen[string(name)] {
-			fault := FaultFields.With(
-				"the query parameter " + strconv.Quote(string(name[:min(len(name), 64)])) + " is there twice")
-			return &fault
-		}
-		seen[string(name)] = true
-	}
-	return nil
 }
 
 // readBody reads the whole body within the route's limit.

@@ -46,8 +46,8 @@ func (a *API) createAccount(x *server.Exchange) {
 		return
 	}
 	if !accountName(c.Name) {
-		x.Refuse(server.FaultFields.With(
-			"name must be 1–64 of a-z, 0-9 and -, beginning with a letter or a digit"))
+		x.Refuse(*server.FieldFault("name", server.FieldFormat,
+			"must be 1–64 of a-z, 0-9 and -, beginning with a letter or a digit"))
 		return
 	}
 	result, first, fault := a.once(x, 0, billing.KindCreateAccount, wire.Encode(nil, &c))
@@ -106,13 +106,15 @@ func (a *API) createKey(x *server.Exchange) {
 	if fault == nil {
 		var known bool
 		if c.Scope, known = scopes[scope]; !known {
-			w.problem("scope", "must be full, read or customer")
+			w.problem("scope", server.FieldNotAllowed, "must be full, read or customer")
 		}
 		if (c.Scope == billing.ScopeCustomer) != (c.Customer != "") {
-			w.problem("customer", "must name the customer of a key with the scope customer, and of no other")
+			w.problem("customer", server.FieldConflict,
+				"must name the customer of a key with the scope customer, and of no other")
 		}
 		if utf8.RuneCountInString(c.Label) > longestLabel || !printable(c.Label) {
-			w.problem("label", "must have at most 80 characters, none of them a control character")
+			w.problem("label", textCode(c.Label, 0, longestLabel),
+				"must have at most 80 characters, none of them a control character")
 		}
 		fault = w.fault()
 	}

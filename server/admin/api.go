@@ -151,7 +151,7 @@ func New(c Config) (*API, error) {
 	routes = slices.Concat(routes, a.plainRoutes(), c.More, c.Pages)
 	a.table, err = server.NewTable(routes, server.TableConfig{
 		Authenticate: a.authenticate, Observe: c.Metrics.Observer("admin"), Log: c.Log,
-		Gate: c.Gate,
+		Gate: c.Gate, Head: true, KnownQuery: true,
 	})
 	if err != nil {
 		return nil, err

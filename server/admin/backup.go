@@ -102,8 +102,8 @@ func paceParam(x *server.Exchange) (pace int, fault *server.Fault) {
 	}
 	n, err := strconv.ParseUint(string(text), 10, 32)
 	if err != nil || n < 1 || n > mostPace {
-		f := server.FaultFields.With("mibPerSecond must be 1 to " + strconv.Itoa(mostPace))
-		return 0, &f
+		return 0, server.FieldFault("mibPerSecond", server.FieldOutOfRange,
+			"must be 1 to "+strconv.Itoa(mostPace))
 	}
 	return int(n) << 20, nil
 }

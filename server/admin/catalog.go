@@ -10,17 +10,25 @@ import (
 
 // readCatalog reads a catalog document's fields; what they mean is checked by the state machine.
 func readCatalog(w *walk, d *billing.CatalogDocument) map[string]reader {
+	features := w.array(func(t *tree, place string) {
+		var f billing.FeatureDocument
+		w.object(t, place, readFeature(w, &f))
+		d.Features = append(d.Features, f)
+	})
+	plans := w.array(func(t *tree, place string) {
+		var p billing.PlanDocument
+		w.object(t, place, readPlan(w, &p))
+		d.Plans = append(d.Plans, p)
+	})
 	return map[string]reader{
-		"features": w.array(func(t *tree, place string) {
-			var f billing.FeatureDocument
-			w.object(t, place, readFeature(w, &f))
-			d.Features = append(d.Features, f)
-		}),
-		"plans": w.array(func(t *tree, place string) {
-			var p billing.PlanDocument
-			w.object(t, place, readPlan(w, &p))
-			d.Plans = append(d.Plans, p)
-		}),
+		"features": func(t *tree, place string) {
+			d.Features = []billing.FeatureDocument{} // named, though it may be empty
+			features(t, place)
+		},
+		"plans": func(t *tree, place string) {
+			d.Plans = []billing.PlanDocument{}
+			plans(t, place)
+		},
 	}
 }
 
@@ -83,7 +91,7 @@ func readCredits(w *walk, c *billing.CreditsDocument) reader {
 			"pool": w.text(&c.Pool), "weight": w.positive(&c.Weight),
 		})
 		if len(w.problems) == before && c.Pool == "" {
-			w.problem(place+".pool", "is required")
+			w.problem(place+".pool", server.FieldRequired, "is required")
 		}
 	}
 }
@@ -124,8 +132,7 @@ func switchParam(x *server.Exchange, name string) (on bool, fault *server.Fault)
 	case "true":
 		return true, nil
 	default:
-		f := server.FaultFields.With(name + " must be true or false")
-		return false, &f
+		return false, server.FieldFault(name, server.FieldNotAllowed, "must be true or false")
 	}
 }
 
@@ -136,6 +143,11 @@ func (a *API) putCatalog(x *server.Exchange) {
 	fault := body(x, &w, readCatalog(&w, &document))
 	dryRun, fault2 := switchParam(x, "dryRun")
 	prune, fault3 := switchParam(x, "prune")
+	if prune && w.root != nil && document.Features == nil && document.Plans == nil {
+		w.problem("features", server.FieldRequired, "is required, or plans: prune archives what they "+
+			"do not name, and this document names neither")
+		fault = w.fault()
+	}
 	if fault != nil && w.root != nil {
 		fault = a.refuseCatalog(x, &w, a.judgeCatalog(x, &document, prune))
 	}

@@ -46,7 +46,7 @@ func readChangeCursor(x *server.Exchange, w *walk) (c changeCursor) {
 		act, err2 = strconv.ParseUint(second, 10, 32)
 	}
 	if err != nil || err2 != nil || change == 0 || len(given) > longestChangeCursor {
-		w.problem("cursor", "must be nextCursor of the page before")
+		w.problem("cursor", server.FieldFormat, "must be nextCursor of the page before")
 	}
 	return changeCursor{change, uint32(act)}
 }

@@ -47,7 +47,7 @@ func (a *API) advanceClock(x *server.Exchange) {
 	if text := string(x.Ctx.QueryArgs().Peek("waitSeconds")); fault == nil && text != "" {
 		n, err := strconv.ParseUint(text, 10, 8)
 		if err != nil || n > mostSettleWait {
-			w.problem("waitSeconds", "must be from 0 to %d", mostSettleWait)
+			w.problem("waitSeconds", server.FieldOutOfRange, "must be from 0 to %d", mostSettleWait)
 		}
 		patience, fault = min(patience, time.Duration(n)*time.Second), w.fault()
 	}

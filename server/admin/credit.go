@@ -198,7 +198,8 @@ func (a *API) book(
 		fault := onceFault(x, result.Outcome)
 		switch result.Outcome {
 		case engine.OutcomeCreditsInvalid:
-			fault = server.FaultFields.With("expiresAt must be ahead of the environment's clock")
+			fault = *server.FieldFault("expiresAt", server.FieldOutOfRange,
+				"must be ahead of the environment's clock")
 		case engine.OutcomeCreditsEmpty:
 			fault.Message = "The pool's balance does not cover it, and it has a hard limit"
 			fault.Detail = "Nothing was changed."
@@ -287,7 +288,7 @@ func (a *API) listTransactions(x *server.Exchange) {
 	if text := string(x.Ctx.QueryArgs().Peek("cursor")); text != "" {
 		b, err := base64.RawURLEncoding.DecodeString(text)
 		if err != nil || len(text) > longestMoveCursor || wire.Decode(b, &q.Cursor) != nil {
-			w.problem("cursor", "must be nextCursor of the page before")
+			w.problem("cursor", server.FieldFormat, "must be nextCursor of the page before")
 		}
 	}
 	if fault := w.fault(); fault != nil {

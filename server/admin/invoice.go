@@ -73,28 +73,31 @@ var faultJournal = server.Fault{
 // pathUUID reads a path parameter that is a UUID; another is answered.
 func pathUUID(x *server.Exchange, i int, what string) (id [16]byte, ok bool) {
 	if id, ok = server.ParseUUID(x.Param(i)); !ok {
-		x.Refuse(server.FaultFields.With(what + " must be a UUID"))
+		x.Refuse(*server.FieldsFault([]server.FieldError{{
+			Field: x.Route.Parameter(i), Code: server.FieldFormat, Message: what + " must be a UUID",
+		}}))
 	}
 	return id, ok
 }
 
-// queryText reads a query parameter; its problem is empty when there is none.
-func queryText(x *server.Exchange, name string, most int) (value, problem string) {
-	value = string(x.Ctx.QueryArgs().Peek(name))
+// query reads a query parameter.
+func (w *walk) query(x *server.Exchange, name string, most int) string {
+	value := string(x.Ctx.QueryArgs().Peek(name))
 	if utf8.RuneCountInString(value) > most || !printable(value) {
-		problem = name + " must have at most " + strconv.Itoa(most) + " printable characters"
+		w.problem(name, textCode(value, 0, most), "must have at most %d printable characters", most)
 	}
-	return value, problem
+	return value
 }
 
 // listInvoices is GET …/invoices?customer.
 func (a *API) listInvoices(x *server.Exchange) {
-	customer, problem := queryText(x, "customer", longestID)
+	var w walk
+	customer := w.query(x, "customer", longestID)
 	if customer == "" {
-		problem = "customer is required"
+		w.problem("customer", server.FieldRequired, "is required")
 	}
-	if problem != "" {
-		x.Refuse(server.FaultFields.With(problem))
+	if fault := w.fault(); fault != nil {
+		x.Refuse(*fault)
 		return
 	}
 	a.environment(x, func(env uint32) *server.Fault {
@@ -247,10 +250,7 @@ func (a *API) verifyInvoices(x *server.Exchange) {
 	var w walk
 	limit, cursor := pageOf(x, &w, defaultVerified, mostVerified)
 	after := uint32(min(cursor, math.MaxUint32))
-	customer, problem := queryText(x, "customer", longestID)
-	if problem != "" {
-		w.problems = append(w.problems, problem)
-	}
+	customer := w.query(x, "customer", longestID)
 	if fault := w.fault(); fault != nil {
 		x.Refuse(*fault)
 		return
@@ -373,7 +373,7 @@ func pageSize(x *server.Exchange, w *walk, standard, most int) (limit int) {
 	if text := string(x.Ctx.QueryArgs().Peek("limit")); text != "" {
 		n, err := strconv.Atoi(text)
 		if limit = n; err != nil || n < 1 || n > most {
-			w.problem("limit", "must be from 1 to %d", most)
+			w.problem("limit", server.FieldOutOfRange, "must be from 1 to %d", most)
 		}
 	}
 	return limit
@@ -385,7 +385,7 @@ func pageOf(x *server.Exchange, w *walk, standard, most int) (limit int, cursor 
 	if text := string(x.Ctx.QueryArgs().Peek("cursor")); text != "" {
 		n, err := strconv.ParseUint(text, 10, 64)
 		if cursor = n; err != nil || n == 0 {
-			w.problem("cursor", "must be nextCursor of the page before")
+			w.problem("cursor", server.FieldFormat, "must be nextCursor of the page before")
 		}
 	}
 	return limit, cursor

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/server"
 )
@@ -34,10 +35,11 @@ func (a *API) margin(x *server.Exchange) {
 	rows, err := a.machine.Margin(a.config.Events, q)
 	switch {
 	case errors.Is(err, billing.ErrMarginTooLarge):
-		x.Refuse(server.FaultFields.With("from and to span too many usage events; ask for less time"))
+		x.Refuse(*server.FieldFault("from", server.FieldOutOfRange,
+			"and to span too many usage events; ask for less time"))
 		return
 	case errors.Is(err, billing.ErrMarginOverflow):
-		x.Refuse(server.FaultFields.With("a sum leaves the range of exact numbers (10^24)"))
+		x.Refuse(server.FaultOf(engine.OutcomeOverflow))
 		return
 	case err != nil:
 		a.config.Log.Error("a margin cannot be computed", "error", err,
@@ -73,7 +75,7 @@ func marginQuery(x *server.Exchange) (q billing.MarginQuery, fault *server.Fault
 		text := strings.ReplaceAll(string(args.Peek(name)), " ", "+")
 		ms, ok := server.ParseInstant([]byte(text))
 		if !ok {
-			w.problem(name, "must be an RFC 3339 time")
+			w.problem(name, server.FieldFormat, "must be an RFC 3339 time")
 		}
 		*dst = ms
 	}
@@ -81,10 +83,10 @@ func marginQuery(x *server.Exchange) (q billing.MarginQuery, fault *server.Fault
 	instant("to", &q.To)
 	var known bool
 	if q.By, known = marginKinds[string(args.Peek("by"))]; !known {
-		w.problem("by", "must be customer, feature or plan")
+		w.problem("by", server.FieldNotAllowed, "must be customer, feature or plan")
 	}
 	if len(w.problems) == 0 && q.From >= q.To {
-		w.problem("from", "must be before to")
+		w.problem("from", server.FieldConflict, "must be before to")
 	}
 	return q, w.fault()
 }

@@ -14,16 +14,16 @@ import (
 // mistake is something wrong with a document of which everything is to be told at once.
 type mistake struct {
 	line int
-	text string
+	is   server.FieldError
 }
 
 // mistakes are all that is wrong with a catalog document, each with its line, in the order of the
 // document: what cannot be read, and what the catalog does not take of the rest. What the catalog
 // says of a place that could not be read is left out.
-func (w *walk) mistakes(body []byte, reply billing.CatalogReply) string {
+func (w *walk) mistakes(body []byte, reply billing.CatalogReply) (wrong []server.FieldError) {
 	var all []mistake
-	for i, problem := range w.problems {
-		all = append(all, mistake{w.lineOf(body, w.places[i]), problem})
+	for _, problem := range w.problems {
+		all = append(all, mistake{w.lineOf(body, problem.Field), problem})
 	}
 	more := ""
 	for _, problem := range strings.Split(reply.Problem, "; ") {
@@ -32,24 +32,28 @@ func (w *walk) mistakes(body []byte, reply billing.CatalogReply) string {
 		case !placed:
 			more = problem // "and 3 more"
 		case !w.unread(place):
-			all = append(all, mistake{w.lineOf(body, place), problem})
+			all = append(all, mistake{w.lineOf(body, place), server.FieldError{
+				Field: place, Code: server.FieldNotAllowed, Message: problem,
+			}})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b mistake) int { return a.line - b.line })
-	texts := make([]string, len(all))
-	for i, m := range all {
-		texts[i] = fmt.Sprintf("line %d: %s", m.line, m.text)
+	for _, m := range all {
+		m.is.Message = fmt.Sprintf("line %d: %s", m.line, m.is.Message)
+		wrong = append(wrong, m.is)
 	}
 	if more != "" {
-		texts = append(texts, more)
+		wrong = append(wrong, server.FieldError{
+			Field: "body", Code: server.FieldNotAllowed, Message: more,
+		})
 	}
-	return strings.Join(texts, "; ")
+	return wrong
 }
 
 // unread says whether a place, or what it is in, could not be read.
 func (w *walk) unread(place string) bool {
-	return slices.ContainsFunc(w.places, func(bad string) bool {
-		rest, within := strings.CutPrefix(place, bad)
+	return slices.ContainsFunc(w.problems, func(bad server.FieldError) bool {
+		rest, within := strings.CutPrefix(place, bad.Field)
 		return within && (rest == "" || rest[0] == '.' || rest[0] == '[')
 	})
 }
@@ -119,6 +123,7 @@ func (a *API) refuseCatalog(
 	case len(w.problems) == 0:
 		refused = server.FaultOf(reply.Outcome)
 	}
-	refused.Detail = "Nothing was changed. " + w.mistakes(x.Body, reply)
+	wrong := server.FieldsFault(w.mistakes(x.Body, reply))
+	refused.Detail, refused.Fields = "Nothing was changed. "+wrong.Detail, wrong.Fields
 	return &refused
 }

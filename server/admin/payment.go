@@ -66,7 +66,7 @@ func (a *API) putProvider(x *server.Exchange) {
 		"baseUrl": s.BaseURL, "secretKey": s.SecretKey, "webhookSecret": s.WebhookSecret,
 	} {
 		if fault == nil && (len(value) > longestSecret || !utf8.ValidString(value)) {
-			w.problem(name, "must have at most %d bytes", longestSecret)
+			w.problem(name, server.FieldTooLong, "must have at most %d bytes", longestSecret)
 		}
 	}
 	if fault == nil {
@@ -86,8 +86,9 @@ func (a *API) putProvider(x *server.Exchange) {
 		at, _ := a.config.Payments.PlaceOf(env)
 		var err error
 		if command, err = a.config.Payments.Prepare(at, s); err != nil {
-			f := server.FaultFields.With(err.Error())
-			return &f
+			return server.FieldsFault([]server.FieldError{{
+				Field: "provider", Code: server.FieldNotAllowed, Message: err.Error(),
+			}})
 		}
 		found = true
 		return nil

@@ -114,12 +114,12 @@ func (a *API) putOrigins(x *server.Exchange) {
 		var origin string
 		w.text(&origin)(t, place)
 		if len(w.problems) == 0 && !validOrigin(origin) {
-			w.problem(place, "must be an origin such as https://shop.example, in lower case")
+			w.problem(place, server.FieldFormat, "must be an origin such as https://shop.example, in lower case")
 		}
 		origins = append(origins, origin)
-	})})
+	})}, "origins")
 	if fault == nil && len(origins) > billing.MaxOrigins {
-		w.problem("origins", "must be at most %d", billing.MaxOrigins)
+		w.problem("origins", server.FieldTooLong, "must be at most %d", billing.MaxOrigins)
 		fault = w.fault()
 	}
 	if fault != nil {

@@ -88,7 +88,8 @@ func (a *API) poolRoutes() []server.Route {
 func pathCustomer(x *server.Exchange) (id string, ok bool) {
 	id = string(x.Param(2))
 	if utf8.RuneCountInString(id) > longestID || !printable(id) {
-		x.Refuse(server.FaultFields.With("the customer's id must have 1–128 printable characters"))
+		x.Refuse(*server.FieldFault("customer", server.FieldFormat,
+			"must have 1–128 printable characters"))
 		return "", false
 	}
 	return id, true
@@ -164,7 +165,8 @@ func readPool(x *server.Exchange, c *billing.CreatePool) *server.Fault {
 		},
 	}, "name")
 	if fault == nil && c.HasCap != (c.RolloverPolicy == "CAPPED") {
-		w.problem("rolloverCap", "belongs to the rolloverPolicy CAPPED, and only to it")
+		w.problem("rolloverCap", server.FieldConflict,
+			"belongs to the rolloverPolicy CAPPED, and only to it")
 		fault = w.fault()
 	}
 	return fault

@@ -48,13 +48,13 @@ func (a *API) putTerms(x *server.Exchange) {
 	})
 	if fault == nil {
 		if c.KeepDays && !c.SetSettle {
-			w.problem("", "one of %s and %s is required", daysName, settleName)
+			w.problem(daysName, server.FieldRequired, "or %s is required", settleName)
 		}
 		if c.Days > billing.MaxPaymentTermDays {
-			w.problem(daysName, "must be from 0 to %d", billing.MaxPaymentTermDays)
+			w.problem(daysName, server.FieldOutOfRange, "must be from 0 to %d", billing.MaxPaymentTermDays)
 		}
 		if c.SettleMinutes > billing.MaxSettleMinutes {
-			w.problem(settleName, "must be from 0 to %d", billing.MaxSettleMinutes)
+			w.problem(settleName, server.FieldOutOfRange, "must be from 0 to %d", billing.MaxSettleMinutes)
 		}
 		fault = w.fault()
 	}

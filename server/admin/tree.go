@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -157,20 +158,20 @@ func (t *tree) scalar(n *yaml.Node) error {
 
 // walk reads a tree into structs and collects everything that is wrong, with its place.
 type walk struct {
-	problems []string
-	// places are those of the problems, and root is what was read.
-	places []string
-	root   *tree
+	problems []server.FieldError
+	// root is what was read.
+	root *tree
 }
 
 // maxProblems bounds the answer to a document in which all is wrong.
 const maxProblems = 50
 
-func (w *walk) problem(place, format string, args ...any) {
+func (w *walk) problem(place string, code server.FieldCode, format string, args ...any) {
 	if len(w.problems) < maxProblems {
-		place = strings.TrimPrefix(place, ".")
-		w.places = append(w.places, place)
-		w.problems = append(w.problems, place+" "+fmt.Sprintf(format, args...))
+		field := cmp.Or(strings.TrimPrefix(place, "."), "body")
+		w.problems = append(w.problems, server.FieldError{
+			Field: field, Code: code, Message: field + " " + fmt.Sprintf(format, args...),
+		})
 	}
 }
 
@@ -179,8 +180,7 @@ func (w *walk) fault() *server.Fault {
 	if len(w.problems) == 0 {
 		return nil
 	}
-	fault := server.FaultFields.With(strings.Join(w.problems, "; "))
-	return &fault
+	return server.FieldsFault(w.problems)
 }
 
 // reader reads the value at a place.
@@ -189,7 +189,7 @@ type reader func(t *tree, place string)
 // object reads the fields of an object; unknown and doubled names are problems.
 func (w *walk) object(t *tree, place string, fields map[string]reader) {
 	if t.kind != scan.KindObject {
-		w.problem(place, "must be an object, not %s", t.kind)
+		w.problem(place, server.FieldType, "must be an object, not %s", t.kind)
 		return
 	}
 	seen := make(map[string]bool, len(fields))
@@ -197,9 +197,9 @@ func (w *walk) object(t *tree, place string, fields map[string]reader) {
 		read, known := fields[name]
 		switch {
 		case seen[name]:
-			w.problem(place+"."+name, "is there twice")
+			w.problem(place+"."+name, server.FieldRepeated, "is there twice")
 		case !known:
-			w.problem(place+"."+strconv.Quote(name), "is no field here")
+			w.problem(place+"."+strconv.Quote(name), server.FieldUnknown, "is not a field here")
 		case t.items[i].kind != scan.KindNull:
 			read(t.items[i], place+"."+name)
 		}
@@ -211,7 +211,7 @@ func (w *walk) object(t *tree, place string, fields map[string]reader) {
 func (w *walk) array(each func(t *tree, place string)) reader {
 	return func(t *tree, place string) {
 		if t.kind != scan.KindArray {
-			w.problem(place, "must be an array, not %s", t.kind)
+			w.problem(place, server.FieldType, "must be an array, not %s", t.kind)
 			return
 		}
 		for i, item := range t.items {
@@ -234,7 +234,8 @@ func (w *walk) appendCompact(dst []byte, t *tree, place string) []byte {
 	case scan.KindNumber:
 		value, err := decimal.Parse(t.text)
 		if err != nil {
-			w.problem(place, "must be a number, exact to 12 decimal places and within 10^24")
+			w.problem(place, server.FieldOutOfRange,
+				"must be a number, exact to 12 decimal places and within 10^24")
 		}
 		return value.AppendTo(dst)
 	case scan.KindArray:
@@ -264,7 +265,7 @@ func (w *walk) appendObject(dst []byte, t *tree, place string) []byte {
 		if k > 0 {
 			dst = append(dst, ',')
 			if t.names[order[k-1]] == name {
-				w.problem(place+"."+name, "is there twice")
+				w.problem(place+"."+name, server.FieldRepeated, "is there twice")
 			}
 		}
 		dst = append(server.AppendString(dst, name), ':')
@@ -307,14 +308,14 @@ func body(
 		return &fault
 	}
 	if t.kind != scan.KindObject {
-		fault := server.FaultFields.With("the body must be an object, not " + t.kind.String())
-		return &fault
+		w.problem("", server.FieldType, "must be an object, not %s", t.kind)
+		return w.fault()
 	}
 	w.root = t
 	w.object(t, "", fields)
 	for _, name := range required {
 		if i := slices.Index(t.names, name); i < 0 || t.items[i].kind == scan.KindNull {
-			w.problem(name, "is required")
+			w.problem(name, server.FieldRequired, "is required")
 		}
 	}
 	return w.fault()

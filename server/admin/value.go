@@ -15,7 +15,7 @@ import (
 func (w *walk) text(dst *string) reader {
 	return func(t *tree, place string) {
 		if t.kind != scan.KindString {
-			w.problem(place, "must be a string, not %s", t.kind)
+			w.problem(place, server.FieldType, "must be a string, not %s", t.kind)
 			return
 		}
 		*dst = t.text
@@ -26,12 +26,13 @@ func (w *walk) text(dst *string) reader {
 func (w *walk) decimal(dst *decimal.Decimal) reader {
 	return func(t *tree, place string) {
 		if t.kind != scan.KindString && t.kind != scan.KindNumber {
-			w.problem(place, "must be a number, or one in a string, not %s", t.kind)
+			w.problem(place, server.FieldType, "must be a number, or one in a string, not %s", t.kind)
 			return
 		}
 		value, err := decimal.ParseLoose(t.text)
 		if err != nil {
-			w.problem(place, "must be a number, exact to 12 decimal places and within 10^24")
+			w.problem(place, server.FieldOutOfRange,
+				"must be a number, exact to 12 decimal places and within 10^24")
 			return
 		}
 		*dst = value
@@ -52,7 +53,7 @@ func (w *walk) whole(dst *uint32) reader {
 	return func(t *tree, place string) {
 		value, err := strconv.ParseUint(t.text, 10, 32)
 		if err != nil || (t.kind != scan.KindString && t.kind != scan.KindNumber) {
-			w.problem(place, "must be a whole number")
+			w.problem(place, server.FieldType, "must be a whole number")
 			return
 		}
 		*dst = uint32(value)
@@ -66,10 +67,21 @@ func (w *walk) plain(dst *string, least, most int) reader {
 		w.text(dst)(t, place)
 		n := utf8.RuneCountInString(*dst)
 		if len(w.problems) == before && (n < least || n > most || !printable(*dst)) {
-			w.problem(place, "must have %d to %d characters, none of them a control character",
-				least, most)
+			w.problem(place, textCode(*dst, least, most),
+				"must have %d to %d characters, none of them a control character", least, most)
 		}
 	}
+}
+
+// textCode names what is wrong with a text that plain refuses.
+func textCode(value string, least, most int) server.FieldCode {
+	switch n := utf8.RuneCountInString(value); {
+	case n < least:
+		return server.FieldEmpty
+	case n > most:
+		return server.FieldTooLong
+	}
+	return server.FieldFormat
 }
 
 // word reads a string out of a list.
@@ -83,14 +95,14 @@ func (w *walk) word(dst *string, words ...string) reader {
 				}
 			}
 		}
-		w.problem(place, "must be one of %v", words)
+		w.problem(place, server.FieldNotAllowed, "must be one of %v", words)
 	}
 }
 
 func (w *walk) currency(dst *string) reader {
 	return func(t *tree, place string) {
 		if _, known := decimal.MinorUnits(t.text); t.kind != scan.KindString || !known {
-			w.problem(place, "must be an ISO 4217 code, such as USD")
+			w.problem(place, server.FieldNotAllowed, "must be an ISO 4217 code, such as USD")
 			return
 		}
 		*dst = t.text
@@ -100,7 +112,7 @@ func (w *walk) currency(dst *string) reader {
 func (w *walk) flag(dst *bool) reader {
 	return func(t *tree, place string) {
 		if t.kind != scan.KindTrue && t.kind != scan.KindFalse {
-			w.problem(place, "must be true or false")
+			w.problem(place, server.FieldType, "must be true or false")
 		}
 		*dst = t.kind == scan.KindTrue
 	}
@@ -111,7 +123,7 @@ func (w *walk) integer(dst *int64, most int64) reader {
 	return func(t *tree, place string) {
 		value, ok := t.integer()
 		if !ok || value < -most || value > most {
-			w.problem(place, "must be a whole number from -%d to %d", most, most)
+			w.problem(place, server.FieldOutOfRange, "must be a whole number from -%d to %d", most, most)
 			return
 		}
 		*dst = value
@@ -123,7 +135,7 @@ func (w *walk) amount(dst *decimal.Decimal) reader {
 	return func(t *tree, place string) {
 		w.decimal(dst)(t, place)
 		if dst.Sign() < 0 {
-			w.problem(place, "must not be negative")
+			w.problem(place, server.FieldOutOfRange, "must not be negative")
 		}
 	}
 }
@@ -132,11 +144,12 @@ func (w *walk) amount(dst *decimal.Decimal) reader {
 func (w *walk) metadata(dst *[]byte) reader {
 	return func(t *tree, place string) {
 		if t.kind != scan.KindObject {
-			w.problem(place, "must be an object, not %s", t.kind)
+			w.problem(place, server.FieldType, "must be an object, not %s", t.kind)
 			return
 		}
 		if *dst = w.appendCompact(nil, t, place); len(*dst) > longestMetadata {
-			w.problem(place, "must have at most %d bytes as compact JSON", longestMetadata)
+			w.problem(place, server.FieldTooLong,
+				"must have at most %d bytes as compact JSON", longestMetadata)
 		}
 	}
 }
@@ -147,7 +160,7 @@ func (w *walk) positive(dst *decimal.Decimal) reader {
 		before := len(w.problems)
 		w.decimal(dst)(t, place)
 		if len(w.problems) == before && dst.Sign() <= 0 {
-			w.problem(place, "must be greater than 0")
+			w.problem(place, server.FieldOutOfRange, "must be greater than 0")
 		}
 	}
 }
@@ -163,7 +176,8 @@ func (w *walk) instant(dst *int64) reader {
 		}
 		ms, ok := server.ParseInstant([]byte(text))
 		if !ok {
-			w.problem(place, "must be an RFC 3339 time such as 2026-01-31T15:00:00.000Z")
+			w.problem(place, server.FieldFormat,
+				"must be an RFC 3339 time such as 2026-01-31T15:00:00.000Z")
 		}
 		*dst = ms
 	}

@@ -135,7 +135,7 @@ func (a *API) endpointURL(w *walk, dst *string) reader {
 			return
 		}
 		if err := a.config.Outbox.Check(*dst); err != nil {
-			w.problem(place, "cannot be sent to: %v", err)
+			w.problem(place, server.FieldNotAllowed, "cannot be sent to: %v", err)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func (a *API) createEndpoint(x *server.Exchange) {
 		"description": w.plain(&c.About, 0, longestAbout),
 	})
 	if fault == nil && c.URL == "" {
-		w.problem("url", "must be there")
+		w.problem("url", server.FieldRequired, "is required")
 		fault = w.fault()
 	}
 	if fault != nil {
@@ -330,7 +330,7 @@ func sequenceCursor(x *server.Exchange, w *walk) (cursor uint64) {
 	}
 	cursor, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || cursor == 0 {
-		w.problem("cursor", "must be nextCursor of the page before")
+		w.problem("cursor", server.FieldFormat, "must be nextCursor of the page before")
 	}
 	return cursor
 }

@@ -115,7 +115,7 @@ func (a *API) listDeliveries(x *server.Exchange) {
 	if limit := string(x.Ctx.QueryArgs().Peek("limit")); limit != "" {
 		n, err := strconv.Atoi(limit)
 		if q.Limit = n; err != nil || n < 1 || n > mostDeliveries {
-			w.problem("limit", "must be from 1 to %d", mostDeliveries)
+			w.problem("limit", server.FieldOutOfRange, "must be from 1 to %d", mostDeliveries)
 		}
 	}
 	known := q.Status == ""
@@ -123,7 +123,7 @@ func (a *API) listDeliveries(x *server.Exchange) {
 		known = known || q.Status == status
 	}
 	if !known {
-		w.problem("status", "must be one of %v", deliveryStatuses)
+		w.problem("status", server.FieldNotAllowed, "must be one of %v", deliveryStatuses)
 	}
 	if fault := w.fault(); fault != nil {
 		x.Refuse(*fault)
@@ -160,7 +160,8 @@ func (a *API) deliveryNamed(x *server.Exchange) (
 	}
 	id, ok := billing.ParseMessageName(string(x.Param(3)))
 	if !ok {
-		x.Refuse(server.FaultFields.With("the message's id must be its webhook-id"))
+		x.Refuse(*server.FieldFault("message", server.FieldFormat,
+			"must be the webhook-id of a message"))
 		return 0, endpoint, v, false
 	}
 	a.environment(x, func(number uint32) *server.Fault {

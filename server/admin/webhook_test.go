@@ -134,17 +134,17 @@ func TestWebhookRefusals(t *testing.T) {
 		status             int
 		code, detail       string
 	}{
-		{"POST", hooksPath, `{}`, 400, "validation_failed", "url must be there"},
+		{"POST", hooksPath, `{}`, 400, "validation_failed", "url is required"},
 		{"POST", hooksPath, `{"url":"ftp://a.example"}`, 400, "validation_failed", "url"},
 		{"POST", hooksPath, `{"url":"http://10.0.0.1/"}`, 400, "validation_failed", "public address"},
 		{"POST", hooksPath, `{"url":"https://a.example:22/"}`, 400, "validation_failed", "ports"},
 		{"POST", hooksPath, `{"url":"https://u:p@a.example/"}`, 400, "validation_failed", "userinfo"},
 		{"POST", hooksPath, `{"url":"https://a.example","events":["x"]}`, 400, "validation_failed", "events[0]"},
-		{"POST", hooksPath, `{"url":"https://a.example","secret":"x"}`, 400, "validation_failed", "no field"},
+		{"POST", hooksPath, `{"url":"https://a.example","secret":"x"}`, 400, "validation_failed", "not a field"},
 		{"PATCH", one, `{"url":"http://127.1/"}`, 400, "validation_failed", "url"},
 		{"PATCH", one, `{"enabled":"yes"}`, 400, "validation_failed", "enabled"},
-		{"POST", one + "/rotate-secret", `{"secret":"x"}`, 400, "validation_failed", "no field"},
-		{"DELETE", one, `{"force":true}`, 400, "validation_failed", "no field"},
+		{"POST", one + "/rotate-secret", `{"secret":"x"}`, 400, "validation_failed", "not a field"},
+		{"DELETE", one, `{"force":true}`, 400, "validation_failed", "not a field"},
 		{"PATCH", hooksPath + "/x", `{}`, 400, "validation_failed", "UUID"},
 		{"GET", hooksPath + "/018f0000-0000-7000-8000-000000000001", "", 404, "webhook_endpoint_not_found", ""},
 		{

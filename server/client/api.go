@@ -127,7 +127,7 @@ func New(c Config) (*API, error) {
 	}
 	a.table, err = server.NewTable(routes, server.TableConfig{
 		Authenticate: a.authenticate, Observe: c.Observe, Preflight: a.preflight, Log: c.Log,
-		Gate: c.Gate,
+		Gate: c.Gate, Head: true, KnownQuery: true,
 	})
 	if err != nil {
 		return nil, err

@@ -24,8 +24,8 @@ const (
 )
 
 var (
-	faultBatchKey = server.FaultFields.With(
-		"X-Idempotency-Key cannot name many events: give each its eventIdempotencyKey")
+	faultBatchKey = *server.FieldFault("X-Idempotency-Key", server.FieldNotAllowed,
+		"cannot name many events: give each its eventIdempotencyKey")
 	faultBatchForm = server.FaultJSON.With(
 		"Nothing was recorded. The body must be a JSON array of usage events, or one per line (NDJSON).")
 	faultBatchItems = server.FaultSize.With(

@@ -1,8 +1,10 @@
 package client
 
 import (
+	"cmp"
 	"strings"
 
+	"tollgate/server"
 	"tollgate/server/scan"
 )
 
@@ -55,7 +57,7 @@ func (in *ingest) attribute(name []byte) (ok, fresh bool) {
 	case "specversion":
 		if fresh = f.once(attributeVersion); fresh {
 			if _, ok = f.text("specversion", 1, longestName, &text); ok && string(text) != "1.0" {
-				f.problem("specversion", `must be "1.0"`)
+				f.problem("specversion", server.FieldNotAllowed, `must be "1.0"`)
 			}
 		}
 	case "source":
@@ -67,7 +69,7 @@ func (in *ingest) attribute(name []byte) (ok, fresh bool) {
 			given := false
 			if given, ok = f.text("datacontenttype", 1, longestName, &text); given &&
 				!strings.HasPrefix(strings.ToLower(string(text)), "application/json") {
-				f.problem("datacontenttype", "must be application/json")
+				f.problem("datacontenttype", server.FieldNotAllowed, "must be application/json")
 			}
 		}
 	case "dataschema":
@@ -123,7 +125,8 @@ func (in *ingest) extension(name []byte) bool {
 	case "", "usageunits", "costamount", "featurekey", "featureid", "customerid", "subscriptionid",
 		"entitlementid", "invoiceid", "flowid", "meta", "eventname", "occurredat",
 		"customerreferenceid", "eventidempotencykey":
-		in.form.problem(string(name), "is no attribute of a CloudEvent; it belongs into data")
+		in.form.problem(cmp.Or(string(name), "body"), server.FieldUnknown,
+			"is not an attribute of a CloudEvent; it belongs in data")
 	}
 	return in.form.scanner.Skip()
 }
@@ -136,7 +139,7 @@ func (in *ingest) cloudProblems() {
 		name string
 	}{{attributeVersion, "specversion"}, {attributeSource, "source"}} {
 		if f.seen&(1<<must.bit) == 0 {
-			f.problem(must.name, "is required")
+			f.problem(must.name, server.FieldRequired, "is required")
 		}
 	}
 }

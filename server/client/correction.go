@@ -91,7 +91,7 @@ func amendedUnits(f *form, dst *decimal.Decimal, given *bool) (ok bool) {
 	before := len(f.problems)
 	*given, ok = f.number("usageUnits", dst)
 	if *given && dst.Sign() < 0 {
-		f.problem("usageUnits", "must not be negative")
+		f.problem("usageUnits", server.FieldOutOfRange, "must not be negative")
 	}
 	*given = *given || len(f.problems) > before
 	return ok
@@ -99,15 +99,15 @@ func amendedUnits(f *form, dst *decimal.Decimal, given *bool) (ok bool) {
 
 func (f *form) requireUnits(given bool) {
 	if !given {
-		f.problem("usageUnits", "is required")
+		f.problem("usageUnits", server.FieldRequired, "is required")
 	}
 }
 
 // original finds the usage event that the path names in the journal of a node that has applied what
 // the caller could have seen. What cannot be found is answered.
 func (a *API) original(x *server.Exchange, key *[16]byte, ref *billing.UsageRef) bool {
-	if reason := textProblem(x.Param(0), 1, longestKey); reason != "" {
-		x.Refuse(server.FaultFields.With("eventIdempotencyKey " + reason))
+	if code, reason := textProblem(x.Param(0), 1, longestKey); reason != "" {
+		x.Refuse(*server.FieldFault("eventIdempotencyKey", code, reason))
 		return false
 	}
 	if a.config.Events == nil {

@@ -77,8 +77,8 @@ func requiredField(name string, most int, dst *string) func(*form) bool {
 // mustHave notes the required fields that were not there at all.
 func (f *form) mustHave(fields ...struct{ name, value string }) {
 	for _, field := range fields {
-		if field.value == "" && !strings.Contains(string(f.problems), field.name+" ") {
-			f.problem(field.name, "is required")
+		if field.value == "" && !f.wronged(field.name) {
+			f.problem(field.name, server.FieldRequired, "is required")
 		}
 	}
 }
@@ -104,12 +104,13 @@ func (a *API) createCustomer(x *server.Exchange) {
 		f.mustHave(named("firstName", c.FirstName), named("lastName", c.LastName),
 			named("email", c.Email))
 		if c.Email != "" && !plausibleEmail(c.Email) {
-			f.problem("email", "must be an e-mail address")
+			f.problem("email", server.FieldFormat, "must be an e-mail address")
 		}
 		if c.ExternalID == "" {
 			c.ExternalID = alias
 		} else if alias != "" && alias != c.ExternalID {
-			f.problem("externalClientCustomerId and customerReferenceId", "must not differ")
+			f.problem("customerReferenceId", server.FieldConflict,
+				"must not differ from externalClientCustomerId")
 		}
 	})
 	if fault != nil {
@@ -174,8 +175,8 @@ func newID() [16]byte { return uuid.Must(uuid.NewV7()) }
 
 // pathID checks a path parameter that is a caller's identifier.
 func pathID(x *server.Exchange, i int, name string) (string, bool) {
-	if reason := textProblem(x.Param(i), 1, longestID); reason != "" {
-		x.Refuse(server.FaultFields.With(name + " " + reason))
+	if code, reason := textProblem(x.Param(i), 1, longestID); reason != "" {
+		x.Refuse(*server.FieldFault(name, code, reason))
 		return "", false
 	}
 	return string(x.Param(i)), true
@@ -184,14 +185,14 @@ func pathID(x *server.Exchange, i int, name string) (string, bool) {
 // pathUUID checks a path parameter that is a UUID.
 func pathUUID(x *server.Exchange, i int, name string) (id [16]byte, ok bool) {
 	if id, ok = server.ParseUUID(x.Param(i)); !ok {
-		x.Refuse(server.FaultFields.With(name + " must be a UUID"))
+		x.Refuse(*server.FieldFault(name, server.FieldFormat, "must be a UUID"))
 	}
 	return id, ok
 }
 
 // refuseQuery notes a query parameter's wrong value.
 func refuseQuery(x *server.Exchange, name, want string) {
-	x.Refuse(server.FaultFields.With(name + " must be " + want))
+	x.Refuse(*server.FieldFault(name, server.FieldNotAllowed, "must be "+want))
 }
 
 func query(ctx *fasthttp.RequestCtx, name string) string {

@@ -60,7 +60,7 @@ func changed(
 			if clearable {
 				c.Set |= bit
 			} else {
-				f.problem(name, "must not be null")
+				f.problem(name, server.FieldRequired, "must not be null")
 			}
 			return true
 		}
@@ -93,7 +93,7 @@ func (a *API) updateCustomer(x *server.Exchange) {
 		"address": changed("address", longestAddress, billing.CustomerAddress, &c, &c.Address),
 	}, func(f *form) {
 		if c.Set&billing.CustomerEmail != 0 && !plausibleEmail(c.Email) {
-			f.problem("email", "must be an e-mail address")
+			f.problem("email", server.FieldFormat, "must be an e-mail address")
 		}
 	})
 	if fault != nil {

@@ -46,8 +46,8 @@ func (a *API) checkEntitlement(x *server.Exchange) {
 	c.begin(x.Principal.Env, nil)
 	c.query.Customer, c.query.Feature = x.Param(0), x.Param(1)
 	for i, name := range [2]string{"customerReferenceId", "feature-key"} {
-		if reason := textProblem(x.Param(i), 1, longestID); reason != "" {
-			c.form.problem(name, reason)
+		if code, reason := textProblem(x.Param(i), 1, longestID); reason != "" {
+			c.form.problem(name, code, reason)
 		}
 	}
 	if fault := c.form.fault(); fault != nil {
@@ -155,15 +155,15 @@ func (c *checking) read() *server.Fault {
 	}
 	f := &c.form
 	if len(c.query.Customer) == 0 && f.seen&(1<<fieldEvalCustomer) == 0 {
-		f.problem("customerReferenceId", "is required")
+		f.problem("customerReferenceId", server.FieldRequired, "is required")
 	}
 	if len(c.query.Feature) == 0 && f.seen&(1<<fieldEvalFeature) == 0 {
-		f.problem("featureKey", "is required")
+		f.problem("featureKey", server.FieldRequired, "is required")
 	}
 	if c.query.Track && !c.units {
 		c.query.Units = one
 	} else if c.query.Track && c.query.Units.Sign() <= 0 {
-		f.problem("track.usageUnits", "must be greater than 0")
+		f.problem("track.usageUnits", server.FieldOutOfRange, "must be greater than 0")
 	}
 	return f.fault()
 }

@@ -52,7 +52,8 @@ func (a *API) ingestEvent(x *server.Exchange) {
 	in.cloud = x.Media() == mediaCloudEvent
 	key, one := server.SoleHeader(x.Ctx, "X-Idempotency-Key")
 	if !one {
-		x.Refuse(server.FaultFields.With("X-Idempotency-Key is there twice, with two values"))
+		x.Refuse(*server.FieldFault("X-Idempotency-Key", server.FieldRepeated,
+			"is there twice, with two values"))
 		return
 	}
 	fault := in.read(x.Principal.Env, key)
@@ -219,50 +220,43 @@ var one = decimal.FromInt(1)
 func (in *ingest) complete(header []byte) {
 	f, r := &in.form, &in.record
 	if len(header) > 0 {
-		if reason := textProblem(header, 1, longestKey); reason != "" {
-			f.problem("X-Idempotency-Key", reason)
+		if code, reason := textProblem(header, 1, longestKey); reason != "" {
+			f.problem("X-Idempotency-Key", code, reason)
 		}
 		r.KeyText = header
-	} else if len(r.KeyText) == 0 && !in.wronged("eventIdempotencyKey") {
-		f.problem("eventIdempotencyKey", "is required, here or in X-Idempotency-Key")
+	} else if len(r.KeyText) == 0 && !f.wronged("eventIdempotencyKey") {
+		f.problem("eventIdempotencyKey", server.FieldRequired,
+			"is required, here or in X-Idempotency-Key")
 	}
-	if len(r.EventName) == 0 && !in.wronged("eventName") {
-		f.problem("eventName", "is required")
+	if len(r.EventName) == 0 && !f.wronged("eventName") {
+		f.problem("eventName", server.FieldRequired, "is required")
 	}
-	if !in.timed && !in.wronged("occurredAt") {
-		f.problem("occurredAt", "is required")
+	if !in.timed && !f.wronged("occurredAt") {
+		f.problem("occurredAt", server.FieldRequired, "is required")
 	}
 	both := len(r.Customer) > 0 && r.CustomerID != ([16]byte{})
 	neither := len(r.Customer) == 0 && r.CustomerID == ([16]byte{}) &&
-		!in.wronged("customerReferenceId") && !in.wronged("customerId")
+		!f.wronged("customerReferenceId") && !f.wronged("customerId")
 	if both || neither {
-		f.problem("exactly one of customerReferenceId and customerId", "is required")
+		code := server.FieldRequired
+		if both {
+			code = server.FieldConflict
+		}
+		f.problems = append(f.problems, server.FieldError{
+			Field: "customerReferenceId", Code: code,
+			Message: "exactly one of customerReferenceId and customerId is required",
+		})
 	}
 	if !in.units {
 		r.Units = one
 	} else if r.Units.Sign() < 0 {
-		f.problem("usageUnits", "must not be negative")
+		f.problem("usageUnits", server.FieldOutOfRange, "must not be negative")
 	}
 	if r.HasCost && r.Cost.Sign() < 0 {
-		f.problem("costAmount", "must not be negative")
+		f.problem("costAmount", server.FieldOutOfRange, "must not be negative")
 	}
 	r.Key = billing.UsageKey(r.Env, r.KeyText)
 	r.Attempt = attemptTag()
-}
-
-// wronged says that something was noted about a field already, so that its absence is no news.
-func (in *ingest) wronged(name string) bool {
-	for rest := in.form.problems; len(rest) >= len(name); {
-		if string(rest[:len(name)]) == name && len(rest) > len(name) && rest[len(name)] == ' ' {
-			return true
-		}
-		i := 0
-		for i < len(rest)-1 && (rest[i] != ';' || rest[i+1] != ' ') {
-			i++
-		}
-		rest = rest[min(i+2, len(rest)):]
-	}
-	return false
 }
 
 // attemptTag tells this request's record from every other of the same key: random, never 0.

@@ -128,7 +128,7 @@ func TestWhatNeedsNoBodyTakesNoFields(t *testing.T) {
 		{"DELETE", "customers/acme"},
 	} {
 		a := n.call(row[0], row[1], `{"card":{"number":"4242"}}`).is(400, "validation_failed")
-		require.Contains(t, a.fault()["detail"], `"card" is no field`)
+		require.Contains(t, a.fault()["detail"], `"card" is not a field`)
 		n.call(row[0], row[1], `[]`).is(400, "validation_failed")
 		n.call(row[0], row[1], `{`).is(400, "malformed_json")
 	}

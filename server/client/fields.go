@@ -1,6 +1,8 @@
 package client
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -23,7 +25,8 @@ const (
 // form reads the fields of one JSON object and collects everything that is wrong with them.
 type form struct {
 	scanner  scan.Scanner
-	problems []byte
+	problems []server.FieldError
+	repeats  int // the bytes of unknown names in problems
 	seen     uint64
 	inner    []byte // the name that an object within the object has twice
 }
@@ -34,24 +37,29 @@ func (f *form) reset(body []byte) {
 }
 
 // begin starts another object of the same text.
-func (f *form) begin() { f.problems, f.seen, f.inner = f.problems[:0], 0, nil }
-
-// problem notes what is wrong with a field.
-func (f *form) problem(name, text string) {
-	if len(f.problems) > 0 {
-		f.problems = append(f.problems, "; "...)
-	}
-	f.problems = append(append(append(f.problems, name...), ' '), text...)
+func (f *form) begin() {
+	f.problems, f.repeats, f.seen, f.inner = f.problems[:0], 0, 0, nil
 }
 
-// maxProblems bounds what an answer repeats of the request, in bytes.
-const maxProblems = 2048
+// problem notes what is wrong with a field.
+func (f *form) problem(name string, code server.FieldCode, text string) {
+	f.problems = append(f.problems, server.FieldError{
+		Field: name, Code: code, Message: name + " " + text,
+	})
+}
+
+// mostRepeated bounds what an answer repeats of the request, in bytes.
+const mostRepeated = 1024
 
 // unknown notes a field that the object does not have, and passes it.
 func (f *form) unknown(name []byte) bool {
-	if len(f.problems) < maxProblems {
-		shown := name[:min(len(name), 64)]
-		f.problem(strconv.Quote(string(shown)), "is no field of this request")
+	if f.repeats < mostRepeated {
+		shown := string(name[:min(len(name), 64)])
+		f.repeats += len(shown) + 16
+		f.problems = append(f.problems, server.FieldError{
+			Field: cmp.Or(shown, "body"), Code: server.FieldUnknown,
+			Message: strconv.Quote(shown) + " is not a field of this request",
+		})
 	}
 	return f.scanner.Skip()
 }
@@ -84,8 +92,7 @@ func (f *form) fault() *server.Fault {
 		return &fault
 	}
 	if len(f.problems) > 0 {
-		fault := server.FaultFields.With(string(f.problems))
-		return &fault
+		return server.FieldsFault(slices.Clone(f.problems))
 	}
 	return nil
 }
@@ -105,7 +112,7 @@ func (f *form) wrong(name, want string) bool {
 	if kind == scan.KindNone {
 		return f.scanner.Skip()
 	}
-	f.problem(name, "must be "+want+", not "+kind.String())
+	f.problem(name, server.FieldType, "must be "+want+", not "+kind.String())
 	return f.scanner.Skip()
 }
 
@@ -121,8 +128,8 @@ func (f *form) text(name string, least, most int, dst *[]byte) (given, ok bool) 
 	if !ok {
 		return false, false
 	}
-	if reason := textProblem(value, least, most); reason != "" {
-		f.problem(name, reason)
+	if code, reason := textProblem(value, least, most); reason != "" {
+		f.problem(name, code, reason)
 		return false, true
 	}
 	*dst = value
@@ -130,33 +137,33 @@ func (f *form) text(name string, least, most int, dst *[]byte) (given, ok bool) 
 }
 
 // textProblem says what is wrong with a text; empty when nothing is.
-func textProblem(value []byte, least, most int) string {
+func textProblem(value []byte, least, most int) (code server.FieldCode, reason string) {
 	count := 0
 	for i := 0; i < len(value); count++ {
 		c := value[i]
 		if c < utf8.RuneSelf {
 			if c < 0x20 || c == 0x7f {
-				return "must not have control characters"
+				return server.FieldFormat, "must not have control characters"
 			}
 			i++
 			continue
 		}
 		r, size := utf8.DecodeRune(value[i:])
 		if r == utf8.RuneError && size == 1 {
-			return "must be UTF-8"
+			return server.FieldFormat, "must be UTF-8"
 		}
 		if r <= 0x9f {
-			return "must not have control characters"
+			return server.FieldFormat, "must not have control characters"
 		}
 		i += size
 	}
 	switch {
 	case count < least && least == 1:
-		return "must not be empty"
+		return server.FieldEmpty, "must not be empty"
 	case count > most:
-		return "must have at most " + strconv.Itoa(most) + " characters"
+		return server.FieldTooLong, "must have at most " + strconv.Itoa(most) + " characters"
 	default:
-		return ""
+		return "", ""
 	}
 }
 
@@ -174,7 +181,7 @@ func (f *form) uuid(name string, dst *[16]byte) bool {
 	}
 	id, valid := server.ParseUUID(value)
 	if !valid || id == ([16]byte{}) {
-		f.problem(name, "must be a UUID")
+		f.problem(name, server.FieldFormat, "must be a UUID")
 		return true
 	}
 	*dst = id
@@ -195,7 +202,7 @@ func (f *form) number(name string, dst *decimal.Decimal) (given, ok bool) {
 	}
 	value, err := decimal.Parse(text)
 	if err != nil {
-		f.problem(name, "must be exact to 12 decimal places and within 10^24")
+		f.problem(name, server.FieldOutOfRange, "must be exact to 12 decimal places and within 10^24")
 		return false, true
 	}
 	*dst = value
@@ -216,7 +223,8 @@ func (f *form) instant(name string, dst *int64) (given, ok bool) {
 	}
 	ms, valid := server.ParseInstant(text)
 	if !valid {
-		f.problem(name, "must be an RFC 3339 time such as 2026-01-31T15:00:00.000Z")
+		f.problem(name, server.FieldFormat,
+			"must be an RFC 3339 time such as 2026-01-31T15:00:00.000Z")
 		return false, true
 	}
 	*dst = ms
@@ -232,7 +240,7 @@ func (f *form) object(name string, dst []byte) (compact []byte, ok bool) {
 		return dst[:0], f.wrong(name, "an object")
 	}
 	if dst, ok = f.scanner.AppendCompact(dst[:0]); ok && len(dst) > longestMeta {
-		f.problem(name, "must have at most 8192 bytes as compact JSON")
+		f.problem(name, server.FieldTooLong, "must have at most 8192 bytes as compact JSON")
 		dst = dst[:0]
 	}
 	return dst, ok
@@ -253,8 +261,10 @@ func (f *form) enter() *server.Fault {
 		if !f.scanner.Skip() {
 			return f.fault()
 		}
-		fault := server.FaultFields.With("the body must be a JSON object, not " + kind.String())
-		return &fault
+		return server.FieldsFault([]server.FieldError{{
+			Field: "body", Code: server.FieldType,
+			Message: "the body must be a JSON object, not " + kind.String(),
+		}})
 	}
 }
 
@@ -269,7 +279,12 @@ func (f *form) required(name string, most int, dst *[]byte) bool {
 	before := len(f.problems)
 	given, ok := f.text(name, 1, most, dst)
 	if ok && !given && len(f.problems) == before {
-		f.problem(name, "is required")
+		f.problem(name, server.FieldRequired, "is required")
 	}
 	return ok
+}
+
+// wronged says that something was noted about a field already, so that its absence is no news.
+func (f *form) wronged(name string) bool {
+	return slices.ContainsFunc(f.problems, func(e server.FieldError) bool { return e.Field == name })
 }

@@ -232,7 +232,8 @@ func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 
 func TestAbsoluteFormTargets(t *testing.T) {
 	n := start(t)
-	c := n.raw("GET http://anything/api/v1/client/plans?x=1 HTTP/1.1\r\nHost: x\r\nX-API-Key: KEY\r\n\r\n")
+	n.customer("acme")
+	c := n.raw("GET http://anything/api/v1/client/customers/acme/subscriptions?status=all HTTP/1.1\r\nHost: x\r\nX-API-Key: KEY\r\n\r\n")
 	status, body := readAnswer(t, c)
 	require.Equal(t, 200, status)
 	require.Equal(t, true, body["success"])

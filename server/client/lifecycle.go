@@ -161,7 +161,7 @@ func (a *API) changePlan(x *server.Exchange) {
 		f.mustHave(named("changeToPlanId", c.Plan), named("changeType", kind))
 		var known bool
 		if c.Type, known = changeTypes[kind]; !known && kind != "" {
-			f.problem("changeType", "must be UPGRADE or DOWNGRADE")
+			f.problem("changeType", server.FieldNotAllowed, "must be UPGRADE or DOWNGRADE")
 		}
 	})
 	if fault != nil {

@@ -40,9 +40,10 @@ func (a *API) listEvents(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	q, problems := eventQuery(x)
-	if len(problems) > 0 {
-		x.Refuse(server.FaultFields.With(strings.Join(problems, "; ")))
+	var f form
+	q := eventQuery(x, &f)
+	if fault := f.fault(); fault != nil {
+		x.Refuse(*fault)
 		return
 	}
 	a.read(x, func() *server.Fault {
@@ -76,45 +77,56 @@ func (a *API) listEvents(x *server.Exchange) {
 	})
 }
 
-func eventQuery(x *server.Exchange) (q billing.EventQuery, problems []string) {
+func eventQuery(x *server.Exchange, f *form) (q billing.EventQuery) {
 	q = billing.EventQuery{From: math.MinInt64, To: math.MaxInt64, Limit: defaultEvents}
-	instant := func(name string, dst *int64) {
-		text := query(x.Ctx, name)
-		if text == "" {
-			return
-		}
-		// In a query a bare '+' is a space, and offsets are written with it.
-		ms, ok := server.ParseInstant([]byte(strings.ReplaceAll(text, " ", "+")))
-		if !ok {
-			problems = append(problems, name+" must be an RFC 3339 time")
-			return
-		}
-		*dst = ms
-	}
-	instant("from", &q.From)
-	instant("to", &q.To)
-	if text := query(x.Ctx, "limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > mostEvents {
-			problems = append(problems, "limit must be a whole number from 1 to 1000")
-		}
-		q.Limit = n
-	}
+	f.queryInstant(x, "from", &q.From)
+	f.queryInstant(x, "to", &q.To)
+	f.queryLimit(x, mostEvents, &q.Limit)
 	if text := query(x.Ctx, "kind"); text != "" {
 		kind, known := eventKinds[text]
 		if !known {
-			problems = append(problems, "kind must be usage, audit, void or amend")
+			f.problem("kind", server.FieldNotAllowed, "must be usage, audit, void or amend")
 		}
 		q.Kinds = []billing.EventKind{kind}
 	}
 	if text := query(x.Ctx, "cursor"); text != "" {
 		cursor, ok := decodeCursor(text)
 		if !ok {
-			problems = append(problems, "cursor must be a nextCursor of an earlier answer")
+			f.problem("cursor", server.FieldFormat, "must be a nextCursor of an earlier answer")
 		}
 		q.After = cursor
 	}
-	return q, problems
+	return q
+}
+
+// queryInstant reads a query parameter that is an RFC 3339 time.
+func (f *form) queryInstant(x *server.Exchange, name string, dst *int64) {
+	text := query(x.Ctx, name)
+	if text == "" {
+		return
+	}
+	// In a query a bare '+' is a space, and offsets are written with it.
+	ms, ok := server.ParseInstant([]byte(strings.ReplaceAll(text, " ", "+")))
+	if !ok {
+		f.problem(name, server.FieldFormat, "must be an RFC 3339 time")
+		return
+	}
+	*dst = ms
+}
+
+// queryLimit reads the size of a page.
+func (f *form) queryLimit(x *server.Exchange, most int, dst *int) {
+	text := query(x.Ctx, "limit")
+	if text == "" {
+		return
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		f.problem("limit", server.FieldOutOfRange,
+			"must be a whole number from 1 to "+strconv.Itoa(most))
+		return
+	}
+	*dst = n
 }
 
 func writeEvent(data *server.JSON, e *billing.EventView) {

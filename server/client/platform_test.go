@@ -142,8 +142,8 @@ func TestCloudEvents(t *testing.T) {
 	require.Equal(t, "f", got["flowId"])
 	for more, detail := range map[string]string{
 		`,"data":[]`:                                   "data must be an object",
-		`,"usageunits":7`:                              "belongs into data",
-		`,"usageUnits":7`:                              `"usageUnits" is no field`,
+		`,"usageunits":7`:                              "belongs in data",
+		`,"usageUnits":7`:                              `"usageUnits" is not a field`,
 		`,"data":{"usageUnist":7}`:                     `"usageUnist"`,
 		`,"data_base64":"AA=="`:                        `"data_base64"`,
 		`,"datacontenttype":"text/plain"`:              "application/json",

@@ -11,8 +11,8 @@ import (
 func consistency(x *server.Exchange) (stale bool, fault *server.Fault) {
 	stale, known := server.Consistency(x)
 	if !known {
-		f := server.FaultFields.With(`X-Read-Consistency must be "stale", or absent`)
-		return false, &f
+		return false, server.FieldFault("X-Read-Consistency", server.FieldNotAllowed,
+			`must be "stale", or absent`)
 	}
 	return stale, nil
 }

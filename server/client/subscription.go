@@ -68,7 +68,7 @@ func graceDays(f *form, dst *uint32) bool {
 			return true
 		}
 	}
-	f.problem("gracePeriod", "must be a whole number from 0 to 365")
+	f.problem("gracePeriod", server.FieldOutOfRange, "must be a whole number from 0 to 365")
 	return true
 }
 

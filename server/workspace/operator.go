@@ -217,8 +217,14 @@ func loggedName(name string) string {
 // form reads an operator's body; false when it was refused.
 func (a *API) form(x *server.Exchange, b *body) bool {
 	if refused := b.close(); refused != nil {
-		fault := server.FaultFields.With(cmp.Or(refused.message, refused.code))
-		x.Refuse(fault)
+		code := server.FieldFormat
+		if refused.code == "unexpected_field" {
+			code = server.FieldUnknown
+		}
+		x.Refuse(*server.FieldsFault([]server.FieldError{{
+			Field: cmp.Or(refused.field, "body"), Code: code,
+			Message: cmp.Or(refused.message, refused.code),
+		}}))
 		return false
 	}
 	return true
@@ -287,8 +293,8 @@ func (a *API) operatorApprove(x *server.Exchange) {
 	waiting, _ := a.machine.Purchase(row, id)
 	account, _ := a.machine.Account(row, a.now())
 	if owner == "" && !account.Claimed && waiting.Status == state.PurchaseApproval {
-		x.Refuse(server.FaultFields.With("owner: whose the workspace becomes, for good: nobody has " +
-			"claimed it yet. Nothing was approved"))
+		x.Refuse(*server.FieldFault("owner", server.FieldRequired, "is required: it names whose the "+
+			"workspace becomes, for good. It has not been claimed yet. Nothing was approved"))
 		return
 	}
 	if !a.act(x, row, state.KindApprovePurchase, &state.ApprovePurchase{ID: id, Owner: owner}) {

@@ -107,7 +107,8 @@ func tenantSchema() *server.Schema {
 func (a *API) leaf(x *server.Exchange, mark string) (p state.Page, ok bool) {
 	p, wrong := pageOf(x, mark)
 	if wrong != nil {
-		x.Refuse(server.FaultFields.With(wrong.code + ": limit is 1 to 100, cursor a nextCursor"))
+		x.Refuse(*server.FieldFault(wrong.field, server.FieldFormat,
+			"is wrong: limit is 1 to 100, cursor a nextCursor"))
 	}
 	return p, wrong == nil
 }
@@ -124,7 +125,7 @@ func (a *API) listTenants(x *server.Exchange) {
 	}
 	unclaimed := string(x.Ctx.QueryArgs().Peek("unclaimed"))
 	if unclaimed != "" && unclaimed != "true" && unclaimed != "false" {
-		x.Refuse(server.FaultFields.With("unclaimed is true or false"))
+		x.Refuse(*server.FieldFault("unclaimed", server.FieldNotAllowed, "must be true or false"))
 		return
 	}
 	views, more := a.machine.Tenants(p, unclaimed == "true")

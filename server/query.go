@@ -1,0 +1,56 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// mostWrongParameters bounds what an answer says about a query, in parameters.
+const mostWrongParameters = 20
+
+// checkQuery refuses a query parameter that is there twice: which one was meant is not for us to
+// guess. Where the table says so it refuses a parameter that the route does not state, since a
+// misspelt filter would answer everything, and an empty one.
+func (x *Exchange) checkQuery() *Fault {
+	if bytes.IndexByte(x.Ctx.Request.Header.RequestURI(), '?') < 0 {
+		return nil
+	}
+	strict := x.table.config.KnownQuery && x.shape == ShapeEnvelope
+	var wrong []FieldError
+	seen := map[string]bool{}
+	for name, value := range x.Ctx.QueryArgs().All() {
+		if len(wrong) == mostWrongParameters {
+			break
+		}
+		field := string(name[:min(len(name), 64)])
+		is := FieldError{Field: cmp.Or(field, "query"), Message: strconv.Quote(field)}
+		switch known := slices.Contains(x.Route.query, string(name)); {
+		case seen[string(name)]:
+			is.Code, is.Message = FieldRepeated, "the query parameter "+is.Message+" is there twice"
+			wrong = append(wrong, is)
+		case strict && !known:
+			is.Code = FieldUnknown
+			is.Message += " is not a query parameter of this request" + x.Route.queryNames()
+			wrong = append(wrong, is)
+		case strict && len(value) == 0:
+			is.Code, is.Message = FieldEmpty, field+" must not be empty: leave it out instead"
+			wrong = append(wrong, is)
+		}
+		seen[string(name)] = true
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return FieldsFault(wrong)
+}
+
+// queryNames says which parameters a route takes.
+func (r *Route) queryNames() string {
+	if len(r.query) == 0 {
+		return ", which takes none"
+	}
+	return ", which takes " + strings.Join(r.query, ", ")
+}
