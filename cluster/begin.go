@@ -24,11 +24,13 @@ func (g *Group) begin(c *raft.Config) error {
 	case known:
 		return g.store.countStored()
 	case g.lost:
-		return fmt.Errorf("the data folder has none of its data, which it had before: nothing was "+
+		return fmt.Errorf("%w: the data folder has none of its data, which it had before: nothing was "+
 			"changed; run `tollgate cluster remove %s` on another node, empty the folder, start "+
-			"with `join: true`, and run `tollgate cluster join`", g.config.NodeID)
+			"with `join: true`, and run `tollgate cluster join`", ErrDamaged, g.config.NodeID)
 	case len(g.bootstrap.Servers) == 0:
 		return nil // waits to be joined
+	case g.config.Cluster != "":
+		return notRestored(g.config)
 	}
 	return raft.BootstrapCluster(c, g.store, g.stable, g.snapshots, g.transport, g.bootstrap)
 }
@@ -42,7 +44,8 @@ func (g *Group) begin(c *raft.Config) error {
 func (g *Group) begun() (bool, error) {
 	term, err := g.stable.GetUint64(termKey)
 	if err != nil {
-		return true, fmt.Errorf("there is a log or a snapshot, but no term, and so no vote: %w", err)
+		return true, fmt.Errorf("%w: there is a log or a snapshot, but no term, and so no vote: %w",
+			ErrDamaged, err)
 	}
 	if term != firstTerm {
 		return true, nil

@@ -33,6 +33,8 @@ var (
 	ErrOlderData = errors.New("cluster: the data folder was written by an unreleased build")
 	// ErrHalfRestored says that a restore into the folder did not come to its end.
 	ErrHalfRestored = errors.New("cluster: a restore into this folder was not finished")
+	// ErrOtherNode says that a data folder belongs to another node than the configuration names.
+	ErrOtherNode = errors.New("cluster: the data folder is that of node")
 	// ErrOtherCluster says that a data folder belongs to another cluster than the configuration names.
 	ErrOtherCluster = errors.New("cluster: the data folder belongs to another cluster")
 )
@@ -61,8 +63,9 @@ func checkIdentity(id string) error {
 	return nil
 }
 
-// openFolder finds out whether this build may use a folder, before anything in it is touched, and
-// which cluster it belongs to: the one that is wanted, where the folder has no past.
+// openFolder finds out whether this build can use a folder, and which cluster it belongs to: the
+// one that is wanted, where the folder has no past. It changes nothing: a Format of 0 is yet to be
+// written.
 func openFolder(dir, wanted string, known uint32) (folder, error) {
 	f, err := readFolder(dir)
 	switch {
@@ -76,8 +79,7 @@ func openFolder(dir, wanted string, known uint32) (folder, error) {
 			return f, fmt.Errorf("%w: %w", ErrOtherCluster, err)
 		}
 	}
-	f = folder{Cluster: wanted}
-	return f, f.write(dir)
+	return folder{Cluster: wanted}, nil
 }
 
 // LookAtFolder says whether a data folder has a past, and with an error why no node of that name,
@@ -138,8 +140,8 @@ func readFolder(dir string) (f folder, err error) {
 		return f, fmt.Errorf("cluster: data folder: %w", err)
 	}
 	if err := json.Unmarshal(text, &f); err != nil || f.Format < 1 || checkIdentity(f.Cluster) != nil {
-		return f, fmt.Errorf("cluster: %s in %s cannot be read: "+
-			"take it from another node of the cluster, it is the same there", folderFile, dir)
+		return f, fmt.Errorf("%w: %s in %s cannot be read: "+
+			"take it from another node of the cluster, it is the same there", ErrDamaged, folderFile, dir)
 	}
 	return f, nil
 }

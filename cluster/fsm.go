@@ -58,6 +58,7 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 			return answers
 		}
 		f.progress.advance(l.Index, l.Term)
+		g.carriedOut.Store(l.Index)
 	}
 	f.restores = 0
 	if on := g.config.Events.OnApply; on != nil {

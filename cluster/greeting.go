@@ -25,8 +25,12 @@ type greeting struct {
 	// when WantDisk is one, as the dialling end's list has it. See peer.since.
 	Since     [2]uint64 `json:"since"`
 	WantSince [2]uint64 `json:"wantSince"`
+	// Claim is what the speaker's folder has behind it; nil where it has nothing yet.
+	Claim *claim `json:"claim,omitempty"`
 	// Waiting says that the answering end belongs to no cluster yet and waits to be joined.
 	Waiting bool `json:"waiting,omitempty"`
+	// Cluster is the identity of the answering node's cluster, said to strangers alone.
+	Cluster string `json:"cluster,omitempty"`
 	// Refused is why the answering end ends the connection, "" when it does not; Why is for people.
 	Refused refusal `json:"refused,omitempty"`
 	Why     string  `json:"why,omitempty"`
@@ -44,6 +48,10 @@ const (
 	refusedMistaken refusal = "mistaken"
 	// refusedLater: the answering node's list of members is too old to have the dialling one's folder.
 	refusedLater refusal = "later"
+	// refusedStranger: the dialling node is of another cluster, or of none yet.
+	refusedStranger refusal = "stranger"
+	// refusedPast: the dialling node's folder is an older copy of what it was; Why is what it lacks.
+	refusedPast refusal = "past"
 )
 
 // ErrOtherFolder says that the cluster knows this node by another data folder.
@@ -103,10 +111,14 @@ var _ door = (*Node)(nil)
 // card is what this node says of itself.
 func (n *Node) card() greeting {
 	self, _ := n.config.member(n.config.NodeID)
-	return greeting{
+	g := greeting{
 		Node: n.config.NodeID, Disk: n.identity.Disk, HTTP: self.HTTP, Ops: self.Ops,
 		Version: n.config.knownVersion(), Since: n.memberSince(),
 	}
+	if p := n.past.Load(); p != nil {
+		g.Claim = &p.claimed
+	}
+	return g
 }
 
 // later says that a folder is a member since later than another, in one of the groups at least: the
@@ -145,8 +157,29 @@ func (n *Node) answer(stream byte, from greeting) greeting {
 	g.Waiting = n.waiting()
 	if why := n.refuse(stream, from); why != nil {
 		g.Refused, g.Why = why.code, why.text
+	} else if lacks, err := n.admit(from); err != nil || lacks != "" {
+		g.Refused, g.Why = refusedPast, lacks
+		if err != nil {
+			g.Refused, g.Why = refusedMistaken, err.Error()
+		}
 	}
 	return g
+}
+
+// admit judges what a member says of its folder's past, and notes it. What the folder lacks is
+// returned: it is an older copy. An error says that it could not be noted, and ends this process.
+func (n *Node) admit(from greeting) (lacks string, err error) {
+	past := n.past.Load()
+	p, ok := n.member(from.Node)
+	if past == nil || from.Claim == nil || !ok || p.disk != "" && p.disk != from.Disk ||
+		from.Node == n.config.NodeID {
+		return "", nil
+	}
+	n.gather()
+	if lacks, err = past.admit(from.Node, from.Disk, *from.Claim); err != nil {
+		n.fatal(err)
+	}
+	return lacks, err
 }
 
 // waiting says that this node belongs to no cluster yet.
@@ -230,6 +263,10 @@ func (n *Node) meet(address string, from greeting) error {
 		return fmt.Errorf("%w, says %s", errOutsider, from.Node)
 	case refusedLater:
 		return fmt.Errorf("%w: %s: %s", errLater, from.Node, from.Why)
+	case refusedPast:
+		return &putBackError{who: from.Node, lacks: from.Why}
+	case refusedStranger:
+		return &strangerError{address: address, node: from.Node, cluster: from.Cluster}
 	default:
 		return fmt.Errorf("%w: at %s: %s", errMistaken, address, from.Why)
 	}
@@ -238,6 +275,12 @@ func (n *Node) meet(address string, from greeting) error {
 			return fmt.Errorf("%w: at %s: node %s, folder %s", errMistaken, address, from.Node,
 				from.Disk)
 		}
+	}
+	if lacks, err := n.admit(from); err != nil {
+		return err
+	} else if lacks != "" {
+		return fmt.Errorf("%w: at %s: the folder of node %s is an older copy, and lacks %s",
+			errMistaken, address, from.Node, lacks)
 	}
 	n.cardsLock.Lock()
 	defer n.cardsLock.Unlock()

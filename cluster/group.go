@@ -70,6 +70,12 @@ type parts struct {
 	boot           uint64
 	diskLow        *atomic.Bool
 	room           func() uint64 // see disk.left
+	// promised is term and vote as stored.
+	promised *atomic.Pointer[mark]
+	// asked says that the other members had their say on this folder; nil: there is nobody to ask.
+	asked func() bool
+	// before is how far the group was known here to be committed before this start.
+	before uint64
 	// lost: this group has stored something before, so that an empty folder has lost it.
 	lost bool
 	// rebuild is called when raft is caught in the snapshot loop (trap 5), before Fatal.
@@ -126,6 +132,8 @@ type Group struct {
 	closing chan struct{}
 	// changing is one token, for who looks at the configuration to change it, or hands over.
 	changing chan struct{}
+	// carriedOut is the newest entry of the log that the machine was given since this start.
+	carriedOut atomic.Uint64
 	// applying is the entry that the machine was last given: reads may see what it has done already.
 	applying atomic.Uint64
 	closed   sync.Once
@@ -176,6 +184,11 @@ func openGroup(p parts) (*Group, error) {
 	g.transport.includes.Store(&includes)
 	known := g.known
 	g.transport.known.Store(&known)
+	if g.asked != nil {
+		g.transport.settled.Store(&g.asked)
+	}
+	rival := g.stopAtRival
+	g.transport.rival.Store(&rival)
 	g.adapter = &fsm{group: g}
 	g.transport.applied = g.adapter.progress.index.Load
 	g.store = newWatchedLog(g, p.logs)

@@ -27,18 +27,17 @@ type identity struct {
 	Begun bool `json:"begun"`
 }
 
-// openIdentity reads the identity of a folder, or gives it one.
-func openIdentity(dir, node string) (identity, error) {
-	i, err := readIdentity(dir, node)
+// openIdentity reads the identity of a folder, or draws one, which is not saved yet: fresh.
+func openIdentity(dir, node string) (i identity, fresh bool, err error) {
+	i, err = readIdentity(dir, node)
 	if !errors.Is(err, fs.ErrNotExist) {
-		return i, err
+		return i, false, err
 	}
 	number := make([]byte, diskBytes)
 	if _, err = rand.Read(number); err != nil {
-		return identity{}, fmt.Errorf("cluster: draw a number for the data folder: %w", err)
+		return identity{}, false, fmt.Errorf("cluster: draw a number for the data folder: %w", err)
 	}
-	i = identity{Node: node, Disk: hex.EncodeToString(number)}
-	return i, i.save(dir)
+	return identity{Node: node, Disk: hex.EncodeToString(number)}, true, nil
 }
 
 // readIdentity reads the identity of a folder, which must be that node's; fs.ErrNotExist where it
@@ -50,12 +49,13 @@ func readIdentity(dir, node string) (identity, error) {
 	}
 	var i identity
 	if err = json.Unmarshal(text, &i); err != nil || len(i.Disk) != 2*diskBytes {
-		return identity{}, fmt.Errorf("cluster: %s is damaged: nothing was changed; if the node is a "+
-			"member, remove it from the cluster, empty its folder, and join again", identityFile)
+		return identity{}, fmt.Errorf("%w: %s is damaged; nothing was changed; if the node is a "+
+			"member, remove it from the cluster, empty its folder, and join again", ErrDamaged,
+			filepath.Join(dir, identityFile))
 	}
 	if i.Node != node {
-		return identity{}, fmt.Errorf("%w: the data folder is that of node %q, not of %q: nothing was "+
-			"changed; give each node a folder of its own", ErrConfig, i.Node, node)
+		return identity{}, fmt.Errorf("%w %q, not of %q: nothing was changed; give each node a folder "+
+			"of its own", ErrOtherNode, i.Node, node)
 	}
 	return i, nil
 }

@@ -171,7 +171,9 @@ func (g *Group) heldLease(held bool) {
 }
 
 // standsForElection is false while this node's clock is far off, or not yet compared with a
-// majority's, after it has halted, and when it is about to stop.
+// majority's, before the others had their say on its folder, after it has halted, and when it is
+// about to stop.
 func (g *Group) standsForElection() bool {
-	return !g.retired.Load() && !g.clocks.wrong() && g.clocks.sure() && g.halted.Load() == nil
+	return (g.asked == nil || g.asked()) && !g.retired.Load() && !g.clocks.wrong() &&
+		g.clocks.sure() && g.halted.Load() == nil
 }

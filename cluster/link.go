@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -164,7 +165,11 @@ type link struct {
 	// failed is told why the peer could not be reached; nil when it was.
 	failed func(error)
 	// back is told that the peer answers again.
-	back    func(peer string)
+	back func(peer string)
+	// promised is told what the peer has promised by now, as Node.appendMarks lays it out.
+	promised func(peer string, said []byte)
+	// tried says that connecting was tried, with whatever outcome.
+	tried   atomic.Bool
 	closing chan struct{}
 	once    sync.Once
 	wg      sync.WaitGroup
@@ -188,7 +193,8 @@ func openLink(peer Member, n *Node) *link {
 	l := &link{
 		peer: peer, port: n.port, clocks: n.clocks, timeout: n.config.RPCTimeout,
 		log: n.config.Log.With("peer", peer.ID), failed: n.judge, back: n.warnings.over,
-		closing: make(chan struct{}), pending: make(map[uint64]func([]byte, error)),
+		promised: n.hearMarks,
+		closing:  make(chan struct{}), pending: make(map[uint64]func([]byte, error)),
 	}
 	l.wg.Go(l.run)
 	return l
@@ -216,22 +222,28 @@ func (l *link) note(err error) {
 	l.trouble = err
 	l.silent = l.silent || err != nil && l.heard != 0
 	l.mu.Unlock()
-	if news && (errors.Is(err, errMistaken) || errors.Is(err, errOutsider)) {
+	if news && refuses(err) {
 		l.log.Warn("a node does not speak with this one", "error", err)
 	} else if err != nil {
 		l.log.Debug("cannot reach a node", "error", err)
 	}
 	l.failed(err)
+	l.tried.Store(true)
 }
 
 // problem is why the peer is not reached, for people; "" when it is, or is merely away.
 func (l *link) problem() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if errors.Is(l.trouble, errMistaken) || errors.Is(l.trouble, errOutsider) {
+	if refuses(l.trouble) {
 		return l.trouble.Error()
 	}
 	return ""
+}
+
+// refuses says that a peer was reached, and one of both does not speak with the other.
+func refuses(err error) bool {
+	return errors.Is(err, errMistaken) || errors.Is(err, errOutsider) || errors.Is(err, errStranger)
 }
 
 // serve keeps one connection until it ends, and then tells everyone who waits for an answer.
@@ -295,8 +307,9 @@ func (l *link) keepClock(w *wire) {
 	for {
 		asked := time.Now()
 		err := l.call(callClock, 0, nil, func(reply []byte, err error) {
-			if err == nil && len(reply) == 8 {
+			if err == nil && len(reply) >= 8 {
 				theirs := int64(binary.LittleEndian.Uint64(reply))
+				l.promised(l.peer.ID, reply[8:])
 				l.clocks.learn(l.peer.ID, theirs, time.Since(asked))
 				l.mu.Lock()
 				l.heard = monotonic()

@@ -535,16 +535,19 @@ func TestAGroupThatLostItsDataIsRefused(t *testing.T) {
 
 func TestAFolderBelongsToOneNode(t *testing.T) {
 	dir := t.TempDir()
-	first, err := openIdentity(dir, "a")
+	first, fresh, err := openIdentity(dir, "a")
 	require.NoError(t, err)
-	again, err := openIdentity(dir, "a")
+	require.True(t, fresh)
+	require.NoError(t, first.save(dir))
+	again, fresh, err := openIdentity(dir, "a")
 	require.NoError(t, err)
+	require.False(t, fresh)
 	require.Equal(t, first, again)
-	_, err = openIdentity(dir, "b")
-	require.ErrorIs(t, err, ErrConfig)
+	_, _, err = openIdentity(dir, "b")
+	require.ErrorIs(t, err, ErrOtherNode)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, identityFile), []byte("{}"), 0o600))
-	_, err = openIdentity(dir, "a")
-	require.ErrorContains(t, err, "is damaged")
+	_, _, err = openIdentity(dir, "a")
+	require.ErrorIs(t, err, ErrDamaged)
 }
 
 // A member moves: its new address is told by joining it again, with the folder that it has. It is

@@ -42,10 +42,14 @@ type Node struct {
 	bulk   chan struct{} // one token per segment that is being sent
 	saving chan struct{} // one token for the backup that is being made
 
+	past     atomic.Pointer[past] // nil as long as the folder holds nothing
 	identity identity
 	begun    atomic.Bool // the folder has a past
 	// opened is closed when the groups are open, and with them the list of members.
-	opened    chan struct{}
+	opened chan struct{}
+	// settling is when that was, and asked that the others have had their say on this folder.
+	settling  time.Time
+	asked     atomic.Bool
 	linksLock sync.Mutex
 	links     map[string]*link
 	cardsLock sync.Mutex
@@ -79,6 +83,9 @@ func Open(config Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	if about.Format == 0 && about.Cluster != "" && !c.Join {
+		return nil, notRestored(&c)
+	}
 	c.Cluster = about.Cluster
 	n := &Node{
 		config: c, folder: about,
@@ -99,11 +106,62 @@ func (n *Node) open() error {
 	if err := n.disk.look(); err != nil {
 		return err
 	}
-	var err error
-	if n.identity, err = openIdentity(n.config.Dir, n.config.NodeID); err != nil {
+	var (
+		fresh bool
+		err   error
+	)
+	if n.identity, fresh, err = openIdentity(n.config.Dir, n.config.NodeID); err != nil {
 		return err
 	}
 	n.begun.Store(n.identity.Begun)
+	if !fresh {
+		if err = n.openFiles(fresh); err != nil {
+			return err
+		}
+	}
+	if n.port, err = openPort(&n.config, n); err != nil {
+		return err
+	}
+	n.wg.Go(n.acceptLinks)
+	if err = n.askAround(); err != nil {
+		return err
+	}
+	if fresh { // nothing is written where a cluster must not begin
+		if err = n.openFiles(fresh); err != nil {
+			return err
+		}
+	}
+	boot := mathrand.Uint64()
+	for i, name := range groupNames {
+		if n.groups[i], err = openGroup(n.parts(uint16(i), name, boot)); err != nil {
+			return err
+		}
+	}
+	if err = n.settleIn(); err != nil {
+		return err
+	}
+	past := n.past.Load()
+	n.wg.Go(func() { past.keep(n.closing) })
+	n.wg.Go(n.followMembers)
+	n.wg.Go(n.watchDisk)
+	n.wg.Go(n.keepVersion)
+	n.wg.Go(n.watchReadiness)
+	return nil
+}
+
+// openFiles opens what the folder holds; one without a past it labels first.
+func (n *Node) openFiles(fresh bool) error {
+	if n.folder.Format == 0 {
+		if err := n.folder.write(n.config.Dir); err != nil {
+			return err
+		}
+		n.folder.Format = 1
+	}
+	if fresh {
+		if err := n.identity.save(n.config.Dir); err != nil {
+			return err
+		}
+	}
 	for i, name := range groupNames {
 		told := fileNotices{fatal: n.fatal, began: n.disk.began}
 		if f := n.config.Events.OnSync; f != nil {
@@ -115,27 +173,77 @@ func (n *Node) open() error {
 		}
 		n.stores[i] = st
 	}
-	if n.port, err = openPort(&n.config, n); err != nil {
-		return err
-	}
-	n.wg.Go(n.acceptLinks)
-	if err = n.askAround(); err != nil {
-		return err
-	}
-	boot := mathrand.Uint64()
-	for i, name := range groupNames {
-		if n.groups[i], err = openGroup(n.parts(uint16(i), name, boot)); err != nil {
+	return n.openPast()
+}
+
+// openPast begins one more start of this folder.
+func (n *Node) openPast() error {
+	var (
+		opened [2]mark
+		err    error
+	)
+	for i, st := range n.stores {
+		if opened[i], err = st.opened(); err != nil {
 			return err
 		}
 	}
-	if err = n.settleIn(); err != nil {
+	files := &watchedFS{
+		FS: n.config.FS, limit: n.config.StoreTimeout,
+		told: fileNotices{fatal: n.fatal, began: n.disk.began},
+	}
+	self, _ := n.config.member(n.config.NodeID)
+	p, err := openPast(files, n.config.Dir, self, n.identity.Disk, opened, n.config.Log)
+	if err != nil {
 		return err
 	}
-	n.wg.Go(n.followMembers)
-	n.wg.Go(n.watchDisk)
-	n.wg.Go(n.keepVersion)
-	n.wg.Go(n.watchReadiness)
+	p.fatal, p.gather = n.fatal, n.gather
+	p.own = func() [2]mark { return [2]mark{n.groups[0].mark(), n.groups[1].mark()} }
+	p.members = func() (ids []string) {
+		for _, m := range n.roster() {
+			ids = append(ids, m.ID)
+		}
+		return ids
+	}
+	n.past.Store(p)
 	return nil
+}
+
+// gather notes what the messages of the others have said of their promises.
+func (n *Node) gather() {
+	select {
+	case <-n.opened:
+	default:
+		return
+	}
+	for i, g := range n.groups {
+		for id, m := range g.transport.overheard.take() {
+			n.past.Load().learn(string(id), i, m)
+		}
+	}
+}
+
+// settleWithin is how long a start waits for members that do not answer. Dialling takes a second.
+const settleWithin = 2 * time.Second
+
+// settled says that this node may vote, stand, and acknowledge: each other member has answered, or
+// could not be reached, so that whoever knows this folder to be an older copy had its say.
+func (n *Node) settled() bool {
+	select {
+	case <-n.opened:
+	default:
+		return false
+	}
+	if n.asked.Load() {
+		return true
+	}
+	links := n.allLinks()
+	for _, l := range links {
+		if !l.tried.Load() && time.Since(n.settling) < settleWithin {
+			return false
+		}
+	}
+	n.asked.Store(true)
+	return true
 }
 
 // groupNames are the names of the groups, and of their folders, by shard number.
@@ -143,44 +251,10 @@ var groupNames = [2]string{ShardBilling: "billing", ShardWorkspace: "workspace"}
 
 // settleIn takes in the members, now that the groups know them.
 func (n *Node) settleIn() error {
+	n.settling = time.Now()
 	close(n.opened)
 	n.takeIn()
 	return n.noteBeginning()
-}
-
-// askAround asks the other members, before a node with an empty folder begins a cluster, whether
-// they know this one by another folder, or have one without it. Who is not there yet says nothing.
-func (n *Node) askAround() error {
-	if n.begun.Load() {
-		return nil
-	}
-	answers := make(chan error)
-	asked := 0
-	for _, m := range n.config.beginners() {
-		if m.ID == n.config.NodeID {
-			continue
-		}
-		asked++
-		go func() {
-			conn, err := n.port.dial(m.Raft, streamLink, n.config.RPCTimeout)
-			if err == nil {
-				err = conn.Close()
-			}
-			answers <- err
-		}()
-	}
-	var known error
-	for range asked {
-		switch err := <-answers; {
-		case errors.Is(err, ErrOtherFolder):
-			known = err
-		case errors.Is(err, errOutsider) && known == nil:
-			known = fmt.Errorf("%w: there is a cluster already, and this node would begin a second "+
-				"one; nothing was changed; start it with `join: true` in place of `members`, and run "+
-				"`tollgate cluster join` on a node of the cluster", err)
-		}
-	}
-	return known
 }
 
 func (n *Node) shard(number uint16) Shard {
@@ -204,6 +278,7 @@ func (n *Node) parts(number uint16, name string, boot uint64) parts {
 	p := parts{
 		config: c, shard: number, name: name, machine: shard.Machine, transport: network,
 		logs: wal.NewCache(st.log, c.CacheBytes), stable: st.vote, snapshots: st.snapshots,
+		promised: &st.vote.told, asked: n.settled, before: n.past.Load().committed(number),
 		bootstrap: bootstrap(c.beginners()), peers: n, lost: n.begun.Load(),
 		quiet: n.closing, warnings: n.warnings, logSize: st.size, clocks: n.clocks, boot: boot,
 		diskLow: &n.disk.low, room: n.disk.left, rebuild: st.markRebuild,
@@ -234,9 +309,18 @@ func bootstrap(members []Member) raft.Configuration {
 func (n *Node) fatal(err error) { n.config.Fatal(err) }
 
 // judge takes in what came of reaching another member. One that knows this node by another folder
-// ends the process: it could vote a second time, and has not what it acknowledged.
+// ends the process: it could vote a second time, and has not what it acknowledged. So does one of
+// another cluster, beside which this node's began, and one that knows this folder to be an older
+// copy.
 func (n *Node) judge(err error) {
+	stranger, older := (*strangerError)(nil), (*putBackError)(nil)
 	switch {
+	case errors.As(err, &stranger):
+		if n.beganBeside(stranger) {
+			n.strange.Do(func() { n.fatal(n.besideOf(stranger)) })
+		}
+	case errors.As(err, &older):
+		n.strange.Do(func() { n.fatal(n.past.Load().refuse(older.lacks, older.who)) })
 	case errors.Is(err, ErrOtherFolder):
 		n.strange.Do(func() { n.fatal(err) })
 	case errors.Is(err, errOutsider):
@@ -271,7 +355,7 @@ func (n *Node) acceptLinks() {
 func (n *Node) serve(k callKind, shard uint16, payload []byte, answer func([]byte)) {
 	if k == callClock {
 		ms := uint64(n.config.Now().UnixMilli())
-		answer(binary.LittleEndian.AppendUint64(nil, ms))
+		answer(n.appendMarks(binary.LittleEndian.AppendUint64(nil, ms)))
 		return
 	}
 	select {
@@ -299,6 +383,31 @@ func (n *Node) serve(k callKind, shard uint16, payload []byte, answer func([]byt
 	default:
 		answer(nil)
 	}
+}
+
+// appendMarks adds what this node has promised by now: the number of its start, as 16 hex digits,
+// and the marks of its groups.
+func (n *Node) appendMarks(answer []byte) []byte {
+	select {
+	case <-n.opened:
+	default:
+		return answer
+	}
+	answer = append(answer, n.past.Load().claimed.Starts.newest()...)
+	for _, g := range n.groups {
+		answer = g.mark().append(answer)
+	}
+	return answer
+}
+
+// hearMarks takes in what a member has promised by now.
+func (n *Node) hearMarks(from string, said []byte) {
+	p := n.past.Load()
+	if p == nil || len(said) != 2*startBytes+2*markBytes {
+		return
+	}
+	start, said := string(said[:2*startBytes]), said[2*startBytes:]
+	p.hear(from, start, [2]mark{parseMark(said), parseMark(said[markBytes:])})
 }
 
 // The answer to callSegment begins with one of these.
@@ -438,6 +547,9 @@ func (n *Node) Close() error {
 			if s != nil {
 				errs = append(errs, s.Close())
 			}
+		}
+		if p := n.past.Load(); p != nil {
+			errs = append(errs, p.close())
 		}
 		n.err = errors.Join(errs...)
 	})

@@ -53,6 +53,7 @@ type port struct {
 	network  Network
 	listener net.Listener
 	tls      *tls.Config
+	node     string
 	identity []byte // of the cluster; empty where it has none
 	log      *slog.Logger
 	door     door
@@ -79,7 +80,7 @@ func openPort(c *Config, d door) (*port, error) {
 		return nil, errors.Join(err, l.Close())
 	}
 	p := &port{
-		network: c.Network, listener: l, tls: c.TLS, identity: identity, log: c.Log,
+		network: c.Network, listener: l, tls: c.TLS, node: c.NodeID, identity: identity, log: c.Log,
 		door: d, detours: c.Dial,
 		streams: map[byte]chan net.Conn{
 			streamRaftBilling: make(chan net.Conn), streamRaftWorkspace: make(chan net.Conn),
@@ -137,6 +138,9 @@ func (p *port) greet(conn *portConn) {
 		conn.secure(secure)
 	}
 	first, err := p.readGreeting(conn)
+	if errors.Is(err, errStranger) {
+		err = errors.Join(err, p.turnAway(conn))
+	}
 	if err != nil {
 		p.discard(conn, err)
 		return
@@ -179,6 +183,20 @@ func (p *port) readGreeting(conn net.Conn) (stream byte, err error) {
 		return 0, errStranger
 	}
 	return first[0], nil
+}
+
+// turnAway tells a node of another cluster that this one exists. Without that answer a node with an
+// empty folder could not tell a stranger's refusal from an address where nothing runs, and would
+// begin a second cluster. The greeting is read first: a connection that is closed with unread bytes
+// is reset, and a reset can overtake the answer.
+func (p *port) turnAway(conn net.Conn) error {
+	if _, err := takeGreeting(conn); err != nil {
+		return err
+	}
+	return sendGreeting(conn, greeting{
+		Node: p.node, Cluster: hex.EncodeToString(p.identity), Refused: refusedStranger,
+		Why: errStranger.Error(),
+	})
 }
 
 // hello is what readGreeting reads.

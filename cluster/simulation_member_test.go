@@ -54,6 +54,7 @@ func (s *simulation) goOnReplacing(within time.Duration) bool {
 		require.NoError(s.nodes.t, os.RemoveAll(filepath.Join(s.dir, id)))
 		s.disks[id], s.joins[id], s.gone = faultfs.New(), true, true
 		s.forget(id)
+		delete(s.copies, id)
 	}
 	if s.group(id) == nil {
 		s.turnOn(id)

@@ -84,6 +84,7 @@ type simulation struct {
 	// folder is empty by now.
 	replaced string
 	gone     bool
+	copies   map[string]*faultfs.Disk
 }
 
 // spending is what clients were told of the attempts to spend a key.
@@ -98,6 +99,7 @@ func simulate(t *testing.T, seed uint64) {
 		random: rand.New(rand.NewPCG(seed, 1)), disks: make(map[string]*faultfs.Disk),
 		stepped: make(map[string]time.Duration), robbed: make(map[string]bool),
 		spends: make(map[uint64]spending), seen: make(map[string]int),
+		copies: make(map[string]*faultfs.Disk),
 	}
 	for _, id := range three {
 		s.disks[id] = faultfs.New()
@@ -152,7 +154,10 @@ func (s *simulation) node() string { return three[s.random.IntN(len(three))] }
 // trouble does one harm.
 func (s *simulation) trouble() {
 	id := s.node()
-	switch s.random.IntN(13) {
+	if s.random.IntN(3) == 0 {
+		s.keepDisk(s.node())
+	}
+	switch s.random.IntN(15) {
 	case 0:
 		s.net.isolate(addressOf(id))
 	case 1:
@@ -182,6 +187,8 @@ func (s *simulation) trouble() {
 		s.replace(id)
 	case 12:
 		s.transfer(s.node(), id)
+	case 13, 14:
+		s.putBack(id)
 	}
 	if g := s.group(s.node()); g != nil && s.random.IntN(3) == 0 {
 		s.snapshot(g)

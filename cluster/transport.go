@@ -54,6 +54,15 @@ type transport struct {
 	voters atomic.Pointer[func() []raft.ServerID]
 	// followed is the leader that raft takes itself to have; nil as voters is.
 	followed atomic.Pointer[func() following]
+	// settled says that the others had their say on this folder; nil: there is nobody to ask.
+	settled atomic.Pointer[func() bool]
+	// heldUntil is how long appends wait for that; of the goroutine that looks at requests.
+	heldUntil time.Time
+	// overheard is what the others have promised, by their messages.
+	overheard overheard
+	// leaders is whom each term had; rival is told of a second one.
+	leaders leaders
+	rival   atomic.Pointer[func(term uint64, first, second raft.ServerID)]
 	// stands says that this node may ask for votes.
 	stands func() bool
 
@@ -96,6 +105,7 @@ func (t *transport) AppendEntries(
 	id raft.ServerID, to raft.ServerAddress,
 	req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse,
 ) error {
+	t.lead(req.Term, t.self)
 	beat := isBeat(req)
 	if !beat {
 		if waited, err := t.reach.await(id); err != nil {
@@ -118,6 +128,7 @@ func (t *transport) AppendEntries(
 	case resp.Term > req.Term:
 		t.lease.end(req.Term)
 	case resp.Success && resp.Term == req.Term:
+		t.overheard.noteAppend(id, req, req.LeaderCommitIndex)
 		if !beat {
 			t.matched.note(req.Term, id, req.PrevLogEntry+uint64(len(req.Entries)))
 		}
@@ -193,7 +204,11 @@ func (t *transport) RequestVote(
 	if !t.stands() {
 		return errClock
 	}
-	return t.rawTransport.RequestVote(id, to, req, resp)
+	err := t.rawTransport.RequestVote(id, to, req, resp)
+	if err == nil && resp.Granted {
+		t.overheard.note(id, mark{Term: req.Term, Vote: voteFor(req.Addr)})
+	}
+	return err
 }
 
 // RequestPreVote is refused while this node's clock is off.
@@ -248,6 +263,9 @@ func (t *transport) relay() {
 
 // inspect looks at a request of another node; false when it was answered here.
 func (t *transport) inspect(rpc *raft.RPC) bool {
+	if !t.meetLeader(rpc) {
+		return false
+	}
 	switch req := rpc.Command.(type) {
 	case *raft.TimeoutNowRequest:
 		if t.stands() && t.handed.accept(t.self) {
@@ -256,7 +274,7 @@ func (t *transport) inspect(rpc *raft.RPC) bool {
 		rpc.Respond(&raft.TimeoutNowResponse{RPCHeader: header()}, errTransfer)
 		return false
 	case *raft.RequestPreVoteRequest:
-		if time.Now().Before(t.quietUntil) {
+		if t.quiet() {
 			resp := &raft.RequestPreVoteResponse{RPCHeader: header(), Term: req.Term}
 			rpc.Respond(resp, errQuiet)
 			return false
@@ -266,10 +284,13 @@ func (t *transport) inspect(rpc *raft.RPC) bool {
 		own.Addr = t.freeFor(own.Addr)
 		rpc.Command = &own
 	case *raft.RequestVoteRequest:
-		if time.Now().Before(t.quietUntil) {
+		if t.quiet() {
 			rpc.Respond(&raft.RequestVoteResponse{RPCHeader: header(), Term: req.Term}, errQuiet)
 			return false
 		}
+		t.overheard.note(raft.ServerID(req.ID), mark{
+			Term: req.Term, LastTerm: req.LastLogTerm, Last: req.LastLogIndex,
+		})
 		own := *req
 		own.ID = t.voterFor(req.ID)
 		_, free := t.released()

@@ -99,7 +99,7 @@ func TestVoteOutlivesAnyDamageToOneCopy(t *testing.T) {
 	}
 	for _, damage := range []func([]byte) []byte{
 		func([]byte) []byte { return nil },
-		func(b []byte) []byte { return b[:voteHeadBytes] },
+		func(b []byte) []byte { return b[:twinHeadBytes] },
 		func(b []byte) []byte { return make([]byte, len(b)) },
 		func(b []byte) []byte { b[9] ^= 1; b[voteCopyBytes+30] ^= 4; return b },
 	} {

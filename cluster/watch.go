@@ -104,9 +104,22 @@ func (w *watchedLog) GetLog(index uint64, l *raft.Log) error {
 	return err
 }
 
-// DeleteRange deletes entries; a log that cannot is damaged, and ends the process.
+// DeleteRange deletes entries; a log that cannot is damaged, and ends the process. So does a leader
+// that has other entries than those that are committed here: what was acknowledged is about to be
+// lost, since somebody forgot a promise, and this folder is where it still is.
 func (w *watchedLog) DeleteRange(low, high uint64) error {
-	err := w.LogStore.DeleteRange(low, high)
+	first, err := w.FirstIndex()
+	if err != nil {
+		return err
+	}
+	if sure := max(w.group.carriedOut.Load(), w.group.before); low > first && low <= sure {
+		err := fmt.Errorf("%w: group %s: entries %d to %d are committed here, and the leader has others "+
+			"in their place; nothing was deleted: keep this folder", ErrContradiction, w.group.name, low,
+			min(sure, high))
+		w.group.halt(err)
+		return err
+	}
+	err = w.LogStore.DeleteRange(low, high)
 	if err != nil {
 		w.group.halt(fmt.Errorf("cluster: group %s: delete entries: %w", w.group.name, err))
 	}

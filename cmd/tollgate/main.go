@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"tollgate/cluster"
 	"tollgate/server/provider/runner"
 )
 
@@ -63,9 +64,9 @@ func main() {
 type ended int
 
 // run carries out one command line and returns the exit code: 0 done, 1 failed, 2 no such command
-// or flag, 5 two things differ, 6 and 7 doctor found something, 6 a member is down. A node that
-// must end at once ends the process itself, with cluster.ExitCode. What a command is asked for goes
-// to out.
+// or flag, 3 a data folder cannot be used as it is, 5 two things differ, 6 and 7 doctor found
+// something, 6 a member is down. A node that must end at once ends the process itself, with
+// cluster.ExitCode. What a command is asked for goes to out.
 func run(args []string, out io.Writer) (code int) {
 	defer func() {
 		switch r := recover().(type) {
@@ -107,8 +108,12 @@ func run(args []string, out io.Writer) (code int) {
 	if err = command.Run(); err == nil {
 		return 0
 	}
-	fmt.Fprintln(os.Stderr, "tollgate:", err)
+	if !errors.As(err, new(loggedError)) {
+		fmt.Fprintln(os.Stderr, "tollgate:", err)
+	}
 	switch {
+	case cluster.RefusesFolder(err):
+		return cluster.ExitFatal
 	case errors.Is(err, errDiffers), errors.Is(err, errCatalogDiffers):
 		return exitDiffers
 	case errors.Is(err, errWarns), errors.Is(err, errDown):

@@ -49,20 +49,36 @@ func (c *serveCommand) Run(ctx context.Context) error {
 		return nil
 	}
 	settings, err := c.settings()
-	if err != nil {
-		return err
-	}
 	log := newLog(settings)
+	if err != nil && settings.Log.Format == "json" {
+		return logged(log, err)
+	}
+	if err != nil {
+		return err // of several lines, one for each setting
+	}
 	slog.SetDefault(log)
 	settings.LimitMemory()
 	unlock, err := devdata.Lock(devdata.NodeLock(settings.Data), false)
 	if errors.Is(err, devdata.ErrLocked) {
-		return fmt.Errorf("%s is in use: another node runs there", settings.Data)
+		err = fmt.Errorf("%s is in use: another node runs there", settings.Data)
 	}
 	if err != nil {
-		return err
+		return logged(log, err)
 	}
-	return errors.Join(serve(ctx, settings, log), unlock())
+	if err = errors.Join(serve(ctx, settings, log), unlock()); err != nil {
+		return logged(log, err)
+	}
+	return nil
+}
+
+// loggedError is an error that is the last line of the log already, in the log's own format.
+type loggedError struct{ error }
+
+func (e loggedError) Unwrap() error { return e.error }
+
+func logged(log *slog.Logger, err error) error {
+	log.Error("this process ends", "error", err)
+	return loggedError{err}
 }
 
 // serve runs a node whose folder is ours.

@@ -87,16 +87,25 @@ func (d *development) closePeriod(days int) {
 func (d *development) wipe() {
 	d.t.Helper()
 	for _, node := range d.Nodes {
-		dir := d.folder.NodeFolder(node.ID)
-		found, err := os.ReadDir(dir)
-		require.NoError(d.t, err)
-		for _, f := range found {
-			if f.Name() != "config.yaml" {
-				require.NoError(d.t, os.RemoveAll(filepath.Join(dir, f.Name())))
-			}
+		d.wipeNode(node.ID)
+	}
+}
+
+// wipeNode empties a node's folder, its configuration excepted.
+func (d *development) wipeNode(id string) {
+	d.t.Helper()
+	dir := d.folder.NodeFolder(id)
+	found, err := os.ReadDir(dir)
+	require.NoError(d.t, err)
+	for _, f := range found {
+		if f.Name() != "config.yaml" {
+			require.NoError(d.t, os.RemoveAll(filepath.Join(dir, f.Name())))
 		}
 	}
 }
+
+// clusterLine is how a restore names the identity of the new cluster.
+var clusterLine = regexp.MustCompile(`Cluster ([0-9a-f]{32}):`)
 
 // restoreNodes restores every node from a backup as an operator does.
 func (d *development) restoreNodes(file string) {
@@ -109,7 +118,7 @@ func (d *development) restoreNodes(file string) {
 		}
 		printed, err := d.tollgate(args...)
 		require.NoError(d.t, err, printed)
-		found := regexp.MustCompile(`Cluster ([0-9a-f]{32}):`).FindStringSubmatch(printed)
+		found := clusterLine.FindStringSubmatch(printed)
 		require.Len(d.t, found, 2, printed)
 		identity = found[1]
 		_, err = d.tollgate(args...)

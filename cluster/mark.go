@@ -1,0 +1,186 @@
+package cluster
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"sync"
+
+	"github.com/hashicorp/raft"
+)
+
+// mark is what a node has promised in one group: nothing of it is taken back, by a crash neither.
+type mark struct {
+	Term uint64 `json:"term,omitempty"`
+	// Vote stands for whom it has voted for in that term; 0: for nobody.
+	Vote uint64 `json:"vote,omitempty"`
+	// LastTerm and Last are the last entry of its log, or of its snapshot. LastTerm is 0 where it is
+	// not known.
+	LastTerm uint64 `json:"lastTerm,omitempty"`
+	Last     uint64 `json:"last,omitempty"`
+	// Committed is how far it knows the log to be committed.
+	Committed uint64 `json:"committed,omitempty"`
+}
+
+// missingIn says what of a mark a folder lacks that is said to hold another; "" when nothing. A log
+// may become shorter: a new leader takes back what was not committed. But no committed entry goes,
+// and none of the present term's leader, which itself never takes one back.
+func (m mark) missingIn(said mark) string {
+	switch {
+	case said.Term < m.Term:
+		return fmt.Sprintf("term %d, and has term %d", m.Term, said.Term)
+	case said.Last < m.Committed:
+		return fmt.Sprintf("entries up to %d, which are committed, and has entries up to %d",
+			m.Committed, said.Last)
+	case said.Term > m.Term:
+		return ""
+	case m.Vote != 0 && said.Vote != m.Vote:
+		return fmt.Sprintf("its vote in term %d", m.Term)
+	case m.LastTerm == m.Term && (said.LastTerm < m.LastTerm || said.Last < m.Last):
+		return fmt.Sprintf("entries up to %d, which it acknowledged in term %d, and has entries up to "+
+			"%d", m.Last, m.Term, said.Last)
+	}
+	return ""
+}
+
+// and is what is known when both were promised by one process, in whatever order they were heard.
+func (m mark) and(other mark) mark {
+	if other.Term < m.Term {
+		m, other = other, m
+	}
+	committed := max(m.Committed, other.Committed)
+	if other.Term == m.Term {
+		if other.Vote == 0 {
+			other.Vote = m.Vote
+		}
+		if m.LastTerm > other.LastTerm || m.LastTerm == other.LastTerm && m.Last > other.Last {
+			other.LastTerm, other.Last = m.LastTerm, m.Last
+		}
+	}
+	other.Committed = committed
+	return other
+}
+
+// markBytes is the length of a mark on the wire.
+const markBytes = 5 * 8
+
+func (m mark) append(b []byte) []byte {
+	for _, n := range []uint64{m.Term, m.Vote, m.LastTerm, m.Last, m.Committed} {
+		b = binary.LittleEndian.AppendUint64(b, n)
+	}
+	return b
+}
+
+func parseMark(b []byte) (m mark) {
+	for i, n := range []*uint64{&m.Term, &m.Vote, &m.LastTerm, &m.Last, &m.Committed} {
+		*n = binary.LittleEndian.Uint64(b[8*i:])
+	}
+	return m
+}
+
+// voteFor stands for a candidate in a mark.
+func voteFor(candidate []byte) uint64 {
+	h := fnv.New64a()
+	h.Write(candidate) // never fails
+	return h.Sum64() | 1
+}
+
+var (
+	voteTermKey = []byte("LastVoteTerm")
+	voteCandKey = []byte("LastVoteCand")
+)
+
+// opened is what a group's files hold before raft runs on them.
+func (s *stores) opened() (mark, error) {
+	m := *s.vote.told.Load()
+	newest, err := s.newestSnapshot()
+	if err != nil {
+		return m, err
+	}
+	m.LastTerm, m.Last = newest.Term, newest.Index
+	last, err := s.log.LastIndex()
+	if err != nil {
+		return m, err
+	}
+	if last > m.Last {
+		var l raft.Log
+		if err := s.log.GetLog(last, &l); err != nil {
+			return m, err
+		}
+		m.LastTerm, m.Last = l.Term, last
+	}
+	if m.Last == 0 && m.Term <= firstTerm {
+		m.Term = 0 // a beginning that was interrupted, which begun takes back
+	}
+	return m, nil
+}
+
+// mark is what this node has promised in the group by now. All of it is on disk: raft changes what
+// is read here when it is.
+func (g *Group) mark() mark {
+	m := *g.promised.Load()
+	applied := g.raft.AppliedIndex()
+	last, err := g.store.LastIndex()
+	var l raft.Log
+	switch {
+	case err != nil:
+		return m
+	case last < applied:
+		m.Last = applied // of a snapshot, and there is no log behind it
+	default:
+		if err := g.store.LogStore.GetLog(last, &l); err == nil {
+			m.LastTerm = l.Term
+		} else if !errors.Is(err, raft.ErrLogNotFound) {
+			return m
+		}
+		m.Last = last
+	}
+	m.Committed = min(g.raft.CommitIndex(), m.Last)
+	return m
+}
+
+// overheard is what the messages of other nodes say of what these have promised: who sends entries
+// has them, who asks for votes has begun that term, who has answered has stored what it answers.
+// They are known at once, where marks come once a second.
+type overheard struct {
+	mu sync.Mutex
+	of map[raft.ServerID]mark
+}
+
+func (p *overheard) note(node raft.ServerID, m mark) {
+	if node == "" {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of == nil {
+		p.of = make(map[raft.ServerID]mark)
+	}
+	p.of[node] = p.of[node].and(m)
+}
+
+// take returns what was noted since it was called last.
+func (p *overheard) take() map[raft.ServerID]mark {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	taken := p.of
+	p.of = nil
+	return taken
+}
+
+// noteAppend notes what is known of both ends of an append that carries entries. Of the end that
+// answers, committed is what this leader knows to be.
+func (p *overheard) noteAppend(
+	node raft.ServerID, req *raft.AppendEntriesRequest, committed uint64,
+) {
+	n := len(req.Entries)
+	if n == 0 {
+		p.note(node, mark{Term: req.Term})
+		return
+	}
+	last := req.Entries[n-1]
+	p.note(node, mark{
+		Term: req.Term, LastTerm: last.Term, Last: last.Index, Committed: min(committed, last.Index),
+	})
+}

@@ -1,0 +1,376 @@
+package cluster
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"tollgate/wal"
+)
+
+// ErrPutBack says that a data folder is older than what its node has promised since: somebody put
+// an older copy in its place.
+var ErrPutBack = errors.New("cluster: this data folder is an older copy: its node has promised " +
+	"more since")
+
+// putBackError is ErrPutBack as another member found it.
+type putBackError struct{ who, lacks string }
+
+func (e *putBackError) Error() string {
+	return fmt.Sprintf("%s: it lacks %s, says %s", ErrPutBack, e.lacks, e.who)
+}
+
+func (e *putBackError) Is(target error) bool { return target == ErrPutBack }
+
+const (
+	pastName = "past"
+	// startBytes is the length of a start's number.
+	startBytes = 8
+	// maxStarts is how many of its own starts a folder keeps.
+	maxStarts = 64
+	// maxKnown is how many other members a folder keeps the past of.
+	maxKnown = 32
+	// pastEvery is how soon what was heard of others is on disk; a newer term is at once.
+	pastEvery = time.Second
+)
+
+// pastTwin is the file of what a node knows of its own starts, and of the others' promises. Its
+// content is a pastContent as JSON.
+var pastTwin = twinKind{
+	what: "starts and promises", magic: "TGPAST\x00\x01", copyBytes: 32 << 10,
+}
+
+// starts are the newest starts of a folder: random numbers, the newest last.
+type starts struct {
+	// Count is how many there were in all.
+	Count uint64   `json:"count"`
+	IDs   []string `json:"ids"`
+}
+
+func (s *starts) newest() string { return s.IDs[len(s.IDs)-1] }
+
+// add draws one more.
+func (s *starts) add() {
+	var id [startBytes]byte
+	rand.Read(id[:]) // never fails
+	s.Count++
+	s.IDs = append(slices.Clone(s.IDs), hex.EncodeToString(id[:]))
+	s.IDs = s.IDs[max(0, len(s.IDs)-maxStarts):]
+}
+
+// at is the start of a number, counted from 1; false when it is older than those that are kept.
+func (s *starts) at(number uint64) (id string, kept bool) {
+	behind := s.Count - number
+	if number > s.Count || behind >= uint64(len(s.IDs)) {
+		return "", false
+	}
+	return s.IDs[len(s.IDs)-1-int(behind)], true
+}
+
+// claim is what a node says of its folder: its starts, and what the folder held at the newest one.
+// A process says the same of both as long as it lives, so no claim is older than another of it.
+type claim struct {
+	Starts starts  `json:"starts"`
+	Opened [2]mark `json:"opened"`
+}
+
+// memberPast is what a node knows of another member, and of itself: its newest start, and what it
+// has promised since.
+type memberPast struct {
+	// Disk is the identity of the folder: one that is replaced has a past of its own.
+	Disk  string  `json:"disk"`
+	Count uint64  `json:"count"`
+	Start string  `json:"start"`
+	Marks [2]mark `json:"marks"`
+}
+
+// judge says what a folder lacks of what is known of it; "" when it lacks nothing. The marks are
+// only looked at when the start is a newer one: those of one process only grow.
+func judge(k memberPast, said claim) (lacks string) {
+	switch id, kept := said.Starts.at(k.Count); {
+	case k.Count > said.Starts.Count:
+		return fmt.Sprintf("start %d, and this folder was started %d times", k.Count,
+			said.Starts.Count)
+	case kept && id != k.Start:
+		return fmt.Sprintf("start %d (%s), and has another one in its place (%s)", k.Count, k.Start,
+			id)
+	case k.Count == said.Starts.Count:
+		return ""
+	}
+	for i, name := range groupNames {
+		if lacks = k.Marks[i].missingIn(said.Opened[i]); lacks != "" {
+			return "of group " + name + " " + lacks
+		}
+	}
+	return ""
+}
+
+// pastContent is what the file holds.
+type pastContent struct {
+	Starts starts `json:"starts"`
+	// Refused is why this folder was refused, for good: a later start would else be taken once
+	// those who know are away.
+	Refused string                `json:"refused,omitempty"`
+	Known   map[string]memberPast `json:"known"` // by the name of the member
+}
+
+// past keeps a node's own starts, and what the other members have promised. What it says was noted
+// is on disk.
+type past struct {
+	node, disk, dir string
+	raft            string // the node's address, for the words of a refusal
+	claimed         claim
+	fatal           func(error)
+	// members says who is a member; nil: not known yet.
+	members func() []string
+	// gather brings in what the others' messages say.
+	gather func()
+	// own is what this node has promised itself; nil as long as its groups do not run.
+	own func() [2]mark
+
+	mu      sync.Mutex
+	content pastContent
+	dirty   bool
+	urgent  chan struct{}
+
+	file   sync.Mutex // one write at a time; before mu
+	twin   *twin
+	failed error
+}
+
+// openPast opens a folder's file, or makes it, and begins one more start, which is on disk when it
+// returns. A folder that was refused before is refused again.
+func openPast(
+	fsys wal.FS, dir string, self Member, disk string, opened [2]mark, log *slog.Logger,
+) (*past, error) {
+	name := filepath.Join(dir, pastName)
+	p := &past{
+		node: self.ID, raft: self.Raft, disk: disk, dir: dir, urgent: make(chan struct{}, 1),
+	}
+	t, content, bad, err := pastTwin.open(fsys, name)
+	switch {
+	case errors.Is(err, errNoTwin):
+	case errors.Is(err, ErrDamaged):
+		return nil, fmt.Errorf("%w; nothing was changed; %s", err, wal.Rejoin)
+	case err != nil:
+		return nil, err
+	default:
+		if err := p.read(content, opened); err != nil {
+			return nil, errors.Join(err, t.close())
+		}
+		for i, why := range bad {
+			if why != nil {
+				log.Warn("one copy of starts and promises was bad; it is written again from the other",
+					"file", name, "copy", i, "reason", why)
+			}
+		}
+	}
+	if p.content.Known == nil {
+		p.content.Known = make(map[string]memberPast)
+	}
+	p.content.Starts.add()
+	p.claimed = claim{p.content.Starts, opened}
+	text, err := json.Marshal(p.content)
+	if err != nil {
+		return nil, fmt.Errorf("cluster: starts: %w", err)
+	}
+	if p.twin = t; t == nil {
+		p.twin, err = pastTwin.create(fsys, name, text)
+		return p, err
+	}
+	t.sequence++
+	if err = t.rewrite(text); err != nil {
+		return nil, errors.Join(fmt.Errorf("cluster: write starts: %w", err), t.close())
+	}
+	return p, nil
+}
+
+// read takes in the content of the file, and says why no node starts on it.
+func (p *past) read(content []byte, opened [2]mark) error {
+	if err := json.Unmarshal(content, &p.content); err != nil || len(p.content.Starts.IDs) == 0 {
+		return fmt.Errorf("%w: %s cannot be read; %s", ErrDamaged, filepath.Join(p.dir, pastName),
+			wal.Rejoin)
+	}
+	if why := p.content.Refused; why != "" {
+		return fmt.Errorf("%w: %s", ErrPutBack, why)
+	}
+	self, ok := p.content.Known[p.node]
+	if !ok || self.Disk != p.disk {
+		return nil
+	}
+	for i, name := range groupNames {
+		if lacks := self.Marks[i].missingIn(opened[i]); lacks != "" {
+			return fmt.Errorf("%w: %s", ErrPutBack, p.putBack("of group "+name+" "+lacks,
+				"its own file "+pastName+": files of different times were put together"))
+		}
+	}
+	return nil
+}
+
+// putBack are the words of a refusal, with the way out of it.
+func (p *past) putBack(lacks, who string) string {
+	return fmt.Sprintf("%s lacks %s, says %s; nothing was changed; put back the folder that the node "+
+		"ran with last; if that is lost, or refused too, run `tollgate cluster remove %s` on another "+
+		"node, move this folder away and keep it, start with `join: true` and without `members`, and "+
+		"run `tollgate cluster join %[4]s --raft %s`", p.dir, lacks, who, p.node, p.raft)
+}
+
+// admit judges what another member claims, and notes it, durably. Why it is refused is returned; an
+// error says that the disk did not take the note.
+func (p *past) admit(node, disk string, said claim) (lacks string, err error) {
+	if len(said.Starts.IDs) == 0 {
+		return "", nil // a folder that has not begun
+	}
+	p.mu.Lock()
+	k, ok := p.content.Known[node]
+	ok = ok && k.Disk == disk
+	if ok {
+		if lacks = judge(k, said); lacks != "" || k.Count >= said.Starts.Count {
+			p.mu.Unlock()
+			return lacks, nil
+		}
+	} else if k = (memberPast{Disk: disk}); len(p.content.Known) >= maxKnown {
+		p.mu.Unlock()
+		return "", nil
+	}
+	k.Count, k.Start = said.Starts.Count, said.Starts.newest()
+	for i := range k.Marks {
+		k.Marks[i] = k.Marks[i].and(said.Opened[i])
+	}
+	p.content.Known[node] = k
+	p.dirty = true
+	p.mu.Unlock()
+	return "", p.save()
+}
+
+// hear notes what a member says that it has promised by now, in the start that it names.
+func (p *past) hear(node, start string, said [2]mark) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k, ok := p.content.Known[node]
+	if !ok || k.Start != start {
+		return
+	}
+	before := k.Marks
+	for i := range said {
+		k.Marks[i] = k.Marks[i].and(said[i])
+	}
+	if k.Marks == before {
+		return
+	}
+	p.content.Known[node] = k
+	p.dirty = true
+	if k.Marks[0].Term > before[0].Term || k.Marks[1].Term > before[1].Term {
+		select {
+		case p.urgent <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// learn notes what a member is known to have promised in a group, whatever its start.
+func (p *past) learn(node string, group int, m mark) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k, ok := p.content.Known[node]
+	if !ok {
+		return
+	}
+	before := k.Marks[group]
+	if k.Marks[group] = before.and(m); k.Marks[group] != before {
+		p.content.Known[node] = k
+		p.dirty = true
+	}
+}
+
+// committed is how far this node knew a group to be committed, before this start.
+func (p *past) committed(group uint16) uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.content.Known[p.node].Marks[group].Committed
+}
+
+// keep writes what was heard, until closing is closed.
+func (p *past) keep(closing <-chan struct{}) {
+	tick := time.NewTicker(pastEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			p.gather()
+			p.noteOwn()
+		case <-p.urgent:
+		case <-closing:
+			return
+		}
+		if err := p.save(); err != nil {
+			p.fatal(err)
+			return
+		}
+	}
+}
+
+// noteOwn notes what this node has promised itself, and forgets who is no member any more.
+func (p *past) noteOwn() {
+	own, members := p.own(), p.members()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := memberPast{p.disk, p.claimed.Starts.Count, p.claimed.Starts.newest(), own}
+	for i, before := range p.content.Known[p.node].Marks {
+		k.Marks[i].Committed = max(k.Marks[i].Committed, before.Committed)
+	}
+	if p.content.Known[p.node] != k {
+		p.content.Known[p.node] = k
+		p.dirty = true
+	}
+	maps.DeleteFunc(p.content.Known, func(node string, _ memberPast) bool {
+		return node != p.node && !slices.Contains(members, node)
+	})
+}
+
+// save writes what has changed.
+func (p *past) save() error {
+	p.file.Lock()
+	defer p.file.Unlock()
+	if p.failed != nil {
+		return p.failed
+	}
+	p.mu.Lock()
+	if !p.dirty {
+		p.mu.Unlock()
+		return nil
+	}
+	p.dirty = false
+	text, err := json.Marshal(p.content)
+	p.mu.Unlock()
+	if err == nil {
+		err = p.twin.replace(text)
+	}
+	if err != nil {
+		p.failed = fmt.Errorf("cluster: write starts and promises: %w", err)
+	}
+	return p.failed
+}
+
+// refuse notes that this folder was refused, and returns the error with which the process ends.
+func (p *past) refuse(lacks, who string) error {
+	why := p.putBack(lacks, who)
+	p.mu.Lock()
+	p.content.Refused, p.dirty = why, true
+	p.mu.Unlock()
+	return errors.Join(fmt.Errorf("%w: %s", ErrPutBack, why), p.save())
+}
+
+func (p *past) close() error {
+	p.file.Lock()
+	defer p.file.Unlock()
+	return p.twin.close()
+}
