@@ -11,7 +11,7 @@ import (
 func (g *workspaceGenerator) agents() engine.Record {
 	c := &workspace.SetAgents{}
 	if g.pick("agents", "nop", "nop", "nop", "none") == "nop" {
-		c.Agents = []string{"nop nop 1"}
+		c.Agents = []string{"clever exec 1"}
 	}
 	return record(workspace.KindSetAgents, c)
 }
@@ -61,7 +61,7 @@ func (g *workspaceGenerator) regular() []engine.Record {
 	g.pauses = []int64{0, 3_600_000, 130_000, 700_000}
 	return []engine.Record{
 		agreed(engine.Version),
-		record(workspace.KindSetAgents, &workspace.SetAgents{Agents: []string{"nop nop 1"}}),
+		record(workspace.KindSetAgents, &workspace.SetAgents{Agents: []string{"clever exec 1"}}),
 		record(workspace.KindScheduleFlow, &workspace.ScheduleFlow{
 			Workspace: row, Flow: ID("flow " + flow), EveryHours: 1,
 		}),

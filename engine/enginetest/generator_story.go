@@ -46,7 +46,7 @@ func (g *workspaceGenerator) carriedTo(row uint32, flow string, id [16]byte,
 	return []engine.Record{
 		record(workspace.KindStartRun, &workspace.StartRun{
 			Workspace: row, Flow: ID("flow " + flow), ID: id, Key: g.id("request"), FlowVersion: 1,
-			Cents: 500, Credits: g.credits, Agent: "nop nop 1",
+			Cents: 500, Credits: g.credits, Agent: "clever exec 1",
 		}),
 		g.work(),
 		record(workspace.KindFinishRun, &workspace.FinishRun{

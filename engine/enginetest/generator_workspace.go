@@ -172,7 +172,7 @@ func (g *workspaceGenerator) start() engine.Record {
 		FlowVersion: uint32(rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(g.t, "version")),
 		Cents:       500,
 		Credits:     rapid.SampledFrom([]uint32{g.credits, g.credits, 0, 2}).Draw(g.t, "quoted"),
-		Agent:       "nop nop 1",
+		Agent:       "clever exec 1",
 	})
 }
 
@@ -224,7 +224,7 @@ func (g *workspaceGenerator) lifecycle() engine.Record {
 		})
 	case "resume":
 		return record(workspace.KindResumeRun, &workspace.ResumeRun{
-			Workspace: row, ID: g.runOf(row, "run"), Agent: "nop nop 1", Answer: []byte{3},
+			Workspace: row, ID: g.runOf(row, "run"), Agent: "clever exec 1", Answer: []byte{3},
 		})
 	case "request":
 		return record(workspace.KindRequestRun, &workspace.RequestRun{

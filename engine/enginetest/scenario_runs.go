@@ -15,7 +15,7 @@ func (s *workspaceScenario) start(l *line) string {
 		Workspace: s.row(name), Flow: s.flowID(l), ID: ID("run " + l.word(1)),
 		Body:        ID("body " + l.value("body", "")),
 		FlowVersion: uint32(l.number("version", 1)), Cents: uint32(l.number("cents", int64(p.RunCents))),
-		Credits: uint32(l.number("credits", int64(p.CreditsRun))), Agent: "nop nop 1",
+		Credits: uint32(l.number("credits", int64(p.CreditsRun))), Agent: "clever exec 1",
 	}
 	if key := l.value("key", ""); key != "" {
 		c.Key = ID("request " + name + " " + key)
@@ -50,7 +50,7 @@ func (s *workspaceScenario) cancel(l *line) string {
 
 func (s *workspaceScenario) resume(l *line) string {
 	return s.outcome(s.do(workspace.KindResumeRun, &workspace.ResumeRun{
-		Workspace: s.row(l.word(0)), ID: ID("run " + l.word(1)), Agent: l.value("agent", "nop nop 1"),
+		Workspace: s.row(l.word(0)), ID: ID("run " + l.word(1)), Agent: l.value("agent", "clever exec 1"),
 		Answer: []byte(l.value("answer", "")),
 	}))
 }

@@ -10,7 +10,7 @@ import (
 func (s *workspaceScenario) agents(l *line) string {
 	c := &workspace.SetAgents{}
 	for i := 0; l.word(i) != ""; i++ {
-		c.Agents = append(c.Agents, l.word(i)+" nop 1")
+		c.Agents = append(c.Agents, l.word(i)+" exec 1")
 	}
 	return s.outcome(s.do(workspace.KindSetAgents, c))
 }

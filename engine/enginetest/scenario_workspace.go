@@ -249,7 +249,7 @@ func (s *workspaceScenario) confirm(l *line) string {
 
 var called = map[string]workspace.Called{
 	"unknown": workspace.CalledUnknown, "refused": workspace.CalledRefused,
-	"accepted": workspace.CalledAccepted,
+	"accepted": workspace.CalledAccepted, "unclear": workspace.CalledUnclear,
 }
 
 func (s *workspaceScenario) preflight(l *line) string {

@@ -102,6 +102,7 @@ func (c *RenewLink) apply(t *turn) engine.Outcome {
 	case p.Link == c.Link:
 		return engine.OutcomeDone
 	case !c.Person && p.Links >= MaxLinks:
+		t.answer(&RetryReply{ResetsAt: p.Due, Limit: MaxLinks})
 		return engine.OutcomeLinkLimit
 	}
 	p := t.purchases.Write(row)

@@ -49,7 +49,13 @@ const (
 	CalledUnknown  Called = 0 // not made, or no answer that says anything
 	CalledRefused  Called = 1
 	CalledAccepted Called = 2
+	// CalledUnclear: another answer than the right one, which counts as a refusal only where the real
+	// key gets the right one.
+	CalledUnclear Called = 3
 )
+
+// shut says that who was answered so did not get in.
+func (c Called) shut() bool { return c == CalledRefused || c == CalledUnclear }
 
 // WatchState is whether a flow passes.
 type WatchState uint8
@@ -399,8 +405,7 @@ func (s *state) unready(f *flow, d *FlowDocument, agent bool) Unready {
 		return UnreadyNoAgent
 	case !f.Verified:
 		return UnreadyVerificationMissing
-	case f.WithCredential && (f.Preflight != f.Version || f.NoKey != CalledRefused ||
-		f.WrongKey != CalledRefused):
+	case f.WithCredential && (f.Preflight != f.Version || !f.NoKey.shut() || !f.WrongKey.shut()):
 		return UnreadyVerificationOpen
 	case !s.enters(f, d):
 		return UnreadyTestAccessMissing

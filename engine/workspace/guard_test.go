@@ -78,7 +78,7 @@ func (b *bench) begin(name string) (run [16]byte) {
 	run = enginetest.ID("run " + name)
 	f, _ := b.m.Flow(1, flowOne)
 	b.done(workspace.KindStartRun, &workspace.StartRun{
-		Workspace: 1, Flow: flowOne, ID: run, FlowVersion: f.Version, Cents: 500, Agent: "nop nop 1",
+		Workspace: 1, Flow: flowOne, ID: run, FlowVersion: f.Version, Cents: 500, Agent: "clever exec 1",
 	})
 	b.done(workspace.KindClaimRun, &workspace.ClaimRun{Worker: "n1", LeaseMS: 60_000})
 	return run
@@ -158,7 +158,7 @@ func TestWhatGoesWithARun(t *testing.T) {
 			Run: run, Token: 1, Question: secrets[0], Checkpoint: []byte(secrets[1]),
 		})
 		b.done(workspace.KindResumeRun, &workspace.ResumeRun{
-			Workspace: 1, ID: run, Agent: "nop nop 1", Answer: []byte(secrets[2]),
+			Workspace: 1, ID: run, Agent: "clever exec 1", Answer: []byte(secrets[2]),
 		})
 		require.Equal(t, secrets, held(b), name)
 		var claimed workspace.ClaimedRun
@@ -199,9 +199,9 @@ func TestAFullQueueTakesNobodyBack(t *testing.T) {
 	other := enginetest.ID("flow two")
 	b.done(workspace.KindSaveFlow, &workspace.SaveFlow{Workspace: 1, ID: other, Document: document()})
 	b.done(workspace.KindStartRun, &workspace.StartRun{
-		Workspace: 1, Flow: other, ID: enginetest.ID("run b"), FlowVersion: 1, Cents: 500, Agent: "nop nop 1",
+		Workspace: 1, Flow: other, ID: enginetest.ID("run b"), FlowVersion: 1, Cents: 500, Agent: "clever exec 1",
 	})
-	resume := &workspace.ResumeRun{Workspace: 1, ID: run, Agent: "nop nop 1"}
+	resume := &workspace.ResumeRun{Workspace: 1, ID: run, Agent: "clever exec 1"}
 	b.refused(engine.OutcomeRunnerBusy, workspace.KindResumeRun, resume)
 	require.Equal(t, workspace.RunWaiting, b.run(run).Status)
 	b.done(workspace.KindClaimRun, &workspace.ClaimRun{Worker: "n1", LeaseMS: 60_000})
@@ -235,7 +235,7 @@ func TestCreditsAreEnoughOrNot(t *testing.T) {
 		})
 		r := b.log.Do(workspace.KindStartRun, &workspace.StartRun{
 			Workspace: 1, Flow: flowOne, ID: enginetest.ID("run"), FlowVersion: 1, Cents: 500, Credits: 7,
-			Agent: "nop nop 1",
+			Agent: "clever exec 1",
 		})
 		require.Equal(t, want, r.Outcome, "%d are missing", missing)
 		if want == engine.OutcomeDone {

@@ -120,7 +120,10 @@ func (s *state) freeLeft(stamp int64) uint32 {
 
 // choose says what would pay for a run of a workspace whose ledger has been rolled; credits come
 // first. It changes nothing.
-func (t *turn) choose(w *workspace) (ChargeKind, engine.Outcome) {
+func (t *turn) choose(w *workspace, agent string) (ChargeKind, engine.Outcome) {
+	if Idle(agent) {
+		return ChargeNone, engine.OutcomeDone
+	}
 	l := &w.Ledger
 	if need := uint64(t.policy.CreditsRun); need > l.CreditsLeft {
 		t.answer(&CreditsReply{Required: need, Balance: l.CreditsLeft})
@@ -140,8 +143,11 @@ func (t *turn) choose(w *workspace) (ChargeKind, engine.Outcome) {
 	return ChargeNone, engine.OutcomePaymentRequired
 }
 
-// reserve takes a run's charge from the ledger.
+// reserve takes a run's charge from the ledger, where it has one.
 func (t *turn) reserve(w *workspace, r *run, kind ChargeKind) {
+	if kind == ChargeNone {
+		return
+	}
 	l := &w.Ledger
 	r.Charge, r.ChargeState, r.Credits = kind, ChargeReserved, t.policy.CreditsRun
 	if kind == ChargeFree {

@@ -1,6 +1,8 @@
 package workspace
 
 import (
+	"strings"
+
 	"tollgate/engine"
 	"tollgate/engine/wire"
 )
@@ -67,6 +69,18 @@ func (c *SetPolicy) apply(t *turn) engine.Outcome {
 	}
 	t.fold(uint64(c.RunCents))
 	return engine.OutcomeDone
+}
+
+// Idle says that an agent, "name kind version", is the one that does nothing. A run of it never
+// costs anything.
+func Idle(agent string) bool { return strings.Contains(agent, " nop ") }
+
+// Price is what a run by an agent costs, in US cents and in credits.
+func (c *SetPolicy) Price(agent string) (cents, credits uint32) {
+	if Idle(agent) {
+		return 0, 0
+	}
+	return c.RunCents, c.CreditsRun
 }
 
 // Policy is what holds now.

@@ -298,13 +298,13 @@ func (t *turn) begin(w *workspace, r run, kind ChargeKind, key, body [16]byte) {
 // not confirmed lets the start go on to its payment where approving that confirms it.
 func (c *StartRun) check(t *turn, w *workspace, row uint32) (ChargeKind, engine.Outcome) {
 	f := t.flows.Read(row)
-	if c.FlowVersion != f.Version || c.Cents != t.policy.RunCents ||
-		c.Credits != t.policy.CreditsRun {
+	if cents, credits := t.policy.Price(c.Agent); c.FlowVersion != f.Version || c.Cents != cents ||
+		c.Credits != credits {
 		return 0, engine.OutcomeQuoteChanged
 	}
 	d := t.document(row)
 	reason := t.unready(f, &d, c.Agent != "")
-	kind, paid := t.choose(w)
+	kind, paid := t.choose(w, c.Agent)
 	if reason == UnreadySignupNotConfirmed && paid == engine.OutcomePaymentRequired &&
 		t.confirms(w, row) {
 		reason = UnreadyNot

@@ -318,7 +318,7 @@ func (t *turn) between(w *workspace, f *flow, d *FlowDocument, agent string) (
 	if reason := t.unready(f, d, agent != ""); reason != UnreadyNot {
 		return 0, Skip(reason)
 	}
-	kind, paid := t.choose(w)
+	kind, paid := t.choose(w, agent)
 	return kind, skipOf(t.admits(w, f, paid))
 }
 
@@ -333,11 +333,11 @@ func (t *turn) tellSkip(s *schedule, skip Skip) {
 }
 
 // PreflightAged says that a flow's verification is to be called before it is quoted, or a run of it
-// begins by itself: it never was in this version, what it answered is old, or was anything but a
-// refusal and not a moment ago.
+// begins by itself: it never was in this version, what it answered is old, or let somebody in, or
+// was no answer, and not a moment ago.
 func (v *FlowView) PreflightAged(now int64) bool {
 	life := int64(PreflightLifeMS)
-	if v.NoKey != CalledRefused || v.Credential != "" && v.WrongKey != CalledRefused {
+	if !v.NoKey.shut() || v.Credential != "" && !v.WrongKey.shut() {
 		life = PreflightDoubtMS
 	}
 	return v.VerificationURL != "" && (!v.Preflighted || now-v.PreflightAt >= life)

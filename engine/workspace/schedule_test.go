@@ -16,7 +16,7 @@ import (
 // scheduled is a bench whose flow has a schedule, and an agent that runs it.
 func scheduled(t *testing.T, hours uint32, change ...func(*workspace.SetPolicy)) *bench {
 	b := newBench(t, change...)
-	b.done(workspace.KindSetAgents, &workspace.SetAgents{Agents: []string{"nop nop 1", "other exec 2"}})
+	b.done(workspace.KindSetAgents, &workspace.SetAgents{Agents: []string{"clever exec 1", "other exec 2"}})
 	b.every(hours)
 	return b
 }
@@ -140,7 +140,7 @@ func TestSkipsAreToldOnce(t *testing.T) {
 		},
 		"run_limit_reached":    {settings(func(p *workspace.SetPolicy) { p.RunsPerDay = 0 }), mended},
 		"insufficient_credits": {settings(func(p *workspace.SetPolicy) { p.CreditsRun = 5 }), mended},
-		"no_agent":             {agents(), agents("nop nop 1")},
+		"no_agent":             {agents(), agents("clever exec 1")},
 		"flow_busy":            {func(b *bench) { b.waitForPerson() }, func(b *bench) { b.ends() }},
 		"test_access_missing": {
 			save(func(d *workspace.FlowDocument) { d.Access = "test_account" }),
@@ -211,7 +211,7 @@ func TestWhoRunsAScheduledFlow(t *testing.T) {
 		Workspace: 1, ID: flowOne, Replace: true, Document: d,
 	})
 	b.done(workspace.KindSetAgents, &workspace.SetAgents{
-		Agents: []string{"nop nop 1", "otherwise exec 1", "other exec 3"},
+		Agents: []string{"clever exec 1", "otherwise exec 1", "other exec 3"},
 	})
 	b.pass(time.Hour)
 	b.answered()
@@ -236,7 +236,7 @@ func TestWhoMayHaveASchedule(t *testing.T) {
 	}
 	none := func(*workspace.ScheduleFlow) {}
 	b.refused(engine.OutcomeScheduleUnavailable, workspace.KindScheduleFlow, save(none))
-	b.done(workspace.KindSetAgents, &workspace.SetAgents{Agents: []string{"nop nop 1"}})
+	b.done(workspace.KindSetAgents, &workspace.SetAgents{Agents: []string{"clever exec 1"}})
 	b.done(workspace.KindSignUp, &workspace.SignUp{
 		ID: enginetest.ID("free"), KeyID: enginetest.ID("k2"), KeyHash: [32]byte{3}, Label: "free",
 		ClaimHash: [32]byte{4}, Scopes: workspace.ScopesAll,

@@ -2,6 +2,7 @@ package inspect_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -82,4 +83,23 @@ func TestReadingHasATime(t *testing.T) {
 		require.Equal(t, document.Unknown, e.Verdict, e.Rule)
 	}
 	require.Equal(t, document.RequirementUnknown, d.Required.Value)
+}
+
+// TestLimitsAreSaidOnce: what holds of many addresses alike is one entry, and of one kind there are
+// not more than are listed.
+func TestLimitsAreSaidOnce(t *testing.T) {
+	var links strings.Builder
+	for i := range 250 {
+		fmt.Fprintf(&links, `<a href="https://other%d.example/openapi.json">OpenAPI</a>`, i)
+	}
+	d := inspected(t, parsed(t, linking(links.String())))
+	var said []string
+	for _, l := range d.Limits[3:] {
+		said = append(said, l.Code+": "+l.Reason)
+	}
+	require.Equal(t, []string{
+		"other_domains: 250 links were not followed: they leave the registrable domain.",
+		"description_unread: An API description that obs_2 is or names was not read: it is on another " +
+			"domain. (250 times)",
+	}, said)
 }

@@ -141,7 +141,7 @@ func (a *API) changeIssue(x *server.Exchange) {
 	}
 	b.used["note"] = true
 	note, _ := b.fields["note"].(string)
-	if !plain(note, 1, longestNote) {
+	if !plain(note, 1, longestNote) || !visible(note) {
 		b.fail(badField("invalid_note", "note"))
 	}
 	if refused := b.close(); refused != nil {

@@ -20,7 +20,8 @@ func (a *API) approvalRows() []server.Route {
 	shown := []server.Property{
 		server.Must("workspace", text), server.Must("claimed", server.BoolSchema),
 		server.Must("purchase", server.RefTo("Purchase")), server.May("flow", askingSchema()),
-		server.May("checkout_url", text),
+		server.May("checkout_url", text), server.Must("capCents", server.IntegerSchema),
+		server.Must("setsCap", server.BoolSchema),
 	}
 	return []server.Route{
 		row("GET", "/approve/{token}", "showApproval", "What an approval link asks its owner for", 0,
@@ -56,6 +57,7 @@ func (a *API) showApproval(x *server.Exchange) {
 	})
 }
 
+// answerApproval says what is approved: the monthly cap with it, which the first approval sets.
 func (a *API) answerApproval(x *server.Exchange, v *state.PurchaseView) {
 	account, _ := a.machine.Account(v.Workspace, a.now())
 	j := x.BeginBare()
@@ -65,6 +67,8 @@ func (a *API) answerApproval(x *server.Exchange, v *state.PurchaseView) {
 	j.Name("purchase")
 	a.writePurchase(j, v)
 	j.TextIf("checkout_url", v.URL)
+	j.Uint("capCents", uint64(account.CapCents))
+	j.Bool("setsCap", !account.CapApproved)
 	if flow, ok := a.machine.Flow(v.Workspace, v.Flow); ok {
 		writeAsking(j, v, &flow)
 	}

@@ -3,6 +3,8 @@ package workspace
 import (
 	"fmt"
 	"net/url"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
@@ -85,7 +87,18 @@ func (b *body) text(name string, least, most int) string {
 		b.wants(name, fmt.Sprintf("a text of %d to %d characters", least, most))
 		return ""
 	}
+	if least > 0 && !visible(text) {
+		b.wants(name, fmt.Sprintf("a text of %d to %d characters that is not blank", least, most))
+		return ""
+	}
 	return text
+}
+
+// visible says that a text has a character that a reader sees.
+func visible(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsGraphic(r) && !unicode.IsSpace(r)
+	})
 }
 
 // plain says that a text has least to most characters and no control characters but line breaks

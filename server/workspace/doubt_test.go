@@ -58,8 +58,9 @@ func TestNopIsDoubted(t *testing.T) {
 	}
 	passes := [4]any{"passed", nil, "run", "committed"}
 	doubted := [4]any{"inconclusive", "agent_did_nothing", nil, "returned"}
+	nothing := [4]any{"inconclusive", "agent_did_nothing", nil, nil}
 	for agent, want := range map[string][2][4]any{
-		"clever": {passes, passes}, "nop": {doubted, doubted}, "http": {doubted, passes},
+		"clever": {passes, passes}, "nop": {nothing, nothing}, "http": {doubted, passes},
 	} {
 		text := strings.Replace(flowText, "https://product.example", base, 1) + `,"agent":"` + agent + `"`
 		marked := c.flow(`{` + text + `,"verification":{"url":"` + base + `/made","contains":"made for {run_id}"}}`)

@@ -165,6 +165,9 @@ func (a *API) verification(b *body, d *state.FlowDocument) {
 	}
 	if inner.has("contains") {
 		d.VerificationContains = inner.text("contains", 0, longestContains)
+		if d.VerificationContains != "" && !visible(d.VerificationContains) {
+			inner.wants("contains", "a text that is not blank: every page has blanks")
+		}
 	}
 	if refused := inner.close(); refused != nil {
 		b.fail(refused)

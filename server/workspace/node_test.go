@@ -58,7 +58,7 @@ func start(t testing.TB, settings ...func(*Config)) *node {
 	c := Config{
 		Machine: g.Machine, Proposer: g, Reader: g, PublicURL: publicURL, Now: g.Now,
 		QuoteKey: [32]byte{7}, Check: client.CheckAt, Payments: true,
-		Agents:      []Agent{{"nop", "nop", "1"}, {"other", "exec", "2"}},
+		Agents:      []Agent{{"clever", "exec", "1"}, {"other", "exec", "2"}},
 		ReadTimeout: 50 * time.Millisecond, Inspector: inspect.New(recorded(t, smallSite), g.Now),
 	}
 	for _, set := range settings {

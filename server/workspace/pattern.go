@@ -70,6 +70,9 @@ func (r *reading) mark(hit []int32, p pattern) {
 			r.before[s.end] |= came << 1
 			found |= came << 1
 		}
+		if s.between { // a key may be spelled with blanks, dashes or commas between its characters
+			r.before[s.end] |= r.before[s.at] &^ (end | 1)
+		}
 	}
 	if found&end == 0 {
 		return
@@ -79,6 +82,9 @@ func (r *reading) mark(hit []int32, p pattern) {
 	for i := len(r.signs) - 1; i >= 0; i-- {
 		s := &r.signs[i]
 		came := (r.before[s.at] | 1) & r.places[s.letter] & ((r.behind[s.end] | end) >> 1)
+		if s.between {
+			came |= r.before[s.at] & r.behind[s.end] &^ 1
+		}
 		if came != 0 {
 			r.behind[s.at] |= came
 			hit[s.at]++

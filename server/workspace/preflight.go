@@ -88,15 +88,22 @@ func ofItsRun(v *state.FlowView) bool {
 
 func called(answer verify.Answer) state.Called {
 	switch answer {
-	case verify.Refused, verify.Soft:
+	case verify.Refused:
 		return state.CalledRefused
+	case verify.Soft:
+		return state.CalledUnclear
 	case verify.Accepted:
 		return state.CalledAccepted
 	}
 	return state.CalledUnknown
 }
 
-var calledNames = [...]string{"unknown", "refused", "accepted"}
+var calledNames = [...]string{"unknown", "refused", "accepted", "unclear"}
+
+// unclearNote is what a quote says of calls that were answered neither 401 nor 403, nor as the flow
+// wants it.
+const unclearNote = "Without a key, or with a wrong one, the verification answers neither 401 " +
+	"nor 403. A run can pass only if the key that the agent obtains is accepted there."
 
 // noteFound keeps what the call after a run answered as the flow's newest preflight: what one run
 // has made true, the next one finds. It is in the log before the run's end is, so that no start can

@@ -85,10 +85,21 @@ func TestWhatOneRunMadeTrueStandsForTheNext(t *testing.T) {
 	a := c.ran(flow, quote, "first-nop-run")
 	require.Equal(t, "inconclusive", a.at("run", "outcome"))
 	require.Equal(t, "agent_did_nothing", a.at("run", "reasonCode"))
-	require.Equal(t, [2]any{"free", "returned"}, c.charged(a))
+	require.Equal(t, [2]any{"none", nil}, c.charged(a))
 	a = c.ran(flow, quote, "second-nop-run")
 	require.Equal(t, "passed", a.at("run", "outcome"))
 	require.Equal(t, "standing", a.at("run", "verification", "proof"))
+	require.Equal(t, [2]any{"none", nil}, c.charged(a))
+	usage := c.call("GET", "/v1/account", "").is(200, "").at("billing", "usage").(map[string]any)
+	require.EqualValues(t, 2, usage["runsUsed"], "the two of the agent that does something: %v", usage)
+
+	// It needs nothing to pay with, either.
+	poor := n.signUp("")
+	flow = poor.plainFlow(base, "nop", "done")
+	q := poor.quote(flow)
+	require.Equal(t, []any{0.0, 0.0, "none"}, []any{q["priceCents"], q["credits"], q["charge"]})
+	a = poor.ran(flow, q["fingerprint"].(string), "third-nop-run")
+	require.Equal(t, "passed", a.at("run", "outcome"))
 
 	// It holds no more: a quote says so again soon, and the run that makes it true has made it true.
 	p.says(404, "")
@@ -216,5 +227,37 @@ func TestNoRunIDIsNoEmptyOne(t *testing.T) {
 		a := c.ended(flow, key)
 		require.Equal(t, "passed", a.at("run", "outcome"))
 		require.Equal(t, "run", a.at("run", "verification", "proof"))
+	}
+}
+
+// TestWhatIsNoRefusalIsUnclear: of a call without a key, or with a wrong one, 401 and 403 are
+// refusals. Anything else that is not the right answer is unclear: the flow can run, and the quote
+// says what it depends on.
+func TestWhatIsNoRefusalIsUnclear(t *testing.T) {
+	n, p, base := moodyNode(t, nil)
+	c := n.signUp("")
+	c.claim()
+	for _, row := range []struct {
+		status     int
+		body, said string
+		open       bool
+	}{
+		{401, "", "refused", false},
+		{403, "", "refused", false},
+		{404, "", "unclear", false},
+		{400, "", "unclear", false},
+		{302, "", "unclear", false},
+		{200, "sign in first", "unclear", false},
+		{200, "well done", "accepted", true},
+		{503, "", "unknown", true},
+	} {
+		p.says(row.status, row.body)
+		flow := c.flow(`{` + strings.Replace(flowText, "https://product.example", base, 1) +
+			`,"credential":"bearer","verification":{"url":"` + base + `/me","contains":"well"}}`)
+		q := c.quote(flow)
+		found := q["preflight"].(map[string]any)
+		require.Equal(t, []any{row.said, row.said}, []any{found["noKey"], found["wrongKey"]}, "%v", row)
+		require.Equal(t, row.open, q["reason"] == "verification_open", "%v: %v", row, q)
+		require.Equal(t, row.said == "unclear", found["note"] == unclearNote, "%v", found)
 	}
 }

@@ -28,8 +28,9 @@ func (a *API) fingerprint(v *state.FlowView, agent Agent, p *state.SetPolicy, ex
 	h := hmac.New(sha256.New, a.config.QuoteKey[:])
 	h.Write([]byte("tollgate quote"))
 	h.Write(v.ID[:])
+	cents, credits := p.Price(agent.String())
 	for _, n := range []uint64{
-		uint64(v.Version), uint64(p.RunCents), uint64(p.CreditsRun), uint64(p.WallMS),
+		uint64(v.Version), uint64(cents), uint64(credits), uint64(p.WallMS),
 		uint64(p.HumanMS), uint64(expires),
 	} {
 		h.Write(binary.BigEndian.AppendUint64(nil, n))
@@ -117,14 +118,18 @@ func (a *API) writeQuote(x *server.Exchange, v *state.FlowView, account *state.A
 	} else {
 		null(j, "agent")
 	}
-	j.Uint("priceCents", uint64(policy.RunCents))
-	j.Uint("credits", uint64(policy.CreditsRun))
-	j.Text("charge", chargeOf(account, &policy))
+	cents, credits := policy.Price(agent.String())
+	j.Uint("priceCents", uint64(cents))
+	j.Uint("credits", uint64(credits))
+	j.Text("charge", chargeOf(account, &policy, agent))
 	writeScope(j, v, &policy)
 	j.Object("preflight")
 	if v.Credential != "" {
 		j.Text("noKey", calledNames[v.NoKey])
 		j.Text("wrongKey", calledNames[v.WrongKey])
+		if v.NoKey == state.CalledUnclear || v.WrongKey == state.CalledUnclear {
+			j.Text("note", unclearNote)
+		}
 	} else {
 		null(j, "noKey")
 		null(j, "wrongKey")
@@ -138,10 +143,11 @@ func (a *API) writeQuote(x *server.Exchange, v *state.FlowView, account *state.A
 	x.EndBare(200)
 }
 
-// chargeOf is what would pay for a run now: free, paid, or none. A bought run pays on a day whose
-// free ones are used.
-func chargeOf(account *state.AccountView, policy *state.SetPolicy) string {
+// chargeOf is what would pay for a run now: free, paid, or none, where nothing could or has to. A
+// bought run pays on a day whose free ones are used.
+func chargeOf(account *state.AccountView, policy *state.SetPolicy, agent Agent) string {
 	switch {
+	case state.Idle(agent.String()):
 	case account.Claimed && account.FreeUsed < policy.FreeRunsPerMonth && account.FreeLeftToday > 0:
 		return "free"
 	case account.RunsLeft > 0:

@@ -28,8 +28,8 @@ func TestAFingerprintIsOfAllThatWasQuoted(t *testing.T) {
 		"wall":        func(p *state.SetPolicy) { p.WallMS += 1000 },
 		"human":       func(p *state.SetPolicy) { p.HumanMS += 1000 },
 		"agent":       func(*state.SetPolicy) { n.api.config.Agents = agents[1:] },
-		"its version": func(*state.SetPolicy) { n.api.config.Agents = []Agent{{"nop", "nop", "2"}} },
-		"its kind":    func(*state.SetPolicy) { n.api.config.Agents = []Agent{{"nop", "exec", "1"}} },
+		"its version": func(*state.SetPolicy) { n.api.config.Agents = []Agent{{"clever", "exec", "2"}} },
+		"its kind":    func(*state.SetPolicy) { n.api.config.Agents = []Agent{{"clever", "other", "1"}} },
 	} {
 		before := n.Machine.Policy()
 		n.policy(change)

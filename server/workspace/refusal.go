@@ -152,6 +152,9 @@ func no(code string) refusal {
 	if errorTable[code].status == 503 {
 		r.retryAfter = 1
 	}
+	if errorTable[code].status == 429 {
+		r.retryAfter = limitRetry
+	}
 	switch code {
 	case "authentication_not_configured", "hosting_not_configured", "signup_unavailable":
 		r.retryAfter = operatorRetry
@@ -162,6 +165,9 @@ func no(code string) refusal {
 // operatorRetry is Retry-After where only an operator changes anything, in seconds: who obeys it
 // does not ask for ever.
 const operatorRetry = 3600
+
+// limitRetry is Retry-After of a limit of which nothing else is known, in seconds.
+const limitRetry = 60
 
 // badField is a refusal that names its field.
 func badField(code, field string) *refusal {
@@ -195,7 +201,8 @@ func (a *API) refuseOutcome(x *server.Exchange, result engine.Result) {
 	r := no(code)
 	switch result.Outcome {
 	case engine.OutcomeSignupLimited, engine.OutcomeCancelLimit, engine.OutcomeRunLimit,
-		engine.OutcomeActLimit, engine.OutcomeFreeCapacity, engine.OutcomeAlertTestLimit:
+		engine.OutcomeActLimit, engine.OutcomeFreeCapacity, engine.OutcomeAlertTestLimit,
+		engine.OutcomeLinkLimit:
 		r = a.retry(code, result.Value)
 	case engine.OutcomeCreditsShort:
 		var short state.CreditsReply

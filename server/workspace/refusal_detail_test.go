@@ -84,11 +84,19 @@ func TestRefusalsNameTheField(t *testing.T) {
 	wants := map[string]string{ // what a person reads
 		"POST /v1/signup {}": "label must be a text of 1 to 80 characters.",
 		"POST /v1/flows " + verified(`"url":"https://a.example/","status":"200","contains":"x"`): "verification.status must be a whole number of 100 to 599.",
-		"POST /v1/billing/pause {}": "paused must be true or false.",
+		"POST /v1/billing/pause {}":     "paused must be true or false.",
+		`POST /v1/signup {"label":" "}`: "label must be a text of 1 to 80 characters that is not blank.",
 	}
 	for _, row := range []struct{ method, path, body, code, field string }{
 		{"POST", "/v1/signup", `{}`, "invalid_field", "label"},
 		{"POST", "/v1/signup", `{"label":"` + long[:162] + `"}`, "invalid_field", "label"},
+		{"POST", "/v1/signup", `{"label":" "}`, "invalid_field", "label"},
+		{"POST", "/v1/signup", `{"label":" \t\n\u00a0\u200b\u2060\u3000"}`, "invalid_field", "label"},
+		{"POST", "/v1/flows", replaced(`"Sign up"`, `"  "`), "invalid_field", "name"},
+		{"POST", "/v1/flows", replaced(`"Sign up."`, `"\n"`), "invalid_field", "task"},
+		{"POST", "/v1/flows", verified(`"url":"https://a.example/","contains":" "`), "invalid_field", "verification.contains"},
+		{"POST", "/v1/feedback", `{"message":" "}`, "invalid_field", "message"},
+		{"PATCH", issue, `{"status":"fix_ready","note":" \u200b"}`, "invalid_note", "note"},
 		{"POST", "/v1/signup", `{"label":"x","scopes":"read"}`, "invalid_field", "scopes"},
 		{"POST", "/v1/signup", `{"label":"x","scopes":["read","all"]}`, "invalid_field", "scopes"},
 		{"POST", "/v1/signup", `{"label":"x","scopes":[1]}`, "invalid_field", "scopes"},

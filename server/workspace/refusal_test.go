@@ -185,7 +185,7 @@ func refuseStates(t *testing.T, is provoked) {
 }
 
 func issuesAndPurchases(t *testing.T, n *node, is provoked) {
-	n.api.config.Agents = []Agent{{"nop", "nop", "1"}}
+	n.api.config.Agents = []Agent{{"clever", "exec", "1"}}
 	c := n.signUp("")
 	ids := c.everything()
 	issue := "/v1/issues/" + ids["iss"]
@@ -200,7 +200,15 @@ func issuesAndPurchases(t *testing.T, n *node, is provoked) {
 	for range state.MaxLinks {
 		require.Contains(t, c.call("POST", purchase+"/approval-link", "").is(200, "").at("approval_url"), publicURL)
 	}
-	is(c.call("POST", purchase+"/approval-link", ""), 429, "approval_link_limit")
+	links := c.call("POST", purchase+"/approval-link", "")
+	is(links, 429, "approval_link_limit")
+	require.NotEmpty(t, links.header.Get("Retry-After"))
+	require.Equal(t, c.call("GET", purchase, "").at("purchase", "expiresAt"), links.at("resetsAt"))
+	for code, row := range errorTable {
+		if row.status == 429 || row.status == 503 {
+			require.Positive(t, no(code).retryAfter, code)
+		}
+	}
 	c.operate("/purchases/"+ids["pur"]+"/approve", `{"owner":"ada@example.com"}`)
 	is(c.call("POST", purchase+"/approval-link", ""), 409, "purchase_closed")
 	id, _ := parseID(markPurchase, ids["pur"])

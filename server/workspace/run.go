@@ -31,10 +31,11 @@ func (a *API) startRun(x *server.Exchange) {
 	}
 	policy := a.machine.Policy()
 	agent, hasAgent := a.agentNamed(v.Agent)
+	cents, credits := policy.Price(agent.String())
 	c := &state.StartRun{
 		Workspace: x.Tenant.Workspace, Flow: id, ID: mint(), Key: key,
 		Body:        hashOf("start", idText(markFlow, id), text),
-		FlowVersion: v.Version, Cents: policy.RunCents, Credits: policy.CreditsRun,
+		FlowVersion: v.Version, Cents: cents, Credits: credits,
 	}
 	if hasAgent {
 		c.Agent = agent.String()

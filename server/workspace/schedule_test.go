@@ -124,7 +124,7 @@ func TestAScheduledRunIsCharged(t *testing.T) {
 	require.Equal(t, true, first["scheduled"])
 	require.Equal(t, "free", first["charge"].(map[string]any)["kind"])
 	require.Equal(t, flow, first["flowId"])
-	require.Equal(t, "nop", first["agent"].(map[string]any)["name"])
+	require.Equal(t, "clever", first["agent"].(map[string]any)["name"])
 	id, _ := parseID(markRun, first["id"].(string))
 	c.does(state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})
 	c.does(state.KindFinishRun, &state.FinishRun{
@@ -190,7 +190,7 @@ func TestAScheduledRunAsksFirst(t *testing.T) {
 // TestTheLogKnowsTheAgents: those that are configured now, in place of those before.
 func TestTheLogKnowsTheAgents(t *testing.T) {
 	n := start(t)
-	require.Equal(t, []string{"nop nop 1", "other exec 2"}, n.Machine.Agents())
+	require.Equal(t, []string{"clever exec 1", "other exec 2"}, n.Machine.Agents())
 	n.api.config.Agents = []Agent{{"next", "exec", "3"}}
 	n.keep()
 	require.Eventually(t, func() bool {

@@ -72,11 +72,15 @@ func quoteSchema() *server.Schema {
 		server.Must("priceCents", server.IntegerSchema), server.Must("credits", server.IntegerSchema),
 		server.Must("charge", server.EnumSchema("free", "paid", "none")),
 		server.Must("scope", server.FreeObject()),
-		server.Must("preflight", server.Object(server.Must("noKey", server.OrNull(text)),
-			server.Must("wrongKey", server.OrNull(text)),
+		server.Must("preflight", server.Object(server.Must("noKey", server.OrNull(calledSchema())),
+			server.Must("wrongKey", server.OrNull(calledSchema())), server.May("note", text),
 			server.Must("alreadyTrue", server.BoolSchema),
 			server.Must("checkedAt", server.OrNull(server.TimeSchema)))),
 		server.Must("expiresAt", server.TimeSchema))
+}
+
+func calledSchema() *server.Schema {
+	return server.EnumSchema("refused", "unclear", "accepted", "unknown")
 }
 
 func runSchema() *server.Schema {

@@ -97,27 +97,46 @@ func (s scrubber) found(text string) []int32 {
 		}
 	}
 	for _, secret := range s.exact {
-		markEach(hit, text, secret)
+		eachOf(text, secret, func(at, end int) { hit[at]++; hit[end]-- })
 	}
 	if len(s.forms) > 0 {
 		small := lower(text)
+		joined, places := joinedOf(small)
 		for _, form := range s.forms {
-			markEach(hit, small, form)
+			eachOf(small, form, func(at, end int) { hit[at]++; hit[end]-- })
+			eachOf(joined, form, func(at, end int) { hit[places[at]]++; hit[places[end-1]+1]-- })
 		}
 	}
 	return hit
 }
 
-// markEach marks a word wherever it stands in a text.
-func markEach(hit []int32, text, word string) {
+// joinedOf is a text without what may stand between the characters of an encoded key that is
+// written apart: blanks, commas, colons, quotes and 0x. Places are where its bytes stand in the
+// text.
+func joinedOf(text string) (joined string, places []int) {
+	kept := make([]byte, 0, len(text))
+	places = make([]int, 0, len(text))
+	for at := 0; at < len(text); at++ {
+		switch b := text[at]; {
+		case b <= ' ' || strings.IndexByte(`,;:."'|\`, b) >= 0:
+		case strings.HasPrefix(text[at:], "0x"):
+			at++
+		default:
+			kept, places = append(kept, b), append(places, at)
+		}
+	}
+	return string(kept), places
+}
+
+// eachOf calls do for wherever a word stands in a text.
+func eachOf(text, word string, do func(at, end int)) {
 	for at := 0; ; at += len(word) {
 		next := strings.Index(text[at:], word)
 		if next < 0 {
 			return
 		}
 		at += next
-		hit[at]++
-		hit[at+len(word)]--
+		do(at, at+len(word))
 	}
 }
 
@@ -180,8 +199,27 @@ var valued = regexp.MustCompile(`(?i)\b(authorization|cookie)\\*["']?\s*[=:][^\n
 	`(=|:|%3d|%3a)\s*(\\*"[^"]*"?|'[^']*'?|[^\s&,;"'}]+)|` +
 	`\bbearer\s+\S{6,}|\bbasic\s+[a-z0-9+/]*[0-9+/=][a-z0-9+/=]*`)
 
+// apart is a word of which each character stands alone.
+var apart = regexp.MustCompile(`\b(?:[\w+=~/.-][\s,]+){7,}[\w+=~/.-]\b`)
+
+// unspelled is such a word as it was before somebody spelled it.
+func unspelled(spelled string) string {
+	return strings.Map(func(r rune) rune {
+		if r == ',' || unicode.IsSpace(r) {
+			return -1
+		}
+		return r
+	}, spelled)
+}
+
 // masked is a text of an agent's without what looks like a secret.
 func masked(text string) string {
+	text = apart.ReplaceAllStringFunc(text, func(spelled string) string {
+		if secretText(unspelled(spelled)) {
+			return scrubbed
+		}
+		return spelled
+	})
 	text = valued.ReplaceAllString(text, scrubbed)
 	text = knownKey.ReplaceAllString(text, scrubbed)
 	return tokenLike.ReplaceAllStringFunc(text, func(word string) string {
@@ -200,11 +238,13 @@ var codeLike = regexp.MustCompile(
 // with a digit or with large letters among small ones. It is for texts that are stored before a key
 // is known that is to be obtained: what was stored cannot be taken out of a log any more.
 func veiled(text string) string {
-	return codeLike.ReplaceAllStringFunc(masked(text), func(word string) string {
-		inner := word[1:]
+	veil := func(word string) string {
+		inner := unspelled(word)[1:]
 		if strings.ContainsAny(word, "0123456789") || inner != lower(inner) {
 			return scrubbed
 		}
 		return word
-	})
+	}
+	text = apart.ReplaceAllStringFunc(masked(text), veil)
+	return codeLike.ReplaceAllStringFunc(text, veil)
 }

@@ -77,6 +77,46 @@ func TestKeysAreScrubbedInEveryEncoding(t *testing.T) {
 	require.Equal(t, productKey[:18], two.clean(productKey[:18]))
 }
 
+// TestASpelledKeyIsAKey: whatever stands between its characters, and in whichever encoding.
+func TestASpelledKeyIsAKey(t *testing.T) {
+	const key = "pk_sample_7Q2Z-XYabc"
+	s := scrubberOf(key)
+	raw := hex.EncodeToString([]byte(key))
+	var pairs, numbered []string
+	for i := 0; i < len(raw); i += 2 {
+		pairs, numbered = append(pairs, raw[i:i+2]), append(numbered, "0x"+raw[i:i+2])
+	}
+	encoded := base64.StdEncoding.EncodeToString([]byte(key))
+	encoded = encoded[:10] + "\n" + encoded[10:20] + "\r\n " + encoded[20:]
+	for _, between := range []string{
+		" ", "  ", "\n", "\t", "-", ".", ", ", "','", "\u00a0", "\u200b", "·", " | ", "%20", "&nbsp;", `\n`,
+		`\u0020`, "+", "…",
+	} {
+		text := strings.Join(strings.Split(key, ""), between)
+		require.Equal(t, "it is [key], so", s.clean("it is "+text+", so"), "%q", between)
+		text = strings.Join(strings.Split(backwards(key), ""), between)
+		require.Equal(t, "it is [key], so", s.clean("it is "+text+", so"), "backwards %q", between)
+	}
+	for _, text := range []string{
+		strings.Join(pairs, " "), strings.Join(pairs, ":"), strings.Join(numbered, ", ")[2:],
+		"pk_sample_ 7Q2Z-XYabc", "pk_sample_7Q2Z\nXYabc"[:14] + "- XYabc",
+	} {
+		require.Equal(t, "it is [key], so", s.clean("it is "+text+", so"), text)
+	}
+	// Of the last character of base64 not all bits are the key's.
+	require.Regexp(t, `^it is \[key\].{0,4}, so$`, s.clean("it is "+encoded+", so"))
+	// What does not say all of it stays.
+	for _, text := range []string{"pk_sample_ and 7Q2Z", "p k s a m p l e", "7Q2Z XYabc"} {
+		require.Equal(t, text, s.clean(text))
+	}
+
+	// Of a key that nobody knows yet, as far as it looks like one.
+	spelled := strings.Join(strings.Split("sk_live_0123456789abcdef", ""), " ")
+	require.Equal(t, "it is [key] there", masked("it is "+spelled+" there"))
+	require.Equal(t, "it is [key] there", veiled("it is a b c d 1 f g H there"))
+	require.Equal(t, "choose a b c d e f g or h", veiled("choose a b c d e f g or h"))
+}
+
 func TestWhatAPersonAnswersIsASecret(t *testing.T) {
 	for answer, want := range map[string][]string{
 		"4711": {"4711"}, "hush": {"hush"}, "yes": nil,

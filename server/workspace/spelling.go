@@ -14,6 +14,9 @@ import (
 type sign struct {
 	at, end int32
 	letter  int32 // the number of the character, folded
+	// between says that the character is neither letter nor digit: it may stand between those of a
+	// key that somebody spells.
+	between bool
 }
 
 // notText is added to a byte that is no UTF-8, so that it is a character of its own.
@@ -47,13 +50,15 @@ func runeAt(text string, at int) (rune, int) {
 // for each of its bytes, however it is made. number numbers characters.
 func signsOf(text string, number func(rune) int32) (all []sign) {
 	all = make([]sign, 0, len(text)+len(text)/8)
-	add := func(at, n int, r rune) {
-		all = append(all, sign{int32(at), int32(at + n), number(folded(r))})
+	put := func(at, n int, r rune) {
+		between := r < notText && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+		all = append(all, sign{int32(at), int32(at + n), number(r), between})
 	}
+	add := func(at, n int, r rune) { put(at, n, folded(r)) }
 	slashes := 0 // where the backslashes end that at is among
 	for at := 0; at < len(text); {
 		r, n := runeAt(text, at)
-		all = append(all, sign{int32(at), int32(at + n), number(r)})
+		put(at, n, r)
 		rest := text[at:]
 		switch r {
 		case '+':
@@ -126,14 +131,18 @@ func entity(text string) (r rune, n int) {
 	return r, end + 1
 }
 
-// escaped reads the character that stands behind backslashes at the beginning of a text: itself,
-// x41, or u0041 (two of them, with a backslash between, where it needs two).
+// escaped reads the character that stands behind backslashes at the beginning of a text: itself, a
+// blank for n and its like, x41, or u0041 (two of them, with a backslash between, where it needs
+// two).
 func escaped(text string, read func(n int, r rune)) {
 	if text == "" {
 		return
 	}
 	r, n := runeAt(text, 0)
 	read(n, r)
+	if strings.IndexByte("nrtbfv", text[0]) >= 0 { // white space
+		read(1, ' ')
+	}
 	if value, ok := hexadecimal(text[1:], 2); ok && text[0] == 'x' {
 		read(3, value)
 	}

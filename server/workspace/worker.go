@@ -342,7 +342,7 @@ func cutShort(ctx context.Context, last *state.FinishRun) *state.FinishRun {
 // doubt takes back a pass of the agent that does nothing, unless it is of what stood before; http
 // does nothing where no key is to be obtained.
 func (h *held) doubt(last *state.FinishRun) {
-	idle := strings.Contains(h.run.Agent, " nop ") ||
+	idle := state.Idle(h.run.Agent) ||
 		strings.Contains(h.run.Agent, " http ") && !h.obtains()
 	if !idle || last.Proof == "standing" && !ofItsRun(h.flow) {
 		return

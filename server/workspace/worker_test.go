@@ -137,7 +137,7 @@ func TestARunIsDecidedByFourCalls(t *testing.T) {
 	nop := c.ended(c.keyFlow(base, "nop"), "key-00002")
 	require.Equal(t, "inconclusive", nop.at("run", "outcome"))
 	require.Equal(t, "no_credential", nop.at("run", "reasonCode"))
-	require.Equal(t, [2]any{"free", "returned"}, c.charged(nop))
+	require.Equal(t, [2]any{"none", nil}, c.charged(nop))
 }
 
 func TestNopPassesOnlyWhatStands(t *testing.T) {

@@ -299,7 +299,7 @@ func TestAReplayedApprovalLink(t *testing.T) {
 // blocked lets the run that waits end blocked at another step, so that there is an open issue.
 func (s *site) blocked() {
 	s.does(state.KindResumeRun, &state.ResumeRun{
-		Workspace: s.who.Workspace, ID: enginetest.ID("waiting"), Agent: "nop nop Acme",
+		Workspace: s.who.Workspace, ID: enginetest.ID("waiting"), Agent: "clever exec Acme",
 	})
 	s.does(state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})
 	s.does(state.KindFinishRun, &state.FinishRun{

@@ -66,7 +66,7 @@ func (s *site) fill(text string) (workspace uint32, key string) {
 	})
 	s.does(state.KindStartRun, &state.StartRun{
 		Workspace: workspace, Flow: flow, ID: run, Key: enginetest.ID("k"), FlowVersion: 1,
-		Cents: 500, Agent: "nop nop " + text,
+		Cents: 500, Agent: "clever exec " + text,
 	})
 	s.does(state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})
 	events := []state.RunEvent{{At: 5, Text: text}}
@@ -82,7 +82,7 @@ func (s *site) fill(text string) (workspace uint32, key string) {
 	})
 	s.does(state.KindStartRun, &state.StartRun{
 		Workspace: workspace, Flow: flow, ID: enginetest.ID("waiting"), Key: enginetest.ID("k2"),
-		FlowVersion: 1, Cents: 500, Agent: "nop nop " + text,
+		FlowVersion: 1, Cents: 500, Agent: "clever exec " + text,
 	})
 	s.does(state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})
 	s.does(state.KindAwaitPerson, &state.AwaitPerson{
@@ -177,7 +177,7 @@ func TestFourCalls(t *testing.T) {
 	run := enginetest.ID("proven")
 	s.does(state.KindStartRun, &state.StartRun{
 		Workspace: workspace, Flow: enginetest.ID("flow"), ID: run, Key: enginetest.ID("k3"),
-		FlowVersion: 1, Cents: 500, Agent: "nop nop 1",
+		FlowVersion: 1, Cents: 500, Agent: "clever exec 1",
 	})
 	s.does(state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})
 	s.does(state.KindFinishRun, &state.FinishRun{

@@ -14,7 +14,7 @@ import (
 // TestAnOwnerSetsASchedule: on the flow's page, where it is seen and ended.
 func TestAnOwnerSetsASchedule(t *testing.T) {
 	s, workspace := mine(t)
-	s.does(state.KindSetAgents, &state.SetAgents{Agents: []string{"nop nop 1"}})
+	s.does(state.KindSetAgents, &state.SetAgents{Agents: []string{"clever exec 1"}})
 	flow := enginetest.ID("regular")
 	s.does(state.KindSaveFlow, &state.SaveFlow{
 		Workspace: workspace, ID: flow, Document: state.FlowDocument{

@@ -64,7 +64,7 @@ func open(t *testing.T, recorded string) *site {
 		Inspector: inspect.New(product, nil), Payments: true,
 		Console: origin + owner.Root, Mail: s.post,
 		Hooks: webhook.NewSender(client, nil), Check: client.CheckAt,
-		Agents: []api.Agent{{Name: "nop", Kind: "nop", Version: "1"}},
+		Agents: []api.Agent{{Name: "clever", Kind: "exec", Version: "1"}},
 	})
 	require.NoError(t, err)
 	s.pages, err = owner.New(owner.Config{

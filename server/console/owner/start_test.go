@@ -66,7 +66,7 @@ func TestAnOwnersFlow(t *testing.T) {
 	require.Contains(t, body, `value="https://acme.example/me"`)
 	require.Equal(t, id, hidden(t, body, "id"))
 	a := s.sends(flows, draftOf(id, "credential", "bearer", "verification.contains", "",
-		"verification.status", "", "agent", "nop")...)
+		"verification.status", "", "agent", "clever")...)
 	require.Equal(t, 303, a.status, a.body)
 	saved, _ = s.Machine.Flows(workspace, state.Page{Limit: 10})
 	require.Len(t, saved, 1)

@@ -2,6 +2,7 @@ package extract
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -9,6 +10,41 @@ import (
 	"tollgate/server/inspect/document"
 	"tollgate/server/inspect/page"
 )
+
+// mostLimits is how many limits of one kind are listed.
+const mostLimits = 20
+
+// once is a list of limits with each that is said several times as one, which says how often; of
+// one kind not more than are listed.
+func once(list []document.Limit) (merged []document.Limit) {
+	times := map[document.Limit]int{}
+	for _, l := range list {
+		times[l]++
+	}
+	kinds, left := map[string]int{}, map[string]int{}
+	for _, l := range list {
+		n := times[l]
+		if n == 0 {
+			continue
+		}
+		times[l] = 0
+		if kinds[l.Code]++; kinds[l.Code] > mostLimits {
+			left[l.Code] += n
+			continue
+		}
+		if n > 1 {
+			l.Reason = fmt.Sprintf("%s (%d times)", l.Reason, n)
+		}
+		merged = append(merged, l)
+	}
+	for _, code := range slices.Sorted(maps.Keys(left)) {
+		merged = append(merged, document.Limit{
+			Code:   code,
+			Reason: fmt.Sprintf("The same holds %d more times, which are not listed.", left[code]),
+		})
+	}
+	return merged
+}
 
 // limits says what was collected and not read.
 func (r *reader) limits() {
@@ -46,5 +82,5 @@ func (r *reader) limits() {
 				api.Obs, strings.Join(api.LeftOut, "; ")))
 		}
 	}
-	r.f.Limits = list
+	r.f.Limits = once(list)
 }
