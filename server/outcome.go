@@ -122,7 +122,8 @@ var faults = [256]row{
 	},
 	engine.OutcomeCustomerArchived: {
 		400, "customer_archived", "The customer is archived or erased",
-		"Nothing was changed. It stays readable, and takes no change and no subscription.", 0,
+		"Nothing was changed. It stays readable, and takes no usage events, changes or subscriptions.",
+		0,
 	},
 	engine.OutcomeCustomerSubscribed: {
 		400, "customer_subscribed", "The customer has a subscription that is not cancelled",

@@ -70,6 +70,9 @@ func newSequences(t *rapid.T) *sequences {
 	for i := range 3 {
 		h.doc.Plans = append(h.doc.Plans, h.drawPlan(fmt.Sprint("p", i)))
 	}
+	if rapid.IntRange(0, 2).Draw(t, "a plan without the feature") == 0 {
+		h.doc.Plans[2].Features = nil
+	}
 	h.do(billing.KindCreateAccount, &billing.CreateAccount{ID: enginetest.ID("demo"), Name: "demo"})
 	h.do(billing.KindApplyCatalog, enginetest.ApplyCatalog(enginetest.Sandbox, h.doc))
 	for i := range h.doc.Plans {

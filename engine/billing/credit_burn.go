@@ -213,6 +213,14 @@ func (t *turn) returnTo(d *draw, left decimal.Decimal, now int64) {
 
 // bookUsage books what usage took from a pool: one transaction per feature, subscription and day.
 func (t *turn) bookUsage(at place, pool uint32, amount decimal.Decimal, now int64) {
+	x := transaction{
+		pool: pool, kind: transactionConsumption, amount: amount, createdAt: now,
+		subscription: at.subscription, feature: at.feature.feature,
+	}
+	if at.counter == 0 { // late, and the plan has lost the feature since
+		t.book(&x, transactionText{})
+		return
+	}
 	c := t.covers.Write(t.coverOf(at.counter))
 	if c.transaction != 0 {
 		x := t.transactions.Read(c.transaction)
@@ -229,10 +237,7 @@ func (t *turn) bookUsage(at place, pool uint32, amount decimal.Decimal, now int6
 			}
 		}
 	}
-	c.transaction = t.book(&transaction{
-		pool: pool, kind: transactionConsumption, amount: amount, createdAt: now,
-		subscription: at.subscription, feature: at.feature.feature,
-	}, transactionText{})
+	c.transaction = t.book(&x, transactionText{})
 }
 
 // cover says how much of a counter credits have paid: of used and of next, and in which transaction

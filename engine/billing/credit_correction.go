@@ -29,11 +29,7 @@ func (k *correcting) recredit(t *turn, units decimal.Decimal) engine.Outcome {
 	if k.ledger == nil {
 		return engine.OutcomeDone
 	}
-	k.at = place{subscription: k.original.Subscription}
-	if slot, carried := k.ledger.version().slot(k.original.Feature); carried {
-		k.at.counter = k.ledger.b.firstCounter + slot
-		k.at.feature = &k.ledger.version().features[slot]
-	}
+	k.at = k.ledger.placeOf(k.spot, k.original.Feature)
 	r, outcome := t.planCorrection(k.owner, k.at, was, units, k.now)
 	if outcome.Refused() {
 		return outcome

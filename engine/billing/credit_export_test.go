@@ -102,7 +102,7 @@ func LastBurn(m *Machine) *Burnt {
 	b.units = c.Units
 	t := turnNow(m)
 	catalog := t.environment(c.Env).catalog.Load()
-	b.at = t.within(catalog, e.Subscription, e.Feature)
+	b.at = t.within(catalog, e.Subscription, e.Feature, always)
 	return b
 }
 

@@ -94,6 +94,7 @@ type customer struct {
 	lastSubscription, firstInvoice, lastInvoice uint32
 	subscriptions                               uint32
 	firstBalance                                uint32 // its balances, one for each currency
+	archived                                    bool   // a copy of what the profile says; no state
 }
 
 var customerCodec = page.Codec[customer]{

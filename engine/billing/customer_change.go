@@ -198,7 +198,8 @@ func (t *turn) setProfile(row uint32, p *profile, now int64) {
 	lock := t.stripe(row)
 	lock.Lock()
 	t.profiles.Write(row).data = data
-	t.customers.Write(row).modifiedAt = now
+	c := t.customers.Write(row)
+	c.modifiedAt, c.archived = now, p.ArchivedAt != 0
 	lock.Unlock()
 	t.fold(uint64(row))
 }

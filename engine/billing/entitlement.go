@@ -15,76 +15,6 @@ type place struct {
 // found says that a subscription carries the feature.
 func (p place) found() bool { return p.subscription != 0 }
 
-// pick is the one rule by which checks, simulations and usage events choose: among the customer's
-// subscriptions that are not cancelled and carry the feature, suspended ones too, oldest first,
-// the first whose usage is below its limit, else the first. Readers hold the customer's lock. stale
-// says that something of a subscription is due that has not happened yet: see foresee.
-func (s *state) pick(c *catalog, customer *customer, feature uint32, now int64) (
-	p place, stale bool,
-) {
-	row := customer.firstSubscription
-	version, counter := customer.hintVersion, customer.hintCounter
-	for row != 0 {
-		at, carries := placeIn(c, feature, place{row, counter, nil}, version)
-		full := carries && at.feature.full(s.counters.Reading(at.counter, at.feature))
-		b := s.subscriptions.Read(row)
-		if b.due <= now {
-			return place{}, true
-		}
-		if carries && (b.rest == 0 || s.subscriptions.Rest(row).endedAt == 0) {
-			if !full {
-				return at, false
-			}
-			if !p.found() {
-				p = at
-			}
-		}
-		if row = b.next; row != 0 {
-			next := s.subscriptions.Read(row)
-			version, counter = next.version, next.firstCounter
-		}
-	}
-	return p, false
-}
-
-// foresee is pick, and the reasons before the limit, for a customer of whom something is due that
-// has not happened yet. It allocates, for the moments until the sweep comes by.
-func (s *state) foresee(customer *customer, d *Decision, now int64) (
-	p place, used decimal.Decimal,
-) {
-	reason := ReasonNoSubscription
-	for row := customer.firstSubscription; row != 0; row = s.subscriptions.Read(row).next {
-		l := s.ledgerAt(row, now)
-		if l.b.active() {
-			reason = ReasonNotInPlan
-		} else if l.b.endedAt == 0 && reason == ReasonNoSubscription {
-			reason = ReasonSuspended
-		}
-		slot, carries := l.version().slot(d.FeatureNumber)
-		if !carries || l.b.endedAt != 0 {
-			continue
-		}
-		f := &l.version().features[slot]
-		reading := l.counters[slot].reading(f)
-		full := f.full(reading)
-		if p.found() && full {
-			continue
-		}
-		p, used = place{row, l.b.firstCounter + slot, f}, reading
-		d.SubscriptionID, d.Reason = l.b.id, 0
-		if l.b.suspendedAt != 0 {
-			d.Reason = ReasonSuspended
-		}
-		if !full {
-			return p, used
-		}
-	}
-	if !p.found() {
-		d.Reason = reason
-	}
-	return p, used
-}
-
 // placeIn finds a feature within one subscription of a plan version: of is the subscription and
 // its first counter.
 func placeIn(c *catalog, feature uint32, of place, version uint32) (p place, ok bool) {
@@ -167,7 +97,7 @@ func (s *state) decide(c *catalog, d *Decision, now int64) (p place, stale bool)
 		d.Reason = ReasonFeatureUnknown
 		return place{}, false
 	}
-	if p, stale = s.pick(c, customer, d.FeatureNumber, now); stale {
+	if p, stale, _ = s.pick(c, customer, d.FeatureNumber, now, always); stale {
 		return place{}, true
 	}
 	if p.found() {
@@ -262,19 +192,33 @@ func entitlementID(subscription, feature [16]byte) (id [16]byte) {
 	return id
 }
 
-// entitled finds a feature within one of a customer's subscriptions by its entitlement id, even
-// in a cancelled one.
-func (s *state) entitled(c *catalog, customer uint32, id *[16]byte) (p place, ok bool) {
+// entitledFeature is the feature of a plan version that an entitlement id of a subscription names;
+// 0 when it names none.
+func entitledFeature(c *catalog, v *planVersion, subscription [16]byte, id *[16]byte) uint32 {
+	for i := range v.features {
+		feature := v.features[i].feature
+		if entitlementID(subscription, c.feature(feature).id) == *id {
+			return feature
+		}
+	}
+	return 0
+}
+
+// entitled finds a customer's subscription, even a cancelled one, and a feature within it, by
+// entitlement id; also one that its plan had in a span to which usage may still belong.
+func (s *state) entitled(c *catalog, customer uint32, id *[16]byte) (subscription, feature uint32) {
 	for row := s.customers.Read(customer).firstSubscription; row != 0; {
 		b := s.subscriptions.Read(row)
-		version := c.version(b.version)
-		for i := range version.features {
-			f := &version.features[i]
-			if entitlementID(b.id, c.feature(f.feature).id) == *id {
-				return place{row, b.firstCounter + uint32(i), f}, true
+		if feature := entitledFeature(c, c.version(b.version), b.id, id); feature != 0 {
+			return row, feature
+		}
+		for at := b.firstSpan; at != 0; at = s.spans.Read(at).next {
+			v := c.version(s.spans.Read(at).version)
+			if feature := entitledFeature(c, v, b.id, id); feature != 0 {
+				return row, feature
 			}
 		}
 		row = b.next
 	}
-	return place{}, false
+	return 0, 0
 }

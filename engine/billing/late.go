@@ -15,10 +15,11 @@ type spot struct {
 }
 
 // spotAt finds the span in which usage that occurred at an instant counts: before the subscription
-// in its first one, after its end in its last one. False: no span there carries the feature.
+// in its first one, after its end in its last one. False: the plan of then did not have the
+// feature.
 func (l *ledger) spotAt(occurredAt int64, feature uint32) (at spot, found bool) {
-	_, carried := l.version().slot(feature)
 	if l.b.endedAt == 0 && (occurredAt >= l.b.spanStart || len(l.spans) == 0) {
+		_, carried := l.version().slot(feature)
 		return spot{span: l.b.span, ahead: occurredAt >= l.b.periodEnd}, carried
 	}
 	for i := len(l.spans) - 1; i >= 0; i-- {
@@ -26,13 +27,23 @@ func (l *ledger) spotAt(occurredAt int64, feature uint32) (at spot, found bool) 
 		if p.start > occurredAt && i > 0 {
 			continue
 		}
-		if _, ok := l.catalog.version(p.version).slot(feature); ok {
-			return spot{span: p.number, closed: p}, true
-		}
-		break
+		_, carried := l.catalog.version(p.version).slot(feature)
+		return spot{span: p.number, closed: p}, carried
 	}
-	// The plan of that time did not carry the feature; the present one does.
-	return spot{span: l.b.span}, carried && l.b.endedAt == 0
+	return at, false
+}
+
+// placeOf is where credits burn for usage at a spot: by the plan version of the spot.
+func (l *ledger) placeOf(at spot, feature uint32) place {
+	p, _ := placeIn(l.catalog, feature, place{l.row, l.b.firstCounter, nil}, l.b.version)
+	p.subscription = l.row
+	if at.closed != nil {
+		v := l.catalog.version(at.closed.version)
+		if slot, ok := v.slot(feature); ok {
+			p.feature = &v.features[slot]
+		}
+	}
+	return p
 }
 
 // add adds units, or takes them off, at a spot, and says how that compares with the limit of the

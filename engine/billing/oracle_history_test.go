@@ -213,11 +213,7 @@ func (h *ledgers) use(p *person) {
 		i := rapid.IntRange(0, len(p.ids)-1).Draw(h.t, "of")
 		u.SubscriptionID, of = p.ids[i], p.oracle.Subscriptions[i]
 	} else {
-		for _, s := range p.oracle.Subscriptions {
-			if of == nil && s.EndedAt == 0 && s.Carries(feature) {
-				of = s
-			}
-		}
+		of = h.chosen(p, feature, u.OccurredAt)
 	}
 	r := h.l.DoPayload(billing.KindRecordUsage, u.Seal(nil))
 	require.False(h.t, r.Outcome.Refused(), r.Outcome)
@@ -228,6 +224,31 @@ func (h *ledgers) use(p *person) {
 		e.OracleEvent = of.Use(feature, rat(u.Units), u.OccurredAt, h.now())
 	}
 	p.events = append(p.events, e)
+}
+
+// chosen is the subscription that usage which names none is of: of those that carried the feature
+// when it occurred the active ones before the suspended before the ended ones, each oldest first;
+// where none had begun by then, of those that began afterwards. These plans have no limits.
+func (h *ledgers) chosen(p *person, feature string, at int64) *enginetest.OracleSubscription {
+	for _, since := range []bool{false, true} {
+		for _, life := range []string{"active", "suspended", "ended"} {
+			for i, s := range p.oracle.Subscriptions {
+				v, ok := h.m.Subscription(enginetest.Sandbox, p.ids[i])
+				require.True(h.t, ok)
+				is := "suspended"
+				if v.IsActive {
+					is = "active"
+				} else if v.EndedAt != 0 {
+					is = "ended"
+				}
+				candidate, began := s.Candidate(feature, at)
+				if candidate && is == life && began != since {
+					return s
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // correct voids or amends an event. Too old a one may be final.

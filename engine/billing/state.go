@@ -238,6 +238,9 @@ func (s *state) reindex() {
 		c := s.customers.Read(row)
 		s.customerByID.Insert(s.idHash(&c.id), row)
 		s.customerByExternal.Insert(s.externalHash(c.env, s.externalID(c)), row)
+		if p := s.profile(row); p.ArchivedAt != 0 {
+			s.customers.Write(row).archived = true
+		}
 	}
 	s.requests.reindex()
 	s.submissions.reindex()

@@ -176,6 +176,9 @@ func (c *RecordUsage) apply(t *turn) engine.Outcome {
 	if outcome != engine.OutcomeDone {
 		return outcome
 	}
+	if t.archived(customer, at.place) {
+		return engine.OutcomeCustomerArchived
+	}
 	u := usage{customer: customer, feature: at.number, place: at.place, recordedAt: now}
 	if outcome = u.price(c, catalog.feature(at.number)); outcome != engine.OutcomeDone {
 		return outcome
@@ -277,7 +280,11 @@ func (c *RecordUsage) place(
 	invoiced := c.InvoiceID != ([16]byte{})
 	if !explicit && !entitled && !invoiced {
 		if u.feature != 0 {
-			at.place, _ = t.pick(catalog, t.customers.Read(u.customer), u.feature, u.now)
+			row, late := t.customers.Read(u.customer), false
+			at.place, _, late = t.pick(catalog, row, u.feature, u.now, c.OccurredAt)
+			if late {
+				at.place = t.pickThen(catalog, &u, c.OccurredAt)
+			}
 		}
 		return at, engine.OutcomeDone
 	}
@@ -288,10 +295,9 @@ func (c *RecordUsage) place(
 			return at, engine.OutcomeSubscriptionUnknown
 		}
 	}
-	var entitlement place
+	var of, feature uint32 // what the entitlement is of
 	if entitled {
-		var ok bool
-		if entitlement, ok = t.entitled(catalog, u.customer, &c.EntitlementID); !ok {
+		if of, feature = t.entitled(catalog, u.customer, &c.EntitlementID); of == 0 {
 			return at, engine.OutcomeEntitlementUnknown
 		}
 	}
@@ -301,11 +307,10 @@ func (c *RecordUsage) place(
 	}
 	if entitled {
 		byFeature := c.FeatureID != ([16]byte{}) || len(c.FeatureKey) > 0
-		if named != 0 && named != entitlement.subscription ||
-			byFeature && u.feature != entitlement.feature.feature {
+		if named != 0 && named != of || byFeature && u.feature != feature {
 			return at, engine.OutcomeIDsContradict
 		}
-		named, at.number = entitlement.subscription, entitlement.feature.feature
+		named, at.number = of, feature
 	}
 	if invoiced {
 		if named != 0 && billed != named {
@@ -316,7 +321,7 @@ func (c *RecordUsage) place(
 		}
 		named = billed
 	}
-	at.place = t.within(catalog, named, at.number)
+	at.place = t.within(catalog, named, at.number, c.OccurredAt)
 	return at, engine.OutcomeDone
 }
 
@@ -339,14 +344,23 @@ func (c *RecordUsage) invoiceSubscription(t *turn, customer uint32) (
 	return row, engine.OutcomeDone
 }
 
-// within finds a feature in the one subscription that an event names. Where that does not carry
-// it, only the subscription is known: recorded, unpriced.
-func (s *state) within(c *catalog, row, feature uint32) place {
-	b := s.subscriptions.Read(row)
-	if p, ok := placeIn(c, feature, place{row, b.firstCounter, nil}, b.version); ok {
+// within finds a feature in the one subscription that an event names. Where that did not carry it
+// when the event occurred, only the subscription is known: recorded, unpriced.
+func (s *state) within(c *catalog, row, feature uint32, occurredAt int64) place {
+	b := s.subscriptions.Whole(row)
+	if p, _ := s.placeThen(c, row, &b, feature, occurredAt); p.found() {
 		return p
 	}
 	return place{subscription: row}
+}
+
+// archived says that usage at a place is of a customer who takes none any more: all subscriptions
+// of an archived one have ended.
+func (t *turn) archived(customer uint32, at place) bool {
+	if at.found() && t.subscriptions.Read(at.subscription).rest == 0 {
+		return false // a usual subscription goes on
+	}
+	return t.customers.Read(customer).archived
 }
 
 // usage is a usage event on its way into the state.
@@ -385,7 +399,7 @@ func (u *usage) price(c *RecordUsage, f *feature) engine.Outcome {
 
 // count decides what the counter becomes, and how that compares with the limit.
 func (u *usage) count(t *turn, c *RecordUsage) engine.Outcome {
-	if u.place.counter == 0 {
+	if u.place.feature == nil {
 		u.outcome = engine.OutcomeUnpriced
 		return u.outcome
 	}
@@ -442,7 +456,7 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 			t.burn(u.place, &u.burning, u.recordedAt)
 			lock.Unlock()
 		}
-	case u.place.counter != 0:
+	case u.place.feature != nil:
 		before := t.counters.Reading(u.place.counter, u.place.feature)
 		lock := t.stripe(u.customer)
 		lock.Lock()

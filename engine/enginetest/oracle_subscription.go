@@ -115,26 +115,39 @@ func (s *OracleSubscription) due() int64 {
 // past the period's end in the next period, after the subscription's end in the last span.
 func (s *OracleSubscription) Use(feature string, units *big.Rat, at, now int64) *OracleEvent {
 	e := &OracleEvent{Feature: feature, Units: units, At: at, of: s}
-	if s.Plan.feature(feature) == nil {
-		return e
-	}
 	if s.EndedAt == 0 && at >= s.periodEnd {
+		if s.Plan.feature(feature) == nil {
+			return e
+		}
 		s.ahead = append(s.ahead, e)
 		return e
 	}
+	p := s.spanAt(at)
+	if p.plan.feature(feature) == nil { // the plan of that time did not have it
+		return e
+	}
+	e.put(p)
+	s.touched(e, now)
+	return e
+}
+
+// spanAt is the span in which something that occurred at an instant counts.
+func (s *OracleSubscription) spanAt(at int64) *oracleSpan {
 	i := len(s.spans) - 1
 	for i > 0 && s.spans[i].start > at {
 		i--
 	}
-	if s.spans[i].plan.feature(feature) == nil { // the plan of that time did not have it
-		if s.EndedAt != 0 {
-			return e
-		}
-		i = len(s.spans) - 1
+	return s.spans[i]
+}
+
+// Candidate says that usage of a feature which occurred at an instant may be the subscription's;
+// began says that the subscription had begun by then.
+func (s *OracleSubscription) Candidate(feature string, at int64) (candidate, began bool) {
+	began = s.spans[0].start <= at
+	if s.EndedAt != 0 && (at >= s.EndedAt || !began) {
+		return false, began
 	}
-	e.put(s.spans[i])
-	s.touched(e, now)
-	return e
+	return s.spanAt(at).plan.feature(feature) != nil, began
 }
 
 func (e *OracleEvent) put(p *oracleSpan) {
