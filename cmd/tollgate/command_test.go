@@ -373,7 +373,7 @@ func TestTheRestOfTheCommandLine(t *testing.T) {
 	var page struct {
 		Changes []struct{ Number uint32 }
 	}
-	require.Contains(t, s.ok("audit", "--limit", "1", "--before", "3"), "--before 2\n")
+	require.Contains(t, s.ok("audit", "--limit", "1", "--before", "3"), "--before 2.1\n")
 	require.NotContains(t, s.ok("audit", "--before", "3"), "Older ones")
 	s.json(&page, "audit", "--limit", "1", "--before", "3")
 	require.Equal(t, uint32(2), page.Changes[0].Number)
