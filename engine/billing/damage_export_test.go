@@ -42,6 +42,9 @@ func Damages() map[string]func(m *Machine) {
 		"span 1 of subscription 1":                     with(func(s *state) { s.spans.Write(1).customer = 2 }),
 		"nothing waits to be issued of subscription 1": subscribed(func(b *subscription) { b.issueAt = 5 }),
 		"the sequences of subscription 1":              with(func(s *state) { s.sequences.Write(1).next = 1 }),
+		"sequence 1 is of nothing that accumulates": with(func(s *state) {
+			s.sequences.Write(1).feature = 99
+		}),
 		"the meters of span 1": with(func(s *state) {
 			m := s.spans.Read(1).firstMeter
 			s.meters.Write(m).next = m

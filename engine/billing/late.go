@@ -80,9 +80,10 @@ func (l *ledger) addLate(
 	p *heldSpan, feature uint32, units decimal.Decimal, now int64,
 ) engine.Outcome {
 	own, _ := l.catalog.version(p.version).slot(feature)
+	f := &l.catalog.version(p.version).features[own]
 	m := p.meterAt(own)
 	quantity, ok := m.quantity.Add(units)
-	if f := &l.catalog.version(p.version).features[own]; !ok || !f.billable(quantity) {
+	if !ok || !f.billable(quantity) {
 		return engine.OutcomeOverflow
 	}
 	total, limit := l.compared(p, feature)
@@ -97,7 +98,7 @@ func (l *ledger) addLate(
 		n, o := &l.counters[slot], &l.bases[slot]
 		n.used, o.opened = sum(n.used, units), sum(o.opened, units)
 	}
-	if limit.accumulate && p.version != l.b.version {
+	if f.accumulate && p.version != l.b.version {
 		q := l.left(p.version, feature)
 		q.counted = sum(q.counted, units)
 	}

@@ -206,8 +206,11 @@ func (s *state) spansConsistent() error {
 			}
 		}
 		for at := b.firstSequence; at != 0; at = s.sequences.Read(at).next {
-			if !sequences.meet(at) || !s.sequences.Read(at).fits(c) {
+			if !sequences.meet(at) {
 				return damaged("the sequences of subscription %d", row)
+			}
+			if !s.sequences.Read(at).fits(c) {
+				return damaged("sequence %d is of nothing that accumulates", at)
 			}
 		}
 		if err := s.planChangesConsistent(row, changes); err != nil {

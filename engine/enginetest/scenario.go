@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+	"github.com/stretchr/testify/require"
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
@@ -16,9 +18,15 @@ import (
 
 // RunBilling plays one scenario file against a fresh billing machine: text commands, and exactly
 // what comes of them. `go test ./engine -rewrite` writes the answers anew, to be reviewed as a
-// diff. What each command takes and prints stands in engine/DESIGN.md.
+// diff. What each command takes and prints stands in engine/DESIGN.md. Whatever a scenario leads
+// to, a snapshot of it restores.
 func RunBilling(t *testing.T, path string) {
-	play(t, path, newScenario(), words)
+	s := newScenario()
+	play(t, path, s, words)
+	snapshot := Snapshot(t, s.m)
+	m := billing.New(billing.Config{})
+	require.NoError(t, m.Restore(bytes.NewReader(snapshot)))
+	require.Equal(t, snapshot, Snapshot(t, m))
 }
 
 // play plays a scenario file: each word is looked up, and does something to the state.
