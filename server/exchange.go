@@ -109,6 +109,9 @@ func (x *Exchange) end() {
 		h.SetContentType("application/json")
 		x.Ctx.Response.SetBody(x.Out)
 	}
+	if !x.calls {
+		protect(x.Ctx)
+	}
 	if cap(x.Body) > keepBody {
 		large := x.Body[:0]
 		largeBodies.Put(&large)

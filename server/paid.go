@@ -15,8 +15,5 @@ const paidPage = `<!doctype html>
 func (x *Exchange) PaidPage(what, state string) {
 	page := strings.NewReplacer("WHAT", what, "STATE", state).Replace(paidPage)
 	x.Bare(200, "text/html; charset=utf-8", []byte(page))
-	header := &x.Ctx.Response.Header
-	header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-	header.Set("Cache-Control", "no-store")
-	header.Set("Referrer-Policy", "no-referrer")
+	x.Ctx.Response.Header.Set("Referrer-Policy", "no-referrer")
 }

@@ -25,6 +25,8 @@ func safe(t testing.TB, p shown) {
 	t.Helper()
 	require.Contains(t, p.header.Get("Content-Security-Policy"), "default-src 'none'")
 	require.Equal(t, "no-store", p.header.Get("Cache-Control"))
+	require.Equal(t, "DENY", p.header.Get("X-Frame-Options"))
+	require.Equal(t, "nosniff", p.header.Get("X-Content-Type-Options"))
 	root, err := markup.Parse(strings.NewReader(p.body))
 	require.NoError(t, err)
 	headings, labels, ids := 0, map[string]bool{}, map[string]bool{}

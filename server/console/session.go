@@ -163,7 +163,7 @@ func (k *KeySessions) setCookie(x *server.Exchange, value string, seconds int) {
 	c.SetValue(value)
 	c.SetPath(Root)
 	c.SetHTTPOnly(true)
-	c.SetSecure(k.secure || x.Ctx.IsTLS())
+	c.SetSecure(k.secure || x.TLS())
 	c.SetSameSite(fasthttp.CookieSameSiteStrictMode)
 	c.SetMaxAge(seconds)
 	if seconds < 0 {

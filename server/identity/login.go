@@ -267,9 +267,8 @@ func (s *Service) logout(x *server.Exchange) {
 	redirect(x, "/")
 }
 
-// hold keeps an answer out of caches, and our address out of others' logs.
+// hold keeps our address out of others' logs.
 func hold(x *server.Exchange) {
-	x.Ctx.Response.Header.Set("Cache-Control", "no-store")
 	x.Ctx.Response.Header.Set("Referrer-Policy", "no-referrer")
 }
 

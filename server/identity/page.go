@@ -123,6 +123,5 @@ func (s *Service) fail(x *server.Exchange, f server.Fault) {
 		return
 	}
 	x.Ctx.Response.Header.Set("Content-Security-Policy", pagePolicy)
-	x.Ctx.Response.Header.Set("X-Content-Type-Options", "nosniff")
 	x.Bare(f.Status, "text/html; charset=utf-8", page.Bytes())
 }

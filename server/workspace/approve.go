@@ -37,7 +37,6 @@ func (a *API) approvalRows() []server.Route {
 
 // secretLink sets the headers of an answer whose address is a secret.
 func secretLink(x *server.Exchange) {
-	x.Ctx.Response.Header.Set("Cache-Control", "no-store")
 	x.Ctx.Response.Header.Set("Referrer-Policy", "no-referrer")
 }
 

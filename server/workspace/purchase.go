@@ -71,7 +71,6 @@ func (a *API) paymentRequired(x *server.Exchange, next string, id [16]byte, appr
 	v, known := a.machine.Purchase(x.Tenant.Workspace, id)
 	r := no("payment_required")
 	if approval != "" {
-		x.Ctx.Response.Header.Set("Cache-Control", "no-store")
 	}
 	r.members = func(j *server.JSON) {
 		j.Text("next_action", next)
@@ -215,7 +214,6 @@ func (a *API) renewLink(x *server.Exchange) {
 		return
 	}
 	v, _ := a.machine.Purchase(x.Tenant.Workspace, id)
-	x.Ctx.Response.Header.Set("Cache-Control", "no-store")
 	j := x.BeginBare()
 	j.Open('{')
 	j.Text("approval_url", a.approvalURL(token))

@@ -279,7 +279,6 @@ func (a *API) rotateKeys(x *server.Exchange) {
 	if _, ok := a.actAsOwner(x, c.Workspace, state.KindRotateKeys, c); !ok {
 		return
 	}
-	x.Ctx.Response.Header.Set("Cache-Control", "no-store")
 	j := x.BeginBare()
 	j.Open('{')
 	j.Text("key", key)

@@ -44,7 +44,6 @@ func (a *API) signUp(x *server.Exchange) {
 	if _, ok := a.do(x, state.KindSignUp, c); !ok {
 		return
 	}
-	x.Ctx.Response.Header.Set("Cache-Control", "no-store")
 	j := x.BeginBare()
 	j.Open('{')
 	j.Text("workspace", idText(markWorkspace, c.ID))

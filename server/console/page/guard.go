@@ -20,18 +20,15 @@ func policyOf(formTargets []string) string {
 		"; base-uri 'none'; frame-ancestors 'none'"
 }
 
-// Guard sets the headers that every answer for a browser has. Pages are not kept by anybody: what
-// they show is for whoever is signed in.
+// Guard sets the headers that pages have beside those of every answer (server.Exchange): what they
+// may load, and whom they tell where the browser comes from.
 func (s *Site) Guard(x *server.Exchange) {
 	h := &x.Ctx.Response.Header
 	h.Set("Content-Security-Policy", s.policy)
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("X-Frame-Options", "DENY")
 	// Not no-referrer: a browser would then send "Origin: null" with our own forms.
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Cache-Control", "no-store")
 }
 
 // FaultCrossSite answers a form that another site sent.

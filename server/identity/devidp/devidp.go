@@ -124,6 +124,8 @@ func New(c Config) (*Provider, error) {
 func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("X-Frame-Options", "DENY")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 	p.mux.ServeHTTP(w, r)
 }
