@@ -142,7 +142,7 @@ func New(c Config) (*API, error) {
 	routes := slices.Concat(a.routes(), a.platformRoutes(), a.paymentRoutes(),
 		a.invoiceRoutes(), a.clockRoutes(), a.poolRoutes(), a.creditRoutes(),
 		a.termsRoutes(), a.webhookRoutes(), a.deliveryRoutes(), a.backupRoutes(),
-		a.memberRoutes(), a.customerRoutes())
+		a.memberRoutes(), a.customerRoutes(), a.previewRoutes())
 	described := slices.Concat(routes, c.More)
 	if a.document, err = server.OpenAPI(described, description()); err != nil {
 		return nil, err

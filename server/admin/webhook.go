@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"strconv"
 
 	"tollgate/engine"
@@ -25,8 +26,9 @@ func (a *API) webhookRoutes() []server.Route {
 		{
 			Method: "POST", Path: endpoints, Operation: "createWebhookEndpoint",
 			Summary: "Add an endpoint; its signing secret is in this answer and nowhere else",
-			Access:  server.AccessOperator, Handle: a.createEndpoint, Params: environmentParams,
-			Body: server.Object(server.Must("url", url), server.May("events", events), about),
+			Access:  server.AccessOperator, Handle: a.createEndpoint,
+			Params: environmentAnd(requestKey),
+			Body:   server.Object(server.Must("url", url), server.May("events", events), about),
 			Responses: []server.Response{{
 				Status: 201, About: "Added", Data: server.RefTo("WebhookEndpoint"),
 			}},
@@ -142,7 +144,7 @@ func (a *API) endpointURL(w *walk, dst *string) reader {
 
 // createEndpoint is POST …/webhook-endpoints.
 func (a *API) createEndpoint(x *server.Exchange) {
-	c := billing.CreateWebhookEndpoint{ID: newID(), Actor: x.By()}
+	c := billing.CreateWebhookEndpoint{Actor: x.By()}
 	var w walk
 	fault := body(x, &w, map[string]reader{
 		"url": a.endpointURL(&w, &c.URL), "events": w.events(&c.Events),
@@ -151,6 +153,9 @@ func (a *API) createEndpoint(x *server.Exchange) {
 	if fault == nil && c.URL == "" {
 		w.problem("url", server.FieldRequired, "is required")
 		fault = w.fault()
+	}
+	if fault == nil {
+		c.ID, fault = a.onceID(x)
 	}
 	if fault != nil {
 		x.Refuse(*fault)
@@ -166,7 +171,7 @@ func (a *API) createEndpoint(x *server.Exchange) {
 		return
 	}
 	a.answerEndpoint(x, billing.KindCreateWebhookEndpoint, &c, changedEndpoint{
-		env: env, id: c.ID, secret: secret, status: 201,
+		env: env, id: c.ID, url: c.URL, sealed: c.Secret, secret: secret, status: 201,
 	})
 }
 
@@ -189,8 +194,12 @@ func (a *API) mintSecret(x *server.Exchange, env uint32, id [16]byte) (
 
 // changedEndpoint is the endpoint that a command was about, and how it is answered.
 type changedEndpoint struct {
-	env    uint32
-	id     [16]byte
+	env uint32
+	id  [16]byte
+	// url is its own, where a repeated request may have named another.
+	url string
+	// secret is shown where sealed is the endpoint's: a repeated request has made another one.
+	sealed []byte
 	secret string
 	status int
 }
@@ -208,6 +217,12 @@ func (a *API) answerEndpoint(
 		v, ok := a.machine.WebhookEndpoint(of.env, of.id)
 		if !ok {
 			return faultOf(engine.OutcomeWebhookUnknown)
+		}
+		if of.url != "" && v.URL != of.url {
+			return faultOf(engine.OutcomeRequestKeyReused)
+		}
+		if !bytes.Equal(v.Secret, of.sealed) {
+			of.secret = ""
 		}
 		writeEndpoint(x.Begin(), &v, of.secret)
 		x.End(of.status)
@@ -319,7 +334,7 @@ func (a *API) rotateSecret(x *server.Exchange) {
 	}
 	a.answerEndpoint(x, billing.KindRotateWebhookSecret, &billing.RotateWebhookSecret{
 		Env: env, ID: v.ID, Secret: sealed, Actor: x.By(),
-	}, changedEndpoint{env: env, id: v.ID, secret: secret, status: 200})
+	}, changedEndpoint{env: env, id: v.ID, sealed: sealed, secret: secret, status: 200})
 }
 
 // sequenceCursor reads the cursor of a page of deliveries.

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 
+	"tollgate/engine"
 	"tollgate/server"
 	"tollgate/server/console/page"
 )
@@ -50,12 +51,41 @@ func (s *Console) keyRows() []row {
 		{
 			method: "POST", path: keys + "/{id}/revoke", name: "revoke key", reach: reachEnvironment,
 			show: func(v *visit) {
+				if !v.sure() {
+					askRevoke(v)
+					return
+				}
 				reply := v.admin(v.adminCall("revokeKey", string(v.x.Param(2))))
 				v.finish(reply.Fault, func() { showKeys(v) }, v.base()+"/keys", "revoked")
 			},
 		},
 	}
 }
+
+// askRevoke names the key that will be revoked.
+func askRevoke(v *visit) {
+	list, fault := dataOf[[]apiKey](v, v.admin(v.adminCall("listKeys")))
+	if fault != nil {
+		v.x.Refuse(*fault)
+		return
+	}
+	for _, key := range list {
+		if key.ID == string(v.x.Param(2)) {
+			v.ask(question{
+				Title: "Revoke the key " + key.Hint + "…?", Button: "Revoke this key", Danger: true,
+				Facts: []fact{{"Name", key.Label}, {"Scope", key.Scope}},
+				Notes: []string{"Requests with this key are refused at once, for good. Give your " +
+					"programs another key first."},
+				Back: v.base() + "/keys",
+			})
+			return
+		}
+	}
+	v.problem(ptr(server.FaultOf(engine.OutcomeKeyUnknown)))
+	showKeys(v)
+}
+
+func ptr[T any](v T) *T { return &v }
 
 type apiKey struct {
 	ID        string `json:"id"`
@@ -120,16 +150,12 @@ func createKey(v *visit) {
 		showKeys(v)
 		return
 	}
-	v.reveal(v.base()+"/keys", page.Notice{
-		Tone: page.Done, Title: "The key was made", Secret: key.Key,
-		Detail: "Copy it now: it is not stored, and this page shows it once.",
-	})
-}
-
-// reveal goes on to a page that shows a secret, once.
-func (v *visit) reveal(to string, notice page.Notice) {
-	name := v.console.reveals.put(v.who.Token, notice)
-	v.console.site.Redirect(v.x, to+"?shown="+url.QueryEscape(name))
+	v.fields = nil
+	v.notice = &page.Notice{
+		Tone: page.Done, Title: "The key was created", Secret: key.Key,
+		Detail: "Copy it now: it is not stored, and no other page shows it.",
+	}
+	showKeys(v)
 }
 
 // send carries out a row of an environment's row with a form's key and body.

@@ -71,18 +71,47 @@ func showClock(v *visit) {
 		data))
 }
 
+// askClock says from when to when the clock will move. What cannot be is said at once.
+func askClock(v *visit, to string) {
+	shown, fault := dataOf[clock](v, v.admin(v.adminCall("showClock")))
+	if fault != nil {
+		v.x.Refuse(*fault)
+		return
+	}
+	now, err := time.Parse(time.RFC3339, shown.Now)
+	then, err2 := time.Parse(time.RFC3339, to)
+	if err != nil || err2 != nil || !then.After(now) {
+		v.wrong("to", "Enter an instant after "+shown.Now+", such as 2027-01-31T00:00:00Z")
+		showClock(v)
+		return
+	}
+	v.ask(question{
+		Title: "Advance the test clock?", Button: "Advance the clock",
+		Facts: []fact{{"Now", shown.Now}, {"Afterwards", to}},
+		Notes: []string{"Renewals, invoices, suspensions and expiries that are due by then happen, in " +
+			"their order. The clock cannot be moved back."},
+		Back: v.base() + "/clock",
+	})
+}
+
 // advanceClock moves the clock. What falls due by then may take longer than an answer may: the page
 // then says how far it is.
 func advanceClock(v *visit) {
 	to := strings.TrimSpace(v.fields.Get("to"))
+	if !v.sure() {
+		askClock(v, to)
+		return
+	}
 	reply := v.admin(server.Call{
 		Operation: "advanceClock", Path: []string{v.account, v.environment}, Actor: v.who.Name,
 		Body:  body(map[string]any{"advanceTo": to}),
 		Query: url.Values{"waitSeconds": {"1"}},
 	})
 	fault := reply.Fault
-	if fault != nil && fault.Code == "clock_settling" {
-		fault = nil // it did move: the page shows the rest happening
+	// It did move, and the page shows the rest happening; or the same form was sent before: what was
+	// confirmed was ahead of the clock.
+	if fault != nil && (fault.Code == "clock_settling" || fault.Code == "clock_backwards") {
+		fault = nil
 	}
 	v.finish(fault, func() { showClock(v) }, v.base()+"/clock", "clock")
 }

@@ -55,7 +55,6 @@ type Console struct {
 	table  *server.Table
 	// operators are the ways in that there are.
 	operators doors
-	reveals   reveals
 	pulse     *pulse
 }
 
@@ -74,7 +73,7 @@ func New(c Config) (*Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Console{config: c, reveals: newReveals(c.Now)}
+	s := &Console{config: c}
 	if s.site, err = page.New(page.Config{
 		Brand: "Operations", Root: Root, Templates: files, Log: c.Log,
 		Funcs: template.FuncMap{"usage": usageMeter}, Origin: c.PublicURL, OrHost: true,

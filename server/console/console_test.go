@@ -6,6 +6,7 @@ import (
 	"errors"
 	"html"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -240,10 +241,36 @@ func (b *browser) fill(on string, fields url.Values) url.Values {
 	return fields
 }
 
+// sendSurely sends a form, and says yes where it asks first.
+func (b *browser) sendSurely(path string, fields url.Values) shown {
+	b.t.Helper()
+	p := b.send(path, fields)
+	if p.status != 200 || !strings.Contains(p.body, `id="confirm-button"`) {
+		return p
+	}
+	return b.send(path, b.confirmed(p, fields))
+}
+
+// confirmed are the fields of the form by which a page asks.
+func (b *browser) confirmed(p shown, fields url.Values) url.Values {
+	b.t.Helper()
+	sure := maps.Clone(fields)
+	for _, hidden := range regexp.MustCompile(`name="(\w+)" value="([^"]*)"`).
+		FindAllStringSubmatch(p.body[strings.Index(p.body, `id="confirm"`):], -1) {
+		sure.Set(hidden[1], html.UnescapeString(hidden[2]))
+	}
+	sure.Set("_sure", "yes")
+	sure.Set("_once", onceField.FindStringSubmatch(p.body)[1])
+	return sure
+}
+
 // submit fills in a form of a page, sends it, and goes where its answer leads.
 func (b *browser) submit(on, path string, fields url.Values) shown {
 	b.t.Helper()
-	p := b.send(path, b.fill(on, fields))
+	p := b.sendSurely(path, b.fill(on, fields))
+	if strings.Contains(p.body, `id="secret"`) {
+		return p.is(200)
+	}
 	p.is(303)
 	return b.get(p.to).is(200)
 }
@@ -334,7 +361,7 @@ func TestBillingWalk(t *testing.T) {
 	b.get(at+"/clock/live").is(200, "All that is due")
 	b.get(anna).is(200, "Invoice 2")
 	b.get(anna+"/invoices").is(200, "Invoice 2")
-	b.send(at+"/clock", b.fill(at+"/clock", fields("to", "yesterday"))).is(400, "advanceTo")
+	b.send(at+"/clock", b.fill(at+"/clock", fields("to", "yesterday"))).is(400, "Enter an instant")
 
 	b.submit(anna, anna+"/pools", fields("name", "prepaid")).is(200, "The pool was created")
 	pool := at + regexp.MustCompile(`/pools/[0-9a-f-]{36}`).FindString(b.get(anna).body)

@@ -128,6 +128,14 @@ type plan struct {
 	Months   number `json:"intervalMonths"`
 }
 
+// PerInterval is the plan's price with its interval, in words.
+func (p plan) PerInterval() string {
+	if p.Months == "1" {
+		return page.Money(p.Price, p.Currency) + " a month"
+	}
+	return page.Money(p.Price, p.Currency) + " every " + string(p.Months) + " months"
+}
+
 type subscription struct {
 	ID                string `json:"id"`
 	IsActive          bool   `json:"isActive"`
@@ -285,7 +293,50 @@ func (v *visit) customerForm(reply server.Reply, what string) {
 	v.finish(reply.Fault, func() { showCustomer(v) }, back, what)
 }
 
+// askSubscribe says what a subscription will cost, and whether there is one already.
+func askSubscribe(v *visit) {
+	id, key := string(v.x.Param(2)), v.fields.Get("plan")
+	invoices, fault := v.preview(url.Values{"customer": {id}, "plan": {key}})
+	if fault == nil {
+		var plans []plan
+		plans, fault = dataOf[[]plan](v, v.client(server.Call{Operation: "listPlans"}))
+		q := question{
+			Title: "Subscribe " + id + " to " + key + "?", Invoices: invoices, Asked: true,
+			Button: "Subscribe to " + key, Back: customer{ExternalID: id}.URL(v.base()),
+		}
+		for _, p := range plans {
+			if p.Key == key {
+				q.Title, q.Button = "Subscribe "+id+" to "+p.Name+"?", "Subscribe to "+p.Name
+				q.Facts = []fact{{"Customer", id}, {"Plan", p.Name}, {"Price", p.PerInterval()}}
+			}
+		}
+		var now []subscription
+		if fault == nil {
+			now, fault = dataOf[[]subscription](v, v.client(server.Call{
+				Operation: "listCustomerSubscriptions", Path: []string{id},
+			}))
+		}
+		for _, s := range now {
+			if s.Plan.Key == key {
+				q.Notes = append(q.Notes, "The customer already has an active subscription to this plan. "+
+					"A second one is billed besides it.")
+				break
+			}
+		}
+		if fault == nil {
+			v.ask(q)
+			return
+		}
+	}
+	v.problem(fault)
+	showCustomer(v)
+}
+
 func subscribe(v *visit) {
+	if !v.sure() {
+		askSubscribe(v)
+		return
+	}
 	v.customerForm(v.client(server.Call{
 		Operation: "createSubscription", OnceKey: page.OnceKey(v.fields),
 		Body: body(map[string]any{
@@ -294,7 +345,43 @@ func subscribe(v *visit) {
 	}), "subscribe")
 }
 
+// askCancel says what a cancellation will bill, and when it takes effect.
+func askCancel(v *visit) {
+	id, mode := v.fields.Get("subscription"), v.fields.Get("mode")
+	reply := v.client(server.Call{Operation: "getSubscription", Path: []string{id}})
+	s, fault := dataOf[subscription](v, reply)
+	q := question{
+		Title: "Cancel the subscription to " + s.Plan.Name + "?", Danger: true, Asked: true,
+		Facts: []fact{
+			{"Customer", string(v.x.Param(2))}, {"Plan", s.Plan.Name}, {"Price", s.Plan.PerInterval()},
+		},
+		Back: customer{ExternalID: string(v.x.Param(2))}.URL(v.base()),
+	}
+	if fault == nil {
+		q.Invoices, fault = v.preview(url.Values{"subscription": {id}, "cancelMode": {mode}})
+	}
+	if fault != nil {
+		v.problem(fault)
+		showCustomer(v)
+		return
+	}
+	if mode == "IMMEDIATE" {
+		q.Button = "Cancel now"
+		q.Notes = []string{"It ends at once, for good. What is unbilled is invoiced, and nothing is " +
+			"refunded."}
+	} else {
+		q.Button = "Cancel at the period's end"
+		q.Facts = append(q.Facts, fact{"Ends", s.PeriodEnd})
+		q.Notes = []string{"Usage until then is billed. The cancellation can be reverted until then."}
+	}
+	v.ask(q)
+}
+
 func cancelSubscription(v *visit) {
+	if !v.sure() {
+		askCancel(v)
+		return
+	}
 	v.customerForm(v.client(server.Call{
 		Operation: "cancelSubscription", Path: []string{v.fields.Get("subscription")},
 		OnceKey: page.OnceKey(v.fields), Query: url.Values{"cancelMode": {v.fields.Get("mode")}},
@@ -302,7 +389,7 @@ func cancelSubscription(v *visit) {
 }
 
 func recordUsage(v *visit) {
-	v.customerForm(v.client(server.Call{
+	reply := v.client(server.Call{
 		Operation: "ingestEvent", Body: body(map[string]any{
 			"eventIdempotencyKey": page.OnceKey(v.fields),
 			"customerReferenceId": string(v.x.Param(2)), "featureKey": v.fields.Get("feature"),
@@ -310,7 +397,11 @@ func recordUsage(v *visit) {
 			"occurredAt": string(server.AppendTime(nil, v.console.config.Machine.EnvironmentNow(
 				v.env, v.console.config.Now().UnixMilli()))),
 		}),
-	}), "usage")
+	})
+	if reply.Fault != nil && reply.Fault.Code == "duplicate_key" {
+		reply.Fault = nil // the same form, sent twice
+	}
+	v.customerForm(reply, "usage")
 }
 
 type event struct {

@@ -3,6 +3,7 @@ package console
 import (
 	"net/url"
 	"slices"
+	"strings"
 
 	"tollgate/server"
 	"tollgate/server/console/page"
@@ -27,6 +28,15 @@ func (s *Console) invoiceRows() []row {
 		{
 			method: "POST", path: invoicePath + "/paid", name: "mark invoice paid",
 			reach: reachEnvironment, show: func(v *visit) {
+				if !v.sure() {
+					askInvoice(v, "Mark", " as paid?", question{
+						Button: "Mark as paid", Notes: []string{
+							"Do this only for money that has arrived outside of the payment provider. It cannot " +
+								"be undone. A subscription that this invoice has suspended becomes active.",
+						},
+					})
+					return
+				}
 				v.invoiceForm(v.client(server.Call{
 					Operation: "markInvoicePaid", Path: []string{string(v.x.Param(2))},
 					OnceKey: page.OnceKey(v.fields),
@@ -36,10 +46,36 @@ func (s *Console) invoiceRows() []row {
 		{
 			method: "POST", path: invoicePath + "/void", name: "void invoice",
 			reach: reachEnvironment, show: func(v *visit) {
+				if !v.sure() {
+					askInvoice(v, "Void", "?", question{
+						Button: "Void for good", Danger: true, Notes: []string{
+							"A void invoice is never paid, and its usage is not billed again. It cannot be undone.",
+						},
+					})
+					return
+				}
 				v.invoiceForm(v.admin(v.adminCall("voidInvoice", string(v.x.Param(2)))), "void")
 			},
 		},
 	}
+}
+
+// askInvoice asks about one invoice.
+func askInvoice(v *visit, before, after string, q question) {
+	id := string(v.x.Param(2))
+	shown, fault := dataOf[invoice](v, v.admin(v.adminCall("showInvoice", id)))
+	if fault != nil {
+		v.x.Refuse(*fault)
+		return
+	}
+	q.Title = before + " " + strings.ToLower(shown.Title()[:1]) + shown.Title()[1:] + after
+	q.Facts = []fact{
+		{"Amount", page.Money(shown.Amount, shown.Currency)},
+		{"Customer", shown.Customer},
+		{"State", page.Words(shown.Status)},
+	}
+	q.Back = v.base() + "/invoices/" + url.PathEscape(id)
+	v.ask(q)
 }
 
 func (v *visit) invoiceForm(reply server.Reply, what string) {

@@ -99,6 +99,8 @@ type visit struct {
 	// notice is what the page says first, status the answer's (200 when 0).
 	notice *page.Notice
 	status int
+	// wrong is what is wrong with fields of the form.
+	wrongs []page.Wrong
 }
 
 var environments = map[string]billing.EnvironmentKind{

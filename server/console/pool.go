@@ -2,7 +2,9 @@ package console
 
 import (
 	"net/url"
+	"strings"
 
+	"tollgate/engine/decimal"
 	"tollgate/server/console/page"
 )
 
@@ -21,6 +23,10 @@ func (s *Console) poolRows() []row {
 				id, word := string(v.x.Param(2)), "changed"
 				var fields map[string]any
 				if what == "grantCredits" || what == "deductCredits" {
+					if !v.sure() {
+						askCredits(v, what)
+						return
+					}
 					word = "credits"
 					fields = map[string]any{
 						"amount": literal(v.fields.Get("amount")), "note": v.fields.Get("note"),
@@ -33,6 +39,41 @@ func (s *Console) poolRows() []row {
 		})
 	}
 	return rows
+}
+
+// askCredits says what a grant or a deduction makes of the balance.
+func askCredits(v *visit, what string) {
+	id := string(v.x.Param(2))
+	shown, fault := dataOf[pool](v, v.admin(v.adminCall("showPool", id)))
+	if fault != nil {
+		v.x.Refuse(*fault)
+		return
+	}
+	amount, err := decimal.Parse(strings.TrimSpace(v.fields.Get("amount")))
+	if err != nil || amount.Sign() <= 0 {
+		v.wrong("amount", "Enter a number above 0, such as 1200")
+		showPool(v)
+		return
+	}
+	q := question{
+		Title: "Grant credits to " + shown.Name + "?", Button: "Grant " + page.Amount(amount.String()),
+		Back: v.base() + "/pools/" + url.PathEscape(id),
+	}
+	signed := amount
+	if what == "deductCredits" {
+		q.Title, q.Button, q.Danger = "Deduct credits from "+shown.Name+"?",
+			"Deduct "+page.Amount(amount.String()), true
+		signed = amount.Neg()
+	}
+	q.Facts = []fact{
+		{"Amount", page.Amount(amount.String())}, {"Balance now", page.Amount(shown.Balance)},
+	}
+	if balance, err := decimal.Parse(string(shown.Balance)); err == nil {
+		if after, ok := balance.Add(signed); ok {
+			q.Facts = append(q.Facts, fact{"Balance afterwards", page.Amount(after.String())})
+		}
+	}
+	v.ask(q)
 }
 
 type pool struct {
@@ -101,9 +142,10 @@ func createPool(v *visit) {
 }
 
 // endpointSecret is the notice that shows a webhook endpoint's signing secret.
-func endpointSecret(title, secret string) page.Notice {
-	return page.Notice{
-		Tone: page.Done, Title: title, Secret: secret,
-		Detail: "Copy the signing secret now: this page shows it once.",
+func endpointSecret(title, secret string) *page.Notice {
+	detail := "Copy the signing secret now: no other page shows it."
+	if secret == "" { // the same form, sent twice
+		detail = "The page before this one has shown its signing secret."
 	}
+	return &page.Notice{Tone: page.Done, Title: title, Secret: secret, Detail: detail}
 }

@@ -180,6 +180,8 @@ func (v *visit) frame(p *page.View) {
 	}
 	if p.Notice = v.notice; p.Notice == nil {
 		p.Notice = v.happened()
+	} else {
+		p.Fields, p.Wrong = v.fields, v.wrongs
 	}
 }
 
@@ -202,13 +204,8 @@ var done = map[string]page.Notice{
 	"clock":     {Title: "The clock was advanced"},
 }
 
-// happened is what the form before this page did, from a fixed list; a secret that it made is shown
-// once.
+// happened is what the form before this page did, from a fixed list.
 func (v *visit) happened() *page.Notice {
-	if secret, ok := v.console.reveals.take(v.query("shown"), v.who.Token); ok {
-		notice := secret
-		return &notice
-	}
 	if notice, known := done[v.query("done")]; known {
 		notice.Tone = page.Done
 		return &notice
@@ -234,6 +231,45 @@ func (v *visit) finish(fault *server.Fault, again func(), next, what string) {
 // problem lets the page say what went wrong.
 func (v *visit) problem(fault *server.Fault) {
 	v.notice, v.status = noticeOf(fault), fault.Status
+	if fault.Code == server.FaultFields.Code {
+		if v.wrongs = wrongFields(fault.Detail, v.fields); len(v.wrongs) > 0 {
+			v.notice.Title, v.notice.Detail = refusedForm, "Nothing was changed. "+fault.Detail
+		}
+	}
+}
+
+const refusedForm = "The form has a mistake"
+
+// wrong lets the page say what is wrong with a field of its form.
+func (v *visit) wrong(name, text string) {
+	v.status, v.wrongs = 400, []page.Wrong{{Name: name, Text: text}}
+	v.notice = &page.Notice{
+		Tone: page.Problem, Title: refusedForm, Detail: "Nothing was changed. " + text + ".",
+	}
+}
+
+// formNames are the names that fields of the APIs have in forms, where they are others.
+var formNames = map[string]string{
+	"externalClientCustomerId": "id", "firstName": "first", "lastName": "last",
+	"usageUnits": "units", "advanceTo": "to", "capCents": "cents",
+}
+
+// wrongFields finds the form's fields in what an API says is wrong: "name problem; name problem".
+func wrongFields(detail string, fields url.Values) (wrongs []page.Wrong) {
+	for _, problem := range strings.Split(detail, "; ") {
+		name, text, _ := strings.Cut(problem, " ")
+		if renamed := formNames[name]; renamed != "" {
+			name = renamed
+		}
+		if _, typed := fields[name]; !typed || text == "" {
+			continue
+		}
+		if strings.HasPrefix(text, "must be a number") {
+			text = "enter a number, such as 1200"
+		}
+		wrongs = append(wrongs, page.Wrong{Name: name, Text: strings.ToUpper(text[:1]) + text[1:]})
+	}
+	return wrongs
 }
 
 func noticeOf(fault *server.Fault) *page.Notice {

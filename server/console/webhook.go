@@ -3,6 +3,8 @@ package console
 import (
 	"net/url"
 	"strings"
+
+	"tollgate/server/console/page"
 )
 
 const (
@@ -56,6 +58,7 @@ type endpoint struct {
 	Delivered     number   `json:"delivered"`
 	Failed        number   `json:"failed"`
 	Skipped       number   `json:"skipped"`
+	PreviousUntil string   `json:"previousSecretUntil"`
 	FailingSince  string   `json:"failingSince"`
 	LastAttemptAt string   `json:"lastAttemptAt"`
 	CreatedAt     string   `json:"createdAt"`
@@ -94,19 +97,55 @@ func createWebhook(v *visit) {
 		showWebhooks(v)
 		return
 	}
-	v.reveal(v.webhookURL(made.ID), endpointSecret("The endpoint was added", made.Secret))
+	v.fields = nil
+	v.notice = endpointSecret("The endpoint was added", made.Secret)
+	showWebhookOf(v, made.ID)
 }
 
 func rotateWebhook(v *visit) {
 	id := string(v.x.Param(2))
-	made, fault := dataOf[endpoint](v, v.send("rotateWebhookSecret", nil, id))
+	if !v.sure() {
+		askRotate(v, id)
+		return
+	}
+	now, fault := dataOf[endpoint](v, v.admin(v.adminCall("showWebhookEndpoint", id)))
+	if fault == nil && now.PreviousUntil != v.fields.Get("replaced") {
+		// The same form, sent twice: a second replacement would end the secret that is in use.
+		v.notice = &page.Notice{
+			Tone: page.Done, Title: "The secret was replaced before", Detail: "Nothing was changed now. " +
+				"If you did not copy the new secret, replace it again.",
+		}
+		showWebhook(v)
+		return
+	}
+	var made endpoint
+	if fault == nil {
+		made, fault = dataOf[endpoint](v, v.send("rotateWebhookSecret", nil, id))
+	}
 	if fault != nil {
 		v.problem(fault)
 		showWebhook(v)
 		return
 	}
-	v.reveal(v.webhookURL(id), endpointSecret(
-		"There is a new secret; the one before signs beside it for 24 hours", made.Secret))
+	v.notice = endpointSecret(
+		"The secret was replaced; the one before it also signs for 24 hours", made.Secret)
+	showWebhook(v)
+}
+
+func askRotate(v *visit, id string) {
+	shown, fault := dataOf[endpoint](v, v.admin(v.adminCall("showWebhookEndpoint", id)))
+	if fault != nil {
+		v.x.Refuse(*fault)
+		return
+	}
+	v.fields.Set("replaced", shown.PreviousUntil)
+	v.ask(question{
+		Title: "Replace the signing secret?", Button: "Replace the secret", Danger: true,
+		Facts: []fact{{"Endpoint", shown.URL}},
+		Notes: []string{"The present secret also signs for 24 hours. One that was replaced before it " +
+			"ends at once."},
+		Back: v.webhookURL(id),
+	})
 }
 
 type delivery struct {
@@ -134,8 +173,9 @@ type webhookData struct {
 }
 
 // showWebhook is an endpoint with its deliveries.
-func showWebhook(v *visit) {
-	id := string(v.x.Param(2))
+func showWebhook(v *visit) { showWebhookOf(v, string(v.x.Param(2))) }
+
+func showWebhookOf(v *visit, id string) {
 	type deliveries struct {
 		List       []delivery `json:"deliveries"`
 		NextCursor string     `json:"nextCursor"`

@@ -1,7 +1,9 @@
 package console
 
 import (
+	"cmp"
 	"net/url"
+	"strings"
 
 	"tollgate/server"
 	"tollgate/server/console/page"
@@ -149,9 +151,59 @@ func showWorkspace(v *visit) {
 	})
 }
 
+// ownerQuestions are asked before what costs somebody money, or is for good.
+var ownerQuestions = map[string]question{
+	"claimForOwner": {
+		Title: "Give the workspace to this owner?", Button: "Give it to this owner",
+		Notes: []string{"It is theirs for good."},
+	},
+	"grantWorkspaceCredits": {Title: "Grant credits?", Button: "Grant the credits"},
+	"approvePurchase": {
+		Title: "Approve the purchase for the owner?", Button: "Approve the purchase",
+		Notes: []string{"The owner's card is charged, or their payment page opens."},
+	},
+	"denyPurchase": {
+		Title: "Deny the purchase for the owner?", Button: "Deny the purchase", Danger: true,
+	},
+	"retryRefund": {Title: "Ask for the refund again?", Button: "Ask for the refund"},
+}
+
+// askForOwner asks about one of the tools; false where the tool is better asked itself, which will
+// refuse.
+func askForOwner(v *visit, q question) bool {
+	id, purchase := string(v.x.Param(0)), v.fields.Get("purchase")
+	shown, fault := dataOf[workspace](v, v.admin(server.Call{
+		Operation: "showWorkspace", Path: []string{id},
+	}))
+	if fault != nil {
+		return false
+	}
+	q.Facts, q.Back = []fact{{"Workspace", cmp.Or(shown.Label, id)}}, workspace{ID: id}.URL()
+	for _, name := range []string{"owner", "amount"} {
+		if value := v.fields.Get(name); value != "" {
+			q.Facts = append(q.Facts, fact{strings.ToUpper(name[:1]) + name[1:], value})
+		}
+	}
+	found := purchase == ""
+	for _, p := range shown.Purchases {
+		if p.ID == purchase {
+			found = true
+			q.Facts = append(q.Facts, fact{"Runs", string(p.Runs)},
+				fact{"Price", string(p.Cents) + " cents"})
+		}
+	}
+	if found {
+		v.ask(q)
+	}
+	return found
+}
+
 // actForOwner carries out one of the tools by which an operator acts for the person who owns a
 // workspace; the row keeps who did it.
 func actForOwner(v *visit, operation string) {
+	if asked, is := ownerQuestions[operation]; is && !v.sure() && askForOwner(v, asked) {
+		return
+	}
 	call := server.Call{
 		Operation: operation, Path: []string{string(v.x.Param(0))}, Actor: v.who.Name,
 		OnceKey: page.OnceKey(v.fields),

@@ -11,6 +11,7 @@ import (
 	"html/template"
 	"io/fs"
 	"log/slog"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -63,6 +64,10 @@ type View struct {
 	// Token proves that a form was written for this session; see the template "once".
 	Token  string
 	Notice *Notice
+	// Fields are what a refused form was sent with, and Wrong is what is wrong with which of them: the
+	// template "field" shows both.
+	Fields url.Values
+	Wrong  []Wrong
 	// Plain leaves the frame out: for signing in.
 	Plain bool
 	// Data is what the page's own template shows.
@@ -70,6 +75,25 @@ type View struct {
 
 	site *Site
 }
+
+// Wrong says what is wrong with a field of a form, in words for people.
+type Wrong struct{ Name, Text string }
+
+// Typed is what a refused form had in a field.
+func (v *View) Typed(name string) string { return v.Fields.Get(name) }
+
+// WrongWith is what is wrong with a field; empty where nothing is.
+func (v *View) WrongWith(name string) string {
+	for _, w := range v.Wrong {
+		if w.Name == name {
+			return w.Text
+		}
+	}
+	return ""
+}
+
+// FirstWrong says that a field is the first that is wrong: the browser goes there.
+func (v *View) FirstWrong(name string) bool { return len(v.Wrong) > 0 && v.Wrong[0].Name == name }
 
 // Brand is the site's name, Root its path, for the layout.
 func (v *View) Brand() string { return v.site.config.Brand }

@@ -16,7 +16,7 @@ import (
 // functions are what templates may call besides Go's own.
 var functions = template.FuncMap{
 	"amount": Amount, "money": Money, "bytes": Bytes, "dict": dict, "mint": mint, "segment": url.PathEscape,
-	"short": short, "time": instant, "meter": Meter, "plot": Draw, "words": words,
+	"short": short, "time": instant, "meter": Meter, "plot": Draw, "words": Words,
 }
 
 // Amount writes an exact number with its thousands apart: 1,234,567.5. What is no number is left as
@@ -115,8 +115,8 @@ func short(id string) string {
 	return id[:8] + "…" + id[len(id)-4:]
 }
 
-// words writes a name of the API for people: IN_ADVANCE_INITIAL becomes "in advance initial".
-func words(name string) string {
+// Words writes a name of the API for people: IN_ADVANCE_INITIAL becomes "in advance initial".
+func Words(name string) string {
 	return strings.ToLower(strings.ReplaceAll(name, "_", " "))
 }
 

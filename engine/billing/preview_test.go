@@ -1,0 +1,72 @@
+package billing_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
+	"tollgate/engine/enginetest"
+)
+
+// TestPreviewsSayWhatIsIssued: what each preview says is what its command then issues, and looking
+// changes nothing.
+func TestPreviewsSayWhatIsIssued(t *testing.T) {
+	d := newDesk(t)
+	env, id := uint32(enginetest.Sandbox), enginetest.ID("s")
+	two := enginetest.TokenPlan()
+	two.Plans[0].Key, two.Plans[0].PriceAmount = "large", decimal.FromInt(300)
+	d.is(engine.OutcomeDone, billing.KindApplyCatalog, enginetest.ApplyCatalog(env, two))
+	issued := func() billing.InvoiceView {
+		list := d.m.Invoices(env, 1)
+		return list[len(list)-1]
+	}
+	same := func(seen billing.InvoiceView) {
+		t.Helper()
+		made := issued()
+		require.Equal(t, made.Amount.String(), seen.Amount.String())
+		require.Equal(t, made.Items, seen.Items)
+		require.Equal(t, made.DueDate, seen.DueDate)
+		require.Equal(t, made.Type, seen.Type)
+	}
+	_, hash := d.m.StateHash()
+	seen, outcome := d.m.PreviewSubscription(env, "ada", "llm-team", d.Stamp)
+	require.Equal(t, engine.OutcomeDone, outcome)
+	_, after := d.m.StateHash()
+	require.Equal(t, hash, after)
+	d.is(engine.OutcomeDone, billing.KindCreateSubscription, d.subscribe())
+	same(seen)
+
+	usage := enginetest.Usage(d.Log, "k", "ada", "input-tokens", 1_000_000)
+	require.True(t, d.Do(billing.KindRecordUsage, usage).Outcome.Recorded())
+	d.Stamp += 10 * 24 * 3600 * 1000
+	change := &billing.ChangePlan{
+		Env: env, ID: id, ChangeID: enginetest.ID("up"), Plan: "large", Type: billing.ChangeUpgrade,
+	}
+	views, outcome := d.m.PreviewPlanChange(env, id, "large", billing.ChangeUpgrade, d.Stamp)
+	require.Equal(t, engine.OutcomeDone, outcome)
+	require.Len(t, views, 1)
+	later, outcome := d.m.PreviewPlanChange(env, id, "large", billing.ChangeDowngrade, d.Stamp)
+	require.Equal(t, engine.OutcomeDone, outcome)
+	require.Empty(t, later, "a downgrade bills nothing now")
+	d.is(engine.OutcomeDone, billing.KindChangePlan, change)
+	same(views[0])
+
+	d.Stamp += 24 * 3600 * 1000
+	views, outcome = d.m.PreviewCancellation(env, id, billing.CancelImmediate, d.Stamp)
+	require.Equal(t, engine.OutcomeDone, outcome)
+	d.is(engine.OutcomeDone, billing.KindCancelSubscription, &billing.CancelSubscription{
+		Env: env, ID: id, Mode: billing.CancelImmediate,
+	})
+	require.Len(t, views, 1, "the usage before the change is not billed yet")
+	same(views[0])
+
+	_, outcome = d.m.PreviewCancellation(env, id, billing.CancelImmediate, d.Stamp)
+	require.Equal(t, engine.OutcomeSubscriptionEnded, outcome)
+	_, outcome = d.m.PreviewSubscription(env, "nobody", "llm-team", d.Stamp)
+	require.Equal(t, engine.OutcomeCustomerUnknown, outcome)
+	_, outcome = d.m.PreviewSubscription(env, "ada", "nothing", d.Stamp)
+	require.Equal(t, engine.OutcomePlanUnknown, outcome)
+}

@@ -1,0 +1,83 @@
+package admin
+
+import (
+	"time"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/server"
+)
+
+// previewRoutes is the row by which a page says what a change will cost before it is made.
+func (a *API) previewRoutes() []server.Route {
+	return []server.Route{{
+		Method: "GET", Path: environment + "/preview", Operation: "previewInvoices",
+		Summary: "The invoices that a subscription, a plan change or a cancellation would issue at " +
+			"once. Nothing is changed.",
+		Access: server.AccessOperator, Handle: a.preview,
+		Params: environmentAnd(
+			inQuery("customer", text(1, longestID), "with plan: a subscription of this customer"),
+			inQuery("plan", text(1, longestID), "a plan's id or key"),
+			inQuery("subscription", server.UUIDSchema, "with plan and changeType, or cancelMode"),
+			inQuery("changeType", server.EnumSchema("UPGRADE", "DOWNGRADE"), ""),
+			inQuery("cancelMode", server.EnumSchema("IMMEDIATE", "END_OF_PERIOD"), ""),
+		),
+		Responses: answers(server.Object(
+			server.Must("invoices", server.ArrayOf(server.RefTo("Invoice"))))),
+	}}
+}
+
+var (
+	previewChanges = map[string]billing.ChangeType{
+		"UPGRADE": billing.ChangeUpgrade, "DOWNGRADE": billing.ChangeDowngrade,
+	}
+	previewCancels = map[string]billing.CancelMode{
+		"IMMEDIATE": billing.CancelImmediate, "END_OF_PERIOD": billing.CancelAtPeriodEnd,
+	}
+)
+
+// preview is GET …/preview.
+func (a *API) preview(x *server.Exchange) {
+	args := x.Ctx.QueryArgs()
+	query := func(name string) string { return string(args.Peek(name)) }
+	customer, plan := query("customer"), query("plan")
+	change, changes := previewChanges[query("changeType")]
+	mode, cancels := previewCancels[query("cancelMode")]
+	id, named := server.ParseUUID(args.Peek("subscription"))
+	subscribes := customer != "" && plan != "" && !args.Has("subscription")
+	if !subscribes && !(named && customer == "" && (changes && plan != "" && !args.Has("cancelMode") ||
+		cancels && plan == "" && !args.Has("changeType"))) {
+		x.Refuse(server.FaultFields.With("Name customer and plan; or subscription, plan and " +
+			"changeType; or subscription and cancelMode. Nothing else goes together."))
+		return
+	}
+	now := a.machine.Clock(time.Now().UnixMilli())
+	a.environment(x, func(env uint32) *server.Fault {
+		var views []billing.InvoiceView
+		var outcome engine.Outcome
+		switch {
+		case subscribes:
+			var view billing.InvoiceView
+			view, outcome = a.machine.PreviewSubscription(env, customer, plan, now)
+			view.ID, view.SubscriptionID = newID(), newID() // it will have others
+			views = append(views, view)
+		case changes:
+			views, outcome = a.machine.PreviewPlanChange(env, id, plan, change, now)
+		default:
+			views, outcome = a.machine.PreviewCancellation(env, id, mode, now)
+		}
+		if outcome != engine.OutcomeDone {
+			return faultOf(outcome)
+		}
+		data := x.Begin()
+		data.Open('{')
+		data.Array("invoices")
+		for i := range views {
+			server.WriteInvoice(data, &views[i], nil)
+		}
+		data.Close(']')
+		data.Close('}')
+		x.End(200)
+		return nil
+	})
+}

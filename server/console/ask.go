@@ -1,0 +1,65 @@
+package console
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"tollgate/server"
+	"tollgate/server/console/page"
+)
+
+// sureField is the field of a form whose sender has seen what it will do.
+const sureField = "_sure"
+
+// question is what a form asks before it is carried out.
+type question struct {
+	Title string
+	// Facts are what the change is about, Invoices what it will cost at once, as the engine sees it.
+	Facts    []fact
+	Invoices []invoice
+	// Asked says that the engine was asked for invoices: none is an answer, too.
+	Asked bool
+	// Notes say what else happens, and what cannot be undone.
+	Notes []string
+	// Button names the change, Danger says that it takes something away; Back leads away.
+	Button string
+	Danger bool
+	Back   string
+	// Fields are the form's own.
+	Fields []field
+}
+
+type fact struct{ Name, Value string }
+
+type field struct{ Name, Value string }
+
+// sure says that whoever sends the form has confirmed it. Otherwise it is to be asked.
+func (v *visit) sure() bool { return v.fields.Get(sureField) == "yes" }
+
+// ask shows what the form will do, and lets its sender confirm it. Nothing is changed by it. The
+// form that confirms has a key of its own: sent twice, it is carried out once.
+func (v *visit) ask(q question) {
+	for _, name := range slices.Sorted(maps.Keys(v.fields)) {
+		if !strings.HasPrefix(name, "_") {
+			q.Fields = append(q.Fields, field{name, v.fields.Get(name)})
+		}
+	}
+	p := page.View{Page: "confirm", Title: q.Title, Data: q}
+	if v.environment != "" {
+		p.Crumbs = v.environmentPage("", "", "", "", nil).Crumbs[:3]
+	}
+	v.show(p)
+}
+
+// preview asks the engine what a change would bill at once.
+func (v *visit) preview(query url.Values) ([]invoice, *server.Fault) {
+	call := v.adminCall("previewInvoices")
+	call.Query = query
+	type seen struct {
+		Invoices []invoice `json:"invoices"`
+	}
+	made, fault := dataOf[seen](v, v.admin(call))
+	return made.Invoices, fault
+}

@@ -1,0 +1,126 @@
+package console_test
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+)
+
+// TestMoneyIsAskedFirst: each form that costs somebody money, or is for good, says what it will do
+// before it does it, and sent twice once it was confirmed, it is done once.
+func TestMoneyIsAskedFirst(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish() // anna is on team: invoice 1
+	const at = "/console/accounts/demo/sandbox"
+	const anna = at + "/customers/anna"
+	count := func() [2]int {
+		row := n.row("anna")
+		return [2]int{
+			len(n.Machine.Subscriptions(row)), len(n.Machine.Invoices(n.environment(), row)),
+		}
+	}
+	// twice asks, sees that nothing has happened, and confirms twice.
+	twice := func(on, path string, form url.Values, says ...string) shown {
+		t.Helper()
+		index, _ := n.Machine.StateHash()
+		asked := b.send(path, b.fill(on, form)).is(200, `id="confirm-button"`)
+		asked.is(200, says...)
+		safe(t, asked)
+		after, _ := n.Machine.StateHash()
+		require.Equal(t, index, after, "asking has changed something")
+		sure := b.confirmed(asked, form)
+		first := b.send(path, sure).is(303)
+		changes, _ := (&recorder{browser: b}).rows()
+		second := b.send(path, sure).is(303)
+		require.Equal(t, first.to, second.to)
+		again, _ := (&recorder{browser: b}).rows()
+		require.Equal(t, changes, again, "the second click did something")
+		return b.get(first.to).is(200)
+	}
+
+	require.Equal(t, [2]int{1, 1}, count())
+	twice(anna, anna+"/subscriptions", fields("plan", "team"), "Subscribe anna to Team?",
+		"20.00 USD a month", "Invoice issued now: 20.00 USD", "already has an active subscription")
+	require.Equal(t, [2]int{2, 2}, count())
+	invoice := at + "/invoices/" + (&recorder{browser: b}).newestInvoice()
+	twice(invoice, invoice+"/paid", url.Values{}, "as paid?", "20.00 USD", "cannot").is(200, "paid")
+	twice(anna, anna+"/subscriptions", fields("plan", "team"))
+	invoice = at + "/invoices/" + (&recorder{browser: b}).newestInvoice()
+	twice(invoice, invoice+"/void", url.Values{}, "Void invoice 3?", "never paid").is(200, "void")
+	b.submit(anna, anna+"/usage", fields("feature", "calls", "units", "6"))
+	id := func(i int) string {
+		return string(server.AppendUUID(nil, n.Machine.Subscriptions(n.row("anna"))[i].ID))
+	}
+	twice(anna, anna+"/cancel", fields("subscription", id(1), "mode", "END_OF_PERIOD"),
+		"No invoice is issued now", "Ends")
+	before := count()[1]
+	twice(anna, anna+"/cancel", fields("subscription", id(0), "mode", "IMMEDIATE"),
+		"Invoice issued now: 3.00 USD", "nothing is refunded")
+	require.Equal(t, before+1, count()[1])
+
+	b.submit(anna, anna+"/pools", fields("name", "prepaid"))
+	pool := b.firstLink(anna, at+"/pools/[0-9a-f-]+")
+	twice(pool, pool+"/grantCredits", fields("amount", "100", "note", "welcome"),
+		"Balance afterwards", "100").is(200, "welcome")
+	twice(pool, pool+"/deductCredits", fields("amount", "30"), "70").is(200, "70")
+	to := n.now().AddDate(0, 0, 3).UTC().Format(time.RFC3339)
+	twice(at+"/clock", at+"/clock", fields("to", to), "Afterwards", "cannot be moved back")
+	b.submit(at+"/keys", at+"/keys", fields("scope", "full", "label", "checkout server"))
+	key := string(server.AppendUUID(nil, n.Machine.Keys(n.environment())[0].ID))
+	twice(at+"/keys", at+"/keys/"+key+"/revoke", url.Values{}, "checkout server", "for good")
+
+	n.tenants.Do(t, state.KindSignUp, &state.SignUp{
+		ID: [16]byte{1}, KeyID: [16]byte{2}, KeyHash: [32]byte{3}, ClaimHash: [32]byte{4},
+	})
+	w := b.firstLink("/console/workspaces", `/console/workspaces/[^"?]+`)
+	twice(w, w+"/claim", fields("owner", "person@example.com"), "person@example.com", "for good")
+	twice(w, w+"/credits", fields("amount", "5"), "Grant credits?")
+}
+
+// TestWhatCannotBeIsSaidBeforeAsking: a form with a mistake is shown again, and does not ask.
+func TestWhatCannotBeIsSaidBeforeAsking(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const at = "/console/accounts/demo/sandbox"
+	b.send(at+"/clock", b.fill(at+"/clock", fields("to", "yesterday"))).
+		is(400, `value="yesterday"`, `aria-invalid="true"`, "Enter an instant after")
+	anna := at + "/customers/anna"
+	b.send(anna+"/subscriptions", b.fill(anna, fields("plan", "nothing"))).is(404, "Plan not found")
+	b.send(anna+"/cancel", b.fill(anna, fields("subscription", "x", "mode", "IMMEDIATE"))).
+		is(400, `role="alert"`)
+}
+
+// TestARefusedFormKeepsItsValues: what was typed is still there, the field that is wrong says so,
+// and the browser goes to it.
+func TestARefusedFormKeepsItsValues(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const at = "/console/accounts/demo/sandbox"
+	p := b.send(at+"/customers", b.fill(at, fields(
+		"id", "bob", "first", "Bob", "last", "Berg", "email", "nobody")))
+	p.is(400, `value="bob"`, `value="Bob"`, `value="nobody"`, "The form has a mistake",
+		`aria-invalid="true" aria-describedby="email-wrong" autofocus`, "Must be an e-mail address")
+	safe(t, p)
+	require.Equal(t, 1, strings.Count(p.body, "aria-invalid"))
+	anna := at + "/customers/anna"
+	p = b.send(anna+"/usage", b.fill(anna, fields("feature", "calls", "units", "many")))
+	p.is(400, `value="many"`, `id="try" open`, "Enter a number, such as 1200", `option selected>calls`)
+	safe(t, p)
+	b.submit(anna, anna+"/pools", fields("name", "prepaid"))
+	pool := b.firstLink(anna, at+"/pools/[0-9a-f-]+")
+	b.send(pool+"/grantCredits", b.fill(pool, fields("amount", "-1", "note", "a gift"))).
+		is(400, `value="-1"`, `value="a gift"`, `id="amount-wrong"`)
+	b.send("/console/accounts", b.fill("/console", fields("name", "Not A Name"))).
+		is(400, `value="Not A Name"`, `id="name-wrong"`)
+	b.send(at+"/webhooks", b.fill(at+"/webhooks", fields("url", "no address", "description", "d"))).
+		is(400, `value="no address"`, `value="d"`)
+}
