@@ -7,14 +7,13 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft"
-	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	"github.com/stretchr/testify/require"
 
 	"tollgate/wal"
 )
 
-// BenchmarkStoreLogs compares this log, raft-boltdb and a bare append with fdatasync, each with
-// its fsync. One operation is one StoreLogs call.
+// BenchmarkStoreLogs compares this log and a bare append with fdatasync, each with its fsync. One
+// operation is one StoreLogs call.
 //
 //	go test ./wal -run - -bench StoreLogs
 func BenchmarkStoreLogs(b *testing.B) {
@@ -27,12 +26,6 @@ func BenchmarkStoreLogs(b *testing.B) {
 			require.NoError(b, err)
 			storeLoop(b, l, c.n, c.size)
 			require.NoError(b, l.Close())
-		})
-		b.Run("boltdb/"+name, func(b *testing.B) {
-			store, err := raftboltdb.NewBoltStore(filepath.Join(b.TempDir(), "log.db"))
-			require.NoError(b, err)
-			storeLoop(b, store, c.n, c.size)
-			require.NoError(b, store.Close())
 		})
 		b.Run("bare/"+name, func(b *testing.B) {
 			f, err := os.Create(filepath.Join(b.TempDir(), "bare"))

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/armon/go-metrics"
-	sink "github.com/armon/go-metrics/prometheus"
+	"github.com/hashicorp/go-metrics"
+	sink "github.com/hashicorp/go-metrics/prometheus"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
