@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
 	"tollgate/engine"
@@ -54,6 +55,90 @@ func TestARemovalIsRepeated(t *testing.T) {
 		delete(c.node, gone)
 		c.count(leader, 1)
 		c.converge()
+	})
+}
+
+// Whoever was a member is told from a name that was none, on every node: a removal may have been
+// asked of another node, which did not hear how it went.
+func TestWhoWasAMemberIsKnown(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		c.known()
+		leader := c.leader()
+		gone, other := c.others(leader)[0], c.others(leader)[1]
+		require.NoError(t, c.node[leader].Remove(c.within(10*time.Second), gone))
+		c.stop(gone)
+		delete(c.node, gone)
+		c.converge()
+		for _, id := range []string{leader, other} {
+			c.eventually(id+" has heard of it", func() bool {
+				err := c.node[id].Remove(c.within(10*time.Second), gone)
+				require.ErrorContains(t, err, gone+" is not a member")
+				return WasMember(err)
+			})
+			require.False(t, WasMember(c.node[id].Remove(c.within(10*time.Second), "x")), id)
+		}
+	})
+}
+
+// A leader that looked at the members, was deposed, and leads again after another one has changed
+// them, changes nothing of what it has not looked at.
+func TestMembersThatChangedMeanwhileAreNotChanged(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		c.known()
+		leader := c.leader()
+		require.NoError(t, c.node[leader].Transfer(c.within(10*time.Second), leader), "both groups")
+		gone, other := c.others(leader)[0], c.others(leader)[1]
+		looked, err := c.billing(leader).takeSeat()
+		require.NoError(t, err)
+		require.Positive(t, looked.index)
+		require.Len(t, looked.servers, len(three))
+
+		require.NoError(t, c.node[leader].Transfer(c.within(10*time.Second), other))
+		c.eventually("the other one changes them", func() bool {
+			return c.node[other].Remove(c.within(10*time.Second), gone) == nil
+		})
+		c.eventually("it leads again", func() bool {
+			return c.node[other].Transfer(c.within(10*time.Second), leader) == nil &&
+				c.billing(leader).route.Load().ready
+		})
+		err = looked.takeOut(c.within(10*time.Second), raft.ServerID(other))
+		require.ErrorIs(t, err, ErrNotLeader, "looked at again, and tried again")
+		require.ErrorContains(t, err, "configuration changed since")
+		_, member := c.member(leader, other)
+		require.True(t, member, "with it the only other copy would have gone")
+
+		again, err := c.billing(leader).takeSeat()
+		require.NoError(t, err)
+		require.Greater(t, again.index, looked.index)
+		require.NoError(t, again.takeOut(c.within(10*time.Second), raft.ServerID(other)))
+		c.stop(gone)
+	})
+}
+
+// The index of the members is known where they are in a snapshot only.
+func TestTheIndexOfTheMembersOutlivesTheLog(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		c.known()
+		leader := c.leader()
+		for i := range uint64(100) {
+			c.count(leader, i)
+		}
+		c.converge()
+		require.NoError(t, c.billing(leader).TakeSnapshot())
+		for _, id := range three {
+			c.stop(id)
+		}
+		for _, id := range three {
+			c.start(id)
+		}
+		leader = c.leader()
+		gone := c.others(leader)[0]
+		c.eventually("it is removed", func() bool {
+			return c.node[leader].Remove(c.within(10*time.Second), gone) == nil
+		})
+		c.stop(gone)
+		delete(c.node, gone)
+		c.count(leader, 1000)
 	})
 }
 

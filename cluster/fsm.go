@@ -48,8 +48,11 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 	for _, l := range logs {
 		switch l.Type {
 		case raft.LogConfiguration:
-			voters := configVoters(raft.DecodeConfiguration(l.Data))
+			members := raft.DecodeConfiguration(l.Data)
+			voters := configVoters(members)
+			g.departed.follow(members, g.snapshotMembers())
 			g.committed.Store(&voters)
+			g.configured.Store(l.Index)
 			g.lease.refresh()
 		case raft.LogCommand:
 			f.apply(l)

@@ -114,12 +114,16 @@ type Group struct {
 	arrivals  arrivals    // of frames; guarded by routeLock
 	sequence  atomic.Uint64
 	committed atomic.Pointer[[]raft.ServerID]
-	index     readIndex
-	word      atomic.Pointer[word] // the leader's newest
-	heard     chan struct{}        // there is a newer one
-	doorbell  chan struct{}
-	hollows   int // see hollow; of the goroutine that looks at requests
-	opened    instant
+	// configured is the index of the newest configuration that was applied, 0 for none since the
+	// process began.
+	configured atomic.Uint64
+	departed   departed
+	index      readIndex
+	word       atomic.Pointer[word] // the leader's newest
+	heard      chan struct{}        // there is a newer one
+	doorbell   chan struct{}
+	hollows    int // see hollow; of the goroutine that looks at requests
+	opened     instant
 	// contact is a moment such that this node's memory holds all that was acknowledged before it;
 	// nil as long as there was none.
 	contact atomic.Pointer[instant]

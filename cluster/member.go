@@ -19,9 +19,6 @@ const (
 	changeRetry = 50 * time.Millisecond
 	// changeQueue is how long a change may wait in raft for the one before it.
 	changeQueue = time.Second
-	// unchecked is said to raft in the place of the index of the configuration that a change is made
-	// to: GetConfiguration tells none, whatever it promises. Group.changing is held instead.
-	unchecked = 0
 	// maxChangeBytes bounds a change that another node asks for.
 	maxChangeBytes = 4 << 10
 )
@@ -156,10 +153,12 @@ func (n *Node) changeBoth(ctx context.Context, c change) error {
 // checkBoth asks both groups whether a change can be made. Whom one of them has, can be removed.
 func (n *Node) checkBoth(ctx context.Context, c change) error {
 	c.Check = true
-	absent := 0
+	absent, was := 0, false
 	for _, g := range n.groups {
 		err := g.askLeader(ctx, c)
 		if nobody := (*noMemberError)(nil); errors.As(err, &nobody) {
+			was = was || g.departed.has(c.Member.ID)
+			nobody.was = was
 			if absent++; absent < len(n.groups) || n.unheard == c.Member.ID {
 				continue
 			}
@@ -188,7 +187,7 @@ func (g *Group) askLeader(ctx context.Context, c change) error {
 			case aerr != nil || answer.Elsewhere:
 				continue
 			case answer.Members != nil:
-				return unchanged("%w", &noMemberError{c.Member.ID, answer.Members})
+				return unchanged("%w", &noMemberError{id: c.Member.ID, members: answer.Members})
 			case answer.Error != "":
 				return unchanged("%s", answer.Error)
 			}
@@ -297,17 +296,16 @@ func (g *Group) serveChange(payload []byte) []byte {
 
 // change makes a change, or says why not; ErrNotLeader when another node is to be asked.
 func (g *Group) change(ctx context.Context, c change) error {
-	r := g.route.Load()
-	if !r.ready {
-		return fmt.Errorf("%w group %s", ErrNotLeader, g.name)
-	}
 	select {
 	case g.changing <- struct{}{}:
 		defer func() { <-g.changing }()
 	case <-ctx.Done():
 		return unchanged("group %s: another change is under way", g.name)
 	}
-	here := seat{group: g, route: r, servers: g.servers().Servers}
+	here, err := g.takeSeat()
+	if err != nil {
+		return err
+	}
 	switch c.Kind {
 	case changeJoin:
 		return here.join(ctx, c)
@@ -321,9 +319,11 @@ func (g *Group) change(ctx context.Context, c change) error {
 	return unchanged("this version knows no change %q", c.Kind)
 }
 
-// readdress writes another address of a server into the configuration, with or without a vote as
-// it has it. The caller holds changing.
-func (g *Group) readdress(s raft.Server, to raft.ServerAddress) (raft.IndexFuture, error) {
+// readdress writes another address of a server into the configuration at an index, with or without
+// a vote as it has it. The caller holds changing.
+func (g *Group) readdress(
+	s raft.Server, to raft.ServerAddress, index uint64,
+) (raft.IndexFuture, error) {
 	if !slices.Contains(g.servers().Servers, s) {
 		return nil, unchanged("%s has changed meanwhile", s.ID)
 	}
@@ -336,7 +336,7 @@ func (g *Group) readdress(s raft.Server, to raft.ServerAddress) (raft.IndexFutur
 	// the change; it tells by refusing to begin a cluster, which it answers in its turn.
 	release := g.transport.holdBack(s.ID)
 	defer release()
-	changed := add(s.ID, to, unchecked, changeQueue)
+	changed := add(s.ID, to, index, changeQueue)
 	if err := g.raft.BootstrapCluster(raft.Configuration{}).Error(); err == nil {
 		return nil, unchanged("group %s began anew", g.name)
 	}

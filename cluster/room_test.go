@@ -16,11 +16,12 @@ func room(string) (int64, error)   { return 1 << 40, nil }
 
 func TestWritesAreRefusedOnALowDisk(t *testing.T) {
 	inCluster(t, nil, func(c *nodes) {
-		leader := c.leader()
 		for _, id := range three {
 			c.measure(id, noRoom)
 		}
-		c.eventually("nobody has room", func() bool {
+		leader := ""
+		c.eventually("nobody has room", func() bool { // whoever was last to see it leads
+			leader = c.leader()
 			return c.node[leader].Billing().full() && c.node[leader].Status().DiskLow
 		})
 		for i, id := range three {

@@ -242,7 +242,11 @@ func (n *Node) register(g *Group) {
 		}
 		p.disk, p.HTTP, p.Ops = met.Disk, met.HTTP, met.Ops
 		// Nobody waits for it: the next look finds it done, or tries again.
-		if _, err := g.readdress(s, p.address(g.shard)); err != nil {
+		here, err := g.takeSeat()
+		if err == nil {
+			_, err = g.readdress(s, p.address(g.shard), here.index)
+		}
+		if err != nil {
 			g.log.Debug("cannot note a member's folder yet", "member", p.ID, "error", err)
 		}
 		<-g.changing

@@ -15,6 +15,43 @@ type seat struct {
 	group   *Group
 	route   *route
 	servers []raft.Server
+	// index is that of the configuration's entry: raft makes no change to another one, as there is
+	// when this node was deposed meanwhile, somebody else made a change, and it was elected again.
+	index uint64
+}
+
+// takeSeat looks at the configuration; ErrNotLeader when this node does not lead. The index is read
+// before the servers: if they are newer, raft refuses the change, and it is tried again.
+func (g *Group) takeSeat() (*seat, error) {
+	r := g.route.Load()
+	if !r.ready {
+		return nil, fmt.Errorf("%w group %s", ErrNotLeader, g.name)
+	}
+	index, err := g.configIndex()
+	if err != nil {
+		return nil, unchanged("group %s: %w", g.name, err)
+	}
+	return &seat{group: g, route: r, servers: g.servers().Servers, index: index}, nil
+}
+
+// snapshotMembers is the configuration of the newest snapshot, without members where there is none.
+func (g *Group) snapshotMembers() raft.Configuration {
+	found, err := g.snapshots.List()
+	if err != nil || len(found) == 0 {
+		return raft.Configuration{}
+	}
+	return found[0].Configuration
+}
+
+// configIndex is the index of the committed configuration: the newest that this node has applied, or
+// that its newest snapshot has. Raft's own GetConfiguration tells none, whatever it promises.
+func (g *Group) configIndex() (uint64, error) {
+	index := g.configured.Load()
+	found, err := g.snapshots.List()
+	if err == nil && len(found) > 0 {
+		index = max(index, found[0].ConfigurationIndex)
+	}
+	return index, err
 }
 
 func (s *seat) find(id string) (raft.Server, bool) {
@@ -52,13 +89,13 @@ func (s *seat) join(ctx context.Context, c change) error {
 	case c.Check, member && old.Address == to:
 		return nil
 	case member:
-		future, err := g.readdress(old, to)
+		future, err := g.readdress(old, to, s.index)
 		if err != nil {
 			return err
 		}
 		return g.decide(ctx, future)
 	}
-	return g.decide(ctx, g.raft.AddNonvoter(raft.ServerID(wanted.ID), to, unchecked,
+	return g.decide(ctx, g.raft.AddNonvoter(raft.ServerID(wanted.ID), to, s.index,
 		g.config.RPCTimeout))
 }
 
@@ -78,7 +115,7 @@ func (s *seat) promote(ctx context.Context, c change) error {
 		return err
 	}
 	g := s.group
-	return g.decide(ctx, g.raft.AddVoter(x.ID, x.Address, unchecked, g.config.RPCTimeout))
+	return g.decide(ctx, g.raft.AddVoter(x.ID, x.Address, s.index, g.config.RPCTimeout))
 }
 
 // remove takes a member out. This node hands over first, and the next leader does it. That there
@@ -87,7 +124,7 @@ func (s *seat) remove(ctx context.Context, c change) error {
 	x, member := s.find(c.Member.ID)
 	switch {
 	case !member && c.Check:
-		return unchanged("%w", &noMemberError{c.Member.ID, s.names()})
+		return unchanged("%w", &noMemberError{id: c.Member.ID, members: s.names()})
 	case !member:
 		return nil
 	}
@@ -106,7 +143,13 @@ func (s *seat) remove(ctx context.Context, c change) error {
 		}
 		return fmt.Errorf("%w group %s any more", ErrNotLeader, g.name)
 	}
-	return g.decide(ctx, g.raft.RemoveServer(x.ID, unchecked, g.config.RPCTimeout))
+	return s.takeOut(ctx, x.ID)
+}
+
+// takeOut removes a member from the configuration that was looked at.
+func (s *seat) takeOut(ctx context.Context, id raft.ServerID) error {
+	g := s.group
+	return g.decide(ctx, g.raft.RemoveServer(id, s.index, g.config.RPCTimeout))
 }
 
 // transfer hands leadership over.

@@ -33,6 +33,15 @@ func WhyUnchanged(err error) error {
 type noMemberError struct {
 	id      string
 	members []string
+	// was: it has been one since this node's process began.
+	was bool
+}
+
+// WasMember says whether an error is the refusal to remove who is no member any more, and has been
+// one since the node's process began: whoever asked for that removal may not have heard how it went.
+func WasMember(err error) bool {
+	var nobody *noMemberError
+	return errors.As(err, &nobody) && nobody.was
 }
 
 func (e *noMemberError) Error() string {

@@ -34,8 +34,18 @@ func (clusterView) Causes() []string {
 
 // Change changes the members, or says why they were not changed.
 func (v clusterView) Change(ctx context.Context, c admin.MemberChange) error {
-	return cluster.WhyUnchanged(v.change(ctx, c))
+	err := v.change(ctx, c)
+	if c.Action == "remove" && cluster.WasMember(err) {
+		return removedBefore{cluster.WhyUnchanged(err)}
+	}
+	return cluster.WhyUnchanged(err)
 }
+
+// removedBefore is the cluster's refusal to remove who was removed already, as an ErrWasMember.
+type removedBefore struct{ error }
+
+// Is says that it is one.
+func (removedBefore) Is(target error) bool { return target == admin.ErrWasMember }
 
 func (v clusterView) change(ctx context.Context, c admin.MemberChange) error {
 	switch c.Action {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -31,6 +32,7 @@ import (
 
 // members is what a node would say about its cluster.
 type members struct {
+	removed map[string]bool // members that were, and are no more
 	reasons atomic.Pointer[[]admin.Reason]
 	changes atomic.Pointer[admin.MemberChange]
 }
@@ -46,6 +48,9 @@ func (m *members) Causes() []string { return []string{"no_leader", "clock_off"} 
 
 // Change knows one member, node4, which it refuses to promote.
 func (m *members) Change(_ context.Context, c admin.MemberChange) error {
+	if c.Action == "remove" && m.removed[c.ID] {
+		return fmt.Errorf("%s is not a member: %w", c.ID, admin.ErrWasMember)
+	}
 	if c.ID != "node4" || c.Action == "promote" {
 		return errors.New("the log of " + c.ID + " is 7 entries behind: wait")
 	}

@@ -39,7 +39,8 @@ type Cluster interface {
 	// Causes are the names that reasons may have.
 	Causes() []string
 	// Change changes the members, and returns when it is done. Its error says what was refused, and
-	// what to do; it is shown to the operator.
+	// what to do; it is shown to the operator. It wraps ErrWasMember where somebody is to be removed
+	// who has been until lately: the one who did it may not have heard of it, nor recorded it.
 	Change(ctx context.Context, c MemberChange) error
 }
 

@@ -2,6 +2,8 @@ package admin
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"time"
 
 	"tollgate/engine"
@@ -72,11 +74,39 @@ var memberActions = map[string]string{
 	"transfer": "leadership.transferred",
 }
 
+// ErrWasMember says that who is to be removed is no member any more.
+var ErrWasMember = errors.New("it was removed before")
+
+// recentChanges bounds how far back a removal is looked for in the record of changes.
+const recentChanges = 1000
+
+// removalRecorded says whether the newest that the record has of a node's membership is that it was
+// removed. Where that cannot be read, it is taken to be: a removal that was done changes nothing.
+func (a *API) removalRecorded(node string) bool {
+	if a.config.Events == nil {
+		return true
+	}
+	changes, err := a.machine.Changes(a.config.Events, 0, recentChanges)
+	if err != nil {
+		return true
+	}
+	for _, change := range changes {
+		if change.Subject == node && strings.HasPrefix(change.Action, "member.") {
+			return change.Action == memberActions["remove"]
+		}
+	}
+	return false
+}
+
 // changeMembers makes a change, and records it.
 func (a *API) changeMembers(x *server.Exchange, c MemberChange) {
 	ctx, cancel := context.WithTimeout(context.Background(), memberPatience)
 	defer cancel()
-	if err := a.config.Cluster.Change(ctx, c); err != nil {
+	err := a.config.Cluster.Change(ctx, c)
+	if errors.Is(err, ErrWasMember) && !a.removalRecorded(c.ID) {
+		err = nil // it is done, and is recorded below
+	}
+	if err != nil {
 		x.Refuse(server.Fault{
 			Status: 409, Code: "members_unchanged", Message: "The members were not changed",
 			Detail: err.Error(),

@@ -29,6 +29,17 @@ func TestMembersAreChangedAndRecorded(t *testing.T) {
 	require.Equal(t, "transfer", n.members.changes.Load().Action)
 	n.call("DELETE", "cluster/members/node4", "").is(200, "")
 	require.Equal(t, "remove", n.members.changes.Load().Action)
+	removals := func(node string) int {
+		return strings.Count(n.call("GET", "audit", "").raw, `"action":"member.removed","subject":"`+node)
+	}
+	require.Equal(t, 1, removals("node4"))
+	n.members.removed = map[string]bool{"node4": true, "node3": true}
+	n.call("DELETE", "cluster/members/node4", "").is(409, "members_unchanged")
+	require.Equal(t, 1, removals("node4"), "it has its record")
+	n.call("DELETE", "cluster/members/node3", "").is(200, "")
+	require.Equal(t, 1, removals("node3"), "another node did it, and did not hear of it")
+	n.call("DELETE", "cluster/members/node3", "").is(409, "members_unchanged")
+	require.Equal(t, 1, removals("node3"))
 	refused := n.call("POST", "cluster/members/node4/promote", "").is(409, "members_unchanged")
 	require.Contains(t, refused.raw, "7 entries behind")
 	require.NotContains(t, n.call("GET", "audit", "").raw, "member.promoted")
