@@ -43,8 +43,8 @@ func (g *Group) snapshotMembers() raft.Configuration {
 	return found[0].Configuration
 }
 
-// configIndex is the index of the committed configuration: the newest that this node has applied, or
-// that its newest snapshot has. Raft's own GetConfiguration tells none, whatever it promises.
+// configIndex is the index of the committed configuration: the newest that this node has applied,
+// or that its newest snapshot has. Raft's own GetConfiguration tells none, whatever it promises.
 func (g *Group) configIndex() (uint64, error) {
 	index := g.configured.Load()
 	found, err := g.snapshots.List()

@@ -38,7 +38,7 @@ type noMemberError struct {
 }
 
 // WasMember says whether an error is the refusal to remove who is no member any more, and has been
-// one since the node's process began: whoever asked for that removal may not have heard how it went.
+// one since the node's process began: whoever asked for that removal may not have heard of its end.
 func WasMember(err error) bool {
 	var nobody *noMemberError
 	return errors.As(err, &nobody) && nobody.was
