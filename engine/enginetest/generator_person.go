@@ -12,7 +12,7 @@ func (g *workspaceGenerator) person() engine.Record {
 	token := secret("session " + g.pick("session", "1", "2", "3", "4"))
 	row := rapid.SampledFrom([]uint32{1, 1, 2, 2, 3, 4, 9}).Draw(g.t, "person")
 	switch g.pick("person's", "sign in", "sign in", "sign in", "end", "use", "choose", "open", "link",
-		"act", "act", "act", "admin") {
+		"act", "act", "act") {
 	case "end":
 		return record(workspace.KindEndSession, &workspace.EndSession{
 			Session: token, All: g.flag("all"),
@@ -37,8 +37,6 @@ func (g *workspaceGenerator) person() engine.Record {
 		})
 	case "act":
 		return g.actedBy(row)
-	case "admin":
-		return record(workspace.KindOpenSession, &workspace.OpenSession{Session: token})
 	}
 	return g.signIn(token)
 }

@@ -72,12 +72,6 @@ func (s *workspaceScenario) useSession(l *line) string {
 	}))
 }
 
-func (s *workspaceScenario) adminSession(l *line) string {
-	return s.outcome(s.do(workspace.KindOpenSession, &workspace.OpenSession{
-		Session: secret("session " + l.word(0)),
-	}))
-}
-
 // choose reads `choose SESSION WORKSPACE`.
 func (s *workspaceScenario) choose(l *line) string {
 	return s.outcome(s.do(workspace.KindChooseWorkspace, &workspace.ChooseWorkspace{

@@ -76,7 +76,6 @@ var workspaceWords = map[string]func(*workspaceScenario, *line) string{
 	"session":          (*workspaceScenario).session,
 	"end-session":      (*workspaceScenario).endSession,
 	"use-session":      (*workspaceScenario).useSession,
-	"admin-session":    (*workspaceScenario).adminSession,
 	"choose":           (*workspaceScenario).choose,
 	"open":             (*workspaceScenario).open,
 	"owned":            (*workspaceScenario).owned,

@@ -8,7 +8,8 @@ import (
 	"tollgate/engine/wire"
 )
 
-// Kinds of the workspace group's commands. Numbers are never reused.
+// Kinds of the workspace group's commands. Numbers are never reused: 111 opened sessions with the
+// admin key.
 const (
 	KindSetPolicy        engine.Kind = 16
 	KindSignUp           engine.Kind = 17
@@ -53,7 +54,6 @@ const (
 	KindRemoveWorkspace engine.Kind = 103
 
 	KindSignIn            engine.Kind = 110
-	KindOpenSession       engine.Kind = 111
 	KindEndSession        engine.Kind = 112
 	KindNoteSession       engine.Kind = 113
 	KindChooseWorkspace   engine.Kind = 114
@@ -132,7 +132,6 @@ var registry = [...]definition{
 	KindNoteUse:           {"NoteUse", decodeFields[NoteUse]},
 	KindRemoveWorkspace:   {"RemoveWorkspace", decodeFields[RemoveWorkspace]},
 	KindSignIn:            {"SignIn", decodeFields[SignIn]},
-	KindOpenSession:       {"OpenSession", decodeFields[OpenSession]},
 	KindEndSession:        {"EndSession", decodeFields[EndSession]},
 	KindNoteSession:       {"NoteSession", decodeFields[NoteSession]},
 	KindChooseWorkspace:   {"ChooseWorkspace", decodeFields[ChooseWorkspace]},

@@ -61,7 +61,7 @@ func (s *state) sessionRow(hash *[32]byte, now int64) uint32 {
 	if r.Hash != *hash || r.ClosedAt != 0 || now >= r.ends() {
 		return 0
 	}
-	if p, ok := s.person(r.Person); r.Person != 0 && (!ok || r.CreatedAt < p.EndedAt) {
+	if p, ok := s.person(r.Person); !ok || r.CreatedAt < p.EndedAt {
 		return 0
 	}
 	return row
@@ -238,31 +238,6 @@ func (t *turn) openSession(r session) {
 
 func ptr[T any](v T) *T { return &v }
 
-// OpenSession opens an operator's session for whoever had the admin key. The same again is the same
-// success again.
-type OpenSession struct{ Session, Replaces [32]byte }
-
-// Fields states the command's fields.
-func (c *OpenSession) Fields(w *wire.Codec) {
-	w.Hash(1, &c.Session)
-	w.Hash(2, &c.Replaces)
-}
-
-func (c *OpenSession) apply(t *turn) engine.Outcome {
-	if known := t.sessions.newest(ptr(sessionKey(&c.Session))); known != 0 {
-		if t.sessions.table.Read(known).Person != 0 {
-			return engine.OutcomeIDsContradict
-		}
-		return engine.OutcomeDone
-	}
-	if t.sessions.full() {
-		return engine.OutcomeSessionsFull
-	}
-	t.closeSession(&c.Replaces)
-	t.openSession(session{Hash: c.Session, Surface: SurfaceOperations})
-	return engine.OutcomeDone
-}
-
 // EndSession ends a session, and all of its person where All says so. One that has ended, or never
 // was, is the same success.
 type EndSession struct {
@@ -281,8 +256,8 @@ func (c *EndSession) apply(t *turn) engine.Outcome {
 	if row == 0 {
 		return engine.OutcomeDone
 	}
-	if person := t.sessions.table.Read(row).Person; c.All && person != 0 {
-		t.persons.Write(person).EndedAt = t.stamp
+	if c.All {
+		t.persons.Write(t.sessions.table.Read(row).Person).EndedAt = t.stamp
 	}
 	t.closeSession(&c.Session)
 	return engine.OutcomeDone
@@ -383,7 +358,7 @@ func (m *Machine) Session(hash [32]byte, surface Surface, now int64) (v SessionV
 // its own; a person's that was chosen, or the newest. 0 is none.
 func (s *state) workspaceOf(r *session, p *person) uint32 {
 	switch {
-	case r.Person == 0 || r.Surface != SurfaceWorkspaces:
+	case r.Surface != SurfaceWorkspaces:
 		return 0
 	case !p.Agent && s.ownedBy(r.Workspace, r.Person):
 		return r.Workspace

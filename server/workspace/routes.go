@@ -22,8 +22,11 @@ func (a *API) routes() []server.Route {
 	rows = append(rows, a.runRoutes()...)
 	rows = append(rows, a.moneyRoutes()...)
 	rows = append(append(rows, a.approvalRows()...), a.sessionRoutes()...)
-	rows = append(rows, a.accessRoutes()...)
-	return append(rows, a.tenantRoutes()...)
+	rows = append(append(rows, a.accessRoutes()...), a.tenantRoutes()...)
+	for i := range rows {
+		describeErrors(&rows[i])
+	}
+	return rows
 }
 
 // row makes a route; scopes 0 is open to everybody.

@@ -15,7 +15,8 @@ func description() server.Description {
 				server.Must("limited", server.BoolSchema), server.Must("window", text),
 				server.Must("limit", server.IntegerSchema), server.Must("used", server.IntegerSchema),
 				server.Must("remaining", server.IntegerSchema), server.Must("resetsAt", server.TimeSchema)),
-			"Flow": flowSchema(), "Quote": quoteSchema(), "Run": runSchema(),
+			"PaymentRequired": paymentSchema(),
+			"Flow":            flowSchema(), "Quote": quoteSchema(), "Run": runSchema(),
 			"Purchase": purchaseSchema(), "Issue": issueSchema(), "Notification": notificationSchema(),
 			"Billing": server.Object(server.Must("paused", server.BoolSchema),
 				server.Must("capCents", server.IntegerSchema), server.May("usage", server.FreeObject())),
@@ -32,8 +33,14 @@ func description() server.Description {
 }
 
 func verificationSchema() *server.Schema {
-	return server.Object(server.Must("url", text), server.May("status", server.IntSchema(100, 599)),
-		server.May("contains", server.TextSchema(0, longestContains)))
+	return server.Object(
+		server.Must("url", explained(text, "what this service calls, without credentials, or with the "+
+			"key that the agent obtained where the flow has credential; redirects are not followed")),
+		server.May("status", explained(server.IntSchema(100, 599),
+			"the status of the right answer; any 2xx where it is left out")),
+		server.May("contains", explained(server.TextSchema(0, longestContains), "a text that the right "+
+			"answer contains; {run_id} stands for the run's id, here and in task. Optional with "+
+			"credential: the difference between the real key and none, or a wrong one, is the proof")))
 }
 
 // flowBody states the body of a new flow, or of a change, where every field may be left out.
@@ -45,18 +52,31 @@ func flowBody(whole bool) func(*server.Route) {
 	return takes(field("name", server.TextSchema(1, longestName)), field("url", text),
 		field("task", server.TextSchema(1, longestTask)),
 		field("successCriteria", server.TextSchema(1, longestCriteria)),
-		field("access", server.EnumSchema("public", "test_account")),
+		field("access", accessSchema()),
 		server.May("verification", emptied(verificationSchema())),
-		server.May("credential", emptied(server.EnumSchema("bearer", "token", "x-api-key"))),
+		server.May("credential", emptied(credentialSchema())),
 		server.May("agent", emptied(server.TextSchema(1, 64))),
 		server.May("schedule", scheduleBody()))
+}
+
+func accessSchema() *server.Schema {
+	return explained(server.EnumSchema("public", "test_account"), "public: the agent signs up, or "+
+		"needs no account. test_account: it signs in with the test credentials that the owner stores for the "+
+		"host (PUT /v1/test-access/{host})")
+}
+
+func credentialSchema() *server.Schema {
+	return explained(server.EnumSchema("bearer", "token", "x-api-key"), "the agent is to obtain a "+
+		"key, and the verification sends it: Authorization: Bearer KEY, Authorization: Token KEY, or "+
+		"X-API-Key: KEY. No key and two wrong keys must be refused there. The owner confirms once "+
+		"that an agent may sign up (POST /v1/flows/{flow_id}/confirm-signup)")
 }
 
 func flowSchema() *server.Schema {
 	return server.Object(server.Must("id", text), server.Must("name", text), server.Must("url", text),
 		server.Must("task", text), server.Must("successCriteria", text),
-		server.Must("access", server.EnumSchema("public", "test_account")),
-		server.May("verification", verificationSchema()), server.May("credential", text),
+		server.Must("access", accessSchema()),
+		server.May("verification", verificationSchema()), server.May("credential", credentialSchema()),
 		server.May("agent", text), server.May("schedule", scheduleSchema()),
 		server.Must("version", server.IntegerSchema),
 		server.Must("signupConfirmed", server.BoolSchema), server.Must("openRun", server.OrNull(text)),
@@ -66,8 +86,7 @@ func flowSchema() *server.Schema {
 func quoteSchema() *server.Schema {
 	return server.Object(server.Must("fingerprint", text),
 		server.Must("executionAvailable", server.BoolSchema),
-		server.May("reason", server.EnumSchema("no_agent", "verification_missing", "verification_open",
-			"signup_not_confirmed", "test_access_missing")),
+		server.May("reason", unreadySchema()),
 		server.Must("agent", server.OrNull(server.RefTo("Agent"))),
 		server.Must("priceCents", server.IntegerSchema), server.Must("credits", server.IntegerSchema),
 		server.Must("charge", server.EnumSchema("free", "paid", "none")),

@@ -1,0 +1,193 @@
+package workspace
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+)
+
+// operationErrors are the codes that an operation answers beside those that all of its kind do: see
+// codesOf.
+var operationErrors = map[string]string{
+	"signUp":         "signup_unavailable signup_rate_limited",
+	"createFlow":     flowErrors,
+	"changeFlow":     flowErrors,
+	"archiveFlow":    "flow_busy",
+	"getQuote":       "runner_busy",
+	"confirmSignup":  "invalid_flow_options quote_changed",
+	"changeAlerts":   "alerts_claim_required alerts_off invalid_url",
+	"testAlert":      "alerts_claim_required alerts_off alert_test_limit",
+	"inspectProduct": inspectionErrors,
+	"evaluateTask":   inspectionErrors,
+	"suggestTest":    "wrong_run_type",
+	"startRun": "credentials_not_allowed invalid_quote quote_changed execution_unavailable " +
+		"flow_busy run_limit_reached payment_required insufficient_credits free_capacity_exhausted runner_busy " +
+		"hosting_not_configured",
+	"resumeRun": "credentials_not_allowed cannot_resume resume_unavailable wrong_run_type " +
+		"runner_busy",
+	"cancelRun": "cannot_cancel wrong_run_type",
+	"requestRun": "credentials_not_allowed invalid_id flow_url_mismatch invalid_url " +
+		"run_limit_reached",
+	"cancelRunRequest": "cannot_cancel wrong_run_type",
+	"startLocalRun":    "run_limit_reached",
+	"finishLocalRun":   "wrong_run_type cannot_cancel",
+	"buyRuns":          "payment_required hosting_not_configured",
+	"renewApprovalLink": "approval_link_limit checkout_completed purchase_closed " +
+		"hosting_not_configured",
+	"cancelPurchase":    "cancel_limit checkout_completed purchase_closed",
+	"decideApproval":    "checkout_completed purchase_closed hosting_not_configured",
+	"changeIssue":       "invalid_note invalid_status invalid_issue_status",
+	"setTestAccess":     "test_access_limit invalid_url",
+	"openWorkspace":     "workspace_limit signup_rate_limited",
+	"answerLink":        "link_answered",
+	"rotateAlertSecret": "alerts_claim_required alerts_off",
+}
+
+const (
+	flowErrors = "credentials_not_allowed invalid_access invalid_flow_options invalid_url flow_busy " +
+		"schedule_unavailable schedule_limit"
+	inspectionErrors = "credentials_not_allowed invalid_id invalid_url flow_url_mismatch " +
+		"insufficient_credits run_limit_reached target_unreachable runner_busy"
+)
+
+// codesOf are the codes of the errors that a route is described with.
+func codesOf(r *server.Route) []string {
+	all := strings.Fields(operationErrors[r.Operation])
+	add := func(codes ...string) { all = append(all, codes...) }
+	writes := r.Method != http.MethodGet
+	if r.Access == server.AccessScope {
+		add("invalid_key", "sign_in_required", "insufficient_scope", "person_required", "not_found",
+			"workspace_busy")
+		if writes {
+			add("origin_not_allowed", "act_limit", "outcome_unknown", "workspace_full")
+		}
+	}
+	if writes {
+		add("invalid_json", "invalid_field", "unexpected_field", "request_aborted", "request_too_large")
+	}
+	if strings.Contains(r.Path, "{") {
+		add("invalid_id", "not_found")
+	}
+	for _, p := range r.Params {
+		switch {
+		case p.In == "query":
+			add("invalid_field")
+		case p.Name == "Idempotency-Key":
+			add("invalid_request_key", "idempotency_conflict")
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// describeErrors states the errors of a route: each status with its codes, and what each means.
+func describeErrors(r *server.Route) {
+	if r.Access == server.AccessOpen && r.Method == http.MethodGet && !strings.Contains(r.Path, "{") {
+		return // a document of ours
+	}
+	byStatus := map[int][]string{}
+	for _, code := range codesOf(r) {
+		status := statusOf(code)
+		byStatus[status] = append(byStatus[status], code)
+	}
+	for status, codes := range byStatus {
+		var about strings.Builder
+		for i, code := range codes {
+			if i > 0 {
+				about.WriteString("\n")
+			}
+			about.WriteString(code + ": " + meaningOf(code))
+		}
+		r.Responses = append(r.Responses, server.Response{
+			Status: status, About: about.String(), Data: faultOf(status, codes), Bare: true,
+		})
+	}
+	slices.SortStableFunc(r.Responses, func(a, b server.Response) int { return a.Status - b.Status })
+}
+
+// tooLarge is what the document calls a body of more than 32 KB.
+const tooLarge = "request_too_large"
+
+func statusOf(code string) int {
+	if code == tooLarge {
+		return http.StatusRequestEntityTooLarge
+	}
+	return errorTable[code].status
+}
+
+func meaningOf(code string) string {
+	if code == tooLarge {
+		return "The body has more than 32,768 bytes. Nothing was changed."
+	}
+	return errorTable[code].message
+}
+
+// faultOf is the schema of the errors of a status.
+func faultOf(status int, codes []string) *server.Schema {
+	if status == http.StatusPaymentRequired {
+		return server.RefTo("PaymentRequired")
+	}
+	properties := []server.Property{
+		server.Must("error", server.EnumSchema(codes...)), server.Must("message", text),
+		server.Must("request_id", text),
+	}
+	has := func(any ...string) bool {
+		return slices.ContainsFunc(any, func(code string) bool { return slices.Contains(codes, code) })
+	}
+	switch {
+	case has("invalid_field", "unexpected_field"):
+		properties = append(properties, server.May("field", explained(text, "the field that is wrong")))
+	case has("insufficient_scope"):
+		properties = append(properties, server.May("scope", explained(text, "the scope that is needed")))
+	case has("execution_unavailable", "schedule_unavailable"):
+		properties = append(properties, server.May("reason", unreadySchema()))
+	}
+	if status == http.StatusTooManyRequests {
+		properties = append(properties, server.May("limit", server.IntegerSchema),
+			server.May("resetsAt", server.TimeSchema),
+			server.May("contact", explained(server.TextSchema(0, 0), "where to ask for more")))
+	}
+	return &server.Schema{Type: "object", Free: true, Properties: properties}
+}
+
+// explained is a schema with what it means.
+func explained(s *server.Schema, about string) *server.Schema {
+	with := *s
+	with.About = about
+	return &with
+}
+
+// unreadySchema are the reasons for which no agent can run a flow.
+func unreadySchema() *server.Schema {
+	var reasons []string
+	for reason := state.UnreadyNoAgent; reason <= state.UnreadyTestAccessMissing; reason++ {
+		reasons = append(reasons, reason.String())
+	}
+	return explained(server.EnumSchema(reasons...),
+		"no_agent: the flow's agent is not configured. verification_missing: the flow has none. "+
+			"verification_open: without a key, or with a wrong one, its verification gave the right "+
+			"answer or none. signup_not_confirmed: its owner has not said that an agent may sign up "+
+			"there. test_access_missing: no test credentials are stored for its host.")
+}
+
+// paymentSchema is the body of 402.
+func paymentSchema() *server.Schema {
+	return &server.Schema{Type: "object", Free: true, Properties: []server.Property{
+		server.Must("error", server.EnumSchema("payment_required", "insufficient_credits")),
+		server.Must("message", text), server.Must("request_id", text),
+		server.May("next_action", explained(server.EnumSchema("approve", "purchase", "wait"),
+			"approve: send approval_url to the owner, poll poll_url until the purchase has succeeded. "+
+				"purchase: POST /v1/purchases, the saved card pays. wait: poll poll_url. Then repeat the "+
+				"start with the same Idempotency-Key.")),
+		server.May("approval_url", explained(server.OrNull(text),
+			"where the owner approves; null where an earlier link still works")),
+		server.May("poll_url", explained(server.OrNull(text), "GET it to see how the purchase stands")),
+		server.May("reason", explained(text, "why the owner is needed, such as agent_session")),
+		server.May("purchase", server.OrNull(server.RefTo("Purchase"))),
+		server.May("required", explained(server.IntegerSchema, "of insufficient_credits: what it costs")),
+		server.May("balance", explained(server.IntegerSchema, "of insufficient_credits: what is left")),
+	}}
+}
