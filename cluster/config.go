@@ -96,6 +96,11 @@ type Config struct {
 	// the same (1024); at most engine.HashRingEntries.
 	CheckEntries uint64
 
+	// MemoryBytes is what the process may use; near it, client writes of which Grows says that they
+	// make the state grow are refused. 0 is no limit.
+	MemoryBytes int64
+	// Grows says whether a command makes the state grow; nil: none does.
+	Grows func(shard uint16, r engine.Record) bool
 	// Weight is the part that a flow gets of what is shared out (queues, entries), in proportion to
 	// others; nil: all have 1. Called with locks held: it must return at once.
 	Weight func(shard uint16, f fair.Flow) int
@@ -130,6 +135,8 @@ type Config struct {
 	FS wal.FS
 	// logSegment is the size of a log's files in bytes; default the log's own. Tests make it small.
 	logSegment int64
+	// live is how many bytes of memory are in use; default what the runtime says. Tests say their own.
+	live func() int64
 	// Now is this node's wall clock; default time.Now. Tests let it drift.
 	Now func() time.Time
 }
@@ -183,6 +190,9 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.Events, &Events{})
 	if c.Now == nil {
 		c.Now = wallClock(c.Dir)
+	}
+	if c.live == nil {
+		c.live = liveBytes
 	}
 	if c.FS == nil {
 		c.FS = wal.OS()

@@ -48,6 +48,7 @@ type frame struct {
 	origin         string
 	sizes          []int // of each record, encoded
 	records        []byte
+	entry          []byte // the same, with their header
 	runs           []flowRun
 }
 
@@ -188,7 +189,8 @@ func (g *Group) admitFrame(
 	}
 	taken = make([]*ticket, 0, len(f.runs))
 	data, at := f.records, 0
-	for _, run := range f.runs {
+	runs, grows := g.growth(f)
+	for i, run := range runs {
 		t := g.tickets.take()
 		sizes, bytes := f.sizes[at:at+run.count], 0
 		for _, size := range sizes {
@@ -197,7 +199,10 @@ func (g *Group) admitFrame(
 		t.flow, t.deadline = run.flow, deadline
 		t.data, t.sizes, t.results = data[:bytes], sizes, results[at:at+run.count]
 		data, at = data[bytes:], at+run.count
-		took, wait := g.local.add(t)
+		took, wait := engine.OutcomeMemoryLow, time.Duration(0)
+		if grows == nil || !grows[i] {
+			took, wait = g.local.add(t)
+		}
 		if took == engine.OutcomeDone {
 			taken = append(taken, t)
 			continue
@@ -300,7 +305,7 @@ func parseFrame(src []byte, shard uint16) (frame, error) {
 	if err != nil || h.Shard != shard {
 		return frame{}, fmt.Errorf("%w: shard %d: %v", errFrame, h.Shard, err)
 	}
-	f.records = src[entry+engine.HeaderSize:]
+	f.entry, f.records = src[entry:], src[entry+engine.HeaderSize:]
 	total := 0
 	for r, ok := walk.Next(); ok; r, ok = walk.Next() {
 		size := engine.RecordSize(r)

@@ -69,6 +69,7 @@ type parts struct {
 	clocks         *clocks
 	boot           uint64
 	diskLow        *atomic.Bool
+	memory         *memory
 	room           func() uint64 // see disk.left
 	// promised is term and vote as stored.
 	promised *atomic.Pointer[mark]

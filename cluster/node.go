@@ -30,6 +30,7 @@ type Node struct {
 	port   *port
 	clocks *clocks
 	disk   *disk
+	memory memory
 	folder folder
 	// warnings are what raft says of the other nodes.
 	warnings *peerWarnings
@@ -93,7 +94,8 @@ func Open(config Config) (*Node, error) {
 		bulk: make(chan struct{}, 2), closing: make(chan struct{}),
 		saving: make(chan struct{}, 1),
 		opened: make(chan struct{}), cards: make(map[string]greeting),
-		disk: &disk{dir: c.Dir, need: c.DiskLowBytes, measure: freeBytes},
+		disk:   &disk{dir: c.Dir, need: c.DiskLowBytes, measure: freeBytes},
+		memory: memory{most: c.MemoryBytes, measure: c.live},
 	}
 	n.warnings = &peerWarnings{name: n.nameOf}
 	if err := n.open(); err != nil {
@@ -281,7 +283,7 @@ func (n *Node) parts(number uint16, name string, boot uint64) parts {
 		promised: &st.vote.told, asked: n.settled, before: n.past.Load().committed(number),
 		bootstrap: bootstrap(c.beginners()), peers: n, lost: n.begun.Load(),
 		quiet: n.closing, warnings: n.warnings, logSize: st.size, clocks: n.clocks, boot: boot,
-		diskLow: &n.disk.low, room: n.disk.left, rebuild: st.markRebuild,
+		diskLow: &n.disk.low, memory: &n.memory, room: n.disk.left, rebuild: st.markRebuild,
 		snapshotDamage: st.snapshots.anyDamage,
 	}
 	if shard.Machine.Journal() != nil {
@@ -511,6 +513,7 @@ func (n *Node) watchDisk() {
 			if err := n.disk.look(); err != nil {
 				n.config.Log.Warn("free space is unknown", "error", err)
 			}
+			n.memory.look(n.config.Log)
 		case <-n.closing:
 			return
 		}

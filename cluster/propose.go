@@ -46,7 +46,7 @@ func (g *Group) propose(
 	deadline time.Time, records []engine.Record, results []engine.Result, internal bool,
 ) {
 	c := call{records: records, results: results, deadline: deadline}
-	if !c.admit(g) {
+	if !c.admit(g, internal) {
 		return
 	}
 	c.timer = time.NewTimer(time.Until(deadline))
@@ -72,7 +72,7 @@ func (g *Group) propose(
 }
 
 // admit answers what can be refused at once; false when nothing is left to do.
-func (c *call) admit(g *Group) bool {
+func (c *call) admit(g *Group, internal bool) bool {
 	refused := 0
 	agreed, known := g.machine.Version()
 	for i := range c.records {
@@ -80,6 +80,9 @@ func (c *call) admit(g *Group) bool {
 		switch {
 		case engine.RecordSize(c.records[i]) > engine.MaxEntryBytes-engine.HeaderSize:
 			c.results[i].Outcome = engine.OutcomeTooLarge
+			refused++
+		case !internal && g.refuses(c.records[i]):
+			c.results[i].Outcome = engine.OutcomeMemoryLow
 			refused++
 		case agreed < known && g.machine.Since(c.records[i].Kind) > agreed:
 			c.results[i].Outcome = engine.OutcomeUpgrading
@@ -209,7 +212,7 @@ func (c *call) settle(at int, res engine.Result) bool {
 func notProposed(o engine.Outcome) bool {
 	switch o {
 	case engine.OutcomeUnavailable, engine.OutcomeOverloaded, engine.OutcomeShareFull,
-		engine.OutcomeDiskLow, engine.OutcomeTooLarge:
+		engine.OutcomeDiskLow, engine.OutcomeMemoryLow, engine.OutcomeTooLarge:
 		return true
 	}
 	return false

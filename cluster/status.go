@@ -20,6 +20,10 @@ type Status struct {
 	DiskLow       bool  `json:"diskLow"`
 	// DiskReserveBytes is the free space that is to stay.
 	DiskReserveBytes int64 `json:"diskReserveBytes"`
+	// MemoryLiveBytes is the memory that is in use after a collection, 0 where there is no limit;
+	// MemoryLow says that writes that would make the state grow are refused.
+	MemoryLiveBytes int64 `json:"memoryLiveBytes"`
+	MemoryLow       bool  `json:"memoryLow"`
 	// ClockAheadMS is how far this node's clock is ahead of the median of the voters' clocks.
 	ClockAheadMS int64 `json:"clockAheadMs"`
 	// ClockCompared says that a majority of the voters' clocks was heard in the last 30 s.

@@ -13,6 +13,7 @@ func (n *Node) Status() Status {
 		NodeID:        n.config.NodeID,
 		DiskFreeBytes: n.disk.free.Load(),
 		DiskLow:       n.disk.low.Load(),
+		MemoryLow:     n.memory.low.Load(), MemoryLiveBytes: n.memory.live.Load(),
 		ClockAheadMS:  n.clocks.ahead(),
 		ClockCompared: n.clocks.sure(), DiskReserveBytes: n.disk.need,
 	}

@@ -36,6 +36,10 @@ const (
 	// seconds after which there may be room.
 	OutcomeShareFull Outcome = 16
 
+	// OutcomeMemoryLow: not proposed, the node's memory is nearly spent and the command would make the
+	// state grow: definitely nothing happened.
+	OutcomeMemoryLow Outcome = 17
+
 	// OutcomeDuplicate: the idempotency key was already processed, with the same body.
 	OutcomeDuplicate Outcome = 20
 	// OutcomeKeyReused: the idempotency key was already processed, with another body.
@@ -88,6 +92,14 @@ const (
 	// OutcomeRevertSuspended: a cancellation is scheduled, and the subscription is suspended; the
 	// reply says which invoice holds it back.
 	OutcomeRevertSuspended Outcome = 91
+
+	// OutcomeCustomerLimit, OutcomeKeyLimit, OutcomeCatalogLimit and OutcomeEndpointLimit: the account
+	// has as many customers, keys in use, features and plans, or webhook endpoints, in both of its
+	// environments together, as the settings allow one.
+	OutcomeCustomerLimit Outcome = 84
+	OutcomeKeyLimit      Outcome = 85
+	OutcomeCatalogLimit  Outcome = 86
+	OutcomeEndpointLimit Outcome = 87
 
 	// OutcomePoolUnknown and OutcomeTransactionUnknown: records of credits that do not exist.
 	OutcomePoolUnknown        Outcome = 100

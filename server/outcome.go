@@ -120,6 +120,28 @@ var faults = [256]row{
 		400, "account_limit", "There are as many accounts or keys as are possible",
 		nothingChanged, 0,
 	},
+	engine.OutcomeMemoryLow: {
+		503, "memory_low", "The memory of the service is nearly spent",
+		"Nothing was changed. Reads, and writes that free memory, go on; repeat the request with the " +
+			"same key after Retry-After seconds.", 30,
+	},
+	engine.OutcomeCustomerLimit: {
+		400, "customer_limit", "The account has as many customers as it may",
+		"Nothing was changed. The operator sets how many: limits.customersPerAccount.", 0,
+	},
+	engine.OutcomeKeyLimit: {
+		400, "key_limit", "The account has as many API keys in use as it may",
+		"Nothing was changed. Revoke one, or have the operator raise limits.keysPerAccount.", 0,
+	},
+	engine.OutcomeCatalogLimit: {
+		400, "catalog_limit", "The account's catalogs would hold more than they may",
+		"Nothing was changed. Features, plans and versions of plans of both environments count, and " +
+			"archived ones, too; the operator sets how many: limits.catalogPerAccount.", 0,
+	},
+	engine.OutcomeEndpointLimit: {
+		400, "webhook_endpoint_limit", "The account has as many webhook endpoints as it may",
+		"Nothing was changed. Delete one, or have the operator raise limits.webhooksPerAccount.", 0,
+	},
 	engine.OutcomeCustomerArchived: {
 		400, "customer_archived", "The customer is archived or erased",
 		"Nothing was changed. It stays readable, and takes no usage events, changes or subscriptions.",

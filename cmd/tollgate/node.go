@@ -21,6 +21,7 @@ import (
 	"tollgate/cmd/tollgate/measure"
 	"tollgate/engine"
 	"tollgate/engine/billing"
+	"tollgate/engine/fair"
 	"tollgate/engine/wire"
 	"tollgate/engine/workspace"
 	"tollgate/server"
@@ -142,6 +143,22 @@ func (n *node) measure(registry *prometheus.Registry) error {
 	return err
 }
 
+// grows says whether a command makes its group's state grow.
+func grows(shard uint16, r engine.Record) bool {
+	if shard == cluster.ShardBilling {
+		return billing.Grows(r)
+	}
+	return workspace.Grows(r)
+}
+
+// weight is an account's part of what is shared out.
+func (n *node) weight(shard uint16, f fair.Flow) int {
+	if len(n.settings.Weights) == 0 || shard != cluster.ShardBilling {
+		return 1
+	}
+	return max(1, n.settings.Weights[n.machine.AccountOf(f)])
+}
+
 func (n *node) clusterConfig() (cluster.Config, error) {
 	s := &n.settings
 	c := cluster.Config{
@@ -149,8 +166,9 @@ func (n *node) clusterConfig() (cluster.Config, error) {
 		Billing: cluster.Shard{
 			Machine: n.machine, Indexer: billing.IndexRecord, KeyOf: billing.JournalKey,
 		},
-		Workspace:     cluster.Shard{Machine: n.tenants.machine},
-		DiskLowBytes:  int64(s.DiskReserve) << 20,
+		Workspace:    cluster.Shard{Machine: n.tenants.machine},
+		DiskLowBytes: int64(s.DiskReserve) << 20,
+		MemoryBytes:  int64(s.MemoryBytes()), Grows: grows, Weight: n.weight,
 		SnapshotBytes: int64(s.Snapshots.LogMiB) << 20,
 		TrailingBytes: int64(s.Snapshots.TrailingMiB) << 20,
 		Log:           n.log,
@@ -309,6 +327,10 @@ func (n *node) proposeLimits(proposer server.Proposer) {
 		MaxKeys:        n.settings.MaxKeys(), MaxKeysInMemory: n.settings.MaxKeysInMemory(),
 
 		AuditRetentionMS: n.settings.Limits.AuditRetention.Milliseconds(),
+		AccountCustomers: uint64(n.settings.Limits.CustomersPerAccount),
+		AccountKeys:      uint64(n.settings.Limits.KeysPerAccount),
+		AccountCatalog:   uint64(n.settings.Limits.CatalogPerAccount),
+		AccountEndpoints: uint64(n.settings.Limits.WebhooksPerAccount),
 	}
 	// What is wanted may be more than there can be: it is not to be proposed again and again.
 	if now := n.machine.Limits(); wanted.Over(now) == now {

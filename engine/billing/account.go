@@ -55,11 +55,14 @@ func (c *CreateAccount) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// account never changes once it is made.
+// account never changes once it is made, but for what it holds.
 type account struct {
 	id        [16]byte
 	name      string
 	createdAt int64
+	// number is that of its sandbox; its live environment has the next.
+	number uint32
+	held   held
 }
 
 // environment is one of an account's two. Account n (from 1) has the environments 2n−1 (sandbox)
@@ -99,6 +102,7 @@ func (e *environment) now(logTime int64) int64 { return logTime + e.offset.Load(
 func (s *state) addAccount(a *account) {
 	for _, kind := range [...]EnvironmentKind{EnvironmentSandbox, EnvironmentLive} {
 		e := &environment{number: uint32(len(s.environments.all())) + 1, account: a, kind: kind}
+		a.number = (e.number+1)/2*2 - 1
 		e.catalog.Store(newCatalog())
 		e.due.Store(never)
 		s.environments.append(e)
@@ -160,6 +164,15 @@ func (m *Machine) Environment(account string, kind EnvironmentKind) (env uint32,
 		return 2 * number, true
 	}
 	return 0, false
+}
+
+// AccountOf is the name of the account whose flow it is; empty of any other.
+func (m *Machine) AccountOf(f fair.Flow) string {
+	e := m.state.Load().environment(2 * uint32(f))
+	if e == nil {
+		return ""
+	}
+	return e.account.name
 }
 
 // FlowOf is whose work an environment's is: its account's. 0 is no account's.

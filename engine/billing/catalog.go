@@ -45,6 +45,10 @@ func (c *ApplyCatalog) apply(t *turn) engine.Outcome {
 	if r.outcome != engine.OutcomeDone {
 		return r.outcome
 	}
+	if o := t.takesCatalog(e, r.next); o != engine.OutcomeDone {
+		t.reply = nil
+		return o
+	}
 
 	t.recordCatalog(c, &r.reply, e.catalog.Load(), r.next)
 	e.catalog.Store(r.next)

@@ -145,6 +145,22 @@ func (t *turn) recordLimits(before, after *Limits) {
 			"maxKeysInMemory", strconv.FormatUint(was, 10), strconv.FormatUint(is, 10),
 		}}
 	}
+	was, is := before.Bounds(), after.Bounds()
+	for _, v := range [...]struct {
+		name    string
+		was, is uint64
+	}{
+		{"customersPerAccount", was.Customers, is.Customers},
+		{"keysPerAccount", was.Keys, is.Keys},
+		{"catalogPerAccount", was.Catalog, is.Catalog},
+		{"webhooksPerAccount", was.Endpoints, is.Endpoints},
+	} {
+		if v.was != v.is {
+			values = append(values, FieldChange{
+				v.name, strconv.FormatUint(v.was, 10), strconv.FormatUint(v.is, 10),
+			})
+		}
+	}
 	number := func(v int64) string { return strconv.FormatInt(v, 10) }
 	t.note(change{Actor: "configuration", Action: "limits.set", Values: append([]FieldChange{
 		{"keyRetentionMs", number(before.KeyRetentionMS), number(after.KeyRetentionMS)},

@@ -52,8 +52,12 @@ func (c *CreateCustomer) apply(t *turn) engine.Outcome {
 	if t.customerWith(&c.ID) != 0 {
 		return engine.OutcomeIDsContradict
 	}
+	if o := t.takesCustomer(e); o != engine.OutcomeDone {
+		return o
+	}
 
 	now := e.now(t.stamp)
+	e.account.held.customers.Add(1)
 	row, r := t.customers.Append()
 	*r = customer{id: c.ID, env: c.Env, createdAt: now, modifiedAt: now}
 	p := profile{

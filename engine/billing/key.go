@@ -86,6 +86,9 @@ func (c *CreateKey) apply(t *turn) engine.Outcome {
 	if e.keysInUse() >= MaxAPIKeys {
 		return engine.OutcomeAccountLimit
 	}
+	if o := t.takesKey(e); o != engine.OutcomeDone {
+		return o
+	}
 
 	customer := uint32(0)
 	if c.Scope == ScopeCustomer {

@@ -27,6 +27,9 @@ type SetLimits struct {
 	// has 1.5 bytes a key at the most. Where files do not come to it, there may be four times as many,
 	// and no more. 0 leaves it as it is.
 	MaxKeysInMemory uint64
+	// AccountCustomers, AccountKeys, AccountCatalog and AccountEndpoints are Bounds of each account. 0
+	// leaves one as it is. What an account holds beyond stays.
+	AccountCustomers, AccountKeys, AccountCatalog, AccountEndpoints uint64
 }
 
 // Fields states the command's fields.
@@ -36,6 +39,10 @@ func (c *SetLimits) Fields(w *wire.Codec) {
 	wire.Uint(w, 3, &c.MaxKeys)
 	w.Int(4, &c.AuditRetentionMS)
 	wire.Uint(w, 5, &c.MaxKeysInMemory)
+	wire.Uint(w, 6, &c.AccountCustomers)
+	wire.Uint(w, 7, &c.AccountKeys)
+	wire.Uint(w, 8, &c.AccountCatalog)
+	wire.Uint(w, 9, &c.AccountEndpoints)
 }
 
 func (c *SetLimits) apply(t *turn) engine.Outcome {
@@ -65,6 +72,12 @@ func (c *SetLimits) Over(next Limits) Limits {
 		next.MaxKeysInMemory = min(c.MaxKeysInMemory, maxKeys)
 	}
 	next.WindowMS = min(next.WindowMS, next.KeyRetentionMS)
+	wanted := Bounds{c.AccountCustomers, c.AccountKeys, c.AccountCatalog, c.AccountEndpoints}
+	wanted.or(&Bounds{
+		next.AccountCustomers, next.AccountKeys, next.AccountCatalog, next.AccountEndpoints,
+	})
+	next.AccountCustomers, next.AccountKeys = wanted.Customers, wanted.Keys
+	next.AccountCatalog, next.AccountEndpoints = wanted.Catalog, wanted.Endpoints
 	return next
 }
 
@@ -87,6 +100,9 @@ type Limits struct {
 	AuditRetentionMS int64
 	// MaxKeysInMemory is how many of the keys stay in memory; 0 is 32 Mi (some 1.2 GB).
 	MaxKeysInMemory uint64
+	// AccountCustomers, AccountKeys, AccountCatalog and AccountEndpoints are Bounds of each account; 0
+	// is the default.
+	AccountCustomers, AccountKeys, AccountCatalog, AccountEndpoints uint64
 }
 
 // memoryShare is how many times as many keys as are to stay in memory may be there, while their

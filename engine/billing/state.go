@@ -241,6 +241,7 @@ func (s *state) reindex() {
 		if p := s.profile(row); p.ArchivedAt != 0 {
 			s.customers.Write(row).archived = true
 		}
+		s.environment(c.env).account.held.customers.Add(1)
 	}
 	s.requests.reindex()
 	s.submissions.reindex()

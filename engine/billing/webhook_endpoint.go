@@ -60,6 +60,9 @@ func (c *CreateWebhookEndpoint) apply(t *turn) engine.Outcome {
 	if len(e.hooks) >= MaxWebhookEndpoints {
 		return engine.OutcomeWebhookLimit
 	}
+	if o := t.takesEndpoint(e); o != engine.OutcomeDone {
+		return o
+	}
 
 	o := &t.outbox
 	o.mu.Lock()

@@ -300,8 +300,18 @@ func (s *scenario) limits(l *line) string {
 	if text := l.value("audits", ""); text != "" {
 		c.AuditRetentionMS = l.duration(text)
 	}
+	for name, to := range map[string]*uint64{
+		"customers": &c.AccountCustomers, "keys": &c.AccountKeys, "catalog": &c.AccountCatalog,
+		"webhooks": &c.AccountEndpoints,
+	} {
+		*to = uint64(l.number(name, 0))
+	}
+	bounded := c.AccountCustomers+c.AccountKeys+c.AccountCatalog+c.AccountEndpoints > 0
 	answer := s.outcome(s.log.Do(billing.KindSetLimits, c))
 	got := s.m.Limits()
+	if bounded {
+		return fmt.Sprintf("%s\n%+v", answer, got.Bounds())
+	}
 	return fmt.Sprintf("%s\nretention=%s window=%s max-keys=%d audits=%s", answer,
 		time.Duration(got.KeyRetentionMS)*time.Millisecond,
 		time.Duration(got.WindowMS)*time.Millisecond, got.MaxKeys,

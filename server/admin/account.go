@@ -88,6 +88,47 @@ func (a *API) listAccounts(x *server.Exchange) {
 	})
 }
 
+// showAccount is GET /accounts/{account}: what it holds of what it may hold.
+func (a *API) showAccount(x *server.Exchange) {
+	a.read(x, func() *server.Fault {
+		name := string(x.Param(0))
+		use, bounds, known := a.machine.Use(name)
+		if !known {
+			f := server.FaultOf(engine.OutcomeAccountUnknown)
+			return &f
+		}
+		data := x.Begin()
+		data.Open('{')
+		data.Text("name", name)
+		data.Object("holds")
+		for _, v := range holdings(use, bounds) {
+			data.Object(v.name)
+			data.Uint("used", v.used)
+			data.Uint("limit", v.limit)
+			data.Close('}')
+		}
+		data.Close('}')
+		data.Close('}')
+		x.End(200)
+		return nil
+	})
+}
+
+type holding struct {
+	name        string
+	used, limit uint64
+}
+
+// holdings are the kinds of records of which an account may hold so many.
+func holdings(use, bounds billing.Bounds) [4]holding {
+	return [...]holding{
+		{"customers", use.Customers, bounds.Customers},
+		{"keys", use.Keys, bounds.Keys},
+		{"catalog", use.Catalog, bounds.Catalog},
+		{"webhookEndpoints", use.Endpoints, bounds.Endpoints},
+	}
+}
+
 var scopes = map[string]billing.Scope{
 	"full": billing.ScopeFull, "read": billing.ScopeRead, "customer": billing.ScopeCustomer,
 }

@@ -30,6 +30,14 @@ func (a *API) routes() []server.Route {
 			))),
 		},
 		{
+			Method: "GET", Path: accounts + "/{account}", Operation: "showAccount",
+			Summary: "What an account holds, in both environments together, and how much it may hold",
+			Access:  server.AccessOperator, Handle: a.showAccount, Params: accountParams,
+			Responses: answers(server.Object(
+				server.Must("name", text(1, 64)), server.Must("holds", holdingsSchema()),
+			)),
+		},
+		{
 			Method: "POST", Path: environment + "/keys", Operation: "createKey",
 			Summary: "Create an API key, which only this answer shows",
 			Access:  server.AccessOperator, Handle: a.createKey,

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"tollgate/engine"
+	"tollgate/engine/billing"
 	"tollgate/server"
 )
 
@@ -21,6 +22,20 @@ func inQuery(name string, s *server.Schema, about string) server.Param {
 func must(p server.Param) server.Param {
 	p.Required = true
 	return p
+}
+
+// accountParams are those of a path to an account.
+var accountParams = []server.Param{path("account", text(1, 64), "the account's name")}
+
+// holdingsSchema is what an account holds, by kind.
+func holdingsSchema() *server.Schema {
+	var all []server.Property
+	for _, v := range holdings(billing.Bounds{}, billing.Bounds{}) {
+		all = append(all, server.Must(v.name, server.Object(
+			server.Must("used", server.IntegerSchema), server.Must("limit", server.IntegerSchema),
+		)))
+	}
+	return server.Object(all...)
 }
 
 // environmentParams are the parameters that every path below an environment has.

@@ -66,8 +66,31 @@ type customersData struct {
 	Customers []customer
 	Sought    string
 	Pager     pager
+	// Holds is what the account holds of what it may hold, in both environments together.
+	Holds []holding
 	// Fields are what the form to create one was left with.
 	Fields url.Values
+}
+
+// holding is how many records of a kind an account holds, and may hold.
+type holding struct {
+	What        string
+	Used, Limit uint64
+	Full        bool
+}
+
+func (v *visit) holdings() []holding {
+	use, bounds, _ := v.console.config.Machine.Use(v.account)
+	all := []holding{
+		{What: "Customers", Used: use.Customers, Limit: bounds.Customers},
+		{What: "API keys in use", Used: use.Keys, Limit: bounds.Keys},
+		{What: "Features, plans and versions", Used: use.Catalog, Limit: bounds.Catalog},
+		{What: "Webhook endpoints", Used: use.Endpoints, Limit: bounds.Endpoints},
+	}
+	for i := range all {
+		all[i].Full = all[i].Used >= all[i].Limit
+	}
+	return all
 }
 
 // URL is a customer's page below an environment.
@@ -98,7 +121,7 @@ func showCustomers(v *visit) {
 		v.x.Refuse(*fault)
 		return
 	}
-	data.Customers = list.Customers
+	data.Customers, data.Holds = list.Customers, v.holdings()
 	data.Pager = v.pages(v.base(), list.NextCursor, nil)
 	v.show(v.environmentPage("customers", "Customers", "Customers", "", data))
 }

@@ -91,6 +91,7 @@ var outcomeCodes = map[engine.Outcome]string{
 	engine.OutcomeUnavailable:          "workspace_busy",
 	engine.OutcomeOverloaded:           "workspace_busy",
 	engine.OutcomeShareFull:            "workspace_busy",
+	engine.OutcomeMemoryLow:            "workspace_busy",
 	engine.OutcomeDiskLow:              "workspace_busy",
 	engine.OutcomeKeysFull:             "workspace_busy",
 	engine.OutcomeUpgrading:            "workspace_busy",

@@ -89,6 +89,10 @@ type Config struct {
 	Outbound Outbound `yaml:"outbound"`
 	// RateLimit bounds the requests of each API key on this node; 0 requests is no bound.
 	RateLimit RateLimit `yaml:"rateLimit"`
+	// Weights are the parts that accounts get, by name, where several want more of the cluster than
+	// there is: one of weight 2 gets twice as much as one of 1, which an account has that is not
+	// named. Each node has its own; they should be the same.
+	Weights map[string]int `yaml:"weights"`
 	// Workspaces are the settings of the workspace API.
 	Workspaces Workspaces `yaml:"workspaces"`
 	// SignIn says who names the people and agents that sign in.
@@ -144,6 +148,12 @@ type Limits struct {
 	KeyMemory int `yaml:"keyMemoryMiB"`
 	// AuditRetention is how long audit events are kept, from their recording. 1 h to 10 years.
 	AuditRetention time.Duration `yaml:"auditRetention"`
+	// CustomersPerAccount, KeysPerAccount, CatalogPerAccount (features, plans and versions of plans)
+	// and WebhooksPerAccount (endpoints) bound what one account holds, in both environments together.
+	CustomersPerAccount int `yaml:"customersPerAccount"`
+	KeysPerAccount      int `yaml:"keysPerAccount"`
+	CatalogPerAccount   int `yaml:"catalogPerAccount"`
+	WebhooksPerAccount  int `yaml:"webhooksPerAccount"`
 }
 
 // Outbound names exceptions for requests that leave the machine.
@@ -192,7 +202,8 @@ func Default() Config {
 		Audit: "async",
 		Limits: Limits{
 			KeyRetention: 7 * 24 * time.Hour, EventWindow: 7 * 24 * time.Hour,
-			AuditRetention: 30 * 24 * time.Hour,
+			AuditRetention: 30 * 24 * time.Hour, CustomersPerAccount: 10_000_000,
+			KeysPerAccount: 2_000, CatalogPerAccount: 100_000, WebhooksPerAccount: 32,
 		},
 		DiskReserve: 1024,
 		Snapshots:   Snapshots{LogMiB: 1024, TrailingMiB: 256},
@@ -207,6 +218,7 @@ func Default() Config {
 		Proxies:     []string{},
 		Outbound:    Outbound{AllowNetworks: []string{}, AllowHosts: []string{}},
 		RateLimit:   RateLimit{Window: time.Minute},
+		Weights:     map[string]int{},
 		Workspaces:  defaultWorkspaces(),
 		SignIn:      defaultSignIn(),
 		Mail:        defaultMail(),

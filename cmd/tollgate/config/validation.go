@@ -167,6 +167,19 @@ func (c *Config) validateLimits(complain func(string, ...any)) {
 	if r := c.Limits.AuditRetention; r < shortest || r > longestAudit {
 		complain("limits.auditRetention: %s: want 1h to 87840h", r)
 	}
+	for name, v := range map[string]int{
+		"customers": c.Limits.CustomersPerAccount, "keys": c.Limits.KeysPerAccount,
+		"catalog": c.Limits.CatalogPerAccount, "webhooks": c.Limits.WebhooksPerAccount,
+	} {
+		if v < 1 {
+			complain("limits.%sPerAccount: %d: want 1 or more", name, v)
+		}
+	}
+	for name, weight := range c.Weights {
+		if weight < 1 || weight > 1000 {
+			complain("weights.%s: %d: want 1 to 1000", name, weight)
+		}
+	}
 	if c.Limits.KeyMemory < 0 || c.Memory < 0 || c.DiskReserve < 0 {
 		complain("limits.keyMemoryMiB, memoryMiB, diskReserveMiB: want 0 or more")
 	}

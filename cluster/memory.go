@@ -1,0 +1,83 @@
+package cluster
+
+import (
+	"log/slog"
+	"runtime/metrics"
+	"sync/atomic"
+
+	"tollgate/engine"
+)
+
+// memory watches how much of what the process may use is live: what is left after a collection.
+// Near the limit the collector would take all of the cores, and beyond it the kernel ends the
+// process, on every node at about the same entry, since all hold the same state.
+type memory struct {
+	most    int64 // 0 is no limit
+	low     atomic.Bool
+	live    atomic.Int64
+	measure func() int64
+}
+
+// Of what the process may use, memory is low from so many hundredths on, and no longer below so
+// many.
+const (
+	memoryLow  = 90
+	memoryFine = 85
+)
+
+const liveMetric = "/gc/heap/live:bytes"
+
+func liveBytes() int64 {
+	sample := []metrics.Sample{{Name: liveMetric}}
+	metrics.Read(sample)
+	if sample[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return int64(sample[0].Value.Uint64())
+}
+
+func (m *memory) look(log *slog.Logger) {
+	if m.most == 0 {
+		return
+	}
+	live := m.measure()
+	m.live.Store(live)
+	switch was := m.low.Load(); {
+	case !was && live >= m.most/100*memoryLow:
+		m.low.Store(true)
+		log.Warn("memory is nearly spent: what would make the state grow is refused",
+			"live", live, "limit", m.most, "remedy", "raise memoryMiB, or free state")
+	case was && live < m.most/100*memoryFine:
+		m.low.Store(false)
+		log.Info("memory is no longer short", "live", live, "limit", m.most)
+	}
+}
+
+// refuses says that a record is not to be proposed, since it would make the state grow.
+func (g *Group) refuses(r engine.Record) bool {
+	return g.memory.low.Load() && g.config.Grows != nil && g.config.Grows(g.shard, r)
+}
+
+// growth splits a frame's runs, while memory is low, so that each holds only records that make the
+// state grow, or none. grows says which do.
+func (g *Group) growth(f *frame) (runs []flowRun, grows []bool) {
+	if !g.memory.low.Load() || g.config.Grows == nil {
+		return f.runs, nil
+	}
+	_, walk, err := engine.ParseEntry(f.entry)
+	if err != nil {
+		return f.runs, nil // it was parsed before
+	}
+	for _, run := range f.runs {
+		for i := range run.count {
+			r, _ := walk.Next()
+			growing := g.refuses(r)
+			if last := len(runs) - 1; i > 0 && grows[last] == growing {
+				runs[last].count++
+				continue
+			}
+			runs, grows = append(runs, flowRun{1, run.flow}), append(grows, growing)
+		}
+	}
+	return runs, grows
+}
