@@ -73,3 +73,27 @@ func (d dockerfile) one(t *testing.T, name string) instruction {
 	require.Len(t, found, 1, name)
 	return found[0]
 }
+
+// Images are named by what is in them: a tag may be moved to other bytes. The builder's tag says a Go
+// that go.mod takes, and what licenses ask for is in the image.
+func TestImagesArePinnedByDigest(t *testing.T) {
+	pinned := regexp.MustCompile(`^golang:(\d+\.\d+)\.\d+@sha256:[0-9a-f]{64} AS \w+$`)
+	module, err := os.ReadFile("../go.mod")
+	require.NoError(t, err)
+	d := readDockerfile(t)
+	for stage := range d {
+		from := d.all(stage, "FROM")[0]
+		if stage == len(d)-1 {
+			require.Equal(t, "scratch", from.rest, "nothing is in the image but what is copied")
+			continue
+		}
+		found := pinned.FindStringSubmatch(from.rest)
+		require.NotNil(t, found, "FROM %s: want golang:X.Y.Z@sha256:DIGEST; the Dockerfile says how to "+
+			"look it up", from.rest)
+		require.Contains(t, string(module), "\ngo "+found[1]+".")
+	}
+	require.Contains(t, d.all(len(d)-1, "COPY"), instruction{
+		"COPY", []string{"--from=build"},
+		"/src/cmd/tollgate/licenses/notices.txt /licenses/notices.txt",
+	})
+}

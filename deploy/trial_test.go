@@ -156,6 +156,8 @@ func (tr *trial) furnish(t *testing.T, service types.ServiceConfig) *room {
 		source, target, _ := strings.Cut(c.rest, " ")
 		if built, ok := strings.CutPrefix(source, "/out/"); ok {
 			source = filepath.Join(tr.folder, "out", built)
+		} else if own, ok := strings.CutPrefix(source, "/src/"); ok {
+			source = filepath.Join("..", own)
 		}
 		info, err := os.Stat(source)
 		require.NoError(t, err, "COPY %s", c.rest)
