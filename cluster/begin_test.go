@@ -24,6 +24,7 @@ func TestAClusterBeginsAfterAnInterruptedBeginning(t *testing.T) {
 		}
 	}
 	inCluster(t, dirs, func(c *nodes) {
+		require.Zero(t, c.node["a"].past.Load().claimed.Opened, "begun takes that term back")
 		c.count(c.leader(), 1)
 		c.converge()
 	})

@@ -83,9 +83,9 @@ func openFolder(dir, wanted string, known uint32) (folder, error) {
 }
 
 // LookAtFolder says whether a data folder has a past, and with an error why no node of that name,
-// of the cluster that is wanted (an identity, or ""), would start in it. It changes nothing, and
-// does not look into the groups' files.
-func LookAtFolder(dir, node, wanted string) (begun bool, err error) {
+// of the cluster that is wanted (an identity, or ""), would start in it, or why one that was refused
+// there would be refused again. It changes nothing, and does not look into the groups' files.
+func LookAtFolder(dir, node, wanted string, join bool) (begun bool, err error) {
 	f, err := readFolder(dir)
 	switch {
 	case err != nil:
@@ -98,12 +98,15 @@ func LookAtFolder(dir, node, wanted string) (begun bool, err error) {
 		if err = requireEmpty(dir); err != nil {
 			return false, fmt.Errorf("%w: %w", ErrOtherCluster, err)
 		}
+		if !join {
+			return false, notRestored(&Config{NodeID: node, Cluster: wanted})
+		}
 	}
 	i, err := readIdentity(dir, node)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	return i.Begun, err
+	return i.Begun, errors.Join(err, lookAtPast(dir))
 }
 
 // fits says why this build, or a node of the cluster that is wanted, cannot use a folder.

@@ -119,6 +119,10 @@ func TestNoClusterWithAnIdentityBeginsEmpty(t *testing.T) {
 		found, err := os.ReadDir(config.Dir)
 		require.NoError(t, err)
 		require.Empty(t, found)
+		_, err = LookAtFolder(config.Dir, "b", config.Cluster, false)
+		require.ErrorIs(t, err, ErrNotRestored, "doctor says so before the start")
+		_, err = LookAtFolder(config.Dir, "b", config.Cluster, true)
+		require.NoError(t, err)
 
 		// Nor does one that once waited to be joined, and was given members since.
 		config.Join = true

@@ -77,6 +77,8 @@ type parts struct {
 	asked func() bool
 	// before is how far the group was known here to be committed before this start.
 	before uint64
+	// lastLeader is the newest leader that was followed here before this start.
+	lastLeader termLeader
 	// lost: this group has stored something before, so that an empty folder has lost it.
 	lost bool
 	// rebuild is called when raft is caught in the snapshot loop (trap 5), before Fatal.
@@ -192,6 +194,7 @@ func openGroup(p parts) (*Group, error) {
 	if g.asked != nil {
 		g.transport.settled.Store(&g.asked)
 	}
+	g.transport.lead(g.lastLeader.Term, g.lastLeader.Leader)
 	rival := g.stopAtRival
 	g.transport.rival.Store(&rival)
 	g.adapter = &fsm{group: g}

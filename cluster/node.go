@@ -199,7 +199,12 @@ func (n *Node) openPast() error {
 		return err
 	}
 	p.fatal, p.gather = n.fatal, n.gather
-	p.own = func() [2]mark { return [2]mark{n.groups[0].mark(), n.groups[1].mark()} }
+	p.own = func() (marks [2]mark, leaders [2]termLeader) {
+		for i, g := range n.groups {
+			marks[i], leaders[i] = g.mark(), g.transport.leaders.now()
+		}
+		return marks, leaders
+	}
 	p.members = func() (ids []string) {
 		for _, m := range n.roster() {
 			ids = append(ids, m.ID)
@@ -280,12 +285,13 @@ func (n *Node) parts(number uint16, name string, boot uint64) parts {
 	p := parts{
 		config: c, shard: number, name: name, machine: shard.Machine, transport: network,
 		logs: wal.NewCache(st.log, c.CacheBytes), stable: st.vote, snapshots: st.snapshots,
-		promised: &st.vote.told, asked: n.settled, before: n.past.Load().committed(number),
+		promised: &st.vote.told, asked: n.settled,
 		bootstrap: bootstrap(c.beginners()), peers: n, lost: n.begun.Load(),
 		quiet: n.closing, warnings: n.warnings, logSize: st.size, clocks: n.clocks, boot: boot,
 		diskLow: &n.disk.low, memory: &n.memory, room: n.disk.left, rebuild: st.markRebuild,
 		snapshotDamage: st.snapshots.anyDamage,
 	}
+	p.before, p.lastLeader = n.past.Load().before(number)
 	if shard.Machine.Journal() != nil {
 		p.openSegments = func() (Segments, error) { return st.openSegments(shard, n.fatal) }
 		p.openKeys = func(s Segments) *keyTier { return st.openKeys(shard, s, n.disk) }

@@ -90,6 +90,8 @@ type memberPast struct {
 	Count uint64  `json:"count"`
 	Start string  `json:"start"`
 	Marks [2]mark `json:"marks"`
+	// Leaders are the newest leaders that this node has followed or been; of itself alone.
+	Leaders [2]termLeader `json:"leaders,omitzero"`
 }
 
 // judge says what a folder lacks of what is known of it; "" when it lacks nothing. The marks are
@@ -134,7 +136,7 @@ type past struct {
 	// gather brings in what the others' messages say.
 	gather func()
 	// own is what this node has promised itself; nil as long as its groups do not run.
-	own func() [2]mark
+	own func() ([2]mark, [2]termLeader)
 
 	mu      sync.Mutex
 	content pastContent
@@ -191,6 +193,18 @@ func openPast(
 		return nil, errors.Join(fmt.Errorf("cluster: write starts: %w", err), t.close())
 	}
 	return p, nil
+}
+
+// lookAtPast says whether a folder was refused as an older copy. It changes nothing.
+func lookAtPast(dir string) error {
+	t, content, _, err := pastTwin.open(wal.OS(), filepath.Join(dir, pastName))
+	if errors.Is(err, errNoTwin) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join((&past{dir: dir}).read(content, [2]mark{}), t.close())
 }
 
 // read takes in the content of the file, and says why no node starts on it.
@@ -291,11 +305,13 @@ func (p *past) learn(node string, group int, m mark) {
 	}
 }
 
-// committed is how far this node knew a group to be committed, before this start.
-func (p *past) committed(group uint16) uint64 {
+// before is how far this node knew a group to be committed before this start, and the newest
+// leader that it followed.
+func (p *past) before(group uint16) (committed uint64, leader termLeader) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.content.Known[p.node].Marks[group].Committed
+	self := p.content.Known[p.node]
+	return self.Marks[group].Committed, self.Leaders[group]
 }
 
 // keep writes what was heard, until closing is closed.
@@ -320,10 +336,11 @@ func (p *past) keep(closing <-chan struct{}) {
 
 // noteOwn notes what this node has promised itself, and forgets who is no member any more.
 func (p *past) noteOwn() {
-	own, members := p.own(), p.members()
+	own, leaders := p.own()
+	members := p.members()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	k := memberPast{p.disk, p.claimed.Starts.Count, p.claimed.Starts.newest(), own}
+	k := memberPast{p.disk, p.claimed.Starts.Count, p.claimed.Starts.newest(), own, leaders}
 	for i, before := range p.content.Known[p.node].Marks {
 		k.Marks[i].Committed = max(k.Marks[i].Committed, before.Committed)
 	}

@@ -33,40 +33,47 @@ func TestJudgeAFolder(t *testing.T) {
 		},
 		"more starts than are kept": {heard, claim{ids(70, "s69", "s70"), billing(was)}, ""},
 		"a copy of before the start": {
-			heard, claim{ids(2, "s1", "x2"), billing(was)},
+			heard,
+			claim{ids(2, "s1", "x2"), billing(was)},
 			"start 2 (s2), and has another one in its place (x2)",
 		},
 		"a copy of long before": {
 			heard, claim{ids(1, "x1"), billing(was)}, "start 2, and this folder was started 1 times",
 		},
 		"a copy, started again and again": {
-			heard, claim{ids(4, "s1", "x2", "x3", "x4"), billing(was)},
+			heard,
+			claim{ids(4, "s1", "x2", "x3", "x4"), billing(was)},
 			"start 2 (s2), and has another one in its place (x2)",
 		},
 		"a copy of since the start": {
-			heard, claim{ids(3, "s1", "s2", "s3"), billing(mark{Term: 4, LastTerm: 4, Last: 80})},
+			heard,
+			claim{ids(3, "s1", "s2", "s3"), billing(mark{Term: 4, LastTerm: 4, Last: 80})},
 			"of group billing term 5, and has term 4",
 		},
 		"another vote": {
-			heard, claim{
+			heard,
+			claim{
 				ids(3, "s1", "s2", "s3"),
 				billing(mark{Term: 5, Vote: 8, LastTerm: 5, Last: 100}),
 			},
 			"of group billing its vote in term 5",
 		},
 		"no vote": {
-			heard, claim{ids(3, "s1", "s2", "s3"), billing(mark{Term: 5, LastTerm: 5, Last: 100})},
+			heard,
+			claim{ids(3, "s1", "s2", "s3"), billing(mark{Term: 5, LastTerm: 5, Last: 100})},
 			"of group billing its vote in term 5",
 		},
 		"a later term": {
 			heard, claim{ids(3, "s1", "s2", "s3"), billing(mark{Term: 6, LastTerm: 4, Last: 95})}, "",
 		},
 		"a later term, without what was committed": {
-			heard, claim{ids(3, "s1", "s2", "s3"), billing(mark{Term: 6, LastTerm: 6, Last: 89})},
+			heard,
+			claim{ids(3, "s1", "s2", "s3"), billing(mark{Term: 6, LastTerm: 6, Last: 89})},
 			"of group billing entries up to 90, which are committed, and has entries up to 89",
 		},
 		"a shorter log in the leader's own term": {
-			heard, claim{
+			heard,
+			claim{
 				ids(3, "s1", "s2", "s3"),
 				billing(mark{Term: 5, Vote: 7, LastTerm: 5, Last: 99}),
 			},
@@ -78,7 +85,8 @@ func TestJudgeAFolder(t *testing.T) {
 				Count: 2, Start: "s2",
 				Marks: billing(mark{Term: 5, LastTerm: 4, Last: 100, Committed: 90}),
 			},
-			claim{ids(3, "s1", "s2", "s3"), billing(mark{Term: 5, LastTerm: 3, Last: 92})}, "",
+			claim{ids(3, "s1", "s2", "s3"), billing(mark{Term: 5, LastTerm: 3, Last: 92})},
+			"",
 		},
 		"the other group": {
 			memberPast{Count: 2, Start: "s2", Marks: [2]mark{ShardWorkspace: {Term: 2}}},
@@ -251,6 +259,8 @@ func TestAFolderOfBeforeAStartIsRefused(t *testing.T) {
 		require.ErrorContains(t, err, "tollgate cluster remove a")
 		require.ErrorContains(t, err, "tollgate cluster join a --raft a:7000")
 		for range 2 { // no start is refused often enough to be taken, though nobody can be asked
+			_, err = LookAtFolder(c.config("a").Dir, "a", "", false)
+			require.ErrorIs(t, err, ErrPutBack, "doctor says so before the start")
 			_, err = Open(c.config("a"))
 			require.ErrorIs(t, err, ErrPutBack)
 			require.True(t, RefusesFolder(err))

@@ -14,21 +14,32 @@ import (
 // records are in some folders, and not in others: an operator has to choose.
 var ErrContradiction = errors.New("cluster: the cluster contradicts itself")
 
+// termLeader is a term and its leader.
+type termLeader struct {
+	Term   uint64        `json:"term"`
+	Leader raft.ServerID `json:"leader"`
+}
+
 // leaders keeps the newest term's leader.
 type leaders struct {
 	mu     sync.Mutex
-	term   uint64
-	leader raft.ServerID
+	newest termLeader
 }
 
 // note takes in who leads a term; first is another leader of the same one.
 func (l *leaders) note(term uint64, leader raft.ServerID) (first raft.ServerID, second bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if term > l.term {
-		l.term, l.leader = term, leader
+	if term > l.newest.Term {
+		l.newest = termLeader{term, leader}
 	}
-	return l.leader, term == l.term && leader != l.leader
+	return l.newest.Leader, term == l.newest.Term && leader != l.newest.Leader
+}
+
+func (l *leaders) now() termLeader {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.newest
 }
 
 // lead takes in who leads a term; false when that is the term's second leader: some node has voted

@@ -52,6 +52,22 @@ func TestASecondLeaderOfATermStopsANode(t *testing.T) {
 	require.Equal(t, [2]raft.ServerID{"a", "b"}, <-rivals)
 }
 
+// A term's leader is remembered across a start: two leaders of one term can come one after the
+// other, each while the other one is down.
+func TestATermsLeaderIsRemembered(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		leader := c.leader()
+		time.Sleep(2 * time.Second)
+		id := c.others(leader)[0]
+		term := c.billing(id).raft.CurrentTerm()
+		c.stop(id)
+		c.start(id)
+		require.Equal(t, termLeader{term, raft.ServerID(leader)}, c.billing(id).lastLeader)
+		require.False(t, c.billing(id).transport.lead(term, "x"))
+		require.ErrorIs(t, c.fatals(id)[0], ErrContradiction)
+	})
+}
+
 // A leader's first requests wait until the other members had their say, votes are refused so long,
 // and a member that says nothing holds nothing up for more than a heartbeat timeout.
 func TestNothingIsPromisedBeforeTheOthersWereAsked(t *testing.T) {

@@ -74,6 +74,21 @@ func TestVoteIsKept(t *testing.T) {
 	requirePromise(t, reopenVote(t, disk), 7, "c")
 }
 
+// Raft stores the term of a vote before whom it is for: until then others are told of no vote.
+func TestAVoteIsToldWhenItIsWhole(t *testing.T) {
+	v := reopenVote(t, newVoteDisk(t))
+	require.NoError(t, v.SetUint64(termKey, 6))
+	require.NoError(t, v.SetUint64(voteTermKey, 6))
+	require.NoError(t, v.Set(candKey, []byte("b")))
+	require.Equal(t, mark{Term: 6, Vote: voteFor([]byte("b"))}, *v.told.Load())
+	require.NoError(t, v.SetUint64(termKey, 7))
+	require.Equal(t, mark{Term: 7}, *v.told.Load())
+	require.NoError(t, v.SetUint64(voteTermKey, 7))
+	require.Equal(t, mark{Term: 7}, *v.told.Load(), "not the vote of the term before")
+	require.NoError(t, v.Set(candKey, []byte("c")))
+	require.Equal(t, mark{Term: 7, Vote: voteFor([]byte("c"))}, *v.told.Load())
+}
+
 // Whatever happens to one copy, every bit of it, the other has what was promised last; with both
 // gone, the node refuses and changes nothing.
 func TestVoteOutlivesAnyDamageToOneCopy(t *testing.T) {

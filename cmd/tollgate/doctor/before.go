@@ -257,7 +257,7 @@ func (c *chart) folder(s *config.Config) (runs bool) {
 		c.fail(check, err.Error(), "name it by a whole path")
 		return false
 	}
-	begun, err := cluster.LookAtFolder(folder, s.Node, s.Cluster)
+	begun, err := cluster.LookAtFolder(folder, s.Node, s.Cluster, s.Join)
 	switch {
 	case err != nil:
 		c.fail(check, err.Error(), "OPERATIONS.md, A node that does not start")
