@@ -109,7 +109,7 @@ func judge(k memberPast, said claim) (lacks string) {
 	}
 	for i, name := range groupNames {
 		if lacks = k.Marks[i].missingIn(said.Opened[i]); lacks != "" {
-			return "of group " + name + " " + lacks
+			return "in group " + name + " " + lacks
 		}
 	}
 	return ""
@@ -221,8 +221,11 @@ func (p *past) read(content []byte, opened [2]mark) error {
 		return nil
 	}
 	for i, name := range groupNames {
+		if opened[i] == (mark{}) {
+			continue // all of it is gone, which Group.begin says
+		}
 		if lacks := self.Marks[i].missingIn(opened[i]); lacks != "" {
-			return fmt.Errorf("%w: %s", ErrPutBack, p.putBack("of group "+name+" "+lacks,
+			return fmt.Errorf("%w: %s", ErrPutBack, p.putBack("in group "+name+" "+lacks,
 				"its own file "+pastName+": files of different times were put together"))
 		}
 	}

@@ -48,7 +48,7 @@ func TestJudgeAFolder(t *testing.T) {
 		"a copy of since the start": {
 			heard,
 			claim{ids(3, "s1", "s2", "s3"), billing(mark{Term: 4, LastTerm: 4, Last: 80})},
-			"of group billing term 5, and has term 4",
+			"in group billing term 5, and has term 4",
 		},
 		"another vote": {
 			heard,
@@ -56,12 +56,12 @@ func TestJudgeAFolder(t *testing.T) {
 				ids(3, "s1", "s2", "s3"),
 				billing(mark{Term: 5, Vote: 8, LastTerm: 5, Last: 100}),
 			},
-			"of group billing its vote in term 5",
+			"in group billing its vote in term 5",
 		},
 		"no vote": {
 			heard,
 			claim{ids(3, "s1", "s2", "s3"), billing(mark{Term: 5, LastTerm: 5, Last: 100})},
-			"of group billing its vote in term 5",
+			"in group billing its vote in term 5",
 		},
 		"a later term": {
 			heard, claim{ids(3, "s1", "s2", "s3"), billing(mark{Term: 6, LastTerm: 4, Last: 95})}, "",
@@ -69,7 +69,7 @@ func TestJudgeAFolder(t *testing.T) {
 		"a later term, without what was committed": {
 			heard,
 			claim{ids(3, "s1", "s2", "s3"), billing(mark{Term: 6, LastTerm: 6, Last: 89})},
-			"of group billing entries up to 90, which are committed, and has entries up to 89",
+			"in group billing entries up to 90, which are committed, and has entries up to 89",
 		},
 		"a shorter log in the leader's own term": {
 			heard,
@@ -77,7 +77,7 @@ func TestJudgeAFolder(t *testing.T) {
 				ids(3, "s1", "s2", "s3"),
 				billing(mark{Term: 5, Vote: 7, LastTerm: 5, Last: 99}),
 			},
-			"of group billing entries up to 100, which it acknowledged in term 5, and has entries up " +
+			"in group billing entries up to 100, which it acknowledged in term 5, and has entries up " +
 				"to 99",
 		},
 		"entries of an earlier leader, taken back by this one": {
@@ -91,7 +91,7 @@ func TestJudgeAFolder(t *testing.T) {
 		"the other group": {
 			memberPast{Count: 2, Start: "s2", Marks: [2]mark{ShardWorkspace: {Term: 2}}},
 			claim{ids(3, "s1", "s2", "s3"), [2]mark{ShardWorkspace: {Term: 1}}},
-			"of group workspace term 2, and has term 1",
+			"in group workspace term 2, and has term 1",
 		},
 	} {
 		require.Equal(t, row.lacks, judge(row.known, row.said), name)
@@ -306,7 +306,7 @@ func TestAFolderOfSinceAStartIsRefused(t *testing.T) {
 				c.stop("b")
 				c.putBack("a", copied)
 				c.start("a")
-				require.ErrorContains(t, c.refused("a"), "of group billing")
+				require.ErrorContains(t, c.refused("a"), "in group billing")
 				c.start("b")
 				c.leader()
 			})
@@ -330,7 +330,7 @@ func TestHalfOfAFolderIsNotPutBack(t *testing.T) {
 		require.NoError(t, os.CopyFS(billing, os.DirFS(filepath.Join(copied, "billing"))))
 		_, err := Open(c.config("a"))
 		require.ErrorIs(t, err, ErrPutBack)
-		require.ErrorContains(t, err, "of group billing")
+		require.ErrorContains(t, err, "in group billing")
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"tollgate/cluster"
+	"tollgate/server/client"
 	"tollgate/server/provider/runner"
 )
 
@@ -112,7 +113,7 @@ func run(args []string, out io.Writer) (code int) {
 		fmt.Fprintln(os.Stderr, "tollgate:", err)
 	}
 	switch {
-	case cluster.RefusesFolder(err):
+	case cluster.RefusesFolder(err), errors.Is(err, client.ErrSpool):
 		return cluster.ExitFatal
 	case errors.Is(err, errDiffers), errors.Is(err, errCatalogDiffers):
 		return exitDiffers

@@ -26,6 +26,11 @@ const (
 	spoolSync   = 100 * time.Millisecond
 )
 
+// ErrSpool says that the audit spool in the data folder was not written by this version, or has a
+// damaged head.
+var ErrSpool = errors.New(
+	"the file is not a spool of this version; move it away to start without it")
+
 var (
 	errSpoolFull = errors.New("client: the audit spool is full")
 	// errSpoolDamaged says that the oldest block is not what was stored: see setAside.
@@ -71,7 +76,7 @@ func (s *spool) recover() error {
 	}
 	from := int64(binary.LittleEndian.Uint64(header[8:]))
 	if string(header[:8]) != spoolMagic || from < spoolHeader || from > info.Size() {
-		return errors.New("the file is no spool of this version; move it away to start without it")
+		return ErrSpool
 	}
 	s.from, s.to = from, info.Size()
 	at := from

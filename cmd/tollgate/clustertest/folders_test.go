@@ -117,6 +117,10 @@ func TestARefusedFolderEndsWithThree(t *testing.T) {
 	d := startCluster(t)
 	d.kill()
 	d.configure(func(_ string, settings *config.Config) { settings.Log.Format = "json" })
+	spool := filepath.Join(d.folder.NodeFolder(d.Nodes[0].ID), "audit.spool")
+	require.NoError(t, os.WriteFile(spool, bytes.Repeat([]byte("no spool "), 9), 0o600))
+	require.Contains(t, d.launch(d.Nodes[0].ID).refusal(t), "not a spool of this version")
+	require.NoError(t, os.Remove(spool))
 	damage := map[string]func(folder string) string{
 		"of another node": func(folder string) string {
 			require.NoError(t, os.WriteFile(filepath.Join(folder, "node.json"),
