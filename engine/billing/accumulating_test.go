@@ -54,6 +54,8 @@ type sequenceEvent struct {
 	units  decimal.Decimal
 	at     int64
 	voided bool
+	// recorded is when it was recorded, if that was ahead of its period's end.
+	recorded int64
 }
 
 func newSequences(t *rapid.T) *sequences {
@@ -89,6 +91,9 @@ func newSequences(t *rapid.T) *sequences {
 
 func (h *sequences) drawPlan(key string) billing.PlanDocument {
 	pricing := billing.PricingDocument{ResetMode: "accumulate"}
+	if rapid.IntRange(0, 3).Draw(h.t, "resets") == 0 {
+		pricing.ResetMode = "reset"
+	}
 	price := func() decimal.Decimal {
 		return rapid.SampledFrom([]decimal.Decimal{
 			decimal.MustParse("0.333"), decimal.FromInt(1), decimal.FromInt(5), decimal.FromInt(0),
@@ -152,9 +157,21 @@ func (h *sequences) step() {
 		m := restored(h.t, enginetest.Snapshot(h.t, h.m))
 		h.m, h.l.Machine, h.src.Journal = m, m, m.Journal()
 	default:
-		h.l.Stamp += rapid.SampledFrom([]int64{1, dayMS, 9 * dayMS, 28 * dayMS}).Draw(h.t, "later")
-		h.tick()
+		h.later()
 	}
+}
+
+// later lets time pass: some days, or up to 2 minutes before the period's end, where usage may be
+// ahead of it.
+func (h *sequences) later() {
+	v, _ := h.m.Subscription(enginetest.Sandbox, h.id)
+	near := v.PeriodEnd - 2*60_000
+	if rapid.Bool().Draw(h.t, "near") && v.EndedAt == 0 && near > h.l.Stamp {
+		h.l.Stamp = near
+	} else {
+		h.l.Stamp += rapid.SampledFrom([]int64{1, dayMS, 9 * dayMS, 28 * dayMS}).Draw(h.t, "later")
+	}
+	h.tick()
 }
 
 func (h *sequences) tick() {
@@ -195,11 +212,30 @@ func (h *sequences) planAt(at int64) string {
 	return plan
 }
 
+// planOf is the plan that an event is of. What was ahead of its period's end goes on from plan to
+// plan until then, but not to one that lacks the feature.
+func (h *sequences) planOf(e *sequenceEvent) string {
+	if e.recorded == 0 {
+		return h.planAt(e.at)
+	}
+	plan := h.planAt(e.recorded)
+	for _, p := range h.phases() {
+		if p.from <= e.recorded || p.from > e.at {
+			continue
+		}
+		if h.pricing(p.plan) == nil {
+			break
+		}
+		plan = p.plan
+	}
+	return plan
+}
+
 // usedUnder is what the events that count add up to under each plan.
 func (h *sequences) usedUnder() map[string]*big.Rat {
 	used := map[string]*big.Rat{}
 	for _, e := range h.events {
-		add(used, h.planAt(e.at), rat(e.units))
+		add(used, h.planOf(e), rat(e.units))
 	}
 	return used
 }
@@ -221,12 +257,13 @@ func (h *sequences) use() {
 		e.at = max(e.at-rapid.Int64Range(0, 69*dayMS).Draw(h.t, "late"), h.start-6*dayMS)
 	case 2:
 		if v.EndedAt == 0 && v.PeriodEnd < e.at+4*60_000 {
-			e.at = v.PeriodEnd + 1 // ahead
+			e.at, e.recorded = v.PeriodEnd+1, h.now()
 		}
 	}
 	e.units = rapid.SampledFrom([]decimal.Decimal{
 		decimal.FromInt(1), decimal.FromInt(8), decimal.MustParse("0.5"), decimal.FromInt(5),
 	}).Draw(h.t, "units")
+	d := h.check(e.units)
 	u := enginetest.Usage(h.l, e.key, "ada", "f", 0)
 	u.Units, u.OccurredAt, u.SubscriptionID = e.units, e.at, h.id
 	r := h.l.DoPayload(billing.KindRecordUsage, u.Seal(nil))
@@ -235,6 +272,15 @@ func (h *sequences) use() {
 	pricing := h.pricing(plan)
 	if pricing == nil {
 		require.Equal(h.t, engine.OutcomeUnpriced.String(), r.Outcome.String())
+		return
+	}
+	if v.EndedAt == 0 && e.at >= v.PeriodStart && e.at == h.now() {
+		h.agrees(&d, r.Outcome)
+	}
+	if pricing.ResetMode == "reset" {
+		if !r.Outcome.Refused() {
+			h.events = append(h.events, e)
+		}
 		return
 	}
 	own := new(big.Rat).Set(rat(e.units))
@@ -257,6 +303,22 @@ func (h *sequences) use() {
 	}
 	require.False(h.t, passed && pricing.LimitMode == "hard", "%s of 20 in %s", own, plan)
 	h.events = append(h.events, e)
+}
+
+// check asks whether units may be used now. No counter is ever below zero.
+func (h *sequences) check(units decimal.Decimal) (d billing.Decision) {
+	h.m.Check(&billing.CheckQuery{
+		Env: enginetest.Sandbox, Customer: []byte("ada"), Feature: []byte("f"), Track: true,
+		Units: units, Now: h.l.Stamp,
+	}, &d)
+	require.GreaterOrEqual(h.t, d.Used.Sign(), 0, "used %s", d.Used)
+	return d
+}
+
+// agrees: an event of now is refused exactly where a check says that it would pass a hard limit.
+func (h *sequences) agrees(d *billing.Decision, came engine.Outcome) {
+	require.Equal(h.t, d.HardLimit && d.WouldExceed, came == engine.OutcomeHardLimit,
+		"%s of %s used, and the event is %s", d.Used, d.Limit, came)
 }
 
 // correct voids or amends an event.
@@ -288,8 +350,9 @@ func (h *sequences) correct() {
 	}
 	if r.Outcome == engine.OutcomeDone {
 		e.units, e.voided = units, units.IsZero()
-		plan := h.planAt(e.at)
-		if p := h.pricing(plan); p.LimitMode == "hard" && !e.voided {
+		plan := h.planOf(e)
+		p := h.pricing(plan)
+		if p != nil && p.ResetMode == "accumulate" && p.LimitMode == "hard" && !e.voided {
 			require.LessOrEqual(h.t, h.usedUnder()[plan].Cmp(rat(p.MaxUsage)), 0)
 		}
 		return
@@ -361,6 +424,9 @@ func (h *sequences) addUp() (lined map[string]*big.Rat) {
 		}
 	}
 	for plan, units := range lined {
+		if h.pricing(plan).ResetMode == "reset" {
+			continue // each period begins anew
+		}
 		want := h.plans[plan].Features[0].Model.Line(units, 2)
 		require.Zero(h.t, want.Cmp(amounts[plan]), "%s: %s units cost %s, %s is invoiced", plan,
 			units.FloatString(2), want.FloatString(2), amounts[plan].FloatString(2))

@@ -1,6 +1,8 @@
 package billing
 
 import (
+	"slices"
+
 	"tollgate/engine/decimal"
 	"tollgate/engine/period"
 )
@@ -114,7 +116,7 @@ func (l *ledger) closeSpan(at int64, c cut) {
 	old, next := l.version(), l.catalog.version(c.version)
 	for i := range old.features {
 		f, n := &old.features[i], &l.counters[i]
-		if _, goesOn := next.slot(f.feature); c.ends || !c.period && !goesOn {
+		if _, goesOn := next.slot(f.feature); c.ends || !goesOn {
 			// What was ahead of an end that came first has no other place.
 			n.used, n.next = sum(n.used, n.next), decimal.Decimal{}
 			o := &l.covers[i]
@@ -145,6 +147,7 @@ func (l *ledger) closeSpan(at int64, c cut) {
 func (l *ledger) carryCounters(old, next *planVersion, c cut) {
 	counters, bases := make([]counter, len(next.features)), make([]base, len(next.features))
 	covers := make([]counter, len(next.features))
+	returns := next != old && slices.Contains(l.leftVersions(), next.number)
 	for i := range next.features {
 		f := &next.features[i]
 		var n, paid counter
@@ -157,7 +160,7 @@ func (l *ledger) carryCounters(old, next *planVersion, c cut) {
 		case !carried:
 		case c.ends: // the last reading stays
 			o.opened = n.used
-		case c.period && !f.accumulate:
+		case c.period && !(f.accumulate && old.features[from].accumulate):
 			n, o = counter{used: n.next}, base{}
 			paid = counter{used: paid.next}
 		case c.period:
@@ -170,7 +173,7 @@ func (l *ledger) carryCounters(old, next *planVersion, c cut) {
 		}
 		if next != old {
 			o.rated = decimal.Decimal{}
-			if f.accumulate {
+			if f.accumulate && returns {
 				l.enter(next.number, f.feature, &n, &o)
 			}
 		}

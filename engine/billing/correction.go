@@ -281,7 +281,7 @@ func (l *ledger) within(p *heldSpan, feature uint32) (at spot, s standing) {
 
 // aheadOf finds where an event counts that was ahead of its period's end when it was recorded. It
 // went from span to span as closeSpan has it: on to the next period, or where the plan lost the
-// feature before that, or the subscription ended, into the span that closed then.
+// feature by then, or the subscription ended, into the span that closed then.
 func (l *ledger) aheadOf(u *usageEntry) (at spot, s standing) {
 	if len(l.spans) > 0 && l.spans[0].number > u.Span+1 {
 		return at, gone
@@ -294,13 +294,13 @@ func (l *ledger) aheadOf(u *usageEntry) (at spot, s standing) {
 		if p.period >= u.Period {
 			return l.within(p, u.Feature)
 		}
-		next, period := l.b.version, l.b.period
+		next := l.b.version
 		if i+1 < len(l.spans) {
-			next, period = l.spans[i+1].version, l.spans[i+1].period
+			next = l.spans[i+1].version
 		} else if l.b.endedAt != 0 {
 			return l.within(p, u.Feature)
 		}
-		if _, goesOn := l.catalog.version(next).slot(u.Feature); !goesOn && period == p.period {
+		if _, goesOn := l.catalog.version(next).slot(u.Feature); !goesOn {
 			return l.within(p, u.Feature)
 		}
 	}

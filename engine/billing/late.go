@@ -93,13 +93,14 @@ func (l *ledger) addLate(
 	}
 
 	m.quantity, p.dirty = quantity, true
-	if l.standing(p, feature) {
+	present, left := l.holders(p, feature)
+	if present {
 		slot, _ := l.version().slot(feature)
 		n, o := &l.counters[slot], &l.bases[slot]
 		n.used, o.opened = sum(n.used, units), sum(o.opened, units)
 	}
-	if f.accumulate && p.version != l.b.version {
-		q := l.left(p.version, feature)
+	for _, version := range left {
+		q := l.left(version, feature)
 		q.counted = sum(q.counted, units)
 	}
 	if l.b.endedAt != 0 && l.b.adjustAt == 0 && l.b.issueAt == 0 {
@@ -126,14 +127,6 @@ func (l *ledger) compared(p *heldSpan, feature uint32) (total decimal.Decimal, f
 		return l.counters[slot].reading(f), f
 	}
 	return l.counted(p.period, feature), f
-}
-
-// standing says that what a closed span counts stands in the present counter, too: within the
-// present period, and where the feature accumulates.
-func (l *ledger) standing(p *heldSpan, feature uint32) bool {
-	slot, carried := l.version().slot(feature)
-	return carried && (l.version().features[slot].accumulate ||
-		l.b.endedAt == 0 && p.period == l.b.period)
 }
 
 // cover notes that credits have paid units that count at a spot.

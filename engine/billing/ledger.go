@@ -34,6 +34,10 @@ type ledger struct {
 	happened []happening
 	// held are the sequences of plan versions that were left which a step or a command has asked for.
 	held []*heldSequence
+	// heldAt has them by what they are of, stored the rows of all that the subscription has, once
+	// one was asked for.
+	heldAt map[sequenceKey]*heldSequence
+	stored map[sequenceKey]uint32
 }
 
 // creditStep is what a ledger's step means for the customer's credits: a period of a plan version
@@ -137,7 +141,7 @@ func (l *ledger) weight() (units int) {
 	for i := range l.spans {
 		units += len(l.spans[i].meters)
 	}
-	return units + len(l.spans)/4
+	return units + (len(l.spans)+len(l.stored)+len(l.held))/4
 }
 
 // weight is how many units of work it is to encode the draft.

@@ -191,7 +191,7 @@ func (r *recount) closeSpan(b *book, f *spanFact) {
 		feature := v.features[i].feature
 		t := at(b.used, feature)
 		_, goesOn := next.slot(feature)
-		if f.Ended || !f.PeriodEnded && !goesOn {
+		if f.Ended || !goesOn {
 			t.merge(b.next[feature])
 			delete(b.next, feature)
 		}

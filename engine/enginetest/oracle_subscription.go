@@ -207,11 +207,11 @@ func (s *OracleSubscription) close(at int64, next *OraclePlan, period, ends bool
 	for _, e := range s.ahead {
 		goesOn := next.feature(e.Feature) != nil
 		switch {
-		case ends, !period && !goesOn: // it has no other place
+		case ends, !goesOn: // it has no other place
 			e.put(p)
 		case !period:
 			ahead = append(ahead, e)
-		case goesOn:
+		default:
 			opening = append(opening, e)
 		}
 	}
@@ -235,7 +235,8 @@ func (s *OracleSubscription) close(at int64, next *OraclePlan, period, ends bool
 	}
 	for i := range next.Features {
 		f := &next.Features[i]
-		if old.feature(f.Key) == nil || period && !f.Accumulate {
+		was := old.feature(f.Key)
+		if was == nil || period && !(f.Accumulate && was.Accumulate) {
 			s.chain[f.Key], s.vague[f.Key] = s.last().number, false
 		}
 		// A version that it had before: its limit compares what it has compared then, too.

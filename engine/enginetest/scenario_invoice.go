@@ -31,7 +31,12 @@ func (s *scenario) invoiceList(l *line) string {
 		q.To = l.instant(text, 0)
 	}
 	if text := l.value("after", ""); text != "" {
-		q.After = s.after(env, c.Row, text)
+		customer := c.Row
+		if other, number, named := strings.Cut(text, "/"); named {
+			of, _ := s.m.Customer(env, other)
+			customer, text = of.Row, number
+		}
+		q.After = s.after(env, customer, text)
 	}
 	page, ok := s.m.ListInvoices(&q)
 	if !ok {
