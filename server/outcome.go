@@ -190,9 +190,9 @@ var faults = [256]row{
 		"Nothing was changed. Void those first; what is paid stays.", 0,
 	},
 	engine.OutcomeDeductionLimit: {
-		400, "deduction_limit", "The pool has as many deductions as can be kept for a reversal",
-		"Nothing was changed. The oldest can be reversed for 30 days; try again when they are over, " +
-			"or meter usage with events, which have no such limit.", 0,
+		400, "deduction_limit", "The pool has as many deductions as one may have in a day",
+		"Nothing was changed. Each can be reversed for a day, and a pool keeps 50,000 of them. Try " +
+			"again later, or meter usage with events, which have no such limit.", 0,
 	},
 	engine.OutcomePoolLimit: {
 		400, "pool_limit", "There are as many pools or grants as are possible", nothingChanged, 0,

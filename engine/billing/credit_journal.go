@@ -18,11 +18,12 @@ const (
 	// evictedAtOnce is how many transactions leave a pool's memory together.
 	evictedAtOnce = 64
 	// MaxDeductions is how many deductions a pool keeps beside its newest transactions, for a
-	// reversal. Beyond it the oldest leave, once they are older than ReversalMS; as long as they are
-	// not, DeductCredits is OutcomeDeductionLimit.
+	// reversal, however old they are. Beyond it the oldest leave, once they are older than
+	// ReversalMS; as long as they are not, DeductCredits is OutcomeDeductionLimit.
 	MaxDeductions = 50_000
-	// ReversalMS is how long a deduction can be reversed at least: 30 days.
-	ReversalMS = 30 * dayMS
+	// ReversalMS is how long a deduction of the busiest pool can be reversed: a day, as long as a
+	// request that is repeated under its Idempotency-Key must find it.
+	ReversalMS = RequestRetentionMS
 )
 
 // creditFact is a movement of a pool's credits that no usage event has in its record: all kinds but

@@ -39,9 +39,9 @@ func (w *poolWork) deduct(name, amount string) engine.Outcome {
 	return r.Outcome
 }
 
-// deductMany takes 0.01 out n times, many times an entry.
-func (w *poolWork) deductMany(n int) int {
-	for at := 0; at < n; at += 100 {
+// deductMany takes 0.01 out n times, many times an entry. They are numbered from first on.
+func (w *poolWork) deductMany(first, n int) int {
+	for at := first; at < first+n; at += 100 {
 		var records []engine.Record
 		for i := at; i < at+100; i++ {
 			c := billing.DeductCredits{
@@ -265,7 +265,7 @@ func minus(t *testing.T, a, b decimal.Decimal) string {
 func TestDeductionsAreBounded(t *testing.T) {
 	w := newPoolWork(t)
 	require.Equal(t, engine.OutcomeDone, w.grant("large", 1_000_000))
-	n := w.deductMany(billing.MaxDeductions)
+	n := w.deductMany(0, billing.MaxDeductions)
 	for ; ; n++ {
 		require.Less(t, n, billing.MaxDeductions+2*billing.MaxTransactions)
 		outcome := w.deduct(fmt.Sprint("deduction ", n), "0.01")
@@ -296,6 +296,24 @@ func TestDeductionsAreBounded(t *testing.T) {
 	require.Equal(t, "deduction 0", page.List[2].Note)
 	require.True(t, page.List[2].Reversed)
 	require.False(t, page.List[1].Reversed)
+}
+
+// TestDeductionsOfABusyPoolGoOn: 1,700 a day, and more than can be kept in all, are never refused;
+// those of a day ago can be reversed.
+func TestDeductionsOfABusyPoolGoOn(t *testing.T) {
+	w := newPoolWork(t)
+	require.Equal(t, engine.OutcomeDone, w.grant("large", 1_000_000))
+	n := 0
+	for range 33 {
+		n += w.deductMany(n, 1_700)
+		w.l.Stamp += dayMS
+	}
+	require.Greater(t, n, billing.MaxDeductions+billing.MaxTransactions)
+	require.Equal(t, engine.OutcomeDone, w.reverse(fmt.Sprint("deduction ", n-2*1_700)))
+	rows, _ := billing.TransactionRows(w.m)
+	require.LessOrEqual(t, rows, uint32(billing.MaxDeductions+2*billing.MaxTransactions+256))
+	require.NoError(t, billing.CheckCredits(w.m))
+	requireProved(t, w.m, w.src)
 }
 
 // TestPoolsAreProvedByTheJournal: a total, or a transaction, that was changed by hand is found.
