@@ -44,6 +44,7 @@ func WriteInvoice(data *JSON, v *billing.InvoiceView, costs []decimal.Decimal) {
 
 // WriteInvoiceItem writes the fields of an invoice's line.
 func WriteInvoiceItem(data *JSON, item *billing.InvoiceItem) {
+	data.Text("kind", item.Kind.String())
 	data.Text("description", item.Description)
 	data.TextIf("featureKey", item.FeatureKey)
 	data.Decimal("quantity", item.Quantity)
@@ -83,6 +84,8 @@ func InvoiceSchema(extra ...Property) *Schema {
 // InvoiceItemSchema describes what WriteInvoiceItem writes, with extra properties.
 func InvoiceItemSchema(extra ...Property) *Schema {
 	return Object(append([]Property{
+		Must("kind", EnumSchema("base", "usage", "late_usage", "proration_credit", "proration_charge",
+			"credit_carried_over", "carried_credit")),
 		Must("description", TextSchema(0, 0)),
 		May("featureKey", TextSchema(1, 128)),
 		Must("quantity", NumberSchema),

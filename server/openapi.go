@@ -11,6 +11,8 @@ import (
 // Description is what an OpenAPI document says besides its routes.
 type Description struct {
 	Title, Version, About string
+	// Servers are where the API is reached; none is the address that the document was read from.
+	Servers []string
 	// Schemas are shared, by name.
 	Schemas map[string]*Schema
 	// OpenAPI is the version of the format; 3.0.3 when empty.
@@ -31,6 +33,13 @@ func OpenAPI(routes []Route, about Description) ([]byte, error) {
 	for name, schema := range about.Schemas {
 		schemas[name] = schema.document()
 	}
+	if len(about.Servers) == 0 {
+		about.Servers = []string{"/"}
+	}
+	servers := make([]any, len(about.Servers))
+	for i, url := range about.Servers {
+		servers[i] = map[string]any{"url": url}
+	}
 	paths := map[string]any{}
 	for i := range routes {
 		r := &routes[i]
@@ -46,7 +55,8 @@ func OpenAPI(routes []Route, about Description) ([]byte, error) {
 		"info": map[string]any{
 			"title": about.Title, "version": about.Version, "description": about.About,
 		},
-		"paths": paths,
+		"servers": servers,
+		"paths":   paths,
 		"components": map[string]any{
 			"schemas": schemas,
 			"securitySchemes": map[string]any{
@@ -94,8 +104,8 @@ func (r *Route) operation() map[string]any {
 		content := map[string]any{}
 		for _, media := range r.Media {
 			schema := r.Body
-			if media != "application/json" {
-				schema = &Schema{Type: "string"}
+			if of := r.Bodies[media]; of != nil {
+				schema = of
 			}
 			content[media] = map[string]any{"schema": schema.document()}
 		}
@@ -122,6 +132,9 @@ func (r *Route) responses() map[string]any {
 			properties := []Property{Must("success", BoolSchema)}
 			if response.Data != nil {
 				properties = append(properties, Must("data", response.Data))
+			}
+			if response.Paged {
+				properties = append(properties, May("nextCursor", TextSchema(1, 0)))
 			}
 			schema = Object(properties...)
 			if response.Status >= 400 {

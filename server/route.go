@@ -52,6 +52,8 @@ type Route struct {
 	Media  []string
 	Params []Param
 	Body   *Schema
+	// Bodies are the schemas of those media types whose body is not Body.
+	Bodies map[string]*Schema
 	// BodyOptional says that a request without a body is as good as one with an empty object.
 	BodyOptional bool
 	Responses    []Response
@@ -88,6 +90,8 @@ type Response struct {
 	// Data is the schema of data; nil when there is none. Of a Bare response it is the whole body.
 	Data *Schema
 	Bare bool
+	// Paged says that nextCursor may stand beside data.
+	Paged bool
 	// Media is the answer's media type; empty is application/json.
 	Media string
 }

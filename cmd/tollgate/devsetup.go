@@ -320,7 +320,6 @@ func (c *devCommand) printSummary(running devdata.Running, signIn *config.SignIn
 	}
 	fmt.Printf("\n  sandbox key  %s\n  live key     %s\n  read key     %s\n  admin key    %s\n",
 		running.SandboxKey, running.LiveKey, running.ReadKey, running.AdminKey)
-	now := time.Now().UTC()
 	base := "http://" + running.Nodes[0].HTTP + "/api/v1/client"
 	fmt.Printf(`
 May customer %[1]s use a feature?
@@ -328,18 +327,19 @@ May customer %[1]s use a feature?
   curl -s -H 'Authorization: Bearer %[2]s' \
     %[3]s/entitlements/%[1]s/output-tokens
 
-Count what it used (a repeat with the same key counts nothing):
+Count what it used, at the time of the sandbox's clock (a repeat with the same key counts nothing):
 
+  NOW=$(curl -s -H 'Authorization: Bearer %[2]s' %[3]s/clock | grep -o '"now":"[^"]*' | cut -c8-)
   curl -s -H 'Authorization: Bearer %[2]s' -H 'Content-Type: application/json' \
     %[3]s/events \
-    -d '{"eventIdempotencyKey":"hello-%[4]s","eventName":"output-tokens","customerReferenceId":"%[1]s","usageUnits":1200,"occurredAt":"%[5]s"}'
+    -d '{"eventIdempotencyKey":"hello-%[4]s","eventName":"output-tokens","customerReferenceId":"%[1]s","usageUnits":1200,"occurredAt":"'$NOW'"}'
 
-%[12]s
-Agents begin at http://%[7]s/auth.md (workspace API, limits: %[8]s).
-Mails are not sent: they are at http://%[10]s/mails.
-%[9]s%[11]sCtrl-C stops the cluster; the data stays in %[6]s.
-`, demoCustomer, running.SandboxKey, base, now.Format("20060102T150405"),
-		now.Format("2006-01-02T15:04:05Z"), c.Data, running.Nodes[0].HTTP, c.limits(),
+%[11]s
+Agents begin at http://%[6]s/auth.md (workspace API, limits: %[7]s).
+Mails are not sent: they are at http://%[9]s/mails.
+%[8]s%[10]sCtrl-C stops the cluster; the data stays in %[5]s.
+`, demoCustomer, running.SandboxKey, base, time.Now().UTC().Format("20060102T150405"),
+		c.Data, running.Nodes[0].HTTP, c.limits(),
 		c.sampleSummary(), running.Nodes[0].Ops, c.identitySummary(running),
 		c.consoleSummary(running, signIn))
 }

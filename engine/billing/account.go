@@ -110,14 +110,27 @@ func (s *state) addAccount(a *account) {
 	number := s.accounts.append(a)
 	s.namesMu.Lock()
 	s.names[a.name] = number
+	s.accountIDs[a.id] = number
 	s.namesMu.Unlock()
 }
 
-func (s *state) accountNamed(name string) (*account, bool) {
+// accountNumber finds an account by its name, else by its id; 0 where there is none.
+func (s *state) accountNumber(name string) uint32 {
 	s.namesMu.RLock()
-	number := s.names[name]
-	s.namesMu.RUnlock()
-	return s.accounts.at(number)
+	defer s.namesMu.RUnlock()
+	if number := s.names[name]; number != 0 {
+		return number
+	}
+	if id, ok := parseUUID(name); ok {
+		return s.accountIDs[id]
+	}
+	return 0
+}
+
+// accountNamed finds an account by its name or its id. So no account is created whose name is
+// another one's id.
+func (s *state) accountNamed(name string) (*account, bool) {
+	return s.accounts.at(s.accountNumber(name))
 }
 
 // environment finds an environment by number; nil when there is none.
@@ -149,12 +162,10 @@ func (m *Machine) Accounts() []AccountView {
 	return views
 }
 
-// Environment finds the number of one of an account's environments.
+// Environment finds the number of one of an account's environments; the account is named by its
+// name or its id.
 func (m *Machine) Environment(account string, kind EnvironmentKind) (env uint32, ok bool) {
-	s := m.state.Load()
-	s.namesMu.RLock()
-	number := s.names[account]
-	s.namesMu.RUnlock()
+	number := m.state.Load().accountNumber(account)
 	switch {
 	case number == 0:
 		return 0, false

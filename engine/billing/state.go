@@ -73,7 +73,8 @@ type state struct {
 	accounts     series[*account]
 	environments series[*environment]
 	namesMu      sync.RWMutex
-	names        map[string]uint32 // account name → number
+	names        map[string]uint32   // account name → number
+	accountIDs   map[[16]byte]uint32 // account id → number
 	apiKeys      series[*keySlot]
 	apiKeyByHash *page.Index
 
@@ -176,6 +177,7 @@ func (s *state) stripe(customer uint32) *stripe { return &s.stripes[customer%str
 func newState() *state {
 	s := &state{
 		names:        map[string]uint32{},
+		accountIDs:   map[[16]byte]uint32{},
 		apiKeyByHash: page.NewIndex(),
 		store:        page.NewStore(),
 		seed:         maphash.MakeSeed(),

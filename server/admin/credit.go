@@ -92,8 +92,12 @@ func (a *API) onceID(x *server.Exchange) (id [16]byte, fault *server.Fault) {
 	if len(key) == 0 {
 		return newID(), nil
 	}
+	account := x.Param(0)
+	if named, ok := a.machine.Account(string(account)); ok {
+		account = []byte(named.Name) // the path may have its id
+	}
 	h := sha256.New()
-	for _, part := range [][]byte{[]byte(x.Route.Operation), x.Param(0), x.Param(1), key} {
+	for _, part := range [][]byte{[]byte(x.Route.Operation), account, x.Param(1), key} {
 		h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(part))))
 		h.Write(part)
 	}

@@ -64,3 +64,21 @@ func TestHEADAnswersAsGET(t *testing.T) {
 	require.Equal(t, http.StatusOK, n.send("HEAD", "/healthz", "", "", "").status)
 	require.Equal(t, http.StatusOK, n.send("HEAD", "/metrics", "", "", "").status)
 }
+
+// TestAnAccountIsNamedByItsIDToo: in every path that its name stands in. No account is created
+// whose name is another one's id.
+func TestAnAccountIsNamedByItsIDToo(t *testing.T) {
+	n := start(t)
+	n.furnish()
+	id := n.call("GET", "accounts", "").list()[0].(map[string]any)["id"].(string)
+	byID := "accounts/" + id + "/environments/sandbox/"
+	for _, path := range []string{byID, "accounts/" + strings.ToUpper(id) + "/environments/sandbox/"} {
+		want, got := n.call("GET", sandbox+"catalog", ""), n.call("GET", path+"catalog", "").is(200, "")
+		require.Equal(t, want.raw, got.raw)
+	}
+	n.call("PUT", byID+"origins", `{"origins":["https://shop.example"]}`).is(200, "")
+	require.Contains(t, n.call("GET", sandbox+"origins", "").raw, "https://shop.example")
+	n.call("POST", "accounts", `{"name":"`+id+`"}`).is(409, "account_exists")
+	n.call("GET", "accounts/00000000-0000-4000-8000-000000000000/environments/sandbox/catalog", "").
+		is(404, "account_not_found")
+}

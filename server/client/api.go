@@ -116,7 +116,7 @@ func New(c Config) (*API, error) {
 	}
 	a := &API{config: c, machine: c.Machine, limits: server.NewRateLimiter(c.RateLimit, c.Now)}
 	routes := slices.Concat(a.routes(), a.customerRoutes(), a.lifecycleRoutes(),
-		a.correctionRoutes(), a.paymentRoutes())
+		a.correctionRoutes(), a.invoiceRoutes(), a.paymentRoutes(), a.clockRoutes())
 	var err error
 	if a.document, err = server.OpenAPI(routes, description()); err != nil {
 		return nil, err

@@ -62,7 +62,7 @@ func (a *API) ingestBatch(x *server.Exchange) {
 		x.Refuse(*fault)
 		return
 	}
-	in.answerBatch(x)
+	a.answerBatch(x, in)
 }
 
 // readBatch reads all items before any is proposed: a body that turns out to be no array must have
@@ -164,7 +164,7 @@ func (in *ingest) flooding() *server.Fault {
 	return &fault
 }
 
-func (in *ingest) answerBatch(x *server.Exchange) {
+func (a *API) answerBatch(x *server.Exchange, in *ingest) {
 	var accepted, duplicates, rejected, next int
 	data := x.Begin()
 	data.Open('{')
@@ -175,10 +175,11 @@ func (in *ingest) answerBatch(x *server.Exchange) {
 		}
 		outcome := engine.OutcomeNone
 		if fault == nil {
-			outcome = in.results[next].Outcome
+			result := in.results[next]
+			outcome = result.Outcome
 			next++
 			if !outcome.Recorded() {
-				f := server.FaultOf(outcome)
+				f := a.refusal(x.Principal.Env, result)
 				fault = &f
 			}
 		}

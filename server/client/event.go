@@ -81,7 +81,7 @@ func (a *API) ingestEvent(x *server.Exchange) {
 	case outcome.Recorded():
 		x.Succeed(201)
 	default:
-		x.Refuse(server.FaultOfResult(in.results[0]))
+		x.Refuse(a.refusal(x.Principal.Env, in.results[0]))
 	}
 }
 

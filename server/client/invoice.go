@@ -1,11 +1,90 @@
 package client
 
 import (
+	"encoding/base64"
+
 	"tollgate/engine"
 	"tollgate/engine/billing"
-	"tollgate/engine/wire"
 	"tollgate/server"
 )
+
+// mostInvoices is the size of a page of invoices, at most.
+const mostInvoices = 1000
+
+// invoiceRoutes are the rows about invoices.
+func (a *API) invoiceRoutes() []server.Route {
+	return []server.Route{
+		{
+			Method: "GET", Path: Prefix + "/billing/invoices/{externalClientCustomerId}",
+			Operation: "listCustomerInvoices",
+			Summary:   "A customer's invoices, oldest first: all of them, or with limit a page",
+			Access:    server.AccessCustomer, Handle: a.listInvoices,
+			Params: []server.Param{
+				customerParam, consistencyHeader,
+				inQuery("include", server.EnumSchema("pending"), "adds the accruing invoices"),
+				inQuery("status", server.EnumSchema("PENDING", "DUE", "PAST_DUE", "PAID", "VOID"),
+					"only these; PENDING lists the accruing ones"),
+				inQuery("from", server.TimeSchema, "earliest createdAt"),
+				inQuery("to", server.TimeSchema, "createdAt before this"),
+				inQuery("limit", server.IntSchema(1, mostInvoices), "all when absent"),
+				inQuery("cursor", text(1, 64), "nextCursor of the page before"),
+			},
+			Responses: []server.Response{{
+				Status: 200, About: "OK; nextCursor where limit was given and there are more",
+				Data: server.ArrayOf(server.RefTo("Invoice")), Paged: true,
+			}},
+		},
+		{
+			Method: "GET", Path: Prefix + "/billing/invoices/{externalClientCustomerId}/{invoiceId}",
+			Operation: "getCustomerInvoice", Summary: "An invoice, in any status",
+			Access: server.AccessCustomer, Handle: a.getInvoice,
+			Params: []server.Param{
+				customerParam, path("invoiceId", server.UUIDSchema, ""), consistencyHeader,
+			},
+			Responses: answers(server.RefTo("Invoice")),
+		},
+		{
+			Method: "POST", Path: Prefix + "/billing/invoices/{invoiceId}/mark-paid",
+			Operation: "markInvoicePaid", Summary: "Record that an invoice was paid",
+			Access: server.AccessFull, Handle: a.markInvoicePaid,
+			Params:    []server.Param{path("invoiceId", server.UUIDSchema, ""), server.RequestKey},
+			Responses: []server.Response{{Status: 200, About: "Paid"}},
+		},
+	}
+}
+
+// invoiceQuery reads the filters and the page of a listing.
+func invoiceQuery(x *server.Exchange, f *form) (q billing.InvoiceQuery) {
+	q.Env = x.Principal.Env
+	switch query(x.Ctx, "include") {
+	case "":
+	case "pending":
+		q.Pending = true
+	default:
+		f.problem("include", server.FieldNotAllowed, "must be pending, or absent")
+	}
+	if text := query(x.Ctx, "status"); text != "" {
+		var known bool
+		if q.Status, known = billing.InvoiceStatusNamed(text); !known {
+			f.problem("status", server.FieldNotAllowed,
+				"must be PENDING, DUE, PAST_DUE, PAID or VOID")
+		}
+	}
+	f.queryInstant(x, "from", &q.From)
+	f.queryInstant(x, "to", &q.To)
+	f.queryLimit(x, mostInvoices, &q.Limit)
+	if text := query(x.Ctx, "cursor"); text != "" {
+		id, err := base64.RawURLEncoding.DecodeString(text)
+		if err != nil || len(id) != len(q.After) {
+			f.problem("cursor", server.FieldFormat, badCursor)
+		} else {
+			q.After = [16]byte(id)
+		}
+	}
+	return q
+}
+
+const badCursor = "must be a nextCursor of an earlier answer"
 
 // listInvoices is GET /billing/invoices/{externalClientCustomerId}.
 func (a *API) listInvoices(x *server.Exchange) {
@@ -13,9 +92,10 @@ func (a *API) listInvoices(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	include := query(x.Ctx, "include")
-	if include != "" && include != "pending" {
-		refuseQuery(x, "include", "pending, or absent")
+	var f form
+	q := invoiceQuery(x, &f)
+	if fault := f.fault(); fault != nil {
+		x.Refuse(*fault)
 		return
 	}
 	a.read(x, func() *server.Fault {
@@ -23,17 +103,45 @@ func (a *API) listInvoices(x *server.Exchange) {
 		if !found {
 			return notFound(engine.OutcomeCustomerUnknown)
 		}
+		q.CustomerRow = customer.Row
+		page, found := a.machine.ListInvoices(&q)
+		if !found {
+			return server.FieldFault("cursor", server.FieldFormat, badCursor)
+		}
 		data := x.Begin()
 		data.Open('[')
-		invoices := a.machine.Invoices(x.Principal.Env, customer.Row)
-		if include == "pending" {
-			pending := a.machine.PendingInvoices(x.Principal.Env, customer.Row)
-			invoices = append(invoices, pending...)
-		}
-		for i := range invoices {
-			server.WriteInvoice(data, &invoices[i], nil)
+		for i := range page.List {
+			server.WriteInvoice(data, &page.List[i], nil)
 		}
 		data.Close(']')
+		if page.More {
+			last := page.List[len(page.List)-1].ID
+			data.Text("nextCursor", base64.RawURLEncoding.EncodeToString(last[:]))
+		}
+		x.End(200)
+		return nil
+	})
+}
+
+// getInvoice is GET /billing/invoices/{externalClientCustomerId}/{invoiceId}.
+func (a *API) getInvoice(x *server.Exchange) {
+	customer, ok := pathID(x, 0, "externalClientCustomerId")
+	if !ok {
+		return
+	}
+	id, ok := pathUUID(x, 1, "invoiceId")
+	if !ok {
+		return
+	}
+	a.read(x, func() *server.Fault {
+		if _, found := a.machine.Customer(x.Principal.Env, customer); !found {
+			return notFound(engine.OutcomeCustomerUnknown)
+		}
+		invoice, found := a.machine.Invoice(x.Principal.Env, id)
+		if !found || invoice.Customer != customer {
+			return notFound(engine.OutcomeInvoiceUnknown)
+		}
+		server.WriteInvoice(x.Begin(), &invoice, nil)
 		x.End(200)
 		return nil
 	})
@@ -41,19 +149,9 @@ func (a *API) listInvoices(x *server.Exchange) {
 
 // markInvoicePaid is POST /billing/invoices/{invoiceId}/mark-paid.
 func (a *API) markInvoicePaid(x *server.Exchange) {
-	id, ok := pathUUID(x, 0, "invoiceId")
-	if !ok {
-		return
+	if id, ok := pathUUID(x, 0, "invoiceId"); ok {
+		a.carryOutOnce(x, billing.KindMarkInvoicePaid, &billing.MarkInvoicePaid{
+			Env: x.Principal.Env, ID: id,
+		})
 	}
-	command := billing.MarkInvoicePaid{Env: x.Principal.Env, ID: id}
-	result, _, fault := a.once(x, billing.KindMarkInvoicePaid, wire.Encode(nil, &command))
-	if fault != nil {
-		x.Refuse(*fault)
-		return
-	}
-	if result.Outcome != engine.OutcomeDone {
-		x.Refuse(server.FaultOf(result.Outcome))
-		return
-	}
-	x.Succeed(200)
 }

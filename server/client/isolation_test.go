@@ -87,6 +87,8 @@ var matrix = map[string][]attempt{
 	"voidEvent":        {{method: "POST", path: "events/{event}/void", body: "{}"}},
 	"amendEvent":       {{method: "POST", path: "events/{event}/amend", body: `{"usageUnits":1}`}},
 
+	"getClock":             {{method: "GET", path: "clock", own: true, status: 200}},
+	"getCustomerInvoice":   {{method: "GET", path: "billing/invoices/{customer}/{invoice}"}},
 	"listCustomerInvoices": {{method: "GET", path: "billing/invoices/{customer}"}},
 	"markInvoicePaid":      {{method: "POST", path: "billing/invoices/{invoice}/mark-paid"}},
 	"createCheckoutSession": {{

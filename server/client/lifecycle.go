@@ -64,8 +64,7 @@ func (a *API) lifecycleRoutes() []server.Route {
 }
 
 var cancelModes = map[string]billing.CancelMode{
-	"": billing.CancelAtPeriodEnd, "END_OF_PERIOD": billing.CancelAtPeriodEnd,
-	"IMMEDIATE": billing.CancelImmediate,
+	"END_OF_PERIOD": billing.CancelAtPeriodEnd, "IMMEDIATE": billing.CancelImmediate,
 }
 
 // cancelSubscription is POST /subscriptions/cancellation/{subscriptionId}.
@@ -74,7 +73,10 @@ func (a *API) cancelSubscription(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	mode, known := cancelModes[query(x.Ctx, "cancelMode")]
+	mode, known := billing.CancelAtPeriodEnd, true
+	if x.Ctx.QueryArgs().Has("cancelMode") {
+		mode, known = cancelModes[query(x.Ctx, "cancelMode")]
+	}
 	if !known {
 		refuseQuery(x, "cancelMode", "IMMEDIATE or END_OF_PERIOD")
 		return

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/require"
 
 	"tollgate/server"
@@ -178,4 +179,26 @@ func TestTheCallersRequestIDIsTakenOver(t *testing.T) {
 		a := n.send("GET", "plans", "", n.sandbox, map[string]string{"X-Request-Id": id})
 		require.Regexp(t, "^req_[0-9a-f]{24}$", a.header.Get("X-Request-Id"))
 	}
+}
+
+// TestTheDocumentDescribesCloudEvents: as objects, not as text. It says where the API is reached.
+func TestTheDocumentDescribesCloudEvents(t *testing.T) {
+	n := start(t)
+	a := n.send("GET", client.Prefix+"/openapi.json", "", "", nil)
+	require.Equal(t, []any{map[string]any{"url": "/"}}, a.body["servers"])
+	document, err := openapi3.NewLoader().LoadFromData(a.raw)
+	require.NoError(t, err)
+	content := document.Paths.Find(client.Prefix + "/events").Post.RequestBody.Value.Content
+	schema := content["application/cloudevents+json"].Schema
+	require.Equal(t, "#/components/schemas/CloudEvent", schema.Ref)
+	require.NoError(t, schema.Value.VisitJSON(map[string]any{
+		"specversion": "1.0", "id": "1", "source": "/app", "type": "tokens", "subject": "acme",
+		"time": now(), "traceparent": "x", "data": map[string]any{"usageUnits": 2.0},
+	}))
+	require.Error(t, schema.Value.VisitJSON(map[string]any{"specversion": "1.0", "id": "1", "type": "x"}))
+	content = document.Paths.Find(client.Prefix + "/events/batch").Post.RequestBody.Value.Content
+	batch := content["application/cloudevents-batch+json"].Schema.Value
+	require.True(t, batch.Type.Is("array"))
+	require.Equal(t, "#/components/schemas/CloudEvent", batch.Items.Ref)
+	require.True(t, content["application/x-ndjson"].Schema.Value.Type.Is("string"))
 }

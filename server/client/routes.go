@@ -87,7 +87,8 @@ func (a *API) routes() []server.Route {
 			Method: "POST", Path: Prefix + "/events", Operation: "ingestEvent",
 			Summary: "Record a usage event, once per key", Access: server.AccessFull,
 			Handle: a.ingestEvent, Body: server.RefTo("EventRequest"),
-			Media: []string{"application/json", mediaCloudEvent},
+			Media:  []string{"application/json", mediaCloudEvent},
+			Bodies: map[string]*server.Schema{mediaCloudEvent: server.RefTo("CloudEvent")},
 			Params: []server.Param{{
 				In: "header", Name: "X-Idempotency-Key", Schema: text(1, longestKey),
 				About: "overrides eventIdempotencyKey",
@@ -110,25 +111,12 @@ func (a *API) routes() []server.Route {
 			Media: []string{
 				"application/json", mediaLines, mediaLinesToo, mediaCloudEvents,
 			},
-			Body:      server.ArrayOf(server.RefTo("EventRequest")),
-			Responses: answers(server.RefTo("BatchResult")),
-		},
-		{
-			Method: "GET", Path: Prefix + "/billing/invoices/{externalClientCustomerId}",
-			Operation: "listCustomerInvoices", Summary: "A customer's invoices, oldest first",
-			Access: server.AccessCustomer, Handle: a.listInvoices,
-			Params: []server.Param{
-				customerParam, consistencyHeader,
-				inQuery("include", server.EnumSchema("pending"), "adds the accruing invoices"),
+			Body: server.ArrayOf(server.RefTo("EventRequest")),
+			Bodies: map[string]*server.Schema{
+				mediaCloudEvents: server.ArrayOf(server.RefTo("CloudEvent")),
+				mediaLines:       text(0, 0), mediaLinesToo: text(0, 0),
 			},
-			Responses: answers(server.ArrayOf(server.RefTo("Invoice"))),
-		},
-		{
-			Method: "POST", Path: Prefix + "/billing/invoices/{invoiceId}/mark-paid",
-			Operation: "markInvoicePaid", Summary: "Record that an invoice was paid",
-			Access: server.AccessFull, Handle: a.markInvoicePaid,
-			Params:    []server.Param{path("invoiceId", server.UUIDSchema, ""), server.RequestKey},
-			Responses: []server.Response{{Status: 200, About: "Paid"}},
+			Responses: answers(server.RefTo("BatchResult")),
 		},
 		{
 			Method: "GET", Path: Prefix + "/openapi.json", Operation: "describe",

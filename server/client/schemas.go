@@ -46,6 +46,7 @@ func description() server.Description {
 			"ListedEntitlement": listedEntitlementSchema(),
 
 			"EventRequest":   eventRequest(),
+			"CloudEvent":     cloudEventSchema(),
 			"EventVoid":      eventVoidSchema(),
 			"EventAmendment": eventAmendmentSchema(),
 			"Customer":       customerSchema(),
