@@ -15,8 +15,8 @@ const longestOnce = 255
 // RequestKey describes Idempotency-Key in a route table.
 var RequestKey = Param{
 	In: "header", Name: "Idempotency-Key", Schema: TextSchema(1, longestOnce),
-	About: "the same key and request within 24 hours: nothing is done again, and the answer is " +
-		"made of the present state of what the first request made",
+	About: "the same key and request within 24 hours: nothing is done again, and the first answer " +
+		"comes once more, with Idempotency-Replayed: true",
 }
 
 // OnceKey is a request's Idempotency-Key; empty when it has none.
@@ -25,7 +25,8 @@ func OnceKey(x *Exchange) ([]byte, *Fault) {
 	if !one {
 		return nil, FieldFault("Idempotency-Key", FieldRepeated, "is there twice, with two values")
 	}
-	bad := len(key) > longestOnce
+	bad := len(key) > longestOnce ||
+		len(key) == 0 && len(x.Ctx.Request.Header.PeekAll("Idempotency-Key")) > 0
 	for _, c := range key {
 		bad = bad || c <= ' ' || c > '~'
 	}
@@ -61,9 +62,8 @@ func Once(x *Exchange, o *OnceCommand) (
 		return o.Propose(o.Kind, o.Payload), first, nil
 	}
 	// The state holds a hash of the key within its environment, and no caller's text.
-	sum := sha256.Sum256(append(binary.BigEndian.AppendUint32([]byte(o.Realm), o.Env), key...))
 	c := billing.Once{
-		Env: o.Env, Key: [16]byte(sum[:16]), Body: requestHash(x), Kind: o.Kind, Payload: o.Payload,
+		Env: o.Env, Key: onceHash(o, key), Body: requestHash(x), Kind: o.Kind, Payload: o.Payload,
 	}
 	result = o.Propose(billing.KindOnce, wire.Encode(nil, &c))
 	if result.Outcome == engine.OutcomeDone {
@@ -71,8 +71,49 @@ func Once(x *Exchange, o *OnceCommand) (
 			x.table.config.Log.Error("the reply to a repeatable request does not decode", "error", err)
 			return result, first, &FaultInternal
 		}
+		if first.Repeated {
+			x.Ctx.Response.Header.Set("Idempotency-Replayed", "true")
+		}
 	}
 	return result, first, nil
+}
+
+// onceHash is the name under which the state keeps a request.
+func onceHash(o *OnceCommand, key []byte) [16]byte {
+	sum := sha256.Sum256(append(binary.BigEndian.AppendUint32([]byte(o.Realm), o.Env), key...))
+	return [16]byte(sum[:16])
+}
+
+// Replay answers with what is kept of the first request's answer; false where nothing is.
+func Replay(x *Exchange, first *billing.OnceReply) bool {
+	if first.Status == 0 {
+		return false
+	}
+	x.Out = append(x.Out[:0], first.Answer...)
+	x.status = int(first.Status)
+	return true
+}
+
+// KeepAnswer keeps the answer that x holds under its Idempotency-Key, where it has one, before it
+// leaves. Where another answer to the same request was kept before, that one leaves: two nodes may
+// have made them of different states. customer is whom the answer is about; see billing.KeepAnswer.
+func KeepAnswer(x *Exchange, o *OnceCommand, customer uint32) {
+	key, fault := OnceKey(x)
+	if fault != nil || len(key) == 0 || x.status >= 400 {
+		return
+	}
+	c := billing.KeepAnswer{
+		Env: o.Env, Key: onceHash(o, key), Customer: customer, Status: uint32(x.status), Answer: x.Out,
+	}
+	result := o.Propose(billing.KindKeepAnswer, wire.Encode(nil, &c))
+	var first billing.OnceReply
+	if result.Outcome != engine.OutcomeDone {
+		x.Refuse(FaultOf(engine.OutcomeUnknown)) // what was done is done: a repeat is answered
+		return
+	}
+	if err := wire.Decode(result.Value, &first); err == nil {
+		Replay(x, &first)
+	}
 }
 
 // requestHash stands for everything that makes two requests the same: route, path, query, body.
@@ -81,6 +122,10 @@ func requestHash(x *Exchange) [16]byte {
 	uri := x.Ctx.Request.Header.RequestURI()
 	h.Write(binary.BigEndian.AppendUint32([]byte(x.Route.Operation+"\n"), uint32(len(uri))))
 	h.Write(uri)
-	h.Write(x.Body)
+	body, ok := appendCanonical(nil, x.Body)
+	if !ok { // another form than JSON
+		body = x.Body
+	}
+	h.Write(body)
 	return [16]byte(h.Sum(nil)[:16])
 }

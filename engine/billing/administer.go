@@ -45,7 +45,7 @@ var selfRecorded = map[engine.Kind]bool{
 	KindCreateAccount: true, KindCreateKey: true, KindRevokeKey: true, KindApplyCatalog: true,
 	KindArchiveCustomer: true, KindEraseCustomer: true, KindSetOrigins: true,
 	KindSetPaymentProvider: true, KindSetPaymentTerms: true, KindVoidInvoice: true,
-	KindAdvanceClock: true, KindNoteMembership: true,
+	KindAdvanceClock: true, KindNoteMembership: true, KindKeepAnswer: true,
 	KindCreatePool: true, KindFreezePool: true, KindUnfreezePool: true, KindArchivePool: true,
 	KindGrantCredits: true, KindDeductCredits: true, KindReverseTransaction: true,
 	KindCreateWebhookEndpoint: true, KindUpdateWebhookEndpoint: true,

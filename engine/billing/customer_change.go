@@ -175,6 +175,7 @@ func (c *EraseCustomer) apply(t *turn) engine.Outcome {
 		FirstName: ErasedName, LastName: ErasedName, Email: ErasedEmail,
 		ArchivedAt: p.ArchivedAt, ErasedAt: now,
 	}, now)
+	t.requests.forgetCustomer(row)
 	revoked := t.revokeKeysOf(row)
 	t.note(change{
 		Env: c.Env, Actor: c.Actor, Action: "customer.erased",

@@ -98,6 +98,9 @@ type OnceReply struct {
 	// Repeated says that an earlier request was carried out, and this one was not.
 	Repeated      bool
 	First, Second [16]byte
+	// Status and Answer are what KeepAnswer kept; 0 where nothing is kept.
+	Status uint32
+	Answer []byte
 }
 
 // Fields states the reply's fields.
@@ -105,6 +108,8 @@ func (r *OnceReply) Fields(w *wire.Codec) {
 	w.Bool(1, &r.Repeated)
 	w.ID(2, &r.First)
 	w.ID(3, &r.Second)
+	wire.Uint(w, 4, &r.Status)
+	w.Blob(5, &r.Answer)
 }
 
 func (c *Once) apply(t *turn) engine.Outcome {
@@ -112,7 +117,9 @@ func (c *Once) apply(t *turn) engine.Outcome {
 		if r.body != c.Body {
 			return engine.OutcomeRequestKeyReused
 		}
-		t.reply = wire.Encode(nil, &OnceReply{Repeated: true, First: r.first, Second: r.second})
+		reply := OnceReply{Repeated: true, First: r.first, Second: r.second}
+		reply.Status, reply.Answer = t.requests.answer(&c.Key)
+		t.reply = wire.Encode(nil, &reply)
 		return engine.OutcomeDone
 	}
 	if t.requests.full(c.Env) {
@@ -157,13 +164,19 @@ var requestCodec = page.Codec[request]{
 type requests struct {
 	table    *page.Table[request]
 	from, to uint64
-	byKey    map[[16]byte]uint64 // no state: key → number
-	byEnv    map[uint32]uint64   // no state: how many are there of an environment
+	// answers has the answer to the request of the same row, where one is kept; see KeepAnswer.
+	answers *page.Table[page.Blob]
+	bytes   uint64              // no state: of all answers
+	envs    map[uint32]uint64   // no state: of an environment's answers
+	byKey   map[[16]byte]uint64 // no state: key → number
+	byEnv   map[uint32]uint64   // no state: how many are there of an environment
 }
 
 func (q *requests) open(store *page.Store) {
 	q.table = page.NewTable(store, tableRequests, requestCodec)
+	q.answers = page.NewBlobTable(store, tableAnswers)
 	q.byKey, q.byEnv = map[[16]byte]uint64{}, map[uint32]uint64{}
+	q.envs = map[uint32]uint64{}
 }
 
 func requestRow(n uint64) uint32 { return uint32(n%MaxRequests) + 1 }
@@ -173,6 +186,7 @@ func requestRow(n uint64) uint32 { return uint32(n%MaxRequests) + 1 }
 func (q *requests) full(env uint32) bool {
 	all, own := q.to-q.from, q.byEnv[env]
 	return all >= MaxRequests || own >= MaxEnvironmentRequests ||
+		q.bytes >= MaxAnswers || q.envs[env] >= MaxEnvironmentAnswers ||
 		all >= MaxRequests-requestReserve && own*uint64(len(q.byEnv)) >= requestReserve
 }
 
@@ -208,6 +222,7 @@ func (q *requests) expire(until int64) {
 		if q.byEnv[r.env]--; q.byEnv[r.env] == 0 {
 			delete(q.byEnv, r.env)
 		}
+		q.forget(q.from)
 		q.from++
 	}
 }
@@ -237,5 +252,6 @@ func (q *requests) reindex() {
 		r := q.table.Read(requestRow(n))
 		q.byKey[r.key] = n
 		q.byEnv[r.env]++
+		q.count(r.env, len(q.kept(n)))
 	}
 }

@@ -24,6 +24,9 @@ func goldenPlatform() map[string]wire.Fielder {
 			Env: 1, Key: id("key"), Body: id("body"), Kind: billing.KindMarkInvoicePaid,
 			Payload: wire.Encode(nil, &billing.MarkInvoicePaid{Env: 1, ID: id("i")}),
 		},
+		"command-51-keep-answer": &billing.KeepAnswer{
+			Env: 1, Key: id("key"), Customer: 7, Status: 201, Answer: []byte(`{"success":true}`),
+		},
 		"command-100-set-origins": &billing.SetOrigins{
 			Env: 1, Origins: []string{"https://shop.example"}, Actor: "admin",
 		},

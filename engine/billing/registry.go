@@ -46,6 +46,7 @@ const (
 	KindAmendUsage         engine.Kind = 39
 	KindAdvanceClock       engine.Kind = 40
 	KindAdminister         engine.Kind = 56
+	KindKeepAnswer         engine.Kind = 51
 
 	KindCreateWebhookEndpoint engine.Kind = 128
 	KindUpdateWebhookEndpoint engine.Kind = 129
@@ -134,6 +135,7 @@ var registry = [...]definition{
 	KindDemoteKeys:            {"DemoteKeys", decodeFields[DemoteKeys]},
 	KindRecordProbedUsage:     {"RecordProbedUsage", decodeProbedUsage},
 	KindAdminister:            {"Administer", decodeAdminister},
+	KindKeepAnswer:            {"KeepAnswer", decodeFields[KeepAnswer]},
 }
 
 // define finds a kind in the registry.

@@ -51,6 +51,7 @@ const (
 
 	tableArchives    = 62
 	tableChangeMarks = 64
+	tableAnswers     = 66
 )
 
 // state is everything that a snapshot holds, and the indexes that are rebuilt from it. Apply is its

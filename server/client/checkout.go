@@ -41,6 +41,9 @@ func (a *API) createCheckout(x *server.Exchange) {
 		x.Refuse(*fault)
 		return
 	}
+	if server.Replay(x, &first) {
+		return
+	}
 	if first.Repeated {
 		c.ID = first.First
 	}
@@ -66,4 +69,7 @@ func (a *API) createCheckout(x *server.Exchange) {
 	data.Text("url", url)
 	data.Close('}')
 	x.End(200)
+	if result.Outcome == engine.OutcomeDone {
+		a.keep(x, 0)
+	}
 }

@@ -173,7 +173,9 @@ func TestIdempotencyKey(t *testing.T) {
 	again := n.send("POST", "customers", body, n.sandbox, with("k1")).is(201, "")
 	require.Equal(t, first.header.Get("Location"), again.header.Get("Location"))
 	require.Equal(t, first.raw, again.raw)
-	n.send("POST", "customers", body+" ", n.sandbox, with("k1")).is(409, "idempotency_key_reused")
+	n.send("POST", "customers", body+" ", n.sandbox, with("k1")).is(201, "")
+	n.send("POST", "customers", strings.Replace(body, "A", "B", 1), n.sandbox, with("k1")).
+		is(409, "idempotency_key_reused")
 	other := n.send("POST", "customers", body, n.live, with("k1")).is(201, "")
 	require.NotEqual(t, first.header.Get("Location"), other.header.Get("Location"), "per environment")
 

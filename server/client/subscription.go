@@ -37,6 +37,9 @@ func (a *API) createSubscription(x *server.Exchange) {
 		x.Refuse(*fault)
 		return
 	}
+	if server.Replay(x, &first) {
+		return
+	}
 	if first.Repeated {
 		c.ID, c.InvoiceID = first.First, first.Second
 	}
@@ -52,7 +55,9 @@ func (a *API) createSubscription(x *server.Exchange) {
 	if !a.answerCreated(x, &c) {
 		x.Refuse(server.FaultConsistency.With("The subscription " + string(server.AppendUUID(nil, c.ID)) +
 			" was created, but cannot be read here yet. Read it, and do not create it again."))
+		return
 	}
+	a.keep(x, a.machine.CustomerRow(c.Env, []byte(c.Customer)))
 }
 
 // graceDays reads a whole number of days.

@@ -1,0 +1,118 @@
+package billing
+
+import (
+	"encoding/binary"
+
+	"tollgate/engine"
+	"tollgate/engine/page"
+	"tollgate/engine/wire"
+)
+
+// Bounds of the answers that are kept, in bytes: of all, of one environment, of one answer. Where
+// the first two are reached, new Idempotency-Keys are refused; a longer answer is not kept, and
+// made anew of the present state where its request is repeated.
+const (
+	MaxAnswers            = 128 << 20
+	MaxEnvironmentAnswers = 32 << 20
+	MaxAnswer             = 64 << 10
+)
+
+// KeepAnswer keeps what a request that Once carried out is answered with, before the answer leaves:
+// the first one that is kept is the answer, whoever made it. Answers that never change need none.
+// An answer about a customer is forgotten when the customer is erased. The reply is a OnceReply.
+type KeepAnswer struct {
+	Env uint32
+	// Key is the Once's.
+	Key [16]byte
+	// Customer is the row of whom the answer is about; 0 for nobody.
+	Customer uint32
+	Status   uint32
+	Answer   []byte
+}
+
+// Fields states the command's fields.
+func (c *KeepAnswer) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &c.Env)
+	w.ID(2, &c.Key)
+	wire.Uint(w, 3, &c.Customer)
+	wire.Uint(w, 4, &c.Status)
+	w.Blob(5, &c.Answer)
+}
+
+func (c *KeepAnswer) apply(t *turn) engine.Outcome {
+	reply := OnceReply{Repeated: true}
+	if reply.Status, reply.Answer = t.requests.answer(&c.Key); reply.Status != 0 {
+		t.reply = wire.Encode(nil, &reply)
+		return engine.OutcomeDone
+	}
+	reply.Repeated, reply.Status, reply.Answer = false, c.Status, c.Answer
+	t.reply = wire.Encode(nil, &reply)
+	n, ok := t.requests.byKey[c.Key]
+	if !ok || len(c.Answer) > MaxAnswer || c.Status == 0 || t.requests.bytes >= 2*MaxAnswers {
+		return engine.OutcomeDone // expired meanwhile, or no room
+	}
+
+	t.requests.keepAnswer(n, c)
+	t.fold(n)
+	return engine.OutcomeDone
+}
+
+// answerHead is what stands before an answer's text: its status, and whom it is about.
+const answerHead = 4 + 4
+
+// kept is what is kept of request n, as it is stored; nil where nothing is.
+func (q *requests) kept(n uint64) []byte {
+	if row := requestRow(n); row <= q.answers.Len() {
+		return q.answers.Read(row).Bytes
+	}
+	return nil
+}
+
+// answer is what is kept under a key; status 0 where nothing is.
+func (q *requests) answer(key *[16]byte) (status uint32, text []byte) {
+	n, ok := q.byKey[*key]
+	if !ok {
+		return 0, nil
+	}
+	if kept := q.kept(n); len(kept) >= answerHead {
+		return binary.LittleEndian.Uint32(kept), kept[answerHead:]
+	}
+	return 0, nil
+}
+
+func (q *requests) keepAnswer(n uint64, c *KeepAnswer) {
+	row := requestRow(n)
+	for q.answers.Len() < row {
+		q.answers.Append()
+	}
+	kept := appendU32(appendU32(make([]byte, 0, answerHead+len(c.Answer)), c.Status), c.Customer)
+	*q.answers.Write(row) = page.Blob{Bytes: append(kept, c.Answer...)}
+	q.count(q.table.Read(row).env, len(kept)+len(c.Answer))
+}
+
+// count adds to what answers hold; size may be negative.
+func (q *requests) count(env uint32, size int) {
+	q.bytes += uint64(size)
+	if q.envs[env] += uint64(size); q.envs[env] == 0 {
+		delete(q.envs, env)
+	}
+}
+
+// forget drops the answer to request n.
+func (q *requests) forget(n uint64) {
+	if kept := q.kept(n); len(kept) > 0 {
+		row := requestRow(n)
+		q.count(q.table.Read(row).env, -len(kept))
+		*q.answers.Write(row) = page.Blob{}
+	}
+}
+
+// forgetCustomer drops the answers about a customer: they may have its personal data.
+func (q *requests) forgetCustomer(customer uint32) {
+	for n := q.from; n < q.to; n++ {
+		if kept := q.kept(n); len(kept) >= answerHead &&
+			binary.LittleEndian.Uint32(kept[4:]) == customer {
+			q.forget(n)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package client_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine/billing"
+)
+
+// once sends a request with an Idempotency-Key.
+func (n *node) once(key, method, path, body string) answer {
+	n.t.Helper()
+	return n.send(method, path, body, n.sandbox, map[string]string{"Idempotency-Key": key})
+}
+
+// TestARepeatIsTheFirstAnswer: though what it is about has changed since, byte for byte; the body
+// is compared as a JSON value.
+func TestARepeatIsTheFirstAnswer(t *testing.T) {
+	n := start(t)
+	n.customer("acme")
+	const body = `{"planId":"team","customerReferenceId":"acme","gracePeriod":10}`
+	first := n.once("k", "POST", "subscriptions", body).is(201, "")
+	require.Empty(t, first.header.Get("Idempotency-Replayed"))
+	id := first.data("subscription", "id").(string)
+	n.call("POST", "subscriptions/cancellation/"+id, "").is(200, "")
+	n.call("PATCH", "customers/acme", `{"firstName":"Grace"}`).is(200, "")
+	invoice := first.data("invoice", "id").(string)
+	n.call("POST", "billing/invoices/"+invoice+"/mark-paid", "").is(200, "")
+	for _, again := range []string{
+		body, ` {"gracePeriod" : 1e1, "customerReferenceId":"\u0061cme",` + "\n" + `"planId":"team"} `,
+	} {
+		repeat := n.once("k", "POST", "subscriptions", again).is(201, "")
+		require.Equal(t, string(first.raw), string(repeat.raw))
+		require.Equal(t, "true", repeat.header.Get("Idempotency-Replayed"))
+	}
+	n.once("k", "POST", "subscriptions", `{"planId":"team","customerReferenceId":"acme"}`).
+		is(409, "idempotency_key_reused")
+	require.Len(t, n.call("GET", "customers/acme/subscriptions", "").data(), 2)
+
+	// Erasure forgets the answer, which has the customer's name.
+	n.Do(t, billing.KindEraseCustomer, &billing.EraseCustomer{Env: n.env, ExternalID: "acme"})
+	repeat := n.once("k", "POST", "subscriptions", body).is(201, "")
+	require.NotContains(t, string(repeat.raw), "Lovelace")
+	require.Equal(t, id, repeat.data("subscription", "id"))
+}
+
+// TestAnEmptyIdempotencyKeyIsRefused: it is a client's mistake, and not the wish for no key.
+func TestAnEmptyIdempotencyKeyIsRefused(t *testing.T) {
+	n := start(t)
+	for _, key := range []string{"", " "} {
+		n.once(key, "POST", "customers", `{"firstName":"a","lastName":"b","email":"a@b.c"}`).
+			is(400, "validation_failed")
+	}
+}
