@@ -267,3 +267,80 @@ func TestAMailThatIsOnItsWay(t *testing.T) {
 	require.Equal(t, workspace.DeliveryDelivered, b.alerts().Deliveries[1].Status)
 	require.Empty(t, b.m.Broken())
 }
+
+// TestOnlyClaimedWorkspacesHaveAlerts: each of the commands asks, by itself.
+func TestOnlyClaimedWorkspacesHaveAlerts(t *testing.T) {
+	b := newBench(t)
+	b.done(workspace.KindSignUp, &workspace.SignUp{
+		ID: enginetest.ID("wu"), KeyID: enginetest.ID("ku"), KeyHash: [32]byte{7}, ClaimHash: [32]byte{8},
+		Scopes: workspace.ScopesAll, Label: "unclaimed",
+	})
+	row, flow := b.m.WorkspaceRow(enginetest.ID("wu")), enginetest.ID("flow u")
+	b.done(workspace.KindSaveFlow, &workspace.SaveFlow{
+		Workspace: row, ID: flow, Document: workspace.FlowDocument{Name: "n"},
+	})
+	for kind, command := range map[engine.Kind]wire.Fielder{
+		workspace.KindSetAlerts: &workspace.SetAlerts{
+			Workspace: row, Flow: flow, HasEmail: true, Email: "a@b.example",
+		},
+		workspace.KindRotateAlertSecret: &workspace.RotateAlertSecret{
+			Workspace: row, Flow: flow, Secret: []byte{1},
+		},
+		workspace.KindSendTestAlert: &workspace.SendTestAlert{Workspace: row, Flow: flow},
+	} {
+		require.Equal(t, engine.OutcomeAlertsUnclaimed, b.log.Do(kind, command).Outcome, "%d", kind)
+	}
+	_, _, set, ok := b.m.Alerts(row, flow)
+	require.True(t, ok)
+	require.False(t, set)
+}
+
+// hooked lets webhooks of the bench's flow be signed with a secret.
+func (b *bench) hooked(secret []byte) {
+	b.t.Helper()
+	b.done(workspace.KindSetAlerts, &workspace.SetAlerts{
+		Workspace: 1, Flow: flowOne, HasURL: true, URL: "https://hook.example/", Secret: secret,
+		HasOn: true, On: true,
+	})
+}
+
+// TestASecretSignsADayMore: the secret before signs for 24 hours, and the one before that no more.
+func TestASecretSignsADayMore(t *testing.T) {
+	b := newBench(t)
+	b.hooked([]byte("first"))
+	for _, next := range []string{"second", "third"} {
+		before := b.alerts().Secret
+		b.done(workspace.KindRotateAlertSecret, &workspace.RotateAlertSecret{
+			Workspace: 1, Flow: flowOne, Secret: []byte(next),
+		})
+		v := b.alerts()
+		require.Equal(t, []string{next, string(before)}, []string{string(v.Secret), string(v.Previous)})
+		require.Equal(t, (24 * time.Hour).Milliseconds(), v.PreviousUntil-v.RotatedAt)
+	}
+}
+
+// TestANewSecretNeedsRoom: what it keeps more of counts, and a full workspace keeps what it has.
+func TestANewSecretNeedsRoom(t *testing.T) {
+	b := newBench(t)
+	b.hooked([]byte("first"))
+	held, limit := b.m.Held(1)
+	b.m.LetHold(1, limit-held)
+	require.Equal(t, engine.OutcomeWorkspaceFull,
+		b.log.Do(workspace.KindRotateAlertSecret, &workspace.RotateAlertSecret{
+			Workspace: 1, Flow: flowOne, Secret: bytes.Repeat([]byte{1}, workspace.MaxAlertSecret),
+		}).Outcome)
+	require.Equal(t, "first", string(b.alerts().Secret))
+	require.Empty(t, b.alerts().Previous)
+}
+
+// TestDueAlertsLooksAtSoMany: commands wait while it looks, so it stops, and says where to go on.
+func TestDueAlertsLooksAtSoMany(t *testing.T) {
+	b := newBench(t)
+	b.m.LetAlertsWait(workspace.MostDueLooked+3, b.log.Stamp+1)
+	due, next := b.m.DueAlerts(b.log.Stamp, 0, 10)
+	require.Empty(t, due)
+	require.EqualValues(t, workspace.MostDueLooked, next)
+	due, next = b.m.DueAlerts(b.log.Stamp, next, 10)
+	require.Empty(t, due)
+	require.Zero(t, next)
+}

@@ -444,6 +444,19 @@ func (m *Machine) LetHold(workspace uint32, bytes uint64) {
 	m.state.Load().rooms.of[workspace].bytes += bytes
 }
 
+// MostDueLooked is how many flows' alerts one DueAlerts looks at.
+const MostDueLooked = mostDueLooked
+
+// LetAlertsWait adds alerts that wait until an instant.
+func (m *Machine) LetAlertsWait(n int, until int64) {
+	s := m.state.Load()
+	for range n {
+		row, a := s.alerts.Append()
+		a.Deliveries = []delivery{{Channel: ChannelWebhook, Status: DeliveryWaiting, NextAt: until}}
+		s.alerting.note(row, true)
+	}
+}
+
 // LetStrangersHold adds to what all workspaces together hold that nobody has claimed.
 func (m *Machine) LetStrangersHold(bytes uint64) { m.state.Load().rooms.strangers += bytes }
 

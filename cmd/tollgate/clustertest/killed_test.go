@@ -29,6 +29,12 @@ trap '' PIPE
 while :; do sleep 1; done
 `
 
+// quick is an agent that is done at once.
+const quick = `#!/bin/bash
+read -r task
+echo '{"type":"done"}'
+`
+
 // asking is an agent that asks a person, and is done when it goes on from its checkpoint with the
 // answer.
 const asking = `#!/bin/bash
@@ -99,7 +105,7 @@ func startKilled(t *testing.T) *killed {
 	t.Cleanup(func() { endAgents(t, k.pids, k.pids+".detached", k.pids+".silent") })
 	programs := map[string]string{
 		"staying": fmt.Sprintf(staying, k.pids), "silent": fmt.Sprintf(silent, k.pids+".silent"),
-		"asking": asking,
+		"asking": asking, "quick": quick,
 	}
 	flags := []string{}
 	for name, text := range programs {
@@ -236,7 +242,7 @@ func (k *killed) passes(id, run string) (ended map[string]any) {
 func TestALeaderIsKilledAtEachPointOfARun(t *testing.T) {
 	k := startKilled(t)
 	k.tenant = k.claim()
-	held := k.flow("nop", k.product+"/held", "well")
+	held := k.flow("quick", k.product+"/held", "well")
 
 	k.whileRunning(held)
 	k.whileCharging()
@@ -276,7 +282,7 @@ func (k *killed) whileRunning(held string) {
 	k.agentOf(k.pids, 1)
 	k.says("node2", stays, "stays") // stored by a heartbeat
 	require.Empty(k.t, inner(k.run("node2", silent), "run", "events"))
-	last := k.flow("nop", k.product, "well")
+	last := k.flow("quick", k.product, "well")
 	verified := k.startHeld(held, "killed-verified")
 	p.flows["verified"], p.starts["verified"] = held, verified
 	queued := p.start("queued", last)
