@@ -29,6 +29,10 @@ func (x *Exchange) By() string {
 func Propose(x *Exchange, m *billing.Machine, p Proposer, deadline time.Time,
 	records []engine.Record, results []engine.Result,
 ) {
+	flow := x.Flow()
+	for i := range records {
+		records[i].Flow = flow
+	}
 	if by := x.By(); by != "" {
 		signed := make([]engine.Record, len(records))
 		for i := range records {
@@ -36,6 +40,7 @@ func Propose(x *Exchange, m *billing.Machine, p Proposer, deadline time.Time,
 			if signed[i], err = m.Administered(by, records[i]); err != nil {
 				panic(err)
 			}
+			signed[i].Flow = flow
 		}
 		records = signed
 	}

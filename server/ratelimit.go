@@ -6,21 +6,28 @@ import (
 	"time"
 )
 
-// RateLimit allows Requests in each Window, spread evenly, with bursts up to Requests. Zero is no
-// limit.
+// RateLimit allows Requests, Items (usage events and checks) and Bytes of bodies in each Window,
+// spread evenly, with bursts up to that. Zero is no limit.
 type RateLimit struct {
-	Requests int
-	Window   time.Duration
+	Requests, Items, Bytes int
+	Window                 time.Duration
 }
 
-// RateLimiter counts the requests of each API key against one limit: a bucket that fills evenly.
-// It is this node's own; a cluster allows as many times the limit as nodes are asked. Safe for
-// concurrent use.
+// RateLimiter counts what each API key asks for against the limits: buckets that fill evenly. It is
+// this node's own; a cluster allows as many times the limit as nodes are asked. Safe for concurrent
+// use.
 type RateLimiter struct {
-	limit  RateLimit
-	now    func() time.Time
-	each   time.Duration // the time in which one request's room comes back
+	now                    func() time.Time
+	requests, items, bytes *buckets
+}
+
+// buckets count one thing for each key; nil: it has no limit.
+type buckets struct {
+	limit  int
+	window time.Duration
+	name   string
 	policy string
+	fault  Fault
 	shards [rateShards]rateShard
 }
 
@@ -41,63 +48,95 @@ func NewRateLimiter(limit RateLimit, now func() time.Time) *RateLimiter {
 	if now == nil {
 		now = time.Now
 	}
-	l := &RateLimiter{limit: limit, now: now}
-	if limit.Requests <= 0 || limit.Window <= 0 {
-		return l
+	return &RateLimiter{
+		now:      now,
+		requests: newBuckets("key", limit.Requests, limit.Window, "Too many requests with this API key"),
+		items: newBuckets("items", limit.Items, limit.Window,
+			"Too many usage events and checks with this API key"),
+		bytes: newBuckets("bytes", limit.Bytes, limit.Window,
+			"Too many bytes in requests with this API key"),
 	}
-	l.each = max(1, limit.Window/time.Duration(limit.Requests))
-	l.policy = `"key";q=` + strconv.Itoa(limit.Requests) + ";w=" + wholeSeconds(limit.Window)
-	for i := range l.shards {
-		l.shards[i].full = map[[16]byte]time.Time{}
-	}
-	return l
 }
 
-// Take counts a request of a key and says so in the answer's headers; a fault when there is no
-// room. The headers are those of draft-ietf-httpapi-ratelimit-headers-10: r requests are left, and
-// in t seconds all are back.
-func (l *RateLimiter) Take(x *Exchange, key [16]byte) *Fault {
-	if l.each == 0 {
+func newBuckets(name string, limit int, window time.Duration, message string) *buckets {
+	if limit <= 0 || window <= 0 {
 		return nil
 	}
-	now := l.now()
-	wait, left, reset := l.take(key, now)
-	h := &x.Ctx.Response.Header
-	h.Set("RateLimit-Policy", l.policy)
-	h.Set("RateLimit", `"key";r=`+strconv.Itoa(left)+";t="+wholeSeconds(reset))
+	b := &buckets{
+		limit: limit, window: window, name: name,
+		policy: `"` + name + `";q=` + strconv.Itoa(limit) + ";w=" + wholeSeconds(window),
+		fault: Fault{
+			Status: 429, Code: "rate_limited", Message: message,
+			Detail: "Nothing was changed. Repeat the request after Retry-After seconds.",
+		},
+	}
+	for i := range b.shards {
+		b.shards[i].full = map[[16]byte]time.Time{}
+	}
+	return b
+}
+
+// Take counts a request of a key and the body that it announces, and says so in the headers;
+// a fault when there is no room. The headers are those of draft-ietf-httpapi-ratelimit-headers-10:
+// r requests are left, and in t seconds all are back.
+func (l *RateLimiter) Take(x *Exchange, key [16]byte) *Fault {
+	if fault := l.requests.count(x, key, 1, l.now); fault != nil {
+		return fault
+	}
+	return l.bytes.count(x, key, max(0, x.Ctx.Request.Header.ContentLength()), l.now)
+}
+
+// TakeItems counts usage events, or a check, of a request that Take has counted.
+func (l *RateLimiter) TakeItems(x *Exchange, key [16]byte, items int) *Fault {
+	return l.items.count(x, key, items, l.now)
+}
+
+func (b *buckets) count(x *Exchange, key [16]byte, n int, now func() time.Time) *Fault {
+	if b == nil {
+		return nil
+	}
+	wait, left, reset := b.take(key, n, now())
+	addHeader(x, "RateLimit-Policy", b.policy)
+	addHeader(x, "RateLimit", `"`+b.name+`";r=`+strconv.Itoa(left)+";t="+wholeSeconds(reset))
 	if wait == 0 {
 		return nil
 	}
-	fault := faultRate
+	fault := b.fault
 	fault.RetryAfter = int((wait + time.Second - 1) / time.Second)
 	return &fault
 }
 
-var faultRate = Fault{
-	Status: 429, Code: "rate_limited", Message: "Too many requests with this API key",
-	Detail: "Nothing was changed. Repeat the request after Retry-After seconds.",
+// addHeader adds to a header that is a list.
+func addHeader(x *Exchange, name, value string) {
+	h := &x.Ctx.Response.Header
+	if was := h.Peek(name); len(was) > 0 {
+		value = string(was) + ", " + value
+	}
+	h.Set(name, value)
 }
 
-func (l *RateLimiter) take(key [16]byte, now time.Time) (wait time.Duration, left int,
+// take takes n from a key's bucket. What is more than any bucket holds is taken from a full one,
+// which is longer in coming back.
+func (b *buckets) take(key [16]byte, n int, now time.Time) (wait time.Duration, left int,
 	reset time.Duration,
 ) {
-	shard := &l.shards[key[15]%rateShards]
+	shard := &b.shards[key[15]%rateShards]
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	full := shard.full[key]
 	if full.Before(now) {
 		full = now
 	}
-	room := time.Duration(l.limit.Requests) * l.each
-	next := full.Add(l.each)
-	if over := next.Sub(now) - room; over > 0 {
-		return over, 0, full.Sub(now)
+	each := float64(b.window) / float64(b.limit)
+	next := full.Add(time.Duration(each * float64(n)))
+	if over := next.Sub(now) - b.window; over > 0 && full.After(now) {
+		return min(over, full.Sub(now)), max(0, int(float64(b.window-full.Sub(now))/each)), full.Sub(now)
 	}
 	if len(shard.full) >= rateKeys {
 		shard.sweep(now)
 	}
 	shard.full[key] = next
-	return 0, int((room - next.Sub(now)) / l.each), next.Sub(now)
+	return 0, max(0, int(float64(b.window-next.Sub(now))/each)), next.Sub(now)
 }
 
 func (s *rateShard) sweep(now time.Time) {

@@ -47,13 +47,17 @@ func (a *API) ingestBatch(x *server.Exchange) {
 		return
 	}
 	in.records, in.results = in.records[:0], in.results[:0]
-	from, flow := 0, x.Flow()
+	from := 0
 	for _, to := range in.spans {
 		in.records = append(in.records, engine.Record{
-			Kind: billing.KindRecordUsage, Flow: flow, Payload: in.payload[from:to],
+			Kind: billing.KindRecordUsage, Payload: in.payload[from:to],
 		})
 		in.results = append(in.results, engine.Result{})
 		from = to
+	}
+	if fault := a.limits.TakeItems(x, x.Principal.KeyID, len(in.records)); fault != nil {
+		x.Refuse(*fault)
+		return
 	}
 	if len(in.records) > 0 {
 		a.record(x, in)

@@ -80,6 +80,9 @@ func (a *API) evaluateEntitlement(x *server.Exchange) {
 // check decides, hands the audit event over, and only then answers.
 func (a *API) check(x *server.Exchange, c *checking) {
 	stale, fault := consistency(x)
+	if fault == nil {
+		fault = a.limits.TakeItems(x, x.Principal.KeyID, 1)
+	}
 	if fault != nil {
 		x.Refuse(*fault)
 		return

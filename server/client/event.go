@@ -60,13 +60,16 @@ func (a *API) ingestEvent(x *server.Exchange) {
 	if fault == nil {
 		fault = in.form.leave()
 	}
+	if fault == nil {
+		fault = a.limits.TakeItems(x, x.Principal.KeyID, 1)
+	}
 	if fault != nil {
 		x.Refuse(*fault)
 		return
 	}
 	in.payload = in.record.Seal(in.payload[:0])
 	in.records = append(in.records[:0], engine.Record{
-		Kind: billing.KindRecordUsage, Flow: x.Flow(), Payload: in.payload,
+		Kind: billing.KindRecordUsage, Payload: in.payload,
 	})
 	in.results = append(in.results[:0], engine.Result{})
 	a.record(x, in)

@@ -208,6 +208,37 @@ func TestIdempotencyKey(t *testing.T) {
 	n.send("POST", "subscriptions", body, n.sandbox, with("k4")).is(503, "outcome_unknown")
 }
 
+// TestRateLimitCountsItemsAndBytes: a batch counts as its events, bodies as their bytes; a batch
+// larger than the limit passes once the bucket is full.
+func TestRateLimitCountsItemsAndBytes(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	n := start(t, func(c *client.Config) {
+		c.RateLimit = server.RateLimit{Items: 3, Bytes: 4000, Window: 30 * time.Second}
+		c.Now = func() time.Time { return now }
+	})
+	batch := func(from, events int) answer {
+		var lines []string
+		for i := range events {
+			lines = append(lines, fmt.Sprintf(`{"eventIdempotencyKey":"k%d","eventName":"e",`+
+				`"customerReferenceId":"nobody","occurredAt":"2026-01-01T00:00:00Z"}`, from+i))
+		}
+		return n.send("POST", "events/batch", "["+strings.Join(lines, ",")+"]", n.sandbox, nil)
+	}
+	a := batch(0, 2).is(200, "")
+	require.Contains(t, a.header.Get("RateLimit-Policy"), `"items";q=3;w=30`)
+	require.Contains(t, a.header.Get("RateLimit-Policy"), `"bytes";q=4000;w=30`)
+	require.Contains(t, a.header.Get("RateLimit"), `"items";r=1;t=20`)
+	a = batch(2, 2).is(429, "rate_limited")
+	require.Equal(t, "10", a.header.Get("Retry-After"))
+	batch(2, 1).is(200, "")
+	now = now.Add(30 * time.Second)
+	batch(10, 6).is(200, "") // more than ever fits, from a full bucket
+	batch(20, 1).is(429, "rate_limited")
+	now = now.Add(5 * time.Minute)
+	batch(30, 25).is(200, "")
+	require.Contains(t, batch(60, 20).is(429, "rate_limited").header.Get("RateLimit"), `"bytes";r=`)
+}
+
 func TestRateLimitPerKey(t *testing.T) {
 	clock := time.Unix(1_800_000_000, 0)
 	n := start(t, func(c *client.Config) {

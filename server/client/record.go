@@ -63,7 +63,7 @@ func (a *API) recordProbed(
 		if ok {
 			again = append(again, i)
 			records = append(records, engine.Record{
-				Kind: billing.KindRecordProbedUsage, Flow: in.records[i].Flow,
+				Kind:    billing.KindRecordProbedUsage,
 				Payload: billing.AppendProbedUsage(nil, in.records[i].Payload, &v),
 			})
 		}

@@ -50,6 +50,9 @@ func (c *Config) validateOutside(complain func(format string, args ...any)) {
 		c.RateLimit.Window < time.Second || c.RateLimit.Window > time.Hour {
 		complain("rateLimit: 0 to 1000000000 requests in a window of 1s to 1h")
 	}
+	if c.RateLimit.Items < 0 || c.RateLimit.Bytes < 0 {
+		complain("rateLimit.items, rateLimit.bytes: want 0 or more")
+	}
 }
 
 // Validate says everything that is wrong with the settings, one line each.
