@@ -79,6 +79,8 @@ type environment struct {
 	origins atomic.Pointer[[]string]
 	// payment is replaced whole by SetPaymentProvider; nil is none.
 	payment atomic.Pointer[PaymentSettings]
+	// unmatched are the names of usage events that no feature had; the list is replaced whole.
+	unmatched atomic.Pointer[[]*unmatchedName]
 	// terms is replaced whole by SetPaymentTerms; nil is the default.
 	terms atomic.Pointer[paymentTerms]
 	// keys are the environment's API keys, oldest first.

@@ -1,7 +1,7 @@
 package billing
 
 import (
-	"strconv"
+	"time"
 
 	"tollgate/engine"
 	"tollgate/engine/wire"
@@ -46,7 +46,7 @@ func (c *AdvanceClock) apply(t *turn) engine.Outcome {
 	t.fold(uint64(c.To))
 	t.note(change{
 		Env: c.Env, Actor: c.Actor, Action: "clock.advanced",
-		Values: []FieldChange{{"nowMs", strconv.FormatInt(now, 10), strconv.FormatInt(c.To, 10)}},
+		Values: []FieldChange{{"clock", instantText(now), instantText(c.To)}},
 	})
 	return engine.OutcomeDone
 }
@@ -69,4 +69,9 @@ func (m *Machine) ClockSettledTo(env uint32, to int64) bool {
 	s := m.state.Load()
 	e := s.environment(env)
 	return e == nil || e.now(s.stamp.Load()) >= to && e.due.Load() > to
+}
+
+// instantText writes an instant as the APIs do.
+func instantText(ms int64) string {
+	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
 }

@@ -270,13 +270,21 @@ func (m *Machine) Customers(env, after uint32, limit int) (rows []uint32) {
 func (m *Machine) CustomersBefore(
 	env, before uint32, limit, scan int,
 ) (list []CustomerView, next uint32) {
+	return m.CustomersLike(env, before, limit, scan, nil)
+}
+
+// CustomersLike is CustomersBefore of those whom like finds; nil finds all.
+func (m *Machine) CustomersLike(
+	env, before uint32, limit, scan int, like func(*CustomerView) bool,
+) (list []CustomerView, next uint32) {
 	s := m.state.Load()
 	row := uint32(min(uint64(before), uint64(s.customers.Len())+1))
 	for ; row > 1 && scan > 0 && len(list) < limit; scan-- {
 		row--
 		if s.customers.Read(row).env == env {
-			view, _ := s.customer(row)
-			list = append(list, view)
+			if view, _ := s.customer(row); like == nil || like(&view) {
+				list = append(list, view)
+			}
 		}
 	}
 	if row > 1 {

@@ -126,7 +126,7 @@ func (m *Machine) Snapshot() (engine.Snapshot, error) {
 		sn.environments = append(sn.environments, environmentFixed{
 			catalog: e.catalog.Load(), keys: e.keys.all(), origins: e.listedOrigins(),
 			payment: e.paymentSettings(), terms: e.paymentTerms(),
-			offset: e.offset.Load(), invoices: e.invoices,
+			offset: e.offset.Load(), invoices: e.invoices, unmatched: e.unmatchedNames(),
 		})
 	}
 	return sn, nil
@@ -153,6 +153,8 @@ type environmentFixed struct {
 	terms    paymentTerms
 	offset   int64
 	invoices uint64
+
+	unmatched []UnmatchedName
 }
 
 // Index is the last entry that the snapshot contains.

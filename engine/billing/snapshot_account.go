@@ -34,6 +34,8 @@ type environmentRecord struct {
 	Origins  []string
 	Payment  PaymentSettings
 	Terms    paymentTerms
+
+	Unmatched []UnmatchedName
 }
 
 // Fields states the record's fields.
@@ -46,6 +48,7 @@ func (r *environmentRecord) Fields(w *wire.Codec) {
 	w.Strings(40, &r.Origins)
 	w.Message(41, &r.Payment)
 	w.Message(42, &r.Terms)
+	wire.List(w, 56, &r.Unmatched)
 }
 
 // keyRecord is an API key in a snapshot.
@@ -75,7 +78,9 @@ func (r *keyRecord) Fields(w *wire.Codec) {
 
 // record encodes the environment as it was after the entry at index.
 func (e *environmentFixed) record(index uint64) environmentRecord {
-	r := environmentRecord{Offset: e.offset, Invoices: e.invoices, Origins: e.origins}
+	r := environmentRecord{
+		Offset: e.offset, Invoices: e.invoices, Origins: e.origins, Unmatched: e.unmatched,
+	}
 	if e.payment.Revision > 0 {
 		r.Payment = e.payment
 	}
@@ -126,6 +131,7 @@ func (s *state) restoreAccount(r *accountRecord) error {
 func (s *state) restoreEnvironment(e *environment, r *environmentRecord) error {
 	e.offset.Store(r.Offset)
 	e.invoices = r.Invoices
+	e.restoreUnmatched(r.Unmatched)
 	if r.Payment.Revision > 0 {
 		e.payment.Store(&r.Payment)
 	}

@@ -194,6 +194,9 @@ func (c *RecordUsage) apply(t *turn) engine.Outcome {
 	}
 
 	t.record(c, &u)
+	if at.number == 0 {
+		t.noteUnmatched(e, c, now)
+	}
 	return u.outcome
 }
 

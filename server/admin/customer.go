@@ -3,6 +3,8 @@ package admin
 import (
 	"math"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"tollgate/engine/billing"
 	"tollgate/server"
@@ -19,10 +21,20 @@ const (
 
 func (a *API) customerRoutes() []server.Route {
 	return []server.Route{{
+		Method: "GET", Path: environment + "/unmatched-events", Operation: "listUnmatchedNames",
+		Summary: "Names of recorded usage events that no feature matches, so that nobody is billed for " +
+			"them: the 50 that were seen last",
+		Access: server.AccessOperator, Handle: a.listUnmatched, Params: environmentParams,
+		Responses: answers(server.Object(server.Must("names", server.ArrayOf(server.Object(
+			server.Must("name", text(1, longestID)), server.Must("events", server.IntegerSchema),
+			server.Must("firstAt", server.TimeSchema), server.Must("lastAt", server.TimeSchema),
+		))))),
+	}, {
 		Method: "GET", Path: environment + "/customers", Operation: "listCustomers",
 		Summary: "The environment's customers, newest first, archived ones too",
 		Access:  server.AccessOperator, Handle: a.listCustomers,
 		Params: environmentAnd(
+			inQuery("find", text(1, longestID), "only those whose id, name or e-mail has this text"),
 			inQuery("limit", server.IntSchema(1, mostCustomers), "100 when absent"),
 			inQuery("cursor", text(1, 10), "nextCursor of the page before")),
 		Responses: answers(server.Object(
@@ -36,16 +48,28 @@ func (a *API) customerRoutes() []server.Route {
 func (a *API) listCustomers(x *server.Exchange) {
 	var w walk
 	limit, cursor := pageOf(x, &w, defaultCustomers, mostCustomers)
+	find := string(x.Ctx.QueryArgs().Peek("find"))
+	if utf8.RuneCountInString(find) > longestID || !printable(find) {
+		w.problem("find", "too_long", "must have at most %d printable characters", longestID)
+	}
 	if fault := w.fault(); fault != nil {
 		x.Refuse(*fault)
 		return
+	}
+	var like func(*billing.CustomerView) bool
+	if find = strings.ToLower(find); find != "" {
+		like = func(c *billing.CustomerView) bool {
+			return strings.Contains(strings.ToLower(c.ExternalID), find) ||
+				strings.Contains(strings.ToLower(c.FirstName+" "+c.LastName), find) ||
+				strings.Contains(strings.ToLower(c.Email), find)
+		}
 	}
 	if cursor == 0 {
 		cursor = math.MaxUint32
 	}
 	before := uint32(min(cursor, math.MaxUint32))
 	a.environment(x, func(env uint32) *server.Fault {
-		list, next := a.machine.CustomersBefore(env, before, limit, scannedCustomers)
+		list, next := a.machine.CustomersLike(env, before, limit, scannedCustomers, like)
 		data := x.Begin()
 		data.Open('{')
 		data.Array("customers")
@@ -56,6 +80,27 @@ func (a *API) listCustomers(x *server.Exchange) {
 		if next > 0 {
 			data.Text("nextCursor", strconv.FormatUint(uint64(next), 10))
 		}
+		data.Close('}')
+		x.End(200)
+		return nil
+	})
+}
+
+// listUnmatched is GET …/unmatched-events.
+func (a *API) listUnmatched(x *server.Exchange) {
+	a.environment(x, func(env uint32) *server.Fault {
+		data := x.Begin()
+		data.Open('{')
+		data.Array("names")
+		for _, u := range a.machine.Unmatched(env) {
+			data.Open('{')
+			data.Text("name", u.Name)
+			data.Uint("events", u.Events)
+			data.Time("firstAt", u.FirstAt)
+			data.Time("lastAt", u.LastAt)
+			data.Close('}')
+		}
+		data.Close(']')
 		data.Close('}')
 		x.End(200)
 		return nil

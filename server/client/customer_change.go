@@ -154,6 +154,9 @@ func writeEntitlement(data *server.JSON, e *billing.EntitlementView) {
 	data.Text("featureKey", e.FeatureKey)
 	data.Bool("isAllowed", d.Allowed())
 	data.Text("code", textOf(d.Reason).code)
+	if !d.Allowed() {
+		data.TextIf("description", textOf(d.Reason).description)
+	}
 	data.Object("usage")
 	data.Decimal("used", d.Used)
 	decimalIf(data, "limit", d.Limit, d.HasLimit)
@@ -179,6 +182,7 @@ func listedEntitlementSchema() *server.Schema {
 		server.Must("featureKey", text(1, longestID)),
 		server.Must("isAllowed", server.BoolSchema),
 		server.Must("code", text(1, 0)),
+		server.May("description", text(1, 0)),
 		server.Must("usage", server.Object(
 			server.Must("used", server.NumberSchema),
 			server.May("limit", server.NumberSchema),

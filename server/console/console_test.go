@@ -338,7 +338,8 @@ func TestBillingWalk(t *testing.T) {
 	b.submit(at, at+"/customers", fields("id", "anna/1", "first", "Anna", "last", "Berg",
 		"email", "anna@example.com")).is(200, "The customer was created", "Anna Berg")
 	const anna = at + "/customers/anna%2F1"
-	b.get(at+"?find=nobody").is(404, "nobody")
+	b.get(at+"?find=nobody").is(200, "No customer matches", "nobody")
+	b.get(at+"?find=BERG").is(200, "Anna Berg")
 	require.Equal(t, anna, b.get(at+"?find=anna%2F1").is(303).to)
 	b.submit(anna, anna+"/subscriptions", fields("plan", "team")).
 		is(200, "The subscription was created", "Invoice 1", "active")
@@ -357,8 +358,8 @@ func TestBillingWalk(t *testing.T) {
 	b.get(invoice+"/explain").is(200, "it is the same, to the last unit")
 
 	b.submit(at+"/clock", at+"/clock", fields("to", n.now().AddDate(0, 1, 3).Format(time.RFC3339))).
-		is(200, "The clock was advanced", "All that is due by now has happened")
-	b.get(at+"/clock/live").is(200, "All that is due")
+		is(200, "The clock was advanced", "All due renewals have run")
+	b.get(at+"/clock/live").is(200, "All due renewals")
 	b.get(anna).is(200, "Invoice 2")
 	b.get(anna+"/invoices").is(200, "Invoice 2")
 	b.send(at+"/clock", b.fill(at+"/clock", fields("to", "yesterday"))).is(400, "Enter an instant")
@@ -383,4 +384,26 @@ func (n *node) row(customer string) uint32 {
 	view, known := n.Machine.Customer(n.environment(), customer)
 	require.True(n.t, known)
 	return view.Row
+}
+
+// TestWhatPagesSay: live and sandbox are told apart, a blocked feature says why, names that nobody
+// is billed for are listed, and what is internal is marked, so that no invoice prints it.
+func TestWhatPagesSay(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const at = "/console/accounts/demo/sandbox"
+	b.get(at).is(200, `class="top sandbox"`, "SANDBOX <time")
+	b.get("/console/accounts/demo/live").is(200, `class="top live"`, ">LIVE<")
+	anna := at + "/customers/anna"
+	b.submit(anna, anna+"/usage", fields("feature", "calls", "units", "11"))
+	b.get(anna).is(200, "blocked", "limit")
+	require.NotContains(t, b.get(at).body, `id="unmatched"`)
+	b.submit(anna, anna+"/usage", fields("feature", "sea.miles", "units", "2"))
+	p := b.get(at).is(200, `id="unmatched"`, "sea.miles")
+	safe(t, p)
+	invoice := at + "/invoices/" + (&recorder{browser: b}).newestInvoice()
+	p = b.get(invoice).is(200, `class="n internal">Cost`, `class="internal"><a class="button`,
+		`class="actions internal"`, "20.00 USD", "Total")
+	safe(t, p)
 }

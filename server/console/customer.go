@@ -60,11 +60,19 @@ type customer struct {
 	Pools      []pool `json:"creditPools"`
 }
 
+// unmatchedName is a name of usage events that no feature has.
+type unmatchedName struct {
+	Name   string `json:"name"`
+	Events number `json:"events"`
+	LastAt string `json:"lastAt"`
+}
+
 type customersData struct {
 	Base      string
 	Manage    bool
 	Customers []customer
 	Sought    string
+	Unmatched []unmatchedName
 	Pager     pager
 	// Holds is what the account holds of what it may hold, in both environments together.
 	Holds []holding
@@ -98,31 +106,44 @@ func (c customer) URL(base string) string {
 	return base + "/customers/" + url.PathEscape(c.ExternalID)
 }
 
-// showCustomers lists customers, newest first, or finds one by its id.
+// showCustomers lists customers, newest first, or finds them: one by its id, or all whose id, name
+// or e-mail has the text.
 func showCustomers(v *visit) {
 	data := customersData{Base: v.base(), Manage: v.manage, Fields: v.fields}
-	if sought := strings.TrimSpace(v.query("find")); sought != "" {
+	call, keep := v.paged(v.adminCall("listCustomers"), "50"), url.Values{}
+	if data.Sought = strings.TrimSpace(v.query("find")); data.Sought != "" {
 		found, fault := dataOf[customer](v, v.client(server.Call{
-			Operation: "getCustomer", Path: []string{sought},
+			Operation: "getCustomer", Path: []string{data.Sought},
 		}))
 		if fault == nil {
 			v.console.site.Redirect(v.x, found.URL(v.base()))
 			return
 		}
-		data.Sought = sought
-		v.problem(fault)
+		call.Query.Set("find", data.Sought)
+		keep.Set("find", data.Sought)
 	}
 	type customers struct {
 		Customers  []customer `json:"customers"`
 		NextCursor string     `json:"nextCursor"`
 	}
-	list, fault := dataOf[customers](v, v.admin(v.paged(v.adminCall("listCustomers"), "50")))
+	list, fault := dataOf[customers](v, v.admin(call))
 	if fault != nil {
 		v.x.Refuse(*fault)
 		return
 	}
+	type unmatched struct {
+		Names []unmatchedName `json:"names"`
+	}
+	if data.Sought == "" && v.query("cursor") == "" {
+		names, fault := dataOf[unmatched](v, v.admin(v.adminCall("listUnmatchedNames")))
+		if fault != nil {
+			v.x.Refuse(*fault)
+			return
+		}
+		data.Unmatched = names.Names
+	}
 	data.Customers, data.Holds = list.Customers, v.holdings()
-	data.Pager = v.pages(v.base(), list.NextCursor, nil)
+	data.Pager = v.pages(v.base(), list.NextCursor, keep)
 	v.show(v.environmentPage("customers", "Customers", "Customers", "", data))
 }
 
@@ -188,6 +209,7 @@ type entitlement struct {
 	FeatureKey     string `json:"featureKey"`
 	IsAllowed      bool   `json:"isAllowed"`
 	Code           string `json:"code"`
+	Why            string `json:"description"`
 	Usage          struct {
 		Used      number `json:"used"`
 		Limit     number `json:"limit"`
@@ -200,7 +222,7 @@ func (e entitlement) Status() string {
 	if e.IsAllowed {
 		return "allowed"
 	}
-	return "denied"
+	return "blocked"
 }
 
 // usageMeter draws a feature's usage against its limit; one without a limit is nothing to draw.

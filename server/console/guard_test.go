@@ -302,7 +302,7 @@ func TestSecretsAreShownByTheirForm(t *testing.T) {
 	b := n.signedIn()
 	b.furnish()
 	const keys = "/console/accounts/demo/sandbox/keys"
-	secret := regexp.MustCompile(`(sk_test|whsec)_[0-9A-Za-z+/=]{30,}`)
+	secret := regexp.MustCompile(`(sk_test|whsec)_[0-9A-Za-z+/=&#;]{30,}`)
 	shows := func(p shown) shown {
 		t.Helper()
 		p.is(200, `id="secret"`)
@@ -359,7 +359,7 @@ func TestEveryKeyCanBeFound(t *testing.T) {
 	second := b.get(keys+"?cursor=50").is(200, "key 3.", "key 0.", "1 revoked", "key 54.").body
 	require.NotContains(t, second, "key 4.")
 	require.NotContains(t, second, "No key yet")
-	require.Contains(t, b.get(keys+"?cursor=9999999").is(200, "First page").body, "Make a key")
+	require.Contains(t, b.get(keys+"?cursor=9999999").is(200, "First page").body, "Create a key")
 }
 
 // TestWithoutALeader: the pages that need one say so, and what to do; the cluster's is there.
@@ -393,7 +393,7 @@ func TestClockSaysHowFarItIs(t *testing.T) {
 	b.get(at+"/live").is(200, "still happening")
 	n.NoTicks.Store(false)
 	n.Tick()
-	b.get(at+"/live").is(200, "All that is due by now has happened")
+	b.get(at+"/live").is(200, "All due renewals have run")
 }
 
 // TestBackup: the button leads to a file, which nobody keeps on the way; a refusal to a page.

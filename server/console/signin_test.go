@@ -309,6 +309,26 @@ func TestWhoIsSignedInSeesTheClusterWithoutALeader(t *testing.T) {
 	b.get("/console").is(200)
 }
 
+// TestACutOffNodeForgetsSessions: 15 minutes after it heard from the others, since the session may
+// have been ended there; once it hears from them again, it knows.
+func TestACutOffNodeForgetsSessions(t *testing.T) {
+	n, o := named(t)
+	o.grant("ops@example.com", console.Grant{Manage: true})
+	b := n.by(o, "ops@example.com")
+	n.tenants.NoLeader.Store(true)
+	n.NoLeader.Store(true)
+	n.tenants.Stale.Store(int64(15 * time.Minute))
+	b.get("/console/cluster").is(200, "nobody leads")
+	n.tenants.Stale.Store(int64(15*time.Minute + time.Second))
+	for _, path := range []string{"/console/cluster", "/console/node", "/console/cluster/live"} {
+		require.NotContains(t, b.get(path).is(503).body, "nobody leads")
+	}
+	n.tenants.Stale.Store(0)
+	n.tenants.NoLeader.Store(false)
+	n.NoLeader.Store(false)
+	b.get("/console/cluster").is(200, "nobody leads")
+}
+
 // TestTheKeyIsNoSecondWayIn: unless the configuration says so.
 func TestTheKeyIsNoSecondWayIn(t *testing.T) {
 	n, _ := named(t)

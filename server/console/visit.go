@@ -165,6 +165,10 @@ func (v *visit) frame(p *page.View) {
 	if p.Who = v.who.Name; p.Who == "" {
 		p.Who = "admin key"
 	}
+	if p.Place = v.environment; p.Place == "sandbox" {
+		p.Clock = string(server.AppendTime(nil, v.console.config.Machine.EnvironmentNow(
+			v.env, v.console.config.Now().UnixMilli())))
+	}
 	at := string(v.x.Ctx.Path())
 	section := func(text, path string) {
 		here := strings.HasPrefix(at, path) && path != Root || at == path ||

@@ -48,9 +48,17 @@ func (s *Service) Session(ctx *fasthttp.RequestCtx) (*Session, error) { return s
 
 // Remembered finds who is signed in as far as this node's own memory knows, with a leader or
 // without: for looking at what this node alone knows, and for nothing else.
+// A node that has not heard from the others for rememberedFor knows nobody any more: the session
+// may have been ended there.
 func (s *Service) Remembered(ctx *fasthttp.RequestCtx) (*Session, error) {
+	if s != nil && s.config.Reader.Staleness() > rememberedFor {
+		return nil, ErrBusy
+	}
 	return s.find(ctx, false)
 }
+
+// rememberedFor is how long a node that is cut off believes what it knew of sessions.
+const rememberedFor = 15 * time.Minute
 
 // find finds who is signed in; must says that what was acknowledged anywhere has to count.
 func (s *Service) find(ctx *fasthttp.RequestCtx, must bool) (*Session, error) {

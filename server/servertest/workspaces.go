@@ -24,6 +24,9 @@ type Workspaces struct {
 	asking sync.Mutex
 	before func(engine.Kind) engine.Outcome
 
+	// Stale is what Staleness says, in nanoseconds.
+	Stale atomic.Int64
+
 	refuse atomic.Uint32
 	mu     sync.Mutex
 	index  uint64
@@ -131,8 +134,8 @@ func (g *Workspaces) BeginRead(time.Time) (engine.ReadTicket, engine.Outcome) {
 // ReadStands is always so.
 func (g *Workspaces) ReadStands(engine.ReadTicket) bool { return true }
 
-// Staleness is none.
-func (g *Workspaces) Staleness() time.Duration { return 0 }
+// Staleness is Stale.
+func (g *Workspaces) Staleness() time.Duration { return time.Duration(g.Stale.Load()) }
 
 // Do carries out a command that must succeed.
 func (g *Workspaces) Do(t testing.TB, kind engine.Kind, command wire.Fielder) engine.Result {

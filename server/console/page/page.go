@@ -68,6 +68,9 @@ type View struct {
 	// template "field" shows both.
 	Fields url.Values
 	Wrong  []Wrong
+	// Place is live or sandbox where the page is of an environment, Clock the sandbox's own time: the
+	// header says both, so that nobody takes one for the other.
+	Place, Clock string
 	// Plain leaves the frame out: for signing in.
 	Plain bool
 	// Data is what the page's own template shows.
