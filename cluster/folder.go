@@ -83,8 +83,9 @@ func openFolder(dir, wanted string, known uint32) (folder, error) {
 }
 
 // LookAtFolder says whether a data folder has a past, and with an error why no node of that name,
-// of the cluster that is wanted (an identity, or ""), would start in it, or why one that was refused
-// there would be refused again. It changes nothing, and does not look into the groups' files.
+// of the cluster that is wanted (an identity, or ""), would start in it, or why one that was
+// refused there would be refused again. It changes nothing, and does not look into the groups'
+// files.
 func LookAtFolder(dir, node, wanted string, join bool) (begun bool, err error) {
 	f, err := readFolder(dir)
 	switch {

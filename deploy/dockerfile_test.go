@@ -74,8 +74,8 @@ func (d dockerfile) one(t *testing.T, name string) instruction {
 	return found[0]
 }
 
-// Images are named by what is in them: a tag may be moved to other bytes. The builder's tag says a Go
-// that go.mod takes, and what licenses ask for is in the image.
+// Images are named by what is in them: a tag may be moved to other bytes. The builder's tag says a
+// Go that go.mod takes, and what licenses ask for is in the image.
 func TestImagesArePinnedByDigest(t *testing.T) {
 	pinned := regexp.MustCompile(`^golang:(\d+\.\d+)\.\d+@sha256:[0-9a-f]{64} AS \w+$`)
 	module, err := os.ReadFile("../go.mod")
@@ -93,7 +93,8 @@ func TestImagesArePinnedByDigest(t *testing.T) {
 		require.Contains(t, string(module), "\ngo "+found[1]+".")
 	}
 	require.Contains(t, d.all(len(d)-1, "COPY"), instruction{
-		"COPY", []string{"--from=build"},
+		"COPY",
+		[]string{"--from=build"},
 		"/src/cmd/tollgate/licenses/notices.txt /licenses/notices.txt",
 	})
 }

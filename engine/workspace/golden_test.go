@@ -215,8 +215,8 @@ func TestGoldens(t *testing.T) {
 // older build would mean something else.
 var retiredKinds = []engine.Kind{111}
 
-// TestEveryCommandHasAGolden: each kind that the registry knows is among them, and decodes; none has
-// a number that is retired.
+// TestEveryCommandHasAGolden: each kind that the registry knows is among them, and decodes; none
+// has a number that is retired.
 func TestEveryCommandHasAGolden(t *testing.T) {
 	have := goldenCommands()
 	for kind := engine.FirstDomainKind; kind < 1000; kind++ {

@@ -204,7 +204,7 @@ func TestForeignSpoolIsRefused(t *testing.T) {
 	_, err := client.New(client.Config{
 		Machine: c.Machine, Proposer: c, Reader: c, NodeID: 1, SpoolDir: dir,
 	})
-	require.ErrorContains(t, err, "no spool")
+	require.ErrorIs(t, err, client.ErrSpool)
 }
 
 func TestFullSpoolRefusesChecks(t *testing.T) {

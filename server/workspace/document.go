@@ -229,15 +229,15 @@ const llmsText = `# Tollgate
 
 ## What a flow says
 
-- access: public (the agent signs up, or needs no account) or test_account (it signs in with what the
-  owner has stored for the host: PUT /v1/test-access/{host}, a person).
+- access: public (the agent signs up, or needs no account) or test_account (it signs in with what
+  the owner has stored for the host: PUT /v1/test-access/{host}, a person).
 - verification: {"url", "status", "contains"}. After the run this service calls url without
   credentials; the run has passed where the status is equal (any 2xx where it is left out) and the
   body contains the text. {run_id}, in task and contains, stands for the run's id, so that only this
   run can have made it true: "proof": "run". What was true before is "standing".
 - credential: bearer, token or x-api-key. The agent is to obtain a key, and url is called with none,
-  two wrong keys, the real one, none. The real key must be accepted, and all others refused; contains
-  is optional then. The owner confirms once that an agent may sign up there.
+  two wrong keys, the real one, none. The real key must be accepted, and all others refused;
+  contains is optional then. The owner confirms once that an agent may sign up there.
 - A quote with "executionAvailable": false has a reason: no_agent (the flow's agent is not
   configured), verification_missing, verification_open (without a key, or with a wrong one, the
   verification gave the right answer, or none), signup_not_confirmed, test_access_missing.
