@@ -82,8 +82,8 @@ func (n *Node) besideOf(other *strangerError) error {
 	return fmt.Errorf("%w: node %s at %s is of cluster %[4]s; %[5]s; to restore this node from the "+
 		"same backup, run `tollgate restore --cluster %[4]s`; to join that cluster, set "+
 		"`cluster: %[4]s` and `join: true`, and run `tollgate cluster join %[6]s` on one of its "+
-		"nodes; either needs %[7]s to be empty", ErrSecondCluster, other.node, other.address, other.cluster, found, n.config.NodeID,
-		n.config.Dir)
+		"nodes; either needs %[7]s to be empty", ErrSecondCluster, other.node, other.address,
+		other.cluster, found, n.config.NodeID, n.config.Dir)
 }
 
 // beganBeside says that this node's cluster began beside another: the member at that address is of

@@ -8,11 +8,11 @@ import (
 )
 
 // An accumulating counter is one sequence of units per subscription and plan version. Late units
-// belong to it, and it goes on where a subscription returns to a version. Each line prices the units
-// from the sequence's rated on and moves it, so whatever order lines come in, they add up to the
-// rounded price of all units. While a version is the present one, its bases have rated and its
-// counters what limits compare; of the versions that the subscription has left, a sequence has both.
-// SEQUENCES.md has the invariant.
+// belong to it, and it goes on where a subscription returns to a version. Each line prices the
+// units from the sequence's rated on and moves it, so whatever order lines come in, they add up to
+// the rounded price of all units. While a version is the present one, its bases have rated and its
+// counters what limits compare; of the versions that the subscription has left, a sequence has
+// both. SEQUENCES.md has the invariant.
 
 // sequence is what an accumulating feature holds of a plan version that its subscription has left.
 type sequence struct {
