@@ -33,8 +33,8 @@ const (
 	looking = 500 * time.Millisecond
 	// idle is how often the queue is looked at.
 	idle = 100 * time.Millisecond
-	// verifying is the most that a verification takes, retries included.
-	verifying = 90 * time.Second
+	// verifying is the most that a verification takes, retries included, and some time to spare.
+	verifying = verify.MaxTime + 15*time.Second
 )
 
 // WorkersConfig is what carries out hosted runs.

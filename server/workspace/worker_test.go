@@ -13,6 +13,7 @@ import (
 
 	state "tollgate/engine/workspace"
 	"tollgate/server"
+	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/runner"
 	"tollgate/server/provider/verify"
 	"tollgate/server/vault"
@@ -108,7 +109,13 @@ func (c *caller) charged(a answer) [2]any {
 	return [2]any{a.at("run", "charge", "kind"), a.at("run", "charge", "state")}
 }
 
-func TestARunIsDecidedByFourCalls(t *testing.T) {
+// TestAVerificationHasTimeForAllItsCalls: none, wrong, wrong, real, none, each as slow as an answer
+// may be, and each repeated after a second.
+func TestAVerificationHasTimeForAllItsCalls(t *testing.T) {
+	require.Greater(t, verifying, 5*(2*fetch.MaxTime+time.Second))
+}
+
+func TestARunIsDecidedByFiveCalls(t *testing.T) {
 	n, base := working(t, func(_ context.Context, task runner.Task, tell teller,
 	) (runner.Report, error) {
 		tell(runner.Event{At: time.Now(), Text: "signed up\x00 at " + task.URL})
@@ -335,10 +342,10 @@ func TestBlockedIsDecidedByCalls(t *testing.T) {
 		outcome, code, charged string
 		calls                  int
 	}{
-		{"key", "", "blocked", "captcha", "committed", 2},
+		{"key", "", "blocked", "captcha", "committed", 3},
 		{"key", "pk_madeup", "blocked", "captcha", "committed", 5},
 		{"key", productKey, "passed", "", "committed", 5},
-		{"open", "", "inconclusive", "answers_without_key", "returned", 2},
+		{"open", "", "inconclusive", "answers_without_key", "returned", 3},
 		{"down", "", "inconclusive", "verification_unavailable", "returned", 1},
 	} {
 		mode.Store("key")

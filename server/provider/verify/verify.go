@@ -40,6 +40,15 @@ type Verifier struct {
 	Pause time.Duration
 }
 
+// MaxCalls is the most calls that a verification makes. MaxTime is the most time that these take:
+// each is repeated once after a pause.
+const (
+	MaxCalls = 5
+	MaxTime  = MaxCalls * (2*fetch.MaxTime + retryPause)
+
+	retryPause = time.Second
+)
+
 // Answer is what a call came to.
 type Answer int
 
@@ -144,28 +153,34 @@ func (v *Verifier) Decide(ctx context.Context, c Check, key string) Verdict {
 	return v.decideKey(ctx, &c, key)
 }
 
-// step is a call to make: its case, and the key to send.
-type step struct{ name, key string }
+// step is a call to make: its case, and the key to send. Of a probe only that it was accepted says
+// something: its key may not be of the product's form.
+type step struct {
+	name, key string
+	probe     bool
+}
 
 // stepsFor are none, two wrong keys, real, none. Where the agent obtained no key they are none and
-// wrong, so that it is known whether a key is what was missing.
+// two wrong keys, so that it is known whether a key is what was missing.
 func stepsFor(key string) ([]step, error) {
 	if key == "" {
 		wrong, err := wrongUnseen()
 		if err != nil {
 			return nil, err
 		}
-		return []step{{"none", ""}, {"wrong", wrong[0]}}, nil
+		return []step{
+			{name: "none"}, {name: "wrong", key: wrong[0]}, {name: "wrong", key: wrong[1], probe: true},
+		}, nil
 	}
-	steps := []step{{"none", ""}}
+	steps := []step{{name: "none"}}
 	wrong, err := wrongFor(key)
 	if err != nil {
 		return nil, err
 	}
 	for _, other := range wrong {
-		steps = append(steps, step{"wrong", other})
+		steps = append(steps, step{name: "wrong", key: other})
 	}
-	return append(steps, step{"real", key}, step{"none", ""}), nil
+	return append(steps, step{name: "real", key: key}, step{name: "none"}), nil
 }
 
 // decideKey makes the calls with and without keys: the difference is the proof.
@@ -179,6 +194,9 @@ func (v *Verifier) decideKey(ctx context.Context, c *Check, key string) (d Verdi
 	for _, step := range steps {
 		call := v.call(ctx, c, step.name, step.key)
 		d.Calls = append(d.Calls, call)
+		if step.probe && call.Answer != Accepted {
+			continue
+		}
 		answers[step.name] = append(answers[step.name], call.Answer)
 		if call.Answer == Unknown {
 			d.give(Inconclusive, "verification_unavailable", "The verification gave no answer.")
@@ -219,7 +237,7 @@ func (v *Verifier) call(ctx context.Context, c *Check, name, key string) Call {
 	}
 	pause := v.Pause
 	if pause == 0 {
-		pause = time.Second
+		pause = retryPause
 	}
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

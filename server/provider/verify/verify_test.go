@@ -103,16 +103,39 @@ func TestKeysAreProvedByTheDifference(t *testing.T) {
 			}
 			if d.Code == NoCredential {
 				require.Equal(t, []Call{
-					{Case: "none", Status: 401, Answer: Refused}, {Case: "wrong", Status: 401, Answer: Refused},
+					{Case: "none", Status: 401, Answer: Refused},
+					{Case: "wrong", Status: 401, Answer: Refused},
+					{Case: "wrong", Status: 401, Answer: Refused},
 				}, d.Calls)
 			}
 			if row.outcome == Passed {
-				require.Len(t, d.Calls, 5)
+				require.Len(t, d.Calls, MaxCalls)
 				for i, name := range []string{"none", "wrong", "wrong", "real", "none"} {
 					require.Equal(t, name, d.Calls[i].Case)
 				}
 			}
 		})
+	}
+}
+
+// TestWithoutARealKeyTwoWrongOnesAreTried: random digits, and a token. That the second is answered
+// in another way than the first says nothing, but that it is accepted does.
+func TestWithoutARealKeyTwoWrongOnesAreTried(t *testing.T) {
+	for status, code := range map[int]string{
+		200: "answers_wrong_key", 401: NoCredential, 400: NoCredential, 503: NoCredential,
+	} {
+		v, url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if strings.Contains(r.Header.Get("Authorization"), ".") {
+				w.WriteHeader(status)
+				return
+			}
+			w.WriteHeader(http.StatusUnauthorized)
+		})
+		d := v.Decide(t.Context(), Check{URL: url, Credential: "bearer"}, "")
+		require.Equal(t, []any{Inconclusive, code}, []any{d.Outcome, d.Code}, "%d", status)
+		require.Len(t, d.Calls, 3)
+		require.Equal(t, "wrong", d.Calls[2].Case)
+		require.Equal(t, status, d.Calls[2].Status)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"math/big"
 	"regexp"
@@ -18,6 +17,10 @@ import (
 const (
 	// prefixWords is how many leading words of a key are its prefix, each of wordBytes at most.
 	prefixWords, wordBytes = 3, 10
+	// suffixBytes is the length of a word at the end of a key that stays.
+	suffixBytes = 7
+	// fewBytes is how many characters the second wrong key has of its own.
+	fewBytes = 4
 	// longSecret is how many letters and digits a secret has of which some may stay.
 	longSecret = 16
 	// keptBytes is the most that stays at the beginning of a long secret: makers begin keys with
@@ -29,35 +32,45 @@ const (
 
 var errNoWrongKey = errors.New("verify: no wrong key can be made")
 
-// wrongFor returns wrong keys for a real one. The first shares only the form of the real key, or,
-// of a JWT, header and payload too. The second shares more: all but its last part, or, of a JWT,
-// all but the payload. A product that looks up a key by its beginning, or that takes a payload's
-// word for who is calling, accepts one of them.
+// wrongFor returns two wrong keys for a real one. The first shares only the form of the real key:
+// all of its secret is drawn anew. The second differs in a few characters. Of a token that carries
+// a JSON document, the first has another signature and the second another document. A product that
+// checks only the form of a key, looks it up by its beginning, or trusts a document whose signature
+// it does not check, accepts one of them.
 func wrongFor(real string) ([]string, error) {
-	if jwt, ok := splitJWT(real); ok {
-		return wrongJWTs(jwt)
+	if token, ok := splitToken(real); ok {
+		return token.wrong()
 	}
-	from := prefixOf(real)
-	all, err := redraw(real, from)
+	body, sum := splitChecksum(real)
+	secret := secretOf(body)
+	return twoOf(
+		func() (string, error) { return sum.added(secret.redraw(secret.all())) },
+		func() (string, error) { return sum.added(secret.redraw(secret.few())) },
+	)
+}
+
+// twoOf returns what two functions draw, and draws the second again while both are equal.
+func twoOf(first, second func() (string, error)) ([]string, error) {
+	one, err := first()
 	if err != nil {
 		return nil, err
 	}
 	for range drawTries {
-		near, err := redraw(real, lastPart(real, from))
+		two, err := second()
 		if err != nil {
 			return nil, err
 		}
-		if near != all {
-			return []string{all, near}, nil
+		if two != one {
+			return []string{one, two}, nil
 		}
 	}
 	return nil, errNoWrongKey
 }
 
-// wrongUnseen returns wrong keys for a product whose keys nobody has seen yet: random digits, and
-// an unsigned token that has not expired.
+// wrongUnseen returns wrong keys for a product whose keys nobody has seen yet: random hexadecimal
+// digits, and a JWT that has not expired and whose signature is random.
 func wrongUnseen() ([]string, error) {
-	hex, err := redraw("0123456789abcdef0123456789abcdef", 0)
+	hex, err := redrawAll("0123456789abcdef0123456789abcdef")
 	if err != nil {
 		return nil, err
 	}
@@ -132,17 +145,6 @@ func secretBytes(text string) (n int) {
 	return n
 }
 
-// lastPart returns where the last part of a secret begins: behind its last separator, or, where
-// little stands there, in its middle.
-func lastPart(key string, from int) int {
-	for i := len(key) - 1; i >= from; i-- {
-		if isSeparator(key[i]) && secretBytes(key[i:]) >= longSecret/2 {
-			return i + 1
-		}
-	}
-	return from + (len(key)-from)/2
-}
-
 // uuid matches what is left alone in a UUID: the digits of its version and variant.
 var uuid = regexp.MustCompile(
 	`[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?([1-8])[0-9a-fA-F]{3}-?([89abAB])[0-9a-fA-F]{3}-?[0-9a-fA-F]{12}`)
@@ -160,38 +162,136 @@ func fixed(key string, from int) []int {
 	return at
 }
 
-// redraw returns a key of which every letter and digit from a position on is drawn anew. Characters
-// are drawn from those of the same class that the key itself has there, so whatever its alphabet is
-// (hex, base32, base58), the result is of it; only where these are few, from a whole alphabet.
-func redraw(key string, from int) (string, error) {
-	keep := fixed(key, from)
-	var sets [upper + 1][]byte
-	for i := from; i < len(key); i++ {
-		if c := classOf(key[i]); !slices.Contains(sets[c], key[i]) {
-			sets[c] = append(sets[c], key[i])
+// secret is the part of a key that is random: key[from:to].
+type secret struct {
+	key      string
+	from, to int
+}
+
+// secretOf returns the secret of a key: what stands behind its prefix and, where that is long,
+// before the short words at its end (Mailchimp's us21, or live).
+func secretOf(key string) secret {
+	s := secret{key: key, from: prefixOf(key), to: len(key)}
+	for s.from < s.to {
+		n := s.from + strings.LastIndexFunc(key[s.from:s.to], func(r rune) bool {
+			return r > 127 || isSeparator(byte(r))
+		})
+		if n < s.from || s.to-n-1 > suffixBytes || !isWord(key[n+1:s.to]) ||
+			secretBytes(key[s.from:n]) < longSecret {
+			break
+		}
+		s.to = n
+	}
+	return s
+}
+
+// redrawAll returns a text of which every letter and digit is drawn anew.
+func redrawAll(text string) (string, error) {
+	s := secret{text, 0, len(text)}
+	return s.redraw(s.all())
+}
+
+// parts returns the bounds of the parts of a secret between its separators.
+func (s secret) parts() (found [][2]int) {
+	start := s.from
+	for i := s.from; i <= s.to; i++ {
+		if i < s.to && !isSeparator(s.key[i]) {
+			continue
+		}
+		if start < i {
+			found = append(found, [2]int{start, i})
+		}
+		start = i + 1
+	}
+	return found
+}
+
+// all returns the positions of a secret that may change.
+func (s secret) all() []int { return s.within(s.from, s.to) }
+
+func (s secret) within(from, to int) (at []int) {
+	keep := fixed(s.key, s.from)
+	for i := from; i < to; i++ {
+		if !isSeparator(s.key[i]) && !slices.Contains(keep, i) {
+			at = append(at, i)
 		}
 	}
-	for c := digit; c <= upper; c++ {
-		sets[c] = widen(c, sets[c])
+	return at
+}
+
+// few returns a few positions of a secret's last long part: an id stands before the secret proper.
+// They begin at three quarters of it, where no maker is known to put fixed text: OpenAI's stands in
+// the middle, others' at an end.
+func (s secret) few() []int {
+	parts, longest := s.parts(), 0
+	for _, part := range parts {
+		longest = max(longest, part[1]-part[0])
 	}
-	for range drawTries {
-		drawn := []byte(key)
-		for i := from; i < len(key); i++ {
-			c := classOf(key[i])
-			if c == separator || slices.Contains(keep, i) {
-				continue
-			}
-			n, err := rand.Int(rand.Reader, big.NewInt(int64(len(sets[c]))))
-			if err != nil {
-				return "", err
-			}
-			drawn[i] = sets[c][n.Int64()]
+	for _, part := range slices.Backward(parts) {
+		if 2*(part[1]-part[0]) < longest {
+			continue
 		}
-		if string(drawn) != key {
-			return string(drawn), nil
+		if at := s.within(part[0], part[1]); len(at) > 0 {
+			at = at[len(at)*3/4:]
+			return at[:min(fewBytes, len(at))]
+		}
+	}
+	return s.all()
+}
+
+// redraw returns the key with the characters at some positions of its secret drawn anew, from the
+// alphabet that the secret has there. Only where this gives no other key the alphabet is widened.
+func (s secret) redraw(at []int) (string, error) {
+	for _, wide := range []bool{false, true} {
+		alphabets := s.alphabets(wide)
+		for range drawTries {
+			drawn := []byte(s.key)
+			for _, i := range at {
+				n, err := rand.Int(rand.Reader, big.NewInt(int64(len(alphabets[i]))))
+				if err != nil {
+					return "", err
+				}
+				drawn[i] = alphabets[i][n.Int64()]
+			}
+			if string(drawn) != s.key {
+				return string(drawn), nil
+			}
 		}
 	}
 	return "", errNoWrongKey
+}
+
+// alphabets returns, for each position of a secret, the characters of the same class that its part
+// has, so whatever the alphabet is (hex, base32, base58), the result is of it. A short part says
+// little of its alphabet: it has that of the whole secret, widened where this is small.
+func (s secret) alphabets(wide bool) [][]byte {
+	whole := setsOf(s.key[s.from:s.to])
+	found := make([][]byte, len(s.key))
+	for _, part := range s.parts() {
+		sets, short := whole, part[1]-part[0] < longSecret/2
+		if !short {
+			sets = setsOf(s.key[part[0]:part[1]])
+		}
+		if short || wide {
+			for c := digit; c <= upper; c++ {
+				sets[c] = widen(c, sets[c])
+			}
+		}
+		for i := part[0]; i < part[1]; i++ {
+			found[i] = sets[classOf(s.key[i])]
+		}
+	}
+	return found
+}
+
+// setsOf returns the characters that a text has of each class.
+func setsOf(text string) (sets [upper + 1][]byte) {
+	for i := range len(text) {
+		if c := classOf(text[i]); !slices.Contains(sets[c], text[i]) {
+			sets[c] = append(sets[c], text[i])
+		}
+	}
+	return sets
 }
 
 // fewCharacters is how many of a class are too few to draw from.
@@ -213,133 +313,4 @@ func widen(c class, set []byte) []byte {
 		}
 	}
 	return set
-}
-
-// jwt is a signed JSON Web Token, or what a maker has put before one.
-type jwt struct{ before, header, payload, signature string }
-
-func (j *jwt) text() string { return j.before + j.header + "." + j.payload + "." + j.signature }
-
-// jwtHead is how the base64 of a JSON object begins.
-const jwtHead = "eyJ"
-
-// splitJWT reads a key as a JWT: three parts, the first of which is a JSON object that names an
-// algorithm.
-func splitJWT(key string) (j jwt, ok bool) {
-	at := strings.Index(key, jwtHead)
-	if at < 0 {
-		return j, false
-	}
-	parts := strings.Split(key[at:], ".")
-	if len(parts) != 3 || parts[1] == "" || parts[2] == "" {
-		return j, false
-	}
-	raw, err := base64.RawURLEncoding.DecodeString(parts[0])
-	var header struct{ Alg string }
-	if err != nil || json.Unmarshal(raw, &header) != nil || header.Alg == "" {
-		return j, false
-	}
-	return jwt{key[:at], parts[0], parts[1], parts[2]}, true
-}
-
-// wrongJWTs returns the token with another signature, and with another payload.
-func wrongJWTs(real jwt) ([]string, error) {
-	signed, claimed := real, real
-	var err error
-	if signed.signature, err = redraw(real.signature, 0); err != nil {
-		return nil, err
-	}
-	if claimed.payload, err = otherPayload(real.payload); err != nil {
-		return nil, err
-	}
-	return []string{signed.text(), claimed.text()}, nil
-}
-
-// kept are the claims of RFC 7519 that say for whom and until when a token is good. They stay, so
-// that another payload is refused for its signature and nothing else.
-var kept = []string{"iss", "aud", "exp", "nbf", "iat"}
-
-// otherPayload returns a payload of the same length that speaks of somebody else: its texts and
-// numbers are drawn anew, apart from the claims that stay.
-func otherPayload(payload string) (string, error) {
-	raw, err := base64.RawURLEncoding.DecodeString(payload)
-	if err != nil || !json.Valid(raw) {
-		return redraw(payload, 0)
-	}
-	for _, spare := range [][]string{kept, {"iss", "aud", "exp", "nbf"}, nil} {
-		other := slices.Clone(raw)
-		for _, value := range valuesOf(raw, spare) {
-			redrawValue(other, value)
-		}
-		if !bytes.Equal(other, raw) {
-			return base64.RawURLEncoding.EncodeToString(other), nil
-		}
-	}
-	return redraw(payload, 0)
-}
-
-// redrawValue draws one value of a JSON document anew; a value of which there is no other stays.
-func redrawValue(document []byte, at [2]int) {
-	was := string(document[at[0]:at[1]])
-	for range drawTries {
-		drawn, err := redraw(was, 0)
-		if err != nil {
-			return
-		}
-		copy(document[at[0]:], drawn)
-		if json.Valid(document) {
-			return
-		}
-		copy(document[at[0]:], was)
-	}
-}
-
-// valuesOf returns where the texts (within their quotes) and numbers of a JSON document stand,
-// without those of the names in spare. Texts with escapes are left out.
-func valuesOf(raw []byte, spare []string) (found [][2]int) {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	for at := []frame{{}}; len(at) > 0; {
-		token, err := decoder.Token()
-		if err != nil {
-			return found
-		}
-		top, end := &at[len(at)-1], int(decoder.InputOffset())
-		switch v := token.(type) {
-		case json.Delim:
-			if v == '}' || v == ']' {
-				at = at[:len(at)-1]
-				continue
-			}
-			inner := frame{object: v == '{', spared: top.spared || top.spares(spare)}
-			top.name = ""
-			at = append(at, inner)
-			continue
-		case string:
-			if top.object && top.name == "" {
-				top.name = "=" + v
-				continue
-			}
-			if start := end - 1 - len(v); start > 0 && string(raw[start:end-1]) == v && v != "" &&
-				!top.spared && !top.spares(spare) {
-				found = append(found, [2]int{start, end - 1})
-			}
-		case json.Number:
-			if !top.spared && !top.spares(spare) {
-				found = append(found, [2]int{end - len(v), end})
-			}
-		}
-		top.name = ""
-	}
-	return found
-}
-
-// frame is an object or a list that is being read; name is the member that comes next, behind "=".
-type frame struct {
-	object, spared bool
-	name           string
-}
-
-func (f *frame) spares(names []string) bool {
-	return f.name != "" && slices.Contains(names, f.name[1:])
 }

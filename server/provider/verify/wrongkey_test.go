@@ -41,9 +41,19 @@ var forms = map[string]struct{ key, form string }{
 	"uuid 4":          {"f47ac10b-58cc-4372-a567-0e02b2c3d479", uuidForm("4")},
 	"uuid 7":          {"018f2a4c-9d3e-7b21-8c4d-1a2b3c4d5e6f", uuidForm("7")},
 	"digits":          {"4929813370017", `^\d{13}$`},
-	"short":           {"ab1", `^[a-z]{2}\d$`},
-	"one":             {"7", `^\d$`},
-	"long":            {strings.Repeat("aZ3", 1365), `^(?:[a-z][A-Z][0-9])+$`},
+	"region at the end": {
+		"8f14e45fceea167a5a36dedd4bea2543-us21", `^[0-9a-f]{32}-us21$`,
+	},
+	"word at the end": {"8f14e45fceea167a5a36dedd4bea2543_live", `^[0-9a-f]{32}_(live|test)$`},
+	"hex and base62": {
+		"8f14e45fceea167a.aB3dE5gH7jK9mN1pQ2rS", `^[0-9a-f]{16}\.[A-Za-z0-9]{20}$`,
+	},
+	"base32 groups":  {"01J9Z-QK8M7-N6P5R", `^[0-9A-HJKMNP-TV-Z]{5}(-[0-9A-HJKMNP-TV-Z]{5}){2}$`},
+	"binary":         {"b_0110100110010110", `^b_[01]{16}$`},
+	"one hex letter": {"00112233445566aa", `^[0-9a-f]{16}$`},
+	"short":          {"ab1", `^[a-z]{2}\d$`},
+	"one":            {"7", `^\d$`},
+	"long":           {strings.Repeat("aZ3", 1365), `^(?:[a-z][A-Z][0-9])+$`},
 }
 
 // uuidForm matches the UUIDs of a version (RFC 9562).
@@ -78,6 +88,7 @@ func TestWrongKeysLookReal(t *testing.T) {
 					require.Equal(t, shape(form.key), shape(key))
 					requireForm(t, form.form, key)
 				}
+				requireFew(t, form.key, wrong[1])
 				third := len(form.key) / 3
 				require.Equal(t, form.key[:third], wrong[1][:third], "the second shares the beginning")
 			}
@@ -87,6 +98,18 @@ func TestWrongKeysLookReal(t *testing.T) {
 		_, err := wrongFor(key)
 		require.ErrorIs(t, err, errNoWrongKey, key)
 	}
+}
+
+// requireFew: the second wrong key differs in a few characters.
+func requireFew(t *testing.T, was, now string) {
+	t.Helper()
+	n := 0
+	for i := range was {
+		if was[i] != now[i] {
+			n++
+		}
+	}
+	require.LessOrEqual(t, n, fewBytes, now)
 }
 
 func requireForm(t *testing.T, form, key string) {
@@ -100,8 +123,8 @@ func requireForm(t *testing.T, form, key string) {
 	}
 }
 
-// token makes a JWT, signed under a secret.
-func token(payload string) string {
+// signedToken makes a JWT, signed under a secret.
+func signedToken(payload string) string {
 	encode := base64.RawURLEncoding.EncodeToString
 	text := encode([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + encode([]byte(payload))
 	return text + "." + encode(signed(text))
@@ -122,24 +145,22 @@ func TestWrongTokensLookReal(t *testing.T) {
 			`{"iss":"a","aud":["b"],"exp":4102444800,"iat":1700000000}`,
 			`{"exp":4102444800}`, `{"data":{"sub":"\"a\"","iss":"a"},"roles":["admin"],"ok":true}`,
 		} {
-			realKey := before + token(payload)
+			realKey := before + signedToken(payload)
 			for range 50 {
 				wrong, err := wrongFor(realKey)
 				require.NoError(t, err)
-				was, ok := splitJWT(realKey)
+				was, ok := splitToken(realKey)
 				require.True(t, ok)
-				first, ok := splitJWT(wrong[0])
+				first, ok := splitToken(wrong[0])
 				require.True(t, ok)
-				require.Equal(t, []string{before, was.header, was.payload},
-					[]string{first.before, first.header, first.payload})
+				require.Equal(t, []string{was.before, was.payload}, []string{first.before, first.payload})
 				require.NotEqual(t, was.signature, first.signature)
 				_, err = base64.RawURLEncoding.Strict().DecodeString(first.signature)
 				require.NoError(t, err)
 
-				second, ok := splitJWT(wrong[1])
+				second, ok := splitToken(wrong[1])
 				require.True(t, ok)
-				require.Equal(t, []string{before, was.header, was.signature},
-					[]string{second.before, second.header, second.signature})
+				require.Equal(t, []string{was.before, was.signature}, []string{second.before, second.signature})
 				require.NotEqual(t, was.payload, second.payload)
 				require.Len(t, second.payload, len(was.payload))
 				requireClaims(t, payload, second.payload)
@@ -147,9 +168,9 @@ func TestWrongTokensLookReal(t *testing.T) {
 		}
 	}
 	for _, no := range []string{
-		"eyJ.a.b", "eyJhIjoxfQ.e30.c2ln", "eyJhbGciOiJIUzI1NiJ9.e30", "a.b.c",
+		"eyJ.a.b", "eyJhbGciOiJIUzI1NiJ9..c2ln", "a.b.c", "bnVsbA", "",
 	} {
-		_, ok := splitJWT(no)
+		_, ok := splitToken(no)
 		require.False(t, ok, no)
 	}
 	// A payload that is no JSON, or has no value, is drawn anew as any text.
@@ -159,6 +180,94 @@ func TestWrongTokensLookReal(t *testing.T) {
 		require.NoError(t, err)
 		require.NotEqual(t, wrong[0], wrong[1])
 	}
+}
+
+// TestOtherTokensLookReal: a token stays of its kind, whatever has signed it or not. Without a
+// signature both wrong keys are other documents.
+func TestOtherTokensLookReal(t *testing.T) {
+	url, std := base64.RawURLEncoding, base64.StdEncoding
+	user := []byte(`{"user":"user_1","plan":"free","expires":4102444800}`)
+	none := url.EncodeToString([]byte(`{"alg":"none"}`)) + "."
+	sealed := url.EncodeToString([]byte(`{"alg":"dir","enc":"A256GCM"}`)) + "..aXZpdml2aXZpdml2"
+	for name, test := range map[string]struct {
+		key               string
+		encoding          *base64.Encoding
+		before, signature string
+		payload           int
+	}{
+		"unsigned":           {none + url.EncodeToString(user) + ".", url, none, "", 1},
+		"without a last dot": {none + url.EncodeToString(user), url, none, "", 1},
+		"a document":         {url.EncodeToString(user), url, "", "", 0},
+		"with spaces":        {std.EncodeToString([]byte(`{ "user": "user_1", "plan": "free" }`)), std, "", "", 0},
+		"behind a prefix":    {"tok_" + std.EncodeToString(user), std, "tok_", "", 0},
+		"a signed session":   {url.EncodeToString(user) + ".aZ3xY7.c2lnbmF0dXJlc2ln", url, "", "c2lnbmF0dXJlc2ln", 0},
+		"encrypted":          {sealed + ".aBcDeFgHiJkLmNoP.c2lnbmF0dXJlc2ln", nil, sealed + ".", "c2lnbmF0dXJlc2ln", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 100 {
+				wrong, err := wrongFor(test.key)
+				require.NoError(t, err)
+				require.NotEqual(t, wrong[0], wrong[1])
+				for i, key := range wrong {
+					require.NotEqual(t, test.key, key)
+					require.Len(t, key, len(test.key))
+					require.True(t, strings.HasPrefix(key, test.before), key)
+					if test.signature != "" {
+						require.Equal(t, i == 1, strings.HasSuffix(key, test.signature), key)
+					}
+					if test.encoding == nil {
+						continue
+					}
+					parts := strings.Split(strings.TrimPrefix(key, "tok_"), ".")
+					raw, err := test.encoding.DecodeString(parts[test.payload])
+					require.NoError(t, err, key)
+					var c struct {
+						User, Plan string
+						Expires    int64
+					}
+					require.NoError(t, json.Unmarshal(raw, &c), string(raw))
+					require.Regexp(t, `^user_\d$`, c.User)
+					require.Equal(t, test.signature != "" && i == 0, c.User == "user_1")
+					require.Contains(t, []int64{0, 4102444800}, c.Expires)
+					if test.signature == "" && i == 1 {
+						require.Equal(t, "free", c.Plan, "one value differs")
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestWrongKeysHaveARightChecksum, where the real key has one that is known. These keys are made
+// here, in the form of GitHub's.
+func TestWrongKeysHaveARightChecksum(t *testing.T) {
+	for _, sum := range []checksum{{base62[0], 4}, {base62[1], 4}, {base62[2], 0}} {
+		right := func(key string) bool {
+			body, ok := key[:34], regexp.MustCompile(`^ghp_[A-Za-z0-9]{36}$`).MatchString(key)
+			return ok && sum.of(body) == key[34:]
+		}
+		body := "ghp_aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0"
+		for range 200 {
+			wrong, err := wrongFor(body + sum.of(body))
+			require.NoError(t, err)
+			require.NotEqual(t, wrong[0], wrong[1])
+			for _, key := range wrong {
+				require.True(t, right(key), key)
+				require.NotEqual(t, body, key[:34])
+			}
+		}
+	}
+	body := "github_pat_11ABCDEFG0aB3dE5gH7jK9_aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zA2bC4dE6fG8hI0jK2lM4nO6p"
+	for _, from := range []int{0, 11, 34} {
+		key := body + checksum{base62[0], from}.of(body)
+		_, found := splitChecksum(key)
+		require.Equal(t, checksum{base62[0], from}, found, key[from:])
+	}
+	whole, none := splitChecksum(body)
+	require.Equal(t, body, whole)
+	require.Equal(t, checksum{}, none)
+	// The polynomial's check value: the CRC-32 of "123456789" is cbf43926.
+	require.Equal(t, "3jZRME", checksum{alphabet: base62[0]}.of("123456789"))
 }
 
 func requireClaims(t *testing.T, was, encoded string) {
@@ -180,6 +289,35 @@ func requireClaims(t *testing.T, was, encoded string) {
 	}
 }
 
+// fixedInside are keys with fixed text within the random: only the second wrong key keeps it.
+var fixedInside = map[string]struct{ key, form string }{
+	"OpenAI": {
+		"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",
+		`^sk-[A-Za-z0-9]{20}T3BlbkFJ[A-Za-z0-9]{20}$`,
+	},
+	"Anthropic": {
+		"sk-ant-api03-aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zA2bC4dE6fG8hI0jK2lM4nO6pQ8rS0tU2vW4xY6zA8bC" +
+			"0dE2fG4hI6jK8lM0nOpQAA", `^sk-ant-api03-[\w-]+AA$`,
+	},
+	"Azure": {
+		"1aB2cD3eF4gH5iJ6kL7mN8oP9qR0sT1uV2wX3yZ4aB5cD6eF7gH8JQQJ99ALACYeBjFXJ3w3AAABACOGabcd",
+		`^[A-Za-z0-9]{52}JQQJ99[A-Za-z0-9]{14}.{4}ACOG[A-Za-z0-9]{4}$`,
+	},
+	"a date": {"k_2026-11-23_aB3dE5gH7jK9mN1p", `^k_20\d\d-[01]\d-[0-3]\d_[A-Za-z0-9]{16}$`},
+}
+
+// TestFixedTextStays in the second wrong key, each time.
+func TestFixedTextStays(t *testing.T) {
+	for name, form := range fixedInside {
+		for range 200 {
+			wrong, err := wrongFor(form.key)
+			require.NoError(t, err)
+			require.Regexp(t, form.form, wrong[1], name)
+			require.NotEqual(t, form.key, wrong[1])
+		}
+	}
+}
+
 // liar is a product that hands a key out and then looks at less of it than it should.
 type liar struct {
 	key    string
@@ -189,10 +327,10 @@ type liar struct {
 // TestLyingProductsDoNotPass: each accepts the real key and refuses requests without one; none
 // knows whether a key is one of its own. A product that looks, of each kind of key, passes.
 func TestLyingProductsDoNotPass(t *testing.T) {
-	jwtKey := token(`{"sub":"user_1","exp":4102444800,"plan":"free"}`)
+	jwtKey := signedToken(`{"sub":"user_1","exp":4102444800,"plan":"free"}`)
 	parts := strings.Split(jwtKey, ".")
 	claims := func(key string) (c struct{ Sub, Plan string }) {
-		if j, ok := splitJWT(key); ok {
+		if j, ok := splitToken(key); ok {
 			if raw, err := base64.RawURLEncoding.DecodeString(j.payload); err == nil {
 				if json.Unmarshal(raw, &c) != nil {
 					c.Sub = ""
@@ -202,7 +340,7 @@ func TestLyingProductsDoNotPass(t *testing.T) {
 		return c
 	}
 	liars := map[string]liar{
-		"any JWT":                {jwtKey, func(key string) bool { _, ok := splitJWT(key); return ok }},
+		"any JWT":                {jwtKey, func(key string) bool { _, ok := splitToken(key); return ok }},
 		"a JWT's payload":        {jwtKey, func(key string) bool { return claims(key).Sub == "user_1" }},
 		"a JWT's plan":           {jwtKey, func(key string) bool { return claims(key).Plan == "free" }},
 		"a JWT's signature only": {jwtKey, func(key string) bool { return strings.HasSuffix(key, parts[2]) }},
@@ -214,6 +352,31 @@ func TestLyingProductsDoNotPass(t *testing.T) {
 			hex.EncodeToString([]byte("0123456789abcdef")),
 			func(key string) bool { return strings.HasPrefix(key, "30313233") },
 		},
+	}
+	encode := base64.RawURLEncoding.EncodeToString
+	hasUser := func(document string) bool {
+		var c struct{ Sub string }
+		raw, err := base64.RawURLEncoding.DecodeString(document)
+		return err == nil && json.Unmarshal(raw, &c) == nil && c.Sub != ""
+	}
+	user := encode([]byte(`{"sub":"user_1"}`))
+	liars["an unsigned token"] = liar{
+		encode([]byte(`{"alg":"none"}`)) + "." + user + ".",
+		func(key string) bool {
+			parts := strings.Split(key, ".")
+			return len(parts) == 3 && parts[2] == "" && hasUser(parts[1])
+		},
+	}
+	liars["a document"] = liar{user, hasUser}
+	liars["a checksum"] = liar{
+		"ghp_aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0" +
+			checksum{base62[0], 4}.of("ghp_aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0"),
+		func(key string) bool {
+			return len(key) == 40 && checksum{base62[0], 4}.of(key[:34]) == key[34:]
+		},
+	}
+	for name, form := range fixedInside {
+		liars["fixed text: "+name] = liar{form.key, regexp.MustCompile(form.form).MatchString}
 	}
 	for name, form := range forms {
 		if form.form != "" && len(form.key) > 1 {
@@ -228,9 +391,9 @@ func TestLyingProductsDoNotPass(t *testing.T) {
 		})
 	}
 	honest := map[string]liar{"a checked signature": {jwtKey, func(key string) bool {
-		j, ok := splitJWT(key)
+		j, ok := splitToken(key)
 		mac, err := base64.RawURLEncoding.DecodeString(j.signature)
-		return ok && err == nil && hmac.Equal(mac, signed(j.header+"."+j.payload))
+		return ok && err == nil && hmac.Equal(mac, signed(j.before+j.payload))
 	}}}
 	for name, form := range maps.All(forms) {
 		honest["looked up: "+name] = liar{form.key, func(key string) bool { return key == form.key }}
@@ -274,7 +437,7 @@ func TestAPreflightFindsProductsThatAcceptAnyToken(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			sent = append(sent, key)
-			if _, ok := splitJWT(key); ok {
+			if _, ok := splitToken(key); ok {
 				w.WriteHeader(test.toToken)
 				return
 			}
@@ -284,7 +447,7 @@ func TestAPreflightFindsProductsThatAcceptAnyToken(t *testing.T) {
 		require.Equal(t, Preflight{NoKey: Refused, WrongKey: test.want}, p, name)
 		require.Empty(t, sent[0])
 		require.Regexp(t, `^[0-9a-f]{32}$`, sent[1])
-		_, ok := splitJWT(sent[2])
+		_, ok := splitToken(sent[2])
 		require.True(t, ok, sent[2])
 	}
 }
