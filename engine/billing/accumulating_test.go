@@ -362,8 +362,9 @@ func (h *sequences) correct() {
 	}, r.Outcome)
 }
 
-// change asks for another plan. That a downgrade is scheduled changes nothing of what is to come, but
-// where the plan lacks the feature: then what is ahead of the period's end is billed with the period.
+// change asks for another plan. That a downgrade is scheduled changes nothing of what is to come,
+// but where the plan lacks the feature: then what is ahead of the period's end is billed with the
+// period.
 func (h *sequences) change(kind billing.ChangeType) {
 	plan := rapid.SampledFrom([]string{"p0", "p1", "p2"}).Draw(h.t, "plan")
 	before := h.upcoming()

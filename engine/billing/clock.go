@@ -1,9 +1,8 @@
 package billing
 
 import (
-	"time"
-
 	"tollgate/engine"
+	"tollgate/engine/period"
 	"tollgate/engine/wire"
 )
 
@@ -46,7 +45,7 @@ func (c *AdvanceClock) apply(t *turn) engine.Outcome {
 	t.fold(uint64(c.To))
 	t.note(change{
 		Env: c.Env, Actor: c.Actor, Action: "clock.advanced",
-		Values: []FieldChange{{"clock", instantText(now), instantText(c.To)}},
+		Values: []FieldChange{{"clock", period.Format(now), period.Format(c.To)}},
 	})
 	return engine.OutcomeDone
 }
@@ -69,9 +68,4 @@ func (m *Machine) ClockSettledTo(env uint32, to int64) bool {
 	s := m.state.Load()
 	e := s.environment(env)
 	return e == nil || e.now(s.stamp.Load()) >= to && e.due.Load() > to
-}
-
-// instantText writes an instant as the APIs do.
-func instantText(ms int64) string {
-	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
 }

@@ -1,5 +1,7 @@
 package period
 
+import "fmt"
+
 const (
 	dayMS = 24 * 60 * 60 * 1000
 	// lastInstant is 9999-12-31T23:59:59.999Z.
@@ -55,6 +57,14 @@ func (c civil) instant() int64 {
 	ofYear := (153*fromMarch+2)/5 + int64(c.day) - 1
 	day := era*146_097 + ofEra*365 + ofEra/4 - ofEra/100 + ofYear - 719_468
 	return day*dayMS + c.timeMS
+}
+
+// Format writes an instant, in milliseconds since 1970, as the APIs do: 2026-01-31T15:00:00.000Z.
+func Format(instant int64) string {
+	c := civilOf(instant)
+	seconds, ms := c.timeMS/1000, c.timeMS%1000
+	return fmt.Sprintf("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", c.year, c.month, c.day,
+		seconds/3600, seconds/60%60, seconds%60, ms)
 }
 
 // months counts months from year 0.

@@ -161,3 +161,12 @@ func BenchmarkAt(b *testing.B) {
 		}
 	}
 }
+
+// TestFormatAgreesWithTheTimePackage: for every instant that an API may name.
+func TestFormatAgreesWithTheTimePackage(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		instant := rapid.Int64Range(0, lastInstant).Draw(t, "instant")
+		want := time.UnixMilli(instant).UTC().Format("2006-01-02T15:04:05.000Z")
+		require.Equal(t, want, Format(instant))
+	})
+}

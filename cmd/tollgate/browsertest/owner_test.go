@@ -263,7 +263,7 @@ func (b *browser) seeItPass() {
 	b.press("#start")
 	b.reads("main", "passed")
 	b.reads("main", "How it was verified")
-	require.Equal(b.t, 4, b.count("#calls tbody tr"), b.text("main"))
+	require.Equal(b.t, 5, b.count("#calls tbody tr"), b.text("main"))
 	b.page("run")
 	b.follow("Runs")
 	b.page("runs")

@@ -164,8 +164,8 @@ type Outbound struct {
 	AllowHosts    []string `yaml:"allowHosts"`
 }
 
-// RateLimit allows Requests, Items (usage events and checks) and Bytes of bodies in each Window: 1 s
-// to 1 h. 0 is no bound.
+// RateLimit allows Requests, Items (usage events and checks) and Bytes of bodies in each Window:
+// 1 s to 1 h. 0 is no bound.
 type RateLimit struct {
 	Requests int           `yaml:"requests"`
 	Items    int           `yaml:"items"`
