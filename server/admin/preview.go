@@ -47,8 +47,8 @@ func (a *API) preview(x *server.Exchange) {
 	subscribes := customer != "" && plan != "" && !args.Has("subscription")
 	if !subscribes && !(named && customer == "" && (changes && plan != "" && !args.Has("cancelMode") ||
 		cancels && plan == "" && !args.Has("changeType"))) {
-		x.Refuse(server.FaultFields.With("Name customer and plan; or subscription, plan and " +
-			"changeType; or subscription and cancelMode. Nothing else goes together."))
+		x.Refuse(*server.FieldFault("customer", server.FieldConflict, "and plan go together; or "+
+			"subscription, plan and changeType; or subscription and cancelMode"))
 		return
 	}
 	now := a.machine.Clock(time.Now().UnixMilli())

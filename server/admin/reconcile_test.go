@@ -557,7 +557,8 @@ func TestARepeatedRequestAnswersTheSamePage(t *testing.T) {
 	b.press(url.Values{"card": {"decline"}}).is(402)
 	demo.provider(`{"provider":"none","forgetPrevious":true}`)
 	at := client.Prefix + "/billing/invoices/" + invoice + "/payprovider/checkout"
-	n.sendWith(map[string][]string{"Idempotency-Key": {"k"}}, "POST", at, "", key, "").
+	require.Contains(t, again("k"), stripeSession, "the first answer, whatever became of the page")
+	n.sendWith(map[string][]string{"Idempotency-Key": {"other"}}, "POST", at, "", key, "").
 		is(400, "no_payment_provider")
 	b.press(url.Values{"card": {"success"}}).is(404)
 	demo.stripe("sk_test_1")
