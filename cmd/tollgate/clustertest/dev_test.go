@@ -96,7 +96,7 @@ func (d *development) requireFile() {
 	require.NoError(d.t, err)
 	var file map[string]any
 	require.NoError(d.t, json.Unmarshal(text, &file))
-	require.Len(d.t, file, 8)
+	require.Len(d.t, file, 9)
 	require.Equal(d.t, "demo", file["account"])
 	require.Regexp(d.t, "^sk_test_", file["sandboxKey"])
 	require.Regexp(d.t, "^sk_live_", file["liveKey"])
@@ -108,7 +108,9 @@ func (d *development) requireFile() {
 	require.Len(d.t, nodes, 3)
 }
 
-var curlLines = regexp.MustCompile(`(?m)^  (curl (?:[^\n]*\\\n)*[^\n]*)$`)
+// curlLines are the printed requests, each with the line before it that sets a variable for it.
+var curlLines = regexp.MustCompile(
+	`(?m)^  ((?:NOW=[^\n]*\n  )?curl (?:[^\n]*\\\n)*[^\n]*)$`)
 
 // pasteCurls runs the printed lines as they are: an event, then a check; it returns what the check
 // says was used.
@@ -118,7 +120,7 @@ func (d *development) pasteCurls() int {
 		return strings.Contains(d.output.String(), "Ctrl-C stops the cluster")
 	}, patience, statusEvery, "the end of the summary")
 	lines := curlLines.FindAllStringSubmatch(d.output.String(), -1)
-	require.Len(d.t, lines, 2, "two curl lines are printed:\n%s", d.output)
+	require.Len(d.t, lines, 2, "two requests are printed:\n%s", d.output)
 	check, event := lines[0][1], lines[1][1]
 	require.Contains(d.t, paste(d.t, event), `"success":true`)
 	var answer struct {

@@ -175,7 +175,11 @@ func (l *load) press(until <-chan struct{}) {
 			l.mu.Lock()
 			l.latencies = append(l.latencies, time.Since(began))
 			l.mu.Unlock()
-		case answer.StatusCode == 503 && answer.Header.Get("Retry-After") != "":
+		case answer.StatusCode == 429 || answer.StatusCode == 503:
+			if answer.Header.Get("Retry-After") == "" {
+				l.problem("answer %d without Retry-After", answer.StatusCode)
+				return
+			}
 			l.refused.Add(1)
 		default:
 			l.problem("answer %d, Retry-After %q", answer.StatusCode, answer.Header.Get("Retry-After"))

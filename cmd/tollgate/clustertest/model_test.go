@@ -92,7 +92,7 @@ func TestAModelsRun(t *testing.T) {
 	require.Equal(t, "passed", inner(ended, "run", "outcome"), "%v", ended)
 	require.Equal(t, "llm", inner(ended, "run", "agent", "kind"))
 	require.Equal(t, "committed", inner(ended, "run", "charge", "state"))
-	require.Len(t, inner(ended, "run", "verification", "calls"), 4)
+	require.Len(t, inner(ended, "run", "verification", "calls"), 5)
 	scripted.mu.Lock()
 	require.Len(t, scripted.asked, 4)
 	require.Equal(t, map[string]bool{"Bearer " + endpointKey: true}, scripted.keys)

@@ -39,7 +39,7 @@ func (t *tour) watch(ctx context.Context) (a answer, err error) {
 	return a, err
 }
 
-// runAgent runs the flow with its agent: four calls of the server's own decide that it passed.
+// runAgent runs the flow with its agent: five calls of the server's own decide that it passed.
 func (t *tour) runAgent(ctx context.Context) error {
 	t.step("Start again, with a fresh quote.")
 	a, err := t.watch(ctx)
@@ -48,7 +48,7 @@ func (t *tour) runAgent(ctx context.Context) error {
 	}
 	t.print("  The server called the verification itself:\n")
 	calls, _ := a.at("run", "verification", "calls").([]any)
-	order := []string{"none", "wrong", "real", "none"}
+	order := []string{"none", "wrong", "wrong", "real", "none"}
 	right := len(calls) == len(order)
 	for i, one := range calls {
 		call, _ := one.(map[string]any)
@@ -57,7 +57,7 @@ func (t *tour) runAgent(ctx context.Context) error {
 	}
 	return want(right && a.text("run", "outcome") == "passed" &&
 		a.text("run", "verification", "proof") == "run" &&
-		a.text("run", "charge", "state") == "committed", "a run that passed by four calls", a)
+		a.text("run", "charge", "state") == "committed", "a run that passed by five calls", a)
 }
 
 // runNothing runs the same flow with the agent that does nothing, which must not pass nor cost.
