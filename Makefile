@@ -9,7 +9,7 @@ GOFUMPT := go run mvdan.cc/gofumpt@v0.12.0
 CONCURRENT := ./bench/... ./wal/... ./cluster/... ./server/... ./engine/billing ./engine/journal ./engine/page ./cmd/tollgate/api ./cmd/tollgate/replay
 
 # Long tests in which nothing meets: one goroutine, which `make unit` runs.
-ALONE := ^(TestDeductionsAreBounded|TestTheRecordOfChangesDoesNotEnd)$$
+ALONE := ^(TestDeductionsAreBounded|TestDeductionsOfABusyPoolGoOn|TestTheRecordOfChangesDoesNotEnd)$$
 
 # Process tests start real nodes, and run alone.
 PROCESSES := ./cmd/tollgate/clustertest ./cmd/tollgate/browsertest ./cmd/tollgate/torture

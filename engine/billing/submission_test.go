@@ -18,8 +18,11 @@ import (
 // submitted is a command's record as servers propose it, under a name of its own.
 func submitted(kind engine.Kind, payload []byte, name string) engine.Record {
 	mint := func() [16]byte { return enginetest.ID(name) }
-	return billing.New(billing.Config{}).Repeatable(kind, payload, mint)
+	return server.Repeatable(kind, payload, mint)
 }
+
+// server is a machine as a server asks it.
+var server = billing.New(billing.Config{})
 
 // TestRecordsAreSafeToSendAgainLater: the cluster proposes a record again whose answer was lost,
 // and others' records may have come in between. What was carried out is not carried out again.
