@@ -75,7 +75,9 @@ func TestASecondClusterEndsWhenTheFirstAnswers(t *testing.T) {
 				require.ErrorContains(t, err, identity)
 				require.ErrorContains(t, err, c.config(id).Dir)
 				c.stop(id)
+				c.mu.Lock()
 				delete(c.fatal, id)
+				c.mu.Unlock()
 			}
 			c.start("b")
 			c.start("c")

@@ -157,7 +157,7 @@ func (n *Node) openFiles(fresh bool) error {
 		if err := n.folder.write(n.config.Dir); err != nil {
 			return err
 		}
-		n.folder.Format = 1
+		n.folder.Format = folderFormat
 	}
 	if fresh {
 		if err := n.identity.save(n.config.Dir); err != nil {

@@ -90,6 +90,6 @@ func (n *Node) noteVersion() error {
 	if err := seen.write(n.config.Dir); err != nil {
 		return err
 	}
-	n.folder = seen
+	n.folder.Version = agreed // the rest does not change, and others read it
 	return nil
 }
