@@ -69,11 +69,9 @@ type Applied struct {
 	Results []Result
 	// Sealed are the journal segments that this entry cut. Their bytes never change any more.
 	Sealed []journal.Segment
-	// Intents are effects on the outside world, for the leader's outbox.
-	Intents []Intent
 }
 
 // Reset empties a, keeping its memory.
 func (a *Applied) Reset() {
-	a.Results, a.Sealed, a.Intents = a.Results[:0], a.Sealed[:0], a.Intents[:0]
+	a.Results, a.Sealed = a.Results[:0], a.Sealed[:0]
 }
