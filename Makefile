@@ -83,10 +83,10 @@ test-browser: ## what people do with the pages, in Chromium (Debian: apt-get ins
 	go test -count=1 -timeout 8m $(TESTFLAGS) ./cmd/tollgate/browsertest
 
 .PHONY: screens
-screens: ## make the pictures of all pages in docs/screens again
-	rm -f docs/screens/*.png
-	go test -count=1 -timeout 15m ./cmd/tollgate/browsertest -args -screens=$(CURDIR)/docs/screens
-	docs/screens/list > docs/screens/README.md
+screens: ## make pictures of all pages in bin/screens, and those of docs/screens again
+	rm -rf bin/screens && mkdir -p bin/screens
+	go test -count=1 -timeout 15m ./cmd/tollgate/browsertest -args -screens=$(CURDIR)/bin/screens
+	for picture in docs/screens/*.png; do cp bin/screens/$${picture##*/} $$picture; done
 
 # How long `make torture` makes faults, and from which seed; 0 is a new one, which it prints.
 MINUTES ?= 10
