@@ -22,6 +22,16 @@ type history struct {
 	events int
 }
 
+func newHistory(t *rapid.T) *history {
+	m := billing.New(billing.Config{})
+	h := &history{t: t, m: m, src: &enginetest.Source{Journal: m.Journal()}}
+	h.l = enginetest.NewLog(m, enginetest.Epoch)
+	enginetest.NewAccount(h.l, enginetest.PrepaidPlan())
+	enginetest.NewCustomer(h.l, "ada", "prepaid")
+	h.src.Keep(&h.l.Applied)
+	return h
+}
+
 // step lets one thing happen, refused or not.
 func (h *history) step() {
 	units := decimal.FromInt(rapid.Int64Range(0, 60).Draw(h.t, "units"))
@@ -82,12 +92,8 @@ func (h *history) correct(units decimal.Decimal) {
 // add up, every invoice is explained by the journal, and replay gives the same state.
 func TestCreditsAndInvoicesAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := billing.New(billing.Config{})
-		h := &history{t: t, m: m, src: &enginetest.Source{Journal: m.Journal()}}
-		h.l = enginetest.NewLog(m, enginetest.Epoch)
-		enginetest.NewAccount(h.l, enginetest.PrepaidPlan())
-		enginetest.NewCustomer(h.l, "ada", "prepaid")
-		h.src.Keep(&h.l.Applied)
+		h := newHistory(t)
+		m := h.m
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			h.step()
 			require.NoError(t, billing.CheckCredits(m))

@@ -5,6 +5,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/decimal"
+	"tollgate/engine/journal"
 	"tollgate/engine/page"
 )
 
@@ -46,6 +47,13 @@ func (m *Machine) SetInvoiceStatus(id [16]byte, status InvoiceStatus) {
 			b.firstUnpaid = v.nextUnpaid
 		}
 	})
+}
+
+// NewCutting is a machine whose journal cuts segments of another length, in bytes.
+func NewCutting(length int) *Machine {
+	m := New(Config{})
+	m.journal = journal.NewCutting(length)
+	return m
 }
 
 // Work is how many units of work the last entry was.

@@ -20,13 +20,14 @@ import (
 // what comes of them. `go test ./engine -rewrite` writes the answers anew, to be reviewed as a
 // diff. What each command takes and prints stands in engine/DESIGN.md. Whatever a scenario leads
 // to, a snapshot of it restores.
-func RunBilling(t *testing.T, path string) {
+func RunBilling(t *testing.T, path string) (entries [][]byte) {
 	s := newScenario()
 	play(t, path, s, words)
 	snapshot := Snapshot(t, s.m)
 	m := billing.New(billing.Config{})
 	require.NoError(t, m.Restore(bytes.NewReader(snapshot)))
 	require.Equal(t, snapshot, Snapshot(t, m))
+	return s.log.Entries
 }
 
 // play plays a scenario file: each word is looked up, and does something to the state.

@@ -11,11 +11,12 @@ import (
 )
 
 // RunWorkspace plays one scenario file against a fresh workspace machine, as RunBilling does.
-func RunWorkspace(t *testing.T, path string) {
+func RunWorkspace(t *testing.T, path string) (entries [][]byte) {
 	m := workspace.New(workspace.Config{Shard: 1})
 	s := &workspaceScenario{m: m, log: NewLog(m, Epoch), persons: map[string]uint32{}}
 	s.log.Shard = 1
 	play(t, path, s, workspaceWords)
+	return s.log.Entries
 }
 
 var workspaceWords = map[string]func(*workspaceScenario, *line) string{
