@@ -2,6 +2,8 @@ package cmd_test
 
 import (
 	"go/ast"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -45,4 +47,25 @@ func TestPromisesNameTestsThatExist(t *testing.T) {
 	})
 	require.Greater(t, found, 100, "the documents name tests")
 	report(t, "what a document names is a test that exists", offenders)
+}
+
+// linked finds the targets of Markdown links and pictures within the project.
+var linked = regexp.MustCompile(`\]\(([^)#:\s]+)(?:#[^)]*)?\)`)
+
+func TestLinksOfDocumentsLeadToFiles(t *testing.T) {
+	var offenders []string
+	found := 0
+	eachFile(t, func(path string, text []byte) {
+		if !strings.HasSuffix(path, ".md") {
+			return
+		}
+		for _, link := range linked.FindAllStringSubmatch(string(text), -1) {
+			found++
+			if _, err := os.Stat(filepath.Join(root, filepath.Dir(path), link[1])); err != nil {
+				offenders = append(offenders, path+" links to "+link[1])
+			}
+		}
+	})
+	require.Greater(t, found, 40, "the documents link to each other")
+	report(t, "what a document links to exists", offenders)
 }

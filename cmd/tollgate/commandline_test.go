@@ -194,10 +194,13 @@ func TestDevServesTheSampleProduct(t *testing.T) {
 	require.ErrorContains(t, err, "--sample-port", "one that was asked for is that one, or none")
 }
 
-// What the README tells to type is a command with those flags, and files that it names are there.
+// Every command in the README and in docs/commands.md parses, and the files that they name exist.
 func TestTheREADMEsCommandsAreOnes(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
+	reference, err := os.ReadFile("../../docs/commands.md")
+	require.NoError(t, err)
+	text = append(text, reference...)
 	require.True(t, strings.Contains(string(text), "\n    export PATH=\"$PWD/bin:$PATH\"\n"),
 		"tollgate is on no other path")
 	commandLine := regexp.MustCompile(`(?m)^    tollgate ([^#\n]*)`)
