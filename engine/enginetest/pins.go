@@ -69,7 +69,8 @@ type Pins struct {
 // Check replays the histories and compares.
 func (p Pins) Check(t *testing.T) {
 	t.Helper()
-	entries, effects := filepath.Join(p.Folder, "entries.gz"), filepath.Join(p.Folder, "effects.txt.gz")
+	entries := filepath.Join(p.Folder, "entries.gz")
+	effects := filepath.Join(p.Folder, "effects.txt.gz")
 	if *redraw {
 		drawn := p.Draw(t)
 		pack(t, entries, appendHistories(nil, drawn))
