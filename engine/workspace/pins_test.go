@@ -10,8 +10,8 @@ import (
 	"tollgate/engine/enginetest"
 )
 
-// TestPins replays stored histories, 200 drawn ones and those of the scenarios, and compares all that
-// came of them with what is pinned. See engine/DESIGN.md, "Pins".
+// TestPins replays stored histories, 200 drawn ones and those of the scenarios, and compares all
+// that came of them with what is pinned. See engine/DESIGN.md, "Pins".
 func TestPins(t *testing.T) {
 	enginetest.Pins{
 		Folder: "testdata/pins",
