@@ -39,9 +39,10 @@ type Exchange struct {
 	misspelt bool // a path parameter does not decode
 	status   int
 	awaited  bool // its client was told to send the body
-	// held is what it holds of the gate's bytes; entered says that it holds a place.
-	held    int64
-	entered bool
+	// held is what it holds of the gate's bytes, items of its items; entered says that it holds a
+	// place.
+	held, items int64
+	entered     bool
 	// flow is whose they are; turned says that it has its turn.
 	flow   fair.Flow
 	turned bool

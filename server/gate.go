@@ -14,8 +14,8 @@ import (
 // much as is free, so that one that floods finds its own bound before the others find the gate's.
 // Safe for concurrent use.
 type Gate struct {
-	requests, bytes *fair.Counter
-	turns           *turns
+	requests, bytes, items *fair.Counter
+	turns                  *turns
 }
 
 // Bounds of a node's listener: how many requests may be carried out at a time, and how many bytes
@@ -26,6 +26,11 @@ const (
 )
 
 const (
+	// itemBytes is what an event of a batch and its part of the answer take at most as a rule: by it,
+	// the room for bodies also bounds the items that are under way. A body of 64 KiB may hold 10,000
+	// broken items, whose answer is a megabyte. leastItems lets any one batch through.
+	itemBytes  = 512
+	leastItems = 20_000
 	// freeBody is the size of a body that is not counted: so much every connection may hold.
 	freeBody = 4 << 10
 	// turnBody is the size of a body from which on a request waits for its turn.
@@ -42,6 +47,7 @@ const (
 func NewGate(requests int, bytes int64) *Gate {
 	return &Gate{
 		requests: fair.NewCounter(int64(requests)), bytes: fair.NewCounter(bytes),
+		items: fair.NewCounter(max(leastItems, bytes/itemBytes)),
 		turns: newTurns(max(leastTurns, turnsPerCore*runtime.GOMAXPROCS(0))),
 	}
 }
@@ -67,25 +73,38 @@ var faultShare = Fault{
 	RetryAfter: 1,
 }
 
-// Flows of requests that no account of the billing API makes: of anonymous callers, and of
-// workspaces, from their first on.
+// Flows of requests that no account of the billing API makes.
 const (
-	flowAnonymous  fair.Flow = 1<<31 | 4095
+	// AnonymousFlow is the flow of everyone whom no key and no session names.
+	AnonymousFlow  fair.Flow = 1<<31 | 4095
 	flowWorkspaces fair.Flow = 1 << 30
+	flowPersons    fair.Flow = 1 << 29
+	// SignInFlow is the flow of everyone who signs in or out.
+	SignInFlow fair.Flow = 1<<31 | 4094
 )
 
-// WorkspaceFlow is the flow of a workspace.
-func WorkspaceFlow(row uint32) fair.Flow { return flowWorkspaces | fair.Flow(row) }
-
-// Flow is whose request it is: its account's, its workspace's; 0 is an operator's.
-func (x *Exchange) Flow() fair.Flow {
+// TenantFlow is the flow of a workspace; of a person who works in none (row 0), that person's; 0 of
+// neither.
+func TenantFlow(workspace, person uint32) fair.Flow {
 	switch {
-	case x.Principal.Env != 0:
+	case workspace != 0:
+		return flowWorkspaces | fair.Flow(workspace)
+	case person != 0:
+		return flowPersons | fair.Flow(person)
+	}
+	return 0
+}
+
+// Flow is whose request it is: its account's, its workspace's, its person's; 0 is an operator's.
+func (x *Exchange) Flow() fair.Flow {
+	if x.Principal.Env != 0 {
 		return billing.FlowOf(x.Principal.Env)
-	case x.Tenant.Workspace != 0:
-		return WorkspaceFlow(x.Tenant.Workspace)
-	case x.Route != nil && x.Route.Access == AccessOpen:
-		return flowAnonymous
+	}
+	if f := TenantFlow(x.Tenant.Workspace, x.Tenant.Person); f != 0 {
+		return f
+	}
+	if x.Route != nil && x.Route.Access == AccessOpen {
+		return AnonymousFlow
 	}
 	return 0
 }
@@ -95,7 +114,7 @@ func refusal(f fair.Flow, room fair.Room) *Fault {
 	switch {
 	case room == fair.RoomTaken:
 		return nil
-	case room == fair.RoomFlow && f != flowAnonymous:
+	case room == fair.RoomFlow && f != AnonymousFlow:
 		return &faultShare
 	}
 	return &faultBusy
@@ -139,9 +158,26 @@ func (x *Exchange) hold(n int) *Fault {
 	return nil
 }
 
+// HoldItems makes room in the gate for n items of a batch, until the exchange ends.
+func (x *Exchange) HoldItems(n int) *Fault {
+	g := x.table.config.Gate
+	if g == nil || n == 0 {
+		return nil
+	}
+	if fault := refusal(x.flow, g.items.Take(x.flow, 1, int64(n))); fault != nil {
+		return fault
+	}
+	x.items += int64(n)
+	return nil
+}
+
 // release gives back what the exchange holds of the gate.
 func (x *Exchange) release() {
 	g := x.table.config.Gate
+	if x.items > 0 {
+		g.items.Give(x.flow, x.items)
+		x.items = 0
+	}
 	if x.held > 0 {
 		g.bytes.Give(x.flow, x.held)
 		x.held = 0

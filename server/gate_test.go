@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -99,4 +100,64 @@ func TestWhatIsBeyondTheGateIsRefusedAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	answer, _ = response(t, whole)
 	require.Equal(t, 200, answer.StatusCode)
+}
+
+// TestItemsAreBoundedForEachAccount: a batch is counted by its items, too, since a small body may
+// hold thousands: the account that has as many under way as are free is told to come again (429),
+// and others find room; afterwards all of them are free.
+func TestItemsAreBoundedForEachAccount(t *testing.T) {
+	going, goOn := make(chan struct{}, 10), make(chan struct{})
+	table, err := server.NewTable([]server.Route{{
+		Method: "POST", Path: "/batch/{items}", Operation: "batch", Access: server.AccessFull,
+		Handle: func(x *server.Exchange) {
+			n, err := strconv.Atoi(string(x.Param(0)))
+			if err != nil {
+				panic(err)
+			}
+			if fault := x.HoldItems(n); fault != nil {
+				x.Refuse(*fault)
+				return
+			}
+			if going <- struct{}{}; n > 1 {
+				<-goOn
+			}
+			x.Succeed(200)
+		},
+	}}, server.TableConfig{
+		AnyMedia: true, Gate: server.NewGate(100, 1<<20),
+		Authenticate: func(x *server.Exchange) *server.Fault {
+			env, err := strconv.Atoi(string(x.Ctx.Request.Header.Peek("Account")))
+			x.Principal.Env = uint32(2 * env)
+			if err != nil {
+				return &server.FaultKey
+			}
+			return nil
+		},
+	})
+	require.NoError(t, err)
+	address := listen(t, server.DefaultLimits(), table.Serve)
+	ask := func(account, items int) net.Conn {
+		c := dial(t, address)
+		_, err := fmt.Fprintf(c, "POST /batch/%d HTTP/1.1\r\nHost: x\r\nAccount: %d\r\n\r\n", items, account)
+		require.NoError(t, err)
+		return c
+	}
+	held := []net.Conn{ask(1, 10_000)} // half of the least bound
+	<-going
+	answer, body := response(t, ask(1, 1))
+	require.Equal(t, 429, answer.StatusCode, body)
+	require.Equal(t, "1", answer.Header.Get("Retry-After"))
+	require.Contains(t, body, `"share_full"`)
+	held = append(held, ask(2, 5_000))
+	<-going
+	answer, body = response(t, ask(3, 5_001))
+	require.Equal(t, 503, answer.StatusCode, body)
+	require.Contains(t, body, `"overloaded"`, "who holds nothing is not to blame")
+	close(goOn)
+	for _, c := range held {
+		answer, body = response(t, c)
+		require.Equal(t, 200, answer.StatusCode, body)
+	}
+	answer, body = response(t, ask(3, 20_000))
+	require.Equal(t, 200, answer.StatusCode, body)
 }

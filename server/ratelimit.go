@@ -1,7 +1,9 @@
 package server
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -83,7 +85,26 @@ func (l *RateLimiter) Take(x *Exchange, key [16]byte) *Fault {
 	if fault := l.requests.count(x, key, 1, l.now); fault != nil {
 		return fault
 	}
-	return l.bytes.count(x, key, max(0, x.Ctx.Request.Header.ContentLength()), l.now)
+	return l.TakeBytes(x, key, max(0, x.Ctx.Request.Header.ContentLength()))
+}
+
+// TakeBytes counts bytes of a body; those that its headers announce, Take has counted.
+func (l *RateLimiter) TakeBytes(x *Exchange, key [16]byte, n int) *Fault {
+	return l.bytes.count(x, key, n, l.now)
+}
+
+// ItemsLeft refuses a key that has no items left, before its body is read for them.
+func (l *RateLimiter) ItemsLeft(x *Exchange, key [16]byte) *Fault {
+	b := l.items
+	if b == nil {
+		return nil
+	}
+	wait, reset := b.empty(key, l.now())
+	if wait <= 0 {
+		return nil
+	}
+	b.state(x, 0, reset)
+	return b.refuse(wait)
 }
 
 // TakeItems counts usage events, or a check, of a request that Take has counted.
@@ -96,23 +117,53 @@ func (b *buckets) count(x *Exchange, key [16]byte, n int, now func() time.Time) 
 		return nil
 	}
 	wait, left, reset := b.take(key, n, now())
-	addHeader(x, "RateLimit-Policy", b.policy)
-	addHeader(x, "RateLimit", `"`+b.name+`";r=`+strconv.Itoa(left)+";t="+wholeSeconds(reset))
+	b.state(x, left, reset)
 	if wait == 0 {
 		return nil
 	}
+	return b.refuse(wait)
+}
+
+// state says in the headers what is left, and in what time all is back. Of the same bucket the
+// newest word counts.
+func (b *buckets) state(x *Exchange, left int, reset time.Duration) {
+	setEntry(x, "RateLimit-Policy", b.name, b.policy)
+	setEntry(x, "RateLimit", b.name,
+		`"`+b.name+`";r=`+strconv.Itoa(left)+";t="+wholeSeconds(reset))
+}
+
+func (b *buckets) refuse(wait time.Duration) *Fault {
 	fault := b.fault
 	fault.RetryAfter = int((wait + time.Second - 1) / time.Second)
 	return &fault
 }
 
-// addHeader adds to a header that is a list.
-func addHeader(x *Exchange, name, value string) {
-	h := &x.Ctx.Response.Header
-	if was := h.Peek(name); len(was) > 0 {
-		value = string(was) + ", " + value
+// empty is how long a key's bucket has nothing, and how long until it is full.
+func (b *buckets) empty(key [16]byte, now time.Time) (wait, reset time.Duration) {
+	shard := &b.shards[key[15]%rateShards]
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	full := shard.full[key]
+	if !full.After(now) {
+		return 0, 0
 	}
-	h.Set(name, value)
+	reset = full.Sub(now)
+	return reset - (b.window - b.window/time.Duration(b.limit)), reset
+}
+
+// setEntry replaces a name's entry in a header that is a list, or adds it.
+func setEntry(x *Exchange, header, name, entry string) {
+	h := &x.Ctx.Response.Header
+	if was := h.Peek(header); len(was) > 0 {
+		list := strings.Split(string(was), ", ")
+		at := slices.IndexFunc(list, func(e string) bool { return strings.HasPrefix(e, `"`+name+`"`) })
+		if at < 0 {
+			at, list = len(list), append(list, "")
+		}
+		list[at] = entry
+		entry = strings.Join(list, ", ")
+	}
+	h.Set(header, entry)
 }
 
 // take takes n from a key's bucket. What is more than any bucket holds is taken from a full one,

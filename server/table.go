@@ -31,6 +31,9 @@ type TableConfig struct {
 	// Authenticate proves who is asking and that the route is allowed to them; nil when so. It is
 	// not called for AccessOpen.
 	Authenticate func(x *Exchange) *Fault
+	// Unannounced may refuse a body of so many more bytes than its headers announced: of chunks, or
+	// compressed. May be nil.
+	Unannounced func(x *Exchange, bytes int) *Fault
 	// Observe is told of every answer. route is nil where none matched.
 	Observe func(route *Route, status int, took time.Duration)
 	// Preflight answers a browser's OPTIONS request on a path that exists; false leaves it to 405.
@@ -241,6 +244,9 @@ func (t *Table) carryOut(x *Exchange) {
 	if fault == nil {
 		fault = x.checkQuery()
 	}
+	if fault == nil {
+		fault = x.unannounced()
+	}
 	if fault != nil {
 		x.Refuse(*fault)
 		return
@@ -309,6 +315,15 @@ func (x *Exchange) bodyRead(err error) *Fault {
 	}
 	fault := faultMalformed.With("The body ended before the length that the headers announce.")
 	return &fault
+}
+
+// unannounced asks about the bytes of the body that Authenticate could not know of.
+func (x *Exchange) unannounced() *Fault {
+	more := len(x.Body) - max(0, x.Ctx.Request.Header.ContentLength())
+	if more <= 0 || x.table.config.Unannounced == nil {
+		return nil
+	}
+	return x.table.config.Unannounced(x, more)
 }
 
 func sizeFault(limit int) *Fault {

@@ -127,6 +127,9 @@ func New(c Config) (*API, error) {
 	}
 	a.table, err = server.NewTable(routes, server.TableConfig{
 		Authenticate: a.authenticate, Observe: c.Observe, Preflight: a.preflight, Log: c.Log,
+		Unannounced: func(x *server.Exchange, bytes int) *server.Fault {
+			return a.limits.TakeBytes(x, x.Principal.KeyID, bytes)
+		},
 		Gate: c.Gate, Head: true, KnownQuery: true,
 	})
 	if err != nil {

@@ -42,7 +42,17 @@ func (a *API) ingestBatch(x *server.Exchange) {
 	defer in.release()
 	in.cloud = x.Media() == mediaCloudEvents
 	in.payload, in.spans, in.faults = in.payload[:0], in.spans[:0], in.faults[:0]
-	if fault := in.readBatch(x.Principal.Env, x.Media(), x.Body); fault != nil {
+	fault := a.limits.ItemsLeft(x, x.Principal.KeyID)
+	if fault == nil {
+		fault = in.readBatch(x.Principal.Env, x.Media(), x.Body)
+	}
+	if fault == nil {
+		fault = x.HoldItems(len(in.faults))
+	}
+	if fault == nil { // an item that is refused costs as much as one that is taken
+		fault = a.limits.TakeItems(x, x.Principal.KeyID, len(in.faults))
+	}
+	if fault != nil {
 		x.Refuse(*fault)
 		return
 	}
@@ -55,14 +65,10 @@ func (a *API) ingestBatch(x *server.Exchange) {
 		in.results = append(in.results, engine.Result{})
 		from = to
 	}
-	if fault := a.limits.TakeItems(x, x.Principal.KeyID, len(in.records)); fault != nil {
-		x.Refuse(*fault)
-		return
-	}
 	if len(in.records) > 0 {
 		a.record(x, in)
 	}
-	if fault := in.flooding(); fault != nil {
+	if fault = in.flooding(); fault != nil {
 		x.Refuse(*fault)
 		return
 	}

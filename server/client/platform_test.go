@@ -3,6 +3,7 @@ package client_test
 import (
 	"crypto/sha256"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -237,6 +238,44 @@ func TestRateLimitCountsItemsAndBytes(t *testing.T) {
 	now = now.Add(5 * time.Minute)
 	batch(30, 25).is(200, "")
 	require.Contains(t, batch(60, 20).is(429, "rate_limited").header.Get("RateLimit"), `"bytes";r=`)
+}
+
+// TestNothingEscapesTheRateLimit: broken items of a batch count like others, what is beyond the
+// limit is refused before it is read, and bytes that no header announces count like others.
+func TestNothingEscapesTheRateLimit(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	n := start(t, func(c *client.Config) {
+		c.RateLimit = server.RateLimit{Items: 10, Bytes: 4000, Window: 10 * time.Second}
+		c.Now = func() time.Time { return now }
+	})
+	batch := func(body string) answer { return n.send("POST", "events/batch", body, n.sandbox, nil) }
+	a := batch(`[1,2,3,4,{},{}]`).is(200, "")
+	require.Contains(t, a.header.Get("RateLimit"), `"items";r=4;t=6`)
+	batch(`[1,2,3,4]`).is(200, "")
+	a = batch(`no batch`).is(429, "rate_limited")
+	require.Equal(t, "1", a.header.Get("Retry-After"))
+	require.Contains(t, a.header.Get("RateLimit"), `"items";r=0;t=10`)
+	now = now.Add(time.Second)
+	batch(`no batch`).is(400, "malformed_json")
+
+	now = now.Add(time.Minute)
+	chunked := func() *http.Response {
+		body := io.MultiReader(strings.NewReader("["), strings.NewReader(strings.Repeat(" ", 2998)+"]"))
+		request, err := http.NewRequest("POST", "http://"+n.addr+client.Prefix+"/events/batch", body)
+		require.NoError(t, err)
+		request.Header.Set("Authorization", "Bearer "+n.sandbox)
+		request.Header.Set("Content-Type", "application/json")
+		response, err := n.http.Do(request)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		return response
+	}
+	answered := chunked()
+	require.Equal(t, 200, answered.StatusCode)
+	require.Contains(t, answered.Header.Get("RateLimit"), `"bytes";r=1000;`)
+	answered = chunked()
+	require.Equal(t, 429, answered.StatusCode)
+	require.NotEmpty(t, answered.Header.Get("Retry-After"))
 }
 
 func TestRateLimitPerKey(t *testing.T) {

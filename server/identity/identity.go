@@ -147,7 +147,9 @@ func (s *Service) fresh() bool {
 
 // propose brings a command into the log.
 func (s *Service) propose(kind engine.Kind, c wire.Fielder) engine.Result {
-	records := []engine.Record{{Kind: kind, Payload: wire.Encode(nil, c)}}
+	records := []engine.Record{
+		{Kind: kind, Payload: wire.Encode(nil, c), Flow: server.SignInFlow},
+	}
 	results := make([]engine.Result, 1)
 	s.config.Proposer.Propose(time.Now().Add(s.config.WriteTimeout), records, results)
 	return results[0]

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/engine"
+	"tollgate/engine/fair"
 	"tollgate/engine/wire"
 	"tollgate/engine/workspace"
 )
@@ -27,21 +28,27 @@ type Workspaces struct {
 	// Stale is what Staleness says, in nanoseconds.
 	Stale atomic.Int64
 
-	refuse atomic.Uint32
+	refuse atomic.Pointer[engine.Result]
 	mu     sync.Mutex
 	index  uint64
 	ahead  time.Duration
 	kinds  [][]engine.Kind
+	flows  map[engine.Kind]fair.Flow
 	log    []byte
 }
 
 // NewWorkspaces makes a group with an empty machine.
 func NewWorkspaces() *Workspaces {
-	return &Workspaces{Machine: workspace.New(workspace.Config{Shard: 1})}
+	return &Workspaces{
+		Machine: workspace.New(workspace.Config{Shard: 1}), flows: make(map[engine.Kind]fair.Flow),
+	}
 }
 
 // Refuse makes every proposal come to this outcome without being applied; OutcomeNone ends that.
-func (g *Workspaces) Refuse(o engine.Outcome) { g.refuse.Store(uint32(o)) }
+func (g *Workspaces) Refuse(o engine.Outcome) { g.RefuseWith(engine.Result{Outcome: o}) }
+
+// RefuseWith is Refuse with a value beside the outcome.
+func (g *Workspaces) RefuseWith(r engine.Result) { g.refuse.Store(&r) }
 
 // Before has ask answer before each command, one at a time: by an outcome that refuses it, or by
 // none or done. It may wait, too.
@@ -81,12 +88,20 @@ func (g *Workspaces) Entries() [][]engine.Kind {
 	return slices.Clone(g.kinds)
 }
 
+// Flow is whose the newest command of a kind was, as far as the cluster shares by it.
+func (g *Workspaces) Flow(kind engine.Kind) fair.Flow {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.flows[kind]
+}
+
 // Propose applies the records in one entry, now. As a group of a cluster does it refuses kinds that
 // wait for a version that was not agreed on. An entry that the machine cannot apply panics.
 func (g *Workspaces) Propose(_ time.Time, records []engine.Record, results []engine.Result) {
-	if o := g.refused(records[0].Kind); o != engine.OutcomeNone && o != engine.OutcomeDone {
+	r := g.refused(records[0].Kind)
+	if r.Outcome != engine.OutcomeNone && r.Outcome != engine.OutcomeDone {
 		for i := range results {
-			results[i] = engine.Result{Outcome: o}
+			results[i] = r
 		}
 		return
 	}
@@ -95,6 +110,7 @@ func (g *Workspaces) Propose(_ time.Time, records []engine.Record, results []eng
 	entry, kinds := engine.AppendHeader(nil, 1), make([]engine.Kind, 0, len(records))
 	for _, r := range records {
 		entry, kinds = engine.AppendRecord(entry, r), append(kinds, r.Kind)
+		g.flows[r.Kind] = r.Flow
 	}
 	engine.SetStamp(entry, time.Now().Add(g.ahead).UnixMilli())
 	g.index++
@@ -108,19 +124,19 @@ func (g *Workspaces) Propose(_ time.Time, records []engine.Record, results []eng
 	}
 }
 
-func (g *Workspaces) refused(kind engine.Kind) engine.Outcome {
+func (g *Workspaces) refused(kind engine.Kind) engine.Result {
 	if agreed, _ := g.Machine.Version(); g.Machine.Since(kind) > agreed {
-		return engine.OutcomeUpgrading
+		return engine.Result{Outcome: engine.OutcomeUpgrading}
 	}
-	if o := engine.Outcome(g.refuse.Load()); o != engine.OutcomeNone {
-		return o
+	if r := g.refuse.Load(); r != nil && r.Outcome != engine.OutcomeNone {
+		return *r
 	}
 	g.asking.Lock()
 	defer g.asking.Unlock()
 	if g.before == nil {
-		return engine.OutcomeNone
+		return engine.Result{}
 	}
-	return g.before(kind)
+	return engine.Result{Outcome: g.before(kind)}
 }
 
 // BeginRead answers at once.

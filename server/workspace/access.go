@@ -177,7 +177,7 @@ func (a *API) SetTestAccess(d *Decision, text string, made *TestCredentials) *se
 		a.config.Log.Error("test credentials cannot be sealed", "error", err)
 		return &server.FaultInternal
 	}
-	return a.Order(state.KindAct, &state.Act{
+	return a.Order(d.flow(), state.KindAct, &state.Act{
 		Workspace: d.Workspace, ID: mint(), Actor: "owner", Person: d.Person,
 		Key:  hashOf("owner", string(d.Session[:]), d.Once),
 		Body: hashOf("owner", "test access", host), Kind: state.KindSetTestAccess,

@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"tollgate/engine"
+	"tollgate/engine/fair"
 	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
@@ -233,10 +234,14 @@ func (a *API) fresh() bool {
 	return server.Fresh(a.config.Reader, time.Now().Add(a.config.ReadTimeout))
 }
 
-// propose brings a command into the log, and others behind it in the same entry; what it answers is
-// the first one's result.
-func (a *API) propose(kind engine.Kind, c wire.Fielder, also ...engine.Record) engine.Result {
+// propose brings a command of a flow into the log, and others behind it in the same entry; what it
+// answers is the first one's result.
+func (a *API) propose(flow fair.Flow, kind engine.Kind, c wire.Fielder, also ...engine.Record,
+) engine.Result {
 	records := append([]engine.Record{{Kind: kind, Payload: wire.Encode(nil, c)}}, also...)
+	for i := range records {
+		records[i].Flow = flow
+	}
 	results := make([]engine.Result, len(records))
 	a.config.Proposer.Propose(time.Now().Add(a.config.WriteTimeout), records, results)
 	return results[0]
@@ -245,7 +250,7 @@ func (a *API) propose(kind engine.Kind, c wire.Fielder, also ...engine.Record) e
 // do proposes as propose does, and refuses what was not carried out; ok says that it was.
 func (a *API) do(x *server.Exchange, kind engine.Kind, c wire.Fielder, also ...engine.Record,
 ) (r engine.Result, ok bool) {
-	if r = a.propose(kind, c, also...); r.Outcome != engine.OutcomeDone {
+	if r = a.propose(x.Flow(), kind, c, also...); r.Outcome != engine.OutcomeDone {
 		a.refuseOutcome(x, r)
 		return r, false
 	}

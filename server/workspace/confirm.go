@@ -28,7 +28,7 @@ func (a *API) AskAddress(workspace uint32, flow [16]byte) *server.Fault {
 	if err != nil {
 		return &server.FaultInternal
 	}
-	asked := a.propose(state.KindAskAddress, &state.AskAddress{
+	asked := a.propose(server.TenantFlow(workspace, 0), state.KindAskAddress, &state.AskAddress{
 		Workspace: workspace, Flow: flow, Link: sha256.Sum256([]byte(token)),
 	})
 	switch asked.Outcome {
@@ -82,7 +82,7 @@ func askingText(label, flow, link string) string {
 
 // ConfirmAddress is the yes of whoever has opened the link.
 func (a *API) ConfirmAddress(flow [16]byte, token string) *server.Fault {
-	return a.Order(state.KindConfirmAddress, &state.ConfirmAddress{
+	return a.Order(server.AnonymousFlow, state.KindConfirmAddress, &state.ConfirmAddress{
 		Flow: flow, Link: sha256.Sum256([]byte(token)),
 	})
 }

@@ -157,7 +157,7 @@ func (c *courier) deliver(ctx context.Context, d *state.DueAlert) {
 		return
 	}
 	// From here on nobody else sends it, whatever becomes of this node.
-	begun := c.api.propose(state.KindBeginAlert, &state.BeginAlert{
+	begun := c.api.propose(0, state.KindBeginAlert, &state.BeginAlert{
 		Alert: d.Alert, Number: d.Number, Sender: c.sender, Attempt: note.Attempt,
 	})
 	if begun.Outcome != engine.OutcomeDone {
@@ -248,7 +248,7 @@ func (c *courier) mail(ctx context.Context, d *state.DueAlert, note *state.NoteA
 // node does not make another. A node that stops says it once.
 func (c *courier) note(ctx context.Context, note *state.NoteAlert) {
 	for {
-		switch r := c.api.propose(state.KindNoteAlert, note); r.Outcome {
+		switch r := c.api.propose(0, state.KindNoteAlert, note); r.Outcome {
 		case engine.OutcomeUnavailable, engine.OutcomeOverloaded, engine.OutcomeUnknown,
 			engine.OutcomeDiskLow, engine.OutcomeDeferred, engine.OutcomeUpgrading:
 		case engine.OutcomeDone, engine.OutcomeFenced, engine.OutcomeRecordUnknown:

@@ -117,7 +117,7 @@ func (a *API) openCheckout(ctx context.Context, v *state.PurchaseView) error {
 
 // note brings what a provider said into the state.
 func (a *API) note(kind engine.Kind, c wire.Fielder) error {
-	if r := a.propose(kind, c); r.Outcome != engine.OutcomeDone {
+	if r := a.propose(0, kind, c); r.Outcome != engine.OutcomeDone {
 		return fmt.Errorf("workspace: note what a payment provider said: %s", r.Outcome)
 	}
 	return nil

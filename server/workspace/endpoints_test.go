@@ -202,7 +202,7 @@ func TestWaitIsForACharge(t *testing.T) {
 	c.finished(c.start(flow, "start-first").is(202, "").at("run", "id").(string))
 	id, _ := parseID(markWorkspace, c.workspace)
 	charged := mint()
-	require.True(t, outcomeDone(n.api.propose(state.KindRequestPurchase, &state.RequestPurchase{
+	require.True(t, outcomeDone(n.api.propose(0, state.KindRequestPurchase, &state.RequestPurchase{
 		Workspace: n.Machine.WorkspaceRow(id), ID: charged, Runs: 2,
 	})))
 	a := c.start(flow, "start-second").is(402, "payment_required")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tollgate/engine"
+	"tollgate/engine/fair"
 	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
@@ -181,14 +182,15 @@ func (a *API) refuseUninspected(x *server.Exchange, id [16]byte, err error) {
 // under the same key meanwhile.
 func (a *API) keep(c *state.SaveInspection, payload []byte) (made [16]byte, r engine.Result) {
 	deadline := time.Now().Add(storing)
-	r = a.insist(deadline, state.KindSaveInspection, c)
+	flow := server.TenantFlow(c.Workspace, 0)
+	r = a.insist(deadline, flow, state.KindSaveInspection, c)
 	var reply state.RunReply
 	if !outcomeDone(r) || !decoded(r.Value, &reply) || reply.ID != c.ID {
 		return reply.ID, r
 	}
 	for from := len(c.Part); from < len(payload) && outcomeDone(r); {
 		part := payload[from:min(len(payload), from+state.MaxPartBytes)]
-		r = a.insist(deadline, state.KindAddInspectionPart, &state.AddInspectionPart{
+		r = a.insist(deadline, flow, state.KindAddInspectionPart, &state.AddInspectionPart{
 			Run: c.ID, From: uint32(from), Part: part,
 		})
 		from += len(part)
@@ -197,11 +199,13 @@ func (a *API) keep(c *state.SaveInspection, payload []byte) (made [16]byte, r en
 }
 
 // insist proposes until there is an answer, or the time is over.
-func (a *API) insist(deadline time.Time, kind engine.Kind, c wire.Fielder) engine.Result {
+func (a *API) insist(deadline time.Time, flow fair.Flow, kind engine.Kind, c wire.Fielder,
+) engine.Result {
 	for {
-		r := a.propose(kind, c)
+		r := a.propose(flow, kind, c)
 		switch r.Outcome {
-		case engine.OutcomeUnknown, engine.OutcomeUnavailable, engine.OutcomeOverloaded:
+		case engine.OutcomeUnknown, engine.OutcomeUnavailable, engine.OutcomeOverloaded,
+			engine.OutcomeShareFull:
 		default:
 			return r
 		}

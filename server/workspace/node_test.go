@@ -127,7 +127,7 @@ func (n *node) describe() {
 func (n *node) policy(change func(*state.SetPolicy)) {
 	p := n.Machine.Policy()
 	change(&p)
-	require.True(n.t, outcomeDone(n.api.propose(state.KindSetPolicy, &p)))
+	require.True(n.t, outcomeDone(n.api.propose(0, state.KindSetPolicy, &p)))
 }
 
 // caller is a workspace's key.
@@ -204,7 +204,7 @@ func (c *caller) operate(path, body string) answer {
 // does brings a command into the state that a worker or a provider gives.
 func (c *caller) does(kind engine.Kind, command wire.Fielder) {
 	c.t.Helper()
-	require.Equal(c.t, engine.OutcomeDone, c.api.propose(kind, command).Outcome)
+	require.Equal(c.t, engine.OutcomeDone, c.api.propose(0, kind, command).Outcome)
 }
 
 // start starts a run of a flow.

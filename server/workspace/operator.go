@@ -181,7 +181,7 @@ func (a *API) commit(x *server.Exchange, row uint32, kind engine.Kind, c wire.Fi
 		made.Key = hashOf("operator", path, string(key))
 		made.Body = hashOf("operator", path, string(x.Body))
 	}
-	r := a.propose(state.KindAct, &made)
+	r := a.propose(x.Flow(), state.KindAct, &made)
 	a.config.Log.Info("operator acts for a workspace", "operation", x.Route.Operation,
 		"workspace", loggedName(string(x.Param(0))), "request_id", string(x.RequestID()),
 		"outcome", r.Outcome)

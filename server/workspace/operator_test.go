@@ -199,7 +199,7 @@ func TestToolsStayInTheirWorkspace(t *testing.T) {
 		state.KindSetBilling:      &state.SetBilling{Workspace: row(c), HasPaused: true, Paused: true},
 		state.KindGrantCredits:    &state.GrantCredits{Workspace: row(c), Amount: 5},
 	} {
-		r := n.api.propose(state.KindAct, &state.Act{
+		r := n.api.propose(0, state.KindAct, &state.Act{
 			Workspace: row(other), ID: mint(), Kind: kind, Payload: wire.Encode(nil, c),
 		})
 		require.Equal(t, engine.OutcomeRecordUnknown, r.Outcome)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"tollgate/engine"
+	"tollgate/engine/fair"
 	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
@@ -63,6 +64,9 @@ type Decision struct {
 	Once string
 }
 
+// flow is the workspace's that it is about, or the person's who decides.
+func (d *Decision) flow() fair.Flow { return server.TenantFlow(d.Workspace, d.Person) }
+
 // key is the Idempotency-Key of what the form decides.
 func (d *Decision) key() [16]byte { return hashOf("owner", string(d.Session[:]), d.Once) }
 
@@ -96,12 +100,13 @@ func (a *API) decideAs(d *Decision, kind engine.Kind, c wire.Fielder, same strin
 		made.Key = d.key()
 		made.Body = hashOf("owner", strconv.Itoa(int(kind)), same)
 	}
-	return a.Order(state.KindAct, made, also...)
+	return a.Order(d.flow(), state.KindAct, made, also...)
 }
 
-// Order brings a command into the log, and waits until this node's memory has it. nil is done.
-func (a *API) Order(kind engine.Kind, c wire.Fielder, also ...engine.Record) *server.Fault {
-	return a.heard(a.propose(kind, c, also...).Outcome)
+// Order brings a command of a flow into the log, and waits until this node's memory has it. nil is done.
+func (a *API) Order(flow fair.Flow, kind engine.Kind, c wire.Fielder, also ...engine.Record,
+) *server.Fault {
+	return a.heard(a.propose(flow, kind, c, also...).Outcome)
 }
 
 // heard is what to say of an outcome; nil where it is done, and this node's memory has it.
@@ -163,7 +168,7 @@ func (a *API) SaveFlow(d *Decision, id [16]byte, fields []byte) (field string, f
 			Document: doc,
 		})
 	}
-	return "", a.Order(state.KindSaveFlow, &state.SaveFlow{
+	return "", a.Order(d.flow(), state.KindSaveFlow, &state.SaveFlow{
 		Workspace: d.Workspace, ID: id, Replace: known, Document: doc,
 	})
 }
@@ -252,7 +257,7 @@ func (a *API) Claim(d *Decision, code string) *server.Fault {
 // choose lets the session of whoever decides work in a workspace.
 func (a *API) choose(d *Decision, number uint32) *server.Fault {
 	account, _ := a.machine.Account(number, a.now())
-	return a.Order(state.KindChooseWorkspace, &state.ChooseWorkspace{
+	return a.Order(d.flow(), state.KindChooseWorkspace, &state.ChooseWorkspace{
 		Session: d.Session, ID: account.ID,
 	})
 }

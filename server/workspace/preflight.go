@@ -7,6 +7,7 @@ import (
 	"time"
 
 	state "tollgate/engine/workspace"
+	"tollgate/server"
 	"tollgate/server/provider/verify"
 )
 
@@ -66,7 +67,8 @@ func (a *API) preflight(workspace uint32, v *state.FlowView) {
 			Workspace: workspace, ID: v.ID, Version: v.Version, NoKey: called(found.NoKey),
 			WrongKey: called(found.WrongKey), AlreadyTrue: found.AlreadyTrue,
 		}
-		if outcomeDone(a.propose(state.KindNotePreflight, c)) && !a.fresh() {
+		r := a.propose(server.TenantFlow(workspace, 0), state.KindNotePreflight, c)
+		if outcomeDone(r) && !a.fresh() {
 			a.config.Log.Debug("a preflight is not seen yet", "flow", idText(markFlow, v.ID))
 		}
 	})

@@ -337,7 +337,7 @@ func (a *API) setBilling(x *server.Exchange, c *state.SetBilling) {
 		if _, ok := a.actAsOwner(x, c.Workspace, state.KindSetBilling, c); !ok {
 			return
 		}
-	} else if r := a.propose(state.KindSetBilling, c); r.Outcome != engine.OutcomeDone {
+	} else if r := a.propose(x.Flow(), state.KindSetBilling, c); r.Outcome != engine.OutcomeDone {
 		a.refuseOutcome(x, r)
 		return
 	}

@@ -438,7 +438,7 @@ func TestAnOldChargeIsOnlyLookedFor(t *testing.T) {
 		s.stripe.Down(!charged)
 		id, _ := parseID(markWorkspace, c.workspace)
 		bought := mint()
-		require.True(t, outcomeDone(s.api.propose(state.KindRequestPurchase, &state.RequestPurchase{
+		require.True(t, outcomeDone(s.api.propose(0, state.KindRequestPurchase, &state.RequestPurchase{
 			Workspace: s.Machine.WorkspaceRow(id), ID: bought, Runs: 2,
 		})))
 		if charged {
@@ -488,7 +488,7 @@ func TestAKeyThatWasUsedOtherwiseIsNoDecline(t *testing.T) {
 		}
 		asked := s.stripe.Asked()
 		workspace, _ := parseID(markWorkspace, c.workspace)
-		require.True(t, outcomeDone(s.api.propose(state.KindRequestPurchase, &state.RequestPurchase{
+		require.True(t, outcomeDone(s.api.propose(0, state.KindRequestPurchase, &state.RequestPurchase{
 			Workspace: s.Machine.WorkspaceRow(workspace), ID: bought, Runs: 2,
 		})))
 		if charged {

@@ -218,6 +218,10 @@ func (a *API) refuseOutcome(x *server.Exchange, result engine.Result) {
 		if wire.Decode(result.Value, &full) == nil {
 			r.full(&full)
 		}
+	case engine.OutcomeShareFull:
+		if len(result.Value) == 1 {
+			r.retryAfter = int(max(1, result.Value[0]))
+		}
 	case engine.OutcomeUpgrading:
 		r.retryAfter = 5
 		r.message = "Not every node knows this command yet: the cluster is being upgraded. Nothing was " +

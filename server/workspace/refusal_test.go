@@ -164,8 +164,8 @@ func refuseStates(t *testing.T, is provoked) {
 
 	waiting := c.start(id, "key-00003").is(202, "").at("run", "id").(string)
 	runID, _ := parseID(markRun, waiting)
-	n.api.propose(state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})
-	n.api.propose(state.KindAwaitPerson, &state.AwaitPerson{Run: runID, Token: 1, Question: "code?"})
+	n.api.propose(0, state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})
+	n.api.propose(0, state.KindAwaitPerson, &state.AwaitPerson{Run: runID, Token: 1, Question: "code?"})
 	require.Equal(t, "code?", c.call("GET", "/v1/runs/"+waiting, "").at("run", "human", "question"))
 	n.api.config.Agents = n.api.config.Agents[1:]
 	is(c.call("POST", "/v1/runs/"+waiting+"/resume", ""), 409, "resume_unavailable")
@@ -212,7 +212,7 @@ func issuesAndPurchases(t *testing.T, n *node, is provoked) {
 	c.operate("/purchases/"+ids["pur"]+"/approve", `{"owner":"ada@example.com"}`)
 	is(c.call("POST", purchase+"/approval-link", ""), 409, "purchase_closed")
 	id, _ := parseID(markPurchase, ids["pur"])
-	n.api.propose(state.KindNotePayment, &state.NotePayment{ID: id, Result: state.PaymentPaid, Card: "card"})
+	n.api.propose(0, state.KindNotePayment, &state.NotePayment{ID: id, Result: state.PaymentPaid, Card: "card"})
 	is(c.call("POST", purchase+"/cancel", ""), 409, "checkout_completed")
 	is(c.call("POST", "/v1/billing/cap", `{"capCents":5000}`), 403, "person_required")
 	is(c.call("POST", "/v1/billing/cap", `{"capCents":20001}`), 400, "invalid_field")
@@ -248,7 +248,7 @@ func refuseLimits(t *testing.T, is provoked) {
 	other.claim()
 	begin := func(c *caller, key string) answer { return c.start(c.flow(plainFlow), key) }
 	work := func() {
-		n.api.propose(state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 1 << 40})
+		n.api.propose(0, state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 1 << 40})
 	}
 	begin(c, "key-00001").is(202, "")
 	is(begin(c, "key-00002"), 503, "runner_busy")

@@ -75,7 +75,7 @@ func (a *API) startBody(x *server.Exchange) (text string, key [16]byte, refused 
 }
 
 func (a *API) proposeStart(x *server.Exchange, c *state.StartRun) {
-	result := a.propose(state.KindStartRun, c)
+	result := a.propose(x.Flow(), state.KindStartRun, c)
 	switch result.Outcome {
 	case engine.OutcomeDone:
 		var reply state.RunReply

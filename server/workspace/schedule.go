@@ -133,7 +133,7 @@ func (a *API) offerAgents() {
 	if slices.Equal(c.Agents, a.machine.Agents()) {
 		return
 	}
-	r := a.propose(state.KindSetAgents, c)
+	r := a.propose(0, state.KindSetAgents, c)
 	a.config.Log.Info("agents for schedules proposed", "agents", len(c.Agents), "outcome", r.Outcome)
 }
 

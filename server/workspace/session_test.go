@@ -33,7 +33,7 @@ func (n *node) signIn(subject string, change ...func(*state.SignIn)) *signedInCa
 	for _, set := range change {
 		set(c)
 	}
-	r := n.api.propose(state.KindSignIn, c)
+	r := n.api.propose(0, state.KindSignIn, c)
 	require.Equal(n.t, engine.OutcomeDone, r.Outcome)
 	return &signedInCaller{n, token}
 }
@@ -155,7 +155,7 @@ func TestSessionsEnd(t *testing.T) {
 	ada.call("GET", "/v1/account", "").is(401, "sign_in_required")
 
 	ada = n.signIn("ada")
-	r := n.api.propose(state.KindEndSession,
+	r := n.api.propose(0, state.KindEndSession,
 		&state.EndSession{Session: sha256.Sum256([]byte(ada.token))})
 	require.Equal(t, engine.OutcomeDone, r.Outcome)
 	ada.call("GET", "/v1/account", "").is(401, "sign_in_required")
@@ -272,12 +272,12 @@ func (n *node) saveCard(workspace string) {
 	n.t.Helper()
 	id, _ := parseID(markWorkspace, workspace)
 	row, purchase := n.Machine.WorkspaceRow(id), mint()
-	require.True(n.t, outcomeDone(n.api.propose(state.KindRequestPurchase, &state.RequestPurchase{
+	require.True(n.t, outcomeDone(n.api.propose(0, state.KindRequestPurchase, &state.RequestPurchase{
 		Workspace: row, ID: purchase, Runs: 1, Link: [32]byte{1},
 	})))
-	require.True(n.t, outcomeDone(n.api.propose(state.KindApprovePurchase,
+	require.True(n.t, outcomeDone(n.api.propose(0, state.KindApprovePurchase,
 		&state.ApprovePurchase{ID: purchase, Owner: "ada"})))
-	require.True(n.t, outcomeDone(n.api.propose(state.KindNotePayment, &state.NotePayment{
+	require.True(n.t, outcomeDone(n.api.propose(0, state.KindNotePayment, &state.NotePayment{
 		ID: purchase, Result: state.PaymentPaid, Card: "card", Payment: "pi",
 	})))
 }
@@ -297,7 +297,7 @@ func refuseSessions(t *testing.T, is provoked) {
 	link := "/v1/links/" + links[0].(map[string]any)["id"].(string)
 	is(ada.call("POST", link, `{"answer":"remove"}`), 409, "link_answered")
 	for range state.MaxActsPerDay {
-		n.api.propose(state.KindAct, &state.Act{
+		n.api.propose(0, state.KindAct, &state.Act{
 			Workspace: 1, ID: mint(), Person: 1, Kind: state.KindSetBilling, Payload: pausing(1),
 		})
 	}

@@ -122,7 +122,7 @@ func (a *API) startLocal(x *server.Exchange) {
 		return
 	}
 	c := &state.StartLocalRun{Workspace: x.Tenant.Workspace, ID: mint()}
-	if r := a.propose(state.KindStartLocalRun, c); r.Outcome == engine.OutcomeRunLimit {
+	if r := a.propose(x.Flow(), state.KindStartLocalRun, c); r.Outcome == engine.OutcomeRunLimit {
 		limited := a.retry("run_limit_reached", r.Value)
 		limited.message = "The runs that this version of the local tool may report today are used. " +
 			"Upgrade it: later versions report no runs here, and have no such limit."

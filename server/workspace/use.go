@@ -3,6 +3,7 @@ package workspace
 import (
 	"tollgate/engine"
 	state "tollgate/engine/workspace"
+	"tollgate/server"
 )
 
 // noteUse keeps a workspace that nobody has claimed from counting as unused. It is one entry in an
@@ -13,7 +14,8 @@ func (a *API) noteUse(p *state.Principal) {
 	}
 	workspace, id := p.Workspace, p.ID
 	a.used.Begin(workspace, func() {
-		r := a.propose(state.KindNoteUse, &state.NoteUse{Workspace: workspace})
+		flow := server.TenantFlow(workspace, 0)
+		r := a.propose(flow, state.KindNoteUse, &state.NoteUse{Workspace: workspace})
 		if r.Outcome != engine.OutcomeDone {
 			a.config.Log.Debug("the use of a workspace is not noted",
 				"workspace", idText(markWorkspace, id), "outcome", r.Outcome)
@@ -24,8 +26,9 @@ func (a *API) noteUse(p *state.Principal) {
 // noteSession keeps a session, and the workspace that it works in, from counting as unused.
 func (a *API) noteSession(v *state.SessionView, hash [32]byte) {
 	if a.now() >= v.NoteFrom {
+		flow := server.TenantFlow(v.Principal.Workspace, v.Person)
 		a.sessions.Begin(hash, func() {
-			r := a.propose(state.KindNoteSession, &state.NoteSession{Session: hash})
+			r := a.propose(flow, state.KindNoteSession, &state.NoteSession{Session: hash})
 			if r.Outcome != engine.OutcomeDone {
 				a.config.Log.Debug("the use of a session is not noted", "outcome", r.Outcome)
 			}

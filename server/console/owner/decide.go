@@ -205,7 +205,7 @@ func markReady(v *visit) {
 		Detail: "Nothing was changed.",
 	}
 	if n := len([]rune(note)); n > 0 && n <= longestNote {
-		fault = v.config.Workspaces.Order(state.KindMarkIssueReady, &state.MarkIssueReady{
+		fault = v.config.Workspaces.Order(v.flow(), state.KindMarkIssueReady, &state.MarkIssueReady{
 			Workspace: v.who.Workspace, ID: id, Note: note,
 		})
 	}

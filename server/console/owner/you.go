@@ -8,6 +8,7 @@ import (
 	"github.com/gofrs/uuid/v5"
 
 	"tollgate/engine"
+	"tollgate/engine/fair"
 	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
@@ -48,10 +49,13 @@ func chooseWorkspace(v *visit) {
 }
 
 func (v *visit) choose(id [16]byte) *server.Fault {
-	return v.config.Workspaces.Order(state.KindChooseWorkspace, &state.ChooseWorkspace{
+	return v.config.Workspaces.Order(v.flow(), state.KindChooseWorkspace, &state.ChooseWorkspace{
 		Session: v.who.Session, ID: id,
 	})
 }
+
+// flow is the workspace's that the pages show, or the person's.
+func (v *visit) flow() fair.Flow { return server.TenantFlow(v.who.Workspace, v.who.Person) }
 
 // longestLabel is the length of a workspace's name, in characters.
 const longestLabel = 80
@@ -70,7 +74,7 @@ func openWorkspace(v *visit) {
 		return
 	}
 	c := &state.OpenWorkspace{Person: v.who.Person, ID: v.formID(), Label: label}
-	fault := v.config.Workspaces.Order(state.KindOpenWorkspace, c, engine.Record{
+	fault := v.config.Workspaces.Order(v.flow(), state.KindOpenWorkspace, c, engine.Record{
 		Kind: state.KindChooseWorkspace,
 		Payload: wire.Encode(nil, &state.ChooseWorkspace{
 			Session: v.who.Session, ID: c.ID,
@@ -107,7 +111,7 @@ func answerLink(v *visit) {
 	}[v.fields.Get("answer")]
 	fault := &faultForm
 	if ok && known {
-		fault = v.config.Workspaces.Order(state.KindAnswerLink, &state.AnswerLink{
+		fault = v.config.Workspaces.Order(v.flow(), state.KindAnswerLink, &state.AnswerLink{
 			Person: v.who.Person, ID: id, Answer: answer, Workspace: v.who.Workspace,
 		})
 	}
