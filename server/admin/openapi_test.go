@@ -10,21 +10,18 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
-	"github.com/getkin/kin-openapi/routers/gorillamux"
 	"github.com/stretchr/testify/require"
 
 	"tollgate/server/admin"
+	"tollgate/server/servertest"
 )
 
 // describe loads the published OpenAPI document, which every later answer is validated against.
 func (n *node) describe() (document *openapi3.T) {
 	a := n.send("GET", "openapi.json", "", "", "").plain(200)
-	document, err := openapi3.NewLoader().LoadFromData([]byte(a.raw))
-	require.NoError(n.t, err)
-	require.NoError(n.t, document.Validate(context.Background()))
-	n.router, err = gorillamux.NewRouter(document)
-	require.NoError(n.t, err)
-	return document
+	loaded := servertest.LoadDocument(n.t, []byte(a.raw))
+	n.router = loaded.Router
+	return loaded.T
 }
 
 // plain checks the status of an answer without an envelope.

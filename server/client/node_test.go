@@ -10,10 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
-	"github.com/getkin/kin-openapi/routers/gorillamux"
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 
@@ -140,12 +138,9 @@ func (n *node) addKey(env uint32, prefix string, scope billing.Scope) string {
 func (n *node) describe() {
 	a := n.send("GET", client.Prefix+"/openapi.json", "", "", nil)
 	require.Equal(n.t, 200, a.status)
-	document, err := openapi3.NewLoader().LoadFromData(a.raw)
-	require.NoError(n.t, err)
-	require.NoError(n.t, document.Validate(context.Background()))
+	document := servertest.LoadDocument(n.t, a.raw)
 	require.Equal(n.t, "1.0.0", document.Info.Version)
-	n.router, err = gorillamux.NewRouter(document)
-	require.NoError(n.t, err)
+	n.router = document.Router
 }
 
 // answer is an HTTP answer.

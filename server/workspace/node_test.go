@@ -12,10 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
-	"github.com/getkin/kin-openapi/routers/gorillamux"
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
@@ -108,19 +106,12 @@ func beside(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 
 // describe loads the published document, which every later answer is validated against.
 func (n *node) describe() {
-	document, err := openapi3.NewLoader().LoadFromData(n.api.document)
-	require.NoError(n.t, err)
-	require.NoError(n.t, document.Validate(context.Background()))
+	document := servertest.LoadDocument(n.t, n.api.document)
 	require.Equal(n.t, "3.1.0", document.OpenAPI)
-	n.router, err = gorillamux.NewRouter(document)
-	require.NoError(n.t, err)
+	n.router = document.Router
 	text, err := server.OpenAPI(n.api.OperatorRoutes(), server.Description{Title: "x", Version: "1"})
 	require.NoError(n.t, err)
-	document, err = openapi3.NewLoader().LoadFromData(text)
-	require.NoError(n.t, err)
-	require.NoError(n.t, document.Validate(context.Background()))
-	n.operators, err = gorillamux.NewRouter(document)
-	require.NoError(n.t, err)
+	n.operators = servertest.LoadDocument(n.t, text).Router
 }
 
 // policy changes the settings that decide results.
