@@ -95,6 +95,7 @@ func (b *bell) rung() []string {
 // the mail server, and neither has been answered. The webhook comes again from the next leader,
 // with the same id; the mail does not come again, since nobody knows that it has not arrived.
 func TestAlertsWhoseLeaderIsKilled(t *testing.T) {
+	t.Parallel()
 	post, port := serveLetters(t)
 	ring := &bell{gate: newGate()}
 	endpoint := httptest.NewServer(ring)

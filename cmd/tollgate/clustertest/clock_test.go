@@ -23,6 +23,7 @@ const clockLead = 30 * time.Second
 // follower's: nothing falls due early, no invoice is made, time goes on, and what is asked of that
 // node is answered as of today.
 func TestSteppedClockMakesNothingFallDue(t *testing.T) {
+	t.Parallel()
 	stepped := filepath.Join(t.TempDir(), "tollgate")
 	build := exec.Command("go", "build", "-tags", "stepped_clock", "-o", stepped,
 		"tollgate/cmd/tollgate")

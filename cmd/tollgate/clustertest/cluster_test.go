@@ -119,15 +119,23 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// freePorts finds n ports in a row that nobody uses, below those that the system hands out.
+// freePorts finds n ports in a row that are free, below those that the system hands out. Until the
+// test ends it listens on the port before them, so that no other test is given the same ones.
 func freePorts(t *testing.T, n int) int {
 	t.Helper()
-	begin := 20000 + os.Getpid()*7%10000
-	for try := range 200 {
-		first := 20000 + (begin-20000+try*n)%10000
-		if portsFree(first, n) {
-			return first
+	const blocks, size = 600, 16
+	require.Less(t, n, size)
+	for try := range blocks {
+		guard := 20000 + (os.Getpid()+try)%blocks*size
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", guard))
+		if err != nil {
+			continue
 		}
+		if portsFree(guard+1, n) {
+			t.Cleanup(func() { require.NoError(t, listener.Close()) })
+			return guard + 1
+		}
+		require.NoError(t, listener.Close())
 	}
 	require.Fail(t, "no free ports")
 	return 0

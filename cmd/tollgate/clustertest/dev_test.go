@@ -18,6 +18,7 @@ import (
 
 // What a user does first: start, paste the lines that were printed, stop, start again.
 func TestDevGoesOnWithItsData(t *testing.T) {
+	t.Parallel()
 	d := startCluster(t)
 	d.requireFile()
 	require.Equal(t, 1200, d.pasteCurls())
@@ -164,6 +165,7 @@ func portOf(t *testing.T, address string) string {
 
 // A dev that is killed takes its nodes along: nothing is left behind that holds the ports.
 func TestNodesEndWithDev(t *testing.T) {
+	t.Parallel()
 	d := startCluster(t)
 	nodes := d.tree()
 	require.Len(t, nodes, 3)
@@ -173,6 +175,7 @@ func TestNodesEndWithDev(t *testing.T) {
 
 // The command line, against a running cluster.
 func TestOperatingAClusterFromTheCommandLine(t *testing.T) {
+	t.Parallel()
 	d := startCluster(t)
 	data := "--data=" + string(d.folder)
 	must := func(args ...string) string {

@@ -59,6 +59,7 @@ func finds(r doctor.Report, l doctor.Level, node, check, says string) bool {
 // Doctor is told of one node and finds the others by itself. All is well; then one is killed, and
 // one more joins that has no vote.
 func TestDoctorExaminesACluster(t *testing.T) {
+	t.Parallel()
 	d := startCluster(t)
 	for _, node := range d.Nodes {
 		d.ready(node.ID)
@@ -120,6 +121,7 @@ func TestDoctorExaminesACluster(t *testing.T) {
 // A node whose certificates end, whose disk is too small and whose limit of open files is too low
 // says so, to doctor, while it runs; and the same is said of its configuration before it does.
 func TestDoctorExaminesANodeThatIsBadlyOff(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	authority, err := certs.OpenAuthority(folder)
 	require.NoError(t, err)

@@ -63,6 +63,7 @@ func (l *launched) refusal(t *testing.T) string {
 // are started with empty folders, members, and without the cluster's identity. Whoever comes first,
 // no second cluster is left, and what they say leads to the end of the restore.
 func TestAForgottenIdentityBeginsNoSecondCluster(t *testing.T) {
+	t.Parallel()
 	d := startCluster(t)
 	file := filepath.Join(t.TempDir(), archives)
 	fresh, _ := d.counted(200, savedSeed)
@@ -114,6 +115,7 @@ func TestAForgottenIdentityBeginsNoSecondCluster(t *testing.T) {
 // A folder that is refused ends the process with the code that systemd does not restart after, and
 // the last line is in the format of the log.
 func TestARefusedFolderEndsWithThree(t *testing.T) {
+	t.Parallel()
 	d := startCluster(t)
 	d.kill()
 	d.configure(func(_ string, settings *config.Config) { settings.Log.Format = "json" })
@@ -175,6 +177,7 @@ func (d *development) putBack(id, copied string) {
 // heard of node1. node1 is refused, with what to do; when the other node is back, every event is
 // there, and node1 comes back the way that it was told.
 func TestAFolderThatWasPutBackIsRefused(t *testing.T) {
+	t.Parallel()
 	for name, whileItRan := range map[string]bool{"as it ran": true, "as it was stopped": false} {
 		t.Run(name, func(t *testing.T) {
 			d := startCluster(t)

@@ -14,6 +14,7 @@ import (
 // Keys leave memory while a trace is metered; sent again, through each node, after all of them were
 // killed, and after one has lost its files, every event is known.
 func TestKeysThatLeftMemoryAreKnownEverywhere(t *testing.T) {
+	t.Parallel()
 	d := startCluster(t)
 	d.keepFewKeys()
 	const rows, seed = 20_000, 11

@@ -240,6 +240,7 @@ func (k *killed) passes(id, run string) (ended map[string]any) {
 // purchase ends as documented and is charged right, a late word changes nothing, and the same start
 // is the same run on every node, before and after.
 func TestALeaderIsKilledAtEachPointOfARun(t *testing.T) {
+	t.Parallel()
 	k := startKilled(t)
 	k.tenant = k.claim()
 	held := k.flow("quick", k.product+"/held", "well")

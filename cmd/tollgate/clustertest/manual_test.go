@@ -121,6 +121,7 @@ func operations(t *testing.T) []step {
 // No command escapes: one in no block, or in a block of which nobody says how it is run, or why
 // not.
 func TestEveryCommandOfTheManualIsRunOrSaysWhyNot(t *testing.T) {
+	t.Parallel()
 	steps, err := manual("## A\n```sh\none  # two\n```\n<!-- run on 10.0.0.1 10.0.0.2 -->\n```sh\nthree\n```\n" +
 		"<!-- not run: it would hurt -->\n```sh\nfour\n```\n<!-- walk loses 10.0.0.2 -->\n" +
 		"<!-- file /etc/x on 10.0.0.1 -->\n```yaml\na: b\n```\n```yaml\nc: d\n```\n")
@@ -162,6 +163,7 @@ var (
 
 // What the manual says that a node says is what it says: each quotation is in the program's source.
 func TestRefusalsInTheManualAreThoseOfTheProgram(t *testing.T) {
+	t.Parallel()
 	root := filepath.Join("..", "..", "..")
 	var source strings.Builder
 	for _, folder := range []string{"cluster", "wal", "engine", "engine/billing", "cmd/tollgate"} {

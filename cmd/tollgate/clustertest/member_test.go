@@ -143,6 +143,7 @@ func (d *development) memberOf(at, id string) (cluster.MemberStatus, bool) {
 // is removed, the new one joined and promoted, both groups, by the commands of OPERATIONS.md.
 // Nothing is lost and no request fails; then the new one leads alone with one of the old ones.
 func TestADeadNodeIsReplacedUnderLoad(t *testing.T) {
+	t.Parallel()
 	d := startCluster(t)
 	dead := d.followers()[0]
 	var alive []string
@@ -199,6 +200,7 @@ func TestADeadNodeIsReplacedUnderLoad(t *testing.T) {
 
 // A node whose folder was emptied does not start under its old name, and says what to do.
 func TestAnEmptiedNodeDoesNotStart(t *testing.T) {
+	t.Parallel()
 	d := startCluster(t)
 	lost := d.followers()[0]
 	require.Eventually(t, func() bool {

@@ -115,6 +115,7 @@ func paidSession(id, invoice string, cents int64) map[string]any {
 // a webhook is taken by any node, repeated, forged, late, replayed to the survivors of a killed
 // leader and to the node that was killed; the invoice is paid once.
 func TestPaymentsThroughACluster(t *testing.T) {
+	t.Parallel()
 	d := startCollecting(t)
 	invoice, cents := d.bill("payer")
 	checkout := "/api/v1/client/billing/invoices/" + invoice + "/payprovider/checkout"

@@ -57,6 +57,7 @@ func usedOf(t *testing.T, answer api.Answer) int {
 // One node is left of three, first the leader and then a follower: it refuses what it cannot vouch
 // for, goes on with stale reads that say their age, and all is well afterwards without help.
 func TestWithoutAQuorumOnlyStaleReadsGoOn(t *testing.T) {
+	t.Parallel()
 	d := startCluster(t)
 	for round, pick := range []func() string{
 		func() string { return d.leader() },
@@ -118,6 +119,7 @@ func requireUnavailable(t *testing.T, d *development, id string, r api.Request) 
 
 // One key sent to all nodes at the same moment counts once: one 201, and 409 for the rest.
 func TestOneKeyCountsOnceAcrossNodes(t *testing.T) {
+	t.Parallel()
 	d := startCluster(t)
 	const senders = 30
 	statuses := make(chan int, senders)

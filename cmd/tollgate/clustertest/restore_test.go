@@ -130,6 +130,7 @@ func (d *development) restoreNodes(file string) {
 // cluster from the backup. What was acknowledged before the backup is there, invoices to the byte;
 // keys are known, so that sending everything again makes every counter exact; verify finds nothing.
 func TestRestoreIntoANewCluster(t *testing.T) {
+	t.Parallel()
 	d := startCluster(t)
 	file := filepath.Join(t.TempDir(), archives)
 	fresh, _ := d.counted(savedRows, savedSeed)

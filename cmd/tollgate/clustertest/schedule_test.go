@@ -15,6 +15,7 @@ import (
 // Of three nodes with the same schedule one makes the backup that is due; one that cannot make its
 // own says so where an operator looks.
 func TestOneNodeMakesTheScheduledBackup(t *testing.T) {
+	t.Parallel()
 	d := startCluster(t)
 	require.Zero(t, d.stop())
 	folder := filepath.Join(t.TempDir(), "backups")

@@ -45,6 +45,7 @@ func (s secret) forms() map[string]string {
 // does not belong. None is found in what a node logs (at its most talkative), measures, answers to
 // mistakes, dumps and profiles, in a dump of all goroutines, or in its data folder.
 func TestSecretsAreNowhere(t *testing.T) {
+	t.Parallel()
 	settings, file := solo(t, func(c *config.Config) { c.Log.Level = "debug" })
 	node := startServe(t, settings, []string{"serve", "--config", file})
 	secrets := everySecret(t, settings.HTTP, settings.Ops)

@@ -24,6 +24,7 @@ const adminKey = "an admin key of the operator's own making"
 // A node for real use, alone: configuration from file and flags, certificates from the command
 // line, an account and a key through the admin API, and all of it there after a restart.
 func TestServeRunsOneNode(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	printed, err := exec.Command(program, "serve", "--sample").Output()
 	require.NoError(t, err)
@@ -78,6 +79,7 @@ func TestServeRunsOneNode(t *testing.T) {
 }
 
 func TestServeRefusesWhatItCannotMean(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "node.yaml")
 	for text, want := range map[string]string{
 		"fsync: false\n":                 "field fsync not found",

@@ -131,6 +131,7 @@ func (b *browser) stolen() *browser {
 // every node, also after the next leader was killed, and signing out on one node ends it on all.
 // People and operators, whose sessions are not each other's.
 func TestSignInsSurviveTheirLeaders(t *testing.T) {
+	t.Parallel()
 	d := startCluster(t)
 	require.Zero(t, d.stop())
 	first := d.Nodes[0]

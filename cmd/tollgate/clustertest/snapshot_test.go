@@ -16,6 +16,7 @@ import (
 // A node that was away for longer than the others keep their log gets a snapshot, and then serves
 // what they serve.
 func TestNodeThatLagsCatchesUpFromASnapshot(t *testing.T) {
+	t.Parallel()
 	d := startCluster(t)
 	d.keepLittleLog()
 	away := d.followers()[0]

@@ -65,6 +65,7 @@ func serial(t *testing.T, address string) *big.Int {
 // are taken while it runs, a bad one is refused, logged and changes nothing, and a connection that
 // is open goes on.
 func TestListenersOverTLS(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	printed, err := exec.Command(program, "certs", "--out", folder, "--host", "127.0.0.1", "front").
 		CombinedOutput()

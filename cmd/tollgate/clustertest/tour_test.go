@@ -28,6 +28,7 @@ func startWithAgent(t *testing.T) *development {
 // What `make demo-workspace` does: from signup to a run that four calls decide, and one that does
 // not pass. The tour checks every answer by itself; here it is seen that it went all the way.
 func TestTourOfTheWorkspaceAPI(t *testing.T) {
+	t.Parallel()
 	d := startWithAgent(t)
 	printed, err := d.tollgate("tour", "--data", string(d.folder))
 	require.NoError(t, err, printed)

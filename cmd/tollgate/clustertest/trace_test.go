@@ -130,6 +130,7 @@ func (m metering) check(t *testing.T, usage []replay.Usage) {
 // The whole promise at once: the real trace, single events through a follower, the leader killed in
 // the middle; then again in batches through the node that was killed.
 func TestTraceIsMeteredExactlyThroughAFollower(t *testing.T) {
+	t.Parallel()
 	m := loadMetering(t)
 	d := startCluster(t)
 	leader, follower := d.leader(), d.followers()[0]
@@ -158,6 +159,7 @@ func TestTraceIsMeteredExactlyThroughAFollower(t *testing.T) {
 // client cannot know, and which it sends to the next node under the same keys. Then the period is
 // closed on the sandbox's clock, and every customer's invoice is the expected one.
 func TestTraceIsMeteredExactlyThroughTheNodeThatDies(t *testing.T) {
+	t.Parallel()
 	m := loadMetering(t)
 	d := startCluster(t)
 	leader := d.leader()

@@ -185,6 +185,7 @@ func (u *upgrade) exchange(id, maker, reader string) {
 // Nothing is lost or counted twice; the new version is agreed on when the last node is replaced,
 // and not before. Then an older build is refused.
 func TestRollingUpgradeFromThePreviousBuild(t *testing.T) {
+	t.Parallel()
 	before := buildPrevious(t)
 	u := &upgrade{development: startClusterOf(t, before, askingAgent(t)...), before: before}
 	u.keepLittleLog()

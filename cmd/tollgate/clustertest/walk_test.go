@@ -390,6 +390,7 @@ func (w *walk) afterwards(chapter string) {
 // An operator goes through OPERATIONS.md, command by command, from the first to the last, on
 // machines of real processes.
 func TestOperatorsWalk(t *testing.T) {
+	t.Parallel()
 	w := newWalk(t)
 	chapter := ""
 	for _, s := range operations(t) {

@@ -77,6 +77,7 @@ func (b *books) count() (messages, held int) {
 // The leader is killed while deliveries are under way: the next one sends every message, in order
 // for each customer, and none under another id.
 func TestWebhooksSurviveAKilledLeader(t *testing.T) {
+	t.Parallel()
 	d := startCluster(t)
 	b := &books{subject: map[string][]string{}, times: map[string]int{}}
 	receiver := httptest.NewServer(b)

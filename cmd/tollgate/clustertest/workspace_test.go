@@ -77,6 +77,7 @@ func inner(answer map[string]any, names ...string) any {
 // decided by a call of the leader's. When a leader is killed, the same start with the same key is
 // still the same run.
 func TestAnAgentsRunAcrossNodes(t *testing.T) {
+	t.Parallel()
 	product := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, err := w.Write([]byte("all is well"))
 		require.NoError(t, err)
@@ -175,6 +176,7 @@ func (d *development) runner(others ...string) (leader string) {
 // same start is the same run on both other nodes, before and after; nothing is left of the agent;
 // and the next leader carries out the next run.
 func TestARunWhoseLeaderIsKilled(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	pids, script := filepath.Join(folder, "pids"), filepath.Join(folder, "stay.sh")
 	require.NoError(t, os.WriteFile(script, fmt.Appendf(nil, staying, pids), 0o700))
