@@ -116,6 +116,10 @@ const (
 	// OutcomePoolLimit: the customer has as many pools, or the pool as many grants, as one may have.
 	OutcomePoolLimit Outcome = 107
 
+	// OutcomeTransactionLeft: the transaction has left memory, and the command is to bring what the
+	// journal has of it.
+	OutcomeTransactionLeft Outcome = 108
+
 	// OutcomeCustomerArchived: the customer is archived or erased, and takes no change.
 	OutcomeCustomerArchived Outcome = 110
 	// OutcomeCustomerSubscribed: a customer with a subscription that is not cancelled stays.
@@ -207,7 +211,7 @@ const (
 	OutcomeWorkspaceFull Outcome = 183
 	// OutcomeCreditUsed: later invoices have used the credit that this one carried forward.
 	OutcomeCreditUsed Outcome = 192
-	// OutcomeDeductionLimit: as many deductions of the pool could still be reversed as are kept.
+	// OutcomeDeductionLimit: the pool has had as many deductions in a day as it keeps traces.
 	OutcomeDeductionLimit Outcome = 193
 	// OutcomeUpgrading: not every node knows the command yet; the cluster is being upgraded.
 	OutcomeUpgrading Outcome = 208

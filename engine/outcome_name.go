@@ -52,6 +52,7 @@ var outcomeNames = [...]string{
 	OutcomePoolFrozen:          "pool_frozen",
 	OutcomePoolArchived:        "pool_archived",
 	OutcomeTransactionFinal:    "transaction_final",
+	OutcomeTransactionLeft:     "transaction_left",
 	OutcomeCreditsInvalid:      "credits_invalid",
 	OutcomePoolLimit:           "pool_limit",
 	OutcomeCreditUsed:          "credit_used",

@@ -190,9 +190,13 @@ var faults = [256]row{
 		"Nothing was changed. Void those first; what is paid stays.", 0,
 	},
 	engine.OutcomeDeductionLimit: {
-		400, "deduction_limit", "The pool has as many deductions as one may have in a day",
-		"Nothing was changed. Each can be reversed for a day, and a pool keeps 50,000 of them. Try " +
-			"again later, or meter usage with events, which have no such limit.", 0,
+		400, "deduction_limit", "The pool has had as many deductions as one may have in a day",
+		"Nothing was changed. A pool takes 2,000,000 deductions and reversals a day. Try again " +
+			"later, or meter usage with events, which have no such limit.", 0,
+	},
+	engine.OutcomeTransactionLeft: {
+		503, "transaction_left", "The journal of this node could not tell what the transaction was",
+		"Nothing was changed. Repeat the request; it is safe under the same Idempotency-Key.", 1,
 	},
 	engine.OutcomePoolLimit: {
 		400, "pool_limit", "There are as many pools or grants as are possible", nothingChanged, 0,

@@ -21,7 +21,7 @@ func (s *state) creditsConsistent() error {
 			return damaged("pool %d leads nowhere", row)
 		}
 		a := s.archives.Read(row)
-		if max(a.firstKept, a.lastKept, a.free) > transactions {
+		if a.free > transactions || max(a.firstTrace, a.lastTrace) > s.traces.Len() {
 			return damaged("the archive of pool %d leads nowhere", row)
 		}
 		if p.transactions > MaxTransactions+evictedAtOnce || p.grants > grants {
@@ -55,6 +55,9 @@ func (s *state) creditsConsistent() error {
 			return damaged("cover %d leads nowhere", row)
 		}
 	}
+	if err := s.chunksConsistent(); err != nil {
+		return err
+	}
 	if err := s.creditListsEnd(); err != nil {
 		return err
 	}
@@ -79,8 +82,8 @@ func (s *state) creditListsEnd() error {
 	return nil
 }
 
-// transactionsLinked says that a pool's three lists of transactions are its own, as long as it
-// says, and in their order: the newest, deductions that are kept, free rows.
+// transactionsLinked says that a pool's lists of transactions are its own, as long as it says, and
+// in their order: the newest, traces of those that have left, free rows.
 func (s *state) transactionsLinked(pool uint32) bool {
 	p, a := s.pools.Read(pool), s.archives.Read(pool)
 	counted := func(first, most uint32, member func(x *transaction) bool) (n, last uint32) {
@@ -96,13 +99,50 @@ func (s *state) transactionsLinked(pool uint32) bool {
 		return n, last
 	}
 	booked := func(x *transaction) bool { return x.kind != 0 }
-	deduction := func(x *transaction) bool { return x.kind == transactionDeduction }
 	free := func(x *transaction) bool { return x.kind == 0 }
 	newest, lastNewest := counted(p.firstTransaction, p.transactions, booked)
-	kept, lastKept := counted(a.firstKept, a.kept, deduction)
 	spare, _ := counted(a.free, s.transactions.Len(), free)
 	return newest == p.transactions && lastNewest == p.lastTransaction &&
-		kept == a.kept && (kept == 0 || lastKept == a.lastKept) && spare <= s.transactions.Len()
+		spare <= s.transactions.Len() && s.tracesLinked(pool)
+}
+
+// tracesLinked says that a pool's traces are its own, as many as it says, the oldest first, and
+// each in a chunk that is there.
+func (s *state) tracesLinked(pool uint32) bool {
+	a := s.archives.Read(pool)
+	n, last, sequence := uint32(0), uint32(0), uint32(0)
+	for at := a.firstTrace; at != 0 && n <= a.traces; {
+		x := s.traces.Read(at)
+		if x.pool != pool || x.sequence <= sequence || s.chunkOf(pool, x.sequence) == 0 ||
+			x.next > s.traces.Len() {
+			return false
+		}
+		last, at, sequence = at, x.next, x.sequence
+		n++
+	}
+	return n == a.traces && last == a.lastTrace
+}
+
+// chunksConsistent checks that the chunks of each pool are all there, each once, and indexes them:
+// the lists of traces need that.
+func (s *state) chunksConsistent() error {
+	chunks := make([]uint32, s.pools.Len()+1)
+	for row := uint32(1); row <= s.chunks.Len(); row++ {
+		c := s.chunks.Read(row)
+		if c.pool == 0 || c.pool > s.pools.Len() || c.number != chunks[c.pool] ||
+			c.place.Index == 0 {
+			return damaged("chunk %d leads nowhere", row)
+		}
+		chunks[c.pool]++
+		s.chunkByPool.Insert(chunkHash(c.pool, c.number), row)
+	}
+	for row := uint32(1); row <= s.pools.Len(); row++ {
+		p := s.pools.Read(row)
+		if p.sequence-p.transactions != evictedAtOnce*chunks[row] {
+			return damaged("pool %d has %d chunks", row, chunks[row])
+		}
+	}
+	return nil
 }
 
 // poolsConsistent checks that the totals of each pool, its live grants and what expires next fit

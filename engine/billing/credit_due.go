@@ -1,6 +1,7 @@
 package billing
 
-// reindexCredits rebuilds what is found by pools, transactions and counters, after a restore.
+// reindexCredits rebuilds what is found by pools, transactions and counters, after a restore; the
+// check has indexed the chunks.
 func (s *state) reindexCredits() {
 	for row := uint32(1); row <= s.pools.Len(); row++ {
 		p := s.pools.Read(row)
@@ -19,6 +20,11 @@ func (s *state) reindexCredits() {
 			s.grantByID.Insert(s.idHash(&g.ID), row)
 		}
 	}
+	for row := uint32(1); row <= s.pools.Len(); row++ {
+		for at := s.archives.Read(row).firstTrace; at != 0; at = s.traces.Read(at).next {
+			s.traceByID.Insert(s.idHash(&s.traces.Read(at).id), at)
+		}
+	}
 	for row := uint32(1); row <= s.covers.Len(); row++ {
 		s.coverByCounter.Insert(rowHash(s.covers.Read(row).counter), row)
 	}
@@ -32,5 +38,6 @@ func (s *state) creditBytes() uint64 {
 	return s.pools.Bytes() + s.poolTexts.Bytes() + s.grants.Bytes() + s.transactions.Bytes() +
 		s.transactionTexts.Bytes() + s.covers.Bytes() + s.poolByID.Bytes() +
 		s.archives.Bytes() + s.grantByID.Bytes() + s.poolByCustomer.Bytes() +
-		s.transactionByID.Bytes() + s.coverByCounter.Bytes()
+		s.transactionByID.Bytes() + s.coverByCounter.Bytes() + s.traces.Bytes() +
+		s.traceByID.Bytes() + s.chunks.Bytes() + s.chunkByPool.Bytes()
 }

@@ -39,9 +39,19 @@ func goldenTransaction() *transaction {
 
 func goldenArchive() *archive {
 	return &archive{
-		firstKept: 1, lastKept: 2, kept: 3, free: 4,
-		rows:       chunkPlace{At: 1769871600000, Index: 5, Position: 6, Ordinal: 7},
-		deductions: chunkPlace{At: 1769871600001, Index: 8, Position: 9, Ordinal: 10},
+		firstTrace: 1, lastTrace: 2, traces: 3, free: 4,
+		rows: chunkPlace{At: 1769871600000, Index: 5, Position: 6, Ordinal: 7},
+	}
+}
+
+func goldenTrace() *trace {
+	return &trace{id: [16]byte{8, 9}, pool: 1, sequence: 66, next: 2, sum: 0xfedcba98}
+}
+
+func goldenChunk() *chunk {
+	return &chunk{
+		place:    chunkPlace{At: 1769871600000, Index: 5, Position: 6, Ordinal: 7},
+		reversed: 1<<63 | 5, pool: 2, number: 3,
 	}
 }
 
@@ -169,3 +179,12 @@ var PoolFrauds = map[string]func(*Machine){
 		p.firstTransaction = s.transactions.Read(p.firstTransaction).next
 	},
 }
+
+// WithPools bounds how many transactions and traces a pool of the machine keeps in memory.
+func WithPools(c Config, newest, traces uint32) Config {
+	c.creditBounds = creditBounds{newest, traces}
+	return c
+}
+
+// Traces are how many traces the first pool has.
+func Traces(m *Machine) uint32 { return m.state.Load().archives.Read(1).traces }

@@ -41,5 +41,8 @@ func goldenCredits() map[string]wire.Fielder {
 		"command-70-reverse-transaction": &billing.ReverseTransaction{
 			Env: 1, ID: id("r"), Transaction: id("d"), Note: "mistake", Actor: "admin",
 		},
+		"command-70-reverse-left-transaction": &billing.ReverseTransaction{
+			Env: 1, ID: id("r"), Transaction: id("d"), Actor: "admin", Left: []byte{1, 2, 3},
+		},
 	}
 }

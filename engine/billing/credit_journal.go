@@ -10,21 +10,12 @@ import (
 	"tollgate/engine/wire"
 )
 
-// Transactions leave memory for the journal, so that a pool's list is complete whatever its age: in
-// chunks, each of which says where the one before it is. Deductions have a chain of their own,
-// because they leave later: as long as a deduction is in memory it can be reversed.
+// Transactions leave memory for the journal, the oldest first and all kinds alike, so that a pool's
+// list is complete whatever its age. A chunk of them holds the same sequence numbers in every pool:
+// 1 to 64, 65 to 128, and so on. What memory keeps of them is in credit_trace.go.
 
-const (
-	// evictedAtOnce is how many transactions leave a pool's memory together.
-	evictedAtOnce = 64
-	// MaxDeductions is how many deductions a pool keeps beside its newest transactions, for a
-	// reversal, however old they are. Beyond it the oldest leave, once they are older than
-	// ReversalMS; as long as they are not, DeductCredits is OutcomeDeductionLimit.
-	MaxDeductions = 50_000
-	// ReversalMS is how long a deduction of the busiest pool can be reversed: a day, as long as a
-	// request that is repeated under its Idempotency-Key must find it.
-	ReversalMS = RequestRetentionMS
-)
+// evictedAtOnce is how many transactions leave a pool's memory together: a chunk.
+const evictedAtOnce = 64
 
 // creditFact is a movement of a pool's credits that no usage event has in its record: all kinds but
 // CONSUMPTION. With the events' draws it is all that a pool's totals consist of.
@@ -43,7 +34,8 @@ func (f *creditFact) Fields(w *wire.Codec) {
 }
 
 // archiveFact is a chunk of a pool's transactions that have left memory, in their sequence, all
-// final. Previous is the chunk of the same chain before it; its Index is 0 in the first one.
+// final but for their reversal. Previous is the pool's chunk before it; its Index is 0 in the first
+// one.
 type archiveFact struct {
 	Pool     uint32
 	Rows     []archivedTransaction
@@ -57,10 +49,10 @@ func (f *archiveFact) Fields(w *wire.Codec) {
 	w.Message(3, &f.Previous)
 }
 
-// archivedTransaction is a transaction with its note, outside of memory's rows.
+// archivedTransaction is a transaction with its text, outside of memory's rows.
 type archivedTransaction struct {
 	transaction
-	Note string
+	transactionText
 }
 
 // Fields states the transaction's fields.
@@ -79,6 +71,7 @@ func (a *archivedTransaction) Fields(w *wire.Codec) {
 	wire.Uint(w, 12, &a.kind)
 	w.Bool(13, &a.reversed)
 	w.String(14, &a.Note)
+	wire.List(w, 15, &a.Draws)
 }
 
 // chunkPlace is where in the journal a chunk is. Index 0: nowhere.
@@ -105,23 +98,24 @@ func (r *reader) chunkPlace() chunkPlace {
 	return chunkPlace{r.i64(), r.u64(), r.u32(), r.u32()}
 }
 
-// archive says where a pool's transactions are that are not among its newest: kept are deductions
-// in memory, linked from the oldest; free are rows to use again; the rest is in the journal.
+// archive says what is left in memory of a pool's transactions that are not among its newest: the
+// traces, linked from the oldest, and rows to use again. rows is where the newest chunk is.
 type archive struct {
-	firstKept, lastKept, kept, free uint32
-	rows, deductions                chunkPlace // newest chunk of each chain
+	firstTrace, lastTrace, traces, free uint32
+	rows                                chunkPlace
 }
 
 var archiveCodec = page.Codec[archive]{
 	Append: func(dst []byte, a *archive) []byte {
-		dst = appendU32(appendU32(dst, a.firstKept), a.lastKept)
-		dst = appendU32(appendU32(dst, a.kept), a.free)
-		return appendChunkPlace(appendChunkPlace(dst, a.rows), a.deductions)
+		dst = appendU32(appendU32(dst, a.firstTrace), a.lastTrace)
+		dst = appendU32(appendU32(dst, a.traces), a.free)
+		return appendChunkPlace(dst, a.rows)
 	},
 	Read: func(src []byte, a *archive) ([]byte, error) {
 		r := reader{rest: src}
-		a.firstKept, a.lastKept, a.kept, a.free = r.u32(), r.u32(), r.u32(), r.u32()
-		a.rows, a.deductions = r.chunkPlace(), r.chunkPlace()
+		a.firstTrace, a.lastTrace = r.u32(), r.u32()
+		a.traces, a.free = r.u32(), r.u32()
+		a.rows = r.chunkPlace()
 		return r.rest, r.err
 	},
 }
@@ -138,10 +132,10 @@ func (t *turn) noteMovement(x *transaction) {
 }
 
 // transactionRow is a row for a pool's next transaction. When there are enough of them, the oldest
-// leave memory, as of an instant. The customer's lock is held.
-func (t *turn) transactionRow(pool uint32, now int64) (row uint32) {
-	if t.pools.Read(pool).transactions >= MaxTransactions+evictedAtOnce {
-		t.evict(pool, now)
+// leave memory. The customer's lock is held.
+func (t *turn) transactionRow(pool uint32) (row uint32) {
+	if t.pools.Read(pool).transactions >= t.m.config.newest()+evictedAtOnce {
+		t.evict(pool)
 	}
 	a := t.archives.Write(pool)
 	if row = a.free; row != 0 {
@@ -153,71 +147,40 @@ func (t *turn) transactionRow(pool uint32, now int64) (row uint32) {
 	return row
 }
 
-// evict takes a pool's oldest transactions out of memory: deductions out of the newest ones first.
-func (t *turn) evict(pool uint32, now int64) {
+// evict takes a chunk of a pool's oldest transactions out of memory, and notes where it is.
+func (t *turn) evict(pool uint32) {
 	t.spend(evictedAtOnce)
 	p, a := t.pools.Write(pool), t.archives.Write(pool)
-	var gone, final []uint32
+	f := fact{
+		Kind: factArchive, At: t.stamp, Customer: p.customer,
+		Archive: archiveFact{Pool: pool, Previous: a.rows},
+	}
+	left := chunk{pool: pool, number: chunkNumber(t.transactions.Read(p.firstTransaction).sequence)}
 	for range evictedAtOnce {
 		row := p.firstTransaction
-		x := t.transactions.Read(row)
-		p.firstTransaction, p.transactions = x.next, p.transactions-1
-		if x.kind != transactionDeduction {
-			gone = append(gone, row)
-			continue
+		held := t.heldTransaction(row)
+		p.firstTransaction, p.transactions = t.transactions.Read(row).next, p.transactions-1
+		f.Archive.Rows = append(f.Archive.Rows, held)
+		if held.reversed {
+			left.reversed |= chunkBit(held.sequence)
 		}
-		t.transactions.Write(row).next = 0
-		if a.firstKept == 0 {
-			a.firstKept = row
-		} else {
-			t.transactions.Write(a.lastKept).next = row
-		}
-		a.lastKept = row
-		a.kept++
-	}
-	for len(final) < evictedAtOnce && a.kept > MaxDeductions && !t.deductionsFull(pool, now) {
-		row := a.firstKept
-		a.firstKept = t.transactions.Read(row).next
-		a.kept--
-		final = append(final, row)
-	}
-	a.rows = t.archiveRows(pool, gone, a.rows)
-	a.deductions = t.archiveRows(pool, final, a.deductions)
-}
-
-// deductionsFull says that a pool keeps as many deductions as it may, and that the oldest of them
-// can still be reversed.
-func (t *turn) deductionsFull(pool uint32, now int64) bool {
-	a := t.archives.Read(pool)
-	return a.kept >= MaxDeductions && now-t.transactions.Read(a.firstKept).createdAt < ReversalMS
-}
-
-// archiveRows writes rows to the journal, as a chunk of a chain, and frees them. It returns where
-// the chain's newest chunk is then.
-func (t *turn) archiveRows(pool uint32, rows []uint32, chain chunkPlace) chunkPlace {
-	if len(rows) == 0 {
-		return chain
-	}
-	f := fact{
-		Kind: factArchive, At: t.stamp, Customer: t.pools.Read(pool).customer,
-		Archive: archiveFact{Pool: pool, Previous: chain},
-	}
-	a := t.archives.Write(pool)
-	for _, row := range rows {
-		f.Archive.Rows = append(f.Archive.Rows, t.heldTransaction(row))
-		t.transactionByID.Remove(t.idHash(ptr(t.transactions.Read(row).id)), row)
+		t.transactionByID.Remove(t.idHash(&held.id), row)
 		*t.transactions.Write(row) = transaction{pool: pool, next: a.free}
 		t.transactionTexts.Write(row).data = ""
 		a.free = row
+		t.trace(&held)
 	}
-	return t.keepFact(&f)
+	a.rows = t.keepFact(&f)
+	left.place = a.rows
+	t.addChunk(&left)
+	t.dropTraces(pool)
 }
 
 // heldTransaction copies a transaction out of memory.
 func (s *state) heldTransaction(row uint32) archivedTransaction {
 	var words transactionText
 	decodeText(s.transactionTexts.Read(row).data, &words)
-	held := archivedTransaction{*s.transactions.Read(row), words.Note}
+	held := archivedTransaction{*s.transactions.Read(row), words}
 	held.next = 0
 	return held
 }

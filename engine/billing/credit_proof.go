@@ -96,18 +96,16 @@ func (m *Machine) storedPools(env, customer uint32) (stored []storedPool, applie
 		return nil, 0
 	}
 	for row := s.firstPool(customer); row != 0; row = s.pools.Read(row).next {
-		p, a := s.pools.Read(row), s.archives.Read(row)
+		p := s.pools.Read(row)
 		var words poolText
 		decodeText(s.poolTexts.Read(row).data, &words)
 		v := storedPool{
 			id: p.id, name: words.Name, row: row, sequence: p.sequence,
 			totals: [4]decimal.Decimal{p.granted, p.consumed, p.expired, p.reversed},
 		}
-		for _, first := range [...]uint32{p.firstTransaction, a.firstKept} {
-			for at := first; at != 0; at = s.transactions.Read(at).next {
-				x := s.transactions.Read(at)
-				v.count(x.kind, x.amount)
-			}
+		for at := p.firstTransaction; at != 0; at = s.transactions.Read(at).next {
+			x := s.transactions.Read(at)
+			v.count(x.kind, x.amount)
 		}
 		stored = append(stored, v)
 	}

@@ -52,7 +52,12 @@ func requireProved(t require.TestingT, m *billing.Machine, src journal.Source) {
 
 func prepaid(t *testing.T) (*billing.Machine, *enginetest.Log) {
 	t.Helper()
-	m := billing.New(billing.Config{})
+	return prepaidIn(t, billing.Config{})
+}
+
+func prepaidIn(t *testing.T, config billing.Config) (*billing.Machine, *enginetest.Log) {
+	t.Helper()
+	m := billing.New(config)
 	l := enginetest.NewLog(m, enginetest.Epoch)
 	enginetest.NewAccount(l, enginetest.PrepaidPlan())
 	enginetest.NewCustomer(l, "ada", "prepaid")

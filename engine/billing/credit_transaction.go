@@ -91,7 +91,7 @@ func (t *turn) book(x *transaction, words transactionText) (row uint32) {
 		x.id = creditID("transaction", p.id, uint64(p.sequence))
 	}
 	p.modifiedAt = max(p.modifiedAt, x.createdAt)
-	row = t.transactionRow(x.pool, x.createdAt)
+	row = t.transactionRow(x.pool)
 	*t.transactions.Write(row) = *x
 	t.transactionTexts.Write(row).data = string(wire.Encode(nil, &words))
 	if p.lastTransaction == 0 {
@@ -108,10 +108,10 @@ func (t *turn) book(x *transaction, words transactionText) (row uint32) {
 }
 
 // transactionWith finds a transaction by its UUID; 0 when there is none. Rows of transactions are
-// used again, so only Apply may ask.
-func (t *turn) transactionWith(id *[16]byte) uint32 {
-	return t.transactionByID.Find(t.idHash(id), func(row uint32) bool {
-		return t.transactions.Read(row).id == *id
+// used again, so only Apply may ask, or who holds its lock.
+func (s *state) transactionWith(id *[16]byte) uint32 {
+	return s.transactionByID.Find(s.idHash(id), func(row uint32) bool {
+		return s.transactions.Read(row).id == *id
 	})
 }
 
@@ -136,6 +136,12 @@ func (t *turn) poolFor(c poolCommand) (e *environment, row uint32, outcome engin
 		t.replied(done)
 		return e, 0, engine.OutcomeDone
 	}
+	if row = t.traceWith(&c.id); row != 0 {
+		if t.pools.Read(t.traces.Read(row).pool).id != c.pool {
+			return e, 0, engine.OutcomeIDsContradict
+		}
+		return e, 0, t.leftReply(c.env, row)
+	}
 	if row = t.poolIn(c.env, &c.pool); row == 0 {
 		return e, 0, engine.OutcomePoolUnknown
 	}
@@ -148,7 +154,8 @@ func (t *turn) replied(row uint32) {
 }
 
 // DeductCredits takes credits out of a pool, in burn order: all of them, or none. A transaction of
-// this ID is the same success again. The reply (Result.Value) is an encoded TransactionReply.
+// this ID is the same success again; once that has left memory, OutcomeTransactionLeft. The reply
+// (Result.Value) is an encoded TransactionReply.
 type DeductCredits struct {
 	Env    uint32
 	ID     [16]byte
@@ -187,7 +194,7 @@ func (c *DeductCredits) apply(t *turn) engine.Outcome {
 		return engine.OutcomePoolFrozen
 	case p.hard && t.balanceAt(p, now).Less(c.Amount):
 		return engine.OutcomeCreditsEmpty
-	case t.deductionsFull(row, now):
+	case t.deductionsFull(row):
 		return engine.OutcomeDeductionLimit
 	}
 	if _, ok := p.consumed.Add(c.Amount); !ok {
@@ -219,13 +226,16 @@ func (c *DeductCredits) apply(t *turn) engine.Outcome {
 }
 
 // ReverseTransaction takes back what is left of a grant, or gives back a deduction. A reversal of
-// this ID is the same success again. The reply (Result.Value) is an encoded TransactionReply.
+// this ID is the same success again. Of a deduction that has left memory it carries the journal's
+// record (LeftTransaction); without that, or where the reversal itself has left memory, it is
+// OutcomeTransactionLeft. The reply (Result.Value) is an encoded TransactionReply.
 type ReverseTransaction struct {
 	Env         uint32
 	ID          [16]byte // of the reversal
 	Transaction [16]byte // what it reverses
 	Note        string   // ≤ 500 characters
 	Actor       string
+	Left        []byte
 }
 
 // Fields states the command's fields.
@@ -235,6 +245,7 @@ func (c *ReverseTransaction) Fields(w *wire.Codec) {
 	w.ID(3, &c.Transaction)
 	w.String(4, &c.Note)
 	w.String(5, &c.Actor)
+	w.Blob(6, &c.Left)
 }
 
 func (c *ReverseTransaction) apply(t *turn) engine.Outcome {
@@ -249,7 +260,10 @@ func (c *ReverseTransaction) apply(t *turn) engine.Outcome {
 		}
 		return engine.OutcomeIDsContradict
 	}
-	x, _ := t.reversible(&c.Transaction)
+	if left := t.traceWith(&c.ID); left != 0 {
+		return t.leftReply(c.Env, left)
+	}
+	x := c.reversible(t)
 	if x.pool == 0 || t.customers.Read(t.pools.Read(x.pool).customer).env != c.Env {
 		return engine.OutcomeTransactionUnknown
 	}
@@ -260,14 +274,16 @@ func (c *ReverseTransaction) apply(t *turn) engine.Outcome {
 	if !t.advanceCustomer(p.customer, now) {
 		return engine.OutcomeDeferred
 	}
-	x, row := t.reversible(&c.Transaction)
+	x = c.reversible(t) // what was due may have let it leave memory
 	if x.pool == 0 {
-		return engine.OutcomeTransactionUnknown // what was due took its place
+		return engine.OutcomeTransactionUnknown
 	}
 	if p.archived {
 		return engine.OutcomePoolArchived
 	}
 	switch {
+	case x.missing:
+		return engine.OutcomeTransactionLeft
 	case x.reversed:
 		return engine.OutcomeTransactionFinal
 	case x.kind == transactionGrant:
@@ -280,10 +296,13 @@ func (c *ReverseTransaction) apply(t *turn) engine.Outcome {
 	case x.kind != transactionDeduction:
 		return engine.OutcomeTransactionFinal
 	}
+	if t.deductionsFull(x.pool) {
+		return engine.OutcomeDeductionLimit
+	}
 
 	lock := t.stripe(p.customer)
 	lock.Lock()
-	t.replied(c.reverse(t, x, row, now))
+	t.replied(c.reverse(t, &x, now))
 	lock.Unlock()
 	t.foldPool(x.pool)
 	t.note(change{
@@ -297,32 +316,46 @@ func (c *ReverseTransaction) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// reversible finds a transaction that may be reversed: in memory, in row, or where it has left
-// that, by its grant, which never does. A pool of 0: there is none.
-func (t *turn) reversible(id *[16]byte) (x transaction, row uint32) {
-	if row = t.transactionWith(id); row != 0 {
-		return *t.transactions.Read(row), row
+// reversible is a transaction that may be reversed: in memory, in row, or as the command has brought
+// it from the journal. missing says that the command has not.
+type reversible struct {
+	archivedTransaction
+	row     uint32
+	missing bool
+}
+
+// reversible finds what the command reverses. A grant whose transaction has left memory is found by
+// its own row, which never does. A pool of 0: there is nothing to reverse.
+func (c *ReverseTransaction) reversible(t *turn) (x reversible) {
+	if row := t.transactionWith(&c.Transaction); row != 0 {
+		return reversible{archivedTransaction: t.heldTransaction(row), row: row}
 	}
-	if grant := t.grantWith(id); grant != 0 {
+	if left := t.traceWith(&c.Transaction); left != 0 {
+		held, ok := t.brought(left, c.Left)
+		x = reversible{archivedTransaction: held, missing: !ok}
+		x.pool = t.traces.Read(left).pool
+		x.reversed = ok && t.reversedSince(&held.transaction)
+		return x
+	}
+	if grant := t.grantWith(&c.Transaction); grant != 0 {
 		g := t.grants.Read(grant)
-		x = transaction{
+		x.transaction = transaction{
 			id: g.ID, pool: g.pool, kind: transactionGrant, amount: g.amount, grant: grant,
 			reversed: g.end == grantReversed,
 		}
 	}
-	return x, 0
+	return x
 }
 
-// reverse books the reversal of a transaction that can be reversed; row is 0 where it has left
-// memory.
-func (c *ReverseTransaction) reverse(t *turn, x transaction, row uint32, now int64) uint32 {
-	var draws, lost []draw
-	if row != 0 {
-		t.transactions.Write(row).reversed = true
-		var words transactionText
-		decodeText(t.transactionTexts.Read(row).data, &words)
-		draws = words.Draws
+// reverse books the reversal of a transaction that can be reversed.
+func (c *ReverseTransaction) reverse(t *turn, x *reversible, now int64) uint32 {
+	switch {
+	case x.row != 0:
+		t.transactions.Write(x.row).reversed = true
+	case x.kind == transactionDeduction:
+		t.setReversed(&x.transaction)
 	}
+	var lost []draw
 	r := transaction{
 		id: c.ID, of: c.Transaction, pool: x.pool, kind: transactionReversal, amount: x.amount,
 		grant: x.grant, createdAt: now,
@@ -336,7 +369,7 @@ func (c *ReverseTransaction) reverse(t *turn, x transaction, row uint32, now int
 		g.Remaining, g.end = decimal.Decimal{}, grantReversed
 		t.prune(r.pool)
 	} else {
-		lost = t.giveBack(draws, now)
+		lost = t.giveBack(x.Draws, now)
 	}
 	booked := t.book(&r, transactionText{Note: c.Note})
 	t.lose(lost, now)

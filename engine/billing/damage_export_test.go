@@ -82,7 +82,12 @@ func Damages() map[string]func(m *Machine) {
 		"pool 2 has grant 1 of another": with(func(s *state) {
 			s.pools.Write(2).firstGrant, s.pools.Write(2).grants = 1, 1
 		}),
-		"the lists of pool 1 do not end": with(func(s *state) { s.pools.Write(1).transactions-- }),
+		"the lists of pool 1 do not end": with(func(s *state) { s.archives.Write(1).traces = 1 }),
+		"pool 1 has 0 chunks":            with(func(s *state) { s.pools.Write(1).transactions-- }),
+		"chunk 1 leads nowhere":          with(func(s *state) { s.chunks.Append() }),
+		"the archive of pool 1 leads nowhere": with(func(s *state) {
+			s.archives.Write(1).firstTrace = 9
+		}),
 		"pool 1: grants hold": with(func(s *state) {
 			p := s.pools.Write(1)
 			p.granted = more(p.granted, one)

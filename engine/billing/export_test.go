@@ -119,13 +119,15 @@ func Golden() map[string][]byte {
 	n := counter{used: goldenDecimal("1234567890123456.000000000001"), next: goldenDecimal("0.5")}
 	q := request{key: id(0x40), body: id(0x50), first: id(0x60), second: id(0x70), at: 17, env: 2}
 	return map[string][]byte{
-		"snapshot-pool":        poolCodec.Append(nil, goldenPool()),
-		"snapshot-grant":       grantCodec.Append(nil, goldenGrant()),
-		"snapshot-transaction": transactionCodec.Append(nil, goldenTransaction()),
-		"snapshot-archive":     archiveCodec.Append(nil, goldenArchive()),
-		"snapshot-cover":       coverCodec.Append(nil, goldenCover()),
-		"snapshot-request":     requestCodec.Append(nil, &q),
-		"snapshot-delivery":    deliveryCodec.Append(nil, goldenDelivery()),
+		"snapshot-pool":         poolCodec.Append(nil, goldenPool()),
+		"snapshot-grant":        grantCodec.Append(nil, goldenGrant()),
+		"snapshot-transaction":  transactionCodec.Append(nil, goldenTransaction()),
+		"snapshot-pool-archive": archiveCodec.Append(nil, goldenArchive()),
+		"snapshot-trace":        traceCodec.Append(nil, goldenTrace()),
+		"snapshot-chunk":        chunkCodec.Append(nil, goldenChunk()),
+		"snapshot-cover":        coverCodec.Append(nil, goldenCover()),
+		"snapshot-request":      requestCodec.Append(nil, &q),
+		"snapshot-delivery":     deliveryCodec.Append(nil, goldenDelivery()),
 
 		"snapshot-webhook-endpoint": webhookEndpointCodec.Append(nil, goldenEndpoint()),
 		"snapshot-customer":         customerCodec.Append(nil, &c),
@@ -171,7 +173,9 @@ func GoldenRestored(name string, data []byte) (again []byte, err error) {
 		"snapshot-pool":         func() error { return recode(data, &again, poolCodec) },
 		"snapshot-grant":        func() error { return recode(data, &again, grantCodec) },
 		"snapshot-transaction":  func() error { return recode(data, &again, transactionCodec) },
-		"snapshot-archive":      func() error { return recode(data, &again, archiveCodec) },
+		"snapshot-pool-archive": func() error { return recode(data, &again, archiveCodec) },
+		"snapshot-trace":        func() error { return recode(data, &again, traceCodec) },
+		"snapshot-chunk":        func() error { return recode(data, &again, chunkCodec) },
 		"snapshot-cover":        func() error { return recode(data, &again, coverCodec) },
 		"snapshot-delivery":     func() error { return recode(data, &again, deliveryCodec) },
 		"snapshot-webhook-endpoint": func() error {

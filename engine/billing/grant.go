@@ -147,7 +147,7 @@ func (c *GrantCredits) repeated(t *turn) engine.Outcome {
 		id: g.ID, pool: g.pool, kind: transactionGrant, amount: g.amount, grant: row,
 		subscription: g.subscription, sequence: g.sequence,
 		createdAt: g.CreatedAt, updatedAt: g.CreatedAt,
-	}, c.Note})
+	}, transactionText{Note: c.Note}})
 	view.BalanceUnknown = true
 	t.reply = wire.Encode(nil, &TransactionReply{view})
 	return engine.OutcomeDone

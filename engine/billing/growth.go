@@ -11,7 +11,7 @@ var growing = map[engine.Kind]bool{
 	KindRecordUsage: true, KindRecordProbedUsage: true,
 	KindCreateAccount: true, KindCreateKey: true, KindApplyCatalog: true,
 	KindCreateCustomer: true, KindCreateSubscription: true,
-	KindCreatePool: true, KindGrantCredits: true,
+	KindCreatePool: true, KindGrantCredits: true, KindDeductCredits: true,
 	KindCreateWebhookEndpoint: true,
 }
 

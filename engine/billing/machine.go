@@ -15,6 +15,8 @@ import (
 type Config struct {
 	// Shard is the number of the group; entries of another are refused.
 	Shard uint16
+	// creditBounds are smaller in tests alone.
+	creditBounds
 }
 
 // Machine is the billing state machine; it implements engine.Machine. Apply, Snapshot and Restore

@@ -49,9 +49,11 @@ const (
 	// The numbers from 54 to 57 are left to what is built beside it.
 	tableSubmissions = 58
 
-	tableArchives    = 62
 	tableChangeMarks = 64
 	tableAnswers     = 66
+	tableTraces      = 68
+	tableChunks      = 69
+	tableArchives    = 70 // 62 were archives of two chains
 )
 
 // state is everything that a snapshot holds, and the indexes that are rebuilt from it. Apply is its
@@ -107,6 +109,8 @@ type state struct {
 	transactions     *page.Table[transaction]
 	archives         *page.Table[archive] // as long as pools
 	transactionTexts *page.Table[text]    // row = transaction row
+	traces           *page.Table[trace]
+	chunks           *page.Table[chunk]
 	covers           *page.Table[cover]
 	correctionDraws  *page.Table[text] // row = correction row: a drawList
 
@@ -124,6 +128,7 @@ type state struct {
 
 	poolByID, poolByCustomer, transactionByID, coverByCounter *page.Index
 	grantByID                                                 *page.Index // those that were booked
+	traceByID, chunkByPool                                    *page.Index
 	keys                                                      *idempotency.Keys
 	// requests are the answers kept for Idempotency-Key.
 	requests requests
@@ -151,6 +156,7 @@ type lists struct {
 	freeSpan, freeMeter, freeCorrection uint32
 	// firstCorrection is the oldest one.
 	firstCorrection, lastCorrection uint32
+	freeTrace                       uint32
 }
 
 // Fields states the lists' fields.
@@ -160,6 +166,7 @@ func (l *lists) Fields(w *wire.Codec) {
 	wire.Uint(w, 3, &l.freeCorrection)
 	wire.Uint(w, 4, &l.firstCorrection)
 	wire.Uint(w, 5, &l.lastCorrection)
+	wire.Uint(w, 6, &l.freeTrace)
 }
 
 // stripes is the number of locks over customers; a power of two.
@@ -193,6 +200,8 @@ func newState() *state {
 		poolByCustomer:  page.NewIndex(),
 		transactionByID: page.NewIndex(),
 		grantByID:       page.NewIndex(),
+		traceByID:       page.NewIndex(),
+		chunkByPool:     page.NewIndex(),
 		coverByCounter:  page.NewIndex(),
 		pending:         page.NewIndex(),
 		correctionByKey: page.NewIndex(),
@@ -218,6 +227,8 @@ func newState() *state {
 	s.transactions = page.NewTable(s.store, tableTransactions, transactionCodec)
 	s.transactionTexts = page.NewTable(s.store, tableTransactionTexts, textCodec)
 	s.archives = page.NewTable(s.store, tableArchives, archiveCodec)
+	s.traces = page.NewTable(s.store, tableTraces, traceCodec)
+	s.chunks = page.NewTable(s.store, tableChunks, chunkCodec)
 	s.covers = page.NewTable(s.store, tableCovers, coverCodec)
 	s.correctionDraws = page.NewTable(s.store, tableCorrectionDraws, textCodec)
 	s.spans = page.NewTable(s.store, tableSpans, spanCodec)

@@ -62,7 +62,7 @@ func (s *state) transactionView(held *archivedTransaction) TransactionView {
 		ID: x.id, PoolID: p.id, Sequence: x.sequence, Kind: x.kind.String(),
 		Amount: x.amount, Balance: x.balance, Of: x.of, Note: held.Note,
 		FeatureKey: s.featureKey(s.customers.Read(p.customer).env, x.feature),
-		Reversed:   x.reversed, CreatedAt: x.createdAt, UpdatedAt: x.updatedAt,
+		Reversed:   s.reversedSince(x), CreatedAt: x.createdAt, UpdatedAt: x.updatedAt,
 	}
 	if x.grant != 0 {
 		g := s.grants.Read(x.grant)
@@ -82,19 +82,18 @@ func (s *state) transactionView(held *archivedTransaction) TransactionView {
 type TransactionCursor struct {
 	// Before is the sequence of the last transaction of the page before.
 	Before uint32
-	// Rows and Deductions say where to read on, once a page has come to what is in the journal.
-	Rows, Deductions chainCursor
+	// Rows says where to read on, once a page has come to what is in the journal.
+	Rows chainCursor
 }
 
 // Fields states the cursor's fields.
 func (c *TransactionCursor) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &c.Before)
 	w.Message(2, &c.Rows)
-	w.Message(3, &c.Deductions)
 }
 
-// chainCursor is a place in a chain of chunks. Reached says that all that is in memory was listed,
-// and the chain is to be read from At on, and not from its newest chunk.
+// chainCursor is a place among a pool's chunks. Reached says that all that is in memory was listed,
+// and the journal is to be read from At on, and not from its newest chunk.
 type chainCursor struct {
 	Reached bool
 	At      chunkPlace
@@ -160,13 +159,12 @@ func (m *Machine) Transactions(
 }
 
 // transactionList walks a pool's transactions from the newest to the oldest: those that were in
-// memory when it began, and the two chains of the journal.
+// memory when it began, the oldest first, and the chunks of the journal.
 type transactionList struct {
 	state    *state
 	customer uint32
-	// recent and kept are what memory has, the oldest first; kept are deductions older than those.
-	recent, kept     []archivedTransaction
-	rows, deductions chainReader
+	recent   []archivedTransaction
+	rows     chainReader
 }
 
 // transactionList begins a walk. Between two entries what is not in memory is in the journal.
@@ -187,11 +185,8 @@ func (m *Machine) transactionList(
 	defer lock.RUnlock()
 	before := q.Cursor.Before
 	l.recent = s.newest(p.firstTransaction, before, q.Limit)
-	l.kept = s.newest(a.firstKept, before, q.Limit)
-	chain := chainReader{src: src, customer: p.customer, pool: row, before: before}
-	l.rows, l.deductions = chain, chain
+	l.rows = chainReader{src: src, customer: p.customer, pool: row, before: before}
 	l.rows.begin(q.Cursor.Rows, a.rows)
-	l.deductions.begin(q.Cursor.Deductions, a.deductions)
 	return l, true
 }
 
@@ -219,26 +214,7 @@ func (l *transactionList) next() (*archivedTransaction, error) {
 	if n := len(l.recent); n > 0 {
 		return &l.recent[n-1], nil
 	}
-	row, err := l.rows.next()
-	if err != nil {
-		return nil, err
-	}
-	deduction, err := l.oldDeduction()
-	if err != nil {
-		return nil, err
-	}
-	if row == nil || deduction != nil && deduction.sequence > row.sequence {
-		return deduction, nil
-	}
-	return row, nil
-}
-
-// oldDeduction is the newest of the deductions that are not among the newest transactions.
-func (l *transactionList) oldDeduction() (*archivedTransaction, error) {
-	if n := len(l.kept); n > 0 {
-		return &l.kept[n-1], nil
-	}
-	return l.deductions.next()
+	return l.rows.next()
 }
 
 // take takes what next has returned.
@@ -247,18 +223,7 @@ func (l *transactionList) take() {
 		l.recent = l.recent[:n-1]
 		return
 	}
-	x, err := l.next()
-	if err != nil || x == nil {
-		return // next has said so
-	}
-	switch n := len(l.kept); {
-	case n > 0 && x == &l.kept[n-1]:
-		l.kept = l.kept[:n-1]
-	case x.kind == transactionDeduction:
-		l.deductions.take()
-	default:
-		l.rows.take()
-	}
+	l.rows.take()
 }
 
 // cursor is where the walk goes on after a transaction.
@@ -266,14 +231,11 @@ func (l *transactionList) cursor(after uint32) TransactionCursor {
 	c := TransactionCursor{Before: after}
 	if len(l.recent) == 0 {
 		c.Rows = chainCursor{true, l.rows.place()}
-		if len(l.kept) == 0 {
-			c.Deductions = chainCursor{true, l.deductions.place()}
-		}
 	}
 	return c
 }
 
-// chainReader walks one chain of chunks, from the newest transaction to the oldest.
+// chainReader walks a pool's chunks, from the newest transaction to the oldest.
 type chainReader struct {
 	src            journal.Source
 	customer, pool uint32

@@ -1,6 +1,7 @@
 package billing_test
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 
@@ -21,13 +22,33 @@ type poolWork struct {
 	l   *enginetest.Log
 	src *enginetest.Source
 	id  [16]byte
+
+	config billing.Config
+}
+
+// restore goes on with a machine that has taken a snapshot.
+func (w *poolWork) restore() {
+	data := enginetest.Snapshot(w.t, w.m)
+	w.m = billing.New(w.config)
+	require.NoError(w.t, w.m.Restore(bytes.NewReader(data)))
+	require.Equal(w.t, data, enginetest.Snapshot(w.t, w.m))
+	w.l = enginetest.NewLog(w.m, w.l.Stamp)
+	w.l.Keep = false
+	w.src.Journal = w.m.Journal()
 }
 
 func newPoolWork(t *testing.T) *poolWork {
 	t.Helper()
-	m, l := prepaid(t)
+	return newSmallPoolWork(t, 0, 0)
+}
+
+// newSmallPoolWork is a pool that keeps so few of its newest transactions, and traces of others.
+func newSmallPoolWork(t *testing.T, newest, traces uint32) *poolWork {
+	t.Helper()
+	config := billing.WithPools(billing.Config{}, newest, traces)
+	m, l := prepaidIn(t, config)
 	l.Keep = false
-	return &poolWork{t, m, l, &enginetest.Source{Journal: m.Journal()}, onlyPool(t, m).ID}
+	return &poolWork{t, m, l, &enginetest.Source{Journal: m.Journal()}, onlyPool(t, m).ID, config}
 }
 
 func (w *poolWork) deduct(name, amount string) engine.Outcome {
@@ -74,11 +95,32 @@ func (w *poolWork) grant(name string, amount int64) engine.Outcome {
 	}).Outcome
 }
 
+// reverse reverses a transaction as the API does: what has left memory it brings from the journal.
 func (w *poolWork) reverse(name string) engine.Outcome {
-	return w.l.Do(billing.KindReverseTransaction, &billing.ReverseTransaction{
+	c := billing.ReverseTransaction{
 		Env: enginetest.Sandbox, ID: enginetest.ID("reversal of " + name),
 		Transaction: enginetest.ID(name),
-	}).Outcome
+	}
+	outcome := w.send(&c)
+	if outcome == engine.OutcomeTransactionLeft {
+		c.Left = w.left(c.Transaction).Record
+		outcome = w.send(&c)
+	}
+	return outcome
+}
+
+func (w *poolWork) send(c *billing.ReverseTransaction) engine.Outcome {
+	outcome := w.l.Do(billing.KindReverseTransaction, c).Outcome
+	w.src.Keep(&w.l.Applied)
+	return outcome
+}
+
+func (w *poolWork) left(id [16]byte) billing.LeftTransaction {
+	w.t.Helper()
+	x, found, err := w.m.LeftTransaction(w.src, enginetest.Sandbox, id)
+	require.NoError(w.t, err)
+	require.True(w.t, found)
+	return x
 }
 
 // list reads all transactions of the pool by pages, between which the pool may go on.
@@ -149,8 +191,7 @@ func TestPoolListsAllItsTransactions(t *testing.T) {
 	require.NoError(t, billing.CheckCredits(w.m))
 	requireProved(t, w.m, w.src)
 	rows, free := billing.TransactionRows(w.m)
-	deductions := newest / 2
-	require.LessOrEqual(t, rows, billing.MaxTransactions+128+deductions)
+	require.LessOrEqual(t, rows, uint32(billing.MaxTransactions+64))
 	require.LessOrEqual(t, free, uint32(64))
 
 	all := w.list(w.m, 999, func() {})
@@ -176,7 +217,8 @@ func TestOldTransactionsAreReversed(t *testing.T) {
 	w.busy(1500)
 	before := w.newest()
 	require.Equal(t, engine.OutcomeDone, w.grant("spare", 7), "a repeat, which grants nothing")
-	require.Equal(t, engine.OutcomeDone, w.deduct("old", "0.01"), "nor deducted twice")
+	require.Equal(t, engine.OutcomeTransactionLeft, w.deduct("old", "0.01"), "nor deducted twice")
+	require.Equal(t, "old", w.left(enginetest.ID("old")).Note, "the journal has what to answer")
 	require.Equal(t, before, w.newest())
 
 	granted := onlyPool(t, w.m).TotalReversed
@@ -258,62 +300,6 @@ func minus(t *testing.T, a, b decimal.Decimal) string {
 	d, ok := a.Sub(b)
 	require.True(t, ok)
 	return d.String()
-}
-
-// TestDeductionsAreBounded: a pool keeps so many that can be reversed, and takes no more until the
-// oldest of them are old enough to leave; they are listed all the same.
-func TestDeductionsAreBounded(t *testing.T) {
-	w := newPoolWork(t)
-	require.Equal(t, engine.OutcomeDone, w.grant("large", 1_000_000))
-	n := w.deductMany(0, billing.MaxDeductions)
-	for ; ; n++ {
-		require.Less(t, n, billing.MaxDeductions+2*billing.MaxTransactions)
-		outcome := w.deduct(fmt.Sprint("deduction ", n), "0.01")
-		if outcome != engine.OutcomeDone {
-			require.Equal(t, engine.OutcomeDeductionLimit, outcome)
-			break
-		}
-	}
-	require.GreaterOrEqual(t, n, billing.MaxDeductions)
-	require.Equal(t, engine.OutcomeDone, w.grant("more", 1), "only deductions are refused")
-	require.Equal(t, engine.OutcomeDone, w.reverse("deduction 0"))
-	w.l.Stamp += billing.ReversalMS
-	for i := range 3 * 64 {
-		require.Equal(t, engine.OutcomeDone, w.deduct(fmt.Sprint("later ", i), "0.01"))
-	}
-	require.Equal(t, engine.OutcomeTransactionUnknown, w.reverse("deduction 1"))
-	require.NoError(t, billing.CheckCredits(w.m))
-	requireProved(t, w.m, w.src)
-	rows, _ := billing.TransactionRows(w.m)
-	require.LessOrEqual(t, rows, uint32(billing.MaxDeductions+2*billing.MaxTransactions+256))
-
-	q := billing.TransactionQuery{Env: enginetest.Sandbox, Pool: w.id, Limit: 5}
-	q.Cursor.Before = 6
-	page, _, err := w.m.Transactions(w.src, q)
-	require.NoError(t, err)
-	require.False(t, page.More)
-	w.requireWhole(page.List, 5)
-	require.Equal(t, "deduction 0", page.List[2].Note)
-	require.True(t, page.List[2].Reversed)
-	require.False(t, page.List[1].Reversed)
-}
-
-// TestDeductionsOfABusyPoolGoOn: 1,700 a day, and more than can be kept in all, are never refused;
-// those of a day ago can be reversed.
-func TestDeductionsOfABusyPoolGoOn(t *testing.T) {
-	w := newPoolWork(t)
-	require.Equal(t, engine.OutcomeDone, w.grant("large", 1_000_000))
-	n := 0
-	for range 33 {
-		n += w.deductMany(n, 1_700)
-		w.l.Stamp += dayMS
-	}
-	require.Greater(t, n, billing.MaxDeductions+billing.MaxTransactions)
-	require.Equal(t, engine.OutcomeDone, w.reverse(fmt.Sprint("deduction ", n-2*1_700)))
-	rows, _ := billing.TransactionRows(w.m)
-	require.LessOrEqual(t, rows, uint32(billing.MaxDeductions+2*billing.MaxTransactions+256))
-	require.NoError(t, billing.CheckCredits(w.m))
-	requireProved(t, w.m, w.src)
 }
 
 // TestPoolsAreProvedByTheJournal: a total, or a transaction, that was changed by hand is found.

@@ -150,7 +150,8 @@ func (a *API) grantCredits(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	a.book(x, billing.KindGrantCredits, &c, func(v *billing.TransactionView) bool {
+	b := booking{kind: billing.KindGrantCredits, command: &c, env: c.Env, id: c.ID}
+	a.book(x, &b, func(v *billing.TransactionView) bool {
 		return v.Amount == c.Amount && v.GrantType == c.Type && v.ExpiresAt == c.ExpiresAt &&
 			v.Note == c.Note
 	})
@@ -168,8 +169,9 @@ func (a *API) deductCredits(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	a.book(x, billing.KindDeductCredits, &c, func(v *billing.TransactionView) bool {
-		return v.Amount == c.Amount && v.Note == c.Note
+	b := booking{kind: billing.KindDeductCredits, command: &c, env: c.Env, id: c.ID}
+	a.book(x, &b, func(v *billing.TransactionView) bool {
+		return v.Kind == "DEDUCTION" && v.Amount == c.Amount && v.Note == c.Note
 	})
 }
 
@@ -187,17 +189,68 @@ func (a *API) reverseTransaction(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	a.book(x, billing.KindReverseTransaction, &c, func(v *billing.TransactionView) bool {
-		return v.Note == c.Note
+	b := booking{
+		kind: billing.KindReverseTransaction, command: &c, env: c.Env, id: c.ID,
+		bring: func() (found bool) {
+			original, found := a.leftTransaction(x, c.Env, c.Transaction)
+			c.Left = original.Record
+			return found
+		},
+	}
+	a.book(x, &b, func(v *billing.TransactionView) bool {
+		return v.Kind == "REVERSAL" && v.Of == c.Transaction && v.Note == c.Note
 	})
+}
+
+// booking is a command that books a transaction: in which environment, under which id. bring, where
+// it is set, lets the command carry what the journal has of the transaction that it reverses.
+type booking struct {
+	kind    engine.Kind
+	command wire.Fielder
+	env     uint32
+	id      [16]byte
+	bring   func() (found bool)
+}
+
+// leftTransaction reads a transaction that has left memory from the journal; what goes wrong is
+// answered.
+func (a *API) leftTransaction(
+	x *server.Exchange, env uint32, id [16]byte,
+) (left billing.LeftTransaction, found bool) {
+	if a.config.Events == nil {
+		x.Refuse(faultJournal)
+		return left, false
+	}
+	a.read(x, func() *server.Fault {
+		var err error
+		if left, found, err = a.machine.LeftTransaction(a.config.Events, env, id); err != nil {
+			found = false
+			a.journalFailed(x, err)
+		}
+		return nil
+	})
+	return left, found
 }
 
 // book proposes a command that books a transaction, and answers with it. same says that it is what
 // the request asks for: under a repeated key it may be what another request asked for.
-func (a *API) book(
-	x *server.Exchange, kind engine.Kind, c wire.Fielder, same func(*billing.TransactionView) bool,
-) {
-	result := a.propose(x, kind, wire.Encode(nil, c))
+func (a *API) book(x *server.Exchange, b *booking, same func(*billing.TransactionView) bool) {
+	result := a.propose(x, b.kind, wire.Encode(nil, b.command))
+	if result.Outcome == engine.OutcomeTransactionLeft {
+		made, repeated := a.leftTransaction(x, b.env, b.id)
+		if repeated {
+			answerTransaction(x, &made.TransactionView, same)
+		}
+		if x.Answered() {
+			return
+		}
+		if b.bring != nil && b.bring() {
+			result = a.propose(x, b.kind, wire.Encode(nil, b.command))
+		}
+		if x.Answered() {
+			return
+		}
+	}
 	if result.Outcome != engine.OutcomeDone {
 		fault := onceFault(x, result.Outcome)
 		switch result.Outcome {
@@ -217,11 +270,18 @@ func (a *API) book(
 		x.Refuse(server.FaultInternal)
 		return
 	}
-	if !same(&reply.Transaction) {
+	answerTransaction(x, &reply.Transaction, same)
+}
+
+// answerTransaction answers with what a request has booked, if that is what it asks for.
+func answerTransaction(
+	x *server.Exchange, v *billing.TransactionView, same func(*billing.TransactionView) bool,
+) {
+	if !same(v) {
 		x.Refuse(server.FaultOf(engine.OutcomeRequestKeyReused))
 		return
 	}
-	writeTransaction(x.Begin(), &reply.Transaction)
+	writeTransaction(x.Begin(), v)
 	x.End(201)
 }
 

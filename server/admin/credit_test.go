@@ -152,6 +152,41 @@ func TestAnOldGrantIsNotGrantedAgain(t *testing.T) {
 	require.Equal(t, 5000.0, n.call("GET", path, "").data()["totalGranted"])
 }
 
+// TestAnOldDeductionIsReversedOnce: though it has left memory, and its reversal has, too.
+func TestAnOldDeductionIsReversedOnce(t *testing.T) {
+	n := start(t)
+	n.furnish()
+	path := n.pool("")
+	n.call("POST", path+"/grants", `{"amount":5000}`).is(201, "")
+	const body = `{"amount":30,"note":"order 7"}`
+	deduct := func(key, body string) answer { return n.once(path+"/deductions", key, body) }
+	first := deduct("k", body).is(201, "").data()
+	reverse := sandbox + "transactions/" + first["id"].(string) + "/reverse"
+	age := func() {
+		for range billing.MaxTransactions + 64 {
+			n.call("POST", path+"/deductions", `{"amount":1}`).is(201, "")
+		}
+	}
+	balance := func() float64 { return n.call("GET", path, "").data()["balance"].(float64) }
+	age()
+	require.Equal(t, first, deduct("k", body).is(201, "").data(), "a repeat, which takes nothing")
+	deduct("k", strings.Replace(body, "7", "8", 1)).is(409, "idempotency_key_reused")
+	before := balance()
+	made := n.once(reverse, "r", `{"note":"mistake"}`).is(201, "").data()
+	require.Equal(t, before+30, balance())
+	require.Equal(t, first["id"], made["reverses"])
+	n.once(reverse, "r2", "").is(400, "transaction_final")
+	age()
+	require.Equal(t, made, n.once(reverse, "r", `{"note":"mistake"}`).is(201, "").data())
+	n.once(reverse, "r", "").is(409, "idempotency_key_reused")
+	n.once(reverse, "r2", "").is(400, "transaction_final")
+	require.Equal(t, before+30-1064, balance())
+	first["reversed"] = true
+	require.Equal(t, first, deduct("k", body).is(201, "").data())
+	live := strings.Replace(reverse, "sandbox", "live", 1)
+	n.call("POST", live, "").is(404, "transaction_not_found")
+}
+
 func TestWhatCreditsRefuse(t *testing.T) {
 	n := start(t)
 	n.furnish()

@@ -1,0 +1,259 @@
+package billing
+
+import (
+	"cmp"
+	"hash/crc32"
+
+	"tollgate/engine"
+	"tollgate/engine/journal"
+	"tollgate/engine/page"
+	"tollgate/engine/wire"
+)
+
+// A deduction can be reversed, and a repeated request must find what it made, after the transaction
+// has left memory. What memory keeps then is its trace: enough to find it, and to tell whether what
+// a proposer has read in its journal is what this machine wrote there.
+
+const (
+	// MaxTraces is how many traces of a pool are kept: 80 MB. Beyond it the oldest go once they are
+	// as old as a request that is repeated under its Idempotency-Key may be. As long as they are
+	// not, DeductCredits is OutcomeDeductionLimit.
+	MaxTraces = 2_000_000
+	// ReversalMS is how long a deduction can be reversed after it has left memory, in log time.
+	ReversalMS = 30 * dayMS
+)
+
+// creditBounds are bounds of each pool; 0 stands for MaxTransactions, MaxTraces.
+type creditBounds struct{ mostNewest, mostTraces uint32 }
+
+func (b creditBounds) newest() uint32 { return cmp.Or(b.mostNewest, MaxTransactions) }
+func (b creditBounds) traces() uint32 { return cmp.Or(b.mostTraces, MaxTraces) }
+
+// trace is what memory keeps of a deduction or a reversal that has left it. sum is a checksum of
+// the archivedTransaction in the journal; next is the pool's next younger trace, or of a free row
+// the next free one.
+type trace struct {
+	id                        [16]byte
+	pool, sequence, next, sum uint32
+}
+
+var traceCodec = page.Codec[trace]{
+	Append: func(dst []byte, x *trace) []byte {
+		dst = appendU32(appendU32(append(dst, x.id[:]...), x.pool), x.sequence)
+		return appendU32(appendU32(dst, x.next), x.sum)
+	},
+	Read: func(src []byte, x *trace) ([]byte, error) {
+		r := reader{rest: src}
+		x.id, x.pool, x.sequence, x.next, x.sum = r.id(), r.u32(), r.u32(), r.u32(), r.u32()
+		return r.rest, r.err
+	},
+}
+
+// chunk says where a chunk of a pool's transactions is, and which of them are reversed: its lowest
+// bit is that of its first transaction. It stays for good, two thirds of a byte for a transaction,
+// so that nothing is reversed twice, and lists tell what is reversed.
+type chunk struct {
+	place        chunkPlace
+	reversed     uint64
+	pool, number uint32 // number: from 0; neither ever changes
+}
+
+var chunkCodec = page.Codec[chunk]{
+	Append: func(dst []byte, c *chunk) []byte {
+		dst = appendI64(appendChunkPlace(dst, c.place), int64(c.reversed))
+		return appendU32(appendU32(dst, c.pool), c.number)
+	},
+	Read: func(src []byte, c *chunk) ([]byte, error) {
+		r := reader{rest: src}
+		c.place, c.reversed, c.pool, c.number = r.chunkPlace(), r.u64(), r.u32(), r.u32()
+		return r.rest, r.err
+	},
+}
+
+func chunkNumber(sequence uint32) uint32 { return (sequence - 1) / evictedAtOnce }
+func chunkBit(sequence uint32) uint64    { return 1 << ((sequence - 1) % evictedAtOnce) }
+
+func chunkHash(pool, number uint32) uint64 { return fold(0, uint64(pool)<<32|uint64(number)) }
+
+// chunkOf finds the chunk that has a pool's transaction; 0 where that is in memory.
+func (s *state) chunkOf(pool, sequence uint32) uint32 {
+	number := chunkNumber(sequence)
+	return s.chunkByPool.Find(chunkHash(pool, number), func(row uint32) bool {
+		c := s.chunks.Read(row)
+		return c.pool == pool && c.number == number
+	})
+}
+
+func (t *turn) addChunk(c *chunk) {
+	row, r := t.chunks.Append()
+	*r = *c
+	t.chunkByPool.Insert(chunkHash(c.pool, c.number), row)
+	t.fold(uint64(row) ^ c.reversed)
+}
+
+// reversedSince says that a transaction was reversed, though the journal's record of it may say
+// otherwise.
+func (s *state) reversedSince(x *transaction) bool {
+	row := s.chunkOf(x.pool, x.sequence)
+	return x.reversed || row != 0 && s.chunks.Read(row).reversed&chunkBit(x.sequence) != 0
+}
+
+// setReversed notes that a transaction that has left memory is reversed. The customer's lock is
+// held.
+func (t *turn) setReversed(x *transaction) {
+	row := t.chunkOf(x.pool, x.sequence)
+	c := t.chunks.Write(row)
+	c.reversed |= chunkBit(x.sequence)
+	t.fold(uint64(row) ^ c.reversed)
+}
+
+// traceWith finds the trace of a transaction by its UUID; 0 when there is none. Rows of traces are
+// used again, so only Apply may ask, or who holds its lock.
+func (s *state) traceWith(id *[16]byte) uint32 {
+	return s.traceByID.Find(s.idHash(id), func(row uint32) bool {
+		return s.traces.Read(row).id == *id
+	})
+}
+
+// trace keeps the trace of a transaction that leaves memory, where it has to be found by its id.
+func (t *turn) trace(held *archivedTransaction) {
+	if held.kind != transactionDeduction && held.kind != transactionReversal {
+		return
+	}
+	row := t.freeTrace
+	if row != 0 {
+		t.freeTrace = t.traces.Read(row).next
+	} else {
+		row, _ = t.traces.Append()
+	}
+	*t.traces.Write(row) = trace{
+		id: held.id, pool: held.pool, sequence: held.sequence, sum: archivedSum(held),
+	}
+	t.traceByID.Insert(t.idHash(&held.id), row)
+	a := t.archives.Write(held.pool)
+	if a.firstTrace == 0 {
+		a.firstTrace = row
+	} else {
+		t.traces.Write(a.lastTrace).next = row
+	}
+	a.lastTrace = row
+	a.traces++
+}
+
+// archivedSum tells what the journal has of a transaction from anything else.
+func archivedSum(held *archivedTransaction) uint32 {
+	return crc32.Checksum(wire.Encode(nil, held), castagnoli)
+}
+
+// dropTraces forgets traces of a pool that are old enough: at most two chunks of them at a time.
+func (t *turn) dropTraces(pool uint32) {
+	a := t.archives.Write(pool)
+	for range 2 * evictedAtOnce {
+		row := a.firstTrace
+		if row == 0 {
+			return
+		}
+		age := t.traceAge(row)
+		if age < ReversalMS && (a.traces <= t.m.config.traces() || age < RequestRetentionMS) {
+			return
+		}
+		x := t.traces.Write(row)
+		t.traceByID.Remove(t.idHash(&x.id), row)
+		a.firstTrace = x.next
+		a.traces--
+		*x = trace{next: t.freeTrace}
+		t.freeTrace = row
+	}
+}
+
+// traceAge is how long ago, in log time, a transaction has left memory.
+func (t *turn) traceAge(row uint32) int64 {
+	x := t.traces.Read(row)
+	return t.stamp - t.chunks.Read(t.chunkOf(x.pool, x.sequence)).place.At
+}
+
+// deductionsFull says that a pool keeps as many traces as it may, and that a repeated request may
+// still ask for the oldest of them.
+func (t *turn) deductionsFull(pool uint32) bool {
+	a := t.archives.Read(pool)
+	return a.traces >= t.m.config.traces() && t.traceAge(a.firstTrace) < RequestRetentionMS
+}
+
+// leftReply is the outcome of a repeated command whose transaction has left memory: the proposer
+// reads it with LeftTransaction.
+func (t *turn) leftReply(env uint32, row uint32) engine.Outcome {
+	if t.customers.Read(t.pools.Read(t.traces.Read(row).pool).customer).env != env {
+		return engine.OutcomeIDsContradict
+	}
+	return engine.OutcomeTransactionLeft
+}
+
+// LeftTransaction is a transaction that OutcomeTransactionLeft speaks of. Record is what a
+// ReverseTransaction of it carries.
+type LeftTransaction struct {
+	TransactionView
+	Record []byte
+}
+
+// LeftTransaction finds a deduction or a reversal by its UUID. What has left memory is read from
+// the journal. False: there is none, or it is older than what can be reversed. It waits for the
+// entry that is being applied, if there is one.
+func (m *Machine) LeftTransaction(
+	src journal.Source, env uint32, id [16]byte,
+) (x LeftTransaction, found bool, err error) {
+	held, customer, place := m.leftTransaction(&id)
+	s := m.state.Load()
+	if customer == 0 || s.customers.Read(customer).env != env {
+		return x, false, nil
+	}
+	if place.Index != 0 {
+		rows, err := chunkAt(src, customer, place)
+		if err != nil {
+			return x, false, err
+		}
+		for i := range rows.Rows {
+			if rows.Rows[i].id == id {
+				held = rows.Rows[i]
+			}
+		}
+	}
+	if held.id != id {
+		return x, false, nil
+	}
+	x.Record = wire.Encode(nil, &held)
+	lock := s.stripe(customer)
+	lock.RLock()
+	defer lock.RUnlock()
+	x.TransactionView = s.transactionView(&held)
+	return x, true, nil
+}
+
+// leftTransaction is what memory has of a transaction: all of it, or where in the journal it is.
+func (m *Machine) leftTransaction(
+	id *[16]byte,
+) (held archivedTransaction, customer uint32, place chunkPlace) {
+	m.applying.RLock()
+	defer m.applying.RUnlock()
+	s := m.state.Load()
+	if row := s.transactionWith(id); row != 0 {
+		held = s.heldTransaction(row)
+		return held, s.pools.Read(held.pool).customer, place
+	}
+	if row := s.traceWith(id); row != 0 {
+		x := s.traces.Read(row)
+		place = s.chunks.Read(s.chunkOf(x.pool, x.sequence)).place
+		return held, s.pools.Read(x.pool).customer, place
+	}
+	return held, 0, place
+}
+
+// brought is a transaction that a command has brought from the journal, if that is what its trace
+// says.
+func (t *turn) brought(row uint32, record []byte) (held archivedTransaction, ok bool) {
+	x := t.traces.Read(row)
+	if len(record) == 0 || wire.Decode(record, &held) != nil {
+		return held, false
+	}
+	return held, held.id == x.id && held.pool == x.pool && held.sequence == x.sequence &&
+		archivedSum(&held) == x.sum
+}
