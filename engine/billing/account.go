@@ -5,7 +5,6 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/fair"
-	"tollgate/engine/wire"
 )
 
 // EnvironmentKind tells the two environments of an account apart. They share nothing.
@@ -22,17 +21,10 @@ const MaxAccounts = 10_000
 // CreateAccount makes an account with its two environments. An account of that name that was made
 // with the same ID is the same success again; another is OutcomeAccountExists.
 type CreateAccount struct {
-	ID   [16]byte
-	Name string // 1–64 of a-z, 0-9, '-', beginning with a letter or digit
+	ID   [16]byte `wire:"1"`
+	Name string   `wire:"2"` // 1–64 of a-z, 0-9, '-', beginning with a letter or digit
 	// Actor is who asked for it, for the record of admin changes.
-	Actor string
-}
-
-// Fields states the command's fields.
-func (c *CreateAccount) Fields(w *wire.Codec) {
-	w.ID(1, &c.ID)
-	w.String(2, &c.Name)
-	w.String(3, &c.Actor)
+	Actor string `wire:"3"`
 }
 
 func (c *CreateAccount) apply(t *turn) engine.Outcome {

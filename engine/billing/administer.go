@@ -16,19 +16,12 @@ const longestActor = 512
 // changes: who, when, before, after. A command that changes nothing, because it was refused or was
 // carried out before, adds nothing.
 type Administer struct {
-	Actor   string
-	Kind    engine.Kind
-	Payload []byte
+	Actor   string      `wire:"1"`
+	Kind    engine.Kind `wire:"2"`
+	Payload []byte      `wire:"3"`
 
 	inner recorded
 	whole command // what Payload holds: inner, or the Once or Submit around it
-}
-
-// Fields states the command's fields.
-func (c *Administer) Fields(w *wire.Codec) {
-	w.String(1, &c.Actor)
-	wire.Uint(w, 2, &c.Kind)
-	w.Blob(3, &c.Payload)
 }
 
 // recorded is a command whose effect the record of changes can describe. Programs give it, too, and

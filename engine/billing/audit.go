@@ -71,9 +71,11 @@ const maxAuditSources = 256
 
 // auditSource is the newest block of one process of one node.
 type auditSource struct {
-	origin, boot, sequence uint64
+	origin   uint64 `wire:"1"`
+	boot     uint64 `wire:"2"`
+	sequence uint64 `wire:"3"`
 	// index is the log entry that brought the block; the source that was silent longest gives way.
-	index uint64
+	index uint64 `wire:"4"`
 }
 
 // auditSources remembers which blocks have been applied: per origin and boot the newest sequence.

@@ -18,16 +18,9 @@ const (
 // CancelSubscription ends a subscription: now, with what is unbilled on a last invoice and nothing
 // refunded, or at the period's end.
 type CancelSubscription struct {
-	Env  uint32
-	ID   [16]byte
-	Mode CancelMode
-}
-
-// Fields states the command's fields.
-func (c *CancelSubscription) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.ID)
-	wire.Uint(w, 3, &c.Mode)
+	Env  uint32     `wire:"1"`
+	ID   [16]byte   `wire:"2"`
+	Mode CancelMode `wire:"3"`
 }
 
 func (c *CancelSubscription) apply(t *turn) engine.Outcome {
@@ -101,14 +94,8 @@ func (l *ledger) unbilledBase(now int64) (c chargeFact, due bool) {
 // RevertCancellation takes a scheduled cancellation back before its period has ended. Of a
 // suspended subscription it is OutcomeRevertSuspended, and the reply is an encoded RevertReply.
 type RevertCancellation struct {
-	Env uint32
-	ID  [16]byte
-}
-
-// Fields states the command's fields.
-func (c *RevertCancellation) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.ID)
+	Env uint32   `wire:"1"`
+	ID  [16]byte `wire:"2"`
 }
 
 func (c *RevertCancellation) apply(t *turn) engine.Outcome {
@@ -135,18 +122,10 @@ func (c *RevertCancellation) apply(t *turn) engine.Outcome {
 // RevertReply is the invoice to pay before a suspended subscription's cancellation is reverted: its
 // oldest one that is past due. The payment makes the subscription active.
 type RevertReply struct {
-	Invoice  [16]byte
-	Number   uint64
-	Amount   decimal.Decimal
-	Currency string
-}
-
-// Fields states the reply's fields.
-func (r *RevertReply) Fields(w *wire.Codec) {
-	w.ID(1, &r.Invoice)
-	wire.Uint(w, 2, &r.Number)
-	w.Decimal(3, &r.Amount)
-	w.String(4, &r.Currency)
+	Invoice  [16]byte        `wire:"1"`
+	Number   uint64          `wire:"2"`
+	Amount   decimal.Decimal `wire:"3"`
+	Currency string          `wire:"4"`
 }
 
 func (l *ledger) unpaidReply() (r RevertReply) {

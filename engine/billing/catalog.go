@@ -9,23 +9,14 @@ import (
 // document does not name stays, unless Prune is set, which archives it. The reply (Result.Value)
 // is an encoded CatalogReply.
 type ApplyCatalog struct {
-	Env      uint32
-	Document CatalogDocument
-	Prune    bool
+	Env      uint32          `wire:"1"`
+	Document CatalogDocument `wire:"2"`
+	Prune    bool            `wire:"3"`
 	// FeatureIDs and PlanIDs are minted for the document's features and plans, in its order; those
 	// that exist keep the ids they have.
-	FeatureIDs, PlanIDs []byte // 16 bytes each, concatenated
-	Actor               string
-}
-
-// Fields states the command's fields.
-func (c *ApplyCatalog) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.Message(2, &c.Document)
-	w.Bool(3, &c.Prune)
-	w.Blob(4, &c.FeatureIDs)
-	w.Blob(5, &c.PlanIDs)
-	w.String(6, &c.Actor)
+	FeatureIDs []byte `wire:"4"`
+	PlanIDs    []byte `wire:"5"` // 16 bytes each, concatenated
+	Actor      string `wire:"6"`
 }
 
 func (c *ApplyCatalog) apply(t *turn) engine.Outcome {

@@ -16,47 +16,26 @@ import (
 const longestChange = 1024
 
 // FieldChange says what one value was and what it became. Secrets and personal data never are.
-type FieldChange struct{ Name, Before, After string }
-
-// Fields states the change's fields.
-func (f *FieldChange) Fields(w *wire.Codec) {
-	w.String(1, &f.Name)
-	w.String(2, &f.Before)
-	w.String(3, &f.After)
+type FieldChange struct {
+	Name   string `wire:"1"`
+	Before string `wire:"2"`
+	After  string `wire:"3"`
 }
 
 // change is the record of one admin change.
 type change struct {
-	Env             uint32 // 0: of no environment
-	At              int64  // log time
-	Actor           string
-	Action, Subject string
-	Values          []FieldChange
-}
-
-// changeRecord states a change's bytes.
-type changeRecord change
-
-// Fields states the record's fields.
-func (r *changeRecord) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &r.Env)
-	w.Int(2, &r.At)
-	w.String(3, &r.Actor)
-	w.String(4, &r.Action)
-	w.String(5, &r.Subject)
-	wire.List(w, 6, &r.Values)
+	Env     uint32        `wire:"1"` // 0: of no environment
+	At      int64         `wire:"2"` // log time
+	Actor   string        `wire:"3"`
+	Action  string        `wire:"4"`
+	Subject string        `wire:"5"`
+	Values  []FieldChange `wire:"6"`
 }
 
 // changeRecords is the payload of a journal.KindChange record: the admin changes of an entry.
 type changeRecords struct {
-	First   uint64 // the number of the first one; they are counted from 1, in log order
-	Changes []changeRecord
-}
-
-// Fields states the records' fields.
-func (r *changeRecords) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &r.First)
-	wire.List(w, 2, &r.Changes)
+	First   uint64   `wire:"1"` // the number of the first one; they are counted from 1, in log order
+	Changes []change `wire:"2"`
 }
 
 // changesPerMark is how many changes there are between two that can be found at once.
@@ -103,7 +82,7 @@ func (t *turn) note(c change) {
 		t.changesMu.Unlock()
 	}
 	t.changes++
-	r.Changes = append(r.Changes, changeRecord(c))
+	r.Changes = append(r.Changes, c)
 	t.fold(t.changes)
 }
 
@@ -253,7 +232,7 @@ func (s *state) changesTo(src journal.Source, last uint64) (views []ChangeView, 
 	return views, nil
 }
 
-func (s *state) changeView(number uint64, r *changeRecord) ChangeView {
+func (s *state) changeView(number uint64, r *change) ChangeView {
 	v := ChangeView{
 		Number: number, At: r.At, Actor: r.Actor, Action: r.Action, Subject: r.Subject,
 		Values: r.Values,

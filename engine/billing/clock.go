@@ -3,7 +3,6 @@ package billing
 import (
 	"tollgate/engine"
 	"tollgate/engine/period"
-	"tollgate/engine/wire"
 )
 
 // maxAdvanceMS is how far one AdvanceClock may go: five years.
@@ -12,17 +11,10 @@ const maxAdvanceMS = (5*365 + 2) * dayMS
 // AdvanceClock moves a sandbox's clock forward. What is due by then happens, each at its own
 // instant; ticks work it off, and ClockSettled says when it is done.
 type AdvanceClock struct {
-	Env uint32
-	To  int64 // on the environment's clock, in milliseconds
+	Env uint32 `wire:"1"`
+	To  int64  `wire:"2"` // on the environment's clock, in milliseconds
 
-	Actor string
-}
-
-// Fields states the command's fields.
-func (c *AdvanceClock) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.Int(2, &c.To)
-	w.String(3, &c.Actor)
+	Actor string `wire:"3"`
 }
 
 func (c *AdvanceClock) apply(t *turn) engine.Outcome {

@@ -17,40 +17,22 @@ import (
 // UsageRef is a recorded usage event as the journal has it. FindUsage makes it before a correction
 // is proposed, since no command reads the journal; the correction carries it through the log.
 type UsageRef struct {
-	Index    uint64
-	Position uint32
-	Owner    uint32 // the customer's row
-	Hash     uint64 // xxHash64 of Payload
-	Payload  []byte // usageEntry
+	Index    uint64 `wire:"1"`
+	Position uint32 `wire:"2"`
+	Owner    uint32 `wire:"3"` // the customer's row
+	Hash     uint64 `wire:"4"` // xxHash64 of Payload
+	Payload  []byte `wire:"5"` // usageEntry
 	// Event is the event's number in the journal, from 1.
-	Event uint64
-}
-
-// Fields states the reference's fields.
-func (r *UsageRef) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &r.Index)
-	wire.Uint(w, 2, &r.Position)
-	wire.Uint(w, 3, &r.Owner)
-	wire.Uint(w, 4, &r.Hash)
-	w.Blob(5, &r.Payload)
-	wire.Uint(w, 6, &r.Event)
+	Event uint64 `wire:"6"`
 }
 
 // VoidUsage takes a usage event back. Its key stays used. Of a voided event it is the same success
 // again.
 type VoidUsage struct {
-	Env      uint32
-	Key      [16]byte
-	Reason   string
-	Original UsageRef
-}
-
-// Fields states the command's fields.
-func (c *VoidUsage) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.Key)
-	w.String(3, &c.Reason)
-	w.Message(4, &c.Original)
+	Env      uint32   `wire:"1"`
+	Key      [16]byte `wire:"2"`
+	Reason   string   `wire:"3"`
+	Original UsageRef `wire:"4"`
 }
 
 func (c *VoidUsage) apply(t *turn) engine.Outcome {
@@ -76,22 +58,12 @@ func (c *VoidUsage) apply(t *turn) engine.Outcome {
 // AmendUsage gives a usage event another quantity. ID names the request: the newest one of an event
 // counts once.
 type AmendUsage struct {
-	Env      uint32
-	Key      [16]byte
-	Units    decimal.Decimal
-	Reason   string
-	Original UsageRef
-	ID       [16]byte
-}
-
-// Fields states the command's fields.
-func (c *AmendUsage) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.Key)
-	w.Decimal(3, &c.Units)
-	w.String(4, &c.Reason)
-	w.Message(5, &c.Original)
-	w.ID(6, &c.ID)
+	Env      uint32          `wire:"1"`
+	Key      [16]byte        `wire:"2"`
+	Units    decimal.Decimal `wire:"3"`
+	Reason   string          `wire:"4"`
+	Original UsageRef        `wire:"5"`
+	ID       [16]byte        `wire:"6"`
 }
 
 func (c *AmendUsage) apply(t *turn) engine.Outcome {
@@ -385,30 +357,18 @@ func (s *state) correctionWith(key *[16]byte) uint32 {
 
 // correctionEntry is the payload of a KindVoid or KindAmend record.
 type correctionEntry struct {
-	Reason       string
-	Delta, Units decimal.Decimal // the change, and what an amendment made of it
-	RecordedAt   int64
+	Reason     string          `wire:"1"`
+	Delta      decimal.Decimal `wire:"2"`
+	Units      decimal.Decimal `wire:"3"` // the change, and what an amendment made of it
+	RecordedAt int64           `wire:"4"`
 	// Counted says that the change counted: in Span, or where Ahead is set in the period after.
-	Counted, Ahead bool
-	Span           uint32
-	Original       usageEntry
+	Counted  bool       `wire:"5"`
+	Ahead    bool       `wire:"6"`
+	Span     uint32     `wire:"7"`
+	Original usageEntry `wire:"8"`
 	// Covered is by how many more units credits pay, Draws are the credits burnt now (a drawList).
-	Covered decimal.Decimal
-	Draws   []byte
-}
-
-// Fields states the payload's fields.
-func (c *correctionEntry) Fields(w *wire.Codec) {
-	w.String(1, &c.Reason)
-	w.Decimal(2, &c.Delta)
-	w.Decimal(3, &c.Units)
-	w.Int(4, &c.RecordedAt)
-	w.Bool(5, &c.Counted)
-	w.Bool(6, &c.Ahead)
-	wire.Uint(w, 7, &c.Span)
-	w.Message(8, &c.Original)
-	w.Decimal(9, &c.Covered)
-	w.Blob(10, &c.Draws)
+	Covered decimal.Decimal `wire:"9"`
+	Draws   []byte          `wire:"10"`
 }
 
 // FindUsage finds a recorded usage event by its key, in the journal; it does not find one whose key

@@ -8,27 +8,19 @@ import (
 	"tollgate/engine/credit"
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
-	"tollgate/engine/wire"
 )
 
 // draw is what one grant paid, or with grant 0, what the pool paid beyond its grants.
 type draw struct {
-	Pool, Grant uint32
-	Amount      decimal.Decimal
-}
-
-// Fields states the draw's fields.
-func (d *draw) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &d.Pool)
-	wire.Uint(w, 2, &d.Grant)
-	w.Decimal(3, &d.Amount)
+	Pool   uint32          `wire:"1"`
+	Grant  uint32          `wire:"2"`
+	Amount decimal.Decimal `wire:"3"`
 }
 
 // drawList is the draws of an event in its journal record.
-type drawList struct{ Draws []draw }
-
-// Fields states the list's fields.
-func (l *drawList) Fields(w *wire.Codec) { wire.List(w, 1, &l.Draws) }
+type drawList struct {
+	Draws []draw `wire:"1"`
+}
 
 // burning is what usage does to credits: which grants pay, and how many of the units they pay. The
 // rest of the units has the feature's price.

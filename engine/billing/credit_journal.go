@@ -20,33 +20,19 @@ const evictedAtOnce = 64
 // creditFact is a movement of a pool's credits that no usage event has in its record: all kinds but
 // CONSUMPTION. With the events' draws it is all that a pool's totals consist of.
 type creditFact struct {
-	Pool, Grant uint32 // rows
-	Kind        transactionKind
-	Amount      decimal.Decimal
-}
-
-// Fields states the fact's fields.
-func (f *creditFact) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &f.Pool)
-	wire.Uint(w, 2, &f.Grant)
-	wire.Uint(w, 3, &f.Kind)
-	w.Decimal(4, &f.Amount)
+	Pool   uint32          `wire:"1"`
+	Grant  uint32          `wire:"2"` // rows
+	Kind   transactionKind `wire:"3"`
+	Amount decimal.Decimal `wire:"4"`
 }
 
 // archiveFact is a chunk of a pool's transactions that have left memory, in their sequence, all
 // final but for their reversal. Previous is the pool's chunk before it; its Index is 0 in the first
 // one.
 type archiveFact struct {
-	Pool     uint32
-	Rows     []archivedTransaction
-	Previous chunkPlace
-}
-
-// Fields states the fact's fields.
-func (f *archiveFact) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &f.Pool)
-	wire.List(w, 2, &f.Rows)
-	w.Message(3, &f.Previous)
+	Pool     uint32                `wire:"1"`
+	Rows     []archivedTransaction `wire:"2"`
+	Previous chunkPlace            `wire:"3"`
 }
 
 // archivedTransaction is a transaction with its text, outside of memory's rows.
@@ -76,17 +62,10 @@ func (a *archivedTransaction) Fields(w *wire.Codec) {
 
 // chunkPlace is where in the journal a chunk is. Index 0: nowhere.
 type chunkPlace struct {
-	At                int64
-	Index             uint64
-	Position, Ordinal uint32
-}
-
-// Fields states the place's fields.
-func (c *chunkPlace) Fields(w *wire.Codec) {
-	w.Int(1, &c.At)
-	wire.Uint(w, 2, &c.Index)
-	wire.Uint(w, 3, &c.Position)
-	wire.Uint(w, 4, &c.Ordinal)
+	At       int64  `wire:"1"`
+	Index    uint64 `wire:"2"`
+	Position uint32 `wire:"3"`
+	Ordinal  uint32 `wire:"4"`
 }
 
 func appendChunkPlace(dst []byte, c chunkPlace) []byte {

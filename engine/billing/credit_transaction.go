@@ -72,14 +72,8 @@ var transactionCodec = page.Codec[transaction]{
 
 // transactionText is the cold part of a transaction: draws say which grants a deduction took.
 type transactionText struct {
-	Note  string
-	Draws []draw
-}
-
-// Fields states the text's fields.
-func (x *transactionText) Fields(w *wire.Codec) {
-	w.String(1, &x.Note)
-	wire.List(w, 2, &x.Draws)
+	Note  string `wire:"1"`
+	Draws []draw `wire:"2"`
 }
 
 // book adds a transaction to its pool, whose totals it follows. The customer's lock is held.
@@ -157,22 +151,12 @@ func (t *turn) replied(row uint32) {
 // this ID is the same success again; once that has left memory, OutcomeTransactionLeft. The reply
 // (Result.Value) is an encoded TransactionReply.
 type DeductCredits struct {
-	Env    uint32
-	ID     [16]byte
-	Pool   [16]byte
-	Amount decimal.Decimal
-	Note   string // ≤ 500 characters
-	Actor  string
-}
-
-// Fields states the command's fields.
-func (c *DeductCredits) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.ID)
-	w.ID(3, &c.Pool)
-	w.Decimal(4, &c.Amount)
-	w.String(5, &c.Note)
-	w.String(6, &c.Actor)
+	Env    uint32          `wire:"1"`
+	ID     [16]byte        `wire:"2"`
+	Pool   [16]byte        `wire:"3"`
+	Amount decimal.Decimal `wire:"4"`
+	Note   string          `wire:"5"` // ≤ 500 characters
+	Actor  string          `wire:"6"`
 }
 
 func (c *DeductCredits) apply(t *turn) engine.Outcome {
@@ -230,22 +214,12 @@ func (c *DeductCredits) apply(t *turn) engine.Outcome {
 // record (LeftTransaction); without that, or where the reversal itself has left memory, it is
 // OutcomeTransactionLeft. The reply (Result.Value) is an encoded TransactionReply.
 type ReverseTransaction struct {
-	Env         uint32
-	ID          [16]byte // of the reversal
-	Transaction [16]byte // what it reverses
-	Note        string   // ≤ 500 characters
-	Actor       string
-	Left        []byte
-}
-
-// Fields states the command's fields.
-func (c *ReverseTransaction) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.ID)
-	w.ID(3, &c.Transaction)
-	w.String(4, &c.Note)
-	w.String(5, &c.Actor)
-	w.Blob(6, &c.Left)
+	Env         uint32   `wire:"1"`
+	ID          [16]byte `wire:"2"` // of the reversal
+	Transaction [16]byte `wire:"3"` // what it reverses
+	Note        string   `wire:"4"` // ≤ 500 characters
+	Actor       string   `wire:"5"`
+	Left        []byte   `wire:"6"`
 }
 
 func (c *ReverseTransaction) apply(t *turn) engine.Outcome {
@@ -316,8 +290,8 @@ func (c *ReverseTransaction) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// reversible is a transaction that may be reversed: in memory, in row, or as the command has brought
-// it from the journal. missing says that the command has not.
+// reversible is a transaction that may be reversed: in memory, in row, or as the command has
+// brought it from the journal. missing says that the command has not.
 type reversible struct {
 	archivedTransaction
 	row     uint32

@@ -11,30 +11,18 @@ import (
 // CreateCustomer adds a customer. A customer with this ExternalID and another ID is
 // OutcomeCustomerExists; with the same ID it is the same success again (a re-sent command).
 type CreateCustomer struct {
-	Env         uint32
-	ID          [16]byte
-	ExternalID  string // 1–128 characters; the server mints a UUID when the caller gave none
-	FirstName   string
-	LastName    string
-	Email       string
-	PhoneNumber string
-	Address     string
+	Env uint32   `wire:"1"`
+	ID  [16]byte `wire:"2"`
+	// ExternalID has 1–128 characters; the server mints a UUID when the caller gave none.
+	ExternalID  string `wire:"3"`
+	FirstName   string `wire:"4"`
+	LastName    string `wire:"5"`
+	Email       string `wire:"6"`
+	PhoneNumber string `wire:"7"`
+	Address     string `wire:"8"`
 	// Blank are the bits, of CustomerPhoneNumber and CustomerAddress, that were given as "": that is
 	// a value, and not the same as none.
-	Blank uint8
-}
-
-// Fields states the command's fields.
-func (c *CreateCustomer) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.ID)
-	w.String(3, &c.ExternalID)
-	w.String(4, &c.FirstName)
-	w.String(5, &c.LastName)
-	w.String(6, &c.Email)
-	w.String(7, &c.PhoneNumber)
-	w.String(8, &c.Address)
-	wire.Uint(w, 9, &c.Blank)
+	Blank uint8 `wire:"9"`
 }
 
 func (c *CreateCustomer) apply(t *turn) engine.Outcome {
@@ -138,24 +126,17 @@ func (s *state) hint(row uint32, b *subscription) {
 	}
 }
 
-// profile is the cold part of a customer.
+// profile is the cold part of a customer. Number 1 was an identifier and is not given again.
 type profile struct {
-	FirstName, LastName, Email, PhoneNumber, Address string
+	FirstName   string `wire:"2"`
+	LastName    string `wire:"3"`
+	Email       string `wire:"4"`
+	PhoneNumber string `wire:"5"`
+	Address     string `wire:"6"`
 	// ArchivedAt and ErasedAt are 0 as long as the customer is neither.
-	ArchivedAt, ErasedAt int64
-	Blank                uint8 // see CreateCustomer
-}
-
-// Fields states the profile's fields. Number 1 was an identifier and is not given again.
-func (p *profile) Fields(w *wire.Codec) {
-	w.String(2, &p.FirstName)
-	w.String(3, &p.LastName)
-	w.String(4, &p.Email)
-	w.String(5, &p.PhoneNumber)
-	w.String(6, &p.Address)
-	w.Int(7, &p.ArchivedAt)
-	w.Int(8, &p.ErasedAt)
-	wire.Uint(w, 9, &p.Blank)
+	ArchivedAt int64 `wire:"7"`
+	ErasedAt   int64 `wire:"8"`
+	Blank      uint8 `wire:"9"` // see CreateCustomer
 }
 
 // gone says that the customer is archived or erased: it takes nothing new.

@@ -20,25 +20,16 @@ const (
 // is none, unless Blank says that it was given so. A customer that is archived or erased is
 // OutcomeCustomerArchived.
 type UpdateCustomer struct {
-	Env        uint32
-	ExternalID string
-	Set        uint8
+	Env        uint32 `wire:"1"`
+	ExternalID string `wire:"2"`
+	Set        uint8  `wire:"3"`
 
-	FirstName, LastName, Email, PhoneNumber, Address string
-	Blank                                            uint8 // see CreateCustomer
-}
-
-// Fields states the command's fields.
-func (c *UpdateCustomer) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.String(2, &c.ExternalID)
-	wire.Uint(w, 3, &c.Set)
-	w.String(4, &c.FirstName)
-	w.String(5, &c.LastName)
-	w.String(6, &c.Email)
-	w.String(7, &c.PhoneNumber)
-	w.String(8, &c.Address)
-	wire.Uint(w, 9, &c.Blank)
+	FirstName   string `wire:"4"`
+	LastName    string `wire:"5"`
+	Email       string `wire:"6"`
+	PhoneNumber string `wire:"7"`
+	Address     string `wire:"8"`
+	Blank       uint8  `wire:"9"` // see CreateCustomer
 }
 
 func (c *UpdateCustomer) apply(t *turn) engine.Outcome {
@@ -80,17 +71,10 @@ func (c *UpdateCustomer) apply(t *turn) engine.Outcome {
 // a subscription that is not cancelled is OutcomeCustomerSubscribed; an archived one is the same
 // success again.
 type ArchiveCustomer struct {
-	Env        uint32
-	ExternalID string
+	Env        uint32 `wire:"1"`
+	ExternalID string `wire:"2"`
 	// Actor is set when an operator asked for it.
-	Actor string
-}
-
-// Fields states the command's fields.
-func (c *ArchiveCustomer) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.String(2, &c.ExternalID)
-	w.String(3, &c.Actor)
+	Actor string `wire:"3"`
 }
 
 func (c *ArchiveCustomer) apply(t *turn) engine.Outcome {
@@ -144,16 +128,9 @@ const (
 // holds a copy of them. As an archived one it takes nothing new, and its own keys end. An erased
 // customer is the same success again.
 type EraseCustomer struct {
-	Env        uint32
-	ExternalID string
-	Actor      string
-}
-
-// Fields states the command's fields.
-func (c *EraseCustomer) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.String(2, &c.ExternalID)
-	w.String(3, &c.Actor)
+	Env        uint32 `wire:"1"`
+	ExternalID string `wire:"2"`
+	Actor      string `wire:"3"`
 }
 
 func (c *EraseCustomer) apply(t *turn) engine.Outcome {

@@ -16,10 +16,9 @@ var ErrKeysUncovered = errors.New("billing: the key files of this node are behin
 // DemoteKeys lets the idempotency keys before the number Through leave memory. From then on a usage
 // event is recorded only with what files say of its key: see ProbeUsage. It is proposed when a
 // majority of the voters has them in its files.
-type DemoteKeys struct{ Through uint64 }
-
-// Fields states the command's fields.
-func (c *DemoteKeys) Fields(w *wire.Codec) { wire.Uint(w, 1, &c.Through) }
+type DemoteKeys struct {
+	Through uint64 `wire:"1"`
+}
 
 func (c *DemoteKeys) apply(t *turn) engine.Outcome {
 	t.keys.Demote(c.Through)
@@ -74,20 +73,11 @@ func JournalKey(r journal.Record) (e idempotency.Entry, ok bool, err error) {
 // probedUsage is a RecordUsage with what files say of its key. The verdict stands beside the record
 // and not in it, so that the journal has the record as it always was.
 type probedUsage struct {
-	Through uint64
-	After   uint64 // the number found, and one; 0: none
-	Attempt uint32
-	Packed  uint32 // fingerprint, and the outcome in the upper 8 bits
-	Record  []byte
-}
-
-// Fields states the command's fields.
-func (c *probedUsage) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Through)
-	wire.Uint(w, 2, &c.After)
-	wire.Uint(w, 3, &c.Attempt)
-	wire.Uint(w, 4, &c.Packed)
-	w.Blob(5, &c.Record)
+	Through uint64 `wire:"1"`
+	After   uint64 `wire:"2"` // the number found, and one; 0: none
+	Attempt uint32 `wire:"3"`
+	Packed  uint32 `wire:"4"` // fingerprint, and the outcome in the upper 8 bits
+	Record  []byte `wire:"5"`
 }
 
 // AppendProbedUsage appends the payload of a KindRecordProbedUsage record: what Seal made, and what

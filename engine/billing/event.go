@@ -16,43 +16,27 @@ var ErrEvent = errors.New("billing: malformed event in the journal")
 
 // usageEntry is the payload of a KindUsage record: what the state machine made of a RecordUsage,
 // and the command itself.
+//
+//schema:declared
+//schema:split head tail 33
 type usageEntry struct {
 	// Subscription, Feature and Period name where the event counted: the subscription's row, the
 	// feature's number, the period's number. 0 where it is unpriced (Period: 0 is the first).
-	Subscription, Feature, Period uint32
-	Outcome                       engine.Outcome
-	RecordedAt                    int64 // on the environment's clock
-	HasCost                       bool
-	Cost                          decimal.Decimal
-	Record                        []byte // RecordUsage
+	Subscription uint32          `wire:"1"`
+	Feature      uint32          `wire:"2"`
+	Period       uint32          `wire:"3"`
+	Outcome      engine.Outcome  `wire:"4"`
+	RecordedAt   int64           `wire:"5"` // on the environment's clock
+	HasCost      bool            `wire:"6"`
+	Cost         decimal.Decimal `wire:"7"`
+	Record       []byte          `wire:"8"` // RecordUsage
 	// Draws are the credits that the event burnt (a drawList), Covered the units that they paid.
-	Draws   []byte
-	Covered decimal.Decimal
+	Draws   []byte          `wire:"33"`
+	Covered decimal.Decimal `wire:"34"`
 	// Span is the subscription's span in which it counted; Ahead says that it counted for the period
 	// after that, which is Period.
-	Span  uint32
-	Ahead bool
-}
-
-// Fields states the payload's fields.
-func (u *usageEntry) Fields(w *wire.Codec) {
-	u.head(w)
-	w.Blob(33, &u.Draws)
-	w.Decimal(34, &u.Covered)
-	wire.Uint(w, 9, &u.Span)
-	w.Bool(10, &u.Ahead)
-}
-
-// head states the fields up to the record.
-func (u *usageEntry) head(w *wire.Codec) {
-	wire.Uint(w, 1, &u.Subscription)
-	wire.Uint(w, 2, &u.Feature)
-	wire.Uint(w, 3, &u.Period)
-	wire.Uint(w, 4, &u.Outcome)
-	w.Int(5, &u.RecordedAt)
-	w.Bool(6, &u.HasCost)
-	w.Decimal(7, &u.Cost)
-	w.Blob(8, &u.Record)
+	Span  uint32 `wire:"9"`
+	Ahead bool   `wire:"10"`
 }
 
 // usagePayload encodes the journal record of an event, in memory that the next one reuses.

@@ -10,13 +10,10 @@ import (
 // on, besides usage. With the usage records, and the plan versions of the catalog, it is all that
 // an invoice can be worked out from again.
 type factRecord struct {
-	Facts []fact
+	Facts []fact `wire:"1"`
 	// size is about how many bytes it will have.
 	size int
 }
-
-// Fields states the record's fields.
-func (r *factRecord) Fields(w *wire.Codec) { wire.List(w, 1, &r.Facts) }
 
 // Kinds of facts.
 const (
@@ -70,69 +67,40 @@ func (f *fact) Fields(w *wire.Codec) {
 
 // spanFact is a span that closed.
 type spanFact struct {
-	Number, Period, Version uint32
-	Start, End              int64
-	PeriodEnded, Ended      bool
-	NextVersion             uint32
-}
-
-// Fields states the fact's fields.
-func (f *spanFact) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &f.Number)
-	wire.Uint(w, 2, &f.Period)
-	wire.Uint(w, 3, &f.Version)
-	w.Int(4, &f.Start)
-	w.Int(5, &f.End)
-	w.Bool(6, &f.PeriodEnded)
-	w.Bool(7, &f.Ended)
-	wire.Uint(w, 8, &f.NextVersion)
+	Number      uint32 `wire:"1"`
+	Period      uint32 `wire:"2"`
+	Version     uint32 `wire:"3"`
+	Start       int64  `wire:"4"`
+	End         int64  `wire:"5"`
+	PeriodEnded bool   `wire:"6"`
+	Ended       bool   `wire:"7"`
+	NextVersion uint32 `wire:"8"`
 }
 
 // invoiceFact is what an invoice consists of besides counted usage.
 type invoiceFact struct {
-	ID                     [16]byte
-	Type                   InvoiceType
-	Version                uint32
-	PeriodStart, PeriodEnd int64
+	ID          [16]byte    `wire:"1"`
+	Type        InvoiceType `wire:"2"`
+	Version     uint32      `wire:"3"`
+	PeriodStart int64       `wire:"4"`
+	PeriodEnd   int64       `wire:"5"`
 	// Usage says that it bills all usage of closed spans that was not billed before.
-	Usage   bool
-	Charges []chargeFact
+	Usage   bool         `wire:"6"`
+	Charges []chargeFact `wire:"7"`
 	// Titles are the descriptions of its lines, since names may change.
-	Titles []string
+	Titles []string `wire:"9"` // 8 was the customer's credit, which follows from the records before
 	// Number and DueAt come from what the environment has issued and is set to.
-	Number uint64
-	DueAt  int64
-}
-
-// Fields states the fact's fields.
-func (f *invoiceFact) Fields(w *wire.Codec) {
-	w.ID(1, &f.ID)
-	wire.Uint(w, 2, &f.Type)
-	wire.Uint(w, 3, &f.Version)
-	w.Int(4, &f.PeriodStart)
-	w.Int(5, &f.PeriodEnd)
-	w.Bool(6, &f.Usage)
-	wire.List(w, 7, &f.Charges)
-	w.Strings(9, &f.Titles) // 8 was the customer's credit, which follows from the records before
-	wire.Uint(w, 10, &f.Number)
-	w.Int(11, &f.DueAt)
+	Number uint64 `wire:"10"`
+	DueAt  int64  `wire:"11"`
 }
 
 // chargeFact is a part of a plan version's price.
 type chargeFact struct {
-	Kind       LineKind
-	Version    uint32
-	Ratio      decimal.Decimal
-	Start, End int64
-}
-
-// Fields states the fact's fields.
-func (f *chargeFact) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &f.Kind)
-	wire.Uint(w, 2, &f.Version)
-	w.Decimal(3, &f.Ratio)
-	w.Int(4, &f.Start)
-	w.Int(5, &f.End)
+	Kind    LineKind        `wire:"1"`
+	Version uint32          `wire:"2"`
+	Ratio   decimal.Decimal `wire:"3"`
+	Start   int64           `wire:"4"`
+	End     int64           `wire:"5"`
 }
 
 // keepFacts keeps the facts of a ledger that was committed for the entry's record.

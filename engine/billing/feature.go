@@ -1,7 +1,5 @@
 package billing
 
-import "tollgate/engine/wire"
-
 // feature is one feature of a catalog. It never changes: a new document replaces it under the same
 // number.
 type feature struct {
@@ -21,14 +19,7 @@ func (f *feature) view() FeatureView {
 
 // featureRecord is a feature in a snapshot.
 type featureRecord struct {
-	ID       [16]byte
-	Document FeatureDocument
-	Archived bool
-}
-
-// Fields states the record's fields.
-func (r *featureRecord) Fields(w *wire.Codec) {
-	w.ID(1, &r.ID)
-	w.Message(2, &r.Document)
-	w.Bool(3, &r.Archived)
+	ID       [16]byte        `wire:"1"`
+	Document FeatureDocument `wire:"2"`
+	Archived bool            `wire:"3"`
 }

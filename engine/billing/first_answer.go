@@ -21,22 +21,13 @@ const (
 // the first one that is kept is the answer, whoever made it. Answers that never change need none.
 // An answer about a customer is forgotten when the customer is erased. The reply is a OnceReply.
 type KeepAnswer struct {
-	Env uint32
+	Env uint32 `wire:"1"`
 	// Key is the Once's.
-	Key [16]byte
+	Key [16]byte `wire:"2"`
 	// Customer is the row of whom the answer is about; 0 for nobody.
-	Customer uint32
-	Status   uint32
-	Answer   []byte
-}
-
-// Fields states the command's fields.
-func (c *KeepAnswer) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.Key)
-	wire.Uint(w, 3, &c.Customer)
-	wire.Uint(w, 4, &c.Status)
-	w.Blob(5, &c.Answer)
+	Customer uint32 `wire:"3"`
+	Status   uint32 `wire:"4"`
+	Answer   []byte `wire:"5"`
 }
 
 func (c *KeepAnswer) apply(t *turn) engine.Outcome {

@@ -51,28 +51,15 @@ func GrantTypeOf(word string) (g GrantType, ok bool) {
 // GrantCredits adds credits to a pool. ID names the grant and its transaction; the same command is
 // the same success again, for ever. The reply (Result.Value) is an encoded TransactionReply.
 type GrantCredits struct {
-	Env       uint32
-	ID        [16]byte
-	Pool      [16]byte
-	Type      string // a GrantType's word; empty: MANUAL
-	Amount    decimal.Decimal
-	Priority  int64  // ±1,000,000; lower burns first
-	ExpiresAt int64  // on the environment's clock, ahead of it; 0: never
-	Note      string // ≤ 500 characters
-	Actor     string
-}
-
-// Fields states the command's fields.
-func (c *GrantCredits) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.ID)
-	w.ID(3, &c.Pool)
-	w.String(4, &c.Type)
-	w.Decimal(5, &c.Amount)
-	w.Int(6, &c.Priority)
-	w.Int(7, &c.ExpiresAt)
-	w.String(8, &c.Note)
-	w.String(9, &c.Actor)
+	Env       uint32          `wire:"1"`
+	ID        [16]byte        `wire:"2"`
+	Pool      [16]byte        `wire:"3"`
+	Type      string          `wire:"4"` // a GrantType's word; empty: MANUAL
+	Amount    decimal.Decimal `wire:"5"`
+	Priority  int64           `wire:"6"` // ±1,000,000; lower burns first
+	ExpiresAt int64           `wire:"7"` // on the environment's clock, ahead of it; 0: never
+	Note      string          `wire:"8"` // ≤ 500 characters
+	Actor     string          `wire:"9"`
 }
 
 func (c *GrantCredits) apply(t *turn) engine.Outcome {

@@ -3,23 +3,8 @@ package billing
 import "tollgate/engine/wire"
 
 // invoiceLines is the cold part of an invoice.
-type invoiceLines struct{ Items []InvoiceItem }
-
-// Fields states the lines' fields.
-func (l *invoiceLines) Fields(w *wire.Codec) { wire.List(w, 1, &l.Items) }
-
-// Fields states a line's fields. A stored line leaves out a period that is the invoice's own.
-func (i *InvoiceItem) Fields(w *wire.Codec) {
-	w.String(1, &i.Description)
-	w.String(2, &i.FeatureKey)
-	w.Decimal(3, &i.Quantity)
-	w.Decimal(4, &i.UnitPrice)
-	w.Bool(5, &i.HasUnitPrice)
-	wire.List(w, 6, &i.Tiers)
-	w.Int(7, &i.PeriodStart)
-	w.Int(8, &i.PeriodEnd)
-	w.Decimal(9, &i.Amount)
-	wire.Uint(w, 10, &i.Kind)
+type invoiceLines struct {
+	Items []InvoiceItem `wire:"1"`
 }
 
 // append numbers a draft, stores it and adds it to its customer. The customer's lock is held.

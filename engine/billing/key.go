@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	"tollgate/engine"
-	"tollgate/engine/wire"
 )
 
 // Scope is what an API key may do.
@@ -45,28 +44,16 @@ const (
 // CreateKey adds an API key to an environment. Only the key's hash is known here. A key of the same
 // ID and hash is the same success again.
 type CreateKey struct {
-	Env   uint32
-	ID    [16]byte
-	Hash  [32]byte // SHA-256 of the whole key
-	Scope Scope
-	Label string // ≤ 80 characters
-	Hint  string // the key's prefix and first characters, for listings
+	Env   uint32   `wire:"1"`
+	ID    [16]byte `wire:"2"`
+	Hash  [32]byte `wire:"3"` // SHA-256 of the whole key
+	Scope Scope    `wire:"4"`
+	Label string   `wire:"5"` // ≤ 80 characters
+	Hint  string   `wire:"6"` // the key's prefix and first characters, for listings
 	// Actor is who asked for it, for the record of admin changes.
-	Actor string
+	Actor string `wire:"7"`
 	// Customer is the ExternalID of the customer that a key of ScopeCustomer belongs to.
-	Customer string
-}
-
-// Fields states the command's fields.
-func (c *CreateKey) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.ID)
-	w.Hash(3, &c.Hash)
-	wire.Uint(w, 4, &c.Scope)
-	w.String(5, &c.Label)
-	w.String(6, &c.Hint)
-	w.String(7, &c.Actor)
-	w.String(8, &c.Customer)
+	Customer string `wire:"8"`
 }
 
 func (c *CreateKey) apply(t *turn) engine.Outcome {
@@ -120,16 +107,9 @@ func (c *CreateKey) apply(t *turn) engine.Outcome {
 // RevokeKey ends an API key for good. Revoking a revoked key is the same success again, as long as
 // it is listed.
 type RevokeKey struct {
-	Env   uint32
-	ID    [16]byte
-	Actor string
-}
-
-// Fields states the command's fields.
-func (c *RevokeKey) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.ID)
-	w.String(3, &c.Actor)
+	Env   uint32   `wire:"1"`
+	ID    [16]byte `wire:"2"`
+	Actor string   `wire:"3"`
 }
 
 func (c *RevokeKey) apply(t *turn) engine.Outcome {

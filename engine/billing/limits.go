@@ -3,7 +3,6 @@ package billing
 import (
 	"tollgate/engine"
 	"tollgate/engine/idempotency"
-	"tollgate/engine/wire"
 )
 
 // dayMS is one day in milliseconds.
@@ -15,34 +14,25 @@ type SetLimits struct {
 	// KeyRetentionMS is how long idempotency keys are kept, WindowMS how old an event's occurredAt
 	// may be, both in milliseconds of log time. A window beyond the retention is cut to it. 0 (or
 	// less) leaves a value as it is.
-	KeyRetentionMS, WindowMS int64
+	KeyRetentionMS int64 `wire:"1"`
+	WindowMS       int64 `wire:"2"`
 	// MaxKeys is the number of idempotency keys that may be kept, in memory and on disk. 0 leaves it
 	// as it is.
-	MaxKeys uint64
+	MaxKeys uint64 `wire:"3"`
 	// AuditRetentionMS is how long audit events are kept, in milliseconds of log time from their
 	// recording; they go in whole journal segments, at most a 30th later. 0 (or less) leaves it as it
 	// is. What was dropped does not come back when it is raised.
-	AuditRetentionMS int64
+	AuditRetentionMS int64 `wire:"4"`
 	// MaxKeysInMemory is how many of the keys stay in memory; older ones are in files, of which memory
 	// has 1.5 bytes a key at the most. Where files do not come to it, there may be four times as many,
 	// and no more. 0 leaves it as it is.
-	MaxKeysInMemory uint64
+	MaxKeysInMemory uint64 `wire:"5"`
 	// AccountCustomers, AccountKeys, AccountCatalog and AccountEndpoints are Bounds of each account. 0
 	// leaves one as it is. What an account holds beyond stays.
-	AccountCustomers, AccountKeys, AccountCatalog, AccountEndpoints uint64
-}
-
-// Fields states the command's fields.
-func (c *SetLimits) Fields(w *wire.Codec) {
-	w.Int(1, &c.KeyRetentionMS)
-	w.Int(2, &c.WindowMS)
-	wire.Uint(w, 3, &c.MaxKeys)
-	w.Int(4, &c.AuditRetentionMS)
-	wire.Uint(w, 5, &c.MaxKeysInMemory)
-	wire.Uint(w, 6, &c.AccountCustomers)
-	wire.Uint(w, 7, &c.AccountKeys)
-	wire.Uint(w, 8, &c.AccountCatalog)
-	wire.Uint(w, 9, &c.AccountEndpoints)
+	AccountCustomers uint64 `wire:"6"`
+	AccountKeys      uint64 `wire:"7"`
+	AccountCatalog   uint64 `wire:"8"`
+	AccountEndpoints uint64 `wire:"9"`
 }
 
 func (c *SetLimits) apply(t *turn) engine.Outcome {

@@ -2,7 +2,6 @@ package billing
 
 import (
 	"tollgate/engine"
-	"tollgate/engine/wire"
 )
 
 // longestMemberText bounds what NoteMembership takes of one text, in bytes.
@@ -11,21 +10,14 @@ const longestMemberText = 512
 // NoteMembership remembers, for the record of admin changes, that the nodes of the cluster have
 // changed. The change itself is the cluster's, and has happened.
 type NoteMembership struct {
-	Actor string
+	Actor string `wire:"1"`
 	// Action is member.joined, member.promoted, member.removed or leadership.transferred.
-	Action string
+	Action string `wire:"2"`
 	// Node is the member; Raft, HTTP and Ops are its addresses, of one that was joined.
-	Node, Raft, HTTP, Ops string
-}
-
-// Fields states the command's fields.
-func (c *NoteMembership) Fields(w *wire.Codec) {
-	w.String(1, &c.Actor)
-	w.String(2, &c.Action)
-	w.String(3, &c.Node)
-	w.String(4, &c.Raft)
-	w.String(5, &c.HTTP)
-	w.String(6, &c.Ops)
+	Node string `wire:"3"`
+	Raft string `wire:"4"`
+	HTTP string `wire:"5"`
+	Ops  string `wire:"6"`
 }
 
 func (c *NoteMembership) apply(t *turn) engine.Outcome {

@@ -25,22 +25,13 @@ const (
 // environment and Idempotency-Key, and of all else in the request. Only a
 // command that was carried out uses up the key. The reply is an encoded OnceReply.
 type Once struct {
-	Env     uint32
-	Key     [16]byte
-	Body    [16]byte
-	Kind    engine.Kind
-	Payload []byte
+	Env     uint32      `wire:"1"`
+	Key     [16]byte    `wire:"2"`
+	Body    [16]byte    `wire:"3"`
+	Kind    engine.Kind `wire:"4"`
+	Payload []byte      `wire:"5"`
 
 	inner onceable
-}
-
-// Fields states the command's fields.
-func (c *Once) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.Key)
-	w.ID(3, &c.Body)
-	wire.Uint(w, 4, &c.Kind)
-	w.Blob(5, &c.Payload)
 }
 
 // onceable is a command that Once may carry: receipt are the ids by which its answer is given
@@ -96,20 +87,12 @@ func decodeOnce(m *Machine, payload []byte) (command, error) {
 // OnceReply says which ids the first request made.
 type OnceReply struct {
 	// Repeated says that an earlier request was carried out, and this one was not.
-	Repeated      bool
-	First, Second [16]byte
+	Repeated bool     `wire:"1"`
+	First    [16]byte `wire:"2"`
+	Second   [16]byte `wire:"3"`
 	// Status and Answer are what KeepAnswer kept; 0 where nothing is kept.
-	Status uint32
-	Answer []byte
-}
-
-// Fields states the reply's fields.
-func (r *OnceReply) Fields(w *wire.Codec) {
-	w.Bool(1, &r.Repeated)
-	w.ID(2, &r.First)
-	w.ID(3, &r.Second)
-	wire.Uint(w, 4, &r.Status)
-	w.Blob(5, &r.Answer)
+	Status uint32 `wire:"4"`
+	Answer []byte `wire:"5"`
 }
 
 func (c *Once) apply(t *turn) engine.Outcome {

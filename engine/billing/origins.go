@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"tollgate/engine"
-	"tollgate/engine/wire"
 )
 
 // MaxOrigins is how many origins an environment lists.
@@ -14,16 +13,9 @@ const MaxOrigins = 50
 // SetOrigins replaces the list of origins (scheme://host[:port]) whose pages may use the customer
 // keys of an environment. The list that is there already is the same success again.
 type SetOrigins struct {
-	Env     uint32
-	Origins []string
-	Actor   string
-}
-
-// Fields states the command's fields.
-func (c *SetOrigins) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.Strings(2, &c.Origins)
-	w.String(3, &c.Actor)
+	Env     uint32   `wire:"1"`
+	Origins []string `wire:"2"`
+	Actor   string   `wire:"3"`
 }
 
 func (c *SetOrigins) apply(t *turn) engine.Outcome {

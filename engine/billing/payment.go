@@ -21,24 +21,15 @@ const (
 // server before they enter the log: the state never holds them in the clear. The sandbox provider
 // moves no money, and is refused in live with OutcomeProviderRefused.
 type SetPaymentProvider struct {
-	Env                      uint32
-	Provider, BaseURL        string
-	SecretKey, WebhookSecret []byte // sealed
-	Actor                    string
+	Env           uint32 `wire:"1"`
+	Provider      string `wire:"2"`
+	BaseURL       string `wire:"3"`
+	SecretKey     []byte `wire:"4"`
+	WebhookSecret []byte `wire:"5"` // sealed
+	Actor         string `wire:"6"`
 	// ForgetPrevious drops what the settings replace, and all that was replaced before, at once: a
 	// secret of theirs became known to somebody.
-	ForgetPrevious bool
-}
-
-// Fields states the command's fields.
-func (c *SetPaymentProvider) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.String(2, &c.Provider)
-	w.String(3, &c.BaseURL)
-	w.Blob(4, &c.SecretKey)
-	w.Blob(5, &c.WebhookSecret)
-	w.String(6, &c.Actor)
-	w.Bool(7, &c.ForgetPrevious)
+	ForgetPrevious bool `wire:"7"`
 }
 
 func (c *SetPaymentProvider) apply(t *turn) engine.Outcome {
@@ -107,30 +98,20 @@ const MaxPreviousSettings = 8
 
 // PaymentSettings are an environment's payment provider and its sealed secrets.
 type PaymentSettings struct {
-	Provider, BaseURL        string
-	SecretKey, WebhookSecret []byte
+	Provider      string `wire:"1"`
+	BaseURL       string `wire:"2"`
+	SecretKey     []byte `wire:"3"`
+	WebhookSecret []byte `wire:"4"`
 	// Revision counts the changes: whoever keeps something made of the settings compares it, and
 	// checkouts name those that they were made with.
-	Revision uint32
+	Revision uint32 `wire:"5"`
 	// ReplacedAt is when others took their place, in log time; 0 of those in force.
-	ReplacedAt int64
+	ReplacedAt int64 `wire:"6"`
 	// Previous are the settings before these, newest first, at most MaxPreviousSettings. See Kept.
-	Previous []PaymentSettings
+	Previous []PaymentSettings `wire:"7"`
 	// Until is when replaced settings end to count, in log time, where that is earlier than
 	// CheckoutPatienceMS after ReplacedAt; else 0. See TrustedUntil.
-	Until int64
-}
-
-// Fields states the settings' fields, for snapshots.
-func (p *PaymentSettings) Fields(w *wire.Codec) {
-	w.String(1, &p.Provider)
-	w.String(2, &p.BaseURL)
-	w.Blob(3, &p.SecretKey)
-	w.Blob(4, &p.WebhookSecret)
-	wire.Uint(w, 5, &p.Revision)
-	w.Int(6, &p.ReplacedAt)
-	wire.List(w, 7, &p.Previous)
-	w.Int(8, &p.Until)
+	Until int64 `wire:"8"`
 }
 
 // TrustedUntil is when settings that were replaced end to count, in log time.
@@ -195,16 +176,9 @@ func (m *Machine) PaymentSettings(env uint32) PaymentSettings {
 // afterwards, with the checkout's id and time, so that asking again is the same request. A checkout
 // of this ID is the same success again.
 type OpenCheckout struct {
-	Env       uint32
-	ID        [16]byte
-	InvoiceID [16]byte
-}
-
-// Fields states the command's fields.
-func (c *OpenCheckout) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.ID)
-	w.ID(3, &c.InvoiceID)
+	Env       uint32   `wire:"1"`
+	ID        [16]byte `wire:"2"`
+	InvoiceID [16]byte `wire:"3"`
 }
 
 func (c *OpenCheckout) receipt() (first, second [16]byte) { return c.ID, second }
@@ -236,22 +210,13 @@ func (c *OpenCheckout) apply(t *turn) engine.Outcome {
 // NoteCheckout keeps what the provider calls a checkout, or that it is closed and need not be
 // polled any more.
 type NoteCheckout struct {
-	ID         [16]byte
-	ProviderID string // ≤ 255 bytes; empty leaves it as it is
-	Closed     bool
+	ID         [16]byte `wire:"1"`
+	ProviderID string   `wire:"2"` // ≤ 255 bytes; empty leaves it as it is
+	Closed     bool     `wire:"3"`
 	// Provider and Revision are those of the settings that ProviderID was made with, where they are
 	// others than the checkout was opened with; zero leaves them.
-	Provider string
-	Revision uint32
-}
-
-// Fields states the command's fields.
-func (c *NoteCheckout) Fields(w *wire.Codec) {
-	w.ID(1, &c.ID)
-	w.String(2, &c.ProviderID)
-	w.Bool(3, &c.Closed)
-	w.String(4, &c.Provider)
-	wire.Uint(w, 5, &c.Revision)
+	Provider string `wire:"4"`
+	Revision uint32 `wire:"5"`
 }
 
 func (c *NoteCheckout) apply(t *turn) engine.Outcome {
@@ -278,28 +243,16 @@ func (c *NoteCheckout) apply(t *turn) engine.Outcome {
 // of another amount it is kept and told by invoice.overpaid, and changes nothing else. The reply is
 // an encoded PaymentReply.
 type RecordPayment struct {
-	Env        uint32
-	Provider   string
-	EventID    string // the provider's, ≤ 255 bytes
-	CheckoutID string // the provider's, ≤ 255 bytes; may be empty
-	InvoiceID  [16]byte
-	Amount     decimal.Decimal
-	Currency   string
+	Env        uint32          `wire:"1"`
+	Provider   string          `wire:"2"`
+	EventID    string          `wire:"3"` // the provider's, ≤ 255 bytes
+	CheckoutID string          `wire:"4"` // the provider's, ≤ 255 bytes; may be empty
+	InvoiceID  [16]byte        `wire:"5"`
+	Amount     decimal.Decimal `wire:"6"`
+	Currency   string          `wire:"7"`
 	// Other is what the provider calls it where it reports something else than a payment: a decline,
 	// a refund, a dispute; ≤ 64 bytes. It is kept for people to read, and changes nothing.
-	Other string
-}
-
-// Fields states the command's fields.
-func (c *RecordPayment) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.String(2, &c.Provider)
-	w.String(3, &c.EventID)
-	w.String(4, &c.CheckoutID)
-	w.ID(5, &c.InvoiceID)
-	w.Decimal(6, &c.Amount)
-	w.String(7, &c.Currency)
-	w.String(8, &c.Other)
+	Other string `wire:"8"`
 }
 
 // PaymentResult says what a payment did.
@@ -333,14 +286,8 @@ func (r PaymentResult) String() string {
 
 // PaymentReply says what RecordPayment did.
 type PaymentReply struct {
-	Repeated bool
-	Result   PaymentResult
-}
-
-// Fields states the reply's fields.
-func (r *PaymentReply) Fields(w *wire.Codec) {
-	w.Bool(1, &r.Repeated)
-	wire.Uint(w, 2, &r.Result)
+	Repeated bool          `wire:"1"`
+	Result   PaymentResult `wire:"2"`
 }
 
 func (c *RecordPayment) apply(t *turn) engine.Outcome {

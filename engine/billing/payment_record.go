@@ -11,27 +11,15 @@ import (
 
 // Checkout is one hosted page that was asked for.
 type Checkout struct {
-	ID          [16]byte
-	Env         uint32
-	InvoiceID   [16]byte
-	RequestedAt int64 // log time, also in the sandbox
-	Provider    string
-	ProviderID  string // empty until the provider has answered
-	Closed      bool
+	ID          [16]byte `wire:"1"`
+	Env         uint32   `wire:"2"`
+	InvoiceID   [16]byte `wire:"3"`
+	RequestedAt int64    `wire:"4"` // log time, also in the sandbox
+	Provider    string   `wire:"5"`
+	ProviderID  string   `wire:"6"` // empty until the provider has answered
+	Closed      bool     `wire:"7"`
 	// Revision is that of the PaymentSettings which it was made with.
-	Revision uint32
-}
-
-// Fields states the record's fields.
-func (c *Checkout) Fields(w *wire.Codec) {
-	w.ID(1, &c.ID)
-	wire.Uint(w, 2, &c.Env)
-	w.ID(3, &c.InvoiceID)
-	w.Int(4, &c.RequestedAt)
-	w.String(5, &c.Provider)
-	w.String(6, &c.ProviderID)
-	w.Bool(7, &c.Closed)
-	wire.Uint(w, 8, &c.Revision)
+	Revision uint32 `wire:"8"`
 }
 
 // MaxCheckouts is how many checkouts one group remembers; a new one takes the place of the oldest,
@@ -89,30 +77,16 @@ func (q *checkouts) open(c *Checkout) {
 
 // Payment is one payment that a provider reported.
 type Payment struct {
-	Env        uint32
-	Provider   string
-	EventID    string
-	CheckoutID string
-	InvoiceID  [16]byte
-	Amount     decimal.Decimal
-	Currency   string
-	At         int64 // log time
-	Result     PaymentResult
-	Other      string // what was reported instead of a payment
-}
-
-// Fields states the record's fields.
-func (p *Payment) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &p.Env)
-	w.String(2, &p.Provider)
-	w.String(3, &p.EventID)
-	w.String(4, &p.CheckoutID)
-	w.ID(5, &p.InvoiceID)
-	w.Decimal(6, &p.Amount)
-	w.String(7, &p.Currency)
-	w.Int(8, &p.At)
-	wire.Uint(w, 9, &p.Result)
-	w.String(10, &p.Other)
+	Env        uint32          `wire:"1"`
+	Provider   string          `wire:"2"`
+	EventID    string          `wire:"3"`
+	CheckoutID string          `wire:"4"`
+	InvoiceID  [16]byte        `wire:"5"`
+	Amount     decimal.Decimal `wire:"6"`
+	Currency   string          `wire:"7"`
+	At         int64           `wire:"8"` // log time
+	Result     PaymentResult   `wire:"9"`
+	Other      string          `wire:"10"` // what was reported instead of a payment
 }
 
 // payments are kept for good, as invoices are.

@@ -7,7 +7,6 @@ import (
 
 	"tollgate/engine/decimal"
 	"tollgate/engine/price"
-	"tollgate/engine/wire"
 )
 
 // Statuses and billing timings of a plan, as documents write them.
@@ -149,28 +148,15 @@ func (s *state) subscribed(b *subscription, by int64) {
 
 // planRecord is a plan in a snapshot, with all its versions.
 type planRecord struct {
-	ID       [16]byte
-	Document PlanDocument
-	Versions []versionRecord
-}
-
-// Fields states the record's fields.
-func (r *planRecord) Fields(w *wire.Codec) {
-	w.ID(1, &r.ID)
-	w.Message(2, &r.Document)
-	wire.List(w, 3, &r.Versions)
+	ID       [16]byte        `wire:"1"`
+	Document PlanDocument    `wire:"2"`
+	Versions []versionRecord `wire:"3"`
 }
 
 // versionRecord is a plan version in a snapshot.
 type versionRecord struct {
-	Number   uint32
-	Document PlanDocument
-}
-
-// Fields states the record's fields.
-func (r *versionRecord) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &r.Number)
-	w.Message(2, &r.Document)
+	Number   uint32       `wire:"1"`
+	Document PlanDocument `wire:"2"`
 }
 
 // title is what invoice lines call the plan.

@@ -5,7 +5,6 @@ import (
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
 	"tollgate/engine/period"
-	"tollgate/engine/wire"
 )
 
 // ChangeType is what the caller calls a plan change; prices are not compared.
@@ -30,19 +29,11 @@ const (
 // left of the period prorated, a downgrade at the period's end. A change of this ChangeID is the
 // same success again (a re-sent command).
 type ChangePlan struct {
-	Env          uint32
-	ID, ChangeID [16]byte
-	Plan         string // the plan's id (text form) or key
-	Type         ChangeType
-}
-
-// Fields states the command's fields.
-func (c *ChangePlan) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.ID)
-	w.ID(3, &c.ChangeID)
-	w.String(4, &c.Plan)
-	wire.Uint(w, 5, &c.Type)
+	Env      uint32     `wire:"1"`
+	ID       [16]byte   `wire:"2"`
+	ChangeID [16]byte   `wire:"3"`
+	Plan     string     `wire:"4"` // the plan's id (text form) or key
+	Type     ChangeType `wire:"5"`
 }
 
 func (c *ChangePlan) apply(t *turn) engine.Outcome {
@@ -145,14 +136,8 @@ func (l *ledger) upgrade(to *planVersion, now int64) {
 
 // CancelPlanChange takes a pending downgrade back.
 type CancelPlanChange struct {
-	Env uint32
-	ID  [16]byte // of the subscription
-}
-
-// Fields states the command's fields.
-func (c *CancelPlanChange) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.ID)
+	Env uint32   `wire:"1"`
+	ID  [16]byte `wire:"2"` // of the subscription
 }
 
 func (c *CancelPlanChange) apply(t *turn) engine.Outcome {

@@ -13,36 +13,20 @@ import (
 
 // CreatePool gives a customer a pool of credits. A pool of this ID is the same success again.
 type CreatePool struct {
-	Env            uint32
-	ID             [16]byte
-	Customer       string // the customer's ExternalID
-	Name           string // 1–128 characters; features and allocations name pools by it
-	Denomination   string // ≤ 64 characters; empty: "credits"
-	Currency       string // ISO 4217; empty: USD
-	HardLimit      bool   // the balance never goes below zero
-	RolloverPolicy string // NONE (also when empty), FULL, CAPPED
-	HasCap         bool
-	RolloverCap    decimal.Decimal
-	Priority       int64  // ±1,000,000; lower burns first
-	Metadata       []byte // compact JSON object, ≤ 8 KiB
-	Actor          string
-}
-
-// Fields states the command's fields.
-func (c *CreatePool) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.ID)
-	w.String(3, &c.Customer)
-	w.String(4, &c.Name)
-	w.String(5, &c.Denomination)
-	w.String(6, &c.Currency)
-	w.Bool(7, &c.HardLimit)
-	w.String(8, &c.RolloverPolicy)
-	w.Bool(9, &c.HasCap)
-	w.Decimal(10, &c.RolloverCap)
-	w.Int(11, &c.Priority)
-	w.Blob(12, &c.Metadata)
-	w.String(13, &c.Actor)
+	Env      uint32   `wire:"1"`
+	ID       [16]byte `wire:"2"`
+	Customer string   `wire:"3"` // the customer's ExternalID
+	// Name has 1–128 characters; features and allocations name pools by it.
+	Name           string          `wire:"4"`
+	Denomination   string          `wire:"5"` // ≤ 64 characters; empty: "credits"
+	Currency       string          `wire:"6"` // ISO 4217; empty: USD
+	HardLimit      bool            `wire:"7"` // the balance never goes below zero
+	RolloverPolicy string          `wire:"8"` // NONE (also when empty), FULL, CAPPED
+	HasCap         bool            `wire:"9"`
+	RolloverCap    decimal.Decimal `wire:"10"`
+	Priority       int64           `wire:"11"` // ±1,000,000; lower burns first
+	Metadata       []byte          `wire:"12"` // compact JSON object, ≤ 8 KiB
+	Actor          string          `wire:"13"`
 }
 
 func (c *CreatePool) apply(t *turn) engine.Outcome {
@@ -117,16 +101,9 @@ func plain(text string, least, most int) bool {
 
 // FreezePool makes a pool refuse to pay; it goes on taking grants. Again is the same success.
 type FreezePool struct {
-	Env   uint32
-	ID    [16]byte
-	Actor string
-}
-
-// Fields states the command's fields.
-func (c *FreezePool) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.ID)
-	w.String(3, &c.Actor)
+	Env   uint32   `wire:"1"`
+	ID    [16]byte `wire:"2"`
+	Actor string   `wire:"3"`
 }
 
 func (c *FreezePool) apply(t *turn) engine.Outcome {
@@ -135,16 +112,9 @@ func (c *FreezePool) apply(t *turn) engine.Outcome {
 
 // UnfreezePool ends FreezePool. Again is the same success.
 type UnfreezePool struct {
-	Env   uint32
-	ID    [16]byte
-	Actor string
-}
-
-// Fields states the command's fields.
-func (c *UnfreezePool) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.ID)
-	w.String(3, &c.Actor)
+	Env   uint32   `wire:"1"`
+	ID    [16]byte `wire:"2"`
+	Actor string   `wire:"3"`
 }
 
 func (c *UnfreezePool) apply(t *turn) engine.Outcome {
@@ -154,16 +124,9 @@ func (c *UnfreezePool) apply(t *turn) engine.Outcome {
 // ArchivePool ends a pool for good: what it holds stays where it is, and nothing moves any more.
 // Again is the same success.
 type ArchivePool struct {
-	Env   uint32
-	ID    [16]byte
-	Actor string
-}
-
-// Fields states the command's fields.
-func (c *ArchivePool) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.ID)
-	w.String(3, &c.Actor)
+	Env   uint32   `wire:"1"`
+	ID    [16]byte `wire:"2"`
+	Actor string   `wire:"3"`
 }
 
 func (c *ArchivePool) apply(t *turn) engine.Outcome {
@@ -296,16 +259,10 @@ func flags(set ...bool) (bits byte) {
 
 // poolText is the cold part of a pool.
 type poolText struct {
-	Name, Denomination, Currency string
-	Metadata                     []byte
-}
-
-// Fields states the text's fields.
-func (p *poolText) Fields(w *wire.Codec) {
-	w.String(1, &p.Name)
-	w.String(2, &p.Denomination)
-	w.String(3, &p.Currency)
-	w.Blob(4, &p.Metadata)
+	Name         string `wire:"1"`
+	Denomination string `wire:"2"`
+	Currency     string `wire:"3"`
+	Metadata     []byte `wire:"4"`
 }
 
 // balance is granted − consumed − expired − reversed. Each total is within the range of numbers,

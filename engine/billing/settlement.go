@@ -2,20 +2,13 @@ package billing
 
 import (
 	"tollgate/engine"
-	"tollgate/engine/wire"
 )
 
 // MarkInvoicePaid makes an invoice PAID and its subscription active. Of a PAID invoice it changes
 // nothing and is the same success again.
 type MarkInvoicePaid struct {
-	Env uint32
-	ID  [16]byte
-}
-
-// Fields states the command's fields.
-func (c *MarkInvoicePaid) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.ID)
+	Env uint32   `wire:"1"`
+	ID  [16]byte `wire:"2"`
 }
 
 func (c *MarkInvoicePaid) apply(t *turn) engine.Outcome {
@@ -104,16 +97,9 @@ func (l *ledger) activate(now int64) {
 // Where later invoices have used that up, it is OutcomeCreditUsed: they are to be voided first. Of
 // a VOID invoice it is the same success again.
 type VoidInvoice struct {
-	Env   uint32
-	ID    [16]byte
-	Actor string
-}
-
-// Fields states the command's fields.
-func (c *VoidInvoice) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.ID)
-	w.String(3, &c.Actor)
+	Env   uint32   `wire:"1"`
+	ID    [16]byte `wire:"2"`
+	Actor string   `wire:"3"`
 }
 
 func (c *VoidInvoice) apply(t *turn) engine.Outcome {

@@ -41,59 +41,31 @@ var (
 )
 
 // snapshotHeader is what a snapshot begins with.
+//
+//schema:declared
 type snapshotHeader struct {
-	Machine                  string
-	Shard                    uint16
-	Index, Hash              uint64
-	Stamp                    int64
-	Limits                   SetLimits
-	Floor                    int64
-	UsageEvents, AuditEvents uint64
-	Sources                  []auditSource
-	Accounts                 uint32
+	Machine     string        `wire:"1"`
+	Shard       uint16        `wire:"2"`
+	Index       uint64        `wire:"3"`
+	Hash        uint64        `wire:"4"`
+	Stamp       int64         `wire:"5"`
+	Limits      SetLimits     `wire:"6"`
+	Floor       int64         `wire:"7"`
+	UsageEvents uint64        `wire:"8"`
+	AuditEvents uint64        `wire:"9"`
+	Sources     []auditSource `wire:"10"`
+	Accounts    uint32        `wire:"11"`
+	Lists       lists         `wire:"12"`
 	// RequestsFrom and RequestsTo number the kept requests: see requests.
-	RequestsFrom, RequestsTo uint64
-	// Checkouts is how many there have been.
-	Checkouts uint64
-	// Submissions is how many there have been.
-	Submissions uint64
-	Lists       lists
-	// Changes is how many admin changes there have been.
-	Changes uint64
-	Outbox  outboxLists
+	RequestsFrom uint64 `wire:"40"`
+	RequestsTo   uint64 `wire:"41"`
+	// Checkouts, Submissions and Changes (by an admin) count those that there have been.
+	Checkouts   uint64      `wire:"42"`
+	Submissions uint64      `wire:"43"`
+	Changes     uint64      `wire:"64"`
+	Outbox      outboxLists `wire:"48"`
 	// Version is the cluster version that was agreed on.
-	Version uint32
-}
-
-// Fields states the header's fields.
-func (h *snapshotHeader) Fields(w *wire.Codec) {
-	w.String(1, &h.Machine)
-	wire.Uint(w, 2, &h.Shard)
-	wire.Uint(w, 3, &h.Index)
-	wire.Uint(w, 4, &h.Hash)
-	w.Int(5, &h.Stamp)
-	w.Message(6, &h.Limits)
-	w.Int(7, &h.Floor)
-	wire.Uint(w, 8, &h.UsageEvents)
-	wire.Uint(w, 9, &h.AuditEvents)
-	wire.List(w, 10, &h.Sources)
-	wire.Uint(w, 11, &h.Accounts)
-	w.Message(12, &h.Lists)
-	wire.Uint(w, 40, &h.RequestsFrom)
-	wire.Uint(w, 41, &h.RequestsTo)
-	wire.Uint(w, 42, &h.Checkouts)
-	wire.Uint(w, 43, &h.Submissions)
-	wire.Uint(w, 64, &h.Changes)
-	w.Message(48, &h.Outbox)
-	wire.Uint(w, 80, &h.Version)
-}
-
-// Fields states a source's fields.
-func (s *auditSource) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &s.origin)
-	wire.Uint(w, 2, &s.boot)
-	wire.Uint(w, 3, &s.sequence)
-	wire.Uint(w, 4, &s.index)
+	Version uint32 `wire:"80"`
 }
 
 // Snapshot fixes the present state. Its cost does not grow with customers, events or keys.

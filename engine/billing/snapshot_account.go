@@ -4,76 +4,41 @@ import (
 	"bytes"
 	"fmt"
 	"sync/atomic"
-
-	"tollgate/engine/wire"
 )
 
 // accountRecord is an account in a snapshot, with both of its environments.
 type accountRecord struct {
-	ID           [16]byte
-	Name         string
-	CreatedAt    int64
-	Environments []environmentRecord // sandbox, live
-}
-
-// Fields states the record's fields.
-func (r *accountRecord) Fields(w *wire.Codec) {
-	w.ID(1, &r.ID)
-	w.String(2, &r.Name)
-	w.Int(3, &r.CreatedAt)
-	wire.List(w, 4, &r.Environments)
+	ID           [16]byte            `wire:"1"`
+	Name         string              `wire:"2"`
+	CreatedAt    int64               `wire:"3"`
+	Environments []environmentRecord `wire:"4"` // sandbox, live
 }
 
 // environmentRecord is an environment in a snapshot.
 type environmentRecord struct {
-	Offset   int64
-	Invoices uint64
-	Keys     []keyRecord
-	Features []featureRecord // in the order of their numbers
-	Plans    []planRecord    // in the order of their numbers
-	Origins  []string
-	Payment  PaymentSettings
-	Terms    paymentTerms
+	Offset   int64           `wire:"1"`
+	Invoices uint64          `wire:"2"`
+	Keys     []keyRecord     `wire:"3"`
+	Features []featureRecord `wire:"4"` // in the order of their numbers
+	Plans    []planRecord    `wire:"5"` // in the order of their numbers
+	Origins  []string        `wire:"40"`
+	Payment  PaymentSettings `wire:"41"`
+	Terms    paymentTerms    `wire:"42"`
 
-	Unmatched []UnmatchedName
-}
-
-// Fields states the record's fields.
-func (r *environmentRecord) Fields(w *wire.Codec) {
-	w.Int(1, &r.Offset)
-	wire.Uint(w, 2, &r.Invoices)
-	wire.List(w, 3, &r.Keys)
-	wire.List(w, 4, &r.Features)
-	wire.List(w, 5, &r.Plans)
-	w.Strings(40, &r.Origins)
-	w.Message(41, &r.Payment)
-	w.Message(42, &r.Terms)
-	wire.List(w, 56, &r.Unmatched)
+	Unmatched []UnmatchedName `wire:"56"`
 }
 
 // keyRecord is an API key in a snapshot.
 type keyRecord struct {
-	ID           [16]byte
-	Hash         [32]byte
-	Scope        Scope
-	Label, Hint  string
-	CreatedAt    int64
-	RevokedAt    int64
-	RevokedIndex uint64
-	Customer     uint32
-}
-
-// Fields states the record's fields.
-func (r *keyRecord) Fields(w *wire.Codec) {
-	w.ID(1, &r.ID)
-	w.Hash(2, &r.Hash)
-	wire.Uint(w, 3, &r.Scope)
-	w.String(4, &r.Label)
-	w.String(5, &r.Hint)
-	w.Int(6, &r.CreatedAt)
-	w.Int(7, &r.RevokedAt)
-	wire.Uint(w, 8, &r.RevokedIndex)
-	wire.Uint(w, 9, &r.Customer)
+	ID           [16]byte `wire:"1"`
+	Hash         [32]byte `wire:"2"`
+	Scope        Scope    `wire:"3"`
+	Label        string   `wire:"4"`
+	Hint         string   `wire:"5"`
+	CreatedAt    int64    `wire:"6"`
+	RevokedAt    int64    `wire:"7"`
+	RevokedIndex uint64   `wire:"8"`
+	Customer     uint32   `wire:"9"`
 }
 
 // record encodes the environment as it was after the entry at index.

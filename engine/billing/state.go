@@ -9,7 +9,6 @@ import (
 
 	"tollgate/engine/idempotency"
 	"tollgate/engine/page"
-	"tollgate/engine/wire"
 )
 
 // Numbers of the tables in the snapshot format. They are never reused.
@@ -153,20 +152,13 @@ type state struct {
 
 // lists are heads of lists of rows.
 type lists struct {
-	freeSpan, freeMeter, freeCorrection uint32
+	freeSpan       uint32 `wire:"1"`
+	freeMeter      uint32 `wire:"2"`
+	freeCorrection uint32 `wire:"3"`
 	// firstCorrection is the oldest one.
-	firstCorrection, lastCorrection uint32
-	freeTrace                       uint32
-}
-
-// Fields states the lists' fields.
-func (l *lists) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &l.freeSpan)
-	wire.Uint(w, 2, &l.freeMeter)
-	wire.Uint(w, 3, &l.freeCorrection)
-	wire.Uint(w, 4, &l.firstCorrection)
-	wire.Uint(w, 5, &l.lastCorrection)
-	wire.Uint(w, 6, &l.freeTrace)
+	firstCorrection uint32 `wire:"4"`
+	lastCorrection  uint32 `wire:"5"`
+	freeTrace       uint32 `wire:"6"`
 }
 
 // stripes is the number of locks over customers; a power of two.

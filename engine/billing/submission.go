@@ -13,18 +13,11 @@ import (
 // that mint ids, carry keys or end in a final state recognise themselves; those of submitted say
 // how something is to be, and cannot. A repetition is the same success again, without a reply.
 type Submit struct {
-	ID      [16]byte // of the request, minted by whoever proposes it
-	Kind    engine.Kind
-	Payload []byte
+	ID      [16]byte    `wire:"1"` // of the request, minted by whoever proposes it
+	Kind    engine.Kind `wire:"2"`
+	Payload []byte      `wire:"3"`
 
 	inner command
-}
-
-// Fields states the command's fields.
-func (c *Submit) Fields(w *wire.Codec) {
-	w.ID(1, &c.ID)
-	wire.Uint(w, 2, &c.Kind)
-	w.Blob(3, &c.Payload)
 }
 
 // submitted are the commands that Submit carries, and how they decode.

@@ -4,7 +4,6 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/decimal"
 	"tollgate/engine/period"
-	"tollgate/engine/wire"
 )
 
 // MaxSubscriptions is how many subscriptions one customer may have: each check walks them.
@@ -16,22 +15,12 @@ const maxGraceDays = 365
 // CreateSubscription subscribes a customer to the newest version of a plan and issues the initial
 // invoice. A subscription of this ID is the same success again (a re-sent command).
 type CreateSubscription struct {
-	Env       uint32
-	ID        [16]byte
-	InvoiceID [16]byte
-	Customer  string // the customer's ExternalID
-	Plan      string // the plan's id (text form) or key
-	GraceDays uint32 // 0–365
-}
-
-// Fields states the command's fields.
-func (c *CreateSubscription) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.ID)
-	w.ID(3, &c.InvoiceID)
-	w.String(4, &c.Customer)
-	w.String(5, &c.Plan)
-	wire.Uint(w, 6, &c.GraceDays)
+	Env       uint32   `wire:"1"`
+	ID        [16]byte `wire:"2"`
+	InvoiceID [16]byte `wire:"3"`
+	Customer  string   `wire:"4"` // the customer's ExternalID
+	Plan      string   `wire:"5"` // the plan's id (text form) or key
+	GraceDays uint32   `wire:"6"` // 0–365
 }
 
 func (c *CreateSubscription) apply(t *turn) engine.Outcome {

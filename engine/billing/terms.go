@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"tollgate/engine"
-	"tollgate/engine/wire"
 )
 
 const (
@@ -21,22 +20,13 @@ const (
 // period's end they are issued: those of which neither has happened yet. The terms that stand
 // already are the same success again.
 type SetPaymentTerms struct {
-	Env   uint32
-	Days  uint32 // 0–365
-	Actor string
+	Env   uint32 `wire:"1"`
+	Days  uint32 `wire:"2"` // 0–365
+	Actor string `wire:"3"`
 	// KeepDays leaves the days as they are; SetSettle says that SettleMinutes, 0–10,080, is meant.
-	KeepDays, SetSettle bool
-	SettleMinutes       uint32
-}
-
-// Fields states the command's fields.
-func (c *SetPaymentTerms) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	wire.Uint(w, 2, &c.Days)
-	w.String(3, &c.Actor)
-	w.Bool(4, &c.KeepDays)
-	w.Bool(5, &c.SetSettle)
-	wire.Uint(w, 6, &c.SettleMinutes)
+	KeepDays      bool   `wire:"4"`
+	SetSettle     bool   `wire:"5"`
+	SettleMinutes uint32 `wire:"6"`
 }
 
 func (c *SetPaymentTerms) apply(t *turn) engine.Outcome {
@@ -78,16 +68,11 @@ func (c *SetPaymentTerms) apply(t *turn) engine.Outcome {
 }
 
 // paymentTerms are an environment's. Each invoice keeps the due date that they gave it.
+// Numbers 2 and 3 were the terms before these, and are not given again.
 type paymentTerms struct {
-	Days, SettleMinutes uint32
-	Set                 bool // they were set once: 0 days are not the standard
-}
-
-// Fields states the terms' fields; 2 and 3 were the terms before these.
-func (p *paymentTerms) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &p.Days)
-	w.Bool(4, &p.Set)
-	wire.Uint(w, 5, &p.SettleMinutes)
+	Days          uint32 `wire:"1"`
+	SettleMinutes uint32 `wire:"5"`
+	Set           bool   `wire:"4"` // they were set once: 0 days are not the standard
 }
 
 func (e *environment) paymentTerms() paymentTerms {

@@ -5,54 +5,38 @@ import (
 
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
-	"tollgate/engine/wire"
 )
 
 // TransactionView is one movement of a pool's credits.
 type TransactionView struct {
-	ID, PoolID [16]byte
-	Sequence   uint32 // within the pool, from 1, without gaps
+	ID       [16]byte `wire:"1"`
+	PoolID   [16]byte `wire:"2"`
+	Sequence uint32   `wire:"3"` // within the pool, from 1, without gaps
 	// Kind is GRANT, CONSUMPTION, DEDUCTION, EXPIRATION, ROLLOVER, REVERSAL or RETURN.
-	Kind            string
-	GrantType       string          // of the grant, where there is one
-	Amount, Balance decimal.Decimal // Amount > 0; Balance of the pool after it
+	Kind      string          `wire:"4"`
+	GrantType string          `wire:"5"` // of the grant, where there is one
+	Amount    decimal.Decimal `wire:"6"`
+	Balance   decimal.Decimal `wire:"7"` // Amount > 0; Balance of the pool after it
 	// GrantID, SubscriptionID and FeatureKey are set where one grant, a subscription, a feature is
 	// concerned; Of is what a reversal reverses.
-	GrantID, SubscriptionID, Of     [16]byte
-	FeatureKey, Note                string
-	Reversed                        bool
-	CreatedAt, UpdatedAt, ExpiresAt int64
+	GrantID        [16]byte `wire:"8"`
+	SubscriptionID [16]byte `wire:"9"`
+	Of             [16]byte `wire:"10"`
+	FeatureKey     string   `wire:"11"`
+	Note           string   `wire:"12"`
+	Reversed       bool     `wire:"13"`
+	CreatedAt      int64    `wire:"14"`
+	UpdatedAt      int64    `wire:"15"`
+	ExpiresAt      int64    `wire:"16"`
 	// BalanceUnknown says that Balance is not known any more: in the answer to a grant that is
 	// repeated once its transaction has left memory.
-	BalanceUnknown bool
-}
-
-// Fields states the view's fields.
-func (v *TransactionView) Fields(w *wire.Codec) {
-	w.ID(1, &v.ID)
-	w.ID(2, &v.PoolID)
-	wire.Uint(w, 3, &v.Sequence)
-	w.String(4, &v.Kind)
-	w.String(5, &v.GrantType)
-	w.Decimal(6, &v.Amount)
-	w.Decimal(7, &v.Balance)
-	w.ID(8, &v.GrantID)
-	w.ID(9, &v.SubscriptionID)
-	w.ID(10, &v.Of)
-	w.String(11, &v.FeatureKey)
-	w.String(12, &v.Note)
-	w.Bool(13, &v.Reversed)
-	w.Int(14, &v.CreatedAt)
-	w.Int(15, &v.UpdatedAt)
-	w.Int(16, &v.ExpiresAt)
-	w.Bool(17, &v.BalanceUnknown)
+	BalanceUnknown bool `wire:"17"`
 }
 
 // TransactionReply is the reply of commands that book a transaction.
-type TransactionReply struct{ Transaction TransactionView }
-
-// Fields states the reply's fields.
-func (r *TransactionReply) Fields(w *wire.Codec) { w.Message(1, &r.Transaction) }
+type TransactionReply struct {
+	Transaction TransactionView `wire:"1"`
+}
 
 // transactionView must be called by Apply, or under the customer's lock.
 func (s *state) transactionView(held *archivedTransaction) TransactionView {
@@ -81,28 +65,16 @@ func (s *state) transactionView(held *archivedTransaction) TransactionView {
 // TransactionCursor is where a page of a pool's transactions begins: the zero one at the newest.
 type TransactionCursor struct {
 	// Before is the sequence of the last transaction of the page before.
-	Before uint32
+	Before uint32 `wire:"1"`
 	// Rows says where to read on, once a page has come to what is in the journal.
-	Rows chainCursor
-}
-
-// Fields states the cursor's fields.
-func (c *TransactionCursor) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Before)
-	w.Message(2, &c.Rows)
+	Rows chainCursor `wire:"2"`
 }
 
 // chainCursor is a place among a pool's chunks. Reached says that all that is in memory was listed,
 // and the journal is to be read from At on, and not from its newest chunk.
 type chainCursor struct {
-	Reached bool
-	At      chunkPlace
-}
-
-// Fields states the cursor's fields.
-func (c *chainCursor) Fields(w *wire.Codec) {
-	w.Bool(1, &c.Reached)
-	w.Message(2, &c.At)
+	Reached bool       `wire:"1"`
+	At      chunkPlace `wire:"2"`
 }
 
 // TransactionQuery asks for a page of a pool's transactions.

@@ -3,8 +3,6 @@ package billing
 import (
 	"slices"
 	"sync/atomic"
-
-	"tollgate/engine/wire"
 )
 
 // MaxUnmatched is how many names of usage events without a feature an environment remembers: the
@@ -22,17 +20,10 @@ type unmatchedName struct {
 
 // UnmatchedName is what is known of such a name.
 type UnmatchedName struct {
-	Name            string
-	Events          uint64
-	FirstAt, LastAt int64 // when they were recorded, on the environment's clock
-}
-
-// Fields states the record's fields, for snapshots.
-func (u *UnmatchedName) Fields(w *wire.Codec) {
-	w.String(1, &u.Name)
-	wire.Uint(w, 2, &u.Events)
-	w.Int(3, &u.FirstAt)
-	w.Int(4, &u.LastAt)
+	Name    string `wire:"1"`
+	Events  uint64 `wire:"2"`
+	FirstAt int64  `wire:"3"`
+	LastAt  int64  `wire:"4"` // when they were recorded, on the environment's clock
 }
 
 // noteUnmatched counts an event whose name is that of no feature.

@@ -17,76 +17,46 @@ import (
 const aheadMS = 5 * 60 * 1000
 
 // RecordUsage records one usage event, exactly once per Key. Byte slices alias the request or the
-// entry, so that the hot path copies nothing.
+// entry, so that the hot path copies nothing. Key, Attempt and Fingerprint come first: what
+// follows them is the body that Fingerprint covers.
+//
+//schema:split head body 5
+//schema:quick
 type RecordUsage struct {
-	Env uint32
+	Env uint32 `wire:"1"`
 	// Key is the first 128 bits of SHA-256 over (environment number, idempotency key): UsageKey.
-	Key [16]byte
+	Key [16]byte `wire:"2"`
 	// Attempt tells a re-sent record (same tag: the first outcome again) from a repeated request
 	// (another tag: OutcomeDuplicate). Never 0.
-	Attempt uint32
+	Attempt uint32 `wire:"3"`
 	// Fingerprint is 24 bits of a hash of the body: another body under the same key is
 	// OutcomeKeyReused. Set by Seal.
-	Fingerprint uint32
+	Fingerprint uint32 `wire:"4"`
 	// KeyText is the idempotency key itself, 1–255 characters, for listings.
-	KeyText []byte
+	KeyText []byte `wire:"5"`
 	// Exactly one of Customer (the caller's id) and CustomerID is set.
-	Customer   []byte
-	CustomerID [16]byte
-	EventName  []byte
-	FeatureKey []byte
-	FeatureID  [16]byte
+	Customer   []byte   `wire:"6"`
+	CustomerID [16]byte `wire:"7"`
+	EventName  []byte   `wire:"8"`
+	FeatureKey []byte   `wire:"9"`
+	FeatureID  [16]byte `wire:"10"`
 	// Units is usageUnits; the server fills in 1 where the body has none.
-	Units      decimal.Decimal
-	OccurredAt int64 // milliseconds since 1970 UTC
+	Units      decimal.Decimal `wire:"11"`
+	OccurredAt int64           `wire:"12"` // milliseconds since 1970 UTC
 	// Cost counts only when HasCost is set; otherwise it is computed from the feature.
-	Cost           decimal.Decimal
-	HasCost        bool
-	SubscriptionID [16]byte
-	EntitlementID  [16]byte
-	InvoiceID      [16]byte
-	FlowID         []byte
-	Meta           []byte // compact JSON object, ≤ 8 KiB
+	Cost           decimal.Decimal `wire:"13"`
+	HasCost        bool            `wire:"14"`
+	SubscriptionID [16]byte        `wire:"15"`
+	EntitlementID  [16]byte        `wire:"16"`
+	InvoiceID      [16]byte        `wire:"17"`
+	FlowID         []byte          `wire:"18"`
+	Meta           []byte          `wire:"19"` // compact JSON object, ≤ 8 KiB
 
 	// row is the customer's row, where anticipate has found it; 0 where it has not.
 	row uint32
 	// verdict is what files say of Key, and payload the record without it, where there is one.
 	verdict idempotency.Verdict
 	payload []byte
-}
-
-// Fields states the command's fields. Key, Attempt and Fingerprint come first: what follows them
-// is the body that Fingerprint covers.
-func (c *RecordUsage) Fields(w *wire.Codec) {
-	c.head(w)
-	c.body(w)
-}
-
-// head states the fields that Fingerprint does not cover.
-func (c *RecordUsage) head(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.Key)
-	wire.Uint(w, 3, &c.Attempt)
-	wire.Uint(w, 4, &c.Fingerprint)
-}
-
-// body states the fields that Fingerprint covers.
-func (c *RecordUsage) body(w *wire.Codec) {
-	w.Blob(5, &c.KeyText)
-	w.Blob(6, &c.Customer)
-	w.ID(7, &c.CustomerID)
-	w.Blob(8, &c.EventName)
-	w.Blob(9, &c.FeatureKey)
-	w.ID(10, &c.FeatureID)
-	w.Decimal(11, &c.Units)
-	w.Int(12, &c.OccurredAt)
-	w.Decimal(13, &c.Cost)
-	w.Bool(14, &c.HasCost)
-	w.ID(15, &c.SubscriptionID)
-	w.ID(16, &c.EntitlementID)
-	w.ID(17, &c.InvoiceID)
-	w.Blob(18, &c.FlowID)
-	w.Blob(19, &c.Meta)
 }
 
 // UsageKey is the idempotency key of a usage event as the log carries it: its scope is the
@@ -128,13 +98,11 @@ func rotate(b []byte, n int) {
 
 func decodeUsage(m *Machine, payload []byte) (command, error) {
 	c := m.scratch.usage()
-	rest, ok := c.usual(payload)
-	if !ok {
-		*c, rest = RecordUsage{}, payload
-	} else if len(rest) == 0 {
+	if c.quick(payload) {
 		return c, nil
 	}
-	d := wire.NewDecoder(rest)
+	*c = RecordUsage{}
+	d := wire.NewDecoder(payload)
 	c.Fields(&d)
 	return c, d.Close()
 }

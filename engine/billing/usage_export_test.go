@@ -6,8 +6,5 @@ func DecodeUsage(payload []byte) (RecordUsage, error) {
 	return *c.(*RecordUsage), err
 }
 
-// UsualUsage says whether a record is of the shape that is decoded straight ahead.
-func UsualUsage(payload []byte) bool {
-	_, ok := new(RecordUsage).usual(payload)
-	return ok
-}
+// UsualUsage reports whether the generated decoder takes a record.
+func UsualUsage(payload []byte) bool { return new(RecordUsage).quick(payload) }

@@ -148,16 +148,18 @@ type InvoiceView struct {
 	Items                      []InvoiceItem
 }
 
-// InvoiceItem is one line of an invoice.
+// InvoiceItem is one line of an invoice. A stored line leaves out a period that is the invoice's.
 type InvoiceItem struct {
-	Kind                   LineKind
-	Description            string
-	FeatureKey             string
-	Quantity, UnitPrice    decimal.Decimal
-	HasUnitPrice           bool
-	Tiers                  []TierDocument
-	PeriodStart, PeriodEnd int64
-	Amount                 decimal.Decimal // in the currency's minor units, rounded once
+	Kind         LineKind        `wire:"10"`
+	Description  string          `wire:"1"`
+	FeatureKey   string          `wire:"2"`
+	Quantity     decimal.Decimal `wire:"3"`
+	UnitPrice    decimal.Decimal `wire:"4"`
+	HasUnitPrice bool            `wire:"5"`
+	Tiers        []TierDocument  `wire:"6"`
+	PeriodStart  int64           `wire:"7"`
+	PeriodEnd    int64           `wire:"8"`
+	Amount       decimal.Decimal `wire:"9"` // in the currency's minor units, rounded once
 }
 
 // CheckQuery asks for an entitlement decision. The byte slices are only read during the call.

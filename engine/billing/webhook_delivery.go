@@ -53,30 +53,16 @@ const (
 // next one, or of a message that is not the first of its customer's, was recorded before, and
 // changes nothing. RetryMS is the wait before the next attempt; 0 gives the message up.
 type RecordDelivery struct {
-	Env      uint32
-	Endpoint [16]byte
-	Row      uint32 // where the delivery is
-	Sequence uint64 // which one it is
-	Attempt  uint32
-	Outcome  AttemptOutcome
-	Status   uint32 // HTTP; 0: no answer
-	Reason   string // ≤ 200 bytes
-	TookMS   uint32
-	RetryMS  int64
-}
-
-// Fields states the command's fields.
-func (c *RecordDelivery) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.Endpoint)
-	wire.Uint(w, 3, &c.Row)
-	wire.Uint(w, 4, &c.Sequence)
-	wire.Uint(w, 5, &c.Attempt)
-	wire.Uint(w, 6, &c.Outcome)
-	wire.Uint(w, 7, &c.Status)
-	w.String(8, &c.Reason)
-	wire.Uint(w, 9, &c.TookMS)
-	w.Int(10, &c.RetryMS)
+	Env      uint32         `wire:"1"`
+	Endpoint [16]byte       `wire:"2"`
+	Row      uint32         `wire:"3"` // where the delivery is
+	Sequence uint64         `wire:"4"` // which one it is
+	Attempt  uint32         `wire:"5"`
+	Outcome  AttemptOutcome `wire:"6"`
+	Status   uint32         `wire:"7"` // HTTP; 0: no answer
+	Reason   string         `wire:"8"` // ≤ 200 bytes
+	TookMS   uint32         `wire:"9"`
+	RetryMS  int64          `wire:"10"`
 }
 
 func (c *RecordDelivery) apply(t *turn) engine.Outcome {
@@ -158,20 +144,11 @@ func (c *RecordDelivery) settle(t *turn, o *outbox, row uint32) {
 // ResendWebhook sends a message once more that was delivered or given up: it waits behind what
 // waits for its customer. One that waits already is tried at once.
 type ResendWebhook struct {
-	Env      uint32
-	Endpoint [16]byte
-	Row      uint32
-	Sequence uint64
-	Actor    string
-}
-
-// Fields states the command's fields.
-func (c *ResendWebhook) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.Endpoint)
-	wire.Uint(w, 3, &c.Row)
-	wire.Uint(w, 4, &c.Sequence)
-	w.String(5, &c.Actor)
+	Env      uint32   `wire:"1"`
+	Endpoint [16]byte `wire:"2"`
+	Row      uint32   `wire:"3"`
+	Sequence uint64   `wire:"4"`
+	Actor    string   `wire:"5"`
 }
 
 func (c *ResendWebhook) apply(t *turn) engine.Outcome {
@@ -280,30 +257,15 @@ var deliveryCodec = page.Codec[delivery]{
 
 // deliveryText is the cold part of a delivery.
 type deliveryText struct {
-	Message  WebhookMessage
-	Attempts []Attempt // the newest, oldest first
-}
-
-// Fields states the text's fields.
-func (x *deliveryText) Fields(w *wire.Codec) {
-	w.Message(1, &x.Message)
-	wire.List(w, 2, &x.Attempts)
+	Message  WebhookMessage `wire:"1"`
+	Attempts []Attempt      `wire:"2"` // the newest, oldest first
 }
 
 // Attempt is one attempt to deliver a message. At is log time.
 type Attempt struct {
-	At      int64
-	Outcome AttemptOutcome
-	Status  uint32 // HTTP; 0: no answer
-	Reason  string
-	TookMS  uint32
-}
-
-// Fields states the attempt's fields.
-func (a *Attempt) Fields(w *wire.Codec) {
-	w.Int(1, &a.At)
-	wire.Uint(w, 2, &a.Outcome)
-	wire.Uint(w, 3, &a.Status)
-	w.String(4, &a.Reason)
-	wire.Uint(w, 5, &a.TookMS)
+	At      int64          `wire:"1"`
+	Outcome AttemptOutcome `wire:"2"`
+	Status  uint32         `wire:"3"` // HTTP; 0: no answer
+	Reason  string         `wire:"4"`
+	TookMS  uint32         `wire:"5"`
 }

@@ -8,7 +8,6 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/page"
-	"tollgate/engine/wire"
 )
 
 // Bounds of webhook endpoints.
@@ -26,24 +25,13 @@ const WebhookOverlapMS = dayMS
 // CreateWebhookEndpoint adds an endpoint to an environment. One of this ID is the same success
 // again.
 type CreateWebhookEndpoint struct {
-	Env    uint32
-	ID     [16]byte
-	URL    string        // checked by the server
-	Events WebhookEvents // 0: all
-	About  string        // ≤ 500 characters
-	Secret []byte        // sealed
-	Actor  string
-}
-
-// Fields states the command's fields.
-func (c *CreateWebhookEndpoint) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.ID)
-	w.String(3, &c.URL)
-	wire.Uint(w, 4, &c.Events)
-	w.String(5, &c.About)
-	w.Blob(6, &c.Secret)
-	w.String(7, &c.Actor)
+	Env    uint32        `wire:"1"`
+	ID     [16]byte      `wire:"2"`
+	URL    string        `wire:"3"` // checked by the server
+	Events WebhookEvents `wire:"4"` // 0: all
+	About  string        `wire:"5"` // ≤ 500 characters
+	Secret []byte        `wire:"6"` // sealed
+	Actor  string        `wire:"7"`
 }
 
 func (c *CreateWebhookEndpoint) apply(t *turn) engine.Outcome {
@@ -104,26 +92,14 @@ const (
 // UpdateWebhookEndpoint changes what Set names of an endpoint. Enabling one that was disabled sends
 // it what waits for it; while it is disabled nothing is added.
 type UpdateWebhookEndpoint struct {
-	Env     uint32
-	ID      [16]byte
-	Set     uint8
-	URL     string
-	Events  WebhookEvents
-	About   string
-	Enabled bool
-	Actor   string
-}
-
-// Fields states the command's fields.
-func (c *UpdateWebhookEndpoint) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.ID)
-	wire.Uint(w, 3, &c.Set)
-	w.String(4, &c.URL)
-	wire.Uint(w, 5, &c.Events)
-	w.String(6, &c.About)
-	w.Bool(7, &c.Enabled)
-	w.String(8, &c.Actor)
+	Env     uint32        `wire:"1"`
+	ID      [16]byte      `wire:"2"`
+	Set     uint8         `wire:"3"`
+	URL     string        `wire:"4"`
+	Events  WebhookEvents `wire:"5"`
+	About   string        `wire:"6"`
+	Enabled bool          `wire:"7"`
+	Actor   string        `wire:"8"`
 }
 
 func (c *UpdateWebhookEndpoint) apply(t *turn) engine.Outcome {
@@ -188,16 +164,9 @@ func (ep *webhookEndpoint) enable(on bool, stamp int64) {
 // DeleteWebhookEndpoint removes an endpoint with everything that waits for it, and its log. One
 // that is not there is the same success again.
 type DeleteWebhookEndpoint struct {
-	Env   uint32
-	ID    [16]byte
-	Actor string
-}
-
-// Fields states the command's fields.
-func (c *DeleteWebhookEndpoint) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.ID)
-	w.String(3, &c.Actor)
+	Env   uint32   `wire:"1"`
+	ID    [16]byte `wire:"2"`
+	Actor string   `wire:"3"`
 }
 
 func (c *DeleteWebhookEndpoint) apply(t *turn) engine.Outcome {
@@ -229,18 +198,10 @@ func (c *DeleteWebhookEndpoint) apply(t *turn) engine.Outcome {
 // RotateWebhookSecret gives an endpoint another secret; the one before signs for 24 hours more. The
 // same sealed secret is the same success again.
 type RotateWebhookSecret struct {
-	Env    uint32
-	ID     [16]byte
-	Secret []byte // sealed
-	Actor  string
-}
-
-// Fields states the command's fields.
-func (c *RotateWebhookSecret) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Env)
-	w.ID(2, &c.ID)
-	w.Blob(3, &c.Secret)
-	w.String(4, &c.Actor)
+	Env    uint32   `wire:"1"`
+	ID     [16]byte `wire:"2"`
+	Secret []byte   `wire:"3"` // sealed
+	Actor  string   `wire:"4"`
 }
 
 func (c *RotateWebhookSecret) apply(t *turn) engine.Outcome {
@@ -335,18 +296,11 @@ var webhookEndpointCodec = page.Codec[webhookEndpoint]{
 
 // endpointText is the cold part of an endpoint.
 type endpointText struct {
-	URL, About       string
-	Secret, Previous []byte // sealed
-	PreviousUntil    int64  // log time
-}
-
-// Fields states the text's fields.
-func (x *endpointText) Fields(w *wire.Codec) {
-	w.String(1, &x.URL)
-	w.String(2, &x.About)
-	w.Blob(3, &x.Secret)
-	w.Blob(4, &x.Previous)
-	w.Int(5, &x.PreviousUntil)
+	URL           string `wire:"1"`
+	About         string `wire:"2"`
+	Secret        []byte `wire:"3"`
+	Previous      []byte `wire:"4"` // sealed
+	PreviousUntil int64  `wire:"5"` // log time
 }
 
 // listen works out what an environment's endpoints want to hear, all together.

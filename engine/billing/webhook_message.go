@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 
 	"tollgate/engine/decimal"
-	"tollgate/engine/wire"
 )
 
 // WebhookEvent is what a webhook message tells. Numbers are never reused.
@@ -104,85 +103,51 @@ func (s WebhookEvents) wants(w WebhookEvent) bool { return s == 0 || s&(1<<w) !=
 // WebhookMessage is what an endpoint is told of one event: the facts as they were then. It holds no
 // personal data. Times are milliseconds on the environment's clock.
 type WebhookMessage struct {
-	Type           WebhookEvent
-	At             int64
-	Customer       string // the ExternalID
-	SubscriptionID [16]byte
+	Type           WebhookEvent `wire:"1"`
+	At             int64        `wire:"2"`
+	Customer       string       `wire:"3"` // the ExternalID
+	SubscriptionID [16]byte     `wire:"4"`
 
 	// Of an invoice; Paid…, of a payment that did not fit it, with its provider and event.
-	InvoiceID                [16]byte
-	Number                   uint64
-	InvoiceType              InvoiceType
-	Status                   InvoiceStatus
-	Amount                   decimal.Decimal
-	Currency                 string
-	CreatedAt, DueAt, PaidAt int64
-	PeriodStart, PeriodEnd   int64 // of a subscription, too
-	Paid                     decimal.Decimal
-	PaidCurrency, Provider   string
-	ProviderEvent            string
-	PaidResult               PaymentResult
+	InvoiceID     [16]byte        `wire:"10"`
+	Number        uint64          `wire:"11"`
+	InvoiceType   InvoiceType     `wire:"12"`
+	Status        InvoiceStatus   `wire:"13"`
+	Amount        decimal.Decimal `wire:"14"`
+	Currency      string          `wire:"15"`
+	CreatedAt     int64           `wire:"16"`
+	DueAt         int64           `wire:"17"`
+	PaidAt        int64           `wire:"18"`
+	PeriodStart   int64           `wire:"19"`
+	PeriodEnd     int64           `wire:"20"` // of a subscription, too
+	Paid          decimal.Decimal `wire:"21"`
+	PaidCurrency  string          `wire:"22"`
+	Provider      string          `wire:"23"`
+	ProviderEvent string          `wire:"24"`
+	PaidResult    PaymentResult   `wire:"25"`
 
 	// Of a subscription. ScheduledPlan and ScheduledAt are of a pending plan change.
-	PlanID                            [16]byte
-	PlanKey                           string
-	PlanVersion                       uint32
-	Active                            bool
-	SuspendedAt, CancelledAt, EndedAt int64
-	CancelMode                        CancelMode
-	ScheduledPlan                     string
-	ScheduledAt                       int64
+	PlanID        [16]byte   `wire:"30"`
+	PlanKey       string     `wire:"31"`
+	PlanVersion   uint32     `wire:"32"`
+	Active        bool       `wire:"33"`
+	SuspendedAt   int64      `wire:"34"`
+	CancelledAt   int64      `wire:"35"`
+	EndedAt       int64      `wire:"36"`
+	CancelMode    CancelMode `wire:"37"`
+	ScheduledPlan string     `wire:"38"`
+	ScheduledAt   int64      `wire:"39"`
 
 	// Of a pool of credits.
-	PoolID   [16]byte
-	PoolName string
-	Balance  decimal.Decimal
+	PoolID   [16]byte        `wire:"40"`
+	PoolName string          `wire:"41"`
+	Balance  decimal.Decimal `wire:"42"`
 
 	// Of a feature's limit.
-	FeatureKey  string
-	Used, Limit decimal.Decimal
-	HardLimit   bool
-}
-
-// Fields states the message's fields.
-func (m *WebhookMessage) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &m.Type)
-	w.Int(2, &m.At)
-	w.String(3, &m.Customer)
-	w.ID(4, &m.SubscriptionID)
-	w.ID(10, &m.InvoiceID)
-	wire.Uint(w, 11, &m.Number)
-	wire.Uint(w, 12, &m.InvoiceType)
-	wire.Uint(w, 13, &m.Status)
-	w.Decimal(14, &m.Amount)
-	w.String(15, &m.Currency)
-	w.Int(16, &m.CreatedAt)
-	w.Int(17, &m.DueAt)
-	w.Int(18, &m.PaidAt)
-	w.Int(19, &m.PeriodStart)
-	w.Int(20, &m.PeriodEnd)
-	w.Decimal(21, &m.Paid)
-	w.String(22, &m.PaidCurrency)
-	w.String(23, &m.Provider)
-	w.String(24, &m.ProviderEvent)
-	wire.Uint(w, 25, &m.PaidResult)
-	w.ID(30, &m.PlanID)
-	w.String(31, &m.PlanKey)
-	wire.Uint(w, 32, &m.PlanVersion)
-	w.Bool(33, &m.Active)
-	w.Int(34, &m.SuspendedAt)
-	w.Int(35, &m.CancelledAt)
-	w.Int(36, &m.EndedAt)
-	wire.Uint(w, 37, &m.CancelMode)
-	w.String(38, &m.ScheduledPlan)
-	w.Int(39, &m.ScheduledAt)
-	w.ID(40, &m.PoolID)
-	w.String(41, &m.PoolName)
-	w.Decimal(42, &m.Balance)
-	w.String(50, &m.FeatureKey)
-	w.Decimal(51, &m.Used)
-	w.Decimal(52, &m.Limit)
-	w.Bool(53, &m.HardLimit)
+	FeatureKey string          `wire:"50"`
+	Used       decimal.Decimal `wire:"51"`
+	Limit      decimal.Decimal `wire:"52"`
+	HardLimit  bool            `wire:"53"`
 }
 
 // messageID names the n-th message of a record of the log: the same on every replica, and in every

@@ -52,18 +52,11 @@ type outbox struct {
 
 // outboxLists are the outbox's counts and lists of free rows.
 type outboxLists struct {
-	sequence                   uint64 // deliveries so far
-	pending, finished          uint32 // deliveries of all endpoints
-	freeEndpoint, freeDelivery uint32
-}
-
-// Fields states the lists' fields.
-func (l *outboxLists) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &l.sequence)
-	wire.Uint(w, 2, &l.pending)
-	wire.Uint(w, 3, &l.freeEndpoint)
-	wire.Uint(w, 4, &l.freeDelivery)
-	wire.Uint(w, 5, &l.finished)
+	sequence     uint64 `wire:"1"` // deliveries so far
+	pending      uint32 `wire:"2"`
+	finished     uint32 `wire:"5"` // deliveries of all endpoints
+	freeEndpoint uint32 `wire:"3"`
+	freeDelivery uint32 `wire:"4"`
 }
 
 // endpointQueue orders what waits for one endpoint. Messages about one customer wait for each

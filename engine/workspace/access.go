@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"tollgate/engine"
-	"tollgate/engine/wire"
 )
 
 // Bounds of test credentials.
@@ -22,19 +21,11 @@ const (
 // access is what a run signs in with at a host. A row without a host is free for another one of its
 // workspace.
 type access struct {
-	Workspace, Before uint32
-	Host              string
-	Sealed            []byte
-	SetAt             int64
-}
-
-// Fields states the row's fields.
-func (a *access) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &a.Workspace)
-	wire.Uint(w, 2, &a.Before)
-	w.String(3, &a.Host)
-	w.Blob(4, &a.Sealed)
-	w.Int(5, &a.SetAt)
+	Workspace uint32 `wire:"1"`
+	Before    uint32 `wire:"2"`
+	Host      string `wire:"3"`
+	Sealed    []byte `wire:"4"`
+	SetAt     int64  `wire:"5"`
 }
 
 func (a *access) bytes() int { return accessRowBytes + len(a.Host) + len(a.Sealed) }
@@ -42,18 +33,11 @@ func (a *access) bytes() int { return accessRowBytes + len(a.Host) + len(a.Seale
 // SetTestAccess stores what runs sign in with at a host, in place of what was stored for it. It is
 // for a person.
 type SetTestAccess struct {
-	Workspace uint32
+	Workspace uint32 `wire:"1"`
 	// Host is as FlowDocument.Host has it.
-	Host string
+	Host string `wire:"2"`
 	// Sealed is sealed by the server: this machine cannot read it.
-	Sealed []byte
-}
-
-// Fields states the command's fields.
-func (c *SetTestAccess) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.String(2, &c.Host)
-	w.Blob(3, &c.Sealed)
+	Sealed []byte `wire:"3"`
 }
 
 func (c *SetTestAccess) apply(t *turn) engine.Outcome {
@@ -103,14 +87,8 @@ func (t *turn) setAccess(row uint32, host string, sealed []byte) {
 
 // RemoveTestAccess forgets what runs sign in with at a host. It is for a person.
 type RemoveTestAccess struct {
-	Workspace uint32
-	Host      string
-}
-
-// Fields states the command's fields.
-func (c *RemoveTestAccess) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.String(2, &c.Host)
+	Workspace uint32 `wire:"1"`
+	Host      string `wire:"2"`
 }
 
 func (c *RemoveTestAccess) apply(t *turn) engine.Outcome {

@@ -12,29 +12,18 @@ import (
 // changed is kept with it for good, so that the owner can be told who did what. With a key it is
 // carried out once: the same again is the same success again.
 type Act struct {
-	Workspace uint32
-	ID        [16]byte
-	Actor     string // who acts, ≤ 80 characters
+	Workspace uint32   `wire:"1"`
+	ID        [16]byte `wire:"2"`
+	Actor     string   `wire:"3"` // who acts, ≤ 80 characters
 	// Key and Body are hashes of the request's Idempotency-Key and of what it asks for; zero is none.
-	Key, Body [16]byte
-	Kind      engine.Kind
-	Payload   []byte
+	Key     [16]byte    `wire:"4"`
+	Body    [16]byte    `wire:"5"`
+	Kind    engine.Kind `wire:"6"`
+	Payload []byte      `wire:"7"`
 	// Person is the owner who has signed in; 0 for an operator.
-	Person uint32
+	Person uint32 `wire:"8"`
 	// inner is the command that Payload holds.
 	inner command
-}
-
-// Fields states the command's fields.
-func (c *Act) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.ID(2, &c.ID)
-	w.String(3, &c.Actor)
-	w.ID(4, &c.Key)
-	w.ID(5, &c.Body)
-	wire.Uint(w, 6, &c.Kind)
-	w.Blob(7, &c.Payload)
-	wire.Uint(w, 8, &c.Person)
 }
 
 // acts are what owners do, and operators for them.
@@ -253,39 +242,23 @@ func (t *turn) values(row uint32, subject [16]byte) []ActChange {
 
 // act is something that an owner did, or an operator for them.
 type act struct {
-	ID                [16]byte
-	Workspace, Before uint32
-	At                int64
-	Actor             string
-	Kind              engine.Kind
-	Subject           [16]byte
-	Note              string
-	Changes           []ActChange
-	Person            uint32 // who did it; 0 for an operator
-}
-
-// Fields states the row's fields.
-func (a *act) Fields(w *wire.Codec) {
-	w.ID(1, &a.ID)
-	wire.Uint(w, 2, &a.Workspace)
-	wire.Uint(w, 3, &a.Before)
-	w.Int(4, &a.At)
-	w.String(5, &a.Actor)
-	wire.Uint(w, 6, &a.Kind)
-	w.ID(7, &a.Subject)
-	w.String(8, &a.Note)
-	wire.List(w, 9, &a.Changes)
-	wire.Uint(w, 10, &a.Person)
+	ID        [16]byte    `wire:"1"`
+	Workspace uint32      `wire:"2"`
+	Before    uint32      `wire:"3"`
+	At        int64       `wire:"4"`
+	Actor     string      `wire:"5"`
+	Kind      engine.Kind `wire:"6"`
+	Subject   [16]byte    `wire:"7"`
+	Note      string      `wire:"8"`
+	Changes   []ActChange `wire:"9"`
+	Person    uint32      `wire:"10"` // who did it; 0 for an operator
 }
 
 // ActChange is a value that an act changed.
-type ActChange struct{ Name, Before, After string }
-
-// Fields states the change's fields.
-func (c *ActChange) Fields(w *wire.Codec) {
-	w.String(1, &c.Name)
-	w.String(2, &c.Before)
-	w.String(3, &c.After)
+type ActChange struct {
+	Name   string `wire:"1"`
+	Before string `wire:"2"`
+	After  string `wire:"3"`
 }
 
 // ActView is something that an owner did, or an operator for them.

@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"tollgate/engine"
-	"tollgate/engine/wire"
 )
 
 // Bounds of what an owner sets, in bytes.
@@ -21,44 +20,29 @@ const (
 
 // alert is what a flow's owner wants to hear of its watch, and what was sent of it.
 type alert struct {
-	Workspace, Flow uint32
-	On              bool
+	Workspace uint32 `wire:"1"`
+	Flow      uint32 `wire:"2"`
+	On        bool   `wire:"3"`
 	// Email and URL are where to; empty is nowhere.
-	Email, URL string
+	Email string `wire:"4"`
+	URL   string `wire:"5"`
 	// Secret signs webhooks, and so does Previous until PreviousUntil; sealed by the server.
-	Secret, Previous         []byte
-	PreviousUntil, RotatedAt int64
+	Secret        []byte `wire:"6"`
+	Previous      []byte `wire:"7"`
+	PreviousUntil int64  `wire:"8"`
+	RotatedAt     int64  `wire:"9"`
 	// GoneAt is when the webhook's endpoint said that it is gone: it is sent nothing until it is set
 	// again, or alerts are turned on again.
-	GoneAt int64
+	GoneAt int64 `wire:"10"`
 	// Made counts deliveries, those that are not kept any more too.
-	Made uint64
+	Made uint64 `wire:"11"`
 	// Deliveries are the newest, oldest first.
-	Deliveries []delivery
+	Deliveries []delivery `wire:"12"`
 	// Unconfirmed: whoever has the e-mail address has not said yet that alerts may go there. Link is
 	// the SHA-256 of the secret by which they are asked, until LinkUntil; zero is none.
-	Unconfirmed bool
-	Link        [32]byte
-	LinkUntil   int64
-}
-
-// Fields states the row's fields.
-func (a *alert) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &a.Workspace)
-	wire.Uint(w, 2, &a.Flow)
-	w.Bool(3, &a.On)
-	w.String(4, &a.Email)
-	w.String(5, &a.URL)
-	w.Blob(6, &a.Secret)
-	w.Blob(7, &a.Previous)
-	w.Int(8, &a.PreviousUntil)
-	w.Int(9, &a.RotatedAt)
-	w.Int(10, &a.GoneAt)
-	wire.Uint(w, 11, &a.Made)
-	wire.List(w, 12, &a.Deliveries)
-	w.Bool(13, &a.Unconfirmed)
-	w.Hash(14, &a.Link)
-	w.Int(15, &a.LinkUntil)
+	Unconfirmed bool     `wire:"13"`
+	Link        [32]byte `wire:"14"`
+	LinkUntil   int64    `wire:"15"`
 }
 
 // bytes is what an alert takes of its workspace's room.
@@ -93,29 +77,19 @@ func (t *turn) alertWrite(row uint32, change func(a *alert)) {
 // SetAlerts sets what a flow's owner wants to hear; what it has no word about stays. It is for a
 // person: who may, is the server's to know. Again it is the same success again.
 type SetAlerts struct {
-	Workspace               uint32
-	Flow                    [16]byte
-	HasEmail, HasURL, HasOn bool
-	Email, URL              string // empty is none
-	On                      bool
+	Workspace uint32   `wire:"1"`
+	Flow      [16]byte `wire:"2"`
+	HasEmail  bool     `wire:"3"`
+	HasURL    bool     `wire:"4"`
+	HasOn     bool     `wire:"5"`
+	Email     string   `wire:"6"`
+	URL       string   `wire:"7"` // empty is none
+	On        bool     `wire:"8"`
 	// Secret is what webhooks are signed with, sealed, where there is no secret yet; never empty with
 	// a URL.
-	Secret []byte
+	Secret []byte `wire:"9"`
 	// unvouched: a person sets it, and has not signed in with that address; an act finds that out.
 	unvouched bool
-}
-
-// Fields states the command's fields.
-func (c *SetAlerts) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.ID(2, &c.Flow)
-	w.Bool(3, &c.HasEmail)
-	w.Bool(4, &c.HasURL)
-	w.Bool(5, &c.HasOn)
-	w.String(6, &c.Email)
-	w.String(7, &c.URL)
-	w.Bool(8, &c.On)
-	w.Blob(9, &c.Secret)
 }
 
 func (c *SetAlerts) valid() bool {
@@ -222,16 +196,9 @@ func (t *turn) alertable(workspace uint32, flow [16]byte) (row uint32, refused e
 // RotateAlertSecret replaces the secret that a flow's webhooks are signed with; the one before
 // signs beside it for a day, the one before that no more. It is for a person.
 type RotateAlertSecret struct {
-	Workspace uint32
-	Flow      [16]byte
-	Secret    []byte // sealed
-}
-
-// Fields states the command's fields.
-func (c *RotateAlertSecret) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.ID(2, &c.Flow)
-	w.Blob(3, &c.Secret)
+	Workspace uint32   `wire:"1"`
+	Flow      [16]byte `wire:"2"`
+	Secret    []byte   `wire:"3"` // sealed
 }
 
 func (c *RotateAlertSecret) apply(t *turn) engine.Outcome {
@@ -260,14 +227,8 @@ func (c *RotateAlertSecret) apply(t *turn) engine.Outcome {
 // SendTestAlert sends a test to wherever a flow's alerts go, whether they are on or not. It is for
 // a person.
 type SendTestAlert struct {
-	Workspace uint32
-	Flow      [16]byte
-}
-
-// Fields states the command's fields.
-func (c *SendTestAlert) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.ID(2, &c.Flow)
+	Workspace uint32   `wire:"1"`
+	Flow      [16]byte `wire:"2"`
 }
 
 func (c *SendTestAlert) apply(t *turn) engine.Outcome {

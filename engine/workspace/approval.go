@@ -2,23 +2,15 @@ package workspace
 
 import (
 	"tollgate/engine"
-	"tollgate/engine/wire"
 )
 
 // ApprovePurchase is an owner's yes: it adopts an unclaimed workspace, confirms the signup at the
 // flow that asked unless that was changed since, and lets the payment go on: by the saved card, or
 // on a payment page. Again it is the same success again.
 type ApprovePurchase struct {
-	ID     [16]byte
-	Owner  string
-	Person uint32 // who has signed in; 0 for an operator
-}
-
-// Fields states the command's fields.
-func (c *ApprovePurchase) Fields(w *wire.Codec) {
-	w.ID(1, &c.ID)
-	w.String(2, &c.Owner)
-	wire.Uint(w, 3, &c.Person)
+	ID     [16]byte `wire:"1"`
+	Owner  string   `wire:"2"`
+	Person uint32   `wire:"3"` // who has signed in; 0 for an operator
 }
 
 func (c *ApprovePurchase) apply(t *turn) engine.Outcome {
@@ -52,10 +44,9 @@ func (c *ApprovePurchase) apply(t *turn) engine.Outcome {
 }
 
 // DenyPurchase is an owner's no. Again it is the same success again.
-type DenyPurchase struct{ ID [16]byte }
-
-// Fields states the command's fields.
-func (c *DenyPurchase) Fields(w *wire.Codec) { w.ID(1, &c.ID) }
+type DenyPurchase struct {
+	ID [16]byte `wire:"1"`
+}
 
 func (c *DenyPurchase) apply(t *turn) engine.Outcome {
 	row := t.purchaseOf(c.ID)
@@ -75,18 +66,10 @@ func (c *DenyPurchase) apply(t *turn) engine.Outcome {
 
 // RenewLink replaces the approval link of a purchase that waits for its owner.
 type RenewLink struct {
-	Workspace uint32
-	ID        [16]byte
-	Link      [32]byte
-	Person    bool
-}
-
-// Fields states the command's fields.
-func (c *RenewLink) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.ID(2, &c.ID)
-	w.Hash(3, &c.Link)
-	w.Bool(4, &c.Person)
+	Workspace uint32   `wire:"1"`
+	ID        [16]byte `wire:"2"`
+	Link      [32]byte `wire:"3"`
+	Person    bool     `wire:"4"`
 }
 
 func (c *RenewLink) apply(t *turn) engine.Outcome {

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"tollgate/engine"
-	"tollgate/engine/wire"
 )
 
 // Bounds of asking whoever has an e-mail address whether alerts may go there.
@@ -32,16 +31,9 @@ func (a *alert) mailTo(email string, vouched bool) {
 // AskAddress keeps the link that asks whether alerts of a flow may go to the e-mail address that is
 // set; the link before stops working.
 type AskAddress struct {
-	Workspace uint32
-	Flow      [16]byte
-	Link      [32]byte // the SHA-256 of its secret
-}
-
-// Fields states the command's fields.
-func (c *AskAddress) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.ID(2, &c.Flow)
-	w.Hash(3, &c.Link)
+	Workspace uint32   `wire:"1"`
+	Flow      [16]byte `wire:"2"`
+	Link      [32]byte `wire:"3"` // the SHA-256 of its secret
 }
 
 func (c *AskAddress) apply(t *turn) engine.Outcome {
@@ -69,14 +61,8 @@ func (c *AskAddress) apply(t *turn) engine.Outcome {
 
 // ConfirmAddress is the yes of whoever has got the link, and so has the address. It works once.
 type ConfirmAddress struct {
-	Flow [16]byte
-	Link [32]byte
-}
-
-// Fields states the command's fields.
-func (c *ConfirmAddress) Fields(w *wire.Codec) {
-	w.ID(1, &c.Flow)
-	w.Hash(2, &c.Link)
+	Flow [16]byte `wire:"1"`
+	Link [32]byte `wire:"2"`
 }
 
 func (c *ConfirmAddress) apply(t *turn) engine.Outcome {

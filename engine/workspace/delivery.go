@@ -5,7 +5,6 @@ import (
 	"unicode/utf8"
 
 	"tollgate/engine"
-	"tollgate/engine/wire"
 )
 
 // MaxDeliveries is how many deliveries of a flow's alerts are kept; those that wait stay longest.
@@ -65,49 +64,31 @@ func (s DeliveryStatus) String() string {
 
 // delivery is one alert on its way to one place.
 type delivery struct {
-	ID [16]byte
+	ID [16]byte `wire:"1"`
 	// Number counts the flow's deliveries, from 1.
-	Number  uint64
-	Kind    AlertKind
-	Channel Channel
-	Status  DeliveryStatus
+	Number  uint64         `wire:"19"`
+	Kind    AlertKind      `wire:"2"`
+	Channel Channel        `wire:"3"`
+	Status  DeliveryStatus `wire:"4"`
 	// Attempts counts those that were made, or begun.
-	Attempts                   uint32
-	CreatedAt, NextAt, EndedAt int64
+	Attempts  uint32 `wire:"5"`
+	CreatedAt int64  `wire:"6"`
+	NextAt    int64  `wire:"7"`
+	EndedAt   int64  `wire:"8"`
 	// Sender is the process that begins the attempt of this number, since BegunAt: nobody else may
 	// make it. BegunAt is 0 between attempts.
-	Sender  [16]byte
-	BegunAt int64
+	Sender  [16]byte `wire:"9"`
+	BegunAt int64    `wire:"10"`
 	// Code is the answer to the newest attempt, 0 is none; Reason says what is wrong with it.
-	Answer uint32
-	Reason string
+	Answer uint32 `wire:"11"`
+	Reason string `wire:"12"`
 	// What it says: of the run that the watch went by, and of the flow as it was called then.
-	Run                   [16]byte
-	Outcome               RunOutcome
-	Flow, Step, Code, Why string
-}
-
-// Fields states the delivery's fields.
-func (d *delivery) Fields(w *wire.Codec) {
-	w.ID(1, &d.ID)
-	wire.Uint(w, 2, &d.Kind)
-	wire.Uint(w, 3, &d.Channel)
-	wire.Uint(w, 4, &d.Status)
-	wire.Uint(w, 5, &d.Attempts)
-	w.Int(6, &d.CreatedAt)
-	w.Int(7, &d.NextAt)
-	w.Int(8, &d.EndedAt)
-	w.ID(9, &d.Sender)
-	w.Int(10, &d.BegunAt)
-	wire.Uint(w, 11, &d.Answer)
-	w.String(12, &d.Reason)
-	w.ID(13, &d.Run)
-	wire.Uint(w, 14, &d.Outcome)
-	w.String(15, &d.Flow)
-	w.String(16, &d.Step)
-	w.String(17, &d.Code)
-	w.String(18, &d.Why)
-	wire.Uint(w, 19, &d.Number)
+	Run     [16]byte   `wire:"13"`
+	Outcome RunOutcome `wire:"14"`
+	Flow    string     `wire:"15"`
+	Step    string     `wire:"16"`
+	Code    string     `wire:"17"`
+	Why     string     `wire:"18"`
 }
 
 func (d *delivery) bytes() int {
@@ -170,19 +151,11 @@ func (t *turn) deliveryOf(row uint32, number uint64) int {
 // it sends has no receiver that knows repetitions: a mail. The same process may say so again; any
 // other one is fenced.
 type BeginAlert struct {
-	Alert  uint32   // the number of the flow's alerts, see DueAlert
-	Number uint64   // the delivery's
-	Sender [16]byte // drawn by each process
+	Alert  uint32   `wire:"1"` // the number of the flow's alerts, see DueAlert
+	Number uint64   `wire:"2"` // the delivery's
+	Sender [16]byte `wire:"3"` // drawn by each process
 	// Attempt is the attempt's number, from 1.
-	Attempt uint32
-}
-
-// Fields states the command's fields.
-func (c *BeginAlert) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Alert)
-	wire.Uint(w, 2, &c.Number)
-	w.ID(3, &c.Sender)
-	wire.Uint(w, 4, &c.Attempt)
+	Attempt uint32 `wire:"4"`
 }
 
 func (c *BeginAlert) apply(t *turn) engine.Outcome {
@@ -223,26 +196,15 @@ const (
 // NoteAlert says what came of an attempt. Of an attempt that is not the newest it is
 // OutcomeFenced; the same again is the same success again.
 type NoteAlert struct {
-	Alert   uint32
-	Number  uint64
-	Attempt uint32
-	Result  AlertResult
+	Alert   uint32      `wire:"1"`
+	Number  uint64      `wire:"2"`
+	Attempt uint32      `wire:"3"`
+	Result  AlertResult `wire:"4"`
 	// Answer is the status of HTTP or SMTP, 0 when there was none.
-	Answer uint32
-	Reason string // at most 200 bytes
+	Answer uint32 `wire:"5"`
+	Reason string `wire:"6"` // at most 200 bytes
 	// WaitMS is how long to wait before the next attempt, after AlertRetry; 0 is that there is none.
-	WaitMS int64
-}
-
-// Fields states the command's fields.
-func (c *NoteAlert) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Alert)
-	wire.Uint(w, 2, &c.Number)
-	wire.Uint(w, 3, &c.Attempt)
-	wire.Uint(w, 4, &c.Result)
-	wire.Uint(w, 5, &c.Answer)
-	w.String(6, &c.Reason)
-	w.Int(7, &c.WaitMS)
+	WaitMS int64 `wire:"7"`
 }
 
 func (c *NoteAlert) apply(t *turn) engine.Outcome {

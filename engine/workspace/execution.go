@@ -8,33 +8,19 @@ import (
 // ClaimRun gives the run that has waited longest to a worker, under a lease. The token goes up with
 // every worker: it fences what an earlier one still writes. The reply is a ClaimedRun.
 type ClaimRun struct {
-	Worker  string // ≤ 64 bytes
-	LeaseMS int64
-}
-
-// Fields states the command's fields.
-func (c *ClaimRun) Fields(w *wire.Codec) {
-	w.String(1, &c.Worker)
-	w.Int(2, &c.LeaseMS)
+	Worker  string `wire:"1"` // ≤ 64 bytes
+	LeaseMS int64  `wire:"2"`
 }
 
 // ClaimedRun is what a worker gets.
 type ClaimedRun struct {
-	Run   [16]byte
-	Token uint32
+	Run   [16]byte `wire:"1"`
+	Token uint32   `wire:"2"`
 	// LeaseEnd and WallEnd are instants of log time.
-	LeaseEnd, WallEnd int64
+	LeaseEnd int64 `wire:"3"`
+	WallEnd  int64 `wire:"4"`
 	// Answer is what a person answered, sealed; only the worker that goes on with the run gets it.
-	Answer []byte
-}
-
-// Fields states the reply's fields.
-func (r *ClaimedRun) Fields(w *wire.Codec) {
-	w.ID(1, &r.Run)
-	wire.Uint(w, 2, &r.Token)
-	w.Int(3, &r.LeaseEnd)
-	w.Int(4, &r.WallEnd)
-	w.Blob(5, &r.Answer)
+	Answer []byte `wire:"5"`
 }
 
 func (c *ClaimRun) apply(t *turn) engine.Outcome {
@@ -85,20 +71,11 @@ func (t *turn) held(id [16]byte, token uint32) (uint32, engine.Outcome) {
 // ExtendLease is a worker's heartbeat, with what its agent did since the one before. The reply is a
 // ClaimedRun.
 type ExtendLease struct {
-	Run     [16]byte
-	Token   uint32
-	LeaseMS int64
-	Step    string // ≤ 80 characters; empty leaves it
-	Events  []RunEvent
-}
-
-// Fields states the command's fields.
-func (c *ExtendLease) Fields(w *wire.Codec) {
-	w.ID(1, &c.Run)
-	wire.Uint(w, 2, &c.Token)
-	w.Int(3, &c.LeaseMS)
-	w.String(4, &c.Step)
-	wire.List(w, 5, &c.Events)
+	Run     [16]byte   `wire:"1"`
+	Token   uint32     `wire:"2"`
+	LeaseMS int64      `wire:"3"`
+	Step    string     `wire:"4"` // ≤ 80 characters; empty leaves it
+	Events  []RunEvent `wire:"5"`
 }
 
 func (c *ExtendLease) apply(t *turn) engine.Outcome {
@@ -133,24 +110,14 @@ func (t *turn) tell(row uint32, step string, events []RunEvent) {
 // and what it has used: time, steps and tokens are the run's, and not anew each worker's. A run
 // that has waited MaxWaits times ends.
 type AwaitPerson struct {
-	Run        [16]byte
-	Token      uint32
-	Question   string
-	Checkpoint []byte
-	Events     []RunEvent
+	Run        [16]byte   `wire:"1"`
+	Token      uint32     `wire:"2"`
+	Question   string     `wire:"3"`
+	Checkpoint []byte     `wire:"4"`
+	Events     []RunEvent `wire:"5"`
 	// Steps and Tokens are what the run's agent has used so far, with all workers together.
-	Steps, Tokens uint32
-}
-
-// Fields states the command's fields.
-func (c *AwaitPerson) Fields(w *wire.Codec) {
-	w.ID(1, &c.Run)
-	wire.Uint(w, 2, &c.Token)
-	w.String(3, &c.Question)
-	w.Blob(4, &c.Checkpoint)
-	wire.List(w, 5, &c.Events)
-	wire.Uint(w, 6, &c.Steps)
-	wire.Uint(w, 7, &c.Tokens)
+	Steps  uint32 `wire:"6"`
+	Tokens uint32 `wire:"7"`
 }
 
 func (c *AwaitPerson) apply(t *turn) engine.Outcome {
@@ -184,20 +151,15 @@ func (c *AwaitPerson) apply(t *turn) engine.Outcome {
 // that was quoted. Agent is the configured agent as StartRun has it; another one than the run
 // began with cannot go on.
 type ResumeRun struct {
-	Workspace uint32
-	ID        [16]byte
-	Agent     string
+	Workspace uint32   `wire:"1"`
+	ID        [16]byte `wire:"2"`
+	Agent     string   `wire:"3"`
 	// Answer is what the person answered, sealed by the server: this machine cannot read it, and
 	// forgets it when a worker goes on with the run. ≤ MaxAnswer bytes.
-	Answer []byte
+	Answer []byte `wire:"4"`
 }
 
-// Fields states the command's fields.
-func (c *ResumeRun) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.ID(2, &c.ID)
-	w.String(3, &c.Agent)
-	w.Blob(4, &c.Answer)
+func (c *ResumeRun) bounds(w *wire.Codec) {
 	if w.Decoding() && len(c.Answer) > MaxAnswer {
 		w.Fail("an answer of %d bytes", len(c.Answer))
 	}
@@ -235,16 +197,9 @@ func (c *ResumeRun) apply(t *turn) engine.Outcome {
 // CancelRun ends a hosted run, or a usability request, that has not finished, and returns its
 // charge.
 type CancelRun struct {
-	Workspace uint32
-	ID        [16]byte
-	Kind      RunKind
-}
-
-// Fields states the command's fields.
-func (c *CancelRun) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.ID(2, &c.ID)
-	wire.Uint(w, 3, &c.Kind)
+	Workspace uint32   `wire:"1"`
+	ID        [16]byte `wire:"2"`
+	Kind      RunKind  `wire:"3"`
 }
 
 func (c *CancelRun) apply(t *turn) engine.Outcome {
@@ -266,28 +221,20 @@ func (c *CancelRun) apply(t *turn) engine.Outcome {
 // inconclusive is not; a failed one could not be carried through. Again it is the same success
 // again.
 type FinishRun struct {
-	Run     [16]byte
-	Token   uint32
-	Status  RunStatus // RunCompleted or RunFailed
-	Outcome RunOutcome
+	Run     [16]byte   `wire:"1"`
+	Token   uint32     `wire:"2"`
+	Status  RunStatus  `wire:"3"` // RunCompleted or RunFailed
+	Outcome RunOutcome `wire:"4"`
 	// Code, Reason and Step say why and where it was blocked or failed.
-	Code, Reason, Step, Proof string
-	Calls                     []Call
-	Events                    []RunEvent
+	Code   string     `wire:"5"`
+	Reason string     `wire:"6"`
+	Step   string     `wire:"7"`
+	Proof  string     `wire:"8"`
+	Calls  []Call     `wire:"9"`
+	Events []RunEvent `wire:"10"`
 }
 
-// Fields states the command's fields.
-func (c *FinishRun) Fields(w *wire.Codec) {
-	w.ID(1, &c.Run)
-	wire.Uint(w, 2, &c.Token)
-	wire.Uint(w, 3, &c.Status)
-	wire.Uint(w, 4, &c.Outcome)
-	w.String(5, &c.Code)
-	w.String(6, &c.Reason)
-	w.String(7, &c.Step)
-	w.String(8, &c.Proof)
-	wire.List(w, 9, &c.Calls)
-	wire.List(w, 10, &c.Events)
+func (c *FinishRun) bounds(w *wire.Codec) {
 	if w.Decoding() && c.Status != RunCompleted && c.Status != RunFailed {
 		w.Fail("a run does not finish as %d", c.Status)
 	}

@@ -10,35 +10,23 @@ const MaxFlows = 10_000
 
 // FlowDocument is what a flow says. The server has validated it.
 type FlowDocument struct {
-	Name, URL, Task, SuccessCriteria string
+	Name            string `wire:"1"`
+	URL             string `wire:"2"`
+	Task            string `wire:"3"`
+	SuccessCriteria string `wire:"4"`
 	// Access is public or test_account.
-	Access string
+	Access string `wire:"5"`
 	// VerificationURL is empty where a flow has no verification.
-	VerificationURL      string
-	VerificationStatus   uint32
-	VerificationContains string
+	VerificationURL      string `wire:"6"`
+	VerificationStatus   uint32 `wire:"7"`
+	VerificationContains string `wire:"8"`
 	// Credential is empty, bearer, token or x-api-key.
-	Credential string
+	Credential string `wire:"9"`
 	// Agent is the name of a configured agent; empty is the default one.
-	Agent string
+	Agent string `wire:"10"`
 	// Host is where a run signs in with test credentials: that of URL, where Access is test_account.
 	// Servers that know of no test credentials leave it empty.
-	Host string
-}
-
-// Fields states the document's fields.
-func (d *FlowDocument) Fields(w *wire.Codec) {
-	w.String(1, &d.Name)
-	w.String(2, &d.URL)
-	w.String(3, &d.Task)
-	w.String(4, &d.SuccessCriteria)
-	w.String(5, &d.Access)
-	w.String(6, &d.VerificationURL)
-	wire.Uint(w, 7, &d.VerificationStatus)
-	w.String(8, &d.VerificationContains)
-	w.String(9, &d.Credential)
-	w.String(10, &d.Agent)
-	w.String(11, &d.Host)
+	Host string `wire:"11"`
 }
 
 // Called is what a verification call without, or with a wrong key came to.
@@ -72,78 +60,49 @@ func (s WatchState) String() string { return [...]string{"unknown", "passing", "
 
 // flow is a saved test. Its document is a blob of the same row.
 type flow struct {
-	ID                               [16]byte
-	Workspace, Before                uint32
-	Version                          uint32
-	CreatedAt, ChangedAt, ArchivedAt int64
+	ID         [16]byte `wire:"1"`
+	Workspace  uint32   `wire:"2"`
+	Before     uint32   `wire:"3"`
+	Version    uint32   `wire:"4"`
+	CreatedAt  int64    `wire:"5"`
+	ChangedAt  int64    `wire:"6"`
+	ArchivedAt int64    `wire:"7"`
 	// Open is the run that has not finished; 0 is none.
-	Open uint32
+	Open uint32 `wire:"8"`
 	// Issues is the flow's newest issue.
-	Issues uint32
+	Issues uint32 `wire:"9"`
 	// SignupConfirmed: its owner said that an agent may sign up there.
-	SignupConfirmed bool
+	SignupConfirmed bool `wire:"10"`
 	// What was found when the quote was read, of the version Preflight.
-	Preflight       uint32
-	NoKey, WrongKey Called
-	AlreadyTrue     bool
-	PreflightAt     int64
-	Watch           WatchState
+	Preflight   uint32     `wire:"11"`
+	NoKey       Called     `wire:"12"`
+	WrongKey    Called     `wire:"13"`
+	AlreadyTrue bool       `wire:"14"`
+	PreflightAt int64      `wire:"15"`
+	Watch       WatchState `wire:"16"`
 	// Misses are runs in a row that were carried through and did not pass.
-	Misses  uint8
-	WatchAt int64
+	Misses  uint8 `wire:"17"`
+	WatchAt int64 `wire:"18"`
 	// What the engine needs of the document.
-	Verified, WithCredential, TestAccount bool
+	Verified       bool `wire:"19"`
+	WithCredential bool `wire:"20"`
+	TestAccount    bool `wire:"21"`
 	// Alert is what its owner wants to hear of its watch; 0 is nothing that was ever set.
-	Alert uint32
+	Alert uint32 `wire:"130"`
 	// Schedule is when its runs begin by themselves; 0 is one that never did.
-	Schedule uint32
+	Schedule uint32 `wire:"141"`
 	// base is the text that those of its runs are packed behind. It is no state.
 	base place
-}
-
-// Fields states the row's fields.
-func (f *flow) Fields(w *wire.Codec) {
-	w.ID(1, &f.ID)
-	wire.Uint(w, 2, &f.Workspace)
-	wire.Uint(w, 3, &f.Before)
-	wire.Uint(w, 4, &f.Version)
-	w.Int(5, &f.CreatedAt)
-	w.Int(6, &f.ChangedAt)
-	w.Int(7, &f.ArchivedAt)
-	wire.Uint(w, 8, &f.Open)
-	wire.Uint(w, 9, &f.Issues)
-	w.Bool(10, &f.SignupConfirmed)
-	wire.Uint(w, 11, &f.Preflight)
-	wire.Uint(w, 12, &f.NoKey)
-	wire.Uint(w, 13, &f.WrongKey)
-	w.Bool(14, &f.AlreadyTrue)
-	w.Int(15, &f.PreflightAt)
-	wire.Uint(w, 16, &f.Watch)
-	wire.Uint(w, 17, &f.Misses)
-	w.Int(18, &f.WatchAt)
-	w.Bool(19, &f.Verified)
-	w.Bool(20, &f.WithCredential)
-	w.Bool(21, &f.TestAccount)
-	wire.Uint(w, 130, &f.Alert)
-	wire.Uint(w, 141, &f.Schedule)
 }
 
 // SaveFlow creates a flow, or replaces the document of one: a new version, unless nothing but the
 // name is another. The same document again is the same success again.
 type SaveFlow struct {
-	Workspace uint32
-	ID        [16]byte
+	Workspace uint32   `wire:"1"`
+	ID        [16]byte `wire:"2"`
 	// Replace says that the flow exists.
-	Replace  bool
-	Document FlowDocument
-}
-
-// Fields states the command's fields.
-func (c *SaveFlow) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.ID(2, &c.ID)
-	w.Bool(3, &c.Replace)
-	w.Message(4, &c.Document)
+	Replace  bool         `wire:"3"`
+	Document FlowDocument `wire:"4"`
 }
 
 func (c *SaveFlow) apply(t *turn) engine.Outcome {
@@ -257,14 +216,8 @@ func (s *state) flowTaken(id [16]byte) bool {
 // ArchiveFlow takes a flow out of lists for good, and forgets its document, its alerts and its
 // schedule; its runs stay.
 type ArchiveFlow struct {
-	Workspace uint32
-	ID        [16]byte
-}
-
-// Fields states the command's fields.
-func (c *ArchiveFlow) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.ID(2, &c.ID)
+	Workspace uint32   `wire:"1"`
+	ID        [16]byte `wire:"2"`
 }
 
 func (c *ArchiveFlow) apply(t *turn) engine.Outcome {
@@ -287,14 +240,8 @@ func (c *ArchiveFlow) apply(t *turn) engine.Outcome {
 
 // ConfirmSignup says that an agent may sign up at a flow's product: for a person.
 type ConfirmSignup struct {
-	Workspace uint32
-	ID        [16]byte
-}
-
-// Fields states the command's fields.
-func (c *ConfirmSignup) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.ID(2, &c.ID)
+	Workspace uint32   `wire:"1"`
+	ID        [16]byte `wire:"2"`
 }
 
 func (c *ConfirmSignup) apply(t *turn) engine.Outcome {
@@ -310,21 +257,12 @@ func (c *ConfirmSignup) apply(t *turn) engine.Outcome {
 // NotePreflight keeps what the verification answered when a quote was read. Of another version
 // than the present one it changes nothing.
 type NotePreflight struct {
-	Workspace       uint32
-	ID              [16]byte
-	Version         uint32
-	NoKey, WrongKey Called
-	AlreadyTrue     bool
-}
-
-// Fields states the command's fields.
-func (c *NotePreflight) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.ID(2, &c.ID)
-	wire.Uint(w, 3, &c.Version)
-	wire.Uint(w, 4, &c.NoKey)
-	wire.Uint(w, 5, &c.WrongKey)
-	w.Bool(6, &c.AlreadyTrue)
+	Workspace   uint32   `wire:"1"`
+	ID          [16]byte `wire:"2"`
+	Version     uint32   `wire:"3"`
+	NoKey       Called   `wire:"4"`
+	WrongKey    Called   `wire:"5"`
+	AlreadyTrue bool     `wire:"6"`
 }
 
 func (c *NotePreflight) apply(t *turn) engine.Outcome {

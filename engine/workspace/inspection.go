@@ -28,50 +28,33 @@ const (
 // Finding is what one rule says: what later inspections of the same host are compared with.
 type Finding struct {
 	// Field is where it stands in the document, Verdict and Rule are what it says.
-	Field, Verdict, Rule string
+	Field   string `wire:"1"`
+	Verdict string `wire:"2"`
+	Rule    string `wire:"3"`
 	// Quote is from what it rests on.
-	Quote string
-}
-
-// Fields states the finding's fields.
-func (f *Finding) Fields(w *wire.Codec) {
-	w.String(1, &f.Field)
-	w.String(2, &f.Verdict)
-	w.String(3, &f.Rule)
-	w.String(4, &f.Quote)
+	Quote string `wire:"4"`
 }
 
 // findings are those of one document.
-type findings struct{ All []Finding }
-
-// Fields states the list's fields.
-func (f *findings) Fields(w *wire.Codec) { wire.List(w, 1, &f.All) }
+type findings struct {
+	All []Finding `wire:"1"`
+}
 
 // inspection is what was read of a host: its document is the blob of the same row.
 type inspection struct {
 	// Run is the row of its run.
-	Run, Workspace uint32
+	Run       uint32 `wire:"1"`
+	Workspace uint32 `wire:"2"`
 	// Before is the workspace's inspection of this host before this one, whatever came of it;
 	// Previous is the one that it was compared with.
-	Before, Previous uint32
+	Before   uint32 `wire:"3"`
+	Previous uint32 `wire:"4"`
 	// Size is how long the document is; 0 once it was dropped.
-	Size uint32
-	Kind RunKind
-	Host string
+	Size uint32  `wire:"5"`
+	Kind RunKind `wire:"6"`
+	Host string  `wire:"7"`
 	// Findings are encoded.
-	Findings []byte
-}
-
-// Fields states the row's fields.
-func (i *inspection) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &i.Run)
-	wire.Uint(w, 2, &i.Workspace)
-	wire.Uint(w, 3, &i.Before)
-	wire.Uint(w, 4, &i.Previous)
-	wire.Uint(w, 5, &i.Size)
-	wire.Uint(w, 6, &i.Kind)
-	w.String(7, &i.Host)
-	w.Blob(8, &i.Findings)
+	Findings []byte `wire:"8"`
 }
 
 // bytes is what the row and its document take, or will take.
@@ -97,36 +80,25 @@ type hostKey struct {
 // inspections · credits · the workspace is full. The reply is a RunReply; of refusals a RetryReply,
 // a CreditsReply or a FullReply. The same ID again is the same success again.
 type SaveInspection struct {
-	Workspace uint32
-	ID        [16]byte
-	Kind      RunKind // RunInspection or RunAssessment
+	Workspace uint32   `wire:"1"`
+	ID        [16]byte `wire:"2"`
+	Kind      RunKind  `wire:"3"` // RunInspection or RunAssessment
 	// Key and Body are hashes as StartRun has them; the zero key is none.
-	Key, Body [16]byte
+	Key  [16]byte `wire:"4"`
+	Body [16]byte `wire:"5"`
 	// Flow is the saved test that it is about; zero is none.
-	Flow [16]byte
+	Flow [16]byte `wire:"6"`
 	// Host is whose earlier inspections it is compared with.
-	Host     string
-	Findings []Finding
+	Host     string    `wire:"7"`
+	Findings []Finding `wire:"8"`
 	// BeganAt is when the first fetch began, by the server's clock.
-	BeganAt int64
+	BeganAt int64 `wire:"9"`
 	// Size is how long the whole document is, Part its first bytes.
-	Size uint32
-	Part []byte
+	Size uint32 `wire:"10"`
+	Part []byte `wire:"11"`
 }
 
-// Fields states the command's fields.
-func (c *SaveInspection) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.ID(2, &c.ID)
-	wire.Uint(w, 3, &c.Kind)
-	w.ID(4, &c.Key)
-	w.ID(5, &c.Body)
-	w.ID(6, &c.Flow)
-	w.String(7, &c.Host)
-	wire.List(w, 8, &c.Findings)
-	w.Int(9, &c.BeganAt)
-	wire.Uint(w, 10, &c.Size)
-	w.Blob(11, &c.Part)
+func (c *SaveInspection) bounds(w *wire.Codec) {
 	if w.Decoding() && c.Kind != RunInspection && c.Kind != RunAssessment {
 		w.Fail("an inspection does not save a run of kind %d", c.Kind)
 	}
@@ -267,17 +239,10 @@ func (m *Machine) Inspectable(workspace uint32, kind RunKind, now int64) engine.
 // AddInspectionPart brings the next part of a document; with the last one the run is completed. A
 // part that is there already is the same success again.
 type AddInspectionPart struct {
-	Run [16]byte
+	Run [16]byte `wire:"1"`
 	// From is how many bytes of the document stand before Part.
-	From uint32
-	Part []byte
-}
-
-// Fields states the command's fields.
-func (c *AddInspectionPart) Fields(w *wire.Codec) {
-	w.ID(1, &c.Run)
-	wire.Uint(w, 2, &c.From)
-	w.Blob(3, &c.Part)
+	From uint32 `wire:"2"`
+	Part []byte `wire:"3"`
 }
 
 func (c *AddInspectionPart) apply(t *turn) engine.Outcome {

@@ -2,7 +2,6 @@ package workspace
 
 import (
 	"tollgate/engine"
-	"tollgate/engine/wire"
 )
 
 // IssueStatus is how far an issue has come.
@@ -22,37 +21,25 @@ func (s IssueStatus) String() string {
 
 // issue is one thing that stops an agent: one that is not closed per flow, step and reason code.
 type issue struct {
-	ID [16]byte
+	ID [16]byte `wire:"1"`
 	// Before is the workspace's issue before this one, BeforeOfFlow the flow's.
-	Workspace, Flow, Before, BeforeOfFlow uint32
-	Status                                IssueStatus
+	Workspace    uint32      `wire:"2"`
+	Flow         uint32      `wire:"3"`
+	Before       uint32      `wire:"4"`
+	BeforeOfFlow uint32      `wire:"5"`
+	Status       IssueStatus `wire:"6"`
 	// Seen counts the runs that it stopped; Run is the newest of them.
-	Seen                           uint32
-	Run                            [16]byte
-	Step, Code, Reason, Note       string
-	CreatedAt, ChangedAt, ClosedAt int64
+	Seen      uint32   `wire:"7"`
+	Run       [16]byte `wire:"8"`
+	Step      string   `wire:"9"`
+	Code      string   `wire:"10"`
+	Reason    string   `wire:"11"`
+	Note      string   `wire:"12"`
+	CreatedAt int64    `wire:"13"`
+	ChangedAt int64    `wire:"14"`
+	ClosedAt  int64    `wire:"15"`
 	// ReadyVersion is the flow's version for which it was said to be fixed.
-	ReadyVersion uint32
-}
-
-// Fields states the row's fields.
-func (i *issue) Fields(w *wire.Codec) {
-	w.ID(1, &i.ID)
-	wire.Uint(w, 2, &i.Workspace)
-	wire.Uint(w, 3, &i.Flow)
-	wire.Uint(w, 4, &i.Before)
-	wire.Uint(w, 5, &i.BeforeOfFlow)
-	wire.Uint(w, 6, &i.Status)
-	wire.Uint(w, 7, &i.Seen)
-	w.ID(8, &i.Run)
-	w.String(9, &i.Step)
-	w.String(10, &i.Code)
-	w.String(11, &i.Reason)
-	w.String(12, &i.Note)
-	w.Int(13, &i.CreatedAt)
-	w.Int(14, &i.ChangedAt)
-	w.Int(15, &i.ClosedAt)
-	wire.Uint(w, 16, &i.ReadyVersion)
+	ReadyVersion uint32 `wire:"16"`
 }
 
 // judge brings what a verified run came to into its flow's watch and issues. Each change of the
@@ -136,16 +123,9 @@ func (t *turn) raise(w *workspace, r *run, text *RunText) {
 
 // MarkIssueReady says that an open issue is fixed; the next run of the flow as it is now decides.
 type MarkIssueReady struct {
-	Workspace uint32
-	ID        [16]byte
-	Note      string // 1–2,000 characters
-}
-
-// Fields states the command's fields.
-func (c *MarkIssueReady) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.ID(2, &c.ID)
-	w.String(3, &c.Note)
+	Workspace uint32   `wire:"1"`
+	ID        [16]byte `wire:"2"`
+	Note      string   `wire:"3"` // 1–2,000 characters
 }
 
 func (c *MarkIssueReady) apply(t *turn) engine.Outcome {
@@ -202,29 +182,18 @@ func (k NoticeKind) String() string {
 
 // notification is one update of a workspace.
 type notification struct {
-	ID                   [16]byte
-	Workspace, Before    uint32
-	Kind                 NoticeKind
-	Flow                 uint32
-	Run, Issue, Purchase [16]byte
-	CreatedAt, ReadAt    int64
+	ID        [16]byte   `wire:"1"`
+	Workspace uint32     `wire:"2"`
+	Before    uint32     `wire:"3"`
+	Kind      NoticeKind `wire:"4"`
+	Flow      uint32     `wire:"5"`
+	Run       [16]byte   `wire:"6"`
+	Issue     [16]byte   `wire:"7"`
+	Purchase  [16]byte   `wire:"8"`
+	CreatedAt int64      `wire:"9"`
+	ReadAt    int64      `wire:"10"`
 	// Skip is why an instant of a schedule brought no run.
-	Skip Skip
-}
-
-// Fields states the row's fields.
-func (n *notification) Fields(w *wire.Codec) {
-	w.ID(1, &n.ID)
-	wire.Uint(w, 2, &n.Workspace)
-	wire.Uint(w, 3, &n.Before)
-	wire.Uint(w, 4, &n.Kind)
-	wire.Uint(w, 5, &n.Flow)
-	w.ID(6, &n.Run)
-	w.ID(7, &n.Issue)
-	w.ID(8, &n.Purchase)
-	w.Int(9, &n.CreatedAt)
-	w.Int(10, &n.ReadAt)
-	wire.Uint(w, 141, &n.Skip)
+	Skip Skip `wire:"141"`
 }
 
 // notice is what a notification is made of.
@@ -260,14 +229,8 @@ func (t *turn) notify(w *workspace, n notice) {
 
 // ReadNotification marks a notification read. Again it is the same success again.
 type ReadNotification struct {
-	Workspace uint32
-	ID        [16]byte
-}
-
-// Fields states the command's fields.
-func (c *ReadNotification) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.ID(2, &c.ID)
+	Workspace uint32   `wire:"1"`
+	ID        [16]byte `wire:"2"`
 }
 
 func (c *ReadNotification) apply(t *turn) engine.Outcome {

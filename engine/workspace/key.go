@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"tollgate/engine"
-	"tollgate/engine/wire"
 )
 
 // Scopes is a set of what an API key may do. None includes another.
@@ -49,24 +48,13 @@ func ParseScope(name string) (s Scopes, ok bool) {
 
 // key is an API key.
 type key struct {
-	ID        [16]byte
-	Hash      [32]byte
-	Workspace uint32
-	Before    uint32 // the workspace's key before this one
-	Scopes    Scopes
-	CreatedAt int64
-	RevokedAt int64
-}
-
-// Fields states the row's fields.
-func (k *key) Fields(w *wire.Codec) {
-	w.ID(1, &k.ID)
-	w.Hash(2, &k.Hash)
-	wire.Uint(w, 3, &k.Workspace)
-	wire.Uint(w, 4, &k.Before)
-	wire.Uint(w, 5, &k.Scopes)
-	w.Int(6, &k.CreatedAt)
-	w.Int(7, &k.RevokedAt)
+	ID        [16]byte `wire:"1"`
+	Hash      [32]byte `wire:"2"`
+	Workspace uint32   `wire:"3"`
+	Before    uint32   `wire:"4"` // the workspace's key before this one
+	Scopes    Scopes   `wire:"5"`
+	CreatedAt int64    `wire:"6"`
+	RevokedAt int64    `wire:"7"`
 }
 
 func (t *turn) addKey(workspace uint32, k key) {
@@ -87,14 +75,8 @@ func (s *state) keyOf(hash *[32]byte) uint32 {
 
 // RevokeKey ends an API key for good. Revoking a revoked key is the same success again.
 type RevokeKey struct {
-	Workspace uint32
-	ID        [16]byte
-}
-
-// Fields states the command's fields.
-func (c *RevokeKey) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.ID(2, &c.ID)
+	Workspace uint32   `wire:"1"`
+	ID        [16]byte `wire:"2"`
 }
 
 func (c *RevokeKey) apply(t *turn) engine.Outcome {
@@ -121,16 +103,9 @@ func (t *turn) revoke(row uint32) {
 // RotateKeys revokes all keys of a workspace and adds one with all scopes: for its owner. The same
 // new key again is the same success again.
 type RotateKeys struct {
-	Workspace uint32
-	KeyID     [16]byte
-	KeyHash   [32]byte
-}
-
-// Fields states the command's fields.
-func (c *RotateKeys) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.ID(2, &c.KeyID)
-	w.Hash(3, &c.KeyHash)
+	Workspace uint32   `wire:"1"`
+	KeyID     [16]byte `wire:"2"`
+	KeyHash   [32]byte `wire:"3"`
 }
 
 func (c *RotateKeys) apply(t *turn) engine.Outcome {

@@ -2,7 +2,6 @@ package workspace
 
 import (
 	"tollgate/engine"
-	"tollgate/engine/wire"
 )
 
 // ledger is the money, runs and credits of one workspace. At any time
@@ -12,61 +11,43 @@ import (
 //
 // and the sums of the month count the runs that were started in it: see DESIGN.md.
 type ledger struct {
-	RunsBought, RunsLeft, RunsReserved, RunsSpent              uint32
-	CreditsGranted, CreditsLeft, CreditsReserved, CreditsSpent uint64
+	RunsBought      uint32 `wire:"1"`
+	RunsLeft        uint32 `wire:"2"`
+	RunsReserved    uint32 `wire:"3"`
+	RunsSpent       uint32 `wire:"4"`
+	CreditsGranted  uint64 `wire:"5"`
+	CreditsLeft     uint64 `wire:"6"`
+	CreditsReserved uint64 `wire:"7"`
+	CreditsSpent    uint64 `wire:"8"`
 	// PaidCents, RefundCents and RefundedCents are ever: RefundCents came for purchases that had
 	// ended, and RefundedCents of them were sent back.
-	PaidCents, RefundCents, RefundedCents uint64
+	PaidCents     uint64 `wire:"9"`
+	RefundCents   uint64 `wire:"10"`
+	RefundedCents uint64 `wire:"27"`
 	// Of the month: FreeUsed and PaidUsed are runs that were started in it and not returned.
-	Month                        uint32
-	FreeUsed, PaidUsed, Returned uint32
-	SpentCents                   uint32
+	Month      uint32 `wire:"11"`
+	FreeUsed   uint32 `wire:"12"`
+	PaidUsed   uint32 `wire:"13"`
+	Returned   uint32 `wire:"14"`
+	SpentCents uint32 `wire:"15"`
 	// ChargingCents is being charged now.
-	ChargingCents, CapCents uint32
-	CapApproved, Paused     bool
+	ChargingCents uint32 `wire:"16"`
+	CapCents      uint32 `wire:"17"`
+	CapApproved   bool   `wire:"18"`
+	Paused        bool   `wire:"19"`
 	// Card is how the provider names the saved card.
-	Card string
+	Card string `wire:"20"`
 	// Open is the purchase that waits or is being charged.
-	Open uint32
+	Open uint32 `wire:"21"`
 	// Of the day.
-	Day                               uint32
-	Started, Local, Cancels, Requests uint32
-	Inspected                         uint32
-	AlertTests, AddressAsks           uint32
-}
-
-// Fields states the ledger's fields.
-func (l *ledger) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &l.RunsBought)
-	wire.Uint(w, 2, &l.RunsLeft)
-	wire.Uint(w, 3, &l.RunsReserved)
-	wire.Uint(w, 4, &l.RunsSpent)
-	wire.Uint(w, 5, &l.CreditsGranted)
-	wire.Uint(w, 6, &l.CreditsLeft)
-	wire.Uint(w, 7, &l.CreditsReserved)
-	wire.Uint(w, 8, &l.CreditsSpent)
-	wire.Uint(w, 9, &l.PaidCents)
-	wire.Uint(w, 10, &l.RefundCents)
-	wire.Uint(w, 11, &l.Month)
-	wire.Uint(w, 12, &l.FreeUsed)
-	wire.Uint(w, 13, &l.PaidUsed)
-	wire.Uint(w, 14, &l.Returned)
-	wire.Uint(w, 15, &l.SpentCents)
-	wire.Uint(w, 16, &l.ChargingCents)
-	wire.Uint(w, 17, &l.CapCents)
-	w.Bool(18, &l.CapApproved)
-	w.Bool(19, &l.Paused)
-	w.String(20, &l.Card)
-	wire.Uint(w, 21, &l.Open)
-	wire.Uint(w, 22, &l.Day)
-	wire.Uint(w, 23, &l.Started)
-	wire.Uint(w, 24, &l.Local)
-	wire.Uint(w, 25, &l.Cancels)
-	wire.Uint(w, 26, &l.Requests)
-	wire.Uint(w, 27, &l.RefundedCents)
-	wire.Uint(w, 40, &l.Inspected)
-	wire.Uint(w, 130, &l.AlertTests)
-	wire.Uint(w, 150, &l.AddressAsks)
+	Day         uint32 `wire:"22"`
+	Started     uint32 `wire:"23"`
+	Local       uint32 `wire:"24"`
+	Cancels     uint32 `wire:"25"`
+	Requests    uint32 `wire:"26"`
+	Inspected   uint32 `wire:"40"`
+	AlertTests  uint32 `wire:"130"`
+	AddressAsks uint32 `wire:"150"`
 }
 
 // roll begins the month and the day of an instant; on a copy, so that a refusal changes nothing.
@@ -101,12 +82,9 @@ const (
 )
 
 // CreditsReply is the reply of OutcomeCreditsShort.
-type CreditsReply struct{ Required, Balance uint64 }
-
-// Fields states the reply's fields.
-func (r *CreditsReply) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &r.Required)
-	wire.Uint(w, 2, &r.Balance)
+type CreditsReply struct {
+	Required uint64 `wire:"1"`
+	Balance  uint64 `wire:"2"`
 }
 
 // freeLeft is how many free runs all workspaces together may still start on the day of an instant.
@@ -236,24 +214,13 @@ func (k TransactionKind) String() string {
 
 // transaction is one movement of credits.
 type transaction struct {
-	ID     [16]byte
-	Before uint32
-	Kind   TransactionKind
-	Amount uint64
-	Run    [16]byte
-	At     int64
-	Note   string
-}
-
-// Fields states the row's fields.
-func (r *transaction) Fields(w *wire.Codec) {
-	w.ID(1, &r.ID)
-	wire.Uint(w, 2, &r.Before)
-	wire.Uint(w, 3, &r.Kind)
-	wire.Uint(w, 4, &r.Amount)
-	w.ID(5, &r.Run)
-	w.Int(6, &r.At)
-	w.String(7, &r.Note)
+	ID     [16]byte        `wire:"1"`
+	Before uint32          `wire:"2"`
+	Kind   TransactionKind `wire:"3"`
+	Amount uint64          `wire:"4"`
+	Run    [16]byte        `wire:"5"`
+	At     int64           `wire:"6"`
+	Note   string          `wire:"7"`
 }
 
 func (t *turn) noteTransaction(w *workspace, r transaction) {
@@ -269,18 +236,10 @@ const MaxCredits = 1 << 40
 // GrantCredits gives credits to a workspace: for an operator. The same ID again is the same
 // success again when it is among the newest 1,000 transactions.
 type GrantCredits struct {
-	Workspace uint32
-	ID        [16]byte
-	Amount    uint64
-	Note      string // ≤ 200 characters
-}
-
-// Fields states the command's fields.
-func (c *GrantCredits) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.ID(2, &c.ID)
-	wire.Uint(w, 3, &c.Amount)
-	w.String(4, &c.Note)
+	Workspace uint32   `wire:"1"`
+	ID        [16]byte `wire:"2"`
+	Amount    uint64   `wire:"3"`
+	Note      string   `wire:"4"` // ≤ 200 characters
 }
 
 func (c *GrantCredits) apply(t *turn) engine.Outcome {

@@ -35,25 +35,15 @@ func (s LinkStatus) String() string {
 // link is an agent's request to work in a workspace of its owner's, and what became of it. There is
 // one for each pair of them: it is asked for once.
 type link struct {
-	ID                           [16]byte
-	Agent, Owner                 uint32 // persons
-	BeforeOfAgent, BeforeOfOwner uint32
-	Status                       LinkStatus
-	Workspace                    uint32 // the owner's, once it was approved
-	AskedAt, AnsweredAt          int64
-}
-
-// Fields states the row's fields.
-func (l *link) Fields(w *wire.Codec) {
-	w.ID(1, &l.ID)
-	wire.Uint(w, 2, &l.Agent)
-	wire.Uint(w, 3, &l.Owner)
-	wire.Uint(w, 4, &l.BeforeOfAgent)
-	wire.Uint(w, 5, &l.BeforeOfOwner)
-	wire.Uint(w, 6, &l.Status)
-	wire.Uint(w, 7, &l.Workspace)
-	w.Int(8, &l.AskedAt)
-	w.Int(9, &l.AnsweredAt)
+	ID            [16]byte   `wire:"1"`
+	Agent         uint32     `wire:"2"`
+	Owner         uint32     `wire:"3"` // persons
+	BeforeOfAgent uint32     `wire:"4"`
+	BeforeOfOwner uint32     `wire:"5"`
+	Status        LinkStatus `wire:"6"`
+	Workspace     uint32     `wire:"7"` // the owner's, once it was approved
+	AskedAt       int64      `wire:"8"`
+	AnsweredAt    int64      `wire:"9"`
 }
 
 // linkOf is the link of an agent with the person of a verified address: the one that there is, or a
@@ -95,19 +85,14 @@ func LinkID(agent [16]byte, owner uint32, stamp int64) [16]byte {
 // approved (also after another answer), declined, or removed again. The same answer again is the
 // same success again.
 type AnswerLink struct {
-	Person uint32
-	ID     [16]byte
-	Answer LinkStatus
+	Person uint32     `wire:"1"`
+	ID     [16]byte   `wire:"2"`
+	Answer LinkStatus `wire:"3"`
 	// Workspace is the row of the one that an approved agent works in.
-	Workspace uint32
+	Workspace uint32 `wire:"4"`
 }
 
-// Fields states the command's fields.
-func (c *AnswerLink) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Person)
-	w.ID(2, &c.ID)
-	wire.Uint(w, 3, &c.Answer)
-	wire.Uint(w, 4, &c.Workspace)
+func (c *AnswerLink) bounds(w *wire.Codec) {
 	if w.Decoding() && (c.Answer < LinkApproved || c.Answer > LinkRemoved) {
 		w.Fail("an answer of %d", c.Answer)
 	}

@@ -2,20 +2,13 @@ package workspace
 
 import (
 	"tollgate/engine"
-	"tollgate/engine/wire"
 )
 
 // StartLocalRun counts a run that the older local tool reports. The same id again is the same
 // success again. The reply of OutcomeRunLimit is a RetryReply.
 type StartLocalRun struct {
-	Workspace uint32
-	ID        [16]byte
-}
-
-// Fields states the command's fields.
-func (c *StartLocalRun) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.ID(2, &c.ID)
+	Workspace uint32   `wire:"1"`
+	ID        [16]byte `wire:"2"`
 }
 
 func (c *StartLocalRun) apply(t *turn) engine.Outcome {
@@ -46,16 +39,9 @@ func (c *StartLocalRun) apply(t *turn) engine.Outcome {
 
 // FinishLocalRun notes what a local run came to. The first word stands.
 type FinishLocalRun struct {
-	Workspace uint32
-	ID        [16]byte
-	Outcome   RunOutcome
-}
-
-// Fields states the command's fields.
-func (c *FinishLocalRun) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.ID(2, &c.ID)
-	wire.Uint(w, 3, &c.Outcome)
+	Workspace uint32     `wire:"1"`
+	ID        [16]byte   `wire:"2"`
+	Outcome   RunOutcome `wire:"3"`
 }
 
 func (c *FinishLocalRun) apply(t *turn) engine.Outcome {

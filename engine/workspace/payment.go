@@ -7,18 +7,11 @@ import (
 
 // NoteCheckout keeps where the payment page of an approved purchase is, or that it is closed.
 type NoteCheckout struct {
-	ID            [16]byte
-	Checkout, URL string
+	ID       [16]byte `wire:"1"`
+	Checkout string   `wire:"2"`
+	URL      string   `wire:"3"`
 	// Closed says that the provider takes no payment on the page any more.
-	Closed bool
-}
-
-// Fields states the command's fields.
-func (c *NoteCheckout) Fields(w *wire.Codec) {
-	w.ID(1, &c.ID)
-	w.String(2, &c.Checkout)
-	w.String(3, &c.URL)
-	w.Bool(4, &c.Closed)
+	Closed bool `wire:"4"`
 }
 
 func (c *NoteCheckout) apply(t *turn) engine.Outcome {
@@ -51,20 +44,15 @@ const (
 // NotePayment brings what a provider reports into a purchase, once: a repeated report changes
 // nothing, and money that comes for a purchase that has ended is noted to be given back.
 type NotePayment struct {
-	ID     [16]byte
-	Result PaymentResult
+	ID     [16]byte      `wire:"1"`
+	Result PaymentResult `wire:"2"`
 	// Card is how the provider names the card that was saved; empty leaves it.
-	Card string
+	Card string `wire:"3"`
 	// Payment is the provider's id of the payment, by which it is sent back.
-	Payment string
+	Payment string `wire:"4"`
 }
 
-// Fields states the command's fields.
-func (c *NotePayment) Fields(w *wire.Codec) {
-	w.ID(1, &c.ID)
-	wire.Uint(w, 2, &c.Result)
-	w.String(3, &c.Card)
-	w.String(4, &c.Payment)
+func (c *NotePayment) bounds(w *wire.Codec) {
 	if w.Decoding() && (c.Result < PaymentPaid || c.Result > PaymentFailed) {
 		w.Fail("a payment that came to %d", c.Result)
 	}
@@ -134,22 +122,12 @@ func (t *turn) paid(row uint32, c *NotePayment) {
 // SetBilling pauses purchases or sets the monthly cap. A key or an agent session may only pause,
 // and lower a cap that its owner has approved: else OutcomePersonRequired.
 type SetBilling struct {
-	Workspace uint32
-	HasPaused bool
-	Paused    bool
-	HasCap    bool
-	CapCents  uint32
-	Person    bool
-}
-
-// Fields states the command's fields.
-func (c *SetBilling) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.Bool(2, &c.HasPaused)
-	w.Bool(3, &c.Paused)
-	w.Bool(4, &c.HasCap)
-	wire.Uint(w, 5, &c.CapCents)
-	w.Bool(6, &c.Person)
+	Workspace uint32 `wire:"1"`
+	HasPaused bool   `wire:"2"`
+	Paused    bool   `wire:"3"`
+	HasCap    bool   `wire:"4"`
+	CapCents  uint32 `wire:"5"`
+	Person    bool   `wire:"6"`
 }
 
 func (c *SetBilling) apply(t *turn) engine.Outcome {

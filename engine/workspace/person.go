@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"tollgate/engine"
-	"tollgate/engine/wire"
 )
 
 const (
@@ -30,49 +29,34 @@ const (
 
 // person is somebody who has signed in: a person, or an agent, for good.
 type person struct {
-	ID              [16]byte
-	Issuer, Subject string // who says so, and how they name them; never change
+	ID      [16]byte `wire:"1"`
+	Issuer  string   `wire:"2"`
+	Subject string   `wire:"3"` // who says so, and how they name them; never change
 	// Email was verified by the issuer; empty when it was not, or somebody else has it by now.
-	Email, Name           string
-	Agent                 bool
-	CreatedAt, SignedInAt int64
+	Email      string `wire:"4"`
+	Name       string `wire:"5"`
+	Agent      bool   `wire:"6"`
+	CreatedAt  int64  `wire:"7"`
+	SignedInAt int64  `wire:"8"`
 	// EndedAt is when all sessions were ended; those from before are void.
-	EndedAt int64
+	EndedAt int64 `wire:"9"`
 	// Own is the workspace that an agent got when it signed in first.
-	Own uint32
+	Own uint32 `wire:"10"`
 	// Owned is the newest workspace that a person owns; a workspace knows the one before it.
-	Owned uint32
+	Owned uint32 `wire:"11"`
 	// Links is the newest link of an agent, Link the one in force: of the owner whom its issuer
 	// named when it signed in last.
-	Links, Link uint32
+	Links uint32 `wire:"12"`
+	Link  uint32 `wire:"13"`
 	// Asked is the newest link that a person was asked for, Asks their number, Waiting how many
 	// wait for an answer.
-	Asked, Asks, Waiting uint32
+	Asked   uint32 `wire:"14"`
+	Asks    uint32 `wire:"15"`
+	Waiting uint32 `wire:"16"`
 	// Of the day.
-	Day, SignIns, Acted uint32
-}
-
-// Fields states the row's fields.
-func (p *person) Fields(w *wire.Codec) {
-	w.ID(1, &p.ID)
-	w.String(2, &p.Issuer)
-	w.String(3, &p.Subject)
-	w.String(4, &p.Email)
-	w.String(5, &p.Name)
-	w.Bool(6, &p.Agent)
-	w.Int(7, &p.CreatedAt)
-	w.Int(8, &p.SignedInAt)
-	w.Int(9, &p.EndedAt)
-	wire.Uint(w, 10, &p.Own)
-	wire.Uint(w, 11, &p.Owned)
-	wire.Uint(w, 12, &p.Links)
-	wire.Uint(w, 13, &p.Link)
-	wire.Uint(w, 14, &p.Asked)
-	wire.Uint(w, 15, &p.Asks)
-	wire.Uint(w, 16, &p.Waiting)
-	wire.Uint(w, 17, &p.Day)
-	wire.Uint(w, 18, &p.SignIns)
-	wire.Uint(w, 19, &p.Acted)
+	Day     uint32 `wire:"17"`
+	SignIns uint32 `wire:"18"`
+	Acted   uint32 `wire:"19"`
 }
 
 // roll begins the day of an instant; on a copy, so that a refusal changes nothing.
@@ -204,16 +188,9 @@ func (s *state) consistentPersons() bool {
 // OpenWorkspace makes a workspace that a person owns from the start. The same ID again is the same
 // success again.
 type OpenWorkspace struct {
-	Person uint32
-	ID     [16]byte
-	Label  string // ≤ 80 characters
-}
-
-// Fields states the command's fields.
-func (c *OpenWorkspace) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Person)
-	w.ID(2, &c.ID)
-	w.String(3, &c.Label)
+	Person uint32   `wire:"1"`
+	ID     [16]byte `wire:"2"`
+	Label  string   `wire:"3"` // ≤ 80 characters
 }
 
 func (c *OpenWorkspace) apply(t *turn) engine.Outcome {

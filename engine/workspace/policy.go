@@ -4,30 +4,38 @@ import (
 	"strings"
 
 	"tollgate/engine"
-	"tollgate/engine/wire"
 )
 
 // SetPolicy brings the settings that decide results into the log. All of them are replaced.
 type SetPolicy struct {
 	// SignupsPerHour is per address and hour; 0 turns signup off.
-	SignupsPerHour uint32
+	SignupsPerHour uint32 `wire:"1"`
 	// RunsPerDay is per workspace and UTC day, FreeRunsPerDay for all workspaces together,
 	// FreeRunsPerMonth per claimed workspace and UTC month.
-	RunsPerDay, FreeRunsPerDay, FreeRunsPerMonth uint32
+	RunsPerDay       uint32 `wire:"2"`
+	FreeRunsPerDay   uint32 `wire:"3"`
+	FreeRunsPerMonth uint32 `wire:"4"`
 	// RunCents is the price of a hosted run in US cents, DefaultCapCents and MaxCapCents the
 	// monthly spending cap.
-	RunCents, DefaultCapCents, MaxCapCents uint32
+	RunCents        uint32 `wire:"5"`
+	DefaultCapCents uint32 `wire:"6"`
+	MaxCapCents     uint32 `wire:"7"`
 	// What inspections, evaluations and runs cost in credits; 0 is not metered.
-	CreditsInspection, CreditsEvaluation, CreditsRun uint32
+	CreditsInspection uint32 `wire:"8"`
+	CreditsEvaluation uint32 `wire:"9"`
+	CreditsRun        uint32 `wire:"10"`
 	// QueueLimit is how many runs may wait for a worker, and QueueMS how long; WallMS is how long a
 	// run may have a worker, HumanMS how long it may wait for a person.
-	QueueLimit               uint32
-	QueueMS, WallMS, HumanMS int64
+	QueueLimit uint32 `wire:"11"`
+	QueueMS    int64  `wire:"12"`
+	WallMS     int64  `wire:"13"`
+	HumanMS    int64  `wire:"14"`
 	// LocalRunsPerDay is what the older local tool may report per workspace and UTC day.
-	LocalRunsPerDay uint32
+	LocalRunsPerDay uint32 `wire:"15"`
 	// UnclaimedMS is how long a workspace that nobody has claimed is kept after its last use, at
 	// least 8 days; 0 is for ever. EmptyMS is for one in which nothing was ever saved.
-	UnclaimedMS, EmptyMS int64
+	UnclaimedMS int64 `wire:"26"`
+	EmptyMS     int64 `wire:"27"`
 }
 
 // DefaultPolicy is what holds before the first SetPolicy. Unclaimed workspaces are kept until then.
@@ -38,27 +46,6 @@ func DefaultPolicy() SetPolicy {
 		QueueLimit: 100, QueueMS: 10 * minuteMS, WallMS: 15 * minuteMS, HumanMS: dayMS,
 		LocalRunsPerDay: 10,
 	}
-}
-
-// Fields states the command's fields.
-func (c *SetPolicy) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.SignupsPerHour)
-	wire.Uint(w, 2, &c.RunsPerDay)
-	wire.Uint(w, 3, &c.FreeRunsPerDay)
-	wire.Uint(w, 4, &c.FreeRunsPerMonth)
-	wire.Uint(w, 5, &c.RunCents)
-	wire.Uint(w, 6, &c.DefaultCapCents)
-	wire.Uint(w, 7, &c.MaxCapCents)
-	wire.Uint(w, 8, &c.CreditsInspection)
-	wire.Uint(w, 9, &c.CreditsEvaluation)
-	wire.Uint(w, 10, &c.CreditsRun)
-	wire.Uint(w, 11, &c.QueueLimit)
-	w.Int(12, &c.QueueMS)
-	w.Int(13, &c.WallMS)
-	w.Int(14, &c.HumanMS)
-	wire.Uint(w, 15, &c.LocalRunsPerDay)
-	w.Int(26, &c.UnclaimedMS)
-	w.Int(27, &c.EmptyMS)
 }
 
 func (c *SetPolicy) apply(t *turn) engine.Outcome {

@@ -61,67 +61,41 @@ const (
 
 // purchase is an order of runs.
 type purchase struct {
-	ID                [16]byte
-	Workspace, Before uint32
+	ID        [16]byte `wire:"1"`
+	Workspace uint32   `wire:"2"`
+	Before    uint32   `wire:"3"`
 	// Flow is the flow whose start asked for it; 0 is none.
-	Flow        uint32
-	Runs, Cents uint32
-	Status      PurchaseStatus
-	Reason      ApprovalReason
-	Links       uint32   // new links so far
-	Link        [32]byte // SHA-256 of the token of the one link that works
-	Checkout    string   // the provider's id of the payment page
-	URL         string   // where the page is
-	CreatedAt   int64
-	ChangedAt   int64
-	Due         int64 // when approval or page expire
+	Flow      uint32         `wire:"4"`
+	Runs      uint32         `wire:"5"`
+	Cents     uint32         `wire:"6"`
+	Status    PurchaseStatus `wire:"7"`
+	Reason    ApprovalReason `wire:"8"`
+	Links     uint32         `wire:"9"`  // new links so far
+	Link      [32]byte       `wire:"10"` // SHA-256 of the token of the one link that works
+	Checkout  string         `wire:"11"` // the provider's id of the payment page
+	URL       string         `wire:"12"` // where the page is
+	CreatedAt int64          `wire:"13"`
+	ChangedAt int64          `wire:"14"`
+	Due       int64          `wire:"15"` // when approval or page expire
 	// PaidMonth is the month whose cap it counts against.
-	PaidMonth uint32
+	PaidMonth uint32 `wire:"16"`
 	// Refund says that it was paid after it had ended: the money is to be given back.
-	Refund bool
+	Refund bool `wire:"17"`
 	// Payment is the provider's id of what was paid; RefundID and RefundedAt say that it was sent
 	// back, RefundRefused why its provider does not.
-	Payment, RefundID string
-	RefundedAt        int64
-	RefundRefused     string
+	Payment       string `wire:"18"`
+	RefundID      string `wire:"19"`
+	RefundedAt    int64  `wire:"20"`
+	RefundRefused string `wire:"25"`
 	// PageOpen says that the payment page may still be paid, as far as is known.
-	PageOpen bool
+	PageOpen bool `wire:"21"`
 	// FlowVersion is the version of Flow that its owner is shown, and confirms.
-	FlowVersion uint32
+	FlowVersion uint32 `wire:"22"`
 	// Key and Body are of the request that asked for it; they are used up when it is paid.
-	Key, Body [16]byte
+	Key  [16]byte `wire:"23"`
+	Body [16]byte `wire:"24"`
 	// Surplus are payments beside Payment, all to be sent back, in the order in which they came.
-	Surplus []Return
-}
-
-// Fields states the row's fields.
-func (p *purchase) Fields(w *wire.Codec) {
-	w.ID(1, &p.ID)
-	wire.Uint(w, 2, &p.Workspace)
-	wire.Uint(w, 3, &p.Before)
-	wire.Uint(w, 4, &p.Flow)
-	wire.Uint(w, 5, &p.Runs)
-	wire.Uint(w, 6, &p.Cents)
-	wire.Uint(w, 7, &p.Status)
-	wire.Uint(w, 8, &p.Reason)
-	wire.Uint(w, 9, &p.Links)
-	w.Hash(10, &p.Link)
-	w.String(11, &p.Checkout)
-	w.String(12, &p.URL)
-	w.Int(13, &p.CreatedAt)
-	w.Int(14, &p.ChangedAt)
-	w.Int(15, &p.Due)
-	wire.Uint(w, 16, &p.PaidMonth)
-	w.Bool(17, &p.Refund)
-	w.String(18, &p.Payment)
-	w.String(19, &p.RefundID)
-	w.Int(20, &p.RefundedAt)
-	w.Bool(21, &p.PageOpen)
-	wire.Uint(w, 22, &p.FlowVersion)
-	w.ID(23, &p.Key)
-	w.ID(24, &p.Body)
-	w.String(25, &p.RefundRefused)
-	wire.List(w, 26, &p.Surplus)
+	Surplus []Return `wire:"26"`
 }
 
 // waits says that the owner may still approve it, or the payer pay it.
@@ -150,30 +124,21 @@ const (
 // purchase that waits for the owner. One waits or is charged at a time. Only one that is charged,
 // or paid after its owner approved it, uses up the key. The reply is a PurchaseReply.
 type RequestPurchase struct {
-	Workspace uint32
-	ID        [16]byte
-	Runs      uint32 // 1–10
-	Key, Body [16]byte
-	Link      [32]byte // SHA-256 of the approval link's token
+	Workspace uint32   `wire:"1"`
+	ID        [16]byte `wire:"2"`
+	Runs      uint32   `wire:"3"` // 1–10
+	Key       [16]byte `wire:"4"`
+	Body      [16]byte `wire:"5"`
+	Link      [32]byte `wire:"6"` // SHA-256 of the approval link's token
 	// Flow is the flow whose start asks; zero where runs are bought ahead.
-	Flow [16]byte
+	Flow [16]byte `wire:"7"`
 	// Ask leaves the card alone: a start that found no run left says what to do, and does not pay.
-	Ask bool
+	Ask bool `wire:"8"`
 	// AgentSession never charges a card.
-	AgentSession bool
+	AgentSession bool `wire:"9"`
 }
 
-// Fields states the command's fields.
-func (c *RequestPurchase) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.ID(2, &c.ID)
-	wire.Uint(w, 3, &c.Runs)
-	w.ID(4, &c.Key)
-	w.ID(5, &c.Body)
-	w.Hash(6, &c.Link)
-	w.ID(7, &c.Flow)
-	w.Bool(8, &c.Ask)
-	w.Bool(9, &c.AgentSession)
+func (c *RequestPurchase) bounds(w *wire.Codec) {
 	if w.Decoding() && (c.Runs < 1 || c.Runs > MaxPurchaseRuns) {
 		w.Fail("a purchase of %d runs", c.Runs)
 	}
@@ -181,16 +146,9 @@ func (c *RequestPurchase) Fields(w *wire.Codec) {
 
 // PurchaseReply says what became of a request for a purchase.
 type PurchaseReply struct {
-	ID       [16]byte
-	Action   PurchaseAction
-	Repeated bool
-}
-
-// Fields states the reply's fields.
-func (r *PurchaseReply) Fields(w *wire.Codec) {
-	w.ID(1, &r.ID)
-	wire.Uint(w, 2, &r.Action)
-	w.Bool(3, &r.Repeated)
+	ID       [16]byte       `wire:"1"`
+	Action   PurchaseAction `wire:"2"`
+	Repeated bool           `wire:"3"`
 }
 
 func (c *RequestPurchase) apply(t *turn) engine.Outcome {
@@ -373,17 +331,10 @@ func (t *turn) purchaseDue(row uint32) { t.finishPurchase(row, PurchaseExpired) 
 // CancelPurchase ends a purchase that is not paid, for good. Cancelling a cancelled one is the same
 // success again and does not count. The reply of OutcomeCancelLimit is a RetryReply.
 type CancelPurchase struct {
-	Workspace uint32
-	ID        [16]byte
+	Workspace uint32   `wire:"1"`
+	ID        [16]byte `wire:"2"`
 	// Person says that its owner cancels, which does not count against the limit.
-	Person bool
-}
-
-// Fields states the command's fields.
-func (c *CancelPurchase) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.ID(2, &c.ID)
-	w.Bool(3, &c.Person)
+	Person bool `wire:"3"`
 }
 
 func (c *CancelPurchase) apply(t *turn) engine.Outcome {

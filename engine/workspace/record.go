@@ -136,14 +136,7 @@ func (k *kept[T]) found(row uint32) {
 
 // signups counts the workspaces that one address made in the hour that began at At.
 type signups struct {
-	Source [16]byte
-	At     int64
-	Count  uint32
-}
-
-// Fields states the row's fields.
-func (s *signups) Fields(w *wire.Codec) {
-	w.ID(1, &s.Source)
-	w.Int(2, &s.At)
-	wire.Uint(w, 3, &s.Count)
+	Source [16]byte `wire:"1"`
+	At     int64    `wire:"2"`
+	Count  uint32   `wire:"3"`
 }

@@ -10,19 +10,12 @@ import (
 // Return is a payment that is to be sent back, or was.
 type Return struct {
 	// Payment and Refund are the provider's ids; Refund is empty until it was sent back, at At.
-	Payment, Refund string
-	At              int64
+	Payment string `wire:"1"`
+	Refund  string `wire:"2"`
+	At      int64  `wire:"3"`
 	// Refused is the provider's word where it does not send it back: nobody asks again until an
 	// operator says so.
-	Refused string
-}
-
-// Fields states the fields.
-func (r *Return) Fields(w *wire.Codec) {
-	w.String(1, &r.Payment)
-	w.String(2, &r.Refund)
-	w.Int(3, &r.At)
-	w.String(4, &r.Refused)
+	Refused string `wire:"4"`
 }
 
 // Due says that the provider is to be asked to send it back.
@@ -80,15 +73,12 @@ func (p *purchase) change(at int, to Return) {
 // NoteSurplus keeps a payment of a purchase that another payment has paid already, or that was paid
 // after its end before: it brings nothing and is sent back. Again it is the same success again.
 type NoteSurplus struct {
-	ID [16]byte
+	ID [16]byte `wire:"1"`
 	// Payment is the provider's id of it, 1 to 255 bytes.
-	Payment string
+	Payment string `wire:"2"`
 }
 
-// Fields states the command's fields.
-func (c *NoteSurplus) Fields(w *wire.Codec) {
-	w.ID(1, &c.ID)
-	w.String(2, &c.Payment)
+func (c *NoteSurplus) bounds(w *wire.Codec) {
 	if w.Decoding() && (c.Payment == "" || len(c.Payment) > 255) {
 		w.Fail("a payment of %d bytes", len(c.Payment))
 	}
@@ -120,21 +110,16 @@ func (c *NoteSurplus) apply(t *turn) engine.Outcome {
 // NoteRefund says that a payment was sent back, or that its provider refuses to. Again it is the
 // same success again.
 type NoteRefund struct {
-	ID [16]byte
+	ID [16]byte `wire:"1"`
 	// Refund is the provider's id of the refund.
-	Refund string
+	Refund string `wire:"2"`
 	// Payment is which one; empty is the purchase's own.
-	Payment string
+	Payment string `wire:"3"`
 	// Refused is the provider's word where it does not send it back, at most MaxRefused bytes.
-	Refused string
+	Refused string `wire:"4"`
 }
 
-// Fields states the command's fields.
-func (c *NoteRefund) Fields(w *wire.Codec) {
-	w.ID(1, &c.ID)
-	w.String(2, &c.Refund)
-	w.String(3, &c.Payment)
-	w.String(4, &c.Refused)
+func (c *NoteRefund) bounds(w *wire.Codec) {
 	if w.Decoding() && len(c.Refused) > MaxRefused {
 		w.Fail("a refusal of %d bytes", len(c.Refused))
 	}
@@ -173,10 +158,9 @@ func (c *NoteRefund) apply(t *turn) engine.Outcome {
 }
 
 // RetryRefund has a purchase's provider asked again for what it refused to send back.
-type RetryRefund struct{ ID [16]byte }
-
-// Fields states the command's fields.
-func (c *RetryRefund) Fields(w *wire.Codec) { w.ID(1, &c.ID) }
+type RetryRefund struct {
+	ID [16]byte `wire:"1"`
+}
 
 func (c *RetryRefund) apply(t *turn) engine.Outcome {
 	row := t.purchaseOf(c.ID)

@@ -3,7 +3,6 @@ package workspace
 import (
 	"tollgate/engine"
 	"tollgate/engine/page"
-	"tollgate/engine/wire"
 )
 
 // RequestRetentionMS is how long an Idempotency-Key is kept, in log time: 30 days.
@@ -19,16 +18,10 @@ const (
 
 // request is a request that was carried out, and what its answer is given again from.
 type request struct {
-	Key, Body, Made [16]byte
-	At              int64
-}
-
-// Fields states the row's fields.
-func (r *request) Fields(w *wire.Codec) {
-	w.ID(1, &r.Key)
-	w.ID(2, &r.Body)
-	w.ID(3, &r.Made)
-	w.Int(4, &r.At)
+	Key  [16]byte `wire:"1"`
+	Body [16]byte `wire:"2"`
+	Made [16]byte `wire:"3"`
+	At   int64    `wire:"4"`
 }
 
 // requestRow is what is in memory of a request: there are as many as runs in 30 days. What it made

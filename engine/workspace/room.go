@@ -2,7 +2,6 @@ package workspace
 
 import (
 	"tollgate/engine"
-	"tollgate/engine/wire"
 )
 
 // What workspaces may hold, in bytes as rowBytes and texts count them; runs that have ended take
@@ -156,16 +155,10 @@ func (r *rooms) limit(workspace uint32) uint64 {
 // FullReply is the reply of OutcomeWorkspaceFull: what the workspace holds, and what it may hold,
 // in bytes, or how many records it has, and may have.
 type FullReply struct {
-	Used, Limit         uint64
-	Records, MaxRecords uint32
-}
-
-// Fields states the reply's fields.
-func (r *FullReply) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &r.Used)
-	wire.Uint(w, 2, &r.Limit)
-	wire.Uint(w, 3, &r.Records)
-	wire.Uint(w, 4, &r.MaxRecords)
+	Used       uint64 `wire:"1"`
+	Limit      uint64 `wire:"2"`
+	Records    uint32 `wire:"3"`
+	MaxRecords uint32 `wire:"4"`
 }
 
 // roomLimit is what a workspace may hold now.

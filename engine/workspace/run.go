@@ -75,53 +75,33 @@ const MaxWaits = 5
 
 // run is one run. What it has to say is a blob of the same row.
 type run struct {
-	ID                [16]byte
-	Workspace, Before uint32
-	Flow, FlowVersion uint32
+	ID          [16]byte `wire:"1"`
+	Workspace   uint32   `wire:"2"`
+	Before      uint32   `wire:"3"`
+	Flow        uint32   `wire:"4"`
+	FlowVersion uint32   `wire:"5"`
 	// Next is the run behind it in the queue.
-	Next uint32
+	Next uint32 `wire:"6"`
 	// Agent numbers the agent's name, kind and version.
-	Agent uint32
+	Agent uint32 `wire:"7"`
 	// Token counts the workers that had the run; writes of an earlier one are refused.
-	Token                uint32
-	Kind                 RunKind
-	Status               RunStatus
-	Outcome              RunOutcome
-	Charge               ChargeKind
-	ChargeState          ChargeState
-	Credits, Cents       uint32
-	CreatedAt, StartedAt int64
-	FinishedAt           int64
+	Token       uint32      `wire:"8"`
+	Kind        RunKind     `wire:"9"`
+	Status      RunStatus   `wire:"10"`
+	Outcome     RunOutcome  `wire:"11"`
+	Charge      ChargeKind  `wire:"12"`
+	ChargeState ChargeState `wire:"13"`
+	Credits     uint32      `wire:"14"`
+	Cents       uint32      `wire:"15"`
+	CreatedAt   int64       `wire:"16"`
+	StartedAt   int64       `wire:"17"`
+	FinishedAt  int64       `wire:"18"`
 	// Due is when the run ends by itself: queue, lease, wall or person's limit. WallEnd is when its
 	// worker's time is over.
-	Due, WallEnd int64
+	Due     int64 `wire:"19"`
+	WallEnd int64 `wire:"20"`
 	// Scheduled is the instant of its flow's schedule that has begun it; 0 is none.
-	Scheduled int64
-}
-
-// Fields states the row's fields.
-func (r *run) Fields(w *wire.Codec) {
-	w.ID(1, &r.ID)
-	wire.Uint(w, 2, &r.Workspace)
-	wire.Uint(w, 3, &r.Before)
-	wire.Uint(w, 4, &r.Flow)
-	wire.Uint(w, 5, &r.FlowVersion)
-	wire.Uint(w, 6, &r.Next)
-	wire.Uint(w, 7, &r.Agent)
-	wire.Uint(w, 8, &r.Token)
-	wire.Uint(w, 9, &r.Kind)
-	wire.Uint(w, 10, &r.Status)
-	wire.Uint(w, 11, &r.Outcome)
-	wire.Uint(w, 12, &r.Charge)
-	wire.Uint(w, 13, &r.ChargeState)
-	wire.Uint(w, 14, &r.Credits)
-	wire.Uint(w, 15, &r.Cents)
-	w.Int(16, &r.CreatedAt)
-	w.Int(17, &r.StartedAt)
-	w.Int(18, &r.FinishedAt)
-	w.Int(19, &r.Due)
-	w.Int(20, &r.WallEnd)
-	w.Int(21, &r.Scheduled)
+	Scheduled int64 `wire:"21"`
 }
 
 // What a run's texts hold at most; longer ones are cut by the server before they are proposed.
@@ -137,71 +117,42 @@ const (
 
 // RunText is what a run has to say.
 type RunText struct {
-	Code, Reason, Step string
+	Code   string `wire:"1"`
+	Reason string `wire:"2"`
+	Step   string `wire:"3"`
 	// Proof is run or standing, of a run that passed.
-	Proof     string
-	Calls     []Call
-	Events    []RunEvent
-	Question  string
-	Worker    string
-	DecidedAt int64
+	Proof     string     `wire:"4"`
+	Calls     []Call     `wire:"5"`
+	Events    []RunEvent `wire:"6"`
+	Question  string     `wire:"7"`
+	Worker    string     `wire:"8"`
+	DecidedAt int64      `wire:"9"`
 	// Checkpoint is what an agent goes on from; it holds no credential and goes when the run ends.
-	Checkpoint []byte
+	Checkpoint []byte `wire:"10"`
 	// Answer is a person's, sealed, until a worker goes on with the run.
-	Answer []byte
+	Answer []byte `wire:"11"`
 	// Of a run that has waited for a person: WallLeft is what is left of the time that a run may
 	// have workers, in milliseconds, Steps and Tokens are what its agent has used so far.
-	WallLeft      int64
-	Steps, Tokens uint32
-}
-
-// Fields states the text's fields.
-func (r *RunText) Fields(w *wire.Codec) {
-	w.String(1, &r.Code)
-	w.String(2, &r.Reason)
-	w.String(3, &r.Step)
-	w.String(4, &r.Proof)
-	wire.List(w, 5, &r.Calls)
-	wire.List(w, 6, &r.Events)
-	w.String(7, &r.Question)
-	w.String(8, &r.Worker)
-	w.Int(9, &r.DecidedAt)
-	w.Blob(10, &r.Checkpoint)
-	w.Blob(11, &r.Answer)
-	w.Int(12, &r.WallLeft)
-	wire.Uint(w, 13, &r.Steps)
-	wire.Uint(w, 14, &r.Tokens)
+	WallLeft int64  `wire:"12"`
+	Steps    uint32 `wire:"13"`
+	Tokens   uint32 `wire:"14"`
 }
 
 // Call is one call of a verification.
 type Call struct {
 	// Case is none, wrong, real, or plain.
-	Case             string
-	Status           uint32
-	Refused, Matched bool
+	Case    string `wire:"1"`
+	Status  uint32 `wire:"2"`
+	Refused bool   `wire:"3"`
+	Matched bool   `wire:"4"`
 	// Note says what else was seen: a caching header, a redirect, no answer.
-	Note string
-}
-
-// Fields states the call's fields.
-func (r *Call) Fields(w *wire.Codec) {
-	w.String(1, &r.Case)
-	wire.Uint(w, 2, &r.Status)
-	w.Bool(3, &r.Refused)
-	w.Bool(4, &r.Matched)
-	w.String(5, &r.Note)
+	Note string `wire:"5"`
 }
 
 // RunEvent is one thing that an agent said it did.
 type RunEvent struct {
-	At   int64
-	Text string
-}
-
-// Fields states the event's fields.
-func (e *RunEvent) Fields(w *wire.Codec) {
-	w.Int(1, &e.At)
-	w.String(2, &e.Text)
+	At   int64  `wire:"1"`
+	Text string `wire:"2"`
 }
 
 // StartRun checks, reserves and queues a hosted run in one command. Order of refusals: the flow is
@@ -211,47 +162,30 @@ func (e *RunEvent) Fields(w *wire.Codec) {
 // key. The reply is a RunReply; of refusals an UnreadyReply, a RetryReply, a FullReply or a
 // CreditsReply.
 type StartRun struct {
-	Workspace uint32
-	Flow      [16]byte
-	ID        [16]byte
+	Workspace uint32   `wire:"1"`
+	Flow      [16]byte `wire:"2"`
+	ID        [16]byte `wire:"3"`
 	// Key and Body are hashes: of workspace, route and Idempotency-Key, and of the input.
-	Key, Body [16]byte
+	Key  [16]byte `wire:"4"`
+	Body [16]byte `wire:"5"`
 	// What was quoted.
-	FlowVersion, Cents, Credits uint32
+	FlowVersion uint32 `wire:"6"`
+	Cents       uint32 `wire:"7"`
+	Credits     uint32 `wire:"8"`
 	// Agent is "name kind version" of the agent that is to run it; empty when there is none.
-	Agent string
-}
-
-// Fields states the command's fields.
-func (c *StartRun) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.ID(2, &c.Flow)
-	w.ID(3, &c.ID)
-	w.ID(4, &c.Key)
-	w.ID(5, &c.Body)
-	wire.Uint(w, 6, &c.FlowVersion)
-	wire.Uint(w, 7, &c.Cents)
-	wire.Uint(w, 8, &c.Credits)
-	w.String(9, &c.Agent)
+	Agent string `wire:"9"`
 }
 
 // RunReply names the run that a request made, now or before.
 type RunReply struct {
-	ID       [16]byte
-	Repeated bool
-}
-
-// Fields states the reply's fields.
-func (r *RunReply) Fields(w *wire.Codec) {
-	w.ID(1, &r.ID)
-	w.Bool(2, &r.Repeated)
+	ID       [16]byte `wire:"1"`
+	Repeated bool     `wire:"2"`
 }
 
 // UnreadyReply is the reply of OutcomeExecutionUnavailable.
-type UnreadyReply struct{ Reason Unready }
-
-// Fields states the reply's fields.
-func (r *UnreadyReply) Fields(w *wire.Codec) { wire.Uint(w, 1, &r.Reason) }
+type UnreadyReply struct {
+	Reason Unready `wire:"1"`
+}
 
 func (c *StartRun) apply(t *turn) engine.Outcome {
 	w, ok := t.workspace(c.Workspace)
@@ -354,16 +288,9 @@ func (t *turn) addRun(w *workspace, r run, text RunText) uint32 {
 // RequestRun saves a usability request that waits for its setup: no agent, no charge. The same id
 // again is the same success again.
 type RequestRun struct {
-	Workspace uint32
-	Flow      [16]byte
-	ID        [16]byte
-}
-
-// Fields states the command's fields.
-func (c *RequestRun) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.ID(2, &c.Flow)
-	w.ID(3, &c.ID)
+	Workspace uint32   `wire:"1"`
+	Flow      [16]byte `wire:"2"`
+	ID        [16]byte `wire:"3"`
 }
 
 // maxRequestsPerDay bounds the usability requests of a workspace in a UTC day.

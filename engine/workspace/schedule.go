@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"tollgate/engine"
-	"tollgate/engine/wire"
 )
 
 // Bounds of schedules.
@@ -30,28 +29,19 @@ const (
 
 // schedule is when a flow's runs begin by themselves.
 type schedule struct {
-	Workspace, Flow uint32
+	Workspace uint32 `wire:"1"`
+	Flow      uint32 `wire:"2"`
 	// EveryHours is the time between two of its instants; 0 is no schedule any more.
-	EveryHours uint32
+	EveryHours uint32 `wire:"3"`
 	// At is its next instant, Trying the one that is being carried out (0 is none), Due when something
 	// is done about either.
-	At, Trying, Due int64
+	At     int64 `wire:"4"`
+	Trying int64 `wire:"5"`
+	Due    int64 `wire:"6"`
 	// Asked: the run of Trying begins when it is known what the verification answers now.
-	Asked bool
+	Asked bool `wire:"7"`
 	// Told has a bit for each reason of a skip that was told since the flow ran by its schedule.
-	Told uint32
-}
-
-// Fields states the row's fields.
-func (s *schedule) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &s.Workspace)
-	wire.Uint(w, 2, &s.Flow)
-	wire.Uint(w, 3, &s.EveryHours)
-	w.Int(4, &s.At)
-	w.Int(5, &s.Trying)
-	w.Int(6, &s.Due)
-	w.Bool(7, &s.Asked)
-	wire.Uint(w, 8, &s.Told)
+	Told uint32 `wire:"8"`
 }
 
 func (s *schedule) every() int64 { return int64(s.EveryHours) * hourMS }
@@ -105,13 +95,12 @@ func skipOf(o engine.Outcome) Skip {
 
 // SetAgents brings the configured agents into the log, the default one first: by them this machine
 // knows who runs a flow whose instant has come. All of them are replaced.
-type SetAgents struct{ Agents []string } // "name kind version"; MaxAgentsBytes in all
+type SetAgents struct {
+	Agents []string `wire:"1"`
+} // "name kind version"; MaxAgentsBytes in all
 
 // MaxAgentsBytes bounds the agents that are configured, with 8 bytes for each.
 const MaxAgentsBytes = 32 << 10
-
-// Fields states the command's fields.
-func (c *SetAgents) Fields(w *wire.Codec) { w.Strings(1, &c.Agents) }
 
 func (c *SetAgents) apply(t *turn) engine.Outcome {
 	size := 0
@@ -149,23 +138,13 @@ func (s *state) agentFor(name string) string {
 // The same hours again change no instant. A flow that no agent can run now is
 // OutcomeScheduleUnavailable, with an UnreadyReply.
 type ScheduleFlow struct {
-	Workspace  uint32
-	Flow       [16]byte
-	EveryHours uint32
-	Save       bool
+	Workspace  uint32   `wire:"1"`
+	Flow       [16]byte `wire:"2"`
+	EveryHours uint32   `wire:"3"`
+	Save       bool     `wire:"4"`
 	// Replace and Document are as those of SaveFlow.
-	Replace  bool
-	Document FlowDocument
-}
-
-// Fields states the command's fields.
-func (c *ScheduleFlow) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &c.Workspace)
-	w.ID(2, &c.Flow)
-	wire.Uint(w, 3, &c.EveryHours)
-	w.Bool(4, &c.Save)
-	w.Bool(5, &c.Replace)
-	w.Message(6, &c.Document)
+	Replace  bool         `wire:"5"`
+	Document FlowDocument `wire:"6"`
 }
 
 func (c *ScheduleFlow) apply(t *turn) engine.Outcome {

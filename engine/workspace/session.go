@@ -27,22 +27,13 @@ const (
 
 // session is what a person, or an agent, signed in for.
 type session struct {
-	Hash                        [32]byte // SHA-256 of the token
-	Person                      uint32   // 0: whoever had the admin key
-	Surface                     Surface
-	Workspace                   uint32 // that a person has chosen; 0 is the newest
-	CreatedAt, UsedAt, ClosedAt int64
-}
-
-// Fields states the row's fields.
-func (r *session) Fields(w *wire.Codec) {
-	w.Hash(1, &r.Hash)
-	wire.Uint(w, 2, &r.Person)
-	wire.Uint(w, 3, &r.Surface)
-	wire.Uint(w, 4, &r.Workspace)
-	w.Int(5, &r.CreatedAt)
-	w.Int(6, &r.UsedAt)
-	w.Int(7, &r.ClosedAt)
+	Hash      [32]byte `wire:"1"` // SHA-256 of the token
+	Person    uint32   `wire:"2"` // 0: whoever had the admin key
+	Surface   Surface  `wire:"3"`
+	Workspace uint32   `wire:"4"` // that a person has chosen; 0 is the newest
+	CreatedAt int64    `wire:"5"`
+	UsedAt    int64    `wire:"6"`
+	ClosedAt  int64    `wire:"7"`
 }
 
 // ends is when a session ends unless it is used before.
@@ -80,37 +71,27 @@ func (t *turn) closeSession(hash *[32]byte) {
 // owner whom its issuer names now. The same Session again is the same success again. The reply is
 // a SignInReply, that of OutcomeSignInLimit and OutcomeSignupLimited a RetryReply.
 type SignIn struct {
-	ID              [16]byte // of somebody new
-	Issuer, Subject string
+	ID      [16]byte `wire:"1"` // of somebody new
+	Issuer  string   `wire:"2"`
+	Subject string   `wire:"3"`
 	// Email was verified by the issuer; empty is none. OwnerEmail is that of an agent's owner.
-	Email, Name, OwnerEmail string
-	Agent                   bool
-	Session                 [32]byte // SHA-256 of the token
+	Email      string   `wire:"4"`
+	Name       string   `wire:"5"`
+	OwnerEmail string   `wire:"6"`
+	Agent      bool     `wire:"7"`
+	Session    [32]byte `wire:"8"` // SHA-256 of the token
 	// Replaces is the session that the same browser had before: it ends.
-	Replaces [32]byte
-	Surface  Surface
+	Replaces [32]byte `wire:"9"`
+	Surface  Surface  `wire:"10"`
 	// Workspace is the id of a new agent's workspace; Source, Wider and Network are as SignUp has
 	// them.
-	Workspace              [16]byte
-	Source, Wider, Network [16]byte
+	Workspace [16]byte `wire:"11"`
+	Source    [16]byte `wire:"12"`
+	Wider     [16]byte `wire:"13"`
+	Network   [16]byte `wire:"14"`
 }
 
-// Fields states the command's fields.
-func (c *SignIn) Fields(w *wire.Codec) {
-	w.ID(1, &c.ID)
-	w.String(2, &c.Issuer)
-	w.String(3, &c.Subject)
-	w.String(4, &c.Email)
-	w.String(5, &c.Name)
-	w.String(6, &c.OwnerEmail)
-	w.Bool(7, &c.Agent)
-	w.Hash(8, &c.Session)
-	w.Hash(9, &c.Replaces)
-	wire.Uint(w, 10, &c.Surface)
-	w.ID(11, &c.Workspace)
-	w.ID(12, &c.Source)
-	w.ID(13, &c.Wider)
-	w.ID(14, &c.Network)
+func (c *SignIn) bounds(w *wire.Codec) {
 	if w.Decoding() && (c.Issuer == "" || c.Subject == "" || len(c.Issuer) > MaxIssuer ||
 		len(c.Subject) > MaxSubject || len(c.Email) > MaxEmail || len(c.OwnerEmail) > MaxEmail ||
 		len(c.Name) > MaxName || c.Surface < SurfaceWorkspaces || c.Surface > SurfaceOperations) {
@@ -120,19 +101,11 @@ func (c *SignIn) Fields(w *wire.Codec) {
 
 // SignInReply says who has signed in.
 type SignInReply struct {
-	Person uint32 // the row
-	ID     [16]byte
-	Agent  bool
+	Person uint32   `wire:"1"` // the row
+	ID     [16]byte `wire:"2"`
+	Agent  bool     `wire:"3"`
 	// Link is where an agent stands with its owner; LinkNone where it has none.
-	Link LinkStatus
-}
-
-// Fields states the reply's fields.
-func (r *SignInReply) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &r.Person)
-	w.ID(2, &r.ID)
-	w.Bool(3, &r.Agent)
-	wire.Uint(w, 4, &r.Link)
+	Link LinkStatus `wire:"4"`
 }
 
 // signUp is the signup that a new agent's workspace counts as.
@@ -241,14 +214,8 @@ func ptr[T any](v T) *T { return &v }
 // EndSession ends a session, and all of its person where All says so. One that has ended, or never
 // was, is the same success.
 type EndSession struct {
-	Session [32]byte
-	All     bool
-}
-
-// Fields states the command's fields.
-func (c *EndSession) Fields(w *wire.Codec) {
-	w.Hash(1, &c.Session)
-	w.Bool(2, &c.All)
+	Session [32]byte `wire:"1"`
+	All     bool     `wire:"2"`
 }
 
 func (c *EndSession) apply(t *turn) engine.Outcome {
@@ -265,10 +232,9 @@ func (c *EndSession) apply(t *turn) engine.Outcome {
 
 // NoteSession says that a session was used. Within SessionNoticedMS of the use before it changes
 // nothing.
-type NoteSession struct{ Session [32]byte }
-
-// Fields states the command's fields.
-func (c *NoteSession) Fields(w *wire.Codec) { w.Hash(1, &c.Session) }
+type NoteSession struct {
+	Session [32]byte `wire:"1"`
+}
 
 func (c *NoteSession) apply(t *turn) engine.Outcome {
 	row := t.sessionRow(&c.Session, t.stamp)
@@ -284,14 +250,8 @@ func (c *NoteSession) apply(t *turn) engine.Outcome {
 
 // ChooseWorkspace makes one of a person's workspaces the one that a session works in.
 type ChooseWorkspace struct {
-	Session [32]byte
-	ID      [16]byte
-}
-
-// Fields states the command's fields.
-func (c *ChooseWorkspace) Fields(w *wire.Codec) {
-	w.Hash(1, &c.Session)
-	w.ID(2, &c.ID)
+	Session [32]byte `wire:"1"`
+	ID      [16]byte `wire:"2"`
 }
 
 func (c *ChooseWorkspace) apply(t *turn) engine.Outcome {

@@ -2,49 +2,31 @@ package workspace
 
 import (
 	"tollgate/engine"
-	"tollgate/engine/wire"
 )
 
 // SignUp creates a workspace with one key, without a person. Only hashes of the key and of the
 // claim code are known here. The same ids again are the same success again. The reply of
 // OutcomeSignupLimited is a RetryReply.
 type SignUp struct {
-	ID, KeyID [16]byte
-	KeyHash   [32]byte // SHA-256 of the whole key
-	ClaimHash [32]byte // SHA-256 of the whole claim code
-	Scopes    Scopes
-	Label     string // ≤ 80 characters
+	ID        [16]byte `wire:"1"`
+	KeyID     [16]byte `wire:"2"`
+	KeyHash   [32]byte `wire:"3"` // SHA-256 of the whole key
+	ClaimHash [32]byte `wire:"4"` // SHA-256 of the whole claim code
+	Scopes    Scopes   `wire:"5"`
+	Label     string   `wire:"6"` // ≤ 80 characters
 	// Source is a hash of the caller's address (IPv6: of its /64), Wider one of its /56; zero is not
 	// counted.
-	Source, Wider [16]byte
+	Source [16]byte `wire:"7"`
+	Wider  [16]byte `wire:"18"`
 	// Network is the first address of the caller's /48, or of its /24 as IPv6 maps IPv4; zero is not
 	// known.
-	Network [16]byte
-}
-
-// Fields states the command's fields.
-func (c *SignUp) Fields(w *wire.Codec) {
-	w.ID(1, &c.ID)
-	w.ID(2, &c.KeyID)
-	w.Hash(3, &c.KeyHash)
-	w.Hash(4, &c.ClaimHash)
-	wire.Uint(w, 5, &c.Scopes)
-	w.String(6, &c.Label)
-	w.ID(7, &c.Source)
-	w.ID(18, &c.Wider)
-	w.ID(19, &c.Network)
+	Network [16]byte `wire:"19"`
 }
 
 // RetryReply says when a limit ends, in milliseconds since 1970 UTC.
 type RetryReply struct {
-	ResetsAt int64
-	Limit    uint32
-}
-
-// Fields states the reply's fields.
-func (r *RetryReply) Fields(w *wire.Codec) {
-	w.Int(1, &r.ResetsAt)
-	wire.Uint(w, 2, &r.Limit)
+	ResetsAt int64  `wire:"1"`
+	Limit    uint32 `wire:"2"`
 }
 
 // sources are what a signup counts for, with how many of each may come in an hour: many addresses

@@ -37,46 +37,29 @@ var (
 
 // header is what is not in a table.
 type header struct {
-	Shard                    uint16
-	Index, Hash              uint64
-	Stamp                    int64
-	Policy                   SetPolicy
-	Day, FreeToday           uint32
-	FirstQueued, LastQueued  uint32
-	Queued, Running          uint32
-	RequestsFrom, RequestsTo uint64
-	SourcesFrom, SourcesTo   uint64
+	Shard        uint16    `wire:"1"`
+	Index        uint64    `wire:"2"`
+	Hash         uint64    `wire:"3"`
+	Stamp        int64     `wire:"4"`
+	Policy       SetPolicy `wire:"5"`
+	Day          uint32    `wire:"6"`
+	FreeToday    uint32    `wire:"7"`
+	FirstQueued  uint32    `wire:"8"`
+	LastQueued   uint32    `wire:"9"`
+	Queued       uint32    `wire:"10"`
+	Running      uint32    `wire:"11"`
+	RequestsFrom uint64    `wire:"12"`
+	RequestsTo   uint64    `wire:"13"`
+	SourcesFrom  uint64    `wire:"14"`
+	SourcesTo    uint64    `wire:"15"`
 	// Version is the cluster version that was agreed on.
-	Version uint32
+	Version uint32 `wire:"30"`
 	// ExpireFrom is since when the settings say how long workspaces without an owner are kept.
-	ExpireFrom               int64
-	SessionsFrom, SessionsTo uint64
+	ExpireFrom   int64  `wire:"41"`
+	SessionsFrom uint64 `wire:"50"`
+	SessionsTo   uint64 `wire:"51"`
 	// Agents are those that are configured.
-	Agents []string
-}
-
-// Fields states the header's fields.
-func (h *header) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &h.Shard)
-	wire.Uint(w, 2, &h.Index)
-	wire.Uint(w, 3, &h.Hash)
-	w.Int(4, &h.Stamp)
-	w.Message(5, &h.Policy)
-	wire.Uint(w, 6, &h.Day)
-	wire.Uint(w, 7, &h.FreeToday)
-	wire.Uint(w, 8, &h.FirstQueued)
-	wire.Uint(w, 9, &h.LastQueued)
-	wire.Uint(w, 10, &h.Queued)
-	wire.Uint(w, 11, &h.Running)
-	wire.Uint(w, 12, &h.RequestsFrom)
-	wire.Uint(w, 13, &h.RequestsTo)
-	wire.Uint(w, 14, &h.SourcesFrom)
-	wire.Uint(w, 15, &h.SourcesTo)
-	wire.Uint(w, 30, &h.Version)
-	w.Int(41, &h.ExpireFrom)
-	wire.Uint(w, 50, &h.SessionsFrom)
-	wire.Uint(w, 51, &h.SessionsTo)
-	w.Strings(141, &h.Agents)
+	Agents []string `wire:"141"`
 }
 
 // Snapshot fixes the present state. Its cost does not grow with workspaces or runs.

@@ -2,58 +2,42 @@ package workspace
 
 import (
 	"tollgate/engine"
-	"tollgate/engine/wire"
 )
 
 // workspace is one workspace: its balance, its sums of the present month and day, and the newest of
 // each of its lists.
 type workspace struct {
-	ID                   [16]byte
-	Label                string // ≤ 80 characters
-	Owner                string // who claimed it; empty while nobody has
-	Claim                [32]byte
-	CreatedAt, ClaimedAt int64
+	ID        [16]byte `wire:"1"`
+	Label     string   `wire:"2"` // ≤ 80 characters
+	Owner     string   `wire:"3"` // who claimed it; empty while nobody has
+	Claim     [32]byte `wire:"4"`
+	CreatedAt int64    `wire:"5"`
+	ClaimedAt int64    `wire:"6"`
 	// The newest row of each list; a row knows the one before it.
-	Keys, Flows, Runs, Purchases, Issues, Notifications, Transactions, Acts uint32
-	Ledger                                                                  ledger
+	Keys          uint32 `wire:"7"`
+	Flows         uint32 `wire:"8"`
+	Runs          uint32 `wire:"9"`
+	Purchases     uint32 `wire:"10"`
+	Issues        uint32 `wire:"11"`
+	Notifications uint32 `wire:"12"`
+	Transactions  uint32 `wire:"13"`
+	Acts          uint32 `wire:"25"`
+	Ledger        ledger `wire:"14"`
 	// Network is where it was signed up from: the first address of a /48, or of a /24 as IPv6 maps
 	// IPv4; zero is not known.
-	Network [16]byte
+	Network [16]byte `wire:"36"`
 	// UsedAt is the newest use of its keys that was noted while it had no owner. GoneAt is when it was
 	// removed.
-	UsedAt, GoneAt int64
+	UsedAt int64 `wire:"37"`
+	GoneAt int64 `wire:"38"`
 	// Person is its owner, once they have signed in; OwnedBefore is the workspace that was theirs
 	// before it.
-	Person, OwnedBefore uint32
+	Person      uint32 `wire:"50"`
+	OwnedBefore uint32 `wire:"51"`
 	// Access is the newest of its test credentials.
-	Access uint32
+	Access uint32 `wire:"141"`
 	// base is the text that those of its flows are packed behind. It is no state.
 	base place
-}
-
-// Fields states the row's fields.
-func (s *workspace) Fields(w *wire.Codec) {
-	w.ID(1, &s.ID)
-	w.String(2, &s.Label)
-	w.String(3, &s.Owner)
-	w.Hash(4, &s.Claim)
-	w.Int(5, &s.CreatedAt)
-	w.Int(6, &s.ClaimedAt)
-	wire.Uint(w, 7, &s.Keys)
-	wire.Uint(w, 8, &s.Flows)
-	wire.Uint(w, 9, &s.Runs)
-	wire.Uint(w, 10, &s.Purchases)
-	wire.Uint(w, 11, &s.Issues)
-	wire.Uint(w, 12, &s.Notifications)
-	wire.Uint(w, 13, &s.Transactions)
-	w.Message(14, &s.Ledger)
-	wire.Uint(w, 25, &s.Acts)
-	w.ID(36, &s.Network)
-	w.Int(37, &s.UsedAt)
-	w.Int(38, &s.GoneAt)
-	wire.Uint(w, 50, &s.Person)
-	wire.Uint(w, 51, &s.OwnedBefore)
-	wire.Uint(w, 141, &s.Access)
 }
 
 func (s *workspace) claimed() bool { return s.ClaimedAt != 0 }
@@ -62,25 +46,16 @@ func (s *workspace) claimed() bool { return s.ClaimedAt != 0 }
 // operator. A code works once. Person is who has signed in; an operator names an Owner alone, whose
 // it becomes when they sign in. The reply is a ClaimReply.
 type ClaimWorkspace struct {
-	Code   [32]byte // SHA-256 of the code; zero for an operator
-	ID     [16]byte // of the operator's workspace; zero with a code
-	Owner  string
-	Person uint32
-}
-
-// Fields states the command's fields.
-func (c *ClaimWorkspace) Fields(w *wire.Codec) {
-	w.Hash(1, &c.Code)
-	w.ID(2, &c.ID)
-	w.String(3, &c.Owner)
-	wire.Uint(w, 4, &c.Person)
+	Code   [32]byte `wire:"1"` // SHA-256 of the code; zero for an operator
+	ID     [16]byte `wire:"2"` // of the operator's workspace; zero with a code
+	Owner  string   `wire:"3"`
+	Person uint32   `wire:"4"`
 }
 
 // ClaimReply names the workspace that was claimed.
-type ClaimReply struct{ ID [16]byte }
-
-// Fields states the reply's fields.
-func (r *ClaimReply) Fields(w *wire.Codec) { w.ID(1, &r.ID) }
+type ClaimReply struct {
+	ID [16]byte `wire:"1"`
+}
 
 func (c *ClaimWorkspace) apply(t *turn) engine.Outcome {
 	row := t.workspaceRow(c.ID)

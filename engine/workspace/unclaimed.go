@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"tollgate/engine"
-	"tollgate/engine/wire"
 )
 
 // NoticedMS is how exactly the use of a workspace is known, in milliseconds: within it a use is not
@@ -16,10 +15,9 @@ const NoticedMS = hourMS
 // NoteUse says that a key of a workspace without an owner was used. Within NoticedMS of the use
 // before it changes nothing, and so it does where workspaces are kept for ever, or this one is
 // claimed.
-type NoteUse struct{ Workspace uint32 }
-
-// Fields states the command's fields.
-func (c *NoteUse) Fields(w *wire.Codec) { wire.Uint(w, 1, &c.Workspace) }
+type NoteUse struct {
+	Workspace uint32 `wire:"1"`
+}
 
 func (c *NoteUse) apply(t *turn) engine.Outcome {
 	w, ok := t.workspace(c.Workspace)
@@ -75,10 +73,9 @@ func (t *turn) rescheduleUnclaimed() {
 
 // RemoveWorkspace removes a workspace that nobody has claimed: for an operator. Of one that is
 // claimed it is OutcomeWorkspaceClaimed.
-type RemoveWorkspace struct{ Workspace uint32 }
-
-// Fields states the command's fields.
-func (c *RemoveWorkspace) Fields(w *wire.Codec) { wire.Uint(w, 1, &c.Workspace) }
+type RemoveWorkspace struct {
+	Workspace uint32 `wire:"1"`
+}
 
 func (c *RemoveWorkspace) apply(t *turn) engine.Outcome {
 	w, ok := t.workspace(c.Workspace)

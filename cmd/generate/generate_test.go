@@ -1,0 +1,29 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const root = "../.."
+
+// TestGeneratedFilesAreFresh fails when a tag changed and `go generate ./...` was not run, when a
+// generated file was edited, and when one is left that nothing generates any more.
+func TestGeneratedFilesAreFresh(t *testing.T) {
+	files, err := Generate(root)
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for path, want := range files {
+		got, err := os.ReadFile(filepath.Join(root, path))
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got), "%s is stale: run `go generate ./...`", path)
+	}
+	found, err := generated(root)
+	require.NoError(t, err)
+	for _, path := range found {
+		require.Contains(t, files, path, "nothing generates %s: run `go generate ./...`", path)
+	}
+}

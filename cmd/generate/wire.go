@@ -1,0 +1,114 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+)
+
+var codecCalls = map[class]string{
+	isUint: "wire.Uint(w, %d, &v.%s)", isInt: "w.Int(%d, &v.%s)", isBool: "w.Bool(%d, &v.%s)",
+	isString: "w.String(%d, &v.%s)", isBytes: "w.Blob(%d, &v.%s)", isID: "w.ID(%d, &v.%s)",
+	isHash: "w.Hash(%d, &v.%s)", isDecimal: "w.Decimal(%d, &v.%s)",
+	isStruct: "w.Message(%d, &v.%s)", isList: "wire.List(w, %d, &v.%s)",
+	isStrings: "w.Strings(%d, &v.%s)",
+}
+
+// codecs writes a Fields method for each struct with numbered fields of its own. Directives:
+//
+//	//schema:part      none: others embed or inline the struct
+//	//schema:declared  in order of declaration, not of the numbers
+//	//schema:split head body 5  two methods more, of the fields before and from number 5 on
+//	//schema:quick     one more that decodes the usual form without a loop
+//
+// A hand-written method bounds is called at the end.
+func (o *output) codecs() {
+	for _, t := range o.pack.sorted() {
+		fields := slices.DeleteFunc(o.fields(t), func(f field) bool { return f.Wire == 0 })
+		own := slices.ContainsFunc(fields, func(f field) bool { return f.own })
+		if own && t.directive("part") == nil {
+			o.imports[modulePath+"engine/wire"] = true
+			o.codec(t, fields)
+			if t.directive("quick") != nil {
+				o.quick(t, fields)
+			}
+		}
+	}
+}
+
+func (o *output) codec(t *typ, fields []field) {
+	if t.directive("declared") == nil {
+		slices.SortStableFunc(fields, func(a, b field) int { return a.Wire - b.Wire })
+	}
+	numbers := map[int]bool{}
+	for _, f := range fields {
+		if numbers[f.Wire] {
+			o.fail("%s.%s: two fields have number %d", t.pack.path, t.name, f.Wire)
+		}
+		numbers[f.Wire] = true
+	}
+	split := t.directive("split")
+	o.line("// Fields implements wire.Fielder.")
+	o.line("func (v *%s) Fields(w *wire.Codec) {", t.name)
+	if split != nil {
+		o.line("v.%s(w)\nv.%s(w)", split[1], split[2])
+	} else {
+		o.calls(fields)
+	}
+	if o.pack.funcs[t.name+".bounds"] {
+		o.line("v.bounds(w)")
+	}
+	o.line("}\n")
+	if split == nil {
+		return
+	}
+	at := slices.IndexFunc(fields, func(f field) bool { return strconv.Itoa(f.Wire) == split[3] })
+	if at < 0 {
+		o.fail("%s.%s: split at a number that no field has", t.pack.path, t.name)
+		return
+	}
+	for n, part := range [][]field{fields[:at], fields[at:]} {
+		o.line("func (v *%s) %s(w *wire.Codec) {", t.name, split[n+1])
+		o.calls(part)
+		o.line("}\n")
+	}
+}
+
+func (o *output) calls(fields []field) {
+	for _, f := range fields {
+		o.line(codecCalls[f.class], f.Wire, f.name)
+	}
+}
+
+var quickReads = map[class]string{
+	isInt: "v.%s = q.Int()", isBool: "v.%s = q.Bool()", isString: "v.%s = string(q.Blob())",
+	isBytes: "v.%s = q.Blob()", isID: "q.ID(&v.%s)", isDecimal: "v.%s = q.Decimal()",
+}
+
+// quick writes a decoder that reads straight ahead. It gives up where the bytes are unusual.
+func (o *output) quick(t *typ, fields []field) {
+	const varint, bytes = 0, 2 // wire types
+	o.line("// quick decodes the usual form. False: Fields must decode, into a zero value.")
+	o.line("func (v *%s) quick(src []byte) bool {\nq := wire.NewQuick(src)", t.name)
+	for _, f := range fields {
+		kind := bytes
+		read, known := quickReads[f.class]
+		switch f.class {
+		case isUint:
+			kind, known = varint, f.of == nil
+			size := strconv.Itoa(f.size)
+			read = "v.%s = uint" + size + "(q.Uint(1<<" + size + " - 1))"
+		case isInt, isBool:
+			kind = varint
+		}
+		if !known {
+			o.fail("%s.%s: %s cannot be decoded quickly", t.pack.path, t.name, f.name)
+		}
+		if tag := f.Wire<<3 | kind; tag < 0x80 {
+			o.line("if q.Is(%#x) {", tag)
+		} else {
+			o.line("if q.IsHigh(%#x, %#x) {", tag&0x7f|0x80, tag>>7)
+		}
+		o.line(read+"\n}", f.name)
+	}
+	o.line("return q.Done()\n}\n")
+}
