@@ -103,7 +103,8 @@ func (a *API) decideAs(d *Decision, kind engine.Kind, c wire.Fielder, same strin
 	return a.Order(d.flow(), state.KindAct, made, also...)
 }
 
-// Order brings a command of a flow into the log, and waits until this node's memory has it. nil is done.
+// Order brings a command of a flow into the log, and waits until this node's memory has it. nil is
+// done.
 func (a *API) Order(flow fair.Flow, kind engine.Kind, c wire.Fielder, also ...engine.Record,
 ) *server.Fault {
 	return a.heard(a.propose(flow, kind, c, also...).Outcome)

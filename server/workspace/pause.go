@@ -12,22 +12,14 @@ import (
 // pause is what a run that waits for a person goes on from. It is sealed before it enters the log:
 // what an agent leaves for itself cannot be scrubbed without breaking it.
 type pause struct {
-	Checkpoint []byte
+	Checkpoint []byte `wire:"1"`
 	// Answers are what persons answered so far, as far as the agent must not repeat it.
-	Answers []string
+	Answers []string `wire:"2"`
 	// Untrue says that the verification was not true when the run began: what it finds is the run's
 	// doing, though a quote that was read meanwhile has found it, too.
-	Untrue bool
+	Untrue bool `wire:"3"`
 	// Reached says that the product had answered the agent.
-	Reached bool
-}
-
-// Fields states the fields.
-func (p *pause) Fields(c *wire.Codec) {
-	c.Blob(1, &p.Checkpoint)
-	c.Strings(2, &p.Answers)
-	c.Bool(3, &p.Untrue)
-	c.Bool(4, &p.Reached)
+	Reached bool `wire:"4"`
 }
 
 // checkpointsPurpose derives the key under which pauses are sealed.

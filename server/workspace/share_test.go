@@ -47,8 +47,8 @@ func TestCommandsAreOfWhoeverAsks(t *testing.T) {
 	require.Zero(t, n.Flow(state.KindAct), "an operator's")
 }
 
-// TestAWorkspaceIsToldWhenToComeAgain: a workspace that holds its share of the queue is refused with
-// the time that its backlog takes.
+// TestAWorkspaceIsToldWhenToComeAgain: a workspace that holds its share of the queue is refused
+// with the time that its backlog takes.
 func TestAWorkspaceIsToldWhenToComeAgain(t *testing.T) {
 	n := start(t)
 	c := n.signUp("")
