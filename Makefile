@@ -54,6 +54,10 @@ vet: ## go vet and staticcheck
 	go vet ./...
 	$(STATICCHECK) ./...
 
+.PHONY: counts
+counts: ## print the size of packages and types, and the arrows between files
+	go test -count=1 ./cmd -run 'TestCounts$$' -v
+
 .PHONY: unit
 unit: ## unit tests
 	go test -timeout 15m $(TESTFLAGS) $(UNITS)

@@ -7,12 +7,8 @@ import (
 	"bufio"
 	"fmt"
 	"go/ast"
-	"go/importer"
-	"go/parser"
 	"go/token"
 	"go/types"
-	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,56 +35,6 @@ type source struct {
 
 func (s source) at(p token.Pos) string {
 	return fmt.Sprintf("%s:%d", s.path, s.set.Position(p).Line)
-}
-
-func sources(t *testing.T) []source {
-	t.Helper()
-	var all []source
-	eachFile(t, func(path string, text []byte) {
-		if !strings.HasSuffix(path, ".go") {
-			return
-		}
-		set := token.NewFileSet()
-		file, err := parser.ParseFile(set, path, text, parser.ParseComments|parser.SkipObjectResolution)
-		require.NoError(t, err)
-		all = append(all, source{
-			path: path, folder: strings.TrimSuffix(path, "/"+filepath.Base(path)),
-			test: strings.HasSuffix(path, "_test.go"), lines: strings.Split(string(text), "\n"),
-			file: file, set: set,
-		})
-	})
-	require.Greater(t, len(all), 20, "the test must find the project")
-	return all
-}
-
-// eachFile calls do for every file of the project that would be committed.
-func eachFile(t *testing.T, do func(path string, text []byte)) {
-	t.Helper()
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		relative := filepath.ToSlash(strings.TrimPrefix(path, root+string(filepath.Separator)))
-		if entry.IsDir() {
-			switch relative {
-			case ".git", ".tollgate", "bin":
-				return filepath.SkipDir
-			}
-			if strings.HasSuffix(relative, "testdata/rapid") { // what failing runs leave behind
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		if !entry.Type().IsRegular() || relative == ".git" { // a file in a worktree
-			return nil
-		}
-		text, err := os.ReadFile(path)
-		if err == nil {
-			do(relative, text)
-		}
-		return err
-	})
-	require.NoError(t, err)
 }
 
 func report(t *testing.T, habit string, offenders []string) {
@@ -199,23 +145,17 @@ var engineTools = []string{"engine/enginetest"}
 
 func TestEngineIsAPureFunctionOfItsLog(t *testing.T) {
 	var offenders []string
-	folders := map[string][]source{}
-	for _, s := range sources(t) {
-		if s.test || !within(s.folder, "engine") || within(s.folder, engineTools...) {
+	for _, p := range checkedPackages(t) {
+		if !within(p.folder, "engine") || within(p.folder, engineTools...) {
 			continue
 		}
-		folders[s.folder] = append(folders[s.folder], s)
-		for _, spec := range s.file.Imports {
-			if why := engineForbidden[strings.Trim(spec.Path.Value, `"`)]; why != "" {
-				offenders = append(offenders, s.at(spec.Pos())+" imports "+why)
+		for _, s := range p.files {
+			for _, spec := range s.file.Imports {
+				if why := engineForbidden[strings.Trim(spec.Path.Value, `"`)]; why != "" {
+					offenders = append(offenders, s.at(spec.Pos())+" imports "+why)
+				}
 			}
-		}
-	}
-	exported := exportData(t)
-	for _, files := range folders {
-		ranged := rangedTypes(t, files, exported)
-		for _, s := range files {
-			offenders = append(offenders, impure(s, ranged)...)
+			offenders = append(offenders, impure(s, p.info.TypeOf)...)
 		}
 	}
 	report(t, "the engine reads no clock, draws nothing, does no I/O, starts no goroutine, "+
@@ -241,43 +181,6 @@ func impure(s source, ranged func(ast.Expr) types.Type) (offenders []string) {
 		return true
 	})
 	return offenders
-}
-
-// exportData finds the compiled packages that the engine imports.
-func exportData(t *testing.T) map[string]string {
-	t.Helper()
-	list := exec.Command("go", "list", "-export", "-deps",
-		"-f", "{{.ImportPath}}={{.Export}}", "./engine/...")
-	list.Dir = root
-	text, err := list.Output()
-	require.NoError(t, err)
-	exported := map[string]string{}
-	for line := range strings.Lines(string(text)) {
-		path, file, _ := strings.Cut(strings.TrimSpace(line), "=")
-		exported[path] = file
-	}
-	return exported
-}
-
-// rangedTypes checks the types of a package and says what an expression of it is.
-func rangedTypes(t *testing.T, files []source, exported map[string]string,
-) func(ast.Expr) types.Type {
-	t.Helper()
-	// The files of a package share positions only when they were parsed into one set.
-	set := token.NewFileSet()
-	var parsed []*ast.File
-	for i, s := range files {
-		text := strings.Join(s.lines, "\n")
-		file, err := parser.ParseFile(set, s.path, text, parser.ParseComments)
-		require.NoError(t, err)
-		parsed, files[i].file, files[i].set = append(parsed, file), file, set
-	}
-	open := func(path string) (io.ReadCloser, error) { return os.Open(exported[path]) }
-	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
-	checker := types.Config{Importer: importer.ForCompiler(set, "gc", open)}
-	_, err := checker.Check("tollgate/"+files[0].folder, set, parsed, info)
-	require.NoError(t, err)
-	return func(e ast.Expr) types.Type { return info.Types[e].Type }
 }
 
 func lastName(e ast.Expr) string {
