@@ -1,0 +1,134 @@
+package cmd_test
+
+import (
+	"go/ast"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestRaceRunsWhereGoroutinesMeet: a race needs two goroutines. `make race` leaves out packages
+// that start none, and of the state machines, which start none, the tests whose file starts none.
+func TestRaceRunsWhereGoroutinesMeet(t *testing.T) {
+	folders := map[string][]source{}
+	for _, s := range sources(t) {
+		folders[s.folder] = append(folders[s.folder], s)
+	}
+	single := strings.Fields(makeVariable(t, "SINGLE"))
+	machines := strings.Fields(makeVariable(t, "MACHINES"))
+	covered := append(strings.Fields(makeVariable(t, "CONCURRENT")), machines...)
+	require.NotEmpty(t, single)
+	require.NotEmpty(t, machines)
+	meeting := regexp.MustCompile(`\bgo func|\.Go\(`) // what the Makefile looks for in a file
+	require.Contains(t, makeVariable(t, "MEETING"), meeting.String())
+	var offenders []string
+	tests := 0
+	for folder, files := range folders {
+		started := starters(files)
+		if slices.Contains(single, "tollgate/"+folder) && len(started) > 0 {
+			offenders = append(offenders, folder+" starts goroutines: it is not SINGLE")
+		}
+		if !within(folder, "engine") {
+			continue
+		}
+		for name, file := range started {
+			if !strings.HasPrefix(name, "Test") {
+				continue
+			}
+			tests++
+			if !slices.Contains(covered, "./"+folder) {
+				offenders = append(offenders, folder+": "+name+" belongs into CONCURRENT or MACHINES")
+			}
+			text := strings.Join(file.lines, "\n")
+			if slices.Contains(machines, "./"+folder) && !meeting.MatchString(text) {
+				offenders = append(offenders, file.path+": "+name+" starts a goroutine of another file")
+			}
+		}
+	}
+	require.Greater(t, tests, 10, "the test must find what it looks for")
+	report(t, "the race detector runs where goroutines meet", offenders)
+}
+
+// makeVariable is what the Makefile gives a variable.
+func makeVariable(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	require.NoError(t, err)
+	joined := strings.ReplaceAll(string(text), "\\\n", "")
+	found := regexp.MustCompile(`(?m)^` + name + ` :?= (.*)$`).FindStringSubmatch(joined)
+	require.NotNil(t, found, name)
+	return strings.ReplaceAll(found[1], "$$", "$")
+}
+
+// starters are the functions of a package and its tests that start a goroutine, or call one that
+// does, with the file of each. Benchmarks start some, too, and do not count.
+func starters(files []source) map[string]source {
+	type function struct {
+		source
+		calls []string
+	}
+	functions := map[string]function{}
+	started := map[string]source{}
+	for _, s := range files {
+		for _, declaration := range s.file.Decls {
+			f, ok := declaration.(*ast.FuncDecl)
+			if !ok || strings.HasPrefix(f.Name.Name, "Benchmark") {
+				continue
+			}
+			if startsGoroutine(f) {
+				started[f.Name.Name] = s
+			}
+			if f.Recv == nil {
+				functions[f.Name.Name] = function{s, calls(f)}
+			}
+		}
+	}
+	for grown := true; grown; {
+		grown = false
+		for name, f := range functions {
+			for _, called := range f.calls {
+				_, known := started[name]
+				if _, starts := started[called]; starts && !known {
+					started[name], grown = f.source, true
+				}
+			}
+		}
+	}
+	return started
+}
+
+func startsGoroutine(n ast.Node) (starts bool) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			starts = true
+		case *ast.CallExpr:
+			method, ok := n.Fun.(*ast.SelectorExpr)
+			starts = starts || ok && slices.Contains(startingMethods, method.Sel.Name)
+		}
+		return true
+	})
+	return starts
+}
+
+// startingMethods start goroutines: of a group, a test, a timer, a server.
+var startingMethods = []string{
+	"Go", "Parallel", "AfterFunc", "NewServer", "NewTLSServer", "ListenAndServe",
+}
+
+func calls(f *ast.FuncDecl) (names []string) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok {
+			if name, ok := call.Fun.(*ast.Ident); ok {
+				names = append(names, name.Name)
+			}
+		}
+		return true
+	})
+	return names
+}
