@@ -31,7 +31,10 @@ TESTFLAGS ?=
 # that is stopped by time may fail for that alone ("context deadline exceeded").
 FUZZTIME ?= 1000x
 
-# The seed of `make torture`; 0 is a new one, which it prints.
+# How many cases a property test draws. A failure prints the command that repeats it.
+export RAPID_CHECKS ?= 50
+
+# The seed of `make simulate` and `make torture`; 0 is a new one, which they print.
 SEED ?= 0
 
 .PHONY: help
@@ -53,8 +56,22 @@ build: ## build the programs into bin/
 	go build -o bin/ ./cmd/tollgate ./cmd/tollgate-bench ./cmd/tollgate-browser
 
 .PHONY: test
-test: format vet unit race fuzz processes ## everything that proves it works
+test: ## everything that proves it works
+	@MAKE="$(MAKE)" .ci/stages "processes unit" "format vet fuzz race-machines race-others"
 	@echo "All tests passed."
+
+.PHONY: check
+check: ## what a change touches, in a minute; PKG=./engine/price: as if this package had changed
+	@.ci/check $(PKG)
+
+.PHONY: test-long
+test-long: export RAPID_CHECKS := 1000
+test-long: ## more of everything: for every night, some two hours
+	$(MAKE) format vet unit processes
+	go test -race -timeout 60m $(TESTFLAGS) $(UNITS)
+	$(MAKE) fuzz FUZZTIME=100000x
+	$(MAKE) simulate SEED=0 FOR=10m
+	$(MAKE) torture NET=proxy
 
 .PHONY: format
 format: ## say which files are not formatted
@@ -91,6 +108,14 @@ fuzz: ## run every fuzz target for FUZZTIME
 .PHONY: processes
 processes: ## tests on real node processes, with kill -9
 	go test -p 1 -count=1 -timeout 8m $(TESTFLAGS) $(PROCESSES)
+
+# How long `make simulate` draws seeds if SEED is 0.
+FOR ?= 60s
+
+.PHONY: simulate
+simulate: ## whole nodes on disks, a network and a time in memory, from SEED; 0 draws new ones
+	go test -count=1 -timeout 30m -v -run '^TestSimulation$$' ./cluster \
+		-args -seed=$(SEED) -simulate=$(FOR)
 
 .PHONY: test-browser
 test-browser: ## what people do with the pages, in Chromium (Debian: apt-get install chromium)
