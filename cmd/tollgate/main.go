@@ -14,8 +14,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"tollgate/cluster"
-	"tollgate/server/client"
 	"tollgate/server/provider/runner"
+	"tollgate/server/spool"
 )
 
 type commands struct {
@@ -113,7 +113,7 @@ func run(args []string, out io.Writer) (code int) {
 		fmt.Fprintln(os.Stderr, "tollgate:", err)
 	}
 	switch {
-	case cluster.RefusesFolder(err), errors.Is(err, client.ErrSpool):
+	case cluster.RefusesFolder(err), errors.Is(err, spool.ErrForeign):
 		return cluster.ExitFatal
 	case errors.Is(err, errDiffers), errors.Is(err, errCatalogDiffers):
 		return exitDiffers

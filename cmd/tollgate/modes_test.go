@@ -52,7 +52,7 @@ func TestStateFilesAreTheOwnersAlone(t *testing.T) {
 		return nil
 	}))
 	for _, name := range []string{
-		"dev.json", "keys.json", "b.tgb", "certs/ca-key.pem", "N/node.json", "N/audit.spool",
+		"dev.json", "keys.json", "b.tgb", "certs/ca-key.pem", "N/node.json", "N/audit.spool/FORMAT",
 		"N/config.yaml", "N/billing/vote", "N/billing/log", "N/billing/snapshots", "N/workspace/vote",
 	} {
 		require.Positive(t, seen[name], "the walk must come past %s: %v", name, seen)

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/server"
+	"tollgate/server/spool"
 )
 
 const (
@@ -73,7 +73,7 @@ type verdict struct {
 type recorder struct {
 	proposer server.Proposer
 	log      *slog.Logger
-	spool    *spool
+	spool    *spool.Spool
 	origin   uint64
 	boot     uint64
 	strict   bool // AuditCommitted
@@ -98,9 +98,10 @@ type recorder struct {
 }
 
 func openRecorder(c *Config) (*recorder, error) {
-	s, err := openSpool(filepath.Join(c.SpoolDir, "audit.spool"), c.SpoolBytes)
+	s, err := spool.Open(filepath.Join(c.SpoolDir, "audit.spool"),
+		spool.Options{Limit: c.SpoolBytes, Log: c.Log})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("client: audit %w", err)
 	}
 	r := &recorder{
 		proposer: c.Proposer, log: c.Log, spool: s, origin: c.NodeID,
@@ -221,7 +222,7 @@ func (r *recorder) collect() {
 // linger is how long the open block collects after its first check.
 func (r *recorder) linger() time.Duration {
 	switch {
-	case !r.spool.empty():
+	case !r.spool.Empty():
 		return spoolLinger
 	case r.strict:
 		return strictLinger
@@ -262,7 +263,7 @@ func (r *recorder) sendOpen(payload []byte) []byte {
 // the block, checks are refused and it is tried again.
 func (r *recorder) send(payload []byte, checks int) (committed bool) {
 	for {
-		if r.spool.empty() {
+		if r.spool.Empty() {
 			outcome := r.propose(payload)
 			if settled(outcome) {
 				r.full.Store(false)
@@ -290,7 +291,7 @@ func (r *recorder) send(payload []byte, checks int) (committed bool) {
 
 // store appends to the spool. While that fails, checks are refused.
 func (r *recorder) store(payload []byte) bool {
-	err := r.spool.append(payload)
+	err := r.spool.Append(payload)
 	if err != nil && !r.full.Swap(true) {
 		r.log.Error("checks are refused: the audit spool takes no more", "error", err)
 	}
@@ -324,19 +325,11 @@ func (r *recorder) drainSpool() {
 		case <-r.stop:
 			return
 		}
-		for !r.spool.empty() {
+		for !r.spool.Empty() {
 			var err error
-			if payload, err = r.spool.head(payload[:0]); err == nil && settled(r.propose(payload)) {
-				err = r.spool.advance()
+			if payload, err = r.spool.Head(payload[:0]); err == nil && settled(r.propose(payload)) {
+				err = r.spool.Advance()
 				if err == nil {
-					continue
-				}
-			}
-			if errors.Is(err, errSpoolDamaged) {
-				var blocks uint64
-				if blocks, err = r.spool.setAside(); err == nil {
-					r.log.Error("audit events are lost: damaged blocks of the spool were set aside",
-						"blocks", blocks)
 					continue
 				}
 			}
@@ -360,7 +353,7 @@ func (r *recorder) stats() AuditStats {
 	r.mu.Lock()
 	s.Open = r.open.Len()
 	r.mu.Unlock()
-	s.SpoolBytes, s.SpoolBlocks = r.spool.size()
+	s.SpoolBytes, s.SpoolBlocks = r.spool.Size()
 	return s
 }
 
@@ -380,7 +373,7 @@ func (r *recorder) Close() error {
 	close(r.stop)
 	r.running.Wait()
 	if err := r.spool.Close(); err != nil {
-		return fmt.Errorf("client: audit spool: %w", err)
+		return fmt.Errorf("client: audit %w", err)
 	}
 	return nil
 }

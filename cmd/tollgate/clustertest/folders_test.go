@@ -120,6 +120,7 @@ func TestARefusedFolderEndsWithThree(t *testing.T) {
 	d.kill()
 	d.configure(func(_ string, settings *config.Config) { settings.Log.Format = "json" })
 	spool := filepath.Join(d.folder.NodeFolder(d.Nodes[0].ID), "audit.spool")
+	require.NoError(t, os.RemoveAll(spool))
 	require.NoError(t, os.WriteFile(spool, bytes.Repeat([]byte("no spool "), 9), 0o600))
 	require.Contains(t, d.launch(d.Nodes[0].ID).refusal(t), "not a spool of this version")
 	require.NoError(t, os.Remove(spool))

@@ -1,0 +1,299 @@
+// Package spool keeps blocks in a folder, first in first out, until their owner has brought them
+// elsewhere. The files are those of github.com/tidwall/wal, which has no checksums, does not open
+// after a torn write, and does not sync its folder; this package adds what that lacks.
+//
+// A block may come out twice: after a crash, those of the oldest file come out again. A killed
+// process loses nothing that was appended, a power cut may lose the blocks of the last 100 ms.
+package spool
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/tidwall/wal"
+)
+
+const (
+	// syncEvery is how long appended blocks may be in the page cache alone.
+	syncEvery = 100 * time.Millisecond
+	// segmentBytes is the size of a file: dropping blocks writes one of them again.
+	segmentBytes = 1 << 20
+	// frameBytes precede a block in its record: CRC-32C of index and block (4), index (8).
+	frameBytes = 12
+	// formatName is the file that says what the folder is.
+	formatName = "FORMAT"
+	format     = "tollgate spool 2\n"
+)
+
+var (
+	// ErrForeign says that what is in the place of the spool was not written by this version.
+	ErrForeign = errors.New(
+		"it is not a spool of this version; move it away to start without it")
+	// ErrFull says that a block does not fit any more. Nothing was appended.
+	ErrFull = errors.New("the spool is full")
+	// ErrEmpty says that there is no block.
+	ErrEmpty = errors.New("the spool is empty")
+
+	errDamaged = errors.New("a block of the spool is damaged")
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+)
+
+// Options of a spool.
+type Options struct {
+	// Limit is how many bytes of blocks it takes.
+	Limit int64
+	// Log is told of damage.
+	Log *slog.Logger
+	// Segment is the size of a file; 0 is 1 MiB.
+	Segment int
+}
+
+// Spool is a queue of blocks in a folder. Its methods may be called at the same time.
+type Spool struct {
+	dir  string
+	opts Options
+
+	mu  sync.Mutex
+	log *wal.Log // nil after an error: the next call repairs the files and opens them again
+	// rewrite is set when a sync failed: what the disk has of the files is unknown, and the repair
+	// writes all blocks anew.
+	rewrite bool
+	closed  bool
+	synced  time.Time
+	// opens counts how often the files were opened; headed is that count at the last Head.
+	opens, headed uint64
+
+	first, next uint64 // the oldest block; the block that Append writes
+	bytes       int64  // of the blocks from first to next
+	spent       int64  // of the blocks before first that are still in the files
+}
+
+// Open opens the spool in a folder, or makes it. Bytes that are not a block move to a file whose
+// name is the folder's with ".damaged", and the log says so.
+func Open(dir string, o Options) (*Spool, error) {
+	if o.Segment == 0 {
+		o.Segment = segmentBytes
+	}
+	s := &Spool{dir: dir, opts: o}
+	if err := s.open(); err != nil {
+		return nil, fmt.Errorf("spool %s: %w", dir, err)
+	}
+	return s, nil
+}
+
+func (o *Options) wal() *wal.Options {
+	return &wal.Options{
+		NoSync: true, SegmentSize: o.Segment, SegmentCacheSize: 2, NoCopy: true, AllowEmpty: true,
+		DirPerms: 0o700, FilePerms: 0o600,
+	}
+}
+
+// open repairs the files and opens them. The caller has the lock, or the only reference.
+func (s *Spool) open() error {
+	held, err := repair(s.dir, s.first, s.rewrite, &s.opts)
+	if err != nil {
+		return err
+	}
+	var log *wal.Log
+	err = guard(func() (err error) {
+		log, err = wal.Open(s.dir, s.opts.wal())
+		return err
+	})
+	if err == nil {
+		err = syncDir(s.dir)
+	}
+	if err != nil {
+		return err
+	}
+	s.log, s.rewrite = log, false
+	s.opens++
+	s.first, s.next, s.bytes, s.spent = held.first, held.next, held.bytes, held.spent
+	return nil
+}
+
+// do calls f with the open log. After an error the log is not used again: what it has in memory and
+// what is in its files may differ.
+func (s *Spool) do(f func() error) error {
+	if s.closed {
+		return os.ErrClosed
+	}
+	if s.log == nil {
+		if err := s.open(); err != nil {
+			return fmt.Errorf("spool %s: open it again: %w", s.dir, err)
+		}
+	}
+	err := guard(f)
+	if err == nil || errors.Is(err, ErrFull) || errors.Is(err, ErrEmpty) {
+		return err
+	}
+	log := s.log
+	s.log = nil
+	return fmt.Errorf("spool %s: %w", s.dir, errors.Join(err, guard(log.Close)))
+}
+
+// guard turns a panic into an error: the log panics where an index that it has in memory does not
+// fit a file.
+func guard(f func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the log panicked: %v", v)
+		}
+	}()
+	return f()
+}
+
+// Append stores one block behind the others.
+func (s *Spool) Append(block []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.do(func() error {
+		size := recordBytes(len(block))
+		if s.bytes+size > s.opts.Limit {
+			return ErrFull
+		}
+		if err := s.log.Write(s.next, frame(s.next, block)); err != nil {
+			return err
+		}
+		s.next++
+		s.bytes += size
+		if now := time.Now(); now.Sub(s.synced) >= syncEvery {
+			s.synced = now
+			return s.sync()
+		}
+		return nil
+	})
+}
+
+// sync makes everything that was appended durable, and the names of new files.
+func (s *Spool) sync() error {
+	err := s.log.Sync()
+	if err == nil {
+		err = syncDir(s.dir)
+	}
+	s.rewrite = s.rewrite || err != nil
+	return err
+}
+
+// Head appends the oldest block to dst.
+func (s *Spool) Head(dst []byte) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.do(func() error {
+		record, err := s.head()
+		if err == nil {
+			s.headed = s.opens
+			dst = append(dst, record[frameBytes:]...)
+		}
+		return err
+	})
+	return dst, err
+}
+
+// head returns the record of the oldest block, which stands until the next call of the log.
+func (s *Spool) head() ([]byte, error) {
+	if s.first == s.next {
+		return nil, ErrEmpty
+	}
+	record, err := s.log.Read(s.first)
+	if err != nil {
+		return nil, err
+	}
+	if index, ok := parse(record); !ok || index != s.first {
+		return nil, errDamaged
+	}
+	return record, nil
+}
+
+// Advance drops the block that Head has returned last. The oldest file is cut when as many bytes
+// were dropped as a file has, and when no block is left. Where the files were repaired since
+// Head, nothing is dropped, and Head returns that block again.
+func (s *Spool) Advance() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.do(func() error {
+		if s.headed != s.opens {
+			return nil
+		}
+		record, err := s.head()
+		if err != nil {
+			return err
+		}
+		size := recordBytes(len(record) - frameBytes)
+		s.first++
+		s.bytes -= size
+		s.spent += size
+		if s.first != s.next && s.spent < int64(s.opts.Segment) {
+			return nil
+		}
+		if err := s.log.TruncateFront(s.first); err != nil {
+			return err
+		}
+		s.spent = 0
+		return syncDir(s.dir)
+	})
+}
+
+// Empty says whether there is no block.
+func (s *Spool) Empty() bool {
+	_, blocks := s.Size()
+	return blocks == 0
+}
+
+// Size says how many blocks there are, and how many bytes they have in the files.
+func (s *Spool) Size() (bytes, blocks uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return uint64(s.bytes), s.next - s.first
+}
+
+// Close makes what is left durable.
+func (s *Spool) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.do(func() error { return errors.Join(s.sync(), s.log.Close()) })
+	s.closed = true
+	return err
+}
+
+// frame makes the record of a block.
+func frame(index uint64, block []byte) []byte {
+	record := make([]byte, frameBytes, frameBytes+len(block))
+	binary.LittleEndian.PutUint64(record[4:], index)
+	record = append(record, block...)
+	binary.LittleEndian.PutUint32(record, crc32.Checksum(record[4:], castagnoli))
+	return record
+}
+
+// parse returns the index of a record, and whether its checksum holds.
+func parse(record []byte) (index uint64, ok bool) {
+	if len(record) < frameBytes {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint64(record[4:]),
+		crc32.Checksum(record[4:], castagnoli) == binary.LittleEndian.Uint32(record)
+}
+
+// recordBytes is what a block takes in a file: its length, frame and bytes.
+func recordBytes(block int) int64 {
+	var length [binary.MaxVarintLen64]byte
+	n := frameBytes + block
+	return int64(binary.PutUvarint(length[:], uint64(n)) + n)
+}
+
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// aside is the file that gets bytes that are no blocks.
+func aside(dir string) string { return filepath.Clean(dir) + ".damaged" }
