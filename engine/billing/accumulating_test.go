@@ -213,7 +213,7 @@ func (h *sequences) planAt(at int64) string {
 }
 
 // planOf is the plan that an event is of. What was ahead of its period's end goes on from plan to
-// plan until then, but not to one that lacks the feature.
+// plan until the next period begins, but not to one that lacks the feature.
 func (h *sequences) planOf(e *sequenceEvent) string {
 	if e.recorded == 0 {
 		return h.planAt(e.at)
@@ -226,9 +226,27 @@ func (h *sequences) planOf(e *sequenceEvent) string {
 		if h.pricing(p.plan) == nil {
 			break
 		}
-		plan = p.plan
+		cut := h.cuts(plan, p.plan)
+		if plan = p.plan; cut {
+			break
+		}
 	}
 	return plan
+}
+
+// cuts says that an upgrade from one plan to the other ends the period.
+func (h *sequences) cuts(from, to string) bool {
+	a, b := h.document(from), h.document(to)
+	return a.IntervalMonths != b.IntervalMonths || a.BillingTiming != b.BillingTiming
+}
+
+func (h *sequences) document(plan string) *billing.PlanDocument {
+	for i := range h.doc.Plans {
+		if h.doc.Plans[i].Key == plan {
+			return &h.doc.Plans[i]
+		}
+	}
+	return nil
 }
 
 // usedUnder is what the events that count add up to under each plan.
@@ -241,10 +259,8 @@ func (h *sequences) usedUnder() map[string]*big.Rat {
 }
 
 func (h *sequences) pricing(plan string) *billing.PricingDocument {
-	for i := range h.doc.Plans {
-		if p := &h.doc.Plans[i]; p.Key == plan && len(p.Features) > 0 {
-			return &p.Features[0].Pricing
-		}
+	if p := h.document(plan); len(p.Features) > 0 {
+		return &p.Features[0].Pricing
 	}
 	return nil
 }

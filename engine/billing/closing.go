@@ -157,6 +157,10 @@ func (l *ledger) carryCounters(old, next *planVersion, c cut) {
 			n, o, paid = l.counters[from], l.bases[from], l.covers[from]
 		}
 		switch {
+		case !carried && !c.period && !c.ends && !f.accumulate:
+			// The period goes on, and with it what its limit holds over.
+			n.used = l.counted(l.b.period, f.feature)
+			o.opened = n.used
 		case !carried:
 		case c.ends: // the last reading stays
 			o.opened = n.used

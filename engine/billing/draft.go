@@ -104,6 +104,7 @@ type usageLine struct {
 func usageLines(
 	c *catalog, spans []heldSpan, rated func(version, slot uint32) *decimal.Decimal,
 ) (lines []usageLine) {
+	absorbForgiven(c, spans, rated)
 	for _, kind := range [...]LineKind{LineUsage, LineLate} {
 		for i := range spans {
 			p := &spans[i]
@@ -134,15 +135,36 @@ func usageLines(
 	return lines
 }
 
+// absorbForgiven takes corrected units that only VOID invoices had out of what is rated, before any
+// line prices more: the lines of an accumulating feature end where its counter is.
+func absorbForgiven(
+	c *catalog, spans []heldSpan, rated func(version, slot uint32) *decimal.Decimal,
+) {
+	for i := range spans {
+		p := &spans[i]
+		for j := range p.meters {
+			m := &p.meters[j].meter
+			change := m.absorb()
+			if change.IsZero() {
+				continue
+			}
+			p.dirty = true
+			if c.version(p.version).features[m.slot].accumulate {
+				at := rated(p.version, m.slot)
+				*at = sum(*at, change)
+			}
+		}
+	}
+}
+
 // appendUsage adds the line of one meter, whose tiers begin at rated, and notes it as invoiced.
-// What costs nothing by its kind, and what only VOID invoices had, has no line.
+// What costs nothing by its kind has no line.
 func appendUsage(
 	lines []usageLine, c *catalog, p *heldSpan, m *meter, kind LineKind, rated *decimal.Decimal,
 ) []usageLine {
 	v := c.version(p.version)
 	f := &v.features[m.slot]
-	before := sum(*rated, m.absorb())
-	quantity := m.unbilled()
+	before, quantity := *rated, m.unbilled()
 	m.invoiced, *rated = sum(m.invoiced, quantity), sum(before, quantity)
 	if !f.priced || quantity.IsZero() {
 		return lines

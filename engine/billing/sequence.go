@@ -165,6 +165,8 @@ func (l *ledger) holders(p *heldSpan, feature uint32) (present bool, left []uint
 			kept = false
 		case f.accumulate && slices.Contains(been[:max(at, 0)], next.version):
 			kept = slices.Contains(left, next.version)
+		case !has && !ends && !f.accumulate:
+			kept = p.period == next.period
 		default:
 			kept = kept && has && (!ends || from.accumulate && f.accumulate)
 		}
