@@ -264,6 +264,7 @@ func TestFolderIsOfOneCluster(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(c.Dir, folderFile), []byte(text), 0o600))
 		_, err = Open(c)
 		require.ErrorIs(t, err, refused)
+		require.True(t, RefusesFolder(err), "another start finds the same")
 		require.ErrorContains(t, err, "start the ")
 	}
 	for _, text := range []string{"", "{", `{"format":0}`, `{"format":3,"cluster":"xy"}`} {

@@ -8,9 +8,9 @@ import (
 	"tollgate/engine/wire"
 )
 
-// Bounds of the answers that are kept, in bytes: of all, of one environment, of one answer. Where
-// the first two are reached, new Idempotency-Keys are refused; a longer answer is not kept, and
-// made anew of the present state where its request is repeated.
+// Bounds of the answers that are kept, in bytes: of all, of one environment, of one answer. An
+// answer beyond any of them is not kept: a repeat of its request still changes nothing, and is
+// answered from the present state. So a few environments cannot lock out the others.
 const (
 	MaxAnswers            = 128 << 20
 	MaxEnvironmentAnswers = 32 << 20
@@ -39,7 +39,7 @@ func (c *KeepAnswer) apply(t *turn) engine.Outcome {
 	reply.Repeated, reply.Status, reply.Answer = false, c.Status, c.Answer
 	t.reply = wire.Encode(nil, &reply)
 	n, ok := t.requests.byKey[c.Key]
-	if !ok || len(c.Answer) > MaxAnswer || c.Status == 0 || t.requests.bytes >= 2*MaxAnswers {
+	if !ok || len(c.Answer) > MaxAnswer || c.Status == 0 || !t.requests.keepsMore(n) {
 		return engine.OutcomeDone // expired meanwhile, or no room
 	}
 
@@ -69,6 +69,12 @@ func (q *requests) answer(key *[16]byte) (status uint32, text []byte) {
 		return binary.LittleEndian.Uint32(kept), kept[answerHead:]
 	}
 	return 0, nil
+}
+
+// keepsMore says that the answer to request n may be kept.
+func (q *requests) keepsMore(n uint64) bool {
+	env := q.table.Read(requestRow(n)).env
+	return q.bytes < MaxAnswers && q.envs[env] < MaxEnvironmentAnswers
 }
 
 func (q *requests) keepAnswer(n uint64, c *KeepAnswer) {

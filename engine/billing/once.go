@@ -169,7 +169,6 @@ func requestRow(n uint64) uint32 { return uint32(n%MaxRequests) + 1 }
 func (q *requests) full(env uint32) bool {
 	all, own := q.to-q.from, q.byEnv[env]
 	return all >= MaxRequests || own >= MaxEnvironmentRequests ||
-		q.bytes >= MaxAnswers || q.envs[env] >= MaxEnvironmentAnswers ||
 		all >= MaxRequests-requestReserve && own*uint64(len(q.byEnv)) >= requestReserve
 }
 
