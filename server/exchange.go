@@ -32,9 +32,13 @@ type Exchange struct {
 	// Out is the answer being written.
 	Out JSON
 
-	table    *Table
-	shape    Shape
-	media    string
+	table *Table
+	shape Shape
+	media string
+	// coding is how the body is compressed; other is the buffer of its other form, and of the
+	// answer's.
+	coding   coding
+	other    []byte
 	consumed bool
 	misspelt bool // a path parameter does not decode
 	status   int
@@ -74,23 +78,34 @@ const (
 // largeBodies are the buffers of bodies beyond keepBody: few requests at a time need one.
 var largeBodies = sync.Pool{New: func() any { return new([]byte) }}
 
-// makeRoom makes Body hold n bytes.
-func (x *Exchange) makeRoom(n int) {
-	if cap(x.Body) >= n {
-		return
+// emptied is an empty buffer with room for n bytes: the one that there is, or another.
+func emptied(have []byte, n int) []byte {
+	switch {
+	case cap(have) >= n:
+		return have[:0]
+	case n <= keepBody:
+		return make([]byte, 0, n)
 	}
-	if n <= keepBody {
-		x.Body = make([]byte, 0, n)
-		return
+	if large := *largeBodies.Get().(*[]byte); cap(large) >= n {
+		return large[:0]
 	}
-	if x.Body = *largeBodies.Get().(*[]byte); cap(x.Body) < n {
-		x.Body = make([]byte, 0, n)
+	return make([]byte, 0, n)
+}
+
+// letGo keeps a small buffer for the exchange's next request, and lends a large one to others.
+func letGo(b []byte) []byte {
+	if cap(b) <= keepBody {
+		return b
 	}
+	large := b[:0] // b itself would be on the heap for every small one, too
+	largeBodies.Put(&large)
+	return nil
 }
 
 func (x *Exchange) begin(ctx *fasthttp.RequestCtx) {
 	x.Ctx, x.Route, x.Principal = ctx, nil, billing.Principal{}
 	x.Body, x.Out, x.decoded = x.Body[:0], x.Out[:0], x.decoded[:0]
+	x.coding = codingNone
 	x.media, x.consumed, x.misspelt, x.awaited, x.status = "", false, false, false, 0
 	x.began = time.Time{}
 	x.Tenant, x.members, x.Actor = workspace.Principal{}, nil, ""
@@ -111,13 +126,10 @@ func (x *Exchange) end() {
 		x.Ctx.Response.SetBody(x.Out)
 	}
 	if !x.calls {
+		x.compress()
 		protect(x.Ctx)
 	}
-	if cap(x.Body) > keepBody {
-		large := x.Body[:0]
-		largeBodies.Put(&large)
-		x.Body = nil
-	}
+	x.Body, x.other = letGo(x.Body), letGo(x.other)
 	if cap(x.Out) > keepOut {
 		x.Out = nil
 	}

@@ -135,6 +135,16 @@ func (x *Exchange) enter() *Fault {
 	if len(x.Body) <= turnBody {
 		return nil
 	}
+	return x.awaitTurn()
+}
+
+// awaitTurn waits for the turn of a request with a large body; it has one only.
+func (x *Exchange) awaitTurn() *Fault {
+	g := x.table.config.Gate
+	if g == nil || x.turned {
+		return nil
+	}
+	x.flow = x.Flow()
 	var after time.Duration
 	if x.turned, after = g.turns.await(x.flow, turnPatience); !x.turned {
 		fault := faultShare

@@ -2,15 +2,18 @@ package server_test
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/gzip"
 	"github.com/stretchr/testify/require"
 
 	"tollgate/server"
@@ -160,4 +163,42 @@ func TestItemsAreBoundedForEachAccount(t *testing.T) {
 	}
 	answer, body = response(t, ask(3, 20_000))
 	require.Equal(t, 200, answer.StatusCode, body)
+}
+
+// TestWhatComesOutOfABodyCountsInTheGate: a compressed body holds what it becomes, before it does,
+// and a large one has its turn; both are free again afterwards, whatever became of the request.
+func TestWhatComesOutOfABodyCountsInTheGate(t *testing.T) {
+	var held int64
+	gate := server.NewGate(3, 512<<10)
+	table, err := server.NewTable([]server.Route{
+		{Method: "POST", Path: "/body", Operation: "body", Handle: func(x *server.Exchange) {
+			_, held = gate.Load()
+			x.Succeed(200)
+		}},
+	}, server.TableConfig{AnyMedia: true, Gate: gate})
+	require.NoError(t, err)
+	address := listen(t, server.DefaultLimits(), table.Serve)
+	send := func(size int) int {
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		_, err := z.Write(make([]byte, size))
+		require.NoError(t, err)
+		require.NoError(t, z.Close())
+		require.Less(t, packed.Len(), 2<<10)
+		c := dial(t, address)
+		_, err = fmt.Fprintf(c, "POST /body HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\n"+
+			"Content-Length: %d\r\n\r\n%s", packed.Len(), packed.Bytes())
+		require.NoError(t, err)
+		answer, _ := response(t, c)
+		require.Eventually(t, func() bool {
+			requests, bytes := gate.Load()
+			return requests == 0 && bytes == 0
+		}, 5*time.Second, time.Millisecond)
+		return answer.StatusCode
+	}
+	for range 2 * runtime.GOMAXPROCS(0) * 4 { // more than there are turns
+		require.Equal(t, 200, send(100<<10))
+		require.Greater(t, held, int64(100<<10))
+	}
+	require.Equal(t, 503, send(600<<10), "more than the gate has")
 }

@@ -191,8 +191,8 @@ func (t *Table) log(x *Exchange, took time.Duration) {
 		"operation", operation, "status", x.status, "took", took)
 }
 
-// admitted makes the checks that need no body: path, method, key, scope, announced size. It answers
-// what does not pass them.
+// admitted makes the checks that need no body: path, method, key, scope, announced size, coding. It
+// answers what does not pass them.
 func (t *Table) admitted(x *Exchange) bool {
 	path := targetPath(x.Ctx.Request.Header.RequestURI())
 	x.shape = ShapeOf(path)
@@ -225,8 +225,12 @@ func (t *Table) admitted(x *Exchange) bool {
 			return false
 		}
 	}
-	if x.Ctx.Request.Header.ContentLength() > x.Route.Limit {
-		x.Refuse(*sizeFault(x.Route.Limit))
+	fault := x.readCoding()
+	if x.Ctx.Request.Header.ContentLength() > x.bodyLimit() {
+		fault = sizeFault(x.Route.Limit)
+	}
+	if fault != nil {
+		x.Refuse(*fault)
 		return false
 	}
 	return true
@@ -235,6 +239,9 @@ func (t *Table) admitted(x *Exchange) bool {
 // carryOut reads the body of a request that was admitted, checks its form and calls its handler.
 func (t *Table) carryOut(x *Exchange) {
 	fault := x.readBody()
+	if fault == nil {
+		fault = x.decodeBody()
+	}
 	if fault == nil {
 		fault = x.checkMedia()
 	}
@@ -258,7 +265,7 @@ func (t *Table) carryOut(x *Exchange) {
 	x.Route.Handle(x)
 }
 
-// readBody reads the whole body within the route's limit.
+// readBody reads the whole body, as it was sent, within its limit.
 func (x *Exchange) readBody() *Fault {
 	stream := x.Ctx.RequestBodyStream()
 	length := x.Ctx.Request.Header.ContentLength()
@@ -266,7 +273,7 @@ func (x *Exchange) readBody() *Fault {
 		x.consumed = true
 		return nil
 	}
-	limit := x.Route.Limit
+	limit := x.bodyLimit()
 	room := length
 	if length < 0 {
 		room = 4096
@@ -274,7 +281,7 @@ func (x *Exchange) readBody() *Fault {
 	if fault := x.hold(room); fault != nil {
 		return fault
 	}
-	x.makeRoom(room)
+	x.Body = emptied(x.Body, room)
 	if length > 0 {
 		n, err := io.ReadFull(stream, x.Body[:length])
 		x.Body = x.Body[:n]
@@ -292,7 +299,7 @@ func (x *Exchange) readBody() *Fault {
 		x.Body = x.Body[:len(x.Body)+n]
 		switch {
 		case len(x.Body) > limit:
-			return sizeFault(limit)
+			return sizeFault(x.Route.Limit)
 		case errors.Is(err, io.EOF) && x.Ctx.Request.Header.Len() != headers:
 			x.consumed = true
 			return &faultTrailers
@@ -339,11 +346,6 @@ func (x *Exchange) checkMedia() *Fault {
 		return nil
 	}
 	header := x.Ctx.Request.Header.ContentType()
-	encoding := x.Ctx.Request.Header.Peek("Content-Encoding")
-	if len(encoding) > 0 && !bytes.EqualFold(encoding, []byte("identity")) {
-		fault := FaultMedia.With("Send the body without Content-Encoding.")
-		return &fault
-	}
 	name, params, _ := bytes.Cut(header, []byte{';'})
 	name = bytes.TrimSpace(name)
 	for _, media := range x.Route.Media {

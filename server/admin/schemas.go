@@ -65,7 +65,8 @@ func description() server.Description {
 	return server.Description{
 		Title: "Tollgate Admin API", Version: "1.0.0",
 		About: "What operators do: accounts, keys, catalogs, credits, invoices, payment settings, " +
-			"the sandbox's clock. It needs the admin key, and every change is remembered.",
+			"the sandbox's clock. It needs the admin key, and every change is remembered. " +
+			server.CompressionAbout,
 		Schemas: map[string]*server.Schema{
 			"Catalog":         catalogSchema(answeredNumbers),
 			"CatalogDocument": catalogSchema(writtenNumbers),

@@ -7,7 +7,8 @@ func description() server.Description {
 	return server.Description{
 		Title: "Client Billing API", Version: "1.0.0",
 		About: "Product access, usage metering and invoicing. Errors have success false and an error " +
-			"with message, code and, where it helps, detail; fields that are null are left out.",
+			"with message, code and, where it helps, detail; fields that are null are left out. " +
+			server.CompressionAbout,
 		Schemas: map[string]*server.Schema{
 			"CustomerRequest": server.Object(
 				server.May("externalClientCustomerId", text(1, longestID)),

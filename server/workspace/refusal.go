@@ -83,7 +83,7 @@ var errorTable = map[string]struct {
 var tableCodes = map[string]string{
 	"body_too_large": "request_too_large", "malformed_request": "request_aborted",
 	"request_timeout": "request_aborted", "unavailable": "workspace_busy",
-	"validation_failed": "invalid_id",
+	"validation_failed": "invalid_id", "malformed_encoding": "invalid_json",
 }
 
 // outcomeCodes is the one table that maps outcomes to the document's codes.

@@ -9,7 +9,7 @@ func description() server.Description {
 	return server.Description{
 		Title: "Agent-Task Workspace API", Version: "1.0.0", OpenAPI: "3.1.0",
 		About: "Checks whether an agent can complete a task in a product. POST /v1/signup gives a key; " +
-			"errors carry a stable code in error.",
+			"errors carry a stable code in error. " + server.CompressionAbout,
 		Schemas: map[string]*server.Schema{
 			"Limits": server.Object(
 				server.Must("limited", server.BoolSchema), server.Must("window", text),
