@@ -107,8 +107,8 @@ func notRestored(c *Config) error {
 // operator has to act first, and another start finds the same.
 func RefusesFolder(err error) bool {
 	for _, refusal := range []error{
-		ErrDamaged, wal.ErrDamaged, ErrOtherFolder, ErrOtherNode, ErrOtherCluster, ErrNewerData, ErrOlderData,
-		ErrHalfRestored, ErrSecondCluster, ErrNotRestored, ErrNotEmpty, ErrPutBack,
+		ErrDamaged, wal.ErrDamaged, ErrOtherFolder, ErrOtherNode, ErrOtherCluster,
+		ErrNewerData, ErrOlderData, ErrHalfRestored, ErrSecondCluster, ErrNotRestored, ErrNotEmpty, ErrPutBack,
 	} {
 		if errors.Is(err, refusal) {
 			return true

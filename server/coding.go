@@ -206,7 +206,8 @@ type decoder interface {
 }
 
 // mostDecoders of a coding run at a time; requests beyond wait, as for the core that they would
-// need. It bounds what decoders hold, too: one of zstd keeps the widest window that it was asked for.
+// need. It bounds what decoders hold, too: one of zstd keeps the widest window that it was asked
+// for.
 func mostDecoders() int { return min(8, 2*runtime.GOMAXPROCS(0)) }
 
 // decoders hold the decoders that are free.
