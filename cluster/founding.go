@@ -108,7 +108,8 @@ func notRestored(c *Config) error {
 func RefusesFolder(err error) bool {
 	for _, refusal := range []error{
 		ErrDamaged, wal.ErrDamaged, ErrOtherFolder, ErrOtherNode, ErrOtherCluster,
-		ErrNewerData, ErrOlderData, ErrHalfRestored, ErrSecondCluster, ErrNotRestored, ErrNotEmpty, ErrPutBack,
+		ErrNewerData, ErrOlderData, ErrHalfRestored, ErrSecondCluster,
+		ErrNotRestored, ErrNotEmpty, ErrPutBack,
 	} {
 		if errors.Is(err, refusal) {
 			return true
