@@ -250,14 +250,9 @@ func (p *past) admit(node, disk string, said claim) (lacks string, err error) {
 	k, ok := p.content.Known[node]
 	ok = ok && k.Disk == disk
 	if ok {
-		if lacks = judge(k, said); lacks != "" {
+		if lacks = judge(k, said); lacks != "" || k.Count >= said.Starts.Count {
 			p.mu.Unlock()
 			return lacks, nil
-		}
-		if k.Count >= said.Starts.Count {
-			p.mu.Unlock()
-			// Another connection of the same start may have noted it and not have written it yet.
-			return "", p.save()
 		}
 	} else if k = (memberPast{Disk: disk}); len(p.content.Known) >= maxKnown {
 		p.mu.Unlock()
