@@ -143,7 +143,9 @@ type past struct {
 	dirty   bool
 	urgent  chan struct{}
 
-	file   sync.Mutex // one write at a time; before mu
+	// file lets one write in at a time; before mu. A channel, since a write may take time: a test's
+	// virtual time passes while others wait for a channel, and not while they wait for a mutex.
+	file   chan struct{}
 	twin   *twin
 	failed error
 }
@@ -155,6 +157,7 @@ func openPast(
 ) (*past, error) {
 	name := filepath.Join(dir, pastName)
 	p := &past{
+		file: make(chan struct{}, 1),
 		node: self.ID, raft: self.Raft, disk: disk, dir: dir, urgent: make(chan struct{}, 1),
 	}
 	t, content, bad, err := pastTwin.open(fsys, name)
@@ -358,8 +361,8 @@ func (p *past) noteOwn() {
 
 // save writes what has changed.
 func (p *past) save() error {
-	p.file.Lock()
-	defer p.file.Unlock()
+	p.file <- struct{}{}
+	defer func() { <-p.file }()
 	if p.failed != nil {
 		return p.failed
 	}
@@ -390,7 +393,7 @@ func (p *past) refuse(lacks, who string) error {
 }
 
 func (p *past) close() error {
-	p.file.Lock()
-	defer p.file.Unlock()
+	p.file <- struct{}{}
+	defer func() { <-p.file }()
 	return p.twin.close()
 }
