@@ -2,11 +2,13 @@ package clustertest
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,15 +26,7 @@ const clockLead = 30 * time.Second
 // node is answered as of today.
 func TestSteppedClockMakesNothingFallDue(t *testing.T) {
 	t.Parallel()
-	stepped := filepath.Join(t.TempDir(), "tollgate")
-	build := exec.Command("go", "build", "-tags", "stepped_clock", "-o", stepped,
-		"tollgate/cmd/tollgate")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	ordinary := program
-	program = stepped
-	defer func() { program = ordinary }()
-	d := startCluster(t)
+	d := startClusterOf(t, stepped(t))
 	d.counted(200, 8)
 	before := d.invoices("gen-8-000")
 	require.NotEmpty(t, before, "the subscription began")
@@ -43,10 +37,7 @@ func TestSteppedClockMakesNothingFallDue(t *testing.T) {
 	for i, id := range []string{d.leader(), d.followers()[0]} {
 		for j, step := range []time.Duration{-year, year} {
 			last := d.logTime()
-			name := filepath.Join(d.folder.NodeFolder(id), "clock-step")
-			// A file that is half written would be no duration.
-			require.NoError(t, os.WriteFile(name+".tmp", []byte(step.String()), 0o600))
-			require.NoError(t, os.Rename(name+".tmp", name))
+			d.stepClock(id, step)
 			// A leader's clock that is set back holds log time up for a while, and not for a year.
 			require.Eventually(t, func() bool {
 				return finds(d.examine(id), doctor.LevelFail, id, "clock", "it does not lead")
@@ -61,8 +52,36 @@ func TestSteppedClockMakesNothingFallDue(t *testing.T) {
 			require.WithinDuration(t, time.Now(), now, clockLead, "%s by %s", id, step)
 			require.Equal(t, before, d.invoices("gen-8-000"), "%s by %s", id, step)
 		}
-		require.NoError(t, os.Remove(filepath.Join(d.folder.NodeFolder(id), "clock-step")))
+		d.stepClock(id, 0)
 	}
+}
+
+// buildStepped builds the program once whose nodes' clocks can be stepped.
+var buildStepped = sync.OnceValues(func() (binary string, err error) {
+	binary = program + "-stepped"
+	out, err := exec.Command("go", "build", "-tags", "stepped_clock", "-o", binary,
+		"tollgate/cmd/tollgate").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return binary, nil
+})
+
+// stepped is a build of the program for stepClock.
+func stepped(t *testing.T) (binary string) {
+	t.Helper()
+	binary, err := buildStepped()
+	require.NoError(t, err)
+	return binary
+}
+
+// stepClock sets a node's clock ahead of the machine's, or behind it.
+func (d *development) stepClock(id string, step time.Duration) {
+	d.t.Helper()
+	name := filepath.Join(d.folder.NodeFolder(id), "clock-step")
+	// A file that is half written would be no duration.
+	require.NoError(d.t, os.WriteFile(name+".tmp", []byte(step.String()), 0o600))
+	require.NoError(d.t, os.Rename(name+".tmp", name))
 }
 
 // logTime is what time it is in the sandbox.

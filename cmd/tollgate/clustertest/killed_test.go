@@ -192,42 +192,42 @@ func (k *killed) accounted(free, returned int) {
 }
 
 // asked posts what is harmless to repeat, until a node can answer it.
-func (k *killed) asked(id, path, key string, body any, headers ...string,
+func (a *agent) asked(id, path, key string, body any, headers ...string,
 ) (status int, answer map[string]any) {
-	k.t.Helper()
-	require.Eventually(k.t, func() bool {
-		status, answer = k.call(id, "POST", path, key, body, headers...)
+	a.t.Helper()
+	require.Eventually(a.t, func() bool {
+		status, answer = a.call(id, "POST", path, key, body, headers...)
 		return status != 0 && status != 503
 	}, patience, statusEvery, path)
 	return status, answer
 }
 
 // sees is what a node answers, as soon as it can.
-func (k *killed) sees(id, path string) (answer map[string]any) {
-	k.t.Helper()
-	require.Eventually(k.t, func() bool {
+func (a *agent) sees(id, path string) (answer map[string]any) {
+	a.t.Helper()
+	require.Eventually(a.t, func() bool {
 		var status int
-		status, answer = k.call(id, "GET", path, k.key, nil)
+		status, answer = a.call(id, "GET", path, a.key, nil)
 		return status == 200
 	}, patience, statusEvery, path)
 	return answer
 }
 
 // lost waits until a run is failed for its worker was lost, and returned.
-func (k *killed) lost(id, run string) {
-	k.t.Helper()
-	ended := k.until(id, run, "failed")
-	require.Equal(k.t, []any{"inconclusive", "worker_lost", "returned"}, []any{
+func (a *agent) lost(id, run string) {
+	a.t.Helper()
+	ended := a.until(id, run, "failed")
+	require.Equal(a.t, []any{"inconclusive", "worker_lost", "returned"}, []any{
 		inner(ended, "run", "outcome"), inner(ended, "run", "reasonCode"),
 		inner(ended, "run", "charge", "state"),
 	})
 }
 
 // passes waits until a run has passed, and is charged.
-func (k *killed) passes(id, run string) (ended map[string]any) {
-	k.t.Helper()
-	ended = k.until(id, run, "completed")
-	require.Equal(k.t, []any{"passed", "free", "committed"}, []any{
+func (a *agent) passes(id, run string) (ended map[string]any) {
+	a.t.Helper()
+	ended = a.until(id, run, "completed")
+	require.Equal(a.t, []any{"passed", "free", "committed"}, []any{
 		inner(ended, "run", "outcome"), inner(ended, "run", "charge", "kind"),
 		inner(ended, "run", "charge", "state"),
 	}, "%v", ended)
