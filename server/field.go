@@ -34,6 +34,19 @@ type FieldError struct {
 	Message string
 }
 
+// MoreThanOnce follows the name of what a request must not repeat.
+const MoreThanOnce = "appears more than once"
+
+// UnknownField is the mistake of a field that a request does not have; its name is quoted.
+func UnknownField(field string) FieldError {
+	return FieldError{field, FieldUnknown, "unknown field " + field}
+}
+
+// RepeatedHeader refuses a request that has a header twice, with different values.
+func RepeatedHeader(name string) *Fault {
+	return FieldFault(name, FieldRepeated, MoreThanOnce+", with different values")
+}
+
 // FieldFault refuses a request for one field; what says what is wrong with it, as in "must be a
 // UUID".
 func FieldFault(field string, code FieldCode, what string) *Fault {

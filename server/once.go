@@ -23,7 +23,7 @@ var RequestKey = Param{
 func OnceKey(x *Exchange) ([]byte, *Fault) {
 	key, one := SoleHeader(x.Ctx, "Idempotency-Key")
 	if !one {
-		return nil, FieldFault("Idempotency-Key", FieldRepeated, "is there twice, with two values")
+		return nil, RepeatedHeader("Idempotency-Key")
 	}
 	bad := len(key) > longestOnce ||
 		len(key) == 0 && len(x.Ctx.Request.Header.PeekAll("Idempotency-Key")) > 0

@@ -29,7 +29,7 @@ func (x *Exchange) checkQuery() *Fault {
 		is := FieldError{Field: cmp.Or(field, "query"), Message: strconv.Quote(field)}
 		switch known := slices.Contains(x.Route.query, string(name)); {
 		case seen[string(name)]:
-			is.Code, is.Message = FieldRepeated, "the query parameter "+is.Message+" is there twice"
+			is.Code, is.Message = FieldRepeated, "the query parameter "+is.Message+" "+MoreThanOnce
 			wrong = append(wrong, is)
 		case strict && !known:
 			is.Code = FieldUnknown

@@ -72,6 +72,8 @@ func Generate(root string) (map[string][]byte, error) {
 	for _, path := range slices.Sorted(maps.Keys(m.packages)) {
 		o := m.output(m.packages[path])
 		o.codecs()
+		o.enums()
+		o.requests()
 		if o.body.Len() > 0 {
 			files[path+"/schema"+suffix] = o.source()
 		}
@@ -98,12 +100,29 @@ func generated(root string) (paths []string, err error) {
 type output struct {
 	*module
 	pack    *pack
-	imports map[string]bool
+	imports map[string]string // by path: the name, where it is not the package's
 	body    bytes.Buffer
 }
 
 func (m *module) output(p *pack) *output {
-	return &output{module: m, pack: p, imports: map[string]bool{}}
+	return &output{module: m, pack: p, imports: map[string]string{}}
+}
+
+// use imports a package of the module.
+func (o *output) use(path string) { o.imports[modulePath+path] = "" }
+
+// qualified returns how the file names something that p declares.
+func (o *output) qualified(p *pack, name string) string {
+	if p == o.pack {
+		return name
+	}
+	as := p.name
+	o.use(p.path)
+	if as == o.pack.name {
+		as = "state"
+		o.imports[modulePath+p.path] = as
+	}
+	return as + "." + name
 }
 
 // line appends a line.
@@ -117,7 +136,7 @@ func (o *output) source() []byte {
 	for _, ours := range []bool{false, true} {
 		for _, path := range slices.Sorted(maps.Keys(o.imports)) {
 			if ours == strings.HasPrefix(path, modulePath) {
-				fmt.Fprintf(&b, "%q\n", path)
+				fmt.Fprintf(&b, "%s %q\n", o.imports[path], path)
 			}
 		}
 		b.WriteString("\n")

@@ -29,6 +29,7 @@ type pack struct {
 	path, name string
 	types      map[string]*typ
 	funcs      map[string]bool // "f"; "T.m" for methods
+	constants  []*ast.ValueSpec
 }
 
 // sorted returns the package's types by name, so that moving one does not change the output.
@@ -75,6 +76,7 @@ type field struct {
 	size  int  // bits of an isUint
 	own   bool // not an embedded struct's
 	of    *typ // the declared type, where it has one; of a list, its items'
+	in    *pack
 }
 
 func load(root string) (*module, error) {
@@ -117,7 +119,9 @@ func (m *module) parse(name string) error {
 	path = filepath.ToSlash(path)
 	p := m.packages[path]
 	if p == nil {
-		p = &pack{path, file.Name.Name, map[string]*typ{}, map[string]bool{}}
+		p = &pack{
+			path: path, name: file.Name.Name, types: map[string]*typ{}, funcs: map[string]bool{},
+		}
 		m.packages[path] = p
 	}
 	p.declare(file)
@@ -144,7 +148,8 @@ func (p *pack) declare(file *ast.File) {
 			p.funcs[name] = true
 		case *ast.GenDecl:
 			for _, spec := range d.Specs {
-				if spec, ok := spec.(*ast.TypeSpec); ok {
+				switch spec := spec.(type) {
+				case *ast.TypeSpec:
 					doc := spec.Doc
 					if doc == nil {
 						doc = d.Doc
@@ -152,6 +157,8 @@ func (p *pack) declare(file *ast.File) {
 					t := &typ{pack: p, name: spec.Name.Name, expr: spec.Type, imports: imports}
 					t.direct(doc)
 					p.types[t.name] = t
+				case *ast.ValueSpec:
+					p.constants = append(p.constants, spec)
 				}
 			}
 		}
@@ -271,10 +278,8 @@ func (m *module) fields(t *typ) (all []field) {
 				inner.name = f.Names[0].Name + "." + inner.name
 				all = append(all, inner)
 			}
-		case tagged && v.class == 0:
-			m.fail("%s.%s: cannot generate for a %s", t.pack.path, t.name, text(f.Type))
 		case tagged:
-			v.own = true
+			v.own, v.in = true, t.pack
 			for _, name := range f.Names {
 				one := v
 				one.name = name.Name

@@ -26,7 +26,7 @@ func (o *output) codecs() {
 		fields := slices.DeleteFunc(o.fields(t), func(f field) bool { return f.Wire == 0 })
 		own := slices.ContainsFunc(fields, func(f field) bool { return f.own })
 		if own && t.directive("part") == nil {
-			o.imports[modulePath+"engine/wire"] = true
+			o.use("engine/wire")
 			o.codec(t, fields)
 			if t.directive("quick") != nil {
 				o.quick(t, fields)
@@ -75,6 +75,9 @@ func (o *output) codec(t *typ, fields []field) {
 
 func (o *output) calls(fields []field) {
 	for _, f := range fields {
+		if f.class == 0 {
+			o.fail("%s: cannot generate a codec for %s", o.pack.path, f.name)
+		}
 		o.line(codecCalls[f.class], f.Wire, f.name)
 	}
 }

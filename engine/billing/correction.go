@@ -28,10 +28,12 @@ type UsageRef struct {
 
 // VoidUsage takes a usage event back. Its key stays used. Of a voided event it is the same success
 // again.
+//
+//schema:request client EventVoid
 type VoidUsage struct {
 	Env      uint32   `wire:"1"`
 	Key      [16]byte `wire:"2"`
-	Reason   string   `wire:"3"`
+	Reason   string   `wire:"3" json:"reason" rule:"max=500"`
 	Original UsageRef `wire:"4"`
 }
 
@@ -57,11 +59,13 @@ func (c *VoidUsage) apply(t *turn) engine.Outcome {
 
 // AmendUsage gives a usage event another quantity. ID names the request: the newest one of an event
 // counts once.
+//
+//schema:request client EventAmendment
 type AmendUsage struct {
 	Env      uint32          `wire:"1"`
 	Key      [16]byte        `wire:"2"`
-	Units    decimal.Decimal `wire:"3"`
-	Reason   string          `wire:"4"`
+	Units    decimal.Decimal `wire:"3" json:"usageUnits" rule:"required,min=0"`
+	Reason   string          `wire:"4" json:"reason" rule:"max=500"`
 	Original UsageRef        `wire:"5"`
 	ID       [16]byte        `wire:"6"`
 }

@@ -13,16 +13,16 @@ import (
 type CreateCustomer struct {
 	Env uint32   `wire:"1"`
 	ID  [16]byte `wire:"2"`
-	// ExternalID has 1–128 characters; the server mints a UUID when the caller gave none.
-	ExternalID  string `wire:"3"`
-	FirstName   string `wire:"4"`
-	LastName    string `wire:"5"`
-	Email       string `wire:"6"`
-	PhoneNumber string `wire:"7"`
-	Address     string `wire:"8"`
+	// ExternalID is the caller's own identifier; the server mints a UUID when the caller gave none.
+	ExternalID  string `wire:"3" json:"externalClientCustomerId" rule:"min=1,max=128"`
+	FirstName   string `wire:"4" json:"firstName" rule:"required,min=1,max=128"`
+	LastName    string `wire:"5" json:"lastName" rule:"required,min=1,max=128"`
+	Email       string `wire:"6" json:"email" rule:"required,email,min=3,max=254"`
+	PhoneNumber string `wire:"7" json:"phoneNumber" rule:"max=64" bit:"CustomerPhoneNumber"`
+	Address     string `wire:"8" json:"address" rule:"max=500" bit:"CustomerAddress"`
 	// Blank are the bits, of CustomerPhoneNumber and CustomerAddress, that were given as "": that is
 	// a value, and not the same as none.
-	Blank uint8 `wire:"9"`
+	Blank uint8 `wire:"9" bits:"empty"`
 }
 
 func (c *CreateCustomer) apply(t *turn) engine.Outcome {

@@ -19,17 +19,19 @@ const (
 // UpdateCustomer changes what Set names of a customer's profile. An empty phone number or address
 // is none, unless Blank says that it was given so. A customer that is archived or erased is
 // OutcomeCustomerArchived.
+//
+//schema:request client CustomerChange patch
 type UpdateCustomer struct {
 	Env        uint32 `wire:"1"`
 	ExternalID string `wire:"2"`
-	Set        uint8  `wire:"3"`
+	Set        uint8  `wire:"3" bits:"given"`
 
-	FirstName   string `wire:"4"`
-	LastName    string `wire:"5"`
-	Email       string `wire:"6"`
-	PhoneNumber string `wire:"7"`
-	Address     string `wire:"8"`
-	Blank       uint8  `wire:"9"` // see CreateCustomer
+	FirstName   string `wire:"4" json:"firstName" rule:"min=1,max=128" bit:"CustomerFirstName"`
+	LastName    string `wire:"5" json:"lastName" rule:"min=1,max=128" bit:"CustomerLastName"`
+	Email       string `wire:"6" json:"email" rule:"email,min=1,max=254" bit:"CustomerEmail"`
+	PhoneNumber string `wire:"7" json:"phoneNumber,null" rule:"max=64" bit:"CustomerPhoneNumber"`
+	Address     string `wire:"8" json:"address,null" rule:"max=500" bit:"CustomerAddress"`
+	Blank       uint8  `wire:"9" bits:"empty"` // see CreateCustomer
 }
 
 func (c *UpdateCustomer) apply(t *turn) engine.Outcome {

@@ -8,11 +8,13 @@ import (
 )
 
 // ChangeType is what the caller calls a plan change; prices are not compared.
+//
+//schema:enum
 type ChangeType uint8
 
 const (
-	ChangeUpgrade   ChangeType = 1
-	ChangeDowngrade ChangeType = 2
+	ChangeUpgrade   ChangeType = 1 // UPGRADE
+	ChangeDowngrade ChangeType = 2 // DOWNGRADE
 )
 
 // ChangeStatus is the state of a plan change.
@@ -28,12 +30,15 @@ const (
 // ChangePlan moves a subscription to the newest version of a plan: an upgrade now, with what is
 // left of the period prorated, a downgrade at the period's end. A change of this ChangeID is the
 // same success again (a re-sent command).
+//
+//schema:request client PlanChangeRequest
 type ChangePlan struct {
-	Env      uint32     `wire:"1"`
-	ID       [16]byte   `wire:"2"`
-	ChangeID [16]byte   `wire:"3"`
-	Plan     string     `wire:"4"` // the plan's id (text form) or key
-	Type     ChangeType `wire:"5"`
+	Env      uint32   `wire:"1"`
+	ID       [16]byte `wire:"2"`
+	ChangeID [16]byte `wire:"3"`
+	// Plan is the plan's id (text form) or key.
+	Plan string     `wire:"4" json:"changeToPlanId" rule:"required,min=1,max=128"`
+	Type ChangeType `wire:"5" json:"changeType" rule:"required"`
 }
 
 func (c *ChangePlan) apply(t *turn) engine.Outcome {

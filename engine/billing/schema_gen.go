@@ -3,6 +3,8 @@
 package billing
 
 import (
+	"strconv"
+
 	"tollgate/engine/wire"
 )
 
@@ -1072,4 +1074,20 @@ func (v *usageEntry) tail(w *wire.Codec) {
 func (v *versionRecord) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Number)
 	w.Message(2, &v.Document)
+}
+
+var changeTypeNames = []string{
+	1: "UPGRADE",
+	2: "DOWNGRADE",
+}
+
+// Names returns the API's names of the values, by number.
+func (ChangeType) Names() []string { return changeTypeNames }
+
+// String returns the value's name in the API; its number where it has none.
+func (v ChangeType) String() string {
+	if int(v) < len(changeTypeNames) && changeTypeNames[v] != "" {
+		return changeTypeNames[v]
+	}
+	return strconv.Itoa(int(v))
 }

@@ -14,13 +14,17 @@ const maxGraceDays = 365
 
 // CreateSubscription subscribes a customer to the newest version of a plan and issues the initial
 // invoice. A subscription of this ID is the same success again (a re-sent command).
+//
+//schema:request client SubscriptionRequest
 type CreateSubscription struct {
 	Env       uint32   `wire:"1"`
 	ID        [16]byte `wire:"2"`
 	InvoiceID [16]byte `wire:"3"`
-	Customer  string   `wire:"4"` // the customer's ExternalID
-	Plan      string   `wire:"5"` // the plan's id (text form) or key
-	GraceDays uint32   `wire:"6"` // 0–365
+	// Plan is the plan's id (text form) or key.
+	Plan string `wire:"5" json:"planId" rule:"required,min=1,max=128"`
+	// Customer is the customer's ExternalID.
+	Customer  string `wire:"4" json:"customerReferenceId" rule:"required,min=1,max=128"`
+	GraceDays uint32 `wire:"6" json:"gracePeriod" rule:"min=0,max=365,default=7"`
 }
 
 func (c *CreateSubscription) apply(t *turn) engine.Outcome {

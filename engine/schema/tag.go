@@ -11,11 +11,30 @@ import (
 
 // Tag is what the tags of one field state.
 //
-//	wire:"6"        the field's number in the wire format (engine/wire)
-//	wire:",inline"  the fields of a nested struct, under their own numbers
+//	wire:"6"         the field's number in the wire format (engine/wire)
+//	wire:",inline"   the fields of a nested struct, under their own numbers
+//	json:"name"      its name in requests and answers
+//	  ,null          null is a value: a change takes it as empty
+//	rule:"required"  a request must have it
+//	  ,min=1,max=64  limits: the characters of a text, the value of a number
+//	  ,default=7     its value where a request leaves it out
+//	  ,email         a text of the form name@host
+//	bit:"CustomerEmail"  the constant that stands for it in the flags of a command
+//	bits:"given"     flags of what a request has
+//	bits:"empty"     flags of texts that it has as ""
 type Tag struct {
 	Wire   int
 	Inline bool
+
+	Name     string
+	Null     bool
+	Required bool
+	Email    bool
+	Min, Max int
+	HasMin   bool
+	Default  string
+
+	Bit, Bits string
 }
 
 // Parse reads the tags of a field.
@@ -25,6 +44,19 @@ func Parse(text reflect.StructTag) (Tag, error) {
 	p.key("wire", func(n string) { t.Wire = p.number(n) }, map[string]func(string){
 		"inline": flag(&t.Inline),
 	})
+	p.key("json", func(name string) { t.Name = name }, map[string]func(string){
+		"null":      flag(&t.Null),
+		"omitempty": ignore, // of structs that encoding/json reads
+		"omitzero":  ignore,
+	})
+	p.key("rule", nil, map[string]func(string){
+		"required": flag(&t.Required),
+		"email":    flag(&t.Email),
+		"min":      func(n string) { t.Min, t.HasMin = p.number(n), true },
+		"max":      func(n string) { t.Max = p.number(n) },
+		"default":  func(value string) { t.Default = value },
+	})
+	t.Bit, t.Bits = text.Get("bit"), text.Get("bits")
 	return t, p.err
 }
 
@@ -68,5 +100,7 @@ func (p *parser) key(name string, first func(string), options map[string]func(st
 		}
 	}
 }
+
+func ignore(string) {}
 
 func flag(b *bool) func(string) { return func(string) { *b = true } }

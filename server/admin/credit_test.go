@@ -198,7 +198,7 @@ func TestWhatCreditsRefuse(t *testing.T) {
 		{pools, `{"name":""}`, "name must have 1"},
 		{pools, `{"name":"` + strings.Repeat("é", 129) + `"}`, "128 characters"},
 		{pools, `{"name":"a\nb"}`, "control"},
-		{pools, `{"name":"a","colour":1}`, `"colour" is not a field`},
+		{pools, `{"name":"a","colour":1}`, `unknown field "colour"`},
 		{pools, `{"name":"a","denomination":"` + strings.Repeat("d", 65) + `"}`, "denomination"},
 		{pools, `{"name":"a","currency":"XXQ"}`, "ISO 4217"},
 		{pools, `{"name":"a","hardLimit":"yes"}`, "hardLimit must be true or false"},
@@ -219,8 +219,8 @@ func TestWhatCreditsRefuse(t *testing.T) {
 		{path + "/grants", `{"amount":1,"expiresAt":"` + past + `"}`, "ahead"},
 		{path + "/grants", `{"amount":1,"note":"` + strings.Repeat("n", 501) + `"}`, "500"},
 		{path + "/deductions", `{"amount":0}`, "greater than 0"},
-		{path + "/deductions", `{"amount":1,"type":"MANUAL"}`, `"type" is not a field`},
-		{path + "/freeze", `{"why":1}`, `"why" is not a field`},
+		{path + "/deductions", `{"amount":1,"type":"MANUAL"}`, `unknown field "type"`},
+		{path + "/freeze", `{"why":1}`, `unknown field "why"`},
 		{sandbox + "transactions/" + unknownID + "/reverse", `{"note":7}`, "note must be a string"},
 		{sandbox + "pools/x/grants", `{"amount":1}`, "UUID"},
 		{sandbox + "pools/x/freeze", "", "UUID"},
@@ -312,7 +312,7 @@ func TestCatalogsSayWhatCreditsPlansGrant(t *testing.T) {
 		`weight: 0.5`: "",
 		`weight: 0`:   "weight must be greater than 0",
 		`weight: -1`:  "weight must be greater than 0",
-		`weigth: 1`:   `"weigth" is not a field`,
+		`weigth: 1`:   `unknown field "weigth"`,
 	} {
 		a := put(strings.Replace(creditCatalog, "weight: 0.5", text, 1), "?dryRun=true")
 		if detail == "" {

@@ -167,11 +167,19 @@ type walk struct {
 const maxProblems = 50
 
 func (w *walk) problem(place string, code server.FieldCode, format string, args ...any) {
+	field := cmp.Or(strings.TrimPrefix(place, "."), "body")
+	w.note(server.FieldError{
+		Field: field, Code: code, Message: field + " " + fmt.Sprintf(format, args...),
+	})
+}
+
+func (w *walk) unknown(place string) {
+	w.note(server.UnknownField(strings.TrimPrefix(place, ".")))
+}
+
+func (w *walk) note(wrong server.FieldError) {
 	if len(w.problems) < maxProblems {
-		field := cmp.Or(strings.TrimPrefix(place, "."), "body")
-		w.problems = append(w.problems, server.FieldError{
-			Field: field, Code: code, Message: field + " " + fmt.Sprintf(format, args...),
-		})
+		w.problems = append(w.problems, wrong)
 	}
 }
 
@@ -197,9 +205,9 @@ func (w *walk) object(t *tree, place string, fields map[string]reader) {
 		read, known := fields[name]
 		switch {
 		case seen[name]:
-			w.problem(place+"."+name, server.FieldRepeated, "is there twice")
+			w.problem(place+"."+name, server.FieldRepeated, server.MoreThanOnce)
 		case !known:
-			w.problem(place+"."+strconv.Quote(name), server.FieldUnknown, "is not a field here")
+			w.unknown(place + "." + strconv.Quote(name))
 		case t.items[i].kind != scan.KindNull:
 			read(t.items[i], place+"."+name)
 		}
@@ -265,7 +273,7 @@ func (w *walk) appendObject(dst []byte, t *tree, place string) []byte {
 		if k > 0 {
 			dst = append(dst, ',')
 			if t.names[order[k-1]] == name {
-				w.problem(place+"."+name, server.FieldRepeated, "is there twice")
+				w.problem(place+"."+name, server.FieldRepeated, server.MoreThanOnce)
 			}
 		}
 		dst = append(server.AppendString(dst, name), ':')

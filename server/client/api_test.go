@@ -55,7 +55,7 @@ func TestEveryRefusal(t *testing.T) {
 		{"POST", "customers", `{"externalClientCustomerId":"acme","firstName":"A","lastName":"B",` +
 			`"email":"a@b"}`, 409, "customer_exists", ""},
 		{"POST", "customers", `{"externalClientCustomerId":"","firstName":"","lastName":1,"email":"x",` +
-			`"phoneNumber":[],"nick":1}`, 400, "validation_failed", `"nick" is not a field`},
+			`"phoneNumber":[],"nick":1}`, 400, "validation_failed", `unknown field "nick"`},
 		{"POST", "customers", `{"externalClientCustomerId":"x","customerReferenceId":"y",` +
 			`"firstName":"A","lastName":"B","email":"a@b"}`, 400, "validation_failed", "differ"},
 		{"POST", "subscriptions", `{"planId":"team"}`, 400, "validation_failed", "customerReferenceId"},

@@ -82,9 +82,9 @@ func (a *API) ingestBatch(x *server.Exchange) {
 // A media type of lines says where items end, so that the first may be broken like any other; under
 // application/json lines are taken too, when the first begins like an object.
 func (in *ingest) readBatch(env uint32, media string, body []byte) *server.Fault {
-	in.form.reset(body)
+	in.form.Reset(body)
 	lines := media == mediaLines || media == mediaLinesToo
-	switch kind := in.form.scanner.Peek(); {
+	switch kind := in.form.Scanner.Peek(); {
 	case kind == scan.KindArray:
 		return in.readArray(env, body)
 	case kind == scan.KindObject, lines && len(bytes.TrimSpace(body)) > 0:
@@ -95,7 +95,7 @@ func (in *ingest) readBatch(env uint32, media string, body []byte) *server.Fault
 }
 
 func (in *ingest) readArray(env uint32, body []byte) *server.Fault {
-	s := &in.form.scanner
+	s := &in.form.Scanner
 	s.Raise(1)
 	if !s.Array() {
 		return &faultBatchForm
@@ -109,7 +109,8 @@ func (in *ingest) readArray(env uint32, body []byte) *server.Fault {
 		if s.Err() != nil {
 			return &faultBatchForm
 		}
-		fault := in.read(env, nil)
+		in.read(env, nil)
+		fault := in.form.Fault()
 		in.keep(fault)
 		if fault != nil {
 			// Where a broken item ends is known by its brackets alone.
@@ -136,12 +137,9 @@ func (in *ingest) readLines(env uint32, body []byte) *server.Fault {
 		if len(in.faults) == batchItems {
 			return &faultBatchItems
 		}
-		in.form.reset(line)
-		fault := in.read(env, nil)
-		if fault == nil {
-			fault = in.form.leave()
-		}
-		in.keep(fault)
+		in.form.Reset(line)
+		in.read(env, nil)
+		in.keep(in.form.Leave())
 	}
 	return nil
 }

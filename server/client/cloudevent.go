@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"tollgate/server"
-	"tollgate/server/scan"
+	"tollgate/server/form"
 )
 
 // Media types of CloudEvents 1.0 in structured mode, one and many.
@@ -24,124 +24,65 @@ const (
 	attributeData
 )
 
-// member reads one member of an event's outermost object.
-func (in *ingest) member(name []byte) (ok, fresh bool) {
-	if in.cloud {
-		return in.attribute(name)
-	}
-	return in.field(name)
-}
-
 // attribute reads one attribute of a CloudEvent: id is the event's key, type its name, subject the
 // customer, time its occurredAt; data has the other fields of a usage event.
-func (in *ingest) attribute(name []byte) (ok, fresh bool) {
+func (in *ingest) attribute() {
 	f, r := &in.form, &in.record
 	var text []byte
-	switch string(name) {
+	switch string(f.Name) {
 	case "id":
-		if fresh = f.once(fieldKey); fresh {
-			_, ok = f.text("id", 1, longestKey, &r.KeyText)
-		}
+		f.Bytes(fieldKey, &r.KeyText, 1, longestKey)
 	case "type":
-		if fresh = f.once(fieldName); fresh {
-			_, ok = f.text("type", 1, longestName, &r.EventName)
-		}
+		f.Bytes(fieldName, &r.EventName, 1, longestName)
 	case "subject":
-		if fresh = f.once(fieldCustomer); fresh {
-			_, ok = f.text("subject", 1, longestID, &r.Customer)
-		}
+		f.Bytes(fieldCustomer, &r.Customer, 1, longestID)
 	case "time":
-		if fresh = f.once(fieldOccurredAt); fresh {
-			in.timed, ok = f.instant("time", &r.OccurredAt)
-		}
+		f.Instant(fieldOccurredAt, &r.OccurredAt)
 	case "specversion":
-		if fresh = f.once(attributeVersion); fresh {
-			if _, ok = f.text("specversion", 1, longestName, &text); ok && string(text) != "1.0" {
-				f.problem("specversion", server.FieldNotAllowed, `must be "1.0"`)
-			}
+		if f.Bytes(attributeVersion, &text, 1, longestName) && string(text) != "1.0" {
+			f.Problem("specversion", form.NotAllowed(`"1.0"`))
 		}
 	case "source":
-		if fresh = f.once(attributeSource); fresh {
-			ok = f.required("source", 2048, &text)
-		}
+		f.Bytes(attributeSource, &text, 1, 2048)
 	case "datacontenttype":
-		if fresh = f.once(attributeContent); fresh {
-			given := false
-			if given, ok = f.text("datacontenttype", 1, longestName, &text); given &&
-				!strings.HasPrefix(strings.ToLower(string(text)), "application/json") {
-				f.problem("datacontenttype", server.FieldNotAllowed, "must be application/json")
-			}
+		if f.Bytes(attributeContent, &text, 1, longestName) &&
+			!strings.HasPrefix(strings.ToLower(string(text)), "application/json") {
+			f.Problem("datacontenttype", form.NotAllowed("application/json"))
 		}
 	case "dataschema":
-		if fresh = f.once(attributeSchema); fresh {
-			_, ok = f.text("dataschema", 1, 2048, &text)
-		}
+		f.Bytes(attributeSchema, &text, 1, 2048)
 	case "data":
-		if fresh = f.once(attributeData); fresh {
-			return in.data()
+		if f.Inline(attributeData) {
+			for f.Next() {
+				in.field()
+			}
+			f.Outside()
 		}
 	default:
-		return in.extension(name), true
-	}
-	return ok, fresh
-}
-
-// data reads the fields of a usage event in a CloudEvent's data.
-func (in *ingest) data() (ok, fresh bool) {
-	f := &in.form
-	if f.absent() {
-		return true, true
-	}
-	if f.scanner.Peek() != scan.KindObject {
-		return f.wrong("data", "an object"), true
-	}
-	if !f.scanner.Object() {
-		return false, true
-	}
-	for first := true; ; first = false {
-		name, more := f.scanner.Name(first)
-		if !more {
-			return f.scanner.Err() == nil, true
-		}
-		if ok, fresh = in.field(name); !ok || !fresh {
-			if !fresh {
-				f.inner = name
-			}
-			return ok, fresh
-		}
+		in.extension()
 	}
 }
 
 // extension passes an extension attribute, whose names CloudEvents limits to lower-case letters and
 // digits. One that reads like a field of a usage event is refused: it belongs into data, and
 // passing it over would count something else than what was meant.
-func (in *ingest) extension(name []byte) bool {
-	for _, c := range name {
+func (in *ingest) extension() {
+	f := &in.form
+	for _, c := range f.Name {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
-			return in.form.unknown(name)
+			f.Unknown()
+			return
 		}
 	}
-	switch string(name) {
+	switch string(f.Name) {
 	case "", "usageunits", "costamount", "featurekey", "featureid", "customerid", "subscriptionid",
 		"entitlementid", "invoiceid", "flowid", "meta", "eventname", "occurredat",
 		"customerreferenceid", "eventidempotencykey":
-		in.form.problem(cmp.Or(string(name), "body"), server.FieldUnknown,
-			"is not an attribute of a CloudEvent; it belongs in data")
+		f.Problem(cmp.Or(string(f.Name), "body"), form.Mistake{
+			Code: server.FieldUnknown, Text: "is not an attribute of a CloudEvent; it belongs in data",
+		})
 	}
-	return in.form.scanner.Skip()
-}
-
-// cloudProblems notes what every CloudEvent must have.
-func (in *ingest) cloudProblems() {
-	f := &in.form
-	for _, must := range [...]struct {
-		bit  uint
-		name string
-	}{{attributeVersion, "specversion"}, {attributeSource, "source"}} {
-		if f.seen&(1<<must.bit) == 0 {
-			f.problem(must.name, server.FieldRequired, "is required")
-		}
-	}
+	f.Scanner.Skip()
 }
 
 // cloudEventSchema describes a CloudEvent in structured mode; data has the fields of a usage event

@@ -3,13 +3,10 @@ package client
 import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
-	"tollgate/engine/decimal"
 	"tollgate/engine/wire"
 	"tollgate/server"
+	"tollgate/server/form"
 )
-
-// longestReason is the length of a correction's reason in characters.
-const longestReason = 500
 
 // correctionRoutes are the rows about correcting usage events.
 func (a *API) correctionRoutes() []server.Route {
@@ -37,9 +34,7 @@ func (a *API) voidEvent(x *server.Exchange) {
 	c := billing.VoidUsage{Env: x.Principal.Env}
 	var fault *server.Fault
 	if len(x.Body) > 0 {
-		fault = object(x.Body, map[string]func(*form) bool{
-			"reason": reasonField(&c.Reason),
-		}, func(*form) {})
+		fault = form.Read(x.Body, &c, readEventVoid)
 	}
 	if fault != nil {
 		x.Refuse(*fault)
@@ -53,11 +48,7 @@ func (a *API) voidEvent(x *server.Exchange) {
 // amendEvent is POST /events/{eventIdempotencyKey}/amend.
 func (a *API) amendEvent(x *server.Exchange) {
 	c := billing.AmendUsage{Env: x.Principal.Env, ID: newID()}
-	given := false
-	fault := object(x.Body, map[string]func(*form) bool{
-		"reason":     reasonField(&c.Reason),
-		"usageUnits": func(f *form) bool { return amendedUnits(f, &c.Units, &given) },
-	}, func(f *form) { f.requireUnits(given) })
+	fault := form.Read(x.Body, &c, readEventAmendment)
 	if fault != nil {
 		x.Refuse(*fault)
 		return
@@ -78,36 +69,11 @@ func (a *API) amendEvent(x *server.Exchange) {
 	x.Succeed(200)
 }
 
-func reasonField(dst *string) func(*form) bool {
-	return func(f *form) bool {
-		var value []byte
-		_, ok := f.text("reason", 0, longestReason, &value)
-		*dst = string(value)
-		return ok
-	}
-}
-
-func amendedUnits(f *form, dst *decimal.Decimal, given *bool) (ok bool) {
-	before := len(f.problems)
-	*given, ok = f.number("usageUnits", dst)
-	if *given && dst.Sign() < 0 {
-		f.problem("usageUnits", server.FieldOutOfRange, "must not be negative")
-	}
-	*given = *given || len(f.problems) > before
-	return ok
-}
-
-func (f *form) requireUnits(given bool) {
-	if !given {
-		f.problem("usageUnits", server.FieldRequired, "is required")
-	}
-}
-
 // original finds the usage event that the path names in the journal of a node that has applied what
 // the caller could have seen. What cannot be found is answered.
 func (a *API) original(x *server.Exchange, key *[16]byte, ref *billing.UsageRef) bool {
-	if code, reason := textProblem(x.Param(0), 1, longestKey); reason != "" {
-		x.Refuse(*server.FieldFault("eventIdempotencyKey", code, reason))
+	if wrong, ok := form.CheckText(x.Param(0), 1, longestKey); !ok {
+		x.Refuse(*wrong.Fault("eventIdempotencyKey"))
 		return false
 	}
 	if a.config.Events == nil {
@@ -133,15 +99,4 @@ func (a *API) original(x *server.Exchange, key *[16]byte, ref *billing.UsageRef)
 		x.Refuse(*fault)
 	}
 	return fault == nil
-}
-
-func eventVoidSchema() *server.Schema {
-	return server.Object(server.May("reason", text(0, longestReason)))
-}
-
-func eventAmendmentSchema() *server.Schema {
-	return server.Object(
-		server.Must("usageUnits", server.NumberSchema),
-		server.May("reason", text(0, longestReason)),
-	)
 }

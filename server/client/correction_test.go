@@ -74,7 +74,7 @@ func TestWhatCorrectionsRefuse(t *testing.T) {
 		{"events/k/amend", `{"usageUnits":null}`, "validation_failed", "usageUnits is required"},
 		{"events/k/amend", `{"usageUnits":"1"}`, "validation_failed", "must be a number"},
 		{"events/k/amend", `{"usageUnits":-1}`, "validation_failed", "negative"},
-		{"events/k/amend", `{"usageUnits":1,"usageUnits":2}`, "malformed_json", "twice"},
+		{"events/k/amend", `{"usageUnits":1,"usageUnits":2}`, "malformed_json", "more than once"},
 	} {
 		status := 400
 		if row.code == "usage_not_found" {

@@ -5,6 +5,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
 	"tollgate/server"
+	"tollgate/server/form"
 )
 
 // customerRoutes are the rows about a customer that go beyond the document.
@@ -46,37 +47,6 @@ func (a *API) customerRoutes() []server.Route {
 	}
 }
 
-// changed reads a field that is changed when it is there; null clears where that is possible.
-func changed(
-	name string, most int, bit uint8, c *billing.UpdateCustomer, dst *string,
-) func(*form) bool {
-	return func(f *form) bool {
-		clearable := bit == billing.CustomerPhoneNumber || bit == billing.CustomerAddress
-		least := 1
-		if clearable {
-			least = 0
-		}
-		if f.absent() {
-			if clearable {
-				c.Set |= bit
-			} else {
-				f.problem(name, server.FieldRequired, "must not be null")
-			}
-			return true
-		}
-		var value []byte
-		given, ok := f.text(name, least, most, &value)
-		if given {
-			*dst = string(value)
-			c.Set |= bit
-			if len(value) == 0 {
-				c.Blank |= bit
-			}
-		}
-		return ok
-	}
-}
-
 // updateCustomer is PATCH /customers/{externalClientCustomerId}.
 func (a *API) updateCustomer(x *server.Exchange) {
 	id, ok := pathID(x, 0, "externalClientCustomerId")
@@ -84,18 +54,7 @@ func (a *API) updateCustomer(x *server.Exchange) {
 		return
 	}
 	c := billing.UpdateCustomer{Env: x.Principal.Env, ExternalID: id}
-	fault := object(x.Body, map[string]func(*form) bool{
-		"firstName": changed("firstName", longestName, billing.CustomerFirstName, &c, &c.FirstName),
-		"lastName":  changed("lastName", longestName, billing.CustomerLastName, &c, &c.LastName),
-		"email":     changed("email", longestEmail, billing.CustomerEmail, &c, &c.Email),
-		"phoneNumber": changed("phoneNumber", longestPhone, billing.CustomerPhoneNumber, &c,
-			&c.PhoneNumber),
-		"address": changed("address", longestAddress, billing.CustomerAddress, &c, &c.Address),
-	}, func(f *form) {
-		if c.Set&billing.CustomerEmail != 0 && !plausibleEmail(c.Email) {
-			f.problem("email", server.FieldFormat, "must be an e-mail address")
-		}
-	})
+	fault := form.Read(x.Body, &c, readCustomerChange)
 	if fault != nil {
 		x.Refuse(*fault)
 		return
@@ -163,16 +122,6 @@ func writeEntitlement(data *server.JSON, e *billing.EntitlementView) {
 	decimalIf(data, "remaining", d.Remaining, d.HasLimit)
 	data.Close('}')
 	data.Close('}')
-}
-
-func customerChangeSchema() *server.Schema {
-	return server.Object(
-		server.May("firstName", text(1, longestName)),
-		server.May("lastName", text(1, longestName)),
-		server.May("email", text(1, longestEmail)),
-		server.May("phoneNumber", text(0, longestPhone)),
-		server.May("address", text(0, longestAddress)),
-	)
 }
 
 func listedEntitlementSchema() *server.Schema {

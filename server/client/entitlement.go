@@ -8,12 +8,12 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
 	"tollgate/server"
-	"tollgate/server/scan"
+	"tollgate/server/form"
 )
 
 // checking is the memory of one entitlement check.
 type checking struct {
-	form     form
+	form     form.Reader
 	query    billing.CheckQuery
 	decision billing.Decision
 	audit    billing.AuditCheck
@@ -22,15 +22,14 @@ type checking struct {
 	hasFlow  bool
 	name     []byte
 	meta     []byte
-	units    bool
 }
 
 var checkings = sync.Pool{New: func() any { return new(checking) }}
 
 func (c *checking) begin(env uint32, body []byte) {
-	c.form.reset(body)
+	c.form.Reset(body)
 	c.query = billing.CheckQuery{Env: env}
-	c.key, c.flow, c.name, c.hasFlow, c.units = nil, nil, nil, false, false
+	c.key, c.flow, c.name, c.meta, c.hasFlow = nil, nil, nil, nil, false
 }
 
 func (c *checking) release() {
@@ -46,11 +45,11 @@ func (a *API) checkEntitlement(x *server.Exchange) {
 	c.begin(x.Principal.Env, nil)
 	c.query.Customer, c.query.Feature = x.Param(0), x.Param(1)
 	for i, name := range [2]string{"customerReferenceId", "feature-key"} {
-		if code, reason := textProblem(x.Param(i), 1, longestID); reason != "" {
-			c.form.problem(name, code, reason)
+		if wrong, ok := form.CheckText(x.Param(i), 1, longestID); !ok {
+			c.form.Problem(name, wrong)
 		}
 	}
-	if fault := c.form.fault(); fault != nil {
+	if fault := c.form.Fault(); fault != nil {
 		x.Refuse(*fault)
 		return
 	}
@@ -62,10 +61,8 @@ func (a *API) evaluateEntitlement(x *server.Exchange) {
 	c := checkings.Get().(*checking)
 	defer c.release()
 	c.begin(x.Principal.Env, x.Body)
-	fault := c.read()
-	if fault == nil {
-		fault = c.form.leave()
-	}
+	c.read()
+	fault := c.form.Leave()
 	if fault != nil {
 		x.Refuse(*fault)
 		return
@@ -136,152 +133,76 @@ func (a *API) decide(c *checking, stale bool, deadline time.Time) bool {
 	}
 }
 
-// Fields of an evaluation, of its track and of its context.
+// Fields of an evaluation.
 const (
 	fieldEvalCustomer = iota
 	fieldEvalFeature
 	fieldEvalTrack
 	fieldEvalContext
-	fieldTrackName
-	fieldTrackUnits
-	fieldTrackMeta
-	fieldContextKey
-	fieldContextFlow
 )
 
-func (c *checking) read() *server.Fault {
-	if fault := c.form.enter(); fault != nil {
-		return fault
-	}
-	if fault := c.fields((*checking).evaluationField); fault != nil {
-		return fault
-	}
+func (c *checking) read() {
 	f := &c.form
-	if len(c.query.Customer) == 0 && f.seen&(1<<fieldEvalCustomer) == 0 {
-		f.problem("customerReferenceId", server.FieldRequired, "is required")
+	if !f.Enter() {
+		return
 	}
-	if len(c.query.Feature) == 0 && f.seen&(1<<fieldEvalFeature) == 0 {
-		f.problem("featureKey", server.FieldRequired, "is required")
+	for f.Next() {
+		switch string(f.Name) {
+		case "customerReferenceId":
+			f.Bytes(fieldEvalCustomer, &c.query.Customer, 1, longestID)
+		case "featureKey":
+			f.Bytes(fieldEvalFeature, &c.query.Feature, 1, longestID)
+		case "track":
+			c.readTrack()
+		case "context":
+			c.readContext()
+		default:
+			f.Unknown()
+		}
 	}
-	if c.query.Track && !c.units {
-		c.query.Units = one
-	} else if c.query.Track && c.query.Units.Sign() <= 0 {
-		f.problem("track.usageUnits", server.FieldOutOfRange, "must be greater than 0")
-	}
-	return f.fault()
+	f.Need(fieldEvalCustomer, "customerReferenceId")
+	f.Need(fieldEvalFeature, "featureKey")
 }
 
-// fields reads the fields of the object that the form has entered.
-func (c *checking) fields(field func(*checking, []byte) (ok, fresh bool)) *server.Fault {
-	for first := true; ; first = false {
-		name, more := c.form.scanner.Name(first)
-		if !more {
-			break
-		}
-		ok, fresh := field(c, name)
-		if !fresh {
-			return c.form.duplicate(name)
-		}
-		if !ok {
-			break
-		}
-	}
-	if c.form.scanner.Err() != nil {
-		return c.form.fault()
-	}
-	return nil
-}
-
-func (c *checking) evaluationField(name []byte) (ok, fresh bool) {
-	f := &c.form
-	switch string(name) {
-	case "customerReferenceId":
-		if fresh = f.once(fieldEvalCustomer); fresh {
-			ok = f.required("customerReferenceId", longestID, &c.query.Customer)
-		}
-	case "featureKey":
-		if fresh = f.once(fieldEvalFeature); fresh {
-			ok = f.required("featureKey", longestID, &c.query.Feature)
-		}
-	case "track":
-		if fresh = f.once(fieldEvalTrack); fresh {
-			c.query.Track, ok, fresh = c.nested("track", (*checking).trackField)
-		}
-	case "context":
-		if fresh = f.once(fieldEvalContext); fresh {
-			_, ok, fresh = c.nested("context", (*checking).contextField)
-		}
-	default:
-		return f.unknown(name), true
-	}
-	return ok, fresh
-}
-
-// nested reads an optional object of known fields.
-func (c *checking) nested(
-	name string, field func(*checking, []byte) (ok, fresh bool),
-) (given, ok, fresh bool) {
-	f := &c.form
-	if f.absent() {
-		return false, true, true
-	}
-	if f.scanner.Peek() != scan.KindObject {
-		return false, f.wrong(name, "an object"), true
-	}
-	if !f.scanner.Object() {
-		return false, false, true
-	}
-	for first := true; ; first = false {
-		inner, more := f.scanner.Name(first)
-		if !more {
-			return true, f.scanner.Err() == nil, true
-		}
-		ok, fresh := field(c, inner)
-		if !ok || !fresh {
-			if !fresh {
-				f.inner = inner
+func (c *checking) readTrack() {
+	const name, units, meta = 0, 1, 2
+	f, given := &c.form, false
+	o := f.Open(fieldEvalTrack, "track")
+	for f.Inside(&o) {
+		switch string(f.Name) {
+		case "eventName":
+			f.Bytes(name, &c.name, 0, longestName)
+		case "usageUnits":
+			given = f.Number(units, &c.query.Units)
+			if given && c.query.Units.Sign() <= 0 {
+				f.Problem("usageUnits", form.NotPositive)
 			}
-			return true, ok, fresh
+		case "meta":
+			f.Object(meta, &c.meta)
+		default:
+			f.Unknown()
 		}
+	}
+	if c.query.Track = f.Close(o); c.query.Track && !given {
+		c.query.Units = one
 	}
 }
 
-func (c *checking) trackField(name []byte) (ok, fresh bool) {
+func (c *checking) readContext() {
+	const key, flow = 0, 1
 	f := &c.form
-	switch string(name) {
-	case "eventName":
-		if fresh = f.once(fieldTrackName); fresh {
-			_, ok = f.text("track.eventName", 0, longestName, &c.name)
+	o := f.Open(fieldEvalContext, "context")
+	for f.Inside(&o) {
+		switch string(f.Name) {
+		case "idempotencyKey":
+			f.Bytes(key, &c.key, 0, longestID)
+		case "flowId":
+			c.hasFlow = f.Bytes(flow, &c.flow, 0, longestID)
+		default:
+			f.Unknown()
 		}
-	case "usageUnits":
-		if fresh = f.once(fieldTrackUnits); fresh {
-			c.units, ok = f.number("track.usageUnits", &c.query.Units)
-		}
-	case "meta":
-		if fresh = f.once(fieldTrackMeta); fresh {
-			c.meta, ok = f.object("track.meta", c.meta)
-		}
-	default:
-		return f.unknown(name), true
 	}
-	return ok, fresh
-}
-
-func (c *checking) contextField(name []byte) (ok, fresh bool) {
-	f := &c.form
-	switch string(name) {
-	case "idempotencyKey":
-		if fresh = f.once(fieldContextKey); fresh {
-			_, ok = f.text("context.idempotencyKey", 0, longestID, &c.key)
-		}
-	case "flowId":
-		if fresh = f.once(fieldContextFlow); fresh {
-			c.hasFlow, ok = f.text("context.flowId", 0, longestID, &c.flow)
-		}
-	default:
-		return f.unknown(name), true
-	}
-	return ok, fresh
+	f.Close(o)
 }
 
 // reasonText is how a decision's reason reads in an answer.

@@ -8,16 +8,14 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
 	"tollgate/server"
+	"tollgate/server/form"
 )
 
 // ingest is the memory of one request that records usage events.
 type ingest struct {
-	form    form
+	form    form.Reader
 	record  billing.RecordUsage
-	units   bool
-	timed   bool // occurredAt was given
 	cloud   bool // events are CloudEvents
-	meta    []byte
 	payload []byte
 	records []engine.Record
 	results []engine.Result
@@ -40,7 +38,7 @@ func (in *ingest) release() {
 	if cap(in.payload) > keepPayload {
 		in.payload = nil
 	}
-	in.form.reset(nil)
+	in.form.Reset(nil)
 	ingests.Put(in)
 }
 
@@ -48,18 +46,15 @@ func (in *ingest) release() {
 func (a *API) ingestEvent(x *server.Exchange) {
 	in := ingests.Get().(*ingest)
 	defer in.release()
-	in.form.reset(x.Body)
+	in.form.Reset(x.Body)
 	in.cloud = x.Media() == mediaCloudEvent
 	key, one := server.SoleHeader(x.Ctx, "X-Idempotency-Key")
 	if !one {
-		x.Refuse(*server.FieldFault("X-Idempotency-Key", server.FieldRepeated,
-			"is there twice, with two values"))
+		x.Refuse(*server.RepeatedHeader("X-Idempotency-Key"))
 		return
 	}
-	fault := in.read(x.Principal.Env, key)
-	if fault == nil {
-		fault = in.form.leave()
-	}
+	in.read(x.Principal.Env, key)
+	fault := in.form.Leave()
 	if fault == nil {
 		fault = a.limits.TakeItems(x, x.Principal.KeyID, 1)
 	}
@@ -110,110 +105,65 @@ const (
 
 // read fills in.record from the object that the form is before. header, when it is not empty,
 // overrides the event's own idempotency key.
-func (in *ingest) read(env uint32, header []byte) *server.Fault {
-	in.form.begin()
+func (in *ingest) read(env uint32, header []byte) {
+	f := &in.form
+	f.Begin()
 	in.record = billing.RecordUsage{Env: env}
-	in.units, in.timed = false, false
-	if fault := in.form.enter(); fault != nil {
-		return fault
+	if !f.Enter() {
+		return
 	}
-	for first := true; ; first = false {
-		name, more := in.form.scanner.Name(first)
-		if !more {
-			break
-		}
-		ok, fresh := in.member(name)
-		if !fresh {
-			return in.form.duplicate(name)
-		}
-		if !ok {
-			break
+	for f.Next() {
+		if in.cloud {
+			in.attribute()
+		} else {
+			in.field()
 		}
 	}
-	if in.form.scanner.Err() != nil {
-		return in.form.fault()
+	if f.Malformed() {
+		return
 	}
 	if in.cloud {
-		in.cloudProblems()
+		f.Need(attributeVersion, "specversion")
+		f.Need(attributeSource, "source")
 	}
 	in.complete(header)
-	return in.form.fault()
 }
 
-// field reads one field's value; fresh is false when the field was there before.
-func (in *ingest) field(name []byte) (ok, fresh bool) {
+// field reads one field's value.
+func (in *ingest) field() {
 	f, r := &in.form, &in.record
-	switch string(name) {
+	switch string(f.Name) {
 	case "eventIdempotencyKey":
-		if fresh = f.once(fieldKey); fresh {
-			_, ok = f.text("eventIdempotencyKey", 1, longestKey, &r.KeyText)
-		}
+		f.Bytes(fieldKey, &r.KeyText, 1, longestKey)
 	case "eventName":
-		if fresh = f.once(fieldName); fresh {
-			_, ok = f.text("eventName", 1, longestName, &r.EventName)
-		}
+		f.Bytes(fieldName, &r.EventName, 1, longestName)
 	case "occurredAt":
-		if fresh = f.once(fieldOccurredAt); fresh {
-			in.timed, ok = f.instant("occurredAt", &r.OccurredAt)
-		}
+		f.Instant(fieldOccurredAt, &r.OccurredAt)
 	case "flowId":
-		if fresh = f.once(fieldFlow); fresh {
-			_, ok = f.text("flowId", 0, longestID, &r.FlowID)
-		}
+		f.Bytes(fieldFlow, &r.FlowID, 0, longestID)
 	case "featureKey":
-		if fresh = f.once(fieldFeatureKey); fresh {
-			_, ok = f.text("featureKey", 1, longestID, &r.FeatureKey)
-		}
+		f.Bytes(fieldFeatureKey, &r.FeatureKey, 1, longestID)
 	case "customerReferenceId":
-		if fresh = f.once(fieldCustomer); fresh {
-			_, ok = f.text("customerReferenceId", 1, longestID, &r.Customer)
-		}
+		f.Bytes(fieldCustomer, &r.Customer, 1, longestID)
 	case "costAmount":
-		if fresh = f.once(fieldCost); fresh {
-			r.HasCost, ok = f.number("costAmount", &r.Cost)
-		}
+		r.HasCost = f.Number(fieldCost, &r.Cost)
 	case "usageUnits":
-		if fresh = f.once(fieldUnits); fresh {
-			in.units, ok = f.number("usageUnits", &r.Units)
-		}
+		f.Number(fieldUnits, &r.Units)
 	case "meta":
-		if fresh = f.once(fieldMeta); fresh {
-			in.meta, ok = f.object("meta", in.meta)
-			r.Meta = in.meta
-		}
-	default:
-		return in.idField(name)
-	}
-	return ok, fresh
-}
-
-func (in *ingest) idField(name []byte) (ok, fresh bool) {
-	f, r := &in.form, &in.record
-	switch string(name) {
+		f.Object(fieldMeta, &r.Meta)
 	case "featureId":
-		if fresh = f.once(fieldFeatureID); fresh {
-			ok = f.uuid("featureId", &r.FeatureID)
-		}
+		f.UUID(fieldFeatureID, &r.FeatureID)
 	case "customerId":
-		if fresh = f.once(fieldCustomerID); fresh {
-			ok = f.uuid("customerId", &r.CustomerID)
-		}
+		f.UUID(fieldCustomerID, &r.CustomerID)
 	case "subscriptionId":
-		if fresh = f.once(fieldSubscription); fresh {
-			ok = f.uuid("subscriptionId", &r.SubscriptionID)
-		}
+		f.UUID(fieldSubscription, &r.SubscriptionID)
 	case "entitlementId":
-		if fresh = f.once(fieldEntitlement); fresh {
-			ok = f.uuid("entitlementId", &r.EntitlementID)
-		}
+		f.UUID(fieldEntitlement, &r.EntitlementID)
 	case "invoiceId":
-		if fresh = f.once(fieldInvoice); fresh {
-			ok = f.uuid("invoiceId", &r.InvoiceID)
-		}
+		f.UUID(fieldInvoice, &r.InvoiceID)
 	default:
-		return f.unknown(name), true
+		f.Unknown()
 	}
-	return ok, fresh
 }
 
 // one is what an event without usageUnits counts.
@@ -223,41 +173,33 @@ var one = decimal.FromInt(1)
 func (in *ingest) complete(header []byte) {
 	f, r := &in.form, &in.record
 	if len(header) > 0 {
-		if code, reason := textProblem(header, 1, longestKey); reason != "" {
-			f.problem("X-Idempotency-Key", code, reason)
+		if wrong, ok := form.CheckText(header, 1, longestKey); !ok {
+			f.Problem("X-Idempotency-Key", wrong)
 		}
 		r.KeyText = header
-	} else if len(r.KeyText) == 0 && !f.wronged("eventIdempotencyKey") {
-		f.problem("eventIdempotencyKey", server.FieldRequired,
-			"is required, here or in X-Idempotency-Key")
+	} else if !f.Given(fieldKey) {
+		f.Problem("eventIdempotencyKey", form.Mistake{
+			Code: server.FieldRequired, Text: "is required, here or in X-Idempotency-Key",
+		})
 	}
-	if len(r.EventName) == 0 && !f.wronged("eventName") {
-		f.problem("eventName", server.FieldRequired, "is required")
-	}
-	if !in.timed && !f.wronged("occurredAt") {
-		f.problem("occurredAt", server.FieldRequired, "is required")
-	}
+	f.Need(fieldName, "eventName")
+	f.Need(fieldOccurredAt, "occurredAt")
 	both := len(r.Customer) > 0 && r.CustomerID != ([16]byte{})
-	neither := len(r.Customer) == 0 && r.CustomerID == ([16]byte{}) &&
-		!f.wronged("customerReferenceId") && !f.wronged("customerId")
-	if both || neither {
+	if both || !f.Given(fieldCustomer) && !f.Given(fieldCustomerID) {
 		code := server.FieldRequired
 		if both {
 			code = server.FieldConflict
 		}
-		f.problems = append(f.problems, server.FieldError{
+		f.Note(server.FieldError{
 			Field: "customerReferenceId", Code: code,
 			Message: "exactly one of customerReferenceId and customerId is required",
 		})
 	}
-	if !in.units {
+	if !f.Right(fieldUnits) {
 		r.Units = one
-	} else if r.Units.Sign() < 0 {
-		f.problem("usageUnits", server.FieldOutOfRange, "must not be negative")
 	}
-	if r.HasCost && r.Cost.Sign() < 0 {
-		f.problem("costAmount", server.FieldOutOfRange, "must not be negative")
-	}
+	f.NotNegative("usageUnits", r.Units)
+	f.NotNegative("costAmount", r.Cost)
 	r.Key = billing.UsageKey(r.Env, r.KeyText)
 	r.Attempt = attemptTag()
 }

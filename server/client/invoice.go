@@ -6,6 +6,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/server"
+	"tollgate/server/form"
 )
 
 // mostInvoices is the size of a page of invoices, at most.
@@ -54,29 +55,28 @@ func (a *API) invoiceRoutes() []server.Route {
 }
 
 // invoiceQuery reads the filters and the page of a listing.
-func invoiceQuery(x *server.Exchange, f *form) (q billing.InvoiceQuery) {
+func invoiceQuery(x *server.Exchange, f *form.Reader) (q billing.InvoiceQuery) {
 	q.Env = x.Principal.Env
 	switch query(x.Ctx, "include") {
 	case "":
 	case "pending":
 		q.Pending = true
 	default:
-		f.problem("include", server.FieldNotAllowed, "must be pending, or absent")
+		f.Problem("include", form.NotAllowed("pending, or absent"))
 	}
 	if text := query(x.Ctx, "status"); text != "" {
 		var known bool
 		if q.Status, known = billing.InvoiceStatusNamed(text); !known {
-			f.problem("status", server.FieldNotAllowed,
-				"must be PENDING, DUE, PAST_DUE, PAID or VOID")
+			f.Problem("status", form.NotAllowed("PENDING", "DUE", "PAST_DUE", "PAID", "VOID"))
 		}
 	}
-	f.queryInstant(x, "from", &q.From)
-	f.queryInstant(x, "to", &q.To)
-	f.queryLimit(x, mostInvoices, &q.Limit)
+	queryInstant(x, f, "from", &q.From)
+	queryInstant(x, f, "to", &q.To)
+	queryLimit(x, f, mostInvoices, &q.Limit)
 	if text := query(x.Ctx, "cursor"); text != "" {
 		id, err := base64.RawURLEncoding.DecodeString(text)
 		if err != nil || len(id) != len(q.After) {
-			f.problem("cursor", server.FieldFormat, badCursor)
+			f.Problem("cursor", badCursor)
 		} else {
 			q.After = [16]byte(id)
 		}
@@ -84,7 +84,9 @@ func invoiceQuery(x *server.Exchange, f *form) (q billing.InvoiceQuery) {
 	return q
 }
 
-const badCursor = "must be a nextCursor of an earlier answer"
+var badCursor = form.Mistake{
+	Code: server.FieldFormat, Text: "must be a nextCursor of an earlier answer",
+}
 
 // listInvoices is GET /billing/invoices/{externalClientCustomerId}.
 func (a *API) listInvoices(x *server.Exchange) {
@@ -92,9 +94,9 @@ func (a *API) listInvoices(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	var f form
+	var f form.Reader
 	q := invoiceQuery(x, &f)
-	if fault := f.fault(); fault != nil {
+	if fault := f.Fault(); fault != nil {
 		x.Refuse(*fault)
 		return
 	}
@@ -106,7 +108,7 @@ func (a *API) listInvoices(x *server.Exchange) {
 		q.CustomerRow = customer.Row
 		page, found := a.machine.ListInvoices(&q)
 		if !found {
-			return server.FieldFault("cursor", server.FieldFormat, badCursor)
+			return badCursor.Fault("cursor")
 		}
 		data := x.Begin()
 		data.Open('[')

@@ -7,6 +7,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
 	"tollgate/server"
+	"tollgate/server/form"
 )
 
 // lifecycleRoutes are the rows about what happens to a subscription after its creation.
@@ -78,7 +79,7 @@ func (a *API) cancelSubscription(x *server.Exchange) {
 		mode, known = cancelModes[query(x.Ctx, "cancelMode")]
 	}
 	if !known {
-		refuseQuery(x, "cancelMode", "IMMEDIATE or END_OF_PERIOD")
+		x.Refuse(*form.NotAllowed("IMMEDIATE", "END_OF_PERIOD").Fault("cancelMode"))
 		return
 	}
 	a.carryOutOnce(x, billing.KindCancelSubscription, &billing.CancelSubscription{
@@ -131,14 +132,6 @@ func suspended(reply []byte) server.Fault {
 		"): the payment makes the subscription active. Then revert the cancellation.")
 }
 
-var changeTypes = map[string]billing.ChangeType{
-	"UPGRADE": billing.ChangeUpgrade, "DOWNGRADE": billing.ChangeDowngrade,
-}
-
-var changeTypeNames = map[billing.ChangeType]string{
-	billing.ChangeUpgrade: "UPGRADE", billing.ChangeDowngrade: "DOWNGRADE",
-}
-
 var changeStatusNames = map[billing.ChangeStatus]string{
 	billing.ChangePending: "PENDING", billing.ChangeCompleted: "COMPLETED",
 	billing.ChangeCancelled: "CANCELLED", billing.ChangeFailed: "FAILED",
@@ -155,17 +148,7 @@ func (a *API) changePlan(x *server.Exchange) {
 		return
 	}
 	c := billing.ChangePlan{Env: x.Principal.Env, ID: id, ChangeID: newID()}
-	var kind string
-	fault := object(x.Body, map[string]func(*form) bool{
-		"changeToPlanId": requiredField("changeToPlanId", longestID, &c.Plan),
-		"changeType":     requiredField("changeType", longestName, &kind),
-	}, func(f *form) {
-		f.mustHave(named("changeToPlanId", c.Plan), named("changeType", kind))
-		var known bool
-		if c.Type, known = changeTypes[kind]; !known && kind != "" {
-			f.problem("changeType", server.FieldNotAllowed, "must be UPGRADE or DOWNGRADE")
-		}
-	})
+	fault := form.Read(x.Body, &c, readPlanChangeRequest)
 	if fault != nil {
 		x.Refuse(*fault)
 		return
@@ -209,7 +192,7 @@ func (a *API) listPlanChanges(x *server.Exchange) {
 func writePlanChange(data *server.JSON, c *billing.PlanChangeView) {
 	data.UUID("id", c.ID)
 	data.UUID("subscriptionId", c.SubscriptionID)
-	data.Text("type", changeTypeNames[c.Type])
+	data.Text("type", c.Type.String())
 	data.Name("fromPlan")
 	writePlan(data, &c.From)
 	data.Name("toPlan")

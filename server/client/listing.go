@@ -11,6 +11,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/journal"
 	"tollgate/server"
+	"tollgate/server/form"
 )
 
 const (
@@ -40,9 +41,9 @@ func (a *API) listEvents(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	var f form
+	var f form.Reader
 	q := eventQuery(x, &f)
-	if fault := f.fault(); fault != nil {
+	if fault := f.Fault(); fault != nil {
 		x.Refuse(*fault)
 		return
 	}
@@ -77,22 +78,22 @@ func (a *API) listEvents(x *server.Exchange) {
 	})
 }
 
-func eventQuery(x *server.Exchange, f *form) (q billing.EventQuery) {
+func eventQuery(x *server.Exchange, f *form.Reader) (q billing.EventQuery) {
 	q = billing.EventQuery{From: math.MinInt64, To: math.MaxInt64, Limit: defaultEvents}
-	f.queryInstant(x, "from", &q.From)
-	f.queryInstant(x, "to", &q.To)
-	f.queryLimit(x, mostEvents, &q.Limit)
+	queryInstant(x, f, "from", &q.From)
+	queryInstant(x, f, "to", &q.To)
+	queryLimit(x, f, mostEvents, &q.Limit)
 	if text := query(x.Ctx, "kind"); text != "" {
 		kind, known := eventKinds[text]
 		if !known {
-			f.problem("kind", server.FieldNotAllowed, "must be usage, audit, void or amend")
+			f.Problem("kind", form.NotAllowed("usage", "audit", "void", "amend"))
 		}
 		q.Kinds = []billing.EventKind{kind}
 	}
 	if text := query(x.Ctx, "cursor"); text != "" {
 		cursor, ok := decodeCursor(text)
 		if !ok {
-			f.problem("cursor", server.FieldFormat, "must be a nextCursor of an earlier answer")
+			f.Problem("cursor", badCursor)
 		}
 		q.After = cursor
 	}
@@ -100,7 +101,7 @@ func eventQuery(x *server.Exchange, f *form) (q billing.EventQuery) {
 }
 
 // queryInstant reads a query parameter that is an RFC 3339 time.
-func (f *form) queryInstant(x *server.Exchange, name string, dst *int64) {
+func queryInstant(x *server.Exchange, f *form.Reader, name string, dst *int64) {
 	text := query(x.Ctx, name)
 	if text == "" {
 		return
@@ -108,22 +109,21 @@ func (f *form) queryInstant(x *server.Exchange, name string, dst *int64) {
 	// In a query a bare '+' is a space, and offsets are written with it.
 	ms, ok := server.ParseInstant([]byte(strings.ReplaceAll(text, " ", "+")))
 	if !ok {
-		f.problem(name, server.FieldFormat, "must be an RFC 3339 time")
+		f.Problem(name, form.NotTime)
 		return
 	}
 	*dst = ms
 }
 
 // queryLimit reads the size of a page.
-func (f *form) queryLimit(x *server.Exchange, most int, dst *int) {
+func queryLimit(x *server.Exchange, f *form.Reader, most int, dst *int) {
 	text := query(x.Ctx, "limit")
 	if text == "" {
 		return
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > most {
-		f.problem("limit", server.FieldOutOfRange,
-			"must be a whole number from 1 to "+strconv.Itoa(most))
+		f.Problem("limit", form.Outside(1, uint64(most)))
 		return
 	}
 	*dst = n

@@ -144,7 +144,7 @@ func TestCloudEvents(t *testing.T) {
 	for more, detail := range map[string]string{
 		`,"data":[]`:                                   "data must be an object",
 		`,"usageunits":7`:                              "belongs in data",
-		`,"usageUnits":7`:                              `"usageUnits" is not a field`,
+		`,"usageUnits":7`:                              `unknown field "usageUnits"`,
 		`,"data":{"usageUnist":7}`:                     `"usageUnist"`,
 		`,"data_base64":"AA=="`:                        `"data_base64"`,
 		`,"datacontenttype":"text/plain"`:              "application/json",

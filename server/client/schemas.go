@@ -1,6 +1,9 @@
 package client
 
-import "tollgate/server"
+import (
+	"tollgate/engine/billing"
+	"tollgate/server"
+)
 
 // description is what the OpenAPI document says besides the routes.
 func description() server.Description {
@@ -10,20 +13,8 @@ func description() server.Description {
 			"with message, code and, where it helps, detail; fields that are null are left out. " +
 			server.CompressionAbout,
 		Schemas: map[string]*server.Schema{
-			"CustomerRequest": server.Object(
-				server.May("externalClientCustomerId", text(1, longestID)),
-				server.May("customerReferenceId", text(1, longestID)),
-				server.Must("firstName", text(1, longestName)),
-				server.Must("lastName", text(1, longestName)),
-				server.Must("email", text(3, longestEmail)),
-				server.May("phoneNumber", text(0, longestPhone)),
-				server.May("address", text(0, longestAddress)),
-			),
-			"SubscriptionRequest": server.Object(
-				server.Must("planId", text(1, longestID)),
-				server.Must("customerReferenceId", text(1, longestID)),
-				server.May("gracePeriod", server.IntSchema(0, mostGraceDays)),
-			),
+			"CustomerRequest":     server.RequestSchema[customerRequest](),
+			"SubscriptionRequest": server.RequestSchema[billing.CreateSubscription](),
 			"EntitlementRequest": server.Object(
 				server.Must("customerReferenceId", text(1, longestID)),
 				server.Must("featureKey", text(1, longestID)),
@@ -37,19 +28,16 @@ func description() server.Description {
 					server.May("flowId", text(0, longestID)),
 				)),
 			),
-			"CustomerChange": customerChangeSchema(),
-			"PlanChangeRequest": server.Object(
-				server.Must("changeToPlanId", text(1, longestID)),
-				server.Must("changeType", server.EnumSchema("UPGRADE", "DOWNGRADE")),
-			),
+			"CustomerChange":    server.RequestSchema[billing.UpdateCustomer](),
+			"PlanChangeRequest": server.RequestSchema[billing.ChangePlan](),
 			"ScheduledChange":   scheduledChangeSchema(),
 			"CreditPool":        server.PoolSchema(),
 			"ListedEntitlement": listedEntitlementSchema(),
 
 			"EventRequest":   eventRequest(),
 			"CloudEvent":     cloudEventSchema(),
-			"EventVoid":      eventVoidSchema(),
-			"EventAmendment": eventAmendmentSchema(),
+			"EventVoid":      server.RequestSchema[billing.VoidUsage](),
+			"EventAmendment": server.RequestSchema[billing.AmendUsage](),
 			"Customer":       customerSchema(),
 			"NestedCustomer": server.Object(customerFields()...),
 			"Subscription":   subscriptionSchema(),
@@ -97,8 +85,8 @@ func customerFields() []server.Property {
 		server.Must("externalClientCustomerId", text(1, longestID)),
 		server.Must("firstName", text(0, longestName)),
 		server.Must("lastName", text(0, longestName)),
-		server.Must("email", text(0, longestEmail)),
-		server.May("phoneNumber", text(0, longestPhone)),
+		server.Must("email", text(0, 254)),
+		server.May("phoneNumber", text(0, 64)),
 		server.Must("createdAt", server.TimeSchema),
 		server.Must("modifiedAt", server.TimeSchema),
 	}
@@ -106,7 +94,7 @@ func customerFields() []server.Property {
 
 func customerSchema() *server.Schema {
 	return server.Object(append(customerFields(),
-		server.May("address", text(0, longestAddress)),
+		server.May("address", text(0, 500)),
 		server.May("archivedAt", server.TimeSchema),
 		server.May("erasedAt", server.TimeSchema),
 		server.Must("subscriptions", server.ArrayOf(server.RefTo("Subscription"))),
@@ -121,7 +109,7 @@ func subscriptionSchema() *server.Schema {
 		server.Must("intervalMonths", text(1, 0)),
 		server.Must("customer", server.RefTo("NestedCustomer")),
 		server.Must("plan", server.RefTo("Plan")),
-		server.Must("gracePeriodDays", server.IntSchema(0, mostGraceDays)),
+		server.Must("gracePeriodDays", server.IntSchema(0, 365)),
 		server.Must("createdAt", server.TimeSchema),
 		server.Must("currentPeriodStart", server.TimeSchema),
 		server.Must("currentPeriodEnd", server.TimeSchema),

@@ -5,29 +5,15 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
-	"tollgate/engine/decimal"
 	"tollgate/engine/wire"
 	"tollgate/server"
-)
-
-// defaultGraceDays is gracePeriod when the request names none; mostGraceDays its largest value.
-const (
-	defaultGraceDays = 7
-	mostGraceDays    = 365
+	"tollgate/server/form"
 )
 
 // createSubscription is POST /subscriptions.
 func (a *API) createSubscription(x *server.Exchange) {
-	c := billing.CreateSubscription{
-		Env: x.Principal.Env, ID: newID(), InvoiceID: newID(), GraceDays: defaultGraceDays,
-	}
-	fault := object(x.Body, map[string]func(*form) bool{
-		"planId":              requiredField("planId", longestID, &c.Plan),
-		"customerReferenceId": requiredField("customerReferenceId", longestID, &c.Customer),
-		"gracePeriod":         func(f *form) bool { return graceDays(f, &c.GraceDays) },
-	}, func(f *form) {
-		f.mustHave(named("planId", c.Plan), named("customerReferenceId", c.Customer))
-	})
+	c := billing.CreateSubscription{Env: x.Principal.Env, ID: newID(), InvoiceID: newID()}
+	fault := form.Read(x.Body, &c, readSubscriptionRequest)
 	if fault != nil {
 		x.Refuse(*fault)
 		return
@@ -58,23 +44,6 @@ func (a *API) createSubscription(x *server.Exchange) {
 		return
 	}
 	a.keep(x, a.machine.CustomerRow(c.Env, []byte(c.Customer)))
-}
-
-// graceDays reads a whole number of days.
-func graceDays(f *form, dst *uint32) bool {
-	var value decimal.Decimal
-	given, ok := f.number("gracePeriod", &value)
-	if !given {
-		return ok
-	}
-	for days := range uint32(mostGraceDays + 1) {
-		if value == decimal.FromInt(int64(days)) {
-			*dst = days
-			return true
-		}
-	}
-	f.problem("gracePeriod", server.FieldOutOfRange, "must be a whole number from 0 to 365")
-	return true
 }
 
 // answerCreated answers with what the command made. This node may be behind the one that applied
@@ -116,7 +85,7 @@ func (a *API) listSubscriptions(x *server.Exchange) {
 	}
 	status := query(x.Ctx, "status")
 	if status != "" && status != "all" && status != "active" {
-		refuseQuery(x, "status", "all or active")
+		x.Refuse(*form.NotAllowed("all", "active").Fault("status"))
 		return
 	}
 	a.read(x, func() *server.Fault {

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// names returns the names of the values of a type with a line //schema:enum, by number. The comment
+// after a constant is its name: CancelImmediate CancelMode = 1 // IMMEDIATE.
+func (t *typ) names() (names []string) {
+	if t == nil || t.directive("enum") == nil {
+		return nil
+	}
+	for _, spec := range t.pack.constants {
+		if text(spec.Type) != t.name || len(spec.Values) != 1 || spec.Comment == nil {
+			continue
+		}
+		n, err := strconv.Atoi(text(spec.Values[0]))
+		if err != nil {
+			continue
+		}
+		names = append(names, make([]string, max(0, n+1-len(names)))...)
+		names[n] = strings.TrimSpace(spec.Comment.Text())
+	}
+	return names
+}
+
+// enums writes the methods Names and String of each enum.
+func (o *output) enums() {
+	for _, t := range o.pack.sorted() {
+		names := t.names()
+		if names == nil {
+			continue
+		}
+		o.imports["strconv"] = ""
+		list := strings.ToLower(t.name[:1]) + t.name[1:] + "Names"
+		o.line("var %s = []string{", list)
+		for n, name := range names {
+			if name != "" {
+				o.line("%d: %q,", n, name)
+			}
+		}
+		o.line("}\n\n// Names returns the API's names of the values, by number.")
+		o.line("func (%s) Names() []string { return %s }\n", t.name, list)
+		o.line("// String returns the value's name in the API; its number where it has none.")
+		o.line("func (v %s) String() string {", t.name)
+		o.line("if int(v) < len(%[1]s) && %[1]s[v] != \"\" {\nreturn %[1]s[v]\n}", list)
+		o.line("return strconv.Itoa(int(v))\n}\n")
+	}
+}
+
+// api calls do for each type with a line //schema:kind API Name …, where API is the package's
+// folder in server.
+func (o *output) api(kind string, do func(t *typ, name string, options []string)) {
+	word, ok := strings.CutPrefix(o.pack.path, "server/")
+	if !ok {
+		return
+	}
+	for _, p := range o.sorted() {
+		for _, t := range p.sorted() {
+			for _, d := range t.directives {
+				if len(d) >= 3 && d[0] == kind && d[1] == word {
+					do(t, d[2], d[3:])
+				}
+			}
+		}
+	}
+}
+
+// sorted returns the packages by path.
+func (m *module) sorted() []*pack {
+	var all []*pack
+	for _, p := range m.packages {
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b *pack) int { return strings.Compare(a.path, b.path) })
+	return all
+}
