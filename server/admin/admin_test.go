@@ -330,7 +330,7 @@ func TestRefusals(t *testing.T) {
 		{"POST", "accounts", `{"name":"Demo!"}`, 400, "validation_failed", "a-z"},
 		{"POST", "accounts", `{"name":"a","x":1}`, 400, "validation_failed", `unknown field "x"`},
 		{"POST", "accounts", `{"name":1}`, 400, "validation_failed", "name must be a string, not a number"},
-		{"POST", "accounts", `{"name":"a","name":"b"}`, 400, "validation_failed", "twice"},
+		{"POST", "accounts", `{"name":"a","name":"b"}`, 400, "validation_failed", "more than once"},
 		{"POST", "accounts", `{"name"`, 400, "malformed_json", "byte"},
 		{"POST", "accounts", `[]`, 400, "validation_failed", "object"},
 		{"POST", "accounts", ``, 400, "malformed_json", ""},
@@ -366,7 +366,7 @@ func TestRefusals(t *testing.T) {
 			"PUT", env + "/catalog", plan(`,"metadata":{"a":1e-13}`), 400, "validation_failed",
 			"plans[0].metadata.a must be",
 		},
-		{"PUT", env + "/catalog", plan(`,"intervalMonths":2`), 400, "validation_failed", "twice"},
+		{"PUT", env + "/catalog", plan(`,"intervalMonths":2`), 400, "validation_failed", "more than once"},
 		{"POST", env + "/catalog", `{}`, 405, "method_not_allowed", ""},
 	} {
 		a := n.call(row.method, row.path, row.body).is(row.status, row.code)

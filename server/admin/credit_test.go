@@ -312,7 +312,7 @@ func TestCatalogsSayWhatCreditsPlansGrant(t *testing.T) {
 		`weight: 0.5`: "",
 		`weight: 0`:   "weight must be greater than 0",
 		`weight: -1`:  "weight must be greater than 0",
-		`weigth: 1`:   `unknown field "weigth"`,
+		`weigth: 1`:   `credits."weigth"`,
 	} {
 		a := put(strings.Replace(creditCatalog, "weight: 0.5", text, 1), "?dryRun=true")
 		if detail == "" {
