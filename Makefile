@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash -o pipefail
 
-# Tools have their own list of modules: whoever builds the program downloads none of theirs.
+# Tools have their own module file, so building the program downloads none of their dependencies.
 STATICCHECK := go tool -modfile=.ci/tools.mod staticcheck
 GOFUMPT := go tool -modfile=.ci/tools.mod gofumpt
 

@@ -17,10 +17,10 @@ import (
 const compressFrom = 1024
 
 // compress compresses the answer that is about to leave, where the client asks for it. An answer
-// stays as it is where its length could give a secret away (BREACH: another site makes a browser
-// that is signed in ask for a page that repeats the site's text beside a secret): pages, and
-// whatever a request with a cookie is answered. Callers with a key are no such browsers. Streams
-// and what does not get shorter stay as they are, too.
+// stays uncompressed if its length could reveal a secret (BREACH: another site makes a signed-in
+// browser request a page that contains both the site's text and a secret): pages, and answers to
+// requests with a cookie. A caller with a key is not such a browser. Streams, and answers that do
+// not get shorter, also stay uncompressed.
 func (x *Exchange) compress() {
 	r := &x.Ctx.Response
 	if r.IsBodyStream() || len(r.Body()) < compressFrom ||
