@@ -50,8 +50,37 @@ func TestRaceRunsWhereGoroutinesMeet(t *testing.T) {
 			}
 		}
 	}
+	offenders = append(offenders, repeating(t, folders)...)
 	require.Greater(t, tests, 10, "the test must find what it looks for")
 	report(t, "the race detector runs where goroutines meet", offenders)
+}
+
+// repeating says which tests that `make race` leaves out do not exist, or start goroutines.
+func repeating(t *testing.T, folders map[string][]source) (offenders []string) {
+	names := strings.Fields(makeVariable(t, "REPEATING"))
+	found := map[string]bool{}
+	for _, files := range folders {
+		started := starters(files)
+		for _, s := range files {
+			for _, declaration := range s.file.Decls {
+				f, ok := declaration.(*ast.FuncDecl)
+				if !ok || !slices.Contains(names, f.Name.Name) {
+					continue
+				}
+				found[f.Name.Name] = true
+				if _, starts := started[f.Name.Name]; starts {
+					offenders = append(offenders, s.path+": "+f.Name.Name+
+						" starts goroutines: it is not REPEATING")
+				}
+			}
+		}
+	}
+	for _, name := range names {
+		if !found[name] {
+			offenders = append(offenders, "Makefile: REPEATING: there is no "+name)
+		}
+	}
+	return offenders
 }
 
 // makeVariable is what the Makefile gives a variable.
