@@ -202,7 +202,7 @@ func TestBombsAreDefused(t *testing.T) {
 	}
 }
 
-// TestCompressedBodiesAtOnce: each event counts once, and bombs sent between them slow no other caller.
+// TestCompressedBodiesAtOnce: each event counts once, and bombs among them slow no other caller.
 func TestCompressedBodiesAtOnce(t *testing.T) {
 	n := start(t)
 	n.customer("acme")
