@@ -186,6 +186,11 @@ func TestWhoGetsACredential(t *testing.T) {
 			`{"security":[{"k":[]}]}}}}` + "\n"
 	}
 	const bearer = `"k":{"type":"http","scheme":"bearer"}`
+	twoSteps := func(wants string) string { // what the first answers, and more, the second wants
+		return strings.Replace(described(`"security":[]`+strings.Replace(key, "api_key", "pending", 1),
+			bearer), `"/me"`, `"/keys/confirm":{"post":{"security":[],"requestBody":{"content":{`+
+			`"application/json":{"schema":{"required":[`+wants+`]}}}}`+key+`}},"/me"`, 1)
+	}
 	const browser = `"k":{"type":"oauth2","description":"Sign in.","flows":{"authorizationCode":{}}}`
 	const machine = `"k":{"type":"oauth2","description":"Ask.","flows":{"authorizationCode":{},` +
 		`"clientCredentials":{}}}`
@@ -216,6 +221,17 @@ func TestWhoGetsACredential(t *testing.T) {
 		"it wants a CAPTCHA": {
 			linking("") + described(`"security":[],"requestBody":{"content":{"application/json":{"schema":{`+
 				`"required":["captcha_token"]}}}}`+key, bearer), "needs_input", "credential_needs_person",
+		},
+		"another operation finishes it, with a code that is mailed": {
+			linking("") + twoSteps(`"pending","code"`),
+			"needs_input", "credential_needs_person",
+		},
+		"another operation finishes it, with what the first has answered": {
+			linking("") + twoSteps(`"pending"`), "success", "credential_self_service",
+		},
+		"another operation wants more than that": {
+			linking("") + twoSteps(`"pending","code","name"`),
+			"unknown", "credential_setup_unclear",
 		},
 		"friction is on the pages": {
 			linking(captcha) + described(`"security":[]`+key, bearer), "success", "credential_self_service",

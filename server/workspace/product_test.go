@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"fmt"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/server/inspect"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/runner"
 	"tollgate/server/provider/runner/follower"
@@ -96,4 +98,30 @@ func runOn(t *testing.T, site string, variant sampleproduct.Variant) string {
 		}
 	}
 	return said
+}
+
+// TestEvaluationsAgreeWithTheAgent: of a sample product's way to a key an evaluation says what the
+// built-in agent then does in TestSampleProducts.
+func TestEvaluationsAgreeWithTheAgent(t *testing.T) {
+	client, err := fetch.New(fetch.Config{
+		AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		AllowHosts:   []string{"127.0.0.1:*"},
+	})
+	require.NoError(t, err)
+	n := start(t, func(c *Config) { c.Inspector, c.Check = inspect.New(client, nil), client.CheckAt })
+	t.Cleanup(client.Close)
+	c := n.signUp("")
+	for variant, wanted := range map[sampleproduct.Variant]string{
+		sampleproduct.Good:      "success credential_self_service",
+		sampleproduct.Exchange:  "success credential_self_service",
+		sampleproduct.EmailCode: "needs_input credential_needs_person",
+	} {
+		product := httptest.NewServer(sampleproduct.New(variant))
+		t.Cleanup(product.Close)
+		a := c.call("POST", "/v1/evaluate", `{"url":"`+product.URL+`/","task":"Get a key."}`).is(200, "")
+		stage := a.at("journey", "stages").([]any)[3].(map[string]any)
+		require.Equal(t, "acquire_credential", stage["stage"])
+		require.Equal(t, wanted, fmt.Sprint(stage["status"], " ", stage["rule"]), "%s: %s", variant,
+			stage["reason"])
+	}
 }

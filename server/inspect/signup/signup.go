@@ -4,6 +4,7 @@
 package signup
 
 import (
+	"cmp"
 	"net/http"
 	"regexp"
 	"slices"
@@ -15,7 +16,7 @@ import (
 )
 
 // signUpWords are how requests are called that sign somebody up; notSignUp those that do not,
-// though they sound like it.
+// though they sound like it; goesOn those that finish what another has begun.
 var (
 	signUpWords = regexp.MustCompile(`(?i)sign[-_ ]?up|regist(er|ration)|enrol|onboard|` +
 		`\bagent/(auth|identity)\b|provision|create[-_ ]?(an? )?(account|user|workspace|tenant|agent)|` +
@@ -23,6 +24,8 @@ var (
 	keyWords  = regexp.MustCompile(`(?i)/(api[-_]?)?(keys|tokens|credentials)/?$`)
 	notSignUp = regexp.MustCompile(`(?i)log[-_ ]?in|session|refresh|revoke|rotate|reset|` +
 		`confirm|verif|webhook|exchange|feedback|complete|redeem|/claim`)
+	goesOn = regexp.MustCompile(
+		`(?i)exchange|confirm|verif|activat|complete|redeem|claim|token|finish|challenge`)
 )
 
 // Score says how surely a request signs somebody up: 0 is not.
@@ -114,27 +117,53 @@ func walkProperties(resolve func(*tree.Node) *tree.Node, schema *tree.Node,
 // Called says that a name, or the text of a link, is what signing up is called.
 func Called(text string) bool { return signUpWords.MatchString(text) }
 
+// GoesOn says that an operation finishes, without a credential, what another has begun.
+func GoesOn(o *openapi.Operation) bool {
+	return o.Method == http.MethodPost && o.Security.Value != document.RequirementRequired &&
+		goesOn.MatchString(o.Path+" "+o.ID.Value+" "+o.Summary.Value)
+}
+
+// Required are the fields that an operation's body must have.
+func Required(s *openapi.Source, o *openapi.Operation) (names []string) {
+	body, is := s.Body(o)
+	if !is {
+		return nil
+	}
+	for _, name := range s.Resolve(body.Schema).Of("required").List() {
+		names = append(names, name.AsText())
+	}
+	return names
+}
+
 // Makes finds the operation by which a description says that a stranger gets a key: a POST that
-// needs no credential, and whose answer has a key or, where no answer is described, whose path ends
-// as those do. Wants is the rule of a field of its body that only somebody else can fill; empty
-// where there is none. Of several the first that wants nothing counts.
+// needs no credential, and whose answer has a key, or leads to an operation whose answer has one;
+// or, where no answer is described, whose path ends as those do. Wants is the rule of a field that
+// only somebody else can fill; empty where there is none. Of several the first that wants nothing
+// counts.
 func Makes(s *openapi.Source) (found *openapi.Operation, wants string) {
 	declares := slices.ContainsFunc(s.Operations, func(o openapi.Operation) bool {
 		return o.Security.Value == document.RequirementRequired
 	})
+	// Who declares security where it is needed declares none where it is not.
+	open := func(o *openapi.Operation) bool {
+		return o.Method == http.MethodPost && (o.Security.Value == document.RequirementNone ||
+			o.Security.Value == document.RequirementNotDeclared && declares)
+	}
+	last := finishing(s, open)
 	for i := range s.Operations {
 		o := &s.Operations[i]
-		// Who declares security where it is needed declares none where it is not.
-		open := o.Security.Value == document.RequirementNone ||
-			o.Security.Value == document.RequirementNotDeclared && declares
-		if o.Method != http.MethodPost || !open || !makesKey(s, o) {
+		if !open(o) || Score(o.Path, o.ID.Value+" "+o.Summary.Value, false) == 0 {
 			continue
 		}
-		rule := wantedBy(s, o)
-		if found == nil || rule == "" {
+		rule, makes := wantedBy(s, o), makesKey(s, o)
+		if !makes {
+			later, finished := finishedBy(s, o, last)
+			rule, makes = cmp.Or(rule, later), finished
+		}
+		if makes && (found == nil || rule == "") {
 			found, wants = o, rule
 		}
-		if rule == "" {
+		if makes && rule == "" {
 			break
 		}
 	}
@@ -143,23 +172,63 @@ func Makes(s *openapi.Source) (found *openapi.Operation, wants string) {
 
 func makesKey(s *openapi.Source, o *openapi.Operation) bool {
 	_, promises := KeyNames(s, o)
-	if Score(o.Path, o.ID.Value+" "+o.Summary.Value, promises) == 0 {
-		return false
-	}
 	described := slices.ContainsFunc(s.Answers(o), func(n *tree.Node) bool {
 		return s.Resolve(n).Of("properties") != nil
 	})
 	return promises || !described && keyWords.MatchString(o.Path)
 }
 
+// maxFinishing bounds how many operations are looked at that may finish what another has begun.
+const maxFinishing = 20
+
+// finishing are the operations that answer a key to whoever has begun with another one.
+func finishing(s *openapi.Source, open func(*openapi.Operation) bool) (all []*openapi.Operation) {
+	for i := range s.Operations {
+		o := &s.Operations[i]
+		if len(all) == maxFinishing || !open(o) || !GoesOn(o) {
+			continue
+		}
+		if _, promises := KeyNames(s, o); promises {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// finishedBy says whether one of the operations answers the key that o begins to make: one whose
+// body needs what o answers, and nothing else but a code that somebody is sent. Rule is that of the
+// code; empty where none is wanted.
+func finishedBy(s *openapi.Source, o *openapi.Operation, last []*openapi.Operation) (
+	rule string, finished bool,
+) {
+	given := map[string]bool{}
+	if len(last) > 0 {
+		for _, schema := range s.Answers(o) {
+			walkProperties(s.Resolve, schema, func(name string, _ *tree.Node) {
+				given[PlainName(name)] = true
+			})
+		}
+	}
+	for _, next := range last {
+		required := Required(s, next)
+		missing := slices.DeleteFunc(slices.Clone(required), func(name string) bool {
+			return given[PlainName(name)]
+		})
+		switch {
+		case next == o || len(required) == 0:
+		case len(missing) == 0:
+			return "", true
+		case len(missing) == 1 && len(required) > 1 && Wanted(missing[0]) == EmailCode:
+			rule, finished = EmailCode, true
+		}
+	}
+	return rule, finished
+}
+
 // wantedBy is the rule of the first required field of a body that only somebody else can fill.
 func wantedBy(s *openapi.Source, o *openapi.Operation) string {
-	body, is := s.Body(o)
-	if !is {
-		return ""
-	}
-	for _, name := range s.Resolve(body.Schema).Of("required").List() {
-		if rule := Wanted(name.AsText()); rule != "" {
+	for _, name := range Required(s, o) {
+		if rule := Wanted(name); rule != "" {
 			return rule
 		}
 	}

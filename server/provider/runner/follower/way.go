@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -141,10 +140,6 @@ func (s *session) conclude(ctx context.Context, w *way, said *answer) (*obtained
 	return nil, said.stop(ruleNoKey, "It was taken, and the answer holds no key")
 }
 
-// goesOn are operations that finish what another has begun.
-var goesOn = regexp.MustCompile(
-	`(?i)exchange|confirm|verif|activat|complete|redeem|claim|token|finish|challenge`)
-
 // lead is what an answer without a key leads to: a further request, or a person who knows what is
 // missing in it.
 type lead struct {
@@ -173,8 +168,7 @@ func (s *session) next(w *way, known map[string]string, done map[string]bool) (*
 	for _, person := range []bool{false, true} {
 		for i := range w.api.Operations {
 			o := &w.api.Operations[i]
-			if done[o.Name()] || o.Method != http.MethodPost || secured(o) || !goesOn.MatchString(
-				o.Path+" "+o.ID.Value+" "+o.Summary.Value) {
+			if done[o.Name()] || !signup.GoesOn(o) {
 				continue
 			}
 			wanted, missing := required(w.api, o, known)
@@ -235,17 +229,12 @@ func secured(o *openapi.Operation) bool {
 
 // required counts what an operation's body must have, and names what is not known, with commas.
 func required(a *api, o *openapi.Operation, known map[string]string) (wanted int, missing string) {
-	body, is := a.Body(o)
-	if !is {
-		return 0, ""
-	}
-	var names []string
-	for _, item := range a.Resolve(body.Schema).Of("required").List() {
-		wanted++
-		if _, have := known[signup.PlainName(item.AsText())]; !have {
-			names = append(names, item.AsText())
-		}
-	}
+	names := signup.Required(a.Source, o)
+	wanted = len(names)
+	names = slices.DeleteFunc(names, func(name string) bool {
+		_, have := known[signup.PlainName(name)]
+		return have
+	})
 	return wanted, strings.Join(names, ",")
 }
 
