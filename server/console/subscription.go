@@ -1,0 +1,145 @@
+package console
+
+import (
+	"net/url"
+
+	"tollgate/server"
+	"tollgate/server/console/page"
+)
+
+type plan struct {
+	Key      string `json:"key"`
+	Name     string `json:"name"`
+	Status   string `json:"status"`
+	Version  number `json:"version"`
+	Price    number `json:"priceAmount"`
+	Currency string `json:"currency"`
+	Months   number `json:"intervalMonths"`
+}
+
+// PerInterval is the plan's price with its interval, in words.
+func (p plan) PerInterval() string {
+	if p.Months == "1" {
+		return page.Money(p.Price, p.Currency) + " a month"
+	}
+	return page.Money(p.Price, p.Currency) + " every " + string(p.Months) + " months"
+}
+
+type subscription struct {
+	ID                string `json:"id"`
+	IsActive          bool   `json:"isActive"`
+	Plan              plan   `json:"plan"`
+	PeriodStart       string `json:"currentPeriodStart"`
+	PeriodEnd         string `json:"currentPeriodEnd"`
+	CancelMode        string `json:"cancelMode"`
+	CancelEffectiveAt string `json:"cancelEffectiveAt"`
+	Metadata          struct {
+		SuspendedAt string `json:"suspendedAt"`
+	} `json:"metadata"`
+}
+
+// Status is a subscription's state in one word.
+func (s subscription) Status() string {
+	switch {
+	case s.IsActive:
+		return "active"
+	case s.Metadata.SuspendedAt != "":
+		return "suspended"
+	}
+	return "ended"
+}
+
+// askSubscribe says what a subscription will cost, and whether there is one already.
+func askSubscribe(v *visit) {
+	id, key := string(v.x.Param(2)), v.fields.Get("plan")
+	invoices, fault := v.preview(url.Values{"customer": {id}, "plan": {key}})
+	if fault == nil {
+		var plans []plan
+		plans, fault = dataOf[[]plan](v, v.client(server.Call{Operation: "listPlans"}))
+		q := question{
+			Title: "Subscribe " + id + " to " + key + "?", Invoices: invoices, Asked: true,
+			Button: "Subscribe to " + key, Back: customer{ExternalID: id}.URL(v.base()),
+		}
+		for _, p := range plans {
+			if p.Key == key {
+				q.Title, q.Button = "Subscribe "+id+" to "+p.Name+"?", "Subscribe to "+p.Name
+				q.Facts = []fact{{"Customer", id}, {"Plan", p.Name}, {"Price", p.PerInterval()}}
+			}
+		}
+		var now []subscription
+		if fault == nil {
+			now, fault = dataOf[[]subscription](v, v.client(server.Call{
+				Operation: "listCustomerSubscriptions", Path: []string{id},
+			}))
+		}
+		for _, s := range now {
+			if s.Plan.Key == key {
+				q.Notes = append(q.Notes, "The customer already has an active subscription to this plan. "+
+					"A second one is billed besides it.")
+				break
+			}
+		}
+		if fault == nil {
+			v.ask(q)
+			return
+		}
+	}
+	v.problem(fault)
+	showCustomer(v)
+}
+
+func subscribe(v *visit) {
+	if !v.sure() {
+		askSubscribe(v)
+		return
+	}
+	v.customerForm(v.client(server.Call{
+		Operation: "createSubscription", OnceKey: page.OnceKey(v.fields),
+		Body: body(map[string]any{
+			"planId": v.fields.Get("plan"), "customerReferenceId": string(v.x.Param(2)),
+		}),
+	}), "subscribe")
+}
+
+// askCancel says what a cancellation will bill, and when it takes effect.
+func askCancel(v *visit) {
+	id, mode := v.fields.Get("subscription"), v.fields.Get("mode")
+	reply := v.client(server.Call{Operation: "getSubscription", Path: []string{id}})
+	s, fault := dataOf[subscription](v, reply)
+	q := question{
+		Title: "Cancel the subscription to " + s.Plan.Name + "?", Danger: true, Asked: true,
+		Facts: []fact{
+			{"Customer", string(v.x.Param(2))}, {"Plan", s.Plan.Name}, {"Price", s.Plan.PerInterval()},
+		},
+		Back: customer{ExternalID: string(v.x.Param(2))}.URL(v.base()),
+	}
+	if fault == nil {
+		q.Invoices, fault = v.preview(url.Values{"subscription": {id}, "cancelMode": {mode}})
+	}
+	if fault != nil {
+		v.problem(fault)
+		showCustomer(v)
+		return
+	}
+	if mode == "IMMEDIATE" {
+		q.Button = "Cancel now"
+		q.Notes = []string{"It ends at once, for good. What is unbilled is invoiced, and nothing is " +
+			"refunded."}
+	} else {
+		q.Button = "Cancel at the period's end"
+		q.Facts = append(q.Facts, fact{"Ends", s.PeriodEnd})
+		q.Notes = []string{"Usage until then is billed. The cancellation can be reverted until then."}
+	}
+	v.ask(q)
+}
+
+func cancelSubscription(v *visit) {
+	if !v.sure() {
+		askCancel(v)
+		return
+	}
+	v.customerForm(v.client(server.Call{
+		Operation: "cancelSubscription", Path: []string{v.fields.Get("subscription")},
+		OnceKey: page.OnceKey(v.fields), Query: url.Values{"cancelMode": {v.fields.Get("mode")}},
+	}), "cancel")
+}

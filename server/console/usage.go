@@ -1,0 +1,127 @@
+package console
+
+import (
+	"html/template"
+	"net/url"
+	"strconv"
+	"time"
+
+	"tollgate/server"
+	"tollgate/server/console/page"
+)
+
+type entitlement struct {
+	SubscriptionID string `json:"subscriptionId"`
+	FeatureKey     string `json:"featureKey"`
+	IsAllowed      bool   `json:"isAllowed"`
+	Code           string `json:"code"`
+	Why            string `json:"description"`
+	Usage          struct {
+		Used      number `json:"used"`
+		Limit     number `json:"limit"`
+		Remaining number `json:"remaining"`
+	} `json:"usage"`
+}
+
+// Status is the decision in one word.
+func (e entitlement) Status() string {
+	if e.IsAllowed {
+		return "allowed"
+	}
+	return "blocked"
+}
+
+// usageMeter draws a feature's usage against its limit; one without a limit is nothing to draw.
+func usageMeter(e entitlement) template.HTML {
+	used, err := strconv.ParseFloat(string(e.Usage.Used), 64)
+	limit, err2 := strconv.ParseFloat(string(e.Usage.Limit), 64)
+	if err != nil || err2 != nil {
+		return ""
+	}
+	return page.Meter(used, limit, e.FeatureKey+": "+page.Amount(e.Usage.Used)+" of "+
+		page.Amount(e.Usage.Limit)+" used")
+}
+
+// showUsage is the part of the customer's page that renews itself.
+func showUsage(v *visit) {
+	list, fault := dataOf[[]entitlement](v, v.client(server.Call{
+		Operation: "listEntitlements", Path: []string{string(v.x.Param(2))},
+	}))
+	if fault != nil {
+		v.x.Refuse(*fault)
+		return
+	}
+	v.console.site.Fragment(v.x, "customer", "usage", list)
+}
+
+func recordUsage(v *visit) {
+	reply := v.client(server.Call{
+		Operation: "ingestEvent", Body: body(map[string]any{
+			"eventIdempotencyKey": page.OnceKey(v.fields),
+			"customerReferenceId": string(v.x.Param(2)), "featureKey": v.fields.Get("feature"),
+			"eventName": v.fields.Get("feature"), "usageUnits": literal(v.fields.Get("units")),
+			"occurredAt": string(server.AppendTime(nil, v.console.config.Machine.EnvironmentNow(
+				v.env, v.console.config.Now().UnixMilli()))),
+		}),
+	})
+	if reply.Fault != nil && reply.Fault.Code == "duplicate_key" {
+		reply.Fault = nil // the same form, sent twice
+	}
+	v.customerForm(reply, "usage")
+}
+
+type event struct {
+	ID         string `json:"id"`
+	Kind       string `json:"kind"`
+	Key        string `json:"eventIdempotencyKey"`
+	EventName  string `json:"eventName"`
+	FeatureKey string `json:"featureKey"`
+	Units      number `json:"usageUnits"`
+	Cost       number `json:"costAmount"`
+	OccurredAt string `json:"occurredAt"`
+	RecordedAt string `json:"recordedAt"`
+	VoidedAt   string `json:"voidedAt"`
+	Reason     string `json:"reason"`
+	IsAllowed  *bool  `json:"isAllowed"`
+}
+
+type eventsData struct {
+	Base, Kind string
+	Customer   string
+	// Now is for the example of a first event.
+	Now    string
+	Events []event
+	Pager  pager
+}
+
+// showEvents lists a customer's usage events, or its checks.
+func showEvents(v *visit) {
+	id := string(v.x.Param(2))
+	data := eventsData{
+		Customer: id, Kind: v.query("kind"),
+		Now: v.console.config.Now().UTC().Format(time.RFC3339),
+	}
+	data.Base = customer{ExternalID: id}.URL(v.base())
+	call := server.Call{
+		Operation: "listCustomerEvents", Path: []string{id}, Query: url.Values{},
+	}
+	keep := url.Values{}
+	if data.Kind != "" {
+		call.Query.Set("kind", data.Kind)
+		keep.Set("kind", data.Kind)
+	}
+	type events struct {
+		Events     []event `json:"events"`
+		NextCursor string  `json:"nextCursor"`
+	}
+	list, fault := dataOf[events](v, v.client(v.paged(call, "50")))
+	if fault != nil {
+		v.x.Refuse(*fault)
+		return
+	}
+	data.Events = list.Events
+	data.Pager = v.pages(data.Base+"/events", list.NextCursor, keep)
+	p := v.environmentPage("events", "Customers", "Usage events",
+		"What was recorded for "+id+", and what was answered to its checks.", data)
+	v.show(v.below(p, id, data.Base))
+}
