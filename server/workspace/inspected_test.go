@@ -84,7 +84,7 @@ func TestWeInspectOurselves(t *testing.T) {
 }
 
 // TestTheBuiltInAgentSignsUpHere: the agent that follows what a product publishes gets a key of our
-// own, by our own documents, and four calls of the verification say that it works.
+// own, by our own documents, and five calls of the verification say that it works.
 func TestTheBuiltInAgentSignsUpHere(t *testing.T) {
 	client, err := fetch.New(fetch.Config{
 		AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},

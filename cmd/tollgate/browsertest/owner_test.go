@@ -112,7 +112,7 @@ func (a *agent) scan(link string) {
 }
 
 // TestOwner: an agent has made a workspace. A person signs in, takes it over, saves a flow,
-// approves what the agent asks for, pays it once, denies the next, sees the run pass by four calls,
+// approves what the agent asks for, pays it once, denies the next, sees the run pass by five calls,
 // and is told by mail when the product does not let agents in any more.
 func TestOwner(t *testing.T) {
 	c := startCluster(t)
@@ -251,7 +251,7 @@ func (b *browser) decline(a *agent) {
 	b.page("history")
 }
 
-// seeItPass starts the flow and watches the run until four calls have decided it, without loading
+// seeItPass starts the flow and watches the run until five calls have decided it, without loading
 // the page again.
 func (b *browser) seeItPass() {
 	b.t.Helper()

@@ -59,7 +59,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A model at an endpoint of its own obtains a key, four calls decide that it passed, and no file of
+// A model at an endpoint of its own obtains a key, five calls decide that it passed, and no file of
 // the nodes, log, snapshot or print, has the key, the endpoint's key, or a text of the model's.
 func TestAModelsRun(t *testing.T) {
 	t.Parallel()

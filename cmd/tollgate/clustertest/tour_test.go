@@ -25,7 +25,7 @@ func startWithAgent(t *testing.T) *development {
 		"--agent", "example="+binary)
 }
 
-// What `make demo-workspace` does: from signup to a run that four calls decide, and one that does
+// What `make demo-workspace` does: from signup to a run that five calls decide, and one that does
 // not pass. The tour checks every answer by itself; here it is seen that it went all the way.
 func TestTourOfTheWorkspaceAPI(t *testing.T) {
 	t.Parallel()
