@@ -50,6 +50,8 @@ func safe(t testing.TB, p shown) {
 			ids[id] = true
 		}
 		switch n.Data {
+		case "th":
+			require.NotNil(t, n.FirstChild, "a column or row has no name: %s", p.body)
 		case "script":
 			require.True(t, strings.HasPrefix(attribute(n, "src"), "/console/asset/"))
 		case "style", "iframe", "img", "object", "b":

@@ -64,7 +64,9 @@ func open(t *testing.T, recorded string) *site {
 		Inspector: inspect.New(product, nil), Payments: true,
 		Console: origin + owner.Root, Mail: s.post,
 		Hooks: webhook.NewSender(client, nil), Check: client.CheckAt,
-		Agents: []api.Agent{{Name: "clever", Kind: "exec", Version: "1"}},
+		Agents: []api.Agent{
+			{Name: "clever", Kind: "exec", Version: "1"}, {Name: "nop", Kind: "nop", Version: "1"},
+		},
 	})
 	require.NoError(t, err)
 	s.pages, err = owner.New(owner.Config{
@@ -138,6 +140,7 @@ func (s *site) sees(path string) string {
 	require.Empty(s.t, code(s.t, a.body), path)
 	require.Equal(s.t, 1, strings.Count(a.body, "<h1>"), path)
 	require.NotContains(s.t, a.body, "ZgotmplZ", path)
+	require.NotRegexp(s.t, `<th[^>]*>\s*</th>`, a.body, "a column or row of %s has no name", path)
 	return a.body
 }
 

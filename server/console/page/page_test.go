@@ -251,6 +251,22 @@ func TestAssets(t *testing.T) {
 	}
 }
 
+// TestADocumentIsPrintedAlone: the frame, crumbs, forms and what is internal stay on the screen.
+func TestADocumentIsPrintedAlone(t *testing.T) {
+	site := newSite(t)
+	answer := serve(t, site, func(x *server.Exchange) { site.Show(x, 200, view("a")) },
+		ask{method: "GET", path: "/console"})
+	address := regexp.MustCompile(`/console/asset/[^"]+style\.css`).Find(answer.Body())
+	answer = serve(t, site, nothing, ask{method: "GET", path: string(address)})
+	_, printed, found := strings.Cut(string(answer.Body()), "@media print {")
+	require.True(t, found)
+	hidden, _, found := strings.Cut(printed, "{ display: none; }")
+	require.True(t, found)
+	require.Subset(t, strings.Split(strings.TrimSpace(hidden), ", "), []string{
+		".top", ".tabs", ".crumbs", "form", ".internal", ".skip", "footer", ".notice",
+	})
+}
+
 func nothing(x *server.Exchange) { x.Refuse(server.FaultInternal) }
 
 // TestBrokenTemplates: half a page is never sent, and what can be known at the start is.
