@@ -50,6 +50,7 @@ type approvalPage struct {
 	// Claimed: the workspace has an owner; Theirs: it is who is signed in; Signed: somebody is.
 	Claimed, Theirs, Signed bool
 	Name, SignIn            string
+	CapApproved             bool
 	CapCents                uint32
 }
 
@@ -77,7 +78,7 @@ func (p *Pages) approval(x *server.Exchange) (v *visit, data *approvalPage) {
 	path := approvePath + string(x.Param(0))
 	data = &approvalPage{
 		Path: path, Label: account.Label, Purchase: bought, Claimed: account.Claimed,
-		SignIn: signIn(path), CapCents: account.CapCents,
+		SignIn: signIn(path), CapApproved: account.CapApproved, CapCents: account.CapCents,
 	}
 	if err == nil {
 		data.Signed, data.Name = !who.Agent, who.Name

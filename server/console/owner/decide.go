@@ -86,7 +86,7 @@ var happenings = map[string]page.Notice{
 		Title: "The flow is saved", Detail: "Next: start a run of it. Its quote says what that costs.",
 	},
 	"archive": {Title: "The flow is archived", Detail: "Its runs stay, and nothing runs it any more."},
-	"start":   {Title: "The run was started", Detail: "This page renews itself until it has ended."},
+	"start":   {Title: "The run was started", Detail: "What it does, and how it ends, shows here."},
 	"answer":  {Title: "The run goes on", Detail: "What you answered is kept nowhere but in its memory."},
 	"stop":    {Title: "The run is cancelled", Detail: "Its charge is returned."},
 	"inspect": {Title: "The product was read"},

@@ -26,8 +26,10 @@ func showPurchases(v *visit) {
 
 type purchasePage struct {
 	state.PurchaseView
-	FlowName string
-	Live     string
+	FlowName    string
+	Live        string
+	CapApproved bool
+	CapCents    uint32
 }
 
 // Says is where it stands, in words, and what comes next.
@@ -73,6 +75,7 @@ func (v *visit) purchase() (data *purchasePage, ok bool) {
 	}
 	data = &purchasePage{
 		PurchaseView: found, Live: Root + "/purchases/" + api.NounPurchase.Text(id) + "/live",
+		CapApproved: v.account.CapApproved, CapCents: v.account.CapCents,
 	}
 	if flow, known := v.config.Machine.Flow(v.who.Workspace, found.Flow); known {
 		data.FlowName = flow.Name

@@ -11,8 +11,9 @@ import (
 
 // startPage is what a run of a flow would cost and do, before it is started.
 type startPage struct {
-	Flow  state.FlowView
-	Quote quote
+	Flow    state.FlowView
+	Quote   quote
+	Billing billing
 	// Why says in words why it cannot start; empty where it can.
 	Why string
 }
@@ -32,9 +33,12 @@ type quote struct {
 	Preflight struct {
 		NoKey, WrongKey *string
 		AlreadyTrue     bool
-		CheckedAt       string
+		CheckedAt, Note string
 	}
 }
+
+// Buys says that a run is bought before the flow can run.
+func (q *quote) Buys() bool { return q.Charge == "none" && q.PriceCents > 0 }
 
 // Refuses says how the verification answers strangers.
 func (q *quote) Refuses() string {
@@ -66,7 +70,7 @@ func showStart(v *visit) {
 		showFlow(v)
 		return
 	}
-	data := &startPage{Flow: flow, Quote: answer.Quote}
+	data := &startPage{Flow: flow, Quote: answer.Quote, Billing: v.billing()}
 	if data.Why = unreadiness[answer.Quote.Reason]; !answer.Quote.ExecutionAvailable &&
 		data.Why == "" {
 		data.Why = "It is not ready to run."
@@ -89,6 +93,9 @@ func startRun(v *visit) {
 	var made started
 	fault := v.ask("startRun", api.NounFlow.Text(id),
 		map[string]any{"fingerprint": v.fields.Get("fingerprint")}, &made)
+	if fault != nil && fault.Code == "payment_required" && made.Purchase.ID == "" {
+		fault.Detail = "Nothing was charged. Buy a run on the page Purchases: the saved card pays it."
+	}
 	v.went(fault, &made, showStart, "start")
 }
 

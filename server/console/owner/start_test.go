@@ -117,14 +117,21 @@ func TestAnOwnerStartsARun(t *testing.T) {
 	policy.FreeRunsPerMonth = 0
 	s.does(state.KindSetPolicy, &policy)
 
+	const cap = "$0.00 of your cap of $50.00"
 	body := s.sees(page)
 	require.Contains(t, body, "$5.00: no run is left, so you buy one first")
+	require.Contains(t, body, cap)
 	require.Contains(t, body, "acme.example")
-	a := s.sends(page, "fingerprint", hidden(t, body, "fingerprint"), "_once", "first")
+	a := s.sends(page, "fingerprint", "q1.x.y", "_once", "zeroth")
+	require.Equal(t, 400, a.status, a.body)
+	require.Contains(t, a.body, "$5.00: no run is left, so you buy one first")
+	require.Contains(t, a.body, cap)
+	a = s.sends(page, "fingerprint", hidden(t, body, "fingerprint"), "_once", "first")
 	require.Equal(t, 303, a.status, a.body)
 	purchase := string(a.header.Peek("Location"))
 	require.Contains(t, purchase, owner.Root+"/purchases/pur_")
 	require.Contains(t, s.sees(purchase), "Approve $5.00")
+	require.Contains(t, s.sees(purchase), "It sets your monthly cap to $50.00")
 	bought, _ := s.Machine.Purchases(workspace, state.Page{Limit: 10})
 	require.Len(t, bought, 1)
 	s.does(state.KindApprovePurchase, &state.ApprovePurchase{
@@ -135,7 +142,7 @@ func TestAnOwnerStartsARun(t *testing.T) {
 	})
 
 	body = s.sees(page)
-	require.Contains(t, body, "one of the runs that were bought")
+	require.Contains(t, body, "one of the runs that were bought (1 left)")
 	require.Equal(t, 400, s.sends(page, "fingerprint", "q1.x.y", "_once", "second").status)
 	for range 2 {
 		a = s.sends(page, "fingerprint", hidden(t, body, "fingerprint"), "_once", "second")
@@ -162,6 +169,70 @@ func TestAnOwnerStartsARun(t *testing.T) {
 	require.Equal(t, state.RunCancelled, run.Status)
 	require.Equal(t, 303, s.sends(at+"/cancel", "_once", "again").status, "it is, already")
 	require.NotContains(t, s.sees(at), "Cancel it")
+	require.NotContains(t, s.sees(at+"?done=start"), "renews")
+}
+
+// TestAStartChargesNoSavedCard: where no run is left it says that nothing was charged, and where to
+// buy one, and the page still says what a run costs.
+func TestAStartChargesNoSavedCard(t *testing.T) {
+	s, workspace := mine(t)
+	const flows = owner.Root + "/flows"
+	policy := s.Machine.Policy()
+	policy.FreeRunsPerMonth = 0
+	s.does(state.KindSetPolicy, &policy)
+	var pages [2]string
+	for i := range pages {
+		id := hidden(t, s.sees(flows+"/new"), "id")
+		require.Equal(t, 303, s.sends(flows, draftOf(id)...).status)
+		pages[i] = flows + "/" + id + "/start"
+	}
+	start := func(page, once string) answer {
+		return s.sends(page, "fingerprint", hidden(t, s.sees(page), "fingerprint"), "_once", once)
+	}
+	require.Equal(t, 303, start(pages[0], "asks").status)
+	bought, _ := s.Machine.Purchases(workspace, state.Page{Limit: 10})
+	s.does(state.KindApprovePurchase, &state.ApprovePurchase{
+		ID: bought[0].ID, Owner: "ada@example.com", Person: s.who.Person,
+	})
+	s.does(state.KindNotePayment, &state.NotePayment{
+		ID: bought[0].ID, Result: state.PaymentPaid, Payment: "pi", Card: "card",
+	})
+	require.Equal(t, 303, start(pages[0], "runs").status)
+	a := start(pages[1], "none is left")
+	require.Equal(t, 402, a.status, a.body)
+	require.Contains(t, a.body, "Nothing was charged. Buy a run on the page Purchases")
+	require.Contains(t, a.body, "$5.00: no run is left, so you buy one first")
+	require.Contains(t, a.body, "$5.00 of your cap of $50.00")
+	bought, _ = s.Machine.Purchases(workspace, state.Page{Limit: 10})
+	require.Len(t, bought, 1)
+}
+
+// TestWhatAnUnclearProofMeans: the page says it in the quote's words.
+func TestWhatAnUnclearProofMeans(t *testing.T) {
+	s, workspace := mine(t)
+	const flows = owner.Root + "/flows"
+	text := hidden(t, s.sees(flows+"/new"), "id")
+	require.Equal(t, 303, s.sends(flows, draftOf(text, "credential", "bearer")...).status)
+	id, _ := api.NounFlow.Parse(text)
+	s.does(state.KindNotePreflight, &state.NotePreflight{
+		Workspace: workspace, ID: id, Version: 1, NoKey: state.CalledUnclear,
+		WrongKey: state.CalledUnclear,
+	})
+	require.Contains(t, s.sees(flows+"/"+text+"/start"), "without a key: unclear; with a wrong key: unclear. Without a key, or")
+}
+
+// TestWhatARunWouldCost: a free run says how many are left, and one of the agent that does nothing
+// costs nothing.
+func TestWhatARunWouldCost(t *testing.T) {
+	s, _ := mine(t)
+	const flows = owner.Root + "/flows"
+	for agent, wanted := range map[string]string{
+		"": "nothing: a free run of this month (5 left)", "nop": "<dd>nothing. What proves nothing",
+	} {
+		id := hidden(t, s.sees(flows+"/new"), "id")
+		require.Equal(t, 303, s.sends(flows, draftOf(id, "agent", agent)...).status)
+		require.Contains(t, s.sees(flows+"/"+id+"/start"), wanted)
+	}
 }
 
 // TestAnOwnerBuysAhead: a number of runs that there is, once.
