@@ -107,6 +107,9 @@ func KeepAnswer(x *Exchange, o *OnceCommand, customer uint32) {
 	}
 	result := o.Propose(billing.KindKeepAnswer, wire.Encode(nil, &c))
 	var first billing.OnceReply
+	if result.Outcome == engine.OutcomeMemoryLow {
+		return // as where answers fill their room: it leaves, and is not kept
+	}
 	if result.Outcome != engine.OutcomeDone {
 		x.Refuse(FaultOf(engine.OutcomeUnknown)) // what was done is done: a repeat is answered
 		return

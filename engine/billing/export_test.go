@@ -226,3 +226,13 @@ func Describable() (kinds []engine.Kind) {
 
 // UUIDText is the text of a UUID.
 func UUIDText(id [16]byte) string { return uuidText(id) }
+
+// RegisteredKinds are the kinds of all commands.
+func RegisteredKinds() (kinds []engine.Kind) {
+	for kind := range registry {
+		if registry[kind].decode != nil {
+			kinds = append(kinds, engine.Kind(kind))
+		}
+	}
+	return kinds
+}

@@ -6,12 +6,14 @@ import (
 )
 
 // growing are the commands that make the state grow for good, or for as long as keys are kept. What
-// ends, frees, corrects or pays something is not among them.
+// ends, frees, corrects, replaces or pays something is not among them. TestWhatGrowsIsKnown places
+// every kind of the registry.
 var growing = map[engine.Kind]bool{
 	KindRecordUsage: true, KindRecordProbedUsage: true,
 	KindCreateAccount: true, KindCreateKey: true, KindApplyCatalog: true,
-	KindCreateCustomer: true, KindCreateSubscription: true,
+	KindCreateCustomer: true, KindCreateSubscription: true, KindChangePlan: true,
 	KindCreatePool: true, KindGrantCredits: true, KindDeductCredits: true,
+	KindOpenCheckout: true, KindKeepAnswer: true, KindAdvanceClock: true,
 	KindCreateWebhookEndpoint: true,
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"tollgate/engine"
 	"tollgate/engine/wire"
 )
 
@@ -559,4 +560,14 @@ func PackedAgain(row, text any) (rowAgain, textAgain any) {
 	var saidAgain RunText
 	saidAgain.readColumns(said.appendColumns(nil))
 	return &again, &saidAgain
+}
+
+// RegisteredKinds are the kinds of all commands.
+func RegisteredKinds() (kinds []engine.Kind) {
+	for kind := range registry {
+		if registry[kind].decode != nil {
+			kinds = append(kinds, engine.Kind(kind))
+		}
+	}
+	return kinds
 }

@@ -1,14 +1,32 @@
 package workspace
 
-import "tollgate/engine"
+import (
+	"tollgate/engine"
+	"tollgate/engine/wire"
+)
 
-// growing are the commands that make the state grow. What ends, claims, pays or answers something
-// is not among them.
+// growing are the commands that make the state grow. What ends, claims, pays, replaces or answers
+// something is not among them, nor is a sign-in: who frees something has to sign in.
+// TestWhatGrowsIsKnown places every kind of the registry.
 var growing = map[engine.Kind]bool{
 	KindSignUp: true, KindSaveFlow: true, KindStartRun: true, KindRequestRun: true,
 	KindStartLocalRun: true, KindSaveInspection: true, KindAddInspectionPart: true,
 	KindRequestPurchase: true, KindOpenWorkspace: true, KindSetTestAccess: true,
+	KindGrantCredits: true, KindSetAlerts: true, KindSendTestAlert: true,
 }
 
-// Grows says whether a record makes the state grow.
-func Grows(r engine.Record) bool { return growing[r.Kind] }
+// Grows says whether a record makes the state grow, also where Act carries it.
+func Grows(r engine.Record) bool {
+	if r.Kind == KindAct {
+		var c Act
+		if wire.Decode(r.Payload, &c) != nil {
+			return false // no replica will take it
+		}
+		r = engine.Record{Kind: c.Kind, Payload: c.Payload}
+	}
+	if r.Kind == KindScheduleFlow {
+		var c ScheduleFlow
+		return wire.Decode(r.Payload, &c) == nil && (c.Save || c.EveryHours != 0)
+	}
+	return growing[r.Kind]
+}

@@ -2,10 +2,14 @@ package client_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/engine"
 	"tollgate/engine/billing"
+	"tollgate/server"
+	"tollgate/server/client"
 )
 
 // once sends a request with an Idempotency-Key.
@@ -43,6 +47,28 @@ func TestARepeatIsTheFirstAnswer(t *testing.T) {
 	repeat := n.once("k", "POST", "subscriptions", body).is(201, "")
 	require.NotContains(t, string(repeat.raw), "Lovelace")
 	require.Equal(t, id, repeat.data("subscription", "id"))
+}
+
+// shortOfMemory refuses to keep answers.
+type shortOfMemory struct{ server.Proposer }
+
+func (p shortOfMemory) Propose(by time.Time, records []engine.Record, results []engine.Result) {
+	if records[0].Kind == billing.KindKeepAnswer {
+		results[0] = engine.Result{Outcome: engine.OutcomeMemoryLow}
+		return
+	}
+	p.Proposer.Propose(by, records, results)
+}
+
+// TestAnAnswerLeavesThoughMemoryIsLow: where there is no memory to keep it, what was carried out is
+// answered all the same, and its repeat shows the state as it is.
+func TestAnAnswerLeavesThoughMemoryIsLow(t *testing.T) {
+	n := start(t, func(c *client.Config) { c.Proposer = shortOfMemory{c.Proposer} })
+	n.customer("acme")
+	const body = `{"planId":"team","customerReferenceId":"acme"}`
+	first := n.once("k", "POST", "subscriptions", body).is(201, "")
+	repeat := n.once("k", "POST", "subscriptions", body).is(201, "")
+	require.Equal(t, first.data("subscription", "id"), repeat.data("subscription", "id"))
 }
 
 // TestAnEmptyIdempotencyKeyIsRefused: it is a client's mistake, and not the wish for no key.
