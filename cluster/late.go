@@ -24,7 +24,7 @@ func (t *transport) guardLog(rpc *raft.RPC, req *raft.InstallSnapshotRequest) {
 		return
 	}
 	late := &lateReader{src: rpc.Reader, included: func() bool {
-		return (*includes)(req.LastLogIndex, req.LastLogTerm)
+		return (*includes)(req)
 	}}
 	rpc.Reader = late
 	t.intercept(rpc, func(r raft.RPCResponse) raft.RPCResponse {
@@ -60,13 +60,15 @@ func (l *lateReader) Read(p []byte) (int, error) {
 	return l.src.Read(p)
 }
 
-// includes says that this node holds everything up to an entry of that term: in its log, or applied
+// includes reports whether this node holds everything that a snapshot does: in its log, or applied
 // and gone from there. A log that has another entry in that place contradicts the snapshot.
-func (g *Group) includes(index, term uint64) bool {
+func (g *Group) includes(req *raft.InstallSnapshotRequest) bool {
 	<-g.running // raft asks, which runs; but its own beginning may not be over here
+	index, term := req.LastLogIndex, req.LastLogTerm
 	if index == 0 {
 		return false
 	}
+	g.adapter.requireOurs(req.Term, place{index, term})
 	var l raft.Log
 	if err := g.store.GetLog(index, &l); err != nil {
 		return index <= g.raft.AppliedIndex()
@@ -92,6 +94,11 @@ func (g *Group) known(req *raft.AppendEntriesRequest) (count uint64, ok bool) {
 		return 0, false
 	}
 	count = min(applied-prev, uint64(len(req.Entries)))
+	newest := place{prev, req.PrevLogTerm}
+	if count > 0 {
+		newest = place{req.Entries[count-1].Index, req.Entries[count-1].Term}
+	}
+	g.adapter.requireOurs(req.Term, newest)
 	for _, entry := range req.Entries[:count] {
 		var l raft.Log
 		if g.store.GetLog(entry.Index, &l) == nil && l.Term != entry.Term &&
@@ -101,6 +108,35 @@ func (g *Group) known(req *raft.AppendEntriesRequest) (count uint64, ok bool) {
 		}
 	}
 	return count, true
+}
+
+// requireOurs ends this replica if its leader has an entry in a place up to which this node has
+// applied the log, of a newer term than the newest entry applied here. Terms never fall along a
+// log, so the leader's log lacks that entry, which is committed: some folder was put back. Without
+// this, a node whose log begins behind the first difference would take the leader's entries for its
+// own, and confirm what it does not store. A deposed leader's entries prove nothing.
+func (f *fsm) requireOurs(term uint64, theirs place) {
+	g, ours := f.group, f.newest()
+	if theirs.index > ours.index || theirs.term <= ours.term || ours.term == 0 ||
+		term < g.raft.CurrentTerm() {
+		return
+	}
+	g.halt(fmt.Errorf("%w: group %s: the leader has entry %d of term %d, and entry %d of term %d is "+
+		"committed here; nothing was deleted: keep this folder", ErrContradiction, g.name, theirs.index,
+		theirs.term, ours.index, ours.term))
+	<-g.closing // nothing is answered
+}
+
+// newest is the newest entry that was applied here of which the term is known.
+func (f *fsm) newest() place {
+	newest := f.progress.at()
+	if newest.term > 0 {
+		return newest
+	}
+	if found, err := f.group.snapshots.List(); err == nil && len(found) > 0 {
+		return place{found[0].Index, found[0].Term} // it was restored, and nothing applied since
+	}
+	return place{}
 }
 
 // hollow says that raft takes the log for longer than it is: a snapshot was installed over entries

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"io"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -114,6 +116,35 @@ func (c *nodes) send(leader, to string, request *raft.AppendEntriesRequest) bool
 	return response.Success
 }
 
+// unanswered sends an append, or a snapshot of which this is said, and waits until the other node
+// stops for it with its log as it was.
+func (c *nodes) unanswered(leader, to string, request any) {
+	g, id, address := c.billing(leader), raft.ServerID(to), raft.ServerAddress(addressOf(to))
+	marked := filepath.Join(c.dir, to, "billing", rebuildMark)
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		switch r := request.(type) {
+		case *raft.AppendEntriesRequest:
+			require.Error(c.t, g.transport.rawTransport.AppendEntries(id, address, r,
+				&raft.AppendEntriesResponse{}))
+		case *raft.SnapshotMeta:
+			require.Error(c.t, g.transport.rawTransport.InstallSnapshot(id, address,
+				&raft.InstallSnapshotRequest{
+					RPCHeader: headerOf(leader), SnapshotVersion: raft.SnapshotVersionMax,
+					Term: g.raft.CurrentTerm(), LastLogIndex: r.Index, LastLogTerm: r.Term,
+					Configuration:      raft.EncodeConfiguration(r.Configuration),
+					ConfigurationIndex: r.ConfigurationIndex, Size: r.Size,
+				}, &raft.InstallSnapshotResponse{}, strings.NewReader("x")))
+		}
+	})
+	c.eventually("it stops", func() bool { return len(c.fatals(to)) > 0 })
+	require.ErrorIs(c.t, c.fatals(to)[0], ErrContradiction)
+	require.NoFileExists(c.t, marked)
+	c.stop(to)
+	ended.Wait()
+	delete(c.fatal, to)
+}
+
 func shortLog(_ string, c *Config) { c.TrailingBytes = 1 }
 
 // Trap: a follower whose log begins behind the snapshot that the leader sends it: what follows on
@@ -162,6 +193,52 @@ func TestALogThatContradictsTheStateIsNoticed(t *testing.T) {
 		c.count(leader, 1000)
 		c.converge()
 	})
+}
+
+// A leader whose log has a newer term up to where this node has applied another one lacks entries
+// that are committed: the node stops at whatever shows that, and keeps its log.
+func TestALeaderThatLacksWhatIsCommittedIsNotFollowed(t *testing.T) {
+	newer := func(c *nodes, id string) place {
+		newest := c.billing(id).adapter.newest()
+		return place{newest.index, newest.term + 1}
+	}
+	send := map[string]func(c *nodes, leader, id string, meta raft.SnapshotMeta){
+		"entries": func(c *nodes, leader, id string, meta raft.SnapshotMeta) {
+			forged := c.follow(leader, meta, newer(c, id).index)
+			forged.Term = newer(c, id).term
+			forged.Entries[len(forged.Entries)-1].Term = forged.Term
+			c.unanswered(leader, id, forged)
+		},
+		"the place that entries join on to": func(c *nodes, leader, id string, _ raft.SnapshotMeta) {
+			g := c.billing(id)
+			c.eventually("all is applied", func() bool {
+				return g.adapter.progress.at().index == g.raft.LastIndex()
+			})
+			first, err := g.store.FirstIndex()
+			require.NoError(c.t, err)
+			at := newer(c, id)
+			require.NoError(c.t, g.store.LogStore.DeleteRange(first, at.index))
+			c.unanswered(leader, id, &raft.AppendEntriesRequest{
+				RPCHeader: headerOf(leader), Term: at.term,
+				PrevLogEntry: at.index, PrevLogTerm: at.term,
+				Entries: []*raft.Log{{Index: at.index + 1, Term: at.term}},
+			})
+		},
+		"a snapshot": func(c *nodes, leader, id string, meta raft.SnapshotMeta) {
+			meta.Term, meta.Size = newer(c, id).term, 1
+			c.unanswered(leader, id, &meta)
+		},
+	}
+	for name, show := range send {
+		t.Run(name, func(t *testing.T) {
+			inCluster(t, shortLog, func(c *nodes) {
+				leader := c.leader()
+				id := c.others(leader)[0]
+				meta := c.behindIts(leader, id)
+				show(c, leader, id, meta)
+			})
+		})
+	}
 }
 
 // What a leader says is committed counts as far as it has sent its log: raft commits the rest of

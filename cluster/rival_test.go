@@ -98,7 +98,16 @@ func TestNothingIsPromisedBeforeTheOthersWereAsked(t *testing.T) {
 // it was made. Entries that were acknowledged are lost to the two; the member that has them stops
 // before it deletes one, at every start.
 func TestCommittedEntriesAreNotDeletedForALeader(t *testing.T) {
-	inCluster(t, nil, func(c *nodes) {
+	for name, option := range map[string]func(string, *Config){
+		"the whole log":     nil,
+		"behind a snapshot": shortLog,
+	} {
+		t.Run(name, func(t *testing.T) { committedEntriesStay(t, option) })
+	}
+}
+
+func committedEntriesStay(t *testing.T, option func(string, *Config)) {
+	inCluster(t, option, func(c *nodes) {
 		c.known()
 		c.leader()
 		c.stop("c")
@@ -109,7 +118,16 @@ func TestCommittedEntriesAreNotDeletedForALeader(t *testing.T) {
 		for i := range uint64(20) {
 			c.count("b", 100+i)
 		}
+		if option != nil { // the lost stretch ends before b's log begins
+			c.count("b", keyRange(200, 300)...)
+			for i := range uint64(2 * minTrailing) {
+				c.count("b", 300+i)
+			}
+		}
 		c.converge()
+		if option != nil {
+			require.NoError(t, c.billing("b").TakeSnapshot())
+		}
 		time.Sleep(2 * time.Second)
 		c.stop("a")
 		c.stop("b")

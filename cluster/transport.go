@@ -46,9 +46,9 @@ type transport struct {
 	applied func() uint64
 	// held is the member whose appends do not return yet, and the channel that is closed then.
 	held atomic.Pointer[heldBack]
-	// includes says that this node holds everything up to an entry, known how many entries of an
+	// includes reports whether this node holds all of a snapshot, known how many entries of an
 	// append it has applied, where its log begins behind them; nil: it has no log.
-	includes atomic.Pointer[func(index, term uint64) bool]
+	includes atomic.Pointer[func(*raft.InstallSnapshotRequest) bool]
 	known    atomic.Pointer[func(*raft.AppendEntriesRequest) (count uint64, ok bool)]
 	// voters are those of this node's own list of members; nil: raft does not run yet.
 	voters atomic.Pointer[func() []raft.ServerID]
