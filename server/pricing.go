@@ -31,29 +31,26 @@ func WritePricing(data *JSON, p *billing.PricingDocument) {
 	}
 }
 
-// WriteAllocations writes the elements of the list of credits that a plan grants in every period.
-func WriteAllocations(data *JSON, all []billing.CreditAllocationDocument) {
-	for i := range all {
-		a := &all[i]
-		data.Open('{')
-		data.Text("pool", a.Pool)
-		data.Text("denomination", a.Denomination)
-		data.Text("currency", a.Currency)
-		data.Decimal("amount", a.Amount)
-		data.Int("priority", a.Priority)
-		if a.ExpiresAfterDays > 0 {
-			data.Uint("expiresAfterDays", uint64(a.ExpiresAfterDays))
-		}
-		data.Text("rolloverPolicy", a.RolloverPolicy)
-		if a.HasCap {
-			data.Decimal("rolloverCap", a.RolloverCap)
-		}
-		data.Bool("hardLimit", a.HardLimit)
-		data.Close('}')
+// WriteAllocation writes credits that a plan grants in every period.
+func WriteAllocation(data *JSON, a *billing.CreditAllocationDocument) {
+	data.Open('{')
+	data.Text("pool", a.Pool)
+	data.Text("denomination", a.Denomination)
+	data.Text("currency", a.Currency)
+	data.Decimal("amount", a.Amount)
+	data.Int("priority", a.Priority)
+	if a.ExpiresAfterDays > 0 {
+		data.Uint("expiresAfterDays", uint64(a.ExpiresAfterDays))
 	}
+	data.Text("rolloverPolicy", a.RolloverPolicy)
+	if a.HasCap {
+		data.Decimal("rolloverCap", a.RolloverCap)
+	}
+	data.Bool("hardLimit", a.HardLimit)
+	data.Close('}')
 }
 
-// AllocationSchema describes what WriteAllocations writes of one.
+// AllocationSchema describes what WriteAllocation writes.
 func AllocationSchema() *Schema {
 	return Object(
 		Must("pool", TextSchema(1, 128)),

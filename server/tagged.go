@@ -2,6 +2,8 @@ package server
 
 import (
 	"reflect"
+	"slices"
+	"strings"
 
 	"tollgate/engine/decimal"
 	"tollgate/engine/schema"
@@ -10,14 +12,35 @@ import (
 // RequestSchema returns the schema of a request, from the tags of the struct that it is read into.
 func RequestSchema[T any]() *Schema {
 	s := Object()
-	s.addTagged(reflect.TypeFor[T]())
+	s.addTagged(reflect.TypeFor[T](), func(t *schema.Tag) bool { return t.Required })
 	return s
 }
 
-func (s *Schema) addTagged(of reflect.Type) {
+// AnswerSchema returns the schema of an answer, from the tags of the struct that it is written
+// from. by are the properties that tags do not describe: those that are written by hand.
+func AnswerSchema[T any](by ...Property) *Schema {
+	s := Object()
+	s.addTagged(reflect.TypeFor[T](), func(t *schema.Tag) bool { return !t.OmitZero && t.If == "" })
+	for _, p := range by {
+		s.put(p)
+	}
+	return s
+}
+
+// put adds a property, or replaces the one of the same name.
+func (s *Schema) put(p Property) {
+	at := slices.IndexFunc(s.Properties, func(q Property) bool { return q.Name == p.Name })
+	if at < 0 {
+		s.Properties = append(s.Properties, p)
+	} else {
+		s.Properties[at] = p
+	}
+}
+
+func (s *Schema) addTagged(of reflect.Type, must func(*schema.Tag) bool) {
 	for f := range of.Fields() {
 		if f.Anonymous {
-			s.addTagged(f.Type)
+			s.addTagged(f.Type, must)
 			continue
 		}
 		tag, err := schema.Parse(f.Tag)
@@ -25,27 +48,58 @@ func (s *Schema) addTagged(of reflect.Type) {
 			panic("server: " + of.Name() + "." + f.Name + ": " + err.Error()) // cmd/generate refuses it
 		}
 		if tag.Name != "" {
-			s.Properties = append(s.Properties, Property{tag.Name, tag.Required, schemaOf(f.Type, &tag)})
+			s.object(tag.Within).put(Property{tag.Name, must(&tag), schemaOf(f.Type, &tag)})
 		}
 	}
 }
 
+// object returns the schema of the object within s that has this name; s where it has none.
+func (s *Schema) object(name string) *Schema {
+	if name == "" {
+		return s
+	}
+	for _, p := range s.Properties {
+		if p.Name == name {
+			return p.Schema
+		}
+	}
+	inner := Object()
+	s.put(Must(name, inner))
+	return inner
+}
+
 // schemaOf returns the schema of a field's value.
 func schemaOf(of reflect.Type, tag *schema.Tag) *Schema {
+	switch {
+	case tag.Ref != "" && of.Kind() == reflect.Slice:
+		return ArrayOf(RefTo(tag.Ref))
+	case tag.Ref != "":
+		return RefTo(tag.Ref)
+	case tag.As == "time":
+		return TimeSchema
+	case tag.As == "object":
+		return FreeObject()
+	case tag.OneOf != "":
+		return EnumSchema(strings.Split(tag.OneOf, "|")...)
+	}
 	if enum, ok := reflect.Zero(of).Interface().(interface{ Names() []string }); ok {
-		var values []string
-		for _, name := range enum.Names() {
-			if name != "" {
-				values = append(values, name)
-			}
-		}
-		return EnumSchema(values...)
+		return EnumSchema(slices.DeleteFunc(slices.Clone(enum.Names()), func(name string) bool {
+			return name == ""
+		})...)
+	}
+	switch of {
+	case reflect.TypeFor[decimal.Decimal]():
+		return NumberSchema
+	case reflect.TypeFor[[16]byte]():
+		return UUIDSchema
 	}
 	switch {
-	case of == reflect.TypeFor[decimal.Decimal]():
-		return NumberSchema
-	case of.Kind() == reflect.String:
+	case of.Kind() == reflect.String, tag.String:
 		return TextSchema(tag.Min, tag.Max)
+	case of.Kind() == reflect.Bool:
+		return BoolSchema
+	case tag.Max > 0:
+		return IntSchema(tag.Min, tag.Max)
 	}
-	return IntSchema(tag.Min, tag.Max)
+	return IntegerSchema
 }

@@ -1,12 +1,6 @@
 package server
 
-import (
-	"tollgate/engine/billing"
-)
-
-var cancelModes = map[billing.CancelMode]string{
-	billing.CancelImmediate: "IMMEDIATE", billing.CancelAtPeriodEnd: "END_OF_PERIOD",
-}
+import "tollgate/engine/billing"
 
 // WriteWebhook writes the body of a webhook message: {type, timestamp, data}, as Standard Webhooks
 // recommends. It is a function of the message alone, so every attempt has the same bytes.
@@ -77,7 +71,9 @@ func writeWebhookSubscription(data *JSON, m *billing.WebhookMessage) {
 	data.Time("currentPeriodStart", m.PeriodStart)
 	data.Time("currentPeriodEnd", m.PeriodEnd)
 	data.Time("suspendedAt", m.SuspendedAt)
-	data.TextIf("cancelMode", cancelModes[m.CancelMode])
+	if m.CancelMode != 0 {
+		data.Text("cancelMode", m.CancelMode.String())
+	}
 	data.Time("cancelledAt", m.CancelledAt)
 	if m.EndedAt != 0 {
 		data.Time("cancelEffectiveAt", m.EndedAt)

@@ -74,6 +74,7 @@ func Generate(root string) (map[string][]byte, error) {
 		o.codecs()
 		o.enums()
 		o.requests()
+		o.answers()
 		if o.body.Len() > 0 {
 			files[path+"/schema"+suffix] = o.source()
 		}

@@ -77,6 +77,7 @@ type field struct {
 	own   bool // not an embedded struct's
 	of    *typ // the declared type, where it has one; of a list, its items'
 	in    *pack
+	ptr   bool
 }
 
 func load(root string) (*module, error) {
@@ -231,6 +232,11 @@ var basic = map[string]field{
 // classify returns the class of a field of t, by its type.
 func (m *module) classify(t *typ, name string) field {
 	if f, ok := basic[name]; ok {
+		return f
+	}
+	if to, ok := strings.CutPrefix(name, "*"); ok {
+		f := m.classify(t, to)
+		f.ptr = true
 		return f
 	}
 	if item, ok := strings.CutPrefix(name, "[]"); ok {

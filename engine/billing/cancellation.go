@@ -8,11 +8,13 @@ import (
 )
 
 // CancelMode says when a cancellation takes effect; 0: none was asked for.
+//
+//schema:enum
 type CancelMode uint8
 
 const (
-	CancelImmediate   CancelMode = 1
-	CancelAtPeriodEnd CancelMode = 2
+	CancelImmediate   CancelMode = 1 // IMMEDIATE
+	CancelAtPeriodEnd CancelMode = 2 // END_OF_PERIOD
 )
 
 // CancelSubscription ends a subscription: now, with what is unbilled on a last invoice and nothing

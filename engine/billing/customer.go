@@ -202,13 +202,15 @@ func (s *state) customerView(row uint32) CustomerView {
 	c := s.customers.Read(row)
 	p := s.profile(row)
 	return CustomerView{
-		Row: row, ID: c.id, ExternalID: string(s.externalID(c)),
-		FirstName: p.FirstName, LastName: p.LastName,
-		Email: p.Email, PhoneNumber: p.PhoneNumber, Address: p.Address,
-		HasPhoneNumber: p.PhoneNumber != "" || p.Blank&CustomerPhoneNumber != 0,
-		HasAddress:     p.Address != "" || p.Blank&CustomerAddress != 0,
-		CreatedAt:      c.createdAt, ModifiedAt: c.modifiedAt,
-		ArchivedAt: p.ArchivedAt, ErasedAt: p.ErasedAt,
+		CustomerCore: CustomerCore{
+			Row: row, ID: c.id, ExternalID: string(s.externalID(c)),
+			FirstName: p.FirstName, LastName: p.LastName,
+			Email: p.Email, PhoneNumber: p.PhoneNumber,
+			HasPhoneNumber: p.PhoneNumber != "" || p.Blank&CustomerPhoneNumber != 0,
+			HasAddress:     p.Address != "" || p.Blank&CustomerAddress != 0,
+			CreatedAt:      c.createdAt, ModifiedAt: c.modifiedAt,
+		},
+		Address: p.Address, ArchivedAt: p.ArchivedAt, ErasedAt: p.ErasedAt,
 	}
 }
 

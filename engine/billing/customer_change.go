@@ -29,8 +29,8 @@ type UpdateCustomer struct {
 	FirstName   string `wire:"4" json:"firstName" rule:"min=1,max=128" bit:"CustomerFirstName"`
 	LastName    string `wire:"5" json:"lastName" rule:"min=1,max=128" bit:"CustomerLastName"`
 	Email       string `wire:"6" json:"email" rule:"email,min=1,max=254" bit:"CustomerEmail"`
-	PhoneNumber string `wire:"7" json:"phoneNumber,null" rule:"max=64" bit:"CustomerPhoneNumber"`
-	Address     string `wire:"8" json:"address,null" rule:"max=500" bit:"CustomerAddress"`
+	PhoneNumber string `wire:"7" json:"phoneNumber" rule:"null,max=64" bit:"CustomerPhoneNumber"`
+	Address     string `wire:"8" json:"address" rule:"null,max=500" bit:"CustomerAddress"`
 	Blank       uint8  `wire:"9" bits:"empty"` // see CreateCustomer
 }
 

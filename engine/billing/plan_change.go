@@ -18,13 +18,15 @@ const (
 )
 
 // ChangeStatus is the state of a plan change.
+//
+//schema:enum
 type ChangeStatus uint8
 
 const (
-	ChangePending   ChangeStatus = 1
-	ChangeCompleted ChangeStatus = 2
-	ChangeCancelled ChangeStatus = 3
-	ChangeFailed    ChangeStatus = 4
+	ChangePending   ChangeStatus = 1 // PENDING
+	ChangeCompleted ChangeStatus = 2 // COMPLETED
+	ChangeCancelled ChangeStatus = 3 // CANCELLED
+	ChangeFailed    ChangeStatus = 4 // FAILED
 )
 
 // ChangePlan moves a subscription to the newest version of a plan: an upgrade now, with what is
@@ -258,12 +260,17 @@ func (t *turn) commitChanges(l *ledger) {
 }
 
 // PlanChangeView is one plan change of a subscription.
+//
+//schema:answer client ScheduledChange
 type PlanChangeView struct {
-	ID, SubscriptionID     [16]byte
-	Type                   ChangeType
-	From, To               PlanView
-	Status                 ChangeStatus
-	EffectiveAt, CreatedAt int64
+	ID             [16]byte     `json:"id"`
+	SubscriptionID [16]byte     `json:"subscriptionId"`
+	Type           ChangeType   `json:"type"`
+	From           PlanView     `json:"fromPlan" ref:"Plan"`
+	To             PlanView     `json:"toPlan" ref:"Plan"`
+	Status         ChangeStatus `json:"status"`
+	EffectiveAt    int64        `json:"effectiveAt" as:"time"`
+	CreatedAt      int64        `json:"createdAt" as:"time"`
 }
 
 func (l *ledger) changeView(c *planChange) PlanChangeView {

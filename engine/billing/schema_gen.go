@@ -1076,6 +1076,40 @@ func (v *versionRecord) Fields(w *wire.Codec) {
 	w.Message(2, &v.Document)
 }
 
+var cancelModeNames = []string{
+	1: "IMMEDIATE",
+	2: "END_OF_PERIOD",
+}
+
+// Names returns the API's names of the values, by number.
+func (CancelMode) Names() []string { return cancelModeNames }
+
+// String returns the value's name in the API; its number where it has none.
+func (v CancelMode) String() string {
+	if int(v) < len(cancelModeNames) && cancelModeNames[v] != "" {
+		return cancelModeNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
+var changeStatusNames = []string{
+	1: "PENDING",
+	2: "COMPLETED",
+	3: "CANCELLED",
+	4: "FAILED",
+}
+
+// Names returns the API's names of the values, by number.
+func (ChangeStatus) Names() []string { return changeStatusNames }
+
+// String returns the value's name in the API; its number where it has none.
+func (v ChangeStatus) String() string {
+	if int(v) < len(changeStatusNames) && changeStatusNames[v] != "" {
+		return changeStatusNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
 var changeTypeNames = []string{
 	1: "UPGRADE",
 	2: "DOWNGRADE",

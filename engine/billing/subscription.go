@@ -139,13 +139,14 @@ func (s *state) subscriptionView(row uint32, customer CustomerView) Subscription
 	l := s.ledgerAt(row, env.now(s.stamp.Load()))
 	b := &l.b
 	view := SubscriptionView{
-		ID: b.id, Customer: customer, Plan: l.catalog.planView(l.version()),
+		ID: b.id, Customer: customer.CustomerCore, Plan: l.catalog.planView(l.version()),
 		IsActive: b.active(), GraceDays: uint32(b.graceDays), CreatedAt: b.createdAt,
 		PeriodStart: b.periodStart, PeriodEnd: b.periodEnd,
 		AnchorDay:   uint32(period.DayOfMonth(b.anchor)),
 		SuspendedAt: b.suspendedAt, CancelledAt: b.cancelledAt, EndedAt: b.endedAt,
 		CancelMode: b.cancelMode,
 	}
+	view.IntervalMonths = view.Plan.IntervalMonths
 	switch {
 	case b.endedAt != 0:
 		view.CancelEffectiveAt = b.endedAt

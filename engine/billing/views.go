@@ -48,17 +48,24 @@ type FeatureView struct {
 }
 
 // PlanView is one version of a plan.
+//
+//schema:answer client Plan
 type PlanView struct {
-	ID                     [16]byte
-	Version                uint32
-	Key, Name, Description string
-	PriceAmount            decimal.Decimal
-	Currency               string
-	IntervalMonths         uint32
-	BillingTiming, Status  string
-	Metadata               []byte // compact JSON object, nil when absent
-	Features               []PlanFeatureView
-	CreditAllocations      []CreditAllocationDocument // with defaults filled in
+	ID             [16]byte        `json:"id"`
+	Key            string          `json:"key" rule:"min=1,max=128"`
+	Version        uint32          `json:"version"`
+	Name           string          `json:"name" rule:"max=128"`
+	Description    string          `json:"description"`
+	PriceAmount    decimal.Decimal `json:"priceAmount"`
+	Currency       string          `json:"currency" rule:"min=3,max=3"`
+	IntervalMonths uint32          `json:"intervalMonths"`
+	BillingTiming  string          `json:"billingTiming" rule:"oneof=IN_ADVANCE|IN_ARREARS"`
+	Status         string          `json:"status" rule:"oneof=ACTIVE|ARCHIVED|DRAFT"`
+	// Metadata is nil when absent.
+	Metadata []byte            `json:"metadata,omitzero" as:"object"`
+	Features []PlanFeatureView `json:"features" with:"writePlanFeature"`
+	// CreditAllocations have their defaults filled in.
+	CreditAllocations []CreditAllocationDocument `json:"creditAllocations" with:"server.WriteAllocation"`
 }
 
 // PlanFeatureView is a feature within a plan.
@@ -68,36 +75,54 @@ type PlanFeatureView struct {
 	Pricing     PricingDocument // with defaults filled in
 }
 
-// CustomerView is one customer, without subscriptions.
-type CustomerView struct {
-	Row                         uint32
-	ID                          [16]byte
-	ExternalID                  string
-	FirstName, LastName         string
-	Email, PhoneNumber, Address string
+// CustomerCore is what answers about other nouns have of a customer.
+//
+//schema:answer client NestedCustomer
+type CustomerCore struct {
+	Row         uint32
+	ID          [16]byte `json:"id"`
+	ExternalID  string   `json:"externalClientCustomerId" rule:"min=1,max=128"`
+	FirstName   string   `json:"firstName" rule:"max=128"`
+	LastName    string   `json:"lastName" rule:"max=128"`
+	Email       string   `json:"email" rule:"max=254"`
+	PhoneNumber string   `json:"phoneNumber" rule:"max=64" if:"HasPhoneNumber"`
 	// HasPhoneNumber and HasAddress tell a value that is empty from none.
 	HasPhoneNumber, HasAddress bool
-	CreatedAt, ModifiedAt      int64
-	ArchivedAt, ErasedAt       int64
+	CreatedAt                  int64 `json:"createdAt" as:"time"`
+	ModifiedAt                 int64 `json:"modifiedAt" as:"time"`
+}
+
+// CustomerView is one customer, without subscriptions.
+type CustomerView struct {
+	CustomerCore
+	Address    string `json:"address" rule:"max=500" if:"HasAddress"`
+	ArchivedAt int64  `json:"archivedAt,omitzero" as:"time"`
+	ErasedAt   int64  `json:"erasedAt,omitzero" as:"time"`
 }
 
 // SubscriptionView is one subscription at the instant of the query.
+//
+//schema:answer client Subscription
 type SubscriptionView struct {
-	ID                     [16]byte
-	Customer               CustomerView
-	Plan                   PlanView
-	IsActive               bool
-	GraceDays              uint32
-	CreatedAt              int64
-	PeriodStart, PeriodEnd int64
-	AnchorDay              uint32
-	SuspendedAt            int64
+	ID             [16]byte     `json:"id"`
+	IsActive       bool         `json:"isActive"`
+	IntervalMonths uint32       `json:"intervalMonths,string" rule:"min=1"` // the plan's
+	Customer       CustomerCore `json:"customer" ref:"NestedCustomer"`
+	Plan           PlanView     `json:"plan" ref:"Plan"`
+	GraceDays      uint32       `json:"gracePeriodDays" rule:"max=365"`
+	CreatedAt      int64        `json:"createdAt" as:"time"`
+	PeriodStart    int64        `json:"currentPeriodStart" as:"time"`
+	PeriodEnd      int64        `json:"currentPeriodEnd" as:"time"`
 	// CancelMode, CancelEffectiveAt and CancelledAt (when it was asked for) stand while a
 	// cancellation does; EndedAt once it took effect.
-	CancelMode                              CancelMode
-	CancelEffectiveAt, CancelledAt, EndedAt int64
+	CancelMode        CancelMode `json:"cancelMode,omitzero"`
+	CancelEffectiveAt int64      `json:"cancelEffectiveAt,omitzero" as:"time"`
+	CancelledAt       int64      `json:"cancelledAt,omitzero" as:"time"`
+	EndedAt           int64
 	// ScheduledChange is the pending plan change; nil when there is none.
-	ScheduledChange *PlanChangeView
+	ScheduledChange *PlanChangeView `json:"scheduledChange,omitzero" ref:"ScheduledChange"`
+	AnchorDay       uint32          `json:"billingAnchorDay" rule:"min=1,max=31"`
+	SuspendedAt     int64           `json:"metadata.suspendedAt,omitzero" as:"time"`
 }
 
 // InvoiceStatus is the state of an invoice.

@@ -13,12 +13,20 @@ import (
 //
 //	wire:"6"         the field's number in the wire format (engine/wire)
 //	wire:",inline"   the fields of a nested struct, under their own numbers
-//	json:"name"      its name in requests and answers
-//	  ,null          null is a value: a change takes it as empty
+//	json:"name"      its name in requests and answers; "a.name" stands in an object a
+//	  ,omitzero      an answer leaves it out when it is zero
+//	  ,string        a number that an answer writes as a string
 //	rule:"required"  a request must have it
+//	  ,null          null is a value: a change takes it as empty
 //	  ,min=1,max=64  limits: the characters of a text, the value of a number
 //	  ,default=7     its value where a request leaves it out
 //	  ,email         a text of the form name@host
+//	  ,oneof=A|B     a text that is one of these
+//	as:"time"        an int64 that is milliseconds since 1970 UTC; answers leave out 0
+//	as:"object"      bytes that are a compact JSON object
+//	if:"HasAddress"  the field that says whether an answer has this one
+//	ref:"Plan"       the shared schema of a nested object, or of a list's items
+//	with:"writeTier" the function that writes it, by hand
 //	bit:"CustomerEmail"  the constant that stands for it in the flags of a command
 //	bits:"given"     flags of what a request has
 //	bits:"empty"     flags of texts that it has as ""
@@ -26,15 +34,19 @@ type Tag struct {
 	Wire   int
 	Inline bool
 
-	Name     string
-	Null     bool
+	Within, Name     string
+	OmitZero, String bool
+
 	Required bool
+	Null     bool
 	Email    bool
 	Min, Max int
 	HasMin   bool
 	Default  string
+	OneOf    string // separated by |
 
-	Bit, Bits string
+	As, If, Ref, With string
+	Bit, Bits         string
 }
 
 // Parse reads the tags of a field.
@@ -44,18 +56,25 @@ func Parse(text reflect.StructTag) (Tag, error) {
 	p.key("wire", func(n string) { t.Wire = p.number(n) }, map[string]func(string){
 		"inline": flag(&t.Inline),
 	})
-	p.key("json", func(name string) { t.Name = name }, map[string]func(string){
-		"null":      flag(&t.Null),
-		"omitempty": ignore, // of structs that encoding/json reads
-		"omitzero":  ignore,
+	p.key("json", func(name string) {
+		if within, inner, found := strings.Cut(name, "."); found {
+			t.Within, name = within, inner
+		}
+		t.Name = name
+	}, map[string]func(string){
+		"omitzero": flag(&t.OmitZero), "string": flag(&t.String),
+		"omitempty": func(string) {}, // of structs that encoding/json reads
 	})
 	p.key("rule", nil, map[string]func(string){
 		"required": flag(&t.Required),
+		"null":     flag(&t.Null),
 		"email":    flag(&t.Email),
 		"min":      func(n string) { t.Min, t.HasMin = p.number(n), true },
 		"max":      func(n string) { t.Max = p.number(n) },
 		"default":  func(value string) { t.Default = value },
+		"oneof":    func(values string) { t.OneOf = values },
 	})
+	t.As, t.If, t.Ref, t.With = text.Get("as"), text.Get("if"), text.Get("ref"), text.Get("with")
 	t.Bit, t.Bits = text.Get("bit"), text.Get("bits")
 	return t, p.err
 }
@@ -100,7 +119,5 @@ func (p *parser) key(name string, first func(string), options map[string]func(st
 		}
 	}
 }
-
-func ignore(string) {}
 
 func flag(b *bool) func(string) { return func(string) { *b = true } }

@@ -275,7 +275,9 @@ func writePlan(data *server.JSON, p *billing.PlanDocument) {
 	}
 	data.Close(']')
 	data.Array("creditAllocations")
-	server.WriteAllocations(data, p.CreditAllocations)
+	for i := range p.CreditAllocations {
+		server.WriteAllocation(data, &p.CreditAllocations[i])
+	}
 	data.Close(']')
 	data.Close('}')
 }

@@ -13,8 +13,9 @@ import (
 	"tollgate/server/scan"
 )
 
-// This file is the reader of requests as it was written by hand, before server/form and generated
-// readers replaced it. TestReadersAgreeWithThoseByHand holds them against it.
+// This file has the readers and writers as they were written by hand, before server/form and
+// generated code replaced them. TestReadersAgreeWithThoseByHand and TestWritersAgreeWithThoseByHand
+// compare both.
 
 // Longest values, in Unicode code points (meta: bytes of compact JSON).
 const (
@@ -684,4 +685,141 @@ func (in *handEvent) complete(header []byte) {
 	}
 	r.Key = billing.UsageKey(r.Env, r.KeyText)
 	r.Attempt = attemptTag()
+}
+
+func handWriteCustomer(
+	data *server.JSON, c *billing.CustomerView, subscriptions []billing.SubscriptionView,
+	pools []billing.PoolView,
+) {
+	data.Open('{')
+	data.UUID("id", c.ID)
+	handCustomerFields(data, &c.CustomerCore)
+	if c.HasAddress {
+		data.Text("address", c.Address)
+	}
+	data.Time("archivedAt", c.ArchivedAt)
+	data.Time("erasedAt", c.ErasedAt)
+	data.Array("subscriptions")
+	for i := range subscriptions {
+		if subscriptions[i].IsActive {
+			handWriteSubscription(data, &subscriptions[i])
+		}
+	}
+	data.Close(']')
+	data.Array("creditPools")
+	for i := range pools {
+		server.WritePool(data, &pools[i])
+	}
+	data.Close(']')
+	data.Close('}')
+}
+
+func handCustomerFields(data *server.JSON, c *billing.CustomerCore) {
+	data.Text("externalClientCustomerId", c.ExternalID)
+	data.Text("firstName", c.FirstName)
+	data.Text("lastName", c.LastName)
+	data.Text("email", c.Email)
+	if c.HasPhoneNumber {
+		data.Text("phoneNumber", c.PhoneNumber)
+	}
+	data.Time("createdAt", c.CreatedAt)
+	data.Time("modifiedAt", c.ModifiedAt)
+}
+
+func handWriteSubscription(data *server.JSON, s *billing.SubscriptionView) {
+	data.Open('{')
+	data.UUID("id", s.ID)
+	data.Bool("isActive", s.IsActive)
+	data.Text("intervalMonths", strconv.FormatUint(uint64(s.Plan.IntervalMonths), 10))
+	data.Object("customer")
+	data.UUID("id", s.Customer.ID)
+	handCustomerFields(data, &s.Customer)
+	data.Close('}')
+	data.Name("plan")
+	handWritePlan(data, &s.Plan)
+	data.Uint("gracePeriodDays", uint64(s.GraceDays))
+	data.Time("createdAt", s.CreatedAt)
+	data.Time("currentPeriodStart", s.PeriodStart)
+	data.Time("currentPeriodEnd", s.PeriodEnd)
+	handWriteCancellation(data, s)
+	data.Uint("billingAnchorDay", uint64(s.AnchorDay))
+	data.Object("metadata")
+	data.Time("suspendedAt", s.SuspendedAt)
+	data.Close('}')
+	data.Close('}')
+}
+
+func handWritePlan(data *server.JSON, p *billing.PlanView) {
+	data.Open('{')
+	data.UUID("id", p.ID)
+	data.Text("key", p.Key)
+	data.Uint("version", uint64(p.Version))
+	data.Text("name", p.Name)
+	data.Text("description", p.Description)
+	data.Decimal("priceAmount", p.PriceAmount)
+	data.Text("currency", p.Currency)
+	data.Uint("intervalMonths", uint64(p.IntervalMonths))
+	data.Text("billingTiming", p.BillingTiming)
+	data.Text("status", p.Status)
+	data.Raw("metadata", p.Metadata)
+	data.Array("features")
+	for i := range p.Features {
+		f := &p.Features[i]
+		data.Open('{')
+		data.UUID("id", f.Feature.ID)
+		data.Text("key", f.Feature.Key)
+		data.Text("name", f.Feature.Name)
+		data.Text("description", f.Feature.Description)
+		data.Text("pricingType", f.PricingType)
+		data.Object("pricing")
+		server.WritePricing(data, &f.Pricing)
+		data.Close('}')
+		data.Close('}')
+	}
+	data.Close(']')
+	data.Array("creditAllocations")
+	for i := range p.CreditAllocations {
+		server.WriteAllocation(data, &p.CreditAllocations[i])
+	}
+	data.Close(']')
+	data.Close('}')
+}
+
+var changeTypeNames = map[billing.ChangeType]string{
+	billing.ChangeUpgrade: "UPGRADE", billing.ChangeDowngrade: "DOWNGRADE",
+}
+
+var changeStatusNames = map[billing.ChangeStatus]string{
+	billing.ChangePending: "PENDING", billing.ChangeCompleted: "COMPLETED",
+	billing.ChangeCancelled: "CANCELLED", billing.ChangeFailed: "FAILED",
+}
+
+var cancelModeNames = map[billing.CancelMode]string{
+	billing.CancelImmediate: "IMMEDIATE", billing.CancelAtPeriodEnd: "END_OF_PERIOD",
+}
+
+func handWritePlanChange(data *server.JSON, c *billing.PlanChangeView) {
+	data.UUID("id", c.ID)
+	data.UUID("subscriptionId", c.SubscriptionID)
+	data.Text("type", changeTypeNames[c.Type])
+	data.Name("fromPlan")
+	handWritePlan(data, &c.From)
+	data.Name("toPlan")
+	handWritePlan(data, &c.To)
+	data.Text("status", changeStatusNames[c.Status])
+	data.Time("effectiveAt", c.EffectiveAt)
+	data.Time("createdAt", c.CreatedAt)
+}
+
+// handWriteCancellation writes a cancellation and a scheduled change, as far as there
+// are any.
+func handWriteCancellation(data *server.JSON, s *billing.SubscriptionView) {
+	data.TextIf("cancelMode", cancelModeNames[s.CancelMode])
+	data.Time("cancelEffectiveAt", s.CancelEffectiveAt)
+	data.Time("cancelledAt", s.CancelledAt)
+	if s.ScheduledChange != nil {
+		data.Object("scheduledChange")
+		handWritePlanChange(data, s.ScheduledChange)
+		data.Close('}')
+	}
 }

@@ -115,8 +115,7 @@ func (a *API) getCustomer(x *server.Exchange) {
 		if !found {
 			return notFound(engine.OutcomeCustomerUnknown)
 		}
-		writeCustomer(x.Begin(), &customer, a.machine.Subscriptions(customer.Row),
-			a.machine.Pools(customer.Row))
+		writeCustomer(x.Begin(), answerOf(a.machine, &customer))
 		x.End(200)
 		return nil
 	})

@@ -132,15 +132,6 @@ func suspended(reply []byte) server.Fault {
 		"): the payment makes the subscription active. Then revert the cancellation.")
 }
 
-var changeStatusNames = map[billing.ChangeStatus]string{
-	billing.ChangePending: "PENDING", billing.ChangeCompleted: "COMPLETED",
-	billing.ChangeCancelled: "CANCELLED", billing.ChangeFailed: "FAILED",
-}
-
-var cancelModeNames = map[billing.CancelMode]string{
-	billing.CancelImmediate: "IMMEDIATE", billing.CancelAtPeriodEnd: "END_OF_PERIOD",
-}
-
 // changePlan is POST /subscriptions/{subscriptionId}/plan-change.
 func (a *API) changePlan(x *server.Exchange) {
 	id, ok := pathUUID(x, 0, "subscriptionId")
@@ -179,40 +170,12 @@ func (a *API) listPlanChanges(x *server.Exchange) {
 		data := x.Begin()
 		data.Open('[')
 		for i := range changes {
-			data.Open('{')
-			writePlanChange(data, &changes[i])
-			data.Close('}')
+			writeScheduledChange(data, &changes[i])
 		}
 		data.Close(']')
 		x.End(200)
 		return nil
 	})
-}
-
-func writePlanChange(data *server.JSON, c *billing.PlanChangeView) {
-	data.UUID("id", c.ID)
-	data.UUID("subscriptionId", c.SubscriptionID)
-	data.Text("type", c.Type.String())
-	data.Name("fromPlan")
-	writePlan(data, &c.From)
-	data.Name("toPlan")
-	writePlan(data, &c.To)
-	data.Text("status", changeStatusNames[c.Status])
-	data.Time("effectiveAt", c.EffectiveAt)
-	data.Time("createdAt", c.CreatedAt)
-}
-
-// writeCancellation writes a subscription's cancellation and its scheduled change, as far as there
-// are any.
-func writeCancellation(data *server.JSON, s *billing.SubscriptionView) {
-	data.TextIf("cancelMode", cancelModeNames[s.CancelMode])
-	data.Time("cancelEffectiveAt", s.CancelEffectiveAt)
-	data.Time("cancelledAt", s.CancelledAt)
-	if s.ScheduledChange != nil {
-		data.Object("scheduledChange")
-		writePlanChange(data, s.ScheduledChange)
-		data.Close('}')
-	}
 }
 
 // upcomingInvoice is GET /subscriptions/{subscriptionId}/upcoming-invoice.
@@ -230,17 +193,4 @@ func (a *API) upcomingInvoice(x *server.Exchange) {
 		x.End(200)
 		return nil
 	})
-}
-
-func scheduledChangeSchema() *server.Schema {
-	return server.Object(
-		server.Must("id", server.UUIDSchema),
-		server.Must("subscriptionId", server.UUIDSchema),
-		server.Must("type", server.EnumSchema("UPGRADE", "DOWNGRADE")),
-		server.Must("fromPlan", server.RefTo("Plan")),
-		server.Must("toPlan", server.RefTo("Plan")),
-		server.Must("status", server.EnumSchema("PENDING", "COMPLETED", "CANCELLED", "FAILED")),
-		server.Must("effectiveAt", server.TimeSchema),
-		server.Must("createdAt", server.TimeSchema),
-	)
 }

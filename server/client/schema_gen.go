@@ -3,7 +3,10 @@
 package client
 
 import (
+	"strconv"
+
 	"tollgate/engine/billing"
+	"tollgate/server"
 	"tollgate/server/form"
 )
 
@@ -144,4 +147,119 @@ func readCustomerRequest(f *form.Reader, v *customerRequest) {
 		f.Email("email", v.Email)
 	}
 	checkCustomerRequest(f, v)
+}
+
+func writeNestedCustomer(data *server.JSON, v *billing.CustomerCore) {
+	data.Open('{')
+	data.UUID("id", v.ID)
+	data.Text("externalClientCustomerId", v.ExternalID)
+	data.Text("firstName", v.FirstName)
+	data.Text("lastName", v.LastName)
+	data.Text("email", v.Email)
+	if v.HasPhoneNumber {
+		data.Text("phoneNumber", v.PhoneNumber)
+	}
+	data.Time("createdAt", v.CreatedAt)
+	data.Time("modifiedAt", v.ModifiedAt)
+	data.Close('}')
+}
+
+func writeScheduledChange(data *server.JSON, v *billing.PlanChangeView) {
+	data.Open('{')
+	data.UUID("id", v.ID)
+	data.UUID("subscriptionId", v.SubscriptionID)
+	data.Text("type", v.Type.String())
+	data.Name("fromPlan")
+	writePlan(data, &v.From)
+	data.Name("toPlan")
+	writePlan(data, &v.To)
+	data.Text("status", v.Status.String())
+	data.Time("effectiveAt", v.EffectiveAt)
+	data.Time("createdAt", v.CreatedAt)
+	data.Close('}')
+}
+
+func writePlan(data *server.JSON, v *billing.PlanView) {
+	data.Open('{')
+	data.UUID("id", v.ID)
+	data.Text("key", v.Key)
+	data.Uint("version", uint64(v.Version))
+	data.Text("name", v.Name)
+	data.Text("description", v.Description)
+	data.Decimal("priceAmount", v.PriceAmount)
+	data.Text("currency", v.Currency)
+	data.Uint("intervalMonths", uint64(v.IntervalMonths))
+	data.Text("billingTiming", v.BillingTiming)
+	data.Text("status", v.Status)
+	data.Raw("metadata", v.Metadata)
+	data.Array("features")
+	for i := range v.Features {
+		writePlanFeature(data, &v.Features[i])
+	}
+	data.Close(']')
+	data.Array("creditAllocations")
+	for i := range v.CreditAllocations {
+		server.WriteAllocation(data, &v.CreditAllocations[i])
+	}
+	data.Close(']')
+	data.Close('}')
+}
+
+func writeSubscription(data *server.JSON, v *billing.SubscriptionView) {
+	data.Open('{')
+	data.UUID("id", v.ID)
+	data.Bool("isActive", v.IsActive)
+	data.Text("intervalMonths", strconv.FormatUint(uint64(v.IntervalMonths), 10))
+	data.Name("customer")
+	writeNestedCustomer(data, &v.Customer)
+	data.Name("plan")
+	writePlan(data, &v.Plan)
+	data.Uint("gracePeriodDays", uint64(v.GraceDays))
+	data.Time("createdAt", v.CreatedAt)
+	data.Time("currentPeriodStart", v.PeriodStart)
+	data.Time("currentPeriodEnd", v.PeriodEnd)
+	if v.CancelMode != 0 {
+		data.Text("cancelMode", v.CancelMode.String())
+	}
+	data.Time("cancelEffectiveAt", v.CancelEffectiveAt)
+	data.Time("cancelledAt", v.CancelledAt)
+	if v.ScheduledChange != nil {
+		data.Name("scheduledChange")
+		writeScheduledChange(data, v.ScheduledChange)
+	}
+	data.Uint("billingAnchorDay", uint64(v.AnchorDay))
+	data.Object("metadata")
+	data.Time("suspendedAt", v.SuspendedAt)
+	data.Close('}')
+	data.Close('}')
+}
+
+func writeCustomer(data *server.JSON, v *customerAnswer) {
+	data.Open('{')
+	data.UUID("id", v.ID)
+	data.Text("externalClientCustomerId", v.ExternalID)
+	data.Text("firstName", v.FirstName)
+	data.Text("lastName", v.LastName)
+	data.Text("email", v.Email)
+	if v.HasPhoneNumber {
+		data.Text("phoneNumber", v.PhoneNumber)
+	}
+	data.Time("createdAt", v.CreatedAt)
+	data.Time("modifiedAt", v.ModifiedAt)
+	if v.HasAddress {
+		data.Text("address", v.Address)
+	}
+	data.Time("archivedAt", v.ArchivedAt)
+	data.Time("erasedAt", v.ErasedAt)
+	data.Array("subscriptions")
+	for i := range v.Subscriptions {
+		writeSubscription(data, &v.Subscriptions[i])
+	}
+	data.Close(']')
+	data.Array("creditPools")
+	for i := range v.Pools {
+		server.WritePool(data, &v.Pools[i])
+	}
+	data.Close(']')
+	data.Close('}')
 }

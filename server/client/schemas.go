@@ -30,7 +30,7 @@ func description() server.Description {
 			),
 			"CustomerChange":    server.RequestSchema[billing.UpdateCustomer](),
 			"PlanChangeRequest": server.RequestSchema[billing.ChangePlan](),
-			"ScheduledChange":   scheduledChangeSchema(),
+			"ScheduledChange":   server.AnswerSchema[billing.PlanChangeView](),
 			"CreditPool":        server.PoolSchema(),
 			"ListedEntitlement": listedEntitlementSchema(),
 
@@ -38,13 +38,16 @@ func description() server.Description {
 			"CloudEvent":     cloudEventSchema(),
 			"EventVoid":      server.RequestSchema[billing.VoidUsage](),
 			"EventAmendment": server.RequestSchema[billing.AmendUsage](),
-			"Customer":       customerSchema(),
-			"NestedCustomer": server.Object(customerFields()...),
-			"Subscription":   subscriptionSchema(),
-			"Plan":           planSchema(),
-			"Invoice":        server.InvoiceSchema(),
-			"Entitlement":    entitlementSchema(),
-			"Event":          eventSchema(),
+			"Customer":       server.AnswerSchema[customerAnswer](),
+			"NestedCustomer": server.AnswerSchema[billing.CustomerCore](),
+			"Subscription":   server.AnswerSchema[billing.SubscriptionView](),
+			"Plan": server.AnswerSchema[billing.PlanView](
+				server.Must("features", server.ArrayOf(planFeatureSchema())),
+				server.Must("creditAllocations", server.ArrayOf(server.AllocationSchema())),
+			),
+			"Invoice":     server.InvoiceSchema(),
+			"Entitlement": entitlementSchema(),
+			"Event":       eventSchema(),
 			"BatchResult": server.Object(
 				server.Must("accepted", server.IntegerSchema),
 				server.Must("duplicates", server.IntegerSchema),
@@ -76,74 +79,6 @@ func eventRequest() *server.Schema {
 		server.May("costAmount", server.NumberSchema),
 		server.May("usageUnits", server.NumberSchema),
 		server.May("meta", server.FreeObject()),
-	)
-}
-
-func customerFields() []server.Property {
-	return []server.Property{
-		server.Must("id", server.UUIDSchema),
-		server.Must("externalClientCustomerId", text(1, longestID)),
-		server.Must("firstName", text(0, longestName)),
-		server.Must("lastName", text(0, longestName)),
-		server.Must("email", text(0, 254)),
-		server.May("phoneNumber", text(0, 64)),
-		server.Must("createdAt", server.TimeSchema),
-		server.Must("modifiedAt", server.TimeSchema),
-	}
-}
-
-func customerSchema() *server.Schema {
-	return server.Object(append(customerFields(),
-		server.May("address", text(0, 500)),
-		server.May("archivedAt", server.TimeSchema),
-		server.May("erasedAt", server.TimeSchema),
-		server.Must("subscriptions", server.ArrayOf(server.RefTo("Subscription"))),
-		server.Must("creditPools", server.ArrayOf(server.RefTo("CreditPool"))),
-	)...)
-}
-
-func subscriptionSchema() *server.Schema {
-	return server.Object(
-		server.Must("id", server.UUIDSchema),
-		server.Must("isActive", server.BoolSchema),
-		server.Must("intervalMonths", text(1, 0)),
-		server.Must("customer", server.RefTo("NestedCustomer")),
-		server.Must("plan", server.RefTo("Plan")),
-		server.Must("gracePeriodDays", server.IntSchema(0, 365)),
-		server.Must("createdAt", server.TimeSchema),
-		server.Must("currentPeriodStart", server.TimeSchema),
-		server.Must("currentPeriodEnd", server.TimeSchema),
-		server.May("cancelMode", server.EnumSchema("IMMEDIATE", "END_OF_PERIOD")),
-		server.May("cancelEffectiveAt", server.TimeSchema),
-		server.May("cancelledAt", server.TimeSchema),
-		server.May("scheduledChange", server.RefTo("ScheduledChange")),
-		server.Must("billingAnchorDay", server.IntSchema(1, 31)),
-		server.Must("metadata", server.Object(server.May("suspendedAt", server.TimeSchema))),
-	)
-}
-
-func planSchema() *server.Schema {
-	return server.Object(
-		server.Must("id", server.UUIDSchema),
-		server.Must("key", text(1, longestID)),
-		server.Must("version", server.IntegerSchema),
-		server.Must("name", text(0, longestName)),
-		server.Must("description", text(0, 0)),
-		server.Must("priceAmount", server.NumberSchema),
-		server.Must("currency", text(3, 3)),
-		server.Must("intervalMonths", server.IntegerSchema),
-		server.Must("billingTiming", server.EnumSchema("IN_ADVANCE", "IN_ARREARS")),
-		server.Must("status", server.EnumSchema("ACTIVE", "ARCHIVED", "DRAFT")),
-		server.May("metadata", server.FreeObject()),
-		server.Must("features", server.ArrayOf(server.Object(
-			server.Must("id", server.UUIDSchema),
-			server.Must("key", text(1, longestID)),
-			server.Must("name", text(0, longestName)),
-			server.Must("description", text(0, 0)),
-			server.Must("pricingType", server.EnumSchema("included", "usage_based", "graduated")),
-			server.Must("pricing", server.PricingSchema()),
-		))),
-		server.Must("creditAllocations", server.ArrayOf(server.AllocationSchema())),
 	)
 }
 
