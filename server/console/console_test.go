@@ -376,7 +376,8 @@ func TestBillingWalk(t *testing.T) {
 	b.submit(anna, anna+"/cancel", fields("mode", "END_OF_PERIOD",
 		"subscription", string(server.AppendUUID(nil, subscription.ID)))).
 		is(200, "The cancellation was recorded", "ends")
-	b.get("/console/changes").is(200, "catalog.applied", "admin-key")
+	b.get("/console/changes").is(200, "catalog.applied", "admin-key", "<dt>clock</dt>",
+		"<del>"+n.now().Format("2006-01-02T"))
 	require.Equal(t, at[:len(at)-len("sandbox")]+"live", b.get("/console/accounts/demo").is(303).to)
 }
 
@@ -397,11 +398,14 @@ func TestWhatPagesSay(t *testing.T) {
 	b.get("/console/accounts/demo/live").is(200, `class="top live"`, ">LIVE<")
 	anna := at + "/customers/anna"
 	b.submit(anna, anna+"/usage", fields("feature", "calls", "units", "11"))
-	b.get(anna).is(200, "blocked", "limit")
+	b.get(anna).is(200, "blocked", "The usage limit of this feature is reached.")
 	require.NotContains(t, b.get(at).body, `id="unmatched"`)
 	b.submit(anna, anna+"/usage", fields("feature", "sea.miles", "units", "2"))
 	p := b.get(at).is(200, `id="unmatched"`, "sea.miles")
 	safe(t, p)
+	hooks := at + "/webhooks"
+	b.send(hooks, b.fill(hooks, fields("url", "https://shop.example/a"))).
+		is(200, "0 delivered, 0 failed, 0 waiting")
 	invoice := at + "/invoices/" + (&recorder{browser: b}).newestInvoice()
 	p = b.get(invoice).is(200, `class="n internal">Cost`, `class="internal"><a class="button`,
 		`class="actions internal"`, "20.00 USD", "Total")
