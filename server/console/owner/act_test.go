@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"net/url"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -216,4 +217,54 @@ func TestClaimsAndChoices(t *testing.T) {
 	s.again()
 	require.Equal(t, first, s.who.Workspace)
 	require.Contains(t, s.sees(owner.Root+"/you"), "shown by these pages")
+}
+
+// TestARefusedFormKeepsItsValues: what was typed is there to be mended, in its own form; a claim
+// code is not shown again.
+func TestARefusedFormKeepsItsValues(t *testing.T) {
+	s, workspace := mine(t)
+	flow := enginetest.ID("flow")
+	page := "/flows/" + api.NounFlow.Text(flow)
+	s.does(state.KindSaveFlow, &state.SaveFlow{
+		Workspace: workspace, ID: flow, Document: state.FlowDocument{
+			Name: "a flow", URL: "https://acme.example/", Access: "public",
+			VerificationURL: "https://acme.example/me", VerificationContains: "ok",
+		},
+	})
+	begin := func(name string) (run [16]byte) {
+		run = enginetest.ID(name)
+		s.does(state.KindStartRun, &state.StartRun{
+			Workspace: workspace, Flow: flow, ID: run, Key: run, FlowVersion: 1, Cents: 500,
+			Agent: "clever exec 1",
+		})
+		s.does(state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})
+		return run
+	}
+	for _, code := range []string{"captcha", "phone"} {
+		s.does(state.KindFinishRun, &state.FinishRun{
+			Run: begin(code), Token: 1, Status: state.RunCompleted, Outcome: state.OutcomeBlocked,
+			Code: code, Step: "signup",
+		})
+	}
+	waits := begin("waits")
+	s.does(state.KindAwaitPerson, &state.AwaitPerson{Run: waits, Token: 1, Question: "Which?"})
+	issues, _ := s.Machine.Issues(workspace, state.Page{Limit: 10})
+	require.Len(t, issues, 2)
+	long := strings.Repeat("long ", 500)
+	for _, c := range []struct{ path, name, value, kept string }{
+		{"/billing", "cap", "a million", `value="a million"`},
+		{"/purchases", "runs", "77", `value="77"`},
+		{"/inspections", "url", "ftp://acme.example/", `value="ftp://acme.example/"`},
+		{"/you/workspaces", "label", long, `value="` + long + `"`},
+		{page + "/schedule", "hours", "169", `value="169"`},
+		{"/runs/" + api.NounRun.Text(waits) + "/answer", "answer", long, `value="` + long + `"`},
+		{"/issues/" + api.NounIssue.Text(issues[1].ID) + "/ready", "note", long, `value="` + long + `"`},
+	} {
+		a := s.sends(owner.Root+c.path, c.name, c.value)
+		require.Equal(t, 400, a.status, c.path)
+		require.Equal(t, 1, strings.Count(a.body, c.kept), "%s: %s", c.path, a.body)
+	}
+	a := s.sends(owner.Root+"/you/claim", "code", "tg_clm_nonsense")
+	require.Equal(t, 404, a.status)
+	require.NotContains(t, a.body, "nonsense")
 }

@@ -212,6 +212,9 @@ func markReady(v *visit) {
 	if fault != nil && fault.Code == "invalid_issue_status" && v.said(id, note) {
 		fault = nil // by the same form, which was sent twice
 	}
+	if fault != nil {
+		v.fields.Set("issue", api.NounIssue.Text(id)) // whose form keeps the note
+	}
 	v.finish(fault, showIssues, Root+"/issues", "ready")
 }
 

@@ -133,6 +133,9 @@ func (v *visit) show(p page.View) {
 	if status == 0 {
 		status = 200
 	}
+	if v.notice != nil && v.notice.Tone == page.Problem {
+		p.Fields = v.fields
+	}
 	v.site.Show(v.x, status, &p)
 }
 
