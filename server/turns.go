@@ -79,7 +79,7 @@ func (t *turns) end(f fair.Flow) {
 		t.since, t.ended = time.Now(), 0
 	}
 	for passed := 0; passed < t.lanes.Len(); {
-		took := false
+		took, lanes := false, t.lanes.Len()
 		t.lanes.FillOne(1, func(w *waiter, _ int) (int, bool) {
 			switch {
 			case w.gone:
@@ -92,9 +92,10 @@ func (t *turns) end(f fair.Flow) {
 			close(w.turn)
 			return 1, true
 		})
-		if took {
+		switch {
+		case took:
 			passed = 0
-		} else {
+		case t.lanes.Len() == lanes: // else all in that lane had given up: another is first now
 			passed++
 		}
 	}

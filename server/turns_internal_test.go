@@ -55,6 +55,30 @@ func TestTurnsAreShared(t *testing.T) {
 	})
 }
 
+// TestATurnPassesThoseWhoGaveUp: a place that becomes free goes to whoever still waits, also behind
+// lanes in which all have given up.
+func TestATurnPassesThoseWhoGaveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := newTurns(1)
+		ok, _ := turns.await(1, time.Second)
+		require.True(t, ok)
+		for flow := fair.Flow(2); flow < 5; flow++ {
+			go turns.await(flow, time.Second)
+			synctest.Wait()
+		}
+		came := make(chan bool, 1)
+		go func() {
+			ok, _ := turns.await(5, time.Minute)
+			came <- ok
+		}()
+		time.Sleep(2 * time.Second) // all but the last have given up
+		turns.end(1)
+		synctest.Wait()
+		require.Len(t, came, 1, "the place is free, and one waits")
+		require.True(t, <-came)
+	})
+}
+
 // TestATurnThatDoesNotComeIsRefused: the wait is bounded, and the refusal says when to come again
 // by how fast turns have ended.
 func TestATurnThatDoesNotComeIsRefused(t *testing.T) {
