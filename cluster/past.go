@@ -253,9 +253,13 @@ func (p *past) admit(node, disk string, said claim) (lacks string, err error) {
 	k, ok := p.content.Known[node]
 	ok = ok && k.Disk == disk
 	if ok {
-		if lacks = judge(k, said); lacks != "" || k.Count >= said.Starts.Count {
+		if lacks = judge(k, said); lacks != "" {
 			p.mu.Unlock()
 			return lacks, nil
+		}
+		if k.Count >= said.Starts.Count {
+			p.mu.Unlock()
+			return "", p.save() // another connection of that start may not have written it yet
 		}
 	} else if k = (memberPast{Disk: disk}); len(p.content.Known) >= maxKnown {
 		p.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -184,6 +185,35 @@ func TestStartsAtEveryCrash(t *testing.T) {
 			require.Equal(t, uint64(3), last.content.Known["b"].Marks[0].Term, "what was noted")
 		}
 	}
+}
+
+// A greeting is answered when the other member's start is on disk, also when another connection has
+// noted that start and is still writing it.
+func TestAGreetingWaitsForTheNoteOfItsStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := faultfs.New()
+		require.NoError(t, disk.MkdirAll("/data"))
+		p, err := openTestPast(disk)
+		require.NoError(t, err)
+		disk.Inject(func(faultfs.Op) error {
+			time.Sleep(time.Second)
+			return nil
+		})
+		answered := make(chan struct{}, 2)
+		for range 2 {
+			go func() {
+				lacks, err := p.admit("b", "d2", claim{starts{1, []string{"b1"}}, [2]mark{}})
+				require.NoError(t, err)
+				require.Empty(t, lacks)
+				answered <- struct{}{}
+			}()
+		}
+		time.Sleep(time.Second / 2)
+		synctest.Wait()
+		require.Empty(t, answered, "it is being written")
+		time.Sleep(time.Minute)
+		require.Len(t, answered, 2)
+	})
 }
 
 // One damaged copy is repaired from the other; with both gone, the node refuses and says how to
