@@ -39,6 +39,25 @@ func TestWritesAreRefusedOnALowDisk(t *testing.T) {
 	})
 }
 
+// A node whose disk is nearly full is not made the leader: it would hand leadership on at once.
+func TestLeadershipIsNotTransferredToAFullDisk(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		leader := c.leader()
+		to := c.others(leader)[0]
+		require.NoError(t, c.node[leader].Transfer(c.within(5*time.Second), leader), "both groups")
+		c.measure(to, noRoom)
+		c.eventually("it notices", func() bool { return c.node[to].Status().DiskLow })
+		err := c.node[leader].Transfer(c.within(5*time.Second), to)
+		require.ErrorContains(t, err, "the disk of "+to+" is nearly full")
+		require.ErrorIs(t, err, ErrMembers)
+		require.Equal(t, leader, c.leader())
+		c.measure(to, room)
+		c.eventually("it has room again", func() bool { return !c.node[to].Status().DiskLow })
+		require.NoError(t, c.node[leader].Transfer(c.within(5*time.Second), to))
+		require.Equal(t, to, c.leader())
+	})
+}
+
 // A leader whose disk fills up hands both groups to the node with the most room, and no write is
 // refused for it.
 func TestALeaderWithAFullDiskHandsOver(t *testing.T) {

@@ -158,14 +158,27 @@ func (s *seat) transfer(ctx context.Context, c change) error {
 	if c.Member.ID == g.config.NodeID {
 		return nil
 	}
-	if _, err := g.successor(s.route.term, c.Member.ID); err != nil || c.Check {
-		if err != nil {
-			return s.refuse("%v", err)
-		}
-		return nil
+	to, err := g.successor(s.route.term, c.Member.ID)
+	if err != nil {
+		return s.refuse("%v", err)
+	}
+	if err := s.hasRoom(ctx, to.ID); err != nil || c.Check {
+		return err
 	}
 	if err := g.handOver(ctx, c.Member.ID); err != nil && !errors.Is(err, ErrNotLeader) {
 		return s.refuse("%v", err)
+	}
+	return nil
+}
+
+// hasRoom refuses a node whose disk is nearly full: it would hand leadership on at once.
+func (s *seat) hasRoom(ctx context.Context, id raft.ServerID) error {
+	reply, err := s.group.request(ctx, string(id), callProgress, nil)
+	if err != nil {
+		return s.refuse("%s does not say how much room its disk has: %v", id, err)
+	}
+	if said, ok := standingOf(reply); ok && said.room == 0 {
+		return s.refuse("the disk of %s is nearly full: make room there, or name another node", id)
 	}
 	return nil
 }
