@@ -37,6 +37,13 @@ func (c *CancelSubscription) apply(t *turn) engine.Outcome {
 		return engine.OutcomeDone
 	}
 
+	l.cancel(c.Mode, now)
+	t.commit(l)
+	return engine.OutcomeDone
+}
+
+// cancel does to the ledger what a cancellation does.
+func (l *ledger) cancel(mode CancelMode, now int64) {
 	if l.b.pending != 0 {
 		l.dropChange(ChangeCancelled)
 	}
@@ -44,15 +51,13 @@ func (c *CancelSubscription) apply(t *turn) engine.Outcome {
 		l.b.cancelledAt = now
 	}
 	l.b.cancelMode = CancelAtPeriodEnd
-	if c.Mode != CancelAtPeriodEnd {
+	if mode != CancelAtPeriodEnd {
 		l.b.cancelMode = CancelImmediate
 		l.cancelNow(now)
 	} else {
 		l.tell(WebhookSubscriptionChanged, now)
 	}
 	l.b.due = l.nextDue()
-	t.commit(l)
-	return engine.OutcomeDone
 }
 
 // cancelNow ends the subscription within its period. What is unbilled is its usage, and in arrears

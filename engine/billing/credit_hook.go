@@ -42,7 +42,7 @@ func (t *turn) creditsAtPeriodEnd(subscription uint32, at int64) {
 	v := t.versionOf(subscription)
 	customer := t.subscriptions.Read(subscription).customer
 	for i := range v.allocations {
-		if row := t.poolCalled(customer, v.allocations[i].Pool); row != 0 {
+		if row := poolCalled(t.state, customer, v.allocations[i].Pool); row != 0 {
 			t.expire(row, at)
 			t.rollOver(row, subscription, at)
 			t.foldPool(row)
@@ -57,10 +57,10 @@ func (t *turn) versionOf(subscription uint32) *planVersion {
 
 // poolCalled is the oldest of the customer's pools of a name that are not archived: the one that
 // plans grant to; 0 when there is none.
-func (t *turn) poolCalled(customer uint32, name string) uint32 {
+func poolCalled(s *state, customer uint32, name string) uint32 {
 	key := poolNamed(name)
-	for row := t.firstPool(customer); row != 0; row = t.pools.Read(row).next {
-		if p := t.pools.Read(row); p.name == key && !p.archived {
+	for row := s.firstPool(customer); row != 0; row = s.pools.Read(row).next {
+		if p := s.pools.Read(row); p.name == key && !p.archived {
 			return row
 		}
 	}
@@ -68,19 +68,19 @@ func (t *turn) poolCalled(customer uint32, name string) uint32 {
 }
 
 // allocatable says whether a customer has room for what a plan version allocates: for the pools
-// that it makes, and for the amounts. Commands ask before they move a subscription to the version.
+// that it makes, and for the amounts. subscribable and changeTo ask, for commands and previews.
 // At a period's end nobody can be refused: allocate notes what it could not grant then.
-func (t *turn) allocatable(customer uint32, v *planVersion) engine.Outcome {
+func allocatable(s *state, customer uint32, v *planVersion) engine.Outcome {
 	made := 0
 	for i := range v.allocations {
-		row := t.poolCalled(customer, v.allocations[i].Pool)
+		row := poolCalled(s, customer, v.allocations[i].Pool)
 		if row == 0 {
 			made++
-		} else if _, ok := t.pools.Read(row).granted.Add(v.allocations[i].Amount); !ok {
+		} else if _, ok := s.pools.Read(row).granted.Add(v.allocations[i].Amount); !ok {
 			return engine.OutcomeOverflow
 		}
 	}
-	if made > 0 && made > t.poolRoom(customer) {
+	if made > 0 && made > s.poolRoom(customer) {
 		return engine.OutcomePoolLimit
 	}
 	return engine.OutcomeDone
@@ -104,7 +104,7 @@ func (t *turn) allocate(
 	subscription uint32, a *CreditAllocationDocument, amount decimal.Decimal, at int64,
 ) {
 	b := t.subscriptions.Whole(subscription)
-	row := t.poolCalled(b.customer, a.Pool)
+	row := poolCalled(t.state, b.customer, a.Pool)
 	if row == 0 {
 		if row = t.allocatedPool(&b, a, at); row == 0 {
 			t.notGranted(&b, a, "the customer has as many pools as one may have")

@@ -12,6 +12,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
 	"tollgate/engine/enginetest"
+	"tollgate/engine/wire"
 )
 
 // ledgers is a sandbox to which things happen at random, on the machine and by the oracle.
@@ -178,7 +179,10 @@ func (h *ledgers) plan() string {
 func (h *ledgers) subscribe(p *person) {
 	plan := h.plan()
 	name := h.mint()
-	r := h.l.Do(billing.KindCreateSubscription, &billing.CreateSubscription{
+	r := h.foretold(p, func() ([]billing.InvoiceView, engine.Outcome) {
+		v, outcome := h.m.PreviewSubscription(enginetest.Sandbox, p.name, plan, h.l.Stamp)
+		return []billing.InvoiceView{v}, outcome
+	}, billing.KindCreateSubscription, &billing.CreateSubscription{
 		Env: enginetest.Sandbox, ID: enginetest.ID(name), InvoiceID: enginetest.ID("invoice " + name),
 		Customer: p.name, Plan: plan, GraceDays: 7,
 	})
@@ -300,7 +304,9 @@ func (h *ledgers) change(p *person) {
 	kind := rapid.SampledFrom([]billing.ChangeType{
 		billing.ChangeUpgrade, billing.ChangeDowngrade,
 	}).Draw(h.t, "kind")
-	r := h.l.Do(billing.KindChangePlan, &billing.ChangePlan{
+	r := h.foretold(p, func() ([]billing.InvoiceView, engine.Outcome) {
+		return h.m.PreviewPlanChange(enginetest.Sandbox, p.ids[i], key, kind, h.l.Stamp)
+	}, billing.KindChangePlan, &billing.ChangePlan{
 		Env: enginetest.Sandbox, ID: p.ids[i], ChangeID: enginetest.ID(h.mint()), Plan: key,
 		Type: kind,
 	})
@@ -334,16 +340,12 @@ func (h *ledgers) end(p *person) {
 	want := engine.OutcomeDone
 	switch rapid.IntRange(0, 6).Draw(h.t, "end") {
 	case 0:
-		r := h.l.Do(billing.KindCancelSubscription, &billing.CancelSubscription{
-			Env: enginetest.Sandbox, ID: id, Mode: billing.CancelImmediate,
-		})
+		r := h.cancel(p, id, billing.CancelImmediate)
 		if h.expect(want, r); s.EndedAt == 0 {
 			s.Cancel(h.now())
 		}
 	case 1, 2:
-		r := h.l.Do(billing.KindCancelSubscription, &billing.CancelSubscription{
-			Env: enginetest.Sandbox, ID: id, Mode: billing.CancelAtPeriodEnd,
-		})
+		r := h.cancel(p, id, billing.CancelAtPeriodEnd)
 		if s.EndedAt != 0 {
 			want = engine.OutcomeSubscriptionEnded
 		} else if !s.Ends {
@@ -375,6 +377,43 @@ func (h *ledgers) end(p *person) {
 		h.expect(want, r)
 		s.To = nil
 	}
+}
+
+func (h *ledgers) cancel(p *person, id [16]byte, mode billing.CancelMode) engine.Result {
+	return h.foretold(p, func() ([]billing.InvoiceView, engine.Outcome) {
+		v, ok := h.m.Subscription(enginetest.Sandbox, id)
+		require.True(h.t, ok)
+		views, outcome := h.m.PreviewCancellation(enginetest.Sandbox, id, mode, h.l.Stamp)
+		if v.EndedAt != 0 && mode == billing.CancelImmediate { // done again, where the preview refuses
+			require.Equal(h.t, engine.OutcomeSubscriptionEnded, outcome)
+			return nil, engine.OutcomeDone
+		}
+		return views, outcome
+	}, billing.KindCancelSubscription, &billing.CancelSubscription{
+		Env: enginetest.Sandbox, ID: id, Mode: mode,
+	})
+}
+
+// foretold carries a command out of which a preview says beforehand whether it is refused, and
+// which invoices it issues at once.
+func (h *ledgers) foretold(p *person, preview func() ([]billing.InvoiceView, engine.Outcome),
+	kind engine.Kind, c wire.Fielder,
+) engine.Result {
+	before := len(h.m.Invoices(enginetest.Sandbox, h.row(p)))
+	seen, outcome := preview()
+	r := h.l.Do(kind, c)
+	h.expect(outcome, r)
+	if r.Outcome.Refused() {
+		return r
+	}
+	made := h.m.Invoices(enginetest.Sandbox, h.row(p))[before:]
+	require.Len(h.t, seen, len(made))
+	for i := range made {
+		v := seen[i]
+		v.ID, v.SubscriptionID, v.Number = made[i].ID, made[i].SubscriptionID, made[i].Number
+		require.Equal(h.t, made[i], v)
+	}
+	return r
 }
 
 // settle pays or voids an invoice.

@@ -48,53 +48,68 @@ func (c *ChangePlan) apply(t *turn) engine.Outcome {
 	if l == nil {
 		return outcome
 	}
-	p := l.catalog.planNamed(c.Plan)
-	if p == nil {
-		return engine.OutcomePlanUnknown
-	}
 	if t.changeKnown(&l.b, &c.ChangeID) {
 		return engine.OutcomeDone
 	}
-	to := p.newest()
-	switch {
-	case c.Type != ChangeUpgrade && c.Type != ChangeDowngrade:
-		return engine.OutcomePlanUnknown
-	case l.b.endedAt != 0:
-		return engine.OutcomeSubscriptionEnded
-	case p.document.Status != planActive:
-		return engine.OutcomePlanInactive
-	case to.number == l.b.version:
-		return engine.OutcomePlanUnchanged
-	case to.currency != l.version().currency:
-		return engine.OutcomeCurrencyDiffers
-	case c.Type == ChangeDowngrade && l.b.cancelMode == CancelAtPeriodEnd:
-		return engine.OutcomeCancellationScheduled
-	}
-	if c.Type == ChangeUpgrade {
-		if _, ok := (period.Cycle{Anchor: now, IntervalMonths: to.interval}).After(0); !ok {
-			return engine.OutcomeOverflow
-		}
-		if outcome = t.allocatable(l.b.customer, to); outcome.Refused() {
-			return outcome
-		}
+	to, outcome := l.changeTo(c.Plan, c.Type, now)
+	if to == nil {
+		return outcome
 	}
 
+	l.changePlan(c.ChangeID, to, c.Type, now)
+	t.commit(l)
+	return engine.OutcomeDone
+}
+
+// changeTo is the version of a plan that the subscription may change to now, for the command and
+// its preview. Nil: outcome says why there is none.
+func (l *ledger) changeTo(
+	plan string, kind ChangeType, now int64,
+) (*planVersion, engine.Outcome) {
+	p := l.catalog.planNamed(plan)
+	if p == nil || kind != ChangeUpgrade && kind != ChangeDowngrade {
+		return nil, engine.OutcomePlanUnknown
+	}
+	to := p.newest()
+	switch {
+	case l.b.endedAt != 0:
+		return nil, engine.OutcomeSubscriptionEnded
+	case p.document.Status != planActive:
+		return nil, engine.OutcomePlanInactive
+	case to.number == l.b.version:
+		return nil, engine.OutcomePlanUnchanged
+	case to.currency != l.version().currency:
+		return nil, engine.OutcomeCurrencyDiffers
+	case kind == ChangeDowngrade && l.b.cancelMode == CancelAtPeriodEnd:
+		return nil, engine.OutcomeCancellationScheduled
+	case kind == ChangeDowngrade:
+		return to, engine.OutcomeDone
+	}
+	if _, ok := (period.Cycle{Anchor: now, IntervalMonths: to.interval}).After(0); !ok {
+		return nil, engine.OutcomeOverflow
+	}
+	if outcome := allocatable(l.state, l.b.customer, to); outcome.Refused() {
+		return nil, outcome
+	}
+	return to, engine.OutcomeDone
+}
+
+// changePlan does to the ledger what a plan change does.
+func (l *ledger) changePlan(id [16]byte, to *planVersion, kind ChangeType, now int64) {
 	if l.b.pending != 0 {
 		l.dropChange(ChangeCancelled)
 	}
 	made := planChange{
-		id: c.ChangeID, subscription: l.row, from: l.b.version, to: to.number, kind: c.Type,
+		id: id, subscription: l.row, from: l.b.version, to: to.number, kind: kind,
 		status: ChangePending, createdAt: now, effectiveAt: l.b.periodEnd,
 	}
-	if c.Type == ChangeUpgrade {
+	if kind == ChangeUpgrade {
 		made.status, made.effectiveAt = ChangeCompleted, now
 		l.upgrade(to, now)
 	}
 	l.changes = append(l.changes, heldPlanChange{planChange: made})
 	l.tell(WebhookSubscriptionChanged, now)
 	l.b.due = l.nextDue()
-	t.commit(l)
-	return engine.OutcomeDone
 }
 
 // upgrade moves the subscription to another plan version now. What is left of the period is given

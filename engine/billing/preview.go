@@ -1,9 +1,6 @@
 package billing
 
-import (
-	"tollgate/engine"
-	"tollgate/engine/period"
-)
+import "tollgate/engine"
 
 // PreviewSubscription is the invoice that would come with a subscription of a customer to a plan,
 // as things are at a log time. Nothing is changed. The outcome is that of the command.
@@ -22,29 +19,22 @@ func (m *Machine) PreviewSubscription(
 	lock := s.stripe(row)
 	lock.RLock()
 	defer lock.RUnlock()
-	catalog := e.catalog.Load()
-	p := catalog.planNamed(plan)
-	if p == nil {
-		return view, engine.OutcomePlanUnknown
+	version, outcome := subscribable(s, row, e, plan)
+	if version == nil {
+		return view, outcome
 	}
-	if profile := s.profile(row); profile.gone() {
-		return view, engine.OutcomeCustomerArchived
-	}
-	if p.document.Status != planActive {
-		return view, engine.OutcomePlanInactive
-	}
-	version := p.newest()
 	now = e.now(now)
-	first, ok := period.Cycle{Anchor: now, IntervalMonths: version.interval}.Period(0)
-	if !ok {
-		return view, engine.OutcomeOverflow
+	b, outcome := begun(s, row, version, now)
+	if outcome.Refused() {
+		return view, outcome
 	}
-	l := &ledger{state: s, env: e, catalog: catalog, credit: s.credit(row, version.currency)}
-	l.b = subscription{usualSubscription: usualSubscription{
-		customer: row, version: version.number, createdAt: now, periodStart: first.Start,
-		periodEnd: first.End, months: version.interval,
-	}}
-	l.b.subscriptionRest = l.b.usual()
+	b.subscriptionRest = b.usual()
+	l := &ledger{state: s, env: e, catalog: e.catalog.Load(), b: b}
+	l.credit = s.credit(row, version.currency)
+	_, credit := s.ledgersOf(row, now)
+	if left, ok := credit[version.currency]; ok {
+		l.credit = left
+	}
 	l.initial([16]byte{})
 	return s.draftView(l, &l.drafts[0]), engine.OutcomeDone
 }
@@ -57,9 +47,7 @@ func (m *Machine) PreviewCancellation(
 		if l.b.endedAt != 0 {
 			return engine.OutcomeSubscriptionEnded
 		}
-		if mode != CancelAtPeriodEnd {
-			l.cancelNow(now)
-		}
+		l.cancel(mode, now)
 		return engine.OutcomeDone
 	})
 }
@@ -69,28 +57,11 @@ func (m *Machine) PreviewPlanChange(
 	env uint32, id [16]byte, plan string, kind ChangeType, now int64,
 ) (views []InvoiceView, outcome engine.Outcome) {
 	return m.preview(env, id, now, func(l *ledger, now int64) engine.Outcome {
-		p := l.catalog.planNamed(plan)
-		if p == nil {
-			return engine.OutcomePlanUnknown
+		to, outcome := l.changeTo(plan, kind, now)
+		if to != nil {
+			l.changePlan([16]byte{}, to, kind, now)
 		}
-		to := p.newest()
-		switch {
-		case l.b.endedAt != 0:
-			return engine.OutcomeSubscriptionEnded
-		case p.document.Status != planActive:
-			return engine.OutcomePlanInactive
-		case to.number == l.b.version:
-			return engine.OutcomePlanUnchanged
-		case to.currency != l.version().currency:
-			return engine.OutcomeCurrencyDiffers
-		}
-		if kind == ChangeUpgrade {
-			if _, ok := (period.Cycle{Anchor: now, IntervalMonths: to.interval}).After(0); !ok {
-				return engine.OutcomeOverflow
-			}
-			l.upgrade(to, now)
-		}
-		return engine.OutcomeDone
+		return outcome
 	})
 }
 

@@ -1,6 +1,7 @@
 package billing_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -69,4 +70,40 @@ func TestPreviewsSayWhatIsIssued(t *testing.T) {
 	require.Equal(t, engine.OutcomeCustomerUnknown, outcome)
 	_, outcome = d.m.PreviewSubscription(env, "ada", "nothing", d.Stamp)
 	require.Equal(t, engine.OutcomePlanUnknown, outcome)
+}
+
+// TestPreviewsRefuseAsCommandsDo: where a command lacks room, its preview promises nothing.
+func TestPreviewsRefuseAsCommandsDo(t *testing.T) {
+	d := newDesk(t)
+	env, id := uint32(enginetest.Sandbox), enginetest.ID("s")
+	d.is(engine.OutcomeDone, billing.KindApplyCatalog,
+		enginetest.ApplyCatalog(env, enginetest.PrepaidPlan()))
+	d.is(engine.OutcomeDone, billing.KindCreateSubscription, d.subscribe())
+	for i := range billing.MaxPools {
+		d.is(engine.OutcomeDone, billing.KindCreatePool, &billing.CreatePool{
+			Env: env, ID: enginetest.ID(fmt.Sprint("pool ", i)), Customer: "ada",
+			Name: fmt.Sprint("pool ", i), Denomination: "credits",
+		})
+	}
+	_, seen := d.m.PreviewSubscription(env, "ada", "prepaid", d.Stamp)
+	require.Equal(t, engine.OutcomePoolLimit, seen)
+	subscribe := d.subscribe()
+	subscribe.ID, subscribe.InvoiceID, subscribe.Plan = [16]byte{1}, [16]byte{2}, "prepaid"
+	d.is(seen, billing.KindCreateSubscription, subscribe)
+	_, seen = d.m.PreviewPlanChange(env, id, "prepaid", billing.ChangeUpgrade, d.Stamp)
+	require.Equal(t, engine.OutcomePoolLimit, seen)
+	change := &billing.ChangePlan{
+		Env: env, ID: id, ChangeID: enginetest.ID("up"), Plan: "prepaid", Type: billing.ChangeUpgrade,
+	}
+	d.is(seen, billing.KindChangePlan, change)
+
+	for i := 1; i < billing.MaxSubscriptions; i++ {
+		subscribe := d.subscribe()
+		subscribe.ID, subscribe.InvoiceID = [16]byte{3, byte(i)}, [16]byte{4, byte(i)}
+		d.is(engine.OutcomeDone, billing.KindCreateSubscription, subscribe)
+	}
+	_, seen = d.m.PreviewSubscription(env, "ada", "llm-team", d.Stamp)
+	require.Equal(t, engine.OutcomeSubscriptionLimit, seen)
+	subscribe.Plan = "llm-team"
+	d.is(seen, billing.KindCreateSubscription, subscribe)
 }

@@ -45,39 +45,61 @@ func (c *CreateSubscription) apply(t *turn) engine.Outcome {
 	if customer == 0 {
 		return engine.OutcomeCustomerUnknown
 	}
-	p := e.catalog.Load().planNamed(c.Plan)
-	if p == nil {
-		return engine.OutcomePlanUnknown
+	version, outcome := subscribable(t.state, customer, e, c.Plan)
+	if version == nil {
+		return outcome
 	}
-	if p := t.profile(customer); p.gone() {
-		return engine.OutcomeCustomerArchived
-	}
-	if p.document.Status != planActive {
-		return engine.OutcomePlanInactive
-	}
-	if t.customers.Read(customer).subscriptions >= MaxSubscriptions {
-		return engine.OutcomeSubscriptionLimit
-	}
-	version, now := p.newest(), e.now(t.stamp)
+	now := e.now(t.stamp)
 	if !t.advanceCustomer(customer, now) {
 		return engine.OutcomeDeferred
 	}
-	first, ok := period.Cycle{Anchor: now, IntervalMonths: version.interval}.Period(0)
-	if !ok {
-		return engine.OutcomeOverflow
-	}
-	if outcome := t.allocatable(customer, version); outcome.Refused() {
+	b, outcome := begun(t.state, customer, version, now)
+	if outcome.Refused() {
 		return outcome
 	}
 
-	b := subscription{usualSubscription: usualSubscription{
-		id: c.ID, customer: customer, version: version.number, createdAt: now,
-		periodStart: first.Start, periodEnd: first.End, months: version.interval,
-		graceDays: uint16(min(c.GraceDays, maxGraceDays)), counters: uint16(len(version.features)),
-	}}
+	b.id, b.graceDays = c.ID, uint16(min(c.GraceDays, maxGraceDays))
 	b.subscriptionRest = b.usual()
 	t.subscribe(e, &b, c.InvoiceID)
 	return engine.OutcomeDone
+}
+
+// subscribable is the version of a plan that a customer may subscribe to, for the command and its
+// preview. Nil: outcome says why there is none.
+func subscribable(
+	s *state, customer uint32, e *environment, plan string,
+) (*planVersion, engine.Outcome) {
+	p := e.catalog.Load().planNamed(plan)
+	if p == nil {
+		return nil, engine.OutcomePlanUnknown
+	}
+	if profile := s.profile(customer); profile.gone() {
+		return nil, engine.OutcomeCustomerArchived
+	}
+	if p.document.Status != planActive {
+		return nil, engine.OutcomePlanInactive
+	}
+	if s.customers.Read(customer).subscriptions >= MaxSubscriptions {
+		return nil, engine.OutcomeSubscriptionLimit
+	}
+	return p.newest(), engine.OutcomeDone
+}
+
+// begun is a subscription that begins now, once what was due of the customer's others has happened;
+// refused where its first period is beyond time, or its credits do not fit.
+func begun(
+	s *state, customer uint32, version *planVersion, now int64,
+) (b subscription, outcome engine.Outcome) {
+	first, ok := period.Cycle{Anchor: now, IntervalMonths: version.interval}.Period(0)
+	if !ok {
+		return b, engine.OutcomeOverflow
+	}
+	b.usualSubscription = usualSubscription{
+		customer: customer, version: version.number, createdAt: now,
+		periodStart: first.Start, periodEnd: first.End, months: version.interval,
+		counters: uint16(len(version.features)),
+	}
+	return b, allocatable(s, customer, version)
 }
 
 // subscribe adds a subscription with its counters and its initial invoice.

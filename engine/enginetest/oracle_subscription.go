@@ -236,7 +236,9 @@ func (s *OracleSubscription) close(at int64, next *OraclePlan, period, ends bool
 	for i := range next.Features {
 		f := &next.Features[i]
 		was := old.feature(f.Key)
-		if was == nil || period && !(f.Accumulate && was.Accumulate) {
+		if was == nil && !period && !f.Accumulate { // the period's limit holds over all of it
+			s.chain[f.Key], s.vague[f.Key] = s.firstOfPeriod(), false
+		} else if was == nil || period && !(f.Accumulate && was.Accumulate) {
 			s.chain[f.Key], s.vague[f.Key] = s.last().number, false
 		}
 		// A version that it had before: its limit compares what it has compared then, too.
@@ -244,6 +246,15 @@ func (s *OracleSubscription) close(at int64, next *OraclePlan, period, ends bool
 			s.vague[f.Key] = true
 		}
 	}
+}
+
+// firstOfPeriod is the number of the span with which the present period begins.
+func (s *OracleSubscription) firstOfPeriod() int {
+	n := s.last().number
+	for n > 0 && s.spans[n-1].period == s.period {
+		n--
+	}
+	return n
 }
 
 // had says that a span before the last one was under a plan version.
