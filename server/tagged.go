@@ -12,7 +12,7 @@ import (
 // RequestSchema returns the schema of a request, from the tags of the struct that it is read into.
 func RequestSchema[T any]() *Schema {
 	s := Object()
-	s.addTagged(reflect.TypeFor[T](), func(t *schema.Tag) bool { return t.Required })
+	s.addTagged(reflect.TypeFor[T](), false)
 	return s
 }
 
@@ -20,7 +20,7 @@ func RequestSchema[T any]() *Schema {
 // from. by are the properties that tags do not describe: those that are written by hand.
 func AnswerSchema[T any](by ...Property) *Schema {
 	s := Object()
-	s.addTagged(reflect.TypeFor[T](), func(t *schema.Tag) bool { return !t.OmitZero && t.If == "" })
+	s.addTagged(reflect.TypeFor[T](), true)
 	for _, p := range by {
 		s.put(p)
 	}
@@ -37,10 +37,10 @@ func (s *Schema) put(p Property) {
 	}
 }
 
-func (s *Schema) addTagged(of reflect.Type, must func(*schema.Tag) bool) {
+func (s *Schema) addTagged(of reflect.Type, answer bool) {
 	for f := range of.Fields() {
 		if f.Anonymous {
-			s.addTagged(f.Type, must)
+			s.addTagged(f.Type, answer)
 			continue
 		}
 		tag, err := schema.Parse(f.Tag)
@@ -48,7 +48,14 @@ func (s *Schema) addTagged(of reflect.Type, must func(*schema.Tag) bool) {
 			panic("server: " + of.Name() + "." + f.Name + ": " + err.Error()) // cmd/generate refuses it
 		}
 		if tag.Name != "" {
-			s.object(tag.Within).put(Property{tag.Name, must(&tag), schemaOf(f.Type, &tag)})
+			value, required := schemaOf(f.Type, &tag), tag.Required
+			if answer {
+				required = !tag.OmitZero && tag.If == ""
+			}
+			if answer && tag.Null {
+				value = OrNull(value)
+			}
+			s.object(tag.Within).put(Property{tag.Name, required, value})
 		}
 	}
 }
@@ -75,6 +82,8 @@ func schemaOf(of reflect.Type, tag *schema.Tag) *Schema {
 		return ArrayOf(RefTo(tag.Ref))
 	case tag.Ref != "":
 		return RefTo(tag.Ref)
+	case tag.As == "text", tag.ID != "":
+		return TextSchema(1, 0)
 	case tag.As == "time":
 		return TimeSchema
 	case tag.As == "object":

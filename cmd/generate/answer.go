@@ -43,8 +43,6 @@ func (o *output) value(f field) {
 		line = fmt.Sprintf("if v.%s {\n%s\n}", f.If, line)
 	case f.OmitZero && f.ptr:
 		line = fmt.Sprintf("if v.%s != nil {\n%s\n}", f.name, line)
-	case f.OmitZero && f.of.names() != nil:
-		line = fmt.Sprintf("if v.%s != 0 {\n%s\n}", f.name, line)
 	}
 	o.line("%s", line)
 }
@@ -68,6 +66,12 @@ func (o *output) write(f field) string {
 			v = "&" + v
 		}
 		return fmt.Sprintf("data.Name(%q)\n%s(data, %s)", f.Name, writer, v)
+	case f.ID != "" && f.Null:
+		return fmt.Sprintf("idOrNull(data, %q, %s, %s)", f.Name, f.ID, v)
+	case f.ID != "":
+		return call("Text", "idText("+f.ID+", "+v+")")
+	case f.As == "time" && f.Null:
+		return fmt.Sprintf("timeOrNull(data, %q, %s)", f.Name, v)
 	case f.As == "time":
 		return call("Time", v)
 	case f.As == "object":
@@ -75,12 +79,16 @@ func (o *output) write(f field) string {
 	case f.String:
 		o.imports["strconv"] = ""
 		return call("Text", "strconv.FormatUint(uint64("+v+"), 10)")
-	case f.of.names() != nil:
-		return call("Text", v+".String()")
+	}
+	if f.of.names() != nil || f.As == "text" {
+		f.class, v = isString, v+".String()"
 	}
 	switch f.class {
 	case isString:
-		if f.OmitZero {
+		switch {
+		case f.Null:
+			return fmt.Sprintf("textOrNull(data, %q, %s)", f.Name, v)
+		case f.OmitZero:
 			return call("TextIf", v)
 		}
 		return call("Text", v)

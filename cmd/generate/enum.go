@@ -43,9 +43,9 @@ func (o *output) enums() {
 		}
 		o.line("}\n\n// Names returns the API's names of the values, by number.")
 		o.line("func (%s) Names() []string { return %s }\n", t.name, list)
-		o.line("// String returns the value's name in the API; its number where it has none.")
+		o.line("// String returns the value's name in the API, its number where it has none, \"\" for 0.")
 		o.line("func (v %s) String() string {", t.name)
-		o.line("if int(v) < len(%[1]s) && %[1]s[v] != \"\" {\nreturn %[1]s[v]\n}", list)
+		o.line("if int(v) < len(%[1]s) && (v == 0 || %[1]s[v] != \"\") {\nreturn %[1]s[v]\n}", list)
 		o.line("return strconv.Itoa(int(v))\n}\n")
 	}
 }

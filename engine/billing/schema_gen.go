@@ -1084,9 +1084,9 @@ var cancelModeNames = []string{
 // Names returns the API's names of the values, by number.
 func (CancelMode) Names() []string { return cancelModeNames }
 
-// String returns the value's name in the API; its number where it has none.
+// String returns the value's name in the API, its number where it has none, "" for 0.
 func (v CancelMode) String() string {
-	if int(v) < len(cancelModeNames) && cancelModeNames[v] != "" {
+	if int(v) < len(cancelModeNames) && (v == 0 || cancelModeNames[v] != "") {
 		return cancelModeNames[v]
 	}
 	return strconv.Itoa(int(v))
@@ -1102,9 +1102,9 @@ var changeStatusNames = []string{
 // Names returns the API's names of the values, by number.
 func (ChangeStatus) Names() []string { return changeStatusNames }
 
-// String returns the value's name in the API; its number where it has none.
+// String returns the value's name in the API, its number where it has none, "" for 0.
 func (v ChangeStatus) String() string {
-	if int(v) < len(changeStatusNames) && changeStatusNames[v] != "" {
+	if int(v) < len(changeStatusNames) && (v == 0 || changeStatusNames[v] != "") {
 		return changeStatusNames[v]
 	}
 	return strconv.Itoa(int(v))
@@ -1118,9 +1118,9 @@ var changeTypeNames = []string{
 // Names returns the API's names of the values, by number.
 func (ChangeType) Names() []string { return changeTypeNames }
 
-// String returns the value's name in the API; its number where it has none.
+// String returns the value's name in the API, its number where it has none, "" for 0.
 func (v ChangeType) String() string {
-	if int(v) < len(changeTypeNames) && changeTypeNames[v] != "" {
+	if int(v) < len(changeTypeNames) && (v == 0 || changeTypeNames[v] != "") {
 		return changeTypeNames[v]
 	}
 	return strconv.Itoa(int(v))

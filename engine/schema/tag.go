@@ -17,13 +17,15 @@ import (
 //	  ,omitzero      an answer leaves it out when it is zero
 //	  ,string        a number that an answer writes as a string
 //	rule:"required"  a request must have it
-//	  ,null          null is a value: a change takes it as empty
+//	  ,null          null is a value: in a change it empties, in an answer it is zero
 //	  ,min=1,max=64  limits: the characters of a text, the value of a number
 //	  ,default=7     its value where a request leaves it out
 //	  ,email         a text of the form name@host
 //	  ,oneof=A|B     a text that is one of these
 //	as:"time"        an int64 that is milliseconds since 1970 UTC; answers leave out 0
 //	as:"object"      bytes that are a compact JSON object
+//	as:"text"        an enum whose values the schema does not list
+//	id:"markFlow"    an id that is written with this prefix
 //	if:"HasAddress"  the field that says whether an answer has this one
 //	ref:"Plan"       the shared schema of a nested object, or of a list's items
 //	with:"writeTier" the function that writes it, by hand
@@ -45,8 +47,8 @@ type Tag struct {
 	Default  string
 	OneOf    string // separated by |
 
-	As, If, Ref, With string
-	Bit, Bits         string
+	As, ID, If, Ref, With string
+	Bit, Bits             string
 }
 
 // Parse reads the tags of a field.
@@ -74,7 +76,8 @@ func Parse(text reflect.StructTag) (Tag, error) {
 		"default":  func(value string) { t.Default = value },
 		"oneof":    func(values string) { t.OneOf = values },
 	})
-	t.As, t.If, t.Ref, t.With = text.Get("as"), text.Get("if"), text.Get("ref"), text.Get("with")
+	t.As, t.ID, t.If = text.Get("as"), text.Get("id"), text.Get("if")
+	t.Ref, t.With = text.Get("ref"), text.Get("with")
 	t.Bit, t.Bits = text.Get("bit"), text.Get("bits")
 	return t, p.err
 }

@@ -5,19 +5,16 @@ import (
 )
 
 // IssueStatus is how far an issue has come.
+//
+//schema:enum
 type IssueStatus uint8
 
 // The statuses.
 const (
-	IssueOpen     IssueStatus = 1
-	IssueFixReady IssueStatus = 2
-	IssueClosed   IssueStatus = 3
+	IssueOpen     IssueStatus = 1 // open
+	IssueFixReady IssueStatus = 2 // fix_ready
+	IssueClosed   IssueStatus = 3 // closed
 )
-
-// String is the status's name in the API.
-func (s IssueStatus) String() string {
-	return [...]string{"", "open", "fix_ready", "closed"}[s]
-}
 
 // issue is one thing that stops an agent: one that is not closed per flow, step and reason code.
 type issue struct {
@@ -158,27 +155,21 @@ func (s *state) issueRow(workspace uint32, id [16]byte) uint32 {
 }
 
 // NoticeKind is what a notification is about.
+//
+//schema:enum
 type NoticeKind uint8
 
 // The kinds of notifications.
 const (
-	NoticeRegression  NoticeKind = 1
-	NoticeRecovered   NoticeKind = 2
-	NoticeFixVerified NoticeKind = 3
-	NoticeHandoff     NoticeKind = 4
-	NoticePurchase    NoticeKind = 5
-	NoticeRunReturned NoticeKind = 6
+	NoticeRegression  NoticeKind = 1 // regression
+	NoticeRecovered   NoticeKind = 2 // recovered
+	NoticeFixVerified NoticeKind = 3 // fix_verified
+	NoticeHandoff     NoticeKind = 4 // handoff
+	NoticePurchase    NoticeKind = 5 // purchase
+	NoticeRunReturned NoticeKind = 6 // run_returned
 	// NoticeScheduleSkipped: an instant of a flow's schedule brought no run.
-	NoticeScheduleSkipped NoticeKind = 7
+	NoticeScheduleSkipped NoticeKind = 7 // schedule_skipped
 )
-
-// String is the kind's name in the API.
-func (k NoticeKind) String() string {
-	return [...]string{
-		"", "regression", "recovered", "fix_verified", "handoff", "purchase", "run_returned",
-		"schedule_skipped",
-	}[k]
-}
 
 // notification is one update of a workspace.
 type notification struct {

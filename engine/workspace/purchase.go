@@ -6,45 +6,37 @@ import (
 )
 
 // PurchaseStatus is how far a purchase has come.
+//
+//schema:enum
 type PurchaseStatus uint8
 
-// The statuses.
+// The statuses. PurchaseApproval waits for its owner, PurchaseCheckout is approved and waits for
+// the payer on the payment page, PurchaseProcessing charges the saved card.
 const (
-	PurchaseApproval   PurchaseStatus = 1 // waits for its owner
-	PurchaseCheckout   PurchaseStatus = 2 // approved, the payment page waits
-	PurchaseProcessing PurchaseStatus = 3 // the saved card is being charged
-	PurchaseSucceeded  PurchaseStatus = 4
-	PurchaseFailed     PurchaseStatus = 5
-	PurchaseCancelled  PurchaseStatus = 6
-	PurchaseDenied     PurchaseStatus = 7
-	PurchaseExpired    PurchaseStatus = 8
+	PurchaseApproval   PurchaseStatus = 1 // requires_approval
+	PurchaseCheckout   PurchaseStatus = 2 // checkout
+	PurchaseProcessing PurchaseStatus = 3 // processing
+	PurchaseSucceeded  PurchaseStatus = 4 // succeeded
+	PurchaseFailed     PurchaseStatus = 5 // failed
+	PurchaseCancelled  PurchaseStatus = 6 // cancelled
+	PurchaseDenied     PurchaseStatus = 7 // denied
+	PurchaseExpired    PurchaseStatus = 8 // expired
 )
 
-// String is the status's name in the API.
-func (s PurchaseStatus) String() string {
-	return [...]string{
-		"", "requires_approval", "checkout", "processing", "succeeded", "failed", "cancelled",
-		"denied", "expired",
-	}[s]
-}
-
 // ApprovalReason is why a purchase needs its owner.
+//
+//schema:enum
 type ApprovalReason uint8
 
 // The reasons.
 const (
 	ReasonNone         ApprovalReason = 0
-	ReasonNoCard       ApprovalReason = 1
-	ReasonOverCap      ApprovalReason = 2
-	ReasonPaused       ApprovalReason = 3
-	ReasonAgentSession ApprovalReason = 4
-	ReasonDeclined     ApprovalReason = 5
+	ReasonNoCard       ApprovalReason = 1 // no_card
+	ReasonOverCap      ApprovalReason = 2 // over_cap
+	ReasonPaused       ApprovalReason = 3 // paused
+	ReasonAgentSession ApprovalReason = 4 // agent_session
+	ReasonDeclined     ApprovalReason = 5 // card_declined
 )
-
-// String is the reason's name in the API; empty for ReasonNone.
-func (r ApprovalReason) String() string {
-	return [...]string{"", "no_card", "over_cap", "paused", "agent_session", "card_declined"}[r]
-}
 
 // How long a purchase waits for its owner, and its payment page for the payer, in log time.
 const (
@@ -123,10 +115,12 @@ const (
 // RequestPurchase buys runs: it charges the saved card where that is allowed, and else leaves a
 // purchase that waits for the owner. One waits or is charged at a time. Only one that is charged,
 // or paid after its owner approved it, uses up the key. The reply is a PurchaseReply.
+//
+//schema:request workspace PurchaseRequest
 type RequestPurchase struct {
 	Workspace uint32   `wire:"1"`
 	ID        [16]byte `wire:"2"`
-	Runs      uint32   `wire:"3"` // 1–10
+	Runs      uint32   `wire:"3" json:"runs" rule:"required,min=1,max=10"`
 	Key       [16]byte `wire:"4"`
 	Body      [16]byte `wire:"5"`
 	Link      [32]byte `wire:"6"` // SHA-256 of the approval link's token

@@ -3,6 +3,8 @@
 package workspace
 
 import (
+	"strconv"
+
 	"tollgate/engine/wire"
 )
 
@@ -981,4 +983,83 @@ func (v *workspace) Fields(w *wire.Codec) {
 	wire.Uint(w, 50, &v.Person)
 	wire.Uint(w, 51, &v.OwnedBefore)
 	wire.Uint(w, 141, &v.Access)
+}
+
+var approvalReasonNames = []string{
+	1: "no_card",
+	2: "over_cap",
+	3: "paused",
+	4: "agent_session",
+	5: "card_declined",
+}
+
+// Names returns the API's names of the values, by number.
+func (ApprovalReason) Names() []string { return approvalReasonNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v ApprovalReason) String() string {
+	if int(v) < len(approvalReasonNames) && (v == 0 || approvalReasonNames[v] != "") {
+		return approvalReasonNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
+var issueStatusNames = []string{
+	1: "open",
+	2: "fix_ready",
+	3: "closed",
+}
+
+// Names returns the API's names of the values, by number.
+func (IssueStatus) Names() []string { return issueStatusNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v IssueStatus) String() string {
+	if int(v) < len(issueStatusNames) && (v == 0 || issueStatusNames[v] != "") {
+		return issueStatusNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
+var noticeKindNames = []string{
+	1: "regression",
+	2: "recovered",
+	3: "fix_verified",
+	4: "handoff",
+	5: "purchase",
+	6: "run_returned",
+	7: "schedule_skipped",
+}
+
+// Names returns the API's names of the values, by number.
+func (NoticeKind) Names() []string { return noticeKindNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v NoticeKind) String() string {
+	if int(v) < len(noticeKindNames) && (v == 0 || noticeKindNames[v] != "") {
+		return noticeKindNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
+var purchaseStatusNames = []string{
+	1: "requires_approval",
+	2: "checkout",
+	3: "processing",
+	4: "succeeded",
+	5: "failed",
+	6: "cancelled",
+	7: "denied",
+	8: "expired",
+}
+
+// Names returns the API's names of the values, by number.
+func (PurchaseStatus) Names() []string { return purchaseStatusNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v PurchaseStatus) String() string {
+	if int(v) < len(purchaseStatusNames) && (v == 0 || purchaseStatusNames[v] != "") {
+		return purchaseStatusNames[v]
+	}
+	return strconv.Itoa(int(v))
 }

@@ -304,20 +304,28 @@ func (m *Machine) Replay(key, body [16]byte) (made [16]byte, o engine.Outcome) {
 }
 
 // PurchaseView is an order of runs.
+//
+//schema:answer workspace Purchase
 type PurchaseView struct {
-	ID          [16]byte
+	ID          [16]byte `json:"id" id:"markPurchase"`
 	Workspace   uint32
 	WorkspaceID [16]byte
-	Flow        [16]byte // zero is none
+	Status      PurchaseStatus `json:"status"`
+	Runs        uint32         `json:"runs"`
+	Cents       uint32         `json:"cents"`
+	Flow        [16]byte       `json:"flowId" rule:"null" id:"markFlow"` // zero is none
 	// FlowShown says that the flow is as it was when its start asked: approving confirms its signup.
-	FlowShown            bool
-	Runs, Cents          uint32
-	Status               PurchaseStatus
-	Reason               ApprovalReason
-	Checkout, URL        string
-	CreatedAt, ChangedAt int64
-	ExpiresAt            int64 // 0 when it has ended
-	Refund               bool
+	FlowShown bool
+	Reason    ApprovalReason `json:"reason" rule:"null" as:"text"`
+	// ApprovalURL is always null: a link is shown once. The server fills in PollURL.
+	ApprovalURL string `json:"approval_url" rule:"null,min=1"`
+	PollURL     string `json:"poll_url" rule:"min=1"`
+	CreatedAt   int64  `json:"createdAt" as:"time"`
+	ChangedAt   int64  `json:"updatedAt" as:"time"`
+	ExpiresAt   int64  `json:"expiresAt" rule:"null" as:"time"` // 0 when it has ended
+	// Checkout is the provider's id of the payment page, URL its address.
+	Checkout, URL string
+	Refund        bool
 	// Payment is the provider's id of what was paid. Returns are the payments that are to be sent
 	// back, or were, its own first.
 	Payment  string
@@ -386,12 +394,21 @@ func (m *Machine) Purchases(workspace uint32, p Page) (views []PurchaseView, mor
 }
 
 // IssueView is one thing that stops an agent.
+//
+//schema:answer workspace Issue
 type IssueView struct {
-	ID, Flow, Run                  [16]byte
-	Status                         IssueStatus
-	Seen                           uint32
-	Step, Code, Reason, Note       string
-	CreatedAt, ChangedAt, ClosedAt int64
+	ID        [16]byte    `json:"id" id:"markIssue"`
+	Flow      [16]byte    `json:"flowId" id:"markFlow"`
+	Status    IssueStatus `json:"status"`
+	Step      string      `json:"step" rule:"null,min=1"`
+	Code      string      `json:"reasonCode" rule:"null,min=1"`
+	Reason    string      `json:"reason" rule:"null,min=1"`
+	Seen      uint32      `json:"occurrences"`
+	Run       [16]byte    `json:"evidence.runId" id:"markRun"`
+	Note      string      `json:"note" rule:"null,min=1"`
+	CreatedAt int64       `json:"createdAt" as:"time"`
+	ChangedAt int64       `json:"updatedAt" as:"time"`
+	ClosedAt  int64       `json:"closedAt" rule:"null" as:"time"`
 }
 
 func (s *state) issueView(row uint32) IssueView {
@@ -430,12 +447,19 @@ func (m *Machine) Issues(workspace uint32, p Page) (views []IssueView, more bool
 }
 
 // NotificationView is one update of a workspace.
+//
+//schema:answer workspace Notification
 type NotificationView struct {
-	ID, Flow, Run, Issue, Purchase [16]byte // zero is none
-	Kind                           NoticeKind
-	CreatedAt, ReadAt              int64
+	ID   [16]byte   `json:"id" id:"markNotification"`
+	Kind NoticeKind `json:"type"`
 	// Skip is why an instant of the flow's schedule brought no run.
-	Skip Skip
+	Skip      Skip     `json:"reason,omitzero" as:"text"`
+	Flow      [16]byte `json:"flowId" rule:"null" id:"markFlow"`
+	Run       [16]byte `json:"runId" rule:"null" id:"markRun"`
+	Issue     [16]byte `json:"issueId" rule:"null" id:"markIssue"`
+	Purchase  [16]byte `json:"purchaseId" rule:"null" id:"markPurchase"`
+	CreatedAt int64    `json:"createdAt" as:"time"`
+	ReadAt    int64    `json:"readAt" rule:"null" as:"time"`
 }
 
 func (s *state) noticeView(row uint32) NotificationView {

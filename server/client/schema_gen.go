@@ -218,9 +218,7 @@ func writeSubscription(data *server.JSON, v *billing.SubscriptionView) {
 	data.Time("createdAt", v.CreatedAt)
 	data.Time("currentPeriodStart", v.PeriodStart)
 	data.Time("currentPeriodEnd", v.PeriodEnd)
-	if v.CancelMode != 0 {
-		data.Text("cancelMode", v.CancelMode.String())
-	}
+	data.TextIf("cancelMode", v.CancelMode.String())
 	data.Time("cancelEffectiveAt", v.CancelEffectiveAt)
 	data.Time("cancelledAt", v.CancelledAt)
 	if v.ScheduledChange != nil {

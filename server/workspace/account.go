@@ -157,25 +157,6 @@ func (a *API) changeIssue(x *server.Exchange) {
 	}, writeIssue)
 }
 
-func writeIssue(j *server.JSON, v *state.IssueView) {
-	j.Open('{')
-	j.Text("id", idText(markIssue, v.ID))
-	j.Text("flowId", idText(markFlow, v.Flow))
-	j.Text("status", v.Status.String())
-	textOrNull(j, "step", v.Step)
-	textOrNull(j, "reasonCode", v.Code)
-	textOrNull(j, "reason", v.Reason)
-	j.Uint("occurrences", uint64(v.Seen))
-	j.Object("evidence")
-	j.Text("runId", idText(markRun, v.Run))
-	j.Close('}')
-	textOrNull(j, "note", v.Note)
-	j.Time("createdAt", v.CreatedAt)
-	j.Time("updatedAt", v.ChangedAt)
-	timeOrNull(j, "closedAt", v.ClosedAt)
-	j.Close('}')
-}
-
 // listNotifications is GET /v1/notifications.
 func (a *API) listNotifications(x *server.Exchange) {
 	list(a, x, "notifications", markNotification, a.machine.Notifications, writeNotification,
@@ -199,18 +180,4 @@ func (a *API) readNotification(x *server.Exchange) {
 	one(a, x, "notification", 200, func() (state.NotificationView, bool) {
 		return a.machine.Notification(x.Tenant.Workspace, id)
 	}, writeNotification)
-}
-
-func writeNotification(j *server.JSON, v *state.NotificationView) {
-	j.Open('{')
-	j.Text("id", idText(markNotification, v.ID))
-	j.Text("type", v.Kind.String())
-	j.TextIf("reason", v.Skip.String())
-	idOrNull(j, "flowId", markFlow, v.Flow)
-	idOrNull(j, "runId", markRun, v.Run)
-	idOrNull(j, "issueId", markIssue, v.Issue)
-	idOrNull(j, "purchaseId", markPurchase, v.Purchase)
-	j.Time("createdAt", v.CreatedAt)
-	timeOrNull(j, "readAt", v.ReadAt)
-	j.Close('}')
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate/server"
+	"tollgate/server/form"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/scan"
 )
@@ -33,15 +34,43 @@ func open(x *server.Exchange, mayBeEmpty bool) *body {
 	if len(x.Body) == 0 && mayBeEmpty {
 		return b
 	}
-	// The scanner refuses what is nested too deeply, has a name twice or is no UTF-8.
-	var s scan.Scanner
-	s.Reset(x.Body)
-	if s.Peek() != scan.KindObject || !s.Skip() || !s.End() ||
-		json.Unmarshal(x.Body, &b.fields) != nil {
+	if !isObject(x.Body) || json.Unmarshal(x.Body, &b.fields) != nil {
 		r := no("invalid_json")
 		b.wrong = &r
 	}
 	return b
+}
+
+// isObject reports whether a body is one JSON object: not nested too deeply, UTF-8, no name twice.
+func isObject(body []byte) bool {
+	var s scan.Scanner
+	s.Reset(body)
+	return s.Peek() == scan.KindObject && s.Skip() && s.End()
+}
+
+// readBody reads a body by its generated reader. Of all that is wrong it returns an unexpected
+// field, or else the first mistake.
+func readBody[T any](x *server.Exchange, v *T, fields func(*form.Reader, *T)) *refusal {
+	if !isObject(x.Body) {
+		r := no("invalid_json")
+		return &r
+	}
+	fault := form.Read(x.Body, v, fields)
+	if fault == nil {
+		return nil
+	}
+	unexpected := ""
+	for _, wrong := range fault.Fields {
+		if wrong.Code == server.FieldUnknown && (unexpected == "" || wrong.Field < unexpected) {
+			unexpected = wrong.Field
+		}
+	}
+	if unexpected != "" {
+		return badField("unexpected_field", unexpected)
+	}
+	r := badField("invalid_field", fault.Fields[0].Field)
+	r.message = fault.Fields[0].Message + "."
+	return r
 }
 
 func (b *body) fail(r *refusal) {
@@ -120,7 +149,7 @@ func (b *body) number(name string, least, most int64) int64 {
 	b.used[name] = true
 	value, ok := b.fields[name].(float64)
 	if !ok || value != float64(int64(value)) || int64(value) < least || int64(value) > most {
-		b.wants(name, fmt.Sprintf("a whole number of %d to %d", least, most))
+		b.wants(name, fmt.Sprintf("a whole number from %d to %d", least, most))
 		return least
 	}
 	return int64(value)

@@ -94,9 +94,10 @@ func (a *API) pollURL(id [16]byte) string {
 
 // buy is POST /v1/purchases.
 func (a *API) buy(x *server.Exchange) {
-	b := open(x, false)
-	runs := b.number("runs", 1, state.MaxPurchaseRuns)
-	refused := b.close()
+	c := state.RequestPurchase{
+		Workspace: x.Tenant.Workspace, ID: mint(), AgentSession: x.Tenant.Agent,
+	}
+	refused := readBody(x, &c, readPurchaseRequest)
 	key, badKey := requestKey(x)
 	if refused == nil {
 		refused = badKey
@@ -114,11 +115,9 @@ func (a *API) buy(x *server.Exchange) {
 		x.Refuse(server.FaultInternal)
 		return
 	}
-	reply, ok := a.requestPurchase(x, &state.RequestPurchase{
-		Workspace: x.Tenant.Workspace, ID: mint(), Runs: uint32(runs), Key: key,
-		Body: hashOf("purchase", strconv.FormatInt(runs, 10)), Link: sha256.Sum256([]byte(token)),
-		AgentSession: x.Tenant.Agent,
-	})
+	c.Key, c.Body = key, hashOf("purchase", strconv.FormatUint(uint64(c.Runs), 10))
+	c.Link = sha256.Sum256([]byte(token))
+	reply, ok := a.requestPurchase(x, &c)
 	if !ok {
 		return
 	}
@@ -293,19 +292,8 @@ func (a *API) closeNow(v *state.PurchaseView) (closed []engine.Record, r *refusa
 
 // writePurchase writes a purchase, never with an approval link.
 func (a *API) writePurchase(j *server.JSON, v *state.PurchaseView) {
-	j.Open('{')
-	j.Text("id", idText(markPurchase, v.ID))
-	j.Text("status", v.Status.String())
-	j.Uint("runs", uint64(v.Runs))
-	j.Uint("cents", uint64(v.Cents))
-	idOrNull(j, "flowId", markFlow, v.Flow)
-	textOrNull(j, "reason", v.Reason.String())
-	null(j, "approval_url")
-	j.Text("poll_url", a.pollURL(v.ID))
-	j.Time("createdAt", v.CreatedAt)
-	j.Time("updatedAt", v.ChangedAt)
-	timeOrNull(j, "expiresAt", v.ExpiresAt)
-	j.Close('}')
+	v.PollURL = a.pollURL(v.ID)
+	writePurchase(j, v)
 }
 
 // pause is POST /v1/billing/pause.

@@ -83,8 +83,10 @@ func TestRefusalsNameTheField(t *testing.T) {
 	flow, issue := "/v1/flows/"+ids["flow"], "/v1/issues/"+ids["iss"]
 	wants := map[string]string{ // what a person reads
 		"POST /v1/signup {}": "label must be a text of 1 to 80 characters.",
-		"POST /v1/flows " + verified(`"url":"https://a.example/","status":"200","contains":"x"`): "verification.status must be a whole number of 100 to 599.",
+		"POST /v1/flows " + verified(`"url":"https://a.example/","status":"200","contains":"x"`): "verification.status must be a whole number from 100 to 599.",
 		"POST /v1/billing/pause {}":     "paused must be true or false.",
+		"POST /v1/purchases {}":         "runs is required.",
+		`POST /v1/purchases {"runs":0}`: "runs must be a whole number from 1 to 10.",
 		`POST /v1/signup {"label":" "}`: "label must be a text of 1 to 80 characters that is not blank.",
 	}
 	for _, row := range []struct{ method, path, body, code, field string }{
@@ -96,6 +98,9 @@ func TestRefusalsNameTheField(t *testing.T) {
 		{"POST", "/v1/flows", replaced(`"Sign up."`, `"\n"`), "invalid_field", "task"},
 		{"POST", "/v1/flows", verified(`"url":"https://a.example/","contains":" "`), "invalid_field", "verification.contains"},
 		{"POST", "/v1/feedback", `{"message":" "}`, "invalid_field", "message"},
+		{"POST", "/v1/purchases", `{}`, "invalid_field", "runs"},
+		{"POST", "/v1/purchases", `{"runs":0}`, "invalid_field", "runs"},
+		{"POST", "/v1/purchases", `{"runs":"1","zoo":1,"ape":1}`, "unexpected_field", "ape"},
 		{"PATCH", issue, `{"status":"fix_ready","note":" \u200b"}`, "invalid_note", "note"},
 		{"POST", "/v1/signup", `{"label":"x","scopes":"read"}`, "invalid_field", "scopes"},
 		{"POST", "/v1/signup", `{"label":"x","scopes":["read","all"]}`, "invalid_field", "scopes"},
@@ -131,7 +136,6 @@ func TestRefusalsNameTheField(t *testing.T) {
 		{"PATCH", issue, `{"status":"fix_ready","note":""}`, "invalid_note", "note"},
 		{"PATCH", issue, `{"status":"fix_ready","note":"` + long + `"}`, "invalid_note", "note"},
 		{"PATCH", issue, `{"status":"fix_ready","note":"x","by":"me"}`, "unexpected_field", "by"},
-		{"POST", "/v1/purchases", `{}`, "invalid_field", "runs"},
 		{"POST", "/v1/purchases", `{"runs":0}`, "invalid_field", "runs"},
 		{"POST", "/v1/purchases", `{"runs":-1}`, "invalid_field", "runs"},
 		{"POST", "/v1/purchases", `{"runs":11}`, "invalid_field", "runs"},

@@ -267,7 +267,7 @@ func (a *API) moneyRoutes() []server.Route {
 	return []server.Route{
 		row("POST", "/v1/purchases", "buyRuns", "Buy hosted runs with the saved card",
 			run, a.buy, agents, keyed,
-			takes(server.Must("runs", server.IntSchema(1, state.MaxPurchaseRuns))),
+			func(r *server.Route) { r.Body = server.RequestSchema[state.RequestPurchase]() },
 			gives(200, "Ended without a charge", one), gives(201, "Paid", one),
 			gives(202, "Being charged", one, charging)),
 		row("GET", "/v1/purchases", "listPurchases", "Purchases", read, a.listPurchases, agents,

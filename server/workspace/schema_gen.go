@@ -4,6 +4,9 @@ package workspace
 
 import (
 	"tollgate/engine/wire"
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+	"tollgate/server/form"
 )
 
 // Fields implements wire.Fielder.
@@ -12,4 +15,65 @@ func (v *pause) Fields(w *wire.Codec) {
 	w.Strings(2, &v.Answers)
 	w.Bool(3, &v.Untrue)
 	w.Bool(4, &v.Reached)
+}
+
+func readPurchaseRequest(f *form.Reader, v *state.RequestPurchase) {
+	for f.Next() {
+		switch string(f.Name) {
+		case "runs":
+			form.Uint(f, 0, &v.Runs, 1, 10)
+		default:
+			f.Unknown()
+		}
+	}
+	f.Need(0, "runs")
+}
+
+func writeIssue(data *server.JSON, v *state.IssueView) {
+	data.Open('{')
+	data.Text("id", idText(markIssue, v.ID))
+	data.Text("flowId", idText(markFlow, v.Flow))
+	data.Text("status", v.Status.String())
+	textOrNull(data, "step", v.Step)
+	textOrNull(data, "reasonCode", v.Code)
+	textOrNull(data, "reason", v.Reason)
+	data.Uint("occurrences", uint64(v.Seen))
+	data.Object("evidence")
+	data.Text("runId", idText(markRun, v.Run))
+	data.Close('}')
+	textOrNull(data, "note", v.Note)
+	data.Time("createdAt", v.CreatedAt)
+	data.Time("updatedAt", v.ChangedAt)
+	timeOrNull(data, "closedAt", v.ClosedAt)
+	data.Close('}')
+}
+
+func writeNotification(data *server.JSON, v *state.NotificationView) {
+	data.Open('{')
+	data.Text("id", idText(markNotification, v.ID))
+	data.Text("type", v.Kind.String())
+	data.TextIf("reason", v.Skip.String())
+	idOrNull(data, "flowId", markFlow, v.Flow)
+	idOrNull(data, "runId", markRun, v.Run)
+	idOrNull(data, "issueId", markIssue, v.Issue)
+	idOrNull(data, "purchaseId", markPurchase, v.Purchase)
+	data.Time("createdAt", v.CreatedAt)
+	timeOrNull(data, "readAt", v.ReadAt)
+	data.Close('}')
+}
+
+func writePurchase(data *server.JSON, v *state.PurchaseView) {
+	data.Open('{')
+	data.Text("id", idText(markPurchase, v.ID))
+	data.Text("status", v.Status.String())
+	data.Uint("runs", uint64(v.Runs))
+	data.Uint("cents", uint64(v.Cents))
+	idOrNull(data, "flowId", markFlow, v.Flow)
+	textOrNull(data, "reason", v.Reason.String())
+	textOrNull(data, "approval_url", v.ApprovalURL)
+	data.Text("poll_url", v.PollURL)
+	data.Time("createdAt", v.CreatedAt)
+	data.Time("updatedAt", v.ChangedAt)
+	timeOrNull(data, "expiresAt", v.ExpiresAt)
+	data.Close('}')
 }

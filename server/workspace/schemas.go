@@ -1,6 +1,9 @@
 package workspace
 
-import "tollgate/server"
+import (
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+)
 
 var text = server.TextSchema(1, 0)
 
@@ -17,7 +20,9 @@ func description() server.Description {
 				server.Must("remaining", server.IntegerSchema), server.Must("resetsAt", server.TimeSchema)),
 			"PaymentRequired": paymentSchema(),
 			"Flow":            flowSchema(), "Quote": quoteSchema(), "Run": runSchema(),
-			"Purchase": purchaseSchema(), "Issue": issueSchema(), "Notification": notificationSchema(),
+			"Purchase":     server.AnswerSchema[state.PurchaseView](),
+			"Issue":        server.AnswerSchema[state.IssueView](),
+			"Notification": server.AnswerSchema[state.NotificationView](),
 			"Billing": server.Object(server.Must("paused", server.BoolSchema),
 				server.Must("capCents", server.IntegerSchema), server.May("usage", server.FreeObject())),
 			"Agent": server.Object(server.Must("kind", text), server.Must("name", text),
@@ -125,39 +130,6 @@ func runSchema() *server.Schema {
 		server.May("scheduled", server.BoolSchema), server.Must("createdAt", server.TimeSchema),
 		server.Must("startedAt", server.OrNull(server.TimeSchema)),
 		server.Must("finishedAt", server.OrNull(server.TimeSchema)))
-}
-
-func purchaseSchema() *server.Schema {
-	return server.Object(server.Must("id", text),
-		server.Must("status", server.EnumSchema("requires_approval", "checkout", "processing",
-			"succeeded", "failed", "cancelled", "denied", "expired")),
-		server.Must("runs", server.IntegerSchema), server.Must("cents", server.IntegerSchema),
-		server.Must("flowId", server.OrNull(text)), server.Must("reason", server.OrNull(text)),
-		server.Must("approval_url", server.OrNull(text)), server.Must("poll_url", text),
-		server.Must("createdAt", server.TimeSchema), server.Must("updatedAt", server.TimeSchema),
-		server.Must("expiresAt", server.OrNull(server.TimeSchema)))
-}
-
-func issueSchema() *server.Schema {
-	return server.Object(server.Must("id", text), server.Must("flowId", text),
-		server.Must("status", server.EnumSchema("open", "fix_ready", "closed")),
-		server.Must("step", server.OrNull(text)), server.Must("reasonCode", server.OrNull(text)),
-		server.Must("reason", server.OrNull(text)), server.Must("occurrences", server.IntegerSchema),
-		server.Must("evidence", server.Object(server.Must("runId", text))),
-		server.Must("note", server.OrNull(text)), server.Must("createdAt", server.TimeSchema),
-		server.Must("updatedAt", server.TimeSchema),
-		server.Must("closedAt", server.OrNull(server.TimeSchema)))
-}
-
-func notificationSchema() *server.Schema {
-	return server.Object(server.Must("id", text),
-		server.Must("type", server.EnumSchema("regression", "recovered", "fix_verified", "handoff",
-			"purchase", "run_returned", "schedule_skipped")),
-		server.May("reason", text),
-		server.Must("flowId", server.OrNull(text)), server.Must("runId", server.OrNull(text)),
-		server.Must("issueId", server.OrNull(text)), server.Must("purchaseId", server.OrNull(text)),
-		server.Must("createdAt", server.TimeSchema),
-		server.Must("readAt", server.OrNull(server.TimeSchema)))
 }
 
 // askingSchema is the flow whose start asked for a purchase.

@@ -242,7 +242,7 @@ func TestAnOwnerBuysAhead(t *testing.T) {
 	for _, runs := range []string{"", "0", "11", "x", "-1"} {
 		a := s.sends(purchases, "runs", runs)
 		require.Equal(t, 400, a.status, runs)
-		require.Contains(t, a.body, "runs must be a whole number of 1 to 10", runs)
+		require.Contains(t, a.body, "runs must be a whole number from 1 to 10", runs)
 	}
 	for range 2 {
 		a := s.sends(purchases, "runs", "3")
