@@ -155,19 +155,46 @@ func (m *meter) absorb() decimal.Decimal {
 // Spans to which nothing can belong any more need no note.
 func forgive(c *catalog, spans []heldSpan, items []InvoiceItem) {
 	for i := range items {
-		item := &items[i]
-		for j := range spans {
-			p := &spans[j]
-			if !item.Kind.ofUsage() || p.start != item.PeriodStart || p.end != item.PeriodEnd {
-				continue
-			}
-			if slot, ok := c.version(p.version).slot(c.featureNamed([]byte(item.FeatureKey))); ok {
+		if item := &items[i]; item.Kind.ofUsage() {
+			if p, slot := spanOf(c, spans, item); p != nil {
 				m := p.meterAt(slot)
 				m.forgiven, p.dirty = sum(m.forgiven, item.Quantity), true
-				break
 			}
 		}
 	}
+}
+
+// spanOf is the span that a line of usage is of, and the feature's place in its version. Plan
+// changes of one millisecond leave spans with the same bounds: the line is of the first that has as
+// many units on invoices, else of the first that has counted any.
+func spanOf(c *catalog, spans []heldSpan, item *InvoiceItem) (found *heldSpan, place uint32) {
+	feature, best := c.featureNamed([]byte(item.FeatureKey)), -1
+	for i := range spans {
+		p := &spans[i]
+		slot, ok := c.version(p.version).slot(feature)
+		if !ok || p.start != item.PeriodStart || p.end != item.PeriodEnd {
+			continue
+		}
+		fits := 0
+		for j := range p.meters {
+			switch m := &p.meters[j].meter; {
+			case m.slot != slot || m.empty():
+			case item.Quantity.Sign() > 0 && !difference(m.invoiced, m.forgiven).Less(item.Quantity):
+				fits = 2
+			default:
+				fits = 1
+			}
+		}
+		if fits > best {
+			found, place, best = p, slot, fits
+		}
+	}
+	return found, place
+}
+
+// empty says that a meter has counted nothing that stands, nor is anything on invoices.
+func (m *meter) empty() bool {
+	return m.quantity.IsZero() && m.invoiced.IsZero() && m.forgiven.IsZero()
 }
 
 // store writes a span with its meters. The customer's lock is held.
