@@ -7,7 +7,7 @@ STATICCHECK := go tool -modfile=.ci/tools.mod staticcheck
 GOFUMPT := go tool -modfile=.ci/tools.mod gofumpt
 
 # Packages in which goroutines meet: the race detector runs over these, but for the SINGLE ones.
-CONCURRENT := ./bench/... ./wal/... ./cluster/... ./server/... ./cmd/tollgate/api ./cmd/tollgate/replay \
+CONCURRENT := ./bench/... ./wal/... ./cluster/... ./server/... ./sdk/... ./cmd/tollgate/replay \
 	./engine/fair ./engine/idempotency ./engine/journal ./engine/page
 SINGLE := tollgate/cluster/backup tollgate/server/inspect/document tollgate/server/inspect/evaluate \
 	tollgate/server/inspect/extract tollgate/server/inspect/journey tollgate/server/inspect/page \

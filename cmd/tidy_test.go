@@ -66,8 +66,8 @@ var imports = []struct {
 	{"server", []string{"server", "engine"}, "cmd hands the server what it needs of the cluster"},
 	{"bench", []string{"bench"}, "it measures over HTTP, as a user would"},
 	{"cmd/tollgate-bench", []string{"bench"}, "it measures over HTTP, as a user would"},
-	{"cmd/tollgate/replay", []string{"cmd/tollgate"}, "it speaks HTTP"},
-	{"cmd/tollgate/api", nil, "it speaks HTTP"},
+	{"cmd/tollgate/replay", []string{"cmd/tollgate", "sdk"}, "it speaks HTTP"},
+	{"sdk", nil, "programs of users import it, which need nothing else of ours"},
 	{"cmd/tollgate/trace", nil, "a trace is a file"},
 }
 
@@ -86,6 +86,22 @@ func TestServerHasNoClientsOfPeers(t *testing.T) {
 			require.False(t, strings.HasPrefix(path, client), "the server is linked with %s", path)
 		}
 	}
+}
+
+// TestClientNeedsTheStandardLibraryAlone: a program that imports sdk downloads nothing else.
+func TestClientNeedsTheStandardLibraryAlone(t *testing.T) {
+	var offenders []string
+	for _, s := range sources(t) {
+		if s.test || !within(s.folder, "sdk") {
+			continue
+		}
+		for _, spec := range s.file.Imports {
+			if name, _, _ := strings.Cut(spec.Path.Value, "/"); strings.Contains(name, ".") {
+				offenders = append(offenders, s.at(spec.Pos())+" imports "+spec.Path.Value)
+			}
+		}
+	}
+	report(t, "sdk imports the standard library alone", offenders)
 }
 
 func TestImportsGoOneWay(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"os"
 	"time"
 
-	"tollgate/cmd/tollgate/api"
 	"tollgate/cmd/tollgate/devdata"
+	api "tollgate/sdk/go"
 )
 
 // adminFlags say which cluster to operate. What is not given comes from dev.json in Data.

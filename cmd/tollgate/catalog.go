@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tollgate/cmd/tollgate/api"
+	api "tollgate/sdk/go"
 )
 
 type catalogCommand struct {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"tollgate/cmd/tollgate/api"
+	api "tollgate/sdk/go"
 )
 
 type clockCommand struct {

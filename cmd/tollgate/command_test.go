@@ -15,12 +15,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
 
-	"tollgate/cmd/tollgate/api"
 	"tollgate/cmd/tollgate/demo"
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/enginetest"
 	"tollgate/engine/journal"
+	api "tollgate/sdk/go"
 	"tollgate/server"
 	"tollgate/server/admin"
 	"tollgate/server/client"

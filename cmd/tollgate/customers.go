@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tollgate/cmd/tollgate/api"
+	api "tollgate/sdk/go"
 )
 
 type customersCommand struct {

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"tollgate/cluster"
-	"tollgate/cmd/tollgate/api"
 	"tollgate/cmd/tollgate/config"
 	"tollgate/cmd/tollgate/devdata"
 	"tollgate/engine"
+	api "tollgate/sdk/go"
 )
 
 type devCommand struct {

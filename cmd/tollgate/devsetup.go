@@ -11,11 +11,11 @@ import (
 	"strconv"
 	"time"
 
-	"tollgate/cmd/tollgate/api"
 	"tollgate/cmd/tollgate/certs"
 	"tollgate/cmd/tollgate/config"
 	"tollgate/cmd/tollgate/demo"
 	"tollgate/cmd/tollgate/devdata"
+	api "tollgate/sdk/go"
 	"tollgate/server"
 )
 

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"tollgate/cluster"
-	"tollgate/cmd/tollgate/api"
 	"tollgate/cmd/tollgate/doctor"
+	api "tollgate/sdk/go"
 	"tollgate/server/admin"
 )
 

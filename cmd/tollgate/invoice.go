@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"tollgate/cmd/tollgate/api"
+	api "tollgate/sdk/go"
 )
 
 type invoiceCommand struct {

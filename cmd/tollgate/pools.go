@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"tollgate/cmd/tollgate/api"
+	api "tollgate/sdk/go"
 )
 
 type poolsCommand struct {

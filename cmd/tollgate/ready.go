@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"tollgate/cluster"
-	"tollgate/cmd/tollgate/api"
 	"tollgate/cmd/tollgate/devdata"
+	api "tollgate/sdk/go"
 )
 
 type readyCommand struct {

@@ -10,11 +10,11 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"tollgate/cmd/tollgate/api"
 	"tollgate/cmd/tollgate/demo"
 	"tollgate/cmd/tollgate/devdata"
 	"tollgate/cmd/tollgate/replay"
 	"tollgate/cmd/tollgate/trace"
+	api "tollgate/sdk/go"
 )
 
 type replayCommand struct {

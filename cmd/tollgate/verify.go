@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"tollgate/cmd/tollgate/api"
+	api "tollgate/sdk/go"
 )
 
 type invoiceVerifyCommand struct {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/cmd/tollgate/api"
+	api "tollgate/sdk/go"
 )
 
 // catalogOf is a small catalog: a monthly plan, and calls at a price of their own.

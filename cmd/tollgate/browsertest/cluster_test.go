@@ -17,8 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/cmd/tollgate/api"
 	"tollgate/cmd/tollgate/devdata"
+	api "tollgate/sdk/go"
 )
 
 // programs is the folder of what is built once for all walks.

@@ -14,7 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 
-	"tollgate/cmd/tollgate/api"
+	api "tollgate/sdk/go"
 	"tollgate/server/provider/runner/sampleproduct"
 )
 

@@ -21,9 +21,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"tollgate/cluster"
-	"tollgate/cmd/tollgate/api"
 	"tollgate/cmd/tollgate/config"
 	"tollgate/cmd/tollgate/devdata"
+	api "tollgate/sdk/go"
 )
 
 // program is the tollgate binary, built once for all tests.

@@ -8,10 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/cmd/tollgate/api"
 	"tollgate/cmd/tollgate/config"
 	"tollgate/cmd/tollgate/doctor"
 	"tollgate/cmd/tollgate/faultnet"
+	api "tollgate/sdk/go"
 )
 
 // staleAfter is what the age of a node must have come to when its links were cut for 3 s, in ms.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/cmd/tollgate/api"
 	"tollgate/cmd/tollgate/replay"
 	"tollgate/engine/enginetest"
+	api "tollgate/sdk/go"
 )
 
 // tracePlan prices the features of a trace as the demo's plan llm-team does, in math/big.

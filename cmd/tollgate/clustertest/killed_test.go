@@ -16,8 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/cmd/tollgate/api"
 	"tollgate/cmd/tollgate/config"
+	api "tollgate/sdk/go"
 	"tollgate/server/provider/payment/paymenttest"
 )
 

@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/cluster"
-	"tollgate/cmd/tollgate/api"
 	"tollgate/cmd/tollgate/config"
 	"tollgate/cmd/tollgate/devdata"
+	api "tollgate/sdk/go"
 )
 
 // operate runs a command of the program against the operations listener of a node.

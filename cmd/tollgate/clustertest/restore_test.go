@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/cmd/tollgate/api"
 	"tollgate/cmd/tollgate/replay"
+	api "tollgate/sdk/go"
 )
 
 // A generated trace: what is sent before the backup, and what is sent while it is made.

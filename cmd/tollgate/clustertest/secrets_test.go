@@ -21,9 +21,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/cmd/tollgate/api"
 	"tollgate/cmd/tollgate/config"
 	"tollgate/cmd/tollgate/demo"
+	api "tollgate/sdk/go"
 )
 
 // secret is something that must not be found; link says that it may lie in the data folder, as

@@ -14,9 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/cmd/tollgate/api"
 	"tollgate/cmd/tollgate/certs"
 	"tollgate/cmd/tollgate/config"
+	api "tollgate/sdk/go"
 )
 
 const adminKey = "an admin key of the operator's own making"

@@ -17,10 +17,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/cmd/tollgate/api"
 	"tollgate/cmd/tollgate/demo"
 	"tollgate/cmd/tollgate/replay"
 	"tollgate/cmd/tollgate/trace"
+	api "tollgate/sdk/go"
 )
 
 const (

@@ -16,8 +16,8 @@ import (
 	standard "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"github.com/stretchr/testify/require"
 
-	"tollgate/cmd/tollgate/api"
 	"tollgate/cmd/tollgate/demo"
+	api "tollgate/sdk/go"
 )
 
 // books is a receiver of webhooks, whose answers a test can hold back.

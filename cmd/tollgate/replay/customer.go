@@ -10,7 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"tollgate/cmd/tollgate/api"
+	api "tollgate/sdk/go"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"tollgate/cmd/tollgate/api"
+	api "tollgate/sdk/go"
 )
 
 const (

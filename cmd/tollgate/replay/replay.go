@@ -14,8 +14,8 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"tollgate/cmd/tollgate/api"
 	"tollgate/cmd/tollgate/trace"
+	api "tollgate/sdk/go"
 )
 
 // Features that a request is metered by, in the order of Usage.Used.

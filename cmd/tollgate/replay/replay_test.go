@@ -13,9 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/cmd/tollgate/api"
 	"tollgate/cmd/tollgate/replay"
 	"tollgate/cmd/tollgate/trace"
+	api "tollgate/sdk/go"
 )
 
 // moody is a server that counts as a cluster does, and leaves some fates open: it answers every

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"tollgate/cluster"
-	"tollgate/cmd/tollgate/api"
+	api "tollgate/sdk/go"
 )
 
 const (

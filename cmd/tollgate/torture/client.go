@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"tollgate/cmd/tollgate/api"
+	api "tollgate/sdk/go"
 )
 
 // timeouts are how long clients wait for an answer: some give up early, so that they are there

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"tollgate/cmd/tollgate/api"
+	api "tollgate/sdk/go"
 )
 
 // clockMemory is longer than what one node's clock said counts with the others: two that are wrong

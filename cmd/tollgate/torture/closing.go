@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"tollgate/cmd/tollgate/api"
+	api "tollgate/sdk/go"
 )
 
 // month is how far the sandbox's clock is moved: past the end of everybody's first period, and not

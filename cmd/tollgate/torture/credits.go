@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"tollgate/cmd/tollgate/api"
+	api "tollgate/sdk/go"
 )
 
 // booking is one movement of credits that the operator asks for: its key, and what is known of it.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"tollgate/cmd/tollgate/api"
+	api "tollgate/sdk/go"
 )
 
 // feature is one of the catalog's, with the units at which it refuses more: 0 for never.

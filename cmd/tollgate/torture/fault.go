@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"tollgate/cluster"
-	"tollgate/cmd/tollgate/api"
+	api "tollgate/sdk/go"
 )
 
 // fault is one way to trouble a cluster. inflict returns when the trouble is over, or may be; the

@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"tollgate/cluster"
-	"tollgate/cmd/tollgate/api"
 	"tollgate/cmd/tollgate/certs"
 	"tollgate/cmd/tollgate/config"
+	api "tollgate/sdk/go"
 )
 
 // fleetSize is the number of nodes.

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 
-	"tollgate/cmd/tollgate/api"
+	api "tollgate/sdk/go"
 )
 
 // guest is the place of the fourth node, behind those that are always members.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"tollgate/cluster"
-	"tollgate/cmd/tollgate/api"
+	api "tollgate/sdk/go"
 )
 
 // paddedEvent is the next event of a flood.

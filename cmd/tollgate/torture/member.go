@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"tollgate/cmd/tollgate/api"
+	api "tollgate/sdk/go"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tollgate/cmd/tollgate/api"
+	api "tollgate/sdk/go"
 )
 
 // Options say what is run.

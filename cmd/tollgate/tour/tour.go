@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"tollgate/cmd/tollgate/api"
+	api "tollgate/sdk/go"
 )
 
 // Options say where the tour goes.

@@ -1,6 +1,6 @@
-// Package api calls Tollgate over HTTP: the client API and the admin API, on any of several nodes.
-// It is what the command line speaks through; it knows nothing of the cluster's inside.
-package api
+// Package tollgate calls Tollgate over HTTP: the client API and the admin API, on any of several
+// nodes. It needs the standard library alone.
+package tollgate
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package api_test
+package tollgate_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/cmd/tollgate/api"
+	tollgate "tollgate/sdk/go"
 )
 
 // node is a server that gives the listed statuses one after the other, then 200.
@@ -38,9 +38,9 @@ func node(t *testing.T, body string, statuses ...int) (address string, calls *at
 	return server.URL, calls
 }
 
-func client(t *testing.T, nodes ...string) *api.Client {
+func client(t *testing.T, nodes ...string) *tollgate.Client {
 	t.Helper()
-	c, err := api.New(nodes, "key", 2)
+	c, err := tollgate.New(nodes, "key", 2)
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c
@@ -65,7 +65,7 @@ func TestNextNodeIsAskedWhenOneCannotServe(t *testing.T) {
 func TestTooManyRequestsAreRepeatedAtTheSameNode(t *testing.T) {
 	limited, limitedCalls := node(t, "{}", 429, 429)
 	other, otherCalls := node(t, "{}")
-	answer, err := client(t, limited, other).Do(context.Background(), api.Request{Method: "GET", Path: "/"})
+	answer, err := client(t, limited, other).Do(context.Background(), tollgate.Request{Method: "GET", Path: "/"})
 	require.NoError(t, err)
 	require.Equal(t, 200, answer.Status)
 	require.Equal(t, int32(3), limitedCalls.Load())
@@ -77,7 +77,7 @@ func TestPatienceEnds(t *testing.T) {
 		503, 503, 503, 503, 503, 503, 503, 503, 503, 503)
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	_, err := client(t, down).Do(ctx, api.Request{Method: "GET", Path: "/"})
+	_, err := client(t, down).Do(ctx, tollgate.Request{Method: "GET", Path: "/"})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
@@ -86,7 +86,7 @@ func TestAClientsOwnPatienceEnds(t *testing.T) {
 	address, _ := node(t, "", 503, 503, 503, 503, 503, 503, 503, 503, 503, 503)
 	c := client(t, address)
 	c.Patience = 50 * time.Millisecond
-	_, err := c.Do(context.Background(), api.Request{Method: "GET", Path: "/"})
+	_, err := c.Do(context.Background(), tollgate.Request{Method: "GET", Path: "/"})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "503")
 }
@@ -94,17 +94,17 @@ func TestAClientsOwnPatienceEnds(t *testing.T) {
 func TestOnceIsNeverRepeatedWhenItMayHaveHappened(t *testing.T) {
 	unknown, calls := node(t, `{"error":{"code":"outcome_unknown"}}`, 503)
 	c := client(t, unknown)
-	_, err := c.Do(context.Background(), api.Request{Method: "POST", Path: "/", Once: true})
-	require.ErrorIs(t, err, api.ErrUnsure)
+	_, err := c.Do(context.Background(), tollgate.Request{Method: "POST", Path: "/", Once: true})
+	require.ErrorIs(t, err, tollgate.ErrUnsure)
 	require.Equal(t, int32(1), calls.Load())
 
 	refused, refusedCalls := node(t, `{"error":{"code":"unavailable"}}`, 503)
-	_, err = client(t, refused).Do(context.Background(), api.Request{Method: "POST", Path: "/", Once: true})
+	_, err = client(t, refused).Do(context.Background(), tollgate.Request{Method: "POST", Path: "/", Once: true})
 	require.NoError(t, err, "what was refused for certain may be sent again")
 	require.Equal(t, int32(2), refusedCalls.Load())
 
-	_, err = client(t, "127.0.0.1:1").Do(context.Background(), api.Request{Method: "POST", Path: "/", Once: true})
-	require.ErrorIs(t, err, api.ErrUnsure)
+	_, err = client(t, "127.0.0.1:1").Do(context.Background(), tollgate.Request{Method: "POST", Path: "/", Once: true})
+	require.ErrorIs(t, err, tollgate.ErrUnsure)
 }
 
 func TestErrorsSayWhatTheServerSaid(t *testing.T) {
@@ -112,16 +112,16 @@ func TestErrorsSayWhatTheServerSaid(t *testing.T) {
 		`{"success":false,"error":{"message":"Validation failed","detail":"email","code":"fields"}}`, 400)
 	_, err := client(t, refusing).Call(context.Background(), "POST", "/", map[string]int{}, nil)
 	require.EqualError(t, err, "400 Validation failed: email")
-	require.True(t, api.IsStatus(err, 400))
-	var e *api.Error
+	require.True(t, tollgate.IsStatus(err, 400))
+	var e *tollgate.Error
 	require.True(t, errors.As(err, &e))
 	require.Equal(t, "fields", e.Code)
-	require.False(t, api.IsStatus(errors.New("x"), 400))
+	require.False(t, tollgate.IsStatus(errors.New("x"), 400))
 }
 
 func TestAddressesAreChecked(t *testing.T) {
 	for _, nodes := range [][]string{nil, {"http://"}, {"::"}} {
-		_, err := api.New(nodes, "key", 1)
+		_, err := tollgate.New(nodes, "key", 1)
 		require.Error(t, err, nodes)
 	}
 }
