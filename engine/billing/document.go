@@ -48,7 +48,7 @@ type CreditAllocationDocument struct {
 	ExpiresAfterDays uint32          `wire:"6"` // 0: never; at most 3,650
 	RolloverPolicy   string          `wire:"7"` // NONE (default), FULL, CAPPED
 	HasCap           bool            `wire:"8"`
-	RolloverCap      decimal.Decimal `wire:"9"`  // with CAPPED: what stays at most
+	RolloverCap      decimal.Decimal `wire:"9"`  // maximum carried over
 	HardLimit        bool            `wire:"10"` // the balance never goes below zero
 }
 

@@ -10,7 +10,7 @@ import (
 const MaxUnmatched = 50
 
 // unmatchedName is a name that usage events had, and that no feature of the catalog had then: they
-// were recorded, and nobody is billed for them. name and first never change.
+// were recorded, and they are not billed. name and first never change.
 type unmatchedName struct {
 	name  string
 	first int64 // on the environment's clock

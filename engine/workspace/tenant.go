@@ -9,7 +9,7 @@ import (
 type workspace struct {
 	ID        [16]byte `wire:"1"`
 	Label     string   `wire:"2"` // ≤ 80 characters
-	Owner     string   `wire:"3"` // who claimed it; empty while nobody has
+	Owner     string   `wire:"3"` // who claimed it; empty if unclaimed
 	Claim     [32]byte `wire:"4"`
 	CreatedAt int64    `wire:"5"`
 	ClaimedAt int64    `wire:"6"`

@@ -22,8 +22,8 @@ const (
 func (a *API) customerRoutes() []server.Route {
 	return []server.Route{{
 		Method: "GET", Path: environment + "/unmatched-events", Operation: "listUnmatchedNames",
-		Summary: "Names of recorded usage events that no feature matches, so that nobody is billed for " +
-			"them: the 50 that were seen last",
+		Summary: "Names of recorded usage events that match no feature and so are not billed: the 50 " +
+			"seen last",
 		Access: server.AccessOperator, Handle: a.listUnmatched, Params: environmentParams,
 		Responses: answers(server.Object(server.Must("names", server.ArrayOf(server.Object(
 			server.Must("name", text(1, longestID)), server.Must("events", server.IntegerSchema),
