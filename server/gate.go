@@ -75,12 +75,15 @@ var faultShare = Fault{
 
 // Flows of requests that no account of the billing API makes.
 const (
-	// AnonymousFlow is the flow of everyone whom no key and no session names.
-	AnonymousFlow  fair.Flow = 1<<31 | 4095
 	flowWorkspaces fair.Flow = 1 << 30
 	flowPersons    fair.Flow = 1 << 29
+)
+
+var (
+	// AnonymousFlow is the flow of everyone whom no key and no session names.
+	AnonymousFlow = fair.Special(0)
 	// SignInFlow is the flow of everyone who signs in or out.
-	SignInFlow fair.Flow = 1<<31 | 4094
+	SignInFlow = fair.Special(1)
 )
 
 // TenantFlow is the flow of a workspace; of a person who works in none (row 0), that person's; 0 of

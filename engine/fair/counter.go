@@ -2,14 +2,21 @@ package fair
 
 import "sync/atomic"
 
-// places is how many flows a Counter tells apart: some of those beyond are counted as one.
-const places = 4096
+const (
+	// places is how many flows a Counter tells apart: some of those beyond are counted as one.
+	places = 4096
+	// special is how many special flows there may be; each is counted alone.
+	special = 8
+)
+
+// Special is a flow of those who have none of their own; n is from 0 to 7.
+func Special(n uint8) Flow { return 1<<31 | Flow(n%special) }
 
 // Counter is a Share without a lock, for what is taken and given back all the time. It is exact in
 // what all flows hold together. Safe for concurrent use.
 type Counter struct {
 	most, used atomic.Int64
-	held       [places]atomic.Int64
+	held       [places + special]atomic.Int64
 }
 
 // NewCounter shares out so much.
@@ -36,7 +43,12 @@ func (c *Counter) Take(f Flow, weight int, n int64) Room {
 }
 
 // place is where a flow is counted. The flows of another kind, with a high bit, begin elsewhere.
-func (c *Counter) place(f Flow) *atomic.Int64 { return &c.held[(f^f>>19)%places] }
+func (c *Counter) place(f Flow) *atomic.Int64 {
+	if f>>31 == 1 {
+		return &c.held[places+f%special]
+	}
+	return &c.held[(f^f>>19)%places]
+}
 
 // Give gives back n that the flow took.
 func (c *Counter) Give(f Flow, n int64) {

@@ -158,3 +158,23 @@ func TestCounterIsExact(t *testing.T) {
 	require.EqualValues(t, most, c.Used())
 	require.EqualValues(t, most, c.Most())
 }
+
+// TestSpecialFlowsAreCountedAlone: those whom no account names take nothing from an account's share,
+// nor from each other's.
+func TestSpecialFlowsAreCountedAlone(t *testing.T) {
+	for n := range uint8(8) {
+		c := fair.NewCounter(100)
+		require.Equal(t, fair.RoomTaken, c.Take(fair.Special(n), 1, 60))
+		require.Equal(t, fair.RoomFlow, c.Take(fair.Special(n), 1, 1), "it has its share")
+		for f := fair.Flow(1); f < 10_000; f++ {
+			require.Equal(t, fair.RoomTaken, c.Take(f, 1, 1), "flow %d", f)
+			c.Give(f, 1)
+		}
+		for other := range uint8(8) {
+			if other != n {
+				require.Equal(t, fair.RoomTaken, c.Take(fair.Special(other), 1, 1))
+				c.Give(fair.Special(other), 1)
+			}
+		}
+	}
+}
