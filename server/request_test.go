@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"strings"
 	"sync"
@@ -111,4 +112,25 @@ func TestFailuresAreLogged(t *testing.T) {
 	url, log = answersIn(t, slog.LevelInfo, 409)
 	named(t, url, "")
 	require.Empty(t, log.lines("request"))
+}
+
+// TestWholeNumber: one form of each number, and nothing that another reader might take otherwise.
+func TestWholeNumber(t *testing.T) {
+	for text, want := range map[string]uint64{
+		"1": 1, "9": 9, "100": 100, "18446744073709551615": math.MaxUint64,
+	} {
+		n, ok := server.WholeNumber(text, 1, math.MaxUint64)
+		require.True(t, ok, text)
+		require.Equal(t, want, n)
+	}
+	n, ok := server.WholeNumber("0", 0, 5)
+	require.True(t, ok)
+	require.Zero(t, n)
+	for _, text := range []string{
+		"", "0", "6", "+5", " 5", "5 ", "05", "00", "-1", "5.0", "5e0", "0x5", "1_0", "٥",
+		"18446744073709551616",
+	} {
+		_, ok := server.WholeNumber(text, 1, 5)
+		require.False(t, ok, "%q", text)
+	}
 }

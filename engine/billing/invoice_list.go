@@ -32,9 +32,10 @@ type InvoiceQuery struct {
 	Env, CustomerRow uint32
 	// Status selects one status; 0 selects every status.
 	Status InvoiceStatus
-	// From and To select by CreatedAt, [From, To), in milliseconds since 1970 UTC; a To of 0 has no
-	// end. A PENDING invoice has not been created yet: it is after every From and To.
+	// From and To select by CreatedAt, [From, To), in milliseconds since 1970 UTC; To counts only
+	// with HasTo. A PENDING invoice has not been created yet: it is after every From and To.
 	From, To int64
+	HasTo    bool
 	// Pending adds the invoices that are PENDING, behind the others. Status PENDING implies it.
 	Pending bool
 	// After is the last invoice of the page before; the zero id begins at the oldest.
@@ -142,9 +143,9 @@ func (l *invoiceListing) selects(status InvoiceStatus, createdAt int64) bool {
 		return false
 	}
 	if status == InvoicePending {
-		return q.To == 0
+		return !q.HasTo
 	}
-	return createdAt >= q.From && (q.To == 0 || createdAt < q.To)
+	return createdAt >= q.From && (!q.HasTo || createdAt < q.To)
 }
 
 // take adds an invoice to the page where it belongs there.

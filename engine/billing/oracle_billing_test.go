@@ -162,7 +162,7 @@ func (h *ledgers) comparePages(p *person, all []billing.InvoiceView) {
 	}
 	queries := []billing.InvoiceQuery{q, q, q}
 	queries[1].Status = billing.InvoiceDue
-	queries[2].From, queries[2].To = enginetest.Epoch+dayMS, h.now()
+	queries[2].From, queries[2].To, queries[2].HasTo = enginetest.Epoch+dayMS, h.now(), true
 	for i, q := range queries {
 		var want, got []billing.InvoiceView
 		for j := range whole {

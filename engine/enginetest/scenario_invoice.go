@@ -28,7 +28,7 @@ func (s *scenario) invoiceList(l *line) string {
 		q.From = l.instant(text, 0)
 	}
 	if text := l.value("to", ""); text != "" {
-		q.To = l.instant(text, 0)
+		q.To, q.HasTo = l.instant(text, 0), true
 	}
 	if text := l.value("after", ""); text != "" {
 		customer := c.Row

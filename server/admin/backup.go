@@ -100,8 +100,8 @@ func paceParam(x *server.Exchange) (pace int, fault *server.Fault) {
 	if len(text) == 0 {
 		return 0, nil
 	}
-	n, err := strconv.ParseUint(string(text), 10, 32)
-	if err != nil || n < 1 || n > mostPace {
+	n, ok := server.WholeNumber(string(text), 1, mostPace)
+	if !ok {
 		return 0, server.FieldFault("mibPerSecond", server.FieldOutOfRange,
 			"must be 1 to "+strconv.Itoa(mostPace))
 	}

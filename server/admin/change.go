@@ -40,12 +40,12 @@ func readChangeCursor(x *server.Exchange, w *walk) (c changeCursor) {
 		return c
 	}
 	first, second, both := strings.Cut(given, ".")
-	change, err := strconv.ParseUint(first, 10, 64)
-	act, err2 := uint64(0), error(nil)
+	change, ok := server.WholeNumber(first, 1, math.MaxUint64)
+	act, ok2 := uint64(0), true
 	if both {
-		act, err2 = strconv.ParseUint(second, 10, 32)
+		act, ok2 = server.WholeNumber(second, 0, math.MaxUint32)
 	}
-	if err != nil || err2 != nil || change == 0 || len(given) > longestChangeCursor {
+	if !ok || !ok2 {
 		w.problem("cursor", server.FieldFormat, "must be nextCursor of the page before")
 	}
 	return changeCursor{change, uint32(act)}

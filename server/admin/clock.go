@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"strconv"
 	"time"
 
 	"tollgate/engine"
@@ -45,8 +44,8 @@ func (a *API) advanceClock(x *server.Exchange) {
 	fault := body(x, &w, map[string]reader{"advanceTo": w.instant(&c.To)}, "advanceTo")
 	patience := a.config.SettleTimeout
 	if text := string(x.Ctx.QueryArgs().Peek("waitSeconds")); fault == nil && text != "" {
-		n, err := strconv.ParseUint(text, 10, 8)
-		if err != nil || n > mostSettleWait {
+		n, ok := server.WholeNumber(text, 0, mostSettleWait)
+		if !ok {
 			w.problem("waitSeconds", server.FieldOutOfRange, "must be from 0 to %d", mostSettleWait)
 		}
 		patience, fault = min(patience, time.Duration(n)*time.Second), w.fault()

@@ -371,8 +371,8 @@ func (a *API) writePoolDifferences(
 func pageSize(x *server.Exchange, w *walk, standard, most int) (limit int) {
 	limit = standard
 	if text := string(x.Ctx.QueryArgs().Peek("limit")); text != "" {
-		n, err := strconv.Atoi(text)
-		if limit = n; err != nil || n < 1 || n > most {
+		n, ok := server.WholeNumber(text, 1, uint64(most))
+		if limit = int(n); !ok {
 			w.problem("limit", server.FieldOutOfRange, "must be from 1 to %d", most)
 		}
 	}
@@ -383,8 +383,8 @@ func pageSize(x *server.Exchange, w *walk, standard, most int) (limit int) {
 func pageOf(x *server.Exchange, w *walk, standard, most int) (limit int, cursor uint64) {
 	limit = pageSize(x, w, standard, most)
 	if text := string(x.Ctx.QueryArgs().Peek("cursor")); text != "" {
-		n, err := strconv.ParseUint(text, 10, 64)
-		if cursor = n; err != nil || n == 0 {
+		n, ok := server.WholeNumber(text, 1, math.MaxUint64)
+		if cursor = n; !ok {
 			w.problem("cursor", server.FieldFormat, "must be nextCursor of the page before")
 		}
 	}

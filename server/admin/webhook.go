@@ -2,7 +2,6 @@ package admin
 
 import (
 	"bytes"
-	"strconv"
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
@@ -335,17 +334,4 @@ func (a *API) rotateSecret(x *server.Exchange) {
 	a.answerEndpoint(x, billing.KindRotateWebhookSecret, &billing.RotateWebhookSecret{
 		Env: env, ID: v.ID, Secret: sealed, Actor: x.By(),
 	}, changedEndpoint{env: env, id: v.ID, sealed: sealed, secret: secret, status: 200})
-}
-
-// sequenceCursor reads the cursor of a page of deliveries.
-func sequenceCursor(x *server.Exchange, w *walk) (cursor uint64) {
-	text := string(x.Ctx.QueryArgs().Peek("cursor"))
-	if text == "" {
-		return 0
-	}
-	cursor, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || cursor == 0 {
-		w.problem("cursor", server.FieldFormat, "must be nextCursor of the page before")
-	}
-	return cursor
 }

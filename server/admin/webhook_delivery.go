@@ -108,16 +108,8 @@ func (a *API) listDeliveries(x *server.Exchange) {
 		return
 	}
 	var w walk
-	q := billing.DeliveryQuery{
-		Endpoint: id, Limit: defaultDeliveries, Before: sequenceCursor(x, &w),
-		Status: string(x.Ctx.QueryArgs().Peek("status")),
-	}
-	if limit := string(x.Ctx.QueryArgs().Peek("limit")); limit != "" {
-		n, err := strconv.Atoi(limit)
-		if q.Limit = n; err != nil || n < 1 || n > mostDeliveries {
-			w.problem("limit", server.FieldOutOfRange, "must be from 1 to %d", mostDeliveries)
-		}
-	}
+	q := billing.DeliveryQuery{Endpoint: id, Status: string(x.Ctx.QueryArgs().Peek("status"))}
+	q.Limit, q.Before = pageOf(x, &w, defaultDeliveries, mostDeliveries)
 	known := q.Status == ""
 	for _, status := range deliveryStatuses {
 		known = known || q.Status == status

@@ -152,6 +152,8 @@ func TestWebhookRefusals(t *testing.T) {
 			"webhook_endpoint_not_found", "",
 		},
 		{"GET", one + "/deliveries?limit=0", "", 400, "validation_failed", "limit"},
+		{"GET", one + "/deliveries?limit=%2B5", "", 400, "validation_failed", "limit"},
+		{"GET", one + "/deliveries?cursor=05", "", 400, "validation_failed", "cursor"},
 		{"GET", one + "/deliveries?cursor=x", "", 400, "validation_failed", "cursor"},
 		{"GET", one + "/deliveries?status=new", "", 400, "validation_failed", "status"},
 		{"GET", one + "/deliveries/x", "", 400, "validation_failed", "webhook-id"},

@@ -72,6 +72,7 @@ func invoiceQuery(x *server.Exchange, f *form.Reader) (q billing.InvoiceQuery) {
 	}
 	queryInstant(x, f, "from", &q.From)
 	queryInstant(x, f, "to", &q.To)
+	q.HasTo = query(x.Ctx, "to") != ""
 	queryLimit(x, f, mostInvoices, &q.Limit)
 	if text := query(x.Ctx, "cursor"); text != "" {
 		id, err := base64.RawURLEncoding.DecodeString(text)

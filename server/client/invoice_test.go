@@ -48,12 +48,16 @@ func TestInvoicesArePagedAndFiltered(t *testing.T) {
 	require.Len(t, due, 4)
 	accruing, _ := n.invoiced("?status=PENDING&limit=3")
 	require.Len(t, accruing, 3)
-	none, _ := n.invoiced("?to=2020-01-01T00:00:00Z")
-	require.Empty(t, none)
+	for _, to := range []string{"2020-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "1969-01-01T00:00:00Z"} {
+		none, _ := n.invoiced("?to=" + to)
+		require.Empty(t, none, to)
+	}
 	since, _ := n.invoiced("?from=2020-01-01T00:00:00%2B02:00")
 	require.Equal(t, all, since)
 
 	for query, fields := range map[string]map[string]string{
+		"limit=%2B5": {"limit": "out_of_range"},
+		"limit=05":   {"limit": "out_of_range"},
 		"status=due&limit=0&from=x&include=all": {
 			"status": "not_allowed", "limit": "out_of_range", "from": "invalid_format",
 			"include": "not_allowed",

@@ -121,12 +121,12 @@ func queryLimit(x *server.Exchange, f *form.Reader, most int, dst *int) {
 	if text == "" {
 		return
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > most {
+	n, ok := server.WholeNumber(text, 1, uint64(most))
+	if !ok {
 		f.Problem("limit", form.Outside(1, uint64(most)))
 		return
 	}
-	*dst = n
+	*dst = int(n)
 }
 
 func writeEvent(data *server.JSON, e *billing.EventView) {

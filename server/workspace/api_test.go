@@ -162,6 +162,8 @@ func TestPagesFollowOneAnother(t *testing.T) {
 	}
 	require.Equal(t, made, seen)
 	c.call("GET", "/v1/flows?limit=0", "").is(400, "invalid_field")
+	c.call("GET", "/v1/flows?limit=%2B5", "").is(400, "invalid_field")
+	c.call("GET", "/v1/flows?limit=05", "").is(400, "invalid_field")
 	c.call("GET", "/v1/flows?limit=101", "").is(400, "invalid_field")
 	c.call("GET", "/v1/flows?cursor=run_x", "").is(400, "invalid_field")
 }

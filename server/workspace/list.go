@@ -21,11 +21,11 @@ func pageOf(x *server.Exchange, mark string) (p state.Page, wrong *refusal) {
 	p.Limit = 100
 	args := x.Ctx.QueryArgs()
 	if args.Has("limit") {
-		n, err := strconv.Atoi(string(args.Peek("limit")))
-		if err != nil || n < 1 || n > 100 {
+		n, ok := server.WholeNumber(string(args.Peek("limit")), 1, 100)
+		if !ok {
 			return p, badField("invalid_field", "limit")
 		}
-		p.Limit = n
+		p.Limit = int(n)
 	}
 	if cursor := string(args.Peek("cursor")); cursor != "" {
 		var ok bool
