@@ -159,8 +159,8 @@ func TestCounterIsExact(t *testing.T) {
 	require.EqualValues(t, most, c.Most())
 }
 
-// TestSpecialFlowsAreCountedAlone: those whom no account names take nothing from an account's share,
-// nor from each other's.
+// TestSpecialFlowsAreCountedAlone: those whom no account names take nothing from an account's
+// share, nor from each other's.
 func TestSpecialFlowsAreCountedAlone(t *testing.T) {
 	for n := range uint8(8) {
 		c := fair.NewCounter(100)
