@@ -127,6 +127,15 @@ func TestWhatAnAnsweringHostHidesIsUnknown(t *testing.T) {
 			require.Equal(t, document.Unknown, d.Pricing.Determinable.Verdict, name)
 		}
 	}
+	// That paths that cannot exist are answered counts though nobody can read the answer: a guessed
+	// page is none, however well it reads.
+	const guessed = at + "robots.txt\n200 text/plain\n\nUser-agent: *\nAllow: /\n" +
+		at + "pricing\n200 text/html\n\n<html><p>The plan costs $9 per month.</p></html>\n"
+	for _, fail := range []string{"body", "time", "encoding"} {
+		d := inspected(t, parsed(t, "=== *\nfail "+fail+" 200\n"+linking("")+guessed))
+		require.Equal(t, document.Unknown, d.Pricing.Determinable.Verdict, fail)
+	}
+	require.Equal(t, document.Yes, inspected(t, parsed(t, linking("")+guessed)).Pricing.Determinable.Verdict)
 	// Where paths that cannot exist are 404, a description that answers 200 and is not read is one.
 	d := inspected(t, parsed(t, linking("<p>Our REST API.</p>")+at+"openapi.json\nfail body 200\n"))
 	require.Equal(t, "api_description_unread", d.Interfaces.API.Rule)
