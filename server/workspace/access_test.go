@@ -65,6 +65,7 @@ func refuseAccess(t *testing.T, is provoked) {
 // them, and no log, snapshot, event, reason, question or answer has them, however an agent says
 // them.
 func TestTestCredentialsReachTheirRun(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	var given []runner.Account
 	said := []string{

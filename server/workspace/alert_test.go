@@ -171,6 +171,7 @@ func (w *watched) becomes(want ...string) {
 // TestAlertsAreSent: one mail and one webhook for each change of the watch, signed with the secret
 // that its owner was shown, and with the one before for a day.
 func TestAlertsAreSent(t *testing.T) {
+	t.Parallel()
 	w := watch(t)
 	set := w.tell("", `{"on":true,"email":"ada@example.com","webhookUrl":"`+w.hook.server.URL+`"}`)
 	secret := set.told("secret").(string)
@@ -223,6 +224,7 @@ func TestAlertsAreSent(t *testing.T) {
 // TestTheSecretBeforeSignsForADay: a secret that was replaced signs beside the new one for 24
 // hours, and not longer; one that was replaced before that signs no more.
 func TestTheSecretBeforeSignsForADay(t *testing.T) {
+	t.Parallel()
 	w := watch(t)
 	first := w.tell("", `{"on":true,"webhookUrl":"`+w.hook.server.URL+`"}`).told("secret").(string)
 	second := w.tell("/secret", "").told("secret").(string)
@@ -254,6 +256,7 @@ func TestTheSecretBeforeSignsForADay(t *testing.T) {
 // TestAWebhookIsTriedAgain: five times in all, each attempt with the same id and body; what comes
 // behind it waits. 410 turns it off, and says so.
 func TestAWebhookIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	w := watch(t)
 	w.tell("", `{"on":true,"webhookUrl":"`+w.hook.server.URL+`"}`)
 	w.hook.answers(500)
@@ -291,6 +294,7 @@ func TestAWebhookIsTriedAgain(t *testing.T) {
 // TestDeliveriesNameNoAddress: what was dialled, which may be within somebody's network, is for the
 // node's log alone.
 func TestDeliveriesNameNoAddress(t *testing.T) {
+	t.Parallel()
 	w := watch(t)
 	w.tell("", `{"on":true,"webhookUrl":"`+w.hook.server.URL+`"}`)
 	w.hook.server.Close()
@@ -306,6 +310,7 @@ func TestDeliveriesNameNoAddress(t *testing.T) {
 // TestAMailIsSentOnce: whatever becomes of the process that sends it. Another one does not send it
 // again; when the first is not heard of, its fate is unknown, until the first is heard after all.
 func TestAMailIsSentOnce(t *testing.T) {
+	t.Parallel()
 	w := watch(t)
 	w.tell("", `{"on":true,"email":"ada@example.com"}`)
 	held := make(chan struct{})
@@ -330,6 +335,7 @@ func TestAMailIsSentOnce(t *testing.T) {
 
 // TestWhatCameOfAMailIsSaidUntilItIsHeard, and the mail is not sent again meanwhile.
 func TestWhatCameOfAMailIsSaidUntilItIsHeard(t *testing.T) {
+	t.Parallel()
 	w := watch(t)
 	w.tell("", `{"on":true,"email":"ada@example.com"}`)
 	deaf, begun := 2, 1
@@ -353,6 +359,7 @@ func TestWhatCameOfAMailIsSaidUntilItIsHeard(t *testing.T) {
 // TestMailsThatFail: what a mail server refuses for good is not sent again, what it may take later
 // is, and what nobody knows is not.
 func TestMailsThatFail(t *testing.T) {
+	t.Parallel()
 	w := watch(t)
 	w.tell("", `{"on":true,"email":"ada@example.com"}`)
 	outcomes := []mail.Result{
@@ -485,6 +492,7 @@ func TestAlertsSayNothingForStrangers(t *testing.T) {
 
 // TestMailsLeadToTheOwnersPages: to the run with its evidence, and to where alerts are ended.
 func TestMailsLeadToTheOwnersPages(t *testing.T) {
+	t.Parallel()
 	w := watch(t, func(c *Config) { c.Console = publicURL + "/console" })
 	w.tell("", `{"on":true,"email":"ada@example.com"}`)
 	w.courier()

@@ -12,6 +12,7 @@ import (
 // TestCompressedBodies: the limit of 32,768 bytes counts what comes out, and a media type that is
 // not looked at hides no coding.
 func TestCompressedBodies(t *testing.T) {
+	t.Parallel()
 	n := start(t)
 	send := func(coding, text string) answer {
 		var b bytes.Buffer

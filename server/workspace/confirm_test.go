@@ -11,6 +11,7 @@ import (
 // TestAnAddressIsConfirmedByJSON: what a person sets by the API is asked for as well, and says so;
 // what an operator sets is not.
 func TestAnAddressIsConfirmedByJSON(t *testing.T) {
+	t.Parallel()
 	w := watch(t, func(c *Config) { c.Console = publicURL + "/console" })
 	free := w.signUp("")
 	path := "/v1/flows/" + free.flow(plainFlow) + "/alerts"

@@ -16,6 +16,7 @@ import (
 // nothing does not pass although it is true, and costs nothing; another agent passes. The built-in
 // agent that obtains keys does nothing for a flow without one.
 func TestNopIsDoubted(t *testing.T) {
+	t.Parallel()
 	var started atomic.Bool
 	known := make(chan string, 1)
 	verifier, check, base := product(t, func(ctx *fasthttp.RequestCtx) {

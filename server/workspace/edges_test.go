@@ -225,6 +225,7 @@ func TestWhatOnlyAnOperatorEnds(t *testing.T) {
 
 // TestABodyThatIsTooSlow is what the document calls a body that did not arrive.
 func TestABodyThatIsTooSlow(t *testing.T) {
+	t.Parallel()
 	n := start(t)
 	c := n.signUp("")
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -80,6 +80,7 @@ func harmful(t *testing.T) http.HandlerFunc {
 // TestHarmfulHostsGetADocument: with the right unknowns and what could not be read, whatever they
 // answer; and what is no target at all is refused, with nothing saved.
 func TestHarmfulHostsGetADocument(t *testing.T) {
+	t.Parallel()
 	client, err := fetch.New(fetch.Config{
 		AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Timeout: 5 * time.Second,
 	})

@@ -77,6 +77,7 @@ var noted = []any{nil, "no_answer", "not_fetched", "redirect", "cached", "retrie
 // and however the run ends, nothing of it is in the log, a snapshot, an answer or a node's log; and
 // of a call nothing is kept that the product has written.
 func TestEchoedKeysAreNotKept(t *testing.T) {
+	t.Parallel()
 	for status, outcome := range map[int]string{
 		200: "passed", 401: "blocked", 302: "blocked", 418: "blocked", 503: "inconclusive",
 	} {

@@ -28,6 +28,7 @@ func (o *overheard) Propose(until time.Time, records []engine.Record, results []
 // TestLateWordsAreRefused: whatever ended a run while its worker was cut off, what the worker says
 // afterwards changes nothing of it: not its end, not its charge.
 func TestLateWordsAreRefused(t *testing.T) {
+	t.Parallel()
 	reports := map[string]runner.Report{
 		"a key":     {Credential: productKey},
 		"blocked":   {Blocked: true, Code: "captcha"},

@@ -41,6 +41,7 @@ func (d *deaf) Propose(until time.Time, records []engine.Record, results []engin
 // lease is over, and not with the run's time; the agent that does not end by itself is killed
 // before it is over, too.
 func TestACutOffWorkerEndsItsAgent(t *testing.T) {
+	t.Parallel()
 	n, verifier, base := idleNode(t)
 	cut := &deaf{group: n.group, kind: state.KindExtendLease}
 	cut.times.Store(1 << 30)
@@ -68,6 +69,7 @@ func TestACutOffWorkerEndsItsAgent(t *testing.T) {
 // TestALastWordIsRepeated until it is known: one that was not heard, and one of which it is not
 // known that it was.
 func TestALastWordIsRepeated(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []engine.Kind{state.KindFinishRun, state.KindAwaitPerson} {
 		for _, heard := range []bool{false, true} {
 			n, verifier, base := idleNode(t)
@@ -98,6 +100,7 @@ func TestALastWordIsRepeated(t *testing.T) {
 // TestAnAgentThatTakesTooLong ends by the run's time, and so does the run, as wall_timeout, whether
 // its worker or the log sees it first.
 func TestAnAgentThatTakesTooLong(t *testing.T) {
+	t.Parallel()
 	over, cancel := context.WithTimeoutCause(t.Context(), 0, errWall)
 	defer cancel()
 	require.Equal(t, state.CodeWallTimeout, cutShort(over, &state.FinishRun{}).Code)

@@ -61,6 +61,7 @@ func (c *caller) ran(flow, fingerprint, key string) answer {
 // TestWhatOneRunMadeTrueStandsForTheNext: also where no quote is read between them, and whichever
 // agent runs.
 func TestWhatOneRunMadeTrueStandsForTheNext(t *testing.T) {
+	t.Parallel()
 	var p *moody
 	n, p, base := moodyNode(t, func(context.Context, runner.Task, teller) (runner.Report, error) {
 		p.says(200, "all is done")
@@ -212,6 +213,7 @@ func TestAQuoteThatFindsNoPlaceSaysSo(t *testing.T) {
 
 // TestNoRunIDIsNoEmptyOne: a page that says what every run makes it say is not true already.
 func TestNoRunIDIsNoEmptyOne(t *testing.T) {
+	t.Parallel()
 	var p *moody
 	sign := func(_ context.Context, task runner.Task, _ teller) (runner.Report, error) {
 		p.says(200, "done by "+task.RunID)

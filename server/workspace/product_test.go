@@ -21,6 +21,7 @@ import (
 // TestSampleProducts runs the same flow on every variant of the sample product, with the built-in
 // agent.
 func TestSampleProducts(t *testing.T) {
+	t.Parallel()
 	wanted := map[sampleproduct.Variant]string{
 		sampleproduct.Good:        "completed passed",
 		sampleproduct.BadRequest:  "completed passed",

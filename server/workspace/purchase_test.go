@@ -60,6 +60,7 @@ func (c *caller) usage() map[string]any {
 // TestASavedCardPays: the page of the first purchase saves the card; later ones are charged without
 // their owner, within the cap, and once per key.
 func TestASavedCardPays(t *testing.T) {
+	t.Parallel()
 	n := start(t)
 	n.collect()
 	c := n.signUp("")
@@ -221,6 +222,7 @@ func (s *shop) report(purchase, kind string) answer {
 const completed = "checkout.session.completed"
 
 func TestPurchasesThroughStripe(t *testing.T) {
+	t.Parallel()
 	s := startShop(t)
 	c := s.signUp("")
 	id, page := c.approved("2")
@@ -253,6 +255,7 @@ func TestPurchasesThroughStripe(t *testing.T) {
 // TestPagesAtStripe: cancelling closes the page; one that is paid already stays paid; a webhook
 // that is lost is found; money for a purchase that had ended is sent back, once.
 func TestPagesAtStripe(t *testing.T) {
+	t.Parallel()
 	s := startShop(t)
 	c := s.signUp("")
 	id, _ := c.approved("1")
@@ -353,6 +356,7 @@ func (s *shop) due(c *caller, id string) bool { return s.order(c, id)["refundDue
 // TestARefundThatIsRefused: is asked for some minutes and not for ever; then operators see it, and
 // can have it asked for again.
 func TestARefundThatIsRefused(t *testing.T) {
+	t.Parallel()
 	s := startShop(t)
 	c := s.signUp("")
 	id, _ := c.approved("1")
@@ -385,6 +389,7 @@ func TestARefundThatIsRefused(t *testing.T) {
 // TestAPageThatIsRefused: a purchase for which its provider makes no page fails, and its workspace
 // is free for another.
 func TestAPageThatIsRefused(t *testing.T) {
+	t.Parallel()
 	s := startShop(t)
 	c := s.signUp("")
 	s.stripe.Refuse("/v1/checkout/sessions", "account_invalid")
@@ -430,6 +435,7 @@ func TestAProviderThatIsDown(t *testing.T) {
 // TestAnOldChargeIsOnlyLookedFor: when the provider may have forgotten the key, nothing is charged
 // again: what was charged is found, and what was not needs the owner.
 func TestAnOldChargeIsOnlyLookedFor(t *testing.T) {
+	t.Parallel()
 	for _, charged := range []bool{true, false} {
 		s := startShop(t)
 		c := s.signUp("")
@@ -470,6 +476,7 @@ func TestAnOldChargeIsOnlyLookedFor(t *testing.T) {
 // say, that described it otherwise; and where nothing is found, nobody is asked to pay once more
 // until the key is forgotten.
 func TestAKeyThatWasUsedOtherwiseIsNoDecline(t *testing.T) {
+	t.Parallel()
 	for _, charged := range []bool{true, false} {
 		s := startShop(t)
 		c := s.signUp("")
@@ -510,6 +517,7 @@ func TestAKeyThatWasUsedOtherwiseIsNoDecline(t *testing.T) {
 // TestAnInterruptedCancellation: a page that was closed, though the purchase was not cancelled,
 // holds its workspace up no longer than until the request is repeated, or the page is polled.
 func TestAnInterruptedCancellation(t *testing.T) {
+	t.Parallel()
 	s := startShop(t)
 	c := s.signUp("")
 	interrupted := func() (id string) {

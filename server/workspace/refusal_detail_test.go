@@ -318,6 +318,7 @@ func TestSignupsAnHour(t *testing.T) {
 
 // TestNoRouteTakesUnknownFields: of every route that has a body, and of those that need none.
 func TestNoRouteTakesUnknownFields(t *testing.T) {
+	t.Parallel()
 	n := start(t)
 	c := n.signUp("")
 	ids := c.everything()

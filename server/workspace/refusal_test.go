@@ -37,6 +37,7 @@ const documented = `
 
 // TestEveryRefusal provokes every (status, code) pair of the document, and no other.
 func TestEveryRefusal(t *testing.T) {
+	t.Parallel()
 	seen := map[string]bool{}
 	is := func(a answer, status int, code string) answer {
 		t.Helper()

@@ -105,6 +105,7 @@ var stages = []struct {
 // TestWhatARunAllows: in each status, whether a run is resumed or cancelled, whether its flow takes
 // another run, and what becomes of the charge and of reserved credits.
 func TestWhatARunAllows(t *testing.T) {
+	t.Parallel()
 	for _, stage := range stages {
 		t.Run(stage.status, func(t *testing.T) {
 			n := start(t)
@@ -368,6 +369,7 @@ func TestUsageShowsTheLast20Runs(t *testing.T) {
 // TestAWatchFollowsItsRuns: one blocked run, or two in a row that do not pass, make a passing watch
 // failing; a pass makes it passing again; what failed on our side or was cancelled is not counted.
 func TestAWatchFollowsItsRuns(t *testing.T) {
+	t.Parallel()
 	n := start(t)
 	n.policy(func(p *state.SetPolicy) { p.RunsPerDay, p.FreeRunsPerMonth = 100, 100 })
 	c := n.signUp("")

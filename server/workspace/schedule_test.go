@@ -155,6 +155,7 @@ func (n *node) keep() {
 // asked by the leader, so what stands is told from what the run did; one that lets everybody in
 // begins no run at all.
 func TestAScheduledRunAsksFirst(t *testing.T) {
+	t.Parallel()
 	n, p, base := moodyNode(t, nil)
 	ada, c := owned(n)
 	n.keep()
@@ -189,6 +190,7 @@ func TestAScheduledRunAsksFirst(t *testing.T) {
 
 // TestTheLogKnowsTheAgents: those that are configured now, in place of those before.
 func TestTheLogKnowsTheAgents(t *testing.T) {
+	t.Parallel()
 	n := start(t)
 	require.Equal(t, []string{"clever exec 1", "other exec 2"}, n.Machine.Agents())
 	n.api.config.Agents = []Agent{{"next", "exec", "3"}}

@@ -110,6 +110,7 @@ func grants() (all []grant) {
 // TestScopes: of every route, with keys of every set of scopes: one gets through exactly where it
 // has a scope that the document names, and is else told which one is needed.
 func TestScopes(t *testing.T) {
+	t.Parallel()
 	n := start(t)
 	keys := map[state.Scopes]*caller{}
 	for scopes := state.ScopeRead; scopes <= state.ScopesAll; scopes++ {

@@ -222,6 +222,7 @@ func (b *blabber) Run(_ context.Context, task runner.Task, tell teller) (runner.
 // where texts are cut: neither the log, nor a snapshot, nor an answer, nor what the node prints has
 // a key that it handed over, a password, or what a person answered.
 func TestNoKeyIsStored(t *testing.T) {
+	t.Parallel()
 	n, verifier, base := idleNode(t)
 	agent := &blabber{t, make(chan int, 1000)}
 	var printed lockedText

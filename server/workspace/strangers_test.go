@@ -106,6 +106,7 @@ func TestNoAnswerNamesAnothersRecord(t *testing.T) {
 // TestNothingIsSeenAcrossWorkspaces asks every route that names a record for the record of another
 // workspace: the answer is the same as for one that nobody has. Its own record is found.
 func TestNothingIsSeenAcrossWorkspaces(t *testing.T) {
+	t.Parallel()
 	asked := 0
 	for _, r := range start(t).api.Routes() {
 		if r.Scopes == 0 || r.SignedIn || !strings.Contains(r.Path, "{") {
@@ -178,6 +179,7 @@ func TestCursorsStayInTheirWorkspace(t *testing.T) {
 // TestRequestKeysAreOfOneWorkspace: the same Idempotency-Key is another request in another
 // workspace, and of another route.
 func TestRequestKeysAreOfOneWorkspace(t *testing.T) {
+	t.Parallel()
 	n := start(t)
 	n.collect()
 	made := map[any]bool{}

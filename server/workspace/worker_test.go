@@ -116,6 +116,7 @@ func TestAVerificationHasTimeForAllItsCalls(t *testing.T) {
 }
 
 func TestARunIsDecidedByFiveCalls(t *testing.T) {
+	t.Parallel()
 	n, base := working(t, func(_ context.Context, task runner.Task, tell teller,
 	) (runner.Report, error) {
 		tell(runner.Event{At: time.Now(), Text: "signed up\x00 at " + task.URL})
@@ -148,6 +149,7 @@ func TestARunIsDecidedByFiveCalls(t *testing.T) {
 }
 
 func TestNopPassesOnlyWhatStands(t *testing.T) {
+	t.Parallel()
 	n, base := working(t, nil)
 	c := n.signUp("")
 	c.claim()
@@ -165,6 +167,7 @@ func TestNopPassesOnlyWhatStands(t *testing.T) {
 // TestARunDoesNotWaitForEver: what its agent used before is what it is told when it goes on, and
 // the sixth time that it asks, the run ends and costs nothing.
 func TestARunDoesNotWaitForEver(t *testing.T) {
+	t.Parallel()
 	n, base := working(t, func(_ context.Context, task runner.Task, _ teller) (runner.Report, error) {
 		return runner.Report{Question: "And now?", Steps: task.Steps + 3, Tokens: task.Tokens + 50}, nil
 	})
@@ -193,6 +196,7 @@ func must[T any](value T, ok bool) T {
 }
 
 func TestAPersonHelps(t *testing.T) {
+	t.Parallel()
 	var asked atomic.Bool
 	n, base := working(t, func(_ context.Context, task runner.Task, _ teller) (runner.Report, error) {
 		if asked.Swap(true) {
@@ -223,6 +227,7 @@ func TestAPersonHelps(t *testing.T) {
 
 // TestWhatARunMadeTrueBeforeItAsked: is its own doing, though a quote found it while it waited.
 func TestWhatARunMadeTrueBeforeItAsked(t *testing.T) {
+	t.Parallel()
 	var done, asked atomic.Bool
 	verifier, check, base := product(t, func(ctx *fasthttp.RequestCtx) {
 		if done.Load() {
@@ -257,6 +262,7 @@ func TestWhatARunMadeTrueBeforeItAsked(t *testing.T) {
 }
 
 func TestHowRunsEnd(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		agent                 agentFunc
 		status, outcome, code string
@@ -311,6 +317,7 @@ func TestHowRunsEnd(t *testing.T) {
 // TestBlockedIsDecidedByCalls: what an agent says about being blocked is told, and charged, only
 // where the verification finds that it got nowhere.
 func TestBlockedIsDecidedByCalls(t *testing.T) {
+	t.Parallel()
 	var mode atomic.Value
 	mode.Store("key")
 	verifier, check, base := product(t, func(ctx *fasthttp.RequestCtx) {
@@ -369,6 +376,7 @@ func TestBlockedIsDecidedByCalls(t *testing.T) {
 // TestWhatWasReachedBeforeAWait counts: an agent that goes on and finds that a person's code does
 // not help has been at the product.
 func TestWhatWasReachedBeforeAWait(t *testing.T) {
+	t.Parallel()
 	for _, reached := range []bool{true, false} {
 		n, base := working(t, func(_ context.Context, task runner.Task, _ teller) (runner.Report, error) {
 			if task.Checkpoint != nil {
@@ -390,6 +398,7 @@ func TestWhatWasReachedBeforeAWait(t *testing.T) {
 // TestAChangedKeyReturnsTheRun: what a person answered was sealed under another key than the node
 // has now.
 func TestAChangedKeyReturnsTheRun(t *testing.T) {
+	t.Parallel()
 	n, verifier, base := idleNode(t)
 	n.workWith(t, WorkersConfig{
 		Proposer: n.group, Verifier: verifier, Agents: map[string]runner.Agent{"clever": agentFunc(
@@ -432,6 +441,7 @@ func TestAKeyThatNobodyAskedFor(t *testing.T) {
 
 // TestCancelEndsTheAgent: at once, and not with the next heartbeat.
 func TestCancelEndsTheAgent(t *testing.T) {
+	t.Parallel()
 	begun, ended := make(chan struct{}), make(chan struct{})
 	n, base := working(t, func(ctx context.Context, _ runner.Task, _ teller) (runner.Report, error) {
 		close(begun)
