@@ -59,7 +59,12 @@ func (o *Outbox) attempt(ctx context.Context, d *billing.DueDelivery) (
 			outcome: billing.AttemptExpired, reason: "the message is older than 7 days",
 		}, nil, nil
 	}
-	secrets, err := o.secrets(d.Env, &d.Endpoint)
+	// Whoever rotates a secret, or deletes the endpoint, means what is sent from then on.
+	e, ok := o.config.Machine.WebhookEndpoint(d.Env, d.Endpoint.ID)
+	if !ok {
+		return attempt{outcome: billing.AttemptBlocked, reason: "the endpoint was deleted"}, nil, nil
+	}
+	secrets, err := o.secrets(d.Env, &e)
 	if err != nil {
 		return attempt{
 			outcome: billing.AttemptBlocked,
@@ -69,7 +74,7 @@ func (o *Outbox) attempt(ctx context.Context, d *billing.DueDelivery) (
 	var body server.JSON
 	server.WriteWebhook(&body, &d.Delivery.Message)
 	result, err := o.sender.Deliver(ctx,
-		webhook.Endpoint{URL: d.Endpoint.URL, Secrets: secrets},
+		webhook.Endpoint{URL: e.URL, Secrets: secrets},
 		webhook.Message{ID: billing.MessageName(d.Delivery.ID), Body: body})
 	if err != nil {
 		return attempt{}, nil, err

@@ -486,6 +486,48 @@ func TestBothSecretsSign(t *testing.T) {
 	require.Len(t, r.all(), 6)
 }
 
+// TestASecretThatRotatesMeanwhileSigns: a delivery is signed with the secrets that are valid when
+// it is sent, though the endpoint's rotated twice since it fell due; the first of the three signs
+// no more. To an endpoint that was deleted meanwhile nothing is sent.
+func TestASecretThatRotatesMeanwhileSigns(t *testing.T) {
+	r := receive(t, nil)
+	d := newDesk(t, 0, r.host())
+	n := d.open(false)
+	first := d.hook(n, "hook", r.server.URL+"/hook")
+	d.customers("ada", "bob", "cyd")
+	for _, name := range []string{"ada", "bob", "cyd"} {
+		d.subscribe(name, 1)
+	}
+	due := d.Machine.DueWebhooks(d.Machine.Stamp(), 3, func([16]byte) int { return 3 },
+		func(uint64) bool { return false })
+	require.Len(t, due, 3)
+
+	rotate := func() (shown string) {
+		sealed, shown, err := n.Mint(enginetest.Sandbox, enginetest.ID("hook"))
+		require.NoError(t, err)
+		d.Do(t, billing.KindRotateWebhookSecret, &billing.RotateWebhookSecret{
+			Env: enginetest.Sandbox, ID: enginetest.ID("hook"), Secret: sealed,
+		})
+		return shown
+	}
+	second, third := rotate(), rotate()
+	for i, secret := range []string{second, third} {
+		r.trust(secret)
+		n.Deliver(t.Context(), &due[i])
+	}
+	require.Len(t, r.all(), 2)
+	r.trust(first)
+	n.Deliver(t.Context(), &due[2])
+	require.Equal(t, 3, r.count())
+	require.Len(t, r.problems, 1, "the first secret signs no more")
+
+	d.Do(t, billing.KindDeleteWebhookEndpoint, &billing.DeleteWebhookEndpoint{
+		Env: enginetest.Sandbox, ID: enginetest.ID("hook"),
+	})
+	n.Deliver(t.Context(), &due[2])
+	require.Equal(t, 3, r.count())
+}
+
 // TestPrivateAddressesAreNotReached: what the configuration does not name is blocked, also where a
 // name leads there, and a secret that does not open signs nothing.
 func TestPrivateAddressesAreNotReached(t *testing.T) {
