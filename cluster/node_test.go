@@ -82,6 +82,23 @@ func TestDeferredAtTheDeadlineNeverHappened(t *testing.T) {
 	require.Nil(t, c.open, "its fate is known")
 }
 
+// TestTheClustersOwnRefusalsProveNothing: a record whose fate is unknown is tried again, since an
+// earlier copy may have been carried out. One that was never sent is refused for good.
+func TestTheClustersOwnRefusalsProveNothing(t *testing.T) {
+	for _, o := range []engine.Outcome{
+		engine.OutcomeUnavailable, engine.OutcomeOverloaded, engine.OutcomeShareFull,
+		engine.OutcomeDiskLow, engine.OutcomeMemoryLow, engine.OutcomeTooLarge,
+	} {
+		c := call{
+			records: make([]engine.Record, 1), results: make([]engine.Result, 1), left: []int{0},
+		}
+		require.False(t, c.settle(0, engine.Result{Outcome: o}), "%s: it was never sent", o)
+		require.Equal(t, o, c.results[0].Outcome)
+		require.True(t, c.settle(0, engine.Result{Outcome: engine.OutcomeUnknown}))
+		require.True(t, c.settle(0, engine.Result{Outcome: o}), "%s: it is tried again", o)
+	}
+}
+
 func TestTooLargeRecordIsRefusedAlone(t *testing.T) {
 	inCluster(t, nil, func(c *nodes) {
 		leader := c.leader()

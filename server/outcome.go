@@ -48,7 +48,7 @@ var faults = [256]row{
 			"a new usage event needs a key of its own.", 0,
 	},
 	engine.OutcomeKeysFull: {
-		503, "keys_full", "The memory for idempotency keys is spent", repeatSafely, 60,
+		503, "keys_full", "No room is left for new idempotency keys", repeatSafely, 60,
 	},
 	engine.OutcomeKeyUnproven: {
 		503, "key_unproven", "This node cannot tell yet whether the idempotency key was used",

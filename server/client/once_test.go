@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
+	"tollgate/engine/wire"
 	"tollgate/server"
 	"tollgate/server/client"
 )
@@ -69,6 +71,36 @@ func TestAnAnswerLeavesThoughMemoryIsLow(t *testing.T) {
 	first := n.once("k", "POST", "subscriptions", body).is(201, "")
 	repeat := n.once("k", "POST", "subscriptions", body).is(201, "")
 	require.Equal(t, first.data("subscription", "id"), repeat.data("subscription", "id"))
+}
+
+// answeredElsewhere is a log in which another node keeps its answer to a request first.
+type answeredElsewhere struct{ server.Proposer }
+
+func (p answeredElsewhere) Propose(by time.Time, records []engine.Record, results []engine.Result) {
+	if records[0].Kind == billing.KindKeepAnswer {
+		var theirs billing.KeepAnswer
+		if err := wire.Decode(records[0].Payload, &theirs); err != nil {
+			panic(err)
+		}
+		theirs.Answer = bytes.ReplaceAll(theirs.Answer, []byte("Lovelace"), []byte("Hopper"))
+		p.Proposer.Propose(by, []engine.Record{{
+			Kind: billing.KindKeepAnswer, Payload: wire.Encode(nil, &theirs),
+		}}, make([]engine.Result, 1))
+	}
+	p.Proposer.Propose(by, records, results)
+}
+
+// TestTheAnswerThatWasKeptFirstLeaves: two nodes may answer one request of different states; both
+// give the answer that is kept.
+func TestTheAnswerThatWasKeptFirstLeaves(t *testing.T) {
+	n := start(t, func(c *client.Config) { c.Proposer = answeredElsewhere{c.Proposer} })
+	n.customer("acme")
+	const body = `{"planId":"team","customerReferenceId":"acme"}`
+	for range 2 {
+		a := n.once("k", "POST", "subscriptions", body).is(201, "")
+		require.Contains(t, string(a.raw), "Hopper")
+		require.NotContains(t, string(a.raw), "Lovelace")
+	}
 }
 
 // TestAnEmptyIdempotencyKeyIsRefused: it is a client's mistake, and not the wish for no key.
