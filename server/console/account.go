@@ -50,7 +50,7 @@ func (s *Console) keyRows() []row {
 		{method: "POST", path: keys, name: "create key", reach: reachEnvironment, show: createKey},
 		{
 			method: "POST", path: keys + "/{id}/revoke", name: "revoke key", reach: reachEnvironment,
-			show: func(v *visit) {
+			asks: true, show: func(v *visit) {
 				if !v.sure() {
 					askRevoke(v)
 					return

@@ -27,8 +27,9 @@ type question struct {
 	Button string
 	Danger bool
 	Back   string
-	// Fields are the form's own.
-	Fields []field
+	// Fields are the form's own, Once is its key, Action is where it is sent.
+	Fields       []field
+	Once, Action string
 }
 
 type fact struct{ Name, Value string }
@@ -38,14 +39,47 @@ type field struct{ Name, Value string }
 // sure says that whoever sends the form has confirmed it. Otherwise it is to be asked.
 func (v *visit) sure() bool { return v.fields.Get(sureField) == "yes" }
 
+// Where a form asks, and the field with its key there.
+const (
+	questionPath = "/confirm"
+	onceQuery    = "once"
+	// longestQuestion bounds the address of a question in bytes; a longer one is shown at once.
+	longestQuestion = 8 << 10
+)
+
+// asked is a form that asks first.
+func asked(r row) row {
+	r.asks = true
+	return r
+}
+
+// question is the page on which a form asks. It changes nothing.
+func (r *row) question() *row {
+	q := *r
+	q.method, q.path, q.name = "GET", r.path+questionPath, r.name+" question"
+	return &q
+}
+
 // ask shows what the form will do, and lets its sender confirm it. Nothing is changed by it. The
-// form that confirms has a key of its own: sent twice, it is carried out once.
+// page has an address, so that going back to it sends nothing again, and the address has the key of
+// the form that confirms: sent twice, also after going back, it is carried out once.
 func (v *visit) ask(q question) {
+	action, asks := strings.CutSuffix(string(v.x.Ctx.URI().PathOriginal()), questionPath)
+	query := url.Values{onceQuery: {v.fields.Get(onceQuery)}}
+	if query.Get(onceQuery) == "" {
+		query.Set(onceQuery, page.MintOnce())
+	}
 	for _, name := range slices.Sorted(maps.Keys(v.fields)) {
-		if !strings.HasPrefix(name, "_") {
+		if !strings.HasPrefix(name, "_") && name != onceQuery {
 			q.Fields = append(q.Fields, field{name, v.fields.Get(name)})
+			query.Set(name, v.fields.Get(name))
 		}
 	}
+	if to := action + questionPath + "?" + query.Encode(); !asks && len(to) <= longestQuestion {
+		v.console.site.Redirect(v.x, to)
+		return
+	}
+	q.Once, q.Action = query.Get(onceQuery), action
 	p := page.View{Page: "confirm", Title: q.Title, Data: q}
 	if v.environment != "" {
 		p.Crumbs = v.environmentPage("", "", "", "", nil).Crumbs[:3]

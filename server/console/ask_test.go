@@ -30,9 +30,13 @@ func TestMoneyIsAskedFirst(t *testing.T) {
 	twice := func(on, path string, form url.Values, says ...string) shown {
 		t.Helper()
 		index, _ := n.Machine.StateHash()
-		asked := b.send(path, b.fill(on, form)).is(200, `id="confirm-button"`)
+		to := b.send(path, b.fill(on, form)).is(303).to
+		asked := b.get(to).is(200, `id="confirm-button"`)
 		asked.is(200, says...)
 		safe(t, asked)
+		back := b.get(to)
+		require.Equal(t, onceField.FindString(asked.body), onceField.FindString(back.body),
+			"whoever comes back to the question confirms the same form")
 		after, _ := n.Machine.StateHash()
 		require.Equal(t, index, after, "asking has changed something")
 		sure := b.confirmed(asked, form)
@@ -82,6 +86,27 @@ func TestMoneyIsAskedFirst(t *testing.T) {
 	w := b.firstLink("/console/workspaces", `/console/workspaces/[^"?]+`)
 	twice(w, w+"/claim", fields("owner", "person@example.com"), "person@example.com", "for good")
 	twice(w, w+"/credits", fields("amount", "5"), "Grant credits?")
+}
+
+// TestAQuestionChangesNothing: an address does nothing, also where it says yes; only what asks has
+// one.
+func TestAQuestionChangesNothing(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const at = "/console/accounts/demo/sandbox"
+	invoice := at + "/invoices/" + (&recorder{browser: b}).newestInvoice()
+	before, _ := n.Machine.StateHash()
+	for _, to := range []string{
+		invoice + "/paid/confirm?_sure=yes", at + "/customers/anna/subscriptions/confirm?_sure=yes&plan=team",
+		at + "/clock/confirm?_sure=yes&to=2099-01-01T00:00:00Z",
+	} {
+		b.get(to).is(200, `id="confirm-button"`)
+	}
+	b.get("/console/workspaces/ws_04000000000000000000000000/claim/confirm?_sure=yes&owner=a@b.c").is(404)
+	after, _ := n.Machine.StateHash()
+	require.Equal(t, before, after)
+	b.get(at + "/customers/anna/usage/confirm").is(404)
 }
 
 // TestWhatCannotBeIsSaidBeforeAsking: a form with a mistake is shown again, and does not ask.

@@ -26,7 +26,7 @@ func (s *Console) clockRows() []row {
 		},
 		{
 			method: "POST", path: clockPath, name: "advance clock", reach: reachEnvironment,
-			show: advanceClock,
+			asks: true, show: advanceClock,
 		},
 	}
 }

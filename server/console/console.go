@@ -88,6 +88,9 @@ func New(c Config) (*Console, error) {
 	for _, rows := range s.rows() {
 		for i := range rows {
 			routes = append(routes, s.route(&rows[i]))
+			if rows[i].asks {
+				routes = append(routes, s.route(rows[i].question()))
+			}
 		}
 	}
 	s.table, err = server.NewTable(routes, server.TableConfig{
@@ -155,6 +158,8 @@ type row struct {
 	live bool
 	// harmless is a form that changes nothing of anybody's: also who may only look sends it.
 	harmless bool
+	// asks is a form that asks first, on a page of its own; see ask.
+	asks bool
 	// local is a page of what this node alone knows: it is there without a leader.
 	local bool
 	show  func(v *visit)

@@ -245,10 +245,18 @@ func (b *browser) fill(on string, fields url.Values) url.Values {
 func (b *browser) sendSurely(path string, fields url.Values) shown {
 	b.t.Helper()
 	p := b.send(path, fields)
-	if p.status != 200 || !strings.Contains(p.body, `id="confirm-button"`) {
+	if !strings.HasPrefix(p.to, path+"/confirm?") {
 		return p
 	}
-	return b.send(path, b.confirmed(p, fields))
+	return b.send(path, b.confirmed(b.get(p.to), fields))
+}
+
+// asked sends a form that asks, and goes to its question.
+func (b *browser) asked(path string, fields url.Values) shown {
+	b.t.Helper()
+	p := b.send(path, fields).is(303)
+	require.True(b.t, strings.HasPrefix(p.to, path+"/confirm?"), p.to)
+	return b.get(p.to).is(200, `id="confirm-button"`)
 }
 
 // confirmed are the fields of the form by which a page asks.

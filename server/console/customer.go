@@ -36,8 +36,8 @@ func (s *Console) customerRows() []row {
 			method: "GET", path: customerPath + "/events", name: "events", reach: reachEnvironment,
 			show: showEvents,
 		},
-		form(customerPath+"/subscriptions", "subscribe", subscribe),
-		form(customerPath+"/cancel", "cancel subscription", cancelSubscription),
+		asked(form(customerPath+"/subscriptions", "subscribe", subscribe)),
+		asked(form(customerPath+"/cancel", "cancel subscription", cancelSubscription)),
 		form(customerPath+"/usage", "record usage", recordUsage),
 		form(customerPath+"/pools", "create pool", createPool),
 	}

@@ -27,7 +27,7 @@ func (s *Console) invoiceRows() []row {
 		},
 		{
 			method: "POST", path: invoicePath + "/paid", name: "mark invoice paid",
-			reach: reachEnvironment, show: func(v *visit) {
+			reach: reachEnvironment, asks: true, show: func(v *visit) {
 				if !v.sure() {
 					askInvoice(v, "Mark", " as paid?", question{
 						Button: "Mark as paid", Notes: []string{
@@ -45,7 +45,7 @@ func (s *Console) invoiceRows() []row {
 		},
 		{
 			method: "POST", path: invoicePath + "/void", name: "void invoice",
-			reach: reachEnvironment, show: func(v *visit) {
+			reach: reachEnvironment, asks: true, show: func(v *visit) {
 				if !v.sure() {
 					askInvoice(v, "Void", "?", question{
 						Button: "Void for good", Danger: true, Notes: []string{

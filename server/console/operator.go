@@ -172,6 +172,10 @@ func (v *visit) admit(r *row) (fault *server.Fault) {
 		if v.fields, fault = v.console.site.Form(v.x, v.who.Token); fault != nil {
 			return fault
 		}
+	} else if r.asks {
+		// What cannot be read is left out; the form says what it misses.
+		v.fields, _ = url.ParseQuery(string(v.x.Ctx.QueryArgs().QueryString()))
+		v.fields.Del(sureField)
 	}
 	if r.reach >= reachAccount {
 		v.account = string(v.x.Param(0))
@@ -181,7 +185,7 @@ func (v *visit) admit(r *row) (fault *server.Fault) {
 	switch {
 	case r.reach != reachAny && !look:
 		return &faultReach // the same whether there is such an account or not
-	case r.method == "POST" && !v.manage && !r.harmless:
+	case (r.method == "POST" || r.asks) && !v.manage && !r.harmless:
 		return &faultManage
 	case r.reach < reachAccount:
 		return nil

@@ -17,12 +17,13 @@ func (s *Console) poolRows() []row {
 		},
 	}
 	for _, what := range []string{"grantCredits", "deductCredits", "freezePool", "unfreezePool"} {
+		asks := what == "grantCredits" || what == "deductCredits"
 		rows = append(rows, row{
-			method: "POST", path: poolPath + "/" + what, name: what, reach: reachEnvironment,
+			method: "POST", path: poolPath + "/" + what, name: what, reach: reachEnvironment, asks: asks,
 			show: func(v *visit) {
 				id, word := string(v.x.Param(2)), "changed"
 				var fields map[string]any
-				if what == "grantCredits" || what == "deductCredits" {
+				if asks {
 					if !v.sure() {
 						askCredits(v, what)
 						return

@@ -23,7 +23,7 @@ func (s *Console) webhookRows() []row {
 		look(webhooksPath, "webhooks", showWebhooks),
 		form(webhooksPath, "create webhook", createWebhook),
 		look(webhookPath, "webhook", showWebhook),
-		form(webhookPath+"/rotate", "rotate webhook secret", rotateWebhook),
+		asked(form(webhookPath+"/rotate", "rotate webhook secret", rotateWebhook)),
 		form(webhookPath+"/enable", "enable webhook", func(v *visit) {
 			id := string(v.x.Param(2))
 			reply := v.send("updateWebhookEndpoint",
@@ -138,7 +138,9 @@ func askRotate(v *visit, id string) {
 		v.x.Refuse(*fault)
 		return
 	}
-	v.fields.Set("replaced", shown.PreviousUntil)
+	if !v.fields.Has("replaced") { // going back to the question is no second replacement
+		v.fields.Set("replaced", shown.PreviousUntil)
+	}
 	v.ask(question{
 		Title: "Replace the signing secret?", Button: "Replace the secret", Danger: true,
 		Facts: []fact{{"Endpoint", shown.URL}},

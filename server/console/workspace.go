@@ -29,9 +29,10 @@ func (s *Console) workspaceRows() []row {
 		{"/deny", "denyPurchase"},
 		{"/refund", "retryRefund"},
 	} {
+		_, asks := ownerQuestions[tool.operation]
 		rows = append(rows, row{
 			method: "POST", path: "/workspaces/{id}" + tool.path, name: tool.operation,
-			reach: reachCluster, show: func(v *visit) { actForOwner(v, tool.operation) },
+			reach: reachCluster, asks: asks, show: func(v *visit) { actForOwner(v, tool.operation) },
 		})
 	}
 	return rows
@@ -168,8 +169,8 @@ var ownerQuestions = map[string]question{
 	"retryRefund": {Title: "Ask for the refund again?", Button: "Ask for the refund"},
 }
 
-// askForOwner asks about one of the tools; false where the tool is better asked itself, which will
-// refuse.
+// askForOwner asks about one of the tools; false where there is nothing to ask about, and
+// the tool refuses.
 func askForOwner(v *visit, q question) bool {
 	id, purchase := string(v.x.Param(0)), v.fields.Get("purchase")
 	shown, fault := dataOf[workspace](v, v.admin(server.Call{
@@ -202,6 +203,10 @@ func askForOwner(v *visit, q question) bool {
 // workspace; the row keeps who did it.
 func actForOwner(v *visit, operation string) {
 	if asked, is := ownerQuestions[operation]; is && !v.sure() && askForOwner(v, asked) {
+		return
+	}
+	if !v.x.Ctx.IsPost() {
+		v.x.Refuse(server.FaultNotFound)
 		return
 	}
 	call := server.Call{

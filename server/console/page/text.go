@@ -15,7 +15,7 @@ import (
 
 // functions are what templates may call besides Go's own.
 var functions = template.FuncMap{
-	"amount": Amount, "money": Money, "bytes": Bytes, "dict": dict, "mint": mint, "segment": url.PathEscape,
+	"amount": Amount, "money": Money, "bytes": Bytes, "dict": dict, "mint": MintOnce, "segment": url.PathEscape,
 	"short": short, "time": instant, "meter": Meter, "plot": Draw, "words": Words,
 }
 
@@ -85,8 +85,8 @@ func Bytes(size any) (string, error) {
 	return fmt.Sprintf("%.1f %s", n, units[unit]), nil
 }
 
-// mint makes the key of one form: random, so that no two forms have the same.
-func mint() string {
+// MintOnce makes the key of one form: random, so that no two forms have the same.
+func MintOnce() string {
 	var b [18]byte
 	// It does not fail: crypto/rand ends the process first.
 	if _, err := rand.Read(b[:]); err != nil {
