@@ -166,8 +166,8 @@ func TestPagesSayWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestFourCalls: the calls that decide are shown as what they are.
-func TestFourCalls(t *testing.T) {
+// TestTheCallsThatDecide are shown as what they are.
+func TestTheCallsThatDecide(t *testing.T) {
 	s := open(t, quiet)
 	workspace, _ := s.fill("Acme")
 	s.who = &owner.Visitor{Person: 1, Token: "t", Workspace: workspace}
@@ -185,14 +185,16 @@ func TestFourCalls(t *testing.T) {
 		Calls: []state.Call{
 			{Case: "none", Status: 401, Refused: true},
 			{Case: "wrong", Status: 403, Refused: true},
+			{Case: "wrong", Status: 403, Refused: true},
 			{Case: "real", Status: 200, Matched: true},
 			{Case: "none", Status: 401, Refused: true},
 		},
 	})
 	body := s.sees(owner.Root + "/runs/" + api.NounRun.Text(run))
 	require.Equal(t, 2, strings.Count(body, "Without a key"))
+	require.Equal(t, 2, strings.Count(body, "With a wrong key"))
 	for _, word := range []string{
-		"With a wrong key", "With the agent&#39;s key", "accepted: the key works", "this run did it",
+		"With the agent&#39;s key", "accepted: the key works", "this run did it",
 	} {
 		require.Contains(t, body, word)
 	}
