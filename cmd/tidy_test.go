@@ -63,7 +63,7 @@ var imports = []struct {
 	{"engine", []string{"engine"}, "a state machine is a pure function of its log"},
 	{"wal", []string{"wal"}, "a log knows nothing of what it stores"},
 	{"cluster", []string{"cluster", "wal", "engine"}, "cmd → cluster → {wal, engine}"},
-	{"server", []string{"server", "engine"}, "cmd hands the server what it needs of the cluster"},
+	{"server", []string{"server", "engine", "sdk"}, "cmd hands the server what it needs of the cluster"},
 	{"bench", []string{"bench"}, "it measures over HTTP, as a user would"},
 	{"cmd/tollgate-bench", []string{"bench"}, "it measures over HTTP, as a user would"},
 	{"cmd/tollgate/replay", []string{"cmd/tollgate", "sdk"}, "it speaks HTTP"},

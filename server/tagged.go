@@ -103,7 +103,7 @@ func schemaOf(of reflect.Type, tag *schema.Tag) *Schema {
 		return UUIDSchema
 	}
 	switch {
-	case of.Kind() == reflect.String, tag.String:
+	case of.Kind() == reflect.String, of == reflect.TypeFor[[]byte](), tag.String:
 		return TextSchema(tag.Min, tag.Max)
 	case of.Kind() == reflect.Bool:
 		return BoolSchema

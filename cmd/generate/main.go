@@ -79,6 +79,9 @@ func Generate(root string) (map[string][]byte, error) {
 			files[path+"/schema"+suffix] = o.source()
 		}
 	}
+	for _, api := range apis {
+		files[sdk+"/"+api+suffix] = m.clients(api).source()
+	}
 	return files, m.err
 }
 

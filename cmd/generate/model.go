@@ -46,6 +46,7 @@ func (p *pack) sorted() []*typ {
 type typ struct {
 	pack       *pack
 	name       string
+	doc        string
 	directives [][]string // the words of its //schema: lines
 	expr       ast.Expr
 	imports    map[string]string
@@ -77,6 +78,7 @@ type field struct {
 	own   bool // not an embedded struct's
 	of    *typ // the declared type, where it has one; of a list, its items'
 	in    *pack
+	doc   string
 	ptr   bool
 }
 
@@ -170,6 +172,7 @@ func (t *typ) direct(doc *ast.CommentGroup) {
 	if doc == nil {
 		return
 	}
+	t.doc = doc.Text()
 	for _, line := range doc.List {
 		if rest, ok := strings.CutPrefix(line.Text, "//schema:"); ok {
 			t.directives = append(t.directives, strings.Fields(rest))
@@ -285,7 +288,7 @@ func (m *module) fields(t *typ) (all []field) {
 				all = append(all, inner)
 			}
 		case tagged:
-			v.own, v.in = true, t.pack
+			v.own, v.in, v.doc = true, t.pack, f.Doc.Text()
 			for _, name := range f.Names {
 				one := v
 				one.name = name.Name

@@ -160,7 +160,7 @@ func (s *shell) json(v any, args ...string) {
 // firstInvoice is the id of ada's oldest invoice.
 func (s *shell) firstInvoice() string {
 	s.t.Helper()
-	var list []invoice
+	var list []api.Invoice
 	s.json(&list, "invoice", "list", "ada")
 	return list[0].ID
 }
@@ -184,7 +184,7 @@ func TestInvoicesFromTheCommandLine(t *testing.T) {
 	out = s.ok("invoice", "list", "ada")
 	s.holds(out, "1", s.firstInvoice(), "IN_ADVANCE_INITIAL", "PAST_DUE", "20.00 USD")
 	s.holds(out, "REGULAR", "DUE", "38.52 USD")
-	var list []invoice
+	var list []api.Invoice
 	s.json(&list, "invoices", "list", "ada")
 	require.Len(t, list, 3, "with the pending one")
 	out = s.ok("invoice", "show", list[1].ID)
@@ -226,7 +226,7 @@ func TestVerifyEndsWith5WhereAnInvoiceDiffers(t *testing.T) {
 
 	s.use(10)
 	s.ok("clock", "advance", "32d")
-	var list []invoice
+	var list []api.Invoice
 	s.json(&list, "invoice", "list", "ada")
 	s.ok("invoice", "explain", list[1].ID)
 	s.Hidden.Store(uint64(journal.Kinds(journal.KindUsage))) // as if an event had been lost
@@ -255,7 +255,7 @@ func TestVerifyEndsWith5WhereAnInvoiceDiffers(t *testing.T) {
 func TestVerifyEndsWith5WhereStateAndJournalPart(t *testing.T) {
 	s := newShell(t)
 	s.use(10)
-	var list []invoice
+	var list []api.Invoice
 	s.json(&list, "invoice", "list", "ada")
 	fork := func() *billing.Machine {
 		sn, err := s.Machine.Snapshot()

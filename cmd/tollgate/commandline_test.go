@@ -19,6 +19,8 @@ import (
 
 	"tollgate/cmd/tollgate/devdata"
 	"tollgate/cmd/tollgate/licenses"
+
+	api "tollgate/sdk/go"
 )
 
 // alone runs a command line that talks to no cluster, or to one that its arguments name.
@@ -66,10 +68,10 @@ func TestCustomersAreListed(t *testing.T) {
 	s.holds(out, "bob", "Bob B", "bob@example.com")
 	s.holds(out, "archived", "ada", "Ada Lovelace", "ada@example.com")
 	require.Contains(t, out, "active")
-	var rows []customerRow
+	var rows []api.Customer
 	s.json(&rows, "customers", "list")
 	require.Len(t, rows, 2)
-	require.Equal(t, "bob", rows[0].ExternalID)
+	require.Equal(t, "bob", rows[0].ExternalClientCustomerID)
 	out = s.ok("customers", "list", "--limit", "1")
 	require.NotContains(t, out, "ada")
 	require.Contains(t, out, "There are more: raise --limit.")

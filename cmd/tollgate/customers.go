@@ -26,23 +26,12 @@ type customersListCommand struct {
 	Limit            int `default:"100" help:"List this many at most."`
 }
 
-// customerRow is a customer as the admin API lists it.
-type customerRow struct {
-	ExternalID string `json:"externalClientCustomerId"`
-	FirstName  string `json:"firstName"`
-	LastName   string `json:"lastName"`
-	Email      string `json:"email"`
-	CreatedAt  string `json:"createdAt"`
-	ArchivedAt string `json:"archivedAt"`
-	ErasedAt   string `json:"erasedAt"`
-}
-
-// state says what was done to a customer.
-func (r *customerRow) state() string {
+// customerState says what was done to a customer.
+func customerState(c *api.Customer) string {
 	switch {
-	case r.ErasedAt != "":
+	case !c.ErasedAt.IsZero():
 		return "erased"
-	case r.ArchivedAt != "":
+	case !c.ArchivedAt.IsZero():
 		return "archived"
 	}
 	return "active"
@@ -53,7 +42,7 @@ const customersPage = 1000
 
 // Run lists customers, page by page.
 func (c *customersListCommand) Run(ctx context.Context, out io.Writer) error {
-	var rows []customerRow
+	var rows []api.Customer
 	list, cursor := []json.RawMessage{}, ""
 	for len(list) < c.Limit {
 		query := url.Values{"limit": {strconv.Itoa(min(customersPage, c.Limit-len(list)))}}
@@ -84,9 +73,10 @@ func (c *customersListCommand) Run(ctx context.Context, out io.Writer) error {
 			return say(out, "No customers in the %s environment of %s.", c.Environment, c.Account)
 		}
 		t := newTable(out, "CUSTOMER", "NAME", "E-MAIL", "CREATED", "STATE")
-		for _, r := range rows {
-			t.row(r.ExternalID, strings.TrimSpace(r.FirstName+" "+r.LastName), r.Email,
-				instant(r.CreatedAt), r.state())
+		for i := range rows {
+			r := &rows[i]
+			t.row(r.ExternalClientCustomerID, strings.TrimSpace(r.FirstName+" "+r.LastName), r.Email,
+				moment(r.CreatedAt), customerState(r))
 		}
 		if err := t.end(); err != nil || cursor == "" {
 			return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/url"
@@ -22,34 +21,7 @@ type invoiceCommand struct {
 // errDiffers says that an invoice is not what the journal explains; its exit code is exitDiffers.
 var errDiffers = errors.New("an invoice differs from what the journal explains")
 
-// invoice is an invoice as the admin API shows it.
-type invoice struct {
-	ID          string        `json:"id"`
-	Number      uint64        `json:"number"`
-	Type        string        `json:"type"`
-	Status      string        `json:"status"`
-	Amount      json.Number   `json:"amount"`
-	Currency    string        `json:"currency"`
-	Customer    string        `json:"customerReferenceId"`
-	Created     string        `json:"createdAt"`
-	Due         string        `json:"dueDate"`
-	Paid        string        `json:"paidAt"`
-	PeriodStart string        `json:"periodStart"`
-	PeriodEnd   string        `json:"periodEnd"`
-	Items       []invoiceItem `json:"items"`
-}
-
-type invoiceItem struct {
-	Description string      `json:"description"`
-	Feature     string      `json:"featureKey"`
-	Quantity    json.Number `json:"quantity"`
-	UnitPrice   json.Number `json:"unitPrice"`
-	Amount      json.Number `json:"amount"`
-	Cost        json.Number `json:"costAmount"`
-	Events      uint64      `json:"eventsCounted"`
-}
-
-func (v *invoice) number() string {
+func invoiceNumber(v *api.Invoice) string {
 	if v.Number == 0 {
 		return "–"
 	}
@@ -63,7 +35,7 @@ type invoiceListCommand struct {
 
 // Run lists invoices.
 func (c *invoiceListCommand) Run(ctx context.Context, out io.Writer) error {
-	var list []invoice
+	var list []api.Invoice
 	path := c.path() + "/invoices?customer=" + url.QueryEscape(c.Customer)
 	data, err := c.read(ctx, path, &list)
 	if err != nil {
@@ -73,8 +45,8 @@ func (c *invoiceListCommand) Run(ctx context.Context, out io.Writer) error {
 		t := newTable(out, "NUMBER", "ID", "TYPE", "STATUS", "AMOUNT", "ISSUED", "DUE")
 		for i := range list {
 			v := &list[i]
-			t.row(v.number(), v.ID, v.Type, v.Status, money(v.Amount, v.Currency),
-				instant(v.Created), instant(v.Due))
+			t.row(invoiceNumber(v), v.ID, v.Type, v.Status, money(v.Amount, v.Currency),
+				moment(v.CreatedAt), moment(v.DueDate))
 		}
 		return t.end()
 	})
@@ -98,7 +70,7 @@ type invoiceShowCommand struct {
 
 // Run shows an invoice.
 func (c *invoiceShowCommand) Run(ctx context.Context, out io.Writer) error {
-	var v invoice
+	var v api.Invoice
 	data, err := c.read(ctx, c.invoicePath(), &v)
 	if err != nil {
 		return err
@@ -109,24 +81,24 @@ func (c *invoiceShowCommand) Run(ctx context.Context, out io.Writer) error {
 		}
 		t := newTable(out, "LINE", "FEATURE", "QUANTITY", "UNIT PRICE", "AMOUNT", "COST")
 		for _, item := range v.Items {
-			t.row(item.Description, either(item.Feature, "–"), quantity(item.Quantity),
-				quantity(item.UnitPrice), money(item.Amount, v.Currency), quantity(item.Cost))
+			t.row(item.Description, either(item.FeatureKey, "–"), quantity(item.Quantity),
+				quantity(item.UnitPrice), money(item.Amount, v.Currency), quantity(item.CostAmount))
 		}
 		t.row("", "", "", "", money(v.Amount, v.Currency))
 		return t.end()
 	})
 }
 
-func printHead(out io.Writer, v *invoice) error {
+func printHead(out io.Writer, v *api.Invoice) error {
 	t := newTable(out)
-	t.row("Invoice", v.number()+" of "+v.Customer+", "+v.Type+", "+v.Status)
+	t.row("Invoice", invoiceNumber(v)+" of "+v.CustomerReferenceID+", "+v.Type+", "+v.Status)
 	t.row("Id", v.ID)
-	t.row("Period", instant(v.PeriodStart)+" to "+instant(v.PeriodEnd))
-	if v.Created != "" {
-		t.row("Issued", instant(v.Created)+", due "+instant(v.Due))
+	t.row("Period", moment(v.PeriodStart)+" to "+moment(v.PeriodEnd))
+	if !v.CreatedAt.IsZero() {
+		t.row("Issued", moment(v.CreatedAt)+", due "+moment(v.DueDate))
 	}
-	if v.Paid != "" {
-		t.row("Paid", instant(v.Paid))
+	if !v.PaidAt.IsZero() {
+		t.row("Paid", moment(v.PaidAt))
 	}
 	t.row("")
 	return t.end()
@@ -140,11 +112,11 @@ type invoiceExplainCommand struct {
 // Run recomputes an invoice.
 func (c *invoiceExplainCommand) Run(ctx context.Context, out io.Writer) error {
 	var e struct {
-		Equal      bool          `json:"equal"`
-		Invoice    invoice       `json:"invoice"`
-		Recomputed []invoiceItem `json:"recomputed"`
-		First      uint64        `json:"firstLogIndex"`
-		Last       uint64        `json:"lastLogIndex"`
+		Equal      bool              `json:"equal"`
+		Invoice    api.Invoice       `json:"invoice"`
+		Recomputed []api.InvoiceItem `json:"recomputed"`
+		First      uint64            `json:"firstLogIndex"`
+		Last       uint64            `json:"lastLogIndex"`
 	}
 	data, err := c.read(ctx, c.invoicePath()+"/explain", &e)
 	if err != nil {
@@ -156,7 +128,7 @@ func (c *invoiceExplainCommand) Run(ctx context.Context, out io.Writer) error {
 		}
 		t := newTable(out, "LINE, RECOMPUTED", "QUANTITY", "EVENTS", "AMOUNT", "STORED")
 		for i := range max(len(e.Recomputed), len(e.Invoice.Items)) {
-			line, stored := invoiceItem{Description: "–"}, "–"
+			line, stored := api.InvoiceItem{Description: "–"}, "–"
 			if i < len(e.Recomputed) {
 				line = e.Recomputed[i]
 			}
@@ -164,7 +136,7 @@ func (c *invoiceExplainCommand) Run(ctx context.Context, out io.Writer) error {
 				stored = money(e.Invoice.Items[i].Amount, e.Invoice.Currency)
 			}
 			t.row(line.Description, quantity(line.Quantity),
-				strconv.FormatUint(line.Events, 10), money(line.Amount, e.Invoice.Currency), stored)
+				strconv.FormatUint(line.EventsCounted, 10), money(line.Amount, e.Invoice.Currency), stored)
 		}
 		if err := t.end(); err != nil {
 			return err

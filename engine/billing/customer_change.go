@@ -16,9 +16,9 @@ const (
 	CustomerAddress
 )
 
-// UpdateCustomer changes what Set names of a customer's profile. An empty phone number or address
-// is none, unless Blank says that it was given so. A customer that is archived or erased is
-// OutcomeCustomerArchived.
+// UpdateCustomer changes fields of a customer's profile: those that Set names. An empty phone
+// number or address is none, unless Blank says that it was given so. A customer that is
+// archived or erased is OutcomeCustomerArchived.
 //
 //schema:request client CustomerChange patch
 type UpdateCustomer struct {

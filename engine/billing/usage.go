@@ -20,6 +20,7 @@ const aheadMS = 5 * 60 * 1000
 // entry, so that the hot path copies nothing. Key, Attempt and Fingerprint come first: what
 // follows them is the body that Fingerprint covers.
 //
+//schema:described client EventRequest
 //schema:split head body 5
 //schema:quick
 type RecordUsage struct {
@@ -32,25 +33,26 @@ type RecordUsage struct {
 	// Fingerprint is 24 bits of a hash of the body: another body under the same key is
 	// OutcomeKeyReused. Set by Seal.
 	Fingerprint uint32 `wire:"4"`
-	// KeyText is the idempotency key itself, 1–255 characters, for listings.
-	KeyText []byte `wire:"5"`
-	// Exactly one of Customer (the caller's id) and CustomerID is set.
-	Customer   []byte   `wire:"6"`
-	CustomerID [16]byte `wire:"7"`
-	EventName  []byte   `wire:"8"`
-	FeatureKey []byte   `wire:"9"`
-	FeatureID  [16]byte `wire:"10"`
-	// Units is usageUnits; the server fills in 1 where the body has none.
-	Units      decimal.Decimal `wire:"11"`
-	OccurredAt int64           `wire:"12"` // milliseconds since 1970 UTC
-	// Cost counts only when HasCost is set; otherwise it is computed from the feature.
-	Cost           decimal.Decimal `wire:"13"`
+	// KeyText is the idempotency key itself.
+	KeyText []byte `wire:"5" json:"eventIdempotencyKey" rule:"min=1,max=255"`
+	// Customer is the caller's id. Exactly one of it and CustomerID is set.
+	Customer   []byte   `wire:"6" json:"customerReferenceId" rule:"min=1,max=128"`
+	CustomerID [16]byte `wire:"7" json:"customerId"`
+	EventName  []byte   `wire:"8" json:"eventName" rule:"required,min=1,max=128"`
+	FeatureKey []byte   `wire:"9" json:"featureKey" rule:"min=1,max=128"`
+	FeatureID  [16]byte `wire:"10" json:"featureId"`
+	// Units is what is counted, 1 where a request has none.
+	Units      decimal.Decimal `wire:"11" json:"usageUnits" rule:"min=0"`
+	OccurredAt int64           `wire:"12" json:"occurredAt" rule:"required" as:"time"`
+	// Cost is what the event costs. Without HasCost the feature says it.
+	Cost           decimal.Decimal `wire:"13" json:"costAmount" rule:"min=0"`
 	HasCost        bool            `wire:"14"`
-	SubscriptionID [16]byte        `wire:"15"`
-	EntitlementID  [16]byte        `wire:"16"`
-	InvoiceID      [16]byte        `wire:"17"`
-	FlowID         []byte          `wire:"18"`
-	Meta           []byte          `wire:"19"` // compact JSON object, ≤ 8 KiB
+	SubscriptionID [16]byte        `wire:"15" json:"subscriptionId"`
+	EntitlementID  [16]byte        `wire:"16" json:"entitlementId"`
+	InvoiceID      [16]byte        `wire:"17" json:"invoiceId"`
+	FlowID         []byte          `wire:"18" json:"flowId" rule:"max=128"`
+	// Meta is a JSON object of up to 8 KiB.
+	Meta []byte `wire:"19" json:"meta" as:"object"`
 
 	// row is the customer's row, where anticipate has found it; 0 where it has not.
 	row uint32

@@ -72,10 +72,20 @@ type Answer struct {
 	Elapsed time.Duration // of the last try
 }
 
-// Error is an answer with an error envelope.
+// Error is an answer with an error envelope. Codes are stable, messages are for people.
 type Error struct {
 	Status                int
 	Code, Message, Detail string
+	RequestID             string
+	// Fields are what is wrong with the request, where its code is validation_failed.
+	Fields []FieldError
+}
+
+// FieldError is what is wrong with one field of a request.
+type FieldError struct {
+	Field   string `json:"field"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
 }
 
 // Error says what the server said.
@@ -321,10 +331,13 @@ type envelope struct {
 	Success bool            `json:"success"`
 	Data    json.RawMessage `json:"data"`
 	Error   *struct {
-		Message string `json:"message"`
-		Detail  string `json:"detail"`
-		Code    string `json:"code"`
+		Message   string       `json:"message"`
+		Detail    string       `json:"detail"`
+		Code      string       `json:"code"`
+		RequestID string       `json:"requestId"`
+		Fields    []FieldError `json:"fields"`
 	} `json:"error"`
+	NextCursor string `json:"nextCursor"`
 }
 
 // Err is nil for an answer of success, and otherwise an *Error with what the envelope says.
@@ -336,6 +349,7 @@ func (a Answer) Err() error {
 	var v envelope
 	if json.Unmarshal(a.Body, &v) == nil && v.Error != nil {
 		e.Message, e.Detail, e.Code = v.Error.Message, v.Error.Detail, v.Error.Code
+		e.RequestID, e.Fields = v.Error.RequestID, v.Error.Fields
 	}
 	return e
 }
@@ -370,7 +384,10 @@ func (a Answer) Data(v any) error {
 // Call sends a request with v as its JSON body (none when nil) and decodes the payload of the
 // answer into out (ignored when nil).
 func (c *Client) Call(ctx context.Context, method, path string, v, out any) (Answer, error) {
-	r := Request{Method: method, Path: path}
+	return c.send(ctx, Request{Method: method, Path: path}, v, out)
+}
+
+func (c *Client) send(ctx context.Context, r Request, v, out any) (Answer, error) {
 	if v != nil {
 		body, err := json.Marshal(v)
 		if err != nil {

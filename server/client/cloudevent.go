@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"tollgate/engine/billing"
 	"tollgate/server"
 	"tollgate/server/form"
 )
@@ -94,7 +95,7 @@ func cloudEventSchema() *server.Schema {
 		return &described
 	}
 	var data []server.Property
-	for _, p := range eventRequest().Properties {
+	for _, p := range server.RequestSchema[billing.RecordUsage]().Properties {
 		data = append(data, server.May(p.Name, p.Schema))
 	}
 	event := server.Object(

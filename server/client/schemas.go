@@ -34,7 +34,7 @@ func description() server.Description {
 			"CreditPool":        server.PoolSchema(),
 			"ListedEntitlement": listedEntitlementSchema(),
 
-			"EventRequest":   eventRequest(),
+			"EventRequest":   server.RequestSchema[billing.RecordUsage](),
 			"CloudEvent":     cloudEventSchema(),
 			"EventVoid":      server.RequestSchema[billing.VoidUsage](),
 			"EventAmendment": server.RequestSchema[billing.AmendUsage](),
@@ -61,25 +61,6 @@ func description() server.Description {
 			),
 		},
 	}
-}
-
-func eventRequest() *server.Schema {
-	return server.Object(
-		server.May("eventIdempotencyKey", text(1, longestKey)),
-		server.Must("eventName", text(1, longestName)),
-		server.Must("occurredAt", server.TimeSchema),
-		server.May("flowId", text(0, longestID)),
-		server.May("featureKey", text(1, longestID)),
-		server.May("featureId", server.UUIDSchema),
-		server.May("customerReferenceId", text(1, longestID)),
-		server.May("customerId", server.UUIDSchema),
-		server.May("subscriptionId", server.UUIDSchema),
-		server.May("entitlementId", server.UUIDSchema),
-		server.May("invoiceId", server.UUIDSchema),
-		server.May("costAmount", server.NumberSchema),
-		server.May("usageUnits", server.NumberSchema),
-		server.May("meta", server.FreeObject()),
-	)
 }
 
 func entitlementSchema() *server.Schema {

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"slices"
+	"strings"
+)
+
+// sdk is the folder of the Go client; apis are the APIs whose nouns it has, each in its own file.
+const sdk = "sdk/go"
+
+var apis = []string{"client", "workspace"}
+
+// clients writes the client's structs of the requests and answers of an API.
+func (m *module) clients(api string) *output {
+	o := m.output(&pack{path: "server/" + api, name: "tollgate"})
+	for _, kind := range []string{"request", "described", "answer"} {
+		o.api(kind, func(t *typ, name string, options []string) {
+			o.comment(t.doc, t.name, name)
+			o.line("type %s struct {", name)
+			within := ""
+			for _, f := range o.fields(t) {
+				if f.Name == "" {
+					continue
+				}
+				if f.Within != within {
+					o.end(within)
+					if f.Within != "" {
+						o.line("%s struct {", exported(f.Within))
+					}
+					within = f.Within
+				}
+				o.comment(f.doc, f.name, exported(f.Name))
+				o.member(f, kind != "answer", slices.Contains(options, "patch"))
+			}
+			o.end(within)
+			o.line("}\n")
+		})
+	}
+	return o
+}
+
+func (o *output) end(object string) {
+	if object != "" {
+		o.line("} `json:%q`", object)
+	}
+}
+
+// member writes a field. A zero value is left out of requests where that means the same; a field
+// whose zero is a value is a pointer there.
+func (o *output) member(f field, request, patch bool) {
+	kind, option := o.kind(f), ""
+	optional := f.OmitZero || f.If != "" || f.Null
+	if request {
+		optional = !f.Required
+	}
+	switch {
+	case patch:
+		kind, option = "Change["+kind+"]", ",omitzero"
+	case request && optional && kind == "int":
+		kind, option = "*int", ",omitzero"
+	case optional:
+		option = ",omitzero"
+	}
+	o.line("%s %s `json:%q`", exported(f.Name), kind, f.Name+option)
+}
+
+// kind returns the type of a field in the client.
+func (o *output) kind(f field) string {
+	switch {
+	case f.As == "time":
+		o.imports["time"] = ""
+		return "time.Time"
+	case f.As == "object":
+		o.imports["encoding/json"] = ""
+		return "json.RawMessage"
+	case f.String, f.of.names() != nil, f.As == "text":
+		return "string"
+	}
+	switch f.class {
+	case isBool:
+		return "bool"
+	case isUint, isInt:
+		return "int"
+	case isDecimal:
+		o.imports["encoding/json"] = ""
+		return "json.Number"
+	case isString, isBytes, isID:
+		return "string"
+	case isStruct, isList:
+		kind := f.Ref
+		if kind == "" {
+			kind = strings.TrimSuffix(strings.TrimSuffix(f.of.name, "View"), "Document")
+		}
+		if f.class == isList {
+			return "[]" + kind
+		}
+		if f.ptr {
+			return "*" + kind
+		}
+		return kind
+	}
+	o.fail("%s: cannot generate a client's field for %s", f.in.path, f.name)
+	return ""
+}
+
+// comment writes the first sentence of a doc comment under another name. What follows it is about
+// the engine.
+func (o *output) comment(doc, name, now string) {
+	text := strings.Join(strings.Fields(doc), " ")
+	if end := strings.Index(text, ". "); end >= 0 {
+		text = text[:end+1]
+	}
+	if text != "" {
+		o.line("// %s", strings.Replace(text, name+" ", now+" ", 1))
+	}
+}
+
+// exported returns a JSON name as a Go name: planId is PlanID, approval_url ApprovalURL.
+func exported(name string) string {
+	words := strings.Split(name, "_")
+	for i, word := range words {
+		words[i] = strings.ToUpper(word[:1]) + word[1:]
+	}
+	name = strings.Join(words, "")
+	for _, end := range []string{"Id", "Url"} {
+		if rest, found := strings.CutSuffix(name, end); found {
+			name = rest + strings.ToUpper(end)
+		}
+	}
+	return name
+}

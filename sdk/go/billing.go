@@ -1,0 +1,210 @@
+package tollgate
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/url"
+	"path"
+	"strconv"
+)
+
+const prefix = "/api/v1/client"
+
+// The methods below call the client API. Each repeats its request, on another node where one does
+// not serve, until it gets a definite answer, the context ends or the client's Patience does. A
+// repeated request has the same idempotency key, so it takes effect once.
+
+type keyOf struct{}
+
+// WithIdempotencyKey returns a context whose next change has this key: a program that repeats a
+// change after it was restarted passes the key that it had noted before. Without it each change
+// gets a random key.
+func WithIdempotencyKey(ctx context.Context, key string) context.Context {
+	return context.WithValue(ctx, keyOf{}, key)
+}
+
+func keyIn(ctx context.Context) string {
+	if key, ok := ctx.Value(keyOf{}).(string); ok {
+		return key
+	}
+	return rand.Text()
+}
+
+func (c *Client) get(ctx context.Context, at string, out any) error {
+	_, err := c.Call(ctx, "GET", prefix+at, nil, out)
+	return err
+}
+
+// change sends a change, with an idempotency key.
+func (c *Client) change(ctx context.Context, method, at string, v, out any) (Answer, error) {
+	r := Request{
+		Method: method, Path: prefix + at, Header: map[string]string{"Idempotency-Key": keyIn(ctx)},
+	}
+	return c.send(ctx, r, v, out)
+}
+
+// CreateCustomer makes a customer and returns its ExternalClientCustomerID.
+func (c *Client) CreateCustomer(ctx context.Context, r CustomerRequest) (id string, err error) {
+	answer, err := c.change(ctx, "POST", "/customers", r, nil)
+	if err != nil {
+		return "", err
+	}
+	id, err = url.PathUnescape(path.Base(answer.Header.Get("Location")))
+	if err != nil {
+		return "", fmt.Errorf("answer's location: %w", err)
+	}
+	return id, nil
+}
+
+// Customer returns a customer by its ExternalClientCustomerID, as all methods name customers.
+func (c *Client) Customer(ctx context.Context, id string) (v Customer, err error) {
+	return v, c.get(ctx, "/customers/"+url.PathEscape(id), &v)
+}
+
+// ChangeCustomer changes fields of a customer.
+func (c *Client) ChangeCustomer(ctx context.Context, id string, change CustomerChange) error {
+	_, err := c.Call(ctx, "PATCH", prefix+"/customers/"+url.PathEscape(id), change, nil)
+	return err
+}
+
+// ArchiveCustomer takes a customer out of use, for good.
+func (c *Client) ArchiveCustomer(ctx context.Context, id string) error {
+	_, err := c.Call(ctx, "DELETE", prefix+"/customers/"+url.PathEscape(id), nil, nil)
+	return err
+}
+
+// Plans returns the plans of the catalog.
+func (c *Client) Plans(ctx context.Context) (all []Plan, err error) {
+	return all, c.get(ctx, "/plans", &all)
+}
+
+// CreateSubscription subscribes a customer to a plan.
+func (c *Client) CreateSubscription(
+	ctx context.Context, r SubscriptionRequest,
+) (v Created, err error) {
+	_, err = c.change(ctx, "POST", "/subscriptions", r, &v)
+	return v, err
+}
+
+// Subscription returns a subscription.
+func (c *Client) Subscription(ctx context.Context, id string) (v Subscription, err error) {
+	return v, c.get(ctx, "/subscriptions/"+url.PathEscape(id), &v)
+}
+
+// Subscriptions returns a customer's subscriptions, also those that have ended.
+func (c *Client) Subscriptions(
+	ctx context.Context, customer string,
+) (all []Subscription, err error) {
+	return all, c.get(ctx, "/customers/"+url.PathEscape(customer)+"/subscriptions?status=all", &all)
+}
+
+// ChangePlan upgrades a subscription now, or downgrades it at the end of its period.
+func (c *Client) ChangePlan(ctx context.Context, id string, r PlanChangeRequest) error {
+	_, err := c.change(ctx, "POST", "/subscriptions/"+url.PathEscape(id)+"/plan-change", r, nil)
+	return err
+}
+
+// CancelSubscription cancels a subscription: mode is IMMEDIATE or END_OF_PERIOD.
+func (c *Client) CancelSubscription(ctx context.Context, id, mode string) error {
+	at := "/subscriptions/cancellation/" + url.PathEscape(id) + "?cancelMode=" + url.QueryEscape(mode)
+	_, err := c.change(ctx, "POST", at, nil, nil)
+	return err
+}
+
+// RecordEvent records a usage event, once for its EventIdempotencyKey, which is random where there
+// is none. exceeded reports that the event reached its feature's limit.
+func (c *Client) RecordEvent(ctx context.Context, r EventRequest) (exceeded bool, err error) {
+	if r.EventIdempotencyKey == "" {
+		r.EventIdempotencyKey = keyIn(ctx)
+	}
+	var out struct {
+		Exceeded bool `json:"usageLimitExceeded"`
+	}
+	answer, err := c.send(ctx, Request{Method: "POST", Path: prefix + "/events"}, r, nil)
+	if err == nil && answer.Status == 200 {
+		err = answer.Data(&out)
+	}
+	return out.Exceeded, err
+}
+
+// VoidEvent takes a usage event back.
+func (c *Client) VoidEvent(ctx context.Context, key string, r EventVoid) error {
+	_, err := c.Call(ctx, "POST", prefix+"/events/"+url.PathEscape(key)+"/void", r, nil)
+	return err
+}
+
+// AmendEvent gives a usage event another quantity.
+func (c *Client) AmendEvent(ctx context.Context, key string, r EventAmendment) error {
+	_, err := c.Call(ctx, "POST", prefix+"/events/"+url.PathEscape(key)+"/amend", r, nil)
+	return err
+}
+
+// pageSize is how many records are asked for at a time.
+const pageSize = 200
+
+// pages goes through a listing, page by page; of takes the records out of a page. A listing that
+// fails ends with the error.
+func pages[T any](
+	ctx context.Context, c *Client, at string, filter url.Values, of func(Answer) ([]T, string, error),
+) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		query := url.Values{"limit": {strconv.Itoa(pageSize)}}
+		for name, values := range filter {
+			query[name] = values
+		}
+		for {
+			answer, err := c.Do(ctx, Request{Method: "GET", Path: prefix + at + "?" + query.Encode()})
+			var records []T
+			var next string
+			if err == nil {
+				records, next, err = of(answer)
+			}
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, record := range records {
+				if !yield(record, nil) {
+					return
+				}
+			}
+			if next == "" {
+				return
+			}
+			query.Set("cursor", next)
+		}
+	}
+}
+
+// Invoices goes through a customer's invoices, oldest first. filter has query parameters of the
+// listing, such as status; it may be nil.
+func (c *Client) Invoices(
+	ctx context.Context, customer string, filter url.Values,
+) iter.Seq2[Invoice, error] {
+	return pages(ctx, c, "/billing/invoices/"+url.PathEscape(customer), filter,
+		func(a Answer) (all []Invoice, next string, err error) {
+			var e envelope
+			err = errors.Join(a.Data(&all), json.Unmarshal(a.Body, &e))
+			return all, e.NextCursor, err
+		})
+}
+
+// Events goes through a customer's events, as Invoices does.
+func (c *Client) Events(
+	ctx context.Context, customer string, filter url.Values,
+) iter.Seq2[Event, error] {
+	return pages(ctx, c, "/customers/"+url.PathEscape(customer)+"/events", filter,
+		func(a Answer) ([]Event, string, error) {
+			var page struct {
+				Events     []Event `json:"events"`
+				NextCursor string  `json:"nextCursor"`
+			}
+			err := a.Data(&page)
+			return page.Events, page.NextCursor, err
+		})
+}

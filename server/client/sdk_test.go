@@ -1,0 +1,169 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	tollgate "tollgate/sdk/go"
+)
+
+func sdk(t *testing.T, address, key string) *tollgate.Client {
+	c, err := tollgate.New([]string{address}, key, 2)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// TestSDKSpeaksTheClientAPI: the structs of sdk/go, most of them generated, carry what the API
+// takes and answers.
+func TestSDKSpeaksTheClientAPI(t *testing.T) {
+	n := start(t)
+	c, ctx := sdk(t, n.addr, n.sandbox), t.Context()
+	id, err := c.CreateCustomer(ctx, tollgate.CustomerRequest{
+		ExternalClientCustomerID: "ada/1", FirstName: "Ada", LastName: "Lovelace",
+		Email: "ada@example.com", PhoneNumber: "+44 1",
+	})
+	require.NoError(t, err)
+	require.Equal(t, "ada/1", id)
+
+	days := 30
+	made, err := c.CreateSubscription(ctx, tollgate.SubscriptionRequest{
+		PlanID: "team", CustomerReferenceID: id, GracePeriod: &days,
+	})
+	require.NoError(t, err)
+	require.Equal(t, json.Number("20"), made.Invoice.Amount)
+	require.Equal(t, 30, made.Subscription.GracePeriodDays)
+	require.Equal(t, "tokens", made.Subscription.Plan.Features[0].Key)
+
+	require.NoError(t, c.ChangeCustomer(ctx, id, tollgate.CustomerChange{
+		LastName: tollgate.Set("King"), PhoneNumber: tollgate.Clear[string](),
+	}))
+	customer, err := c.Customer(ctx, id)
+	require.NoError(t, err)
+	require.Equal(t, "Ada King", customer.FirstName+" "+customer.LastName)
+	require.Empty(t, customer.PhoneNumber)
+	require.Equal(t, made.Subscription.ID, customer.Subscriptions[0].ID)
+
+	require.NoError(t, c.CancelSubscription(ctx, made.Subscription.ID, "END_OF_PERIOD"))
+	s, err := c.Subscription(ctx, made.Subscription.ID)
+	require.NoError(t, err)
+	require.Equal(t, "END_OF_PERIOD", s.CancelMode)
+	require.Equal(t, s.CurrentPeriodEnd, s.CancelEffectiveAt)
+	plans, err := c.Plans(ctx)
+	require.NoError(t, err)
+	require.Equal(t, json.Number("20"), plans[0].PriceAmount)
+
+	_, err = c.CreateSubscription(ctx, tollgate.SubscriptionRequest{PlanID: "team"})
+	var refused *tollgate.Error
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, "validation_failed", refused.Code)
+	require.Equal(t, "customerReferenceId", refused.Fields[0].Field)
+	require.NotEmpty(t, refused.RequestID)
+}
+
+// TestSDKGoesThroughPages: iterators ask for page after page, and stop when the caller does.
+func TestSDKGoesThroughPages(t *testing.T) {
+	n := start(t)
+	c, ctx := sdk(t, n.addr, n.sandbox), t.Context()
+	id, err := c.CreateCustomer(ctx, tollgate.CustomerRequest{
+		FirstName: "Ada", LastName: "Lovelace", Email: "ada@example.com",
+	})
+	require.NoError(t, err)
+	made, err := c.CreateSubscription(ctx, tollgate.SubscriptionRequest{
+		PlanID: "team", CustomerReferenceID: id,
+	})
+	require.NoError(t, err)
+	for i := range 5 {
+		exceeded, err := c.RecordEvent(ctx, tollgate.EventRequest{
+			EventName: "tokens", FeatureKey: "tokens", CustomerReferenceID: id,
+			OccurredAt: made.Subscription.CreatedAt, UsageUnits: "4",
+		})
+		require.NoError(t, err)
+		require.Equal(t, i >= 2, exceeded, "the limit is 10, and %d events counted 4 each", i+1)
+	}
+	keys := map[string]bool{}
+	for event, err := range c.Events(ctx, id, url.Values{"limit": {"2"}}) {
+		require.NoError(t, err)
+		keys[event.EventIdempotencyKey] = true
+		require.Equal(t, json.Number("4"), event.UsageUnits)
+	}
+	require.Len(t, keys, 5)
+	count := 0
+	for range c.Events(ctx, id, url.Values{"limit": {"2"}}) {
+		if count++; count == 3 {
+			break
+		}
+	}
+	require.Equal(t, 3, count)
+	for invoice, err := range c.Invoices(ctx, id, nil) {
+		require.NoError(t, err)
+		require.Equal(t, made.Invoice.ID, invoice.ID)
+	}
+	for _, err := range c.Invoices(ctx, "nobody", nil) {
+		require.True(t, tollgate.IsStatus(err, 404), "%v", err)
+	}
+}
+
+// lossy carries each request out, and loses the first answer to every POST.
+type lossy struct {
+	to   http.Handler
+	mu   sync.Mutex
+	keys map[string]int
+}
+
+func (l *lossy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	l.mu.Lock()
+	key := r.Header.Get("Idempotency-Key")
+	l.keys[key]++
+	first := l.keys[key] == 1
+	l.mu.Unlock()
+	if first && r.Method == "POST" {
+		l.to.ServeHTTP(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler)
+	}
+	l.to.ServeHTTP(w, r)
+}
+
+// TestSDKRepeatsWithTheSameKey: a change whose answer was lost is repeated with its idempotency
+// key, and takes effect once.
+func TestSDKRepeatsWithTheSameKey(t *testing.T) {
+	n := start(t)
+	to, err := url.Parse("http://" + n.addr)
+	require.NoError(t, err)
+	proxy := &lossy{to: httputil.NewSingleHostReverseProxy(to), keys: map[string]int{}}
+	front := httptest.NewServer(proxy)
+	t.Cleanup(front.Close)
+	c := sdk(t, strings.TrimPrefix(front.URL, "http://"), n.sandbox)
+	id, err := c.CreateCustomer(t.Context(), tollgate.CustomerRequest{
+		FirstName: "Ada", LastName: "Lovelace", Email: "ada@example.com",
+	})
+	require.NoError(t, err)
+	ctx := tollgate.WithIdempotencyKey(t.Context(), "subscribe-ada")
+	made, err := c.CreateSubscription(ctx, tollgate.SubscriptionRequest{
+		PlanID: "team", CustomerReferenceID: id,
+	})
+	require.NoError(t, err)
+	all, err := c.Subscriptions(t.Context(), id)
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, made.Subscription.ID, all[0].ID)
+	proxy.mu.Lock()
+	require.Equal(t, 2, proxy.keys["subscribe-ada"])
+	proxy.mu.Unlock()
+
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = c.Customer(canceled, id)
+	require.True(t, errors.Is(err, context.Canceled), fmt.Sprint(err))
+}
