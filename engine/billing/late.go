@@ -152,13 +152,12 @@ func (l *ledger) cover(at spot, feature uint32, units decimal.Decimal) {
 func (l *ledger) counted(period, feature uint32) (total decimal.Decimal) {
 	for i := range l.spans {
 		p := &l.spans[i]
-		slot, ok := l.catalog.version(p.version).slot(feature)
-		if p.period != period || !ok {
+		if p.period != period {
 			continue
 		}
-		for j := range p.meters {
-			if p.meters[j].slot == slot {
-				total = sum(total, p.meters[j].quantity)
+		if slot, ok := l.catalog.version(p.version).slot(feature); ok {
+			if at, has := p.meterOf(slot); has {
+				total = sum(total, p.meters[at].quantity)
 			}
 		}
 	}

@@ -1,6 +1,9 @@
 package billing
 
 import (
+	"cmp"
+	"slices"
+
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
 )
@@ -95,16 +98,20 @@ type heldMeter struct {
 
 // meterAt returns the meter of a slot, and makes it where there is none.
 func (p *heldSpan) meterAt(slot uint32) *meter {
-	at := 0
-	for at < len(p.meters) && p.meters[at].slot < slot {
-		at++
-	}
-	if at == len(p.meters) || p.meters[at].slot != slot {
+	at, has := p.meterOf(slot)
+	if !has {
 		p.meters = append(p.meters, heldMeter{})
 		copy(p.meters[at+1:], p.meters[at:])
 		p.meters[at] = heldMeter{meter: meter{slot: slot}}
 	}
 	return &p.meters[at].meter
+}
+
+// meterOf is where the meter of a slot is among those of the span, or would be: they are in order.
+func (p *heldSpan) meterOf(slot uint32) (at int, has bool) {
+	return slices.BinarySearchFunc(p.meters, slot, func(m heldMeter, slot uint32) int {
+		return cmp.Compare(m.slot, slot)
+	})
 }
 
 // settled says that invoices have all that the span counted.
