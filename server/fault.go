@@ -66,7 +66,7 @@ var (
 		Detail: "Nothing was changed. Repeat it with the same key.",
 	}
 	faultMalformed = Fault{
-		Status: 400, Code: "malformed_request", Message: "This is no well-formed HTTP/1.1 request",
+		Status: 400, Code: "malformed_request", Message: "Malformed HTTP/1.1 request",
 	}
 	// fasthttp mixes trailers with the headers: one could then say what no check has seen.
 	faultTrailers = Fault{

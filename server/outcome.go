@@ -117,7 +117,7 @@ var faults = [256]row{
 		"Nothing was recorded. Only a PENDING invoice does.", 0,
 	},
 	engine.OutcomeAccountLimit: {
-		400, "account_limit", "There are as many accounts or keys as are possible",
+		400, "account_limit", "The limit of accounts or keys is reached",
 		nothingChanged, 0,
 	},
 	engine.OutcomeMemoryLow: {
@@ -199,7 +199,7 @@ var faults = [256]row{
 		"Nothing was changed. Repeat the request; it is safe under the same Idempotency-Key.", 1,
 	},
 	engine.OutcomePoolLimit: {
-		400, "pool_limit", "There are as many pools or grants as are possible", nothingChanged, 0,
+		400, "pool_limit", "The limit of pools or grants is reached", nothingChanged, 0,
 	},
 	engine.OutcomeSubscriptionEnded: {
 		400, "subscription_ended", "The subscription is cancelled", nothingChanged, 0,
@@ -247,7 +247,7 @@ var faults = [256]row{
 		400, "clock_live", "A live environment has no test clock", nothingChanged, 0,
 	},
 	engine.OutcomeSubscriptionLimit: {
-		400, "subscription_limit", "The customer has as many subscriptions as are possible",
+		400, "subscription_limit", "The customer's limit of subscriptions is reached",
 		nothingChanged, 0,
 	},
 	engine.OutcomeWebhookUnknown: {
@@ -261,7 +261,7 @@ var faults = [256]row{
 		400, "webhook_invalid", "A value is out of its bounds", nothingChanged, 0,
 	},
 	engine.OutcomeWebhookLimit: {
-		400, "webhook_limit", "There are as many endpoints, or waiting messages, as are possible",
+		400, "webhook_limit", "The limit of endpoints or waiting messages is reached",
 		nothingChanged, 0,
 	},
 	engine.OutcomeUpgrading: {

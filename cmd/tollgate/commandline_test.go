@@ -116,7 +116,7 @@ func TestCatalogDiffNamesEveryMistakeWithItsLine(t *testing.T) {
 	}
 	said, _ := diff(wrongCatalog)
 	for _, want := range []string{
-		`line 3: features[0]."nmae"`, `line 6: plans[0].priceAmount`, `line 8: plans[0].currency`,
+		`line 3: unknown field features[0]."nmae"`, `line 6: plans[0].priceAmount`, `line 8: plans[0].currency`,
 		`line 9: plans[0].intervalMonths`, `line 13: plans[0].features[0].pricing.tiers[0].pricePerUnit`,
 		`line 13: plans[0].features[0].pricing.tiers[1].upTo`,
 	} {

@@ -84,7 +84,7 @@ func (c *clusterRemoveCommand) Run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	return c.print(out, data, func() error {
-		return say(out, "%s is no member any more. %sStop it. To bring it back: empty its folder, "+
+		return say(out, "%s is no longer a member. %sStop it. To bring it back: empty its folder, "+
 			"start it with join, and join it.", c.Node, c.rest(ctx))
 	})
 }

@@ -123,7 +123,7 @@ func TestMembersByCommand(t *testing.T) {
 	gone := n.all[2].settings.Node
 	printed, err := remove(gone)
 	require.NoError(t, err)
-	require.Contains(t, printed, gone+" is no member any more. Voters that are left: 2; losses that "+
+	require.Contains(t, printed, gone+" is no longer a member. Voters that are left: 2; losses that "+
 		"they stand: 0.")
 	_, text = n.get(one.Ops, "/api/v1/admin/audit")
 	require.Contains(t, text, "member.removed")

@@ -90,7 +90,7 @@ type poolsCreateCommand struct {
 	Currency      string `help:"ISO 4217 code. Default: USD."`
 	HardLimit     bool   `help:"The balance never goes below zero."`
 	Rollover      string `enum:"NONE,FULL,CAPPED," default:"" help:"What stays at a period's end: NONE, FULL or CAPPED."`
-	RolloverCap   string `help:"What stays at most, with --rollover=CAPPED."`
+	RolloverCap   string `help:"Maximum carried over, with --rollover=CAPPED."`
 	Priority      int64  `help:"Of several pools, the one with the lower number burns first."`
 }
 
@@ -225,7 +225,7 @@ type poolsTransactionsCommand struct {
 	poolFlags   `embed:""`
 	outputFlags `embed:""`
 	Limit       int    `default:"100" help:"How many, at most 1,000."`
-	Cursor      string `help:"Where the page begins, as the page before says at its end."`
+	Cursor      string `help:"Cursor printed by the previous page."`
 }
 
 // Run lists transactions.

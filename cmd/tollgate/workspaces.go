@@ -124,7 +124,7 @@ type workspacesListCommand struct {
 	outputFlags `embed:""`
 	Unclaimed   bool   `help:"Those that nobody has claimed, with where they come from and what they hold."`
 	Limit       int    `default:"100" help:"How many, at most 100."`
-	Cursor      string `help:"Where the page begins, as the page before says at its end."`
+	Cursor      string `help:"Cursor printed by the previous page."`
 }
 
 // tenantPage is a page of workspaces.
@@ -223,7 +223,7 @@ func (c *workspacesShowCommand) Run(ctx context.Context, out io.Writer) error {
 type workspacesActsCommand struct {
 	workspaceFlags `embed:""`
 	Limit          int    `default:"100" help:"How many, at most 100."`
-	Cursor         string `help:"Where the page begins, as the page before says at its end."`
+	Cursor         string `help:"Cursor printed by the previous page."`
 }
 
 // Run lists what operators did.

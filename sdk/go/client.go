@@ -113,7 +113,7 @@ func New(nodes []string, key string, connections int) (*Client, error) {
 		}
 		u, err := url.Parse(node)
 		if err != nil || u.Host == "" {
-			return nil, fmt.Errorf("%q is no address of a node: want host:port or http://host:port", node)
+			return nil, fmt.Errorf("%q is not a node address: want host:port or http://host:port", node)
 		}
 		c.nodes = append(c.nodes, u.Scheme+"://"+u.Host)
 	}
@@ -370,7 +370,7 @@ func (a Answer) Data(v any) error {
 	}
 	var e envelope
 	if err := json.Unmarshal(a.Body, &e); err != nil {
-		return fmt.Errorf("answer is no envelope: %w", err)
+		return fmt.Errorf("the answer is not an envelope: %w", err)
 	}
 	if len(e.Data) == 0 {
 		return errors.New("answer carries no data")

@@ -156,7 +156,7 @@ func TestWhoIsNoOperator(t *testing.T) {
 		email, says string
 		verified    bool
 	}{
-		"no mapping":   {"eve@example.com", "You are no operator", true},
+		"no mapping":   {"eve@example.com", "You are not an operator", true},
 		"not verified": {"ops@example.com", "address is verified", false},
 	} {
 		b := n.browser()

@@ -163,7 +163,7 @@ func (s *Service) callback(x *server.Exchange) {
 	case s.config.Surface == state.SurfaceOperations && who.agent:
 		s.fail(x, faultAgentOperates)
 	case s.config.Allow != nil && !s.config.Allow(p.issuer.URL, who.email):
-		s.config.Log.Warn("somebody who is no operator was not signed in", "issuer", p.issuer.URL,
+		s.config.Log.Warn("sign-in refused: not an operator", "issuer", p.issuer.URL,
 			"verified", who.email != "", "request_id", string(x.RequestID()))
 		if who.email == "" {
 			s.fail(x, faultNotVerified)

@@ -66,8 +66,8 @@ var (
 	}
 	faultNotAllowed = server.Fault{
 		Status: 403, Code: "person_required",
-		Message: "You are no operator of this deployment, so you are not signed in. Its configuration " +
-			"(signIn.operators) says who is one, by e-mail address: ask whoever keeps it, or sign in as " +
+		Message: "You are not an operator of this deployment, so you are not signed in. Its " +
+			"configuration (signIn.operators) says who is one, by e-mail address: ask whoever keeps it, or sign in as " +
 			"somebody else.",
 	}
 	faultNotVerified = server.Fault{

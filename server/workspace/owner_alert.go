@@ -52,7 +52,7 @@ func (a *API) SetAlerts(d *Decision, flow [16]byte, s AlertSettings) (
 func (a *API) wrongAlerts(s *AlertSettings) *server.Fault {
 	if s.Email != "" && !mail.Valid(s.Email) {
 		return &server.Fault{
-			Status: 400, Code: "invalid_field", Message: "This is no e-mail address",
+			Status: 400, Code: "invalid_field", Message: "Invalid e-mail address",
 			Detail: "Nothing was changed. Write one plain address, such as ada@acme.example.",
 		}
 	}

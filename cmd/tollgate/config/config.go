@@ -50,7 +50,7 @@ type Config struct {
 	// TLS secures the connections between nodes. Nodes on other machines need it.
 	TLS TLS `yaml:"tls"`
 	// HTTPTLS and OpsTLS secure the client API and the operations listener; empty is in the clear.
-	// Files that are replaced are taken without a restart.
+	// Renewed certificates are picked up without a restart.
 	HTTPTLS Certificate `yaml:"httpTLS"`
 	OpsTLS  Certificate `yaml:"opsTLS"`
 	// Connections bounds what the clients of each listener can make it hold.

@@ -232,11 +232,11 @@ func TestWhoOperates(t *testing.T) {
 	}
 	require.Empty(t, valid.SignIn.Allows("https://evil.example", "kim@acme.example"))
 	for want, breakIt := range map[string]func(*config.Config){
-		"0.0.0.0:9080 is no address": func(c *config.Config) { c.SignIn.OpsURL, c.Ops = "", "0.0.0.0:9080" },
-		":9080 is no address":        func(c *config.Config) { c.SignIn.OpsURL, c.Ops = "", ":9080" },
-		"in clear":                   func(c *config.Config) { c.SignIn.OpsURL = "http://ops.example" },
-		"without a path":             func(c *config.Config) { c.SignIn.OpsURL = "https://ops.example/" },
-		"signs nobody in":            func(c *config.Config) { c.SignIn.Persons = config.Issuer{} },
+		"0.0.0.0:9080 is not an address": func(c *config.Config) { c.SignIn.OpsURL, c.Ops = "", "0.0.0.0:9080" },
+		":9080 is not an address":        func(c *config.Config) { c.SignIn.OpsURL, c.Ops = "", ":9080" },
+		"in clear":                       func(c *config.Config) { c.SignIn.OpsURL = "http://ops.example" },
+		"without a path":                 func(c *config.Config) { c.SignIn.OpsURL = "https://ops.example/" },
+		"signs nobody in":                func(c *config.Config) { c.SignIn.Persons = config.Issuer{} },
 		"operators[1]: its issuer": func(c *config.Config) {
 			c.SignIn.Operators = []config.Operator{
 				c.SignIn.Operators[0],

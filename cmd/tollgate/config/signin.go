@@ -173,7 +173,7 @@ func (c *Config) validateOpsURL(complain func(string, ...any)) {
 	switch {
 	case u.Hostname() == "" || err == nil && addr.IsUnspecified():
 		complain("signIn.opsURL: want https://host, where operators' browsers reach this node or a "+
-			"proxy in front: %s is no address for a browser", c.Ops)
+			"proxy in front: %s is not an address for a browser", c.Ops)
 	case u.Scheme != "https" && !loopback(u.Hostname()):
 		complain("signIn.opsURL: %s: want https: operators' sessions would cross the network in clear; "+
 			"set opsTLS, or the address of a proxy that ends TLS", c.OpsBase())

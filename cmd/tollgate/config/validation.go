@@ -103,7 +103,7 @@ func ParseNetworks(texts []string) (networks []netip.Prefix, err error) {
 	for _, text := range texts {
 		network, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, fmt.Errorf("%q is no network", text)
+			return nil, fmt.Errorf("%q is not a network", text)
 		}
 		networks = append(networks, network)
 	}
@@ -222,7 +222,7 @@ func (c *Config) validateMembers(complain func(string, ...any)) {
 		}
 	}
 	if c.Backups.Node != "" && !ids[c.Backups.Node] {
-		complain("backups.node: %q is no member", c.Backups.Node)
+		complain("backups.node: %q is not a member", c.Backups.Node)
 	}
 	if len(c.Members) > 0 && !ids[c.Node] {
 		complain("members: %q, this node, is not among them", c.Node)

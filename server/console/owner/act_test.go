@@ -158,7 +158,7 @@ func TestAnOwnersMoney(t *testing.T) {
 			"_once", string(rune('a'+i)))
 		if c.cap == 0 {
 			require.Equal(t, 400, form.status, c.text)
-			require.Contains(t, form.body, "This is no cap")
+			require.Contains(t, form.body, "Invalid cap")
 			continue
 		}
 		require.Equal(t, 303, form.status, form.body)

@@ -65,7 +65,7 @@ func alertsSay(v *state.AlertsView) string {
 		ways = append(ways, "a webhook")
 	}
 	if len(ways) == 0 {
-		return "On, but they lead nowhere: the webhook's endpoint is gone, and no e-mail address is set."
+		return "On, but no destination is left: the webhook's endpoint is gone, and no e-mail is set."
 	}
 	return "On: " + strings.Join(ways, " and ") +
 		" when this test stops passing, and when it passes again."

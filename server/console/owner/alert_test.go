@@ -153,15 +153,15 @@ func TestAlertSettingsThatAreRefused(t *testing.T) {
 		status int
 		says   string
 	}{
-		"no address":      {[]string{"email", "ada"}, 400, "This is no e-mail address"},
-		"two addresses":   {[]string{"email", "a@x.example,b@x.example"}, 400, "This is no e-mail address"},
-		"a header":        {[]string{"email", "a@x.example\nBcc: b@x.example"}, 400, "no e-mail address"},
+		"no address":      {[]string{"email", "ada"}, 400, "Invalid e-mail address"},
+		"two addresses":   {[]string{"email", "a@x.example,b@x.example"}, 400, "Invalid e-mail address"},
+		"a header":        {[]string{"email", "a@x.example\nBcc: b@x.example"}, 400, "Invalid e-mail address"},
 		"no web address":  {[]string{"webhook", "javascript:alert(1)"}, 400, "cannot be sent to this"},
 		"a password":      {[]string{"webhook", "https://u:p@acme.example/"}, 400, "cannot be sent to this"},
 		"far too long":    {[]string{"webhook", long}, 400, "cannot be sent"},
-		"nowhere":         {[]string{"on", "true"}, 409, "lead nowhere"},
-		"test to nowhere": {[]string{"at", "/test"}, 409, "lead nowhere"},
-		"no secret":       {[]string{"at", "/secret"}, 409, "lead nowhere"},
+		"nowhere":         {[]string{"on", "true"}, 409, "No alert destination is set"},
+		"test to nowhere": {[]string{"at", "/test"}, 409, "No alert destination is set"},
+		"no secret":       {[]string{"at", "/secret"}, 409, "No alert destination is set"},
 	} {
 		form := url.Values{"_token": {s.who.Token}, "_once": {name}, "email": {""}, "webhook": {""}}
 		for i := 0; i < len(c.fields); i += 2 {

@@ -105,7 +105,7 @@ func setBilling(v *visit) {
 		amount, ok := parseCents(v.fields.Get("cap"))
 		if !ok || amount > most {
 			v.problem(&server.Fault{
-				Status: 400, Code: "invalid_field", Message: "This is no cap",
+				Status: 400, Code: "invalid_field", Message: "Invalid cap",
 				Detail: "Nothing was changed. Write an amount in dollars, such as 50 or 49.50, of at most " +
 					Cents(most) + ".",
 			})

@@ -25,7 +25,7 @@ func showRuns(v *visit) {
 	}
 	v.show(page.View{
 		Page: "runs", Title: "Runs", Data: data,
-		Lead: "Newest first. Calls of ours decide what a run came to, not what its agent says.",
+		Lead: "Newest first. Our verification calls decide the outcome, not the agent.",
 	})
 }
 

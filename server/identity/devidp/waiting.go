@@ -27,7 +27,7 @@ func (p *Provider) authorize(path string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		asked, wrong := p.read(path, r.URL.Query())
 		if wrong != "" {
-			page(w, http.StatusBadRequest, view{Title: "This is no sign-in", Alert: wrong})
+			page(w, http.StatusBadRequest, view{Title: "Invalid sign-in request", Alert: wrong})
 			return
 		}
 		if path == PersonsPath {
@@ -72,7 +72,7 @@ func (p *Provider) signPerson(w http.ResponseWriter, r *http.Request) {
 	email := strings.TrimSpace(r.PostFormValue("email"))
 	switch {
 	case wrong != "":
-		page(w, http.StatusBadRequest, view{Title: "This is no sign-in", Alert: wrong})
+		page(w, http.StatusBadRequest, view{Title: "Invalid sign-in request", Alert: wrong})
 	case !isAddress(email):
 		page(w, http.StatusBadRequest, view{
 			Title: "Sign in", Form: true, Action: formAction(r),

@@ -58,7 +58,7 @@ func next(from *target, location string) (*target, error) {
 	}
 	reference, err := url.Parse(location)
 	if err != nil {
-		return refuse(RuleURL, "the redirect leads to what is no URL")
+		return refuse(RuleURL, "the redirect leads to an invalid URL")
 	}
 	to, err := newTarget(from.url.ResolveReference(reference))
 	if err != nil {

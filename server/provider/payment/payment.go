@@ -226,7 +226,7 @@ func (d *demand) validate() error {
 		return d.refuse("invalid_description", "a description is 1 to 200 bytes")
 	case !known:
 		return d.refuse("invalid_currency",
-			strconv.Quote(d.amount.Currency)+" is no ISO 4217 currency")
+			strconv.Quote(d.amount.Currency)+" is not an ISO 4217 currency")
 	case d.amount.Minor <= 0:
 		return d.refuse("invalid_amount", "only a positive amount can be paid")
 	}

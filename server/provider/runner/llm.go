@@ -218,7 +218,7 @@ func (s *session) do(ctx context.Context, name string, args *toolArguments) stri
 		return s.request(ctx, args)
 	case "obtained_key":
 		if args.Key == "" || strings.ContainsFunc(args.Key, notVisible) {
-			return "That is no key."
+			return "Invalid key."
 		}
 		if s.task.Credential == "" {
 			return "The task asks for no key."
@@ -234,7 +234,7 @@ func (s *session) do(ctx context.Context, name string, args *toolArguments) stri
 			return "Nobody can be asked after a key was handed over."
 		}
 		if args.Question == "" {
-			return "That is no question."
+			return "Invalid question."
 		}
 		// Not cut: a checkpoint that ends in half a key is not found to hold one.
 		if len(args.Question) > maxNotes || len(args.Notes) > maxNotes {

@@ -278,7 +278,7 @@ type modelAnswer struct {
 func (e *Endpoint) answer(body []byte) (said turn, tokens int, err error) {
 	var a modelAnswer
 	if err = json.Unmarshal(body, &a); err != nil {
-		return said, 0, fmt.Errorf("%w: the model's answer is no JSON", ErrUnavailable)
+		return said, 0, fmt.Errorf("%w: the model's answer is not JSON", ErrUnavailable)
 	}
 	said.fromModel = true
 	if e.Dialect == DialectAnthropic {

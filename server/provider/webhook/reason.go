@@ -10,7 +10,7 @@ import (
 
 // refusals say what our rules refused, for whoever reads what was delivered.
 var refusals = map[fetch.Rule]string{
-	fetch.RuleURL:      "the address is no web address",
+	fetch.RuleURL:      "the address is not a web address",
 	fetch.RuleUserinfo: "the address holds a user name or a password",
 	fetch.RuleHost:     "the address names no host that can be reached",
 	fetch.RulePort:     "webhooks are not sent to this port",
