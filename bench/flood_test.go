@@ -16,7 +16,7 @@ import (
 )
 
 // shore is a ledger with an admin API. While batches come, it refuses every second check, answers
-// every third batch 429, and its leader changes once.
+// every third batch, the first too, 429, and its leader changes once.
 type shore struct {
 	ledger
 	batches, checks atomic.Int64
@@ -36,7 +36,7 @@ func (s *shore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(path, "/api/v1/admin/"):
 		status = 200
 	case strings.HasSuffix(path, "/batch"):
-		if s.terms.Store(1); s.batches.Add(1)%3 == 0 {
+		if s.terms.Store(1); s.batches.Add(1)%3 == 1 {
 			status = 429
 		}
 	case strings.Contains(path, "/entitlements/") && r.Header.Get("Authorization") == "Bearer quiet" &&
@@ -76,9 +76,10 @@ func besideFlood(t *testing.T, s *shore) (bench.FloodReport, error) {
 func TestAQuietAccountIsMeasuredBesideAFlood(t *testing.T) {
 	report, err := besideFlood(t, new(shore))
 	require.NoError(t, err)
-	require.InDelta(t, 30, report.Events.Due, 8)
-	require.Greater(t, report.Events.Share(), 0.8)
-	require.InDelta(t, 15, report.Checks.Due, 5)
+	// How long the measurement took, and what was accepted in it, depends on the machine.
+	require.InDelta(t, 100*report.Elapsed.Seconds(), report.Events.Due, 1)
+	require.InEpsilon(t, 2*report.Checks.Due, report.Events.Due, 0.3)
+	require.Greater(t, report.Events.Share(), report.Checks.Share(), "only checks were refused")
 	require.Less(t, report.Checks.Accepted, report.Checks.Due, "some were refused")
 	require.Positive(t, report.Flooded)
 	require.Positive(t, report.Limited)
