@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -70,5 +71,27 @@ func TestCall(t *testing.T) {
 		reply := table.Call(wrong)
 		require.Equal(t, 500, reply.Status)
 		require.NotNil(t, reply.Fault)
+	}
+}
+
+// TestALongNameIsCut: whoever acts under a name that is longer than the record of changes takes is
+// recorded under its beginning, in whole characters.
+func TestALongNameIsCut(t *testing.T) {
+	var by string
+	table, err := server.NewTable([]server.Route{{
+		Method: "POST", Path: "/act", Operation: "act", Access: server.AccessOperator,
+		Handle: func(x *server.Exchange) {
+			by = x.By()
+			x.Succeed(200)
+		},
+	}}, server.TableConfig{Authenticate: func(*server.Exchange) *server.Fault { return nil }})
+	require.NoError(t, err)
+	for name, want := range map[string]string{
+		strings.Repeat("a", 512):       strings.Repeat("a", 512),
+		strings.Repeat("a", 600):       strings.Repeat("a", 512),
+		"a" + strings.Repeat("ü", 300): "a" + strings.Repeat("ü", 255),
+	} {
+		require.Equal(t, 200, table.Call(server.Call{Operation: "act", Actor: name}).Status)
+		require.Equal(t, want, by)
 	}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"strings"
 	"time"
 
 	"tollgate/engine"
@@ -12,11 +13,11 @@ const AdminKey = "admin-key"
 
 // By is who is recorded for what the request changes: the operator in whose name another part of
 // this process calls, or the holder of the admin key. It is empty for a program's own key, whose
-// requests are no administration.
+// requests are no administration. A name that is too long for a record is cut.
 func (x *Exchange) By() string {
 	switch {
 	case x.Actor != "":
-		return x.Actor
+		return strings.ToValidUTF8(x.Actor[:min(len(x.Actor), billing.LongestActor)], "")
 	case x.Route != nil && x.Route.Access == AccessOperator:
 		return AdminKey
 	}

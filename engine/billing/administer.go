@@ -9,8 +9,8 @@ import (
 	"tollgate/engine/wire"
 )
 
-// longestActor bounds the name of whoever gives a command, in bytes.
-const longestActor = 512
+// LongestActor bounds the name of whoever gives a command, in bytes.
+const LongestActor = 512
 
 // Administer carries a command that an operator gives, and adds what it changed to the record of
 // changes: who, when, before, after. A command that changes nothing, because it was refused or was
@@ -70,7 +70,7 @@ func (m *Machine) Administered(actor string, r engine.Record) (engine.Record, er
 	if selfRecorded[kind] {
 		return r, nil
 	}
-	if describable[kind] == nil || len(actor) > longestActor {
+	if describable[kind] == nil || len(actor) > LongestActor {
 		return r, fmt.Errorf("%w: kind %d", ErrUnrecorded, kind)
 	}
 	c := Administer{Actor: actor, Kind: r.Kind, Payload: payload}
@@ -129,7 +129,7 @@ func decodeAdminister(m *Machine, payload []byte) (command, error) {
 }
 
 func (c *Administer) apply(t *turn) engine.Outcome {
-	if len(c.Actor) > longestActor {
+	if len(c.Actor) > LongestActor {
 		return engine.OutcomeTooLarge
 	}
 	before := c.inner.describe(t)
