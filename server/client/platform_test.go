@@ -276,6 +276,12 @@ func TestNothingEscapesTheRateLimit(t *testing.T) {
 	answered = chunked()
 	require.Equal(t, 429, answered.StatusCode)
 	require.NotEmpty(t, answered.Header.Get("Retry-After"))
+
+	now = now.Add(time.Minute)
+	packed := gzipped(t, "["+strings.Repeat(" ", 2998)+"]")
+	a = n.send("POST", "events/batch", packed, n.sandbox, coded("gzip")).is(200, "")
+	require.Contains(t, a.header.Get("RateLimit"), `"bytes";r=1000;`, "what comes out counts")
+	n.send("POST", "events/batch", packed, n.sandbox, coded("gzip")).is(429, "rate_limited")
 }
 
 func TestRateLimitPerKey(t *testing.T) {
