@@ -33,8 +33,9 @@ const (
 	leastItems = 20_000
 	// freeBody is the size of a body that is not counted: so much every connection may hold.
 	freeBody = 4 << 10
-	// turnBody is the size of a body from which on a request waits for its turn.
-	turnBody = 64 << 10
+	// turnBody is the size of a body from which on a request waits for its turn: some 50 events. Were
+	// it larger, 300 connections with batches just below it would keep the cores from all others.
+	turnBody = 8 << 10
 	// turnsPerCore and leastTurns say how many such requests are carried out at a time. It is more
 	// than the cores can work on, since most of the time they wait for the log.
 	turnsPerCore = 4

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -201,4 +202,56 @@ func TestWhatComesOutOfABodyCountsInTheGate(t *testing.T) {
 		require.Greater(t, held, int64(100<<10))
 	}
 	require.Equal(t, 503, send(600<<10), "more than the gate has")
+}
+
+// TestBatchesOfHundredsTakeTurns: an account that sends batches of 300 events over many connections
+// has as many carried out at a time as its share of the turns; the others are told to come again.
+func TestBatchesOfHundredsTakeTurns(t *testing.T) {
+	const batch = 300 * 60
+	goOn := make(chan struct{})
+	release := sync.OnceFunc(func() { close(goOn) })
+	defer release()
+	table, err := server.NewTable([]server.Route{{
+		Method: "POST", Path: "/batch", Operation: "batch", Access: server.AccessFull,
+		Handle: func(x *server.Exchange) {
+			<-goOn
+			x.Succeed(200)
+		},
+	}}, server.TableConfig{
+		AnyMedia: true, Gate: server.NewGate(1000, 64<<20),
+		Authenticate: func(x *server.Exchange) *server.Fault {
+			x.Principal.Env = 2
+			return nil
+		},
+	})
+	require.NoError(t, err)
+	address := listen(t, server.DefaultLimits(), table.Serve)
+	share := max(8, 4*runtime.GOMAXPROCS(0)) / 2
+	answers := make(chan int, share+5)
+	for range share + 5 {
+		c := dial(t, address)
+		_, err := fmt.Fprintf(c, "POST /batch HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s",
+			batch, make([]byte, batch))
+		require.NoError(t, err)
+		go func() {
+			answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil {
+				answers <- 0
+				return
+			}
+			answers <- answer.StatusCode
+		}()
+	}
+	for range 5 {
+		select {
+		case status := <-answers:
+			require.Equal(t, 429, status)
+		case <-time.After(20 * time.Second):
+			require.Fail(t, "more than a share of the turns are carried out")
+		}
+	}
+	release()
+	for range share {
+		require.Equal(t, 200, <-answers)
+	}
 }

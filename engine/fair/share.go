@@ -54,6 +54,12 @@ func (s *Share) Give(f Flow, n int) {
 	}
 }
 
+// Clear gives back what all flows hold.
+func (s *Share) Clear() {
+	clear(s.held)
+	s.used = 0
+}
+
 // Held is what the flow holds, Used what all hold, Flows how many hold some.
 func (s *Share) Held(f Flow) int { return s.held[f] }
 

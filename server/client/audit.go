@@ -10,6 +10,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
+	"tollgate/engine/fair"
 	"tollgate/server"
 	"tollgate/server/spool"
 )
@@ -22,7 +23,8 @@ const (
 	// spoolLinger is the same while blocks go to the spool: fewer and larger ones, so that the spool
 	// drains faster than it fills.
 	spoolLinger = 50 * time.Millisecond
-	// auditBytes is the size at which a block is full; the next check waits for the next block.
+	// auditBytes is the size at which a block is full. An account may hold as much of a block as is
+	// free; its next check waits for the next block.
 	auditBytes = 128 << 10
 	// auditPropose is how long one proposal of a block may take before the spool takes it.
 	auditPropose = time.Second
@@ -80,6 +82,7 @@ type recorder struct {
 
 	mu       sync.Mutex
 	open     *block
+	shares   *fair.Share // of the open block, in bytes
 	spare    *block
 	sequence uint64
 	room     chan struct{} // closed at the next swap; nil while nobody waits
@@ -106,7 +109,7 @@ func openRecorder(c *Config) (*recorder, error) {
 	r := &recorder{
 		proposer: c.Proposer, log: c.Log, spool: s, origin: c.NodeID,
 		boot: uint64(c.Now().UnixNano()), strict: c.AuditMode == AuditCommitted,
-		open: new(block), spare: new(block),
+		open: new(block), spare: new(block), shares: fair.NewShare(auditBytes),
 		first: make(chan struct{}, 1), brimful: make(chan struct{}, 1),
 		stop: make(chan struct{}), drain: make(chan struct{}, 1),
 	}
@@ -129,23 +132,31 @@ func (r *recorder) nameOpen() {
 	r.sequence++
 	r.open.Reset(r.origin, r.boot, r.sequence)
 	r.open.verdict = nil
+	r.shares.Clear()
 }
 
-// record takes one check over. It waits while the open block is full, until the deadline, and with
-// AuditCommitted until the block is committed; a stale read is content with the spool there.
+// record takes one check over. It waits while the open block has no room for the check's account,
+// until the deadline, and with AuditCommitted until the block is committed; a stale read is content
+// with the spool there.
 func (r *recorder) record(c *billing.AuditCheck, deadline time.Time, stale bool) *server.Fault {
+	flow := billing.FlowOf(c.Env)
 	r.mu.Lock()
-	for r.open.Bytes() >= auditBytes && !r.stopped {
+	room := r.shares.Take(flow, 1, 0)
+	for room != fair.RoomTaken && !r.stopped {
 		r.waits.Add(1)
+		signal(r.brimful)
 		if !r.waitForRoom(deadline) {
-			return &faultAudit
+			return auditRefusal(room)
 		}
+		room = r.shares.Take(flow, 1, 0)
 	}
 	if r.stopped || r.full.Load() {
 		r.mu.Unlock()
 		return &faultAudit
 	}
+	before := r.open.Bytes()
 	r.open.Add(c)
+	r.shares.Take(flow, 1, r.open.Bytes()-before)
 	switch {
 	case r.open.Bytes() >= auditBytes:
 		signal(r.brimful)
@@ -163,6 +174,15 @@ func (r *recorder) record(c *billing.AuditCheck, deadline time.Time, stale bool)
 		return nil
 	}
 	return awaitCommit(v, deadline, stale)
+}
+
+// auditRefusal is why a check found no room in time.
+func auditRefusal(room fair.Room) *server.Fault {
+	if room == fair.RoomFlow {
+		fault := server.FaultOf(engine.OutcomeShareFull)
+		return &fault
+	}
+	return &faultAudit
 }
 
 // waitForRoom is called with r.mu held, and returns with it held when there may be room.

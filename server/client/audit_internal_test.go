@@ -1,12 +1,15 @@
 package client
 
 import (
+	"math"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/engine/billing"
+	"tollgate/engine/fair"
 	"tollgate/server/spool"
 )
 
@@ -24,4 +27,40 @@ func TestBlocksCollectWithinWhatMayBeLost(t *testing.T) {
 		require.LessOrEqual(t, 2*r.linger(), 100*time.Millisecond)
 		require.Greater(t, r.linger(), auditLinger, "the spool drains faster than it fills")
 	}
+}
+
+// TestABlockIsShared: an account that checks all the time fills half of a block, asks for it to leave
+// and is told that it has too much under way; another account's checks find room meanwhile.
+func TestABlockIsShared(t *testing.T) {
+	r := recorder{
+		open: new(block), shares: fair.NewShare(auditBytes),
+		first: make(chan struct{}, 1), brimful: make(chan struct{}, 1),
+	}
+	r.nameOpen()
+	record := func(account uint32) string {
+		c := billing.AuditCheck{Env: 2 * account, CustomerRow: 1, FlowID: make([]byte, 100)}
+		if fault := r.record(&c, time.Now(), false); fault != nil {
+			return fault.Code
+		}
+		return ""
+	}
+	flood := func() (answer string) {
+		for range math.MaxUint16 {
+			if answer = record(1); answer != "" {
+				break
+			}
+		}
+		return answer
+	}
+	require.Equal(t, "share_full", flood())
+	require.InDelta(t, auditBytes/2, r.open.Bytes(), 1<<10)
+	require.Len(t, r.brimful, 1, "the block leaves at once")
+	for range 100 {
+		require.Empty(t, record(2))
+	}
+	r.mu.Lock()
+	r.nameOpen()
+	r.mu.Unlock()
+	require.Equal(t, "share_full", flood(), "the next block has room again")
+	require.InDelta(t, auditBytes/2, r.open.Bytes(), 1<<10)
 }
