@@ -117,3 +117,25 @@ func RefusesFolder(err error) bool {
 	}
 	return false
 }
+
+// judge takes in what came of reaching another member. One that knows this node by another folder
+// ends the process: it could vote a second time, and has not what it acknowledged. So does one of
+// another cluster, beside which this node's began, and one that knows this folder to be an older
+// copy.
+func (n *Node) judge(err error) {
+	stranger, older := (*strangerError)(nil), (*putBackError)(nil)
+	switch {
+	case errors.As(err, &stranger):
+		if n.beganBeside(stranger) {
+			n.strange.Do(func() { n.fatal(n.besideOf(stranger)) })
+		}
+	case errors.As(err, &older):
+		n.strange.Do(func() { n.fatal(n.past.Load().refuse(older.lacks, older.who)) })
+	case errors.Is(err, ErrOtherFolder):
+		n.strange.Do(func() { n.fatal(err) })
+	case errors.Is(err, errOutsider):
+		n.outsider.Store(&err)
+	case err == nil:
+		n.outsider.Store(nil)
+	}
+}
