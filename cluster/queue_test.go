@@ -166,6 +166,24 @@ func TestABacklogIsPassed(t *testing.T) {
 	require.InEpsilon(t, 3, float64(count[3])/float64(count[1]), 0.05)
 }
 
+// TestTheClustersOwnWorkHasAWeight: ticks and checks of the state are not behind a flood, nor are
+// they all that leaves.
+func TestTheClustersOwnWorkHasAWeight(t *testing.T) {
+	q, sent := testQueue(queueLimits{batchBytes: 256 << 10, bytes: 64 << 20, eager: 1, depth: 1})
+	put(t, q, 1, keyRange(0, 100_000)...)
+	put(t, q, 0, keyRange(1<<40, 100_000)...)
+	q.finish((*sent)[0], fateUnknown)
+	own, others := 0, 0
+	for _, r := range entryKeys(t, (*sent)[1]) {
+		if keyOf(r) >= 1<<40 {
+			own++
+		} else {
+			others++
+		}
+	}
+	require.InEpsilon(t, fair.OwnWeight, float64(own)/float64(others), 0.2)
+}
+
 // TestABacklogTravelsApart: on a follower, the answer to a frame is the answer to all of its
 // records, so a flow with a backlog has frames of its own; other flows' frames leave beside them.
 func TestABacklogTravelsApart(t *testing.T) {

@@ -128,15 +128,7 @@ func TestItemsAreBoundedForEachAccount(t *testing.T) {
 			x.Succeed(200)
 		},
 	}}, server.TableConfig{
-		AnyMedia: true, Gate: server.NewGate(100, 1<<20),
-		Authenticate: func(x *server.Exchange) *server.Fault {
-			env, err := strconv.Atoi(string(x.Ctx.Request.Header.Peek("Account")))
-			x.Principal.Env = uint32(2 * env)
-			if err != nil {
-				return &server.FaultKey
-			}
-			return nil
-		},
+		AnyMedia: true, Gate: server.NewGate(100, 1<<20), Authenticate: byAccountHeader,
 	})
 	require.NoError(t, err)
 	address := listen(t, server.DefaultLimits(), table.Serve)
@@ -164,6 +156,60 @@ func TestItemsAreBoundedForEachAccount(t *testing.T) {
 	}
 	answer, body = response(t, ask(3, 20_000))
 	require.Equal(t, 200, answer.StatusCode, body)
+}
+
+// TestBytesAreBoundedForEachAccount: the account whose bodies take as many bytes as are free is
+// told to come again, and others find room.
+func TestBytesAreBoundedForEachAccount(t *testing.T) {
+	going, goOn := make(chan struct{}, 10), make(chan struct{})
+	table, err := server.NewTable([]server.Route{{
+		Method: "POST", Path: "/body", Operation: "body", Access: server.AccessFull,
+		Handle: func(x *server.Exchange) {
+			if going <- struct{}{}; len(x.Body) > 10<<10 {
+				<-goOn
+			}
+			x.Succeed(200)
+		},
+	}}, server.TableConfig{
+		AnyMedia: true, Gate: server.NewGate(100, 100<<10), Authenticate: byAccountHeader,
+	})
+	require.NoError(t, err)
+	address := listen(t, server.DefaultLimits(), table.Serve)
+	ask := func(account, bytes int) net.Conn {
+		c := dial(t, address)
+		_, err := fmt.Fprintf(c, "POST /body HTTP/1.1\r\nHost: x\r\nAccount: %d\r\n"+
+			"Content-Length: %d\r\n\r\n%s", account, bytes, strings.Repeat("x", bytes))
+		require.NoError(t, err)
+		return c
+	}
+	held := []net.Conn{ask(1, 50<<10)}
+	<-going
+	answer, body := response(t, ask(1, 8<<10))
+	require.Equal(t, 429, answer.StatusCode, body)
+	require.Contains(t, body, `"share_full"`)
+	held = append(held, ask(2, 25<<10))
+	<-going
+	answer, body = response(t, ask(3, 8<<10))
+	require.Equal(t, 200, answer.StatusCode, body)
+	answer, body = response(t, ask(3, 30<<10))
+	require.Equal(t, 503, answer.StatusCode, body)
+	close(goOn)
+	for _, c := range held {
+		answer, body = response(t, c)
+		require.Equal(t, 200, answer.StatusCode, body)
+	}
+	answer, body = response(t, ask(1, 60<<10))
+	require.Equal(t, 200, answer.StatusCode, body)
+}
+
+// byAccountHeader takes a request's account from a header.
+func byAccountHeader(x *server.Exchange) *server.Fault {
+	env, err := strconv.Atoi(string(x.Ctx.Request.Header.Peek("Account")))
+	x.Principal.Env = uint32(2 * env)
+	if err != nil {
+		return &server.FaultKey
+	}
+	return nil
 }
 
 // TestWhatComesOutOfABodyCountsInTheGate: a compressed body holds what it becomes, before it does,
