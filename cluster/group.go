@@ -113,8 +113,8 @@ type Group struct {
 	routeLock sync.Mutex
 	tuning    sync.Mutex  // one change of raft's settings at a time
 	retired   atomic.Bool // this node is about to stop: it is not to be elected
-	cornered  atomic.Bool // it leads with a full disk, and finds nobody with room
-	arrivals  arrivals    // of frames; guarded by routeLock
+	voterRoom voterRoom
+	arrivals  arrivals // of frames; guarded by routeLock
 	sequence  atomic.Uint64
 	committed atomic.Pointer[[]raft.ServerID]
 	// configured is the index of the newest configuration that was applied, 0 for none since the
@@ -287,6 +287,7 @@ func (g *Group) openRaft() error {
 	g.wg.Go(g.keepKeys)
 	g.wg.Go(g.keepDemoting)
 	g.wg.Go(g.keepRoom)
+	g.wg.Go(func() { g.voterRoom.watch(g) })
 	g.wg.Go(g.keepFresh)
 	g.wg.Go(g.followWord)
 	return nil

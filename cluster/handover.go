@@ -119,8 +119,8 @@ func (g *Group) giveAway(ctx context.Context, r *route, to raft.Server) error {
 	}
 }
 
-// successors are the other voters that have answered within a heartbeat, the one whose log is
-// furthest first.
+// successors are the other voters that have answered within a heartbeat: first those whose disks
+// have room, of these the one whose log is furthest.
 func (g *Group) successors(term uint64) []raft.Server {
 	var fit []raft.Server
 	votes := g.voters()
@@ -135,6 +135,12 @@ func (g *Group) successors(term uint64) []raft.Server {
 		}
 	}
 	slices.SortStableFunc(fit, func(a, b raft.Server) int {
+		if roomy := g.voterRoom.has(a.ID); roomy != g.voterRoom.has(b.ID) {
+			if roomy {
+				return -1
+			}
+			return 1
+		}
 		x, _ := g.transport.matched.of(term, a.ID)
 		y, _ := g.transport.matched.of(term, b.ID)
 		return cmp.Compare(y, x)

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
@@ -21,24 +22,59 @@ const (
 	roomEnough = 16 << 20
 )
 
-// full says that this leader takes no client writes: its disk is nearly full, and it has found
-// nobody to hand leadership to. Until it has looked, writes go on, into the reserve.
-func (g *Group) full() bool { return g.diskLow.Load() && g.cornered.Load() }
+// full says that this leader takes no client writes: the disks of too many voters are nearly full,
+// or its own is, and it has found nobody to hand leadership to. Until it has looked, writes go on,
+// into the reserve.
+func (g *Group) full() bool {
+	return g.voterRoom.crowded.Load() || g.diskLow.Load() && g.voterRoom.cornered.Load()
+}
+
+// watch asks the other voters for their room, while this node leads. Followers store whatever
+// it takes, so that without this they would fill up to the last byte and end one after the other. A
+// voter that does not answer counts as what it said last.
+func (r *voterRoom) watch(g *Group) {
+	for g.pause(g.ctx, diskEvery) {
+		route := g.route.Load()
+		if !route.ready {
+			r.forget()
+			continue
+		}
+		full := make(map[raft.ServerID]bool)
+		if before := r.full.Load(); before != nil {
+			maps.Copy(full, *before)
+		}
+		for id, bytes := range g.askRoom(route.term) {
+			full[id] = bytes == 0
+		}
+		r.full.Store(&full)
+		voters := g.voters()[0]
+		fit := len(voters)
+		for _, id := range voters {
+			if full[id] { // not this node: it hands over, or is cornered
+				fit--
+			}
+		}
+		if crowded := fit <= len(voters)/2; crowded != r.crowded.Swap(crowded) && crowded {
+			g.log.Warn("client writes are refused: the disks of too many voters are nearly full",
+				"withRoom", fit, "needed", len(voters)/2+1)
+		}
+	}
+}
 
 // keepRoom hands leadership to a voter whose disk has room, while this node leads and its own has
-// none: only the leader's disk decides whether writes are taken.
+// none.
 func (g *Group) keepRoom() {
 	for g.pause(g.ctx, roomLook) {
 		r := g.route.Load()
 		if !r.ready || !g.diskLow.Load() {
-			g.cornered.Store(false)
+			g.voterRoom.cornered.Store(false)
 			continue
 		}
 		err := g.handToRoom(r)
 		if err == nil || errors.Is(err, ErrNotLeader) {
 			continue
 		}
-		if !g.cornered.Swap(true) {
+		if !g.voterRoom.cornered.Swap(true) {
 			g.log.Warn("this node leads with a full disk: client writes are refused until there is "+
 				"room, here or on another voter", "error", err)
 		}
@@ -51,21 +87,28 @@ var errNoRoom = errors.New("cluster: no other voter that answers has room on its
 
 // handToRoom hands leadership to the voter with the most room.
 func (g *Group) handToRoom(r *route) error {
-	ctx, cancel := context.WithTimeout(g.ctx, roomWait)
-	defer cancel()
-	to, room := g.roomiest(ctx, r.term)
-	if room < roomEnough {
+	var to raft.ServerID
+	most := uint64(0)
+	for id, bytes := range g.askRoom(r.term) {
+		if bytes > most {
+			to, most = id, bytes
+		}
+	}
+	if most < roomEnough {
 		return errNoRoom
 	}
 	g.log.Warn("the disk is nearly full: leadership goes to a node with room", "to", to,
-		"roomMiB", room>>20)
-	ctx, cancel = context.WithTimeout(g.ctx, roomWait)
+		"roomMiB", most>>20)
+	ctx, cancel := context.WithTimeout(g.ctx, roomWait)
 	defer cancel()
 	return g.HandOver(ctx, string(to))
 }
 
-// roomiest asks the voters that may lead next how much room their disks have.
-func (g *Group) roomiest(ctx context.Context, term uint64) (to raft.ServerID, room uint64) {
+// askRoom asks the voters that may lead next how much room their disks have; 0 is none.
+func (g *Group) askRoom(term uint64) (bytes map[raft.ServerID]uint64) {
+	ctx, cancel := context.WithTimeout(g.ctx, roomWait)
+	defer cancel()
+	bytes = make(map[raft.ServerID]uint64)
 	var found sync.Mutex
 	var asking sync.WaitGroup
 	for _, s := range g.successors(term) {
@@ -77,11 +120,9 @@ func (g *Group) roomiest(ctx context.Context, term uint64) (to raft.ServerID, ro
 			}
 			found.Lock()
 			defer found.Unlock()
-			if said.room > room {
-				to, room = s.ID, said.room
-			}
+			bytes[s.ID] = said.room
 		})
 	}
 	asking.Wait()
-	return to, room
+	return bytes
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
 	"tollgate/engine"
@@ -33,9 +34,69 @@ func TestWritesAreRefusedOnALowDisk(t *testing.T) {
 		require.Equal(t, leader, c.leader(), "leadership stays where it is as good as elsewhere")
 
 		c.measure(leader, room)
+		time.Sleep(3 * diskEvery)
+		require.Equal(t, []engine.Outcome{engine.OutcomeDiskLow}, c.propose(leader, time.Second, 9),
+			"a majority has to store it")
+		c.measure(c.others(leader)[0], room)
 		c.eventually("writes go on", func() bool {
 			return c.propose(leader, time.Second, 9)[0] == engine.OutcomeDone
 		})
+	})
+}
+
+// A leader with room takes nothing that a majority would have to store on a disk that is nearly
+// full: followers would fill up to the last byte, and end. One that is stopped then counts as full;
+// one full disk of three refuses nothing, also while another node is away.
+func TestFollowersDoNotFillUp(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		leader := c.leader()
+		others := c.others(leader)
+		c.measure(others[0], noRoom)
+		c.eventually("it is known", func() bool {
+			return !c.billing(leader).voterRoom.has(raft.ServerID(others[0]))
+		})
+		c.count(leader, 1)
+		c.stop(others[1])
+		time.Sleep(3 * diskEvery)
+		c.count(leader, 2)
+		c.start(others[1])
+		c.measure(others[1], noRoom)
+		c.eventually("writes are refused", c.billing(leader).full)
+		require.Equal(t, leader, c.leader(), "its own disk has room")
+		for i, id := range three {
+			require.Equal(t, []engine.Outcome{engine.OutcomeDiskLow},
+				c.propose(id, 5*time.Second, 10+uint64(i)), "through %s", id)
+			require.Equal(t, engine.OutcomeDone, c.readOutcome(id, 5*time.Second))
+		}
+		c.stop(others[1])
+		time.Sleep(3 * diskEvery)
+		require.True(t, c.billing(leader).full())
+		c.start(others[1]) // it has room again
+		c.eventually("writes go on", func() bool { return !c.billing(leader).full() })
+		c.count(leader, 11)
+		c.converge()
+	})
+}
+
+// A leader that stops hands over to a node with room, whoever has the longer log.
+func TestAStoppingLeaderPrefersRoom(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		old := c.leader()
+		others := c.others(old)
+		c.measure(others[0], noRoom)
+		c.measure(others[1], room)
+		c.eventually("it is known", func() bool {
+			return !c.billing(old).voterRoom.has(raft.ServerID(others[0]))
+		})
+		c.net.isolate(addressOf(others[1])) // its log is behind for a moment
+		c.count(old, 1)
+		c.net.mend()
+		c.eventually("both answer", func() bool {
+			g := c.billing(old)
+			return len(g.successors(g.route.Load().term)) == 2
+		})
+		require.NoError(t, c.billing(old).HandOver(c.within(5*time.Second), ""))
+		require.Equal(t, others[1], c.leader())
 	})
 }
 
@@ -55,6 +116,10 @@ func TestLeadershipIsNotTransferredToAFullDisk(t *testing.T) {
 		c.eventually("it has room again", func() bool { return !c.node[to].Status().DiskLow })
 		require.NoError(t, c.node[leader].Transfer(c.within(5*time.Second), to))
 		require.Equal(t, to, c.leader())
+		c.eventually("it leads both groups", func() bool {
+			groups := c.node[to].Status().Groups
+			return groups[ShardBilling].Lease && groups[ShardWorkspace].Lease
+		})
 	})
 }
 
@@ -88,12 +153,13 @@ func TestALeaderWithAFullDiskHandsOver(t *testing.T) {
 		// The next one fills up, too, and then the last.
 		c.measure(others[1], noRoom)
 		c.eventually("the third leads", func() bool { return leads(others[0]) })
-		c.count(leader, 1_000_001)
 		c.measure(others[0], noRoom)
 		c.eventually("nobody has room", func() bool { return c.node[others[0]].Billing().full() })
 		require.True(t, leads(others[0]))
+		c.measure(others[1], room)
+		c.eventually("the second leads again", func() bool { return leads(others[1]) })
 		c.measure(leader, room)
-		c.eventually("it is back", func() bool { return leads(leader) })
+		c.eventually("a majority has room", func() bool { return !c.billing(others[1]).full() })
 		c.count(others[0], 1_000_002)
 	})
 }
