@@ -59,7 +59,7 @@ func (r *Run) settled(ctx context.Context, before witness) (after witness, err e
 	}
 }
 
-// durable says whether the scenario makes every node of the system call fsync.
+// durable reports whether the scenario makes every node of the system call fsync.
 func (r *Run) durable() bool { return r.Syncs != nil && (r.Scenario.writes() || !r.Unaudited) }
 
 // judge adds what makes the run worth nothing.
@@ -120,7 +120,7 @@ func (r *Run) judge(report *Report, before, after witness, verified error) error
 	return &Refusal{reasons}
 }
 
-// Refused says whether an error is a Refusal.
+// Refused reports whether an error is a Refusal.
 func Refused(err error) bool {
 	var refusal *Refusal
 	return errors.As(err, &refusal)

@@ -21,7 +21,7 @@ type lodging struct {
 	ledger
 	workspaces, flows, running, peak atomic.Int32
 	asked                            atomic.Int32 // for runs, of which some are refused at first
-	// ends says that a run ends when the first check is made beside it.
+	// ends reports whether a run ends when the first check is made beside it.
 	ends atomic.Bool
 }
 

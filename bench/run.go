@@ -29,10 +29,10 @@ const (
 	ScenarioBatch Scenario = "ingest-batch"
 )
 
-// writes says whether the scenario records events.
+// writes reports whether the scenario records events.
 func (s Scenario) writes() bool { return s != ScenarioCheck && s != ScenarioSimulate }
 
-// batches says whether the scenario's requests are batches.
+// batches reports whether the scenario's requests are batches.
 func (s Scenario) batches() bool { return s == ScenarioBatch || s == ScenarioSnapshot }
 
 var scenarios = []Scenario{
@@ -55,8 +55,8 @@ type Config struct {
 	Batch int
 	// Limit is how many units of Feature the Plan lets a customer use; of ScenarioLimit.
 	Limit int
-	// Events are recorded before ScenarioRecover, ScenarioSnapshot and ScenarioScale measure, and are
-	// what ScenarioMemory measures.
+	// Events are recorded before ScenarioRecover, ScenarioSnapshot and ScenarioScale measure, and
+	// are what ScenarioMemory measures.
 	Events int
 	// Kills is how often ScenarioFailover ends the leader.
 	Kills int

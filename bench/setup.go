@@ -68,8 +68,8 @@ const (
 	fillConnections = 8
 )
 
-// fill records so many events in batches, of the customers in turns. It is no measurement: what an
-// overloaded cluster refuses is sent again.
+// fill records so many events in batches, of the customers in turns. It is not a measurement: what
+// an overloaded cluster refuses is sent again.
 func (r *Run) fill(ctx context.Context, events int) error {
 	return r.over(ctx, fillConnections, (events+fillBatch-1)/fillBatch, func(conn *connection,
 		n int,

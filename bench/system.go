@@ -10,8 +10,8 @@ import (
 type System interface {
 	// Name is short, and the same in every report.
 	Name() string
-	// Start runs the system in a new folder, on ports of its own on 127.0.0.1, and returns how it is
-	// reached. A front answers with the bytes of answers.
+	// Start runs the system in a new folder, on ports of its own on 127.0.0.1, and returns how it
+	// is reached. A front answers with the bytes of answers.
 	Start(ctx context.Context, answers Answers) (Target, error)
 	// Stop ends every process that Start began, and removes the folder.
 	Stop() error
@@ -36,9 +36,10 @@ type Target struct {
 	Processes []Process
 	// Admin is what ScenarioClose moves the clock through.
 	Admin Admin
-	// Blank says that the system keeps nothing: there is nothing to create, and nothing to verify.
+	// Blank reports whether the system keeps nothing: there is nothing to create, and nothing to
+	// verify.
 	Blank bool
-	// Unaudited says that checks leave no audit events.
+	// Unaudited reports whether checks leave no audit events.
 	Unaudited bool
 	// Syncs counts what each node has made durable so far, by node; nil where nothing is.
 	Syncs func(context.Context) (map[string]uint64, error) `json:"-"`

@@ -35,7 +35,7 @@ const (
 	VerdictHolds   Verdict = "holds"
 	VerdictFails   Verdict = "does not"
 	VerdictUnknown Verdict = "not measured"
-	// VerdictSmall says that it would hold, but less was measured than the target is about.
+	// VerdictSmall reports whether it would hold, but less was measured than the target is about.
 	VerdictSmall Verdict = "too little measured"
 )
 

@@ -38,7 +38,7 @@ const maxRepeated = 1 << 24
 // claims are the keys of ScenarioRepeats that were answered as counted.
 type claims []atomic.Uint64
 
-// claim notes that a key counted, and says whether it is the first time.
+// claim notes that a key counted, and reports whether it is the first time.
 func (c claims) claim(key uint64) bool {
 	bit := uint64(1) << (key % 64)
 	return c[key/64].Or(bit)&bit == 0

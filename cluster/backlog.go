@@ -12,7 +12,7 @@ type backlogs struct {
 	inFlight int
 }
 
-// backlog is what waits of one flow; apart says that it does so in backlogs.lanes.
+// backlog is what waits of one flow; apart reports whether it does so in backlogs.lanes.
 type backlog struct {
 	bytes int
 	apart bool
@@ -55,7 +55,7 @@ func (a *backlogs) add(q *queue, t *ticket, weight int) bool {
 	return w.apart
 }
 
-// left notes that bytes of a flow wait no longer; it says whether they waited apart.
+// left notes that bytes of a flow wait no longer; it reports whether they waited apart.
 func (a *backlogs) left(f fair.Flow, bytes int) (apart bool) {
 	w := a.waiting[f]
 	if w == nil {

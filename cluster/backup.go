@@ -18,10 +18,10 @@ import (
 )
 
 var (
-	// ErrBackupRunning says that this node makes a backup already. Nothing was written.
+	// ErrBackupRunning means that this node makes a backup already. Nothing was written.
 	ErrBackupRunning = errors.New("cluster: this node makes a backup already")
-	// ErrNotCurrent says that this node could not make sure that it has every acknowledged write: no
-	// leader is known, or a majority does not answer. Nothing was written.
+	// ErrNotCurrent means that this node could not make sure that it has every acknowledged write:
+	// no leader is known, or a majority does not answer. Nothing was written.
 	ErrNotCurrent = errors.New(
 		"cluster: this node cannot tell whether it has every acknowledged write")
 )

@@ -35,11 +35,11 @@ func (g *Group) begin(c *raft.Config) error {
 	return raft.BootstrapCluster(c, g.store, g.stable, g.snapshots, g.transport, g.bootstrap)
 }
 
-// begun says whether what is stored is a past to go on from. A log without a term is an error: the
-// file with this node's vote is gone, and it might vote twice.
+// begun reports whether what is stored is a past to go on from. A log without a term is an error:
+// the file with this node's vote is gone, and it might vote twice.
 //
 // It is false, and takes the term back, where a first start was interrupted between the term and
-// the members: raft would call that a past, and wait for ever for members that nobody has. Term 1
+// the members: raft would call that a past, and wait forever for members that nobody has. Term 1
 // is that of the beginning alone, elections begin at 2; so nothing was promised in it.
 func (g *Group) begun() (bool, error) {
 	term, err := g.stable.GetUint64(termKey)

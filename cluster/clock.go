@@ -12,7 +12,8 @@ const (
 	clockLead = 10 * time.Second
 	// clockEvery is how often nodes ask each other for the time.
 	clockEvery = time.Second
-	// clockFresh is how long an answer shows that a clock is known: on a busy machine some are late.
+	// clockFresh is how long an answer shows that a clock is known: on a busy machine some are
+	// late.
 	clockFresh = 30 * time.Second
 	// clockRecent is how long an answer has a say in what time it is. A clock that was wrong, and
 	// whose node is gone, would else be half of a majority with another that is wrong later.
@@ -90,14 +91,14 @@ func (c *clocks) stampMS() int64 {
 // node whose clock is off would else answer as of another day.
 func (n *Node) Now() time.Time { return time.UnixMilli(n.clocks.stampMS()) }
 
-// wrong says that this clock is more than clockLead away from the median.
+// wrong reports whether this clock is more than clockLead away from the median.
 func (c *clocks) wrong() bool {
 	a := c.ahead()
 	return a > clockLead.Milliseconds() || a < -clockLead.Milliseconds()
 }
 
-// sure says that a majority of the clocks is known: without, one that is an hour ahead would stamp
-// the log before anyone notices, and log time never goes back.
+// sure reports whether a majority of the clocks is known: without, one that is an hour ahead would
+// stamp the log before anyone notices, and log time never goes back.
 func (c *clocks) sure() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,7 +134,7 @@ func (c *clocks) learn(peer string, theirs int64, trip time.Duration) {
 
 // weigh finds the median of the clocks that were heard just now, this one included; of an even
 // number the lower one, so that two nodes that disagree follow the earlier clock and stamps stay in
-// reach. As long as those are no majority, the median before stands: it goes on by itself.
+// reach. As long as those are not a majority, the median before stands: it goes on by itself.
 func (c *clocks) weigh() {
 	bases := c.heard(clockRecent)
 	if len(bases) < c.quorum && c.median.Load() != nil {

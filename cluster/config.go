@@ -39,8 +39,8 @@ type Shard struct {
 	Machine engine.Machine
 	// Indexer says to whom a journal record belongs; nil for a machine without a journal.
 	Indexer journal.Indexer
-	// KeyOf is the idempotency key that a journal record used up; nil for a machine whose keys never
-	// leave memory.
+	// KeyOf is the idempotency key that a journal record used up; nil for a machine whose keys
+	// never leave memory.
 	KeyOf keyfiles.KeyOf
 }
 
@@ -60,14 +60,14 @@ type Config struct {
 	// Members are the voters with which an empty cluster begins, in the same order on every node,
 	// this one included. A node whose folder is not empty goes by the replicated list instead.
 	Members []Member
-	// Join says that this node, when its folder is empty, begins no cluster, and waits until it is
-	// joined to one (see Node.Join). Of Members only its own entry counts then.
+	// Join reports whether this node, when its folder is empty, begins no cluster, and waits until
+	// it is joined to one (see Node.Join). Of Members only its own entry counts then.
 	Join bool
 	// Dir is the folder of this node's data. It is created when absent.
 	Dir string
-	// Cluster is the identity of the cluster, 32 hex digits: what Restore gives a new one, and a node
-	// with an empty folder needs to join it. Nodes of another identity get nothing. Default: what the
-	// folder says, none for a cluster that was never restored.
+	// Cluster is the identity of the cluster, 32 hex digits: what Restore gives a new one, and a
+	// node with an empty folder needs to join it. Nodes of another identity get nothing. Default:
+	// what the folder says, none for a cluster that was never restored.
 	Cluster string
 	// Listen is the address to listen on, host:port; default the member's own Raft address.
 	Listen string
@@ -85,8 +85,8 @@ type Config struct {
 	// HeartbeatTimeout is how long a follower waits before it stands for election (500 ms), and
 	// what the lease is measured by. It must be the same on every node.
 	HeartbeatTimeout time.Duration
-	// CommitTimeout is how soon an idle leader tells followers what is committed, where none of them
-	// asks (50 ms).
+	// CommitTimeout is how soon an idle leader tells followers what is committed, where none of
+	// them asks (50 ms).
 	CommitTimeout time.Duration
 	// StoreTimeout is how long the disk may take to store entries before the process exits (10 s).
 	StoreTimeout time.Duration
@@ -97,9 +97,9 @@ type Config struct {
 	CheckEntries uint64
 
 	// MemoryBytes is what the process may use; near it, client writes of which Grows says that they
-	// make the state grow are refused. 0 is no limit.
+	// make the state grow are refused. 0 means no limit.
 	MemoryBytes int64
-	// Grows says whether a command makes the state grow; nil: none does.
+	// Grows reports whether a command makes the state grow; nil: none does.
 	Grows func(shard uint16, r engine.Record) bool
 	// Weight is the part that a flow gets of what is shared out (queues, entries), in proportion to
 	// others; nil: all have 1. Called with locks held: it must return at once.
@@ -135,13 +135,14 @@ type Config struct {
 	FS wal.FS
 	// logSegment is the size of a log's files in bytes; default the log's own. Tests make it small.
 	logSegment int64
-	// live is how many bytes of memory are in use; default what the runtime says. Tests say their own.
+	// live is how many bytes of memory are in use; default what the runtime says. Tests say their
+	// own.
 	live func() int64
 	// Now is this node's wall clock; default time.Now. Tests let it drift.
 	Now func() time.Time
 }
 
-// ErrConfig says that a Config cannot be used.
+// ErrConfig means that a Config cannot be used.
 var ErrConfig = errors.New("cluster: bad configuration")
 
 // ErrRestart is wrapped by fatal errors after which a plain restart of the process goes on well.

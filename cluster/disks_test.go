@@ -314,8 +314,8 @@ func (f *diskFault) inject(disk *faultfs.Disk) {
 
 func ofBilling(name string) bool { return strings.Contains(name, "/billing") }
 
-// exits says whether the process has to end: after a failed snapshot it need not, nothing rests on
-// it, and the next one is another file.
+// exits reports whether the process has to end: after a failed snapshot it need not, nothing rests
+// on it, and the next one is another file.
 func (f *diskFault) exits() bool { return f.kind != "snapshot" }
 
 // busy lets a node change every kind of file: entries, a new log segment, a vote, a snapshot with

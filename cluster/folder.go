@@ -26,16 +26,17 @@ const (
 )
 
 var (
-	// ErrNewerData says that a data folder was written by a newer build. Nothing was changed.
+	// ErrNewerData means that a data folder was written by a newer build. Nothing was changed.
 	ErrNewerData = errors.New("cluster: the data folder was written by a newer version")
-	// ErrOlderData says that a data folder was written by a build from before the first release.
+	// ErrOlderData means that a data folder was written by a build from before the first release.
 	// Nothing was changed.
 	ErrOlderData = errors.New("cluster: the data folder was written by an unreleased build")
-	// ErrHalfRestored says that a restore into the folder did not come to its end.
+	// ErrHalfRestored means that a restore into the folder did not come to its end.
 	ErrHalfRestored = errors.New("cluster: a restore into this folder was not finished")
-	// ErrOtherNode says that a data folder belongs to another node than the configuration names.
+	// ErrOtherNode means that a data folder belongs to another node than the configuration names.
 	ErrOtherNode = errors.New("cluster: the data folder is that of node")
-	// ErrOtherCluster says that a data folder belongs to another cluster than the configuration names.
+	// ErrOtherCluster means that a data folder belongs to another cluster than the configuration
+	// names.
 	ErrOtherCluster = errors.New("cluster: the data folder belongs to another cluster")
 )
 
@@ -82,8 +83,8 @@ func openFolder(dir, wanted string, known uint32) (folder, error) {
 	return folder{Cluster: wanted}, nil
 }
 
-// LookAtFolder says whether a data folder has a past, and with an error why no node of that name,
-// of the cluster that is wanted (an identity, or ""), would start in it, or why one that was
+// LookAtFolder reports whether a data folder has a past, and with an error why no node of that
+// name, of the cluster that is wanted (an identity, or ""), would start in it, or why one that was
 // refused there would be refused again. It changes nothing, and does not look into the groups'
 // files.
 func LookAtFolder(dir, node, wanted string, join bool) (begun bool, err error) {
@@ -186,7 +187,7 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// requireEmpty says that a data folder holds nothing of a node. A process's lock, its
+// requireEmpty reports whether a data folder holds nothing of a node. A process's lock, its
 // configuration and its log, and what a file system puts there, are nothing.
 func requireEmpty(dir string) error {
 	found, err := os.ReadDir(dir)

@@ -7,18 +7,18 @@ import (
 	"tollgate/wal"
 )
 
-// ErrSecondCluster says that a node with an empty folder would begin a second cluster: a node of
+// ErrSecondCluster means that a node with an empty folder would begin a second cluster: a node of
 // another cluster, or one that does not have this node as a member, answers at an address of
 // Config.Members.
 var ErrSecondCluster = errors.New(
 	"cluster: there is a cluster already, and this node would begin a second one")
 
-// ErrNotRestored says that a cluster with an identity cannot begin with an empty folder: such a
+// ErrNotRestored means that a cluster with an identity cannot begin with an empty folder: such a
 // cluster begins with a restore.
 var ErrNotRestored = errors.New("cluster: the data folder is empty, and the configuration names " +
 	"the identity of a restored cluster (cluster:)")
 
-// strangerError says that a node of another cluster answers at an address.
+// strangerError reports whether a node of another cluster answers at an address.
 type strangerError struct{ address, node, cluster string }
 
 func (e *strangerError) Error() string {
@@ -86,9 +86,10 @@ func (n *Node) besideOf(other *strangerError) error {
 		other.cluster, found, n.config.NodeID, n.config.Dir)
 }
 
-// beganBeside says that this node's cluster began beside another: the member at that address is of
-// the other cluster, and was never met in this one. A member that was met and is a stranger now was
-// restored, while this cluster goes on: that is for an operator to see, and no reason to end.
+// beganBeside reports whether this node's cluster began beside another: the member at that address
+// is of the other cluster, and was never met in this one. A member that was met and is a stranger
+// now was restored, while this cluster goes on: that is for an operator to see, and no reason to
+// end.
 func (n *Node) beganBeside(other *strangerError) bool {
 	p, ok := n.at(other.address)
 	return ok && p.disk == "" && n.folder.Cluster == "" && !n.config.Join
@@ -103,8 +104,8 @@ func notRestored(c *Config) error {
 		"cluster", ErrNotRestored, c.Cluster, c.NodeID)
 }
 
-// RefusesFolder says that a node does not start because of what its data folder holds, or lacks: an
-// operator has to act first, and another start finds the same.
+// RefusesFolder reports whether a node does not start because of what its data folder holds, or
+// lacks: an operator has to act first, and another start finds the same.
 func RefusesFolder(err error) bool {
 	for _, refusal := range []error{
 		ErrDamaged, wal.ErrDamaged, ErrOtherFolder, ErrOtherNode, ErrOtherCluster,

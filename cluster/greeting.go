@@ -27,7 +27,7 @@ type greeting struct {
 	WantSince [2]uint64 `json:"wantSince"`
 	// Claim is what the speaker's folder has behind it; nil where it has nothing yet.
 	Claim *claim `json:"claim,omitempty"`
-	// Waiting says that the answering end belongs to no cluster yet and waits to be joined.
+	// Waiting reports whether the answering end belongs to no cluster yet and waits to be joined.
 	Waiting bool `json:"waiting,omitempty"`
 	// Cluster is the identity of the answering node's cluster, said to strangers alone.
 	Cluster string `json:"cluster,omitempty"`
@@ -46,15 +46,17 @@ const (
 	refusedOutsider refusal = "outsider"
 	// refusedMistaken: somebody else was expected here.
 	refusedMistaken refusal = "mistaken"
-	// refusedLater: the answering node's list of members is too old to have the dialling one's folder.
+	// refusedLater: the answering node's list of members is too old to have the dialling one's
+	// folder.
 	refusedLater refusal = "later"
 	// refusedStranger: the dialling node is of another cluster, or of none yet.
 	refusedStranger refusal = "stranger"
-	// refusedPast: the dialling node's folder is an older copy of what it was; Why is what it lacks.
+	// refusedPast: the dialling node's folder is an older copy of what it was; Why is what it
+	// lacks.
 	refusedPast refusal = "past"
 )
 
-// ErrOtherFolder says that the cluster knows this node by another data folder.
+// ErrOtherFolder means that the cluster knows this node by another data folder.
 var ErrOtherFolder = errors.New("cluster: this data folder is not the one that the cluster knows")
 
 var (
@@ -121,8 +123,8 @@ func (n *Node) card() greeting {
 	return g
 }
 
-// later says that a folder is a member since later than another, in one of the groups at least: the
-// other's removal has been committed there.
+// later reports whether a folder is a member since later than another, in one of the groups at
+// least: the other's removal has been committed there.
 func later(a, b [2]uint64) bool { return a[0] > b[0] || a[1] > b[1] }
 
 // at finds the member that is reached at an address, as Raft's configuration has it.
@@ -182,7 +184,7 @@ func (n *Node) admit(from greeting) (lacks string, err error) {
 	return lacks, err
 }
 
-// waiting says that this node belongs to no cluster yet.
+// waiting reports whether this node belongs to no cluster yet.
 func (n *Node) waiting() bool { return n.config.Join && !n.begun.Load() && len(n.roster()) == 0 }
 
 type reason struct {

@@ -73,7 +73,8 @@ type parts struct {
 	room           func() uint64 // see disk.left
 	// promised is term and vote as stored.
 	promised *atomic.Pointer[mark]
-	// asked says that the other members had their say on this folder; nil: there is nobody to ask.
+	// asked reports whether the other members had their say on this folder; nil: there is nobody to
+	// ask.
 	asked func() bool
 	// before is how far the group was known here to be committed before this start.
 	before uint64
@@ -141,7 +142,8 @@ type Group struct {
 	changing chan struct{}
 	// carriedOut is the newest entry of the log that the machine was given since this start.
 	carriedOut atomic.Uint64
-	// applying is the entry that the machine was last given: reads may see what it has done already.
+	// applying is the entry that the machine was last given: reads may see what it has done
+	// already.
 	applying atomic.Uint64
 	closed   sync.Once
 	halted   atomic.Pointer[error]
@@ -168,7 +170,8 @@ const (
 	// eagerFrames is two, so that one frame is in the leader's open batch while another is in the
 	// entry before it.
 	eagerFrames = 2
-	// frameApart is how much of a flow may wait on a follower until it travels in frames of its own.
+	// frameApart is how much of a flow may wait on a follower until it travels in frames of its
+	// own.
 	frameApart = 32 << 10
 )
 
@@ -348,8 +351,8 @@ func (g *Group) Events() journal.Source {
 	return g.segments
 }
 
-// Leads says that this node leads the group and may propose; the term tells one reign from the
-// next.
+// Leads reports whether this node leads the group and may propose; the term tells one reign from
+// the next.
 func (g *Group) Leads() (term uint64, ok bool) {
 	r := g.route.Load()
 	return r.term, r.ready

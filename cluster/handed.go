@@ -60,8 +60,8 @@ func handOverOf(entry []byte) (engine.HandOver, bool) {
 	return engine.HandOver{}, false
 }
 
-// accept says that this node may obey a request to stand for election: the log names it, for the
-// term that is under way, and it has not done so yet.
+// accept reports whether this node may obey a request to stand for election: the log names it, for
+// the term that is under way, and it has not done so yet.
 func (h *handed) accept(self raft.ServerID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -72,7 +72,7 @@ func (h *handed) accept(self raft.ServerID) bool {
 	return true
 }
 
-// allows says that a candidate may be given a vote although a leader is known.
+// allows reports whether a candidate may be given a vote although a leader is known.
 func (h *handed) allows(term uint64, candidate raft.ServerID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

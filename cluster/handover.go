@@ -14,9 +14,9 @@ import (
 )
 
 var (
-	// ErrNotLeader says that another node leads, or none.
+	// ErrNotLeader means that another node leads, or none.
 	ErrNotLeader = errors.New("cluster: this node does not lead")
-	// ErrHandOver says that leadership stayed where it was.
+	// ErrHandOver means that leadership stayed where it was.
 	ErrHandOver = errors.New("cluster: leadership was not handed over")
 )
 

@@ -23,7 +23,7 @@ const diskBytes = 8
 type identity struct {
 	Node string `json:"node"`
 	Disk string `json:"disk"`
-	// Begun says that the groups have stored something: a group without data has lost it.
+	// Begun reports whether the groups have stored something: a group without data has lost it.
 	Begun bool `json:"begun"`
 }
 

@@ -101,8 +101,8 @@ func (g *Group) keepSnapshots() {
 	}
 }
 
-// lostSnapshot says that a snapshot on disk is damaged: another takes its place, before a follower
-// or the next start needs it.
+// lostSnapshot reports whether a snapshot on disk is damaged: another takes its place, before a
+// follower or the next start needs it.
 func (g *Group) lostSnapshot() bool {
 	return g.snapshotDamage != nil && g.snapshotDamage() != nil
 }

@@ -139,9 +139,9 @@ func (f *fsm) newest() place {
 	return place{}
 }
 
-// hollow says that raft takes the log for longer than it is: a snapshot was installed over entries
-// of a deposed leader, some of which are behind it. The log is empty then, raft looks for them
-// still, and refuses whatever it is sent (trap 5). It lasts, other than the moment between the
+// hollow reports whether raft takes the log for longer than it is: a snapshot was installed over
+// entries of a deposed leader, some of which are behind it. The log is empty then, raft looks for
+// them still, and refuses whatever it is sent (trap 5). It lasts, other than the moment between the
 // deletion of entries and those that take their place.
 func (g *Group) hollow(first, applied uint64) bool {
 	if first > 0 || g.raft.LastIndex() <= applied {
@@ -166,7 +166,7 @@ func (g *Group) contradict(what string) {
 
 // trim takes from an append what this node has applied, where its log begins behind the place that
 // the append joins on to. Raft would refuse that: it has no entry there to compare. The leader
-// would go back, to a snapshot that says nothing new, and on from it to the same place, for ever
+// would go back, to a snapshot that says nothing new, and on from it to the same place, forever
 // and without a pause. What was applied is committed, and the leader's log has the same.
 //
 // Nor does an append say more of what is committed than up to its own last entry: what lies behind

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// install sends a snapshot as the leader does, and says whether the other node took it.
+// install sends a snapshot as the leader does, and reports whether the other node took it.
 func (c *nodes) install(leader, to string, meta *raft.SnapshotMeta, src io.Reader) bool {
 	g := c.billing(leader)
 	request := &raft.InstallSnapshotRequest{
@@ -108,7 +108,7 @@ func (c *nodes) follow(
 	return request
 }
 
-// send sends an append as the leader does, and says whether the other node took it.
+// send sends an append as the leader does, and reports whether the other node took it.
 func (c *nodes) send(leader, to string, request *raft.AppendEntriesRequest) bool {
 	var response raft.AppendEntriesResponse
 	require.NoError(c.t, c.billing(leader).transport.rawTransport.AppendEntries(raft.ServerID(to),

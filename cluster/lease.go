@@ -111,7 +111,7 @@ func (l *lease) holds() (term uint64, ok bool) {
 	return g.term, true
 }
 
-// stands says that the lease of a term is valid at this moment, and that the machine did not
+// stands reports whether the lease of a term is valid at this moment, and that the machine did not
 // sleep since it was granted.
 func (l *lease) stands(term uint64) bool {
 	g := l.published.Load()

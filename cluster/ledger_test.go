@@ -48,8 +48,8 @@ type ledger struct {
 	known   uint32           // newest cluster version
 	tier    *ledgerTier      // nil: spent keys stay in memory
 
-	// gate, when set, holds Apply up until it is closed: of every entry, or, when gatedKey is not 0,
-	// of those that count this key.
+	// gate, when set, holds Apply up until it is closed: of every entry, or, when gatedKey is not
+	// 0, of those that count this key.
 	gate     atomic.Pointer[chan struct{}]
 	gatedKey atomic.Uint64
 	held     atomic.Uint64 // the entry that came to the gate
@@ -149,7 +149,7 @@ func (m *ledger) Apply(index uint64, entry []byte, out *engine.Applied) error {
 	return records.Err()
 }
 
-// gated says that the gate holds this entry up.
+// gated reports whether the gate holds this entry up.
 func (m *ledger) gated(entry []byte) bool {
 	key := m.gatedKey.Load()
 	_, records, err := engine.ParseEntry(entry)
@@ -239,7 +239,7 @@ func (m *ledger) StateHash() (index, hash uint64) {
 	return s.Index, s.Hash
 }
 
-// has says whether a key was counted.
+// has reports whether a key was counted.
 func (m *ledger) has(key uint64) bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

@@ -168,7 +168,7 @@ type link struct {
 	back func(peer string)
 	// promised is told what the peer has promised by now, as Node.appendMarks lays it out.
 	promised func(peer string, said []byte)
-	// tried says that connecting was tried, with whatever outcome.
+	// tried reports whether connecting was tried, with whatever outcome.
 	tried   atomic.Bool
 	closing chan struct{}
 	once    sync.Once
@@ -241,7 +241,7 @@ func (l *link) problem() string {
 	return ""
 }
 
-// refuses says that a peer was reached, and one of both does not speak with the other.
+// refuses reports whether a peer was reached, and one of both does not speak with the other.
 func refuses(err error) bool {
 	return errors.Is(err, errMistaken) || errors.Is(err, errOutsider) || errors.Is(err, errStranger)
 }
@@ -331,7 +331,7 @@ func (l *link) keepClock(w *wire) {
 	}
 }
 
-// reachable says that the peer answered within the last 3 s.
+// reachable reports whether the peer answered within the last 3 s.
 func (l *link) reachable() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 )
 
 // raftLogger lets Raft speak through slog. Raft calls every lost heartbeat an error; here it is a
-// warning, for a node that is down is no fault of this one.
+// warning, for a node that is down is not a fault of this one.
 // Once quiet is closed it says nothing: connections that end are what a stop is about. What it says
 // of a peer it says by the peer's name, and a warning about one is repeated once a minute.
 func raftLogger(log *slog.Logger, quiet <-chan struct{}, about *peerWarnings) hclog.Logger {
@@ -66,8 +66,8 @@ func (s sink) Accept(_ string, level hclog.Level, msg string, args ...any) {
 }
 
 const (
-	// warnEvery is how often the same warning about the same peer is written. A node that is down is
-	// tried several times a second, in each group.
+	// warnEvery is how often the same warning about the same peer is written. A node that is down
+	// is tried several times a second, in each group.
 	warnEvery = time.Minute
 	// maxWarnings bounds how many different ones are remembered.
 	maxWarnings = 1024
@@ -125,7 +125,7 @@ func (p *peerWarnings) named(at raft.ServerAddress) string {
 	return address
 }
 
-// due says whether a warning is to be written now, and how often it was not since the last time.
+// due reports whether a warning is to be written now, and how often it was not since the last time.
 func (p *peerWarnings) due(text, peer string, now time.Time) (held int, due bool) {
 	if p == nil {
 		return 0, true

@@ -46,7 +46,7 @@ type change struct {
 
 // changed is its answer.
 type changed struct {
-	// Elsewhere says that another node leads, and nothing was done.
+	// Elsewhere reports whether another node leads, and nothing was done.
 	Elsewhere bool   `json:"elsewhere"`
 	Error     string `json:"error"`
 	// Members are those who are, when the one to be removed is none.

@@ -199,7 +199,7 @@ func TestAReplacedMemberOutlivesAnOlderList(t *testing.T) {
 	})
 }
 
-// A leader that is removed hands over first. It is told that it is no member, and gets nothing.
+// A leader that is removed hands over first. It is told that it is not a member, and gets nothing.
 // A node stops while a member leaves: its link is closed for both reasons.
 func TestALinkIsClosedForTwoReasons(t *testing.T) {
 	inCluster(t, nil, func(c *nodes) {

@@ -53,7 +53,7 @@ func (m *memory) look(log *slog.Logger) {
 	}
 }
 
-// refuses says that a record is not to be proposed, since it would make the state grow.
+// refuses reports whether a record is not to be proposed, since it would make the state grow.
 func (g *Group) refuses(r engine.Record) bool {
 	return g.memory.low.Load() && g.config.Grows != nil && g.config.Grows(g.shard, r)
 }

@@ -230,8 +230,9 @@ func (n *Node) gather() {
 // settleWithin is how long a start waits for members that do not answer. Dialling takes a second.
 const settleWithin = 2 * time.Second
 
-// settled says that this node may vote, stand, and acknowledge: each other member has answered, or
-// could not be reached, so that whoever knows this folder to be an older copy had its say.
+// settled reports whether this node may vote, stand, and acknowledge: each other member has
+// answered, or could not be reached, so that whoever knows this folder to be an older copy had its
+// say.
 func (n *Node) settled() bool {
 	select {
 	case <-n.opened:

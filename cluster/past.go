@@ -16,7 +16,7 @@ import (
 	"tollgate/wal"
 )
 
-// ErrPutBack says that a data folder is older than what its node has promised since: somebody put
+// ErrPutBack means that a data folder is older than what its node has promised since: somebody put
 // an older copy in its place.
 var ErrPutBack = errors.New("cluster: this data folder is an older copy: its node has promised " +
 	"more since")
@@ -198,7 +198,7 @@ func openPast(
 	return p, nil
 }
 
-// lookAtPast says whether a folder was refused as an older copy. It changes nothing.
+// lookAtPast reports whether a folder was refused as an older copy. It changes nothing.
 func lookAtPast(dir string) error {
 	t, content, _, err := pastTwin.open(wal.OS(), filepath.Join(dir, pastName))
 	if errors.Is(err, errNoTwin) {
@@ -244,7 +244,7 @@ func (p *past) putBack(lacks, who string) string {
 }
 
 // admit judges what another member claims, and notes it, durably. Why it is refused is returned; an
-// error says that the disk did not take the note.
+// error reports whether the disk did not take the note.
 func (p *past) admit(node, disk string, said claim) (lacks string, err error) {
 	if len(said.Starts.IDs) == 0 {
 		return "", nil // a folder that has not begun
@@ -344,7 +344,7 @@ func (p *past) keep(closing <-chan struct{}) {
 	}
 }
 
-// noteOwn notes what this node has promised itself, and forgets who is no member any more.
+// noteOwn notes what this node has promised itself, and forgets who is no longer a member.
 func (p *past) noteOwn() {
 	own, leaders := p.own()
 	members := p.members()

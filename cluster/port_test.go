@@ -145,8 +145,8 @@ func TestPortDialsByADetour(t *testing.T) {
 	require.ErrorContains(t, err, "handshake with node-b.example:1")
 }
 
-// expiredNode, elsewhere and serverOnly make certificates that are no node's of this cluster, here
-// and now.
+// expiredNode, elsewhere and serverOnly make certificates that are not a node's of this cluster,
+// here and now.
 func expiredNode(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }
 func elsewhere(c *x509.Certificate)   { c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 2)} }
 func serverOnly(c *x509.Certificate) {

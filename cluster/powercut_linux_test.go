@@ -77,7 +77,7 @@ func TestPowerCutOnARealFileSystem(t *testing.T) {
 
 var errNoMount = errors.New("cannot mount")
 
-// loopDevices says whether there is a loop device to be had.
+// loopDevices reports whether there is a loop device to be had.
 func loopDevices() bool {
 	f, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
 	if err != nil {

@@ -23,8 +23,8 @@ type call struct {
 	// open marks records whose fate an earlier attempt left unknown: whatever refuses them later,
 	// they may have been carried out.
 	open []bool
-	// deferred says that the last attempt got records as far as an entry that had done its share:
-	// the next one may follow at once.
+	// deferred reports whether the last attempt got records as far as an entry that had done its
+	// share: the next one may follow at once.
 	deferred bool
 	deadline time.Time
 	timer    *time.Timer
@@ -208,7 +208,7 @@ func (c *call) settle(at int, res engine.Result) bool {
 	return false
 }
 
-// notProposed says that an outcome is the cluster's own refusal, not the state machine's.
+// notProposed reports whether an outcome is the cluster's own refusal, not the state machine's.
 func notProposed(o engine.Outcome) bool {
 	switch o {
 	case engine.OutcomeUnavailable, engine.OutcomeOverloaded, engine.OutcomeShareFull,

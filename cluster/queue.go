@@ -49,7 +49,7 @@ type batch struct {
 	// deadline is the latest of the callers'; the batch is not proposed after it.
 	deadline    time.Time
 	submittedAt time.Time
-	// apart says that all of it is of one flow, which has a backlog.
+	// apart reports whether all of it is of one flow, which has a backlog.
 	apart bool
 	flow  fair.Flow
 
@@ -86,7 +86,7 @@ type ticket struct {
 	next    int // the first record that has not left
 	waiting int // bytes of those that have not
 	open    int // records whose fate is not known
-	// gone says that nobody waits any more: results may be another's.
+	// gone reports whether nobody waits any more: results may be another's.
 	gone bool
 	done chan struct{} // has a token once no record's fate is open
 }

@@ -36,7 +36,7 @@ func refused(q *queue, flow fair.Flow, keys ...uint64) engine.Outcome {
 	return took
 }
 
-// settled says that a ticket has its token, which it takes.
+// settled reports whether a ticket has its token, which it takes.
 func settled(t *ticket) bool {
 	select {
 	case <-t.done:

@@ -19,7 +19,7 @@ const (
 	CauseStopping Cause = "stopping"
 	// CauseNotJoined: it waits for `tollgate cluster join`.
 	CauseNotJoined Cause = "not_joined"
-	// CauseRemoved: it is no member any more, or not yet.
+	// CauseRemoved: it is no longer a member, or not yet.
 	CauseRemoved Cause = "removed"
 	// CauseNoLeader: a group knows no leader.
 	CauseNoLeader Cause = "no_leader"
@@ -215,7 +215,7 @@ func (n *Node) watchReadiness() {
 	}
 }
 
-// standing says why this node is no member, or not for long; no cause when it is one.
+// standing says why this node is not a member, or not for long; no cause when it is one.
 func (n *Node) standing() (Cause, string) {
 	if n.Billing().retired.Load() {
 		return CauseStopping, "about to stop"

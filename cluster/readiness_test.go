@@ -35,7 +35,7 @@ type provocation struct {
 	// not to come back.
 	begin func(c *troubled) (id string)
 	end   func(c *troubled, id string)
-	// wanted are causes that the node gives then; alone says that there is no other.
+	// wanted are causes that the node gives then; alone reports whether there is no other.
 	wanted []string
 	alone  bool
 }

@@ -16,7 +16,7 @@ import (
 	"tollgate/wal"
 )
 
-// ErrNotEmpty says that a backup was not restored because the folder holds something.
+// ErrNotEmpty means that a backup was not restored because the folder holds something.
 var ErrNotEmpty = errors.New("cluster: a backup is restored into an empty folder only")
 
 // Restore makes the data folder of one node of a new cluster from a backup: Config.Members are its

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// ErrContradiction says that the cluster contradicts what this node knows to be promised: some
+// ErrContradiction means that the cluster contradicts what this node knows to be promised: some
 // node's folder was put back to an older copy, and those who could tell were away. Acknowledged
 // records are in some folders, and not in others: an operator has to choose.
 var ErrContradiction = errors.New("cluster: the cluster contradicts itself")
@@ -78,7 +78,7 @@ func (g *Group) stopAtRival(term uint64, first, second raft.ServerID) {
 		term))
 }
 
-// quiet says that this node gives no votes yet, since it may have promised, before it was
+// quiet reports whether this node gives no votes yet, since it may have promised, before it was
 // restarted, not to, or since not everybody was asked what else it has promised.
 func (t *transport) quiet() bool {
 	settled := t.settled.Load()

@@ -22,9 +22,9 @@ const (
 	roomEnough = 16 << 20
 )
 
-// full says that this leader takes no client writes: the disks of too many voters are nearly full,
-// or its own is, and it has found nobody to hand leadership to. Until it has looked, writes go on,
-// into the reserve.
+// full reports whether this leader takes no client writes: the disks of too many voters are nearly
+// full, or its own is, and it has found nobody to hand leadership to. Until it has looked, writes
+// go on, into the reserve.
 func (g *Group) full() bool {
 	return g.voterRoom.crowded.Load() || g.diskLow.Load() && g.voterRoom.cornered.Load()
 }
@@ -82,7 +82,7 @@ func (g *Group) keepRoom() {
 	}
 }
 
-// errNoRoom says that every voter's disk is nearly full, or that the others do not answer.
+// errNoRoom means that every voter's disk is nearly full, or that the others do not answer.
 var errNoRoom = errors.New("cluster: no other voter that answers has room on its disk")
 
 // handToRoom hands leadership to the voter with the most room.

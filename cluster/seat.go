@@ -119,7 +119,7 @@ func (s *seat) promote(ctx context.Context, c change) error {
 }
 
 // remove takes a member out. This node hands over first, and the next leader does it. That there
-// is no such member is said to who checks only: else it has been done.
+// is not such a member is said to who checks only: else it has been done.
 func (s *seat) remove(ctx context.Context, c change) error {
 	x, member := s.find(c.Member.ID)
 	switch {
@@ -197,7 +197,7 @@ func (s *seat) voters() []raft.ServerID {
 	return configVoters(raft.Configuration{Servers: s.servers})
 }
 
-// answers says that a node has answered this leader within the last two heartbeats.
+// answers reports whether a node has answered this leader within the last two heartbeats.
 func (s *seat) answers(id raft.ServerID) bool {
 	g := s.group
 	sent, ok := g.lease.heard(s.route.term, id)

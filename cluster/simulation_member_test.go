@@ -27,7 +27,7 @@ func (s *simulation) replace(id string) {
 	s.net.mend()
 }
 
-// isOut says that a node must not be started: its folder is about to be emptied.
+// isOut reports whether a node must not be started: its folder is about to be emptied.
 func (s *simulation) isOut(id string) bool { return id == s.replaced && !s.gone }
 
 // goOnReplacing does what is left to do for the node that is being replaced, as far as the others

@@ -80,8 +80,8 @@ type simulation struct {
 	robbed   map[string]bool // whose power was cut: its process may say what it wants
 	spends   map[uint64]spending
 	seen     map[string]int // faults and refusals by what they were
-	// replaced is the node that is being replaced by one with an empty folder; gone says that its
-	// folder is empty by now.
+	// replaced is the node that is being replaced by one with an empty folder; gone reports whether
+	// its folder is empty by now.
 	replaced string
 	gone     bool
 	copies   map[string]*faultfs.Disk

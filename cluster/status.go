@@ -6,27 +6,28 @@ import "time"
 type Status struct {
 	// NodeID is the node that answers.
 	NodeID string `json:"nodeId"`
-	// Ready says that this node may be sent requests: there is no reason against it.
+	// Ready reports whether this node may be sent requests: there is no reason against it.
 	Ready bool `json:"ready"`
-	// Reasons say why it is not ready, in the order of Causes; see patience for how they are damped.
+	// Reasons say why it is not ready, in the order of Causes; see patience for how they are
+	// damped.
 	Reasons []Reason `json:"reasons"`
 	// Groups are billing and workspace, in this order.
 	Groups []GroupStatus `json:"groups"`
 	// Members are all nodes, this one included.
 	Members []MemberStatus `json:"members"`
-	// DiskFreeBytes is the free space under the data folder; DiskLow says that it is
+	// DiskFreeBytes is the free space under the data folder; DiskLow reports whether it is
 	// below the reserve: as the leader this node hands over, or refuses writes.
 	DiskFreeBytes int64 `json:"diskFreeBytes"`
 	DiskLow       bool  `json:"diskLow"`
 	// DiskReserveBytes is the free space that is to stay.
 	DiskReserveBytes int64 `json:"diskReserveBytes"`
 	// MemoryLiveBytes is the memory that is in use after a collection, 0 where there is no limit;
-	// MemoryLow says that writes that would make the state grow are refused.
+	// MemoryLow reports whether writes that would make the state grow are refused.
 	MemoryLiveBytes int64 `json:"memoryLiveBytes"`
 	MemoryLow       bool  `json:"memoryLow"`
 	// ClockAheadMS is how far this node's clock is ahead of the median of the voters' clocks.
 	ClockAheadMS int64 `json:"clockAheadMs"`
-	// ClockCompared says that a majority of the voters' clocks was heard in the last 30 s.
+	// ClockCompared reports whether a majority of the voters' clocks was heard in the last 30 s.
 	ClockCompared bool `json:"clockCompared"`
 }
 
@@ -79,14 +80,14 @@ type MemberStatus struct {
 	Member
 	// Disk is the identity of its data folder, "" as long as no leader has met it.
 	Disk string `json:"disk"`
-	// Voter says that both groups count its vote.
+	// Voter reports whether both groups count its vote.
 	Voter bool `json:"voter"`
-	// Leader says that it leads the billing group.
+	// Leader reports whether it leads the billing group.
 	Leader bool `json:"leader"`
-	// Role is leader (of the billing group), follower, learner (it has no vote) or down (it does not
-	// answer).
+	// Role is leader (of the billing group), follower, learner (it has no vote) or down (it does
+	// not answer).
 	Role string `json:"role"`
-	// Reachable says that it answered within the last 3 s.
+	// Reachable reports whether it answered within the last 3 s.
 	Reachable bool `json:"reachable"`
 	// LastSeenAt is when a member that is down last answered this node; nil when it never has since
 	// this node's process began, and while it is reachable.
@@ -97,7 +98,8 @@ type MemberStatus struct {
 	Problem string `json:"problem"`
 	// Version is the newest cluster version that its build knows, -1 while it is not reachable.
 	Version int64 `json:"version"`
-	// RoundTripUS is the last measured round trip to it, in microseconds; 0 while it is not reachable.
+	// RoundTripUS is the last measured round trip to it, in microseconds; 0 while it is not
+	// reachable.
 	RoundTripUS int64 `json:"roundTripUs"`
 }
 
@@ -121,8 +123,8 @@ type GroupStatus struct {
 	LastIndex     uint64 `json:"lastIndex"`
 	FirstIndex    uint64 `json:"firstIndex"`
 	SnapshotIndex uint64 `json:"snapshotIndex"`
-	// Lease says that this node answers linearizable reads from its own memory; LeaseAgeMS is how
-	// long ago a majority last answered it, -1 when it does not lead.
+	// Lease reports whether this node answers linearizable reads from its own memory; LeaseAgeMS is
+	// how long ago a majority last answered it, -1 when it does not lead.
 	Lease      bool  `json:"lease"`
 	LeaseAgeMS int64 `json:"leaseAgeMs"`
 	// LastContactMS is how long ago this node had all that its leader had committed, 0 on the
@@ -132,8 +134,8 @@ type GroupStatus struct {
 	StalenessMS int64 `json:"stalenessMs"`
 	// QueueBytes is what the leader's queue holds; ForwardBytes what was sent to the leader and
 	// not answered; InFlight the number of entries handed to Raft and not yet applied. WaitingBytes
-	// is what calls hold that wait for a leader. QueueLimitBytes is how much each of the three bytes
-	// may come to; beyond, writes are refused.
+	// is what calls hold that wait for a leader. QueueLimitBytes is how much each of the three
+	// bytes may come to; beyond, writes are refused.
 	QueueBytes      int `json:"queueBytes"`
 	ForwardBytes    int `json:"forwardBytes"`
 	InFlight        int `json:"inFlight"`
@@ -151,8 +153,8 @@ type GroupStatus struct {
 	Keys *KeyStatus `json:"keys,omitempty"`
 	// StandsForElection is false while this node's clock is too far off, or was not compared.
 	StandsForElection bool `json:"standsForElection"`
-	// StateHash is the rolling hash of everything applied up to StateIndex, in hex: the same on every
-	// node that has applied as much.
+	// StateHash is the rolling hash of everything applied up to StateIndex, in hex: the same on
+	// every node that has applied as much.
 	StateIndex uint64 `json:"stateIndex"`
 	StateHash  string `json:"stateHash"`
 	// Stamp is the newest applied stamp (log time), in milliseconds since 1970 UTC.
@@ -171,20 +173,20 @@ type KeyStatus struct {
 	OnDisk    uint64 `json:"onDisk"`
 	Uncovered uint64 `json:"uncovered"`
 	// Failures counts tries to make or merge files that failed, since the process began; Problem is
-	// why the last one did, "" where it did not. HeldUpBy are, on the leader, the voters whose files
-	// are behind: keys wait in memory for them, for a while.
+	// why the last one did, "" where it did not. HeldUpBy are, on the leader, the voters whose
+	// files are behind: keys wait in memory for them, for a while.
 	Failures uint64   `json:"failures"`
 	Problem  string   `json:"problem,omitempty"`
 	HeldUpBy []string `json:"heldUpBy,omitempty"`
-	// Files are the files, which have FileKeys keys, those included that are in memory, too; FileBytes
-	// is their length, FilterBytes what they take in memory.
+	// Files are the files, which have FileKeys keys, those included that are in memory, too;
+	// FileBytes is their length, FilterBytes what they take in memory.
 	Files       uint64 `json:"files"`
 	FileKeys    uint64 `json:"fileKeys"`
 	FileBytes   uint64 `json:"fileBytes"`
 	FilterBytes uint64 `json:"filterBytes"`
-	// Probes are keys that were looked for in files, FilterHits how often a filter could not exclude
-	// it, PageReads the pages that were read then, Damages the files found damaged, since the process
-	// began.
+	// Probes are keys that were looked for in files, FilterHits how often a filter could not
+	// exclude it, PageReads the pages that were read then, Damages the files found damaged, since
+	// the process began.
 	Probes     uint64 `json:"probes"`
 	FilterHits uint64 `json:"filterHits"`
 	PageReads  uint64 `json:"pageReads"`

@@ -75,7 +75,7 @@ func (s *stores) open(c *Config, fatal func(error)) (err error) {
 	return s.align(c.Log)
 }
 
-// hasLog says whether a log was begun here.
+// hasLog reports whether a log was begun here.
 func (s *stores) hasLog() (bool, error) {
 	names, err := s.files.List(filepath.Join(s.dir, "log"))
 	if errors.Is(err, fs.ErrNotExist) {

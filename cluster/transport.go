@@ -41,8 +41,8 @@ type transport struct {
 	handed  handed
 	matched matched
 	self    raft.ServerID
-	// applied is how far this node has applied its log: nobody is told that more is committed. Nil: it
-	// applies nothing.
+	// applied is how far this node has applied its log: nobody is told that more is committed. Nil:
+	// it applies nothing.
 	applied func() uint64
 	// held is the member whose appends do not return yet, and the channel that is closed then.
 	held atomic.Pointer[heldBack]
@@ -54,7 +54,7 @@ type transport struct {
 	voters atomic.Pointer[func() []raft.ServerID]
 	// followed is the leader that raft takes itself to have; nil as voters is.
 	followed atomic.Pointer[func() following]
-	// settled says that the others had their say on this folder; nil: there is nobody to ask.
+	// settled reports whether the others had their say on this folder; nil: there is nobody to ask.
 	settled atomic.Pointer[func() bool]
 	// heldUntil is how long appends wait for that; of the goroutine that looks at requests.
 	heldUntil time.Time
@@ -63,7 +63,7 @@ type transport struct {
 	// leaders is whom each term had; rival is told of a second one.
 	leaders leaders
 	rival   atomic.Pointer[func(term uint64, first, second raft.ServerID)]
-	// stands says that this node may ask for votes.
+	// stands reports whether this node may ask for votes.
 	stands func() bool
 
 	consumer chan raft.RPC
@@ -326,7 +326,7 @@ type following struct {
 	contact time.Time
 }
 
-// released says that this node is bound no longer to the leader that raft names: it has sent
+// released reports whether this node is bound no longer to the leader that raft names: it has sent
 // nothing for as long as the promise lasts, and raft has been done with all of it for as long.
 // Whatever this node acknowledges was sent before it came here, so every lease that counts on it
 // is over; who is slow to carry out what came has heard of its leader all the same. Raft goes on

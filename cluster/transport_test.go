@@ -224,7 +224,7 @@ func (s *switchable) part() {
 	s.conns = nil
 }
 
-// gate holds back what is no heartbeat, as if it arrived later on a connection of its own.
+// gate holds back what is not a heartbeat, as if it arrived later on a connection of its own.
 type gate struct {
 	*raft.NetworkTransport
 	shut    atomic.Bool
@@ -394,7 +394,7 @@ func (r *rivals) leader(except string) string {
 }
 
 // race lets a deposed leader append while the new leader's heartbeat arrives and its entries do
-// not. It says whether the replicas came to differ.
+// not. It reports whether the replicas came to differ.
 func (r *rivals) race() bool {
 	t := r.t
 	r.door <- raft.RPC{

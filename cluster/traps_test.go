@@ -102,7 +102,7 @@ type failingVote struct{ raft.StableStore }
 func (failingVote) SetUint64([]byte, uint64) error { return errors.Join(errIO) }
 
 // An entry that cannot be read while the node runs ends the process with the reason; raft alone
-// would panic, or leave a follower without it for ever.
+// would panic, or leave a follower without it forever.
 func TestEntryThatCannotBeReadEndsTheProcess(t *testing.T) {
 	onDisks(t, func(c *nodes, disks map[string]*faultfs.Disk) {
 		leader := c.leader()

@@ -42,7 +42,7 @@ const twinHeadBytes = 8 + 4 + 4 + 8
 
 var (
 	errBadCopy = errors.New("not a copy that was written whole")
-	// errNoTwin says that there is no such file.
+	// errNoTwin means that there is no such file.
 	errNoTwin = errors.New("cluster: no such file yet")
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ErrMembers says that the members were not changed, and why.
+// ErrMembers means that the members were not changed, and why.
 var ErrMembers = errors.New("cluster: the members were not changed")
 
 // unchangedError is an ErrMembers.
@@ -29,7 +29,7 @@ func WhyUnchanged(err error) error {
 	return err
 }
 
-// noMemberError says that a group has no member of that name.
+// noMemberError reports whether a group has no member of that name.
 type noMemberError struct {
 	id      string
 	members []string
@@ -37,8 +37,9 @@ type noMemberError struct {
 	was bool
 }
 
-// WasMember says whether an error is the refusal to remove who is no member any more, and has been
-// one since the node's process began: whoever asked for that removal may not have heard of its end.
+// WasMember reports whether an error is the refusal to remove who is no longer a member, and has
+// been one since the node's process began: whoever asked for that removal may not have heard of its
+// end.
 func WasMember(err error) bool {
 	var nobody *noMemberError
 	return errors.As(err, &nobody) && nobody.was

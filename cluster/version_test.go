@@ -100,7 +100,7 @@ func TestRollingUpgrade(t *testing.T) {
 	})
 }
 
-// written counts a key through the first node that is up, and says whether it was.
+// written counts a key through the first node that is up, and reports whether it was.
 func (c *nodes) written(key uint64) bool {
 	for _, id := range three {
 		if g := c.running(id); g != nil {

@@ -17,7 +17,7 @@ import (
 	"tollgate/wal"
 )
 
-// ErrDamaged says that files of a node cannot be used. Errors that wrap it say which, what was not
+// ErrDamaged means that files of a node cannot be used. Errors that wrap it say which, what was not
 // done, and the way back; damage in the log is wal.ErrDamaged.
 var ErrDamaged = errors.New("cluster: a file that this node needs is damaged or missing")
 

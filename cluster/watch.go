@@ -220,7 +220,7 @@ func (d *disk) look() error {
 // left is how much may be written without using the reserve.
 func (d *disk) left() uint64 { return uint64(max(0, d.free.Load()-d.need)) }
 
-// room says whether so many bytes may be written without using the reserve.
+// room reports whether so many bytes may be written without using the reserve.
 func (d *disk) room(bytes uint64) bool {
 	left := d.free.Load() - d.need
 	return left >= 0 && uint64(left) >= bytes

@@ -202,7 +202,7 @@ func countTypes(t *testing.T, packages []*checkedPackage) []string {
 		exceeding("fields", fields, maxFields, above.fields)...)
 }
 
-// generates says that a declaration stands in a generated file.
+// generates reports whether a declaration stands in a generated file.
 func (p *checkedPackage) generates(o types.Object) bool {
 	return isGenerated(p.files[0].set.Position(o.Pos()).Filename)
 }

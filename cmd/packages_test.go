@@ -26,7 +26,7 @@ type checkedPackage struct {
 	files  []source
 	types  *types.Package
 	info   *types.Info
-	// linked says that the server is linked with it: the rest are tools and harnesses.
+	// linked reports whether the server is linked with it: the rest are tools and harnesses.
 	linked bool
 }
 

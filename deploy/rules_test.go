@@ -149,8 +149,8 @@ func scrape(t *testing.T, lines []string, step time.Duration) (s scraped, last t
 	return s, last
 }
 
-// firing says whether an alert fires at the end of what was scraped: its expression held, for the
-// same labels, at every step of its time.
+// firing reports whether an alert fires at the end of what was scraped: its expression held, for
+// the same labels, at every step of its time.
 func firing(t *testing.T, r rulefmt.Rule, lines []string, step time.Duration) bool {
 	t.Helper()
 	data, now := scrape(t, lines, step)

@@ -29,7 +29,7 @@ func ParseCheckState(payload []byte) (CheckState, bool) {
 	}, true
 }
 
-// HashRing remembers the rolling hash of the last HashRingEntries entries. It is no state: it only
+// HashRing remembers the rolling hash of the last HashRingEntries entries. It is not state: it only
 // serves to compare. One goroutine uses it.
 type HashRing struct {
 	seen [HashRingEntries]CheckState

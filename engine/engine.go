@@ -11,7 +11,7 @@ import (
 	"tollgate/engine/journal"
 )
 
-// ErrHalt says that this replica must stop: an entry of an unknown kind or version, an entry that
+// ErrHalt means that this replica must stop: an entry of an unknown kind or version, an entry that
 // does not decode, or a state that differs from the leader's. Going on would diverge.
 var ErrHalt = errors.New("engine: this replica must stop")
 
@@ -46,7 +46,8 @@ type Machine interface {
 	// lists are not in it: see Segments.
 	Restore(src io.Reader) error
 
-	// Journal is the machine's append-only record of usage and audit events; nil when it keeps none.
+	// Journal is the machine's append-only record of usage and audit events; nil when it keeps
+	// none.
 	Journal() *journal.Journal
 }
 

@@ -34,8 +34,8 @@ const (
 	KindCheckState Kind = 2
 	// KindHandOver carries a term and the node to which its leader gives its leadership.
 	KindHandOver Kind = 3
-	// KindSetVersion carries the cluster version that every member has said it knows; a replica that
-	// does not stops.
+	// KindSetVersion carries the cluster version that every member has said it knows; a replica
+	// that does not stops.
 	KindSetVersion Kind = 4
 	// FirstDomainKind is the first number that a domain may give.
 	FirstDomainKind Kind = 16
@@ -58,7 +58,7 @@ type Header struct {
 	Stamp int64
 }
 
-// ErrEntry says that bytes are no entry of this format version.
+// ErrEntry means that bytes are not an entry of this format version.
 var ErrEntry = errors.New("engine: malformed entry")
 
 // AppendHeader begins an entry in dst. Its stamp is set later, by SetStamp.
@@ -150,5 +150,5 @@ func (r *Records) Next() (Record, bool) {
 	return Record{Kind: Kind(kind), Payload: payload}, true
 }
 
-// Err says whether the walk ended because the entry is malformed.
+// Err reports whether the walk ended because the entry is malformed.
 func (r *Records) Err() error { return r.err }

@@ -16,7 +16,8 @@ const (
 	// feature, so nothing is billed for it.
 	OutcomeUnpriced Outcome = 3
 
-	// OutcomeUnavailable: not proposed (no leader, no quorum, draining): definitely nothing happened.
+	// OutcomeUnavailable: not proposed (no leader, no quorum, draining): definitely nothing
+	// happened.
 	OutcomeUnavailable Outcome = 10
 	// OutcomeOverloaded: not proposed, a queue is full: definitely nothing happened.
 	OutcomeOverloaded Outcome = 11
@@ -31,13 +32,13 @@ const (
 	// nothing happened. The cluster proposes it again; callers never see it.
 	OutcomeDeferred Outcome = 15
 
-	// OutcomeShareFull: not proposed, whoever's command it is has as much under way as it may hold of
-	// a queue that others use, too: definitely nothing happened. A Result's Value is one byte, the
-	// seconds after which there may be room.
+	// OutcomeShareFull: not proposed, whoever's command it is has as much under way as it may hold
+	// of a queue that others use, too: definitely nothing happened. A Result's Value is one byte,
+	// the seconds after which there may be room.
 	OutcomeShareFull Outcome = 16
 
-	// OutcomeMemoryLow: not proposed, the node's memory is nearly spent and the command would make the
-	// state grow: definitely nothing happened.
+	// OutcomeMemoryLow: not proposed, the node's memory is nearly spent and the command would make
+	// the state grow: definitely nothing happened.
 	OutcomeMemoryLow Outcome = 17
 
 	// OutcomeDuplicate: the idempotency key was already processed, with the same body.
@@ -93,9 +94,9 @@ const (
 	// reply says which invoice holds it back.
 	OutcomeRevertSuspended Outcome = 91
 
-	// OutcomeCustomerLimit, OutcomeKeyLimit, OutcomeCatalogLimit and OutcomeEndpointLimit: the account
-	// has as many customers, keys in use, features and plans, or webhook endpoints, in both of its
-	// environments together, as the settings allow one.
+	// OutcomeCustomerLimit, OutcomeKeyLimit, OutcomeCatalogLimit and OutcomeEndpointLimit: the
+	// account has as many customers, keys in use, features and plans, or webhook endpoints, in both
+	// of its environments together, as the settings allow one.
 	OutcomeCustomerLimit Outcome = 84
 	OutcomeKeyLimit      Outcome = 85
 	OutcomeCatalogLimit  Outcome = 86
@@ -113,7 +114,8 @@ const (
 	OutcomeTransactionFinal Outcome = 105
 	// OutcomeCreditsInvalid: a value of a command about credits is out of its bounds.
 	OutcomeCreditsInvalid Outcome = 106
-	// OutcomePoolLimit: the customer has as many pools, or the pool as many grants, as one may have.
+	// OutcomePoolLimit: the customer has as many pools, or the pool as many grants, as one may
+	// have.
 	OutcomePoolLimit Outcome = 107
 
 	// OutcomeTransactionLeft: the transaction has left memory, and the command is to bring what the
@@ -162,7 +164,8 @@ const (
 	OutcomeDeliveryUnknown Outcome = 129
 	// OutcomeWebhookInvalid: a value of a command about webhooks is out of its bounds.
 	OutcomeWebhookInvalid Outcome = 130
-	// OutcomeWebhookLimit: the environment has as many endpoints as one may have, or too much waits.
+	// OutcomeWebhookLimit: the environment has as many endpoints as one may have, or too much
+	// waits.
 	OutcomeWebhookLimit Outcome = 131
 	// OutcomeWebhookDisabled: the endpoint is disabled, and is sent nothing.
 	OutcomeWebhookDisabled Outcome = 132
@@ -215,8 +218,8 @@ const (
 	OutcomeDeductionLimit Outcome = 193
 	// OutcomeUpgrading: not every node knows the command yet; the cluster is being upgraded.
 	OutcomeUpgrading Outcome = 208
-	// OutcomeKeyUnproven: keys have left memory that nobody has looked for; whoever proposed the usage
-	// event looks again and proposes it once more.
+	// OutcomeKeyUnproven: keys have left memory that nobody has looked for; whoever proposed the
+	// usage event looks again and proposes it once more.
 	OutcomeKeyUnproven Outcome = 219
 	// OutcomeWorkspaceClaimed: only a workspace that nobody has claimed can be removed.
 	OutcomeWorkspaceClaimed Outcome = 230
@@ -250,23 +253,24 @@ const (
 	OutcomeScheduleLimit Outcome = 247
 	// OutcomeFlowOptions: a flow's options do not go together.
 	OutcomeFlowOptions Outcome = 248
-	// OutcomeTestAccessLimit: the workspace has stored test credentials for as many hosts as it may.
+	// OutcomeTestAccessLimit: the workspace has stored test credentials for as many hosts as it
+	// may.
 	OutcomeTestAccessLimit Outcome = 249
 	// OutcomeAddressConfirmed: there is no address to ask for, or alerts may go there already.
 	OutcomeAddressConfirmed Outcome = 253
 	// OutcomeAddressAskLimit: the links of the day that ask for addresses are used.
 	OutcomeAddressAskLimit Outcome = 254
-	// OutcomeNetworkFull: the workspaces of the caller's network that nobody has claimed, or what is
-	// left of those that were removed, take as much room as one network's may.
+	// OutcomeNetworkFull: the workspaces of the caller's network that nobody has claimed, or what
+	// is left of those that were removed, take as much room as one network's may.
 	OutcomeNetworkFull Outcome = 245
 )
 
-// Recorded says that a usage event with this outcome was counted (and its key used up).
+// Recorded reports whether a usage event with this outcome was counted (and its key used up).
 func (o Outcome) Recorded() bool {
 	return o == OutcomeDone || o == OutcomeLimitReached || o == OutcomeUnpriced
 }
 
-// Refused says that the command changed nothing, definitely.
+// Refused reports whether the command changed nothing, definitely.
 func (o Outcome) Refused() bool { return o >= 10 && o != OutcomeUnknown }
 
 // Result is what a proposer hands back for one record.

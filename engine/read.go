@@ -6,7 +6,7 @@ package engine
 type ReadTicket struct {
 	// Term is the Raft term in which the ticket was given.
 	Term uint64
-	// Leader says that the ticket rests on this node's lease, and so must be asked again. A
+	// Leader reports whether the ticket rests on this node's lease, and so must be asked again. A
 	// follower's ticket rests on a read index that it has already applied, and stands for good.
 	Leader bool
 }

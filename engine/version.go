@@ -12,7 +12,7 @@ import (
 // Since. A log that has not agreed on a version is at 0.
 const Version uint32 = 1
 
-// ErrNewerVersion says that a log, a snapshot or a data folder belongs to a cluster whose version
+// ErrNewerVersion means that a log, a snapshot or a data folder belongs to a cluster whose version
 // this build does not know. It is wrapped with what to do.
 var ErrNewerVersion = errors.New("engine: the cluster is of a newer version than this build")
 

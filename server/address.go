@@ -12,7 +12,7 @@ import (
 // ClientAddress is the address that a request comes from: the connection's, or, where that is one
 // of the proxies, the newest in X-Forwarded-For that is none of them. Each proxy adds the address
 // that it was called from at the end, so that what a client has put there itself is never reached.
-// What is no address ends the way back: the proxy that was there is the answer.
+// What is not an address ends the way back: the proxy that was there is the answer.
 func ClientAddress(ctx *fasthttp.RequestCtx, proxies []netip.Prefix) netip.Addr {
 	tcp, ok := ctx.RemoteAddr().(*net.TCPAddr)
 	if !ok {

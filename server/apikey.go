@@ -75,7 +75,8 @@ func appendCheck(key []byte) []byte {
 	return key
 }
 
-// WellFormedKey says that a key has one of the prefixes, the right length and a checksum that fits.
+// WellFormedKey reports whether a key has one of the prefixes, the right length and a checksum that
+// fits.
 func WellFormedKey(key []byte) bool {
 	prefix := KeyPrefix(key)
 	if prefix == "" || len(key) != len(prefix)+keyRandom+keyCheck {

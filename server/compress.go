@@ -44,7 +44,7 @@ func (x *Exchange) compress() {
 	r.Header.Set("Content-Encoding", [...]string{codingGzip: "gzip", codingZstd: "zstd"}[c])
 }
 
-// compressible says that a media type is text, and no page.
+// compressible reports whether a media type is text, and no page.
 func compressible(media []byte) bool {
 	name, _, _ := bytes.Cut(media, []byte{';'})
 	name = bytes.ToLower(bytes.TrimSpace(name))

@@ -24,7 +24,8 @@ func (d *deadline) move(to time.Time, give func(time.Time) error) error {
 	return give(to)
 }
 
-// early says that err is of a deadline that is not the one meant, which the connection has now.
+// early reports whether err is of a deadline that is not the one meant, which the connection has
+// now.
 func (d *deadline) early(err error, give func(time.Time) error) bool {
 	if err == nil || d.given.Equal(d.meant) || !errors.Is(err, os.ErrDeadlineExceeded) ||
 		!time.Now().Before(d.meant) {

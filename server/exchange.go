@@ -43,11 +43,11 @@ type Exchange struct {
 	misspelt bool // a path parameter does not decode
 	status   int
 	awaited  bool // its client was told to send the body
-	// held is what it holds of the gate's bytes, items of its items; entered says that it holds a
-	// place.
+	// held is what it holds of the gate's bytes, items of its items; entered reports whether it
+	// holds a place.
 	held, items int64
 	entered     bool
-	// flow is whose they are; turned says that it has its turn.
+	// flow is whose they are; turned reports whether it has its turn.
 	flow   fair.Flow
 	turned bool
 	// began is when the request came, where fasthttp does not say so.
@@ -59,14 +59,14 @@ type Exchange struct {
 	idLength  int
 	// members adds to the body of a refusal in the workspace API's shape.
 	members func(*JSON)
-	// calls says that it is a Call's; fault is how it was refused then.
+	// calls reports whether it is a Call's; fault is how it was refused then.
 	calls bool
 	fault *Fault
-	// showing says that TableConfig.Show is at it.
+	// showing reports whether TableConfig.Show is at it.
 	showing bool
 }
 
-// Called says that another part of this process asks: see Call.
+// Called reports whether another part of this process asks: see Call.
 func (x *Exchange) Called() bool { return x.calls }
 
 // What an exchange keeps of its buffers between requests.
@@ -184,7 +184,7 @@ func (x *Exchange) Bare(status int, media string, body []byte) {
 	x.Ctx.Response.SetBody(body)
 }
 
-// Answered says that there is an answer: a handler that was asked to go on need not.
+// Answered reports whether there is an answer: a handler that was asked to go on need not.
 func (x *Exchange) Answered() bool { return x.status != 0 }
 
 // Status notes that the handler wrote the response itself.
@@ -255,7 +255,7 @@ func (x *Exchange) name(given []byte) {
 	x.idLength = len(appendRequestID(x.requestID[:0]))
 }
 
-// isRequestID says whether a client's name for a request may stand in answers and logs: 1 to 128
+// isRequestID reports whether a client's name for a request may stand in answers and logs: 1 to 128
 // visible ASCII characters. A secret that strays into the header is not repeated.
 func isRequestID(id []byte) bool {
 	if len(id) == 0 || len(id) > longestRequestID {
@@ -269,7 +269,7 @@ func isRequestID(id []byte) bool {
 	return bytes.IndexByte(id, '_') < 0 || !holdsSecret(id)
 }
 
-// holdsSecret says that a text contains what begins one of our secrets, or a webhook's.
+// holdsSecret reports whether a text contains what begins one of our secrets, or a webhook's.
 func holdsSecret(text []byte) bool {
 	for _, prefix := range [...]string{
 		KeyPrefixLive, KeyPrefixSandbox, KeyPrefixAdmin, KeyPrefixCustomerLive,

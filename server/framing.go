@@ -89,12 +89,12 @@ type lineEnds struct {
 	// read counts bytes; wrong is the count behind the newest wrong one.
 	read, wrong int64
 	afterCR     bool
-	// handling says that the headers are complete: what is read now belongs to a body.
+	// handling reports whether the headers are complete: what is read now belongs to a body.
 	handling bool
 }
 
-// broken says that the unread bytes, which are the beginning of a request's headers, cannot become
-// well-formed.
+// broken reports whether the unread bytes, which are the beginning of a request's headers, cannot
+// become well-formed.
 func (l *lineEnds) broken(unread int) bool {
 	return !l.handling && unread > 0 && l.wrong > max(0, l.read-int64(unread))
 }
@@ -140,7 +140,7 @@ func (l *lineEnds) note(b []byte, first bool) {
 	l.afterCR = b[len(b)-1] == '\r'
 }
 
-// named says that a header line has a name, which is given in lower case.
+// named reports whether a header line has a name, which is given in lower case.
 func named(line []byte, name string) bool {
 	return len(line) > len(name) && line[len(name)] == ':' &&
 		bytes.EqualFold(line[:len(name)], []byte(name))

@@ -123,7 +123,7 @@ func (s *Server) Connections() (open int, refused uint64) {
 // Shutdown stops listening, waits for the requests under way until ctx ends, and closes.
 func (s *Server) Shutdown(ctx context.Context) error {
 	// fasthttp knows of the listener only when its goroutine has come that far: a process that is
-	// stopped as it starts would wait for it for ever.
+	// stopped as it starts would wait for it forever.
 	err := errors.Join(s.ln.Close(), s.fast.ShutdownWithContext(ctx))
 	return errors.Join(err, <-s.done)
 }

@@ -13,7 +13,7 @@ const AdminKey = "admin-key"
 
 // By is who is recorded for what the request changes: the operator in whose name another part of
 // this process calls, or the holder of the admin key. It is empty for a program's own key, whose
-// requests are no administration. A name that is too long for a record is cut.
+// requests are not administration. A name that is too long for a record is cut.
 func (x *Exchange) By() string {
 	switch {
 	case x.Actor != "":

@@ -27,11 +27,11 @@ func protect(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// overTLS says that the listener itself speaks TLS. fasthttp does not see it: see conn.
+// overTLS reports whether the listener itself speaks TLS. fasthttp does not see it: see conn.
 func overTLS(ctx *fasthttp.RequestCtx) bool {
 	c, ok := ctx.Conn().(*conn)
 	return ok && c.listener.secure != nil
 }
 
-// TLS says that the request came over TLS to this listener.
+// TLS reports whether the request came over TLS to this listener.
 func (x *Exchange) TLS() bool { return overTLS(x.Ctx) }

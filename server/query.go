@@ -11,9 +11,9 @@ import (
 // mostWrongParameters bounds what an answer says about a query, in parameters.
 const mostWrongParameters = 20
 
-// checkQuery refuses a query parameter that is there twice: which one was meant is not for us to
-// guess. Where the table says so it refuses a parameter that the route does not state, since a
-// misspelt filter would answer everything, and an empty one.
+// checkQuery refuses a query parameter that appears more than once: which one was meant is not for
+// us to guess. Where the table says so it refuses a parameter that the route does not state, since
+// a misspelt filter would answer everything, and an empty one.
 func (x *Exchange) checkQuery() *Fault {
 	if bytes.IndexByte(x.Ctx.Request.Header.RequestURI(), '?') < 0 {
 		return nil

@@ -9,7 +9,7 @@ import (
 )
 
 // RateLimit allows Requests, Items (usage events and checks) and Bytes of bodies in each Window,
-// spread evenly, with bursts up to that. Zero is no limit.
+// spread evenly, with bursts up to that. Zero means no limit.
 type RateLimit struct {
 	Requests, Items, Bytes int
 	Window                 time.Duration

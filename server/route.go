@@ -40,11 +40,12 @@ type Route struct {
 	Access    Access
 	// Scopes are what AccessScope asks for: any of them.
 	Scopes workspace.Scopes
-	// Agents says that the session of an agent may call it: those that do not say so need a person.
+	// Agents reports whether the session of an agent may call it: those that do not say so need a
+	// person.
 	Agents bool
-	// NoWorkspace says that a session may call it that works in no workspace yet.
+	// NoWorkspace reports whether a session may call it that works in no workspace yet.
 	NoWorkspace bool
-	// SignedIn says that only a session calls it.
+	// SignedIn reports whether only a session calls it.
 	SignedIn bool
 	// Limit bounds the body in bytes; 0 is DefaultBodyLimit.
 	Limit int
@@ -54,7 +55,7 @@ type Route struct {
 	Body   *Schema
 	// Bodies are the schemas of those media types whose body is not Body.
 	Bodies map[string]*Schema
-	// BodyOptional says that a request without a body is as good as one with an empty object.
+	// BodyOptional reports whether a request without a body is as good as one with an empty object.
 	BodyOptional bool
 	Responses    []Response
 	Handle       func(*Exchange)
@@ -90,7 +91,7 @@ type Response struct {
 	// Data is the schema of data; nil when there is none. Of a Bare response it is the whole body.
 	Data *Schema
 	Bare bool
-	// Paged says that nextCursor may stand beside data.
+	// Paged reports whether nextCursor may stand beside data.
 	Paged bool
 	// Media is the answer's media type; empty is application/json.
 	Media string
@@ -176,7 +177,7 @@ func (n *node) routeOfHead(method []byte) *Route {
 	return n.route([]byte("GET"))
 }
 
-// insert adds a route below the root n; head says that HEAD is answered where GET is.
+// insert adds a route below the root n; head reports whether HEAD is answered where GET is.
 func (n *node) insert(r *Route, head bool) error {
 	if !strings.HasPrefix(r.Path, "/") {
 		return fmt.Errorf("server: path %q does not begin with a slash", r.Path)

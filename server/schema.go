@@ -9,7 +9,7 @@ type Schema struct {
 	About      string
 	Enum       []string
 	Properties []Property
-	// Free says that an object may have properties that are not listed.
+	// Free reports whether an object may have properties that are not listed.
 	Free      bool
 	Items     *Schema
 	MinLength int
@@ -17,7 +17,7 @@ type Schema struct {
 	Minimum   *int
 	Maximum   *int
 	Default   any
-	// Null says that the value may be null; only OpenAPI 3.1 documents can say so.
+	// Null reports whether the value may be null; only OpenAPI 3.1 documents can say so.
 	Null bool
 }
 
@@ -58,7 +58,7 @@ func OrNull(s *Schema) *Schema {
 	return &or
 }
 
-// TextSchema is a string of at most longest characters; 0 is no bound.
+// TextSchema is a string of at most longest characters; 0 means no bound.
 func TextSchema(shortest, longest int) *Schema {
 	return &Schema{Type: "string", MinLength: shortest, MaxLength: longest}
 }

@@ -43,24 +43,24 @@ type TableConfig struct {
 	Codes map[string]string
 	// Statuses gives them another status, by the code that they have by then.
 	Statuses map[string]int
-	// Show answers a refusal in its own way, as a page; false leaves it to the path's shape. It must
-	// not panic, nor refuse. May be nil.
+	// Show answers a refusal in its own way, as a page; false leaves it to the path's shape. It
+	// must not panic, nor refuse. May be nil.
 	Show func(x *Exchange, f *Fault) bool
 	// Challenge is the WWW-Authenticate of a 401; "Bearer" when empty.
 	Challenge string
 	// Head answers HEAD where there is a GET, with the same headers.
 	Head bool
-	// KnownQuery refuses query parameters that a route of an API with an envelope does not state, and
-	// empty ones.
+	// KnownQuery refuses query parameters that a route of an API with an envelope does not state,
+	// and empty ones.
 	KnownQuery bool
-	// Gate bounds what requests hold together; nil is no bound. Tables of one listener share it.
+	// Gate bounds what requests hold together; nil means no bound. Tables of one listener share it.
 	Gate *Gate
 	// AnyMedia takes every body for what the route expects, whatever its media type says.
 	AnyMedia bool
 	Log      *slog.Logger
 }
 
-// NewTable makes a table; a route that is there twice or has no handler is an error.
+// NewTable makes a table; a route that appears more than once or has no handler is an error.
 func NewTable(routes []Route, config TableConfig) (*Table, error) {
 	if config.Log == nil {
 		config.Log = slog.Default()
@@ -130,7 +130,7 @@ func (t *Table) Serve(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// Knows says that some route of the table has this request's path, whatever its method.
+// Knows reports whether some route of the table has this request's path, whatever its method.
 func (t *Table) Knows(ctx *fasthttp.RequestCtx) bool {
 	var params [maxParams][]byte
 	path := targetPath(ctx.Request.Header.RequestURI())

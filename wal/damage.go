@@ -10,13 +10,13 @@ var (
 	ErrDamaged = errors.New("wal: acknowledged records are damaged or missing")
 	// ErrPoisoned is what a write after the first failed one returns; the failure is wrapped.
 	ErrPoisoned = errors.New("wal: refused, an earlier operation failed; restart the process")
-	// ErrClosed says that the log was closed.
+	// ErrClosed means that the log was closed.
 	ErrClosed = errors.New("wal: closed")
-	// ErrGap says that a record does not have the index behind the last one. Nothing was written.
+	// ErrGap means that a record does not have the index behind the last one. Nothing was written.
 	ErrGap = errors.New("wal: record does not follow the last one")
-	// ErrTooLarge says that MaxRecordBytes or MaxBatchBytes was exceeded. Nothing was written.
+	// ErrTooLarge means that MaxRecordBytes or MaxBatchBytes was exceeded. Nothing was written.
 	ErrTooLarge = errors.New("wal: too large")
-	// ErrHole says that a DeleteRange is neither a prefix nor a suffix. Nothing was deleted.
+	// ErrHole means that a DeleteRange is neither a prefix nor a suffix. Nothing was deleted.
 	ErrHole = errors.New("wal: a delete from the middle would leave a hole")
 )
 

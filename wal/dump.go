@@ -24,7 +24,7 @@ type DumpOptions struct {
 // way it may then see a torn tail.
 //
 // Every record is checked. The error is a DamageError (errors.Is ErrDamaged) for the first damage,
-// after everything was printed; a torn tail is printed and is no error.
+// after everything was printed; a torn tail is printed and is not an error.
 func Dump(w io.Writer, dir string, o DumpOptions) error {
 	if o.FS == nil {
 		o.FS = OS()

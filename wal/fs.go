@@ -50,7 +50,7 @@ type File interface {
 	SyncData() error
 }
 
-// ErrLocked says that another process, or another Log of this one, has the folder open.
+// ErrLocked means that another process, or another Log of this one, has the folder open.
 var ErrLocked = errors.New("wal: the folder is in use by another process")
 
 // OS is the FS of the operating system.

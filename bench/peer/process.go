@@ -127,7 +127,7 @@ func freeAddress() (string, error) {
 	return ln.Addr().String(), ln.Close()
 }
 
-// ErrNotInstalled says that a system's program is not on this machine.
+// ErrNotInstalled means that a system's program is not on this machine.
 var ErrNotInstalled = errors.New("not installed (bench/peers.sh install)")
 
 // find returns where a Debian package keeps a program: on the PATH, or in one of the folders.

@@ -15,7 +15,7 @@ import (
 // partSuffix ends the name of a file that is being written.
 const partSuffix = ".part"
 
-// ErrExists says that there is a file of that name, which was left alone.
+// ErrExists means that there is a file of that name, which was left alone.
 var ErrExists = errors.New("backup: there is a file of that name")
 
 // WriteFile makes a file of what write writes. The file has its name only when it is whole and on

@@ -17,10 +17,10 @@ import (
 const FormatVersion = 1
 
 var (
-	// ErrDamaged says that bytes are no whole backup: cut off, changed, in another order, or followed
-	// by more. Nothing of such a file may be used.
+	// ErrDamaged means that bytes are not a whole backup: cut off, changed, in another order, or
+	// followed by more. Nothing of such a file may be used.
 	ErrDamaged = errors.New("backup: damaged")
-	// ErrVersion says that a backup was written by a build that is newer than this one.
+	// ErrVersion means that a backup was written by a build that is newer than this one.
 	ErrVersion = errors.New("backup: written by a newer version")
 )
 
@@ -33,7 +33,7 @@ type Manifest struct {
 	Program string `json:"program"`
 	// Cluster is the identity of the cluster, "" of one that was never restored.
 	Cluster string `json:"cluster,omitempty"`
-	// Stale says that nobody was asked whether the node had every acknowledged write.
+	// Stale reports whether nobody was asked whether the node had every acknowledged write.
 	Stale bool `json:"stale,omitempty"`
 	// Groups are the Raft groups, in the order in which they follow.
 	Groups []Group `json:"groups"`
@@ -46,8 +46,8 @@ type Group struct {
 	// Index and Term are the last log entry that the state contains, for Raft.
 	Index uint64 `json:"index"`
 	Term  uint64 `json:"term"`
-	// Applied is the last entry that changed the state, Hash the state's hash there, Stamp the newest
-	// stamp, in milliseconds since 1970 UTC.
+	// Applied is the last entry that changed the state, Hash the state's hash there, Stamp the
+	// newest stamp, in milliseconds since 1970 UTC.
 	Applied uint64 `json:"applied"`
 	Hash    uint64 `json:"hash,string"`
 	Stamp   int64  `json:"stamp"`
@@ -74,7 +74,7 @@ func SegmentOf(info journal.SegmentInfo) Segment {
 // String names the segment, as in "usage segment 7".
 func (s Segment) String() string { return fmt.Sprintf("%s segment %d", s.Part, s.Number) }
 
-// Lists says that the group's segments are those of a journal, each in its place.
+// Lists reports whether the group's segments are those of a journal, each in its place.
 func (g *Group) Lists(infos []journal.SegmentInfo) bool {
 	return slices.EqualFunc(g.Segments, infos, func(s Segment, info journal.SegmentInfo) bool {
 		return s == SegmentOf(info)

@@ -108,7 +108,7 @@ func TestAFileThatIsMostlyWrongIsMadeAgain(t *testing.T) {
 
 var errDisk = errors.New("the disk does not read")
 
-// An error of the disk that passes is no damage; one that stays is repaired as one.
+// An error of the disk that passes is not damage; one that stays is repaired as one.
 func TestAReadErrorIsDamageWhenItStays(t *testing.T) {
 	h := newHistory()
 	h.span(0, 1000)

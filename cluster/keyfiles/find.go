@@ -52,7 +52,7 @@ func (s *Store) look(v *view, f *search) bool {
 	return true
 }
 
-// read looks into one file; gone says that it may not be read any more.
+// read looks into one file; gone reports whether it may not be read any more.
 func (f *search) read(r *run) (done, gone bool) {
 	if !r.acquire() {
 		return false, true

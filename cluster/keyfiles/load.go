@@ -118,7 +118,7 @@ func (s *Store) adopt(name string) (*run, error) {
 	return nil, errors.Join(err, r.release())
 }
 
-// hopeless says that a file cannot be read later, either.
+// hopeless reports whether a file cannot be read later, either.
 func hopeless(err error) bool {
 	return errors.Is(err, ErrDamaged) || errors.Is(err, syscall.EISDIR) ||
 		errors.Is(err, os.ErrNotExist)

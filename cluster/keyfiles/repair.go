@@ -126,7 +126,7 @@ func (s *Store) recover(r *run, bad []uint64, p *pace) (lost []record, err error
 	return ordered(lost), nil
 }
 
-// within says that a key of these first eight bytes may be on one of the pages.
+// within reports whether a key of these first eight bytes may be on one of the pages.
 func (r *run) within(pages []uint64, prefix uint64) bool {
 	i := sort.Search(len(pages), func(i int) bool {
 		next := pages[i] + 1

@@ -180,7 +180,7 @@ type reader struct {
 	done  bool
 }
 
-// next goes on to the next record; done says that there is none.
+// next goes on to the next record; done reports whether there is none.
 func (r *reader) next() error {
 	if r.run == nil {
 		if r.done = len(r.list) == 0; !r.done {

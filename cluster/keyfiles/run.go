@@ -58,7 +58,7 @@ type run struct {
 	readers atomic.Int64
 	// suspect is a page that could not be read or has a wrong checksum, and one; 0: there is none.
 	suspect atomic.Uint64
-	// busy says that the file is being rewritten; Store.change guards it.
+	// busy reports whether the file is being rewritten; Store.change guards it.
 	busy bool
 	// looks counts how often in a row the suspect page could not be read, for Rewrite alone.
 	looks int

@@ -15,17 +15,17 @@ import (
 	"tollgate/engine/journal"
 )
 
-// ErrDamaged says that a file does not have the bytes that it was written with. Of the keys on such
-// a page nothing is known until the file is repaired from the journal; a file without its filters
-// is removed and made again.
+// ErrDamaged means that a file does not have the bytes that it was written with. Of the keys on
+// such a page nothing is known until the file is repaired from the journal; a file without its
+// filters is removed and made again.
 var ErrDamaged = errors.New("keyfiles: a file of keys is damaged")
 
-// ErrNoRoom says that a file was not written because that would use the disk's reserve. Nothing was
-// changed; it is tried again.
+// ErrNoRoom means that a file was not written because that would use the disk's reserve. Nothing
+// was changed; it is tried again.
 var ErrNoRoom = errors.New("keyfiles: too little free space beside the disk's reserve")
 
 // KeyOf is the key that a journal's record used up, and what is kept of it; false for a record that
-// is no usage event.
+// is not a usage event.
 type KeyOf func(r journal.Record) (e idempotency.Entry, ok bool, err error)
 
 // Options are what a Store works with.
@@ -36,7 +36,8 @@ type Options struct {
 	Journal *journal.Journal
 	Read    func(part journal.Part, number uint64) ([]byte, error)
 	KeyOf   KeyOf
-	// Room says whether so many bytes may be written and leave the disk's reserve alone; nil: always.
+	// Room reports whether so many bytes may be written and leave the disk's reserve alone; nil:
+	// always.
 	Room func(bytes uint64) bool
 	// BatchKeys is how many keys a new file has about (default 1 Mi): they are sorted in memory.
 	BatchKeys int
@@ -112,8 +113,8 @@ func Open(dir string, o Options) *Store {
 	return s
 }
 
-// foreign says that a file was not made from this journal. What is not in the manifest yet, since
-// an older snapshot was restored, comes again from the log, which is the same.
+// foreign reports whether a file was not made from this journal. What is not in the manifest yet,
+// since an older snapshot was restored, comes again from the log, which is the same.
 func foreign(r *run, list []journal.SegmentInfo) bool {
 	switch {
 	case r.first < 1 || r.first > r.last:

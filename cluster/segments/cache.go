@@ -55,7 +55,7 @@ func (c *indexCache) touch(seg *segment, size int64) (gone []*segment) {
 	return gone
 }
 
-// forget drops what is held of a segment that is no more.
+// forget drops what is held of a segment that no longer exists.
 func (c *indexCache) forget(seg *segment) {
 	c.lock.Lock()
 	defer c.lock.Unlock()

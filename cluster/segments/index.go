@@ -22,7 +22,7 @@ const (
 	markEvents = 128
 )
 
-// errIndex says that a side index is damaged; it is then made again from its segment.
+// errIndex means that a side index is damaged; it is then made again from its segment.
 var errIndex = errors.New("segments: damaged side index")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

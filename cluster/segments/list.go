@@ -115,7 +115,7 @@ func (m *merge) Pop() any {
 	return last
 }
 
-// start is the least entry that the query may list; strict says that it is not wanted itself.
+// start is the least entry that the query may list; strict reports whether it is not wanted itself.
 func start(q *journal.Query) (e entry, strict bool) {
 	if !q.HasAfter || q.After.At < q.From {
 		return entry{owner: q.Owner, at: q.From}, false

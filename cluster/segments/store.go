@@ -21,13 +21,13 @@ import (
 )
 
 var (
-	// ErrMissing says that a segment is not on this node: not fetched yet.
+	// ErrMissing means that a segment is not on this node: not fetched yet.
 	ErrMissing = errors.New("segments: a segment is missing here")
-	// ErrDamaged says that a segment's file does not have the bytes that its hash names.
+	// ErrDamaged means that a segment's file does not have the bytes that its hash names.
 	ErrDamaged = errors.New("segments: a segment is damaged here")
-	// ErrDropped says that the journal dropped a segment: its time is over, no node needs it.
+	// ErrDropped means that the journal dropped a segment: its time is over, no node needs it.
 	ErrDropped = errors.New("segments: a segment was dropped")
-	// ErrClosed says that the store was closed, or has failed.
+	// ErrClosed means that the store was closed, or has failed.
 	ErrClosed = errors.New("segments: store is closed")
 )
 
@@ -328,8 +328,8 @@ func (s *Store) replace(name string, data []byte, sync bool) error {
 // compareBytes is how much of a file is read at a time to compare it.
 const compareBytes = 256 << 10
 
-// has says that a segment's file is there with these bytes, as when the log is replayed. The caller
-// holds writing.
+// has reports whether a segment's file is there with these bytes, as when the log is replayed. The
+// caller holds writing.
 func (s *Store) has(info journal.SegmentInfo, data []byte) (same bool) {
 	f, err := s.opts.FS.Open(s.path(keyOf(info), ".seg"))
 	if err != nil {

@@ -108,7 +108,7 @@ func (s *Store) forget(first uint64) {
 	s.wake()
 }
 
-// outlived says that a file is one of an audit segment before the first that is kept.
+// outlived reports whether a file is one of an audit segment before the first that is kept.
 func outlived(name string, first uint64) bool {
 	var number uint64
 	var suffix string

@@ -268,7 +268,7 @@ func TestAFetchThatComesTooLateLeavesNoFile(t *testing.T) {
 	require.NoError(t, again.Close())
 }
 
-// A file that goes away under a reader is no damage.
+// A file that goes away under a reader is not damage.
 func TestADeletedFileIsNotDamaged(t *testing.T) {
 	fs := &faulty{}
 	h := open(t, t.TempDir(), Options{FS: fs, Damaged: func(info journal.SegmentInfo, err error) {

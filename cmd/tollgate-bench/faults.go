@@ -91,7 +91,7 @@ func (t *tollgate) start(name string) (n node, err error) {
 	return n, nil
 }
 
-// errHeld says that the node's folder is held by the process before.
+// errHeld means that the node's folder is held by the process before.
 var errHeld = errors.New("the process before is not quite gone")
 
 // ready waits until the node's operations listener says that it can serve.

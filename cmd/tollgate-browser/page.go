@@ -221,7 +221,7 @@ func (f *form) code() int {
 	return slices.IndexFunc(f.Fields, func(d field) bool { return d.isCode() })
 }
 
-// signsUp says that a form is one to sign up with: called so, with a field for who signs up.
+// signsUp reports whether a form is one to sign up with: called so, with a field for who signs up.
 func (f *form) signsUp() bool {
 	return signup.Called(f.Called) && slices.ContainsFunc(f.Fields, func(d field) bool {
 		return d.Type == "email" || follower.Identity{Name: "n", Mail: "m"}.Own(d.Name) != ""

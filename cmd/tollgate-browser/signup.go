@@ -43,7 +43,7 @@ type walk struct {
 	been map[string]bool
 	// shown are texts that stood there before anything was sent: examples, not keys.
 	shown map[string]bool
-	// begun says that a form was sent, in this run or before it waited.
+	// begun reports whether a form was sent, in this run or before it waited.
 	begun bool
 }
 

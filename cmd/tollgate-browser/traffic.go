@@ -19,7 +19,7 @@ type traffic struct {
 	// page is the status of the page, called of the last request that a script of it has sent
 	// something by; 0 where there was none since begin.
 	page, called int
-	// byProxy says that the page is the proxy's refusal.
+	// byProxy reports whether the page is the proxy's refusal.
 	byProxy bool
 	dialog  string
 }
@@ -44,8 +44,8 @@ func (t *traffic) begin() {
 	clear(t.sends)
 }
 
-// idle says that nothing is being loaded, and nothing was for a time. Connections that are made to
-// stay, and pictures, are not waited for.
+// idle reports whether nothing is being loaded, and nothing was for a time. Connections that are
+// made to stay, and pictures, are not waited for.
 func (t *traffic) idle(since time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,7 +62,7 @@ func (t *traffic) status() int {
 	return t.page
 }
 
-// refused says that the page is the proxy's refusal, not the product's.
+// refused reports whether the page is the proxy's refusal, not the product's.
 func (t *traffic) refused() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -118,7 +118,7 @@ func (t *traffic) answered(e *network.EventResponseReceived) {
 	}
 }
 
-// ofProxy says that an answer is the run's proxy's own (RFC 9209); it lets no other say so.
+// ofProxy reports whether an answer is the run's proxy's own (RFC 9209); it lets no other say so.
 func ofProxy(header network.Headers) bool {
 	for name := range header {
 		if strings.EqualFold(name, "Proxy-Status") {

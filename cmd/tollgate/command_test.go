@@ -165,7 +165,7 @@ func (s *shell) firstInvoice() string {
 	return list[0].ID
 }
 
-// holds says that a line of out has these words in this order, with blanks between them.
+// holds reports whether a line of out has these words in this order, with blanks between them.
 func (s *shell) holds(out string, words ...string) {
 	s.t.Helper()
 	for i := range words {

@@ -219,7 +219,7 @@ func awaitVersion(ctx context.Context, running *devdata.Running) error {
 	return nil
 }
 
-// agreed says that a node knows both groups to have agreed on the version of this build.
+// agreed reports whether a node knows both groups to have agreed on the version of this build.
 func agreed(ctx context.Context, client *api.Client) bool {
 	var status cluster.Status
 	_, err := client.Call(ctx, "GET", clusterPath, nil, &status)

@@ -65,7 +65,7 @@ func (c *devCommand) prepare(data devdata.Folder, wanted []config.Config,
 	return keys, wanted, nil
 }
 
-// checkSame says that a folder of an earlier start was made for other addresses.
+// checkSame reports whether a folder of an earlier start was made for other addresses.
 func (c *devCommand) checkSame(data devdata.Folder, wanted []config.Config) error {
 	for _, node := range wanted {
 		old, err := config.Load(data.NodeConfig(node.Node))
@@ -224,7 +224,7 @@ func provision(ctx context.Context, data devdata.Folder, running *devdata.Runnin
 	return createDemoCustomer(ctx, client)
 }
 
-// keyWorks says whether a key is still good: one of an earlier start may have been revoked.
+// keyWorks reports whether a key is still good: one of an earlier start may have been revoked.
 func keyWorks(ctx context.Context, nodes []string, key string) (bool, error) {
 	if key == "" {
 		return false, nil

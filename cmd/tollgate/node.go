@@ -53,7 +53,8 @@ type node struct {
 	watchers sync.WaitGroup
 	backups  *backupMetrics
 	// trusted are the authorities of other nodes' certificates, wantedFiles the open files that the
-	// settings may need, measured what is known of the disk, for whoever asks; began is when it did.
+	// settings may need, measured what is known of the disk, for whoever asks; began is when it
+	// did.
 	trusted     []*x509.Certificate
 	wantedFiles uint64
 	measured    measured
@@ -143,7 +144,7 @@ func (n *node) measure(registry *prometheus.Registry) error {
 	return err
 }
 
-// grows says whether a command makes its group's state grow.
+// grows reports whether a command makes its group's state grow.
 func grows(shard uint16, r engine.Record) bool {
 	if shard == cluster.ShardBilling {
 		return billing.Grows(r)

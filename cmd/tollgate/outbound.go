@@ -30,7 +30,8 @@ func (n *node) outboundConfig() (fetch.Config, error) {
 	return outbound, nil
 }
 
-// ownAddress says that a host is an address, or this machine, and no name that may lead elsewhere.
+// ownAddress reports whether a host is an address, or this machine, and no name that may lead
+// elsewhere.
 func ownAddress(host string) bool {
 	_, err := netip.ParseAddr(host)
 	return err == nil || host == "" || host == "localhost"

@@ -67,7 +67,7 @@ func startNode(id, config, log string) (*nodeProcess, error) {
 	return n, nil
 }
 
-// running says whether the node has not ended yet.
+// running reports whether the node has not ended yet.
 func (n *nodeProcess) running() bool {
 	select {
 	case <-n.done:

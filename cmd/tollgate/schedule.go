@@ -93,7 +93,7 @@ func (n *node) saveOnSchedule() {
 	}
 }
 
-// saves says that it is for this node to make backups.
+// saves reports whether it is for this node to make backups.
 func (n *node) saves() bool {
 	if named := n.settings.Backups.Node; named != "" {
 		return named == n.settings.Node

@@ -44,7 +44,7 @@ func (v clusterView) Change(ctx context.Context, c admin.MemberChange) error {
 // removedBefore is the cluster's refusal to remove who was removed already, as an ErrWasMember.
 type removedBefore struct{ error }
 
-// Is says that it is one.
+// Is reports whether it is one.
 func (removedBefore) Is(target error) bool { return target == admin.ErrWasMember }
 
 func (v clusterView) change(ctx context.Context, c admin.MemberChange) error {

@@ -79,12 +79,12 @@ type environment struct {
 	keys series[*apiKey]
 	// invoices is the number of invoices issued so far. Only Apply reads and writes it.
 	invoices uint64
-	// hooks are the rows of its webhook endpoints, in order; the outbox's lock guards them. wanted is
-	// what those that are on want to hear, one bit for each event.
+	// hooks are the rows of its webhook endpoints, in order; the outbox's lock guards them. wanted
+	// is what those that are on want to hear, one bit for each event.
 	hooks  []uint32
 	wanted atomic.Uint32
-	// dues are its subscriptions by what falls due next, poolDues its pools by what expires next, due
-	// the earliest instant of both, for queries; all on the environment's clock.
+	// dues are its subscriptions by what falls due next, poolDues its pools by what expires next,
+	// due the earliest instant of both, for queries; all on the environment's clock.
 	dues, poolDues dues
 	due            atomic.Int64
 }
@@ -180,5 +180,5 @@ func (m *Machine) AccountOf(f fair.Flow) string {
 	return e.account.name
 }
 
-// FlowOf is whose work an environment's is: its account's. 0 is no account's.
+// FlowOf is whose work an environment's is: its account's. 0 means no account.
 func FlowOf(env uint32) fair.Flow { return fair.Flow((env + 1) / 2) }

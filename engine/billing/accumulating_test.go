@@ -234,7 +234,7 @@ func (h *sequences) planOf(e *sequenceEvent) string {
 	return plan
 }
 
-// cuts says that an upgrade from one plan to the other ends the period.
+// cuts reports whether an upgrade from one plan to the other ends the period.
 func (h *sequences) cuts(from, to string) bool {
 	a, b := h.document(from), h.document(to)
 	return a.IntervalMonths != b.IntervalMonths || a.BillingTiming != b.BillingTiming

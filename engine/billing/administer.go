@@ -45,7 +45,7 @@ var selfRecorded = map[engine.Kind]bool{
 	KindDeleteWebhookEndpoint: true, KindRotateWebhookSecret: true, KindResendWebhook: true,
 }
 
-// ErrUnrecorded says that a command would leave no record of the operator who gives it.
+// ErrUnrecorded means that a command would leave no record of the operator who gives it.
 var ErrUnrecorded = errors.New("billing: the record of changes cannot describe this command")
 
 // Administered makes the record of a command that an operator gives, from the record that a program

@@ -82,7 +82,7 @@ type auditSource struct {
 // A node may propose what an earlier process left in its spool beside its own blocks.
 type auditSources []auditSource
 
-// fresh says that a block has not been applied yet.
+// fresh reports whether a block has not been applied yet.
 func (s auditSources) fresh(origin, boot, sequence uint64) bool {
 	for i := range s {
 		if s[i].origin == origin && s[i].boot == boot {

@@ -37,7 +37,7 @@ const (
 	auditHead = 1 + 5*binary.MaxVarintLen64
 )
 
-// errAudits says that bytes are no audit block.
+// errAudits means that bytes are not an audit block.
 var errAudits = errors.New("billing: malformed audit block")
 
 // auditClass is what checks have in common.

@@ -9,8 +9,8 @@ import (
 // Bounds are how many records of a kind one account may hold, in both environments together: all of
 // them are in the memory of every node. 0 stands for the default.
 type Bounds struct {
-	// Customers counts all that were created, archived ones included. Keys are those in use. Catalog
-	// counts features, plans and their versions. Endpoints are those of webhooks.
+	// Customers counts all that were created, archived ones included. Keys are those in use.
+	// Catalog counts features, plans and their versions. Endpoints are those of webhooks.
 	Customers, Keys, Catalog, Endpoints uint64
 }
 
@@ -63,7 +63,7 @@ func (c *catalog) size() uint64 {
 	return uint64(len(c.features) + len(c.plans) + len(c.versions))
 }
 
-// takesCustomer says whether the account of an environment may have one more customer.
+// takesCustomer reports whether the account of an environment may have one more customer.
 func (t *turn) takesCustomer(e *environment) engine.Outcome {
 	if e.account.held.customers.Load() >= t.limits.Load().Bounds().Customers {
 		return engine.OutcomeCustomerLimit
@@ -71,7 +71,7 @@ func (t *turn) takesCustomer(e *environment) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// takesKey says whether the account of an environment may have one more key in use.
+// takesKey reports whether the account of an environment may have one more key in use.
 func (t *turn) takesKey(e *environment) engine.Outcome {
 	if t.both(e, func(e *environment) uint64 {
 		return uint64(e.keysInUse())
@@ -81,8 +81,8 @@ func (t *turn) takesKey(e *environment) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// takesCatalog says whether the account of an environment may have a catalog there. One that is no
-// larger than the present one always may.
+// takesCatalog reports whether the account of an environment may have a catalog there. One that is
+// no larger than the present one always may.
 func (t *turn) takesCatalog(e *environment, next *catalog) engine.Outcome {
 	now := e.catalog.Load().size()
 	if next.size() <= now {
@@ -95,7 +95,7 @@ func (t *turn) takesCatalog(e *environment, next *catalog) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// takesEndpoint says whether the account of an environment may have one more webhook endpoint.
+// takesEndpoint reports whether the account of an environment may have one more webhook endpoint.
 func (t *turn) takesEndpoint(e *environment) engine.Outcome {
 	if t.both(e, func(e *environment) uint64 {
 		return uint64(len(e.hooks))

@@ -59,7 +59,7 @@ var changeMarkCodec = page.Codec[changeMark]{
 	},
 }
 
-// note remembers an admin change at the turn's stamp, for ever: in the journal. What did not change
+// note remembers an admin change at the turn's stamp, forever: in the journal. What did not change
 // is left out.
 func (t *turn) note(c change) {
 	c.At = t.stamp
@@ -165,7 +165,7 @@ type ChangeView struct {
 	size int // bytes of its values
 }
 
-// ErrChanges says that the journal does not have the admin changes that the state counts.
+// ErrChanges means that the journal does not have the admin changes that the state counts.
 var ErrChanges = errors.New("billing: admin changes are missing from the journal")
 
 // maxChangeBytes is about how much a page of changes may hold.

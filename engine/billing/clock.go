@@ -45,14 +45,14 @@ func (c *AdvanceClock) apply(t *turn) engine.Outcome {
 // maxInstant is the last instant that a clock may be set to: the year 9000.
 const maxInstant = 221_845_392_000_000
 
-// ClockSettled says whether everything that is due by an environment's clock has happened.
+// ClockSettled reports whether everything that is due by an environment's clock has happened.
 func (m *Machine) ClockSettled(env uint32) bool {
 	s := m.state.Load()
 	e := s.environment(env)
 	return e == nil || e.due.Load() > e.now(s.stamp.Load())
 }
 
-// ClockSettledTo says whether an environment's clock has reached an instant, and everything that
+// ClockSettledTo reports whether an environment's clock has reached an instant, and everything that
 // was due by then has happened. Unlike ClockSettled it answers on any node: one that has not
 // applied the advance yet says no. And since a clock runs on, it does not wait for what has fallen
 // due meanwhile.

@@ -99,7 +99,7 @@ func (l *ledger) end(at int64) {
 
 // cut says how a span closes.
 type cut struct {
-	// period says that the billing period closes with it, ends that the subscription does.
+	// period reports whether the billing period closes with it, ends that the subscription does.
 	period, ends bool
 	// version is the plan version of the span that follows.
 	version uint32

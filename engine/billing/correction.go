@@ -213,12 +213,12 @@ func (k *correcting) place(t *turn, delta decimal.Decimal) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// everCarried says that the event counted somewhere when it was recorded.
+// everCarried reports whether the event counted somewhere when it was recorded.
 func (l *ledger) everCarried(u *usageEntry) bool {
 	return u.Outcome == engine.OutcomeDone || u.Outcome == engine.OutcomeLimitReached
 }
 
-// standing says whether a recorded event counts now.
+// standing reports whether a recorded event counts now.
 type standing uint8
 
 const (
@@ -365,7 +365,8 @@ type correctionEntry struct {
 	Delta      decimal.Decimal `wire:"2"`
 	Units      decimal.Decimal `wire:"3"` // the change, and what an amendment made of it
 	RecordedAt int64           `wire:"4"`
-	// Counted says that the change counted: in Span, or where Ahead is set in the period after.
+	// Counted reports whether the change counted: in Span, or where Ahead is set in the period
+	// after.
 	Counted  bool       `wire:"5"`
 	Ahead    bool       `wire:"6"`
 	Span     uint32     `wire:"7"`

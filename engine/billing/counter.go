@@ -45,7 +45,7 @@ type counters struct {
 	whole *page.Parts[counter]
 }
 
-// counterRow is what is used, or, where that is no number in range, says which part it is.
+// counterRow is what is used, or, where that is not a number in range, says which part it is.
 type counterRow struct{ used decimal.Decimal }
 
 // partMark is the upper half of what stands in a row whose counter is a part: no number in range

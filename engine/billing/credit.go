@@ -57,7 +57,7 @@ func creditID(sort string, of [16]byte, n uint64) (id [16]byte) {
 type featureCredits struct {
 	pool   poolName // 0: it burns none
 	weight decimal.Decimal
-	// fallback says that usage costs money where credits do not cover it.
+	// fallback reports whether usage costs money where credits do not cover it.
 	fallback bool
 }
 
@@ -75,7 +75,7 @@ func newFeatureCredits(f *planFeature, d *CreditsDocument) featureCredits {
 	return c
 }
 
-// credited says that the feature of the place burns credits.
+// credited reports whether the feature of the place burns credits.
 func (p place) credited() bool { return p.feature != nil && p.feature.credits.pool != 0 }
 
 // normalisedAllocations fills in the defaults of a plan's allocations.

@@ -337,8 +337,8 @@ func (u *purse) coverable(units decimal.Decimal, c *featureCredits) decimal.Deci
 	return credit.Covered(units, credit.Less(need, decimal.Min(need, u.balance)), c.weight)
 }
 
-// empty says that neither credits nor a price pay for the units that are asked for; nothing in
-// particular when there are none.
+// empty reports whether neither credits nor a price pay for the units that are asked for; nothing
+// in particular when there are none.
 func (u *purse) empty(q *CheckQuery, c *featureCredits) bool {
 	if c.fallback || u.endless {
 		return false

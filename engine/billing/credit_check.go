@@ -82,8 +82,8 @@ func (s *state) creditListsEnd() error {
 	return nil
 }
 
-// transactionsLinked says that a pool's lists of transactions are its own, as long as it says, and
-// in their order: the newest, traces of those that have left, free rows.
+// transactionsLinked reports whether a pool's lists of transactions are its own, as long as it
+// says, and in their order: the newest, traces of those that have left, free rows.
 func (s *state) transactionsLinked(pool uint32) bool {
 	p, a := s.pools.Read(pool), s.archives.Read(pool)
 	counted := func(first, most uint32, member func(x *transaction) bool) (n, last uint32) {
@@ -106,8 +106,8 @@ func (s *state) transactionsLinked(pool uint32) bool {
 		spare <= s.transactions.Len() && s.tracesLinked(pool)
 }
 
-// tracesLinked says that a pool's traces are its own, as many as it says, the oldest first, and
-// each in a chunk that is there.
+// tracesLinked reports whether a pool's traces are its own, as many as it says, the oldest first,
+// and each in a chunk that is there.
 func (s *state) tracesLinked(pool uint32) bool {
 	a := s.archives.Read(pool)
 	n, last, sequence := uint32(0), uint32(0), uint32(0)

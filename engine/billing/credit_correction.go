@@ -47,7 +47,7 @@ func (t *turn) recredited(k *correcting) {
 	lock.Unlock()
 }
 
-// ownDraws says that encoded draws are well-formed, and of pools and grants of a customer.
+// ownDraws reports whether encoded draws are well-formed, and of pools and grants of a customer.
 func (t *turn) ownDraws(customer uint32, encoded []byte) bool {
 	var list drawList
 	if wire.Decode(encoded, &list) != nil {

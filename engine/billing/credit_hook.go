@@ -67,7 +67,7 @@ func poolCalled(s *state, customer uint32, name string) uint32 {
 	return 0
 }
 
-// allocatable says whether a customer has room for what a plan version allocates: for the pools
+// allocatable reports whether a customer has room for what a plan version allocates: for the pools
 // that it makes, and for the amounts. subscribable and changeTo ask, for commands and previews.
 // At a period's end nobody can be refused: allocate notes what it could not grant then.
 func allocatable(s *state, customer uint32, v *planVersion) engine.Outcome {

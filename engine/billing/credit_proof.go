@@ -147,7 +147,7 @@ type poolRecount struct {
 	corrected map[eventName][]draw
 }
 
-// eventName tells events apart for ever: a key may be used again once it is forgotten.
+// eventName tells events apart forever: a key may be used again once it is forgotten.
 type eventName struct {
 	key        [16]byte
 	recordedAt int64
@@ -223,7 +223,7 @@ func drawnFrom(pool uint32, draws []draw) (amount decimal.Decimal) {
 	return amount
 }
 
-// fact counts a movement that is no usage, or transactions that have left memory.
+// fact counts a movement that is not usage, or transactions that have left memory.
 func (r *poolRecount) fact(f *fact) {
 	if p := r.pools[f.Archive.Pool]; f.Kind == factArchive && p != nil {
 		for i := range f.Archive.Rows {

@@ -40,7 +40,7 @@ func TestCreditsAddUp(t *testing.T) {
 	})
 }
 
-// requireProved says that the journal alone makes every total of the first customer's pools.
+// requireProved reports whether the journal alone makes every total of the first customer's pools.
 func requireProved(t require.TestingT, m *billing.Machine, src journal.Source) {
 	proofs, err := m.VerifyPools(src, enginetest.Sandbox, 1)
 	require.NoError(t, err)

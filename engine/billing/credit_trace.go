@@ -91,8 +91,8 @@ func (t *turn) addChunk(c *chunk) {
 	t.fold(uint64(row) ^ c.reversed)
 }
 
-// reversedSince says that a transaction was reversed, though the journal's record of it may say
-// otherwise.
+// reversedSince reports whether a transaction was reversed, though the journal's record of it may
+// say otherwise.
 func (s *state) reversedSince(x *transaction) bool {
 	row := s.chunkOf(x.pool, x.sequence)
 	return x.reversed || row != 0 && s.chunks.Read(row).reversed&chunkBit(x.sequence) != 0
@@ -172,8 +172,8 @@ func (t *turn) traceAge(row uint32) int64 {
 	return t.stamp - t.chunks.Read(t.chunkOf(x.pool, x.sequence)).place.At
 }
 
-// deductionsFull says that a pool keeps as many traces as it may, and that a repeated request may
-// still ask for the oldest of them.
+// deductionsFull reports whether a pool keeps as many traces as it may, and that a repeated request
+// may still ask for the oldest of them.
 func (t *turn) deductionsFull(pool uint32) bool {
 	a := t.archives.Read(pool)
 	return a.traces >= t.m.config.traces() && t.traceAge(a.firstTrace) < RequestRetentionMS

@@ -357,7 +357,7 @@ func decodeText(data string, v wire.Fielder) {
 	}
 }
 
-// sameDay says whether two instants lie on one UTC day.
+// sameDay reports whether two instants lie on one UTC day.
 func sameDay(a, b int64) bool { return floorDay(a) == floorDay(b) }
 
 func floorDay(at int64) int64 {

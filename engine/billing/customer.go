@@ -20,8 +20,8 @@ type CreateCustomer struct {
 	Email       string `wire:"6" json:"email" rule:"required,email,min=3,max=254"`
 	PhoneNumber string `wire:"7" json:"phoneNumber" rule:"max=64" bit:"CustomerPhoneNumber"`
 	Address     string `wire:"8" json:"address" rule:"max=500" bit:"CustomerAddress"`
-	// Blank are the bits, of CustomerPhoneNumber and CustomerAddress, that were given as "": that is
-	// a value, and not the same as none.
+	// Blank are the bits, of CustomerPhoneNumber and CustomerAddress, that were given as "": that
+	// is a value, and not the same as none.
 	Blank uint8 `wire:"9" bits:"empty"`
 }
 
@@ -77,8 +77,8 @@ type customer struct {
 	firstSubscription uint32
 	// Copies of what the oldest subscription says, see hint; no state.
 	hintVersion, hintCounter uint32
-	// external is the caller's identifier where it fits. Where externalLen is 0 it does not: external
-	// begins with its row in longIDs (little endian), 0 of the empty identifier.
+	// external is the caller's identifier where it fits. Where externalLen is 0 it does not:
+	// external begins with its row in longIDs (little endian), 0 of the empty identifier.
 	externalLen                                 uint8
 	external                                    [39]byte
 	id                                          [16]byte
@@ -139,7 +139,7 @@ type profile struct {
 	Blank      uint8 `wire:"9"` // see CreateCustomer
 }
 
-// gone says that the customer is archived or erased: it takes nothing new.
+// gone reports whether the customer is archived or erased: it takes nothing new.
 func (p *profile) gone() bool { return p.ArchivedAt != 0 || p.ErasedAt != 0 }
 
 // profile decodes a customer's profile. Readers hold the customer's lock.

@@ -184,7 +184,7 @@ func (t *turn) setProfile(row uint32, p *profile, now int64) {
 	t.fold(uint64(row))
 }
 
-// named says that a customer's identifier can be found.
+// named reports whether a customer's identifier can be found.
 func (s *state) named(c *customer) bool {
 	if c.externalLen > 0 {
 		return true
@@ -193,7 +193,7 @@ func (s *state) named(c *customer) bool {
 	return r.u32() <= s.longIDs.Len()
 }
 
-// keysBelong says that every key of a customer has one.
+// keysBelong reports whether every key of a customer has one.
 func (s *state) keysBelong() bool {
 	for _, slot := range s.apiKeys.all() {
 		k := slot.key.Load()

@@ -10,7 +10,7 @@ import (
 	"tollgate/engine/wire"
 )
 
-// ErrKeysUncovered says that the files of this node do not have all keys that have left memory.
+// ErrKeysUncovered means that the files of this node do not have all keys that have left memory.
 var ErrKeysUncovered = errors.New("billing: the key files of this node are behind")
 
 // DemoteKeys lets the idempotency keys before the number Through leave memory. From then on a usage
@@ -55,7 +55,7 @@ func (m *Machine) Demotion(through uint64) engine.Record {
 }
 
 // JournalKey is the key that a journal's record used up, and what is kept of it; false for a record
-// that is no usage event.
+// that is not a usage event.
 func JournalKey(r journal.Record) (e idempotency.Entry, ok bool, err error) {
 	if r.Kind != journal.KindUsage {
 		return e, false, nil
@@ -173,8 +173,8 @@ func (m *Machine) numberOf(keys idempotency.Finder, key [16]byte) (n uint64, ok 
 // kept reports whether an event's key is kept.
 func (r *UsageRef) kept(t *turn) bool { return r.Event != 0 && t.keys.Kept(r.Event-1) }
 
-// forgettable says that the key of a corrected event was dropped. Its event was recorded before its
-// first correction: so it is gone when no key is kept from before that.
+// forgettable reports whether the key of a corrected event was dropped. Its event was recorded
+// before its first correction: so it is gone when no key is kept from before that.
 func (c *correction) forgettable(t *turn) bool {
 	return c.stamp < t.keys.Oldest()
 }

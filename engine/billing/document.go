@@ -76,7 +76,7 @@ type PricingDocument struct {
 	Credits         CreditsDocument `wire:",inline"`
 }
 
-// CreditsDocument says that usage of a feature burns credits before it costs money.
+// CreditsDocument reports whether usage of a feature burns credits before it costs money.
 //
 //schema:part
 type CreditsDocument struct {

@@ -24,7 +24,7 @@ const (
 	LineCredit  LineKind = 7
 )
 
-// ofUsage says that a line bills what a feature counted in a span.
+// ofUsage reports whether a line bills what a feature counted in a span.
 func (k LineKind) ofUsage() bool { return k == LineUsage || k == LineLate }
 
 // draft is an invoice before it has a number and a row.
@@ -35,7 +35,7 @@ type draft struct {
 	row   uint32 // once it is stored
 	// baseVersion is the plan version whose price the period bears in arrears.
 	baseVersion uint32
-	// always says that the invoice is issued even without a line.
+	// always reports whether the invoice is issued even without a line.
 	always bool
 }
 

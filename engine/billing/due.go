@@ -10,7 +10,7 @@ const never = math.MaxInt64
 
 // dues are rows by the instant at which something of them falls due: a binary heap by (instant,
 // row), so that it pops in one order on every replica, whatever its layout. Only Apply and Restore
-// touch it. It is no state: each record keeps its own instant. Its memory grows by a chunk at a
+// touch it. It is not state: each record keeps its own instant. Its memory grows by a chunk at a
 // time: a slice of a million rows that doubles would stop Apply for as long as it takes to copy.
 type dues struct{ heap chunks[packedDue] }
 

@@ -12,7 +12,7 @@ type place struct {
 	feature      *planFeature
 }
 
-// found says that a subscription carries the feature.
+// found reports whether a subscription carries the feature.
 func (p place) found() bool { return p.subscription != 0 }
 
 // placeIn finds a feature within one subscription of a plan version: of is the subscription and

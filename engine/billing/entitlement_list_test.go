@@ -53,8 +53,8 @@ func everyFeature() billing.CatalogDocument {
 	return doc
 }
 
-// asChecked says that the list of entitlements has what single checks decide, in each subscription
-// that they would pick, and what it lists of others is of none that has ended.
+// asChecked reports whether the list of entitlements has what single checks decide, in each
+// subscription that they would pick, and what it lists of others is of none that has ended.
 func asChecked(t *testing.T, m *billing.Machine, now int64) (reasons map[string]billing.Reason) {
 	t.Helper()
 	reasons = map[string]billing.Reason{}

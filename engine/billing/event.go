@@ -11,7 +11,7 @@ import (
 	"tollgate/engine/wire"
 )
 
-// ErrEvent says that a journal record does not decode.
+// ErrEvent means that a journal record does not decode.
 var ErrEvent = errors.New("billing: malformed event in the journal")
 
 // usageEntry is the payload of a KindUsage record: what the state machine made of a RecordUsage,
@@ -33,8 +33,8 @@ type usageEntry struct {
 	// Draws are the credits that the event burnt (a drawList), Covered the units that they paid.
 	Draws   []byte          `wire:"33"`
 	Covered decimal.Decimal `wire:"34"`
-	// Span is the subscription's span in which it counted; Ahead says that it counted for the period
-	// after that, which is Period.
+	// Span is the subscription's span in which it counted; Ahead reports whether it counted for the
+	// period after that, which is Period.
 	Span  uint32 `wire:"9"`
 	Ahead bool   `wire:"10"`
 }

@@ -8,7 +8,7 @@ import (
 	"tollgate/engine/journal"
 )
 
-// ErrExplain says that an invoice cannot be worked out from the journal: records are missing.
+// ErrExplain means that an invoice cannot be worked out from the journal: records are missing.
 var ErrExplain = errors.New("billing: the journal does not explain the invoice")
 
 // Explanation is an invoice as it is stored, beside what the journal's records alone make of it.
@@ -23,7 +23,7 @@ type Explanation struct {
 	Costs []decimal.Decimal
 	// FirstIndex and LastIndex bound the log entries of those.
 	FirstIndex, LastIndex uint64
-	// Equal says that nothing differs, of the lines no byte. Problem says what does.
+	// Equal reports whether nothing differs, of the lines no byte. Problem says what does.
 	Equal   bool
 	Problem string
 }

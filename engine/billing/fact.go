@@ -84,7 +84,7 @@ type invoiceFact struct {
 	Version     uint32      `wire:"3"`
 	PeriodStart int64       `wire:"4"`
 	PeriodEnd   int64       `wire:"5"`
-	// Usage says that it bills all usage of closed spans that was not billed before.
+	// Usage reports whether it bills all usage of closed spans that was not billed before.
 	Usage   bool         `wire:"6"`
 	Charges []chargeFact `wire:"7"`
 	// Titles are the descriptions of its lines, since names may change.

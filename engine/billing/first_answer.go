@@ -71,7 +71,7 @@ func (q *requests) answer(key *[16]byte) (status uint32, text []byte) {
 	return 0, nil
 }
 
-// keepsMore says that the answer to request n may be kept.
+// keepsMore reports whether the answer to request n may be kept.
 func (q *requests) keepsMore(n uint64) bool {
 	env := q.table.Read(requestRow(n)).env
 	return q.bytes < MaxAnswers && q.envs[env] < MaxEnvironmentAnswers

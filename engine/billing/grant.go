@@ -49,7 +49,7 @@ func GrantTypeOf(word string) (g GrantType, ok bool) {
 }
 
 // GrantCredits adds credits to a pool. ID names the grant and its transaction; the same command is
-// the same success again, for ever. The reply (Result.Value) is an encoded TransactionReply.
+// the same success again, forever. The reply (Result.Value) is an encoded TransactionReply.
 type GrantCredits struct {
 	Env       uint32          `wire:"1"`
 	ID        [16]byte        `wire:"2"`
@@ -150,7 +150,7 @@ func noteSum(note string) uint32 { return crc32.Checksum([]byte(note), castagnol
 type grant struct {
 	credit.Grant
 	amount decimal.Decimal
-	// next is the next live grant in burn order; linked says that this one is live.
+	// next is the next live grant in burn order; linked reports whether this one is live.
 	pool, next   uint32
 	subscription uint32 // whose plan granted it; 0: none
 	sequence     uint32
@@ -158,9 +158,9 @@ type grant struct {
 	kind         GrantType
 	end          grantEnd
 	linked       bool
-	// returned says that returnTo made it: no transaction booked it, so none can be reversed.
+	// returned reports whether returnTo made it: no transaction booked it, so none can be reversed.
 	returned bool
-	// rolled says that it was PLAN_INCLUDED before it was ROLLOVER.
+	// rolled reports whether it was PLAN_INCLUDED before it was ROLLOVER.
 	rolled bool
 }
 
@@ -198,7 +198,7 @@ var grantCodec = page.Codec[grant]{
 	},
 }
 
-// fromPlan says that the grant came with a plan, in this period or an earlier one.
+// fromPlan reports whether the grant came with a plan, in this period or an earlier one.
 func (g *grant) fromPlan() bool { return g.kind == GrantPlanIncluded || g.kind == GrantRollover }
 
 // booked is the type as which it was granted.

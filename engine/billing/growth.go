@@ -20,7 +20,7 @@ var growing = map[engine.Kind]bool{
 // maxWrapped is in how many commands another may be wrapped: Administer, Once, Submit.
 const maxWrapped = 3
 
-// Grows says whether a record makes the state grow, also where another command carries it.
+// Grows reports whether a record makes the state grow, also where another command carries it.
 func Grows(r engine.Record) bool {
 	for range maxWrapped {
 		var err error

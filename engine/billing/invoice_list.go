@@ -74,7 +74,7 @@ type invoiceListing struct {
 	*state
 	q    *InvoiceQuery
 	page InvoicePage
-	// found says that After was seen: what follows it is listed.
+	// found reports whether After was seen: what follows it is listed.
 	found bool
 }
 
@@ -136,7 +136,7 @@ func (l *invoiceListing) walkPending(now int64) {
 	}
 }
 
-// selects says that an invoice of this status and instant of issue is asked for.
+// selects reports whether an invoice of this status and instant of issue is asked for.
 func (l *invoiceListing) selects(status InvoiceStatus, createdAt int64) bool {
 	q := l.q
 	if q.Status != 0 && q.Status != status {

@@ -175,7 +175,7 @@ func (f *planFeature) compare(total, units decimal.Decimal) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// billable says that a quantity has a price within the range of numbers.
+// billable reports whether a quantity has a price within the range of numbers.
 func (f *planFeature) billable(quantity decimal.Decimal) bool {
 	if !f.safe.Less(quantity) {
 		return true

@@ -16,19 +16,19 @@ type SetLimits struct {
 	// less) leaves a value as it is.
 	KeyRetentionMS int64 `wire:"1"`
 	WindowMS       int64 `wire:"2"`
-	// MaxKeys is the number of idempotency keys that may be kept, in memory and on disk. 0 leaves it
-	// as it is.
+	// MaxKeys is the number of idempotency keys that may be kept, in memory and on disk. 0 leaves
+	// it as it is.
 	MaxKeys uint64 `wire:"3"`
 	// AuditRetentionMS is how long audit events are kept, in milliseconds of log time from their
-	// recording; they go in whole journal segments, at most a 30th later. 0 (or less) leaves it as it
-	// is. What was dropped does not come back when it is raised.
+	// recording; they go in whole journal segments, at most a 30th later. 0 (or less) leaves it as
+	// it is. What was dropped does not come back when it is raised.
 	AuditRetentionMS int64 `wire:"4"`
-	// MaxKeysInMemory is how many of the keys stay in memory; older ones are in files, of which memory
-	// has 1.5 bytes a key at the most. Where files do not come to it, there may be four times as many,
-	// and no more. 0 leaves it as it is.
+	// MaxKeysInMemory is how many of the keys stay in memory; older ones are in files, of which
+	// memory has 1.5 bytes a key at the most. Where files do not come to it, there may be four
+	// times as many, and no more. 0 leaves it as it is.
 	MaxKeysInMemory uint64 `wire:"5"`
-	// AccountCustomers, AccountKeys, AccountCatalog and AccountEndpoints are Bounds of each account. 0
-	// leaves one as it is. What an account holds beyond stays.
+	// AccountCustomers, AccountKeys, AccountCatalog and AccountEndpoints are Bounds of each
+	// account. 0 leaves one as it is. What an account holds beyond stays.
 	AccountCustomers uint64 `wire:"6"`
 	AccountKeys      uint64 `wire:"7"`
 	AccountCatalog   uint64 `wire:"8"`
@@ -90,8 +90,8 @@ type Limits struct {
 	AuditRetentionMS int64
 	// MaxKeysInMemory is how many of the keys stay in memory; 0 is 32 Mi (some 1.2 GB).
 	MaxKeysInMemory uint64
-	// AccountCustomers, AccountKeys, AccountCatalog and AccountEndpoints are Bounds of each account; 0
-	// is the default.
+	// AccountCustomers, AccountKeys, AccountCatalog and AccountEndpoints are Bounds of each
+	// account; 0 is the default.
 	AccountCustomers, AccountKeys, AccountCatalog, AccountEndpoints uint64
 }
 
@@ -108,7 +108,7 @@ func (l *Limits) MostKeysInMemory() uint64 {
 	return min(l.MaxKeys, memoryShare*l.MaxKeysInMemory)
 }
 
-// full says that no further key may be kept.
+// full reports whether no further key may be kept.
 func (l *Limits) full(s idempotency.Span) bool {
 	return s.Next-s.Base >= l.MaxKeys ||
 		l.MaxKeysInMemory > 0 && s.InMemory()/memoryShare >= l.MaxKeysInMemory

@@ -31,7 +31,7 @@ type Machine struct {
 	applying sync.RWMutex
 	ring     engine.HashRing
 	scratch  scratch
-	// snapshotting says that a Snapshot was not released yet.
+	// snapshotting reports whether a Snapshot was not released yet.
 	snapshotting atomic.Bool
 }
 

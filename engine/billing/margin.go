@@ -39,9 +39,9 @@ type MarginRow struct {
 }
 
 var (
-	// ErrMarginTooLarge says that the range holds more events than MaxEvents.
+	// ErrMarginTooLarge means that the range holds more events than MaxEvents.
 	ErrMarginTooLarge = errors.New("billing: too many usage events for one margin query")
-	// ErrMarginOverflow says that a sum leaves the range of exact numbers.
+	// ErrMarginOverflow means that a sum leaves the range of exact numbers.
 	ErrMarginOverflow = errors.New("billing: a margin leaves the range of exact numbers")
 )
 

@@ -86,7 +86,7 @@ func decodeOnce(m *Machine, payload []byte) (command, error) {
 
 // OnceReply says which ids the first request made.
 type OnceReply struct {
-	// Repeated says that an earlier request was carried out, and this one was not.
+	// Repeated reports whether an earlier request was carried out, and this one was not.
 	Repeated bool     `wire:"1"`
 	First    [16]byte `wire:"2"`
 	Second   [16]byte `wire:"3"`
@@ -164,8 +164,9 @@ func (q *requests) open(store *page.Store) {
 
 func requestRow(n uint64) uint32 { return uint32(n%MaxRequests) + 1 }
 
-// full says that an environment has no room for another answer. The last third of the room is for
-// those that keep little: there each has an equal share, so that some cannot lock out the others.
+// full reports whether an environment has no room for another answer. The last third of the room is
+// for those that keep little: there each has an equal share, so that some cannot lock out the
+// others.
 func (q *requests) full(env uint32) bool {
 	all, own := q.to-q.from, q.byEnv[env]
 	return all >= MaxRequests || own >= MaxEnvironmentRequests ||

@@ -55,8 +55,8 @@ func (m *Machine) Origins(env uint32) []string {
 	return e.listedOrigins()
 }
 
-// OriginListed says whether any environment lists an origin: what a browser asks before it sends a
-// key cannot name an environment.
+// OriginListed reports whether any environment lists an origin: what a browser asks before it sends
+// a key cannot name an environment.
 func (m *Machine) OriginListed(origin string) bool {
 	for _, e := range m.state.Load().environments.all() {
 		for _, listed := range e.listedOrigins() {

@@ -11,7 +11,7 @@ import (
 	"tollgate/engine/wire"
 )
 
-// ErrReplaced says that a snapshot was restored while invoices were verified: nothing can be said
+// ErrReplaced means that a snapshot was restored while invoices were verified: nothing can be said
 // of either state. Repeat it.
 var ErrReplaced = errors.New("billing: the state was replaced while invoices were verified")
 

@@ -149,8 +149,8 @@ func (p *PaymentSettings) replaced(next *PaymentSettings, now int64) []PaymentSe
 	return kept[:min(len(kept), MaxPreviousSettings)]
 }
 
-// sameAccount says that settings speak to the same account with the same key. Keys are compared as
-// they are sealed: the server seals one that it knows no second time.
+// sameAccount reports whether settings speak to the same account with the same key. Keys are
+// compared as they are sealed: the server seals one that it knows no second time.
 func (p *PaymentSettings) sameAccount(other *PaymentSettings) bool {
 	return p.Provider == other.Provider && p.BaseURL == other.BaseURL &&
 		bytes.Equal(p.SecretKey, other.SecretKey)
@@ -250,8 +250,8 @@ type RecordPayment struct {
 	InvoiceID  [16]byte        `wire:"5"`
 	Amount     decimal.Decimal `wire:"6"`
 	Currency   string          `wire:"7"`
-	// Other is what the provider calls it where it reports something else than a payment: a decline,
-	// a refund, a dispute; ≤ 64 bytes. It is kept for people to read, and changes nothing.
+	// Other is what the provider calls it where it reports something else than a payment: a
+	// decline, a refund, a dispute; ≤ 64 bytes. It is kept for people to read, and changes nothing.
 	Other string `wire:"8"`
 }
 
@@ -267,11 +267,11 @@ const (
 	PaymentMismatch PaymentResult = 3
 	// PaymentUnexpected: the invoice takes no payment: void or pending.
 	PaymentUnexpected PaymentResult = 4
-	// PaymentIgnored: what was reported is no payment.
+	// PaymentIgnored: what was reported is not a payment.
 	PaymentIgnored PaymentResult = 5
 )
 
-// MaxReports is how many reports that are no payments are kept of one invoice; later ones are the
+// MaxReports is how many reports that are not payments are kept of one invoice; later ones are the
 // same success, and forgotten.
 const MaxReports = 100
 
@@ -349,7 +349,7 @@ func (c *RecordPayment) pay(t *turn, e *environment) PaymentResult {
 }
 
 // keys are the hashes under which a payment is known: its event's, and its checkout's, where it has
-// one. A report that is no payment is known by its event alone: its checkout may be paid yet.
+// one. A report that is not a payment is known by its event alone: its checkout may be paid yet.
 func (c *RecordPayment) keys() [][16]byte {
 	keys := [][16]byte{paymentKey(c.Env, "event", c.Provider, c.EventID)}
 	if c.CheckoutID != "" && c.Other == "" {

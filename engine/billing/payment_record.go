@@ -116,7 +116,7 @@ func (q *payments) keep(keys [][16]byte, p *Payment) {
 	}
 }
 
-// reports is how many records of an invoice are no payments.
+// reports is how many records of an invoice are not payments.
 func (q *payments) reports(invoiceID *[16]byte) (n int) {
 	for _, row := range q.byInvoice[*invoiceID] {
 		if p := q.read(row); p.Result == PaymentIgnored {

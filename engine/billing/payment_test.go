@@ -81,7 +81,7 @@ func TestAPaymentThatDoesNotFitIsKept(t *testing.T) {
 }
 
 // TestMoneyThatDoesNotFitIsTold: whatever comes in beside what is due is told, once for each
-// payment and with the reason; what fits, and what is no payment, is not.
+// payment and with the reason; what fits, and what is not a payment, is not.
 func TestMoneyThatDoesNotFitIsTold(t *testing.T) {
 	d, invoice := payDesk(t)
 	d.is(engine.OutcomeDone, billing.KindCreateWebhookEndpoint, d.hook())
@@ -148,7 +148,7 @@ func TestAPaymentFindsAnInvoiceThatIsBeingIssued(t *testing.T) {
 	require.Len(t, d.m.Payments(enginetest.Sandbox, next.ID), 3)
 }
 
-// TestReportsAreBounded: what is no payment is kept a hundred times for an invoice, known again
+// TestReportsAreBounded: what is not a payment is kept a hundred times for an invoice, known again
 // after a restore, and in no payment's way.
 func TestReportsAreBounded(t *testing.T) {
 	d, invoice := payDesk(t)

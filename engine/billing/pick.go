@@ -130,7 +130,7 @@ func (t *turn) pickThen(c *catalog, u *usageTarget, occurredAt int64) place {
 	return since.best()
 }
 
-// fullThen says that the limit is reached against which usage at an instant counts.
+// fullThen reports whether the limit is reached against which usage at an instant counts.
 func (t *turn) fullThen(at *place, closed bool, occurredAt int64) bool {
 	if !closed {
 		return at.feature.full(t.counters.Reading(at.counter, at.feature))
@@ -143,8 +143,8 @@ func (t *turn) fullThen(at *place, closed bool, occurredAt int64) bool {
 }
 
 // placeThen finds a feature in the span of a subscription in which usage that occurred at an
-// instant counts; closed says that the span is. The place has a counter where the present plan
-// version carries the feature, too.
+// instant counts; closed reports whether the span is. The place has a counter where the present
+// plan version carries the feature, too.
 func (s *state) placeThen(
 	c *catalog, row uint32, b *subscription, feature uint32, occurredAt int64,
 ) (p place, closed bool) {

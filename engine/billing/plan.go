@@ -57,9 +57,10 @@ type planFeature struct {
 	pricingType string
 	pricing     PricingDocument
 	model       price.Model
-	// priced says that usage costs anything at all.
+	// priced reports whether usage costs anything at all.
 	priced bool
-	// hasMax, max and hard are the limit; accumulate says that usage is not reset at period ends.
+	// hasMax, max and hard are the limit; accumulate reports whether usage is not reset at period
+	// ends.
 	hasMax, hard, accumulate bool
 	max                      decimal.Decimal
 	credits                  featureCredits

@@ -205,7 +205,7 @@ var planChangeCodec = page.Codec[planChange]{
 	},
 }
 
-// changeKnown says that a subscription has a change of this id.
+// changeKnown reports whether a subscription has a change of this id.
 func (s *state) changeKnown(b *subscription, id *[16]byte) bool {
 	for row := b.firstChange; row != 0; row = s.planChanges.Read(row).next {
 		if s.planChanges.Read(row).id == *id {

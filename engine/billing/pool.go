@@ -85,7 +85,7 @@ func (c *CreatePool) valid(policy credit.Policy) bool {
 		len(c.Metadata) <= maxMetadataBytes
 }
 
-// plain says that a text has so many characters, none of them a control character.
+// plain reports whether a text has so many characters, none of them a control character.
 func plain(text string, least, most int) bool {
 	n := utf8.RuneCountInString(text)
 	if n < least || n > most || !utf8.ValidString(text) {

@@ -62,7 +62,7 @@ func priceModel(d *PlanFeatureDocument) (m price.Model, ok bool) {
 	return m, ok
 }
 
-// full says whether the usage has reached the limit.
+// full reports whether the usage has reached the limit.
 func (f *planFeature) full(used decimal.Decimal) bool {
 	return f.hasMax && !used.Less(f.max)
 }

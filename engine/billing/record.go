@@ -11,7 +11,7 @@ import (
 // What is below states a record's bytes in a snapshot: fixed layout, little endian. Each record
 // type lists its fields once per direction, beside its struct.
 
-// errRecord says that a snapshot's record is cut short.
+// errRecord means that a snapshot's record is cut short.
 var errRecord = errors.New("billing: truncated record in a snapshot")
 
 // reader takes fields from the front of a record.

@@ -29,7 +29,8 @@ const (
 // revision says how a document is applied to a catalog.
 type revision struct {
 	prune bool
-	// minted says that ids for new features and plans come with it; a mere comparison has none.
+	// minted reports whether ids for new features and plans come with it; a mere comparison has
+	// none.
 	minted              bool
 	featureIDs, planIDs []byte
 }

@@ -35,7 +35,7 @@ var sequenceCodec = page.Codec[sequence]{
 	},
 }
 
-// fits says that the sequence is one of a feature that accumulates in a plan version.
+// fits reports whether the sequence is one of a feature that accumulates in a plan version.
 func (q *sequence) fits(c *catalog) bool {
 	if !c.hasVersion(q.version) {
 		return false

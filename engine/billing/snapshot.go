@@ -32,9 +32,9 @@ const (
 )
 
 var (
-	// ErrSnapshot says that bytes are no snapshot of this machine and format version.
+	// ErrSnapshot means that bytes are not a snapshot of this machine and format version.
 	ErrSnapshot = errors.New("billing: malformed snapshot")
-	// ErrSnapshotRunning says that the snapshot before was not released.
+	// ErrSnapshotRunning means that the snapshot before was not released.
 	ErrSnapshotRunning = errors.New("billing: a snapshot is running")
 
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)

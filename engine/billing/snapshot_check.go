@@ -235,7 +235,7 @@ func (s *state) spansConsistent() error {
 	return nil
 }
 
-// open says that the invoice waits to be paid.
+// open reports whether the invoice waits to be paid.
 func (v InvoiceStatus) open() bool { return v == InvoiceDue || v == InvoicePastDue }
 
 func (s *state) planChangesConsistent(row uint32, changes visited) error {

@@ -15,7 +15,7 @@ import (
 type span struct {
 	start, end                                          int64 // [start, end)
 	number, period, version, customer, firstMeter, next uint32
-	// billed says that an invoice has the span's usage: what comes later is late.
+	// billed reports whether an invoice has the span's usage: what comes later is late.
 	billed bool
 }
 
@@ -41,8 +41,8 @@ type meter struct {
 	// quantity is what was counted, covered the part of it that credits have paid, invoiced the
 	// part of the rest that invoices have.
 	quantity, covered, invoiced decimal.Decimal
-	// forgiven is what of invoiced only VOID invoices have: nobody pays for it, so that nothing comes
-	// back when it is corrected away. Below zero: what a VOID invoice would have given back.
+	// forgiven is what of invoiced only VOID invoices have: nobody pays for it, so that nothing
+	// comes back when it is corrected away. Below zero: what a VOID invoice would have given back.
 	forgiven decimal.Decimal
 	next     uint32
 	slot     uint32 // the feature's place in the plan version
@@ -114,7 +114,7 @@ func (p *heldSpan) meterOf(slot uint32) (at int, has bool) {
 	})
 }
 
-// settled says that invoices have all that the span counted.
+// settled reports whether invoices have all that the span counted.
 func (p *heldSpan) settled() bool {
 	for i := range p.meters {
 		if !p.meters[i].unbilled().IsZero() {
@@ -199,7 +199,7 @@ func spanOf(c *catalog, spans []heldSpan, item *InvoiceItem) (found *heldSpan, p
 	return found, place
 }
 
-// empty says that a meter has counted nothing that stands, nor is anything on invoices.
+// empty reports whether a meter has counted nothing that stands, nor is anything on invoices.
 func (m *meter) empty() bool {
 	return m.quantity.IsZero() && m.invoiced.IsZero() && m.forgiven.IsZero()
 }

@@ -113,7 +113,7 @@ type state struct {
 	covers           *page.Table[cover]
 	correctionDraws  *page.Table[text] // row = correction row: a drawList
 
-	// The indexes are no state: their hashes are seeded by the process.
+	// The indexes are not state: their hashes are seeded by the process.
 	seed               maphash.Seed
 	customerByExternal *page.Index
 	customerByID       *page.Index
@@ -122,7 +122,8 @@ type state struct {
 	pending            *page.Index // id of a PENDING invoice → subscription
 	correctionByKey    *page.Index
 
-	// schedule is for Apply alone, but for what NextDue reads, and no state: it is rebuilt at restore.
+	// schedule is for Apply alone, but for what NextDue reads, and no state: it is rebuilt at
+	// restore.
 	schedule schedule
 
 	poolByID, poolByCustomer, transactionByID, coverByCounter *page.Index

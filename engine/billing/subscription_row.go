@@ -61,7 +61,7 @@ func (b *usualSubscription) usual() subscriptionRest {
 	}
 }
 
-// active says whether the subscription gives access.
+// active reports whether the subscription gives access.
 func (r *subscriptionRest) active() bool { return r.suspendedAt == 0 && r.endedAt == 0 }
 
 // appendSubscription appends the bytes that stand for it in a snapshot.

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// DefaultPaymentTermDays is how long after its issue an invoice falls due, unless the environment
-	// says otherwise; MaxPaymentTermDays is the most that it may say.
+	// DefaultPaymentTermDays is how long after its issue an invoice falls due, unless the
+	// environment says otherwise; MaxPaymentTermDays is the most that it may say.
 	DefaultPaymentTermDays = 7
 	MaxPaymentTermDays     = 365
 	// MaxSettleMinutes is how long at most the invoice of a period waits for late usage: 7 days,
@@ -23,7 +23,8 @@ type SetPaymentTerms struct {
 	Env   uint32 `wire:"1"`
 	Days  uint32 `wire:"2"` // 0–365
 	Actor string `wire:"3"`
-	// KeepDays leaves the days as they are; SetSettle says that SettleMinutes, 0–10,080, is meant.
+	// KeepDays leaves the days as they are; SetSettle reports whether SettleMinutes, 0–10,080, is
+	// meant.
 	KeepDays      bool   `wire:"4"`
 	SetSettle     bool   `wire:"5"`
 	SettleMinutes uint32 `wire:"6"`

@@ -28,8 +28,8 @@ type TransactionView struct {
 	CreatedAt      int64    `wire:"14"`
 	UpdatedAt      int64    `wire:"15"`
 	ExpiresAt      int64    `wire:"16"`
-	// BalanceUnknown says that Balance is not known any more: in the answer to a grant that is
-	// repeated once its transaction has left memory.
+	// BalanceUnknown reports whether Balance is not known any more: in the answer to a grant that
+	// is repeated once its transaction has left memory.
 	BalanceUnknown bool `wire:"17"`
 }
 

@@ -142,7 +142,7 @@ func (w *poolWork) list(
 	}
 }
 
-// requireWhole says that a list has every transaction from a sequence down to the first one.
+// requireWhole reports whether a list has every transaction from a sequence down to the first one.
 func (w *poolWork) requireWhole(all []billing.TransactionView, newest uint32) {
 	w.t.Helper()
 	require.Len(w.t, all, int(newest))

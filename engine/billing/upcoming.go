@@ -20,7 +20,7 @@ func (b *subscription) accruing() (ids [][16]byte) {
 	return ids
 }
 
-// accrues says that an id is that of a PENDING invoice.
+// accrues reports whether an id is that of a PENDING invoice.
 func (b *subscription) accrues(id *[16]byte) bool {
 	return b.issueAt != 0 && waitingID(b) == *id || b.endedAt == 0 && pendingID(b) == *id
 }

@@ -327,8 +327,8 @@ func (s *state) within(c *catalog, row, feature uint32, occurredAt int64) place 
 	return place{subscription: row}
 }
 
-// archived says that usage at a place is of a customer who takes none any more: all subscriptions
-// of an archived one have ended.
+// archived reports whether usage at a place is of a customer who takes none any more: all
+// subscriptions of an archived one have ended.
 func (t *turn) archived(customer uint32, at place) bool {
 	if at.found() && t.subscriptions.Read(at.subscription).rest == 0 {
 		return false // a usual subscription goes on
@@ -343,7 +343,8 @@ type usage struct {
 	recordedAt        int64
 	hasCost           bool
 	cost              decimal.Decimal
-	// counted is what the counter becomes; ahead says that the event belongs to the next period.
+	// counted is what the counter becomes; ahead reports whether the event belongs to the next
+	// period.
 	counted counter
 	ahead   bool
 	// span is where the event counts; late is the ledger that has counted it where that is a span

@@ -202,8 +202,8 @@ type CheckQuery struct {
 type Decision struct {
 	Reason         Reason
 	SubscriptionID [16]byte
-	// HasUsage says that a subscription carries the feature: Used stands then; Limit and Remaining
-	// only when HasLimit is set.
+	// HasUsage reports whether a subscription carries the feature: Used stands then; Limit and
+	// Remaining only when HasLimit is set.
 	HasUsage, HasLimit     bool
 	HardLimit              bool
 	Used, Limit, Remaining decimal.Decimal
@@ -221,7 +221,7 @@ type Decision struct {
 	EnvironmentTime int64
 }
 
-// Allowed says whether the customer may use the feature.
+// Allowed reports whether the customer may use the feature.
 func (d *Decision) Allowed() bool { return d.Reason == ReasonAllowed }
 
 // EventKind is the kind of a listed event.

@@ -200,13 +200,13 @@ func (c *ResendWebhook) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// holds says that a row is the delivery of that number, of an endpoint.
+// holds reports whether a row is the delivery of that number, of an endpoint.
 func (o *outbox) holds(endpoint, row uint32, sequence uint64) bool {
 	if row == 0 || row > o.deliveries.Len() {
 		return false
 	}
 	d := o.deliveries.Read(row)
-	// A row that is free may still say what it was, of an endpoint that is no more.
+	// A row that is free may still say what it was, of an endpoint that no longer exists.
 	return d.endpoint == endpoint && d.sequence == sequence && d.state != 0 &&
 		sequence > o.endpoints.Read(endpoint).born
 }

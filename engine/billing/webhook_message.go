@@ -17,15 +17,16 @@ const (
 	WebhookInvoicePaid    WebhookEvent = 3
 	WebhookInvoicePastDue WebhookEvent = 4
 	WebhookInvoiceVoided  WebhookEvent = 5
-	// WebhookInvoiceOverpaid: a provider reported a payment that did not fit its invoice: it was PAID
-	// already, takes no payment, or is of another amount or currency. Somebody has the money.
+	// WebhookInvoiceOverpaid: a provider reported a payment that did not fit its invoice: it was
+	// PAID already, takes no payment, or is of another amount or currency. Somebody has the money.
 	WebhookInvoiceOverpaid WebhookEvent = 6
 
 	WebhookSubscriptionCreated WebhookEvent = 7
 	// WebhookSubscriptionActivated: what was suspended gives access again.
 	WebhookSubscriptionActivated WebhookEvent = 8
 	WebhookSubscriptionSuspended WebhookEvent = 9
-	// WebhookSubscriptionCancelled: it has ended. A cancellation that is only scheduled is a change.
+	// WebhookSubscriptionCancelled: it has ended. A cancellation that is only scheduled is a
+	// change.
 	WebhookSubscriptionCancelled WebhookEvent = 10
 	// WebhookSubscriptionChanged: its plan changed, or what is scheduled for it.
 	WebhookSubscriptionChanged WebhookEvent = 11
@@ -97,7 +98,7 @@ func (s WebhookEvents) Names() []string {
 	return names
 }
 
-// wants says whether an event is meant.
+// wants reports whether an event is meant.
 func (s WebhookEvents) wants(w WebhookEvent) bool { return s == 0 || s&(1<<w) != 0 }
 
 // WebhookMessage is what an endpoint is told of one event: the facts as they were then. It holds no

@@ -13,9 +13,9 @@ import (
 
 // Bounds of the outbox.
 const (
-	// MaxPendingDeliveries is how many messages wait for one endpoint; a further one is skipped, and
-	// counted. Closing a period for 100,000 subscriptions whose invoices nobody has paid makes four
-	// for each.
+	// MaxPendingDeliveries is how many messages wait for one endpoint; a further one is skipped,
+	// and counted. Closing a period for 100,000 subscriptions whose invoices nobody has paid makes
+	// four for each.
 	MaxPendingDeliveries = 500_000
 	// MaxPending is how many messages wait in a group. An endpoint takes no more than what is left
 	// of it, so however many endpoints are dead, there is room for the others.
@@ -27,8 +27,8 @@ const (
 	// each endpoint.
 	MaxFinished = 1_000_000
 	minFinished = 100
-	// WebhookRetentionMS is how long, in log time, a message is worth delivering and its delivery is
-	// kept in the log: 7 days.
+	// WebhookRetentionMS is how long, in log time, a message is worth delivering and its delivery
+	// is kept in the log: 7 days.
 	WebhookRetentionMS = 7 * dayMS
 	// WebhookPatienceMS is how long an endpoint may fail without a success before it is disabled.
 	WebhookPatienceMS = 5 * dayMS
@@ -162,7 +162,7 @@ func (o *outbox) enqueue(row uint32, d *delivery, encoded []byte) {
 	o.chain(at)
 }
 
-// full says that an endpoint takes no more messages.
+// full reports whether an endpoint takes no more messages.
 func (o *outbox) full(ep *webhookEndpoint) bool {
 	return ep.pending >= min(MaxPendingDeliveries, MaxPending-o.pending)
 }
@@ -208,7 +208,7 @@ func (o *outbox) unchain(row uint32) {
 	}
 }
 
-// leads says whether a pending delivery is the first of its chain.
+// leads reports whether a pending delivery is the first of its chain.
 func (o *outbox) leads(row uint32) bool {
 	d := o.deliveries.Read(row)
 	q := o.queues[d.endpoint]
@@ -307,7 +307,7 @@ func (o *outbox) forget(ep *webhookEndpoint, row uint32) {
 	o.freeDelivery = row
 }
 
-// reindexOutbox rebuilds what is no state, after a restore.
+// reindexOutbox rebuilds what is not state, after a restore.
 func (s *state) reindexOutbox() {
 	o := &s.outbox
 	for row := uint32(1); row <= o.endpoints.Len(); row++ {

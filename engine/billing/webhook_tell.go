@@ -5,7 +5,7 @@ import (
 	"tollgate/engine/wire"
 )
 
-// wants says whether any endpoint of the environment wants to hear of an event.
+// wants reports whether any endpoint of the environment wants to hear of an event.
 func (e *environment) wants(w WebhookEvent) bool { return e.wanted.Load()&(1<<w) != 0 }
 
 // tell queues a message for each endpoint of the environment that wants it.

@@ -10,9 +10,9 @@ const (
 	// entryWork is what one entry may do before the rest is deferred. What began is ended: an entry
 	// takes as much more as its largest single step.
 	entryWork = 4096
-	// tickWork is how much of that a tick takes: a usage event that travels in the same entry, behind
-	// it, must not be deferred again and again for as long as there is something to sweep, nor wait
-	// long: a tick of this size takes about 1 ms of a processor.
+	// tickWork is how much of that a tick takes: a usage event that travels in the same entry,
+	// behind it, must not be deferred again and again for as long as there is something to sweep,
+	// nor wait long: a tick of this size takes about 1 ms of a processor.
 	tickWork = entryWork / 4
 	// tickBytes is how much of journal a tick writes at the most, in bytes.
 	tickBytes = 32 << 10
@@ -24,7 +24,7 @@ func (t *turn) spend(units int) { t.m.scratch.work += units }
 // left is what the entry may still do; it may be below zero.
 func (t *turn) left() int { return entryWork - t.m.scratch.work }
 
-// spent says that the entry has done its share.
+// spent reports whether the entry has done its share.
 func (t *turn) spent() bool { return t.left() <= 0 }
 
 // deferrable is a command that works on its own account: it begins only in an entry that has not

@@ -20,10 +20,10 @@ type Grant struct {
 	ExpiresAt int64 // from this instant on it is worth nothing; 0: never
 }
 
-// Live says whether the grant can pay at an instant.
+// Live reports whether the grant can pay at an instant.
 func (g *Grant) Live(now int64) bool { return g.Remaining.Sign() > 0 && !g.Expired(now) }
 
-// Expired says whether the grant's time is over.
+// Expired reports whether the grant's time is over.
 func (g *Grant) Expired(now int64) bool { return g.ExpiresAt != 0 && g.ExpiresAt <= now }
 
 // Compare orders grants as they burn: lower priority, then sooner expiry (none is last), then

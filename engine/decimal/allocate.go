@@ -5,7 +5,7 @@ import "slices"
 // Allocate shares an amount by weights so that the shares add up to it exactly. Each share is a
 // multiple of 10^−places; the odd units go to the largest remainders, ties to the earlier weight.
 // A negative amount is shared like its opposite. ok is false when there are no weights, one of them
-// is negative, their sum is 0 or out of range, or the amount is no multiple of that unit, which
+// is negative, their sum is 0 or out of range, or the amount is not a multiple of that unit, which
 // has 0–12 places.
 func Allocate(amount Decimal, places int, weights []Decimal) (shares []Decimal, ok bool) {
 	var sum Decimal

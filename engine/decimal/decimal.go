@@ -39,7 +39,7 @@ func FromInt(n int64) Decimal {
 // Largest returns 10²⁴, the end of the range on both sides.
 func Largest() Decimal { return Decimal{limitHi, limitLo} }
 
-// InRange says whether d lies within ±10²⁴. It does for every Decimal that an operation of this
+// InRange reports whether d lies within ±10²⁴. It does for every Decimal that an operation of this
 // package returned as good.
 func (d Decimal) InRange() bool {
 	m := d.magnitude()
@@ -98,7 +98,7 @@ func (d Decimal) Sign() int {
 	return 1
 }
 
-// IsZero says whether d is 0; it also makes the JSON option omitzero work.
+// IsZero reports whether d is 0; it also makes the JSON option omitzero work.
 func (d Decimal) IsZero() bool { return d == Decimal{} }
 
 // Cmp returns -1 when d < e, 0 when d = e, 1 when d > e.
@@ -112,7 +112,7 @@ func (d Decimal) Cmp(e Decimal) int {
 	return 1
 }
 
-// Less says whether d < e.
+// Less reports whether d < e.
 func (d Decimal) Less(e Decimal) bool {
 	return d.hi < e.hi || d.hi == e.hi && d.lo < e.lo
 }

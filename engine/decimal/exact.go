@@ -84,7 +84,7 @@ func (x Exact) Round(places int) (rounded Decimal, ok bool) {
 	return scaled.decimal(negative)
 }
 
-// InRange says whether x lies within ±10²⁴, the range of a Decimal.
+// InRange reports whether x lies within ±10²⁴, the range of a Decimal.
 func (x Exact) InRange() bool {
 	if x.bits.w3|x.bits.w2 == 0 {
 		return true // nearly always: amounts below 3 × 10¹⁴

@@ -7,11 +7,11 @@ import (
 
 // What Parse refuses. The errors are compared with == or errors.Is; none carries the text.
 var (
-	// ErrSyntax says that the text is no number of the JSON grammar.
+	// ErrSyntax means that the text is not a number of the JSON grammar.
 	ErrSyntax = errors.New("not a number")
-	// ErrPlaces says that the number has a digit other than 0 beyond the 12th decimal place.
+	// ErrPlaces means that the number has a digit other than 0 beyond the 12th decimal place.
 	ErrPlaces = errors.New("more than 12 decimal places")
-	// ErrRange says that the number lies outside of ±10²⁴.
+	// ErrRange means that the number lies outside of ±10²⁴.
 	ErrRange = errors.New("outside of the range ±10^24")
 )
 

@@ -53,7 +53,7 @@ func (u uint128) minus(v uint128) uint128 {
 	return uint128{u.hi - v.hi - borrow, lo}
 }
 
-// less says whether u < v.
+// less reports whether u < v.
 func (u uint128) less(v uint128) bool {
 	return u.hi < v.hi || u.hi == v.hi && u.lo < v.lo
 }

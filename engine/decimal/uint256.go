@@ -56,7 +56,7 @@ func (u uint256) over(n uint64) (quotient uint256) {
 	return quotient
 }
 
-// less says whether u < v.
+// less reports whether u < v.
 func (u uint256) less(v uint256) bool {
 	switch {
 	case u.w3 != v.w3:

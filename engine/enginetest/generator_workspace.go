@@ -80,7 +80,7 @@ func (g *workspaceGenerator) opening() []byte {
 	return entry
 }
 
-// policy draws the settings: workspaces without an owner are kept for ever, or for some time, which
+// policy draws the settings: workspaces without an owner are kept forever, or for some time, which
 // may be less than what is said for empty ones.
 func (g *workspaceGenerator) policy() engine.Record {
 	const day = 86_400_000

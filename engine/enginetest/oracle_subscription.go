@@ -10,10 +10,12 @@ import (
 type OracleSubscription struct {
 	Plan    *OraclePlan
 	EndedAt int64
-	// Ends says that it ends with its period; To is the plan that it changes to there, if any.
+	// Ends reports whether it ends with its period; To is the plan that it changes to there, if
+	// any.
 	Ends bool
 	To   func() *OraclePlan
-	// Unlisted is what corrections took back of usage that VOID invoices alone have: no line says so.
+	// Unlisted is what corrections took back of usage that VOID invoices alone have: no line says
+	// so.
 	Unlisted map[string]*big.Rat
 
 	customer               *OracleCustomer
@@ -26,7 +28,8 @@ type OracleSubscription struct {
 	waiting                func(now int64) // issues the invoice that waits until issueAt
 	spans                  []*oracleSpan   // the last one is open, unless the subscription has ended
 	ahead                  []*OracleEvent
-	// billed is what lines have of accumulating features, by the plan version that they count under.
+	// billed is what lines have of accumulating features, by the plan version that they count
+	// under.
 	billed map[*OraclePlan]map[string]*big.Rat
 	chain  map[string]int  // from which span on a feature's counter counts
 	vague  map[string]bool // features whose counter has two readings
@@ -140,8 +143,8 @@ func (s *OracleSubscription) spanAt(at int64) *oracleSpan {
 	return s.spans[i]
 }
 
-// Candidate says that usage of a feature which occurred at an instant may be the subscription's;
-// began says that the subscription had begun by then.
+// Candidate reports whether usage of a feature which occurred at an instant may be the
+// subscription's; began reports whether the subscription had begun by then.
 func (s *OracleSubscription) Candidate(feature string, at int64) (candidate, began bool) {
 	began = s.spans[0].start <= at
 	if s.EndedAt != 0 && (at >= s.EndedAt || !began) {
@@ -171,10 +174,10 @@ func (s *OracleSubscription) touched(e *OracleEvent, now int64) {
 	}
 }
 
-// Carries says that the present plan has a feature.
+// Carries reports whether the present plan has a feature.
 func (s *OracleSubscription) Carries(feature string) bool { return s.Plan.feature(feature) != nil }
 
-// Priced says that the event counts in a span whose plan has a price for it.
+// Priced reports whether the event counts in a span whose plan has a price for it.
 func (e *OracleEvent) Priced() bool {
 	return e.span != nil && e.span.plan.feature(e.Feature).Model.Name != "included"
 }
@@ -197,8 +200,8 @@ func (s *OracleSubscription) Used(feature string) (used *big.Rat, known bool) {
 	return used, !s.vague[feature]
 }
 
-// close ends the open span. next is the plan of the one after it; period says that the billing
-// period ends too, ends that the subscription does.
+// close ends the open span. next is the plan of the one after it; period reports whether the
+// billing period ends too, ends that the subscription does.
 func (s *OracleSubscription) close(at int64, next *OraclePlan, period, ends bool) {
 	p := s.last()
 	p.end = at
@@ -257,7 +260,7 @@ func (s *OracleSubscription) firstOfPeriod() int {
 	return n
 }
 
-// had says that a span before the last one was under a plan version.
+// had reports whether a span before the last one was under a plan version.
 func (s *OracleSubscription) had(p *OraclePlan) bool {
 	for _, span := range s.spans[:len(s.spans)-1] {
 		if span.plan == p {

@@ -165,7 +165,7 @@ func (l *line) word(n int) string {
 	return ""
 }
 
-// has says whether a flag stands in the line.
+// has reports whether a flag stands in the line.
 func (l *line) has(flag string) bool {
 	a, ok := l.d.Arg(flag)
 	if ok && len(a.Vals) == 0 {

@@ -100,10 +100,10 @@ func (l *Lanes[C]) drop(lane *Lane[C]) {
 	l.spare = lane
 }
 
-// Empty says that no work waits.
+// Empty reports whether no work waits.
 func (l *Lanes[C]) Empty() bool { return l.first == nil }
 
-// Waits says that some work of the flow waits.
+// Waits reports whether some work of the flow waits.
 func (l *Lanes[C]) Waits(f Flow) bool { return l.byFlow[f] != nil }
 
 // Cut takes from a piece of work what fits into so many bytes: it says how many it took, and
@@ -167,7 +167,7 @@ func (l *Lanes[C]) Skip() {
 	}
 }
 
-// take cuts from a lane what fits; left says that some work is left.
+// take cuts from a lane what fits; left reports whether some work is left.
 func (lane *Lane[C]) take(room int, cut Cut[C]) (took int, left bool) {
 	for lane.from < len(lane.work) {
 		n, done := cut(lane.work[lane.from], room-took)

@@ -15,11 +15,11 @@ func NewShare(most int) *Share { return &Share{most: most, held: make(map[Flow]i
 type Room uint8
 
 const (
-	// RoomTaken says that the flow has it.
+	// RoomTaken reports whether the flow has it.
 	RoomTaken Room = iota
-	// RoomFlow says that the flow holds as much as it may.
+	// RoomFlow reports whether the flow holds as much as it may.
 	RoomFlow
-	// RoomAll says that nothing is free.
+	// RoomAll reports whether nothing is free.
 	RoomAll
 )
 

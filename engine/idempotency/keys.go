@@ -57,8 +57,8 @@ type Keys struct {
 	retention int64
 	ages      []generation // oldest first; the last one is open
 
-	// base and memory are the numbers of the oldest record that is kept, and of the oldest that is in
-	// memory; next is that of the next one.
+	// base and memory are the numbers of the oldest record that is kept, and of the oldest that is
+	// in memory; next is that of the next one.
 	base, memory, next uint64
 	chunks             []*chunk
 	chunkBase          uint64 // number of the first record of chunks[0]
@@ -99,7 +99,7 @@ func (k *Keys) Span() Span {
 	return Span{Base: base, Memory: memory, Next: max(memory, base+k.length.Load())}
 }
 
-// Kept says whether the record of a number is kept, in memory or on disk.
+// Kept reports whether the record of a number is kept, in memory or on disk.
 func (k *Keys) Kept(number uint64) bool { return number >= k.base && number < k.next }
 
 // Oldest is the log time, in milliseconds, before which no key was added that is kept.
@@ -216,7 +216,7 @@ func (k *Keys) age(stamp int64) {
 	k.ages[len(k.ages)-1].newest = stamp
 }
 
-// gone says whether the record with these lower 32 bits has left memory.
+// gone reports whether the record with these lower 32 bits has left memory.
 func (k *Keys) gone(low uint32) bool {
 	return uint64(low-uint32(k.memory)) >= k.next-k.memory
 }

@@ -23,10 +23,10 @@ const (
 	maxAges = 1 << 16
 )
 
-// ErrSnapshot says that bytes are no complete snapshot of this format.
+// ErrSnapshot means that bytes are not a complete snapshot of this format.
 var ErrSnapshot = errors.New("idempotency: malformed snapshot")
 
-// ErrReleased says that a snapshot was released before it was written.
+// ErrReleased means that a snapshot was released before it was written.
 var ErrReleased = errors.New("idempotency: snapshot was released")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -9,9 +9,9 @@ type Entry struct {
 // Verdict is what files say of a key. It holds for as long as the keys that they have: whoever goes
 // by it compares Through with the keys that are in memory then.
 type Verdict struct {
-	// Through says that all records before this number were looked at.
+	// Through reports whether all records before this number were looked at.
 	Through uint64
-	// Found says that one of them, the newest of that key, has Number and Slot.
+	// Found reports whether one of them, the newest of that key, has Number and Slot.
 	Found  bool
 	Number uint64
 	Slot   Slot

@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// ErrData says that bytes are no whole sequence of records of this format version.
+// ErrData means that bytes are not a whole sequence of records of this format version.
 var ErrData = errors.New("journal: malformed segment")
 
 const (

@@ -70,7 +70,8 @@ const (
 	// KindBilling is what invoices rest on besides usage: spans that closed, invoices that were
 	// issued, of many customers.
 	KindBilling Kind = 5
-	// KindChange is the admin changes of an entry; its items are of owner 0, which is no customer.
+	// KindChange is the admin changes of an entry; its items are of owner 0, which is not a
+	// customer.
 	KindChange Kind = 6
 )
 

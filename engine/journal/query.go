@@ -19,7 +19,7 @@ func Kinds(kinds ...Kind) KindSet {
 	return s
 }
 
-// Has says whether k is wanted.
+// Has reports whether k is wanted.
 func (s KindSet) Has(k Kind) bool { return s == 0 || s>>k&1 == 1 }
 
 // Cursor is a place in a listing: the item that was listed last.
@@ -92,5 +92,5 @@ type Source interface {
 	Walk(owners []uint32, from uint64, yield func(Record) error) error
 }
 
-// ErrNoEvent says that a journal has no usage event of the number that was asked for.
+// ErrNoEvent means that a journal has no usage event of the number that was asked for.
 var ErrNoEvent = errors.New("journal: no such usage event")

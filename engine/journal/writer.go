@@ -296,7 +296,7 @@ func (j *Journal) Manifest() []SegmentInfo {
 // that its tail will have. Any goroutine.
 func (j *Journal) First(p Part) uint64 { return j.view.Load()[p].first }
 
-// Dropped says that a segment was dropped. Any goroutine.
+// Dropped reports whether a segment was dropped. Any goroutine.
 func (j *Journal) Dropped(info SegmentInfo) bool { return info.Number < j.First(info.Part) }
 
 // Tail returns the open segment of a part so far: whole entries only; nil when it is empty. Its

@@ -20,7 +20,7 @@ const (
 	maxBlockBytes = 256 << 20
 )
 
-// ErrSnapshot says that bytes are no complete snapshot of this format.
+// ErrSnapshot means that bytes are not a complete snapshot of this format.
 var ErrSnapshot = errors.New("page: malformed snapshot")
 
 // appendFrame appends the encodings of rows, the first of which is first, counted from 0.

@@ -10,8 +10,8 @@ import (
 
 const (
 	// handedPages (about 2 MiB) and handedShare of all pages, whichever is more, bound the copies
-	// that wait for the persister. A writer that finds them all in use waits for it, that is for the
-	// disk.
+	// that wait for the persister. A writer that finds them all in use waits for it, that is for
+	// the disk.
 	handedPages = 4096
 	handedShare = 4
 	// blockBytes is the length at which a block of the snapshot is written.
@@ -19,7 +19,7 @@ const (
 	stripes    = 1024
 )
 
-// ErrReleased says that a snapshot was released before it was written.
+// ErrReleased means that a snapshot was released before it was written.
 var ErrReleased = errors.New("page: snapshot was released")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -14,7 +14,8 @@ import (
 
 const (
 	// maxPageBytes bounds a page: what is copied when the writer changes a page that a running
-	// snapshot has not taken yet. Pages are 256–512 bytes, since a page holds a power of two of rows.
+	// snapshot has not taken yet. Pages are 256–512 bytes, since a page holds a power of two of
+	// rows.
 	maxPageBytes = 512
 	// chunkBytes bounds one allocation of a table; a new one is zeroed inside Append.
 	chunkBytes = 128 << 10
@@ -29,17 +30,17 @@ type Codec[T any] struct {
 	// keep src.
 	Read func(src []byte, r *T) (rest []byte, err error)
 	// Apart, where it is set, says that a part of r lies elsewhere (Parts): a copy of r alone would
-	// not do, so its page is encoded when it is taken, and not later. The writer changes such a part
-	// only after Write of its record.
+	// not do, so its page is encoded when it is taken, and not later. The writer changes such a
+	// part only after Write of its record.
 	Apart func(r *T) bool
-	// ReadRow, where it is set, stands in place of Read, for records that are read by what belongs to
-	// the same row elsewhere.
+	// ReadRow, where it is set, stands in place of Read, for records that are read by what belongs
+	// to the same row elsewhere.
 	ReadRow func(row uint32, src []byte, r *T) (rest []byte, err error)
-	// Rows, where it is set, bounds the rows of a page: of records that are longer encoded than they
-	// are in memory. It is a power of two.
+	// Rows, where it is set, bounds the rows of a page: of records that are longer encoded than
+	// they are in memory. It is a power of two.
 	Rows uint
-	// Sum, where it is set, appends what HashNext folds of r in place of its bytes, which take long to
-	// encode: a checksum of them.
+	// Sum, where it is set, appends what HashNext folds of r in place of its bytes, which take long
+	// to encode: a checksum of them.
 	Sum func(dst []byte, r *T) []byte
 }
 
@@ -242,7 +243,7 @@ func (t *Table[T]) take(sn *Snapshot, p uint32, dst []byte) ([]byte, bool) {
 	return t.appendFrame(dst, first, t.scratch), true
 }
 
-// apart says that a part of one of the rows lies elsewhere.
+// apart reports whether a part of one of the rows lies elsewhere.
 func (t *Table[T]) apart(rows []T) bool {
 	if t.codec.Apart == nil {
 		return false

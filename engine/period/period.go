@@ -57,13 +57,13 @@ func (c Cycle) At(instant int64) (p Period, ok bool) {
 	return p, ok
 }
 
-// valid says whether the fields are in range.
+// valid reports whether the fields are in range.
 func (c Cycle) valid() bool {
 	return c.IntervalMonths >= 1 && c.IntervalMonths <= MaxIntervalMonths &&
 		c.Anchor >= 0 && c.Anchor <= lastInstant
 }
 
-// Contains says whether an instant lies in [Start, End).
+// Contains reports whether an instant lies in [Start, End).
 func (p Period) Contains(instant int64) bool { return instant >= p.Start && instant < p.End }
 
 // RemainingRatio returns what part of the period is left at an instant: remaining ÷ total, in

@@ -10,11 +10,11 @@ import (
 
 // Why a quantity cannot be rated.
 var (
-	// ErrQuantity says that a quantity is negative.
+	// ErrQuantity means that a quantity is negative.
 	ErrQuantity = errors.New("price: negative quantity")
-	// ErrRange says that an amount lies outside of ±10²⁴.
+	// ErrRange means that an amount lies outside of ±10²⁴.
 	ErrRange = errors.New("price: amount outside of the range ±10^24")
-	// ErrModel says that a model was never valid: its kind is unknown, or its tiers do not reach.
+	// ErrModel means that a model was never valid: its kind is unknown, or its tiers do not reach.
 	ErrModel = errors.New("price: invalid model")
 )
 

@@ -18,7 +18,7 @@ import (
 // reused. A field that holds its zero value is not written.
 type Fielder interface{ Fields(c *Codec) }
 
-// ErrField says that bytes are not an encoding of the struct they were decoded into: an unknown
+// ErrField means that bytes are not an encoding of the struct they were decoded into: an unknown
 // field number, a wrong wire type, a truncated value, or fields out of order.
 var ErrField = errors.New("wire: malformed or unknown field")
 

@@ -130,7 +130,7 @@ func (s *state) accesses(workspace uint32) (rows []uint32) {
 	return rows
 }
 
-// enters says that a flow needs no test credentials, or that they are stored.
+// enters reports whether a flow needs no test credentials, or that they are stored.
 func (s *state) enters(f *flow, d *FlowDocument) bool {
 	return !f.TestAccount || d.Host != "" && s.accessRow(f.Workspace, d.Host) != 0
 }

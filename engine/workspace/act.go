@@ -15,7 +15,8 @@ type Act struct {
 	Workspace uint32   `wire:"1"`
 	ID        [16]byte `wire:"2"`
 	Actor     string   `wire:"3"` // who acts, ≤ 80 characters
-	// Key and Body are hashes of the request's Idempotency-Key and of what it asks for; zero is none.
+	// Key and Body are hashes of the request's Idempotency-Key and of what it asks for; zero is
+	// none.
 	Key     [16]byte    `wire:"4"`
 	Body    [16]byte    `wire:"5"`
 	Kind    engine.Kind `wire:"6"`
@@ -88,7 +89,7 @@ func (c *Act) subject() [16]byte {
 	return [16]byte{}
 }
 
-// within says that the command is about this workspace and its own records.
+// within reports whether the command is about this workspace and its own records.
 func (c *Act) within(t *turn) bool {
 	switch inner := c.inner.(type) {
 	case *ClaimWorkspace:
@@ -122,9 +123,9 @@ func (c *Act) within(t *turn) bool {
 	return t.purchaseRow(c.Workspace, c.subject()) != 0
 }
 
-// allowed says whether a person may do this: they own the workspace, or nobody does and they have
-// its claim code, or the link of its purchase. Rotating keys and cancelling are a person's alone:
-// an operator denies.
+// allowed reports whether a person may do this: they own the workspace, or nobody does and they
+// have its claim code, or the link of its purchase. Rotating keys and cancelling are a person's
+// alone: an operator denies.
 func (c *Act) allowed(t *turn) engine.Outcome {
 	if c.Person == 0 {
 		if c.Kind == KindRotateKeys || c.Kind == KindCancelPurchase {
@@ -332,8 +333,8 @@ type TenantView struct {
 	UsedAt, EndsAt int64
 }
 
-// Tenants lists all workspaces, or those that nobody has claimed, newest first; more says that
-// there are others behind.
+// Tenants lists all workspaces, or those that nobody has claimed, newest first; more reports
+// whether there are others behind.
 func (m *Machine) Tenants(p Page, unclaimed bool) (views []TenantView, more bool) {
 	s := m.state.Load()
 	s.mu.RLock()

@@ -31,15 +31,15 @@ type alert struct {
 	Previous      []byte `wire:"7"`
 	PreviousUntil int64  `wire:"8"`
 	RotatedAt     int64  `wire:"9"`
-	// GoneAt is when the webhook's endpoint said that it is gone: it is sent nothing until it is set
-	// again, or alerts are turned on again.
+	// GoneAt is when the webhook's endpoint said that it is gone: it is sent nothing until it is
+	// set again, or alerts are turned on again.
 	GoneAt int64 `wire:"10"`
 	// Made counts deliveries, those that are not kept any more too.
 	Made uint64 `wire:"11"`
 	// Deliveries are the newest, oldest first.
 	Deliveries []delivery `wire:"12"`
-	// Unconfirmed: whoever has the e-mail address has not said yet that alerts may go there. Link is
-	// the SHA-256 of the secret by which they are asked, until LinkUntil; zero is none.
+	// Unconfirmed: whoever has the e-mail address has not said yet that alerts may go there. Link
+	// is the SHA-256 of the secret by which they are asked, until LinkUntil; zero is none.
 	Unconfirmed bool     `wire:"13"`
 	Link        [32]byte `wire:"14"`
 	LinkUntil   int64    `wire:"15"`
@@ -54,7 +54,7 @@ func (a *alert) bytes() int {
 	return n
 }
 
-// reaches says that a channel leads somewhere.
+// reaches reports whether a channel leads somewhere.
 func (a *alert) reaches(c Channel) bool {
 	if c == ChannelEmail {
 		return a.Email != ""
@@ -85,8 +85,8 @@ type SetAlerts struct {
 	Email     string   `wire:"6"`
 	URL       string   `wire:"7"` // empty is none
 	On        bool     `wire:"8"`
-	// Secret is what webhooks are signed with, sealed, where there is no secret yet; never empty with
-	// a URL.
+	// Secret is what webhooks are signed with, sealed, where there is no secret yet; never empty
+	// with a URL.
 	Secret []byte `wire:"9"`
 	// unvouched: a person sets it, and has not signed in with that address; an act finds that out.
 	unvouched bool

@@ -14,7 +14,7 @@ const (
 	MaxAddressAsks = 5
 )
 
-// held says that a delivery waits for its address to be confirmed.
+// held reports whether a delivery waits for its address to be confirmed.
 func (a *alert) held(d *delivery) bool {
 	return a.Unconfirmed && d.Channel == ChannelEmail && d.Status == DeliveryWaiting
 }
@@ -107,12 +107,12 @@ func (m *Machine) AddressByLink(flow [16]byte, link [32]byte, now int64) (Addres
 	}, true
 }
 
-// Held says that a delivery waits for its address to be confirmed.
+// Held reports whether a delivery waits for its address to be confirmed.
 func (v *AlertsView) Held(d *DeliveryView) bool {
 	return v.Unconfirmed && d.Channel == ChannelEmail && d.Status == DeliveryWaiting
 }
 
-// sendable says that something can be sent now, or later by itself.
+// sendable reports whether something can be sent now, or later by itself.
 func (a *alert) sendable() bool {
 	return slices.ContainsFunc(a.Deliveries, func(d delivery) bool {
 		return d.Status == DeliveryWaiting && !a.held(&d)

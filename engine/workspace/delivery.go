@@ -95,7 +95,7 @@ func (d *delivery) bytes() int {
 	return deliveryBytes + len(d.Reason) + len(d.Flow) + len(d.Step) + len(d.Code) + len(d.Why)
 }
 
-// consistent says that what is read from a snapshot has names.
+// consistent reports whether what is read from a snapshot has names.
 func (d *delivery) consistent() bool {
 	return d.Kind >= AlertFailing && d.Kind <= AlertTest && d.Channel >= ChannelEmail &&
 		d.Channel <= ChannelWebhook && d.Status >= DeliveryWaiting && d.Status <= DeliveryUnknown &&
@@ -147,9 +147,9 @@ func (t *turn) deliveryOf(row uint32, number uint64) int {
 	})
 }
 
-// BeginAlert says that a process is about to make an attempt that nobody may make twice, since what
-// it sends has no receiver that knows repetitions: a mail. The same process may say so again; any
-// other one is fenced.
+// BeginAlert reports whether a process is about to make an attempt that nobody may make twice,
+// since what it sends has no receiver that knows repetitions: a mail. The same process may say so
+// again; any other one is fenced.
 type BeginAlert struct {
 	Alert  uint32   `wire:"1"` // the number of the flow's alerts, see DueAlert
 	Number uint64   `wire:"2"` // the delivery's
@@ -203,7 +203,8 @@ type NoteAlert struct {
 	// Answer is the status of HTTP or SMTP, 0 when there was none.
 	Answer uint32 `wire:"5"`
 	Reason string `wire:"6"` // at most 200 bytes
-	// WaitMS is how long to wait before the next attempt, after AlertRetry; 0 is that there is none.
+	// WaitMS is how long to wait before the next attempt, after AlertRetry; 0 is that there is
+	// none.
 	WaitMS int64 `wire:"7"`
 }
 
@@ -231,7 +232,7 @@ func (c *NoteAlert) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// repeats says that a word about the newest attempt was heard already.
+// repeats reports whether a word about the newest attempt was heard already.
 func (d *delivery) repeats(c *NoteAlert) bool {
 	switch c.Result {
 	case AlertDelivered:
@@ -311,8 +312,8 @@ func (a *alert) view() AlertsView {
 	return v
 }
 
-// Alerts finds a flow of a workspace, and what its alerts are; set says that somebody ever set
-// them.
+// Alerts finds a flow of a workspace, and what its alerts are; set reports whether somebody ever
+// set them.
 func (m *Machine) Alerts(workspace uint32, flow [16]byte) (f FlowView, v AlertsView, set, ok bool) {
 	s := m.state.Load()
 	s.mu.RLock()

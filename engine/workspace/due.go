@@ -11,7 +11,7 @@ const (
 	dueSchedule  = 4
 )
 
-// dueItem says that a row's Due is, or was, at an instant.
+// dueItem reports whether a row's Due is, or was, at an instant.
 type dueItem struct {
 	at   int64
 	kind uint8
@@ -68,7 +68,7 @@ func (s *state) instant(i dueItem) int64 {
 	return s.unusedEnd(s.workspaces.Read(i.row))
 }
 
-// stale says that an item's row has another instant by now, or none.
+// stale reports whether an item's row has another instant by now, or none.
 func (s *state) stale(i dueItem) bool { return s.instant(i) != i.at }
 
 // pop takes the earliest item out; false when it is stale.

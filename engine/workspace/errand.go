@@ -17,8 +17,8 @@ const (
 	ErrandPoll Errand = 3
 	// ErrandClose: it has ended unpaid, and its payment page may still be open.
 	ErrandClose Errand = 4
-	// ErrandRefund: it was paid after it had ended, or once more than once, and the money was not sent
-	// back yet; nor was that refused.
+	// ErrandRefund: it was paid after it had ended, or once more than once, and the money was not
+	// sent back yet; nor was that refused.
 	ErrandRefund Errand = 5
 	// ErrandEnd: its payment page is closed unpaid, so that nobody can pay it any more: it is to be
 	// cancelled, so that its workspace is free for another. No provider is asked.
@@ -46,7 +46,7 @@ func (p *purchase) errand() Errand {
 	return ErrandNone
 }
 
-// errands are the purchases of each errand, lower rows first. They are no state: they follow from
+// errands are the purchases of each errand, lower rows first. They are not state: they follow from
 // the table of purchases.
 type errands [errandKinds][]uint32
 

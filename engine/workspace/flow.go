@@ -24,8 +24,8 @@ type FlowDocument struct {
 	Credential string `wire:"9"`
 	// Agent is the name of a configured agent; empty is the default one.
 	Agent string `wire:"10"`
-	// Host is where a run signs in with test credentials: that of URL, where Access is test_account.
-	// Servers that know of no test credentials leave it empty.
+	// Host is where a run signs in with test credentials: that of URL, where Access is
+	// test_account. Servers that know of no test credentials leave it empty.
 	Host string `wire:"11"`
 }
 
@@ -37,12 +37,12 @@ const (
 	CalledUnknown  Called = 0 // not made, or no answer that says anything
 	CalledRefused  Called = 1
 	CalledAccepted Called = 2
-	// CalledUnclear: another answer than the right one, which counts as a refusal only where the real
-	// key gets the right one.
+	// CalledUnclear: another answer than the right one, which counts as a refusal only where the
+	// real key gets the right one.
 	CalledUnclear Called = 3
 )
 
-// shut says that who was answered so did not get in.
+// shut reports whether who was answered so did not get in.
 func (c Called) shut() bool { return c == CalledRefused || c == CalledUnclear }
 
 // WatchState is whether a flow passes.
@@ -91,7 +91,7 @@ type flow struct {
 	Alert uint32 `wire:"130"`
 	// Schedule is when its runs begin by themselves; 0 is one that never did.
 	Schedule uint32 `wire:"141"`
-	// base is the text that those of its runs are packed behind. It is no state.
+	// base is the text that those of its runs are packed behind. It is not state.
 	base place
 }
 
@@ -100,7 +100,7 @@ type flow struct {
 type SaveFlow struct {
 	Workspace uint32   `wire:"1"`
 	ID        [16]byte `wire:"2"`
-	// Replace says that the flow exists.
+	// Replace reports whether the flow exists.
 	Replace  bool         `wire:"3"`
 	Document FlowDocument `wire:"4"`
 }
@@ -174,8 +174,8 @@ func (t *turn) addFlow(c *SaveFlow, w *workspace) uint32 {
 	return row
 }
 
-// renamed says that a document differs from a flow's in its name only: what was found, confirmed
-// and shown of the flow still holds.
+// renamed reports whether a document differs from a flow's in its name only: what was found,
+// confirmed and shown of the flow still holds.
 func (t *turn) renamed(row uint32, d FlowDocument) bool {
 	before := t.document(row)
 	d.Name = before.Name
@@ -207,7 +207,7 @@ func (f *flow) describe(d *FlowDocument) {
 	f.TestAccount = d.Access == "test_account"
 }
 
-// flowTaken says that some workspace has a flow of this id, archived or not.
+// flowTaken reports whether some workspace has a flow of this id, archived or not.
 func (s *state) flowTaken(id [16]byte) bool {
 	is := func(row uint32) bool { return s.flows.Read(row).ID == id }
 	return s.flowBy.Find(s.idHash(&id), is) != 0
@@ -238,7 +238,7 @@ func (c *ArchiveFlow) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// ConfirmSignup says that an agent may sign up at a flow's product: for a person.
+// ConfirmSignup reports whether an agent may sign up at a flow's product: for a person.
 type ConfirmSignup struct {
 	Workspace uint32   `wire:"1"`
 	ID        [16]byte `wire:"2"`

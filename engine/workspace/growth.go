@@ -15,7 +15,7 @@ var growing = map[engine.Kind]bool{
 	KindGrantCredits: true, KindSetAlerts: true, KindSendTestAlert: true,
 }
 
-// Grows says whether a record makes the state grow, also where Act carries it.
+// Grows reports whether a record makes the state grow, also where Act carries it.
 func Grows(r engine.Record) bool {
 	if r.Kind == KindAct {
 		var c Act

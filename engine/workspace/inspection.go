@@ -13,8 +13,8 @@ const (
 	MaxPartBytes = 32 << 10
 	// MaxInspectionsPerDay is per workspace and UTC day, assessments included.
 	MaxInspectionsPerDay = 100
-	// A document has at most MaxFindings findings; a name in one has at most maxFindingName bytes, a
-	// quote MaxQuoteBytes, the host MaxHostBytes.
+	// A document has at most MaxFindings findings; a name in one has at most maxFindingName bytes,
+	// a quote MaxQuoteBytes, the host MaxHostBytes.
 	MaxFindings    = 20
 	maxFindingName = 64
 	MaxQuoteBytes  = 300
@@ -104,7 +104,7 @@ func (c *SaveInspection) bounds(w *wire.Codec) {
 	}
 }
 
-// fits says that the command is within the bounds.
+// fits reports whether the command is within the bounds.
 func (c *SaveInspection) fits() bool {
 	ok := len(c.Part) > 0 && len(c.Part) <= MaxPartBytes && c.Size >= uint32(len(c.Part)) &&
 		c.Size <= MaxDocumentBytes && len(c.Host) <= MaxHostBytes && len(c.Findings) <= MaxFindings
@@ -189,8 +189,8 @@ func (t *turn) addInspection(i inspection, part []byte) uint32 {
 	return row
 }
 
-// inspectable says whether a workspace, whose ledger has been rolled, may save an inspection of so
-// many bytes; 0 bytes ask before the size is known. It changes nothing.
+// inspectable reports whether a workspace, whose ledger has been rolled, may save an inspection of
+// so many bytes; 0 bytes ask before the size is known. It changes nothing.
 func (t *turn) inspectable(w *workspace, kind RunKind, bytes int) engine.Outcome {
 	l, price := &w.Ledger, uint64(t.inspectionPrice(kind))
 	switch {
@@ -213,14 +213,14 @@ func (s *state) inspectionPrice(kind RunKind) uint32 {
 	return s.policy.CreditsInspection
 }
 
-// neverWhole says that a run is an inspection's, or an assessment's, that has failed: it was given
-// back, and whoever sends the request again means another one.
+// neverWhole reports whether a run is an inspection's, or an assessment's, that has failed: it was
+// given back, and whoever sends the request again means another one.
 func (s *state) neverWhole(row uint32) bool {
 	r := s.runs.Read(row)
 	return s.inspectionBy[row] != 0 && r.Status.Final() && r.Status != RunCompleted
 }
 
-// Inspectable says whether a workspace could save an inspection, or an assessment, now: what
+// Inspectable reports whether a workspace could save an inspection, or an assessment, now: what
 // SaveInspection would refuse is refused before anything is fetched. The reply is as there.
 func (m *Machine) Inspectable(workspace uint32, kind RunKind, now int64) engine.Result {
 	s := m.state.Load()
@@ -355,7 +355,7 @@ func changesOf(before, after []Finding) (changes []Change) {
 	return changes
 }
 
-// ranks order the verdicts that say something; unknown, and what is no verdict, says nothing.
+// ranks order the verdicts that say something; unknown, and what is not a verdict, says nothing.
 var ranks = map[string]int{"no": 1, "partial": 2, "yes": 3}
 
 // burdens are fields whose yes is the worse verdict: callers need what they needed not before.
@@ -410,8 +410,8 @@ func (m *Machine) Inspection(workspace uint32, run [16]byte) (v InspectionView, 
 	return v, true
 }
 
-// consistentInspections says that inspections name rows that are there, and are no longer than
-// what they announced.
+// consistentInspections reports whether inspections name rows that are there, and are no longer
+// than what they announced.
 func (s *state) consistentInspections() bool {
 	if s.documents.Len() != s.inspections.Len() {
 		return false

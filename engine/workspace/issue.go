@@ -118,7 +118,8 @@ func (t *turn) raise(w *workspace, r *run, text *RunText) {
 	t.fold(uint64(row))
 }
 
-// MarkIssueReady says that an open issue is fixed; the next run of the flow as it is now decides.
+// MarkIssueReady reports whether an open issue is fixed; the next run of the flow as it is now
+// decides.
 type MarkIssueReady struct {
 	Workspace uint32   `wire:"1"`
 	ID        [16]byte `wire:"2"`

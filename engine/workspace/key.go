@@ -135,10 +135,10 @@ type Principal struct {
 	KeyID     [16]byte
 	Scopes    Scopes
 	Claimed   bool
-	// NoteFrom is the instant from which on its next use is to be noted, in milliseconds since 1970:
-	// see NoteUse. 0 is never.
+	// NoteFrom is the instant from which on its next use is to be noted, in milliseconds since
+	// 1970: see NoteUse. 0 is never.
 	NoteFrom int64
-	// Person is the row of who signed in, 0 for a key; Agent says that it is no person.
+	// Person is the row of who signed in, 0 for a key; Agent reports whether it is not a person.
 	Person uint32
 	Agent  bool
 }

@@ -7,8 +7,8 @@ type KeyView struct {
 	CreatedAt, RevokedAt int64 // RevokedAt is 0 of one that works
 }
 
-// Keys lists a workspace's keys, revoked ones too, newest first; more says that there are others
-// behind.
+// Keys lists a workspace's keys, revoked ones too, newest first; more reports whether there are
+// others behind.
 func (m *Machine) Keys(workspace uint32, p Page) (views []KeyView, more bool) {
 	s := m.state.Load()
 	s.mu.RLock()

@@ -145,8 +145,8 @@ type LinkView struct {
 	AskedAt, AnsweredAt int64
 }
 
-// Links lists the agents that a person was asked about, newest first; more says that there are
-// others behind.
+// Links lists the agents that a person was asked about, newest first; more reports whether there
+// are others behind.
 func (m *Machine) Links(person uint32, p Page) (views []LinkView, more bool) {
 	s := m.state.Load()
 	s.mu.RLock()

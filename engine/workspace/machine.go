@@ -24,7 +24,7 @@ type Machine struct {
 	state   atomic.Pointer[state]
 	ring    engine.HashRing // of the applying goroutine
 	scratch scratch
-	// snapshotting says that a Snapshot was not released yet.
+	// snapshotting reports whether a Snapshot was not released yet.
 	snapshotting atomic.Bool
 }
 

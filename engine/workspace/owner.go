@@ -1,6 +1,6 @@
 package workspace
 
-// Owns says that a workspace is a person's.
+// Owns reports whether a workspace is a person's.
 func (m *Machine) Owns(workspace, person uint32) bool {
 	s := m.state.Load()
 	s.mu.RLock()

@@ -10,7 +10,7 @@ type NoteCheckout struct {
 	ID       [16]byte `wire:"1"`
 	Checkout string   `wire:"2"`
 	URL      string   `wire:"3"`
-	// Closed says that the provider takes no payment on the page any more.
+	// Closed reports whether the provider takes no payment on the page any more.
 	Closed bool `wire:"4"`
 }
 
@@ -71,7 +71,8 @@ func (c *NotePayment) apply(t *turn) engine.Outcome {
 		p.Status == PurchaseCheckout && c.Result != PaymentDeclined:
 		t.paid(row, c)
 	case p.Status == PurchaseCheckout:
-		// A card that was declined on the page, or a late word about the saved one: another may pay.
+		// A card that was declined on the page, or a late word about the saved one: another may
+		// pay.
 	case c.Result == PaymentPaid && p.Status != PurchaseSucceeded && !p.Refund:
 		p = t.purchaseWrite(row, func(p *purchase) {
 			p.Refund, p.ChangedAt, p.Payment, p.PageOpen = true, t.stamp, c.Payment, false

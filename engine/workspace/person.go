@@ -87,7 +87,7 @@ func (s *state) person(row uint32) (p person, ok bool) {
 	return *s.persons.Read(row), true
 }
 
-// ownedBy says that a workspace is a person's, and there.
+// ownedBy reports whether a workspace is a person's, and there.
 func (s *state) ownedBy(workspace, person uint32) bool {
 	return s.owned(workspace) && person != 0 && s.workspaces.Read(workspace).Person == person &&
 		s.workspaces.Read(workspace).GoneAt == 0

@@ -33,7 +33,7 @@ type SetPolicy struct {
 	// LocalRunsPerDay is what the older local tool may report per workspace and UTC day.
 	LocalRunsPerDay uint32 `wire:"15"`
 	// UnclaimedMS is how long a workspace that nobody has claimed is kept after its last use, at
-	// least 8 days; 0 is for ever. EmptyMS is for one in which nothing was ever saved.
+	// least 8 days; 0 is forever. EmptyMS is for one in which nothing was ever saved.
 	UnclaimedMS int64 `wire:"26"`
 	EmptyMS     int64 `wire:"27"`
 }
@@ -58,8 +58,8 @@ func (c *SetPolicy) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// Idle says that an agent, "name kind version", is the one that does nothing. A run of it never
-// costs anything.
+// Idle reports whether an agent, "name kind version", is the one that does nothing. A run of it
+// never costs anything.
 func Idle(agent string) bool { return strings.Contains(agent, " nop ") }
 
 // Price is what a run by an agent costs, in US cents and in credits.

@@ -71,7 +71,7 @@ type purchase struct {
 	Due       int64          `wire:"15"` // when approval or page expire
 	// PaidMonth is the month whose cap it counts against.
 	PaidMonth uint32 `wire:"16"`
-	// Refund says that it was paid after it had ended: the money is to be given back.
+	// Refund reports whether it was paid after it had ended: the money is to be given back.
 	Refund bool `wire:"17"`
 	// Payment is the provider's id of what was paid; RefundID and RefundedAt say that it was sent
 	// back, RefundRefused why its provider does not.
@@ -79,7 +79,7 @@ type purchase struct {
 	RefundID      string `wire:"19"`
 	RefundedAt    int64  `wire:"20"`
 	RefundRefused string `wire:"25"`
-	// PageOpen says that the payment page may still be paid, as far as is known.
+	// PageOpen reports whether the payment page may still be paid, as far as is known.
 	PageOpen bool `wire:"21"`
 	// FlowVersion is the version of Flow that its owner is shown, and confirms.
 	FlowVersion uint32 `wire:"22"`
@@ -90,7 +90,7 @@ type purchase struct {
 	Surplus []Return `wire:"26"`
 }
 
-// waits says that the owner may still approve it, or the payer pay it.
+// waits reports whether the owner may still approve it, or the payer pay it.
 func (p *purchase) waits() bool {
 	return p.Status == PurchaseApproval || p.Status == PurchaseCheckout
 }
@@ -233,8 +233,8 @@ func (t *turn) replayPaid(w *workspace, c *RequestPurchase) (made [16]byte, o en
 	return made, engine.OutcomeNone
 }
 
-// confirms says that approving the purchase that a start of a flow now leads to would confirm its
-// signup: the one that waits for this version of the flow, or a new one that its owner would be
+// confirms reports whether approving the purchase that a start of a flow now leads to would confirm
+// its signup: the one that waits for this version of the flow, or a new one that its owner would be
 // asked for. The ledger has been rolled.
 func (t *turn) confirms(w *workspace, flow uint32) bool {
 	open := w.Ledger.Open
@@ -245,7 +245,7 @@ func (t *turn) confirms(w *workspace, flow uint32) bool {
 	return p.Status == PurchaseApproval && p.shown(flow, t.flows.Read(flow))
 }
 
-// shown says that its owner is shown this flow as it is now.
+// shown reports whether its owner is shown this flow as it is now.
 func (p *purchase) shown(row uint32, f *flow) bool {
 	return p.Flow == row && p.FlowVersion == f.Version && f.ArchivedAt == 0
 }
@@ -327,7 +327,7 @@ func (t *turn) purchaseDue(row uint32) { t.finishPurchase(row, PurchaseExpired) 
 type CancelPurchase struct {
 	Workspace uint32   `wire:"1"`
 	ID        [16]byte `wire:"2"`
-	// Person says that its owner cancels, which does not count against the limit.
+	// Person reports whether its owner cancels, which does not count against the limit.
 	Person bool `wire:"3"`
 }
 

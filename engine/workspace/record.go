@@ -8,11 +8,11 @@ import (
 	"tollgate/engine/wire"
 )
 
-// errRecord says that a snapshot's record is cut short.
+// errRecord means that a snapshot's record is cut short.
 var errRecord = errors.New("workspace: truncated record in a snapshot")
 
 // recordCodec states a row's bytes in a snapshot: their number as an unsigned varint, and the
-// row's fields as wire has them. A field more is no new format.
+// row's fields as wire has them. A field more is not a new format.
 func recordCodec[T any, P interface {
 	*T
 	wire.Fielder

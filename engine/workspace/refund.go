@@ -18,7 +18,7 @@ type Return struct {
 	Refused string `wire:"4"`
 }
 
-// Due says that the provider is to be asked to send it back.
+// Due reports whether the provider is to be asked to send it back.
 func (r *Return) Due() bool { return r.At == 0 && r.Refused == "" }
 
 // MaxSurplus is how many payments beside its own one purchase keeps. Each needs a page or a charge
@@ -36,13 +36,13 @@ func (p *purchase) returns() (all []Return) {
 	return append(all, p.Surplus...)
 }
 
-// owes says that money of the purchase is to be sent back.
+// owes reports whether money of the purchase is to be sent back.
 func (p *purchase) owes() bool {
 	return p.Refund && p.RefundedAt == 0 && p.RefundRefused == "" ||
 		slices.ContainsFunc(p.Surplus, func(r Return) bool { return r.Due() })
 }
 
-// owed says that a payment is to be sent back, or was.
+// owed reports whether a payment is to be sent back, or was.
 func (p *purchase) owed(payment string) bool {
 	return payment != "" &&
 		slices.ContainsFunc(p.returns(), func(r Return) bool { return r.Payment == payment })
@@ -107,8 +107,8 @@ func (c *NoteSurplus) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// NoteRefund says that a payment was sent back, or that its provider refuses to. Again it is the
-// same success again.
+// NoteRefund reports whether a payment was sent back, or that its provider refuses to. Again it is
+// the same success again.
 type NoteRefund struct {
 	ID [16]byte `wire:"1"`
 	// Refund is the provider's id of the refund.

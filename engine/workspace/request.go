@@ -9,8 +9,8 @@ import (
 const RequestRetentionMS = 30 * dayMS
 
 const (
-	// MaxRequests is how many Idempotency-Keys one group keeps at most: beyond it new ones are refused
-	// until older ones have expired.
+	// MaxRequests is how many Idempotency-Keys one group keeps at most: beyond it new ones are
+	// refused until older ones have expired.
 	MaxRequests = 6_000_000
 	// spareRequests are those of MaxRequests that only purchases use which their owners have paid.
 	spareRequests = 10_000
@@ -93,7 +93,7 @@ type unresolved struct {
 }
 
 // resolve finds what requests made that were restored before it, of removed workspaces, too, whose
-// records no index has; false says that one made nothing.
+// records no index has; false reports whether one made nothing.
 func (s *state) resolve() bool {
 	var rest map[[16]byte]requestRow // purchases and acts: few have a key
 	for _, u := range s.unresolved {

@@ -8,12 +8,12 @@ import (
 // about a third of it in memory, see runs. Beyond it nothing new is saved; a run that has begun may
 // still say what it has to say (about 30 KB).
 const (
-	// MaxUnclaimedBytes is for a workspace that nobody has claimed, MaxClaimedBytes for one that has
-	// an owner.
+	// MaxUnclaimedBytes is for a workspace that nobody has claimed, MaxClaimedBytes for one that
+	// has an owner.
 	MaxUnclaimedBytes = 256 << 10
 	MaxClaimedBytes   = 64 << 20
-	// BoughtRunBytes is what a workspace may hold more for each run that was ever bought for it, more
-	// than one can say: so what a workspace has paid for never stands in its way.
+	// BoughtRunBytes is what a workspace may hold more for each run that was ever bought for it,
+	// more than one can say: so what a workspace has paid for never stands in its way.
 	BoughtRunBytes = 32 << 10
 	// MaxStrangersBytes is for all workspaces together that nobody has claimed: beyond it nobody
 	// signs up, and they save nothing. MaxNetworkBytes is for those of one network (/48, /24).
@@ -45,7 +45,7 @@ const (
 	noticeRowBytes    = 160
 )
 
-// room is what one workspace holds. It is no state: it follows from the tables.
+// room is what one workspace holds. It is not state: it follows from the tables.
 type room struct {
 	bytes   uint64
 	flows   uint32 // archived ones included
@@ -124,14 +124,14 @@ func (r *rooms) share(w *room, bytes uint64) {
 	}
 }
 
-// adopt says that a workspace has an owner.
+// adopt reports whether a workspace has an owner.
 func (r *rooms) adopt(workspace uint32) {
 	w := &r.of[workspace]
 	r.share(w, -w.bytes)
 	w.claimed = true
 }
 
-// bury says that a workspace was removed.
+// bury reports whether a workspace was removed.
 func (r *rooms) bury(workspace uint32) {
 	w := &r.of[workspace]
 	r.share(w, -w.bytes)
@@ -167,7 +167,7 @@ func (s *state) roomLimit(workspace uint32) uint64 {
 	return s.rooms.limit(workspace) + bought*BoughtRunBytes
 }
 
-// room says whether a workspace may hold so many bytes more; what is not more is always allowed.
+// room reports whether a workspace may hold so many bytes more; what is not more is always allowed.
 func (t *turn) room(workspace uint32, more int) engine.Outcome {
 	used, limit := t.rooms.of[workspace].bytes, t.roomLimit(workspace)
 	if more > 0 && used+uint64(more) > limit {
@@ -177,7 +177,7 @@ func (t *turn) room(workspace uint32, more int) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// another says whether a workspace may have another flow, run or purchase, with so many bytes.
+// another reports whether a workspace may have another flow, run or purchase, with so many bytes.
 func (t *turn) another(workspace uint32, bytes int) engine.Outcome {
 	r := &t.rooms.of[workspace]
 	if !r.claimed && r.records >= MaxUnclaimedRecords {
@@ -187,7 +187,7 @@ func (t *turn) another(workspace uint32, bytes int) engine.Outcome {
 	return t.room(workspace, bytes)
 }
 
-// anotherFlow says whether a workspace may have another flow, with so many bytes.
+// anotherFlow reports whether a workspace may have another flow, with so many bytes.
 func (t *turn) anotherFlow(workspace uint32, bytes int) engine.Outcome {
 	r, most := &t.rooms.of[workspace], uint32(MaxFlows)
 	if !r.claimed {

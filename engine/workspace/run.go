@@ -42,7 +42,7 @@ func (s RunStatus) String() string {
 	}[s]
 }
 
-// Final says that nothing more happens to the run.
+// Final reports whether nothing more happens to the run.
 func (s RunStatus) Final() bool { return s >= RunCompleted }
 
 // RunOutcome is what a finished run says about the product.
@@ -256,7 +256,7 @@ func (c *StartRun) check(t *turn, w *workspace, row uint32) (ChargeKind, engine.
 	return kind, engine.OutcomeDone
 }
 
-// admits says whether a run may begin of a flow that an agent can run; paid is what choose said.
+// admits reports whether a run may begin of a flow that an agent can run; paid is what choose said.
 func (t *turn) admits(w *workspace, f *flow, paid engine.Outcome) engine.Outcome {
 	switch {
 	case f.Open != 0:

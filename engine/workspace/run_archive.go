@@ -213,9 +213,9 @@ func (s *runs) archivedText(b []byte, text *RunText, of bases) place {
 	return at
 }
 
-// readsBack says that what a reader has packed is the text, as wire has it. It is not, where a text
-// has what its columns leave out: a checkpoint or an answer, which no run has that this build's
-// commands have ended, or fields of another build.
+// readsBack reports whether what a reader has packed is the text, as wire has it. It is not, where
+// a text has what its columns leave out: a checkpoint or an answer, which no run has that this
+// build's commands have ended, or fields of another build.
 func (s *runs) readsBack(r *reader, text []byte) bool {
 	_, _, before, columns := apart(r.best)
 	r.Reset()

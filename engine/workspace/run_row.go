@@ -30,7 +30,7 @@ type runRow struct {
 type textRow struct{ place place }
 
 // runs are all runs. One that may change is whole, as a part; one that has ended is packed: its row
-// and what it has to say lie in the archive. Which of both a run is no other part of this package
+// and what it has to say lie in the archive. Which of both a run no other part of this package
 // sees, nor does a snapshot or a hash. Apply writes, under the state's lock.
 type runs struct {
 	rows    *page.Table[runRow]
@@ -42,8 +42,8 @@ type runs struct {
 	hash    func(id *[16]byte) uint64
 	ended   []uint32 // and not packed yet, oldest first
 	scratch []byte
-	// attempts are how often a text was packed, behind whatever; unlike are the texts that were kept
-	// whole since they did not read back as they were.
+	// attempts are how often a text was packed, behind whatever; unlike are the texts that were
+	// kept whole since they did not read back as they were.
 	attempts, unlike uint64
 	// unpacked is of a test: nothing is packed.
 	unpacked bool
@@ -160,8 +160,8 @@ func (s *runs) Write(row uint32) *run {
 func (s *runs) End(row uint32) { s.ended = append(s.ended, row) }
 
 const (
-	// packedAtOnce bounds what an entry packs, in bytes of text as wire has it; the last text may go
-	// beyond it.
+	// packedAtOnce bounds what an entry packs, in bytes of text as wire has it; the last text may
+	// go beyond it.
 	packedAtOnce = 64 << 10
 	// leastPacked is what a run counts for beside its text.
 	leastPacked = 256

@@ -20,8 +20,8 @@ const (
 )
 
 // How long what a preflight found is taken for what it would find now, in milliseconds. What says
-// that nothing is in the way lasts; what says that something is, or nothing at all, may be mended
-// at any moment.
+// that nothing is in the way lasts; what reports whether something is, or nothing at all, may be
+// mended at any moment.
 const (
 	PreflightLifeMS  = hourMS
 	PreflightDoubtMS = minuteMS / 2
@@ -31,10 +31,10 @@ const (
 type schedule struct {
 	Workspace uint32 `wire:"1"`
 	Flow      uint32 `wire:"2"`
-	// EveryHours is the time between two of its instants; 0 is no schedule any more.
+	// EveryHours is the time between two of its instants; 0 means no schedule.
 	EveryHours uint32 `wire:"3"`
-	// At is its next instant, Trying the one that is being carried out (0 is none), Due when something
-	// is done about either.
+	// At is its next instant, Trying the one that is being carried out (0 is none), Due when
+	// something is done about either.
 	At     int64 `wire:"4"`
 	Trying int64 `wire:"5"`
 	Due    int64 `wire:"6"`
@@ -172,7 +172,7 @@ func (c *ScheduleFlow) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// possible says whether the flow, as it will be, can have the schedule; row 0 is a new flow.
+// possible reports whether the flow, as it will be, can have the schedule; row 0 is a new flow.
 func (c *ScheduleFlow) possible(t *turn, row uint32) engine.Outcome {
 	if c.EveryHours == 0 {
 		return engine.OutcomeDone
@@ -202,7 +202,7 @@ func (c *ScheduleFlow) possible(t *turn, row uint32) engine.Outcome {
 	return t.room(c.Workspace, scheduleRowBytes)
 }
 
-// scheduled says that a flow's runs begin by themselves; row 0 is no flow.
+// scheduled reports whether a flow's runs begin by themselves; row 0 means no flow.
 func (s *state) scheduled(row uint32) bool {
 	if row == 0 || s.flows.Read(row).Schedule == 0 {
 		return false
@@ -311,9 +311,9 @@ func (t *turn) tellSkip(s *schedule, skip Skip) {
 	t.notify(w, notice{kind: NoticeScheduleSkipped, workspace: s.Workspace, flow: s.Flow, skip: skip})
 }
 
-// PreflightAged says that a flow's verification is to be called before it is quoted, or a run of it
-// begins by itself: it never was in this version, what it answered is old, or let somebody in, or
-// was no answer, and not a moment ago.
+// PreflightAged reports whether a flow's verification is to be called before it is quoted, or a run
+// of it begins by itself: it never was in this version, what it answered is old, or let somebody
+// in, or was no answer, and not a moment ago.
 func (v *FlowView) PreflightAged(now int64) bool {
 	life := int64(PreflightLifeMS)
 	if !v.NoKey.shut() || v.Credential != "" && !v.WrongKey.shut() {

@@ -113,7 +113,7 @@ func (c *SignIn) signUp() *SignUp {
 	return &SignUp{Source: c.Source, Wider: c.Wider, Network: c.Network}
 }
 
-// needsWorkspace says that an agent has no workspace of its own, or none any more.
+// needsWorkspace reports whether an agent has no workspace of its own, or none any more.
 func (t *turn) needsWorkspace(p *person) bool {
 	return p.Agent && (p.Own == 0 || t.workspaces.Read(p.Own).GoneAt != 0)
 }
@@ -230,8 +230,8 @@ func (c *EndSession) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// NoteSession says that a session was used. Within SessionNoticedMS of the use before it changes
-// nothing.
+// NoteSession reports whether a session was used. Within SessionNoticedMS of the use before it
+// changes nothing.
 type NoteSession struct {
 	Session [32]byte `wire:"1"`
 }

@@ -14,12 +14,12 @@ type SignUp struct {
 	ClaimHash [32]byte `wire:"4"` // SHA-256 of the whole claim code
 	Scopes    Scopes   `wire:"5"`
 	Label     string   `wire:"6"` // ≤ 80 characters
-	// Source is a hash of the caller's address (IPv6: of its /64), Wider one of its /56; zero is not
-	// counted.
+	// Source is a hash of the caller's address (IPv6: of its /64), Wider one of its /56; zero is
+	// not counted.
 	Source [16]byte `wire:"7"`
 	Wider  [16]byte `wire:"18"`
-	// Network is the first address of the caller's /48, or of its /24 as IPv6 maps IPv4; zero is not
-	// known.
+	// Network is the first address of the caller's /48, or of its /24 as IPv6 maps IPv4; zero is
+	// not known.
 	Network [16]byte `wire:"19"`
 }
 
@@ -42,8 +42,8 @@ func (c *SignUp) sources(perHour uint32) []signups {
 	return all
 }
 
-// networkFull says whether the workspaces of the caller's network hold as much as they may, those
-// included that were removed.
+// networkFull reports whether the workspaces of the caller's network hold as much as they may,
+// those included that were removed.
 func (c *SignUp) networkFull(t *turn) engine.Outcome {
 	held, left := t.rooms.network(c.Network)
 	switch {
@@ -57,7 +57,7 @@ func (c *SignUp) networkFull(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// limited says whether as many came from the caller's networks as may in an hour.
+// limited reports whether as many came from the caller's networks as may in an hour.
 func (c *SignUp) limited(t *turn) engine.Outcome {
 	if full := c.networkFull(t); full != engine.OutcomeDone {
 		return full
@@ -104,7 +104,7 @@ func (c *SignUp) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// allowed says whether a stranger may have another workspace.
+// allowed reports whether a stranger may have another workspace.
 func (c *SignUp) allowed(t *turn) engine.Outcome {
 	if t.policy.SignupsPerHour == 0 || t.rooms.strangers+workspaceRowBytes > MaxStrangersBytes ||
 		t.rooms.gone > MaxGoneBytes {

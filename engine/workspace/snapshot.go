@@ -27,9 +27,9 @@ const (
 )
 
 var (
-	// ErrSnapshot says that bytes are no snapshot of this machine and format version.
+	// ErrSnapshot means that bytes are not a snapshot of this machine and format version.
 	ErrSnapshot = errors.New("workspace: malformed snapshot")
-	// ErrSnapshotRunning says that the snapshot before was not released.
+	// ErrSnapshotRunning means that the snapshot before was not released.
 	ErrSnapshotRunning = errors.New("workspace: a snapshot is running")
 
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -87,7 +87,7 @@ type state struct {
 	sessions      kept[session]
 	links         *page.Table[link]
 
-	// The indexes are no state: their hashes are seeded by the process.
+	// The indexes are not state: their hashes are seeded by the process.
 	seed         maphash.Seed
 	keyByHash    *page.Index // of API keys and of claim codes
 	claimByHash  *page.Index
@@ -104,8 +104,8 @@ type state struct {
 	emailBy      map[string]uint32   // a person's verified address → row
 	promised     map[string][]uint32 // of nobody who has signed in yet → workspaces
 
-	// due is what will happen by itself, earliest first, and errands what providers are to be asked;
-	// no state. nextDue is what NextDue answers.
+	// due is what will happen by itself, earliest first, and errands what providers are to be
+	// asked; no state. nextDue is what NextDue answers.
 	due     dues
 	errands errands
 	// alerting are the alerts of which something waits to be sent; no state.

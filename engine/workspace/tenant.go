@@ -26,8 +26,8 @@ type workspace struct {
 	// Network is where it was signed up from: the first address of a /48, or of a /24 as IPv6 maps
 	// IPv4; zero is not known.
 	Network [16]byte `wire:"36"`
-	// UsedAt is the newest use of its keys that was noted while it had no owner. GoneAt is when it was
-	// removed.
+	// UsedAt is the newest use of its keys that was noted while it had no owner. GoneAt is when it
+	// was removed.
 	UsedAt int64 `wire:"37"`
 	GoneAt int64 `wire:"38"`
 	// Person is its owner, once they have signed in; OwnedBefore is the workspace that was theirs
@@ -36,7 +36,7 @@ type workspace struct {
 	OwnedBefore uint32 `wire:"51"`
 	// Access is the newest of its test credentials.
 	Access uint32 `wire:"141"`
-	// base is the text that those of its flows are packed behind. It is no state.
+	// base is the text that those of its flows are packed behind. It is not state.
 	base place
 }
 

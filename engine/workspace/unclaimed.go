@@ -12,8 +12,8 @@ import (
 // noted again.
 const NoticedMS = hourMS
 
-// NoteUse says that a key of a workspace without an owner was used. Within NoticedMS of the use
-// before it changes nothing, and so it does where workspaces are kept for ever, or this one is
+// NoteUse reports whether a key of a workspace without an owner was used. Within NoticedMS of the
+// use before it changes nothing, and so it does where workspaces are kept forever, or this one is
 // claimed.
 type NoteUse struct {
 	Workspace uint32 `wire:"1"`
@@ -51,7 +51,7 @@ func (s *state) unusedEnd(w *workspace) int64 {
 }
 
 // scheduleUnclaimed notes anew when workspaces without an owner are removed, since the settings say
-// another time now. Where they are kept no more for ever, time counts from now. It looks at all
+// another time now. Where they are kept no more forever, time counts from now. It looks at all
 // workspaces.
 func (t *turn) scheduleUnclaimed(forEver bool) {
 	if forEver {
@@ -174,7 +174,7 @@ func (s *state) goneBy(w *workspace) Gone {
 	return GoneUnused
 }
 
-// GoneKey says whether the key with this SHA-256 belonged to a workspace that was removed.
+// GoneKey reports whether the key with this SHA-256 belonged to a workspace that was removed.
 func (m *Machine) GoneKey(hash [32]byte) Gone {
 	s := m.state.Load()
 	s.mu.RLock()

@@ -59,7 +59,7 @@ func (s *strangers) signUp(name string) *workspace.SignUp {
 
 func keyOf(name string) [32]byte { return [32]byte(append(hashOf(name), hashOf("x"+name)...)) }
 
-// works says that a workspace's key works.
+// works reports whether a workspace's key works.
 func (s *strangers) works(name string) bool {
 	_, ok := s.m.Authenticate(keyOf(name))
 	return ok

@@ -95,7 +95,7 @@ type FlowView struct {
 	Version              uint32
 	CreatedAt, ChangedAt int64
 	SignupConfirmed      bool
-	// Preflighted says that what follows belongs to this version.
+	// Preflighted reports whether what follows belongs to this version.
 	Preflighted     bool
 	NoKey, WrongKey Called
 	AlreadyTrue     bool
@@ -106,8 +106,8 @@ type FlowView struct {
 	Open [16]byte
 	// Unready is why no agent can run it; UnreadyNot when there is an agent that can.
 	Unready Unready
-	// EveryHours is the time between the runs that begin by themselves, 0 is none; NextRunAt is when
-	// the next one does.
+	// EveryHours is the time between the runs that begin by themselves, 0 is none; NextRunAt is
+	// when the next one does.
 	EveryHours uint32
 	NextRunAt  int64
 }
@@ -159,11 +159,11 @@ type chain[View any] struct {
 	before func(row uint32) uint32
 	find   func(id [16]byte) uint32
 	view   func(row uint32) View
-	// hidden says that a record is in no list; nil: each is.
+	// hidden reports whether a record is in no list; nil: each is.
 	hidden func(row uint32) bool
 }
 
-// list is a page of a chain; more says that there are others behind it.
+// list is a page of a chain; more reports whether there are others behind it.
 func list[View any](p *Page, c chain[View]) (views []View, more bool) {
 	row := c.newest
 	if p.After != ([16]byte{}) {
@@ -183,7 +183,7 @@ func list[View any](p *Page, c chain[View]) (views []View, more bool) {
 	return views, false
 }
 
-// Flows lists a workspace's flows; more says that there are others behind them.
+// Flows lists a workspace's flows; more reports whether there are others behind them.
 func (m *Machine) Flows(workspace uint32, p Page) (views []FlowView, more bool) {
 	s := m.state.Load()
 	s.mu.RLock()
@@ -244,7 +244,7 @@ func (m *Machine) Run(workspace uint32, id [16]byte) (RunView, bool) {
 	return s.runView(row), true
 }
 
-// Runs lists a workspace's runs; more says that there are others behind them.
+// Runs lists a workspace's runs; more reports whether there are others behind them.
 func (m *Machine) Runs(workspace uint32, p Page) (views []RunView, more bool) {
 	s := m.state.Load()
 	s.mu.RLock()
@@ -271,7 +271,8 @@ func (m *Machine) Job(id [16]byte, token uint32) (r RunView, f FlowView, ok bool
 	return s.runView(row), s.flowView(s.runs.Read(row).Flow), true
 }
 
-// Holds says whether a worker still has the run that it claimed, as far as this node has applied.
+// Holds reports whether a worker still has the run that it claimed, as far as this node has
+// applied.
 func (m *Machine) Holds(id [16]byte, token uint32) bool {
 	s := m.state.Load()
 	s.mu.RLock()
@@ -314,7 +315,8 @@ type PurchaseView struct {
 	Runs        uint32         `json:"runs"`
 	Cents       uint32         `json:"cents"`
 	Flow        [16]byte       `json:"flowId" rule:"null" id:"markFlow"` // zero is none
-	// FlowShown says that the flow is as it was when its start asked: approving confirms its signup.
+	// FlowShown reports whether the flow is as it was when its start asked: approving confirms its
+	// signup.
 	FlowShown bool
 	Reason    ApprovalReason `json:"reason" rule:"null" as:"text"`
 	// ApprovalURL is always null: a link is shown once. The server fills in PollURL.
@@ -379,7 +381,7 @@ func (m *Machine) PurchaseByLink(link [32]byte) (PurchaseView, bool) {
 	return s.purchaseView(row), true
 }
 
-// Purchases lists a workspace's purchases; more says that there are others behind them.
+// Purchases lists a workspace's purchases; more reports whether there are others behind them.
 func (m *Machine) Purchases(workspace uint32, p Page) (views []PurchaseView, more bool) {
 	s := m.state.Load()
 	s.mu.RLock()
@@ -432,7 +434,7 @@ func (m *Machine) Issue(workspace uint32, id [16]byte) (IssueView, bool) {
 	return s.issueView(row), true
 }
 
-// Issues lists a workspace's issues; more says that there are others behind them.
+// Issues lists a workspace's issues; more reports whether there are others behind them.
 func (m *Machine) Issues(workspace uint32, p Page) (views []IssueView, more bool) {
 	s := m.state.Load()
 	s.mu.RLock()
@@ -486,7 +488,8 @@ func (m *Machine) Notification(workspace uint32, id [16]byte) (NotificationView,
 	return s.noticeView(row), true
 }
 
-// Notifications lists a workspace's notifications; more says that there are others behind them.
+// Notifications lists a workspace's notifications; more reports whether there are others behind
+// them.
 func (m *Machine) Notifications(workspace uint32, p Page) (views []NotificationView, more bool) {
 	s := m.state.Load()
 	s.mu.RLock()

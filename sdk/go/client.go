@@ -35,7 +35,7 @@ const (
 )
 
 // Client sends requests to one of several nodes, and to the next one when a node cannot be reached
-// or says that it cannot serve. It is safe for concurrent use.
+// or reports whether it cannot serve. It is safe for concurrent use.
 type Client struct {
 	// Patience is how long Do tries; 0: until its context ends. To be set before the first call.
 	Patience time.Duration
@@ -97,7 +97,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// ErrUnsure says that a call marked Once may or may not have taken effect.
+// ErrUnsure means that a call marked Once may or may not have taken effect.
 var ErrUnsure = errors.New("the call may or may not have taken effect")
 
 // New returns a client of the nodes, given as host:port or URL, that authenticates with key and
@@ -132,8 +132,8 @@ func New(nodes []string, key string, connections int) (*Client, error) {
 	return c, nil
 }
 
-// Trust makes the certificate authorities in a PEM text those that nodes with https:// addresses are
-// known by, in place of the machine's. To be called before the first request.
+// Trust makes the certificate authorities in a PEM text those that nodes with https:// addresses
+// are known by, in place of the machine's. To be called before the first request.
 func (c *Client) Trust(text []byte) error {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
@@ -194,7 +194,7 @@ func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
 	}
 }
 
-// ErrRefused says that no node took a connection.
+// ErrRefused means that no node took a connection.
 var ErrRefused = errors.New("connection refused")
 
 func (c *Client) nobodyListens() error {
@@ -215,7 +215,7 @@ func (c *Client) Pause(ctx context.Context) error {
 	}
 }
 
-// unsure says whether a refusal leaves open what happened, or says that it happens still.
+// unsure reports whether a refusal leaves open what happened, or says that it happens still.
 func unsure(a Answer) bool {
 	return a.Status == 503 && (strings.Contains(string(a.Body), `"outcome_unknown"`) ||
 		strings.Contains(string(a.Body), `"clock_settling"`))
@@ -405,7 +405,7 @@ func (c *Client) send(ctx context.Context, r Request, v, out any) (Answer, error
 	return answer, answer.Data(out)
 }
 
-// IsStatus says whether err is an answer with that status.
+// IsStatus reports whether err is an answer with that status.
 func IsStatus(err error, status int) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Status == status

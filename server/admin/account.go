@@ -24,7 +24,7 @@ func newIDs(n int) []byte {
 	return ids
 }
 
-// accountName says that a name is 1–64 of a-z, 0-9 and '-', beginning with a letter or digit.
+// accountName reports whether a name is 1–64 of a-z, 0-9 and '-', beginning with a letter or digit.
 func accountName(name string) bool {
 	if name == "" || len(name) > 64 || name[0] == '-' {
 		return false

@@ -39,8 +39,9 @@ type Cluster interface {
 	// Causes are the names that reasons may have.
 	Causes() []string
 	// Change changes the members, and returns when it is done. Its error says what was refused, and
-	// what to do; it is shown to the operator. It wraps ErrWasMember where somebody is to be removed
-	// who has been until lately: the one who did it may not have heard of it, nor recorded it.
+	// what to do; it is shown to the operator. It wraps ErrWasMember where somebody is to be
+	// removed who has been until lately: the one who did it may not have heard of it, nor recorded
+	// it.
 	Change(ctx context.Context, c MemberChange) error
 }
 
@@ -73,9 +74,9 @@ type Config struct {
 	// SealKey is the node's key for secrets, the same on every node: API keys that are made with an
 	// Idempotency-Key are derived from it, so that the answer can be given again.
 	SealKey [32]byte
-	// Acts lists what operators did for owners of workspaces, newest first, with numbers below before
-	// (0: all): at most limit, looking at no more than scan acts; next is where the next page begins,
-	// 0 when there is none. It is not ok when this node cannot tell. nil lists none.
+	// Acts lists what operators did for owners of workspaces, newest first, with numbers below
+	// before (0: all): at most limit, looking at no more than scan acts; next is where the next
+	// page begins, 0 when there is none. It is not ok when this node cannot tell. nil lists none.
 	Acts func(before uint32, limit, scan int) (list []Act, next uint32, ok bool)
 	// Payments seals and checks the settings of payment providers; nil refuses them.
 	Payments *payments.Desk
@@ -85,14 +86,15 @@ type Config struct {
 	// bytes a second (0: the default). ErrBackupRunning, ErrNotCurrent: nothing was written. nil
 	// answers 503.
 	Backup func(ctx context.Context, w io.Writer, stale bool, pace int) error
-	// Vitals says how the node itself is; its JSON encoding is the data of GET /node. nil answers 503.
+	// Vitals says how the node itself is; its JSON encoding is the data of GET /node. nil answers
+	// 503.
 	Vitals func() any
 	// More are routes of other parts of the node, which this listener serves and describes with its
 	// own.
 	More []server.Route
 	// Pages are served, too, and described nowhere.
 	Pages []server.Route
-	// Gate bounds what requests hold together; nil is no bound.
+	// Gate bounds what requests hold together; nil means no bound.
 	Gate *server.Gate
 	// WriteTimeout and ReadTimeout bound commands (5 s when 0) and linearizable reads (2 s when 0).
 	WriteTimeout, ReadTimeout time.Duration
@@ -169,7 +171,7 @@ func (a *API) Handler() fasthttp.RequestHandler { return a.table.Serve }
 // Table carries rows out for another part of this process, which proves itself that it may.
 func (a *API) Table() *server.Table { return a.table }
 
-// KeyMatches says that a text is the admin key; in constant time.
+// KeyMatches reports whether a text is the admin key; in constant time.
 func (a *API) KeyMatches(key []byte) bool {
 	hash := sha256.Sum256(key)
 	return subtle.ConstantTimeCompare(hash[:], a.config.KeyHash[:]) == 1

@@ -11,9 +11,9 @@ import (
 )
 
 var (
-	// ErrBackupRunning says that the node makes a backup already.
+	// ErrBackupRunning means that the node makes a backup already.
 	ErrBackupRunning = errors.New("admin: a backup is being made")
-	// ErrNotCurrent says that the node cannot tell whether it has every acknowledged write.
+	// ErrNotCurrent means that the node cannot tell whether it has every acknowledged write.
 	ErrNotCurrent = errors.New("admin: not known to be current")
 )
 

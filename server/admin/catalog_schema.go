@@ -6,7 +6,7 @@ import "tollgate/server"
 // strings, where an operator writes them.
 type numbers struct {
 	exact *server.Schema
-	// answered says that what has a default is always there.
+	// answered reports whether what has a default is always there.
 	answered bool
 }
 

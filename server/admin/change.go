@@ -51,7 +51,7 @@ func readChangeCursor(x *server.Exchange, w *walk) (c changeCursor) {
 	return changeCursor{change, uint32(act)}
 }
 
-// ended says that nothing follows.
+// ended reports whether nothing follows.
 func (c changeCursor) ended() bool { return c.change == 1 && c.act == 1 }
 
 func (c changeCursor) String() string {

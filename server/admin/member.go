@@ -74,14 +74,15 @@ var memberActions = map[string]string{
 	"transfer": "leadership.transferred",
 }
 
-// ErrWasMember says that who is to be removed is no member any more.
+// ErrWasMember means that who is to be removed is no longer a member.
 var ErrWasMember = errors.New("it was removed before")
 
 // recentChanges bounds how far back a removal is looked for in the record of changes.
 const recentChanges = 1000
 
-// removalRecorded says whether the newest that the record has of a node's membership is that it was
-// removed. Where that cannot be read, it is taken to be: a removal that was done changes nothing.
+// removalRecorded reports whether the newest that the record has of a node's membership is that it
+// was removed. Where that cannot be read, it is taken to be: a removal that was done changes
+// nothing.
 func (a *API) removalRecorded(node string) bool {
 	if a.config.Events == nil {
 		return true

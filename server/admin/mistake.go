@@ -50,7 +50,7 @@ func (w *walk) mistakes(body []byte, reply billing.CatalogReply) (wrong []server
 	return wrong
 }
 
-// unread says whether a place, or what it is in, could not be read.
+// unread reports whether a place, or what it is in, could not be read.
 func (w *walk) unread(place string) bool {
 	return slices.ContainsFunc(w.problems, func(bad server.FieldError) bool {
 		rest, within := strings.CutPrefix(place, bad.Field)

@@ -131,7 +131,7 @@ func (a *API) putOrigins(x *server.Exchange) {
 	})
 }
 
-// validOrigin says that text is what browsers send as Origin.
+// validOrigin reports whether text is what browsers send as Origin.
 func validOrigin(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" &&

@@ -133,7 +133,8 @@ func (a *API) createPool(x *server.Exchange) {
 	})
 }
 
-// asRequested says that a pool is the one that a request asks for: a repeated one may be another.
+// asRequested reports whether a pool is the one that a request asks for: a repeated one may be
+// another.
 func asRequested(c *billing.CreatePool, v *billing.PoolView) bool {
 	or := func(value, standard string) string {
 		if value == "" {

@@ -273,7 +273,7 @@ func TestAProviderThatKeepsSilentIsLeftForAnotherPass(t *testing.T) {
 	}
 }
 
-// TestADebitIsPolledUntilItIsOver: a bank takes up to 14 business days. A debit is asked for ever
+// TestADebitIsPolledUntilItIsOver: a bank takes up to 14 business days. A debit is asked forever
 // more seldom, found when it succeeds or fails, and given up after four weeks.
 func TestADebitIsPolledUntilItIsOver(t *testing.T) {
 	const day = 24 * time.Hour

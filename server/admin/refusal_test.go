@@ -90,7 +90,7 @@ func TestEveryRefusalOfACatalog(t *testing.T) {
 		}
 		require.Equal(t, before, n.call("GET", sandbox+"catalog", "").raw, row.document)
 	}
-	// A changed price is no error: it is a new version.
+	// A changed price is not an error: it is a new version.
 	n.putCatalog(strings.Replace(plans("key: team, currency: USD"), "20", "21", 1), "").is(200, "")
 }
 

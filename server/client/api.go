@@ -57,9 +57,9 @@ type Config struct {
 	SandboxHost string
 	// Payments collects invoices; nil answers that no provider is enabled.
 	Payments *payments.Desk
-	// RateLimit bounds the requests of each API key on this node; zero is no bound.
+	// RateLimit bounds the requests of each API key on this node; zero means no bound.
 	RateLimit server.RateLimit
-	// Gate bounds what requests hold together; nil is no bound.
+	// Gate bounds what requests hold together; nil means no bound.
 	Gate *server.Gate
 	// WriteTimeout is how long a command may take before its fate is called unknown (5 s when 0),
 	// ReadTimeout how long a linearizable read may wait for a leader (2 s when 0).

@@ -20,8 +20,8 @@ const (
 	// checks a killed node may lose. strictLinger is the same where answers wait for it.
 	auditLinger  = 20 * time.Millisecond
 	strictLinger = 5 * time.Millisecond
-	// spoolLinger is the same while blocks go to the spool: fewer and larger ones, so that the spool
-	// drains faster than it fills.
+	// spoolLinger is the same while blocks go to the spool: fewer and larger ones, so that the
+	// spool drains faster than it fills.
 	spoolLinger = 50 * time.Millisecond
 	// auditBytes is the size at which a block is full. An account may hold as much of a block as is
 	// free; its next check waits for the next block.
@@ -279,8 +279,8 @@ func (r *recorder) sendOpen(payload []byte) []byte {
 	return payload
 }
 
-// send says whether the block is committed; when it is not, the spool has it. While neither takes
-// the block, checks are refused and it is tried again.
+// send reports whether the block is committed; when it is not, the spool has it. While neither
+// takes the block, checks are refused and it is tried again.
 func (r *recorder) send(payload []byte, checks int) (committed bool) {
 	for {
 		if r.spool.Empty() {
@@ -329,7 +329,7 @@ func (r *recorder) propose(payload []byte) engine.Outcome {
 	return results[0].Outcome
 }
 
-// settled says that the block is in the log, now or since an earlier attempt.
+// settled reports whether the block is in the log, now or since an earlier attempt.
 func settled(o engine.Outcome) bool {
 	return o == engine.OutcomeDone || o == engine.OutcomeDuplicate
 }

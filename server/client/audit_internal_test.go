@@ -29,8 +29,8 @@ func TestBlocksCollectWithinWhatMayBeLost(t *testing.T) {
 	}
 }
 
-// TestABlockIsShared: an account that checks all the time fills half of a block, asks for it to leave
-// and is told that it has too much under way; another account's checks find room meanwhile.
+// TestABlockIsShared: an account that checks all the time fills half of a block, asks for it to
+// leave and is told that it has too much under way; another account's checks find room meanwhile.
 func TestABlockIsShared(t *testing.T) {
 	r := recorder{
 		open: new(block), shares: fair.NewShare(auditBytes),

@@ -38,7 +38,7 @@ func (a *API) authenticate(x *server.Exchange) *server.Fault {
 	return a.limits.Take(x, principal.KeyID)
 }
 
-// covered says whether the key's scope covers the route. A customer key does so for its own
+// covered reports whether the key's scope covers the route. A customer key does so for its own
 // customer; of any other it does not even learn whether there is one.
 func (a *API) covered(x *server.Exchange) bool {
 	p := &x.Principal
@@ -51,7 +51,7 @@ func (a *API) covered(x *server.Exchange) bool {
 	return x.Route.Parameters() == 0 || a.own(x, x.Param(0))
 }
 
-// own says that the key may see this customer: every key but a customer key may.
+// own reports whether the key may see this customer: every key but a customer key may.
 func (a *API) own(x *server.Exchange, customer []byte) bool {
 	p := &x.Principal
 	return p.Scope != billing.ScopeCustomer ||

@@ -67,14 +67,14 @@ func (f *handForm) unknown(name []byte) bool {
 	return f.scanner.Skip()
 }
 
-// once says that field number i was not there yet; twice is malformed.
+// once reports whether field number i was not there yet; twice is malformed.
 func (f *handForm) once(i uint) bool {
 	first := f.seen&(1<<i) == 0
 	f.seen |= 1 << i
 	return first
 }
 
-// duplicate answers a known field that is there twice: name, or one within it.
+// duplicate answers a known field that appears more than once: name, or one within it.
 func (f *handForm) duplicate(name []byte) *server.Fault {
 	if f.inner != nil {
 		name = f.inner
@@ -82,7 +82,7 @@ func (f *handForm) duplicate(name []byte) *server.Fault {
 	return duplicateFault(name)
 }
 
-// duplicateFault answers a known field that is there twice.
+// duplicateFault answers a known field that appears more than once.
 func duplicateFault(name []byte) *server.Fault {
 	fault := server.FaultJSON.With("The name " + strconv.Quote(string(name)) + " is there twice.")
 	return &fault
@@ -287,12 +287,13 @@ func (f *handForm) required(name string, most int, dst *[]byte) bool {
 	return ok
 }
 
-// wronged says that something was noted about a field already, so that its absence is no news.
+// wronged reports whether something was noted about a field already, so that its absence is not
+// news.
 func (f *handForm) wronged(name string) bool {
 	return slices.ContainsFunc(f.problems, func(e server.FieldError) bool { return e.Field == name })
 }
 
-// object reads the body of a request that is no hot path: fields by name, each read by its
+// object reads the body of a request that is not a hot path: fields by name, each read by its
 // function. Duplicate and unknown names are refused.
 func object(
 	body []byte, fields map[string]func(f *handForm) bool, check func(f *handForm),

@@ -15,7 +15,7 @@ const (
 	mediaCloudEvents = "application/cloudevents-batch+json"
 )
 
-// Attributes of a CloudEvent that are no fields of a usage event, by the bit that says one was
+// Attributes of a CloudEvent that are not fields of a usage event, by the bit that says one was
 // seen; they follow the fields of a usage event.
 const (
 	attributeVersion = iota + fieldMeta + 1

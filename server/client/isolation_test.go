@@ -26,9 +26,10 @@ type attempt struct {
 	method, path, body string
 	// status is the answer; 0 is 404.
 	status int
-	// own says that the route takes no record: its answer must not show what is another's.
+	// own reports whether the route takes no record: its answer must not show what is another's.
 	own bool
-	// mixed says that the rest of the request is the asker's, so that the record's own key is refused.
+	// mixed reports whether the rest of the request is the asker's, so that the record's own key is
+	// refused.
 	mixed bool
 }
 

@@ -30,7 +30,7 @@ func (a *API) keep(x *server.Exchange, customer uint32) {
 	server.KeepAnswer(x, a.onceCommand(x, 0, nil), customer)
 }
 
-// keyed says that the request may be repeated safely.
+// keyed reports whether the request may be repeated safely.
 func keyed(x *server.Exchange) bool {
 	return len(x.Ctx.Request.Header.Peek("Idempotency-Key")) > 0
 }

@@ -118,7 +118,7 @@ func TestListEntitlements(t *testing.T) {
 	require.Equal(t, "limit_reached", first["code"])
 	require.Equal(t, false, first["isAllowed"])
 	n.call("GET", "entitlements/nobody", "").is(404, "customer_not_found")
-	// It is no check, and leaves no audit event.
+	// It is not a check, and leaves no audit event.
 	require.Empty(t, n.call("GET", "customers/acme/events?kind=audit", "").data("events"))
 }
 

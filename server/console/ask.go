@@ -16,10 +16,11 @@ const sureField = "_sure"
 // question is what a form asks before it is carried out.
 type question struct {
 	Title string
-	// Facts are what the change is about, Invoices what it will cost at once, as the engine sees it.
+	// Facts are what the change is about, Invoices what it will cost at once, as the engine sees
+	// it.
 	Facts    []fact
 	Invoices []invoice
-	// Asked says that the engine was asked for invoices: none is an answer, too.
+	// Asked reports whether the engine was asked for invoices: none is an answer, too.
 	Asked bool
 	// Notes say what else happens, and what cannot be undone.
 	Notes []string
@@ -36,7 +37,7 @@ type fact struct{ Name, Value string }
 
 type field struct{ Name, Value string }
 
-// sure says that whoever sends the form has confirmed it. Otherwise it is to be asked.
+// sure reports whether whoever sends the form has confirmed it. Otherwise it is to be asked.
 func (v *visit) sure() bool { return v.fields.Get(sureField) == "yes" }
 
 // Where a form asks, and the field with its key there.

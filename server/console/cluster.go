@@ -53,7 +53,7 @@ type member struct {
 // Role is a member's part in the cluster in one word.
 func (m member) Role() string { return m.Part }
 
-// Down says that it does not answer.
+// Down reports whether it does not answer.
 func (m member) Down() bool { return m.Part == roleDown }
 
 // Losses says what the loss of one more voter means, where one is down.
@@ -87,7 +87,7 @@ func (s clusterStatus) Down() (down []member) {
 	return down
 }
 
-// State says whether it answers, in one word.
+// State reports whether it answers, in one word.
 func (m member) State() string {
 	if m.Reachable {
 		return "reachable"

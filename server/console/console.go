@@ -30,11 +30,13 @@ type Config struct {
 	// Admin and Client are the tables of the two APIs whose rows the pages call; Client answers for
 	// the environment that it is told.
 	Admin, Client *server.Table
-	// KeyMatches says that a text is the admin key, which then opens a session; nil when it may not.
+	// KeyMatches reports whether a text is the admin key, which then opens a session; nil when it
+	// may not.
 	KeyMatches func(key []byte) bool
 	// SignedIn are operators who sign in through an identity provider; nil when none is configured.
 	SignedIn *SignedIn
-	// PublicURL is where browsers reach this listener, http(s)://host; empty when that is not known.
+	// PublicURL is where browsers reach this listener, http(s)://host; empty when that is not
+	// known.
 	PublicURL string
 	Machine   *billing.Machine
 	Reader    server.Reader
@@ -154,7 +156,7 @@ type row struct {
 	reach              reach
 	// limit bounds the body in bytes; 0 is formLimit.
 	limit int
-	// live says that the script asks: what is not allowed is answered without a page.
+	// live reports whether the script asks: what is not allowed is answered without a page.
 	live bool
 	// harmless is a form that changes nothing of anybody's: also who may only look sends it.
 	harmless bool

@@ -127,7 +127,7 @@ func (i invoice) Title() string {
 	return "Invoice " + string(i.Number)
 }
 
-// Open says that it can be paid, or made void.
+// Open reports whether it can be paid, or made void.
 func (i invoice) Open() bool { return i.Status == "DUE" || i.Status == "PAST_DUE" }
 
 // invoices are a customer's, newest first.

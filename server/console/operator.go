@@ -13,8 +13,8 @@ import (
 
 // Operator is who is signed in, and what is allowed to them.
 type Operator struct {
-	// Name is shown, and recorded for what they change: an e-mail address. An admin key's session has
-	// none, and is recorded as the key is.
+	// Name is shown, and recorded for what they change: an e-mail address. An admin key's session
+	// has none, and is recorded as the key is.
 	Name string
 	// Grants are what is allowed to them.
 	Grants []Grant
@@ -26,7 +26,7 @@ type Operator struct {
 type Grant struct {
 	// Account is the one account's name; empty is the whole cluster, its accounts included.
 	Account string
-	// Manage says that they may change; otherwise they may look.
+	// Manage reports whether they may change; otherwise they may look.
 	Manage bool
 }
 
@@ -44,11 +44,11 @@ func (o *Operator) on(account string) (look, manage bool) {
 // key.
 type Operators interface {
 	// Operator finds the session of a request: ErrSignedOut when there is none, or no more, ErrBusy
-	// when this node cannot tell. A local page shows what this node alone knows, and is there without
-	// a leader: its session is looked up likewise.
+	// when this node cannot tell. A local page shows what this node alone knows, and is there
+	// without a leader: its session is looked up likewise.
 	Operator(x *server.Exchange, local bool) (Operator, error)
-	// SignOut ends the session of a request, if it has one, and takes its cookie away. After an error
-	// it goes on.
+	// SignOut ends the session of a request, if it has one, and takes its cookie away. After an
+	// error it goes on.
 	SignOut(x *server.Exchange) error
 }
 
@@ -89,7 +89,7 @@ type visit struct {
 	console *Console
 	x       *server.Exchange
 	who     Operator
-	// manage says that they may change what the page shows.
+	// manage reports whether they may change what the page shows.
 	manage bool
 	// account and environment are the path's, env the environment's number.
 	account, environment string
@@ -159,7 +159,7 @@ func (s *Console) askToSignIn(x *server.Exchange, r *row) {
 	s.site.Redirect(x, to)
 }
 
-// localPath says that a text is the address of one of the pages, and of nothing else.
+// localPath reports whether a text is the address of one of the pages, and of nothing else.
 func localPath(text string) bool {
 	return len(text) < 1024 && (text == Root || strings.HasPrefix(text, Root+"/") ||
 		strings.HasPrefix(text, Root+"?")) &&

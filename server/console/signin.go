@@ -95,7 +95,8 @@ func (s *Console) openSession(keys *KeySessions) func(*server.Exchange) {
 
 // signInData are the ways in that the page shows.
 type signInData struct {
-	// Provider is where to sign in by name, empty where nobody does; Key says that the admin key may.
+	// Provider is where to sign in by name, empty where nobody does; Key reports whether the admin
+	// key may.
 	Provider string
 	Key      bool
 	Return   string

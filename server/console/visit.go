@@ -84,7 +84,7 @@ func body(fields map[string]any) []byte {
 	return text
 }
 
-// literal is a number of a form, to stand in a body as it was typed; what is no number becomes a
+// literal is a number of a form, to stand in a body as it was typed; what is not a number becomes a
 // text, which the row refuses in its words.
 func literal(text string) any {
 	text = strings.TrimSpace(text)

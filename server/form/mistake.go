@@ -76,7 +76,7 @@ func (m Mistake) Fault(field string) *server.Fault {
 	return server.FieldsFault([]server.FieldError{m.Of(field)})
 }
 
-// CheckText checks a text of least (0 or 1) to limit characters; 0 is no limit.
+// CheckText checks a text of least (0 or 1) to limit characters; 0 means no limit.
 func CheckText(value []byte, least, limit int) (wrong Mistake, ok bool) {
 	count := 0
 	for i := 0; i < len(value); count++ {

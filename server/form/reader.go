@@ -238,7 +238,7 @@ func (r *Reader) expect(bit uint, kind scan.Kind, what string) bool {
 	return false
 }
 
-// Bytes reads a string of least (0 or 1) to limit characters; 0 is no limit. The bytes alias the
+// Bytes reads a string of least (0 or 1) to limit characters; 0 means no limit. The bytes alias the
 // body or the reader.
 func (r *Reader) Bytes(bit uint, dst *[]byte, least, limit int) bool {
 	if !r.expect(bit, scan.KindString, "a string") {

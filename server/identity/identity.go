@@ -135,7 +135,7 @@ func (s *Service) Origin() string {
 	return s.origin
 }
 
-// Configured says that people can sign in.
+// Configured reports whether people can sign in.
 func (s *Service) Configured() bool { return s != nil && s.persons != nil }
 
 func (s *Service) now() int64 { return s.config.Machine.Clock(s.config.Now().UnixMilli()) }

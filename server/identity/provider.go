@@ -51,7 +51,7 @@ type description struct {
 	provider *oidc.Provider
 	oauth    oauth2.Config
 	verifier *oidc.IDTokenVerifier
-	// names says that its answers name it (RFC 9207).
+	// names reports whether its answers name it (RFC 9207).
 	names bool
 	at    time.Time
 }
@@ -235,8 +235,8 @@ func (p *provider) subject(ctx context.Context, d *description, token *oauth2.To
 	return s, nil
 }
 
-// lacks says that userinfo is to be asked. Of an issuer that names agents it is asked who is one,
-// and who owns it: an agent whose token alone does not say so would be a person.
+// lacks reports whether userinfo is to be asked. Of an issuer that names agents it is asked who is
+// one, and who owns it: an agent whose token alone does not say so would be a person.
 func (p *provider) lacks(c *claims) bool {
 	agents := p.issuer.URL == p.config.Agents.URL
 	return c.Email == "" || agents && (c.ActorType == "" || c.Owner == "")

@@ -60,7 +60,7 @@ func (s *Service) Remembered(ctx *fasthttp.RequestCtx) (*Session, error) {
 // rememberedFor is how long a node that is cut off believes what it knew of sessions.
 const rememberedFor = 15 * time.Minute
 
-// find finds who is signed in; must says that what was acknowledged anywhere has to count.
+// find finds who is signed in; must reports whether what was acknowledged anywhere has to count.
 func (s *Service) find(ctx *fasthttp.RequestCtx, must bool) (*Session, error) {
 	if s == nil {
 		return nil, ErrSignIn
@@ -81,7 +81,7 @@ func (s *Service) find(ctx *fasthttp.RequestCtx, must bool) (*Session, error) {
 	return &Session{view, token}, nil
 }
 
-// allowed says that who is signed in still may be.
+// allowed reports whether who is signed in still may be.
 func (s *Service) allowed(v *state.SessionView) bool {
 	if s.config.Surface == state.SurfaceOperations && v.Agent {
 		return false // one that its issuer called so before
@@ -131,8 +131,8 @@ func (s *Service) Form(x *server.Exchange, n *Session) (*fasthttp.Args, *server.
 	return form, nil
 }
 
-// own says that a request comes from a page of ours, as far as the browser says where it comes
-// from.
+// own reports whether a request comes from a page of ours, as far as the browser says where it
+// comes from.
 func (s *Service) own(ctx *fasthttp.RequestCtx) bool {
 	origin, one := server.SoleHeader(ctx, "Origin")
 	if !one || len(origin) > 0 && string(origin) != s.origin {
@@ -153,7 +153,7 @@ const (
 
 const sessionLife = time.Duration(state.SessionMS) * time.Millisecond
 
-// secure says that cookies go over https alone.
+// secure reports whether cookies go over https alone.
 func (s *Service) secure() bool { return s.config.PublicURL[:5] == "https" }
 
 // cookieName is what a cookie is called here: those of operators otherwise, since a cookie is good

@@ -144,7 +144,7 @@ func TestWhatAnAnsweringHostHidesIsUnknown(t *testing.T) {
 	d = inspected(t, parsed(t, "=== *\nfail body 404\n"+linking("")))
 	require.Equal(t, document.No, d.Interfaces.API.Verdict)
 	require.Equal(t, document.No, d.MachineAccess.Index.Verdict)
-	// A text with the address that was asked for is no description.
+	// A text with the address that was asked for is not a description.
 	d = inspected(t, parsed(t, "=== *\n200 text/plain\n\nYou asked for openapi.json.\n"+linking("")+
 		at+"openapi.yaml\n200 text/plain\n\nYou asked for openapi.yaml.\n"))
 	require.Equal(t, document.No, d.Interfaces.API.Verdict)

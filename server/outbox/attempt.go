@@ -137,7 +137,7 @@ func shortened(reason string) string {
 
 func uuid(id [16]byte) string { return string(server.AppendUUID(nil, id)) }
 
-// Check says whether a URL may be an endpoint's, by every rule that needs no network. The error
+// Check reports whether a URL may be an endpoint's, by every rule that needs no network. The error
 // repeats neither path nor query.
 func (o *Outbox) Check(url string) error {
 	if err := o.config.Fetch.Check(url); err != nil {

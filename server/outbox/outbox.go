@@ -25,7 +25,7 @@ type Config struct {
 	Fetch *fetch.Client
 	// SealKey seals the endpoints' secrets in the log; the same on every node.
 	SealKey [32]byte
-	// Leads says whether this node leads, with everything of earlier terms applied.
+	// Leads reports whether this node leads, with everything of earlier terms applied.
 	Leads func() bool
 	// Schedule is the waits between attempts, two or more; webhook.Patient when nil.
 	Schedule webhook.Schedule

@@ -34,7 +34,7 @@ func (s *slots) take(p *pace) *int {
 	return free
 }
 
-// pace is what this process has learnt about an endpoint. It is no state: another leader learns it
+// pace is what this process has learnt about an endpoint. It is not state: another leader learns it
 // by itself, one attempt at a time.
 type pace struct {
 	flying   int
@@ -44,7 +44,7 @@ type pace struct {
 	resume   time.Time
 }
 
-// lags says that the endpoint uses the slots of those that fail or are slow.
+// lags reports whether the endpoint uses the slots of those that fail or are slow.
 func (p *pace) lags() bool { return p.slow || p.failures > 0 }
 
 // room is how many more deliveries an endpoint may get. nil is an endpoint of which nothing is

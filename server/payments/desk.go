@@ -107,7 +107,7 @@ func environmentName(kind billing.EnvironmentKind) string {
 	return "sandbox"
 }
 
-// errNone says that an environment has no provider.
+// errNone means that an environment has no provider.
 var errNone = errors.New("payments: no provider is enabled")
 
 // Place names an environment by number and by name.

@@ -73,7 +73,7 @@ func (d *Desk) sealInto(c *billing.SetPaymentProvider, env uint32, s Settings) (
 	return err
 }
 
-// sealedIn says that settings hold these secrets; the sandbox's are whichever there are.
+// sealedIn reports whether settings hold these secrets; the sandbox's are whichever there are.
 func (d *Desk) sealedIn(old *billing.PaymentSettings, env uint32, s Settings) bool {
 	key, err := d.vault.Open(env, "secretKey", old.SecretKey)
 	if err != nil || s.Provider == billing.ProviderSandbox {

@@ -34,7 +34,7 @@ func (d *Desk) Receive(at Place, header func(string) string, body []byte) error 
 	return d.record(at, name, &event)
 }
 
-// errUnusable says that settings are there and cannot be used; it is logged where it happens.
+// errUnusable means that settings are there and cannot be used; it is logged where it happens.
 var errUnusable = errors.New("payments: the payment settings cannot be used")
 
 // verify finds the settings whose secret a webhook is signed with, the ones in force first: those
@@ -63,8 +63,8 @@ func (d *Desk) verify(at Place, header func(string) string, body []byte) (
 	return "", payment.Event{}, err
 }
 
-// report keeps what is no payment, where it names an invoice of ours: people will want to know of a
-// decline or a refund, and the invoice stays what it is.
+// report keeps what is not a payment, where it names an invoice of ours: people will want to know
+// of a decline or a refund, and the invoice stays what it is.
 func (d *Desk) report(at Place, provider string, event *payment.Event) error {
 	d.config.Log.Info("a webhook changes nothing", "account", at.Account, "provider", provider,
 		"type", event.Type, "event", event.ID)

@@ -127,7 +127,7 @@ func (s *Scanner) Peek() Kind {
 	}
 }
 
-// End says that nothing but white space is left.
+// End reports whether nothing but white space is left.
 func (s *Scanner) End() bool {
 	s.space()
 	if s.err != nil {
@@ -165,7 +165,7 @@ func (s *Scanner) unexpected() bool {
 // Object enters an object; Name then returns its names.
 func (s *Scanner) Object() bool { return s.open('{') }
 
-// Array enters an array; Item then says whether there is a value.
+// Array enters an array; Item then reports whether there is a value.
 func (s *Scanner) Array() bool { return s.open('[') }
 
 // Name returns the object's next name, with the scanner before its value; more = false at the
@@ -190,7 +190,7 @@ func (s *Scanner) Name(first bool) (name []byte, more bool) {
 	return name, true
 }
 
-// Item says whether the array has another value, with the scanner before it.
+// Item reports whether the array has another value, with the scanner before it.
 func (s *Scanner) Item(first bool) bool { return s.next(first, ']') }
 
 func (s *Scanner) next(first bool, end byte) bool {
@@ -310,7 +310,7 @@ func (s *Scanner) escape() bool {
 	return true
 }
 
-// unicode reads \uXXXX, and the second half of a surrogate pair. A half alone is no character.
+// unicode reads \uXXXX, and the second half of a surrogate pair. A half alone is not a character.
 func (s *Scanner) unicode() bool {
 	r, ok := s.hex(s.pos)
 	if !ok {

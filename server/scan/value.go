@@ -181,7 +181,7 @@ func (n *nameSet) owner() uint32 {
 	return n.owners
 }
 
-// add says whether owner did not have the name yet.
+// add reports whether owner did not have the name yet.
 func (n *nameSet) add(owner uint32, name []byte) bool {
 	if 4*n.used >= 3*len(n.slots) {
 		n.grow()

@@ -38,10 +38,11 @@ type walk struct {
 	bad   func(raw []byte) error
 	// lost counts the blocks that were damaged or are missing.
 	lost uint64
-	// crooked says that the log would not read what is there: all of it has to be written anew.
+	// crooked reports whether the log would not read what is there: all of it has to be written
+	// anew.
 	crooked bool
-	// tear is where the last file ends with bytes that are no block; torn says that they are what
-	// an interrupted append leaves: less than a record, or zeroes.
+	// tear is where the last file ends with bytes that are not a block; torn reports whether they
+	// are what an interrupted append leaves: less than a record, or zeroes.
 	tearName string
 	tearAt   int64
 	tear     []byte
@@ -271,13 +272,13 @@ func (w *walk) take(index uint64, record []byte, n int) error {
 	return w.block(index, record[frameBytes:])
 }
 
-// torn says whether an append that was interrupted leaves these bytes.
+// torn reports whether an append that was interrupted leaves these bytes.
 func torn(raw []byte) bool {
 	size, n := binary.Uvarint(raw)
 	return n <= 0 || size > uint64(len(raw)-n) || len(strings.Trim(string(raw), "\x00")) == 0
 }
 
-// cut takes off the last bytes of the last file, which are no block.
+// cut takes off the last bytes of the last file, which are not a block.
 func (w *walk) cut(o *Options) error {
 	if !w.torn {
 		if err := setAside(w.dir, w.tear, o); err != nil {

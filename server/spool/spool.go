@@ -33,12 +33,12 @@ const (
 )
 
 var (
-	// ErrForeign says that what is in the place of the spool was not written by this version.
+	// ErrForeign means that what is in the place of the spool was not written by this version.
 	ErrForeign = errors.New(
 		"it is not a spool of this version; move it away to start without it")
-	// ErrFull says that a block does not fit any more. Nothing was appended.
+	// ErrFull means that a block does not fit any more. Nothing was appended.
 	ErrFull = errors.New("the spool is full")
-	// ErrEmpty says that there is no block.
+	// ErrEmpty means that there is no block.
 	ErrEmpty = errors.New("the spool is empty")
 
 	errDamaged = errors.New("a block of the spool is damaged")
@@ -240,7 +240,7 @@ func (s *Spool) Advance() error {
 	})
 }
 
-// Empty says whether there is no block.
+// Empty reports whether there is no block.
 func (s *Spool) Empty() bool {
 	_, blocks := s.Size()
 	return blocks == 0
@@ -295,5 +295,5 @@ func syncDir(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// aside is the file that gets bytes that are no blocks.
+// aside is the file that gets bytes that are not blocks.
 func aside(dir string) string { return filepath.Clean(dir) + ".damaged" }

@@ -38,7 +38,7 @@ func (s *storedAccess) secrets() []string {
 	return append(answerSecrets(s.Note), s.Username, s.Password)
 }
 
-// errAccess says that a run has no credentials to sign in with.
+// errAccess means that a run has no credentials to sign in with.
 var errAccess = fmt.Errorf("%w: no test credentials are stored", runner.ErrUnavailable)
 
 // account is what the run signs in with at its flow's host; nil where its flow is public. It is

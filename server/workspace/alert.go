@@ -70,7 +70,7 @@ func writeAlertSettings(j *server.JSON, v *state.AlertsView) {
 	j.Close('}')
 }
 
-// writeDelivery writes a delivery; held says that it waits for its address to be confirmed.
+// writeDelivery writes a delivery; held reports whether it waits for its address to be confirmed.
 func writeDelivery(j *server.JSON, d *state.DeliveryView, held bool) {
 	j.Open('{')
 	j.Text("id", idText(markAlert, d.ID))
@@ -147,7 +147,7 @@ func (a *API) alertSettings(b *body, workspace uint32, flow [16]byte) (
 	return c, shown, err
 }
 
-// nowhere says that a field takes away where alerts went.
+// nowhere reports whether a field takes away where alerts went.
 func nowhere(b *body, name string) bool { return b.taken(name) || b.fields[name] == "" }
 
 // cannotSend refuses settings by which this deployment cannot reach anybody.
@@ -336,7 +336,7 @@ func (a *API) operatorSetAlerts(x *server.Exchange, row uint32, flow [16]byte) (
 	return alertAct{state.KindSetAlerts, c, c.Secret, shown}, a.sealed(x, err)
 }
 
-// sealed says that a secret could be made, and refuses where it could not.
+// sealed reports whether a secret could be made, and refuses where it could not.
 func (a *API) sealed(x *server.Exchange, err error) bool {
 	if err != nil {
 		a.config.Log.Error("a secret cannot be made", "error", err)

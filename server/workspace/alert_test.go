@@ -398,7 +398,7 @@ func TestAnOldAlertIsNoNews(t *testing.T) {
 }
 
 // TestWhoSetsAlerts: an operator for the owner, of a workspace that is claimed; a key sees the
-// watch and the deliveries, never where they go. What is no address changes nothing.
+// watch and the deliveries, never where they go. What is not an address changes nothing.
 func TestWhoSetsAlerts(t *testing.T) {
 	w := watch(t)
 	path := operatorTools + "/" + w.workspace + "/flows/" + w.flow + "/alerts"

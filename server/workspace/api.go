@@ -46,13 +46,13 @@ type Config struct {
 	Inspector *inspect.Inspector
 	// Verifier makes verification calls; nil leaves quotes without a preflight.
 	Verifier *verify.Verifier
-	// Check says whether a URL may be fetched at all, where this port may be too, without touching
-	// the network; nil takes all that are well-formed.
+	// Check reports whether a URL may be fetched at all, where this port may be too, without
+	// touching the network; nil takes all that are well-formed.
 	Check func(url string, port uint16) error
 	// Agents are what can run flows, the default one first; none answers execution_unavailable.
 	Agents []Agent
-	// Payments says that purchases can be paid; else they answer hosting_not_configured. Cards is
-	// the provider, the built-in sandbox when nil.
+	// Payments reports whether purchases can be paid; else they answer hosting_not_configured.
+	// Cards is the provider, the built-in sandbox when nil.
 	Payments bool
 	Cards    payment.CardProvider
 	// Mail and Hooks send alerts; without one its channel cannot be set.
@@ -67,7 +67,7 @@ type Config struct {
 	Console string
 	// Contact is where more runs can be asked for.
 	Contact string
-	// Gate bounds what requests hold together; nil is no bound.
+	// Gate bounds what requests hold together; nil means no bound.
 	Gate *server.Gate
 	// Now is the node's clock; time.Now when nil.
 	Now func() time.Time
@@ -247,7 +247,7 @@ func (a *API) propose(flow fair.Flow, kind engine.Kind, c wire.Fielder, also ...
 	return results[0]
 }
 
-// do proposes as propose does, and refuses what was not carried out; ok says that it was.
+// do proposes as propose does, and refuses what was not carried out; ok reports whether it was.
 func (a *API) do(x *server.Exchange, kind engine.Kind, c wire.Fielder, also ...engine.Record,
 ) (r engine.Result, ok bool) {
 	if r = a.propose(x.Flow(), kind, c, also...); r.Outcome != engine.OutcomeDone {

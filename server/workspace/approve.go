@@ -75,8 +75,8 @@ func (a *API) answerApproval(x *server.Exchange, v *state.PurchaseView) {
 	x.EndBare(200)
 }
 
-// decideApproval is POST /approve/{token}. The link is no key: of a workspace that somebody owns,
-// they alone decide; one that nobody has claimed becomes theirs who approves.
+// decideApproval is POST /approve/{token}. The link is not a key: of a workspace that somebody
+// owns, they alone decide; one that nobody has claimed becomes theirs who approves.
 func (a *API) decideApproval(x *server.Exchange) {
 	secretLink(x)
 	if !a.fresh() {

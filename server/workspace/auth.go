@@ -123,7 +123,7 @@ func (a *API) origin() string {
 	return a.config.PublicURL
 }
 
-// person says that a person asks, and neither a key nor an agent.
+// person reports whether a person asks, and neither a key nor an agent.
 func person(x *server.Exchange) bool { return x.Tenant.Person != 0 && !x.Tenant.Agent }
 
 // gone says of a key that does not work that its workspace was removed, and why, where it was.
@@ -144,8 +144,8 @@ func (a *API) gone(x *server.Exchange, hash [32]byte, unknown server.Fault) *ser
 	return &unknown
 }
 
-// current says that the key or session of a request speaks for its workspace in the memory that is
-// to be answered from, which is newer than that in which it was found.
+// current reports whether the key or session of a request speaks for its workspace in the memory
+// that is to be answered from, which is newer than that in which it was found.
 func (a *API) current(x *server.Exchange) bool {
 	if x.Tenant.Workspace == 0 && x.Tenant.Person == 0 || x.Called() {
 		return true // an open route, or a page of ours, which has found out who asks

@@ -86,19 +86,19 @@ func (b *body) wants(name, what string) {
 	b.fail(r)
 }
 
-// has says whether a field is there and not null.
+// has reports whether a field is there and not null.
 func (b *body) has(name string) bool {
 	b.used[name] = true
 	return b.fields[name] != nil
 }
 
-// given says whether a field is there, if only as null.
+// given reports whether a field is there, if only as null.
 func (b *body) given(name string) bool {
 	_, there := b.fields[name]
 	return there
 }
 
-// taken says whether a field is there as null, which in a change takes away what was there.
+// taken reports whether a field is there as null, which in a change takes away what was there.
 func (b *body) taken(name string) bool {
 	b.used[name] = true
 	return b.given(name) && b.fields[name] == nil
@@ -123,15 +123,15 @@ func (b *body) text(name string, least, most int) string {
 	return text
 }
 
-// visible says that a text has a character that a reader sees.
+// visible reports whether a text has a character that a reader sees.
 func visible(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool {
 		return unicode.IsGraphic(r) && !unicode.IsSpace(r)
 	})
 }
 
-// plain says that a text has least to most characters and no control characters but line breaks
-// and tabs.
+// plain reports whether a text has least to most characters and no control characters but line
+// breaks and tabs.
 func plain(text string, least, most int) bool {
 	if n := utf8.RuneCountInString(text); n < least || n > most {
 		return false
@@ -178,7 +178,8 @@ func (b *body) address(a *API, name string, port uint16, own bool) string {
 	return text
 }
 
-// webAddress says that a text is a public http or https address without credentials; see address.
+// webAddress reports whether a text is a public http or https address without credentials; see
+// address.
 func (a *API) webAddress(text string, port uint16, own bool) bool {
 	u, err := url.Parse(text)
 	if err == nil && own {
@@ -188,7 +189,7 @@ func (a *API) webAddress(text string, port uint16, own bool) bool {
 		u.User == nil && a.reachable(u, port)
 }
 
-// reachable says that an address may be fetched, where this port is allowed too.
+// reachable reports whether an address may be fetched, where this port is allowed too.
 func (a *API) reachable(u *url.URL, port uint16) bool {
 	return a.config.Check == nil || a.config.Check(u.String(), port) == nil
 }

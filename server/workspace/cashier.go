@@ -277,7 +277,7 @@ func (c *cashier) charge(ctx context.Context, v *state.PurchaseView, attempts in
 // asked any more: the pauses between are some minutes in all.
 const refusals = 10
 
-// refusedFor says that an error is a provider's definite no, and the last one that is taken.
+// refusedFor reports whether an error is a provider's definite no, and the last one that is taken.
 func refusedFor(err error, attempts int) (code string, no bool) {
 	var said *payment.Error
 	if !errors.As(err, &said) || attempts+1 < refusals ||

@@ -198,7 +198,7 @@ func (a *API) book(c *state.NotePayment) error {
 
 var errQuorum = errors.New("workspace: no quorum")
 
-// payable says whether a purchase takes a payment.
+// payable reports whether a purchase takes a payment.
 func (a *API) payable(_ context.Context, invoice string) (payment.InvoiceState, error) {
 	if !a.fresh() {
 		return payment.InvoiceClosed, errQuorum

@@ -205,7 +205,7 @@ func TestARevokedKeyDoesNotWorkOnANodeThatLags(t *testing.T) {
 	}
 }
 
-// TestWhatOnlyAnOperatorEnds says so in Retry-After, so that nobody asks each second for ever.
+// TestWhatOnlyAnOperatorEnds says so in Retry-After, so that nobody asks each second forever.
 func TestWhatOnlyAnOperatorEnds(t *testing.T) {
 	n := start(t, func(c *Config) { c.Payments = false })
 	n.policy(func(p *state.SetPolicy) { p.FreeRunsPerMonth = 0 })

@@ -257,5 +257,5 @@ func portIn(text string) uint16 {
 	return fetch.PortIn(u)
 }
 
-// outcomeDone says that a command was carried out.
+// outcomeDone reports whether a command was carried out.
 func outcomeDone(r engine.Result) bool { return r.Outcome == engine.OutcomeDone }

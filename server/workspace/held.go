@@ -34,15 +34,16 @@ type held struct {
 	// keys are those that the agent has handed over, answered what of persons' answers it must not
 	// repeat either.
 	keys, answered []string
-	// checkpoint is what it went on from, and reached says that the product had answered it by then.
+	// checkpoint is what it went on from, and reached says that the product had answered it by
+	// then.
 	checkpoint []byte
 	reached    bool
-	// stood says that the verification was true before the run.
+	// stood reports whether the verification was true before the run.
 	stood bool
 }
 
-// obtains says that the run is about a key. What its agent says is then stored only once it has
-// ended and all keys are known: what is in a log cannot be taken out of it.
+// obtains reports whether the run is about a key. What its agent says is then stored only once it
+// has ended and all keys are known: what is in a log cannot be taken out of it.
 func (h *held) obtains() bool { return h.flow.Credential != "" }
 
 // tell keeps what an agent says; what it hands over is known to the scrubber from then on.
@@ -62,7 +63,7 @@ func (h *held) tell(e runner.Event) {
 	h.events = h.events[max(0, len(h.events)-state.MaxRunEvents):]
 }
 
-// handed says that the agent has handed a key over.
+// handed reports whether the agent has handed a key over.
 func (h *held) handed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,8 +77,8 @@ func (h *held) hear(secrets ...string) {
 	h.answered = append(h.answered, secrets...)
 }
 
-// scrubber takes out what the agent must not repeat; hidden says that the key is not known yet that
-// the run is about. The lock is held.
+// scrubber takes out what the agent must not repeat; hidden reports whether the key is not known
+// yet that the run is about. The lock is held.
 func (h *held) scrubber() (s scrubber, hidden bool) {
 	return scrubberOf(slices.Concat(h.keys, h.answered)...), h.obtains() && len(h.keys) == 0
 }
@@ -123,8 +124,8 @@ func (h *held) told() (events []state.RunEvent, back func()) {
 	}
 }
 
-// betrayed says that what was stored of the run, or is left of it in its checkpoint, has a key that
-// was handed over only afterwards.
+// betrayed reports whether what was stored of the run, or is left of it in its checkpoint, has a
+// key that was handed over only afterwards.
 func (h *held) betrayed() bool {
 	h.mu.Lock()
 	s, checkpoint := scrubberOf(h.keys...), string(h.checkpoint)
@@ -226,8 +227,8 @@ func (h *held) beat() engine.Outcome {
 	return o
 }
 
-// uncertain says that a command was not decided upon, as far as this node knows: repeating it may
-// help.
+// uncertain reports whether a command was not decided upon, as far as this node knows: repeating it
+// may help.
 func uncertain(o engine.Outcome) bool {
 	switch o {
 	case engine.OutcomeUnavailable, engine.OutcomeOverloaded, engine.OutcomeUnknown,

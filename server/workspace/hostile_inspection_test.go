@@ -78,7 +78,7 @@ func harmful(t *testing.T) http.HandlerFunc {
 }
 
 // TestHarmfulHostsGetADocument: with the right unknowns and what could not be read, whatever they
-// answer; and what is no target at all is refused, with nothing saved.
+// answer; and what is not a target at all is refused, with nothing saved.
 func TestHarmfulHostsGetADocument(t *testing.T) {
 	t.Parallel()
 	client, err := fetch.New(fetch.Config{
@@ -128,7 +128,7 @@ func TestHarmfulHostsGetADocument(t *testing.T) {
 	require.Len(t, c.call("GET", "/v1/runs", "").at("runs"), 1, "what was refused is not saved")
 }
 
-// TestNamesInOtherScripts: a name that is no ASCII is a name, and stays as it was asked for.
+// TestNamesInOtherScripts: a name that is not ASCII is a name, and stays as it was asked for.
 func TestNamesInOtherScripts(t *testing.T) {
 	c, _ := inspecting(t, smallSite)
 	a := c.call("POST", "/v1/interface", `{"url":"https://bücher.example/"}`).is(200, "")

@@ -227,7 +227,7 @@ func findingsOf(d *inspection.Document) []state.Finding {
 	return made
 }
 
-// inspected says that a run has a document when it is completed.
+// inspected reports whether a run has a document when it is completed.
 func inspected(kind state.RunKind) bool {
 	return kind == state.RunInspection || kind == state.RunAssessment
 }

@@ -19,8 +19,8 @@ import (
 type deaf struct {
 	*group
 	kind engine.Kind
-	// times is how often it still does not hear; heard says that what it answers as unknown was
-	// carried out.
+	// times is how often it still does not hear; heard reports whether what it answers as unknown
+	// was carried out.
 	times atomic.Int32
 	heard bool
 }

@@ -78,7 +78,7 @@ func (a *API) decided(d *Decision) uint32 {
 	return a.machine.ActedOn(d.key())
 }
 
-// Decided says that this form was sent before, and carried out then.
+// Decided reports whether this form was sent before, and carried out then.
 func (a *API) Decided(d *Decision) bool { return a.decided(d) != 0 }
 
 // Decide carries a decision out once, and keeps who took it. nil is done.

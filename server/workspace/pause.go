@@ -15,10 +15,10 @@ type pause struct {
 	Checkpoint []byte `wire:"1"`
 	// Answers are what persons answered so far, as far as the agent must not repeat it.
 	Answers []string `wire:"2"`
-	// Untrue says that the verification was not true when the run began: what it finds is the run's
-	// doing, though a quote that was read meanwhile has found it, too.
+	// Untrue reports whether the verification was not true when the run began: what it finds is the
+	// run's doing, though a quote that was read meanwhile has found it, too.
 	Untrue bool `wire:"3"`
-	// Reached says that the product had answered the agent.
+	// Reached reports whether the product had answered the agent.
 	Reached bool `wire:"4"`
 }
 

@@ -82,8 +82,8 @@ func CheckOf(v *state.FlowView, runID string) verify.Check {
 	}
 }
 
-// ofItsRun says that only its own run can make a flow's verification true: it asks for the key that
-// the agent obtained, or for the run's id.
+// ofItsRun reports whether only its own run can make a flow's verification true: it asks for the
+// key that the agent obtained, or for the run's id.
 func ofItsRun(v *state.FlowView) bool {
 	return v.Credential != "" || strings.Contains(v.VerificationContains, verify.RunMark)
 }

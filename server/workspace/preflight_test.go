@@ -102,7 +102,8 @@ func TestWhatOneRunMadeTrueStandsForTheNext(t *testing.T) {
 	a = poor.ran(flow, q["fingerprint"].(string), "third-nop-run")
 	require.Equal(t, "passed", a.at("run", "outcome"))
 
-	// It holds no more: a quote says so again soon, and the run that makes it true has made it true.
+	// It holds no more: a quote says so again soon, and the run that makes it true has made it
+	// true.
 	p.says(404, "")
 	n.Later(state.PreflightDoubtMS * time.Millisecond)
 	flow = c.plainFlow(base, "clever", "done")
@@ -110,8 +111,8 @@ func TestWhatOneRunMadeTrueStandsForTheNext(t *testing.T) {
 	require.Equal(t, "run", c.ended(flow, "clever-run-3").at("run", "verification", "proof"))
 }
 
-// TestPreflightsAreRepeated: what stands in the way, or was no answer, is asked again after half a
-// minute, what does not after an hour, and not before.
+// TestPreflightsAreRepeated: what stands in the way, or was not an answer, is asked again after
+// half a minute, what does not after an hour, and not before.
 func TestPreflightsAreRepeated(t *testing.T) {
 	n, p, base := moodyNode(t, nil)
 	c := n.signUp("")

@@ -353,7 +353,7 @@ func (s *shop) returns(c *caller, id string) []any {
 
 func (s *shop) due(c *caller, id string) bool { return s.order(c, id)["refundDue"].(bool) }
 
-// TestARefundThatIsRefused: is asked for some minutes and not for ever; then operators see it, and
+// TestARefundThatIsRefused: is asked for some minutes and not forever; then operators see it, and
 // can have it asked for again.
 func TestARefundThatIsRefused(t *testing.T) {
 	t.Parallel()

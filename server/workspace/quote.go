@@ -52,7 +52,7 @@ func wellFormedQuote(text string) (expires int64, ok bool) {
 	return expires, ok && err == nil && err2 == nil && len(raw) == sha256.Size
 }
 
-// quoted says that a fingerprint is of what would be quoted now.
+// quoted reports whether a fingerprint is of what would be quoted now.
 func (a *API) quoted(text string, v *state.FlowView, agent Agent, p *state.SetPolicy) bool {
 	expires, ok := wellFormedQuote(text)
 	return ok && a.now() < expires &&
@@ -103,8 +103,8 @@ func (a *API) writeQuote(x *server.Exchange, v *state.FlowView, account *state.A
 	if !hasAgent {
 		unready = state.UnreadyNoAgent
 	}
-	// The same until the day ends, so that a start that is sent again with a fresh quote of the same
-	// is the same request.
+	// The same until the day ends, so that a start that is sent again with a fresh quote of the
+	// same is the same request.
 	expires := state.DayEnd(a.now()) + quoteLife.Milliseconds()
 	j := x.BeginBare()
 	j.Open('{')

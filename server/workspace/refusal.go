@@ -164,7 +164,7 @@ func no(code string) refusal {
 }
 
 // operatorRetry is Retry-After where only an operator changes anything, in seconds: who obeys it
-// does not ask for ever.
+// does not ask forever.
 const operatorRetry = 3600
 
 // limitRetry is Retry-After of a limit of which nothing else is known, in seconds.

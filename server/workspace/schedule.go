@@ -13,7 +13,7 @@ import (
 
 // wantedSchedule is what a flow's body says of its schedule.
 type wantedSchedule struct {
-	// given says that it is to be set, or taken away where hours is 0.
+	// given reports whether it is to be set, or taken away where hours is 0.
 	given bool
 	hours uint32
 }
@@ -97,8 +97,8 @@ type assistant struct {
 	after uint32
 
 	mu sync.Mutex
-	// asking are the schedules whose flows are being asked about, or were a moment ago: until when to
-	// let them be, zero while they are under way.
+	// asking are the schedules whose flows are being asked about, or were a moment ago: until when
+	// to let them be, zero while they are under way.
 	asking map[uint32]time.Time
 }
 

@@ -60,7 +60,7 @@ func refuseSchedules(t *testing.T, is provoked) {
 }
 
 // TestAScheduleIsItsOwners: a key and an agent's session neither set, change nor end one, whatever
-// else they change of the flow; it is no setup, and the history says who has set it.
+// else they change of the flow; it is not a setup, and the history says who has set it.
 func TestAScheduleIsItsOwners(t *testing.T) {
 	n := start(t)
 	ada, c := owned(n)

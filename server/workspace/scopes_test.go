@@ -85,7 +85,7 @@ open       POST  /logout`
 type grant struct {
 	scopes       []string
 	method, path string
-	// session says that only who is signed in gets through.
+	// session reports whether only who is signed in gets through.
 	session bool
 }
 

@@ -27,7 +27,8 @@ const longestTold = 8 << 10
 // scrubber takes secrets out of texts, in every encoding in which a product or an agent might
 // repeat them, before the texts are stored. The zero value takes nothing out.
 type scrubber struct {
-	// long are the pieces of secrets as they are, and backwards; escapes within them are seen through.
+	// long are the pieces of secrets as they are, and backwards; escapes within them are seen
+	// through.
 	long []pattern
 	// exact are secrets that are too short for that, forms the beginnings to ends of the long ones
 	// within hex, base32 and base64, in small letters.
@@ -162,7 +163,7 @@ func (s scrubber) clean(text string) string {
 	return b.String()
 }
 
-// holds says that a text has one of the secrets.
+// holds reports whether a text has one of the secrets.
 func (s scrubber) holds(text string) bool {
 	return slices.ContainsFunc(s.found(text), func(change int32) bool { return change != 0 })
 }

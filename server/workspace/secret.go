@@ -70,8 +70,8 @@ func secretText(text string) bool {
 	return false
 }
 
-// highEntropy says that a word looks random: digits and letters mixed, and more than 3.8 bits a
-// character by the frequency of its characters.
+// highEntropy reports whether a word looks random: digits and letters mixed, and more than 3.8 bits
+// a character by the frequency of its characters.
 func highEntropy(word string) bool {
 	if !strings.ContainsAny(word, "0123456789") || strings.Count(word, "/") > 2 ||
 		strings.Count(word, "-") > 4 {

@@ -14,12 +14,12 @@ import (
 type sign struct {
 	at, end int32
 	letter  int32 // the number of the character, folded
-	// between says that the character is neither letter nor digit: it may stand between those of a
-	// key that somebody spells.
+	// between reports whether the character is neither letter nor digit: it may stand between those
+	// of a key that somebody spells.
 	between bool
 }
 
-// notText is added to a byte that is no UTF-8, so that it is a character of its own.
+// notText is added to a byte that is not UTF-8, so that it is a character of its own.
 const notText = utf8.MaxRune + 1
 
 // folded is the same for large and small letters.

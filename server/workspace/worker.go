@@ -44,7 +44,7 @@ type WorkersConfig struct {
 	Verifier *verify.Verifier
 	// Agents are the configured agents by name.
 	Agents map[string]runner.Agent
-	// Leads says whether this node leads the workspace group: only its leader starts runs.
+	// Leads reports whether this node leads the workspace group: only its leader starts runs.
 	Leads func() bool
 	// SealKey is the QuoteKey of the API: people's answers, and checkpoints, are sealed under it.
 	SealKey [32]byte
@@ -201,7 +201,8 @@ func (w *Workers) work(pool context.Context, claimed *state.ClaimedRun, until ti
 	h.say(state.KindFinishRun, last)
 }
 
-// task is what the agent is told, with what a person answered and what it goes on from in clear.
+// task is what the agent is told, with what a person answered and what it goes on from in
+// plaintext.
 func (h *held) task() (t runner.Task, err error) {
 	flow := h.flow
 	t = runner.Task{

@@ -396,7 +396,7 @@ func (d *Disk) SyncDir(dir string) error {
 	return nil
 }
 
-// Lock implements wal.FS. It is no operation that Inject sees.
+// Lock implements wal.FS. It is not an operation that Inject sees.
 func (d *Disk) Lock(name string) (io.Closer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -50,7 +50,8 @@ func (b *tab) look(w window, s scheme) {
 		}))
 }
 
-// page says that the walk has arrived at a page, and looks at everything that every page keeps.
+// page reports whether the walk has arrived at a page, and looks at everything that every page
+// keeps.
 func (b *browser) page(name string) {
 	b.t.Helper()
 	b.answer(name)
@@ -125,7 +126,8 @@ func (b *tab) byKeyboard() (faults []string) {
 	b.t.Helper()
 	most := ask[int](b, "gather()")
 	reached := make([]bool, most)
-	// Areas that can be scrolled have the focus, too, and the first field of a form may have had it.
+	// Areas that can be scrolled have the focus, too, and the first field of a form may have had
+	// it.
 	for range 2*most + 10 {
 		b.do(chromedp.KeyEvent(kb.Tab))
 		at := ask[struct {

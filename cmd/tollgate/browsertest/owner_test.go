@@ -181,7 +181,7 @@ func (b *browser) saveFlow(p *product) {
 	b.page("flow")
 }
 
-// choose takes an entry of a list by the keyboard's way: Chromium's list is no part of the page.
+// choose takes an entry of a list by the keyboard's way: Chromium's list is not a part of the page.
 func (b *tab) choose(selector, value string) {
 	b.t.Helper()
 	b.do(chromedp.SetValue(chromedp.CSS(selector), value))

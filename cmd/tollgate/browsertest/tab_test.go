@@ -181,7 +181,7 @@ func (b *tab) arrived() (loads int, status int64) {
 	return b.loads, b.status
 }
 
-// refused says that what is done next is answered with a refusal.
+// refused reports whether what is done next is answered with a refusal.
 func (b *tab) refused(status int) *tab {
 	b.mu.Lock()
 	defer b.mu.Unlock()

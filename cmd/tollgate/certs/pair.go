@@ -19,8 +19,8 @@ type Pair struct {
 	current          atomic.Pointer[tls.Certificate]
 	// refused is why what lies in the files is not taken; nil when it is, or was never looked at.
 	refused atomic.Pointer[error]
-	// seen is what the files held when they were last looked at, and verdict what is wrong with that;
-	// Reload's alone.
+	// seen is what the files held when they were last looked at, and verdict what is wrong with
+	// that; Reload's alone.
 	seen    [2][]byte
 	verdict error
 }
@@ -65,7 +65,7 @@ func (p *Pair) read() (texts [2][]byte, err error) {
 
 // Reload looks at the files, and takes them when they differ from what was last seen there and are
 // a good pair: the key belongs to the certificate, which is valid now. Otherwise the pair in use
-// stays, and the error says why, as long as the files hold what is not good. It says whether it
+// stays, and the error says why, as long as the files hold what is not good. It reports whether it
 // took one. Only one goroutine may call it.
 func (p *Pair) Reload() (taken bool, err error) {
 	taken, err = p.look()

@@ -253,7 +253,7 @@ func (d *development) signal(id string, signal syscall.Signal) {
 	}
 }
 
-// stopped says whether all threads of a process are stopped; true where that cannot be seen.
+// stopped reports whether all threads of a process are stopped; true where that cannot be seen.
 func stopped(pid int) bool {
 	states, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err != nil {

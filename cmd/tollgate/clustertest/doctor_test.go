@@ -49,7 +49,7 @@ func (d *development) examine(at string) doctor.Report {
 	return examine(d.t, "--ops", d.node(at).Ops, "--admin-key", d.AdminKey)
 }
 
-// finds says whether something was found: level, node or "", check, and a part of what is said.
+// finds reports whether something was found: level, node or "", check, and a part of what is said.
 func finds(r doctor.Report, l doctor.Level, node, check, says string) bool {
 	return slices.ContainsFunc(r.Findings, func(f doctor.Finding) bool {
 		return f.Level == l && f.Node == node && f.Check == check && strings.Contains(f.Says, says)

@@ -120,7 +120,7 @@ func (s *scheduled) approach(instant time.Time) (at time.Time) {
 	return at
 }
 
-// agree says that every node's clock is that of the others.
+// agree reports whether every node's clock is that of the others.
 func (s *scheduled) agree() bool {
 	s.t.Helper()
 	for _, node := range s.Nodes {

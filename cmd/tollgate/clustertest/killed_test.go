@@ -178,7 +178,7 @@ func (k *killed) back(leader string, free, returned int) {
 	k.accounted(free, returned)
 }
 
-// accounted says that what was used is the same on every node.
+// accounted reports whether what was used is the same on every node.
 func (k *killed) accounted(free, returned int) {
 	k.t.Helper()
 	for _, node := range k.Nodes {
@@ -264,7 +264,7 @@ func (p *points) start(point, flow string) (run string) {
 	return p.starts[point]
 }
 
-// same says that each start, sent again to a node, is the run that it was.
+// same reports whether each start, sent again to a node, is the run that it was.
 func (p *points) same(node string) {
 	p.k.t.Helper()
 	for point, run := range p.starts {

@@ -82,7 +82,7 @@ func manual(text string) (steps []step, err error) {
 	return steps, nil
 }
 
-// take takes in a block, and says whether there is something to do.
+// take takes in a block, and reports whether there is something to do.
 func (s *step) take(kind, about string, block []string) (run bool, err error) {
 	switch kind {
 	case "sh":

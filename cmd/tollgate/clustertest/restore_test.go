@@ -189,7 +189,8 @@ func (d *development) applied(id string) uint64 {
 	return status.Groups[0].AppliedIndex
 }
 
-// refusesDamage says that verify passes the file, and not one that is cut off or has another bit.
+// refusesDamage reports whether verify passes the file, and not one that is cut off or has another
+// bit.
 func (d *development) refusesDamage(file string) {
 	d.t.Helper()
 	printed, err := d.tollgate("backup", "verify", file)

@@ -26,8 +26,8 @@ import (
 	api "tollgate/sdk/go"
 )
 
-// secret is something that must not be found; link says that it may lie in the data folder, as
-// the pages that a checkout has must be found again.
+// secret is something that must not be found; link reports whether it may lie in the data folder,
+// as the pages that a checkout has must be found again.
 type secret struct {
 	what, text string
 	link       bool

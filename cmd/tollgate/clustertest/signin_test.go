@@ -19,7 +19,7 @@ import (
 type browser struct {
 	*development
 	http *http.Client
-	// operations says that it looks at operators' pages, not at those of workspaces' owners.
+	// operations reports whether it looks at operators' pages, not at those of workspaces' owners.
 	operations bool
 }
 
@@ -87,7 +87,7 @@ func (b *browser) begin(id, email string) (callback string) {
 	return p.to
 }
 
-// signedIn says whether a node knows the browser's session, as soon as the node can tell.
+// signedIn reports whether a node knows the browser's session, as soon as the node can tell.
 func (b *browser) signedIn(id string) (yes bool) {
 	b.t.Helper()
 	require.Eventually(b.t, func() bool {

@@ -106,7 +106,7 @@ func (w *tenancy) buys(id, key string) {
 	}, patience, statusEvery, "%v", answer)
 }
 
-// stands says that nothing of it is lost, by a node.
+// stands reports whether nothing of it is lost, by a node.
 func (w *tenancy) stands(id string) {
 	w.t.Helper()
 	for n, run := range w.runs {

@@ -101,7 +101,7 @@ type upgrade struct {
 	rows   []int // of the traces that were sent, by seed
 }
 
-// agreedOn says that a node knows both groups to have agreed on a version.
+// agreedOn reports whether a node knows both groups to have agreed on a version.
 func (u *upgrade) agreedOn(id string, version uint32) bool {
 	status, err := u.status(id)
 	return err == nil && len(status.Groups) == 2 &&
@@ -149,7 +149,7 @@ func (u *upgrade) away(id, binary string) {
 	require.True(t, strings.Contains(u.metrics(id), line), "%s has installed a snapshot", id)
 }
 
-// same says that what all nodes have applied has one hash, now that nothing is written.
+// same reports whether what all nodes have applied has one hash, now that nothing is written.
 func (u *upgrade) same() {
 	u.t.Helper()
 	require.Eventually(u.t, func() bool {
@@ -242,7 +242,7 @@ func TestRollingUpgradeFromThePreviousBuild(t *testing.T) {
 	u.refusesOlder(second, before)
 }
 
-// runs says that a process holds a node's data folder.
+// runs reports whether a process holds a node's data folder.
 func (d *development) runs(id string) bool {
 	d.t.Helper()
 	pid, err := devdata.Holder(devdata.NodeLock(d.folder.NodeFolder(id)))
@@ -256,8 +256,8 @@ func (d *development) awaitEnd(id string) {
 	require.Eventually(d.t, func() bool { return !d.runs(id) }, patience, statusEvery)
 }
 
-// refusesOlder says that neither the build of before runs in a node's folder, nor this one, when
-// the cluster has agreed on a version that it does not know.
+// refusesOlder reports whether neither the build of before runs in a node's folder, nor this one,
+// when the cluster has agreed on a version that it does not know.
 func (u *upgrade) refusesOlder(id, before string) {
 	t := u.t
 	t.Helper()

@@ -214,7 +214,7 @@ func (w *walk) shell(host, line string) (string, error) {
 // ofThisMachine are findings about the machine that runs the test, and not about the cluster.
 var ofThisMachine = regexp.MustCompile(`^FAIL +\S+ +(disk speed|open files|disk space) `)
 
-// wellEnough says that doctor found nothing that fails.
+// wellEnough reports whether doctor found nothing that fails.
 func wellEnough(t *testing.T, printed string, err error) bool {
 	t.Helper()
 	exit := (*exec.ExitError)(nil)

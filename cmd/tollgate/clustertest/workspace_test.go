@@ -347,7 +347,7 @@ func endAgents(t *testing.T, files ...string) {
 	}
 }
 
-// gone says that a process has ended, or only waits for somebody to notice.
+// gone reports whether a process has ended, or only waits for somebody to notice.
 func gone(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return true

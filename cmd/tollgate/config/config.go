@@ -41,8 +41,8 @@ type Config struct {
 	// Cluster is the identity of a cluster that was restored from a backup, 32 hex digits: what an
 	// empty folder needs to belong to it. Empty: what the folder says.
 	Cluster string `yaml:"cluster"`
-	// Join says that this node begins no cluster when its folder is empty: it waits until `tollgate
-	// cluster join` brings it into one. Members, if set, is then this node's own entry.
+	// Join reports whether this node begins no cluster when its folder is empty: it waits until
+	// `tollgate cluster join` brings it into one. Members, if set, is then this node's own entry.
 	Join bool `yaml:"join"`
 	// Dial is where this node reaches others, by name, when that is not their address in Members: a
 	// tunnel, another network, a translated address. Each node has its own.
@@ -87,7 +87,7 @@ type Config struct {
 	Proxies []string `yaml:"proxies"`
 	// Outbound says what may be reached beside public addresses on ports 80 and 443.
 	Outbound Outbound `yaml:"outbound"`
-	// RateLimit bounds the requests of each API key on this node; 0 requests is no bound.
+	// RateLimit bounds the requests of each API key on this node; 0 requests means no bound.
 	RateLimit RateLimit `yaml:"rateLimit"`
 	// Weights are the parts that accounts get, by name, where several want more of the cluster than
 	// there is: one of weight 2 gets twice as much as one of 1, which an account has that is not
@@ -148,8 +148,9 @@ type Limits struct {
 	KeyMemory int `yaml:"keyMemoryMiB"`
 	// AuditRetention is how long audit events are kept, from their recording. 1 h to 10 years.
 	AuditRetention time.Duration `yaml:"auditRetention"`
-	// CustomersPerAccount, KeysPerAccount, CatalogPerAccount (features, plans and versions of plans)
-	// and WebhooksPerAccount (endpoints) bound what one account holds, in both environments together.
+	// CustomersPerAccount, KeysPerAccount, CatalogPerAccount (features, plans and versions of
+	// plans) and WebhooksPerAccount (endpoints) bound what one account holds, in both environments
+	// together.
 	CustomersPerAccount int `yaml:"customersPerAccount"`
 	KeysPerAccount      int `yaml:"keysPerAccount"`
 	CatalogPerAccount   int `yaml:"catalogPerAccount"`
@@ -165,7 +166,7 @@ type Outbound struct {
 }
 
 // RateLimit allows Requests, Items (usage events and checks) and Bytes of bodies in each Window:
-// 1 s to 1 h. 0 is no bound.
+// 1 s to 1 h. 0 means no bound.
 type RateLimit struct {
 	Requests int           `yaml:"requests"`
 	Items    int           `yaml:"items"`

@@ -13,7 +13,8 @@ type Mail struct {
 	// Host and Port are the mail server's; an empty host sends no mail.
 	Host string `yaml:"host"`
 	Port int    `yaml:"port"`
-	// Security is tls (from the beginning), starttls, or none (in clear, and without a password).
+	// Security is tls (from the beginning), starttls, or none (in plaintext, and without a
+	// password).
 	Security string `yaml:"security"`
 	// Username and PasswordFile are for servers that ask: the file holds the password.
 	Username     string `yaml:"username"`

@@ -17,8 +17,8 @@ type SignIn struct {
 	Agents  Issuer `yaml:"agents"`
 	// Origin is where pages come from that change something; empty is publicURL's.
 	Origin string `yaml:"origin"`
-	// OpsURL is where the operations listener is reached by operators' browsers, https://host without
-	// a path (http on loopback); empty is Ops.
+	// OpsURL is where the operations listener is reached by operators' browsers, https://host
+	// without a path (http on loopback); empty is Ops.
 	OpsURL string `yaml:"opsURL"`
 	// Operators are who may use the operators' pages. With none, or without Persons, the admin key
 	// opens a session there.
@@ -68,13 +68,13 @@ func (o *Operator) Account() string {
 	return account
 }
 
-// OperatorsSignIn says that operators sign in by name.
+// OperatorsSignIn reports whether operators sign in by name.
 func (s *SignIn) OperatorsSignIn() bool { return s.Persons.Issuer != "" && len(s.Operators) > 0 }
 
-// KeySignsIn says that the admin key opens a session of the operators' pages.
+// KeySignsIn reports whether the admin key opens a session of the operators' pages.
 func (s *SignIn) KeySignsIn() bool { return s.AdminKey || !s.OperatorsSignIn() }
 
-// Allows says that an identity is an operator, and returns its rows.
+// Allows reports whether an identity is an operator, and returns its rows.
 func (s *SignIn) Allows(issuer, email string) (rows []Operator) {
 	for _, o := range s.Operators {
 		by := o.Issuer
@@ -160,7 +160,7 @@ func (c *Config) validateSignIn(complain func(string, ...any)) {
 }
 
 // validateOpsURL complains about an address that operators' browsers cannot be sent back to, or to
-// which a session would cross the network in clear.
+// which a session would cross the network in plaintext.
 func (c *Config) validateOpsURL(complain func(string, ...any)) {
 	if !c.SignIn.OperatorsSignIn() {
 		return
@@ -180,7 +180,7 @@ func (c *Config) validateOpsURL(complain func(string, ...any)) {
 	}
 }
 
-// loopback says that a host is this machine alone.
+// loopback reports whether a host is this machine alone.
 func loopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && addr.IsLoopback()

@@ -15,19 +15,19 @@ type Workspaces struct {
 	SignupsPerHour int `yaml:"signupsPerHour"`
 	RunsPerDay     int `yaml:"runsPerDay"`
 	FreeRunsPerDay int `yaml:"freeRunsPerDay"`
-	// UnclaimedDays is how long a workspace that nobody has claimed is kept after its last use, 8 to
-	// 3,650 days, 0 for ever; EmptyHours is for one in which nothing was ever saved, 1 to 8,760 hours
-	// and no longer. They decide results, too.
+	// UnclaimedDays is how long a workspace that nobody has claimed is kept after its last use, 8
+	// to 3,650 days, 0 forever; EmptyHours is for one in which nothing was ever saved, 1 to 8,760
+	// hours and no longer. They decide results, too.
 	UnclaimedDays int `yaml:"unclaimedDays"`
 	EmptyHours    int `yaml:"emptyHours"`
 	// Credits are prices in credits, which operators grant. They decide results, too.
 	Credits Credits `yaml:"credits"`
-	// Payments is none, sandbox (the built-in provider, which moves no money) or stripe; the same on
-	// each node, and so is Stripe.
+	// Payments is none, sandbox (the built-in provider, which moves no money) or stripe; the same
+	// on each node, and so is Stripe.
 	Payments string `yaml:"payments"`
 	Stripe   Stripe `yaml:"stripe"`
 	// Agents are the names of the agents that run flows, the default one first: http, nop, or one
-	// of Commands or Models. None is no hosted runs.
+	// of Commands or Models. None means no hosted runs.
 	Agents []string `yaml:"agents"`
 	// Models are agents whose steps a language model chooses; the same on each node.
 	Models []AgentModel `yaml:"models"`
@@ -59,7 +59,7 @@ type AgentCommand struct {
 	Limits AgentLimits `yaml:"limits"`
 }
 
-// AgentLimits are what each process of an agent may use, on Linux; -1 is no limit.
+// AgentLimits are what each process of an agent may use, on Linux; -1 means no limit.
 type AgentLimits struct {
 	// MemoryMiB is of data that it writes to, 2,048 when 0; FileMiB of one file, 1,024 when 0.
 	MemoryMiB int `yaml:"memoryMiB"`
@@ -70,7 +70,7 @@ type AgentLimits struct {
 	Processes int `yaml:"processes"`
 }
 
-// OrDefaults are the limits with their defaults, where 0 is no limit.
+// OrDefaults are the limits with their defaults, where 0 means no limit.
 func (l AgentLimits) OrDefaults() AgentLimits {
 	for limit, usual := range map[*int]int{
 		&l.MemoryMiB: 2048, &l.FileMiB: 1024, &l.OpenFiles: 1024, &l.Processes: -1,
@@ -123,8 +123,8 @@ type AgentModel struct {
 	Model string `yaml:"model"`
 	// KeyFile is a file that holds the endpoint's key; empty where it needs none.
 	KeyFile string `yaml:"keyFile"`
-	// AllowNetworks are private networks in which the endpoint may be, as those of Outbound, and for
-	// its requests alone.
+	// AllowNetworks are private networks in which the endpoint may be, as those of Outbound, and
+	// for its requests alone.
 	AllowNetworks []string `yaml:"allowNetworks"`
 	// Steps is how often it is asked in one run, Tokens how many tokens that costs; 30 and 200,000
 	// when 0.
@@ -145,7 +145,7 @@ func (m *AgentModel) valid(known map[string]bool) bool {
 		m.Steps >= 0 && m.Steps <= 1000 && m.Tokens >= 0 && m.Tokens <= 100_000_000
 }
 
-// validVersion says that a text can stand in an agent's name, kind and version.
+// validVersion reports whether a text can stand in an agent's name, kind and version.
 func validVersion(text string) bool {
 	return text != "" && len(text) <= 32 && !strings.ContainsAny(text, " \t\n")
 }
@@ -180,7 +180,8 @@ func (w *Workspaces) validate(complain func(format string, args ...any)) {
 	case w.EmptyHours < 1 || w.EmptyHours > 8760:
 		complain("workspaces.emptyHours: %d: want 1 to 8760", w.EmptyHours)
 	case w.UnclaimedDays != 0 && w.EmptyHours > 24*w.UnclaimedDays:
-		// Its instant would move back with the first thing that is saved, which no replica looks at.
+		// Its instant would move back with the first thing that is saved, which no replica looks
+		// at.
 		complain("workspaces.emptyHours: %d: want no more than unclaimedDays, %d hours", w.EmptyHours,
 			24*w.UnclaimedDays)
 	}

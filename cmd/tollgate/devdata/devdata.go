@@ -169,7 +169,7 @@ func WriteFile(file string, content []byte) error {
 	return nil
 }
 
-// ErrLocked says that another process holds a lock.
+// ErrLocked means that another process holds a lock.
 var ErrLocked = errors.New("in use by another process")
 
 // Lock takes a file's lock, which ends with the process at the latest, and writes the process id

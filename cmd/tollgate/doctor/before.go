@@ -157,7 +157,7 @@ func (c *chart) backupFolder(folder, data string) {
 	}
 }
 
-// local says that an address is reached from this machine only.
+// local reports whether an address is reached from this machine only.
 func local(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -220,8 +220,8 @@ func (c *chart) pairs(s *config.Config, now time.Time) {
 // narrow leaves a file to its owner, and to the group by which the node's user may read it.
 const narrow = "chmod g-w,o-rwx "
 
-// othersMay says that a file can be read by anybody, or written by others than its owner. Its group
-// may read it: it is root's, and the node runs as a user of its own.
+// othersMay reports whether a file can be read by anybody, or written by others than its owner. Its
+// group may read it: it is root's, and the node runs as a user of its own.
 func othersMay(file string) bool {
 	info, err := os.Stat(file)
 	return err == nil && info.Mode().Perm()&0o027 != 0
@@ -249,7 +249,7 @@ func (c *chart) peerPair(s *config.Config, pair tls.Certificate, now time.Time) 
 	}
 }
 
-// folder looks at the data folder, and says whether a node runs there.
+// folder looks at the data folder, and reports whether a node runs there.
 func (c *chart) folder(s *config.Config) (runs bool) {
 	const check = "data folder"
 	folder, err := filepath.Abs(s.Data)

@@ -22,8 +22,8 @@ import (
 	"tollgate/cmd/tollgate/doctor"
 )
 
-// requireFound says that what is not ok is this: level, node or "cluster", check: a part of what is
-// said.
+// requireFound reports whether what is not ok is this: level, node or "cluster", check: a part of
+// what is said.
 func requireFound(t *testing.T, report doctor.Report, want []string) {
 	t.Helper()
 	var bad []doctor.Finding
@@ -48,7 +48,7 @@ func requireFound(t *testing.T, report doctor.Report, want []string) {
 
 var chapterOf = regexp.MustCompile(`OPERATIONS\.md, ([A-Z][A-Za-z ]*[a-z])`)
 
-// requireChapter says that the chapter of OPERATIONS.md that a remedy names is there.
+// requireChapter reports whether the chapter of OPERATIONS.md that a remedy names is there.
 func requireChapter(t *testing.T, remedy string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "cluster", "OPERATIONS.md"))

@@ -2,6 +2,6 @@
 
 package doctor
 
-// ClockUnsynchronised says that the kernel knows of nobody who keeps the machine's clock right;
-// false where it cannot be asked, as here.
+// ClockUnsynchronised reports whether the kernel knows of nobody who keeps the machine's clock
+// right; false where it cannot be asked, as here.
 func ClockUnsynchronised() bool { return false }

@@ -43,7 +43,7 @@ const (
 	commandTimeout = 5 * time.Second
 )
 
-// Enclosed says whether this process runs in a network namespace of its own.
+// Enclosed reports whether this process runs in a network namespace of its own.
 func Enclosed() bool { return os.Getenv(enclosed) != "" }
 
 // Enclose prepares a command that runs in a network namespace of its own, and dies with the

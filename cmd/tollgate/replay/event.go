@@ -16,7 +16,7 @@ const (
 
 var keySuffixes = [EventsPerRow]string{"-req", "-in", "-out"}
 
-// ErrOtherBody says that an idempotency key of the trace was used for another event before: the
+// ErrOtherBody means that an idempotency key of the trace was used for another event before: the
 // prefix belongs to another trace, or to another number of customers.
 var ErrOtherBody = errors.New("this prefix was used for another trace or another number of " +
 	"customers; choose another with --prefix")

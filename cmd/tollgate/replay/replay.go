@@ -74,11 +74,12 @@ type Usage struct {
 	Customer string
 	// Used is the counter of each of Features, Expected what the trace adds up to.
 	Used, Expected [EventsPerRow]string
-	// LimitReached says that a check of output-tokens was denied because its limit is reached.
+	// LimitReached reports whether a check of output-tokens was denied because its limit is
+	// reached.
 	LimitReached bool
 }
 
-// AsTraced says that every counter is what the trace adds up to.
+// AsTraced reports whether every counter is what the trace adds up to.
 func (u Usage) AsTraced() bool { return u.Used == u.Expected }
 
 type run struct {

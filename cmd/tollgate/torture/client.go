@@ -326,7 +326,7 @@ func (r *run) lookAtCredits(ctx context.Context, id, node int, c *customer) {
 	k.add(id, input{kind: look}, call, out, end)
 }
 
-// conserved says that no credits came from nowhere or vanished.
+// conserved reports whether no credits came from nowhere or vanished.
 func (p pool) conserved() bool {
 	return p.TotalGranted == poolCredits && p.TotalConsumed%tokenWeight == 0 && p.Balance >= 0 &&
 		p.TotalGranted-p.TotalConsumed-p.TotalExpired-p.TotalReversed == p.Balance

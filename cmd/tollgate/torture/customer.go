@@ -101,7 +101,8 @@ func (u *usage) left() int {
 	return u.units
 }
 
-// open says that the event may or may not be counted, taken back or amended, as far as is known.
+// open reports whether the event may or may not be counted, taken back or amended, as far as is
+// known.
 func (u *usage) open() bool {
 	return !u.counted && (u.doubtful || u.sending > 0) || u.voidDoubtful || u.amendDoubtful
 }
@@ -117,7 +118,7 @@ type customer struct {
 	retired bool
 }
 
-// take says whether one more operation is due.
+// take reports whether one more operation is due.
 func (c *customer) take() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -64,7 +64,7 @@ func (c *counter) refused(u *usage, what kind, why outcome, still bool) {
 	}
 }
 
-// roomMayCome says that another event may be taken back, or get a smaller quantity, yet.
+// roomMayCome reports whether another event may be taken back, or get a smaller quantity, yet.
 func (c *counter) roomMayCome(u *usage) bool {
 	return slices.ContainsFunc(c.keys, func(o *usage) bool {
 		return o != u && (o.voidDoubtful || o.amendDoubtful && o.to < o.units)

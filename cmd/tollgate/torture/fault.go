@@ -249,7 +249,7 @@ func (r *run) needSnapshot(ctx context.Context, random *rand.Rand) error {
 	return nil
 }
 
-// forgotten says that every node but one has no log up to an index any more.
+// forgotten reports whether every node but one has no log up to an index any more.
 func (r *run) forgotten(ctx context.Context, away *process, index uint64) bool {
 	for _, p := range r.others(away) {
 		s, err := r.fleet.status(ctx, p)

@@ -15,7 +15,7 @@ const guest = fleetSize
 // everyone is all nodes, the guest included.
 func (f *fleet) everyone() []*process { return append(f.nodes[:fleetSize:fleetSize], f.guest) }
 
-// leading is the node that was last seen to lead; nil when none was, or it is no member any more.
+// leading is the node that was last seen to lead; nil when none was, or it is no longer a member.
 func (r *run) leading() *process {
 	leader := r.leader.Load()
 	if leader == nil || *leader == r.fleet.guest.id && !r.grown.Load() {
@@ -83,7 +83,7 @@ func (r *run) grow(ctx context.Context, random *rand.Rand) error {
 	return err
 }
 
-// troubleFour does one thing to a cluster of four: two of them are no majority.
+// troubleFour does one thing to a cluster of four: two of them are not a majority.
 func (r *run) troubleFour(ctx context.Context, random *rand.Rand) error {
 	pause(ctx, between(random, 200, 1500))
 	var err error

@@ -161,7 +161,7 @@ func (b *inbox) take(id string, body []byte) (fresh bool, err error) {
 	return true, err
 }
 
-// has says that there was a message about something.
+// has reports whether there was a message about something.
 func (b *inbox) has(event, of string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -47,7 +47,7 @@ type Summary struct {
 	LeaderChanges, SnapshotsInstalled, Starts           int
 	Counters, Faults                                    int
 	// Undecided are histories of which it is not known whether an order explains them: the search
-	// for one takes longer than it may. They are no violations, and prove nothing.
+	// for one takes longer than it may. They are not violations, and prove nothing.
 	Undecided    int
 	FaultsByKind map[string]int
 	Elapsed      time.Duration
@@ -73,7 +73,7 @@ func (s Summary) String() string {
 	return text
 }
 
-// Enough says whether a run of that length did what it must have to prove something.
+// Enough reports whether a run of that length did what it must have to prove something.
 func (s Summary) Enough(length time.Duration) error {
 	share := float64(length) / float64(10*time.Minute)
 	var problems []error

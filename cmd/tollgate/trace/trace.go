@@ -29,7 +29,7 @@ const MaxRows = 50_000_000
 
 const header = "TIMESTAMP,ContextTokens,GeneratedTokens"
 
-// ErrFormat says that a file is no trace.
+// ErrFormat means that a file is not a trace.
 var ErrFormat = errors.New("trace: not a trace of LLM requests")
 
 // Read returns every row of a trace. The header line may be absent; blank lines are ignored. The

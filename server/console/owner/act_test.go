@@ -116,7 +116,7 @@ func TestAnApprovalLink(t *testing.T) {
 	require.Equal(t, 404, s.sends(link, "action", "approve", "_once", "another").status)
 }
 
-// TestOnlyTheOwnerApproves: the link of a claimed workspace is no key to it.
+// TestOnlyTheOwnerApproves: the link of a claimed workspace is not a key to it.
 func TestOnlyTheOwnerApproves(t *testing.T) {
 	s := open(t, quiet)
 	workspace, _ := s.signUp("Acme")

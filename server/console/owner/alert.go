@@ -23,14 +23,14 @@ type alertsPage struct {
 	Tests int
 }
 
-// Final says that nothing is on its way.
+// Final reports whether nothing is on its way.
 func (a *alertsPage) Final() bool {
 	return !slices.ContainsFunc(a.Deliveries, func(d state.DeliveryView) bool {
 		return d.Status == state.DeliveryWaiting && !a.Held(&d)
 	})
 }
 
-// Leads says that there is somewhere to send a test to.
+// Leads reports whether there is somewhere to send a test to.
 func (a *alertsPage) Leads() bool {
 	return a.AlertsView.Email != "" || a.AlertsView.URL != "" && a.GoneAt == 0
 }
@@ -43,7 +43,7 @@ func (a *alertsPage) Stands(d state.DeliveryView) string {
 	return d.Status.String()
 }
 
-// Secret says that webhooks are signed.
+// Secret reports whether webhooks are signed.
 func (a *alertsPage) Secret() bool { return len(a.AlertsView.Secret) > 0 }
 
 // Says is what becomes of alerts as they are set, in words.

@@ -32,7 +32,7 @@ func (p *Pages) approvalRoutes() []server.Route {
 	}
 }
 
-// forBrowser says that a request for an approval link wants a page: programs get JSON.
+// forBrowser reports whether a request for an approval link wants a page: programs get JSON.
 func forBrowser(ctx *fasthttp.RequestCtx) bool {
 	if ctx.IsPost() {
 		return string(ctx.Request.Header.ContentType()) == page.FormMedia[0]
@@ -54,7 +54,7 @@ type approvalPage struct {
 	CapCents                uint32
 }
 
-// May says that who is signed in may decide.
+// May reports whether who is signed in may decide.
 func (a approvalPage) May() bool { return a.Signed && (a.Theirs || !a.Claimed) }
 
 // approval reads a link; nil when it is answered.

@@ -193,7 +193,7 @@ func confirmSignup(v *visit) {
 // longestNote is the most that may be said about a fix, in characters.
 const longestNote = 2000
 
-// markReady says that an issue is fixed; the next run decides.
+// markReady reports whether an issue is fixed; the next run decides.
 func markReady(v *visit) {
 	id, ok := v.id(api.NounIssue)
 	if !ok {
@@ -218,7 +218,7 @@ func markReady(v *visit) {
 	v.finish(fault, showIssues, Root+"/issues", "ready")
 }
 
-// said says that an issue awaits the run that proves it fixed, with this note.
+// said reports whether an issue awaits the run that proves it fixed, with this note.
 func (v *visit) said(id [16]byte, note string) bool {
 	issue, known := v.config.Machine.Issue(v.who.Workspace, id)
 	return known && issue.Status == state.IssueFixReady && issue.Note == note

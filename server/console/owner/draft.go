@@ -23,7 +23,7 @@ type draft struct {
 	Agents []api.Agent
 }
 
-// Is says that a field of the form has this value.
+// Is reports whether a field of the form has this value.
 func (d *draft) Is(name, value string) bool { return d.Fields[name] == value }
 
 // newFlow is the form for a new flow.

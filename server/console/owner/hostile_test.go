@@ -106,7 +106,7 @@ func TestScriptInEveryField(t *testing.T) {
 	}
 }
 
-// unchanged says that nothing enters the log meanwhile.
+// unchanged reports whether nothing enters the log meanwhile.
 func (s *site) unchanged(what string, happens func()) {
 	s.t.Helper()
 	index, hash := s.Machine.StateHash()
@@ -206,7 +206,7 @@ func TestMailScannersOpenEveryLink(t *testing.T) {
 	require.Equal(t, state.PurchaseApproval, s.purchase("asked").Status)
 }
 
-// TestAStolenApprovalLink: it shows what it asks for, and is no key: to nobody, to no agent, and
+// TestAStolenApprovalLink: it shows what it asks for, and is not a key: to nobody, to no agent, and
 // where the workspace has an owner to nobody else. It is in no address of ours that others see.
 func TestAStolenApprovalLink(t *testing.T) {
 	s := open(t, quiet)

@@ -48,7 +48,7 @@ type Config struct {
 type Visitor struct {
 	// Person is the row of who signed in.
 	Person uint32
-	// Agent says that it is no person.
+	// Agent reports whether it is not a person.
 	Agent bool
 	// Name is shown: an e-mail address, or a name.
 	Name string
@@ -61,7 +61,8 @@ type Visitor struct {
 
 // Visitors says who sends a request.
 type Visitors interface {
-	// Visitor finds who is signed in: ErrSignedOut when nobody is, ErrBusy when that cannot be told.
+	// Visitor finds who is signed in: ErrSignedOut when nobody is, ErrBusy when that cannot be
+	// told.
 	Visitor(x *server.Exchange) (Visitor, error)
 }
 
@@ -131,7 +132,7 @@ type row struct {
 	method, path, name string
 	// anywhere: it needs no workspace.
 	anywhere bool
-	// live says that the script asks: what is not allowed is answered without a page.
+	// live reports whether the script asks: what is not allowed is answered without a page.
 	live bool
 	show func(v *visit)
 }

@@ -214,7 +214,7 @@ func TestEmptyWorkspaceTeaches(t *testing.T) {
 	require.Contains(t, s.sees(owner.Root), "No workspace yet")
 }
 
-// TestOthersRecords: what belongs to another workspace is not there, nor what is no id.
+// TestOthersRecords: what belongs to another workspace is not there, nor what is not an id.
 func TestOthersRecords(t *testing.T) {
 	s := open(t, quiet)
 	s.fill("Acme")

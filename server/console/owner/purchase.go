@@ -58,7 +58,7 @@ func (p *purchasePage) Says() string {
 	return "Nobody approved or paid it in time. Nothing was charged; the next start asks again."
 }
 
-// Final says that nothing more happens to it by itself.
+// Final reports whether nothing more happens to it by itself.
 func (p *purchasePage) Final() bool {
 	return p.Status >= state.PurchaseSucceeded || p.Status == state.PurchaseApproval
 }
@@ -138,7 +138,7 @@ func showHistory(v *visit) {
 	})
 }
 
-// Waits says that its owner may still approve, deny or cancel it.
+// Waits reports whether its owner may still approve, deny or cancel it.
 func (p *purchasePage) Waits() bool {
 	return p.Status == state.PurchaseApproval || p.Status == state.PurchaseCheckout
 }

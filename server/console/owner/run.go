@@ -84,13 +84,13 @@ func (r *runPage) AgentBuild() string {
 	return strings.TrimPrefix(build, name+" ")
 }
 
-// Final says that nothing more happens to it.
+// Final reports whether nothing more happens to it.
 func (r *runPage) Final() bool { return r.Status.Final() }
 
-// Waits says that it goes on when a person answers.
+// Waits reports whether it goes on when a person answers.
 func (r *runPage) Waits() bool { return r.Status == state.RunWaiting }
 
-// Cancels says that it is an agent's, and may be cancelled.
+// Cancels reports whether it is an agent's, and may be cancelled.
 func (r *runPage) Cancels() bool { return r.Kind == state.RunHosted && !r.Final() }
 
 func (v *visit) run() (data *runPage, ok bool) {

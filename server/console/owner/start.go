@@ -37,7 +37,7 @@ type quote struct {
 	}
 }
 
-// Buys says that a run is bought before the flow can run.
+// Buys reports whether a run is bought before the flow can run.
 func (q *quote) Buys() bool { return q.Charge == "none" && q.PriceCents > 0 }
 
 // Refuses says how the verification answers strangers.

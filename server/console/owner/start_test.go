@@ -269,7 +269,7 @@ func TestAnOwnerInspects(t *testing.T) {
 	require.Equal(t, 1, strings.Count(s.sees(inspections), "/console/runs/run_"))
 }
 
-// TestAFlowSaysWhatIsNext: one that was just saved was not called yet, which is no fault of it.
+// TestAFlowSaysWhatIsNext: one that was just saved was not called yet, which is not a fault of it.
 func TestAFlowSaysWhatIsNext(t *testing.T) {
 	s, workspace := mine(t)
 	id := api.NewFlow()

@@ -166,7 +166,7 @@ func (p *Pages) showFault(x *server.Exchange, f *server.Fault) bool {
 	return true
 }
 
-// acceptsPages says that a browser asks for something to show.
+// acceptsPages reports whether a browser asks for something to show.
 func acceptsPages(ctx *fasthttp.RequestCtx) bool {
 	return bytes.Contains(ctx.Request.Header.Peek("Accept"), []byte("text/html"))
 }

@@ -45,7 +45,7 @@ func (s *Site) readAssets() error {
 	return nil
 }
 
-// Assets are the rows that serve the layout's files. They may be kept for ever: another content has
+// Assets are the rows that serve the layout's files. They may be kept forever: another content has
 // another address.
 func (s *Site) Assets() []server.Route {
 	rows := make([]server.Route, 0, len(s.assets))

@@ -99,7 +99,8 @@ func (s *Site) Form(x *server.Exchange, token string) (url.Values, *server.Fault
 const mostFields = 64
 
 // Fields reads the fields of a form from this site, of one that nobody has signed in for: the form
-// to sign in. A field that is there twice is refused: which one was meant is not for us to guess.
+// to sign in. A field that appears more than once is refused: which one was meant is not for us to
+// guess.
 func (s *Site) Fields(x *server.Exchange) (url.Values, *server.Fault) {
 	if fault := s.SameSite(x); fault != nil {
 		return nil, fault

@@ -26,7 +26,7 @@ const Media = "text/html; charset=utf-8"
 // Link is a place to go to, by the words that stand for it.
 type Link struct {
 	Text, URL string
-	// Here says that it is the page that is shown, or the section it is in.
+	// Here reports whether it is the page that is shown, or the section it is in.
 	Here bool
 }
 
@@ -64,12 +64,12 @@ type View struct {
 	// Token proves that a form was written for this session; see the template "once".
 	Token  string
 	Notice *Notice
-	// Fields are what a refused form was sent with, and Wrong is what is wrong with which of them: the
-	// template "field" shows both.
+	// Fields are what a refused form was sent with, and Wrong is what is wrong with which of them:
+	// the template "field" shows both.
 	Fields url.Values
 	Wrong  []Wrong
-	// Place is live or sandbox where the page is of an environment, Clock the sandbox's own time: the
-	// header says both, so that nobody takes one for the other.
+	// Place is live or sandbox where the page is of an environment, Clock the sandbox's own time:
+	// the header says both, so that nobody takes one for the other.
 	Place, Clock string
 	// Plain leaves the frame out: for signing in.
 	Plain bool
@@ -95,7 +95,7 @@ func (v *View) WrongWith(name string) string {
 	return ""
 }
 
-// FirstWrong says that a field is the first that is wrong: the browser goes there.
+// FirstWrong reports whether a field is the first that is wrong: the browser goes there.
 func (v *View) FirstWrong(name string) bool { return len(v.Wrong) > 0 && v.Wrong[0].Name == name }
 
 // Brand is the site's name, Root its path, for the layout.

@@ -234,7 +234,7 @@ func manyFields() string {
 	return b.String()
 }
 
-// TestAssets: what the layout names is served, to be kept for ever.
+// TestAssets: what the layout names is served, to be kept forever.
 func TestAssets(t *testing.T) {
 	site := newSite(t)
 	answer := serve(t, site, func(x *server.Exchange) { site.Show(x, 200, view("a")) },

@@ -19,8 +19,8 @@ var functions = template.FuncMap{
 	"short": short, "time": instant, "meter": Meter, "plot": Draw, "words": Words,
 }
 
-// Amount writes an exact number with its thousands apart: 1,234,567.5. What is no number is left as
-// it is.
+// Amount writes an exact number with its thousands apart: 1,234,567.5. What is not a number is left
+// as it is.
 func Amount(number any) string {
 	text := fmt.Sprint(number)
 	sign, digits := "", text

@@ -67,20 +67,21 @@ type Observation struct {
 	hop, asked, began string
 }
 
-// Led says that this is a redirect which was followed: what it led to is another observation.
+// Led reports whether this is a redirect which was followed: what it led to is another observation.
 func (o *Observation) Led() bool { return o.hop != "" }
 
-// Named says that something which was read names the address; others everybody knows or guesses.
+// Named reports whether something which was read names the address; others everybody knows or
+// guesses.
 func (o *Observation) Named() bool {
 	return strings.HasPrefix(o.began, viaLink) || o.began == viaSitemap
 }
 
-// OK says that there is a text to read.
+// OK reports whether there is a text to read.
 func (o *Observation) OK() bool { return o.Failure == nil && o.success() }
 
 func (o *Observation) success() bool { return o.Status != nil && *o.Status/100 == 2 }
 
-// Absent says that the host answered that there is no such document.
+// Absent reports whether the host answered that there is no such document.
 func (o *Observation) Absent() bool { return o.Status != nil && *o.Status/100 == 4 }
 
 // Collection is what was fetched.
@@ -89,7 +90,7 @@ type Collection struct {
 	// StartedAt and FinishedAt are when the first fetch began and the last ended.
 	StartedAt, FinishedAt time.Time
 	Observations          []Observation
-	// AnswersEverything says that the host answered a path that cannot exist.
+	// AnswersEverything reports whether the host answered a path that cannot exist.
 	AnswersEverything bool
 	Limits            []document.Limit
 	// Missed are addresses that were to be read and were not asked for, up to a bound.
@@ -98,8 +99,8 @@ type Collection struct {
 	host string
 }
 
-// Readable says that a fetch came to a 2xx answer with a body. One whose body was longer or slower
-// than is read counts, since there was one.
+// Readable reports whether a fetch came to a 2xx answer with a body. One whose body was longer or
+// slower than is read counts, since there was one.
 func (c *Collection) Readable() bool {
 	return slices.ContainsFunc(c.Observations, func(o Observation) bool {
 		return o.success() && (o.Failure != nil || o.Bytes > 0)
@@ -125,7 +126,7 @@ func (c *Collection) robotsOf(host string) *Observation {
 	return answer
 }
 
-// Holds says whether an observation read a text, in its body or in one of its header lines.
+// Holds reports whether an observation read a text, in its body or in one of its header lines.
 func (c *Collection) Holds(obs, quote string) bool {
 	for i := range c.Observations {
 		if o := &c.Observations[i]; o.ID == obs {
@@ -140,8 +141,8 @@ func (c *Collection) Holds(obs, quote string) bool {
 	return false
 }
 
-// Find is the answer to what was looked for: the last observation of a role that is no redirect, of
-// those the first that can be read; nil where there is none.
+// Find is the answer to what was looked for: the last observation of a role that is not a redirect,
+// of those the first that can be read; nil where there is none.
 func (c *Collection) Find(role string) *Observation {
 	var last *Observation
 	for i := range c.Observations {
@@ -296,7 +297,7 @@ func (r *run) origin() *url.URL {
 	return &url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/"}
 }
 
-// reached says whether anything answered: the home page, or any document.
+// reached reports whether anything answered: the home page, or any document.
 func (r *run) reached() bool {
 	for i := range r.out.Observations {
 		o := &r.out.Observations[i]

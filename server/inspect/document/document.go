@@ -22,7 +22,7 @@ const (
 	Unknown Verdict = "unknown"
 )
 
-// Requirement says whether calls need a credential.
+// Requirement reports whether calls need a credential.
 type Requirement string
 
 // The requirements.
@@ -170,7 +170,7 @@ type Auth struct {
 	Friction       []Friction          `json:"friction" about:"what stops an agent on that way"`
 }
 
-// AuthRequired says whether operations need a credential.
+// AuthRequired reports whether operations need a credential.
 type AuthRequired struct {
 	Value      Requirement  `json:"value" about:"mixed: operations differ" enum:"none,required,mixed,not_declared,unknown"`
 	Reason     string       `json:"reason" about:"why, from the rule's template"`
@@ -179,7 +179,7 @@ type AuthRequired struct {
 	Operations []OpRequired `json:"operations" about:"each operation that was read"`
 }
 
-// OpRequired says whether one operation needs a credential.
+// OpRequired reports whether one operation needs a credential.
 type OpRequired struct {
 	Operation   string      `json:"operation" about:"method and path"`
 	Value       Requirement `json:"value" about:"none needs an explicit empty list or an anonymous alternative" enum:"none,required,not_declared,unknown"`

@@ -136,7 +136,7 @@ var harmless = []string{
 	collect.MissedOther, collect.MissedMore,
 }
 
-// limited says that the run met a limit.
+// limited reports whether the run met a limit.
 func (e *evaluator) limited(code string) bool {
 	return slices.ContainsFunc(e.f.Limits, func(l document.Limit) bool { return l.Code == code })
 }
@@ -144,9 +144,9 @@ func (e *evaluator) limited(code string) bool {
 // told are roles of answers in which anything may be told.
 var told = []string{collect.RoleDocs, collect.RoleAuthDocs}
 
-// looked says that enough was read to say that something is not there: a home page that has text
-// without scripts, and whatever was to be read besides. What a link names and is not there, or is
-// on another domain, matters where it has one of the roles in which the thing would stand; that
+// looked reports whether enough was read to say that something is not there: a home page that has
+// text without scripts, and whatever was to be read besides. What a link names and is not there, or
+// is on another domain, matters where it has one of the roles in which the thing would stand; that
 // there are more pages of documentation than are read does not matter.
 func (e *evaluator) looked(roles ...string) bool {
 	for _, limit := range e.f.Limits {
@@ -344,7 +344,7 @@ func (e *evaluator) mentions() []string {
 	return unique(ids)
 }
 
-// understandable says whether an agent can read how it gets a credential and how it sends it.
+// understandable reports whether an agent can read how it gets a credential and how it sends it.
 func (e *evaluator) understandable(r *document.AuthRequired) document.Evaluation {
 	declared, obtained := len(e.f.Methods) > 0, len(e.f.Setup) > 0
 	switch {

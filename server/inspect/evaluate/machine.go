@@ -10,7 +10,7 @@ import (
 	"tollgate/server/inspect/robots"
 )
 
-// crawlers says whether AI agents may read the home page. Agents that act for a user count most;
+// crawlers reports whether AI agents may read the home page. Agents that act for a user count most;
 // that training alone is blocked does not count.
 func (e *evaluator) crawlers() document.Evaluation {
 	r := &e.f.Robots

@@ -21,8 +21,8 @@ type Facts struct {
 
 	Home    Page
 	Product document.Product
-	// APIs are the descriptions that were read; BrokenAPIs are answers that were read, look like one
-	// and are none, with why.
+	// APIs are the descriptions that were read; BrokenAPIs are answers that were read, look like
+	// one and are none, with why.
 	APIs       []API
 	BrokenAPIs []Broken
 	// Unread is what was to be read and was not.
@@ -48,8 +48,8 @@ type Facts struct {
 	OnDemand []document.Evidence
 	// PricingPages are the pages about prices that were read.
 	PricingPages []string
-	// PricingRead says that all of them could be read: they have text without running scripts, and
-	// it was searched to its end.
+	// PricingRead reports whether all of them could be read: they have text without running
+	// scripts, and it was searched to its end.
 	PricingRead bool
 
 	Robots Robots
@@ -63,8 +63,8 @@ type Facts struct {
 type Page struct {
 	// Obs is its observation; empty where it was not asked for.
 	Obs string
-	// Read says that there is a text, Late that there was no time for it; Status is 0 where no
-	// answer came.
+	// Read reports whether there is a text, Late that there was no time for it; Status is 0 where
+	// no answer came.
 	Read, Late      bool
 	Status          int
 	Failure         string
@@ -101,8 +101,8 @@ type Unread struct {
 	// Obs is its observation, or the one that names it; it may be empty.
 	Obs string
 	Gap Gap
-	// Named says that something which was read names it, Present that the host answered 2xx. Why is
-	// for people.
+	// Named reports whether something which was read names it, Present that the host answered 2xx.
+	// Why is for people.
 	Named, Present bool
 	Why            string
 }
@@ -110,7 +110,7 @@ type Unread struct {
 // Robots is what robots.txt came to.
 type Robots struct {
 	Obs string
-	// Known says that its rules are known: it was read, or there is none.
+	// Known reports whether its rules are known: it was read, or there is none.
 	Known   bool
 	File    *document.Fact[document.RobotsFile]
 	Blocked map[string]bool

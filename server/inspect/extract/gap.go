@@ -72,7 +72,8 @@ func (r *reader) gapOf(o *collect.Observation) (gap Gap, why string, is bool) {
 	}
 }
 
-// likeControl says that an answer is, by status and failure, the one to a path that cannot exist.
+// likeControl reports whether an answer is, by status and failure, the one to a path that cannot
+// exist.
 func (r *reader) likeControl(o *collect.Observation) bool {
 	c := r.c.Control()
 	if c == nil || c.Status == nil || o.Status == nil || *c.Status != *o.Status {

@@ -17,14 +17,14 @@ type reader struct {
 	ctx context.Context
 	c   *collect.Collection
 	f   *Facts
-	// control is the hash of what a host that answers everything answers to a path that cannot exist;
-	// shape are the names in that answer where it is a JSON object.
+	// control is the hash of what a host that answers everything answers to a path that cannot
+	// exist; shape are the names in that answer where it is a JSON object.
 	control string
 	shape   []string
 	pages   map[string]*page.Page
 	data    []data
-	// late are the answers that there was no time to read; unread those whose text is longer than is
-	// searched.
+	// late are the answers that there was no time to read; unread those whose text is longer than
+	// is searched.
 	late   map[string]bool
 	unread int
 }
@@ -55,8 +55,8 @@ func (r *reader) counts(role string) []*collect.Observation {
 	return all
 }
 
-// always says that an answer is what the host answers to everything: the same bytes, or a JSON
-// object of the same names, such as an error with the address that was asked for.
+// always reports whether an answer is what the host answers to everything: the same bytes, or a
+// JSON object of the same names, such as an error with the address that was asked for.
 func (r *reader) always(o *collect.Observation) bool {
 	return *o.SHA256 == r.control || r.shape != nil && slices.Equal(r.shape, shapeOf(o.Text))
 }
@@ -73,7 +73,7 @@ func shapeOf(text string) []string {
 	return slices.Sorted(slices.Values(root.Keys))
 }
 
-// plain are the answers of a role that are no HTML.
+// plain are the answers of a role that are not HTML.
 func (r *reader) plain(role string) []*collect.Observation {
 	var all []*collect.Observation
 	for _, o := range r.counts(role) {
@@ -97,7 +97,7 @@ func (r *reader) objects(role string) (all []*collect.Observation, roots []*tree
 	return all, roots
 }
 
-// over says that there is no time left to read an answer.
+// over reports whether there is no time left to read an answer.
 func (r *reader) over(o *collect.Observation) bool {
 	if r.ctx.Err() == nil {
 		return false

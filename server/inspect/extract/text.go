@@ -15,7 +15,7 @@ var spoken = []string{
 	collect.RoleSignup,
 }
 
-// atOnce are roles whose address is known without a link: they count only when they are no HTML.
+// atOnce are roles whose address is known without a link: they count only when they are not HTML.
 var atOnce = []string{
 	collect.RoleHomeMarkdown, collect.RoleLLMs, collect.RoleLLMsFull, collect.RoleAuthMD,
 }

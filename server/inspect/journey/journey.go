@@ -177,9 +177,9 @@ func (j *Journey) acquire(d *document.Document) Stage {
 	return as(Unknown, "credential_setup_unclear", setup)
 }
 
-// stops says that friction is on the way to a credential. Where no way is told, all of it may be.
-// Where one is, what stands on other pages is about something else; and whoever sells to companies
-// has sales to talk to, beside a way for everybody.
+// stops reports whether friction is on the way to a credential. Where no way is told, all of it may
+// be. Where one is, what stands on other pages is about something else; and whoever sells to
+// companies has sales to talk to, beside a way for everybody.
 func stops(f *document.Friction, setup *document.Evaluation) bool {
 	if setup.Verdict != document.Yes {
 		return true

@@ -17,7 +17,7 @@ type parameter struct{ in, name string }
 type shared struct {
 	server     string
 	parameters map[parameter]bool // must it be given
-	// more says that not all of them were read.
+	// more reports whether not all of them were read.
 	more bool
 }
 
@@ -32,8 +32,8 @@ func (w *walker) shared(sources []*tree.Node) (s shared) {
 	return s
 }
 
-// parameters adds what a path item or an operation says of parameters; false says that there are
-// more than are read.
+// parameters adds what a path item or an operation says of parameters; false reports whether there
+// are more than are read.
 func (w *walker) parameters(n *tree.Node, into map[parameter]bool) (all bool) {
 	list := n.Of("parameters").List()
 	for i := range list {

@@ -54,9 +54,9 @@ type Operation struct {
 	// declares: 200 where it declares none.
 	Given, Success int
 	// Server is the address that its path is added to, as it is declared; empty is the document's
-	// own. It is no address where it is longer than is read.
+	// own. It is not an address where it is longer than is read.
 	Server string
-	// long says that Path is cut: nobody can call it.
+	// long reports whether Path is cut: nobody can call it.
 	long bool
 }
 
@@ -226,7 +226,7 @@ func (w *walker) paths() {
 	}
 }
 
-// pathItem reads the operations of a path; false says that there are more than are read.
+// pathItem reads the operations of a path; false reports whether there are more than are read.
 func (w *walker) pathItem(path string, item *tree.Node) bool {
 	sources := []*tree.Node{item}
 	if item.Of("$ref") != nil {
@@ -264,7 +264,7 @@ func (w *walker) operations(path string, item *tree.Node) bool {
 // shown is a name as reasons have it.
 func shown(name string) string { return tree.Cut(name, longestName) }
 
-// operation reads one operation; false says that there are more than are read.
+// operation reads one operation; false reports whether there are more than are read.
 func (w *walker) operation(method, path string, n *tree.Node) bool {
 	if len(w.out.Operations) == MaxOperations {
 		w.incomplete(fmt.Sprintf("more than %d operations", MaxOperations))

@@ -55,8 +55,8 @@ func (w *walker) readSchemes() {
 	}
 }
 
-// known says whether a requirement names a scheme that is declared: by its name, or, from OpenAPI
-// 3.2 on, by a reference.
+// known reports whether a requirement names a scheme that is declared: by its name, or, from
+// OpenAPI 3.2 on, by a reference.
 func (w *walker) known(name string) bool {
 	if !w.spend(named(name)) {
 		return false
@@ -119,7 +119,7 @@ type alternatives struct {
 	w    *walker
 	of   *Security
 	seen map[string]bool
-	// more says that not all were read; missing is a scheme that is not declared.
+	// more reports whether not all were read; missing is a scheme that is not declared.
 	anonymous, malformed, more bool
 	missing                    string
 }

@@ -21,7 +21,7 @@ const (
 	longestName = 200
 )
 
-// spend takes steps from what the document may cost; false says that there are none left.
+// spend takes steps from what the document may cost; false reports whether there are none left.
 func (w *walker) spend(steps int) bool {
 	w.left -= steps
 	return w.left >= 0

@@ -72,7 +72,7 @@ func many(line string, times int) string {
 	return b.String()
 }
 
-// read reads a document, and does not wait for ever: what costs too much is to fail, not to hang.
+// read reads a document, and does not wait forever: what costs too much is to fail, not to hang.
 func read(t *testing.T, text string) *openapi.Description {
 	t.Helper()
 	type result struct {

@@ -49,7 +49,7 @@ type Page struct {
 	Blocks []Block
 	// Data are the JSON-LD blocks.
 	Data []string
-	// Unread says that there is more visible text than the runs hold.
+	// Unread reports whether there is more visible text than the runs hold.
 	Unread bool
 	// Letters counts the visible text in bytes; Scripts counts script elements that run. Blocks of
 	// data are none.
@@ -58,7 +58,7 @@ type Page struct {
 	kept int
 }
 
-// IsHTML says whether a text is an HTML page, whatever its media type says.
+// IsHTML reports whether a text is an HTML page, whatever its media type says.
 func IsHTML(text string) bool {
 	head := strings.ToLower(strings.TrimLeft(text[:min(len(text), 512)], " \t\r\n\ufeff"))
 	for _, mark := range []string{"<!doctype html", "<html", "<head", "<body"} {

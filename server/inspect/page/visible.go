@@ -58,7 +58,7 @@ var ended = map[string]struct{ ends, within []string }{
 // element is an open element.
 type element struct {
 	tag string
-	// hides says that it is not shown, by itself.
+	// hides reports whether it is not shown, by itself.
 	hides bool
 }
 
@@ -72,10 +72,10 @@ type elements struct {
 	hiding, beyond, steps int
 }
 
-// lost says that it is not known what is open here.
+// lost reports whether it is not known what is open here.
 func (e *elements) lost() bool { return e.beyond > 0 || e.steps > maxSteps }
 
-// shown says that a browser shows text that stands here, as far as the page itself says.
+// shown reports whether a browser shows text that stands here, as far as the page itself says.
 func (e *elements) shown() bool { return e.hiding == 0 && !e.lost() }
 
 // begin takes a start tag.
@@ -143,8 +143,8 @@ func (e *elements) leave(depth int) {
 	e.open = e.open[:depth]
 }
 
-// hidden says that a browser does not show an element, by its tag, its attributes or its own style.
-// Style sheets are not read.
+// hidden reports whether a browser does not show an element, by its tag, its attributes or its own
+// style. Style sheets are not read.
 func hidden(tag string, attributes map[string]string) bool {
 	if unshown[tag] {
 		return true
@@ -174,7 +174,7 @@ var scripts = []string{
 	"text/x-javascript", "text/x-ecmascript", "text/jscript", "text/livescript",
 }
 
-// runs says that a browser runs a script element of a type.
+// runs reports whether a browser runs a script element of a type.
 func runs(kind string) bool {
 	return slices.Contains(scripts, kind) || strings.HasPrefix(kind, "text/javascript1.")
 }

@@ -28,14 +28,14 @@ type rule struct {
 	line  string
 }
 
-// Decision says whether a path may be read.
+// Decision reports whether a path may be read.
 type Decision struct {
 	Allowed bool
 	// Line is the line that decided, as it is in the file; empty where none did.
 	Line string
 }
 
-// Parse reads a file; what is no directive is passed over.
+// Parse reads a file; what is not a directive is passed over.
 func Parse(text string) *File {
 	f := &File{}
 	if len(text) > MaxBytes {
@@ -91,7 +91,7 @@ func product(agent string) string {
 	return strings.ToLower(agent)
 }
 
-// Decide says whether an agent (its product token) may read a path with its query. Groups of the
+// Decide reports whether an agent (its product token) may read a path with its query. Groups of the
 // same agent are one; without one of its own an agent is bound by *. The longest rule that matches
 // decides; of two as long, allow.
 func (f *File) Decide(agent, path string) Decision {
@@ -118,7 +118,7 @@ func (f *File) Decide(agent, path string) Decision {
 	return decision
 }
 
-// Names says whether the file has a group for an agent itself.
+// Names reports whether the file has a group for an agent itself.
 func (f *File) Names(agent string) bool {
 	_, named := f.rulesOf(product(agent))
 	return named
@@ -136,7 +136,8 @@ func (f *File) rulesOf(agent string) (rules []rule, named bool) {
 	return rules, named
 }
 
-// matches says whether a pattern matches the beginning of a path: * is anything, a final $ the end.
+// matches reports whether a pattern matches the beginning of a path: * is anything, a final $ the
+// end.
 func matches(pattern, path string) bool {
 	pattern, whole := strings.CutSuffix(pattern, "$")
 	parts := strings.Split(pattern, "*")
@@ -161,7 +162,7 @@ func matches(pattern, path string) bool {
 	return strings.Contains(rest, last)
 }
 
-// encoded brings a path into one spelling: octets that are no ASCII are percent-encoded, and what
+// encoded brings a path into one spelling: octets that are not ASCII are percent-encoded, and what
 // is percent-encoded but unreserved is not.
 func encoded(path string) string {
 	const hex = "0123456789ABCDEF"

@@ -114,10 +114,10 @@ func walkProperties(resolve func(*tree.Node) *tree.Node, schema *tree.Node,
 	walk(schema, 0)
 }
 
-// Called says that a name, or the text of a link, is what signing up is called.
+// Called reports whether a name, or the text of a link, is what signing up is called.
 func Called(text string) bool { return signUpWords.MatchString(text) }
 
-// GoesOn says that an operation finishes, without a credential, what another has begun.
+// GoesOn reports whether an operation finishes, without a credential, what another has begun.
 func GoesOn(o *openapi.Operation) bool {
 	return o.Method == http.MethodPost && o.Security.Value != document.RequirementRequired &&
 		goesOn.MatchString(o.Path+" "+o.ID.Value+" "+o.Summary.Value)
@@ -195,7 +195,7 @@ func finishing(s *openapi.Source, open func(*openapi.Operation) bool) (all []*op
 	return all
 }
 
-// finishedBy says whether one of the operations answers the key that o begins to make: one whose
+// finishedBy reports whether one of the operations answers the key that o begins to make: one whose
 // body needs what o answers, and nothing else but a code that somebody is sent. Rule is that of the
 // code; empty where none is wanted.
 func finishedBy(s *openapi.Source, o *openapi.Operation, last []*openapi.Operation) (

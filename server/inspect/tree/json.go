@@ -17,7 +17,7 @@ type jsonReader struct {
 }
 
 func parseJSON(text string, omit func(path []string) bool) (*Node, error) {
-	// A byte order mark is no JSON, and yet it is sent.
+	// A byte order mark is not JSON, and yet it is sent.
 	body := strings.TrimPrefix(text, "\ufeff")
 	in := jsontext.NewDecoder(strings.NewReader(body), jsontext.AllowDuplicateNames(true),
 		jsontext.AllowInvalidUTF8(true))

@@ -1,6 +1,6 @@
 // Package tree reads JSON and YAML into one bounded tree that knows where each value stands in its
-// text, so that a fact can quote it. It is tolerant: names that occur twice, text that is no UTF-8,
-// aliases and merge keys are taken; what is too large or malformed is an error, not a part.
+// text, so that a fact can quote it. It is tolerant: names that occur twice, text that is not
+// UTF-8, aliases and merge keys are taken; what is too large or malformed is an error, not a part.
 package tree
 
 import (
@@ -112,7 +112,7 @@ func (n *Node) Of(name string) *Node {
 	return nil
 }
 
-// TextOf is the text of a name in a map; empty where there is none or it is no text.
+// TextOf is the text of a name in a map; empty where there is none or it is not text.
 func (n *Node) TextOf(name string) string { return n.Of(name).AsText() }
 
 // AsText is the value of a text; empty where it is none.
@@ -131,10 +131,10 @@ func (n *Node) AsScalar() string {
 	return n.Value
 }
 
-// Is says whether the value is there and of a kind.
+// Is reports whether the value is there and of a kind.
 func (n *Node) Is(kind Kind) bool { return n != nil && n.Kind == kind }
 
-// List is the items of a list; none where it is no list.
+// List is the items of a list; none where it is not a list.
 func (n *Node) List() []Node {
 	if n == nil || n.Kind != List {
 		return nil

@@ -48,7 +48,7 @@ func mostOf(answer *http.Response, limit int) int64 {
 	return int64(limit)
 }
 
-// plain says that a body is not encoded.
+// plain reports whether a body is not encoded.
 func plain(answer *http.Response) bool {
 	encodings := strings.Join(answer.Header.Values("Content-Encoding"), ",")
 	return encodings == "" || strings.EqualFold(encodings, "identity")

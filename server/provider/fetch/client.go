@@ -54,8 +54,8 @@ type Config struct {
 	// Timeout bounds a request with all its redirects and the reading of its body;
 	// 0 < Timeout ≤ MaxTime, 0 is MaxTime.
 	Timeout time.Duration
-	// Patient makes MaxPatience of MaxTime: for endpoints that the operator has named and that think
-	// before they answer, never for addresses that strangers name.
+	// Patient makes MaxPatience of MaxTime: for endpoints that the operator has named and that
+	// think before they answer, never for addresses that strangers name.
 	Patient bool
 	// BodyLimit bounds a body in bytes, encoded and decoded each; 0 < BodyLimit ≤ MaxBody,
 	// 0 is MaxBody.
@@ -170,7 +170,7 @@ func New(c Config) (*Client, error) {
 // Close lets go of idle connections. Requests under way end by themselves.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
-// Check says whether a URL could be fetched, without touching the network: every rule but the
+// Check reports whether a URL could be fetched, without touching the network: every rule but the
 // addresses that a name will resolve to. The error is a *Refusal.
 func (c *Client) Check(rawURL string) error { return c.CheckAt(rawURL, 0) }
 

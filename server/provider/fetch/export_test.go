@@ -1,6 +1,6 @@
 package fetch
 
-// Free says whether so many bytes more could be read now.
+// Free reports whether so many bytes more could be read now.
 func (b *Bodies) Free(bytes int64) bool {
 	if !b.room.TryAcquire(bytes) {
 		return false

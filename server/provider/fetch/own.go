@@ -67,7 +67,7 @@ func newOwn(c *Config, opened []netip.Prefix) (*own, error) {
 	return o, nil
 }
 
-// read reads what is ours now. A pair that is none is no listener.
+// read reads what is ours now. A pair that is none is not a listener.
 func (o *own) read(lookUp func(name string) []netip.Addr) *listeners {
 	l := &listeners{
 		pairs: map[string]bool{}, ports: map[uint16]bool{}, at: map[netip.Addr][]uint16{},
@@ -125,13 +125,13 @@ func (o *own) refresh(ctx context.Context) {
 	o.asked = time.Now()
 }
 
-// saysSo says that a host and a port are ours by their text.
+// saysSo reports whether a host and a port are ours by their text.
 func (o *own) saysSo(host string, port uint16) bool {
 	return o.hosts[host] || o.now.Load().pairs[net.JoinHostPort(host, strconv.Itoa(int(port)))]
 }
 
-// holds says that an address and a port are ours: those of a listener, and all ports of an address
-// of this machine, or of another node, that the configuration does not open.
+// holds reports whether an address and a port are ours: those of a listener, and all ports of an
+// address of this machine, or of another node, that the configuration does not open.
 func (o *own) holds(addr netip.Addr, port uint16) bool {
 	now := o.now.Load()
 	ports, ours := now.at[addr]
@@ -146,7 +146,7 @@ func (o *own) holds(addr netip.Addr, port uint16) bool {
 		!slices.ContainsFunc(o.opened, func(n netip.Prefix) bool { return n.Contains(addr) })
 }
 
-// isMachines says that an address is this machine's, or that this is not known.
+// isMachines reports whether an address is this machine's, or that this is not known.
 func (o *own) isMachines(addr netip.Addr) bool {
 	if addr.IsLoopback() || addr.IsUnspecified() {
 		return true

@@ -18,7 +18,7 @@ var unsafePorts = []uint16{
 	6668, 6669, 6679, 6697, 10080, 11211,
 }
 
-// PortNamed says that an address which a stranger names may have this port.
+// PortNamed reports whether an address which a stranger names may have this port.
 func PortNamed(port uint16) bool {
 	_, unsafe := slices.BinarySearch(unsafePorts, port)
 	return port != 0 && !unsafe

@@ -9,7 +9,7 @@ import (
 // secret: any name can carry a key (X-Api-Key, Idempotency-Key, webhook-signature).
 var portable = []string{"Accept", "Accept-Encoding", "Accept-Language", "User-Agent"}
 
-// redirects says that an answer is a redirect that can be followed by asking again.
+// redirects reports whether an answer is a redirect that can be followed by asking again.
 func redirects(r *Response) bool {
 	switch r.Status {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
@@ -74,7 +74,7 @@ func next(from *target, location string) (*target, error) {
 }
 
 // Next is where an answer that was not followed redirects to, by the rules by which Do follows;
-// empty where it is no redirect. For callers to whom each hop is a request of its own.
+// empty where it is not a redirect. For callers to whom each hop is a request of its own.
 func Next(answer *Response) (string, error) {
 	if !redirects(answer) {
 		return "", nil
@@ -90,8 +90,8 @@ func Next(answer *Response) (string, error) {
 	return to.url.String(), nil
 }
 
-// SameSite says whether two URLs belong to one registrable domain; what is no URL that could be
-// fetched belongs to none.
+// SameSite reports whether two URLs belong to one registrable domain; what is not a URL that could
+// be fetched belongs to none.
 func SameSite(a, b string) bool {
 	one, err := parseTarget(a)
 	if err != nil {

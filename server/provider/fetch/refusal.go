@@ -11,11 +11,12 @@ type Rule string
 
 // The rules, in the order in which they are checked.
 const (
-	// RuleURL: the address is no absolute http or https URL, or is longer than 4,096 bytes.
+	// RuleURL: the address is not an absolute http or https URL, or is longer than 4,096 bytes.
 	RuleURL Rule = "url"
 	// RuleUserinfo: the URL carries a user name or a password.
 	RuleUserinfo Rule = "userinfo"
-	// RuleHost: the host is no name and no canonical IP address (127.1, 0x7f000001, 2130706433).
+	// RuleHost: the host is neither a name nor a canonical IP address (127.1, 0x7f000001,
+	// 2130706433).
 	RuleHost Rule = "host"
 	// RulePort: the port is neither 80 nor 443 nor the request's own, nor allowed together with its
 	// host.
@@ -66,8 +67,8 @@ func (r *Refusal) Error() string {
 	return b.String()
 }
 
-// Local says that the request, or this hop of it, was stopped before a byte left the machine. Time,
-// headers, body and encoding are found only once it was sent.
+// Local reports whether the request, or this hop of it, was stopped before a byte left the machine.
+// Time, headers, body and encoding are found only once it was sent.
 func (r *Refusal) Local() bool {
 	switch r.Rule {
 	case RuleURL, RuleUserinfo, RuleHost, RulePort, RuleAddress, RuleOwn, RuleBudget:
@@ -78,7 +79,7 @@ func (r *Refusal) Local() bool {
 }
 
 // Failure is the error of a request that the network or the other side let down: no such host,
-// connection refused, a bad certificate, an answer that is no HTTP.
+// connection refused, a bad certificate, an answer that is not HTTP.
 type Failure struct {
 	Host string
 	Err  error

@@ -28,13 +28,13 @@ func (t *target) hostPort() string {
 	return net.JoinHostPort(t.host, strconv.Itoa(int(t.port)))
 }
 
-// sameOrigin says that credentials meant for one target may go to the other.
+// sameOrigin reports whether credentials meant for one target may go to the other.
 func (t *target) sameOrigin(o *target) bool {
 	return t.url.Scheme == o.url.Scheme && t.host == o.host && t.port == o.port
 }
 
-// sameSite says that both hosts belong to one registrable domain. IP addresses, and names that are
-// themselves public suffixes or have none, belong only to themselves.
+// sameSite reports whether both hosts belong to one registrable domain. IP addresses, and names
+// that are themselves public suffixes or have none, belong only to themselves.
 func (t *target) sameSite(o *target) bool {
 	if t.host == o.host {
 		return true

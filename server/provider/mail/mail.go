@@ -72,8 +72,9 @@ var (
 	idForm     = regexp.MustCompile(`^[a-z0-9_-]{1,100}$`)
 )
 
-// Valid says that a text is one plain address, local@domain, and nothing else: no name, no quotes,
-// no comment, no second address, nothing beyond ASCII, nothing that could end a header's line.
+// Valid reports whether a text is one plain address, local@domain, and nothing else: no name, no
+// quotes, no comment, no second address, nothing beyond ASCII, nothing that could end a header's
+// line.
 func Valid(address string) bool {
 	local, domain, found := strings.Cut(address, "@")
 	if !found || len(address) > longestAddress || !localForm.MatchString(local) ||
@@ -84,7 +85,7 @@ func Valid(address string) bool {
 	return err == nil && parsed.Address == address && parsed.Name == ""
 }
 
-// ErrMessage says that a message cannot be sent, whatever the server is.
+// ErrMessage means that a message cannot be sent, whatever the server is.
 var ErrMessage = errors.New("mail: a message has an id, one plain address, a subject and a text")
 
 func (m *Message) check() error {

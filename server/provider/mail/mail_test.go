@@ -257,7 +257,7 @@ func TestNothingIsSaidInClear(t *testing.T) {
 }
 
 // TestHeadersCannotBeMade: whatever stands in a subject or an address, there is one recipient and
-// no header more; what is no plain address is not written to.
+// no header more; what is not a plain address is not written to.
 func TestHeadersCannotBeMade(t *testing.T) {
 	p := open(t, false)
 	s := p.sender(t, nil)

@@ -27,7 +27,7 @@ const (
 	// SecuritySTARTTLS: TLS before anything is said, usually port 587; a server without it is not
 	// used.
 	SecuritySTARTTLS Security = "starttls"
-	// SecurityNone: in clear. Nothing is authenticated then.
+	// SecurityNone: in plaintext. Nothing is authenticated then.
 	SecurityNone Security = "none"
 )
 

@@ -34,8 +34,8 @@ type SandboxConfig struct {
 	// Receive hands a signed webhook to our own endpoint, as a provider on the internet would. It
 	// returns nil only once what the webhook reports is committed.
 	Receive func(ctx context.Context, header func(name string) string, body []byte) error
-	// Invoice says whether an invoice takes a payment. The page asks before it shows and before it
-	// acts.
+	// Invoice reports whether an invoice takes a payment. The page asks before it shows and before
+	// it acts.
 	Invoice func(ctx context.Context, invoiceID string) (InvoiceState, error)
 	// Now is the clock that RequestedAt was taken from; nil is the machine's.
 	Now func() time.Time

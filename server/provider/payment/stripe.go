@@ -266,7 +266,7 @@ func stripeError(answer *fetch.Response) error {
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	// What is no JSON comes from something in between; then the status has to do.
+	// What is not JSON comes from something in between; then the status has to do.
 	if err := json.Unmarshal(answer.Body, &body); err != nil {
 		body.Error.Message = ""
 	}

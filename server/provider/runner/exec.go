@@ -249,7 +249,7 @@ func (p *process) tellToEnd(over <-chan struct{}) {
 	}
 }
 
-// closeOutput reads the agent no more. That it is closed already is no error.
+// closeOutput reads the agent no more. That it is closed already is not an error.
 func (p *process) closeOutput() {
 	if err := p.out.Close(); err != nil {
 		return

@@ -195,7 +195,7 @@ func TestSweep(t *testing.T) {
 	require.Equal(t, "other", left[0].Name())
 }
 
-// gone says that a process has ended, or only waits for somebody to notice.
+// gone reports whether a process has ended, or only waits for somebody to notice.
 func gone(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return true

@@ -28,7 +28,7 @@ const (
 const sweepEvery = 5 * time.Millisecond
 
 // Called carries out what this program is called for by Exec, in a process of its own, and returns
-// the exit code; called says whether it was. A program that uses Exec begins with it.
+// the exit code; called reports whether it was. A program that uses Exec begins with it.
 func Called(args []string) (code int, called bool) {
 	if len(args) < 4 {
 		return 0, false

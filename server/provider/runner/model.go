@@ -25,7 +25,7 @@ const (
 	DialectAnthropic Dialect = "anthropic"
 )
 
-// Known says that an endpoint can be spoken with so.
+// Known reports whether an endpoint can be spoken with so.
 func (d Dialect) Known() bool { return d == DialectOpenAI || d == DialectAnthropic }
 
 // anthropicVersion is the version of the API whose shape is spoken.
@@ -301,7 +301,7 @@ func (e *Endpoint) answer(body []byte) (said turn, tokens int, err error) {
 	}
 	for i, c := range said.calls {
 		if !c.args.IsValid() || c.id == "" {
-			// What is no JSON cannot be repeated to the model as JSON either.
+			// What is not JSON cannot be repeated to the model as JSON either.
 			said.calls[i].args = jsontext.Value(`{}`)
 		}
 	}

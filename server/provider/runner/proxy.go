@@ -39,7 +39,7 @@ type proxy struct {
 	served   chan error
 	slots    chan struct{}
 	left     atomic.Int64 // bytes
-	// reached says that a host of the run has sent something.
+	// reached reports whether a host of the run has sent something.
 	reached atomic.Bool
 
 	mu      sync.Mutex
@@ -220,7 +220,7 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// refuse says that nothing could be reached, and never why: that would tell of our network.
+// refuse reports whether nothing could be reached, and never why: that would tell of our network.
 func (p *proxy) refuse(w http.ResponseWriter, err error) {
 	if refusal := (*fetch.Refusal)(nil); errors.As(err, &refusal) ||
 		strings.Contains(err.Error(), "is not of this run") {
@@ -280,7 +280,7 @@ func (p *proxy) keep(conn net.Conn) bool {
 	return true
 }
 
-// drop closes a connection. One that is closed already is no error.
+// drop closes a connection. One that is closed already is not an error.
 func (p *proxy) drop(conn net.Conn) {
 	p.mu.Lock()
 	delete(p.tunnels, conn)

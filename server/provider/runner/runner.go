@@ -29,7 +29,8 @@ type Task struct {
 	// Steps and Tokens are what the run has used before it waited for a person: they count against
 	// what an agent may use in one run.
 	Steps, Tokens int
-	// Grace is how long an agent that is cancelled has to end by itself; 0 is 5 s, which is the most.
+	// Grace is how long an agent that is cancelled has to end by itself; 0 is 5 s, which is the
+	// most.
 	Grace time.Duration
 }
 
@@ -49,22 +50,22 @@ type Account struct {
 type Event struct {
 	At   time.Time
 	Text string
-	// Credential, when not empty, is a key that the agent has handed over. It is told at once, so that
-	// who keeps texts knows every key, the agent's that is lost before it reports, too.
+	// Credential, when not empty, is a key that the agent has handed over. It is told at once, so
+	// that who keeps texts knows every key, the agent's that is lost before it reports, too.
 	Credential string
 }
 
 // Report is how an agent ended.
 type Report struct {
-	// Credential is the key that the agent obtained, the last where it handed several over, in memory
-	// only; empty when it obtained none.
+	// Credential is the key that the agent obtained, the last where it handed several over, in
+	// memory only; empty when it obtained none.
 	Credential string
-	// Blocked says that the product stopped the agent, at Step, by Code, for Reason. Without it they
-	// say by which limit of its own the agent ended, which is not the product's doing.
+	// Blocked reports whether the product stopped the agent, at Step, by Code, for Reason. Without
+	// it they say by which limit of its own the agent ended, which is not the product's doing.
 	Blocked            bool
 	Step, Code, Reason string
-	// Reached says that the product has answered the agent, as what carries its requests has seen: the
-	// agent's own word has no part in it.
+	// Reached reports whether the product has answered the agent, as what carries its requests has
+	// seen: the agent's own word has no part in it.
 	Reached bool
 	// Question, when not empty, needs a person; the run waits and goes on from Checkpoint.
 	Question   string
@@ -100,11 +101,11 @@ type Agent interface {
 	Run(ctx context.Context, t Task, tell func(Event)) (Report, error)
 }
 
-// ErrUnavailable says that the agent could not be started or was lost.
+// ErrUnavailable means that the agent could not be started or was lost.
 var ErrUnavailable = errors.New("runner: the agent is not available")
 
-// ErrCheckpoint says that an agent asked for a person and left what cannot be kept for it: too much
-// or no base64. It is never cut: half a checkpoint is none.
+// ErrCheckpoint means that an agent asked for a person and left what cannot be kept for it: too
+// much or no base64. It is never cut: half a checkpoint is none.
 var ErrCheckpoint = fmt.Errorf("%w: its checkpoint cannot be kept", ErrUnavailable)
 
 // Nop does nothing: what passes with it was true before.

@@ -6,7 +6,7 @@ import (
 )
 
 // checksum is how a key's last characters follow from the rest: as with GitHub's keys, they are the
-// CRC-32 of what stands from a position on, in base 62. The zero value is no checksum.
+// CRC-32 of what stands from a position on, in base 62. The zero value means no checksum.
 type checksum struct {
 	alphabet string
 	from     int

@@ -71,8 +71,8 @@ type Call struct {
 	Case   string
 	Status int
 	Answer Answer
-	// Note is what else was seen: no_answer (none within time and size), not_fetched (the address is
-	// none that may be reached), redirect, cached, retried.
+	// Note is what else was seen: no_answer (none within time and size), not_fetched (the address
+	// is none that may be reached), redirect, cached, retried.
 	Note string
 }
 
@@ -129,7 +129,7 @@ type Verdict struct {
 	Calls        []Call
 }
 
-// Refused says whether a call of the verdict counts as refused.
+// Refused reports whether a call of the verdict counts as refused.
 func (d *Verdict) Refused(c Call) bool {
 	return c.Answer == Refused || c.Answer == Soft && c.Case != "plain" && d.Outcome == Passed
 }
@@ -285,8 +285,8 @@ func (v *Verifier) try(ctx context.Context, c *Check, name, key string) Call {
 	return call
 }
 
-// fromCache says that an answer's headers tell of a cache that gave it: Age (RFC 9111), a hit by
-// Cache-Status (RFC 9211), and what X-Cache and its like say of it.
+// fromCache reports whether an answer's headers tell of a cache that gave it: Age (RFC 9111), a hit
+// by Cache-Status (RFC 9211), and what X-Cache and its like say of it.
 func fromCache(header http.Header) bool {
 	if header.Get("Age") != "" {
 		return true

@@ -125,7 +125,7 @@ func prefixOf(key string) int {
 	return at
 }
 
-// isWord says that a part of a key reads like a name, as sk, live, v1 and api03 do.
+// isWord reports whether a part of a key reads like a name, as sk, live, v1 and api03 do.
 func isWord(part string) bool {
 	if len(part) > wordBytes {
 		return false

@@ -173,7 +173,7 @@ func TestWrongTokensLookReal(t *testing.T) {
 		_, ok := splitToken(no)
 		require.False(t, ok, no)
 	}
-	// A payload that is no JSON, or has no value, is drawn anew as any text.
+	// A payload that is not JSON, or has no value, is drawn anew as any text.
 	head := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`))
 	for _, payload := range []string{"e30", "bm9qc29u"} {
 		wrong, err := wrongFor(head + "." + payload + ".c2lnbmF0dXJl")

@@ -62,7 +62,7 @@ func (s Secret) Reveal() string {
 	return secretPrefix + base64.StdEncoding.EncodeToString([]byte(s.key))
 }
 
-// IsZero says that there is no secret.
+// IsZero reports whether there is no secret.
 func (s Secret) IsZero() bool { return s.key == "" }
 
 // String hides the secret.

@@ -68,7 +68,7 @@ func (p *published) blocks() (ways []way) {
 // shownRequest is a request as a text shows it.
 type shownRequest struct {
 	method, url, body string
-	// keyed says that it carries a credential.
+	// keyed reports whether it carries a credential.
 	keyed, form bool
 }
 

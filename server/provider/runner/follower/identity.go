@@ -58,5 +58,5 @@ func (i Identity) Own(name string) string {
 	return ""
 }
 
-// LooksLikeKey says that a text is written as makers of keys write them.
+// LooksLikeKey reports whether a text is written as makers of keys write them.
 func LooksLikeKey(text string) bool { return keyShape.MatchString(text) }

@@ -124,7 +124,7 @@ func referenceIn(root *tree.Node) func(*tree.Node) *tree.Node {
 
 func escaped(text string) string { return url.QueryEscape(text) }
 
-// usable says that a text may stand in a header.
+// usable reports whether a text may stand in a header.
 func usable(text string) bool {
 	return text != "" && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r >= 0x7f })
 }

@@ -37,7 +37,7 @@ func newNetwork(web *fetch.Client, hosts []string) *network {
 	return &network{web: web, hosts: hosts}
 }
 
-// allows says whether an address is one of the task's hosts.
+// allows reports whether an address is one of the task's hosts.
 func (n *network) allows(address string) bool {
 	host := fetch.HostOf(address)
 	return host != "" && slices.Contains(n.hosts, host)
@@ -78,12 +78,12 @@ func (n *network) Do(ctx context.Context, r *fetch.Request) (*fetch.Response, er
 	return answer, err
 }
 
-// answered says that a rule is about an answer: there is one, and it cannot be taken.
+// answered reports whether a rule is about an answer: there is one, and it cannot be taken.
 func answered(rule fetch.Rule) bool {
 	return rule == fetch.RuleBody || rule == fetch.RuleEncoding || rule == fetch.RuleHeaders
 }
 
-// reached says that the product has answered.
+// reached reports whether the product has answered.
 func (n *network) reached() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -93,7 +93,7 @@ func (n *network) reached() bool {
 // ruleForeign is the rule of an address that is none of the task's.
 const ruleForeign = fetch.Rule("host_of_task")
 
-// full says that the run has read as much as it may.
+// full reports whether the run has read as much as it may.
 func (n *network) full() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

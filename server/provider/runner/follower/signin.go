@@ -66,7 +66,7 @@ func (p *published) signIns() (ways []way) {
 	return ways
 }
 
-// takesPassword says that an operation's body has a field for a password.
+// takesPassword reports whether an operation's body has a field for a password.
 func takesPassword(a *api, o *openapi.Operation) bool {
 	is := func(name string) bool { return signup.Wanted(name) == rulePassword }
 	if body, has := a.Body(o); has {

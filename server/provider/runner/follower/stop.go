@@ -66,7 +66,8 @@ type stop struct {
 	step, rule, reason, quote string
 	// published is what the way is published as: told where the stop itself has read nothing.
 	published string
-	// final says that no other way may be tried: an account may exist, or every way ends here.
+	// final reports whether no other way may be tried: an account may exist, or every way ends
+	// here.
 	final bool
 }
 

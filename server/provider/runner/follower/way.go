@@ -55,7 +55,7 @@ func (p *published) ways() []way {
 	return ways
 }
 
-// same says that two ways are one request: prose often repeats what the description says.
+// same reports whether two ways are one request: prose often repeats what the description says.
 func (w *way) same(o *way) bool {
 	return w.first != nil && o.first != nil && w.first.method == o.first.method &&
 		w.first.url == o.first.url

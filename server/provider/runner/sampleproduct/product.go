@@ -109,7 +109,7 @@ func (s *set) add(member string) {
 	}
 }
 
-// take says whether a member is there, and takes it out.
+// take reports whether a member is there, and takes it out.
 func (s *set) take(member string) bool {
 	was := s.known[member]
 	delete(s.known, member)

@@ -42,7 +42,7 @@ func (p *product) sign(text string) []byte {
 	return mac.Sum(nil)
 }
 
-// opens says whether a key works, as far as the variant looks. It needs mu.
+// opens reports whether a key works, as far as the variant looks. It needs mu.
 func (p *product) opens(key string, now time.Time) bool {
 	switch p.variant {
 	case FormOnly:
