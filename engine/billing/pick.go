@@ -77,10 +77,10 @@ func (s *state) pick(c *catalog, customer *customer, feature uint32, now, occurr
 		if b.rest != 0 {
 			rest := s.subscriptions.Rest(row)
 			life, spanStart = rest.life(), rest.spanStart
+			ended = ended || rest.endedAt > occurredAt
 		}
 		switch {
 		case life == lifeEnded:
-			ended = true
 		case occurredAt < spanStart:
 			return place{}, false, true
 		case carries && life == lifeActive && !full:
@@ -101,7 +101,7 @@ func (s *state) pick(c *catalog, customer *customer, feature uint32, now, occurr
 	if !p.found() {
 		p = suspended.best()
 	}
-	return p, false, ended && !p.found() && occurredAt != always
+	return p, false, ended // one that has ended since may have room: those above have none
 }
 
 // pickThen chooses for usage that may be late: among the subscriptions that carried the feature
