@@ -240,6 +240,34 @@ func TestRateLimitCountsItemsAndBytes(t *testing.T) {
 	require.Contains(t, batch(60, 20).is(429, "rate_limited").header.Get("RateLimit"), `"bytes";r=`)
 }
 
+// TestSingleEventsAndChecksAreItems: whichever way they are sent.
+func TestSingleEventsAndChecksAreItems(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	n := start(t, func(c *client.Config) {
+		c.RateLimit = server.RateLimit{Items: 3, Window: 30 * time.Second}
+		c.Now = func() time.Time { return now }
+	})
+	n.customer("acme")
+	for name, send := range map[string]func() answer{
+		"a check": func() answer { return n.call("GET", "entitlements/acme/seats", "") },
+		"a check by POST": func() answer {
+			return n.call("POST", "entitlements", `{"customerReferenceId":"acme","featureKey":"seats"}`)
+		},
+		"an event": func() answer {
+			return n.call("POST", "events", `{"eventIdempotencyKey":"k","eventName":"seats",`+
+				`"customerReferenceId":"acme","usageUnits":1,"occurredAt":"2026-01-01T00:00:00Z"}`)
+		},
+	} {
+		now = now.Add(time.Hour)
+		for left := 2; left >= 0; left-- {
+			a := send()
+			require.NotEqual(t, 429, a.status, name)
+			require.Contains(t, a.header.Get("RateLimit"), fmt.Sprintf(`"items";r=%d;`, left), name)
+		}
+		send().is(429, "rate_limited")
+	}
+}
+
 // TestNothingEscapesTheRateLimit: broken items of a batch count like others, what is beyond the
 // limit is refused before it is read, and bytes that no header announces count like others.
 func TestNothingEscapesTheRateLimit(t *testing.T) {
