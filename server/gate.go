@@ -16,6 +16,7 @@ import (
 type Gate struct {
 	requests, bytes, items *fair.Counter
 	turns                  *turns
+	weight                 func(fair.Flow) int
 }
 
 // Bounds of a node's listener: how many requests may be carried out at a time, and how many bytes
@@ -44,9 +45,14 @@ const (
 	turnPatience = 2 * time.Second
 )
 
-// NewGate makes a gate for so many requests and bytes of bodies at a time.
-func NewGate(requests int, bytes int64) *Gate {
+// NewGate makes a gate for so many requests and bytes of bodies at a time. A flow of weight 2 may
+// hold twice as much of them as one of weight 1; nil means that all weigh 1.
+func NewGate(requests int, bytes int64, weight func(fair.Flow) int) *Gate {
+	if weight == nil {
+		weight = func(fair.Flow) int { return 1 }
+	}
 	return &Gate{
+		weight:   weight,
 		requests: fair.NewCounter(int64(requests)), bytes: fair.NewCounter(bytes),
 		items: fair.NewCounter(max(leastItems, bytes/itemBytes)),
 		turns: newTurns(max(leastTurns, turnsPerCore*runtime.GOMAXPROCS(0))),
@@ -132,7 +138,7 @@ func (x *Exchange) enter() *Fault {
 		return nil
 	}
 	x.flow = x.Flow()
-	if fault := refusal(x.flow, g.requests.Take(x.flow, 1, 1)); fault != nil {
+	if fault := refusal(x.flow, g.requests.Take(x.flow, g.weight(x.flow), 1)); fault != nil {
 		return fault
 	}
 	x.entered = true
@@ -150,7 +156,7 @@ func (x *Exchange) awaitTurn() *Fault {
 	}
 	x.flow = x.Flow()
 	var after time.Duration
-	if x.turned, after = g.turns.await(x.flow, turnPatience); !x.turned {
+	if x.turned, after = g.turns.await(x.flow, g.weight(x.flow), turnPatience); !x.turned {
 		fault := faultShare
 		fault.RetryAfter = int((after + time.Second - 1) / time.Second)
 		return &fault
@@ -165,7 +171,7 @@ func (x *Exchange) hold(n int) *Fault {
 		return nil
 	}
 	x.flow = x.Flow()
-	if fault := refusal(x.flow, g.bytes.Take(x.flow, 1, more)); fault != nil {
+	if fault := refusal(x.flow, g.bytes.Take(x.flow, g.weight(x.flow), more)); fault != nil {
 		return fault
 	}
 	x.held += more
@@ -178,7 +184,7 @@ func (x *Exchange) HoldItems(n int) *Fault {
 	if g == nil || n == 0 {
 		return nil
 	}
-	if fault := refusal(x.flow, g.items.Take(x.flow, 1, int64(n))); fault != nil {
+	if fault := refusal(x.flow, g.items.Take(x.flow, g.weight(x.flow), int64(n))); fault != nil {
 		return fault
 	}
 	x.items += int64(n)

@@ -34,7 +34,7 @@ func response(t *testing.T, c net.Conn) (*http.Response, string) {
 // free afterwards, also where a handler panicked and where a client broke off.
 func TestWhatIsBeyondTheGateIsRefusedAtOnce(t *testing.T) {
 	going, goOn := make(chan struct{}, 10), make(chan struct{})
-	gate := server.NewGate(3, 100<<10)
+	gate := server.NewGate(3, 100<<10, nil)
 	table, err := server.NewTable([]server.Route{
 		{Method: "GET", Path: "/wait", Operation: "wait", Handle: func(x *server.Exchange) {
 			going <- struct{}{}
@@ -128,7 +128,7 @@ func TestItemsAreBoundedForEachAccount(t *testing.T) {
 			x.Succeed(200)
 		},
 	}}, server.TableConfig{
-		AnyMedia: true, Gate: server.NewGate(100, 1<<20), Authenticate: byAccountHeader,
+		AnyMedia: true, Gate: server.NewGate(100, 1<<20, nil), Authenticate: byAccountHeader,
 	})
 	require.NoError(t, err)
 	address := listen(t, server.DefaultLimits(), table.Serve)
@@ -171,7 +171,7 @@ func TestBytesAreBoundedForEachAccount(t *testing.T) {
 			x.Succeed(200)
 		},
 	}}, server.TableConfig{
-		AnyMedia: true, Gate: server.NewGate(100, 100<<10), Authenticate: byAccountHeader,
+		AnyMedia: true, Gate: server.NewGate(100, 100<<10, nil), Authenticate: byAccountHeader,
 	})
 	require.NoError(t, err)
 	address := listen(t, server.DefaultLimits(), table.Serve)
@@ -216,7 +216,7 @@ func byAccountHeader(x *server.Exchange) *server.Fault {
 // and a large one has its turn; both are free again afterwards, whatever became of the request.
 func TestWhatComesOutOfABodyCountsInTheGate(t *testing.T) {
 	var held int64
-	gate := server.NewGate(3, 512<<10)
+	gate := server.NewGate(3, 512<<10, nil)
 	table, err := server.NewTable([]server.Route{
 		{Method: "POST", Path: "/body", Operation: "body", Handle: func(x *server.Exchange) {
 			_, held = gate.Load()
@@ -264,7 +264,7 @@ func TestBatchesOfHundredsTakeTurns(t *testing.T) {
 			x.Succeed(200)
 		},
 	}}, server.TableConfig{
-		AnyMedia: true, Gate: server.NewGate(1000, 64<<20),
+		AnyMedia: true, Gate: server.NewGate(1000, 64<<20, nil),
 		Authenticate: func(x *server.Exchange) *server.Fault {
 			x.Principal.Env = 2
 			return nil

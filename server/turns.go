@@ -23,9 +23,10 @@ type turns struct {
 
 // waiter is a request that waits for its turn.
 type waiter struct {
-	flow fair.Flow
-	turn chan struct{} // closed when it has come
-	gone bool
+	flow   fair.Flow
+	weight int
+	turn   chan struct{} // closed when it has come
+	gone   bool
 }
 
 // turnsSpan is over what the rate of turns is measured.
@@ -35,14 +36,14 @@ func newTurns(places int) *turns { return &turns{places: fair.NewShare(places)} 
 
 // await waits for a flow's turn; where it does not come in time, it says after how long to ask
 // again.
-func (t *turns) await(f fair.Flow, patience time.Duration) (ok bool, after time.Duration) {
+func (t *turns) await(f fair.Flow, weight int, patience time.Duration) (ok bool, after time.Duration) {
 	t.mu.Lock()
-	if !t.lanes.Waits(f) && t.places.Take(f, 1, 1) == fair.RoomTaken {
+	if !t.lanes.Waits(f) && t.places.Take(f, weight, 1) == fair.RoomTaken {
 		t.mu.Unlock()
 		return true, 0
 	}
-	w := &waiter{flow: f, turn: make(chan struct{})}
-	t.lanes.Push(f, 1, w)
+	w := &waiter{flow: f, weight: weight, turn: make(chan struct{})}
+	t.lanes.Push(f, weight, w)
 	t.waiting++
 	t.mu.Unlock()
 	timer := time.NewTimer(patience)
@@ -84,7 +85,7 @@ func (t *turns) end(f fair.Flow) {
 			switch {
 			case w.gone:
 				return 0, true
-			case took || t.places.Take(w.flow, 1, 1) != fair.RoomTaken:
+			case took || t.places.Take(w.flow, w.weight, 1) != fair.RoomTaken:
 				return 0, false
 			}
 			took = true

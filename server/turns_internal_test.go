@@ -18,7 +18,7 @@ func TestTurnsAreShared(t *testing.T) {
 		got := make(chan fair.Flow, 100)
 		ask := func(f fair.Flow) {
 			go func() {
-				if ok, _ := turns.await(f, time.Minute); ok {
+				if ok, _ := turns.await(f, 1, time.Minute); ok {
 					got <- f
 				}
 			}()
@@ -60,15 +60,15 @@ func TestTurnsAreShared(t *testing.T) {
 func TestATurnPassesThoseWhoGaveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := newTurns(1)
-		ok, _ := turns.await(1, time.Second)
+		ok, _ := turns.await(1, 1, time.Second)
 		require.True(t, ok)
 		for flow := fair.Flow(2); flow < 5; flow++ {
-			go turns.await(flow, time.Second)
+			go turns.await(flow, 1, time.Second)
 			synctest.Wait()
 		}
 		came := make(chan bool, 1)
 		go func() {
-			ok, _ := turns.await(5, time.Minute)
+			ok, _ := turns.await(5, 1, time.Minute)
 			came <- ok
 		}()
 		time.Sleep(2 * time.Second) // all but the last have given up
@@ -84,25 +84,25 @@ func TestATurnPassesThoseWhoGaveUp(t *testing.T) {
 func TestATurnThatDoesNotComeIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := newTurns(2)
-		ok, _ := turns.await(1, time.Second)
+		ok, _ := turns.await(1, 1, time.Second)
 		require.True(t, ok)
 		begin := time.Now()
-		ok, after := turns.await(1, 2*time.Second)
+		ok, after := turns.await(1, 1, 2*time.Second)
 		require.False(t, ok)
 		require.Equal(t, 2*time.Second, time.Since(begin))
 		require.Equal(t, time.Second, after)
 		for range 20 {
-			go turns.await(1, 2*time.Second)
+			go turns.await(1, 1, 2*time.Second)
 		}
 		synctest.Wait()
 		turns.since, turns.ended = time.Now().Add(-10*time.Second), 20
 		turns.end(1) // 21 in 10 s, and 19 wait
-		ok, after = turns.await(1, time.Second)
+		ok, after = turns.await(1, 1, time.Second)
 		require.False(t, ok)
 		require.InDelta(t, 9, after.Seconds(), 0.2)
 		time.Sleep(3 * time.Second)
 		turns.end(1)
-		ok, _ = turns.await(1, time.Second)
+		ok, _ = turns.await(1, 1, time.Second)
 		require.True(t, ok, "who gave up takes no place")
 	})
 }

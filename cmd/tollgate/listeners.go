@@ -5,9 +5,11 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"tollgate/cluster"
 	"tollgate/cmd/tollgate/certs"
 	"tollgate/cmd/tollgate/config"
 	"tollgate/cmd/tollgate/doctor"
+	"tollgate/engine/fair"
 	"tollgate/server"
 )
 
@@ -57,8 +59,10 @@ func (n *node) openPair(use string, files config.Certificate) (*certs.Pair, erro
 }
 
 // gateOf makes the gate of one listener. Each has its own: many clients leave operations answering.
-func gateOf(c config.Connections) *server.Gate {
-	return server.NewGate(c.Requests, int64(c.BodiesMiB)<<20)
+func (n *node) gateOf(c config.Connections) *server.Gate {
+	return server.NewGate(c.Requests, int64(c.BodiesMiB)<<20, func(f fair.Flow) int {
+		return n.weight(cluster.ShardBilling, f)
+	})
 }
 
 // fitConnections lowers the number of connections to what the process's limit of open files allows:

@@ -88,7 +88,7 @@ func (n *node) open() error {
 	if err := fitConnections(&n.settings.Connections, n.log); err != nil {
 		return err
 	}
-	n.gate, n.opsGate = gateOf(n.settings.Connections), gateOf(n.settings.Connections)
+	n.gate, n.opsGate = n.gateOf(n.settings.Connections), n.gateOf(n.settings.Connections)
 	settings, err := n.clusterConfig()
 	if err != nil {
 		return err

@@ -173,6 +173,9 @@ func (m *Machine) Environment(account string, kind EnvironmentKind) (env uint32,
 
 // AccountOf is the name of the account whose flow it is; empty of any other.
 func (m *Machine) AccountOf(f fair.Flow) string {
+	if f >= 1<<31 { // of those who have no account
+		return ""
+	}
 	e := m.state.Load().environment(2 * uint32(f))
 	if e == nil {
 		return ""
