@@ -84,7 +84,8 @@ const (
 type Limits struct {
 	// KeyRetentionMS is how long idempotency keys are kept, WindowMS how old an event may be.
 	KeyRetentionMS, WindowMS int64
-	// MaxKeys is the number of idempotency keys that may be kept, in memory and on disk.
+	// MaxKeys is the number of idempotency keys that may be kept, in memory and on disk. The last
+	// eighth is for accounts that hold fewer than are free.
 	MaxKeys uint64
 	// AuditRetentionMS is how long audit events are kept.
 	AuditRetentionMS int64
@@ -108,9 +109,14 @@ func (l *Limits) MostKeysInMemory() uint64 {
 	return min(l.MaxKeys, memoryShare*l.MaxKeysInMemory)
 }
 
-// full reports whether no further key may be kept.
-func (l *Limits) full(s idempotency.Span) bool {
-	return s.Next-s.Base >= l.MaxKeys ||
+// keyReserve is the part of the room for keys that is kept for accounts with few of them: an eighth.
+const keyReserve = 8
+
+// full reports whether an account that has kept held keys may keep no other. In the reserve that is
+// whoever holds as much as is free, so that no account can lock out the others.
+func (l *Limits) full(s idempotency.Span, held uint64) bool {
+	free := l.MaxKeys - min(l.MaxKeys, s.Next-s.Base)
+	return free == 0 || free < l.MaxKeys/keyReserve && held >= free ||
 		l.MaxKeysInMemory > 0 && s.InMemory()/memoryShare >= l.MaxKeysInMemory
 }
 

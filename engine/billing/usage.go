@@ -120,7 +120,7 @@ func (c *RecordUsage) apply(t *turn) engine.Outcome {
 	if e == nil {
 		return engine.OutcomeAccountUnknown
 	}
-	if t.limits.Load().full(t.keys.Span()) {
+	if t.limits.Load().full(t.keys.Span(), t.keys.Held(uint32(FlowOf(c.Env)))) {
 		return engine.OutcomeKeysFull
 	}
 	now := e.now(t.stamp)
@@ -450,7 +450,7 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 	}
 	t.keys.Add(c.Key, idempotency.Slot{
 		Attempt: c.Attempt, Fingerprint: c.Fingerprint, Outcome: uint8(u.outcome),
-	}, t.stamp)
+	}, t.stamp, uint32(FlowOf(c.Env)))
 	t.usageEvents.Store(t.usageEvents.Load() + 1)
 	t.m.journal.Append(journal.Record{
 		Kind: journal.KindUsage, Index: t.index, Position: t.position,

@@ -14,6 +14,19 @@ type files map[uint64]struct {
 	slot   Slot
 }
 
+// owner is whose key n is in tests: the third of them are of no owner.
+func owner(n uint64) uint32 { return uint32(n % 3 * 5) }
+
+// held counts the keys of an owner that are kept.
+func (f files) held(k *Keys, o uint32) (held uint64) {
+	for n, r := range f {
+		if owner(n) == o && k.Kept(r.number) {
+			held++
+		}
+	}
+	return held
+}
+
 // find looks in memory and then in the files, as whoever carries out a record does.
 func (f files) find(k *Keys, n uint64) (Slot, bool) {
 	if slot, found := k.Find(key(n)); found {
@@ -50,8 +63,8 @@ func TestDemotedKeysAgreeWithAMap(t *testing.T) {
 					number uint64
 					slot   Slot
 				}{k.Span().Next, slot}
-				k.Add(key(n), slot, stamp)
-				whole.Add(key(n), slot, stamp)
+				k.Add(key(n), slot, stamp, owner(n))
+				whole.Add(key(n), slot, stamp, owner(n))
 			}
 			span := k.Span()
 			if rapid.Bool().Draw(t, "demotes") {
@@ -66,6 +79,9 @@ func TestDemotedKeysAgreeWithAMap(t *testing.T) {
 				k = restored
 			}
 			require.Equal(t, whole.Len(), k.Len())
+			for _, o := range []uint32{5, 10, 11} {
+				require.Equal(t, disk.held(k, o), k.Held(o))
+			}
 			require.Equal(t, whole.Span().Base, k.Span().Base)
 			require.GreaterOrEqual(t, k.Span().Memory, span.Memory)
 		}
@@ -75,7 +91,7 @@ func TestDemotedKeysAgreeWithAMap(t *testing.T) {
 func TestDemotionFreesMemoryAndTouchesNoKey(t *testing.T) {
 	k := New(1000)
 	for n := range uint64(20 * chunkKeys) {
-		k.Add(key(n), slotOf(n), 1)
+		k.Add(key(n), slotOf(n), 1, owner(n))
 	}
 	before := k.Bytes()
 	require.Zero(t, testing.AllocsPerRun(1, func() { k.Demote(0) }))
@@ -101,7 +117,7 @@ func TestDemotionFreesMemoryAndTouchesNoKey(t *testing.T) {
 func TestASnapshotOfDemotedKeysIsTheSetAtBegin(t *testing.T) {
 	k := New(1000)
 	for n := range uint64(3 * chunkKeys) {
-		k.Add(key(n), slotOf(n), 1)
+		k.Add(key(n), slotOf(n), 1, owner(n))
 	}
 	k.Demote(chunkKeys + 5)
 	want, sn := snapshot(t, k), k.Begin()
@@ -115,7 +131,7 @@ func TestASnapshotOfDemotedKeysIsTheSetAtBegin(t *testing.T) {
 func TestDamagedSnapshotsOfDemotedKeysAreRefused(t *testing.T) {
 	k := New(1000)
 	for n := range uint64(10) {
-		k.Add(key(n), slotOf(n), int64(n*20_000))
+		k.Add(key(n), slotOf(n), int64(n*20_000), owner(n))
 	}
 	k.Demote(4)
 	whole := snapshot(t, k)

@@ -48,8 +48,9 @@ type chunk [chunkKeys]record
 
 // generation is a span of log time, whose keys are dropped together.
 type generation struct {
-	first          uint64 // number of its first record
-	opened, newest int64  // stamps of its first and its last record, in milliseconds
+	first          uint64   // number of its first record
+	opened, newest int64    // stamps of its first and its last record, in milliseconds
+	owned          []uint32 // how many of its records each owner has; those of none are not counted
 }
 
 // Keys is the set of used keys. One goroutine finds, adds and expires; Len and Bytes are for any.
@@ -60,6 +61,7 @@ type Keys struct {
 	// base and memory are the numbers of the oldest record that is kept, and of the oldest that is
 	// in memory; next is that of the next one.
 	base, memory, next uint64
+	held               []uint64 // no state: the sums of what is owned of all ages
 	chunks             []*chunk
 	chunkBase          uint64 // number of the first record of chunks[0]
 	dead               bool   // the index may have slots of records that left memory
@@ -182,10 +184,14 @@ func (k *Keys) record(low uint32) *record {
 }
 
 // Add keeps a key that Find did not find, nor the files that have what is not in memory. stamp is
-// the log's time in milliseconds, which never goes backwards. Fingerprint is cut to 24 bits. At
-// most 2³²−1 keys are in memory at a time; that is the caller's budget to watch, by Span.
-func (k *Keys) Add(key [16]byte, s Slot, stamp int64) {
+// the log's time in milliseconds, which never goes backwards. Fingerprint is cut to 24 bits. owner
+// is a number below 65,536, for Held; 0 is no owner. No more than 2³²−1 keys may be in memory at a
+// time; that is the caller's budget to watch, by Span.
+func (k *Keys) Add(key [16]byte, s Slot, stamp int64, owner uint32) {
 	k.age(stamp)
+	if owner > 0 {
+		k.own(&k.ages[len(k.ages)-1], owner, 1)
+	}
 	n, slots := k.next-k.chunkBase, k.index.total
 	more := n == uint64(len(k.chunks))*chunkKeys
 	if more {
@@ -216,6 +222,26 @@ func (k *Keys) age(stamp int64) {
 	k.ages[len(k.ages)-1].newest = stamp
 }
 
+// own counts records of a generation for their owner.
+func (k *Keys) own(g *generation, owner, records uint32) {
+	if int(owner) >= len(g.owned) {
+		g.owned = append(g.owned, make([]uint32, int(owner)+1-len(g.owned))...)
+	}
+	g.owned[owner] += records
+	if int(owner) >= len(k.held) {
+		k.held = append(k.held, make([]uint64, int(owner)+1-len(k.held))...)
+	}
+	k.held[owner] += uint64(records)
+}
+
+// Held is how many keys of an owner are kept, in memory and on disk.
+func (k *Keys) Held(owner uint32) uint64 {
+	if int(owner) >= len(k.held) {
+		return 0
+	}
+	return k.held[owner]
+}
+
 // gone reports whether the record with these lower 32 bits has left memory.
 func (k *Keys) gone(low uint32) bool {
 	return uint64(low-uint32(k.memory)) >= k.next-k.memory
@@ -234,6 +260,11 @@ func (k *Keys) Expire(stamp int64) {
 	k.base = k.next
 	if n < len(k.ages) {
 		k.base = k.ages[n].first
+	}
+	for i := range k.ages[:n] {
+		for owner, owned := range k.ages[i].owned {
+			k.held[owner] -= uint64(owned)
+		}
 	}
 	// A new slice: a snapshot may hold the old one.
 	k.ages = append([]generation(nil), k.ages[n:]...)

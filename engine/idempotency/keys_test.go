@@ -36,7 +36,7 @@ func TestAKeyKeepsItsFirstRequest(t *testing.T) {
 	_, found := k.Find(key(1))
 	require.False(t, found)
 	want := Slot{Attempt: 1<<32 - 1, Fingerprint: 0xfedcba, Outcome: 255}
-	k.Add(key(1), want, 5)
+	k.Add(key(1), want, 5, 0)
 	got, found := k.Find(key(1))
 	require.True(t, found)
 	require.Equal(t, want, got)
@@ -47,11 +47,11 @@ func TestAKeyKeepsItsFirstRequest(t *testing.T) {
 
 func TestAKeyIsComparedWhole(t *testing.T) {
 	k := New(1000)
-	k.Add(key(1), slotOf(1), 5)
+	k.Add(key(1), slotOf(1), 5, 0)
 	k.index.insert(k.hash(key(2)), 0, k.gone) // as if all bits that the index keeps were equal
 	_, found := k.Find(key(2))
 	require.False(t, found)
-	k.Add(key(2), slotOf(2), 5)
+	k.Add(key(2), slotOf(2), 5, 0)
 	got, found := k.Find(key(2))
 	require.True(t, found)
 	require.Equal(t, slotOf(2), got)
@@ -60,7 +60,7 @@ func TestAKeyIsComparedWhole(t *testing.T) {
 func TestAgeCountsTheKeysAfter(t *testing.T) {
 	k := New(1000)
 	for n := range uint64(10) {
-		k.Add(key(n), slotOf(n), int64(n))
+		k.Add(key(n), slotOf(n), int64(n), owner(n))
 	}
 	for n := range uint64(10) {
 		age, found := k.Age(key(n))
@@ -69,7 +69,7 @@ func TestAgeCountsTheKeysAfter(t *testing.T) {
 	}
 	_, found := k.Age(key(10))
 	require.False(t, found)
-	k.Add(key(10), slotOf(10), marginMS+2000)
+	k.Add(key(10), slotOf(10), marginMS+2000, 0)
 	k.Expire(marginMS + 2000)
 	_, found = k.Age(key(9))
 	require.False(t, found, "a dropped key has no age")
@@ -84,7 +84,7 @@ func TestKeysStayForTheRetentionAndGoInTime(t *testing.T) {
 		k = New(retention)
 		for i, stamp := range stamps {
 			k.Expire(stamp)
-			k.Add(key(uint64(i)), slotOf(0), stamp)
+			k.Add(key(uint64(i)), slotOf(0), stamp, 0)
 		}
 		k.Expire(stamp)
 		return k, func(i int) bool { _, found := k.Find(key(uint64(i))); return found }
@@ -99,14 +99,14 @@ func TestKeysStayForTheRetentionAndGoInTime(t *testing.T) {
 	}
 	k, has := at(1 << 40)
 	require.Zero(t, k.Len())
-	k.Add(key(0), slotOf(1), 1<<40)
+	k.Add(key(0), slotOf(1), 1<<40, 0)
 	require.True(t, has(0), "an expired key may be used again")
 	require.EqualValues(t, 1, k.Len())
 }
 
 func TestRetentionMayChange(t *testing.T) {
 	k := New(1000)
-	k.Add(key(1), slotOf(1), 0)
+	k.Add(key(1), slotOf(1), 0, 0)
 	k.SetRetention(50_000)
 	require.EqualValues(t, 50_000, k.Retention())
 	k.Expire(1000 + marginMS + 1)
@@ -135,7 +135,7 @@ func TestKeysAgreeWithAMap(t *testing.T) {
 					if known && stamp-m.at <= 16_000+marginMS {
 						t.Fatalf("key %d was lost", n)
 					}
-					k.Add(key(n), slotOf(n+uint64(stamp)), stamp)
+					k.Add(key(n), slotOf(n+uint64(stamp)), stamp, 0)
 					model[n] = kept{slotOf(n + uint64(stamp)), stamp}
 				}
 			}
@@ -171,7 +171,7 @@ func TestReplicasHaveTheSameBytes(t *testing.T) {
 		k := New(1600)
 		for n := range uint64(20_000) {
 			k.Expire(int64(n))
-			k.Add(key(n), slotOf(n), int64(n))
+			k.Add(key(n), slotOf(n), int64(n), owner(n))
 		}
 		return k
 	}
@@ -183,7 +183,7 @@ func TestASnapshotIsTheSetAtBeginWhileKeysAreAdded(t *testing.T) {
 	add := func(count, pass int64) {
 		for range count {
 			k.Expire(int64(n) * pass)
-			k.Add(key(n), slotOf(n), int64(n)*pass)
+			k.Add(key(n), slotOf(n), int64(n)*pass, owner(n))
 			n++
 		}
 	}
@@ -205,7 +205,7 @@ func TestASnapshotIsTheSetAtBeginWhileKeysAreAdded(t *testing.T) {
 
 func TestReleaseStopsAWrite(t *testing.T) {
 	k := New(1000)
-	k.Add(key(1), slotOf(1), 1)
+	k.Add(key(1), slotOf(1), 1, 0)
 	sn := k.Begin()
 	sn.Release()
 	_, err := sn.WriteTo(io.Discard)
@@ -215,7 +215,7 @@ func TestReleaseStopsAWrite(t *testing.T) {
 func TestDamageIsRefused(t *testing.T) {
 	k := New(1000)
 	for n := range uint64(10) {
-		k.Add(key(n), slotOf(n), int64(n*20_000))
+		k.Add(key(n), slotOf(n), int64(n*20_000), owner(n))
 	}
 	whole := snapshot(t, k)
 	for i := range whole {
@@ -232,7 +232,7 @@ func TestDamageIsRefused(t *testing.T) {
 func FuzzRestore(f *testing.F) {
 	k := New(1000)
 	for n := range uint64(5) {
-		k.Add(key(n), slotOf(n), int64(n*100))
+		k.Add(key(n), slotOf(n), int64(n*100), owner(n))
 	}
 	var buf bytes.Buffer
 	if _, err := k.Begin().WriteTo(&buf); err != nil {
@@ -260,7 +260,7 @@ func TestMemoryPerKeyStaysBounded(t *testing.T) {
 		if n%100 == 0 {
 			k.Expire(stamp)
 		}
-		k.Add(key(rng.Uint64()), Slot{}, stamp)
+		k.Add(key(rng.Uint64()), Slot{}, stamp, 0)
 		if n > 700_000 && n%1000 == 0 { // hundreds of thousands of keys, generations coming and going
 			worst = max(worst, float64(k.Bytes()-8192*32)/float64(k.Len()))
 		}
@@ -289,11 +289,11 @@ func TestSubTablesGrowOneAfterAnother(t *testing.T) {
 func TestFindAndAddAllocateNothing(t *testing.T) {
 	k, n := New(1000), uint64(0)
 	for ; n < 100_000; n++ {
-		k.Add(key(n), Slot{}, 0)
+		k.Add(key(n), Slot{}, 0, 0)
 	}
 	require.Less(t, testing.AllocsPerRun(1000, func() {
 		if _, found := k.Find(key(n)); !found {
-			k.Add(key(n), Slot{}, 0)
+			k.Add(key(n), Slot{}, 0, 0)
 		}
 		n++
 	}), 1.0, "only chunks and growing sub-tables are allocated")
@@ -307,7 +307,7 @@ func BenchmarkKeys(b *testing.B) {
 	keys := make([][16]byte, benchKeys)
 	for i := range keys {
 		keys[i] = key(rng.Uint64())
-		k.Add(keys[i], Slot{}, 1)
+		k.Add(keys[i], Slot{}, 1, 0)
 	}
 	b.Run("hit-10000000", func(b *testing.B) {
 		for b.Loop() {
@@ -328,7 +328,7 @@ func BenchmarkKeys(b *testing.B) {
 		for b.Loop() {
 			fresh := key(rng.Uint64())
 			if _, found := k.Find(fresh); !found {
-				k.Add(fresh, Slot{}, 1)
+				k.Add(fresh, Slot{}, 1, 0)
 			}
 		}
 		b.ReportMetric(float64(k.Bytes())/float64(k.Len()), "B/key")
@@ -338,6 +338,6 @@ func BenchmarkKeys(b *testing.B) {
 func TestNearIsWhereFindBegins(t *testing.T) {
 	k := New(1000)
 	require.Zero(t, *k.Near(key(1)), "nothing is there to read")
-	k.Add(key(1), slotOf(1), 5)
+	k.Add(key(1), slotOf(1), 5, 0)
 	require.NotZero(t, *k.Near(key(1)))
 }

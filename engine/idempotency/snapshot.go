@@ -1,6 +1,7 @@
 package idempotency
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -13,14 +14,17 @@ const (
 	magic         = "TGIK"
 	formatVersion = 1  // of a set of which all is in memory
 	demotedFormat = 2  // of any other; the header says how many records are not in the snapshot
+	ownedFormat   = 3  // as demotedFormat, and each generation is followed by its owners
 	headerFixed   = 26 // bytes of the header before its generations
 	demotedBytes  = 8  // bytes that follow them in demotedFormat
 	ageBytes      = 24 // bytes of a generation: records (8), first stamp (8), last stamp (8)
+	ownerBytes    = 8  // bytes of an owner in a generation: who (4), records (4)
 	recordBytes   = 24
 	// blockKeys is the number of records in a block (1 MiB).
 	blockKeys = (1 << 20) / recordBytes
-	// maxAges bounds the generations that a header may list.
-	maxAges = 1 << 16
+	// maxAges bounds the generations that a header may list, maxOwner the numbers of owners.
+	maxAges  = 1 << 16
+	maxOwner = 1<<16 - 1
 )
 
 // ErrSnapshot means that bytes are not a complete snapshot of this format.
@@ -50,9 +54,13 @@ var spoil func(block []byte)
 
 // Begin fixes the present set, whatever its size. For the goroutine that adds.
 func (k *Keys) Begin() *Snapshot {
+	ages := append([]generation(nil), k.ages...)
+	if n := len(ages); n > 0 { // the open one goes on counting
+		ages[n-1].owned = append([]uint32(nil), ages[n-1].owned...)
+	}
 	return &Snapshot{
 		retention: k.retention,
-		ages:      append([]generation(nil), k.ages...),
+		ages:      ages,
 		base:      k.base, memory: k.memory, next: k.next, chunkBase: k.chunkBase,
 		chunks: k.chunks[:len(k.chunks):len(k.chunks)],
 	}
@@ -72,8 +80,14 @@ func (sn *Snapshot) WriteTo(w io.Writer) (int64, error) {
 		return err
 	}
 	buf := make([]byte, 0, blockKeys*recordBytes+4)
-	if err := emit(sn.header(buf)); err != nil {
+	owners := sn.owners()
+	if err := emit(sn.header(buf, owners != nil)); err != nil {
 		return written, err
+	}
+	if owners != nil {
+		if err := emit(owners); err != nil {
+			return written, err
+		}
 	}
 	for at := sn.memory; at < sn.next; {
 		if sn.released.Load() {
@@ -95,17 +109,20 @@ func (sn *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	return written, nil
 }
 
-func (sn *Snapshot) header(b []byte) []byte {
+func (sn *Snapshot) header(b []byte, owned bool) []byte {
 	b = append(b, magic...)
 	format, demoted := uint16(formatVersion), sn.memory-sn.base
-	if demoted > 0 {
+	switch {
+	case owned:
+		format = ownedFormat
+	case demoted > 0:
 		format = demotedFormat
 	}
 	b = binary.LittleEndian.AppendUint16(b, format)
 	b = binary.LittleEndian.AppendUint64(b, uint64(sn.retention))
 	b = binary.LittleEndian.AppendUint64(b, sn.next-sn.base)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(sn.ages)))
-	if demoted > 0 {
+	if format != formatVersion {
 		b = binary.LittleEndian.AppendUint64(b, demoted)
 	}
 	for i, g := range sn.ages {
@@ -117,6 +134,28 @@ func (sn *Snapshot) header(b []byte) []byte {
 		b = binary.LittleEndian.AppendUint64(b, uint64(g.opened))
 		b = binary.LittleEndian.AppendUint64(b, uint64(g.newest))
 	}
+	return b
+}
+
+// owners says how many records of each generation who has; nil when no record has an owner.
+func (sn *Snapshot) owners() []byte {
+	b, some := make([]byte, 4), false
+	for i := range sn.ages {
+		at := len(b)
+		b = append(b, 0, 0, 0, 0)
+		for owner, n := range sn.ages[i].owned {
+			if n > 0 {
+				b = binary.LittleEndian.AppendUint32(b, uint32(owner))
+				b = binary.LittleEndian.AppendUint32(b, n)
+				some = true
+			}
+		}
+		binary.LittleEndian.PutUint32(b[at:], uint32(len(b)-at-4)/ownerBytes)
+	}
+	if !some {
+		return nil
+	}
+	binary.LittleEndian.PutUint32(b, uint32(len(b)-4))
 	return b
 }
 
@@ -133,7 +172,7 @@ func (k *Keys) Restore(r io.Reader, added uint64) error {
 }
 
 func (k *Keys) clear() {
-	k.ages, k.chunks, k.index = nil, nil, index{}
+	k.ages, k.held, k.chunks, k.index = nil, nil, nil, index{}
 	k.base, k.memory, k.next, k.chunkBase, k.dead = 0, 0, 0, 0, false
 }
 
@@ -176,6 +215,7 @@ func (k *Keys) restoreHeader(r io.Reader, added uint64) error {
 	if err != nil {
 		return err
 	}
+	format := binary.LittleEndian.Uint16(head[4:])
 	count := binary.LittleEndian.Uint32(head[22:])
 	ages := make([]byte, count*ageBytes+4)
 	if _, err := io.ReadFull(r, ages); err != nil {
@@ -205,7 +245,59 @@ func (k *Keys) restoreHeader(r io.Reader, added uint64) error {
 	}
 	k.base, k.memory = added-total, added-total+demoted
 	k.next, k.chunkBase = k.memory, k.memory
+	if format == ownedFormat {
+		return k.restoreOwners(r, added)
+	}
 	return nil
+}
+
+// restoreOwners reads what follows the header in ownedFormat.
+func (k *Keys) restoreOwners(r io.Reader, added uint64) error {
+	var size [4]byte
+	if _, err := io.ReadFull(r, size[:]); err != nil {
+		return fmt.Errorf("%w: %w", ErrSnapshot, err)
+	}
+	block := bytes.NewBuffer(size[:])
+	// It grows with what is there, whatever the size says.
+	if _, err := io.CopyN(block, r, int64(binary.LittleEndian.Uint32(size[:]))+4); err != nil {
+		return fmt.Errorf("%w: %w", ErrSnapshot, err)
+	}
+	b, err := readChecked(block, make([]byte, block.Len()))
+	if err != nil {
+		return err
+	}
+	b = b[4:]
+	for i := range k.ages {
+		end := added
+		if i+1 < len(k.ages) {
+			end = k.ages[i+1].first
+		}
+		if b, err = k.restoreOwned(&k.ages[i], end-k.ages[i].first, b); err != nil {
+			return err
+		}
+	}
+	if len(b) > 0 {
+		return fmt.Errorf("%w: %d bytes after the owners", ErrSnapshot, len(b))
+	}
+	return nil
+}
+
+// restoreOwned reads who owns a generation's records, in ascending order, and returns what follows.
+func (k *Keys) restoreOwned(g *generation, records uint64, b []byte) (rest []byte, err error) {
+	if len(b) < 4 || uint64(len(b)-4) < uint64(binary.LittleEndian.Uint32(b))*ownerBytes {
+		return nil, fmt.Errorf("%w: truncated owners", ErrSnapshot)
+	}
+	n := int(binary.LittleEndian.Uint32(b)) * ownerBytes
+	for o := b[4 : 4+n]; len(o) > 0; o = o[ownerBytes:] {
+		owner, owned := binary.LittleEndian.Uint32(o), binary.LittleEndian.Uint32(o[4:])
+		if int(owner) < max(1, len(g.owned)) || owner > maxOwner || owned == 0 ||
+			uint64(owned) > records {
+			return nil, fmt.Errorf("%w: owner %d of %d records", ErrSnapshot, owner, owned)
+		}
+		records -= uint64(owned)
+		k.own(g, owner, owned)
+	}
+	return b[4+n:], nil
 }
 
 // readHead reads the header up to the generations, and how many records are demoted.
@@ -215,9 +307,9 @@ func readHead(r io.Reader) (head []byte, demoted uint64, err error) {
 		return nil, 0, fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
 	format := binary.LittleEndian.Uint16(head[4:])
-	if string(head[:4]) != magic || format != formatVersion && format != demotedFormat {
-		return nil, 0, fmt.Errorf("%w: no header of version %d or %d", ErrSnapshot, formatVersion,
-			demotedFormat)
+	if string(head[:4]) != magic || format < formatVersion || format > ownedFormat {
+		return nil, 0, fmt.Errorf("%w: want a header of version %d to %d", ErrSnapshot, formatVersion,
+			ownedFormat)
 	}
 	if count := binary.LittleEndian.Uint32(head[22:]); count > maxAges {
 		return nil, 0, fmt.Errorf("%w: %d generations", ErrSnapshot, count)
