@@ -190,6 +190,7 @@ func TestASnapshotIsTheSetAtBeginWhileKeysAreAdded(t *testing.T) {
 	add(20_000, 1)
 	want := snapshot(t, k)
 	sn := k.Begin()
+	add(100, 1) // to the generation that was open
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
