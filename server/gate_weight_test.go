@@ -15,8 +15,8 @@ import (
 	"tollgate/server"
 )
 
-// TestWeightsCountAtTheGate: an account of weight 3 may hold three times what is free, of each thing
-// that the gate bounds; one of weight 1 as much as is free.
+// TestWeightsCountAtTheGate: an account of weight 3 may hold three times what is free, of each
+// thing that the gate bounds; one of weight 1 as much as is free.
 func TestWeightsCountAtTheGate(t *testing.T) {
 	turns := max(8, 4*runtime.GOMAXPROCS(0))
 	for _, c := range []struct {

@@ -36,7 +36,9 @@ func newTurns(places int) *turns { return &turns{places: fair.NewShare(places)} 
 
 // await waits for a flow's turn; where it does not come in time, it says after how long to ask
 // again.
-func (t *turns) await(f fair.Flow, weight int, patience time.Duration) (ok bool, after time.Duration) {
+func (t *turns) await(
+	f fair.Flow, weight int, patience time.Duration,
+) (ok bool, after time.Duration) {
 	t.mu.Lock()
 	if !t.lanes.Waits(f) && t.places.Take(f, weight, 1) == fair.RoomTaken {
 		t.mu.Unlock()

@@ -109,7 +109,7 @@ func (l *Limits) MostKeysInMemory() uint64 {
 	return min(l.MaxKeys, memoryShare*l.MaxKeysInMemory)
 }
 
-// keyReserve is the part of the room for keys that is kept for accounts with few of them: an eighth.
+// keyReserve is the part of the room for keys that is for accounts with few of them: an eighth.
 const keyReserve = 8
 
 // full reports whether an account that has kept held keys may keep no other. In the reserve that is
