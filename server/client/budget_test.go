@@ -113,11 +113,13 @@ func TestBudgets(t *testing.T) {
 		}
 	}
 	budget("check", 0, func() { ok.roundTrip(get) })
-	budget("evaluate", 0, func() { ok.roundTrip(post) })
+	// From 1.76 on, fasthttp discards the rest of a body through io.CopyN, also where nothing is left:
+	// one allocation for each request with a body.
+	budget("evaluate", 1, func() { ok.roundTrip(post) })
 	created := n.wire("HTTP/1.1 201 Created")
 	e := n.numbered()
 	// The proposer of these tests clones replies and reads clocks; it allocates nothing per event.
-	budget("event", 1, func() { created.roundTrip(e.advance()) })
+	budget("event", 2, func() { created.roundTrip(e.advance()) })
 }
 
 func BenchmarkCheck(b *testing.B) {
