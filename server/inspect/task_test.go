@@ -65,7 +65,7 @@ func TestJourneys(t *testing.T) {
 		"mcp_only":       {"Write a note.", "+?+??..", "mcp"},
 		"cli_tool":       {"Sweep the dust.", "+?+??..", "cli"},
 		"contact_sales":  {"Sign a contract.", "+??!?..", ""},
-		"graphql":        {"Lend a book.", "+????..", ""},
+		"graphql":        {"Lend a book.", "+??+?..", ""},
 		"json_ld_prices": {"Buy a lamp.", "+????..", ""},
 		"down":           {"Do anything.", "?????..", ""},
 		"large_spec":     {"Swim.", "+????..", ""},
@@ -119,7 +119,8 @@ func TestFindingsNameAllVerdicts(t *testing.T) {
 // TestFrictionOnTheWay: what a person has to do stops a task where it is on the way to a key, and
 // not where a way is told and the friction is about something else.
 func TestFrictionOnTheWay(t *testing.T) {
-	const told = "<p>Create an API key with POST /v1/keys.</p>"
+	const told = "<p>Create an API key with the tool.</p>"
+	const shown = "<p>Create an API key with POST /v1/keys.</p>"
 	const captcha = "<p>Solve the CAPTCHA.</p>"
 	describing := strings.Replace(open, `"security":[{}]`,
 		`"components":{"securitySchemes":{"k":{"type":"http","scheme":"bearer"}}},"security":[{"k":[]}]`, 1)
@@ -128,6 +129,8 @@ func TestFrictionOnTheWay(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ text, rule string }{
 		"told":                     {linking(told) + describing, "credential_setup_told"},
+		"shown":                    {linking(shown) + describing, "credential_self_service"},
+		"shown, with friction":     {linking(shown+captcha) + describing, "credential_needs_person"},
 		"on the same page":         {linking(told+captcha) + describing, "credential_needs_person"},
 		"on another page":          {linking(told) + describing + pricing(captcha), "credential_setup_told"},
 		"sales, beside":            {linking(told+"<p>Talk to sales.</p>") + describing, "credential_setup_told"},

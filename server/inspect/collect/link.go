@@ -43,7 +43,9 @@ var roleWords = []struct {
 
 var (
 	description = regexp.MustCompile(`(openapi|swagger|api-docs)[^/]*(\.(json|ya?ml))?$`)
-	noPage      = regexp.MustCompile(`\.(png|jpe?g|gif|svg|ico|webp|css|m?js|pdf|zip|gz|woff2?|` +
+	// workflows is how a link to an Arazzo document looks. No place is known by itself.
+	workflows = regexp.MustCompile(`arazzo[^/]*\.(json|ya?ml)$`)
+	noPage    = regexp.MustCompile(`\.(png|jpe?g|gif|svg|ico|webp|css|m?js|pdf|zip|gz|woff2?|` +
 		`mp4|xml|rss|atom)$`)
 	docsHost   = regexp.MustCompile(`^(docs?|developers?)\.`)
 	location   = regexp.MustCompile(`<loc>\s*([^<\s]+)\s*</loc>`)
@@ -72,6 +74,8 @@ func roleOf(l *page.Link, to *url.URL) string {
 	switch {
 	case base == "llms.txt":
 		return RoleLLMs
+	case workflows.MatchString(base):
+		return RoleArazzo
 	case description.MatchString(base):
 		switch path.Ext(base) {
 		case ".json", ".yaml", ".yml":
@@ -104,7 +108,7 @@ func roleOf(l *page.Link, to *url.URL) string {
 
 // deeper are the roles that are followed from pages which were themselves found by a link.
 var deeper = map[string]bool{
-	RoleOpenAPI: true, RoleAuthDocs: true, RoleDocs: true, RolePricing: true,
+	RoleOpenAPI: true, RoleArazzo: true, RoleAuthDocs: true, RoleDocs: true, RolePricing: true,
 }
 
 // links plans what the observations from..to lead to.

@@ -19,6 +19,7 @@ const (
 	RoleAICatalog     = "ai_catalog"
 	RoleAPICatalog    = "api_catalog"
 	RoleOpenAPI       = "openapi"
+	RoleArazzo        = "arazzo"
 	RolePricingJSON   = "pricing_json"
 	RolePricing       = "pricing"
 	RoleSitemap       = "sitemap"
@@ -76,7 +77,7 @@ func wellKnown(origin *url.URL, home string) []step {
 // most is how many links of a role are followed.
 var most = map[string]int{
 	RoleOpenAPI: 4, RoleDocs: 4, RoleAuthDocs: 3, RolePricing: 2, RoleSignup: 1, RoleSitemap: 1,
-	RoleLLMs: 1, RoleOAuthServer: 1,
+	RoleLLMs: 1, RoleOAuthServer: 1, RoleArazzo: 2,
 }
 
 // guesses are pages that are looked for where no link names one. On a host that answers everything

@@ -8,6 +8,7 @@ import (
 	"tollgate/server/inspect/collect"
 	"tollgate/server/inspect/document"
 	"tollgate/server/inspect/openapi"
+	"tollgate/server/inspect/page"
 	"tollgate/server/inspect/signup"
 	"tollgate/server/inspect/tree"
 )
@@ -21,9 +22,16 @@ const BrowserSignIn = "browser_sign_in"
 func (r *reader) obtain() {
 	r.operations()
 	r.agentAuth()
-	if len(r.f.SelfService) == 0 {
-		r.browserOnly()
+	r.provisioning()
+	r.workflows()
+	r.shown()
+	if len(r.f.SelfService) > 0 {
+		return
 	}
+	for _, w := range r.wanted {
+		r.stop(w.Kind, w.Evidence...)
+	}
+	r.browserOnly()
 }
 
 // stop adds friction.
@@ -40,8 +48,6 @@ func (r *reader) stop(kind string, evidence ...document.Evidence) {
 // bodies and answers hold is not kept of a description that was read for an inspection, so one that
 // may have such an operation is read once more.
 func (r *reader) operations() {
-	wanted := ""
-	var evidence document.Evidence
 	for _, api := range r.f.APIs {
 		o := r.observation(api.Obs)
 		if o == nil || !slices.ContainsFunc(api.Operations, func(o openapi.Operation) bool {
@@ -58,17 +64,7 @@ func (r *reader) operations() {
 		if found == nil {
 			continue
 		}
-		e, ok := quoted(api.Obs, found.Quote)
-		switch {
-		case !ok:
-		case wants == "":
-			r.f.SelfService = append(r.f.SelfService, e)
-		case wanted == "":
-			wanted, evidence = wants, e
-		}
-	}
-	if wanted != "" && len(r.f.SelfService) == 0 {
-		r.stop(wanted, evidence)
+		r.selfService(api.Obs, found.Quote, wants)
 	}
 }
 
@@ -101,6 +97,65 @@ func (r *reader) agentAuth() {
 				func(name string) bool { return block.TextOf(name) != "" })
 			if anonymous && named {
 				r.f.SelfService = add(r.f.SelfService, o.ID, block.Quote(o.Text, longestQuote))
+			}
+		}
+	}
+}
+
+// selfService notes a way to a key, or what only a person does on it: that counts where no other way
+// is found.
+func (r *reader) selfService(obs, quote, wants string) {
+	e, ok := quoted(obs, quote)
+	switch {
+	case !ok:
+	case wants == "":
+		r.f.SelfService = append(r.f.SelfService, e)
+	default:
+		r.wanted = append(r.wanted, document.Friction{Kind: wants, Evidence: []document.Evidence{e}})
+	}
+}
+
+// provisioning finds the provisioning blocks of pricing.json, by which a request begins a plan.
+func (r *reader) provisioning() {
+	all, roots := r.objects(collect.RolePricingJSON)
+	for i, o := range all {
+		for _, p := range signup.Provisions(roots[i]) {
+			r.selfService(o.ID, p.Block.Quote(o.Text, longestQuote), p.Wants(roots[i]))
+		}
+	}
+}
+
+// workflows finds the Arazzo workflows that sign somebody up.
+func (r *reader) workflows() {
+	for _, o := range r.plain(collect.RoleArazzo) {
+		if r.over(o) {
+			continue
+		}
+		root, err := tree.Parse(o.Text)
+		if err != nil {
+			continue
+		}
+		for _, w := range signup.Workflows(root) {
+			r.selfService(o.ID, w.Of("workflowId").Quote(o.Text, longestQuote), signup.WorkflowWants(root, w))
+		}
+	}
+}
+
+// shown finds the requests of texts that sign somebody up.
+func (r *reader) shown() {
+	for _, role := range spoken {
+		for _, o := range r.spoken(role) {
+			if r.over(o) {
+				continue
+			}
+			text := o.Text
+			if page.IsHTML(text) {
+				text = strings.Join(r.page(o).Runs, "\n")
+			}
+			for _, request := range signup.Requests(text) {
+				if request.SignsUp(o.URL) != "" {
+					r.selfService(o.ID, request.Quote, request.Wants())
+				}
 			}
 		}
 	}

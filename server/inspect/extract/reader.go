@@ -27,6 +27,8 @@ type reader struct {
 	// is searched.
 	late   map[string]bool
 	unread int
+	// wanted is what ways to a key want that only somebody else has.
+	wanted []document.Friction
 }
 
 // data is a JSON-LD block.

@@ -82,11 +82,7 @@ func (r *reader) texts() {
 	mentions := map[string][]document.Evidence{}
 	stops := map[string][]document.Evidence{}
 	for _, role := range spoken {
-		answers := r.counts(role)
-		if slices.Contains(atOnce, role) {
-			answers = r.plain(role)
-		}
-		for _, o := range answers {
+		for _, o := range r.spoken(role) {
 			if r.over(o) {
 				continue
 			}
@@ -109,6 +105,14 @@ func (r *reader) texts() {
 			r.f.Friction = append(r.f.Friction, document.Friction{Kind: s.kind, Evidence: list})
 		}
 	}
+}
+
+// spoken are the answers of a role that people read.
+func (r *reader) spoken(role string) []*collect.Observation {
+	if slices.Contains(atOnce, role) {
+		return r.plain(role)
+	}
+	return r.counts(role)
 }
 
 // around is the piece of a run about a match: what can be quoted.

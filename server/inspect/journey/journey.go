@@ -149,9 +149,6 @@ func (j *Journey) acquire(d *document.Document) Stage {
 	if d.Required.Value == document.RequirementNone {
 		return say(Success, "credential_not_needed", d.Required.Reason, d.Required.BasedOn...)
 	}
-	if strings.HasPrefix(setup.Rule, "setup_self_service") {
-		return as(Success, "credential_self_service", setup)
-	}
 	var kinds, obs []string
 	for i := range d.Auth.Friction {
 		if f := &d.Auth.Friction[i]; stops(f, setup) {
@@ -167,21 +164,28 @@ func (j *Journey) acquire(d *document.Document) Stage {
 		return say(NeedsInput, "credential_needs_person",
 			"What is published says what only a person does: "+strings.Join(kinds, ", ")+".", obs...)
 	}
-	switch setup.Verdict {
-	case document.Yes:
+	switch {
+	case selfService(setup):
+		return as(Success, "credential_self_service", setup)
+	case setup.Verdict == document.Yes:
 		return as(Success, "credential_setup_told", setup)
-	case document.No:
+	case setup.Verdict == document.No:
 		// Nothing speaks of one: neither that it is needed, nor that it is not.
 		return as(Unknown, "credential_not_spoken_of", setup)
 	}
 	return as(Unknown, "credential_setup_unclear", setup)
 }
 
+// selfService reports whether a published request makes a credential without one.
+func selfService(setup *document.Evaluation) bool {
+	return strings.HasPrefix(setup.Rule, "setup_self_service")
+}
+
 // stops reports whether friction is on the way to a credential. Where no way is told, all of it may
 // be. Where one is, what stands on other pages is about something else; and whoever sells to
 // companies has sales to talk to, beside a way for everybody.
 func stops(f *document.Friction, setup *document.Evaluation) bool {
-	if setup.Verdict != document.Yes {
+	if setup.Verdict != document.Yes && !selfService(setup) {
 		return true
 	}
 	told := func(e document.Evidence) bool { return slices.Contains(setup.BasedOn, e.Obs) }

@@ -70,6 +70,14 @@ func IsHTML(text string) bool {
 		strings.Contains(head, "<html")
 }
 
+// Readable is what a reader sees of a text: of an HTML page its text, of any other all of it.
+func Readable(text string) string {
+	if !IsHTML(text) {
+		return text
+	}
+	return html.UnescapeString(strings.Join(HTML(text).Runs, "\n"))
+}
+
 // Of reads a text as what it is.
 func Of(text string) *Page {
 	if IsHTML(text) {

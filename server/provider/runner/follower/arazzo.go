@@ -38,15 +38,7 @@ type step struct {
 func (p *published) workflows() (ways []way) {
 	for i := range p.arazzo {
 		m := &p.arazzo[i]
-		if !strings.HasPrefix(m.root.Of("arazzo").AsScalar(), "1.") {
-			continue
-		}
-		for j := range m.root.Of("workflows").List() {
-			n := &m.root.Of("workflows").Items[j]
-			called := n.TextOf("workflowId") + " " + n.TextOf("summary")
-			if !signup.Called(called) {
-				continue
-			}
+		for _, n := range signup.Workflows(m.root) {
 			w := way{kind: "arazzo", at: m.url, quote: n.Of("workflowId").Quote(m.text, longestQuote)}
 			w.flow, w.why = p.workflow(m, n)
 			ways = append(ways, w)

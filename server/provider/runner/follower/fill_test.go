@@ -116,24 +116,3 @@ func TestKeysInAnswers(t *testing.T) {
 		require.Equal(t, wanted, key, text)
 	}
 }
-
-// TestCommands: curl commands as texts write them.
-func TestCommands(t *testing.T) {
-	for text, wanted := range map[string]*shownRequest{
-		"curl -X POST https://a.example/keys -d '{\"a\": \"b c\"}'\nmore": {
-			method: "POST", url: "https://a.example/keys", body: `{"a": "b c"}`,
-		},
-		"curl -s \\\n  --json \"{\\\"a\\\":1}\" /keys | jq .": {
-			method: "POST", url: "/keys", body: `{"a":1}`,
-		},
-		"curl --data-urlencode name=x --url=/keys": {
-			method: "POST", url: "/keys", body: "name=x", form: true,
-		},
-		"curl -XPOST /keys -H 'Authorization: Bearer x'": {method: "POST", url: "/keys", keyed: true},
-		"curl /keys": {url: "/keys"},
-		"curl -X":    nil,
-	} {
-		words, _ := shellWords(text)
-		require.Equal(t, wanted, curlRequest(words), text)
-	}
-}

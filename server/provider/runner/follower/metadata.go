@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"tollgate/server/inspect/signup"
 	"tollgate/server/inspect/tree"
 )
 
@@ -60,17 +61,12 @@ func (p *published) agentAuth() (ways []way) {
 	return ways
 }
 
-// provisioning are the provisioning blocks of pricing.json: where a plan is begun by a request. No
-// standard says how one is written; DESIGN.md says what is read.
+// provisioning are the provisioning blocks of pricing.json: where a plan is begun by a request.
 func (p *published) provisioning() (ways []way) {
 	for i := range p.prices {
 		m := &p.prices[i]
-		blocks := []*tree.Node{m.root.Of("provisioning")}
-		for j := range m.root.Of("plans").List() {
-			blocks = append(blocks, m.root.Of("plans").Items[j].Of("provisioning"))
-		}
-		for _, block := range blocks {
-			if w := p.provision(m, block); w != nil {
+		for _, block := range signup.Provisions(m.root) {
+			if w := p.provision(m, &block); w != nil {
 				ways = append(ways, *w)
 			}
 		}
@@ -78,15 +74,9 @@ func (p *published) provisioning() (ways []way) {
 	return ways
 }
 
-func (p *published) provision(m *paper, block *tree.Node) *way {
-	address := ""
-	for _, name := range []string{"url", "endpoint", "signup_url", "signupUrl", "href"} {
-		if address == "" {
-			address = resolved(m.url, block.TextOf(name))
-		}
-	}
-	method := strings.ToUpper(block.TextOf("method"))
-	if address == "" || method != "" && method != http.MethodPost {
+func (p *published) provision(m *paper, said *signup.Provision) *way {
+	address, block := resolved(m.url, said.URL), said.Block
+	if address == "" {
 		return nil
 	}
 	w := &way{kind: "pricing", at: m.url, quote: block.Quote(m.text, longestQuote)}
@@ -105,21 +95,9 @@ func (p *published) provision(m *paper, block *tree.Node) *way {
 	return w
 }
 
-// maxReferences is how many $ref are followed one after the other.
-const maxReferences = 16
-
 // referenceIn follows references within a document.
 func referenceIn(root *tree.Node) func(*tree.Node) *tree.Node {
-	return func(n *tree.Node) *tree.Node {
-		for range maxReferences {
-			reference := n.Of("$ref")
-			if reference == nil {
-				return n
-			}
-			n = root.Follow(reference.AsText())
-		}
-		return nil
-	}
+	return func(n *tree.Node) *tree.Node { return signup.Referred(root, n) }
 }
 
 func escaped(text string) string { return url.QueryEscape(text) }

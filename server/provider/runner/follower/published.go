@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -84,6 +82,11 @@ func (s *session) gather(ctx context.Context) (*published, *stop) {
 		p.metadata = append(p.metadata, p.objects(role)...)
 	}
 	s.more(ctx, p)
+	for _, o := range p.All(collect.RoleArazzo) {
+		if root, err := tree.Parse(o.Text); err == nil && root.Is(tree.Map) {
+			p.arazzo = append(p.arazzo, paper{o.URL, o.Text, root})
+		}
+	}
 	p.prices = append(p.objects(collect.RolePricingJSON), p.objects(collect.RolePricing)...)
 	for _, role := range []string{
 		collect.RoleAuthMD, collect.RoleLLMs, collect.RoleLLMsFull, collect.RoleAuthDocs,
@@ -131,11 +134,8 @@ func (p *published) describe() {
 	}
 }
 
-// isArazzo is how a link to an Arazzo document looks. No place is known by itself.
-var isArazzo = regexp.MustCompile(`(?i)arazzo[^/]*\.(json|ya?ml)$`)
-
 // more reads what an inspection does not: the metadata of a resource that is not its host's root
-// (RFC 9728, 3.1), and Arazzo documents that a page names.
+// (RFC 9728, 3.1).
 func (s *session) more(ctx context.Context, p *published) {
 	base, err := url.Parse(p.home)
 	if err != nil {
@@ -149,32 +149,6 @@ func (s *session) more(ctx context.Context, p *published) {
 			}
 		}
 	}
-	var links []string
-	for i := range p.Observations {
-		o := &p.Observations[i]
-		at, err := url.Parse(o.URL)
-		if err != nil || !o.OK() || !slices.Contains(linking, o.Role) {
-			continue
-		}
-		for _, l := range page.Of(o.Text).Links {
-			to, err := at.Parse(l.Href)
-			if err == nil && isArazzo.MatchString(path.Base(to.Path)) && len(links) < 2 &&
-				!slices.Contains(links, to.String()) {
-				links = append(links, to.String())
-			}
-		}
-	}
-	for _, link := range links {
-		if read := s.fetch(ctx, link); read != nil {
-			p.arazzo = append(p.arazzo, *read)
-		}
-	}
-}
-
-// linking are the roles whose pages may name an Arazzo document.
-var linking = []string{
-	collect.RoleHome, collect.RoleHomeMarkdown, collect.RoleLLMs, collect.RoleAuthMD,
-	collect.RoleDocs, collect.RoleAuthDocs,
 }
 
 // fetch reads one more document; nil where it is none.

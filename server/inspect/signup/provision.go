@@ -1,0 +1,98 @@
+package signup
+
+import (
+	"net/http"
+	"strings"
+
+	"tollgate/server/inspect/tree"
+)
+
+// Provision is a provisioning block of pricing.json: the request by which a plan is begun. No
+// standard says how one is written; the DESIGN.md of the agent that follows them says what is read.
+type Provision struct {
+	Block *tree.Node
+	// URL is where the request goes, as it is written.
+	URL string
+}
+
+// Provisions are the provisioning blocks of a document and of its plans.
+func Provisions(root *tree.Node) (all []Provision) {
+	blocks := []*tree.Node{root.Of("provisioning")}
+	for i := range root.Of("plans").List() {
+		blocks = append(blocks, root.Of("plans").Items[i].Of("provisioning"))
+	}
+	for _, block := range blocks {
+		p := Provision{Block: block}
+		for _, name := range []string{"url", "endpoint", "signup_url", "signupUrl", "href"} {
+			if p.URL == "" {
+				p.URL = block.TextOf(name)
+			}
+		}
+		method := strings.ToUpper(block.TextOf("method"))
+		if p.URL != "" && (method == "" || method == http.MethodPost) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// Wants is the rule of a field of its body that only somebody else can fill; empty where there is
+// none.
+func (p *Provision) Wants(root *tree.Node) string {
+	schema := p.Block.Of("schema")
+	if schema == nil {
+		return wantedIn("", p.Block.Of("body"), 0)
+	}
+	for _, name := range Referred(root, schema).Of("required").List() {
+		if rule := Wanted(name.AsText()); rule != "" {
+			return rule
+		}
+	}
+	return ""
+}
+
+// Workflows are the workflows of an Arazzo document (1.0) that sign somebody up by what they are
+// called.
+func Workflows(root *tree.Node) (all []*tree.Node) {
+	if !strings.HasPrefix(root.Of("arazzo").AsScalar(), "1.") {
+		return nil
+	}
+	for i := range root.Of("workflows").List() {
+		n := &root.Of("workflows").Items[i]
+		if Called(n.TextOf("workflowId") + " " + n.TextOf("summary")) {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// WorkflowWants is the rule of an input of a workflow that only somebody else can fill; empty where
+// there is none.
+func WorkflowWants(root, workflow *tree.Node) string {
+	properties := Referred(root, workflow.Of("inputs")).Of("properties")
+	if !properties.Is(tree.Map) {
+		return ""
+	}
+	for _, name := range properties.Keys {
+		if rule := Wanted(name); rule != "" {
+			return rule
+		}
+	}
+	return ""
+}
+
+// maxReferences is how many $ref are followed one after the other.
+const maxReferences = 16
+
+// Referred is what a node of a document stands for: references within the document are followed.
+// Nil where they lead nowhere.
+func Referred(root, n *tree.Node) *tree.Node {
+	for range maxReferences {
+		reference := n.Of("$ref")
+		if reference == nil {
+			return n
+		}
+		n = root.Follow(reference.AsText())
+	}
+	return nil
+}
