@@ -2,6 +2,11 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash -o pipefail
 
+# Everything is compiled as the image is, once for all stages of `make test`; only the race detector
+# needs cgo, and compiles again. `make vet` looks at all packages, so `go test` need not.
+export CGO_ENABLED ?= 0
+export GOFLAGS ?= -trimpath -vet=off
+
 # Tools have their own module file, so building the program downloads none of their dependencies.
 STATICCHECK := go tool -modfile=.ci/tools.mod staticcheck
 GOFUMPT := go tool -modfile=.ci/tools.mod gofumpt
@@ -40,6 +45,10 @@ TESTFLAGS ?=
 # that is stopped by time may fail for that alone ("context deadline exceeded").
 FUZZTIME ?= 1000x
 
+# GUIDED=1 compiles fuzz targets with the instrumentation that guides the fuzzer to new code. That is
+# compiling everything once more: `make test-long` does it.
+GUIDED ?=
+
 # How many cases a property test draws. A failure prints the command that repeats it.
 export RAPID_CHECKS ?= 50
 
@@ -77,8 +86,8 @@ check: ## what a change touches, in a minute; PKG=./engine/price: as if this pac
 test-long: export RAPID_CHECKS := 1000
 test-long: ## more of everything: for every night, some two hours
 	$(MAKE) format vet unit processes
-	go test -race -timeout 60m $(TESTFLAGS) $(UNITS)
-	$(MAKE) fuzz FUZZTIME=100000x
+	CGO_ENABLED=1 go test -race -timeout 60m $(TESTFLAGS) $(UNITS)
+	$(MAKE) fuzz FUZZTIME=100000x GUIDED=1
 	$(MAKE) simulate SEED=0 FOR=10m
 	$(MAKE) torture NET=proxy
 
@@ -103,6 +112,8 @@ unit: ## unit tests
 .PHONY: race race-machines race-others
 race: race-machines race-others ## tests in which goroutines meet, under the race detector
 
+race-machines race-others: export CGO_ENABLED := 1
+
 race-machines:
 	go test -race -timeout 15m $(TESTFLAGS) -run "^($(MEETING))\$$" $(MACHINES)
 
@@ -112,8 +123,8 @@ race-others:
 		$$(go list $(CONCURRENT) | grep -vxF $(SINGLE:%=-e %))
 
 .PHONY: fuzz
-fuzz: ## run every fuzz target for FUZZTIME
-	.ci/fuzz $(FUZZTIME)
+fuzz: ## run every fuzz target for FUZZTIME; GUIDED=1: towards new code
+	.ci/fuzz $(FUZZTIME) $(GUIDED)
 
 .PHONY: processes
 processes: ## tests on real node processes, with kill -9

@@ -89,7 +89,7 @@ func (m *ledger) spendRecord(
 	}
 	outcome := m.spend(key, attempt)
 	if !used && outcome == engine.OutcomeDone {
-		keys.Add(spentKey(key), slotOf(attempt), m.state.Stamp)
+		keys.Add(spentKey(key), slotOf(attempt), m.state.Stamp, 0)
 		m.journal.Append(journal.Record{
 			Kind: journal.KindUsage, Index: index, Position: position, Owner: 1,
 			At: m.state.Stamp, Payload: payload[:16:16],
