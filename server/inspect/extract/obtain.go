@@ -102,8 +102,8 @@ func (r *reader) agentAuth() {
 	}
 }
 
-// selfService notes a way to a key, or what only a person does on it: that counts where no other way
-// is found.
+// selfService notes a way to a key, or what only a person does on it: that counts where no other
+// way is found.
 func (r *reader) selfService(obs, quote, wants string) {
 	e, ok := quoted(obs, quote)
 	switch {
@@ -136,7 +136,8 @@ func (r *reader) workflows() {
 			continue
 		}
 		for _, w := range signup.Workflows(root) {
-			r.selfService(o.ID, w.Of("workflowId").Quote(o.Text, longestQuote), signup.WorkflowWants(root, w))
+			quote := w.Of("workflowId").Quote(o.Text, longestQuote)
+			r.selfService(o.ID, quote, signup.WorkflowWants(root, w))
 		}
 	}
 }
