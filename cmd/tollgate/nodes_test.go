@@ -34,6 +34,12 @@ type nodes struct {
 // the end.
 func startNodes(t *testing.T, count int) *nodes {
 	t.Helper()
+	return startNodesWith(t, count, func(*config.Config) {})
+}
+
+// startNodesWith is startNodes with settings that a test changes, among them the reserve of disk.
+func startNodesWith(t *testing.T, count int, change func(*config.Config)) *nodes {
+	t.Helper()
 	data := devdata.Folder(filepath.Join(t.TempDir(), "data"))
 	ports := freePorts(t, 3*count)
 	dev := &devCommand{
@@ -53,6 +59,7 @@ func startNodes(t *testing.T, count int) *nodes {
 	for _, settings := range wanted {
 		own := config.Certificate{Certificate: settings.TLS.Certificate, Key: settings.TLS.Key}
 		settings.HTTPTLS, settings.OpsTLS = own, own
+		change(&settings)
 		one, err := openNode(settings, slog.New(slog.DiscardHandler))
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, one.close()) })
@@ -60,7 +67,7 @@ func startNodes(t *testing.T, count int) *nodes {
 	}
 	for _, one := range n.all {
 		require.Eventually(t, func() bool {
-			status, _ := n.get(one.settings.Ops, "/readyz")
+			status, _ := n.get(one.settings.Ops, "/readyz?exclude=disk_low")
 			return status == 200
 		}, patience, 20*time.Millisecond, "%s is not ready", one.settings.Node)
 	}
