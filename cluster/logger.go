@@ -15,7 +15,8 @@ import (
 // raftLogger lets Raft speak through slog. Raft calls every lost heartbeat an error; here it is a
 // warning, for a node that is down is not a fault of this one.
 // Once quiet is closed it says nothing: connections that end are what a stop is about. What it says
-// of a peer it says by the peer's name, and a warning about one is repeated once a minute.
+// of a peer it says by the peer's name, and a warning about one is repeated once a minute; that one
+// does not answer is one warning.
 func raftLogger(log *slog.Logger, quiet <-chan struct{}, about *peerWarnings) hclog.Logger {
 	l := hclog.NewInterceptLogger(&hclog.LoggerOptions{
 		Name: "raft", Level: hclog.Off, Output: io.Discard,
@@ -54,6 +55,9 @@ func (s sink) Accept(_ string, level hclog.Level, msg string, args ...any) {
 	}
 	peer := s.about.rename(args)
 	if peer != "" && to == slog.LevelWarn {
+		if unanswered[msg] {
+			msg = noAnswer
+		}
 		held, due := s.about.due(msg, peer, time.Now())
 		if !due {
 			return
@@ -73,6 +77,16 @@ const (
 	maxWarnings = 1024
 )
 
+// noAnswer is what is said of a peer that cannot be reached, in the place of what Raft says of each
+// kind of message that does not arrive.
+const noAnswer = "a node does not answer"
+
+var unanswered = map[string]bool{
+	"failed to heartbeat to": true, "failed to appendEntries to": true, "failed to contact": true,
+	"failed to pipeline appendEntries": true, "failed to start pipeline replication to": true,
+	"failed to make requestVote RPC": true,
+}
+
 // peerWarnings are those about other nodes, of all of a node's groups together.
 type peerWarnings struct {
 	// name is the name of the peer at an address, "" where it is not known.
@@ -90,8 +104,8 @@ type warned struct {
 	held int
 }
 
-// rename puts the peer's name in the place of what raft calls it, and returns it; "" where the
-// message is about no peer.
+// rename calls a peer "peer" and by its name, whatever raft calls it, and returns the name; ""
+// where the message is not about a peer.
 func (p *peerWarnings) rename(args []any) (peer string) {
 	for i := 0; i+1 < len(args); i += 2 {
 		switch args[i] {
@@ -109,7 +123,7 @@ func (p *peerWarnings) rename(args []any) (peer string) {
 		default:
 			continue
 		}
-		args[i+1] = peer
+		args[i], args[i+1] = "peer", peer
 	}
 	return peer
 }
