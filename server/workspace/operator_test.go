@@ -4,12 +4,14 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"tollgate/engine"
 	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
+	"tollgate/server"
 )
 
 var jsonBody = map[string]string{"Content-Type": "application/json"}
@@ -117,6 +119,7 @@ func TestEveryActIsKept(t *testing.T) {
 }
 
 // toolActs are the acts that the record of changes has of the operator's tools, with the tools.
+// Wherever a test of this package uses one (see operate), it leaves one of them.
 var toolActs = map[string][]string{
 	"claim": {"claimForOwner"}, "approve": {"approvePurchase"}, "deny": {"denyPurchase"},
 	"retry_refund": {"retryRefund"}, "confirm_signup": {"confirmFlowSignup"},
@@ -126,28 +129,55 @@ var toolActs = map[string][]string{
 	"remove": {"removeWorkspace"},
 }
 
-// TestEveryToolIsRecorded: each writing tool is one of toolActs, and wherever a test of this
-// package uses one (see operate), it has left its record. Removing is not among those uses.
+// TestEveryToolIsRecorded: each writing tool of the route table is used, and leaves one row, of its
+// workspace and by its name.
 func TestEveryToolIsRecorded(t *testing.T) {
-	n := start(t)
-	recorded := map[string]bool{}
-	for _, operations := range toolActs {
-		for _, operation := range operations {
-			recorded[operation] = true
+	t.Parallel()
+	s, w := startShop(t), watch(t)
+	unused := map[string]server.Route{}
+	for _, r := range s.api.OperatorRoutes() {
+		if r.Method != "GET" {
+			unused[r.Operation] = r
 		}
 	}
-	for _, r := range n.api.OperatorRoutes() {
-		require.True(t, r.Method == "GET" || recorded[r.Operation], r.Operation)
+	use := func(c *caller, operation, body string, names ...string) {
+		t.Helper()
+		require.Contains(t, unused, operation)
+		path := strings.NewReplacer(append(names, "{id}", c.workspace)...).Replace(unused[operation].Path)
+		before, _, _ := c.api.OperatorActs(0, 1000, 1000)
+		a := c.send(unused[operation].Method, path, body, "", jsonBody)
+		require.Equal(t, 200, a.status, "%s: %s", operation, a.raw)
+		acts, _, ok := c.api.OperatorActs(0, 1000, 1000)
+		require.True(t, ok)
+		require.Len(t, acts, len(before)+1, operation)
+		require.Equal(t, c.workspace, acts[0].Workspace)
+		require.Equal(t, actor, acts[0].Change.Actor)
+		require.Contains(t, toolActs[strings.TrimPrefix(acts[0].Change.Action, "workspace.")], operation)
+		delete(unused, operation)
 	}
-	c := n.signUp("")
-	a := n.send("DELETE", operatorTools+"/"+c.workspace, "", "", nil)
-	require.Equal(t, 200, a.status, string(a.raw))
-	acts, _, ok := n.api.OperatorActs(0, 10, 1000)
-	require.True(t, ok)
-	require.Len(t, acts, 1)
-	require.Equal(t, "workspace.remove", acts[0].Change.Action)
-	require.Equal(t, c.workspace, acts[0].Workspace)
-	require.Equal(t, "removed", acts[0].Change.Values[0].Name)
+	c := s.signUp("")
+	id := c.keyed("/v1/purchases", "buy-three", `{"runs":3}`).at("purchase", "id").(string)
+	use(c, "claimForOwner", `{"owner":"ada@example.com"}`)
+	use(c, "approvePurchase", "", "{purchase}", id)
+	session, _ := s.stripe.Session(id)
+	use(c, "denyPurchase", "", "{purchase}", id)
+	s.stripe.Refuse("/v1/refunds", "charge_disputed")
+	s.stripe.Pay(session)
+	require.Equal(t, 200, s.report(id, completed).status)
+	require.Eventually(t, func() bool {
+		s.Later(5 * time.Second)
+		return s.returns(c, id)[0].(map[string]any)["refused"] == "charge_disputed"
+	}, time.Minute, 10*time.Millisecond)
+	use(c, "retryRefund", "", "{purchase}", id)
+	use(c, "confirmFlowSignup", "", "{flow}", c.flow(plainFlow))
+	use(c, "setSpendingCap", `{"capCents":7000}`)
+	use(c, "setPurchasePause", `{"paused":true}`)
+	use(c, "grantWorkspaceCredits", `{"amount":5}`)
+	use(w.caller, "setFlowAlerts", `{"on":true,"webhookUrl":"`+w.hook.server.URL+`"}`, "{flow}", w.flow)
+	use(w.caller, "rotateFlowAlertSecret", "", "{flow}", w.flow)
+	use(w.caller, "testFlowAlert", "", "{flow}", w.flow)
+	use(s.signUp(""), "removeWorkspace", "")
+	require.Empty(t, unused)
 }
 
 // TestAnActCountsOnce: with an Idempotency-Key, whoever sends it again; the key is of the path and
