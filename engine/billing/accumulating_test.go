@@ -3,6 +3,7 @@ package billing_test
 import (
 	"fmt"
 	"math/big"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,9 +17,10 @@ import (
 )
 
 // TestAccumulatingCountersAddUp: random histories of one subscription whose plans have a feature
-// that never resets: usage in time, late and ahead, corrections, upgrades, downgrades,
-// cancellations, waiting invoices and crashes. Its oracle knows the events, which plan version was
-// in force when, and prices in rational numbers; it asks the machine for nothing but answers.
+// that never resets: usage in time, late and ahead, corrections, upgrades, downgrades, new versions
+// of a plan, cancellations, waiting invoices and crashes. Its oracle knows the events, which plan
+// version was in force when, and prices in rational numbers; it asks the machine for nothing but
+// answers.
 // Whatever has happened so far, the lines of each plan version add up to the rounded price of the
 // units on them; in the end these are all units that were used under it; and no hard limit was
 // ever passed.
@@ -36,18 +38,30 @@ func TestAccumulatingCountersAddUp(t *testing.T) {
 
 // sequences is a subscription to which things happen at random.
 type sequences struct {
-	t     *rapid.T
-	m     *billing.Machine
-	l     *enginetest.Log
-	src   *enginetest.Source
-	doc   billing.CatalogDocument
-	plans map[string]*enginetest.OraclePlan
-	id    [16]byte
-	start int64
+	t   *rapid.T
+	m   *billing.Machine
+	l   *enginetest.Log
+	src *enginetest.Source
+	doc billing.CatalogDocument
+	// versions are all that there were of each plan, by their names: see versionName. newest are the
+	// names of the last ones, by the plan's key.
+	versions map[string]*planVersion
+	newest   map[string]string
+	id       [16]byte
+	start    int64
+	first    string // the version that it began with
 	// events are those that count, by their key.
 	events []*sequenceEvent
 	minted int
 }
+
+// planVersion is a version of a plan as its document says it, and as the oracle reads that.
+type planVersion struct {
+	billing.PlanDocument
+	oracle *enginetest.OraclePlan
+}
+
+func versionName(p *billing.PlanView) string { return fmt.Sprint(p.Key, " v", p.Version) }
 
 type sequenceEvent struct {
 	key    string
@@ -62,7 +76,8 @@ func newSequences(t *rapid.T) *sequences {
 	m := billing.New(billing.Config{})
 	h := &sequences{
 		t: t, m: m, src: &enginetest.Source{Journal: m.Journal()},
-		l: enginetest.NewLog(m, enginetest.Epoch), plans: map[string]*enginetest.OraclePlan{},
+		l:        enginetest.NewLog(m, enginetest.Epoch),
+		versions: map[string]*planVersion{}, newest: map[string]string{},
 		id: enginetest.ID("subscription"),
 	}
 	h.do(billing.KindSetLimits, &billing.SetLimits{
@@ -76,17 +91,36 @@ func newSequences(t *rapid.T) *sequences {
 		h.doc.Plans[2].Features = nil
 	}
 	h.do(billing.KindCreateAccount, &billing.CreateAccount{ID: enginetest.ID("demo"), Name: "demo"})
-	h.do(billing.KindApplyCatalog, enginetest.ApplyCatalog(enginetest.Sandbox, h.doc))
-	for i := range h.doc.Plans {
-		h.plans[h.doc.Plans[i].Key] = enginetest.OracleOf(&h.doc.Plans[i], 2)
-	}
+	h.apply()
 	enginetest.NewCustomer(h.l, "ada", "")
-	h.start = h.l.Stamp
+	h.start, h.first = h.l.Stamp, h.newest["p0"]
 	h.do(billing.KindCreateSubscription, &billing.CreateSubscription{
 		Env: enginetest.Sandbox, ID: h.id, InvoiceID: enginetest.ID("invoice"), Customer: "ada",
 		Plan: "p0", GraceDays: 365,
 	})
 	return h
+}
+
+// apply makes the catalog the document. A plan that it changes has a new version, which the
+// subscription comes to by a plan change only.
+func (h *sequences) apply() {
+	h.do(billing.KindApplyCatalog, enginetest.ApplyCatalog(enginetest.Sandbox, h.doc))
+	for _, view := range h.m.Plans(enginetest.Sandbox) {
+		name := versionName(&view)
+		h.newest[view.Key] = name
+		for i := range h.doc.Plans {
+			if p := &h.doc.Plans[i]; p.Key == view.Key && h.versions[name] == nil {
+				h.versions[name] = &planVersion{*p, enginetest.OracleOf(p, 2)}
+			}
+		}
+	}
+}
+
+// revise gives a plan other prices, and perhaps all else.
+func (h *sequences) revise() {
+	i := rapid.IntRange(0, len(h.doc.Plans)-1).Draw(h.t, "revised")
+	h.doc.Plans[i] = h.drawPlan(h.doc.Plans[i].Key)
+	h.apply()
 }
 
 func (h *sequences) drawPlan(key string) billing.PlanDocument {
@@ -95,9 +129,7 @@ func (h *sequences) drawPlan(key string) billing.PlanDocument {
 		pricing.ResetMode = "reset"
 	}
 	price := func() decimal.Decimal {
-		return rapid.SampledFrom([]decimal.Decimal{
-			decimal.MustParse("0.333"), decimal.FromInt(1), decimal.FromInt(5), decimal.FromInt(0),
-		}).Draw(h.t, "price")
+		return decimal.MustParse(rapid.SampledFrom([]string{"0.333", "1", "5", "0"}).Draw(h.t, "price"))
 	}
 	f := billing.PlanFeatureDocument{Key: "f", PricingType: "graduated"}
 	if rapid.IntRange(0, 3).Draw(h.t, "volume") == 0 {
@@ -137,7 +169,7 @@ func (h *sequences) mint() string {
 func (h *sequences) now() int64 { return h.m.EnvironmentNow(enginetest.Sandbox, h.l.Stamp) }
 
 func (h *sequences) step() {
-	switch rapid.IntRange(0, 14).Draw(h.t, "step") {
+	switch rapid.IntRange(0, 15).Draw(h.t, "step") {
 	case 0, 1, 2, 3, 4, 5:
 		h.use()
 	case 6:
@@ -156,6 +188,8 @@ func (h *sequences) step() {
 	case 11:
 		m := restored(h.t, enginetest.Snapshot(h.t, h.m))
 		h.m, h.l.Machine, h.src.Journal = m, m, m.Journal()
+	case 12:
+		h.revise()
 	default:
 		h.later()
 	}
@@ -189,12 +223,12 @@ type phase struct {
 
 // phases are the plan versions of the subscription, oldest first, by what the machine answers.
 func (h *sequences) phases() []phase {
-	all := []phase{{h.start, "p0"}}
+	all := []phase{{h.start, h.first}}
 	changes, ok := h.m.PlanChanges(enginetest.Sandbox, h.id)
 	require.True(h.t, ok)
 	for _, c := range changes {
 		if c.Status == billing.ChangeCompleted {
-			all = append(all, phase{c.EffectiveAt, c.To.Key})
+			all = append(all, phase{c.EffectiveAt, versionName(&c.To)})
 		}
 	}
 	return all
@@ -236,17 +270,8 @@ func (h *sequences) planOf(e *sequenceEvent) string {
 
 // cuts reports whether an upgrade from one plan to the other ends the period.
 func (h *sequences) cuts(from, to string) bool {
-	a, b := h.document(from), h.document(to)
+	a, b := h.versions[from], h.versions[to]
 	return a.IntervalMonths != b.IntervalMonths || a.BillingTiming != b.BillingTiming
-}
-
-func (h *sequences) document(plan string) *billing.PlanDocument {
-	for i := range h.doc.Plans {
-		if h.doc.Plans[i].Key == plan {
-			return &h.doc.Plans[i]
-		}
-	}
-	return nil
 }
 
 // usedUnder is what the events that count add up to under each plan.
@@ -259,7 +284,7 @@ func (h *sequences) usedUnder() map[string]*big.Rat {
 }
 
 func (h *sequences) pricing(plan string) *billing.PricingDocument {
-	if p := h.document(plan); len(p.Features) > 0 {
+	if p := h.versions[plan]; len(p.Features) > 0 {
 		return &p.Features[0].Pricing
 	}
 	return nil
@@ -356,9 +381,7 @@ func (h *sequences) correct() {
 			Env: enginetest.Sandbox, Key: key, Original: ref,
 		})
 	} else {
-		units = rapid.SampledFrom([]decimal.Decimal{
-			decimal.FromInt(3), decimal.FromInt(12), decimal.MustParse("0.25"),
-		}).Draw(h.t, "units")
+		units = decimal.MustParse(rapid.SampledFrom([]string{"3", "12", "0.25"}).Draw(h.t, "units"))
 		r = h.l.Do(billing.KindAmendUsage, &billing.AmendUsage{
 			Env: enginetest.Sandbox, Key: key, Original: ref, Units: units,
 			ID: enginetest.ID(h.mint()),
@@ -379,17 +402,25 @@ func (h *sequences) correct() {
 }
 
 // change asks for another plan. That a downgrade is scheduled changes nothing of what is to come,
-// but where the plan lacks the feature: then what is ahead of the period's end is billed with the
-// period.
+// but where the plan, or the one that was scheduled before, lacks the feature: then what is ahead
+// of the period's end is billed with the period.
 func (h *sequences) change(kind billing.ChangeType) {
 	plan := rapid.SampledFrom([]string{"p0", "p1", "p2"}).Draw(h.t, "plan")
-	before := h.upcoming()
+	before, lacked := h.upcoming(), h.lacks()
 	h.l.Do(billing.KindChangePlan, &billing.ChangePlan{
 		Env: enginetest.Sandbox, ID: h.id, ChangeID: enginetest.ID(h.mint()), Plan: plan, Type: kind,
 	})
-	if kind == billing.ChangeDowngrade && h.pricing(plan) != nil {
+	if kind == billing.ChangeDowngrade && !lacked && !h.lacks() {
 		require.Equal(h.t, before, h.upcoming())
 	}
+}
+
+// lacks reports whether the plan of a scheduled change lacks the feature.
+func (h *sequences) lacks() bool {
+	changes, _ := h.m.PlanChanges(enginetest.Sandbox, h.id)
+	return slices.ContainsFunc(changes, func(c billing.PlanChangeView) bool {
+		return c.Status == billing.ChangePending && len(c.To.Features) == 0
+	})
 }
 
 // upcoming is what the PENDING invoice bills of usage.
@@ -445,7 +476,7 @@ func (h *sequences) addUp() (lined map[string]*big.Rat) {
 		if h.pricing(plan).ResetMode == "reset" {
 			continue // each period begins anew
 		}
-		want := h.plans[plan].Features[0].Model.Line(units, 2)
+		want := h.versions[plan].oracle.Features[0].Model.Line(units, 2)
 		require.Zero(h.t, want.Cmp(amounts[plan]), "%s: %s units cost %s, %s is invoiced", plan,
 			units.FloatString(2), want.FloatString(2), amounts[plan].FloatString(2))
 	}
