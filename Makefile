@@ -14,7 +14,8 @@ GOFUMPT := go tool -modfile=.ci/tools.mod gofumpt
 # Packages in which goroutines meet: the race detector runs over these, but for the SINGLE ones.
 CONCURRENT := ./bench/... ./wal/... ./cluster/... ./server/... ./sdk/... ./cmd/tollgate/replay \
 	./engine/fair ./engine/idempotency ./engine/journal ./engine/page
-SINGLE := tollgate/cluster/backup tollgate/server/inspect/document tollgate/server/inspect/evaluate \
+SINGLE := tollgate/cluster/backup tollgate/cluster/boltfile tollgate/server/inspect/document \
+	tollgate/server/inspect/evaluate \
 	tollgate/server/inspect/extract tollgate/server/inspect/journey tollgate/server/inspect/page \
 	tollgate/server/inspect/robots tollgate/server/inspect/signup tollgate/server/inspect/suggest \
 	tollgate/server/inspect/tree tollgate/server/scan tollgate/server/vault tollgate/wal/faultfs
@@ -30,8 +31,7 @@ MEETING = $$(grep -lE '\bgo func|\.Go\(' $(MACHINES:=/*_test.go) | xargs grep -h
 # cases there for the same reason.
 REPEATING := TestADamagedByteIsNeverAWrongVerdict TestAPriceIsDeniedOnlyWhereItWasLookedFor \
 	TestAReservedIndexHardlyGrows TestBombsAreDefused TestCrashAtEveryOperation \
-	TestDamageToAnyFileIsRepairedOrRefused TestDamagedBackupsAreNotRestored \
-	TestDropsLoseNothingYoung TestFilesSurviveEveryFault TestHostileKeysCostLittle \
+	TestDamageToAnyFileIsRepairedOrRefused TestDropsLoseNothingYoung TestFilesSurviveEveryFault TestHostileKeysCostLittle \
 	TestSnapshotAtEveryFailureAndCrash
 
 # Process tests start real nodes, and run alone.

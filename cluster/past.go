@@ -188,7 +188,7 @@ func openPast(
 		return nil, fmt.Errorf("cluster: starts: %w", err)
 	}
 	if p.twin = t; t == nil {
-		p.twin, err = pastTwin.create(fsys, name, text)
+		p.twin, err = pastTwin.create(fsys, name, 0, text)
 		return p, err
 	}
 	t.sequence++

@@ -43,6 +43,10 @@ func TestMain(m *testing.M) {
 		err = stagePowerCuts(dir)
 	case "write":
 		err = writeUntilTheEnd(dir)
+	case "vote":
+		err = voteUntilTheEnd(dir)
+	case "full":
+		err = voteUntilFull(dir)
 	}
 	if err != nil {
 		fmt.Println("error", err)
@@ -105,33 +109,43 @@ func stagePowerCuts(dir string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNoMount, err)
 	}
-	acked := uint64(0)
-	for round := range powerRounds {
-		last, err := cutPower(folder, time.Duration(200+rand.IntN(500))*time.Millisecond)
-		if err != nil {
-			return fmt.Errorf("round %d: %w", round, err)
+	for _, w := range []struct {
+		role  string
+		count func(folder string) (uint64, error)
+	}{{"write", countKeys}, {"vote", countVotes}} {
+		acked := uint64(0)
+		for round := range powerRounds {
+			after := time.Duration(200+rand.IntN(500)) * time.Millisecond
+			last, err := cutPower(w.role, folder, after)
+			if err != nil {
+				return fmt.Errorf("%s, round %d: %w", w.role, round, err)
+			}
+			acked = max(acked, last)
+			if err := errors.Join(run("umount", folder), mount()); err != nil {
+				return err
+			}
+			found, err := w.count(folder)
+			if err != nil {
+				return fmt.Errorf("%s, round %d: %w", w.role, round, err)
+			}
+			if found < acked {
+				return fmt.Errorf("%s, round %d: %d were acknowledged, %d are there",
+					w.role, round, acked, found)
+			}
+			acked = found
 		}
-		acked = max(acked, last)
-		if err := errors.Join(run("umount", folder), mount()); err != nil {
-			return err
-		}
-		found, err := countKeys(folder)
-		if err != nil {
-			return fmt.Errorf("round %d: %w", round, err)
-		}
-		if found < acked {
-			return fmt.Errorf("round %d: %d were acknowledged, %d are there", round, acked, found)
-		}
-		acked = found
+		fmt.Printf("%s: the power was cut %d times, %d are there\n", w.role, powerRounds, acked)
 	}
-	fmt.Printf("the power was cut %d times, %d keys are there\n", powerRounds, acked)
+	if err := freezeVotes(folder); err != nil {
+		return fmt.Errorf("freeze: %w", err)
+	}
 	return run("umount", folder)
 }
 
 // cutPower lets a node write for a while, takes the file system away from under it, and returns the
 // last key that it said was acknowledged.
-func cutPower(folder string, after time.Duration) (acked uint64, err error) {
-	cmd := powerChild("write", folder)
+func cutPower(role, folder string, after time.Duration) (acked uint64, err error) {
+	cmd := powerChild(role, folder)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return 0, err

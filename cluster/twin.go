@@ -67,12 +67,14 @@ func (k twinKind) open(
 }
 
 // create makes a file with a first content; it has its name when both copies are on disk.
-func (k twinKind) create(fsys wal.FS, name string, content []byte) (*twin, error) {
+func (k twinKind) create(
+	fsys wal.FS, name string, sequence uint64, content []byte,
+) (*twin, error) {
 	f, err := fsys.Create(name + ".tmp")
 	if err != nil {
 		return nil, fmt.Errorf("cluster: create %s: %w", k.what, err)
 	}
-	t := &twin{twinKind: k, file: f}
+	t := &twin{twinKind: k, file: f, sequence: sequence}
 	if err = t.write(content, 0, 1); err == nil {
 		err = fsys.Rename(name+".tmp", name)
 	}
@@ -136,9 +138,8 @@ func (t *twin) replace(content []byte) error {
 // write puts content into copies, each synced before the next. The whole place of a copy is
 // written, so that a file has its full length from the beginning.
 func (t *twin) write(content []byte, copies ...int) error {
-	if len(content) > t.copyBytes-twinHeadBytes {
-		return fmt.Errorf("cluster: %s has %d bytes, at most %d fit", t.what, len(content),
-			t.copyBytes-twinHeadBytes)
+	if err := t.fits(content); err != nil {
+		return err
 	}
 	le, b := binary.LittleEndian, make([]byte, t.copyBytes)
 	head := copy(b, t.magic)
@@ -153,6 +154,14 @@ func (t *twin) write(content []byte, copies ...int) error {
 		if err := t.file.SyncData(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// fits refuses a content that is larger than the place of a copy.
+func (k twinKind) fits(content []byte) error {
+	if limit := k.copyBytes - twinHeadBytes; len(content) > limit {
+		return fmt.Errorf("cluster: %s has %d bytes, at most %d fit", k.what, len(content), limit)
 	}
 	return nil
 }

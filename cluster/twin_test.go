@@ -37,7 +37,7 @@ func TestTheNewerCopyOfATwinIsRead(t *testing.T) {
 			for bad := range 2 {
 				disk := faultfs.New()
 				require.NoError(t, disk.MkdirAll("/data"))
-				w, err := pastTwin.create(disk, name, []byte("0"))
+				w, err := pastTwin.create(disk, name, 0, []byte("0"))
 				require.NoError(t, err)
 				newest := w.newest
 				for n := 1; n <= writes; n++ {
@@ -89,7 +89,7 @@ func TestATwinNeverGoesBack(t *testing.T) {
 			pick := rand.New(rand.NewPCG(seed, uint64(cut))).IntN
 			disk := faultfs.New()
 			require.NoError(t, disk.MkdirAll("/data"))
-			w, err := pastTwin.create(disk, name, []byte(content(0)))
+			w, err := pastTwin.create(disk, name, 0, []byte(content(0)))
 			require.NoError(t, err)
 			cutAt(disk, cut)
 			written := 0

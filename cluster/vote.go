@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"tollgate/cluster/boltfile"
 	"tollgate/wal"
 )
 
@@ -26,6 +28,8 @@ var errNoValue = errors.New("not found")
 
 const (
 	voteName = "vote"
+	// besideName is the file of raft-boltdb.
+	besideName = "vote.bolt"
 	// voteCopyBytes is the place of one copy.
 	voteCopyBytes = 4096
 )
@@ -34,10 +38,12 @@ const (
 // u16][value's length u16][key][value], little endian.
 var voteTwin = twinKind{what: "term and vote", magic: "TGVOTE\x00\x01", copyBytes: voteCopyBytes}
 
-// voteFile is raft's stable store: the few values (term and vote) of one group, in a file that has
-// them twice. Both copies are written and synced, in turn, before anything is promised.
+// voteFile is raft's stable store: the few values (term and vote) of one group. `vote` has them
+// twice; on the operating system's files, `vote.bolt` has them once more, in another format. All
+// are on disk before anything is promised.
 type voteFile struct {
-	twin *twin
+	twin   *twin
+	beside *voteBeside // nil on files that bbolt cannot use
 
 	mu     sync.Mutex
 	values map[string][]byte
@@ -46,50 +52,155 @@ type voteFile struct {
 	told atomic.Pointer[mark]
 }
 
+// voteBeside is `vote.bolt`. Its record is the sequence (u64, little endian) and the content of
+// `vote`.
+type voteBeside struct {
+	put   func(record []byte) error
+	close func() error
+}
+
 var _ raft.StableStore = (*voteFile)(nil)
 
-// openVote opens the file, or makes it. Both copies are on disk when it returns: what a process
-// reads may have been written by another that failed to sync it.
+// openVote opens the files, or makes them. The newest good content is on disk in both when it
+// returns: what a process reads may have been written by another that failed to sync it.
 func openVote(fsys wal.FS, dir string, log *slog.Logger) (*voteFile, error) {
-	name := filepath.Join(dir, voteName)
-	v := &voteFile{values: make(map[string][]byte)}
-	t, content, bad, err := voteTwin.open(fsys, name)
-	switch {
-	case errors.Is(err, errNoTwin):
-		v.told.Store(&mark{})
-		v.twin, err = voteTwin.create(fsys, name, nil)
-		return v, err
-	case errors.Is(err, ErrDamaged):
+	found, err := readVote(fsys, dir)
+	if errors.Is(err, ErrDamaged) {
 		return nil, fmt.Errorf("%w, and without them it might vote twice; nothing was changed; %s",
 			err, wal.Rejoin)
-	case err != nil:
+	}
+	if err != nil {
 		return nil, err
 	}
-	v.twin, v.values = t, parseVote(content)
-	for i, err := range bad {
-		if err != nil {
-			log.Warn("one copy of term and vote was bad; it is written again from the other",
-				"file", name, "copy", i, "reason", err)
-		}
+	for _, bad := range found.bad {
+		log.Warn("a copy of term and vote was bad; it is written again from another",
+			"folder", dir, "reason", bad)
 	}
-	if err := t.rewrite(content); err != nil {
-		return nil, errors.Join(fmt.Errorf("cluster: write term and vote: %w", err), t.close())
+	v := &voteFile{twin: found.twin, values: parseVote(found.content)}
+	if v.twin == nil {
+		name := filepath.Join(dir, voteName)
+		v.twin, err = voteTwin.create(fsys, name, found.sequence, found.content)
+	} else {
+		v.twin.sequence = found.sequence
+		err = v.twin.rewrite(found.content)
+	}
+	if err == nil && ofSystem(fsys) {
+		v.beside, err = makeBeside(fsys, dir, v.twin.record(found.content))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("cluster: write term and vote: %w", err), v.Close())
 	}
 	v.told.Store(v.promised())
 	return v, nil
 }
 
-// storedTerm is the term in a group's file, which it does not change; 0 where there is none.
-func storedTerm(fsys wal.FS, dir string) (term uint64, err error) {
-	t, content, _, err := voteTwin.open(fsys, filepath.Join(dir, voteName))
-	if errors.Is(err, errNoTwin) || errors.Is(err, ErrDamaged) {
-		return 0, nil // openVote says so
+// storedVote is what the files of a folder say.
+type storedVote struct {
+	twin     *twin // nil: `vote` is missing or bad
+	sequence uint64
+	content  []byte
+	none     bool // neither file is there
+	bad      []error
+}
+
+// readVote reads both files, changes nothing, and returns the newest good content. A file that is
+// missing beside the other one is as good as damaged: an earlier build made no `vote.bolt`.
+func readVote(fsys wal.FS, dir string) (found storedVote, err error) {
+	t, content, copies, err := voteTwin.open(fsys, filepath.Join(dir, voteName))
+	missing := errors.Is(err, errNoTwin)
+	if err != nil && !missing && !errors.Is(err, ErrDamaged) {
+		return found, err
+	}
+	if err == nil {
+		found.twin, found.sequence, found.content = t, t.sequence, content
+	}
+	record, badBeside := readBeside(fsys, dir)
+	if badBeside != nil && err != nil {
+		found.none = missing && errors.Is(badBeside, fs.ErrNotExist)
+		switch {
+		case found.none:
+			return found, nil
+		case missing:
+			return found, fmt.Errorf("%w: %s: missing (%w)", ErrDamaged,
+				filepath.Join(dir, voteName), badBeside)
+		}
+		return found, fmt.Errorf("%w (%w)", err, badBeside)
+	}
+	for _, bad := range append(copies[:], err, badBeside) {
+		if bad != nil && !errors.Is(bad, fs.ErrNotExist) {
+			found.bad = append(found.bad, bad)
+		}
+	}
+	if badBeside == nil {
+		sequence := binary.LittleEndian.Uint64(record)
+		if found.twin == nil || sequence > found.sequence {
+			found.sequence, found.content = sequence, record[8:]
+		}
+	}
+	return found, nil
+}
+
+// readBeside returns the record of `vote.bolt`.
+func readBeside(fsys wal.FS, dir string) ([]byte, error) {
+	if !ofSystem(fsys) {
+		return nil, fs.ErrNotExist
+	}
+	record, err := boltfile.Read(filepath.Join(dir, besideName))
+	if err == nil && len(record) < 8 {
+		err = boltfile.ErrDamaged
 	}
 	if err != nil {
+		return nil, fmt.Errorf("%s: %w", besideName, err)
+	}
+	return record, nil
+}
+
+// makeBeside makes `vote.bolt` anew, so that bbolt maps no file that another process left.
+func makeBeside(fsys wal.FS, dir string, record []byte) (b *voteBeside, err error) {
+	watch := func(_, _ string, operation func() error) error { return operation() }
+	if w, ok := fsys.(*watchedFS); ok {
+		watch = w.watch
+	}
+	name := filepath.Join(dir, besideName)
+	var f *boltfile.File
+	err = watch("create", name, func() error {
+		f, err = boltfile.Create(name, record)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	put := func(record []byte) error {
+		return watch("write", name, func() error { return f.Put(record) })
+	}
+	return &voteBeside{put, f.Close}, nil
+}
+
+// ofSystem reports whether names of fsys are the operating system's. bbolt takes only *os.File, so
+// elsewhere, which is on the memory of simulations, `vote` stands alone.
+func ofSystem(fsys wal.FS) bool {
+	if w, ok := fsys.(*watchedFS); ok {
+		fsys = w.FS
+	}
+	return fsys == wal.OS()
+}
+
+// record is what `vote.bolt` has of a content.
+func (t *twin) record(content []byte) []byte {
+	return append(binary.LittleEndian.AppendUint64(nil, t.sequence), content...)
+}
+
+// storedTerm is the term in a group's files, which it does not change; 0 where there is none.
+func storedTerm(fsys wal.FS, dir string) (term uint64, err error) {
+	found, err := readVote(fsys, dir)
+	if errors.Is(err, ErrDamaged) {
+		return 0, nil // openVote says so
+	}
+	if err != nil || found.none {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, t.close()) }()
-	v := &voteFile{values: parseVote(content)}
+	defer func() { err = errors.Join(err, found.twin.close()) }()
+	v := &voteFile{values: parseVote(found.content)}
 	if term, err = v.GetUint64(termKey); errors.Is(err, errNoValue) {
 		return 0, nil
 	}
@@ -107,8 +218,7 @@ func (v *voteFile) Set(key, value []byte) error {
 	before := v.values
 	v.values = maps.Clone(before)
 	v.values[string(key)] = slices.Clone(value)
-	v.twin.sequence++
-	if err := v.twin.write(v.encode(), 0, 1); err != nil {
+	if err := v.writeBoth(v.encode()); err != nil {
 		v.values, v.failed = before, err
 		return fmt.Errorf("cluster: write term and vote: %w", err)
 	}
@@ -116,6 +226,21 @@ func (v *voteFile) Set(key, value []byte) error {
 		v.told.Store(v.promised())
 	}
 	return nil
+}
+
+// writeBoth puts content into both files at the same time, and returns when both have it.
+func (v *voteFile) writeBoth(content []byte) error {
+	if err := voteTwin.fits(content); err != nil {
+		return err
+	}
+	v.twin.sequence++
+	if v.beside == nil {
+		return v.twin.write(content, 0, 1)
+	}
+	beside := make(chan error, 1)
+	go func() { beside <- v.beside.put(v.twin.record(content)) }()
+	err := v.twin.write(content, 0, 1)
+	return errors.Join(err, <-beside)
 }
 
 // promised is what the values say of term and vote; the caller holds the lock.
@@ -161,8 +286,14 @@ func (v *voteFile) GetUint64(key []byte) (uint64, error) {
 	return binary.BigEndian.Uint64(b), nil
 }
 
-// Close closes the file.
-func (v *voteFile) Close() error { return v.twin.close() }
+// Close closes the files.
+func (v *voteFile) Close() error {
+	err := v.twin.close()
+	if v.beside != nil {
+		err = errors.Join(err, v.beside.close())
+	}
+	return err
+}
 
 // encode lays the values out.
 func (v *voteFile) encode() (content []byte) {
