@@ -31,7 +31,8 @@ MEETING = $$(grep -lE '\bgo func|\.Go\(' $(MACHINES:=/*_test.go) | xargs grep -h
 # cases there for the same reason.
 REPEATING := TestADamagedByteIsNeverAWrongVerdict TestAPriceIsDeniedOnlyWhereItWasLookedFor \
 	TestAReservedIndexHardlyGrows TestBombsAreDefused TestCrashAtEveryOperation \
-	TestDamageToAnyFileIsRepairedOrRefused TestDropsLoseNothingYoung TestFilesSurviveEveryFault TestHostileKeysCostLittle \
+	TestDamageToAnyFileIsRepairedOrRefused TestDropsLoseNothingYoung \
+	TestFilesSurviveEveryFault TestHostileKeysCostLittle \
 	TestSnapshotAtEveryFailureAndCrash
 
 # Process tests start real nodes, and run alone.

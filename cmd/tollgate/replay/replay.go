@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"tollgate/cmd/tollgate/trace"
 	api "tollgate/sdk/go"
 )
@@ -84,12 +82,9 @@ func (u Usage) AsTraced() bool { return u.Used == u.Expected }
 
 type run struct {
 	Options
-	customers []customer
-	start     time.Time
-	latency   struct {
-		sync.Mutex
-		*hdrhistogram.Histogram
-	}
+	customers           []customer
+	start               time.Time
+	latency             latencies
 	counted, duplicates atomic.Uint64
 }
 
@@ -100,7 +95,6 @@ func Run(ctx context.Context, o Options) (Summary, error) {
 		return Summary{}, err
 	}
 	r := &run{Options: o}
-	r.latency.Histogram = hdrhistogram.New(1, int64(10*time.Minute/time.Microsecond), 3)
 	if err := r.prepareCustomers(ctx); err != nil {
 		return Summary{}, err
 	}
@@ -191,15 +185,6 @@ func (r *run) progress() Progress {
 		Retries: r.Client.Retries(), Elapsed: time.Since(r.start),
 	}
 	p.Done = p.Counted + p.Duplicates
-	r.latency.Lock()
-	defer r.latency.Unlock()
-	p.P50 = time.Duration(r.latency.ValueAtQuantile(50)) * time.Microsecond
-	p.P99 = time.Duration(r.latency.ValueAtQuantile(99)) * time.Microsecond
+	p.P50, p.P99 = r.latency.quantile(0.5), r.latency.quantile(0.99)
 	return p
-}
-
-func (r *run) observe(d time.Duration) error {
-	r.latency.Lock()
-	defer r.latency.Unlock()
-	return r.latency.RecordValue(max(d.Microseconds(), 1))
 }
