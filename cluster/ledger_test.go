@@ -227,8 +227,9 @@ func (m *ledger) read() ledgerState {
 func (m *ledger) Applied() uint64                 { return m.read().Index }
 func (m *ledger) Stamp() int64                    { return m.read().Stamp }
 func (m *ledger) Version() (agreed, known uint32) { return m.read().Version, m.known }
-func (m *ledger) Since(kind engine.Kind) uint32 {
-	return engine.SinceOf([]engine.Since{{First: kindLater, Version: next}}, kind)
+func (m *ledger) Since(r engine.Record) uint32 {
+	return engine.SinceOf([]engine.Since{{First: kindLater, Version: next}}, r,
+		func(engine.Record) (engine.Record, bool) { return engine.Record{}, false })
 }
 
 func (m *ledger) NextDue() int64            { return m.read().Due }

@@ -84,7 +84,7 @@ func (c *call) admit(g *Group, internal bool) bool {
 		case !internal && g.refuses(c.records[i]):
 			c.results[i].Outcome = engine.OutcomeMemoryLow
 			refused++
-		case agreed < known && g.machine.Since(c.records[i].Kind) > agreed:
+		case agreed < known && g.machine.Since(c.records[i]) > agreed:
 			c.results[i].Outcome = engine.OutcomeUpgrading
 			refused++
 		}

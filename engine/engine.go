@@ -35,9 +35,10 @@ type Machine interface {
 	StateHash() (index, hash uint64)
 
 	// Version is the cluster version that the log has agreed on, and the newest that this machine
-	// knows: see Version. Since is from which agreed version on a kind may be proposed.
+	// knows: see Version. Since is from which agreed version on a record may be proposed, which may
+	// carry another.
 	Version() (agreed, known uint32)
-	Since(kind Kind) uint32
+	Since(r Record) uint32
 
 	// Snapshot fixes the present state in under a millisecond; it is written beside later Applys.
 	// One snapshot at a time: Release must come before the next Snapshot.

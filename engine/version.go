@@ -23,13 +23,18 @@ type Since struct {
 	Version uint32
 }
 
-// SinceOf is from which cluster version on a kind may be proposed, by a machine's table, whose rows
-// ascend; 0 is always.
-func SinceOf(table []Since, kind Kind) (version uint32) {
-	for _, row := range table {
-		if kind >= row.First {
-			version = row.Version
+// SinceOf is from which cluster version on a record may be proposed, by its kind, by those of the
+// records that it carries, which unwrap returns, and by a machine's table, whose rows ascend; 0 is
+// always.
+func SinceOf(table []Since, r Record, unwrap func(Record) (Record, bool)) (version uint32) {
+	for carried := true; carried; r, carried = unwrap(r) {
+		own := uint32(0)
+		for _, row := range table {
+			if r.Kind >= row.First {
+				own = row.Version
+			}
 		}
+		version = max(version, own)
 	}
 	return version
 }

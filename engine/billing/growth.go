@@ -17,32 +17,30 @@ var growing = map[engine.Kind]bool{
 	KindCreateWebhookEndpoint: true,
 }
 
-// maxWrapped is in how many commands another may be wrapped: Administer, Once, Submit.
-const maxWrapped = 3
-
 // Grows reports whether a record makes the state grow, also where another command carries it.
 func Grows(r engine.Record) bool {
-	for range maxWrapped {
-		var err error
-		switch r.Kind {
-		case KindOnce:
-			var c Once
-			err = wire.Decode(r.Payload, &c)
-			r = engine.Record{Kind: c.Kind, Payload: c.Payload}
-		case KindSubmit:
-			var c Submit
-			err = wire.Decode(r.Payload, &c)
-			r = engine.Record{Kind: c.Kind, Payload: c.Payload}
-		case KindAdminister:
-			var c Administer
-			err = wire.Decode(r.Payload, &c)
-			r = engine.Record{Kind: c.Kind, Payload: c.Payload}
-		default:
-			return growing[r.Kind]
-		}
-		if err != nil {
-			return false // no replica will take it
-		}
+	for inner, carried := unwrap(r); carried; inner, carried = unwrap(r) {
+		r = inner
 	}
 	return growing[r.Kind]
+}
+
+// unwrap returns the record that another one carries; false where it carries none, or no replica
+// will take it.
+func unwrap(r engine.Record) (inner engine.Record, carried bool) {
+	switch r.Kind {
+	case KindOnce:
+		var c Once
+		err := wire.Decode(r.Payload, &c)
+		return engine.Record{Kind: c.Kind, Payload: c.Payload}, err == nil
+	case KindSubmit:
+		var c Submit
+		err := wire.Decode(r.Payload, &c)
+		return engine.Record{Kind: c.Kind, Payload: c.Payload}, err == nil
+	case KindAdminister:
+		var c Administer
+		err := wire.Decode(r.Payload, &c)
+		return engine.Record{Kind: c.Kind, Payload: c.Payload}, err == nil
+	}
+	return inner, false
 }

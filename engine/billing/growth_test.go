@@ -35,7 +35,8 @@ var grow, keep = []engine.Kind{
 }
 
 // TestWhatGrowsIsKnown: every kind of the registry either makes the state grow or does not, in
-// whatever command it is wrapped. A new kind belongs in one of the two lists.
+// whatever command it is wrapped; and so it waits for the cluster version that it came with. A new
+// kind belongs in one of the two lists.
 func TestWhatGrowsIsKnown(t *testing.T) {
 	wrappers := []engine.Kind{billing.KindOnce, billing.KindSubmit, billing.KindAdminister}
 	require.ElementsMatch(t, billing.RegisteredKinds(), slices.Concat(grow, keep, wrappers))
@@ -55,11 +56,13 @@ func TestWhatGrowsIsKnown(t *testing.T) {
 	for _, kind := range grow {
 		for i, r := range wrapped(kind) {
 			require.True(t, billing.Grows(r), "%d, wrapped in way %d", kind, i)
+			require.EqualValues(t, 7, billing.SinceKind(kind, 7, r), "%d, wrapped in way %d", kind, i)
 		}
 	}
 	for _, kind := range keep {
 		for i, r := range wrapped(kind) {
 			require.False(t, billing.Grows(r), "%d, wrapped in way %d", kind, i)
+			require.EqualValues(t, 7, billing.SinceKind(kind, 7, r), "%d, wrapped in way %d", kind, i)
 		}
 	}
 	require.False(t, billing.Grows(engine.Record{Kind: billing.KindOnce, Payload: []byte{255}}))

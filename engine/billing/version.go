@@ -6,8 +6,8 @@ import "tollgate/engine"
 // do not know. The first release knows all of them.
 var since = [...]engine.Since{}
 
-// Since is from which cluster version on a kind may be proposed.
-func (m *Machine) Since(kind engine.Kind) uint32 { return engine.SinceOf(since[:], kind) }
+// Since is from which cluster version on a record may be proposed.
+func (m *Machine) Since(r engine.Record) uint32 { return engine.SinceOf(since[:], r, unwrap) }
 
 // Version is the cluster version that the log has agreed on, and the newest that this build knows.
 func (m *Machine) Version() (agreed, known uint32) {

@@ -14,7 +14,7 @@ import (
 func TestNewKindsWaitForTheirVersion(t *testing.T) {
 	m := billing.New(billing.Config{})
 	for kind := range engine.Kind(1000) {
-		require.LessOrEqual(t, m.Since(kind), engine.Version)
+		require.LessOrEqual(t, m.Since(engine.Record{Kind: kind}), engine.Version)
 	}
 }
 

@@ -17,16 +17,23 @@ var growing = map[engine.Kind]bool{
 
 // Grows reports whether a record makes the state grow, also where Act carries it.
 func Grows(r engine.Record) bool {
-	if r.Kind == KindAct {
-		var c Act
-		if wire.Decode(r.Payload, &c) != nil {
-			return false // no replica will take it
-		}
-		r = engine.Record{Kind: c.Kind, Payload: c.Payload}
+	if inner, carried := unwrap(r); carried {
+		r = inner
 	}
 	if r.Kind == KindScheduleFlow {
 		var c ScheduleFlow
 		return wire.Decode(r.Payload, &c) == nil && (c.Save || c.EveryHours != 0)
 	}
 	return growing[r.Kind]
+}
+
+// unwrap returns the record that an Act carries; false where it is another, or no replica will take
+// it.
+func unwrap(r engine.Record) (inner engine.Record, carried bool) {
+	if r.Kind != KindAct {
+		return inner, false
+	}
+	var c Act
+	err := wire.Decode(r.Payload, &c)
+	return engine.Record{Kind: c.Kind, Payload: c.Payload}, err == nil
 }

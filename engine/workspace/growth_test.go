@@ -37,7 +37,8 @@ var grow, keep = []engine.Kind{
 }
 
 // TestWhatGrowsIsKnown: every kind of the registry either makes the state grow or does not, also
-// where Act carries it. A new kind belongs in one of the two lists.
+// where Act carries it; and so it waits for the cluster version that it came with. A new kind
+// belongs in one of the two lists.
 func TestWhatGrowsIsKnown(t *testing.T) {
 	byFields := []engine.Kind{workspace.KindAct, workspace.KindScheduleFlow}
 	require.ElementsMatch(t, workspace.RegisteredKinds(), slices.Concat(grow, keep, byFields))
@@ -47,6 +48,7 @@ func TestWhatGrowsIsKnown(t *testing.T) {
 		act := workspace.Act{Kind: kind, Payload: payload}
 		carried := engine.Record{Kind: workspace.KindAct, Payload: wire.Encode(nil, &act)}
 		require.Equal(t, plain, workspace.Grows(carried), "%d, carried by Act", kind)
+		require.EqualValues(t, 7, workspace.SinceKind(kind, 7, carried), "%d, carried by Act", kind)
 		return plain
 	}
 	for _, kind := range grow {

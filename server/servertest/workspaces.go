@@ -98,7 +98,7 @@ func (g *Workspaces) Flow(kind engine.Kind) fair.Flow {
 // Propose applies the records in one entry, now. As a group of a cluster does it refuses kinds that
 // wait for a version that was not agreed on. An entry that the machine cannot apply panics.
 func (g *Workspaces) Propose(_ time.Time, records []engine.Record, results []engine.Result) {
-	r := g.refused(records[0].Kind)
+	r := g.refused(records[0])
 	if r.Outcome != engine.OutcomeNone && r.Outcome != engine.OutcomeDone {
 		for i := range results {
 			results[i] = r
@@ -124,8 +124,8 @@ func (g *Workspaces) Propose(_ time.Time, records []engine.Record, results []eng
 	}
 }
 
-func (g *Workspaces) refused(kind engine.Kind) engine.Result {
-	if agreed, _ := g.Machine.Version(); g.Machine.Since(kind) > agreed {
+func (g *Workspaces) refused(first engine.Record) engine.Result {
+	if agreed, _ := g.Machine.Version(); g.Machine.Since(first) > agreed {
 		return engine.Result{Outcome: engine.OutcomeUpgrading}
 	}
 	if r := g.refuse.Load(); r != nil && r.Outcome != engine.OutcomeNone {
@@ -136,7 +136,7 @@ func (g *Workspaces) refused(kind engine.Kind) engine.Result {
 	if g.before == nil {
 		return engine.Result{}
 	}
-	return engine.Result{Outcome: g.before(kind)}
+	return engine.Result{Outcome: g.before(first.Kind)}
 }
 
 // BeginRead answers at once.
