@@ -106,6 +106,16 @@ func TestMembersThatChangedMeanwhileAreNotChanged(t *testing.T) {
 		require.ErrorContains(t, err, "configuration changed since")
 		_, member := c.member(leader, other)
 		require.True(t, member, "with it the only other copy would have gone")
+		moved, _ := c.member(leader, other)
+		moved.HTTP = "elsewhere:1"
+		for what, change := range map[string]change{
+			"join": {Member: Member{ID: "e", Raft: "e:1"}},
+			"move": {Member: moved.Member, Disk: c.node[other].Disk()},
+		} {
+			err = looked.join(c.within(10*time.Second), change)
+			require.ErrorIs(t, err, ErrNotLeader, what)
+			require.ErrorContains(t, err, "configuration changed since", what)
+		}
 
 		again, err := c.billing(leader).takeSeat()
 		require.NoError(t, err)
