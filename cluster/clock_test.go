@@ -63,7 +63,7 @@ func TestClocksThatAreWrongInTurnAreNoMajority(t *testing.T) {
 		c.learn("d", now(), 0)
 		time.Sleep(clockRecent)
 		c.learn("b", now()-year, 0)
-		require.Zero(t, c.stampMS()-now(), "two of five are no majority")
+		require.Zero(t, c.stampMS()-now(), "two of five are not majority")
 		require.False(t, c.wrong())
 	})
 }

@@ -170,7 +170,7 @@ func (f *fsm) Restore(src io.ReadCloser) (err error) {
 		}
 	}()
 	if err := g.machine.Restore(src); err != nil {
-		if errors.Is(err, engine.ErrNewerVersion) { // raft would try again for ever
+		if errors.Is(err, engine.ErrNewerVersion) { // raft would try again forever
 			g.halt(fmt.Errorf("cluster: group %s cannot take a snapshot: %w", g.name, err))
 		}
 		return err

@@ -184,6 +184,6 @@ func TestTicksLeaveHalfOfTheTimeToOthers(t *testing.T) {
 		}
 		require.Equal(t, (2*ticks-1)*10*time.Millisecond, spent(10*time.Millisecond))
 		require.Equal(t, ticks*time.Second+(ticks-1)*maxSettlePause, spent(time.Second),
-			"a tick that took long is no reason to let everything fall behind")
+			"a tick that took long is not a reason to let everything fall behind")
 	})
 }

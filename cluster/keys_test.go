@@ -225,7 +225,7 @@ func TestAVoterWithoutFilesIsLeftOut(t *testing.T) {
 		c.stop(poor)
 		c.stop("d")
 		said, voters := c.billing(leader).askCoverage()
-		require.Equal(t, []int{2, 4}, []int{len(said), voters}, "which is no majority")
+		require.Equal(t, []int{2, 4}, []int{len(said), voters}, "which is not a majority")
 	})
 }
 

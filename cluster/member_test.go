@@ -161,7 +161,7 @@ func TestADeadNodeIsReplaced(t *testing.T) {
 }
 
 // A member was replaced while another was away, whose list still has the folder of before. It is
-// refused there, and that is no reason to end: the list of the one that came back is older than its
+// refused there, and that ends nothing: the list of the one that came back is older than its
 // membership. Where it leads, it brings that list up to date.
 func TestAReplacedMemberOutlivesAnOlderList(t *testing.T) {
 	inCluster(t, nil, func(c *nodes) {

@@ -55,7 +55,7 @@ type Node struct {
 	cards     map[string]greeting // by id: what a member said when it was last reached
 	since     [2]uint64           // since when this folder is a member, as far as is known
 	strange   sync.Once
-	outsider  atomic.Pointer[error] // who says that this node is no member
+	outsider  atomic.Pointer[error] // who says that this node is not a member
 	changing  sync.Mutex            // one change of the members at a time
 	unheard   string                // under changing: whose removal may have been done
 

@@ -191,7 +191,7 @@ func TestStrangersGetNothing(t *testing.T) {
 				stranger.ServerName, stranger.MinVersion = "127.0.0.1", tls.VersionTLS13
 				conn = tls.Client(raw, stranger)
 			}
-			_, err = conn.Write(append([]byte{stream}, "this is no handshake"...))
+			_, err = conn.Write(append([]byte{stream}, "this is not a handshake"...))
 			var got []byte
 			if err == nil { // in TLS 1.3 a client learns that it is refused as it reads
 				got, err = io.ReadAll(conn)

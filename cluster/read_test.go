@@ -59,7 +59,7 @@ func TestReadIndexNeedsALeaderThatIsOne(t *testing.T) {
 		ask := func() []byte { return asks(g) }
 		require.NotEmpty(t, ask())
 		// Now: once the leader is cut off, this one may be elected.
-		require.Empty(t, asks(c.billing(c.others(leader)[0])), "a follower is no leader")
+		require.Empty(t, asks(c.billing(c.others(leader)[0])), "a follower is not a leader")
 		g.lease.mu.Lock()
 		clear(g.lease.acks) // as if nobody had answered for long
 		g.lease.publish()

@@ -540,7 +540,7 @@ func (s *simulation) lookAtSpending(id string, m *ledger) {
 		if told.done != 0 {
 			require.Equal(t, told.done, by, "%s: key %d", id, key)
 		}
-		require.True(t, found || !told.duplicate, "%s: key %d is no duplicate", id, key)
+		require.True(t, found || !told.duplicate, "%s: key %d is not a duplicate", id, key)
 		require.NotContains(t, told.refused, by, "%s: key %d, refused and spent", id, key)
 	}
 }

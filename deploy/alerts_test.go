@@ -222,7 +222,7 @@ func alertCases() map[string]alertCase {
 				`tollgate_journal_oldest_timestamp_seconds{part="audit"} 3600x40`,
 				`tollgate_audit_retention_seconds 2592000x40`,
 			},
-			quiet: []string{ // usage is kept for ever, and no check was answered
+			quiet: []string{ // usage is kept forever, and no check was answered
 				`tollgate_journal_oldest_timestamp_seconds{part="usage"} 3600x40`,
 				`tollgate_journal_oldest_timestamp_seconds{part="audit"} 0x40`,
 				`tollgate_audit_retention_seconds 2592000x40`,

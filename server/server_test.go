@@ -151,7 +151,7 @@ func TestEveryOutcomeHasAnAnswer(t *testing.T) {
 	codes := map[string]bool{}
 	for _, o := range named {
 		f := server.FaultOf(o)
-		require.False(t, codes[f.Code], "%s is there twice", f.Code)
+		require.False(t, codes[f.Code], "%s appears twice", f.Code)
 		codes[f.Code] = true
 		require.NotEmpty(t, f.Message)
 		require.Equal(t, f.Status == 503, f.RetryAfter > 0, f.Code)

@@ -123,7 +123,7 @@ func TestLostWriteBeforeALaterOneIsDamage(t *testing.T) {
 }
 
 // A disk may keep any sectors of a write that was not synced: good records of the same write
-// behind a lost one are no proof that the lost one was acknowledged.
+// behind a lost one are not proof that the lost one was acknowledged.
 func TestTornInsideOneWriteIsCut(t *testing.T) {
 	disk := faultfs.New()
 	l := open(t, disk, 0)

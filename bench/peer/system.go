@@ -174,7 +174,7 @@ func New(name string, program ...string) (bench.System, error) {
 		s.serve, s.tool = serveRedis, redisTool
 		if variant != "" {
 			if _, err := fmt.Sscanf(variant, "%d", &s.front.Depth); err != nil || s.front.Depth < 1 {
-				return nil, fmt.Errorf("%s: %q is no depth of a pipeline", name, variant)
+				return nil, fmt.Errorf("%s: %q is not a depth of a pipeline", name, variant)
 			}
 		}
 		return s, nil

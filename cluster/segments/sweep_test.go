@@ -155,7 +155,7 @@ func TestASegmentThatOthersDroppedIsNotWaitedFor(t *testing.T) {
 		fetches++
 		return peer.store.Read(info.Part, info.Number)
 	}
-	require.NoError(t, s.Repair(t.Context(), fetch), "that is no failure")
+	require.NoError(t, s.Repair(t.Context(), fetch), "that is not a failure")
 	durable := make(chan error)
 	go func() { durable <- s.WaitDurable(t.Context(), []journal.SegmentInfo{info}) }()
 	select {

@@ -101,7 +101,7 @@ func documentedMetrics(t *testing.T) map[string]string {
 			continue
 		}
 		name := strings.Trim(cells[1], " `")
-		require.NotContains(t, rows, name, "it is there twice")
+		require.NotContains(t, rows, name, "it appears twice")
 		require.Greater(t, len(strings.TrimSpace(cells[4])), 10, "%s has no meaning", name)
 		rows[name] = strings.TrimSpace(cells[2]) + " " + strings.TrimSpace(cells[3])
 	}

@@ -139,7 +139,7 @@ func (c *nodeFlags) settings() (config.Config, error) {
 func newLog(settings config.Config) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(settings.Log.Level)); err != nil {
-		level = slog.LevelInfo // Validate has refused what is no level
+		level = slog.LevelInfo // Validate has refused what is not a level
 	}
 	options := &slog.HandlerOptions{Level: level}
 	if settings.Log.Format == "json" {

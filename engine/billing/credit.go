@@ -115,7 +115,7 @@ func (p *problems) allocations(place string, d *PlanDocument) {
 		pools[a.Pool] = true
 		p.text(at+".denomination", a.Denomination, 1, maxDenominationCharacters)
 		if _, known := decimal.MinorUnits(a.Currency); !known {
-			p.add(at+".currency", "%q is no ISO 4217 code", a.Currency)
+			p.add(at+".currency", "%q is not an ISO 4217 code", a.Currency)
 		}
 		p.amount(at+".amount", a.Amount)
 		if a.Amount.IsZero() {

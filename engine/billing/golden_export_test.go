@@ -35,7 +35,7 @@ func ReadRecords(data []byte) {
 		readOne(data, sequenceCodec),
 	} {
 		if err != nil {
-			continue // what is no record is refused
+			continue // what is not a record is refused
 		}
 	}
 }

@@ -137,7 +137,7 @@ func (p *problems) plan(place string, d *PlanDocument) {
 	p.text(place+".description", d.Description, 0, maxDescriptionCharacters)
 	p.amount(place+".priceAmount", d.PriceAmount)
 	if _, known := decimal.MinorUnits(d.Currency); !known {
-		p.add(place+".currency", "%q is no ISO 4217 code", d.Currency)
+		p.add(place+".currency", "%q is not an ISO 4217 code", d.Currency)
 	}
 	if d.IntervalMonths < 1 || d.IntervalMonths > maxIntervalMonths {
 		p.add(place+".intervalMonths", "must be 1 to %d", maxIntervalMonths)

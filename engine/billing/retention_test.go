@@ -107,7 +107,7 @@ func listed(t require.TestingT, m *billing.Machine, src journal.Source) map[stri
 			if events[i].Kind == billing.EventAudit {
 				name = events[i].FlowID
 			}
-			require.False(t, found[name], "%s is there twice", name)
+			require.False(t, found[name], "%s appears twice", name)
 			found[name] = true
 		}
 		if next.Index == 0 {

@@ -76,7 +76,7 @@ func Burn[N any](
 func Less(a, b decimal.Decimal) decimal.Decimal {
 	d, ok := a.Sub(b)
 	if !ok {
-		panic("credit: " + b.String() + " is no part of " + a.String())
+		panic("credit: " + b.String() + " is not a part of " + a.String())
 	}
 	return d
 }

@@ -31,7 +31,7 @@ func (x Exact) Sub(y Exact) (difference Exact, ok bool) {
 	return difference, overflow>>63 == 0
 }
 
-// Neg returns −x. The one value without a counterpart, −2²⁵⁵, is no sum of products.
+// Neg returns −x. The one value without a counterpart, −2²⁵⁵, is not a sum of products.
 func (x Exact) Neg() Exact { return Exact{uint256{}.minus(x.bits)} }
 
 // Sign returns -1, 0 or 1.

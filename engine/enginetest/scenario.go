@@ -192,7 +192,7 @@ func (l *line) number(key string, otherwise int64) int64 {
 	}
 	var n int64
 	if _, err := fmt.Sscan(text, &n); err != nil {
-		l.d.Fatalf(l.t, "%s=%s is no number", key, text)
+		l.d.Fatalf(l.t, "%s=%s is not a number", key, text)
 	}
 	return n
 }
@@ -219,7 +219,7 @@ func (l *line) duration(text string) int64 {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		var n int64
 		if _, err := fmt.Sscan(days, &n); err != nil {
-			l.d.Fatalf(l.t, "%s is no duration", text)
+			l.d.Fatalf(l.t, "%s is not a duration", text)
 		}
 		return n * 24 * int64(time.Hour/time.Millisecond)
 	}

@@ -114,7 +114,7 @@ func newFields(l *line, words []string) fields {
 	for _, word := range words {
 		key, value, found := strings.Cut(word, "=")
 		if !found {
-			l.d.Fatalf(l.t, "%q is no key=value", word)
+			l.d.Fatalf(l.t, "%q is not a key=value", word)
 		}
 		f.values[key] = value
 	}

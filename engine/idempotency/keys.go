@@ -185,8 +185,8 @@ func (k *Keys) record(low uint32) *record {
 
 // Add keeps a key that Find did not find, nor the files that have what is not in memory. stamp is
 // the log's time in milliseconds, which never goes backwards. Fingerprint is cut to 24 bits. owner
-// is a number below 65,536, for Held; 0 is no owner. No more than 2³²−1 keys may be in memory at a
-// time; that is the caller's budget to watch, by Span.
+// is a number below 65,536, for Held; 0 stands for none. No more than 2³²−1 keys may be in memory
+// at a time; that is the caller's budget to watch, by Span.
 func (k *Keys) Add(key [16]byte, s Slot, stamp int64, owner uint32) {
 	k.age(stamp)
 	if owner > 0 {

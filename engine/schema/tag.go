@@ -26,7 +26,7 @@ import (
 //	as:"object"      bytes that are a compact JSON object
 //	as:"text"        an enum whose values the schema does not list
 //	id:"markFlow"    an id that is written with this prefix
-//	if:"HasAddress"  the field that says whether an answer has this one
+//	if:"HasAddress"  the field that reports whether an answer has this one
 //	ref:"Plan"       the shared schema of a nested object, or of a list's items
 //	with:"writeTier" the function that writes it, by hand
 //	bit:"CustomerEmail"  the constant that stands for it in the flags of a command

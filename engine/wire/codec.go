@@ -215,7 +215,7 @@ func (c *Codec) Bool(n protowire.Number, v *bool) {
 	Uint(c, n, &u)
 	if c.decoding {
 		if u > 1 {
-			c.Fail("field %d is no boolean", n)
+			c.Fail("field %d is not a boolean", n)
 		}
 		*v = u == 1
 	}
@@ -304,7 +304,7 @@ func (c *Codec) Decimal(n protowire.Number, v *decimal.Decimal) {
 		return
 	}
 	if len(b) == 0 || len(b) > 16 {
-		c.Fail("field %d is no decimal", n)
+		c.Fail("field %d is not a decimal", n)
 		return
 	}
 	hi, lo := int64(int8(b[0])>>7), uint64(int64(int8(b[0])>>7))

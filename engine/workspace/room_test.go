@@ -148,7 +148,7 @@ func TestStrangersHoldSoMuchTogether(t *testing.T) {
 	require.Equal(t, engine.OutcomeDone, l.Do(workspace.KindSaveFlow, largeFlow(1)).Outcome)
 	require.Equal(t, engine.OutcomeDone, l.Do(workspace.KindSignUp, &workspace.SignUp{
 		ID: enginetest.ID("wc"), KeyID: enginetest.ID("kc"), KeyHash: [32]byte{9},
-	}).Outcome, "what an owner holds is no stranger's")
+	}).Outcome, "what an owner holds is not a stranger's")
 }
 
 // TestFlowsAreCounted: archived ones included, and without a walk over them.

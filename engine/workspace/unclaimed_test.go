@@ -396,7 +396,7 @@ func TestANetworkHoldsItsShare(t *testing.T) {
 	s.done(workspace.KindClaimWorkspace, &workspace.ClaimWorkspace{
 		ID: enginetest.ID("wnet 2"), Owner: "ada",
 	})
-	require.Equal(t, engine.OutcomeDone, save(first+2, 99), "with an owner it is no stranger's")
+	require.Equal(t, engine.OutcomeDone, save(first+2, 99), "with an owner it is not a stranger's")
 	require.Empty(t, s.m.Broken())
 }
 

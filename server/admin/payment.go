@@ -163,7 +163,7 @@ func (a *API) listPayments(x *server.Exchange) {
 			data.Text("provider", p.Provider)
 			data.Text("eventId", p.EventID)
 			data.TextIf("checkoutId", p.CheckoutID)
-			if p.Currency != "" { // a report that is no payment may have none
+			if p.Currency != "" { // a report that is not a payment may have none
 				data.Decimal("amount", p.Amount)
 				data.Text("currency", p.Currency)
 			}

@@ -333,7 +333,7 @@ func TestReadConsistency(t *testing.T) {
 		require.Empty(t, n.call("GET", path, "").is(200, "").header.Get("X-Staleness-Ms"))
 		n.send("GET", path, "", n.sandbox, map[string]string{"X-Read-Consistency": "strict"}).
 			is(400, "validation_failed")
-		n.Fickle.Store(3) // tickets that end before the value is copied out are no answers
+		n.Fickle.Store(3) // tickets that end before the value is copied out are not answers
 		n.call("GET", path, "").is(200, "")
 		require.Zero(t, n.Fickle.Load(), "each ticket was asked again")
 	}

@@ -84,7 +84,7 @@ func (f *handForm) duplicate(name []byte) *server.Fault {
 
 // duplicateFault answers a known field that appears more than once.
 func duplicateFault(name []byte) *server.Fault {
-	fault := server.FaultJSON.With("The name " + strconv.Quote(string(name)) + " is there twice.")
+	fault := server.FaultJSON.With("The name " + strconv.Quote(string(name)) + " appears twice.")
 	return &fault
 }
 

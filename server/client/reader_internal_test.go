@@ -39,7 +39,7 @@ func drawBody(t *rapid.T, names []string) string {
 }
 
 // wordings are the texts that changed when the readers did.
-var wordings = strings.NewReplacer("is there twice.", "appears more than once.")
+var wordings = strings.NewReplacer("appears twice.", "appears more than once.")
 
 // sameFault compares faults: status, code, and all that is wrong, in any order.
 func sameFault(t *rapid.T, body string, want, got *server.Fault) {

@@ -46,7 +46,7 @@ func safe(t testing.TB, p shown) {
 				strings.HasPrefix(value, "data:")), "%s %s=%s", n.Data, a.Key, a.Val)
 		}
 		if id := attribute(n, "id"); id != "" {
-			require.False(t, ids[id], "the id %s is there twice", id)
+			require.False(t, ids[id], "the id %s appears twice", id)
 			ids[id] = true
 		}
 		switch n.Data {

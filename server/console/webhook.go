@@ -138,7 +138,7 @@ func askRotate(v *visit, id string) {
 		v.x.Refuse(*fault)
 		return
 	}
-	if !v.fields.Has("replaced") { // going back to the question is no second replacement
+	if !v.fields.Has("replaced") { // going back to the question replaces nothing again
 		v.fields.Set("replaced", shown.PreviousUntil)
 	}
 	v.ask(question{

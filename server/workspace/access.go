@@ -141,7 +141,7 @@ func (a *API) sealAccess(of *state.Principal, host string, stored *storedAccess,
 	c = &state.SetTestAccess{Workspace: of.Workspace, Host: host}
 	text, err := json.Marshal(stored, json.Deterministic(true))
 	if err != nil {
-		return c, errors.New("they are no text") // the error of json may repeat them
+		return c, errors.New("they are not text") // the error of json may repeat them
 	}
 	if len(text) > state.MaxTestAccessBytes {
 		r := badField("invalid_field", "password")

@@ -216,7 +216,7 @@ func (b *body) close() *refusal {
 	}
 	if first != "" {
 		// A field that does not belong here is said before one that is wrong, but after a body that
-		// is no object, and after a secret.
+		// is not an object, and after a secret.
 		if b.wrong == nil || b.wrong.code != "invalid_json" && b.wrong.code != "credentials_not_allowed" {
 			b.wrong = badField("unexpected_field", b.within+first)
 		}

@@ -104,7 +104,7 @@ func (c *courier) round(ctx context.Context) {
 }
 
 // take claims a delivery and a slot for it; false where it is under way, somebody else's, or there
-// is no slot.
+// is not a slot.
 func (c *courier) take(d *state.DueAlert, now time.Time, slots chan struct{}) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

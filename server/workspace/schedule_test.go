@@ -94,7 +94,7 @@ func TestAScheduleIsItsOwners(t *testing.T) {
 	require.EqualValues(t, 2, changed["version"])
 
 	again := ada.call("PATCH", path, `{"schedule":{"everyHours":2}}`).is(200, "").at("flow").(map[string]any)
-	require.EqualValues(t, 2, again["version"], "a schedule is no setup")
+	require.EqualValues(t, 2, again["version"], "a schedule is not setup")
 	require.EqualValues(t, 2, again["schedule"].(map[string]any)["everyHours"])
 	ended := ada.call("PATCH", path, `{"schedule":null,"verification":null}`).is(200, "").at("flow")
 	require.NotContains(t, ended, "schedule")

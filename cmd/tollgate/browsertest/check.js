@@ -61,7 +61,7 @@
     if (titles !== 1) faults.push(`it has ${titles} h1`);
     if (!document.title || !document.documentElement.lang) faults.push("no title, or no language");
     for (const e of document.querySelectorAll("[id]")) {
-      if (ids.has(e.id)) faults.push(`the id ${e.id} is there twice`);
+      if (ids.has(e.id)) faults.push(`the id ${e.id} appears twice`);
       ids.add(e.id);
     }
     for (const e of document.querySelectorAll("input:not([type=hidden]), select, textarea, button, a")) {

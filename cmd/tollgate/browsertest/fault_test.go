@@ -31,7 +31,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 		"pale":      {`<p style="color: #999">pale</p>`, "has a contrast of 2.85"},
 		"dark":      {`<style>@media (prefers-color-scheme: dark) { h1 { color: #ddd } }</style>`, "dark: h1"},
 		"headings":  {`<h1>Another</h1>`, "it has 2 h1"},
-		"ids":       {`<p id="more">again</p>`, "the id more is there twice"},
+		"ids":       {`<p id="more">again</p>`, "the id more appears twice"},
 		"nameless":  {`<form><input name="x"></form>`, "has no name"},
 		"labelled":  {`<section aria-labelledby="gone">x</section>`, "names gone, which is not there"},
 		"elsewhere": {`<img alt="" src="http://127.0.0.1:9/x.png">`, "Content Security Policy"},

@@ -73,7 +73,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 		require.NoError(t, err)
 	}
 	kept := folder(t, settings.Data)
-	require.Contains(t, string(kept), customerOfSecrets, "what is no secret is found")
+	require.Contains(t, string(kept), customerOfSecrets, "what is not a secret is found")
 
 	for _, s := range secrets {
 		require.GreaterOrEqual(t, len(s.text), 16, s.what)

@@ -115,8 +115,8 @@ func (b *browser) signOut(id string) {
 	}, patience, statusEvery, "%s signs nobody out", id)
 }
 
-// stolen is another browser with the same cookies: whether it is signed in says whether the session
-// goes on, whatever the first one has forgotten.
+// stolen is another browser with the same cookies: it is signed in while the session goes on,
+// whatever the first one has forgotten.
 func (b *browser) stolen() *browser {
 	b.t.Helper()
 	other := b.browser(b.operations)

@@ -167,7 +167,7 @@ func TestDevelopmentIsForLoopback(t *testing.T) {
 		},
 		"signIn.origin":        func(c *config.Config) { c.SignIn.Origin = "https://a.example/path" },
 		"signIn.allowNetworks": func(c *config.Config) { c.SignIn.AllowNetworks = []string{"10.0.0.1"} },
-		"sessions do not go in clear": func(c *config.Config) {
+		"sessions do not go in plaintext": func(c *config.Config) {
 			c.SignIn.Development, c.PublicURL = false, "http://billing.example"
 			c.SignIn.Persons.Issuer = "https://id.example"
 		},
@@ -234,7 +234,7 @@ func TestWhoOperates(t *testing.T) {
 	for want, breakIt := range map[string]func(*config.Config){
 		"0.0.0.0:9080 is not an address": func(c *config.Config) { c.SignIn.OpsURL, c.Ops = "", "0.0.0.0:9080" },
 		":9080 is not an address":        func(c *config.Config) { c.SignIn.OpsURL, c.Ops = "", ":9080" },
-		"in clear":                       func(c *config.Config) { c.SignIn.OpsURL = "http://ops.example" },
+		"in plaintext":                   func(c *config.Config) { c.SignIn.OpsURL = "http://ops.example" },
 		"without a path":                 func(c *config.Config) { c.SignIn.OpsURL = "https://ops.example/" },
 		"signs nobody in":                func(c *config.Config) { c.SignIn.Persons = config.Issuer{} },
 		"operators[1]: its issuer": func(c *config.Config) {

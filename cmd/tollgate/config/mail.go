@@ -59,7 +59,7 @@ func (m *Mail) validate(ops string, complain func(format string, args ...any)) {
 		complain("mail: want both username and passwordFile, or neither")
 	}
 	if m.Username != "" && m.Security == "none" {
-		complain("mail: a password is not sent in clear: want security tls or starttls")
+		complain("mail: a password is not sent in plaintext: want security tls or starttls")
 	}
 	if host, _, err := net.SplitHostPort(ops); m.Folder != "" && (err != nil || !loopback(host)) {
 		complain("mail.folder: ops is %s: mails that are kept are shown there to whoever reaches it, "+

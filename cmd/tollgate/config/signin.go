@@ -139,7 +139,7 @@ func (c *Config) validateSignIn(complain func(string, ...any)) {
 	}
 	if u, err := url.Parse(c.BaseURL()); s.Persons.Issuer != "" &&
 		(err != nil || u.Scheme != "https" && !loopback(u.Hostname())) {
-		complain("signIn: the public address is %s: sessions do not go in clear; set publicURL to "+
+		complain("signIn: the public address is %s: sessions do not go in plaintext; set publicURL to "+
 			"https://host, with httpTLS or a proxy that ends TLS", c.BaseURL())
 	}
 	c.validateOpsURL(complain)
@@ -175,8 +175,8 @@ func (c *Config) validateOpsURL(complain func(string, ...any)) {
 		complain("signIn.opsURL: want https://host, where operators' browsers reach this node or a "+
 			"proxy in front: %s is not an address for a browser", c.Ops)
 	case u.Scheme != "https" && !loopback(u.Hostname()):
-		complain("signIn.opsURL: %s: want https: operators' sessions would cross the network in clear; "+
-			"set opsTLS, or the address of a proxy that ends TLS", c.OpsBase())
+		complain("signIn.opsURL: %s: want https: operators' sessions must not cross the network in "+
+			"plaintext; set opsTLS, or the address of a proxy that ends TLS", c.OpsBase())
 	}
 }
 

@@ -174,7 +174,7 @@ func (w *Workspaces) validate(complain func(format string, args ...any)) {
 	}
 	if w.UnclaimedDays != 0 && (w.UnclaimedDays < 8 || w.UnclaimedDays > 3650) {
 		complain("workspaces.unclaimedDays: %d: want 8 to 3650, since a purchase waits 7 days for its "+
-			"owner, or 0 to keep what nobody claims for ever", w.UnclaimedDays)
+			"owner, or 0 to keep what nobody claims forever", w.UnclaimedDays)
 	}
 	switch {
 	case w.EmptyHours < 1 || w.EmptyHours > 8760:

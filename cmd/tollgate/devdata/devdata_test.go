@@ -67,7 +67,7 @@ func TestWriteFileLeavesNothingBehind(t *testing.T) {
 	file := filepath.Join(folder, "x")
 	require.NoError(t, devdata.WriteFile(file, []byte("one")))
 	require.NoError(t, devdata.WriteFile(file, []byte("two")))
-	require.Error(t, devdata.WriteFile(folder, []byte("a folder is no file")))
+	require.Error(t, devdata.WriteFile(folder, []byte("a folder is not a file")))
 	entries, err := os.ReadDir(filepath.Dir(folder))
 	require.NoError(t, err)
 	for _, entry := range entries {

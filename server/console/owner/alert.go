@@ -188,7 +188,7 @@ func testAlert(v *visit) {
 	}
 	fault := v.config.Workspaces.SendTestAlert(v.decision(v.who.Workspace), id)
 	if fault != nil && fault.Code == "alert_test_limit" {
-		fault.Detail = "More can be sent after midnight UTC. Alerts that are no tests go out as ever."
+		fault.Detail = "More can be sent after midnight UTC. Alerts that are not tests go out as ever."
 	}
 	v.finish(fault, showAlerts, data.Path, "test")
 }

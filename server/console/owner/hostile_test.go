@@ -145,7 +145,7 @@ func TestCrossSiteRequestForgery(t *testing.T) {
 				"a like origin":  s.ask("POST", path, good, "Origin", origin+".evil.example"),
 				"a null origin":  s.ask("POST", path, good, "Origin", "null"),
 				"another port":   s.ask("POST", path, good, "Origin", origin+":8443"),
-				"in clear":       s.ask("POST", path, good, "Origin", "http://tollgate.test"),
+				"in plaintext":   s.ask("POST", path, good, "Origin", "http://tollgate.test"),
 				"cross-site":     s.ask("POST", path, good, "Sec-Fetch-Site", "cross-site"),
 				"same-site":      s.ask("POST", path, good, "Sec-Fetch-Site", "same-site"),
 				"no token":       s.ask("POST", path, without("")),

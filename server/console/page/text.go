@@ -71,7 +71,7 @@ func Bytes(size any) (string, error) {
 	case float64:
 		n = v
 	default:
-		return "", fmt.Errorf("page: %T is no size", size)
+		return "", fmt.Errorf("page: %T is not a size", size)
 	}
 	units := [...]string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
 	unit := 0

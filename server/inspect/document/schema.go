@@ -23,7 +23,7 @@ type Description struct {
 	JSONSchema map[string]any `json:"jsonSchema"`
 }
 
-// Describe describes the document from its Go types: there is not a second definition that could
+// Describe describes the document from its Go types: there is no second definition that could
 // differ from it.
 func Describe() *Description {
 	whole := reflect.TypeFor[Document]()

@@ -200,7 +200,7 @@ func (r *reader) descriptions() {
 			r.f.BrokenAPIs = append(r.f.BrokenAPIs, Broken{o.ID, "it does not parse"})
 		case o.Named():
 			r.f.Unread = append(r.f.Unread, Unread{
-				Role: o.Role, Obs: o.ID, Gap: GapAbsent, Named: true, Why: "it is no OpenAPI document",
+				Role: o.Role, Obs: o.ID, Gap: GapAbsent, Named: true, Why: "it is not an OpenAPI document",
 			})
 		}
 	}

@@ -66,7 +66,7 @@ func Parse(text string) (*Site, error) {
 			return nil, fmt.Errorf("inspecttest: %s: %w", name, err)
 		}
 		if s.answers[name] != nil {
-			return nil, fmt.Errorf("inspecttest: %s is there twice", name)
+			return nil, fmt.Errorf("inspecttest: %s appears twice", name)
 		}
 		s.answers[name] = a
 	}
@@ -99,7 +99,7 @@ func parseAnswer(text string) (*answer, error) {
 	for _, line := range lines[1:] {
 		name, value, ok := strings.Cut(line, ": ")
 		if !ok {
-			return nil, fmt.Errorf("%q is no header", line)
+			return nil, fmt.Errorf("%q is not a header", line)
 		}
 		a.header.Add(textproto.CanonicalMIMEHeaderKey(name), value)
 	}

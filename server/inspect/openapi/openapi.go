@@ -207,7 +207,7 @@ func (w *walker) format() error {
 func (w *walker) paths() {
 	paths := w.root.Of("paths")
 	if paths != nil && !paths.Is(tree.Map) && !paths.Is(tree.Null) {
-		w.incomplete("paths is no object")
+		w.incomplete("paths is not an object")
 		return
 	}
 	if paths == nil {
@@ -275,10 +275,10 @@ func (w *walker) operation(method, path string, n *tree.Node) bool {
 		Quote: n.Quote(w.text, longestQuote), long: len(path) > longestName,
 	}
 	if n = w.resolve(n); !n.Is(tree.Map) {
-		w.incomplete("operation " + o.Name() + " is no object")
+		w.incomplete("operation " + o.Name() + " is not an object")
 		o.Security = Security{
 			Value: document.RequirementUnknown, Source: document.SourceAbsent,
-			Rule: "operation_malformed", Reason: "The operation is no object.",
+			Rule: "operation_malformed", Reason: "The operation is not an object.",
 		}
 		w.out.Operations = append(w.out.Operations, o)
 		return true

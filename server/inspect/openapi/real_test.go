@@ -188,7 +188,7 @@ func TestOneBadOperationLosesNothingElse(t *testing.T) {
 		"/b":{"get":{"tags":["b",null,"a"],"operationId":"b"},"parameters":"?"}}}`)
 	require.NoError(t, err)
 	require.Len(t, d.Operations, 3)
-	require.Equal(t, []string{"operation GET /a is no object"}, d.Incomplete)
+	require.Equal(t, []string{"operation GET /a is not an object"}, d.Incomplete)
 	require.Equal(t, "GET /b", d.Operations[2].Name())
 	require.Len(t, d.Tags, 3)
 	require.Equal(t, "7", d.Tags[1].Value)

@@ -85,7 +85,7 @@ func (w *walker) security(n *tree.Node, source string) Security {
 		s.Reason = "Neither the operation nor the document declares security."
 		return s
 	case !n.Is(tree.List):
-		return conclude(document.RequirementUnknown, "security_malformed", "security is no list.")
+		return conclude(document.RequirementUnknown, "security_malformed", "security is not a list.")
 	case len(n.Items) == 0 && source == document.SourceGlobal:
 		return conclude(document.RequirementNotDeclared, "security_empty",
 			"The document's security is an empty list, which declares nothing.")
@@ -101,7 +101,7 @@ func (w *walker) security(n *tree.Node, source string) Security {
 			"One alternative is empty: callers without a credential are served.")
 	case r.malformed:
 		return conclude(document.RequirementUnknown, "security_malformed",
-			"An alternative is no map of schemes to lists of scopes.")
+			"An alternative is not a map of schemes to lists of scopes.")
 	case r.more:
 		return conclude(document.RequirementUnknown, "security_large",
 			fmt.Sprintf("There are more than %d alternatives, or names in them.", MaxAlternatives))

@@ -29,7 +29,7 @@ func TestHTML(t *testing.T) {
 	require.Equal(t, "Sends mail.", p.Description.Value)
 	require.Equal(t, []string{"See", "pricing", "Get an API key.", "none"}, p.Runs)
 	require.Equal(t, []string{`{"@type": "Product"}`}, p.Data)
-	require.Equal(t, 1, p.Scripts, "a block of data is no script")
+	require.Equal(t, 1, p.Scripts, "a block of data is not a script")
 	require.Len(t, p.Links, 3)
 	require.Equal(t, "service-desc", p.Links[0].Rel)
 	require.Equal(t, "/pricing?a=1&b=2", p.Links[1].Href)

@@ -65,7 +65,7 @@ func PlainName(name string) string {
 }
 
 // KeyNames are the properties of an operation's answers that their schemas call the key; promises
-// says whether they have one by name, too.
+// reports whether they have one by name, too.
 func KeyNames(s *openapi.Source, o *openapi.Operation) (names []string, promises bool) {
 	for _, schema := range s.Answers(o) {
 		walkProperties(s.Resolve, schema, func(name string, property *tree.Node) {

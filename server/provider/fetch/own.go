@@ -59,7 +59,7 @@ func newOwn(c *Config, opened []netip.Prefix) (*own, error) {
 	for _, name := range c.OwnNames {
 		t, err := parseTarget("http://" + name)
 		if err != nil {
-			return nil, fmt.Errorf("fetch: OwnNames %q is no host", name)
+			return nil, fmt.Errorf("fetch: OwnNames %q is not a host", name)
 		}
 		o.hosts[t.host] = true
 	}

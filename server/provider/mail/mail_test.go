@@ -253,7 +253,7 @@ func TestNothingIsSaidInClear(t *testing.T) {
 	_, err = mail.NewSMTP(mail.SMTPConfig{
 		Host: "a.example", Port: 25, Security: mail.SecurityNone, From: "a@b.example", Password: "x",
 	})
-	require.ErrorContains(t, err, "not sent in clear")
+	require.ErrorContains(t, err, "not sent in plaintext")
 }
 
 // TestHeadersCannotBeMade: whatever stands in a subject or an address, there is one recipient and

@@ -83,7 +83,7 @@ func NewSMTP(c SMTPConfig) (*SMTP, error) {
 	case c.Host == "" || c.Port < 1 || c.Port > 65535:
 		return nil, errors.New("mail: want a host and a port")
 	case c.Security == SecurityNone && (c.Username != "" || c.Password != ""):
-		return nil, errors.New("mail: a username and a password are not sent in clear: " +
+		return nil, errors.New("mail: a username and a password are not sent in plaintext: " +
 			"security tls or starttls")
 	case c.Security != SecurityTLS && c.Security != SecuritySTARTTLS && c.Security != SecurityNone:
 		return nil, errors.New("mail: security: want tls, starttls or none")

@@ -291,7 +291,7 @@ func (p *process) converse(t Task, out *bufio.Reader, tell func(Event)) (r Repor
 		}
 		var m message
 		if err = json.Unmarshal(line, &m); err != nil {
-			return r, fmt.Errorf("%w: a line that is no message", ErrUnavailable)
+			return r, fmt.Errorf("%w: a line that is not a message", ErrUnavailable)
 		}
 		switch m.Type {
 		case "event":

@@ -61,13 +61,13 @@ func TestTheProtocol(t *testing.T) {
 
 func TestAgentsThatDoNotKeepToIt(t *testing.T) {
 	for name, text := range map[string]string{
-		"ends":           `read l`,
-		"fails":          `exit 3`,
-		"no message":     `echo hello; sleep 60`,
-		"unknown":        `echo '{"type":"success"}'; sleep 60`,
-		"a long line":    `head -c 70000 /dev/zero | tr '\0' x; echo; sleep 60`,
-		"talks for ever": `while :; do echo '{"type":"heartbeat"}'; done`,
-		"no base64":      `echo '{"type":"need_human","checkpoint":"%"}'; sleep 60`,
+		"ends":          `read l`,
+		"fails":         `exit 3`,
+		"no message":    `echo hello; sleep 60`,
+		"unknown":       `echo '{"type":"success"}'; sleep 60`,
+		"a long line":   `head -c 70000 /dev/zero | tr '\0' x; echo; sleep 60`,
+		"talks forever": `while :; do echo '{"type":"heartbeat"}'; done`,
+		"no base64":     `echo '{"type":"need_human","checkpoint":"%"}'; sleep 60`,
 		"keeps too much": `echo '{"type":"need_human","checkpoint":"'$(head -c 12000 /dev/zero | tr '\0' A)'"}'
 			sleep 60`,
 		"no key":    `echo '{"type":"credential"}'; echo '{"type":"done"}'; sleep 60`,

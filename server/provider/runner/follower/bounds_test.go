@@ -71,7 +71,7 @@ func TestWhatARunMayUse(t *testing.T) {
 	require.True(t, why.final)
 }
 
-// TestCommandsWithAKey are no way to one.
+// TestCommandsWithAKey are not way to one.
 func TestCommandsWithAKey(t *testing.T) {
 	for _, shown := range []string{
 		"    curl -X POST {base}/v1/keys -H 'Authorization: Bearer KEY'\n",

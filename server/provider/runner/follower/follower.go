@@ -292,7 +292,7 @@ func (r *request) encoded() (body []byte, media string, why *stop) {
 	case strings.Contains(lower, "json") && !strings.ContainsFunc(media, unicode.IsControl):
 		var err error
 		if body, err = json.Marshal(r.body, json.Deterministic(true)); err != nil {
-			return nil, "", unfillable("", "it is no JSON")
+			return nil, "", unfillable("", "it is not JSON")
 		}
 	default:
 		return nil, "", unfillable("", "it is "+head(media, 60))

@@ -1,0 +1,71 @@
+package cmd_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// refused are phrases that the project's texts do not use, with what they say instead.
+var refused = []struct {
+	phrase  *regexp.Regexp
+	instead string
+}{
+	{regexp.MustCompile(`\bfor ever\b`), "forever"},
+	{regexp.MustCompile(`\bin clear\b`), "in plaintext, unencrypted"},
+	{regexp.MustCompile(`\bis there twice\b`), "appears more than once"},
+	{regexp.MustCompile(`\bfinds done what is done\b`), "is idempotent"},
+	{regexp.MustCompile(`\bnot made for liars\b`), "is not Byzantine fault tolerant"},
+	{regexp.MustCompile(`\bmay everything\b`), "can do everything"},
+	{regexp.MustCompile(`\b[Ss]hould you ask\b`), "if you contact support"},
+	{regexp.MustCompile(`\bas much as may be\b`), "limit reached"},
+	{regexp.MustCompile(`\bas are possible\b`), "limit reached"},
+	{regexp.MustCompile(`\bis no well-formed\b`), "malformed"},
+	{regexp.MustCompile(`\bof the expected format\b`), "invalid"},
+	{regexp.MustCompile(`\bWhat stays at most\b`), "maximum carried over"},
+	{regexp.MustCompile(`\btaken without a restart\b`), "picked up without a restart"},
+	{regexp.MustCompile(`\bsays whether\b`), "reports whether"},
+	{regexp.MustCompile(`\bthrice\b|\bbesides that\b|\bwherefore\b|\bamidst\b`), "a plain word"},
+}
+
+// isNo finds "a 5 is no boolean"; "there is no", "is no longer" and "is no more than" are English.
+var isNo = regexp.MustCompile(`(\w+) (?:is|are) no (\w+)`)
+
+// TestTextsArePlainEnglish: comments, errors, pages and documents read as the Go standard library
+// does. What is refused came of translating; CONTRIBUTING.md, "Style".
+func TestTextsArePlainEnglish(t *testing.T) {
+	t.Chdir(root)
+	list, err := exec.Command("git", "ls-files", "*.go", "*.md", "*.html", "*.js", "*.yaml", "*.txt").Output()
+	require.NoError(t, err)
+	var offenders []string
+	for _, path := range strings.Fields(string(list)) {
+		if path == "cmd/english_test.go" || strings.Contains(path, "/testdata/") || path == "cluster/vote.go" {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if os.IsNotExist(err) {
+			continue
+		}
+		require.NoError(t, err)
+		for i, line := range strings.Split(string(text), "\n") {
+			for _, r := range refused {
+				if found := r.phrase.FindString(line); found != "" {
+					offenders = append(offenders, fmt.Sprintf("%s:%d: %q: say %q", path, i+1, found, r.instead))
+				}
+			}
+			for _, found := range isNo.FindAllStringSubmatch(line, -1) {
+				if !strings.EqualFold(found[1], "there") && !isEnglish[found[2]] {
+					offenders = append(offenders, fmt.Sprintf("%s:%d: %q: say \"is not a\"", path, i+1, found[0]))
+				}
+			}
+		}
+	}
+	report(t, "texts are plain English", offenders)
+}
+
+var isEnglish = map[string]bool{"longer": true, "more": true, "larger": true, "limit": true}
