@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"cmp"
+	"encoding/base64"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,4 +62,11 @@ func (r *Route) queryNames() string {
 		return ", which takes none"
 	}
 	return ", which takes " + strings.Join(r.query, ", ")
+}
+
+// Cursor reads a cursor as Base64 for URLs writes it, and in no other spelling of the same bytes:
+// the decoder skips line ends and ignores spare bits.
+func Cursor(text string) (b []byte, ok bool) {
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	return b, err == nil && base64.RawURLEncoding.EncodeToString(b) == text
 }

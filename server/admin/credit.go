@@ -350,8 +350,8 @@ func (a *API) listTransactions(x *server.Exchange) {
 	q := billing.TransactionQuery{Pool: id}
 	q.Limit = pageSize(x, &w, defaultMoves, mostMoves)
 	if text := string(x.Ctx.QueryArgs().Peek("cursor")); text != "" {
-		b, err := base64.RawURLEncoding.DecodeString(text)
-		if err != nil || len(text) > longestMoveCursor || wire.Decode(b, &q.Cursor) != nil {
+		b, ok := server.Cursor(text)
+		if !ok || len(text) > longestMoveCursor || wire.Decode(b, &q.Cursor) != nil {
 			w.problem("cursor", server.FieldFormat, "must be nextCursor of the page before")
 		}
 	}

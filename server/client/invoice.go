@@ -75,8 +75,8 @@ func invoiceQuery(x *server.Exchange, f *form.Reader) (q billing.InvoiceQuery) {
 	q.HasTo = query(x.Ctx, "to") != ""
 	queryLimit(x, f, mostInvoices, &q.Limit)
 	if text := query(x.Ctx, "cursor"); text != "" {
-		id, err := base64.RawURLEncoding.DecodeString(text)
-		if err != nil || len(id) != len(q.After) {
+		id, ok := server.Cursor(text)
+		if !ok || len(id) != len(q.After) {
 			f.Problem("cursor", badCursor)
 		} else {
 			q.After = [16]byte(id)

@@ -40,6 +40,7 @@ func TestInvoicesArePagedAndFiltered(t *testing.T) {
 	require.Equal(t, all, paged)
 	_, next = n.invoiced("?limit=5")
 	require.Empty(t, next, "there are no more")
+	_, page := n.invoiced("?limit=2")
 
 	n.call("POST", "billing/invoices/"+all[1]+"/mark-paid", "").is(200, "")
 	paid, _ := n.invoiced("?status=PAID")
@@ -62,8 +63,10 @@ func TestInvoicesArePagedAndFiltered(t *testing.T) {
 			"status": "not_allowed", "limit": "out_of_range", "from": "invalid_format",
 			"include": "not_allowed",
 		},
-		"cursor=x":                      {"cursor": "invalid_format"},
-		"cursor=AAAAAAAAAAAAAAAAAAAAAQ": {"cursor": "invalid_format"},
+		"cursor=x":                                 {"cursor": "invalid_format"},
+		"cursor=AAAAAAAAAAAAAAAAAAAAAQ":            {"cursor": "invalid_format"},
+		"cursor=" + page + "%0A":                   {"cursor": "invalid_format"},
+		"cursor=" + page[:5] + "%0D%0A" + page[5:]: {"cursor": "invalid_format"},
 	} {
 		a := n.call("GET", "billing/invoices/acme?"+query, "").is(400, "validation_failed")
 		require.Equal(t, fields, a.fields(), query)
