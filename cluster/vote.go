@@ -281,7 +281,7 @@ func (v *voteFile) GetUint64(key []byte) (uint64, error) {
 		return 0, err
 	}
 	if len(b) != 8 {
-		return 0, fmt.Errorf("cluster: %s is no number", key)
+		return 0, fmt.Errorf("cluster: %s is not a number", key)
 	}
 	return binary.BigEndian.Uint64(b), nil
 }
