@@ -68,7 +68,7 @@ func TestVoteIsKept(t *testing.T) {
 	require.NoError(t, v.Set(candKey, []byte("b")))
 	require.NoError(t, v.Set(candKey, []byte("c")))
 	_, err = v.GetUint64(candKey)
-	require.ErrorContains(t, err, "no number")
+	require.ErrorContains(t, err, "is not a number")
 	require.ErrorContains(t, v.Set([]byte("large"), make([]byte, voteCopyBytes)), "at most")
 	disk.Crash(nil)
 	requirePromise(t, reopenVote(t, disk), 7, "c")
