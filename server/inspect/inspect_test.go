@@ -19,6 +19,8 @@ import (
 	"tollgate/server/inspect"
 	"tollgate/server/inspect/collect"
 	"tollgate/server/inspect/document"
+	"tollgate/server/inspect/evaluate"
+	"tollgate/server/inspect/extract"
 	"tollgate/server/inspect/inspecttest"
 	"tollgate/server/inspect/page"
 	"tollgate/server/provider/fetch"
@@ -154,11 +156,14 @@ func TestWhatIsNotInspected(t *testing.T) {
 // TestLongTextsAreSearchedToABound: what stands behind it is not known, and that is said.
 func TestLongTextsAreSearchedToABound(t *testing.T) {
 	words := strings.Repeat("All of this is about nothing at all. ", 100) + "\n"
+	// Without a time for reading: on a busy machine it would be over first.
 	at := func(text string) *document.Document {
-		site, err := inspecttest.Parse("=== " + home + "\n200 text/html\n\n<html><body>" + words +
-			"</body></html>\n=== " + home + "llms-full.txt\n200 text/plain\n\n# Acme\n" + text)
+		site := parsed(t, "=== "+home+"\n200 text/html\n\n<html><body>"+words+
+			"</body></html>\n=== "+home+"llms-full.txt\n200 text/plain\n\n# Acme\n"+text)
+		config := collect.Config{Fetcher: site, Now: clock}
+		collected, err := collect.Run(t.Context(), config, home, "run_1")
 		require.NoError(t, err)
-		return inspected(t, site)
+		return evaluate.Evaluate(extract.Within(t.Context(), collected), "run_1")
 	}
 	limits := func(d *document.Document) (codes []string) {
 		for _, l := range d.Limits[3:] {
