@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +16,7 @@ import (
 	"time"
 
 	"tollgate/bench"
+	"tollgate/bench/ports"
 )
 
 // startTimeout bounds how long a new cluster may take to serve, stopTimeout how long it may take to
@@ -37,6 +36,7 @@ type tollgate struct {
 	command       *exec.Cmd
 	output        bytes.Buffer
 	ended         chan struct{}
+	ports         *ports.Block
 	ops           map[string]string // operations listeners by node
 	again         []node            // nodes that were started again
 }
@@ -50,27 +50,26 @@ func (t *tollgate) Start(ctx context.Context, _ bench.Answers) (target bench.Tar
 	if err != nil {
 		return target, fmt.Errorf("--tollgate: %w", err)
 	}
-	base, err := freePorts(9)
-	if err != nil {
+	if t.ports, err = ports.Take(9); err != nil {
 		return target, err
 	}
 	if t.data, err = os.MkdirTemp("", "tollgate-bench-"); err != nil {
-		return target, fmt.Errorf("data folder: %w", err)
+		return target, errors.Join(fmt.Errorf("data folder: %w", err), t.ports.Close())
 	}
 	t.output.Reset()
 	if t.workers != 0 {
 		if err = os.WriteFile(t.waiting(), []byte(waitingScript), 0o700); err != nil {
-			return target, errors.Join(fmt.Errorf("agent: %w", err), os.RemoveAll(t.data))
+			return target, errors.Join(fmt.Errorf("agent: %w", err), t.remove())
 		}
 	}
-	if err = t.run(program, base); err != nil {
-		return target, errors.Join(err, os.RemoveAll(t.data))
+	if err = t.run(program); err != nil {
+		return target, errors.Join(err, t.remove())
 	}
 	err = t.ready(ctx)
 	if err == nil && t.logMiB+t.workers != 0 {
 		// The nodes' files are made by now, and are ours to change.
 		if err = errors.Join(t.end(), t.configure()); err == nil {
-			if err = t.run(program, base); err == nil {
+			if err = t.run(program); err == nil {
 				err = t.ready(ctx)
 			}
 		}
@@ -99,7 +98,8 @@ func (t *tollgate) target(ctx context.Context) (bench.Target, error) {
 }
 
 // run starts `tollgate dev`.
-func (t *tollgate) run(program string, base int) error {
+func (t *tollgate) run(program string) error {
+	base := t.ports.First
 	t.command = exec.Command(program, "dev", "--data", t.data, "--http-port", strconv.Itoa(base),
 		"--ops-port", strconv.Itoa(base+3), "--raft-port", strconv.Itoa(base+6))
 	if t.workers != 0 {
@@ -208,7 +208,12 @@ func (t *tollgate) Stop() error {
 	if t.data == "" {
 		return nil
 	}
-	err := errors.Join(t.end(), t.stopAgain(), os.RemoveAll(t.data))
+	return errors.Join(t.end(), t.stopAgain(), t.remove())
+}
+
+// remove removes the data, and lets others have the ports.
+func (t *tollgate) remove() error {
+	err := errors.Join(os.RemoveAll(t.data), t.ports.Close())
 	t.data = ""
 	return err
 }
@@ -227,29 +232,6 @@ func (t *tollgate) end() (err error) {
 		<-t.ended
 	}
 	return err
-}
-
-// Ports that are tried lie below those that the kernel gives to outgoing connections.
-const (
-	lowestPort  = 20_000
-	highestPort = 30_000
-	portTries   = 50
-)
-
-// freePorts finds some ports in a row on 127.0.0.1 that nobody uses, and returns the first.
-func freePorts(count int) (int, error) {
-	for range portTries {
-		base := lowestPort + rand.IntN(highestPort-lowestPort-count)
-		free := true
-		for port := base; port < base+count && free; port++ {
-			ln, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
-			free = err == nil && ln.Close() == nil
-		}
-		if free {
-			return base, nil
-		}
-	}
-	return 0, fmt.Errorf("no %d free ports in a row between %d and %d", count, lowestPort, highestPort)
 }
 
 // cluster is what dev.json says.

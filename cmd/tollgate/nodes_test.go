@@ -2,10 +2,8 @@ package main
 
 import (
 	"crypto/tls"
-	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/ports"
 	"tollgate/cmd/tollgate/certs"
 	"tollgate/cmd/tollgate/config"
 	"tollgate/cmd/tollgate/devdata"
@@ -41,9 +40,9 @@ func startNodes(t *testing.T, count int) *nodes {
 func startNodesWith(t *testing.T, count int, change func(*config.Config)) *nodes {
 	t.Helper()
 	data := devdata.Folder(filepath.Join(t.TempDir(), "data"))
-	ports := freePorts(t, 3*count)
+	first := ports.OfTest(t, 3*count)
 	dev := &devCommand{
-		HTTPPort: ports, OpsPort: ports + count, RaftPort: ports + 2*count, Nodes: count,
+		HTTPPort: first, OpsPort: first + count, RaftPort: first + 2*count, Nodes: count,
 	}
 	wanted, err := dev.configs(data)
 	require.NoError(t, err)
@@ -72,29 +71,6 @@ func startNodesWith(t *testing.T, count int, change func(*config.Config)) *nodes
 		}, patience, 20*time.Millisecond, "%s is not ready", one.settings.Node)
 	}
 	return n
-}
-
-// freePorts finds so many ports in a row that nobody uses, below those that the system hands out.
-func freePorts(t *testing.T, count int) (first int) {
-	t.Helper()
-	for try := range 200 {
-		first = 10_000 + (os.Getpid()*7+try*count)%10_000
-		if portsFree(first, count) {
-			return first
-		}
-	}
-	require.Fail(t, "no free ports")
-	return 0
-}
-
-func portsFree(first, count int) bool {
-	for port := first; port < first+count; port++ {
-		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil || listener.Close() != nil {
-			return false
-		}
-	}
-	return true
 }
 
 // get asks a listener, with the operator's key, and returns the status and the body.

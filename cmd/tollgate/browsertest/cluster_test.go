@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/ports"
 	"tollgate/cmd/tollgate/devdata"
 	api "tollgate/sdk/go"
 )
@@ -86,42 +86,18 @@ func (o *output) ended(name string, err error) {
 	fmt.Fprintf(&o.text, "%s ended: %v\n", name, err)
 }
 
-// freePorts finds n ports in a row that nobody uses, below those that the system hands out.
-func freePorts(t *testing.T, n int) int {
-	t.Helper()
-	begin := os.Getpid() * 7 % 9000
-	for try := range 200 {
-		first := 10000 + (begin+try*n)%9000
-		if portsFree(first, n) {
-			return first
-		}
-	}
-	require.Fail(t, "no free ports")
-	return 0
-}
-
-func portsFree(first, n int) bool {
-	for port := first; port < first+n; port++ {
-		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil || listener.Close() != nil {
-			return false
-		}
-	}
-	return true
-}
-
 // startCluster runs a new cluster of three with the sample product and the example agent, as `make
 // run` does, and waits until it is ready. It is ended with the test.
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
-	ports := freePorts(t, 10)
+	first := ports.OfTest(t, 10)
 	c := &cluster{
 		t: t, folder: devdata.Folder(filepath.Join(t.TempDir(), "data")), output: &output{},
 		ended: make(chan struct{}),
 	}
 	c.command = exec.Command(program("tollgate"), "dev", "--data", string(c.folder),
-		"--http-port", fmt.Sprint(ports), "--ops-port", fmt.Sprint(ports+3),
-		"--raft-port", fmt.Sprint(ports+6), "--sample-product", "--sample-port", fmt.Sprint(ports+9),
+		"--http-port", fmt.Sprint(first), "--ops-port", fmt.Sprint(first+3),
+		"--raft-port", fmt.Sprint(first+6), "--sample-product", "--sample-port", fmt.Sprint(first+9),
 		"--agent", "example="+program("agent"))
 	c.command.Stdout, c.command.Stderr = c.output, c.output
 	require.NoError(t, c.command.Start())

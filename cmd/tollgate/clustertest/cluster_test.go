@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"tollgate/bench/ports"
 	"tollgate/cluster"
 	"tollgate/cmd/tollgate/config"
 	"tollgate/cmd/tollgate/devdata"
@@ -119,51 +119,19 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// freePorts finds n ports in a row that are free, below those that the system hands out. Until the
-// test ends it listens on the port before them, so that no other test is given the same ones.
-func freePorts(t *testing.T, n int) int {
-	t.Helper()
-	const blocks, size = 600, 16
-	require.Less(t, n, size)
-	for try := range blocks {
-		guard := 20000 + (os.Getpid()+try)%blocks*size
-		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", guard))
-		if err != nil {
-			continue
-		}
-		if portsFree(guard+1, n) {
-			t.Cleanup(func() { require.NoError(t, listener.Close()) })
-			return guard + 1
-		}
-		require.NoError(t, listener.Close())
-	}
-	require.Fail(t, "no free ports")
-	return 0
-}
-
-func portsFree(first, n int) bool {
-	for port := first; port < first+n; port++ {
-		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil || listener.Close() != nil {
-			return false
-		}
-	}
-	return true
-}
-
 // startCluster runs a new cluster of three and waits until it is ready. It is stopped at the end.
 func startCluster(t *testing.T) *development { return startClusterOf(t, program) }
 
 // startClusterOf is startCluster with another build of the program, or with more flags.
 func startClusterOf(t *testing.T, binary string, flags ...string) *development {
 	t.Helper()
-	ports := freePorts(t, 9)
+	first := ports.OfTest(t, 9)
 	folder := filepath.Join(t.TempDir(), "data")
 	d := &development{t: t, binary: binary, folder: devdata.Folder(folder)}
 	d.flags = []string{
 		"dev", "--data", string(d.folder),
-		"--http-port", fmt.Sprint(ports), "--ops-port", fmt.Sprint(ports + 3),
-		"--raft-port", fmt.Sprint(ports + 6),
+		"--http-port", fmt.Sprint(first), "--ops-port", fmt.Sprint(first + 3),
+		"--raft-port", fmt.Sprint(first + 6),
 	}
 	d.flags = append(d.flags, flags...)
 	d.start()

@@ -103,7 +103,7 @@ func TestDoctorExaminesACluster(t *testing.T) {
 	require.Regexp(t, `(?m)^ +→ see whether it runs`, printed)
 	require.Regexp(t, `(?m)^\d+ fail, \d+ warn, \d+ ok\.$`, printed)
 
-	d.addNode("node4", dead, freePorts(t, 3))
+	d.addNode("node4", dead)
 	require.Eventually(t, func() bool {
 		_, err := d.operate(alive, "cluster", "join", "node4", "--raft", d.node("node4").Raft,
 			"--member-ops", d.node("node4").Ops)

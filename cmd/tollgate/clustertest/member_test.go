@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/ports"
 	"tollgate/cluster"
 	"tollgate/cmd/tollgate/config"
 	"tollgate/cmd/tollgate/devdata"
@@ -28,13 +29,14 @@ func (d *development) operate(at string, args ...string) (string, error) {
 }
 
 // addNode starts one more node, of that name, with an empty folder, which waits to be joined.
-func (d *development) addNode(id, like string, ports int) {
+func (d *development) addNode(id, like string) {
 	d.t.Helper()
 	settings, err := config.Load(d.folder.NodeConfig(like))
 	require.NoError(d.t, err)
 	settings.Node, settings.Data, settings.Join = id, d.folder.NodeFolder(id), true
-	settings.HTTP, settings.Ops = localPort(ports), localPort(ports+1)
-	settings.Raft = localPort(ports + 2)
+	first := ports.OfTest(d.t, 3)
+	settings.HTTP, settings.Ops = localPort(first), localPort(first+1)
+	settings.Raft = localPort(first + 2)
 	settings.Members = nil
 	d.Nodes = append(d.Nodes, devdata.Node{
 		ID: id, HTTP: settings.HTTP, Ops: settings.Ops, Raft: settings.Raft,
@@ -158,7 +160,7 @@ func TestADeadNodeIsReplacedUnderLoad(t *testing.T) {
 
 	printed, err := d.operate(alive[0], "cluster", "remove", dead)
 	require.NoError(t, err, printed)
-	d.addNode("node4", dead, freePorts(t, 3))
+	d.addNode("node4", dead)
 	printed, err = d.operate(alive[1], "cluster", "promote", "node4")
 	require.Error(t, err)
 	require.Contains(t, printed, "join it first")

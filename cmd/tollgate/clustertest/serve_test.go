@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/ports"
 	"tollgate/cmd/tollgate/certs"
 	"tollgate/cmd/tollgate/config"
 	api "tollgate/sdk/go"
@@ -33,12 +34,12 @@ func TestServeRunsOneNode(t *testing.T) {
 		"--host", "127.0.0.1", "solo").CombinedOutput()
 	require.NoError(t, err, "%s", printed)
 
-	ports := freePorts(t, 3)
+	first := ports.OfTest(t, 3)
 	hash := sha256.Sum256([]byte(adminKey))
 	settings := config.Default()
 	settings.Node = "solo"
 	settings.Data = filepath.Join(folder, "data")
-	settings.HTTP, settings.Ops = localPort(ports), localPort(ports+1)
+	settings.HTTP, settings.Ops = localPort(first), localPort(first+1)
 	settings.AdminKeyHash = hex.EncodeToString(hash[:])
 	settings.TLS = config.TLS{
 		Authority:   filepath.Join(folder, "certs", "ca.pem"),
@@ -49,7 +50,7 @@ func TestServeRunsOneNode(t *testing.T) {
 	require.NoError(t, err)
 	file := filepath.Join(folder, "solo.yaml")
 	require.NoError(t, os.WriteFile(file, text, 0o600))
-	args := []string{"serve", "--config", file, "--raft", localPort(ports + 2)}
+	args := []string{"serve", "--config", file, "--raft", localPort(first + 2)}
 
 	node := startServe(t, settings, args)
 	admin, err := api.New([]string{settings.Ops}, adminKey, 1)

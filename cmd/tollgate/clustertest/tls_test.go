@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/ports"
 	"tollgate/cmd/tollgate/certs"
 	"tollgate/cmd/tollgate/config"
 )
@@ -26,11 +27,11 @@ import (
 func solo(t *testing.T, change func(*config.Config)) (settings config.Config, file string) {
 	t.Helper()
 	folder := t.TempDir()
-	ports, hash := freePorts(t, 3), sha256.Sum256([]byte(adminKey))
+	first, hash := ports.OfTest(t, 3), sha256.Sum256([]byte(adminKey))
 	settings = config.Default()
 	settings.Node, settings.Data = "solo", filepath.Join(folder, "data")
-	settings.HTTP, settings.Ops = localPort(ports), localPort(ports+1)
-	settings.Raft = localPort(ports + 2)
+	settings.HTTP, settings.Ops = localPort(first), localPort(first+1)
+	settings.Raft = localPort(first + 2)
 	settings.AdminKeyHash = hex.EncodeToString(hash[:])
 	change(&settings)
 	text, err := settings.YAML()

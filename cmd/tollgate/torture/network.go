@@ -3,9 +3,8 @@ package torture
 import (
 	"errors"
 	"fmt"
-	"net"
-	"os"
 
+	"tollgate/bench/ports"
 	"tollgate/cmd/tollgate/config"
 	"tollgate/cmd/tollgate/faultnet"
 )
@@ -61,11 +60,11 @@ func openNamespaces() (network, []config.Member, error) {
 
 // openProxies makes a network of proxies on this machine's loopback for the fleet and its guest.
 func openProxies() (network, []config.Member, error) {
-	first, err := freePorts(3 * (fleetSize + 1))
+	block, err := ports.Take(3 * (fleetSize + 1))
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("torture: %w", err)
 	}
-	address := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", first+i) }
+	address := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", block.First+i) }
 	var members []config.Member
 	addresses := make(map[string]string)
 	for i := range fleetSize + 1 {
@@ -76,31 +75,18 @@ func openProxies() (network, []config.Member, error) {
 		addresses[m.ID] = m.Raft
 	}
 	links, err := faultnet.Open(addresses)
-	return links, members, err
+	if err != nil {
+		return nil, nil, errors.Join(err, block.Close())
+	}
+	return proxies{links, block}, members, nil
 }
+
+// proxies is a network of proxies with the ports of its nodes.
+type proxies struct {
+	*faultnet.Net
+	ports *ports.Block
+}
+
+func (p proxies) Close() error { return errors.Join(p.Net.Close(), p.ports.Close()) }
 
 func nodeID(i int) string { return fmt.Sprintf("node%d", i+1) }
-
-// firstPort is where freePorts begins to look, below the ports that the system hands out and away
-// from those of other tests.
-const firstPort = 12000
-
-func freePorts(n int) (int, error) {
-	for try := range 200 {
-		first := firstPort + (os.Getpid()*n+try*n)%6000
-		if portsFree(first, n) {
-			return first, nil
-		}
-	}
-	return 0, errors.New("torture: no free ports")
-}
-
-func portsFree(first, n int) bool {
-	for port := first; port < first+n; port++ {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil || l.Close() != nil {
-			return false
-		}
-	}
-	return true
-}
