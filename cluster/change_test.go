@@ -94,9 +94,7 @@ func TestMembersThatChangedMeanwhileAreNotChanged(t *testing.T) {
 		require.Len(t, looked.servers, len(three))
 
 		require.NoError(t, c.node[leader].Transfer(c.within(10*time.Second), other))
-		c.eventually("the other one changes them", func() bool {
-			return c.node[other].Remove(c.within(10*time.Second), gone) == nil
-		})
+		c.remove(other, gone)
 		c.eventually("it leads again", func() bool {
 			return c.node[other].Transfer(c.within(10*time.Second), leader) == nil &&
 				c.billing(leader).route.Load().ready
@@ -143,9 +141,7 @@ func TestTheIndexOfTheMembersOutlivesTheLog(t *testing.T) {
 		}
 		leader = c.leader()
 		gone := c.others(leader)[0]
-		c.eventually("it is removed", func() bool {
-			return c.node[leader].Remove(c.within(10*time.Second), gone) == nil
-		})
+		c.remove(leader, gone)
 		c.stop(gone)
 		delete(c.node, gone)
 		c.count(leader, 1000)
@@ -214,7 +210,7 @@ func TestAPromotedNodeIsElectedByWhoHasNotHeardOfIt(t *testing.T) {
 		leader := c.leader()
 		require.NoError(t, c.node[leader].Transfer(c.within(10*time.Second), leader), "both groups")
 		unaware, promoted := c.others(leader)[0], c.others(leader)[1]
-		require.NoError(t, c.node[leader].Remove(c.within(10*time.Second), promoted))
+		c.remove(leader, promoted)
 		c.stop(promoted)
 		c.wipe(promoted)
 		c.joins[promoted] = true

@@ -43,6 +43,14 @@ func (c *nodes) known() {
 	})
 }
 
+// remove takes a member out. A leader that is new refuses until it has heard from those that stay.
+func (c *nodes) remove(through, id string) {
+	c.t.Helper()
+	c.eventually("it is removed", func() bool {
+		return c.node[through].Remove(c.within(10*time.Second), id) == nil
+	})
+}
+
 // join brings a new node in through another, up to its vote.
 func (c *nodes) join(id, through string) {
 	c.t.Helper()
@@ -135,7 +143,7 @@ func TestADeadNodeIsReplaced(t *testing.T) {
 		w := c.writeThrough(c.others(dead)...)
 		c.kill(dead)
 		c.wipe(dead)
-		require.NoError(t, c.node[leader].Remove(c.within(10*time.Second), dead))
+		c.remove(leader, dead)
 		again := c.node[leader].Remove(c.within(10*time.Second), dead)
 		require.EqualError(t, again, "cluster: the members were not changed: "+dead+
 			" is not a member (members: "+strings.Join(c.others(dead), ", ")+")")
@@ -174,7 +182,7 @@ func TestAReplacedMemberOutlivesAnOlderList(t *testing.T) {
 		c.net.isolate(addressOf(away))
 		c.stop(dead)
 		c.wipe(dead)
-		require.NoError(t, c.node[leader].Remove(c.within(10*time.Second), dead))
+		c.remove(leader, dead)
 		c.joins[dead] = true
 		c.join(dead, leader)
 		c.eventually("it leads both groups", func() bool {
@@ -258,7 +266,7 @@ func TestRemovedNodesDoNotOverwriteTheOneThatRemains(t *testing.T) {
 		gone := c.others(left)
 		c.count(left, keyRange(1, 20)...)
 		for _, id := range gone {
-			require.NoError(t, c.node[left].Remove(c.within(10*time.Second), id))
+			c.remove(left, id)
 			c.stop(id)
 			c.wipe(id)
 		}
@@ -363,7 +371,7 @@ func TestChangesAreMadeOneAfterTheOther(t *testing.T) {
 		m, _ := c.member(leader, other)
 		require.True(t, m.Voter)
 		<-changing
-		require.NoError(t, c.node[leader].Remove(c.within(10*time.Second), other))
+		c.remove(leader, other)
 		c.stop(other)
 		delete(c.node, other)
 		c.count(leader, 1)
