@@ -15,6 +15,10 @@ import (
 type Flood struct {
 	// Batches is the flood: a closed loop of ScenarioBatch by the Target's own account.
 	Batches Config
+	// Command is a program, and its arguments, that does ServeFlood on its standard input and output.
+	// Without one the flood is of this process; then what the quiet account sends is late, and that
+	// counts as the cluster's.
+	Command []string
 	// Events and Checks are how many single events and checks the quiet account, which Measure
 	// creates, sends each second.
 	Events, Checks int
@@ -36,9 +40,11 @@ type FloodReport struct {
 	Terms uint64
 	// Errors are the answers, other than success, that each account got.
 	Errors, FloodErrors map[string]uint64
-	// GeneratorCores is how many cores the generator used, OtherCores how many everything else on
-	// the machine that does not belong to the run.
+	// GeneratorCores is how many cores the flood's generator used, OtherCores how many everything else
+	// on the machine that does not belong to the run. Late is how late the quiet account's generator
+	// made requests known, of 99 in 100 at most.
 	GeneratorCores, OtherCores float64
+	Late                       time.Duration
 }
 
 // FloodSide is what the quiet account got: of Due requests, Accepted were answered with success.
@@ -67,15 +73,16 @@ func (f *Flood) Measure(ctx context.Context) (report FloodReport, err error) {
 			f.Events, f.Checks)
 	}
 	f.Batches.Scenario = ScenarioBatch
-	flood, err := New(f.Batches)
+	flood, err := f.start(ctx)
 	if err != nil {
 		return report, err
 	}
+	defer func() { err = errors.Join(err, flood.stop()) }()
 	events, checks, err := f.quiet(ctx)
 	if err != nil {
 		return report, fmt.Errorf("prepare the quiet account: %w", err)
 	}
-	runs := []*Run{flood, events, checks}
+	runs := []*Run{events, checks}
 	for i, r := range runs {
 		r.name += string(rune('a' + i)) // they may begin in the same millisecond
 		if err = r.createCustomers(ctx); err != nil {
@@ -86,20 +93,28 @@ func (f *Flood) Measure(ctx context.Context) (report FloodReport, err error) {
 	if err != nil {
 		return report, err
 	}
-	reports, err := f.beside(ctx, runs)
+	if err = flood.tell(floodBegin); err != nil {
+		return report, err
+	}
+	reports, err := together(ctx, runs)
+	if err != nil {
+		return report, err
+	}
+	flooded, err := flood.ask(floodEnd)
 	if err != nil {
 		return report, err
 	}
 	report = FloodReport{
-		Connections: flood.Connections, Batch: flood.Batch, Elapsed: reports[1].Elapsed,
-		Events: sideDue(reports[1]), Checks: sideDue(reports[2]), Flooded: reports[0].UnitRate,
-		Errors: reports[1].Errors, FloodErrors: reports[0].Errors,
-		GeneratorCores: reports[0].GeneratorCores, OtherCores: reports[0].OtherCores,
+		Connections: flooded.Connections, Batch: flooded.Batch, Elapsed: reports[0].Elapsed,
+		Events: sideDue(reports[0]), Checks: sideDue(reports[1]), Flooded: flooded.UnitRate,
+		Errors: reports[0].Errors, FloodErrors: flooded.Errors,
+		GeneratorCores: flooded.GeneratorCores, OtherCores: flooded.OtherCores,
+		Late: max(reports[0].Late, reports[1].Late),
 	}
 	if report.Errors == nil {
 		report.Errors = map[string]uint64{}
 	}
-	for message, n := range reports[2].Errors {
+	for message, n := range reports[1].Errors {
 		report.Errors[message] += n
 	}
 	for message, n := range report.FloodErrors {
@@ -112,7 +127,22 @@ func (f *Flood) Measure(ctx context.Context) (report FloodReport, err error) {
 		return report, err
 	}
 	report.Terms = after - before
-	return report, f.verify(ctx, runs)
+	// When the flood is over, the counters of all customers are read.
+	pause(ctx, 2*time.Second)
+	for _, r := range runs {
+		if v, err := r.verify(ctx); err != nil {
+			return report, unlike(v, err)
+		}
+	}
+	if _, err = flood.ask(floodVerify); err != nil {
+		return report, err
+	}
+	return report, ctx.Err()
+}
+
+// unlike is the mistake of a run whose counters are not what was acknowledged.
+func unlike(v Verification, err error) *Refusal {
+	return &Refusal{[]string{fmt.Sprintf("%v: lost %d, doubled %d", err, v.Lost, v.Doubled)}}
 }
 
 func sideDue(r Report) FloodSide {
@@ -122,50 +152,31 @@ func sideDue(r Report) FloodSide {
 	}
 }
 
-// beside puts all of the loads on at once and measures the flood for as long as the others.
-func (f *Flood) beside(ctx context.Context, runs []*Run) ([]Report, error) {
+// together puts on loads at once, each for its Duration.
+func together(ctx context.Context, runs []*Run) ([]Report, error) {
 	reports, errs := make([]Report, len(runs)), make([]error, len(runs))
-	var all, quiet sync.WaitGroup
-	quiet.Add(len(runs) - 1)
-	ended := make(chan struct{})
+	var all sync.WaitGroup
 	for i, r := range runs {
-		during := r.hold
-		if i == 0 {
-			during = func(ctx context.Context, _ time.Time) error {
-				select {
-				case <-ended:
-				case <-ctx.Done():
-				}
-				return ctx.Err()
-			}
-		}
 		all.Go(func() {
-			if i > 0 {
-				defer quiet.Done()
-			}
-			reports[i].Config = r.Config
-			workers, err := r.load(ctx, &reports[i], during)
-			if errs[i] = err; err == nil {
-				r.collect(workers, &reports[i])
-				r.problems(&reports[i])
-			}
+			reports[i], errs[i] = r.measure(ctx, r.hold)
 		})
 	}
-	quiet.Wait()
-	close(ended)
 	all.Wait()
 	return reports, errors.Join(errs...)
 }
 
-// verify reads the counters of all customers, when the flood is over.
-func (f *Flood) verify(ctx context.Context, runs []*Run) error {
-	pause(ctx, 2*time.Second)
-	for _, r := range runs {
-		if v, err := r.verify(ctx); err != nil {
-			return &Refusal{[]string{fmt.Sprintf("%v: lost %d, doubled %d", err, v.Lost, v.Doubled)}}
-		}
+// measure puts on the load while during runs, and reports it unverified.
+func (r *Run) measure(ctx context.Context,
+	during func(ctx context.Context, begin time.Time) error,
+) (report Report, err error) {
+	report.Config = r.Config
+	workers, err := r.load(ctx, &report, during)
+	if err != nil {
+		return report, err
 	}
-	return ctx.Err()
+	r.collect(workers, &report)
+	r.problems(&report)
+	return report, nil
 }
 
 // quiet creates the second account, and what it does.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -54,13 +55,25 @@ func (s *shore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func besideFlood(t *testing.T, s *shore) (bench.FloodReport, error) {
+// TestMain also is what a flood's process runs.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "flood" {
+		if err := bench.ServeFlood(context.Background(), os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func besideFlood(t *testing.T, s *shore, command ...string) (bench.FloodReport, error) {
 	t.Helper()
 	s.keys, s.used, s.audits = map[string]bool{}, map[string]int{}, map[string]int{}
 	server := httptest.NewServer(s)
 	defer server.Close()
 	address := strings.TrimPrefix(server.URL, "http://")
-	f := bench.Flood{Events: 100, Checks: 50, Batches: bench.Config{
+	f := bench.Flood{Command: command, Events: 100, Checks: 50, Batches: bench.Config{
 		Target: bench.Target{
 			Nodes: []string{address}, Key: "k",
 			Admin: bench.Admin{Nodes: []string{address}, Key: "sk_admin", Account: "demo"},
@@ -74,7 +87,13 @@ func besideFlood(t *testing.T, s *shore) (bench.FloodReport, error) {
 // TestAQuietAccountIsMeasuredBesideAFlood: what the quiet account got is told apart from what the
 // flood got, and elections are counted.
 func TestAQuietAccountIsMeasuredBesideAFlood(t *testing.T) {
-	report, err := besideFlood(t, new(shore))
+	for name, command := range map[string][]string{"process": {os.Args[0], "flood"}, "here": nil} {
+		t.Run(name, func(t *testing.T) { quietBesideFlood(t, command) })
+	}
+}
+
+func quietBesideFlood(t *testing.T, command []string) {
+	report, err := besideFlood(t, new(shore), command...)
 	require.NoError(t, err)
 	// How long the measurement took, and what was accepted in it, depends on the machine.
 	require.InDelta(t, 100*report.Elapsed.Seconds(), report.Events.Due, 1)
@@ -102,4 +121,12 @@ func TestAFloodThatLosesIsRefused(t *testing.T) {
 	_, err := besideFlood(t, &shore{ledger: ledger{lose: 7}})
 	var refusal *bench.Refusal
 	require.ErrorAs(t, err, &refusal)
+}
+
+// TestAFloodWhoseProcessEndsIsAnError: at once, and not when the measurement is over.
+func TestAFloodWhoseProcessEndsIsAnError(t *testing.T) {
+	for _, command := range [][]string{{"false"}, {"true"}, {os.Args[0] + " is missing"}} {
+		_, err := besideFlood(t, new(shore), command...)
+		require.ErrorContains(t, err, "flood", command)
+	}
 }

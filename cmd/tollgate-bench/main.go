@@ -18,6 +18,7 @@ type flags struct {
 	Compare     compareCommand     `cmd:"" help:"Measure several systems in turns, and print the ratios."`
 	Table       tableCommand       `cmd:"" help:"Measure what Tollgate has to reach, and print what holds."`
 	Regressions regressionsCommand `cmd:"" help:"Fail where benchmarks got worse (make bench-compare)."`
+	Flood       floodCommand       `cmd:"" hidden:"" help:"Be the flood of the table's row."`
 	Front       frontCommand       `cmd:"" hidden:"" help:"Be the HTTP front of a peer."`
 }
 

@@ -170,6 +170,17 @@ const (
 	floodChecks      = 50
 )
 
+// floodArgument makes this program the flood.
+const floodArgument = "flood"
+
+// floodCommand is what the flood runs as.
+type floodCommand struct{}
+
+// Run floods as its input says.
+func (floodCommand) Run(ctx context.Context) error {
+	return bench.ServeFlood(ctx, os.Stdin, os.Stdout)
+}
+
 // flood measures an account beside one that floods the cluster.
 func (c *tableCommand) flood(ctx context.Context, f *bench.Figures) (err error) {
 	cluster := &tollgate{name: "tollgate", program: c.Tollgate, via: "all"}
@@ -182,6 +193,11 @@ func (c *tableCommand) flood(ctx context.Context, f *bench.Figures) (err error) 
 		Batches: c.config(bench.ScenarioBatch), Events: floodEvents, Checks: floodChecks,
 	}
 	flood.Batches.Target = target
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	flood.Command = []string{program, floodArgument}
 	flood.Batches.Connections = cmp.Or(c.Connections, floodConnections)
 	flood.Batches.Batch, flood.Batches.Customers = floodBatch, min(c.Customers, 1000)
 	report, err := flood.Measure(ctx)
