@@ -111,7 +111,7 @@ func (x *Exchange) decodeBody() *Fault {
 	for room := firstRoom(x.coding, x.Body, x.Route.Limit); ; room *= 4 {
 		room = min(room, x.Route.Limit)
 		if room > turnBody {
-			if fault := x.awaitTurn(); fault != nil {
+			if fault := x.awaitTurn(room); fault != nil {
 				return fault
 			}
 		}

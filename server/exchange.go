@@ -47,9 +47,9 @@ type Exchange struct {
 	// holds a place.
 	held, items int64
 	entered     bool
-	// flow is whose they are; turned reports whether it has its turn.
-	flow   fair.Flow
-	turned bool
+	// flow is whose they are; turns is how many it has.
+	flow  fair.Flow
+	turns int
 	// began is when the request came, where fasthttp does not say so.
 	began     time.Time
 	raw       [maxParams][]byte

@@ -37,10 +37,12 @@ const (
 	// turnBody is the size of a body from which on a request waits for its turn: some 50 events. Were
 	// it larger, 300 connections with batches just below it would keep the cores from all others.
 	turnBody = 8 << 10
-	// turnsPerCore and leastTurns say how many such requests are carried out at a time. It is more
-	// than the cores can work on, since most of the time they wait for the log.
+	// turnsPerCore and leastTurns say how many turns there are at a time. It is more than the cores
+	// can work on, since most of the time they wait for the log. A body takes one for each turnUnit,
+	// some 1,300 events: a flood of batches of 5,000 has as much under way as one of 1,000.
 	turnsPerCore = 4
 	leastTurns   = 8
+	turnUnit     = 192 << 10
 	// turnPatience is how long one may wait for its turn.
 	turnPatience = 2 * time.Second
 )
@@ -145,22 +147,25 @@ func (x *Exchange) enter() *Fault {
 	if len(x.Body) <= turnBody {
 		return nil
 	}
-	return x.awaitTurn()
+	return x.awaitTurn(len(x.Body))
 }
 
-// awaitTurn waits for the turn of a request with a large body; it has one only.
-func (x *Exchange) awaitTurn() *Fault {
+// awaitTurn waits for the turn of a request whose body has so many bytes; it waits once.
+func (x *Exchange) awaitTurn(size int) *Fault {
 	g := x.table.config.Gate
-	if g == nil || x.turned {
+	if g == nil || x.turns > 0 {
 		return nil
 	}
 	x.flow = x.Flow()
-	var after time.Duration
-	if x.turned, after = g.turns.await(x.flow, g.weight(x.flow), turnPatience); !x.turned {
+	// Half of all at most: no body keeps those of other accounts waiting.
+	turns := min((size+turnUnit-1)/turnUnit, max(1, g.turns.places.Most()/2))
+	ok, after := g.turns.await(x.flow, g.weight(x.flow), turns, turnPatience)
+	if !ok {
 		fault := faultShare
 		fault.RetryAfter = int((after + time.Second - 1) / time.Second)
 		return &fault
 	}
+	x.turns = turns
 	return nil
 }
 
@@ -202,9 +207,9 @@ func (x *Exchange) release() {
 		g.bytes.Give(x.flow, x.held)
 		x.held = 0
 	}
-	if x.turned {
-		g.turns.end(x.flow)
-		x.turned = false
+	if x.turns > 0 {
+		g.turns.end(x.flow, x.turns)
+		x.turns = 0
 	}
 	if x.entered {
 		g.requests.Give(x.flow, 1)

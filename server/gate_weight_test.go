@@ -20,23 +20,26 @@ import (
 func TestWeightsCountAtTheGate(t *testing.T) {
 	turns := max(8, 4*runtime.GOMAXPROCS(0))
 	for _, c := range []struct {
-		name        string
-		places      int
-		requests    int
-		bytes       int64
-		body, items int // bytes of a body, items of a request
+		name     string
+		places   int // of what is shared out, of which a request takes each
+		requests int
+		bytes    int64
+		body     int // bytes
+		items    int
+		each     int
 	}{
-		{"requests", 8, 8, 1 << 20, 0, 0},
-		{"bytes", 8, 100, 8 * 6 << 10, 6 << 10, 0},
-		{"items", 8, 100, 1 << 20, 0, 2_500},
-		{"turns", turns, 1000, 64 << 20, 10 << 10, 0},
+		{"requests", 8, 8, 1 << 20, 0, 0, 1},
+		{"bytes", 8, 100, 8 * 6 << 10, 6 << 10, 0, 1},
+		{"items", 8, 100, 1 << 20, 0, 2_500, 1},
+		{"turns", turns, 1000, 64 << 20, 10 << 10, 0, 1},
+		{"turns of 5,000 events", turns, 1000, 64 << 20, 700 << 10, 0, 4},
 	} {
 		for weight := 1; weight <= 3; weight += 2 {
 			t.Run(fmt.Sprintf("%s/%d", c.name, weight), func(t *testing.T) {
 				t.Parallel()
 				gate := server.NewGate(c.requests, c.bytes, func(fair.Flow) int { return weight })
 				share := 0
-				for share/weight < c.places-share {
+				for held := 0; held/weight < c.places-held; held += c.each {
 					share++
 				}
 				require.Equal(t, share, heldAtATime(t, gate, share+1, c.body, c.items))

@@ -25,6 +25,7 @@ type turns struct {
 type waiter struct {
 	flow   fair.Flow
 	weight int
+	turns  int           // how many it wants
 	turn   chan struct{} // closed when it has come
 	gone   bool
 }
@@ -34,17 +35,17 @@ const turnsSpan = time.Second
 
 func newTurns(places int) *turns { return &turns{places: fair.NewShare(places)} }
 
-// await waits for a flow's turn; where it does not come in time, it says after how long to ask
+// await waits for turns of a flow; where they do not come in time, it says after how long to ask
 // again.
 func (t *turns) await(
-	f fair.Flow, weight int, patience time.Duration,
+	f fair.Flow, weight, turns int, patience time.Duration,
 ) (ok bool, after time.Duration) {
 	t.mu.Lock()
-	if !t.lanes.Waits(f) && t.places.Take(f, weight, 1) == fair.RoomTaken {
+	if !t.lanes.Waits(f) && t.places.Take(f, weight, turns) == fair.RoomTaken {
 		t.mu.Unlock()
 		return true, 0
 	}
-	w := &waiter{flow: f, weight: weight, turn: make(chan struct{})}
+	w := &waiter{flow: f, weight: weight, turns: turns, turn: make(chan struct{})}
 	t.lanes.Push(f, weight, w)
 	t.waiting++
 	t.mu.Unlock()
@@ -71,11 +72,11 @@ func (t *turns) await(
 	return false, min(after, 30*time.Second)
 }
 
-// end gives back a flow's place.
-func (t *turns) end(f fair.Flow) {
+// end gives back turns of a flow.
+func (t *turns) end(f fair.Flow, turns int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.places.Give(f, 1)
+	t.places.Give(f, turns)
 	t.ended++
 	if span := time.Since(t.since); span >= turnsSpan {
 		t.rate = float64(t.ended) / span.Seconds()
@@ -87,7 +88,7 @@ func (t *turns) end(f fair.Flow) {
 			switch {
 			case w.gone:
 				return 0, true
-			case took || t.places.Take(w.flow, w.weight, 1) != fair.RoomTaken:
+			case took || t.places.Take(w.flow, w.weight, w.turns) != fair.RoomTaken:
 				return 0, false
 			}
 			took = true

@@ -63,6 +63,9 @@ func (s *Share) Clear() {
 // Held is what the flow holds, Used what all hold, Flows how many hold some.
 func (s *Share) Held(f Flow) int { return s.held[f] }
 
+// Most is how much there is.
+func (s *Share) Most() int { return s.most }
+
 // Used is what all flows hold.
 func (s *Share) Used() int { return s.used }
 
