@@ -67,7 +67,7 @@ var maxBack = []struct {
 }{
 	{"engine/billing", 183},
 	{"engine/workspace", 105},
-	{"server/workspace", 29},
+	{"server/workspace", 28},
 	{"cluster", 66},
 }
 

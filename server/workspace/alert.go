@@ -3,8 +3,6 @@ package workspace
 import (
 	"bytes"
 
-	"tollgate/engine"
-	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/provider/mail"
@@ -192,16 +190,6 @@ func (a *API) changeAlerts(x *server.Exchange) {
 	a.answerAlerts(x, id, c.Secret, shown)
 }
 
-// refuseOr refuses, or says that something of our own is broken.
-func (a *API) refuseOr(x *server.Exchange, refused *refusal, err error) {
-	if err != nil {
-		a.config.Log.Error("a secret cannot be made", "error", err)
-		busy := no("workspace_busy")
-		refused = &busy
-	}
-	a.refuse(x, *refused)
-}
-
 // answerAlerts shows a flow's alerts to who has changed them, and a secret that was made by that:
 // this once.
 func (a *API) answerAlerts(x *server.Exchange, flow [16]byte, sealed []byte, shown string) {
@@ -254,27 +242,6 @@ func (a *API) testAlert(x *server.Exchange) {
 	}
 }
 
-// operatorAlertTools are the tools by which an operator sets a flow's alerts for the owner.
-func (a *API) operatorAlertTools(tool operatorTool) []server.Route {
-	const path = "/flows/{flow}/alerts"
-	answer := func(r server.Route) server.Route {
-		r.Responses[0].Data = server.Object(append([]server.Property{
-			server.May("secret", server.TextSchema(1, 0)),
-		}, alertsProperties(true)...)...)
-		return r
-	}
-	return []server.Route{
-		answer(tool(path, "setFlowAlerts",
-			"Set a flow's alerts for the owner; a secret that webhooks are signed with is shown once",
-			a.operatorAlerts(a.operatorSetAlerts), named("flow"), alertsForm())),
-		answer(tool(path+"/secret", "rotateFlowAlertSecret",
-			"Replace the signing secret for the owner; the one before signs beside it for 24 hours",
-			a.operatorAlerts(a.operatorRotateSecret), named("flow"), server.Object())),
-		answer(tool(path+"/test", "testFlowAlert", "Send a test alert for the owner",
-			a.operatorAlerts(a.operatorTestAlert), named("flow"), server.Object())),
-	}
-}
-
 // alertsForm is the body by which alerts are set.
 func alertsForm() *server.Schema {
 	return server.Object(
@@ -282,87 +249,6 @@ func alertsForm() *server.Schema {
 		server.May("email", server.TextSchema(0, state.MaxAlertEmail)),
 		server.May("webhookUrl", server.TextSchema(0, state.MaxAlertURL)),
 	)
-}
-
-// alertAct is an operator's change of a flow's alerts.
-type alertAct struct {
-	kind   engine.Kind
-	change wire.Fielder
-	// sealed is the secret that the change may make, shown what an operator is shown of it.
-	sealed []byte
-	shown  string
-}
-
-// operatorAlerts carries out what read makes of a request; read refuses itself.
-func (a *API) operatorAlerts(
-	read func(x *server.Exchange, row uint32, flow [16]byte) (alertAct, bool),
-) func(*server.Exchange) {
-	return func(x *server.Exchange) {
-		row, ok := a.tenant(x)
-		if !ok {
-			return
-		}
-		flow, _ := parseID(markFlow, string(x.Param(1)))
-		if _, known := a.machine.Flow(row, flow); !known {
-			x.Refuse(server.Fault{Status: 404, Code: "not_found", Message: "No such flow"})
-			return
-		}
-		made, ok := read(x, row, flow)
-		if !ok || !a.act(x, row, made.kind, made.change) {
-			return
-		}
-		f, v, set, _ := a.machine.Alerts(row, flow)
-		j := x.Begin()
-		j.Open('{')
-		if made.shown != "" && bytes.Equal(v.Secret, made.sealed) {
-			j.Text("secret", made.shown)
-		}
-		writeAlerts(j, &f, &v, set, true)
-		j.Close('}')
-		x.End(200)
-	}
-}
-
-func (a *API) operatorSetAlerts(x *server.Exchange, row uint32, flow [16]byte) (alertAct, bool) {
-	b := open(x, false)
-	c, shown, err := a.alertSettings(b, row, flow)
-	if !a.form(x, b) {
-		return alertAct{}, false
-	}
-	if refused := a.cannotSend(c); refused != nil {
-		x.Refuse(server.Fault{Status: 503, Code: refused.code, Message: refused.message})
-		return alertAct{}, false
-	}
-	return alertAct{state.KindSetAlerts, c, c.Secret, shown}, a.sealed(x, err)
-}
-
-// sealed reports whether a secret could be made, and refuses where it could not.
-func (a *API) sealed(x *server.Exchange, err error) bool {
-	if err != nil {
-		a.config.Log.Error("a secret cannot be made", "error", err)
-		x.Refuse(server.FaultConsistency)
-	}
-	return err == nil
-}
-
-func (a *API) operatorRotateSecret(x *server.Exchange, row uint32, flow [16]byte) (
-	alertAct, bool,
-) {
-	if !a.form(x, open(x, true)) {
-		return alertAct{}, false
-	}
-	sealed, shown, err := a.mintAlertSecret(flow)
-	return alertAct{
-		state.KindRotateAlertSecret,
-		&state.RotateAlertSecret{Workspace: row, Flow: flow, Secret: sealed}, sealed, shown,
-	}, a.sealed(x, err)
-}
-
-func (a *API) operatorTestAlert(x *server.Exchange, row uint32, flow [16]byte) (alertAct, bool) {
-	ok := a.form(x, open(x, true))
-	return alertAct{
-		kind: state.KindSendTestAlert, change: &state.SendTestAlert{Workspace: row, Flow: flow},
-	}, ok
 }
 
 // alertsProperties are the members of an answer about alerts.

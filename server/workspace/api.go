@@ -12,9 +12,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"tollgate/engine"
-	"tollgate/engine/fair"
-	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/identity"
@@ -184,82 +181,3 @@ func (a *API) Handler(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 
 // Routes are the rows of the route table, for tests and metrics.
 func (a *API) Routes() []*server.Route { return a.table.Routes() }
-
-// read answers from memory that holds every acknowledged write, or from the node's own where the
-// request asks for that. answer may run more than once; it
-// returns a refusal, or has written the answer.
-func (a *API) read(x *server.Exchange, answer func() *refusal) {
-	stale, known := server.Consistency(x)
-	switch {
-	case !x.Ctx.IsGet(): // what was written is to be seen
-	case !known:
-		a.refuse(x, *badField("invalid_field", "X-Read-Consistency"))
-		return
-	case stale:
-		server.NoteStaleness(x, a.config.Reader)
-		if refused := answer(); refused != nil {
-			a.refuse(x, *refused)
-		}
-		return
-	}
-	deadline := time.Now().Add(a.config.ReadTimeout)
-	for time.Now().Before(deadline) {
-		ticket, outcome := a.config.Reader.BeginRead(deadline)
-		if outcome != engine.OutcomeDone {
-			break
-		}
-		var refused *refusal
-		if a.current(x) {
-			refused = answer()
-		} else {
-			revoked := no("invalid_key")
-			if x.Tenant.Person != 0 {
-				revoked = no("sign_in_required")
-			}
-			refused = &revoked
-		}
-		if !a.config.Reader.ReadStands(ticket) {
-			continue
-		}
-		if refused != nil {
-			a.refuse(x, *refused)
-		}
-		return
-	}
-	a.refuse(x, no("workspace_busy"))
-}
-
-// fresh waits until this node's memory holds what was acknowledged anywhere.
-func (a *API) fresh() bool {
-	return server.Fresh(a.config.Reader, time.Now().Add(a.config.ReadTimeout))
-}
-
-// propose brings a command of a flow into the log, and others behind it in the same entry; what it
-// answers is the first one's result.
-func (a *API) propose(flow fair.Flow, kind engine.Kind, c wire.Fielder, also ...engine.Record,
-) engine.Result {
-	records := append([]engine.Record{{Kind: kind, Payload: wire.Encode(nil, c)}}, also...)
-	for i := range records {
-		records[i].Flow = flow
-	}
-	results := make([]engine.Result, len(records))
-	a.config.Proposer.Propose(time.Now().Add(a.config.WriteTimeout), records, results)
-	return results[0]
-}
-
-// do proposes as propose does, and refuses what was not carried out; ok reports whether it was.
-func (a *API) do(x *server.Exchange, kind engine.Kind, c wire.Fielder, also ...engine.Record,
-) (r engine.Result, ok bool) {
-	if r = a.propose(x.Flow(), kind, c, also...); r.Outcome != engine.OutcomeDone {
-		a.refuseOutcome(x, r)
-		return r, false
-	}
-	// The command is applied where it was proposed; a follower answers from its own memory.
-	if !a.fresh() {
-		a.refuse(x, no("outcome_unknown"))
-		return r, false
-	}
-	return r, true
-}
-
-func (a *API) now() int64 { return a.machine.Clock(a.config.Now().UnixMilli()) }

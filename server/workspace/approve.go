@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 
 	state "tollgate/engine/workspace"
@@ -151,4 +152,28 @@ func writeAsking(j *server.JSON, v *state.PurchaseView, flow *state.FlowView) {
 	j.Uint("version", uint64(flow.Version))
 	j.Bool("confirmsSignup", v.FlowShown && flow.Credential != "")
 	j.Close('}')
+}
+
+// Approve approves a purchase for whoever decides, whose an unclaimed workspace becomes, and makes
+// its payment page. Where the provider does not answer, the page is made as soon as it does.
+func (a *API) Approve(d *Decision, id [16]byte) *server.Fault {
+	fault := a.Decide(d, state.KindApprovePurchase, &state.ApprovePurchase{
+		ID: id, Owner: d.Name, Person: d.Person,
+	})
+	if fault != nil {
+		return fault
+	}
+	v, known := a.machine.Purchase(d.Workspace, id)
+	if !known || a.cards == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), providerTimeout)
+	defer cancel()
+	if err := a.openCheckout(ctx, &v); err != nil {
+		a.config.Log.Warn("a payment page is not made yet", "purchase", paymentName(&v), "error", err)
+	}
+	if !a.fresh() {
+		return new(no("outcome_unknown")).fault()
+	}
+	return nil
 }

@@ -110,11 +110,6 @@ func (a *API) authenticateSession(x *server.Exchange, token []byte) *server.Faul
 	return nil
 }
 
-// session finds the session of a token's hash.
-func (a *API) session(hash [32]byte) (state.SessionView, bool) {
-	return a.machine.Session(hash, state.SurfaceWorkspaces, a.now())
-}
-
 // origin is where changes by a session must come from.
 func (a *API) origin() string {
 	if a.config.SignIn != nil {
@@ -142,20 +137,4 @@ func (a *API) gone(x *server.Exchange, hash [32]byte, unknown server.Fault) *ser
 	}
 	x.More(func(j *server.JSON) { j.Text("reason", reason) })
 	return &unknown
-}
-
-// current reports whether the key or session of a request speaks for its workspace in the memory
-// that is to be answered from, which is newer than that in which it was found.
-func (a *API) current(x *server.Exchange) bool {
-	if x.Tenant.Workspace == 0 && x.Tenant.Person == 0 || x.Called() {
-		return true // an open route, or a page of ours, which has found out who asks
-	}
-	key, ok := server.PresentedKey(x.Ctx)
-	if x.Tenant.Person != 0 {
-		v, known := a.session(sha256.Sum256(key))
-		return ok && known && v.Person == x.Tenant.Person &&
-			v.Principal.Workspace == x.Tenant.Workspace
-	}
-	principal, known := a.machine.Authenticate(sha256.Sum256(key))
-	return ok && known && principal.KeyID == x.Tenant.KeyID
 }

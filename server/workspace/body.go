@@ -223,3 +223,17 @@ func (b *body) close() *refusal {
 	}
 	return b.wrong
 }
+
+// chosen is the workspace that a body is about: the one that its key or session works in, or
+// another one of a person's.
+func (a *API) chosen(x *server.Exchange, b *body) uint32 {
+	if !person(x) || !b.has("workspace") {
+		return x.Tenant.Workspace
+	}
+	id, ok := parseID(markWorkspace, b.text("workspace", 1, 64))
+	if !ok {
+		b.fail(badField("invalid_field", "workspace"))
+		return 0
+	}
+	return a.machine.WorkspaceRow(id) // of another's, or of none, the act is refused
+}

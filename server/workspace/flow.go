@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"net/url"
+	"slices"
 
 	"tollgate/engine"
 	state "tollgate/engine/workspace"
@@ -186,16 +187,6 @@ func flowOptions(d *state.FlowDocument) *refusal {
 	return nil
 }
 
-// agentNamed finds a configured agent; the empty name is the default one.
-func (a *API) agentNamed(name string) (Agent, bool) {
-	for _, agent := range a.config.Agents {
-		if name == "" || agent.Name == name {
-			return agent, true
-		}
-	}
-	return Agent{}, false
-}
-
 func writeFlow(j *server.JSON, v *state.FlowView) {
 	j.Open('{')
 	j.Text("id", idText(markFlow, v.ID))
@@ -259,3 +250,36 @@ func portIn(text string) uint16 {
 
 // outcomeDone reports whether a command was carried out.
 func outcomeDone(r engine.Result) bool { return r.Outcome == engine.OutcomeDone }
+
+// SaveFlow makes the flow of this id, or changes the one that is there: fields is a body of POST or
+// PATCH /v1/flows. Sent again it is the same flow. Refused, field is the one that is wrong, where
+// it is one.
+func (a *API) SaveFlow(d *Decision, id [16]byte, fields []byte) (field string, f *server.Fault) {
+	if !a.fresh() {
+		return "", new(no("workspace_busy")).fault()
+	}
+	x := &server.Exchange{Tenant: a.principal(d), Body: fields}
+	before, known := a.machine.Flow(d.Workspace, id)
+	if !known {
+		before.Access = "public"
+	}
+	doc, schedule, refused := a.flowBody(x, &before, known)
+	if refused != nil {
+		return refused.field, refused.fault()
+	}
+	if schedule.given {
+		return "", a.Decide(d, state.KindScheduleFlow, &state.ScheduleFlow{
+			Workspace: d.Workspace, Flow: id, EveryHours: schedule.hours, Save: true, Replace: known,
+			Document: doc,
+		})
+	}
+	return "", a.Order(d.flow(), state.KindSaveFlow, &state.SaveFlow{
+		Workspace: d.Workspace, ID: id, Replace: known, Document: doc,
+	})
+}
+
+// Agents are what can run flows, the default one first.
+func (a *API) Agents() []Agent { return slices.Clone(a.config.Agents) }
+
+// NewFlow is the id of a flow that a form is to make.
+func NewFlow() [16]byte { return mint() }

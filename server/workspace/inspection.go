@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"tollgate/engine"
-	"tollgate/engine/fair"
-	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/inspect"
@@ -198,24 +196,6 @@ func (a *API) keep(c *state.SaveInspection, payload []byte) (made [16]byte, r en
 	return reply.ID, r
 }
 
-// insist proposes until there is an answer, or the time is over.
-func (a *API) insist(deadline time.Time, flow fair.Flow, kind engine.Kind, c wire.Fielder,
-) engine.Result {
-	for {
-		r := a.propose(flow, kind, c)
-		switch r.Outcome {
-		case engine.OutcomeUnknown, engine.OutcomeUnavailable, engine.OutcomeOverloaded,
-			engine.OutcomeShareFull:
-		default:
-			return r
-		}
-		if time.Until(deadline) < idle {
-			return r
-		}
-		<-time.After(idle)
-	}
-}
-
 func findingsOf(d *inspection.Document) []state.Finding {
 	found := d.Findings()
 	made := make([]state.Finding, 0, len(found))
@@ -304,4 +284,19 @@ func (a *API) suggestTest(x *server.Exchange) {
 		}
 		return &r
 	})
+}
+
+// Document is the document of a run of a workspace that is completed, as JSON, with what it was
+// compared with; false where there is none.
+func (a *API) Document(workspace uint32, run [16]byte) (v state.InspectionView, document []byte,
+	ok bool,
+) {
+	if v, ok = a.machine.Inspection(workspace, run); !ok {
+		return v, nil, false
+	}
+	k, err := unpack(v.Document)
+	if err != nil {
+		a.config.Log.Error("a kept document cannot be read", "run", idText(markRun, run), "error", err)
+	}
+	return v, k.document, err == nil
 }

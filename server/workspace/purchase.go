@@ -339,3 +339,49 @@ func (a *API) setBilling(x *server.Exchange, c *state.SetBilling) {
 		return nil
 	})
 }
+
+// writeBilling writes billing; its usage only where payments are on.
+func (a *API) writeBilling(j *server.JSON, v *state.AccountView) {
+	j.Object("billing")
+	j.Bool("paused", v.Paused)
+	j.Uint("capCents", uint64(v.CapCents))
+	if a.config.Payments {
+		used := v.SpentCents + v.ChargingCents
+		j.Object("usage")
+		j.Uint("runsUsed", uint64(v.FreeUsed+v.PaidUsed+v.Returned))
+		j.Uint("freeRunsUsed", uint64(v.FreeUsed))
+		j.Uint("paidRunsUsed", uint64(v.PaidUsed))
+		j.Uint("runsReturned", uint64(v.Returned))
+		j.Uint("runsLeft", uint64(v.RunsLeft))
+		j.Uint("spentCents", uint64(v.SpentCents))
+		j.Uint("capCents", uint64(v.CapCents))
+		j.Uint("remainingCents", uint64(v.CapCents-min(v.CapCents, used)))
+		j.Time("resetsAt", v.MonthEnd)
+		j.Array("recentRuns")
+		for i := range v.RecentRuns {
+			r := &v.RecentRuns[i]
+			j.Open('{')
+			j.Text("id", idText(markRun, r.ID))
+			j.Text("status", r.Status.String())
+			textOrNull(j, "outcome", r.Outcome.String())
+			writeCharge(j, r)
+			j.Time("createdAt", r.CreatedAt)
+			j.Close('}')
+		}
+		j.Close(']')
+		j.Close('}')
+	}
+	j.Close('}')
+}
+
+// CancelPurchase cancels a purchase of the decision's workspace. One that is paid stays paid:
+// checkout_completed.
+func (a *API) CancelPurchase(d *Decision, id [16]byte) *server.Fault {
+	v, _ := a.machine.Purchase(d.Workspace, id)
+	closed, refused := a.closeNow(&v)
+	if refused != nil {
+		return refused.fault()
+	}
+	c := &state.CancelPurchase{Workspace: d.Workspace, ID: id, Person: true}
+	return a.decideAs(d, state.KindCancelPurchase, c, string(wire.Encode(nil, c)), closed...)
+}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"tollgate/engine"
-	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 )
@@ -177,69 +176,12 @@ func badField(code, field string) *refusal {
 	}
 }
 
-// refuse answers an error in the document's shape.
-func (a *API) refuse(x *server.Exchange, r refusal) {
-	if r.members != nil {
-		x.More(r.members)
-	}
-	x.Refuse(*r.fault())
-}
-
 func (r *refusal) fault() *server.Fault {
 	row := errorTable[r.code]
 	return &server.Fault{
 		Status: row.status, Code: r.code, Message: cmp.Or(r.message, row.message),
 		RetryAfter: r.retryAfter,
 	}
-}
-
-// refuseOutcome answers a command that was not carried out, with what its reply says.
-func (a *API) refuseOutcome(x *server.Exchange, result engine.Result) {
-	code, known := outcomeCodes[result.Outcome]
-	if !known {
-		code = "outcome_unknown"
-	}
-	r := no(code)
-	switch result.Outcome {
-	case engine.OutcomeSignupLimited, engine.OutcomeCancelLimit, engine.OutcomeRunLimit,
-		engine.OutcomeActLimit, engine.OutcomeFreeCapacity, engine.OutcomeAlertTestLimit,
-		engine.OutcomeLinkLimit:
-		r = a.retry(code, result.Value)
-	case engine.OutcomeCreditsShort:
-		var short state.CreditsReply
-		if wire.Decode(result.Value, &short) == nil {
-			r.members = func(j *server.JSON) {
-				j.Uint("required", short.Required)
-				j.Uint("balance", short.Balance)
-			}
-		}
-	case engine.OutcomeWorkspaceFull:
-		var full state.FullReply
-		if wire.Decode(result.Value, &full) == nil {
-			r.full(&full)
-		}
-	case engine.OutcomeShareFull:
-		if len(result.Value) == 1 {
-			r.retryAfter = int(max(1, result.Value[0]))
-		}
-	case engine.OutcomeUpgrading:
-		r.retryAfter = 5
-		r.message = "Not every node knows this command yet: the cluster is being upgraded. Nothing was " +
-			"changed. Repeat it once all nodes run the same version."
-	case engine.OutcomeNetworkFull:
-		r.retryAfter = operatorRetry
-		r.message = "The workspaces that were made from this network, and that nobody has claimed, or " +
-			"what is left of those that were removed, take as much room as they may. Nothing was made. " +
-			"Let a person claim one, or ask the operator."
-	case engine.OutcomeFlowOptions:
-		r = unverified()
-	case engine.OutcomeExecutionUnavailable, engine.OutcomeScheduleUnavailable:
-		var unready state.UnreadyReply
-		if wire.Decode(result.Value, &unready) == nil {
-			r.members = func(j *server.JSON) { j.Text("reason", unready.Reason.String()) }
-		}
-	}
-	a.refuse(x, r)
 }
 
 // full says what a workspace holds that may hold no more.
@@ -255,23 +197,4 @@ func (r *refusal) full(reply *state.FullReply) {
 			"may have %d. Nothing was saved. One that a person has claimed may have more.", reply.Records,
 			reply.MaxRecords)
 	}
-}
-
-// retry is the refusal of a limit that ends by itself.
-func (a *API) retry(code string, reply []byte) refusal {
-	var limit state.RetryReply
-	if wire.Decode(reply, &limit) != nil {
-		return no(code)
-	}
-	r := refusal{code: code, retryAfter: int(max(1, (limit.ResetsAt-a.now()+999)/1000))}
-	r.members = func(j *server.JSON) {
-		if limit.Limit > 0 {
-			j.Uint("limit", uint64(limit.Limit))
-		}
-		j.Time("resetsAt", limit.ResetsAt)
-		if code == "run_limit_reached" {
-			j.Text("contact", a.config.Contact)
-		}
-	}
-	return r
 }

@@ -51,31 +51,6 @@ func listedFree(name string) func(*server.Route) {
 	}
 }
 
-// actAsOwner carries out what a person decides about a workspace, and keeps that they did; what
-// else is to happen comes behind it in the same entry.
-func (a *API) actAsOwner(x *server.Exchange, number uint32, kind engine.Kind, c wire.Fielder,
-	also ...engine.Record,
-) (engine.Result, bool) {
-	return a.do(x, state.KindAct, &state.Act{
-		Workspace: number, ID: mint(), Actor: "owner", Person: x.Tenant.Person, Kind: kind,
-		Payload: wire.Encode(nil, c),
-	}, also...)
-}
-
-// chosen is the workspace that a body is about: the one that its key or session works in, or
-// another one of a person's.
-func (a *API) chosen(x *server.Exchange, b *body) uint32 {
-	if !person(x) || !b.has("workspace") {
-		return x.Tenant.Workspace
-	}
-	id, ok := parseID(markWorkspace, b.text("workspace", 1, 64))
-	if !ok {
-		b.fail(badField("invalid_field", "workspace"))
-		return 0
-	}
-	return a.machine.WorkspaceRow(id) // of another's, or of none, the act is refused
-}
-
 // choosing makes a workspace the one that the request's session works in.
 func choosing(x *server.Exchange, id [16]byte) engine.Record {
 	token, _ := server.PresentedKey(x.Ctx)
@@ -284,4 +259,57 @@ func (a *API) rotateKeys(x *server.Exchange) {
 	j.Text("key", key)
 	j.Close('}')
 	x.EndBare(200)
+}
+
+// RotateKeys revokes all keys of the decision's workspace and returns the one that works from now
+// on; it is shown once. Where the form was sent before, its key is gone, and the text is empty.
+func (a *API) RotateKeys(d *Decision) (string, *server.Fault) {
+	key, err := server.MintKey(server.KeyPrefixWorkspace)
+	if err != nil {
+		return "", &server.FaultInternal
+	}
+	c := &state.RotateKeys{
+		Workspace: d.Workspace, KeyID: mint(), KeyHash: sha256.Sum256([]byte(key)),
+	}
+	if fault := a.decideAs(d, state.KindRotateKeys, c, ""); fault != nil {
+		return "", fault
+	}
+	if _, works := a.machine.Authenticate(c.KeyHash); !works {
+		return "", nil
+	}
+	return key, nil
+}
+
+// Claim gives the workspace of a claim code to whoever decides, and lets their session work there.
+// A code works once: the same form again is told of what it did.
+func (a *API) Claim(d *Decision, code string) *server.Fault {
+	hash := sha256.Sum256([]byte(code))
+	number := a.machine.ClaimRow(hash)
+	if was := a.decided(d); number == 0 && a.machine.Owns(was, d.Person) {
+		return a.choose(d, was)
+	}
+	if _, known := a.machine.Account(number, a.now()); number == 0 || !known {
+		return &server.Fault{
+			Status: 404, Code: "not_found", Message: "No workspace has this claim code",
+			Detail: "Nothing was changed. A code works once; look for a missing or a wrong character.",
+		}
+	}
+	claim := *d
+	claim.Workspace = number
+	fault := a.Decide(&claim, state.KindClaimWorkspace, &state.ClaimWorkspace{
+		Code: hash, Owner: d.Name, Person: d.Person,
+	})
+	// Sent twice at once, the code was used by the other one when this one came into the log.
+	if fault != nil && (!a.fresh() || !a.machine.Owns(a.decided(d), d.Person)) {
+		return fault
+	}
+	return a.choose(d, number)
+}
+
+// choose lets the session of whoever decides work in a workspace.
+func (a *API) choose(d *Decision, number uint32) *server.Fault {
+	account, _ := a.machine.Account(number, a.now())
+	return a.Order(d.flow(), state.KindChooseWorkspace, &state.ChooseWorkspace{
+		Session: d.Session, ID: account.ID,
+	})
 }

@@ -179,13 +179,5 @@ func (a *API) finishLocal(x *server.Exchange) {
 	}
 }
 
-// id reads the path's id.
-func (a *API) id(x *server.Exchange, mark string) (id [16]byte, ok bool) {
-	if id, ok = parseID(mark, string(x.Param(0))); !ok {
-		a.refuse(x, no("invalid_id"))
-	}
-	return id, ok
-}
-
 // decoded reads a reply of the state machine.
 func decoded(value []byte, v wire.Fielder) bool { return wire.Decode(value, v) == nil }
