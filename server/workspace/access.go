@@ -174,7 +174,7 @@ func (a *API) SetTestAccess(d *Decision, text string, made *TestCredentials) *se
 		return b.wrong.fault()
 	}
 	if err != nil {
-		a.config.Log.Error("test credentials cannot be sealed", "error", err)
+		a.log.Error("test credentials cannot be sealed", "error", err)
 		return &server.FaultInternal
 	}
 	return a.Order(d.flow(), state.KindAct, &state.Act{

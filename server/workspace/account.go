@@ -60,9 +60,9 @@ func (a *API) writeExecution(x *server.Exchange) {
 	j := x.BeginBare()
 	j.Open('{')
 	j.Object("execution")
-	j.Bool("available", len(a.config.Agents) > 0)
+	j.Bool("available", len(a.agents) > 0)
 	j.Array("agents")
-	for _, agent := range a.config.Agents {
+	for _, agent := range a.agents {
 		j.Open('{')
 		j.Text("kind", agent.Kind)
 		j.Text("name", agent.Name)
@@ -88,7 +88,7 @@ func (a *API) writeExecution(x *server.Exchange) {
 
 // listIssues is GET /v1/issues.
 func (a *API) listIssues(x *server.Exchange) {
-	list(a, x, "issues", markIssue, a.machine.Issues, writeIssue,
+	list(a.base, x, "issues", markIssue, a.machine.Issues, writeIssue,
 		func(v *state.IssueView) [16]byte { return v.ID })
 }
 
@@ -118,14 +118,14 @@ func (a *API) changeIssue(x *server.Exchange) {
 	if _, ok := a.do(x, state.KindMarkIssueReady, c); !ok {
 		return
 	}
-	one(a, x, "issue", 200, func() (state.IssueView, bool) {
+	one(a.base, x, "issue", 200, func() (state.IssueView, bool) {
 		return a.machine.Issue(x.Tenant.Workspace, id)
 	}, writeIssue)
 }
 
 // listNotifications is GET /v1/notifications.
 func (a *API) listNotifications(x *server.Exchange) {
-	list(a, x, "notifications", markNotification, a.machine.Notifications, writeNotification,
+	list(a.base, x, "notifications", markNotification, a.machine.Notifications, writeNotification,
 		func(v *state.NotificationView) [16]byte { return v.ID })
 }
 
@@ -143,7 +143,7 @@ func (a *API) readNotification(x *server.Exchange) {
 	if _, ok := a.do(x, state.KindReadNotification, c); !ok {
 		return
 	}
-	one(a, x, "notification", 200, func() (state.NotificationView, bool) {
+	one(a.base, x, "notification", 200, func() (state.NotificationView, bool) {
 		return a.machine.Notification(x.Tenant.Workspace, id)
 	}, writeNotification)
 }

@@ -139,7 +139,7 @@ func (a *API) alertSettings(b *body, workspace uint32, flow [16]byte) (
 	if nowhere(b, "webhookUrl") {
 		c.HasURL = true
 	} else if b.has("webhookUrl") {
-		c.HasURL, c.URL = true, b.address(a, "webhookUrl", 0, false)
+		c.HasURL, c.URL = true, b.address(a.base, "webhookUrl", 0, false)
 		c.Secret, shown, err = a.mintAlertSecret(flow)
 	}
 	return c, shown, err
@@ -184,7 +184,7 @@ func (a *API) changeAlerts(x *server.Exchange) {
 	}
 	if _, v, _, _ := a.machine.Alerts(c.Workspace, id); v.Unconfirmed && c.Email != "" {
 		if fault := a.AskAddress(c.Workspace, id); fault != nil {
-			a.config.Log.Info("no link asks for an address", "code", fault.Code)
+			a.log.Info("no link asks for an address", "code", fault.Code)
 		}
 	}
 	a.answerAlerts(x, id, c.Secret, shown)

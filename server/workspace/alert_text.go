@@ -122,7 +122,7 @@ func (a *API) alertWords(d *state.DueAlert) alertWords {
 	w.Step, w.Code, w.Why = said(d.Step), said(d.Code), said(d.Why)
 	w.Run = idText(markRun, d.Run)
 	if w.URL = a.config.Console + "/runs/" + w.Run; a.config.Console == "" {
-		w.URL = a.config.PublicURL + "/v1/runs/" + w.Run // for who has a key
+		w.URL = a.publicURL + "/v1/runs/" + w.Run // for who has a key
 	}
 	return w
 }

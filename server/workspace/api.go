@@ -78,8 +78,8 @@ type Config struct {
 
 // API answers requests. Safe for concurrent use.
 type API struct {
+	*base
 	config   Config
-	machine  *state.Machine
 	table    *server.Table
 	document []byte
 	listing  []byte
@@ -97,9 +97,6 @@ type API struct {
 	calling preflights
 	// examining are the requests that inspect products.
 	examining places
-	// used are workspaces, by row, and sessions whose use is being noted.
-	used     server.Notes[uint32]
-	sessions server.Notes[[32]byte]
 }
 
 // answersPurpose derives the key under which people's answers to agents are sealed.
@@ -116,23 +113,8 @@ func New(c Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-	if c.WriteTimeout == 0 {
-		c.WriteTimeout = 5 * time.Second
-	}
-	if c.ReadTimeout == 0 {
-		c.ReadTimeout = 2 * time.Second
-	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
-	if c.Contact == "" {
-		c.Contact = c.PublicURL + "/v1/feedback"
-	}
-	c.PublicURL = strings.TrimSuffix(c.PublicURL, "/")
-	a := &API{config: c, machine: c.Machine, answers: answers}
+	c = c.withDefaults()
+	a := &API{base: newBase(&c), config: c, answers: answers}
 	if a.alertVault, err = vault.New(c.QuoteKey, alertsPurpose); err != nil {
 		return nil, err
 	}
@@ -166,6 +148,26 @@ func New(c Config) (*API, error) {
 		return nil, err
 	}
 	return a, nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.WriteTimeout == 0 {
+		c.WriteTimeout = 5 * time.Second
+	}
+	if c.ReadTimeout == 0 {
+		c.ReadTimeout = 2 * time.Second
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if c.Contact == "" {
+		c.Contact = c.PublicURL + "/v1/feedback"
+	}
+	c.PublicURL = strings.TrimSuffix(c.PublicURL, "/")
+	return c
 }
 
 // Handler answers what the workspace API has a path for, and hands everything else on.

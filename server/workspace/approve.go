@@ -135,7 +135,7 @@ func (a *API) decideLink(
 		return fault
 	}
 	if fault := a.choose(d, v.Workspace); fault != nil { // it is approved all the same
-		a.config.Log.Warn("a session does not work in what its person has approved",
+		a.log.Warn("a session does not work in what its person has approved",
 			"request_id", string(x.RequestID()), "code", fault.Code)
 	}
 	return nil
@@ -170,7 +170,7 @@ func (a *API) Approve(d *Decision, id [16]byte) *server.Fault {
 	ctx, cancel := context.WithTimeout(context.Background(), providerTimeout)
 	defer cancel()
 	if err := a.openCheckout(ctx, &v); err != nil {
-		a.config.Log.Warn("a payment page is not made yet", "purchase", paymentName(&v), "error", err)
+		a.log.Warn("a payment page is not made yet", "purchase", paymentName(&v), "error", err)
 	}
 	if !a.fresh() {
 		return new(no("outcome_unknown")).fault()

@@ -8,13 +8,13 @@ import (
 )
 
 // authenticate finds whom the request's key speaks for, and whether its scopes cover the route.
-func (a *API) authenticate(x *server.Exchange) *server.Fault {
+func (b *base) authenticate(x *server.Exchange) *server.Fault {
 	unknown := server.Fault{
 		Status: 401, Code: "invalid_key", Message: errorTable["invalid_key"].message,
 	}
 	key, ok := server.PresentedKey(x.Ctx)
 	if ok && server.KeyPrefix(key) == server.KeyPrefixSession {
-		return a.authenticateSession(x, key)
+		return b.authenticateSession(x, key)
 	}
 	if len(key) == 0 && x.Route.SignedIn {
 		return signInRequired()
@@ -23,22 +23,22 @@ func (a *API) authenticate(x *server.Exchange) *server.Fault {
 		return &unknown
 	}
 	hash := sha256.Sum256(key)
-	principal, known := a.machine.Authenticate(hash)
+	principal, known := b.machine.Authenticate(hash)
 	if stale, _ := server.Consistency(x); known && !stale { // a stale read waits for nobody
-		a.noteUse(&principal)
+		b.noteUse(&principal)
 	}
 	if !known || x.Route.Method != "GET" {
 		// It may have been made or revoked on another node a moment ago. Reads look again, with the
 		// memory that they answer from: see current.
-		if !a.fresh() {
+		if !b.fresh() {
 			busy := server.Fault{
 				Status: 503, Code: "workspace_busy", Message: errorTable["workspace_busy"].message,
 				RetryAfter: 1,
 			}
 			return &busy
 		}
-		if principal, known = a.machine.Authenticate(hash); !known {
-			return a.gone(x, hash, unknown)
+		if principal, known = b.machine.Authenticate(hash); !known {
+			return b.gone(x, hash, unknown)
 		}
 	}
 	x.Tenant = principal
@@ -66,25 +66,25 @@ func personRequired() *server.Fault {
 }
 
 // authenticateSession finds who is signed in by the token that a request bears.
-func (a *API) authenticateSession(x *server.Exchange, token []byte) *server.Fault {
+func (b *base) authenticateSession(x *server.Exchange, token []byte) *server.Fault {
 	hash := sha256.Sum256(token)
-	v, known := a.session(hash)
+	v, known := b.session(hash)
 	if stale, _ := server.Consistency(x); !stale && (!known || x.Route.Method != "GET") {
 		// It may have been opened or ended on another node a moment ago.
-		if !a.fresh() {
+		if !b.fresh() {
 			return &server.Fault{
 				Status: 503, Code: "workspace_busy", Message: errorTable["workspace_busy"].message,
 				RetryAfter: 1,
 			}
 		}
-		v, known = a.session(hash)
+		v, known = b.session(hash)
 	}
 	if !known || !server.WellFormedKey(token) {
 		return signInRequired()
 	}
 	if x.Route.Method != "GET" {
 		origin, one := server.SoleHeader(x.Ctx, "Origin")
-		if !one || string(origin) != a.origin() {
+		if !one || string(origin) != b.origin() {
 			return &server.Fault{
 				Status: 403, Code: "origin_not_allowed",
 				Message: errorTable["origin_not_allowed"].message,
@@ -104,27 +104,27 @@ func (a *API) authenticateSession(x *server.Exchange, token []byte) *server.Faul
 		}
 		return f
 	}
-	a.noteSession(&v, hash)
+	b.noteSession(&v, hash)
 	x.Tenant = v.Principal
 	x.Tenant.Person, x.Tenant.Agent = v.Person, v.Agent
 	return nil
 }
 
 // origin is where changes by a session must come from.
-func (a *API) origin() string {
-	if a.config.SignIn != nil {
-		return a.config.SignIn.Origin()
+func (b *base) origin() string {
+	if b.signIn != nil {
+		return b.signIn.Origin()
 	}
-	return a.config.PublicURL
+	return b.publicURL
 }
 
 // person reports whether a person asks, and neither a key nor an agent.
 func person(x *server.Exchange) bool { return x.Tenant.Person != 0 && !x.Tenant.Agent }
 
 // gone says of a key that does not work that its workspace was removed, and why, where it was.
-func (a *API) gone(x *server.Exchange, hash [32]byte, unknown server.Fault) *server.Fault {
+func (b *base) gone(x *server.Exchange, hash [32]byte, unknown server.Fault) *server.Fault {
 	reason := ""
-	switch a.machine.GoneKey(hash) {
+	switch b.machine.GoneKey(hash) {
 	case state.GoneUnused:
 		reason = "workspace_unused"
 		unknown.Message = "The workspace of this key was removed: nobody had claimed it, and it was " +

@@ -167,7 +167,7 @@ func (b *body) truth(name string) bool {
 
 // address reads a public http or https address without credentials. It may have the port that is
 // given beside 80, 443 and those that are configured; its own where own is true.
-func (b *body) address(a *API, name string, port uint16, own bool) string {
+func (b *body) address(a *base, name string, port uint16, own bool) string {
 	text := b.text(name, 1, 2048)
 	if text == "" {
 		return ""
@@ -180,18 +180,18 @@ func (b *body) address(a *API, name string, port uint16, own bool) string {
 
 // webAddress reports whether a text is a public http or https address without credentials; see
 // address.
-func (a *API) webAddress(text string, port uint16, own bool) bool {
+func (b *base) webAddress(text string, port uint16, own bool) bool {
 	u, err := url.Parse(text)
 	if err == nil && own {
 		port = fetch.PortIn(u)
 	}
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" &&
-		u.User == nil && a.reachable(u, port)
+		u.User == nil && b.reachable(u, port)
 }
 
 // reachable reports whether an address may be fetched, where this port is allowed too.
-func (a *API) reachable(u *url.URL, port uint16) bool {
-	return a.config.Check == nil || a.config.Check(u.String(), port) == nil
+func (b *base) reachable(u *url.URL, port uint16) bool {
+	return b.check == nil || b.check(u.String(), port) == nil
 }
 
 // inner reads a field that is an object; nil when it is absent.
@@ -226,14 +226,14 @@ func (b *body) close() *refusal {
 
 // chosen is the workspace that a body is about: the one that its key or session works in, or
 // another one of a person's.
-func (a *API) chosen(x *server.Exchange, b *body) uint32 {
-	if !person(x) || !b.has("workspace") {
+func (b *base) chosen(x *server.Exchange, from *body) uint32 {
+	if !person(x) || !from.has("workspace") {
 		return x.Tenant.Workspace
 	}
-	id, ok := parseID(markWorkspace, b.text("workspace", 1, 64))
+	id, ok := parseID(markWorkspace, from.text("workspace", 1, 64))
 	if !ok {
-		b.fail(badField("invalid_field", "workspace"))
+		from.fail(badField("invalid_field", "workspace"))
 		return 0
 	}
-	return a.machine.WorkspaceRow(id) // of another's, or of none, the act is refused
+	return b.machine.WorkspaceRow(id) // of another's, or of none, the act is refused
 }

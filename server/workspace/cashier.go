@@ -84,7 +84,7 @@ var errandOrder = [...]state.Errand{
 
 // round begins what can begin now.
 func (c *cashier) round(ctx context.Context) {
-	now, waiting := c.api.config.Now(), map[[16]byte]bool{}
+	now, waiting := c.api.clock(), map[[16]byte]bool{}
 	for _, kind := range errandOrder {
 		for after := uint32(0); ; {
 			views := c.api.machine.Errands(kind, after, errandBatch)
@@ -157,14 +157,14 @@ func (c *cashier) begin(ctx context.Context, now time.Time, kind state.Errand,
 		err := c.carryOut(asked, kind, &purchase, t.attempts)
 		if err == nil {
 			// What was noted may reach this node's memory a moment later.
-			c.remember(purchase.ID, try{next: c.api.config.Now().Add(firstPause)})
+			c.remember(purchase.ID, try{next: c.api.clock().Add(firstPause)})
 			return
 		}
 		pause := min(firstPause<<min(t.attempts, 6), longestPause)
 		c.remember(purchase.ID, try{
-			attempts: t.attempts + 1, next: c.api.config.Now().Add(pause),
+			attempts: t.attempts + 1, next: c.api.clock().Add(pause),
 		})
-		c.api.config.Log.Warn("a payment provider is asked again", "purchase", paymentName(&purchase),
+		c.api.log.Warn("a payment provider is asked again", "purchase", paymentName(&purchase),
 			"in", pause, "error", err)
 	})
 }
@@ -185,7 +185,7 @@ func (c *cashier) carryOut(ctx context.Context, kind state.Errand, v *state.Purc
 	case state.ErrandPage:
 		err := a.openCheckout(ctx, v)
 		if code, no := refusedFor(err, attempts); no {
-			a.config.Log.Error("no payment page is made: its provider refuses it", "purchase",
+			a.log.Error("no payment page is made: its provider refuses it", "purchase",
 				paymentName(v), "code", code)
 			return a.book(&state.NotePayment{ID: v.ID, Result: state.PaymentFailed})
 		}
@@ -246,7 +246,7 @@ func (a *API) closePage(ctx context.Context, v *state.PurchaseView) (paid bool, 
 // charge charges the saved card. A charge of unknown fate is looked for between attempts, and when
 // the provider may have forgotten its key, it is only looked for: nobody pays twice.
 func (c *cashier) charge(ctx context.Context, v *state.PurchaseView, attempts int) error {
-	old := c.api.config.Now().Sub(time.UnixMilli(v.ChangedAt)) >= keyLife
+	old := c.api.clock().Sub(time.UnixMilli(v.ChangedAt)) >= keyLife
 	r := payment.ChargeRequest{
 		InvoiceID: paymentName(v), Description: describe(v), IdempotencyKey: paymentName(v),
 		Card: v.Card, Amount: price(v), OnlyLook: old || attempts%2 == 1,
@@ -267,7 +267,7 @@ func (c *cashier) charge(ctx context.Context, v *state.PurchaseView, attempts in
 	case made.State == payment.StateOpen && !old:
 		return errors.New("workspace: the provider knows of no such charge yet")
 	default:
-		c.api.config.Log.Info("a saved card was not charged", "purchase", paymentName(v),
+		c.api.log.Info("a saved card was not charged", "purchase", paymentName(v),
 			"code", made.Code)
 	}
 	return c.api.book(&result)
@@ -304,7 +304,7 @@ func (a *API) sendBack(ctx context.Context, v *state.PurchaseView, attempts int)
 		PaymentID: note.Payment, IdempotencyKey: key,
 	})
 	if code, no := refusedFor(err, attempts); no {
-		a.config.Log.Error("a payment is not sent back: its provider refuses to; an operator is to look",
+		a.log.Error("a payment is not sent back: its provider refuses to; an operator is to look",
 			"purchase", paymentName(v), "payment", note.Payment, "code", code)
 		note.Refused = cmp.Or(code, "refused")
 		return a.note(state.KindNoteRefund, &note)

@@ -56,12 +56,12 @@ func (a *API) AskAddress(workspace uint32, flow [16]byte) *server.Fault {
 		ID: id, To: v.Email, Subject: "May alerts be sent to this address?",
 		Text: askingText(said(account.Label), said(f.Name),
 			a.config.Console+ConfirmPath+idText(markFlow, flow)+"/"+token),
-		At: a.config.Now(),
+		At: a.clock(),
 	})
 	if sent.Outcome == mail.Delivered {
 		return nil
 	}
-	a.config.Log.Warn("a link that asks for an address was not sent", "mail", id,
+	a.log.Warn("a link that asks for an address was not sent", "mail", id,
 		"reason", sent.Reason)
 	return &server.Fault{
 		Status: 503, Code: "mail_not_sent", Message: "The mail with the link was not sent",

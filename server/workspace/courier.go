@@ -79,7 +79,7 @@ func (a *API) DeliverAlerts(ctx context.Context, leads func() bool) {
 
 // round begins what can begin now.
 func (c *courier) round(ctx context.Context) {
-	now := c.api.config.Now()
+	now := c.api.clock()
 	due, next := c.api.machine.DueAlerts(c.api.now(), c.after, courierBatch)
 	c.after = next
 	for i := range due {
@@ -96,7 +96,7 @@ func (c *courier) round(ctx context.Context) {
 			c.deliver(ctx, d)
 			// What was noted may reach this node's memory a moment later.
 			c.mu.Lock()
-			c.flights[flight{d.Alert, d.Number}] = c.api.config.Now().Add(noteAgain)
+			c.flights[flight{d.Alert, d.Number}] = c.api.clock().Add(noteAgain)
 			c.mu.Unlock()
 		})
 	}
@@ -190,7 +190,7 @@ func (c *courier) post(ctx context.Context, d *state.DueAlert, note *state.NoteA
 		webhook.Message{ID: name, Body: alertBody(d)})
 	if err != nil {
 		if ctx.Err() == nil {
-			a.config.Log.Error("an alert cannot be signed", "alert", name, "error", err)
+			a.log.Error("an alert cannot be signed", "alert", name, "error", err)
 		}
 		return false
 	}
@@ -205,7 +205,7 @@ func (c *courier) post(ctx context.Context, d *state.DueAlert, note *state.NoteA
 		note.WaitMS = alertWait(note.Attempt, name, result.RetryAfter)
 	}
 	if result.Detail != "" {
-		a.config.Log.Info("an alert's webhook did not arrive", "alert", name, "detail", result.Detail)
+		a.log.Info("an alert's webhook did not arrive", "alert", name, "detail", result.Detail)
 	}
 	return true
 }
@@ -254,7 +254,7 @@ func (c *courier) note(ctx context.Context, note *state.NoteAlert) {
 		case engine.OutcomeDone, engine.OutcomeFenced, engine.OutcomeRecordUnknown:
 			return
 		default:
-			c.api.config.Log.Error("what came of an alert is not noted", "outcome", r.Outcome)
+			c.api.log.Error("what came of an alert is not noted", "outcome", r.Outcome)
 			return
 		}
 		select {
@@ -293,7 +293,7 @@ func (a *API) alertSecrets(d *state.DueAlert) (s webhook.Secrets, err error) {
 	}
 	before, err := open(d.Previous)
 	if err != nil {
-		a.config.Log.Warn("an alert's secret that was replaced does not open",
+		a.log.Warn("an alert's secret that was replaced does not open",
 			"flow", idText(markFlow, d.FlowID))
 		return s, nil
 	}

@@ -49,8 +49,8 @@ func (a *API) openDesk() error {
 	h.Write([]byte("tollgate workspace sandbox"))
 	var err error
 	a.sandbox, err = payment.NewSandbox(payment.SandboxConfig{
-		Secret: payment.Secret(h.Sum(nil)), PageURL: a.config.PublicURL + pagePath,
-		Receive: a.receive, Invoice: a.payable, Now: a.config.Now,
+		Secret: payment.Secret(h.Sum(nil)), PageURL: a.publicURL + pagePath,
+		Receive: a.receive, Invoice: a.payable, Now: a.clock,
 	})
 	a.cards = a.sandbox
 	return err
@@ -101,7 +101,7 @@ func (a *API) openCheckout(ctx context.Context, v *state.PurchaseView) error {
 	if v.Status != state.PurchaseCheckout || v.URL != "" {
 		return nil
 	}
-	back := a.config.PublicURL + ReturnPath + paymentName(v)
+	back := a.publicURL + ReturnPath + paymentName(v)
 	made, err := a.cards.CreateCheckout(ctx, payment.CheckoutRequest{
 		InvoiceID: paymentName(v), Description: describe(v), Amount: price(v),
 		SuccessURL: back, CancelURL: back, IdempotencyKey: paymentName(v) + "-page",
@@ -128,7 +128,7 @@ var errNoPurchase = errors.New("workspace: a payment for no purchase, or of anot
 // receive takes a provider's webhook: a purchase that was paid is paid once. Declined attempts
 // leave the page open for another card. What is not about a purchase of ours changes nothing.
 func (a *API) receive(ctx context.Context, header func(string) string, body []byte) error {
-	event, err := a.cards.ParseWebhook(a.config.Now(), header, body)
+	event, err := a.cards.ParseWebhook(a.clock(), header, body)
 	if err != nil || event.Kind != payment.EventPaid {
 		return err
 	}
@@ -156,7 +156,7 @@ func (a *API) settle(s *payment.Status) error {
 	}
 	v, known := a.machine.Purchase(0, id)
 	if !ok || !known || s.Amount != price(&v) {
-		a.config.Log.Error("a payment fits no purchase and was not booked", "purchase", s.InvoiceID,
+		a.log.Error("a payment fits no purchase and was not booked", "purchase", s.InvoiceID,
 			"checkout", s.ID, "amount", s.Amount.String())
 		return errNoPurchase
 	}
@@ -187,11 +187,11 @@ func (a *API) book(c *state.NotePayment) error {
 	if err := a.note(state.KindNoteSurplus, &state.NoteSurplus{
 		ID: c.ID, Payment: c.Payment,
 	}); err != nil {
-		a.config.Log.Error("a second payment of a purchase is not booked", "purchase",
+		a.log.Error("a second payment of a purchase is not booked", "purchase",
 			paymentName(&v), "payment", c.Payment, "error", err)
 		return err
 	}
-	a.config.Log.Warn("a purchase was paid twice, and is paid back once", "purchase",
+	a.log.Warn("a purchase was paid twice, and is paid back once", "purchase",
 		paymentName(&v), "payment", c.Payment)
 	return nil
 }
@@ -240,14 +240,14 @@ func (a *API) webhook(x *server.Exchange) {
 	case errors.Is(err, errNoPurchase):
 		refuse(404, "not_found")
 	default:
-		a.config.Log.Warn("a payment provider's report could not be taken", "error", err)
+		a.log.Warn("a payment provider's report could not be taken", "error", err)
 		a.refuse(x, no("workspace_busy"))
 	}
 }
 
 // page402 shows the sandbox's page, or carries out its form.
 func (a *API) page402(x *server.Exchange) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*a.config.WriteTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*a.writeTimeout)
 	defer cancel()
 	var made payment.Answer
 	if x.Route.Method == "GET" {

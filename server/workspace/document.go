@@ -15,7 +15,7 @@ func (a *API) bare(media string, document *[]byte) func(*server.Exchange) {
 // page1 answers a text about this API.
 func (a *API) page1(content string) func(*server.Exchange) {
 	text := []byte(strings.NewReplacer(
-		"{base}", a.config.PublicURL, "{origin}", a.origin()).Replace(content))
+		"{base}", a.publicURL, "{origin}", a.origin()).Replace(content))
 	return a.bare("text/plain; charset=utf-8", &text)
 }
 
@@ -51,7 +51,7 @@ func (a *API) listRoutes(routes []server.Route) []byte {
 // resource is GET /.well-known/oauth-protected-resource (RFC 9728). There is no authorization
 // server: signup gives the key.
 func (a *API) resource(x *server.Exchange) {
-	base := a.config.PublicURL
+	base := a.publicURL
 	j := x.BeginBare()
 	j.Open('{')
 	j.Text("resource", base)
@@ -77,7 +77,7 @@ func (a *API) resource(x *server.Exchange) {
 
 // catalog is GET /.well-known/api-catalog (RFC 9727, a linkset of RFC 9264).
 func (a *API) catalog(x *server.Exchange) {
-	base := a.config.PublicURL
+	base := a.publicURL
 	var j server.JSON
 	j.Open('{')
 	j.Array("linkset")
@@ -128,7 +128,7 @@ func (a *API) feedback(x *server.Exchange) {
 		return
 	}
 	if n := feedbacks.Add(1); n <= 100 || n%100 == 0 {
-		a.config.Log.Info("feedback", "request_id", string(x.RequestID()), "status", status,
+		a.log.Info("feedback", "request_id", string(x.RequestID()), "status", status,
 			"path", cut(masked(path), loggedFeedback),
 			"message", cut(masked(message), loggedFeedback), "number", n)
 	}

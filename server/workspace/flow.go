@@ -12,7 +12,7 @@ import (
 
 // listFlows is GET /v1/flows.
 func (a *API) listFlows(x *server.Exchange) {
-	list(a, x, "flows", markFlow, a.machine.Flows, writeFlow,
+	list(a.base, x, "flows", markFlow, a.machine.Flows, writeFlow,
 		func(v *state.FlowView) [16]byte { return v.ID })
 }
 
@@ -32,7 +32,7 @@ func (a *API) createFlow(x *server.Exchange) {
 }
 
 func (a *API) answerFlow(x *server.Exchange, id [16]byte, status int) {
-	one(a, x, "flow", status, func() (state.FlowView, bool) {
+	one(a.base, x, "flow", status, func() (state.FlowView, bool) {
 		return a.machine.Flow(x.Tenant.Workspace, id)
 	}, writeFlow)
 }
@@ -100,7 +100,7 @@ func (a *API) flowBody(x *server.Exchange, before *state.FlowView, change bool,
 	}
 	read("name", longestName, &d.Name)
 	if !change || b.given("url") {
-		d.URL = b.address(a, "url", 0, true)
+		d.URL = b.address(a.base, "url", 0, true)
 	}
 	read("task", longestTask, &d.Task)
 	read("successCriteria", longestCriteria, &d.SuccessCriteria)
@@ -159,7 +159,7 @@ func (a *API) verification(b *body, d *state.FlowDocument) {
 	if inner == nil {
 		return
 	}
-	d.VerificationURL = inner.address(a, "url", portIn(d.URL), false)
+	d.VerificationURL = inner.address(a.base, "url", portIn(d.URL), false)
 	d.VerificationStatus, d.VerificationContains = 0, ""
 	if inner.has("status") {
 		d.VerificationStatus = uint32(inner.number("status", 100, 599))
@@ -279,7 +279,7 @@ func (a *API) SaveFlow(d *Decision, id [16]byte, fields []byte) (field string, f
 }
 
 // Agents are what can run flows, the default one first.
-func (a *API) Agents() []Agent { return slices.Clone(a.config.Agents) }
+func (a *API) Agents() []Agent { return slices.Clone(a.agents) }
 
 // NewFlow is the id of a flow that a form is to make.
 func NewFlow() [16]byte { return mint() }

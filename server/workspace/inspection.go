@@ -74,7 +74,7 @@ func (a *API) examinationOf(x *server.Exchange, kind state.RunKind) (*examinatio
 		}
 	}
 	if flow == "" || b.has("url") {
-		e.url = b.address(a, "url", 0, true)
+		e.url = b.address(a.base, "url", 0, true)
 	}
 	if kind == state.RunAssessment && (flow == "" || b.has("task")) {
 		e.task = b.text("task", 1, longestTask)
@@ -170,7 +170,7 @@ func (a *API) refuseUninspected(x *server.Exchange, id [16]byte, err error) {
 	case errors.Is(err, inspect.ErrBusy):
 		a.refuse(x, noTurn())
 	default:
-		a.config.Log.Error("an inspection was not kept", "run", idText(markRun, id), "error", err)
+		a.log.Error("an inspection was not kept", "run", idText(markRun, id), "error", err)
 		x.Refuse(server.FaultInternal)
 	}
 }
@@ -219,7 +219,7 @@ func (a *API) unpacked(x *server.Exchange, id [16]byte) (v state.InspectionView,
 	}
 	k, err := unpack(v.Document)
 	if err != nil {
-		a.config.Log.Error("a kept document cannot be read", "run", idText(markRun, id), "error", err)
+		a.log.Error("a kept document cannot be read", "run", idText(markRun, id), "error", err)
 	}
 	return v, k, err == nil
 }
@@ -296,7 +296,7 @@ func (a *API) Document(workspace uint32, run [16]byte) (v state.InspectionView, 
 	}
 	k, err := unpack(v.Document)
 	if err != nil {
-		a.config.Log.Error("a kept document cannot be read", "run", idText(markRun, run), "error", err)
+		a.log.Error("a kept document cannot be read", "run", idText(markRun, run), "error", err)
 	}
 	return v, k.document, err == nil
 }

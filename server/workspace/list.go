@@ -9,10 +9,10 @@ import (
 )
 
 // page reads ?limit= and &cursor=; a cursor is the id of the last record of the page before.
-func (a *API) page(x *server.Exchange, mark string) (p state.Page, ok bool) {
+func (b *base) page(x *server.Exchange, mark string) (p state.Page, ok bool) {
 	p, wrong := pageOf(x, mark)
 	if wrong != nil {
-		a.refuse(x, *wrong)
+		b.refuse(x, *wrong)
 	}
 	return p, wrong == nil
 }
@@ -37,7 +37,7 @@ func pageOf(x *server.Exchange, mark string) (p state.Page, wrong *refusal) {
 }
 
 // list answers a page of records, newest first.
-func list[T any](a *API, x *server.Exchange, name, mark string,
+func list[T any](a *base, x *server.Exchange, name, mark string,
 	read func(uint32, state.Page) ([]T, bool), write func(*server.JSON, *T), id func(*T) [16]byte,
 ) {
 	p, ok := a.page(x, mark)
@@ -56,7 +56,7 @@ func list[T any](a *API, x *server.Exchange, name, mark string,
 		if more {
 			cursor := idText(mark, id(&views[len(views)-1]))
 			j.Text("next_cursor", cursor)
-			next := a.config.PublicURL + x.Route.Path + "?limit=" + strconv.Itoa(p.Limit) +
+			next := a.publicURL + x.Route.Path + "?limit=" + strconv.Itoa(p.Limit) +
 				"&cursor=" + url.QueryEscape(cursor)
 			x.Ctx.Response.Header.Set("Link", "<"+next+`>; rel="next"`)
 		} else {
@@ -98,7 +98,7 @@ func idOrNull(j *server.JSON, name, mark string, id [16]byte) {
 }
 
 // one answers one record under a name.
-func one[T any](a *API, x *server.Exchange, name string, status int,
+func one[T any](a *base, x *server.Exchange, name string, status int,
 	read func() (T, bool), write func(*server.JSON, *T),
 ) {
 	a.read(x, func() *refusal {

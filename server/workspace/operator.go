@@ -182,7 +182,7 @@ func (a *API) commit(x *server.Exchange, row uint32, kind engine.Kind, c wire.Fi
 		made.Body = hashOf("operator", path, string(x.Body))
 	}
 	r := a.propose(x.Flow(), state.KindAct, &made)
-	a.config.Log.Info("operator acts for a workspace", "operation", x.Route.Operation,
+	a.log.Info("operator acts for a workspace", "operation", x.Route.Operation,
 		"workspace", loggedName(string(x.Param(0))), "request_id", string(x.RequestID()),
 		"outcome", r.Outcome)
 	return r.Outcome
@@ -310,7 +310,7 @@ func (a *API) operatorApprove(x *server.Exchange) {
 		defer cancel()
 		if err := a.openCheckout(ctx, &v); err != nil {
 			// It is approved all the same, and the page is made as soon as the provider answers.
-			a.config.Log.Warn("a payment page is not made yet", "purchase", paymentName(&v),
+			a.log.Warn("a payment page is not made yet", "purchase", paymentName(&v),
 				"error", err)
 		}
 	}

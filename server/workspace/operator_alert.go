@@ -85,7 +85,7 @@ func (a *API) operatorSetAlerts(x *server.Exchange, row uint32, flow [16]byte) (
 // sealed reports whether a secret could be made, and refuses where it could not.
 func (a *API) sealed(x *server.Exchange, err error) bool {
 	if err != nil {
-		a.config.Log.Error("a secret cannot be made", "error", err)
+		a.log.Error("a secret cannot be made", "error", err)
 		x.Refuse(server.FaultConsistency)
 	}
 	return err == nil

@@ -53,25 +53,25 @@ func (d *Decision) flow() fair.Flow { return server.TenantFlow(d.Workspace, d.Pe
 func (d *Decision) key() [16]byte { return hashOf("owner", string(d.Session[:]), d.Once) }
 
 // decided is the workspace that this form has decided something about before; 0 is none.
-func (a *API) decided(d *Decision) uint32 {
+func (b *base) decided(d *Decision) uint32 {
 	if d.Once == "" {
 		return 0
 	}
-	return a.machine.ActedOn(d.key())
+	return b.machine.ActedOn(d.key())
 }
 
 // Decided reports whether this form was sent before, and carried out then.
-func (a *API) Decided(d *Decision) bool { return a.decided(d) != 0 }
+func (b *base) Decided(d *Decision) bool { return b.decided(d) != 0 }
 
 // Decide carries a decision out once, and keeps who took it. nil is done.
-func (a *API) Decide(d *Decision, kind engine.Kind, c wire.Fielder) *server.Fault {
-	return a.decideAs(d, kind, c, string(wire.Encode(nil, c)))
+func (b *base) Decide(d *Decision, kind engine.Kind, c wire.Fielder) *server.Fault {
+	return b.decideAs(d, kind, c, string(wire.Encode(nil, c)))
 }
 
 // decideAs is Decide for a command that differs each time, such as by a new secret: same is what
 // the form asks for, so that the same form again is the same decision. What else is to happen comes
 // behind it in the same entry.
-func (a *API) decideAs(d *Decision, kind engine.Kind, c wire.Fielder, same string,
+func (b *base) decideAs(d *Decision, kind engine.Kind, c wire.Fielder, same string,
 	also ...engine.Record,
 ) *server.Fault {
 	made := &state.Act{
@@ -82,21 +82,21 @@ func (a *API) decideAs(d *Decision, kind engine.Kind, c wire.Fielder, same strin
 		made.Key = d.key()
 		made.Body = hashOf("owner", strconv.Itoa(int(kind)), same)
 	}
-	return a.Order(d.flow(), state.KindAct, made, also...)
+	return b.Order(d.flow(), state.KindAct, made, also...)
 }
 
 // Order brings a command of a flow into the log, and waits until this node's memory has it. nil is
 // done.
-func (a *API) Order(flow fair.Flow, kind engine.Kind, c wire.Fielder, also ...engine.Record,
+func (b *base) Order(flow fair.Flow, kind engine.Kind, c wire.Fielder, also ...engine.Record,
 ) *server.Fault {
-	return a.heard(a.propose(flow, kind, c, also...).Outcome)
+	return b.heard(b.propose(flow, kind, c, also...).Outcome)
 }
 
 // heard is what to say of an outcome; nil where it is done, and this node's memory has it.
-func (a *API) heard(o engine.Outcome) *server.Fault {
+func (b *base) heard(o engine.Outcome) *server.Fault {
 	code, known := outcomeCodes[o]
 	switch {
-	case o == engine.OutcomeDone && a.fresh():
+	case o == engine.OutcomeDone && b.fresh():
 		return nil
 	case o == engine.OutcomeDone || !known:
 		code = "outcome_unknown"
@@ -115,8 +115,8 @@ func (a *API) Ask(d *Decision, c server.Call) server.Reply {
 	return a.table.Call(c)
 }
 
-func (a *API) principal(d *Decision) state.Principal {
-	account, _ := a.machine.Account(d.Workspace, a.now())
+func (b *base) principal(d *Decision) state.Principal {
+	account, _ := b.machine.Account(d.Workspace, b.now())
 	return state.Principal{
 		Workspace: d.Workspace, ID: account.ID, Scopes: state.ScopesAll, Claimed: account.Claimed,
 		Person: d.Person,

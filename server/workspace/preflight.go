@@ -69,7 +69,7 @@ func (a *API) preflight(workspace uint32, v *state.FlowView) {
 		}
 		r := a.propose(server.TenantFlow(workspace, 0), state.KindNotePreflight, c)
 		if outcomeDone(r) && !a.fresh() {
-			a.config.Log.Debug("a preflight is not seen yet", "flow", idText(markFlow, v.ID))
+			a.log.Debug("a preflight is not seen yet", "flow", idText(markFlow, v.ID))
 		}
 	})
 }

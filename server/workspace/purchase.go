@@ -54,7 +54,7 @@ func (a *API) askForPayment(x *server.Exchange, flow [16]byte) {
 	}
 }
 
-func (a *API) approvalURL(token string) string { return a.config.PublicURL + "/approve/" + token }
+func (a *API) approvalURL(token string) string { return a.publicURL + "/approve/" + token }
 
 func (a *API) requestPurchase(x *server.Exchange, c *state.RequestPurchase,
 ) (reply state.PurchaseReply, ok bool) {
@@ -89,7 +89,7 @@ func (a *API) paymentRequired(x *server.Exchange, next string, id [16]byte, appr
 }
 
 func (a *API) pollURL(id [16]byte) string {
-	return a.config.PublicURL + "/v1/purchases/" + idText(markPurchase, id)
+	return a.publicURL + "/v1/purchases/" + idText(markPurchase, id)
 }
 
 // buy is POST /v1/purchases.
@@ -174,14 +174,14 @@ func (a *API) answerCharging(x *server.Exchange, id [16]byte) {
 }
 
 func (a *API) answerPurchase(x *server.Exchange, id [16]byte, status int) {
-	one(a, x, "purchase", status, func() (state.PurchaseView, bool) {
+	one(a.base, x, "purchase", status, func() (state.PurchaseView, bool) {
 		return a.machine.Purchase(x.Tenant.Workspace, id)
 	}, a.writePurchase)
 }
 
 // listPurchases is GET /v1/purchases.
 func (a *API) listPurchases(x *server.Exchange) {
-	list(a, x, "purchases", markPurchase, a.machine.Purchases, a.writePurchase,
+	list(a.base, x, "purchases", markPurchase, a.machine.Purchases, a.writePurchase,
 		func(v *state.PurchaseView) [16]byte { return v.ID })
 }
 
@@ -272,11 +272,11 @@ func (a *API) closeNow(v *state.PurchaseView) (closed []engine.Record, r *refusa
 	if !v.PageOpen || v.Status != state.PurchaseCheckout || a.cards == nil {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), a.config.WriteTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), a.writeTimeout)
 	defer cancel()
 	paid, err := a.closePage(ctx, v)
 	if err != nil {
-		a.config.Log.Warn("a payment page is not closed yet", "purchase", paymentName(v),
+		a.log.Warn("a payment page is not closed yet", "purchase", paymentName(v),
 			"error", err)
 		return nil, nil
 	}

@@ -21,22 +21,22 @@ func TestAFingerprintIsOfAllThatWasQuoted(t *testing.T) {
 	begin := func(key string) answer {
 		return c.keyed("/v1/flows/"+flow+"/run", key, `{"fingerprint":"`+old+`"}`)
 	}
-	agents := n.api.config.Agents
+	agents := n.api.agents
 	for name, change := range map[string]func(p *state.SetPolicy){
 		"price":       func(p *state.SetPolicy) { p.RunCents++ },
 		"credits":     func(p *state.SetPolicy) { p.CreditsRun++ },
 		"wall":        func(p *state.SetPolicy) { p.WallMS += 1000 },
 		"human":       func(p *state.SetPolicy) { p.HumanMS += 1000 },
-		"agent":       func(*state.SetPolicy) { n.api.config.Agents = agents[1:] },
-		"its version": func(*state.SetPolicy) { n.api.config.Agents = []Agent{{"clever", "exec", "2"}} },
-		"its kind":    func(*state.SetPolicy) { n.api.config.Agents = []Agent{{"clever", "other", "1"}} },
+		"agent":       func(*state.SetPolicy) { n.api.agents = agents[1:] },
+		"its version": func(*state.SetPolicy) { n.api.agents = []Agent{{"clever", "exec", "2"}} },
+		"its kind":    func(*state.SetPolicy) { n.api.agents = []Agent{{"clever", "other", "1"}} },
 	} {
 		before := n.Machine.Policy()
 		n.policy(change)
 		require.NotEqual(t, old, c.quote(flow)["fingerprint"], name)
 		begin("start-one").is(409, "quote_changed")
 		n.policy(func(p *state.SetPolicy) { *p = before })
-		n.api.config.Agents = agents
+		n.api.agents = agents
 		require.Equal(t, old, c.quote(flow)["fingerprint"], name)
 	}
 	n.policy(func(p *state.SetPolicy) { p.RunsPerDay++; p.QueueLimit++ })

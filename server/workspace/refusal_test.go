@@ -168,7 +168,7 @@ func refuseStates(t *testing.T, is provoked) {
 	n.api.propose(0, state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})
 	n.api.propose(0, state.KindAwaitPerson, &state.AwaitPerson{Run: runID, Token: 1, Question: "code?"})
 	require.Equal(t, "code?", c.call("GET", "/v1/runs/"+waiting, "").at("run", "human", "question"))
-	n.api.config.Agents = n.api.config.Agents[1:]
+	n.api.agents = n.api.agents[1:]
 	is(c.call("POST", "/v1/runs/"+waiting+"/resume", ""), 409, "resume_unavailable")
 
 	other := n.signUp("").everything()
@@ -186,7 +186,7 @@ func refuseStates(t *testing.T, is provoked) {
 }
 
 func issuesAndPurchases(t *testing.T, n *node, is provoked) {
-	n.api.config.Agents = []Agent{{"clever", "exec", "1"}}
+	n.api.agents = []Agent{{"clever", "exec", "1"}}
 	c := n.signUp("")
 	ids := c.everything()
 	issue := "/v1/issues/" + ids["iss"]

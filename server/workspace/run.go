@@ -139,7 +139,7 @@ func (a *API) answerRun(x *server.Exchange, id [16]byte, status int) {
 
 // listRuns is GET /v1/runs.
 func (a *API) listRuns(x *server.Exchange) {
-	list(a, x, "runs", markRun, a.machine.Runs, writeRun,
+	list(a.base, x, "runs", markRun, a.machine.Runs, writeRun,
 		func(v *state.RunView) [16]byte { return v.ID })
 }
 
@@ -160,7 +160,7 @@ func (a *API) requestRun(x *server.Exchange) {
 	}
 	url := ""
 	if b.has("url") {
-		url = b.address(a, "url", 0, true)
+		url = b.address(a.base, "url", 0, true)
 	}
 	if refused := b.close(); refused != nil {
 		a.refuse(x, *refused)

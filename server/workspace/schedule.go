@@ -126,15 +126,15 @@ func (a *API) KeepSchedules(ctx context.Context, leads func() bool) {
 
 // offerAgents brings the configured agents into the log where it knows others.
 func (a *API) offerAgents() {
-	c := &state.SetAgents{Agents: make([]string, 0, len(a.config.Agents))}
-	for _, agent := range a.config.Agents {
+	c := &state.SetAgents{Agents: make([]string, 0, len(a.agents))}
+	for _, agent := range a.agents {
 		c.Agents = append(c.Agents, agent.String())
 	}
 	if slices.Equal(c.Agents, a.machine.Agents()) {
 		return
 	}
 	r := a.propose(0, state.KindSetAgents, c)
-	a.config.Log.Info("agents for schedules proposed", "agents", len(c.Agents), "outcome", r.Outcome)
+	a.log.Info("agents for schedules proposed", "agents", len(c.Agents), "outcome", r.Outcome)
 }
 
 // round asks about the flows whose runs wait for it.

@@ -13,7 +13,7 @@ import (
 // sessionRoutes are about who is signed in, and what only they do.
 func (a *API) sessionRoutes() []server.Route {
 	session := gives(200, "The session", server.Must("session", server.FreeObject()))
-	return append(a.config.SignIn.Routes(),
+	return append(a.signIn.Routes(),
 		row("GET", "/v1/session", "getSession", "Who is signed in, and where they work", read,
 			a.getSession, agents, anywhere, current, session),
 		row("PATCH", "/v1/session", "chooseWorkspace", "Work in another of one's workspaces: a person",
@@ -63,7 +63,7 @@ func choosing(x *server.Exchange, id [16]byte) engine.Record {
 // getSession is GET /v1/session.
 func (a *API) getSession(x *server.Exchange) {
 	token, _ := server.PresentedKey(x.Ctx)
-	one(a, x, "session", 200, func() (state.SessionView, bool) {
+	one(a.base, x, "session", 200, func() (state.SessionView, bool) {
 		return a.session(sha256.Sum256(token))
 	}, writeSession)
 }
@@ -141,7 +141,7 @@ func answerOwned(x *server.Exchange, status int, id [16]byte) {
 
 // listOwned is GET /v1/workspaces.
 func (a *API) listOwned(x *server.Exchange) {
-	list(a, x, "workspaces", markWorkspace,
+	list(a.base, x, "workspaces", markWorkspace,
 		func(_ uint32, p state.Page) ([]state.OwnedView, bool) {
 			return a.machine.Owned(x.Tenant.Person, p)
 		},
@@ -157,7 +157,7 @@ func (a *API) listOwned(x *server.Exchange) {
 
 // listLinks is GET /v1/links.
 func (a *API) listLinks(x *server.Exchange) {
-	list(a, x, "links", markLink, func(_ uint32, p state.Page) ([]state.LinkView, bool) {
+	list(a.base, x, "links", markLink, func(_ uint32, p state.Page) ([]state.LinkView, bool) {
 		return a.machine.Links(x.Tenant.Person, p)
 	}, writeLink, func(v *state.LinkView) [16]byte { return v.ID })
 }
@@ -201,7 +201,7 @@ func (a *API) answerLink(x *server.Exchange) {
 	if _, ok := a.do(x, state.KindAnswerLink, c); !ok {
 		return
 	}
-	one(a, x, "link", 200, func() (state.LinkView, bool) {
+	one(a.base, x, "link", 200, func() (state.LinkView, bool) {
 		return a.machine.Link(x.Tenant.Person, id)
 	}, writeLink)
 }
@@ -307,9 +307,9 @@ func (a *API) Claim(d *Decision, code string) *server.Fault {
 }
 
 // choose lets the session of whoever decides work in a workspace.
-func (a *API) choose(d *Decision, number uint32) *server.Fault {
-	account, _ := a.machine.Account(number, a.now())
-	return a.Order(d.flow(), state.KindChooseWorkspace, &state.ChooseWorkspace{
+func (b *base) choose(d *Decision, number uint32) *server.Fault {
+	account, _ := b.machine.Account(number, b.now())
+	return b.Order(d.flow(), state.KindChooseWorkspace, &state.ChooseWorkspace{
 		Session: d.Session, ID: account.ID,
 	})
 }

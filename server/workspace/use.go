@@ -8,31 +8,31 @@ import (
 
 // noteUse keeps a workspace that nobody has claimed from counting as unused. It is one entry in an
 // hour, and the request does not wait for it; where that fails a later one does it.
-func (a *API) noteUse(p *state.Principal) {
-	if p.NoteFrom == 0 || a.now() < p.NoteFrom {
+func (b *base) noteUse(p *state.Principal) {
+	if p.NoteFrom == 0 || b.now() < p.NoteFrom {
 		return
 	}
 	workspace, id := p.Workspace, p.ID
-	a.used.Begin(workspace, func() {
+	b.used.Begin(workspace, func() {
 		flow := server.TenantFlow(workspace, 0)
-		r := a.propose(flow, state.KindNoteUse, &state.NoteUse{Workspace: workspace})
+		r := b.propose(flow, state.KindNoteUse, &state.NoteUse{Workspace: workspace})
 		if r.Outcome != engine.OutcomeDone {
-			a.config.Log.Debug("the use of a workspace is not noted",
+			b.log.Debug("the use of a workspace is not noted",
 				"workspace", idText(markWorkspace, id), "outcome", r.Outcome)
 		}
 	})
 }
 
 // noteSession keeps a session, and the workspace that it works in, from counting as unused.
-func (a *API) noteSession(v *state.SessionView, hash [32]byte) {
-	if a.now() >= v.NoteFrom {
+func (b *base) noteSession(v *state.SessionView, hash [32]byte) {
+	if b.now() >= v.NoteFrom {
 		flow := server.TenantFlow(v.Principal.Workspace, v.Person)
-		a.sessions.Begin(hash, func() {
-			r := a.propose(flow, state.KindNoteSession, &state.NoteSession{Session: hash})
+		b.sessions.Begin(hash, func() {
+			r := b.propose(flow, state.KindNoteSession, &state.NoteSession{Session: hash})
 			if r.Outcome != engine.OutcomeDone {
-				a.config.Log.Debug("the use of a session is not noted", "outcome", r.Outcome)
+				b.log.Debug("the use of a session is not noted", "outcome", r.Outcome)
 			}
 		})
 	}
-	a.noteUse(&v.Principal)
+	b.noteUse(&v.Principal)
 }
