@@ -283,7 +283,7 @@ func (n *node) collectPurchases() {
 		<-n.closing
 		cancel()
 	}()
-	n.tenants.api.CollectPayments(ctx, func() bool {
+	n.tenants.api.Till.CollectPayments(ctx, func() bool {
 		_, leads := n.cluster.Workspace().Leads()
 		return leads
 	})

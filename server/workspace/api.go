@@ -85,11 +85,8 @@ type API struct {
 	listing  []byte
 	// inspection describes the inspection document.
 	inspection []byte
-	// cards is the payment provider; nil where purchases cannot be paid. sandbox is the same where
-	// it is the built-in one.
-	cards   payment.CardProvider
-	sandbox *payment.Sandbox
-	answers *vault.Vault
+	Till       *Till
+	answers    *vault.Vault
 	// alertVault seals what webhooks of alerts are signed with.
 	alertVault *vault.Vault
 	// access seals what runs sign in with at products.
@@ -115,6 +112,9 @@ func New(c Config) (*API, error) {
 	}
 	c = c.withDefaults()
 	a := &API{base: newBase(&c), config: c, answers: answers}
+	if a.Till, err = newTill(a.base, &c); err != nil {
+		return nil, err
+	}
 	if a.alertVault, err = vault.New(c.QuoteKey, alertsPurpose); err != nil {
 		return nil, err
 	}
@@ -129,11 +129,8 @@ func New(c Config) (*API, error) {
 	if a.inspection, err = inspection.Describe().Bytes(); err != nil {
 		return nil, err
 	}
-	if c.Payments {
-		if err = a.openDesk(); err != nil {
-			return nil, err
-		}
-		routes = append(routes, a.deskRoutes()...)
+	if a.Till.open() {
+		routes = append(routes, a.Till.deskRoutes()...)
 	}
 	a.table, err = server.NewTable(routes, server.TableConfig{
 		Authenticate: a.authenticate, Observe: c.Observe, Log: c.Log, AnyMedia: true,

@@ -164,12 +164,12 @@ func (a *API) Approve(d *Decision, id [16]byte) *server.Fault {
 		return fault
 	}
 	v, known := a.machine.Purchase(d.Workspace, id)
-	if !known || a.cards == nil {
+	if !known || !a.Till.open() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), providerTimeout)
 	defer cancel()
-	if err := a.openCheckout(ctx, &v); err != nil {
+	if err := a.Till.openCheckout(ctx, &v); err != nil {
 		a.log.Warn("a payment page is not made yet", "purchase", paymentName(&v), "error", err)
 	}
 	if !a.fresh() {

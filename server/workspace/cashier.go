@@ -36,7 +36,7 @@ const (
 // it remembers is only when to ask again: a new leader asks at once, and each question is safe to
 // repeat.
 type cashier struct {
-	api   *API
+	till  *Till
 	slots chan struct{}
 	busy  sync.WaitGroup
 
@@ -57,11 +57,11 @@ type try struct {
 
 // CollectPayments charges saved cards, makes and closes payment pages, finds payments that no
 // webhook reported, and sends money back, while leads says so and until ctx ends.
-func (a *API) CollectPayments(ctx context.Context, leads func() bool) {
-	if a.cards == nil {
+func (t *Till) CollectPayments(ctx context.Context, leads func() bool) {
+	if !t.open() {
 		return
 	}
-	c := &cashier{api: a, slots: make(chan struct{}, cashierSlots), tries: map[[16]byte]try{}}
+	c := &cashier{till: t, slots: make(chan struct{}, cashierSlots), tries: map[[16]byte]try{}}
 	tick := time.NewTicker(cashierEvery)
 	defer tick.Stop()
 	for {
@@ -84,10 +84,10 @@ var errandOrder = [...]state.Errand{
 
 // round begins what can begin now.
 func (c *cashier) round(ctx context.Context) {
-	now, waiting := c.api.clock(), map[[16]byte]bool{}
+	now, waiting := c.till.clock(), map[[16]byte]bool{}
 	for _, kind := range errandOrder {
 		for after := uint32(0); ; {
-			views := c.api.machine.Errands(kind, after, errandBatch)
+			views := c.till.machine.Errands(kind, after, errandBatch)
 			for i := range views {
 				waiting[views[i].ID] = true
 				c.begin(ctx, now, kind, &views[i])
@@ -120,7 +120,7 @@ func (c *cashier) poll(ctx context.Context, now time.Time, waiting map[[16]byte]
 		return
 	}
 	c.pollAt = now.Add(pollEvery)
-	views := c.api.machine.Errands(state.ErrandPoll, c.polled, pollBatch)
+	views := c.till.machine.Errands(state.ErrandPoll, c.polled, pollBatch)
 	c.polled = 0
 	if len(views) == pollBatch {
 		c.polled = views[len(views)-1].Number
@@ -157,14 +157,14 @@ func (c *cashier) begin(ctx context.Context, now time.Time, kind state.Errand,
 		err := c.carryOut(asked, kind, &purchase, t.attempts)
 		if err == nil {
 			// What was noted may reach this node's memory a moment later.
-			c.remember(purchase.ID, try{next: c.api.clock().Add(firstPause)})
+			c.remember(purchase.ID, try{next: c.till.clock().Add(firstPause)})
 			return
 		}
 		pause := min(firstPause<<min(t.attempts, 6), longestPause)
 		c.remember(purchase.ID, try{
-			attempts: t.attempts + 1, next: c.api.clock().Add(pause),
+			attempts: t.attempts + 1, next: c.till.clock().Add(pause),
 		})
-		c.api.log.Warn("a payment provider is asked again", "purchase", paymentName(&purchase),
+		c.till.log.Warn("a payment provider is asked again", "purchase", paymentName(&purchase),
 			"in", pause, "error", err)
 	})
 }
@@ -179,47 +179,47 @@ func (c *cashier) remember(id [16]byte, t try) {
 func (c *cashier) carryOut(ctx context.Context, kind state.Errand, v *state.PurchaseView,
 	attempts int,
 ) error {
-	switch a := c.api; kind {
+	switch t := c.till; kind {
 	case state.ErrandCharge:
 		return c.charge(ctx, v, attempts)
 	case state.ErrandPage:
-		err := a.openCheckout(ctx, v)
+		err := t.openCheckout(ctx, v)
 		if code, no := refusedFor(err, attempts); no {
-			a.log.Error("no payment page is made: its provider refuses it", "purchase",
+			t.log.Error("no payment page is made: its provider refuses it", "purchase",
 				paymentName(v), "code", code)
-			return a.book(&state.NotePayment{ID: v.ID, Result: state.PaymentFailed})
+			return t.book(&state.NotePayment{ID: v.ID, Result: state.PaymentFailed})
 		}
 		return err
 	case state.ErrandRefund:
-		return a.sendBack(ctx, v, attempts)
+		return t.sendBack(ctx, v, attempts)
 	case state.ErrandClose:
-		paid, err := a.closePage(ctx, v)
+		paid, err := t.closePage(ctx, v)
 		if err != nil || paid {
 			return err
 		}
-		return a.note(state.KindNoteCheckout, &state.NoteCheckout{ID: v.ID, Closed: true})
+		return t.note(state.KindNoteCheckout, &state.NoteCheckout{ID: v.ID, Closed: true})
 	case state.ErrandEnd:
 		// It was closed for a cancellation that was interrupted, or by somebody at the provider.
-		return a.note(state.KindCancelPurchase, &state.CancelPurchase{
+		return t.note(state.KindCancelPurchase, &state.CancelPurchase{
 			Workspace: v.Workspace, ID: v.ID, Person: true,
 		})
 	case state.ErrandPoll:
-		return a.pollPage(ctx, v)
+		return t.pollPage(ctx, v)
 	}
 	return nil
 }
 
 // pollPage finds a payment that no webhook reported, and a page that was closed before its time.
-func (a *API) pollPage(ctx context.Context, v *state.PurchaseView) error {
-	status, err := a.cards.Checkout(ctx, v.Checkout)
+func (t *Till) pollPage(ctx context.Context, v *state.PurchaseView) error {
+	status, err := t.cards.Checkout(ctx, v.Checkout)
 	if err != nil {
 		return err
 	}
 	over := status.State == payment.StateExpired || status.State == payment.StateFailed
-	if over && a.now() < v.ExpiresAt {
-		return a.note(state.KindNoteCheckout, &state.NoteCheckout{ID: v.ID, Closed: true})
+	if over && t.now() < v.ExpiresAt {
+		return t.note(state.KindNoteCheckout, &state.NoteCheckout{ID: v.ID, Closed: true})
 	}
-	return a.settle(&status)
+	return t.settle(&status)
 }
 
 // pageGoneMS is when no payment page of a purchase can be open, in milliseconds since it was made.
@@ -227,16 +227,16 @@ const pageGoneMS = state.ApprovalMS + 2*state.CheckoutMS
 
 // closePage makes a payment page take no payment; one that its payer was faster on is booked. Who
 // calls notes that it is closed, together with what follows from that.
-func (a *API) closePage(ctx context.Context, v *state.PurchaseView) (paid bool, err error) {
-	status, err := a.cards.CloseCheckout(ctx, v.Checkout)
+func (t *Till) closePage(ctx context.Context, v *state.PurchaseView) (paid bool, err error) {
+	status, err := t.cards.CloseCheckout(ctx, v.Checkout)
 	var no *payment.Error
-	switch age := a.now() - v.CreatedAt; {
+	switch age := t.now() - v.CreatedAt; {
 	case errors.As(err, &no) && no.Class == payment.ClassNotFound && age > pageGoneMS:
 		// Another provider's page, from before the settings changed: nobody can pay it any more.
 	case err != nil:
 		return false, err
 	case status.State == payment.StatePaid:
-		return true, a.settle(&status)
+		return true, t.settle(&status)
 	case status.State != payment.StateExpired:
 		return false, errors.New("workspace: the payment page is neither closed nor paid")
 	}
@@ -246,12 +246,12 @@ func (a *API) closePage(ctx context.Context, v *state.PurchaseView) (paid bool, 
 // charge charges the saved card. A charge of unknown fate is looked for between attempts, and when
 // the provider may have forgotten its key, it is only looked for: nobody pays twice.
 func (c *cashier) charge(ctx context.Context, v *state.PurchaseView, attempts int) error {
-	old := c.api.clock().Sub(time.UnixMilli(v.ChangedAt)) >= keyLife
+	old := c.till.clock().Sub(time.UnixMilli(v.ChangedAt)) >= keyLife
 	r := payment.ChargeRequest{
 		InvoiceID: paymentName(v), Description: describe(v), IdempotencyKey: paymentName(v),
 		Card: v.Card, Amount: price(v), OnlyLook: old || attempts%2 == 1,
 	}
-	made, err := c.api.cards.Charge(ctx, r)
+	made, err := c.till.cards.Charge(ctx, r)
 	var no *payment.Error
 	switch {
 	case errors.As(err, &no) && (old || !r.OnlyLook) &&
@@ -267,10 +267,10 @@ func (c *cashier) charge(ctx context.Context, v *state.PurchaseView, attempts in
 	case made.State == payment.StateOpen && !old:
 		return errors.New("workspace: the provider knows of no such charge yet")
 	default:
-		c.api.log.Info("a saved card was not charged", "purchase", paymentName(v),
+		c.till.log.Info("a saved card was not charged", "purchase", paymentName(v),
 			"code", made.Code)
 	}
-	return c.api.book(&result)
+	return c.till.book(&result)
 }
 
 // refusals is how often a provider refuses in a row what it is not expected to, before it is not
@@ -289,7 +289,7 @@ func refusedFor(err error, attempts int) (code string, no bool) {
 
 // sendBack sends the first payment back that is due. One that the provider goes on refusing waits
 // for an operator, who sees it.
-func (a *API) sendBack(ctx context.Context, v *state.PurchaseView, attempts int) error {
+func (t *Till) sendBack(ctx context.Context, v *state.PurchaseView, attempts int) error {
 	at := slices.IndexFunc(v.Returns, func(r state.Return) bool { return r.Due() })
 	if at < 0 {
 		return nil
@@ -300,18 +300,18 @@ func (a *API) sendBack(ctx context.Context, v *state.PurchaseView, attempts int)
 		key += "-" + strconv.Itoa(at)
 	}
 	note := state.NoteRefund{ID: v.ID, Payment: v.Returns[at].Payment}
-	refund, err := a.cards.Refund(ctx, payment.RefundRequest{
+	refund, err := t.cards.Refund(ctx, payment.RefundRequest{
 		PaymentID: note.Payment, IdempotencyKey: key,
 	})
 	if code, no := refusedFor(err, attempts); no {
-		a.log.Error("a payment is not sent back: its provider refuses to; an operator is to look",
+		t.log.Error("a payment is not sent back: its provider refuses to; an operator is to look",
 			"purchase", paymentName(v), "payment", note.Payment, "code", code)
 		note.Refused = cmp.Or(code, "refused")
-		return a.note(state.KindNoteRefund, &note)
+		return t.note(state.KindNoteRefund, &note)
 	}
 	if err != nil {
 		return err
 	}
 	note.Refund = refund
-	return a.note(state.KindNoteRefund, &note)
+	return t.note(state.KindNoteRefund, &note)
 }

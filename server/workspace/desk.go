@@ -39,40 +39,58 @@ const currency = "USD"
 // providerTimeout bounds one question to a payment provider.
 const providerTimeout = 10 * time.Second
 
-// openDesk makes the payment provider; purchases are its invoices.
-func (a *API) openDesk() error {
-	if a.config.Cards != nil {
-		a.cards = a.config.Cards
-		return nil
-	}
-	h := hmac.New(sha256.New, a.config.QuoteKey[:])
-	h.Write([]byte("tollgate workspace sandbox"))
-	var err error
-	a.sandbox, err = payment.NewSandbox(payment.SandboxConfig{
-		Secret: payment.Secret(h.Sum(nil)), PageURL: a.publicURL + pagePath,
-		Receive: a.receive, Invoice: a.payable, Now: a.clock,
-	})
-	a.cards = a.sandbox
-	return err
+// Till is where purchases are paid: what providers are asked about them, and what they report.
+type Till struct {
+	*base
+	// cards is the payment provider; nil where purchases cannot be paid. sandbox is the same where
+	// it is the built-in one.
+	cards   payment.CardProvider
+	sandbox *payment.Sandbox
 }
+
+// newTill makes the payment provider; purchases are its invoices.
+func newTill(b *base, c *Config) (*Till, error) {
+	t := &Till{base: b}
+	switch {
+	case !c.Payments:
+	case c.Cards != nil:
+		t.cards = c.Cards
+	default:
+		h := hmac.New(sha256.New, c.QuoteKey[:])
+		h.Write([]byte("tollgate workspace sandbox"))
+		var err error
+		t.sandbox, err = payment.NewSandbox(payment.SandboxConfig{
+			Secret: payment.Secret(h.Sum(nil)), PageURL: b.publicURL + pagePath,
+			Receive: t.receive, Invoice: t.payable, Now: b.clock,
+		})
+		if err != nil {
+			return nil, err
+		}
+		t.cards = t.sandbox
+	}
+	return t, nil
+}
+
+// open reports whether purchases can be paid.
+func (t *Till) open() bool { return t.cards != nil }
 
 // deskRoutes are the rows of payments, which no caller of the API needs: the webhook of a provider
 // on the internet, or the pages of the built-in one, and where payers come back to.
-func (a *API) deskRoutes() []server.Route {
+func (t *Till) deskRoutes() []server.Route {
 	back := server.Route{
 		Method: "GET", Path: ReturnPath + "{purchase}", Operation: "showPaymentReturn",
 		Access: server.AccessOpen, Summary: "Where payers come back to",
 		Handle: func(x *server.Exchange) { x.PaidPage("The purchase", "succeeded") },
 	}
-	if a.sandbox == nil {
+	if t.sandbox == nil {
 		return []server.Route{back, {
 			Method: "POST", Path: webhookPath, Operation: "receivePurchaseWebhook",
-			Access: server.AccessOpen, Limit: payment.MaxWebhook, Handle: a.webhook,
+			Access: server.AccessOpen, Limit: payment.MaxWebhook, Handle: t.webhook,
 			Summary: "Reports of the payment provider",
 		}}
 	}
 	page := server.Route{
-		Path: pagePath + "{token}", Access: server.AccessOpen, Handle: a.page402, Limit: bodyLimit,
+		Path: pagePath + "{token}", Access: server.AccessOpen, Handle: t.page402, Limit: bodyLimit,
 		Summary: "The sandbox provider's payment page",
 	}
 	show, act := page, page
@@ -97,12 +115,12 @@ func describe(v *state.PurchaseView) string {
 
 // openCheckout makes the payment page of an approved purchase. Again it is the same page. A page
 // that was not noted is given to nobody.
-func (a *API) openCheckout(ctx context.Context, v *state.PurchaseView) error {
+func (t *Till) openCheckout(ctx context.Context, v *state.PurchaseView) error {
 	if v.Status != state.PurchaseCheckout || v.URL != "" {
 		return nil
 	}
-	back := a.publicURL + ReturnPath + paymentName(v)
-	made, err := a.cards.CreateCheckout(ctx, payment.CheckoutRequest{
+	back := t.publicURL + ReturnPath + paymentName(v)
+	made, err := t.cards.CreateCheckout(ctx, payment.CheckoutRequest{
 		InvoiceID: paymentName(v), Description: describe(v), Amount: price(v),
 		SuccessURL: back, CancelURL: back, IdempotencyKey: paymentName(v) + "-page",
 		RequestedAt: time.UnixMilli(v.ChangedAt), SaveCard: true,
@@ -110,14 +128,14 @@ func (a *API) openCheckout(ctx context.Context, v *state.PurchaseView) error {
 	if err != nil {
 		return err
 	}
-	return a.note(state.KindNoteCheckout, &state.NoteCheckout{
+	return t.note(state.KindNoteCheckout, &state.NoteCheckout{
 		ID: v.ID, Checkout: made.ID, URL: made.URL,
 	})
 }
 
 // note brings what a provider said into the state.
-func (a *API) note(kind engine.Kind, c wire.Fielder) error {
-	if r := a.propose(0, kind, c); r.Outcome != engine.OutcomeDone {
+func (t *Till) note(kind engine.Kind, c wire.Fielder) error {
+	if r := t.propose(0, kind, c); r.Outcome != engine.OutcomeDone {
 		return fmt.Errorf("workspace: note what a payment provider said: %s", r.Outcome)
 	}
 	return nil
@@ -127,8 +145,8 @@ var errNoPurchase = errors.New("workspace: a payment for no purchase, or of anot
 
 // receive takes a provider's webhook: a purchase that was paid is paid once. Declined attempts
 // leave the page open for another card. What is not about a purchase of ours changes nothing.
-func (a *API) receive(ctx context.Context, header func(string) string, body []byte) error {
-	event, err := a.cards.ParseWebhook(a.clock(), header, body)
+func (t *Till) receive(ctx context.Context, header func(string) string, body []byte) error {
+	event, err := t.cards.ParseWebhook(t.clock(), header, body)
 	if err != nil || event.Kind != payment.EventPaid {
 		return err
 	}
@@ -138,29 +156,29 @@ func (a *API) receive(ctx context.Context, header func(string) string, body []by
 	}
 	if status.Card == "" {
 		// The webhook does not say which card was saved; the provider does.
-		if status, err = a.cards.Checkout(ctx, event.CheckoutID); err != nil {
+		if status, err = t.cards.Checkout(ctx, event.CheckoutID); err != nil {
 			return err
 		}
 	}
-	return a.settle(&status)
+	return t.settle(&status)
 }
 
 // settle brings a checkout that is paid into its purchase.
-func (a *API) settle(s *payment.Status) error {
+func (t *Till) settle(s *payment.Status) error {
 	id, ok := parseID(markPurchase, s.InvoiceID)
 	if s.State != payment.StatePaid {
 		return nil
 	}
-	if !a.fresh() {
+	if !t.fresh() {
 		return errQuorum
 	}
-	v, known := a.machine.Purchase(0, id)
+	v, known := t.machine.Purchase(0, id)
 	if !ok || !known || s.Amount != price(&v) {
-		a.log.Error("a payment fits no purchase and was not booked", "purchase", s.InvoiceID,
+		t.log.Error("a payment fits no purchase and was not booked", "purchase", s.InvoiceID,
 			"checkout", s.ID, "amount", s.Amount.String())
 		return errNoPurchase
 	}
-	return a.book(&state.NotePayment{
+	return t.book(&state.NotePayment{
 		ID: id, Result: state.PaymentPaid, Card: s.Card, Payment: s.PaymentID,
 	})
 }
@@ -169,29 +187,29 @@ func (a *API) settle(s *payment.Status) error {
 // payment is on its way back, keeps this one to be sent back: no money may come and leave no trace.
 // What was booked is looked at afterwards, so that of two reports at once one is seen to be too
 // much.
-func (a *API) book(c *state.NotePayment) error {
-	if err := a.note(state.KindNotePayment, c); err != nil {
+func (t *Till) book(c *state.NotePayment) error {
+	if err := t.note(state.KindNotePayment, c); err != nil {
 		return err
 	}
 	if c.Result != state.PaymentPaid || c.Payment == "" {
 		return nil
 	}
-	if !a.fresh() {
+	if !t.fresh() {
 		return errQuorum
 	}
-	v, _ := a.machine.Purchase(0, c.ID)
+	v, _ := t.machine.Purchase(0, c.ID)
 	if v.Payment == "" || v.Payment == c.Payment || slices.ContainsFunc(v.Returns,
 		func(r state.Return) bool { return r.Payment == c.Payment }) {
 		return nil
 	}
-	if err := a.note(state.KindNoteSurplus, &state.NoteSurplus{
+	if err := t.note(state.KindNoteSurplus, &state.NoteSurplus{
 		ID: c.ID, Payment: c.Payment,
 	}); err != nil {
-		a.log.Error("a second payment of a purchase is not booked", "purchase",
+		t.log.Error("a second payment of a purchase is not booked", "purchase",
 			paymentName(&v), "payment", c.Payment, "error", err)
 		return err
 	}
-	a.log.Warn("a purchase was paid twice, and is paid back once", "purchase",
+	t.log.Warn("a purchase was paid twice, and is paid back once", "purchase",
 		paymentName(&v), "payment", c.Payment)
 	return nil
 }
@@ -199,12 +217,12 @@ func (a *API) book(c *state.NotePayment) error {
 var errQuorum = errors.New("workspace: no quorum")
 
 // payable reports whether a purchase takes a payment.
-func (a *API) payable(_ context.Context, invoice string) (payment.InvoiceState, error) {
-	if !a.fresh() {
+func (t *Till) payable(_ context.Context, invoice string) (payment.InvoiceState, error) {
+	if !t.fresh() {
 		return payment.InvoiceClosed, errQuorum
 	}
 	id, _ := parseID(markPurchase, invoice)
-	v, _ := a.machine.Purchase(0, id)
+	v, _ := t.machine.Purchase(0, id)
 	switch v.Status {
 	case state.PurchaseCheckout:
 		return payment.InvoiceOpen, nil
@@ -216,11 +234,11 @@ func (a *API) payable(_ context.Context, invoice string) (payment.InvoiceState, 
 
 // webhook is the provider's report. Only what was committed, or changes nothing, is answered 200:
 // anything else comes again.
-func (a *API) webhook(x *server.Exchange) {
+func (t *Till) webhook(x *server.Exchange) {
 	ctx, cancel := context.WithTimeout(context.Background(), providerTimeout)
 	defer cancel()
 	header := func(name string) string { return string(x.Ctx.Request.Header.Peek(name)) }
-	err := a.receive(ctx, header, x.Body)
+	err := t.receive(ctx, header, x.Body)
 	refuse := func(status int, code string) {
 		x.Refuse(server.Fault{Status: status, Code: code, Message: "The webhook was not accepted."})
 	}
@@ -240,25 +258,25 @@ func (a *API) webhook(x *server.Exchange) {
 	case errors.Is(err, errNoPurchase):
 		refuse(404, "not_found")
 	default:
-		a.log.Warn("a payment provider's report could not be taken", "error", err)
-		a.refuse(x, no("workspace_busy"))
+		t.log.Warn("a payment provider's report could not be taken", "error", err)
+		t.refuse(x, no("workspace_busy"))
 	}
 }
 
 // page402 shows the sandbox's page, or carries out its form.
-func (a *API) page402(x *server.Exchange) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*a.writeTimeout)
+func (t *Till) page402(x *server.Exchange) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*t.writeTimeout)
 	defer cancel()
 	var made payment.Answer
 	if x.Route.Method == "GET" {
-		made = a.sandbox.Page(ctx, string(x.Param(0)))
+		made = t.sandbox.Page(ctx, string(x.Param(0)))
 	} else {
 		form, err := url.ParseQuery(string(x.Body))
 		if err != nil {
-			a.refuse(x, no("invalid_json"))
+			t.refuse(x, no("invalid_json"))
 			return
 		}
-		made = a.sandbox.Act(ctx, string(x.Param(0)), form)
+		made = t.sandbox.Act(ctx, string(x.Param(0)), form)
 	}
 	x.Bare(made.Status, "text/html; charset=utf-8", made.Body)
 	for name, value := range made.Header {

@@ -305,10 +305,10 @@ func (a *API) operatorApprove(x *server.Exchange) {
 		x.Refuse(server.FaultConsistency)
 		return
 	}
-	if v, known := a.machine.Purchase(row, id); known && a.cards != nil {
+	if v, known := a.machine.Purchase(row, id); known && a.Till.open() {
 		ctx, cancel := context.WithTimeout(context.Background(), providerTimeout)
 		defer cancel()
-		if err := a.openCheckout(ctx, &v); err != nil {
+		if err := a.Till.openCheckout(ctx, &v); err != nil {
 			// It is approved all the same, and the page is made as soon as the provider answers.
 			a.log.Warn("a payment page is not made yet", "purchase", paymentName(&v),
 				"error", err)

@@ -25,7 +25,7 @@ const (
 // askForPayment answers a start that found no run left: what there is to do, with a purchase that
 // waits for the owner where one is needed.
 func (a *API) askForPayment(x *server.Exchange, flow [16]byte) {
-	if !a.config.Payments {
+	if !a.Till.open() {
 		a.refuse(x, no("hosting_not_configured"))
 		return
 	}
@@ -102,7 +102,7 @@ func (a *API) buy(x *server.Exchange) {
 	if refused == nil {
 		refused = badKey
 	}
-	if refused == nil && !a.config.Payments {
+	if refused == nil && !a.Till.open() {
 		r := no("hosting_not_configured")
 		refused = &r
 	}
@@ -269,12 +269,12 @@ func (a *API) closeBefore(x *server.Exchange, id [16]byte) (closed []engine.Reco
 
 // closeNow closes the payment page of a purchase, where there is one.
 func (a *API) closeNow(v *state.PurchaseView) (closed []engine.Record, r *refusal) {
-	if !v.PageOpen || v.Status != state.PurchaseCheckout || a.cards == nil {
+	if !v.PageOpen || v.Status != state.PurchaseCheckout || !a.Till.open() {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), a.writeTimeout)
 	defer cancel()
-	paid, err := a.closePage(ctx, v)
+	paid, err := a.Till.closePage(ctx, v)
 	if err != nil {
 		a.log.Warn("a payment page is not closed yet", "purchase", paymentName(v),
 			"error", err)
@@ -345,7 +345,7 @@ func (a *API) writeBilling(j *server.JSON, v *state.AccountView) {
 	j.Object("billing")
 	j.Bool("paused", v.Paused)
 	j.Uint("capCents", uint64(v.CapCents))
-	if a.config.Payments {
+	if a.Till.open() {
 		used := v.SpentCents + v.ChargingCents
 		j.Object("usage")
 		j.Uint("runsUsed", uint64(v.FreeUsed+v.PaidUsed+v.Returned))
