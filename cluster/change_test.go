@@ -35,7 +35,7 @@ func TestARemovalIsRepeated(t *testing.T) {
 	inCluster(t, nil, func(c *nodes) {
 		c.known()
 		leader := c.leader()
-		require.NoError(t, c.node[leader].Transfer(c.within(10*time.Second), leader), "both groups")
+		c.transfer(leader, leader)
 		gone, other := c.others(leader)[0], c.others(leader)[1]
 		c.kill(gone)
 		c.net.isolate(addressOf(other)) // it has answered a moment ago: the check passes
@@ -86,14 +86,14 @@ func TestMembersThatChangedMeanwhileAreNotChanged(t *testing.T) {
 	inCluster(t, nil, func(c *nodes) {
 		c.known()
 		leader := c.leader()
-		require.NoError(t, c.node[leader].Transfer(c.within(10*time.Second), leader), "both groups")
+		c.transfer(leader, leader)
 		gone, other := c.others(leader)[0], c.others(leader)[1]
 		looked, err := c.billing(leader).takeSeat()
 		require.NoError(t, err)
 		require.Positive(t, looked.index)
 		require.Len(t, looked.servers, len(three))
 
-		require.NoError(t, c.node[leader].Transfer(c.within(10*time.Second), other))
+		c.transfer(leader, other)
 		c.remove(other, gone)
 		c.eventually("it leads again", func() bool {
 			return c.node[other].Transfer(c.within(10*time.Second), leader) == nil &&
@@ -208,7 +208,7 @@ func TestAPromotedNodeIsElectedByWhoHasNotHeardOfIt(t *testing.T) {
 	inCluster(t, nil, func(c *nodes) {
 		c.known()
 		leader := c.leader()
-		require.NoError(t, c.node[leader].Transfer(c.within(10*time.Second), leader), "both groups")
+		c.transfer(leader, leader)
 		unaware, promoted := c.others(leader)[0], c.others(leader)[1]
 		c.remove(leader, promoted)
 		c.stop(promoted)

@@ -183,7 +183,7 @@ func TestAVoterWithoutFilesIsLeftOut(t *testing.T) {
 	inCluster(t, tune, func(c *nodes) {
 		leader := c.withCustomer()
 		if leader == poor {
-			require.NoError(t, c.node[leader].Transfer(c.within(10*time.Second), "a"))
+			c.transfer(leader, "a")
 			leader = c.leader(poor)
 		}
 		c.recordMany(leader, 0, 1500)
@@ -200,13 +200,13 @@ func TestAVoterWithoutFilesIsLeftOut(t *testing.T) {
 		require.Zero(t, c.machine(leader).KeysToDemote())
 		require.Equal(t, []string{poor}, c.billing(leader).Status().Keys.HeldUpBy, "still named")
 
-		require.NoError(t, c.node[leader].Transfer(c.within(10*time.Second), poor))
+		c.transfer(leader, poor)
 		require.Equal(t, poor, c.leader(three[:2]...))
 		c.recordMany(leader, 1500, 3000)
 		c.eventually("keys leave memory while it leads", func() bool {
 			return c.machine(leader).KeySpan().Memory > 2000
 		})
-		require.NoError(t, c.node[poor].Transfer(c.within(10*time.Second), leader))
+		c.transfer(poor, leader)
 		c.leader(poor)
 
 		c.start("d")

@@ -43,11 +43,19 @@ func (c *nodes) known() {
 	})
 }
 
-// remove takes a member out. A leader that is new refuses until it has heard from those that stay.
+// remove takes a member out. A leader that is new refuses until it has heard from the others.
 func (c *nodes) remove(through, id string) {
 	c.t.Helper()
 	c.eventually("it is removed", func() bool {
 		return c.node[through].Remove(c.within(10*time.Second), id) == nil
+	})
+}
+
+// transfer gives a voter the leadership of both groups. A leader that is new refuses, too.
+func (c *nodes) transfer(through, to string) {
+	c.t.Helper()
+	c.eventually("it leads both groups", func() bool {
+		return c.node[through].Transfer(c.within(10*time.Second), to) == nil
 	})
 }
 
@@ -113,7 +121,7 @@ func TestANodeIsJoined(t *testing.T) {
 			return m.Voter
 		})
 		require.NoError(t, c.node[leader].Promote(c.within(10*time.Second), "d"), "again")
-		require.NoError(t, c.node[leader].Transfer(c.within(10*time.Second), "d"))
+		c.transfer(leader, "d")
 		require.Equal(t, "d", c.leader())
 		c.eventually("both groups", func() bool {
 			_, leads := c.node["d"].Workspace().Leads()
@@ -178,7 +186,7 @@ func TestAReplacedMemberOutlivesAnOlderList(t *testing.T) {
 		c.known()
 		leader := c.leader()
 		away, dead := c.others(leader)[0], c.others(leader)[1]
-		require.NoError(t, c.node[leader].Transfer(c.within(10*time.Second), leader), "both groups")
+		c.transfer(leader, leader)
 		c.net.isolate(addressOf(away))
 		c.stop(dead)
 		c.wipe(dead)
@@ -286,7 +294,7 @@ func TestRemovedNodesDoNotOverwriteTheOneThatRemains(t *testing.T) {
 				break
 			}
 			other := gone[(slices.Index(gone, leader)+1)%2]
-			require.NoError(t, c.node[leader].Transfer(c.within(10*time.Second), other))
+			c.transfer(leader, other)
 		}
 		c.count(gone[0], 1001)
 		c.net.mend()
@@ -311,7 +319,7 @@ func TestALateBeginnerFollowsALeaderThatItDoesNotKnow(t *testing.T) {
 		c.wipe("c")
 		first := c.leader()
 		c.join("d", first)
-		require.NoError(t, c.node[first].Transfer(c.within(10*time.Second), "d"))
+		c.transfer(first, "d")
 		c.eventually("it leads both groups", func() bool {
 			_, billing := c.node["d"].Billing().Leads()
 			_, workspace := c.node["d"].Workspace().Leads()
@@ -362,7 +370,7 @@ func TestChangesAreMadeOneAfterTheOther(t *testing.T) {
 		c.known()
 		leader := c.leader()
 		other := c.others(leader)[0]
-		require.NoError(t, c.node[leader].Transfer(c.within(10*time.Second), leader), "both groups")
+		c.transfer(leader, leader)
 		changing := c.billing(leader).changing
 		changing <- struct{}{}
 		err := c.node[leader].Remove(c.within(time.Second), other)
