@@ -28,7 +28,7 @@ type longest struct {
 }
 
 // threadTime is what this thread has used so far; the goroutine is locked to it.
-func threadTime(b *testing.B) time.Duration {
+func threadTime(b testing.TB) time.Duration {
 	b.Helper()
 	var t unix.Timespec
 	require.NoError(b, unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t))
