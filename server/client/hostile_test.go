@@ -142,7 +142,7 @@ func readAnswer(t *testing.T, c io.Reader) (status int, body map[string]any) {
 }
 
 func TestBrokenConnections(t *testing.T) {
-	n := start(t)
+	n := startWithin(t, 300*time.Millisecond)
 	n.customer("acme")
 	const head = "POST /api/v1/client/events HTTP/1.1\r\nHost: x\r\nX-API-Key: KEY\r\n" +
 		"Content-Type: application/json\r\n"

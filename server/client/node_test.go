@@ -36,6 +36,12 @@ type node struct {
 }
 
 func start(t testing.TB, change ...func(*client.Config)) *node {
+	return startWithin(t, server.DefaultLimits().Header, change...)
+}
+
+// startWithin starts a node at which headers and small bodies have to arrive within a time, and
+// large bodies within six times as long.
+func startWithin(t testing.TB, within time.Duration, change ...func(*client.Config)) *node {
 	c := servertest.New()
 	n := &node{Cluster: c, t: t, http: &http.Client{Timeout: 20 * time.Second}}
 	config := client.Config{
@@ -50,7 +56,7 @@ func start(t testing.TB, change ...func(*client.Config)) *node {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	limits := server.DefaultLimits()
-	limits.Header, limits.Body = 300*time.Millisecond, 2*time.Second
+	limits.Header, limits.Body = within, 6*within
 	limits.Connections, limits.PerAddress = 200, 150
 	s := server.Serve(ln, n.api.Handler(), limits)
 	n.addr = ln.Addr().String()
