@@ -11,8 +11,10 @@ export GOFLAGS ?= -trimpath -vet=off
 STATICCHECK := go tool -modfile=.ci/tools.mod staticcheck
 GOFUMPT := go tool -modfile=.ci/tools.mod gofumpt
 
-# Packages in which goroutines meet: the race detector runs over these, but for the SINGLE ones.
-CONCURRENT := ./bench/... ./wal/... ./cluster/... ./server/... ./sdk/... ./cmd/tollgate/replay \
+# Packages in which goroutines meet: the race detector runs over these, but for the SINGLE ones, and
+# for bench/peer: drivers of other databases take longer to compile than all that is tested there.
+# `make test-long` runs it over all packages.
+CONCURRENT := ./bench ./wal/... ./cluster/... ./server/... ./sdk/... ./cmd/tollgate/replay \
 	./engine/fair ./engine/idempotency ./engine/journal ./engine/page
 SINGLE := tollgate/cluster/backup tollgate/cluster/boltfile tollgate/server/inspect/document \
 	tollgate/server/inspect/evaluate \
@@ -30,10 +32,33 @@ MEETING = $$(grep -lE '\bgo func|\.Go\(' $(MACHINES:=/*_test.go) | xargs grep -h
 # race detector they would take long and find nothing: `make unit` runs them. Property tests draw fewer
 # cases there for the same reason.
 REPEATING := TestADamagedByteIsNeverAWrongVerdict TestAPriceIsDeniedOnlyWhereItWasLookedFor \
-	TestAReservedIndexHardlyGrows TestBombsAreDefused TestCrashAtEveryOperation \
-	TestDamageToAnyFileIsRepairedOrRefused TestDropsLoseNothingYoung \
-	TestFilesSurviveEveryFault TestHostileKeysCostLittle \
-	TestSnapshotAtEveryFailureAndCrash
+	TestAReservedIndexHardlyGrows TestBombsAreDefused TestBudgets TestCrashAtEveryOperation \
+	TestDamageToAnyFileIsRepairedOrRefused TestDocumentsAreBounded TestDropsLoseNothingYoung \
+	TestEveryKeyCanBeFound TestFilesSurviveEveryFault \
+	TestHostileKeysCostLittle TestLongTextsAreSearchedToABound TestMemoryPerKeyStaysBounded \
+	TestPackingIsBounded TestRestoreRefusesWhatIsNoSnapshot TestSnapshotAtEveryFailureAndCrash \
+	TestSubTablesGrowOneAfterAnother TestSummedBlobsAreComparedByTheirSum TestTheOutboxIsBounded
+
+# These take a path on which goroutines meet, for each of many inputs. TestA=TestB: the race detector
+# runs over B, which takes the path once, and over A every night (`make test-long`).
+VARYING := TestAKilledProcessHasKeptItsVotes=TestTwoFormatsOfAVoteGuardEachOther \
+	TestAVoterWithoutFilesIsLeftOut=TestKeysLeaveMemoryAsFarAsAMajorityHasThem \
+	TestAnyBitOfAVoteMayFlip=TestTwoFormatsOfAVoteGuardEachOther \
+	TestAnySectorsOfAVote=TestTwoFormatsOfAVoteGuardEachOther \
+	TestBackupsThatCannotBeMade=TestBackupWhileClientsWrite \
+	TestDamagedBackupsAreNotRestored=TestBackupWhileClientsWrite \
+	TestDiskThatHangsAtAnyFileEndsTheProcess=TestDiskThatHangsEndsTheProcess \
+	TestEachCauseIsGivenAndEnds=TestAnElectionLeavesNodesReady \
+	TestEchoedKeysAreNotKept=TestHowRunsEnd \
+	TestEvaluationsAgreeWithTheAgent=TestALargeDocumentComesInParts \
+	TestEveryRefusal=TestScopes \
+	TestHarmfulHostsGetADocument=TestALargeDocumentComesInParts \
+	TestKeysLeaveMemory=TestKeysLeaveMemoryAsFarAsAMajorityHasThem \
+	TestNoKeyIsStored=TestHowRunsEnd \
+	TestNothingIsSeenAcrossWorkspaces=TestScopes \
+	TestPowerCutOnARealFileSystem=TestRestartFromDiskLosesNothing \
+	TestSampleProducts=TestHowRunsEnd \
+	TestWorkIsBounded=TestRealDocumentsAreReadWithoutLoss
 
 # Process tests start real nodes, and run alone.
 PROCESSES := ./cmd/tollgate/clustertest ./cmd/tollgate/browsertest ./cmd/tollgate/torture
@@ -114,13 +139,14 @@ unit: ## unit tests
 race: race-machines race-others ## tests in which goroutines meet, under the race detector
 
 race-machines race-others: export CGO_ENABLED := 1
+race-machines race-others: export RAPID_CHECKS := 10
+ONCE := -skip "^($$(tr ' ' '|' <<< "$(REPEATING) $(foreach pair,$(VARYING),$(firstword $(subst =, ,$(pair))))"))\$$"
 
 race-machines:
-	go test -race -timeout 15m $(TESTFLAGS) -run "^($(MEETING))\$$" $(MACHINES)
+	go test -race -timeout 15m $(TESTFLAGS) -run "^($(MEETING))\$$" $(ONCE) $(MACHINES)
 
-race-others: export RAPID_CHECKS := 10
 race-others:
-	go test -race -timeout 15m $(TESTFLAGS) -skip "^($$(tr ' ' '|' <<< "$(REPEATING)"))\$$" \
+	go test -race -timeout 15m $(TESTFLAGS) $(ONCE) \
 		$$(go list $(CONCURRENT) | grep -vxF $(SINGLE:%=-e %))
 
 .PHONY: fuzz

@@ -51,6 +51,7 @@ func TestRaceRunsWhereGoroutinesMeet(t *testing.T) {
 		}
 	}
 	offenders = append(offenders, repeating(t, folders)...)
+	offenders = append(offenders, varying(t, folders)...)
 	require.Greater(t, tests, 10, "the test must find what it looks for")
 	report(t, "the race detector runs where goroutines meet", offenders)
 }
@@ -78,6 +79,39 @@ func repeating(t *testing.T, folders map[string][]source) (offenders []string) {
 	for _, name := range names {
 		if !found[name] {
 			offenders = append(offenders, "Makefile: REPEATING: there is no "+name)
+		}
+	}
+	return offenders
+}
+
+// varying says which tests that `make race` leaves out have none beside them that it runs instead.
+func varying(t *testing.T, folders map[string][]source) (offenders []string) {
+	beside := map[string]map[string]bool{} // by folder: its tests
+	for folder, files := range folders {
+		beside[folder] = map[string]bool{}
+		for _, s := range files {
+			for _, declaration := range s.file.Decls {
+				if f, ok := declaration.(*ast.FuncDecl); ok && s.test {
+					beside[folder][f.Name.Name] = true
+				}
+			}
+		}
+	}
+	pairs := strings.Fields(makeVariable(t, "VARYING"))
+	left := strings.Fields(makeVariable(t, "REPEATING"))
+	for _, pair := range pairs {
+		one, _, _ := strings.Cut(pair, "=")
+		left = append(left, one)
+	}
+	for _, pair := range pairs {
+		one, instead, _ := strings.Cut(pair, "=")
+		together := false
+		for _, tests := range beside {
+			together = together || tests[one] && tests[instead]
+		}
+		if !together || slices.Contains(left, instead) {
+			offenders = append(offenders, "Makefile: VARYING: "+pair+": no such two tests in a package, "+
+				"or the second is left out, too")
 		}
 	}
 	return offenders

@@ -209,6 +209,7 @@ func gone(pid int) bool {
 func TestTheExampleAgent(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "agent")
 	build := exec.Command("go", "build", "-o", binary, "tollgate/examples/agent")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // what other tests have compiled already
 	printed, err := build.CombinedOutput()
 	require.NoError(t, err, string(printed))
 	site := httptest.NewServer(sampleproduct.Site())
