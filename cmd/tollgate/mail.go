@@ -101,7 +101,7 @@ func (n *node) deliverAlerts() {
 		<-n.closing
 		cancel()
 	})
-	n.tenants.api.DeliverAlerts(ctx, func() bool {
+	n.tenants.api.Alerts.DeliverAlerts(ctx, func() bool {
 		_, leads := n.cluster.Workspace().Leads()
 		return leads
 	})

@@ -30,7 +30,7 @@ func (a *API) getAccount(x *server.Exchange) {
 			writeTransaction(j, &v.Transactions[i])
 		}
 		j.Close(']')
-		a.writeBilling(j, &v)
+		a.Purchases.writeBilling(j, &v)
 		j.Close('}')
 		x.EndBare(200)
 		return nil

@@ -6,10 +6,26 @@ import (
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/provider/mail"
+	"tollgate/server/provider/webhook"
+	"tollgate/server/vault"
 )
 
+// Alerts are what the owners of flows hear of them, by mail and webhook.
+type Alerts struct {
+	*base
+	vault   *vault.Vault    // seals what webhooks are signed with
+	mail    mail.Sender     // nil where no mail is sent
+	hooks   *webhook.Sender // nil where no webhook is sent
+	console string          // where the owner's pages are; empty where there are none
+}
+
+func newAlerts(b *base, c *Config) (*Alerts, error) {
+	sealing, err := vault.New(c.QuoteKey, alertsPurpose)
+	return &Alerts{base: b, vault: sealing, mail: c.Mail, hooks: c.Hooks, console: c.Console}, err
+}
+
 // getAlerts is GET /v1/flows/{flow_id}/alerts. Where alerts go is shown to the owner alone.
-func (a *API) getAlerts(x *server.Exchange) {
+func (a *Alerts) getAlerts(x *server.Exchange) {
 	id, ok := a.id(x, markFlow)
 	if !ok {
 		return
@@ -99,7 +115,7 @@ func writeDelivery(j *server.JSON, d *state.DeliveryView, held bool) {
 
 // alertFlow finds the flow whose alerts a request changes, and refuses who may not: an unclaimed
 // workspace has none, and of a claimed one only its owner decides.
-func (a *API) alertFlow(x *server.Exchange) (id [16]byte, ok bool) {
+func (a *Alerts) alertFlow(x *server.Exchange) (id [16]byte, ok bool) {
 	if id, ok = a.id(x, markFlow); !ok {
 		return id, false
 	}
@@ -124,7 +140,7 @@ func (a *API) alertFlow(x *server.Exchange) (id [16]byte, ok bool) {
 
 // alertSettings reads what is to be set: on, and where to; null and an empty text are nowhere.
 // shown is the secret that webhooks are signed with from now on where there is none yet.
-func (a *API) alertSettings(b *body, workspace uint32, flow [16]byte) (
+func (a *Alerts) alertSettings(b *body, workspace uint32, flow [16]byte) (
 	c *state.SetAlerts, shown string, err error,
 ) {
 	c = &state.SetAlerts{Workspace: workspace, Flow: flow, HasOn: true, On: b.truth("on")}
@@ -149,13 +165,13 @@ func (a *API) alertSettings(b *body, workspace uint32, flow [16]byte) (
 func nowhere(b *body, name string) bool { return b.taken(name) || b.fields[name] == "" }
 
 // cannotSend refuses settings by which this deployment cannot reach anybody.
-func (a *API) cannotSend(c *state.SetAlerts) *refusal {
+func (a *Alerts) cannotSend(c *state.SetAlerts) *refusal {
 	r := no("hosting_not_configured")
 	switch {
-	case c.Email != "" && a.config.Mail == nil:
+	case c.Email != "" && a.mail == nil:
 		r.message = "This deployment sends no mail: its operator has configured no mail server. " +
 			"Nothing was changed. A webhookUrl works."
-	case c.URL != "" && a.config.Hooks == nil:
+	case c.URL != "" && a.hooks == nil:
 		r.message = "This deployment sends no webhooks. Nothing was changed."
 	default:
 		return nil
@@ -164,7 +180,7 @@ func (a *API) cannotSend(c *state.SetAlerts) *refusal {
 }
 
 // changeAlerts is PATCH /v1/flows/{flow_id}/alerts.
-func (a *API) changeAlerts(x *server.Exchange) {
+func (a *Alerts) changeAlerts(x *server.Exchange) {
 	id, ok := a.alertFlow(x)
 	if !ok {
 		return
@@ -192,7 +208,7 @@ func (a *API) changeAlerts(x *server.Exchange) {
 
 // answerAlerts shows a flow's alerts to who has changed them, and a secret that was made by that:
 // this once.
-func (a *API) answerAlerts(x *server.Exchange, flow [16]byte, sealed []byte, shown string) {
+func (a *Alerts) answerAlerts(x *server.Exchange, flow [16]byte, sealed []byte, shown string) {
 	f, v, set, _ := a.machine.Alerts(x.Tenant.Workspace, flow)
 	j := x.BeginBare()
 	j.Open('{')
@@ -205,7 +221,7 @@ func (a *API) answerAlerts(x *server.Exchange, flow [16]byte, sealed []byte, sho
 }
 
 // rotateAlertSecret is POST /v1/flows/{flow_id}/alerts/secret.
-func (a *API) rotateAlertSecret(x *server.Exchange) {
+func (a *Alerts) rotateAlertSecret(x *server.Exchange) {
 	id, ok := a.alertFlow(x)
 	if !ok {
 		return
@@ -226,7 +242,7 @@ func (a *API) rotateAlertSecret(x *server.Exchange) {
 }
 
 // testAlert is POST /v1/flows/{flow_id}/alerts/test.
-func (a *API) testAlert(x *server.Exchange) {
+func (a *Alerts) testAlert(x *server.Exchange) {
 	id, ok := a.alertFlow(x)
 	if !ok {
 		return

@@ -122,7 +122,7 @@ func (w *watched) courier() (end func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		w.api.DeliverAlerts(ctx, func() bool { return true })
+		w.api.Alerts.DeliverAlerts(ctx, func() bool { return true })
 	}()
 	end = sync.OnceFunc(func() {
 		cancel()
@@ -474,7 +474,7 @@ func TestAlertsSayNothingForStrangers(t *testing.T) {
 		},
 		FlowID: [16]byte{3}, Workspace: [16]byte{4}, Label: hostile, Email: "ada@example.com",
 	}
-	m := w.api.alertMail(d)
+	m := w.api.Alerts.alertMail(d)
 	for _, text := range []string{m.Subject, m.Text, m.HTML} {
 		require.NotContains(t, text, "https://evil")
 		require.NotContains(t, text, "evil.")

@@ -96,10 +96,10 @@ type alertWords struct {
 	URL, Settings string
 }
 
-func (a *API) alertWords(d *state.DueAlert) alertWords {
+func (a *Alerts) alertWords(d *state.DueAlert) alertWords {
 	w := alertWords{Flow: said(d.Flow), Workspace: said(d.Label)}
-	if a.config.Console != "" {
-		w.Settings = a.config.Console + "/flows/" + idText(markFlow, d.FlowID) + "/alerts"
+	if a.console != "" {
+		w.Settings = a.console + "/flows/" + idText(markFlow, d.FlowID) + "/alerts"
 	}
 	switch d.Kind {
 	case state.AlertFailing:
@@ -121,14 +121,14 @@ func (a *API) alertWords(d *state.DueAlert) alertWords {
 	}
 	w.Step, w.Code, w.Why = said(d.Step), said(d.Code), said(d.Why)
 	w.Run = idText(markRun, d.Run)
-	if w.URL = a.config.Console + "/runs/" + w.Run; a.config.Console == "" {
+	if w.URL = a.console + "/runs/" + w.Run; a.console == "" {
 		w.URL = a.publicURL + "/v1/runs/" + w.Run // for who has a key
 	}
 	return w
 }
 
 // alertMail is the mail of an alert. Its id, and so its Message-ID, is the alert's.
-func (a *API) alertMail(d *state.DueAlert) *mail.Message {
+func (a *Alerts) alertMail(d *state.DueAlert) *mail.Message {
 	w := a.alertWords(d)
 	var page bytes.Buffer
 	m := &mail.Message{

@@ -86,9 +86,10 @@ type API struct {
 	// inspection describes the inspection document.
 	inspection []byte
 	Till       *Till
-	answers    *vault.Vault
-	// alertVault seals what webhooks of alerts are signed with.
-	alertVault *vault.Vault
+	Purchases  *Purchases
+	Alerts     *Alerts
+
+	answers *vault.Vault
 	// access seals what runs sign in with at products.
 	access  *vault.Vault
 	calling preflights
@@ -115,7 +116,8 @@ func New(c Config) (*API, error) {
 	if a.Till, err = newTill(a.base, &c); err != nil {
 		return nil, err
 	}
-	if a.alertVault, err = vault.New(c.QuoteKey, alertsPurpose); err != nil {
+	a.Purchases = &Purchases{a.base, a.Till}
+	if a.Alerts, err = newAlerts(a.base, &c); err != nil {
 		return nil, err
 	}
 	if a.access, err = vault.New(c.QuoteKey, accessPurpose); err != nil {

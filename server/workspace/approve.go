@@ -17,7 +17,7 @@ const (
 
 // approvalRows are the rows of an approval link, for programs; for browsers it is a page of
 // server/console/owner. GET shows, POST acts.
-func (a *API) approvalRows() []server.Route {
+func (p *Purchases) approvalRows() []server.Route {
 	shown := []server.Property{
 		server.Must("workspace", text), server.Must("claimed", server.BoolSchema),
 		server.Must("purchase", server.RefTo("Purchase")), server.May("flow", askingSchema()),
@@ -26,11 +26,11 @@ func (a *API) approvalRows() []server.Route {
 	}
 	return []server.Route{
 		row("GET", "/approve/{token}", "showApproval", "What an approval link asks its owner for", 0,
-			a.showApproval, param("token"),
+			p.showApproval, param("token"),
 			gives(200, "The purchase that waits for its owner, or its payer", shown...)),
 		row("POST", "/approve/{token}", "decideApproval",
 			"Approve or deny what the link asks for: a person who is signed in", anyScope,
-			a.decideApproval, anywhere, param("token"),
+			p.decideApproval, anywhere, param("token"),
 			takes(server.Must("action", server.EnumSchema(actionApprove, actionDeny))),
 			gives(200, "Decided; checkout_url is where an approved one is paid", shown...)),
 	}
@@ -43,33 +43,33 @@ func secretLink(x *server.Exchange) {
 
 // showApproval is GET /approve/{token}: what the owner is asked for, and once it is approved, where
 // it is paid. It changes nothing.
-func (a *API) showApproval(x *server.Exchange) {
+func (p *Purchases) showApproval(x *server.Exchange) {
 	secretLink(x)
 	hash := sha256.Sum256(x.Param(0))
-	a.read(x, func() *refusal {
-		v, ok := a.machine.PurchaseByLink(hash)
+	p.read(x, func() *refusal {
+		v, ok := p.machine.PurchaseByLink(hash)
 		if !ok {
 			r := no("not_found")
 			return &r
 		}
-		a.answerApproval(x, &v)
+		p.answerApproval(x, &v)
 		return nil
 	})
 }
 
 // answerApproval says what is approved: the monthly cap with it, which the first approval sets.
-func (a *API) answerApproval(x *server.Exchange, v *state.PurchaseView) {
-	account, _ := a.machine.Account(v.Workspace, a.now())
+func (p *Purchases) answerApproval(x *server.Exchange, v *state.PurchaseView) {
+	account, _ := p.machine.Account(v.Workspace, p.now())
 	j := x.BeginBare()
 	j.Open('{')
 	j.Text("workspace", account.Label)
 	j.Bool("claimed", account.Claimed)
 	j.Name("purchase")
-	a.writePurchase(j, v)
+	p.writePurchase(j, v)
 	j.TextIf("checkout_url", v.URL)
 	j.Uint("capCents", uint64(account.CapCents))
 	j.Bool("setsCap", !account.CapApproved)
-	if flow, ok := a.machine.Flow(v.Workspace, v.Flow); ok {
+	if flow, ok := p.machine.Flow(v.Workspace, v.Flow); ok {
 		writeAsking(j, v, &flow)
 	}
 	j.Close('}')
@@ -78,15 +78,15 @@ func (a *API) answerApproval(x *server.Exchange, v *state.PurchaseView) {
 
 // decideApproval is POST /approve/{token}. The link is not a key: of a workspace that somebody
 // owns, they alone decide; one that nobody has claimed becomes theirs who approves.
-func (a *API) decideApproval(x *server.Exchange) {
+func (p *Purchases) decideApproval(x *server.Exchange) {
 	secretLink(x)
-	if !a.fresh() {
-		a.refuse(x, no("workspace_busy"))
+	if !p.fresh() {
+		p.refuse(x, no("workspace_busy"))
 		return
 	}
-	v, known := a.machine.PurchaseByLink(sha256.Sum256(x.Param(0)))
+	v, known := p.machine.PurchaseByLink(sha256.Sum256(x.Param(0)))
 	if !known {
-		a.refuse(x, refusal{
+		p.refuse(x, refusal{
 			code: "not_found", message: "This link does not work: a newer one has replaced it, or the " +
 				"purchase was decided, paid or forgotten. Nothing was changed.",
 		})
@@ -98,44 +98,44 @@ func (a *API) decideApproval(x *server.Exchange) {
 		b.wants("action", actionApprove+" or "+actionDeny)
 	}
 	if refused := b.close(); refused != nil {
-		a.refuse(x, *refused)
+		p.refuse(x, *refused)
 		return
 	}
-	account, _ := a.machine.Account(v.Workspace, a.now())
-	if account.Claimed && !a.machine.Owns(v.Workspace, x.Tenant.Person) {
-		a.refuse(x, refusal{
+	account, _ := p.machine.Account(v.Workspace, p.now())
+	if account.Claimed && !p.machine.Owns(v.Workspace, x.Tenant.Person) {
+		p.refuse(x, refusal{
 			code: "person_required", message: "This workspace is somebody else's: its owner alone " +
 				"decides. Nothing was changed.",
 		})
 		return
 	}
-	if fault := a.decideLink(x, &v, action); fault != nil {
+	if fault := p.decideLink(x, &v, action); fault != nil {
 		x.Refuse(*fault)
 		return
 	}
-	v, _ = a.machine.Purchase(v.Workspace, v.ID)
-	a.answerApproval(x, &v)
+	v, _ = p.machine.Purchase(v.Workspace, v.ID)
+	p.answerApproval(x, &v)
 }
 
 // decideLink carries out what was decided. Who approves works in the purchase's workspace from then
 // on.
-func (a *API) decideLink(
+func (p *Purchases) decideLink(
 	x *server.Exchange, v *state.PurchaseView, action string,
 ) *server.Fault {
-	who, _ := a.machine.Person(x.Tenant.Person)
+	who, _ := p.machine.Person(x.Tenant.Person)
 	token, _ := server.PresentedKey(x.Ctx)
 	d := &Decision{
 		Person: x.Tenant.Person, Name: cmp.Or(who.Email, idText(markPerson, who.ID)),
 		Session: sha256.Sum256(token), Workspace: v.Workspace,
 	}
 	if action == actionDeny {
-		return a.Decide(d, state.KindDenyPurchase, &state.DenyPurchase{ID: v.ID})
+		return p.Decide(d, state.KindDenyPurchase, &state.DenyPurchase{ID: v.ID})
 	}
-	if fault := a.Approve(d, v.ID); fault != nil {
+	if fault := p.Approve(d, v.ID); fault != nil {
 		return fault
 	}
-	if fault := a.choose(d, v.Workspace); fault != nil { // it is approved all the same
-		a.log.Warn("a session does not work in what its person has approved",
+	if fault := p.choose(d, v.Workspace); fault != nil { // it is approved all the same
+		p.log.Warn("a session does not work in what its person has approved",
 			"request_id", string(x.RequestID()), "code", fault.Code)
 	}
 	return nil
@@ -156,23 +156,23 @@ func writeAsking(j *server.JSON, v *state.PurchaseView, flow *state.FlowView) {
 
 // Approve approves a purchase for whoever decides, whose an unclaimed workspace becomes, and makes
 // its payment page. Where the provider does not answer, the page is made as soon as it does.
-func (a *API) Approve(d *Decision, id [16]byte) *server.Fault {
-	fault := a.Decide(d, state.KindApprovePurchase, &state.ApprovePurchase{
+func (p *Purchases) Approve(d *Decision, id [16]byte) *server.Fault {
+	fault := p.Decide(d, state.KindApprovePurchase, &state.ApprovePurchase{
 		ID: id, Owner: d.Name, Person: d.Person,
 	})
 	if fault != nil {
 		return fault
 	}
-	v, known := a.machine.Purchase(d.Workspace, id)
-	if !known || !a.Till.open() {
+	v, known := p.machine.Purchase(d.Workspace, id)
+	if !known || !p.till.open() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), providerTimeout)
 	defer cancel()
-	if err := a.Till.openCheckout(ctx, &v); err != nil {
-		a.log.Warn("a payment page is not made yet", "purchase", paymentName(&v), "error", err)
+	if err := p.till.openCheckout(ctx, &v); err != nil {
+		p.log.Warn("a payment page is not made yet", "purchase", paymentName(&v), "error", err)
 	}
-	if !a.fresh() {
+	if !p.fresh() {
 		return new(no("outcome_unknown")).fault()
 	}
 	return nil

@@ -17,8 +17,8 @@ const ConfirmPath = "/confirm/"
 
 // AskAddress mails the link that asks for a flow's e-mail address. It is sent once: who gets none
 // asks again, at most state.MaxAddressAsks times a day.
-func (a *API) AskAddress(workspace uint32, flow [16]byte) *server.Fault {
-	if a.config.Mail == nil || a.config.Console == "" {
+func (a *Alerts) AskAddress(workspace uint32, flow [16]byte) *server.Fault {
+	if a.mail == nil || a.console == "" {
 		return &server.Fault{
 			Status: 503, Code: "hosting_not_configured", Message: "This deployment sends no mail",
 			Detail: "No link was sent. A webhook works without one.",
@@ -52,10 +52,10 @@ func (a *API) AskAddress(workspace uint32, flow [16]byte) *server.Fault {
 	ctx, cancel := context.WithTimeout(context.Background(), providerTimeout)
 	defer cancel()
 	id := idText(markAlert, mint())
-	sent := a.config.Mail.Send(ctx, &mail.Message{
+	sent := a.mail.Send(ctx, &mail.Message{
 		ID: id, To: v.Email, Subject: "May alerts be sent to this address?",
 		Text: askingText(said(account.Label), said(f.Name),
-			a.config.Console+ConfirmPath+idText(markFlow, flow)+"/"+token),
+			a.console+ConfirmPath+idText(markFlow, flow)+"/"+token),
 		At: a.clock(),
 	})
 	if sent.Outcome == mail.Delivered {
@@ -81,7 +81,7 @@ func askingText(label, flow, link string) string {
 }
 
 // ConfirmAddress is the yes of whoever has opened the link.
-func (a *API) ConfirmAddress(flow [16]byte, token string) *server.Fault {
+func (a *Alerts) ConfirmAddress(flow [16]byte, token string) *server.Fault {
 	return a.Order(server.AnonymousFlow, state.KindConfirmAddress, &state.ConfirmAddress{
 		Flow: flow, Link: sha256.Sum256([]byte(token)),
 	})

@@ -49,7 +49,7 @@ func TestALinkThatIsNotSent(t *testing.T) {
 	require.Equal(t, false, a.at("settings", "emailConfirmed"))
 	id, _ := parseID(markFlow, flow)
 	number, _ := parseID(markWorkspace, free.workspace)
-	fault := w.api.AskAddress(w.Machine.WorkspaceRow(number), id)
+	fault := w.api.Alerts.AskAddress(w.Machine.WorkspaceRow(number), id)
 	require.Equal(t, "mail_not_sent", fault.Code)
 	require.Contains(t, fault.Detail, "the mail server answered 550")
 }

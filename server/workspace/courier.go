@@ -35,7 +35,7 @@ const alertsPurpose = "tollgate alert secrets"
 // courier sends the alerts that wait in the state, on the node that leads. What it remembers is
 // only what it has under way: a new leader goes on from the state.
 type courier struct {
-	api *API
+	alerts *Alerts
 	// sender is this process: a mail that another one has begun is not this one's to send.
 	sender [16]byte
 	mails  chan struct{}
@@ -57,9 +57,9 @@ type flight struct {
 
 // DeliverAlerts sends alerts while leads says so, until ctx ends, and returns once nothing is under
 // way any more.
-func (a *API) DeliverAlerts(ctx context.Context, leads func() bool) {
+func (a *Alerts) DeliverAlerts(ctx context.Context, leads func() bool) {
 	c := &courier{
-		api: a, sender: mint(), mails: make(chan struct{}, courierSlots),
+		alerts: a, sender: mint(), mails: make(chan struct{}, courierSlots),
 		hooks: make(chan struct{}, courierSlots), flights: map[flight]time.Time{},
 	}
 	defer c.busy.Wait()
@@ -79,8 +79,8 @@ func (a *API) DeliverAlerts(ctx context.Context, leads func() bool) {
 
 // round begins what can begin now.
 func (c *courier) round(ctx context.Context) {
-	now := c.api.clock()
-	due, next := c.api.machine.DueAlerts(c.api.now(), c.after, courierBatch)
+	now := c.alerts.clock()
+	due, next := c.alerts.machine.DueAlerts(c.alerts.now(), c.after, courierBatch)
 	c.after = next
 	for i := range due {
 		d := &due[i]
@@ -96,7 +96,7 @@ func (c *courier) round(ctx context.Context) {
 			c.deliver(ctx, d)
 			// What was noted may reach this node's memory a moment later.
 			c.mu.Lock()
-			c.flights[flight{d.Alert, d.Number}] = c.api.clock().Add(noteAgain)
+			c.flights[flight{d.Alert, d.Number}] = c.alerts.clock().Add(noteAgain)
 			c.mu.Unlock()
 		})
 	}
@@ -112,7 +112,7 @@ func (c *courier) take(d *state.DueAlert, now time.Time, slots chan struct{}) bo
 	if until, known := c.flights[key]; known && (until.IsZero() || now.Before(until)) {
 		return false
 	}
-	if d.BegunAt != 0 && d.Sender != c.sender && c.api.now() < d.BegunAt+mailFate.Milliseconds() {
+	if d.BegunAt != 0 && d.Sender != c.sender && c.alerts.now() < d.BegunAt+mailFate.Milliseconds() {
 		return false // whoever has begun it says what became of it
 	}
 	select {
@@ -138,7 +138,7 @@ func (c *courier) forget(now time.Time) {
 // deliver makes one attempt, and brings what came of it into the log.
 func (c *courier) deliver(ctx context.Context, d *state.DueAlert) {
 	note := &state.NoteAlert{Alert: d.Alert, Number: d.Number, Attempt: d.Attempts + 1}
-	old := c.api.now()-d.CreatedAt > alertLife.Milliseconds()
+	old := c.alerts.now()-d.CreatedAt > alertLife.Milliseconds()
 	if d.Channel == state.ChannelWebhook {
 		if old {
 			note.Result, note.Reason = state.AlertRefused, reasonOld
@@ -157,7 +157,7 @@ func (c *courier) deliver(ctx context.Context, d *state.DueAlert) {
 		return
 	}
 	// From here on nobody else sends it, whatever becomes of this node.
-	begun := c.api.propose(0, state.KindBeginAlert, &state.BeginAlert{
+	begun := c.alerts.propose(0, state.KindBeginAlert, &state.BeginAlert{
 		Alert: d.Alert, Number: d.Number, Sender: c.sender, Attempt: note.Attempt,
 	})
 	if begun.Outcome != engine.OutcomeDone {
@@ -175,8 +175,8 @@ const reasonOld = "it was not sent within a day"
 
 // post sends a webhook; false when the attempt was broken off.
 func (c *courier) post(ctx context.Context, d *state.DueAlert, note *state.NoteAlert) bool {
-	a := c.api
-	if a.config.Hooks == nil {
+	a := c.alerts
+	if a.hooks == nil {
 		note.Result, note.Reason = state.AlertRefused, "this server sends no webhooks"
 		return true
 	}
@@ -186,7 +186,7 @@ func (c *courier) post(ctx context.Context, d *state.DueAlert, note *state.NoteA
 		return true
 	}
 	name := idText(markAlert, d.ID)
-	result, err := a.config.Hooks.Deliver(ctx, webhook.Endpoint{URL: d.URL, Secrets: secrets},
+	result, err := a.hooks.Deliver(ctx, webhook.Endpoint{URL: d.URL, Secrets: secrets},
 		webhook.Message{ID: name, Body: alertBody(d)})
 	if err != nil {
 		if ctx.Err() == nil {
@@ -222,14 +222,14 @@ func alertWait(attempt uint32, name string, asked time.Duration) int64 {
 // mail sends a mail. One that is under way when the node stops is waited for: the mail server takes
 // it or not within mailTimeout.
 func (c *courier) mail(ctx context.Context, d *state.DueAlert, note *state.NoteAlert) {
-	a := c.api
-	if a.config.Mail == nil {
+	a := c.alerts
+	if a.mail == nil {
 		note.Result, note.Reason = state.AlertRefused, "this server sends no mail"
 		return
 	}
 	sending, cancel := context.WithTimeout(ctx, mailTimeout)
 	defer cancel()
-	result := a.config.Mail.Send(sending, a.alertMail(d))
+	result := a.mail.Send(sending, a.alertMail(d))
 	note.Answer, note.Reason = uint32(max(0, result.Status)), cut(result.Reason, longestAlertReason)
 	switch result.Outcome {
 	case mail.Delivered:
@@ -248,13 +248,13 @@ func (c *courier) mail(ctx context.Context, d *state.DueAlert, note *state.NoteA
 // node does not make another. A node that stops says it once.
 func (c *courier) note(ctx context.Context, note *state.NoteAlert) {
 	for {
-		switch r := c.api.propose(0, state.KindNoteAlert, note); r.Outcome {
+		switch r := c.alerts.propose(0, state.KindNoteAlert, note); r.Outcome {
 		case engine.OutcomeUnavailable, engine.OutcomeOverloaded, engine.OutcomeUnknown,
 			engine.OutcomeDiskLow, engine.OutcomeDeferred, engine.OutcomeUpgrading:
 		case engine.OutcomeDone, engine.OutcomeFenced, engine.OutcomeRecordUnknown:
 			return
 		default:
-			c.api.log.Error("what came of an alert is not noted", "outcome", r.Outcome)
+			c.alerts.log.Error("what came of an alert is not noted", "outcome", r.Outcome)
 			return
 		}
 		select {
@@ -272,17 +272,17 @@ const longestAlertReason = 200
 func alertPlace(flow [16]byte) string { return "alerts of " + hex.EncodeToString(flow[:]) }
 
 // mintAlertSecret makes a signing secret: sealed for the log, and as its owner is shown it, once.
-func (a *API) mintAlertSecret(flow [16]byte) (sealed []byte, shown string, err error) {
+func (a *Alerts) mintAlertSecret(flow [16]byte) (sealed []byte, shown string, err error) {
 	shown = webhook.MintSecret().Reveal()
-	sealed, err = a.alertVault.Seal(0, alertPlace(flow), shown)
+	sealed, err = a.vault.Seal(0, alertPlace(flow), shown)
 	return sealed, shown, err
 }
 
 // alertSecrets opens what a flow's webhooks are signed with. One before that does not open is left
 // out.
-func (a *API) alertSecrets(d *state.DueAlert) (s webhook.Secrets, err error) {
+func (a *Alerts) alertSecrets(d *state.DueAlert) (s webhook.Secrets, err error) {
 	open := func(sealed []byte) (webhook.Secret, error) {
-		text, err := a.alertVault.Open(0, alertPlace(d.FlowID), sealed)
+		text, err := a.vault.Open(0, alertPlace(d.FlowID), sealed)
 		if err != nil {
 			return webhook.Secret{}, err
 		}

@@ -71,11 +71,11 @@ func (a *API) operatorAlerts(
 
 func (a *API) operatorSetAlerts(x *server.Exchange, row uint32, flow [16]byte) (alertAct, bool) {
 	b := open(x, false)
-	c, shown, err := a.alertSettings(b, row, flow)
+	c, shown, err := a.Alerts.alertSettings(b, row, flow)
 	if !a.form(x, b) {
 		return alertAct{}, false
 	}
-	if refused := a.cannotSend(c); refused != nil {
+	if refused := a.Alerts.cannotSend(c); refused != nil {
 		x.Refuse(server.Fault{Status: 503, Code: refused.code, Message: refused.message})
 		return alertAct{}, false
 	}
@@ -97,7 +97,7 @@ func (a *API) operatorRotateSecret(x *server.Exchange, row uint32, flow [16]byte
 	if !a.form(x, open(x, true)) {
 		return alertAct{}, false
 	}
-	sealed, shown, err := a.mintAlertSecret(flow)
+	sealed, shown, err := a.Alerts.mintAlertSecret(flow)
 	return alertAct{
 		state.KindRotateAlertSecret,
 		&state.RotateAlertSecret{Workspace: row, Flow: flow, Secret: sealed}, sealed, shown,

@@ -16,13 +16,13 @@ type AlertSettings struct {
 }
 
 // AlertChannels says which ways this deployment can send alerts.
-func (a *API) AlertChannels() (mails, webhooks bool) {
-	return a.config.Mail != nil, a.config.Hooks != nil
+func (a *Alerts) AlertChannels() (mails, webhooks bool) {
+	return a.mail != nil, a.hooks != nil
 }
 
 // SetAlerts sets a flow's alerts. secret is what webhooks are signed with, where this decision has
 // made it: it is shown once, so a form that is sent again gets an empty text.
-func (a *API) SetAlerts(d *Decision, flow [16]byte, s AlertSettings) (
+func (a *Alerts) SetAlerts(d *Decision, flow [16]byte, s AlertSettings) (
 	secret string, fault *server.Fault,
 ) {
 	c := &state.SetAlerts{
@@ -49,7 +49,7 @@ func (a *API) SetAlerts(d *Decision, flow [16]byte, s AlertSettings) (
 }
 
 // wrongAlerts says what is wrong with where alerts are to go; nil is nothing.
-func (a *API) wrongAlerts(s *AlertSettings) *server.Fault {
+func (a *Alerts) wrongAlerts(s *AlertSettings) *server.Fault {
 	if s.Email != "" && !mail.Valid(s.Email) {
 		return &server.Fault{
 			Status: 400, Code: "invalid_field", Message: "Invalid e-mail address",
@@ -70,7 +70,7 @@ func (a *API) wrongAlerts(s *AlertSettings) *server.Fault {
 
 // RotateAlertSecret replaces the secret that a flow's webhooks are signed with; the one before
 // signs beside it for a day. A form that is sent again gets an empty text.
-func (a *API) RotateAlertSecret(d *Decision, flow [16]byte) (secret string, fault *server.Fault) {
+func (a *Alerts) RotateAlertSecret(d *Decision, flow [16]byte) (secret string, fault *server.Fault) {
 	sealed, secret, err := a.mintAlertSecret(flow)
 	if err != nil {
 		return "", &server.FaultInternal
@@ -83,7 +83,7 @@ func (a *API) RotateAlertSecret(d *Decision, flow [16]byte) (secret string, faul
 
 // shownOnce hands a secret on where it is the one that counts now: of a form that was sent before,
 // or of a flow that had a secret, it is not.
-func (a *API) shownOnce(d *Decision, flow [16]byte, sealed []byte, secret string,
+func (a *Alerts) shownOnce(d *Decision, flow [16]byte, sealed []byte, secret string,
 	fault *server.Fault,
 ) (string, *server.Fault) {
 	if fault != nil {
@@ -97,7 +97,7 @@ func (a *API) shownOnce(d *Decision, flow [16]byte, sealed []byte, secret string
 }
 
 // SendTestAlert sends a test to wherever a flow's alerts go.
-func (a *API) SendTestAlert(d *Decision, flow [16]byte) *server.Fault {
+func (a *Alerts) SendTestAlert(d *Decision, flow [16]byte) *server.Fault {
 	return a.Decide(d, state.KindSendTestAlert, &state.SendTestAlert{
 		Workspace: d.Workspace, Flow: flow,
 	})

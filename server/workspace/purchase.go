@@ -22,11 +22,17 @@ const (
 	nextWait     = "wait"
 )
 
+// Purchases are what workspaces buy: runs, and who lets them pay.
+type Purchases struct {
+	*base
+	till *Till
+}
+
 // askForPayment answers a start that found no run left: what there is to do, with a purchase that
 // waits for the owner where one is needed.
-func (a *API) askForPayment(x *server.Exchange, flow [16]byte) {
-	if !a.Till.open() {
-		a.refuse(x, no("hosting_not_configured"))
+func (p *Purchases) askForPayment(x *server.Exchange, flow [16]byte) {
+	if !p.till.open() {
+		p.refuse(x, no("hosting_not_configured"))
 		return
 	}
 	token, err := mintToken()
@@ -38,37 +44,37 @@ func (a *API) askForPayment(x *server.Exchange, flow [16]byte) {
 		Workspace: x.Tenant.Workspace, ID: mint(), Runs: 1, Flow: flow, Ask: true,
 		Link: sha256.Sum256([]byte(token)), AgentSession: x.Tenant.Agent,
 	}
-	reply, ok := a.requestPurchase(x, c)
+	reply, ok := p.requestPurchase(x, c)
 	if !ok {
 		return
 	}
 	switch reply.Action {
 	case state.ActionApprove:
-		a.paymentRequired(x, nextApprove, reply.ID, a.approvalURL(token))
+		p.paymentRequired(x, nextApprove, reply.ID, p.approvalURL(token))
 	case state.ActionApproveEarlier:
-		a.paymentRequired(x, nextApprove, reply.ID, "")
+		p.paymentRequired(x, nextApprove, reply.ID, "")
 	case state.ActionWait:
-		a.paymentRequired(x, nextWait, reply.ID, "")
+		p.paymentRequired(x, nextWait, reply.ID, "")
 	default:
-		a.paymentRequired(x, nextPurchase, [16]byte{}, "")
+		p.paymentRequired(x, nextPurchase, [16]byte{}, "")
 	}
 }
 
-func (a *API) approvalURL(token string) string { return a.publicURL + "/approve/" + token }
+func (p *Purchases) approvalURL(token string) string { return p.publicURL + "/approve/" + token }
 
-func (a *API) requestPurchase(x *server.Exchange, c *state.RequestPurchase,
+func (p *Purchases) requestPurchase(x *server.Exchange, c *state.RequestPurchase,
 ) (reply state.PurchaseReply, ok bool) {
-	result, ok := a.do(x, state.KindRequestPurchase, c)
+	result, ok := p.do(x, state.KindRequestPurchase, c)
 	if ok && !decoded(result.Value, &reply) {
-		a.refuse(x, no("outcome_unknown"))
+		p.refuse(x, no("outcome_unknown"))
 		return reply, false
 	}
 	return reply, ok
 }
 
 // paymentRequired is the 402: next_action, approval_url, poll_url, reason, purchase.
-func (a *API) paymentRequired(x *server.Exchange, next string, id [16]byte, approval string) {
-	v, known := a.machine.Purchase(x.Tenant.Workspace, id)
+func (p *Purchases) paymentRequired(x *server.Exchange, next string, id [16]byte, approval string) {
+	v, known := p.machine.Purchase(x.Tenant.Workspace, id)
 	r := no("payment_required")
 	if approval != "" {
 	}
@@ -80,20 +86,20 @@ func (a *API) paymentRequired(x *server.Exchange, next string, id [16]byte, appr
 			null(j, "purchase")
 			return
 		}
-		j.Text("poll_url", a.pollURL(id))
+		j.Text("poll_url", p.pollURL(id))
 		j.TextIf("reason", v.Reason.String())
 		j.Name("purchase")
-		a.writePurchase(j, &v)
+		p.writePurchase(j, &v)
 	}
-	a.refuse(x, r)
+	p.refuse(x, r)
 }
 
-func (a *API) pollURL(id [16]byte) string {
-	return a.publicURL + "/v1/purchases/" + idText(markPurchase, id)
+func (p *Purchases) pollURL(id [16]byte) string {
+	return p.publicURL + "/v1/purchases/" + idText(markPurchase, id)
 }
 
 // buy is POST /v1/purchases.
-func (a *API) buy(x *server.Exchange) {
+func (p *Purchases) buy(x *server.Exchange) {
 	c := state.RequestPurchase{
 		Workspace: x.Tenant.Workspace, ID: mint(), AgentSession: x.Tenant.Agent,
 	}
@@ -102,12 +108,12 @@ func (a *API) buy(x *server.Exchange) {
 	if refused == nil {
 		refused = badKey
 	}
-	if refused == nil && !a.Till.open() {
+	if refused == nil && !p.till.open() {
 		r := no("hosting_not_configured")
 		refused = &r
 	}
 	if refused != nil {
-		a.refuse(x, *refused)
+		p.refuse(x, *refused)
 		return
 	}
 	token, err := mintToken()
@@ -117,89 +123,89 @@ func (a *API) buy(x *server.Exchange) {
 	}
 	c.Key, c.Body = key, hashOf("purchase", strconv.FormatUint(uint64(c.Runs), 10))
 	c.Link = sha256.Sum256([]byte(token))
-	reply, ok := a.requestPurchase(x, &c)
+	reply, ok := p.requestPurchase(x, &c)
 	if !ok {
 		return
 	}
 	switch reply.Action {
 	case state.ActionApprove:
-		a.paymentRequired(x, nextApprove, reply.ID, a.approvalURL(token))
+		p.paymentRequired(x, nextApprove, reply.ID, p.approvalURL(token))
 	case state.ActionApproveEarlier:
-		a.paymentRequired(x, nextApprove, reply.ID, "")
+		p.paymentRequired(x, nextApprove, reply.ID, "")
 	case state.ActionWait:
-		a.answerCharging(x, reply.ID)
+		p.answerCharging(x, reply.ID)
 	default:
 		link := ""
 		if !reply.Repeated {
-			link = a.approvalURL(token)
+			link = p.approvalURL(token)
 		}
-		a.awaitCharge(x, reply.ID, link)
+		p.awaitCharge(x, reply.ID, link)
 	}
 }
 
 // awaitCharge waits for the saved card: 201 when it paid, 402 with the approval link when it needs
 // the owner, else 202.
-func (a *API) awaitCharge(x *server.Exchange, id [16]byte, link string) {
+func (p *Purchases) awaitCharge(x *server.Exchange, id [16]byte, link string) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(purchaseWait); time.Now().Before(end); <-tick.C {
-		v, ok := a.machine.Purchase(x.Tenant.Workspace, id)
+		v, ok := p.machine.Purchase(x.Tenant.Workspace, id)
 		if ok && v.Status == state.PurchaseProcessing {
 			continue
 		}
 		switch v.Status {
 		case state.PurchaseSucceeded:
-			a.answerPurchase(x, id, 201)
+			p.answerPurchase(x, id, 201)
 		case state.PurchaseApproval:
-			a.paymentRequired(x, nextApprove, id, link)
+			p.paymentRequired(x, nextApprove, id, link)
 		case state.PurchaseCheckout:
-			a.paymentRequired(x, nextApprove, id, "")
+			p.paymentRequired(x, nextApprove, id, "")
 		default:
-			a.answerPurchase(x, id, 200)
+			p.answerPurchase(x, id, 200)
 		}
 		return
 	}
-	a.answerCharging(x, id)
+	p.answerCharging(x, id)
 }
 
-func (a *API) answerCharging(x *server.Exchange, id [16]byte) {
-	v, _ := a.machine.Purchase(x.Tenant.Workspace, id)
+func (p *Purchases) answerCharging(x *server.Exchange, id [16]byte) {
+	v, _ := p.machine.Purchase(x.Tenant.Workspace, id)
 	j := x.BeginBare()
 	j.Open('{')
 	j.Name("purchase")
-	a.writePurchase(j, &v)
+	p.writePurchase(j, &v)
 	j.Bool("charging", true)
 	j.Close('}')
 	x.EndBare(202)
 }
 
-func (a *API) answerPurchase(x *server.Exchange, id [16]byte, status int) {
-	one(a.base, x, "purchase", status, func() (state.PurchaseView, bool) {
-		return a.machine.Purchase(x.Tenant.Workspace, id)
-	}, a.writePurchase)
+func (p *Purchases) answerPurchase(x *server.Exchange, id [16]byte, status int) {
+	one(p.base, x, "purchase", status, func() (state.PurchaseView, bool) {
+		return p.machine.Purchase(x.Tenant.Workspace, id)
+	}, p.writePurchase)
 }
 
 // listPurchases is GET /v1/purchases.
-func (a *API) listPurchases(x *server.Exchange) {
-	list(a.base, x, "purchases", markPurchase, a.machine.Purchases, a.writePurchase,
+func (p *Purchases) listPurchases(x *server.Exchange) {
+	list(p.base, x, "purchases", markPurchase, p.machine.Purchases, p.writePurchase,
 		func(v *state.PurchaseView) [16]byte { return v.ID })
 }
 
 // getPurchase is GET /v1/purchases/{id}.
-func (a *API) getPurchase(x *server.Exchange) {
-	if id, ok := a.id(x, markPurchase); ok {
-		a.answerPurchase(x, id, 200)
+func (p *Purchases) getPurchase(x *server.Exchange) {
+	if id, ok := p.id(x, markPurchase); ok {
+		p.answerPurchase(x, id, 200)
 	}
 }
 
 // renewLink is POST /v1/purchases/{id}/approval-link.
-func (a *API) renewLink(x *server.Exchange) {
-	id, ok := a.id(x, markPurchase)
+func (p *Purchases) renewLink(x *server.Exchange) {
+	id, ok := p.id(x, markPurchase)
 	if !ok {
 		return
 	}
 	if refused := open(x, true).close(); refused != nil {
-		a.refuse(x, *refused)
+		p.refuse(x, *refused)
 		return
 	}
 	token, err := mintToken()
@@ -207,46 +213,46 @@ func (a *API) renewLink(x *server.Exchange) {
 		x.Refuse(server.FaultInternal)
 		return
 	}
-	if _, ok := a.do(x, state.KindRenewLink, &state.RenewLink{
+	if _, ok := p.do(x, state.KindRenewLink, &state.RenewLink{
 		Workspace: x.Tenant.Workspace, ID: id, Link: sha256.Sum256([]byte(token)), Person: person(x),
 	}); !ok {
 		return
 	}
-	v, _ := a.machine.Purchase(x.Tenant.Workspace, id)
+	v, _ := p.machine.Purchase(x.Tenant.Workspace, id)
 	j := x.BeginBare()
 	j.Open('{')
-	j.Text("approval_url", a.approvalURL(token))
-	j.Text("poll_url", a.pollURL(id))
+	j.Text("approval_url", p.approvalURL(token))
+	j.Text("poll_url", p.pollURL(id))
 	j.Name("purchase")
-	a.writePurchase(j, &v)
+	p.writePurchase(j, &v)
 	j.Close('}')
 	x.EndBare(200)
 }
 
 // cancelPurchase is POST /v1/purchases/{id}/cancel.
-func (a *API) cancelPurchase(x *server.Exchange) {
-	id, ok := a.id(x, markPurchase)
+func (p *Purchases) cancelPurchase(x *server.Exchange) {
+	id, ok := p.id(x, markPurchase)
 	if !ok {
 		return
 	}
 	if refused := open(x, true).close(); refused != nil {
-		a.refuse(x, *refused)
+		p.refuse(x, *refused)
 		return
 	}
-	closed, refused := a.closeBefore(x, id)
+	closed, refused := p.closeBefore(x, id)
 	if refused != nil {
-		a.refuse(x, *refused)
+		p.refuse(x, *refused)
 		return
 	}
 	c := &state.CancelPurchase{Workspace: x.Tenant.Workspace, ID: id, Person: person(x)}
 	var done bool
 	if c.Person {
-		_, done = a.actAsOwner(x, c.Workspace, state.KindCancelPurchase, c, closed...)
+		_, done = p.actAsOwner(x, c.Workspace, state.KindCancelPurchase, c, closed...)
 	} else {
-		_, done = a.do(x, state.KindCancelPurchase, c, closed...)
+		_, done = p.do(x, state.KindCancelPurchase, c, closed...)
 	}
 	if done {
-		a.answerPurchase(x, id, 200)
+		p.answerPurchase(x, id, 200)
 	}
 }
 
@@ -254,29 +260,29 @@ func (a *API) cancelPurchase(x *server.Exchange) {
 // that notes it in the entry that cancels. A page whose payer was faster stays paid. Where the
 // provider cannot say, the purchase is cancelled all the same: the cashier closes the page, and
 // sends back what was paid on it.
-func (a *API) closeBefore(x *server.Exchange, id [16]byte) (closed []engine.Record, r *refusal) {
-	if !a.fresh() {
+func (p *Purchases) closeBefore(x *server.Exchange, id [16]byte) (closed []engine.Record, r *refusal) {
+	if !p.fresh() {
 		r := no("workspace_busy")
 		return nil, &r
 	}
-	v, _ := a.machine.Purchase(x.Tenant.Workspace, id)
-	account, _ := a.machine.Account(x.Tenant.Workspace, a.now())
+	v, _ := p.machine.Purchase(x.Tenant.Workspace, id)
+	account, _ := p.machine.Account(x.Tenant.Workspace, p.now())
 	if account.CancelsToday >= state.MaxCancelsPerDay && !person(x) {
 		return nil, nil // it stays open since this will be refused
 	}
-	return a.closeNow(&v)
+	return p.closeNow(&v)
 }
 
 // closeNow closes the payment page of a purchase, where there is one.
-func (a *API) closeNow(v *state.PurchaseView) (closed []engine.Record, r *refusal) {
-	if !v.PageOpen || v.Status != state.PurchaseCheckout || !a.Till.open() {
+func (p *Purchases) closeNow(v *state.PurchaseView) (closed []engine.Record, r *refusal) {
+	if !v.PageOpen || v.Status != state.PurchaseCheckout || !p.till.open() {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), a.writeTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), p.writeTimeout)
 	defer cancel()
-	paid, err := a.Till.closePage(ctx, v)
+	paid, err := p.till.closePage(ctx, v)
 	if err != nil {
-		a.log.Warn("a payment page is not closed yet", "purchase", paymentName(v),
+		p.log.Warn("a payment page is not closed yet", "purchase", paymentName(v),
 			"error", err)
 		return nil, nil
 	}
@@ -291,49 +297,49 @@ func (a *API) closeNow(v *state.PurchaseView) (closed []engine.Record, r *refusa
 }
 
 // writePurchase writes a purchase, never with an approval link.
-func (a *API) writePurchase(j *server.JSON, v *state.PurchaseView) {
-	v.PollURL = a.pollURL(v.ID)
+func (p *Purchases) writePurchase(j *server.JSON, v *state.PurchaseView) {
+	v.PollURL = p.pollURL(v.ID)
 	writePurchase(j, v)
 }
 
 // pause is POST /v1/billing/pause.
-func (a *API) pause(x *server.Exchange) {
+func (p *Purchases) pause(x *server.Exchange) {
 	b := open(x, false)
 	paused := b.truth("paused")
-	number := a.chosen(x, b)
+	number := p.chosen(x, b)
 	if refused := b.close(); refused != nil {
-		a.refuse(x, *refused)
+		p.refuse(x, *refused)
 		return
 	}
-	a.setBilling(x, &state.SetBilling{Workspace: number, HasPaused: true, Paused: paused})
+	p.setBilling(x, &state.SetBilling{Workspace: number, HasPaused: true, Paused: paused})
 }
 
 // setCap is POST /v1/billing/cap.
-func (a *API) setCap(x *server.Exchange) {
+func (p *Purchases) setCap(x *server.Exchange) {
 	b := open(x, false)
-	limit := b.number("capCents", 0, int64(a.machine.Policy().MaxCapCents))
-	number := a.chosen(x, b)
+	limit := b.number("capCents", 0, int64(p.machine.Policy().MaxCapCents))
+	number := p.chosen(x, b)
 	if refused := b.close(); refused != nil {
-		a.refuse(x, *refused)
+		p.refuse(x, *refused)
 		return
 	}
-	a.setBilling(x, &state.SetBilling{Workspace: number, HasCap: true, CapCents: uint32(limit)})
+	p.setBilling(x, &state.SetBilling{Workspace: number, HasCap: true, CapCents: uint32(limit)})
 }
 
-func (a *API) setBilling(x *server.Exchange, c *state.SetBilling) {
+func (p *Purchases) setBilling(x *server.Exchange, c *state.SetBilling) {
 	if c.Person = person(x); c.Person {
-		if _, ok := a.actAsOwner(x, c.Workspace, state.KindSetBilling, c); !ok {
+		if _, ok := p.actAsOwner(x, c.Workspace, state.KindSetBilling, c); !ok {
 			return
 		}
-	} else if r := a.propose(x.Flow(), state.KindSetBilling, c); r.Outcome != engine.OutcomeDone {
-		a.refuseOutcome(x, r)
+	} else if r := p.propose(x.Flow(), state.KindSetBilling, c); r.Outcome != engine.OutcomeDone {
+		p.refuseOutcome(x, r)
 		return
 	}
-	a.read(x, func() *refusal {
-		account, _ := a.machine.Account(c.Workspace, a.now())
+	p.read(x, func() *refusal {
+		account, _ := p.machine.Account(c.Workspace, p.now())
 		j := x.BeginBare()
 		j.Open('{')
-		a.writeBilling(j, &account)
+		p.writeBilling(j, &account)
 		j.Close('}')
 		x.EndBare(200)
 		return nil
@@ -341,11 +347,11 @@ func (a *API) setBilling(x *server.Exchange, c *state.SetBilling) {
 }
 
 // writeBilling writes billing; its usage only where payments are on.
-func (a *API) writeBilling(j *server.JSON, v *state.AccountView) {
+func (p *Purchases) writeBilling(j *server.JSON, v *state.AccountView) {
 	j.Object("billing")
 	j.Bool("paused", v.Paused)
 	j.Uint("capCents", uint64(v.CapCents))
-	if a.Till.open() {
+	if p.till.open() {
 		used := v.SpentCents + v.ChargingCents
 		j.Object("usage")
 		j.Uint("runsUsed", uint64(v.FreeUsed+v.PaidUsed+v.Returned))
@@ -376,12 +382,12 @@ func (a *API) writeBilling(j *server.JSON, v *state.AccountView) {
 
 // CancelPurchase cancels a purchase of the decision's workspace. One that is paid stays paid:
 // checkout_completed.
-func (a *API) CancelPurchase(d *Decision, id [16]byte) *server.Fault {
-	v, _ := a.machine.Purchase(d.Workspace, id)
-	closed, refused := a.closeNow(&v)
+func (p *Purchases) CancelPurchase(d *Decision, id [16]byte) *server.Fault {
+	v, _ := p.machine.Purchase(d.Workspace, id)
+	closed, refused := p.closeNow(&v)
 	if refused != nil {
 		return refused.fault()
 	}
 	c := &state.CancelPurchase{Workspace: d.Workspace, ID: id, Person: true}
-	return a.decideAs(d, state.KindCancelPurchase, c, string(wire.Encode(nil, c)), closed...)
+	return p.decideAs(d, state.KindCancelPurchase, c, string(wire.Encode(nil, c)), closed...)
 }

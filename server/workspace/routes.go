@@ -21,7 +21,7 @@ func (a *API) routes() []server.Route {
 	rows = append(rows, a.inspectionRoutes()...)
 	rows = append(rows, a.runRoutes()...)
 	rows = append(rows, a.moneyRoutes()...)
-	rows = append(append(rows, a.approvalRows()...), a.sessionRoutes()...)
+	rows = append(append(rows, a.Purchases.approvalRows()...), a.sessionRoutes()...)
 	rows = append(append(rows, a.accessRoutes()...), a.tenantRoutes()...)
 	for i := range rows {
 		describeErrors(&rows[i])
@@ -216,18 +216,18 @@ func (a *API) flowRoutes() []server.Route {
 			anyScope, a.confirmSignup, param("flow_id"),
 			gives(200, "Confirmed for this version of the flow", one)),
 		row("GET", "/v1/flows/{flow_id}/alerts", "getAlerts", "The alert watch",
-			read, a.getAlerts, agents,
+			read, a.Alerts.getAlerts, agents,
 			param("flow_id"), gives(200, "The watch, and the newest 20 deliveries",
 				alertsProperties(false)...)),
 		row("PATCH", "/v1/flows/{flow_id}/alerts", "changeAlerts", "Set alerts: a person", anyScope,
-			a.changeAlerts, param("flow_id"), takes(alertsForm().Properties...),
+			a.Alerts.changeAlerts, param("flow_id"), takes(alertsForm().Properties...),
 			gives(200, "Set; a signing secret that was made is shown once", secretly...)),
 		row("POST", "/v1/flows/{flow_id}/alerts/secret", "rotateAlertSecret",
 			"Replace the signing secret; the one before signs beside it for 24 hours: a person",
-			anyScope, a.rotateAlertSecret, param("flow_id"),
+			anyScope, a.Alerts.rotateAlertSecret, param("flow_id"),
 			gives(200, "Shown once", secretly...)),
 		row("POST", "/v1/flows/{flow_id}/alerts/test", "testAlert",
-			"Send a test alert to wherever alerts go, 10 a UTC day: a person", anyScope, a.testAlert,
+			"Send a test alert to wherever alerts go, 10 a UTC day: a person", anyScope, a.Alerts.testAlert,
 			param("flow_id"), gives(200, "Queued", alertsProperties(true)...)),
 	}
 }
@@ -266,24 +266,24 @@ func (a *API) moneyRoutes() []server.Route {
 	billing := gives(200, "Set", server.Must("billing", server.RefTo("Billing")))
 	return []server.Route{
 		row("POST", "/v1/purchases", "buyRuns", "Buy hosted runs with the saved card",
-			run, a.buy, agents, keyed,
+			run, a.Purchases.buy, agents, keyed,
 			func(r *server.Route) { r.Body = server.RequestSchema[state.RequestPurchase]() },
 			gives(200, "Ended without a charge", one), gives(201, "Paid", one),
 			gives(202, "Being charged", one, charging)),
-		row("GET", "/v1/purchases", "listPurchases", "Purchases", read, a.listPurchases, agents,
+		row("GET", "/v1/purchases", "listPurchases", "Purchases", read, a.Purchases.listPurchases, agents,
 			listed("purchases", "Purchase")),
 		row("GET", "/v1/purchases/{id}", "getPurchase", "One purchase",
-			read, a.getPurchase, agents, param("id"),
+			read, a.Purchases.getPurchase, agents, param("id"),
 			gives(200, "The purchase", one)),
 		row("POST", "/v1/purchases/{id}/approval-link", "renewApprovalLink", "A new approval link", run,
-			a.renewLink, agents, param("id"), gives(200, "The old link stops working",
+			a.Purchases.renewLink, agents, param("id"), gives(200, "The old link stops working",
 				server.Must("approval_url", text), server.Must("poll_url", text), one)),
 		row("POST", "/v1/purchases/{id}/cancel", "cancelPurchase", "Cancel a waiting purchase",
-			writeOrRun, a.cancelPurchase, agents, param("id"), gives(200, "Cancelled", one)),
+			writeOrRun, a.Purchases.cancelPurchase, agents, param("id"), gives(200, "Cancelled", one)),
 		row("POST", "/v1/billing/pause", "pausePurchases", "Every purchase then needs the owner",
-			writeOrRun, a.pause, agents, takes(server.Must("paused", server.BoolSchema)), billing),
+			writeOrRun, a.Purchases.pause, agents, takes(server.Must("paused", server.BoolSchema)), billing),
 		row("POST", "/v1/billing/cap", "lowerCap", "Lower the monthly spending cap",
-			writeOrRun, a.setCap, agents,
+			writeOrRun, a.Purchases.setCap, agents,
 			takes(server.Must("capCents", server.IntSchema(0, 20_000))), billing),
 	}
 }

@@ -85,7 +85,7 @@ func (a *API) proposeStart(x *server.Exchange, c *state.StartRun) {
 		}
 		a.answerRun(x, reply.ID, 202)
 	case engine.OutcomePaymentRequired:
-		a.askForPayment(x, c.Flow)
+		a.Purchases.askForPayment(x, c.Flow)
 	default:
 		a.refuseOutcome(x, result)
 	}

@@ -92,7 +92,7 @@ func (v *visit) alerts() (id [16]byte, data *alertsPage) {
 		return id, nil
 	}
 	data.Email, data.Webhook, data.Checked = data.AlertsView.Email, data.URL, data.On
-	data.Mails, data.Webhooks = v.config.Workspaces.AlertChannels()
+	data.Mails, data.Webhooks = v.config.Workspaces.Alerts.AlertChannels()
 	data.Tests = state.MaxAlertTests
 	return id, data
 }
@@ -131,13 +131,13 @@ func setAlerts(v *visit) {
 	if data == nil {
 		return
 	}
-	secret, fault := v.config.Workspaces.SetAlerts(v.decision(v.who.Workspace), id, api.AlertSettings{
+	secret, fault := v.config.Workspaces.Alerts.SetAlerts(v.decision(v.who.Workspace), id, api.AlertSettings{
 		On: v.fields.Get("on") != "", Email: strings.TrimSpace(v.fields.Get("email")),
 		WebhookURL: strings.TrimSpace(v.fields.Get("webhook")),
 	})
 	if fault == nil && data.AlertsView.Email != strings.TrimSpace(v.fields.Get("email")) {
 		if _, now, _, _ := v.config.Machine.Alerts(v.who.Workspace, id); now.Unconfirmed {
-			fault = v.config.Workspaces.AskAddress(v.who.Workspace, id)
+			fault = v.config.Workspaces.Alerts.AskAddress(v.who.Workspace, id)
 		}
 	}
 	if secret != "" {
@@ -164,7 +164,7 @@ func rotateAlertSecret(v *visit) {
 	if data == nil {
 		return
 	}
-	secret, fault := v.config.Workspaces.RotateAlertSecret(v.decision(v.who.Workspace), id)
+	secret, fault := v.config.Workspaces.Alerts.RotateAlertSecret(v.decision(v.who.Workspace), id)
 	switch {
 	case fault != nil:
 		v.problem(fault)
@@ -186,7 +186,7 @@ func testAlert(v *visit) {
 	if data == nil {
 		return
 	}
-	fault := v.config.Workspaces.SendTestAlert(v.decision(v.who.Workspace), id)
+	fault := v.config.Workspaces.Alerts.SendTestAlert(v.decision(v.who.Workspace), id)
 	if fault != nil && fault.Code == "alert_test_limit" {
 		fault.Detail = "More can be sent after midnight UTC. Alerts that are not tests go out as ever."
 	}

@@ -44,7 +44,7 @@ func (s *site) courier() {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		s.api.DeliverAlerts(ctx, func() bool { return true })
+		s.api.Alerts.DeliverAlerts(ctx, func() bool { return true })
 	}()
 	s.t.Cleanup(func() {
 		cancel()

@@ -163,7 +163,7 @@ func (p *Pages) decideApproval(x *server.Exchange) {
 	d, id := v.decision(data.Purchase.Workspace), data.Purchase.ID
 	switch v.fields.Get("action") {
 	case "approve":
-		fault = p.config.Workspaces.Approve(d, id)
+		fault = p.config.Workspaces.Purchases.Approve(d, id)
 	case "deny":
 		fault = p.config.Workspaces.Decide(d, state.KindDenyPurchase, &state.DenyPurchase{ID: id})
 	default:

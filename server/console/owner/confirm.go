@@ -70,7 +70,7 @@ func (p *Pages) confirmAddress(x *server.Exchange) {
 	}
 	_, fault := p.site.Fields(x) // from this page, not from another site
 	if fault == nil {
-		fault = p.config.Workspaces.ConfirmAddress(flow, string(x.Param(1)))
+		fault = p.config.Workspaces.Alerts.ConfirmAddress(flow, string(x.Param(1)))
 	}
 	if fault != nil {
 		v.fail(*fault)
@@ -89,5 +89,5 @@ func askAddress(v *visit) {
 	if data == nil {
 		return
 	}
-	v.finish(v.config.Workspaces.AskAddress(v.who.Workspace, id), showAlerts, data.Path, "asked")
+	v.finish(v.config.Workspaces.Alerts.AskAddress(v.who.Workspace, id), showAlerts, data.Path, "asked")
 }

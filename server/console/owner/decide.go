@@ -140,12 +140,12 @@ func decidePurchase(v *visit) {
 	var fault *server.Fault
 	switch what {
 	case "approve":
-		fault = v.config.Workspaces.Approve(d, found.ID)
+		fault = v.config.Workspaces.Purchases.Approve(d, found.ID)
 	case "deny":
 		fault = v.config.Workspaces.Decide(d, state.KindDenyPurchase,
 			&state.DenyPurchase{ID: found.ID})
 	case "cancel":
-		fault = v.config.Workspaces.CancelPurchase(d, found.ID)
+		fault = v.config.Workspaces.Purchases.CancelPurchase(d, found.ID)
 	default:
 		fault = &faultForm
 	}
