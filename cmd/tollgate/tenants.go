@@ -308,7 +308,7 @@ func (n *node) keepSchedules() {
 		<-n.closing
 		cancel()
 	})
-	n.tenants.api.KeepSchedules(ctx, func() bool {
+	n.tenants.api.Flows.KeepSchedules(ctx, func() bool {
 		_, leads := n.cluster.Workspace().Leads()
 		return leads
 	})

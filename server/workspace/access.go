@@ -99,19 +99,19 @@ func accessHost(d *state.FlowDocument) string {
 }
 
 // accessOf reads the host of a request's path.
-func (a *API) accessOf(x *server.Exchange) (host string, ok bool) {
+func (f *Flows) accessOf(x *server.Exchange) (host string, ok bool) {
 	if host, ok = hostNamed(string(x.Param(0))); !ok {
 		r := badField("invalid_field", "host")
 		r.message = "host must be a host as flows' urls have it, such as app.example.com, with its " +
 			"port where it has one. Nothing was changed."
-		a.refuse(x, *r)
+		f.refuse(x, *r)
 	}
 	return host, ok
 }
 
 // setAccess is PUT /v1/test-access/{host}: a person's alone.
-func (a *API) setAccess(x *server.Exchange) {
-	host, ok := a.accessOf(x)
+func (f *Flows) setAccess(x *server.Exchange) {
+	host, ok := f.accessOf(x)
 	if !ok {
 		return
 	}
@@ -123,19 +123,19 @@ func (a *API) setAccess(x *server.Exchange) {
 	if b.has("note") {
 		stored.Note = b.text("note", 0, longestAccessNote)
 	}
-	c, err := a.sealAccess(&x.Tenant, host, &stored, b)
+	c, err := f.sealAccess(&x.Tenant, host, &stored, b)
 	if refused := b.close(); refused != nil || err != nil {
-		a.refuseOr(x, refused, err)
+		f.refuseOr(x, refused, err)
 		return
 	}
-	if _, ok := a.actAsOwner(x, c.Workspace, state.KindSetTestAccess, c); ok {
-		a.listAccess(x)
+	if _, ok := f.actAsOwner(x, c.Workspace, state.KindSetTestAccess, c); ok {
+		f.listAccess(x)
 	}
 }
 
 // sealAccess makes the command that stores test credentials; those that are too long are what is
 // wrong with the body.
-func (a *API) sealAccess(of *state.Principal, host string, stored *storedAccess, b *body) (
+func (f *Flows) sealAccess(of *state.Principal, host string, stored *storedAccess, b *body) (
 	c *state.SetTestAccess, err error,
 ) {
 	c = &state.SetTestAccess{Workspace: of.Workspace, Host: host}
@@ -150,7 +150,7 @@ func (a *API) sealAccess(of *state.Principal, host string, stored *storedAccess,
 		b.fail(r)
 		return c, nil
 	}
-	c.Sealed, err = a.access.Seal(0, accessPlace(of.ID, host), string(text))
+	c.Sealed, err = f.access.Seal(0, accessPlace(of.ID, host), string(text))
 	return c, err
 }
 
@@ -159,7 +159,7 @@ type TestCredentials struct{ Username, Password, Note string }
 
 // SetTestAccess stores test credentials for whoever decides. The same form again stores nothing
 // anew: of what it holds no hash is kept, since a password may be guessed by one.
-func (a *API) SetTestAccess(d *Decision, text string, made *TestCredentials) *server.Fault {
+func (f *Flows) SetTestAccess(d *Decision, text string, made *TestCredentials) *server.Fault {
 	host, ok := hostNamed(text)
 	if !ok || !plain(made.Username, 1, longestUsername) ||
 		!plain(made.Password, 1, longestPassword) || !plain(made.Note, 0, longestAccessNote) {
@@ -168,16 +168,16 @@ func (a *API) SetTestAccess(d *Decision, text string, made *TestCredentials) *se
 			Detail: "Nothing was changed. A host is as your flows name it, such as app.acme.example.",
 		}
 	}
-	of, b := a.principal(d), &body{}
-	c, err := a.sealAccess(&of, host, &storedAccess{made.Username, made.Password, made.Note}, b)
+	of, b := f.principal(d), &body{}
+	c, err := f.sealAccess(&of, host, &storedAccess{made.Username, made.Password, made.Note}, b)
 	if b.wrong != nil {
 		return b.wrong.fault()
 	}
 	if err != nil {
-		a.log.Error("test credentials cannot be sealed", "error", err)
+		f.log.Error("test credentials cannot be sealed", "error", err)
 		return &server.FaultInternal
 	}
-	return a.Order(d.flow(), state.KindAct, &state.Act{
+	return f.Order(d.flow(), state.KindAct, &state.Act{
 		Workspace: d.Workspace, ID: mint(), Actor: "owner", Person: d.Person,
 		Key:  hashOf("owner", string(d.Session[:]), d.Once),
 		Body: hashOf("owner", "test access", host), Kind: state.KindSetTestAccess,
@@ -193,24 +193,24 @@ const (
 )
 
 // removeAccess is DELETE /v1/test-access/{host}: a person's alone.
-func (a *API) removeAccess(x *server.Exchange) {
-	host, ok := a.accessOf(x)
+func (f *Flows) removeAccess(x *server.Exchange) {
+	host, ok := f.accessOf(x)
 	if !ok {
 		return
 	}
 	c := &state.RemoveTestAccess{Workspace: x.Tenant.Workspace, Host: host}
-	if _, ok := a.actAsOwner(x, c.Workspace, state.KindRemoveTestAccess, c); ok {
-		a.listAccess(x)
+	if _, ok := f.actAsOwner(x, c.Workspace, state.KindRemoveTestAccess, c); ok {
+		f.listAccess(x)
 	}
 }
 
 // listAccess is GET /v1/test-access: the hosts, and never what is stored for them.
-func (a *API) listAccess(x *server.Exchange) {
-	a.read(x, func() *refusal {
+func (f *Flows) listAccess(x *server.Exchange) {
+	f.read(x, func() *refusal {
 		j := x.BeginBare()
 		j.Open('{')
 		j.Array("testAccess")
-		for _, v := range a.machine.TestAccesses(x.Tenant.Workspace) {
+		for _, v := range f.machine.TestAccesses(x.Tenant.Workspace) {
 			j.Open('{')
 			j.Text("host", v.Host)
 			j.Time("updatedAt", v.SetAt)
@@ -224,7 +224,7 @@ func (a *API) listAccess(x *server.Exchange) {
 	})
 }
 
-func (a *API) accessRoutes() []server.Route {
+func (f *Flows) accessRoutes() []server.Route {
 	listed := func(about string) func(*server.Route) {
 		return gives(200, about, server.Must("testAccess", server.ArrayOf(server.Object(
 			server.Must("host", text), server.Must("updatedAt", server.TimeSchema)))),
@@ -238,17 +238,17 @@ func (a *API) accessRoutes() []server.Route {
 	}
 	return []server.Route{
 		row("GET", "/v1/test-access", "listTestAccess",
-			"The hosts for which test credentials are stored: a person", anyScope, a.listAccess, signedIn,
+			"The hosts for which test credentials are stored: a person", anyScope, f.listAccess, signedIn,
 			listed("By host; what is stored is never shown")),
 		row("PUT", "/v1/test-access/{host}", "setTestAccess",
 			"Store what runs sign in with at a host, in place of what was stored: a person", anyScope,
-			a.setAccess, signedIn, host,
+			f.setAccess, signedIn, host,
 			takes(server.Must("username", server.TextSchema(1, longestUsername)),
 				server.Must("password", server.TextSchema(1, longestPassword)),
 				server.May("note", server.TextSchema(0, longestAccessNote))),
 			listed("Stored; never shown again")),
 		row("DELETE", "/v1/test-access/{host}", "removeTestAccess",
-			"Forget what runs sign in with at a host: a person", anyScope, a.removeAccess, signedIn, host,
+			"Forget what runs sign in with at a host: a person", anyScope, f.removeAccess, signedIn, host,
 			listed("Forgotten")),
 	}
 }

@@ -21,7 +21,6 @@ import (
 	"tollgate/server/provider/payment"
 	"tollgate/server/provider/verify"
 	"tollgate/server/provider/webhook"
-	"tollgate/server/vault"
 )
 
 // Agent is an agent that the runner can start.
@@ -85,20 +84,13 @@ type API struct {
 	listing  []byte
 	// inspection describes the inspection document.
 	inspection []byte
-	Till       *Till
-	Purchases  *Purchases
-	Alerts     *Alerts
 
-	answers *vault.Vault
-	// access seals what runs sign in with at products.
-	access  *vault.Vault
-	calling preflights
-	// examining are the requests that inspect products.
-	examining places
+	Flows     *Flows
+	Runs      *Runs
+	Purchases *Purchases
+	Till      *Till
+	Alerts    *Alerts
 }
-
-// answersPurpose derives the key under which people's answers to agents are sealed.
-const answersPurpose = "tollgate answers to agents"
 
 // New makes the API.
 func New(c Config) (*API, error) {
@@ -107,22 +99,12 @@ func New(c Config) (*API, error) {
 		return nil, errors.New(
 			"workspace: Machine, Proposer, Reader, Inspector and PublicURL must be set")
 	}
-	answers, err := vault.New(c.QuoteKey, answersPurpose)
-	if err != nil {
-		return nil, err
-	}
 	c = c.withDefaults()
-	a := &API{base: newBase(&c), config: c, answers: answers}
-	if a.Till, err = newTill(a.base, &c); err != nil {
+	a := &API{base: newBase(&c), config: c}
+	if err := a.makeSubjects(&c); err != nil {
 		return nil, err
 	}
-	a.Purchases = &Purchases{a.base, a.Till}
-	if a.Alerts, err = newAlerts(a.base, &c); err != nil {
-		return nil, err
-	}
-	if a.access, err = vault.New(c.QuoteKey, accessPurpose); err != nil {
-		return nil, err
-	}
+	var err error
 	routes := a.routes()
 	if a.document, err = server.OpenAPI(routes, description()); err != nil {
 		return nil, err
@@ -147,6 +129,22 @@ func New(c Config) (*API, error) {
 		return nil, err
 	}
 	return a, nil
+}
+
+// makeSubjects makes what the rows of the route table are handled by.
+func (a *API) makeSubjects(c *Config) (err error) {
+	if a.Till, err = newTill(a.base, c); err != nil {
+		return err
+	}
+	a.Purchases = &Purchases{a.base, a.Till}
+	if a.Flows, err = newFlows(a.base, c); err != nil {
+		return err
+	}
+	if a.Runs, err = newRuns(a.base, a.Flows, a.Purchases, c); err != nil {
+		return err
+	}
+	a.Alerts, err = newAlerts(a.base, c)
+	return err
 }
 
 func (c Config) withDefaults() Config {

@@ -8,76 +8,92 @@ import (
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/provider/fetch"
+	"tollgate/server/provider/verify"
+	"tollgate/server/vault"
 )
 
+// Flows are saved tests: what they say, what a run of one costs, and what its product answers.
+type Flows struct {
+	*base
+	verifier *verify.Verifier // nil leaves quotes without a preflight
+	quoteKey [32]byte
+	calling  preflights
+	access   *vault.Vault // seals what runs sign in with at products
+}
+
+func newFlows(b *base, c *Config) (*Flows, error) {
+	sealing, err := vault.New(c.QuoteKey, accessPurpose)
+	return &Flows{base: b, verifier: c.Verifier, quoteKey: c.QuoteKey, access: sealing}, err
+}
+
 // listFlows is GET /v1/flows.
-func (a *API) listFlows(x *server.Exchange) {
-	list(a.base, x, "flows", markFlow, a.machine.Flows, writeFlow,
+func (f *Flows) listFlows(x *server.Exchange) {
+	list(f.base, x, "flows", markFlow, f.machine.Flows, writeFlow,
 		func(v *state.FlowView) [16]byte { return v.ID })
 }
 
 // createFlow is POST /v1/flows.
-func (a *API) createFlow(x *server.Exchange) {
-	doc, schedule, refused := a.flowBody(x, &state.FlowView{
+func (f *Flows) createFlow(x *server.Exchange) {
+	doc, schedule, refused := f.flowBody(x, &state.FlowView{
 		FlowDocument: state.FlowDocument{Access: "public"},
 	}, false)
 	if refused != nil {
-		a.refuse(x, *refused)
+		f.refuse(x, *refused)
 		return
 	}
 	c := &state.SaveFlow{Workspace: x.Tenant.Workspace, ID: mint(), Document: doc}
-	if a.saveFlow(x, c, true, schedule) {
-		a.answerFlow(x, c.ID, 201)
+	if f.saveFlow(x, c, true, schedule) {
+		f.answerFlow(x, c.ID, 201)
 	}
 }
 
-func (a *API) answerFlow(x *server.Exchange, id [16]byte, status int) {
-	one(a.base, x, "flow", status, func() (state.FlowView, bool) {
-		return a.machine.Flow(x.Tenant.Workspace, id)
+func (f *Flows) answerFlow(x *server.Exchange, id [16]byte, status int) {
+	one(f.base, x, "flow", status, func() (state.FlowView, bool) {
+		return f.machine.Flow(x.Tenant.Workspace, id)
 	}, writeFlow)
 }
 
 // getFlow is GET /v1/flows/{flow_id}.
-func (a *API) getFlow(x *server.Exchange) {
-	if id, ok := a.id(x, markFlow); ok {
-		a.answerFlow(x, id, 200)
+func (f *Flows) getFlow(x *server.Exchange) {
+	if id, ok := f.id(x, markFlow); ok {
+		f.answerFlow(x, id, 200)
 	}
 }
 
 // changeFlow is PATCH /v1/flows/{flow_id}: what is not named stays.
-func (a *API) changeFlow(x *server.Exchange) {
-	id, ok := a.id(x, markFlow)
+func (f *Flows) changeFlow(x *server.Exchange) {
+	id, ok := f.id(x, markFlow)
 	if !ok {
 		return
 	}
-	if !a.fresh() {
-		a.refuse(x, no("workspace_busy"))
+	if !f.fresh() {
+		f.refuse(x, no("workspace_busy"))
 		return
 	}
-	before, known := a.machine.Flow(x.Tenant.Workspace, id)
+	before, known := f.machine.Flow(x.Tenant.Workspace, id)
 	if !known {
-		a.refuse(x, no("not_found"))
+		f.refuse(x, no("not_found"))
 		return
 	}
-	doc, schedule, refused := a.flowBody(x, &before, true)
+	doc, schedule, refused := f.flowBody(x, &before, true)
 	if refused != nil {
-		a.refuse(x, *refused)
+		f.refuse(x, *refused)
 		return
 	}
 	c := &state.SaveFlow{Workspace: x.Tenant.Workspace, ID: id, Replace: true, Document: doc}
-	if a.saveFlow(x, c, doc != before.FlowDocument, schedule) {
-		a.answerFlow(x, id, 200)
+	if f.saveFlow(x, c, doc != before.FlowDocument, schedule) {
+		f.answerFlow(x, id, 200)
 	}
 }
 
 // archiveFlow is DELETE /v1/flows/{flow_id}.
-func (a *API) archiveFlow(x *server.Exchange) {
-	id, ok := a.id(x, markFlow)
+func (f *Flows) archiveFlow(x *server.Exchange) {
+	id, ok := f.id(x, markFlow)
 	if !ok {
 		return
 	}
 	c := &state.ArchiveFlow{Workspace: x.Tenant.Workspace, ID: id}
-	if _, ok := a.do(x, state.KindArchiveFlow, c); !ok {
+	if _, ok := f.do(x, state.KindArchiveFlow, c); !ok {
 		return
 	}
 	j := x.BeginBare()
@@ -89,7 +105,7 @@ func (a *API) archiveFlow(x *server.Exchange) {
 
 // flowBody reads a flow's fields over what it was; in a change every field may be left out, and
 // null takes away what a flow need not have.
-func (a *API) flowBody(x *server.Exchange, before *state.FlowView, change bool,
+func (f *Flows) flowBody(x *server.Exchange, before *state.FlowView, change bool,
 ) (state.FlowDocument, wantedSchedule, *refusal) {
 	b, d := open(x, false), before.FlowDocument
 	b.noSecrets("")
@@ -100,7 +116,7 @@ func (a *API) flowBody(x *server.Exchange, before *state.FlowView, change bool,
 	}
 	read("name", longestName, &d.Name)
 	if !change || b.given("url") {
-		d.URL = b.address(a.base, "url", 0, true)
+		d.URL = b.address(f.base, "url", 0, true)
 	}
 	read("task", longestTask, &d.Task)
 	read("successCriteria", longestCriteria, &d.SuccessCriteria)
@@ -109,7 +125,7 @@ func (a *API) flowBody(x *server.Exchange, before *state.FlowView, change bool,
 			b.fail(badField("invalid_access", "access"))
 		}
 	}
-	a.optional(b, &d)
+	f.optional(b, &d)
 	d.Host = accessHost(&d)
 	schedule := b.schedule(x, before.EveryHours != 0)
 	if b.wrong == nil {
@@ -120,14 +136,14 @@ func (a *API) flowBody(x *server.Exchange, before *state.FlowView, change bool,
 		b.fail(&r)
 	}
 	if u, err := url.Parse(d.VerificationURL); b.wrong == nil && d.VerificationURL != "" &&
-		(err != nil || !a.reachable(u, portIn(d.URL))) {
+		(err != nil || !f.reachable(u, portIn(d.URL))) {
 		b.fail(badField("invalid_url", "verification.url")) // it had the port that the url had
 	}
 	return d, schedule, b.close()
 }
 
 // optional reads what a flow need not have.
-func (a *API) optional(b *body, d *state.FlowDocument) {
+func (f *Flows) optional(b *body, d *state.FlowDocument) {
 	switch {
 	case b.taken("credential"):
 		d.Credential = ""
@@ -143,23 +159,23 @@ func (a *API) optional(b *body, d *state.FlowDocument) {
 		d.Agent = ""
 	case b.given("agent"):
 		d.Agent = b.text("agent", 1, 64)
-		if _, known := a.agentNamed(d.Agent); !known {
+		if _, known := f.agentNamed(d.Agent); !known {
 			b.fail(badField("invalid_field", "agent"))
 		}
 	}
 	if b.taken("verification") {
 		d.VerificationURL, d.VerificationStatus, d.VerificationContains = "", 0, ""
 	}
-	a.verification(b, d)
+	f.verification(b, d)
 }
 
 // verification reads the flow's verification.
-func (a *API) verification(b *body, d *state.FlowDocument) {
+func (f *Flows) verification(b *body, d *state.FlowDocument) {
 	inner := b.inner("verification")
 	if inner == nil {
 		return
 	}
-	d.VerificationURL = inner.address(a.base, "url", portIn(d.URL), false)
+	d.VerificationURL = inner.address(f.base, "url", portIn(d.URL), false)
 	d.VerificationStatus, d.VerificationContains = 0, ""
 	if inner.has("status") {
 		d.VerificationStatus = uint32(inner.number("status", 100, 599))
@@ -216,26 +232,26 @@ func writeFlow(j *server.JSON, v *state.FlowView) {
 }
 
 // confirmSignup is POST /v1/flows/{flow_id}/confirm-signup: a person's alone.
-func (a *API) confirmSignup(x *server.Exchange) {
-	id, ok := a.id(x, markFlow)
+func (f *Flows) confirmSignup(x *server.Exchange) {
+	id, ok := f.id(x, markFlow)
 	if !ok {
 		return
 	}
-	if _, known := a.machine.Flow(x.Tenant.Workspace, id); !known && a.fresh() {
-		a.refuse(x, no("not_found"))
+	if _, known := f.machine.Flow(x.Tenant.Workspace, id); !known && f.fresh() {
+		f.refuse(x, no("not_found"))
 		return
 	}
 	if !person(x) {
-		a.refuse(x, no("person_required"))
+		f.refuse(x, no("person_required"))
 		return
 	}
 	if refused := open(x, true).close(); refused != nil {
-		a.refuse(x, *refused)
+		f.refuse(x, *refused)
 		return
 	}
 	c := &state.ConfirmSignup{Workspace: x.Tenant.Workspace, ID: id}
-	if _, ok := a.actAsOwner(x, c.Workspace, state.KindConfirmSignup, c); ok {
-		a.answerFlow(x, id, 200)
+	if _, ok := f.actAsOwner(x, c.Workspace, state.KindConfirmSignup, c); ok {
+		f.answerFlow(x, id, 200)
 	}
 }
 
@@ -254,32 +270,32 @@ func outcomeDone(r engine.Result) bool { return r.Outcome == engine.OutcomeDone 
 // SaveFlow makes the flow of this id, or changes the one that is there: fields is a body of POST or
 // PATCH /v1/flows. Sent again it is the same flow. Refused, field is the one that is wrong, where
 // it is one.
-func (a *API) SaveFlow(d *Decision, id [16]byte, fields []byte) (field string, f *server.Fault) {
-	if !a.fresh() {
+func (f *Flows) SaveFlow(d *Decision, id [16]byte, fields []byte) (field string, fault *server.Fault) {
+	if !f.fresh() {
 		return "", new(no("workspace_busy")).fault()
 	}
-	x := &server.Exchange{Tenant: a.principal(d), Body: fields}
-	before, known := a.machine.Flow(d.Workspace, id)
+	x := &server.Exchange{Tenant: f.principal(d), Body: fields}
+	before, known := f.machine.Flow(d.Workspace, id)
 	if !known {
 		before.Access = "public"
 	}
-	doc, schedule, refused := a.flowBody(x, &before, known)
+	doc, schedule, refused := f.flowBody(x, &before, known)
 	if refused != nil {
 		return refused.field, refused.fault()
 	}
 	if schedule.given {
-		return "", a.Decide(d, state.KindScheduleFlow, &state.ScheduleFlow{
+		return "", f.Decide(d, state.KindScheduleFlow, &state.ScheduleFlow{
 			Workspace: d.Workspace, Flow: id, EveryHours: schedule.hours, Save: true, Replace: known,
 			Document: doc,
 		})
 	}
-	return "", a.Order(d.flow(), state.KindSaveFlow, &state.SaveFlow{
+	return "", f.Order(d.flow(), state.KindSaveFlow, &state.SaveFlow{
 		Workspace: d.Workspace, ID: id, Replace: known, Document: doc,
 	})
 }
 
 // Agents are what can run flows, the default one first.
-func (a *API) Agents() []Agent { return slices.Clone(a.agents) }
+func (f *Flows) Agents() []Agent { return slices.Clone(f.agents) }
 
 // NewFlow is the id of a flow that a form is to make.
 func NewFlow() [16]byte { return mint() }

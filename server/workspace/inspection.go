@@ -31,38 +31,38 @@ type examination struct {
 }
 
 // inspectProduct is POST /v1/interface.
-func (a *API) inspectProduct(x *server.Exchange) { a.examine(x, state.RunInspection) }
+func (s *Runs) inspectProduct(x *server.Exchange) { s.examine(x, state.RunInspection) }
 
 // evaluateTask is POST /v1/evaluate.
-func (a *API) evaluateTask(x *server.Exchange) { a.examine(x, state.RunAssessment) }
+func (s *Runs) evaluateTask(x *server.Exchange) { s.examine(x, state.RunAssessment) }
 
 // examine answers a request for an inspection or an evaluation.
-func (a *API) examine(x *server.Exchange, kind state.RunKind) {
-	e, refused := a.examinationOf(x, kind)
+func (s *Runs) examine(x *server.Exchange, kind state.RunKind) {
+	e, refused := s.examinationOf(x, kind)
 	if refused != nil {
-		a.refuse(x, *refused)
+		s.refuse(x, *refused)
 		return
 	}
-	if !a.fresh() {
-		a.refuse(x, no("workspace_busy"))
+	if !s.fresh() {
+		s.refuse(x, no("workspace_busy"))
 		return
 	}
-	if refused = a.complete(x, e); refused != nil {
-		a.refuse(x, *refused)
+	if refused = s.complete(x, e); refused != nil {
+		s.refuse(x, *refused)
 		return
 	}
-	switch made, outcome := a.machine.Replay(e.key, e.body); outcome {
+	switch made, outcome := s.machine.Replay(e.key, e.body); outcome {
 	case engine.OutcomeDone:
-		a.answerRun(x, made, 200)
+		s.answerRun(x, made, 200)
 	case engine.OutcomeRequestKeyReused:
-		a.refuse(x, no("idempotency_conflict"))
+		s.refuse(x, no("idempotency_conflict"))
 	default:
-		a.carryOut(x, e)
+		s.carryOut(x, e)
 	}
 }
 
 // examinationOf reads the body, and the key where there is one.
-func (a *API) examinationOf(x *server.Exchange, kind state.RunKind) (*examination, *refusal) {
+func (s *Runs) examinationOf(x *server.Exchange, kind state.RunKind) (*examination, *refusal) {
 	e, b := &examination{kind: kind}, open(x, false)
 	b.noSecrets("")
 	flow := ""
@@ -74,7 +74,7 @@ func (a *API) examinationOf(x *server.Exchange, kind state.RunKind) (*examinatio
 		}
 	}
 	if flow == "" || b.has("url") {
-		e.url = b.address(a.base, "url", 0, true)
+		e.url = b.address(s.base, "url", 0, true)
 	}
 	if kind == state.RunAssessment && (flow == "" || b.has("task")) {
 		e.task = b.text("task", 1, longestTask)
@@ -93,11 +93,11 @@ func (a *API) examinationOf(x *server.Exchange, kind state.RunKind) (*examinatio
 }
 
 // complete takes from the flow what the body leaves out.
-func (a *API) complete(x *server.Exchange, e *examination) *refusal {
+func (s *Runs) complete(x *server.Exchange, e *examination) *refusal {
 	if e.flow == ([16]byte{}) {
 		return nil
 	}
-	v, known := a.machine.Flow(x.Tenant.Workspace, e.flow)
+	v, known := s.machine.Flow(x.Tenant.Workspace, e.flow)
 	r := no("not_found")
 	if known && e.url != "" && e.url != v.URL {
 		r = no("flow_url_mismatch")
@@ -111,47 +111,47 @@ func (a *API) complete(x *server.Exchange, e *examination) *refusal {
 // carryOut inspects, keeps what came of it, and answers it. Nothing is in the log before the
 // document is whole on this node: what is refused until then, or ends with the node, has saved and
 // charged nothing.
-func (a *API) carryOut(x *server.Exchange, e *examination) {
-	account, _ := a.machine.Account(x.Tenant.Workspace, a.now())
-	if r := a.machine.Inspectable(x.Tenant.Workspace, e.kind, a.now()); !outcomeDone(r) {
-		a.refuseOutcome(x, r)
+func (s *Runs) carryOut(x *server.Exchange, e *examination) {
+	account, _ := s.machine.Account(x.Tenant.Workspace, s.now())
+	if r := s.machine.Inspectable(x.Tenant.Workspace, e.kind, s.now()); !outcomeDone(r) {
+		s.refuseOutcome(x, r)
 		return
 	}
-	leave := a.examining.take(inspectionPlaces, x.Tenant.Workspace, account.Claimed)
+	leave := s.examining.take(inspectionPlaces, x.Tenant.Workspace, account.Claimed)
 	if leave == nil {
-		a.refuse(x, noTurn())
+		s.refuse(x, noTurn())
 		return
 	}
 	defer leave()
 	c := &state.SaveInspection{
 		Workspace: x.Tenant.Workspace, ID: mint(), Kind: e.kind, Key: e.key, Body: e.body,
-		Flow: e.flow, Host: fetch.HostOf(e.url), BeganAt: a.now(),
+		Flow: e.flow, Host: fetch.HostOf(e.url), BeganAt: s.now(),
 	}
 	task := ""
 	if e.kind == state.RunAssessment {
 		task = e.task
 	}
-	found, err := a.config.Inspector.Inspect(context.Background(), e.url, task, idText(markRun, c.ID))
+	found, err := s.inspector.Inspect(context.Background(), e.url, task, idText(markRun, c.ID))
 	var payload []byte
 	if err == nil {
 		payload, err = pack(found)
 	}
 	if err != nil {
-		a.refuseUninspected(x, c.ID, err)
+		s.refuseUninspected(x, c.ID, err)
 		return
 	}
 	c.Findings = findingsOf(found.Document)
 	c.Size, c.Part = uint32(len(payload)), payload[:min(len(payload), state.MaxPartBytes)]
-	made, r := a.keep(c, payload)
+	made, r := s.keep(c, payload)
 	if !outcomeDone(r) {
-		a.refuseOutcome(x, r)
+		s.refuseOutcome(x, r)
 		return
 	}
-	if !a.fresh() {
-		a.refuse(x, no("outcome_unknown"))
+	if !s.fresh() {
+		s.refuse(x, no("outcome_unknown"))
 		return
 	}
-	a.answerRun(x, made, 200)
+	s.answerRun(x, made, 200)
 }
 
 func noTurn() refusal {
@@ -161,16 +161,16 @@ func noTurn() refusal {
 }
 
 // refuseUninspected says why there is no document.
-func (a *API) refuseUninspected(x *server.Exchange, id [16]byte, err error) {
+func (s *Runs) refuseUninspected(x *server.Exchange, id [16]byte, err error) {
 	switch {
 	case errors.Is(err, inspect.ErrForbidden):
-		a.refuse(x, *badField("invalid_url", "url"))
+		s.refuse(x, *badField("invalid_url", "url"))
 	case errors.Is(err, inspect.ErrUnreachable):
-		a.refuse(x, no("target_unreachable"))
+		s.refuse(x, no("target_unreachable"))
 	case errors.Is(err, inspect.ErrBusy):
-		a.refuse(x, noTurn())
+		s.refuse(x, noTurn())
 	default:
-		a.log.Error("an inspection was not kept", "run", idText(markRun, id), "error", err)
+		s.log.Error("an inspection was not kept", "run", idText(markRun, id), "error", err)
 		x.Refuse(server.FaultInternal)
 	}
 }
@@ -178,17 +178,17 @@ func (a *API) refuseUninspected(x *server.Exchange, id [16]byte, err error) {
 // keep brings a document into the log, part by part. A part whose fate is unknown is brought again:
 // each takes effect once. made is the run of the request, which may have been made by another one
 // under the same key meanwhile.
-func (a *API) keep(c *state.SaveInspection, payload []byte) (made [16]byte, r engine.Result) {
+func (s *Runs) keep(c *state.SaveInspection, payload []byte) (made [16]byte, r engine.Result) {
 	deadline := time.Now().Add(storing)
 	flow := server.TenantFlow(c.Workspace, 0)
-	r = a.insist(deadline, flow, state.KindSaveInspection, c)
+	r = s.insist(deadline, flow, state.KindSaveInspection, c)
 	var reply state.RunReply
 	if !outcomeDone(r) || !decoded(r.Value, &reply) || reply.ID != c.ID {
 		return reply.ID, r
 	}
 	for from := len(c.Part); from < len(payload) && outcomeDone(r); {
 		part := payload[from:min(len(payload), from+state.MaxPartBytes)]
-		r = a.insist(deadline, flow, state.KindAddInspectionPart, &state.AddInspectionPart{
+		r = s.insist(deadline, flow, state.KindAddInspectionPart, &state.AddInspectionPart{
 			Run: c.ID, From: uint32(from), Part: part,
 		})
 		from += len(part)
@@ -213,21 +213,21 @@ func inspected(kind state.RunKind) bool {
 }
 
 // unpacked is the document of a run of this workspace that is completed; false where there is none.
-func (a *API) unpacked(x *server.Exchange, id [16]byte) (v state.InspectionView, k kept, ok bool) {
-	if v, ok = a.machine.Inspection(x.Tenant.Workspace, id); !ok {
+func (s *Runs) unpacked(x *server.Exchange, id [16]byte) (v state.InspectionView, k kept, ok bool) {
+	if v, ok = s.machine.Inspection(x.Tenant.Workspace, id); !ok {
 		return v, k, false
 	}
 	k, err := unpack(v.Document)
 	if err != nil {
-		a.log.Error("a kept document cannot be read", "run", idText(markRun, id), "error", err)
+		s.log.Error("a kept document cannot be read", "run", idText(markRun, id), "error", err)
 	}
 	return v, k, err == nil
 }
 
 // writeInspected writes what a run came to beside the run: its document, and of an inspection what
 // is another verdict than the time before. Null as long as there is none.
-func (a *API) writeInspected(x *server.Exchange, j *server.JSON, run *state.RunView) {
-	v, k, ok := a.unpacked(x, run.ID)
+func (s *Runs) writeInspected(x *server.Exchange, j *server.JSON, run *state.RunView) {
+	v, k, ok := s.unpacked(x, run.ID)
 	if !ok {
 		k.document = []byte("null")
 	}
@@ -264,18 +264,18 @@ func writeFinding(j *server.JSON, name string, f *state.Finding) {
 }
 
 // suggestTest is GET /v1/runs/{run_id}/suggested-test: only an inspection suggests one.
-func (a *API) suggestTest(x *server.Exchange) {
-	id, ok := a.id(x, markRun)
+func (s *Runs) suggestTest(x *server.Exchange) {
+	id, ok := s.id(x, markRun)
 	if !ok {
 		return
 	}
-	a.read(x, func() *refusal {
-		v, known := a.machine.Run(x.Tenant.Workspace, id)
+	s.read(x, func() *refusal {
+		v, known := s.machine.Run(x.Tenant.Workspace, id)
 		r := no("wrong_run_type")
 		if !known {
 			r = no("not_found")
 		} else if inspected(v.Kind) {
-			_, k, ok := a.unpacked(x, id)
+			_, k, ok := s.unpacked(x, id)
 			if !ok {
 				k.suggestion = []byte(`{"suggestedTest":null,"reason":"not_completed"}`)
 			}
@@ -288,15 +288,15 @@ func (a *API) suggestTest(x *server.Exchange) {
 
 // Document is the document of a run of a workspace that is completed, as JSON, with what it was
 // compared with; false where there is none.
-func (a *API) Document(workspace uint32, run [16]byte) (v state.InspectionView, document []byte,
+func (s *Runs) Document(workspace uint32, run [16]byte) (v state.InspectionView, document []byte,
 	ok bool,
 ) {
-	if v, ok = a.machine.Inspection(workspace, run); !ok {
+	if v, ok = s.machine.Inspection(workspace, run); !ok {
 		return v, nil, false
 	}
 	k, err := unpack(v.Document)
 	if err != nil {
-		a.log.Error("a kept document cannot be read", "run", idText(markRun, run), "error", err)
+		s.log.Error("a kept document cannot be read", "run", idText(markRun, run), "error", err)
 	}
 	return v, k.document, err == nil
 }

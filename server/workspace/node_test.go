@@ -85,7 +85,7 @@ func start(t testing.TB, settings ...func(*Config)) *node {
 		client.Close()
 	})
 	n.describe()
-	api.offerAgents()
+	api.Flows.offerAgents()
 	return n
 }
 

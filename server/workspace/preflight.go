@@ -52,24 +52,24 @@ func (p *preflights) one(flow [16]byte, call func()) {
 
 // preflight calls the flow's verification and brings what it found into the state. When that fails
 // the quote says what is known.
-func (a *API) preflight(workspace uint32, v *state.FlowView) {
-	a.calling.one(v.ID, func() {
+func (f *Flows) preflight(workspace uint32, v *state.FlowView) {
+	f.calling.one(v.ID, func() {
 		// Another request's preflight may have ended since this one looked.
-		now, known := a.machine.Flow(workspace, v.ID)
-		if !known || !now.PreflightAged(a.now()) {
+		now, known := f.machine.Flow(workspace, v.ID)
+		if !known || !now.PreflightAged(f.now()) {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), preflightTime)
 		defer cancel()
 		// No run has this id: {run_id} must not stand for nothing, which every page contains.
-		found := a.config.Verifier.Preflight(ctx, CheckOf(v, idText(markRun, mint())))
+		found := f.verifier.Preflight(ctx, CheckOf(v, idText(markRun, mint())))
 		c := &state.NotePreflight{
 			Workspace: workspace, ID: v.ID, Version: v.Version, NoKey: called(found.NoKey),
 			WrongKey: called(found.WrongKey), AlreadyTrue: found.AlreadyTrue,
 		}
-		r := a.propose(server.TenantFlow(workspace, 0), state.KindNotePreflight, c)
-		if outcomeDone(r) && !a.fresh() {
-			a.log.Debug("a preflight is not seen yet", "flow", idText(markFlow, v.ID))
+		r := f.propose(server.TenantFlow(workspace, 0), state.KindNotePreflight, c)
+		if outcomeDone(r) && !f.fresh() {
+			f.log.Debug("a preflight is not seen yet", "flow", idText(markFlow, v.ID))
 		}
 	})
 }

@@ -202,14 +202,14 @@ func TestAQuoteThatFindsNoPlaceSaysSo(t *testing.T) {
 	flow := c.plainFlow(base, "nop", "done")
 	leave := make([]func(), preflightPlaces.all)
 	for i := range leave {
-		leave[i] = n.api.calling.take(preflightPlaces, 1000+uint32(i), true)
+		leave[i] = n.api.Flows.calling.take(preflightPlaces, 1000+uint32(i), true)
 	}
 	c.call("GET", "/v1/flows/"+flow+"/quote", "").is(503, "runner_busy")
 	require.Zero(t, p.calls.Load())
 	leave[0]()
 	c.call("GET", "/v1/flows/"+flow+"/quote", "").is(200, "")
 	require.EqualValues(t, 1, p.calls.Load())
-	require.Equal(t, preflightPlaces.all-1, n.api.calling.taken, "it left its place")
+	require.Equal(t, preflightPlaces.all-1, n.api.Flows.calling.taken, "it left its place")
 }
 
 // TestNoRunIDIsNoEmptyOne: a page that says what every run makes it say is not true already.

@@ -23,9 +23,9 @@ const (
 )
 
 // fingerprint signs what a quote says: the flow's version, price, credits, agent and limits.
-func (a *API) fingerprint(v *state.FlowView, agent Agent, p *state.SetPolicy, expires int64,
+func (f *Flows) fingerprint(v *state.FlowView, agent Agent, p *state.SetPolicy, expires int64,
 ) string {
-	h := hmac.New(sha256.New, a.config.QuoteKey[:])
+	h := hmac.New(sha256.New, f.quoteKey[:])
 	h.Write([]byte("tollgate quote"))
 	h.Write(v.ID[:])
 	cents, credits := p.Price(agent.String())
@@ -53,63 +53,63 @@ func wellFormedQuote(text string) (expires int64, ok bool) {
 }
 
 // quoted reports whether a fingerprint is of what would be quoted now.
-func (a *API) quoted(text string, v *state.FlowView, agent Agent, p *state.SetPolicy) bool {
+func (f *Flows) quoted(text string, v *state.FlowView, agent Agent, p *state.SetPolicy) bool {
 	expires, ok := wellFormedQuote(text)
-	return ok && a.now() < expires &&
-		hmac.Equal([]byte(text), []byte(a.fingerprint(v, agent, p, expires)))
+	return ok && f.now() < expires &&
+		hmac.Equal([]byte(text), []byte(f.fingerprint(v, agent, p, expires)))
 }
 
 // getQuote is GET /v1/flows/{flow_id}/quote. The flow's verification is called before, where what
 // it answered last is none, old or unclear.
-func (a *API) getQuote(x *server.Exchange) {
-	id, ok := a.id(x, markFlow)
+func (f *Flows) getQuote(x *server.Exchange) {
+	id, ok := f.id(x, markFlow)
 	if !ok {
 		return
 	}
-	if !a.fresh() {
-		a.refuse(x, no("workspace_busy"))
+	if !f.fresh() {
+		f.refuse(x, no("workspace_busy"))
 		return
 	}
-	if !a.current(x) {
-		a.refuse(x, no("invalid_key"))
+	if !f.current(x) {
+		f.refuse(x, no("invalid_key"))
 		return
 	}
-	v, known := a.machine.Flow(x.Tenant.Workspace, id)
+	v, known := f.machine.Flow(x.Tenant.Workspace, id)
 	if !known {
-		a.refuse(x, no("not_found"))
+		f.refuse(x, no("not_found"))
 		return
 	}
-	account, _ := a.machine.Account(x.Tenant.Workspace, a.now())
-	if a.config.Verifier != nil && v.PreflightAged(a.now()) {
-		leave := a.calling.take(preflightPlaces, x.Tenant.Workspace, account.Claimed)
+	account, _ := f.machine.Account(x.Tenant.Workspace, f.now())
+	if f.verifier != nil && v.PreflightAged(f.now()) {
+		leave := f.calling.take(preflightPlaces, x.Tenant.Workspace, account.Claimed)
 		if leave == nil {
-			a.refuse(x, no("runner_busy"))
+			f.refuse(x, no("runner_busy"))
 			return
 		}
-		a.preflight(x.Tenant.Workspace, &v)
+		f.preflight(x.Tenant.Workspace, &v)
 		leave()
-		if v, known = a.machine.Flow(x.Tenant.Workspace, id); !known {
-			a.refuse(x, no("not_found"))
+		if v, known = f.machine.Flow(x.Tenant.Workspace, id); !known {
+			f.refuse(x, no("not_found"))
 			return
 		}
-		account, _ = a.machine.Account(x.Tenant.Workspace, a.now())
+		account, _ = f.machine.Account(x.Tenant.Workspace, f.now())
 	}
-	a.writeQuote(x, &v, &account)
+	f.writeQuote(x, &v, &account)
 }
 
-func (a *API) writeQuote(x *server.Exchange, v *state.FlowView, account *state.AccountView) {
-	policy, unready := a.machine.Policy(), v.Unready
-	agent, hasAgent := a.agentNamed(v.Agent)
+func (f *Flows) writeQuote(x *server.Exchange, v *state.FlowView, account *state.AccountView) {
+	policy, unready := f.machine.Policy(), v.Unready
+	agent, hasAgent := f.agentNamed(v.Agent)
 	if !hasAgent {
 		unready = state.UnreadyNoAgent
 	}
 	// The same until the day ends, so that a start that is sent again with a fresh quote of the
 	// same is the same request.
-	expires := state.DayEnd(a.now()) + quoteLife.Milliseconds()
+	expires := state.DayEnd(f.now()) + quoteLife.Milliseconds()
 	j := x.BeginBare()
 	j.Open('{')
 	j.Object("quote")
-	j.Text("fingerprint", a.fingerprint(v, agent, &policy, expires))
+	j.Text("fingerprint", f.fingerprint(v, agent, &policy, expires))
 	j.Bool("executionAvailable", unready == state.UnreadyNot)
 	j.TextIf("reason", unready.String())
 	if hasAgent {

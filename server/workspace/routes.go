@@ -18,11 +18,11 @@ const (
 func (a *API) routes() []server.Route {
 	rows := a.openRoutes()
 	rows = append(rows, a.flowRoutes()...)
-	rows = append(rows, a.inspectionRoutes()...)
+	rows = append(rows, a.Runs.inspectionRoutes()...)
 	rows = append(rows, a.runRoutes()...)
 	rows = append(rows, a.moneyRoutes()...)
 	rows = append(append(rows, a.Purchases.approvalRows()...), a.sessionRoutes()...)
-	rows = append(append(rows, a.accessRoutes()...), a.tenantRoutes()...)
+	rows = append(append(rows, a.Flows.accessRoutes()...), a.tenantRoutes()...)
 	for i := range rows {
 		describeErrors(&rows[i])
 	}
@@ -189,31 +189,31 @@ func (a *API) flowRoutes() []server.Route {
 	secretly := append([]server.Property{server.May("secret", text)}, alertsProperties(true)...)
 	return []server.Route{
 		row("GET", "/v1/flows", "listFlows", "Saved tests",
-			read, a.listFlows, agents, listed("flows", "Flow")),
+			read, a.Flows.listFlows, agents, listed("flows", "Flow")),
 		row("POST", "/v1/flows", "createFlow", "Save a test; starts nothing",
-			write, a.createFlow, agents,
+			write, a.Flows.createFlow, agents,
 			flowBody(true), gives(201, "Saved", one)),
 		row("GET", "/v1/flows/{flow_id}", "getFlow", "One saved test",
-			read, a.getFlow, agents, param("flow_id"),
+			read, a.Flows.getFlow, agents, param("flow_id"),
 			gives(200, "The flow", one)),
 		row("PATCH", "/v1/flows/{flow_id}", "changeFlow",
 			"Change a test: a new version, unless only its name changes",
-			write, a.changeFlow, agents,
+			write, a.Flows.changeFlow, agents,
 			param("flow_id"), flowBody(false), gives(200, "The flow", one)),
 		row("DELETE", "/v1/flows/{flow_id}", "archiveFlow", "Archive a test; its runs stay", write,
-			a.archiveFlow, agents, param("flow_id"),
+			a.Flows.archiveFlow, agents, param("flow_id"),
 			gives(200, "Archived", server.Must("archived", server.BoolSchema))),
 		row("GET", "/v1/flows/{flow_id}/quote", "getQuote", "What a run costs and needs", read,
-			a.getQuote, agents, current, param("flow_id"),
+			a.Flows.getQuote, agents, current, param("flow_id"),
 			gives(200, "The quote", server.Must("quote", server.RefTo("Quote")))),
 		row("POST", "/v1/flows/{flow_id}/run", "startRun", "Start a hosted run",
-			run, a.startRun, agents,
+			run, a.Runs.startRun, agents,
 			param("flow_id"), keyed, takes(server.Must("fingerprint", text)),
 			gives(202, "Queued, or the run of this key",
 				server.Must("run", server.RefTo("Run")))),
 		row("POST", "/v1/flows/{flow_id}/confirm-signup", "confirmSignup",
 			"Confirm that an agent may sign up: a person",
-			anyScope, a.confirmSignup, param("flow_id"),
+			anyScope, a.Flows.confirmSignup, param("flow_id"),
 			gives(200, "Confirmed for this version of the flow", one)),
 		row("GET", "/v1/flows/{flow_id}/alerts", "getAlerts", "The alert watch",
 			read, a.Alerts.getAlerts, agents,
@@ -236,21 +236,21 @@ func (a *API) runRoutes() []server.Route {
 	one, document := server.Must("run", server.RefTo("Run")), server.OrNull(server.FreeObject())
 	return []server.Route{
 		row("GET", "/v1/runs", "listRuns", "All runs",
-			read, a.listRuns, agents, listed("runs", "Run")),
+			read, a.Runs.listRuns, agents, listed("runs", "Run")),
 		row("GET", "/v1/runs/{run_id}", "getRun", "One run, and the document of one that has one", read,
-			a.getRun, agents, param("run_id"), gives(200, "The run", one, server.May("inspection", document),
+			a.Runs.getRun, agents, param("run_id"), gives(200, "The run", one, server.May("inspection", document),
 				server.May("comparison", comparisonSchema()),
 				server.May("journey", server.OrNull(journeySchema())))),
 		row("POST", "/v1/runs/{run_id}/resume", "resumeRun", "Go on with a run that waits for a person",
-			run, a.resumeRun, agents, param("run_id"), takes(server.May("answer", text)),
+			run, a.Runs.resumeRun, agents, param("run_id"), takes(server.May("answer", text)),
 			gives(202, "Queued again", one)),
 		row("POST", "/v1/runs/{run_id}/cancel", "cancelRun", "Cancel a hosted run", writeOrRun,
-			a.cancelRun, agents, param("run_id"), gives(200, "Cancelled", one)),
+			a.Runs.cancelRun, agents, param("run_id"), gives(200, "Cancelled", one)),
 		row("POST", "/v1/run-requests", "requestRun", "Save a usability request; no charge", write,
-			a.requestRun, agents, takes(server.Must("flowId", text), server.May("url", text)),
+			a.Runs.requestRun, agents, takes(server.Must("flowId", text), server.May("url", text)),
 			gives(201, "Saved", one)),
 		row("POST", "/v1/run-requests/{id}/cancel", "cancelRunRequest", "Cancel a usability request",
-			write, a.cancelRequest, agents, param("id"), gives(200, "Cancelled", one)),
+			write, a.Runs.cancelRequest, agents, param("id"), gives(200, "Cancelled", one)),
 		row("POST", "/v1/local-runs", "startLocalRun", "Report a run of the older local tool", run,
 			a.startLocal, agents, gives(201, "Counted", one, server.Must("limits", server.RefTo("Limits")))),
 		row("POST", "/v1/local-runs/{id}/finish", "finishLocalRun", "Report what a local run came to",

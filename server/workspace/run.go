@@ -7,30 +7,52 @@ import (
 	"tollgate/engine"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
+	"tollgate/server/inspect"
+	"tollgate/server/vault"
 )
 
+// Runs are what agents did, or are to do, and what inspections found.
+type Runs struct {
+	*base
+	flows     *Flows
+	purchases *Purchases
+	inspector *inspect.Inspector
+	answers   *vault.Vault // seals what people answer agents
+	examining places       // of the requests that inspect products
+}
+
+// answersPurpose derives the key under which people's answers to agents are sealed.
+const answersPurpose = "tollgate answers to agents"
+
+func newRuns(b *base, flows *Flows, purchases *Purchases, c *Config) (*Runs, error) {
+	sealing, err := vault.New(c.QuoteKey, answersPurpose)
+	return &Runs{
+		base: b, flows: flows, purchases: purchases, inspector: c.Inspector, answers: sealing,
+	}, err
+}
+
 // startRun is POST /v1/flows/{flow_id}/run.
-func (a *API) startRun(x *server.Exchange) {
-	id, ok := a.id(x, markFlow)
+func (s *Runs) startRun(x *server.Exchange) {
+	id, ok := s.id(x, markFlow)
 	if !ok {
 		return
 	}
-	if !a.fresh() {
-		a.refuse(x, no("workspace_busy"))
+	if !s.fresh() {
+		s.refuse(x, no("workspace_busy"))
 		return
 	}
-	v, known := a.machine.Flow(x.Tenant.Workspace, id)
+	v, known := s.machine.Flow(x.Tenant.Workspace, id)
 	if !known {
-		a.refuse(x, no("not_found"))
+		s.refuse(x, no("not_found"))
 		return
 	}
-	text, key, refused := a.startBody(x)
+	text, key, refused := s.startBody(x)
 	if refused != nil {
-		a.refuse(x, *refused)
+		s.refuse(x, *refused)
 		return
 	}
-	policy := a.machine.Policy()
-	agent, hasAgent := a.agentNamed(v.Agent)
+	policy := s.machine.Policy()
+	agent, hasAgent := s.agentNamed(v.Agent)
 	cents, credits := policy.Price(agent.String())
 	c := &state.StartRun{
 		Workspace: x.Tenant.Workspace, Flow: id, ID: mint(), Key: key,
@@ -40,23 +62,23 @@ func (a *API) startRun(x *server.Exchange) {
 	if hasAgent {
 		c.Agent = agent.String()
 	}
-	if !a.quoted(text, &v, agent, &policy) {
+	if !s.flows.quoted(text, &v, agent, &policy) {
 		// The same request again gets its run, however its quote has aged.
-		switch made, outcome := a.machine.Replay(c.Key, c.Body); outcome {
+		switch made, outcome := s.machine.Replay(c.Key, c.Body); outcome {
 		case engine.OutcomeDone:
-			a.answerRun(x, made, 202)
+			s.answerRun(x, made, 202)
 		case engine.OutcomeRequestKeyReused:
-			a.refuse(x, no("idempotency_conflict"))
+			s.refuse(x, no("idempotency_conflict"))
 		default:
-			a.refuse(x, no("quote_changed"))
+			s.refuse(x, no("quote_changed"))
 		}
 		return
 	}
-	a.proposeStart(x, c)
+	s.proposeStart(x, c)
 }
 
 // startBody reads the fingerprint and the key, in the documented order of refusals.
-func (a *API) startBody(x *server.Exchange) (text string, key [16]byte, refused *refusal) {
+func (s *Runs) startBody(x *server.Exchange) (text string, key [16]byte, refused *refusal) {
 	b := open(x, true)
 	b.noSecrets("fingerprint")
 	text, _ = b.fields["fingerprint"].(string)
@@ -74,20 +96,20 @@ func (a *API) startBody(x *server.Exchange) (text string, key [16]byte, refused 
 	return text, key, nil
 }
 
-func (a *API) proposeStart(x *server.Exchange, c *state.StartRun) {
-	result := a.propose(x.Flow(), state.KindStartRun, c)
+func (s *Runs) proposeStart(x *server.Exchange, c *state.StartRun) {
+	result := s.propose(x.Flow(), state.KindStartRun, c)
 	switch result.Outcome {
 	case engine.OutcomeDone:
 		var reply state.RunReply
-		if !decoded(result.Value, &reply) || !a.fresh() {
-			a.refuse(x, no("outcome_unknown"))
+		if !decoded(result.Value, &reply) || !s.fresh() {
+			s.refuse(x, no("outcome_unknown"))
 			return
 		}
-		a.answerRun(x, reply.ID, 202)
+		s.answerRun(x, reply.ID, 202)
 	case engine.OutcomePaymentRequired:
-		a.Purchases.askForPayment(x, c.Flow)
+		s.purchases.askForPayment(x, c.Flow)
 	default:
-		a.refuseOutcome(x, result)
+		s.refuseOutcome(x, result)
 	}
 }
 
@@ -117,9 +139,9 @@ func hashOf(parts ...string) [16]byte {
 }
 
 // answerRun writes a run, with the document of one that inspected.
-func (a *API) answerRun(x *server.Exchange, id [16]byte, status int) {
-	a.read(x, func() *refusal {
-		v, ok := a.machine.Run(x.Tenant.Workspace, id)
+func (s *Runs) answerRun(x *server.Exchange, id [16]byte, status int) {
+	s.read(x, func() *refusal {
+		v, ok := s.machine.Run(x.Tenant.Workspace, id)
 		if !ok {
 			r := no("not_found")
 			return &r
@@ -129,7 +151,7 @@ func (a *API) answerRun(x *server.Exchange, id [16]byte, status int) {
 		j.Name("run")
 		writeRun(j, &v)
 		if inspected(v.Kind) {
-			a.writeInspected(x, j, &v)
+			s.writeInspected(x, j, &v)
 		}
 		j.Close('}')
 		x.EndBare(status)
@@ -138,20 +160,20 @@ func (a *API) answerRun(x *server.Exchange, id [16]byte, status int) {
 }
 
 // listRuns is GET /v1/runs.
-func (a *API) listRuns(x *server.Exchange) {
-	list(a.base, x, "runs", markRun, a.machine.Runs, writeRun,
+func (s *Runs) listRuns(x *server.Exchange) {
+	list(s.base, x, "runs", markRun, s.machine.Runs, writeRun,
 		func(v *state.RunView) [16]byte { return v.ID })
 }
 
 // getRun is GET /v1/runs/{run_id}.
-func (a *API) getRun(x *server.Exchange) {
-	if id, ok := a.id(x, markRun); ok {
-		a.answerRun(x, id, 200)
+func (s *Runs) getRun(x *server.Exchange) {
+	if id, ok := s.id(x, markRun); ok {
+		s.answerRun(x, id, 200)
 	}
 }
 
 // requestRun is POST /v1/run-requests.
-func (a *API) requestRun(x *server.Exchange) {
+func (s *Runs) requestRun(x *server.Exchange) {
 	b := open(x, false)
 	b.noSecrets("")
 	flow, ok := parseID(markFlow, b.text("flowId", 1, 64))
@@ -160,45 +182,45 @@ func (a *API) requestRun(x *server.Exchange) {
 	}
 	url := ""
 	if b.has("url") {
-		url = b.address(a.base, "url", 0, true)
+		url = b.address(s.base, "url", 0, true)
 	}
 	if refused := b.close(); refused != nil {
-		a.refuse(x, *refused)
+		s.refuse(x, *refused)
 		return
 	}
-	if !a.fresh() {
-		a.refuse(x, no("workspace_busy"))
+	if !s.fresh() {
+		s.refuse(x, no("workspace_busy"))
 		return
 	}
-	v, known := a.machine.Flow(x.Tenant.Workspace, flow)
+	v, known := s.machine.Flow(x.Tenant.Workspace, flow)
 	if known && url != "" && url != v.URL {
-		a.refuse(x, no("flow_url_mismatch"))
+		s.refuse(x, no("flow_url_mismatch"))
 		return
 	}
 	c := &state.RequestRun{Workspace: x.Tenant.Workspace, Flow: flow, ID: mint()}
-	if _, ok := a.do(x, state.KindRequestRun, c); ok {
-		a.answerRun(x, c.ID, 201)
+	if _, ok := s.do(x, state.KindRequestRun, c); ok {
+		s.answerRun(x, c.ID, 201)
 	}
 }
 
 // cancelRun is POST /v1/runs/{run_id}/cancel.
-func (a *API) cancelRun(x *server.Exchange) { a.cancel(x, state.RunHosted) }
+func (s *Runs) cancelRun(x *server.Exchange) { s.cancel(x, state.RunHosted) }
 
 // cancelRequest is POST /v1/run-requests/{id}/cancel.
-func (a *API) cancelRequest(x *server.Exchange) { a.cancel(x, state.RunRequest) }
+func (s *Runs) cancelRequest(x *server.Exchange) { s.cancel(x, state.RunRequest) }
 
-func (a *API) cancel(x *server.Exchange, kind state.RunKind) {
-	id, ok := a.id(x, markRun)
+func (s *Runs) cancel(x *server.Exchange, kind state.RunKind) {
+	id, ok := s.id(x, markRun)
 	if !ok {
 		return
 	}
 	if refused := open(x, true).close(); refused != nil {
-		a.refuse(x, *refused)
+		s.refuse(x, *refused)
 		return
 	}
 	c := &state.CancelRun{Workspace: x.Tenant.Workspace, ID: id, Kind: kind}
-	if _, ok := a.do(x, state.KindCancelRun, c); ok {
-		a.answerRun(x, id, 200)
+	if _, ok := s.do(x, state.KindCancelRun, c); ok {
+		s.answerRun(x, id, 200)
 	}
 }
 
@@ -207,8 +229,8 @@ const longestAnswer = 500
 
 // resumeRun is POST /v1/runs/{run_id}/resume. What a person answered is readable in memory alone:
 // it is sealed before it enters the log, for the one worker that goes on with the run.
-func (a *API) resumeRun(x *server.Exchange) {
-	id, ok := a.id(x, markRun)
+func (s *Runs) resumeRun(x *server.Exchange) {
+	id, ok := s.id(x, markRun)
 	if !ok {
 		return
 	}
@@ -218,32 +240,32 @@ func (a *API) resumeRun(x *server.Exchange) {
 		answer = b.text("answer", 1, longestAnswer)
 	}
 	if refused := b.close(); refused != nil {
-		a.refuse(x, *refused)
+		s.refuse(x, *refused)
 		return
 	}
-	if !a.fresh() {
-		a.refuse(x, no("workspace_busy"))
+	if !s.fresh() {
+		s.refuse(x, no("workspace_busy"))
 		return
 	}
-	v, known := a.machine.Run(x.Tenant.Workspace, id)
+	v, known := s.machine.Run(x.Tenant.Workspace, id)
 	if !known {
-		a.refuse(x, no("not_found"))
+		s.refuse(x, no("not_found"))
 		return
 	}
 	c := &state.ResumeRun{Workspace: x.Tenant.Workspace, ID: id}
 	if answer != "" {
 		var err error
-		if c.Answer, err = a.answers.Seal(0, idText(markRun, id), answer); err != nil {
+		if c.Answer, err = s.answers.Seal(0, idText(markRun, id), answer); err != nil {
 			x.Refuse(server.FaultInternal)
 			return
 		}
 	}
 	name, _, _ := strings.Cut(v.Agent, " ")
-	if agent, known := a.agentNamed(name); known {
+	if agent, known := s.agentNamed(name); known {
 		c.Agent = agent.String()
 	}
-	if _, ok := a.do(x, state.KindResumeRun, c); ok {
-		a.answerRun(x, id, 202)
+	if _, ok := s.do(x, state.KindResumeRun, c); ok {
+		s.answerRun(x, id, 202)
 	}
 }
 

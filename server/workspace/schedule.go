@@ -44,12 +44,12 @@ func (b *body) schedule(x *server.Exchange, scheduled bool) (w wantedSchedule) {
 }
 
 // saveFlow saves a flow, and its schedule with it: both, or nothing.
-func (a *API) saveFlow(x *server.Exchange, c *state.SaveFlow, changed bool, w wantedSchedule) bool {
+func (f *Flows) saveFlow(x *server.Exchange, c *state.SaveFlow, changed bool, w wantedSchedule) bool {
 	if !w.given {
-		_, ok := a.do(x, state.KindSaveFlow, c)
+		_, ok := f.do(x, state.KindSaveFlow, c)
 		return ok
 	}
-	_, ok := a.actAsOwner(x, c.Workspace, state.KindScheduleFlow, &state.ScheduleFlow{
+	_, ok := f.actAsOwner(x, c.Workspace, state.KindScheduleFlow, &state.ScheduleFlow{
 		Workspace: c.Workspace, Flow: c.ID, EveryHours: w.hours, Save: changed, Replace: c.Replace,
 		Document: c.Document,
 	})
@@ -91,7 +91,7 @@ const (
 // configured, and asks products what a flow's verification answers before its run begins. When a
 // run begins is the machine's alone, so a leader that comes later begins none a second time.
 type assistant struct {
-	api   *API
+	flows *Flows
 	slots chan struct{}
 	busy  sync.WaitGroup
 	after uint32
@@ -104,9 +104,9 @@ type assistant struct {
 
 // KeepSchedules helps schedules while leads says so, until ctx ends, and returns once nothing is
 // under way any more.
-func (a *API) KeepSchedules(ctx context.Context, leads func() bool) {
+func (f *Flows) KeepSchedules(ctx context.Context, leads func() bool) {
 	s := &assistant{
-		api: a, slots: make(chan struct{}, scheduleSlots), asking: map[uint32]time.Time{},
+		flows: f, slots: make(chan struct{}, scheduleSlots), asking: map[uint32]time.Time{},
 	}
 	defer s.busy.Wait()
 	tick := time.NewTicker(scheduleEvery)
@@ -118,38 +118,38 @@ func (a *API) KeepSchedules(ctx context.Context, leads func() bool) {
 		case <-tick.C:
 		}
 		if leads() {
-			a.offerAgents()
+			f.offerAgents()
 			s.round()
 		}
 	}
 }
 
 // offerAgents brings the configured agents into the log where it knows others.
-func (a *API) offerAgents() {
-	c := &state.SetAgents{Agents: make([]string, 0, len(a.agents))}
-	for _, agent := range a.agents {
+func (f *Flows) offerAgents() {
+	c := &state.SetAgents{Agents: make([]string, 0, len(f.agents))}
+	for _, agent := range f.agents {
 		c.Agents = append(c.Agents, agent.String())
 	}
-	if slices.Equal(c.Agents, a.machine.Agents()) {
+	if slices.Equal(c.Agents, f.machine.Agents()) {
 		return
 	}
-	r := a.propose(0, state.KindSetAgents, c)
-	a.log.Info("agents for schedules proposed", "agents", len(c.Agents), "outcome", r.Outcome)
+	r := f.propose(0, state.KindSetAgents, c)
+	f.log.Info("agents for schedules proposed", "agents", len(c.Agents), "outcome", r.Outcome)
 }
 
 // round asks about the flows whose runs wait for it.
 func (s *assistant) round() {
-	if s.api.config.Verifier == nil {
+	if s.flows.verifier == nil {
 		return // their runs begin with what is known
 	}
-	wanted, next := s.api.machine.WantedPreflights(s.after, scheduleBatch)
+	wanted, next := s.flows.machine.WantedPreflights(s.after, scheduleBatch)
 	s.after = next
 	for i := range wanted {
 		if !s.take(wanted[i].Schedule) {
 			continue
 		}
 		s.busy.Go(func() {
-			s.api.preflight(wanted[i].Workspace, &wanted[i].Flow)
+			s.flows.preflight(wanted[i].Workspace, &wanted[i].Flow)
 			s.mu.Lock()
 			s.asking[wanted[i].Schedule] = time.Now().Add(scheduleAgain)
 			s.mu.Unlock()

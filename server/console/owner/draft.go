@@ -58,7 +58,7 @@ func editFlow(v *visit) {
 }
 
 func (v *visit) showDraft(d *draft) {
-	d.Agents = v.config.Workspaces.Agents()
+	d.Agents = v.config.Workspaces.Flows.Agents()
 	p := page.View{
 		Page: "draft", Title: "New flow", Data: d,
 		Lead:   "A task in a product, and the call that proves that it was done. Saving starts nothing.",
@@ -80,7 +80,7 @@ func saveFlow(v *visit) {
 		newFlow(v)
 		return
 	}
-	field, fault := v.config.Workspaces.SaveFlow(v.decision(v.who.Workspace), id, v.flowFields())
+	field, fault := v.config.Workspaces.Flows.SaveFlow(v.decision(v.who.Workspace), id, v.flowFields())
 	if fault == nil {
 		v.finish(nil, nil, Root+"/flows/"+api.NounFlow.Text(id), "save")
 		return

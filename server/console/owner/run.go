@@ -138,7 +138,7 @@ func showRun(v *visit) {
 
 // readReport reads the document of a run that inspected; where there is none yet, the page says so.
 func (v *visit) readReport(data *runPage) {
-	found, text, ok := v.config.Workspaces.Document(v.who.Workspace, data.ID)
+	found, text, ok := v.config.Workspaces.Runs.Document(v.who.Workspace, data.ID)
 	if !ok {
 		return
 	}

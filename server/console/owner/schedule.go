@@ -87,7 +87,7 @@ func setAccess(v *visit) {
 		v.finish(fault, showAccess, accessPath, "access-gone")
 		return
 	}
-	fault := v.config.Workspaces.SetTestAccess(d, host, &api.TestCredentials{
+	fault := v.config.Workspaces.Flows.SetTestAccess(d, host, &api.TestCredentials{
 		Username: v.fields.Get("username"), Password: v.fields.Get("password"),
 		Note: strings.ReplaceAll(v.fields.Get("note"), "\r\n", "\n"),
 	})
