@@ -25,7 +25,6 @@ var above = struct{ files, methods, fields map[string]int }{
 		"engine/billing": 101,
 	},
 	methods: map[string]int{
-		"server/workspace.API":                73,
 		"engine/billing.state":                129,
 		"cluster.Group":                       122,
 		"engine/billing.turn":                 106,
@@ -67,7 +66,7 @@ var maxBack = []struct {
 }{
 	{"engine/billing", 183},
 	{"engine/workspace", 105},
-	{"server/workspace", 28},
+	{"server/workspace", 26},
 	{"cluster", 66},
 }
 

@@ -79,7 +79,7 @@ func newShell(t *testing.T) *shell {
 	})
 	require.NoError(t, err)
 	operations, err := admin.New(admin.Config{
-		Outbox: hooks, More: workspaceTools(t, s.workspaces).OperatorRoutes(),
+		Outbox: hooks, More: workspaceTools(t, s.workspaces).Operator.Routes(),
 		Machine: s.Machine, Proposer: s, Reader: s, Events: s, Cluster: lone{}, Payments: desk,
 		Metrics: admin.NewMetrics(), KeyHash: admin.HashKey(key), SealKey: [32]byte{1},
 		SettleTimeout: time.Nanosecond,

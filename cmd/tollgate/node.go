@@ -225,8 +225,8 @@ func (n *node) listen(metrics *admin.Metrics) error {
 		return err
 	}
 	settings := admin.Config{
-		More:    n.tenants.api.OperatorRoutes(),
-		Acts:    n.tenants.api.OperatorActs,
+		More:    n.tenants.api.Operator.Routes(),
+		Acts:    n.tenants.api.Operator.Acts,
 		Machine: n.machine, Proposer: group, Reader: group, Cluster: clusterView{n.cluster},
 		Payments: desk, Outbox: n.outbox, Events: group.Events(),
 		Metrics: metrics, Audits: n.client.AuditStats, Log: n.log, Backup: n.backup,

@@ -116,7 +116,7 @@ func start(t testing.TB, set ...func(*node, *console.Config)) *node {
 			_, err := w.Write([]byte("a backup"))
 			return err
 		},
-		More: tools.OperatorRoutes(), Acts: tools.OperatorActs, Payments: desk,
+		More: tools.Operator.Routes(), Acts: tools.Operator.Acts, Payments: desk,
 	})
 	require.NoError(t, err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

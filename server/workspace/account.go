@@ -6,9 +6,9 @@ import (
 )
 
 // getAccount is GET /v1/account.
-func (a *API) getAccount(x *server.Exchange) {
-	a.read(x, func() *refusal {
-		v, ok := a.machine.Account(x.Tenant.Workspace, a.now())
+func (m *Members) getAccount(x *server.Exchange) {
+	m.read(x, func() *refusal {
+		v, ok := m.machine.Account(x.Tenant.Workspace, m.now())
 		if !ok {
 			r := no("not_found")
 			return &r
@@ -30,7 +30,7 @@ func (a *API) getAccount(x *server.Exchange) {
 			writeTransaction(j, &v.Transactions[i])
 		}
 		j.Close(']')
-		a.Purchases.writeBilling(j, &v)
+		m.purchases.writeBilling(j, &v)
 		j.Close('}')
 		x.EndBare(200)
 		return nil
@@ -48,21 +48,21 @@ func writeTransaction(j *server.JSON, t *state.TransactionView) {
 }
 
 // getExecution is GET /v1/execution.
-func (a *API) getExecution(x *server.Exchange) {
-	a.read(x, func() *refusal {
-		a.writeExecution(x)
+func (m *Members) getExecution(x *server.Exchange) {
+	m.read(x, func() *refusal {
+		m.writeExecution(x)
 		return nil
 	})
 }
 
-func (a *API) writeExecution(x *server.Exchange) {
-	policy := a.machine.Policy()
+func (m *Members) writeExecution(x *server.Exchange) {
+	policy := m.machine.Policy()
 	j := x.BeginBare()
 	j.Open('{')
 	j.Object("execution")
-	j.Bool("available", len(a.agents) > 0)
+	j.Bool("available", len(m.agents) > 0)
 	j.Array("agents")
-	for _, agent := range a.agents {
+	for _, agent := range m.agents {
 		j.Open('{')
 		j.Text("kind", agent.Kind)
 		j.Text("name", agent.Name)
@@ -71,7 +71,7 @@ func (a *API) writeExecution(x *server.Exchange) {
 	}
 	j.Close(']')
 	j.Array("testAccess")
-	for _, v := range a.machine.TestAccesses(x.Tenant.Workspace) {
+	for _, v := range m.machine.TestAccesses(x.Tenant.Workspace) {
 		j.String(v.Host)
 	}
 	j.Close(']')
@@ -87,14 +87,14 @@ func (a *API) writeExecution(x *server.Exchange) {
 }
 
 // listIssues is GET /v1/issues.
-func (a *API) listIssues(x *server.Exchange) {
-	list(a.base, x, "issues", markIssue, a.machine.Issues, writeIssue,
+func (m *Members) listIssues(x *server.Exchange) {
+	list(m.base, x, "issues", markIssue, m.machine.Issues, writeIssue,
 		func(v *state.IssueView) [16]byte { return v.ID })
 }
 
 // changeIssue is PATCH /v1/issues/{id}.
-func (a *API) changeIssue(x *server.Exchange) {
-	id, ok := a.id(x, markIssue)
+func (m *Members) changeIssue(x *server.Exchange) {
+	id, ok := m.id(x, markIssue)
 	if !ok {
 		return
 	}
@@ -111,39 +111,39 @@ func (a *API) changeIssue(x *server.Exchange) {
 		b.fail(badField("invalid_note", "note"))
 	}
 	if refused := b.close(); refused != nil {
-		a.refuse(x, *refused)
+		m.refuse(x, *refused)
 		return
 	}
 	c := &state.MarkIssueReady{Workspace: x.Tenant.Workspace, ID: id, Note: note}
-	if _, ok := a.do(x, state.KindMarkIssueReady, c); !ok {
+	if _, ok := m.do(x, state.KindMarkIssueReady, c); !ok {
 		return
 	}
-	one(a.base, x, "issue", 200, func() (state.IssueView, bool) {
-		return a.machine.Issue(x.Tenant.Workspace, id)
+	one(m.base, x, "issue", 200, func() (state.IssueView, bool) {
+		return m.machine.Issue(x.Tenant.Workspace, id)
 	}, writeIssue)
 }
 
 // listNotifications is GET /v1/notifications.
-func (a *API) listNotifications(x *server.Exchange) {
-	list(a.base, x, "notifications", markNotification, a.machine.Notifications, writeNotification,
+func (m *Members) listNotifications(x *server.Exchange) {
+	list(m.base, x, "notifications", markNotification, m.machine.Notifications, writeNotification,
 		func(v *state.NotificationView) [16]byte { return v.ID })
 }
 
 // readNotification is POST /v1/notifications/{id}/read.
-func (a *API) readNotification(x *server.Exchange) {
-	id, ok := a.id(x, markNotification)
+func (m *Members) readNotification(x *server.Exchange) {
+	id, ok := m.id(x, markNotification)
 	if !ok {
 		return
 	}
 	if refused := open(x, true).close(); refused != nil {
-		a.refuse(x, *refused)
+		m.refuse(x, *refused)
 		return
 	}
 	c := &state.ReadNotification{Workspace: x.Tenant.Workspace, ID: id}
-	if _, ok := a.do(x, state.KindReadNotification, c); !ok {
+	if _, ok := m.do(x, state.KindReadNotification, c); !ok {
 		return
 	}
-	one(a.base, x, "notification", 200, func() (state.NotificationView, bool) {
-		return a.machine.Notification(x.Tenant.Workspace, id)
+	one(m.base, x, "notification", 200, func() (state.NotificationView, bool) {
+		return m.machine.Notification(x.Tenant.Workspace, id)
 	}, writeNotification)
 }

@@ -6,14 +6,14 @@ import (
 	"tollgate/server/admin"
 )
 
-// OperatorActs lists what operators did for owners, for the record of changes; see admin.Config.
-func (a *API) OperatorActs(before uint32, limit, scan int) (
+// Acts lists what operators did for owners, for the record of changes; see admin.Config.
+func (o *Operator) Acts(before uint32, limit, scan int) (
 	list []admin.Act, next uint32, ok bool,
 ) {
-	if !a.fresh() {
+	if !o.fresh() {
 		return nil, 0, false
 	}
-	views, next := a.machine.OperatorActs(before, limit, scan)
+	views, next := o.machine.OperatorActs(before, limit, scan)
 	for i := range views {
 		v := &views[i]
 		act := admin.Act{

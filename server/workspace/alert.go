@@ -6,18 +6,8 @@ import (
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/provider/mail"
-	"tollgate/server/provider/webhook"
 	"tollgate/server/vault"
 )
-
-// Alerts are what the owners of flows hear of them, by mail and webhook.
-type Alerts struct {
-	*base
-	vault   *vault.Vault    // seals what webhooks are signed with
-	mail    mail.Sender     // nil where no mail is sent
-	hooks   *webhook.Sender // nil where no webhook is sent
-	console string          // where the owner's pages are; empty where there are none
-}
 
 func newAlerts(b *base, c *Config) (*Alerts, error) {
 	sealing, err := vault.New(c.QuoteKey, alertsPurpose)

@@ -78,7 +78,6 @@ type Config struct {
 // API answers requests. Safe for concurrent use.
 type API struct {
 	*base
-	config   Config
 	table    *server.Table
 	document []byte
 	listing  []byte
@@ -90,6 +89,8 @@ type API struct {
 	Purchases *Purchases
 	Till      *Till
 	Alerts    *Alerts
+	Members   *Members
+	Operator  *Operator
 }
 
 // New makes the API.
@@ -100,11 +101,11 @@ func New(c Config) (*API, error) {
 			"workspace: Machine, Proposer, Reader, Inspector and PublicURL must be set")
 	}
 	c = c.withDefaults()
-	a := &API{base: newBase(&c), config: c}
-	if err := a.makeSubjects(&c); err != nil {
+	a := &API{base: newBase(&c)}
+	err := a.makeSubjects(&c)
+	if err != nil {
 		return nil, err
 	}
-	var err error
 	routes := a.routes()
 	if a.document, err = server.OpenAPI(routes, description()); err != nil {
 		return nil, err
@@ -143,8 +144,12 @@ func (a *API) makeSubjects(c *Config) (err error) {
 	if a.Runs, err = newRuns(a.base, a.Flows, a.Purchases, c); err != nil {
 		return err
 	}
-	a.Alerts, err = newAlerts(a.base, c)
-	return err
+	if a.Alerts, err = newAlerts(a.base, c); err != nil {
+		return err
+	}
+	a.Members = &Members{a.base, a.Purchases, c.Proxies}
+	a.Operator = &Operator{a.base, a.Alerts, a.Till}
+	return nil
 }
 
 func (c Config) withDefaults() Config {

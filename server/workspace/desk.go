@@ -39,15 +39,6 @@ const currency = "USD"
 // providerTimeout bounds one question to a payment provider.
 const providerTimeout = 10 * time.Second
 
-// Till is where purchases are paid: what providers are asked about them, and what they report.
-type Till struct {
-	*base
-	// cards is the payment provider; nil where purchases cannot be paid. sandbox is the same where
-	// it is the built-in one.
-	cards   payment.CardProvider
-	sandbox *payment.Sandbox
-}
-
 // newTill makes the payment provider; purchases are its invoices.
 func newTill(b *base, c *Config) (*Till, error) {
 	t := &Till{base: b}

@@ -8,18 +8,8 @@ import (
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/provider/fetch"
-	"tollgate/server/provider/verify"
 	"tollgate/server/vault"
 )
-
-// Flows are saved tests: what they say, what a run of one costs, and what its product answers.
-type Flows struct {
-	*base
-	verifier *verify.Verifier // nil leaves quotes without a preflight
-	quoteKey [32]byte
-	calling  preflights
-	access   *vault.Vault // seals what runs sign in with at products
-}
 
 func newFlows(b *base, c *Config) (*Flows, error) {
 	sealing, err := vault.New(c.QuoteKey, accessPurpose)
@@ -270,7 +260,9 @@ func outcomeDone(r engine.Result) bool { return r.Outcome == engine.OutcomeDone 
 // SaveFlow makes the flow of this id, or changes the one that is there: fields is a body of POST or
 // PATCH /v1/flows. Sent again it is the same flow. Refused, field is the one that is wrong, where
 // it is one.
-func (f *Flows) SaveFlow(d *Decision, id [16]byte, fields []byte) (field string, fault *server.Fault) {
+func (f *Flows) SaveFlow(d *Decision, id [16]byte, fields []byte) (
+	field string, fault *server.Fault,
+) {
 	if !f.fresh() {
 		return "", new(no("workspace_busy")).fault()
 	}

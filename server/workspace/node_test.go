@@ -66,7 +66,7 @@ func start(t testing.TB, settings ...func(*Config)) *node {
 	require.NoError(t, err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	operator, err := server.NewTable(api.OperatorRoutes(), server.TableConfig{
+	operator, err := server.NewTable(api.Operator.Routes(), server.TableConfig{
 		Authenticate: func(*server.Exchange) *server.Fault { return nil },
 	})
 	require.NoError(t, err)
@@ -109,7 +109,7 @@ func (n *node) describe() {
 	document := servertest.LoadDocument(n.t, n.api.document)
 	require.Equal(n.t, "3.1.0", document.OpenAPI)
 	n.router = document.Router
-	text, err := server.OpenAPI(n.api.OperatorRoutes(), server.Description{Title: "x", Version: "1"})
+	text, err := server.OpenAPI(n.api.Operator.Routes(), server.Description{Title: "x", Version: "1"})
 	require.NoError(n.t, err)
 	n.operators = servertest.LoadDocument(n.t, text).Router
 }
@@ -176,10 +176,10 @@ func (c *caller) claim() {
 // operate uses one of the operator's tools, which must leave one record.
 func (c *caller) operate(path, body string) answer {
 	c.t.Helper()
-	before, _, _ := c.api.OperatorActs(0, 1, 1000)
+	before, _, _ := c.api.Operator.Acts(0, 1, 1000)
 	defer func() {
 		c.t.Helper()
-		after, _, _ := c.api.OperatorActs(0, 1, 1000)
+		after, _, _ := c.api.Operator.Acts(0, 1, 1000)
 		require.Len(c.t, after, 1, path)
 		require.True(c.t, len(before) == 0 || after[0].Change.Number > before[0].Change.Number, path)
 		require.Equal(c.t, c.workspace, after[0].Workspace)

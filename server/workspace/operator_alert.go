@@ -9,8 +9,8 @@ import (
 	"tollgate/server"
 )
 
-// operatorAlertTools are the tools by which an operator sets a flow's alerts for the owner.
-func (a *API) operatorAlertTools(tool operatorTool) []server.Route {
+// alertTools are the tools by which an operator sets a flow's alerts for the owner.
+func (o *Operator) alertTools(tool operatorTool) []server.Route {
 	const path = "/flows/{flow}/alerts"
 	answer := func(r server.Route) server.Route {
 		r.Responses[0].Data = server.Object(append([]server.Property{
@@ -21,12 +21,12 @@ func (a *API) operatorAlertTools(tool operatorTool) []server.Route {
 	return []server.Route{
 		answer(tool(path, "setFlowAlerts",
 			"Set a flow's alerts for the owner; a secret that webhooks are signed with is shown once",
-			a.operatorAlerts(a.operatorSetAlerts), named("flow"), alertsForm())),
+			o.alertTool(o.setAlerts), named("flow"), alertsForm())),
 		answer(tool(path+"/secret", "rotateFlowAlertSecret",
 			"Replace the signing secret for the owner; the one before signs beside it for 24 hours",
-			a.operatorAlerts(a.operatorRotateSecret), named("flow"), server.Object())),
+			o.alertTool(o.rotateAlertSecret), named("flow"), server.Object())),
 		answer(tool(path+"/test", "testFlowAlert", "Send a test alert for the owner",
-			a.operatorAlerts(a.operatorTestAlert), named("flow"), server.Object())),
+			o.alertTool(o.testAlert), named("flow"), server.Object())),
 	}
 }
 
@@ -39,25 +39,25 @@ type alertAct struct {
 	shown  string
 }
 
-// operatorAlerts carries out what read makes of a request; read refuses itself.
-func (a *API) operatorAlerts(
+// alertTool carries out what read makes of a request; read refuses itself.
+func (o *Operator) alertTool(
 	read func(x *server.Exchange, row uint32, flow [16]byte) (alertAct, bool),
 ) func(*server.Exchange) {
 	return func(x *server.Exchange) {
-		row, ok := a.tenant(x)
+		row, ok := o.tenant(x)
 		if !ok {
 			return
 		}
 		flow, _ := parseID(markFlow, string(x.Param(1)))
-		if _, known := a.machine.Flow(row, flow); !known {
+		if _, known := o.machine.Flow(row, flow); !known {
 			x.Refuse(server.Fault{Status: 404, Code: "not_found", Message: "No such flow"})
 			return
 		}
 		made, ok := read(x, row, flow)
-		if !ok || !a.act(x, row, made.kind, made.change) {
+		if !ok || !o.act(x, row, made.kind, made.change) {
 			return
 		}
-		f, v, set, _ := a.machine.Alerts(row, flow)
+		f, v, set, _ := o.machine.Alerts(row, flow)
 		j := x.Begin()
 		j.Open('{')
 		if made.shown != "" && bytes.Equal(v.Secret, made.sealed) {
@@ -69,43 +69,43 @@ func (a *API) operatorAlerts(
 	}
 }
 
-func (a *API) operatorSetAlerts(x *server.Exchange, row uint32, flow [16]byte) (alertAct, bool) {
+func (o *Operator) setAlerts(x *server.Exchange, row uint32, flow [16]byte) (alertAct, bool) {
 	b := open(x, false)
-	c, shown, err := a.Alerts.alertSettings(b, row, flow)
-	if !a.form(x, b) {
+	c, shown, err := o.alerts.alertSettings(b, row, flow)
+	if !o.form(x, b) {
 		return alertAct{}, false
 	}
-	if refused := a.Alerts.cannotSend(c); refused != nil {
+	if refused := o.alerts.cannotSend(c); refused != nil {
 		x.Refuse(server.Fault{Status: 503, Code: refused.code, Message: refused.message})
 		return alertAct{}, false
 	}
-	return alertAct{state.KindSetAlerts, c, c.Secret, shown}, a.sealed(x, err)
+	return alertAct{state.KindSetAlerts, c, c.Secret, shown}, o.sealed(x, err)
 }
 
 // sealed reports whether a secret could be made, and refuses where it could not.
-func (a *API) sealed(x *server.Exchange, err error) bool {
+func (o *Operator) sealed(x *server.Exchange, err error) bool {
 	if err != nil {
-		a.log.Error("a secret cannot be made", "error", err)
+		o.log.Error("a secret cannot be made", "error", err)
 		x.Refuse(server.FaultConsistency)
 	}
 	return err == nil
 }
 
-func (a *API) operatorRotateSecret(x *server.Exchange, row uint32, flow [16]byte) (
+func (o *Operator) rotateAlertSecret(x *server.Exchange, row uint32, flow [16]byte) (
 	alertAct, bool,
 ) {
-	if !a.form(x, open(x, true)) {
+	if !o.form(x, open(x, true)) {
 		return alertAct{}, false
 	}
-	sealed, shown, err := a.Alerts.mintAlertSecret(flow)
+	sealed, shown, err := o.alerts.mintAlertSecret(flow)
 	return alertAct{
 		state.KindRotateAlertSecret,
 		&state.RotateAlertSecret{Workspace: row, Flow: flow, Secret: sealed}, sealed, shown,
-	}, a.sealed(x, err)
+	}, o.sealed(x, err)
 }
 
-func (a *API) operatorTestAlert(x *server.Exchange, row uint32, flow [16]byte) (alertAct, bool) {
-	ok := a.form(x, open(x, true))
+func (o *Operator) testAlert(x *server.Exchange, row uint32, flow [16]byte) (alertAct, bool) {
+	ok := o.form(x, open(x, true))
 	return alertAct{
 		kind: state.KindSendTestAlert, change: &state.SendTestAlert{Workspace: row, Flow: flow},
 	}, ok

@@ -135,7 +135,7 @@ func TestEveryToolIsRecorded(t *testing.T) {
 	t.Parallel()
 	s, w := startShop(t), watch(t)
 	unused := map[string]server.Route{}
-	for _, r := range s.api.OperatorRoutes() {
+	for _, r := range s.api.Operator.Routes() {
 		if r.Method != "GET" {
 			unused[r.Operation] = r
 		}
@@ -144,10 +144,10 @@ func TestEveryToolIsRecorded(t *testing.T) {
 		t.Helper()
 		require.Contains(t, unused, operation)
 		path := strings.NewReplacer(append(names, "{id}", c.workspace)...).Replace(unused[operation].Path)
-		before, _, _ := c.api.OperatorActs(0, 1000, 1000)
+		before, _, _ := c.api.Operator.Acts(0, 1000, 1000)
 		a := c.send(unused[operation].Method, path, body, "", jsonBody)
 		require.Equal(t, 200, a.status, "%s: %s", operation, a.raw)
-		acts, _, ok := c.api.OperatorActs(0, 1000, 1000)
+		acts, _, ok := c.api.Operator.Acts(0, 1000, 1000)
 		require.True(t, ok)
 		require.Len(t, acts, len(before)+1, operation)
 		require.Equal(t, c.workspace, acts[0].Workspace)

@@ -70,7 +70,9 @@ func (a *Alerts) wrongAlerts(s *AlertSettings) *server.Fault {
 
 // RotateAlertSecret replaces the secret that a flow's webhooks are signed with; the one before
 // signs beside it for a day. A form that is sent again gets an empty text.
-func (a *Alerts) RotateAlertSecret(d *Decision, flow [16]byte) (secret string, fault *server.Fault) {
+func (a *Alerts) RotateAlertSecret(d *Decision, flow [16]byte) (
+	secret string, fault *server.Fault,
+) {
 	sealed, secret, err := a.mintAlertSecret(flow)
 	if err != nil {
 		return "", &server.FaultInternal

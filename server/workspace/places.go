@@ -43,3 +43,35 @@ func (p *places) take(most placesFor, workspace uint32, claimed bool) (leave fun
 		}
 	}
 }
+
+// preflights are the flows whose verification this node is calling, and who waits for that.
+type preflights struct {
+	places
+	mu    sync.Mutex
+	under map[[16]byte]chan struct{}
+}
+
+// one calls for a flow; a second caller waits for the first, so that many quotes at once are one
+// preflight.
+func (p *preflights) one(flow [16]byte, call func()) {
+	p.mu.Lock()
+	done, under := p.under[flow]
+	if under {
+		p.mu.Unlock()
+		<-done
+		return
+	}
+	if p.under == nil {
+		p.under = map[[16]byte]chan struct{}{}
+	}
+	done = make(chan struct{})
+	p.under[flow] = done
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		delete(p.under, flow)
+		p.mu.Unlock()
+		close(done)
+	}()
+	call()
+}

@@ -3,7 +3,6 @@ package workspace
 import (
 	"context"
 	"strings"
-	"sync"
 	"time"
 
 	state "tollgate/engine/workspace"
@@ -17,38 +16,6 @@ const preflightTime = 25 * time.Second
 // preflightPlaces are those of requests that wait for the products of flows, for calls that another
 // request began included.
 var preflightPlaces = placesFor{all: 64, strangers: 32, one: 8}
-
-// preflights are the flows whose verification this node is calling, and who waits for that.
-type preflights struct {
-	places
-	mu    sync.Mutex
-	under map[[16]byte]chan struct{}
-}
-
-// one calls for a flow; a second caller waits for the first, so that many quotes at once are one
-// preflight.
-func (p *preflights) one(flow [16]byte, call func()) {
-	p.mu.Lock()
-	done, under := p.under[flow]
-	if under {
-		p.mu.Unlock()
-		<-done
-		return
-	}
-	if p.under == nil {
-		p.under = map[[16]byte]chan struct{}{}
-	}
-	done = make(chan struct{})
-	p.under[flow] = done
-	p.mu.Unlock()
-	defer func() {
-		p.mu.Lock()
-		delete(p.under, flow)
-		p.mu.Unlock()
-		close(done)
-	}()
-	call()
-}
 
 // preflight calls the flow's verification and brings what it found into the state. When that fails
 // the quote says what is known.

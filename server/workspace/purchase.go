@@ -22,12 +22,6 @@ const (
 	nextWait     = "wait"
 )
 
-// Purchases are what workspaces buy: runs, and who lets them pay.
-type Purchases struct {
-	*base
-	till *Till
-}
-
 // askForPayment answers a start that found no run left: what there is to do, with a purchase that
 // waits for the owner where one is needed.
 func (p *Purchases) askForPayment(x *server.Exchange, flow [16]byte) {
@@ -260,7 +254,9 @@ func (p *Purchases) cancelPurchase(x *server.Exchange) {
 // that notes it in the entry that cancels. A page whose payer was faster stays paid. Where the
 // provider cannot say, the purchase is cancelled all the same: the cashier closes the page, and
 // sends back what was paid on it.
-func (p *Purchases) closeBefore(x *server.Exchange, id [16]byte) (closed []engine.Record, r *refusal) {
+func (p *Purchases) closeBefore(x *server.Exchange, id [16]byte) (
+	closed []engine.Record, r *refusal,
+) {
 	if !p.fresh() {
 		r := no("workspace_busy")
 		return nil, &r

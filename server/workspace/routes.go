@@ -21,7 +21,7 @@ func (a *API) routes() []server.Route {
 	rows = append(rows, a.Runs.inspectionRoutes()...)
 	rows = append(rows, a.runRoutes()...)
 	rows = append(rows, a.moneyRoutes()...)
-	rows = append(append(rows, a.Purchases.approvalRows()...), a.sessionRoutes()...)
+	rows = append(append(rows, a.Purchases.approvalRows()...), a.Members.sessionRoutes()...)
 	rows = append(append(rows, a.Flows.accessRoutes()...), a.tenantRoutes()...)
 	for i := range rows {
 		describeErrors(&rows[i])
@@ -123,7 +123,8 @@ func listed(name, schema string) func(*server.Route) {
 
 func (a *API) openRoutes() []server.Route {
 	return []server.Route{
-		row("POST", "/v1/signup", "signUp", "Create a workspace and a key, without a person", 0, a.signUp,
+		row("POST", "/v1/signup", "signUp", "Create a workspace and a key, without a person", 0,
+			a.Members.signUp,
 			takes(server.Must("label", server.TextSchema(1, longestLabel)),
 				server.May("scopes", server.ArrayOf(server.EnumSchema("read", "write", "run")))),
 			gives(201, "Created; key and claimCode are shown once",
@@ -238,7 +239,8 @@ func (a *API) runRoutes() []server.Route {
 		row("GET", "/v1/runs", "listRuns", "All runs",
 			read, a.Runs.listRuns, agents, listed("runs", "Run")),
 		row("GET", "/v1/runs/{run_id}", "getRun", "One run, and the document of one that has one", read,
-			a.Runs.getRun, agents, param("run_id"), gives(200, "The run", one, server.May("inspection", document),
+			a.Runs.getRun, agents, param("run_id"),
+			gives(200, "The run", one, server.May("inspection", document),
 				server.May("comparison", comparisonSchema()),
 				server.May("journey", server.OrNull(journeySchema())))),
 		row("POST", "/v1/runs/{run_id}/resume", "resumeRun", "Go on with a run that waits for a person",
@@ -252,9 +254,10 @@ func (a *API) runRoutes() []server.Route {
 		row("POST", "/v1/run-requests/{id}/cancel", "cancelRunRequest", "Cancel a usability request",
 			write, a.Runs.cancelRequest, agents, param("id"), gives(200, "Cancelled", one)),
 		row("POST", "/v1/local-runs", "startLocalRun", "Report a run of the older local tool", run,
-			a.startLocal, agents, gives(201, "Counted", one, server.Must("limits", server.RefTo("Limits")))),
+			a.Members.startLocal, agents,
+			gives(201, "Counted", one, server.Must("limits", server.RefTo("Limits")))),
 		row("POST", "/v1/local-runs/{id}/finish", "finishLocalRun", "Report what a local run came to",
-			run, a.finishLocal, agents, param("id"),
+			run, a.Members.finishLocal, agents, param("id"),
 			takes(server.Must("outcome", server.EnumSchema("passed", "blocked", "inconclusive"))),
 			gives(200, "Noted", one, server.Must("limits", server.RefTo("Limits")))),
 	}
@@ -291,29 +294,29 @@ func (a *API) moneyRoutes() []server.Route {
 func (a *API) tenantRoutes() []server.Route {
 	return []server.Route{
 		row("GET", "/v1/account", "getAccount", "Workspace, credits, usage",
-			read, a.getAccount, agents,
+			read, a.Members.getAccount, agents,
 			gives(200, "The account", server.Must("workspace", server.FreeObject()),
 				server.Must("credits", server.Object(server.Must("balance", server.IntegerSchema),
 					server.Must("reserved", server.IntegerSchema))),
 				server.Must("transactions", server.ArrayOf(server.FreeObject())),
 				server.Must("billing", server.RefTo("Billing")))),
 		row("GET", "/v1/execution", "getExecution", "What can run flows",
-			read, a.getExecution, agents,
+			read, a.Members.getExecution, agents,
 			gives(200, "Execution", server.Must("execution", server.FreeObject()))),
-		row("GET", "/v1/issues", "listIssues", "What stops agents", read, a.listIssues, agents,
+		row("GET", "/v1/issues", "listIssues", "What stops agents", read, a.Members.listIssues, agents,
 			listed("issues", "Issue")),
 		row("PATCH", "/v1/issues/{id}", "changeIssue", "Say that an issue is fixed",
-			write, a.changeIssue, agents,
+			write, a.Members.changeIssue, agents,
 			param("id"), takes(server.Must("status", server.EnumSchema("fix_ready")),
 				server.Must("note", server.TextSchema(1, longestNote))),
 			gives(200, "The issue", server.Must("issue", server.RefTo("Issue")))),
 		row("GET", "/v1/notifications", "listNotifications", "Updates",
-			read, a.listNotifications, agents,
+			read, a.Members.listNotifications, agents,
 			listed("notifications", "Notification")),
 		row("POST", "/v1/notifications/{id}/read", "readNotification", "Mark an update read", write,
-			a.readNotification, agents, param("id"),
+			a.Members.readNotification, agents, param("id"),
 			gives(200, "Read", server.Must("notification", server.RefTo("Notification")))),
 		row("POST", "/v1/keys/self/revoke", "revokeKey", "Revoke the key that asks", anyScope,
-			a.revokeSelf, gives(200, "Revoked", server.Must("revoked", server.BoolSchema))),
+			a.Members.revokeSelf, gives(200, "Revoked", server.Must("revoked", server.BoolSchema))),
 	}
 }

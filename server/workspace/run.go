@@ -7,19 +7,8 @@ import (
 	"tollgate/engine"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
-	"tollgate/server/inspect"
 	"tollgate/server/vault"
 )
-
-// Runs are what agents did, or are to do, and what inspections found.
-type Runs struct {
-	*base
-	flows     *Flows
-	purchases *Purchases
-	inspector *inspect.Inspector
-	answers   *vault.Vault // seals what people answer agents
-	examining places       // of the requests that inspect products
-}
 
 // answersPurpose derives the key under which people's answers to agents are sealed.
 const answersPurpose = "tollgate answers to agents"

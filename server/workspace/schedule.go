@@ -44,7 +44,8 @@ func (b *body) schedule(x *server.Exchange, scheduled bool) (w wantedSchedule) {
 }
 
 // saveFlow saves a flow, and its schedule with it: both, or nothing.
-func (f *Flows) saveFlow(x *server.Exchange, c *state.SaveFlow, changed bool, w wantedSchedule) bool {
+func (f *Flows) saveFlow(x *server.Exchange, c *state.SaveFlow, changed bool, w wantedSchedule,
+) bool {
 	if !w.given {
 		_, ok := f.do(x, state.KindSaveFlow, c)
 		return ok

@@ -11,33 +11,33 @@ import (
 )
 
 // sessionRoutes are about who is signed in, and what only they do.
-func (a *API) sessionRoutes() []server.Route {
+func (m *Members) sessionRoutes() []server.Route {
 	session := gives(200, "The session", server.Must("session", server.FreeObject()))
-	return append(a.signIn.Routes(),
+	return append(m.signIn.Routes(),
 		row("GET", "/v1/session", "getSession", "Who is signed in, and where they work", read,
-			a.getSession, agents, anywhere, current, session),
+			m.getSession, agents, anywhere, current, session),
 		row("PATCH", "/v1/session", "chooseWorkspace", "Work in another of one's workspaces: a person",
-			anyScope, a.chooseWorkspace, anywhere, takes(server.Must("workspace", text)), session),
+			anyScope, m.chooseWorkspace, anywhere, takes(server.Must("workspace", text)), session),
 		row("POST", "/v1/workspaces", "openWorkspace", "Open a workspace of one's own: a person",
-			anyScope, a.openWorkspace, anywhere,
+			anyScope, m.openWorkspace, anywhere,
 			takes(server.Must("label", server.TextSchema(1, longestLabel))),
 			gives(201, "Opened, and the one to work in", server.Must("workspace", text),
 				server.Must("claimed", server.BoolSchema))),
 		row("GET", "/v1/workspaces", "listWorkspaces", "One's workspaces: a person", read,
-			a.listOwned, anywhere, current, listedFree("workspaces")),
+			m.listOwned, anywhere, current, listedFree("workspaces")),
 		row("GET", "/v1/links", "listLinks", "Agents that ask, or asked, to work here: a person", read,
-			a.listLinks, anywhere, current, listedFree("links")),
+			m.listLinks, anywhere, current, listedFree("links")),
 		row("POST", "/v1/links/{id}", "answerLink",
 			"Let an agent work in one's workspace, or not: a person",
-			anyScope, a.answerLink, anywhere,
+			anyScope, m.answerLink, anywhere,
 			param("id"), takes(server.Must("answer", server.EnumSchema("approve", "decline", "remove")),
 				server.May("workspace", text)),
 			gives(200, "Answered", server.Must("link", server.FreeObject()))),
 		row("POST", "/v1/keys/rotate", "rotateKeys", "Replace all keys: a person", anyScope,
-			a.rotateKeys, signedIn, gives(200, "The one key that works; shown once",
+			m.rotateKeys, signedIn, gives(200, "The one key that works; shown once",
 				server.Must("key", text))),
 		row("POST", "/v1/claims", "claimWorkspace", "Take ownership: a person", anyScope,
-			a.claimWorkspace, anywhere, takes(server.Must("code", text)),
+			m.claimWorkspace, anywhere, takes(server.Must("code", text)),
 			gives(200, "Theirs now, and the one to work in", server.Must("workspace", text),
 				server.Must("claimed", server.BoolSchema))),
 	)
@@ -61,10 +61,10 @@ func choosing(x *server.Exchange, id [16]byte) engine.Record {
 }
 
 // getSession is GET /v1/session.
-func (a *API) getSession(x *server.Exchange) {
+func (m *Members) getSession(x *server.Exchange) {
 	token, _ := server.PresentedKey(x.Ctx)
-	one(a.base, x, "session", 200, func() (state.SessionView, bool) {
-		return a.session(sha256.Sum256(token))
+	one(m.base, x, "session", 200, func() (state.SessionView, bool) {
+		return m.session(sha256.Sum256(token))
 	}, writeSession)
 }
 
@@ -88,44 +88,44 @@ func writeSession(j *server.JSON, v *state.SessionView) {
 }
 
 // chooseWorkspace is PATCH /v1/session.
-func (a *API) chooseWorkspace(x *server.Exchange) {
+func (m *Members) chooseWorkspace(x *server.Exchange) {
 	b := open(x, false)
 	id, ok := parseID(markWorkspace, b.text("workspace", 1, 64))
 	if !ok {
 		b.fail(badField("invalid_field", "workspace"))
 	}
 	if refused := b.close(); refused != nil {
-		a.refuse(x, *refused)
+		m.refuse(x, *refused)
 		return
 	}
 	token, _ := server.PresentedKey(x.Ctx)
 	hash := sha256.Sum256(token)
-	if _, ok := a.do(x, state.KindChooseWorkspace,
+	if _, ok := m.do(x, state.KindChooseWorkspace,
 		&state.ChooseWorkspace{Session: hash, ID: id}); !ok {
 		return
 	}
-	a.worksIn(x)
-	a.getSession(x)
+	m.worksIn(x)
+	m.getSession(x)
 }
 
 // worksIn says, in a request that has changed it, what its session works in.
-func (a *API) worksIn(x *server.Exchange) {
+func (m *Members) worksIn(x *server.Exchange) {
 	token, _ := server.PresentedKey(x.Ctx)
-	if v, ok := a.session(sha256.Sum256(token)); ok {
+	if v, ok := m.session(sha256.Sum256(token)); ok {
 		x.Tenant.Workspace, x.Tenant.ID = v.Principal.Workspace, v.Principal.ID
 	}
 }
 
 // openWorkspace is POST /v1/workspaces.
-func (a *API) openWorkspace(x *server.Exchange) {
+func (m *Members) openWorkspace(x *server.Exchange) {
 	b := open(x, false)
 	label := b.text("label", 1, longestLabel)
 	if refused := b.close(); refused != nil {
-		a.refuse(x, *refused)
+		m.refuse(x, *refused)
 		return
 	}
 	c := &state.OpenWorkspace{Person: x.Tenant.Person, ID: mint(), Label: label}
-	if _, ok := a.do(x, state.KindOpenWorkspace, c, choosing(x, c.ID)); ok {
+	if _, ok := m.do(x, state.KindOpenWorkspace, c, choosing(x, c.ID)); ok {
 		answerOwned(x, 201, c.ID)
 	}
 }
@@ -140,10 +140,10 @@ func answerOwned(x *server.Exchange, status int, id [16]byte) {
 }
 
 // listOwned is GET /v1/workspaces.
-func (a *API) listOwned(x *server.Exchange) {
-	list(a.base, x, "workspaces", markWorkspace,
+func (m *Members) listOwned(x *server.Exchange) {
+	list(m.base, x, "workspaces", markWorkspace,
 		func(_ uint32, p state.Page) ([]state.OwnedView, bool) {
-			return a.machine.Owned(x.Tenant.Person, p)
+			return m.machine.Owned(x.Tenant.Person, p)
 		},
 		func(j *server.JSON, v *state.OwnedView) {
 			j.Open('{')
@@ -156,9 +156,9 @@ func (a *API) listOwned(x *server.Exchange) {
 }
 
 // listLinks is GET /v1/links.
-func (a *API) listLinks(x *server.Exchange) {
-	list(a.base, x, "links", markLink, func(_ uint32, p state.Page) ([]state.LinkView, bool) {
-		return a.machine.Links(x.Tenant.Person, p)
+func (m *Members) listLinks(x *server.Exchange) {
+	list(m.base, x, "links", markLink, func(_ uint32, p state.Page) ([]state.LinkView, bool) {
+		return m.machine.Links(x.Tenant.Person, p)
 	}, writeLink, func(v *state.LinkView) [16]byte { return v.ID })
 }
 
@@ -179,8 +179,8 @@ func writeLink(j *server.JSON, v *state.LinkView) {
 }
 
 // answerLink is POST /v1/links/{id}.
-func (a *API) answerLink(x *server.Exchange) {
-	id, ok := a.id(x, markLink)
+func (m *Members) answerLink(x *server.Exchange) {
+	id, ok := m.id(x, markLink)
 	if !ok {
 		return
 	}
@@ -192,55 +192,55 @@ func (a *API) answerLink(x *server.Exchange) {
 		b.fail(badField("invalid_field", "answer"))
 	}
 	c := &state.AnswerLink{
-		Person: x.Tenant.Person, ID: id, Answer: answer, Workspace: a.chosen(x, b),
+		Person: x.Tenant.Person, ID: id, Answer: answer, Workspace: m.chosen(x, b),
 	}
 	if refused := b.close(); refused != nil {
-		a.refuse(x, *refused)
+		m.refuse(x, *refused)
 		return
 	}
-	if _, ok := a.do(x, state.KindAnswerLink, c); !ok {
+	if _, ok := m.do(x, state.KindAnswerLink, c); !ok {
 		return
 	}
-	one(a.base, x, "link", 200, func() (state.LinkView, bool) {
-		return a.machine.Link(x.Tenant.Person, id)
+	one(m.base, x, "link", 200, func() (state.LinkView, bool) {
+		return m.machine.Link(x.Tenant.Person, id)
 	}, writeLink)
 }
 
 // claimWorkspace is POST /v1/claims.
-func (a *API) claimWorkspace(x *server.Exchange) {
+func (m *Members) claimWorkspace(x *server.Exchange) {
 	b := open(x, false)
 	code := b.text("code", 1, 100)
 	if refused := b.close(); refused != nil {
-		a.refuse(x, *refused)
+		m.refuse(x, *refused)
 		return
 	}
-	if !a.fresh() {
-		a.refuse(x, no("workspace_busy"))
+	if !m.fresh() {
+		m.refuse(x, no("workspace_busy"))
 		return
 	}
 	hash := sha256.Sum256([]byte(code))
 	number := uint32(0)
 	if server.KeyPrefix([]byte(code)) == server.KeyPrefixClaim && server.WellFormedKey([]byte(code)) {
-		number = a.machine.ClaimRow(hash)
+		number = m.machine.ClaimRow(hash)
 	}
-	account, known := a.machine.Account(number, a.now())
+	account, known := m.machine.Account(number, m.now())
 	if number == 0 || !known {
-		a.refuse(x, no("not_found"))
+		m.refuse(x, no("not_found"))
 		return
 	}
-	who, _ := a.machine.Person(x.Tenant.Person)
+	who, _ := m.machine.Person(x.Tenant.Person)
 	c := &state.ClaimWorkspace{
 		Code: hash, Owner: cmp.Or(who.Email, idText(markPerson, who.ID)), Person: x.Tenant.Person,
 	}
-	if _, ok := a.actAsOwner(x, number, state.KindClaimWorkspace, c, choosing(x, account.ID)); ok {
+	if _, ok := m.actAsOwner(x, number, state.KindClaimWorkspace, c, choosing(x, account.ID)); ok {
 		answerOwned(x, 200, account.ID)
 	}
 }
 
 // rotateKeys is POST /v1/keys/rotate.
-func (a *API) rotateKeys(x *server.Exchange) {
+func (m *Members) rotateKeys(x *server.Exchange) {
 	if refused := open(x, true).close(); refused != nil {
-		a.refuse(x, *refused)
+		m.refuse(x, *refused)
 		return
 	}
 	key, err := server.MintKey(server.KeyPrefixWorkspace)
@@ -251,7 +251,7 @@ func (a *API) rotateKeys(x *server.Exchange) {
 	c := &state.RotateKeys{
 		Workspace: x.Tenant.Workspace, KeyID: mint(), KeyHash: sha256.Sum256([]byte(key)),
 	}
-	if _, ok := a.actAsOwner(x, c.Workspace, state.KindRotateKeys, c); !ok {
+	if _, ok := m.actAsOwner(x, c.Workspace, state.KindRotateKeys, c); !ok {
 		return
 	}
 	j := x.BeginBare()
@@ -263,7 +263,7 @@ func (a *API) rotateKeys(x *server.Exchange) {
 
 // RotateKeys revokes all keys of the decision's workspace and returns the one that works from now
 // on; it is shown once. Where the form was sent before, its key is gone, and the text is empty.
-func (a *API) RotateKeys(d *Decision) (string, *server.Fault) {
+func (m *Members) RotateKeys(d *Decision) (string, *server.Fault) {
 	key, err := server.MintKey(server.KeyPrefixWorkspace)
 	if err != nil {
 		return "", &server.FaultInternal
@@ -271,10 +271,10 @@ func (a *API) RotateKeys(d *Decision) (string, *server.Fault) {
 	c := &state.RotateKeys{
 		Workspace: d.Workspace, KeyID: mint(), KeyHash: sha256.Sum256([]byte(key)),
 	}
-	if fault := a.decideAs(d, state.KindRotateKeys, c, ""); fault != nil {
+	if fault := m.decideAs(d, state.KindRotateKeys, c, ""); fault != nil {
 		return "", fault
 	}
-	if _, works := a.machine.Authenticate(c.KeyHash); !works {
+	if _, works := m.machine.Authenticate(c.KeyHash); !works {
 		return "", nil
 	}
 	return key, nil
@@ -282,13 +282,13 @@ func (a *API) RotateKeys(d *Decision) (string, *server.Fault) {
 
 // Claim gives the workspace of a claim code to whoever decides, and lets their session work there.
 // A code works once: the same form again is told of what it did.
-func (a *API) Claim(d *Decision, code string) *server.Fault {
+func (m *Members) Claim(d *Decision, code string) *server.Fault {
 	hash := sha256.Sum256([]byte(code))
-	number := a.machine.ClaimRow(hash)
-	if was := a.decided(d); number == 0 && a.machine.Owns(was, d.Person) {
-		return a.choose(d, was)
+	number := m.machine.ClaimRow(hash)
+	if was := m.decided(d); number == 0 && m.machine.Owns(was, d.Person) {
+		return m.choose(d, was)
 	}
-	if _, known := a.machine.Account(number, a.now()); number == 0 || !known {
+	if _, known := m.machine.Account(number, m.now()); number == 0 || !known {
 		return &server.Fault{
 			Status: 404, Code: "not_found", Message: "No workspace has this claim code",
 			Detail: "Nothing was changed. A code works once; look for a missing or a wrong character.",
@@ -296,14 +296,14 @@ func (a *API) Claim(d *Decision, code string) *server.Fault {
 	}
 	claim := *d
 	claim.Workspace = number
-	fault := a.Decide(&claim, state.KindClaimWorkspace, &state.ClaimWorkspace{
+	fault := m.Decide(&claim, state.KindClaimWorkspace, &state.ClaimWorkspace{
 		Code: hash, Owner: d.Name, Person: d.Person,
 	})
 	// Sent twice at once, the code was used by the other one when this one came into the log.
-	if fault != nil && (!a.fresh() || !a.machine.Owns(a.decided(d), d.Person)) {
+	if fault != nil && (!m.fresh() || !m.machine.Owns(m.decided(d), d.Person)) {
 		return fault
 	}
-	return a.choose(d, number)
+	return m.choose(d, number)
 }
 
 // choose lets the session of whoever decides work in a workspace.

@@ -22,12 +22,12 @@ const (
 )
 
 // signUp is POST /v1/signup.
-func (a *API) signUp(x *server.Exchange) {
+func (m *Members) signUp(x *server.Exchange) {
 	b := open(x, false)
 	label := b.text("label", 1, longestLabel)
 	scopes := b.scopes()
 	if refused := b.close(); refused != nil {
-		a.refuse(x, *refused)
+		m.refuse(x, *refused)
 		return
 	}
 	key, err := server.MintKey(server.KeyPrefixWorkspace)
@@ -40,8 +40,8 @@ func (a *API) signUp(x *server.Exchange) {
 		ID: mint(), KeyID: mint(), KeyHash: sha256.Sum256([]byte(key)),
 		ClaimHash: sha256.Sum256([]byte(code)), Scopes: scopes, Label: label,
 	}
-	c.Source, c.Wider, c.Network = server.Sources(server.ClientAddress(x.Ctx, a.config.Proxies))
-	if _, ok := a.do(x, state.KindSignUp, c); !ok {
+	c.Source, c.Wider, c.Network = server.Sources(server.ClientAddress(x.Ctx, m.proxies))
+	if _, ok := m.do(x, state.KindSignUp, c); !ok {
 		return
 	}
 	j := x.BeginBare()
@@ -50,7 +50,7 @@ func (a *API) signUp(x *server.Exchange) {
 	j.Text("key", key)
 	j.Text("claimCode", code)
 	j.Bool("claimed", false)
-	a.localLimits(j, 0)
+	m.localLimits(j, 0)
 	j.Close('}')
 	x.EndBare(201)
 }
@@ -86,8 +86,8 @@ func networkText(network [16]byte) string {
 }
 
 // localLimits writes the limits of runs that the older local tool reports.
-func (a *API) localLimits(j *server.JSON, used uint32) {
-	most, now := a.machine.Policy().LocalRunsPerDay, a.now()
+func (m *Members) localLimits(j *server.JSON, used uint32) {
+	most, now := m.machine.Policy().LocalRunsPerDay, m.now()
 	j.Object("limits")
 	j.Bool("limited", used >= most)
 	j.Text("window", "day")
@@ -99,13 +99,13 @@ func (a *API) localLimits(j *server.JSON, used uint32) {
 }
 
 // revokeSelf is POST /v1/keys/self/revoke.
-func (a *API) revokeSelf(x *server.Exchange) {
+func (m *Members) revokeSelf(x *server.Exchange) {
 	if refused := open(x, true).close(); refused != nil {
-		a.refuse(x, *refused)
+		m.refuse(x, *refused)
 		return
 	}
 	c := &state.RevokeKey{Workspace: x.Tenant.Workspace, ID: x.Tenant.KeyID}
-	if _, ok := a.do(x, state.KindRevokeKey, c); !ok {
+	if _, ok := m.do(x, state.KindRevokeKey, c); !ok {
 		return
 	}
 	j := x.BeginBare()
@@ -116,29 +116,29 @@ func (a *API) revokeSelf(x *server.Exchange) {
 }
 
 // startLocal is POST /v1/local-runs.
-func (a *API) startLocal(x *server.Exchange) {
+func (m *Members) startLocal(x *server.Exchange) {
 	if refused := open(x, true).close(); refused != nil {
-		a.refuse(x, *refused)
+		m.refuse(x, *refused)
 		return
 	}
 	c := &state.StartLocalRun{Workspace: x.Tenant.Workspace, ID: mint()}
-	if r := a.propose(x.Flow(), state.KindStartLocalRun, c); r.Outcome == engine.OutcomeRunLimit {
-		limited := a.retry("run_limit_reached", r.Value)
+	if r := m.propose(x.Flow(), state.KindStartLocalRun, c); r.Outcome == engine.OutcomeRunLimit {
+		limited := m.retry("run_limit_reached", r.Value)
 		limited.message = "The runs that this version of the local tool may report today are used. " +
 			"Upgrade it: later versions report no runs here, and have no such limit."
-		a.refuse(x, limited)
+		m.refuse(x, limited)
 		return
 	} else if r.Outcome != engine.OutcomeDone {
-		a.refuseOutcome(x, r)
+		m.refuseOutcome(x, r)
 		return
 	}
-	a.answerLocal(x, c.ID, 201)
+	m.answerLocal(x, c.ID, 201)
 }
 
-func (a *API) answerLocal(x *server.Exchange, id [16]byte, status int) {
-	a.read(x, func() *refusal {
-		v, ok := a.machine.Run(x.Tenant.Workspace, id)
-		account, _ := a.machine.Account(x.Tenant.Workspace, a.now())
+func (m *Members) answerLocal(x *server.Exchange, id [16]byte, status int) {
+	m.read(x, func() *refusal {
+		v, ok := m.machine.Run(x.Tenant.Workspace, id)
+		account, _ := m.machine.Account(x.Tenant.Workspace, m.now())
 		if !ok {
 			r := no("not_found")
 			return &r
@@ -147,7 +147,7 @@ func (a *API) answerLocal(x *server.Exchange, id [16]byte, status int) {
 		j.Open('{')
 		j.Name("run")
 		writeRun(j, &v)
-		a.localLimits(j, account.LocalToday)
+		m.localLimits(j, account.LocalToday)
 		j.Close('}')
 		x.EndBare(status)
 		return nil
@@ -155,8 +155,8 @@ func (a *API) answerLocal(x *server.Exchange, id [16]byte, status int) {
 }
 
 // finishLocal is POST /v1/local-runs/{id}/finish.
-func (a *API) finishLocal(x *server.Exchange) {
-	id, ok := a.id(x, markRun)
+func (m *Members) finishLocal(x *server.Exchange) {
+	id, ok := m.id(x, markRun)
 	if !ok {
 		return
 	}
@@ -170,12 +170,12 @@ func (a *API) finishLocal(x *server.Exchange) {
 		b.fail(badField("invalid_field", "outcome"))
 	}
 	if refused := b.close(); refused != nil {
-		a.refuse(x, *refused)
+		m.refuse(x, *refused)
 		return
 	}
 	c := &state.FinishLocalRun{Workspace: x.Tenant.Workspace, ID: id, Outcome: outcome}
-	if _, ok := a.do(x, state.KindFinishLocalRun, c); ok {
-		a.answerLocal(x, id, 200)
+	if _, ok := m.do(x, state.KindFinishLocalRun, c); ok {
+		m.answerLocal(x, id, 200)
 	}
 }
 

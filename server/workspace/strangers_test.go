@@ -206,7 +206,7 @@ func TestToolsNameOneWorkspace(t *testing.T) {
 		return string(n.send("GET", operatorTools+"/"+c.workspace+"/acts", "", "", nil).raw)
 	}
 	before, kept, asked := mine.shown(ids), acts(mine)+acts(other), 0
-	for _, r := range n.api.OperatorRoutes() {
+	for _, r := range n.api.Operator.Routes() {
 		named := map[string]string{"{purchase}": ids["pur"], "{flow}": ids["flow"]}
 		path := strings.Replace(r.Path, "{id}", other.workspace, 1)
 		for mark, id := range named {

@@ -8,17 +8,17 @@ import (
 // What operators see of workspaces. The admin API's document is OpenAPI 3.0: what is not there is
 // left out.
 
-func (a *API) showTenant(x *server.Exchange) {
-	row, ok := a.tenant(x)
+func (o *Operator) showTenant(x *server.Exchange) {
+	row, ok := o.tenant(x)
 	if ok {
-		a.answerTenant(x, row)
+		o.answerTenant(x, row)
 	}
 }
 
 // answerTenant writes a workspace's account and its newest purchases.
-func (a *API) answerTenant(x *server.Exchange, row uint32) {
-	v, _ := a.machine.Account(row, a.now())
-	purchases, _ := a.machine.Purchases(row, state.Page{Limit: 100})
+func (o *Operator) answerTenant(x *server.Exchange, row uint32) {
+	v, _ := o.machine.Account(row, o.now())
+	purchases, _ := o.machine.Purchases(row, state.Page{Limit: 100})
 	j := x.Begin()
 	j.Open('{')
 	j.Text("id", idText(markWorkspace, v.ID))
@@ -104,7 +104,7 @@ func tenantSchema() *server.Schema {
 }
 
 // leaf reads ?limit= and &cursor= of an operator's list.
-func (a *API) leaf(x *server.Exchange, mark string) (p state.Page, ok bool) {
+func (o *Operator) leaf(x *server.Exchange, mark string) (p state.Page, ok bool) {
 	p, wrong := pageOf(x, mark)
 	if wrong != nil {
 		x.Refuse(*server.FieldFault(wrong.field, server.FieldFormat,
@@ -114,12 +114,12 @@ func (a *API) leaf(x *server.Exchange, mark string) (p state.Page, ok bool) {
 }
 
 // listTenants is GET /api/v1/admin/workspaces.
-func (a *API) listTenants(x *server.Exchange) {
-	p, ok := a.leaf(x, markWorkspace)
+func (o *Operator) listTenants(x *server.Exchange) {
+	p, ok := o.leaf(x, markWorkspace)
 	if !ok {
 		return
 	}
-	if !a.fresh() {
+	if !o.fresh() {
 		x.Refuse(server.FaultConsistency)
 		return
 	}
@@ -128,7 +128,7 @@ func (a *API) listTenants(x *server.Exchange) {
 		x.Refuse(*server.FieldFault("unclaimed", server.FieldNotAllowed, "must be true or false"))
 		return
 	}
-	views, more := a.machine.Tenants(p, unclaimed == "true")
+	views, more := o.machine.Tenants(p, unclaimed == "true")
 	j := x.Begin()
 	j.Open('{')
 	j.Array("workspaces")
@@ -158,7 +158,7 @@ func (a *API) listTenants(x *server.Exchange) {
 		j.Text("nextCursor", idText(markWorkspace, views[len(views)-1].ID))
 	}
 	if unclaimed == "true" {
-		held := a.machine.Strangers()
+		held := o.machine.Strangers()
 		j.Object("held")
 		j.Uint("bytes", held.Bytes)
 		j.Uint("limitBytes", held.MaxBytes)
@@ -190,16 +190,16 @@ func removedSchema() *server.Schema {
 const markAct = "act_"
 
 // listActs is GET /api/v1/admin/workspaces/{id}/acts.
-func (a *API) listActs(x *server.Exchange) {
-	row, ok := a.anyTenant(x)
+func (o *Operator) listActs(x *server.Exchange) {
+	row, ok := o.anyTenant(x)
 	if !ok {
 		return
 	}
-	p, ok := a.leaf(x, markAct)
+	p, ok := o.leaf(x, markAct)
 	if !ok {
 		return
 	}
-	views, more := a.machine.Acts(row, p)
+	views, more := o.machine.Acts(row, p)
 	j := x.Begin()
 	j.Open('{')
 	j.Array("acts")

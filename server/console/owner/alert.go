@@ -131,7 +131,8 @@ func setAlerts(v *visit) {
 	if data == nil {
 		return
 	}
-	secret, fault := v.config.Workspaces.Alerts.SetAlerts(v.decision(v.who.Workspace), id, api.AlertSettings{
+	alerts := v.config.Workspaces.Alerts
+	secret, fault := alerts.SetAlerts(v.decision(v.who.Workspace), id, api.AlertSettings{
 		On: v.fields.Get("on") != "", Email: strings.TrimSpace(v.fields.Get("email")),
 		WebhookURL: strings.TrimSpace(v.fields.Get("webhook")),
 	})

@@ -89,5 +89,6 @@ func askAddress(v *visit) {
 	if data == nil {
 		return
 	}
-	v.finish(v.config.Workspaces.Alerts.AskAddress(v.who.Workspace, id), showAlerts, data.Path, "asked")
+	fault := v.config.Workspaces.Alerts.AskAddress(v.who.Workspace, id)
+	v.finish(fault, showAlerts, data.Path, "asked")
 }

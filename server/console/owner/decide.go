@@ -159,7 +159,7 @@ var faultForm = server.Fault{
 
 // rotateKeys replaces all keys by one, which this answer alone shows.
 func rotateKeys(v *visit) {
-	key, fault := v.config.Workspaces.RotateKeys(v.decision(v.who.Workspace))
+	key, fault := v.config.Workspaces.Members.RotateKeys(v.decision(v.who.Workspace))
 	switch {
 	case fault != nil:
 		v.problem(fault)

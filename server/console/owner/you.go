@@ -98,7 +98,7 @@ var formSpace = uuid.Must(uuid.FromString("6a1c2c5e-53a5-4c0b-9a43-1f6f7f0f9d11"
 
 // claimWorkspace takes a workspace over by its claim code.
 func claimWorkspace(v *visit) {
-	fault := v.config.Workspaces.Claim(v.decision(0), strings.TrimSpace(v.fields.Get("code")))
+	fault := v.config.Workspaces.Members.Claim(v.decision(0), strings.TrimSpace(v.fields.Get("code")))
 	v.finish(fault, showYou, Root+"/you", "claim")
 }
 
