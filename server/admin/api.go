@@ -16,7 +16,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/journal"
 	"tollgate/server"
@@ -184,82 +183,4 @@ func (a *API) authenticate(x *server.Exchange) *server.Fault {
 		return &server.FaultKey
 	}
 	return nil
-}
-
-// look runs what is copied out of memory that holds every acknowledged write. answer may run more
-// than once; it returns a fault, or has written the answer.
-func (a *API) look(answer func() *server.Fault) *server.Fault {
-	deadline := time.Now().Add(a.config.ReadTimeout)
-	for time.Now().Before(deadline) {
-		ticket, outcome := a.config.Reader.BeginRead(deadline)
-		if outcome != engine.OutcomeDone {
-			break
-		}
-		fault := answer()
-		if !a.config.Reader.ReadStands(ticket) {
-			continue
-		}
-		return fault
-	}
-	f := server.FaultConsistency.With("Nothing was changed. Repeat the request.")
-	return &f
-}
-
-// read answers with what look found.
-func (a *API) read(x *server.Exchange, answer func() *server.Fault) {
-	if fault := a.look(answer); fault != nil {
-		x.Refuse(*fault)
-	}
-}
-
-// propose brings one command of a request into the log.
-func (a *API) propose(x *server.Exchange, kind engine.Kind, payload []byte) engine.Result {
-	records := [1]engine.Record{a.config.Machine.Repeatable(kind, payload, newID)}
-	var results [1]engine.Result
-	server.Propose(x, a.machine, a.config.Proposer, time.Now().Add(a.config.WriteTimeout), records[:],
-		results[:])
-	return results[0]
-}
-
-// once proposes a command in an environment, or in none (0); see server.Once.
-func (a *API) once(x *server.Exchange, env uint32, kind engine.Kind, payload []byte) (
-	engine.Result, billing.OnceReply, *server.Fault,
-) {
-	return server.Once(x, &server.OnceCommand{
-		Env: env, Realm: "operator", Kind: kind, Payload: payload,
-		Propose: func(kind engine.Kind, payload []byte) engine.Result {
-			return a.propose(x, kind, payload)
-		},
-	})
-}
-
-// environment finds the environment that a path names and passes its number on.
-func (a *API) environment(x *server.Exchange, then func(env uint32) *server.Fault) {
-	kind, known := environments[string(x.Param(1))]
-	if !known {
-		x.Refuse(server.FaultNotFound.With("An environment is live or sandbox."))
-		return
-	}
-	a.read(x, func() *server.Fault {
-		env, found := a.machine.Environment(string(x.Param(0)), kind)
-		if !found {
-			fault := server.FaultOf(engine.OutcomeAccountUnknown)
-			return &fault
-		}
-		return then(env)
-	})
-}
-
-// locate finds the number of the environment that a path names; what cannot be found is answered.
-// Environments are never removed, so it stays good.
-func (a *API) locate(x *server.Exchange) (env uint32, ok bool) {
-	a.environment(x, func(number uint32) *server.Fault {
-		env = number
-		return nil
-	})
-	return env, !x.Answered()
-}
-
-var environments = map[string]billing.EnvironmentKind{
-	"live": billing.EnvironmentLive, "sandbox": billing.EnvironmentSandbox,
 }

@@ -1,9 +1,7 @@
 package admin
 
 import (
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/binary"
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
@@ -80,30 +78,6 @@ func (a *API) creditRoutes() []server.Route {
 			Body:   server.Object(note), BodyOptional: true, Responses: made,
 		},
 	}
-}
-
-// onceID is the id of what a request makes: a new one, or with an Idempotency-Key always the same
-// one, so that the state machine knows a repeat by it.
-func (a *API) onceID(x *server.Exchange) (id [16]byte, fault *server.Fault) {
-	key, fault := server.OnceKey(x)
-	if fault != nil {
-		return id, fault
-	}
-	if len(key) == 0 {
-		return newID(), nil
-	}
-	account := x.Param(0)
-	if named, ok := a.machine.Account(string(account)); ok {
-		account = []byte(named.Name) // the path may have its id
-	}
-	h := sha256.New()
-	for _, part := range [][]byte{[]byte(x.Route.Operation), account, x.Param(1), key} {
-		h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(part))))
-		h.Write(part)
-	}
-	copy(id[:], h.Sum(nil))
-	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80 // a UUID of version 8
-	return id, nil
 }
 
 // onceFault is the answer to a refused command whose id onceID made: ids that contradict each other

@@ -157,12 +157,6 @@ func (a *API) showInvoice(x *server.Exchange) {
 	x.End(200)
 }
 
-func (a *API) journalFailed(x *server.Exchange, err error) {
-	a.config.Log.Error("the journal cannot be read", "error", err,
-		"request_id", string(x.RequestID()))
-	x.Refuse(faultJournal)
-}
-
 // explainInvoice is GET …/invoices/{invoice}/explain.
 func (a *API) explainInvoice(x *server.Exchange) {
 	env, v, ok := a.invoiceOf(x)

@@ -4,7 +4,6 @@ import (
 	"net/url"
 	"strings"
 
-	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
 	"tollgate/server"
@@ -63,23 +62,6 @@ func (a *API) platformRoutes() []server.Route {
 			)),
 		},
 	}
-}
-
-// carryOut finds the environment that the path names, lets prepare put it into the command, and
-// proposes that; a success has no data.
-func (a *API) carryOut(
-	x *server.Exchange, kind engine.Kind, prepare func(env uint32) wire.Fielder,
-) {
-	env, ok := a.locate(x)
-	if !ok {
-		return
-	}
-	result := a.propose(x, kind, wire.Encode(nil, prepare(env)))
-	if result.Outcome != engine.OutcomeDone {
-		x.Refuse(server.FaultOf(result.Outcome))
-		return
-	}
-	x.Succeed(200)
 }
 
 // removeCustomer is DELETE …/customers/{customer}: with erase=true it erases the customer's
