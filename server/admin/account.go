@@ -38,7 +38,7 @@ func accountName(name string) bool {
 }
 
 // createAccount is POST /accounts.
-func (a *API) createAccount(x *server.Exchange) {
+func (a *accounts) createAccount(x *server.Exchange) {
 	c := billing.CreateAccount{ID: newID(), Actor: x.By()}
 	var w walk
 	if fault := body(x, &w, map[string]reader{"name": w.text(&c.Name)}); fault != nil {
@@ -71,7 +71,7 @@ func (a *API) createAccount(x *server.Exchange) {
 }
 
 // listAccounts is GET /accounts.
-func (a *API) listAccounts(x *server.Exchange) {
+func (a *accounts) listAccounts(x *server.Exchange) {
 	a.read(x, func() *server.Fault {
 		data := x.Begin()
 		data.Open('[')
@@ -89,7 +89,7 @@ func (a *API) listAccounts(x *server.Exchange) {
 }
 
 // showAccount is GET /accounts/{account}: what it holds of what it may hold.
-func (a *API) showAccount(x *server.Exchange) {
+func (a *accounts) showAccount(x *server.Exchange) {
 	a.read(x, func() *server.Fault {
 		name := string(x.Param(0))
 		use, bounds, known := a.machine.Use(name)
@@ -137,7 +137,7 @@ var scopes = map[string]billing.Scope{
 const longestLabel = 80
 
 // createKey is POST …/keys. The key is in this answer and nowhere else; see makeKey.
-func (a *API) createKey(x *server.Exchange) {
+func (a *accounts) createKey(x *server.Exchange) {
 	c := billing.CreateKey{ID: newID(), Actor: x.By()}
 	var scope string
 	var w walk
@@ -197,7 +197,7 @@ var faultKeyLost = server.Fault{
 // makeKey makes the key that a command is about, and carries it out. Without an Idempotency-Key the
 // key is random, and nobody can have it again. With one it is derived from its id and the node's
 // own secret, so that a repeated request shows the key of the first: the state holds its hash only.
-func (a *API) makeKey(
+func (a *accounts) makeKey(
 	x *server.Exchange, prefix string, c *billing.CreateKey,
 ) (key string, fault *server.Fault) {
 	derive := func() string {
@@ -208,7 +208,7 @@ func (a *API) makeKey(
 	} else {
 		var err error
 		if key, err = server.MintKey(prefix); err != nil {
-			a.config.Log.Error("no key can be minted", "error", err)
+			a.log.Error("no key can be minted", "error", err)
 			return "", &server.FaultInternal
 		}
 	}
@@ -250,7 +250,7 @@ func printable(text string) bool {
 }
 
 // listKeys is GET …/keys.
-func (a *API) listKeys(x *server.Exchange) {
+func (a *accounts) listKeys(x *server.Exchange) {
 	a.environment(x, func(env uint32) *server.Fault {
 		data := x.Begin()
 		data.Open('[')
@@ -272,7 +272,7 @@ func (a *API) listKeys(x *server.Exchange) {
 }
 
 // revokeKey is DELETE …/keys/{id}.
-func (a *API) revokeKey(x *server.Exchange) {
+func (a *accounts) revokeKey(x *server.Exchange) {
 	if id, ok := pathUUID(x, 2, "the key's id"); ok {
 		a.carryOut(x, billing.KindRevokeKey, func(env uint32) wire.Fielder {
 			return &billing.RevokeKey{Env: env, ID: id, Actor: x.By()}

@@ -108,13 +108,21 @@ func HashKey(key string) [32]byte { return sha256.Sum256([]byte(key)) }
 
 // API answers the operations listener. Safe for concurrent use.
 type API struct {
-	config  Config
-	machine *billing.Machine
+	*base
+	keyHash [32]byte
 	table   *server.Table
-	vault   *vault.Vault
-	metrics fasthttp.RequestHandler
 	// document is the OpenAPI document of the routes below Prefix.
 	document []byte
+
+	accounts  accounts
+	catalogs  catalogs
+	customers customers
+	credits   credits
+	invoices  invoices
+	providers providers
+	hooks     hooks
+	clocks    clocks
+	nodeTools nodeTools
 }
 
 // New makes the operations listener's handler.
@@ -136,15 +144,15 @@ func New(c Config) (*API, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	a := &API{config: c, machine: c.Machine, metrics: c.Metrics.handler()}
-	var err error
-	if a.vault, err = vault.New(c.SealKey, "tollgate API keys"); err != nil {
+	a, err := newAPI(&c)
+	if err != nil {
 		return nil, err
 	}
-	routes := slices.Concat(a.routes(), a.platformRoutes(), a.paymentRoutes(),
-		a.invoiceRoutes(), a.clockRoutes(), a.poolRoutes(), a.creditRoutes(),
-		a.termsRoutes(), a.webhookRoutes(), a.deliveryRoutes(), a.backupRoutes(),
-		a.memberRoutes(), a.customerRoutes(), a.previewRoutes())
+	routes := slices.Concat(a.routes(), a.platformRoutes(), a.providers.paymentRoutes(),
+		a.invoices.invoiceRoutes(), a.clocks.clockRoutes(), a.credits.poolRoutes(),
+		a.credits.creditRoutes(), a.accounts.termsRoutes(), a.hooks.webhookRoutes(),
+		a.hooks.deliveryRoutes(), a.nodeTools.backupRoutes(), a.nodeTools.memberRoutes(),
+		a.customers.customerRoutes(), a.catalogs.previewRoutes())
 	described := slices.Concat(routes, c.More)
 	if a.document, err = server.OpenAPI(described, description()); err != nil {
 		return nil, err
@@ -164,6 +172,27 @@ func New(c Config) (*API, error) {
 	return a, nil
 }
 
+// newAPI makes what the rows of the route table are handled by.
+func newAPI(c *Config) (*API, error) {
+	keys, err := vault.New(c.SealKey, "tollgate API keys")
+	if err != nil {
+		return nil, err
+	}
+	b := newBase(c)
+	return &API{
+		base: b, keyHash: c.KeyHash,
+		accounts:  accounts{b, keys, c.Acts},
+		catalogs:  catalogs{b},
+		customers: customers{b},
+		credits:   credits{b},
+		invoices:  invoices{b, c.Metrics},
+		providers: providers{b, c.Payments},
+		hooks:     hooks{b, c.Outbox},
+		clocks:    clocks{b, c.SettleTimeout},
+		nodeTools: nodeTools{b, c.Cluster, c.Metrics.handler(), c.Vitals, c.Backup},
+	}, nil
+}
+
 // Handler answers requests.
 func (a *API) Handler() fasthttp.RequestHandler { return a.table.Serve }
 
@@ -173,7 +202,7 @@ func (a *API) Table() *server.Table { return a.table }
 // KeyMatches reports whether a text is the admin key; in constant time.
 func (a *API) KeyMatches(key []byte) bool {
 	hash := sha256.Sum256(key)
-	return subtle.ConstantTimeCompare(hash[:], a.config.KeyHash[:]) == 1
+	return subtle.ConstantTimeCompare(hash[:], a.keyHash[:]) == 1
 }
 
 // authenticate compares the presented key with the configured one, in constant time.

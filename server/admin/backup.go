@@ -26,11 +26,11 @@ const (
 	firstPiece = 64 << 10
 )
 
-func (a *API) backupRoutes() []server.Route {
+func (n *nodeTools) backupRoutes() []server.Route {
 	return []server.Route{{
 		Method: "GET", Path: Prefix + "/backup", Operation: "makeBackup",
 		Summary: "A backup of the whole cluster, made by this node while it serves, as one stream",
-		Access:  server.AccessOperator, Handle: a.backup,
+		Access:  server.AccessOperator, Handle: n.backup,
 		Params: []server.Param{
 			inQuery("stale", server.EnumSchema("true", "false"),
 				"true takes what this node has and asks nobody: for a cluster without a quorum"),
@@ -45,7 +45,7 @@ func (a *API) backupRoutes() []server.Route {
 }
 
 // backup is GET /backup.
-func (a *API) backup(x *server.Exchange) {
+func (n *nodeTools) backup(x *server.Exchange) {
 	stale, fault := switchParam(x, "stale")
 	pace, fault2 := paceParam(x)
 	for _, f := range []*server.Fault{fault, fault2} {
@@ -54,7 +54,7 @@ func (a *API) backup(x *server.Exchange) {
 			return
 		}
 	}
-	if a.config.Backup == nil {
+	if n.writeBackup == nil {
 		x.Refuse(server.FaultConsistency.With("This node makes no backups."))
 		return
 	}
@@ -63,22 +63,22 @@ func (a *API) backup(x *server.Exchange) {
 	body := &backupBody{Reader: bufio.NewReaderSize(out, firstPiece), pipe: out, cancel: cancel}
 	name := string(x.RequestID())
 	go func() { // ends when the backup does, or when its reader is closed
-		err := a.config.Backup(ctx, in, stale, pace)
+		err := n.writeBackup(ctx, in, stale, pace)
 		if err != nil {
-			a.config.Log.Error("no backup was made", "request_id", name, "error", err)
+			n.log.Error("no backup was made", "request_id", name, "error", err)
 		} else {
-			a.config.Log.Info("a backup was made", "request_id", name, "stale", stale)
+			n.log.Info("a backup was made", "request_id", name, "stale", stale)
 		}
 		in.CloseWithError(err)
 	}()
 	if _, err := body.Peek(1); err != nil {
-		a.refuseBackup(x, errors.Join(err, body.Close()))
+		n.refuseBackup(x, errors.Join(err, body.Close()))
 		return
 	}
 	x.Stream(200, BackupMedia, body)
 }
 
-func (a *API) refuseBackup(x *server.Exchange, err error) {
+func (n *nodeTools) refuseBackup(x *server.Exchange, err error) {
 	switch {
 	case errors.Is(err, ErrBackupRunning):
 		x.Refuse(server.Fault{

@@ -3,25 +3,45 @@ package admin
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"log/slog"
 	"time"
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
+	"tollgate/engine/journal"
 	"tollgate/engine/wire"
 	"tollgate/server"
 )
 
+// base is what the handlers of all subjects use: reads, commands, environments.
+type base struct {
+	machine  *billing.Machine
+	proposer server.Proposer
+	reader   server.Reader
+	events   journal.Source // lists usage events; nil where this node cannot
+	log      *slog.Logger
+
+	writeTimeout, readTimeout time.Duration
+}
+
+func newBase(c *Config) *base {
+	return &base{
+		machine: c.Machine, proposer: c.Proposer, reader: c.Reader, events: c.Events, log: c.Log,
+		writeTimeout: c.WriteTimeout, readTimeout: c.ReadTimeout,
+	}
+}
+
 // look runs what is copied out of memory that holds every acknowledged write. answer may run more
 // than once; it returns a fault, or has written the answer.
-func (a *API) look(answer func() *server.Fault) *server.Fault {
-	deadline := time.Now().Add(a.config.ReadTimeout)
+func (b *base) look(answer func() *server.Fault) *server.Fault {
+	deadline := time.Now().Add(b.readTimeout)
 	for time.Now().Before(deadline) {
-		ticket, outcome := a.config.Reader.BeginRead(deadline)
+		ticket, outcome := b.reader.BeginRead(deadline)
 		if outcome != engine.OutcomeDone {
 			break
 		}
 		fault := answer()
-		if !a.config.Reader.ReadStands(ticket) {
+		if !b.reader.ReadStands(ticket) {
 			continue
 		}
 		return fault
@@ -31,42 +51,42 @@ func (a *API) look(answer func() *server.Fault) *server.Fault {
 }
 
 // read answers with what look found.
-func (a *API) read(x *server.Exchange, answer func() *server.Fault) {
-	if fault := a.look(answer); fault != nil {
+func (b *base) read(x *server.Exchange, answer func() *server.Fault) {
+	if fault := b.look(answer); fault != nil {
 		x.Refuse(*fault)
 	}
 }
 
 // propose brings one command of a request into the log.
-func (a *API) propose(x *server.Exchange, kind engine.Kind, payload []byte) engine.Result {
-	records := [1]engine.Record{a.config.Machine.Repeatable(kind, payload, newID)}
+func (b *base) propose(x *server.Exchange, kind engine.Kind, payload []byte) engine.Result {
+	records := [1]engine.Record{b.machine.Repeatable(kind, payload, newID)}
 	var results [1]engine.Result
-	server.Propose(x, a.machine, a.config.Proposer, time.Now().Add(a.config.WriteTimeout), records[:],
+	server.Propose(x, b.machine, b.proposer, time.Now().Add(b.writeTimeout), records[:],
 		results[:])
 	return results[0]
 }
 
 // once proposes a command in an environment, or in none (0); see server.Once.
-func (a *API) once(x *server.Exchange, env uint32, kind engine.Kind, payload []byte) (
+func (b *base) once(x *server.Exchange, env uint32, kind engine.Kind, payload []byte) (
 	engine.Result, billing.OnceReply, *server.Fault,
 ) {
 	return server.Once(x, &server.OnceCommand{
 		Env: env, Realm: "operator", Kind: kind, Payload: payload,
 		Propose: func(kind engine.Kind, payload []byte) engine.Result {
-			return a.propose(x, kind, payload)
+			return b.propose(x, kind, payload)
 		},
 	})
 }
 
 // environment finds the environment that a path names and passes its number on.
-func (a *API) environment(x *server.Exchange, then func(env uint32) *server.Fault) {
+func (b *base) environment(x *server.Exchange, then func(env uint32) *server.Fault) {
 	kind, known := environments[string(x.Param(1))]
 	if !known {
 		x.Refuse(server.FaultNotFound.With("An environment is live or sandbox."))
 		return
 	}
-	a.read(x, func() *server.Fault {
-		env, found := a.machine.Environment(string(x.Param(0)), kind)
+	b.read(x, func() *server.Fault {
+		env, found := b.machine.Environment(string(x.Param(0)), kind)
 		if !found {
 			fault := server.FaultOf(engine.OutcomeAccountUnknown)
 			return &fault
@@ -77,8 +97,8 @@ func (a *API) environment(x *server.Exchange, then func(env uint32) *server.Faul
 
 // locate finds the number of the environment that a path names; what cannot be found is answered.
 // Environments are never removed, so it stays good.
-func (a *API) locate(x *server.Exchange) (env uint32, ok bool) {
-	a.environment(x, func(number uint32) *server.Fault {
+func (b *base) locate(x *server.Exchange) (env uint32, ok bool) {
+	b.environment(x, func(number uint32) *server.Fault {
 		env = number
 		return nil
 	})
@@ -91,14 +111,14 @@ var environments = map[string]billing.EnvironmentKind{
 
 // carryOut finds the environment that the path names, lets prepare put it into the command, and
 // proposes that; a success has no data.
-func (a *API) carryOut(
+func (b *base) carryOut(
 	x *server.Exchange, kind engine.Kind, prepare func(env uint32) wire.Fielder,
 ) {
-	env, ok := a.locate(x)
+	env, ok := b.locate(x)
 	if !ok {
 		return
 	}
-	result := a.propose(x, kind, wire.Encode(nil, prepare(env)))
+	result := b.propose(x, kind, wire.Encode(nil, prepare(env)))
 	if result.Outcome != engine.OutcomeDone {
 		x.Refuse(server.FaultOf(result.Outcome))
 		return
@@ -108,7 +128,7 @@ func (a *API) carryOut(
 
 // onceID is the id of what a request makes: a new one, or with an Idempotency-Key always the same
 // one, so that the state machine knows a repeat by it.
-func (a *API) onceID(x *server.Exchange) (id [16]byte, fault *server.Fault) {
+func (b *base) onceID(x *server.Exchange) (id [16]byte, fault *server.Fault) {
 	key, fault := server.OnceKey(x)
 	if fault != nil {
 		return id, fault
@@ -117,7 +137,7 @@ func (a *API) onceID(x *server.Exchange) (id [16]byte, fault *server.Fault) {
 		return newID(), nil
 	}
 	account := x.Param(0)
-	if named, ok := a.machine.Account(string(account)); ok {
+	if named, ok := b.machine.Account(string(account)); ok {
 		account = []byte(named.Name) // the path may have its id
 	}
 	h := sha256.New()
@@ -130,8 +150,8 @@ func (a *API) onceID(x *server.Exchange) (id [16]byte, fault *server.Fault) {
 	return id, nil
 }
 
-func (a *API) journalFailed(x *server.Exchange, err error) {
-	a.config.Log.Error("the journal cannot be read", "error", err,
+func (b *base) journalFailed(x *server.Exchange, err error) {
+	b.log.Error("the journal cannot be read", "error", err,
 		"request_id", string(x.RequestID()))
 	x.Refuse(faultJournal)
 }

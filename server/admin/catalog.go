@@ -137,7 +137,7 @@ func switchParam(x *server.Exchange, name string) (on bool, fault *server.Fault)
 }
 
 // putCatalog is PUT …/catalog.
-func (a *API) putCatalog(x *server.Exchange) {
+func (a *catalogs) putCatalog(x *server.Exchange) {
 	var document billing.CatalogDocument
 	var w walk
 	fault := body(x, &w, readCatalog(&w, &document))
@@ -180,7 +180,7 @@ func (a *API) putCatalog(x *server.Exchange) {
 	var reply billing.CatalogReply
 	if len(result.Value) > 0 {
 		if err := wire.Decode(result.Value, &reply); err != nil {
-			a.config.Log.Error("a catalog's reply does not decode", "error", err)
+			a.log.Error("a catalog's reply does not decode", "error", err)
 		}
 	}
 	if result.Outcome != engine.OutcomeDone {
@@ -214,7 +214,7 @@ func answerChanges(x *server.Exchange, reply billing.CatalogReply) *server.Fault
 
 // getCatalog is GET …/catalog: the document back, drafts and archived plans too, so that applying
 // it changes nothing.
-func (a *API) getCatalog(x *server.Exchange) {
+func (a *catalogs) getCatalog(x *server.Exchange) {
 	a.environment(x, func(env uint32) *server.Fault {
 		document := a.machine.Catalog(env)
 		data := x.Begin()

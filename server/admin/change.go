@@ -59,7 +59,7 @@ func (c changeCursor) String() string {
 }
 
 // listChanges is GET /audit: what operators changed, newest first, of both groups of the log.
-func (a *API) listChanges(x *server.Exchange) {
+func (a *accounts) listChanges(x *server.Exchange) {
 	var w walk
 	limit := pageSize(x, &w, defaultChanges, mostChanges)
 	from := readChangeCursor(x, &w)
@@ -67,12 +67,12 @@ func (a *API) listChanges(x *server.Exchange) {
 		x.Refuse(*fault)
 		return
 	}
-	if a.config.Events == nil {
+	if a.events == nil {
 		x.Refuse(faultJournal)
 		return
 	}
 	a.read(x, func() *server.Fault {
-		changes, err := a.machine.Changes(a.config.Events, from.change, limit)
+		changes, err := a.machine.Changes(a.events, from.change, limit)
 		if err != nil {
 			a.journalFailed(x, err)
 			return nil
@@ -100,11 +100,11 @@ func (a *API) listChanges(x *server.Exchange) {
 
 // acts are a page of what operators did for owners of workspaces; not ok where this node cannot
 // tell.
-func (a *API) acts(before uint32, limit int) (list []Act, next uint32, ok bool) {
-	if a.config.Acts == nil || before == 1 {
+func (a *accounts) acts(before uint32, limit int) (list []Act, next uint32, ok bool) {
+	if a.operatorActs == nil || before == 1 {
 		return nil, 0, true
 	}
-	return a.config.Acts(before, limit, scannedActs)
+	return a.operatorActs(before, limit, scannedActs)
 }
 
 // newestFirst joins two lists that are newest first, at most limit of them, and says below which of

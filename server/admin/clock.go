@@ -10,7 +10,7 @@ import (
 )
 
 // clockRoutes are the rows about an environment's clock.
-func (a *API) clockRoutes() []server.Route {
+func (a *clocks) clockRoutes() []server.Route {
 	return []server.Route{
 		{
 			Method: "POST", Path: environment + "/clock", Operation: "advanceClock",
@@ -38,11 +38,11 @@ const (
 )
 
 // advanceClock is POST …/clock.
-func (a *API) advanceClock(x *server.Exchange) {
+func (a *clocks) advanceClock(x *server.Exchange) {
 	c := billing.AdvanceClock{Actor: x.By()}
 	var w walk
 	fault := body(x, &w, map[string]reader{"advanceTo": w.instant(&c.To)}, "advanceTo")
-	patience := a.config.SettleTimeout
+	patience := a.settling
 	if text := string(x.Ctx.QueryArgs().Peek("waitSeconds")); fault == nil && text != "" {
 		n, ok := server.WholeNumber(text, 0, mostSettleWait)
 		if !ok {
@@ -72,7 +72,7 @@ func (a *API) advanceClock(x *server.Exchange) {
 
 // settle waits until all has happened that is due by the instant to which the clock was moved. What
 // falls due while it waits, since the clock runs on, is not waited for.
-func (a *API) settle(
+func (a *clocks) settle(
 	x *server.Exchange, c *billing.AdvanceClock, patience time.Duration,
 ) *server.Fault {
 	deadline := time.Now().Add(patience)
@@ -106,14 +106,14 @@ func (a *API) settle(
 }
 
 // showClock is GET …/clock.
-func (a *API) showClock(x *server.Exchange) {
+func (a *clocks) showClock(x *server.Exchange) {
 	a.environment(x, func(env uint32) *server.Fault {
 		a.writeClock(x, env, a.machine.ClockSettled(env))
 		return nil
 	})
 }
 
-func (a *API) writeClock(x *server.Exchange, env uint32, settled bool) {
+func (a *clocks) writeClock(x *server.Exchange, env uint32, settled bool) {
 	data := x.Begin()
 	data.Open('{')
 	data.Time("now", a.machine.EnvironmentNow(env, time.Now().UnixMilli()))

@@ -28,7 +28,7 @@ var grantTypes = []string{
 }
 
 // creditRoutes are the rows about what moves a pool's credits.
-func (a *API) creditRoutes() []server.Route {
+func (a *credits) creditRoutes() []server.Route {
 	pool := environmentAnd(path("pool", server.UUIDSchema, ""))
 	made := []server.Response{{Status: 201, About: "Booked", Data: server.RefTo("Transaction")}}
 	amount, note := writtenNumbers.exact, server.May("note", text(0, longestNote))
@@ -91,7 +91,7 @@ func onceFault(x *server.Exchange, o engine.Outcome) server.Fault {
 
 // poolCommand does what commands on a pool begin with: its id, a body, the id of what is made, the
 // environment. What is wrong is answered.
-func (a *API) poolCommand(
+func (a *credits) poolCommand(
 	x *server.Exchange, what string, read func(w *walk) *server.Fault,
 ) (env uint32, of, id [16]byte, ok bool) {
 	if of, ok = pathUUID(x, 2, what); !ok {
@@ -111,7 +111,7 @@ func (a *API) poolCommand(
 }
 
 // grantCredits is POST …/pools/{pool}/grants.
-func (a *API) grantCredits(x *server.Exchange) {
+func (a *credits) grantCredits(x *server.Exchange) {
 	c := billing.GrantCredits{Type: "MANUAL", Actor: x.By()}
 	var ok bool
 	c.Env, c.Pool, c.ID, ok = a.poolCommand(x, "the pool's id", func(w *walk) *server.Fault {
@@ -132,7 +132,7 @@ func (a *API) grantCredits(x *server.Exchange) {
 }
 
 // deductCredits is POST …/pools/{pool}/deductions.
-func (a *API) deductCredits(x *server.Exchange) {
+func (a *credits) deductCredits(x *server.Exchange) {
 	c := billing.DeductCredits{Actor: x.By()}
 	var ok bool
 	c.Env, c.Pool, c.ID, ok = a.poolCommand(x, "the pool's id", func(w *walk) *server.Fault {
@@ -150,7 +150,7 @@ func (a *API) deductCredits(x *server.Exchange) {
 }
 
 // reverseTransaction is POST …/transactions/{transaction}/reverse.
-func (a *API) reverseTransaction(x *server.Exchange) {
+func (a *credits) reverseTransaction(x *server.Exchange) {
 	c := billing.ReverseTransaction{Actor: x.By()}
 	read := func(w *walk) *server.Fault {
 		if len(x.Body) == 0 {
@@ -188,16 +188,16 @@ type booking struct {
 
 // leftTransaction reads a transaction that has left memory from the journal; what goes wrong is
 // answered.
-func (a *API) leftTransaction(
+func (a *credits) leftTransaction(
 	x *server.Exchange, env uint32, id [16]byte,
 ) (left billing.LeftTransaction, found bool) {
-	if a.config.Events == nil {
+	if a.events == nil {
 		x.Refuse(faultJournal)
 		return left, false
 	}
 	a.read(x, func() *server.Fault {
 		var err error
-		if left, found, err = a.machine.LeftTransaction(a.config.Events, env, id); err != nil {
+		if left, found, err = a.machine.LeftTransaction(a.events, env, id); err != nil {
 			found = false
 			a.journalFailed(x, err)
 		}
@@ -208,7 +208,7 @@ func (a *API) leftTransaction(
 
 // book proposes a command that books a transaction, and answers with it. same says that it is what
 // the request asks for: under a repeated key it may be what another request asked for.
-func (a *API) book(x *server.Exchange, b *booking, same func(*billing.TransactionView) bool) {
+func (a *credits) book(x *server.Exchange, b *booking, same func(*billing.TransactionView) bool) {
 	result := a.propose(x, b.kind, wire.Encode(nil, b.command))
 	if result.Outcome == engine.OutcomeTransactionLeft {
 		made, repeated := a.leftTransaction(x, b.env, b.id)
@@ -240,7 +240,7 @@ func (a *API) book(x *server.Exchange, b *booking, same func(*billing.Transactio
 	}
 	var reply billing.TransactionReply
 	if err := wire.Decode(result.Value, &reply); err != nil {
-		a.config.Log.Error("a transaction's reply does not decode", "error", err)
+		a.log.Error("a transaction's reply does not decode", "error", err)
 		x.Refuse(server.FaultInternal)
 		return
 	}
@@ -283,7 +283,7 @@ func writeTransaction(data *server.JSON, v *billing.TransactionView) {
 }
 
 // listGrants is GET …/pools/{pool}/grants.
-func (a *API) listGrants(x *server.Exchange) {
+func (a *credits) listGrants(x *server.Exchange) {
 	id, ok := pathUUID(x, 2, "the pool's id")
 	if !ok {
 		return
@@ -315,7 +315,7 @@ func (a *API) listGrants(x *server.Exchange) {
 }
 
 // listTransactions is GET …/pools/{pool}/transactions.
-func (a *API) listTransactions(x *server.Exchange) {
+func (a *credits) listTransactions(x *server.Exchange) {
 	id, ok := pathUUID(x, 2, "the pool's id")
 	if !ok {
 		return
@@ -333,13 +333,13 @@ func (a *API) listTransactions(x *server.Exchange) {
 		x.Refuse(*fault)
 		return
 	}
-	if a.config.Events == nil {
+	if a.events == nil {
 		x.Refuse(faultJournal)
 		return
 	}
 	a.environment(x, func(env uint32) *server.Fault {
 		q.Env = env
-		page, found, err := a.machine.Transactions(a.config.Events, q)
+		page, found, err := a.machine.Transactions(a.events, q)
 		if err != nil {
 			a.journalFailed(x, err)
 			return nil

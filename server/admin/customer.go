@@ -19,7 +19,7 @@ const (
 	scannedCustomers = 100_000
 )
 
-func (a *API) customerRoutes() []server.Route {
+func (a *customers) customerRoutes() []server.Route {
 	return []server.Route{{
 		Method: "GET", Path: environment + "/unmatched-events", Operation: "listUnmatchedNames",
 		Summary: "Names of recorded usage events that match no feature and so are not billed: the 50 " +
@@ -45,7 +45,7 @@ func (a *API) customerRoutes() []server.Route {
 }
 
 // listCustomers is GET …/customers.
-func (a *API) listCustomers(x *server.Exchange) {
+func (a *customers) listCustomers(x *server.Exchange) {
 	var w walk
 	limit, cursor := pageOf(x, &w, defaultCustomers, mostCustomers)
 	find := string(x.Ctx.QueryArgs().Peek("find"))
@@ -87,7 +87,7 @@ func (a *API) listCustomers(x *server.Exchange) {
 }
 
 // listUnmatched is GET …/unmatched-events.
-func (a *API) listUnmatched(x *server.Exchange) {
+func (a *customers) listUnmatched(x *server.Exchange) {
 	a.environment(x, func(env uint32) *server.Fault {
 		data := x.Begin()
 		data.Open('{')

@@ -12,22 +12,22 @@ import (
 )
 
 // cluster is GET /cluster.
-func (a *API) cluster(x *server.Exchange) { a.tell(x, a.config.Cluster.Status()) }
+func (n *nodeTools) cluster(x *server.Exchange) { n.tell(x, n.state.Status()) }
 
 // node is GET /node.
-func (a *API) node(x *server.Exchange) {
-	if a.config.Vitals == nil {
+func (n *nodeTools) node(x *server.Exchange) {
+	if n.vitals == nil {
 		x.Refuse(server.FaultConsistency.With("This node does not say how it is."))
 		return
 	}
-	a.tell(x, a.config.Vitals())
+	n.tell(x, n.vitals())
 }
 
 // tell answers with what the node knows.
-func (a *API) tell(x *server.Exchange, known any) {
+func (n *nodeTools) tell(x *server.Exchange, known any) {
 	text, err := json.Marshal(known, json.Deterministic(true))
 	if err != nil {
-		a.config.Log.Error("what this node knows cannot be written", "error", err)
+		n.log.Error("what this node knows cannot be written", "error", err)
 		x.Refuse(server.FaultInternal)
 		return
 	}
@@ -37,27 +37,27 @@ func (a *API) tell(x *server.Exchange, known any) {
 }
 
 // healthy is GET /healthz: the process answers.
-func (a *API) healthy(x *server.Exchange) {
+func (n *nodeTools) healthy(x *server.Exchange) {
 	x.Bare(200, "application/json", []byte(`{"status":"ok"}`))
 }
 
 // ready is GET /readyz: this node serves; if not, why. ?exclude= names causes that are not to
 // count, with commas between them, for whoever would rather have an answer all the same.
-func (a *API) ready(x *server.Exchange) {
+func (n *nodeTools) ready(x *server.Exchange) {
 	var excluded []string
 	if text := string(x.Ctx.QueryArgs().Peek("exclude")); text != "" {
 		excluded = strings.Split(text, ",")
 	}
 	for _, name := range excluded {
-		if !slices.Contains(a.config.Cluster.Causes(), name) {
+		if !slices.Contains(n.state.Causes(), name) {
 			fault := server.FaultFields
 			fault.Message = "exclude: there is no cause " + strconv.Quote(name[:min(len(name), 64)]) +
-				"; there are: " + strings.Join(a.config.Cluster.Causes(), ", ")
+				"; there are: " + strings.Join(n.state.Causes(), ", ")
 			x.Refuse(fault)
 			return
 		}
 	}
-	reasons := slices.DeleteFunc(a.config.Cluster.NotReady(), func(r Reason) bool {
+	reasons := slices.DeleteFunc(n.state.NotReady(), func(r Reason) bool {
 		return slices.Contains(excluded, r.Cause)
 	})
 	var j server.JSON
@@ -86,13 +86,13 @@ func (a *API) ready(x *server.Exchange) {
 }
 
 // measure is GET /metrics.
-func (a *API) measure(x *server.Exchange) {
-	a.metrics(x.Ctx)
+func (n *nodeTools) measure(x *server.Exchange) {
+	n.metrics(x.Ctx)
 	x.Status(x.Ctx.Response.StatusCode())
 }
 
 // profile is GET /debug/pprof/….
-func (a *API) profile(x *server.Exchange) {
+func (n *nodeTools) profile(x *server.Exchange) {
 	pprofhandler.PprofHandler(x.Ctx)
 	x.Status(x.Ctx.Response.StatusCode())
 }

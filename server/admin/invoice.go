@@ -14,7 +14,7 @@ import (
 )
 
 // invoiceRoutes are the rows about invoices: as stored, and as the journal explains them.
-func (a *API) invoiceRoutes() []server.Route {
+func (a *invoices) invoiceRoutes() []server.Route {
 	invoice := environmentAnd(path("invoice", server.UUIDSchema, ""))
 	return []server.Route{
 		{
@@ -90,7 +90,7 @@ func (w *walk) query(x *server.Exchange, name string, most int) string {
 }
 
 // listInvoices is GET …/invoices?customer.
-func (a *API) listInvoices(x *server.Exchange) {
+func (a *invoices) listInvoices(x *server.Exchange) {
 	var w walk
 	customer := w.query(x, "customer", longestID)
 	if customer == "" {
@@ -119,7 +119,7 @@ func (a *API) listInvoices(x *server.Exchange) {
 }
 
 // invoiceOf finds the invoice that the path names; what cannot be found is answered.
-func (a *API) invoiceOf(x *server.Exchange) (env uint32, v billing.InvoiceView, ok bool) {
+func (a *invoices) invoiceOf(x *server.Exchange) (env uint32, v billing.InvoiceView, ok bool) {
 	id, ok := pathUUID(x, 2, "the invoice's id")
 	if !ok {
 		return env, v, false
@@ -136,14 +136,14 @@ func (a *API) invoiceOf(x *server.Exchange) (env uint32, v billing.InvoiceView, 
 }
 
 // showInvoice is GET …/invoices/{invoice}. What the events of its lines cost is in the journal.
-func (a *API) showInvoice(x *server.Exchange) {
+func (a *invoices) showInvoice(x *server.Exchange) {
 	env, v, ok := a.invoiceOf(x)
 	if !ok {
 		return
 	}
 	var costs []decimal.Decimal
-	if v.Number > 0 && a.config.Events != nil {
-		explained, found, err := a.machine.Explain(a.config.Events, env, v.ID)
+	if v.Number > 0 && a.events != nil {
+		explained, found, err := a.machine.Explain(a.events, env, v.ID)
 		switch {
 		case errors.Is(err, billing.ErrExplain): // it is shown all the same: explain says so
 		case err != nil:
@@ -158,12 +158,12 @@ func (a *API) showInvoice(x *server.Exchange) {
 }
 
 // explainInvoice is GET …/invoices/{invoice}/explain.
-func (a *API) explainInvoice(x *server.Exchange) {
+func (a *invoices) explainInvoice(x *server.Exchange) {
 	env, v, ok := a.invoiceOf(x)
 	if !ok {
 		return
 	}
-	if a.config.Events == nil {
+	if a.events == nil {
 		x.Refuse(faultJournal)
 		return
 	}
@@ -173,7 +173,7 @@ func (a *API) explainInvoice(x *server.Exchange) {
 		x.Refuse(fault)
 		return
 	}
-	explained, found, err := a.machine.Explain(a.config.Events, env, v.ID)
+	explained, found, err := a.machine.Explain(a.events, env, v.ID)
 	switch {
 	case err != nil:
 		a.verifyFailed(x, err)
@@ -208,7 +208,7 @@ func writeExplanation(data *server.JSON, e *billing.Explanation) {
 }
 
 // voidInvoice is POST …/invoices/{invoice}/void.
-func (a *API) voidInvoice(x *server.Exchange) {
+func (a *invoices) voidInvoice(x *server.Exchange) {
 	id, ok := pathUUID(x, 2, "the invoice's id")
 	if !ok || !noFields(x) {
 		return
@@ -240,7 +240,7 @@ const (
 )
 
 // verifyInvoices is GET …/invoices/verify.
-func (a *API) verifyInvoices(x *server.Exchange) {
+func (a *invoices) verifyInvoices(x *server.Exchange) {
 	var w walk
 	limit, cursor := pageOf(x, &w, defaultVerified, mostVerified)
 	after := uint32(min(cursor, math.MaxUint32))
@@ -249,7 +249,7 @@ func (a *API) verifyInvoices(x *server.Exchange) {
 		x.Refuse(*fault)
 		return
 	}
-	if a.config.Events == nil {
+	if a.events == nil {
 		x.Refuse(faultJournal)
 		return
 	}
@@ -271,7 +271,7 @@ func (a *API) verifyInvoices(x *server.Exchange) {
 	if x.Answered() {
 		return
 	}
-	v, err := a.machine.VerifyInvoices(a.config.Events, env, rows)
+	v, err := a.machine.VerifyInvoices(a.events, env, rows)
 	if err != nil {
 		a.verifyFailed(x, err)
 		return
@@ -290,19 +290,19 @@ func (a *API) verifyInvoices(x *server.Exchange) {
 }
 
 // verifyFailed answers what keeps invoices from being verified or explained.
-func (a *API) verifyFailed(x *server.Exchange, err error) {
-	a.config.Metrics.unverified.Inc()
+func (a *invoices) verifyFailed(x *server.Exchange, err error) {
+	a.metrics.unverified.Inc()
 	if !errors.Is(err, billing.ErrExplain) && !errors.Is(err, billing.ErrEvent) {
 		a.journalFailed(x, err)
 		return
 	}
-	a.config.Log.Error("invoices cannot be explained", "error", err,
+	a.log.Error("invoices cannot be explained", "error", err,
 		"request_id", string(x.RequestID()))
 	x.Refuse(faultUnexplained)
 }
 
 // writeVerification writes what was found of invoices, and finds out about pools.
-func (a *API) writeVerification(
+func (a *invoices) writeVerification(
 	data *server.JSON, env uint32, rows []uint32, v *billing.Verification,
 ) error {
 	data.Array("differences")
@@ -317,8 +317,8 @@ func (a *API) writeVerification(
 		}
 		pools, different = pools+n, different+problems
 	}
-	a.config.Metrics.verified.Add(float64(v.Invoices))
-	a.config.Metrics.differences.Add(float64(different))
+	a.metrics.verified.Add(float64(v.Invoices))
+	a.metrics.differences.Add(float64(different))
 	data.Close(']')
 	data.Uint("different", different)
 	data.Uint("customers", v.Customers)
@@ -342,10 +342,10 @@ func writeDifference(data *server.JSON, d *billing.Difference) {
 
 // writePoolDifferences verifies a customer's pools of credits, and counts them and those that
 // differ.
-func (a *API) writePoolDifferences(
+func (a *invoices) writePoolDifferences(
 	data *server.JSON, env, row uint32,
 ) (count, different uint64, err error) {
-	proofs, err := a.machine.VerifyPools(a.config.Events, env, row)
+	proofs, err := a.machine.VerifyPools(a.events, env, row)
 	for i := range proofs {
 		p := &proofs[i]
 		if p.Problem == "" {

@@ -18,7 +18,7 @@ var marginKinds = map[string]billing.MarginBy{
 }
 
 // margin is GET …/margin?from&to&by.
-func (a *API) margin(x *server.Exchange) {
+func (a *invoices) margin(x *server.Exchange) {
 	q, fault := marginQuery(x)
 	if fault != nil {
 		x.Refuse(*fault)
@@ -28,11 +28,11 @@ func (a *API) margin(x *server.Exchange) {
 	if q.Env, ok = a.locate(x); !ok {
 		return
 	}
-	if a.config.Events == nil {
+	if a.events == nil {
 		x.Refuse(server.FaultConsistency.With("This node keeps no journal."))
 		return
 	}
-	rows, err := a.machine.Margin(a.config.Events, q)
+	rows, err := a.machine.Margin(a.events, q)
 	switch {
 	case errors.Is(err, billing.ErrMarginTooLarge):
 		x.Refuse(*server.FieldFault("from", server.FieldOutOfRange,
@@ -42,7 +42,7 @@ func (a *API) margin(x *server.Exchange) {
 		x.Refuse(server.FaultOf(engine.OutcomeOverflow))
 		return
 	case err != nil:
-		a.config.Log.Error("a margin cannot be computed", "error", err,
+		a.log.Error("a margin cannot be computed", "error", err,
 			"request_id", string(x.RequestID()))
 		x.Refuse(server.FaultInternal)
 		return

@@ -22,14 +22,14 @@ const (
 )
 
 // memberRoutes are the rows about the nodes of the cluster.
-func (a *API) memberRoutes() []server.Route {
+func (n *nodeTools) memberRoutes() []server.Route {
 	member := []server.Param{path("member", text(1, longestMember), "the node's name")}
 	row := func(method, tail, operation, summary, action string) server.Route {
 		return server.Route{
 			Method: method, Path: memberPath + "/{member}" + tail, Operation: operation,
 			Summary: summary, Access: server.AccessOperator, Params: member,
 			Handle: func(x *server.Exchange) {
-				a.changeMembers(x, MemberChange{Action: action, ID: string(x.Param(0))})
+				n.changeMembers(x, MemberChange{Action: action, ID: string(x.Param(0))})
 			},
 			Responses: done("Done, in both groups"),
 		}
@@ -38,7 +38,7 @@ func (a *API) memberRoutes() []server.Route {
 		{
 			Method: "POST", Path: memberPath, Operation: "joinMember",
 			Summary: "Make a node that waits for it a member without a vote, or move a member",
-			Access:  server.AccessOperator, Handle: a.joinMember,
+			Access:  server.AccessOperator, Handle: n.joinMember,
 			Body: server.Object(
 				server.Must("id", text(1, longestMember)), server.Must("raft", text(1, longestAddress)),
 				server.May("http", text(0, longestAddress)), server.May("ops", text(0, longestAddress)),
@@ -54,7 +54,7 @@ func (a *API) memberRoutes() []server.Route {
 }
 
 // joinMember is POST /cluster/members.
-func (a *API) joinMember(x *server.Exchange) {
+func (n *nodeTools) joinMember(x *server.Exchange) {
 	c := MemberChange{Action: "join"}
 	var w walk
 	fault := body(x, &w, map[string]reader{
@@ -65,7 +65,7 @@ func (a *API) joinMember(x *server.Exchange) {
 		x.Refuse(*fault)
 		return
 	}
-	a.changeMembers(x, c)
+	n.changeMembers(x, c)
 }
 
 // memberActions are how changes of the members are recorded.
@@ -83,11 +83,11 @@ const recentChanges = 1000
 // removalRecorded reports whether the newest that the record has of a node's membership is that it
 // was removed. Where that cannot be read, it is taken to be: a removal that was done changes
 // nothing.
-func (a *API) removalRecorded(node string) bool {
-	if a.config.Events == nil {
+func (n *nodeTools) removalRecorded(node string) bool {
+	if n.events == nil {
 		return true
 	}
-	changes, err := a.machine.Changes(a.config.Events, 0, recentChanges)
+	changes, err := n.machine.Changes(n.events, 0, recentChanges)
 	if err != nil {
 		return true
 	}
@@ -100,11 +100,11 @@ func (a *API) removalRecorded(node string) bool {
 }
 
 // changeMembers makes a change, and records it.
-func (a *API) changeMembers(x *server.Exchange, c MemberChange) {
+func (n *nodeTools) changeMembers(x *server.Exchange, c MemberChange) {
 	ctx, cancel := context.WithTimeout(context.Background(), memberPatience)
 	defer cancel()
-	err := a.config.Cluster.Change(ctx, c)
-	if errors.Is(err, ErrWasMember) && !a.removalRecorded(c.ID) {
+	err := n.state.Change(ctx, c)
+	if errors.Is(err, ErrWasMember) && !n.removalRecorded(c.ID) {
 		err = nil // it is done, and is recorded below
 	}
 	if err != nil {
@@ -118,9 +118,9 @@ func (a *API) changeMembers(x *server.Exchange, c MemberChange) {
 		Actor: x.By(), Action: memberActions[c.Action], Node: c.ID,
 		Raft: c.Raft, HTTP: c.HTTP, Ops: c.Ops,
 	}
-	result := a.propose(x, billing.KindNoteMembership, wire.Encode(nil, &note))
+	result := n.propose(x, billing.KindNoteMembership, wire.Encode(nil, &note))
 	if result.Outcome != engine.OutcomeDone {
-		a.config.Log.Error("a change of the members is not in the record of changes",
+		n.log.Error("a change of the members is not in the record of changes",
 			"action", note.Action, "member", c.ID, "outcome", result.Outcome)
 	}
 	x.Succeed(200)

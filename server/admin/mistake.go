@@ -102,7 +102,7 @@ func (t *tree) step(place string) (next *tree, rest string) {
 
 // judgeCatalog says what the catalog, as this node knows it, would refuse of what could be read of
 // a document; nothing where there is no such environment.
-func (a *API) judgeCatalog(
+func (a *catalogs) judgeCatalog(
 	x *server.Exchange, document *billing.CatalogDocument, prune bool,
 ) (reply billing.CatalogReply) {
 	env, found := a.machine.Environment(string(x.Param(0)), environments[string(x.Param(1))])
@@ -113,7 +113,7 @@ func (a *API) judgeCatalog(
 }
 
 // refuseCatalog is the refusal of a document, with all that is wrong with it; nil where nothing is.
-func (a *API) refuseCatalog(
+func (a *catalogs) refuseCatalog(
 	x *server.Exchange, w *walk, reply billing.CatalogReply,
 ) *server.Fault {
 	refused := server.FaultFields

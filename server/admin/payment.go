@@ -11,7 +11,7 @@ import (
 )
 
 // paymentRoutes are the rows about payment providers and what they reported.
-func (a *API) paymentRoutes() []server.Route {
+func (a *providers) paymentRoutes() []server.Route {
 	provider := server.Must("provider", server.EnumSchema("none", "sandbox", "stripe"))
 	previous := server.ArrayOf(server.Object(
 		provider, server.May("baseUrl", text(1, 0)),
@@ -54,7 +54,7 @@ func (a *API) paymentRoutes() []server.Route {
 const longestSecret = 255
 
 // putProvider is PUT …/payment-provider. Secrets are sealed before they enter the log.
-func (a *API) putProvider(x *server.Exchange) {
+func (a *providers) putProvider(x *server.Exchange) {
 	var s payments.Settings
 	var w walk
 	fault := body(x, &w, map[string]reader{
@@ -72,7 +72,7 @@ func (a *API) putProvider(x *server.Exchange) {
 	if fault == nil {
 		fault = w.fault()
 	}
-	if fault == nil && a.config.Payments == nil {
+	if fault == nil && a.desk == nil {
 		f := server.FaultOf(engine.OutcomeNoProvider)
 		fault = &f
 	}
@@ -83,9 +83,9 @@ func (a *API) putProvider(x *server.Exchange) {
 	var command billing.SetPaymentProvider
 	found := false
 	a.environment(x, func(env uint32) *server.Fault {
-		at, _ := a.config.Payments.PlaceOf(env)
+		at, _ := a.desk.PlaceOf(env)
 		var err error
-		if command, err = a.config.Payments.Prepare(at, s); err != nil {
+		if command, err = a.desk.Prepare(at, s); err != nil {
 			return server.FieldsFault([]server.FieldError{{
 				Field: "provider", Code: server.FieldNotAllowed, Message: err.Error(),
 			}})
@@ -113,9 +113,9 @@ func (a *API) putProvider(x *server.Exchange) {
 }
 
 // writePrevious writes the settings that were replaced and are still trusted.
-func (a *API) writePrevious(data *server.JSON, env uint32) {
+func (a *providers) writePrevious(data *server.JSON, env uint32) {
 	data.Array("previous")
-	for _, p := range a.config.Payments.Previous(env) {
+	for _, p := range a.desk.Previous(env) {
 		data.Open('{')
 		data.Text("provider", p.Provider)
 		data.TextIf("baseUrl", p.BaseURL)
@@ -128,7 +128,7 @@ func (a *API) writePrevious(data *server.JSON, env uint32) {
 
 // getProvider is GET …/payment-provider: everything but the secrets, and which settings before
 // still hear of their checkouts.
-func (a *API) getProvider(x *server.Exchange) {
+func (a *providers) getProvider(x *server.Exchange) {
 	a.environment(x, func(env uint32) *server.Fault {
 		settings := a.machine.PaymentSettings(env)
 		data := x.Begin()
@@ -146,7 +146,7 @@ func (a *API) getProvider(x *server.Exchange) {
 }
 
 // listPayments is GET …/invoices/{invoice}/payments.
-func (a *API) listPayments(x *server.Exchange) {
+func (a *providers) listPayments(x *server.Exchange) {
 	id, ok := pathUUID(x, 2, "the invoice's id")
 	if !ok {
 		return

@@ -17,7 +17,7 @@ func (a *API) platformRoutes() []server.Route {
 		{
 			Method: "DELETE", Path: environment + "/customers/{customer}", Operation: "removeCustomer",
 			Summary: "Archive a customer, or erase its personal data",
-			Access:  server.AccessOperator, Handle: a.removeCustomer,
+			Access:  server.AccessOperator, Handle: a.accounts.removeCustomer,
 			Params: environmentAnd(
 				path("customer", text(1, longestID), "externalClientCustomerId"),
 				inQuery("erase", server.EnumSchema("true", "false"), "true erases"),
@@ -27,19 +27,19 @@ func (a *API) platformRoutes() []server.Route {
 		{
 			Method: "PUT", Path: environment + "/origins", Operation: "setOrigins",
 			Summary: "List the web origins that may use customer keys",
-			Access:  server.AccessOperator, Handle: a.putOrigins, Params: environmentParams,
+			Access:  server.AccessOperator, Handle: a.accounts.putOrigins, Params: environmentParams,
 			Body: origins, Responses: done("Set"),
 		},
 		{
 			Method: "GET", Path: environment + "/origins", Operation: "listOrigins",
 			Summary: "The web origins that may use customer keys",
-			Access:  server.AccessOperator, Handle: a.listOrigins, Params: environmentParams,
+			Access:  server.AccessOperator, Handle: a.accounts.listOrigins, Params: environmentParams,
 			Responses: answers(origins),
 		},
 		{
 			Method: "GET", Path: environment + "/margin", Operation: "showMargin",
 			Summary: "Revenue of invoices, cost of usage, and their difference",
-			Access:  server.AccessOperator, Handle: a.margin,
+			Access:  server.AccessOperator, Handle: a.invoices.margin,
 			Params: environmentAnd(
 				must(inQuery("from", server.TimeSchema, "earliest instant")),
 				must(inQuery("to", server.TimeSchema, "instants before this")),
@@ -51,7 +51,7 @@ func (a *API) platformRoutes() []server.Route {
 		{
 			Method: "GET", Path: Prefix + "/audit", Operation: "listChanges",
 			Summary: "Every admin change, newest first",
-			Access:  server.AccessOperator, Handle: a.listChanges,
+			Access:  server.AccessOperator, Handle: a.accounts.listChanges,
 			Params: []server.Param{
 				inQuery("limit", server.IntSchema(1, mostChanges), "100 when absent"),
 				inQuery("cursor", text(1, longestChangeCursor), "nextCursor of the page before"),
@@ -66,7 +66,7 @@ func (a *API) platformRoutes() []server.Route {
 
 // removeCustomer is DELETE …/customers/{customer}: with erase=true it erases the customer's
 // personal data, without it archives the customer.
-func (a *API) removeCustomer(x *server.Exchange) {
+func (a *accounts) removeCustomer(x *server.Exchange) {
 	erase, fault := switchParam(x, "erase")
 	if fault != nil {
 		x.Refuse(*fault)
@@ -89,7 +89,7 @@ func (a *API) removeCustomer(x *server.Exchange) {
 }
 
 // putOrigins is PUT …/origins.
-func (a *API) putOrigins(x *server.Exchange) {
+func (a *accounts) putOrigins(x *server.Exchange) {
 	origins := []string{}
 	var w walk
 	fault := body(x, &w, map[string]reader{"origins": w.array(func(t *tree, place string) {
@@ -122,7 +122,7 @@ func validOrigin(text string) bool {
 }
 
 // listOrigins is GET …/origins.
-func (a *API) listOrigins(x *server.Exchange) {
+func (a *accounts) listOrigins(x *server.Exchange) {
 	a.environment(x, func(env uint32) *server.Fault {
 		data := x.Begin()
 		data.Open('{')

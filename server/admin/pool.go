@@ -17,7 +17,7 @@ const (
 )
 
 // poolRoutes are the rows about customers' pools of credits.
-func (a *API) poolRoutes() []server.Route {
+func (a *credits) poolRoutes() []server.Route {
 	pools := environment + "/customers/{customer}/pools"
 	customer := environmentAnd(path("customer", text(1, longestID), "externalClientCustomerId"))
 	pool := environmentAnd(path("pool", server.UUIDSchema, ""))
@@ -96,7 +96,7 @@ func pathCustomer(x *server.Exchange) (id string, ok bool) {
 }
 
 // createPool is POST …/customers/{customer}/pools.
-func (a *API) createPool(x *server.Exchange) {
+func (a *credits) createPool(x *server.Exchange) {
 	c := billing.CreatePool{Actor: x.By()}
 	var ok bool
 	if c.Customer, ok = pathCustomer(x); !ok {
@@ -174,7 +174,7 @@ func readPool(x *server.Exchange, c *billing.CreatePool) *server.Fault {
 }
 
 // listPools is GET …/customers/{customer}/pools.
-func (a *API) listPools(x *server.Exchange) {
+func (a *credits) listPools(x *server.Exchange) {
 	id, ok := pathCustomer(x)
 	if !ok {
 		return
@@ -196,7 +196,7 @@ func (a *API) listPools(x *server.Exchange) {
 }
 
 // showPool is GET …/pools/{pool}.
-func (a *API) showPool(x *server.Exchange) {
+func (a *credits) showPool(x *server.Exchange) {
 	id, ok := pathUUID(x, 2, "the pool's id")
 	if !ok {
 		return

@@ -9,7 +9,7 @@ import (
 )
 
 // previewRoutes is the row by which a page says what a change will cost before it is made.
-func (a *API) previewRoutes() []server.Route {
+func (a *catalogs) previewRoutes() []server.Route {
 	return []server.Route{{
 		Method: "GET", Path: environment + "/preview", Operation: "previewInvoices",
 		Summary: "The invoices that a subscription, a plan change or a cancellation would issue at " +
@@ -37,7 +37,7 @@ var (
 )
 
 // preview is GET …/preview.
-func (a *API) preview(x *server.Exchange) {
+func (a *catalogs) preview(x *server.Exchange) {
 	args := x.Ctx.QueryArgs()
 	query := func(name string) string { return string(args.Peek(name)) }
 	customer, plan := query("customer"), query("plan")

@@ -3,8 +3,8 @@ package admin
 import "tollgate/server"
 
 const (
-	accounts     = Prefix + "/accounts"
-	environment  = accounts + "/{account}/environments/{environment}"
+	accountsPath = Prefix + "/accounts"
+	environment  = accountsPath + "/{account}/environments/{environment}"
 	catalogLimit = server.DefaultBodyLimit
 )
 
@@ -12,9 +12,9 @@ const (
 func (a *API) routes() []server.Route {
 	return []server.Route{
 		{
-			Method: "POST", Path: accounts, Operation: "createAccount",
+			Method: "POST", Path: accountsPath, Operation: "createAccount",
 			Summary: "Create an account with a live and a sandbox environment",
-			Access:  server.AccessOperator, Handle: a.createAccount,
+			Access:  server.AccessOperator, Handle: a.accounts.createAccount,
 			Params: []server.Param{server.RequestKey},
 			Body:   server.Object(server.Must("name", text(1, 64))),
 			Responses: []server.Response{{Status: 201, About: "Created", Data: server.Object(
@@ -22,17 +22,17 @@ func (a *API) routes() []server.Route {
 			)}},
 		},
 		{
-			Method: "GET", Path: accounts, Operation: "listAccounts", Summary: "All accounts",
-			Access: server.AccessOperator, Handle: a.listAccounts,
+			Method: "GET", Path: accountsPath, Operation: "listAccounts", Summary: "All accounts",
+			Access: server.AccessOperator, Handle: a.accounts.listAccounts,
 			Responses: answers(server.ArrayOf(server.Object(
 				server.Must("id", server.UUIDSchema), server.Must("name", text(1, 64)),
 				server.Must("createdAt", server.TimeSchema),
 			))),
 		},
 		{
-			Method: "GET", Path: accounts + "/{account}", Operation: "showAccount",
+			Method: "GET", Path: accountsPath + "/{account}", Operation: "showAccount",
 			Summary: "What an account holds, in both environments together, and how much it may hold",
-			Access:  server.AccessOperator, Handle: a.showAccount, Params: accountParams,
+			Access:  server.AccessOperator, Handle: a.accounts.showAccount, Params: accountParams,
 			Responses: answers(server.Object(
 				server.Must("name", text(1, 64)), server.Must("holds", holdingsSchema()),
 			)),
@@ -40,7 +40,7 @@ func (a *API) routes() []server.Route {
 		{
 			Method: "POST", Path: environment + "/keys", Operation: "createKey",
 			Summary: "Create an API key, which only this answer shows",
-			Access:  server.AccessOperator, Handle: a.createKey,
+			Access:  server.AccessOperator, Handle: a.accounts.createKey,
 			Params: environmentAnd(server.RequestKey),
 			Body: server.Object(
 				server.Must("scope", server.EnumSchema("full", "read", "customer")),
@@ -55,7 +55,7 @@ func (a *API) routes() []server.Route {
 		{
 			Method: "GET", Path: environment + "/keys", Operation: "listKeys",
 			Summary: "The environment's API keys, revoked ones too, without the keys themselves",
-			Access:  server.AccessOperator, Handle: a.listKeys, Params: environmentParams,
+			Access:  server.AccessOperator, Handle: a.accounts.listKeys, Params: environmentParams,
 			Responses: answers(server.ArrayOf(server.Object(
 				server.Must("id", server.UUIDSchema), server.Must("scope", text(1, 0)),
 				server.Must("label", text(0, longestLabel)), server.Must("hint", text(1, 0)),
@@ -65,13 +65,13 @@ func (a *API) routes() []server.Route {
 		},
 		{
 			Method: "DELETE", Path: environment + "/keys/{id}", Operation: "revokeKey",
-			Summary: "End an API key for good", Access: server.AccessOperator, Handle: a.revokeKey,
+			Summary: "End an API key for good", Access: server.AccessOperator, Handle: a.accounts.revokeKey,
 			Params: environmentAnd(path("id", server.UUIDSchema, "")), Responses: done("Revoked"),
 		},
 		{
 			Method: "PUT", Path: environment + "/catalog", Operation: "applyCatalog",
 			Summary: "Make the catalog say what the document says, all or nothing",
-			Access:  server.AccessOperator, Handle: a.putCatalog, Limit: catalogLimit,
+			Access:  server.AccessOperator, Handle: a.catalogs.putCatalog, Limit: catalogLimit,
 			Media: []string{"application/json", "application/yaml", "application/x-yaml", "text/yaml"},
 			Params: environmentAnd(
 				inQuery("dryRun", server.EnumSchema("true", "false"), "true changes nothing"),
@@ -87,20 +87,20 @@ func (a *API) routes() []server.Route {
 		{
 			Method: "GET", Path: environment + "/catalog", Operation: "showCatalog",
 			Summary: "The catalog as a document that, applied, changes nothing",
-			Access:  server.AccessOperator, Handle: a.getCatalog, Params: environmentParams,
+			Access:  server.AccessOperator, Handle: a.catalogs.getCatalog, Params: environmentParams,
 			Responses: answers(server.RefTo("Catalog")),
 		},
 		{
 			Method: "GET", Path: Prefix + "/cluster", Operation: "showCluster",
 			Summary: "What this node knows of its cluster",
-			Access:  server.AccessOperator, Handle: a.cluster,
+			Access:  server.AccessOperator, Handle: a.nodeTools.cluster,
 			Responses: answers(server.FreeObject()),
 		},
 		{
 			Method: "GET", Path: Prefix + "/node", Operation: "showNode",
 			Summary: "How this node itself is: build, limits, disk (measured for up to a second), " +
 				"memory, certificates, and the settings that all nodes share",
-			Access: server.AccessOperator, Handle: a.node,
+			Access: server.AccessOperator, Handle: a.nodeTools.node,
 			Responses: answers(server.FreeObject()),
 		},
 		{
@@ -116,16 +116,16 @@ func (a *API) routes() []server.Route {
 // plainRoutes are the rows that other programs know by their paths; they are not in the document.
 func (a *API) plainRoutes() []server.Route {
 	return []server.Route{
-		{Method: "GET", Path: "/metrics", Operation: "metrics", Handle: a.measure},
-		{Method: "GET", Path: "/healthz", Operation: "healthz", Handle: a.healthy},
-		{Method: "GET", Path: "/readyz", Operation: "readyz", Handle: a.ready},
+		{Method: "GET", Path: "/metrics", Operation: "metrics", Handle: a.nodeTools.measure},
+		{Method: "GET", Path: "/healthz", Operation: "healthz", Handle: a.nodeTools.healthy},
+		{Method: "GET", Path: "/readyz", Operation: "readyz", Handle: a.nodeTools.ready},
 		{
 			Method: "GET", Path: "/debug/pprof", Operation: "profiles",
-			Access: server.AccessOperator, Handle: a.profile,
+			Access: server.AccessOperator, Handle: a.nodeTools.profile,
 		},
 		{
 			Method: "GET", Path: "/debug/pprof/{profile}", Operation: "profile",
-			Access: server.AccessOperator, Handle: a.profile,
+			Access: server.AccessOperator, Handle: a.nodeTools.profile,
 		},
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // termsRoutes are the rows about when invoices are issued and fall due.
-func (a *API) termsRoutes() []server.Route {
+func (a *accounts) termsRoutes() []server.Route {
 	days := server.IntSchema(0, billing.MaxPaymentTermDays)
 	minutes := server.IntSchema(0, billing.MaxSettleMinutes)
 	return []server.Route{
@@ -32,7 +32,7 @@ func (a *API) termsRoutes() []server.Route {
 }
 
 // putTerms is PUT …/payment-terms.
-func (a *API) putTerms(x *server.Exchange) {
+func (a *accounts) putTerms(x *server.Exchange) {
 	const daysName, settleName = "paymentTermDays", "settleMinutes"
 	var w walk
 	c := billing.SetPaymentTerms{KeepDays: true, Actor: x.By()}
@@ -69,7 +69,7 @@ func (a *API) putTerms(x *server.Exchange) {
 }
 
 // getTerms is GET …/payment-terms.
-func (a *API) getTerms(x *server.Exchange) {
+func (a *accounts) getTerms(x *server.Exchange) {
 	a.environment(x, func(env uint32) *server.Fault {
 		days, minutes := a.machine.PaymentTerms(env)
 		data := x.Begin()

@@ -16,7 +16,7 @@ const (
 )
 
 // webhookRoutes are the rows about webhook endpoints.
-func (a *API) webhookRoutes() []server.Route {
+func (h *hooks) webhookRoutes() []server.Route {
 	one := environmentAnd(path("endpoint", server.UUIDSchema, ""))
 	url := text(1, longestWebhook)
 	events := server.ArrayOf(server.EnumSchema(billing.WebhookEventNames()...))
@@ -25,7 +25,7 @@ func (a *API) webhookRoutes() []server.Route {
 		{
 			Method: "POST", Path: endpoints, Operation: "createWebhookEndpoint",
 			Summary: "Add an endpoint; its signing secret is in this answer and nowhere else",
-			Access:  server.AccessOperator, Handle: a.createEndpoint,
+			Access:  server.AccessOperator, Handle: h.createEndpoint,
 			Params: environmentAnd(requestKey),
 			Body:   server.Object(server.Must("url", url), server.May("events", events), about),
 			Responses: []server.Response{{
@@ -35,19 +35,19 @@ func (a *API) webhookRoutes() []server.Route {
 		{
 			Method: "GET", Path: endpoints, Operation: "listWebhookEndpoints",
 			Summary: "The endpoints, oldest first", Access: server.AccessOperator,
-			Handle: a.listEndpoints, Params: environmentParams,
+			Handle: h.listEndpoints, Params: environmentParams,
 			Responses: answers(server.ArrayOf(server.RefTo("WebhookEndpoint"))),
 		},
 		{
 			Method: "GET", Path: endpoints + "/{endpoint}", Operation: "showWebhookEndpoint",
 			Summary: "One endpoint, and how it does", Access: server.AccessOperator,
-			Handle: a.getEndpoint, Params: one,
+			Handle: h.getEndpoint, Params: one,
 			Responses: answers(server.RefTo("WebhookEndpoint")),
 		},
 		{
 			Method: "PATCH", Path: endpoints + "/{endpoint}", Operation: "updateWebhookEndpoint",
 			Summary: "Change an endpoint; enabled true sends it what waits",
-			Access:  server.AccessOperator, Handle: a.patchEndpoint, Params: one,
+			Access:  server.AccessOperator, Handle: h.patchEndpoint, Params: one,
 			Body: server.Object(server.May("url", url), server.May("events", events), about,
 				server.May("enabled", server.BoolSchema)),
 			Responses: answers(server.RefTo("WebhookEndpoint")),
@@ -55,14 +55,14 @@ func (a *API) webhookRoutes() []server.Route {
 		{
 			Method: "DELETE", Path: endpoints + "/{endpoint}", Operation: "deleteWebhookEndpoint",
 			Summary: "Remove an endpoint, what waits for it, and its log",
-			Access:  server.AccessOperator, Handle: a.deleteEndpoint, Params: one,
+			Access:  server.AccessOperator, Handle: h.deleteEndpoint, Params: one,
 			Responses: done("Removed"),
 		},
 		{
 			Method: "POST", Path: endpoints + "/{endpoint}/rotate-secret",
 			Operation: "rotateWebhookSecret",
 			Summary:   "Make a new secret; the one before signs beside it for 24 hours",
-			Access:    server.AccessOperator, Handle: a.rotateSecret, Params: one,
+			Access:    server.AccessOperator, Handle: h.rotateSecret, Params: one,
 			Responses: answers(server.RefTo("WebhookEndpoint")),
 		},
 	}
@@ -128,25 +128,25 @@ func (w *walk) events(dst *billing.WebhookEvents) reader {
 }
 
 // endpointURL reads an endpoint's URL and checks it by every rule that needs no network.
-func (a *API) endpointURL(w *walk, dst *string) reader {
+func (h *hooks) endpointURL(w *walk, dst *string) reader {
 	return func(t *tree, place string) {
 		before := len(w.problems)
 		w.plain(dst, 1, longestWebhook)(t, place)
-		if len(w.problems) > before || a.config.Outbox == nil {
+		if len(w.problems) > before || h.outbox == nil {
 			return
 		}
-		if err := a.config.Outbox.Check(*dst); err != nil {
+		if err := h.outbox.Check(*dst); err != nil {
 			w.problem(place, server.FieldNotAllowed, "cannot be sent to: %v", err)
 		}
 	}
 }
 
 // createEndpoint is POST …/webhook-endpoints.
-func (a *API) createEndpoint(x *server.Exchange) {
+func (h *hooks) createEndpoint(x *server.Exchange) {
 	c := billing.CreateWebhookEndpoint{Actor: x.By()}
 	var w walk
 	fault := body(x, &w, map[string]reader{
-		"url": a.endpointURL(&w, &c.URL), "events": w.events(&c.Events),
+		"url": h.endpointURL(&w, &c.URL), "events": w.events(&c.Events),
 		"description": w.plain(&c.About, 0, longestAbout),
 	})
 	if fault == nil && c.URL == "" {
@@ -154,37 +154,37 @@ func (a *API) createEndpoint(x *server.Exchange) {
 		fault = w.fault()
 	}
 	if fault == nil {
-		c.ID, fault = a.onceID(x)
+		c.ID, fault = h.onceID(x)
 	}
 	if fault != nil {
 		x.Refuse(*fault)
 		return
 	}
-	env, ok := a.locate(x)
+	env, ok := h.locate(x)
 	if !ok {
 		return
 	}
 	c.Env = env
 	var secret string
-	if c.Secret, secret, ok = a.mintSecret(x, env, c.ID); !ok {
+	if c.Secret, secret, ok = h.mintSecret(x, env, c.ID); !ok {
 		return
 	}
-	a.answerEndpoint(x, billing.KindCreateWebhookEndpoint, &c, changedEndpoint{
+	h.answerEndpoint(x, billing.KindCreateWebhookEndpoint, &c, changedEndpoint{
 		env: env, id: c.ID, url: c.URL, sealed: c.Secret, secret: secret, status: 201,
 	})
 }
 
 // mintSecret makes a sealed secret; what keeps it from that is answered.
-func (a *API) mintSecret(x *server.Exchange, env uint32, id [16]byte) (
+func (h *hooks) mintSecret(x *server.Exchange, env uint32, id [16]byte) (
 	sealed []byte, shown string, ok bool,
 ) {
-	if a.config.Outbox == nil {
+	if h.outbox == nil {
 		x.Refuse(server.FaultInternal)
 		return nil, "", false
 	}
-	sealed, shown, err := a.config.Outbox.Mint(env, id)
+	sealed, shown, err := h.outbox.Mint(env, id)
 	if err != nil {
-		a.config.Log.Error("no webhook secret can be made", "error", err)
+		h.log.Error("no webhook secret can be made", "error", err)
 		x.Refuse(server.FaultInternal)
 		return nil, "", false
 	}
@@ -204,16 +204,16 @@ type changedEndpoint struct {
 }
 
 // answerEndpoint carries a command out and answers the endpoint as it is then.
-func (a *API) answerEndpoint(
+func (h *hooks) answerEndpoint(
 	x *server.Exchange, kind engine.Kind, command wire.Fielder, of changedEndpoint,
 ) {
-	result := a.propose(x, kind, wire.Encode(nil, command))
+	result := h.propose(x, kind, wire.Encode(nil, command))
 	if result.Outcome != engine.OutcomeDone {
 		x.Refuse(server.FaultOf(result.Outcome))
 		return
 	}
-	a.read(x, func() *server.Fault {
-		v, ok := a.machine.WebhookEndpoint(of.env, of.id)
+	h.read(x, func() *server.Fault {
+		v, ok := h.machine.WebhookEndpoint(of.env, of.id)
 		if !ok {
 			return faultOf(engine.OutcomeWebhookUnknown)
 		}
@@ -230,9 +230,9 @@ func (a *API) answerEndpoint(
 }
 
 // listEndpoints is GET …/webhook-endpoints.
-func (a *API) listEndpoints(x *server.Exchange) {
-	a.environment(x, func(env uint32) *server.Fault {
-		views := a.machine.WebhookEndpoints(env)
+func (h *hooks) listEndpoints(x *server.Exchange) {
+	h.environment(x, func(env uint32) *server.Fault {
+		views := h.machine.WebhookEndpoints(env)
 		data := x.Begin()
 		data.Open('[')
 		for i := range views {
@@ -245,16 +245,16 @@ func (a *API) listEndpoints(x *server.Exchange) {
 }
 
 // endpointNamed finds the endpoint that the path names; what cannot be found is answered.
-func (a *API) endpointNamed(x *server.Exchange) (
+func (h *hooks) endpointNamed(x *server.Exchange) (
 	env uint32, v billing.WebhookEndpointView, ok bool,
 ) {
 	id, ok := pathUUID(x, 2, "the endpoint's id")
 	if !ok {
 		return 0, v, false
 	}
-	a.environment(x, func(number uint32) *server.Fault {
+	h.environment(x, func(number uint32) *server.Fault {
 		env = number
-		if v, ok = a.machine.WebhookEndpoint(env, id); !ok {
+		if v, ok = h.machine.WebhookEndpoint(env, id); !ok {
 			return faultOf(engine.OutcomeWebhookUnknown)
 		}
 		return nil
@@ -263,15 +263,15 @@ func (a *API) endpointNamed(x *server.Exchange) (
 }
 
 // getEndpoint is GET …/webhook-endpoints/{endpoint}.
-func (a *API) getEndpoint(x *server.Exchange) {
-	if _, v, ok := a.endpointNamed(x); ok {
+func (h *hooks) getEndpoint(x *server.Exchange) {
+	if _, v, ok := h.endpointNamed(x); ok {
 		writeEndpoint(x.Begin(), &v, "")
 		x.End(200)
 	}
 }
 
 // patchEndpoint is PATCH …/webhook-endpoints/{endpoint}.
-func (a *API) patchEndpoint(x *server.Exchange) {
+func (h *hooks) patchEndpoint(x *server.Exchange) {
 	c := billing.UpdateWebhookEndpoint{Actor: x.By()}
 	var w walk
 	set := func(bit uint8, read reader) reader {
@@ -281,7 +281,7 @@ func (a *API) patchEndpoint(x *server.Exchange) {
 		}
 	}
 	fault := body(x, &w, map[string]reader{
-		"url":         set(billing.WebhookURL, a.endpointURL(&w, &c.URL)),
+		"url":         set(billing.WebhookURL, h.endpointURL(&w, &c.URL)),
 		"events":      set(billing.WebhookEventSet, w.events(&c.Events)),
 		"description": set(billing.WebhookAbout, w.plain(&c.About, 0, longestAbout)),
 		"enabled":     set(billing.WebhookEnabled, w.flag(&c.Enabled)),
@@ -290,26 +290,26 @@ func (a *API) patchEndpoint(x *server.Exchange) {
 		x.Refuse(*fault)
 		return
 	}
-	env, v, ok := a.endpointNamed(x)
+	env, v, ok := h.endpointNamed(x)
 	if !ok {
 		return
 	}
 	c.Env, c.ID = env, v.ID
-	a.answerEndpoint(x, billing.KindUpdateWebhookEndpoint, &c, changedEndpoint{
+	h.answerEndpoint(x, billing.KindUpdateWebhookEndpoint, &c, changedEndpoint{
 		env: env, id: v.ID, status: 200,
 	})
 }
 
 // deleteEndpoint is DELETE …/webhook-endpoints/{endpoint}.
-func (a *API) deleteEndpoint(x *server.Exchange) {
+func (h *hooks) deleteEndpoint(x *server.Exchange) {
 	if !noFields(x) {
 		return
 	}
-	env, v, ok := a.endpointNamed(x)
+	env, v, ok := h.endpointNamed(x)
 	if !ok {
 		return
 	}
-	result := a.propose(x, billing.KindDeleteWebhookEndpoint, wire.Encode(nil,
+	result := h.propose(x, billing.KindDeleteWebhookEndpoint, wire.Encode(nil,
 		&billing.DeleteWebhookEndpoint{Env: env, ID: v.ID, Actor: x.By()}))
 	if result.Outcome != engine.OutcomeDone {
 		x.Refuse(server.FaultOf(result.Outcome))
@@ -319,19 +319,19 @@ func (a *API) deleteEndpoint(x *server.Exchange) {
 }
 
 // rotateSecret is POST …/webhook-endpoints/{endpoint}/rotate-secret.
-func (a *API) rotateSecret(x *server.Exchange) {
+func (h *hooks) rotateSecret(x *server.Exchange) {
 	if !noFields(x) {
 		return
 	}
-	env, v, ok := a.endpointNamed(x)
+	env, v, ok := h.endpointNamed(x)
 	if !ok {
 		return
 	}
-	sealed, secret, ok := a.mintSecret(x, env, v.ID)
+	sealed, secret, ok := h.mintSecret(x, env, v.ID)
 	if !ok {
 		return
 	}
-	a.answerEndpoint(x, billing.KindRotateWebhookSecret, &billing.RotateWebhookSecret{
+	h.answerEndpoint(x, billing.KindRotateWebhookSecret, &billing.RotateWebhookSecret{
 		Env: env, ID: v.ID, Secret: sealed, Actor: x.By(),
 	}, changedEndpoint{env: env, id: v.ID, sealed: sealed, secret: secret, status: 200})
 }

@@ -18,7 +18,7 @@ const (
 var deliveryStatuses = []string{"pending", "delivered", "failed"}
 
 // deliveryRoutes are the rows about messages on their way to an endpoint.
-func (a *API) deliveryRoutes() []server.Route {
+func (h *hooks) deliveryRoutes() []server.Route {
 	endpoint := path("endpoint", server.UUIDSchema, "")
 	one := environmentAnd(endpoint, path("message", text(1, 64), "its webhook-id"))
 	const deliveries = endpoints + "/{endpoint}/deliveries"
@@ -26,7 +26,7 @@ func (a *API) deliveryRoutes() []server.Route {
 		{
 			Method: "GET", Path: deliveries, Operation: "listWebhookDeliveries",
 			Summary: "What was sent to an endpoint and what waits, newest first",
-			Access:  server.AccessOperator, Handle: a.listDeliveries,
+			Access:  server.AccessOperator, Handle: h.listDeliveries,
 			Params: environmentAnd(endpoint,
 				inQuery("status", server.EnumSchema(deliveryStatuses...), "all when absent"),
 				inQuery("limit", server.IntSchema(1, mostDeliveries), "50 when absent"),
@@ -39,13 +39,13 @@ func (a *API) deliveryRoutes() []server.Route {
 		{
 			Method: "GET", Path: deliveries + "/{message}", Operation: "showWebhookDelivery",
 			Summary: "One delivery with its payload", Access: server.AccessOperator,
-			Handle: a.getDelivery, Params: one,
+			Handle: h.getDelivery, Params: one,
 			Responses: answers(server.RefTo("WebhookDelivery")),
 		},
 		{
 			Method: "POST", Path: deliveries + "/{message}/resend", Operation: "resendWebhook",
 			Summary: "Send a message once more, with the same webhook-id",
-			Access:  server.AccessOperator, Handle: a.resend, Params: one,
+			Access:  server.AccessOperator, Handle: h.resend, Params: one,
 			Responses: answers(server.RefTo("WebhookDelivery")),
 		},
 	}
@@ -102,7 +102,7 @@ func writeDelivery(data *server.JSON, v *billing.DeliveryView, payload bool) {
 }
 
 // listDeliveries is GET …/deliveries.
-func (a *API) listDeliveries(x *server.Exchange) {
+func (h *hooks) listDeliveries(x *server.Exchange) {
 	id, ok := pathUUID(x, 2, "the endpoint's id")
 	if !ok {
 		return
@@ -121,9 +121,9 @@ func (a *API) listDeliveries(x *server.Exchange) {
 		x.Refuse(*fault)
 		return
 	}
-	a.environment(x, func(env uint32) *server.Fault {
+	h.environment(x, func(env uint32) *server.Fault {
 		q.Env = env
-		page, next, ok := a.machine.WebhookDeliveries(&q)
+		page, next, ok := h.machine.WebhookDeliveries(&q)
 		if !ok {
 			return faultOf(engine.OutcomeWebhookUnknown)
 		}
@@ -144,7 +144,7 @@ func (a *API) listDeliveries(x *server.Exchange) {
 }
 
 // deliveryNamed finds the delivery that the path names; what cannot be found is answered.
-func (a *API) deliveryNamed(x *server.Exchange) (
+func (h *hooks) deliveryNamed(x *server.Exchange) (
 	env uint32, endpoint [16]byte, v billing.DeliveryView, ok bool,
 ) {
 	if endpoint, ok = pathUUID(x, 2, "the endpoint's id"); !ok {
@@ -156,12 +156,12 @@ func (a *API) deliveryNamed(x *server.Exchange) (
 			"must be the webhook-id of a message"))
 		return 0, endpoint, v, false
 	}
-	a.environment(x, func(number uint32) *server.Fault {
+	h.environment(x, func(number uint32) *server.Fault {
 		env = number
-		if _, found := a.machine.WebhookEndpoint(env, endpoint); !found {
+		if _, found := h.machine.WebhookEndpoint(env, endpoint); !found {
 			return faultOf(engine.OutcomeWebhookUnknown)
 		}
-		if v, ok = a.machine.WebhookDelivery(env, endpoint, id); !ok {
+		if v, ok = h.machine.WebhookDelivery(env, endpoint, id); !ok {
 			return faultOf(engine.OutcomeDeliveryUnknown)
 		}
 		return nil
@@ -170,31 +170,31 @@ func (a *API) deliveryNamed(x *server.Exchange) (
 }
 
 // getDelivery is GET …/deliveries/{message}.
-func (a *API) getDelivery(x *server.Exchange) {
-	if _, _, v, ok := a.deliveryNamed(x); ok {
+func (h *hooks) getDelivery(x *server.Exchange) {
+	if _, _, v, ok := h.deliveryNamed(x); ok {
 		writeDelivery(x.Begin(), &v, true)
 		x.End(200)
 	}
 }
 
 // resend is POST …/deliveries/{message}/resend.
-func (a *API) resend(x *server.Exchange) {
+func (h *hooks) resend(x *server.Exchange) {
 	if !noFields(x) {
 		return
 	}
-	env, endpoint, v, ok := a.deliveryNamed(x)
+	env, endpoint, v, ok := h.deliveryNamed(x)
 	if !ok {
 		return
 	}
-	result := a.propose(x, billing.KindResendWebhook, wire.Encode(nil, &billing.ResendWebhook{
+	result := h.propose(x, billing.KindResendWebhook, wire.Encode(nil, &billing.ResendWebhook{
 		Env: env, Endpoint: endpoint, Row: v.Row, Sequence: v.Sequence, Actor: x.By(),
 	}))
 	if result.Outcome != engine.OutcomeDone {
 		x.Refuse(server.FaultOf(result.Outcome))
 		return
 	}
-	a.read(x, func() *server.Fault {
-		now, found := a.machine.WebhookDelivery(env, endpoint, v.ID)
+	h.read(x, func() *server.Fault {
+		now, found := h.machine.WebhookDelivery(env, endpoint, v.ID)
 		if !found {
 			return faultOf(engine.OutcomeDeliveryUnknown)
 		}
