@@ -156,7 +156,3 @@ func (a *API) AuditStats() AuditStats { return a.audits.stats() }
 
 // Close records what was checked, into the log or the spool, and stops. Requests must have ended.
 func (a *API) Close() error { return a.audits.Close() }
-
-func (a *API) writeDeadline() time.Time { return time.Now().Add(a.config.WriteTimeout) }
-func (a *API) readDeadline() time.Time  { return time.Now().Add(a.config.ReadTimeout) }
-func (a *API) nowMS() int64             { return a.config.Now().UnixMilli() }

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"tollgate/engine"
 	"tollgate/server"
 )
 
@@ -37,17 +36,4 @@ func (a *API) getClock(x *server.Exchange) {
 		x.End(200)
 		return nil
 	})
-}
-
-// refusal is the answer to a usage event that was not recorded. One that is out of time learns the
-// environment's clock: a test clock may be years ahead of the sender's.
-func (a *API) refusal(env uint32, r engine.Result) server.Fault {
-	fault := server.FaultOfResult(r)
-	if o := r.Outcome; o == engine.OutcomeOccurredTooEarly || o == engine.OutcomeOccurredTooLate {
-		now, earliest, latest := a.machine.UsageWindow(env, a.nowMS())
-		at := func(ms int64) string { return string(server.AppendTime(nil, ms)) }
-		fault.Detail = "Nothing was recorded. The environment's clock reads " + at(now) +
-			": occurredAt must be from " + at(earliest) + " to " + at(latest) + "."
-	}
-	return fault
 }

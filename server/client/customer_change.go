@@ -3,7 +3,6 @@ package client
 import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
-	"tollgate/engine/wire"
 	"tollgate/server"
 	"tollgate/server/form"
 )
@@ -71,15 +70,6 @@ func (a *API) archiveCustomer(x *server.Exchange) {
 	a.carryOut(x, billing.KindArchiveCustomer, &billing.ArchiveCustomer{
 		Env: x.Principal.Env, ExternalID: id, Actor: x.By(),
 	})
-}
-
-// carryOut proposes a command whose success has no data.
-func (a *API) carryOut(x *server.Exchange, kind engine.Kind, c wire.Fielder) {
-	if result := a.propose(x, kind, wire.Encode(nil, c)); result.Outcome != engine.OutcomeDone {
-		x.Refuse(server.FaultOf(result.Outcome))
-		return
-	}
-	x.Succeed(200)
 }
 
 // listEntitlements is GET /entitlements/{customerReferenceId}.

@@ -87,20 +87,6 @@ func (a *API) cancelSubscription(x *server.Exchange) {
 	})
 }
 
-// carryOutOnce is carryOut for a request that may have an Idempotency-Key.
-func (a *API) carryOutOnce(x *server.Exchange, kind engine.Kind, c wire.Fielder) {
-	result, _, fault := a.once(x, kind, wire.Encode(nil, c))
-	if fault == nil && result.Outcome != engine.OutcomeDone {
-		f := server.FaultOf(result.Outcome)
-		fault = &f
-	}
-	if fault != nil {
-		x.Refuse(*fault)
-		return
-	}
-	x.Succeed(200)
-}
-
 // revertCancellation is DELETE /subscriptions/cancellation/{subscriptionId}/scheduled.
 func (a *API) revertCancellation(x *server.Exchange) {
 	id, ok := pathUUID(x, 0, "subscriptionId")

@@ -3,6 +3,7 @@ package client
 import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
+	"tollgate/engine/wire"
 	"tollgate/server"
 )
 
@@ -33,4 +34,40 @@ func (a *API) keep(x *server.Exchange, customer uint32) {
 // keyed reports whether the request may be repeated safely.
 func keyed(x *server.Exchange) bool {
 	return len(x.Ctx.Request.Header.Peek("Idempotency-Key")) > 0
+}
+
+// carryOut proposes a command whose success has no data.
+func (a *API) carryOut(x *server.Exchange, kind engine.Kind, c wire.Fielder) {
+	if result := a.propose(x, kind, wire.Encode(nil, c)); result.Outcome != engine.OutcomeDone {
+		x.Refuse(server.FaultOf(result.Outcome))
+		return
+	}
+	x.Succeed(200)
+}
+
+// carryOutOnce is carryOut for a request that may have an Idempotency-Key.
+func (a *API) carryOutOnce(x *server.Exchange, kind engine.Kind, c wire.Fielder) {
+	result, _, fault := a.once(x, kind, wire.Encode(nil, c))
+	if fault == nil && result.Outcome != engine.OutcomeDone {
+		f := server.FaultOf(result.Outcome)
+		fault = &f
+	}
+	if fault != nil {
+		x.Refuse(*fault)
+		return
+	}
+	x.Succeed(200)
+}
+
+// refusal is the answer to a usage event that was not recorded. One that is out of time learns the
+// environment's clock: a test clock may be years ahead of the sender's.
+func (a *API) refusal(env uint32, r engine.Result) server.Fault {
+	fault := server.FaultOfResult(r)
+	if o := r.Outcome; o == engine.OutcomeOccurredTooEarly || o == engine.OutcomeOccurredTooLate {
+		now, earliest, latest := a.machine.UsageWindow(env, a.nowMS())
+		at := func(ms int64) string { return string(server.AppendTime(nil, ms)) }
+		fault.Detail = "Nothing was recorded. The environment's clock reads " + at(now) +
+			": occurredAt must be from " + at(earliest) + " to " + at(latest) + "."
+	}
+	return fault
 }

@@ -57,3 +57,9 @@ func (a *API) propose(x *server.Exchange, kind engine.Kind, payload []byte) engi
 	server.Propose(x, a.machine, a.config.Proposer, a.writeDeadline(), records[:], results[:])
 	return results[0]
 }
+
+func (a *API) writeDeadline() time.Time { return time.Now().Add(a.config.WriteTimeout) }
+
+func (a *API) readDeadline() time.Time { return time.Now().Add(a.config.ReadTimeout) }
+
+func (a *API) nowMS() int64 { return a.config.Now().UnixMilli() }
