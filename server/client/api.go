@@ -98,14 +98,20 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// API answers requests until Close. Safe for concurrent use.
+// API answers requests until Close. Its own handlers are those of events and checks. Safe for
+// concurrent use.
 type API struct {
-	config   Config
-	machine  *billing.Machine
-	table    *server.Table
-	audits   *recorder
-	limits   *server.RateLimiter
-	document []byte
+	base        // by value: a check reads it without a pointer between
+	sandboxHost string
+	events      journal.Source     // nil answers 503
+	keys        idempotency.Finder // nil where no key ever leaves memory
+	table       *server.Table
+	limits      *server.RateLimiter
+	document    []byte
+
+	customers     customers
+	subscriptions subscriptions
+	invoices      invoices
 }
 
 // New makes the API and starts its audit recorder; blocks that an earlier process left in the spool
@@ -114,9 +120,10 @@ func New(c Config) (*API, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
-	a := &API{config: c, machine: c.Machine, limits: server.NewRateLimiter(c.RateLimit, c.Now)}
-	routes := slices.Concat(a.routes(), a.customerRoutes(), a.lifecycleRoutes(),
-		a.correctionRoutes(), a.invoiceRoutes(), a.paymentRoutes(), a.clockRoutes())
+	a := newAPI(&c)
+	routes := slices.Concat(a.routes(), a.customers.customerRoutes(),
+		a.subscriptions.lifecycleRoutes(), a.correctionRoutes(), a.invoices.invoiceRoutes(),
+		a.invoices.paymentRoutes(), a.customers.clockRoutes())
 	var err error
 	if a.document, err = server.OpenAPI(routes, description()); err != nil {
 		return nil, err
@@ -135,10 +142,24 @@ func New(c Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.audits, err = openRecorder(&a.config); err != nil {
+	if a.audits, err = openRecorder(&c); err != nil {
 		return nil, err
 	}
 	return a, nil
+}
+
+func newAPI(c *Config) *API {
+	a := &API{
+		base: base{
+			machine: c.Machine, proposer: c.Proposer, reader: c.Reader, now: c.Now, log: c.Log,
+			writeTimeout: c.WriteTimeout, readTimeout: c.ReadTimeout,
+		},
+		sandboxHost: c.SandboxHost, events: c.Events, keys: c.Keys,
+		limits: server.NewRateLimiter(c.RateLimit, c.Now),
+	}
+	a.customers, a.subscriptions = customers{&a.base}, subscriptions{&a.base}
+	a.invoices = invoices{&a.base, c.Payments}
+	return a
 }
 
 // Table carries rows out for another part of this process, which names whom they answer (a

@@ -23,7 +23,7 @@ func (a *API) authenticate(x *server.Exchange) *server.Fault {
 	if !known {
 		// The key may have been made on another node a moment ago, or this node has just started
 		// and knows nothing yet. Unless it can find out, the key is not to be called invalid.
-		if !server.Fresh(a.config.Reader, a.readDeadline()) {
+		if !server.Fresh(a.reader, a.readDeadline()) {
 			return &faultKeyUnknown
 		}
 		if principal, known = a.machine.Authenticate(hash); !known {
@@ -64,13 +64,13 @@ func (a *API) rightHost(x *server.Exchange, key []byte) bool {
 	if prefix == server.KeyPrefixAdmin {
 		return false
 	}
-	if a.config.SandboxHost == "" {
+	if a.sandboxHost == "" {
 		return true
 	}
 	host := strings.ToLower(string(x.Ctx.Request.Header.Host()))
-	sandbox := host == a.config.SandboxHost
+	sandbox := host == a.sandboxHost
 	if name, _, found := strings.Cut(host, ":"); found && !sandbox {
-		sandbox = name == a.config.SandboxHost
+		sandbox = name == a.sandboxHost
 	}
 	return sandbox ==
 		(prefix == server.KeyPrefixSandbox || prefix == server.KeyPrefixCustomerSandbox)

@@ -11,7 +11,7 @@ import (
 )
 
 // paymentRoutes are the rows about collecting invoices.
-func (a *API) paymentRoutes() []server.Route {
+func (a *invoices) paymentRoutes() []server.Route {
 	return []server.Route{
 		{
 			Method: "POST", Path: Prefix + "/billing/invoices/{invoiceId}/payprovider/checkout",
@@ -30,7 +30,7 @@ func (a *API) paymentRoutes() []server.Route {
 // createCheckout is POST /billing/invoices/{invoiceId}/payprovider/checkout. The checkout is noted
 // in the log before the provider is asked, so that whoever repeats the request asks the provider
 // the same question.
-func (a *API) createCheckout(x *server.Exchange) {
+func (a *invoices) createCheckout(x *server.Exchange) {
 	id, ok := pathUUID(x, 0, "invoiceId")
 	if !ok {
 		return
@@ -53,13 +53,13 @@ func (a *API) createCheckout(x *server.Exchange) {
 	case result.Outcome != engine.OutcomeDone:
 		x.Refuse(server.FaultOf(result.Outcome))
 		return
-	case a.config.Payments == nil:
+	case a.desk == nil:
 		x.Refuse(server.FaultOf(engine.OutcomeNoProvider))
 		return
 	default:
 		p := &x.Principal
 		at := payments.Place{Env: p.Env, Account: p.Account, Kind: p.Environment}
-		if url, fault = a.config.Payments.Checkout(context.Background(), at, c.ID); fault != nil {
+		if url, fault = a.desk.Checkout(context.Background(), at, c.ID); fault != nil {
 			x.Refuse(*fault)
 			return
 		}

@@ -5,7 +5,7 @@ import (
 )
 
 // clockRoutes are the rows about the environment's clock.
-func (a *API) clockRoutes() []server.Route {
+func (a *customers) clockRoutes() []server.Route {
 	return []server.Route{{
 		Method: "GET", Path: Prefix + "/clock", Operation: "getClock",
 		Summary: "The environment's time: that of events which happen now",
@@ -24,7 +24,7 @@ func timeAbout(about string) *server.Schema {
 }
 
 // getClock is GET /clock.
-func (a *API) getClock(x *server.Exchange) {
+func (a *customers) getClock(x *server.Exchange) {
 	a.read(x, func() *server.Fault {
 		now, earliest, latest := a.machine.UsageWindow(x.Principal.Env, a.nowMS())
 		data := x.Begin()

@@ -76,16 +76,16 @@ func (a *API) original(x *server.Exchange, key *[16]byte, ref *billing.UsageRef)
 		x.Refuse(*wrong.Fault("eventIdempotencyKey"))
 		return false
 	}
-	if a.config.Events == nil {
+	if a.events == nil {
 		x.Refuse(faultJournal)
 		return false
 	}
 	*key = billing.UsageKey(x.Principal.Env, x.Param(0))
 	fault := a.look(x, func() *server.Fault {
-		original, found, err := a.machine.FindUsage(a.config.Events, a.config.Keys,
+		original, found, err := a.machine.FindUsage(a.events, a.keys,
 			x.Principal.Env, *key)
 		if err != nil {
-			a.config.Log.Error("a usage event cannot be looked up", "error", err,
+			a.log.Error("a usage event cannot be looked up", "error", err,
 				"request_id", string(x.RequestID()))
 			return &faultJournal
 		}

@@ -34,7 +34,7 @@ func checkCustomerRequest(f *form.Reader, c *customerRequest) {
 func fieldless(x *server.Exchange) *server.Fault { return form.None(x.Body) }
 
 // createCustomer is POST /customers.
-func (a *API) createCustomer(x *server.Exchange) {
+func (a *customers) createCustomer(x *server.Exchange) {
 	request := customerRequest{CreateCustomer: billing.CreateCustomer{
 		Env: x.Principal.Env, ID: newID(),
 	}}
@@ -105,7 +105,7 @@ func query(ctx *fasthttp.RequestCtx, name string) string {
 }
 
 // getCustomer is GET /customers/{externalClientCustomerId}.
-func (a *API) getCustomer(x *server.Exchange) {
+func (a *customers) getCustomer(x *server.Exchange) {
 	id, ok := pathID(x, 0, "externalClientCustomerId")
 	if !ok {
 		return

@@ -8,7 +8,7 @@ import (
 )
 
 // customerRoutes are the rows about a customer that go beyond the document.
-func (a *API) customerRoutes() []server.Route {
+func (a *customers) customerRoutes() []server.Route {
 	done := []server.Response{{Status: 200, About: "Done"}}
 	return []server.Route{
 		{
@@ -47,7 +47,7 @@ func (a *API) customerRoutes() []server.Route {
 }
 
 // updateCustomer is PATCH /customers/{externalClientCustomerId}.
-func (a *API) updateCustomer(x *server.Exchange) {
+func (a *customers) updateCustomer(x *server.Exchange) {
 	id, ok := pathID(x, 0, "externalClientCustomerId")
 	if !ok {
 		return
@@ -62,7 +62,7 @@ func (a *API) updateCustomer(x *server.Exchange) {
 }
 
 // archiveCustomer is DELETE /customers/{externalClientCustomerId}.
-func (a *API) archiveCustomer(x *server.Exchange) {
+func (a *customers) archiveCustomer(x *server.Exchange) {
 	id, ok := pathID(x, 0, "externalClientCustomerId")
 	if !ok {
 		return
@@ -73,7 +73,7 @@ func (a *API) archiveCustomer(x *server.Exchange) {
 }
 
 // listEntitlements is GET /entitlements/{customerReferenceId}.
-func (a *API) listEntitlements(x *server.Exchange) {
+func (a *customers) listEntitlements(x *server.Exchange) {
 	id, ok := pathID(x, 0, "customerReferenceId")
 	if !ok {
 		return

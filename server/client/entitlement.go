@@ -90,7 +90,7 @@ func (a *API) check(x *server.Exchange, c *checking) {
 		return
 	}
 	if stale {
-		server.NoteStaleness(x, a.config.Reader)
+		server.NoteStaleness(x, a.reader)
 	}
 	d := &c.decision
 	c.audit = billing.AuditCheck{
@@ -117,14 +117,14 @@ func (a *API) decide(c *checking, stale bool, deadline time.Time) bool {
 		var ticket engine.ReadTicket
 		if !stale {
 			var outcome engine.Outcome
-			ticket, outcome = a.config.Reader.BeginRead(deadline)
+			ticket, outcome = a.reader.BeginRead(deadline)
 			if outcome != engine.OutcomeDone {
 				return false
 			}
 		}
 		c.query.Now = a.machine.Clock(a.nowMS())
 		a.machine.Check(&c.query, &c.decision)
-		if stale || a.config.Reader.ReadStands(ticket) {
+		if stale || a.reader.ReadStands(ticket) {
 			return true
 		}
 		if !time.Now().Before(deadline) {

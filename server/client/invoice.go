@@ -13,7 +13,7 @@ import (
 const mostInvoices = 1000
 
 // invoiceRoutes are the rows about invoices.
-func (a *API) invoiceRoutes() []server.Route {
+func (a *invoices) invoiceRoutes() []server.Route {
 	return []server.Route{
 		{
 			Method: "GET", Path: Prefix + "/billing/invoices/{externalClientCustomerId}",
@@ -90,7 +90,7 @@ var badCursor = form.Mistake{
 }
 
 // listInvoices is GET /billing/invoices/{externalClientCustomerId}.
-func (a *API) listInvoices(x *server.Exchange) {
+func (a *invoices) listInvoices(x *server.Exchange) {
 	id, ok := pathID(x, 0, "externalClientCustomerId")
 	if !ok {
 		return
@@ -127,7 +127,7 @@ func (a *API) listInvoices(x *server.Exchange) {
 }
 
 // getInvoice is GET /billing/invoices/{externalClientCustomerId}/{invoiceId}.
-func (a *API) getInvoice(x *server.Exchange) {
+func (a *invoices) getInvoice(x *server.Exchange) {
 	customer, ok := pathID(x, 0, "externalClientCustomerId")
 	if !ok {
 		return
@@ -151,7 +151,7 @@ func (a *API) getInvoice(x *server.Exchange) {
 }
 
 // markInvoicePaid is POST /billing/invoices/{invoiceId}/mark-paid.
-func (a *API) markInvoicePaid(x *server.Exchange) {
+func (a *invoices) markInvoicePaid(x *server.Exchange) {
 	if id, ok := pathUUID(x, 0, "invoiceId"); ok {
 		a.carryOutOnce(x, billing.KindMarkInvoicePaid, &billing.MarkInvoicePaid{
 			Env: x.Principal.Env, ID: id,

@@ -11,7 +11,7 @@ import (
 )
 
 // lifecycleRoutes are the rows about what happens to a subscription after its creation.
-func (a *API) lifecycleRoutes() []server.Route {
+func (a *subscriptions) lifecycleRoutes() []server.Route {
 	done := []server.Response{{Status: 200, About: "Done"}}
 	subscription := path("subscriptionId", server.UUIDSchema, "")
 	return []server.Route{
@@ -69,7 +69,7 @@ var cancelModes = map[string]billing.CancelMode{
 }
 
 // cancelSubscription is POST /subscriptions/cancellation/{subscriptionId}.
-func (a *API) cancelSubscription(x *server.Exchange) {
+func (a *subscriptions) cancelSubscription(x *server.Exchange) {
 	id, ok := pathUUID(x, 0, "subscriptionId")
 	if !ok {
 		return
@@ -88,7 +88,7 @@ func (a *API) cancelSubscription(x *server.Exchange) {
 }
 
 // revertCancellation is DELETE /subscriptions/cancellation/{subscriptionId}/scheduled.
-func (a *API) revertCancellation(x *server.Exchange) {
+func (a *subscriptions) revertCancellation(x *server.Exchange) {
 	id, ok := pathUUID(x, 0, "subscriptionId")
 	if !ok {
 		return
@@ -119,7 +119,7 @@ func suspended(reply []byte) server.Fault {
 }
 
 // changePlan is POST /subscriptions/{subscriptionId}/plan-change.
-func (a *API) changePlan(x *server.Exchange) {
+func (a *subscriptions) changePlan(x *server.Exchange) {
 	id, ok := pathUUID(x, 0, "subscriptionId")
 	if !ok {
 		return
@@ -134,7 +134,7 @@ func (a *API) changePlan(x *server.Exchange) {
 }
 
 // cancelPlanChange is DELETE /subscriptions/{subscriptionId}/plan-change/scheduled.
-func (a *API) cancelPlanChange(x *server.Exchange) {
+func (a *subscriptions) cancelPlanChange(x *server.Exchange) {
 	if id, ok := pathUUID(x, 0, "subscriptionId"); ok {
 		a.carryOut(x, billing.KindCancelPlanChange, &billing.CancelPlanChange{
 			Env: x.Principal.Env, ID: id,
@@ -143,7 +143,7 @@ func (a *API) cancelPlanChange(x *server.Exchange) {
 }
 
 // listPlanChanges is GET /subscriptions/{subscriptionId}/plan-changes.
-func (a *API) listPlanChanges(x *server.Exchange) {
+func (a *subscriptions) listPlanChanges(x *server.Exchange) {
 	id, ok := pathUUID(x, 0, "subscriptionId")
 	if !ok {
 		return
@@ -165,7 +165,7 @@ func (a *API) listPlanChanges(x *server.Exchange) {
 }
 
 // upcomingInvoice is GET /subscriptions/{subscriptionId}/upcoming-invoice.
-func (a *API) upcomingInvoice(x *server.Exchange) {
+func (a *subscriptions) upcomingInvoice(x *server.Exchange) {
 	id, ok := pathUUID(x, 0, "subscriptionId")
 	if !ok {
 		return

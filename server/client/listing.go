@@ -52,13 +52,13 @@ func (a *API) listEvents(x *server.Exchange) {
 		if !found {
 			return notFound(engine.OutcomeCustomerUnknown)
 		}
-		if a.config.Events == nil {
+		if a.events == nil {
 			return &faultJournal
 		}
 		q.Customer = customer.Row
-		events, next, err := a.machine.Events(a.config.Events, q)
+		events, next, err := a.machine.Events(a.events, q)
 		if err != nil {
-			a.config.Log.Error("events cannot be read", "error", err,
+			a.log.Error("events cannot be read", "error", err,
 				"request_id", string(x.RequestID()))
 			return &faultJournal
 		}

@@ -8,13 +8,13 @@ import (
 )
 
 // once proposes a command in the caller's environment; see server.Once.
-func (a *API) once(x *server.Exchange, kind engine.Kind, payload []byte) (
+func (a *base) once(x *server.Exchange, kind engine.Kind, payload []byte) (
 	engine.Result, billing.OnceReply, *server.Fault,
 ) {
 	return server.Once(x, a.onceCommand(x, kind, payload))
 }
 
-func (a *API) onceCommand(
+func (a *base) onceCommand(
 	x *server.Exchange, kind engine.Kind, payload []byte,
 ) *server.OnceCommand {
 	return &server.OnceCommand{
@@ -27,7 +27,7 @@ func (a *API) onceCommand(
 
 // keep keeps the answer that x holds, about a customer, under its Idempotency-Key: for answers that
 // would be another one later.
-func (a *API) keep(x *server.Exchange, customer uint32) {
+func (a *base) keep(x *server.Exchange, customer uint32) {
 	server.KeepAnswer(x, a.onceCommand(x, 0, nil), customer)
 }
 
@@ -37,7 +37,7 @@ func keyed(x *server.Exchange) bool {
 }
 
 // carryOut proposes a command whose success has no data.
-func (a *API) carryOut(x *server.Exchange, kind engine.Kind, c wire.Fielder) {
+func (a *base) carryOut(x *server.Exchange, kind engine.Kind, c wire.Fielder) {
 	if result := a.propose(x, kind, wire.Encode(nil, c)); result.Outcome != engine.OutcomeDone {
 		x.Refuse(server.FaultOf(result.Outcome))
 		return
@@ -46,7 +46,7 @@ func (a *API) carryOut(x *server.Exchange, kind engine.Kind, c wire.Fielder) {
 }
 
 // carryOutOnce is carryOut for a request that may have an Idempotency-Key.
-func (a *API) carryOutOnce(x *server.Exchange, kind engine.Kind, c wire.Fielder) {
+func (a *base) carryOutOnce(x *server.Exchange, kind engine.Kind, c wire.Fielder) {
 	result, _, fault := a.once(x, kind, wire.Encode(nil, c))
 	if fault == nil && result.Outcome != engine.OutcomeDone {
 		f := server.FaultOf(result.Outcome)
@@ -61,7 +61,7 @@ func (a *API) carryOutOnce(x *server.Exchange, kind engine.Kind, c wire.Fielder)
 
 // refusal is the answer to a usage event that was not recorded. One that is out of time learns the
 // environment's clock: a test clock may be years ahead of the sender's.
-func (a *API) refusal(env uint32, r engine.Result) server.Fault {
+func (a *base) refusal(env uint32, r engine.Result) server.Fault {
 	fault := server.FaultOfResult(r)
 	if o := r.Outcome; o == engine.OutcomeOccurredTooEarly || o == engine.OutcomeOccurredTooLate {
 		now, earliest, latest := a.machine.UsageWindow(env, a.nowMS())

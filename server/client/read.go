@@ -19,30 +19,30 @@ func consistency(x *server.Exchange) (stale bool, fault *server.Fault) {
 
 // read runs an answer that is copied out of the node's memory, at the consistency that the request
 // asks for. answer may run more than once; it returns a fault, or has written the answer.
-func (a *API) read(x *server.Exchange, answer func() *server.Fault) {
+func (a *base) read(x *server.Exchange, answer func() *server.Fault) {
 	if fault := a.look(x, answer); fault != nil {
 		x.Refuse(*fault)
 	}
 }
 
 // look is read without an answer: it returns the fault.
-func (a *API) look(x *server.Exchange, answer func() *server.Fault) *server.Fault {
+func (a *base) look(x *server.Exchange, answer func() *server.Fault) *server.Fault {
 	stale, fault := consistency(x)
 	if fault != nil {
 		return fault
 	}
 	if stale {
-		server.NoteStaleness(x, a.config.Reader)
+		server.NoteStaleness(x, a.reader)
 		return answer()
 	}
 	deadline := a.readDeadline()
 	for time.Now().Before(deadline) {
-		ticket, outcome := a.config.Reader.BeginRead(deadline)
+		ticket, outcome := a.reader.BeginRead(deadline)
 		if outcome != engine.OutcomeDone {
 			break
 		}
 		fault := answer()
-		if !a.config.Reader.ReadStands(ticket) {
+		if !a.reader.ReadStands(ticket) {
 			continue
 		}
 		return fault
@@ -51,15 +51,15 @@ func (a *API) look(x *server.Exchange, answer func() *server.Fault) *server.Faul
 }
 
 // propose brings one command of a request into the log.
-func (a *API) propose(x *server.Exchange, kind engine.Kind, payload []byte) engine.Result {
-	records := [1]engine.Record{a.config.Machine.Repeatable(kind, payload, newID)}
+func (a *base) propose(x *server.Exchange, kind engine.Kind, payload []byte) engine.Result {
+	records := [1]engine.Record{a.machine.Repeatable(kind, payload, newID)}
 	var results [1]engine.Result
-	server.Propose(x, a.machine, a.config.Proposer, a.writeDeadline(), records[:], results[:])
+	server.Propose(x, a.machine, a.proposer, a.writeDeadline(), records[:], results[:])
 	return results[0]
 }
 
-func (a *API) writeDeadline() time.Time { return time.Now().Add(a.config.WriteTimeout) }
+func (a *base) writeDeadline() time.Time { return time.Now().Add(a.writeTimeout) }
 
-func (a *API) readDeadline() time.Time { return time.Now().Add(a.config.ReadTimeout) }
+func (a *base) readDeadline() time.Time { return time.Now().Add(a.readTimeout) }
 
-func (a *API) nowMS() int64 { return a.config.Now().UnixMilli() }
+func (a *base) nowMS() int64 { return a.now().UnixMilli() }

@@ -25,7 +25,7 @@ const (
 func (a *API) record(x *server.Exchange, in *ingest) {
 	deadline := a.writeDeadline()
 	if a.machine.KeySpan().OnDisk() == 0 {
-		server.Propose(x, a.machine, a.config.Proposer, deadline, in.records, in.results)
+		server.Propose(x, a.machine, a.proposer, deadline, in.records, in.results)
 	} else {
 		for i := range in.results {
 			in.results[i].Outcome = engine.OutcomeKeyUnproven
@@ -70,7 +70,7 @@ func (a *API) recordProbed(
 	}
 	results := make([]engine.Result, len(records))
 	if len(records) > 0 {
-		server.Propose(x, a.machine, a.config.Proposer, deadline, records, results)
+		server.Propose(x, a.machine, a.proposer, deadline, records, results)
 	}
 	for k, i := range again {
 		in.results[i] = results[k]
@@ -81,7 +81,7 @@ func (a *API) recordProbed(
 // awaitFiles waits until this node's files have keys beyond through, looking for that of a sealed
 // event; false when they do not within probeWait. The same proposal would be answered the same.
 func (a *API) awaitFiles(sealed []byte, through uint64, deadline time.Time) bool {
-	if a.config.Keys == nil {
+	if a.keys == nil {
 		return false
 	}
 	if end := time.Now().Add(probeWait); end.Before(deadline) {
@@ -89,7 +89,7 @@ func (a *API) awaitFiles(sealed []byte, through uint64, deadline time.Time) bool
 	}
 	key := billing.SealedKey(sealed)
 	for time.Now().Before(deadline) {
-		if v, err := a.config.Keys.FindKey(key); err != nil || v.Through > through {
+		if v, err := a.keys.FindKey(key); err != nil || v.Through > through {
 			return err == nil
 		}
 		time.Sleep(probeEvery)
@@ -100,12 +100,12 @@ func (a *API) awaitFiles(sealed []byte, through uint64, deadline time.Time) bool
 // probe looks for the key of a sealed event in the files of this node; false when they do not have
 // all that have left memory, or cannot be read.
 func (a *API) probe(sealed []byte) (v idempotency.Verdict, ok bool) {
-	if a.config.Keys == nil {
+	if a.keys == nil {
 		return v, false
 	}
-	v, err := a.config.Keys.FindKey(billing.SealedKey(sealed))
+	v, err := a.keys.FindKey(billing.SealedKey(sealed))
 	if err != nil {
-		a.config.Log.Error("an idempotency key cannot be looked up", "error", err)
+		a.log.Error("an idempotency key cannot be looked up", "error", err)
 		return v, false
 	}
 	return v, v.Through >= a.machine.KeySpan().Memory

@@ -10,7 +10,7 @@ func (a *API) routes() []server.Route {
 	return []server.Route{
 		{
 			Method: "POST", Path: Prefix + "/customers", Operation: "createCustomer",
-			Summary: "Create a customer", Access: server.AccessFull, Handle: a.createCustomer,
+			Summary: "Create a customer", Access: server.AccessFull, Handle: a.customers.createCustomer,
 			Body:      server.RefTo("CustomerRequest"),
 			Params:    []server.Param{server.RequestKey},
 			Responses: []server.Response{{Status: 201, About: "Created; see Location"}},
@@ -18,7 +18,7 @@ func (a *API) routes() []server.Route {
 		{
 			Method: "GET", Path: Prefix + "/customers/{externalClientCustomerId}",
 			Operation: "getCustomer", Summary: "A customer with its active subscriptions",
-			Access: server.AccessCustomer, Handle: a.getCustomer,
+			Access: server.AccessCustomer, Handle: a.customers.getCustomer,
 			Params:    []server.Param{customerParam, consistencyHeader},
 			Responses: answers(server.RefTo("Customer")),
 		},
@@ -42,7 +42,7 @@ func (a *API) routes() []server.Route {
 		{
 			Method: "POST", Path: Prefix + "/subscriptions", Operation: "createSubscription",
 			Summary: "Subscribe a customer to a plan", Access: server.AccessFull,
-			Handle: a.createSubscription, Body: server.RefTo("SubscriptionRequest"),
+			Handle: a.subscriptions.createSubscription, Body: server.RefTo("SubscriptionRequest"),
 			Params: []server.Param{server.RequestKey},
 			Responses: []server.Response{{
 				Status: 201, About: "Created, with its initial invoice", Data: server.Object(
@@ -55,14 +55,14 @@ func (a *API) routes() []server.Route {
 		{
 			Method: "GET", Path: Prefix + "/subscriptions/{subscriptionId}",
 			Operation: "getSubscription", Summary: "A subscription in any state",
-			Access: server.AccessRead, Handle: a.getSubscription,
+			Access: server.AccessRead, Handle: a.subscriptions.getSubscription,
 			Params:    []server.Param{path("subscriptionId", server.UUIDSchema, ""), consistencyHeader},
 			Responses: answers(server.RefTo("Subscription")),
 		},
 		{
 			Method: "GET", Path: Prefix + "/plans", Operation: "listPlans",
 			Summary: "The active plans with their features and pricing", Access: server.AccessRead,
-			Handle: a.listPlans, Params: []server.Param{consistencyHeader},
+			Handle: a.subscriptions.listPlans, Params: []server.Param{consistencyHeader},
 			Responses: answers(server.ArrayOf(server.RefTo("Plan"))),
 		},
 		{

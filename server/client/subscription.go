@@ -11,7 +11,7 @@ import (
 )
 
 // createSubscription is POST /subscriptions.
-func (a *API) createSubscription(x *server.Exchange) {
+func (a *subscriptions) createSubscription(x *server.Exchange) {
 	c := billing.CreateSubscription{Env: x.Principal.Env, ID: newID(), InvoiceID: newID()}
 	fault := form.Read(x.Body, &c, readSubscriptionRequest)
 	if fault != nil {
@@ -49,10 +49,10 @@ func (a *API) createSubscription(x *server.Exchange) {
 // answerCreated answers with what the command made. This node may be behind the one that applied
 // it; the read index brings it up, and where no leader can be asked any more, its own memory will
 // have the entry soon or never.
-func (a *API) answerCreated(x *server.Exchange, c *billing.CreateSubscription) bool {
+func (a *subscriptions) answerCreated(x *server.Exchange, c *billing.CreateSubscription) bool {
 	deadline := a.readDeadline()
 	for {
-		fresh := server.Fresh(a.config.Reader, deadline)
+		fresh := server.Fresh(a.reader, deadline)
 		s, ok := a.machine.Subscription(c.Env, c.ID)
 		if !ok {
 			if !time.Now().Before(deadline) || fresh {
@@ -78,7 +78,7 @@ func (a *API) answerCreated(x *server.Exchange, c *billing.CreateSubscription) b
 }
 
 // listSubscriptions is GET /customers/{externalClientCustomerId}/subscriptions.
-func (a *API) listSubscriptions(x *server.Exchange) {
+func (a *customers) listSubscriptions(x *server.Exchange) {
 	id, ok := pathID(x, 0, "externalClientCustomerId")
 	if !ok {
 		return
@@ -107,7 +107,7 @@ func (a *API) listSubscriptions(x *server.Exchange) {
 }
 
 // getSubscription is GET /subscriptions/{subscriptionId}.
-func (a *API) getSubscription(x *server.Exchange) {
+func (a *subscriptions) getSubscription(x *server.Exchange) {
 	id, ok := pathUUID(x, 0, "subscriptionId")
 	if !ok {
 		return
@@ -124,7 +124,7 @@ func (a *API) getSubscription(x *server.Exchange) {
 }
 
 // listPlans is GET /plans.
-func (a *API) listPlans(x *server.Exchange) {
+func (a *subscriptions) listPlans(x *server.Exchange) {
 	a.read(x, func() *server.Fault {
 		plans := a.machine.Plans(x.Principal.Env)
 		data := x.Begin()
