@@ -51,7 +51,7 @@ func TestExpectContinueIsRefusedBeforeTheBody(t *testing.T) {
 }
 
 func TestExpectContinueIsServed(t *testing.T) {
-	n := start(t, func(c *client.Config) {
+	n := startWithin(t, time.Second, func(c *client.Config) {
 		c.RateLimit = server.RateLimit{Requests: 10, Window: time.Hour}
 	})
 	n.customer("acme")
