@@ -5,7 +5,7 @@ SHELL := /bin/bash -o pipefail
 # Everything is compiled as the image is, once for all stages of `make test`; only the race detector
 # needs cgo, and compiles again. `make vet` looks at all packages, so `go test` need not.
 export CGO_ENABLED ?= 0
-export GOFLAGS ?= -trimpath -vet=off
+export GOFLAGS ?= -trimpath -vet=off -gcflags=all=-dwarf=false
 
 # Tools have their own module file, so building the program downloads none of their dependencies.
 STATICCHECK := go tool -modfile=.ci/tools.mod staticcheck
