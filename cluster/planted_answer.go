@@ -24,7 +24,7 @@ func init() {
 		}
 		b := f.batch
 		b.index = 1
-		b.applied.Results = make([]engine.Result, b.records-b.countWithdrawn())
+		b.applied.Results = make([]engine.Result, b.records)
 		for i := range b.applied.Results {
 			b.applied.Results[i].Outcome = engine.OutcomeDone
 		}
