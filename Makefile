@@ -39,25 +39,35 @@ REPEATING := TestADamagedByteIsNeverAWrongVerdict TestAPriceIsDeniedOnlyWhereItW
 	TestPackingIsBounded TestRestoreRefusesWhatIsNoSnapshot TestSnapshotAtEveryFailureAndCrash \
 	TestSubTablesGrowOneAfterAnother TestSummedBlobsAreComparedByTheirSum TestTheOutboxIsBounded
 
-# These take a path on which goroutines meet, for each of many inputs. TestA=TestB: the race detector
-# runs over B, which takes the path once, and over A every night (`make test-long`).
-VARYING := TestAKilledProcessHasKeptItsVotes=TestTwoFormatsOfAVoteGuardEachOther \
+# These take a path on which goroutines meet for each of many inputs, or for minutes of simulated time.
+# TestA=TestB: the race detector runs over B, which takes the path once, and over A every night
+# (`make test-long`).
+VARYING := TestAClockThatIsSetBackDoesNotFreezeLogTime=TestNodeWithAWrongClockDoesNotLead \
+	TestAKilledProcessHasKeptItsVotes=TestTwoFormatsOfAVoteGuardEachOther \
+	TestALostNodeIsWarnedOfOnceAMinuteByName=TestADeadNodeIsReplaced \
 	TestAVoterWithoutFilesIsLeftOut=TestKeysLeaveMemoryAsFarAsAMajorityHasThem \
 	TestAnyBitOfAVoteMayFlip=TestTwoFormatsOfAVoteGuardEachOther \
 	TestAnySectorsOfAVote=TestTwoFormatsOfAVoteGuardEachOther \
 	TestBackupsThatCannotBeMade=TestBackupWhileClientsWrite \
+	TestClockThatIsSteppedMakesNothingFallDue=TestNodeWithAWrongClockDoesNotLead \
 	TestDamagedBackupsAreNotRestored=TestBackupWhileClientsWrite \
 	TestDiskThatHangsAtAnyFileEndsTheProcess=TestDiskThatHangsEndsTheProcess \
+	TestDroppedSegmentsLeaveEveryNode=TestSegmentsAreFetchedFromPeers \
 	TestEachCauseIsGivenAndEnds=TestAnElectionLeavesNodesReady \
 	TestEchoedKeysAreNotKept=TestHowRunsEnd \
 	TestEvaluationsAgreeWithTheAgent=TestALargeDocumentComesInParts \
 	TestEveryRefusal=TestScopes \
 	TestHarmfulHostsGetADocument=TestALargeDocumentComesInParts \
 	TestKeysLeaveMemory=TestKeysLeaveMemoryAsFarAsAMajorityHasThem \
+	TestMemoryOfInspectionsIsBounded=TestInspectionsTakeTurns \
 	TestNoKeyIsStored=TestHowRunsEnd \
 	TestNothingIsSeenAcrossWorkspaces=TestScopes \
 	TestPowerCutOnARealFileSystem=TestRestartFromDiskLosesNothing \
 	TestSampleProducts=TestHowRunsEnd \
+	TestSegmentsDroppedMeanwhileAreInTheBackup=TestBackupWhileClientsWrite \
+	TestSnapshotThatStopsInTheMiddleIsGivenUp=TestLaggingFollowerGetsASnapshot \
+	TestSnapshotsAreNotTakenInStep=TestSnapshotsAreKept \
+	TestStalenessIsByTheLaterClock=TestStalenessOfACutFollower \
 	TestWorkIsBounded=TestRealDocumentsAreReadWithoutLoss
 
 # Process tests start real nodes, and run alone.
