@@ -76,6 +76,7 @@ type field struct {
 	class class
 	size  int  // bits of an isUint
 	own   bool // not an embedded struct's
+	extra bool // an embedded details struct's
 	of    *typ // the declared type, where it has one; of a list, its items'
 	in    *pack
 	doc   string
@@ -280,6 +281,7 @@ func (m *module) fields(t *typ) (all []field) {
 		case len(f.Names) == 0 && v.class == isStruct:
 			for _, inner := range m.fields(v.of) {
 				inner.own = false
+				inner.extra = inner.extra || v.of.directive("details") != nil
 				all = append(all, inner)
 			}
 		case v.Inline:
@@ -294,6 +296,25 @@ func (m *module) fields(t *typ) (all []field) {
 				one.name = name.Name
 				all = append(all, one)
 			}
+		}
+	}
+	return all
+}
+
+// details returns the structs with a line //schema:details that a struct embeds.
+func (m *module) details(t *typ) (all []*typ) {
+	s, ok := t.expr.(*ast.StructType)
+	if !ok {
+		return nil
+	}
+	for _, f := range s.Fields.List {
+		of := m.classify(t, text(f.Type)).of
+		switch {
+		case len(f.Names) > 0 || of == nil:
+		case of.directive("details") != nil:
+			all = append(all, of)
+		default:
+			all = append(all, m.details(of)...)
 		}
 	}
 	return all

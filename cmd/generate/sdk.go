@@ -13,13 +13,14 @@ var apis = []string{"client", "workspace"}
 // clients writes the client's structs of the requests and answers of an API.
 func (m *module) clients(api string) *output {
 	o := m.output(&pack{path: "server/" + api, name: "tollgate"})
+	var details []*typ
 	for _, kind := range []string{"request", "described", "answer"} {
 		o.api(kind, func(t *typ, name string, options []string) {
 			o.comment(t.doc, t.name, name)
 			o.line("type %s struct {", name)
 			within := ""
 			for _, f := range o.fields(t) {
-				if f.Name == "" {
+				if f.Name == "" || f.extra {
 					continue
 				}
 				if f.Within != within {
@@ -33,10 +34,45 @@ func (m *module) clients(api string) *output {
 				o.member(f, kind != "answer", slices.Contains(options, "patch"))
 			}
 			o.end(within)
+			for _, d := range m.details(t) {
+				o.line("%s", d.name)
+				if !slices.Contains(details, d) {
+					details = append(details, d)
+				}
+			}
 			o.line("}\n")
 		})
 	}
+	for _, d := range details {
+		o.detailsOf(d)
+	}
 	return o
+}
+
+// minDetail is the least number of a field of details, so that the commands which embed them have
+// numbers left for fields of their own.
+const minDetail = 32
+
+// detailsOf writes the struct of details, which requests and answers embed. Its tags help and max
+// are for programs that ask people for the fields.
+func (o *output) detailsOf(t *typ) {
+	o.comment(t.doc, t.name, t.name)
+	fields := o.fields(t)
+	if len(fields) == 0 {
+		o.line("type %s struct{}\n", t.name)
+		return
+	}
+	o.line("type %s struct {", t.name)
+	for _, f := range fields {
+		if f.Wire < minDetail || f.Name == "" || f.Within != "" || !f.OmitZero || f.Required {
+			o.fail("%s.%s.%s: a detail has a number from %d on and a name, is omitzero and not required",
+				t.pack.path, t.name, f.name, minDetail)
+		}
+		o.comment(f.doc, f.name, exported(f.Name))
+		o.line("%s %s `json:%q max:\"%d\" help:%q`", exported(f.Name), o.kind(f),
+			f.Name+",omitzero", f.Max, first(f.doc))
+	}
+	o.line("}\n")
 }
 
 func (o *output) end(object string) {
@@ -106,13 +142,18 @@ func (o *output) kind(f field) string {
 // comment writes the first sentence of a doc comment under another name. What follows it is about
 // the engine.
 func (o *output) comment(doc, name, now string) {
+	if text := first(doc); text != "" {
+		o.line("// %s", strings.Replace(text, name+" ", now+" ", 1))
+	}
+}
+
+// first returns the first sentence of a doc comment.
+func first(doc string) string {
 	text := strings.Join(strings.Fields(doc), " ")
 	if end := strings.Index(text, ". "); end >= 0 {
 		text = text[:end+1]
 	}
-	if text != "" {
-		o.line("// %s", strings.Replace(text, name+" ", now+" ", 1))
-	}
+	return text
 }
 
 // exported returns a JSON name as a Go name: planId is PlanID, approval_url ApprovalURL.

@@ -19,15 +19,21 @@ var codecCalls = map[class]string{
 //	//schema:declared  in order of declaration, not of the numbers
 //	//schema:split head body 5  two methods more, of the fields before and from number 5 on
 //	//schema:quick     one more that decodes the usual form without a loop
+//	//schema:details   also where the struct has no field yet
 //
 // A hand-written method bounds is called at the end.
 func (o *output) codecs() {
 	for _, t := range o.pack.sorted() {
 		fields := slices.DeleteFunc(o.fields(t), func(f field) bool { return f.Wire == 0 })
 		own := slices.ContainsFunc(fields, func(f field) bool { return f.own })
-		if own && t.directive("part") == nil {
+		details := t.directive("details") != nil
+		if (own || details) && t.directive("part") == nil {
 			o.use("engine/wire")
 			o.codec(t, fields)
+			later := func(f field) bool { return f.own && f.Since > 0 }
+			if details || slices.ContainsFunc(fields, later) {
+				o.since(t, fields)
+			}
 			if t.directive("quick") != nil {
 				o.quick(t, fields)
 			}
@@ -114,4 +120,31 @@ func (o *output) quick(t *typ, fields []field) {
 		o.line(read+"\n}", f.name)
 	}
 	o.line("return q.Done()\n}\n")
+}
+
+// since writes what returns the first cluster version that knows all the fields which are set.
+func (o *output) since(t *typ, fields []field) {
+	o.line("// Since returns the first cluster version that knows all the fields which are set.")
+	o.line("func (v *%s) Since() (version uint32) {", t.name)
+	for _, f := range fields {
+		if f.Since == 0 {
+			continue
+		}
+		set := "v." + f.name
+		switch f.class {
+		case isBool:
+		case isUint, isInt:
+			set += " != 0"
+		case isString:
+			set += ` != ""`
+		case isBytes, isList, isStrings:
+			set = "len(" + set + ") > 0"
+		case isDecimal:
+			set = "!" + set + ".IsZero()"
+		default:
+			o.fail("%s.%s: %s cannot have since", t.pack.path, t.name, f.name)
+		}
+		o.line("if %s {\nversion = max(version, %d)\n}", set, f.Since)
+	}
+	o.line("return version\n}\n")
 }

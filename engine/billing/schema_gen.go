@@ -630,6 +630,15 @@ func (v *Submit) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
+func (v *SubscriptionDetails) Fields(w *wire.Codec) {
+}
+
+// Since returns the first cluster version that knows all the fields which are set.
+func (v *SubscriptionDetails) Since() (version uint32) {
+	return version
+}
+
+// Fields implements wire.Fielder.
 func (v *TierDocument) Fields(w *wire.Codec) {
 	w.Bool(1, &v.Infinite)
 	w.Decimal(2, &v.UpTo)

@@ -27,7 +27,7 @@ func (s *state) consistent() error {
 
 // damaged is the error of a state that does not fit together.
 func damaged(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrSnapshot, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: %w", ErrSnapshot, fmt.Errorf(format, args...))
 }
 
 // visited tells which rows of a table a walk has met.
@@ -87,6 +87,9 @@ func (s *state) subscriptionsConsistent() error {
 			b.pending != 0 && b.cancelMode != 0 {
 			return damaged("subscription %d is in no state", row)
 		}
+	}
+	if err := s.subscriptions.checkDetails(); err != nil {
+		return damaged("%w", err)
 	}
 	return nil
 }

@@ -39,6 +39,7 @@ const (
 	tableCorrections = 12
 	tableSequences   = 13
 	tableMeters      = 14 // 8 were meters that held where their tiers began
+	tableDetails     = 15 // of subscriptions
 
 	tableWebhookEndpoints = 48
 	tableWebhookTexts     = 49

@@ -4,6 +4,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/decimal"
 	"tollgate/engine/period"
+	"tollgate/engine/wire"
 )
 
 // MaxSubscriptions is how many subscriptions one customer may have: each check walks them.
@@ -25,6 +26,7 @@ type CreateSubscription struct {
 	// Customer is the customer's ExternalID.
 	Customer  string `wire:"4" json:"customerReferenceId" rule:"required,min=1,max=128"`
 	GraceDays uint32 `wire:"6" json:"gracePeriod" rule:"min=0,max=365,default=7"`
+	SubscriptionDetails
 }
 
 func (c *CreateSubscription) apply(t *turn) engine.Outcome {
@@ -60,6 +62,8 @@ func (c *CreateSubscription) apply(t *turn) engine.Outcome {
 
 	b.id, b.graceDays = c.ID, uint16(min(c.GraceDays, maxGraceDays))
 	b.subscriptionRest = b.usual()
+	details := wire.Encode(nil, &c.SubscriptionDetails)
+	t.subscriptions.details.Put(t.subscriptions.Len()+1, details)
 	t.subscribe(e, &b, c.InvoiceID)
 	return engine.OutcomeDone
 }
@@ -166,7 +170,7 @@ func (s *state) subscriptionView(row uint32, customer CustomerView) Subscription
 		PeriodStart: b.periodStart, PeriodEnd: b.periodEnd,
 		AnchorDay:   uint32(period.DayOfMonth(b.anchor)),
 		SuspendedAt: b.suspendedAt, CancelledAt: b.cancelledAt, EndedAt: b.endedAt,
-		CancelMode: b.cancelMode,
+		CancelMode: b.cancelMode, SubscriptionDetails: s.subscriptions.Details(row),
 	}
 	view.IntervalMonths = view.Plan.IntervalMonths
 	switch {

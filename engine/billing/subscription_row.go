@@ -1,6 +1,9 @@
 package billing
 
-import "tollgate/engine/page"
+import (
+	"tollgate/engine/page"
+	"tollgate/engine/wire"
+)
 
 // subscription is all of a subscription. id, customer and createdAt never change.
 type subscription struct {
@@ -108,12 +111,15 @@ type subscriptionRow struct{ usualSubscription }
 
 // subscriptions are all subscriptions.
 type subscriptions struct {
-	rows  *page.Table[subscriptionRow]
-	rests *page.Parts[subscriptionRest]
+	rows    *page.Table[subscriptionRow]
+	rests   *page.Parts[subscriptionRest]
+	details *page.Sparse
 }
 
 func openSubscriptions(s *page.Store) subscriptions {
-	b := subscriptions{rests: page.NewParts[subscriptionRest]()}
+	b := subscriptions{
+		rests: page.NewParts[subscriptionRest](), details: page.NewSparse(s, tableDetails),
+	}
 	b.rows = page.NewTable(s, tableSubscriptions, page.Codec[subscriptionRow]{
 		Append: func(dst []byte, r *subscriptionRow) []byte {
 			whole := b.of(r)
@@ -159,7 +165,26 @@ func (b *subscriptions) put(r *subscriptionRow, v *subscription) {
 func (b *subscriptions) Len() uint32 { return b.rows.Len() }
 
 // Bytes is the memory of all subscriptions.
-func (b *subscriptions) Bytes() uint64 { return b.rows.Bytes() + b.rests.Bytes() }
+func (b *subscriptions) Bytes() uint64 {
+	return b.rows.Bytes() + b.rests.Bytes() + b.details.Bytes()
+}
+
+// Details returns what a subscription's request said of it that the engine only keeps.
+func (b *subscriptions) Details(row uint32) (d SubscriptionDetails) {
+	if data := b.details.Get(row); data != "" {
+		if err := wire.Decode([]byte(data), &d); err != nil {
+			panic("billing: details in memory do not decode: " + err.Error()) // checked at restore
+		}
+	}
+	return d
+}
+
+// checkDetails checks the details after a restore.
+func (b *subscriptions) checkDetails() error {
+	return b.details.Check(b.Len(), func(data string) error {
+		return wire.Decode([]byte(data), new(SubscriptionDetails))
+	})
+}
 
 // Read returns a subscription's row. Readers hold the customer's lock.
 func (b *subscriptions) Read(row uint32) *subscriptionRow { return b.rows.Read(row) }

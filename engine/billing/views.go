@@ -100,6 +100,12 @@ type CustomerView struct {
 	ErasedAt   int64  `json:"erasedAt,omitzero" as:"time"`
 }
 
+// SubscriptionDetails are optional facts that a request states of a subscription: the engine keeps
+// them, and answers say them.
+//
+//schema:details
+type SubscriptionDetails struct{}
+
 // SubscriptionView is one subscription at the instant of the query.
 //
 //schema:answer client Subscription
@@ -123,6 +129,7 @@ type SubscriptionView struct {
 	ScheduledChange *PlanChangeView `json:"scheduledChange,omitzero" ref:"ScheduledChange"`
 	AnchorDay       uint32          `json:"billingAnchorDay" rule:"min=1,max=31"`
 	SuspendedAt     int64           `json:"metadata.suspendedAt,omitzero" as:"time"`
+	SubscriptionDetails
 }
 
 // InvoiceStatus is the state of an invoice.

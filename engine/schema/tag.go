@@ -12,6 +12,7 @@ import (
 // Tag is what the tags of one field state.
 //
 //	wire:"6"         the field's number in the wire format (engine/wire)
+//	  ,since=2       the first cluster version in which the field may have a value
 //	wire:",inline"   the fields of a nested struct, under their own numbers
 //	json:"name"      its name in requests and answers; "a.name" stands in an object a
 //	  ,omitzero      an answer leaves it out when it is zero
@@ -33,8 +34,8 @@ import (
 //	bits:"given"     flags of what a request has
 //	bits:"empty"     flags of texts that it has as ""
 type Tag struct {
-	Wire   int
-	Inline bool
+	Wire, Since int
+	Inline      bool
 
 	Within, Name     string
 	OmitZero, String bool
@@ -57,6 +58,7 @@ func Parse(text reflect.StructTag) (Tag, error) {
 	p := parser{text: text}
 	p.key("wire", func(n string) { t.Wire = p.number(n) }, map[string]func(string){
 		"inline": flag(&t.Inline),
+		"since":  func(n string) { t.Since = p.number(n) },
 	})
 	p.key("json", func(name string) {
 		if within, inner, found := strings.Cut(name, "."); found {

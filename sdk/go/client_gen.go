@@ -27,6 +27,7 @@ type SubscriptionRequest struct {
 	// CustomerReferenceID is the customer's ExternalID.
 	CustomerReferenceID string `json:"customerReferenceId"`
 	GracePeriod         *int   `json:"gracePeriod,omitzero"`
+	SubscriptionDetails
 }
 
 // CustomerChange changes fields of a customer's profile: those that Set names.
@@ -143,6 +144,7 @@ type Subscription struct {
 	Metadata         struct {
 		SuspendedAt time.Time `json:"suspendedAt,omitzero"`
 	} `json:"metadata"`
+	SubscriptionDetails
 }
 
 // Customer is a customer with what it has.
@@ -162,3 +164,6 @@ type Customer struct {
 	Subscriptions []Subscription `json:"subscriptions"`
 	CreditPools   []CreditPool   `json:"creditPools"`
 }
+
+// SubscriptionDetails are optional facts that a request states of a subscription: the engine keeps them, and answers say them.
+type SubscriptionDetails struct{}
