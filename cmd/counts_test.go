@@ -50,7 +50,6 @@ var above = struct{ files, methods, fields map[string]int }{
 		"engine/workspace.ledger":       30,
 		"engine/enginetest.Worked":      29,
 		"server.Exchange":               31,
-		"cmd/tollgate.commands":         28,
 		"cluster.parts":                 27,
 		"engine/billing.pool":           26,
 		"engine/workspace.purchase":     26,

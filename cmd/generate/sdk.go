@@ -68,6 +68,9 @@ func (o *output) detailsOf(t *typ) {
 			o.fail("%s.%s.%s: a detail has a number from %d on and a name, is omitzero and not required",
 				t.pack.path, t.name, f.name, minDetail)
 		}
+		if f.class != isString && f.class != isUint {
+			o.fail("%s.%s.%s: a detail is a text or a number", t.pack.path, t.name, f.name)
+		}
 		o.comment(f.doc, f.name, exported(f.Name))
 		o.line("%s %s `json:%q max:\"%d\" help:%q`", exported(f.Name), o.kind(f),
 			f.Name+",omitzero", f.Max, first(f.doc))

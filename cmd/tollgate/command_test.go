@@ -50,7 +50,9 @@ type shell struct {
 	*servertest.Cluster
 	t    *testing.T
 	args []string // that every command gets
-	api  *api.Client
+	// clientArgs are those of commands that call the client API.
+	clientArgs []string
+	api        *api.Client
 	// workspaces is the other group.
 	workspaces *servertest.Workspaces
 }
@@ -109,6 +111,7 @@ func (s *shell) furnish(clients string) {
 	s.ok("catalog", "apply", file)
 	key := strings.TrimSpace(s.ok("keys", "create", "--label", "test"))
 	var err error
+	s.clientArgs = []string{"--url", clients, "--key", key}
 	s.api, err = api.New([]string{clients}, key, 1)
 	require.NoError(s.t, err)
 	s.t.Cleanup(s.api.Close)

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"tollgate/cmd/tollgate/demo"
 	"tollgate/cmd/tollgate/devdata"
 	"tollgate/cmd/tollgate/licenses"
 
@@ -97,6 +98,23 @@ plans:
 
 // All mistakes are told at once, each with its line: those of form, and those that only the catalog
 // knows of.
+func TestSubscriptionsFromTheCommandLine(t *testing.T) {
+	s := newShell(t)
+	call := func(args ...string) string {
+		out, code := alone(append(append([]string{"subscriptions"}, args...), s.clientArgs...)...)
+		require.Zero(t, code)
+		return out
+	}
+	out := call("create", "ada", demo.ReplayPlan, "--grace-period", "9")
+	s.holds(out, "Customer", "ada", "Plan", demo.ReplayPlan+" version 1", "State", "active")
+	s.holds(out, "Grace period", "9 days")
+	var all []api.Subscription
+	require.NoError(t, json.Unmarshal([]byte(call("list", "ada", "--json")), &all))
+	require.Len(t, all, 2)
+	require.Equal(t, out, call("show", all[1].ID))
+	s.holds(call("list", "ada"), all[1].ID, demo.ReplayPlan, "active")
+}
+
 func TestCatalogDiffNamesEveryMistakeWithItsLine(t *testing.T) {
 	s := newShell(t)
 	file := filepath.Join(t.TempDir(), "catalog.yaml")

@@ -18,36 +18,53 @@ import (
 	"tollgate/server/spool"
 )
 
+// commands are what the first word of a command line may be.
 type commands struct {
-	Dev        devCommand        `cmd:"" group:"run" help:"Run a cluster of node processes on this machine, with a demo account."`
-	Serve      serveCommand      `cmd:"" group:"run" help:"Run one node."`
-	Replay     replayCommand     `cmd:"" group:"run" help:"Meter a trace of LLM requests through the public API."`
-	Tour       tourCommand       `cmd:"" group:"run" help:"Do what a new agent does with the workspace API of a tollgate dev, and print it as curl lines."`
-	Accounts   accountsCommand   `cmd:"" group:"bill" help:"Create and list accounts."`
-	Keys       keysCommand       `cmd:"" group:"bill" help:"Create, list and revoke API keys."`
-	Origins    originsCommand    `cmd:"" group:"bill" help:"List and set the web origins that may use customer keys."`
-	Catalog    catalogCommand    `cmd:"" group:"bill" help:"Show the catalog, apply a document, or see what it would change."`
-	Customers  customersCommand  `cmd:"" group:"bill" help:"List customers, archive one, or erase its personal data."`
-	Pools      poolsCommand      `cmd:"" group:"bill" help:"Manage customers' pools of credits."`
-	Invoice    invoiceCommand    `cmd:"" group:"bill" aliases:"invoices" help:"Show, explain, verify and void invoices."`
-	Payments   paymentsCommand   `cmd:"" group:"bill" help:"Choose who collects invoices, and see what was reported."`
-	Webhooks   webhooksCommand   `cmd:"" group:"bill" help:"Manage webhook endpoints, see what was sent, send it again."`
-	Workspaces workspacesCommand `cmd:"" group:"bill" help:"Act for the people who own workspaces: approve purchases, set caps, grant credits."`
-	Margin     marginCommand     `cmd:"" group:"bill" help:"Show revenue, cost and margin."`
-	Clock      clockCommand      `cmd:"" group:"bill" help:"Show or advance the sandbox's test clock."`
-	Audit      auditCommand      `cmd:"" group:"operate" help:"List every admin change: who, when, before, after."`
-	Backup     backupCommand     `cmd:"" group:"operate" help:"Save the whole cluster while it runs, and check what was saved."`
-	Restore    restoreCommand    `cmd:"" group:"operate" help:"Make the data folder of a node of a new cluster from a backup."`
-	Cluster    clusterCommand    `cmd:"" group:"operate" help:"Show the cluster, and change its members."`
-	Ready      readyCommand      `cmd:"" group:"operate" help:"Ask a node whether it is ready to serve, and wait until it is."`
-	Doctor     doctorCommand     `cmd:"" group:"operate" help:"Look for what is wrong with a cluster, or will be: clocks, disks, limits, certificates, versions, members, settings."`
-	Certs      certsCommand      `cmd:"" group:"operate" help:"Make the certificates by which nodes know each other."`
-	WAL        walCommand        `cmd:"" group:"operate" name:"wal" help:"Look into a log on disk."`
-	Licenses   licensesCommand   `cmd:"" group:"operate" help:"Print the licenses of what this program is built from."`
-	Version    versionCommand    `cmd:"" group:"operate" help:"Say which version this is."`
-	Help       helpCommand       `cmd:"" group:"operate" help:"Show what a command does, and its flags."`
+	runCommands     `embed:""`
+	billCommands    `embed:""`
+	operateCommands `embed:""`
 
 	VersionFlag versionFlag `name:"version" help:"Say which version this is."`
+}
+
+// runCommands run something.
+type runCommands struct {
+	Dev    devCommand    `cmd:"" group:"run" help:"Run a cluster of node processes on this machine, with a demo account."`
+	Serve  serveCommand  `cmd:"" group:"run" help:"Run one node."`
+	Replay replayCommand `cmd:"" group:"run" help:"Meter a trace of LLM requests through the public API."`
+	Tour   tourCommand   `cmd:"" group:"run" help:"Do what a new agent does with the workspace API of a tollgate dev, and print it as curl lines."`
+}
+
+// billCommands are about accounts and what they hold.
+type billCommands struct {
+	Accounts      accountsCommand      `cmd:"" group:"bill" help:"Create and list accounts."`
+	Keys          keysCommand          `cmd:"" group:"bill" help:"Create, list and revoke API keys."`
+	Origins       originsCommand       `cmd:"" group:"bill" help:"List and set the web origins that may use customer keys."`
+	Catalog       catalogCommand       `cmd:"" group:"bill" help:"Show the catalog, apply a document, or see what it would change."`
+	Customers     customersCommand     `cmd:"" group:"bill" help:"List customers, archive one, or erase its personal data."`
+	Subscriptions subscriptionsCommand `cmd:"" group:"bill" help:"Subscribe customers to plans, and show subscriptions."`
+	Pools         poolsCommand         `cmd:"" group:"bill" help:"Manage customers' pools of credits."`
+	Invoice       invoiceCommand       `cmd:"" group:"bill" aliases:"invoices" help:"Show, explain, verify and void invoices."`
+	Payments      paymentsCommand      `cmd:"" group:"bill" help:"Choose who collects invoices, and see what was reported."`
+	Webhooks      webhooksCommand      `cmd:"" group:"bill" help:"Manage webhook endpoints, see what was sent, send it again."`
+	Workspaces    workspacesCommand    `cmd:"" group:"bill" help:"Act for the people who own workspaces: approve purchases, set caps, grant credits."`
+	Margin        marginCommand        `cmd:"" group:"bill" help:"Show revenue, cost and margin."`
+	Clock         clockCommand         `cmd:"" group:"bill" help:"Show or advance the sandbox's test clock."`
+}
+
+// operateCommands are about a cluster and its nodes.
+type operateCommands struct {
+	Audit    auditCommand    `cmd:"" group:"operate" help:"List every admin change: who, when, before, after."`
+	Backup   backupCommand   `cmd:"" group:"operate" help:"Save the whole cluster while it runs, and check what was saved."`
+	Restore  restoreCommand  `cmd:"" group:"operate" help:"Make the data folder of a node of a new cluster from a backup."`
+	Cluster  clusterCommand  `cmd:"" group:"operate" help:"Show the cluster, and change its members."`
+	Ready    readyCommand    `cmd:"" group:"operate" help:"Ask a node whether it is ready to serve, and wait until it is."`
+	Doctor   doctorCommand   `cmd:"" group:"operate" help:"Look for what is wrong with a cluster, or will be: clocks, disks, limits, certificates, versions, members, settings."`
+	Certs    certsCommand    `cmd:"" group:"operate" help:"Make the certificates by which nodes know each other."`
+	WAL      walCommand      `cmd:"" group:"operate" name:"wal" help:"Look into a log on disk."`
+	Licenses licensesCommand `cmd:"" group:"operate" help:"Print the licenses of what this program is built from."`
+	Version  versionCommand  `cmd:"" group:"operate" help:"Say which version this is."`
+	Help     helpCommand     `cmd:"" group:"operate" help:"Show what a command does, and its flags."`
 }
 
 // exitDiffers is the exit code of commands that compare: an invoice is not what the journal makes
@@ -86,7 +103,7 @@ func run(args []string, out io.Writer) (code int) {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.ExplicitGroups([]kong.Group{
 			{Key: "run", Title: "Run:"},
-			{Key: "bill", Title: "Bill (through the admin API of a running cluster):"},
+			{Key: "bill", Title: "Bill (through the APIs of a running cluster):"},
 			{Key: "operate", Title: "Operate:"},
 		}),
 	)

@@ -65,6 +65,15 @@ func (f *outputFlags) print(out io.Writer, data json.RawMessage, people func() e
 	return people()
 }
 
+// printValue is print for data that was decoded.
+func (f *outputFlags) printValue(out io.Writer, v any, people func() error) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return f.print(out, data, people)
+}
+
 // quantity is an exact number with its thousands apart: 1,234,567.5.
 func quantity(n json.Number) string {
 	sign, digits := "", n.String()

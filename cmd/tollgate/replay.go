@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"tollgate/cmd/tollgate/demo"
-	"tollgate/cmd/tollgate/devdata"
 	"tollgate/cmd/tollgate/replay"
 	"tollgate/cmd/tollgate/trace"
 	api "tollgate/sdk/go"
@@ -20,11 +19,10 @@ import (
 type replayCommand struct {
 	adminFlags       `embed:""`
 	environmentFlags `embed:""`
+	clientFlags      `embed:""`
 	File             string        `arg:"" optional:"" type:"existingfile" help:"Trace: time, context tokens, generated tokens."`
 	Generate         int           `placeholder:"N" help:"Make a trace of N requests instead."`
 	Seed             uint64        `default:"1" help:"Which trace to make: the same seed, the same trace."`
-	URL              []string      `name:"url" placeholder:"URL" help:"Client API of a node; repeatable. Default: from dev.json."`
-	Key              string        `env:"TOLLGATE_KEY" placeholder:"KEY" help:"API key. Default: the sandbox key, or with --env=live the live key, of dev.json."`
 	Plan             string        `type:"existingfile" placeholder:"FILE" help:"Catalog document whose first plan meters the trace. Default: the built-in llm-team plan."`
 	NoPlan           bool          `help:"Leave the catalog alone: the plan is there already. Needs no admin key."`
 	Batch            int           `placeholder:"N" help:"Send N events in a request, up to 10000. Default: each alone."`
@@ -44,7 +42,7 @@ func (c *replayCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	client, err := c.connect()
+	client, err := c.connect(c.Data, c.Environment, c.Connections)
 	if err != nil {
 		return err
 	}
@@ -137,26 +135,6 @@ func (c *replayCommand) planDocument() (document []byte, key string, err error) 
 	}
 	document, err = only.YAML()
 	return document, key, err
-}
-
-// connect returns a client of the client API.
-func (c *replayCommand) connect() (*api.Client, error) {
-	nodes, key := c.URL, c.Key
-	if len(nodes) == 0 || key == "" {
-		running, err := devdata.Folder(c.Data).Load()
-		if err != nil {
-			return nil, fmt.Errorf("without --url and --key: %w", err)
-		}
-		if len(nodes) == 0 {
-			for _, node := range running.Nodes {
-				nodes = append(nodes, node.HTTP)
-			}
-		}
-		if key == "" {
-			key = map[string]string{"sandbox": running.SandboxKey, "live": running.LiveKey}[c.Environment]
-		}
-	}
-	return api.New(nodes, key, c.Connections)
 }
 
 // printUsage prints what the cluster counted for each customer.

@@ -29,6 +29,17 @@ type Created struct {
 	Invoice      Invoice      `json:"invoice"`
 }
 
+// Status returns a subscription's state in one word: active, suspended or ended.
+func (s *Subscription) Status() string {
+	switch {
+	case s.IsActive:
+		return "active"
+	case !s.Metadata.SuspendedAt.IsZero():
+		return "suspended"
+	}
+	return "ended"
+}
+
 // PlanFeature is a feature of a plan.
 type PlanFeature struct {
 	ID          string `json:"id"`

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strings"
 
+	api "tollgate/sdk/go"
 	"tollgate/server"
 	"tollgate/server/console/page"
 )
@@ -169,6 +170,7 @@ type customerData struct {
 	More          int // subscriptions that are not listed
 	Entitlements  []entitlement
 	Plans         []plan
+	Details       []api.Detail // that a subscription may have
 	Invoices      []invoice
 	AllInvoices   string
 	Fields        url.Values
@@ -185,7 +187,7 @@ func showCustomer(v *visit) {
 	}
 	data := customerData{
 		Environment: v.base(), Manage: v.manage, Sandbox: v.environment == "sandbox",
-		Fields: v.fields,
+		Fields: v.fields, Details: api.Details(api.SubscriptionDetails{}),
 	}
 	var fault *server.Fault
 	if data.Customer, fault = dataOf[customer](v, call("getCustomer")); fault != nil {

@@ -2,7 +2,9 @@ package console
 
 import (
 	"net/url"
+	"slices"
 
+	api "tollgate/sdk/go"
 	"tollgate/server"
 	"tollgate/server/console/page"
 )
@@ -36,6 +38,14 @@ type subscription struct {
 	Metadata          struct {
 		SuspendedAt string `json:"suspendedAt"`
 	} `json:"metadata"`
+	api.SubscriptionDetails
+}
+
+// Details are those that it has.
+func (s subscription) Details() []api.Detail {
+	return slices.DeleteFunc(api.Details(s.SubscriptionDetails), func(d api.Detail) bool {
+		return d.Value == ""
+	})
 }
 
 // Status is a subscription's state in one word.
@@ -64,6 +74,11 @@ func askSubscribe(v *visit) {
 			if p.Key == key {
 				q.Title, q.Button = "Subscribe "+id+" to "+p.Name+"?", "Subscribe to "+p.Name
 				q.Facts = []fact{{"Customer", id}, {"Plan", p.Name}, {"Price", p.PerInterval()}}
+				for _, d := range api.Details(api.SubscriptionDetails{}) {
+					if value := v.fields.Get(d.Name); value != "" {
+						q.Facts = append(q.Facts, fact{d.Label, value})
+					}
+				}
 			}
 		}
 		var now []subscription
@@ -93,11 +108,16 @@ func subscribe(v *visit) {
 		askSubscribe(v)
 		return
 	}
+	fields := map[string]any{
+		"planId": v.fields.Get("plan"), "customerReferenceId": string(v.x.Param(2)),
+	}
+	for _, d := range api.Details(api.SubscriptionDetails{}) {
+		if fields[d.Name] = v.fields.Get(d.Name); d.Number {
+			fields[d.Name] = literal(v.fields.Get(d.Name))
+		}
+	}
 	v.customerForm(v.client(server.Call{
-		Operation: "createSubscription", OnceKey: page.OnceKey(v.fields),
-		Body: body(map[string]any{
-			"planId": v.fields.Get("plan"), "customerReferenceId": string(v.x.Param(2)),
-		}),
+		Operation: "createSubscription", OnceKey: page.OnceKey(v.fields), Body: body(fields),
 	}), "subscribe")
 }
 
