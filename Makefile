@@ -122,6 +122,7 @@ check: ## what a change touches, in a minute; PKG=./engine/price: as if this pac
 test-long: export RAPID_CHECKS := 1000
 test-long: ## more of everything: for every night, some two hours
 	$(MAKE) format vet unit processes
+	go test ./cmd/generate -run TestAFieldTakesThreeStatements -args -build
 	CGO_ENABLED=1 go test -race -timeout 60m $(TESTFLAGS) $(UNITS)
 	$(MAKE) fuzz FUZZTIME=100000x GUIDED=1
 	$(MAKE) simulate SEED=0 FOR=10m

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine"
+)
+
+var build = flag.Bool("build", false, "build the example of CONTRIBUTING, and test what it made")
+
+// statement is a line of CONTRIBUTING's example, with the comment above it.
+type statement struct{ file, within, text string }
+
+var (
+	markRE    = regexp.MustCompile(`^    // (\S+\.go)(?:, type (\w+))?`)
+	versionRE = regexp.MustCompile(`(?m)^const Version uint32 = .*$`)
+)
+
+// example reads the statements by which CONTRIBUTING adds a field.
+func example(t *testing.T) (all []statement) {
+	text, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(text), "\n## Add a field\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
+	for line := range strings.Lines(section) {
+		if mark := markRE.FindStringSubmatch(line); mark != nil {
+			all = append(all, statement{file: mark[1], within: mark[2]})
+		} else if code, ok := strings.CutPrefix(line, "    "); ok && len(all) > 0 {
+			all[len(all)-1].text += code
+		}
+	}
+	return all
+}
+
+// apply writes a statement into its file below a folder.
+func (s statement) apply(t *testing.T, folder string) {
+	file := filepath.Join(folder, s.file)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	if s.within == "" {
+		require.Len(t, versionRE.FindAll(text, -1), 1)
+		text = versionRE.ReplaceAll(text, []byte(strings.TrimSpace(s.text)))
+	} else {
+		text = bytes.Replace(text, []byte("type "+s.within+" struct{}\n"),
+			[]byte("type "+s.within+" struct {\n}\n"), 1)
+		begin := []byte("type " + s.within + " struct {\n")
+		require.Equal(t, 1, bytes.Count(text, begin))
+		text = bytes.Replace(text, begin, append(begin, s.text...), 1)
+	}
+	require.NoError(t, os.WriteFile(file, text, 0o644))
+}
+
+// TestAFieldTakesThreeStatements carries out CONTRIBUTING's example in a copy of the tree: what it
+// states by hand and what is generated from it bring the field into the API's requests, answers and
+// document, the client, the command line and the console. With -build, tests of these packages
+// prove it, which takes minutes. They are built over this tree, so that what is the same is not
+// built again.
+func TestAFieldTakesThreeStatements(t *testing.T) {
+	statements := example(t)
+	folder := t.TempDir()
+	for _, part := range folders {
+		from := sources{os.DirFS(filepath.Join(root, part))}
+		require.NoError(t, os.CopyFS(filepath.Join(folder, part), from))
+	}
+	count := 0
+	for _, s := range statements {
+		s.apply(t, folder)
+		for line := range strings.Lines(s.text) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+				count++
+			}
+		}
+		if s.within == "" {
+			require.Regexp(t, `= `+string(rune('0'+engine.Version+1))+`\n`, s.text, "the next version")
+		}
+	}
+	require.Positive(t, count)
+	require.LessOrEqual(t, count, 3, "statements by hand")
+	require.NoError(t, os.MkdirAll(filepath.Join(folder, sdk), 0o755))
+	require.NoError(t, write(folder))
+
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	lay := func(from string) {
+		require.NoError(t, filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			relative, err := filepath.Rel(from, path)
+			require.NoError(t, err)
+			at, err := filepath.Abs(filepath.Join(root, relative))
+			require.NoError(t, err)
+			now, err := os.ReadFile(path)
+			require.NoError(t, err)
+			if before, _ := os.ReadFile(at); !bytes.Equal(before, now) {
+				overlay.Replace[at], err = filepath.Abs(path)
+			}
+			return err
+		}))
+	}
+	lay(folder)
+	changed := len(overlay.Replace)
+	for name, text := range map[string]string{
+		"engine/billing/schema_gen.go": "w.String(32, &v.PurchaseOrder)",
+		"server/client/schema_gen.go":  `data.TextIf("purchaseOrder", v.PurchaseOrder)`,
+		"sdk/go/client_gen.go":         "PurchaseOrder string `json:\"purchaseOrder,omitzero\"",
+	} {
+		generated, err := os.ReadFile(filepath.Join(folder, name))
+		require.NoError(t, err)
+		require.Contains(t, string(generated), text)
+	}
+	require.Equal(t, len(statements)+3, changed, "files that the statements and the generator change")
+	if !*build {
+		return
+	}
+	lay("testdata/purchaseorder")
+	require.Len(t, overlay.Replace, changed+3)
+	text, err := json.Marshal(overlay)
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "overlay.json")
+	require.NoError(t, os.WriteFile(file, text, 0o644))
+
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, "go", "test", "-overlay", file, "-vet=off", "-v",
+		"-run", "^TestPurchaseOrder$", "./server/client", "./server/console", "./cmd/tollgate")
+	command.Dir = root
+	out, err := command.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Equal(t, 3, bytes.Count(out, []byte("--- PASS: TestPurchaseOrder")), "%s", out)
+}
+
+// sources are the Go files of a tree that the generator reads or writes.
+type sources struct{ fs.FS }
+
+// ReadDir lists folders and such files.
+func (s sources) ReadDir(name string) (kept []fs.DirEntry, err error) {
+	all, err := fs.ReadDir(s.FS, name)
+	for _, e := range all {
+		if e.IsDir() && e.Name() != "testdata" ||
+			strings.HasSuffix(e.Name(), ".go") && !strings.HasSuffix(e.Name(), "_test.go") {
+			kept = append(kept, e)
+		}
+	}
+	return kept, err
+}
