@@ -307,7 +307,7 @@ func TestVerifyEndsWith5WhereStateAndJournalPart(t *testing.T) {
 
 func TestCreditsFromTheCommandLine(t *testing.T) {
 	s := newShell(t)
-	var pool creditPool
+	var pool api.CreditPool
 	s.json(&pool, "pools", "create", "ada", "--name", "tokens", "--hard-limit",
 		"--rollover", "CAPPED", "--rollover-cap", "50.5", "--priority=-1")
 	s.holds(s.ok("pools", "grant", pool.ID, "1234567.5", "--type", "PURCHASED", "--note", "order 7"),

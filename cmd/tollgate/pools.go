@@ -23,35 +23,18 @@ type poolsCommand struct {
 	Archive      poolsArchiveCommand      `cmd:"" help:"Take a pool out of use, for good."`
 }
 
-// creditPool is a pool as the admin API shows it.
-type creditPool struct {
-	ID           string      `json:"id"`
-	Name         string      `json:"name"`
-	Denomination string      `json:"denomination"`
-	Status       string      `json:"status"`
-	Balance      json.Number `json:"balance"`
-	Granted      json.Number `json:"totalGranted"`
-	Consumed     json.Number `json:"totalConsumed"`
-	Expired      json.Number `json:"totalExpired"`
-	Reversed     json.Number `json:"totalReversed"`
-	HardLimit    bool        `json:"hardLimit"`
-	Priority     int64       `json:"priority"`
-	Rollover     string      `json:"rolloverPolicy"`
-	Cap          json.Number `json:"rolloverCap"`
-}
-
-func printPools(out io.Writer, pools []creditPool) error {
+func printPools(out io.Writer, pools []api.CreditPool) error {
 	t := newTable(out, "ID", "NAME", "STATUS", "BALANCE", "GRANTED", "CONSUMED", "EXPIRED",
 		"REVERSED", "HARD LIMIT", "PRIORITY", "ROLLOVER")
 	for i := range pools {
 		p := &pools[i]
-		rollover := p.Rollover
-		if p.Cap != "" {
-			rollover += " at " + quantity(p.Cap)
+		rollover := p.RolloverPolicy
+		if p.RolloverCap != "" {
+			rollover += " at " + quantity(p.RolloverCap)
 		}
-		t.row(p.ID, p.Name, p.Status, quantity(p.Balance)+" "+p.Denomination, quantity(p.Granted),
-			quantity(p.Consumed), quantity(p.Expired), quantity(p.Reversed),
-			strconv.FormatBool(p.HardLimit), strconv.FormatInt(p.Priority, 10), rollover)
+		t.row(p.ID, p.Name, p.Status, quantity(p.Balance)+" "+p.Denomination, quantity(p.TotalGranted),
+			quantity(p.TotalConsumed), quantity(p.TotalExpired), quantity(p.TotalReversed),
+			strconv.FormatBool(p.HardLimit), strconv.Itoa(p.Priority), rollover)
 	}
 	return t.end()
 }
@@ -74,7 +57,7 @@ type poolsListCommand struct {
 
 // Run lists pools.
 func (c *poolsListCommand) Run(ctx context.Context, out io.Writer) error {
-	var pools []creditPool
+	var pools []api.CreditPool
 	data, err := c.read(ctx, c.customerPath()+"/pools", &pools)
 	if err != nil {
 		return err
@@ -105,12 +88,12 @@ func (c *poolsCreateCommand) Run(ctx context.Context, out io.Writer) error {
 			body[name] = value
 		}
 	}
-	var pool creditPool
+	var pool api.CreditPool
 	data, err := c.send(ctx, "POST", c.customerPath()+"/pools", body, &pool)
 	if err != nil {
 		return err
 	}
-	return c.print(out, data, func() error { return printPools(out, []creditPool{pool}) })
+	return c.print(out, data, func() error { return printPools(out, []api.CreditPool{pool}) })
 }
 
 // poolFlags name one pool.

@@ -91,14 +91,7 @@ func (r *run) advance(ctx context.Context, admin *api.Client) error {
 
 // inspectInvoices compares the invoice that closed a customer's first period with its events.
 func (r *run) inspectInvoices(ctx context.Context, c *customer) error {
-	var invoices []struct {
-		ID    string `json:"id"`
-		Type  string `json:"type"`
-		Items []struct {
-			FeatureKey string      `json:"featureKey"`
-			Quantity   json.Number `json:"quantity"`
-		} `json:"items"`
-	}
+	var invoices []api.Invoice
 	path := "/api/v1/client/billing/invoices/" + c.name
 	if _, err := r.any.Call(ctx, "GET", path, nil, &invoices); err != nil {
 		return fmt.Errorf("torture: invoices of %s: %w", c.name, err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -204,26 +205,15 @@ type listing struct {
 func listEvents(ctx context.Context, client *api.Client, customer string,
 ) (map[string]listing, error) {
 	found := make(map[string]listing)
-	for cursor := ""; ; {
-		path := "/api/v1/client/customers/" + customer + "/events?kind=usage&limit=1000" + cursor
-		var page struct {
-			Events []struct {
-				Key      string  `json:"eventIdempotencyKey"`
-				VoidedAt *string `json:"voidedAt"`
-			} `json:"events"`
-			NextCursor string `json:"nextCursor"`
-		}
-		if _, err := client.Call(ctx, "GET", path, nil, &page); err != nil {
+	filter := url.Values{"kind": {"usage"}, "limit": {"1000"}}
+	for e, err := range client.Events(ctx, customer, filter) {
+		if err != nil {
 			return nil, fmt.Errorf("torture: list events: %w", err)
 		}
-		for _, e := range page.Events {
-			found[e.Key] = listing{found[e.Key].times + 1, e.VoidedAt != nil}
-		}
-		if page.NextCursor == "" {
-			return found, nil
-		}
-		cursor = "&cursor=" + page.NextCursor
+		key := e.EventIdempotencyKey
+		found[key] = listing{found[key].times + 1, !e.VoidedAt.IsZero()}
 	}
+	return found, nil
 }
 
 // again is how many events are sent again in one request.
