@@ -113,14 +113,19 @@ func TestAFieldTakesThreeStatements(t *testing.T) {
 	}
 	lay(folder)
 	changed := len(overlay.Replace)
-	for name, text := range map[string]string{
-		"engine/billing/schema_gen.go": "w.String(32, &v.PurchaseOrder)",
-		"server/client/schema_gen.go":  `data.TextIf("purchaseOrder", v.PurchaseOrder)`,
-		"sdk/go/client_gen.go":         "PurchaseOrder string `json:\"purchaseOrder,omitzero\"",
+	for _, want := range [...]struct{ name, text string }{
+		{"engine/billing/schema_gen.go", "w.String(32, &v.PurchaseOrder)"},
+		{
+			"engine/billing/schema_gen.go",
+			"if v.PurchaseOrder != \"\" {\n\t\tversion = max(version, 2)\n",
+		},
+		{"server/client/schema_gen.go", "f.Text(3, &v.PurchaseOrder, 0, 64)"},
+		{"server/client/schema_gen.go", `data.TextIf("purchaseOrder", v.PurchaseOrder)`},
+		{"sdk/go/client_gen.go", "PurchaseOrder string `json:\"purchaseOrder,omitzero\" max:\"64\""},
 	} {
-		generated, err := os.ReadFile(filepath.Join(folder, name))
+		generated, err := os.ReadFile(filepath.Join(folder, want.name))
 		require.NoError(t, err)
-		require.Contains(t, string(generated), text)
+		require.Contains(t, string(generated), want.text)
 	}
 	require.Equal(t, len(statements)+3, changed, "files that the statements and the generator change")
 	if !*build {

@@ -31,6 +31,9 @@ func TestSparseRowsAreFoundAndKept(t *testing.T) {
 	}
 	require.Panics(t, func() { x.Put(2997, []byte("again")) })
 
+	first := []byte{3, 0, 0, 0, 2, 0, 0, 0, 3, 0, 6, 0, 0, 0, 2, 0, 0, 0, 6, 0}
+	require.True(t, bytes.Contains(snapshotOf(t, s), first), "the format stays")
+
 	restored := page.NewStore()
 	y := page.NewSparse(restored, 1)
 	require.NoError(t, restored.Restore(bytes.NewReader(snapshotOf(t, s))))
