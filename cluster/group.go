@@ -123,11 +123,11 @@ type Group struct {
 	configured atomic.Uint64
 	departed   departed
 	index      readIndex
-	word       atomic.Pointer[word] // the leader's newest
-	heard      chan struct{}        // there is a newer one
-	doorbell   chan struct{}
-	hollows    int // see hollow; of the goroutine that looks at requests
-	opened     instant
+	*asker
+	word     newestWord
+	doorbell chan struct{}
+	hollows  int // see hollow; of the goroutine that looks at requests
+	opened   instant
 	// contact is a moment such that this node's memory holds all that was acknowledged before it;
 	// nil as long as there was none.
 	contact atomic.Pointer[instant]
@@ -182,13 +182,15 @@ func openGroup(p parts) (*Group, error) {
 		flights: make(chan flight, 64), doorbell: make(chan struct{}, 1),
 		settled: make(chan struct{}), closing: make(chan struct{}),
 		changing: make(chan struct{}, 1), opened: now(),
-		restored: make(chan struct{}), running: make(chan struct{}), heard: make(chan struct{}, 1),
+		restored: make(chan struct{}), running: make(chan struct{}),
+		word: newestWord{heard: make(chan struct{}, 1)},
 	}
 	g.stable = &watchedVote{p.stable, g}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.route.Store(&route{changed: make(chan struct{})})
 	g.lease = newLease(c.HeartbeatTimeout, c.NodeID, g.heldLease)
 	g.lease.voters = g.voters
+	g.asker = newAsker(g)
 	g.transport = newTransport(p.transport, g.lease, c.HeartbeatTimeout, g.standsForElection)
 	includes := g.includes
 	g.transport.includes.Store(&includes)
@@ -222,6 +224,21 @@ func openGroup(p parts) (*Group, error) {
 		return nil, errors.Join(err, g.transport.Close())
 	}
 	return g, nil
+}
+
+func newAsker(g *Group) *asker {
+	return &asker{
+		lease: g.lease, timeout: g.config.RPCTimeout, closing: g.closing,
+		leader: func() string {
+			if leader := g.route.Load().leader; leader != g.config.NodeID {
+				return leader
+			}
+			return ""
+		},
+		call: func(to string, payload []byte, reply func([]byte, error)) error {
+			return g.peers.call(to, callAsk, g.shard, payload, reply)
+		},
+	}
 }
 
 func (g *Group) raftConfig(notify chan<- bool) *raft.Config {

@@ -101,6 +101,16 @@ func countRecord(key uint64) engine.Record {
 	return engine.Record{Kind: kindCount, Payload: binary.LittleEndian.AppendUint64(nil, key)}
 }
 
+// Answer says how often a key came.
+func (m *ledger) Answer(question []byte) []byte {
+	if len(question) != 8 {
+		return nil
+	}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return []byte{byte(m.state.Counts[binary.LittleEndian.Uint64(question)])}
+}
+
 func (m *ledger) Apply(index uint64, entry []byte, out *engine.Applied) error {
 	out.Reset()
 	if gate := m.gate.Load(); gate != nil && m.gated(entry) {

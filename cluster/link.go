@@ -35,6 +35,7 @@ const (
 	callSegment   callKind = 4 // payload: part, number; answer: see segment
 	callChange    callKind = 5 // payload: a change of the members, see member.go; answer: its end
 	callProgress  callKind = 6 // payload empty; answer: how far the group is, see member.go
+	callAsk       callKind = 8 // payload: a question for the machine; answer: see Group.Ask
 	answerBit     callKind = 0x80
 )
 

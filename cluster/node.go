@@ -357,6 +357,8 @@ func (n *Node) serve(k callKind, shard uint16, payload []byte, answer func([]byt
 	switch k {
 	case callReadIndex:
 		g.serveReadIndex(payload, answer)
+	case callAsk:
+		answer(g.asker.serve(g.machine, payload))
 	case callFrame:
 		g.serveFrame(payload, answer)
 	case callSegment:

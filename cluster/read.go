@@ -98,7 +98,13 @@ func (g *Group) readIndex(r *route, late <-chan time.Time) bool {
 	case <-late:
 		return false
 	}
-	return round.ok && g.adapter.progress.await(g.ctx, late, round.index)
+	if !round.ok {
+		return false
+	}
+	from := monotonic()
+	applied := g.adapter.progress.await(g.ctx, late, round.index)
+	g.noteWait(time.Duration(monotonic() - from))
+	return applied
 }
 
 // readIndex coalesces questions to the leader: one is under way, later callers join the next, for

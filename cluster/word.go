@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/binary"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -14,6 +15,12 @@ type word struct {
 	index     uint64
 	committed place
 	term      uint64
+}
+
+// newestWord is the leader's newest word; heard says that there is a newer one.
+type newestWord struct {
+	atomic.Pointer[word]
+	heard chan struct{}
 }
 
 // indexAnswer is the answer to callReadIndex. Nodes of an older build read the index alone.
@@ -41,7 +48,7 @@ func (g *Group) hear(index uint64, rest []byte) {
 	}
 	g.word.Store(&word{index, place{numbers[0], numbers[1]}, numbers[2]})
 	select {
-	case g.heard <- struct{}{}:
+	case g.word.heard <- struct{}{}:
 	default:
 	}
 }
@@ -58,7 +65,7 @@ const (
 func (g *Group) followWord() {
 	for {
 		select {
-		case <-g.heard:
+		case <-g.word.heard:
 		case <-g.closing:
 			return
 		}

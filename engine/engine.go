@@ -52,6 +52,13 @@ type Machine interface {
 	Journal() *journal.Journal
 }
 
+// An Answerer is a Machine that answers questions in bytes, so that another node can ask them.
+type Answerer interface {
+	// Answer answers a question from what is applied; empty when it is malformed. It keeps nothing
+	// of it, and is safe for concurrent use.
+	Answer(question []byte) []byte
+}
+
 // Snapshot is a state that was fixed by Machine.Snapshot.
 type Snapshot interface {
 	// Index is the last entry that the snapshot contains.

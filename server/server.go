@@ -25,6 +25,12 @@ type Reader interface {
 	// before the call. The outcome is OutcomeDone, or OutcomeUnavailable when no leader with a
 	// quorum could be asked before the deadline.
 	BeginRead(deadline time.Time) (engine.ReadTicket, engine.Outcome)
+	// Behind reports whether this node applies writes so late that its leader answers sooner.
+	Behind() bool
+	// Ask has the leader answer a question of engine.Answerer, from a memory that holds every write
+	// that was acknowledged anywhere before the call. It reports false where no answer came: then
+	// BeginRead is the way. The question may be reused once Ask has returned.
+	Ask(deadline time.Time, question []byte) (answer []byte, ok bool)
 	// ReadStands says, after the value was copied out, that the ticket was valid throughout.
 	ReadStands(engine.ReadTicket) bool
 	// Staleness is how old the node's own memory may be; 0 on a leader under lease.

@@ -3,6 +3,7 @@ package billing
 import (
 	"tollgate/engine/decimal"
 	"tollgate/engine/price"
+	"tollgate/engine/wire"
 )
 
 // place is where usage of a feature counts: a feature of a subscription, and its counter.
@@ -24,6 +25,19 @@ func placeIn(c *catalog, feature uint32, of place, version uint32) (p place, ok 
 		return place{}, false
 	}
 	return place{of.subscription, of.counter + slot, &v.features[slot]}, true
+}
+
+// Answer implements engine.Answerer: it answers an encoded CheckQuery by an encoded Decision. The
+// query's Now is the clock of the node that asks.
+func (m *Machine) Answer(question []byte) []byte {
+	var q CheckQuery
+	if wire.Decode(question, &q) != nil {
+		return nil
+	}
+	q.Now = m.Clock(q.Now)
+	var d Decision
+	m.Check(&q, &d)
+	return wire.Encode(make([]byte, 0, 128), &d)
 }
 
 // Check decides whether a customer may use a feature. It fills d, and allocates nothing. The log

@@ -39,7 +39,7 @@ func (m *Machine) Explain(src journal.Source, env uint32, id [16]byte) (Explanat
 		return Explanation{}, false, nil
 	}
 	customer := s.invoices.Owner(row)
-	p := m.newPass(env, []uint32{customer})
+	p := newPass(m.state.Load(), env, []uint32{customer})
 	p.wanted = &id
 	if err := p.read(src); err != nil {
 		return Explanation{}, true, err

@@ -42,8 +42,7 @@ type countedUsage struct {
 	units, covered, cost decimal.Decimal
 }
 
-func (m *Machine) newPass(env uint32, rows []uint32) *pass {
-	s := m.state.Load()
+func newPass(s *state, env uint32, rows []uint32) *pass {
 	p := &pass{s: s, env: s.environment(env), accounts: map[uint32]*recount{}}
 	p.rows = slices.Compact(slices.Sorted(slices.Values(rows)))
 	for _, row := range p.rows {

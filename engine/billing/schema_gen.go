@@ -108,6 +108,16 @@ func (v *ChangePlan) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
+func (v *CheckQuery) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &v.Env)
+	w.Blob(2, &v.Customer)
+	w.Blob(3, &v.Feature)
+	w.Int(4, &v.Now)
+	w.Bool(5, &v.Track)
+	w.Decimal(6, &v.Units)
+}
+
+// Fields implements wire.Fielder.
 func (v *Checkout) Fields(w *wire.Codec) {
 	w.ID(1, &v.ID)
 	wire.Uint(w, 2, &v.Env)
@@ -201,6 +211,27 @@ func (v *CreditAllocationDocument) Fields(w *wire.Codec) {
 	w.Bool(8, &v.HasCap)
 	w.Decimal(9, &v.RolloverCap)
 	w.Bool(10, &v.HardLimit)
+}
+
+// Fields implements wire.Fielder.
+func (v *Decision) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &v.Reason)
+	w.ID(2, &v.SubscriptionID)
+	w.Bool(3, &v.HasUsage)
+	w.Bool(4, &v.HasLimit)
+	w.Bool(5, &v.HardLimit)
+	w.Decimal(6, &v.Used)
+	w.Decimal(7, &v.Limit)
+	w.Decimal(8, &v.Remaining)
+	w.Decimal(9, &v.Projected)
+	w.Decimal(10, &v.ProjectedRemaining)
+	w.Bool(11, &v.WouldExceed)
+	w.Bool(12, &v.HasCost)
+	w.Decimal(13, &v.ProjectedCost)
+	wire.Uint(w, 14, &v.LogIndex)
+	wire.Uint(w, 15, &v.CustomerRow)
+	wire.Uint(w, 16, &v.FeatureNumber)
+	w.Int(17, &v.EnvironmentTime)
 }
 
 // Fields implements wire.Fielder.

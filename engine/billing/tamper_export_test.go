@@ -17,7 +17,7 @@ type Fault struct {
 
 // SpansHeld is how many closed spans of a customer a pass holds in the end.
 func SpansHeld(m *Machine, src journal.Source, env, row uint32) (count int, err error) {
-	p := m.newPass(env, []uint32{row})
+	p := newPass(m.state.Load(), env, []uint32{row})
 	err = p.read(src)
 	for _, b := range p.accounts[row].books {
 		count += len(b.closed)

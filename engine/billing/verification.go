@@ -48,7 +48,7 @@ func (m *Machine) VerifyInvoices(
 	if m.state.Load().environment(env) == nil || len(rows) == 0 {
 		return v, nil
 	}
-	p := m.newPass(env, rows)
+	p := newPass(m.state.Load(), env, rows)
 	if err := p.read(src); err != nil {
 		return v, err
 	}

@@ -196,36 +196,42 @@ type InvoiceItem struct {
 
 // CheckQuery asks for an entitlement decision. The byte slices are only read during the call.
 type CheckQuery struct {
-	Env               uint32
-	Customer, Feature []byte
+	Env      uint32 `wire:"1"`
+	Customer []byte `wire:"2"`
+	Feature  []byte `wire:"3"`
 	// Now is the log time of the question, in milliseconds; see Machine.Clock.
-	Now int64
+	Now int64 `wire:"4"`
 	// Track asks whether Units more would be allowed.
-	Track bool
-	Units decimal.Decimal
+	Track bool            `wire:"5"`
+	Units decimal.Decimal `wire:"6"`
 }
 
 // Decision answers a CheckQuery. It is filled in place, so that a check allocates nothing.
 type Decision struct {
-	Reason         Reason
-	SubscriptionID [16]byte
+	Reason         Reason   `wire:"1"`
+	SubscriptionID [16]byte `wire:"2"`
 	// HasUsage reports whether a subscription carries the feature: Used stands then; Limit and
 	// Remaining only when HasLimit is set.
-	HasUsage, HasLimit     bool
-	HardLimit              bool
-	Used, Limit, Remaining decimal.Decimal
+	HasUsage  bool            `wire:"3"`
+	HasLimit  bool            `wire:"4"`
+	HardLimit bool            `wire:"5"`
+	Used      decimal.Decimal `wire:"6"`
+	Limit     decimal.Decimal `wire:"7"`
+	Remaining decimal.Decimal `wire:"8"`
 	// Projected and what follows stand when the query asked to Track.
-	Projected, ProjectedRemaining decimal.Decimal
-	WouldExceed                   bool
-	HasCost                       bool
-	ProjectedCost                 decimal.Decimal // rated(projected) − rated(used), unrounded
+	Projected          decimal.Decimal `wire:"9"`
+	ProjectedRemaining decimal.Decimal `wire:"10"`
+	WouldExceed        bool            `wire:"11"`
+	HasCost            bool            `wire:"12"`
+	ProjectedCost      decimal.Decimal `wire:"13"` // rated(projected) − rated(used), unrounded
 	// LogIndex is the last entry that the decision saw.
-	LogIndex uint64
+	LogIndex uint64 `wire:"14"`
 	// CustomerRow and FeatureNumber name both in the audit event; 0 when unknown (rows and numbers
 	// are counted from 1 there).
-	CustomerRow, FeatureNumber uint32
+	CustomerRow   uint32 `wire:"15"`
+	FeatureNumber uint32 `wire:"16"`
 	// EnvironmentTime is Now on the environment's clock.
-	EnvironmentTime int64
+	EnvironmentTime int64 `wire:"17"`
 }
 
 // Allowed reports whether the customer may use the feature.

@@ -318,6 +318,41 @@ func TestPathParametersAreDecodedOnceAfterMatching(t *testing.T) {
 	n.call("GET", "customers/a%252Fb", "").is(404, "customer_not_found")
 }
 
+// A node that is behind its leader passes checks on: the answers are those of its own memory, once
+// that is up to date. Where the leader does not answer, the node waits as before.
+func TestALaggingNodeAsksItsLeader(t *testing.T) {
+	n := start(t)
+	n.customer("acme")
+	n.call("POST", "events", event("e", `,"usageUnits":0.25`)).is(201, "")
+	checks := []func() answer{
+		func() answer { return n.call("GET", "entitlements/acme/tokens", "") },
+		func() answer { return n.call("GET", "entitlements/acme/nothing", "") },
+		func() answer { return n.call("GET", "entitlements/globex/tokens", "") },
+		func() answer {
+			return n.call("POST", "entitlements", `{"customerReferenceId":"acme",
+				"featureKey":"tokens","track":{"usageUnits":1.5}}`)
+		},
+	}
+	for _, check := range checks {
+		n.Lagging.Store(false)
+		own, asks, reads := check(), n.Asks.Load(), n.Reads.Load()
+		n.Lagging.Store(true)
+		passed := check()
+		require.Equal(t, own.status, passed.status)
+		require.Equal(t, own.body, passed.body)
+		require.Equal(t, asks+1, n.Asks.Load())
+		require.Equal(t, reads, n.Reads.Load(), "nothing is waited for")
+		n.Mute.Store(true)
+		require.Equal(t, own.body, check().body)
+		require.Equal(t, reads+1, n.Reads.Load())
+		n.Mute.Store(false)
+	}
+	asks := n.Asks.Load()
+	stale := map[string]string{"X-Read-Consistency": "stale"}
+	n.send("GET", "entitlements/acme/tokens", "", n.sandbox, stale).is(200, "")
+	require.Equal(t, asks, n.Asks.Load(), "a stale read is of the node's own memory")
+}
+
 func TestReadConsistency(t *testing.T) {
 	n := start(t)
 	n.customer("acme")

@@ -7,6 +7,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
+	"tollgate/engine/wire"
 	"tollgate/server"
 	"tollgate/server/form"
 )
@@ -22,6 +23,7 @@ type checking struct {
 	hasFlow  bool
 	name     []byte
 	meta     []byte
+	question []byte
 }
 
 var checkings = sync.Pool{New: func() any { return new(checking) }}
@@ -113,6 +115,9 @@ func (a *API) check(x *server.Exchange, c *checking) {
 
 // decide fills in the decision at the consistency asked for; false when no leader vouched in time.
 func (a *API) decide(c *checking, stale bool, deadline time.Time) bool {
+	if !stale && a.reader.Behind() && a.ask(c, deadline) {
+		return true
+	}
 	for {
 		var ticket engine.ReadTicket
 		if !stale {
@@ -131,6 +136,22 @@ func (a *API) decide(c *checking, stale bool, deadline time.Time) bool {
 			return false
 		}
 	}
+}
+
+// ask has the leader decide where this node is behind it.
+func (a *API) ask(c *checking, deadline time.Time) bool {
+	c.query.Now = a.nowMS()
+	c.question = wire.Encode(c.question[:0], &c.query)
+	answer, ok := a.reader.Ask(deadline, c.question)
+	if !ok {
+		return false
+	}
+	var d billing.Decision
+	if wire.Decode(answer, &d) != nil {
+		return false
+	}
+	c.decision = d
+	return true
 }
 
 // Fields of an evaluation.

@@ -26,6 +26,10 @@ type Cluster struct {
 	NoLeader atomic.Bool
 	// Fickle is how many of the next tickets do not stand.
 	Fickle atomic.Int32
+	// Lagging makes the node one that is behind its leader, which answers the questions that Ask
+	// counts, unless it is Mute.
+	Lagging, Mute atomic.Bool
+	Asks          atomic.Int64
 	// Stale is what Staleness says, in nanoseconds.
 	Stale atomic.Int64
 	// Reads counts linearizable reads.
@@ -172,6 +176,16 @@ func (c *Cluster) BeginRead(time.Time) (engine.ReadTicket, engine.Outcome) {
 		return engine.ReadTicket{}, engine.OutcomeUnavailable
 	}
 	return engine.ReadTicket{Term: 1, Leader: true}, engine.OutcomeDone
+}
+
+// Behind is Lagging.
+func (c *Cluster) Behind() bool { return c.Lagging.Load() }
+
+// Ask answers from the machine.
+func (c *Cluster) Ask(_ time.Time, question []byte) ([]byte, bool) {
+	c.Asks.Add(1)
+	answer := c.Machine.Answer(question)
+	return answer, len(answer) > 0 && !c.Mute.Load()
 }
 
 // ReadStands is false as often as Fickle says.

@@ -147,6 +147,12 @@ func (g *Workspaces) BeginRead(time.Time) (engine.ReadTicket, engine.Outcome) {
 	return engine.ReadTicket{Term: 1, Leader: true}, engine.OutcomeDone
 }
 
+// Behind is false.
+func (g *Workspaces) Behind() bool { return false }
+
+// Ask gets no answer.
+func (g *Workspaces) Ask(time.Time, []byte) ([]byte, bool) { return nil, false }
+
 // ReadStands is always so.
 func (g *Workspaces) ReadStands(engine.ReadTicket) bool { return true }
 
