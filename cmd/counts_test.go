@@ -22,7 +22,7 @@ const (
 // be deleted and numbers lowered, nothing else.
 var above = struct{ files, methods, fields map[string]int }{
 	files: map[string]int{
-		"engine/billing": 101,
+		"engine/billing": 89,
 	},
 	methods: map[string]int{
 		"engine/billing.state":                129,

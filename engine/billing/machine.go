@@ -9,6 +9,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/journal"
+	"tollgate/engine/wire"
 )
 
 // Config says which Raft group a Machine belongs to.
@@ -197,4 +198,86 @@ func (m *Machine) EnvironmentNow(env uint32, nowMS int64) int64 {
 		return e.now(now)
 	}
 	return now
+}
+
+// since lists the cluster version from which each kind may be proposed, for kinds that older builds
+// do not know. The first release knows all of them.
+var since = [...]engine.Since{}
+
+// Since is from which cluster version on a record may be proposed.
+func (m *Machine) Since(r engine.Record) uint32 {
+	return max(engine.SinceOf(since[:], r, unwrap), sinceFields(r))
+}
+
+// sinceFields is Since by the fields that a record has.
+func sinceFields(r engine.Record) (version uint32) {
+	for carried := true; carried; r, carried = unwrap(r) {
+		var c CreateSubscription
+		if r.Kind == KindCreateSubscription && wire.Decode(r.Payload, &c) == nil {
+			version = max(version, c.Since())
+		}
+	}
+	return version
+}
+
+// Version is the cluster version that the log has agreed on, and the newest that this build knows.
+func (m *Machine) Version() (agreed, known uint32) {
+	return m.state.Load().version.Load(), engine.Version
+}
+
+// setVersion raises the cluster version.
+type setVersion uint32
+
+func decodeSetVersion(_ *Machine, payload []byte) (command, error) {
+	version, err := engine.ParseSetVersion(payload, engine.Version)
+	return setVersion(version), err
+}
+
+// A version that is not newer changes nothing: two leaders may have asked the members.
+func (v setVersion) apply(t *turn) engine.Outcome {
+	if uint32(v) > t.version.Load() {
+		t.fold(uint64(v))
+		t.version.Store(uint32(v))
+	}
+	return engine.OutcomeDone
+}
+
+// growing are the commands that make the state grow for good, or for as long as keys are kept. What
+// ends, frees, corrects, replaces or pays something is not among them. TestWhatGrowsIsKnown places
+// every kind of the registry.
+var growing = map[engine.Kind]bool{
+	KindRecordUsage: true, KindRecordProbedUsage: true,
+	KindCreateAccount: true, KindCreateKey: true, KindApplyCatalog: true,
+	KindCreateCustomer: true, KindCreateSubscription: true, KindChangePlan: true,
+	KindCreatePool: true, KindGrantCredits: true, KindDeductCredits: true,
+	KindOpenCheckout: true, KindKeepAnswer: true, KindAdvanceClock: true,
+	KindCreateWebhookEndpoint: true,
+}
+
+// Grows reports whether a record makes the state grow, also where another command carries it.
+func Grows(r engine.Record) bool {
+	for inner, carried := unwrap(r); carried; inner, carried = unwrap(r) {
+		r = inner
+	}
+	return growing[r.Kind]
+}
+
+// unwrap returns the record that another one carries; false where it carries none, or no replica
+// will take it.
+func unwrap(r engine.Record) (inner engine.Record, carried bool) {
+	switch r.Kind {
+	case KindOnce:
+		var c Once
+		err := wire.Decode(r.Payload, &c)
+		return engine.Record{Kind: c.Kind, Payload: c.Payload}, err == nil
+	case KindSubmit:
+		var c Submit
+		err := wire.Decode(r.Payload, &c)
+		return engine.Record{Kind: c.Kind, Payload: c.Payload}, err == nil
+	case KindAdminister:
+		var c Administer
+		err := wire.Decode(r.Payload, &c)
+		return engine.Record{Kind: c.Kind, Payload: c.Payload}, err == nil
+	}
+	return inner, false
 }
