@@ -123,7 +123,7 @@ test-long: export RAPID_CHECKS := 1000
 test-long: ## more of everything: for every night, some two hours
 	$(MAKE) format vet unit processes
 	go test ./cmd/generate -run TestAFieldTakesThreeStatements -args -build
-	CGO_ENABLED=1 go test -race -timeout 60m $(TESTFLAGS) $(UNITS)
+	CGO_ENABLED=1 go test -race -tags long -timeout 60m $(TESTFLAGS) $(UNITS)
 	$(MAKE) fuzz FUZZTIME=100000x GUIDED=1
 	$(MAKE) simulate SEED=0 FOR=10m
 	$(MAKE) torture NET=proxy
