@@ -131,7 +131,13 @@ func (s *Store) makeIndex(seg *segment) (*sideIndex, error) {
 	if inMemory {
 		return x, nil
 	}
-	return s.rewriteIndex(seg.info, x)
+	stored, err := s.rewriteIndex(seg.info, x)
+	if err == nil && s.journal.Dropped(seg.info) {
+		// Sweep may have deleted the segment's files before this one came. If the segment is
+		// dropped later, Sweep deletes it.
+		return x, s.removeIndex(seg.info)
+	}
+	return stored, err
 }
 
 func (s *Store) openIndex(info journal.SegmentInfo) (x *sideIndex, err error) {
@@ -200,12 +206,19 @@ func (s *Store) dropIndex(seg *segment, x *sideIndex) error {
 	if cached := seg.cached(); cached != x && cached != nil {
 		return nil // someone else was faster; nil: the cache has let go of it
 	}
-	err := s.opts.FS.Remove(s.path(keyOf(seg.info), ".idx"))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := s.removeIndex(seg.info); err != nil {
 		return err
 	}
 	seg.lock.Lock()
 	seg.index = nil
 	seg.lock.Unlock()
 	return nil
+}
+
+func (s *Store) removeIndex(info journal.SegmentInfo) error {
+	err := s.opts.FS.Remove(s.path(keyOf(info), ".idx"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
 }

@@ -340,6 +340,46 @@ func TestListingsBesideDrops(t *testing.T) {
 	require.NoError(t, h.store.Close())
 }
 
+// creating calls before each time a file is created.
+type creating struct {
+	OS
+	before func(name string)
+}
+
+func (c *creating) Create(name string) (File, error) {
+	c.before(name)
+	return c.OS.Create(name)
+}
+
+// A listing that makes the index of a segment again leaves no file behind if the segment is dropped
+// and swept meanwhile.
+func TestADroppedSegmentGetsNoIndexAgain(t *testing.T) {
+	files := &creating{before: func(string) {}}
+	h := open(t, t.TempDir(), Options{FS: files, CacheBytes: 1})
+	for range 3 {
+		h.audits()
+	}
+	require.NoError(t, h.store.WaitDurable(t.Context(), h.journal.Manifest()))
+	_, err := h.store.List(everything) // the cache keeps one index
+	require.NoError(t, err)
+	seg := h.store.lookup(h.sealed[0].SegmentInfo)
+	require.Nil(t, seg.cached())
+	name := h.store.path(keyOf(seg.info), ".idx")
+	require.NoError(t, os.Remove(name))
+	files.before = func(created string) {
+		require.Equal(t, name+".tmp", created)
+		files.before = func(string) {}
+		_, dropped := h.journal.Expire(102, 100, nil)
+		require.Equal(t, 2, dropped)
+		require.NoError(t, h.store.Sweep())
+	}
+	x, err := h.store.sideIndex(seg)
+	require.NoError(t, err)
+	require.NotNil(t, x.body, "the listing that is under way reads it from memory")
+	requireSwept(t, h)
+	require.NoError(t, h.store.Close())
+}
+
 func TestOutlived(t *testing.T) {
 	for name, want := range map[string]bool{
 		"audit-0000000006.seg": true, "audit-0000000006.idx": true, "audit-0000000007.seg": false,
