@@ -80,9 +80,9 @@ func (c *SetTestAccess) apply(t *turn) engine.Outcome {
 func (t *turn) setAccess(row uint32, host string, sealed []byte) {
 	a := t.access.Write(row)
 	before := a.bytes()
-	a.Host, a.Sealed, a.SetAt = host, sealed, t.stamp
+	a.Host, a.Sealed, a.SetAt = host, sealed, t.Stamp
 	t.rooms.hold(a.Workspace, a.bytes()-before)
-	t.fold(uint64(row)<<32 | uint64(len(sealed)))
+	t.Fold(uint64(row)<<32 | uint64(len(sealed)))
 }
 
 // RemoveTestAccess forgets what runs sign in with at a host. It is for a person.

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"tollgate/engine"
+	"tollgate/engine/machine"
 	"tollgate/engine/wire"
 )
 
@@ -23,146 +24,146 @@ type Act struct {
 	Payload []byte      `wire:"7"`
 	// Person is the owner who has signed in; 0 for an operator.
 	Person uint32 `wire:"8"`
-	// inner is the command that Payload holds.
-	inner command
+	// inner is the command that Payload holds, row what is said of it.
+	inner machine.Op[*turn]
+	row   action
 }
 
-// acts are what owners do, and operators for them.
-var acts = map[engine.Kind]struct {
-	name   string
-	decode func(m *Machine, payload []byte) (command, error)
-}{
-	KindClaimWorkspace:    {"claim", decodeFields[ClaimWorkspace]},
-	KindConfirmSignup:     {"confirm_signup", decodeFields[ConfirmSignup]},
-	KindApprovePurchase:   {"approve", decodeFields[ApprovePurchase]},
-	KindDenyPurchase:      {"deny", decodeFields[DenyPurchase]},
-	KindCancelPurchase:    {"cancel", decodeFields[CancelPurchase]},
-	KindSetBilling:        {"set_billing", decodeFields[SetBilling]},
-	KindGrantCredits:      {"grant_credits", decodeFields[GrantCredits]},
-	KindRetryRefund:       {"retry_refund", decodeFields[RetryRefund]},
-	KindRemoveWorkspace:   {"remove", decodeFields[RemoveWorkspace]},
-	KindSetAlerts:         {"set_alerts", decodeFields[SetAlerts]},
-	KindRotateAlertSecret: {"rotate_alert_secret", decodeFields[RotateAlertSecret]},
-	KindSendTestAlert:     {"test_alert", decodeFields[SendTestAlert]},
-	KindRotateKeys:        {"rotate_keys", decodeFields[RotateKeys]},
-	KindScheduleFlow:      {"schedule_flow", decodeFields[ScheduleFlow]},
-	KindSetTestAccess:     {"set_test_access", decodeFields[SetTestAccess]},
-	KindRemoveTestAccess:  {"remove_test_access", decodeFields[RemoveTestAccess]},
+// visitor is who acts: a person, who owns the workspace, or nobody does.
+type visitor struct {
+	person     uint32
+	owns, free bool
 }
 
-func decodeAct(m *Machine, payload []byte) (command, error) {
+// acting is what is said of a command that Act carries.
+type acting[C any] struct {
+	name string
+	// about returns the workspace that the command is for, 0 where its purchase says so, and the
+	// purchase or flow that it is about; zero is none.
+	about func(c *C) (workspace uint32, subject [16]byte)
+	// within, where it is set, says in place of about whether the command is about the Act's
+	// workspace.
+	within func(c *C, t *turn, a *Act) bool
+	// may reports whether a person may do this; nil is that the workspace must be theirs.
+	may func(c *C, p visitor) bool
+	// personal reports whether an operator may not.
+	personal bool
+	// note is what the record of the act says beside its changes.
+	note func(c *C) string
+}
+
+// operators is the may of what no person does.
+func operators[C any](*C, visitor) bool { return false }
+
+// action is an acting, whatever command it is of.
+type action interface {
+	called() string
+	subjectOf(a *Act) [16]byte
+	isWithin(t *turn, a *Act) bool
+	permits(a *Act, p visitor) bool
+	isPersonal() bool
+	noteOf(a *Act) string
+}
+
+// carried is the row of a command that Act carries.
+func carried[C any, P machine.Payload[C]](apply func(P, *turn) engine.Outcome, name string,
+	how acting[C],
+) command {
+	c := of(apply)
+	how.name = name
+	c.act = how
+	return c
+}
+
+func (r acting[C]) command(a *Act) *C { return machine.Inner(a.inner).(*C) }
+
+func (r acting[C]) called() string   { return r.name }
+func (r acting[C]) isPersonal() bool { return r.personal }
+
+func (r acting[C]) subjectOf(a *Act) (subject [16]byte) {
+	if r.about != nil {
+		_, subject = r.about(r.command(a))
+	}
+	return subject
+}
+
+func (r acting[C]) isWithin(t *turn, a *Act) bool {
+	if r.within != nil {
+		return r.within(r.command(a), t, a)
+	}
+	workspace, subject := r.about(r.command(a))
+	return workspace == a.Workspace || workspace == 0 && t.purchaseRow(a.Workspace, subject) != 0
+}
+
+func (r acting[C]) permits(a *Act, p visitor) bool {
+	if r.may == nil {
+		return p.owns
+	}
+	return r.may(r.command(a), p)
+}
+
+func (r acting[C]) noteOf(a *Act) string {
+	if r.note == nil {
+		return ""
+	}
+	return r.note(r.command(a))
+}
+
+// actionOf finds what is said of a kind that Act carries; nil of another.
+func actionOf(kind engine.Kind) action {
+	if int(kind) >= len(registry) {
+		return nil
+	}
+	return registry[kind].act
+}
+
+func openAct(m *Machine, payload []byte) (machine.Op[*turn], error) {
 	c := new(Act)
 	if err := wire.Decode(payload, c); err != nil {
 		return nil, err
 	}
-	known, ok := acts[c.Kind]
-	if !ok {
+	if c.row = actionOf(c.Kind); c.row == nil {
 		return nil, fmt.Errorf("%w: nobody acts by kind %d", wire.ErrField, c.Kind)
 	}
 	var err error
-	c.inner, err = known.decode(m, c.Payload)
+	c.inner, err = registry[c.Kind].Open(m, c.Payload)
 	return c, err
 }
 
-// subject is the purchase or flow that the command is about; zero is none.
-func (c *Act) subject() [16]byte {
-	switch inner := c.inner.(type) {
-	case *ConfirmSignup:
-		return inner.ID
-	case *ApprovePurchase:
-		return inner.ID
-	case *DenyPurchase:
-		return inner.ID
-	case *CancelPurchase:
-		return inner.ID
-	case *RetryRefund:
-		return inner.ID
-	case *SetAlerts:
-		return inner.Flow
-	case *RotateAlertSecret:
-		return inner.Flow
-	case *SendTestAlert:
-		return inner.Flow
-	case *ScheduleFlow:
-		return inner.Flow
-	}
-	return [16]byte{}
+func carriedByAct(payload []byte) (inner engine.Record, ok bool) {
+	var c Act
+	err := wire.Decode(payload, &c)
+	return engine.Record{Kind: c.Kind, Payload: c.Payload}, err == nil
 }
 
-// within reports whether the command is about this workspace and its own records.
-func (c *Act) within(t *turn) bool {
-	switch inner := c.inner.(type) {
-	case *ClaimWorkspace:
-		return c.Person == 0 && inner.Code == [32]byte{} && t.workspaceRow(inner.ID) == c.Workspace ||
-			c.Person != 0 && t.claimRow(&inner.Code) == c.Workspace
-	case *ConfirmSignup:
-		return inner.Workspace == c.Workspace
-	case *CancelPurchase:
-		return inner.Workspace == c.Workspace
-	case *SetBilling:
-		return inner.Workspace == c.Workspace
-	case *GrantCredits:
-		return inner.Workspace == c.Workspace
-	case *RemoveWorkspace:
-		return inner.Workspace == c.Workspace
-	case *RotateKeys:
-		return inner.Workspace == c.Workspace
-	case *SetAlerts:
-		return inner.Workspace == c.Workspace
-	case *RotateAlertSecret:
-		return inner.Workspace == c.Workspace
-	case *SendTestAlert:
-		return inner.Workspace == c.Workspace
-	case *ScheduleFlow:
-		return inner.Workspace == c.Workspace
-	case *SetTestAccess:
-		return inner.Workspace == c.Workspace
-	case *RemoveTestAccess:
-		return inner.Workspace == c.Workspace
-	}
-	return t.purchaseRow(c.Workspace, c.subject()) != 0
-}
-
-// allowed reports whether a person may do this: they own the workspace, or nobody does and they
-// have its claim code, or the link of its purchase. Rotating keys and cancelling are a person's
-// alone: an operator denies.
+// allowed reports whether whoever acts may do this.
 func (c *Act) allowed(t *turn) engine.Outcome {
 	if c.Person == 0 {
-		if c.Kind == KindRotateKeys || c.Kind == KindCancelPurchase {
+		if c.row.isPersonal() {
 			return engine.OutcomePersonRequired
 		}
 		return engine.OutcomeDone
 	}
 	p, ok := t.person(c.Person)
-	if p.roll(t.stamp); !ok || p.Agent {
+	if p.roll(t.Stamp); !ok || p.Agent {
 		return engine.OutcomePersonRequired
 	}
 	if p.Acted >= MaxActsPerDay {
-		t.answer(&RetryReply{ResetsAt: nextDay(t.stamp), Limit: MaxActsPerDay})
+		t.Answer(&RetryReply{ResetsAt: nextDay(t.Stamp), Limit: MaxActsPerDay})
 		return engine.OutcomeActLimit
 	}
-	free := t.workspaces.Read(c.Workspace).ClaimedAt == 0
-	may := t.ownedBy(c.Workspace, c.Person)
-	switch inner := c.inner.(type) {
-	case *ClaimWorkspace:
-		may = free && inner.Person == c.Person
-	case *ApprovePurchase:
-		may = (may || free) && inner.Person == c.Person
-	case *DenyPurchase:
-		may = may || free
-	case *CancelPurchase:
-		may = may && inner.Person
-	case *GrantCredits, *RetryRefund, *RemoveWorkspace:
-		may = false
-	}
-	if !may {
+	if !c.row.permits(c, visitor{
+		person: c.Person, owns: t.ownedBy(c.Workspace, c.Person),
+		free: t.workspaces.Read(c.Workspace).ClaimedAt == 0,
+	}) {
 		return engine.OutcomeRecordUnknown
 	}
 	return engine.OutcomeDone
 }
 
-func (c *Act) apply(t *turn) engine.Outcome {
-	if _, ok := t.workspace(c.Workspace); !ok || !c.within(t) {
+// Apply implements machine.Op.
+func (c *Act) Apply(t *turn) engine.Outcome {
+	if _, ok := t.workspace(c.Workspace); !ok || !c.row.isWithin(t, c) {
 		return engine.OutcomeRecordUnknown
 	}
 	if refused := c.allowed(t); refused != engine.OutcomeDone {
@@ -171,36 +172,29 @@ func (c *Act) apply(t *turn) engine.Outcome {
 	if _, outcome := t.replay(c.Key, c.Body); outcome != engine.OutcomeNone {
 		return outcome
 	}
-	if c.Key != ([16]byte{}) && t.requests.full() {
+	if c.Key != ([16]byte{}) && t.requests.Full() {
 		return engine.OutcomeKeysFull
 	}
-	if set, ok := c.inner.(*SetAlerts); ok && c.Person != 0 {
+	if set, ok := machine.Inner(c.inner).(*SetAlerts); ok && c.Person != 0 {
 		set.unvouched = t.emailBy[Address(set.Email)] != c.Person
 	}
-	before := t.values(c.Workspace, c.subject())
-	if outcome := c.inner.apply(t); outcome != engine.OutcomeDone {
+	subject := c.row.subjectOf(c)
+	before := t.values(c.Workspace, subject)
+	if outcome := c.inner.Apply(t); outcome != engine.OutcomeDone {
 		return outcome
 	}
-	after := t.values(c.Workspace, c.subject())
+	after := t.values(c.Workspace, subject)
 	if c.Person != 0 {
 		p := t.persons.Write(c.Person)
-		p.roll(t.stamp)
+		p.roll(t.Stamp)
 		p.Acted++
 	}
 
 	w := t.workspaces.Write(c.Workspace)
 	row, next := t.actRows.Append()
 	*next = act{
-		ID: c.ID, Workspace: c.Workspace, Before: w.Acts, At: t.stamp, Actor: c.Actor, Kind: c.Kind,
-		Subject: c.subject(), Person: c.Person,
-	}
-	switch inner := c.inner.(type) {
-	case *GrantCredits:
-		next.Note = inner.Note
-	case *SetTestAccess:
-		next.Note = inner.Host
-	case *RemoveTestAccess:
-		next.Note = inner.Host
+		ID: c.ID, Workspace: c.Workspace, Before: w.Acts, At: t.Stamp, Actor: c.Actor, Kind: c.Kind,
+		Subject: subject, Person: c.Person, Note: c.row.noteOf(c),
 	}
 	for i := range before {
 		if before[i].After != after[i].After {
@@ -211,7 +205,7 @@ func (c *Act) apply(t *turn) engine.Outcome {
 	}
 	w.Acts = row
 	t.keepRequest(c.Key, c.Body, madeAct, row)
-	t.fold(uint64(row))
+	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }
 

@@ -38,7 +38,7 @@ func (s *state) actView(row uint32) ActView {
 	a := s.actRows.Read(row)
 	by, _ := s.person(a.Person)
 	return ActView{
-		ID: a.ID, At: a.At, Actor: a.Actor, Action: acts[a.Kind].name, Subject: a.Subject,
+		ID: a.ID, At: a.At, Actor: a.Actor, Action: registry[a.Kind].act.called(), Subject: a.Subject,
 		Note: a.Note, Changes: append([]ActChange(nil), a.Changes...), Person: by.ID,
 		Email: by.Email,
 	}

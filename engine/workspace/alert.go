@@ -71,7 +71,7 @@ func (t *turn) alertWrite(row uint32, change func(a *alert)) {
 	change(a)
 	t.rooms.hold(a.Workspace, a.bytes()-bytes)
 	t.alerting.note(row, a.sendable())
-	t.fold(uint64(row)<<32 | a.Made)
+	t.Fold(uint64(row)<<32 | a.Made)
 }
 
 // SetAlerts sets what a flow's owner wants to hear; what it has no word about stays. It is for a
@@ -132,7 +132,7 @@ func (c *SetAlerts) apply(t *turn) engine.Outcome {
 		kept := a.Deliveries
 		*a = after
 		a.Deliveries = kept
-		a.drop(reasonOff, t.stamp)
+		a.drop(reasonOff, t.Stamp)
 	})
 	return engine.OutcomeDone
 }
@@ -218,8 +218,8 @@ func (c *RotateAlertSecret) apply(t *turn) engine.Outcome {
 		return full
 	}
 	t.alertWrite(at, func(a *alert) {
-		a.Previous, a.PreviousUntil = a.Secret, t.stamp+AlertOverlapMS
-		a.Secret, a.RotatedAt = c.Secret, t.stamp
+		a.Previous, a.PreviousUntil = a.Secret, t.Stamp+AlertOverlapMS
+		a.Secret, a.RotatedAt = c.Secret, t.Stamp
 	})
 	return engine.OutcomeDone
 }
@@ -242,8 +242,8 @@ func (c *SendTestAlert) apply(t *turn) engine.Outcome {
 		return engine.OutcomeAlertsOff
 	}
 	w, _ := t.workspace(c.Workspace)
-	if w.Ledger.roll(t.stamp); w.Ledger.AlertTests >= MaxAlertTests {
-		t.answer(&RetryReply{Limit: MaxAlertTests, ResetsAt: nextDay(t.stamp)})
+	if w.Ledger.roll(t.Stamp); w.Ledger.AlertTests >= MaxAlertTests {
+		t.Answer(&RetryReply{Limit: MaxAlertTests, ResetsAt: nextDay(t.Stamp)})
 		return engine.OutcomeAlertTestLimit
 	}
 	w.Ledger.AlertTests++
@@ -275,9 +275,9 @@ func (t *turn) send(at uint32, made *delivery) {
 			}
 			a.Made++
 			d := *made
-			d.ID = derivedID(t.flows.Read(a.Flow).ID, labelAlert, a.Made, t.stamp)
+			d.ID = derivedID(t.flows.Read(a.Flow).ID, labelAlert, a.Made, t.Stamp)
 			d.Number, d.Channel, d.Status = a.Made, channel, DeliveryWaiting
-			d.CreatedAt, d.NextAt = t.stamp, t.stamp
+			d.CreatedAt, d.NextAt = t.Stamp, t.Stamp
 			a.keep(d)
 		}
 	})

@@ -1,8 +1,6 @@
 package workspace
 
-import (
-	"tollgate/engine"
-)
+import "tollgate/engine"
 
 // ApprovePurchase is an owner's yes: it adopts an unclaimed workspace, confirms the signup at the
 // flow that asked unless that was changed since, and lets the payment go on: by the saved card, or
@@ -28,7 +26,7 @@ func (c *ApprovePurchase) apply(t *turn) engine.Outcome {
 	}
 
 	w := *t.workspaces.Read(p.Workspace)
-	w.Ledger.roll(t.stamp)
+	w.Ledger.roll(t.Stamp)
 	t.adopt(p.Workspace, &w, c.Owner, c.Person)
 	w.Ledger.CapApproved = true
 	if p.Flow != 0 && p.shown(p.Flow, t.flows.Read(p.Flow)) {
@@ -37,7 +35,7 @@ func (c *ApprovePurchase) apply(t *turn) engine.Outcome {
 	if w.Ledger.Card != "" && p.Reason != ReasonDeclined {
 		t.change(row, &w, PurchaseProcessing, 0).PaidMonth = w.Ledger.Month
 	} else {
-		t.change(row, &w, PurchaseCheckout, t.stamp+CheckoutMS)
+		t.change(row, &w, PurchaseCheckout, t.Stamp+CheckoutMS)
 	}
 	*t.workspaces.Write(p.Workspace) = w
 	return engine.OutcomeDone
@@ -85,7 +83,7 @@ func (c *RenewLink) apply(t *turn) engine.Outcome {
 	case p.Link == c.Link:
 		return engine.OutcomeDone
 	case !c.Person && p.Links >= MaxLinks:
-		t.answer(&RetryReply{ResetsAt: p.Due, Limit: MaxLinks})
+		t.Answer(&RetryReply{ResetsAt: p.Due, Limit: MaxLinks})
 		return engine.OutcomeLinkLimit
 	}
 	p := t.purchases.Write(row)
@@ -95,6 +93,6 @@ func (c *RenewLink) apply(t *turn) engine.Outcome {
 		p.Links++
 	}
 	t.linkBy.Insert(secretHash(&p.Link), row)
-	t.fold(uint64(row))
+	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }

@@ -49,13 +49,13 @@ func (c *AskAddress) apply(t *turn) engine.Outcome {
 		return engine.OutcomeAddressConfirmed
 	}
 	w, _ := t.workspace(c.Workspace)
-	if w.Ledger.roll(t.stamp); w.Ledger.AddressAsks >= MaxAddressAsks {
-		t.answer(&RetryReply{Limit: MaxAddressAsks, ResetsAt: nextDay(t.stamp)})
+	if w.Ledger.roll(t.Stamp); w.Ledger.AddressAsks >= MaxAddressAsks {
+		t.Answer(&RetryReply{Limit: MaxAddressAsks, ResetsAt: nextDay(t.Stamp)})
 		return engine.OutcomeAddressAskLimit
 	}
 	w.Ledger.AddressAsks++
 	*t.workspaces.Write(c.Workspace) = w
-	t.alertWrite(at, func(a *alert) { a.Link, a.LinkUntil = c.Link, t.stamp+AddressLinkMS })
+	t.alertWrite(at, func(a *alert) { a.Link, a.LinkUntil = c.Link, t.Stamp+AddressLinkMS })
 	return engine.OutcomeDone
 }
 
@@ -66,7 +66,7 @@ type ConfirmAddress struct {
 }
 
 func (c *ConfirmAddress) apply(t *turn) engine.Outcome {
-	at := t.askedBy(&c.Flow, &c.Link, t.stamp)
+	at := t.askedBy(&c.Flow, &c.Link, t.Stamp)
 	if at == 0 {
 		return engine.OutcomeRecordUnknown
 	}

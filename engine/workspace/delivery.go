@@ -172,7 +172,7 @@ func (c *BeginAlert) apply(t *turn) engine.Outcome {
 	}
 	t.alertWrite(c.Alert, func(a *alert) {
 		d := &a.Deliveries[at]
-		d.Attempts, d.Sender, d.BegunAt = c.Attempt, c.Sender, t.stamp
+		d.Attempts, d.Sender, d.BegunAt = c.Attempt, c.Sender, t.Stamp
 	})
 	return engine.OutcomeDone
 }
@@ -228,7 +228,7 @@ func (c *NoteAlert) apply(t *turn) engine.Outcome {
 	default:
 		return engine.OutcomeFenced
 	}
-	t.alertWrite(c.Alert, func(a *alert) { a.conclude(at, c, t.stamp) })
+	t.alertWrite(c.Alert, func(a *alert) { a.conclude(at, c, t.Stamp) })
 	return engine.OutcomeDone
 }
 

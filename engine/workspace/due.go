@@ -105,10 +105,10 @@ const (
 func (t *turn) advance() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.requests.forget(t.stamp - RequestRetentionMS)
-	t.sources.forget(t.stamp - hourMS)
-	t.sessions.forget(t.stamp - SessionMS)
-	for happened := 0; happened < dueAtOnce && len(t.due) > 0 && t.due[0].at <= t.stamp; {
+	t.requests.Forget(t.Stamp - RequestRetentionMS)
+	t.sources.Forget(t.Stamp - hourMS)
+	t.sessions.Forget(t.Stamp - SessionMS)
+	for happened := 0; happened < dueAtOnce && len(t.due) > 0 && t.due[0].at <= t.Stamp; {
 		item, stands := t.pop()
 		if !stands {
 			continue
@@ -124,6 +124,6 @@ func (t *turn) advance() {
 		default:
 			happened += t.remove(item.row) / rowsAtOnce
 		}
-		t.fold(uint64(item.row))
+		t.Fold(uint64(item.row))
 	}
 }

@@ -36,23 +36,23 @@ func (c *ClaimRun) apply(t *turn) engine.Outcome {
 	t.dropFirst()
 	r, text := t.runs.Write(row), t.runText(row)
 	r.Status, r.Next, r.Token = RunRunning, 0, r.Token+1
-	r.WallEnd = t.stamp + t.policy.WallMS
+	r.WallEnd = t.Stamp + t.policy.WallMS
 	if text.WallLeft > 0 {
-		r.WallEnd = t.stamp + text.WallLeft
+		r.WallEnd = t.Stamp + text.WallLeft
 	}
-	r.Due = min(t.stamp+c.LeaseMS, r.WallEnd)
+	r.Due = min(t.Stamp+c.LeaseMS, r.WallEnd)
 	if r.StartedAt == 0 {
-		r.StartedAt = t.stamp
+		r.StartedAt = t.Stamp
 	}
 	answer := text.Answer
 	text.Worker, text.Answer = c.Worker, nil
 	t.writeRunText(row, &text)
 	t.due.add(r.Due, dueRun, row)
 	t.queued, t.running = t.queued-1, t.running+1
-	t.answer(&ClaimedRun{
+	t.Answer(&ClaimedRun{
 		Run: r.ID, Token: r.Token, LeaseEnd: r.Due, WallEnd: r.WallEnd, Answer: answer,
 	})
-	t.fold(uint64(row))
+	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }
 
@@ -84,11 +84,11 @@ func (c *ExtendLease) apply(t *turn) engine.Outcome {
 		return outcome
 	}
 	r := t.runs.Write(row)
-	r.Due = min(t.stamp+c.LeaseMS, r.WallEnd)
+	r.Due = min(t.Stamp+c.LeaseMS, r.WallEnd)
 	t.due.add(r.Due, dueRun, row)
 	t.tell(row, c.Step, c.Events)
-	t.answer(&ClaimedRun{Run: r.ID, Token: r.Token, LeaseEnd: r.Due, WallEnd: r.WallEnd})
-	t.fold(uint64(row))
+	t.Answer(&ClaimedRun{Run: r.ID, Token: r.Token, LeaseEnd: r.Due, WallEnd: r.WallEnd})
+	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }
 
@@ -135,15 +135,15 @@ func (c *AwaitPerson) apply(t *turn) engine.Outcome {
 	}
 	r, text := t.runs.Write(row), t.runText(row)
 	text.Question, text.Checkpoint = c.Question, c.Checkpoint
-	text.WallLeft, text.Steps, text.Tokens = max(1, r.WallEnd-t.stamp), c.Steps, c.Tokens
+	text.WallLeft, text.Steps, text.Tokens = max(1, r.WallEnd-t.Stamp), c.Steps, c.Tokens
 	t.writeRunText(row, &text)
 	t.leave(r)
-	r.Status, r.WallEnd, r.Due = RunWaiting, 0, t.stamp+t.policy.HumanMS
+	r.Status, r.WallEnd, r.Due = RunWaiting, 0, t.Stamp+t.policy.HumanMS
 	t.due.add(r.Due, dueRun, row)
 	w := *t.workspaces.Read(r.Workspace)
 	t.notify(&w, notice{kind: NoticeHandoff, run: r, number: uint64(r.Token)})
 	*t.workspaces.Write(r.Workspace) = w
-	t.fold(uint64(row))
+	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }
 
@@ -190,7 +190,7 @@ func (c *ResumeRun) apply(t *turn) engine.Outcome {
 		t.writeRunText(row, &text)
 	}
 	t.enqueue(row)
-	t.fold(uint64(row))
+	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }
 
@@ -295,19 +295,19 @@ func (t *turn) end(row uint32, e ending) {
 		t.runs.End(row)
 	}
 	t.leave(r)
-	r.Status, r.Outcome, r.FinishedAt, r.Due, r.WallEnd = e.status, e.outcome, t.stamp, 0, 0
+	r.Status, r.Outcome, r.FinishedAt, r.Due, r.WallEnd = e.status, e.outcome, t.Stamp, 0, 0
 	text := t.runText(row)
 	text.Code, text.Reason, text.Proof, text.Calls = e.code, e.reason, e.proof, e.calls
 	text.Question, text.Checkpoint, text.Answer = "", nil, nil
 	text.WallLeft, text.Steps, text.Tokens = 0, 0, 0
 	if e.status == RunCompleted && r.Kind == RunHosted {
-		text.DecidedAt = t.stamp
+		text.DecidedAt = t.Stamp
 	}
 	t.writeRunText(row, &text)
 	t.dropFinished()
 	if r.Kind == RunHosted {
 		w := *t.workspaces.Read(r.Workspace)
-		w.Ledger.roll(t.stamp)
+		w.Ledger.roll(t.Stamp)
 		t.settle(&w, r, e.outcome == OutcomePassed || e.outcome == OutcomeBlocked)
 		t.flows.Write(r.Flow).Open = 0
 		if r.ChargeState == ChargeReturned {
@@ -321,5 +321,5 @@ func (t *turn) end(row uint32, e ending) {
 	if inspected := t.inspectionBy[row]; inspected != 0 {
 		t.settleInspection(inspected, r)
 	}
-	t.fold(uint64(row)<<8 | uint64(r.ChargeState))
+	t.Fold(uint64(row)<<8 | uint64(r.ChargeState))
 }

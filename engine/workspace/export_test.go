@@ -475,7 +475,7 @@ func (m *Machine) Memory() string {
 		r.rows.Bytes(), r.whole.Bytes(), r.texts.Bytes(), r.said.Bytes(), r.archive.Bytes(),
 		s.flows.Bytes(), s.flowTexts.Bytes())
 	return text + fmt.Sprintf("; workspaces %d, keys %d; requests %d and %d; runs' index %d, flows' %d; due %d",
-		s.workspaces.Bytes(), s.keys.Bytes(), s.requests.table.Bytes(), s.requests.by.Bytes(),
+		s.workspaces.Bytes(), s.keys.Bytes(), s.requests.Table.Bytes(), s.requests.By.Bytes(),
 		r.by.Bytes(),
 		s.flowBy.Bytes(), len(s.due)*24)
 }
@@ -483,14 +483,14 @@ func (m *Machine) Memory() string {
 // KeepAtMost bounds the kept keys; none is spare.
 func (m *Machine) KeepAtMost(most uint64) {
 	s := m.state.Load()
-	s.requests.most, s.requests.spare = most, 0
+	s.requests.Max, s.requests.Spare = most, 0
 }
 
 // ResolveAgain finds anew what all kept keys have made, as after a restore that read them first.
 func (m *Machine) ResolveAgain() bool {
 	s := m.state.Load()
-	for row := uint32(1); row <= s.requests.table.Len(); row++ {
-		r := s.requests.table.Write(row)
+	for row := uint32(1); row <= s.requests.Table.Len(); row++ {
+		r := s.requests.Table.Write(row)
 		s.unresolved = append(s.unresolved, unresolved{row, s.madeID(r)})
 		r.made, r.kind = 0, 0
 	}
@@ -500,7 +500,7 @@ func (m *Machine) ResolveAgain() bool {
 // KeyBytes is the memory of all kept keys.
 func (m *Machine) KeyBytes() uint64 {
 	s := m.state.Load()
-	return s.requests.table.Bytes() + s.requests.by.Bytes()
+	return s.requests.Table.Bytes() + s.requests.By.Bytes()
 }
 
 // PackNothing keeps all runs as they are: for a twin of a machine that packs.
@@ -563,11 +563,4 @@ func PackedAgain(row, text any) (rowAgain, textAgain any) {
 }
 
 // RegisteredKinds are the kinds of all commands.
-func RegisteredKinds() (kinds []engine.Kind) {
-	for kind := range registry {
-		if registry[kind].decode != nil {
-			kinds = append(kinds, engine.Kind(kind))
-		}
-	}
-	return kinds
-}
+func RegisteredKinds() []engine.Kind { return table.Kinds() }

@@ -154,10 +154,10 @@ func (c *SaveFlow) save(t *turn) engine.Outcome {
 		t.changeFlow(c, row)
 	}
 	f := t.flows.Write(row)
-	f.ChangedAt = t.stamp
+	f.ChangedAt = t.Stamp
 	f.describe(&c.Document)
 	t.flowTexts.Write(row).Bytes = text
-	t.fold(uint64(row)<<32 | uint64(f.Version))
+	t.Fold(uint64(row)<<32 | uint64(f.Version))
 	return engine.OutcomeDone
 }
 
@@ -165,7 +165,7 @@ func (t *turn) addFlow(c *SaveFlow, w *workspace) uint32 {
 	row, f := t.flows.Append()
 	t.flowTexts.Append()
 	*f = flow{
-		ID: c.ID, Workspace: c.Workspace, Before: w.Flows, CreatedAt: t.stamp, WatchAt: t.stamp,
+		ID: c.ID, Workspace: c.Workspace, Before: w.Flows, CreatedAt: t.Stamp, WatchAt: t.Stamp,
 		Version: 1,
 	}
 	t.flowBy.Insert(t.idHash(&f.ID), row)
@@ -188,7 +188,7 @@ func (t *turn) changeFlow(c *SaveFlow, row uint32) {
 	before, f := t.document(row), t.flows.Write(row)
 	f.restart(&before, &c.Document)
 	if f.Misses = 0; f.Watch == WatchPassing {
-		f.Watch, f.WatchAt = WatchUnknown, t.stamp
+		f.Watch, f.WatchAt = WatchUnknown, t.Stamp
 	}
 }
 
@@ -228,13 +228,13 @@ func (c *ArchiveFlow) apply(t *turn) engine.Outcome {
 	if t.flows.Read(row).Open != 0 {
 		return engine.OutcomeFlowBusy
 	}
-	t.flows.Write(row).ArchivedAt = t.stamp
+	t.flows.Write(row).ArchivedAt = t.Stamp
 	t.forgetAlert(row)
 	t.schedule(row, 0)
 	text := t.flowTexts.Write(row)
 	t.rooms.hold(c.Workspace, -len(text.Bytes))
 	text.Bytes = nil
-	t.fold(uint64(row))
+	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }
 
@@ -250,7 +250,7 @@ func (c *ConfirmSignup) apply(t *turn) engine.Outcome {
 		return engine.OutcomeRecordUnknown
 	}
 	t.flows.Write(row).SignupConfirmed = true
-	t.fold(uint64(row))
+	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }
 
@@ -275,8 +275,8 @@ func (c *NotePreflight) apply(t *turn) engine.Outcome {
 	}
 	f := t.flows.Write(row)
 	f.Preflight, f.NoKey, f.WrongKey = c.Version, c.NoKey, c.WrongKey
-	f.AlreadyTrue, f.PreflightAt = c.AlreadyTrue, t.stamp
-	t.fold(uint64(row))
+	f.AlreadyTrue, f.PreflightAt = c.AlreadyTrue, t.Stamp
+	t.Fold(uint64(row))
 	if f.Schedule != 0 && t.schedules.Read(f.Schedule).Asked {
 		t.try(f.Schedule, false)
 	}

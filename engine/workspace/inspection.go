@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"tollgate/engine"
+	"tollgate/engine/machine"
 	"tollgate/engine/wire"
 )
 
@@ -128,17 +129,17 @@ func (c *SaveInspection) apply(t *turn) engine.Outcome {
 		}
 	}
 	if made, outcome := t.replay(c.Key, c.Body); outcome != engine.OutcomeNone {
-		t.answer(&RunReply{ID: made, Repeated: true})
+		t.Answer(&RunReply{ID: made, Repeated: true})
 		return outcome
 	}
 	if t.runRow(c.Workspace, c.ID) != 0 {
-		t.answer(&RunReply{ID: c.ID, Repeated: true})
+		t.Answer(&RunReply{ID: c.ID, Repeated: true})
 		return engine.OutcomeDone
 	}
 	if !c.fits() {
 		return engine.OutcomeTooLarge
 	}
-	w.Ledger.roll(t.stamp)
+	w.Ledger.roll(t.Stamp)
 	i := inspection{
 		Workspace: c.Workspace, Size: c.Size, Kind: c.Kind, Host: c.Host,
 		Findings: wire.Encode(nil, &findings{c.Findings}),
@@ -147,10 +148,10 @@ func (c *SaveInspection) apply(t *turn) engine.Outcome {
 		return o
 	}
 
-	began := min(max(c.BeganAt, t.stamp-hourMS), t.stamp)
+	began := min(max(c.BeganAt, t.Stamp-hourMS), t.Stamp)
 	r := run{
 		ID: c.ID, Workspace: c.Workspace, Flow: flowRow, Kind: c.Kind, Status: RunRunning,
-		Credits: t.inspectionPrice(c.Kind), CreatedAt: began, StartedAt: began, Due: t.stamp + uploadMS,
+		Credits: t.inspectionPrice(c.Kind), CreatedAt: began, StartedAt: began, Due: t.Stamp + uploadMS,
 	}
 	if flowRow != 0 {
 		r.FlowVersion = t.flows.Read(flowRow).Version
@@ -168,7 +169,7 @@ func (c *SaveInspection) apply(t *turn) engine.Outcome {
 	if len(c.Part) == int(c.Size) {
 		t.completeInspection(row)
 	}
-	t.answer(&RunReply{ID: c.ID})
+	t.Answer(&RunReply{ID: c.ID})
 	return engine.OutcomeDone
 }
 
@@ -185,7 +186,7 @@ func (t *turn) addInspection(i inspection, part []byte) uint32 {
 	blob.Set(append([]byte(nil), part...))
 	t.rooms.hold(i.Workspace, i.bytes())
 	t.inspectionBy[i.Run] = row
-	t.fold(uint64(row))
+	t.Fold(uint64(row))
 	return row
 }
 
@@ -195,12 +196,12 @@ func (t *turn) inspectable(w *workspace, kind RunKind, bytes int) engine.Outcome
 	l, price := &w.Ledger, uint64(t.inspectionPrice(kind))
 	switch {
 	case l.Inspected >= MaxInspectionsPerDay:
-		t.answer(&RetryReply{ResetsAt: nextDay(t.stamp), Limit: MaxInspectionsPerDay})
+		t.Answer(&RetryReply{ResetsAt: nextDay(t.Stamp), Limit: MaxInspectionsPerDay})
 		return engine.OutcomeRunLimit
 	case price > l.CreditsLeft:
-		t.answer(&CreditsReply{Required: price, Balance: l.CreditsLeft})
+		t.Answer(&CreditsReply{Required: price, Balance: l.CreditsLeft})
 		return engine.OutcomeCreditsShort
-	case t.requests.full():
+	case t.requests.Full():
 		return engine.OutcomeKeysFull
 	}
 	return t.another(t.workspaceRow(w.ID), bytes)
@@ -230,10 +231,10 @@ func (m *Machine) Inspectable(workspace uint32, kind RunKind, now int64) engine.
 	if !ok {
 		return engine.Result{Outcome: engine.OutcomeRecordUnknown}
 	}
-	t := turn{state: s, m: m, stamp: max(now, s.stamp.Load())}
-	w.Ledger.roll(t.stamp)
+	t := turn{machine.Turn{Stamp: max(now, s.log.Stamp())}, s}
+	w.Ledger.roll(t.Stamp)
 	outcome := t.inspectable(&w, kind, inspectionRowBytes)
-	return engine.Result{Outcome: outcome, Value: t.reply}
+	return engine.Result{Outcome: outcome, Value: t.Reply}
 }
 
 // AddInspectionPart brings the next part of a document; with the last one the run is completed. A
@@ -268,9 +269,9 @@ func (c *AddInspectionPart) apply(t *turn) engine.Outcome {
 	whole := make([]byte, 0, to)
 	t.documents.Write(row).Set(append(append(whole, have...), c.Part...))
 	r := t.runs.Write(runRow)
-	r.Due = t.stamp + uploadMS
+	r.Due = t.Stamp + uploadMS
 	t.due.add(r.Due, dueRun, runRow)
-	t.fold(to)
+	t.Fold(to)
 	if to == uint64(size) {
 		t.completeInspection(row)
 	}
@@ -314,7 +315,7 @@ func (t *turn) forgetInspection(runRow uint32) {
 func (t *turn) settleInspection(row uint32, r *run) {
 	i := t.inspections.Read(row)
 	w := *t.workspaces.Read(r.Workspace)
-	w.Ledger.roll(t.stamp)
+	w.Ledger.roll(t.Stamp)
 	commit := r.Status == RunCompleted
 	if r.ChargeState == ChargeReserved {
 		kind := transactionCommit

@@ -1,8 +1,6 @@
 package workspace
 
-import (
-	"tollgate/engine"
-)
+import "tollgate/engine"
 
 // IssueStatus is how far an issue has come.
 //
@@ -49,14 +47,14 @@ func (t *turn) judge(w *workspace, r *run, text *RunText) {
 			t.alertOf(AlertRecovered, r, text)
 		}
 		if f.Misses = 0; f.Watch != WatchPassing {
-			f.Watch, f.WatchAt = WatchPassing, t.stamp
+			f.Watch, f.WatchAt = WatchPassing, t.Stamp
 		}
 		t.closeIssues(w, r)
 		return
 	}
 	f.Misses = min(f.Misses+1, 100)
 	if f.Watch == WatchPassing && (r.Outcome == OutcomeBlocked || f.Misses >= 2) {
-		f.Watch, f.WatchAt = WatchFailing, t.stamp
+		f.Watch, f.WatchAt = WatchFailing, t.Stamp
 		t.notify(w, notice{kind: NoticeRegression, run: r})
 		t.alertOf(AlertFailing, r, text)
 	}
@@ -81,11 +79,11 @@ func (t *turn) closeIssues(w *workspace, r *run) {
 		case i.Status != IssueFixReady || r.CreatedAt < i.ChangedAt:
 		case i.ReadyVersion != r.FlowVersion:
 			i = t.issues.Write(row)
-			i.Status, i.ChangedAt = IssueOpen, t.stamp
+			i.Status, i.ChangedAt = IssueOpen, t.Stamp
 		default:
 			i = t.issues.Write(row)
 			t.notify(w, notice{kind: NoticeFixVerified, run: r, issue: i.ID})
-			i.Status, i.ChangedAt, i.ClosedAt = IssueClosed, t.stamp, t.stamp
+			i.Status, i.ChangedAt, i.ClosedAt = IssueClosed, t.Stamp, t.Stamp
 		}
 	}
 }
@@ -100,22 +98,22 @@ func (t *turn) raise(w *workspace, r *run, text *RunText) {
 			i = t.issues.Write(row)
 			i.Status, i.Seen, i.Run = IssueOpen, i.Seen+1, r.ID
 			t.rooms.hold(r.Workspace, len(text.Reason)-len(i.Reason))
-			i.Reason, i.ChangedAt = text.Reason, t.stamp
+			i.Reason, i.ChangedAt = text.Reason, t.Stamp
 			return
 		}
 		row = i.BeforeOfFlow
 	}
 	row, i := t.issues.Append()
 	*i = issue{
-		ID:        derivedID(r.ID, labelIssue, uint64(row), t.stamp),
+		ID:        derivedID(r.ID, labelIssue, uint64(row), t.Stamp),
 		Workspace: r.Workspace, Flow: r.Flow, Before: w.Issues, BeforeOfFlow: f.Issues,
 		Status: IssueOpen, Seen: 1, Run: r.ID, Step: text.Step, Code: text.Code,
-		Reason: text.Reason, CreatedAt: t.stamp, ChangedAt: t.stamp,
+		Reason: text.Reason, CreatedAt: t.Stamp, ChangedAt: t.Stamp,
 	}
 	w.Issues, t.flows.Write(r.Flow).Issues = row, row
 	t.rooms.hold(r.Workspace, i.bytes())
 	t.issueBy.Insert(t.idHash(&i.ID), row)
-	t.fold(uint64(row))
+	t.Fold(uint64(row))
 }
 
 // MarkIssueReady reports whether an open issue is fixed; the next run of the flow as it is now
@@ -140,9 +138,9 @@ func (c *MarkIssueReady) apply(t *turn) engine.Outcome {
 	}
 	t.rooms.hold(c.Workspace, more)
 	i := t.issues.Write(row)
-	i.Status, i.Note, i.ChangedAt = IssueFixReady, c.Note, t.stamp
+	i.Status, i.Note, i.ChangedAt = IssueFixReady, c.Note, t.Stamp
 	i.ReadyVersion = t.flows.Read(i.Flow).Version
-	t.fold(uint64(row))
+	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }
 
@@ -204,7 +202,7 @@ func (t *turn) notify(w *workspace, n notice) {
 	row, next := t.notifications.Append()
 	*next = notification{
 		Workspace: n.workspace, Flow: n.flow, Skip: n.skip, Before: w.Notifications, Kind: n.kind,
-		Issue: n.issue, CreatedAt: t.stamp,
+		Issue: n.issue, CreatedAt: t.Stamp,
 	}
 	if n.run != nil {
 		next.Workspace, next.Flow, next.Run = n.run.Workspace, n.run.Flow, n.run.ID
@@ -212,11 +210,11 @@ func (t *turn) notify(w *workspace, n notice) {
 	if n.purchase != nil {
 		next.Workspace, next.Purchase = n.purchase.Workspace, n.purchase.ID
 	}
-	next.ID = derivedID(w.ID, labelNotification, uint64(row), t.stamp)
+	next.ID = derivedID(w.ID, labelNotification, uint64(row), t.Stamp)
 	w.Notifications = row
 	t.rooms.hold(next.Workspace, noticeRowBytes)
 	t.notification.Insert(t.idHash(&next.ID), row)
-	t.fold(uint64(row))
+	t.Fold(uint64(row))
 }
 
 // ReadNotification marks a notification read. Again it is the same success again.
@@ -231,8 +229,8 @@ func (c *ReadNotification) apply(t *turn) engine.Outcome {
 		return engine.OutcomeRecordUnknown
 	}
 	if t.notifications.Read(row).ReadAt == 0 {
-		t.notifications.Write(row).ReadAt = t.stamp
-		t.fold(uint64(row))
+		t.notifications.Write(row).ReadAt = t.Stamp
+		t.Fold(uint64(row))
 	}
 	return engine.OutcomeDone
 }

@@ -60,10 +60,10 @@ type key struct {
 func (t *turn) addKey(workspace uint32, k key) {
 	w := t.workspaces.Write(workspace)
 	row, r := t.keys.Append()
-	k.Workspace, k.Before, k.CreatedAt = workspace, w.Keys, t.stamp
+	k.Workspace, k.Before, k.CreatedAt = workspace, w.Keys, t.Stamp
 	*r, w.Keys = k, row
 	t.keyByHash.Insert(secretHash(&k.Hash), row)
-	t.fold(uint64(row))
+	t.Fold(uint64(row))
 }
 
 // keyOf finds a key by its SHA-256; 0 when there is none.
@@ -95,8 +95,8 @@ func (c *RevokeKey) apply(t *turn) engine.Outcome {
 
 func (t *turn) revoke(row uint32) {
 	if t.keys.Read(row).RevokedAt == 0 {
-		t.keys.Write(row).RevokedAt = t.stamp
-		t.fold(uint64(row))
+		t.keys.Write(row).RevokedAt = t.Stamp
+		t.Fold(uint64(row))
 	}
 }
 

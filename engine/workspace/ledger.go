@@ -1,8 +1,6 @@
 package workspace
 
-import (
-	"tollgate/engine"
-)
+import "tollgate/engine"
 
 // ledger is the money, runs and credits of one workspace. At any time
 //
@@ -104,10 +102,10 @@ func (t *turn) choose(w *workspace, agent string) (ChargeKind, engine.Outcome) {
 	}
 	l := &w.Ledger
 	if need := uint64(t.policy.CreditsRun); need > l.CreditsLeft {
-		t.answer(&CreditsReply{Required: need, Balance: l.CreditsLeft})
+		t.Answer(&CreditsReply{Required: need, Balance: l.CreditsLeft})
 		return ChargeNone, engine.OutcomeCreditsShort
 	}
-	freeLeft := t.freeLeft(t.stamp)
+	freeLeft := t.freeLeft(t.Stamp)
 	allowed := w.claimed() && l.FreeUsed < t.policy.FreeRunsPerMonth
 	switch {
 	case allowed && freeLeft > 0:
@@ -115,7 +113,7 @@ func (t *turn) choose(w *workspace, agent string) (ChargeKind, engine.Outcome) {
 	case l.RunsLeft > 0:
 		return ChargePaid, engine.OutcomeDone
 	case allowed:
-		t.answer(&RetryReply{ResetsAt: nextDay(t.stamp)})
+		t.Answer(&RetryReply{ResetsAt: nextDay(t.Stamp)})
 		return ChargeNone, engine.OutcomeFreeCapacity
 	}
 	return ChargeNone, engine.OutcomePaymentRequired
@@ -130,7 +128,7 @@ func (t *turn) reserve(w *workspace, r *run, kind ChargeKind) {
 	r.Charge, r.ChargeState, r.Credits = kind, ChargeReserved, t.policy.CreditsRun
 	if kind == ChargeFree {
 		l.FreeUsed++
-		if day := dayOf(t.stamp); day != t.day {
+		if day := dayOf(t.Stamp); day != t.day {
 			t.day, t.freeToday = day, 0
 		}
 		t.freeToday++
@@ -193,7 +191,7 @@ func (t *turn) moveCredits(w *workspace, r *run, kind TransactionKind) {
 		l.CreditsReserved, l.CreditsLeft = l.CreditsReserved-n, l.CreditsLeft+n
 	}
 	t.noteTransaction(w, transaction{
-		ID: derivedID(r.ID, labelTransaction, uint64(kind), t.stamp), Kind: kind, Amount: n, Run: r.ID,
+		ID: derivedID(r.ID, labelTransaction, uint64(kind), t.Stamp), Kind: kind, Amount: n, Run: r.ID,
 	})
 }
 
@@ -225,9 +223,9 @@ type transaction struct {
 
 func (t *turn) noteTransaction(w *workspace, r transaction) {
 	row, next := t.transactions.Append()
-	r.Before, r.At = w.Transactions, t.stamp
+	r.Before, r.At = w.Transactions, t.Stamp
 	*next, w.Transactions = r, row
-	t.fold(r.Amount)
+	t.Fold(r.Amount)
 }
 
 // MaxCredits is the most that one grant gives, and the most that a workspace is ever granted.

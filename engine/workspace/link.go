@@ -66,13 +66,13 @@ func (t *turn) linkOf(row uint32, p *person, email string) uint32 {
 	}
 	next, l := t.links.Append()
 	*l = link{
-		ID: LinkID(p.ID, number, t.stamp), Agent: row, Owner: number,
-		BeforeOfAgent: p.Links, BeforeOfOwner: owner.Asked, Status: LinkWaiting, AskedAt: t.stamp,
+		ID: LinkID(p.ID, number, t.Stamp), Agent: row, Owner: number,
+		BeforeOfAgent: p.Links, BeforeOfOwner: owner.Asked, Status: LinkWaiting, AskedAt: t.Stamp,
 	}
 	p.Links = next
 	owner = t.persons.Write(number)
 	owner.Asked, owner.Asks, owner.Waiting = next, owner.Asks+1, owner.Waiting+1
-	t.fold(uint64(next))
+	t.Fold(uint64(next))
 	return next
 }
 
@@ -117,11 +117,11 @@ func (c *AnswerLink) apply(t *turn) engine.Outcome {
 	if l.Status == LinkWaiting {
 		t.persons.Write(c.Person).Waiting--
 	}
-	if l.Status, l.AnsweredAt = c.Answer, t.stamp; c.Answer == LinkApproved {
+	if l.Status, l.AnsweredAt = c.Answer, t.Stamp; c.Answer == LinkApproved {
 		l.Workspace = c.Workspace
 	}
 	*t.links.Write(row) = l
-	t.fold(uint64(row)<<8 | uint64(c.Answer))
+	t.Fold(uint64(row)<<8 | uint64(c.Answer))
 	return engine.OutcomeDone
 }
 

@@ -1,8 +1,6 @@
 package workspace
 
-import (
-	"tollgate/engine"
-)
+import "tollgate/engine"
 
 // StartLocalRun counts a run that the older local tool reports. The same id again is the same
 // success again. The reply of OutcomeRunLimit is a RetryReply.
@@ -19,9 +17,9 @@ func (c *StartLocalRun) apply(t *turn) engine.Outcome {
 	if t.runRow(c.Workspace, c.ID) != 0 {
 		return engine.OutcomeDone
 	}
-	w.Ledger.roll(t.stamp)
+	w.Ledger.roll(t.Stamp)
 	if w.Ledger.Local >= t.policy.LocalRunsPerDay {
-		t.answer(&RetryReply{ResetsAt: nextDay(t.stamp), Limit: t.policy.LocalRunsPerDay})
+		t.Answer(&RetryReply{ResetsAt: nextDay(t.Stamp), Limit: t.policy.LocalRunsPerDay})
 		return engine.OutcomeRunLimit
 	}
 	if full := t.another(c.Workspace, runRowBytes); full != engine.OutcomeDone {
@@ -30,8 +28,8 @@ func (c *StartLocalRun) apply(t *turn) engine.Outcome {
 
 	w.Ledger.Local++
 	t.addRun(&w, run{
-		ID: c.ID, Workspace: c.Workspace, Kind: RunLocal, Status: RunRunning, CreatedAt: t.stamp,
-		StartedAt: t.stamp,
+		ID: c.ID, Workspace: c.Workspace, Kind: RunLocal, Status: RunRunning, CreatedAt: t.Stamp,
+		StartedAt: t.Stamp,
 	}, RunText{})
 	*t.workspaces.Write(c.Workspace) = w
 	return engine.OutcomeDone
@@ -55,8 +53,8 @@ func (c *FinishLocalRun) apply(t *turn) engine.Outcome {
 		return engine.OutcomeDone
 	}
 	r := t.runs.Write(row)
-	r.Status, r.Outcome, r.FinishedAt = RunCompleted, c.Outcome, t.stamp
+	r.Status, r.Outcome, r.FinishedAt = RunCompleted, c.Outcome, t.Stamp
 	t.runs.End(row)
-	t.fold(uint64(row))
+	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }

@@ -14,9 +14,9 @@ func (m *Machine) ActedOn(key [16]byte) uint32 {
 	s := m.state.Load()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	row := s.requests.find(key, s.stamp.Load()-RequestRetentionMS)
-	if row == 0 || s.requests.table.Read(row).kind != madeAct {
+	row := s.requests.Find(key, s.log.Stamp()-RequestRetentionMS)
+	if row == 0 || s.requests.Table.Read(row).kind != madeAct {
 		return 0
 	}
-	return s.actRows.Read(s.requests.table.Read(row).made).Workspace
+	return s.actRows.Read(s.requests.Table.Read(row).made).Workspace
 }

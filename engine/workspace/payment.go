@@ -27,7 +27,7 @@ func (c *NoteCheckout) apply(t *turn) engine.Outcome {
 			p.Checkout, p.URL = c.Checkout, c.URL
 		}
 	})
-	t.fold(uint64(row))
+	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }
 
@@ -75,11 +75,11 @@ func (c *NotePayment) apply(t *turn) engine.Outcome {
 		// pay.
 	case c.Result == PaymentPaid && p.Status != PurchaseSucceeded && !p.Refund:
 		p = t.purchaseWrite(row, func(p *purchase) {
-			p.Refund, p.ChangedAt, p.Payment, p.PageOpen = true, t.stamp, c.Payment, false
+			p.Refund, p.ChangedAt, p.Payment, p.PageOpen = true, t.Stamp, c.Payment, false
 		})
 		w := t.workspaces.Write(p.Workspace)
 		w.Ledger.RefundCents += uint64(p.Cents)
-		t.fold(uint64(row))
+		t.Fold(uint64(row))
 	}
 	return engine.OutcomeDone
 }
@@ -88,7 +88,7 @@ func (c *NotePayment) apply(t *turn) engine.Outcome {
 func (t *turn) paid(row uint32, c *NotePayment) {
 	number := t.purchases.Read(row).Workspace
 	w := *t.workspaces.Read(number)
-	w.Ledger.roll(t.stamp)
+	w.Ledger.roll(t.Stamp)
 	l := &w.Ledger
 	switch {
 	case c.Result == PaymentPaid:
@@ -111,7 +111,7 @@ func (t *turn) paid(row uint32, c *NotePayment) {
 		}
 		t.notify(&w, notice{kind: NoticePurchase, purchase: p})
 	case c.Result == PaymentDeclined && t.purchases.Read(row).Status == PurchaseProcessing:
-		p := t.change(row, &w, PurchaseApproval, t.stamp+ApprovalMS)
+		p := t.change(row, &w, PurchaseApproval, t.Stamp+ApprovalMS)
 		p.Reason, p.PaidMonth = ReasonDeclined, 0
 	default:
 		p := t.change(row, &w, PurchaseFailed, 0)
@@ -152,6 +152,6 @@ func (c *SetBilling) apply(t *turn) engine.Outcome {
 		l.CapCents, l.CapApproved = c.CapCents, true
 	}
 	*t.workspaces.Write(c.Workspace) = w
-	t.fold(uint64(l.CapCents))
+	t.Fold(uint64(l.CapCents))
 	return engine.OutcomeDone
 }

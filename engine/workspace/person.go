@@ -131,7 +131,7 @@ func (t *turn) hold(row uint32, p *person, email string) {
 // give makes a workspace a person's; p is the person's row, w the workspace's.
 func (t *turn) give(number uint32, w *workspace, row uint32, p *person) {
 	w.Person, w.OwnedBefore, p.Owned = row, p.Owned, number
-	t.fold(uint64(number)<<32 | uint64(row))
+	t.Fold(uint64(number)<<32 | uint64(row))
 }
 
 // promise notes that a workspace is whose who signs in with an address: an operator claimed it.
@@ -155,7 +155,7 @@ func (s *state) indexPersons() {
 			s.promise(row, w.Owner)
 		}
 	}
-	s.sessions.reindex()
+	s.sessions.Reindex()
 }
 
 // consistentPersons says, after a restore, that rows name rows that are there.
@@ -182,7 +182,7 @@ func (s *state) consistentPersons() bool {
 			return false
 		}
 	}
-	return s.sessions.consistent()
+	return s.sessions.Consistent()
 }
 
 // OpenWorkspace makes a workspace that a person owns from the start. The same ID again is the same
@@ -219,7 +219,7 @@ func (c *OpenWorkspace) apply(t *turn) engine.Outcome {
 
 // openWorkspace adds a workspace that nobody has claimed yet.
 func (t *turn) openWorkspace(w workspace) (row uint32, added *workspace) {
-	w.CreatedAt, w.Ledger.CapCents = t.stamp, t.policy.DefaultCapCents
+	w.CreatedAt, w.Ledger.CapCents = t.Stamp, t.policy.DefaultCapCents
 	row, added = t.workspaces.Append()
 	*added = w
 	t.rooms.open(added)

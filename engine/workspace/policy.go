@@ -54,7 +54,7 @@ func (c *SetPolicy) apply(t *turn) engine.Outcome {
 	if before.UnclaimedMS != c.UnclaimedMS || before.EmptyMS != c.EmptyMS {
 		t.scheduleUnclaimed(before.UnclaimedMS == 0)
 	}
-	t.fold(uint64(c.RunCents))
+	t.Fold(uint64(c.RunCents))
 	return engine.OutcomeDone
 }
 

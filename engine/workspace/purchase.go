@@ -155,17 +155,17 @@ func (c *RequestPurchase) apply(t *turn) engine.Outcome {
 		made, outcome = t.replayPaid(&w, c)
 	}
 	if outcome != engine.OutcomeNone {
-		t.answer(&PurchaseReply{ID: made, Action: ActionCharging, Repeated: true})
+		t.Answer(&PurchaseReply{ID: made, Action: ActionCharging, Repeated: true})
 		return outcome
 	}
-	w.Ledger.roll(t.stamp)
+	w.Ledger.roll(t.Stamp)
 	if open := w.Ledger.Open; open != 0 {
 		p := t.purchases.Read(open)
 		reply := PurchaseReply{ID: p.ID, Action: ActionApproveEarlier, Repeated: p.ID == c.ID}
 		if p.Status == PurchaseProcessing {
 			reply.Action = ActionWait
 		}
-		t.answer(&reply)
+		t.Answer(&reply)
 		return engine.OutcomeDone
 	}
 	if t.purchaseOf(c.ID) != 0 {
@@ -174,17 +174,17 @@ func (c *RequestPurchase) apply(t *turn) engine.Outcome {
 	cents := c.Runs * t.policy.RunCents
 	reason := w.chargeable(cents, c.AgentSession)
 	if reason == ReasonNone && c.Ask {
-		t.answer(&PurchaseReply{Action: ActionPurchase})
+		t.Answer(&PurchaseReply{Action: ActionPurchase})
 		return engine.OutcomeDone
 	}
-	if reason == ReasonNone && t.requests.full() {
+	if reason == ReasonNone && t.requests.Full() {
 		return engine.OutcomeKeysFull
 	}
 	p := purchase{
 		ID: c.ID, Workspace: c.Workspace, Before: w.Purchases,
 		Flow: t.flowRow(c.Workspace, c.Flow), Runs: c.Runs,
-		Cents: cents, Status: PurchaseApproval, Reason: reason, Link: c.Link, CreatedAt: t.stamp,
-		ChangedAt: t.stamp, Due: t.stamp + ApprovalMS, Key: c.Key, Body: c.Body,
+		Cents: cents, Status: PurchaseApproval, Reason: reason, Link: c.Link, CreatedAt: t.Stamp,
+		ChangedAt: t.Stamp, Due: t.Stamp + ApprovalMS, Key: c.Key, Body: c.Body,
 	}
 	if p.Before != 0 { // the first one can always be asked for
 		if full := t.another(c.Workspace, p.bytes()); full != engine.OutcomeDone {
@@ -197,14 +197,14 @@ func (c *RequestPurchase) apply(t *turn) engine.Outcome {
 	}
 	action := ActionApprove
 	if reason == ReasonNone {
-		p.Status, p.Due, p.PaidMonth, action = PurchaseProcessing, 0, monthOf(t.stamp), ActionCharging
+		p.Status, p.Due, p.PaidMonth, action = PurchaseProcessing, 0, monthOf(t.Stamp), ActionCharging
 		w.Ledger.ChargingCents += cents
 	}
 	if row := t.addPurchase(&w, p); reason == ReasonNone {
 		t.keepRequest(c.Key, c.Body, madePurchase, row)
 	}
 	*t.workspaces.Write(c.Workspace) = w
-	t.answer(&PurchaseReply{ID: c.ID, Action: action})
+	t.Answer(&PurchaseReply{ID: c.ID, Action: action})
 	return engine.OutcomeDone
 }
 
@@ -223,7 +223,7 @@ func (t *turn) replayPaid(w *workspace, c *RequestPurchase) (made [16]byte, o en
 		next = p.Before
 		switch {
 		case p.Key != c.Key || p.Status != PurchaseSucceeded,
-			p.ChangedAt <= t.stamp-RequestRetentionMS:
+			p.ChangedAt <= t.Stamp-RequestRetentionMS:
 		case p.Body != c.Body:
 			return made, engine.OutcomeRequestKeyReused
 		default:
@@ -277,7 +277,7 @@ func (t *turn) addPurchase(w *workspace, p purchase) uint32 {
 	}
 	t.errands.move(row, ErrandNone, p.errand())
 	t.due.add(p.Due, duePurchase, row)
-	t.fold(uint64(row))
+	t.Fold(uint64(row))
 	return row
 }
 
@@ -289,7 +289,7 @@ func (t *turn) change(row uint32, w *workspace, status PurchaseStatus, due int64
 		if p.Status == PurchaseProcessing {
 			w.Ledger.ChargingCents -= p.Cents
 		}
-		p.Status, p.ChangedAt, p.Due = status, t.stamp, due
+		p.Status, p.ChangedAt, p.Due = status, t.Stamp, due
 		p.PageOpen = p.PageOpen && status != PurchaseSucceeded
 	})
 	switch {
@@ -305,7 +305,7 @@ func (t *turn) change(row uint32, w *workspace, status PurchaseStatus, due int64
 		w.Ledger.Open = 0
 	}
 	t.due.add(due, duePurchase, row)
-	t.fold(uint64(row)<<8 | uint64(status))
+	t.Fold(uint64(row)<<8 | uint64(status))
 	return p
 }
 
@@ -313,7 +313,7 @@ func (t *turn) change(row uint32, w *workspace, status PurchaseStatus, due int64
 func (t *turn) finishPurchase(row uint32, status PurchaseStatus) {
 	number := t.purchases.Read(row).Workspace
 	w := *t.workspaces.Read(number)
-	w.Ledger.roll(t.stamp)
+	w.Ledger.roll(t.Stamp)
 	p := t.change(row, &w, status, 0)
 	t.notify(&w, notice{kind: NoticePurchase, purchase: p})
 	*t.workspaces.Write(number) = w
@@ -345,9 +345,9 @@ func (c *CancelPurchase) apply(t *turn) engine.Outcome {
 		return engine.OutcomePurchaseClosed
 	}
 	w := *t.workspaces.Read(c.Workspace)
-	w.Ledger.roll(t.stamp)
+	w.Ledger.roll(t.Stamp)
 	if !c.Person && w.Ledger.Cancels >= MaxCancelsPerDay {
-		t.answer(&RetryReply{ResetsAt: nextDay(t.stamp), Limit: MaxCancelsPerDay})
+		t.Answer(&RetryReply{ResetsAt: nextDay(t.Stamp), Limit: MaxCancelsPerDay})
 		return engine.OutcomeCancelLimit
 	}
 

@@ -4,7 +4,7 @@ package workspace
 func (t *turn) enqueue(row uint32) {
 	t.dropFinished()
 	r := t.runs.Write(row)
-	r.Status, r.Next, r.Due = RunQueued, 0, t.stamp+t.policy.QueueMS
+	r.Status, r.Next, r.Due = RunQueued, 0, t.Stamp+t.policy.QueueMS
 	t.due.add(r.Due, dueRun, row)
 	if t.lastQueued == 0 {
 		t.firstQueued = row

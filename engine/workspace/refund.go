@@ -103,7 +103,7 @@ func (c *NoteSurplus) apply(t *turn) engine.Outcome {
 		p.Surplus = append(slices.Clone(p.Surplus), Return{Payment: c.Payment})
 	})
 	t.workspaces.Write(p.Workspace).Ledger.RefundCents += uint64(p.Cents)
-	t.fold(uint64(row))
+	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }
 
@@ -144,7 +144,7 @@ func (c *NoteRefund) apply(t *turn) engine.Outcome {
 	}
 	all[at].Refused = c.Refused
 	if c.Refused == "" {
-		all[at].Refund, all[at].At = c.Refund, t.stamp
+		all[at].Refund, all[at].At = c.Refund, t.Stamp
 	}
 	p = t.purchaseWrite(row, func(p *purchase) { p.change(at, all[at]) })
 	if c.Refused == "" {
@@ -153,7 +153,7 @@ func (c *NoteRefund) apply(t *turn) engine.Outcome {
 		t.notify(&w, notice{kind: NoticePurchase, purchase: p})
 		*t.workspaces.Write(p.Workspace) = w
 	}
-	t.fold(uint64(row))
+	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }
 
@@ -175,7 +175,7 @@ func (c *RetryRefund) apply(t *turn) engine.Outcome {
 			}
 		}
 	})
-	t.fold(uint64(row))
+	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }
 

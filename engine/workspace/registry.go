@@ -1,10 +1,8 @@
 package workspace
 
 import (
-	"fmt"
-	"math/bits"
-
 	"tollgate/engine"
+	"tollgate/engine/machine"
 	"tollgate/engine/wire"
 )
 
@@ -72,161 +70,159 @@ const (
 	KindConfirmAddress    engine.Kind = 151
 )
 
-// A command states its effect once. apply runs on the goroutine of Machine.Apply, under the state's
-// lock: guards first, one block of mutation last, so that a refused command has changed nothing.
-type command interface {
-	apply(t *turn) engine.Outcome
+// command is a row of the table: see machine.Command. act is what is said of a command that Act
+// carries; nil of the others.
+type command struct {
+	machine.Command[*Machine, *turn]
+	act action
 }
 
-// definition is what the registry knows of a kind.
-type definition struct {
-	// name is the command's name, for logs and scenarios.
-	name string
-	// decode reads a payload and changes nothing.
-	decode func(m *Machine, payload []byte) (command, error)
+func of[C any, P machine.Payload[C]](apply func(P, *turn) engine.Outcome) command {
+	return command{Command: machine.Of[*Machine](apply)}
 }
 
-// registry is the one table of commands: kind → how it decodes, and by the command's apply, what
-// it does. A kind that is not here stops the replica.
-var registry = [...]definition{
-	engine.KindTick:       {"Tick", decodeTick},
-	engine.KindCheckState: {"CheckState", decodeCheckState},
-	engine.KindHandOver:   {"HandOver", decodeHandOver},
-	engine.KindSetVersion: {"SetVersion", decodeSetVersion},
-	KindSetPolicy:         {"SetPolicy", decodeFields[SetPolicy]},
-	KindSignUp:            {"SignUp", decodeFields[SignUp]},
-	KindRotateKeys:        {"RotateKeys", decodeFields[RotateKeys]},
-	KindRevokeKey:         {"RevokeKey", decodeFields[RevokeKey]},
-	KindClaimWorkspace:    {"ClaimWorkspace", decodeFields[ClaimWorkspace]},
-	KindSaveFlow:          {"SaveFlow", decodeFields[SaveFlow]},
-	KindArchiveFlow:       {"ArchiveFlow", decodeFields[ArchiveFlow]},
-	KindConfirmSignup:     {"ConfirmSignup", decodeFields[ConfirmSignup]},
-	KindNotePreflight:     {"NotePreflight", decodeFields[NotePreflight]},
-	KindStartRun:          {"StartRun", decodeFields[StartRun]},
-	KindRequestRun:        {"RequestRun", decodeFields[RequestRun]},
-	KindCancelRun:         {"CancelRun", decodeFields[CancelRun]},
-	KindResumeRun:         {"ResumeRun", decodeFields[ResumeRun]},
-	KindClaimRun:          {"ClaimRun", decodeFields[ClaimRun]},
-	KindExtendLease:       {"ExtendLease", decodeFields[ExtendLease]},
-	KindAwaitPerson:       {"AwaitPerson", decodeFields[AwaitPerson]},
-	KindFinishRun:         {"FinishRun", decodeFields[FinishRun]},
-	KindRequestPurchase:   {"RequestPurchase", decodeFields[RequestPurchase]},
-	KindApprovePurchase:   {"ApprovePurchase", decodeFields[ApprovePurchase]},
-	KindDenyPurchase:      {"DenyPurchase", decodeFields[DenyPurchase]},
-	KindCancelPurchase:    {"CancelPurchase", decodeFields[CancelPurchase]},
-	KindRenewLink:         {"RenewLink", decodeFields[RenewLink]},
-	KindNoteCheckout:      {"NoteCheckout", decodeFields[NoteCheckout]},
-	KindNotePayment:       {"NotePayment", decodeFields[NotePayment]},
-	KindSetBilling:        {"SetBilling", decodeFields[SetBilling]},
-	KindGrantCredits:      {"GrantCredits", decodeFields[GrantCredits]},
-	KindMarkIssueReady:    {"MarkIssueReady", decodeFields[MarkIssueReady]},
-	KindReadNotification:  {"ReadNotification", decodeFields[ReadNotification]},
-	KindStartLocalRun:     {"StartLocalRun", decodeFields[StartLocalRun]},
-	KindFinishLocalRun:    {"FinishLocalRun", decodeFields[FinishLocalRun]},
-	KindNoteRefund:        {"NoteRefund", decodeFields[NoteRefund]},
-	KindAct:               {"Act", decodeAct},
-	KindNoteSurplus:       {"NoteSurplus", decodeFields[NoteSurplus]},
-	KindRetryRefund:       {"RetryRefund", decodeFields[RetryRefund]},
-	KindSaveInspection:    {"SaveInspection", decodeFields[SaveInspection]},
-	KindAddInspectionPart: {"AddInspectionPart", decodeFields[AddInspectionPart]},
-	KindNoteUse:           {"NoteUse", decodeFields[NoteUse]},
-	KindRemoveWorkspace:   {"RemoveWorkspace", decodeFields[RemoveWorkspace]},
-	KindSignIn:            {"SignIn", decodeFields[SignIn]},
-	KindEndSession:        {"EndSession", decodeFields[EndSession]},
-	KindNoteSession:       {"NoteSession", decodeFields[NoteSession]},
-	KindChooseWorkspace:   {"ChooseWorkspace", decodeFields[ChooseWorkspace]},
-	KindOpenWorkspace:     {"OpenWorkspace", decodeFields[OpenWorkspace]},
-	KindAnswerLink:        {"AnswerLink", decodeFields[AnswerLink]},
-	KindSetAlerts:         {"SetAlerts", decodeFields[SetAlerts]},
-	KindRotateAlertSecret: {"RotateAlertSecret", decodeFields[RotateAlertSecret]},
-	KindSendTestAlert:     {"SendTestAlert", decodeFields[SendTestAlert]},
-	KindBeginAlert:        {"BeginAlert", decodeFields[BeginAlert]},
-	KindNoteAlert:         {"NoteAlert", decodeFields[NoteAlert]},
-	KindSetAgents:         {"SetAgents", decodeFields[SetAgents]},
-	KindScheduleFlow:      {"ScheduleFlow", decodeFields[ScheduleFlow]},
-	KindSetTestAccess:     {"SetTestAccess", decodeFields[SetTestAccess]},
-	KindRemoveTestAccess:  {"RemoveTestAccess", decodeFields[RemoveTestAccess]},
-	KindAskAddress:        {"AskAddress", decodeFields[AskAddress]},
-	KindConfirmAddress:    {"ConfirmAddress", decodeFields[ConfirmAddress]},
+func (c command) growing() command { return c.growingBy(func([]byte) bool { return true }) }
+
+func (c command) growingBy(grows func(payload []byte) bool) command {
+	c.Grows = grows
+	return c
 }
 
-// define finds a kind in the registry.
-func define(kind engine.Kind) (d *definition, ok bool) {
-	if int(kind) >= len(registry) || registry[kind].decode == nil {
-		return nil, false
+// registry states each command once, but for Act, which looks into it: see table.
+var registry = [...]command{
+	KindSetPolicy: of((*SetPolicy).apply),
+	KindSignUp: of((*SignUp).apply).growing(),
+	KindRotateKeys: carried((*RotateKeys).apply, "rotate_keys", acting[RotateKeys]{
+		about:    func(c *RotateKeys) (uint32, [16]byte) { return c.Workspace, [16]byte{} },
+		personal: true,
+	}),
+	KindRevokeKey: of((*RevokeKey).apply),
+	KindClaimWorkspace: carried((*ClaimWorkspace).apply, "claim", acting[ClaimWorkspace]{
+		within: func(c *ClaimWorkspace, t *turn, a *Act) bool {
+			return a.Person == 0 && c.Code == [32]byte{} && t.workspaceRow(c.ID) == a.Workspace ||
+				a.Person != 0 && t.claimRow(&c.Code) == a.Workspace
+		},
+		may: func(c *ClaimWorkspace, p visitor) bool { return p.free && c.Person == p.person },
+	}),
+	KindSaveFlow: of((*SaveFlow).apply).growing(),
+	KindArchiveFlow: of((*ArchiveFlow).apply),
+	KindConfirmSignup: carried((*ConfirmSignup).apply, "confirm_signup", acting[ConfirmSignup]{
+		about: func(c *ConfirmSignup) (uint32, [16]byte) { return c.Workspace, c.ID },
+	}),
+	KindNotePreflight: of((*NotePreflight).apply),
+	KindStartRun: of((*StartRun).apply).growing(),
+	KindRequestRun: of((*RequestRun).apply).growing(),
+	KindCancelRun: of((*CancelRun).apply),
+	KindResumeRun: of((*ResumeRun).apply),
+	KindClaimRun: of((*ClaimRun).apply),
+	KindExtendLease: of((*ExtendLease).apply),
+	KindAwaitPerson: of((*AwaitPerson).apply),
+	KindFinishRun: of((*FinishRun).apply),
+	KindRequestPurchase: of((*RequestPurchase).apply).growing(),
+	KindApprovePurchase: carried((*ApprovePurchase).apply, "approve", acting[ApprovePurchase]{
+		about: func(c *ApprovePurchase) (uint32, [16]byte) { return 0, c.ID },
+		may: func(c *ApprovePurchase, p visitor) bool {
+			return (p.owns || p.free) && c.Person == p.person
+		},
+	}),
+	KindDenyPurchase: carried((*DenyPurchase).apply, "deny", acting[DenyPurchase]{
+		about: func(c *DenyPurchase) (uint32, [16]byte) { return 0, c.ID },
+		may:   func(_ *DenyPurchase, p visitor) bool { return p.owns || p.free },
+	}),
+	KindCancelPurchase: carried((*CancelPurchase).apply, "cancel", acting[CancelPurchase]{
+		about:    func(c *CancelPurchase) (uint32, [16]byte) { return c.Workspace, c.ID },
+		may:      func(c *CancelPurchase, p visitor) bool { return p.owns && c.Person },
+		personal: true,
+	}),
+	KindRenewLink: of((*RenewLink).apply),
+	KindNoteCheckout: of((*NoteCheckout).apply),
+	KindNotePayment: of((*NotePayment).apply),
+	KindSetBilling: carried((*SetBilling).apply, "set_billing", acting[SetBilling]{
+		about: func(c *SetBilling) (uint32, [16]byte) { return c.Workspace, [16]byte{} },
+	}),
+	KindGrantCredits: carried((*GrantCredits).apply, "grant_credits", acting[GrantCredits]{
+		about: func(c *GrantCredits) (uint32, [16]byte) { return c.Workspace, [16]byte{} },
+		may:   operators[GrantCredits],
+		note:  func(c *GrantCredits) string { return c.Note },
+	}).growing(),
+	KindMarkIssueReady: of((*MarkIssueReady).apply),
+	KindReadNotification: of((*ReadNotification).apply),
+	KindStartLocalRun: of((*StartLocalRun).apply).growing(),
+	KindFinishLocalRun: of((*FinishLocalRun).apply),
+	KindNoteRefund: of((*NoteRefund).apply),
+	KindNoteSurplus: of((*NoteSurplus).apply),
+	KindRetryRefund: carried((*RetryRefund).apply, "retry_refund", acting[RetryRefund]{
+		about: func(c *RetryRefund) (uint32, [16]byte) { return 0, c.ID },
+		may:   operators[RetryRefund],
+	}),
+	KindSaveInspection: of((*SaveInspection).apply).growing(),
+	KindAddInspectionPart: of((*AddInspectionPart).apply).growing(),
+	KindNoteUse: of((*NoteUse).apply),
+	KindRemoveWorkspace: carried((*RemoveWorkspace).apply, "remove", acting[RemoveWorkspace]{
+		about: func(c *RemoveWorkspace) (uint32, [16]byte) { return c.Workspace, [16]byte{} },
+		may:   operators[RemoveWorkspace],
+	}),
+	KindSignIn: of((*SignIn).apply),
+	KindEndSession: of((*EndSession).apply),
+	KindNoteSession: of((*NoteSession).apply),
+	KindChooseWorkspace: of((*ChooseWorkspace).apply),
+	KindOpenWorkspace: of((*OpenWorkspace).apply).growing(),
+	KindAnswerLink: of((*AnswerLink).apply),
+	KindSetAlerts: carried((*SetAlerts).apply, "set_alerts", acting[SetAlerts]{
+		about: func(c *SetAlerts) (uint32, [16]byte) { return c.Workspace, c.Flow },
+	}).growing(),
+	KindRotateAlertSecret: carried((*RotateAlertSecret).apply, "rotate_alert_secret", acting[RotateAlertSecret]{
+		about: func(c *RotateAlertSecret) (uint32, [16]byte) { return c.Workspace, c.Flow },
+	}),
+	KindSendTestAlert: carried((*SendTestAlert).apply, "test_alert", acting[SendTestAlert]{
+		about: func(c *SendTestAlert) (uint32, [16]byte) { return c.Workspace, c.Flow },
+	}).growing(),
+	KindBeginAlert: of((*BeginAlert).apply),
+	KindNoteAlert: of((*NoteAlert).apply),
+	KindSetAgents: of((*SetAgents).apply),
+	KindScheduleFlow: carried((*ScheduleFlow).apply, "schedule_flow", acting[ScheduleFlow]{
+		about: func(c *ScheduleFlow) (uint32, [16]byte) { return c.Workspace, c.Flow },
+	}).growingBy(growsBySchedule),
+	KindSetTestAccess: carried((*SetTestAccess).apply, "set_test_access", acting[SetTestAccess]{
+		about: func(c *SetTestAccess) (uint32, [16]byte) { return c.Workspace, [16]byte{} },
+		note:  func(c *SetTestAccess) string { return c.Host },
+	}).growing(),
+	KindRemoveTestAccess: carried((*RemoveTestAccess).apply, "remove_test_access", acting[RemoveTestAccess]{
+		about: func(c *RemoveTestAccess) (uint32, [16]byte) { return c.Workspace, [16]byte{} },
+		note:  func(c *RemoveTestAccess) string { return c.Host },
+	}),
+	KindAskAddress: of((*AskAddress).apply),
+	KindConfirmAddress: of((*ConfirmAddress).apply),
+}
+
+// table is the registry with Act and with what every machine knows.
+var table = func() machine.Table[*Machine, *turn] {
+	t := make(machine.Table[*Machine, *turn], len(registry))
+	for kind := range registry {
+		t[kind] = registry[kind].Command
 	}
-	return &registry[kind], true
+	t[KindAct] = machine.Command[*Machine, *turn]{
+		Name: "Act", Open: openAct, Carries: carriedByAct,
+	}
+	return machine.Builtin(t)
+}()
+
+// Since is from which cluster version on a record may be proposed.
+func (m *Machine) Since(r engine.Record) uint32 { return table.Since(r) }
+
+// Grows reports whether a record makes the state grow, also where Act carries it. What ends, claims,
+// pays, replaces or answers something does not, nor does a sign-in: who frees something has to sign
+// in. TestWhatGrowsIsKnown places every kind.
+func Grows(r engine.Record) bool { return table.Grows(r) }
+
+func growsBySchedule(payload []byte) bool {
+	var c ScheduleFlow
+	return wire.Decode(payload, &c) == nil && (c.Save || c.EveryHours != 0)
 }
 
-// decodeFields reads a command that states its fields to the codec.
-func decodeFields[T any, P interface {
-	*T
-	command
-	wire.Fielder
-}](_ *Machine, payload []byte) (command, error) {
-	c := P(new(T))
-	return c, wire.Decode(payload, c)
-}
-
-// turn is one entry's turn in Apply: the state it may change, and the record that is carried out.
+// turn is one entry's turn in Apply: the state that it may change, and the record that is carried
+// out.
 type turn struct {
+	machine.Turn
 	*state
-	m *Machine
-	// index is the entry's place in the log, stamp its time.
-	index uint64
-	stamp int64
-	// reply becomes Result.Value.
-	reply []byte
-	// hash is the rolling hash so far.
-	hash uint64
 }
-
-// fold mixes a value into the rolling hash: one multiplication to 128 bits, halves joined, as
-// wyhash does. It detects divergence, not malice.
-func (t *turn) fold(v uint64) {
-	high, low := bits.Mul64(t.hash^0xa0761d6478bd642f, v^0xe7037ed1a0b428db)
-	t.hash = high ^ low ^ v
-}
-
-// answer makes a reply the record's.
-func (t *turn) answer(reply wire.Fielder) { t.reply = wire.Encode(nil, reply) }
-
-// tick is KindTick: what is due happened before it.
-type tick struct{}
-
-func decodeTick(_ *Machine, payload []byte) (command, error) {
-	if len(payload) != 0 {
-		return nil, fmt.Errorf("a tick with %d bytes", len(payload))
-	}
-	return tick{}, nil
-}
-
-func (tick) apply(*turn) engine.Outcome { return engine.OutcomeDone }
-
-// checkState was compared when it was decoded: a replica that differs stops before it changes.
-type checkState struct{}
-
-func decodeCheckState(m *Machine, payload []byte) (command, error) {
-	c, ok := engine.ParseCheckState(payload)
-	if !ok {
-		return nil, fmt.Errorf("malformed state check")
-	}
-	if !m.ring.Agrees(c) {
-		return nil, fmt.Errorf("state differs from the leader's at entry %d", c.Index)
-	}
-	return checkState{}, nil
-}
-
-func (checkState) apply(*turn) engine.Outcome { return engine.OutcomeDone }
-
-// handOver is the cluster's word to itself: it changes nothing here.
-type handOver struct{}
-
-func decodeHandOver(_ *Machine, payload []byte) (command, error) {
-	if _, ok := engine.ParseHandOver(payload); !ok {
-		return nil, fmt.Errorf("malformed hand-over")
-	}
-	return handOver{}, nil
-}
-
-func (handOver) apply(*turn) engine.Outcome { return engine.OutcomeDone }

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"tollgate/engine"
+	"tollgate/engine/machine"
 	"tollgate/engine/page"
 )
 
@@ -49,12 +50,12 @@ func (r *requestRow) set(at int64) { r.atHigh, r.atLow = uint16(at>>32), uint32(
 
 // openRequests makes the table of requests, after those of what they make.
 func (s *state) openRequests() {
-	record := recordCodec[request]()
-	s.requests = kept[requestRow]{
-		most: MaxRequests, spare: spareRequests, by: page.NewIndex(), hash: s.idHash,
-		key: func(r *requestRow) [16]byte { return r.Key }, at: (*requestRow).at,
+	record := machine.RecordCodec[request]()
+	s.requests = machine.Ring[requestRow]{
+		Max: MaxRequests, Spare: spareRequests, By: page.NewIndex(), Hash: s.idHash,
+		Key: func(r *requestRow) [16]byte { return r.Key }, At: (*requestRow).at,
 	}
-	s.requests.table = page.NewTable(s.store, tableRequests, page.Codec[requestRow]{
+	s.requests.Table = page.NewTable(s.store, tableRequests, page.Codec[requestRow]{
 		Append: func(dst []byte, r *requestRow) []byte {
 			return record.Append(dst, &request{
 				Key: r.Key, Body: r.Body, Made: s.madeID(r), At: r.at(),
@@ -97,7 +98,7 @@ type unresolved struct {
 func (s *state) resolve() bool {
 	var rest map[[16]byte]requestRow // purchases and acts: few have a key
 	for _, u := range s.unresolved {
-		r := s.requests.table.Write(u.row)
+		r := s.requests.Table.Write(u.row)
 		if r.made, r.kind = s.runs.Find(&u.made), madeRun; r.made != 0 {
 			continue
 		}
@@ -133,11 +134,11 @@ func (s *state) replay(key, body [16]byte) (made [16]byte, o engine.Outcome) {
 	if key == ([16]byte{}) {
 		return made, engine.OutcomeNone
 	}
-	row := s.requests.find(key, s.stamp.Load()-RequestRetentionMS)
+	row := s.requests.Find(key, s.log.Stamp()-RequestRetentionMS)
 	if row == 0 {
 		return made, engine.OutcomeNone
 	}
-	r := s.requests.table.Read(row)
+	r := s.requests.Table.Read(row)
 	if r.kind == madeRun && s.neverWhole(r.made) {
 		return made, engine.OutcomeNone
 	}
@@ -149,9 +150,9 @@ func (s *state) replay(key, body [16]byte) (made [16]byte, o engine.Outcome) {
 
 // keepRequest keeps the key of a request that made a row.
 func (t *turn) keepRequest(key, body [16]byte, kind madeKind, made uint32) {
-	if key != ([16]byte{}) && t.requests.to-t.requests.from < t.requests.most {
+	if key != ([16]byte{}) && t.requests.To-t.requests.From < t.requests.Max {
 		r := requestRow{Key: key, Body: body, kind: kind, made: made}
-		r.set(t.stamp)
-		t.requests.keep(r)
+		r.set(t.Stamp)
+		t.requests.Keep(r)
 	}
 }

@@ -1,8 +1,6 @@
 package workspace
 
-import (
-	"tollgate/engine"
-)
+import "tollgate/engine"
 
 // What workspaces may hold, in bytes as rowBytes and texts count them; runs that have ended take
 // about a third of it in memory, see runs. Beyond it nothing new is saved; a run that has begun may
@@ -171,7 +169,7 @@ func (s *state) roomLimit(workspace uint32) uint64 {
 func (t *turn) room(workspace uint32, more int) engine.Outcome {
 	used, limit := t.rooms.of[workspace].bytes, t.roomLimit(workspace)
 	if more > 0 && used+uint64(more) > limit {
-		t.answer(&FullReply{Used: used, Limit: limit})
+		t.Answer(&FullReply{Used: used, Limit: limit})
 		return engine.OutcomeWorkspaceFull
 	}
 	return engine.OutcomeDone
@@ -181,7 +179,7 @@ func (t *turn) room(workspace uint32, more int) engine.Outcome {
 func (t *turn) another(workspace uint32, bytes int) engine.Outcome {
 	r := &t.rooms.of[workspace]
 	if !r.claimed && r.records >= MaxUnclaimedRecords {
-		t.answer(&FullReply{Records: r.records, MaxRecords: MaxUnclaimedRecords})
+		t.Answer(&FullReply{Records: r.records, MaxRecords: MaxUnclaimedRecords})
 		return engine.OutcomeWorkspaceFull
 	}
 	return t.room(workspace, bytes)
@@ -194,7 +192,7 @@ func (t *turn) anotherFlow(workspace uint32, bytes int) engine.Outcome {
 		most = MaxUnclaimedFlows
 	}
 	if r.flows >= most {
-		t.answer(&FullReply{Records: r.flows, MaxRecords: most})
+		t.Answer(&FullReply{Records: r.flows, MaxRecords: most})
 		return engine.OutcomeWorkspaceFull
 	}
 	return t.another(workspace, bytes)

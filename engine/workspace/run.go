@@ -194,11 +194,11 @@ func (c *StartRun) apply(t *turn) engine.Outcome {
 		return engine.OutcomeRecordUnknown
 	}
 	if made, outcome := t.replay(c.Key, c.Body); outcome != engine.OutcomeNone {
-		t.answer(&RunReply{ID: made, Repeated: true})
+		t.Answer(&RunReply{ID: made, Repeated: true})
 		return outcome
 	}
 	f := t.flows.Read(flowRow)
-	w.Ledger.roll(t.stamp)
+	w.Ledger.roll(t.Stamp)
 	kind, outcome := c.check(t, &w, flowRow)
 	if outcome != engine.OutcomeDone {
 		return outcome
@@ -209,10 +209,10 @@ func (c *StartRun) apply(t *turn) engine.Outcome {
 
 	r := run{
 		ID: c.ID, Workspace: c.Workspace, Flow: flowRow, FlowVersion: f.Version, Kind: RunHosted,
-		Agent: t.agent(c.Agent), CreatedAt: t.stamp,
+		Agent: t.agent(c.Agent), CreatedAt: t.Stamp,
 	}
 	t.begin(&w, r, kind, c.Key, c.Body)
-	t.answer(&RunReply{ID: c.ID})
+	t.Answer(&RunReply{ID: c.ID})
 	return engine.OutcomeDone
 }
 
@@ -244,13 +244,13 @@ func (c *StartRun) check(t *turn, w *workspace, row uint32) (ChargeKind, engine.
 		reason = UnreadyNot
 	}
 	if reason != UnreadyNot {
-		t.answer(&UnreadyReply{Reason: reason})
+		t.Answer(&UnreadyReply{Reason: reason})
 		return 0, engine.OutcomeExecutionUnavailable
 	}
 	if refused := t.admits(w, f, paid); refused != engine.OutcomeDone {
 		return 0, refused
 	}
-	if t.requests.full() {
+	if t.requests.Full() {
 		return 0, engine.OutcomeKeysFull
 	}
 	return kind, engine.OutcomeDone
@@ -262,7 +262,7 @@ func (t *turn) admits(w *workspace, f *flow, paid engine.Outcome) engine.Outcome
 	case f.Open != 0:
 		return engine.OutcomeFlowBusy
 	case w.Ledger.Started >= t.policy.RunsPerDay:
-		t.answer(&RetryReply{ResetsAt: nextDay(t.stamp), Limit: t.policy.RunsPerDay})
+		t.Answer(&RetryReply{ResetsAt: nextDay(t.Stamp), Limit: t.policy.RunsPerDay})
 		return engine.OutcomeRunLimit
 	case t.room(f.Workspace, runRowBytes) != engine.OutcomeDone:
 		return engine.OutcomeWorkspaceFull
@@ -281,7 +281,7 @@ func (t *turn) addRun(w *workspace, r run, text RunText) uint32 {
 	row := t.runs.Append(&r, encoded)
 	w.Runs = row
 	t.rooms.add(r.Workspace, runRowBytes+len(encoded))
-	t.fold(uint64(row))
+	t.Fold(uint64(row))
 	return row
 }
 
@@ -305,9 +305,9 @@ func (c *RequestRun) apply(t *turn) engine.Outcome {
 	if t.runRow(c.Workspace, c.ID) != 0 {
 		return engine.OutcomeDone
 	}
-	w.Ledger.roll(t.stamp)
+	w.Ledger.roll(t.Stamp)
 	if w.Ledger.Requests >= maxRequestsPerDay {
-		t.answer(&RetryReply{ResetsAt: nextDay(t.stamp), Limit: maxRequestsPerDay})
+		t.Answer(&RetryReply{ResetsAt: nextDay(t.Stamp), Limit: maxRequestsPerDay})
 		return engine.OutcomeRunLimit
 	}
 	if full := t.another(c.Workspace, runRowBytes); full != engine.OutcomeDone {
@@ -317,7 +317,7 @@ func (c *RequestRun) apply(t *turn) engine.Outcome {
 	w.Ledger.Requests++
 	t.addRun(&w, run{
 		ID: c.ID, Workspace: c.Workspace, Flow: flowRow, FlowVersion: t.flows.Read(flowRow).Version,
-		Kind: RunRequest, Status: RunQueued, CreatedAt: t.stamp,
+		Kind: RunRequest, Status: RunQueued, CreatedAt: t.Stamp,
 	}, RunText{})
 	*t.workspaces.Write(c.Workspace) = w
 	return engine.OutcomeDone

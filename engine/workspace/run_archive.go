@@ -3,6 +3,7 @@ package workspace
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"sync"
 
 	"github.com/cespare/xxhash/v2"
@@ -18,6 +19,9 @@ import (
 //	text that it is packed behind (uvarint; 0 is none) · its columns, packed
 //
 // A run's is packed behind one of its flow's, which is packed behind one of its workspace's.
+
+// errText means that a text of a snapshot is cut short.
+var errText = errors.New("workspace: truncated text in a snapshot")
 
 // readers are what packed texts are read with, by queries, too.
 var readers = sync.Pool{New: func() any { return &reader{Window: pack.NewWindow(words)} }}
@@ -128,7 +132,7 @@ func textSum(b []byte) uint32 { return uint32(xxhash.Sum64(b)) }
 func (s *runs) readText(row uint32, src []byte, to *textRow) (rest []byte, err error) {
 	b, n := protowire.ConsumeBytes(src)
 	if n < 0 {
-		return nil, errRecord
+		return nil, errText
 	}
 	var text RunText
 	if err := wire.Decode(b, &text); err != nil || len(b) == 0 {

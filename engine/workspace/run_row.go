@@ -2,8 +2,8 @@ package workspace
 
 import (
 	"encoding/binary"
-	"sync/atomic"
 
+	"tollgate/engine/machine"
 	"tollgate/engine/page"
 	"tollgate/engine/wire"
 )
@@ -51,7 +51,6 @@ type runs struct {
 	// Flows and workspaces know the text that those of their runs are packed behind.
 	flows      *page.Table[flow]
 	workspaces *page.Table[workspace]
-	version    *atomic.Uint32
 }
 
 // textRows bounds the texts of a page: rows are small, and what they stand for is not.
@@ -62,14 +61,13 @@ func openRuns(of *state) *runs {
 	s := &runs{
 		whole: page.NewParts[run](), said: page.NewParts[[]byte](), archive: page.NewArchive(),
 		by: page.NewIndex(), hash: of.idHash, flows: of.flows, workspaces: of.workspaces,
-		version: &of.version,
 	}
-	record := recordCodec[run]()
+	record := machine.RecordCodec[run]()
 	s.rows = page.NewTable(of.store, tableRuns, page.Codec[runRow]{
 		Append: func(dst []byte, row *runRow) []byte {
 			r, c := s.of(row), wire.NewEncoder(append(dst, 0))
 			r.Fields(&c) // in place of record.Append, which would let r escape
-			return measured(c.Encoded(), len(dst))
+			return machine.Measured(c.Encoded(), len(dst))
 		},
 		ReadRow: func(row uint32, src []byte, to *runRow) ([]byte, error) {
 			var r run

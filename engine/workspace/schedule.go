@@ -111,7 +111,7 @@ func (c *SetAgents) apply(t *turn) engine.Outcome {
 		return engine.OutcomeTooLarge
 	}
 	t.offered = append([]string(nil), c.Agents...)
-	t.fold(uint64(len(c.Agents)))
+	t.Fold(uint64(len(c.Agents)))
 	return engine.OutcomeDone
 }
 
@@ -192,7 +192,7 @@ func (c *ScheduleFlow) possible(t *turn, row uint32) engine.Outcome {
 	case c.EveryHours > MaxScheduleHours || !f.Verified:
 		return engine.OutcomeFlowOptions
 	case reason != UnreadyNot:
-		t.answer(&UnreadyReply{Reason: reason})
+		t.Answer(&UnreadyReply{Reason: reason})
 		return engine.OutcomeScheduleUnavailable
 	case t.scheduled(row):
 		return engine.OutcomeDone
@@ -234,12 +234,12 @@ func (t *turn) schedule(flow, hours uint32) {
 	*s = schedule{Workspace: s.Workspace, Flow: flow, EveryHours: hours}
 	if hours != 0 {
 		room.schedules++
-		s.At = t.stamp + s.every()
+		s.At = t.Stamp + s.every()
 		s.Due = s.At
 		t.due.add(s.Due, dueSchedule, at)
 	}
 	t.asking.note(at, false)
-	t.fold(uint64(at)<<32 | uint64(hours))
+	t.Fold(uint64(at)<<32 | uint64(hours))
 }
 
 // scheduleDue is what happens at a schedule's Due: an instant has come, or the one that is being
@@ -247,9 +247,9 @@ func (t *turn) schedule(flow, hours uint32) {
 // newest alone is carried out.
 func (t *turn) scheduleDue(row uint32) {
 	s := t.schedules.Write(row)
-	fresh := t.stamp >= s.At
+	fresh := t.Stamp >= s.At
 	if fresh {
-		s.Trying = s.At + (t.stamp-s.At)/s.every()*s.every()
+		s.Trying = s.At + (t.Stamp-s.At)/s.every()*s.every()
 		s.At = s.Trying + s.every()
 	}
 	t.try(row, fresh)
@@ -260,26 +260,26 @@ func (t *turn) scheduleDue(row uint32) {
 func (t *turn) try(row uint32, mayWait bool) {
 	s := t.schedules.Write(row)
 	w, f, v := *t.workspaces.Read(s.Workspace), t.flows.Read(s.Flow), t.flowView(s.Flow)
-	w.Ledger.roll(t.stamp)
+	w.Ledger.roll(t.Stamp)
 	agent := t.agentFor(v.Agent)
 	kind, skip := t.between(&w, f, &v.FlowDocument, agent)
-	t.reply = nil // what refuses a start answers whom nobody asked for
-	asked := mayWait && v.PreflightAged(t.stamp) &&
+	t.Reply = nil // what refuses a start answers whom nobody asked for
+	asked := mayWait && v.PreflightAged(t.Stamp) &&
 		(skip == SkipNot || skip == Skip(UnreadyVerificationOpen))
 	switch {
 	case asked:
-		s.Due = min(t.stamp+preflightWaitMS, s.At)
+		s.Due = min(t.Stamp+preflightWaitMS, s.At)
 	case skip == SkipNot:
 		r := run{
-			ID:        derivedID(f.ID, labelScheduled, uint64(s.Trying), t.stamp),
+			ID:        derivedID(f.ID, labelScheduled, uint64(s.Trying), t.Stamp),
 			Workspace: s.Workspace, Flow: s.Flow, FlowVersion: f.Version, Kind: RunHosted,
-			Agent: t.agent(agent), CreatedAt: t.stamp, Scheduled: s.Trying,
+			Agent: t.agent(agent), CreatedAt: t.Stamp, Scheduled: s.Trying,
 		}
 		t.begin(&w, r, kind, [16]byte{}, [16]byte{})
 		s.Trying, s.Told, s.Due = 0, 0, s.At
 	case skip == SkipRunnerBusy:
 		t.tellSkip(s, skip)
-		s.Due = min(t.stamp+scheduleAgainMS, s.At)
+		s.Due = min(t.Stamp+scheduleAgainMS, s.At)
 	default:
 		t.tellSkip(s, skip)
 		s.Trying, s.Due = 0, s.At
@@ -287,7 +287,7 @@ func (t *turn) try(row uint32, mayWait bool) {
 	s.Asked = asked
 	t.asking.note(row, asked)
 	t.due.add(s.Due, dueSchedule, row)
-	t.fold(uint64(row)<<32 | uint64(skip))
+	t.Fold(uint64(row)<<32 | uint64(skip))
 }
 
 // between is what stands between a flow and a run by its schedule. A purchase is never asked for.

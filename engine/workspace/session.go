@@ -44,11 +44,11 @@ func sessionKey(hash *[32]byte) [16]byte { return [16]byte(hash[:16]) }
 
 // sessionRow finds a session that has not ended at an instant; 0 when there is none.
 func (s *state) sessionRow(hash *[32]byte, now int64) uint32 {
-	row := s.sessions.find(sessionKey(hash), now-SessionMS)
+	row := s.sessions.Find(sessionKey(hash), now-SessionMS)
 	if row == 0 {
 		return 0
 	}
-	r := s.sessions.table.Read(row)
+	r := s.sessions.Table.Read(row)
 	if r.Hash != *hash || r.ClosedAt != 0 || now >= r.ends() {
 		return 0
 	}
@@ -60,9 +60,9 @@ func (s *state) sessionRow(hash *[32]byte, now int64) uint32 {
 
 // closeSession ends a session; what is none, or has ended, is left alone.
 func (t *turn) closeSession(hash *[32]byte) {
-	if row := t.sessionRow(hash, t.stamp); row != 0 {
-		t.sessions.table.Write(row).ClosedAt = t.stamp
-		t.fold(uint64(row))
+	if row := t.sessionRow(hash, t.Stamp); row != 0 {
+		t.sessions.Table.Write(row).ClosedAt = t.Stamp
+		t.Fold(uint64(row))
 	}
 }
 
@@ -125,10 +125,10 @@ func (c *SignIn) refused(t *turn, row uint32, p *person) engine.Outcome {
 		return engine.OutcomePersonsFull
 	case c.Agent && !p.Agent:
 		return engine.OutcomeActorChanged
-	case t.sessions.full():
+	case t.sessions.Full():
 		return engine.OutcomeSessionsFull
 	case p.SignIns >= MaxSignInsPerDay:
-		t.answer(&RetryReply{ResetsAt: nextDay(t.stamp), Limit: MaxSignInsPerDay})
+		t.Answer(&RetryReply{ResetsAt: nextDay(t.Stamp), Limit: MaxSignInsPerDay})
 		return engine.OutcomeSignInLimit
 	}
 	if !t.needsWorkspace(p) || c.Surface != SurfaceWorkspaces {
@@ -142,18 +142,18 @@ func (c *SignIn) refused(t *turn, row uint32, p *person) engine.Outcome {
 
 func (c *SignIn) apply(t *turn) engine.Outcome {
 	row := t.personRow(c.Issuer, c.Subject)
-	p := person{ID: c.ID, Issuer: c.Issuer, Subject: c.Subject, Agent: c.Agent, CreatedAt: t.stamp}
+	p := person{ID: c.ID, Issuer: c.Issuer, Subject: c.Subject, Agent: c.Agent, CreatedAt: t.Stamp}
 	if row != 0 {
 		p = *t.persons.Read(row)
 	}
-	if known := t.sessions.newest(ptr(sessionKey(&c.Session))); known != 0 {
-		if row == 0 || t.sessions.table.Read(known).Person != row {
+	if known := t.sessions.Newest(ptr(sessionKey(&c.Session))); known != 0 {
+		if row == 0 || t.sessions.Table.Read(known).Person != row {
 			return engine.OutcomeIDsContradict
 		}
-		t.answer(t.signedIn(row, &p))
+		t.Answer(t.signedIn(row, &p))
 		return engine.OutcomeDone
 	}
-	p.roll(t.stamp)
+	p.roll(t.Stamp)
 	if refused := c.refused(t, row, &p); refused != engine.OutcomeDone {
 		return refused
 	}
@@ -162,7 +162,7 @@ func (c *SignIn) apply(t *turn) engine.Outcome {
 		row, _ = t.persons.Append()
 		t.personBy.Insert(t.subjectHash(c.Issuer, c.Subject), row)
 	}
-	p.Name, p.SignedInAt = c.Name, t.stamp
+	p.Name, p.SignedInAt = c.Name, t.Stamp
 	p.SignIns++
 	if p.Agent {
 		p.Email = c.Email
@@ -175,7 +175,7 @@ func (c *SignIn) apply(t *turn) engine.Outcome {
 	*t.persons.Write(row) = p
 	t.closeSession(&c.Replaces)
 	t.openSession(session{Hash: c.Session, Person: row, Surface: c.Surface})
-	t.answer(t.signedIn(row, &p))
+	t.Answer(t.signedIn(row, &p))
 	return engine.OutcomeDone
 }
 
@@ -184,7 +184,7 @@ func (c *SignIn) settle(t *turn, row uint32, p *person) {
 	if t.needsWorkspace(p) {
 		t.countSignup(c.signUp())
 		p.Own, _ = t.openWorkspace(workspace{ID: c.Workspace, Label: agentLabel(p), Network: c.Network})
-		t.fold(uint64(p.Own))
+		t.Fold(uint64(p.Own))
 	}
 	p.Link = t.linkOf(row, p, c.OwnerEmail)
 }
@@ -204,9 +204,9 @@ func (t *turn) signedIn(row uint32, p *person) *SignInReply {
 }
 
 func (t *turn) openSession(r session) {
-	r.CreatedAt, r.UsedAt = t.stamp, t.stamp
-	t.sessions.keep(r)
-	t.fold(t.sessions.to)
+	r.CreatedAt, r.UsedAt = t.Stamp, t.Stamp
+	t.sessions.Keep(r)
+	t.Fold(t.sessions.To)
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -219,12 +219,12 @@ type EndSession struct {
 }
 
 func (c *EndSession) apply(t *turn) engine.Outcome {
-	row := t.sessionRow(&c.Session, t.stamp)
+	row := t.sessionRow(&c.Session, t.Stamp)
 	if row == 0 {
 		return engine.OutcomeDone
 	}
 	if c.All {
-		t.persons.Write(t.sessions.table.Read(row).Person).EndedAt = t.stamp
+		t.persons.Write(t.sessions.Table.Read(row).Person).EndedAt = t.Stamp
 	}
 	t.closeSession(&c.Session)
 	return engine.OutcomeDone
@@ -237,13 +237,13 @@ type NoteSession struct {
 }
 
 func (c *NoteSession) apply(t *turn) engine.Outcome {
-	row := t.sessionRow(&c.Session, t.stamp)
+	row := t.sessionRow(&c.Session, t.Stamp)
 	if row == 0 {
 		return engine.OutcomeSessionUnknown
 	}
-	if t.stamp >= t.sessions.table.Read(row).UsedAt+SessionNoticedMS {
-		t.sessions.table.Write(row).UsedAt = t.stamp
-		t.fold(uint64(row))
+	if t.Stamp >= t.sessions.Table.Read(row).UsedAt+SessionNoticedMS {
+		t.sessions.Table.Write(row).UsedAt = t.Stamp
+		t.Fold(uint64(row))
 	}
 	return engine.OutcomeDone
 }
@@ -255,16 +255,16 @@ type ChooseWorkspace struct {
 }
 
 func (c *ChooseWorkspace) apply(t *turn) engine.Outcome {
-	row := t.sessionRow(&c.Session, t.stamp)
+	row := t.sessionRow(&c.Session, t.Stamp)
 	if row == 0 {
 		return engine.OutcomeSessionUnknown
 	}
 	number := t.workspaceRow(c.ID)
-	if !t.ownedBy(number, t.sessions.table.Read(row).Person) {
+	if !t.ownedBy(number, t.sessions.Table.Read(row).Person) {
 		return engine.OutcomeRecordUnknown
 	}
-	t.sessions.table.Write(row).Workspace = number
-	t.fold(uint64(number))
+	t.sessions.Table.Write(row).Workspace = number
+	t.Fold(uint64(number))
 	return engine.OutcomeDone
 }
 
@@ -293,11 +293,11 @@ func (m *Machine) Session(hash [32]byte, surface Surface, now int64) (v SessionV
 	s := m.state.Load()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	row := s.sessionRow(&hash, max(now, s.stamp.Load()))
-	if row == 0 || s.sessions.table.Read(row).Surface != surface {
+	row := s.sessionRow(&hash, max(now, s.log.Stamp()))
+	if row == 0 || s.sessions.Table.Read(row).Surface != surface {
 		return v, false
 	}
-	r := s.sessions.table.Read(row)
+	r := s.sessions.Table.Read(row)
 	p, _ := s.person(r.Person)
 	v = SessionView{
 		Person: r.Person, PersonID: p.ID, Agent: p.Agent, Issuer: p.Issuer, Email: p.Email,

@@ -1,8 +1,6 @@
 package workspace
 
-import (
-	"tollgate/engine"
-)
+import "tollgate/engine"
 
 // SignUp creates a workspace with one key, without a person. Only hashes of the key and of the
 // claim code are known here. The same ids again are the same success again. The reply of
@@ -48,10 +46,10 @@ func (c *SignUp) networkFull(t *turn) engine.Outcome {
 	held, left := t.rooms.network(c.Network)
 	switch {
 	case held+workspaceRowBytes > MaxNetworkBytes:
-		t.answer(&FullReply{Used: held, Limit: MaxNetworkBytes})
+		t.Answer(&FullReply{Used: held, Limit: MaxNetworkBytes})
 		return engine.OutcomeNetworkFull
 	case left > MaxNetworkGoneBytes:
-		t.answer(&FullReply{Used: left, Limit: MaxNetworkGoneBytes})
+		t.Answer(&FullReply{Used: left, Limit: MaxNetworkGoneBytes})
 		return engine.OutcomeNetworkFull
 	}
 	return engine.OutcomeDone
@@ -64,17 +62,17 @@ func (c *SignUp) limited(t *turn) engine.Outcome {
 	}
 	fresh := uint64(0)
 	for _, source := range c.sources(t.policy.SignupsPerHour) {
-		known := t.sources.find(source.Source, t.stamp-hourMS)
+		known := t.sources.Find(source.Source, t.Stamp-hourMS)
 		if known == 0 {
 			fresh++
 			continue
 		}
-		if s := t.sources.table.Read(known); s.Count >= source.Count {
-			t.answer(&RetryReply{ResetsAt: s.At + hourMS, Limit: source.Count})
+		if s := t.sources.Table.Read(known); s.Count >= source.Count {
+			t.Answer(&RetryReply{ResetsAt: s.At + hourMS, Limit: source.Count})
 			return engine.OutcomeSignupLimited
 		}
 	}
-	if t.sources.to-t.sources.from+fresh > t.sources.most {
+	if t.sources.To-t.sources.From+fresh > t.sources.Max {
 		return engine.OutcomeKeysFull
 	}
 	return engine.OutcomeDone
@@ -100,7 +98,7 @@ func (c *SignUp) apply(t *turn) engine.Outcome {
 		ID: c.ID, Label: c.Label, Claim: c.ClaimHash, Network: c.Network,
 	})
 	t.addKey(row, key{ID: c.KeyID, Hash: c.KeyHash, Scopes: c.Scopes})
-	t.fold(uint64(row))
+	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }
 
@@ -116,10 +114,17 @@ func (c *SignUp) allowed(t *turn) engine.Outcome {
 // countSignup counts a workspace for where it is signed up from.
 func (t *turn) countSignup(c *SignUp) {
 	for _, source := range c.sources(t.policy.SignupsPerHour) {
-		if known := t.sources.find(source.Source, t.stamp-hourMS); known != 0 {
-			t.sources.table.Write(known).Count++
+		if known := t.sources.Find(source.Source, t.Stamp-hourMS); known != 0 {
+			t.sources.Table.Write(known).Count++
 		} else {
-			t.sources.keep(signups{Source: source.Source, At: t.stamp, Count: 1})
+			t.sources.Keep(signups{Source: source.Source, At: t.Stamp, Count: 1})
 		}
 	}
+}
+
+// signups counts the workspaces that one address made in the hour that began at At.
+type signups struct {
+	Source [16]byte `wire:"1"`
+	At     int64    `wire:"2"`
+	Count  uint32   `wire:"3"`
 }

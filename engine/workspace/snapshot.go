@@ -1,38 +1,31 @@
 package workspace
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"slices"
 
 	"tollgate/engine"
 	"tollgate/engine/journal"
+	"tollgate/engine/machine"
 	"tollgate/engine/page"
 	"tollgate/engine/wire"
 )
 
 // A snapshot is, in this order:
 //
-//	"TGWS" · format version (1 byte) · length of the header (4 bytes) · header · its CRC32C (4 bytes)
-//	· page store
+//	"TGWS" · format version (1 byte) · block: header · page store
 //
-// Integers are little endian. The page store has a format, and checksums, of its own package.
-const (
-	snapshotMagic = "TGWS\x02"
-	// maxHeader bounds a header that Restore believes in.
-	maxHeader = 64 << 10
-)
+// A block is as machine.BlockWriter has it. The page store has a format, and checksums, of its own
+// package.
+const snapshotMagic = "TGWS\x02"
 
 var (
 	// ErrSnapshot means that bytes are not a snapshot of this machine and format version.
 	ErrSnapshot = errors.New("workspace: malformed snapshot")
 	// ErrSnapshotRunning means that the snapshot before was not released.
 	ErrSnapshotRunning = errors.New("workspace: a snapshot is running")
-
-	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )
 
 // header is what is not in a table.
@@ -64,20 +57,21 @@ type header struct {
 
 // Snapshot fixes the present state. Its cost does not grow with workspaces or runs.
 func (m *Machine) Snapshot() (engine.Snapshot, error) {
-	if !m.snapshotting.CompareAndSwap(false, true) {
+	if !m.kernel.Hold() {
 		return nil, ErrSnapshotRunning
 	}
 	s := m.state.Load()
+	index, hash := s.log.Hash()
 	return &snapshot{
 		machine: m,
 		header: header{
-			Shard: m.config.Shard, Index: s.hashIndex, Hash: s.hash64, Stamp: s.stamp.Load(),
+			Shard: m.kernel.Shard, Index: index, Hash: hash, Stamp: s.log.Stamp(),
 			Policy: s.policy, Day: s.day, FreeToday: s.freeToday,
 			FirstQueued: s.firstQueued, LastQueued: s.lastQueued,
 			Queued: s.queued, Running: s.running,
-			RequestsFrom: s.requests.from, RequestsTo: s.requests.to,
-			SourcesFrom: s.sources.from, SourcesTo: s.sources.to, Version: s.version.Load(),
-			ExpireFrom: s.expireFrom, SessionsFrom: s.sessions.from, SessionsTo: s.sessions.to,
+			RequestsFrom: s.requests.From, RequestsTo: s.requests.To,
+			SourcesFrom: s.sources.From, SourcesTo: s.sources.To, Version: s.log.Version(),
+			ExpireFrom: s.expireFrom, SessionsFrom: s.sessions.From, SessionsTo: s.sessions.To,
 			Agents: s.offered,
 		},
 		pages: s.store.Begin(),
@@ -103,98 +97,72 @@ func (sn *snapshot) Release() {
 	if !sn.released {
 		sn.released = true
 		sn.pages.Release()
-		sn.machine.snapshotting.Store(false)
+		sn.machine.kernel.Snapshotting.Store(false)
 	}
 }
 
 // WriteTo writes the snapshot. It runs beside Apply.
 func (sn *snapshot) WriteTo(dst io.Writer) (int64, error) {
-	body := wire.Encode(nil, &sn.header)
-	head := binary.LittleEndian.AppendUint32([]byte(snapshotMagic), uint32(len(body)))
-	head = append(head, body...)
-	head = binary.LittleEndian.AppendUint32(head, crc32.Checksum(body, castagnoli))
-	n, err := dst.Write(head)
-	if err != nil {
-		return int64(n), fmt.Errorf("workspace: write a snapshot: %w", err)
+	out := machine.BlockWriter{Dst: dst}
+	out.Write([]byte(snapshotMagic))
+	out.Block(&sn.header)
+	out.Part(sn.pages)
+	if out.Err != nil {
+		return out.N, fmt.Errorf("workspace: write a snapshot: %w", out.Err)
 	}
-	rest, err := sn.pages.WriteTo(dst)
-	if err != nil {
-		return int64(n) + rest, fmt.Errorf("workspace: write a snapshot: %w", err)
-	}
-	return int64(n) + rest, nil
+	return out.N, nil
 }
 
 // Restore replaces the whole state. Queries that run beside it see the old one or the new one.
 // After an error the machine is as it was.
 func (m *Machine) Restore(src io.Reader) error {
-	if m.snapshotting.Load() {
+	if m.kernel.Snapshotting.Load() {
 		return ErrSnapshotRunning
 	}
-	h, err := readHeader(src)
-	if err != nil {
-		return err
+	var h header
+	in := machine.BlockReader{Src: src}
+	err := in.Begin(snapshotMagic)
+	if err == nil {
+		err = in.Block(&h)
 	}
-	if h.Shard != m.config.Shard {
-		return fmt.Errorf("%w: of shard %d, this is shard %d", ErrSnapshot, h.Shard, m.config.Shard)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrSnapshot, err)
+	}
+	if h.Shard != m.kernel.Shard {
+		return fmt.Errorf("%w: of shard %d, this is shard %d", ErrSnapshot, h.Shard, m.kernel.Shard)
 	}
 	if err := engine.CheckVersion(h.Version, engine.Version); err != nil {
 		return err
 	}
 	s := newState()
-	s.version.Store(h.Version)
-	if h.Version > 0 {
-		s.requests.most = MaxRequests
-	}
+	s.log.Agree(h.Version)
 	if err := s.store.Restore(src); err != nil {
 		return fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
 	s.policy, s.day, s.freeToday, s.expireFrom = h.Policy, h.Day, h.FreeToday, h.ExpireFrom
 	s.firstQueued, s.lastQueued, s.queued, s.running = h.FirstQueued, h.LastQueued, h.Queued, h.Running
-	s.requests.from, s.requests.to = h.RequestsFrom, h.RequestsTo
-	s.sources.from, s.sources.to = h.SourcesFrom, h.SourcesTo
-	s.sessions.from, s.sessions.to = h.SessionsFrom, h.SessionsTo
+	s.requests.From, s.requests.To = h.RequestsFrom, h.RequestsTo
+	s.sources.From, s.sources.To = h.SourcesFrom, h.SourcesTo
+	s.sessions.From, s.sessions.To = h.SessionsFrom, h.SessionsTo
 	s.offered = h.Agents
 	if err := s.consistent(); err != nil {
 		return err
 	}
-	s.publish(h.Index, h.Stamp, h.Hash)
+	s.log.Publish(h.Index, h.Stamp, h.Hash)
 	s.reindex()
 	if !s.resolve() {
 		return fmt.Errorf("%w: a request that made nothing", ErrSnapshot)
 	}
-	m.ring.Forget()
+	m.kernel.Restored(&s.log)
 	m.state.Store(s)
 	return nil
-}
-
-func readHeader(src io.Reader) (h header, err error) {
-	var begin [len(snapshotMagic) + 4]byte
-	if _, err = io.ReadFull(src, begin[:]); err != nil {
-		return h, fmt.Errorf("%w: %w", ErrSnapshot, err)
-	}
-	size := binary.LittleEndian.Uint32(begin[len(snapshotMagic):])
-	if string(begin[:len(snapshotMagic)]) != snapshotMagic || size > maxHeader {
-		return h, fmt.Errorf("%w: it does not begin like one of this format", ErrSnapshot)
-	}
-	rest := make([]byte, size+4)
-	if _, err = io.ReadFull(src, rest); err != nil {
-		return h, fmt.Errorf("%w: %w", ErrSnapshot, err)
-	}
-	body := rest[:size]
-	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(rest[size:]) {
-		return h, fmt.Errorf("%w: checksum of the header", ErrSnapshot)
-	}
-	if err = wire.Decode(body, &h); err != nil {
-		return h, fmt.Errorf("%w: %w", ErrSnapshot, err)
-	}
-	return h, nil
 }
 
 // consistent says, before anything follows them, that rows name rows that are there and that blobs
 // decode.
 func (s *state) consistent() error {
 	bad := func(what string) error { return fmt.Errorf("%w: %s", ErrSnapshot, what) }
-	if !s.requests.consistent() || !s.sources.consistent() ||
+	if !s.requests.Consistent() || !s.sources.Consistent() ||
 		s.flowTexts.Len() != s.flows.Len() || s.runs.texts.Len() != s.runs.Len() ||
 		s.firstQueued > s.runs.Len() || s.lastQueued > s.runs.Len() {
 		return bad("counts that do not agree")
@@ -271,7 +239,7 @@ func (s *state) consistentLists(bad func(string) error) error {
 	}
 	for row := uint32(1); row <= s.actRows.Len(); row++ {
 		a := s.actRows.Read(row)
-		if _, known := acts[a.Kind]; !known || a.Before >= row || !s.owned(a.Workspace) ||
+		if actionOf(a.Kind) == nil || a.Before >= row || !s.owned(a.Workspace) ||
 			a.Person > s.persons.Len() {
 			return bad("an act")
 		}

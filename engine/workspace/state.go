@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"tollgate/engine/machine"
 	"tollgate/engine/page"
 )
 
@@ -42,13 +43,7 @@ const MaxSources = 200_000
 // state is everything that a snapshot holds, and the indexes that are rebuilt from it. Apply is its
 // only writer, and holds mu for one record at a time; queries hold it to read.
 type state struct {
-	// applied and stamp belong to the newest entry.
-	applied atomic.Uint64
-	stamp   atomic.Int64
-	version atomic.Uint32 // of the cluster, agreed on
-	// hashMu guards the pair that StateHash returns.
-	hashMu            sync.Mutex
-	hashIndex, hash64 uint64
+	log machine.Log
 
 	mu     sync.RWMutex
 	policy SetPolicy
@@ -80,11 +75,11 @@ type state struct {
 	alerts        *page.Table[alert]
 	schedules     *page.Table[schedule]
 	access        *page.Table[access]
-	requests      kept[requestRow]
+	requests      machine.Ring[requestRow]
 	unresolved    []unresolved // of a restore
-	sources       kept[signups]
+	sources       machine.Ring[signups]
 	persons       *page.Table[person]
-	sessions      kept[session]
+	sessions      machine.Ring[session]
 	links         *page.Table[link]
 
 	// The indexes are not state: their hashes are seeded by the process.
@@ -128,36 +123,36 @@ func newState() *state {
 		inspectedBy: map[hostKey]uint32{}, personBy: page.NewIndex(),
 		emailBy: map[string]uint32{}, promised: map[string][]uint32{},
 	}
-	s.workspaces = page.NewTable(s.store, tableWorkspaces, recordCodec[workspace]())
-	s.keys = page.NewTable(s.store, tableKeys, recordCodec[key]())
-	s.flows = page.NewTable(s.store, tableFlows, recordCodec[flow]())
+	s.workspaces = page.NewTable(s.store, tableWorkspaces, machine.RecordCodec[workspace]())
+	s.keys = page.NewTable(s.store, tableKeys, machine.RecordCodec[key]())
+	s.flows = page.NewTable(s.store, tableFlows, machine.RecordCodec[flow]())
 	s.flowTexts = page.NewBlobTable(s.store, tableFlowTexts)
 	s.runs = openRuns(s)
-	s.purchases = page.NewTable(s.store, tablePurchases, recordCodec[purchase]())
-	s.issues = page.NewTable(s.store, tableIssues, recordCodec[issue]())
-	s.notifications = page.NewTable(s.store, tableNotifications, recordCodec[notification]())
-	s.transactions = page.NewTable(s.store, tableTransactions, recordCodec[transaction]())
+	s.purchases = page.NewTable(s.store, tablePurchases, machine.RecordCodec[purchase]())
+	s.issues = page.NewTable(s.store, tableIssues, machine.RecordCodec[issue]())
+	s.notifications = page.NewTable(s.store, tableNotifications, machine.RecordCodec[notification]())
+	s.transactions = page.NewTable(s.store, tableTransactions, machine.RecordCodec[transaction]())
 	s.agents = page.NewBlobTable(s.store, tableAgents)
-	s.actRows = page.NewTable(s.store, tableActs, recordCodec[act]())
-	s.inspections = page.NewTable(s.store, tableInspections, recordCodec[inspection]())
+	s.actRows = page.NewTable(s.store, tableActs, machine.RecordCodec[act]())
+	s.inspections = page.NewTable(s.store, tableInspections, machine.RecordCodec[inspection]())
 	s.documents = page.NewSummedBlobTable(s.store, tableDocuments)
-	s.alerts = page.NewTable(s.store, tableAlerts, recordCodec[alert]())
-	s.schedules = page.NewTable(s.store, tableSchedules, recordCodec[schedule]())
-	s.access = page.NewTable(s.store, tableAccess, recordCodec[access]())
+	s.alerts = page.NewTable(s.store, tableAlerts, machine.RecordCodec[alert]())
+	s.schedules = page.NewTable(s.store, tableSchedules, machine.RecordCodec[schedule]())
+	s.access = page.NewTable(s.store, tableAccess, machine.RecordCodec[access]())
 	s.openRequests()
-	s.sources = kept[signups]{
-		table: page.NewTable(s.store, tableSignups, recordCodec[signups]()), most: MaxSources,
-		by: page.NewIndex(), hash: s.idHash,
-		key: func(r *signups) [16]byte { return r.Source },
-		at:  func(r *signups) int64 { return r.At },
+	s.sources = machine.Ring[signups]{
+		Table: page.NewTable(s.store, tableSignups, machine.RecordCodec[signups]()), Max: MaxSources,
+		By: page.NewIndex(), Hash: s.idHash,
+		Key: func(r *signups) [16]byte { return r.Source },
+		At:  func(r *signups) int64 { return r.At },
 	}
-	s.persons = page.NewTable(s.store, tablePersons, recordCodec[person]())
-	s.links = page.NewTable(s.store, tableLinks, recordCodec[link]())
-	s.sessions = kept[session]{
-		table: page.NewTable(s.store, tableSessions, recordCodec[session]()), most: MaxSessions,
-		by: page.NewIndex(), hash: s.idHash,
-		key: func(r *session) [16]byte { return sessionKey(&r.Hash) },
-		at:  func(r *session) int64 { return r.CreatedAt },
+	s.persons = page.NewTable(s.store, tablePersons, machine.RecordCodec[person]())
+	s.links = page.NewTable(s.store, tableLinks, machine.RecordCodec[link]())
+	s.sessions = machine.Ring[session]{
+		Table: page.NewTable(s.store, tableSessions, machine.RecordCodec[session]()), Max: MaxSessions,
+		By: page.NewIndex(), Hash: s.idHash,
+		Key: func(r *session) [16]byte { return sessionKey(&r.Hash) },
+		At:  func(r *session) int64 { return r.CreatedAt },
 	}
 	return s
 }
@@ -218,8 +213,8 @@ func (s *state) reindex() {
 	}
 	s.indexInspections()
 	s.runs.packAll()
-	s.requests.reindex()
-	s.sources.reindex()
+	s.requests.Reindex()
+	s.sources.Reindex()
 	s.indexPersons()
 	s.publishDue()
 }

@@ -1,8 +1,6 @@
 package workspace
 
-import (
-	"tollgate/engine"
-)
+import "tollgate/engine"
 
 // workspace is one workspace: its balance, its sums of the present month and day, and the newest of
 // each of its lists.
@@ -68,7 +66,7 @@ func (c *ClaimWorkspace) apply(t *turn) engine.Outcome {
 	}
 	if s.claimed() {
 		if s.Owner == c.Owner && c.Code == ([32]byte{}) {
-			t.answer(&ClaimReply{ID: s.ID})
+			t.Answer(&ClaimReply{ID: s.ID})
 			return engine.OutcomeDone
 		}
 		return engine.OutcomeRecordUnknown
@@ -76,7 +74,7 @@ func (c *ClaimWorkspace) apply(t *turn) engine.Outcome {
 
 	t.adopt(row, &s, c.Owner, c.Person)
 	*t.workspaces.Write(row) = s
-	t.answer(&ClaimReply{ID: s.ID})
+	t.Answer(&ClaimReply{ID: s.ID})
 	return engine.OutcomeDone
 }
 
@@ -90,7 +88,7 @@ func (t *turn) adopt(row uint32, s *workspace, owner string, person uint32) {
 		t.claimByHash.Remove(secretHash(&s.Claim), row)
 	}
 	t.rooms.adopt(row)
-	s.Claim, s.Owner, s.ClaimedAt = [32]byte{}, owner, t.stamp
+	s.Claim, s.Owner, s.ClaimedAt = [32]byte{}, owner, t.Stamp
 	if person == 0 {
 		person = t.emailBy[Address(owner)]
 	}
@@ -99,7 +97,7 @@ func (t *turn) adopt(row uint32, s *workspace, owner string, person uint32) {
 	} else {
 		t.give(row, s, person, t.persons.Write(person))
 	}
-	t.fold(uint64(row))
+	t.Fold(uint64(row))
 }
 
 // workspaceRow finds a workspace by id, one that was removed too; 0 when there is none.

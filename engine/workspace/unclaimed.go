@@ -24,11 +24,11 @@ func (c *NoteUse) apply(t *turn) engine.Outcome {
 	if !ok {
 		return engine.OutcomeRecordUnknown
 	}
-	if w.claimed() || t.policy.UnclaimedMS == 0 || t.stamp < t.usedAt(&w)+NoticedMS {
+	if w.claimed() || t.policy.UnclaimedMS == 0 || t.Stamp < t.usedAt(&w)+NoticedMS {
 		return engine.OutcomeDone
 	}
-	t.workspaces.Write(c.Workspace).UsedAt = t.stamp
-	t.fold(uint64(c.Workspace))
+	t.workspaces.Write(c.Workspace).UsedAt = t.Stamp
+	t.Fold(uint64(c.Workspace))
 	return engine.OutcomeDone
 }
 
@@ -55,7 +55,7 @@ func (s *state) unusedEnd(w *workspace) int64 {
 // workspaces.
 func (t *turn) scheduleUnclaimed(forEver bool) {
 	if forEver {
-		t.expireFrom = t.stamp
+		t.expireFrom = t.Stamp
 	}
 	t.rescheduleUnclaimed()
 }
@@ -119,10 +119,10 @@ func (t *turn) remove(number uint32) (rows int) {
 		t.notification.Remove(t.idHash(&t.notifications.Read(row).ID), row)
 		rows++
 	}
-	w.Label, w.Claim, w.GoneAt = "", [32]byte{}, t.stamp
+	w.Label, w.Claim, w.GoneAt = "", [32]byte{}, t.Stamp
 	w.Flows, w.Runs, w.Purchases, w.Issues, w.Notifications = 0, 0, 0, 0, 0
 	*t.workspaces.Write(number) = w
-	t.fold(uint64(number)<<32 | uint64(rows))
+	t.Fold(uint64(number)<<32 | uint64(rows))
 	return rows + 1
 }
 
@@ -132,7 +132,7 @@ func (t *turn) forgetTests(number uint32, w *workspace) (rows int) {
 		t.flowBy.Remove(t.idHash(&t.flows.Read(row).ID), row)
 		t.schedule(row, 0)
 		f, text := t.flows.Write(row), t.flowTexts.Write(row)
-		f.ArchivedAt = cmp.Or(f.ArchivedAt, t.stamp)
+		f.ArchivedAt = cmp.Or(f.ArchivedAt, t.Stamp)
 		t.rooms.hold(number, -len(text.Bytes))
 		text.Bytes = nil
 		rows++

@@ -50,7 +50,7 @@ func (m *Machine) Account(workspace uint32, now int64) (v AccountView, ok bool) 
 		return v, false
 	}
 	l := &w.Ledger
-	at := max(now, s.stamp.Load())
+	at := max(now, s.log.Stamp())
 	l.roll(at)
 	v = AccountView{
 		ID: w.ID, Label: w.Label, Owner: w.Owner, Claimed: w.claimed(), CreatedAt: w.CreatedAt,
