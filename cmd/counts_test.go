@@ -74,7 +74,7 @@ var walks = []struct {
 	folder   string
 	count    int
 }{
-	{"(*tollgate/engine/billing.RecordUsage).apply", "engine/billing", 47},
+	{"(*tollgate/engine/billing.RecordUsage).Apply", "engine/billing", 47},
 }
 
 // TestCounts holds packages, types and the ways between files to their limits, and prints the

@@ -40,8 +40,8 @@ func (c *CreateAccount) apply(t *turn) engine.Outcome {
 		return engine.OutcomeAccountLimit
 	}
 
-	t.addAccount(&account{id: c.ID, name: c.Name, createdAt: t.stamp})
-	t.fold(uint64(len(t.accounts.all())))
+	t.addAccount(&account{id: c.ID, name: c.Name, createdAt: t.Stamp})
+	t.Fold(uint64(len(t.accounts.all())))
 	t.note(change{
 		Actor: c.Actor, Action: "account.created", Subject: c.Name,
 		Values: []FieldChange{{"name", "", c.Name}},

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tollgate/engine"
+	"tollgate/engine/machine"
 	"tollgate/engine/wire"
 )
 
@@ -20,29 +21,16 @@ type Administer struct {
 	Kind    engine.Kind `wire:"2"`
 	Payload []byte      `wire:"3"`
 
-	inner recorded
-	whole command // what Payload holds: inner, or the Once or Submit around it
+	inner describer
+	whole op // what Payload holds: inner, or the Once or Submit around it
 }
 
-// recorded is a command whose effect the record of changes can describe. Programs give it, too, and
-// then it leaves no record.
-type recorded interface {
-	command
+// describer is a command whose effect the record of changes can describe. Programs give it, too,
+// and then it leaves no record.
+type describer interface {
 	// describe says what the command is about and, in After, the values that it may change as they
 	// are now. It changes nothing that apply would not change first.
 	describe(t *turn) change
-}
-
-// selfRecorded are the commands that name their actor and add to the record by themselves.
-var selfRecorded = map[engine.Kind]bool{
-	KindCreateAccount: true, KindCreateKey: true, KindRevokeKey: true, KindApplyCatalog: true,
-	KindArchiveCustomer: true, KindEraseCustomer: true, KindSetOrigins: true,
-	KindSetPaymentProvider: true, KindSetPaymentTerms: true, KindVoidInvoice: true,
-	KindAdvanceClock: true, KindNoteMembership: true, KindKeepAnswer: true,
-	KindCreatePool: true, KindFreezePool: true, KindUnfreezePool: true, KindArchivePool: true,
-	KindGrantCredits: true, KindDeductCredits: true, KindReverseTransaction: true,
-	KindCreateWebhookEndpoint: true, KindUpdateWebhookEndpoint: true,
-	KindDeleteWebhookEndpoint: true, KindRotateWebhookSecret: true, KindResendWebhook: true,
 }
 
 // ErrUnrecorded means that a command would leave no record of the operator who gives it.
@@ -52,66 +40,40 @@ var ErrUnrecorded = errors.New("billing: the record of changes cannot describe t
 // would propose. Every command that the record of changes does not cover is ErrUnrecorded, so that
 // a new one cannot be forgotten.
 func (m *Machine) Administered(actor string, r engine.Record) (engine.Record, error) {
-	kind, payload := r.Kind, r.Payload
-	switch kind {
-	case KindOnce:
-		var c Once
-		if err := wire.Decode(payload, &c); err != nil {
-			return r, err
+	kind := r.Kind
+	if kind == KindOnce || kind == KindSubmit {
+		inner, ok := table.Carried(r)
+		if !ok {
+			return r, fmt.Errorf("%w: it does not decode", ErrUnrecorded)
 		}
-		kind = c.Kind
-	case KindSubmit:
-		var c Submit
-		if err := wire.Decode(payload, &c); err != nil {
-			return r, err
-		}
-		kind = c.Kind
+		kind = inner.Kind
 	}
-	if selfRecorded[kind] {
+	record := recordedNever
+	if table.Find(kind) != nil {
+		record = registry[kind].record
+	}
+	if record == recordedByself {
 		return r, nil
 	}
-	if describable[kind] == nil || len(actor) > LongestActor {
+	if record == recordedNever || len(actor) > LongestActor {
 		return r, fmt.Errorf("%w: kind %d", ErrUnrecorded, kind)
 	}
-	c := Administer{Actor: actor, Kind: r.Kind, Payload: payload}
+	c := Administer{Actor: actor, Kind: r.Kind, Payload: r.Payload}
 	return engine.Record{Kind: KindAdminister, Payload: wire.Encode(nil, &c)}, nil
 }
 
-// describable are the commands that Administer carries, by themselves or in a Once or a Submit.
-var describable = map[engine.Kind]func(m *Machine, payload []byte) (command, error){
-	KindCreateCustomer:     decodeFields[CreateCustomer],
-	KindUpdateCustomer:     decodeFields[UpdateCustomer],
-	KindCreateSubscription: decodeFields[CreateSubscription],
-	KindCancelSubscription: decodeFields[CancelSubscription],
-	KindRevertCancellation: decodeFields[RevertCancellation],
-	KindChangePlan:         decodeFields[ChangePlan],
-	KindCancelPlanChange:   decodeFields[CancelPlanChange],
-	KindMarkInvoicePaid:    decodeFields[MarkInvoicePaid],
-	KindOpenCheckout:       decodeFields[OpenCheckout],
-	KindRecordUsage:        decodeUsage,
-	KindRecordProbedUsage:  decodeProbedUsage,
-	KindVoidUsage:          decodeFields[VoidUsage],
-	KindAmendUsage:         decodeFields[AmendUsage],
-}
-
-// decodeAdminister reads the command and the one that it carries.
-func decodeAdminister(m *Machine, payload []byte) (command, error) {
+// openAdminister reads the command and the one that it carries.
+func openAdminister(m *Machine, payload []byte) (op, error) {
 	c := new(Administer)
 	if err := wire.Decode(payload, c); err != nil {
 		return nil, err
 	}
-	var err error
-	switch {
-	case c.Kind == KindOnce:
-		c.whole, err = decodeOnce(m, c.Payload)
-	case c.Kind == KindSubmit:
-		c.whole, err = decodeSubmit(m, c.Payload)
-	case describable[c.Kind] != nil:
-		c.whole, err = describable[c.Kind](m, c.Payload)
-	default:
-		err = fmt.Errorf("a command of kind %d is not carried by Administer", c.Kind)
+	row := m.kernel.Table.Find(c.Kind)
+	if row == nil || row.Open == nil || c.Kind == KindAdminister {
+		return nil, fmt.Errorf("a command of kind %d is not carried by Administer", c.Kind)
 	}
-	if err != nil {
+	var err error
+	if c.whole, err = row.Open(m, c.Payload); err != nil {
 		return nil, err
 	}
 	inner := c.whole
@@ -122,19 +84,26 @@ func decodeAdminister(m *Machine, payload []byte) (command, error) {
 		inner = outer.inner
 	}
 	var ok bool
-	if c.inner, ok = inner.(recorded); !ok {
+	if c.inner, ok = machine.Inner(inner).(describer); !ok {
 		return nil, fmt.Errorf("what a command of kind %d carries, Administer does not", c.Kind)
 	}
 	return c, nil
 }
 
-func (c *Administer) apply(t *turn) engine.Outcome {
+func administerCarries(payload []byte) (engine.Record, bool) {
+	var c Administer
+	err := wire.Decode(payload, &c)
+	return engine.Record{Kind: c.Kind, Payload: c.Payload}, err == nil
+}
+
+// Apply implements machine.Op.
+func (c *Administer) Apply(t *turn) engine.Outcome {
 	if len(c.Actor) > LongestActor {
 		return engine.OutcomeTooLarge
 	}
 	before := c.inner.describe(t)
-	t.payload = c.Payload
-	outcome := c.whole.apply(t)
+	t.Payload = c.Payload
+	outcome := c.whole.Apply(t)
 	if outcome.Refused() || outcome == engine.OutcomeDeferred {
 		return outcome
 	}

@@ -13,7 +13,7 @@ type RecordAudits struct {
 	block auditReader
 }
 
-func decodeAudits(_ *Machine, payload []byte) (command, error) {
+func decodeAudits(_ *Machine, payload []byte) (op, error) {
 	block, err := openAudits(payload)
 	if err != nil {
 		return nil, err
@@ -25,19 +25,20 @@ func decodeAudits(_ *Machine, payload []byte) (command, error) {
 	return c, block.err
 }
 
-func (c *RecordAudits) apply(t *turn) engine.Outcome {
+// Apply implements machine.Op.
+func (c *RecordAudits) Apply(t *turn) engine.Outcome {
 	b := &c.block
 	if !t.sources.fresh(b.origin, b.boot, b.sequence) {
 		return engine.OutcomeDuplicate
 	}
 
-	t.sources.note(auditSource{b.origin, b.boot, b.sequence, t.index})
+	t.sources.note(auditSource{b.origin, b.boot, b.sequence, t.Index})
 	t.auditEvents.Store(t.auditEvents.Load() + b.count)
 	t.m.journal.Append(journal.Record{
-		Kind: journal.KindAudit, Index: t.index, Position: t.position,
-		At: t.stamp, Payload: t.payload,
+		Kind: journal.KindAudit, Index: t.Index, Position: t.Position,
+		At: t.Stamp, Payload: t.Payload,
 	})
-	t.fold(b.sequence)
+	t.Fold(b.sequence)
 	return engine.OutcomeDone
 }
 
@@ -46,17 +47,17 @@ func (c *RecordAudits) apply(t *turn) engine.Outcome {
 // waited in a node's spool is kept its full time.
 func (m *Machine) expireAudits(t *turn, out *engine.Applied) {
 	dropped := 0
-	out.Sealed, dropped = m.journal.Expire(t.stamp, t.limits.Load().AuditRetentionMS, out.Sealed)
+	out.Sealed, dropped = m.journal.Expire(t.Stamp, t.limits.Load().AuditRetentionMS, out.Sealed)
 	if dropped > 0 {
-		t.fold(m.journal.First(journal.PartAudit))
+		t.Fold(m.journal.First(journal.PartAudit))
 	}
 }
 
 // endJournal ends the entry in the journal.
 func (m *Machine) endJournal(t *turn, out *engine.Applied) {
-	out.Sealed = m.journal.EndEntry(t.index, out.Sealed)
+	out.Sealed = m.journal.EndEntry(t.Index, out.Sealed)
 	for i := range out.Sealed {
-		t.fold(out.Sealed[i].Hash)
+		t.Fold(out.Sealed[i].Hash)
 	}
 	m.noteAuditDue(t.state)
 }

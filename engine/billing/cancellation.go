@@ -4,7 +4,6 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/decimal"
 	"tollgate/engine/period"
-	"tollgate/engine/wire"
 )
 
 // CancelMode says when a cancellation takes effect; 0: none was asked for.
@@ -115,7 +114,7 @@ func (c *RevertCancellation) apply(t *turn) engine.Outcome {
 		return engine.OutcomeNothingToRevert
 	case l.b.suspendedAt != 0:
 		reply := l.unpaidReply()
-		t.reply = wire.Encode(nil, &reply)
+		t.Answer(&reply)
 		return engine.OutcomeRevertSuspended
 	}
 

@@ -32,19 +32,19 @@ func (c *ApplyCatalog) apply(t *turn) engine.Outcome {
 		prune: c.Prune, minted: true, featureIDs: c.FeatureIDs, planIDs: c.PlanIDs,
 	})
 	// All of a catalog may be archived: the reply is not to grow its way there.
-	t.reply = wire.Encode(make([]byte, 0, 64*len(r.reply.Changes)), &r.reply)
+	t.Reply = wire.Encode(make([]byte, 0, 64*len(r.reply.Changes)), &r.reply)
 	if r.outcome != engine.OutcomeDone {
 		return r.outcome
 	}
 	if o := t.takesCatalog(e, r.next); o != engine.OutcomeDone {
-		t.reply = nil
+		t.Reply = nil
 		return o
 	}
 
 	t.recordCatalog(c, &r.reply, e.catalog.Load(), r.next)
 	e.catalog.Store(r.next)
-	t.fold(uint64(len(r.next.features)))
-	t.fold(uint64(len(r.next.versions)))
+	t.Fold(uint64(len(r.next.features)))
+	t.Fold(uint64(len(r.next.versions)))
 	return engine.OutcomeDone
 }
 

@@ -62,7 +62,7 @@ var changeMarkCodec = page.Codec[changeMark]{
 // note remembers an admin change at the turn's stamp, forever: in the journal. What did not change
 // is left out.
 func (t *turn) note(c change) {
-	c.At = t.stamp
+	c.At = t.Stamp
 	kept := c.Values[:0]
 	for _, f := range c.Values {
 		if f.Before != f.After {
@@ -78,12 +78,12 @@ func (t *turn) note(c change) {
 	if t.changes%changesPerMark == 0 {
 		t.changesMu.Lock()
 		_, m := t.changeMarks.Append()
-		*m = changeMark{at: t.stamp, index: t.index, ordinal: uint32(len(r.Changes))}
+		*m = changeMark{at: t.Stamp, index: t.Index, ordinal: uint32(len(r.Changes))}
 		t.changesMu.Unlock()
 	}
 	t.changes++
 	r.Changes = append(r.Changes, c)
-	t.fold(t.changes)
+	t.Fold(t.changes)
 }
 
 // journalChanges appends an entry's changes, as one record behind the others.
@@ -94,7 +94,7 @@ func (m *Machine) journalChanges(t *turn, position uint32) {
 	}
 	m.scratch.payload = wire.Encode(m.scratch.payload[:0], r)
 	m.journal.Append(journal.Record{
-		Kind: journal.KindChange, Index: t.index, Position: position, At: t.stamp,
+		Kind: journal.KindChange, Index: t.Index, Position: position, At: t.Stamp,
 		Payload: m.scratch.payload,
 	})
 	clear(r.Changes)

@@ -22,7 +22,7 @@ func (c *AdvanceClock) apply(t *turn) engine.Outcome {
 	if e == nil {
 		return engine.OutcomeAccountUnknown
 	}
-	now := e.now(t.stamp)
+	now := e.now(t.Stamp)
 	switch {
 	case e.kind != EnvironmentSandbox:
 		return engine.OutcomeClockLive
@@ -32,9 +32,9 @@ func (c *AdvanceClock) apply(t *turn) engine.Outcome {
 		return engine.OutcomeClockTooFar
 	}
 
-	e.offset.Store(c.To - t.stamp)
+	e.offset.Store(c.To - t.Stamp)
 	t.requeue(e)
-	t.fold(uint64(c.To))
+	t.Fold(uint64(c.To))
 	t.note(change{
 		Env: c.Env, Actor: c.Actor, Action: "clock.advanced",
 		Values: []FieldChange{{"clock", period.Format(now), period.Format(c.To)}},
@@ -49,7 +49,7 @@ const maxInstant = 221_845_392_000_000
 func (m *Machine) ClockSettled(env uint32) bool {
 	s := m.state.Load()
 	e := s.environment(env)
-	return e == nil || e.due.Load() > e.now(s.stamp.Load())
+	return e == nil || e.due.Load() > e.now(s.log.Stamp())
 }
 
 // ClockSettledTo reports whether an environment's clock has reached an instant, and everything that
@@ -59,7 +59,7 @@ func (m *Machine) ClockSettled(env uint32) bool {
 func (m *Machine) ClockSettledTo(env uint32, to int64) bool {
 	s := m.state.Load()
 	e := s.environment(env)
-	return e == nil || e.now(s.stamp.Load()) >= to && e.due.Load() > to
+	return e == nil || e.now(s.log.Stamp()) >= to && e.due.Load() > to
 }
 
 // UsageWindow says what the clock of an environment reads when the node's clock reads nowMS, and

@@ -161,7 +161,7 @@ func (t *turn) openCorrection(env uint32, key *[16]byte, ref *UsageRef) (
 	if e == nil {
 		return nil, engine.OutcomeAccountUnknown
 	}
-	k = &correcting{env: e, now: e.now(t.stamp), owner: ref.Owner}
+	k = &correcting{env: e, now: e.now(t.Stamp), owner: ref.Owner}
 	if ref.Hash != xxhash.Sum64(ref.Payload) || wire.Decode(ref.Payload, &k.original) != nil ||
 		wire.Decode(k.original.Record, &k.usage) != nil ||
 		k.usage.Env != env || k.usage.Key != *key ||
@@ -181,7 +181,7 @@ func (t *turn) openCorrection(env uint32, key *[16]byte, ref *UsageRef) (
 		k.correction = *t.corrections.Read(k.row)
 	} else {
 		k.correction = correction{
-			key: *key, units: k.usage.Units, stamp: t.stamp, event: ref.Index,
+			key: *key, units: k.usage.Units, stamp: t.Stamp, event: ref.Index,
 		}
 	}
 	return k, engine.OutcomeDone
@@ -314,7 +314,7 @@ func (t *turn) correct(k *correcting, kind journal.Kind, entry correctionEntry) 
 	entry.Counted, entry.Span = k.ledger != nil, k.span
 	entry.Covered, entry.Draws = difference(k.newly.covered, k.was.covered), draws
 	t.m.journal.Append(journal.Record{
-		Kind: kind, Index: t.index, Position: t.position, Owner: k.owner,
+		Kind: kind, Index: t.Index, Position: t.Position, Owner: k.owner,
 		At: k.usage.OccurredAt, Payload: wire.Encode(nil, &entry),
 	})
 }

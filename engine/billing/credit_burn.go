@@ -284,7 +284,7 @@ func (t *turn) cover(counter uint32, units decimal.Decimal, ahead bool) {
 		c.used = more(c.used, units)
 	}
 	high, low := c.used.Bits()
-	t.fold(uint64(counter)<<32 ^ uint64(high) ^ low)
+	t.Fold(uint64(counter)<<32 ^ uint64(high) ^ low)
 }
 
 // covered is how many units of a counter's used and next credits have paid: what is billed is the

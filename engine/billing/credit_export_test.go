@@ -3,6 +3,7 @@ package billing
 import (
 	"tollgate/engine/credit"
 	"tollgate/engine/decimal"
+	"tollgate/engine/machine"
 	"tollgate/engine/wire"
 )
 
@@ -73,7 +74,7 @@ func CheckCredits(m *Machine) error {
 // turnNow is a turn between entries, for tests of what the lifecycle calls.
 func turnNow(m *Machine) *turn {
 	s := m.state.Load()
-	return &turn{state: s, m: m, stamp: s.stamp.Load()}
+	return &turn{Turn: machine.Turn{Stamp: s.log.Stamp()}, state: s, m: m}
 }
 
 // EndCreditPeriod ends a subscription's period and begins the next.

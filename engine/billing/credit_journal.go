@@ -131,7 +131,7 @@ func (t *turn) evict(pool uint32) {
 	t.spend(evictedAtOnce)
 	p, a := t.pools.Write(pool), t.archives.Write(pool)
 	f := fact{
-		Kind: factArchive, At: t.stamp, Customer: p.customer,
+		Kind: factArchive, At: t.Stamp, Customer: p.customer,
 		Archive: archiveFact{Pool: pool, Previous: a.rows},
 	}
 	left := chunk{pool: pool, number: chunkNumber(t.transactions.Read(p.firstTransaction).sequence)}

@@ -109,7 +109,7 @@ func (m *Machine) storedPools(env, customer uint32) (stored []storedPool, applie
 		}
 		stored = append(stored, v)
 	}
-	return stored, s.applied.Load()
+	return stored, s.log.Applied()
 }
 
 // count counts a transaction.

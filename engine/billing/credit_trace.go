@@ -6,6 +6,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/journal"
+	"tollgate/engine/machine"
 	"tollgate/engine/page"
 	"tollgate/engine/wire"
 )
@@ -73,7 +74,9 @@ var chunkCodec = page.Codec[chunk]{
 func chunkNumber(sequence uint32) uint32 { return (sequence - 1) / evictedAtOnce }
 func chunkBit(sequence uint32) uint64    { return 1 << ((sequence - 1) % evictedAtOnce) }
 
-func chunkHash(pool, number uint32) uint64 { return fold(0, uint64(pool)<<32|uint64(number)) }
+func chunkHash(pool, number uint32) uint64 {
+	return machine.Fold(0, uint64(pool)<<32|uint64(number))
+}
 
 // chunkOf finds the chunk that has a pool's transaction; 0 where that is in memory.
 func (s *state) chunkOf(pool, sequence uint32) uint32 {
@@ -88,7 +91,7 @@ func (t *turn) addChunk(c *chunk) {
 	row, r := t.chunks.Append()
 	*r = *c
 	t.chunkByPool.Insert(chunkHash(c.pool, c.number), row)
-	t.fold(uint64(row) ^ c.reversed)
+	t.Fold(uint64(row) ^ c.reversed)
 }
 
 // reversedSince reports whether a transaction was reversed, though the journal's record of it may
@@ -104,7 +107,7 @@ func (t *turn) setReversed(x *transaction) {
 	row := t.chunkOf(x.pool, x.sequence)
 	c := t.chunks.Write(row)
 	c.reversed |= chunkBit(x.sequence)
-	t.fold(uint64(row) ^ c.reversed)
+	t.Fold(uint64(row) ^ c.reversed)
 }
 
 // traceWith finds the trace of a transaction by its UUID; 0 when there is none. Rows of traces are
@@ -169,7 +172,7 @@ func (t *turn) dropTraces(pool uint32) {
 // traceAge is how long ago, in log time, a transaction has left memory.
 func (t *turn) traceAge(row uint32) int64 {
 	x := t.traces.Read(row)
-	return t.stamp - t.chunks.Read(t.chunkOf(x.pool, x.sequence)).place.At
+	return t.Stamp - t.chunks.Read(t.chunkOf(x.pool, x.sequence)).place.At
 }
 
 // deductionsFull reports whether a pool keeps as many traces as it may, and that a repeated request

@@ -144,7 +144,7 @@ func (t *turn) poolFor(c poolCommand) (e *environment, row uint32, outcome engin
 
 // replied makes a transaction the command's reply.
 func (t *turn) replied(row uint32) {
-	t.reply = wire.Encode(nil, &TransactionReply{t.transactionView(ptr(t.heldTransaction(row)))})
+	t.Answer(&TransactionReply{t.transactionView(ptr(t.heldTransaction(row)))})
 }
 
 // DeductCredits takes credits out of a pool, in burn order: all of them, or none. A transaction of
@@ -167,7 +167,7 @@ func (c *DeductCredits) apply(t *turn) engine.Outcome {
 	if c.Amount.Sign() <= 0 || !plain(c.Note, 0, maxNoteCharacters) {
 		return engine.OutcomeCreditsInvalid
 	}
-	now, p := e.now(t.stamp), t.pools.Read(row)
+	now, p := e.now(t.Stamp), t.pools.Read(row)
 	if !t.advanceCustomer(p.customer, now) {
 		return engine.OutcomeDeferred
 	}
@@ -244,7 +244,7 @@ func (c *ReverseTransaction) apply(t *turn) engine.Outcome {
 	if !plain(c.Note, 0, maxNoteCharacters) {
 		return engine.OutcomeCreditsInvalid
 	}
-	p, now := t.pools.Read(x.pool), e.now(t.stamp)
+	p, now := t.pools.Read(x.pool), e.now(t.Stamp)
 	if !t.advanceCustomer(p.customer, now) {
 		return engine.OutcomeDeferred
 	}

@@ -45,7 +45,7 @@ func (c *CreateCustomer) apply(t *turn) engine.Outcome {
 		return o
 	}
 
-	now := e.now(t.stamp)
+	now := e.now(t.Stamp)
 	e.account.held.customers.Add(1)
 	row, r := t.customers.Append()
 	*r = customer{id: c.ID, env: c.Env, createdAt: now, modifiedAt: now}
@@ -65,7 +65,7 @@ func (c *CreateCustomer) apply(t *turn) engine.Outcome {
 	cold.data = string(wire.Encode(nil, &p))
 	t.customerByID.Insert(t.idHash(&r.id), row)
 	t.customerByExternal.Insert(t.externalHash(c.Env, external), row)
-	t.fold(uint64(row))
+	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }
 

@@ -64,7 +64,7 @@ func (c *UpdateCustomer) apply(t *turn) engine.Outcome {
 		}
 	}
 	p.Blank = p.Blank&^c.Set | c.Blank&c.Set
-	t.setProfile(row, &p, e.now(t.stamp))
+	t.setProfile(row, &p, e.now(t.Stamp))
 	return engine.OutcomeDone
 }
 
@@ -92,7 +92,7 @@ func (c *ArchiveCustomer) apply(t *turn) engine.Outcome {
 	if p.ArchivedAt != 0 {
 		return engine.OutcomeDone
 	}
-	now := e.now(t.stamp)
+	now := e.now(t.Stamp)
 	if !t.advanceCustomer(row, now) {
 		return engine.OutcomeDeferred
 	}
@@ -149,7 +149,7 @@ func (c *EraseCustomer) apply(t *turn) engine.Outcome {
 		return engine.OutcomeDone
 	}
 
-	now := e.now(t.stamp)
+	now := e.now(t.Stamp)
 	t.setProfile(row, &profile{
 		FirstName: ErasedName, LastName: ErasedName, Email: ErasedEmail,
 		ArchivedAt: p.ArchivedAt, ErasedAt: now,
@@ -181,7 +181,7 @@ func (t *turn) setProfile(row uint32, p *profile, now int64) {
 	c := t.customers.Write(row)
 	c.modifiedAt, c.archived = now, p.ArchivedAt != 0
 	lock.Unlock()
-	t.fold(uint64(row))
+	t.Fold(uint64(row))
 }
 
 // named reports whether a customer's identifier can be found.

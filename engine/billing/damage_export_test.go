@@ -74,7 +74,7 @@ func Damages() map[string]func(m *Machine) {
 		"the list of corrections does not end":          with(func(s *state) { s.lastCorrection = 0 }),
 		"correction 1 has no credits":                   with(func(s *state) { s.correctionDraws.Write(1).data = "\xff" }),
 		"999 admin changes have 1 marks":                with(func(s *state) { s.changes = 999 }),
-		"the kept requests":                             with(func(s *state) { s.requests.to += 5 }),
+		"the kept requests":                             with(func(s *state) { s.requests.To += 5 }),
 		"a checkout or a payment":                       with(func(s *state) { s.payments.table.Write(1).data = "\xff" }),
 		"pool 1 leads nowhere":                          with(func(s *state) { s.pools.Write(1).next = 2 }),
 		"pool 1 has no text":                            with(func(s *state) { s.poolTexts.Write(1).data = "\xff" }),

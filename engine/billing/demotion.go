@@ -22,7 +22,7 @@ type DemoteKeys struct {
 
 func (c *DemoteKeys) apply(t *turn) engine.Outcome {
 	t.keys.Demote(c.Through)
-	t.fold(t.keys.Span().Memory)
+	t.Fold(t.keys.Span().Memory)
 	return engine.OutcomeDone
 }
 
@@ -101,14 +101,14 @@ func SealedKey(record []byte) [16]byte {
 	return c.Key
 }
 
-func decodeProbedUsage(m *Machine, payload []byte) (command, error) {
+func openProbedUsage(m *Machine, payload []byte) (op, error) {
 	var p probedUsage
 	d := wire.NewDecoder(payload)
 	p.Fields(&d)
 	if err := d.Close(); err != nil {
 		return nil, err
 	}
-	c, err := decodeUsage(m, p.Record)
+	c, err := openUsage(m, p.Record)
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func (m *Machine) Answer(question []byte) []byte {
 // entries up to d.LogIndex are in the decision.
 func (m *Machine) Check(q *CheckQuery, d *Decision) {
 	s := m.state.Load()
-	*d = Decision{LogIndex: s.applied.Load()}
+	*d = Decision{LogIndex: s.log.Applied()}
 	e := s.environment(q.Env)
 	if e == nil {
 		d.Reason = ReasonCustomerUnknown

@@ -44,7 +44,7 @@ func (t *turn) usagePayload(u *usage) []byte {
 	e := &t.m.scratch.entry
 	*e = usageEntry{
 		Subscription: u.place.subscription, Feature: u.feature, Outcome: u.outcome,
-		RecordedAt: u.recordedAt, HasCost: u.hasCost, Cost: u.cost, Record: t.payload,
+		RecordedAt: u.recordedAt, HasCost: u.hasCost, Cost: u.cost, Record: t.Payload,
 		Covered: u.burning.covered,
 		Span:    u.span, Ahead: u.ahead,
 	}

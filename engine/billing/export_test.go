@@ -197,7 +197,7 @@ func GoldenRestored(name string, data []byte) (again []byte, err error) {
 func UsedOf(m *Machine, id [16]byte, feature string) (used decimal.Decimal, carried bool) {
 	s := m.state.Load()
 	l := s.openLedger(s.subscriptionWith(&id))
-	l.run(l.env.now(s.stamp.Load()), everything)
+	l.run(l.env.now(s.log.Stamp()), everything)
 	slot, carried := l.version().slot(l.catalog.featureByKey[feature])
 	if carried {
 		used = l.counters[slot].used
@@ -210,16 +210,18 @@ func (m *Machine) KeepRequests(env uint32, count int, at int64) {
 	q := &m.state.Load().requests
 	for n := range count {
 		r := request{at: at, env: env}
-		binary.BigEndian.PutUint64(r.key[:], q.to)
+		binary.BigEndian.PutUint64(r.key[:], q.To)
 		binary.BigEndian.PutUint64(r.body[:], uint64(n))
-		q.keep(&r)
+		q.keep(r)
 	}
 }
 
 // Describable are the commands that Administer carries.
 func Describable() (kinds []engine.Kind) {
-	for kind := range describable {
-		kinds = append(kinds, kind)
+	for kind := range registry {
+		if registry[kind].record == recordedAround {
+			kinds = append(kinds, engine.Kind(kind))
+		}
 	}
 	return kinds
 }
@@ -228,11 +230,4 @@ func Describable() (kinds []engine.Kind) {
 func UUIDText(id [16]byte) string { return uuidText(id) }
 
 // RegisteredKinds are the kinds of all commands.
-func RegisteredKinds() (kinds []engine.Kind) {
-	for kind := range registry {
-		if registry[kind].decode != nil {
-			kinds = append(kinds, engine.Kind(kind))
-		}
-	}
-	return kinds
-}
+func RegisteredKinds() []engine.Kind { return table.Kinds() }

@@ -122,13 +122,13 @@ func (t *turn) keepFacts(l *ledger) {
 
 // keepFact keeps a fact for the entry's record, and returns where it will stand.
 func (t *turn) keepFact(f *fact) chunkPlace {
-	f.Position = t.position
+	f.Position = t.Position
 	r := &t.m.scratch.facts
 	r.Facts = append(r.Facts, *f)
 	r.size += 60 + 48*len(f.Invoice.Charges) + 32*len(f.Invoice.Titles) +
 		160*len(f.Archive.Rows)
 	return chunkPlace{
-		At: f.At, Index: t.index, Position: uint32(len(t.m.scratch.commands)),
+		At: f.At, Index: t.Index, Position: uint32(t.m.scratch.records),
 		Ordinal: uint32(len(r.Facts) - 1),
 	}
 }

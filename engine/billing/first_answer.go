@@ -5,7 +5,6 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/page"
-	"tollgate/engine/wire"
 )
 
 // Bounds of the answers that are kept, in bytes: of all, of one environment, of one answer. An
@@ -33,27 +32,27 @@ type KeepAnswer struct {
 func (c *KeepAnswer) apply(t *turn) engine.Outcome {
 	reply := OnceReply{Repeated: true}
 	if reply.Status, reply.Answer = t.requests.answer(&c.Key); reply.Status != 0 {
-		t.reply = wire.Encode(nil, &reply)
+		t.Answer(&reply)
 		return engine.OutcomeDone
 	}
 	reply.Repeated, reply.Status, reply.Answer = false, c.Status, c.Answer
-	t.reply = wire.Encode(nil, &reply)
-	n, ok := t.requests.byKey[c.Key]
-	if !ok || len(c.Answer) > MaxAnswer || c.Status == 0 || !t.requests.keepsMore(n) {
+	t.Answer(&reply)
+	row := t.requests.Newest(&c.Key)
+	if row == 0 || len(c.Answer) > MaxAnswer || c.Status == 0 || !t.requests.keepsMore(row) {
 		return engine.OutcomeDone // expired meanwhile, or no room
 	}
 
-	t.requests.keepAnswer(n, c)
-	t.fold(n)
+	t.requests.keepAnswer(row, c)
+	t.Fold(t.requests.Number(row))
 	return engine.OutcomeDone
 }
 
 // answerHead is what stands before an answer's text: its status, and whom it is about.
 const answerHead = 4 + 4
 
-// kept is what is kept of request n, as it is stored; nil where nothing is.
-func (q *requests) kept(n uint64) []byte {
-	if row := requestRow(n); row <= q.answers.Len() {
+// kept is what is kept of a request, by row, as it is stored; nil where nothing is.
+func (q *requests) kept(row uint32) []byte {
+	if row > 0 && row <= q.answers.Len() {
 		return q.answers.Read(row).Bytes
 	}
 	return nil
@@ -61,30 +60,25 @@ func (q *requests) kept(n uint64) []byte {
 
 // answer is what is kept under a key; status 0 where nothing is.
 func (q *requests) answer(key *[16]byte) (status uint32, text []byte) {
-	n, ok := q.byKey[*key]
-	if !ok {
-		return 0, nil
-	}
-	if kept := q.kept(n); len(kept) >= answerHead {
+	if kept := q.kept(q.Newest(key)); len(kept) >= answerHead {
 		return binary.LittleEndian.Uint32(kept), kept[answerHead:]
 	}
 	return 0, nil
 }
 
-// keepsMore reports whether the answer to request n may be kept.
-func (q *requests) keepsMore(n uint64) bool {
-	env := q.table.Read(requestRow(n)).env
+// keepsMore reports whether the answer to a request may be kept.
+func (q *requests) keepsMore(row uint32) bool {
+	env := q.Table.Read(row).env
 	return q.bytes < MaxAnswers && q.envs[env] < MaxEnvironmentAnswers
 }
 
-func (q *requests) keepAnswer(n uint64, c *KeepAnswer) {
-	row := requestRow(n)
+func (q *requests) keepAnswer(row uint32, c *KeepAnswer) {
 	for q.answers.Len() < row {
 		q.answers.Append()
 	}
 	kept := appendU32(appendU32(make([]byte, 0, answerHead+len(c.Answer)), c.Status), c.Customer)
 	*q.answers.Write(row) = page.Blob{Bytes: append(kept, c.Answer...)}
-	q.count(q.table.Read(row).env, len(kept)+len(c.Answer))
+	q.count(q.Table.Read(row).env, len(kept)+len(c.Answer))
 }
 
 // count adds to what answers hold; size may be negative.
@@ -95,21 +89,20 @@ func (q *requests) count(env uint32, size int) {
 	}
 }
 
-// forget drops the answer to request n.
-func (q *requests) forget(n uint64) {
-	if kept := q.kept(n); len(kept) > 0 {
-		row := requestRow(n)
-		q.count(q.table.Read(row).env, -len(kept))
+// forgetAnswer drops the answer to a request.
+func (q *requests) forgetAnswer(row uint32) {
+	if kept := q.kept(row); len(kept) > 0 {
+		q.count(q.Table.Read(row).env, -len(kept))
 		*q.answers.Write(row) = page.Blob{}
 	}
 }
 
 // forgetCustomer drops the answers about a customer: they may have its personal data.
 func (q *requests) forgetCustomer(customer uint32) {
-	for n := q.from; n < q.to; n++ {
-		if kept := q.kept(n); len(kept) >= answerHead &&
+	for n := q.From; n < q.To; n++ {
+		if kept := q.kept(q.Row(n)); len(kept) >= answerHead &&
 			binary.LittleEndian.Uint32(kept[4:]) == customer {
-			q.forget(n)
+			q.forgetAnswer(q.Row(n))
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 
 	"tollgate/engine/decimal"
+	"tollgate/engine/machine"
 	"tollgate/engine/page"
 	"tollgate/engine/wire"
 )
@@ -71,12 +72,12 @@ func RestoreWithoutRetention(m *Machine) error {
 	}
 	h.Limits.AuditRetentionMS = 0
 	src := blocks(wire.Encode(nil, &h), account)
-	return New(Config{}).restoreHead(&blockReader{src: src}, newState())
+	return New(Config{}).restoreHead(&machine.BlockReader{Src: src}, newState())
 }
 
 // blocks are the front of a snapshot.
 func blocks(header, account []byte) *bytes.Reader {
-	src := binary.LittleEndian.AppendUint16([]byte(snapshotMagic), snapshotVersion)
+	src := []byte(snapshotMagic)
 	for _, body := range [][]byte{header, account} {
 		src = binary.LittleEndian.AppendUint32(src, uint32(len(body)))
 		src = append(src, body...)
@@ -88,7 +89,8 @@ func blocks(header, account []byte) *bytes.Reader {
 // RestoreBlocks restores what stands before the pages of a snapshot that has these blocks.
 func RestoreBlocks(header, account []byte) {
 	s := newState()
-	if err := New(Config{}).restoreHead(&blockReader{src: blocks(header, account)}, s); err != nil {
+	src := blocks(header, account)
+	if err := New(Config{}).restoreHead(&machine.BlockReader{Src: src}, s); err != nil {
 		return
 	}
 	for _, e := range s.environments.all() {

@@ -10,8 +10,9 @@ import (
 	"tollgate/engine/credit"
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
-	"tollgate/engine/wire"
 )
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // GrantType says where a grant comes from. The numbers are part of snapshots and are never reused.
 type GrantType uint8
@@ -70,7 +71,7 @@ func (c *GrantCredits) apply(t *turn) engine.Outcome {
 	if row == 0 {
 		return outcome
 	}
-	now, p := e.now(t.stamp), t.pools.Read(row)
+	now, p := e.now(t.Stamp), t.pools.Read(row)
 	if !t.advanceCustomer(p.customer, now) {
 		return engine.OutcomeDeferred
 	}
@@ -136,7 +137,7 @@ func (c *GrantCredits) repeated(t *turn) engine.Outcome {
 		createdAt: g.CreatedAt, updatedAt: g.CreatedAt,
 	}, transactionText{Note: c.Note}})
 	view.BalanceUnknown = true
-	t.reply = wire.Encode(nil, &TransactionReply{view})
+	t.Answer(&TransactionReply{view})
 	return engine.OutcomeDone
 }
 

@@ -28,7 +28,7 @@ func (t *turn) append(e *environment, d *draft) (row uint32) {
 		t.invoices.Link(c.lastInvoice, row)
 	}
 	c.lastInvoice = row
-	t.fold(uint64(row))
+	t.Fold(uint64(row))
 	t.foldDecimal(d.amount)
 	return row
 }

@@ -80,7 +80,7 @@ type invoiceListing struct {
 
 // walk lists what is stored, then what was issued and is not stored yet, then what is PENDING.
 func (l *invoiceListing) walk() {
-	now := l.environment(l.q.Env).now(l.stamp.Load())
+	now := l.environment(l.q.Env).now(l.log.Stamp())
 	changed := map[uint32]InvoiceView{}
 	var issued []InvoiceView
 	ledgers, _ := l.ledgersOf(l.q.CustomerRow, now)

@@ -89,9 +89,9 @@ func (c *CreateKey) apply(t *turn) engine.Outcome {
 
 	t.addKey(&apiKey{
 		id: c.ID, hash: c.Hash, env: c.Env, scope: c.Scope, customer: customer,
-		label: c.Label, hint: c.Hint, createdAt: t.stamp,
+		label: c.Label, hint: c.Hint, createdAt: t.Stamp,
 	})
-	t.fold(keyHash(&c.Hash)) // not its number: a restore numbers keys anew
+	t.Fold(keyHash(&c.Hash)) // not its number: a restore numbers keys anew
 	t.note(change{
 		Env: c.Env, Actor: c.Actor, Action: "key.created", Subject: uuidText(c.ID),
 		Values: []FieldChange{
@@ -125,7 +125,7 @@ func (c *RevokeKey) apply(t *turn) engine.Outcome {
 		return engine.OutcomeDone
 	}
 
-	k.revoked.Store(&revocation{at: t.stamp, index: t.index})
+	k.revoked.Store(&revocation{at: t.Stamp, index: t.Index})
 	t.note(change{
 		Env: c.Env, Actor: c.Actor, Action: "key.revoked", Subject: uuidText(c.ID),
 		Values: []FieldChange{{"revoked", "false", "true"}},
@@ -138,11 +138,11 @@ func (c *RevokeKey) apply(t *turn) engine.Outcome {
 func (t *turn) revokeKeysOf(customer uint32) (count uint64) {
 	for _, k := range t.environment(t.customers.Read(customer).env).keys.all() {
 		if k.customer == customer && k.revoked.Load() == nil {
-			k.revoked.Store(&revocation{at: t.stamp, index: t.index})
+			k.revoked.Store(&revocation{at: t.Stamp, index: t.Index})
 			count++
 		}
 	}
-	t.fold(count)
+	t.Fold(count)
 	return count
 }
 

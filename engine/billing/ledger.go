@@ -281,7 +281,7 @@ func (t *turn) current(
 	if row == 0 {
 		return nil, 0, engine.OutcomeSubscriptionUnknown
 	}
-	now = e.now(t.stamp)
+	now = e.now(t.Stamp)
 	l, ok := t.advanced(row, now)
 	if !ok {
 		return nil, 0, engine.OutcomeDeferred

@@ -43,12 +43,12 @@ func (t *turn) commit(l *ledger) {
 	t.keepFacts(l)
 	t.tellAll(l)
 	for i := range reached {
-		reached[i].At = l.env.now(t.stamp)
+		reached[i].At = l.env.now(t.Stamp)
 		t.tell(l.env, l.b.customer, &reached[i])
 	}
 	t.reschedule(l.env, l.row, l.b.due)
-	t.fold(uint64(l.row)<<32 ^ uint64(l.b.due))
-	t.fold(uint64(l.b.version)<<32 ^ uint64(l.b.period))
+	t.Fold(uint64(l.row)<<32 ^ uint64(l.b.due))
+	t.Fold(uint64(l.b.version)<<32 ^ uint64(l.b.period))
 }
 
 // commitCounters stores the counters; the customer's lock is held.
@@ -150,6 +150,6 @@ func (t *turn) rewrite(l *ledger, v *heldInvoice) (row uint32) {
 	}
 	r.status, r.paidAt, r.graceEnd, r.nextUnpaid = v.status, v.paidAt, v.graceEnd, v.nextUnpaid
 	t.invoices.Write(row, &r)
-	t.fold(uint64(row)<<8 | uint64(v.status))
+	t.Fold(uint64(row)<<8 | uint64(v.status))
 	return row
 }

@@ -177,7 +177,7 @@ func (m *Machine) plansInForce(customer uint32) (map[[16]byte]*plansInForce, str
 	e := s.environment(c.env)
 	all := map[[16]byte]*plansInForce{{}: {}} // events of no subscription
 	for row := c.firstSubscription; row != 0; {
-		l := s.ledgerAt(row, e.now(s.stamp.Load()))
+		l := s.ledgerAt(row, e.now(s.log.Stamp()))
 		v := l.version()
 		plans := &plansInForce{currency: v.currency, first: l.catalog.planKey(l.b.version)}
 		for at := l.b.firstChange; at != 0; at = s.planChanges.Read(at).next {

@@ -1,8 +1,6 @@
 package billing
 
-import (
-	"tollgate/engine"
-)
+import "tollgate/engine"
 
 // longestMemberText bounds what NoteMembership takes of one text, in bytes.
 const longestMemberText = 512

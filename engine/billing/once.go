@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tollgate/engine"
+	"tollgate/engine/machine"
 	"tollgate/engine/page"
 	"tollgate/engine/wire"
 )
@@ -31,13 +32,12 @@ type Once struct {
 	Kind    engine.Kind `wire:"4"`
 	Payload []byte      `wire:"5"`
 
-	inner onceable
+	inner op
 }
 
 // onceable is a command that Once may carry: receipt are the ids by which its answer is given
 // again.
 type onceable interface {
-	command
 	receipt() (first, second [16]byte)
 }
 
@@ -49,39 +49,25 @@ func (c *MarkInvoicePaid) receipt() (first, second [16]byte)    { return c.ID, s
 func (c *CancelSubscription) receipt() (first, second [16]byte) { return c.ID, second }
 func (c *ChangePlan) receipt() (first, second [16]byte)         { return c.ChangeID, second }
 
-// decodeOnce reads the command and the one that it carries.
-func decodeOnce(m *Machine, payload []byte) (command, error) {
+// openOnce reads the command and the one that it carries.
+func openOnce(m *Machine, payload []byte) (op, error) {
 	c := new(Once)
 	if err := wire.Decode(payload, c); err != nil {
 		return nil, err
 	}
-	var inner command
-	var err error
-	switch c.Kind {
-	case KindCreateAccount:
-		inner, err = decodeFields[CreateAccount](m, c.Payload)
-	case KindCreateKey:
-		inner, err = decodeFields[CreateKey](m, c.Payload)
-	case KindCreateCustomer:
-		inner, err = decodeFields[CreateCustomer](m, c.Payload)
-	case KindCreateSubscription:
-		inner, err = decodeFields[CreateSubscription](m, c.Payload)
-	case KindMarkInvoicePaid:
-		inner, err = decodeFields[MarkInvoicePaid](m, c.Payload)
-	case KindCancelSubscription:
-		inner, err = decodeFields[CancelSubscription](m, c.Payload)
-	case KindChangePlan:
-		inner, err = decodeFields[ChangePlan](m, c.Payload)
-	case KindOpenCheckout:
-		inner, err = decodeFields[OpenCheckout](m, c.Payload)
-	default:
+	row := m.kernel.Table.Find(c.Kind)
+	if row == nil || !row.Once {
 		return nil, fmt.Errorf("a command of kind %d is not carried by Once", c.Kind)
 	}
-	if err != nil {
-		return nil, err
-	}
-	c.inner = inner.(onceable)
-	return c, nil
+	var err error
+	c.inner, err = row.Open(m, c.Payload)
+	return c, err
+}
+
+func onceCarries(payload []byte) (engine.Record, bool) {
+	var c Once
+	err := wire.Decode(payload, &c)
+	return engine.Record{Kind: c.Kind, Payload: c.Payload}, err == nil
 }
 
 // OnceReply says which ids the first request made.
@@ -95,28 +81,30 @@ type OnceReply struct {
 	Answer []byte `wire:"5"`
 }
 
-func (c *Once) apply(t *turn) engine.Outcome {
-	if r := t.requests.find(&c.Key, t.stamp-RequestRetentionMS); r != nil {
+// Apply implements machine.Op.
+func (c *Once) Apply(t *turn) engine.Outcome {
+	if row := t.requests.Find(c.Key, t.Stamp-RequestRetentionMS); row != 0 {
+		r := t.requests.Table.Read(row)
 		if r.body != c.Body {
 			return engine.OutcomeRequestKeyReused
 		}
 		reply := OnceReply{Repeated: true, First: r.first, Second: r.second}
 		reply.Status, reply.Answer = t.requests.answer(&c.Key)
-		t.reply = wire.Encode(nil, &reply)
+		t.Answer(&reply)
 		return engine.OutcomeDone
 	}
 	if t.requests.full(c.Env) {
 		return engine.OutcomeKeysFull
 	}
-	if outcome := c.inner.apply(t); outcome != engine.OutcomeDone {
+	if outcome := c.inner.Apply(t); outcome != engine.OutcomeDone {
 		return outcome
 	}
 
-	r := request{key: c.Key, body: c.Body, at: t.stamp, env: c.Env}
-	r.first, r.second = c.inner.receipt()
-	t.requests.keep(&r)
-	t.reply = wire.Encode(nil, &OnceReply{First: r.first, Second: r.second})
-	t.fold(t.requests.to)
+	r := request{key: c.Key, body: c.Body, at: t.Stamp, env: c.Env}
+	r.first, r.second = machine.Inner(c.inner).(onceable).receipt()
+	t.requests.keep(r)
+	t.Answer(&OnceReply{First: r.first, Second: r.second})
+	t.Fold(t.requests.To)
 	return engine.OutcomeDone
 }
 
@@ -142,99 +130,52 @@ var requestCodec = page.Codec[request]{
 	},
 }
 
-// requests are kept in a ring: request n, counted from 0, is row 1 + n mod MaxRequests. Those from
-// from to to are there. Only Apply uses it.
+// requests are a ring of them. Only Apply uses it.
 type requests struct {
-	table    *page.Table[request]
-	from, to uint64
+	machine.Ring[request]
 	// answers has the answer to the request of the same row, where one is kept; see KeepAnswer.
 	answers *page.Table[page.Blob]
-	bytes   uint64              // no state: of all answers
-	envs    map[uint32]uint64   // no state: of an environment's answers
-	byKey   map[[16]byte]uint64 // no state: key → number
-	byEnv   map[uint32]uint64   // no state: how many are there of an environment
+	bytes   uint64            // no state: of all answers
+	envs    map[uint32]uint64 // no state: of an environment's answers
+	byEnv   map[uint32]uint64 // no state: how many are there of an environment
 }
 
-func (q *requests) open(store *page.Store) {
-	q.table = page.NewTable(store, tableRequests, requestCodec)
-	q.answers = page.NewBlobTable(store, tableAnswers)
-	q.byKey, q.byEnv = map[[16]byte]uint64{}, map[uint32]uint64{}
-	q.envs = map[uint32]uint64{}
+func (q *requests) open(s *state) {
+	q.Ring = machine.Ring[request]{
+		Table: page.NewTable(s.store, tableRequests, requestCodec), Max: MaxRequests,
+		By: page.NewIndex(), Hash: s.idHash, Key: func(r *request) [16]byte { return r.key },
+		At: func(r *request) int64 { return r.at },
+		Forgets: func(row uint32, r *request) {
+			if q.byEnv[r.env]--; q.byEnv[r.env] == 0 {
+				delete(q.byEnv, r.env)
+			}
+			q.forgetAnswer(row)
+		},
+	}
+	q.answers = page.NewBlobTable(s.store, tableAnswers)
+	q.byEnv, q.envs = map[uint32]uint64{}, map[uint32]uint64{}
 }
-
-func requestRow(n uint64) uint32 { return uint32(n%MaxRequests) + 1 }
 
 // full reports whether an environment has no room for another answer. The last third of the room is
 // for those that keep little: there each has an equal share, so that some cannot lock out the
 // others.
 func (q *requests) full(env uint32) bool {
-	all, own := q.to-q.from, q.byEnv[env]
+	all, own := q.To-q.From, q.byEnv[env]
 	return all >= MaxRequests || own >= MaxEnvironmentRequests ||
 		all >= MaxRequests-requestReserve && own*uint64(len(q.byEnv)) >= requestReserve
 }
 
-// find returns what was kept under a key after an instant; nil when nothing was.
-func (q *requests) find(key *[16]byte, after int64) *request {
-	n, ok := q.byKey[*key]
-	if !ok {
-		return nil
-	}
-	if r := q.table.Read(requestRow(n)); r.at > after {
-		return r
-	}
-	return nil
-}
-
-// expiredAtOnce bounds what one entry forgets.
-const expiredAtOnce = 1024
-
-// expire forgets some of what was kept until an instant; stamps never go backwards, so the oldest
-// come first.
-func (q *requests) expire(until int64) {
-	for range expiredAtOnce {
-		if q.from == q.to {
-			return
-		}
-		r := q.table.Read(requestRow(q.from))
-		if r.at > until {
-			return
-		}
-		if q.byKey[r.key] == q.from { // else the key was used again since it expired
-			delete(q.byKey, r.key)
-		}
-		if q.byEnv[r.env]--; q.byEnv[r.env] == 0 {
-			delete(q.byEnv, r.env)
-		}
-		q.forget(q.from)
-		q.from++
-	}
-}
-
-func (q *requests) keep(r *request) {
-	row := requestRow(q.to)
-	if row > q.table.Len() {
-		_, next := q.table.Append()
-		*next = *r
-	} else {
-		*q.table.Write(row) = *r
-	}
-	q.byKey[r.key] = q.to
+func (q *requests) keep(r request) {
+	q.Keep(r)
 	q.byEnv[r.env]++
-	q.to++
 }
 
-// consistent says, after a restore, that the ring's numbers have rows.
-func (q *requests) consistent() bool {
-	return q.from <= q.to && q.to-q.from <= MaxRequests &&
-		min(q.to, MaxRequests) == uint64(q.table.Len())
-}
-
-// reindex rebuilds the index, after a restore.
+// reindex rebuilds the index and the counts, after a restore.
 func (q *requests) reindex() {
-	for n := q.from; n < q.to; n++ {
-		r := q.table.Read(requestRow(n))
-		q.byKey[r.key] = n
-		q.byEnv[r.env]++
-		q.count(r.env, len(q.kept(n)))
+	q.Reindex()
+	for n := q.From; n < q.To; n++ {
+		env := q.Table.Read(q.Row(n)).env
+		q.byEnv[env]++
+		q.count(env, len(q.kept(q.Row(n))))
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/decimal"
-	"tollgate/engine/wire"
 )
 
 // Names of payment providers, as settings and records write them.
@@ -56,7 +55,7 @@ func (c *SetPaymentProvider) apply(t *turn) engine.Outcome {
 			SecretKey: append([]byte(nil), c.SecretKey...), Revision: before.Revision + 1,
 			WebhookSecret: append([]byte(nil), c.WebhookSecret...),
 		}
-		next.Previous = before.replaced(&next, t.stamp)
+		next.Previous = before.replaced(&next, t.Stamp)
 	}
 	forgotten := FieldChange{"previous", "", ""}
 	if c.ForgetPrevious {
@@ -200,10 +199,10 @@ func (c *OpenCheckout) apply(t *turn) engine.Outcome {
 	}
 
 	t.checkouts.open(&Checkout{
-		ID: c.ID, Env: c.Env, InvoiceID: c.InvoiceID, RequestedAt: t.stamp,
+		ID: c.ID, Env: c.Env, InvoiceID: c.InvoiceID, RequestedAt: t.Stamp,
 		Provider: settings.Provider, Revision: settings.Revision,
 	})
-	t.fold(t.checkouts.count)
+	t.Fold(t.checkouts.count)
 	return engine.OutcomeDone
 }
 
@@ -301,7 +300,7 @@ func (c *RecordPayment) apply(t *turn) engine.Outcome {
 	for _, key := range c.keys() {
 		if known := t.payments.byKey[key]; known != 0 {
 			first := t.payments.read(known)
-			t.reply = wire.Encode(nil, &PaymentReply{Repeated: true, Result: first.Result})
+			t.Answer(&PaymentReply{Repeated: true, Result: first.Result})
 			return engine.OutcomeDone
 		}
 	}
@@ -315,15 +314,15 @@ func (c *RecordPayment) apply(t *turn) engine.Outcome {
 	if result != PaymentIgnored || t.payments.reports(&c.InvoiceID) < MaxReports {
 		t.payments.keep(c.keys(), &Payment{
 			Env: c.Env, Provider: c.Provider, EventID: c.EventID, CheckoutID: c.CheckoutID,
-			InvoiceID: c.InvoiceID, Amount: c.Amount, Currency: c.Currency, At: t.stamp,
+			InvoiceID: c.InvoiceID, Amount: c.Amount, Currency: c.Currency, At: t.Stamp,
 			Result: result, Other: c.Other,
 		})
 	}
 	if result != PaymentApplied && result != PaymentIgnored {
 		t.tellOverpaid(e, c, result)
 	}
-	t.reply = wire.Encode(nil, &PaymentReply{Result: result})
-	t.fold(uint64(t.payments.table.Len())<<8 | uint64(result))
+	t.Answer(&PaymentReply{Result: result})
+	t.Fold(uint64(t.payments.table.Len())<<8 | uint64(result))
 	return engine.OutcomeDone
 }
 
@@ -343,7 +342,7 @@ func (c *RecordPayment) pay(t *turn, e *environment) PaymentResult {
 	if c.Amount != v.amount || c.Currency != e.catalog.Load().version(v.version).currency {
 		return PaymentMismatch
 	}
-	l.pay(at, e.now(t.stamp))
+	l.pay(at, e.now(t.Stamp))
 	t.commit(l)
 	return PaymentApplied
 }

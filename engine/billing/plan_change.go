@@ -270,7 +270,7 @@ func (t *turn) commitChanges(l *ledger) {
 		if c.status == ChangePending {
 			l.b.pending = c.row
 		}
-		t.fold(uint64(c.row)<<8 | uint64(c.status))
+		t.Fold(uint64(c.row)<<8 | uint64(c.status))
 	}
 }
 
@@ -320,7 +320,7 @@ func (m *Machine) PlanChanges(env uint32, id [16]byte) ([]PlanChangeView, bool) 
 	lock.RLock()
 	defer lock.RUnlock()
 	e := s.environment(env)
-	l := s.ledgerAt(row, e.now(s.stamp.Load()))
+	l := s.ledgerAt(row, e.now(s.log.Stamp()))
 	views := []PlanChangeView{}
 	for at := l.b.firstChange; at != 0; at = s.planChanges.Read(at).next {
 		views = append(views, l.changeView(l.changeAt(at)))

@@ -7,6 +7,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/credit"
 	"tollgate/engine/decimal"
+	"tollgate/engine/machine"
 	"tollgate/engine/page"
 	"tollgate/engine/wire"
 )
@@ -55,7 +56,7 @@ func (c *CreatePool) apply(t *turn) engine.Outcome {
 		return engine.OutcomePoolLimit
 	}
 
-	now := e.now(t.stamp)
+	now := e.now(t.Stamp)
 	lock := t.stripe(customer)
 	lock.Lock()
 	row := t.addPool(&pool{
@@ -160,7 +161,7 @@ func (t *turn) setPool(c poolChange, set func(*pool)) engine.Outcome {
 	if p.archived {
 		return engine.OutcomePoolArchived
 	}
-	now := e.now(t.stamp)
+	now := e.now(t.Stamp)
 
 	if !t.advanceCustomer(p.customer, now) {
 		return engine.OutcomeDeferred
@@ -336,7 +337,7 @@ func (t *turn) addPool(p *pool, words *poolText) (row uint32) {
 }
 
 // rowHash spreads rows over an index.
-func rowHash(row uint32) uint64 { return fold(0, uint64(row)) }
+func rowHash(row uint32) uint64 { return machine.Fold(0, uint64(row)) }
 
 // firstPool is the customer's oldest pool; 0 when there is none.
 func (s *state) firstPool(customer uint32) uint32 {
@@ -374,11 +375,11 @@ func (s *state) poolIn(env uint32, id *[16]byte) uint32 {
 // foldPool mixes a pool's totals into the rolling hash.
 func (t *turn) foldPool(row uint32) {
 	p := t.pools.Read(row)
-	t.fold(uint64(row)<<32 | uint64(p.sequence))
+	t.Fold(uint64(row)<<32 | uint64(p.sequence))
 	high, low := p.balance().Bits()
-	t.fold(uint64(high) ^ low)
+	t.Fold(uint64(high) ^ low)
 	high, low = p.overdraft.Bits()
-	t.fold(uint64(high) ^ low ^ uint64(flags(p.frozen, p.archived)))
+	t.Fold(uint64(high) ^ low ^ uint64(flags(p.frozen, p.archived)))
 }
 
 // reindexCredits rebuilds what is found by pools, transactions and counters, after a restore; the

@@ -37,7 +37,7 @@ type GrantView struct {
 func (s *state) poolView(row uint32) PoolView {
 	p := s.pools.Read(row)
 	c := s.customers.Read(p.customer)
-	now := s.environment(c.env).now(s.stamp.Load())
+	now := s.environment(c.env).now(s.log.Stamp())
 	var words poolText
 	if err := wire.Decode([]byte(s.poolTexts.Read(row).data), &words); err != nil {
 		panic("billing: a pool's texts in memory do not decode: " + err.Error())
@@ -100,7 +100,7 @@ func (m *Machine) Grants(env uint32, pool [16]byte) ([]GrantView, bool) {
 	lock := s.stripe(p.customer)
 	lock.RLock()
 	defer lock.RUnlock()
-	now := s.environment(env).now(s.stamp.Load())
+	now := s.environment(env).now(s.log.Stamp())
 	views := []GrantView{}
 	for _, g := range s.grantsOf(p) {
 		if g.Expired(now) && !p.archived {

@@ -2,6 +2,7 @@ package billing
 
 import (
 	"tollgate/engine"
+	"tollgate/engine/machine"
 	"tollgate/engine/wire"
 )
 
@@ -64,115 +65,168 @@ const (
 	KindRecordProbedUsage engine.Kind = 192
 )
 
-// A command states its effect once. apply runs on the goroutine of Machine.Apply: guards first, one
-// block of mutation last, so that a refused command has changed nothing.
-type command interface {
-	apply(t *turn) engine.Outcome
+// op is a decoded command.
+type op = machine.Op[*turn]
+
+// command is a row of the table: see machine.Command.
+type command struct {
+	machine.Command[*Machine, *turn]
+	// record is how a command that an operator gives gets into the record of changes.
+	record recording
 }
 
-// definition is what the registry knows of a kind.
-type definition struct {
-	// name is the command's name, for logs and scenarios.
-	name string
-	// decode reads a payload; it changes nothing but the machine's scratch memory.
-	decode func(m *Machine, payload []byte) (command, error)
-}
+// recording is how a command gets into the record of changes.
+type recording uint8
 
-// registry is the one table of commands: kind → how it decodes, and by the command's apply, what
-// it does. A kind that is not here stops the replica.
-var registry = [...]definition{
-	engine.KindTick:        {"Tick", decodeTick},
-	engine.KindCheckState:  {"CheckState", decodeCheckState},
-	engine.KindHandOver:    {"HandOver", decodeHandOver},
-	engine.KindSetVersion:  {"SetVersion", decodeSetVersion},
-	KindRecordAudits:       {"RecordAudits", decodeAudits},
-	KindRecordUsage:        {"RecordUsage", decodeUsage},
-	KindCreateAccount:      {"CreateAccount", decodeFields[CreateAccount]},
-	KindCreateKey:          {"CreateKey", decodeFields[CreateKey]},
-	KindRevokeKey:          {"RevokeKey", decodeFields[RevokeKey]},
-	KindApplyCatalog:       {"ApplyCatalog", decodeFields[ApplyCatalog]},
-	KindCreateCustomer:     {"CreateCustomer", decodeFields[CreateCustomer]},
-	KindCreateSubscription: {"CreateSubscription", decodeFields[CreateSubscription]},
-	KindMarkInvoicePaid:    {"MarkInvoicePaid", decodeFields[MarkInvoicePaid]},
-	KindSetLimits:          {"SetLimits", decodeFields[SetLimits]},
+const (
+	recordedNever  recording = iota // so that no operator gives it
+	recordedByself                  // it names its actor, and adds to the record by itself
+	recordedAround                  // Administer, which carries it, describes its effect
+)
 
-	KindCreatePool:         {"CreatePool", decodeFields[CreatePool]},
-	KindGrantCredits:       {"GrantCredits", decodeFields[GrantCredits]},
-	KindDeductCredits:      {"DeductCredits", decodeFields[DeductCredits]},
-	KindFreezePool:         {"FreezePool", decodeFields[FreezePool]},
-	KindUnfreezePool:       {"UnfreezePool", decodeFields[UnfreezePool]},
-	KindArchivePool:        {"ArchivePool", decodeFields[ArchivePool]},
-	KindReverseTransaction: {"ReverseTransaction", decodeFields[ReverseTransaction]},
-
-	KindUpdateCustomer:  {"UpdateCustomer", decodeFields[UpdateCustomer]},
-	KindArchiveCustomer: {"ArchiveCustomer", decodeFields[ArchiveCustomer]},
-	KindEraseCustomer:   {"EraseCustomer", decodeFields[EraseCustomer]},
-	KindOnce:            {"Once", decodeOnce},
-	KindSetOrigins:      {"SetOrigins", decodeFields[SetOrigins]},
-
-	KindSetPaymentProvider: {"SetPaymentProvider", decodeFields[SetPaymentProvider]},
-	KindOpenCheckout:       {"OpenCheckout", decodeFields[OpenCheckout]},
-	KindNoteCheckout:       {"NoteCheckout", decodeFields[NoteCheckout]},
-	KindRecordPayment:      {"RecordPayment", decodeFields[RecordPayment]},
-	KindCancelSubscription: {"CancelSubscription", decodeFields[CancelSubscription]},
-	KindRevertCancellation: {"RevertCancellation", decodeFields[RevertCancellation]},
-	KindChangePlan:         {"ChangePlan", decodeFields[ChangePlan]},
-	KindCancelPlanChange:   {"CancelPlanChange", decodeFields[CancelPlanChange]},
-	KindVoidInvoice:        {"VoidInvoice", decodeFields[VoidInvoice]},
-	KindVoidUsage:          {"VoidUsage", decodeFields[VoidUsage]},
-	KindAmendUsage:         {"AmendUsage", decodeFields[AmendUsage]},
-	KindAdvanceClock:       {"AdvanceClock", decodeFields[AdvanceClock]},
-	KindSetPaymentTerms:    {"SetPaymentTerms", decodeFields[SetPaymentTerms]},
-
-	KindCreateWebhookEndpoint: {"CreateWebhookEndpoint", decodeFields[CreateWebhookEndpoint]},
-	KindUpdateWebhookEndpoint: {"UpdateWebhookEndpoint", decodeFields[UpdateWebhookEndpoint]},
-	KindDeleteWebhookEndpoint: {"DeleteWebhookEndpoint", decodeFields[DeleteWebhookEndpoint]},
-	KindRotateWebhookSecret:   {"RotateWebhookSecret", decodeFields[RotateWebhookSecret]},
-	KindRecordDelivery:        {"RecordDelivery", decodeFields[RecordDelivery]},
-	KindResendWebhook:         {"ResendWebhook", decodeFields[ResendWebhook]},
-	KindSubmit:                {"Submit", decodeSubmit},
-	KindNoteMembership:        {"NoteMembership", decodeFields[NoteMembership]},
-	KindDemoteKeys:            {"DemoteKeys", decodeFields[DemoteKeys]},
-	KindRecordProbedUsage:     {"RecordProbedUsage", decodeProbedUsage},
-	KindAdminister:            {"Administer", decodeAdminister},
-	KindKeepAnswer:            {"KeepAnswer", decodeFields[KeepAnswer]},
-}
-
-// define finds a kind in the registry.
-func define(kind engine.Kind) (d *definition, ok bool) {
-	if int(kind) >= len(registry) || registry[kind].decode == nil {
-		return nil, false
+func of[C any, P machine.Payload[C]](apply func(P, *turn) engine.Outcome) command {
+	c := command{Command: machine.Of[*Machine](apply)}
+	if _, ok := any(P(new(C))).(describer); ok {
+		c.record = recordedAround
 	}
-	return &registry[kind], true
+	return c
 }
 
-// decodeFields reads a command that states its fields to the codec.
-func decodeFields[T any, P interface {
-	*T
-	command
-	wire.Fielder
-}](_ *Machine, payload []byte) (command, error) {
-	c := P(new(T))
-	return c, wire.Decode(payload, c)
+// opened is the row of a command that has its own way to decode.
+func opened(name string, open func(m *Machine, payload []byte) (op, error)) command {
+	return command{Command: machine.Command[*Machine, *turn]{Name: name, Open: open}}
+}
+
+// carrier is the row of a command that carries another.
+func carrier(name string, open func(m *Machine, payload []byte) (op, error),
+	carries func(payload []byte) (engine.Record, bool),
+) command {
+	c := opened(name, open)
+	c.Carries = carries
+	return c
+}
+
+// growing is the row of a command that makes the state grow for good, or for as long as keys are
+// kept. What ends, frees, corrects, replaces or pays something does not. TestWhatGrowsIsKnown
+// places every kind.
+func (c command) growing() command {
+	c.Grows = func([]byte) bool { return true }
+	return c
+}
+
+// once is the row of a command that Once may carry: see onceable.
+func (c command) once() command {
+	c.Once = true
+	return c
+}
+
+// submitted is the row of a command that does not recognise its repetition: see Submit.
+func (c command) submitted() command {
+	c.Submitted = true
+	return c
+}
+
+func (c command) always() command {
+	c.Always = true
+	return c
+}
+
+func (c command) recorded() command {
+	c.record = recordedByself
+	return c
+}
+
+func (c command) described() command {
+	c.record = recordedAround
+	return c
+}
+
+func (c command) since(version func(payload []byte) uint32) command {
+	c.Since = version
+	return c
+}
+
+// registry states each command once.
+var registry = [...]command{
+	engine.KindTick:    {Command: machine.Tick[*Machine]((*turn).tick)},
+	KindRecordAudits:   opened("RecordAudits", decodeAudits).always(),
+	KindRecordUsage:    opened("RecordUsage", openUsage).described().growing(),
+	KindCreateAccount:  of((*CreateAccount).apply).growing().once().recorded(),
+	KindCreateKey:      of((*CreateKey).apply).growing().once().recorded(),
+	KindRevokeKey:      of((*RevokeKey).apply).recorded(),
+	KindApplyCatalog:   of((*ApplyCatalog).apply).growing().submitted().recorded(),
+	KindCreateCustomer: of((*CreateCustomer).apply).growing().once(),
+	KindCreateSubscription: of((*CreateSubscription).apply).growing().once().
+		since(sinceOfSubscription),
+	KindMarkInvoicePaid:       of((*MarkInvoicePaid).apply).once(),
+	KindSetLimits:             of((*SetLimits).apply).submitted(),
+	KindCreatePool:            of((*CreatePool).apply).growing().recorded(),
+	KindGrantCredits:          of((*GrantCredits).apply).growing().recorded(),
+	KindDeductCredits:         of((*DeductCredits).apply).growing().recorded(),
+	KindFreezePool:            of((*FreezePool).apply).submitted().recorded(),
+	KindUnfreezePool:          of((*UnfreezePool).apply).submitted().recorded(),
+	KindArchivePool:           of((*ArchivePool).apply).recorded(),
+	KindReverseTransaction:    of((*ReverseTransaction).apply).recorded(),
+	KindUpdateCustomer:        of((*UpdateCustomer).apply).submitted(),
+	KindArchiveCustomer:       of((*ArchiveCustomer).apply).recorded(),
+	KindEraseCustomer:         of((*EraseCustomer).apply).recorded(),
+	KindOnce:                  carrier("Once", openOnce, onceCarries),
+	KindSetOrigins:            of((*SetOrigins).apply).submitted().recorded(),
+	KindSetPaymentProvider:    of((*SetPaymentProvider).apply).submitted().recorded(),
+	KindOpenCheckout:          of((*OpenCheckout).apply).growing().once(),
+	KindNoteCheckout:          of((*NoteCheckout).apply).submitted(),
+	KindRecordPayment:         of((*RecordPayment).apply),
+	KindCancelSubscription:    of((*CancelSubscription).apply).once().submitted(),
+	KindRevertCancellation:    of((*RevertCancellation).apply).submitted(),
+	KindChangePlan:            of((*ChangePlan).apply).growing().once(),
+	KindCancelPlanChange:      of((*CancelPlanChange).apply).submitted(),
+	KindVoidInvoice:           of((*VoidInvoice).apply).recorded(),
+	KindVoidUsage:             of((*VoidUsage).apply),
+	KindAmendUsage:            of((*AmendUsage).apply).submitted(),
+	KindAdvanceClock:          of((*AdvanceClock).apply).growing().submitted().recorded(),
+	KindSetPaymentTerms:       of((*SetPaymentTerms).apply).submitted().recorded(),
+	KindCreateWebhookEndpoint: of((*CreateWebhookEndpoint).apply).growing().submitted().recorded(),
+	KindUpdateWebhookEndpoint: of((*UpdateWebhookEndpoint).apply).submitted().recorded(),
+	KindDeleteWebhookEndpoint: of((*DeleteWebhookEndpoint).apply).submitted().recorded(),
+	KindRotateWebhookSecret:   of((*RotateWebhookSecret).apply).submitted().recorded(),
+	KindRecordDelivery:        of((*RecordDelivery).apply),
+	KindResendWebhook:         of((*ResendWebhook).apply).submitted().recorded(),
+	KindSubmit:                carrier("Submit", openSubmit, submitCarries),
+	KindNoteMembership:        of((*NoteMembership).apply).recorded(),
+	KindDemoteKeys:            of((*DemoteKeys).apply),
+	KindRecordProbedUsage:     opened("RecordProbedUsage", openProbedUsage).described().growing(),
+	KindAdminister:            carrier("Administer", openAdminister, administerCarries),
+	KindKeepAnswer:            of((*KeepAnswer).apply).growing().recorded(),
+}
+
+// table is the registry with what every machine knows.
+var table = func() machine.Table[*Machine, *turn] {
+	t := make(machine.Table[*Machine, *turn], len(registry))
+	for kind := range registry {
+		t[kind] = registry[kind].Command
+	}
+	return machine.Builtin(t)
+}()
+
+// Since is from which cluster version on a record may be proposed.
+func (m *Machine) Since(r engine.Record) uint32 { return table.Since(r) }
+
+// Grows reports whether a record makes the state grow, also where another command carries it.
+func Grows(r engine.Record) bool { return table.Grows(r) }
+
+func sinceOfSubscription(payload []byte) uint32 {
+	var c CreateSubscription
+	if wire.Decode(payload, &c) != nil {
+		return 0
+	}
+	return c.Since()
 }
 
 // turn is one record's turn in Apply: the state it may change, and the entry it belongs to.
 type turn struct {
+	machine.Turn
 	*state
 	m *Machine
-	// index and position are the record's place in the log, stamp its time.
-	index    uint64
-	position uint32
-	stamp    int64
-	// payload is the record as the log carries it.
-	payload []byte
-	// reply becomes Result.Value.
-	reply []byte
-	// hash is the rolling hash so far.
-	hash uint64
 	// told counts the record's webhook messages.
 	told uint32
 }
-
-// fold mixes a value into the rolling hash.
-func (t *turn) fold(v uint64) { t.hash = fold(t.hash, v) }

@@ -1,8 +1,6 @@
 package billing
 
-import (
-	"tollgate/engine"
-)
+import "tollgate/engine"
 
 // MarkInvoicePaid makes an invoice PAID and its subscription active. Of a PAID invoice it changes
 // nothing and is the same success again.
@@ -19,7 +17,7 @@ func (c *MarkInvoicePaid) apply(t *turn) engine.Outcome {
 	if outcome != engine.OutcomeDone {
 		return outcome
 	}
-	l.pay(at, l.env.now(t.stamp))
+	l.pay(at, l.env.now(t.Stamp))
 	t.commit(l)
 	return engine.OutcomeDone
 }
@@ -45,7 +43,7 @@ func (t *turn) unpaid(env uint32, id *[16]byte) (l *ledger, at int, outcome engi
 		}
 		subscription = t.invoices.Read(row).subscription
 	}
-	l, ok := t.advanced(subscription, e.now(t.stamp))
+	l, ok := t.advanced(subscription, e.now(t.Stamp))
 	if !ok {
 		return nil, 0, engine.OutcomeDeferred
 	}
@@ -120,7 +118,7 @@ func (c *VoidInvoice) apply(t *turn) engine.Outcome {
 
 	l.credit = difference(l.credit, kept)
 	forgive(l.catalog, l.spans, items)
-	now := l.env.now(t.stamp)
+	now := l.env.now(t.Stamp)
 	l.facts = append(l.facts, fact{
 		Kind: factVoided, At: now, Invoice: invoiceFact{ID: v.id},
 	})

@@ -1,17 +1,15 @@
 package billing
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 
 	"tollgate/engine"
 	"tollgate/engine/idempotency"
 	"tollgate/engine/journal"
+	"tollgate/engine/machine"
 	"tollgate/engine/page"
-	"tollgate/engine/wire"
 )
 
 // A snapshot is, in this order:
@@ -19,16 +17,11 @@ import (
 //	"TGBS" · format version (2 bytes) · block: snapshotHeader · per account a block: accountRecord
 //	· page store · idempotency keys · journal (manifest and open tail)
 //
-// A block is its length (4 bytes), the bytes, their CRC32C (4 bytes); integers are little endian.
-// The last three parts have formats, and checksums, of their own packages.
+// A block is as machine.BlockWriter has it. The last three parts have formats, and checksums, of
+// their own packages.
 const (
-	snapshotMagic   = "TGBS"
-	snapshotVersion = 2
-	machineName     = "billing"
-	// maxBlock bounds a block that Restore believes in.
-	maxBlock = 1 << 30
-	// blockStep is how much of a block is read at a time, so that a false length reserves little.
-	blockStep = 1 << 20
+	snapshotMagic = "TGBS\x02\x00"
+	machineName   = "billing"
 )
 
 var (
@@ -36,8 +29,6 @@ var (
 	ErrSnapshot = errors.New("billing: malformed snapshot")
 	// ErrSnapshotRunning means that the snapshot before was not released.
 	ErrSnapshotRunning = errors.New("billing: a snapshot is running")
-
-	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )
 
 // snapshotHeader is what a snapshot begins with.
@@ -70,24 +61,25 @@ type snapshotHeader struct {
 
 // Snapshot fixes the present state. Its cost does not grow with customers, events or keys.
 func (m *Machine) Snapshot() (engine.Snapshot, error) {
-	if !m.snapshotting.CompareAndSwap(false, true) {
+	if !m.kernel.Hold() {
 		return nil, ErrSnapshotRunning
 	}
 	s := m.state.Load()
 	limits := s.limits.Load()
+	index, hash := s.log.Hash()
 	sn := &snapshot{
 		machine: m,
 		header: snapshotHeader{
-			Machine: machineName, Shard: m.config.Shard,
-			Index: s.hashIndex, Hash: s.hash64, Stamp: s.stamp.Load(),
+			Machine: machineName, Shard: m.kernel.Shard,
+			Index: index, Hash: hash, Stamp: s.log.Stamp(),
 			Limits: SetLimits(*limits), Floor: s.floor,
 			UsageEvents: s.usageEvents.Load(), AuditEvents: s.auditEvents.Load(),
 			Sources:  append([]auditSource(nil), s.sources...),
 			Accounts: uint32(len(s.accounts.all())), Lists: s.lists,
 
-			RequestsFrom: s.requests.from, RequestsTo: s.requests.to,
-			Checkouts: s.checkouts.count, Submissions: s.submissions.count, Changes: s.changes,
-			Outbox: s.outbox.outboxLists, Version: s.version.Load(),
+			RequestsFrom: s.requests.From, RequestsTo: s.requests.To,
+			Checkouts: s.checkouts.count, Submissions: s.submissions.To, Changes: s.changes,
+			Outbox: s.outbox.outboxLists, Version: s.log.Version(),
 		},
 		accounts: s.accounts.all(),
 		pages:    s.store.Begin(),
@@ -143,73 +135,38 @@ func (sn *snapshot) Release() {
 	sn.released = true
 	sn.pages.Release()
 	sn.keys.Release()
-	sn.machine.snapshotting.Store(false)
+	sn.machine.kernel.Snapshotting.Store(false)
 }
 
 // WriteTo writes the snapshot. It runs beside Apply.
 func (sn *snapshot) WriteTo(dst io.Writer) (int64, error) {
-	out := &blockWriter{dst: dst}
-	out.write(binary.LittleEndian.AppendUint16([]byte(snapshotMagic), snapshotVersion))
-	out.block(&sn.header)
+	out := machine.BlockWriter{Dst: dst}
+	out.Write([]byte(snapshotMagic))
+	out.Block(&sn.header)
 	for i, a := range sn.accounts {
 		r := accountRecord{ID: a.id, Name: a.name, CreatedAt: a.createdAt}
 		for _, e := range sn.environments[2*i : 2*i+2] {
 			r.Environments = append(r.Environments, e.record(sn.header.Index))
 		}
-		out.block(&r)
+		out.Block(&r)
 	}
 	for _, part := range [...]io.WriterTo{sn.pages, sn.keys, sn.journal} {
-		out.part(part)
+		out.Part(part)
 	}
-	if out.err != nil {
-		return out.n, fmt.Errorf("billing: write a snapshot: %w", out.err)
+	if out.Err != nil {
+		return out.N, fmt.Errorf("billing: write a snapshot: %w", out.Err)
 	}
-	return out.n, nil
-}
-
-// blockWriter writes until the first error, which stays.
-type blockWriter struct {
-	dst io.Writer
-	n   int64
-	err error
-	buf []byte
-}
-
-func (w *blockWriter) write(b []byte) {
-	if w.err != nil {
-		return
-	}
-	n, err := w.dst.Write(b)
-	w.n, w.err = w.n+int64(n), err
-}
-
-func (w *blockWriter) block(v wire.Fielder) {
-	w.buf = wire.Encode(append(w.buf[:0], 0, 0, 0, 0), v)
-	body := w.buf[4:]
-	if len(body) > maxBlock && w.err == nil {
-		w.err = fmt.Errorf("block of %d bytes", len(body))
-	}
-	binary.LittleEndian.PutUint32(w.buf, uint32(len(body)))
-	w.write(binary.LittleEndian.AppendUint32(w.buf, crc32.Checksum(body, castagnoli)))
-}
-
-func (w *blockWriter) part(p io.WriterTo) {
-	if w.err != nil {
-		return
-	}
-	n, err := p.WriteTo(w.dst)
-	w.n, w.err = w.n+n, err
+	return out.N, nil
 }
 
 // Restore replaces the whole state. Queries that run beside it see the old one or the new one.
 // After an error the machine is as it was.
 func (m *Machine) Restore(src io.Reader) error {
-	if m.snapshotting.Load() {
+	if m.kernel.Snapshotting.Load() {
 		return ErrSnapshotRunning
 	}
 	s := newState()
-	in := &blockReader{src: src}
-	if err := m.restoreHead(in, s); err != nil {
+	if err := m.restoreHead(&machine.BlockReader{Src: src}, s); err != nil {
 		return err
 	}
 	if err := s.store.Restore(src); err != nil {
@@ -228,92 +185,50 @@ func (m *Machine) Restore(src io.Reader) error {
 		return fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
 	m.noteAuditDue(s)
-	m.ring.Forget()
-	m.ring.Note(engine.CheckState{Index: s.hashIndex, Hash: s.hash64})
+	m.kernel.Restored(&s.log)
 	m.state.Store(s)
 	return nil
 }
 
 // restoreHead reads what stands before the pages.
-func (m *Machine) restoreHead(in *blockReader, s *state) error {
-	var head [len(snapshotMagic) + 2]byte
-	if _, err := io.ReadFull(in.src, head[:]); err != nil {
+func (m *Machine) restoreHead(in *machine.BlockReader, s *state) error {
+	if err := in.Begin(snapshotMagic); err != nil {
 		return fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
-	version := binary.LittleEndian.Uint16(head[len(snapshotMagic):])
-	if string(head[:len(snapshotMagic)]) != snapshotMagic || version != snapshotVersion {
-		return fmt.Errorf("%w: no header of version %d", ErrSnapshot, snapshotVersion)
-	}
 	var h snapshotHeader
-	if err := in.block(&h); err != nil {
-		return err
+	if err := in.Block(&h); err != nil {
+		return fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
-	if h.Machine != machineName || h.Shard != m.config.Shard {
+	if h.Machine != machineName || h.Shard != m.kernel.Shard {
 		return fmt.Errorf("%w: of machine %q, shard %d", ErrSnapshot, h.Machine, h.Shard)
 	}
 	if err := engine.CheckVersion(h.Version, engine.Version); err != nil {
 		return err
 	}
-	s.version.Store(h.Version)
+	s.log.Agree(h.Version)
 	limits := Limits(h.Limits)
 	if limits.AuditRetentionMS <= 0 {
 		return fmt.Errorf("%w: audit events are kept for %d ms", ErrSnapshot, limits.AuditRetentionMS)
 	}
 	s.limits.Store(&limits)
-	s.floor, s.sources = h.Floor, h.Sources
-	s.requests.from, s.requests.to = h.RequestsFrom, h.RequestsTo
-	s.checkouts.count = h.Checkouts
+	s.requests.From, s.requests.To = h.RequestsFrom, h.RequestsTo
 	s.outbox.outboxLists = h.Outbox
-	s.checkouts.count, s.submissions.count = h.Checkouts, h.Submissions
+	s.checkouts.count, s.submissions.To = h.Checkouts, h.Submissions
+	s.submissions.From = h.Submissions - min(h.Submissions, MaxSubmissions)
 	s.floor, s.sources, s.lists = h.Floor, h.Sources, h.Lists
 	s.changes = h.Changes
 	s.changesShown.Store(h.Changes)
 	s.usageEvents.Store(h.UsageEvents)
 	s.auditEvents.Store(h.AuditEvents)
-	s.publish(h.Index, h.Stamp, h.Hash)
+	s.log.Publish(h.Index, h.Stamp, h.Hash)
 	for range h.Accounts {
 		var r accountRecord
-		if err := in.block(&r); err != nil {
-			return err
+		if err := in.Block(&r); err != nil {
+			return fmt.Errorf("%w: %w", ErrSnapshot, err)
 		}
 		if err := s.restoreAccount(&r); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// blockReader reads what blockWriter wrote, and no more.
-type blockReader struct {
-	src io.Reader
-	buf []byte
-}
-
-func (r *blockReader) block(v wire.Fielder) error {
-	var head [4]byte
-	if _, err := io.ReadFull(r.src, head[:]); err != nil {
-		return fmt.Errorf("%w: %w", ErrSnapshot, err)
-	}
-	size := binary.LittleEndian.Uint32(head[:])
-	if size > maxBlock {
-		return fmt.Errorf("%w: block of %d bytes", ErrSnapshot, size)
-	}
-	r.buf = r.buf[:0]
-	for rest := int(size) + 4; rest > 0; {
-		step := min(rest, blockStep)
-		at := len(r.buf)
-		r.buf = append(r.buf, make([]byte, step)...)
-		if _, err := io.ReadFull(r.src, r.buf[at:]); err != nil {
-			return fmt.Errorf("%w: %w", ErrSnapshot, err)
-		}
-		rest -= step
-	}
-	body := r.buf[:size]
-	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(r.buf[size:]) {
-		return fmt.Errorf("%w: checksum of a block", ErrSnapshot)
-	}
-	if err := wire.Decode(body, v); err != nil {
-		return fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
 	return nil
 }

@@ -316,7 +316,7 @@ func (s *state) textsDecode() error {
 
 func (s *state) requestsConsistent() error {
 	switch {
-	case !s.requests.consistent() || !s.submissions.consistent():
+	case !s.requests.Consistent() || !s.submissions.Consistent():
 		return damaged("the kept requests")
 	case (s.changes+changesPerMark-1)/changesPerMark != uint64(s.changeMarks.Len()):
 		return damaged("%d admin changes have %d marks", s.changes, s.changeMarks.Len())

@@ -256,5 +256,5 @@ func (t *turn) free(p *heldSpan) {
 // foldDecimal mixes a number into the rolling hash.
 func (t *turn) foldDecimal(d decimal.Decimal) {
 	high, low := d.Bits()
-	t.fold(uint64(high) ^ low)
+	t.Fold(uint64(high) ^ low)
 }

@@ -2,12 +2,12 @@ package billing
 
 import (
 	"hash/maphash"
-	"math/bits"
 	"sync"
 	"sync/atomic"
 	"unsafe"
 
 	"tollgate/engine/idempotency"
+	"tollgate/engine/machine"
 	"tollgate/engine/page"
 )
 
@@ -60,13 +60,7 @@ const (
 // only writer. Queries read beside it: what grows with customers under the stripe of the customer's
 // row, the rest through atomic pointers to values that never change.
 type state struct {
-	// applied and stamp belong to the newest entry.
-	applied atomic.Uint64
-	stamp   atomic.Int64
-	version atomic.Uint32 // of the cluster, agreed on
-	// hashMu guards the pair that StateHash returns.
-	hashMu            sync.Mutex
-	hashIndex, hash64 uint64
+	log machine.Log
 
 	limits atomic.Pointer[Limits]
 	// floor is the log time before which idempotency keys may have been dropped: an event that
@@ -134,7 +128,7 @@ type state struct {
 	// requests are the answers kept for Idempotency-Key.
 	requests requests
 	// submissions are those of commands that do not recognise a repetition.
-	submissions submissions
+	submissions machine.Ring[submission]
 
 	checkouts checkouts
 	payments  payments
@@ -207,8 +201,8 @@ func newState() *state {
 	s.profiles = page.NewTable(s.store, tableProfiles, textCodec)
 	s.longIDs = page.NewTable(s.store, tableLongIDs, textCodec)
 	s.changeMarks = page.NewTable(s.store, tableChangeMarks, changeMarkCodec)
-	s.requests.open(s.store)
-	s.submissions.open(s.store)
+	s.requests.open(s)
+	s.submissions = openSubmissions(s)
 	s.openPayments()
 	s.outbox.open(s)
 	s.subscriptions = openSubscriptions(s.store)
@@ -252,7 +246,7 @@ func (s *state) reindex() {
 		s.environment(c.env).account.held.customers.Add(1)
 	}
 	s.requests.reindex()
-	s.submissions.reindex()
+	s.submissions.Reindex()
 	s.reindexPayments()
 	s.reindexOutbox()
 	for row := uint32(1); row <= s.subscriptions.Len(); row++ {
@@ -275,12 +269,5 @@ func (s *state) reindex() {
 func (s *state) idHash(id *[16]byte) uint64 { return maphash.Bytes(s.seed, id[:]) }
 
 func (s *state) externalHash(env uint32, external []byte) uint64 {
-	return fold(maphash.Bytes(s.seed, external), uint64(env))
-}
-
-// fold mixes v into a rolling hash: one multiplication to 128 bits, halves joined, as wyhash does.
-// It detects divergence, not malice.
-func fold(hash, v uint64) uint64 {
-	high, low := bits.Mul64(hash^0xa0761d6478bd642f, v^0xe7037ed1a0b428db)
-	return high ^ low ^ v
+	return machine.Fold(maphash.Bytes(s.seed, external), uint64(env))
 }

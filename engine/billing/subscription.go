@@ -51,7 +51,7 @@ func (c *CreateSubscription) apply(t *turn) engine.Outcome {
 	if version == nil {
 		return outcome
 	}
-	now := e.now(t.stamp)
+	now := e.now(t.Stamp)
 	if !t.advanceCustomer(customer, now) {
 		return engine.OutcomeDeferred
 	}
@@ -129,7 +129,7 @@ func (t *turn) subscribe(e *environment, b *subscription, invoiceID [16]byte) {
 	t.subscriptionByID.Insert(t.idHash(&b.id), row)
 	t.indexPending(row, b)
 	t.subscribed(b, 1)
-	t.fold(uint64(row)<<32 | uint64(b.firstCounter))
+	t.Fold(uint64(row)<<32 | uint64(b.firstCounter))
 	l := t.openLedger(row)
 	l.tell(WebhookSubscriptionCreated, b.createdAt)
 	t.spend(2*l.weight() + 4)
@@ -162,7 +162,7 @@ func (s *state) subscriptionWith(id *[16]byte) uint32 {
 // subscriptionView must be called under the customer's lock.
 func (s *state) subscriptionView(row uint32, customer CustomerView) SubscriptionView {
 	env := s.environment(s.customers.Read(customer.Row).env)
-	l := s.ledgerAt(row, env.now(s.stamp.Load()))
+	l := s.ledgerAt(row, env.now(s.log.Stamp()))
 	b := &l.b
 	view := SubscriptionView{
 		ID: b.id, Customer: customer.CustomerCore, Plan: l.catalog.planView(l.version()),

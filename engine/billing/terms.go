@@ -56,7 +56,7 @@ func (c *SetPaymentTerms) apply(t *turn) engine.Outcome {
 
 	after.Set = true
 	e.terms.Store(&after)
-	t.fold(uint64(after.Days)<<32 | uint64(after.SettleMinutes))
+	t.Fold(uint64(after.Days)<<32 | uint64(after.SettleMinutes))
 	number := func(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
 	t.note(change{
 		Env: c.Env, Actor: c.Actor, Action: "payment-terms.set",

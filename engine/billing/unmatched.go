@@ -54,7 +54,7 @@ func (t *turn) noteUnmatched(e *environment, c *RecordUsage, now int64) {
 		known = next
 	}
 	known[at].last.Store(now)
-	t.fold(known[at].count.Add(1))
+	t.Fold(known[at].count.Add(1))
 }
 
 // unmatchedNames copies what is remembered, in the order in which the names came.

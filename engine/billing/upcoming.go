@@ -103,7 +103,7 @@ func (m *Machine) pendingOf(env uint32, subscriptionID *[16]byte) []InvoiceView 
 	lock := s.stripe(s.subscriptions.Read(row).customer)
 	lock.RLock()
 	defer lock.RUnlock()
-	return s.upcoming(s.ledgerAmong(row, s.environment(env).now(s.stamp.Load())))
+	return s.upcoming(s.ledgerAmong(row, s.environment(env).now(s.log.Stamp())))
 }
 
 // PendingInvoices previews the PENDING invoices of a customer's subscriptions, oldest first.
@@ -120,7 +120,7 @@ func (m *Machine) PendingInvoices(env, customerRow uint32) []InvoiceView {
 	if c.env != env {
 		return views
 	}
-	now := s.environment(env).now(s.stamp.Load())
+	now := s.environment(env).now(s.log.Stamp())
 	for row := c.firstSubscription; row != 0; row = s.subscriptions.Read(row).next {
 		views = append(views, s.upcoming(s.ledgerAmong(row, now))...)
 	}

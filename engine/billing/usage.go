@@ -98,7 +98,7 @@ func rotate(b []byte, n int) {
 	copy(b, head)
 }
 
-func decodeUsage(m *Machine, payload []byte) (command, error) {
+func openUsage(m *Machine, payload []byte) (op, error) {
 	c := m.scratch.usage()
 	if c.quick(payload) {
 		return c, nil
@@ -109,12 +109,13 @@ func decodeUsage(m *Machine, payload []byte) (command, error) {
 	return c, d.Close()
 }
 
-func (c *RecordUsage) apply(t *turn) engine.Outcome {
+// Apply implements machine.Op.
+func (c *RecordUsage) Apply(t *turn) engine.Outcome {
 	if outcome := c.used(t); outcome != engine.OutcomeNone {
 		return outcome
 	}
 	if c.payload != nil {
-		t.payload = c.payload
+		t.Payload = c.payload
 	}
 	e := t.environment(c.Env)
 	if e == nil {
@@ -123,7 +124,7 @@ func (c *RecordUsage) apply(t *turn) engine.Outcome {
 	if t.limits.Load().full(t.keys.Span(), t.keys.Held(uint32(FlowOf(c.Env)))) {
 		return engine.OutcomeKeysFull
 	}
-	now := e.now(t.stamp)
+	now := e.now(t.Stamp)
 	if outcome := c.timely(t, e, now); outcome != engine.OutcomeDone {
 		return outcome
 	}
@@ -441,19 +442,19 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 		}
 		lock.Unlock()
 		high, low := u.counted.used.Bits()
-		t.fold(uint64(high) ^ low)
+		t.Fold(uint64(high) ^ low)
 		high, low = u.counted.next.Bits()
-		t.fold(uint64(u.place.counter)<<32 ^ uint64(high) ^ low)
+		t.Fold(uint64(u.place.counter)<<32 ^ uint64(high) ^ low)
 		if u.outcome == engine.OutcomeLimitReached {
 			t.tellReached(u, before)
 		}
 	}
 	t.keys.Add(c.Key, idempotency.Slot{
 		Attempt: c.Attempt, Fingerprint: c.Fingerprint, Outcome: uint8(u.outcome),
-	}, t.stamp, uint32(FlowOf(c.Env)))
+	}, t.Stamp, uint32(FlowOf(c.Env)))
 	t.usageEvents.Store(t.usageEvents.Load() + 1)
 	t.m.journal.Append(journal.Record{
-		Kind: journal.KindUsage, Index: t.index, Position: t.position,
+		Kind: journal.KindUsage, Index: t.Index, Position: t.Position,
 		Owner: u.customer, At: c.OccurredAt, Payload: t.usagePayload(u),
 	})
 }

@@ -2,7 +2,7 @@ package billing
 
 // DecodeUsage decodes a usage event as Apply does.
 func DecodeUsage(payload []byte) (RecordUsage, error) {
-	c, err := decodeUsage(&Machine{}, payload)
+	c, err := openUsage(&Machine{}, payload)
 	return *c.(*RecordUsage), err
 }
 

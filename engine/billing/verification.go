@@ -139,7 +139,7 @@ func (r *recount) compareStatus(p *pass, made *issuedInvoice, row uint32) {
 	}
 	var d differences
 	v := p.s.invoices.Read(row)
-	now := p.env.now(p.s.stamp.Load())
+	now := p.env.now(p.s.log.Stamp())
 	lags := p.s.subscriptions.Read(v.subscription).due <= now
 	want := InvoiceDue
 	switch {

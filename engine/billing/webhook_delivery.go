@@ -85,11 +85,11 @@ func (c *RecordDelivery) apply(t *turn) engine.Outcome {
 
 	t.spend(8)
 	o.mu.Lock()
-	c.attempted(o, t.stamp)
+	c.attempted(o, t.Stamp)
 	c.settle(t, o, row)
 	o.mu.Unlock()
 	t.listen(e)
-	t.fold(uint64(c.Row)<<32 | uint64(c.Attempt)<<8 | uint64(c.Outcome))
+	t.Fold(uint64(c.Row)<<32 | uint64(c.Attempt)<<8 | uint64(c.Outcome))
 	return engine.OutcomeDone
 }
 
@@ -113,31 +113,31 @@ func (c *RecordDelivery) attempted(o *outbox, stamp int64) {
 func (c *RecordDelivery) settle(t *turn, o *outbox, row uint32) {
 	ep := o.endpoints.Write(row)
 	if c.Outcome == AttemptExpired {
-		o.finish(c.Row, deliveryFailed, t.stamp)
+		o.finish(c.Row, deliveryFailed, t.Stamp)
 		return
 	}
-	ep.sentAt = t.stamp
+	ep.sentAt = t.Stamp
 	if c.Outcome == AttemptDelivered {
 		ep.failingSince = 0
-		o.finish(c.Row, deliveryDelivered, t.stamp)
+		o.finish(c.Row, deliveryDelivered, t.Stamp)
 		return
 	}
 	if ep.failingSince == 0 {
-		ep.failingSince = t.stamp
+		ep.failingSince = t.Stamp
 	}
 	switch {
 	case ep.off != WebhookOn:
 	case c.Outcome == AttemptGone:
-		ep.off, ep.disabledAt = WebhookOffGone, t.stamp
-	case t.stamp-ep.failingSince >= WebhookPatienceMS:
-		ep.off, ep.disabledAt = WebhookOffFailing, t.stamp
+		ep.off, ep.disabledAt = WebhookOffGone, t.Stamp
+	case t.Stamp-ep.failingSince >= WebhookPatienceMS:
+		ep.off, ep.disabledAt = WebhookOffFailing, t.Stamp
 	}
 	d := o.deliveries.Write(c.Row)
-	if c.RetryMS == 0 || t.stamp-d.queuedAt >= WebhookRetentionMS {
-		o.finish(c.Row, deliveryFailed, t.stamp)
+	if c.RetryMS == 0 || t.Stamp-d.queuedAt >= WebhookRetentionMS {
+		o.finish(c.Row, deliveryFailed, t.Stamp)
 		return
 	}
-	d.nextAt = t.stamp + c.RetryMS
+	d.nextAt = t.Stamp + c.RetryMS
 	o.queues[row].heads.set(&o.places, c.Row, d.nextAt)
 }
 
@@ -169,13 +169,13 @@ func (c *ResendWebhook) apply(t *turn) engine.Outcome {
 	if !waits && o.full(ep) {
 		return engine.OutcomeWebhookLimit
 	}
-	if waits && was.round == 0 && was.nextAt <= t.stamp {
+	if waits && was.round == 0 && was.nextAt <= t.Stamp {
 		return engine.OutcomeDone // it waits for nothing but its turn
 	}
 
 	o.mu.Lock()
 	d := o.deliveries.Write(c.Row)
-	d.round, d.nextAt, d.queuedAt = 0, t.stamp, t.stamp
+	d.round, d.nextAt, d.queuedAt = 0, t.Stamp, t.Stamp
 	if waits {
 		if o.leads(c.Row) {
 			o.queues[row].heads.set(&o.places, c.Row, d.nextAt)
@@ -192,7 +192,7 @@ func (c *ResendWebhook) apply(t *turn) engine.Outcome {
 	}
 	id := d.id
 	o.mu.Unlock()
-	t.fold(uint64(c.Row))
+	t.Fold(uint64(c.Row))
 	t.note(change{
 		Env: c.Env, Actor: c.Actor, Action: "webhook.resent", Subject: uuidText(c.Endpoint),
 		Values: []FieldChange{{"message", "", MessageName(id)}},

@@ -56,7 +56,7 @@ func (c *CreateWebhookEndpoint) apply(t *turn) engine.Outcome {
 	o.mu.Lock()
 	row := o.takeEndpoint()
 	*o.endpoints.Write(row) = webhookEndpoint{
-		id: c.ID, env: c.Env, events: c.Events, createdAt: t.stamp, modifiedAt: t.stamp,
+		id: c.ID, env: c.Env, events: c.Events, createdAt: t.Stamp, modifiedAt: t.Stamp,
 		born: o.sequence,
 	}
 	o.setText(row, &endpointText{URL: c.URL, About: c.About, Secret: c.Secret})
@@ -64,7 +64,7 @@ func (c *CreateWebhookEndpoint) apply(t *turn) engine.Outcome {
 	e.hooks = slices.Insert(e.hooks, at, row)
 	o.mu.Unlock()
 	t.listen(e)
-	t.fold(uint64(row))
+	t.Fold(uint64(row))
 	t.note(change{
 		Env: c.Env, Actor: c.Actor, Action: "webhook-endpoint.created", Subject: uuidText(c.ID),
 		Values: []FieldChange{
@@ -120,7 +120,7 @@ func (c *UpdateWebhookEndpoint) apply(t *turn) engine.Outcome {
 		words.About = c.About
 	}
 	if c.Set&WebhookEnabled != 0 {
-		ep.enable(c.Enabled, t.stamp)
+		ep.enable(c.Enabled, t.Stamp)
 	}
 	if !validEndpoint(words.URL, words.About, ep.events) {
 		return engine.OutcomeWebhookInvalid
@@ -129,16 +129,16 @@ func (c *UpdateWebhookEndpoint) apply(t *turn) engine.Outcome {
 		return engine.OutcomeDone // sent again
 	}
 
-	ep.modifiedAt = t.stamp
+	ep.modifiedAt = t.Stamp
 	o.mu.Lock()
 	*o.endpoints.Write(row) = ep
 	o.setText(row, &words)
 	if was.off != WebhookOn && ep.off == WebhookOn {
-		o.hurry(row, t.stamp)
+		o.hurry(row, t.Stamp)
 	}
 	o.mu.Unlock()
 	t.listen(e)
-	t.fold(uint64(row)<<8 | uint64(ep.off))
+	t.Fold(uint64(row)<<8 | uint64(ep.off))
 	t.note(change{
 		Env: c.Env, Actor: c.Actor, Action: "webhook-endpoint.changed", Subject: uuidText(c.ID),
 		Values: []FieldChange{
@@ -187,7 +187,7 @@ func (c *DeleteWebhookEndpoint) apply(t *turn) engine.Outcome {
 	e.hooks = slices.Delete(e.hooks, at, at+1)
 	o.mu.Unlock()
 	t.listen(e)
-	t.fold(uint64(row))
+	t.Fold(uint64(row))
 	t.note(change{
 		Env: c.Env, Actor: c.Actor, Action: "webhook-endpoint.deleted", Subject: uuidText(c.ID),
 		Values: []FieldChange{{"url", url, ""}},
@@ -218,13 +218,13 @@ func (c *RotateWebhookSecret) apply(t *turn) engine.Outcome {
 		return engine.OutcomeDone
 	}
 
-	words.Previous, words.PreviousUntil = words.Secret, t.stamp+WebhookOverlapMS
+	words.Previous, words.PreviousUntil = words.Secret, t.Stamp+WebhookOverlapMS
 	words.Secret = c.Secret
 	o.mu.Lock()
-	o.endpoints.Write(row).modifiedAt = t.stamp
+	o.endpoints.Write(row).modifiedAt = t.Stamp
 	o.setText(row, &words)
 	o.mu.Unlock()
-	t.fold(uint64(row))
+	t.Fold(uint64(row))
 	t.note(change{
 		Env: c.Env, Actor: c.Actor, Action: "webhook-endpoint.secret-rotated",
 		Subject: uuidText(c.ID), Values: []FieldChange{{"secret", "set", "replaced"}},

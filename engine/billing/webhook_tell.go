@@ -14,7 +14,7 @@ func (t *turn) tell(e *environment, customer uint32, m *WebhookMessage) {
 		return
 	}
 	m.Customer = string(t.externalID(t.customers.Read(customer)))
-	id := messageID(t.index, t.position, t.told)
+	id := messageID(t.Index, t.Position, t.told)
 	t.told++
 	encoded := wire.Encode(nil, &deliveryText{Message: *m})
 	o := &t.outbox
@@ -26,12 +26,12 @@ func (t *turn) tell(e *environment, customer uint32, m *WebhookMessage) {
 			continue
 		}
 		d := delivery{
-			id: id, turn: o.sequence + 1, createdAt: t.stamp, queuedAt: t.stamp, nextAt: t.stamp,
+			id: id, turn: o.sequence + 1, createdAt: t.Stamp, queuedAt: t.Stamp, nextAt: t.Stamp,
 			customer: customer, event: m.Type,
 		}
 		o.enqueue(row, &d, encoded)
 		t.spend(8)
-		t.fold(o.sequence)
+		t.Fold(o.sequence)
 	}
 }
 
@@ -182,7 +182,7 @@ func (t *turn) tellDepleted() {
 		var words poolText
 		decodeText(t.poolTexts.Read(row).data, &words)
 		t.tell(e, p.customer, &WebhookMessage{
-			Type: WebhookCreditsDepleted, At: e.now(t.stamp), PoolID: p.id, PoolName: words.Name,
+			Type: WebhookCreditsDepleted, At: e.now(t.Stamp), PoolID: p.id, PoolName: words.Name,
 			Balance: p.balance(),
 		})
 	}
@@ -196,7 +196,7 @@ func (t *turn) tellOverpaid(e *environment, c *RecordPayment, result PaymentResu
 		return
 	}
 	m := WebhookMessage{
-		Type: WebhookInvoiceOverpaid, At: e.now(t.stamp),
+		Type: WebhookInvoiceOverpaid, At: e.now(t.Stamp),
 		Paid: c.Amount, PaidCurrency: c.Currency, PaidResult: result,
 		Provider: c.Provider, ProviderEvent: c.EventID,
 	}

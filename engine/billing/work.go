@@ -1,7 +1,5 @@
 package billing
 
-import "tollgate/engine"
-
 // Work is counted, so that no entry keeps Apply for long whatever it holds: a unit is about one
 // record that is read, changed or encoded, some 0.3 µs. It is a function of the log alone, as time
 // would not be. What an entry may not do any more is left for the next one: ticks go on by
@@ -26,21 +24,3 @@ func (t *turn) left() int { return entryWork - t.m.scratch.work }
 
 // spent reports whether the entry has done its share.
 func (t *turn) spent() bool { return t.left() <= 0 }
-
-// deferrable is a command that works on its own account: it begins only in an entry that has not
-// done its share.
-func deferrable(c command) bool {
-	switch c.(type) {
-	case tick, checkState, *RecordAudits:
-		return false
-	}
-	return true
-}
-
-// perform carries out one record, or leaves it for another entry.
-func (t *turn) perform(c command) engine.Outcome {
-	if t.spent() && deferrable(c) {
-		return engine.OutcomeDeferred
-	}
-	return c.apply(t)
-}

@@ -20,8 +20,8 @@ type Command[M, T any] struct {
 	Name string
 	// Open decodes a payload. It changes nothing but memory that the machine uses again.
 	Open func(m M, payload []byte) (Op[T], error)
-	// Receipt, where it is set, returns the ids by which the answer of a command is given again.
-	Receipt func(Op[T]) (first, second [16]byte)
+	// Once reports whether the command may be carried out once for each Idempotency-Key.
+	Once bool
 	// Submitted reports whether a proposer that lost the answer needs a Submit around the command.
 	Submitted bool
 	// Since is from which cluster version on the command may be proposed; nil is always.
@@ -50,8 +50,13 @@ func (b *bound[T, C, P]) Apply(t T) engine.Outcome { return b.apply(&b.command, 
 
 func (b *bound[T, C, P]) inner() any { return P(&b.command) }
 
-// Inner is the command that Of has decoded.
-func Inner[T any](op Op[T]) any { return op.(interface{ inner() any }).inner() }
+// Inner is the command that an Op is of: what Of has decoded, or the Op itself.
+func Inner[T any](op Op[T]) any {
+	if b, ok := op.(interface{ inner() any }); ok {
+		return b.inner()
+	}
+	return op
+}
 
 // Of is the row of a command that is called as its type is.
 func Of[M, T, C any, P Payload[C]](apply func(P, T) engine.Outcome) Command[M, T] {
@@ -64,24 +69,6 @@ func Of[M, T, C any, P Payload[C]](apply func(P, T) engine.Outcome) Command[M, T
 	}
 }
 
-// Growing is the row of a command that makes the state grow.
-func (c Command[M, T]) Growing() Command[M, T] {
-	c.Grows = func([]byte) bool { return true }
-	return c
-}
-
-// Submit is the row of a command that cannot recognise its own repetition.
-func (c Command[M, T]) Submit() Command[M, T] {
-	c.Submitted = true
-	return c
-}
-
-// Once is the row of a command that is carried out once for each Idempotency-Key.
-func Once[M, T, C any](c Command[M, T], receipt func(*C) (first, second [16]byte)) Command[M, T] {
-	c.Receipt = func(op Op[T]) (first, second [16]byte) { return receipt(Inner(op).(*C)) }
-	return c
-}
-
 // Table holds a machine's commands by kind. A kind that is not in it stops the replica.
 type Table[M, T any] []Command[M, T]
 
@@ -91,11 +78,6 @@ func (t Table[M, T]) Find(kind engine.Kind) *Command[M, T] {
 		return nil
 	}
 	return &t[kind]
-}
-
-// Open decodes a record's payload.
-func (t Table[M, T]) Open(m M, r engine.Record) (Op[T], error) {
-	return t[r.Kind].Open(m, r.Payload)
 }
 
 // Kinds are the kinds that the table has.

@@ -32,21 +32,20 @@ type Decoded[M any, T Turner] struct {
 	Payload []byte
 }
 
-// Builtin adds the kinds that mean the same in every machine, where a table has none of its own.
+// Builtin adds the kinds that mean the same in every machine, which a table may have a row of its
+// own for.
 func Builtin[M any, T Turner](t Table[M, T]) Table[M, T] {
-	for kind, name := range map[engine.Kind]string{
-		engine.KindTick: "Tick", engine.KindCheckState: "CheckState",
-		engine.KindHandOver: "HandOver", engine.KindSetVersion: "SetVersion",
-	} {
-		t[kind].Name = name
-	}
+	t[engine.KindTick].Name, t[engine.KindCheckState].Name = "Tick", "CheckState"
+	t[engine.KindHandOver].Name, t[engine.KindSetVersion].Name = "HandOver", "SetVersion"
 	return t
 }
 
 // Decode decodes a whole entry before its first record is applied, so that one that stops the
 // replica has changed nothing. Every error wraps engine.ErrHalt. What it returns is good until the
 // next entry.
-func (k *Kernel[M, T]) Decode(m M, l *Log, index uint64, entry []byte) (Turn, []Decoded[M, T], error) {
+func (k *Kernel[M, T]) Decode(m M, l *Log, index uint64, entry []byte) (
+	Turn, []Decoded[M, T], error,
+) {
 	clear(k.entry)
 	k.entry = k.entry[:0]
 	h, records, err := engine.ParseNext(index, entry, k.Shard, l.Applied())
@@ -117,8 +116,8 @@ func empty(payload []byte) error {
 	return nil
 }
 
-// agrees compares this replica's rolling hash with the leader's when the entry is decoded: a replica
-// that disagrees applies nothing more.
+// agrees compares this replica's rolling hash with the leader's when the entry is decoded: a
+// replica that disagrees applies nothing more.
 func (k *Kernel[M, T]) agrees(payload []byte) error {
 	c, ok := engine.ParseCheckState(payload)
 	if !ok {
@@ -148,8 +147,8 @@ type ticks[T any] func(t T) engine.Outcome
 
 func (f ticks[T]) Apply(t T) engine.Outcome { return f(t) }
 
-// setVersion raises the cluster version. One that is not newer changes nothing: two leaders may have
-// asked the members.
+// setVersion raises the cluster version. One that is not newer changes nothing: two leaders may
+// have asked the members.
 type setVersion[T Turner] uint32
 
 func (v setVersion[T]) Apply(turn T) engine.Outcome {

@@ -12,8 +12,8 @@ import (
 	"tollgate/engine/wire"
 )
 
-// Log is what a state knows of the log that it follows from. Apply is its only writer; any goroutine
-// reads.
+// Log is what a state knows of the log that it follows from. Apply is its only writer; any
+// goroutine reads.
 type Log struct {
 	applied atomic.Uint64
 	stamp   atomic.Int64

@@ -22,6 +22,12 @@ type Ring[T any] struct {
 // Row is the row of a record, by number.
 func (k *Ring[T]) Row(n uint64) uint32 { return uint32(n%k.Max) + 1 }
 
+// Number is the number of the newest record that was kept in a row.
+func (k *Ring[T]) Number(row uint32) uint64 {
+	last := k.To - 1
+	return last - (last-uint64(row-1))%k.Max
+}
+
 // Full reports whether no room is left but what is spare.
 func (k *Ring[T]) Full() bool { return k.To-k.From+k.Spare >= k.Max }
 

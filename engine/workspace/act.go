@@ -65,12 +65,9 @@ type action interface {
 	noteOf(a *Act) string
 }
 
-// carried is the row of a command that Act carries.
-func carried[C any, P machine.Payload[C]](apply func(P, *turn) engine.Outcome, name string,
-	how acting[C],
-) command {
+// act is the row of a command that Act carries.
+func act[C any, P machine.Payload[C]](apply func(P, *turn) engine.Outcome, how acting[C]) command {
 	c := of(apply)
-	how.name = name
 	c.act = how
 	return c
 }
@@ -192,7 +189,7 @@ func (c *Act) Apply(t *turn) engine.Outcome {
 
 	w := t.workspaces.Write(c.Workspace)
 	row, next := t.actRows.Append()
-	*next = act{
+	*next = actRow{
 		ID: c.ID, Workspace: c.Workspace, Before: w.Acts, At: t.Stamp, Actor: c.Actor, Kind: c.Kind,
 		Subject: subject, Person: c.Person, Note: c.row.noteOf(c),
 	}
@@ -235,8 +232,8 @@ func (t *turn) values(row uint32, subject [16]byte) []ActChange {
 	return append(append(values, t.alertValues(f)...), t.scheduleValues(f))
 }
 
-// act is something that an owner did, or an operator for them.
-type act struct {
+// actRow is something that an owner did, or an operator for them.
+type actRow struct {
 	ID        [16]byte    `wire:"1"`
 	Workspace uint32      `wire:"2"`
 	Before    uint32      `wire:"3"`

@@ -89,7 +89,7 @@ func goldenRecords() map[string]wire.Fielder {
 		"transaction": &transaction{
 			ID: id, Before: 1, Kind: transactionCommit, Amount: 2, Run: id, At: 3, Note: "n",
 		},
-		"act": &act{
+		"act": &actRow{
 			ID: id, Workspace: 1, Before: 2, At: 3, Actor: "operator", Kind: KindSetBilling,
 			Subject: id, Note: "n", Changes: []ActChange{{Name: "paused", Before: "a", After: "b"}},
 		},
@@ -128,7 +128,7 @@ func goldenRecords() map[string]wire.Fielder {
 		"signups":         &signups{Source: id, At: 4, Count: 5},
 		"header-sessions": &header{Shard: 1, SessionsFrom: 2, SessionsTo: 3},
 		"workspace-owned": &workspace{ID: id, Owner: "ada", ClaimedAt: 6, Person: 1, OwnedBefore: 2},
-		"act-person":      &act{ID: id, Workspace: 1, At: 3, Actor: "owner", Kind: KindRotateKeys, Person: 2},
+		"act-person":      &actRow{ID: id, Workspace: 1, At: 3, Actor: "owner", Kind: KindRotateKeys, Person: 2},
 		"person": &person{
 			ID: id, Issuer: "i", Subject: "s", Email: "e", Name: "n", Agent: true, CreatedAt: 1,
 			SignedInAt: 2, EndedAt: 3, Own: 4, Owned: 5, Links: 6, Link: 7, Asked: 8, Asks: 9, Waiting: 10,

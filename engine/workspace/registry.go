@@ -91,107 +91,123 @@ func (c command) growingBy(grows func(payload []byte) bool) command {
 // registry states each command once, but for Act, which looks into it: see table.
 var registry = [...]command{
 	KindSetPolicy: of((*SetPolicy).apply),
-	KindSignUp: of((*SignUp).apply).growing(),
-	KindRotateKeys: carried((*RotateKeys).apply, "rotate_keys", acting[RotateKeys]{
+	KindSignUp:    of((*SignUp).apply).growing(),
+	KindRotateKeys: act((*RotateKeys).apply, acting[RotateKeys]{
+		name:     "rotate_keys",
 		about:    func(c *RotateKeys) (uint32, [16]byte) { return c.Workspace, [16]byte{} },
 		personal: true,
 	}),
 	KindRevokeKey: of((*RevokeKey).apply),
-	KindClaimWorkspace: carried((*ClaimWorkspace).apply, "claim", acting[ClaimWorkspace]{
+	KindClaimWorkspace: act((*ClaimWorkspace).apply, acting[ClaimWorkspace]{
+		name: "claim",
 		within: func(c *ClaimWorkspace, t *turn, a *Act) bool {
 			return a.Person == 0 && c.Code == [32]byte{} && t.workspaceRow(c.ID) == a.Workspace ||
 				a.Person != 0 && t.claimRow(&c.Code) == a.Workspace
 		},
 		may: func(c *ClaimWorkspace, p visitor) bool { return p.free && c.Person == p.person },
 	}),
-	KindSaveFlow: of((*SaveFlow).apply).growing(),
+	KindSaveFlow:    of((*SaveFlow).apply).growing(),
 	KindArchiveFlow: of((*ArchiveFlow).apply),
-	KindConfirmSignup: carried((*ConfirmSignup).apply, "confirm_signup", acting[ConfirmSignup]{
+	KindConfirmSignup: act((*ConfirmSignup).apply, acting[ConfirmSignup]{
+		name:  "confirm_signup",
 		about: func(c *ConfirmSignup) (uint32, [16]byte) { return c.Workspace, c.ID },
 	}),
-	KindNotePreflight: of((*NotePreflight).apply),
-	KindStartRun: of((*StartRun).apply).growing(),
-	KindRequestRun: of((*RequestRun).apply).growing(),
-	KindCancelRun: of((*CancelRun).apply),
-	KindResumeRun: of((*ResumeRun).apply),
-	KindClaimRun: of((*ClaimRun).apply),
-	KindExtendLease: of((*ExtendLease).apply),
-	KindAwaitPerson: of((*AwaitPerson).apply),
-	KindFinishRun: of((*FinishRun).apply),
+	KindNotePreflight:   of((*NotePreflight).apply),
+	KindStartRun:        of((*StartRun).apply).growing(),
+	KindRequestRun:      of((*RequestRun).apply).growing(),
+	KindCancelRun:       of((*CancelRun).apply),
+	KindResumeRun:       of((*ResumeRun).apply),
+	KindClaimRun:        of((*ClaimRun).apply),
+	KindExtendLease:     of((*ExtendLease).apply),
+	KindAwaitPerson:     of((*AwaitPerson).apply),
+	KindFinishRun:       of((*FinishRun).apply),
 	KindRequestPurchase: of((*RequestPurchase).apply).growing(),
-	KindApprovePurchase: carried((*ApprovePurchase).apply, "approve", acting[ApprovePurchase]{
+	KindApprovePurchase: act((*ApprovePurchase).apply, acting[ApprovePurchase]{
+		name:  "approve",
 		about: func(c *ApprovePurchase) (uint32, [16]byte) { return 0, c.ID },
 		may: func(c *ApprovePurchase, p visitor) bool {
 			return (p.owns || p.free) && c.Person == p.person
 		},
 	}),
-	KindDenyPurchase: carried((*DenyPurchase).apply, "deny", acting[DenyPurchase]{
+	KindDenyPurchase: act((*DenyPurchase).apply, acting[DenyPurchase]{
+		name:  "deny",
 		about: func(c *DenyPurchase) (uint32, [16]byte) { return 0, c.ID },
 		may:   func(_ *DenyPurchase, p visitor) bool { return p.owns || p.free },
 	}),
-	KindCancelPurchase: carried((*CancelPurchase).apply, "cancel", acting[CancelPurchase]{
+	KindCancelPurchase: act((*CancelPurchase).apply, acting[CancelPurchase]{
+		name:     "cancel",
 		about:    func(c *CancelPurchase) (uint32, [16]byte) { return c.Workspace, c.ID },
 		may:      func(c *CancelPurchase, p visitor) bool { return p.owns && c.Person },
 		personal: true,
 	}),
-	KindRenewLink: of((*RenewLink).apply),
+	KindRenewLink:    of((*RenewLink).apply),
 	KindNoteCheckout: of((*NoteCheckout).apply),
-	KindNotePayment: of((*NotePayment).apply),
-	KindSetBilling: carried((*SetBilling).apply, "set_billing", acting[SetBilling]{
+	KindNotePayment:  of((*NotePayment).apply),
+	KindSetBilling: act((*SetBilling).apply, acting[SetBilling]{
+		name:  "set_billing",
 		about: func(c *SetBilling) (uint32, [16]byte) { return c.Workspace, [16]byte{} },
 	}),
-	KindGrantCredits: carried((*GrantCredits).apply, "grant_credits", acting[GrantCredits]{
+	KindGrantCredits: act((*GrantCredits).apply, acting[GrantCredits]{
+		name:  "grant_credits",
 		about: func(c *GrantCredits) (uint32, [16]byte) { return c.Workspace, [16]byte{} },
 		may:   operators[GrantCredits],
 		note:  func(c *GrantCredits) string { return c.Note },
 	}).growing(),
-	KindMarkIssueReady: of((*MarkIssueReady).apply),
+	KindMarkIssueReady:   of((*MarkIssueReady).apply),
 	KindReadNotification: of((*ReadNotification).apply),
-	KindStartLocalRun: of((*StartLocalRun).apply).growing(),
-	KindFinishLocalRun: of((*FinishLocalRun).apply),
-	KindNoteRefund: of((*NoteRefund).apply),
-	KindNoteSurplus: of((*NoteSurplus).apply),
-	KindRetryRefund: carried((*RetryRefund).apply, "retry_refund", acting[RetryRefund]{
+	KindStartLocalRun:    of((*StartLocalRun).apply).growing(),
+	KindFinishLocalRun:   of((*FinishLocalRun).apply),
+	KindNoteRefund:       of((*NoteRefund).apply),
+	KindNoteSurplus:      of((*NoteSurplus).apply),
+	KindRetryRefund: act((*RetryRefund).apply, acting[RetryRefund]{
+		name:  "retry_refund",
 		about: func(c *RetryRefund) (uint32, [16]byte) { return 0, c.ID },
 		may:   operators[RetryRefund],
 	}),
-	KindSaveInspection: of((*SaveInspection).apply).growing(),
+	KindSaveInspection:    of((*SaveInspection).apply).growing(),
 	KindAddInspectionPart: of((*AddInspectionPart).apply).growing(),
-	KindNoteUse: of((*NoteUse).apply),
-	KindRemoveWorkspace: carried((*RemoveWorkspace).apply, "remove", acting[RemoveWorkspace]{
+	KindNoteUse:           of((*NoteUse).apply),
+	KindRemoveWorkspace: act((*RemoveWorkspace).apply, acting[RemoveWorkspace]{
+		name:  "remove",
 		about: func(c *RemoveWorkspace) (uint32, [16]byte) { return c.Workspace, [16]byte{} },
 		may:   operators[RemoveWorkspace],
 	}),
-	KindSignIn: of((*SignIn).apply),
-	KindEndSession: of((*EndSession).apply),
-	KindNoteSession: of((*NoteSession).apply),
+	KindSignIn:          of((*SignIn).apply),
+	KindEndSession:      of((*EndSession).apply),
+	KindNoteSession:     of((*NoteSession).apply),
 	KindChooseWorkspace: of((*ChooseWorkspace).apply),
-	KindOpenWorkspace: of((*OpenWorkspace).apply).growing(),
-	KindAnswerLink: of((*AnswerLink).apply),
-	KindSetAlerts: carried((*SetAlerts).apply, "set_alerts", acting[SetAlerts]{
+	KindOpenWorkspace:   of((*OpenWorkspace).apply).growing(),
+	KindAnswerLink:      of((*AnswerLink).apply),
+	KindSetAlerts: act((*SetAlerts).apply, acting[SetAlerts]{
+		name:  "set_alerts",
 		about: func(c *SetAlerts) (uint32, [16]byte) { return c.Workspace, c.Flow },
 	}).growing(),
-	KindRotateAlertSecret: carried((*RotateAlertSecret).apply, "rotate_alert_secret", acting[RotateAlertSecret]{
+	KindRotateAlertSecret: act((*RotateAlertSecret).apply, acting[RotateAlertSecret]{
+		name:  "rotate_alert_secret",
 		about: func(c *RotateAlertSecret) (uint32, [16]byte) { return c.Workspace, c.Flow },
 	}),
-	KindSendTestAlert: carried((*SendTestAlert).apply, "test_alert", acting[SendTestAlert]{
+	KindSendTestAlert: act((*SendTestAlert).apply, acting[SendTestAlert]{
+		name:  "test_alert",
 		about: func(c *SendTestAlert) (uint32, [16]byte) { return c.Workspace, c.Flow },
 	}).growing(),
 	KindBeginAlert: of((*BeginAlert).apply),
-	KindNoteAlert: of((*NoteAlert).apply),
-	KindSetAgents: of((*SetAgents).apply),
-	KindScheduleFlow: carried((*ScheduleFlow).apply, "schedule_flow", acting[ScheduleFlow]{
+	KindNoteAlert:  of((*NoteAlert).apply),
+	KindSetAgents:  of((*SetAgents).apply),
+	KindScheduleFlow: act((*ScheduleFlow).apply, acting[ScheduleFlow]{
+		name:  "schedule_flow",
 		about: func(c *ScheduleFlow) (uint32, [16]byte) { return c.Workspace, c.Flow },
 	}).growingBy(growsBySchedule),
-	KindSetTestAccess: carried((*SetTestAccess).apply, "set_test_access", acting[SetTestAccess]{
+	KindSetTestAccess: act((*SetTestAccess).apply, acting[SetTestAccess]{
+		name:  "set_test_access",
 		about: func(c *SetTestAccess) (uint32, [16]byte) { return c.Workspace, [16]byte{} },
 		note:  func(c *SetTestAccess) string { return c.Host },
 	}).growing(),
-	KindRemoveTestAccess: carried((*RemoveTestAccess).apply, "remove_test_access", acting[RemoveTestAccess]{
+	KindRemoveTestAccess: act((*RemoveTestAccess).apply, acting[RemoveTestAccess]{
+		name:  "remove_test_access",
 		about: func(c *RemoveTestAccess) (uint32, [16]byte) { return c.Workspace, [16]byte{} },
 		note:  func(c *RemoveTestAccess) string { return c.Host },
 	}),
-	KindAskAddress: of((*AskAddress).apply),
+	KindAskAddress:     of((*AskAddress).apply),
 	KindConfirmAddress: of((*ConfirmAddress).apply),
 }
 
@@ -210,9 +226,9 @@ var table = func() machine.Table[*Machine, *turn] {
 // Since is from which cluster version on a record may be proposed.
 func (m *Machine) Since(r engine.Record) uint32 { return table.Since(r) }
 
-// Grows reports whether a record makes the state grow, also where Act carries it. What ends, claims,
-// pays, replaces or answers something does not, nor does a sign-in: who frees something has to sign
-// in. TestWhatGrowsIsKnown places every kind.
+// Grows reports whether a record makes the state grow, also where Act carries it. What ends,
+// claims, pays, replaces or answers something does not, nor does a sign-in: who frees something has
+// to sign in. TestWhatGrowsIsKnown places every kind.
 func Grows(r engine.Record) bool { return table.Grows(r) }
 
 func growsBySchedule(payload []byte) bool {

@@ -617,7 +617,7 @@ func (v *access) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
-func (v *act) Fields(w *wire.Codec) {
+func (v *actRow) Fields(w *wire.Codec) {
 	w.ID(1, &v.ID)
 	wire.Uint(w, 2, &v.Workspace)
 	wire.Uint(w, 3, &v.Before)

@@ -69,7 +69,7 @@ type state struct {
 	notifications *page.Table[notification]
 	transactions  *page.Table[transaction]
 	agents        *page.Table[page.Blob] // names of agents, numbered from 1
-	actRows       *page.Table[act]
+	actRows       *page.Table[actRow]
 	inspections   *page.Table[inspection]
 	documents     *page.Table[page.SummedBlob] // row = inspection row
 	alerts        *page.Table[alert]
@@ -133,7 +133,7 @@ func newState() *state {
 	s.notifications = page.NewTable(s.store, tableNotifications, machine.RecordCodec[notification]())
 	s.transactions = page.NewTable(s.store, tableTransactions, machine.RecordCodec[transaction]())
 	s.agents = page.NewBlobTable(s.store, tableAgents)
-	s.actRows = page.NewTable(s.store, tableActs, machine.RecordCodec[act]())
+	s.actRows = page.NewTable(s.store, tableActs, machine.RecordCodec[actRow]())
 	s.inspections = page.NewTable(s.store, tableInspections, machine.RecordCodec[inspection]())
 	s.documents = page.NewSummedBlobTable(s.store, tableDocuments)
 	s.alerts = page.NewTable(s.store, tableAlerts, machine.RecordCodec[alert]())
