@@ -19,11 +19,8 @@ const (
 // asker has the leader answer questions of a node that applies entries so late that the leader
 // answers sooner.
 type asker struct {
-	lease   *lease
-	timeout time.Duration
-	closing <-chan struct{}
-	leader  func() string // the other node that leads; empty where none does
-	call    func(to string, payload []byte, reply func([]byte, error)) error
+	*core
+	router *router
 
 	until   atomic.Int64 // monotonic nanoseconds; 0: this node never was behind
 	waiting atomic.Int32 // questions that the leader has not answered yet
@@ -46,8 +43,8 @@ func (a *asker) Behind() bool {
 // acknowledged before the call. It reports false on a leader, and where no answer came: then the
 // caller reads this node's memory after BeginRead. The question may be reused once Ask returns.
 func (a *asker) Ask(deadline time.Time, question []byte) ([]byte, bool) {
-	leader := a.leader()
-	if leader == "" {
+	leader := a.router.route.Load().leader
+	if leader == "" || leader == a.config.NodeID {
 		return nil, false
 	}
 	defer a.waiting.Add(-1)
@@ -56,7 +53,7 @@ func (a *asker) Ask(deadline time.Time, question []byte) ([]byte, bool) {
 	}
 	answers := make(chan []byte, 1)
 	payload := append(make([]byte, 0, len(question)), question...)
-	err := a.call(leader, payload, func(answer []byte, err error) {
+	err := a.peers.call(leader, callAsk, a.shard, payload, func(answer []byte, err error) {
 		if err != nil {
 			answer = nil
 		}
@@ -65,7 +62,7 @@ func (a *asker) Ask(deadline time.Time, question []byte) ([]byte, bool) {
 	if err != nil {
 		return nil, false
 	}
-	timer := time.NewTimer(min(time.Until(deadline), a.timeout))
+	timer := time.NewTimer(min(time.Until(deadline), a.config.RPCTimeout))
 	defer timer.Stop()
 	select {
 	case answer := <-answers:
@@ -78,8 +75,8 @@ func (a *asker) Ask(deadline time.Time, question []byte) ([]byte, bool) {
 
 // serve answers a follower's question; empty where this node does not hold the lease, or its
 // machine answers none.
-func (a *asker) serve(machine engine.Machine, question []byte) []byte {
-	answerer, ok := machine.(engine.Answerer)
+func (a *asker) serve(question []byte) []byte {
+	answerer, ok := a.machine.(engine.Answerer)
 	if !ok {
 		return nil
 	}

@@ -48,35 +48,9 @@ type BackupOptions struct {
 	Program string
 }
 
-// content is what a snapshot on disk has.
-type content struct {
-	id             string // "" for what was restored: the newest one, where nothing is new since
-	applied, hash  uint64
-	stamp          int64
-	listedSegments []journal.SegmentInfo
-}
-
-// describe says what a state has that is being fixed; no entry is applied meanwhile.
-func (g *Group) describe(segments []journal.SegmentInfo) content {
-	index, hash := g.machine.StateHash()
-	return content{
-		applied: index, hash: hash, stamp: g.machine.Stamp(), listedSegments: segments,
-	}
-}
-
-// noteRestored notes what the snapshot has that was just restored.
-func (g *Group) noteRestored() {
-	var segments []journal.SegmentInfo
-	if j := g.machine.Journal(); j != nil {
-		segments = j.Begin().Segments()
-	}
-	c := g.describe(segments)
-	g.content.Store(&c)
-}
-
 // fixed is a group's state, on disk, on its way into a backup.
 type fixed struct {
-	group    *Group
+	keeper   *keeper
 	manifest backup.Group
 	segments []journal.SegmentInfo
 	state    io.ReadCloser
@@ -148,9 +122,9 @@ func writeBackup(w io.Writer, m *backup.Manifest, parts []*fixed) error {
 			return err
 		}
 		for _, info := range f.segments {
-			data, err := f.group.segments.Copy(info)
+			data, err := f.keeper.replica.segments.Copy(info)
 			if err != nil {
-				return fmt.Errorf("group %s: %w", f.group.name, err)
+				return fmt.Errorf("group %s: %w", f.keeper.name, err)
 			}
 			if err := out.Segment(bytes.NewReader(data)); err != nil {
 				return err
@@ -161,22 +135,22 @@ func writeBackup(w io.Writer, m *backup.Manifest, parts []*fixed) error {
 }
 
 // fix puts a group's present state on disk, and keeps it there.
-func (g *Group) fix(ctx context.Context, o BackupOptions) (*fixed, error) {
+func (k *keeper) fix(ctx context.Context, o BackupOptions) (*fixed, error) {
 	if !o.Stale {
-		if _, outcome := g.BeginRead(time.Now().Add(backupWait)); outcome != engine.OutcomeDone {
+		if _, outcome := k.reader.BeginRead(time.Now().Add(backupWait)); outcome != engine.OutcomeDone {
 			return nil, ErrNotCurrent
 		}
 	}
-	f := &fixed{group: g, release: func() {}}
-	if g.segments != nil {
-		f.release = g.segments.Hold()
+	f := &fixed{keeper: k, release: func() {}}
+	if k.replica.segments != nil {
+		f.release = k.replica.segments.Hold()
 	}
 	for try := 1; ; try++ {
-		err := g.openSnapshot(f)
+		err := k.openSnapshot(f)
 		if err == nil {
 			return f, nil
 		}
-		if try == snapshotTries || ctx.Err() != nil || !g.pause(ctx, snapshotLook) {
+		if try == snapshotTries || ctx.Err() != nil || !k.pause(ctx, snapshotLook) {
 			f.release()
 			return nil, errors.Join(err, ctx.Err())
 		}
@@ -184,15 +158,15 @@ func (g *Group) fix(ctx context.Context, o BackupOptions) (*fixed, error) {
 }
 
 // openSnapshot takes a snapshot and opens it.
-func (g *Group) openSnapshot(f *fixed) error {
-	if err := g.TakeSnapshot(); err != nil {
+func (k *keeper) openSnapshot(f *fixed) error {
+	if err := k.TakeSnapshot(); err != nil {
 		return fmt.Errorf("take a snapshot: %w", err)
 	}
-	found, err := g.snapshots.List()
+	found, err := k.snapshots.List()
 	if err != nil {
 		return fmt.Errorf("list snapshots: %w", err)
 	}
-	c := g.content.Load()
+	c := k.replica.content.Load()
 	if len(found) == 0 || c == nil {
 		return errors.New("there is nothing to save yet")
 	}
@@ -200,18 +174,18 @@ func (g *Group) openSnapshot(f *fixed) error {
 	if c.id != "" && c.id != newest.ID {
 		return errors.New("another snapshot was taken meanwhile")
 	}
-	meta, state, err := g.snapshots.Open(newest.ID)
+	meta, state, err := k.snapshots.Open(newest.ID)
 	if err != nil {
 		return fmt.Errorf("open a snapshot: %w", err)
 	}
 	f.state, f.segments = state, c.listedSegments
-	f.manifest = describeGroup(g, meta, c)
+	f.manifest = describeGroup(k, meta, c)
 	return nil
 }
 
-func describeGroup(g *Group, meta *raft.SnapshotMeta, c *content) backup.Group {
+func describeGroup(k *keeper, meta *raft.SnapshotMeta, c *content) backup.Group {
 	m := backup.Group{
-		Shard: g.shard, Name: g.name, Index: meta.Index, Term: meta.Term,
+		Shard: k.shard, Name: k.name, Index: meta.Index, Term: meta.Term,
 		Applied: c.applied, Hash: c.hash, Stamp: c.stamp, StateBytes: meta.Size,
 	}
 	for _, info := range c.listedSegments {

@@ -19,8 +19,8 @@ const (
 
 // demotion is what the leader knows of voters whose files are behind.
 type demotion struct {
-	group *Group
-	late  map[string]lateVoter
+	tiering *tiering
+	late    map[string]lateVoter
 }
 
 // lateVoter is a voter that lacks keys in files which could leave memory but for it, since then.
@@ -31,34 +31,34 @@ type lateVoter struct {
 
 // keepDemoting lets keys leave memory while this node leads, when there are more than memory may
 // hold and the voters have them in files.
-func (g *Group) keepDemoting() {
-	if g.keys == nil {
+func (t *tiering) keepDemoting() {
+	if t.keys == nil {
 		return
 	}
-	m, d := g.keys.machine, demotion{group: g}
-	for g.pause(g.ctx, keysLook) {
-		if !g.route.Load().ready {
+	m, d := t.keys.machine, demotion{tiering: t}
+	for t.pause(t.ctx, keysLook) {
+		if !t.router.route.Load().ready {
 			d.late = nil
-			g.keys.heldUp.Store(nil)
+			t.keys.heldUp.Store(nil)
 			continue
 		}
 		goal := m.KeysToDemote()
 		if goal == 0 && len(d.late) == 0 {
 			continue
 		}
-		said, voters := g.askCoverage()
+		said, voters := t.askCoverage()
 		if goal == 0 {
 			d.forget(said)
 			continue
 		}
 		if len(said) <= voters/2 {
-			g.log.Warn("idempotency keys stay in memory: too few voters say what their files have",
+			t.log.Warn("idempotency keys stay in memory: too few voters say what their files have",
 				"voters", voters, "answered", len(said))
-			g.pause(g.ctx, keysRetry)
+			t.pause(t.ctx, keysRetry)
 			continue
 		}
 		if through := d.through(goal, said, voters); through > m.KeySpan().Memory {
-			g.proposeOwn(m.Demotion(through))
+			t.proposer.proposeOwn(m.Demotion(through))
 		}
 	}
 }
@@ -81,7 +81,7 @@ func (d *demotion) through(goal uint64, said map[string]uint64, voters int) uint
 		if !known {
 			v.since = time.Now()
 		}
-		v.leftOut = d.group.keys.lacks(covered) > 0 || time.Since(v.since) >= keysPatience
+		v.leftOut = d.tiering.keys.lacks(covered) > 0 || time.Since(v.since) >= keysPatience
 		if !v.leftOut {
 			through = min(through, covered)
 		}
@@ -96,7 +96,7 @@ func (d *demotion) through(goal uint64, said map[string]uint64, voters int) uint
 // them: keys leave memory now and then only, and whoever looks in between is to find them.
 func (d *demotion) forget(said map[string]uint64) {
 	for id := range d.late {
-		if covered, answered := said[id]; answered && d.group.keys.lacks(covered) == 0 {
+		if covered, answered := said[id]; answered && d.tiering.keys.lacks(covered) == 0 {
 			delete(d.late, id)
 		}
 	}
@@ -105,7 +105,7 @@ func (d *demotion) forget(said map[string]uint64) {
 
 // tell says which voters are behind, once in the log when it lasts, and always in the status.
 func (d *demotion) tell(said map[string]uint64) {
-	g := d.group
+	t := d.tiering
 	var names []string
 	for id, v := range d.late {
 		if !v.leftOut && time.Since(v.since) < keysSaid {
@@ -117,31 +117,31 @@ func (d *demotion) tell(said map[string]uint64) {
 		}
 		v.said = true
 		d.late[id] = v
-		span := g.keys.machine.KeySpan()
-		g.log.Warn("the files of a voter are behind: idempotency keys wait for it in memory, for a "+
+		span := t.keys.machine.KeySpan()
+		t.log.Warn("the files of a voter are behind: idempotency keys wait for it in memory, for a "+
 			"minute at most, and then leave it, so that this voter is not ready until it has them",
 			"voter", id, "covered", said[id], "leftMemory", span.Memory, "inMemory", span.InMemory())
 	}
 	slices.Sort(names)
-	g.keys.heldUp.Store(&names)
+	t.keys.heldUp.Store(&names)
 }
 
 // askCoverage asks the voters up to which number their files have the keys; it returns the answers,
 // this node's included, and how many voters there are.
-func (g *Group) askCoverage() (said map[string]uint64, voters int) {
-	ctx, cancel := context.WithTimeout(g.ctx, g.config.RPCTimeout)
+func (t *tiering) askCoverage() (said map[string]uint64, voters int) {
+	ctx, cancel := context.WithTimeout(t.ctx, t.config.RPCTimeout)
 	defer cancel()
-	list := g.voters()[0]
+	list := t.electorate.voters()[0]
 	said = make(map[string]uint64, len(list))
-	said[g.config.NodeID] = g.keys.Covered()
+	said[t.config.NodeID] = t.keys.Covered()
 	var change sync.Mutex
 	var asking sync.WaitGroup
 	for _, id := range list {
-		if string(id) == g.config.NodeID {
+		if string(id) == t.config.NodeID {
 			continue
 		}
 		asking.Go(func() {
-			reply, err := g.request(ctx, string(id), callProgress, nil)
+			reply, err := t.request(ctx, string(id), callProgress, nil)
 			if s, ok := standingOf(reply); err == nil && ok {
 				change.Lock()
 				defer change.Unlock()

@@ -35,10 +35,10 @@ const maxOrigin = engine.MaxNodeID
 
 var errFrame = errors.New("cluster: malformed frame")
 
-func (g *Group) frameHeader() []byte {
-	origin := g.config.NodeID
+func (p *proposer) frameHeader() []byte {
+	origin := p.config.NodeID
 	head := append(make([]byte, frameHead), byte(len(origin)))
-	return engine.AppendHeader(append(head, origin...), g.shard)
+	return engine.AppendHeader(append(head, origin...), p.shard)
 }
 
 type frame struct {
@@ -89,48 +89,48 @@ func parseRuns(src []byte, count int) (runs []flowRun, err error) {
 }
 
 // submitFrame sends a batch to the leader. The queue's lock keeps frames in order.
-func (g *Group) submitFrame(b *batch) {
-	b.id = g.sequence.Add(1)
+func (p *proposer) submitFrame(b *batch) {
+	b.id = p.sequence.Add(1)
 	entry := len(b.data)
 	b.data = appendRuns(b.data, b.parts)
 	data := b.data
-	binary.LittleEndian.PutUint64(data[0:], g.boot)
+	binary.LittleEndian.PutUint64(data[0:], p.boot)
 	binary.LittleEndian.PutUint64(data[8:], b.id)
 	remaining := max(0, time.Until(b.deadline).Milliseconds())
 	binary.LittleEndian.PutUint32(data[16:], uint32(min(remaining, 1<<31)))
 	binary.LittleEndian.PutUint32(data[20:], uint32(b.records))
-	r := g.route.Load()
+	r := p.router.route.Load()
 	binary.LittleEndian.PutUint64(data[24:], r.term)
 	binary.LittleEndian.PutUint32(data[32:], uint32(len(data)-entry))
 	err := errPastDeadline
 	if remaining > 0 {
-		err = g.peers.call(r.leader, callFrame, g.shard, data, func(reply []byte, err error) {
-			g.landFrame(b, reply, err)
+		err = p.peers.call(r.leader, callFrame, p.shard, data, func(reply []byte, err error) {
+			p.landFrame(b, reply, err)
 		})
 	}
 	if err != nil {
-		go g.remote.finish(b, fateNotProposed) // not from here: the queue's lock is held
+		go p.remote.finish(b, fateNotProposed) // not from here: the queue's lock is held
 		return
 	}
-	if f := g.config.Events.OnForward; f != nil {
-		f(g.shard, b.records, len(data))
+	if f := p.config.Events.OnForward; f != nil {
+		f(p.shard, b.records, len(data))
 	}
 }
 
 // landFrame takes the leader's answer, or the word that the connection is gone.
-func (g *Group) landFrame(b *batch, reply []byte, err error) {
+func (p *proposer) landFrame(b *batch, reply []byte, err error) {
 	if err != nil {
-		g.remote.finish(b, fateUnknown)
+		p.remote.finish(b, fateUnknown)
 		return
 	}
 	results, err := parseResults(reply, b.records)
 	if err != nil {
-		g.log.Error("unreadable answer of the leader", "error", err)
-		g.remote.finish(b, fateUnknown)
+		p.log.Error("unreadable answer of the leader", "error", err)
+		p.remote.finish(b, fateUnknown)
 		return
 	}
 	b.applied.Results = results
-	g.remote.finish(b, fateDecided)
+	p.remote.finish(b, fateDecided)
 }
 
 // arrivals are the newest frames of each origin in one term of this leader's.
@@ -179,19 +179,21 @@ func (a *arrivals) take(f *frame) bool {
 // no newer one of its origin has come; false when not. What the queue refuses of it has its
 // outcome in results. The lock keeps the term from ending meanwhile, and one frame from overtaking
 // another between the question and the queue.
-func (g *Group) admitFrame(
+func (p *proposer) admitFrame(
 	f *frame, deadline time.Time, results []engine.Result,
 ) (taken []*ticket, admitted bool) {
-	g.routeLock.Lock()
-	defer g.routeLock.Unlock()
-	if r := g.route.Load(); !r.ready || r.term != f.term || !g.arrivals.take(f) {
+	if !p.router.hold(f.term) {
+		return nil, false
+	}
+	defer p.router.release()
+	if !p.arrivals.take(f) {
 		return nil, false
 	}
 	taken = make([]*ticket, 0, len(f.runs))
 	data, at := f.records, 0
-	runs, grows := g.growth(f)
+	runs, grows := p.growth(f)
 	for i, run := range runs {
-		t := g.tickets.take()
+		t := p.tickets.take()
 		sizes, bytes := f.sizes[at:at+run.count], 0
 		for _, size := range sizes {
 			bytes += size
@@ -201,33 +203,33 @@ func (g *Group) admitFrame(
 		data, at = data[bytes:], at+run.count
 		took, wait := engine.OutcomeMemoryLow, time.Duration(0)
 		if grows == nil || !grows[i] {
-			took, wait = g.local.add(t)
+			took, wait = p.local.add(t)
 		}
 		if took == engine.OutcomeDone {
 			taken = append(taken, t)
 			continue
 		}
 		refuse(t.results, took, wait)
-		g.tickets.release(t)
+		p.tickets.release(t)
 	}
 	return taken, true
 }
 
 // serveFrame takes a follower's frame: its records join the next entries. It is called in the order
 // in which frames of one connection arrive, and returns at once.
-func (g *Group) serveFrame(payload []byte, reply func([]byte)) {
-	f, err := parseFrame(payload, g.shard)
+func (p *proposer) serveFrame(payload []byte, reply func([]byte)) {
+	f, err := parseFrame(payload, p.shard)
 	if err != nil {
-		g.log.Error("unreadable frame", "error", err)
+		p.log.Error("unreadable frame", "error", err)
 		reply(nil)
 		return
 	}
-	if g.full() {
+	if p.full() {
 		reply(appendRefusal(nil, engine.OutcomeDiskLow, len(f.sizes)))
 		return
 	}
 	results := make([]engine.Result, len(f.sizes))
-	taken, admitted := g.admitFrame(&f, time.Now().Add(f.remaining), results)
+	taken, admitted := p.admitFrame(&f, time.Now().Add(f.remaining), results)
 	if !admitted {
 		reply(appendRefusal(nil, engine.OutcomeNone, len(f.sizes)))
 		return
@@ -235,7 +237,7 @@ func (g *Group) serveFrame(payload []byte, reply func([]byte)) {
 	go func() {
 		for _, t := range taken {
 			<-t.done
-			g.tickets.release(t)
+			p.tickets.release(t)
 		}
 		answer := make([]byte, 0, 2*len(results))
 		for i := range results {

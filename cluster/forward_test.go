@@ -15,11 +15,12 @@ import (
 // testFrame is a frame whose first record is of flow 4, and the others of flow 5.
 func testFrame(t require.TestingT, keys ...uint64) []byte {
 	config := Config{NodeID: "node-7"}
-	g := &Group{parts: parts{config: &config, shard: 3}}
+	g := &proposer{core: &core{parts: parts{config: &config, shard: 3}}}
 	return encodeFrame(g, 11, 12, 4, 1500, []flowRun{{1, 4}, {len(keys) - 1, 5}}, keys...)
 }
 
-func encodeFrame(g *Group, boot, sequence, term uint64, ms uint32, runs []flowRun, keys ...uint64,
+func encodeFrame(
+	g *proposer, boot, sequence, term uint64, ms uint32, runs []flowRun, keys ...uint64,
 ) []byte {
 	data := g.frameHeader()
 	for _, r := range records(keys...) {
@@ -193,7 +194,7 @@ func TestFramesOfAnotherTermAreNotTaken(t *testing.T) {
 		g := c.billing(leader)
 		term, _ := g.Leads()
 		serve := func(key, term, sequence uint64) engine.Outcome {
-			data := encodeFrame(g, 0, sequence, term, 1000, []flowRun{{1, 7}}, key)
+			data := encodeFrame(g.proposer, 0, sequence, term, 1000, []flowRun{{1, 7}}, key)
 			answer := make(chan []byte, 1)
 			g.serveFrame(data, func(b []byte) { answer <- b })
 			results, err := parseResults(<-answer, 1)

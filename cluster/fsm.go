@@ -1,13 +1,11 @@
 package cluster
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,11 +17,26 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+// replica is the state machine of this node, with the files of its journal.
+type replica struct {
+	*core
+	electorate *electorate
+	// waitsFor finds the batch of this node whose entry has these bytes; nil where there is none.
+	waitsFor func(entry []byte) *batch
+
+	segments Segments // nil without a journal; set before restored is closed
+	restored chan struct{}
+	// applying is the entry that the machine was last given: reads may see what it has done
+	// already.
+	applying   atomic.Uint64
+	content    atomic.Pointer[content]
+	snapshotAt atomic.Int64 // unix milliseconds
+}
+
 // fsm lets raft drive an engine.Machine. Raft calls it from one goroutine.
 type fsm struct {
-	group    *Group
-	scratch  engine.Applied // for entries that nobody here waits for
-	progress progress
+	replica *replica
+	scratch engine.Applied // for entries that no call here waits for
 
 	restored uint64 // what the last Restore restored to, if nothing was applied since
 	restores int    // how often in a row
@@ -39,8 +52,8 @@ func (f *fsm) Apply(l *raft.Log) any { return f.ApplyBatch([]*raft.Log{l})[0] }
 // ApplyBatch carries out committed entries. Results go to the batch that waits for them here; raft
 // only learns that there are some.
 func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
-	g, answers := f.group, make([]any, len(logs))
-	if f.stopped || !g.awaitRestored() {
+	r, answers := f.replica, make([]any, len(logs))
+	if f.stopped || !r.awaitRestored() {
 		f.stopped = true
 		return answers
 	}
@@ -48,73 +61,53 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 	for _, l := range logs {
 		switch l.Type {
 		case raft.LogConfiguration:
-			members := raft.DecodeConfiguration(l.Data)
-			voters := configVoters(members)
-			g.departed.follow(members, g.snapshotMembers())
-			g.committed.Store(&voters)
-			g.configured.Store(l.Index)
-			g.lease.refresh()
+			r.electorate.followMembers(raft.DecodeConfiguration(l.Data), l.Index)
+			r.lease.refresh()
 		case raft.LogCommand:
 			f.apply(l)
 		}
 		if f.stopped {
 			return answers
 		}
-		f.progress.advance(l.Index, l.Term)
-		g.carriedOut.Store(l.Index)
+		r.progress.advance(l.Index, l.Term)
+		r.progress.given.Store(l.Index)
 	}
 	f.restores = 0
-	if on := g.config.Events.OnApply; on != nil {
-		on(g.shard, len(logs), time.Since(start))
+	if on := r.config.Events.OnApply; on != nil {
+		on(r.shard, len(logs), time.Since(start))
 	}
 	return answers
 }
 
-// awaitRestored waits until the journal's segments are open, which is after raft has restored the
-// newest snapshot; false when the group closes instead.
-func (g *Group) awaitRestored() bool {
-	select {
-	case <-g.restored:
-		return true
-	default:
-	}
-	select {
-	case <-g.restored:
-		return true
-	case <-g.closing:
-		return false
-	}
-}
-
 // apply carries out one entry, or stops this replica: then it never returns an answer.
 func (f *fsm) apply(l *raft.Log) {
-	g := f.group
-	if g.skips(l) {
-		g.log.Warn("entry skipped on the operator's word", "index", l.Index)
+	r := f.replica
+	if r.skips(l) {
+		r.log.Warn("entry skipped on the operator's word", "index", l.Index)
 		return
 	}
-	own := g.local.owner(l.Data)
+	own := r.waitsFor(l.Data)
 	out := &f.scratch
 	if own != nil {
 		out = &own.applied
 	}
 	start := time.Now()
 	err := f.run(l, out)
-	if on := g.config.Events.OnEntry; on != nil {
-		on(g.shard, time.Since(start))
+	if on := r.config.Events.OnEntry; on != nil {
+		on(r.shard, time.Since(start))
 	}
 	if err != nil {
 		f.stopped = true
-		g.halt(fmt.Errorf("cluster: group %s stops at entry %d (crc %08x): %w",
-			g.name, l.Index, crc32.Checksum(l.Data, castagnoli), err))
-		<-g.closing
+		r.halt(fmt.Errorf("cluster: group %s stops at entry %d (crc %08x): %w",
+			r.name, l.Index, crc32.Checksum(l.Data, castagnoli), err))
+		<-r.closing
 		return
 	}
 	if own != nil {
 		own.index = l.Index
 	}
 	for _, s := range out.Sealed {
-		g.segments.Put(s)
+		r.segments.Put(s)
 	}
 }
 
@@ -127,22 +120,13 @@ func (f *fsm) run(l *raft.Log, out *engine.Applied) (err error) {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	m, data := f.group.machine, l.Data
+	m, data := f.replica.machine, l.Data
 	if h, _, err := engine.ParseEntry(data); err == nil && h.Stamp < m.Stamp() {
 		data = append([]byte(nil), data...) // raft and the log's cache hold the original
 		engine.SetStamp(data, m.Stamp())
 	}
-	f.group.applying.Store(l.Index)
+	f.replica.applying.Store(l.Index)
 	return m.Apply(l.Index, data, out)
-}
-
-func (g *Group) skips(l *raft.Log) bool {
-	for _, s := range g.config.Skip {
-		if s.Shard == g.shard && s.Index == l.Index {
-			return crc32.Checksum(l.Data, castagnoli) == s.CRC
-		}
-	}
-	return false
 }
 
 // Snapshot fixes the state; raft writes it beside Apply.
@@ -150,11 +134,11 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	if f.stopped {
 		return nil, errHalted
 	}
-	s, err := f.group.machine.Snapshot()
+	s, err := f.replica.machine.Snapshot()
 	if err != nil {
 		return nil, err
 	}
-	return &fsmSnapshot{f.group, s, f.group.describe(s.Segments())}, nil
+	return &fsmSnapshot{f.replica, s, f.replica.describe(s.Segments())}, nil
 }
 
 // restoreLimit is how often in a row raft may install the same snapshot.
@@ -163,68 +147,68 @@ const restoreLimit = 3
 // Restore replaces the state. Raft that restores the same snapshot over and over, without
 // applying anything in between, is caught in a loop that only a restart ends (trap 5).
 func (f *fsm) Restore(src io.ReadCloser) (err error) {
-	g, start := f.group, time.Now()
+	r, start := f.replica, time.Now()
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("cluster: restore: panic: %v", p)
 		}
 	}()
-	if err := g.machine.Restore(src); err != nil {
+	if err := r.machine.Restore(src); err != nil {
 		if errors.Is(err, engine.ErrNewerVersion) { // raft would try again forever
-			g.halt(fmt.Errorf("cluster: group %s cannot take a snapshot: %w", g.name, err))
+			r.halt(fmt.Errorf("cluster: group %s cannot take a snapshot: %w", r.name, err))
 		}
 		return err
 	}
-	index := g.machine.Applied()
+	index := r.machine.Applied()
 	if index != f.restored {
 		f.restored, f.restores = index, 0
 	}
 	f.restores++
-	f.progress.advance(index, 0)
-	g.noteRestored()
-	if on := g.config.Events.OnRestore; on != nil {
-		on(g.shard, time.Since(start))
+	r.progress.advance(index, 0)
+	r.noteRestored()
+	if on := r.config.Events.OnRestore; on != nil {
+		on(r.shard, time.Since(start))
 	}
 	if f.restores < restoreLimit {
 		return nil
 	}
-	if err := g.rebuild(); err != nil {
-		g.log.Error("cannot mark the log for removal", "error", err)
+	if err := r.rebuild(); err != nil {
+		r.log.Error("cannot mark the log for removal", "error", err)
 	}
-	g.halt(fmt.Errorf("%w: group %s restored the snapshot of entry %d %d times in a row",
-		ErrRestart, g.name, index, f.restores))
-	<-g.closing
+	r.halt(fmt.Errorf("%w: group %s restored the snapshot of entry %d %d times in a row",
+		ErrRestart, r.name, index, f.restores))
+	<-r.closing
 	return errHalted
 }
 
 // fsmSnapshot is a fixed state on its way to disk.
 type fsmSnapshot struct {
-	group   *Group
+	replica *replica
 	state   engine.Snapshot
 	content content
 }
 
 // Persist writes the state, and waits until every journal segment that it refers to is on disk.
 func (s *fsmSnapshot) Persist(to raft.SnapshotSink) error {
-	g, start := s.group, time.Now()
+	r, start := s.replica, time.Now()
 	n, err := s.state.WriteTo(to)
 	if err == nil {
-		err = g.waitDurable(s.state.Segments())
+		err = r.waitDurable(s.state.Segments())
 	}
 	if err != nil {
 		if cerr := to.Cancel(); cerr != nil {
-			g.log.Warn("cannot remove an unfinished snapshot", "error", cerr)
+			r.log.Warn("cannot remove an unfinished snapshot", "error", cerr)
 		}
 		return err
 	}
 	if err := to.Close(); err != nil {
 		return err
 	}
-	g.snapshotAt.Store(time.Now().UnixMilli())
+	r.snapshotAt.Store(time.Now().UnixMilli())
 	s.content.id = to.ID()
-	g.content.Store(&s.content)
-	if on := g.config.Events.OnSnapshot; on != nil {
-		on(g.shard, n, time.Since(start))
+	r.content.Store(&s.content)
+	if on := r.config.Events.OnSnapshot; on != nil {
+		on(r.shard, n, time.Since(start))
 	}
 	return nil
 }
@@ -232,86 +216,64 @@ func (s *fsmSnapshot) Persist(to raft.SnapshotSink) error {
 // Release ends the snapshot.
 func (s *fsmSnapshot) Release() { s.state.Release() }
 
-func (g *Group) waitDurable(infos []journal.SegmentInfo) error {
-	if g.segments == nil || len(infos) == 0 {
+// awaitRestored waits until the journal's segments are open, which is after raft has restored the
+// newest snapshot; false when the group closes instead.
+func (r *replica) awaitRestored() bool {
+	select {
+	case <-r.restored:
+		return true
+	default:
+	}
+	select {
+	case <-r.restored:
+		return true
+	case <-r.closing:
+		return false
+	}
+}
+
+func (r *replica) waitDurable(infos []journal.SegmentInfo) error {
+	if r.segments == nil || len(infos) == 0 {
 		return nil
 	}
-	return g.segments.WaitDurable(g.ctx, infos)
+	return r.segments.WaitDurable(r.ctx, infos)
 }
 
-// progress is how far the log is applied, and who waits for more.
-type progress struct {
-	index atomic.Uint64
-
-	mu      sync.Mutex
-	newest  place
-	waiting int
-	news    chan struct{}
+// content is what a snapshot on disk has.
+type content struct {
+	id             string // "" for what was restored: the newest one, where nothing is new since
+	applied, hash  uint64
+	stamp          int64
+	listedSegments []journal.SegmentInfo
 }
 
-// place is an entry's: its index and its term, 0 where that is not known. Logs that have the same
-// entry in a place are the same up to there.
-type place struct{ index, term uint64 }
-
-// advance notes that everything up to an entry of that term is applied.
-func (p *progress) advance(index, term uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.newest = place{index, term}
-	p.set(index)
-}
-
-// at is the newest entry applied that the machine was shown.
-func (p *progress) at() place {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.newest
-}
-
-// pass is advance for an entry that is nothing to apply, and that later ones may have overtaken.
-func (p *progress) pass(index uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.set(max(index, p.index.Load()))
-}
-
-func (p *progress) set(index uint64) {
-	p.index.Store(index)
-	if p.waiting > 0 && p.news != nil {
-		close(p.news)
-		p.news = nil
+// describe says what a state has that is being fixed; no entry is applied meanwhile.
+func (r *replica) describe(segments []journal.SegmentInfo) content {
+	index, hash := r.machine.StateHash()
+	return content{
+		applied: index, hash: hash, stamp: r.machine.Stamp(), listedSegments: segments,
 	}
 }
 
-// await waits until index is applied; false when ctx ends first.
-func (p *progress) await(ctx context.Context, late <-chan time.Time, index uint64) bool {
-	if p.index.Load() >= index {
-		return true
+// noteRestored notes what the snapshot has that was just restored.
+func (r *replica) noteRestored() {
+	var segments []journal.SegmentInfo
+	if j := r.machine.Journal(); j != nil {
+		segments = j.Begin().Segments()
 	}
-	p.mu.Lock()
-	p.waiting++
-	defer func() {
-		p.waiting--
-		p.mu.Unlock()
-	}()
-	for p.index.Load() < index {
-		if p.news == nil {
-			p.news = make(chan struct{})
-		}
-		news := p.news
-		p.mu.Unlock()
-		ok := true
-		select {
-		case <-news:
-		case <-late:
-			ok = false
-		case <-ctx.Done():
-			ok = false
-		}
-		p.mu.Lock()
-		if !ok {
-			return false
-		}
+	c := r.describe(segments)
+	r.content.Store(&c)
+}
+
+// visible is the newest entry of which a reader on this node may have seen something: the one that
+// is being applied counts, since its records become visible one by one. Whoever reads elsewhere
+// afterwards is to see it, too.
+func (r *replica) visible() uint64 { return max(r.machine.Applied(), r.applying.Load()) }
+
+// Events is where listings of the machine's journal come from; nil without a journal.
+func (r *replica) Events() journal.Source {
+	if r.segments == nil {
+		return nil
 	}
-	return true
+	return r.segments
 }

@@ -72,8 +72,7 @@ func fmtCRC(data []byte) string {
 // Stamps never go backwards, even if an entry of a deposed leader slips into a later term.
 func TestStampOfALateEntryIsRaised(t *testing.T) {
 	m := newLedger(0)
-	g := &Group{parts: parts{machine: m}}
-	f := &fsm{group: g}
+	f := &fsm{replica: &replica{core: &core{parts: parts{machine: m}}}}
 	apply := func(index uint64, stamp int64) []byte {
 		e := engine.AppendHeader(nil, 0)
 		engine.SetStamp(e, stamp)
@@ -114,8 +113,8 @@ func watched(s *stuckStore) (*watchedLog, chan error) {
 		StoreTimeout: 10 * time.Second, Events: &Events{}, Log: testLog(),
 		Fatal: func(err error) { fatal <- err },
 	}
-	g := &Group{parts: parts{config: &config, name: "billing"}, log: testLog()}
-	return newWatchedLog(g, s), fatal
+	c := &core{parts: parts{config: &config, name: "billing"}, log: testLog()}
+	return newWatchedLog(c, s), fatal
 }
 
 func TestDiskThatHangsEndsTheProcess(t *testing.T) {
@@ -154,18 +153,17 @@ func TestSnapshotLoopEndsInARestart(t *testing.T) {
 	config := Config{
 		Events: &Events{}, Log: testLog(), Fatal: func(err error) { fatal = append(fatal, err) },
 	}
-	g := &Group{
+	c := &core{
 		parts: parts{
 			config: &config, machine: m, name: "billing",
-			rebuild: func() error { marked++; return nil },
+			storage: storage{rebuild: func() error { marked++; return nil }},
 		},
-		log: testLog(), closing: make(chan struct{}), restored: make(chan struct{}),
+		log: testLog(), closing: make(chan struct{}),
 	}
-	close(g.closing)
-	close(g.restored)
-	f := &fsm{group: g}
-	g.adapter = f
-	g.local = &queue{}
+	close(c.closing)
+	r := &replica{core: c, restored: make(chan struct{}), waitsFor: new(queue).owner}
+	close(r.restored)
+	f := &fsm{replica: r}
 	s, err := m.Snapshot()
 	require.NoError(t, err)
 	restore := func() error {

@@ -59,6 +59,16 @@ func (s *stores) openKeys(shard Shard, from Segments, on *disk) *keyTier {
 	return &keyTier{Store: s.keys, machine: machine}
 }
 
+// tiering lets a group's oldest idempotency keys leave memory for files.
+type tiering struct {
+	*core
+	electorate *electorate
+	router     *router
+	proposer   *proposer
+	replica    *replica
+	keys       *keyTier // nil where no key leaves memory; set before the replica is restored
+}
+
 // behind is how many keys have left memory that files of this node do not have yet.
 func (k *keyTier) behind() uint64 { return k.lacks(k.Covered()) }
 
@@ -72,44 +82,44 @@ func (k *keyTier) lacks(covered uint64) uint64 {
 }
 
 // KeyFinder looks for idempotency keys that have left memory; nil where none ever does.
-func (g *Group) KeyFinder() idempotency.Finder {
-	if g.keys == nil {
+func (t *tiering) KeyFinder() idempotency.Finder {
+	if t.keys == nil {
 		return nil
 	}
-	return g.keys
+	return t.keys
 }
 
 // keepKeys brings keys into files before they leave memory, and removes those that were dropped.
 // Beside that, so that a large one holds up no new file, it merges and repairs them.
-func (g *Group) keepKeys() {
-	if g.keys == nil {
+func (t *tiering) keepKeys() {
+	if t.keys == nil {
 		return
 	}
-	m := g.keys.machine
-	g.wg.Go(func() {
-		g.keepDoing("files of idempotency keys are not merged", func() (bool, error) {
+	m := t.keys.machine
+	t.wg.Go(func() {
+		t.keepDoing("files of idempotency keys are not merged", func() (bool, error) {
 			span := m.KeySpan()
-			return g.keys.Rewrite(g.ctx, span.Next-span.Base)
+			return t.keys.Rewrite(t.ctx, span.Next-span.Base)
 		})
 	})
-	g.keepDoing("idempotency keys are not in files", func() (bool, error) {
-		return g.keys.Step(g.ctx, m.KeySpan().Base, m.KeysWanted())
+	t.keepDoing("idempotency keys are not in files", func() (bool, error) {
+		return t.keys.Step(t.ctx, m.KeySpan().Base, m.KeysWanted())
 	})
 }
 
 // keepDoing does pieces of work as long as there are some, and looks for more later.
-func (g *Group) keepDoing(failed string, piece func() (did bool, err error)) {
+func (t *tiering) keepDoing(failed string, piece func() (did bool, err error)) {
 	retry := keysRetry
 	var problem *string // its own: another loop's stays
-	for wait := time.Duration(0); g.pause(g.ctx, wait); {
+	for wait := time.Duration(0); t.pause(t.ctx, wait); {
 		did, err := piece()
 		switch {
-		case err != nil && g.ctx.Err() == nil:
-			g.keys.failures.Add(1)
+		case err != nil && t.ctx.Err() == nil:
+			t.keys.failures.Add(1)
 			text := err.Error()
 			problem = &text
-			g.keys.problem.Store(problem)
-			g.log.Warn(failed, "error", err, "covered", g.keys.Covered(), "again", retry)
+			t.keys.problem.Store(problem)
+			t.log.Warn(failed, "error", err, "covered", t.keys.Covered(), "again", retry)
 			wait, retry = retry, min(2*retry, keysRetryMost)
 			continue
 		case did:
@@ -118,8 +128,25 @@ func (g *Group) keepDoing(failed string, piece func() (did bool, err error)) {
 			wait = keysLook
 		}
 		retry = keysRetry
-		g.keys.problem.CompareAndSwap(problem, nil)
+		t.keys.problem.CompareAndSwap(problem, nil)
 	}
+}
+
+func (k *keyTier) status() *KeyStatus {
+	span, st := k.machine.KeySpan(), k.Stats()
+	status := &KeyStatus{
+		InMemory: span.InMemory(), OnDisk: span.OnDisk(), Uncovered: k.behind(),
+		Failures: k.failures.Load(),
+		Files:    st.Files, FileKeys: st.Keys, FileBytes: st.Bytes, FilterBytes: st.Memory,
+		Probes: st.Probes, FilterHits: st.Hits, PageReads: st.Reads, Damages: st.Damages,
+	}
+	if problem := k.problem.Load(); problem != nil {
+		status.Problem = *problem
+	}
+	if held := k.heldUp.Load(); held != nil {
+		status.HeldUpBy = *held
+	}
+	return status
 }
 
 // standing is an answer to callProgress.
@@ -141,19 +168,26 @@ func standingOf(reply []byte) (p standing, ok bool) {
 	return p, true
 }
 
-func (k *keyTier) status() *KeyStatus {
-	span, st := k.machine.KeySpan(), k.Stats()
-	status := &KeyStatus{
-		InMemory: span.InMemory(), OnDisk: span.OnDisk(), Uncovered: k.behind(),
-		Failures: k.failures.Load(),
-		Files:    st.Files, FileKeys: st.Keys, FileBytes: st.Bytes, FilterBytes: st.Memory,
-		Probes: st.Probes, FilterHits: st.Hits, PageReads: st.Reads, Damages: st.Damages,
+// progressNow is the answer to callProgress: the index applied, the number of journal segments that
+// are missing, the number before which keys are in files, and the room on the disk, four varints;
+// empty while the group cannot say.
+func (t *tiering) progressNow() []byte {
+	if t.halted.Load() != nil {
+		return nil
 	}
-	if problem := k.problem.Load(); problem != nil {
-		status.Problem = *problem
+	missing, covered := 0, uint64(0)
+	select {
+	case <-t.replica.restored:
+	default:
+		return nil
 	}
-	if held := k.heldUp.Load(); held != nil {
-		status.HeldUpBy = *held
+	if t.replica.segments != nil {
+		missing = len(t.replica.segments.Missing())
 	}
-	return status
+	if t.keys != nil {
+		covered = t.keys.Covered()
+	}
+	reply := binary.AppendUvarint(nil, t.machine.Applied())
+	reply = binary.AppendUvarint(binary.AppendUvarint(reply, uint64(missing)), covered)
+	return binary.AppendUvarint(reply, t.disk.left())
 }

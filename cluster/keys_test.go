@@ -258,8 +258,10 @@ func TestAShortAnswerIsNoStanding(t *testing.T) {
 // those that are not behind for long.
 func TestKeysLeaveMemoryAsFarAsAMajorityHasThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &Group{log: testLog(), keys: &keyTier{machine: newLedger(ShardBilling)}}
-		d := demotion{group: g}
+		g := &tiering{
+			core: &core{log: testLog()}, keys: &keyTier{machine: newLedger(ShardBilling)},
+		}
+		d := demotion{tiering: g}
 		at := func(want uint64, a, b, c uint64) {
 			t.Helper()
 			said := map[string]uint64{"a": a, "b": b, "c": c}

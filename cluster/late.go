@@ -60,18 +60,24 @@ func (l *lateReader) Read(p []byte) (int, error) {
 	return l.src.Read(p)
 }
 
+// guard keeps raft from what would lose entries, or contradict them.
+type guard struct {
+	*core
+	hollows int // see hollow; of the goroutine that looks at requests
+}
+
 // includes reports whether this node holds everything that a snapshot does: in its log, or applied
 // and gone from there. A log that has another entry in that place contradicts the snapshot.
-func (g *Group) includes(req *raft.InstallSnapshotRequest) bool {
-	<-g.running // raft asks, which runs; but its own beginning may not be over here
+func (w *guard) includes(req *raft.InstallSnapshotRequest) bool {
+	<-w.running // raft asks, which runs; but its own beginning may not be over here
 	index, term := req.LastLogIndex, req.LastLogTerm
 	if index == 0 {
 		return false
 	}
-	g.adapter.requireOurs(req.Term, place{index, term})
+	w.requireOurs(req.Term, place{index, term})
 	var l raft.Log
-	if err := g.store.GetLog(index, &l); err != nil {
-		return index <= g.raft.AppliedIndex()
+	if err := w.store.GetLog(index, &l); err != nil {
+		return index <= w.raft.AppliedIndex()
 	}
 	return l.Term == term
 }
@@ -79,18 +85,18 @@ func (g *Group) includes(req *raft.InstallSnapshotRequest) bool {
 // known is how many entries of an append this node has applied; false where raft is to compare the
 // place that the append joins on to, which is in the log, or behind its end. One goroutine calls
 // it.
-func (g *Group) known(req *raft.AppendEntriesRequest) (count uint64, ok bool) {
+func (w *guard) known(req *raft.AppendEntriesRequest) (count uint64, ok bool) {
 	select {
-	case <-g.running:
+	case <-w.running:
 	default:
 		return 0, false
 	}
-	first, err := g.store.FirstIndex()
-	applied, prev := g.raft.AppliedIndex(), req.PrevLogEntry
+	first, err := w.store.FirstIndex()
+	applied, prev := w.raft.AppliedIndex(), req.PrevLogEntry
 	if err != nil || prev > applied || first > 0 && prev >= first {
 		return 0, false
 	}
-	if g.hollow(first, applied) {
+	if w.hollow(first, applied) {
 		return 0, false
 	}
 	count = min(applied-prev, uint64(len(req.Entries)))
@@ -98,12 +104,12 @@ func (g *Group) known(req *raft.AppendEntriesRequest) (count uint64, ok bool) {
 	if count > 0 {
 		newest = place{req.Entries[count-1].Index, req.Entries[count-1].Term}
 	}
-	g.adapter.requireOurs(req.Term, newest)
+	w.requireOurs(req.Term, newest)
 	for _, entry := range req.Entries[:count] {
 		var l raft.Log
-		if g.store.GetLog(entry.Index, &l) == nil && l.Term != entry.Term &&
-			req.Term >= g.raft.CurrentTerm() { // a deposed leader's entries prove nothing
-			g.contradict(fmt.Sprintf("another entry %d than its leader's", entry.Index))
+		if w.store.GetLog(entry.Index, &l) == nil && l.Term != entry.Term &&
+			req.Term >= w.raft.CurrentTerm() { // a deposed leader's entries prove nothing
+			w.contradict(fmt.Sprintf("another entry %d than its leader's", entry.Index))
 			return 0, false
 		}
 	}
@@ -115,53 +121,41 @@ func (g *Group) known(req *raft.AppendEntriesRequest) (count uint64, ok bool) {
 // log, so the leader's log lacks that entry, which is committed: some folder was put back. Without
 // this, a node whose log begins behind the first difference would take the leader's entries for its
 // own, and confirm what it does not store. A deposed leader's entries prove nothing.
-func (f *fsm) requireOurs(term uint64, theirs place) {
-	g, ours := f.group, f.newest()
+func (w *guard) requireOurs(term uint64, theirs place) {
+	ours := w.newest()
 	if theirs.index > ours.index || theirs.term <= ours.term || ours.term == 0 ||
-		term < g.raft.CurrentTerm() {
+		term < w.raft.CurrentTerm() {
 		return
 	}
-	g.halt(fmt.Errorf("%w: group %s: the leader has entry %d of term %d, and entry %d of term %d is "+
-		"committed here; nothing was deleted: keep this folder", ErrContradiction, g.name, theirs.index,
+	w.halt(fmt.Errorf("%w: group %s: the leader has entry %d of term %d, and entry %d of term %d is "+
+		"committed here; nothing was deleted: keep this folder", ErrContradiction, w.name, theirs.index,
 		theirs.term, ours.index, ours.term))
-	<-g.closing // nothing is answered
-}
-
-// newest is the newest entry that was applied here of which the term is known.
-func (f *fsm) newest() place {
-	newest := f.progress.at()
-	if newest.term > 0 {
-		return newest
-	}
-	if found, err := f.group.snapshots.List(); err == nil && len(found) > 0 {
-		return place{found[0].Index, found[0].Term} // it was restored, and nothing applied since
-	}
-	return place{}
+	<-w.closing // nothing is answered
 }
 
 // hollow reports whether raft takes the log for longer than it is: a snapshot was installed over
 // entries of a deposed leader, some of which are behind it. The log is empty then, raft looks for
 // them still, and refuses whatever it is sent (trap 5). It lasts, other than the moment between the
 // deletion of entries and those that take their place.
-func (g *Group) hollow(first, applied uint64) bool {
-	if first > 0 || g.raft.LastIndex() <= applied {
-		g.hollows = 0
+func (w *guard) hollow(first, applied uint64) bool {
+	if first > 0 || w.raft.LastIndex() <= applied {
+		w.hollows = 0
 		return false
 	}
-	if g.hollows++; g.hollows == restoreLimit {
-		g.contradict("none of the entries that raft knows of")
+	if w.hollows++; w.hollows == restoreLimit {
+		w.contradict("none of the entries that raft knows of")
 	}
 	return true
 }
 
 // contradict ends this replica, whose log does not go with what it has applied. The next start
 // empties a log that contradicts the snapshot.
-func (g *Group) contradict(what string) {
-	if err := g.rebuild(); err != nil {
-		g.log.Error("cannot mark the log for removal", "error", err)
+func (w *guard) contradict(what string) {
+	if err := w.rebuild(); err != nil {
+		w.log.Error("cannot mark the log for removal", "error", err)
 	}
-	g.halt(fmt.Errorf("%w: the log of group %s has %s", ErrRestart, g.name, what))
-	<-g.closing // nothing more is answered: the leader would try again at once
+	w.halt(fmt.Errorf("%w: the log of group %s has %s", ErrRestart, w.name, what))
+	<-w.closing // nothing more is answered: the leader would try again at once
 }
 
 // trim takes from an append what this node has applied, where its log begins behind the place that

@@ -199,7 +199,7 @@ func TestALogThatContradictsTheStateIsNoticed(t *testing.T) {
 // that are committed: the node stops at whatever shows that, and keeps its log.
 func TestALeaderThatLacksWhatIsCommittedIsNotFollowed(t *testing.T) {
 	newer := func(c *nodes, id string) place {
-		newest := c.billing(id).adapter.newest()
+		newest := c.billing(id).newest()
 		return place{newest.index, newest.term + 1}
 	}
 	send := map[string]func(c *nodes, leader, id string, meta raft.SnapshotMeta){
@@ -212,7 +212,7 @@ func TestALeaderThatLacksWhatIsCommittedIsNotFollowed(t *testing.T) {
 		"the place that entries join on to": func(c *nodes, leader, id string, _ raft.SnapshotMeta) {
 			g := c.billing(id)
 			c.eventually("all is applied", func() bool {
-				return g.adapter.progress.at().index == g.raft.LastIndex()
+				return g.progress.at().index == g.raft.LastIndex()
 			})
 			first, err := g.store.FirstIndex()
 			require.NoError(c.t, err)

@@ -179,17 +179,18 @@ func TestLeaseEndsWithASleep(t *testing.T) {
 // led, until it hears of the others again.
 func TestStalenessCountsASleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &Group{lease: leaseOf("a", "b", "c")}
-		g.noteContact(g.lease.clock())
+		c := &core{lease: leaseOf("a", "b", "c")}
+		g := &reader{core: c}
+		g.contact.note(g.lease.clock())
 		time.Sleep(time.Second)
 		require.Equal(t, time.Second, g.Staleness())
 		g.lease.slept.Store(int64(time.Hour))
 		require.Equal(t, time.Hour+time.Second, g.Staleness(), "it followed")
 		asked := g.lease.clock()
 		g.lease.slept.Store(int64(3 * time.Hour))
-		g.noteContact(asked)
+		g.contact.note(asked)
 		time.Sleep(time.Second)
-		g.noteContact(asked)
+		g.contact.note(asked)
 		require.Equal(t, 2*time.Hour+time.Second, g.Staleness(), "it slept while it asked")
 
 		g.lease.begin(5)
@@ -197,7 +198,7 @@ func TestStalenessCountsASleep(t *testing.T) {
 		require.Zero(t, g.Staleness())
 		g.lease.slept.Store(int64(4 * time.Hour))
 		require.GreaterOrEqual(t, g.Staleness(), time.Hour, "it led")
-		g.noteContact(g.lease.clock())
+		g.contact.note(g.lease.clock())
 		g.lease.slept.Store(0)
 		require.GreaterOrEqual(t, g.Staleness(), time.Duration(0), "a clock that was set back")
 	})

@@ -118,10 +118,10 @@ func (s *stores) opened() (mark, error) {
 
 // mark is what this node has promised in the group by now. All of it is on disk: raft changes what
 // is read here when it is.
-func (g *Group) mark() mark {
-	m := *g.promised.Load()
-	applied := g.raft.AppliedIndex()
-	last, err := g.store.LastIndex()
+func (c *core) mark() mark {
+	m := *c.promised.Load()
+	applied := c.raft.AppliedIndex()
+	last, err := c.store.LastIndex()
 	var l raft.Log
 	switch {
 	case err != nil:
@@ -129,14 +129,14 @@ func (g *Group) mark() mark {
 	case last < applied:
 		m.Last = applied // of a snapshot, and there is no log behind it
 	default:
-		if err := g.store.LogStore.GetLog(last, &l); err == nil {
+		if err := c.store.LogStore.GetLog(last, &l); err == nil {
 			m.LastTerm = l.Term
 		} else if !errors.Is(err, raft.ErrLogNotFound) {
 			return m
 		}
 		m.Last = last
 	}
-	m.Committed = min(g.raft.CommitIndex(), m.Last)
+	m.Committed = min(c.raft.CommitIndex(), m.Last)
 	return m
 }
 

@@ -53,6 +53,17 @@ type changed struct {
 	Members []string `json:"members,omitempty"`
 }
 
+// membership changes the members of a group, while this node leads it.
+type membership struct {
+	*core
+	electorate *electorate
+	router     *router
+	handover   *handover
+	tiering    *tiering
+	// changing is one token, for who looks at the configuration to change it, or hands over.
+	changing chan struct{}
+}
+
 // Join makes the node at an address a member without a vote, in both groups. It must wait to be
 // joined (Config.Join, an empty folder), or be that member already: then its addresses are changed.
 // HTTP and Ops that are empty are what the node says of itself, or what the list has. Errors wrap
@@ -171,18 +182,18 @@ func (n *Node) checkBoth(ctx context.Context, c change) error {
 }
 
 // askLeader brings a change to whoever leads the group, again while leadership moves.
-func (g *Group) askLeader(ctx context.Context, c change) error {
+func (m *membership) askLeader(ctx context.Context, c change) error {
 	for {
-		r := g.route.Load()
-		err := fmt.Errorf("group %s has no leader that can be reached", g.name)
+		r := m.router.route.Load()
+		err := fmt.Errorf("group %s has no leader that can be reached", m.name)
 		if r.ready {
-			err = g.change(ctx, c)
+			err = m.change(ctx, c)
 			if err == nil || errors.Is(err, ErrMembers) {
 				return err
 			}
 		}
-		for _, id := range g.likelyLeaders(r) {
-			answer, aerr := g.askChange(ctx, id, c)
+		for _, id := range m.likelyLeaders(r) {
+			answer, aerr := m.askChange(ctx, id, c)
 			switch {
 			case aerr != nil || answer.Elsewhere:
 				continue
@@ -193,7 +204,7 @@ func (g *Group) askLeader(ctx context.Context, c change) error {
 			}
 			return nil
 		}
-		if !g.pause(ctx, changeRetry) {
+		if !m.pause(ctx, changeRetry) {
 			return unchanged("or it is not known: repeat the command: %w", errors.Join(ctx.Err(), err))
 		}
 	}
@@ -201,15 +212,15 @@ func (g *Group) askLeader(ctx context.Context, c change) error {
 
 // likelyLeaders are the other nodes to ask for a change: the leader, where one is known, and else
 // everybody. A node that has moved is told of no leader before the members know its new address.
-func (g *Group) likelyLeaders(r *route) []string {
+func (m *membership) likelyLeaders(r *route) []string {
 	if r.leader != "" {
 		return slices.DeleteFunc([]string{r.leader}, func(id string) bool {
-			return id == g.config.NodeID
+			return id == m.config.NodeID
 		})
 	}
 	var ids []string
-	for _, s := range g.servers().Servers {
-		if string(s.ID) != g.config.NodeID {
+	for _, s := range m.servers().Servers {
+		if string(s.ID) != m.config.NodeID {
 			ids = append(ids, string(s.ID))
 		}
 	}
@@ -217,7 +228,7 @@ func (g *Group) likelyLeaders(r *route) []string {
 }
 
 // askChange sends a change to the leader on another node.
-func (g *Group) askChange(ctx context.Context, leader string, c change) (changed, error) {
+func (m *membership) askChange(ctx context.Context, leader string, c change) (changed, error) {
 	if end, ok := ctx.Deadline(); ok {
 		c.WithinMS = time.Until(end).Milliseconds()
 	}
@@ -225,7 +236,7 @@ func (g *Group) askChange(ctx context.Context, leader string, c change) (changed
 	if err != nil {
 		return changed{}, err
 	}
-	reply, err := g.request(ctx, leader, callChange, payload)
+	reply, err := m.request(ctx, leader, callChange, payload)
 	if err != nil {
 		return changed{}, err
 	}
@@ -236,36 +247,11 @@ func (g *Group) askChange(ctx context.Context, leader string, c change) (changed
 	return answer, nil
 }
 
-// request asks another node something and waits for the answer.
-func (g *Group) request(
-	ctx context.Context, to string, k callKind, payload []byte,
-) ([]byte, error) {
-	type reply struct {
-		data []byte
-		err  error
-	}
-	replies := make(chan reply, 1)
-	err := g.peers.call(to, k, g.shard, payload, func(data []byte, err error) {
-		replies <- reply{data, err}
-	})
-	if err != nil {
-		return nil, err
-	}
-	select {
-	case r := <-replies:
-		return r.data, r.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-g.closing:
-		return nil, errHalted
-	}
-}
-
 // changeWithin bounds a change that was asked for without a limit.
 const changeWithin = 30 * time.Second
 
 // serveChange carries out what another node has asked for.
-func (g *Group) serveChange(payload []byte) []byte {
+func (m *membership) serveChange(payload []byte) []byte {
 	var c change
 	answer := changed{Error: "malformed change"}
 	if len(payload) <= maxChangeBytes && json.Unmarshal(payload, &c) == nil {
@@ -273,8 +259,8 @@ func (g *Group) serveChange(payload []byte) []byte {
 		if within <= 0 || within > changeWithin {
 			within = changeWithin
 		}
-		ctx, cancel := context.WithTimeout(g.ctx, within)
-		err := g.change(ctx, c)
+		ctx, cancel := context.WithTimeout(m.ctx, within)
+		err := m.change(ctx, c)
 		cancel()
 		answer = changed{}
 		if nobody := (*noMemberError)(nil); errors.As(err, &nobody) {
@@ -295,14 +281,14 @@ func (g *Group) serveChange(payload []byte) []byte {
 }
 
 // change makes a change, or says why not; ErrNotLeader when another node is to be asked.
-func (g *Group) change(ctx context.Context, c change) error {
+func (m *membership) change(ctx context.Context, c change) error {
 	select {
-	case g.changing <- struct{}{}:
-		defer func() { <-g.changing }()
+	case m.changing <- struct{}{}:
+		defer func() { <-m.changing }()
 	case <-ctx.Done():
-		return unchanged("group %s: another change is under way", g.name)
+		return unchanged("group %s: another change is under way", m.name)
 	}
-	here, err := g.takeSeat()
+	here, err := m.takeSeat()
 	if err != nil {
 		return err
 	}
@@ -321,24 +307,24 @@ func (g *Group) change(ctx context.Context, c change) error {
 
 // readdress writes another address of a server into the configuration at an index, with or without
 // a vote as it has it. The caller holds changing.
-func (g *Group) readdress(
+func (m *membership) readdress(
 	s raft.Server, to raft.ServerAddress, index uint64,
 ) (raft.IndexFuture, error) {
-	if !slices.Contains(g.servers().Servers, s) {
+	if !slices.Contains(m.servers().Servers, s) {
 		return nil, unchanged("%s has changed meanwhile", s.ID)
 	}
-	add := g.raft.AddNonvoter
+	add := m.raft.AddNonvoter
 	if s.Suffrage == raft.Voter {
-		add = g.raft.AddVoter
+		add = m.raft.AddVoter
 	}
 	// Raft writes the peer's new address while an append to it may be under way, and reads the peer
 	// when that returns, without its lock. So none returns until raft's main goroutine is done with
 	// the change; it tells by refusing to begin a cluster, which it answers in its turn.
-	release := g.transport.holdBack(s.ID)
+	release := m.transport.holdBack(s.ID)
 	defer release()
 	changed := add(s.ID, to, index, changeQueue)
-	if err := g.raft.BootstrapCluster(raft.Configuration{}).Error(); err == nil {
-		return nil, unchanged("group %s began anew", g.name)
+	if err := m.raft.BootstrapCluster(raft.Configuration{}).Error(); err == nil {
+		return nil, unchanged("group %s began anew", m.name)
 	}
 	return changed, nil
 }

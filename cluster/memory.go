@@ -4,8 +4,6 @@ import (
 	"log/slog"
 	"runtime/metrics"
 	"sync/atomic"
-
-	"tollgate/engine"
 )
 
 // memory watches how much of what the process may use is live: what is left after a collection.
@@ -51,33 +49,4 @@ func (m *memory) look(log *slog.Logger) {
 		m.low.Store(false)
 		log.Info("memory is no longer short", "live", live, "limit", m.most)
 	}
-}
-
-// refuses reports whether a record is not to be proposed, since it would make the state grow.
-func (g *Group) refuses(r engine.Record) bool {
-	return g.memory.low.Load() && g.config.Grows != nil && g.config.Grows(g.shard, r)
-}
-
-// growth splits a frame's runs, while memory is low, so that each holds only records that make the
-// state grow, or none. grows says which do.
-func (g *Group) growth(f *frame) (runs []flowRun, grows []bool) {
-	if !g.memory.low.Load() || g.config.Grows == nil {
-		return f.runs, nil
-	}
-	_, walk, err := engine.ParseEntry(f.entry)
-	if err != nil {
-		return f.runs, nil // it was parsed before
-	}
-	for _, run := range f.runs {
-		for i := range run.count {
-			r, _ := walk.Next()
-			growing := g.refuses(r)
-			if last := len(runs) - 1; i > 0 && grows[last] == growing {
-				runs[last].count++
-				continue
-			}
-			runs, grows = append(runs, flowRun{1, run.flow}), append(grows, growing)
-		}
-	}
-	return runs, grows
 }

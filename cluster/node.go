@@ -282,13 +282,15 @@ func (n *Node) parts(number uint16, name string, boot uint64) parts {
 	})
 	network.TimeoutScale = timeoutScale
 	p := parts{
-		config: c, shard: number, name: name, machine: shard.Machine, transport: network,
-		logs: wal.NewCache(st.log, c.CacheBytes), stable: st.vote, snapshots: st.snapshots,
-		promised: &st.vote.told, asked: n.settled,
-		bootstrap: bootstrap(c.beginners()), peers: n, lost: n.begun.Load(),
-		quiet: n.closing, warnings: n.warnings, logSize: st.size, clocks: n.clocks, boot: boot,
-		diskLow: &n.disk.low, memory: &n.memory, room: n.disk.left, rebuild: st.markRebuild,
-		snapshotDamage: st.snapshots.anyDamage,
+		config: c, shard: number, name: name, machine: shard.Machine, raw: network,
+		storage: storage{
+			logs: wal.NewCache(st.log, c.CacheBytes), stable: st.vote, snapshots: st.snapshots,
+			promised: &st.vote.told, logSize: st.size, rebuild: st.markRebuild,
+			snapshotDamage: st.snapshots.anyDamage,
+		},
+		asked: n.settled, bootstrap: bootstrap(c.beginners()), peers: n, lost: n.begun.Load(),
+		quiet: n.closing, warnings: n.warnings, clocks: n.clocks, boot: boot,
+		disk: n.disk, memory: &n.memory,
 	}
 	p.before, p.lastLeader = n.past.Load().before(number)
 	if shard.Machine.Journal() != nil {
@@ -358,7 +360,7 @@ func (n *Node) serve(k callKind, shard uint16, payload []byte, answer func([]byt
 	case callReadIndex:
 		g.serveReadIndex(payload, answer)
 	case callAsk:
-		answer(g.asker.serve(g.machine, payload))
+		answer(g.asker.serve(payload))
 	case callFrame:
 		g.serveFrame(payload, answer)
 	case callSegment:

@@ -225,7 +225,7 @@ func TestABacklogTravelsApart(t *testing.T) {
 // A record as large as an entry holds leaves by itself, also when it has waited among others.
 func TestTheLargestRecordLeaves(t *testing.T) {
 	config := Config{NodeID: "node-7"}
-	g := &Group{parts: parts{config: &config, shard: 3}}
+	g := &proposer{core: &core{parts: parts{config: &config, shard: 3}}}
 	frame := g.frameHeader()
 	q, sent := testQueue(queueLimits{
 		batchBytes: engine.MaxEntryBytes - engine.HeaderSize + len(frame), bytes: 64 << 20,

@@ -4,47 +4,71 @@ import (
 	"encoding/binary"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/hashicorp/raft"
 
 	"tollgate/engine"
 )
+
+// reader says when this node's memory may answer reads.
+type reader struct {
+	*core
+	router  *router
+	replica *replica
+	asker   *asker
+
+	index    readIndex
+	word     newestWord
+	doorbell chan struct{}
+	opened   instant
+}
+
+func newReader(c *core, r *router, m *replica) *reader {
+	return &reader{
+		core: c, router: r, replica: m, asker: &asker{core: c, router: r},
+		word:     newestWord{heard: make(chan struct{}, 1)},
+		doorbell: make(chan struct{}, 1), opened: now(),
+	}
+}
 
 // BeginRead returns once this node's own memory holds every write that was acknowledged anywhere
 // before the call. On a leader under lease that is at once; a leader whose lease has lapsed waits
 // for a majority; a follower asks the leader how far it has applied, and waits for that. The
 // outcome is OutcomeDone, or OutcomeUnavailable when that did not happen before the deadline.
-func (g *Group) BeginRead(deadline time.Time) (engine.ReadTicket, engine.Outcome) {
-	if term, ok := g.lease.holds(); ok {
+func (r *reader) BeginRead(deadline time.Time) (engine.ReadTicket, engine.Outcome) {
+	if term, ok := r.lease.holds(); ok {
 		return engine.ReadTicket{Term: term, Leader: true}, engine.OutcomeDone
 	}
-	return g.beginSlowRead(deadline)
+	return r.beginSlowRead(deadline)
 }
 
 // ReadStands says, after the value was copied out, that the ticket was valid throughout.
-func (g *Group) ReadStands(t engine.ReadTicket) bool {
-	return !t.Leader || g.lease.stands(t.Term)
+func (r *reader) ReadStands(t engine.ReadTicket) bool {
+	return !t.Leader || r.lease.stands(t.Term)
 }
 
-func (g *Group) beginSlowRead(deadline time.Time) (engine.ReadTicket, engine.Outcome) {
+func (r *reader) beginSlowRead(deadline time.Time) (engine.ReadTicket, engine.Outcome) {
 	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()
 	for {
-		r := g.route.Load()
+		current := r.router.route.Load()
 		moment := retryEvery
 		switch {
-		case r.ready:
+		case current.ready:
 			// Confirmed by a majority after the call began: that stands for good.
-			if g.lease.confirm(g.knock, timer.C) {
-				return engine.ReadTicket{Term: r.term}, engine.OutcomeDone
+			if r.lease.confirm(r.knock, timer.C) {
+				return engine.ReadTicket{Term: current.term}, engine.OutcomeDone
 			}
-		case r.leader != "" && r.leader != g.config.NodeID:
-			if g.readIndex(r, timer.C) {
-				return engine.ReadTicket{Term: r.term}, engine.OutcomeDone
+		case current.leader != "" && current.leader != r.config.NodeID:
+			if r.readIndex(current, timer.C) {
+				return engine.ReadTicket{Term: current.term}, engine.OutcomeDone
 			}
 		default:
 			moment = math.MaxInt64
 		}
-		if !time.Now().Before(deadline) || !g.awaitRoute(r, moment, deadline) {
+		if !time.Now().Before(deadline) || !r.awaitRoute(current, moment, deadline) {
 			return engine.ReadTicket{}, engine.OutcomeUnavailable
 		}
 		timer.Reset(time.Until(deadline))
@@ -52,47 +76,47 @@ func (g *Group) beginSlowRead(deadline time.Time) (engine.ReadTicket, engine.Out
 }
 
 // awaitRoute waits until the route has changed, or a moment; false at the deadline.
-func (g *Group) awaitRoute(r *route, moment time.Duration, deadline time.Time) bool {
+func (r *reader) awaitRoute(current *route, moment time.Duration, deadline time.Time) bool {
 	left := time.Until(deadline)
 	timer := time.NewTimer(min(moment, left))
 	defer timer.Stop()
 	select {
-	case <-r.changed:
+	case <-current.changed:
 		return true
 	case <-timer.C:
 		return moment < left
-	case <-g.closing:
+	case <-r.closing:
 		return false
 	}
 }
 
 // knock asks raft to send heartbeats now.
-func (g *Group) knock() {
+func (r *reader) knock() {
 	select {
-	case g.doorbell <- struct{}{}:
+	case r.doorbell <- struct{}{}:
 	default:
 	}
 }
 
 // ring answers knocks. VerifyLeader serves as a doorbell only: its own answer counts
 // acknowledgements of requests that were sent before it was asked.
-func (g *Group) ring() {
+func (r *reader) ring() {
 	for {
 		select {
-		case <-g.doorbell:
-			g.raft.VerifyLeader()
-		case <-g.closing:
+		case <-r.doorbell:
+			r.raft.VerifyLeader()
+		case <-r.closing:
 			return
 		}
-		if !g.pause(g.ctx, time.Millisecond) {
+		if !r.pause(r.ctx, time.Millisecond) {
 			return
 		}
 	}
 }
 
 // readIndex asks the leader how far it has applied, and waits until this node has, too.
-func (g *Group) readIndex(r *route, late <-chan time.Time) bool {
-	round := g.index.join(func(q *round) { g.askIndex(r, q) })
+func (r *reader) readIndex(current *route, late <-chan time.Time) bool {
+	round := r.index.join(func(q *round) { r.askIndex(current, q) })
 	select {
 	case <-round.done:
 	case <-late:
@@ -102,8 +126,8 @@ func (g *Group) readIndex(r *route, late <-chan time.Time) bool {
 		return false
 	}
 	from := monotonic()
-	applied := g.adapter.progress.await(g.ctx, late, round.index)
-	g.noteWait(time.Duration(monotonic() - from))
+	applied := r.progress.await(r.ctx, late, round.index)
+	r.asker.noteWait(time.Duration(monotonic() - from))
 	return applied
 }
 
@@ -167,46 +191,41 @@ func (x *readIndex) abandon() {
 	x.asking, x.next = nil, nil
 }
 
-func (g *Group) askIndex(r *route, q *round) {
-	ms := binary.AppendUvarint(nil, uint64(g.config.RPCTimeout.Milliseconds()))
-	err := g.peers.call(r.leader, callReadIndex, g.shard, ms, func(reply []byte, err error) {
+func (r *reader) askIndex(current *route, q *round) {
+	ms := binary.AppendUvarint(nil, uint64(r.config.RPCTimeout.Milliseconds()))
+	err := r.peers.call(current.leader, callReadIndex, r.shard, ms, func(reply []byte, err error) {
 		index, n := binary.Uvarint(reply)
 		if err == nil && n > 0 {
-			g.hear(index, reply[n:])
+			r.hear(index, reply[n:])
 		}
-		g.index.answer(q, index, err == nil && n > 0)
+		r.index.answer(q, index, err == nil && n > 0)
 	})
 	if err != nil {
-		go g.index.answer(q, 0, false) // not from here: answering asks again
+		go r.index.answer(q, 0, false) // not from here: answering asks again
 	}
 }
 
-// visible is the newest entry of which a reader on this node may have seen something: the one that
-// is being applied counts, since its records become visible one by one. Whoever reads elsewhere
-// afterwards is to see it, too.
-func (g *Group) visible() uint64 { return max(g.machine.Applied(), g.applying.Load()) }
-
 // serveReadIndex answers a follower: how far this leader had applied at a moment after the
 // question when it certainly was the leader; empty when it is not.
-func (g *Group) serveReadIndex(payload []byte, reply func([]byte)) {
+func (r *reader) serveReadIndex(payload []byte, reply func([]byte)) {
 	ms, n := binary.Uvarint(payload)
 	if n <= 0 {
 		reply(nil)
 		return
 	}
-	if term, ok := g.lease.holds(); ok {
-		index := g.visible()
-		if g.lease.stands(term) { // the machine may have slept since the lease was granted
-			reply(g.indexAnswer(index, term))
+	if term, ok := r.lease.holds(); ok {
+		index := r.replica.visible()
+		if r.lease.stands(term) { // the machine may have slept since the lease was granted
+			reply(r.indexAnswer(index, term))
 			return
 		}
 	}
-	wait := min(time.Duration(ms)*time.Millisecond, g.config.RPCTimeout)
+	wait := min(time.Duration(ms)*time.Millisecond, r.config.RPCTimeout)
 	go func() { // ends with the lease when the group closes
 		timer := time.NewTimer(wait)
 		defer timer.Stop()
-		if g.lease.confirm(g.knock, timer.C) {
-			reply(g.indexAnswer(g.visible(), g.route.Load().term))
+		if r.lease.confirm(r.knock, timer.C) {
+			reply(r.indexAnswer(r.replica.visible(), r.router.route.Load().term))
 			return
 		}
 		reply(nil)
@@ -216,17 +235,17 @@ func (g *Group) serveReadIndex(payload []byte, reply func([]byte)) {
 // Staleness is how old this node's own memory may be: 0 on a leader under lease; on a leader
 // without, the time since a majority answered; otherwise the time since this node asked a leader
 // how far it was, and came to that. Time that the machine was asleep is part of it.
-func (g *Group) Staleness() time.Duration {
-	if term, ok := g.lease.holds(); ok && g.lease.stands(term) {
+func (r *reader) Staleness() time.Duration {
+	if term, ok := r.lease.holds(); ok && r.lease.stands(term) {
 		return 0
 	}
-	if age, ok := g.lease.age(); ok && age != math.MaxInt64 {
+	if age, ok := r.lease.age(); ok && age != math.MaxInt64 {
 		return age
 	}
-	if at := g.contact.Load(); at != nil {
-		return at.until(g.lease.clock())
+	if at := r.contact.Load(); at != nil {
+		return at.until(r.lease.clock())
 	}
-	return g.silence()
+	return r.silence()
 }
 
 // silence is Staleness of a node that has not come to where a leader was since it began: its state
@@ -234,13 +253,13 @@ func (g *Group) Staleness() time.Duration {
 // it is as old as can be: the others may have gone on for years. Of this node's clock and of the
 // others' the later one counts: a node that has just begun may have heard a single other one, and
 // that may be wrong. The clock is read once, as for stampMS.
-func (g *Group) silence() time.Duration {
-	now, t := g.clocks.now().UnixMilli(), g.lease.clock()
-	now -= min(0, g.clocks.aheadAt(now))
-	sinceEntry := time.Duration(now-g.machine.Stamp())*time.Millisecond + clockLead
+func (r *reader) silence() time.Duration {
+	now, t := r.clocks.now().UnixMilli(), r.lease.clock()
+	now -= min(0, r.clocks.aheadAt(now))
+	sinceEntry := time.Duration(now-r.machine.Stamp())*time.Millisecond + clockLead
 	// The others' clocks are kept against the monotonic one, which stands still in a sleep.
-	slept := time.Duration(max(0, t.drift-g.opened.drift))
-	return max(sinceEntry+slept, g.opened.until(t))
+	slept := time.Duration(max(0, t.drift-r.opened.drift))
+	return max(sinceEntry+slept, r.opened.until(t))
 }
 
 // freshEvery is how often a follower finds out how far the leader is.
@@ -249,25 +268,125 @@ const freshEvery = 100 * time.Millisecond
 // keepFresh asks the leader, from time to time, how far it is, and notes when this node has come to
 // that. What the leader sends of its own accord would not do: an append may have been on its way
 // for long, and having its entries is not having applied them.
-func (g *Group) keepFresh() {
-	for g.pause(g.ctx, freshEvery) {
-		r := g.route.Load()
-		if r.ready || r.leader == "" || r.leader == g.config.NodeID {
+func (r *reader) keepFresh() {
+	for r.pause(r.ctx, freshEvery) {
+		current := r.router.route.Load()
+		if current.ready || current.leader == "" || current.leader == r.config.NodeID {
 			continue
 		}
-		asked, timer := g.lease.clock(), time.NewTimer(g.config.RPCTimeout)
-		if g.readIndex(r, timer.C) {
-			g.noteContact(asked)
+		asked, timer := r.lease.clock(), time.NewTimer(r.config.RPCTimeout)
+		if r.readIndex(current, timer.C) {
+			r.contact.note(asked)
 		}
 		timer.Stop()
 	}
 }
 
-// noteContact notes that this node's memory holds all that was acknowledged before a moment.
-func (g *Group) noteContact(at instant) {
-	for old := g.contact.Load(); old == nil || old.mono < at.mono; old = g.contact.Load() {
-		if g.contact.CompareAndSwap(old, &at) {
+// word is what a leader says of its log beside the read index: the newest entry that it has
+// applied, and the term in which it leads.
+type word struct {
+	// index is the read index of the same answer.
+	index     uint64
+	committed place
+	term      uint64
+}
+
+// newestWord is the leader's newest word; heard says that there is a newer one.
+type newestWord struct {
+	atomic.Pointer[word]
+	heard chan struct{}
+}
+
+// indexAnswer is the answer to callReadIndex. Nodes of an older build read the index alone.
+func (r *reader) indexAnswer(index, term uint64) []byte {
+	committed := r.progress.at()
+	answer := binary.AppendUvarint(make([]byte, 0, 4*binary.MaxVarintLen64), index)
+	answer = binary.AppendUvarint(answer, committed.index)
+	answer = binary.AppendUvarint(answer, committed.term)
+	return binary.AppendUvarint(answer, term)
+}
+
+// hear takes what stands behind a read index, where this node is not as far; a leader of an older
+// build says nothing there.
+func (r *reader) hear(index uint64, rest []byte) {
+	var numbers [3]uint64
+	for i := range numbers {
+		number, n := binary.Uvarint(rest)
+		if n <= 0 {
 			return
 		}
+		numbers[i], rest = number, rest[n:]
+	}
+	if r.progress.index.Load() >= index {
+		return
+	}
+	r.word.Store(&word{index, place{numbers[0], numbers[1]}, numbers[2]})
+	select {
+	case r.word.heard <- struct{}{}:
+	default:
+	}
+}
+
+const (
+	// wordEvery is how soon this node looks again for an entry that the leader has named.
+	wordEvery = time.Millisecond
+	// wordTries bounds that: by then appends say it.
+	wordTries = 100
+)
+
+// followWord brings this node to where the leader's answers say that it may be, without waiting for
+// the next append: an idle leader sends one every CommitTimeout.
+func (r *reader) followWord() {
+	for {
+		select {
+		case <-r.word.heard:
+		case <-r.closing:
+			return
+		}
+		for range wordTries {
+			w := r.word.Load()
+			if r.progress.index.Load() >= w.index {
+				break
+			}
+			r.heed(w.committed, w.term)
+			if !r.pause(r.ctx, wordEvery) {
+				return
+			}
+			current := r.router.route.Load()
+			follows := current.leader != "" && !current.ready && current.term == w.term
+			if follows && w.committed.index < w.index {
+				r.index.join(func(q *round) { r.askIndex(current, q) }) // it was being applied
+			}
+		}
+	}
+}
+
+// heed tells raft that an entry is committed, as an append of the leader's would that holds nothing
+// else: raft compares the place, and so all before it. An entry that a leader has applied is
+// committed for good, however late the word comes; and raft refuses that of an earlier term.
+func (r *reader) heed(committed place, term uint64) {
+	var entry raft.Log
+	address, leader := r.raft.LeaderWithID()
+	if committed.term == 0 || leader == "" || string(leader) == r.config.NodeID ||
+		r.raft.CurrentTerm() != term ||
+		r.store.GetLog(committed.index, &entry) != nil || entry.Term != committed.term {
+		return
+	}
+	head := header()
+	head.ID, head.Addr = []byte(leader), r.transport.EncodePeer(leader, address)
+	r.transport.deliver(raft.RPC{
+		Command: &raft.AppendEntriesRequest{
+			RPCHeader: head, Term: term, LeaderCommitIndex: committed.index,
+			PrevLogEntry: committed.index, PrevLogTerm: committed.term,
+		},
+		RespChan: make(chan raft.RPCResponse, 1),
+	})
+}
+
+// deliver gives raft a request that no node has sent.
+func (t *transport) deliver(rpc raft.RPC) {
+	select {
+	case t.consumer <- rpc:
+	case <-t.closing:
 	}
 }

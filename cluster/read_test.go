@@ -122,14 +122,16 @@ func TestSnapshotWaitsForItsSegments(t *testing.T) {
 	for _, fails := range []error{nil, errors.New("a segment was not written")} {
 		synctest.Test(t, func(t *testing.T) {
 			held := &heldSegments{durable: make(chan struct{}), err: fails}
-			g := &Group{
-				parts:    parts{config: &Config{Events: &Events{}}},
-				segments: held, log: testLog(), ctx: t.Context(),
+			r := &replica{
+				core: &core{
+					parts: parts{config: &Config{Events: &Events{}}}, log: testLog(), ctx: t.Context(),
+				},
+				segments: held,
 			}
 			to := &sinkSpy{}
 			state := ledgerSnapshot{segments: []journal.SegmentInfo{{Number: 1}}}
 			done := make(chan error, 1)
-			go func() { done <- (&fsmSnapshot{group: g, state: state}).Persist(to) }()
+			go func() { done <- (&fsmSnapshot{replica: r, state: state}).Persist(to) }()
 			time.Sleep(time.Hour)
 			synctest.Wait()
 			require.False(t, to.closed || to.cancelled)
@@ -259,7 +261,7 @@ func TestAWordOfAnotherEntryCommitsNothing(t *testing.T) {
 			require.Less(t, key, uint64(100), "it asks ten times a second, and may have asked just then")
 			c.count(leader, key)
 			synctest.Wait()
-			at = c.billing(leader).adapter.progress.at()
+			at = c.billing(leader).progress.at()
 		}
 		require.GreaterOrEqual(t, g.raft.LastIndex(), at.index)
 		term := g.raft.CurrentTerm()

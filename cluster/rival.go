@@ -72,9 +72,9 @@ func (t *transport) meetLeader(rpc *raft.RPC) bool {
 	return true
 }
 
-func (g *Group) stopAtRival(term uint64, first, second raft.ServerID) {
-	g.halt(fmt.Errorf("%w: group %s: both %s and %s lead term %d: a node has voted twice, and its "+
-		"folder was put back to an older copy; keep all folders", ErrContradiction, g.name, first, second,
+func (w *guard) stopAtRival(term uint64, first, second raft.ServerID) {
+	w.halt(fmt.Errorf("%w: group %s: both %s and %s lead term %d: a node has voted twice, and its "+
+		"folder was put back to an older copy; keep all folders", ErrContradiction, w.name, first, second,
 		term))
 }
 

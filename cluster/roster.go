@@ -111,9 +111,6 @@ func (n *Node) nameOf(at raft.ServerAddress) string {
 	return ""
 }
 
-// servers is the group's newest configuration.
-func (g *Group) servers() raft.Configuration { return g.raft.GetConfiguration().Configuration() }
-
 // describe fills in what the configuration does not say of members of the beginning: their HTTP
 // and operations addresses, as this node's own configuration has them.
 func (c *Config) describe(m Member) Member {

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,9 +11,9 @@ import (
 
 // seat is a leader about to change its group's configuration, as that is now.
 type seat struct {
-	group   *Group
-	route   *route
-	servers []raft.Server
+	membership *membership
+	route      *route
+	servers    []raft.Server
 	// index is that of the configuration's entry: raft makes no change to another one, as there is
 	// when this node was deposed meanwhile, somebody else made a change, and it was elected again.
 	index uint64
@@ -22,36 +21,16 @@ type seat struct {
 
 // takeSeat looks at the configuration; ErrNotLeader when this node does not lead. The index is read
 // before the servers: if they are newer, raft refuses the change, and it is tried again.
-func (g *Group) takeSeat() (*seat, error) {
-	r := g.route.Load()
+func (m *membership) takeSeat() (*seat, error) {
+	r := m.router.route.Load()
 	if !r.ready {
-		return nil, fmt.Errorf("%w group %s", ErrNotLeader, g.name)
+		return nil, fmt.Errorf("%w group %s", ErrNotLeader, m.name)
 	}
-	index, err := g.configIndex()
+	index, err := m.electorate.configIndex()
 	if err != nil {
-		return nil, unchanged("group %s: %w", g.name, err)
+		return nil, unchanged("group %s: %w", m.name, err)
 	}
-	return &seat{group: g, route: r, servers: g.servers().Servers, index: index}, nil
-}
-
-// snapshotMembers is the configuration of the newest snapshot, without members where there is none.
-func (g *Group) snapshotMembers() raft.Configuration {
-	found, err := g.snapshots.List()
-	if err != nil || len(found) == 0 {
-		return raft.Configuration{}
-	}
-	return found[0].Configuration
-}
-
-// configIndex is the index of the committed configuration: the newest that this node has applied,
-// or that its newest snapshot has. Raft's own GetConfiguration tells none, whatever it promises.
-func (g *Group) configIndex() (uint64, error) {
-	index := g.configured.Load()
-	found, err := g.snapshots.List()
-	if err == nil && len(found) > 0 {
-		index = max(index, found[0].ConfigurationIndex)
-	}
-	return index, err
+	return &seat{membership: m, route: r, servers: m.servers().Servers, index: index}, nil
 }
 
 func (s *seat) find(id string) (raft.Server, bool) {
@@ -63,16 +42,16 @@ func (s *seat) find(id string) (raft.Server, bool) {
 }
 
 func (s *seat) refuse(format string, args ...any) error {
-	return unchanged("group %s: %s", s.group.name, fmt.Sprintf(format, args...))
+	return unchanged("group %s: %s", s.membership.name, fmt.Sprintf(format, args...))
 }
 
 // join adds a member without a vote, or changes the addresses of one that is there.
 func (s *seat) join(ctx context.Context, c change) error {
-	g := s.group
+	m := s.membership
 	wanted := peer{Member: c.Member, disk: c.Disk}
-	wanted.since[g.shard] = g.raft.LastIndex() + 1 // past the removal of whom it replaces
+	wanted.since[m.shard] = m.raft.LastIndex() + 1 // past the removal of whom it replaces
 	for _, x := range s.servers {
-		p := peerOf(x, int(g.shard))
+		p := peerOf(x, int(m.shard))
 		if p.ID != wanted.ID && p.Raft == wanted.Raft {
 			return s.refuse("%s is the address of %s", p.Raft, p.ID)
 		}
@@ -82,21 +61,21 @@ func (s *seat) join(ctx context.Context, c change) error {
 	}
 	old, member := s.find(wanted.ID)
 	if member {
-		wanted.since = peerOf(old, int(g.shard)).since
+		wanted.since = peerOf(old, int(m.shard)).since
 	}
-	to := wanted.address(g.shard)
+	to := wanted.address(m.shard)
 	switch {
 	case c.Check, member && old.Address == to:
 		return nil
 	case member:
-		future, err := g.readdress(old, to, s.index)
+		future, err := m.readdress(old, to, s.index)
 		if err != nil {
 			return err
 		}
-		return g.decide(ctx, future)
+		return m.decide(ctx, future)
 	}
-	return g.decide(ctx, g.raft.AddNonvoter(raft.ServerID(wanted.ID), to, s.index,
-		g.config.RPCTimeout))
+	return m.decide(ctx, m.raft.AddNonvoter(raft.ServerID(wanted.ID), to, s.index,
+		m.config.RPCTimeout))
 }
 
 // promote gives a member its vote, when it is known to have caught up.
@@ -114,8 +93,8 @@ func (s *seat) promote(ctx context.Context, c change) error {
 	if err := s.quorate(append(s.voters(), x.ID)); err != nil || c.Check {
 		return err
 	}
-	g := s.group
-	return g.decide(ctx, g.raft.AddVoter(x.ID, x.Address, s.index, g.config.RPCTimeout))
+	m := s.membership
+	return m.decide(ctx, m.raft.AddVoter(x.ID, x.Address, s.index, m.config.RPCTimeout))
 }
 
 // remove takes a member out. This node hands over first, and the next leader does it. That there
@@ -136,36 +115,36 @@ func (s *seat) remove(ctx context.Context, c change) error {
 	if err := s.quorate(rest); err != nil || c.Check {
 		return err
 	}
-	g := s.group
-	if string(x.ID) == g.config.NodeID {
-		if err := g.handOver(ctx, ""); err != nil && !errors.Is(err, ErrNotLeader) {
+	m := s.membership
+	if string(x.ID) == m.config.NodeID {
+		if err := m.handover.handOver(ctx, ""); err != nil && !errors.Is(err, ErrNotLeader) {
 			return s.refuse("%v", err)
 		}
-		return fmt.Errorf("%w group %s any more", ErrNotLeader, g.name)
+		return fmt.Errorf("%w group %s any more", ErrNotLeader, m.name)
 	}
 	return s.takeOut(ctx, x.ID)
 }
 
 // takeOut removes a member from the configuration that was looked at.
 func (s *seat) takeOut(ctx context.Context, id raft.ServerID) error {
-	g := s.group
-	return g.decide(ctx, g.raft.RemoveServer(id, s.index, g.config.RPCTimeout))
+	m := s.membership
+	return m.decide(ctx, m.raft.RemoveServer(id, s.index, m.config.RPCTimeout))
 }
 
 // transfer hands leadership over.
 func (s *seat) transfer(ctx context.Context, c change) error {
-	g := s.group
-	if c.Member.ID == g.config.NodeID {
+	m := s.membership
+	if c.Member.ID == m.config.NodeID {
 		return nil
 	}
-	to, err := g.successor(s.route.term, c.Member.ID)
+	to, err := m.handover.successor(s.route.term, c.Member.ID)
 	if err != nil {
 		return s.refuse("%v", err)
 	}
 	if err := s.hasRoom(ctx, to.ID); err != nil || c.Check {
 		return err
 	}
-	if err := g.handOver(ctx, c.Member.ID); err != nil && !errors.Is(err, ErrNotLeader) {
+	if err := m.handover.handOver(ctx, c.Member.ID); err != nil && !errors.Is(err, ErrNotLeader) {
 		return s.refuse("%v", err)
 	}
 	return nil
@@ -173,7 +152,7 @@ func (s *seat) transfer(ctx context.Context, c change) error {
 
 // hasRoom refuses a node whose disk is nearly full: it would hand leadership on at once.
 func (s *seat) hasRoom(ctx context.Context, id raft.ServerID) error {
-	reply, err := s.group.request(ctx, string(id), callProgress, nil)
+	reply, err := s.membership.request(ctx, string(id), callProgress, nil)
 	if err != nil {
 		return s.refuse("%s does not say how much room its disk has: %v", id, err)
 	}
@@ -199,10 +178,10 @@ func (s *seat) voters() []raft.ServerID {
 
 // answers reports whether a node has answered this leader within the last two heartbeats.
 func (s *seat) answers(id raft.ServerID) bool {
-	g := s.group
-	sent, ok := g.lease.heard(s.route.term, id)
-	return string(id) == g.config.NodeID ||
-		ok && monotonic()-sent.mono < int64(2*g.config.HeartbeatTimeout)
+	m := s.membership
+	sent, ok := m.lease.heard(s.route.term, id)
+	return string(id) == m.config.NodeID ||
+		ok && monotonic()-sent.mono < int64(2*m.config.HeartbeatTimeout)
 }
 
 // quorate refuses voters of whom no majority answers: nothing could be written any more.
@@ -226,9 +205,9 @@ func (s *seat) quorate(voters []raft.ServerID) error {
 // caughtUp refuses a node that lacks something. How far its log is, this leader has seen itself;
 // what it has applied, and whether its journal is whole, the node says.
 func (s *seat) caughtUp(ctx context.Context, x raft.Server) error {
-	g := s.group
-	committed, applied := g.raft.CommitIndex(), g.machine.Applied()
-	index, _ := g.transport.matched.of(s.route.term, x.ID)
+	m := s.membership
+	committed, applied := m.raft.CommitIndex(), m.machine.Applied()
+	index, _ := m.transport.matched.of(s.route.term, x.ID)
 	if !s.answers(x.ID) {
 		return s.refuse("%s does not answer", x.ID)
 	}
@@ -236,7 +215,7 @@ func (s *seat) caughtUp(ctx context.Context, x raft.Server) error {
 		return s.refuse("the log of %s is %d entries behind: wait, see `tollgate cluster status`",
 			x.ID, committed-index)
 	}
-	reply, err := g.request(ctx, string(x.ID), callProgress, nil)
+	reply, err := m.request(ctx, string(x.ID), callProgress, nil)
 	if err != nil {
 		return s.refuse("%s does not say how far it is: %v", x.ID, err)
 	}
@@ -248,39 +227,15 @@ func (s *seat) caughtUp(ctx context.Context, x raft.Server) error {
 		return s.refuse("%s has applied %d entries less: wait", x.ID, applied-said.applied)
 	case said.missing > 0:
 		return s.refuse("%s has yet to fetch %d segments of the journal: wait", x.ID, said.missing)
-	case g.keys != nil && g.keys.lacks(said.covered) > 0:
+	case m.tiering.keys != nil && m.tiering.keys.lacks(said.covered) > 0:
 		return s.refuse("%s has yet to put idempotency keys into files: wait", x.ID)
 	}
 	return nil
 }
 
-// progressNow is the answer to callProgress: the index applied, the number of journal segments that
-// are missing, the number before which keys are in files, and the room on the disk, four varints;
-// empty while the group cannot say.
-func (g *Group) progressNow() []byte {
-	if g.halted.Load() != nil {
-		return nil
-	}
-	missing, covered := 0, uint64(0)
-	select {
-	case <-g.restored:
-	default:
-		return nil
-	}
-	if g.segments != nil {
-		missing = len(g.segments.Missing())
-	}
-	if g.keys != nil {
-		covered = g.keys.Covered()
-	}
-	reply := binary.AppendUvarint(nil, g.machine.Applied())
-	reply = binary.AppendUvarint(binary.AppendUvarint(reply, uint64(missing)), covered)
-	return binary.AppendUvarint(reply, g.room())
-}
-
 // decide waits for raft's word on a change of the configuration. What it leaves unknown is tried
 // again by the caller, who then finds it done or not.
-func (g *Group) decide(ctx context.Context, future raft.IndexFuture) error {
+func (m *membership) decide(ctx context.Context, future raft.IndexFuture) error {
 	done := make(chan error, 1)
 	go func() { done <- future.Error() }() // raft that shuts down may leave it unanswered
 	var err error
@@ -288,11 +243,11 @@ func (g *Group) decide(ctx context.Context, future raft.IndexFuture) error {
 	case err = <-done:
 	case <-ctx.Done():
 		err = ctx.Err()
-	case <-g.closing:
+	case <-m.closing:
 		err = errHalted
 	}
 	if err != nil {
-		return fmt.Errorf("%w: group %s: %w", ErrNotLeader, g.name, err)
+		return fmt.Errorf("%w: group %s: %w", ErrNotLeader, m.name, err)
 	}
 	return nil
 }

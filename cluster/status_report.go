@@ -96,7 +96,7 @@ func (g *Group) Status() GroupStatus {
 	}
 	s.QueueBytes, s.InFlight = g.local.load()
 	s.ForwardBytes, _ = g.remote.load()
-	s.WaitingBytes, s.QueueLimitBytes = g.waiting.bytes(), g.config.QueueBytes
+	s.WaitingBytes, s.QueueLimitBytes = g.proposer.waiting.bytes(), g.config.QueueBytes
 	if g.logSize != nil {
 		s.LogBytes, s.Syncs = g.logSize()
 	}

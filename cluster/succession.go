@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -24,6 +25,13 @@ const (
 	calmAt = 8
 )
 
+// elections have this node stand for election when it is its turn.
+type elections struct {
+	*core
+	electorate *electorate
+	retired    atomic.Bool // this node is about to stop: it is not to be elected
+}
+
 // succession is what a follower knows of its leader's silence.
 type succession struct {
 	term  uint64
@@ -32,65 +40,44 @@ type succession struct {
 }
 
 // keepSuccession has this node stand for election when it is its turn.
-func (g *Group) keepSuccession() {
+func (e *elections) keepSuccession() {
 	s := succession{since: time.Now()}
-	for wait := g.tenths(calmAt); g.pause(g.ctx, wait); {
-		wait = g.succeed(&s)
+	for wait := e.tenths(calmAt); e.pause(e.ctx, wait); {
+		wait = e.succeed(&s)
 	}
-}
-
-// tenths is so many tenths of the heartbeat timeout.
-func (g *Group) tenths(n int) time.Duration {
-	return g.config.HeartbeatTimeout / 10 * time.Duration(n)
 }
 
 // succeed looks at the leader's silence, and returns when to look again.
-func (g *Group) succeed(s *succession) (again time.Duration) {
-	term, rank := g.raft.CurrentTerm(), g.rank()
-	heard := time.Since(g.raft.LastContact())
-	fresh := heard < g.config.HeartbeatTimeout
-	if g.raft.State() != raft.Follower || rank < 0 || term != s.term && !fresh {
+func (e *elections) succeed(s *succession) (again time.Duration) {
+	term, rank := e.raft.CurrentTerm(), e.electorate.rank()
+	heard := time.Since(e.raft.LastContact())
+	fresh := heard < e.config.HeartbeatTimeout
+	if e.raft.State() != raft.Follower || rank < 0 || term != s.term && !fresh {
 		s.since = time.Now()
 	}
 	s.term = term
-	silence, turn := min(heard, time.Since(s.since)), g.tenths(firstTurn+rank*nextTurn)
+	silence, turn := min(heard, time.Since(s.since)), e.tenths(firstTurn+rank*nextTurn)
 	switch {
-	case silence < g.tenths(calmAt):
+	case silence < e.tenths(calmAt):
 		s.calm = false
-		return min(max(g.tenths(calmAt)-silence, time.Millisecond), g.tenths(2))
+		return min(max(e.tenths(calmAt)-silence, time.Millisecond), e.tenths(2))
 	case silence < turn && (s.calm || !fresh): // a nudge would make raft stand
 		return turn - silence
 	case silence < turn:
 		s.calm = true
-	case !g.standsForElection():
-		return g.tenths(1)
+	case !e.standsForElection():
+		return e.tenths(1)
 	}
-	if err := g.nudge(); err != nil {
-		g.log.Warn("raft looks after its leader in its own time", "error", err)
+	if err := e.nudge(); err != nil {
+		e.log.Warn("raft looks after its leader in its own time", "error", err)
 	}
-	return g.tenths(1)
-}
-
-// rank is how many voters have their turn before this node; -1 where it has no vote.
-func (g *Group) rank() int {
-	_, leader := g.raft.LeaderWithID()
-	self, rank, votes := raft.ServerID(g.config.NodeID), 0, false
-	for _, id := range g.voters()[0] {
-		votes = votes || id == self
-		if id < self && id != leader {
-			rank++
-		}
-	}
-	if !votes {
-		return -1
-	}
-	return rank
+	return e.tenths(1)
 }
 
 // nudge has raft look now whether its leader has been silent for the heartbeat timeout, and stand
 // if so; else its timer begins anew. A timeout that becomes shorter is what makes raft look.
-func (g *Group) nudge() error {
-	return g.retune(func(set func(raft.ReloadableConfig) error, c raft.ReloadableConfig) error {
+func (e *elections) nudge() error {
+	return e.retune(func(set func(raft.ReloadableConfig) error, c raft.ReloadableConfig) error {
 		longer := c
 		longer.HeartbeatTimeout += time.Millisecond
 		longer.ElectionTimeout += time.Millisecond
@@ -101,11 +88,10 @@ func (g *Group) nudge() error {
 	})
 }
 
-// retune changes raft's settings, one change at a time.
-func (g *Group) retune(
-	change func(set func(raft.ReloadableConfig) error, c raft.ReloadableConfig) error,
-) error {
-	g.tuning.Lock()
-	defer g.tuning.Unlock()
-	return change(g.raft.ReloadConfig, g.raft.ReloadableConfig())
+// standsForElection is false while this node's clock is far off, or not yet compared with a
+// majority's, before the others had their say on its folder, after it has halted, and when it is
+// about to stop.
+func (e *elections) standsForElection() bool {
+	return (e.asked == nil || e.asked()) && !e.retired.Load() && !e.clocks.wrong() &&
+		e.clocks.sure() && e.halted.Load() == nil
 }

@@ -69,7 +69,7 @@ func TestSnapshotThatStopsInTheMiddleIsGivenUp(t *testing.T) {
 // would panic without one.
 func TestVoteThatCannotBeWrittenEndsTheProcess(t *testing.T) {
 	for _, started := range []bool{false, true} {
-		g := &Group{
+		g := &core{
 			parts: parts{config: &Config{}, name: "billing"},
 			log:   testLog(), running: make(chan struct{}), closing: make(chan struct{}),
 		}

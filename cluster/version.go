@@ -66,15 +66,15 @@ func (n *Node) keepVersion() {
 	}
 }
 
-func (g *Group) agree(common uint32) {
-	agreed, known := g.machine.Version()
+func (k *keeper) agree(common uint32) {
+	agreed, known := k.machine.Version()
 	common = min(common, known)
-	if common <= agreed || !g.route.Load().ready {
+	if common <= agreed || !k.router.route.Load().ready {
 		return
 	}
 	payload := engine.AppendSetVersion(nil, common)
-	if g.proposeOwn(engine.Record{Kind: engine.KindSetVersion, Payload: payload}) {
-		g.log.Info("the cluster has agreed on a version", "version", common)
+	if k.proposer.proposeOwn(engine.Record{Kind: engine.KindSetVersion, Payload: payload}) {
+		k.log.Info("the cluster has agreed on a version", "version", common)
 	}
 }
 

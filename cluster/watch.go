@@ -3,10 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
-	"runtime"
-	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -17,14 +14,14 @@ import (
 // counts entries.
 type watchedLog struct {
 	raft.LogStore
-	group *Group
+	core *core
 	// sinceSnapshot is what was stored since the last snapshot; entries and bytes are totals, of
 	// which meanEntry is made.
 	sinceSnapshot, bytes, entries atomic.Int64
 }
 
-func newWatchedLog(g *Group, logs raft.LogStore) *watchedLog {
-	return &watchedLog{LogStore: logs, group: g}
+func newWatchedLog(c *core, logs raft.LogStore) *watchedLog {
+	return &watchedLog{LogStore: logs, core: c}
 }
 
 // IsMonotonic passes on whether the log takes no gaps.
@@ -38,25 +35,25 @@ func (w *watchedLog) StoreLog(l *raft.Log) error { return w.StoreLogs([]*raft.Lo
 
 // StoreLogs stores entries durably, or ends the process.
 func (w *watchedLog) StoreLogs(logs []*raft.Log) error {
-	g, start, size := w.group, time.Now(), int64(0)
+	c, start, size := w.core, time.Now(), int64(0)
 	for _, l := range logs {
 		size += int64(len(l.Data))
 	}
-	limit := g.config.StoreTimeout
+	limit := c.config.StoreTimeout
 	watchdog := time.AfterFunc(limit, func() {
-		g.halt(fmt.Errorf("cluster: group %s: the disk has not answered for %s", g.name, limit))
+		c.halt(fmt.Errorf("cluster: group %s: the disk has not answered for %s", c.name, limit))
 	})
 	err := w.LogStore.StoreLogs(logs)
 	watchdog.Stop()
 	if err != nil {
-		g.halt(fmt.Errorf("cluster: group %s: store entries: %w", g.name, err))
+		c.halt(fmt.Errorf("cluster: group %s: store entries: %w", c.name, err))
 		return err
 	}
 	w.bytes.Add(size)
 	w.entries.Add(int64(len(logs)))
 	w.sinceSnapshot.Add(size)
-	if f := g.config.Events.OnStore; f != nil {
-		f(g.shard, int(size), time.Since(start))
+	if f := c.config.Events.OnStore; f != nil {
+		f(c.shard, int(size), time.Since(start))
 	}
 	return nil
 }
@@ -64,8 +61,8 @@ func (w *watchedLog) StoreLogs(logs []*raft.Log) error {
 // countStored takes in what is on disk when the process begins: otherwise a node that is restarted
 // often would never take a snapshot, and its log would grow without end.
 func (w *watchedLog) countStored() error {
-	g := w.group
-	if g.logSize == nil {
+	c := w.core
+	if c.logSize == nil {
 		return nil
 	}
 	first, err := w.FirstIndex()
@@ -76,7 +73,7 @@ func (w *watchedLog) countStored() error {
 	if err != nil || last == 0 {
 		return err
 	}
-	found, err := g.snapshots.List()
+	found, err := c.snapshots.List()
 	if err != nil {
 		return err
 	}
@@ -84,7 +81,7 @@ func (w *watchedLog) countStored() error {
 	if len(found) > 0 {
 		behind = max(behind, found[0].Index)
 	}
-	size, _ := g.logSize()
+	size, _ := c.logSize()
 	entries := last - first + 1
 	w.bytes.Store(size)
 	w.entries.Store(int64(entries))
@@ -99,7 +96,7 @@ func (w *watchedLog) countStored() error {
 func (w *watchedLog) GetLog(index uint64, l *raft.Log) error {
 	err := w.LogStore.GetLog(index, l)
 	if err != nil && !errors.Is(err, raft.ErrLogNotFound) {
-		w.group.end(fmt.Errorf("cluster: group %s: read entry %d: %w", w.group.name, index, err))
+		w.core.end(fmt.Errorf("cluster: group %s: read entry %d: %w", w.core.name, index, err))
 	}
 	return err
 }
@@ -112,16 +109,16 @@ func (w *watchedLog) DeleteRange(low, high uint64) error {
 	if err != nil {
 		return err
 	}
-	if sure := max(w.group.carriedOut.Load(), w.group.before); low > first && low <= sure {
+	if sure := max(w.core.progress.given.Load(), w.core.before); low > first && low <= sure {
 		err := fmt.Errorf("%w: group %s: entries %d to %d are committed here, and the leader has others "+
-			"in their place; nothing was deleted: keep this folder", ErrContradiction, w.group.name, low,
+			"in their place; nothing was deleted: keep this folder", ErrContradiction, w.core.name, low,
 			min(sure, high))
-		w.group.halt(err)
+		w.core.halt(err)
 		return err
 	}
 	err = w.LogStore.DeleteRange(low, high)
 	if err != nil {
-		w.group.halt(fmt.Errorf("cluster: group %s: delete entries: %w", w.group.name, err))
+		w.core.halt(fmt.Errorf("cluster: group %s: delete entries: %w", w.core.name, err))
 	}
 	return err
 }
@@ -142,7 +139,7 @@ func (w *watchedLog) sizeOf(behind, last uint64) int64 {
 // watchedVote is the group's term and vote: what the disk does not take ends the process.
 type watchedVote struct {
 	raft.StableStore
-	group *Group
+	core *core
 }
 
 // Set stores a value durably, or ends the process.
@@ -155,107 +152,8 @@ func (w *watchedVote) SetUint64(key []byte, n uint64) error {
 
 func (w *watchedVote) done(err error) error {
 	if err != nil {
-		w.group.end(fmt.Errorf("cluster: group %s: no vote is given and no term begun: %w; look at "+
-			"the disk, then start this process again", w.group.name, err))
+		w.core.end(fmt.Errorf("cluster: group %s: no vote is given and no term begun: %w; look at "+
+			"the disk, then start this process again", w.core.name, err))
 	}
 	return err
-}
-
-// end halts this replica and, where the process survives that, as in tests with many nodes, the
-// goroutine of raft's that asked: raft would panic. Before raft runs, it returns.
-func (g *Group) end(err error) {
-	g.halt(err)
-	select {
-	case <-g.running:
-		<-g.closing
-		runtime.Goexit()
-	default:
-	}
-}
-
-// disk watches the free space under the data folder, and how long the disk takes to answer.
-type disk struct {
-	dir  string
-	need int64
-	free atomic.Int64
-	low  atomic.Bool
-
-	mu sync.Mutex
-	// measure is statfs; tests fill a disk with it.
-	measure func(dir string) (int64, error)
-	count   uint64
-	waiting map[uint64]diskChange
-}
-
-// diskChange is a change that the disk was asked for and has not made yet.
-type diskChange struct {
-	what string
-	at   int64 // monotonic
-}
-
-// diskEvery is how often free space is measured.
-const diskEvery = time.Second
-
-func freeBytes(dir string) (int64, error) {
-	var s syscall.Statfs_t
-	if err := syscall.Statfs(dir, &s); err != nil {
-		return 0, fmt.Errorf("cluster: free space of %s: %w", dir, err)
-	}
-	return int64(s.Bavail) * s.Bsize, nil
-}
-
-func (d *disk) look() error {
-	d.mu.Lock()
-	measure := d.measure
-	d.mu.Unlock()
-	free, err := measure(d.dir)
-	if err != nil {
-		return err
-	}
-	d.free.Store(free)
-	d.low.Store(free < d.need)
-	return nil
-}
-
-// left is how much may be written without using the reserve.
-func (d *disk) left() uint64 { return uint64(max(0, d.free.Load()-d.need)) }
-
-// room reports whether so many bytes may be written without using the reserve.
-func (d *disk) room(bytes uint64) bool {
-	left := d.free.Load() - d.need
-	return left >= 0 && uint64(left) >= bytes
-}
-
-// began notes a change that the disk is asked for; done that it has answered.
-func (d *disk) began(what string) (done func()) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.count++
-	number := d.count
-	if d.waiting == nil {
-		d.waiting = make(map[uint64]diskChange)
-	}
-	d.waiting[number] = diskChange{what, monotonic()}
-	return func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		delete(d.waiting, number)
-	}
-}
-
-// oldest is the change that the disk has not answered for the longest time; 0 when there is none.
-func (d *disk) oldest() (what string, waited time.Duration) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var oldest uint64
-	for number := range d.waiting {
-		if oldest == 0 || number < oldest {
-			oldest = number
-		}
-	}
-	if oldest == 0 {
-		return "", 0
-	}
-	c := d.waiting[oldest]
-	return c.what, time.Duration(monotonic() - c.at)
 }

@@ -1,0 +1,159 @@
+package cluster
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+)
+
+// electorate is what a group knows of its voters.
+type electorate struct {
+	*core
+	// committed are the voters of the newest configuration that was applied; nil before the first.
+	committed atomic.Pointer[[]raft.ServerID]
+	// configured is the index of that configuration, 0 for none since the process began.
+	configured atomic.Uint64
+	departed   departed
+	voterRoom  voterRoom
+}
+
+// followMembers takes in a configuration that was committed.
+func (e *electorate) followMembers(members raft.Configuration, index uint64) {
+	e.departed.follow(members, e.snapshotMembers())
+	voters := configVoters(members)
+	e.committed.Store(&voters)
+	e.configured.Store(index)
+}
+
+// voters are the voters of the latest and of the committed configuration.
+func (e *electorate) voters() [2][]raft.ServerID {
+	var both [2][]raft.ServerID
+	if e.raft == nil {
+		return both
+	}
+	both[0] = configVoters(e.raft.GetConfiguration().Configuration())
+	both[1] = both[0]
+	if c := e.committed.Load(); c != nil {
+		both[1] = *c
+	}
+	return both
+}
+
+func configVoters(c raft.Configuration) []raft.ServerID {
+	var ids []raft.ServerID
+	for _, s := range c.Servers {
+		if s.Suffrage == raft.Voter {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
+}
+
+// snapshotMembers is the configuration of the newest snapshot, without members where there is none.
+func (e *electorate) snapshotMembers() raft.Configuration {
+	found, err := e.snapshots.List()
+	if err != nil || len(found) == 0 {
+		return raft.Configuration{}
+	}
+	return found[0].Configuration
+}
+
+// configIndex is the index of the committed configuration: the newest that this node has applied,
+// or that its newest snapshot has. Raft's own GetConfiguration tells none, whatever it promises.
+func (e *electorate) configIndex() (uint64, error) {
+	index := e.configured.Load()
+	found, err := e.snapshots.List()
+	if err == nil && len(found) > 0 {
+		index = max(index, found[0].ConfigurationIndex)
+	}
+	return index, err
+}
+
+// rank is how many voters have their turn before this node; -1 where it has no vote.
+func (e *electorate) rank() int {
+	_, leader := e.raft.LeaderWithID()
+	self, rank, votes := raft.ServerID(e.config.NodeID), 0, false
+	for _, id := range e.voters()[0] {
+		votes = votes || id == self
+		if id < self && id != leader {
+			rank++
+		}
+	}
+	if !votes {
+		return -1
+	}
+	return rank
+}
+
+// voterRoom is what a leader knows of the voters' disks.
+type voterRoom struct {
+	// cornered: its own is nearly full, and it has found nobody to hand leadership to.
+	cornered atomic.Bool
+	// crowded: so many are nearly full that a majority has to store what it takes on one of them.
+	crowded atomic.Bool
+	// full are the other voters whose disks are nearly full; nil while this node does not lead.
+	full atomic.Pointer[map[raft.ServerID]bool]
+}
+
+// has is false for a voter that has said that its disk is nearly full.
+func (r *voterRoom) has(id raft.ServerID) bool {
+	full := r.full.Load()
+	return full == nil || !(*full)[id]
+}
+
+// forget is for a node that does not lead any more.
+func (r *voterRoom) forget() {
+	r.crowded.Store(false)
+	r.full.Store(nil)
+}
+
+// departed are the members that a group has lost since this node's process began, by id. Somebody
+// may have asked another node for a removal, and not have heard how it went: who repeats it here
+// is to be told from who mistypes a name.
+type departed struct {
+	mu     sync.Mutex
+	known  bool
+	before map[string]bool
+	gone   map[string]bool
+}
+
+// maxDeparted bounds how many are remembered.
+const maxDeparted = 256
+
+// follow takes in a configuration that was committed. The first is compared with that of the newest
+// snapshot.
+func (d *departed) follow(now, snapshot raft.Configuration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.known {
+		d.known, d.before = true, idsOf(snapshot)
+	}
+	members := idsOf(now)
+	if d.gone == nil || len(d.gone) > maxDeparted {
+		d.gone = make(map[string]bool)
+	}
+	for id := range d.before {
+		if !members[id] {
+			d.gone[id] = true
+		}
+	}
+	for id := range members {
+		delete(d.gone, id)
+	}
+	d.before = members
+}
+
+func (d *departed) has(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.gone[id]
+}
+
+func idsOf(c raft.Configuration) map[string]bool {
+	ids := make(map[string]bool, len(c.Servers))
+	for _, s := range c.Servers {
+		ids[string(s.ID)] = true
+	}
+	return ids
+}
