@@ -31,13 +31,10 @@ var above = struct{ files, methods, fields map[string]int }{
 		"engine/enginetest.scenario":          86,
 		"cmd/tollgate/torture.run":            79,
 		"engine/enginetest.workspaceScenario": 76,
-		"engine/workspace.turn":               76,
-		"engine/workspace.state":              70,
 		"cluster.Node":                        69,
 	},
 	fields: map[string]int{
 		"engine/billing.state":          72,
-		"engine/workspace.state":        60,
 		"cmd/tollgate/torture.run":      38,
 		"engine/billing.WebhookMessage": 37,
 		"cmd/tollgate/config.Config":    34,
@@ -59,7 +56,7 @@ var maxBack = []struct {
 	count  int
 }{
 	{"engine/billing", 178},
-	{"engine/workspace", 105},
+	{"engine/workspace", 82},
 	{"server/workspace", 26},
 	{"cluster", 60},
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"tollgate/engine"
+	"tollgate/engine/machine"
 )
 
 // Bounds of test credentials.
@@ -40,8 +41,8 @@ type SetTestAccess struct {
 	Sealed []byte `wire:"3"`
 }
 
-func (c *SetTestAccess) apply(t *turn) engine.Outcome {
-	w, ok := t.workspace(c.Workspace)
+func (c *SetTestAccess) apply(x *flowStore, t *machine.Turn) engine.Outcome {
+	w, ok := x.workspace(c.Workspace)
 	switch {
 	case !ok:
 		return engine.OutcomeRecordUnknown
@@ -51,37 +52,37 @@ func (c *SetTestAccess) apply(t *turn) engine.Outcome {
 		len(c.Sealed) > maxSealedAccess:
 		return engine.OutcomeTooLarge
 	}
-	row := t.accessRow(c.Workspace, c.Host)
+	row := x.accessRow(c.Workspace, c.Host)
 	if row == 0 {
-		if len(t.accesses(c.Workspace)) >= MaxTestAccess {
+		if len(x.accesses(c.Workspace)) >= MaxTestAccess {
 			return engine.OutcomeTestAccessLimit
 		}
-		row = t.accessRow(c.Workspace, "") // one that is free
+		row = x.accessRow(c.Workspace, "") // one that is free
 	}
 	next, before := access{Host: c.Host, Sealed: c.Sealed}, 0
 	if row != 0 {
-		before = t.access.Read(row).bytes()
+		before = x.access.Read(row).bytes()
 	}
-	if full := t.room(c.Workspace, next.bytes()-before); full != engine.OutcomeDone {
+	if full := x.room(t, c.Workspace, next.bytes()-before); full != engine.OutcomeDone {
 		return full
 	}
 
 	if row == 0 {
-		row, _ = t.access.Append()
-		*t.access.Write(row) = access{Workspace: c.Workspace, Before: w.Access}
-		t.workspaces.Write(c.Workspace).Access = row
-		t.rooms.hold(c.Workspace, accessRowBytes)
+		row, _ = x.access.Append()
+		*x.access.Write(row) = access{Workspace: c.Workspace, Before: w.Access}
+		x.workspaces.Write(c.Workspace).Access = row
+		x.rooms.hold(c.Workspace, accessRowBytes)
 	}
-	t.setAccess(row, c.Host, c.Sealed)
+	x.setAccess(t, row, c.Host, c.Sealed)
 	return engine.OutcomeDone
 }
 
 // setAccess writes what is stored, or that nothing is.
-func (t *turn) setAccess(row uint32, host string, sealed []byte) {
-	a := t.access.Write(row)
+func (x *flowStore) setAccess(t *machine.Turn, row uint32, host string, sealed []byte) {
+	a := x.access.Write(row)
 	before := a.bytes()
 	a.Host, a.Sealed, a.SetAt = host, sealed, t.Stamp
-	t.rooms.hold(a.Workspace, a.bytes()-before)
+	x.rooms.hold(a.Workspace, a.bytes()-before)
 	t.Fold(uint64(row)<<32 | uint64(len(sealed)))
 }
 
@@ -91,39 +92,39 @@ type RemoveTestAccess struct {
 	Host      string `wire:"2"`
 }
 
-func (c *RemoveTestAccess) apply(t *turn) engine.Outcome {
-	_, ok := t.workspace(c.Workspace)
-	row := t.accessRow(c.Workspace, c.Host)
+func (c *RemoveTestAccess) apply(x *flowStore, t *machine.Turn) engine.Outcome {
+	_, ok := x.workspace(c.Workspace)
+	row := x.accessRow(c.Workspace, c.Host)
 	if !ok || c.Host == "" || row == 0 {
 		return engine.OutcomeRecordUnknown
 	}
-	t.setAccess(row, "", nil)
+	x.setAccess(t, row, "", nil)
 	return engine.OutcomeDone
 }
 
 // forgetAccess lets go of all that a workspace has stored.
-func (t *turn) forgetAccess(newest uint32) {
-	for row := newest; row != 0; row = t.access.Read(row).Before {
-		t.setAccess(row, "", nil)
+func (x *flowStore) forgetAccess(t *machine.Turn, newest uint32) {
+	for row := newest; row != 0; row = x.access.Read(row).Before {
+		x.setAccess(t, row, "", nil)
 	}
 }
 
 // accessRow finds what is stored for a host, or a row that is free; 0 when there is none.
-func (s *state) accessRow(workspace uint32, host string) uint32 {
-	if !s.owned(workspace) {
+func (x *flowStore) accessRow(workspace uint32, host string) uint32 {
+	if !x.owned(workspace) {
 		return 0
 	}
-	row := s.workspaces.Read(workspace).Access
-	for row != 0 && s.access.Read(row).Host != host {
-		row = s.access.Read(row).Before
+	row := x.workspaces.Read(workspace).Access
+	for row != 0 && x.access.Read(row).Host != host {
+		row = x.access.Read(row).Before
 	}
 	return row
 }
 
 // accesses are the rows of a workspace that hold something.
-func (s *state) accesses(workspace uint32) (rows []uint32) {
-	for row := s.workspaces.Read(workspace).Access; row != 0; row = s.access.Read(row).Before {
-		if s.access.Read(row).Host != "" {
+func (x *flowStore) accesses(workspace uint32) (rows []uint32) {
+	for row := x.workspaces.Read(workspace).Access; row != 0; row = x.access.Read(row).Before {
+		if x.access.Read(row).Host != "" {
 			rows = append(rows, row)
 		}
 	}
@@ -131,8 +132,8 @@ func (s *state) accesses(workspace uint32) (rows []uint32) {
 }
 
 // enters reports whether a flow needs no test credentials, or that they are stored.
-func (s *state) enters(f *flow, d *FlowDocument) bool {
-	return !f.TestAccount || d.Host != "" && s.accessRow(f.Workspace, d.Host) != 0
+func (x *flowStore) enters(f *flow, d *FlowDocument) bool {
+	return !f.TestAccount || d.Host != "" && x.accessRow(f.Workspace, d.Host) != 0
 }
 
 // AccessView says for which host test credentials are stored, and since when.

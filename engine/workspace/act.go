@@ -43,7 +43,7 @@ type acting[C any] struct {
 	about func(c *C) (workspace uint32, subject [16]byte)
 	// within, where it is set, says in place of about whether the command is about the Act's
 	// workspace.
-	within func(c *C, t *turn, a *Act) bool
+	within func(c *C, x *money, a *Act) bool
 	// may reports whether a person may do this; nil is that the workspace must be theirs.
 	may func(c *C, p visitor) bool
 	// personal reports whether an operator may not.
@@ -59,15 +59,17 @@ func operators[C any](*C, visitor) bool { return false }
 type action interface {
 	called() string
 	subjectOf(a *Act) [16]byte
-	isWithin(t *turn, a *Act) bool
+	isWithin(x *money, a *Act) bool
 	permits(a *Act, p visitor) bool
 	isPersonal() bool
 	noteOf(a *Act) string
 }
 
 // act is the row of a command that Act carries.
-func act[C any, P machine.Payload[C]](apply func(P, *turn) engine.Outcome, how acting[C]) command {
-	c := of(apply)
+func act[O, C any, P machine.Payload[C]](owner func(*state) *O,
+	apply func(P, *O, *machine.Turn) engine.Outcome, how acting[C],
+) command {
+	c := of(owner, apply)
 	c.act = how
 	return c
 }
@@ -84,12 +86,12 @@ func (r acting[C]) subjectOf(a *Act) (subject [16]byte) {
 	return subject
 }
 
-func (r acting[C]) isWithin(t *turn, a *Act) bool {
+func (r acting[C]) isWithin(x *money, a *Act) bool {
 	if r.within != nil {
-		return r.within(r.command(a), t, a)
+		return r.within(r.command(a), x, a)
 	}
 	workspace, subject := r.about(r.command(a))
-	return workspace == a.Workspace || workspace == 0 && t.purchaseRow(a.Workspace, subject) != 0
+	return workspace == a.Workspace || workspace == 0 && x.purchaseRow(a.Workspace, subject) != 0
 }
 
 func (r acting[C]) permits(a *Act, p visitor) bool {
@@ -134,14 +136,14 @@ func carriedByAct(payload []byte) (inner engine.Record, ok bool) {
 }
 
 // allowed reports whether whoever acts may do this.
-func (c *Act) allowed(t *turn) engine.Outcome {
+func (c *Act) allowed(x *state, t *machine.Turn) engine.Outcome {
 	if c.Person == 0 {
 		if c.row.isPersonal() {
 			return engine.OutcomePersonRequired
 		}
 		return engine.OutcomeDone
 	}
-	p, ok := t.person(c.Person)
+	p, ok := x.person(c.Person)
 	if p.roll(t.Stamp); !ok || p.Agent {
 		return engine.OutcomePersonRequired
 	}
@@ -150,8 +152,8 @@ func (c *Act) allowed(t *turn) engine.Outcome {
 		return engine.OutcomeActLimit
 	}
 	if !c.row.permits(c, visitor{
-		person: c.Person, owns: t.ownedBy(c.Workspace, c.Person),
-		free: t.workspaces.Read(c.Workspace).ClaimedAt == 0,
+		person: c.Person, owns: x.ownedBy(c.Workspace, c.Person),
+		free: x.workspaces.Read(c.Workspace).ClaimedAt == 0,
 	}) {
 		return engine.OutcomeRecordUnknown
 	}
@@ -159,36 +161,37 @@ func (c *Act) allowed(t *turn) engine.Outcome {
 }
 
 // Apply implements machine.Op.
-func (c *Act) Apply(t *turn) engine.Outcome {
-	if _, ok := t.workspace(c.Workspace); !ok || !c.row.isWithin(t, c) {
+func (c *Act) Apply(turn *turn) engine.Outcome {
+	x, t := turn.state, &turn.Turn
+	if _, ok := x.workspace(c.Workspace); !ok || !c.row.isWithin(&x.money, c) {
 		return engine.OutcomeRecordUnknown
 	}
-	if refused := c.allowed(t); refused != engine.OutcomeDone {
+	if refused := c.allowed(x, t); refused != engine.OutcomeDone {
 		return refused
 	}
-	if _, outcome := t.replay(c.Key, c.Body); outcome != engine.OutcomeNone {
+	if _, outcome := x.replay(c.Key, c.Body); outcome != engine.OutcomeNone {
 		return outcome
 	}
-	if c.Key != ([16]byte{}) && t.requests.Full() {
+	if c.Key != ([16]byte{}) && x.requests.Full() {
 		return engine.OutcomeKeysFull
 	}
 	if set, ok := machine.Inner(c.inner).(*SetAlerts); ok && c.Person != 0 {
-		set.unvouched = t.emailBy[Address(set.Email)] != c.Person
+		set.unvouched = x.emailBy[Address(set.Email)] != c.Person
 	}
 	subject := c.row.subjectOf(c)
-	before := t.values(c.Workspace, subject)
-	if outcome := c.inner.Apply(t); outcome != engine.OutcomeDone {
+	before := x.values(c.Workspace, subject)
+	if outcome := c.inner.Apply(turn); outcome != engine.OutcomeDone {
 		return outcome
 	}
-	after := t.values(c.Workspace, subject)
+	after := x.values(c.Workspace, subject)
 	if c.Person != 0 {
-		p := t.persons.Write(c.Person)
+		p := x.persons.Write(c.Person)
 		p.roll(t.Stamp)
 		p.Acted++
 	}
 
-	w := t.workspaces.Write(c.Workspace)
-	row, next := t.actRows.Append()
+	w := x.workspaces.Write(c.Workspace)
+	row, next := x.actRows.Append()
 	*next = actRow{
 		ID: c.ID, Workspace: c.Workspace, Before: w.Acts, At: t.Stamp, Actor: c.Actor, Kind: c.Kind,
 		Subject: subject, Person: c.Person, Note: c.row.noteOf(c),
@@ -201,15 +204,15 @@ func (c *Act) Apply(t *turn) engine.Outcome {
 		}
 	}
 	w.Acts = row
-	t.keepRequest(c.Key, c.Body, madeAct, row)
+	x.keepRequest(t, c.Key, c.Body, madeAct, row)
 	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }
 
 // values are what acts change, as it is now, always in the same order. The subject is a
 // purchase or a flow of the workspace.
-func (t *turn) values(row uint32, subject [16]byte) []ActChange {
-	w := t.workspaces.Read(row)
+func (x *state) values(row uint32, subject [16]byte) []ActChange {
+	w := x.workspaces.Read(row)
 	values := []ActChange{
 		{Name: "owner", After: w.Owner},
 		{Name: "capCents", After: strconv.FormatUint(uint64(w.Ledger.CapCents), 10)},
@@ -221,15 +224,15 @@ func (t *turn) values(row uint32, subject [16]byte) []ActChange {
 		{Name: "refund"},
 		{Name: "removed", After: strconv.FormatBool(w.GoneAt != 0)},
 	}
-	if p := t.purchaseRow(row, subject); p != 0 {
-		values[5].After = t.purchases.Read(p).Status.String()
-		values[7].After = t.purchases.Read(p).refund()
+	if p := x.purchaseRow(row, subject); p != 0 {
+		values[5].After = x.purchases.Read(p).Status.String()
+		values[7].After = x.purchases.Read(p).refund()
 	}
-	f := t.flowRow(row, subject)
+	f := x.flowRow(row, subject)
 	if f != 0 {
-		values[6].After = strconv.FormatBool(t.flows.Read(f).SignupConfirmed)
+		values[6].After = strconv.FormatBool(x.flows.Read(f).SignupConfirmed)
 	}
-	return append(append(values, t.alertValues(f)...), t.scheduleValues(f))
+	return append(append(values, x.alertValues(f)...), x.scheduleValues(f))
 }
 
 // actRow is something that an owner did, or an operator for them.

@@ -34,9 +34,9 @@ func (m *Machine) OperatorActs(before uint32, limit, scan int) (list []OperatorA
 	return list, next
 }
 
-func (s *state) actView(row uint32) ActView {
-	a := s.actRows.Read(row)
-	by, _ := s.person(a.Person)
+func (x *state) actView(row uint32) ActView {
+	a := x.actRows.Read(row)
+	by, _ := x.person(a.Person)
 	return ActView{
 		ID: a.ID, At: a.At, Actor: a.Actor, Action: registry[a.Kind].act.called(), Subject: a.Subject,
 		Note: a.Note, Changes: append([]ActChange(nil), a.Changes...), Person: by.ID,

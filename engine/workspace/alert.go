@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"tollgate/engine"
+	"tollgate/engine/machine"
 )
 
 // Bounds of what an owner sets, in bytes.
@@ -64,13 +65,13 @@ func (a *alert) reaches(c Channel) bool {
 
 // alertWrite changes an alert, what it takes of its workspace's room, and whether it waits. Its
 // deliveries are the change's own copy: a snapshot may hold the row as it was.
-func (t *turn) alertWrite(row uint32, change func(a *alert)) {
-	a := t.alerts.Write(row)
+func (x *notices) alertWrite(t *machine.Turn, row uint32, change func(a *alert)) {
+	a := x.alerts.Write(row)
 	bytes := a.bytes()
 	a.Deliveries = slices.Clone(a.Deliveries)
 	change(a)
-	t.rooms.hold(a.Workspace, a.bytes()-bytes)
-	t.alerting.note(row, a.sendable())
+	x.rooms.hold(a.Workspace, a.bytes()-bytes)
+	x.alerting.note(row, a.sendable())
 	t.Fold(uint64(row)<<32 | a.Made)
 }
 
@@ -97,8 +98,8 @@ func (c *SetAlerts) valid() bool {
 		len(c.Secret) <= MaxAlertSecret && (c.URL == "" || len(c.Secret) > 0)
 }
 
-func (c *SetAlerts) apply(t *turn) engine.Outcome {
-	row, refused := t.alertable(c.Workspace, c.Flow)
+func (c *SetAlerts) apply(x *notices, t *machine.Turn) engine.Outcome {
+	row, refused := x.alertable(c.Workspace, c.Flow)
 	if refused != engine.OutcomeDone {
 		return refused
 	}
@@ -106,29 +107,29 @@ func (c *SetAlerts) apply(t *turn) engine.Outcome {
 		return engine.OutcomeAlertsInvalid
 	}
 	before := alert{Workspace: c.Workspace, Flow: row}
-	if at := t.flows.Read(row).Alert; at != 0 {
-		before = *t.alerts.Read(at)
+	if at := x.flows.Read(row).Alert; at != 0 {
+		before = *x.alerts.Read(at)
 	}
 	after := c.over(before)
 	if after.On && !after.reaches(ChannelEmail) && !after.reaches(ChannelWebhook) {
 		return engine.OutcomeAlertsOff
 	}
 	more := after.bytes()
-	if t.flows.Read(row).Alert != 0 {
+	if x.flows.Read(row).Alert != 0 {
 		more -= before.bytes()
 	}
-	if full := t.room(c.Workspace, more); full != engine.OutcomeDone {
+	if full := x.room(t, c.Workspace, more); full != engine.OutcomeDone {
 		return full
 	}
 
-	at := t.flows.Read(row).Alert
+	at := x.flows.Read(row).Alert
 	if at == 0 {
-		at, _ = t.alerts.Append()
-		*t.alerts.Write(at) = alert{Workspace: c.Workspace, Flow: row}
-		t.rooms.hold(c.Workspace, alertRowBytes)
-		t.flows.Write(row).Alert = at
+		at, _ = x.alerts.Append()
+		*x.alerts.Write(at) = alert{Workspace: c.Workspace, Flow: row}
+		x.rooms.hold(c.Workspace, alertRowBytes)
+		x.flows.Write(row).Alert = at
 	}
-	t.alertWrite(at, func(a *alert) {
+	x.alertWrite(t, at, func(a *alert) {
 		kept := a.Deliveries
 		*a = after
 		a.Deliveries = kept
@@ -182,9 +183,9 @@ func (a *alert) drop(reason string, stamp int64) {
 }
 
 // alertable finds a flow that can have alerts.
-func (t *turn) alertable(workspace uint32, flow [16]byte) (row uint32, refused engine.Outcome) {
-	w, ok := t.workspace(workspace)
-	if row = t.flowRow(workspace, flow); !ok || row == 0 {
+func (x *notices) alertable(workspace uint32, flow [16]byte) (row uint32, refused engine.Outcome) {
+	w, ok := x.workspace(workspace)
+	if row = x.flowRow(workspace, flow); !ok || row == 0 {
 		return 0, engine.OutcomeRecordUnknown
 	}
 	if !w.claimed() {
@@ -201,23 +202,23 @@ type RotateAlertSecret struct {
 	Secret    []byte   `wire:"3"` // sealed
 }
 
-func (c *RotateAlertSecret) apply(t *turn) engine.Outcome {
-	row, refused := t.alertable(c.Workspace, c.Flow)
+func (c *RotateAlertSecret) apply(x *notices, t *machine.Turn) engine.Outcome {
+	row, refused := x.alertable(c.Workspace, c.Flow)
 	if refused != engine.OutcomeDone {
 		return refused
 	}
-	at := t.flows.Read(row).Alert
+	at := x.flows.Read(row).Alert
 	switch {
-	case at == 0 || t.alerts.Read(at).URL == "":
+	case at == 0 || x.alerts.Read(at).URL == "":
 		return engine.OutcomeAlertsOff
 	case len(c.Secret) == 0 || len(c.Secret) > MaxAlertSecret:
 		return engine.OutcomeAlertsInvalid
 	}
-	more := len(c.Secret) - len(t.alerts.Read(at).Previous)
-	if full := t.room(c.Workspace, more); full != engine.OutcomeDone {
+	more := len(c.Secret) - len(x.alerts.Read(at).Previous)
+	if full := x.room(t, c.Workspace, more); full != engine.OutcomeDone {
 		return full
 	}
-	t.alertWrite(at, func(a *alert) {
+	x.alertWrite(t, at, func(a *alert) {
 		a.Previous, a.PreviousUntil = a.Secret, t.Stamp+AlertOverlapMS
 		a.Secret, a.RotatedAt = c.Secret, t.Stamp
 	})
@@ -231,34 +232,34 @@ type SendTestAlert struct {
 	Flow      [16]byte `wire:"2"`
 }
 
-func (c *SendTestAlert) apply(t *turn) engine.Outcome {
-	row, refused := t.alertable(c.Workspace, c.Flow)
+func (c *SendTestAlert) apply(x *notices, t *machine.Turn) engine.Outcome {
+	row, refused := x.alertable(c.Workspace, c.Flow)
 	if refused != engine.OutcomeDone {
 		return refused
 	}
-	at := t.flows.Read(row).Alert
-	if at == 0 || !t.alerts.Read(at).reaches(ChannelEmail) &&
-		!t.alerts.Read(at).reaches(ChannelWebhook) {
+	at := x.flows.Read(row).Alert
+	if at == 0 || !x.alerts.Read(at).reaches(ChannelEmail) &&
+		!x.alerts.Read(at).reaches(ChannelWebhook) {
 		return engine.OutcomeAlertsOff
 	}
-	w, _ := t.workspace(c.Workspace)
+	w, _ := x.workspace(c.Workspace)
 	if w.Ledger.roll(t.Stamp); w.Ledger.AlertTests >= MaxAlertTests {
 		t.Answer(&RetryReply{Limit: MaxAlertTests, ResetsAt: nextDay(t.Stamp)})
 		return engine.OutcomeAlertTestLimit
 	}
 	w.Ledger.AlertTests++
-	*t.workspaces.Write(c.Workspace) = w
-	t.send(at, &delivery{Kind: AlertTest})
+	*x.workspaces.Write(c.Workspace) = w
+	x.send(t, at, &delivery{Kind: AlertTest})
 	return engine.OutcomeDone
 }
 
 // alertOf tells a flow's owner what its watch has come to by a run, where they want to hear it.
-func (t *turn) alertOf(kind AlertKind, r *run, text *RunText) {
-	at := t.flows.Read(r.Flow).Alert
-	if at == 0 || !t.alerts.Read(at).On {
+func (x *notices) alertOf(t *machine.Turn, kind AlertKind, r *run, text *RunText) {
+	at := x.flows.Read(r.Flow).Alert
+	if at == 0 || !x.alerts.Read(at).On {
 		return
 	}
-	t.send(at, &delivery{
+	x.send(t, at, &delivery{
 		Kind: kind, Run: r.ID, Outcome: r.Outcome, Step: cutText(text.Step, maxAlertWord),
 		Code: cutText(text.Code, maxAlertWord), Why: cutText(text.Reason, maxAlertWhy),
 	})
@@ -266,16 +267,16 @@ func (t *turn) alertOf(kind AlertKind, r *run, text *RunText) {
 
 // send queues a delivery for each channel that leads somewhere. What it says of the flow is what it
 // says now: each attempt says the same.
-func (t *turn) send(at uint32, made *delivery) {
-	made.Flow = t.document(t.alerts.Read(at).Flow).Name
-	t.alertWrite(at, func(a *alert) {
+func (x *notices) send(t *machine.Turn, at uint32, made *delivery) {
+	made.Flow = x.document(x.alerts.Read(at).Flow).Name
+	x.alertWrite(t, at, func(a *alert) {
 		for _, channel := range [...]Channel{ChannelEmail, ChannelWebhook} {
 			if !a.reaches(channel) {
 				continue
 			}
 			a.Made++
 			d := *made
-			d.ID = derivedID(t.flows.Read(a.Flow).ID, labelAlert, a.Made, t.Stamp)
+			d.ID = derivedID(x.flows.Read(a.Flow).ID, labelAlert, a.Made, t.Stamp)
 			d.Number, d.Channel, d.Status = a.Made, channel, DeliveryWaiting
 			d.CreatedAt, d.NextAt = t.Stamp, t.Stamp
 			a.keep(d)
@@ -295,9 +296,9 @@ func (a *alert) keep(d delivery) {
 }
 
 // forgetAlert lets go of a flow's alerts: where they went, and what was sent.
-func (t *turn) forgetAlert(flow uint32) {
-	if at := t.flows.Read(flow).Alert; at != 0 {
-		t.alertWrite(at, func(a *alert) {
+func (x *notices) forgetAlert(t *machine.Turn, flow uint32) {
+	if at := x.flows.Read(flow).Alert; at != 0 {
+		x.alertWrite(t, at, func(a *alert) {
 			*a = alert{Workspace: a.Workspace, Flow: a.Flow, Made: a.Made}
 		})
 	}
@@ -305,10 +306,10 @@ func (t *turn) forgetAlert(flow uint32) {
 
 // alertValues are what operators change of a flow's alerts, for the record of an act; flow 0 has
 // none.
-func (t *turn) alertValues(flow uint32) []ActChange {
+func (x *notices) alertValues(flow uint32) []ActChange {
 	var a alert
-	if flow != 0 && t.flows.Read(flow).Alert != 0 {
-		a = *t.alerts.Read(t.flows.Read(flow).Alert)
+	if flow != 0 && x.flows.Read(flow).Alert != 0 {
+		a = *x.alerts.Read(x.flows.Read(flow).Alert)
 	}
 	rotated := ""
 	if a.RotatedAt != 0 {

@@ -1,6 +1,9 @@
 package workspace
 
-import "tollgate/engine"
+import (
+	"tollgate/engine"
+	"tollgate/engine/machine"
+)
 
 // ApprovePurchase is an owner's yes: it adopts an unclaimed workspace, confirms the signup at the
 // flow that asked unless that was changed since, and lets the payment go on: by the saved card, or
@@ -11,12 +14,12 @@ type ApprovePurchase struct {
 	Person uint32   `wire:"3"` // who has signed in; 0 for an operator
 }
 
-func (c *ApprovePurchase) apply(t *turn) engine.Outcome {
-	row := t.purchaseOf(c.ID)
+func (c *ApprovePurchase) apply(x *money, t *machine.Turn) engine.Outcome {
+	row := x.purchaseOf(c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}
-	p := *t.purchases.Read(row)
+	p := *x.purchases.Read(row)
 	switch p.Status {
 	case PurchaseApproval:
 	case PurchaseCheckout, PurchaseProcessing, PurchaseSucceeded:
@@ -25,19 +28,19 @@ func (c *ApprovePurchase) apply(t *turn) engine.Outcome {
 		return engine.OutcomePurchaseClosed
 	}
 
-	w := *t.workspaces.Read(p.Workspace)
+	w := *x.workspaces.Read(p.Workspace)
 	w.Ledger.roll(t.Stamp)
-	t.adopt(p.Workspace, &w, c.Owner, c.Person)
+	x.adopt(t, p.Workspace, &w, c.Owner, c.Person)
 	w.Ledger.CapApproved = true
-	if p.Flow != 0 && p.shown(p.Flow, t.flows.Read(p.Flow)) {
-		t.flows.Write(p.Flow).SignupConfirmed = true
+	if p.Flow != 0 && p.shown(p.Flow, x.flows.Read(p.Flow)) {
+		x.flows.Write(p.Flow).SignupConfirmed = true
 	}
 	if w.Ledger.Card != "" && p.Reason != ReasonDeclined {
-		t.change(row, &w, PurchaseProcessing, 0).PaidMonth = w.Ledger.Month
+		x.change(t, row, &w, PurchaseProcessing, 0).PaidMonth = w.Ledger.Month
 	} else {
-		t.change(row, &w, PurchaseCheckout, t.Stamp+CheckoutMS)
+		x.change(t, row, &w, PurchaseCheckout, t.Stamp+CheckoutMS)
 	}
-	*t.workspaces.Write(p.Workspace) = w
+	*x.workspaces.Write(p.Workspace) = w
 	return engine.OutcomeDone
 }
 
@@ -46,19 +49,19 @@ type DenyPurchase struct {
 	ID [16]byte `wire:"1"`
 }
 
-func (c *DenyPurchase) apply(t *turn) engine.Outcome {
-	row := t.purchaseOf(c.ID)
+func (c *DenyPurchase) apply(x *money, t *machine.Turn) engine.Outcome {
+	row := x.purchaseOf(c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}
-	p := t.purchases.Read(row)
+	p := x.purchases.Read(row)
 	switch {
 	case p.Status == PurchaseDenied:
 		return engine.OutcomeDone
 	case !p.waits():
 		return engine.OutcomePurchaseClosed
 	}
-	t.finishPurchase(row, PurchaseDenied)
+	x.finishPurchase(t, row, PurchaseDenied)
 	return engine.OutcomeDone
 }
 
@@ -70,12 +73,12 @@ type RenewLink struct {
 	Person    bool     `wire:"4"`
 }
 
-func (c *RenewLink) apply(t *turn) engine.Outcome {
-	row := t.purchaseRow(c.Workspace, c.ID)
+func (c *RenewLink) apply(x *money, t *machine.Turn) engine.Outcome {
+	row := x.purchaseRow(c.Workspace, c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}
-	switch p := t.purchases.Read(row); {
+	switch p := x.purchases.Read(row); {
 	case p.Status == PurchaseProcessing || p.Status == PurchaseSucceeded:
 		return engine.OutcomeCheckoutCompleted
 	case p.Status != PurchaseApproval:
@@ -86,13 +89,13 @@ func (c *RenewLink) apply(t *turn) engine.Outcome {
 		t.Answer(&RetryReply{ResetsAt: p.Due, Limit: MaxLinks})
 		return engine.OutcomeLinkLimit
 	}
-	p := t.purchases.Write(row)
-	t.linkBy.Remove(secretHash(&p.Link), row)
+	p := x.purchases.Write(row)
+	x.linkBy.Remove(secretHash(&p.Link), row)
 	p.Link = c.Link
 	if !c.Person {
 		p.Links++
 	}
-	t.linkBy.Insert(secretHash(&p.Link), row)
+	x.linkBy.Insert(secretHash(&p.Link), row)
 	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }

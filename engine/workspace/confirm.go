@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tollgate/engine"
+	"tollgate/engine/machine"
 )
 
 // Bounds of asking whoever has an e-mail address whether alerts may go there.
@@ -36,26 +37,26 @@ type AskAddress struct {
 	Link      [32]byte `wire:"3"` // the SHA-256 of its secret
 }
 
-func (c *AskAddress) apply(t *turn) engine.Outcome {
-	row, refused := t.alertable(c.Workspace, c.Flow)
+func (c *AskAddress) apply(x *notices, t *machine.Turn) engine.Outcome {
+	row, refused := x.alertable(c.Workspace, c.Flow)
 	if refused != engine.OutcomeDone {
 		return refused
 	}
-	at := t.flows.Read(row).Alert
+	at := x.flows.Read(row).Alert
 	switch {
 	case c.Link == [32]byte{}:
 		return engine.OutcomeAlertsInvalid
-	case at == 0 || !t.alerts.Read(at).Unconfirmed:
+	case at == 0 || !x.alerts.Read(at).Unconfirmed:
 		return engine.OutcomeAddressConfirmed
 	}
-	w, _ := t.workspace(c.Workspace)
+	w, _ := x.workspace(c.Workspace)
 	if w.Ledger.roll(t.Stamp); w.Ledger.AddressAsks >= MaxAddressAsks {
 		t.Answer(&RetryReply{Limit: MaxAddressAsks, ResetsAt: nextDay(t.Stamp)})
 		return engine.OutcomeAddressAskLimit
 	}
 	w.Ledger.AddressAsks++
-	*t.workspaces.Write(c.Workspace) = w
-	t.alertWrite(at, func(a *alert) { a.Link, a.LinkUntil = c.Link, t.Stamp+AddressLinkMS })
+	*x.workspaces.Write(c.Workspace) = w
+	x.alertWrite(t, at, func(a *alert) { a.Link, a.LinkUntil = c.Link, t.Stamp+AddressLinkMS })
 	return engine.OutcomeDone
 }
 
@@ -65,25 +66,25 @@ type ConfirmAddress struct {
 	Link [32]byte `wire:"2"`
 }
 
-func (c *ConfirmAddress) apply(t *turn) engine.Outcome {
-	at := t.askedBy(&c.Flow, &c.Link, t.Stamp)
+func (c *ConfirmAddress) apply(x *notices, t *machine.Turn) engine.Outcome {
+	at := x.askedBy(&c.Flow, &c.Link, t.Stamp)
 	if at == 0 {
 		return engine.OutcomeRecordUnknown
 	}
-	t.alertWrite(at, func(a *alert) { a.Unconfirmed, a.Link, a.LinkUntil = false, [32]byte{}, 0 })
+	x.alertWrite(t, at, func(a *alert) { a.Unconfirmed, a.Link, a.LinkUntil = false, [32]byte{}, 0 })
 	return engine.OutcomeDone
 }
 
 // askedBy finds the alerts whose address a link asks for; 0 where it works no more.
-func (s *state) askedBy(flow *[16]byte, link *[32]byte, now int64) uint32 {
-	row := s.flowBy.Find(s.idHash(flow), func(row uint32) bool {
-		return s.flows.Read(row).ID == *flow
+func (x *notices) askedBy(flow *[16]byte, link *[32]byte, now int64) uint32 {
+	row := x.flowBy.Find(x.idHash(flow), func(row uint32) bool {
+		return x.flows.Read(row).ID == *flow
 	})
-	if row == 0 || s.flows.Read(row).ArchivedAt != 0 || s.flows.Read(row).Alert == 0 {
+	if row == 0 || x.flows.Read(row).ArchivedAt != 0 || x.flows.Read(row).Alert == 0 {
 		return 0
 	}
-	at := s.flows.Read(row).Alert
-	if a := s.alerts.Read(at); *link == ([32]byte{}) || a.Link != *link || now >= a.LinkUntil {
+	at := x.flows.Read(row).Alert
+	if a := x.alerts.Read(at); *link == ([32]byte{}) || a.Link != *link || now >= a.LinkUntil {
 		return 0
 	}
 	return at

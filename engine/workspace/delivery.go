@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"tollgate/engine"
+	"tollgate/engine/machine"
 )
 
 // MaxDeliveries is how many deliveries of a flow's alerts are kept; those that wait stay longest.
@@ -138,11 +139,11 @@ func (w *waiting) note(row uint32, waits bool) {
 }
 
 // deliveryOf finds a delivery of an alert, by its place among them; -1 when there is none.
-func (t *turn) deliveryOf(row uint32, number uint64) int {
-	if row == 0 || row > t.alerts.Len() {
+func (x *notices) deliveryOf(row uint32, number uint64) int {
+	if row == 0 || row > x.alerts.Len() {
 		return -1
 	}
-	return slices.IndexFunc(t.alerts.Read(row).Deliveries, func(d delivery) bool {
+	return slices.IndexFunc(x.alerts.Read(row).Deliveries, func(d delivery) bool {
 		return d.Number == number
 	})
 }
@@ -158,19 +159,19 @@ type BeginAlert struct {
 	Attempt uint32 `wire:"4"`
 }
 
-func (c *BeginAlert) apply(t *turn) engine.Outcome {
-	at := t.deliveryOf(c.Alert, c.Number)
+func (c *BeginAlert) apply(x *notices, t *machine.Turn) engine.Outcome {
+	at := x.deliveryOf(c.Alert, c.Number)
 	if at < 0 {
 		return engine.OutcomeRecordUnknown
 	}
-	switch d := &t.alerts.Read(c.Alert).Deliveries[at]; {
+	switch d := &x.alerts.Read(c.Alert).Deliveries[at]; {
 	case d.Status == DeliveryWaiting && d.BegunAt != 0 && d.Sender == c.Sender &&
 		d.Attempts == c.Attempt:
 		return engine.OutcomeDone
 	case d.Status != DeliveryWaiting || d.BegunAt != 0 || d.Attempts+1 != c.Attempt:
 		return engine.OutcomeFenced
 	}
-	t.alertWrite(c.Alert, func(a *alert) {
+	x.alertWrite(t, c.Alert, func(a *alert) {
 		d := &a.Deliveries[at]
 		d.Attempts, d.Sender, d.BegunAt = c.Attempt, c.Sender, t.Stamp
 	})
@@ -208,8 +209,8 @@ type NoteAlert struct {
 	WaitMS int64 `wire:"7"`
 }
 
-func (c *NoteAlert) apply(t *turn) engine.Outcome {
-	at := t.deliveryOf(c.Alert, c.Number)
+func (c *NoteAlert) apply(x *notices, t *machine.Turn) engine.Outcome {
+	at := x.deliveryOf(c.Alert, c.Number)
 	if at < 0 {
 		return engine.OutcomeRecordUnknown
 	}
@@ -217,7 +218,7 @@ func (c *NoteAlert) apply(t *turn) engine.Outcome {
 		c.WaitMS < 0 || c.WaitMS > maxAlertWaitMS {
 		return engine.OutcomeAlertsInvalid
 	}
-	switch d := &t.alerts.Read(c.Alert).Deliveries[at]; {
+	switch d := &x.alerts.Read(c.Alert).Deliveries[at]; {
 	case d.Status == DeliveryWaiting && d.BegunAt != 0 && d.Attempts == c.Attempt:
 	case d.Status == DeliveryWaiting && d.BegunAt == 0 && d.Channel == ChannelWebhook &&
 		d.Attempts+1 == c.Attempt:
@@ -228,7 +229,7 @@ func (c *NoteAlert) apply(t *turn) engine.Outcome {
 	default:
 		return engine.OutcomeFenced
 	}
-	t.alertWrite(c.Alert, func(a *alert) { a.conclude(at, c, t.Stamp) })
+	x.alertWrite(t, c.Alert, func(a *alert) { a.conclude(at, c, t.Stamp) })
 	return engine.OutcomeDone
 }
 

@@ -1,6 +1,10 @@
 package workspace
 
-import "container/heap"
+import (
+	"container/heap"
+
+	"tollgate/engine/machine"
+)
 
 // Kinds of rows that have an instant at which something happens to them.
 const (
@@ -56,41 +60,41 @@ func (d *dues) add(at int64, kind uint8, row uint32) {
 }
 
 // instant is what an item's row has by now; 0 is none.
-func (s *state) instant(i dueItem) int64 {
+func (x *state) instant(i dueItem) int64 {
 	switch i.kind {
 	case dueRun:
-		return s.runs.Read(i.row).Due
+		return x.runs.Read(i.row).Due
 	case duePurchase:
-		return s.purchases.Read(i.row).Due
+		return x.purchases.Read(i.row).Due
 	case dueSchedule:
-		return s.schedules.Read(i.row).Due
+		return x.schedules.Read(i.row).Due
 	}
-	return s.unusedEnd(s.workspaces.Read(i.row))
+	return x.unusedEnd(x.workspaces.Read(i.row))
 }
 
 // stale reports whether an item's row has another instant by now, or none.
-func (s *state) stale(i dueItem) bool { return s.instant(i) != i.at }
+func (x *state) stale(i dueItem) bool { return x.instant(i) != i.at }
 
 // pop takes the earliest item out; false when it is stale.
-func (s *state) pop() (item dueItem, stands bool) {
-	item = heap.Pop(&s.due).(dueItem)
-	at := s.instant(item)
+func (x *state) pop() (item dueItem, stands bool) {
+	item = heap.Pop(&x.due).(dueItem)
+	at := x.instant(item)
 	if at != item.at && item.kind == dueWorkspace {
-		s.due.add(at, dueWorkspace, item.row)
+		x.due.add(at, dueWorkspace, item.row)
 	}
 	return item, at == item.at
 }
 
 // publishDue drops what is stale from the top and makes the rest known.
-func (s *state) publishDue() {
-	for len(s.due) > 0 && s.stale(s.due[0]) {
-		s.pop()
+func (x *state) publishDue() {
+	for len(x.due) > 0 && x.stale(x.due[0]) {
+		x.pop()
 	}
-	if len(s.due) == 0 {
-		s.nextDue.Store(0)
+	if len(x.due) == 0 {
+		x.nextDue.Store(0)
 		return
 	}
-	s.nextDue.Store(s.due[0].at)
+	x.nextDue.Store(x.due[0].at)
 }
 
 // dueAtOnce bounds what happens by itself in one entry; NextDue asks for the next one. A workspace
@@ -102,27 +106,27 @@ const (
 
 // advance lets what is due by the entry's stamp happen, at that stamp: months and days only ever
 // move on.
-func (t *turn) advance() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.requests.Forget(t.Stamp - RequestRetentionMS)
-	t.sources.Forget(t.Stamp - hourMS)
-	t.sessions.Forget(t.Stamp - SessionMS)
-	for happened := 0; happened < dueAtOnce && len(t.due) > 0 && t.due[0].at <= t.Stamp; {
-		item, stands := t.pop()
+func (x *state) advance(t *machine.Turn) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.requests.Forget(t.Stamp - RequestRetentionMS)
+	x.sources.Forget(t.Stamp - hourMS)
+	x.sessions.Forget(t.Stamp - SessionMS)
+	for happened := 0; happened < dueAtOnce && len(x.due) > 0 && x.due[0].at <= t.Stamp; {
+		item, stands := x.pop()
 		if !stands {
 			continue
 		}
 		happened++
 		switch item.kind {
 		case dueRun:
-			t.runDue(item.row)
+			x.runDue(t, item.row)
 		case duePurchase:
-			t.purchaseDue(item.row)
+			x.purchaseDue(t, item.row)
 		case dueSchedule:
-			t.scheduleDue(item.row)
+			x.scheduleDue(t, item.row)
 		default:
-			happened += t.remove(item.row) / rowsAtOnce
+			happened += x.remove(t, item.row) / rowsAtOnce
 		}
 		t.Fold(uint64(item.row))
 	}

@@ -66,11 +66,11 @@ func (e *errands) move(row uint32, from, to Errand) {
 }
 
 // purchaseWrite changes a purchase, and what is left to do about it.
-func (t *turn) purchaseWrite(row uint32, change func(p *purchase)) *purchase {
-	p := t.purchases.Write(row)
+func (x *money) purchaseWrite(row uint32, change func(p *purchase)) *purchase {
+	p := x.purchases.Write(row)
 	before := p.errand()
 	change(p)
-	t.errands.move(row, before, p.errand())
+	x.errands.move(row, before, p.errand())
 	return p
 }
 

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"tollgate/engine"
+	"tollgate/engine/machine"
 	"tollgate/engine/wire"
 )
 
@@ -23,20 +24,20 @@ type ClaimedRun struct {
 	Answer []byte `wire:"5"`
 }
 
-func (c *ClaimRun) apply(t *turn) engine.Outcome {
-	row := t.firstQueued
-	for row != 0 && t.runs.Read(row).Status != RunQueued {
-		row = t.runs.Read(row).Next
+func (c *ClaimRun) apply(x *runner, t *machine.Turn) engine.Outcome {
+	row := x.firstQueued
+	for row != 0 && x.runs.Read(row).Status != RunQueued {
+		row = x.runs.Read(row).Next
 	}
 	if row == 0 {
 		return engine.OutcomeNothingQueued
 	}
 
-	t.dropFinished()
-	t.dropFirst()
-	r, text := t.runs.Write(row), t.runText(row)
+	x.dropFinished()
+	x.dropFirst()
+	r, text := x.runs.Write(row), x.runText(row)
 	r.Status, r.Next, r.Token = RunRunning, 0, r.Token+1
-	r.WallEnd = t.Stamp + t.policy.WallMS
+	r.WallEnd = t.Stamp + x.policy.WallMS
 	if text.WallLeft > 0 {
 		r.WallEnd = t.Stamp + text.WallLeft
 	}
@@ -46,9 +47,9 @@ func (c *ClaimRun) apply(t *turn) engine.Outcome {
 	}
 	answer := text.Answer
 	text.Worker, text.Answer = c.Worker, nil
-	t.writeRunText(row, &text)
-	t.due.add(r.Due, dueRun, row)
-	t.queued, t.running = t.queued-1, t.running+1
+	x.writeRunText(row, &text)
+	x.due.add(r.Due, dueRun, row)
+	x.queued, x.running = x.queued-1, x.running+1
 	t.Answer(&ClaimedRun{
 		Run: r.ID, Token: r.Token, LeaseEnd: r.Due, WallEnd: r.WallEnd, Answer: answer,
 	})
@@ -57,12 +58,12 @@ func (c *ClaimRun) apply(t *turn) engine.Outcome {
 }
 
 // held finds the run that a worker holds with a token.
-func (t *turn) held(id [16]byte, token uint32) (uint32, engine.Outcome) {
-	row := t.runOf(id)
+func (x *runner) held(id [16]byte, token uint32) (uint32, engine.Outcome) {
+	row := x.runOf(id)
 	if row == 0 {
 		return 0, engine.OutcomeRecordUnknown
 	}
-	if r := t.runs.Read(row); r.Status != RunRunning || r.Token != token {
+	if r := x.runs.Read(row); r.Status != RunRunning || r.Token != token {
 		return 0, engine.OutcomeFenced
 	}
 	return row, engine.OutcomeDone
@@ -78,32 +79,32 @@ type ExtendLease struct {
 	Events  []RunEvent `wire:"5"`
 }
 
-func (c *ExtendLease) apply(t *turn) engine.Outcome {
-	row, outcome := t.held(c.Run, c.Token)
+func (c *ExtendLease) apply(x *runner, t *machine.Turn) engine.Outcome {
+	row, outcome := x.held(c.Run, c.Token)
 	if outcome != engine.OutcomeDone {
 		return outcome
 	}
-	r := t.runs.Write(row)
+	r := x.runs.Write(row)
 	r.Due = min(t.Stamp+c.LeaseMS, r.WallEnd)
-	t.due.add(r.Due, dueRun, row)
-	t.tell(row, c.Step, c.Events)
+	x.due.add(r.Due, dueRun, row)
+	x.tell(row, c.Step, c.Events)
 	t.Answer(&ClaimedRun{Run: r.ID, Token: r.Token, LeaseEnd: r.Due, WallEnd: r.WallEnd})
 	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }
 
 // tell adds to what a run has to say; the newest MaxRunEvents events are kept.
-func (t *turn) tell(row uint32, step string, events []RunEvent) {
+func (x *runner) tell(row uint32, step string, events []RunEvent) {
 	if step == "" && len(events) == 0 {
 		return
 	}
-	text := t.runText(row)
+	text := x.runText(row)
 	if step != "" {
 		text.Step = step
 	}
 	text.Events = append(text.Events, events...)
 	text.Events = text.Events[max(0, len(text.Events)-MaxRunEvents):]
-	t.writeRunText(row, &text)
+	x.writeRunText(row, &text)
 }
 
 // AwaitPerson frees the worker of a run that needs a person, and keeps what the agent goes on from,
@@ -120,29 +121,29 @@ type AwaitPerson struct {
 	Tokens uint32 `wire:"7"`
 }
 
-func (c *AwaitPerson) apply(t *turn) engine.Outcome {
-	row, outcome := t.held(c.Run, c.Token)
+func (c *AwaitPerson) apply(x *runner, t *machine.Turn) engine.Outcome {
+	row, outcome := x.held(c.Run, c.Token)
 	if outcome != engine.OutcomeDone {
 		return outcome
 	}
-	t.tell(row, "", c.Events)
-	if t.runs.Read(row).Token > MaxWaits { // a worker for the start, and one behind each wait
-		t.end(row, ending{
+	x.tell(row, "", c.Events)
+	if x.runs.Read(row).Token > MaxWaits { // a worker for the start, and one behind each wait
+		x.end(t, row, ending{
 			status: RunFailed, outcome: OutcomeInconclusive, code: CodeHumanLimit,
 			reason: "The agent asked for a person more often than a run may.",
 		})
 		return engine.OutcomeDone
 	}
-	r, text := t.runs.Write(row), t.runText(row)
+	r, text := x.runs.Write(row), x.runText(row)
 	text.Question, text.Checkpoint = c.Question, c.Checkpoint
 	text.WallLeft, text.Steps, text.Tokens = max(1, r.WallEnd-t.Stamp), c.Steps, c.Tokens
-	t.writeRunText(row, &text)
-	t.leave(r)
-	r.Status, r.WallEnd, r.Due = RunWaiting, 0, t.Stamp+t.policy.HumanMS
-	t.due.add(r.Due, dueRun, row)
-	w := *t.workspaces.Read(r.Workspace)
-	t.notify(&w, notice{kind: NoticeHandoff, run: r, number: uint64(r.Token)})
-	*t.workspaces.Write(r.Workspace) = w
+	x.writeRunText(row, &text)
+	x.leave(r)
+	r.Status, r.WallEnd, r.Due = RunWaiting, 0, t.Stamp+x.policy.HumanMS
+	x.due.add(r.Due, dueRun, row)
+	w := *x.workspaces.Read(r.Workspace)
+	x.notify(t, &w, notice{kind: NoticeHandoff, run: r, number: uint64(r.Token)})
+	*x.workspaces.Write(r.Workspace) = w
 	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }
@@ -165,31 +166,31 @@ func (c *ResumeRun) bounds(w *wire.Codec) {
 	}
 }
 
-func (c *ResumeRun) apply(t *turn) engine.Outcome {
-	row := t.runRow(c.Workspace, c.ID)
+func (c *ResumeRun) apply(x *runner, t *machine.Turn) engine.Outcome {
+	row := x.runRow(c.Workspace, c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}
-	r := t.runs.Read(row)
+	r := x.runs.Read(row)
 	if r.Kind != RunHosted {
 		return engine.OutcomeWrongRunType
 	}
-	d := t.document(r.Flow)
+	d := x.document(r.Flow)
 	switch {
 	case r.Status != RunWaiting:
 		return engine.OutcomeCannotResume
-	case t.agentName(r.Agent) != c.Agent || t.flows.Read(r.Flow).Version != r.FlowVersion ||
-		!t.enters(t.flows.Read(r.Flow), &d):
+	case x.agentName(r.Agent) != c.Agent || x.flows.Read(r.Flow).Version != r.FlowVersion ||
+		!x.enters(x.flows.Read(r.Flow), &d):
 		return engine.OutcomeResumeUnavailable
-	case t.queued >= t.policy.QueueLimit:
+	case x.queued >= x.policy.QueueLimit:
 		return engine.OutcomeRunnerBusy
 	}
 	if len(c.Answer) > 0 {
-		text := t.runText(row)
+		text := x.runText(row)
 		text.Answer = c.Answer
-		t.writeRunText(row, &text)
+		x.writeRunText(row, &text)
 	}
-	t.enqueue(row)
+	x.enqueue(t, row)
 	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }
@@ -202,18 +203,18 @@ type CancelRun struct {
 	Kind      RunKind  `wire:"3"`
 }
 
-func (c *CancelRun) apply(t *turn) engine.Outcome {
-	row := t.runRow(c.Workspace, c.ID)
+func (c *CancelRun) apply(x *runner, t *machine.Turn) engine.Outcome {
+	row := x.runRow(c.Workspace, c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}
-	if t.runs.Read(row).Kind != c.Kind {
+	if x.runs.Read(row).Kind != c.Kind {
 		return engine.OutcomeWrongRunType
 	}
-	if t.runs.Read(row).Status.Final() {
+	if x.runs.Read(row).Status.Final() {
 		return engine.OutcomeCannotCancel
 	}
-	t.end(row, ending{status: RunCancelled})
+	x.end(t, row, ending{status: RunCancelled})
 	return engine.OutcomeDone
 }
 
@@ -244,10 +245,10 @@ func (c *FinishRun) bounds(w *wire.Codec) {
 	}
 }
 
-func (c *FinishRun) apply(t *turn) engine.Outcome {
-	row, outcome := t.held(c.Run, c.Token)
+func (c *FinishRun) apply(x *runner, t *machine.Turn) engine.Outcome {
+	row, outcome := x.held(c.Run, c.Token)
 	if outcome == engine.OutcomeFenced {
-		r := t.runs.Read(t.runOf(c.Run))
+		r := x.runs.Read(x.runOf(c.Run))
 		if r.Token == c.Token && r.Status == c.Status && r.Outcome == c.Outcome {
 			return engine.OutcomeDone
 		}
@@ -255,8 +256,8 @@ func (c *FinishRun) apply(t *turn) engine.Outcome {
 	if outcome != engine.OutcomeDone {
 		return outcome
 	}
-	t.tell(row, c.Step, c.Events)
-	t.end(row, ending{
+	x.tell(row, c.Step, c.Events)
+	x.end(t, row, ending{
 		status: c.Status, outcome: c.Outcome, code: c.Code, reason: c.Reason, proof: c.Proof,
 		calls: c.Calls,
 	})
@@ -264,9 +265,9 @@ func (c *FinishRun) apply(t *turn) engine.Outcome {
 }
 
 // runDue ends a run whose time is over.
-func (t *turn) runDue(row uint32) {
+func (x *runner) runDue(t *machine.Turn, row uint32) {
 	e := ending{status: RunFailed, outcome: OutcomeInconclusive}
-	switch r := t.runs.Read(row); r.Status {
+	switch r := x.runs.Read(row); r.Status {
 	case RunQueued:
 		e.code, e.reason = CodeQueueTimeout, "No worker was free in time."
 	case RunWaiting:
@@ -277,7 +278,7 @@ func (t *turn) runDue(row uint32) {
 			e.code, e.reason = CodeWallTimeout, "It took too long."
 		}
 	}
-	t.end(row, e)
+	x.end(t, row, e)
 }
 
 // ending is how a run ends.
@@ -289,37 +290,37 @@ type ending struct {
 }
 
 // end is the one place where runs end: status, charge, flow, watch, issues and notifications.
-func (t *turn) end(row uint32, e ending) {
-	r := t.runs.Write(row)
+func (x *runner) end(t *machine.Turn, row uint32, e ending) {
+	r := x.runs.Write(row)
 	if r.Status != RunQueued || r.Kind != RunHosted { // else dropFirst says when it leaves the queue
-		t.runs.End(row)
+		x.runs.End(row)
 	}
-	t.leave(r)
+	x.leave(r)
 	r.Status, r.Outcome, r.FinishedAt, r.Due, r.WallEnd = e.status, e.outcome, t.Stamp, 0, 0
-	text := t.runText(row)
+	text := x.runText(row)
 	text.Code, text.Reason, text.Proof, text.Calls = e.code, e.reason, e.proof, e.calls
 	text.Question, text.Checkpoint, text.Answer = "", nil, nil
 	text.WallLeft, text.Steps, text.Tokens = 0, 0, 0
 	if e.status == RunCompleted && r.Kind == RunHosted {
 		text.DecidedAt = t.Stamp
 	}
-	t.writeRunText(row, &text)
-	t.dropFinished()
+	x.writeRunText(row, &text)
+	x.dropFinished()
 	if r.Kind == RunHosted {
-		w := *t.workspaces.Read(r.Workspace)
+		w := *x.workspaces.Read(r.Workspace)
 		w.Ledger.roll(t.Stamp)
-		t.settle(&w, r, e.outcome == OutcomePassed || e.outcome == OutcomeBlocked)
-		t.flows.Write(r.Flow).Open = 0
+		x.settle(t, &w, r, e.outcome == OutcomePassed || e.outcome == OutcomeBlocked)
+		x.flows.Write(r.Flow).Open = 0
 		if r.ChargeState == ChargeReturned {
-			t.notify(&w, notice{kind: NoticeRunReturned, run: r})
+			x.notify(t, &w, notice{kind: NoticeRunReturned, run: r})
 		}
 		if e.status == RunCompleted {
-			t.judge(&w, r, &text)
+			x.judge(t, &w, r, &text)
 		}
-		*t.workspaces.Write(r.Workspace) = w
+		*x.workspaces.Write(r.Workspace) = w
 	}
-	if inspected := t.inspectionBy[row]; inspected != 0 {
-		t.settleInspection(inspected, r)
+	if inspected := x.inspectionBy[row]; inspected != 0 {
+		x.settleInspection(t, inspected, r)
 	}
 	t.Fold(uint64(row)<<8 | uint64(r.ChargeState))
 }

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"tollgate/engine"
+	"tollgate/engine/machine"
 	"tollgate/engine/wire"
 )
 
@@ -105,87 +106,87 @@ type SaveFlow struct {
 	Document FlowDocument `wire:"4"`
 }
 
-func (c *SaveFlow) apply(t *turn) engine.Outcome {
-	if row := t.flowRow(c.Workspace, c.ID); c.Document.VerificationURL == "" && t.scheduled(row) {
+func (c *SaveFlow) apply(x *flowStore, t *machine.Turn) engine.Outcome {
+	if row := x.flowRow(c.Workspace, c.ID); c.Document.VerificationURL == "" && x.scheduled(row) {
 		return engine.OutcomeFlowOptions
 	}
-	return c.save(t)
+	return c.save(x, t)
 }
 
-func (c *SaveFlow) save(t *turn) engine.Outcome {
-	w, ok := t.workspace(c.Workspace)
+func (c *SaveFlow) save(x *flowStore, t *machine.Turn) engine.Outcome {
+	w, ok := x.workspace(c.Workspace)
 	if !ok {
 		return engine.OutcomeRecordUnknown
 	}
 	text := wire.Encode(nil, &c.Document)
-	row := t.flowRow(c.Workspace, c.ID)
-	if row != 0 && string(t.flowTexts.Read(row).Bytes) == string(text) {
+	row := x.flowRow(c.Workspace, c.ID)
+	if row != 0 && string(x.flowTexts.Read(row).Bytes) == string(text) {
 		return engine.OutcomeDone
 	}
 	if (row != 0) != c.Replace {
 		return engine.OutcomeRecordUnknown
 	}
-	if row != 0 && t.flows.Read(row).Open != 0 {
+	if row != 0 && x.flows.Read(row).Open != 0 {
 		return engine.OutcomeFlowBusy
 	}
-	if row == 0 && t.flowTaken(c.ID) {
+	if row == 0 && x.flowTaken(c.ID) {
 		return engine.OutcomeIDsContradict
 	}
 	more, full := len(text)+flowRowBytes, engine.OutcomeNone
 	if row != 0 {
-		more = len(text) - len(t.flowTexts.Read(row).Bytes)
-		full = t.room(c.Workspace, more)
+		more = len(text) - len(x.flowTexts.Read(row).Bytes)
+		full = x.room(t, c.Workspace, more)
 	} else {
-		full = t.anotherFlow(c.Workspace, more)
+		full = x.anotherFlow(t, c.Workspace, more)
 	}
 	if full != engine.OutcomeDone {
 		return full
 	}
 
 	if row != 0 {
-		t.rooms.hold(c.Workspace, more)
+		x.rooms.hold(c.Workspace, more)
 	}
 	switch {
 	case row == 0:
-		t.rooms.add(c.Workspace, more)
-		row = t.addFlow(c, &w)
-	case t.renamed(row, c.Document):
+		x.rooms.add(c.Workspace, more)
+		row = x.addFlow(t, c, &w)
+	case x.renamed(row, c.Document):
 	default:
-		t.changeFlow(c, row)
+		x.changeFlow(t, c, row)
 	}
-	f := t.flows.Write(row)
+	f := x.flows.Write(row)
 	f.ChangedAt = t.Stamp
 	f.describe(&c.Document)
-	t.flowTexts.Write(row).Bytes = text
+	x.flowTexts.Write(row).Bytes = text
 	t.Fold(uint64(row)<<32 | uint64(f.Version))
 	return engine.OutcomeDone
 }
 
-func (t *turn) addFlow(c *SaveFlow, w *workspace) uint32 {
-	row, f := t.flows.Append()
-	t.flowTexts.Append()
+func (x *flowStore) addFlow(t *machine.Turn, c *SaveFlow, w *workspace) uint32 {
+	row, f := x.flows.Append()
+	x.flowTexts.Append()
 	*f = flow{
 		ID: c.ID, Workspace: c.Workspace, Before: w.Flows, CreatedAt: t.Stamp, WatchAt: t.Stamp,
 		Version: 1,
 	}
-	t.flowBy.Insert(t.idHash(&f.ID), row)
-	t.workspaces.Write(c.Workspace).Flows = row
-	t.rooms.of[c.Workspace].flows++
+	x.flowBy.Insert(x.idHash(&f.ID), row)
+	x.workspaces.Write(c.Workspace).Flows = row
+	x.rooms.of[c.Workspace].flows++
 	return row
 }
 
 // renamed reports whether a document differs from a flow's in its name only: what was found,
 // confirmed and shown of the flow still holds.
-func (t *turn) renamed(row uint32, d FlowDocument) bool {
-	before := t.document(row)
+func (x *flowStore) renamed(row uint32, d FlowDocument) bool {
+	before := x.document(row)
 	d.Name = before.Name
 	return d == before
 }
 
 // changeFlow makes ready for another document, a new version: a changed setup restarts a passing
 // watch, and what its owner confirmed was for the product that it named.
-func (t *turn) changeFlow(c *SaveFlow, row uint32) {
-	before, f := t.document(row), t.flows.Write(row)
+func (x *flowStore) changeFlow(t *machine.Turn, c *SaveFlow, row uint32) {
+	before, f := x.document(row), x.flows.Write(row)
 	f.restart(&before, &c.Document)
 	if f.Misses = 0; f.Watch == WatchPassing {
 		f.Watch, f.WatchAt = WatchUnknown, t.Stamp
@@ -208,9 +209,9 @@ func (f *flow) describe(d *FlowDocument) {
 }
 
 // flowTaken reports whether some workspace has a flow of this id, archived or not.
-func (s *state) flowTaken(id [16]byte) bool {
-	is := func(row uint32) bool { return s.flows.Read(row).ID == id }
-	return s.flowBy.Find(s.idHash(&id), is) != 0
+func (x *flowStore) flowTaken(id [16]byte) bool {
+	is := func(row uint32) bool { return x.flows.Read(row).ID == id }
+	return x.flowBy.Find(x.idHash(&id), is) != 0
 }
 
 // ArchiveFlow takes a flow out of lists for good, and forgets its document, its alerts and its
@@ -220,19 +221,19 @@ type ArchiveFlow struct {
 	ID        [16]byte `wire:"2"`
 }
 
-func (c *ArchiveFlow) apply(t *turn) engine.Outcome {
-	row := t.flowRow(c.Workspace, c.ID)
+func (c *ArchiveFlow) apply(x *runner, t *machine.Turn) engine.Outcome {
+	row := x.flowRow(c.Workspace, c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}
-	if t.flows.Read(row).Open != 0 {
+	if x.flows.Read(row).Open != 0 {
 		return engine.OutcomeFlowBusy
 	}
-	t.flows.Write(row).ArchivedAt = t.Stamp
-	t.forgetAlert(row)
-	t.schedule(row, 0)
-	text := t.flowTexts.Write(row)
-	t.rooms.hold(c.Workspace, -len(text.Bytes))
+	x.flows.Write(row).ArchivedAt = t.Stamp
+	x.forgetAlert(t, row)
+	x.schedule(t, row, 0)
+	text := x.flowTexts.Write(row)
+	x.rooms.hold(c.Workspace, -len(text.Bytes))
 	text.Bytes = nil
 	t.Fold(uint64(row))
 	return engine.OutcomeDone
@@ -244,12 +245,12 @@ type ConfirmSignup struct {
 	ID        [16]byte `wire:"2"`
 }
 
-func (c *ConfirmSignup) apply(t *turn) engine.Outcome {
-	row := t.flowRow(c.Workspace, c.ID)
+func (c *ConfirmSignup) apply(x *flowStore, t *machine.Turn) engine.Outcome {
+	row := x.flowRow(c.Workspace, c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}
-	t.flows.Write(row).SignupConfirmed = true
+	x.flows.Write(row).SignupConfirmed = true
 	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }
@@ -265,45 +266,45 @@ type NotePreflight struct {
 	AlreadyTrue bool     `wire:"6"`
 }
 
-func (c *NotePreflight) apply(t *turn) engine.Outcome {
-	row := t.flowRow(c.Workspace, c.ID)
+func (c *NotePreflight) apply(x *runner, t *machine.Turn) engine.Outcome {
+	row := x.flowRow(c.Workspace, c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}
-	if t.flows.Read(row).Version != c.Version {
+	if x.flows.Read(row).Version != c.Version {
 		return engine.OutcomeQuoteChanged
 	}
-	f := t.flows.Write(row)
+	f := x.flows.Write(row)
 	f.Preflight, f.NoKey, f.WrongKey = c.Version, c.NoKey, c.WrongKey
 	f.AlreadyTrue, f.PreflightAt = c.AlreadyTrue, t.Stamp
 	t.Fold(uint64(row))
-	if f.Schedule != 0 && t.schedules.Read(f.Schedule).Asked {
-		t.try(f.Schedule, false)
+	if f.Schedule != 0 && x.schedules.Read(f.Schedule).Asked {
+		x.try(t, f.Schedule, false)
 	}
 	return engine.OutcomeDone
 }
 
 // flowRow finds a flow of a workspace that is not archived; 0 when there is none.
-func (s *state) flowRow(workspace uint32, id [16]byte) uint32 {
-	row := s.anyFlow(workspace, id)
-	if row == 0 || s.flows.Read(row).ArchivedAt != 0 {
+func (x *tables) flowRow(workspace uint32, id [16]byte) uint32 {
+	row := x.anyFlow(workspace, id)
+	if row == 0 || x.flows.Read(row).ArchivedAt != 0 {
 		return 0
 	}
 	return row
 }
 
 // anyFlow finds a flow of a workspace, archived or not; 0 when there is none.
-func (s *state) anyFlow(workspace uint32, id [16]byte) uint32 {
-	row := s.flowBy.Find(s.idHash(&id), func(row uint32) bool { return s.flows.Read(row).ID == id })
-	if row == 0 || s.flows.Read(row).Workspace != workspace {
+func (x *tables) anyFlow(workspace uint32, id [16]byte) uint32 {
+	row := x.flowBy.Find(x.idHash(&id), func(row uint32) bool { return x.flows.Read(row).ID == id })
+	if row == 0 || x.flows.Read(row).Workspace != workspace {
 		return 0
 	}
 	return row
 }
 
 // document decodes a flow's document.
-func (s *state) document(row uint32) (d FlowDocument) {
-	decodeBlob(s.flowTexts.Read(row).Bytes, &d)
+func (x *tables) document(row uint32) (d FlowDocument) {
+	decodeBlob(x.flowTexts.Read(row).Bytes, &d)
 	return d
 }
 
@@ -337,7 +338,7 @@ func (u Unready) String() string {
 
 // unready says why no agent can run the flow. A signup that was not confirmed comes last: approving
 // a purchase confirms it.
-func (s *state) unready(f *flow, d *FlowDocument, agent bool) Unready {
+func (x *flowStore) unready(f *flow, d *FlowDocument, agent bool) Unready {
 	switch {
 	case !agent:
 		return UnreadyNoAgent
@@ -345,7 +346,7 @@ func (s *state) unready(f *flow, d *FlowDocument, agent bool) Unready {
 		return UnreadyVerificationMissing
 	case f.WithCredential && (f.Preflight != f.Version || !f.NoKey.shut() || !f.WrongKey.shut()):
 		return UnreadyVerificationOpen
-	case !s.enters(f, d):
+	case !x.enters(f, d):
 		return UnreadyTestAccessMissing
 	case f.WithCredential && !f.SignupConfirmed:
 		return UnreadySignupNotConfirmed

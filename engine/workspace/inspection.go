@@ -117,22 +117,22 @@ func (c *SaveInspection) fits() bool {
 	return ok
 }
 
-func (c *SaveInspection) apply(t *turn) engine.Outcome {
-	w, ok := t.workspace(c.Workspace)
+func (c *SaveInspection) apply(x *runner, t *machine.Turn) engine.Outcome {
+	w, ok := x.workspace(c.Workspace)
 	if !ok {
 		return engine.OutcomeRecordUnknown
 	}
 	flowRow := uint32(0)
 	if c.Flow != ([16]byte{}) {
-		if flowRow = t.flowRow(c.Workspace, c.Flow); flowRow == 0 {
+		if flowRow = x.flowRow(c.Workspace, c.Flow); flowRow == 0 {
 			return engine.OutcomeRecordUnknown
 		}
 	}
-	if made, outcome := t.replay(c.Key, c.Body); outcome != engine.OutcomeNone {
+	if made, outcome := x.replay(c.Key, c.Body); outcome != engine.OutcomeNone {
 		t.Answer(&RunReply{ID: made, Repeated: true})
 		return outcome
 	}
-	if t.runRow(c.Workspace, c.ID) != 0 {
+	if x.runRow(c.Workspace, c.ID) != 0 {
 		t.Answer(&RunReply{ID: c.ID, Repeated: true})
 		return engine.OutcomeDone
 	}
@@ -144,56 +144,56 @@ func (c *SaveInspection) apply(t *turn) engine.Outcome {
 		Workspace: c.Workspace, Size: c.Size, Kind: c.Kind, Host: c.Host,
 		Findings: wire.Encode(nil, &findings{c.Findings}),
 	}
-	if o := t.inspectable(&w, c.Kind, runRowBytes+i.bytes()); o != engine.OutcomeDone {
+	if o := x.inspectable(t, &w, c.Kind, runRowBytes+i.bytes()); o != engine.OutcomeDone {
 		return o
 	}
 
 	began := min(max(c.BeganAt, t.Stamp-hourMS), t.Stamp)
 	r := run{
 		ID: c.ID, Workspace: c.Workspace, Flow: flowRow, Kind: c.Kind, Status: RunRunning,
-		Credits: t.inspectionPrice(c.Kind), CreatedAt: began, StartedAt: began, Due: t.Stamp + uploadMS,
+		Credits: x.inspectionPrice(c.Kind), CreatedAt: began, StartedAt: began, Due: t.Stamp + uploadMS,
 	}
 	if flowRow != 0 {
-		r.FlowVersion = t.flows.Read(flowRow).Version
+		r.FlowVersion = x.flows.Read(flowRow).Version
 	}
 	w.Ledger.Inspected++
 	if r.Credits > 0 {
 		r.ChargeState = ChargeReserved
-		t.moveCredits(&w, &r, transactionReserve)
+		x.moveCredits(t, &w, &r, transactionReserve)
 	}
-	i.Run = t.addRun(&w, r, RunText{})
-	t.due.add(r.Due, dueRun, i.Run)
-	row := t.addInspection(i, c.Part)
-	t.keepRequest(c.Key, c.Body, madeRun, i.Run)
-	*t.workspaces.Write(c.Workspace) = w
+	i.Run = x.addRun(t, &w, r, RunText{})
+	x.due.add(r.Due, dueRun, i.Run)
+	row := x.addInspection(t, i, c.Part)
+	x.keepRequest(t, c.Key, c.Body, madeRun, i.Run)
+	*x.workspaces.Write(c.Workspace) = w
 	if len(c.Part) == int(c.Size) {
-		t.completeInspection(row)
+		x.completeInspection(t, row)
 	}
 	t.Answer(&RunReply{ID: c.ID})
 	return engine.OutcomeDone
 }
 
 // addInspection appends an inspection and what there is of its document.
-func (t *turn) addInspection(i inspection, part []byte) uint32 {
-	row, next := t.inspections.Append()
-	_, blob := t.documents.Append()
+func (x *runner) addInspection(t *machine.Turn, i inspection, part []byte) uint32 {
+	row, next := x.inspections.Append()
+	_, blob := x.documents.Append()
 	if i.Kind == RunInspection {
 		key := hostKey{i.Workspace, i.Host}
-		i.Before = t.inspectedBy[key]
-		t.inspectedBy[key] = row
+		i.Before = x.inspectedBy[key]
+		x.inspectedBy[key] = row
 	}
 	*next = i
 	blob.Set(append([]byte(nil), part...))
-	t.rooms.hold(i.Workspace, i.bytes())
-	t.inspectionBy[i.Run] = row
+	x.rooms.hold(i.Workspace, i.bytes())
+	x.inspectionBy[i.Run] = row
 	t.Fold(uint64(row))
 	return row
 }
 
 // inspectable reports whether a workspace, whose ledger has been rolled, may save an inspection of
 // so many bytes; 0 bytes ask before the size is known. It changes nothing.
-func (t *turn) inspectable(w *workspace, kind RunKind, bytes int) engine.Outcome {
-	l, price := &w.Ledger, uint64(t.inspectionPrice(kind))
+func (x *runner) inspectable(t *machine.Turn, w *workspace, kind RunKind, bytes int) engine.Outcome {
+	l, price := &w.Ledger, uint64(x.inspectionPrice(kind))
 	switch {
 	case l.Inspected >= MaxInspectionsPerDay:
 		t.Answer(&RetryReply{ResetsAt: nextDay(t.Stamp), Limit: MaxInspectionsPerDay})
@@ -201,24 +201,24 @@ func (t *turn) inspectable(w *workspace, kind RunKind, bytes int) engine.Outcome
 	case price > l.CreditsLeft:
 		t.Answer(&CreditsReply{Required: price, Balance: l.CreditsLeft})
 		return engine.OutcomeCreditsShort
-	case t.requests.Full():
+	case x.requests.Full():
 		return engine.OutcomeKeysFull
 	}
-	return t.another(t.workspaceRow(w.ID), bytes)
+	return x.another(t, x.workspaceRow(w.ID), bytes)
 }
 
-func (s *state) inspectionPrice(kind RunKind) uint32 {
+func (x *runner) inspectionPrice(kind RunKind) uint32 {
 	if kind == RunAssessment {
-		return s.policy.CreditsEvaluation
+		return x.policy.CreditsEvaluation
 	}
-	return s.policy.CreditsInspection
+	return x.policy.CreditsInspection
 }
 
 // neverWhole reports whether a run is an inspection's, or an assessment's, that has failed: it was
 // given back, and whoever sends the request again means another one.
-func (s *state) neverWhole(row uint32) bool {
-	r := s.runs.Read(row)
-	return s.inspectionBy[row] != 0 && r.Status.Final() && r.Status != RunCompleted
+func (x *tables) neverWhole(row uint32) bool {
+	r := x.runs.Read(row)
+	return x.inspectionBy[row] != 0 && r.Status.Final() && r.Status != RunCompleted
 }
 
 // Inspectable reports whether a workspace could save an inspection, or an assessment, now: what
@@ -231,9 +231,9 @@ func (m *Machine) Inspectable(workspace uint32, kind RunKind, now int64) engine.
 	if !ok {
 		return engine.Result{Outcome: engine.OutcomeRecordUnknown}
 	}
-	t := turn{machine.Turn{Stamp: max(now, s.log.Stamp())}, s}
+	t := machine.Turn{Stamp: max(now, s.log.Stamp())}
 	w.Ledger.roll(t.Stamp)
-	outcome := t.inspectable(&w, kind, inspectionRowBytes)
+	outcome := s.inspectable(&t, &w, kind, inspectionRowBytes)
 	return engine.Result{Outcome: outcome, Value: t.Reply}
 }
 
@@ -246,19 +246,19 @@ type AddInspectionPart struct {
 	Part []byte `wire:"3"`
 }
 
-func (c *AddInspectionPart) apply(t *turn) engine.Outcome {
-	runRow := t.runOf(c.Run)
-	row := t.inspectionBy[runRow]
+func (c *AddInspectionPart) apply(x *runner, t *machine.Turn) engine.Outcome {
+	runRow := x.runOf(c.Run)
+	row := x.inspectionBy[runRow]
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}
-	size := t.inspections.Read(row).Size
-	have := t.documents.Read(row).Bytes()
+	size := x.inspections.Read(row).Size
+	have := x.documents.Read(row).Bytes()
 	to := uint64(c.From) + uint64(len(c.Part))
 	switch {
 	case size > 0 && to <= uint64(len(have)):
 		return engine.OutcomeDone
-	case t.runs.Read(runRow).Status != RunRunning:
+	case x.runs.Read(runRow).Status != RunRunning:
 		return engine.OutcomeFenced
 	case int(c.From) != len(have) || len(c.Part) == 0 || to > uint64(size):
 		return engine.OutcomeIDsContradict
@@ -267,13 +267,13 @@ func (c *AddInspectionPart) apply(t *turn) engine.Outcome {
 	}
 
 	whole := make([]byte, 0, to)
-	t.documents.Write(row).Set(append(append(whole, have...), c.Part...))
-	r := t.runs.Write(runRow)
+	x.documents.Write(row).Set(append(append(whole, have...), c.Part...))
+	r := x.runs.Write(runRow)
 	r.Due = t.Stamp + uploadMS
-	t.due.add(r.Due, dueRun, runRow)
+	x.due.add(r.Due, dueRun, runRow)
 	t.Fold(to)
 	if to == uint64(size) {
-		t.completeInspection(row)
+		x.completeInspection(t, row)
 	}
 	return engine.OutcomeDone
 }
@@ -283,38 +283,38 @@ const maxBefore = 100
 
 // completeInspection ends the run of a document that is whole, and compares it with the newest one
 // of its host before it.
-func (t *turn) completeInspection(row uint32) {
-	i := t.inspections.Write(row)
+func (x *runner) completeInspection(t *machine.Turn, row uint32) {
+	i := x.inspections.Write(row)
 	for before, n := i.Before, 0; before != 0 && i.Previous == 0 && n < maxBefore; n++ {
-		b := t.inspections.Read(before)
-		if t.runs.Read(b.Run).Status == RunCompleted {
+		b := x.inspections.Read(before)
+		if x.runs.Read(b.Run).Status == RunCompleted {
 			i.Previous = before
 		}
 		before = b.Before
 	}
-	t.end(i.Run, ending{status: RunCompleted})
+	x.end(t, i.Run, ending{status: RunCompleted})
 }
 
 // forgetInspection drops what the inspection of a run has read, and that it was made.
-func (t *turn) forgetInspection(runRow uint32) {
-	row := t.inspectionBy[runRow]
+func (x *runner) forgetInspection(runRow uint32) {
+	row := x.inspectionBy[runRow]
 	if row == 0 {
 		return
 	}
-	i := t.inspections.Write(row)
-	delete(t.inspectionBy, runRow)
-	delete(t.inspectedBy, hostKey{i.Workspace, i.Host})
-	t.rooms.hold(i.Workspace, -i.bytes())
+	i := x.inspections.Write(row)
+	delete(x.inspectionBy, runRow)
+	delete(x.inspectedBy, hostKey{i.Workspace, i.Host})
+	x.rooms.hold(i.Workspace, -i.bytes())
 	i.Size, i.Findings, i.Host = 0, nil, ""
-	t.rooms.hold(i.Workspace, i.bytes())
-	t.documents.Write(row).Set(nil)
+	x.rooms.hold(i.Workspace, i.bytes())
+	x.documents.Write(row).Set(nil)
 }
 
 // settleInspection follows the end of an inspection's run: its credits, its document where that was
 // never whole, and a notification where rules say something else than at the time before.
-func (t *turn) settleInspection(row uint32, r *run) {
-	i := t.inspections.Read(row)
-	w := *t.workspaces.Read(r.Workspace)
+func (x *runner) settleInspection(t *machine.Turn, row uint32, r *run) {
+	i := x.inspections.Read(row)
+	w := *x.workspaces.Read(r.Workspace)
 	w.Ledger.roll(t.Stamp)
 	commit := r.Status == RunCompleted
 	if r.ChargeState == ChargeReserved {
@@ -322,23 +322,23 @@ func (t *turn) settleInspection(row uint32, r *run) {
 		if r.ChargeState = ChargeCommitted; !commit {
 			r.ChargeState, kind = ChargeReturned, transactionRelease
 		}
-		t.moveCredits(&w, r, kind)
+		x.moveCredits(t, &w, r, kind)
 	}
 	switch {
 	case !commit:
-		i = t.inspections.Write(row)
-		t.rooms.hold(i.Workspace, -i.bytes())
+		i = x.inspections.Write(row)
+		x.rooms.hold(i.Workspace, -i.bytes())
 		i.Size, i.Findings = 0, nil
-		t.rooms.hold(i.Workspace, i.bytes())
-		t.documents.Write(row).Set(nil)
+		x.rooms.hold(i.Workspace, i.bytes())
+		x.documents.Write(row).Set(nil)
 	case i.Previous != 0:
-		previous := t.inspections.Read(i.Previous)
+		previous := x.inspections.Read(i.Previous)
 		changes := changesOf(previous.found().All, i.found().All)
 		if kind := judgeChanges(changes); kind != 0 {
-			t.notify(&w, notice{kind: kind, run: r})
+			x.notify(t, &w, notice{kind: kind, run: r})
 		}
 	}
-	*t.workspaces.Write(r.Workspace) = w
+	*x.workspaces.Write(r.Workspace) = w
 }
 
 // Change is a rule that says something else than at the time before.
@@ -413,15 +413,15 @@ func (m *Machine) Inspection(workspace uint32, run [16]byte) (v InspectionView, 
 
 // consistentInspections reports whether inspections name rows that are there, and are no longer
 // than what they announced.
-func (s *state) consistentInspections() bool {
-	if s.documents.Len() != s.inspections.Len() {
+func (x *runner) consistentInspections() bool {
+	if x.documents.Len() != x.inspections.Len() {
 		return false
 	}
-	for row := uint32(1); row <= s.inspections.Len(); row++ {
-		i := s.inspections.Read(row)
-		if i.Before >= row || i.Previous >= row || !s.owned(i.Workspace) || i.Run == 0 ||
-			i.Run > s.runs.Len() || s.runs.Read(i.Run).Kind != i.Kind ||
-			len(s.documents.Read(row).Bytes()) > int(i.Size) ||
+	for row := uint32(1); row <= x.inspections.Len(); row++ {
+		i := x.inspections.Read(row)
+		if i.Before >= row || i.Previous >= row || !x.owned(i.Workspace) || i.Run == 0 ||
+			i.Run > x.runs.Len() || x.runs.Read(i.Run).Kind != i.Kind ||
+			len(x.documents.Read(row).Bytes()) > int(i.Size) ||
 			wire.Decode(i.Findings, &findings{}) != nil {
 			return false
 		}
@@ -430,23 +430,23 @@ func (s *state) consistentInspections() bool {
 }
 
 // indexInspections rebuilds their indexes, after a restore.
-func (s *state) indexInspections() {
-	for row := uint32(1); row <= s.inspections.Len(); row++ {
-		i := s.inspections.Read(row)
-		if s.rooms.of[i.Workspace].gone {
+func (x *runner) indexInspections() {
+	for row := uint32(1); row <= x.inspections.Len(); row++ {
+		i := x.inspections.Read(row)
+		if x.rooms.of[i.Workspace].gone {
 			continue
 		}
-		s.inspectionBy[i.Run] = row
+		x.inspectionBy[i.Run] = row
 		if i.Kind == RunInspection {
-			s.inspectedBy[hostKey{i.Workspace, i.Host}] = row
+			x.inspectedBy[hostKey{i.Workspace, i.Host}] = row
 		}
 	}
 }
 
 // countInspections counts what they take into the rooms of their workspaces.
-func (s *state) countInspections(r *rooms) {
-	for row := uint32(1); row <= s.inspections.Len(); row++ {
-		i := s.inspections.Read(row)
+func (x *spaces) countInspections(r *rooms) {
+	for row := uint32(1); row <= x.inspections.Len(); row++ {
+		i := x.inspections.Read(row)
 		r.hold(i.Workspace, i.bytes())
 	}
 }

@@ -1,6 +1,9 @@
 package workspace
 
-import "tollgate/engine"
+import (
+	"tollgate/engine"
+	"tollgate/engine/machine"
+)
 
 // IssueStatus is how far an issue has come.
 //
@@ -39,27 +42,27 @@ type issue struct {
 
 // judge brings what a verified run came to into its flow's watch and issues. Each change of the
 // watch between passing and failing is one alert.
-func (t *turn) judge(w *workspace, r *run, text *RunText) {
-	f := t.flows.Write(r.Flow)
+func (x *notices) judge(t *machine.Turn, w *workspace, r *run, text *RunText) {
+	f := x.flows.Write(r.Flow)
 	if r.Outcome == OutcomePassed {
 		if f.Watch == WatchFailing {
-			t.notify(w, notice{kind: NoticeRecovered, run: r})
-			t.alertOf(AlertRecovered, r, text)
+			x.notify(t, w, notice{kind: NoticeRecovered, run: r})
+			x.alertOf(t, AlertRecovered, r, text)
 		}
 		if f.Misses = 0; f.Watch != WatchPassing {
 			f.Watch, f.WatchAt = WatchPassing, t.Stamp
 		}
-		t.closeIssues(w, r)
+		x.closeIssues(t, w, r)
 		return
 	}
 	f.Misses = min(f.Misses+1, 100)
 	if f.Watch == WatchPassing && (r.Outcome == OutcomeBlocked || f.Misses >= 2) {
 		f.Watch, f.WatchAt = WatchFailing, t.Stamp
-		t.notify(w, notice{kind: NoticeRegression, run: r})
-		t.alertOf(AlertFailing, r, text)
+		x.notify(t, w, notice{kind: NoticeRegression, run: r})
+		x.alertOf(t, AlertFailing, r, text)
 	}
 	if r.Outcome == OutcomeBlocked {
-		t.raise(w, r, text)
+		x.raise(t, w, r, text)
 	}
 }
 
@@ -70,19 +73,19 @@ const maxIssuesSeen = 100
 // the flow as it was then, which began afterwards and has passed. Of a flow that was changed since,
 // the issue is open again, since nothing shows that it is fixed. What nobody said to be fixed stays
 // open: another way through the product does not show that it is gone.
-func (t *turn) closeIssues(w *workspace, r *run) {
-	next := t.flows.Read(r.Flow).Issues
+func (x *notices) closeIssues(t *machine.Turn, w *workspace, r *run) {
+	next := x.flows.Read(r.Flow).Issues
 	for n := 0; next != 0 && n < maxIssuesSeen; n++ {
-		row, i := next, t.issues.Read(next)
+		row, i := next, x.issues.Read(next)
 		next = i.BeforeOfFlow
 		switch {
 		case i.Status != IssueFixReady || r.CreatedAt < i.ChangedAt:
 		case i.ReadyVersion != r.FlowVersion:
-			i = t.issues.Write(row)
+			i = x.issues.Write(row)
 			i.Status, i.ChangedAt = IssueOpen, t.Stamp
 		default:
-			i = t.issues.Write(row)
-			t.notify(w, notice{kind: NoticeFixVerified, run: r, issue: i.ID})
+			i = x.issues.Write(row)
+			x.notify(t, w, notice{kind: NoticeFixVerified, run: r, issue: i.ID})
 			i.Status, i.ChangedAt, i.ClosedAt = IssueClosed, t.Stamp, t.Stamp
 		}
 	}
@@ -90,29 +93,29 @@ func (t *turn) closeIssues(w *workspace, r *run) {
 
 // raise opens the issue that stopped a run, or counts the run with the one that is there. A fix
 // that was ready did not help.
-func (t *turn) raise(w *workspace, r *run, text *RunText) {
-	f := t.flows.Read(r.Flow)
+func (x *notices) raise(t *machine.Turn, w *workspace, r *run, text *RunText) {
+	f := x.flows.Read(r.Flow)
 	for row, n := f.Issues, 0; row != 0 && n < maxIssuesSeen; n++ {
-		i := t.issues.Read(row)
+		i := x.issues.Read(row)
 		if i.Status != IssueClosed && i.Step == text.Step && i.Code == text.Code {
-			i = t.issues.Write(row)
+			i = x.issues.Write(row)
 			i.Status, i.Seen, i.Run = IssueOpen, i.Seen+1, r.ID
-			t.rooms.hold(r.Workspace, len(text.Reason)-len(i.Reason))
+			x.rooms.hold(r.Workspace, len(text.Reason)-len(i.Reason))
 			i.Reason, i.ChangedAt = text.Reason, t.Stamp
 			return
 		}
 		row = i.BeforeOfFlow
 	}
-	row, i := t.issues.Append()
+	row, i := x.issues.Append()
 	*i = issue{
 		ID:        derivedID(r.ID, labelIssue, uint64(row), t.Stamp),
 		Workspace: r.Workspace, Flow: r.Flow, Before: w.Issues, BeforeOfFlow: f.Issues,
 		Status: IssueOpen, Seen: 1, Run: r.ID, Step: text.Step, Code: text.Code,
 		Reason: text.Reason, CreatedAt: t.Stamp, ChangedAt: t.Stamp,
 	}
-	w.Issues, t.flows.Write(r.Flow).Issues = row, row
-	t.rooms.hold(r.Workspace, i.bytes())
-	t.issueBy.Insert(t.idHash(&i.ID), row)
+	w.Issues, x.flows.Write(r.Flow).Issues = row, row
+	x.rooms.hold(r.Workspace, i.bytes())
+	x.issueBy.Insert(x.idHash(&i.ID), row)
 	t.Fold(uint64(row))
 }
 
@@ -124,30 +127,30 @@ type MarkIssueReady struct {
 	Note      string   `wire:"3"` // 1–2,000 characters
 }
 
-func (c *MarkIssueReady) apply(t *turn) engine.Outcome {
-	row := t.issueRow(c.Workspace, c.ID)
+func (c *MarkIssueReady) apply(x *notices, t *machine.Turn) engine.Outcome {
+	row := x.issueRow(c.Workspace, c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}
-	if t.issues.Read(row).Status != IssueOpen {
+	if x.issues.Read(row).Status != IssueOpen {
 		return engine.OutcomeIssueStatus
 	}
-	more := len(c.Note) - len(t.issues.Read(row).Note)
-	if full := t.room(c.Workspace, more); full != engine.OutcomeDone {
+	more := len(c.Note) - len(x.issues.Read(row).Note)
+	if full := x.room(t, c.Workspace, more); full != engine.OutcomeDone {
 		return full
 	}
-	t.rooms.hold(c.Workspace, more)
-	i := t.issues.Write(row)
+	x.rooms.hold(c.Workspace, more)
+	i := x.issues.Write(row)
 	i.Status, i.Note, i.ChangedAt = IssueFixReady, c.Note, t.Stamp
-	i.ReadyVersion = t.flows.Read(i.Flow).Version
+	i.ReadyVersion = x.flows.Read(i.Flow).Version
 	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }
 
 // issueRow finds an issue of a workspace; 0 when there is none.
-func (s *state) issueRow(workspace uint32, id [16]byte) uint32 {
-	row := s.issueBy.Find(s.idHash(&id), func(row uint32) bool { return s.issues.Read(row).ID == id })
-	if row == 0 || s.issues.Read(row).Workspace != workspace {
+func (x *notices) issueRow(workspace uint32, id [16]byte) uint32 {
+	row := x.issueBy.Find(x.idHash(&id), func(row uint32) bool { return x.issues.Read(row).ID == id })
+	if row == 0 || x.issues.Read(row).Workspace != workspace {
 		return 0
 	}
 	return row
@@ -198,8 +201,8 @@ type notice struct {
 	skip            Skip
 }
 
-func (t *turn) notify(w *workspace, n notice) {
-	row, next := t.notifications.Append()
+func (x *notices) notify(t *machine.Turn, w *workspace, n notice) {
+	row, next := x.notifications.Append()
 	*next = notification{
 		Workspace: n.workspace, Flow: n.flow, Skip: n.skip, Before: w.Notifications, Kind: n.kind,
 		Issue: n.issue, CreatedAt: t.Stamp,
@@ -212,8 +215,8 @@ func (t *turn) notify(w *workspace, n notice) {
 	}
 	next.ID = derivedID(w.ID, labelNotification, uint64(row), t.Stamp)
 	w.Notifications = row
-	t.rooms.hold(next.Workspace, noticeRowBytes)
-	t.notification.Insert(t.idHash(&next.ID), row)
+	x.rooms.hold(next.Workspace, noticeRowBytes)
+	x.notification.Insert(x.idHash(&next.ID), row)
 	t.Fold(uint64(row))
 }
 
@@ -223,24 +226,24 @@ type ReadNotification struct {
 	ID        [16]byte `wire:"2"`
 }
 
-func (c *ReadNotification) apply(t *turn) engine.Outcome {
-	row := t.noticeRow(c.Workspace, c.ID)
+func (c *ReadNotification) apply(x *notices, t *machine.Turn) engine.Outcome {
+	row := x.noticeRow(c.Workspace, c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}
-	if t.notifications.Read(row).ReadAt == 0 {
-		t.notifications.Write(row).ReadAt = t.Stamp
+	if x.notifications.Read(row).ReadAt == 0 {
+		x.notifications.Write(row).ReadAt = t.Stamp
 		t.Fold(uint64(row))
 	}
 	return engine.OutcomeDone
 }
 
 // noticeRow finds a notification of a workspace; 0 when there is none.
-func (s *state) noticeRow(workspace uint32, id [16]byte) uint32 {
-	row := s.notification.Find(s.idHash(&id), func(row uint32) bool {
-		return s.notifications.Read(row).ID == id
+func (x *notices) noticeRow(workspace uint32, id [16]byte) uint32 {
+	row := x.notification.Find(x.idHash(&id), func(row uint32) bool {
+		return x.notifications.Read(row).ID == id
 	})
-	if row == 0 || s.notifications.Read(row).Workspace != workspace {
+	if row == 0 || x.notifications.Read(row).Workspace != workspace {
 		return 0
 	}
 	return row

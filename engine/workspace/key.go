@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"tollgate/engine"
+	"tollgate/engine/machine"
 )
 
 // Scopes is a set of what an API key may do. None includes another.
@@ -57,19 +58,19 @@ type key struct {
 	RevokedAt int64    `wire:"7"`
 }
 
-func (t *turn) addKey(workspace uint32, k key) {
-	w := t.workspaces.Write(workspace)
-	row, r := t.keys.Append()
+func (x *spaces) addKey(t *machine.Turn, workspace uint32, k key) {
+	w := x.workspaces.Write(workspace)
+	row, r := x.keys.Append()
 	k.Workspace, k.Before, k.CreatedAt = workspace, w.Keys, t.Stamp
 	*r, w.Keys = k, row
-	t.keyByHash.Insert(secretHash(&k.Hash), row)
+	x.keyByHash.Insert(secretHash(&k.Hash), row)
 	t.Fold(uint64(row))
 }
 
 // keyOf finds a key by its SHA-256; 0 when there is none.
-func (s *state) keyOf(hash *[32]byte) uint32 {
-	return s.keyByHash.Find(secretHash(hash), func(row uint32) bool {
-		return s.keys.Read(row).Hash == *hash
+func (x *spaces) keyOf(hash *[32]byte) uint32 {
+	return x.keyByHash.Find(secretHash(hash), func(row uint32) bool {
+		return x.keys.Read(row).Hash == *hash
 	})
 }
 
@@ -79,23 +80,23 @@ type RevokeKey struct {
 	ID        [16]byte `wire:"2"`
 }
 
-func (c *RevokeKey) apply(t *turn) engine.Outcome {
-	w, ok := t.workspace(c.Workspace)
+func (c *RevokeKey) apply(x *spaces, t *machine.Turn) engine.Outcome {
+	w, ok := x.workspace(c.Workspace)
 	if !ok {
 		return engine.OutcomeRecordUnknown
 	}
-	for row := w.Keys; row != 0; row = t.keys.Read(row).Before {
-		if t.keys.Read(row).ID == c.ID {
-			t.revoke(row)
+	for row := w.Keys; row != 0; row = x.keys.Read(row).Before {
+		if x.keys.Read(row).ID == c.ID {
+			x.revoke(t, row)
 			return engine.OutcomeDone
 		}
 	}
 	return engine.OutcomeRecordUnknown
 }
 
-func (t *turn) revoke(row uint32) {
-	if t.keys.Read(row).RevokedAt == 0 {
-		t.keys.Write(row).RevokedAt = t.Stamp
+func (x *spaces) revoke(t *machine.Turn, row uint32) {
+	if x.keys.Read(row).RevokedAt == 0 {
+		x.keys.Write(row).RevokedAt = t.Stamp
 		t.Fold(uint64(row))
 	}
 }
@@ -108,22 +109,22 @@ type RotateKeys struct {
 	KeyHash   [32]byte `wire:"3"`
 }
 
-func (c *RotateKeys) apply(t *turn) engine.Outcome {
-	w, ok := t.workspace(c.Workspace)
+func (c *RotateKeys) apply(x *spaces, t *machine.Turn) engine.Outcome {
+	w, ok := x.workspace(c.Workspace)
 	if !ok {
 		return engine.OutcomeRecordUnknown
 	}
-	if row := t.keyOf(&c.KeyHash); row != 0 {
-		if k := t.keys.Read(row); k.Workspace == c.Workspace && k.ID == c.KeyID {
+	if row := x.keyOf(&c.KeyHash); row != 0 {
+		if k := x.keys.Read(row); k.Workspace == c.Workspace && k.ID == c.KeyID {
 			return engine.OutcomeDone
 		}
 		return engine.OutcomeIDsContradict
 	}
 
-	for row := w.Keys; row != 0; row = t.keys.Read(row).Before {
-		t.revoke(row)
+	for row := w.Keys; row != 0; row = x.keys.Read(row).Before {
+		x.revoke(t, row)
 	}
-	t.addKey(c.Workspace, key{ID: c.KeyID, Hash: c.KeyHash, Scopes: ScopesAll})
+	x.addKey(t, c.Workspace, key{ID: c.KeyID, Hash: c.KeyHash, Scopes: ScopesAll})
 	return engine.OutcomeDone
 }
 
@@ -160,11 +161,11 @@ func (m *Machine) Authenticate(hash [32]byte) (Principal, bool) {
 }
 
 // principal is whom somebody speaks for who works in a workspace.
-func (s *state) principal(workspace uint32) Principal {
-	w := s.workspaces.Read(workspace)
+func (x *spaces) principal(workspace uint32) Principal {
+	w := x.workspaces.Read(workspace)
 	p := Principal{Workspace: workspace, ID: w.ID, Claimed: w.claimed()}
-	if !w.claimed() && s.policy.UnclaimedMS != 0 {
-		p.NoteFrom = s.usedAt(w) + NoticedMS
+	if !w.claimed() && x.policy.UnclaimedMS != 0 {
+		p.NoteFrom = x.usedAt(w) + NoticedMS
 	}
 	return p
 }

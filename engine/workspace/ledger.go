@@ -1,6 +1,9 @@
 package workspace
 
-import "tollgate/engine"
+import (
+	"tollgate/engine"
+	"tollgate/engine/machine"
+)
 
 // ledger is the money, runs and credits of one workspace. At any time
 //
@@ -86,27 +89,27 @@ type CreditsReply struct {
 }
 
 // freeLeft is how many free runs all workspaces together may still start on the day of an instant.
-func (s *state) freeLeft(stamp int64) uint32 {
-	left := s.policy.FreeRunsPerDay
-	if dayOf(stamp) == s.day {
-		left -= min(left, s.freeToday)
+func (x *money) freeLeft(stamp int64) uint32 {
+	left := x.policy.FreeRunsPerDay
+	if dayOf(stamp) == x.day {
+		left -= min(left, x.freeToday)
 	}
 	return left
 }
 
 // choose says what would pay for a run of a workspace whose ledger has been rolled; credits come
 // first. It changes nothing.
-func (t *turn) choose(w *workspace, agent string) (ChargeKind, engine.Outcome) {
+func (x *money) choose(t *machine.Turn, w *workspace, agent string) (ChargeKind, engine.Outcome) {
 	if Idle(agent) {
 		return ChargeNone, engine.OutcomeDone
 	}
 	l := &w.Ledger
-	if need := uint64(t.policy.CreditsRun); need > l.CreditsLeft {
+	if need := uint64(x.policy.CreditsRun); need > l.CreditsLeft {
 		t.Answer(&CreditsReply{Required: need, Balance: l.CreditsLeft})
 		return ChargeNone, engine.OutcomeCreditsShort
 	}
-	freeLeft := t.freeLeft(t.Stamp)
-	allowed := w.claimed() && l.FreeUsed < t.policy.FreeRunsPerMonth
+	freeLeft := x.freeLeft(t.Stamp)
+	allowed := w.claimed() && l.FreeUsed < x.policy.FreeRunsPerMonth
 	switch {
 	case allowed && freeLeft > 0:
 		return ChargeFree, engine.OutcomeDone
@@ -120,30 +123,30 @@ func (t *turn) choose(w *workspace, agent string) (ChargeKind, engine.Outcome) {
 }
 
 // reserve takes a run's charge from the ledger, where it has one.
-func (t *turn) reserve(w *workspace, r *run, kind ChargeKind) {
+func (x *money) reserve(t *machine.Turn, w *workspace, r *run, kind ChargeKind) {
 	if kind == ChargeNone {
 		return
 	}
 	l := &w.Ledger
-	r.Charge, r.ChargeState, r.Credits = kind, ChargeReserved, t.policy.CreditsRun
+	r.Charge, r.ChargeState, r.Credits = kind, ChargeReserved, x.policy.CreditsRun
 	if kind == ChargeFree {
 		l.FreeUsed++
-		if day := dayOf(t.Stamp); day != t.day {
-			t.day, t.freeToday = day, 0
+		if day := dayOf(t.Stamp); day != x.day {
+			x.day, x.freeToday = day, 0
 		}
-		t.freeToday++
+		x.freeToday++
 	} else {
 		l.RunsLeft--
 		l.RunsReserved++
 		l.PaidUsed++
-		r.Cents = t.policy.RunCents
+		r.Cents = x.policy.RunCents
 	}
-	t.moveCredits(w, r, transactionReserve)
+	x.moveCredits(t, w, r, transactionReserve)
 }
 
 // settle commits a run's charge, or returns it: a free run to the month and the day that it came
 // from, a bought one to the balance. w's ledger has been rolled.
-func (t *turn) settle(w *workspace, r *run, commit bool) {
+func (x *money) settle(t *machine.Turn, w *workspace, r *run, commit bool) {
 	if r.ChargeState != ChargeReserved {
 		return
 	}
@@ -156,14 +159,14 @@ func (t *turn) settle(w *workspace, r *run, commit bool) {
 		if r.Charge == ChargePaid {
 			l.RunsSpent++
 		}
-		t.moveCredits(w, r, transactionCommit)
+		x.moveCredits(t, w, r, transactionCommit)
 		return
 	}
 	r.ChargeState = ChargeReturned
 	if r.Charge == ChargePaid {
 		l.RunsLeft++
-	} else if dayOf(r.CreatedAt) == t.day {
-		t.freeToday -= min(t.freeToday, 1)
+	} else if dayOf(r.CreatedAt) == x.day {
+		x.freeToday -= min(x.freeToday, 1)
 	}
 	if monthOf(r.CreatedAt) == l.Month {
 		l.Returned++
@@ -173,11 +176,11 @@ func (t *turn) settle(w *workspace, r *run, commit bool) {
 			l.PaidUsed--
 		}
 	}
-	t.moveCredits(w, r, transactionRelease)
+	x.moveCredits(t, w, r, transactionRelease)
 }
 
 // moveCredits books a run's credits and notes the transaction.
-func (t *turn) moveCredits(w *workspace, r *run, kind TransactionKind) {
+func (x *money) moveCredits(t *machine.Turn, w *workspace, r *run, kind TransactionKind) {
 	n, l := uint64(r.Credits), &w.Ledger
 	if n == 0 {
 		return
@@ -190,7 +193,7 @@ func (t *turn) moveCredits(w *workspace, r *run, kind TransactionKind) {
 	default:
 		l.CreditsReserved, l.CreditsLeft = l.CreditsReserved-n, l.CreditsLeft+n
 	}
-	t.noteTransaction(w, transaction{
+	x.noteTransaction(t, w, transaction{
 		ID: derivedID(r.ID, labelTransaction, uint64(kind), t.Stamp), Kind: kind, Amount: n, Run: r.ID,
 	})
 }
@@ -221,8 +224,8 @@ type transaction struct {
 	Note   string          `wire:"7"`
 }
 
-func (t *turn) noteTransaction(w *workspace, r transaction) {
-	row, next := t.transactions.Append()
+func (x *money) noteTransaction(t *machine.Turn, w *workspace, r transaction) {
+	row, next := x.transactions.Append()
 	r.Before, r.At = w.Transactions, t.Stamp
 	*next, w.Transactions = r, row
 	t.Fold(r.Amount)
@@ -240,8 +243,8 @@ type GrantCredits struct {
 	Note      string   `wire:"4"` // ≤ 200 characters
 }
 
-func (c *GrantCredits) apply(t *turn) engine.Outcome {
-	w, ok := t.workspace(c.Workspace)
+func (c *GrantCredits) apply(x *money, t *machine.Turn) engine.Outcome {
+	w, ok := x.workspace(c.Workspace)
 	if !ok {
 		return engine.OutcomeRecordUnknown
 	}
@@ -249,8 +252,8 @@ func (c *GrantCredits) apply(t *turn) engine.Outcome {
 		return engine.OutcomeCreditsInvalid
 	}
 	seen := 0
-	for row := w.Transactions; row != 0 && seen < 1000; row = t.transactions.Read(row).Before {
-		if t.transactions.Read(row).ID == c.ID {
+	for row := w.Transactions; row != 0 && seen < 1000; row = x.transactions.Read(row).Before {
+		if x.transactions.Read(row).ID == c.ID {
 			return engine.OutcomeDone
 		}
 		seen++
@@ -258,9 +261,9 @@ func (c *GrantCredits) apply(t *turn) engine.Outcome {
 
 	w.Ledger.CreditsGranted += c.Amount
 	w.Ledger.CreditsLeft += c.Amount
-	t.noteTransaction(&w, transaction{
+	x.noteTransaction(t, &w, transaction{
 		ID: c.ID, Kind: transactionGrant, Amount: c.Amount, Note: c.Note,
 	})
-	*t.workspaces.Write(c.Workspace) = w
+	*x.workspaces.Write(c.Workspace) = w
 	return engine.OutcomeDone
 }

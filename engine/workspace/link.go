@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"tollgate/engine"
+	"tollgate/engine/machine"
 	"tollgate/engine/wire"
 )
 
@@ -48,29 +49,29 @@ type link struct {
 
 // linkOf is the link of an agent with the person of a verified address: the one that there is, or a
 // new one, where that person may be asked. 0 is none.
-func (t *turn) linkOf(row uint32, p *person, email string) uint32 {
-	number := t.emailBy[Address(email)]
+func (x *people) linkOf(t *machine.Turn, row uint32, p *person, email string) uint32 {
+	number := x.emailBy[Address(email)]
 	if email == "" || number == 0 {
 		return 0
 	}
 	owners := 0
-	for l := p.Links; l != 0; l = t.links.Read(l).BeforeOfAgent {
-		if t.links.Read(l).Owner == number {
+	for l := p.Links; l != 0; l = x.links.Read(l).BeforeOfAgent {
+		if x.links.Read(l).Owner == number {
 			return l
 		}
 		owners++
 	}
-	owner := t.persons.Read(number)
+	owner := x.persons.Read(number)
 	if owner.Waiting >= MaxWaitingLinks || owner.Asks >= maxAsks || owners >= maxOwners {
 		return 0
 	}
-	next, l := t.links.Append()
+	next, l := x.links.Append()
 	*l = link{
 		ID: LinkID(p.ID, number, t.Stamp), Agent: row, Owner: number,
 		BeforeOfAgent: p.Links, BeforeOfOwner: owner.Asked, Status: LinkWaiting, AskedAt: t.Stamp,
 	}
 	p.Links = next
-	owner = t.persons.Write(number)
+	owner = x.persons.Write(number)
 	owner.Asked, owner.Asks, owner.Waiting = next, owner.Asks+1, owner.Waiting+1
 	t.Fold(uint64(next))
 	return next
@@ -98,14 +99,14 @@ func (c *AnswerLink) bounds(w *wire.Codec) {
 	}
 }
 
-func (c *AnswerLink) apply(t *turn) engine.Outcome {
-	row := t.linkAsked(c.Person, c.ID)
+func (c *AnswerLink) apply(x *people, t *machine.Turn) engine.Outcome {
+	row := x.linkAsked(c.Person, c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}
-	l := *t.links.Read(row)
+	l := *x.links.Read(row)
 	switch {
-	case c.Answer == LinkApproved && !t.ownedBy(c.Workspace, c.Person):
+	case c.Answer == LinkApproved && !x.ownedBy(c.Workspace, c.Person):
 		return engine.OutcomeRecordUnknown
 	case c.Answer == l.Status && (c.Answer != LinkApproved || c.Workspace == l.Workspace):
 		return engine.OutcomeDone
@@ -115,22 +116,22 @@ func (c *AnswerLink) apply(t *turn) engine.Outcome {
 	}
 
 	if l.Status == LinkWaiting {
-		t.persons.Write(c.Person).Waiting--
+		x.persons.Write(c.Person).Waiting--
 	}
 	if l.Status, l.AnsweredAt = c.Answer, t.Stamp; c.Answer == LinkApproved {
 		l.Workspace = c.Workspace
 	}
-	*t.links.Write(row) = l
+	*x.links.Write(row) = l
 	t.Fold(uint64(row)<<8 | uint64(c.Answer))
 	return engine.OutcomeDone
 }
 
 // linkAsked finds a link that a person was asked for; 0 when there is none.
-func (s *state) linkAsked(person uint32, id [16]byte) uint32 {
-	p, _ := s.person(person)
+func (x *people) linkAsked(person uint32, id [16]byte) uint32 {
+	p, _ := x.person(person)
 	row := p.Asked
-	for row != 0 && s.links.Read(row).ID != id {
-		row = s.links.Read(row).BeforeOfOwner
+	for row != 0 && x.links.Read(row).ID != id {
+		row = x.links.Read(row).BeforeOfOwner
 	}
 	return row
 }
@@ -172,12 +173,12 @@ func (m *Machine) Link(person uint32, id [16]byte) (v LinkView, ok bool) {
 	return s.linkView(row), true
 }
 
-func (s *state) linkView(row uint32) LinkView {
-	l := s.links.Read(row)
+func (x *people) linkView(row uint32) LinkView {
+	l := x.links.Read(row)
 	v := LinkView{ID: l.ID, Status: l.Status, AskedAt: l.AskedAt, AnsweredAt: l.AnsweredAt}
-	v.Agent, _ = s.personView(l.Agent)
+	v.Agent, _ = x.personView(l.Agent)
 	if l.Workspace != 0 {
-		v.Workspace = s.workspaces.Read(l.Workspace).ID
+		v.Workspace = x.workspaces.Read(l.Workspace).ID
 	}
 	return v
 }

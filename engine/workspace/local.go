@@ -1,6 +1,9 @@
 package workspace
 
-import "tollgate/engine"
+import (
+	"tollgate/engine"
+	"tollgate/engine/machine"
+)
 
 // StartLocalRun counts a run that the older local tool reports. The same id again is the same
 // success again. The reply of OutcomeRunLimit is a RetryReply.
@@ -9,29 +12,29 @@ type StartLocalRun struct {
 	ID        [16]byte `wire:"2"`
 }
 
-func (c *StartLocalRun) apply(t *turn) engine.Outcome {
-	w, ok := t.workspace(c.Workspace)
+func (c *StartLocalRun) apply(x *runner, t *machine.Turn) engine.Outcome {
+	w, ok := x.workspace(c.Workspace)
 	if !ok {
 		return engine.OutcomeRecordUnknown
 	}
-	if t.runRow(c.Workspace, c.ID) != 0 {
+	if x.runRow(c.Workspace, c.ID) != 0 {
 		return engine.OutcomeDone
 	}
 	w.Ledger.roll(t.Stamp)
-	if w.Ledger.Local >= t.policy.LocalRunsPerDay {
-		t.Answer(&RetryReply{ResetsAt: nextDay(t.Stamp), Limit: t.policy.LocalRunsPerDay})
+	if w.Ledger.Local >= x.policy.LocalRunsPerDay {
+		t.Answer(&RetryReply{ResetsAt: nextDay(t.Stamp), Limit: x.policy.LocalRunsPerDay})
 		return engine.OutcomeRunLimit
 	}
-	if full := t.another(c.Workspace, runRowBytes); full != engine.OutcomeDone {
+	if full := x.another(t, c.Workspace, runRowBytes); full != engine.OutcomeDone {
 		return full
 	}
 
 	w.Ledger.Local++
-	t.addRun(&w, run{
+	x.addRun(t, &w, run{
 		ID: c.ID, Workspace: c.Workspace, Kind: RunLocal, Status: RunRunning, CreatedAt: t.Stamp,
 		StartedAt: t.Stamp,
 	}, RunText{})
-	*t.workspaces.Write(c.Workspace) = w
+	*x.workspaces.Write(c.Workspace) = w
 	return engine.OutcomeDone
 }
 
@@ -42,19 +45,19 @@ type FinishLocalRun struct {
 	Outcome   RunOutcome `wire:"3"`
 }
 
-func (c *FinishLocalRun) apply(t *turn) engine.Outcome {
-	row := t.runRow(c.Workspace, c.ID)
+func (c *FinishLocalRun) apply(x *runner, t *machine.Turn) engine.Outcome {
+	row := x.runRow(c.Workspace, c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}
-	if r := t.runs.Read(row); r.Kind != RunLocal {
+	if r := x.runs.Read(row); r.Kind != RunLocal {
 		return engine.OutcomeWrongRunType
 	} else if r.Status.Final() {
 		return engine.OutcomeDone
 	}
-	r := t.runs.Write(row)
+	r := x.runs.Write(row)
 	r.Status, r.Outcome, r.FinishedAt = RunCompleted, c.Outcome, t.Stamp
-	t.runs.End(row)
+	x.runs.End(row)
 	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }

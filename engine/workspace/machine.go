@@ -45,7 +45,7 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 		return err
 	}
 	t := turn{begun, s}
-	t.advance()
+	s.advance(&t.Turn)
 	for i := range records {
 		t.Reply = nil
 		s.mu.Lock()

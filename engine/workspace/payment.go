@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"tollgate/engine"
+	"tollgate/engine/machine"
 	"tollgate/engine/wire"
 )
 
@@ -14,15 +15,15 @@ type NoteCheckout struct {
 	Closed bool `wire:"4"`
 }
 
-func (c *NoteCheckout) apply(t *turn) engine.Outcome {
-	row := t.purchaseOf(c.ID)
+func (c *NoteCheckout) apply(x *money, t *machine.Turn) engine.Outcome {
+	row := x.purchaseOf(c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}
-	if !c.Closed && t.purchases.Read(row).Status != PurchaseCheckout {
+	if !c.Closed && x.purchases.Read(row).Status != PurchaseCheckout {
 		return engine.OutcomePurchaseClosed
 	}
-	t.purchaseWrite(row, func(p *purchase) {
+	x.purchaseWrite(row, func(p *purchase) {
 		if p.PageOpen = !c.Closed; !c.Closed {
 			p.Checkout, p.URL = c.Checkout, c.URL
 		}
@@ -58,26 +59,26 @@ func (c *NotePayment) bounds(w *wire.Codec) {
 	}
 }
 
-func (c *NotePayment) apply(t *turn) engine.Outcome {
-	row := t.purchaseOf(c.ID)
+func (c *NotePayment) apply(x *money, t *machine.Turn) engine.Outcome {
+	row := x.purchaseOf(c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}
-	p := t.purchases.Read(row)
+	p := x.purchases.Read(row)
 	switch {
 	case c.Result == PaymentPaid && p.owed(c.Payment):
 		// Said before: it is on its way back, and pays nothing that waits again.
 	case p.Status == PurchaseProcessing,
 		p.Status == PurchaseCheckout && c.Result != PaymentDeclined:
-		t.paid(row, c)
+		x.paid(t, row, c)
 	case p.Status == PurchaseCheckout:
 		// A card that was declined on the page, or a late word about the saved one: another may
 		// pay.
 	case c.Result == PaymentPaid && p.Status != PurchaseSucceeded && !p.Refund:
-		p = t.purchaseWrite(row, func(p *purchase) {
+		p = x.purchaseWrite(row, func(p *purchase) {
 			p.Refund, p.ChangedAt, p.Payment, p.PageOpen = true, t.Stamp, c.Payment, false
 		})
-		w := t.workspaces.Write(p.Workspace)
+		w := x.workspaces.Write(p.Workspace)
 		w.Ledger.RefundCents += uint64(p.Cents)
 		t.Fold(uint64(row))
 	}
@@ -85,15 +86,15 @@ func (c *NotePayment) apply(t *turn) engine.Outcome {
 }
 
 // paid carries out a report about a purchase that waits for one.
-func (t *turn) paid(row uint32, c *NotePayment) {
-	number := t.purchases.Read(row).Workspace
-	w := *t.workspaces.Read(number)
+func (x *money) paid(t *machine.Turn, row uint32, c *NotePayment) {
+	number := x.purchases.Read(row).Workspace
+	w := *x.workspaces.Read(number)
 	w.Ledger.roll(t.Stamp)
 	l := &w.Ledger
 	switch {
 	case c.Result == PaymentPaid:
-		p := t.change(row, &w, PurchaseSucceeded, 0)
-		t.purchaseWrite(row, (*purchase).setAside)
+		p := x.change(t, row, &w, PurchaseSucceeded, 0)
+		x.purchaseWrite(row, (*purchase).setAside)
 		p.Payment = c.Payment
 		if p.PaidMonth == 0 {
 			p.PaidMonth = l.Month
@@ -103,21 +104,21 @@ func (t *turn) paid(row uint32, c *NotePayment) {
 		}
 		l.PaidCents += uint64(p.Cents)
 		l.RunsBought, l.RunsLeft = l.RunsBought+p.Runs, l.RunsLeft+p.Runs
-		if made, _ := t.replay(p.Key, p.Body); made != p.ID { // where there is no room: replayPaid
-			t.keepRequest(p.Key, p.Body, madePurchase, row)
+		if made, _ := x.replay(p.Key, p.Body); made != p.ID { // where there is no room: replayPaid
+			x.keepRequest(t, p.Key, p.Body, madePurchase, row)
 		}
 		if c.Card != "" {
 			l.Card = c.Card
 		}
-		t.notify(&w, notice{kind: NoticePurchase, purchase: p})
-	case c.Result == PaymentDeclined && t.purchases.Read(row).Status == PurchaseProcessing:
-		p := t.change(row, &w, PurchaseApproval, t.Stamp+ApprovalMS)
+		x.notify(t, &w, notice{kind: NoticePurchase, purchase: p})
+	case c.Result == PaymentDeclined && x.purchases.Read(row).Status == PurchaseProcessing:
+		p := x.change(t, row, &w, PurchaseApproval, t.Stamp+ApprovalMS)
 		p.Reason, p.PaidMonth = ReasonDeclined, 0
 	default:
-		p := t.change(row, &w, PurchaseFailed, 0)
-		t.notify(&w, notice{kind: NoticePurchase, purchase: p})
+		p := x.change(t, row, &w, PurchaseFailed, 0)
+		x.notify(t, &w, notice{kind: NoticePurchase, purchase: p})
 	}
-	*t.workspaces.Write(number) = w
+	*x.workspaces.Write(number) = w
 }
 
 // SetBilling pauses purchases or sets the monthly cap. A key or an agent session may only pause,
@@ -131,8 +132,8 @@ type SetBilling struct {
 	Person    bool   `wire:"6"`
 }
 
-func (c *SetBilling) apply(t *turn) engine.Outcome {
-	w, ok := t.workspace(c.Workspace)
+func (c *SetBilling) apply(x *money, t *machine.Turn) engine.Outcome {
+	w, ok := x.workspace(c.Workspace)
 	if !ok {
 		return engine.OutcomeRecordUnknown
 	}
@@ -140,7 +141,7 @@ func (c *SetBilling) apply(t *turn) engine.Outcome {
 	unpauses := c.HasPaused && !c.Paused
 	raises := c.HasCap && (!l.CapApproved || c.CapCents >= l.CapCents)
 	switch {
-	case c.HasCap && c.CapCents > t.policy.MaxCapCents:
+	case c.HasCap && c.CapCents > x.policy.MaxCapCents:
 		return engine.OutcomeCreditsInvalid
 	case !c.Person && (unpauses || raises):
 		return engine.OutcomePersonRequired
@@ -151,7 +152,7 @@ func (c *SetBilling) apply(t *turn) engine.Outcome {
 	if c.HasCap {
 		l.CapCents, l.CapApproved = c.CapCents, true
 	}
-	*t.workspaces.Write(c.Workspace) = w
+	*x.workspaces.Write(c.Workspace) = w
 	t.Fold(uint64(l.CapCents))
 	return engine.OutcomeDone
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tollgate/engine"
+	"tollgate/engine/machine"
 )
 
 const (
@@ -67,30 +68,30 @@ func (p *person) roll(stamp int64) {
 }
 
 // subjectHash is where the index has a person.
-func (s *state) subjectHash(issuer, subject string) uint64 {
-	return maphash.String(s.seed, issuer+"\n"+subject)
+func (x *people) subjectHash(issuer, subject string) uint64 {
+	return maphash.String(x.seed, issuer+"\n"+subject)
 }
 
 // personRow finds who has signed in as an issuer's subject; 0 when nobody has.
-func (s *state) personRow(issuer, subject string) uint32 {
-	return s.personBy.Find(s.subjectHash(issuer, subject), func(row uint32) bool {
-		p := s.persons.Read(row)
+func (x *people) personRow(issuer, subject string) uint32 {
+	return x.personBy.Find(x.subjectHash(issuer, subject), func(row uint32) bool {
+		p := x.persons.Read(row)
 		return p.Issuer == issuer && p.Subject == subject
 	})
 }
 
 // person copies a person by row; false when there is none.
-func (s *state) person(row uint32) (p person, ok bool) {
-	if row == 0 || row > s.persons.Len() {
+func (x *spaces) person(row uint32) (p person, ok bool) {
+	if row == 0 || row > x.persons.Len() {
 		return p, false
 	}
-	return *s.persons.Read(row), true
+	return *x.persons.Read(row), true
 }
 
 // ownedBy reports whether a workspace is a person's, and there.
-func (s *state) ownedBy(workspace, person uint32) bool {
-	return s.owned(workspace) && person != 0 && s.workspaces.Read(workspace).Person == person &&
-		s.workspaces.Read(workspace).GoneAt == 0
+func (x *spaces) ownedBy(workspace, person uint32) bool {
+	return x.owned(workspace) && person != 0 && x.workspaces.Read(workspace).Person == person &&
+		x.workspaces.Read(workspace).GoneAt == 0
 }
 
 // Address is how e-mail addresses are compared: without the case of ASCII letters, and of no
@@ -108,81 +109,81 @@ func Address(email string) string {
 
 // hold makes an address a person's, who has it from now on in place of whoever had it, and gives
 // them the workspaces that an operator has claimed for it.
-func (t *turn) hold(row uint32, p *person, email string) {
-	if old := Address(p.Email); p.Email != "" && t.emailBy[old] == row && old != Address(email) {
-		delete(t.emailBy, old)
+func (x *people) hold(t *machine.Turn, row uint32, p *person, email string) {
+	if old := Address(p.Email); p.Email != "" && x.emailBy[old] == row && old != Address(email) {
+		delete(x.emailBy, old)
 	}
 	p.Email = email
 	if email == "" {
 		return
 	}
-	if other := t.emailBy[Address(email)]; other != 0 && other != row {
-		t.persons.Write(other).Email = ""
+	if other := x.emailBy[Address(email)]; other != 0 && other != row {
+		x.persons.Write(other).Email = ""
 	}
-	t.emailBy[Address(email)] = row
-	promised := t.promised[Address(email)]
+	x.emailBy[Address(email)] = row
+	promised := x.promised[Address(email)]
 	slices.Sort(promised) // the order after a restore
 	for _, number := range promised {
-		t.give(number, t.workspaces.Write(number), row, p)
+		x.give(t, number, x.workspaces.Write(number), row, p)
 	}
-	delete(t.promised, Address(email))
+	delete(x.promised, Address(email))
 }
 
 // give makes a workspace a person's; p is the person's row, w the workspace's.
-func (t *turn) give(number uint32, w *workspace, row uint32, p *person) {
+func (x *spaces) give(t *machine.Turn, number uint32, w *workspace, row uint32, p *person) {
 	w.Person, w.OwnedBefore, p.Owned = row, p.Owned, number
 	t.Fold(uint64(number)<<32 | uint64(row))
 }
 
 // promise notes that a workspace is whose who signs in with an address: an operator claimed it.
-func (s *state) promise(number uint32, owner string) {
+func (x *spaces) promise(number uint32, owner string) {
 	if strings.Contains(owner, "@") {
-		s.promised[Address(owner)] = append(s.promised[Address(owner)], number)
+		x.promised[Address(owner)] = append(x.promised[Address(owner)], number)
 	}
 }
 
 // indexPersons rebuilds their indexes, and those of links, after a restore.
-func (s *state) indexPersons() {
-	for row := uint32(1); row <= s.persons.Len(); row++ {
-		p := s.persons.Read(row)
-		s.personBy.Insert(s.subjectHash(p.Issuer, p.Subject), row)
+func (x *people) indexPersons() {
+	for row := uint32(1); row <= x.persons.Len(); row++ {
+		p := x.persons.Read(row)
+		x.personBy.Insert(x.subjectHash(p.Issuer, p.Subject), row)
 		if p.Email != "" && !p.Agent {
-			s.emailBy[Address(p.Email)] = row
+			x.emailBy[Address(p.Email)] = row
 		}
 	}
-	for row := uint32(1); row <= s.workspaces.Len(); row++ {
-		if w := s.workspaces.Read(row); w.claimed() && w.Person == 0 && w.GoneAt == 0 {
-			s.promise(row, w.Owner)
+	for row := uint32(1); row <= x.workspaces.Len(); row++ {
+		if w := x.workspaces.Read(row); w.claimed() && w.Person == 0 && w.GoneAt == 0 {
+			x.promise(row, w.Owner)
 		}
 	}
-	s.sessions.Reindex()
+	x.sessions.Reindex()
 }
 
 // consistentPersons says, after a restore, that rows name rows that are there.
-func (s *state) consistentPersons() bool {
-	persons, spaces, links := s.persons.Len(), s.workspaces.Len(), s.links.Len()
+func (x *people) consistentPersons() bool {
+	persons, spaces, links := x.persons.Len(), x.workspaces.Len(), x.links.Len()
 	for row := uint32(1); row <= persons; row++ {
-		p := s.persons.Read(row)
+		p := x.persons.Read(row)
 		if p.Own > spaces || p.Owned > spaces || p.Links > links || p.Link > links ||
 			p.Asked > links {
 			return false
 		}
 	}
 	for row := uint32(1); row <= spaces; row++ {
-		w := s.workspaces.Read(row)
+		w := x.workspaces.Read(row)
 		if w.Person > persons || w.OwnedBefore > spaces || w.OwnedBefore == row {
 			return false
 		}
 	}
 	for row := uint32(1); row <= links; row++ {
-		l := s.links.Read(row)
+		l := x.links.Read(row)
 		if l.Agent == 0 || l.Agent > persons || l.Owner == 0 || l.Owner > persons ||
 			l.BeforeOfAgent >= row || l.BeforeOfOwner >= row || l.Workspace > spaces ||
 			l.Status < LinkWaiting || l.Status > LinkRemoved {
 			return false
 		}
 	}
-	return s.sessions.Consistent()
+	return x.sessions.Consistent()
 }
 
 // OpenWorkspace makes a workspace that a person owns from the start. The same ID again is the same
@@ -193,40 +194,40 @@ type OpenWorkspace struct {
 	Label  string   `wire:"3"` // ≤ 80 characters
 }
 
-func (c *OpenWorkspace) apply(t *turn) engine.Outcome {
-	p, ok := t.person(c.Person)
+func (c *OpenWorkspace) apply(x *people, t *machine.Turn) engine.Outcome {
+	p, ok := x.person(c.Person)
 	if !ok || p.Agent {
 		return engine.OutcomePersonRequired
 	}
-	if row := t.workspaceRow(c.ID); row != 0 {
-		if t.ownedBy(row, c.Person) {
+	if row := x.workspaceRow(c.ID); row != 0 {
+		if x.ownedBy(row, c.Person) {
 			return engine.OutcomeDone
 		}
 		return engine.OutcomeIDsContradict
 	}
 	owned := 0
-	for row := p.Owned; row != 0 && owned < MaxOpened; row = t.workspaces.Read(row).OwnedBefore {
+	for row := p.Owned; row != 0 && owned < MaxOpened; row = x.workspaces.Read(row).OwnedBefore {
 		owned++
 	}
 	if owned >= MaxOpened {
 		return engine.OutcomeOwnedLimit
 	}
 
-	row, w := t.openWorkspace(workspace{ID: c.ID, Label: c.Label})
-	t.adopt(row, w, p.Email, c.Person)
+	row, w := x.openWorkspace(t, workspace{ID: c.ID, Label: c.Label})
+	x.adopt(t, row, w, p.Email, c.Person)
 	return engine.OutcomeDone
 }
 
 // openWorkspace adds a workspace that nobody has claimed yet.
-func (t *turn) openWorkspace(w workspace) (row uint32, added *workspace) {
-	w.CreatedAt, w.Ledger.CapCents = t.Stamp, t.policy.DefaultCapCents
-	row, added = t.workspaces.Append()
+func (x *spaces) openWorkspace(t *machine.Turn, w workspace) (row uint32, added *workspace) {
+	w.CreatedAt, w.Ledger.CapCents = t.Stamp, x.policy.DefaultCapCents
+	row, added = x.workspaces.Append()
 	*added = w
-	t.rooms.open(added)
-	t.due.add(t.unusedEnd(added), dueWorkspace, row)
-	t.workspaceBy.Insert(t.idHash(&added.ID), row)
+	x.rooms.open(added)
+	x.due.add(x.unusedEnd(added), dueWorkspace, row)
+	x.workspaceBy.Insert(x.idHash(&added.ID), row)
 	if added.Claim != ([32]byte{}) {
-		t.claimByHash.Insert(secretHash(&added.Claim), row)
+		x.claimByHash.Insert(secretHash(&added.Claim), row)
 	}
 	return row, added
 }
@@ -250,8 +251,8 @@ func (m *Machine) Person(row uint32) (v PersonView, ok bool) {
 	return s.personView(row)
 }
 
-func (s *state) personView(row uint32) (v PersonView, ok bool) {
-	p, ok := s.person(row)
+func (x *people) personView(row uint32) (v PersonView, ok bool) {
+	p, ok := x.person(row)
 	return PersonView{
 		ID: p.ID, Issuer: p.Issuer, Subject: p.Subject, Email: p.Email, Name: p.Name,
 		Agent: p.Agent, CreatedAt: p.CreatedAt, SignedInAt: p.SignedInAt, Waiting: p.Waiting,
@@ -297,8 +298,8 @@ func (m *Machine) ClaimRow(code [32]byte) uint32 {
 	return s.claimRow(&code)
 }
 
-func (s *state) claimRow(code *[32]byte) uint32 {
-	return s.claimByHash.Find(secretHash(code), func(row uint32) bool {
-		return s.workspaces.Read(row).Claim == *code
+func (x *tables) claimRow(code *[32]byte) uint32 {
+	return x.claimByHash.Find(secretHash(code), func(row uint32) bool {
+		return x.workspaces.Read(row).Claim == *code
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"tollgate/engine"
+	"tollgate/engine/machine"
 )
 
 // SetPolicy brings the settings that decide results into the log. All of them are replaced.
@@ -48,11 +49,11 @@ func DefaultPolicy() SetPolicy {
 	}
 }
 
-func (c *SetPolicy) apply(t *turn) engine.Outcome {
-	before := t.policy
-	t.policy = *c
+func (c *SetPolicy) apply(x *spaces, t *machine.Turn) engine.Outcome {
+	before := x.policy
+	x.policy = *c
 	if before.UnclaimedMS != c.UnclaimedMS || before.EmptyMS != c.EmptyMS {
-		t.scheduleUnclaimed(before.UnclaimedMS == 0)
+		x.scheduleUnclaimed(t, before.UnclaimedMS == 0)
 	}
 	t.Fold(uint64(c.RunCents))
 	return engine.OutcomeDone

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"tollgate/engine"
+	"tollgate/engine/machine"
 	"tollgate/engine/wire"
 )
 
@@ -145,14 +146,14 @@ type PurchaseReply struct {
 	Repeated bool           `wire:"3"`
 }
 
-func (c *RequestPurchase) apply(t *turn) engine.Outcome {
-	w, ok := t.workspace(c.Workspace)
+func (c *RequestPurchase) apply(x *money, t *machine.Turn) engine.Outcome {
+	w, ok := x.workspace(c.Workspace)
 	if !ok {
 		return engine.OutcomeRecordUnknown
 	}
-	made, outcome := t.replay(c.Key, c.Body)
+	made, outcome := x.replay(c.Key, c.Body)
 	if outcome == engine.OutcomeNone {
-		made, outcome = t.replayPaid(&w, c)
+		made, outcome = x.replayPaid(t, &w, c)
 	}
 	if outcome != engine.OutcomeNone {
 		t.Answer(&PurchaseReply{ID: made, Action: ActionCharging, Repeated: true})
@@ -160,7 +161,7 @@ func (c *RequestPurchase) apply(t *turn) engine.Outcome {
 	}
 	w.Ledger.roll(t.Stamp)
 	if open := w.Ledger.Open; open != 0 {
-		p := t.purchases.Read(open)
+		p := x.purchases.Read(open)
 		reply := PurchaseReply{ID: p.ID, Action: ActionApproveEarlier, Repeated: p.ID == c.ID}
 		if p.Status == PurchaseProcessing {
 			reply.Action = ActionWait
@@ -168,42 +169,42 @@ func (c *RequestPurchase) apply(t *turn) engine.Outcome {
 		t.Answer(&reply)
 		return engine.OutcomeDone
 	}
-	if t.purchaseOf(c.ID) != 0 {
+	if x.purchaseOf(c.ID) != 0 {
 		return engine.OutcomeIDsContradict
 	}
-	cents := c.Runs * t.policy.RunCents
+	cents := c.Runs * x.policy.RunCents
 	reason := w.chargeable(cents, c.AgentSession)
 	if reason == ReasonNone && c.Ask {
 		t.Answer(&PurchaseReply{Action: ActionPurchase})
 		return engine.OutcomeDone
 	}
-	if reason == ReasonNone && t.requests.Full() {
+	if reason == ReasonNone && x.requests.Full() {
 		return engine.OutcomeKeysFull
 	}
 	p := purchase{
 		ID: c.ID, Workspace: c.Workspace, Before: w.Purchases,
-		Flow: t.flowRow(c.Workspace, c.Flow), Runs: c.Runs,
+		Flow: x.flowRow(c.Workspace, c.Flow), Runs: c.Runs,
 		Cents: cents, Status: PurchaseApproval, Reason: reason, Link: c.Link, CreatedAt: t.Stamp,
 		ChangedAt: t.Stamp, Due: t.Stamp + ApprovalMS, Key: c.Key, Body: c.Body,
 	}
 	if p.Before != 0 { // the first one can always be asked for
-		if full := t.another(c.Workspace, p.bytes()); full != engine.OutcomeDone {
+		if full := x.another(t, c.Workspace, p.bytes()); full != engine.OutcomeDone {
 			return full
 		}
 	}
 
 	if p.Flow != 0 {
-		p.FlowVersion = t.flows.Read(p.Flow).Version
+		p.FlowVersion = x.flows.Read(p.Flow).Version
 	}
 	action := ActionApprove
 	if reason == ReasonNone {
 		p.Status, p.Due, p.PaidMonth, action = PurchaseProcessing, 0, monthOf(t.Stamp), ActionCharging
 		w.Ledger.ChargingCents += cents
 	}
-	if row := t.addPurchase(&w, p); reason == ReasonNone {
-		t.keepRequest(c.Key, c.Body, madePurchase, row)
+	if row := x.addPurchase(t, &w, p); reason == ReasonNone {
+		x.keepRequest(t, c.Key, c.Body, madePurchase, row)
 	}
-	*t.workspaces.Write(c.Workspace) = w
+	*x.workspaces.Write(c.Workspace) = w
 	t.Answer(&PurchaseReply{ID: c.ID, Action: action})
 	return engine.OutcomeDone
 }
@@ -213,13 +214,13 @@ const maxPurchasesSeen = 100
 
 // replayPaid says what replay would, of a purchase that was paid while no room was left for its
 // key: the purchase keeps the key as well.
-func (t *turn) replayPaid(w *workspace, c *RequestPurchase) (made [16]byte, o engine.Outcome) {
+func (x *money) replayPaid(t *machine.Turn, w *workspace, c *RequestPurchase) (made [16]byte, o engine.Outcome) {
 	if c.Key == ([16]byte{}) {
 		return made, engine.OutcomeNone
 	}
 	next := w.Purchases
 	for n := 0; next != 0 && n < maxPurchasesSeen; n++ {
-		p := t.purchases.Read(next)
+		p := x.purchases.Read(next)
 		next = p.Before
 		switch {
 		case p.Key != c.Key || p.Status != PurchaseSucceeded,
@@ -236,13 +237,13 @@ func (t *turn) replayPaid(w *workspace, c *RequestPurchase) (made [16]byte, o en
 // confirms reports whether approving the purchase that a start of a flow now leads to would confirm
 // its signup: the one that waits for this version of the flow, or a new one that its owner would be
 // asked for. The ledger has been rolled.
-func (t *turn) confirms(w *workspace, flow uint32) bool {
+func (x *money) confirms(w *workspace, flow uint32) bool {
 	open := w.Ledger.Open
 	if open == 0 {
-		return w.chargeable(t.policy.RunCents, false) != ReasonNone
+		return w.chargeable(x.policy.RunCents, false) != ReasonNone
 	}
-	p := t.purchases.Read(open)
-	return p.Status == PurchaseApproval && p.shown(flow, t.flows.Read(flow))
+	p := x.purchases.Read(open)
+	return p.Status == PurchaseApproval && p.shown(flow, x.flows.Read(flow))
 }
 
 // shown reports whether its owner is shown this flow as it is now.
@@ -267,25 +268,25 @@ func (w *workspace) chargeable(cents uint32, agent bool) ApprovalReason {
 	return ReasonNone
 }
 
-func (t *turn) addPurchase(w *workspace, p purchase) uint32 {
-	row, next := t.purchases.Append()
+func (x *money) addPurchase(t *machine.Turn, w *workspace, p purchase) uint32 {
+	row, next := x.purchases.Append()
 	*next, w.Purchases, w.Ledger.Open = p, row, row
-	t.rooms.add(p.Workspace, p.bytes())
-	t.purchaseBy.Insert(t.idHash(&p.ID), row)
+	x.rooms.add(p.Workspace, p.bytes())
+	x.purchaseBy.Insert(x.idHash(&p.ID), row)
 	if p.waits() {
-		t.linkBy.Insert(secretHash(&p.Link), row)
+		x.linkBy.Insert(secretHash(&p.Link), row)
 	}
-	t.errands.move(row, ErrandNone, p.errand())
-	t.due.add(p.Due, duePurchase, row)
+	x.errands.move(row, ErrandNone, p.errand())
+	x.due.add(p.Due, duePurchase, row)
 	t.Fold(uint64(row))
 	return row
 }
 
 // change moves a purchase to another status: the link works only while it waits, and its workspace
 // is free for the next one once it has ended. w is its workspace.
-func (t *turn) change(row uint32, w *workspace, status PurchaseStatus, due int64) *purchase {
-	before := t.purchases.Read(row).waits()
-	p := t.purchaseWrite(row, func(p *purchase) {
+func (x *money) change(t *machine.Turn, row uint32, w *workspace, status PurchaseStatus, due int64) *purchase {
+	before := x.purchases.Read(row).waits()
+	p := x.purchaseWrite(row, func(p *purchase) {
 		if p.Status == PurchaseProcessing {
 			w.Ledger.ChargingCents -= p.Cents
 		}
@@ -294,9 +295,9 @@ func (t *turn) change(row uint32, w *workspace, status PurchaseStatus, due int64
 	})
 	switch {
 	case before && !p.waits():
-		t.linkBy.Remove(secretHash(&p.Link), row)
+		x.linkBy.Remove(secretHash(&p.Link), row)
 	case !before && p.waits():
-		t.linkBy.Insert(secretHash(&p.Link), row)
+		x.linkBy.Insert(secretHash(&p.Link), row)
 	}
 	if status == PurchaseProcessing {
 		w.Ledger.ChargingCents += p.Cents
@@ -304,23 +305,23 @@ func (t *turn) change(row uint32, w *workspace, status PurchaseStatus, due int64
 	if status >= PurchaseSucceeded && w.Ledger.Open == row {
 		w.Ledger.Open = 0
 	}
-	t.due.add(due, duePurchase, row)
+	x.due.add(due, duePurchase, row)
 	t.Fold(uint64(row)<<8 | uint64(status))
 	return p
 }
 
 // finishPurchase ends a purchase that brings nothing, and says so.
-func (t *turn) finishPurchase(row uint32, status PurchaseStatus) {
-	number := t.purchases.Read(row).Workspace
-	w := *t.workspaces.Read(number)
+func (x *money) finishPurchase(t *machine.Turn, row uint32, status PurchaseStatus) {
+	number := x.purchases.Read(row).Workspace
+	w := *x.workspaces.Read(number)
 	w.Ledger.roll(t.Stamp)
-	p := t.change(row, &w, status, 0)
-	t.notify(&w, notice{kind: NoticePurchase, purchase: p})
-	*t.workspaces.Write(number) = w
+	p := x.change(t, row, &w, status, 0)
+	x.notify(t, &w, notice{kind: NoticePurchase, purchase: p})
+	*x.workspaces.Write(number) = w
 }
 
 // purchaseDue ends a purchase that nobody approved or paid in time.
-func (t *turn) purchaseDue(row uint32) { t.finishPurchase(row, PurchaseExpired) }
+func (x *money) purchaseDue(t *machine.Turn, row uint32) { x.finishPurchase(t, row, PurchaseExpired) }
 
 // CancelPurchase ends a purchase that is not paid, for good. Cancelling a cancelled one is the same
 // success again and does not count. The reply of OutcomeCancelLimit is a RetryReply.
@@ -331,12 +332,12 @@ type CancelPurchase struct {
 	Person bool `wire:"3"`
 }
 
-func (c *CancelPurchase) apply(t *turn) engine.Outcome {
-	row := t.purchaseRow(c.Workspace, c.ID)
+func (c *CancelPurchase) apply(x *money, t *machine.Turn) engine.Outcome {
+	row := x.purchaseRow(c.Workspace, c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}
-	switch p := t.purchases.Read(row); {
+	switch p := x.purchases.Read(row); {
 	case p.Status == PurchaseCancelled:
 		return engine.OutcomeDone
 	case p.Status == PurchaseProcessing || p.Status == PurchaseSucceeded:
@@ -344,7 +345,7 @@ func (c *CancelPurchase) apply(t *turn) engine.Outcome {
 	case !p.waits():
 		return engine.OutcomePurchaseClosed
 	}
-	w := *t.workspaces.Read(c.Workspace)
+	w := *x.workspaces.Read(c.Workspace)
 	w.Ledger.roll(t.Stamp)
 	if !c.Person && w.Ledger.Cancels >= MaxCancelsPerDay {
 		t.Answer(&RetryReply{ResetsAt: nextDay(t.Stamp), Limit: MaxCancelsPerDay})
@@ -354,22 +355,22 @@ func (c *CancelPurchase) apply(t *turn) engine.Outcome {
 	if !c.Person {
 		w.Ledger.Cancels++
 	}
-	t.change(row, &w, PurchaseCancelled, 0)
-	*t.workspaces.Write(c.Workspace) = w
+	x.change(t, row, &w, PurchaseCancelled, 0)
+	*x.workspaces.Write(c.Workspace) = w
 	return engine.OutcomeDone
 }
 
 // purchaseOf finds a purchase of any workspace; 0 when there is none.
-func (s *state) purchaseOf(id [16]byte) uint32 {
-	return s.purchaseBy.Find(s.idHash(&id), func(row uint32) bool {
-		return s.purchases.Read(row).ID == id
+func (x *money) purchaseOf(id [16]byte) uint32 {
+	return x.purchaseBy.Find(x.idHash(&id), func(row uint32) bool {
+		return x.purchases.Read(row).ID == id
 	})
 }
 
 // purchaseRow finds a purchase of a workspace; 0 when there is none.
-func (s *state) purchaseRow(workspace uint32, id [16]byte) uint32 {
-	row := s.purchaseOf(id)
-	if row == 0 || s.purchases.Read(row).Workspace != workspace {
+func (x *money) purchaseRow(workspace uint32, id [16]byte) uint32 {
+	row := x.purchaseOf(id)
+	if row == 0 || x.purchases.Read(row).Workspace != workspace {
 		return 0
 	}
 	return row

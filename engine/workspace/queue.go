@@ -1,45 +1,47 @@
 package workspace
 
+import "tollgate/engine/machine"
+
 // enqueue puts a run behind the others that wait for a worker.
-func (t *turn) enqueue(row uint32) {
-	t.dropFinished()
-	r := t.runs.Write(row)
-	r.Status, r.Next, r.Due = RunQueued, 0, t.Stamp+t.policy.QueueMS
-	t.due.add(r.Due, dueRun, row)
-	if t.lastQueued == 0 {
-		t.firstQueued = row
+func (x *runner) enqueue(t *machine.Turn, row uint32) {
+	x.dropFinished()
+	r := x.runs.Write(row)
+	r.Status, r.Next, r.Due = RunQueued, 0, t.Stamp+x.policy.QueueMS
+	x.due.add(r.Due, dueRun, row)
+	if x.lastQueued == 0 {
+		x.firstQueued = row
 	} else {
-		t.runs.Write(t.lastQueued).Next = row
+		x.runs.Write(x.lastQueued).Next = row
 	}
-	t.lastQueued = row
-	t.queued++
+	x.lastQueued = row
+	x.queued++
 }
 
 // dropFinished takes runs off the queue's front that ended while they waited. Those further back
 // stay until they come to the front.
-func (t *turn) dropFinished() {
-	for t.firstQueued != 0 && t.runs.Read(t.firstQueued).Status != RunQueued {
-		t.dropFirst()
+func (x *runner) dropFinished() {
+	for x.firstQueued != 0 && x.runs.Read(x.firstQueued).Status != RunQueued {
+		x.dropFirst()
 	}
 }
 
-func (t *turn) dropFirst() {
-	t.runs.End(t.firstQueued) // if it has not ended, nothing comes of it
-	if t.firstQueued = t.runs.Read(t.firstQueued).Next; t.firstQueued == 0 {
-		t.lastQueued = 0
+func (x *runner) dropFirst() {
+	x.runs.End(x.firstQueued) // if it has not ended, nothing comes of it
+	if x.firstQueued = x.runs.Read(x.firstQueued).Next; x.firstQueued == 0 {
+		x.lastQueued = 0
 	}
 }
 
 // leave counts a run out of the status that it has.
-func (t *turn) leave(r *run) {
+func (x *runner) leave(r *run) {
 	switch r.Status {
 	case RunQueued:
 		if r.Kind == RunHosted {
-			t.queued--
+			x.queued--
 		}
 	case RunRunning:
 		if r.Kind == RunHosted {
-			t.running--
+			x.running--
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tollgate/engine"
+	"tollgate/engine/machine"
 	"tollgate/engine/wire"
 )
 
@@ -84,12 +85,12 @@ func (c *NoteSurplus) bounds(w *wire.Codec) {
 	}
 }
 
-func (c *NoteSurplus) apply(t *turn) engine.Outcome {
-	row := t.purchaseOf(c.ID)
+func (c *NoteSurplus) apply(x *money, t *machine.Turn) engine.Outcome {
+	row := x.purchaseOf(c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}
-	p := t.purchases.Read(row)
+	p := x.purchases.Read(row)
 	switch {
 	case p.Payment == "":
 		return engine.OutcomePurchaseClosed // nothing was paid that this could be beside
@@ -99,10 +100,10 @@ func (c *NoteSurplus) apply(t *turn) engine.Outcome {
 	case len(p.Surplus) >= MaxSurplus:
 		return engine.OutcomeWorkspaceFull
 	}
-	p = t.purchaseWrite(row, func(p *purchase) {
+	p = x.purchaseWrite(row, func(p *purchase) {
 		p.Surplus = append(slices.Clone(p.Surplus), Return{Payment: c.Payment})
 	})
-	t.workspaces.Write(p.Workspace).Ledger.RefundCents += uint64(p.Cents)
+	x.workspaces.Write(p.Workspace).Ledger.RefundCents += uint64(p.Cents)
 	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }
@@ -125,12 +126,12 @@ func (c *NoteRefund) bounds(w *wire.Codec) {
 	}
 }
 
-func (c *NoteRefund) apply(t *turn) engine.Outcome {
-	row := t.purchaseOf(c.ID)
+func (c *NoteRefund) apply(x *money, t *machine.Turn) engine.Outcome {
+	row := x.purchaseOf(c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}
-	p := t.purchases.Read(row)
+	p := x.purchases.Read(row)
 	all := p.returns()
 	at := slices.IndexFunc(all, func(r Return) bool { return r.Payment == c.Payment })
 	if c.Payment == "" && p.Refund {
@@ -146,12 +147,12 @@ func (c *NoteRefund) apply(t *turn) engine.Outcome {
 	if c.Refused == "" {
 		all[at].Refund, all[at].At = c.Refund, t.Stamp
 	}
-	p = t.purchaseWrite(row, func(p *purchase) { p.change(at, all[at]) })
+	p = x.purchaseWrite(row, func(p *purchase) { p.change(at, all[at]) })
 	if c.Refused == "" {
-		w := *t.workspaces.Read(p.Workspace)
+		w := *x.workspaces.Read(p.Workspace)
 		w.Ledger.RefundedCents += uint64(p.Cents)
-		t.notify(&w, notice{kind: NoticePurchase, purchase: p})
-		*t.workspaces.Write(p.Workspace) = w
+		x.notify(t, &w, notice{kind: NoticePurchase, purchase: p})
+		*x.workspaces.Write(p.Workspace) = w
 	}
 	t.Fold(uint64(row))
 	return engine.OutcomeDone
@@ -162,12 +163,12 @@ type RetryRefund struct {
 	ID [16]byte `wire:"1"`
 }
 
-func (c *RetryRefund) apply(t *turn) engine.Outcome {
-	row := t.purchaseOf(c.ID)
+func (c *RetryRefund) apply(x *money, t *machine.Turn) engine.Outcome {
+	row := x.purchaseOf(c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}
-	t.purchaseWrite(row, func(p *purchase) {
+	x.purchaseWrite(row, func(p *purchase) {
 		for at, r := range p.returns() {
 			if r.Refused != "" {
 				r.Refused = ""

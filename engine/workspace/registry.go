@@ -77,9 +77,22 @@ type command struct {
 	act action
 }
 
-func of[C any, P machine.Payload[C]](apply func(P, *turn) engine.Outcome) command {
-	return command{Command: machine.Of[*Machine](apply)}
+// of is the row of a command that an owner applies.
+func of[O, C any, P machine.Payload[C]](owner func(*state) *O,
+	apply func(P, *O, *machine.Turn) engine.Outcome,
+) command {
+	return command{Command: machine.Of[*Machine](func(c P, t *turn) engine.Outcome {
+		return apply(c, owner(t.state), &t.Turn)
+	})}
 }
+
+// The owners whose commands there are.
+func ofSpaces(s *state) *spaces   { return &s.spaces }
+func ofNotices(s *state) *notices { return &s.notices }
+func ofMoney(s *state) *money     { return &s.money }
+func ofFlows(s *state) *flowStore { return &s.flowStore }
+func ofRuns(s *state) *runner     { return &s.runner }
+func ofPeople(s *state) *people   { return &s.people }
 
 func (c command) growing() command { return c.growingBy(func([]byte) bool { return true }) }
 
@@ -90,125 +103,125 @@ func (c command) growingBy(grows func(payload []byte) bool) command {
 
 // registry states each command once, but for Act, which looks into it: see table.
 var registry = [...]command{
-	KindSetPolicy: of((*SetPolicy).apply),
-	KindSignUp:    of((*SignUp).apply).growing(),
-	KindRotateKeys: act((*RotateKeys).apply, acting[RotateKeys]{
+	KindSetPolicy: of(ofSpaces, (*SetPolicy).apply),
+	KindSignUp:    of(ofSpaces, (*SignUp).apply).growing(),
+	KindRotateKeys: act(ofSpaces, (*RotateKeys).apply, acting[RotateKeys]{
 		name:     "rotate_keys",
 		about:    func(c *RotateKeys) (uint32, [16]byte) { return c.Workspace, [16]byte{} },
 		personal: true,
 	}),
-	KindRevokeKey: of((*RevokeKey).apply),
-	KindClaimWorkspace: act((*ClaimWorkspace).apply, acting[ClaimWorkspace]{
+	KindRevokeKey: of(ofSpaces, (*RevokeKey).apply),
+	KindClaimWorkspace: act(ofSpaces, (*ClaimWorkspace).apply, acting[ClaimWorkspace]{
 		name: "claim",
-		within: func(c *ClaimWorkspace, t *turn, a *Act) bool {
-			return a.Person == 0 && c.Code == [32]byte{} && t.workspaceRow(c.ID) == a.Workspace ||
-				a.Person != 0 && t.claimRow(&c.Code) == a.Workspace
+		within: func(c *ClaimWorkspace, x *money, a *Act) bool {
+			return a.Person == 0 && c.Code == [32]byte{} && x.workspaceRow(c.ID) == a.Workspace ||
+				a.Person != 0 && x.claimRow(&c.Code) == a.Workspace
 		},
 		may: func(c *ClaimWorkspace, p visitor) bool { return p.free && c.Person == p.person },
 	}),
-	KindSaveFlow:    of((*SaveFlow).apply).growing(),
-	KindArchiveFlow: of((*ArchiveFlow).apply),
-	KindConfirmSignup: act((*ConfirmSignup).apply, acting[ConfirmSignup]{
+	KindSaveFlow:    of(ofFlows, (*SaveFlow).apply).growing(),
+	KindArchiveFlow: of(ofRuns, (*ArchiveFlow).apply),
+	KindConfirmSignup: act(ofFlows, (*ConfirmSignup).apply, acting[ConfirmSignup]{
 		name:  "confirm_signup",
 		about: func(c *ConfirmSignup) (uint32, [16]byte) { return c.Workspace, c.ID },
 	}),
-	KindNotePreflight:   of((*NotePreflight).apply),
-	KindStartRun:        of((*StartRun).apply).growing(),
-	KindRequestRun:      of((*RequestRun).apply).growing(),
-	KindCancelRun:       of((*CancelRun).apply),
-	KindResumeRun:       of((*ResumeRun).apply),
-	KindClaimRun:        of((*ClaimRun).apply),
-	KindExtendLease:     of((*ExtendLease).apply),
-	KindAwaitPerson:     of((*AwaitPerson).apply),
-	KindFinishRun:       of((*FinishRun).apply),
-	KindRequestPurchase: of((*RequestPurchase).apply).growing(),
-	KindApprovePurchase: act((*ApprovePurchase).apply, acting[ApprovePurchase]{
+	KindNotePreflight:   of(ofRuns, (*NotePreflight).apply),
+	KindStartRun:        of(ofRuns, (*StartRun).apply).growing(),
+	KindRequestRun:      of(ofRuns, (*RequestRun).apply).growing(),
+	KindCancelRun:       of(ofRuns, (*CancelRun).apply),
+	KindResumeRun:       of(ofRuns, (*ResumeRun).apply),
+	KindClaimRun:        of(ofRuns, (*ClaimRun).apply),
+	KindExtendLease:     of(ofRuns, (*ExtendLease).apply),
+	KindAwaitPerson:     of(ofRuns, (*AwaitPerson).apply),
+	KindFinishRun:       of(ofRuns, (*FinishRun).apply),
+	KindRequestPurchase: of(ofMoney, (*RequestPurchase).apply).growing(),
+	KindApprovePurchase: act(ofMoney, (*ApprovePurchase).apply, acting[ApprovePurchase]{
 		name:  "approve",
 		about: func(c *ApprovePurchase) (uint32, [16]byte) { return 0, c.ID },
 		may: func(c *ApprovePurchase, p visitor) bool {
 			return (p.owns || p.free) && c.Person == p.person
 		},
 	}),
-	KindDenyPurchase: act((*DenyPurchase).apply, acting[DenyPurchase]{
+	KindDenyPurchase: act(ofMoney, (*DenyPurchase).apply, acting[DenyPurchase]{
 		name:  "deny",
 		about: func(c *DenyPurchase) (uint32, [16]byte) { return 0, c.ID },
 		may:   func(_ *DenyPurchase, p visitor) bool { return p.owns || p.free },
 	}),
-	KindCancelPurchase: act((*CancelPurchase).apply, acting[CancelPurchase]{
+	KindCancelPurchase: act(ofMoney, (*CancelPurchase).apply, acting[CancelPurchase]{
 		name:     "cancel",
 		about:    func(c *CancelPurchase) (uint32, [16]byte) { return c.Workspace, c.ID },
 		may:      func(c *CancelPurchase, p visitor) bool { return p.owns && c.Person },
 		personal: true,
 	}),
-	KindRenewLink:    of((*RenewLink).apply),
-	KindNoteCheckout: of((*NoteCheckout).apply),
-	KindNotePayment:  of((*NotePayment).apply),
-	KindSetBilling: act((*SetBilling).apply, acting[SetBilling]{
+	KindRenewLink:    of(ofMoney, (*RenewLink).apply),
+	KindNoteCheckout: of(ofMoney, (*NoteCheckout).apply),
+	KindNotePayment:  of(ofMoney, (*NotePayment).apply),
+	KindSetBilling: act(ofMoney, (*SetBilling).apply, acting[SetBilling]{
 		name:  "set_billing",
 		about: func(c *SetBilling) (uint32, [16]byte) { return c.Workspace, [16]byte{} },
 	}),
-	KindGrantCredits: act((*GrantCredits).apply, acting[GrantCredits]{
+	KindGrantCredits: act(ofMoney, (*GrantCredits).apply, acting[GrantCredits]{
 		name:  "grant_credits",
 		about: func(c *GrantCredits) (uint32, [16]byte) { return c.Workspace, [16]byte{} },
 		may:   operators[GrantCredits],
 		note:  func(c *GrantCredits) string { return c.Note },
 	}).growing(),
-	KindMarkIssueReady:   of((*MarkIssueReady).apply),
-	KindReadNotification: of((*ReadNotification).apply),
-	KindStartLocalRun:    of((*StartLocalRun).apply).growing(),
-	KindFinishLocalRun:   of((*FinishLocalRun).apply),
-	KindNoteRefund:       of((*NoteRefund).apply),
-	KindNoteSurplus:      of((*NoteSurplus).apply),
-	KindRetryRefund: act((*RetryRefund).apply, acting[RetryRefund]{
+	KindMarkIssueReady:   of(ofNotices, (*MarkIssueReady).apply),
+	KindReadNotification: of(ofNotices, (*ReadNotification).apply),
+	KindStartLocalRun:    of(ofRuns, (*StartLocalRun).apply).growing(),
+	KindFinishLocalRun:   of(ofRuns, (*FinishLocalRun).apply),
+	KindNoteRefund:       of(ofMoney, (*NoteRefund).apply),
+	KindNoteSurplus:      of(ofMoney, (*NoteSurplus).apply),
+	KindRetryRefund: act(ofMoney, (*RetryRefund).apply, acting[RetryRefund]{
 		name:  "retry_refund",
 		about: func(c *RetryRefund) (uint32, [16]byte) { return 0, c.ID },
 		may:   operators[RetryRefund],
 	}),
-	KindSaveInspection:    of((*SaveInspection).apply).growing(),
-	KindAddInspectionPart: of((*AddInspectionPart).apply).growing(),
-	KindNoteUse:           of((*NoteUse).apply),
-	KindRemoveWorkspace: act((*RemoveWorkspace).apply, acting[RemoveWorkspace]{
+	KindSaveInspection:    of(ofRuns, (*SaveInspection).apply).growing(),
+	KindAddInspectionPart: of(ofRuns, (*AddInspectionPart).apply).growing(),
+	KindNoteUse:           of(ofSpaces, (*NoteUse).apply),
+	KindRemoveWorkspace: act(ofPeople, (*RemoveWorkspace).apply, acting[RemoveWorkspace]{
 		name:  "remove",
 		about: func(c *RemoveWorkspace) (uint32, [16]byte) { return c.Workspace, [16]byte{} },
 		may:   operators[RemoveWorkspace],
 	}),
-	KindSignIn:          of((*SignIn).apply),
-	KindEndSession:      of((*EndSession).apply),
-	KindNoteSession:     of((*NoteSession).apply),
-	KindChooseWorkspace: of((*ChooseWorkspace).apply),
-	KindOpenWorkspace:   of((*OpenWorkspace).apply).growing(),
-	KindAnswerLink:      of((*AnswerLink).apply),
-	KindSetAlerts: act((*SetAlerts).apply, acting[SetAlerts]{
+	KindSignIn:          of(ofPeople, (*SignIn).apply),
+	KindEndSession:      of(ofPeople, (*EndSession).apply),
+	KindNoteSession:     of(ofPeople, (*NoteSession).apply),
+	KindChooseWorkspace: of(ofPeople, (*ChooseWorkspace).apply),
+	KindOpenWorkspace:   of(ofPeople, (*OpenWorkspace).apply).growing(),
+	KindAnswerLink:      of(ofPeople, (*AnswerLink).apply),
+	KindSetAlerts: act(ofNotices, (*SetAlerts).apply, acting[SetAlerts]{
 		name:  "set_alerts",
 		about: func(c *SetAlerts) (uint32, [16]byte) { return c.Workspace, c.Flow },
 	}).growing(),
-	KindRotateAlertSecret: act((*RotateAlertSecret).apply, acting[RotateAlertSecret]{
+	KindRotateAlertSecret: act(ofNotices, (*RotateAlertSecret).apply, acting[RotateAlertSecret]{
 		name:  "rotate_alert_secret",
 		about: func(c *RotateAlertSecret) (uint32, [16]byte) { return c.Workspace, c.Flow },
 	}),
-	KindSendTestAlert: act((*SendTestAlert).apply, acting[SendTestAlert]{
+	KindSendTestAlert: act(ofNotices, (*SendTestAlert).apply, acting[SendTestAlert]{
 		name:  "test_alert",
 		about: func(c *SendTestAlert) (uint32, [16]byte) { return c.Workspace, c.Flow },
 	}).growing(),
-	KindBeginAlert: of((*BeginAlert).apply),
-	KindNoteAlert:  of((*NoteAlert).apply),
-	KindSetAgents:  of((*SetAgents).apply),
-	KindScheduleFlow: act((*ScheduleFlow).apply, acting[ScheduleFlow]{
+	KindBeginAlert: of(ofNotices, (*BeginAlert).apply),
+	KindNoteAlert:  of(ofNotices, (*NoteAlert).apply),
+	KindSetAgents:  of(ofRuns, (*SetAgents).apply),
+	KindScheduleFlow: act(ofRuns, (*ScheduleFlow).apply, acting[ScheduleFlow]{
 		name:  "schedule_flow",
 		about: func(c *ScheduleFlow) (uint32, [16]byte) { return c.Workspace, c.Flow },
 	}).growingBy(growsBySchedule),
-	KindSetTestAccess: act((*SetTestAccess).apply, acting[SetTestAccess]{
+	KindSetTestAccess: act(ofFlows, (*SetTestAccess).apply, acting[SetTestAccess]{
 		name:  "set_test_access",
 		about: func(c *SetTestAccess) (uint32, [16]byte) { return c.Workspace, [16]byte{} },
 		note:  func(c *SetTestAccess) string { return c.Host },
 	}).growing(),
-	KindRemoveTestAccess: act((*RemoveTestAccess).apply, acting[RemoveTestAccess]{
+	KindRemoveTestAccess: act(ofFlows, (*RemoveTestAccess).apply, acting[RemoveTestAccess]{
 		name:  "remove_test_access",
 		about: func(c *RemoveTestAccess) (uint32, [16]byte) { return c.Workspace, [16]byte{} },
 		note:  func(c *RemoveTestAccess) string { return c.Host },
 	}),
-	KindAskAddress:     of((*AskAddress).apply),
-	KindConfirmAddress: of((*ConfirmAddress).apply),
+	KindAskAddress:     of(ofNotices, (*AskAddress).apply),
+	KindConfirmAddress: of(ofNotices, (*ConfirmAddress).apply),
 }
 
 // table is the registry with Act and with what every machine knows.

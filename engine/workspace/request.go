@@ -49,16 +49,16 @@ func (r *requestRow) at() int64 { return int64(r.atHigh)<<32 | int64(r.atLow) }
 func (r *requestRow) set(at int64) { r.atHigh, r.atLow = uint16(at>>32), uint32(at) }
 
 // openRequests makes the table of requests, after those of what they make.
-func (s *state) openRequests() {
+func (x *tables) openRequests() {
 	record := machine.RecordCodec[request]()
-	s.requests = machine.Ring[requestRow]{
-		Max: MaxRequests, Spare: spareRequests, By: page.NewIndex(), Hash: s.idHash,
+	x.requests = machine.Ring[requestRow]{
+		Max: MaxRequests, Spare: spareRequests, By: page.NewIndex(), Hash: x.idHash,
 		Key: func(r *requestRow) [16]byte { return r.Key }, At: (*requestRow).at,
 	}
-	s.requests.Table = page.NewTable(s.store, tableRequests, page.Codec[requestRow]{
+	x.requests.Table = page.NewTable(x.store, tableRequests, page.Codec[requestRow]{
 		Append: func(dst []byte, r *requestRow) []byte {
 			return record.Append(dst, &request{
-				Key: r.Key, Body: r.Body, Made: s.madeID(r), At: r.at(),
+				Key: r.Key, Body: r.Body, Made: x.madeID(r), At: r.at(),
 			})
 		},
 		ReadRow: func(row uint32, src []byte, to *requestRow) ([]byte, error) {
@@ -66,10 +66,10 @@ func (s *state) openRequests() {
 			rest, err := record.Read(src, &r)
 			to.Key, to.Body = r.Key, r.Body
 			to.set(r.At)
-			if to.made = s.runs.restored(&r.Made); to.made != 0 {
+			if to.made = x.runs.restored(&r.Made); to.made != 0 {
 				to.kind = madeRun
 			} else {
-				s.unresolved = append(s.unresolved, unresolved{row, r.Made})
+				x.unresolved = append(x.unresolved, unresolved{row, r.Made})
 			}
 			return rest, err
 		},
@@ -77,14 +77,14 @@ func (s *state) openRequests() {
 }
 
 // madeID is the id of what a request made, which never changes. It takes no lock.
-func (s *state) madeID(r *requestRow) [16]byte {
+func (x *tables) madeID(r *requestRow) [16]byte {
 	switch r.kind {
 	case madeRun:
-		return s.runs.Row(r.made).ID
+		return x.runs.Row(r.made).ID
 	case madePurchase:
-		return s.purchases.Read(r.made).ID
+		return x.purchases.Read(r.made).ID
 	}
-	return s.actRows.Read(r.made).ID
+	return x.actRows.Read(r.made).ID
 }
 
 // unresolved is a request that was restored before what it made.
@@ -95,15 +95,15 @@ type unresolved struct {
 
 // resolve finds what requests made that were restored before it, of removed workspaces, too, whose
 // records no index has; false reports whether one made nothing.
-func (s *state) resolve() bool {
+func (x *tables) resolve() bool {
 	var rest map[[16]byte]requestRow // purchases and acts: few have a key
-	for _, u := range s.unresolved {
-		r := s.requests.Table.Write(u.row)
-		if r.made, r.kind = s.runs.Find(&u.made), madeRun; r.made != 0 {
+	for _, u := range x.unresolved {
+		r := x.requests.Table.Write(u.row)
+		if r.made, r.kind = x.runs.Find(&u.made), madeRun; r.made != 0 {
 			continue
 		}
 		if rest == nil {
-			rest = s.madeByOthers()
+			rest = x.madeByOthers()
 		}
 		other, ok := rest[u.made]
 		if !ok {
@@ -111,18 +111,18 @@ func (s *state) resolve() bool {
 		}
 		r.made, r.kind = other.made, other.kind
 	}
-	s.unresolved = nil
+	x.unresolved = nil
 	return true
 }
 
 // madeByOthers are all purchases and acts, by id.
-func (s *state) madeByOthers() map[[16]byte]requestRow {
-	all := make(map[[16]byte]requestRow, s.purchases.Len()+s.actRows.Len())
-	for row := uint32(1); row <= s.actRows.Len(); row++ {
-		all[s.actRows.Read(row).ID] = requestRow{kind: madeAct, made: row}
+func (x *tables) madeByOthers() map[[16]byte]requestRow {
+	all := make(map[[16]byte]requestRow, x.purchases.Len()+x.actRows.Len())
+	for row := uint32(1); row <= x.actRows.Len(); row++ {
+		all[x.actRows.Read(row).ID] = requestRow{kind: madeAct, made: row}
 	}
-	for row := uint32(1); row <= s.purchases.Len(); row++ {
-		all[s.purchases.Read(row).ID] = requestRow{kind: madePurchase, made: row}
+	for row := uint32(1); row <= x.purchases.Len(); row++ {
+		all[x.purchases.Read(row).ID] = requestRow{kind: madePurchase, made: row}
 	}
 	return all
 }
@@ -130,29 +130,29 @@ func (s *state) madeByOthers() map[[16]byte]requestRow {
 // replay says what a request's key was used for: OutcomeNone for nothing yet, Done with the record
 // that was made, or OutcomeRequestKeyReused. The zero key is none; nor is one used up by an
 // inspection whose document was never whole.
-func (s *state) replay(key, body [16]byte) (made [16]byte, o engine.Outcome) {
+func (x *tables) replay(key, body [16]byte) (made [16]byte, o engine.Outcome) {
 	if key == ([16]byte{}) {
 		return made, engine.OutcomeNone
 	}
-	row := s.requests.Find(key, s.log.Stamp()-RequestRetentionMS)
+	row := x.requests.Find(key, x.log.Stamp()-RequestRetentionMS)
 	if row == 0 {
 		return made, engine.OutcomeNone
 	}
-	r := s.requests.Table.Read(row)
-	if r.kind == madeRun && s.neverWhole(r.made) {
+	r := x.requests.Table.Read(row)
+	if r.kind == madeRun && x.neverWhole(r.made) {
 		return made, engine.OutcomeNone
 	}
 	if r.Body != body {
 		return made, engine.OutcomeRequestKeyReused
 	}
-	return s.madeID(r), engine.OutcomeDone
+	return x.madeID(r), engine.OutcomeDone
 }
 
 // keepRequest keeps the key of a request that made a row.
-func (t *turn) keepRequest(key, body [16]byte, kind madeKind, made uint32) {
-	if key != ([16]byte{}) && t.requests.To-t.requests.From < t.requests.Max {
+func (x *tables) keepRequest(t *machine.Turn, key, body [16]byte, kind madeKind, made uint32) {
+	if key != ([16]byte{}) && x.requests.To-x.requests.From < x.requests.Max {
 		r := requestRow{Key: key, Body: body, kind: kind, made: made}
 		r.set(t.Stamp)
-		t.requests.Keep(r)
+		x.requests.Keep(r)
 	}
 }

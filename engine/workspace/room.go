@@ -1,6 +1,9 @@
 package workspace
 
-import "tollgate/engine"
+import (
+	"tollgate/engine"
+	"tollgate/engine/machine"
+)
 
 // What workspaces may hold, in bytes as rowBytes and texts count them; runs that have ended take
 // about a third of it in memory, see runs. Beyond it nothing new is saved; a run that has begun may
@@ -160,14 +163,14 @@ type FullReply struct {
 }
 
 // roomLimit is what a workspace may hold now.
-func (s *state) roomLimit(workspace uint32) uint64 {
-	bought := uint64(s.workspaces.Read(workspace).Ledger.RunsBought)
-	return s.rooms.limit(workspace) + bought*BoughtRunBytes
+func (x *spaces) roomLimit(workspace uint32) uint64 {
+	bought := uint64(x.workspaces.Read(workspace).Ledger.RunsBought)
+	return x.rooms.limit(workspace) + bought*BoughtRunBytes
 }
 
 // room reports whether a workspace may hold so many bytes more; what is not more is always allowed.
-func (t *turn) room(workspace uint32, more int) engine.Outcome {
-	used, limit := t.rooms.of[workspace].bytes, t.roomLimit(workspace)
+func (x *spaces) room(t *machine.Turn, workspace uint32, more int) engine.Outcome {
+	used, limit := x.rooms.of[workspace].bytes, x.roomLimit(workspace)
 	if more > 0 && used+uint64(more) > limit {
 		t.Answer(&FullReply{Used: used, Limit: limit})
 		return engine.OutcomeWorkspaceFull
@@ -176,18 +179,18 @@ func (t *turn) room(workspace uint32, more int) engine.Outcome {
 }
 
 // another reports whether a workspace may have another flow, run or purchase, with so many bytes.
-func (t *turn) another(workspace uint32, bytes int) engine.Outcome {
-	r := &t.rooms.of[workspace]
+func (x *spaces) another(t *machine.Turn, workspace uint32, bytes int) engine.Outcome {
+	r := &x.rooms.of[workspace]
 	if !r.claimed && r.records >= MaxUnclaimedRecords {
 		t.Answer(&FullReply{Records: r.records, MaxRecords: MaxUnclaimedRecords})
 		return engine.OutcomeWorkspaceFull
 	}
-	return t.room(workspace, bytes)
+	return x.room(t, workspace, bytes)
 }
 
 // anotherFlow reports whether a workspace may have another flow, with so many bytes.
-func (t *turn) anotherFlow(workspace uint32, bytes int) engine.Outcome {
-	r, most := &t.rooms.of[workspace], uint32(MaxFlows)
+func (x *spaces) anotherFlow(t *machine.Turn, workspace uint32, bytes int) engine.Outcome {
+	r, most := &x.rooms.of[workspace], uint32(MaxFlows)
 	if !r.claimed {
 		most = MaxUnclaimedFlows
 	}
@@ -195,13 +198,13 @@ func (t *turn) anotherFlow(workspace uint32, bytes int) engine.Outcome {
 		t.Answer(&FullReply{Records: r.flows, MaxRecords: most})
 		return engine.OutcomeWorkspaceFull
 	}
-	return t.another(workspace, bytes)
+	return x.another(t, workspace, bytes)
 }
 
 // writeRunText replaces what a run has to say.
-func (t *turn) writeRunText(row uint32, text *RunText) {
-	more := t.runs.WriteText(row, text)
-	t.rooms.hold(t.runs.Row(row).Workspace, more)
+func (x *spaces) writeRunText(row uint32, text *RunText) {
+	more := x.runs.WriteText(row, text)
+	x.rooms.hold(x.runs.Row(row).Workspace, more)
 }
 
 // bytes is what a purchase takes, beside what its workspace keeps for the first one.
@@ -218,44 +221,44 @@ func (i *issue) bytes() int {
 }
 
 // countRooms counts what all workspaces hold, from the tables.
-func (s *state) countRooms() (r rooms) {
-	for row := uint32(1); row <= s.workspaces.Len(); row++ {
-		r.open(s.workspaces.Read(row))
+func (x *spaces) countRooms() (r rooms) {
+	for row := uint32(1); row <= x.workspaces.Len(); row++ {
+		r.open(x.workspaces.Read(row))
 	}
-	for row := uint32(1); row <= s.flows.Len(); row++ {
-		workspace := s.flows.Read(row).Workspace
+	for row := uint32(1); row <= x.flows.Len(); row++ {
+		workspace := x.flows.Read(row).Workspace
 		r.of[workspace].flows++
-		r.add(workspace, flowRowBytes+len(s.flowTexts.Read(row).Bytes))
+		r.add(workspace, flowRowBytes+len(x.flowTexts.Read(row).Bytes))
 	}
-	for row := uint32(1); row <= s.runs.Len(); row++ {
-		r.add(s.runs.Row(row).Workspace, runRowBytes+s.runs.TextBytes(row))
+	for row := uint32(1); row <= x.runs.Len(); row++ {
+		r.add(x.runs.Row(row).Workspace, runRowBytes+x.runs.TextBytes(row))
 	}
-	for row := uint32(1); row <= s.purchases.Len(); row++ {
-		p := s.purchases.Read(row)
+	for row := uint32(1); row <= x.purchases.Len(); row++ {
+		p := x.purchases.Read(row)
 		r.add(p.Workspace, p.bytes())
 	}
-	for row := uint32(1); row <= s.issues.Len(); row++ {
-		i := s.issues.Read(row)
+	for row := uint32(1); row <= x.issues.Len(); row++ {
+		i := x.issues.Read(row)
 		r.hold(i.Workspace, i.bytes())
 	}
-	for row := uint32(1); row <= s.notifications.Len(); row++ {
-		r.hold(s.notifications.Read(row).Workspace, noticeRowBytes)
+	for row := uint32(1); row <= x.notifications.Len(); row++ {
+		r.hold(x.notifications.Read(row).Workspace, noticeRowBytes)
 	}
-	for row := uint32(1); row <= s.alerts.Len(); row++ {
-		a := s.alerts.Read(row)
+	for row := uint32(1); row <= x.alerts.Len(); row++ {
+		a := x.alerts.Read(row)
 		r.hold(a.Workspace, a.bytes())
 	}
-	for row := uint32(1); row <= s.access.Len(); row++ {
-		a := s.access.Read(row)
+	for row := uint32(1); row <= x.access.Len(); row++ {
+		a := x.access.Read(row)
 		r.hold(a.Workspace, a.bytes())
 	}
-	for row := uint32(1); row <= s.schedules.Len(); row++ {
-		of := s.schedules.Read(row)
+	for row := uint32(1); row <= x.schedules.Len(); row++ {
+		of := x.schedules.Read(row)
 		r.hold(of.Workspace, scheduleRowBytes)
 		if of.EveryHours != 0 {
 			r.of[of.Workspace].schedules++
 		}
 	}
-	s.countInspections(&r)
+	x.countInspections(&r)
 	return r
 }

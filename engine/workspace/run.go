@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"tollgate/engine"
+	"tollgate/engine/machine"
 	"tollgate/engine/wire"
 )
 
@@ -187,100 +188,100 @@ type UnreadyReply struct {
 	Reason Unready `wire:"1"`
 }
 
-func (c *StartRun) apply(t *turn) engine.Outcome {
-	w, ok := t.workspace(c.Workspace)
-	flowRow := t.flowRow(c.Workspace, c.Flow)
+func (c *StartRun) apply(x *runner, t *machine.Turn) engine.Outcome {
+	w, ok := x.workspace(c.Workspace)
+	flowRow := x.flowRow(c.Workspace, c.Flow)
 	if !ok || flowRow == 0 {
 		return engine.OutcomeRecordUnknown
 	}
-	if made, outcome := t.replay(c.Key, c.Body); outcome != engine.OutcomeNone {
+	if made, outcome := x.replay(c.Key, c.Body); outcome != engine.OutcomeNone {
 		t.Answer(&RunReply{ID: made, Repeated: true})
 		return outcome
 	}
-	f := t.flows.Read(flowRow)
+	f := x.flows.Read(flowRow)
 	w.Ledger.roll(t.Stamp)
-	kind, outcome := c.check(t, &w, flowRow)
+	kind, outcome := c.check(x, t, &w, flowRow)
 	if outcome != engine.OutcomeDone {
 		return outcome
 	}
-	if t.runRow(c.Workspace, c.ID) != 0 {
+	if x.runRow(c.Workspace, c.ID) != 0 {
 		return engine.OutcomeIDsContradict
 	}
 
 	r := run{
 		ID: c.ID, Workspace: c.Workspace, Flow: flowRow, FlowVersion: f.Version, Kind: RunHosted,
-		Agent: t.agent(c.Agent), CreatedAt: t.Stamp,
+		Agent: x.agent(c.Agent), CreatedAt: t.Stamp,
 	}
-	t.begin(&w, r, kind, c.Key, c.Body)
+	x.begin(t, &w, r, kind, c.Key, c.Body)
 	t.Answer(&RunReply{ID: c.ID})
 	return engine.OutcomeDone
 }
 
 // begin reserves what pays for a run and queues it; w's ledger has been rolled. The key is that of
 // the request that has made it; zero is none.
-func (t *turn) begin(w *workspace, r run, kind ChargeKind, key, body [16]byte) {
+func (x *runner) begin(t *machine.Turn, w *workspace, r run, kind ChargeKind, key, body [16]byte) {
 	w.Ledger.Started++
-	t.reserve(w, &r, kind)
-	row := t.addRun(w, r, RunText{})
-	t.flows.Write(r.Flow).Open = row
-	t.keepRequest(key, body, madeRun, row)
-	*t.workspaces.Write(r.Workspace) = *w
-	t.enqueue(row)
+	x.reserve(t, w, &r, kind)
+	row := x.addRun(t, w, r, RunText{})
+	x.flows.Write(r.Flow).Open = row
+	x.keepRequest(t, key, body, madeRun, row)
+	*x.workspaces.Write(r.Workspace) = *w
+	x.enqueue(t, row)
 }
 
 // check is what stands between a flow and a run of it, in the documented order. A signup that was
 // not confirmed lets the start go on to its payment where approving that confirms it.
-func (c *StartRun) check(t *turn, w *workspace, row uint32) (ChargeKind, engine.Outcome) {
-	f := t.flows.Read(row)
-	if cents, credits := t.policy.Price(c.Agent); c.FlowVersion != f.Version || c.Cents != cents ||
+func (c *StartRun) check(x *runner, t *machine.Turn, w *workspace, row uint32) (ChargeKind, engine.Outcome) {
+	f := x.flows.Read(row)
+	if cents, credits := x.policy.Price(c.Agent); c.FlowVersion != f.Version || c.Cents != cents ||
 		c.Credits != credits {
 		return 0, engine.OutcomeQuoteChanged
 	}
-	d := t.document(row)
-	reason := t.unready(f, &d, c.Agent != "")
-	kind, paid := t.choose(w, c.Agent)
+	d := x.document(row)
+	reason := x.unready(f, &d, c.Agent != "")
+	kind, paid := x.choose(t, w, c.Agent)
 	if reason == UnreadySignupNotConfirmed && paid == engine.OutcomePaymentRequired &&
-		t.confirms(w, row) {
+		x.confirms(w, row) {
 		reason = UnreadyNot
 	}
 	if reason != UnreadyNot {
 		t.Answer(&UnreadyReply{Reason: reason})
 		return 0, engine.OutcomeExecutionUnavailable
 	}
-	if refused := t.admits(w, f, paid); refused != engine.OutcomeDone {
+	if refused := x.admits(t, w, f, paid); refused != engine.OutcomeDone {
 		return 0, refused
 	}
-	if t.requests.Full() {
+	if x.requests.Full() {
 		return 0, engine.OutcomeKeysFull
 	}
 	return kind, engine.OutcomeDone
 }
 
 // admits reports whether a run may begin of a flow that an agent can run; paid is what choose said.
-func (t *turn) admits(w *workspace, f *flow, paid engine.Outcome) engine.Outcome {
+func (x *runner) admits(t *machine.Turn, w *workspace, f *flow, paid engine.Outcome) engine.Outcome {
 	switch {
 	case f.Open != 0:
 		return engine.OutcomeFlowBusy
-	case w.Ledger.Started >= t.policy.RunsPerDay:
-		t.Answer(&RetryReply{ResetsAt: nextDay(t.Stamp), Limit: t.policy.RunsPerDay})
+	case w.Ledger.Started >= x.policy.RunsPerDay:
+		t.Answer(&RetryReply{ResetsAt: nextDay(t.Stamp), Limit: x.policy.RunsPerDay})
 		return engine.OutcomeRunLimit
-	case t.room(f.Workspace, runRowBytes) != engine.OutcomeDone:
+	case x.room(t, f.Workspace, runRowBytes) != engine.OutcomeDone:
 		return engine.OutcomeWorkspaceFull
 	case paid != engine.OutcomeDone:
 		return paid
-	case t.queued >= t.policy.QueueLimit:
+	case x.queued >= x.policy.QueueLimit:
 		return engine.OutcomeRunnerBusy
 	}
 	return engine.OutcomeDone
 }
 
 // addRun appends a run to its workspace's list.
-func (t *turn) addRun(w *workspace, r run, text RunText) uint32 {
+func (x *runner) addRun(t *machine.Turn, w *workspace, r run, text RunText) uint32 {
 	r.Before = w.Runs
 	encoded := wire.Encode(nil, &text)
-	row := t.runs.Append(&r, encoded)
+	row := x.runs.Append(&r, encoded)
 	w.Runs = row
-	t.rooms.add(r.Workspace, runRowBytes+len(encoded))
+	x.rooms.add(r.Workspace, runRowBytes+len(encoded))
 	t.Fold(uint64(row))
 	return row
 }
@@ -296,13 +297,13 @@ type RequestRun struct {
 // maxRequestsPerDay bounds the usability requests of a workspace in a UTC day.
 const maxRequestsPerDay = 100
 
-func (c *RequestRun) apply(t *turn) engine.Outcome {
-	w, ok := t.workspace(c.Workspace)
-	flowRow := t.flowRow(c.Workspace, c.Flow)
+func (c *RequestRun) apply(x *runner, t *machine.Turn) engine.Outcome {
+	w, ok := x.workspace(c.Workspace)
+	flowRow := x.flowRow(c.Workspace, c.Flow)
 	if !ok || flowRow == 0 {
 		return engine.OutcomeRecordUnknown
 	}
-	if t.runRow(c.Workspace, c.ID) != 0 {
+	if x.runRow(c.Workspace, c.ID) != 0 {
 		return engine.OutcomeDone
 	}
 	w.Ledger.roll(t.Stamp)
@@ -310,35 +311,35 @@ func (c *RequestRun) apply(t *turn) engine.Outcome {
 		t.Answer(&RetryReply{ResetsAt: nextDay(t.Stamp), Limit: maxRequestsPerDay})
 		return engine.OutcomeRunLimit
 	}
-	if full := t.another(c.Workspace, runRowBytes); full != engine.OutcomeDone {
+	if full := x.another(t, c.Workspace, runRowBytes); full != engine.OutcomeDone {
 		return full
 	}
 
 	w.Ledger.Requests++
-	t.addRun(&w, run{
-		ID: c.ID, Workspace: c.Workspace, Flow: flowRow, FlowVersion: t.flows.Read(flowRow).Version,
+	x.addRun(t, &w, run{
+		ID: c.ID, Workspace: c.Workspace, Flow: flowRow, FlowVersion: x.flows.Read(flowRow).Version,
 		Kind: RunRequest, Status: RunQueued, CreatedAt: t.Stamp,
 	}, RunText{})
-	*t.workspaces.Write(c.Workspace) = w
+	*x.workspaces.Write(c.Workspace) = w
 	return engine.OutcomeDone
 }
 
 // runRow finds a run of a workspace; 0 when there is none.
-func (s *state) runRow(workspace uint32, id [16]byte) uint32 {
-	row := s.runOf(id)
-	if row == 0 || s.runs.Row(row).Workspace != workspace {
+func (x *runner) runRow(workspace uint32, id [16]byte) uint32 {
+	row := x.runOf(id)
+	if row == 0 || x.runs.Row(row).Workspace != workspace {
 		return 0
 	}
 	return row
 }
 
 // runOf finds a run of any workspace; 0 when there is none.
-func (s *state) runOf(id [16]byte) uint32 {
-	row := s.runs.Find(&id)
-	if row == 0 || s.rooms.of[s.runs.Row(row).Workspace].gone {
+func (x *runner) runOf(id [16]byte) uint32 {
+	row := x.runs.Find(&id)
+	if row == 0 || x.rooms.of[x.runs.Row(row).Workspace].gone {
 		return 0
 	}
 	return row
 }
 
-func (s *state) runText(row uint32) RunText { return s.runs.Text(row) }
+func (x *runner) runText(row uint32) RunText { return x.runs.Text(row) }

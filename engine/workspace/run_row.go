@@ -57,7 +57,7 @@ type runs struct {
 const textRows = 16
 
 // openRuns makes the tables of runs, after those of flows and workspaces.
-func openRuns(of *state) *runs {
+func openRuns(of *tables) *runs {
 	s := &runs{
 		whole: page.NewParts[run](), said: page.NewParts[[]byte](), archive: page.NewArchive(),
 		by: page.NewIndex(), hash: of.idHash, flows: of.flows, workspaces: of.workspaces,

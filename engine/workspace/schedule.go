@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"tollgate/engine"
+	"tollgate/engine/machine"
 )
 
 // Bounds of schedules.
@@ -102,7 +103,7 @@ type SetAgents struct {
 // MaxAgentsBytes bounds the agents that are configured, with 8 bytes for each.
 const MaxAgentsBytes = 32 << 10
 
-func (c *SetAgents) apply(t *turn) engine.Outcome {
+func (c *SetAgents) apply(x *runner, t *machine.Turn) engine.Outcome {
 	size := 0
 	for _, agent := range c.Agents {
 		size += len(agent) + 8
@@ -110,7 +111,7 @@ func (c *SetAgents) apply(t *turn) engine.Outcome {
 	if size > MaxAgentsBytes {
 		return engine.OutcomeTooLarge
 	}
-	t.offered = append([]string(nil), c.Agents...)
+	x.offered = append([]string(nil), c.Agents...)
 	t.Fold(uint64(len(c.Agents)))
 	return engine.OutcomeDone
 }
@@ -124,8 +125,8 @@ func (m *Machine) Agents() []string {
 }
 
 // agentFor is the agent that runs a flow; empty when none is configured.
-func (s *state) agentFor(name string) string {
-	for _, agent := range s.offered {
+func (x *runner) agentFor(name string) string {
+	for _, agent := range x.offered {
 		if name == "" || len(agent) > len(name) && agent[:len(name)] == name && agent[len(name)] == ' ' {
 			return agent
 		}
@@ -147,87 +148,87 @@ type ScheduleFlow struct {
 	Document FlowDocument `wire:"6"`
 }
 
-func (c *ScheduleFlow) apply(t *turn) engine.Outcome {
-	w, ok := t.workspace(c.Workspace)
-	row := t.flowRow(c.Workspace, c.Flow)
+func (c *ScheduleFlow) apply(x *runner, t *machine.Turn) engine.Outcome {
+	w, ok := x.workspace(c.Workspace)
+	row := x.flowRow(c.Workspace, c.Flow)
 	switch {
 	case !ok || row == 0 && !c.Save:
 		return engine.OutcomeRecordUnknown
 	case !w.claimed():
 		return engine.OutcomePersonRequired
 	}
-	if refused := c.possible(t, row); refused != engine.OutcomeDone {
+	if refused := c.possible(x, t, row); refused != engine.OutcomeDone {
 		return refused
 	}
 	if c.Save {
 		save := &SaveFlow{
 			Workspace: c.Workspace, ID: c.Flow, Replace: c.Replace, Document: c.Document,
 		}
-		if refused := save.save(t); refused != engine.OutcomeDone {
+		if refused := save.save(&x.flowStore, t); refused != engine.OutcomeDone {
 			return refused
 		}
-		row = t.flowRow(c.Workspace, c.Flow)
+		row = x.flowRow(c.Workspace, c.Flow)
 	}
-	t.schedule(row, c.EveryHours)
+	x.schedule(t, row, c.EveryHours)
 	return engine.OutcomeDone
 }
 
 // possible reports whether the flow, as it will be, can have the schedule; row 0 is a new flow.
-func (c *ScheduleFlow) possible(t *turn, row uint32) engine.Outcome {
+func (c *ScheduleFlow) possible(x *runner, t *machine.Turn, row uint32) engine.Outcome {
 	if c.EveryHours == 0 {
 		return engine.OutcomeDone
 	}
 	f, d := flow{Workspace: c.Workspace, Version: 1}, c.Document
 	if row != 0 {
-		before := t.document(row)
-		if f = *t.flows.Read(row); !c.Save {
+		before := x.document(row)
+		if f = *x.flows.Read(row); !c.Save {
 			d = before
-		} else if d != before && !t.renamed(row, d) {
+		} else if d != before && !x.renamed(row, d) {
 			f.restart(&before, &d)
 		}
 	}
 	f.describe(&d)
-	reason := t.unready(&f, &d, t.agentFor(d.Agent) != "")
+	reason := x.unready(&f, &d, x.agentFor(d.Agent) != "")
 	switch {
 	case c.EveryHours > MaxScheduleHours || !f.Verified:
 		return engine.OutcomeFlowOptions
 	case reason != UnreadyNot:
 		t.Answer(&UnreadyReply{Reason: reason})
 		return engine.OutcomeScheduleUnavailable
-	case t.scheduled(row):
+	case x.scheduled(row):
 		return engine.OutcomeDone
-	case t.rooms.of[c.Workspace].schedules >= MaxSchedules:
+	case x.rooms.of[c.Workspace].schedules >= MaxSchedules:
 		return engine.OutcomeScheduleLimit
 	}
-	return t.room(c.Workspace, scheduleRowBytes)
+	return x.room(t, c.Workspace, scheduleRowBytes)
 }
 
 // scheduled reports whether a flow's runs begin by themselves; row 0 means no flow.
-func (s *state) scheduled(row uint32) bool {
-	if row == 0 || s.flows.Read(row).Schedule == 0 {
+func (x *flowStore) scheduled(row uint32) bool {
+	if row == 0 || x.flows.Read(row).Schedule == 0 {
 		return false
 	}
-	return s.schedules.Read(s.flows.Read(row).Schedule).EveryHours != 0
+	return x.schedules.Read(x.flows.Read(row).Schedule).EveryHours != 0
 }
 
 // schedule gives a flow its schedule, or takes it away.
-func (t *turn) schedule(flow, hours uint32) {
-	f := t.flows.Read(flow)
+func (x *runner) schedule(t *machine.Turn, flow, hours uint32) {
+	f := x.flows.Read(flow)
 	at := f.Schedule
 	if at == 0 {
 		if hours == 0 {
 			return
 		}
-		at, _ = t.schedules.Append()
-		*t.schedules.Write(at) = schedule{Workspace: f.Workspace, Flow: flow}
-		t.flows.Write(flow).Schedule = at
-		t.rooms.hold(f.Workspace, scheduleRowBytes)
+		at, _ = x.schedules.Append()
+		*x.schedules.Write(at) = schedule{Workspace: f.Workspace, Flow: flow}
+		x.flows.Write(flow).Schedule = at
+		x.rooms.hold(f.Workspace, scheduleRowBytes)
 	}
-	s := t.schedules.Write(at)
+	s := x.schedules.Write(at)
 	if s.EveryHours == hours {
 		return
 	}
-	room := &t.rooms.of[s.Workspace]
+	room := &x.rooms.of[s.Workspace]
 	if s.EveryHours != 0 {
 		room.schedules--
 	}
@@ -236,33 +237,33 @@ func (t *turn) schedule(flow, hours uint32) {
 		room.schedules++
 		s.At = t.Stamp + s.every()
 		s.Due = s.At
-		t.due.add(s.Due, dueSchedule, at)
+		x.due.add(s.Due, dueSchedule, at)
 	}
-	t.asking.note(at, false)
+	x.asking.note(at, false)
 	t.Fold(uint64(at)<<32 | uint64(hours))
 }
 
 // scheduleDue is what happens at a schedule's Due: an instant has come, or the one that is being
 // carried out has waited long enough. Of instants that have passed while nothing ran at all, the
 // newest alone is carried out.
-func (t *turn) scheduleDue(row uint32) {
-	s := t.schedules.Write(row)
+func (x *runner) scheduleDue(t *machine.Turn, row uint32) {
+	s := x.schedules.Write(row)
 	fresh := t.Stamp >= s.At
 	if fresh {
 		s.Trying = s.At + (t.Stamp-s.At)/s.every()*s.every()
 		s.At = s.Trying + s.every()
 	}
-	t.try(row, fresh)
+	x.try(t, row, fresh)
 }
 
 // try starts the run of a schedule's instant, where it can begin now. May wait says that it may be
 // asked first what the flow's verification answers.
-func (t *turn) try(row uint32, mayWait bool) {
-	s := t.schedules.Write(row)
-	w, f, v := *t.workspaces.Read(s.Workspace), t.flows.Read(s.Flow), t.flowView(s.Flow)
+func (x *runner) try(t *machine.Turn, row uint32, mayWait bool) {
+	s := x.schedules.Write(row)
+	w, f, v := *x.workspaces.Read(s.Workspace), x.flows.Read(s.Flow), x.flowView(s.Flow)
 	w.Ledger.roll(t.Stamp)
-	agent := t.agentFor(v.Agent)
-	kind, skip := t.between(&w, f, &v.FlowDocument, agent)
+	agent := x.agentFor(v.Agent)
+	kind, skip := x.between(t, &w, f, &v.FlowDocument, agent)
 	t.Reply = nil // what refuses a start answers whom nobody asked for
 	asked := mayWait && v.PreflightAged(t.Stamp) &&
 		(skip == SkipNot || skip == Skip(UnreadyVerificationOpen))
@@ -273,42 +274,42 @@ func (t *turn) try(row uint32, mayWait bool) {
 		r := run{
 			ID:        derivedID(f.ID, labelScheduled, uint64(s.Trying), t.Stamp),
 			Workspace: s.Workspace, Flow: s.Flow, FlowVersion: f.Version, Kind: RunHosted,
-			Agent: t.agent(agent), CreatedAt: t.Stamp, Scheduled: s.Trying,
+			Agent: x.agent(agent), CreatedAt: t.Stamp, Scheduled: s.Trying,
 		}
-		t.begin(&w, r, kind, [16]byte{}, [16]byte{})
+		x.begin(t, &w, r, kind, [16]byte{}, [16]byte{})
 		s.Trying, s.Told, s.Due = 0, 0, s.At
 	case skip == SkipRunnerBusy:
-		t.tellSkip(s, skip)
+		x.tellSkip(t, s, skip)
 		s.Due = min(t.Stamp+scheduleAgainMS, s.At)
 	default:
-		t.tellSkip(s, skip)
+		x.tellSkip(t, s, skip)
 		s.Trying, s.Due = 0, s.At
 	}
 	s.Asked = asked
-	t.asking.note(row, asked)
-	t.due.add(s.Due, dueSchedule, row)
+	x.asking.note(row, asked)
+	x.due.add(s.Due, dueSchedule, row)
 	t.Fold(uint64(row)<<32 | uint64(skip))
 }
 
 // between is what stands between a flow and a run by its schedule. A purchase is never asked for.
-func (t *turn) between(w *workspace, f *flow, d *FlowDocument, agent string) (
+func (x *runner) between(t *machine.Turn, w *workspace, f *flow, d *FlowDocument, agent string) (
 	ChargeKind, Skip,
 ) {
-	if reason := t.unready(f, d, agent != ""); reason != UnreadyNot {
+	if reason := x.unready(f, d, agent != ""); reason != UnreadyNot {
 		return 0, Skip(reason)
 	}
-	kind, paid := t.choose(w, agent)
-	return kind, skipOf(t.admits(w, f, paid))
+	kind, paid := x.choose(t, w, agent)
+	return kind, skipOf(x.admits(t, w, f, paid))
 }
 
 // tellSkip tells a workspace why an instant brought no run: each reason once until one did.
-func (t *turn) tellSkip(s *schedule, skip Skip) {
+func (x *runner) tellSkip(t *machine.Turn, s *schedule, skip Skip) {
 	if s.Told>>skip&1 != 0 {
 		return
 	}
 	s.Told |= 1 << skip
-	w := t.workspaces.Write(s.Workspace)
-	t.notify(w, notice{kind: NoticeScheduleSkipped, workspace: s.Workspace, flow: s.Flow, skip: skip})
+	w := x.workspaces.Write(s.Workspace)
+	x.notify(t, w, notice{kind: NoticeScheduleSkipped, workspace: s.Workspace, flow: s.Flow, skip: skip})
 }
 
 // PreflightAged reports whether a flow's verification is to be called before it is quoted, or a run
@@ -324,10 +325,10 @@ func (v *FlowView) PreflightAged(now int64) bool {
 
 // scheduleValues are what owners change of a flow's schedule, for the record of an act; flow 0 has
 // none.
-func (t *turn) scheduleValues(flow uint32) ActChange {
+func (x *runner) scheduleValues(flow uint32) ActChange {
 	value := ActChange{Name: "scheduleEveryHours"}
-	if t.scheduled(flow) {
-		hours := t.schedules.Read(t.flows.Read(flow).Schedule).EveryHours
+	if x.scheduled(flow) {
+		hours := x.schedules.Read(x.flows.Read(flow).Schedule).EveryHours
 		value.After = strconv.FormatUint(uint64(hours), 10)
 	}
 	return value

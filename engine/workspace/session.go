@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"tollgate/engine"
+	"tollgate/engine/machine"
 	"tollgate/engine/wire"
 )
 
@@ -43,25 +44,25 @@ func (r *session) ends() int64 { return min(r.UsedAt+IdleMS, r.CreatedAt+Session
 func sessionKey(hash *[32]byte) [16]byte { return [16]byte(hash[:16]) }
 
 // sessionRow finds a session that has not ended at an instant; 0 when there is none.
-func (s *state) sessionRow(hash *[32]byte, now int64) uint32 {
-	row := s.sessions.Find(sessionKey(hash), now-SessionMS)
+func (x *people) sessionRow(hash *[32]byte, now int64) uint32 {
+	row := x.sessions.Find(sessionKey(hash), now-SessionMS)
 	if row == 0 {
 		return 0
 	}
-	r := s.sessions.Table.Read(row)
+	r := x.sessions.Table.Read(row)
 	if r.Hash != *hash || r.ClosedAt != 0 || now >= r.ends() {
 		return 0
 	}
-	if p, ok := s.person(r.Person); !ok || r.CreatedAt < p.EndedAt {
+	if p, ok := x.person(r.Person); !ok || r.CreatedAt < p.EndedAt {
 		return 0
 	}
 	return row
 }
 
 // closeSession ends a session; what is none, or has ended, is left alone.
-func (t *turn) closeSession(hash *[32]byte) {
-	if row := t.sessionRow(hash, t.Stamp); row != 0 {
-		t.sessions.Table.Write(row).ClosedAt = t.Stamp
+func (x *people) closeSession(t *machine.Turn, hash *[32]byte) {
+	if row := x.sessionRow(hash, t.Stamp); row != 0 {
+		x.sessions.Table.Write(row).ClosedAt = t.Stamp
 		t.Fold(uint64(row))
 	}
 }
@@ -114,79 +115,79 @@ func (c *SignIn) signUp() *SignUp {
 }
 
 // needsWorkspace reports whether an agent has no workspace of its own, or none any more.
-func (t *turn) needsWorkspace(p *person) bool {
-	return p.Agent && (p.Own == 0 || t.workspaces.Read(p.Own).GoneAt != 0)
+func (x *people) needsWorkspace(p *person) bool {
+	return p.Agent && (p.Own == 0 || x.workspaces.Read(p.Own).GoneAt != 0)
 }
 
 // refused says why nobody may sign in so; OutcomeDone when they may. p is a copy, rolled.
-func (c *SignIn) refused(t *turn, row uint32, p *person) engine.Outcome {
+func (c *SignIn) refused(x *people, t *machine.Turn, row uint32, p *person) engine.Outcome {
 	switch {
-	case row == 0 && t.persons.Len() >= MaxPersons:
+	case row == 0 && x.persons.Len() >= MaxPersons:
 		return engine.OutcomePersonsFull
 	case c.Agent && !p.Agent:
 		return engine.OutcomeActorChanged
-	case t.sessions.Full():
+	case x.sessions.Full():
 		return engine.OutcomeSessionsFull
 	case p.SignIns >= MaxSignInsPerDay:
 		t.Answer(&RetryReply{ResetsAt: nextDay(t.Stamp), Limit: MaxSignInsPerDay})
 		return engine.OutcomeSignInLimit
 	}
-	if !t.needsWorkspace(p) || c.Surface != SurfaceWorkspaces {
+	if !x.needsWorkspace(p) || c.Surface != SurfaceWorkspaces {
 		return engine.OutcomeDone
 	}
-	if t.workspaceRow(c.Workspace) != 0 {
+	if x.workspaceRow(c.Workspace) != 0 {
 		return engine.OutcomeIDsContradict
 	}
-	return c.signUp().allowed(t)
+	return c.signUp().allowed(&x.spaces, t)
 }
 
-func (c *SignIn) apply(t *turn) engine.Outcome {
-	row := t.personRow(c.Issuer, c.Subject)
+func (c *SignIn) apply(x *people, t *machine.Turn) engine.Outcome {
+	row := x.personRow(c.Issuer, c.Subject)
 	p := person{ID: c.ID, Issuer: c.Issuer, Subject: c.Subject, Agent: c.Agent, CreatedAt: t.Stamp}
 	if row != 0 {
-		p = *t.persons.Read(row)
+		p = *x.persons.Read(row)
 	}
-	if known := t.sessions.Newest(ptr(sessionKey(&c.Session))); known != 0 {
-		if row == 0 || t.sessions.Table.Read(known).Person != row {
+	if known := x.sessions.Newest(ptr(sessionKey(&c.Session))); known != 0 {
+		if row == 0 || x.sessions.Table.Read(known).Person != row {
 			return engine.OutcomeIDsContradict
 		}
-		t.Answer(t.signedIn(row, &p))
+		t.Answer(x.signedIn(row, &p))
 		return engine.OutcomeDone
 	}
 	p.roll(t.Stamp)
-	if refused := c.refused(t, row, &p); refused != engine.OutcomeDone {
+	if refused := c.refused(x, t, row, &p); refused != engine.OutcomeDone {
 		return refused
 	}
 
 	if row == 0 {
-		row, _ = t.persons.Append()
-		t.personBy.Insert(t.subjectHash(c.Issuer, c.Subject), row)
+		row, _ = x.persons.Append()
+		x.personBy.Insert(x.subjectHash(c.Issuer, c.Subject), row)
 	}
 	p.Name, p.SignedInAt = c.Name, t.Stamp
 	p.SignIns++
 	if p.Agent {
 		p.Email = c.Email
 		if c.Surface == SurfaceWorkspaces {
-			c.settle(t, row, &p)
+			c.settle(x, t, row, &p)
 		}
 	} else {
-		t.hold(row, &p, c.Email)
+		x.hold(t, row, &p, c.Email)
 	}
-	*t.persons.Write(row) = p
-	t.closeSession(&c.Replaces)
-	t.openSession(session{Hash: c.Session, Person: row, Surface: c.Surface})
-	t.Answer(t.signedIn(row, &p))
+	*x.persons.Write(row) = p
+	x.closeSession(t, &c.Replaces)
+	x.openSession(t, session{Hash: c.Session, Person: row, Surface: c.Surface})
+	t.Answer(x.signedIn(row, &p))
 	return engine.OutcomeDone
 }
 
 // settle gives an agent a workspace of its own, and the link that is in force.
-func (c *SignIn) settle(t *turn, row uint32, p *person) {
-	if t.needsWorkspace(p) {
-		t.countSignup(c.signUp())
-		p.Own, _ = t.openWorkspace(workspace{ID: c.Workspace, Label: agentLabel(p), Network: c.Network})
+func (c *SignIn) settle(x *people, t *machine.Turn, row uint32, p *person) {
+	if x.needsWorkspace(p) {
+		x.countSignup(t, c.signUp())
+		p.Own, _ = x.openWorkspace(t, workspace{ID: c.Workspace, Label: agentLabel(p), Network: c.Network})
 		t.Fold(uint64(p.Own))
 	}
-	p.Link = t.linkOf(row, p, c.OwnerEmail)
+	p.Link = x.linkOf(t, row, p, c.OwnerEmail)
 }
 
 // agentLabel is what an agent's own workspace is called.
@@ -195,18 +196,18 @@ func agentLabel(p *person) string {
 	return string(label[:min(len(label), 80)])
 }
 
-func (t *turn) signedIn(row uint32, p *person) *SignInReply {
+func (x *people) signedIn(row uint32, p *person) *SignInReply {
 	r := &SignInReply{Person: row, ID: p.ID, Agent: p.Agent}
 	if p.Link != 0 {
-		r.Link = t.links.Read(p.Link).Status
+		r.Link = x.links.Read(p.Link).Status
 	}
 	return r
 }
 
-func (t *turn) openSession(r session) {
+func (x *people) openSession(t *machine.Turn, r session) {
 	r.CreatedAt, r.UsedAt = t.Stamp, t.Stamp
-	t.sessions.Keep(r)
-	t.Fold(t.sessions.To)
+	x.sessions.Keep(r)
+	t.Fold(x.sessions.To)
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -218,15 +219,15 @@ type EndSession struct {
 	All     bool     `wire:"2"`
 }
 
-func (c *EndSession) apply(t *turn) engine.Outcome {
-	row := t.sessionRow(&c.Session, t.Stamp)
+func (c *EndSession) apply(x *people, t *machine.Turn) engine.Outcome {
+	row := x.sessionRow(&c.Session, t.Stamp)
 	if row == 0 {
 		return engine.OutcomeDone
 	}
 	if c.All {
-		t.persons.Write(t.sessions.Table.Read(row).Person).EndedAt = t.Stamp
+		x.persons.Write(x.sessions.Table.Read(row).Person).EndedAt = t.Stamp
 	}
-	t.closeSession(&c.Session)
+	x.closeSession(t, &c.Session)
 	return engine.OutcomeDone
 }
 
@@ -236,13 +237,13 @@ type NoteSession struct {
 	Session [32]byte `wire:"1"`
 }
 
-func (c *NoteSession) apply(t *turn) engine.Outcome {
-	row := t.sessionRow(&c.Session, t.Stamp)
+func (c *NoteSession) apply(x *people, t *machine.Turn) engine.Outcome {
+	row := x.sessionRow(&c.Session, t.Stamp)
 	if row == 0 {
 		return engine.OutcomeSessionUnknown
 	}
-	if t.Stamp >= t.sessions.Table.Read(row).UsedAt+SessionNoticedMS {
-		t.sessions.Table.Write(row).UsedAt = t.Stamp
+	if t.Stamp >= x.sessions.Table.Read(row).UsedAt+SessionNoticedMS {
+		x.sessions.Table.Write(row).UsedAt = t.Stamp
 		t.Fold(uint64(row))
 	}
 	return engine.OutcomeDone
@@ -254,16 +255,16 @@ type ChooseWorkspace struct {
 	ID      [16]byte `wire:"2"`
 }
 
-func (c *ChooseWorkspace) apply(t *turn) engine.Outcome {
-	row := t.sessionRow(&c.Session, t.Stamp)
+func (c *ChooseWorkspace) apply(x *people, t *machine.Turn) engine.Outcome {
+	row := x.sessionRow(&c.Session, t.Stamp)
 	if row == 0 {
 		return engine.OutcomeSessionUnknown
 	}
-	number := t.workspaceRow(c.ID)
-	if !t.ownedBy(number, t.sessions.Table.Read(row).Person) {
+	number := x.workspaceRow(c.ID)
+	if !x.ownedBy(number, x.sessions.Table.Read(row).Person) {
 		return engine.OutcomeRecordUnknown
 	}
-	t.sessions.Table.Write(row).Workspace = number
+	x.sessions.Table.Write(row).Workspace = number
 	t.Fold(uint64(number))
 	return engine.OutcomeDone
 }
@@ -316,21 +317,21 @@ func (m *Machine) Session(hash [32]byte, surface Surface, now int64) (v SessionV
 
 // workspaceOf is the workspace that a session works in: an agent's that its owner has given it, or
 // its own; a person's that was chosen, or the newest. 0 is none.
-func (s *state) workspaceOf(r *session, p *person) uint32 {
+func (x *people) workspaceOf(r *session, p *person) uint32 {
 	switch {
 	case r.Surface != SurfaceWorkspaces:
 		return 0
-	case !p.Agent && s.ownedBy(r.Workspace, r.Person):
+	case !p.Agent && x.ownedBy(r.Workspace, r.Person):
 		return r.Workspace
 	case !p.Agent:
 		return p.Owned
 	}
 	if p.Link != 0 {
-		if l := s.links.Read(p.Link); l.Status == LinkApproved && s.ownedBy(l.Workspace, l.Owner) {
+		if l := x.links.Read(p.Link); l.Status == LinkApproved && x.ownedBy(l.Workspace, l.Owner) {
 			return l.Workspace
 		}
 	}
-	if p.Own != 0 && s.workspaces.Read(p.Own).GoneAt == 0 {
+	if p.Own != 0 && x.workspaces.Read(p.Own).GoneAt == 0 {
 		return p.Own
 	}
 	return 0

@@ -1,6 +1,9 @@
 package workspace
 
-import "tollgate/engine"
+import (
+	"tollgate/engine"
+	"tollgate/engine/machine"
+)
 
 // SignUp creates a workspace with one key, without a person. Only hashes of the key and of the
 // claim code are known here. The same ids again are the same success again. The reply of
@@ -42,8 +45,8 @@ func (c *SignUp) sources(perHour uint32) []signups {
 
 // networkFull reports whether the workspaces of the caller's network hold as much as they may,
 // those included that were removed.
-func (c *SignUp) networkFull(t *turn) engine.Outcome {
-	held, left := t.rooms.network(c.Network)
+func (c *SignUp) networkFull(x *spaces, t *machine.Turn) engine.Outcome {
+	held, left := x.rooms.network(c.Network)
 	switch {
 	case held+workspaceRowBytes > MaxNetworkBytes:
 		t.Answer(&FullReply{Used: held, Limit: MaxNetworkBytes})
@@ -56,68 +59,68 @@ func (c *SignUp) networkFull(t *turn) engine.Outcome {
 }
 
 // limited reports whether as many came from the caller's networks as may in an hour.
-func (c *SignUp) limited(t *turn) engine.Outcome {
-	if full := c.networkFull(t); full != engine.OutcomeDone {
+func (c *SignUp) limited(x *spaces, t *machine.Turn) engine.Outcome {
+	if full := c.networkFull(x, t); full != engine.OutcomeDone {
 		return full
 	}
 	fresh := uint64(0)
-	for _, source := range c.sources(t.policy.SignupsPerHour) {
-		known := t.sources.Find(source.Source, t.Stamp-hourMS)
+	for _, source := range c.sources(x.policy.SignupsPerHour) {
+		known := x.sources.Find(source.Source, t.Stamp-hourMS)
 		if known == 0 {
 			fresh++
 			continue
 		}
-		if s := t.sources.Table.Read(known); s.Count >= source.Count {
+		if s := x.sources.Table.Read(known); s.Count >= source.Count {
 			t.Answer(&RetryReply{ResetsAt: s.At + hourMS, Limit: source.Count})
 			return engine.OutcomeSignupLimited
 		}
 	}
-	if t.sources.To-t.sources.From+fresh > t.sources.Max {
+	if x.sources.To-x.sources.From+fresh > x.sources.Max {
 		return engine.OutcomeKeysFull
 	}
 	return engine.OutcomeDone
 }
 
-func (c *SignUp) apply(t *turn) engine.Outcome {
-	if row := t.workspaceRow(c.ID); row != 0 {
-		k := t.keyOf(&c.KeyHash)
-		if k != 0 && t.keys.Read(k).Workspace == row && t.workspaces.Read(row).GoneAt == 0 {
+func (c *SignUp) apply(x *spaces, t *machine.Turn) engine.Outcome {
+	if row := x.workspaceRow(c.ID); row != 0 {
+		k := x.keyOf(&c.KeyHash)
+		if k != 0 && x.keys.Read(k).Workspace == row && x.workspaces.Read(row).GoneAt == 0 {
 			return engine.OutcomeDone
 		}
 		return engine.OutcomeIDsContradict
 	}
-	if t.keyOf(&c.KeyHash) != 0 {
+	if x.keyOf(&c.KeyHash) != 0 {
 		return engine.OutcomeIDsContradict
 	}
-	if refused := c.allowed(t); refused != engine.OutcomeDone {
+	if refused := c.allowed(x, t); refused != engine.OutcomeDone {
 		return refused
 	}
 
-	t.countSignup(c)
-	row, _ := t.openWorkspace(workspace{
+	x.countSignup(t, c)
+	row, _ := x.openWorkspace(t, workspace{
 		ID: c.ID, Label: c.Label, Claim: c.ClaimHash, Network: c.Network,
 	})
-	t.addKey(row, key{ID: c.KeyID, Hash: c.KeyHash, Scopes: c.Scopes})
+	x.addKey(t, row, key{ID: c.KeyID, Hash: c.KeyHash, Scopes: c.Scopes})
 	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }
 
 // allowed reports whether a stranger may have another workspace.
-func (c *SignUp) allowed(t *turn) engine.Outcome {
-	if t.policy.SignupsPerHour == 0 || t.rooms.strangers+workspaceRowBytes > MaxStrangersBytes ||
-		t.rooms.gone > MaxGoneBytes {
+func (c *SignUp) allowed(x *spaces, t *machine.Turn) engine.Outcome {
+	if x.policy.SignupsPerHour == 0 || x.rooms.strangers+workspaceRowBytes > MaxStrangersBytes ||
+		x.rooms.gone > MaxGoneBytes {
 		return engine.OutcomeSignupOff
 	}
-	return c.limited(t)
+	return c.limited(x, t)
 }
 
 // countSignup counts a workspace for where it is signed up from.
-func (t *turn) countSignup(c *SignUp) {
-	for _, source := range c.sources(t.policy.SignupsPerHour) {
-		if known := t.sources.Find(source.Source, t.Stamp-hourMS); known != 0 {
-			t.sources.Table.Write(known).Count++
+func (x *spaces) countSignup(t *machine.Turn, c *SignUp) {
+	for _, source := range c.sources(x.policy.SignupsPerHour) {
+		if known := x.sources.Find(source.Source, t.Stamp-hourMS); known != 0 {
+			x.sources.Table.Write(known).Count++
 		} else {
-			t.sources.Keep(signups{Source: source.Source, At: t.Stamp, Count: 1})
+			x.sources.Keep(signups{Source: source.Source, At: t.Stamp, Count: 1})
 		}
 	}
 }

@@ -160,113 +160,113 @@ func (m *Machine) Restore(src io.Reader) error {
 
 // consistent says, before anything follows them, that rows name rows that are there and that blobs
 // decode.
-func (s *state) consistent() error {
+func (x *state) consistent() error {
 	bad := func(what string) error { return fmt.Errorf("%w: %s", ErrSnapshot, what) }
-	if !s.requests.Consistent() || !s.sources.Consistent() ||
-		s.flowTexts.Len() != s.flows.Len() || s.runs.texts.Len() != s.runs.Len() ||
-		s.firstQueued > s.runs.Len() || s.lastQueued > s.runs.Len() {
+	if !x.requests.Consistent() || !x.sources.Consistent() ||
+		x.flowTexts.Len() != x.flows.Len() || x.runs.texts.Len() != x.runs.Len() ||
+		x.firstQueued > x.runs.Len() || x.lastQueued > x.runs.Len() {
 		return bad("counts that do not agree")
 	}
-	for row := uint32(1); row <= s.workspaces.Len(); row++ {
-		w := s.workspaces.Read(row)
-		if w.Keys > s.keys.Len() || w.Flows > s.flows.Len() || w.Runs > s.runs.Len() ||
-			w.Purchases > s.purchases.Len() || w.Issues > s.issues.Len() ||
-			w.Notifications > s.notifications.Len() || w.Transactions > s.transactions.Len() ||
-			w.Acts > s.actRows.Len() || w.Ledger.Open > s.purchases.Len() ||
-			w.Access > s.access.Len() {
+	for row := uint32(1); row <= x.workspaces.Len(); row++ {
+		w := x.workspaces.Read(row)
+		if w.Keys > x.keys.Len() || w.Flows > x.flows.Len() || w.Runs > x.runs.Len() ||
+			w.Purchases > x.purchases.Len() || w.Issues > x.issues.Len() ||
+			w.Notifications > x.notifications.Len() || w.Transactions > x.transactions.Len() ||
+			w.Acts > x.actRows.Len() || w.Ledger.Open > x.purchases.Len() ||
+			w.Access > x.access.Len() {
 			return bad("a workspace's lists")
 		}
 	}
-	for row := uint32(1); row <= s.keys.Len(); row++ {
-		if k := s.keys.Read(row); k.Before >= row || !s.owned(k.Workspace) {
+	for row := uint32(1); row <= x.keys.Len(); row++ {
+		if k := x.keys.Read(row); k.Before >= row || !x.owned(k.Workspace) {
 			return bad("a key")
 		}
 	}
-	for row := uint32(1); row <= s.flows.Len(); row++ {
-		f := s.flows.Read(row)
-		if f.Before >= row || !s.owned(f.Workspace) || f.Open > s.runs.Len() ||
-			f.Issues > s.issues.Len() || f.Watch > WatchFailing || f.Alert > s.alerts.Len() ||
-			f.Schedule > s.schedules.Len() ||
-			wire.Decode(s.flowTexts.Read(row).Bytes, &FlowDocument{}) != nil {
+	for row := uint32(1); row <= x.flows.Len(); row++ {
+		f := x.flows.Read(row)
+		if f.Before >= row || !x.owned(f.Workspace) || f.Open > x.runs.Len() ||
+			f.Issues > x.issues.Len() || f.Watch > WatchFailing || f.Alert > x.alerts.Len() ||
+			f.Schedule > x.schedules.Len() ||
+			wire.Decode(x.flowTexts.Read(row).Bytes, &FlowDocument{}) != nil {
 			return bad("a flow")
 		}
 	}
-	for row := uint32(1); row <= s.runs.Len(); row++ {
-		r := s.runs.Read(row)
-		if r.Before >= row || !s.owned(r.Workspace) || r.Flow > s.flows.Len() ||
-			r.Next > s.runs.Len() || r.Kind < RunHosted || r.Kind > RunLocal ||
+	for row := uint32(1); row <= x.runs.Len(); row++ {
+		r := x.runs.Read(row)
+		if r.Before >= row || !x.owned(r.Workspace) || r.Flow > x.flows.Len() ||
+			r.Next > x.runs.Len() || r.Kind < RunHosted || r.Kind > RunLocal ||
 			r.Status < RunQueued || r.Status > RunCancelled || r.Outcome > OutcomeInconclusive ||
 			r.Kind == RunHosted && r.Flow == 0 {
 			return bad("a run")
 		}
 	}
-	if !s.consistentInspections() {
+	if !x.consistentInspections() {
 		return bad("an inspection")
 	}
-	if !s.consistentPersons() {
+	if !x.consistentPersons() {
 		return bad("a person, a link or a session")
 	}
-	return s.consistentLists(bad)
+	return x.consistentLists(bad)
 }
 
-func (s *state) consistentLists(bad func(string) error) error {
-	for row := uint32(1); row <= s.purchases.Len(); row++ {
-		p := s.purchases.Read(row)
-		if p.Before >= row || !s.owned(p.Workspace) || p.Flow > s.flows.Len() ||
+func (x *state) consistentLists(bad func(string) error) error {
+	for row := uint32(1); row <= x.purchases.Len(); row++ {
+		p := x.purchases.Read(row)
+		if p.Before >= row || !x.owned(p.Workspace) || p.Flow > x.flows.Len() ||
 			p.Status < PurchaseApproval || p.Status > PurchaseExpired || p.Reason > ReasonDeclined {
 			return bad("a purchase")
 		}
 	}
-	for row := uint32(1); row <= s.issues.Len(); row++ {
-		i := s.issues.Read(row)
-		if i.Before >= row || i.BeforeOfFlow >= row || !s.owned(i.Workspace) || i.Flow == 0 ||
-			i.Flow > s.flows.Len() || i.Status < IssueOpen || i.Status > IssueClosed {
+	for row := uint32(1); row <= x.issues.Len(); row++ {
+		i := x.issues.Read(row)
+		if i.Before >= row || i.BeforeOfFlow >= row || !x.owned(i.Workspace) || i.Flow == 0 ||
+			i.Flow > x.flows.Len() || i.Status < IssueOpen || i.Status > IssueClosed {
 			return bad("an issue")
 		}
 	}
-	for row := uint32(1); row <= s.notifications.Len(); row++ {
-		n := s.notifications.Read(row)
-		if n.Before >= row || !s.owned(n.Workspace) || n.Flow > s.flows.Len() ||
+	for row := uint32(1); row <= x.notifications.Len(); row++ {
+		n := x.notifications.Read(row)
+		if n.Before >= row || !x.owned(n.Workspace) || n.Flow > x.flows.Len() ||
 			n.Kind < NoticeRegression || n.Kind > NoticeScheduleSkipped || n.Skip > SkipRunnerBusy {
 			return bad("a notification")
 		}
 	}
-	for row := uint32(1); row <= s.transactions.Len(); row++ {
-		r := s.transactions.Read(row)
+	for row := uint32(1); row <= x.transactions.Len(); row++ {
+		r := x.transactions.Read(row)
 		if r.Before >= row || r.Kind < transactionGrant || r.Kind > transactionRelease {
 			return bad("a transaction")
 		}
 	}
-	for row := uint32(1); row <= s.actRows.Len(); row++ {
-		a := s.actRows.Read(row)
-		if actionOf(a.Kind) == nil || a.Before >= row || !s.owned(a.Workspace) ||
-			a.Person > s.persons.Len() {
+	for row := uint32(1); row <= x.actRows.Len(); row++ {
+		a := x.actRows.Read(row)
+		if actionOf(a.Kind) == nil || a.Before >= row || !x.owned(a.Workspace) ||
+			a.Person > x.persons.Len() {
 			return bad("an act")
 		}
 	}
-	for row := uint32(1); row <= s.alerts.Len(); row++ {
-		a := s.alerts.Read(row)
-		if !s.owned(a.Workspace) || a.Flow == 0 || a.Flow > s.flows.Len() ||
+	for row := uint32(1); row <= x.alerts.Len(); row++ {
+		a := x.alerts.Read(row)
+		if !x.owned(a.Workspace) || a.Flow == 0 || a.Flow > x.flows.Len() ||
 			len(a.Deliveries) > MaxDeliveries ||
 			slices.ContainsFunc(a.Deliveries, func(d delivery) bool { return !d.consistent() }) {
 			return bad("a flow's alerts")
 		}
 	}
-	for row := uint32(1); row <= s.schedules.Len(); row++ {
-		of := s.schedules.Read(row)
-		if !s.owned(of.Workspace) || of.Flow == 0 || of.Flow > s.flows.Len() ||
+	for row := uint32(1); row <= x.schedules.Len(); row++ {
+		of := x.schedules.Read(row)
+		if !x.owned(of.Workspace) || of.Flow == 0 || of.Flow > x.flows.Len() ||
 			of.EveryHours > MaxScheduleHours || of.EveryHours == 0 && of.Due|of.Trying != 0 {
 			return bad("a schedule")
 		}
 	}
-	for row := uint32(1); row <= s.access.Len(); row++ {
-		if a := s.access.Read(row); !s.owned(a.Workspace) || a.Before >= row {
+	for row := uint32(1); row <= x.access.Len(); row++ {
+		if a := x.access.Read(row); !x.owned(a.Workspace) || a.Before >= row {
 			return bad("test credentials")
 		}
 	}
 	return nil
 }
 
-func (s *state) owned(workspace uint32) bool {
-	return workspace != 0 && workspace <= s.workspaces.Len()
+func (x *tables) owned(workspace uint32) bool {
+	return workspace != 0 && workspace <= x.workspaces.Len()
 }

@@ -1,6 +1,9 @@
 package workspace
 
-import "tollgate/engine"
+import (
+	"tollgate/engine"
+	"tollgate/engine/machine"
+)
 
 // workspace is one workspace: its balance, its sums of the present month and day, and the newest of
 // each of its lists.
@@ -55,12 +58,12 @@ type ClaimReply struct {
 	ID [16]byte `wire:"1"`
 }
 
-func (c *ClaimWorkspace) apply(t *turn) engine.Outcome {
-	row := t.workspaceRow(c.ID)
+func (c *ClaimWorkspace) apply(x *spaces, t *machine.Turn) engine.Outcome {
+	row := x.workspaceRow(c.ID)
 	if c.Code != ([32]byte{}) {
-		row = t.claimRow(&c.Code)
+		row = x.claimRow(&c.Code)
 	}
-	s, ok := t.workspace(row)
+	s, ok := x.workspace(row)
 	if !ok {
 		return engine.OutcomeRecordUnknown
 	}
@@ -72,45 +75,45 @@ func (c *ClaimWorkspace) apply(t *turn) engine.Outcome {
 		return engine.OutcomeRecordUnknown
 	}
 
-	t.adopt(row, &s, c.Owner, c.Person)
-	*t.workspaces.Write(row) = s
+	x.adopt(t, row, &s, c.Owner, c.Person)
+	*x.workspaces.Write(row) = s
 	t.Answer(&ClaimReply{ID: s.ID})
 	return engine.OutcomeDone
 }
 
 // adopt makes an unclaimed workspace its owner's, and its claim code void. Where person is 0, it is
 // whose who has signed in with the owner's address, or does so later.
-func (t *turn) adopt(row uint32, s *workspace, owner string, person uint32) {
+func (x *spaces) adopt(t *machine.Turn, row uint32, s *workspace, owner string, person uint32) {
 	if s.claimed() {
 		return
 	}
 	if s.Claim != ([32]byte{}) {
-		t.claimByHash.Remove(secretHash(&s.Claim), row)
+		x.claimByHash.Remove(secretHash(&s.Claim), row)
 	}
-	t.rooms.adopt(row)
+	x.rooms.adopt(row)
 	s.Claim, s.Owner, s.ClaimedAt = [32]byte{}, owner, t.Stamp
 	if person == 0 {
-		person = t.emailBy[Address(owner)]
+		person = x.emailBy[Address(owner)]
 	}
 	if person == 0 {
-		t.promise(row, owner)
+		x.promise(row, owner)
 	} else {
-		t.give(row, s, person, t.persons.Write(person))
+		x.give(t, row, s, person, x.persons.Write(person))
 	}
 	t.Fold(uint64(row))
 }
 
 // workspaceRow finds a workspace by id, one that was removed too; 0 when there is none.
-func (s *state) workspaceRow(id [16]byte) uint32 {
-	return s.workspaceBy.Find(s.idHash(&id), func(row uint32) bool {
-		return s.workspaces.Read(row).ID == id
+func (x *tables) workspaceRow(id [16]byte) uint32 {
+	return x.workspaceBy.Find(x.idHash(&id), func(row uint32) bool {
+		return x.workspaces.Read(row).ID == id
 	})
 }
 
 // workspace copies a workspace by row; false when there is none, or none any more.
-func (s *state) workspace(row uint32) (w workspace, ok bool) {
-	if !s.owned(row) || s.workspaces.Read(row).GoneAt != 0 {
+func (x *tables) workspace(row uint32) (w workspace, ok bool) {
+	if !x.owned(row) || x.workspaces.Read(row).GoneAt != 0 {
 		return w, false
 	}
-	return *s.workspaces.Read(row), true
+	return *x.workspaces.Read(row), true
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"tollgate/engine"
+	"tollgate/engine/machine"
 )
 
 // NoticedMS is how exactly the use of a workspace is known, in milliseconds: within it a use is not
@@ -19,56 +20,56 @@ type NoteUse struct {
 	Workspace uint32 `wire:"1"`
 }
 
-func (c *NoteUse) apply(t *turn) engine.Outcome {
-	w, ok := t.workspace(c.Workspace)
+func (c *NoteUse) apply(x *spaces, t *machine.Turn) engine.Outcome {
+	w, ok := x.workspace(c.Workspace)
 	if !ok {
 		return engine.OutcomeRecordUnknown
 	}
-	if w.claimed() || t.policy.UnclaimedMS == 0 || t.Stamp < t.usedAt(&w)+NoticedMS {
+	if w.claimed() || x.policy.UnclaimedMS == 0 || t.Stamp < x.usedAt(&w)+NoticedMS {
 		return engine.OutcomeDone
 	}
-	t.workspaces.Write(c.Workspace).UsedAt = t.Stamp
+	x.workspaces.Write(c.Workspace).UsedAt = t.Stamp
 	t.Fold(uint64(c.Workspace))
 	return engine.OutcomeDone
 }
 
 // usedAt is when a workspace was used last, as far as is known: time before the settings said how
 // long it is kept does not count.
-func (s *state) usedAt(w *workspace) int64 { return max(w.CreatedAt, w.UsedAt, s.expireFrom) }
+func (x *spaces) usedAt(w *workspace) int64 { return max(w.CreatedAt, w.UsedAt, x.expireFrom) }
 
 // unusedEnd is when a workspace that nobody claims is removed unless it is used before; 0 is never.
 // One that was given credits stays. No purchase waits then, since asking for one is a use.
-func (s *state) unusedEnd(w *workspace) int64 {
-	life := max(s.policy.UnclaimedMS, ApprovalMS+dayMS)
+func (x *spaces) unusedEnd(w *workspace) int64 {
+	life := max(x.policy.UnclaimedMS, ApprovalMS+dayMS)
 	if w.Flows|w.Runs|w.Purchases == 0 {
 		// Not later than others, so that saving something moves its instant on, as dues need it.
-		life = min(cmp.Or(s.policy.EmptyMS, life), life)
+		life = min(cmp.Or(x.policy.EmptyMS, life), life)
 	}
-	if w.claimed() || w.GoneAt != 0 || s.policy.UnclaimedMS == 0 || w.Ledger.CreditsGranted != 0 {
+	if w.claimed() || w.GoneAt != 0 || x.policy.UnclaimedMS == 0 || w.Ledger.CreditsGranted != 0 {
 		return 0
 	}
-	return s.usedAt(w) + life
+	return x.usedAt(w) + life
 }
 
 // scheduleUnclaimed notes anew when workspaces without an owner are removed, since the settings say
 // another time now. Where they are kept no more forever, time counts from now. It looks at all
 // workspaces.
-func (t *turn) scheduleUnclaimed(forEver bool) {
+func (x *spaces) scheduleUnclaimed(t *machine.Turn, forEver bool) {
 	if forEver {
-		t.expireFrom = t.Stamp
+		x.expireFrom = t.Stamp
 	}
-	t.rescheduleUnclaimed()
+	x.rescheduleUnclaimed()
 }
 
 // rescheduleUnclaimed notes those instants anew after something that may move them back.
-func (t *turn) rescheduleUnclaimed() {
-	t.due = slices.DeleteFunc(t.due, func(i dueItem) bool { return i.kind == dueWorkspace })
-	for row := uint32(1); row <= t.workspaces.Len(); row++ {
-		if at := t.unusedEnd(t.workspaces.Read(row)); at != 0 {
-			t.due = append(t.due, dueItem{at, dueWorkspace, row})
+func (x *spaces) rescheduleUnclaimed() {
+	x.due = slices.DeleteFunc(x.due, func(i dueItem) bool { return i.kind == dueWorkspace })
+	for row := uint32(1); row <= x.workspaces.Len(); row++ {
+		if at := x.unusedEnd(x.workspaces.Read(row)); at != 0 {
+			x.due = append(x.due, dueItem{at, dueWorkspace, row})
 		}
 	}
-	heap.Init(&t.due)
+	heap.Init(&x.due)
 }
 
 // RemoveWorkspace removes a workspace that nobody has claimed: for an operator. Of one that is
@@ -77,15 +78,15 @@ type RemoveWorkspace struct {
 	Workspace uint32 `wire:"1"`
 }
 
-func (c *RemoveWorkspace) apply(t *turn) engine.Outcome {
-	w, ok := t.workspace(c.Workspace)
+func (c *RemoveWorkspace) apply(x *people, t *machine.Turn) engine.Outcome {
+	w, ok := x.workspace(c.Workspace)
 	if !ok {
 		return engine.OutcomeRecordUnknown
 	}
 	if w.claimed() {
 		return engine.OutcomeWorkspaceClaimed
 	}
-	t.remove(c.Workspace)
+	x.remove(t, c.Workspace)
 	return engine.OutcomeDone
 }
 
@@ -93,62 +94,62 @@ func (c *RemoveWorkspace) apply(t *turn) engine.Outcome {
 // no more, its records are unknown, their texts are gone and their room is free. What stays is one
 // row for each, since rows are never used again, and of the workspace when it went. It returns the
 // number of these rows.
-func (t *turn) remove(number uint32) (rows int) {
-	for row := t.workspaces.Read(number).Runs; row != 0; row = t.runs.Row(row).Before {
-		if !t.runs.Read(row).Status.Final() {
-			t.end(row, ending{status: RunCancelled})
+func (x *people) remove(t *machine.Turn, number uint32) (rows int) {
+	for row := x.workspaces.Read(number).Runs; row != 0; row = x.runs.Row(row).Before {
+		if !x.runs.Read(row).Status.Final() {
+			x.end(t, row, ending{status: RunCancelled})
 		}
 	}
-	w := *t.workspaces.Read(number)
+	w := *x.workspaces.Read(number)
 	if open := w.Ledger.Open; open != 0 {
-		t.change(open, &w, PurchaseCancelled, 0)
+		x.change(t, open, &w, PurchaseCancelled, 0)
 	}
-	t.claimByHash.Remove(secretHash(&w.Claim), number)
-	t.rooms.bury(number)
-	for row := w.Keys; row != 0; row = t.keys.Read(row).Before {
-		t.revoke(row)
+	x.claimByHash.Remove(secretHash(&w.Claim), number)
+	x.rooms.bury(number)
+	for row := w.Keys; row != 0; row = x.keys.Read(row).Before {
+		x.revoke(t, row)
 		rows++
 	}
-	rows += t.forgetTests(number, &w)
-	t.forgetAccess(w.Access)
-	for row := w.Purchases; row != 0; row = t.purchases.Read(row).Before {
-		t.purchaseBy.Remove(t.idHash(&t.purchases.Read(row).ID), row)
+	rows += x.forgetTests(t, number, &w)
+	x.forgetAccess(t, w.Access)
+	for row := w.Purchases; row != 0; row = x.purchases.Read(row).Before {
+		x.purchaseBy.Remove(x.idHash(&x.purchases.Read(row).ID), row)
 		rows++
 	}
-	for row := w.Notifications; row != 0; row = t.notifications.Read(row).Before {
-		t.notification.Remove(t.idHash(&t.notifications.Read(row).ID), row)
+	for row := w.Notifications; row != 0; row = x.notifications.Read(row).Before {
+		x.notification.Remove(x.idHash(&x.notifications.Read(row).ID), row)
 		rows++
 	}
 	w.Label, w.Claim, w.GoneAt = "", [32]byte{}, t.Stamp
 	w.Flows, w.Runs, w.Purchases, w.Issues, w.Notifications = 0, 0, 0, 0, 0
-	*t.workspaces.Write(number) = w
+	*x.workspaces.Write(number) = w
 	t.Fold(uint64(number)<<32 | uint64(rows))
 	return rows + 1
 }
 
 // forgetTests lets go of a workspace's flows, runs and issues, and returns their number.
-func (t *turn) forgetTests(number uint32, w *workspace) (rows int) {
-	for row := w.Flows; row != 0; row = t.flows.Read(row).Before {
-		t.flowBy.Remove(t.idHash(&t.flows.Read(row).ID), row)
-		t.schedule(row, 0)
-		f, text := t.flows.Write(row), t.flowTexts.Write(row)
+func (x *people) forgetTests(t *machine.Turn, number uint32, w *workspace) (rows int) {
+	for row := w.Flows; row != 0; row = x.flows.Read(row).Before {
+		x.flowBy.Remove(x.idHash(&x.flows.Read(row).ID), row)
+		x.schedule(t, row, 0)
+		f, text := x.flows.Write(row), x.flowTexts.Write(row)
 		f.ArchivedAt = cmp.Or(f.ArchivedAt, t.Stamp)
-		t.rooms.hold(number, -len(text.Bytes))
+		x.rooms.hold(number, -len(text.Bytes))
 		text.Bytes = nil
 		rows++
 	}
-	for row := w.Runs; row != 0; row = t.runs.Row(row).Before {
-		t.writeRunText(row, &RunText{})
-		t.runs.End(row)
-		t.forgetInspection(row)
+	for row := w.Runs; row != 0; row = x.runs.Row(row).Before {
+		x.writeRunText(row, &RunText{})
+		x.runs.End(row)
+		x.forgetInspection(row)
 		rows++
 	}
-	for row := w.Issues; row != 0; row = t.issues.Read(row).Before {
-		t.issueBy.Remove(t.idHash(&t.issues.Read(row).ID), row)
-		i := t.issues.Write(row)
+	for row := w.Issues; row != 0; row = x.issues.Read(row).Before {
+		x.issueBy.Remove(x.idHash(&x.issues.Read(row).ID), row)
+		i := x.issues.Write(row)
 		before := i.bytes()
 		i.Step, i.Code, i.Reason, i.Note = "", "", "", ""
-		t.rooms.hold(number, i.bytes()-before)
+		x.rooms.hold(number, i.bytes()-before)
 		rows++
 	}
 	return rows
@@ -164,11 +165,11 @@ const (
 	GoneOperator Gone = 2
 )
 
-func (s *state) goneBy(w *workspace) Gone {
+func (x *people) goneBy(w *workspace) Gone {
 	switch {
 	case w.GoneAt == 0:
 		return GoneNot
-	case w.Acts != 0 && s.actRows.Read(w.Acts).Kind == KindRemoveWorkspace:
+	case w.Acts != 0 && x.actRows.Read(w.Acts).Kind == KindRemoveWorkspace:
 		return GoneOperator
 	}
 	return GoneUnused

@@ -112,16 +112,16 @@ type FlowView struct {
 	NextRunAt  int64
 }
 
-func (s *state) flowView(row uint32) FlowView {
-	f := s.flows.Read(row)
+func (x *flowStore) flowView(row uint32) FlowView {
+	f := x.flows.Read(row)
 	v := FlowView{
-		FlowDocument: s.document(row), ID: f.ID, Version: f.Version, CreatedAt: f.CreatedAt,
+		FlowDocument: x.document(row), ID: f.ID, Version: f.Version, CreatedAt: f.CreatedAt,
 		ChangedAt: f.ChangedAt, SignupConfirmed: f.SignupConfirmed,
 		Preflighted: f.Preflight == f.Version, Watch: f.Watch, WatchAt: f.WatchAt,
 	}
-	v.Unready = s.unready(f, &v.FlowDocument, true)
+	v.Unready = x.unready(f, &v.FlowDocument, true)
 	if f.Schedule != 0 {
-		of := s.schedules.Read(f.Schedule)
+		of := x.schedules.Read(f.Schedule)
 		v.EveryHours, v.NextRunAt = of.EveryHours, of.At
 	}
 	if v.Preflighted {
@@ -129,7 +129,7 @@ func (s *state) flowView(row uint32) FlowView {
 		v.PreflightAt = f.PreflightAt
 	}
 	if f.Open != 0 {
-		v.Open = s.runs.Row(f.Open).ID
+		v.Open = x.runs.Row(f.Open).ID
 	}
 	return v
 }
@@ -217,17 +217,17 @@ type RunView struct {
 	Scheduled int64
 }
 
-func (s *state) runView(row uint32) RunView {
-	r := s.runs.Read(row)
+func (x *runner) runView(row uint32) RunView {
+	r := x.runs.Read(row)
 	v := RunView{
-		RunText: s.runText(row), ID: r.ID, FlowVersion: r.FlowVersion, Agent: s.agentName(r.Agent),
+		RunText: x.runText(row), ID: r.ID, FlowVersion: r.FlowVersion, Agent: x.agentName(r.Agent),
 		Kind: r.Kind, Status: r.Status, Outcome: r.Outcome, Charge: r.Charge,
 		ChargeState: r.ChargeState, Credits: r.Credits, Cents: r.Cents, Token: r.Token,
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
 		Workspace: r.Workspace, Scheduled: r.Scheduled,
 	}
 	if r.Flow != 0 {
-		v.Flow = s.flows.Read(r.Flow).ID
+		v.Flow = x.flows.Read(r.Flow).ID
 	}
 	return v
 }
@@ -280,11 +280,11 @@ func (m *Machine) Holds(id [16]byte, token uint32) bool {
 	return s.holds(s.runOf(id), token)
 }
 
-func (s *state) holds(row, token uint32) bool {
+func (x *runner) holds(row, token uint32) bool {
 	if row == 0 {
 		return false
 	}
-	r := s.runs.Read(row)
+	r := x.runs.Read(row)
 	return r.Token == token && r.Status == RunRunning
 }
 
@@ -338,18 +338,18 @@ type PurchaseView struct {
 	Card   string
 }
 
-func (s *state) purchaseView(row uint32) PurchaseView {
-	p := s.purchases.Read(row)
+func (x *money) purchaseView(row uint32) PurchaseView {
+	p := x.purchases.Read(row)
 	v := PurchaseView{
-		ID: p.ID, Workspace: p.Workspace, WorkspaceID: s.workspaces.Read(p.Workspace).ID,
+		ID: p.ID, Workspace: p.Workspace, WorkspaceID: x.workspaces.Read(p.Workspace).ID,
 		Runs: p.Runs, Cents: p.Cents, Status: p.Status,
 		Reason: p.Reason, Checkout: p.Checkout, URL: p.URL, CreatedAt: p.CreatedAt,
 		ChangedAt: p.ChangedAt, ExpiresAt: p.Due, Refund: p.Refund, Payment: p.Payment,
 		Returns: p.returns(), PageOpen: p.PageOpen, Number: row,
-		Card: s.workspaces.Read(p.Workspace).Ledger.Card,
+		Card: x.workspaces.Read(p.Workspace).Ledger.Card,
 	}
 	if p.Flow != 0 {
-		f := s.flows.Read(p.Flow)
+		f := x.flows.Read(p.Flow)
 		v.Flow, v.FlowShown = f.ID, p.shown(p.Flow, f)
 	}
 	return v
@@ -413,10 +413,10 @@ type IssueView struct {
 	ClosedAt  int64       `json:"closedAt" rule:"null" as:"time"`
 }
 
-func (s *state) issueView(row uint32) IssueView {
-	i := s.issues.Read(row)
+func (x *notices) issueView(row uint32) IssueView {
+	i := x.issues.Read(row)
 	return IssueView{
-		ID: i.ID, Flow: s.flows.Read(i.Flow).ID, Run: i.Run, Status: i.Status, Seen: i.Seen,
+		ID: i.ID, Flow: x.flows.Read(i.Flow).ID, Run: i.Run, Status: i.Status, Seen: i.Seen,
 		Step: i.Step, Code: i.Code, Reason: i.Reason, Note: i.Note, CreatedAt: i.CreatedAt,
 		ChangedAt: i.ChangedAt, ClosedAt: i.ClosedAt,
 	}
@@ -464,14 +464,14 @@ type NotificationView struct {
 	ReadAt    int64    `json:"readAt" rule:"null" as:"time"`
 }
 
-func (s *state) noticeView(row uint32) NotificationView {
-	n := s.notifications.Read(row)
+func (x *notices) noticeView(row uint32) NotificationView {
+	n := x.notifications.Read(row)
 	v := NotificationView{
 		ID: n.ID, Run: n.Run, Issue: n.Issue, Purchase: n.Purchase, Kind: n.Kind,
 		CreatedAt: n.CreatedAt, ReadAt: n.ReadAt, Skip: n.Skip,
 	}
 	if n.Flow != 0 {
-		v.Flow = s.flows.Read(n.Flow).ID
+		v.Flow = x.flows.Read(n.Flow).ID
 	}
 	return v
 }
