@@ -56,7 +56,7 @@ var maxBack = []struct {
 	count  int
 }{
 	{"engine/billing", 178},
-	{"engine/workspace", 82},
+	{"engine/workspace", 7},
 	{"server/workspace", 26},
 	{"cluster", 60},
 }

@@ -1,35 +1,9 @@
 package workspace
 
 import (
-	"slices"
-	"strings"
-
 	"tollgate/engine"
 	"tollgate/engine/machine"
 )
-
-// Bounds of test credentials.
-const (
-	// MaxTestAccess is for how many hosts a workspace may store some.
-	MaxTestAccess = 50
-	// MaxTestAccessBytes is how long those of one host may be, before they are sealed.
-	MaxTestAccessBytes = 1 << 10
-	maxSealedAccess    = MaxTestAccessBytes + 64
-	maxAccessHost      = 300
-	accessRowBytes     = 100
-)
-
-// access is what a run signs in with at a host. A row without a host is free for another one of its
-// workspace.
-type access struct {
-	Workspace uint32 `wire:"1"`
-	Before    uint32 `wire:"2"`
-	Host      string `wire:"3"`
-	Sealed    []byte `wire:"4"`
-	SetAt     int64  `wire:"5"`
-}
-
-func (a *access) bytes() int { return accessRowBytes + len(a.Host) + len(a.Sealed) }
 
 // SetTestAccess stores what runs sign in with at a host, in place of what was stored for it. It is
 // for a person.
@@ -136,36 +110,5 @@ func (x *flowStore) enters(f *flow, d *FlowDocument) bool {
 	return !f.TestAccount || d.Host != "" && x.accessRow(f.Workspace, d.Host) != 0
 }
 
-// AccessView says for which host test credentials are stored, and since when.
-type AccessView struct {
-	Host  string
-	SetAt int64
-}
-
-// TestAccesses are the hosts for which a workspace has stored test credentials, by name.
-func (m *Machine) TestAccesses(workspace uint32) (views []AccessView) {
-	s := m.state.Load()
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if !s.owned(workspace) {
-		return nil
-	}
-	for _, row := range s.accesses(workspace) {
-		a := s.access.Read(row)
-		views = append(views, AccessView{Host: a.Host, SetAt: a.SetAt})
-	}
-	slices.SortFunc(views, func(a, b AccessView) int { return strings.Compare(a.Host, b.Host) })
-	return views
-}
-
-// TestAccess is what a workspace's runs sign in with at a host, sealed; nil when nothing is stored.
-func (m *Machine) TestAccess(workspace uint32, host string) []byte {
-	s := m.state.Load()
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	row := s.accessRow(workspace, host)
-	if row == 0 || host == "" {
-		return nil
-	}
-	return slices.Clone(s.access.Read(row).Sealed)
-}
+// flowStore is saved tests, and what their runs sign in with.
+type flowStore struct{ money }

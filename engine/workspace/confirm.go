@@ -1,8 +1,6 @@
 package workspace
 
 import (
-	"slices"
-
 	"tollgate/engine"
 	"tollgate/engine/machine"
 )
@@ -14,20 +12,6 @@ const (
 	// MaxAddressAsks is how many of them a workspace sends in a UTC day.
 	MaxAddressAsks = 5
 )
-
-// held reports whether a delivery waits for its address to be confirmed.
-func (a *alert) held(d *delivery) bool {
-	return a.Unconfirmed && d.Channel == ChannelEmail && d.Status == DeliveryWaiting
-}
-
-// mailTo sets where mails go. An address that is confirmed stays so, and so does one whose owner is
-// still asked; another one is asked first, unless somebody vouches for it.
-func (a *alert) mailTo(email string, vouched bool) {
-	if vouched = vouched || email == ""; email != a.Email || vouched {
-		a.Unconfirmed, a.Link, a.LinkUntil = !vouched, [32]byte{}, 0
-	}
-	a.Email = email
-}
 
 // AskAddress keeps the link that asks whether alerts of a flow may go to the e-mail address that is
 // set; the link before stops working.
@@ -88,34 +72,4 @@ func (x *notices) askedBy(flow *[16]byte, link *[32]byte, now int64) uint32 {
 		return 0
 	}
 	return at
-}
-
-// AddressView is what a link asks.
-type AddressView struct{ Email, Flow, Label string }
-
-// AddressByLink finds what the link of a flow's alerts asks; false where it works no more.
-func (m *Machine) AddressByLink(flow [16]byte, link [32]byte, now int64) (AddressView, bool) {
-	s := m.state.Load()
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	at := s.askedBy(&flow, &link, now)
-	if at == 0 {
-		return AddressView{}, false
-	}
-	a := s.alerts.Read(at)
-	return AddressView{
-		Email: a.Email, Flow: s.flowView(a.Flow).Name, Label: s.workspaces.Read(a.Workspace).Label,
-	}, true
-}
-
-// Held reports whether a delivery waits for its address to be confirmed.
-func (v *AlertsView) Held(d *DeliveryView) bool {
-	return v.Unconfirmed && d.Channel == ChannelEmail && d.Status == DeliveryWaiting
-}
-
-// sendable reports whether something can be sent now, or later by itself.
-func (a *alert) sendable() bool {
-	return slices.ContainsFunc(a.Deliveries, func(d delivery) bool {
-		return d.Status == DeliveryWaiting && !a.held(&d)
-	})
 }

@@ -57,18 +57,6 @@ func (c *ClaimRun) apply(x *runner, t *machine.Turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// held finds the run that a worker holds with a token.
-func (x *runner) held(id [16]byte, token uint32) (uint32, engine.Outcome) {
-	row := x.runOf(id)
-	if row == 0 {
-		return 0, engine.OutcomeRecordUnknown
-	}
-	if r := x.runs.Read(row); r.Status != RunRunning || r.Token != token {
-		return 0, engine.OutcomeFenced
-	}
-	return row, engine.OutcomeDone
-}
-
 // ExtendLease is a worker's heartbeat, with what its agent did since the one before. The reply is a
 // ClaimedRun.
 type ExtendLease struct {
@@ -91,20 +79,6 @@ func (c *ExtendLease) apply(x *runner, t *machine.Turn) engine.Outcome {
 	t.Answer(&ClaimedRun{Run: r.ID, Token: r.Token, LeaseEnd: r.Due, WallEnd: r.WallEnd})
 	t.Fold(uint64(row))
 	return engine.OutcomeDone
-}
-
-// tell adds to what a run has to say; the newest MaxRunEvents events are kept.
-func (x *runner) tell(row uint32, step string, events []RunEvent) {
-	if step == "" && len(events) == 0 {
-		return
-	}
-	text := x.runText(row)
-	if step != "" {
-		text.Step = step
-	}
-	text.Events = append(text.Events, events...)
-	text.Events = text.Events[max(0, len(text.Events)-MaxRunEvents):]
-	x.writeRunText(row, &text)
 }
 
 // AwaitPerson frees the worker of a run that needs a person, and keeps what the agent goes on from,
@@ -262,65 +236,4 @@ func (c *FinishRun) apply(x *runner, t *machine.Turn) engine.Outcome {
 		calls: c.Calls,
 	})
 	return engine.OutcomeDone
-}
-
-// runDue ends a run whose time is over.
-func (x *runner) runDue(t *machine.Turn, row uint32) {
-	e := ending{status: RunFailed, outcome: OutcomeInconclusive}
-	switch r := x.runs.Read(row); r.Status {
-	case RunQueued:
-		e.code, e.reason = CodeQueueTimeout, "No worker was free in time."
-	case RunWaiting:
-		e.code, e.reason = CodeHumanTimeout, "Nobody helped in time."
-	default:
-		e.code, e.reason = CodeWorkerLost, "The worker that ran it was lost."
-		if r.Due == r.WallEnd {
-			e.code, e.reason = CodeWallTimeout, "It took too long."
-		}
-	}
-	x.end(t, row, e)
-}
-
-// ending is how a run ends.
-type ending struct {
-	status              RunStatus
-	outcome             RunOutcome
-	code, reason, proof string
-	calls               []Call
-}
-
-// end is the one place where runs end: status, charge, flow, watch, issues and notifications.
-func (x *runner) end(t *machine.Turn, row uint32, e ending) {
-	r := x.runs.Write(row)
-	if r.Status != RunQueued || r.Kind != RunHosted { // else dropFirst says when it leaves the queue
-		x.runs.End(row)
-	}
-	x.leave(r)
-	r.Status, r.Outcome, r.FinishedAt, r.Due, r.WallEnd = e.status, e.outcome, t.Stamp, 0, 0
-	text := x.runText(row)
-	text.Code, text.Reason, text.Proof, text.Calls = e.code, e.reason, e.proof, e.calls
-	text.Question, text.Checkpoint, text.Answer = "", nil, nil
-	text.WallLeft, text.Steps, text.Tokens = 0, 0, 0
-	if e.status == RunCompleted && r.Kind == RunHosted {
-		text.DecidedAt = t.Stamp
-	}
-	x.writeRunText(row, &text)
-	x.dropFinished()
-	if r.Kind == RunHosted {
-		w := *x.workspaces.Read(r.Workspace)
-		w.Ledger.roll(t.Stamp)
-		x.settle(t, &w, r, e.outcome == OutcomePassed || e.outcome == OutcomeBlocked)
-		x.flows.Write(r.Flow).Open = 0
-		if r.ChargeState == ChargeReturned {
-			x.notify(t, &w, notice{kind: NoticeRunReturned, run: r})
-		}
-		if e.status == RunCompleted {
-			x.judge(t, &w, r, &text)
-		}
-		*x.workspaces.Write(r.Workspace) = w
-	}
-	if inspected := x.inspectionBy[row]; inspected != 0 {
-		x.settleInspection(t, inspected, r)
-	}
-	t.Fold(uint64(row)<<8 | uint64(r.ChargeState))
 }

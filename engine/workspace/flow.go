@@ -6,96 +6,6 @@ import (
 	"tollgate/engine/wire"
 )
 
-// MaxFlows is how many flows a workspace saves, archived ones included.
-const MaxFlows = 10_000
-
-// FlowDocument is what a flow says. The server has validated it.
-type FlowDocument struct {
-	Name            string `wire:"1"`
-	URL             string `wire:"2"`
-	Task            string `wire:"3"`
-	SuccessCriteria string `wire:"4"`
-	// Access is public or test_account.
-	Access string `wire:"5"`
-	// VerificationURL is empty where a flow has no verification.
-	VerificationURL      string `wire:"6"`
-	VerificationStatus   uint32 `wire:"7"`
-	VerificationContains string `wire:"8"`
-	// Credential is empty, bearer, token or x-api-key.
-	Credential string `wire:"9"`
-	// Agent is the name of a configured agent; empty is the default one.
-	Agent string `wire:"10"`
-	// Host is where a run signs in with test credentials: that of URL, where Access is
-	// test_account. Servers that know of no test credentials leave it empty.
-	Host string `wire:"11"`
-}
-
-// Called is what a verification call without, or with a wrong key came to.
-type Called uint8
-
-// What it came to.
-const (
-	CalledUnknown  Called = 0 // not made, or no answer that says anything
-	CalledRefused  Called = 1
-	CalledAccepted Called = 2
-	// CalledUnclear: another answer than the right one, which counts as a refusal only where the
-	// real key gets the right one.
-	CalledUnclear Called = 3
-)
-
-// shut reports whether who was answered so did not get in.
-func (c Called) shut() bool { return c == CalledRefused || c == CalledUnclear }
-
-// WatchState is whether a flow passes.
-type WatchState uint8
-
-// The states of a watch.
-const (
-	WatchUnknown WatchState = 0 // never passed under its current setup
-	WatchPassing WatchState = 1
-	WatchFailing WatchState = 2
-)
-
-// String is the state's name in the API.
-func (s WatchState) String() string { return [...]string{"unknown", "passing", "failing"}[s] }
-
-// flow is a saved test. Its document is a blob of the same row.
-type flow struct {
-	ID         [16]byte `wire:"1"`
-	Workspace  uint32   `wire:"2"`
-	Before     uint32   `wire:"3"`
-	Version    uint32   `wire:"4"`
-	CreatedAt  int64    `wire:"5"`
-	ChangedAt  int64    `wire:"6"`
-	ArchivedAt int64    `wire:"7"`
-	// Open is the run that has not finished; 0 is none.
-	Open uint32 `wire:"8"`
-	// Issues is the flow's newest issue.
-	Issues uint32 `wire:"9"`
-	// SignupConfirmed: its owner said that an agent may sign up there.
-	SignupConfirmed bool `wire:"10"`
-	// What was found when the quote was read, of the version Preflight.
-	Preflight   uint32     `wire:"11"`
-	NoKey       Called     `wire:"12"`
-	WrongKey    Called     `wire:"13"`
-	AlreadyTrue bool       `wire:"14"`
-	PreflightAt int64      `wire:"15"`
-	Watch       WatchState `wire:"16"`
-	// Misses are runs in a row that were carried through and did not pass.
-	Misses  uint8 `wire:"17"`
-	WatchAt int64 `wire:"18"`
-	// What the engine needs of the document.
-	Verified       bool `wire:"19"`
-	WithCredential bool `wire:"20"`
-	TestAccount    bool `wire:"21"`
-	// Alert is what its owner wants to hear of its watch; 0 is nothing that was ever set.
-	Alert uint32 `wire:"130"`
-	// Schedule is when its runs begin by themselves; 0 is one that never did.
-	Schedule uint32 `wire:"141"`
-	// base is the text that those of its runs are packed behind. It is not state.
-	base place
-}
-
 // SaveFlow creates a flow, or replaces the document of one: a new version, unless nothing but the
 // name is another. The same document again is the same success again.
 type SaveFlow struct {
@@ -193,50 +103,10 @@ func (x *flowStore) changeFlow(t *machine.Turn, c *SaveFlow, row uint32) {
 	}
 }
 
-// restart makes a new version of another document.
-func (f *flow) restart(before, d *FlowDocument) {
-	f.Version++
-	if before.URL != d.URL || before.VerificationURL != d.VerificationURL ||
-		before.Credential != d.Credential {
-		f.SignupConfirmed = false
-	}
-}
-
-// describe keeps what this machine needs of the document.
-func (f *flow) describe(d *FlowDocument) {
-	f.Verified, f.WithCredential = d.VerificationURL != "", d.Credential != ""
-	f.TestAccount = d.Access == "test_account"
-}
-
 // flowTaken reports whether some workspace has a flow of this id, archived or not.
 func (x *flowStore) flowTaken(id [16]byte) bool {
 	is := func(row uint32) bool { return x.flows.Read(row).ID == id }
 	return x.flowBy.Find(x.idHash(&id), is) != 0
-}
-
-// ArchiveFlow takes a flow out of lists for good, and forgets its document, its alerts and its
-// schedule; its runs stay.
-type ArchiveFlow struct {
-	Workspace uint32   `wire:"1"`
-	ID        [16]byte `wire:"2"`
-}
-
-func (c *ArchiveFlow) apply(x *runner, t *machine.Turn) engine.Outcome {
-	row := x.flowRow(c.Workspace, c.ID)
-	if row == 0 {
-		return engine.OutcomeRecordUnknown
-	}
-	if x.flows.Read(row).Open != 0 {
-		return engine.OutcomeFlowBusy
-	}
-	x.flows.Write(row).ArchivedAt = t.Stamp
-	x.forgetAlert(t, row)
-	x.schedule(t, row, 0)
-	text := x.flowTexts.Write(row)
-	x.rooms.hold(c.Workspace, -len(text.Bytes))
-	text.Bytes = nil
-	t.Fold(uint64(row))
-	return engine.OutcomeDone
 }
 
 // ConfirmSignup reports whether an agent may sign up at a flow's product: for a person.
@@ -255,87 +125,6 @@ func (c *ConfirmSignup) apply(x *flowStore, t *machine.Turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// NotePreflight keeps what the verification answered when a quote was read. Of another version
-// than the present one it changes nothing.
-type NotePreflight struct {
-	Workspace   uint32   `wire:"1"`
-	ID          [16]byte `wire:"2"`
-	Version     uint32   `wire:"3"`
-	NoKey       Called   `wire:"4"`
-	WrongKey    Called   `wire:"5"`
-	AlreadyTrue bool     `wire:"6"`
-}
-
-func (c *NotePreflight) apply(x *runner, t *machine.Turn) engine.Outcome {
-	row := x.flowRow(c.Workspace, c.ID)
-	if row == 0 {
-		return engine.OutcomeRecordUnknown
-	}
-	if x.flows.Read(row).Version != c.Version {
-		return engine.OutcomeQuoteChanged
-	}
-	f := x.flows.Write(row)
-	f.Preflight, f.NoKey, f.WrongKey = c.Version, c.NoKey, c.WrongKey
-	f.AlreadyTrue, f.PreflightAt = c.AlreadyTrue, t.Stamp
-	t.Fold(uint64(row))
-	if f.Schedule != 0 && x.schedules.Read(f.Schedule).Asked {
-		x.try(t, f.Schedule, false)
-	}
-	return engine.OutcomeDone
-}
-
-// flowRow finds a flow of a workspace that is not archived; 0 when there is none.
-func (x *tables) flowRow(workspace uint32, id [16]byte) uint32 {
-	row := x.anyFlow(workspace, id)
-	if row == 0 || x.flows.Read(row).ArchivedAt != 0 {
-		return 0
-	}
-	return row
-}
-
-// anyFlow finds a flow of a workspace, archived or not; 0 when there is none.
-func (x *tables) anyFlow(workspace uint32, id [16]byte) uint32 {
-	row := x.flowBy.Find(x.idHash(&id), func(row uint32) bool { return x.flows.Read(row).ID == id })
-	if row == 0 || x.flows.Read(row).Workspace != workspace {
-		return 0
-	}
-	return row
-}
-
-// document decodes a flow's document.
-func (x *tables) document(row uint32) (d FlowDocument) {
-	decodeBlob(x.flowTexts.Read(row).Bytes, &d)
-	return d
-}
-
-// decodeBlob reads what this machine has encoded itself, or checked at restore.
-func decodeBlob(b []byte, v wire.Fielder) {
-	if err := wire.Decode(b, v); err != nil {
-		panic("workspace: a blob of the state does not decode: " + err.Error())
-	}
-}
-
-// Unready says why no agent can run a flow.
-type Unready uint8
-
-// The reasons, in the order in which they are looked at.
-const (
-	UnreadyNot                 Unready = 0
-	UnreadyNoAgent             Unready = 1
-	UnreadyVerificationMissing Unready = 2
-	UnreadyVerificationOpen    Unready = 3
-	UnreadySignupNotConfirmed  Unready = 4
-	UnreadyTestAccessMissing   Unready = 5
-)
-
-// String is the reason's name in the API; empty for UnreadyNot.
-func (u Unready) String() string {
-	return [...]string{
-		"", "no_agent", "verification_missing", "verification_open", "signup_not_confirmed",
-		"test_access_missing",
-	}[u]
-}
-
 // unready says why no agent can run the flow. A signup that was not confirmed comes last: approving
 // a purchase confirms it.
 func (x *flowStore) unready(f *flow, d *FlowDocument, agent bool) Unready {
@@ -352,4 +141,69 @@ func (x *flowStore) unready(f *flow, d *FlowDocument, agent bool) Unready {
 		return UnreadySignupNotConfirmed
 	}
 	return UnreadyNot
+}
+
+// FlowView is a saved test.
+type FlowView struct {
+	FlowDocument
+	ID                   [16]byte
+	Version              uint32
+	CreatedAt, ChangedAt int64
+	SignupConfirmed      bool
+	// Preflighted reports whether what follows belongs to this version.
+	Preflighted     bool
+	NoKey, WrongKey Called
+	AlreadyTrue     bool
+	PreflightAt     int64 // 0 is never
+	Watch           WatchState
+	WatchAt         int64
+	// Open is the run that has not finished; zero is none.
+	Open [16]byte
+	// Unready is why no agent can run it; UnreadyNot when there is an agent that can.
+	Unready Unready
+	// EveryHours is the time between the runs that begin by themselves, 0 is none; NextRunAt is
+	// when the next one does.
+	EveryHours uint32
+	NextRunAt  int64
+}
+
+func (x *flowStore) flowView(row uint32) FlowView {
+	f := x.flows.Read(row)
+	v := FlowView{
+		FlowDocument: x.document(row), ID: f.ID, Version: f.Version, CreatedAt: f.CreatedAt,
+		ChangedAt: f.ChangedAt, SignupConfirmed: f.SignupConfirmed,
+		Preflighted: f.Preflight == f.Version, Watch: f.Watch, WatchAt: f.WatchAt,
+	}
+	v.Unready = x.unready(f, &v.FlowDocument, true)
+	if f.Schedule != 0 {
+		of := x.schedules.Read(f.Schedule)
+		v.EveryHours, v.NextRunAt = of.EveryHours, of.At
+	}
+	if v.Preflighted {
+		v.NoKey, v.WrongKey, v.AlreadyTrue = f.NoKey, f.WrongKey, f.AlreadyTrue
+		v.PreflightAt = f.PreflightAt
+	}
+	if f.Open != 0 {
+		v.Open = x.runs.Row(f.Open).ID
+	}
+	return v
+}
+
+// PreflightAged reports whether a flow's verification is to be called before it is quoted, or a run
+// of it begins by itself: it never was in this version, what it answered is old, or let somebody
+// in, or was no answer, and not a moment ago.
+func (v *FlowView) PreflightAged(now int64) bool {
+	life := int64(PreflightLifeMS)
+	if !v.NoKey.shut() || v.Credential != "" && !v.WrongKey.shut() {
+		life = PreflightDoubtMS
+	}
+	return v.VerificationURL != "" && (!v.Preflighted || now-v.PreflightAt >= life)
+}
+
+// scheduled reports whether a flow's runs begin by themselves; row 0 means no flow.
+func (x *flowStore) scheduled(row uint32) bool {
+	if row == 0 || x.flows.Read(row).Schedule == 0 {
+		return false
+	}
+	return x.schedules.Read(x.flows.Read(row).Schedule).EveryHours != 0
 }

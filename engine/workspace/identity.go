@@ -3,6 +3,7 @@ package workspace
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"unicode/utf8"
 
 	"tollgate/engine/period"
 )
@@ -57,3 +58,16 @@ func MonthEnd(stamp int64) int64 {
 
 // DayEnd is when the UTC day of an instant ends, in milliseconds since 1970.
 func DayEnd(stamp int64) int64 { return nextDay(stamp) }
+
+func ptr[T any](v T) *T { return &v }
+
+// cutText shortens a text to so many bytes, between characters.
+func cutText(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most]
+}

@@ -1,11 +1,6 @@
 package workspace
 
-import (
-	"strings"
-
-	"tollgate/engine"
-	"tollgate/engine/machine"
-)
+import "strings"
 
 // SetPolicy brings the settings that decide results into the log. All of them are replaced.
 type SetPolicy struct {
@@ -49,16 +44,6 @@ func DefaultPolicy() SetPolicy {
 	}
 }
 
-func (c *SetPolicy) apply(x *spaces, t *machine.Turn) engine.Outcome {
-	before := x.policy
-	x.policy = *c
-	if before.UnclaimedMS != c.UnclaimedMS || before.EmptyMS != c.EmptyMS {
-		x.scheduleUnclaimed(t, before.UnclaimedMS == 0)
-	}
-	t.Fold(uint64(c.RunCents))
-	return engine.OutcomeDone
-}
-
 // Idle reports whether an agent, "name kind version", is the one that does nothing. A run of it
 // never costs anything.
 func Idle(agent string) bool { return strings.Contains(agent, " nop ") }
@@ -69,12 +54,4 @@ func (c *SetPolicy) Price(agent string) (cents, credits uint32) {
 		return 0, 0
 	}
 	return c.RunCents, c.CreditsRun
-}
-
-// Policy is what holds now.
-func (m *Machine) Policy() SetPolicy {
-	s := m.state.Load()
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.policy
 }

@@ -8,69 +8,6 @@ import (
 	"tollgate/engine/wire"
 )
 
-// Return is a payment that is to be sent back, or was.
-type Return struct {
-	// Payment and Refund are the provider's ids; Refund is empty until it was sent back, at At.
-	Payment string `wire:"1"`
-	Refund  string `wire:"2"`
-	At      int64  `wire:"3"`
-	// Refused is the provider's word where it does not send it back: nobody asks again until an
-	// operator says so.
-	Refused string `wire:"4"`
-}
-
-// Due reports whether the provider is to be asked to send it back.
-func (r *Return) Due() bool { return r.At == 0 && r.Refused == "" }
-
-// MaxSurplus is how many payments beside its own one purchase keeps. Each needs a page or a charge
-// of its own, so that there are two at most where the provider keeps its word.
-const MaxSurplus = 8
-
-// MaxRefused is the length of a provider's word for not sending money back, in bytes.
-const MaxRefused = 100
-
-// returns are the payments of a purchase that are to be sent back, or were.
-func (p *purchase) returns() (all []Return) {
-	if p.Refund {
-		all = append(all, Return{p.Payment, p.RefundID, p.RefundedAt, p.RefundRefused})
-	}
-	return append(all, p.Surplus...)
-}
-
-// owes reports whether money of the purchase is to be sent back.
-func (p *purchase) owes() bool {
-	return p.Refund && p.RefundedAt == 0 && p.RefundRefused == "" ||
-		slices.ContainsFunc(p.Surplus, func(r Return) bool { return r.Due() })
-}
-
-// owed reports whether a payment is to be sent back, or was.
-func (p *purchase) owed(payment string) bool {
-	return payment != "" &&
-		slices.ContainsFunc(p.returns(), func(r Return) bool { return r.Payment == payment })
-}
-
-// setAside keeps what was paid while the purchase did not wait for it apart from the payment that
-// is to come: it stays the first of those to be sent back.
-func (p *purchase) setAside() {
-	if p.Refund {
-		p.Surplus = p.returns()
-		p.Refund, p.Payment, p.RefundID, p.RefundedAt, p.RefundRefused = false, "", "", 0, ""
-	}
-}
-
-// change replaces one of the returns, by its place among them.
-func (p *purchase) change(at int, to Return) {
-	if p.Refund {
-		if at == 0 {
-			p.RefundID, p.RefundedAt, p.RefundRefused = to.Refund, to.At, to.Refused
-			return
-		}
-		at--
-	}
-	p.Surplus = slices.Clone(p.Surplus) // a snapshot may hold the row as it was
-	p.Surplus[at] = to
-}
-
 // NoteSurplus keeps a payment of a purchase that another payment has paid already, or that was paid
 // after its end before: it brings nothing and is sent back. Again it is the same success again.
 type NoteSurplus struct {
@@ -178,17 +115,4 @@ func (c *RetryRefund) apply(x *money, t *machine.Turn) engine.Outcome {
 	})
 	t.Fold(uint64(row))
 	return engine.OutcomeDone
-}
-
-// refund is how the returns of a purchase stand, in one word, for the record of an operator's act.
-func (p *purchase) refund() string {
-	for _, r := range p.returns() {
-		if r.Refused != "" {
-			return "refused"
-		}
-	}
-	if p.owes() {
-		return "due"
-	}
-	return ""
 }

@@ -70,37 +70,6 @@ const (
 	KindConfirmAddress    engine.Kind = 151
 )
 
-// command is a row of the table: see machine.Command. act is what is said of a command that Act
-// carries; nil of the others.
-type command struct {
-	machine.Command[*Machine, *turn]
-	act action
-}
-
-// of is the row of a command that an owner applies.
-func of[O, C any, P machine.Payload[C]](owner func(*state) *O,
-	apply func(P, *O, *machine.Turn) engine.Outcome,
-) command {
-	return command{Command: machine.Of[*Machine](func(c P, t *turn) engine.Outcome {
-		return apply(c, owner(t.state), &t.Turn)
-	})}
-}
-
-// The owners whose commands there are.
-func ofSpaces(s *state) *spaces   { return &s.spaces }
-func ofNotices(s *state) *notices { return &s.notices }
-func ofMoney(s *state) *money     { return &s.money }
-func ofFlows(s *state) *flowStore { return &s.flowStore }
-func ofRuns(s *state) *runner     { return &s.runner }
-func ofPeople(s *state) *people   { return &s.people }
-
-func (c command) growing() command { return c.growingBy(func([]byte) bool { return true }) }
-
-func (c command) growingBy(grows func(payload []byte) bool) command {
-	c.Grows = grows
-	return c
-}
-
 // registry states each command once, but for Act, which looks into it: see table.
 var registry = [...]command{
 	KindSetPolicy: of(ofSpaces, (*SetPolicy).apply),
@@ -247,11 +216,4 @@ func Grows(r engine.Record) bool { return table.Grows(r) }
 func growsBySchedule(payload []byte) bool {
 	var c ScheduleFlow
 	return wire.Decode(payload, &c) == nil && (c.Save || c.EveryHours != 0)
-}
-
-// turn is one entry's turn in Apply: the state that it may change, and the record that is carried
-// out.
-type turn struct {
-	machine.Turn
-	*state
 }

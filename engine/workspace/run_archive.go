@@ -3,7 +3,6 @@ package workspace
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"sync"
 
 	"github.com/cespare/xxhash/v2"
@@ -19,9 +18,6 @@ import (
 //	text that it is packed behind (uvarint; 0 is none) · its columns, packed
 //
 // A run's is packed behind one of its flow's, which is packed behind one of its workspace's.
-
-// errText means that a text of a snapshot is cut short.
-var errText = errors.New("workspace: truncated text in a snapshot")
 
 // readers are what packed texts are read with, by queries, too.
 var readers = sync.Pool{New: func() any { return &reader{Window: pack.NewWindow(words)} }}

@@ -8,16 +8,6 @@ import (
 	"tollgate/engine/wire"
 )
 
-// place is where a part of a run lies: in the archive, or, with the highest bit, the number of a
-// part that may still change; 0 is nowhere.
-type place uint32
-
-const changing place = 1 << 31
-
-func (p place) changes() bool { return p&changing != 0 }
-
-func (p place) part() uint32 { return uint32(p &^ changing) }
-
 // runRow is what is in memory of every run: what never changes of it, and where the rest is.
 type runRow struct {
 	ID                [16]byte
@@ -57,13 +47,15 @@ type runs struct {
 const textRows = 16
 
 // openRuns makes the tables of runs, after those of flows and workspaces.
-func openRuns(of *tables) *runs {
+func openRuns(store *page.Store, flows *page.Table[flow], workspaces *page.Table[workspace],
+	hash func(id *[16]byte) uint64,
+) *runs {
 	s := &runs{
 		whole: page.NewParts[run](), said: page.NewParts[[]byte](), archive: page.NewArchive(),
-		by: page.NewIndex(), hash: of.idHash, flows: of.flows, workspaces: of.workspaces,
+		by: page.NewIndex(), hash: hash, flows: flows, workspaces: workspaces,
 	}
 	record := machine.RecordCodec[run]()
-	s.rows = page.NewTable(of.store, tableRuns, page.Codec[runRow]{
+	s.rows = page.NewTable(store, tableRuns, page.Codec[runRow]{
 		Append: func(dst []byte, row *runRow) []byte {
 			r, c := s.of(row), wire.NewEncoder(append(dst, 0))
 			r.Fields(&c) // in place of record.Append, which would let r escape
@@ -80,7 +72,7 @@ func openRuns(of *tables) *runs {
 		},
 		Apart: func(row *runRow) bool { return row.place.changes() },
 	})
-	s.texts = page.NewTable(of.store, tableRunTexts, page.Codec[textRow]{
+	s.texts = page.NewTable(store, tableRunTexts, page.Codec[textRow]{
 		Append: s.appendText, ReadRow: s.readText, Sum: s.appendSum, Rows: textRows,
 		Apart: func(row *textRow) bool { return row.place.changes() },
 	})

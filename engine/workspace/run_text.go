@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"encoding/binary"
+	"errors"
 
 	"tollgate/engine/pack"
 )
@@ -124,3 +125,6 @@ func (c *columns) int() int64 {
 	c.b = c.b[n:]
 	return v
 }
+
+// errText means that a text of a snapshot is cut short.
+var errText = errors.New("workspace: truncated text in a snapshot")

@@ -7,72 +7,6 @@ import (
 	"tollgate/engine/machine"
 )
 
-// Bounds of schedules.
-const (
-	// MaxSchedules is how many flows of a workspace may have one at a time.
-	MaxSchedules = 100
-	// MaxScheduleHours is the longest time between two runs, in hours; the least is one.
-	MaxScheduleHours = 168
-	// preflightWaitMS is how long an instant waits for what the flow's verification answers.
-	preflightWaitMS = 2 * minuteMS
-	// scheduleAgainMS is the pause before a full queue is tried again.
-	scheduleAgainMS  = minuteMS
-	scheduleRowBytes = 100
-)
-
-// How long what a preflight found is taken for what it would find now, in milliseconds. What says
-// that nothing is in the way lasts; what reports whether something is, or nothing at all, may be
-// mended at any moment.
-const (
-	PreflightLifeMS  = hourMS
-	PreflightDoubtMS = minuteMS / 2
-)
-
-// schedule is when a flow's runs begin by themselves.
-type schedule struct {
-	Workspace uint32 `wire:"1"`
-	Flow      uint32 `wire:"2"`
-	// EveryHours is the time between two of its instants; 0 means no schedule.
-	EveryHours uint32 `wire:"3"`
-	// At is its next instant, Trying the one that is being carried out (0 is none), Due when
-	// something is done about either.
-	At     int64 `wire:"4"`
-	Trying int64 `wire:"5"`
-	Due    int64 `wire:"6"`
-	// Asked: the run of Trying begins when it is known what the verification answers now.
-	Asked bool `wire:"7"`
-	// Told has a bit for each reason of a skip that was told since the flow ran by its schedule.
-	Told uint32 `wire:"8"`
-}
-
-func (s *schedule) every() int64 { return int64(s.EveryHours) * hourMS }
-
-// Skip is why an instant of a schedule brought no run.
-type Skip uint8
-
-// The reasons. The first are those of Unready.
-const (
-	SkipNot          Skip = 0
-	SkipBusy         Skip = 6
-	SkipRunLimit     Skip = 7
-	SkipFull         Skip = 8
-	SkipCreditsShort Skip = 9
-	SkipPayment      Skip = 10
-	SkipFreeCapacity Skip = 11
-	SkipRunnerBusy   Skip = 12
-)
-
-// String is the reason's name in the API: that of the quote, or the code that refuses a start.
-func (s Skip) String() string {
-	if s < SkipBusy {
-		return Unready(s).String()
-	}
-	return [...]string{
-		"flow_busy", "run_limit_reached", "workspace_full", "insufficient_credits",
-		"payment_required", "free_capacity_exhausted", "runner_busy",
-	}[s-SkipBusy]
-}
-
 // skipOf is the reason by which a start is refused.
 func skipOf(o engine.Outcome) Skip {
 	switch o {
@@ -114,14 +48,6 @@ func (c *SetAgents) apply(x *runner, t *machine.Turn) engine.Outcome {
 	x.offered = append([]string(nil), c.Agents...)
 	t.Fold(uint64(len(c.Agents)))
 	return engine.OutcomeDone
-}
-
-// Agents are the configured agents, as SetAgents has brought them.
-func (m *Machine) Agents() []string {
-	s := m.state.Load()
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return append([]string(nil), s.offered...)
 }
 
 // agentFor is the agent that runs a flow; empty when none is configured.
@@ -201,14 +127,6 @@ func (c *ScheduleFlow) possible(x *runner, t *machine.Turn, row uint32) engine.O
 		return engine.OutcomeScheduleLimit
 	}
 	return x.room(t, c.Workspace, scheduleRowBytes)
-}
-
-// scheduled reports whether a flow's runs begin by themselves; row 0 means no flow.
-func (x *flowStore) scheduled(row uint32) bool {
-	if row == 0 || x.flows.Read(row).Schedule == 0 {
-		return false
-	}
-	return x.schedules.Read(x.flows.Read(row).Schedule).EveryHours != 0
 }
 
 // schedule gives a flow its schedule, or takes it away.
@@ -309,18 +227,9 @@ func (x *runner) tellSkip(t *machine.Turn, s *schedule, skip Skip) {
 	}
 	s.Told |= 1 << skip
 	w := x.workspaces.Write(s.Workspace)
-	x.notify(t, w, notice{kind: NoticeScheduleSkipped, workspace: s.Workspace, flow: s.Flow, skip: skip})
-}
-
-// PreflightAged reports whether a flow's verification is to be called before it is quoted, or a run
-// of it begins by itself: it never was in this version, what it answered is old, or let somebody
-// in, or was no answer, and not a moment ago.
-func (v *FlowView) PreflightAged(now int64) bool {
-	life := int64(PreflightLifeMS)
-	if !v.NoKey.shut() || v.Credential != "" && !v.WrongKey.shut() {
-		life = PreflightDoubtMS
-	}
-	return v.VerificationURL != "" && (!v.Preflighted || now-v.PreflightAt >= life)
+	x.notify(t, w, notice{
+		kind: NoticeScheduleSkipped, workspace: s.Workspace, flow: s.Flow, skip: skip,
+	})
 }
 
 // scheduleValues are what owners change of a flow's schedule, for the record of an act; flow 0 has
@@ -334,25 +243,56 @@ func (x *runner) scheduleValues(flow uint32) ActChange {
 	return value
 }
 
-// WantedPreflight is a flow whose instant has come, and whose run begins once it is known what its
-// verification answers.
-type WantedPreflight struct {
-	Schedule, Workspace uint32
-	Flow                FlowView
+// NotePreflight keeps what the verification answered when a quote was read. Of another version
+// than the present one it changes nothing.
+type NotePreflight struct {
+	Workspace   uint32   `wire:"1"`
+	ID          [16]byte `wire:"2"`
+	Version     uint32   `wire:"3"`
+	NoKey       Called   `wire:"4"`
+	WrongKey    Called   `wire:"5"`
+	AlreadyTrue bool     `wire:"6"`
 }
 
-// WantedPreflights are those behind the schedule of number after; 0 begins. At most most are
-// answered; next is where to go on, 0 when that was all.
-func (m *Machine) WantedPreflights(after uint32, most int) (wanted []WantedPreflight, next uint32) {
-	s := m.state.Load()
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, row := range s.asking.behind(after) {
-		if len(wanted) == most {
-			return wanted, wanted[most-1].Schedule
-		}
-		of := s.schedules.Read(row)
-		wanted = append(wanted, WantedPreflight{row, of.Workspace, s.flowView(of.Flow)})
+func (c *NotePreflight) apply(x *runner, t *machine.Turn) engine.Outcome {
+	row := x.flowRow(c.Workspace, c.ID)
+	if row == 0 {
+		return engine.OutcomeRecordUnknown
 	}
-	return wanted, 0
+	if x.flows.Read(row).Version != c.Version {
+		return engine.OutcomeQuoteChanged
+	}
+	f := x.flows.Write(row)
+	f.Preflight, f.NoKey, f.WrongKey = c.Version, c.NoKey, c.WrongKey
+	f.AlreadyTrue, f.PreflightAt = c.AlreadyTrue, t.Stamp
+	t.Fold(uint64(row))
+	if f.Schedule != 0 && x.schedules.Read(f.Schedule).Asked {
+		x.try(t, f.Schedule, false)
+	}
+	return engine.OutcomeDone
+}
+
+// ArchiveFlow takes a flow out of lists for good, and forgets its document, its alerts and its
+// schedule; its runs stay.
+type ArchiveFlow struct {
+	Workspace uint32   `wire:"1"`
+	ID        [16]byte `wire:"2"`
+}
+
+func (c *ArchiveFlow) apply(x *runner, t *machine.Turn) engine.Outcome {
+	row := x.flowRow(c.Workspace, c.ID)
+	if row == 0 {
+		return engine.OutcomeRecordUnknown
+	}
+	if x.flows.Read(row).Open != 0 {
+		return engine.OutcomeFlowBusy
+	}
+	x.flows.Write(row).ArchivedAt = t.Stamp
+	x.forgetAlert(t, row)
+	x.schedule(t, row, 0)
+	text := x.flowTexts.Write(row)
+	x.rooms.hold(c.Workspace, -len(text.Bytes))
+	text.Bytes = nil
+	t.Fold(uint64(row))
+	return engine.OutcomeDone
 }

@@ -24,12 +24,6 @@ type SignUp struct {
 	Network [16]byte `wire:"19"`
 }
 
-// RetryReply says when a limit ends, in milliseconds since 1970 UTC.
-type RetryReply struct {
-	ResetsAt int64  `wire:"1"`
-	Limit    uint32 `wire:"2"`
-}
-
 // sources are what a signup counts for, with how many of each may come in an hour: many addresses
 // of one network are rarely as many people.
 func (c *SignUp) sources(perHour uint32) []signups {
@@ -123,11 +117,4 @@ func (x *spaces) countSignup(t *machine.Turn, c *SignUp) {
 			x.sources.Keep(signups{Source: source.Source, At: t.Stamp, Count: 1})
 		}
 	}
-}
-
-// signups counts the workspaces that one address made in the hour that began at At.
-type signups struct {
-	Source [16]byte `wire:"1"`
-	At     int64    `wire:"2"`
-	Count  uint32   `wire:"3"`
 }

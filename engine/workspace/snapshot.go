@@ -267,6 +267,47 @@ func (x *state) consistentLists(bad func(string) error) error {
 	return nil
 }
 
-func (x *tables) owned(workspace uint32) bool {
-	return workspace != 0 && workspace <= x.workspaces.Len()
+// consistentPersons says, after a restore, that rows name rows that are there.
+func (x *people) consistentPersons() bool {
+	persons, spaces, links := x.persons.Len(), x.workspaces.Len(), x.links.Len()
+	for row := uint32(1); row <= persons; row++ {
+		p := x.persons.Read(row)
+		if p.Own > spaces || p.Owned > spaces || p.Links > links || p.Link > links ||
+			p.Asked > links {
+			return false
+		}
+	}
+	for row := uint32(1); row <= spaces; row++ {
+		w := x.workspaces.Read(row)
+		if w.Person > persons || w.OwnedBefore > spaces || w.OwnedBefore == row {
+			return false
+		}
+	}
+	for row := uint32(1); row <= links; row++ {
+		l := x.links.Read(row)
+		if l.Agent == 0 || l.Agent > persons || l.Owner == 0 || l.Owner > persons ||
+			l.BeforeOfAgent >= row || l.BeforeOfOwner >= row || l.Workspace > spaces ||
+			l.Status < LinkWaiting || l.Status > LinkRemoved {
+			return false
+		}
+	}
+	return x.sessions.Consistent()
+}
+
+// consistentInspections reports whether inspections name rows that are there, and are no longer
+// than what they announced.
+func (x *runner) consistentInspections() bool {
+	if x.documents.Len() != x.inspections.Len() {
+		return false
+	}
+	for row := uint32(1); row <= x.inspections.Len(); row++ {
+		i := x.inspections.Read(row)
+		if i.Before >= row || i.Previous >= row || !x.owned(i.Workspace) || i.Run == 0 ||
+			i.Run > x.runs.Len() || x.runs.Read(i.Run).Kind != i.Kind ||
+			len(x.documents.Read(row).Bytes()) > int(i.Size) ||
+			wire.Decode(i.Findings, &findings{}) != nil {
+			return false
+		}
+	}
+	return true
 }

@@ -1,203 +1,12 @@
 package workspace
 
 import (
-	"encoding/binary"
-	"hash/maphash"
+	"container/heap"
 	"sync"
 	"sync/atomic"
 
 	"tollgate/engine/machine"
-	"tollgate/engine/page"
 )
-
-// Numbers of the tables in the snapshot format. They are never reused.
-const (
-	tableWorkspaces    = 1
-	tableKeys          = 2
-	tableFlows         = 3
-	tableFlowTexts     = 4
-	tableRuns          = 5
-	tableRunTexts      = 6
-	tablePurchases     = 7
-	tableIssues        = 8
-	tableNotifications = 9
-	tableTransactions  = 10
-	tableRequests      = 11
-	tableSignups       = 12
-	tableAgents        = 13
-	tableActs          = 24
-	tableInspections   = 40
-	tableDocuments     = 41
-	tablePersons       = 50
-	tableSessions      = 51
-	tableLinks         = 52
-	tableAlerts        = 130
-	tableSchedules     = 141
-	tableAccess        = 142
-)
-
-// tables are the rows that more than one owner reads, and how they are found. Each owner embeds the
-// one before it (tables, spaces, notices, money, flowStore, runner, people, state), so a method sees
-// what is below its owner and nothing above it.
-type tables struct {
-	log   machine.Log
-	store *page.Store
-	// seed is of the indexes, which are not state: their hashes differ between processes.
-	seed maphash.Seed
-
-	workspaces  *page.Table[workspace]
-	workspaceBy *page.Index
-	claimByHash *page.Index
-	flows       *page.Table[flow]
-	flowTexts   *page.Table[page.Blob] // row = flow row
-	flowBy      *page.Index
-	schedules   *page.Table[schedule]
-	runs        *runs
-	purchases   *page.Table[purchase]
-	actRows     *page.Table[actRow]
-	agents      *page.Table[page.Blob] // names of agents, numbered from 1
-	agentBy     map[string]uint32
-	// inspectionBy is run row → inspection row.
-	inspectionBy map[uint32]uint32
-
-	requests   machine.Ring[requestRow]
-	unresolved []unresolved // of a restore
-}
-
-func (x *tables) open() {
-	x.store, x.seed = page.NewStore(), maphash.MakeSeed()
-	x.workspaceBy, x.claimByHash, x.flowBy = page.NewIndex(), page.NewIndex(), page.NewIndex()
-	x.agentBy, x.inspectionBy = map[string]uint32{}, map[uint32]uint32{}
-	x.workspaces = page.NewTable(x.store, tableWorkspaces, machine.RecordCodec[workspace]())
-	x.flows = page.NewTable(x.store, tableFlows, machine.RecordCodec[flow]())
-	x.flowTexts = page.NewBlobTable(x.store, tableFlowTexts)
-	x.schedules = page.NewTable(x.store, tableSchedules, machine.RecordCodec[schedule]())
-	x.runs = openRuns(x)
-	x.purchases = page.NewTable(x.store, tablePurchases, machine.RecordCodec[purchase]())
-	x.agents = page.NewBlobTable(x.store, tableAgents)
-	x.actRows = page.NewTable(x.store, tableActs, machine.RecordCodec[actRow]())
-	x.openRequests()
-}
-
-// spaces are workspaces: who has them, their keys, and what they hold and may hold.
-type spaces struct {
-	tables
-	policy SetPolicy
-	// expireFrom is since when the policy says how long workspaces without an owner are kept.
-	expireFrom int64
-	keys       *page.Table[key]
-	keyByHash  *page.Index // of API keys
-	sources    machine.Ring[signups]
-	// due is what will happen by itself, earliest first; no state.
-	due dues
-	// rooms are what workspaces hold; no state: they follow from the tables.
-	rooms         rooms
-	issues        *page.Table[issue]
-	notifications *page.Table[notification]
-	inspections   *page.Table[inspection]
-	alerts        *page.Table[alert]
-	access        *page.Table[access]
-	persons       *page.Table[person]
-	emailBy       map[string]uint32   // a person's verified address → row
-	promised      map[string][]uint32 // an address that has not signed in yet → workspaces
-}
-
-// MaxSources is how many addresses that signed up in an hour one group keeps at most; beyond it
-// nobody signs up from another.
-const MaxSources = 200_000
-
-func (x *spaces) open() {
-	x.tables.open()
-	x.policy, x.keyByHash = DefaultPolicy(), page.NewIndex()
-	x.emailBy, x.promised = map[string]uint32{}, map[string][]uint32{}
-	x.keys = page.NewTable(x.store, tableKeys, machine.RecordCodec[key]())
-	x.issues = page.NewTable(x.store, tableIssues, machine.RecordCodec[issue]())
-	x.notifications = page.NewTable(x.store, tableNotifications, machine.RecordCodec[notification]())
-	x.inspections = page.NewTable(x.store, tableInspections, machine.RecordCodec[inspection]())
-	x.alerts = page.NewTable(x.store, tableAlerts, machine.RecordCodec[alert]())
-	x.access = page.NewTable(x.store, tableAccess, machine.RecordCodec[access]())
-	x.persons = page.NewTable(x.store, tablePersons, machine.RecordCodec[person]())
-	x.sources = machine.Ring[signups]{
-		Table: page.NewTable(x.store, tableSignups, machine.RecordCodec[signups]()), Max: MaxSources,
-		By: page.NewIndex(), Hash: x.idHash, Key: func(r *signups) [16]byte { return r.Source },
-		At: func(r *signups) int64 { return r.At },
-	}
-}
-
-// notices are issues, notifications and alerts.
-type notices struct {
-	spaces
-	issueBy      *page.Index
-	notification *page.Index
-	// alerting are the alerts of which something waits to be sent; no state.
-	alerting waiting
-}
-
-func (x *notices) open() {
-	x.spaces.open()
-	x.issueBy, x.notification = page.NewIndex(), page.NewIndex()
-}
-
-// money is ledgers and purchases.
-type money struct {
-	notices
-	// day and freeToday count the free runs of all workspaces in one UTC day.
-	day, freeToday uint32
-	transactions   *page.Table[transaction]
-	purchaseBy     *page.Index
-	linkBy         *page.Index
-	// errands are what providers are to be asked; no state.
-	errands errands
-}
-
-func (x *money) open() {
-	x.notices.open()
-	x.purchaseBy, x.linkBy = page.NewIndex(), page.NewIndex()
-	x.transactions = page.NewTable(x.store, tableTransactions, machine.RecordCodec[transaction]())
-}
-
-// flowStore is saved tests, and what their runs sign in with.
-type flowStore struct{ money }
-
-// runner is runs, inspections and schedules.
-type runner struct {
-	flowStore
-	// offered are the configured agents, "name kind version", the default one first.
-	offered []string
-	// firstQueued and lastQueued are the runs that wait for a worker, oldest first; queued is their
-	// number, running that of runs with a worker.
-	firstQueued, lastQueued uint32
-	queued, running         uint32
-	documents               *page.Table[page.SummedBlob] // row = inspection row
-	inspectedBy             map[hostKey]uint32           // the newest
-	// asking are the schedules whose runs begin once a preflight is noted; no state.
-	asking waiting
-}
-
-func (x *runner) open() {
-	x.money.open()
-	x.documents = page.NewSummedBlobTable(x.store, tableDocuments)
-	x.inspectedBy = map[hostKey]uint32{}
-}
-
-// people are who signs in: persons, sessions, and agents that ask to work for their owner.
-type people struct {
-	runner
-	personBy *page.Index
-	sessions machine.Ring[session]
-	links    *page.Table[link]
-}
-
-func (x *people) open() {
-	x.runner.open()
-	x.personBy = page.NewIndex()
-	x.links = page.NewTable(x.store, tableLinks, machine.RecordCodec[link]())
-	x.sessions = machine.Ring[session]{
-		Table: page.NewTable(x.store, tableSessions, machine.RecordCodec[session]()), Max: MaxSessions,
-		By: page.NewIndex(), Hash: x.idHash, Key: func(r *session) [16]byte { return sessionKey(&r.Hash) },
-		At: func(r *session) int64 { return r.CreatedAt },
-	}
-}
 
 // state is everything that a snapshot holds, and what is rebuilt from it. Apply is its only writer,
 // and holds mu for one record at a time; queries hold it to read.
@@ -276,31 +85,106 @@ func (x *state) reindex() {
 	x.publishDue()
 }
 
-func (x *tables) idHash(id *[16]byte) uint64 { return maphash.Bytes(x.seed, id[:]) }
-
-// secretHash needs no seed: the bytes are those of a SHA-256.
-func secretHash(hash *[32]byte) uint64 { return binary.LittleEndian.Uint64(hash[:]) }
-
-// maxAgents bounds the names of agents; later ones are written as the last.
-const maxAgents = 10_000
-
-// agent numbers an agent's name.
-func (x *tables) agent(name string) uint32 {
-	if row := x.agentBy[name]; row != 0 || name == "" {
-		return row
+// indexPersons rebuilds their indexes, and those of links, after a restore.
+func (x *people) indexPersons() {
+	for row := uint32(1); row <= x.persons.Len(); row++ {
+		p := x.persons.Read(row)
+		x.personBy.Insert(x.subjectHash(p.Issuer, p.Subject), row)
+		if p.Email != "" && !p.Agent {
+			x.emailBy[Address(p.Email)] = row
+		}
 	}
-	if x.agents.Len() >= maxAgents {
-		return maxAgents
+	for row := uint32(1); row <= x.workspaces.Len(); row++ {
+		if w := x.workspaces.Read(row); w.claimed() && w.Person == 0 && w.GoneAt == 0 {
+			x.promise(row, w.Owner)
+		}
 	}
-	row, blob := x.agents.Append()
-	blob.Bytes = []byte(name)
-	x.agentBy[name] = row
-	return row
+	x.sessions.Reindex()
 }
 
-func (x *tables) agentName(number uint32) string {
-	if number == 0 || number > x.agents.Len() {
-		return ""
+// indexInspections rebuilds their indexes, after a restore.
+func (x *runner) indexInspections() {
+	for row := uint32(1); row <= x.inspections.Len(); row++ {
+		i := x.inspections.Read(row)
+		if x.rooms.of[i.Workspace].gone {
+			continue
+		}
+		x.inspectionBy[i.Run] = row
+		if i.Kind == RunInspection {
+			x.inspectedBy[hostKey{i.Workspace, i.Host}] = row
+		}
 	}
-	return string(x.agents.Read(number).Bytes)
+}
+
+// instant is what an item's row has by now; 0 is none.
+func (x *state) instant(i dueItem) int64 {
+	switch i.kind {
+	case dueRun:
+		return x.runs.Read(i.row).Due
+	case duePurchase:
+		return x.purchases.Read(i.row).Due
+	case dueSchedule:
+		return x.schedules.Read(i.row).Due
+	}
+	return x.unusedEnd(x.workspaces.Read(i.row))
+}
+
+// stale reports whether an item's row has another instant by now, or none.
+func (x *state) stale(i dueItem) bool { return x.instant(i) != i.at }
+
+// pop takes the earliest item out; false when it is stale.
+func (x *state) pop() (item dueItem, stands bool) {
+	item = heap.Pop(&x.due).(dueItem)
+	at := x.instant(item)
+	if at != item.at && item.kind == dueWorkspace {
+		x.due.add(at, dueWorkspace, item.row)
+	}
+	return item, at == item.at
+}
+
+// publishDue drops what is stale from the top and makes the rest known.
+func (x *state) publishDue() {
+	for len(x.due) > 0 && x.stale(x.due[0]) {
+		x.pop()
+	}
+	if len(x.due) == 0 {
+		x.nextDue.Store(0)
+		return
+	}
+	x.nextDue.Store(x.due[0].at)
+}
+
+// dueAtOnce bounds what happens by itself in one entry; NextDue asks for the next one. A workspace
+// that is removed counts as one for each rowsAtOnce of its rows.
+const (
+	dueAtOnce  = 256
+	rowsAtOnce = 16
+)
+
+// advance lets what is due by the entry's stamp happen, at that stamp: months and days only ever
+// move on.
+func (x *state) advance(t *machine.Turn) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.requests.Forget(t.Stamp - RequestRetentionMS)
+	x.sources.Forget(t.Stamp - hourMS)
+	x.sessions.Forget(t.Stamp - SessionMS)
+	for happened := 0; happened < dueAtOnce && len(x.due) > 0 && x.due[0].at <= t.Stamp; {
+		item, stands := x.pop()
+		if !stands {
+			continue
+		}
+		happened++
+		switch item.kind {
+		case dueRun:
+			x.runDue(t, item.row)
+		case duePurchase:
+			x.purchaseDue(t, item.row)
+		case dueSchedule:
+			x.scheduleDue(t, item.row)
+		default:
+			happened += x.remove(t, item.row) / rowsAtOnce
+		}
+		t.Fold(uint64(item.row))
+	}
 }

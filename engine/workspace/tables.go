@@ -1,10 +1,141 @@
 package workspace
 
 import (
+	"encoding/binary"
+	"hash/maphash"
+
 	"tollgate/engine"
 	"tollgate/engine/machine"
 	"tollgate/engine/page"
 )
+
+// tables are the rows that more than one owner reads, and how they are found. Each owner embeds the
+// one before it (tables, spaces, notices, money, flowStore, runner, people, state), so a method
+// sees what is below its owner and nothing above it.
+type tables struct {
+	log   machine.Log
+	store *page.Store
+	// seed is of the indexes, which are not state: their hashes differ between processes.
+	seed maphash.Seed
+
+	workspaces  *page.Table[workspace]
+	workspaceBy *page.Index
+	claimByHash *page.Index
+	flows       *page.Table[flow]
+	flowTexts   *page.Table[page.Blob] // row = flow row
+	flowBy      *page.Index
+	schedules   *page.Table[schedule]
+	runs        *runs
+	purchases   *page.Table[purchase]
+	actRows     *page.Table[actRow]
+	agents      *page.Table[page.Blob] // names of agents, numbered from 1
+	agentBy     map[string]uint32
+	// inspectionBy is run row → inspection row.
+	inspectionBy map[uint32]uint32
+
+	requests   machine.Ring[requestRow]
+	unresolved []unresolved // of a restore
+}
+
+func (x *tables) open() {
+	x.store, x.seed = page.NewStore(), maphash.MakeSeed()
+	x.workspaceBy, x.claimByHash, x.flowBy = page.NewIndex(), page.NewIndex(), page.NewIndex()
+	x.agentBy, x.inspectionBy = map[string]uint32{}, map[uint32]uint32{}
+	x.workspaces = page.NewTable(x.store, tableWorkspaces, machine.RecordCodec[workspace]())
+	x.flows = page.NewTable(x.store, tableFlows, machine.RecordCodec[flow]())
+	x.flowTexts = page.NewBlobTable(x.store, tableFlowTexts)
+	x.schedules = page.NewTable(x.store, tableSchedules, machine.RecordCodec[schedule]())
+	x.runs = openRuns(x.store, x.flows, x.workspaces, x.idHash)
+	x.purchases = page.NewTable(x.store, tablePurchases, machine.RecordCodec[purchase]())
+	x.agents = page.NewBlobTable(x.store, tableAgents)
+	x.actRows = page.NewTable(x.store, tableActs, machine.RecordCodec[actRow]())
+	x.openRequests()
+}
+
+func (x *tables) idHash(id *[16]byte) uint64 { return maphash.Bytes(x.seed, id[:]) }
+
+// secretHash needs no seed: the bytes are those of a SHA-256.
+func secretHash(hash *[32]byte) uint64 { return binary.LittleEndian.Uint64(hash[:]) }
+
+// maxAgents bounds the names of agents; later ones are written as the last.
+const maxAgents = 10_000
+
+// agent numbers an agent's name.
+func (x *tables) agent(name string) uint32 {
+	if row := x.agentBy[name]; row != 0 || name == "" {
+		return row
+	}
+	if x.agents.Len() >= maxAgents {
+		return maxAgents
+	}
+	row, blob := x.agents.Append()
+	blob.Bytes = []byte(name)
+	x.agentBy[name] = row
+	return row
+}
+
+func (x *tables) agentName(number uint32) string {
+	if number == 0 || number > x.agents.Len() {
+		return ""
+	}
+	return string(x.agents.Read(number).Bytes)
+}
+
+// workspaceRow finds a workspace by id, one that was removed too; 0 when there is none.
+func (x *tables) workspaceRow(id [16]byte) uint32 {
+	return x.workspaceBy.Find(x.idHash(&id), func(row uint32) bool {
+		return x.workspaces.Read(row).ID == id
+	})
+}
+
+// workspace copies a workspace by row; false when there is none, or none any more.
+func (x *tables) workspace(row uint32) (w workspace, ok bool) {
+	if !x.owned(row) || x.workspaces.Read(row).GoneAt != 0 {
+		return w, false
+	}
+	return *x.workspaces.Read(row), true
+}
+
+func (x *tables) owned(workspace uint32) bool {
+	return workspace != 0 && workspace <= x.workspaces.Len()
+}
+
+func (x *tables) claimRow(code *[32]byte) uint32 {
+	return x.claimByHash.Find(secretHash(code), func(row uint32) bool {
+		return x.workspaces.Read(row).Claim == *code
+	})
+}
+
+// flowRow finds a flow of a workspace that is not archived; 0 when there is none.
+func (x *tables) flowRow(workspace uint32, id [16]byte) uint32 {
+	row := x.anyFlow(workspace, id)
+	if row == 0 || x.flows.Read(row).ArchivedAt != 0 {
+		return 0
+	}
+	return row
+}
+
+// anyFlow finds a flow of a workspace, archived or not; 0 when there is none.
+func (x *tables) anyFlow(workspace uint32, id [16]byte) uint32 {
+	row := x.flowBy.Find(x.idHash(&id), func(row uint32) bool { return x.flows.Read(row).ID == id })
+	if row == 0 || x.flows.Read(row).Workspace != workspace {
+		return 0
+	}
+	return row
+}
+
+// document decodes a flow's document.
+func (x *tables) document(row uint32) (d FlowDocument) {
+	decodeBlob(x.flowTexts.Read(row).Bytes, &d)
+	return d
+}
+
+// neverWhole reports whether a run is an inspection's, or an assessment's, that has failed: it was
+// given back, and whoever sends the request again means another one.
+func (x *tables) neverWhole(row uint32) bool {
+	r := x.runs.Read(row)
+	return x.inspectionBy[row] != 0 && r.Status.Final() && r.Status != RunCompleted
+}
 
 // RequestRetentionMS is how long an Idempotency-Key is kept, in log time: 30 days.
 const RequestRetentionMS = 30 * dayMS

@@ -1,0 +1,232 @@
+package workspace
+
+import "slices"
+
+// Bounds of what an owner sets, in bytes.
+const (
+	MaxAlertEmail  = 254
+	MaxAlertURL    = 2048
+	MaxAlertSecret = 255 // as it is sealed
+	// MaxAlertTests is how many test alerts a workspace sends in a UTC day.
+	MaxAlertTests = 10
+	// AlertOverlapMS is how long a secret that was replaced signs beside the new one.
+	AlertOverlapMS = dayMS
+)
+
+// MaxDeliveries is how many deliveries of a flow's alerts are kept; those that wait stay longest.
+const MaxDeliveries = 20
+
+// Bounds of what a delivery says, in bytes, and of the wait before its next attempt.
+const (
+	maxAlertWord   = 120
+	maxAlertWhy    = 500
+	maxAlertReason = 200
+	maxAlertWaitMS = 2 * dayMS
+	deliveryBytes  = 160
+	alertRowBytes  = 200
+)
+
+// AlertKind is what an alert says.
+type AlertKind uint8
+
+// The kinds of alerts.
+const (
+	AlertFailing   AlertKind = 1 // it stopped passing
+	AlertRecovered AlertKind = 2
+	AlertTest      AlertKind = 3
+)
+
+// String is the kind's name in the API.
+func (k AlertKind) String() string { return [...]string{"", "failing", "recovered", "test"}[k] }
+
+// Channel is the way that an alert goes.
+type Channel uint8
+
+// The channels.
+const (
+	ChannelEmail   Channel = 1
+	ChannelWebhook Channel = 2
+)
+
+// String is the channel's name in the API.
+func (c Channel) String() string { return [...]string{"", "email", "webhook"}[c] }
+
+// DeliveryStatus is how far a delivery has come.
+type DeliveryStatus uint8
+
+// The statuses.
+const (
+	DeliveryWaiting   DeliveryStatus = 1
+	DeliveryDelivered DeliveryStatus = 2
+	DeliveryFailed    DeliveryStatus = 3
+	// DeliveryUnknown: it may have arrived, and is not sent again.
+	DeliveryUnknown DeliveryStatus = 4
+)
+
+// String is the status's name in the API.
+func (s DeliveryStatus) String() string {
+	return [...]string{"", "waiting", "delivered", "failed", "unknown"}[s]
+}
+
+// delivery is one alert on its way to one place.
+type delivery struct {
+	ID [16]byte `wire:"1"`
+	// Number counts the flow's deliveries, from 1.
+	Number  uint64         `wire:"19"`
+	Kind    AlertKind      `wire:"2"`
+	Channel Channel        `wire:"3"`
+	Status  DeliveryStatus `wire:"4"`
+	// Attempts counts those that were made, or begun.
+	Attempts  uint32 `wire:"5"`
+	CreatedAt int64  `wire:"6"`
+	NextAt    int64  `wire:"7"`
+	EndedAt   int64  `wire:"8"`
+	// Sender is the process that begins the attempt of this number, since BegunAt: nobody else may
+	// make it. BegunAt is 0 between attempts.
+	Sender  [16]byte `wire:"9"`
+	BegunAt int64    `wire:"10"`
+	// Code is the answer to the newest attempt, 0 is none; Reason says what is wrong with it.
+	Answer uint32 `wire:"11"`
+	Reason string `wire:"12"`
+	// What it says: of the run that the watch went by, and of the flow as it was called then.
+	Run     [16]byte   `wire:"13"`
+	Outcome RunOutcome `wire:"14"`
+	Flow    string     `wire:"15"`
+	Step    string     `wire:"16"`
+	Code    string     `wire:"17"`
+	Why     string     `wire:"18"`
+}
+
+func (d *delivery) bytes() int {
+	return deliveryBytes + len(d.Reason) + len(d.Flow) + len(d.Step) + len(d.Code) + len(d.Why)
+}
+
+// consistent reports whether what is read from a snapshot has names.
+func (d *delivery) consistent() bool {
+	return d.Kind >= AlertFailing && d.Kind <= AlertTest && d.Channel >= ChannelEmail &&
+		d.Channel <= ChannelWebhook && d.Status >= DeliveryWaiting && d.Status <= DeliveryUnknown &&
+		d.Outcome <= OutcomeInconclusive
+}
+
+func (d *delivery) end(status DeliveryStatus, reason string, stamp int64) {
+	d.Status, d.Reason, d.EndedAt, d.NextAt, d.BegunAt = status, reason, stamp, 0, 0
+}
+
+// alert is what a flow's owner wants to hear of its watch, and what was sent of it.
+type alert struct {
+	Workspace uint32 `wire:"1"`
+	Flow      uint32 `wire:"2"`
+	On        bool   `wire:"3"`
+	// Email and URL are where to; empty is nowhere.
+	Email string `wire:"4"`
+	URL   string `wire:"5"`
+	// Secret signs webhooks, and so does Previous until PreviousUntil; sealed by the server.
+	Secret        []byte `wire:"6"`
+	Previous      []byte `wire:"7"`
+	PreviousUntil int64  `wire:"8"`
+	RotatedAt     int64  `wire:"9"`
+	// GoneAt is when the webhook's endpoint said that it is gone: it is sent nothing until it is
+	// set again, or alerts are turned on again.
+	GoneAt int64 `wire:"10"`
+	// Made counts deliveries, those that are not kept any more too.
+	Made uint64 `wire:"11"`
+	// Deliveries are the newest, oldest first.
+	Deliveries []delivery `wire:"12"`
+	// Unconfirmed: whoever has the e-mail address has not said yet that alerts may go there. Link
+	// is the SHA-256 of the secret by which they are asked, until LinkUntil; zero is none.
+	Unconfirmed bool     `wire:"13"`
+	Link        [32]byte `wire:"14"`
+	LinkUntil   int64    `wire:"15"`
+}
+
+// bytes is what an alert takes of its workspace's room.
+func (a *alert) bytes() int {
+	n := alertRowBytes + len(a.Email) + len(a.URL) + len(a.Secret) + len(a.Previous)
+	for i := range a.Deliveries {
+		n += a.Deliveries[i].bytes()
+	}
+	return n
+}
+
+// reaches reports whether a channel leads somewhere.
+func (a *alert) reaches(c Channel) bool {
+	if c == ChannelEmail {
+		return a.Email != ""
+	}
+	return a.URL != "" && a.GoneAt == 0
+}
+
+// keep adds a delivery; beyond MaxDeliveries the oldest that has ended goes, or the oldest.
+func (a *alert) keep(d delivery) {
+	if len(a.Deliveries) >= MaxDeliveries {
+		at := max(0, slices.IndexFunc(a.Deliveries, func(d delivery) bool {
+			return d.Status != DeliveryWaiting
+		}))
+		a.Deliveries = slices.Delete(a.Deliveries, at, at+1)
+	}
+	a.Deliveries = append(a.Deliveries, d)
+}
+
+// Why deliveries end that nobody has tried to the last.
+const (
+	reasonOff     = "turned off before it was sent"
+	reasonOffLate = "turned off while it was being sent"
+	reasonGone    = "the endpoint is gone (410)"
+)
+
+// drop ends what waits for a channel that leads nowhere any more, or that nobody wants to hear. A
+// mail that somebody has begun to send may arrive all the same: what its sender says still counts.
+func (a *alert) drop(reason string, stamp int64) {
+	for i := range a.Deliveries {
+		d := &a.Deliveries[i]
+		if d.Status != DeliveryWaiting || (a.On || d.Kind == AlertTest) && a.reaches(d.Channel) {
+			continue
+		}
+		if d.BegunAt != 0 {
+			d.end(DeliveryUnknown, reasonOffLate, stamp)
+		} else {
+			d.end(DeliveryFailed, reason, stamp)
+		}
+	}
+}
+
+// held reports whether a delivery waits for its address to be confirmed.
+func (a *alert) held(d *delivery) bool {
+	return a.Unconfirmed && d.Channel == ChannelEmail && d.Status == DeliveryWaiting
+}
+
+// mailTo sets where mails go. An address that is confirmed stays so, and so does one whose owner is
+// still asked; another one is asked first, unless somebody vouches for it.
+func (a *alert) mailTo(email string, vouched bool) {
+	if vouched = vouched || email == ""; email != a.Email || vouched {
+		a.Unconfirmed, a.Link, a.LinkUntil = !vouched, [32]byte{}, 0
+	}
+	a.Email = email
+}
+
+// sendable reports whether something can be sent now, or later by itself.
+func (a *alert) sendable() bool {
+	return slices.ContainsFunc(a.Deliveries, func(d delivery) bool {
+		return d.Status == DeliveryWaiting && !a.held(&d)
+	})
+}
+
+// waiting are the rows of a table for which something is to be done, lower rows first. It is no
+// state: it follows from the table.
+type waiting []uint32
+
+// behind are those of higher rows.
+func (w waiting) behind(row uint32) []uint32 {
+	at, _ := slices.BinarySearch(w, row+1)
+	return w[at:]
+}
+
+func (w *waiting) note(row uint32, waits bool) {
+	at, found := slices.BinarySearch(*w, row)
+	switch {
+	case waits && !found:
+		*w = slices.Insert(*w, at, row)
+	case found && !waits:
+		*w = slices.Delete(*w, at, at+1)
+	}
+}

@@ -1,0 +1,271 @@
+package workspace
+
+import "slices"
+
+// PurchaseStatus is how far a purchase has come.
+//
+//schema:enum
+type PurchaseStatus uint8
+
+// The statuses. PurchaseApproval waits for its owner, PurchaseCheckout is approved and waits for
+// the payer on the payment page, PurchaseProcessing charges the saved card.
+const (
+	PurchaseApproval   PurchaseStatus = 1 // requires_approval
+	PurchaseCheckout   PurchaseStatus = 2 // checkout
+	PurchaseProcessing PurchaseStatus = 3 // processing
+	PurchaseSucceeded  PurchaseStatus = 4 // succeeded
+	PurchaseFailed     PurchaseStatus = 5 // failed
+	PurchaseCancelled  PurchaseStatus = 6 // cancelled
+	PurchaseDenied     PurchaseStatus = 7 // denied
+	PurchaseExpired    PurchaseStatus = 8 // expired
+)
+
+// ApprovalReason is why a purchase needs its owner.
+//
+//schema:enum
+type ApprovalReason uint8
+
+// The reasons.
+const (
+	ReasonNone         ApprovalReason = 0
+	ReasonNoCard       ApprovalReason = 1 // no_card
+	ReasonOverCap      ApprovalReason = 2 // over_cap
+	ReasonPaused       ApprovalReason = 3 // paused
+	ReasonAgentSession ApprovalReason = 4 // agent_session
+	ReasonDeclined     ApprovalReason = 5 // card_declined
+)
+
+// How long a purchase waits for its owner, and its payment page for the payer, in log time.
+const (
+	ApprovalMS = 7 * dayMS
+	CheckoutMS = dayMS
+)
+
+// Limits of what keys may do about purchases.
+const (
+	MaxPurchaseRuns  = 10
+	MaxLinks         = 5  // new approval links of one purchase
+	MaxCancelsPerDay = 10 // of one workspace and UTC day
+)
+
+// purchase is an order of runs.
+type purchase struct {
+	ID        [16]byte `wire:"1"`
+	Workspace uint32   `wire:"2"`
+	Before    uint32   `wire:"3"`
+	// Flow is the flow whose start asked for it; 0 is none.
+	Flow      uint32         `wire:"4"`
+	Runs      uint32         `wire:"5"`
+	Cents     uint32         `wire:"6"`
+	Status    PurchaseStatus `wire:"7"`
+	Reason    ApprovalReason `wire:"8"`
+	Links     uint32         `wire:"9"`  // new links so far
+	Link      [32]byte       `wire:"10"` // SHA-256 of the token of the one link that works
+	Checkout  string         `wire:"11"` // the provider's id of the payment page
+	URL       string         `wire:"12"` // where the page is
+	CreatedAt int64          `wire:"13"`
+	ChangedAt int64          `wire:"14"`
+	Due       int64          `wire:"15"` // when approval or page expire
+	// PaidMonth is the month whose cap it counts against.
+	PaidMonth uint32 `wire:"16"`
+	// Refund reports whether it was paid after it had ended: the money is to be given back.
+	Refund bool `wire:"17"`
+	// Payment is the provider's id of what was paid; RefundID and RefundedAt say that it was sent
+	// back, RefundRefused why its provider does not.
+	Payment       string `wire:"18"`
+	RefundID      string `wire:"19"`
+	RefundedAt    int64  `wire:"20"`
+	RefundRefused string `wire:"25"`
+	// PageOpen reports whether the payment page may still be paid, as far as is known.
+	PageOpen bool `wire:"21"`
+	// FlowVersion is the version of Flow that its owner is shown, and confirms.
+	FlowVersion uint32 `wire:"22"`
+	// Key and Body are of the request that asked for it; they are used up when it is paid.
+	Key  [16]byte `wire:"23"`
+	Body [16]byte `wire:"24"`
+	// Surplus are payments beside Payment, all to be sent back, in the order in which they came.
+	Surplus []Return `wire:"26"`
+}
+
+// waits reports whether the owner may still approve it, or the payer pay it.
+func (p *purchase) waits() bool {
+	return p.Status == PurchaseApproval || p.Status == PurchaseCheckout
+}
+
+// shown reports whether its owner is shown this flow as it is now.
+func (p *purchase) shown(row uint32, f *flow) bool {
+	return p.Flow == row && p.FlowVersion == f.Version && f.ArchivedAt == 0
+}
+
+// bytes is what a purchase takes, beside what its workspace keeps for the first one.
+func (p *purchase) bytes() int {
+	if p.Before == 0 {
+		return 0
+	}
+	return purchaseRowBytes
+}
+
+// Return is a payment that is to be sent back, or was.
+type Return struct {
+	// Payment and Refund are the provider's ids; Refund is empty until it was sent back, at At.
+	Payment string `wire:"1"`
+	Refund  string `wire:"2"`
+	At      int64  `wire:"3"`
+	// Refused is the provider's word where it does not send it back: nobody asks again until an
+	// operator says so.
+	Refused string `wire:"4"`
+}
+
+// Due reports whether the provider is to be asked to send it back.
+func (r *Return) Due() bool { return r.At == 0 && r.Refused == "" }
+
+// MaxSurplus is how many payments beside its own one purchase keeps. Each needs a page or a charge
+// of its own, so that there are two at most where the provider keeps its word.
+const MaxSurplus = 8
+
+// MaxRefused is the length of a provider's word for not sending money back, in bytes.
+const MaxRefused = 100
+
+// returns are the payments of a purchase that are to be sent back, or were.
+func (p *purchase) returns() (all []Return) {
+	if p.Refund {
+		all = append(all, Return{p.Payment, p.RefundID, p.RefundedAt, p.RefundRefused})
+	}
+	return append(all, p.Surplus...)
+}
+
+// owes reports whether money of the purchase is to be sent back.
+func (p *purchase) owes() bool {
+	return p.Refund && p.RefundedAt == 0 && p.RefundRefused == "" ||
+		slices.ContainsFunc(p.Surplus, func(r Return) bool { return r.Due() })
+}
+
+// owed reports whether a payment is to be sent back, or was.
+func (p *purchase) owed(payment string) bool {
+	return payment != "" &&
+		slices.ContainsFunc(p.returns(), func(r Return) bool { return r.Payment == payment })
+}
+
+// setAside keeps what was paid while the purchase did not wait for it apart from the payment that
+// is to come: it stays the first of those to be sent back.
+func (p *purchase) setAside() {
+	if p.Refund {
+		p.Surplus = p.returns()
+		p.Refund, p.Payment, p.RefundID, p.RefundedAt, p.RefundRefused = false, "", "", 0, ""
+	}
+}
+
+// change replaces one of the returns, by its place among them.
+func (p *purchase) change(at int, to Return) {
+	if p.Refund {
+		if at == 0 {
+			p.RefundID, p.RefundedAt, p.RefundRefused = to.Refund, to.At, to.Refused
+			return
+		}
+		at--
+	}
+	p.Surplus = slices.Clone(p.Surplus) // a snapshot may hold the row as it was
+	p.Surplus[at] = to
+}
+
+// refund is how the returns of a purchase stand, in one word, for the record of an operator's act.
+func (p *purchase) refund() string {
+	for _, r := range p.returns() {
+		if r.Refused != "" {
+			return "refused"
+		}
+	}
+	if p.owes() {
+		return "due"
+	}
+	return ""
+}
+
+// Errand is what a payment provider is to be asked about a purchase. It follows from the purchase
+// alone, so that whichever node leads knows what is left to do.
+type Errand uint8
+
+// The errands. A purchase has one at a time at most.
+const (
+	ErrandNone Errand = 0
+	// ErrandCharge: the saved card is to be charged.
+	ErrandCharge Errand = 1
+	// ErrandPage: the owner approved it, and there is no payment page yet.
+	ErrandPage Errand = 2
+	// ErrandPoll: the payment page waits for its payer, and its webhook may be lost.
+	ErrandPoll Errand = 3
+	// ErrandClose: it has ended unpaid, and its payment page may still be open.
+	ErrandClose Errand = 4
+	// ErrandRefund: it was paid after it had ended, or once more than once, and the money was not
+	// sent back yet; nor was that refused.
+	ErrandRefund Errand = 5
+	// ErrandEnd: its payment page is closed unpaid, so that nobody can pay it any more: it is to be
+	// cancelled, so that its workspace is free for another. No provider is asked.
+	ErrandEnd Errand = 6
+
+	errandKinds = 7
+)
+
+// errand is what is left to do about a purchase.
+func (p *purchase) errand() Errand {
+	switch {
+	case p.owes():
+		return ErrandRefund
+	case p.Status == PurchaseProcessing:
+		return ErrandCharge
+	case p.Status == PurchaseCheckout && p.Checkout == "":
+		return ErrandPage
+	case p.Status == PurchaseCheckout && p.PageOpen:
+		return ErrandPoll
+	case p.Status == PurchaseCheckout:
+		return ErrandEnd
+	case p.PageOpen && p.Status > PurchaseSucceeded:
+		return ErrandClose
+	}
+	return ErrandNone
+}
+
+// errands are the purchases of each errand, lower rows first. They are not state: they follow from
+// the table of purchases.
+type errands [errandKinds][]uint32
+
+// move brings a purchase from one errand to another. Rows are mostly added at the end, and a row
+// more or less moves four bytes for each behind it.
+func (e *errands) move(row uint32, from, to Errand) {
+	if from == to {
+		return
+	}
+	if at, found := slices.BinarySearch(e[from], row); from != ErrandNone && found {
+		e[from] = slices.Delete(e[from], at, at+1)
+	}
+	if to != ErrandNone {
+		at, _ := slices.BinarySearch(e[to], row)
+		e[to] = slices.Insert(e[to], at, row)
+	}
+}
+
+// TransactionKind is how credits moved.
+type TransactionKind uint8
+
+const (
+	transactionGrant   TransactionKind = 1
+	transactionReserve TransactionKind = 2
+	transactionCommit  TransactionKind = 3
+	transactionRelease TransactionKind = 4
+)
+
+// String is the kind's name in the API.
+func (k TransactionKind) String() string {
+	return [...]string{"", "grant", "reserve", "commit", "release"}[k]
+}
+
+// transaction is one movement of credits.
+type transaction struct {
+	ID     [16]byte        `wire:"1"`
+	Before uint32          `wire:"2"`
+	Kind   TransactionKind `wire:"3"`
+	Amount uint64          `wire:"4"`
+	Run    [16]byte        `wire:"5"`
+	At     int64           `wire:"6"`
+	Note   string          `wire:"7"`
+}

@@ -1,0 +1,300 @@
+package workspace
+
+import "tollgate/engine"
+
+// AccountView is a workspace and what it has.
+type AccountView struct {
+	ID                   [16]byte
+	Label, Owner         string
+	Claimed              bool
+	CreatedAt            int64
+	Credits, Reserved    uint64
+	Transactions         []TransactionView // newest first, at most 20
+	Paused, CapApproved  bool
+	CapCents, SpentCents uint32
+	ChargingCents        uint32
+	FreeUsed, PaidUsed   uint32
+	Returned, RunsLeft   uint32
+	StartedToday         uint32
+	CancelsToday         uint32 // of purchases, by keys
+	LocalToday           uint32
+	FreeLeftToday        uint32    // free runs, of all workspaces together
+	RecentRuns           []RunView // hosted, newest first, at most 20
+	MonthEnd, DayEnd     int64
+}
+
+// TransactionView is one movement of credits.
+type TransactionView struct {
+	ID     [16]byte
+	Kind   TransactionKind
+	Amount uint64
+	Run    [16]byte
+	At     int64
+	Note   string
+}
+
+// listed is how many runs and transactions an account shows; looked is how many rows a list walks
+// over for them.
+const (
+	listed = 20
+	looked = 2000
+)
+
+// Account is what a workspace has at an instant of log time; false when there is no such row.
+func (m *Machine) Account(workspace uint32, now int64) (v AccountView, ok bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	w, ok := s.workspace(workspace)
+	if !ok {
+		return v, false
+	}
+	l := &w.Ledger
+	at := max(now, s.log.Stamp())
+	l.roll(at)
+	v = AccountView{
+		ID: w.ID, Label: w.Label, Owner: w.Owner, Claimed: w.claimed(), CreatedAt: w.CreatedAt,
+		Credits: l.CreditsLeft, Reserved: l.CreditsReserved, Paused: l.Paused,
+		CapApproved: l.CapApproved, CapCents: l.CapCents, SpentCents: l.SpentCents,
+		ChargingCents: l.ChargingCents, FreeUsed: l.FreeUsed, PaidUsed: l.PaidUsed,
+		Returned: l.Returned, RunsLeft: l.RunsLeft, StartedToday: l.Started, LocalToday: l.Local,
+		CancelsToday: l.Cancels, FreeLeftToday: s.freeLeft(at),
+		MonthEnd: MonthEnd(now), DayEnd: DayEnd(now),
+	}
+	for row := w.Transactions; row != 0 && len(v.Transactions) < listed; {
+		r := s.transactions.Read(row)
+		v.Transactions = append(v.Transactions, TransactionView{
+			ID: r.ID, Kind: r.Kind, Amount: r.Amount, Run: r.Run, At: r.At, Note: r.Note,
+		})
+		row = r.Before
+	}
+	row := w.Runs
+	for n := 0; row != 0 && n < looked && len(v.RecentRuns) < listed; n++ {
+		r := s.runs.Row(row)
+		if r.Kind == RunHosted {
+			v.RecentRuns = append(v.RecentRuns, s.runView(row))
+		}
+		row = r.Before
+	}
+	return v, true
+}
+
+// WorkspaceRow finds a workspace by its id, one that was removed too (GoneAt); 0 when there is
+// none.
+func (m *Machine) WorkspaceRow(id [16]byte) uint32 {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.workspaceRow(id)
+}
+
+// TenantView is a workspace in an operator's list.
+type TenantView struct {
+	ID           [16]byte
+	Label, Owner string
+	CreatedAt    int64
+	// RunsLeft were bought; Waiting is the purchase that waits for its owner or is charged, zero
+	// when there is none.
+	RunsLeft uint32
+	Waiting  [16]byte
+	// Network is where it was signed up from; see SignUp. Bytes is what it holds, UsedAt the newest
+	// use that is known of one without an owner, EndsAt when that is removed unless it is used
+	// before; 0 is not known, and never.
+	Network        [16]byte
+	Bytes          uint64
+	UsedAt, EndsAt int64
+}
+
+// Tenants lists all workspaces, or those that nobody has claimed, newest first; more reports
+// whether there are others behind.
+func (m *Machine) Tenants(p Page, unclaimed bool) (views []TenantView, more bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return list(&p, chain[TenantView]{
+		newest: s.workspaces.Len(),
+		before: func(row uint32) uint32 { return row - 1 },
+		find:   s.workspaceRow,
+		hidden: func(row uint32) bool {
+			w := s.workspaces.Read(row)
+			return w.GoneAt != 0 || unclaimed && w.claimed()
+		},
+		view: func(row uint32) TenantView {
+			w := s.workspaces.Read(row)
+			v := TenantView{
+				ID: w.ID, Label: w.Label, Owner: w.Owner, CreatedAt: w.CreatedAt,
+				RunsLeft: w.Ledger.RunsLeft, Network: w.Network, Bytes: s.rooms.of[row].bytes,
+				EndsAt: s.unusedEnd(w),
+			}
+			if !w.claimed() {
+				v.UsedAt = max(w.CreatedAt, w.UsedAt)
+			}
+			if w.Ledger.Open != 0 {
+				v.Waiting = s.purchases.Read(w.Ledger.Open).ID
+			}
+			return v
+		},
+	})
+}
+
+// KeyView is an API key in its workspace's list; nothing gives the key itself away.
+type KeyView struct {
+	ID                   [16]byte
+	Scopes               Scopes
+	CreatedAt, RevokedAt int64 // RevokedAt is 0 of one that works
+}
+
+// Keys lists a workspace's keys, revoked ones too, newest first; more reports whether there are
+// others behind.
+func (m *Machine) Keys(workspace uint32, p Page) (views []KeyView, more bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	w, _ := s.workspace(workspace)
+	return list(&p, chain[KeyView]{
+		newest: w.Keys,
+		before: func(row uint32) uint32 { return s.keys.Read(row).Before },
+		find: func(id [16]byte) uint32 {
+			row := w.Keys
+			for row != 0 && s.keys.Read(row).ID != id {
+				row = s.keys.Read(row).Before
+			}
+			return row
+		},
+		view: func(row uint32) KeyView {
+			k := s.keys.Read(row)
+			return KeyView{k.ID, k.Scopes, k.CreatedAt, k.RevokedAt}
+		},
+	})
+}
+
+// Authenticate finds whom the API key with this SHA-256 speaks for; false when there is no such
+// key or it was revoked.
+func (m *Machine) Authenticate(hash [32]byte) (Principal, bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	row := s.keyOf(&hash)
+	if row == 0 || s.keys.Read(row).RevokedAt != 0 {
+		return Principal{}, false
+	}
+	k := s.keys.Read(row)
+	p := s.principal(k.Workspace)
+	p.KeyID, p.Scopes = k.ID, k.Scopes
+	return p, true
+}
+
+// Gone is why a key does not work any more whose workspace was removed.
+type Gone uint8
+
+// The causes.
+const (
+	GoneNot      Gone = 0 // it is there, or never was
+	GoneUnused   Gone = 1 // by itself: nobody claimed or used it
+	GoneOperator Gone = 2
+)
+
+func (x *people) goneBy(w *workspace) Gone {
+	switch {
+	case w.GoneAt == 0:
+		return GoneNot
+	case w.Acts != 0 && x.actRows.Read(w.Acts).Kind == KindRemoveWorkspace:
+		return GoneOperator
+	}
+	return GoneUnused
+}
+
+// GoneKey reports whether the key with this SHA-256 belonged to a workspace that was removed.
+func (m *Machine) GoneKey(hash [32]byte) Gone {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	row := s.keyOf(&hash)
+	if row == 0 {
+		return GoneNot
+	}
+	return s.goneBy(s.workspaces.Read(s.keys.Read(row).Workspace))
+}
+
+// GoneAt is when a workspace was removed; 0 when it was not, or there is no such row.
+func (m *Machine) GoneAt(workspace uint32) int64 {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if !s.owned(workspace) {
+		return 0
+	}
+	return s.workspaces.Read(workspace).GoneAt
+}
+
+// StrangersView is what all workspaces without an owner hold together, and may hold, in bytes; Gone
+// is what the rows of removed ones take, and may take.
+type StrangersView struct{ Bytes, MaxBytes, Gone, MaxGone uint64 }
+
+// Strangers is what workspaces without an owner hold.
+func (m *Machine) Strangers() StrangersView {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return StrangersView{
+		Bytes: s.rooms.strangers, MaxBytes: MaxStrangersBytes, Gone: s.rooms.gone, MaxGone: MaxGoneBytes,
+	}
+}
+
+// Policy is what holds now.
+func (m *Machine) Policy() SetPolicy {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.policy
+}
+
+// Owns reports whether a workspace is a person's.
+func (m *Machine) Owns(workspace, person uint32) bool {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.ownedBy(workspace, person)
+}
+
+// OwnedBy is the newest workspace of an owner; 0 when there is none. It looks at all of them.
+func (m *Machine) OwnedBy(owner string) uint32 {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for row := s.workspaces.Len(); row > 0 && owner != ""; row-- {
+		if s.workspaces.Read(row).Owner == owner {
+			return row
+		}
+	}
+	return 0
+}
+
+// ClaimRow is the workspace that a claim code with this SHA-256 hands over; 0 when there is none.
+func (m *Machine) ClaimRow(code [32]byte) uint32 {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.claimRow(&code)
+}
+
+// ActedOn is the workspace that an act with this key was carried out on; 0 when none was, or it is
+// too long ago.
+func (m *Machine) ActedOn(key [16]byte) uint32 {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	row := s.requests.Find(key, s.log.Stamp()-RequestRetentionMS)
+	if row == 0 || s.requests.Table.Read(row).kind != madeAct {
+		return 0
+	}
+	return s.actRows.Read(s.requests.Table.Read(row).made).Workspace
+}
+
+// Replay says what a request's key was used for, as StartRun and RequestPurchase do.
+func (m *Machine) Replay(key, body [16]byte) (made [16]byte, o engine.Outcome) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.replay(key, body)
+}

@@ -1,0 +1,245 @@
+package workspace
+
+import (
+	"slices"
+	"strings"
+
+	"tollgate/engine"
+	"tollgate/engine/machine"
+)
+
+// Flow finds a flow of a workspace that is not archived.
+func (m *Machine) Flow(workspace uint32, id [16]byte) (FlowView, bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	row := s.flowRow(workspace, id)
+	if row == 0 {
+		return FlowView{}, false
+	}
+	return s.flowView(row), true
+}
+
+// Flows lists a workspace's flows; more reports whether there are others behind them.
+func (m *Machine) Flows(workspace uint32, p Page) (views []FlowView, more bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	w, _ := s.workspace(workspace)
+	return list(&p, chain[FlowView]{
+		newest: w.Flows,
+		before: func(row uint32) uint32 { return s.flows.Read(row).Before },
+		find:   func(id [16]byte) uint32 { return s.anyFlow(workspace, id) },
+		view:   s.flowView,
+		hidden: func(row uint32) bool { return s.flows.Read(row).ArchivedAt != 0 },
+	})
+}
+
+// RunView is one run.
+type RunView struct {
+	RunText
+	ID                               [16]byte
+	Flow                             [16]byte // zero is none
+	FlowVersion                      uint32
+	Agent                            string // name, kind and version
+	Kind                             RunKind
+	Status                           RunStatus
+	Outcome                          RunOutcome
+	Charge                           ChargeKind
+	ChargeState                      ChargeState
+	Credits, Cents, Token            uint32
+	CreatedAt, StartedAt, FinishedAt int64
+	Workspace                        uint32
+	// Scheduled is the instant of its flow's schedule that has begun it; 0 is none.
+	Scheduled int64
+}
+
+func (x *runner) runView(row uint32) RunView {
+	r := x.runs.Read(row)
+	v := RunView{
+		RunText: x.runText(row), ID: r.ID, FlowVersion: r.FlowVersion, Agent: x.agentName(r.Agent),
+		Kind: r.Kind, Status: r.Status, Outcome: r.Outcome, Charge: r.Charge,
+		ChargeState: r.ChargeState, Credits: r.Credits, Cents: r.Cents, Token: r.Token,
+		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
+		Workspace: r.Workspace, Scheduled: r.Scheduled,
+	}
+	if r.Flow != 0 {
+		v.Flow = x.flows.Read(r.Flow).ID
+	}
+	return v
+}
+
+// Run finds a run of a workspace.
+func (m *Machine) Run(workspace uint32, id [16]byte) (RunView, bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	row := s.runRow(workspace, id)
+	if row == 0 {
+		return RunView{}, false
+	}
+	return s.runView(row), true
+}
+
+// Runs lists a workspace's runs; more reports whether there are others behind them.
+func (m *Machine) Runs(workspace uint32, p Page) (views []RunView, more bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	w, _ := s.workspace(workspace)
+	return list(&p, chain[RunView]{
+		newest: w.Runs,
+		before: func(row uint32) uint32 { return s.runs.Row(row).Before },
+		find:   func(id [16]byte) uint32 { return s.runRow(workspace, id) },
+		view:   s.runView,
+	})
+}
+
+// Job is all that a worker needs of a run that it claimed: false when the token is not the
+// newest any more.
+func (m *Machine) Job(id [16]byte, token uint32) (r RunView, f FlowView, ok bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	row := s.runOf(id)
+	if !s.holds(row, token) {
+		return r, f, false
+	}
+	return s.runView(row), s.flowView(s.runs.Read(row).Flow), true
+}
+
+// Holds reports whether a worker still has the run that it claimed, as far as this node has
+// applied.
+func (m *Machine) Holds(id [16]byte, token uint32) bool {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.holds(s.runOf(id), token)
+}
+
+func (x *runner) holds(row, token uint32) bool {
+	if row == 0 {
+		return false
+	}
+	r := x.runs.Read(row)
+	return r.Token == token && r.Status == RunRunning
+}
+
+// Load is how many runs wait for a worker, and how many have one.
+func (m *Machine) Load() (queued, running uint32) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.queued, s.running
+}
+
+// Agents are the configured agents, as SetAgents has brought them.
+func (m *Machine) Agents() []string {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return append([]string(nil), s.offered...)
+}
+
+// WantedPreflight is a flow whose instant has come, and whose run begins once it is known what its
+// verification answers.
+type WantedPreflight struct {
+	Schedule, Workspace uint32
+	Flow                FlowView
+}
+
+// WantedPreflights are those behind the schedule of number after; 0 begins. At most most are
+// answered; next is where to go on, 0 when that was all.
+func (m *Machine) WantedPreflights(after uint32, most int) (wanted []WantedPreflight, next uint32) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, row := range s.asking.behind(after) {
+		if len(wanted) == most {
+			return wanted, wanted[most-1].Schedule
+		}
+		of := s.schedules.Read(row)
+		wanted = append(wanted, WantedPreflight{row, of.Workspace, s.flowView(of.Flow)})
+	}
+	return wanted, 0
+}
+
+// AccessView says for which host test credentials are stored, and since when.
+type AccessView struct {
+	Host  string
+	SetAt int64
+}
+
+// TestAccesses are the hosts for which a workspace has stored test credentials, by name.
+func (m *Machine) TestAccesses(workspace uint32) (views []AccessView) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if !s.owned(workspace) {
+		return nil
+	}
+	for _, row := range s.accesses(workspace) {
+		a := s.access.Read(row)
+		views = append(views, AccessView{Host: a.Host, SetAt: a.SetAt})
+	}
+	slices.SortFunc(views, func(a, b AccessView) int { return strings.Compare(a.Host, b.Host) })
+	return views
+}
+
+// TestAccess is what a workspace's runs sign in with at a host, sealed; nil when nothing is stored.
+func (m *Machine) TestAccess(workspace uint32, host string) []byte {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	row := s.accessRow(workspace, host)
+	if row == 0 || host == "" {
+		return nil
+	}
+	return slices.Clone(s.access.Read(row).Sealed)
+}
+
+// InspectionView is what an inspection, or an assessment, came to.
+type InspectionView struct {
+	Kind RunKind
+	// Document is whole, as it was brought; it must not be changed.
+	Document []byte
+	// Previous is the run that it was compared with, zero is none; Changes are what differs.
+	Previous [16]byte
+	Changes  []Change
+}
+
+// Inspection finds the document of a run of a workspace that is completed.
+func (m *Machine) Inspection(workspace uint32, run [16]byte) (v InspectionView, ok bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	runRow := s.runRow(workspace, run)
+	row := s.inspectionBy[runRow]
+	if row == 0 || s.runs.Read(runRow).Status != RunCompleted {
+		return v, false
+	}
+	i := s.inspections.Read(row)
+	v = InspectionView{Kind: i.Kind, Document: s.documents.Read(row).Bytes()}
+	if i.Previous != 0 {
+		previous := s.inspections.Read(i.Previous)
+		v.Previous = s.runs.Row(previous.Run).ID
+		v.Changes = changesOf(previous.found().All, i.found().All)
+	}
+	return v, true
+}
+
+// Inspectable reports whether a workspace could save an inspection, or an assessment, now: what
+// SaveInspection would refuse is refused before anything is fetched. The reply is as there.
+func (m *Machine) Inspectable(workspace uint32, kind RunKind, now int64) engine.Result {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	w, ok := s.workspace(workspace)
+	if !ok {
+		return engine.Result{Outcome: engine.OutcomeRecordUnknown}
+	}
+	t := machine.Turn{Stamp: max(now, s.log.Stamp())}
+	w.Ledger.roll(t.Stamp)
+	outcome := s.inspectable(&t, &w, kind, inspectionRowBytes)
+	return engine.Result{Outcome: outcome, Value: t.Reply}
+}

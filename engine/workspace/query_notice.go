@@ -1,0 +1,244 @@
+package workspace
+
+import "slices"
+
+// IssueView is one thing that stops an agent.
+//
+//schema:answer workspace Issue
+type IssueView struct {
+	ID        [16]byte    `json:"id" id:"markIssue"`
+	Flow      [16]byte    `json:"flowId" id:"markFlow"`
+	Status    IssueStatus `json:"status"`
+	Step      string      `json:"step" rule:"null,min=1"`
+	Code      string      `json:"reasonCode" rule:"null,min=1"`
+	Reason    string      `json:"reason" rule:"null,min=1"`
+	Seen      uint32      `json:"occurrences"`
+	Run       [16]byte    `json:"evidence.runId" id:"markRun"`
+	Note      string      `json:"note" rule:"null,min=1"`
+	CreatedAt int64       `json:"createdAt" as:"time"`
+	ChangedAt int64       `json:"updatedAt" as:"time"`
+	ClosedAt  int64       `json:"closedAt" rule:"null" as:"time"`
+}
+
+func (x *notices) issueView(row uint32) IssueView {
+	i := x.issues.Read(row)
+	return IssueView{
+		ID: i.ID, Flow: x.flows.Read(i.Flow).ID, Run: i.Run, Status: i.Status, Seen: i.Seen,
+		Step: i.Step, Code: i.Code, Reason: i.Reason, Note: i.Note, CreatedAt: i.CreatedAt,
+		ChangedAt: i.ChangedAt, ClosedAt: i.ClosedAt,
+	}
+}
+
+// Issue finds an issue of a workspace.
+func (m *Machine) Issue(workspace uint32, id [16]byte) (IssueView, bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	row := s.issueRow(workspace, id)
+	if row == 0 {
+		return IssueView{}, false
+	}
+	return s.issueView(row), true
+}
+
+// Issues lists a workspace's issues; more reports whether there are others behind them.
+func (m *Machine) Issues(workspace uint32, p Page) (views []IssueView, more bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	w, _ := s.workspace(workspace)
+	return list(&p, chain[IssueView]{
+		newest: w.Issues,
+		before: func(row uint32) uint32 { return s.issues.Read(row).Before },
+		find:   func(id [16]byte) uint32 { return s.issueRow(workspace, id) },
+		view:   s.issueView,
+	})
+}
+
+// NotificationView is one update of a workspace.
+//
+//schema:answer workspace Notification
+type NotificationView struct {
+	ID   [16]byte   `json:"id" id:"markNotification"`
+	Kind NoticeKind `json:"type"`
+	// Skip is why an instant of the flow's schedule brought no run.
+	Skip      Skip     `json:"reason,omitzero" as:"text"`
+	Flow      [16]byte `json:"flowId" rule:"null" id:"markFlow"`
+	Run       [16]byte `json:"runId" rule:"null" id:"markRun"`
+	Issue     [16]byte `json:"issueId" rule:"null" id:"markIssue"`
+	Purchase  [16]byte `json:"purchaseId" rule:"null" id:"markPurchase"`
+	CreatedAt int64    `json:"createdAt" as:"time"`
+	ReadAt    int64    `json:"readAt" rule:"null" as:"time"`
+}
+
+func (x *notices) noticeView(row uint32) NotificationView {
+	n := x.notifications.Read(row)
+	v := NotificationView{
+		ID: n.ID, Run: n.Run, Issue: n.Issue, Purchase: n.Purchase, Kind: n.Kind,
+		CreatedAt: n.CreatedAt, ReadAt: n.ReadAt, Skip: n.Skip,
+	}
+	if n.Flow != 0 {
+		v.Flow = x.flows.Read(n.Flow).ID
+	}
+	return v
+}
+
+// Notification finds a notification of a workspace.
+func (m *Machine) Notification(workspace uint32, id [16]byte) (NotificationView, bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	row := s.noticeRow(workspace, id)
+	if row == 0 {
+		return NotificationView{}, false
+	}
+	return s.noticeView(row), true
+}
+
+// Notifications lists a workspace's notifications; more reports whether there are others behind
+// them.
+func (m *Machine) Notifications(workspace uint32, p Page) (views []NotificationView, more bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	w, _ := s.workspace(workspace)
+	return list(&p, chain[NotificationView]{
+		newest: w.Notifications,
+		before: func(row uint32) uint32 { return s.notifications.Read(row).Before },
+		find:   func(id [16]byte) uint32 { return s.noticeRow(workspace, id) },
+		view:   s.noticeView,
+	})
+}
+
+// DeliveryView is one alert on its way to one place.
+type DeliveryView struct {
+	ID                         [16]byte
+	Number                     uint64
+	Kind                       AlertKind
+	Channel                    Channel
+	Status                     DeliveryStatus
+	Attempts                   uint32
+	CreatedAt, NextAt, EndedAt int64 // 0 is none
+	// Sender has begun the newest attempt at BegunAt and has not said what came of it; 0 is none.
+	Sender  [16]byte
+	BegunAt int64
+	Answer  uint32
+	Reason  string
+	// Run is zero in a test.
+	Run                   [16]byte
+	Outcome               RunOutcome
+	Flow, Step, Code, Why string
+}
+
+// AlertsView is what a flow's owner wants to hear, and what was sent.
+type AlertsView struct {
+	On                       bool
+	Email, URL               string
+	GoneAt                   int64 // since when the webhook is off because it said that it is gone
+	Secret, Previous         []byte
+	PreviousUntil, RotatedAt int64
+	Deliveries               []DeliveryView // newest first
+	// Unconfirmed: nothing is mailed until whoever has the address says that it may be; a link that
+	// asks works until LinkUntil.
+	Unconfirmed bool
+	LinkUntil   int64
+}
+
+func (a *alert) view() AlertsView {
+	v := AlertsView{
+		On: a.On, Email: a.Email, URL: a.URL, GoneAt: a.GoneAt, Secret: a.Secret,
+		Previous: a.Previous, PreviousUntil: a.PreviousUntil, RotatedAt: a.RotatedAt,
+		Unconfirmed: a.Unconfirmed, LinkUntil: a.LinkUntil,
+	}
+	for i := len(a.Deliveries) - 1; i >= 0; i-- {
+		v.Deliveries = append(v.Deliveries, DeliveryView(a.Deliveries[i]))
+	}
+	return v
+}
+
+// Alerts finds a flow of a workspace, and what its alerts are; set reports whether somebody ever
+// set them.
+func (m *Machine) Alerts(workspace uint32, flow [16]byte) (f FlowView, v AlertsView, set, ok bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	row := s.flowRow(workspace, flow)
+	if row == 0 {
+		return f, v, false, false
+	}
+	at := s.flows.Read(row).Alert
+	if at == 0 {
+		return s.flowView(row), v, false, true
+	}
+	return s.flowView(row), s.alerts.Read(at).view(), true, true
+}
+
+// DueAlert is an alert that is to be sent, and all that is needed for it.
+type DueAlert struct {
+	DeliveryView
+	// Alert is the number of the flow's alerts.
+	Alert             uint32
+	FlowID, Workspace [16]byte
+	Label, Email, URL string
+	Secret, Previous  []byte
+	PreviousUntil     int64
+	Watch             WatchState
+}
+
+// mostDueLooked is how many flows' alerts one DueAlerts looks at: commands wait meanwhile, and
+// where many receivers fail, many alerts wait that are not due.
+const mostDueLooked = 5000
+
+// DueAlerts are alerts to be sent at an instant of log time, behind the one of number after; 0
+// begins. Of each flow and channel it is the oldest, since they are sent in order. At most about
+// most are answered, and few looked at; next is where to go on, 0 when that was all.
+func (m *Machine) DueAlerts(now int64, after uint32, most int) (due []DueAlert, next uint32) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for looked, row := range s.alerting.behind(after) {
+		if len(due) >= most || looked >= mostDueLooked {
+			return due, after
+		}
+		after = row
+		a := s.alerts.Read(row)
+		for _, channel := range [...]Channel{ChannelEmail, ChannelWebhook} {
+			i := slices.IndexFunc(a.Deliveries, func(d delivery) bool {
+				return d.Channel == channel && d.Status == DeliveryWaiting && !a.held(&d)
+			})
+			if i < 0 || a.Deliveries[i].NextAt > now {
+				continue
+			}
+			w, f := s.workspaces.Read(a.Workspace), s.flows.Read(a.Flow)
+			due = append(due, DueAlert{
+				DeliveryView: DeliveryView(a.Deliveries[i]), Alert: row, FlowID: f.ID, Workspace: w.ID,
+				Label: w.Label, Email: a.Email, URL: a.URL, Secret: a.Secret, Previous: a.Previous,
+				PreviousUntil: a.PreviousUntil, Watch: f.Watch,
+			})
+		}
+	}
+	return due, 0
+}
+
+// AddressView is what a link asks.
+type AddressView struct{ Email, Flow, Label string }
+
+// AddressByLink finds what the link of a flow's alerts asks; false where it works no more.
+func (m *Machine) AddressByLink(flow [16]byte, link [32]byte, now int64) (AddressView, bool) {
+	s := m.state.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	at := s.askedBy(&flow, &link, now)
+	if at == 0 {
+		return AddressView{}, false
+	}
+	a := s.alerts.Read(at)
+	return AddressView{
+		Email: a.Email, Flow: s.flowView(a.Flow).Name, Label: s.workspaces.Read(a.Workspace).Label,
+	}, true
+}
+
+// Held reports whether a delivery waits for its address to be confirmed.
+func (v *AlertsView) Held(d *DeliveryView) bool {
+	return v.Unconfirmed && d.Channel == ChannelEmail && d.Status == DeliveryWaiting
+}

@@ -1,0 +1,71 @@
+package workspace
+
+import "tollgate/engine/wire"
+
+// place is where a part of a run lies: in the archive, or, with the highest bit, the number of a
+// part that may still change; 0 is nowhere.
+type place uint32
+
+const changing place = 1 << 31
+
+func (p place) changes() bool { return p&changing != 0 }
+
+func (p place) part() uint32 { return uint32(p &^ changing) }
+
+// RunText is what a run has to say.
+type RunText struct {
+	Code   string `wire:"1"`
+	Reason string `wire:"2"`
+	Step   string `wire:"3"`
+	// Proof is run or standing, of a run that passed.
+	Proof     string     `wire:"4"`
+	Calls     []Call     `wire:"5"`
+	Events    []RunEvent `wire:"6"`
+	Question  string     `wire:"7"`
+	Worker    string     `wire:"8"`
+	DecidedAt int64      `wire:"9"`
+	// Checkpoint is what an agent goes on from; it holds no credential and goes when the run ends.
+	Checkpoint []byte `wire:"10"`
+	// Answer is a person's, sealed, until a worker goes on with the run.
+	Answer []byte `wire:"11"`
+	// Of a run that has waited for a person: WallLeft is what is left of the time that a run may
+	// have workers, in milliseconds, Steps and Tokens are what its agent has used so far.
+	WallLeft int64  `wire:"12"`
+	Steps    uint32 `wire:"13"`
+	Tokens   uint32 `wire:"14"`
+}
+
+// Call is one call of a verification.
+type Call struct {
+	// Case is none, wrong, real, or plain.
+	Case    string `wire:"1"`
+	Status  uint32 `wire:"2"`
+	Refused bool   `wire:"3"`
+	Matched bool   `wire:"4"`
+	// Note says what else was seen: a caching header, a redirect, no answer.
+	Note string `wire:"5"`
+}
+
+// RunEvent is one thing that an agent said it did.
+type RunEvent struct {
+	At   int64  `wire:"1"`
+	Text string `wire:"2"`
+}
+
+// What a run's texts hold at most; longer ones are cut by the server before they are proposed.
+const (
+	MaxRunEvents     = 50
+	MaxEventBytes    = 300
+	MaxReasonBytes   = 600
+	MaxCheckpoint    = 8 << 10
+	MaxAnswer        = 4 << 10 // sealed
+	MaxQuestionBytes = 1200
+	MaxCalls         = 8
+)
+
+// decodeBlob reads what this machine has encoded itself, or checked at restore.
+func decodeBlob(b []byte, v wire.Fielder) {
+	if err := wire.Decode(b, v); err != nil {
+		panic("workspace: a blob of the state does not decode: " + err.Error())
+	}
+}
