@@ -77,7 +77,7 @@ func newShell(t *testing.T) *shell {
 	t.Cleanup(func() { require.NoError(t, clients.Close()) })
 	hooks, err := outbox.New(outbox.Config{
 		Machine: s.Machine, Proposer: s, Fetch: guarded, SealKey: [32]byte{1},
-		Leads: func() bool { return true },
+		Leads: func() (uint64, bool) { return 1, true },
 	})
 	require.NoError(t, err)
 	operations, err := admin.New(admin.Config{

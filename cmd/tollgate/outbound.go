@@ -104,10 +104,7 @@ func (n *node) openOutbox() (*outbox.Outbox, error) {
 	group := n.cluster.Billing()
 	return outbox.New(outbox.Config{
 		Machine: n.machine, Proposer: group, Fetch: web, SealKey: key, Log: n.log,
-		Leads: func() bool {
-			_, leads := group.Leads()
-			return leads
-		},
+		Leads: group.Leads,
 	})
 }
 

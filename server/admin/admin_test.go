@@ -111,7 +111,7 @@ func startWithin(t *testing.T, write time.Duration) *node {
 	require.NoError(t, err)
 	n.outbox, err = outbox.New(outbox.Config{
 		Machine: n.Machine, Proposer: n, Fetch: guarded, SealKey: [32]byte{1},
-		Leads: func() bool { return true }, Look: time.Millisecond,
+		Leads: func() (uint64, bool) { return 1, true }, Look: time.Millisecond,
 		Schedule: webhook.Schedule{time.Millisecond, time.Millisecond},
 	})
 	require.NoError(t, err)

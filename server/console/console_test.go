@@ -88,7 +88,7 @@ func start(t testing.TB, set ...func(*node, *console.Config)) *node {
 	t.Cleanup(guarded.Close)
 	hooks, err := outbox.New(outbox.Config{
 		Machine: n.Machine, Proposer: n, Fetch: guarded, SealKey: [32]byte{1},
-		Leads: func() bool { return false }, Look: time.Second,
+		Leads: func() (uint64, bool) { return 0, false }, Look: time.Second,
 	})
 	require.NoError(t, err)
 	desk, err := payments.New(payments.Config{

@@ -5,13 +5,15 @@ package outbox
 import (
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
-	"sync"
+	"maps"
 	"sync/atomic"
 	"time"
 
 	"tollgate/engine/billing"
 	"tollgate/server"
+	"tollgate/server/leader"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/webhook"
 	"tollgate/server/vault"
@@ -25,8 +27,8 @@ type Config struct {
 	Fetch *fetch.Client
 	// SealKey seals the endpoints' secrets in the log; the same on every node.
 	SealKey [32]byte
-	// Leads reports whether this node leads, with everything of earlier terms applied.
-	Leads func() bool
+	// Leads reports whether this node leads, with everything of earlier terms applied, and its term.
+	Leads func() (term uint64, ok bool)
 	// Schedule is the waits between attempts, two or more; webhook.Patient when nil.
 	Schedule webhook.Schedule
 	// Look is how often the outbox looks for messages; 100 ms when 0.
@@ -41,12 +43,10 @@ type Outbox struct {
 	config Config
 	vault  *vault.Vault
 	sender *webhook.Sender
-	landed chan struct{} // a delivery has ended, and its slot is free
 
-	mu      sync.Mutex
-	flights map[uint64]bool // deliveries that are being sent, by sequence
-	paces   map[[16]byte]*pace
-	slots   slots
+	// paces, by endpoint, and slots are the loop's.
+	paces map[[16]byte]*pace
+	slots slots
 
 	attempts [6]atomic.Uint64 // by billing.AttemptOutcome
 }
@@ -77,120 +77,78 @@ func New(c Config) (*Outbox, error) {
 	}
 	return &Outbox{
 		config: c, vault: secrets, sender: webhook.NewSender(c.Fetch, c.Now),
-		landed: make(chan struct{}, 1), flights: map[uint64]bool{}, paces: map[[16]byte]*pace{},
-		slots: slots{quick: quickSlots, slow: slowSlots},
+		paces: map[[16]byte]*pace{}, slots: slots{quick: quickSlots, slow: slowSlots},
 	}, nil
 }
 
+// flight is a delivery that is due or being sent. The result is nil where nothing was learnt.
+type flight struct {
+	*billing.DueDelivery
+	result *webhook.Result
+}
+
 // Run sends messages whenever this node leads, until ctx ends. It returns once nothing is under
-// way any more.
+// way any more. What is under way when this node no longer leads is broken off: the next leader
+// sends it again.
 func (o *Outbox) Run(ctx context.Context) {
-	var under sync.WaitGroup
-	defer under.Wait()
-	ticker := time.NewTicker(o.config.Look)
-	defer ticker.Stop()
-	for o.wait(ctx, ticker) {
-		if o.config.Leads() {
-			o.lead(ctx, ticker, &under)
-		}
+	loop := leader.Loop[uint64, *flight]{
+		Leads: o.config.Leads, Every: o.config.Look, Due: o.due, Take: o.take, OfTerm: true,
+		// What was learnt about endpoints in an earlier term is forgotten.
+		Begin: func() { o.trim(0) },
+		Do: func(ctx context.Context, _ uint64, f *flight, _ int) (time.Duration, bool) {
+			f.result = o.deliver(ctx, f.DueDelivery)
+			return 0, false
+		},
 	}
+	loop.Run(ctx)
 }
 
-// wait returns when it is time to look; false when ctx has ended.
-func (o *Outbox) wait(ctx context.Context, ticker *time.Ticker) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-ticker.C:
-	case <-o.landed:
-	}
-	return ctx.Err() == nil
-}
-
-// lead sends messages while this node leads. What is under way when it does not any more is broken
-// off: the next leader sends it again.
-func (o *Outbox) lead(ctx context.Context, ticker *time.Ticker, under *sync.WaitGroup) {
-	term, resign := context.WithCancel(ctx)
-	defer resign()
-	o.forget()
-	for {
-		o.round(term, under)
-		if !o.wait(ctx, ticker) || !o.config.Leads() {
-			return
-		}
-	}
-}
-
-// forget lets go of what was learnt about endpoints in an earlier term.
-func (o *Outbox) forget() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for id, p := range o.paces {
-		if p.flying == 0 {
-			delete(o.paces, id)
-		}
-	}
-}
-
-// round sends what is due, as far as there are slots.
-func (o *Outbox) round(ctx context.Context, under *sync.WaitGroup) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+// due lists what can be sent, as far as there are slots.
+func (o *Outbox) due(idle func(uint64) bool) iter.Seq2[uint64, *flight] {
+	o.trim(keptPaces)
 	now := o.config.Now()
 	due := o.config.Machine.DueWebhooks(
 		o.config.Machine.Clock(now.UnixMilli()), o.slots.quick+o.slots.slow,
 		func(endpoint [16]byte) int { return o.paces[endpoint].room(&o.slots, now) },
-		func(sequence uint64) bool { return o.flights[sequence] })
-	for i := range due {
-		d := &due[i]
-		p := o.paces[d.Endpoint.ID]
-		if p == nil {
-			p = &pace{}
-			o.paces[d.Endpoint.ID] = p
+		func(sequence uint64) bool { return !idle(sequence) })
+	return func(yield func(uint64, *flight) bool) {
+		for i := range due {
+			if !yield(due[i].Delivery.Sequence, &flight{DueDelivery: &due[i]}) {
+				return
+			}
 		}
-		slot := o.slots.take(p)
-		if slot == nil {
-			continue
-		}
-		o.flights[d.Delivery.Sequence] = true
-		p.flying++
-		under.Go(func() {
-			result := o.deliver(ctx, d)
-			o.land(d, result, slot)
-		})
 	}
-	o.trim()
 }
 
-// keptPaces bounds how many endpoints the outbox remembers.
+// take takes a slot for a delivery.
+func (o *Outbox) take(f *flight) (land func(), ok bool) {
+	p := o.paces[f.Endpoint.ID]
+	if p == nil {
+		p = &pace{}
+		o.paces[f.Endpoint.ID] = p
+	}
+	slot := o.slots.take(p)
+	if slot == nil {
+		return nil, false
+	}
+	p.flying++
+	return func() {
+		*slot++
+		p.flying--
+		if f.result != nil {
+			p.learn(f.result, o.config.Schedule, o.config.Now())
+		}
+	}, true
+}
+
+// keptPaces is how many endpoints the outbox remembers.
 const keptPaces = 10_000
 
-// trim forgets endpoints when there are many; what is forgotten is tried carefully again.
-func (o *Outbox) trim() {
-	if len(o.paces) <= keptPaces {
-		return
-	}
-	for id, p := range o.paces {
-		if p.flying == 0 {
-			delete(o.paces, id)
-		}
-	}
-}
-
-// land frees the slot of a delivery that has ended. The result is nil where nothing was learnt.
-func (o *Outbox) land(d *billing.DueDelivery, result *webhook.Result, slot *int) {
-	o.mu.Lock()
-	delete(o.flights, d.Delivery.Sequence)
-	*slot++
-	p := o.paces[d.Endpoint.ID]
-	p.flying--
-	if result != nil {
-		p.learn(result, o.config.Schedule, o.config.Now())
-	}
-	o.mu.Unlock()
-	select {
-	case o.landed <- struct{}{}:
-	default:
+// trim forgets endpoints when there are more than a number; what is forgotten is tried carefully
+// again.
+func (o *Outbox) trim(above int) {
+	if len(o.paces) > above {
+		maps.DeleteFunc(o.paces, func(_ [16]byte, p *pace) bool { return p.flying == 0 })
 	}
 }
 

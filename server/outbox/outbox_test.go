@@ -63,6 +63,8 @@ type node struct {
 	leads atomic.Bool
 }
 
+func (n *node) term() (uint64, bool) { return 1, n.leads.Load() }
+
 // open makes a node's outbox, which runs until the test ends.
 func (d *desk) open(leads bool) *node { return d.openAt(leads, time.Now) }
 
@@ -73,7 +75,7 @@ func (d *desk) openAt(leads bool, now func() time.Time) *node {
 	n.leads.Store(leads)
 	var err error
 	n.Outbox, err = outbox.New(outbox.Config{
-		Machine: d.Machine, Proposer: d, Fetch: d.fetch, SealKey: [32]byte{1}, Leads: n.leads.Load,
+		Machine: d.Machine, Proposer: d, Fetch: d.fetch, SealKey: [32]byte{1}, Leads: n.term,
 		Schedule: webhook.Schedule{moment, moment, moment, moment}, Look: time.Millisecond,
 		Now: now,
 	})
