@@ -92,17 +92,3 @@ func (n *node) mailRoutes() ([]server.Route, error) {
 	}
 	return mails.Routes(n.tenants.mails, n.log)
 }
-
-// deliverAlerts sends alerts until the node closes.
-func (n *node) deliverAlerts() {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	n.watchers.Go(func() {
-		<-n.closing
-		cancel()
-	})
-	n.tenants.api.Alerts.DeliverAlerts(ctx, func() bool {
-		_, leads := n.cluster.Workspace().Leads()
-		return leads
-	})
-}

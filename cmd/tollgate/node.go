@@ -112,15 +112,29 @@ func (n *node) open() error {
 		return err
 	}
 	n.watchers.Go(n.agreeOnLimits)
-	n.watchers.Go(n.reconcilePayments)
-	n.watchers.Go(n.sendWebhooks)
 	n.watchers.Go(n.agreeOnPolicy)
-	n.watchers.Go(n.carryOutRuns)
-	n.watchers.Go(n.collectPurchases)
-	n.watchers.Go(n.deliverAlerts)
-	n.watchers.Go(n.keepSchedules)
 	n.watchers.Go(n.saveOnSchedule)
+	n.lead()
 	return nil
+}
+
+// lead begins what this node does while it leads a group, until it closes.
+func (n *node) lead() {
+	ctx, cancel := context.WithCancel(context.Background())
+	n.watchers.Go(func() {
+		<-n.closing
+		cancel()
+	})
+	api, leads := n.tenants.api, n.cluster.Workspace().Leads
+	for _, run := range []func(context.Context){
+		n.outbox.Run, n.tenants.workers.Run,
+		func(ctx context.Context) { n.payments.Run(ctx, n.cluster.Billing().Leads) },
+		func(ctx context.Context) { api.Till.CollectPayments(ctx, leads) },
+		func(ctx context.Context) { api.Alerts.DeliverAlerts(ctx, leads) },
+		func(ctx context.Context) { api.Flows.KeepSchedules(ctx, leads) },
+	} {
+		n.watchers.Go(func() { run(ctx) })
+	}
 }
 
 // measure shows in /metrics what is only known of a node that runs.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/hex"
 	"fmt"
 	"net"
@@ -106,15 +105,4 @@ func (n *node) openOutbox() (*outbox.Outbox, error) {
 		Machine: n.machine, Proposer: group, Fetch: web, SealKey: key, Log: n.log,
 		Leads: group.Leads,
 	})
-}
-
-// sendWebhooks runs the outbox until the node closes.
-func (n *node) sendWebhooks() {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	n.watchers.Go(func() {
-		<-n.closing
-		cancel()
-	})
-	n.outbox.Run(ctx)
 }

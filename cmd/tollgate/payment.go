@@ -1,9 +1,6 @@
 package main
 
 import (
-	"context"
-	"time"
-
 	"tollgate/server/payments"
 )
 
@@ -22,26 +19,4 @@ func (n *node) paymentDesk() (*payments.Desk, error) {
 		return nil, err
 	}
 	return payments.New(c)
-}
-
-// reconcilePayments polls, while this node leads, what became of checkouts that no webhook closed.
-func (n *node) reconcilePayments() {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		<-n.closing
-		cancel()
-	}()
-	tick := time.NewTicker(payments.ReconcileEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-n.closing:
-			return
-		case <-tick.C:
-		}
-		if _, leads := n.cluster.Billing().Leads(); leads {
-			n.payments.Reconcile(ctx)
-		}
-	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -110,11 +109,7 @@ func (n *node) openTenants(metrics *admin.Metrics) error {
 	}
 	n.tenants.workers, err = api.NewWorkers(api.WorkersConfig{
 		Machine: n.tenants.machine, Proposer: group, Verifier: verifier, Agents: agents,
-		Leads: func() bool {
-			_, leads := group.Leads()
-			return leads
-		},
-		Name: n.settings.Node, SealKey: c.QuoteKey, Workers: s.Workers, Lease: s.Lease, Log: n.log,
+		Leads: group.Leads, Name: n.settings.Node, SealKey: c.QuoteKey, Workers: s.Workers, Lease: s.Lease, Log: n.log,
 	})
 	return err
 }
@@ -273,43 +268,4 @@ func (n *node) proposePolicy() {
 	n.log.Info("workspace settings proposed", "signupsPerHour", wanted.SignupsPerHour,
 		"runsPerDay", wanted.RunsPerDay, "freeRunsPerDay", wanted.FreeRunsPerDay,
 		"creditsRun", wanted.CreditsRun, "outcome", results[0].Outcome)
-}
-
-// collectPurchases charges saved cards and follows payment pages until the node closes.
-func (n *node) collectPurchases() {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		<-n.closing
-		cancel()
-	}()
-	n.tenants.api.Till.CollectPayments(ctx, func() bool {
-		_, leads := n.cluster.Workspace().Leads()
-		return leads
-	})
-}
-
-// carryOutRuns lets the workers work until the node closes.
-func (n *node) carryOutRuns() {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		<-n.closing
-		cancel()
-	}()
-	n.tenants.workers.Run(ctx)
-}
-
-// keepSchedules helps schedules until the node closes.
-func (n *node) keepSchedules() {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	n.watchers.Go(func() {
-		<-n.closing
-		cancel()
-	})
-	n.tenants.api.Flows.KeepSchedules(ctx, func() bool {
-		_, leads := n.cluster.Workspace().Leads()
-		return leads
-	})
 }

@@ -3,7 +3,6 @@ package leader
 
 import (
 	"context"
-	"iter"
 	"time"
 )
 
@@ -17,9 +16,9 @@ type Loop[K comparable, J any] struct {
 	Every time.Duration
 	// Now is the clock by which keys rest; time.Now when nil.
 	Now func() time.Time
-	// Due yields what could begin now, the most urgent first. It need not yield everything at a
-	// time. A key that is not idle is under way or rests, and is skipped if it is yielded.
-	Due func(idle func(K) bool) iter.Seq2[K, J]
+	// Due offers what could begin now, the most urgent first. It need not offer everything at a
+	// time. A key that is not idle is under way or rests, and is passed over if it is offered.
+	Due func(idle func(K) bool, offer func(K, J))
 	// Take reserves what a job needs, and returns how to give it back; false where it has to wait.
 	// Nil reserves nothing.
 	Take func(J) (land func(), ok bool)
@@ -103,20 +102,20 @@ func (l *Loop[K, J]) look(ctx context.Context) {
 		s := l.keys[key]
 		return s == nil || !s.flying && !now.Before(s.until)
 	}
-	for key, job := range l.Due(idle) {
+	l.Due(idle, func(key K, job J) {
 		s := l.keys[key]
 		if s != nil {
 			s.seen = l.round
 		}
 		if !idle(key) {
-			continue
+			return
 		}
 		land, ok := func() {}, true
 		if l.Take != nil {
 			land, ok = l.Take(job)
 		}
 		if !ok {
-			continue
+			return
 		}
 		if s == nil {
 			s = &state{seen: l.round}
@@ -130,7 +129,7 @@ func (l *Loop[K, J]) look(ctx context.Context) {
 			ended.cut = ctx.Err() != nil
 			l.landed <- ended
 		}(s.failures)
-	}
+	})
 	for key, s := range l.keys {
 		if idle(key) && (s.failures == 0 || s.seen != l.round) {
 			delete(l.keys, key)

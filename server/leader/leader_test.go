@@ -2,7 +2,6 @@ package leader
 
 import (
 	"context"
-	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -38,16 +37,11 @@ func open(t *testing.T, settings ...func(*office)) *office {
 			defer o.mu.Unlock()
 			return o.term, o.term != 0
 		},
-		Due: func(func(string) bool) iter.Seq2[string, string] {
+		Due: func(_ func(string) bool, offer func(string, string)) {
 			o.mu.Lock()
 			defer o.mu.Unlock()
-			due := slices.Clone(o.due)
-			return func(yield func(string, string) bool) {
-				for _, key := range due {
-					if !yield(key, key) {
-						return
-					}
-				}
+			for _, key := range o.due {
+				offer(key, key)
 			}
 		},
 		Do: o.do,

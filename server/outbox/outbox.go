@@ -5,7 +5,6 @@ package outbox
 import (
 	"context"
 	"errors"
-	"iter"
 	"log/slog"
 	"maps"
 	"sync/atomic"
@@ -103,20 +102,16 @@ func (o *Outbox) Run(ctx context.Context) {
 	loop.Run(ctx)
 }
 
-// due lists what can be sent, as far as there are slots.
-func (o *Outbox) due(idle func(uint64) bool) iter.Seq2[uint64, *flight] {
+// due offers what can be sent, as far as there are slots.
+func (o *Outbox) due(idle func(uint64) bool, offer func(uint64, *flight)) {
 	o.trim(keptPaces)
 	now := o.config.Now()
 	due := o.config.Machine.DueWebhooks(
 		o.config.Machine.Clock(now.UnixMilli()), o.slots.quick+o.slots.slow,
 		func(endpoint [16]byte) int { return o.paces[endpoint].room(&o.slots, now) },
 		func(sequence uint64) bool { return !idle(sequence) })
-	return func(yield func(uint64, *flight) bool) {
-		for i := range due {
-			if !yield(due[i].Delivery.Sequence, &flight{DueDelivery: &due[i]}) {
-				return
-			}
-		}
+	for i := range due {
+		offer(due[i].Delivery.Sequence, &flight{DueDelivery: &due[i]})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tollgate/engine/billing"
+	"tollgate/server/leader"
 	"tollgate/server/provider/payment"
 	"tollgate/server/vault"
 )
@@ -15,6 +16,7 @@ import (
 // their money can no longer be on its way. A pass asks for at most pollBatch of them, of at most
 // pollParallel environments at once.
 const (
+	pollEvery    = time.Minute
 	pollAfter    = 5 * time.Minute
 	pollUntil    = billing.CheckoutPatienceMS * time.Millisecond
 	pollBatch    = 200
@@ -31,9 +33,21 @@ const (
 // again is when a checkout of an age is asked for again, from now on.
 func again(age time.Duration) time.Duration { return min(max(age/pollShare, pollOften), pollMax) }
 
-// Reconcile asks providers what became of checkouts that no webhook has closed: the leader calls
-// it every minute. It goes on where the pass before has ended, so that each is asked for in turn,
-// the older the more seldom.
+// Run reconciles every minute while this node leads, until ctx ends.
+func (d *Desk) Run(ctx context.Context, leads func() (term uint64, ok bool)) {
+	loop := leader.Loop[struct{}, struct{}]{
+		Leads: leads, Every: pollEvery,
+		Due: func(_ func(struct{}) bool, offer func(_, _ struct{})) { offer(struct{}{}, struct{}{}) },
+		Do: func(ctx context.Context, _, _ struct{}, _ int) (time.Duration, bool) {
+			d.Reconcile(ctx)
+			return pollEvery / 2, false // the next pass begins with the next minute
+		},
+	}
+	loop.Run(ctx)
+}
+
+// Reconcile asks providers what became of checkouts that no webhook has closed. It goes on where
+// the pass before has ended, so that each is asked for in turn, the older the more seldom.
 // A payment found here and by webhook counts once, by its checkout.
 func (d *Desk) Reconcile(ctx context.Context) {
 	var order []uint32

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/url"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -131,6 +130,3 @@ func answer(x *server.Exchange, a payment.Answer) {
 		}
 	}
 }
-
-// ReconcileEvery is how often the leader calls Reconcile.
-const ReconcileEvery = time.Minute

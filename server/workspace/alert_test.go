@@ -116,13 +116,13 @@ func watch(t *testing.T, settings ...func(*Config)) *watched {
 	return w
 }
 
-// courier delivers alerts until the test ends, and returns what ends it before.
-func (w *watched) courier() (end func()) {
+// deliverAlerts delivers alerts until the test ends, and returns what ends it before.
+func (w *watched) deliverAlerts() (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		w.api.Alerts.DeliverAlerts(ctx, func() bool { return true })
+		w.api.Alerts.DeliverAlerts(ctx, leads)
 	}()
 	end = sync.OnceFunc(func() {
 		cancel()
@@ -176,7 +176,7 @@ func TestAlertsAreSent(t *testing.T) {
 	set := w.tell("", `{"on":true,"email":"ada@example.com","webhookUrl":"`+w.hook.server.URL+`"}`)
 	secret := set.told("secret").(string)
 	require.Equal(t, "ada@example.com", set.told("settings", "email"))
-	w.courier()
+	w.deliverAlerts()
 	w.comes("passed")
 	w.comes("blocked")
 	w.becomes("failing email delivered 1", "failing webhook delivered 1")
@@ -228,7 +228,7 @@ func TestTheSecretBeforeSignsForADay(t *testing.T) {
 	w := watch(t)
 	first := w.tell("", `{"on":true,"webhookUrl":"`+w.hook.server.URL+`"}`).told("secret").(string)
 	second := w.tell("/secret", "").told("secret").(string)
-	w.courier()
+	w.deliverAlerts()
 	signs := func(secrets ...string) (does []bool) {
 		t.Helper()
 		count := len(w.hook.all()) + 1
@@ -260,7 +260,7 @@ func TestAWebhookIsTriedAgain(t *testing.T) {
 	w := watch(t)
 	w.tell("", `{"on":true,"webhookUrl":"`+w.hook.server.URL+`"}`)
 	w.hook.answers(500)
-	w.courier()
+	w.deliverAlerts()
 	w.comes("passed")
 	w.comes("blocked")
 	w.comes("passed")
@@ -298,7 +298,7 @@ func TestDeliveriesNameNoAddress(t *testing.T) {
 	w := watch(t)
 	w.tell("", `{"on":true,"webhookUrl":"`+w.hook.server.URL+`"}`)
 	w.hook.server.Close()
-	w.courier()
+	w.deliverAlerts()
 	w.tell("/test", "")
 	w.becomes("test webhook waiting 1")
 	shown := w.call("GET", "/v1/flows/"+w.flow+"/alerts", "").is(200, "")
@@ -318,12 +318,12 @@ func TestAMailIsSentOnce(t *testing.T) {
 		<-held
 		return mail.Result{Outcome: mail.Delivered, Status: 250}
 	}
-	w.courier()
+	w.deliverAlerts()
 	w.tell("/test", "")
 	w.soon(func() bool { return len(w.post.all()) == 1 })
-	w.courier() // of another process
+	w.deliverAlerts() // of another process
 	release := sync.OnceFunc(func() { close(held) })
-	t.Cleanup(release) // before the couriers end, which wait for it
+	t.Cleanup(release) // before the deliveries end, which wait for it
 	w.Later(mailFate - time.Second)
 	w.becomes("test email waiting 1")
 	w.Later(time.Minute)
@@ -350,7 +350,7 @@ func TestWhatCameOfAMailIsSaidUntilItIsHeard(t *testing.T) {
 		}
 		return engine.OutcomeNone
 	})
-	w.courier()
+	w.deliverAlerts()
 	w.tell("/test", "")
 	w.becomes("test email delivered 1")
 	require.Len(t, w.post.all(), 1)
@@ -373,7 +373,7 @@ func TestMailsThatFail(t *testing.T) {
 		defer w.post.mu.Unlock()
 		return outcomes[len(w.post.sent)-1]
 	}
-	w.courier()
+	w.deliverAlerts()
 	for range 3 {
 		w.tell("/test", "")
 	}
@@ -391,7 +391,7 @@ func TestAnOldAlertIsNoNews(t *testing.T) {
 	w.tell("", `{"on":true,"email":"ada@example.com","webhookUrl":"`+w.hook.server.URL+`"}`)
 	w.tell("/test", "")
 	w.Later(alertLife + time.Minute)
-	w.courier()
+	w.deliverAlerts()
 	w.becomes("test email failed 1", "test webhook failed 1")
 	require.Empty(t, w.post.all())
 	require.Empty(t, w.hook.all())
@@ -495,7 +495,7 @@ func TestMailsLeadToTheOwnersPages(t *testing.T) {
 	t.Parallel()
 	w := watch(t, func(c *Config) { c.Console = publicURL + "/console" })
 	w.tell("", `{"on":true,"email":"ada@example.com"}`)
-	w.courier()
+	w.deliverAlerts()
 	w.comes("passed")
 	w.comes("blocked")
 	w.becomes("failing email delivered 1")

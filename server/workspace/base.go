@@ -160,10 +160,10 @@ func (b *base) insist(deadline time.Time, flow fair.Flow, kind engine.Kind, c wi
 		default:
 			return r
 		}
-		if time.Until(deadline) < idle {
+		if time.Until(deadline) < queuePoll {
 			return r
 		}
-		<-time.After(idle)
+		<-time.After(queuePoll)
 	}
 }
 

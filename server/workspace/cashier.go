@@ -6,192 +6,126 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	state "tollgate/engine/workspace"
+	"tollgate/server/leader"
 	"tollgate/server/provider/payment"
 )
 
 // How payment providers are asked about purchases.
 const (
-	// cashierEvery is how often the state is asked what is left to do, pollEvery how often open
+	// paymentsEvery is how often the state is asked what is left to do, pollEvery how often open
 	// payment pages are polled, pollAfter how old a page is before its webhook is late.
-	cashierEvery = 100 * time.Millisecond
-	pollEvery    = time.Minute
-	pollAfter    = 5 * time.Minute
-	// cashierSlots is how many questions are under way at a time; of each errand so many purchases
-	// are looked at in one round, and so many pages polled in one pass.
-	cashierSlots = 8
-	errandBatch  = 64
+	paymentsEvery = 100 * time.Millisecond
+	pollEvery     = time.Minute
+	pollAfter     = 5 * time.Minute
+	// paymentSlots is how many questions are under way at a time, taskBatch how many tasks are read
+	// at a time, pollBatch how many pages are polled in one pass.
+	paymentSlots = 8
+	taskBatch    = 64
 	pollBatch    = 200
 	// A provider that gave no answer is asked again after a second, then two, up to a minute.
-	firstPause, longestPause = time.Second, time.Minute
+	firstPause, maxPause = time.Second, time.Minute
 	// keyLife is how long a provider is trusted to remember an idempotency key (Stripe: 24 hours).
 	// A charge of unknown fate that is older is only looked for.
 	keyLife = 23 * time.Hour
 )
 
-// cashier does at payment providers what the state says is left to do, on the node that leads. What
-// it remembers is only when to ask again: a new leader asks at once, and each question is safe to
-// repeat.
-type cashier struct {
-	till  *Till
-	slots chan struct{}
-	busy  sync.WaitGroup
-
-	mu    sync.Mutex
-	tries map[[16]byte]try
+// collector does at payment providers what the state says is left to do, on the node that leads.
+// What it remembers is only when to ask again: a new leader asks at once, and each question is safe
+// to repeat.
+type collector struct {
+	*Till
 	// polled is the number of the purchase that the pass before ended with, and pollAt when the
 	// next pass begins.
 	polled uint32
 	pollAt time.Time
 }
 
-// try is a question that is under way, or had no answer.
-type try struct {
-	running  bool
-	attempts int
-	next     time.Time
+// paymentTask is something to do at a provider for a purchase.
+type paymentTask struct {
+	kind state.Errand
+	of   *state.PurchaseView
 }
 
 // CollectPayments charges saved cards, makes and closes payment pages, finds payments that no
-// webhook reported, and sends money back, while leads says so and until ctx ends.
-func (t *Till) CollectPayments(ctx context.Context, leads func() bool) {
+// webhook reported, and sends money back, while this node leads and until ctx ends.
+func (t *Till) CollectPayments(ctx context.Context, leads func() (uint64, bool)) {
 	if !t.open() {
 		return
 	}
-	c := &cashier{till: t, slots: make(chan struct{}, cashierSlots), tries: map[[16]byte]try{}}
-	tick := time.NewTicker(cashierEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			c.busy.Wait()
-			return
-		case <-tick.C:
-		}
-		if leads() {
-			c.round(ctx)
-		}
+	c, slots := &collector{Till: t}, leader.Slots(paymentSlots)
+	loop := leader.Loop[[16]byte, paymentTask]{
+		Leads: leads, Every: paymentsEvery, Now: t.clock, Due: c.due, Do: c.do,
+		Take: func(paymentTask) (func(), bool) { return slots.Take() },
 	}
+	loop.Run(ctx)
 }
 
-// errandOrder is what is done first where much is to be done.
-var errandOrder = [...]state.Errand{
+// taskOrder is what is done first where much is to be done.
+var taskOrder = [...]state.Errand{
 	state.ErrandCharge, state.ErrandPage, state.ErrandEnd, state.ErrandRefund, state.ErrandClose,
 }
 
-// round begins what can begin now.
-func (c *cashier) round(ctx context.Context) {
-	now, waiting := c.till.clock(), map[[16]byte]bool{}
-	for _, kind := range errandOrder {
-		for after := uint32(0); ; {
-			views := c.till.machine.Errands(kind, after, errandBatch)
+// due offers what is to be done: tasks, and once a minute a pass over open payment pages, which goes
+// on where the one before ended.
+func (c *collector) due(_ func([16]byte) bool, offer func([16]byte, paymentTask)) {
+	for _, kind := range taskOrder {
+		views := c.machine.Errands(kind, 0, taskBatch)
+		for len(views) > 0 {
 			for i := range views {
-				waiting[views[i].ID] = true
-				c.begin(ctx, now, kind, &views[i])
+				offer(views[i].ID, paymentTask{kind, &views[i]})
 			}
-			if len(views) < errandBatch {
-				break
-			}
-			after = views[len(views)-1].Number
+			views = c.machine.Errands(kind, views[len(views)-1].Number, taskBatch)
 		}
 	}
-	c.poll(ctx, now, waiting)
-	c.forget(waiting)
-}
-
-// forget drops what is remembered of purchases that have no errand any more.
-func (c *cashier) forget(waiting map[[16]byte]bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for id, t := range c.tries {
-		if !waiting[id] && !t.running {
-			delete(c.tries, id)
-		}
-	}
-}
-
-// poll begins a pass over open payment pages, a minute after the one before; it goes on where that
-// one ended.
-func (c *cashier) poll(ctx context.Context, now time.Time, waiting map[[16]byte]bool) {
+	now := c.clock()
 	if now.Before(c.pollAt) {
 		return
 	}
 	c.pollAt = now.Add(pollEvery)
-	views := c.till.machine.Errands(state.ErrandPoll, c.polled, pollBatch)
+	views := c.machine.Errands(state.ErrandPoll, c.polled, pollBatch)
 	c.polled = 0
 	if len(views) == pollBatch {
 		c.polled = views[len(views)-1].Number
 	}
 	for i := range views {
 		if now.Sub(time.UnixMilli(views[i].ChangedAt)) >= pollAfter {
-			waiting[views[i].ID] = true
-			c.begin(ctx, now, state.ErrandPoll, &views[i])
+			offer(views[i].ID, paymentTask{state.ErrandPoll, &views[i]})
 		}
 	}
 }
 
-// begin starts an errand, unless it is under way, was tried a moment ago, or there is no room.
-func (c *cashier) begin(ctx context.Context, now time.Time, kind state.Errand,
-	v *state.PurchaseView,
-) {
-	c.mu.Lock()
-	t := c.tries[v.ID]
-	c.mu.Unlock()
-	if t.running || now.Before(t.next) || ctx.Err() != nil {
-		return
+// do carries a task out; one that failed is tried again.
+func (c *collector) do(ctx context.Context, _ [16]byte, task paymentTask, failures int,
+) (rest time.Duration, failed bool) {
+	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
+	defer cancel()
+	err := c.carryOut(ctx, task, failures)
+	if err == nil {
+		return firstPause, false // what was noted may reach this node's memory a moment later
 	}
-	select {
-	case c.slots <- struct{}{}:
-	default:
-		return
-	}
-	c.remember(v.ID, try{running: true, attempts: t.attempts})
-	purchase := *v
-	c.busy.Go(func() {
-		defer func() { <-c.slots }()
-		asked, cancel := context.WithTimeout(ctx, providerTimeout)
-		defer cancel()
-		err := c.carryOut(asked, kind, &purchase, t.attempts)
-		if err == nil {
-			// What was noted may reach this node's memory a moment later.
-			c.remember(purchase.ID, try{next: c.till.clock().Add(firstPause)})
-			return
-		}
-		pause := min(firstPause<<min(t.attempts, 6), longestPause)
-		c.remember(purchase.ID, try{
-			attempts: t.attempts + 1, next: c.till.clock().Add(pause),
-		})
-		c.till.log.Warn("a payment provider is asked again", "purchase", paymentName(&purchase),
-			"in", pause, "error", err)
-	})
+	rest = min(firstPause<<min(failures, 6), maxPause)
+	c.log.Warn("a payment provider is asked again", "purchase", paymentName(task.of), "in", rest,
+		"error", err)
+	return rest, true
 }
 
-func (c *cashier) remember(id [16]byte, t try) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.tries[id] = t
-}
-
-// carryOut does one errand; an error is asked again.
-func (c *cashier) carryOut(ctx context.Context, kind state.Errand, v *state.PurchaseView,
-	attempts int,
-) error {
-	switch t := c.till; kind {
+func (t *Till) carryOut(ctx context.Context, task paymentTask, failures int) error {
+	switch v := task.of; task.kind {
 	case state.ErrandCharge:
-		return c.charge(ctx, v, attempts)
+		return t.charge(ctx, v, failures)
 	case state.ErrandPage:
 		err := t.openCheckout(ctx, v)
-		if code, no := refusedFor(err, attempts); no {
+		if code, no := refusedFor(err, failures); no {
 			t.log.Error("no payment page is made: its provider refuses it", "purchase",
 				paymentName(v), "code", code)
 			return t.book(&state.NotePayment{ID: v.ID, Result: state.PaymentFailed})
 		}
 		return err
 	case state.ErrandRefund:
-		return t.sendBack(ctx, v, attempts)
+		return t.sendBack(ctx, v, failures)
 	case state.ErrandClose:
 		paid, err := t.closePage(ctx, v)
 		if err != nil || paid {
@@ -243,15 +177,15 @@ func (t *Till) closePage(ctx context.Context, v *state.PurchaseView) (paid bool,
 	return false, nil
 }
 
-// charge charges the saved card. A charge of unknown fate is looked for between attempts, and when
+// charge charges the saved card. A charge of unknown fate is looked for between failures, and when
 // the provider may have forgotten its key, it is only looked for: nobody pays twice.
-func (c *cashier) charge(ctx context.Context, v *state.PurchaseView, attempts int) error {
-	old := c.till.clock().Sub(time.UnixMilli(v.ChangedAt)) >= keyLife
+func (t *Till) charge(ctx context.Context, v *state.PurchaseView, failures int) error {
+	old := t.clock().Sub(time.UnixMilli(v.ChangedAt)) >= keyLife
 	r := payment.ChargeRequest{
 		InvoiceID: paymentName(v), Description: describe(v), IdempotencyKey: paymentName(v),
-		Card: v.Card, Amount: price(v), OnlyLook: old || attempts%2 == 1,
+		Card: v.Card, Amount: price(v), OnlyLook: old || failures%2 == 1,
 	}
-	made, err := c.till.cards.Charge(ctx, r)
+	made, err := t.cards.Charge(ctx, r)
 	var no *payment.Error
 	switch {
 	case errors.As(err, &no) && (old || !r.OnlyLook) &&
@@ -267,10 +201,10 @@ func (c *cashier) charge(ctx context.Context, v *state.PurchaseView, attempts in
 	case made.State == payment.StateOpen && !old:
 		return errors.New("workspace: the provider knows of no such charge yet")
 	default:
-		c.till.log.Info("a saved card was not charged", "purchase", paymentName(v),
+		t.log.Info("a saved card was not charged", "purchase", paymentName(v),
 			"code", made.Code)
 	}
-	return c.till.book(&result)
+	return t.book(&result)
 }
 
 // refusals is how often a provider refuses in a row what it is not expected to, before it is not
@@ -278,9 +212,9 @@ func (c *cashier) charge(ctx context.Context, v *state.PurchaseView, attempts in
 const refusals = 10
 
 // refusedFor reports whether an error is a provider's definite no, and the last one that is taken.
-func refusedFor(err error, attempts int) (code string, no bool) {
+func refusedFor(err error, failures int) (code string, no bool) {
 	var said *payment.Error
-	if !errors.As(err, &said) || attempts+1 < refusals ||
+	if !errors.As(err, &said) || failures+1 < refusals ||
 		said.Class != payment.ClassRefused && said.Class != payment.ClassNotFound {
 		return "", false
 	}
@@ -289,7 +223,7 @@ func refusedFor(err error, attempts int) (code string, no bool) {
 
 // sendBack sends the first payment back that is due. One that the provider goes on refusing waits
 // for an operator, who sees it.
-func (t *Till) sendBack(ctx context.Context, v *state.PurchaseView, attempts int) error {
+func (t *Till) sendBack(ctx context.Context, v *state.PurchaseView, failures int) error {
 	at := slices.IndexFunc(v.Returns, func(r state.Return) bool { return r.Due() })
 	if at < 0 {
 		return nil
@@ -303,7 +237,7 @@ func (t *Till) sendBack(ctx context.Context, v *state.PurchaseView, attempts int
 	refund, err := t.cards.Refund(ctx, payment.RefundRequest{
 		PaymentID: note.Payment, IdempotencyKey: key,
 	})
-	if code, no := refusedFor(err, attempts); no {
+	if code, no := refusedFor(err, failures); no {
 		t.log.Error("a payment is not sent back: its provider refuses to; an operator is to look",
 			"purchase", paymentName(v), "payment", note.Payment, "code", code)
 		note.Refused = cmp.Or(code, "refused")

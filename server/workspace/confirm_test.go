@@ -21,7 +21,7 @@ func TestAnAddressIsConfirmedByJSON(t *testing.T) {
 	require.Equal(t, false, a.at("settings", "emailConfirmed"))
 	require.Len(t, w.post.all(), 1)
 	require.Contains(t, w.post.all()[0].Text, publicURL+"/console"+ConfirmPath)
-	w.courier()
+	w.deliverAlerts()
 	a = ada.call("POST", path+"/test", "").is(200, "")
 	require.Equal(t, "unconfirmed", a.at("deliveries").([]any)[0].(map[string]any)["status"])
 	shown := free.call("GET", path, "").is(200, "")

@@ -3,22 +3,22 @@ package workspace
 import (
 	"context"
 	"encoding/hex"
-	"sync"
 	"time"
 
 	"tollgate/engine"
 	state "tollgate/engine/workspace"
+	"tollgate/server/leader"
 	"tollgate/server/provider/mail"
 	"tollgate/server/provider/webhook"
 )
 
 // How alerts are sent.
 const (
-	// courierEvery is how often the state is asked what is due, courierSlots how many deliveries of
-	// each channel are under way at a time, courierBatch how many are looked at in a round.
-	courierEvery = 200 * time.Millisecond
-	courierSlots = 8
-	courierBatch = 100
+	// alertsEvery is how often the state is asked what is due, alertSlots how many deliveries of
+	// each channel are under way at a time, alertBatch how many are looked at in a round.
+	alertsEvery = 200 * time.Millisecond
+	alertSlots  = 8
+	alertBatch  = 100
 	// mailTimeout bounds one mail; mailFate is how long a process that has begun one may be silent
 	// before nobody expects to hear what became of it.
 	mailTimeout = time.Minute
@@ -32,133 +32,80 @@ const (
 // alertsPurpose derives the key under which the signing secrets of alerts are sealed.
 const alertsPurpose = "tollgate alert secrets"
 
-// courier sends the alerts that wait in the state, on the node that leads. What it remembers is
+// alertSender sends the alerts that wait in the state, on the node that leads. What it remembers is
 // only what it has under way: a new leader goes on from the state.
-type courier struct {
-	alerts *Alerts
-	// sender is this process: a mail that another one has begun is not this one's to send.
-	sender [16]byte
-	mails  chan struct{}
-	hooks  chan struct{}
-	busy   sync.WaitGroup
-	after  uint32
-
-	mu sync.Mutex
-	// flights are deliveries that are under way, or ended a moment ago: until when to let them be,
-	// zero while they are under way.
-	flights map[flight]time.Time
+type alertSender struct {
+	*Alerts
+	// process is this one: a mail that another one has begun is not this one's to send.
+	process      [16]byte
+	mails, hooks leader.Slots
+	after        uint32
 }
 
-// flight is a delivery of a flow's alerts.
-type flight struct {
+// delivery names a delivery of a flow's alerts.
+type delivery struct {
 	alert  uint32
 	number uint64
 }
 
-// DeliverAlerts sends alerts while leads says so, until ctx ends, and returns once nothing is under
-// way any more.
-func (a *Alerts) DeliverAlerts(ctx context.Context, leads func() bool) {
-	c := &courier{
-		alerts: a, sender: mint(), mails: make(chan struct{}, courierSlots),
-		hooks: make(chan struct{}, courierSlots), flights: map[flight]time.Time{},
+// DeliverAlerts sends alerts while this node leads, until ctx ends, and returns once nothing is
+// under way any more.
+func (a *Alerts) DeliverAlerts(ctx context.Context, leads func() (uint64, bool)) {
+	s := &alertSender{Alerts: a, process: mint(), mails: alertSlots, hooks: alertSlots}
+	loop := leader.Loop[delivery, *state.DueAlert]{
+		Leads: leads, Every: alertsEvery, Now: a.clock, Due: s.due, Take: s.take,
+		Do: func(ctx context.Context, _ delivery, d *state.DueAlert, _ int) (time.Duration, bool) {
+			s.deliver(ctx, d)
+			return noteAgain, false // what was noted may reach this node's memory a moment later
+		},
 	}
-	defer c.busy.Wait()
-	tick := time.NewTicker(courierEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if leads() {
-			c.round(ctx)
-		}
-	}
+	loop.Run(ctx)
 }
 
-// round begins what can begin now.
-func (c *courier) round(ctx context.Context) {
-	now := c.alerts.clock()
-	due, next := c.alerts.machine.DueAlerts(c.alerts.now(), c.after, courierBatch)
-	c.after = next
+// due offers what is to be sent, but for mails that another process has begun a moment ago: that
+// one notes what becomes of them.
+func (s *alertSender) due(_ func(delivery) bool, offer func(delivery, *state.DueAlert)) {
+	var due []state.DueAlert
+	due, s.after = s.machine.DueAlerts(s.now(), s.after, alertBatch)
 	for i := range due {
 		d := &due[i]
-		slots := c.mails
-		if d.Channel == state.ChannelWebhook {
-			slots = c.hooks
+		if d.BegunAt == 0 || d.Sender == s.process || s.now() >= d.BegunAt+mailFate.Milliseconds() {
+			offer(delivery{d.Alert, d.Number}, d)
 		}
-		if !c.take(d, now, slots) {
-			continue
-		}
-		c.busy.Go(func() {
-			defer func() { <-slots }()
-			c.deliver(ctx, d)
-			// What was noted may reach this node's memory a moment later.
-			c.mu.Lock()
-			c.flights[flight{d.Alert, d.Number}] = c.alerts.clock().Add(noteAgain)
-			c.mu.Unlock()
-		})
-	}
-	c.forget(now)
-}
-
-// take claims a delivery and a slot for it; false where it is under way, somebody else's, or there
-// is not a slot.
-func (c *courier) take(d *state.DueAlert, now time.Time, slots chan struct{}) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	key := flight{d.Alert, d.Number}
-	if until, known := c.flights[key]; known && (until.IsZero() || now.Before(until)) {
-		return false
-	}
-	if d.BegunAt != 0 && d.Sender != c.sender && c.alerts.now() < d.BegunAt+mailFate.Milliseconds() {
-		return false // whoever has begun it says what became of it
-	}
-	select {
-	case slots <- struct{}{}:
-		c.flights[key] = time.Time{}
-		return true
-	default:
-		return false
 	}
 }
 
-// forget drops what is remembered of deliveries that ended a while ago.
-func (c *courier) forget(now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for key, until := range c.flights {
-		if !until.IsZero() && now.After(until) {
-			delete(c.flights, key)
-		}
+func (s *alertSender) take(d *state.DueAlert) (land func(), ok bool) {
+	if d.Channel == state.ChannelWebhook {
+		return s.hooks.Take()
 	}
+	return s.mails.Take()
 }
 
 // deliver makes one attempt, and brings what came of it into the log.
-func (c *courier) deliver(ctx context.Context, d *state.DueAlert) {
+func (s *alertSender) deliver(ctx context.Context, d *state.DueAlert) {
 	note := &state.NoteAlert{Alert: d.Alert, Number: d.Number, Attempt: d.Attempts + 1}
-	old := c.alerts.now()-d.CreatedAt > alertLife.Milliseconds()
+	old := s.now()-d.CreatedAt > alertLife.Milliseconds()
 	if d.Channel == state.ChannelWebhook {
 		if old {
 			note.Result, note.Reason = state.AlertRefused, reasonOld
-		} else if !c.post(ctx, d, note) {
+		} else if !s.post(ctx, d, note) {
 			return // broken off: the next leader sends it again
 		}
-		c.note(ctx, note)
+		s.note(ctx, note)
 		return
 	}
 	if d.BegunAt != 0 {
 		note.Attempt = d.Attempts
 	}
-	if d.BegunAt != 0 && d.Sender != c.sender {
+	if d.BegunAt != 0 && d.Sender != s.process {
 		note.Result, note.Reason = state.AlertLost, "the node that sent it was not heard of again"
-		c.note(ctx, note)
+		s.note(ctx, note)
 		return
 	}
 	// From here on nobody else sends it, whatever becomes of this node.
-	begun := c.alerts.propose(0, state.KindBeginAlert, &state.BeginAlert{
-		Alert: d.Alert, Number: d.Number, Sender: c.sender, Attempt: note.Attempt,
+	begun := s.propose(0, state.KindBeginAlert, &state.BeginAlert{
+		Alert: d.Alert, Number: d.Number, Sender: s.process, Attempt: note.Attempt,
 	})
 	if begun.Outcome != engine.OutcomeDone {
 		return
@@ -166,16 +113,16 @@ func (c *courier) deliver(ctx context.Context, d *state.DueAlert) {
 	if old {
 		note.Result, note.Reason = state.AlertRefused, reasonOld
 	} else {
-		c.mail(ctx, d, note)
+		s.mail(ctx, d, note)
 	}
-	c.note(ctx, note)
+	s.note(ctx, note)
 }
 
 const reasonOld = "it was not sent within a day"
 
 // post sends a webhook; false when the attempt was broken off.
-func (c *courier) post(ctx context.Context, d *state.DueAlert, note *state.NoteAlert) bool {
-	a := c.alerts
+func (s *alertSender) post(ctx context.Context, d *state.DueAlert, note *state.NoteAlert) bool {
+	a := s.Alerts
 	if a.hooks == nil {
 		note.Result, note.Reason = state.AlertRefused, "this server sends no webhooks"
 		return true
@@ -221,8 +168,8 @@ func alertWait(attempt uint32, name string, asked time.Duration) int64 {
 
 // mail sends a mail. One that is under way when the node stops is waited for: the mail server takes
 // it or not within mailTimeout.
-func (c *courier) mail(ctx context.Context, d *state.DueAlert, note *state.NoteAlert) {
-	a := c.alerts
+func (s *alertSender) mail(ctx context.Context, d *state.DueAlert, note *state.NoteAlert) {
+	a := s.Alerts
 	if a.mail == nil {
 		note.Result, note.Reason = state.AlertRefused, "this server sends no mail"
 		return
@@ -246,15 +193,15 @@ func (c *courier) mail(ctx context.Context, d *state.DueAlert, note *state.NoteA
 
 // note brings what came of an attempt into the log, however long that takes: until it is there this
 // node does not make another. A node that stops says it once.
-func (c *courier) note(ctx context.Context, note *state.NoteAlert) {
+func (s *alertSender) note(ctx context.Context, note *state.NoteAlert) {
 	for {
-		switch r := c.alerts.propose(0, state.KindNoteAlert, note); r.Outcome {
+		switch r := s.propose(0, state.KindNoteAlert, note); r.Outcome {
 		case engine.OutcomeUnavailable, engine.OutcomeOverloaded, engine.OutcomeUnknown,
 			engine.OutcomeDiskLow, engine.OutcomeDeferred, engine.OutcomeUpgrading:
 		case engine.OutcomeDone, engine.OutcomeFenced, engine.OutcomeRecordUnknown:
 			return
 		default:
-			c.alerts.log.Error("what came of an alert is not noted", "outcome", r.Outcome)
+			s.log.Error("what came of an alert is not noted", "outcome", r.Outcome)
 			return
 		}
 		select {

@@ -179,7 +179,7 @@ func (h *held) beatUntil(said <-chan struct{}) {
 	lease := h.config.Lease
 	cut := time.AfterFunc(time.Until(h.until)-lease/beats, func() { h.stop(errLease) })
 	defer cut.Stop()
-	tick, look := time.NewTicker(h.Workers.beat), time.NewTicker(looking)
+	tick, look := time.NewTicker(h.Workers.beat), time.NewTicker(cancelPoll)
 	defer tick.Stop()
 	defer look.Stop()
 	for {
@@ -253,7 +253,7 @@ func (h *held) say(kind engine.Kind, word wire.Fielder) {
 			h.config.Log.Warn("a run's last word was not taken", "run", h.id, "outcome", o)
 			return
 		}
-		again := time.NewTimer(min(left, looking))
+		again := time.NewTimer(min(left, cancelPoll))
 		select {
 		case <-h.pool.Done():
 		case <-again.C:

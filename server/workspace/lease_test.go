@@ -136,7 +136,7 @@ func TestAVerificationThatIsCutShortIsNone(t *testing.T) {
 	})
 	workers, err := NewWorkers(WorkersConfig{
 		Machine: n.Machine, Proposer: n.group, Verifier: verifier, Name: "n1", SealKey: [32]byte{7},
-		Leads: func() bool { return true },
+		Leads: leads,
 		Agents: map[string]runner.Agent{"clever": agentFunc(
 			func(context.Context, runner.Task, teller) (runner.Report, error) {
 				patient.Store(true)

@@ -45,6 +45,9 @@ type node struct {
 	operators routers.Router
 }
 
+// leads is what a node that leads says.
+func leads() (term uint64, ok bool) { return 1, true }
+
 // start makes a node of a cluster.
 func start(t testing.TB, settings ...func(*Config)) *node {
 	t.Helper()

@@ -252,7 +252,7 @@ func (p *Purchases) cancelPurchase(x *server.Exchange) {
 
 // closeBefore closes the payment page of a purchase that is to be cancelled, and returns the record
 // that notes it in the entry that cancels. A page whose payer was faster stays paid. Where the
-// provider cannot say, the purchase is cancelled all the same: the cashier closes the page, and
+// provider cannot say, the purchase is cancelled all the same: the leader closes the page, and
 // sends back what was paid on it.
 func (p *Purchases) closeBefore(x *server.Exchange, id [16]byte) (
 	closed []engine.Record, r *refusal,

@@ -19,11 +19,11 @@ import (
 	"tollgate/server/provider/payment/paymenttest"
 )
 
-// collect lets the cashier of a node work until the test ends.
+// collect lets a node collect payments until the test ends.
 func (n *node) collect() {
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { n.api.Till.CollectPayments(ctx, func() bool { return true }) })
+	running.Go(func() { n.api.Till.CollectPayments(ctx, leads) })
 	n.t.Cleanup(func() { stop(); running.Wait() })
 }
 

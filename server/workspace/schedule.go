@@ -2,13 +2,12 @@ package workspace
 
 import (
 	"context"
-	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	state "tollgate/engine/workspace"
 	"tollgate/server"
+	"tollgate/server/leader"
 )
 
 // wantedSchedule is what a flow's body says of its schedule.
@@ -88,41 +87,31 @@ const (
 	scheduleAgain = 5 * time.Second
 )
 
-// assistant does for schedules what the state machine may not: it says which agents are
-// configured, and asks products what a flow's verification answers before its run begins. When a
-// run begins is the machine's alone, so a leader that comes later begins none a second time.
-type assistant struct {
-	flows *Flows
-	slots chan struct{}
-	busy  sync.WaitGroup
-	after uint32
-
-	mu sync.Mutex
-	// asking are the schedules whose flows are being asked about, or were a moment ago: until when
-	// to let them be, zero while they are under way.
-	asking map[uint32]time.Time
-}
-
-// KeepSchedules helps schedules while leads says so, until ctx ends, and returns once nothing is
-// under way any more.
-func (f *Flows) KeepSchedules(ctx context.Context, leads func() bool) {
-	s := &assistant{
-		flows: f, slots: make(chan struct{}, scheduleSlots), asking: map[uint32]time.Time{},
-	}
-	defer s.busy.Wait()
-	tick := time.NewTicker(scheduleEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if leads() {
+// KeepSchedules does for schedules what the state machine may not, while this node leads and until
+// ctx ends: it says which agents are configured, and asks products what a flow's verification
+// answers before its run begins. When a run begins is the machine's alone, so a leader that comes
+// later begins none a second time.
+func (f *Flows) KeepSchedules(ctx context.Context, leads func() (uint64, bool)) {
+	after, slots := uint32(0), leader.Slots(scheduleSlots)
+	loop := leader.Loop[uint32, *state.WantedPreflight]{
+		Leads: leads, Every: scheduleEvery,
+		Take: func(*state.WantedPreflight) (func(), bool) { return slots.Take() },
+		Due: func(_ func(uint32) bool, offer func(uint32, *state.WantedPreflight)) {
 			f.offerAgents()
-			s.round()
-		}
+			var wanted []state.WantedPreflight
+			if f.verifier != nil { // else runs begin with what is known
+				wanted, after = f.machine.WantedPreflights(after, scheduleBatch)
+			}
+			for i := range wanted {
+				offer(wanted[i].Schedule, &wanted[i])
+			}
+		},
+		Do: func(_ context.Context, _ uint32, w *state.WantedPreflight, _ int) (time.Duration, bool) {
+			f.preflight(w.Workspace, &w.Flow)
+			return scheduleAgain, false
+		},
 	}
+	loop.Run(ctx)
 }
 
 // offerAgents brings the configured agents into the log where it knows others.
@@ -136,48 +125,6 @@ func (f *Flows) offerAgents() {
 	}
 	r := f.propose(0, state.KindSetAgents, c)
 	f.log.Info("agents for schedules proposed", "agents", len(c.Agents), "outcome", r.Outcome)
-}
-
-// round asks about the flows whose runs wait for it.
-func (s *assistant) round() {
-	if s.flows.verifier == nil {
-		return // their runs begin with what is known
-	}
-	wanted, next := s.flows.machine.WantedPreflights(s.after, scheduleBatch)
-	s.after = next
-	for i := range wanted {
-		if !s.take(wanted[i].Schedule) {
-			continue
-		}
-		s.busy.Go(func() {
-			s.flows.preflight(wanted[i].Workspace, &wanted[i].Flow)
-			s.mu.Lock()
-			s.asking[wanted[i].Schedule] = time.Now().Add(scheduleAgain)
-			s.mu.Unlock()
-			<-s.slots
-		})
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	maps.DeleteFunc(s.asking, func(_ uint32, until time.Time) bool {
-		return !until.IsZero() && time.Now().After(until)
-	})
-}
-
-// take claims a schedule and a slot for it; false where it is under way, or there is no slot.
-func (s *assistant) take(schedule uint32) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, known := s.asking[schedule]; known {
-		return false
-	}
-	select {
-	case s.slots <- struct{}{}:
-	default:
-		return false
-	}
-	s.asking[schedule] = time.Time{}
-	return true
 }
 
 // unverified is the refusal of a schedule for a flow that nothing verifies.

@@ -147,7 +147,7 @@ func TestAScheduledRunIsCharged(t *testing.T) {
 func (n *node) keep() {
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { n.api.Flows.KeepSchedules(ctx, func() bool { return true }) })
+	running.Go(func() { n.api.Flows.KeepSchedules(ctx, leads) })
 	n.t.(*testing.T).Cleanup(func() { stop(); running.Wait() })
 }
 

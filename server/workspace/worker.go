@@ -16,6 +16,7 @@ import (
 	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
+	"tollgate/server/leader"
 	"tollgate/server/provider/runner"
 	"tollgate/server/provider/verify"
 	"tollgate/server/vault"
@@ -24,17 +25,17 @@ import (
 // How a worker holds a run.
 const (
 	defaultLease = 60 * time.Second
-	// beats is how many heartbeats fit a lease. With the last quarter of it the agent is cancelled,
-	// and half of that quarter it has to end by itself: what is left is for killing it and, of the
-	// leases that the settings allow between machines, for clocks that are 10 s apart.
-	beats     = 4
-	graceless = 2
-	// looking is how often a worker looks whether its run was cancelled.
-	looking = 500 * time.Millisecond
-	// idle is how often the queue is looked at.
-	idle = 100 * time.Millisecond
-	// verifying is the most that a verification takes, retries included, and some time to spare.
-	verifying = verify.MaxTime + 15*time.Second
+	// beats is how many heartbeats fit a lease. The agent is cancelled when the last quarter of the
+	// lease begins, and has half of that quarter to end by itself: the rest is for killing it and, of
+	// the leases that the settings allow between machines, for clocks that are 10 s apart.
+	beats       = 4
+	killDivisor = 2
+	// cancelPoll is how often a worker asks whether its run was cancelled.
+	cancelPoll = 500 * time.Millisecond
+	// queuePoll is how often the queue is looked at.
+	queuePoll = 100 * time.Millisecond
+	// maxVerification bounds a verification, retries included, with some time to spare.
+	maxVerification = verify.MaxTime + 15*time.Second
 )
 
 // WorkersConfig is what carries out hosted runs.
@@ -45,7 +46,7 @@ type WorkersConfig struct {
 	// Agents are the configured agents by name.
 	Agents map[string]runner.Agent
 	// Leads reports whether this node leads the workspace group: only its leader starts runs.
-	Leads func() bool
+	Leads func() (term uint64, ok bool)
 	// SealKey is the QuoteKey of the API: people's answers, and checkpoints, are sealed under it.
 	SealKey [32]byte
 	// Name is the node's, for the record of the run.
@@ -66,9 +67,7 @@ type Workers struct {
 	// access opens what runs sign in with.
 	access *vault.Vault
 	// beat is the time between two heartbeats.
-	beat  time.Duration
-	slots chan struct{}
-	busy  sync.WaitGroup
+	beat time.Duration
 }
 
 // NewWorkers makes the pool; Run starts it.
@@ -99,7 +98,6 @@ func NewWorkers(c WorkersConfig) (*Workers, error) {
 	}
 	return &Workers{
 		config: c, answers: answers, checkpoints: checkpoints, access: access, beat: c.Lease / beats,
-		slots: make(chan struct{}, c.Workers),
 	}, nil
 }
 
@@ -107,45 +105,39 @@ func NewWorkers(c WorkersConfig) (*Workers, error) {
 // cut off by that is reported as lost, once; where that cannot be said, its lease ends, which is
 // the same.
 func (w *Workers) Run(ctx context.Context) {
-	tick := time.NewTicker(idle)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			w.busy.Wait()
-			return
-		case <-tick.C:
-		}
-		for w.config.Leads() && ctx.Err() == nil && w.claim(ctx) {
-			continue
+	loop := leader.Loop[int, struct{}]{
+		Leads: w.config.Leads, Every: queuePoll, Due: w.due,
+		Do: func(ctx context.Context, _ int, _ struct{}, _ int) (time.Duration, bool) {
+			return w.claim(ctx), false
+		},
+	}
+	loop.Run(ctx)
+}
+
+// due offers a worker that is idle for each run that waits.
+func (w *Workers) due(idle func(int) bool, offer func(int, struct{})) {
+	queued, _ := w.config.Machine.Load()
+	for worker := 0; worker < w.config.Workers && queued > 0; worker++ {
+		if idle(worker) {
+			queued--
+			offer(worker, struct{}{})
 		}
 	}
 }
 
-// claim starts the run that has waited longest; false when there is none, or no room.
-func (w *Workers) claim(ctx context.Context) bool {
-	if queued, _ := w.config.Machine.Load(); queued == 0 {
-		return false
-	}
-	select {
-	case w.slots <- struct{}{}:
-	default:
-		return false
-	}
+// claim carries out the run that has waited longest. Where it gets none, the worker rests until the
+// queue is looked at again.
+func (w *Workers) claim(ctx context.Context) (rest time.Duration) {
 	var held state.ClaimedRun
 	before := time.Now()
 	r := w.propose(state.KindClaimRun, &state.ClaimRun{
 		Worker: w.config.Name, LeaseMS: w.config.Lease.Milliseconds(),
 	})
 	if r.Outcome != engine.OutcomeDone || !decoded(r.Value, &held) {
-		<-w.slots
-		return false
+		return queuePoll
 	}
-	w.busy.Go(func() {
-		defer func() { <-w.slots }()
-		w.work(ctx, &held, before.Add(w.config.Lease))
-	})
-	return true
+	w.work(ctx, &held, before.Add(w.config.Lease))
+	return 0
 }
 
 func (w *Workers) propose(kind engine.Kind, c wire.Fielder) engine.Result {
@@ -209,7 +201,7 @@ func (h *held) task() (t runner.Task, err error) {
 		RunID: h.id, URL: flow.URL, Task: strings.ReplaceAll(flow.Task, verify.RunMark, h.id),
 		SuccessCriteria: flow.SuccessCriteria, Credential: flow.Credential, Hosts: hostsOf(flow),
 		Steps: int(h.run.Steps), Tokens: int(h.run.Tokens),
-		Grace: h.config.Lease / beats / graceless,
+		Grace: h.config.Lease / beats / killDivisor,
 	}
 	if t.Account, err = h.account(); err != nil {
 		return t, err
@@ -282,7 +274,7 @@ func (h *held) decide(ctx context.Context, report *runner.Report, err error) *st
 		last.Reason = "The agent asked for a person when it had a key already."
 		return last
 	}
-	calling, cancel := context.WithTimeout(ctx, verifying)
+	calling, cancel := context.WithTimeout(ctx, maxVerification)
 	defer cancel()
 	verdict := h.config.Verifier.Decide(calling, CheckOf(h.flow, h.id), report.Credential)
 	if ctx.Err() != nil { // what was called says nothing of the product

@@ -68,7 +68,7 @@ func (n *node) work(t *testing.T, p server.Proposer, verifier *verify.Verifier,
 // workWith starts workers with what their configuration says beside the node's.
 func (n *node) workWith(t *testing.T, c WorkersConfig, settings ...func(*Workers)) {
 	c.Machine, c.Name, c.SealKey = n.Machine, "n1", [32]byte{7}
-	c.Leads = func() bool { return true }
+	c.Leads = leads
 	workers, err := NewWorkers(c)
 	require.NoError(t, err)
 	for _, set := range settings {
@@ -112,7 +112,7 @@ func (c *caller) charged(a answer) [2]any {
 // TestAVerificationHasTimeForAllItsCalls: none, wrong, wrong, real, none, each as slow as an answer
 // may be, and each repeated after a second.
 func TestAVerificationHasTimeForAllItsCalls(t *testing.T) {
-	require.Greater(t, verifying, 5*(2*fetch.MaxTime+time.Second))
+	require.Greater(t, maxVerification, 5*(2*fetch.MaxTime+time.Second))
 }
 
 func TestARunIsDecidedByFiveCalls(t *testing.T) {
@@ -456,7 +456,7 @@ func TestCancelEndsTheAgent(t *testing.T) {
 	at := time.Now()
 	c.call("POST", "/v1/runs/"+id+"/cancel", "").is(200, "")
 	<-ended
-	require.Less(t, time.Since(at), defaultLease/beats-looking)
+	require.Less(t, time.Since(at), defaultLease/beats-cancelPoll)
 }
 
 func TestCut(t *testing.T) {

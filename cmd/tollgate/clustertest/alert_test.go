@@ -139,7 +139,7 @@ func TestAlertsWhoseLeaderIsKilled(t *testing.T) {
 	}
 	require.NotEmpty(t, ring.rung()[0])
 
-	// The courier of the next leader is there, and lets the first mail be: what came of it is unknown.
+	// The next leader delivers alerts, and lets the first mail be: what came of it is unknown.
 	status, answer = a.call(alive, "POST", tool+"/test", a.AdminKey, map[string]any{})
 	require.Equal(t, 200, status, answer)
 	require.Eventually(t, func() bool { return ring.rung()[len(ring.rung())-1] != ring.rung()[0] },

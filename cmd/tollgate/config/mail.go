@@ -37,8 +37,8 @@ func defaultMail() Mail {
 	}
 }
 
-// longestMailTimeout leaves a courier time to say what came of a mail.
-const longestMailTimeout = 50 * time.Second
+// maxMailTimeout leaves the sender of alerts time to note what came of a mail.
+const maxMailTimeout = 50 * time.Second
 
 func (m *Mail) validate(ops string, complain func(format string, args ...any)) {
 	if m.Security != "tls" && m.Security != "starttls" && m.Security != "none" {
@@ -47,8 +47,8 @@ func (m *Mail) validate(ops string, complain func(format string, args ...any)) {
 	if m.Port < 1 || m.Port > 65535 {
 		complain("mail.port: %d: want 1 to 65535", m.Port)
 	}
-	if m.Timeout < time.Second || m.Timeout > longestMailTimeout {
-		complain("mail.timeout: %s: want 1s to %s", m.Timeout, longestMailTimeout)
+	if m.Timeout < time.Second || m.Timeout > maxMailTimeout {
+		complain("mail.timeout: %s: want 1s to %s", m.Timeout, maxMailTimeout)
 	}
 	for _, network := range m.AllowNetworks {
 		if _, err := netip.ParsePrefix(network); err != nil {

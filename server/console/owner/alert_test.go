@@ -38,13 +38,13 @@ func (p *postbox) all() []mail.Message {
 	return append([]mail.Message(nil), p.sent...)
 }
 
-// courier delivers alerts until the test ends.
-func (s *site) courier() {
+// deliverAlerts delivers alerts until the test ends.
+func (s *site) deliverAlerts() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		s.api.Alerts.DeliverAlerts(ctx, func() bool { return true })
+		s.api.Alerts.DeliverAlerts(ctx, func() (uint64, bool) { return 1, true })
 	}()
 	s.t.Cleanup(func() {
 		cancel()
@@ -86,7 +86,7 @@ func TestAnOwnerSetsAlertsOnAPage(t *testing.T) {
 	require.Contains(t, body, "On: a mail to ada@example.com when this test stops passing")
 	require.Contains(t, s.sees(page[:len(page)-len("/alerts")]), "On: a mail to ada@example.com")
 
-	s.courier()
+	s.deliverAlerts()
 	for range 2 { // sent twice, it is one test
 		require.Equal(t, 303, s.sends(page+"/test", "_once", "2").status)
 	}

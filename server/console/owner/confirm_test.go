@@ -38,7 +38,7 @@ func TestAnAddressIsAsked(t *testing.T) {
 	body := s.sees(page)
 	require.Contains(t, body, "Mails wait until team@example.com is confirmed")
 	require.Contains(t, body, "(once it is confirmed)")
-	s.courier()
+	s.deliverAlerts()
 	require.Equal(t, 303, s.sends(page+"/test").status)
 	require.Contains(t, s.sees(page), `<span class="status unconfirmed">`)
 
