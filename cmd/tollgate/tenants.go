@@ -109,7 +109,8 @@ func (n *node) openTenants(metrics *admin.Metrics) error {
 	}
 	n.tenants.workers, err = api.NewWorkers(api.WorkersConfig{
 		Machine: n.tenants.machine, Proposer: group, Verifier: verifier, Agents: agents,
-		Leads: group.Leads, Name: n.settings.Node, SealKey: c.QuoteKey, Workers: s.Workers, Lease: s.Lease, Log: n.log,
+		Leads: group.Leads, Name: n.settings.Node, SealKey: c.QuoteKey,
+		Workers: s.Workers, Lease: s.Lease, Log: n.log,
 	})
 	return err
 }

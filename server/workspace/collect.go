@@ -68,8 +68,8 @@ var taskOrder = [...]state.Errand{
 	state.ErrandCharge, state.ErrandPage, state.ErrandEnd, state.ErrandRefund, state.ErrandClose,
 }
 
-// due offers what is to be done: tasks, and once a minute a pass over open payment pages, which goes
-// on where the one before ended.
+// due offers what is to be done: tasks, and once a minute a pass over open payment pages, which
+// goes on where the one before ended.
 func (c *collector) due(_ func([16]byte) bool, offer func([16]byte, paymentTask)) {
 	for _, kind := range taskOrder {
 		views := c.machine.Errands(kind, 0, taskBatch)

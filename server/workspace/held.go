@@ -203,7 +203,7 @@ func (h *held) beatUntil(said <-chan struct{}) {
 			cut.Reset(time.Until(before.Add(lease - lease/beats)))
 			tick.Reset(h.Workers.beat)
 		case uncertain(o):
-			tick.Reset(min(looking, h.Workers.beat)) // sooner: there may be a leader again
+			tick.Reset(min(cancelPoll, h.Workers.beat)) // sooner: there may be a leader again
 		default:
 			h.stop(errTaken)
 			return
