@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/fair"
 )
 
@@ -36,12 +37,12 @@ func (c *CreateAccount) apply(t *turn) engine.Outcome {
 		}
 		return engine.OutcomeAccountExists
 	}
-	if len(t.accounts.all()) >= MaxAccounts {
+	if len(t.accounts.All()) >= MaxAccounts {
 		return engine.OutcomeAccountLimit
 	}
 
 	t.addAccount(&account{id: c.ID, name: c.Name, createdAt: t.Stamp})
-	t.Fold(uint64(len(t.accounts.all())))
+	t.Fold(uint64(len(t.accounts.All())))
 	t.note(change{
 		Actor: c.Actor, Action: "account.created", Subject: c.Name,
 		Values: []FieldChange{{"name", "", c.Name}},
@@ -78,7 +79,7 @@ type environment struct {
 	// terms is replaced whole by SetPaymentTerms; nil is the default.
 	terms atomic.Pointer[paymentTerms]
 	// keys are the environment's API keys, oldest first.
-	keys series[*apiKey]
+	keys rows.Series[*apiKey]
 	// invoices is the number of invoices issued so far. Only Apply reads and writes it.
 	invoices uint64
 	// hooks are the rows of its webhook endpoints, in order; the outbox's lock guards them. wanted
@@ -87,7 +88,7 @@ type environment struct {
 	wanted atomic.Uint32
 	// dues are its subscriptions by what falls due next, poolDues its pools by what expires next,
 	// due the earliest instant of both, for queries; all on the environment's clock.
-	dues, poolDues dues
+	dues, poolDues rows.Dues
 	due            atomic.Int64
 }
 
@@ -97,13 +98,13 @@ func (e *environment) now(logTime int64) int64 { return logTime + e.offset.Load(
 // addAccount appends an account and its environments, here and at restore.
 func (s *state) addAccount(a *account) {
 	for _, kind := range [...]EnvironmentKind{EnvironmentSandbox, EnvironmentLive} {
-		e := &environment{number: uint32(len(s.environments.all())) + 1, account: a, kind: kind}
+		e := &environment{number: uint32(len(s.environments.All())) + 1, account: a, kind: kind}
 		a.number = (e.number+1)/2*2 - 1
 		e.catalog.Store(newCatalog())
-		e.due.Store(never)
-		s.environments.append(e)
+		e.due.Store(rows.Never)
+		s.environments.Append(e)
 	}
-	number := s.accounts.append(a)
+	number := s.accounts.Append(a)
 	s.namesMu.Lock()
 	s.names[a.name] = number
 	s.accountIDs[a.id] = number
@@ -126,12 +127,12 @@ func (s *state) accountNumber(name string) uint32 {
 // accountNamed finds an account by its name or its id. So no account is created whose name is
 // another one's id.
 func (s *state) accountNamed(name string) (*account, bool) {
-	return s.accounts.at(s.accountNumber(name))
+	return s.accounts.At(s.accountNumber(name))
 }
 
 // environment finds an environment by number; nil when there is none.
 func (s *state) environment(number uint32) *environment {
-	e, _ := s.environments.at(number)
+	e, _ := s.environments.At(number)
 	return e
 }
 
@@ -150,7 +151,7 @@ func (m *Machine) Account(name string) (AccountView, bool) {
 
 // Accounts lists all accounts, oldest first.
 func (m *Machine) Accounts() []AccountView {
-	all := m.state.Load().accounts.all()
+	all := m.state.Load().accounts.All()
 	views := make([]AccountView, len(all))
 	for i, a := range all {
 		views[i] = a.view()
@@ -239,7 +240,7 @@ func (m *Machine) Origins(env uint32) []string {
 // OriginListed reports whether any environment lists an origin: what a browser asks before it sends
 // a key cannot name an environment.
 func (m *Machine) OriginListed(origin string) bool {
-	for _, e := range m.state.Load().environments.all() {
+	for _, e := range m.state.Load().environments.All() {
 		for _, listed := range e.listedOrigins() {
 			if listed == origin {
 				return true

@@ -7,6 +7,7 @@ import (
 	"math"
 	"strconv"
 
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/journal"
 	"tollgate/engine/page"
 	"tollgate/engine/wire"
@@ -50,12 +51,12 @@ type changeMark struct {
 
 var changeMarkCodec = page.Codec[changeMark]{
 	Append: func(dst []byte, m *changeMark) []byte {
-		return appendU32(appendI64(appendI64(dst, m.at), int64(m.index)), m.ordinal)
+		return rows.AppendU32(rows.AppendI64(rows.AppendI64(dst, m.at), int64(m.index)), m.ordinal)
 	},
 	Read: func(src []byte, m *changeMark) ([]byte, error) {
-		r := reader{rest: src}
-		m.at, m.index, m.ordinal = r.i64(), r.u64(), r.u32()
-		return r.rest, r.err
+		r := rows.Reader{Rest: src}
+		m.at, m.index, m.ordinal = r.I64(), r.U64(), r.U32()
+		return r.Rest, r.Err
 	},
 }
 

@@ -3,6 +3,7 @@ package billing
 import (
 	"slices"
 
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/period"
 )
@@ -81,7 +82,7 @@ func (l *ledger) nextPeriod(at int64) {
 	cycle := period.Cycle{Anchor: l.b.anchor, IntervalMonths: l.version().interval}
 	p, ok := cycle.After(l.b.months)
 	if !ok { // the year 9999: the last period lasts
-		l.b.periodStart, l.b.periodEnd = at, never
+		l.b.periodStart, l.b.periodEnd = at, rows.Never
 		return
 	}
 	l.b.periodStart, l.b.periodEnd = p.Start, p.End

@@ -7,6 +7,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/idempotency"
 	"tollgate/engine/journal"
@@ -119,16 +120,16 @@ type correction struct {
 var correctionCodec = page.Codec[correction]{
 	Append: func(dst []byte, c *correction) []byte {
 		dst = append(append(dst, c.key[:]...), c.request[:]...)
-		dst = appendDecimal(appendDecimal(dst, c.units), c.covered)
-		dst = appendI64(appendI64(dst, c.voidedAt), c.stamp)
-		return appendU32(appendI64(dst, int64(c.event)), c.next)
+		dst = rows.AppendDecimal(rows.AppendDecimal(dst, c.units), c.covered)
+		dst = rows.AppendI64(rows.AppendI64(dst, c.voidedAt), c.stamp)
+		return rows.AppendU32(rows.AppendI64(dst, int64(c.event)), c.next)
 	},
 	Read: func(src []byte, c *correction) ([]byte, error) {
-		r := reader{rest: src}
-		c.key, c.request = r.id(), r.id()
-		c.units, c.covered = r.decimal(), r.decimal()
-		c.voidedAt, c.stamp, c.event, c.next = r.i64(), r.i64(), r.u64(), r.u32()
-		return r.rest, r.err
+		r := rows.Reader{Rest: src}
+		c.key, c.request = r.ID(), r.ID()
+		c.units, c.covered = r.Decimal(), r.Decimal()
+		c.voidedAt, c.stamp, c.event, c.next = r.I64(), r.I64(), r.U64(), r.U32()
+		return r.Rest, r.Err
 	},
 }
 
@@ -307,7 +308,7 @@ func (t *turn) correct(k *correcting, kind journal.Kind, entry correctionEntry) 
 	k.covered = k.newly.covered
 	*t.corrections.Write(k.row) = k.correction
 	draws := wire.Encode(nil, &drawList{k.newly.draws})
-	t.correctionDraws.Write(k.row).data = string(draws)
+	t.correctionDraws.Write(k.row).Data = string(draws)
 	t.expireCorrections()
 	t.foldDecimal(k.units)
 	entry.RecordedAt, entry.Original, entry.Ahead = k.now, k.original, k.ahead
@@ -348,7 +349,7 @@ func (t *turn) expireCorrections() {
 		t.correctionByKey.Remove(t.idHash(ptr(c.key)), row)
 		t.firstCorrection = c.next
 		*t.corrections.Write(row) = correction{next: t.freeCorrection}
-		t.correctionDraws.Write(row).data = ""
+		t.correctionDraws.Write(row).Data = ""
 		t.freeCorrection = row
 	}
 }
@@ -416,7 +417,7 @@ func (t *turn) drawsOf(k *correcting) (was burnt) {
 	data := string(k.original.Draws)
 	if k.stored {
 		was.covered = t.corrections.Read(k.row).covered
-		data = t.correctionDraws.Read(k.row).data
+		data = t.correctionDraws.Read(k.row).Data
 	}
 	var list drawList
 	decodeText(data, &list)

@@ -3,6 +3,7 @@ package billing
 import (
 	"math"
 
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
 )
@@ -26,16 +27,16 @@ func (n *counter) reading(f *planFeature) decimal.Decimal {
 
 // appendCounter appends the bytes that stand for it in a snapshot.
 func appendCounter(dst []byte, c *counter) []byte {
-	return appendDecimal(appendDecimal(dst, c.used), c.next)
+	return rows.AppendDecimal(rows.AppendDecimal(dst, c.used), c.next)
 }
 
 func readCounter(src []byte, c *counter) ([]byte, error) {
-	r := reader{rest: src}
-	c.used, c.next = r.decimal(), r.decimal()
+	r := rows.Reader{Rest: src}
+	c.used, c.next = r.Decimal(), r.Decimal()
 	if !c.used.InRange() || !c.next.InRange() {
-		return nil, errRecord
+		return nil, rows.ErrRecord
 	}
-	return r.rest, r.err
+	return r.Rest, r.Err
 }
 
 // counters are the counters of all subscriptions. Usage of the next period is rare, so a row is

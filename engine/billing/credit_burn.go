@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/credit"
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
@@ -241,14 +242,14 @@ type cover struct {
 
 var coverCodec = page.Codec[cover]{
 	Append: func(dst []byte, c *cover) []byte {
-		dst = appendU32(appendU32(dst, c.counter), c.transaction)
-		return appendDecimal(appendDecimal(dst, c.used), c.next)
+		dst = rows.AppendU32(rows.AppendU32(dst, c.counter), c.transaction)
+		return rows.AppendDecimal(rows.AppendDecimal(dst, c.used), c.next)
 	},
 	Read: func(src []byte, c *cover) ([]byte, error) {
-		r := reader{rest: src}
-		c.counter, c.transaction = r.u32(), r.u32()
-		c.used, c.next = r.decimal(), r.decimal()
-		return r.rest, r.err
+		r := rows.Reader{Rest: src}
+		c.counter, c.transaction = r.U32(), r.U32()
+		c.used, c.next = r.Decimal(), r.Decimal()
+		return r.Rest, r.Err
 	},
 }
 

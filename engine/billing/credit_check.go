@@ -27,7 +27,7 @@ func (s *state) creditsConsistent() error {
 		if p.transactions > MaxTransactions+evictedAtOnce || p.grants > grants {
 			return damaged("pool %d holds more than there is", row)
 		}
-		if !decodes(s.poolTexts.Read(row).data, new(poolText)) {
+		if !decodes(s.poolTexts.Read(row).Data, new(poolText)) {
 			return damaged("pool %d has no text", row)
 		}
 	}
@@ -44,7 +44,7 @@ func (s *state) creditsConsistent() error {
 			x.subscription > s.subscriptions.Len() {
 			return damaged("transaction %d leads nowhere", row)
 		}
-		if !decodes(s.transactionTexts.Read(row).data, new(transactionText)) {
+		if !decodes(s.transactionTexts.Read(row).Data, new(transactionText)) {
 			return damaged("transaction %d has no text", row)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
 	"tollgate/engine/page"
@@ -69,12 +70,12 @@ type chunkPlace struct {
 }
 
 func appendChunkPlace(dst []byte, c chunkPlace) []byte {
-	dst = appendI64(appendI64(dst, c.At), int64(c.Index))
-	return appendU32(appendU32(dst, c.Position), c.Ordinal)
+	dst = rows.AppendI64(rows.AppendI64(dst, c.At), int64(c.Index))
+	return rows.AppendU32(rows.AppendU32(dst, c.Position), c.Ordinal)
 }
 
-func (r *reader) chunkPlace() chunkPlace {
-	return chunkPlace{r.i64(), r.u64(), r.u32(), r.u32()}
+func readChunkPlace(r *rows.Reader) chunkPlace {
+	return chunkPlace{r.I64(), r.U64(), r.U32(), r.U32()}
 }
 
 // archive says what is left in memory of a pool's transactions that are not among its newest: the
@@ -86,16 +87,16 @@ type archive struct {
 
 var archiveCodec = page.Codec[archive]{
 	Append: func(dst []byte, a *archive) []byte {
-		dst = appendU32(appendU32(dst, a.firstTrace), a.lastTrace)
-		dst = appendU32(appendU32(dst, a.traces), a.free)
+		dst = rows.AppendU32(rows.AppendU32(dst, a.firstTrace), a.lastTrace)
+		dst = rows.AppendU32(rows.AppendU32(dst, a.traces), a.free)
 		return appendChunkPlace(dst, a.rows)
 	},
 	Read: func(src []byte, a *archive) ([]byte, error) {
-		r := reader{rest: src}
-		a.firstTrace, a.lastTrace = r.u32(), r.u32()
-		a.traces, a.free = r.u32(), r.u32()
-		a.rows = r.chunkPlace()
-		return r.rest, r.err
+		r := rows.Reader{Rest: src}
+		a.firstTrace, a.lastTrace = r.U32(), r.U32()
+		a.traces, a.free = r.U32(), r.U32()
+		a.rows = readChunkPlace(&r)
+		return r.Rest, r.Err
 	},
 }
 
@@ -145,7 +146,7 @@ func (t *turn) evict(pool uint32) {
 		}
 		t.transactionByID.Remove(t.idHash(&held.id), row)
 		*t.transactions.Write(row) = transaction{pool: pool, next: a.free}
-		t.transactionTexts.Write(row).data = ""
+		t.transactionTexts.Write(row).Data = ""
 		a.free = row
 		t.trace(&held)
 	}
@@ -158,7 +159,7 @@ func (t *turn) evict(pool uint32) {
 // heldTransaction copies a transaction out of memory.
 func (s *state) heldTransaction(row uint32) archivedTransaction {
 	var words transactionText
-	decodeText(s.transactionTexts.Read(row).data, &words)
+	decodeText(s.transactionTexts.Read(row).Data, &words)
 	held := archivedTransaction{*s.transactions.Read(row), words}
 	held.next = 0
 	return held

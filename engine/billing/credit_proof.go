@@ -98,7 +98,7 @@ func (m *Machine) storedPools(env, customer uint32) (stored []storedPool, applie
 	for row := s.firstPool(customer); row != 0; row = s.pools.Read(row).next {
 		p := s.pools.Read(row)
 		var words poolText
-		decodeText(s.poolTexts.Read(row).data, &words)
+		decodeText(s.poolTexts.Read(row).Data, &words)
 		v := storedPool{
 			id: p.id, name: words.Name, row: row, sequence: p.sequence,
 			totals: [4]decimal.Decimal{p.granted, p.consumed, p.expired, p.reversed},

@@ -5,6 +5,7 @@ import (
 	"hash/crc32"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/journal"
 	"tollgate/engine/machine"
 	"tollgate/engine/page"
@@ -40,13 +41,13 @@ type trace struct {
 
 var traceCodec = page.Codec[trace]{
 	Append: func(dst []byte, x *trace) []byte {
-		dst = appendU32(appendU32(append(dst, x.id[:]...), x.pool), x.sequence)
-		return appendU32(appendU32(dst, x.next), x.sum)
+		dst = rows.AppendU32(rows.AppendU32(append(dst, x.id[:]...), x.pool), x.sequence)
+		return rows.AppendU32(rows.AppendU32(dst, x.next), x.sum)
 	},
 	Read: func(src []byte, x *trace) ([]byte, error) {
-		r := reader{rest: src}
-		x.id, x.pool, x.sequence, x.next, x.sum = r.id(), r.u32(), r.u32(), r.u32(), r.u32()
-		return r.rest, r.err
+		r := rows.Reader{Rest: src}
+		x.id, x.pool, x.sequence, x.next, x.sum = r.ID(), r.U32(), r.U32(), r.U32(), r.U32()
+		return r.Rest, r.Err
 	},
 }
 
@@ -61,13 +62,13 @@ type chunk struct {
 
 var chunkCodec = page.Codec[chunk]{
 	Append: func(dst []byte, c *chunk) []byte {
-		dst = appendI64(appendChunkPlace(dst, c.place), int64(c.reversed))
-		return appendU32(appendU32(dst, c.pool), c.number)
+		dst = rows.AppendI64(appendChunkPlace(dst, c.place), int64(c.reversed))
+		return rows.AppendU32(rows.AppendU32(dst, c.pool), c.number)
 	},
 	Read: func(src []byte, c *chunk) ([]byte, error) {
-		r := reader{rest: src}
-		c.place, c.reversed, c.pool, c.number = r.chunkPlace(), r.u64(), r.u32(), r.u32()
-		return r.rest, r.err
+		r := rows.Reader{Rest: src}
+		c.place, c.reversed, c.pool, c.number = readChunkPlace(&r), r.U64(), r.U32(), r.U32()
+		return r.Rest, r.Err
 	},
 }
 

@@ -2,6 +2,7 @@ package billing
 
 import (
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
 	"tollgate/engine/wire"
@@ -52,21 +53,21 @@ type transaction struct {
 var transactionCodec = page.Codec[transaction]{
 	Append: func(dst []byte, x *transaction) []byte {
 		dst = append(append(dst, x.id[:]...), x.of[:]...)
-		dst = appendDecimal(appendDecimal(dst, x.amount), x.balance)
-		dst = appendI64(appendI64(dst, x.createdAt), x.updatedAt)
-		dst = appendU32(appendU32(appendU32(dst, x.pool), x.next), x.sequence)
-		dst = appendU32(appendU32(appendU32(dst, x.grant), x.subscription), x.feature)
+		dst = rows.AppendDecimal(rows.AppendDecimal(dst, x.amount), x.balance)
+		dst = rows.AppendI64(rows.AppendI64(dst, x.createdAt), x.updatedAt)
+		dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, x.pool), x.next), x.sequence)
+		dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, x.grant), x.subscription), x.feature)
 		return append(dst, byte(x.kind), flags(x.reversed))
 	},
 	Read: func(src []byte, x *transaction) ([]byte, error) {
-		r := reader{rest: src}
-		x.id, x.of = r.id(), r.id()
-		x.amount, x.balance = r.decimal(), r.decimal()
-		x.createdAt, x.updatedAt = r.i64(), r.i64()
-		x.pool, x.next, x.sequence = r.u32(), r.u32(), r.u32()
-		x.grant, x.subscription, x.feature = r.u32(), r.u32(), r.u32()
-		x.kind, x.reversed = transactionKind(r.u8()), r.u8() != 0
-		return r.rest, r.err
+		r := rows.Reader{Rest: src}
+		x.id, x.of = r.ID(), r.ID()
+		x.amount, x.balance = r.Decimal(), r.Decimal()
+		x.createdAt, x.updatedAt = r.I64(), r.I64()
+		x.pool, x.next, x.sequence = r.U32(), r.U32(), r.U32()
+		x.grant, x.subscription, x.feature = r.U32(), r.U32(), r.U32()
+		x.kind, x.reversed = transactionKind(r.U8()), r.U8() != 0
+		return r.Rest, r.Err
 	},
 }
 
@@ -87,7 +88,7 @@ func (t *turn) book(x *transaction, words transactionText) (row uint32) {
 	p.modifiedAt = max(p.modifiedAt, x.createdAt)
 	row = t.transactionRow(x.pool)
 	*t.transactions.Write(row) = *x
-	t.transactionTexts.Write(row).data = string(wire.Encode(nil, &words))
+	t.transactionTexts.Write(row).Data = string(wire.Encode(nil, &words))
 	if p.lastTransaction == 0 {
 		p.firstTransaction = row
 	} else {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
 	"tollgate/engine/wire"
@@ -58,11 +59,11 @@ func (c *CreateCustomer) apply(t *turn) engine.Outcome {
 		r.externalLen = uint8(copy(r.external[:], external))
 	} else {
 		long, cold := t.longIDs.Append()
-		cold.data = c.ExternalID
+		cold.Data = c.ExternalID
 		binary.LittleEndian.PutUint32(r.external[:], long)
 	}
 	_, cold := t.profiles.Append()
-	cold.data = string(wire.Encode(nil, &p))
+	cold.Data = string(wire.Encode(nil, &p))
 	t.customerByID.Insert(t.idHash(&r.id), row)
 	t.customerByExternal.Insert(t.externalHash(c.Env, external), row)
 	t.Fold(uint64(row))
@@ -93,26 +94,26 @@ type customer struct {
 var customerCodec = page.Codec[customer]{
 	Append: func(dst []byte, c *customer) []byte {
 		dst = append(dst, c.id[:]...)
-		dst = appendI64(appendI64(dst, c.createdAt), c.modifiedAt)
-		dst = appendU32(dst, c.env)
-		dst = appendU32(appendU32(dst, c.firstSubscription), c.lastSubscription)
-		dst = appendU32(appendU32(dst, c.firstInvoice), c.lastInvoice)
-		dst = append(appendU32(appendU32(dst, c.subscriptions), c.firstBalance), c.externalLen)
+		dst = rows.AppendI64(rows.AppendI64(dst, c.createdAt), c.modifiedAt)
+		dst = rows.AppendU32(dst, c.env)
+		dst = rows.AppendU32(rows.AppendU32(dst, c.firstSubscription), c.lastSubscription)
+		dst = rows.AppendU32(rows.AppendU32(dst, c.firstInvoice), c.lastInvoice)
+		dst = append(rows.AppendU32(rows.AppendU32(dst, c.subscriptions), c.firstBalance), c.externalLen)
 		return append(dst, c.external[:]...)
 	},
 	Read: func(src []byte, c *customer) ([]byte, error) {
-		r := reader{rest: src}
-		c.id = r.id()
-		c.createdAt, c.modifiedAt = r.i64(), r.i64()
-		c.env = r.u32()
-		c.firstSubscription, c.lastSubscription = r.u32(), r.u32()
-		c.firstInvoice, c.lastInvoice = r.u32(), r.u32()
-		c.subscriptions, c.firstBalance, c.externalLen = r.u32(), r.u32(), r.u8()
-		copy(c.external[:], r.take(len(c.external)))
+		r := rows.Reader{Rest: src}
+		c.id = r.ID()
+		c.createdAt, c.modifiedAt = r.I64(), r.I64()
+		c.env = r.U32()
+		c.firstSubscription, c.lastSubscription = r.U32(), r.U32()
+		c.firstInvoice, c.lastInvoice = r.U32(), r.U32()
+		c.subscriptions, c.firstBalance, c.externalLen = r.U32(), r.U32(), r.U8()
+		copy(c.external[:], r.Take(len(c.external)))
 		if int(c.externalLen) > len(c.external) {
-			return nil, errRecord
+			return nil, rows.ErrRecord
 		}
-		return r.rest, r.err
+		return r.Rest, r.Err
 	},
 }
 
@@ -145,7 +146,7 @@ func (p *profile) gone() bool { return p.ArchivedAt != 0 || p.ErasedAt != 0 }
 
 // profile decodes a customer's profile. Readers hold the customer's lock.
 func (s *state) profile(row uint32) (p profile) {
-	if err := wire.Decode([]byte(s.profiles.Read(row).data), &p); err != nil {
+	if err := wire.Decode([]byte(s.profiles.Read(row).Data), &p); err != nil {
 		panic("billing: profile in memory does not decode: " + err.Error())
 	}
 	return p
@@ -164,7 +165,7 @@ func (s *state) longID(c *customer) string {
 	if row == 0 {
 		return ""
 	}
-	return s.longIDs.Read(row).data
+	return s.longIDs.Read(row).Data
 }
 
 // customerNamed finds a customer by the caller's identifier; 0 when there is none. It takes no
@@ -287,15 +288,15 @@ type balance struct {
 
 var balanceCodec = page.Codec[balance]{
 	Append: func(dst []byte, b *balance) []byte {
-		dst = append(appendDecimal(dst, b.amount), b.currency[:]...)
-		return appendU32(appendU32(dst, b.customer), b.next)
+		dst = append(rows.AppendDecimal(dst, b.amount), b.currency[:]...)
+		return rows.AppendU32(rows.AppendU32(dst, b.customer), b.next)
 	},
 	Read: func(src []byte, b *balance) ([]byte, error) {
-		r := reader{rest: src}
-		b.amount = r.decimal()
-		copy(b.currency[:], r.take(len(b.currency)))
-		b.customer, b.next = r.u32(), r.u32()
-		return r.rest, r.err
+		r := rows.Reader{Rest: src}
+		b.amount = r.Decimal()
+		copy(b.currency[:], r.Take(len(b.currency)))
+		b.customer, b.next = r.U32(), r.U32()
+		return r.Rest, r.Err
 	},
 }
 

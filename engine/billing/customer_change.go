@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/wire"
 )
 
@@ -177,7 +178,7 @@ func (t *turn) setProfile(row uint32, p *profile, now int64) {
 	data := string(wire.Encode(nil, p))
 	lock := t.stripe(row)
 	lock.Lock()
-	t.profiles.Write(row).data = data
+	t.profiles.Write(row).Data = data
 	c := t.customers.Write(row)
 	c.modifiedAt, c.archived = now, p.ArchivedAt != 0
 	lock.Unlock()
@@ -189,13 +190,13 @@ func (s *state) named(c *customer) bool {
 	if c.externalLen > 0 {
 		return true
 	}
-	r := reader{rest: c.external[:]}
-	return r.u32() <= s.longIDs.Len()
+	r := rows.Reader{Rest: c.external[:]}
+	return r.U32() <= s.longIDs.Len()
 }
 
 // keysBelong reports whether every key of a customer has one.
 func (s *state) keysBelong() bool {
-	for _, slot := range s.apiKeys.all() {
+	for _, slot := range s.apiKeys.All() {
 		k := slot.key.Load()
 		if (k.scope == ScopeCustomer) != (k.customer != 0) || k.customer > s.customers.Len() ||
 			k.customer != 0 && s.customers.Read(k.customer).env != k.env {

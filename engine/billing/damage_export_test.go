@@ -31,7 +31,7 @@ func Damages() map[string]func(m *Machine) {
 			b := s.customers.Read(1).firstBalance
 			s.balances.Write(b).next = b
 		}),
-		"customer 1 has no profile":     with(func(s *state) { s.profiles.Write(1).data = "\xff" }),
+		"customer 1 has no profile":     with(func(s *state) { s.profiles.Write(1).Data = "\xff" }),
 		"subscription 1 leads nowhere":  subscribed(func(b *subscription) { b.room = 999 }),
 		"subscription 1 has no plan":    subscribed(func(b *subscription) { b.baseVersion = 99 }),
 		"subscription 1 is in no state": subscribed(func(b *subscription) { b.cancelMode = 9 }),
@@ -66,18 +66,19 @@ func Damages() map[string]func(m *Machine) {
 				b.firstUnpaid = s.invoices.Read(b.firstUnpaid).nextUnpaid
 			})
 		}),
-		"invoice 1 has no lines":                        with(func(s *state) { s.items.Write(1).data = "\xff" }),
-		"the lines of invoice 1 add up to":              invoiced(1, func(v *invoice) { v.amount = sum(v.amount, one) }),
+		"invoice 1 has no lines": with(func(s *state) { s.items.Write(1).Data = "\xff" }),
+		"the lines of invoice 1 add up to": invoiced(1,
+			func(v *invoice) { v.amount = sum(v.amount, one) }),
 		"the plan changes of subscription 1 do not end": subscribed(func(b *subscription) { b.lastChange = 1 }),
 		"plan change 1 leads nowhere":                   with(func(s *state) { s.planChanges.Write(1).to = 99 }),
 		"the list of corrections":                       with(func(s *state) { s.corrections.Write(1).next = 1 }),
 		"the list of corrections does not end":          with(func(s *state) { s.lastCorrection = 0 }),
-		"correction 1 has no credits":                   with(func(s *state) { s.correctionDraws.Write(1).data = "\xff" }),
+		"correction 1 has no credits":                   with(func(s *state) { s.correctionDraws.Write(1).Data = "\xff" }),
 		"999 admin changes have 1 marks":                with(func(s *state) { s.changes = 999 }),
 		"the kept requests":                             with(func(s *state) { s.requests.To += 5 }),
-		"a checkout or a payment":                       with(func(s *state) { s.payments.table.Write(1).data = "\xff" }),
+		"a checkout or a payment":                       with(func(s *state) { s.payments.table.Write(1).Data = "\xff" }),
 		"pool 1 leads nowhere":                          with(func(s *state) { s.pools.Write(1).next = 2 }),
-		"pool 1 has no text":                            with(func(s *state) { s.poolTexts.Write(1).data = "\xff" }),
+		"pool 1 has no text":                            with(func(s *state) { s.poolTexts.Write(1).Data = "\xff" }),
 		"pool 1 holds more than there is":               with(func(s *state) { s.pools.Write(1).grants = 99 }),
 		"pool 2 has grant 1 of another": with(func(s *state) {
 			s.pools.Write(2).firstGrant, s.pools.Write(2).grants = 1, 1
@@ -94,7 +95,7 @@ func Damages() map[string]func(m *Machine) {
 		}),
 		"pool 1: grants expire at": with(func(s *state) { s.pools.Write(1).nextExpiry = 5 }),
 		"transaction 1 has no text": with(func(s *state) {
-			s.transactionTexts.Write(1).data = "\xff"
+			s.transactionTexts.Write(1).Data = "\xff"
 		}),
 		"cover 1 leads nowhere":    with(func(s *state) { s.covers.Write(1).counter = 999 }),
 		"subscription 1 is due at": subscribed(func(b *subscription) { b.due++ }),

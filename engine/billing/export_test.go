@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
 	"tollgate/engine/page"
@@ -134,7 +135,7 @@ func Golden() map[string][]byte {
 		"snapshot-subscription":     subscriptionCodec.Append(nil, &b),
 		"snapshot-invoice":          invoiceCodec.Append(nil, &v),
 		"snapshot-counter":          counterCodec.Append(nil, &n),
-		"snapshot-text":             textCodec.Append(nil, &text{"ada@example.com"}),
+		"snapshot-text":             rows.TextCodec.Append(nil, &rows.Text{"ada@example.com"}),
 		"snapshot-span": spanCodec.Append(nil, &span{
 			start: 1, end: 2, number: 3, period: 4, version: 5, customer: 6, firstMeter: 7, next: 8,
 			billed: true,
@@ -181,7 +182,7 @@ func GoldenRestored(name string, data []byte) (again []byte, err error) {
 		"snapshot-webhook-endpoint": func() error {
 			return recode(data, &again, webhookEndpointCodec)
 		},
-		"snapshot-text":        func() error { return recode(data, &again, textCodec) },
+		"snapshot-text":        func() error { return recode(data, &again, rows.TextCodec) },
 		"snapshot-span":        func() error { return recode(data, &again, spanCodec) },
 		"snapshot-span-meter":  func() error { return recode(data, &again, meterCodec) },
 		"snapshot-sequence":    func() error { return recode(data, &again, sequenceCodec) },

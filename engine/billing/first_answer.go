@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/page"
 )
 
@@ -76,7 +77,8 @@ func (q *requests) keepAnswer(row uint32, c *KeepAnswer) {
 	for q.answers.Len() < row {
 		q.answers.Append()
 	}
-	kept := appendU32(appendU32(make([]byte, 0, answerHead+len(c.Answer)), c.Status), c.Customer)
+	kept := rows.AppendU32(rows.AppendU32(make([]byte, 0, answerHead+len(c.Answer)), c.Status),
+		c.Customer)
 	*q.answers.Write(row) = page.Blob{Bytes: append(kept, c.Answer...)}
 	q.count(q.Table.Read(row).env, len(kept)+len(c.Answer))
 }

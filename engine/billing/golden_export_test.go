@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/machine"
 	"tollgate/engine/page"
@@ -28,7 +29,7 @@ func recode[T any](data []byte, again *[]byte, codec page.Codec[T]) error {
 func ReadRecords(data []byte) {
 	for _, err := range []error{
 		readOne(data, customerCodec), readOne(data, subscriptionCodec), readOne(data, invoiceCodec),
-		readOne(data, counterCodec), readOne(data, textCodec), readOne(data, spanCodec),
+		readOne(data, counterCodec), readOne(data, rows.TextCodec), readOne(data, spanCodec),
 		readOne(data, meterCodec), readOne(data, baseCodec), readOne(data, balanceCodec),
 		readOne(data, planChangeCodec), readOne(data, correctionCodec), readOne(data, poolCodec),
 		readOne(data, grantCodec), readOne(data, transactionCodec), readOne(data, coverCodec),
@@ -93,7 +94,7 @@ func RestoreBlocks(header, account []byte) {
 	if err := New(Config{}).restoreHead(&machine.BlockReader{Src: src}, s); err != nil {
 		return
 	}
-	for _, e := range s.environments.all() {
+	for _, e := range s.environments.All() {
 		c := e.catalog.Load()
 		for _, v := range c.versions {
 			c.planView(v)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/credit"
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
@@ -177,25 +178,25 @@ const (
 var grantCodec = page.Codec[grant]{
 	Append: func(dst []byte, g *grant) []byte {
 		dst = append(dst, g.ID[:]...)
-		dst = appendDecimal(appendDecimal(dst, g.Remaining), g.amount)
-		dst = appendI64(appendI64(dst, g.CreatedAt), g.ExpiresAt)
-		dst = appendU32(appendU32(dst, uint32(g.Priority)), g.pool)
-		dst = appendU32(appendU32(dst, g.next), g.subscription)
-		dst = appendU32(appendU32(dst, g.sequence), g.note)
+		dst = rows.AppendDecimal(rows.AppendDecimal(dst, g.Remaining), g.amount)
+		dst = rows.AppendI64(rows.AppendI64(dst, g.CreatedAt), g.ExpiresAt)
+		dst = rows.AppendU32(rows.AppendU32(dst, uint32(g.Priority)), g.pool)
+		dst = rows.AppendU32(rows.AppendU32(dst, g.next), g.subscription)
+		dst = rows.AppendU32(rows.AppendU32(dst, g.sequence), g.note)
 		return append(dst, byte(g.kind), byte(g.end), flags(g.linked, g.returned, g.rolled))
 	},
 	Read: func(src []byte, g *grant) ([]byte, error) {
-		r := reader{rest: src}
-		g.ID = r.id()
-		g.Remaining, g.amount = r.decimal(), r.decimal()
-		g.CreatedAt, g.ExpiresAt = r.i64(), r.i64()
-		g.Priority, g.pool = int32(r.u32()), r.u32()
-		g.next, g.subscription = r.u32(), r.u32()
-		g.sequence, g.note = r.u32(), r.u32()
-		g.kind, g.end = GrantType(r.u8()), grantEnd(r.u8())
-		bits := r.u8()
+		r := rows.Reader{Rest: src}
+		g.ID = r.ID()
+		g.Remaining, g.amount = r.Decimal(), r.Decimal()
+		g.CreatedAt, g.ExpiresAt = r.I64(), r.I64()
+		g.Priority, g.pool = int32(r.U32()), r.U32()
+		g.next, g.subscription = r.U32(), r.U32()
+		g.sequence, g.note = r.U32(), r.U32()
+		g.kind, g.end = GrantType(r.U8()), grantEnd(r.U8())
+		bits := r.U8()
 		g.linked, g.returned, g.rolled = bits&1 != 0, bits&2 != 0, bits&4 != 0
-		return r.rest, r.err
+		return r.Rest, r.Err
 	},
 }
 

@@ -20,7 +20,7 @@ func (t *turn) append(e *environment, d *draft) (row uint32) {
 		}
 	}
 	_, cold := t.items.Append()
-	cold.data = t.lines.of(wire.Encode(nil, &lines))
+	cold.Data = t.lines.Of(wire.Encode(nil, &lines))
 	c := t.customers.Write(d.customer)
 	if c.firstInvoice == 0 {
 		c.firstInvoice = row
@@ -61,7 +61,7 @@ func (s *state) invoiceItems(row uint32, v *invoice) []InvoiceItem {
 // storedItems decodes the lines of an invoice, which may be damaged.
 func (s *state) storedItems(row uint32, v *invoice) ([]InvoiceItem, error) {
 	var lines invoiceLines
-	if err := wire.Decode([]byte(s.items.Read(row).data), &lines); err != nil {
+	if err := wire.Decode([]byte(s.items.Read(row).Data), &lines); err != nil {
 		return nil, err
 	}
 	for i := range lines.Items {

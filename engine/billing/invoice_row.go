@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
 )
@@ -23,27 +24,27 @@ type invoice struct {
 // appendInvoice appends the bytes that stand for it in a snapshot.
 func appendInvoice(dst []byte, v *invoice) []byte {
 	dst = append(dst, v.id[:]...)
-	dst = appendI64(dst, int64(v.number))
-	dst = appendI64(appendI64(appendI64(dst, v.createdAt), v.dueAt), v.paidAt)
-	dst = appendI64(appendI64(dst, v.periodStart), v.periodEnd)
-	dst = appendDecimal(dst, v.amount)
-	dst = appendU32(appendU32(dst, v.customer), v.subscription)
-	dst = appendU32(appendU32(dst, v.version), v.next)
-	dst = appendI64(appendU32(dst, v.nextUnpaid), v.graceEnd)
+	dst = rows.AppendI64(dst, int64(v.number))
+	dst = rows.AppendI64(rows.AppendI64(rows.AppendI64(dst, v.createdAt), v.dueAt), v.paidAt)
+	dst = rows.AppendI64(rows.AppendI64(dst, v.periodStart), v.periodEnd)
+	dst = rows.AppendDecimal(dst, v.amount)
+	dst = rows.AppendU32(rows.AppendU32(dst, v.customer), v.subscription)
+	dst = rows.AppendU32(rows.AppendU32(dst, v.version), v.next)
+	dst = rows.AppendI64(rows.AppendU32(dst, v.nextUnpaid), v.graceEnd)
 	return append(dst, byte(v.kind), byte(v.status))
 }
 
 func readInvoice(src []byte, v *invoice) ([]byte, error) {
-	r := reader{rest: src}
-	v.id, v.number = r.id(), r.u64()
-	v.createdAt, v.dueAt, v.paidAt = r.i64(), r.i64(), r.i64()
-	v.periodStart, v.periodEnd = r.i64(), r.i64()
-	v.amount = r.decimal()
-	v.customer, v.subscription = r.u32(), r.u32()
-	v.version, v.next = r.u32(), r.u32()
-	v.nextUnpaid, v.graceEnd = r.u32(), r.i64()
-	v.kind, v.status = InvoiceType(r.u8()), InvoiceStatus(r.u8())
-	return r.rest, r.err
+	r := rows.Reader{Rest: src}
+	v.id, v.number = r.ID(), r.U64()
+	v.createdAt, v.dueAt, v.paidAt = r.I64(), r.I64(), r.I64()
+	v.periodStart, v.periodEnd = r.I64(), r.I64()
+	v.amount = r.Decimal()
+	v.customer, v.subscription = r.U32(), r.U32()
+	v.version, v.next = r.U32(), r.U32()
+	v.nextUnpaid, v.graceEnd = r.U32(), r.I64()
+	v.kind, v.status = InvoiceType(r.U8()), InvoiceStatus(r.U8())
+	return r.Rest, r.Err
 }
 
 // invoiceRow is an invoice in memory: in few bytes where it is like nearly all of them, issued some

@@ -136,7 +136,7 @@ func (c *RevokeKey) apply(t *turn) engine.Outcome {
 // revokeKeysOf ends the keys that belong to a customer, and says how many there were. There is no
 // record of each: what was done to the customer is one.
 func (t *turn) revokeKeysOf(customer uint32) (count uint64) {
-	for _, k := range t.environment(t.customers.Read(customer).env).keys.all() {
+	for _, k := range t.environment(t.customers.Read(customer).env).keys.All() {
 		if k.customer == customer && k.revoked.Load() == nil {
 			k.revoked.Store(&revocation{at: t.Stamp, index: t.Index})
 			count++
@@ -173,22 +173,22 @@ type keySlot struct{ key atomic.Pointer[apiKey] }
 func (s *state) addKey(k *apiKey) {
 	e := s.environment(k.env)
 	number := uint32(0)
-	if gone := e.firstRevoked(); gone != nil && len(e.keys.all()) >= MaxListedKeys {
+	if gone := e.firstRevoked(); gone != nil && len(e.keys.All()) >= MaxListedKeys {
 		number = s.keyNumber(&gone.hash)
 		s.apiKeyByHash.Remove(keyHash(&gone.hash), number)
-		e.keys.remove(func(other *apiKey) bool { return other == gone })
+		e.keys.Remove(func(other *apiKey) bool { return other == gone })
 	} else {
-		number = s.apiKeys.append(new(keySlot))
+		number = s.apiKeys.Append(new(keySlot))
 	}
-	slot, _ := s.apiKeys.at(number)
+	slot, _ := s.apiKeys.At(number)
 	slot.key.Store(k)
 	s.apiKeyByHash.Insert(keyHash(&k.hash), number)
-	e.keys.append(k)
+	e.keys.Append(k)
 }
 
 // apiKey finds a key by its SHA-256; nil when there is none.
 func (s *state) apiKey(hash *[32]byte) (found *apiKey) {
-	all := s.apiKeys.all()
+	all := s.apiKeys.All()
 	s.apiKeyByHash.Find(keyHash(hash), func(number uint32) bool {
 		if int(number) > len(all) {
 			return false
@@ -205,7 +205,7 @@ func (s *state) apiKey(hash *[32]byte) (found *apiKey) {
 
 // keyNumber is the number of the place of a key that there is. Only Apply may ask.
 func (s *state) keyNumber(hash *[32]byte) uint32 {
-	all := s.apiKeys.all()
+	all := s.apiKeys.All()
 	return s.apiKeyByHash.Find(keyHash(hash), func(number uint32) bool {
 		return all[number-1].key.Load().hash == *hash
 	})
@@ -216,7 +216,7 @@ func keyHash(hash *[32]byte) uint64 { return binary.LittleEndian.Uint64(hash[:])
 
 // keysInUse counts the keys that were not revoked.
 func (e *environment) keysInUse() (n int) {
-	for _, k := range e.keys.all() {
+	for _, k := range e.keys.All() {
 		if k.revoked.Load() == nil {
 			n++
 		}
@@ -227,7 +227,7 @@ func (e *environment) keysInUse() (n int) {
 // firstRevoked is the key that was revoked before all others, of several in one entry the oldest;
 // nil when none was.
 func (e *environment) firstRevoked() (first *apiKey) {
-	for _, k := range e.keys.all() {
+	for _, k := range e.keys.All() {
 		r := k.revoked.Load()
 		if r != nil && (first == nil || r.index < first.revoked.Load().index) {
 			first = k
@@ -237,7 +237,7 @@ func (e *environment) firstRevoked() (first *apiKey) {
 }
 
 func (e *environment) apiKey(id [16]byte) *apiKey {
-	for _, k := range e.keys.all() {
+	for _, k := range e.keys.All() {
 		if k.id == id {
 			return k
 		}
@@ -268,7 +268,7 @@ func (m *Machine) Keys(env uint32) []KeyView {
 	if e == nil {
 		return nil
 	}
-	all := e.keys.all()
+	all := e.keys.All()
 	views := make([]KeyView, len(all))
 	for i, k := range all {
 		views[i] = KeyView{

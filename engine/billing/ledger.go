@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 )
 
@@ -95,7 +96,7 @@ func (l *ledger) version() *planVersion { return l.catalog.version(l.b.version) 
 
 // nextDue is the earliest instant at which something of the subscription falls due.
 func (l *ledger) nextDue() int64 {
-	at := int64(never)
+	at := int64(rows.Never)
 	if l.b.endedAt == 0 {
 		at = l.b.periodEnd
 	}
@@ -231,10 +232,10 @@ func (t *turn) advanceCustomer(customer uint32, now int64) bool {
 	t.spend(int(t.customers.Read(customer).subscriptions) / 8) // the command walks them once more
 	for {
 		first, second := t.dueOfCustomer(customer)
-		if first.at > now {
+		if first.At > now {
 			return true
 		}
-		if !t.advance(first.row, min(now, first.until(second))) {
+		if !t.advance(first.Row, min(now, first.Until(second))) {
 			return false
 		}
 	}
@@ -242,14 +243,14 @@ func (t *turn) advanceCustomer(customer uint32, now int64) bool {
 
 // dueOfCustomer are the two subscriptions of a customer of which something falls due next; at never
 // where there is none.
-func (s *state) dueOfCustomer(customer uint32) (first, second due) {
-	first, second = due{at: never}, due{at: never}
+func (s *state) dueOfCustomer(customer uint32) (first, second rows.Due) {
+	first, second = rows.Due{At: rows.Never}, rows.Due{At: rows.Never}
 	for row := s.customers.Read(customer).firstSubscription; row != 0; {
 		b := s.subscriptions.Read(row)
-		switch d := (due{b.due, row}); {
-		case d.at < first.at:
+		switch d := (rows.Due{b.due, row}); {
+		case d.At < first.At:
 			first, second = d, first
-		case d.at < second.at:
+		case d.At < second.At:
 			second = d
 		}
 		row = b.next

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/machine"
 	"tollgate/engine/page"
 	"tollgate/engine/wire"
@@ -120,13 +121,13 @@ var requestCodec = page.Codec[request]{
 	Append: func(dst []byte, r *request) []byte {
 		dst = append(append(dst, r.key[:]...), r.body[:]...)
 		dst = append(append(dst, r.first[:]...), r.second[:]...)
-		return appendU32(appendI64(dst, r.at), r.env)
+		return rows.AppendU32(rows.AppendI64(dst, r.at), r.env)
 	},
 	Read: func(src []byte, r *request) ([]byte, error) {
-		in := reader{rest: src}
-		r.key, r.body, r.first, r.second = in.id(), in.id(), in.id(), in.id()
-		r.at, r.env = in.i64(), in.u32()
-		return in.rest, in.err
+		in := rows.Reader{Rest: src}
+		r.key, r.body, r.first, r.second = in.ID(), in.ID(), in.ID(), in.ID()
+		r.at, r.env = in.I64(), in.U32()
+		return in.Rest, in.Err
 	},
 }
 

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"sync"
 
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
 	"tollgate/engine/wire"
@@ -29,7 +30,7 @@ const MaxCheckouts = 100_000
 // checkouts are a ring: checkout n, counted from 0, is row 1 + n mod MaxCheckouts.
 type checkouts struct {
 	mu    sync.RWMutex
-	table *page.Table[text]
+	table *page.Table[rows.Text]
 	count uint64              // how many there have been
 	byID  map[[16]byte]uint32 // no state
 }
@@ -43,7 +44,7 @@ func (q *checkouts) find(id [16]byte) uint32 {
 
 func (q *checkouts) read(row uint32) (c Checkout) {
 	q.mu.RLock()
-	data := q.table.Read(row).data
+	data := q.table.Read(row).Data
 	q.mu.RUnlock()
 	if err := wire.Decode([]byte(data), &c); err != nil {
 		panic("billing: checkout in memory does not decode: " + err.Error())
@@ -54,7 +55,7 @@ func (q *checkouts) read(row uint32) (c Checkout) {
 func (q *checkouts) write(row uint32, c *Checkout) {
 	data := string(wire.Encode(nil, c))
 	q.mu.Lock()
-	q.table.Write(row).data = data
+	q.table.Write(row).Data = data
 	q.mu.Unlock()
 }
 
@@ -92,13 +93,13 @@ type Payment struct {
 // payments are kept for good, as invoices are.
 type payments struct {
 	mu        sync.RWMutex
-	table     *page.Table[text]
+	table     *page.Table[rows.Text]
 	byKey     map[[16]byte]uint32   // no state; only Apply uses it
 	byInvoice map[[16]byte][]uint32 // no state
 }
 
 func (q *payments) read(row uint32) (p Payment) {
-	if err := wire.Decode([]byte(q.table.Read(row).data), &p); err != nil {
+	if err := wire.Decode([]byte(q.table.Read(row).Data), &p); err != nil {
 		panic("billing: payment in memory does not decode: " + err.Error())
 	}
 	return p
@@ -108,7 +109,7 @@ func (q *payments) keep(keys [][16]byte, p *Payment) {
 	data := string(wire.Encode(nil, p))
 	q.mu.Lock()
 	row, r := q.table.Append()
-	r.data = data
+	r.Data = data
 	q.byInvoice[p.InvoiceID] = append(q.byInvoice[p.InvoiceID], row)
 	q.mu.Unlock()
 	for _, key := range keys {
@@ -128,9 +129,9 @@ func (q *payments) reports(invoiceID *[16]byte) (n int) {
 
 // openPayments makes the tables.
 func (s *state) openPayments() {
-	s.checkouts.table = page.NewTable(s.store, tableCheckouts, textCodec)
+	s.checkouts.table = page.NewTable(s.store, tableCheckouts, rows.TextCodec)
 	s.checkouts.byID = map[[16]byte]uint32{}
-	s.payments.table = page.NewTable(s.store, tablePayments, textCodec)
+	s.payments.table = page.NewTable(s.store, tablePayments, rows.TextCodec)
 	s.payments.byKey = map[[16]byte]uint32{}
 	s.payments.byInvoice = map[[16]byte][]uint32{}
 }
@@ -138,12 +139,12 @@ func (s *state) openPayments() {
 // paymentsConsistent says, after a restore, that each record decodes.
 func (s *state) paymentsConsistent() bool {
 	for row := uint32(1); row <= s.checkouts.table.Len(); row++ {
-		if wire.Decode([]byte(s.checkouts.table.Read(row).data), new(Checkout)) != nil {
+		if wire.Decode([]byte(s.checkouts.table.Read(row).Data), new(Checkout)) != nil {
 			return false
 		}
 	}
 	for row := uint32(1); row <= s.payments.table.Len(); row++ {
-		if wire.Decode([]byte(s.payments.table.Read(row).data), new(Payment)) != nil {
+		if wire.Decode([]byte(s.payments.table.Read(row).Data), new(Payment)) != nil {
 			return false
 		}
 	}

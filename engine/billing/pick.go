@@ -1,6 +1,9 @@
 package billing
 
-import "tollgate/engine/decimal"
+import (
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/decimal"
+)
 
 // choice goes through a customer's subscriptions that carry a feature, oldest first, and keeps the
 // one that usage of it is for: active ones before suspended ones before ended ones, the first whose
@@ -53,7 +56,7 @@ func (h *choice) best() place {
 }
 
 // always is an instant at which no usage is late.
-const always = never
+const always = rows.Never
 
 // pick chooses where usage of a feature counts among the customer's subscriptions that are not
 // cancelled. Readers hold the customer's lock. stale says that something of a subscription is due

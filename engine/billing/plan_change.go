@@ -2,6 +2,7 @@ package billing
 
 import (
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
 	"tollgate/engine/period"
@@ -190,18 +191,18 @@ type planChange struct {
 var planChangeCodec = page.Codec[planChange]{
 	Append: func(dst []byte, c *planChange) []byte {
 		dst = append(dst, c.id[:]...)
-		dst = appendI64(appendI64(dst, c.createdAt), c.effectiveAt)
-		dst = appendU32(appendU32(dst, c.subscription), c.from)
-		dst = appendU32(appendU32(dst, c.to), c.next)
+		dst = rows.AppendI64(rows.AppendI64(dst, c.createdAt), c.effectiveAt)
+		dst = rows.AppendU32(rows.AppendU32(dst, c.subscription), c.from)
+		dst = rows.AppendU32(rows.AppendU32(dst, c.to), c.next)
 		return append(dst, byte(c.kind), byte(c.status))
 	},
 	Read: func(src []byte, c *planChange) ([]byte, error) {
-		r := reader{rest: src}
-		c.id = r.id()
-		c.createdAt, c.effectiveAt = r.i64(), r.i64()
-		c.subscription, c.from, c.to, c.next = r.u32(), r.u32(), r.u32(), r.u32()
-		c.kind, c.status = ChangeType(r.u8()), ChangeStatus(r.u8())
-		return r.rest, r.err
+		r := rows.Reader{Rest: src}
+		c.id = r.ID()
+		c.createdAt, c.effectiveAt = r.I64(), r.I64()
+		c.subscription, c.from, c.to, c.next = r.U32(), r.U32(), r.U32(), r.U32()
+		c.kind, c.status = ChangeType(r.U8()), ChangeStatus(r.U8())
+		return r.Rest, r.Err
 	},
 }
 

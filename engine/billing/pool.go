@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/credit"
 	"tollgate/engine/decimal"
 	"tollgate/engine/machine"
@@ -217,34 +218,34 @@ type pool struct {
 var poolCodec = page.Codec[pool]{
 	Append: func(dst []byte, p *pool) []byte {
 		dst = append(dst, p.id[:]...)
-		dst = appendI64(dst, int64(p.name))
-		dst = appendU32(appendU32(dst, p.customer), p.next)
-		dst = appendU32(appendU32(dst, p.firstGrant), p.grants)
-		dst = appendU32(appendU32(dst, p.firstTransaction), p.lastTransaction)
-		dst = appendU32(appendU32(dst, p.transactions), p.sequence)
-		dst = appendI64(appendI64(appendI64(dst, p.createdAt), p.modifiedAt), p.nextExpiry)
-		dst = appendDecimal(appendDecimal(dst, p.granted), p.consumed)
-		dst = appendDecimal(appendDecimal(dst, p.expired), p.reversed)
-		dst = appendDecimal(appendDecimal(dst, p.overdraft), p.rolloverCap)
-		dst = append(appendU32(dst, uint32(p.priority)), byte(p.policy))
+		dst = rows.AppendI64(dst, int64(p.name))
+		dst = rows.AppendU32(rows.AppendU32(dst, p.customer), p.next)
+		dst = rows.AppendU32(rows.AppendU32(dst, p.firstGrant), p.grants)
+		dst = rows.AppendU32(rows.AppendU32(dst, p.firstTransaction), p.lastTransaction)
+		dst = rows.AppendU32(rows.AppendU32(dst, p.transactions), p.sequence)
+		dst = rows.AppendI64(rows.AppendI64(rows.AppendI64(dst, p.createdAt), p.modifiedAt), p.nextExpiry)
+		dst = rows.AppendDecimal(rows.AppendDecimal(dst, p.granted), p.consumed)
+		dst = rows.AppendDecimal(rows.AppendDecimal(dst, p.expired), p.reversed)
+		dst = rows.AppendDecimal(rows.AppendDecimal(dst, p.overdraft), p.rolloverCap)
+		dst = append(rows.AppendU32(dst, uint32(p.priority)), byte(p.policy))
 		return append(dst, flags(p.hard, p.hasCap, p.frozen, p.archived, p.depleted))
 	},
 	Read: func(src []byte, p *pool) ([]byte, error) {
-		r := reader{rest: src}
-		p.id, p.name = r.id(), poolName(r.u64())
-		p.customer, p.next = r.u32(), r.u32()
-		p.firstGrant, p.grants = r.u32(), r.u32()
-		p.firstTransaction, p.lastTransaction = r.u32(), r.u32()
-		p.transactions, p.sequence = r.u32(), r.u32()
-		p.createdAt, p.modifiedAt, p.nextExpiry = r.i64(), r.i64(), r.i64()
-		p.granted, p.consumed = r.decimal(), r.decimal()
-		p.expired, p.reversed = r.decimal(), r.decimal()
-		p.overdraft, p.rolloverCap = r.decimal(), r.decimal()
-		p.priority, p.policy = int32(r.u32()), credit.Policy(r.u8())
-		bits := r.u8()
+		r := rows.Reader{Rest: src}
+		p.id, p.name = r.ID(), poolName(r.U64())
+		p.customer, p.next = r.U32(), r.U32()
+		p.firstGrant, p.grants = r.U32(), r.U32()
+		p.firstTransaction, p.lastTransaction = r.U32(), r.U32()
+		p.transactions, p.sequence = r.U32(), r.U32()
+		p.createdAt, p.modifiedAt, p.nextExpiry = r.I64(), r.I64(), r.I64()
+		p.granted, p.consumed = r.Decimal(), r.Decimal()
+		p.expired, p.reversed = r.Decimal(), r.Decimal()
+		p.overdraft, p.rolloverCap = r.Decimal(), r.Decimal()
+		p.priority, p.policy = int32(r.U32()), credit.Policy(r.U8())
+		bits := r.U8()
 		p.hard, p.hasCap = bits&1 != 0, bits&2 != 0
 		p.frozen, p.archived, p.depleted = bits&4 != 0, bits&8 != 0, bits&16 != 0
-		return r.rest, r.err
+		return r.Rest, r.Err
 	},
 }
 
@@ -321,7 +322,7 @@ func (t *turn) addPool(p *pool, words *poolText) (row uint32) {
 	row, r := t.pools.Append()
 	*r = *p
 	_, cold := t.poolTexts.Append()
-	cold.data = string(wire.Encode(nil, words))
+	cold.Data = string(wire.Encode(nil, words))
 	t.archives.Append()
 	last := uint32(0)
 	for at := t.firstPool(p.customer); at != 0; at = t.pools.Read(at).next {

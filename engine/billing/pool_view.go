@@ -39,7 +39,7 @@ func (s *state) poolView(row uint32) PoolView {
 	c := s.customers.Read(p.customer)
 	now := s.environment(c.env).now(s.log.Stamp())
 	var words poolText
-	if err := wire.Decode([]byte(s.poolTexts.Read(row).data), &words); err != nil {
+	if err := wire.Decode([]byte(s.poolTexts.Read(row).Data), &words); err != nil {
 		panic("billing: a pool's texts in memory do not decode: " + err.Error())
 	}
 	view := PoolView{

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
 )
@@ -19,32 +20,32 @@ func TestRowsAreSmall(t *testing.T) {
 }
 
 func TestEqualTextsShareTheirBytes(t *testing.T) {
-	s := newSharedTexts()
+	s := rows.NewSharedTexts()
 	same := func(a, b string) bool { return unsafe.StringData(a) == unsafe.StringData(b) }
-	first := s.of([]byte("a line"))
-	require.True(t, same(first, s.of([]byte("a line"))))
-	var restored text
-	rest, err := s.codec().Read(textCodec.Append(nil, &text{"a line"}), &restored)
+	first := s.Of([]byte("a line"))
+	require.True(t, same(first, s.Of([]byte("a line"))))
+	var restored rows.Text
+	rest, err := s.Codec().Read(rows.TextCodec.Append(nil, &rows.Text{"a line"}), &restored)
 	require.NoError(t, err)
 	require.Empty(t, rest)
-	require.True(t, same(first, restored.data))
+	require.True(t, same(first, restored.Data))
 
-	long := make([]byte, sharedBytes+1)
-	require.False(t, same(s.of(long), s.of(long)), "what is long is not kept")
-	for i := range 3 * sharedPlaces { // more than there are places
+	long := make([]byte, rows.SharedBytes+1)
+	require.False(t, same(s.Of(long), s.Of(long)), "what is long is not kept")
+	for i := range 3 * rows.SharedPlaces { // more than there are places
 		want := fmt.Sprint(i)
-		require.Equal(t, want, s.of([]byte(want)))
+		require.Equal(t, want, s.Of([]byte(want)))
 	}
-	_, err = s.codec().Read([]byte{9, 0, 0, 0, 1}, &restored)
-	require.ErrorIs(t, err, errRecord)
+	_, err = s.Codec().Read([]byte{9, 0, 0, 0, 1}, &restored)
+	require.ErrorIs(t, err, rows.ErrRecord)
 }
 
 func TestADueIsItselfWhenUnpacked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := due{rapid.Int64().Draw(t, "at"), rapid.Uint32().Draw(t, "row")}
-		require.Equal(t, d, d.packed().due())
+		d := rows.Due{rapid.Int64().Draw(t, "at"), rapid.Uint32().Draw(t, "row")}
+		require.Equal(t, d, d.Packed().Due())
 	})
-	require.EqualValues(t, 12, unsafe.Sizeof(packedDue{}))
+	require.EqualValues(t, 12, unsafe.Sizeof(rows.PackedDue{}))
 }
 
 // odd draws 0 mostly, else any number: what is mostly 0 may be anything.
@@ -100,7 +101,7 @@ func TestNumbersOutOfRangeAreNoCounter(t *testing.T) {
 		{used: decimal.FromBits(partMark, 1)}, {next: decimal.FromBits(partMark, 1)},
 	} {
 		_, err := counterCodec.Read(counterCodec.Append(nil, &c), new(counter))
-		require.ErrorIs(t, err, errRecord)
+		require.ErrorIs(t, err, rows.ErrRecord)
 	}
 }
 

@@ -3,6 +3,7 @@ package billing
 import (
 	"slices"
 
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
 )
@@ -24,14 +25,14 @@ type sequence struct {
 
 var sequenceCodec = page.Codec[sequence]{
 	Append: func(dst []byte, q *sequence) []byte {
-		dst = appendDecimal(appendDecimal(dst, q.rated), q.counted)
-		return appendU32(appendU32(appendU32(dst, q.version), q.feature), q.next)
+		dst = rows.AppendDecimal(rows.AppendDecimal(dst, q.rated), q.counted)
+		return rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, q.version), q.feature), q.next)
 	},
 	Read: func(src []byte, q *sequence) ([]byte, error) {
-		r := reader{rest: src}
-		q.rated, q.counted = r.decimal(), r.decimal()
-		q.version, q.feature, q.next = r.u32(), r.u32(), r.u32()
-		return r.rest, r.err
+		r := rows.Reader{Rest: src}
+		q.rated, q.counted = r.Decimal(), r.Decimal()
+		q.version, q.feature, q.next = r.U32(), r.U32(), r.U32()
+		return r.Rest, r.Err
 	},
 }
 

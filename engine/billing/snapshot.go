@@ -75,20 +75,20 @@ func (m *Machine) Snapshot() (engine.Snapshot, error) {
 			Limits: SetLimits(*limits), Floor: s.floor,
 			UsageEvents: s.usageEvents.Load(), AuditEvents: s.auditEvents.Load(),
 			Sources:  append([]auditSource(nil), s.sources...),
-			Accounts: uint32(len(s.accounts.all())), Lists: s.lists,
+			Accounts: uint32(len(s.accounts.All())), Lists: s.lists,
 
 			RequestsFrom: s.requests.From, RequestsTo: s.requests.To,
 			Checkouts: s.checkouts.count, Submissions: s.submissions.To, Changes: s.changes,
 			Outbox: s.outbox.outboxLists, Version: s.log.Version(),
 		},
-		accounts: s.accounts.all(),
+		accounts: s.accounts.All(),
 		pages:    s.store.Begin(),
 		keys:     s.keys.Begin(),
 		journal:  m.journal.Begin(),
 	}
-	for _, e := range s.environments.all() {
+	for _, e := range s.environments.All() {
 		sn.environments = append(sn.environments, environmentFixed{
-			catalog: e.catalog.Load(), keys: e.keys.all(), origins: e.listedOrigins(),
+			catalog: e.catalog.Load(), keys: e.keys.All(), origins: e.listedOrigins(),
 			payment: e.paymentSettings(), terms: e.paymentTerms(),
 			offset: e.offset.Load(), invoices: e.invoices, unmatched: e.unmatchedNames(),
 		})

@@ -83,7 +83,7 @@ func (s *state) restoreAccount(r *accountRecord) error {
 			len(r.Environments))
 	}
 	s.addAccount(&account{id: r.ID, name: r.Name, createdAt: r.CreatedAt})
-	environments := s.environments.all()
+	environments := s.environments.All()
 	for i := range r.Environments {
 		e := environments[len(environments)-2+i]
 		if err := s.restoreEnvironment(e, &r.Environments[i]); err != nil {

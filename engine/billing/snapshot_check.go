@@ -121,7 +121,7 @@ func (s *state) invoicesConsistent() error {
 			return damaged("invoice %d has the number %d, not %d", row, v.number, numbers[env])
 		}
 	}
-	for _, e := range s.environments.all() {
+	for _, e := range s.environments.All() {
 		if e.invoices != numbers[e.number] {
 			return damaged("environment %d has issued %d invoices, and holds %d", e.number, e.invoices,
 				numbers[e.number])
@@ -288,13 +288,13 @@ func decodes(data string, v wire.Fielder) bool { return wire.Decode([]byte(data)
 // textsDecode decodes what queries will decode: there it would be too late to refuse it.
 func (s *state) textsDecode() error {
 	for row := uint32(1); row <= s.profiles.Len(); row++ {
-		if !decodes(s.profiles.Read(row).data, new(profile)) {
+		if !decodes(s.profiles.Read(row).Data, new(profile)) {
 			return damaged("customer %d has no profile", row)
 		}
 	}
 	for row := uint32(1); row <= s.items.Len(); row++ {
 		var lines invoiceLines
-		if !decodes(s.items.Read(row).data, &lines) {
+		if !decodes(s.items.Read(row).Data, &lines) {
 			return damaged("invoice %d has no lines", row)
 		}
 		var total decimal.Decimal
@@ -307,7 +307,7 @@ func (s *state) textsDecode() error {
 		}
 	}
 	for row := uint32(1); row <= s.correctionDraws.Len(); row++ {
-		if !decodes(s.correctionDraws.Read(row).data, new(drawList)) {
+		if !decodes(s.correctionDraws.Read(row).Data, new(drawList)) {
 			return damaged("correction %d has no credits", row)
 		}
 	}

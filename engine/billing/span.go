@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
 )
@@ -21,18 +22,18 @@ type span struct {
 
 var spanCodec = page.Codec[span]{
 	Append: func(dst []byte, p *span) []byte {
-		dst = appendI64(appendI64(dst, p.start), p.end)
-		dst = appendU32(appendU32(appendU32(dst, p.number), p.period), p.version)
-		dst = appendU32(appendU32(appendU32(dst, p.customer), p.firstMeter), p.next)
-		return appendBool(dst, p.billed)
+		dst = rows.AppendI64(rows.AppendI64(dst, p.start), p.end)
+		dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, p.number), p.period), p.version)
+		dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, p.customer), p.firstMeter), p.next)
+		return rows.AppendBool(dst, p.billed)
 	},
 	Read: func(src []byte, p *span) ([]byte, error) {
-		r := reader{rest: src}
-		p.start, p.end = r.i64(), r.i64()
-		p.number, p.period, p.version = r.u32(), r.u32(), r.u32()
-		p.customer, p.firstMeter, p.next = r.u32(), r.u32(), r.u32()
-		p.billed = r.u8() != 0
-		return r.rest, r.err
+		r := rows.Reader{Rest: src}
+		p.start, p.end = r.I64(), r.I64()
+		p.number, p.period, p.version = r.U32(), r.U32(), r.U32()
+		p.customer, p.firstMeter, p.next = r.U32(), r.U32(), r.U32()
+		p.billed = r.U8() != 0
+		return r.Rest, r.Err
 	},
 }
 
@@ -50,16 +51,16 @@ type meter struct {
 
 var meterCodec = page.Codec[meter]{
 	Append: func(dst []byte, m *meter) []byte {
-		dst = appendDecimal(appendDecimal(dst, m.quantity), m.covered)
-		dst = appendDecimal(appendDecimal(dst, m.invoiced), m.forgiven)
-		return appendU32(appendU32(dst, m.next), m.slot)
+		dst = rows.AppendDecimal(rows.AppendDecimal(dst, m.quantity), m.covered)
+		dst = rows.AppendDecimal(rows.AppendDecimal(dst, m.invoiced), m.forgiven)
+		return rows.AppendU32(rows.AppendU32(dst, m.next), m.slot)
 	},
 	Read: func(src []byte, m *meter) ([]byte, error) {
-		r := reader{rest: src}
-		m.quantity, m.covered = r.decimal(), r.decimal()
-		m.invoiced, m.forgiven = r.decimal(), r.decimal()
-		m.next, m.slot = r.u32(), r.u32()
-		return r.rest, r.err
+		r := rows.Reader{Rest: src}
+		m.quantity, m.covered = r.Decimal(), r.Decimal()
+		m.invoiced, m.forgiven = r.Decimal(), r.Decimal()
+		m.next, m.slot = r.U32(), r.U32()
+		return r.Rest, r.Err
 	},
 }
 
@@ -73,12 +74,12 @@ type base struct {
 
 var baseCodec = page.Codec[base]{
 	Append: func(dst []byte, b *base) []byte {
-		return appendDecimal(appendDecimal(dst, b.rated), b.opened)
+		return rows.AppendDecimal(rows.AppendDecimal(dst, b.rated), b.opened)
 	},
 	Read: func(src []byte, b *base) ([]byte, error) {
-		r := reader{rest: src}
-		b.rated, b.opened = r.decimal(), r.decimal()
-		return r.rest, r.err
+		r := rows.Reader{Rest: src}
+		b.rated, b.opened = r.Decimal(), r.Decimal()
+		return r.Rest, r.Err
 	},
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/idempotency"
 	"tollgate/engine/machine"
 	"tollgate/engine/page"
@@ -67,25 +68,25 @@ type state struct {
 	// occurred earlier is refused whatever the settings say now.
 	floor int64
 
-	accounts     series[*account]
-	environments series[*environment]
+	accounts     rows.Series[*account]
+	environments rows.Series[*environment]
 	namesMu      sync.RWMutex
 	names        map[string]uint32   // account name → number
 	accountIDs   map[[16]byte]uint32 // account id → number
-	apiKeys      series[*keySlot]
+	apiKeys      rows.Series[*keySlot]
 	apiKeyByHash *page.Index
 
 	store         *page.Store
 	customers     *page.Table[customer]
-	profiles      *page.Table[text] // row = customer row
-	longIDs       *page.Table[text] // identifiers that do not fit a customer's record
+	profiles      *page.Table[rows.Text] // row = customer row
+	longIDs       *page.Table[rows.Text] // identifiers that do not fit a customer's record
 	changesMu     sync.RWMutex
 	changeMarks   *page.Table[changeMark] // where in the journal admin changes stand
 	subscriptions subscriptions
 	counters      counters
 	invoices      invoices
-	items         *page.Table[text] // row = invoice row
-	lines         sharedTexts       // of items; no state
+	items         *page.Table[rows.Text] // row = invoice row
+	lines         rows.SharedTexts       // of items; no state
 	spans         *page.Table[span]
 	meters        *page.Table[meter]
 	bases         *page.Table[base]
@@ -98,15 +99,15 @@ type state struct {
 	lists
 
 	pools            *page.Table[pool]
-	poolTexts        *page.Table[text] // row = pool row
+	poolTexts        *page.Table[rows.Text] // row = pool row
 	grants           *page.Table[grant]
 	transactions     *page.Table[transaction]
-	archives         *page.Table[archive] // as long as pools
-	transactionTexts *page.Table[text]    // row = transaction row
+	archives         *page.Table[archive]   // as long as pools
+	transactionTexts *page.Table[rows.Text] // row = transaction row
 	traces           *page.Table[trace]
 	chunks           *page.Table[chunk]
 	covers           *page.Table[cover]
-	correctionDraws  *page.Table[text] // row = correction row: a drawList
+	correctionDraws  *page.Table[rows.Text] // row = correction row: a drawList
 
 	// The indexes are not state: their hashes are seeded by the process.
 	seed               maphash.Seed
@@ -177,7 +178,7 @@ func newState() *state {
 		apiKeyByHash: page.NewIndex(),
 		store:        page.NewStore(),
 		seed:         maphash.MakeSeed(),
-		lines:        newSharedTexts(),
+		lines:        rows.NewSharedTexts(),
 
 		customerByExternal: page.NewIndex(),
 		customerByID:       page.NewIndex(),
@@ -198,8 +199,8 @@ func newState() *state {
 	s.limits.Store(&limits)
 	s.keys = idempotency.New(limits.KeyRetentionMS)
 	s.customers = page.NewTable(s.store, tableCustomers, customerCodec)
-	s.profiles = page.NewTable(s.store, tableProfiles, textCodec)
-	s.longIDs = page.NewTable(s.store, tableLongIDs, textCodec)
+	s.profiles = page.NewTable(s.store, tableProfiles, rows.TextCodec)
+	s.longIDs = page.NewTable(s.store, tableLongIDs, rows.TextCodec)
 	s.changeMarks = page.NewTable(s.store, tableChangeMarks, changeMarkCodec)
 	s.requests.open(s)
 	s.submissions = openSubmissions(s)
@@ -208,17 +209,17 @@ func newState() *state {
 	s.subscriptions = openSubscriptions(s.store)
 	s.counters = openCounters(s.store)
 	s.invoices = openInvoices(s.store)
-	s.items = page.NewTable(s.store, tableItems, s.lines.codec())
+	s.items = page.NewTable(s.store, tableItems, s.lines.Codec())
 	s.pools = page.NewTable(s.store, tablePools, poolCodec)
-	s.poolTexts = page.NewTable(s.store, tablePoolTexts, textCodec)
+	s.poolTexts = page.NewTable(s.store, tablePoolTexts, rows.TextCodec)
 	s.grants = page.NewTable(s.store, tableGrants, grantCodec)
 	s.transactions = page.NewTable(s.store, tableTransactions, transactionCodec)
-	s.transactionTexts = page.NewTable(s.store, tableTransactionTexts, textCodec)
+	s.transactionTexts = page.NewTable(s.store, tableTransactionTexts, rows.TextCodec)
 	s.archives = page.NewTable(s.store, tableArchives, archiveCodec)
 	s.traces = page.NewTable(s.store, tableTraces, traceCodec)
 	s.chunks = page.NewTable(s.store, tableChunks, chunkCodec)
 	s.covers = page.NewTable(s.store, tableCovers, coverCodec)
-	s.correctionDraws = page.NewTable(s.store, tableCorrectionDraws, textCodec)
+	s.correctionDraws = page.NewTable(s.store, tableCorrectionDraws, rows.TextCodec)
 	s.spans = page.NewTable(s.store, tableSpans, spanCodec)
 	s.meters = page.NewTable(s.store, tableMeters, meterCodec)
 	s.bases = page.NewTable(s.store, tableBases, baseCodec)

@@ -58,8 +58,8 @@ func (m *Machine) Stats() Stats {
 	indexes := s.customerByExternal.Bytes() + s.customerByID.Bytes() +
 		s.subscriptionByID.Bytes() + s.invoiceByID.Bytes() + s.apiKeyByHash.Bytes()
 	return Stats{
-		Accounts:        uint64(len(s.accounts.all())),
-		APIKeys:         uint64(len(s.apiKeys.all())),
+		Accounts:        uint64(len(s.accounts.All())),
+		APIKeys:         uint64(len(s.apiKeys.All())),
 		Customers:       uint64(s.customers.Len()),
 		Subscriptions:   uint64(s.subscriptions.Len()),
 		Counters:        uint64(s.counters.Len()),

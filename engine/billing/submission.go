@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/machine"
 	"tollgate/engine/page"
 	"tollgate/engine/wire"
@@ -78,9 +79,9 @@ type submission struct{ id [16]byte }
 var submissionCodec = page.Codec[submission]{
 	Append: func(dst []byte, a *submission) []byte { return append(dst, a.id[:]...) },
 	Read: func(src []byte, a *submission) ([]byte, error) {
-		r := reader{rest: src}
-		a.id = r.id()
-		return r.rest, r.err
+		r := rows.Reader{Rest: src}
+		a.id = r.ID()
+		return r.Rest, r.Err
 	},
 }
 

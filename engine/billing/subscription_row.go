@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/page"
 	"tollgate/engine/wire"
 )
@@ -70,40 +71,40 @@ func (r *subscriptionRest) active() bool { return r.suspendedAt == 0 && r.endedA
 // appendSubscription appends the bytes that stand for it in a snapshot.
 func appendSubscription(dst []byte, b *subscription) []byte {
 	dst = append(dst, b.id[:]...)
-	dst = appendI64(appendI64(dst, b.createdAt), b.anchor)
-	dst = appendI64(appendI64(dst, b.periodStart), b.periodEnd)
-	dst = appendI64(appendI64(appendI64(dst, b.suspendedAt), b.endedAt), b.due)
-	dst = appendI64(appendI64(appendI64(dst, b.cancelledAt), b.adjustAt), b.spanStart)
-	dst = appendI64(dst, b.issueAt)
-	dst = appendU32(appendU32(dst, b.customer), b.next)
-	dst = appendU32(appendU32(dst, b.version), b.baseVersion)
-	dst = appendU32(appendU32(dst, b.firstCounter), b.firstBase)
-	dst = appendU32(appendU32(dst, b.firstSpan), b.firstUnpaid)
-	dst = appendU32(appendU32(appendU32(dst, b.firstChange), b.lastChange), b.pending)
-	dst = appendU32(appendU32(appendU32(dst, b.period), b.span), b.firstSequence)
-	dst = appendU32(appendU32(dst, b.months), b.adjustments)
-	dst = appendU16(appendU16(appendU16(dst, b.counters), b.room), b.graceDays)
+	dst = rows.AppendI64(rows.AppendI64(dst, b.createdAt), b.anchor)
+	dst = rows.AppendI64(rows.AppendI64(dst, b.periodStart), b.periodEnd)
+	dst = rows.AppendI64(rows.AppendI64(rows.AppendI64(dst, b.suspendedAt), b.endedAt), b.due)
+	dst = rows.AppendI64(rows.AppendI64(rows.AppendI64(dst, b.cancelledAt), b.adjustAt), b.spanStart)
+	dst = rows.AppendI64(dst, b.issueAt)
+	dst = rows.AppendU32(rows.AppendU32(dst, b.customer), b.next)
+	dst = rows.AppendU32(rows.AppendU32(dst, b.version), b.baseVersion)
+	dst = rows.AppendU32(rows.AppendU32(dst, b.firstCounter), b.firstBase)
+	dst = rows.AppendU32(rows.AppendU32(dst, b.firstSpan), b.firstUnpaid)
+	dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, b.firstChange), b.lastChange), b.pending)
+	dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, b.period), b.span), b.firstSequence)
+	dst = rows.AppendU32(rows.AppendU32(dst, b.months), b.adjustments)
+	dst = rows.AppendU16(rows.AppendU16(rows.AppendU16(dst, b.counters), b.room), b.graceDays)
 	return append(dst, byte(b.cancelMode))
 }
 
 func readSubscription(src []byte, b *subscription) ([]byte, error) {
-	r := reader{rest: src}
-	b.id = r.id()
-	b.createdAt, b.anchor = r.i64(), r.i64()
-	b.periodStart, b.periodEnd = r.i64(), r.i64()
-	b.suspendedAt, b.endedAt, b.due = r.i64(), r.i64(), r.i64()
-	b.cancelledAt, b.adjustAt, b.spanStart = r.i64(), r.i64(), r.i64()
-	b.issueAt = r.i64()
-	b.customer, b.next = r.u32(), r.u32()
-	b.version, b.baseVersion = r.u32(), r.u32()
-	b.firstCounter, b.firstBase = r.u32(), r.u32()
-	b.firstSpan, b.firstUnpaid = r.u32(), r.u32()
-	b.firstChange, b.lastChange, b.pending = r.u32(), r.u32(), r.u32()
-	b.period, b.span, b.firstSequence = r.u32(), r.u32(), r.u32()
-	b.months, b.adjustments = r.u32(), r.u32()
-	b.counters, b.room, b.graceDays = r.u16(), r.u16(), r.u16()
-	b.cancelMode = CancelMode(r.u8())
-	return r.rest, r.err
+	r := rows.Reader{Rest: src}
+	b.id = r.ID()
+	b.createdAt, b.anchor = r.I64(), r.I64()
+	b.periodStart, b.periodEnd = r.I64(), r.I64()
+	b.suspendedAt, b.endedAt, b.due = r.I64(), r.I64(), r.I64()
+	b.cancelledAt, b.adjustAt, b.spanStart = r.I64(), r.I64(), r.I64()
+	b.issueAt = r.I64()
+	b.customer, b.next = r.U32(), r.U32()
+	b.version, b.baseVersion = r.U32(), r.U32()
+	b.firstCounter, b.firstBase = r.U32(), r.U32()
+	b.firstSpan, b.firstUnpaid = r.U32(), r.U32()
+	b.firstChange, b.lastChange, b.pending = r.U32(), r.U32(), r.U32()
+	b.period, b.span, b.firstSequence = r.U32(), r.U32(), r.U32()
+	b.months, b.adjustments = r.U32(), r.U32()
+	b.counters, b.room, b.graceDays = r.U16(), r.U16(), r.U16()
+	b.cancelMode = CancelMode(r.U8())
+	return r.Rest, r.Err
 }
 
 // subscriptionRow is a subscription in memory.

@@ -64,7 +64,7 @@ func lines(row uint32, change func(*invoiceLines)) func(*Machine) {
 		s := m.state.Load()
 		l := invoiceLines{Items: s.invoiceItems(row, ptr(s.invoices.Read(row)))}
 		change(&l)
-		s.items.Write(row).data = string(wire.Encode(nil, &l))
+		s.items.Write(row).Data = string(wire.Encode(nil, &l))
 	}
 }
 
@@ -82,7 +82,10 @@ func line(change func(*InvoiceItem)) func(*Machine) {
 
 // StoredFaults are changes of what is stored of invoices, of which the first is paid.
 var StoredFaults = []Fault{
-	{"number", "number is 7, the journal makes 3", stored(usageInvoice, func(v *invoice) { v.number = 7 })},
+	{
+		"number", "number is 7, the journal makes 3",
+		stored(usageInvoice, func(v *invoice) { v.number = 7 }),
+	},
 	{"unpaid", "status", stored(1, func(v *invoice) { v.status, v.paidAt = InvoicePastDue, 0 })},
 	{"paid at", "paidAt", stored(1, func(v *invoice) { v.paidAt++ })},
 	{"paid", "status", stored(usageInvoice, func(v *invoice) { v.status, v.paidAt = InvoicePaid, 5 })},
@@ -107,7 +110,10 @@ var StoredFaults = []Fault{
 		}))
 		s.invoices.change(usageInvoice, func(v *invoice) { v.version = version })
 	}},
-	{"customer", "customer is 2, the journal makes 1", stored(usageInvoice, func(v *invoice) { v.customer = 2 })},
+	{
+		"customer", "customer is 2, the journal makes 1",
+		stored(usageInvoice, func(v *invoice) { v.customer = 2 }),
+	},
 	{"subscription", "subscription", stored(usageInvoice, func(v *invoice) { v.subscription = 2 })},
 	{"identifier", "none of its id", stored(usageInvoice, func(v *invoice) { v.id[3]++ })},
 	{"an end of the list", "lacks it", stored(1, func(v *invoice) { v.next = 0 })},
@@ -123,7 +129,7 @@ var StoredFaults = []Fault{
 		v.id[3]++
 		row := s.invoices.Append(&v)
 		_, cold := s.items.Append()
-		cold.data = s.items.Read(lastInvoice).data
+		cold.Data = s.items.Read(lastInvoice).Data
 		s.invoices.Link(lastInvoice, row)
 	}},
 	{"credit carried", "credit in USD is", func(m *Machine) {
@@ -150,9 +156,15 @@ var StoredFaults = []Fault{
 	{"line's amount", "line 1: amount", line(func(i *InvoiceItem) {
 		i.Amount = sum(i.Amount, decimal.MustParse("0.01"))
 	})},
-	{"line missing", "number of lines", lines(usageInvoice, func(l *invoiceLines) { l.Items = l.Items[1:] })},
-	{"line more", "number of lines", lines(usageInvoice, func(l *invoiceLines) { l.Items = append(l.Items, l.Items[0]) })},
+	{
+		"line missing", "number of lines",
+		lines(usageInvoice, func(l *invoiceLines) { l.Items = l.Items[1:] }),
+	},
+	{
+		"line more", "number of lines",
+		lines(usageInvoice, func(l *invoiceLines) { l.Items = append(l.Items, l.Items[0]) }),
+	},
 	{"lines without sense", "do not decode", func(m *Machine) {
-		m.state.Load().items.Write(usageInvoice).data = "\xff\xff"
+		m.state.Load().items.Write(usageInvoice).Data = "\xff\xff"
 	}},
 }

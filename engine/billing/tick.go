@@ -21,12 +21,12 @@ func (t *turn) tick() engine.Outcome {
 
 // happen lets happen what is due first in an environment, up to where it is another's turn.
 func (t *turn) happen(e *environment, now int64) {
-	first, second := e.dues.two()
+	first, second := e.dues.Two()
 	// Of one instant credits expire last: what a period's end rolls over is decided first.
-	if pool := e.poolDues.first(); first.at <= pool.at {
-		t.advance(first.row, min(now, first.until(second)))
+	if pool := e.poolDues.First(); first.At <= pool.At {
+		t.advance(first.Row, min(now, first.Until(second)))
 	} else {
-		t.expireAt(pool.row, now)
+		t.expireAt(pool.Row, now)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"unicode/utf8"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/page"
 	"tollgate/engine/wire"
 )
@@ -99,14 +100,14 @@ func (c *RecordDelivery) attempted(o *outbox, stamp int64) {
 	d.attempts++
 	d.round++
 	var words deliveryText
-	decodeText(o.messages.Read(c.Row).data, &words)
+	decodeText(o.messages.Read(c.Row).Data, &words)
 	words.Attempts = append(words.Attempts, Attempt{
 		At: stamp, Outcome: c.Outcome, Status: c.Status, Reason: c.Reason, TookMS: c.TookMS,
 	})
 	if n := len(words.Attempts); n > keptAttempts {
 		words.Attempts = words.Attempts[n-keptAttempts:]
 	}
-	o.messages.Write(c.Row).data = string(wire.Encode(nil, &words))
+	o.messages.Write(c.Row).Data = string(wire.Encode(nil, &words))
 }
 
 // settle decides what becomes of the delivery and of its endpoint.
@@ -138,7 +139,7 @@ func (c *RecordDelivery) settle(t *turn, o *outbox, row uint32) {
 		return
 	}
 	d.nextAt = t.Stamp + c.RetryMS
-	o.queues[row].heads.set(&o.places, c.Row, d.nextAt)
+	o.queues[row].heads.Set(&o.places, c.Row, d.nextAt)
 }
 
 // ResendWebhook sends a message once more that was delivered or given up: it waits behind what
@@ -178,7 +179,7 @@ func (c *ResendWebhook) apply(t *turn) engine.Outcome {
 	d.round, d.nextAt, d.queuedAt = 0, t.Stamp, t.Stamp
 	if waits {
 		if o.leads(c.Row) {
-			o.queues[row].heads.set(&o.places, c.Row, d.nextAt)
+			o.queues[row].heads.Set(&o.places, c.Row, d.nextAt)
 		}
 	} else {
 		o.sequence++
@@ -233,25 +234,25 @@ type delivery struct {
 var deliveryCodec = page.Codec[delivery]{
 	Append: func(dst []byte, d *delivery) []byte {
 		dst = append(dst, d.id[:]...)
-		dst = appendI64(appendI64(dst, int64(d.sequence)), int64(d.turn))
-		dst = appendI64(appendI64(dst, d.createdAt), d.queuedAt)
-		dst = appendI64(appendI64(dst, d.nextAt), d.finishedAt)
-		dst = appendU32(appendU32(dst, d.endpoint), d.customer)
-		dst = appendU32(appendU32(appendU32(dst, d.previous), d.next), d.nextFinished)
-		dst = appendU32(appendU32(dst, d.attempts), d.round)
+		dst = rows.AppendI64(rows.AppendI64(dst, int64(d.sequence)), int64(d.turn))
+		dst = rows.AppendI64(rows.AppendI64(dst, d.createdAt), d.queuedAt)
+		dst = rows.AppendI64(rows.AppendI64(dst, d.nextAt), d.finishedAt)
+		dst = rows.AppendU32(rows.AppendU32(dst, d.endpoint), d.customer)
+		dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, d.previous), d.next), d.nextFinished)
+		dst = rows.AppendU32(rows.AppendU32(dst, d.attempts), d.round)
 		return append(dst, byte(d.event), byte(d.state), flags(d.listed))
 	},
 	Read: func(src []byte, d *delivery) ([]byte, error) {
-		r := reader{rest: src}
-		d.id = r.id()
-		d.sequence, d.turn = r.u64(), r.u64()
-		d.createdAt, d.queuedAt, d.nextAt, d.finishedAt = r.i64(), r.i64(), r.i64(), r.i64()
-		d.endpoint, d.customer = r.u32(), r.u32()
-		d.previous, d.next, d.nextFinished = r.u32(), r.u32(), r.u32()
-		d.attempts, d.round = r.u32(), r.u32()
-		d.event, d.state = WebhookEvent(r.u8()), deliveryState(r.u8())
-		d.listed = r.u8() != 0
-		return r.rest, r.err
+		r := rows.Reader{Rest: src}
+		d.id = r.ID()
+		d.sequence, d.turn = r.U64(), r.U64()
+		d.createdAt, d.queuedAt, d.nextAt, d.finishedAt = r.I64(), r.I64(), r.I64(), r.I64()
+		d.endpoint, d.customer = r.U32(), r.U32()
+		d.previous, d.next, d.nextFinished = r.U32(), r.U32(), r.U32()
+		d.attempts, d.round = r.U32(), r.U32()
+		d.event, d.state = WebhookEvent(r.U8()), deliveryState(r.U8())
+		d.listed = r.U8() != 0
+		return r.Rest, r.Err
 	},
 }
 

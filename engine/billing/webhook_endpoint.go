@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/page"
 )
 
@@ -271,26 +272,26 @@ type webhookEndpoint struct {
 var webhookEndpointCodec = page.Codec[webhookEndpoint]{
 	Append: func(dst []byte, e *webhookEndpoint) []byte {
 		dst = append(dst, e.id[:]...)
-		dst = appendI64(appendI64(appendI64(dst, e.createdAt), e.modifiedAt), e.disabledAt)
-		dst = appendI64(appendI64(dst, e.failingSince), e.sentAt)
-		dst = appendI64(appendI64(dst, int64(e.delivered)), int64(e.failed))
-		dst = appendI64(appendI64(dst, int64(e.skipped)), int64(e.born))
-		dst = appendU32(appendU32(appendU32(dst, e.env), e.first), e.last)
-		dst = appendU32(appendU32(dst, e.firstFinished), e.lastFinished)
-		dst = appendU32(appendU32(appendU32(dst, e.nextFree), e.pending), e.finished)
-		return append(appendU32(dst, uint32(e.events)), byte(e.off))
+		dst = rows.AppendI64(rows.AppendI64(rows.AppendI64(dst, e.createdAt), e.modifiedAt), e.disabledAt)
+		dst = rows.AppendI64(rows.AppendI64(dst, e.failingSince), e.sentAt)
+		dst = rows.AppendI64(rows.AppendI64(dst, int64(e.delivered)), int64(e.failed))
+		dst = rows.AppendI64(rows.AppendI64(dst, int64(e.skipped)), int64(e.born))
+		dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, e.env), e.first), e.last)
+		dst = rows.AppendU32(rows.AppendU32(dst, e.firstFinished), e.lastFinished)
+		dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, e.nextFree), e.pending), e.finished)
+		return append(rows.AppendU32(dst, uint32(e.events)), byte(e.off))
 	},
 	Read: func(src []byte, e *webhookEndpoint) ([]byte, error) {
-		r := reader{rest: src}
-		e.id = r.id()
-		e.createdAt, e.modifiedAt, e.disabledAt = r.i64(), r.i64(), r.i64()
-		e.failingSince, e.sentAt = r.i64(), r.i64()
-		e.delivered, e.failed, e.skipped, e.born = r.u64(), r.u64(), r.u64(), r.u64()
-		e.env, e.first, e.last = r.u32(), r.u32(), r.u32()
-		e.firstFinished, e.lastFinished = r.u32(), r.u32()
-		e.nextFree, e.pending, e.finished = r.u32(), r.u32(), r.u32()
-		e.events, e.off = WebhookEvents(r.u32()), WebhookOff(r.u8())
-		return r.rest, r.err
+		r := rows.Reader{Rest: src}
+		e.id = r.ID()
+		e.createdAt, e.modifiedAt, e.disabledAt = r.I64(), r.I64(), r.I64()
+		e.failingSince, e.sentAt = r.I64(), r.I64()
+		e.delivered, e.failed, e.skipped, e.born = r.U64(), r.U64(), r.U64(), r.U64()
+		e.env, e.first, e.last = r.U32(), r.U32(), r.U32()
+		e.firstFinished, e.lastFinished = r.U32(), r.U32()
+		e.nextFree, e.pending, e.finished = r.U32(), r.U32(), r.U32()
+		e.events, e.off = WebhookEvents(r.U32()), WebhookOff(r.U8())
+		return r.Rest, r.Err
 	},
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/page"
 	"tollgate/engine/wire"
 )
@@ -39,15 +40,15 @@ const (
 type outbox struct {
 	mu         sync.RWMutex
 	endpoints  *page.Table[webhookEndpoint]
-	texts      *page.Table[text] // row = endpoint row: endpointText
+	texts      *page.Table[rows.Text] // row = endpoint row: endpointText
 	deliveries *page.Table[delivery]
-	messages   *page.Table[text] // row = delivery row: deliveryText
+	messages   *page.Table[rows.Text] // row = delivery row: deliveryText
 	outboxLists
 
 	// queues are of endpoints for which something waits; places are where deliveries stand in
 	// their queue's heap. No state: rebuilt at restore.
 	queues map[uint32]*endpointQueue
-	places chunks[uint32]
+	places rows.Chunks[uint32]
 }
 
 // outboxLists are the outbox's counts and lists of free rows.
@@ -62,15 +63,15 @@ type outboxLists struct {
 // endpointQueue orders what waits for one endpoint. Messages about one customer wait for each
 // other: only the first of a chain is in the heap.
 type endpointQueue struct {
-	heads  dues                // by the log time of their next attempt
+	heads  rows.Dues           // by the log time of their next attempt
 	chains map[uint32][]uint32 // customer → pending deliveries, oldest first
 }
 
 func (o *outbox) open(s *state) {
 	o.endpoints = page.NewTable(s.store, tableWebhookEndpoints, webhookEndpointCodec)
-	o.texts = page.NewTable(s.store, tableWebhookTexts, textCodec)
+	o.texts = page.NewTable(s.store, tableWebhookTexts, rows.TextCodec)
 	o.deliveries = page.NewTable(s.store, tableDeliveries, deliveryCodec)
-	o.messages = page.NewTable(s.store, tableDeliveryTexts, textCodec)
+	o.messages = page.NewTable(s.store, tableDeliveryTexts, rows.TextCodec)
 	o.queues = map[uint32]*endpointQueue{}
 }
 
@@ -101,12 +102,12 @@ func (o *outbox) endpointIn(e *environment, id *[16]byte) uint32 {
 }
 
 func (o *outbox) text(row uint32) (words endpointText) {
-	decodeText(o.texts.Read(row).data, &words)
+	decodeText(o.texts.Read(row).Data, &words)
 	return words
 }
 
 func (o *outbox) setText(row uint32, words *endpointText) {
-	o.texts.Write(row).data = string(wire.Encode(nil, words))
+	o.texts.Write(row).Data = string(wire.Encode(nil, words))
 }
 
 func (o *outbox) takeEndpoint() (row uint32) {
@@ -129,13 +130,13 @@ func (o *outbox) dropEndpoint(row uint32) {
 	o.pending -= ep.pending
 	o.finished -= ep.finished
 	if q := o.queues[row]; q != nil {
-		for i := range q.heads.heap.n {
-			*o.places.at(int(q.heads.heap.at(i).row)) = 0
+		for i := range q.heads.Heap.N {
+			*o.places.At(int(q.heads.Heap.At(i).Row)) = 0
 		}
 		delete(o.queues, row)
 	}
 	*o.endpoints.Write(row) = webhookEndpoint{nextFree: o.freeEndpoint}
-	o.texts.Write(row).data = ""
+	o.texts.Write(row).Data = ""
 	o.freeEndpoint = row
 }
 
@@ -150,7 +151,7 @@ func (o *outbox) enqueue(row uint32, d *delivery, encoded []byte) {
 	o.sequence++
 	d.sequence, d.endpoint, d.state, d.previous = o.sequence, row, deliveryPending, ep.last
 	*o.deliveries.Write(at) = *d
-	o.messages.Write(at).data = string(encoded)
+	o.messages.Write(at).Data = string(encoded)
 	if ep.last == 0 {
 		ep.first = at
 	} else {
@@ -188,7 +189,7 @@ func (o *outbox) chain(row uint32) {
 	waiting := append(q.chains[d.customer], row)
 	q.chains[d.customer] = waiting
 	if len(waiting) == 1 {
-		q.heads.set(&o.places, row, d.nextAt)
+		q.heads.Set(&o.places, row, d.nextAt)
 	}
 }
 
@@ -196,11 +197,11 @@ func (o *outbox) chain(row uint32) {
 func (o *outbox) unchain(row uint32) {
 	d := o.deliveries.Read(row)
 	q := o.queues[d.endpoint]
-	q.heads.set(&o.places, row, never)
+	q.heads.Set(&o.places, row, rows.Never)
 	rest := q.chains[d.customer][1:]
 	if len(rest) > 0 {
 		q.chains[d.customer] = rest
-		q.heads.set(&o.places, rest[0], o.deliveries.Read(rest[0]).nextAt)
+		q.heads.Set(&o.places, rest[0], o.deliveries.Read(rest[0]).nextAt)
 		return
 	}
 	if delete(q.chains, d.customer); len(q.chains) == 0 {
@@ -221,17 +222,17 @@ const hurried = 2_000
 // hurry lets what waits for an endpoint be tried at once, unless it is too much for one command.
 func (o *outbox) hurry(row uint32, stamp int64) {
 	q := o.queues[row]
-	if q == nil || q.heads.heap.n > hurried {
+	if q == nil || q.heads.Heap.N > hurried {
 		return
 	}
-	heads := make([]due, q.heads.heap.n)
+	heads := make([]rows.Due, q.heads.Heap.N)
 	for i := range heads {
-		heads[i] = q.heads.at(i)
+		heads[i] = q.heads.At(i)
 	}
 	for _, d := range heads {
-		if d.at > stamp {
-			o.deliveries.Write(d.row).nextAt = stamp
-			q.heads.set(&o.places, d.row, stamp)
+		if d.At > stamp {
+			o.deliveries.Write(d.Row).nextAt = stamp
+			q.heads.Set(&o.places, d.Row, stamp)
 		}
 	}
 }
@@ -303,7 +304,7 @@ func (o *outbox) forget(ep *webhookEndpoint, row uint32) {
 	ep.finished--
 	o.finished--
 	*o.deliveries.Write(row) = delivery{next: o.freeDelivery}
-	o.messages.Write(row).data = ""
+	o.messages.Write(row).Data = ""
 	o.freeDelivery = row
 }
 
@@ -331,7 +332,7 @@ func (s *state) reindexOutbox() {
 			o.chain(at)
 		}
 	}
-	for _, e := range s.environments.all() {
+	for _, e := range s.environments.All() {
 		e.wanted.Store(uint32(o.wantedBy(e)))
 	}
 }
@@ -352,7 +353,7 @@ func (s *state) outboxConsistent() error {
 			ep.nextFree > endpoints || ep.env != 0 && s.environment(ep.env) == nil {
 			return fmt.Errorf("%w: webhook endpoint %d leads nowhere", ErrSnapshot, row)
 		}
-		if wire.Decode([]byte(o.texts.Read(row).data), new(endpointText)) != nil {
+		if wire.Decode([]byte(o.texts.Read(row).Data), new(endpointText)) != nil {
 			return fmt.Errorf("%w: webhook endpoint %d has no text", ErrSnapshot, row)
 		}
 		if perEnvironment[ep.env]++; ep.env != 0 && perEnvironment[ep.env] > MaxWebhookEndpoints {
@@ -393,7 +394,7 @@ func (o *outbox) listsEnd(customers uint32) error {
 				return fmt.Errorf("%w: the list of webhook endpoint %d", ErrSnapshot, row)
 			}
 			if d.customer == 0 || d.customer > customers ||
-				wire.Decode([]byte(o.messages.Read(at).data), new(deliveryText)) != nil {
+				wire.Decode([]byte(o.messages.Read(at).Data), new(deliveryText)) != nil {
 				return fmt.Errorf("%w: delivery %d has no message", ErrSnapshot, at)
 			}
 			counts[d.state]++

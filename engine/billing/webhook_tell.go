@@ -180,7 +180,7 @@ func (t *turn) tellDepleted() {
 			continue
 		}
 		var words poolText
-		decodeText(t.poolTexts.Read(row).data, &words)
+		decodeText(t.poolTexts.Read(row).Data, &words)
 		t.tell(e, p.customer, &WebhookMessage{
 			Type: WebhookCreditsDepleted, At: e.now(t.Stamp), PoolID: p.id, PoolName: words.Name,
 			Balance: p.balance(),

@@ -47,7 +47,7 @@ var deliveryStates = [...]string{
 func (o *outbox) deliveryView(row uint32) DeliveryView {
 	d := o.deliveries.Read(row)
 	var words deliveryText
-	decodeText(o.messages.Read(row).data, &words)
+	decodeText(o.messages.Read(row).Data, &words)
 	v := DeliveryView{
 		Row: row, Sequence: d.sequence, ID: d.id, Message: words.Message,
 		Status: deliveryStates[d.state], Attempts: d.attempts, Round: d.round, Log: words.Attempts,
@@ -148,11 +148,11 @@ func (m *Machine) DueWebhooks(
 	// any order: where there is not room for all, each has its turn.
 	for row, q := range o.queues {
 		ep := o.endpoints.Read(row)
-		if ep.off != WebhookOn || q.heads.first().at > now {
+		if ep.off != WebhookOn || q.heads.First().At > now {
 			continue
 		}
 		left := min(room(ep.id), limit-len(due))
-		q.heads.soonest(now, func(at uint32) bool {
+		q.heads.Soonest(now, func(at uint32) bool {
 			if left <= 0 {
 				return false
 			}
@@ -164,26 +164,6 @@ func (m *Machine) DueWebhooks(
 		})
 	}
 	return due
-}
-
-// soonest visits what is due at an instant, the soonest first, until visit says no more.
-func (q *dues) soonest(now int64, visit func(row uint32) bool) {
-	var front dues // of places in the heap, by their instants
-	var places chunks[uint32]
-	push := func(i int) {
-		if i < q.heap.n && q.at(i).at <= now {
-			front.set(&places, uint32(i), q.at(i).at)
-		}
-	}
-	for push(0); front.heap.n > 0; {
-		i := int(front.first().row)
-		front.set(&places, uint32(i), never)
-		if !visit(q.heap.at(i).row) {
-			return
-		}
-		push(2*i + 1)
-		push(2*i + 2)
-	}
 }
 
 // OutboxStats counts what the outbox holds.

@@ -1,0 +1,42 @@
+package rows
+
+import (
+	"slices"
+	"sync/atomic"
+)
+
+// Series is a list with one writer and any number of readers, who take no lock: what a reader sees
+// never changes.
+type Series[T any] struct{ list atomic.Pointer[[]T] }
+
+// All returns what has been appended so far. Callers must not change it.
+func (s *Series[T]) All() []T {
+	if p := s.list.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// Append adds v, and returns its number, counted from 1. Readers of a shorter prefix share the
+// array, but never look behind their own length.
+func (s *Series[T]) Append(v T) uint32 {
+	next := append(s.All(), v)
+	s.list.Store(&next)
+	return uint32(len(next))
+}
+
+// Remove takes out the elements that gone names: those behind them get other numbers. Readers keep
+// the array that they have.
+func (s *Series[T]) Remove(gone func(T) bool) {
+	next := slices.DeleteFunc(slices.Clone(s.All()), gone)
+	s.list.Store(&next)
+}
+
+// At returns element number n, counted from 1; false when there is none.
+func (s *Series[T]) At(n uint32) (v T, ok bool) {
+	list := s.All()
+	if n == 0 || uint64(n) > uint64(len(list)) {
+		return v, false
+	}
+	return list[n-1], true
+}
