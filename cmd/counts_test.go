@@ -42,11 +42,9 @@ var above = struct{ files, methods, fields map[string]int }{
 		"server/inspect/extract.Facts":  33,
 		"cluster.GroupStatus":           32,
 		"cluster.Node":                  32,
-		"engine/workspace.ledger":       30,
 		"engine/enginetest.Worked":      29,
 		"server.Exchange":               31,
 		"engine/billing.pool":           26,
-		"engine/workspace.purchase":     26,
 	},
 }
 

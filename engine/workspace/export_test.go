@@ -35,10 +35,10 @@ func goldenRecords() map[string]wire.Fielder {
 				RunsBought: 10, RunsLeft: 7, RunsReserved: 1, RunsSpent: 2, CreditsGranted: 9,
 				CreditsLeft: 4, CreditsReserved: 2, CreditsSpent: 3, PaidCents: 5000,
 				RefundCents: 500, RefundedCents: 500,
-				Month: 673, FreeUsed: 1, PaidUsed: 2, Returned: 3, SpentCents: 2500,
+				monthly:       monthly{Month: 673, FreeUsed: 1, PaidUsed: 2, Returned: 3, SpentCents: 2500},
 				ChargingCents: 500, CapCents: 5000, CapApproved: true, Paused: true, Card: "card",
-				Open: 4, Day: 20485, Started: 1, Local: 2, Cancels: 3, Requests: 4,
-				Inspected: 5,
+				Open:  4,
+				daily: daily{Day: 20485, Started: 1, Local: 2, Cancels: 3, Requests: 4, Inspected: 5},
 			},
 		},
 		"key": &key{
@@ -71,7 +71,7 @@ func goldenRecords() map[string]wire.Fielder {
 			ID: id, Workspace: 1, Before: 2, Flow: 3, Runs: 4, Cents: 2000, Status: PurchaseCheckout,
 			Reason: ReasonOverCap, Links: 5, Link: hash, Checkout: "cs", URL: "https://pay.example",
 			CreatedAt: 6, ChangedAt: 7, Due: 8, PaidMonth: 673, Refund: true, Payment: "pi",
-			RefundID: "re", RefundedAt: 9, PageOpen: true, FlowVersion: 10, Key: id, Body: id,
+			RefundID: "re", RefundedAt: 9, PageOpen: true, FlowVersion: 10, asked: asked{id, id},
 		},
 		"purchase-returns": &purchase{
 			ID: id, Status: PurchaseSucceeded, RefundRefused: "no",
@@ -101,8 +101,8 @@ func goldenRecords() map[string]wire.Fielder {
 		"alert-unconfirmed": &alert{
 			Workspace: 1, Flow: 2, Email: "a@b.example", Unconfirmed: true, Link: hash, LinkUntil: 3,
 		},
-		"ledger-addresses": &ledger{Day: 20485, AddressAsks: 3},
-		"ledger-alerts":    &ledger{Day: 20485, AlertTests: 3},
+		"ledger-addresses": &ledger{daily: daily{Day: 20485, AddressAsks: 3}},
+		"ledger-alerts":    &ledger{daily: daily{Day: 20485, AlertTests: 3}},
 		"alert": &alert{
 			Workspace: 1, Flow: 2, On: true, Email: "a@b.example", URL: "https://hooks.example/",
 			Secret: []byte{3}, Previous: []byte{4}, PreviousUntil: 5, RotatedAt: 6, GoneAt: 7, Made: 8,

@@ -95,7 +95,7 @@ func (c *RequestPurchase) apply(x *money, t *machine.Turn) engine.Outcome {
 		ID: c.ID, Workspace: c.Workspace, Before: w.Purchases,
 		Flow: x.flowRow(c.Workspace, c.Flow), Runs: c.Runs,
 		Cents: cents, Status: PurchaseApproval, Reason: reason, Link: c.Link, CreatedAt: t.Stamp,
-		ChangedAt: t.Stamp, Due: t.Stamp + ApprovalMS, Key: c.Key, Body: c.Body,
+		ChangedAt: t.Stamp, Due: t.Stamp + ApprovalMS, asked: asked{c.Key, c.Body},
 	}
 	if p.Before != 0 { // the first one can always be asked for
 		if full := x.another(t, c.Workspace, p.bytes()); full != engine.OutcomeDone {

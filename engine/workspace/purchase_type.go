@@ -80,11 +80,17 @@ type purchase struct {
 	PageOpen bool `wire:"21"`
 	// FlowVersion is the version of Flow that its owner is shown, and confirms.
 	FlowVersion uint32 `wire:"22"`
-	// Key and Body are of the request that asked for it; they are used up when it is paid.
-	Key  [16]byte `wire:"23"`
-	Body [16]byte `wire:"24"`
+	asked
 	// Surplus are payments beside Payment, all to be sent back, in the order in which they came.
 	Surplus []Return `wire:"26"`
+}
+
+// asked is the request that asked for a purchase; its key is used up when it is paid.
+//
+//schema:part
+type asked struct {
+	Key  [16]byte `wire:"23"`
+	Body [16]byte `wire:"24"`
 }
 
 // waits reports whether the owner may still approve it, or the payer pay it.

@@ -63,12 +63,7 @@ type ledger struct {
 	PaidCents     uint64 `wire:"9"`
 	RefundCents   uint64 `wire:"10"`
 	RefundedCents uint64 `wire:"27"`
-	// Of the month: FreeUsed and PaidUsed are runs that were started in it and not returned.
-	Month      uint32 `wire:"11"`
-	FreeUsed   uint32 `wire:"12"`
-	PaidUsed   uint32 `wire:"13"`
-	Returned   uint32 `wire:"14"`
-	SpentCents uint32 `wire:"15"`
+	monthly
 	// ChargingCents is being charged now.
 	ChargingCents uint32 `wire:"16"`
 	CapCents      uint32 `wire:"17"`
@@ -78,7 +73,25 @@ type ledger struct {
 	Card string `wire:"20"`
 	// Open is the purchase that waits or is being charged.
 	Open uint32 `wire:"21"`
-	// Of the day.
+	daily
+}
+
+// monthly is the sums of a UTC month.
+//
+//schema:part
+type monthly struct {
+	Month uint32 `wire:"11"`
+	// FreeUsed and PaidUsed are runs that were started in it and not returned.
+	FreeUsed   uint32 `wire:"12"`
+	PaidUsed   uint32 `wire:"13"`
+	Returned   uint32 `wire:"14"`
+	SpentCents uint32 `wire:"15"`
+}
+
+// daily is what happened in a UTC day, for its limits.
+//
+//schema:part
+type daily struct {
 	Day         uint32 `wire:"22"`
 	Started     uint32 `wire:"23"`
 	Local       uint32 `wire:"24"`
@@ -92,11 +105,10 @@ type ledger struct {
 // roll begins the month and the day of an instant; on a copy, so that a refusal changes nothing.
 func (l *ledger) roll(stamp int64) {
 	if month := monthOf(stamp); month != l.Month {
-		l.Month, l.FreeUsed, l.PaidUsed, l.Returned, l.SpentCents = month, 0, 0, 0, 0
+		l.monthly = monthly{Month: month}
 	}
 	if day := dayOf(stamp); day != l.Day {
-		l.Day, l.Started, l.Local, l.Cancels, l.Requests = day, 0, 0, 0, 0
-		l.Inspected, l.AlertTests, l.AddressAsks = 0, 0, 0
+		l.daily = daily{Day: day}
 	}
 }
 
