@@ -7,7 +7,8 @@ import (
 )
 
 // names returns the names of the values of a type with a line //schema:enum, by number. The comment
-// after a constant is its name: CancelImmediate CancelMode = 1 // IMMEDIATE.
+// after a constant is its name: CancelImmediate CancelMode = 1 // IMMEDIATE. A word behind schema:enum
+// stands before the number of a value without a name.
 func (t *typ) names() (names []string) {
 	if t == nil || t.directive("enum") == nil {
 		return nil
@@ -46,7 +47,11 @@ func (o *output) enums() {
 		o.line("// String returns the value's name in the API, its number where it has none, \"\" for 0.")
 		o.line("func (v %s) String() string {", t.name)
 		o.line("if int(v) < len(%[1]s) && (v == 0 || %[1]s[v] != \"\") {\nreturn %[1]s[v]\n}", list)
-		o.line("return strconv.Itoa(int(v))\n}\n")
+		if prefix := t.directive("enum")[1:]; len(prefix) > 0 {
+			o.line("return %q + strconv.Itoa(int(v))\n}\n", prefix[0])
+		} else {
+			o.line("return strconv.Itoa(int(v))\n}\n")
+		}
 	}
 }
 
