@@ -1,9 +1,9 @@
 package engine
 
 // Outcome is what became of one command. Every refusal has a name, and every refusal has changed
-// nothing. Numbers are never reused: they travel between nodes, and idempotency slots keep them. The
-// comment behind a number is the outcome's name in logs, metrics and scenarios, the same in every
-// version; one without a name is outcome_ and its number.
+// nothing. Numbers are never reused: they travel between nodes, and idempotency slots keep them.
+// The comment behind a number is the outcome's name in logs, metrics and scenarios, the same in
+// every version; one without a name is outcome_ and its number.
 //
 //schema:enum outcome_
 type Outcome uint8

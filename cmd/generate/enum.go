@@ -7,8 +7,8 @@ import (
 )
 
 // names returns the names of the values of a type with a line //schema:enum, by number. The comment
-// after a constant is its name: CancelImmediate CancelMode = 1 // IMMEDIATE. A word behind schema:enum
-// stands before the number of a value without a name.
+// after a constant is its name: CancelImmediate CancelMode = 1 // IMMEDIATE. A word behind
+// schema:enum stands before the number of a value without a name.
 func (t *typ) names() (names []string) {
 	if t == nil || t.directive("enum") == nil {
 		return nil

@@ -7,9 +7,16 @@ import (
 	"tollgate/engine/workspace"
 )
 
+// alertLines are the commands about alerts.
+type alertLines struct{ *workspaceScenario }
+
+func onAlerts(f func(alertLines, *line) string) func(*workspaceScenario, *line) string {
+	return func(s *workspaceScenario, l *line) string { return f(alertLines{s}, l) }
+}
+
 // setAlerts reads `set-alerts WORKSPACE [flow=] [email=] [url=] [on] [off] [no-email] [no-url]
 // [secret=]`.
-func (s *workspaceScenario) setAlerts(l *line) string {
+func (s alertLines) setAlerts(l *line) string {
 	c := &workspace.SetAlerts{
 		Workspace: s.row(l.word(0)), Flow: s.flowID(l), Email: l.value("email", ""),
 		URL: l.value("url", ""), HasOn: l.has("on") || l.has("off"), On: l.has("on"),
@@ -20,20 +27,20 @@ func (s *workspaceScenario) setAlerts(l *line) string {
 	return s.outcome(s.do(workspace.KindSetAlerts, c))
 }
 
-func (s *workspaceScenario) rotateSecret(l *line) string {
+func (s alertLines) rotateSecret(l *line) string {
 	return s.outcome(s.do(workspace.KindRotateAlertSecret, &workspace.RotateAlertSecret{
 		Workspace: s.row(l.word(0)), Flow: s.flowID(l), Secret: []byte(l.value("secret", "")),
 	}))
 }
 
-func (s *workspaceScenario) testAlert(l *line) string {
+func (s alertLines) testAlert(l *line) string {
 	return s.outcome(s.do(workspace.KindSendTestAlert, &workspace.SendTestAlert{
 		Workspace: s.row(l.word(0)), Flow: s.flowID(l),
 	}))
 }
 
 // alerts prints a flow's watch, settings and deliveries, newest first.
-func (s *workspaceScenario) alerts(l *line) string {
+func (s alertLines) alerts(l *line) string {
 	f, v, set, ok := s.m.Alerts(s.row(l.word(0)), s.flowID(l))
 	if !ok || !set {
 		return fmt.Sprintf("watch=%s known=%t set=%t", f.Watch, ok, set)
@@ -64,7 +71,7 @@ func (s *workspaceScenario) delivered(d *workspace.DeliveryView) string {
 	return text + fmt.Sprintf(" says=%q %q %q\n", d.Flow, d.Step, d.Code)
 }
 
-func (s *workspaceScenario) dueAlerts(*line) string {
+func (s alertLines) dueAlerts(*line) string {
 	due, _ := s.m.DueAlerts(s.log.Stamp, 0, 100)
 	if len(due) == 0 {
 		return "none"
@@ -93,7 +100,7 @@ func (s *workspaceScenario) oldest(l *line) (number uint64, attempt uint32) {
 }
 
 // beginAlert reads `begin-alert WORKSPACE CHANNEL [sender=] [attempt=]`.
-func (s *workspaceScenario) beginAlert(l *line) string {
+func (s alertLines) beginAlert(l *line) string {
 	number, attempt := s.oldest(l)
 	return s.outcome(s.do(workspace.KindBeginAlert, &workspace.BeginAlert{
 		Alert: uint32(l.number("alert", 1)), Number: number,
@@ -108,7 +115,7 @@ var alertResults = map[string]workspace.AlertResult{
 }
 
 // noteAlert reads `note-alert WORKSPACE CHANNEL RESULT attempt= [answer=] [reason=] [wait=]`.
-func (s *workspaceScenario) noteAlert(l *line) string {
+func (s alertLines) noteAlert(l *line) string {
 	number, attempt := s.oldest(l)
 	c := &workspace.NoteAlert{
 		Alert: uint32(l.number("alert", 1)), Number: number,

@@ -26,9 +26,16 @@ func (f fields) allocation(pool string) billing.CreditAllocationDocument {
 	return d
 }
 
+// creditLines are the commands about credit pools.
+type creditLines struct{ *scenario }
+
+func onCredits(f func(creditLines, *line) string) func(*scenario, *line) string {
+	return func(s *scenario, l *line) string { return f(creditLines{s}, l) }
+}
+
 // pool makes a pool: pool CUSTOMER NAME [id=…] [priority=…] [rollover=…] [cap=…] [hard]. It is
 // called CUSTOMER/NAME, or id=.
-func (s *scenario) pool(l *line) string {
+func (s creditLines) pool(l *line) string {
 	customer, name := l.word(0), l.word(1)
 	c := &billing.CreatePool{
 		Env: s.environment(l), ID: ID("pool " + l.value("id", customer+"/"+name)),
@@ -75,7 +82,7 @@ func (s *scenario) booked(l *line, r engine.Result) string {
 }
 
 // grant grants credits: grant POOL AMOUNT id=… [type=…] [priority=…] [expires=…] [note=…].
-func (s *scenario) grant(l *line) string {
+func (s creditLines) grant(l *line) string {
 	env := s.environment(l)
 	c := &billing.GrantCredits{
 		Env: env, ID: l.idOr("id", fmt.Sprint("grant ", s.mint())), Pool: s.poolID(l, env),
@@ -89,7 +96,7 @@ func (s *scenario) grant(l *line) string {
 }
 
 // deduct takes credits out: deduct POOL amount=… [id=…] [note=…].
-func (s *scenario) deduct(l *line) string {
+func (s creditLines) deduct(l *line) string {
 	env := s.environment(l)
 	return s.booked(l, s.log.Do(billing.KindDeductCredits, &billing.DeductCredits{
 		Env: env, ID: l.idOr("id", fmt.Sprint("deduction ", s.mint())), Pool: s.poolID(l, env),
@@ -98,7 +105,7 @@ func (s *scenario) deduct(l *line) string {
 }
 
 // reverse reverses a transaction by what it is called: reverse ID [id=…].
-func (s *scenario) reverse(l *line) string {
+func (s creditLines) reverse(l *line) string {
 	env, of := s.environment(l), l.word(0)
 	return s.booked(l, s.log.Do(billing.KindReverseTransaction, &billing.ReverseTransaction{
 		Env: env, ID: l.idOr("id", "reversal of "+of), Transaction: ID(of),
@@ -106,21 +113,21 @@ func (s *scenario) reverse(l *line) string {
 	}))
 }
 
-func (s *scenario) freeze(l *line) string {
+func (s creditLines) freeze(l *line) string {
 	env := s.environment(l)
 	return s.outcome(s.log.Do(billing.KindFreezePool, &billing.FreezePool{
 		Env: env, ID: s.poolID(l, env),
 	}))
 }
 
-func (s *scenario) unfreeze(l *line) string {
+func (s creditLines) unfreeze(l *line) string {
 	env := s.environment(l)
 	return s.outcome(s.log.Do(billing.KindUnfreezePool, &billing.UnfreezePool{
 		Env: env, ID: s.poolID(l, env),
 	}))
 }
 
-func (s *scenario) archivePool(l *line) string {
+func (s creditLines) archivePool(l *line) string {
 	env := s.environment(l)
 	return s.outcome(s.log.Do(billing.KindArchivePool, &billing.ArchivePool{
 		Env: env, ID: s.poolID(l, env),
@@ -128,7 +135,7 @@ func (s *scenario) archivePool(l *line) string {
 }
 
 // pools lists a customer's pools with their totals.
-func (s *scenario) pools(l *line) string {
+func (s creditLines) pools(l *line) string {
 	c, ok := s.m.Customer(s.environment(l), l.word(0))
 	if !ok {
 		return "unknown"
@@ -150,7 +157,7 @@ func (s *scenario) pools(l *line) string {
 }
 
 // grants lists a pool's live grants in burn order.
-func (s *scenario) grants(l *line) string {
+func (s creditLines) grants(l *line) string {
 	env := s.environment(l)
 	list, ok := s.m.Grants(env, s.poolID(l, env))
 	if !ok {
@@ -168,7 +175,7 @@ func (s *scenario) grants(l *line) string {
 }
 
 // transactions lists a pool's transactions, newest first: transactions POOL [limit=…].
-func (s *scenario) transactions(l *line) string {
+func (s creditLines) transactions(l *line) string {
 	env := s.environment(l)
 	id := s.poolID(l, env)
 	var b strings.Builder
@@ -193,7 +200,7 @@ func (s *scenario) transactions(l *line) string {
 }
 
 // proof compares a customer's pools with the journal: verify-pools CUSTOMER.
-func (s *scenario) proof(l *line) string {
+func (s creditLines) proof(l *line) string {
 	env := s.environment(l)
 	c, ok := s.m.Customer(env, l.word(0))
 	if !ok {

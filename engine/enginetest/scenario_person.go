@@ -12,8 +12,15 @@ import (
 // personRow is the person of a name, by the session of any of theirs that has not ended.
 func (s *workspaceScenario) personRow(name string) uint32 { return s.persons[name] }
 
+// personLines are the commands about people.
+type personLines struct{ *workspaceScenario }
+
+func onPersons(f func(personLines, *line) string) func(*workspaceScenario, *line) string {
+	return func(s *workspaceScenario, l *line) string { return f(personLines{s}, l) }
+}
+
 // signIn reads `sign-in NAME SESSION [email=] [agent] [owner=] [replaces=] [operations]`.
-func (s *workspaceScenario) signIn(l *line) string {
+func (s personLines) signIn(l *line) string {
 	name := l.word(0)
 	c := &workspace.SignIn{
 		ID: ID("person " + name), Issuer: "https://id.example", Subject: name, Name: name,
@@ -42,7 +49,7 @@ func (s *workspaceScenario) signIn(l *line) string {
 }
 
 // session reads `session SESSION [operations]`.
-func (s *workspaceScenario) session(l *line) string {
+func (s personLines) session(l *line) string {
 	surface := workspace.SurfaceWorkspaces
 	if l.has("operations") {
 		surface = workspace.SurfaceOperations
@@ -60,34 +67,34 @@ func (s *workspaceScenario) session(l *line) string {
 		show(v.EndsAt))
 }
 
-func (s *workspaceScenario) endSession(l *line) string {
+func (s personLines) endSession(l *line) string {
 	return s.outcome(s.do(workspace.KindEndSession, &workspace.EndSession{
 		Session: secret("session " + l.word(0)), All: l.has("all"),
 	}))
 }
 
-func (s *workspaceScenario) useSession(l *line) string {
+func (s personLines) useSession(l *line) string {
 	return s.outcome(s.do(workspace.KindNoteSession, &workspace.NoteSession{
 		Session: secret("session " + l.word(0)),
 	}))
 }
 
 // choose reads `choose SESSION WORKSPACE`.
-func (s *workspaceScenario) choose(l *line) string {
+func (s personLines) choose(l *line) string {
 	return s.outcome(s.do(workspace.KindChooseWorkspace, &workspace.ChooseWorkspace{
 		Session: secret("session " + l.word(0)), ID: ID("workspace " + l.word(1)),
 	}))
 }
 
 // open reads `open PERSON WORKSPACE`.
-func (s *workspaceScenario) open(l *line) string {
+func (s personLines) open(l *line) string {
 	return s.outcome(s.do(workspace.KindOpenWorkspace, &workspace.OpenWorkspace{
 		Person: s.personRow(l.word(0)), ID: ID("workspace " + l.word(1)), Label: l.word(1),
 	}))
 }
 
 // owned lists a person's workspaces.
-func (s *workspaceScenario) owned(l *line) string {
+func (s personLines) owned(l *line) string {
 	views, _ := s.m.Owned(s.personRow(l.word(0)), workspace.Page{Limit: 100})
 	var b strings.Builder
 	for _, v := range views {
@@ -97,7 +104,7 @@ func (s *workspaceScenario) owned(l *line) string {
 }
 
 // links lists the agents that a person was asked about.
-func (s *workspaceScenario) links(l *line) string {
+func (s personLines) links(l *line) string {
 	views, _ := s.m.Links(s.personRow(l.word(0)), workspace.Page{Limit: 100})
 	v, _ := s.m.Person(s.personRow(l.word(0)))
 	var b strings.Builder
@@ -109,7 +116,7 @@ func (s *workspaceScenario) links(l *line) string {
 }
 
 // answer reads `answer PERSON AGENT approve|decline|remove [workspace=]`.
-func (s *workspaceScenario) answer(l *line) string {
+func (s personLines) answer(l *line) string {
 	c := &workspace.AnswerLink{Person: s.personRow(l.word(0))}
 	c.Answer = map[string]workspace.LinkStatus{
 		"approve": workspace.LinkApproved, "decline": workspace.LinkDeclined,
@@ -129,7 +136,7 @@ func (s *workspaceScenario) answer(l *line) string {
 
 // act reads `act PERSON WORKSPACE claim [code=] | approve PURCHASE | deny PURCHASE |
 // cancel PURCHASE [as=key] | unpause | rotate KEY | grant`.
-func (s *workspaceScenario) act(l *line) string {
+func (s personLines) act(l *line) string {
 	person, row := s.personRow(l.word(0)), s.row(l.word(1))
 	purchase := func() [16]byte { return ID("purchase " + l.word(3)) }
 	var kind engine.Kind
@@ -170,7 +177,7 @@ func (s *workspaceScenario) act(l *line) string {
 }
 
 // acts lists what was done for a workspace's owner.
-func (s *workspaceScenario) acts(l *line) string {
+func (s personLines) acts(l *line) string {
 	views, _ := s.m.Acts(s.row(l.word(0)), workspace.Page{Limit: 100})
 	var b strings.Builder
 	for _, v := range views {

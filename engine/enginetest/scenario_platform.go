@@ -9,9 +9,16 @@ import (
 	"tollgate/engine/wire"
 )
 
+// platformLines are the commands around billing: profiles, keys, payments, the record of changes.
+type platformLines struct{ *scenario }
+
+func onPlatform(f func(platformLines, *line) string) func(*scenario, *line) string {
+	return func(s *scenario, l *line) string { return f(platformLines{s}, l) }
+}
+
 // profile changes what it names of a customer: profile CUSTOMER [first=] [last=] [email=] [phone=]
 // [address=] [no-phone] [no-address] [blank-phone] [blank-address].
-func (s *scenario) profile(l *line) string {
+func (s platformLines) profile(l *line) string {
 	c := &billing.UpdateCustomer{Env: s.environment(l)}
 	for _, f := range []struct {
 		name string
@@ -36,7 +43,7 @@ func (s *scenario) profile(l *line) string {
 }
 
 // person prints a customer's profile.
-func (s *scenario) person(l *line) string {
+func (s platformLines) person(l *line) string {
 	v, ok := s.m.Customer(s.environment(l), l.word(0))
 	if !ok {
 		return "unknown"
@@ -59,20 +66,20 @@ func (s *scenario) person(l *line) string {
 	return b.String()
 }
 
-func (s *scenario) archive(l *line) string {
+func (s platformLines) archive(l *line) string {
 	return s.outcome(s.log.Do(billing.KindArchiveCustomer, &billing.ArchiveCustomer{
 		Env: s.environment(l), Actor: l.value("actor", ""), ExternalID: l.word(0),
 	}))
 }
 
-func (s *scenario) erase(l *line) string {
+func (s platformLines) erase(l *line) string {
 	return s.outcome(s.log.Do(billing.KindEraseCustomer, &billing.EraseCustomer{
 		Env: s.environment(l), Actor: l.value("actor", "ops"), ExternalID: l.word(0),
 	}))
 }
 
 // customerKey makes a key for one customer: customer-key TEXT CUSTOMER [id=].
-func (s *scenario) customerKey(l *line) string {
+func (s platformLines) customerKey(l *line) string {
 	text, customer := l.word(0), l.word(1)
 	return s.outcome(s.log.Do(billing.KindCreateKey, &billing.CreateKey{
 		Env: s.environment(l), ID: ID(l.value("id", text)), Hash: secret(text),
@@ -81,7 +88,7 @@ func (s *scenario) customerKey(l *line) string {
 }
 
 // keys lists an environment's keys.
-func (s *scenario) keys(l *line) string {
+func (s platformLines) keys(l *line) string {
 	var b strings.Builder
 	for _, v := range s.m.Keys(s.environment(l)) {
 		fmt.Fprintf(&b, "%s %s", either(v.Hint, "-"), v.Scope)
@@ -97,7 +104,7 @@ func (s *scenario) keys(l *line) string {
 }
 
 // setOrigins lists the origins of an environment: set-origins [ORIGIN…].
-func (s *scenario) setOrigins(l *line) string {
+func (s platformLines) setOrigins(l *line) string {
 	c := &billing.SetOrigins{Env: s.environment(l), Actor: "ops"}
 	for n := 0; ; n++ {
 		origin := l.word(n)
@@ -109,7 +116,7 @@ func (s *scenario) setOrigins(l *line) string {
 }
 
 // origins prints them: origins [listed=ORIGIN].
-func (s *scenario) origins(l *line) string {
+func (s platformLines) origins(l *line) string {
 	if origin := l.value("listed", ""); origin != "" {
 		return fmt.Sprint(s.m.OriginListed(origin))
 	}
@@ -118,7 +125,7 @@ func (s *scenario) origins(l *line) string {
 
 // once carries out another command under an Idempotency-Key: once KEY body=TEXT customer NAME |
 // subscribe CUSTOMER PLAN | pay SUBSCRIPTION | cancel SUBSCRIPTION | checkout SUBSCRIPTION [id=].
-func (s *scenario) once(l *line) string {
+func (s platformLines) once(l *line) string {
 	key, env := l.word(0), s.environment(l)
 	name := l.value("id", l.word(2)+"/"+fmt.Sprint(s.mint()))
 	c := &billing.Once{
@@ -172,7 +179,7 @@ func (l *line) decode(value []byte, reply wire.Fielder) {
 
 // paymentProvider chooses an environment's payment provider: payment-provider [NAME] [url=]
 // [secret=]; without a name it prints the one that is there.
-func (s *scenario) paymentProvider(l *line) string {
+func (s platformLines) paymentProvider(l *line) string {
 	env, name := s.environment(l), l.word(0)
 	if name == "" {
 		p := s.m.PaymentSettings(env)
@@ -187,7 +194,7 @@ func (s *scenario) paymentProvider(l *line) string {
 
 // openCheckout notes that a hosted page is made for a subscription's initial invoice: open-checkout
 // SUBSCRIPTION [id=].
-func (s *scenario) openCheckout(l *line) string {
+func (s platformLines) openCheckout(l *line) string {
 	name := l.word(0)
 	return s.outcome(s.log.Do(billing.KindOpenCheckout, &billing.OpenCheckout{
 		Env: s.environment(l), ID: ID("checkout " + l.value("id", name)),
@@ -197,14 +204,14 @@ func (s *scenario) openCheckout(l *line) string {
 
 // noteCheckout keeps the provider's id of a checkout, or closes it: note-checkout ID [named=]
 // [closed].
-func (s *scenario) noteCheckout(l *line) string {
+func (s platformLines) noteCheckout(l *line) string {
 	return s.outcome(s.log.Do(billing.KindNoteCheckout, &billing.NoteCheckout{
 		ProviderID: l.value("named", ""), Closed: l.has("closed"), ID: ID("checkout " + l.word(0)),
 	}))
 }
 
 // checkouts lists what would be polled: checkouts PROVIDER.
-func (s *scenario) checkouts(l *line) string {
+func (s platformLines) checkouts(l *line) string {
 	var b strings.Builder
 	for _, c := range s.m.OpenCheckouts(l.word(0), 0, s.log.Stamp) {
 		fmt.Fprintf(&b, "%s asked %s\n", c.ProviderID, show(c.RequestedAt))
@@ -214,7 +221,7 @@ func (s *scenario) checkouts(l *line) string {
 
 // paid is what a provider reports: paid EVENT SUBSCRIPTION amount= [currency=] [checkout=]
 // [provider=] [other=], about the subscription's initial invoice.
-func (s *scenario) paid(l *line) string {
+func (s platformLines) paid(l *line) string {
 	c := &billing.RecordPayment{
 		Env: s.environment(l), Provider: l.value("provider", "stripe"),
 		CheckoutID: l.value("checkout", ""), Currency: l.value("currency", "USD"),
@@ -235,7 +242,7 @@ func (s *scenario) paid(l *line) string {
 }
 
 // payments lists what providers reported of a subscription's initial invoice.
-func (s *scenario) payments(l *line) string {
+func (s platformLines) payments(l *line) string {
 	var b strings.Builder
 	for _, p := range s.m.Payments(s.environment(l), ID("invoice "+l.word(0))) {
 		fmt.Fprintf(&b, "%s %s %s %s %s %s\n", show(p.At), p.EventID, either(p.CheckoutID, "-"),
@@ -248,7 +255,7 @@ func (s *scenario) payments(l *line) string {
 }
 
 // record prints the record of admin changes, newest first: record [limit=].
-func (s *scenario) record(l *line) string {
+func (s platformLines) record(l *line) string {
 	var b strings.Builder
 	changes, err := s.m.Changes(s.src, 0, int(l.number("limit", 10)))
 	if err != nil {

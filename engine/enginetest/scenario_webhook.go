@@ -10,8 +10,15 @@ import (
 
 func hookID(name string) [16]byte { return ID("webhook endpoint " + name) }
 
+// webhookLines are the commands about webhooks.
+type webhookLines struct{ *scenario }
+
+func onWebhooks(f func(webhookLines, *line) string) func(*scenario, *line) string {
+	return func(s *scenario, l *line) string { return f(webhookLines{s}, l) }
+}
+
 // hook makes a webhook endpoint: hook NAME [events=a,b] [url=…].
-func (s *scenario) hook(l *line) string {
+func (s webhookLines) hook(l *line) string {
 	name := l.word(0)
 	events, ok := webhookEvents(l)
 	if !ok {
@@ -32,7 +39,7 @@ func webhookEvents(l *line) (billing.WebhookEvents, bool) {
 }
 
 // hookSet changes an endpoint: hook-set NAME [events=…] [on|off].
-func (s *scenario) hookSet(l *line) string {
+func (s webhookLines) hookSet(l *line) string {
 	c := &billing.UpdateWebhookEndpoint{Env: s.environment(l)}
 	if l.has("on") {
 		c.Set, c.Enabled = c.Set|billing.WebhookEnabled, true
@@ -48,14 +55,14 @@ func (s *scenario) hookSet(l *line) string {
 	return s.outcome(s.log.Do(billing.KindUpdateWebhookEndpoint, c))
 }
 
-func (s *scenario) unhook(l *line) string {
+func (s webhookLines) unhook(l *line) string {
 	return s.outcome(s.log.Do(billing.KindDeleteWebhookEndpoint, &billing.DeleteWebhookEndpoint{
 		Env: s.environment(l), ID: hookID(l.word(0)),
 	}))
 }
 
 // hooks lists an environment's endpoints.
-func (s *scenario) hooks(l *line) string {
+func (s webhookLines) hooks(l *line) string {
 	var b strings.Builder
 	for _, v := range s.m.WebhookEndpoints(s.environment(l)) {
 		fmt.Fprintf(&b, "%s %s pending=%d delivered=%d failed=%d skipped=%d", v.URL,
@@ -69,7 +76,7 @@ func (s *scenario) hooks(l *line) string {
 }
 
 // messages lists an endpoint's deliveries, oldest first.
-func (s *scenario) messages(l *line) string {
+func (s webhookLines) messages(l *line) string {
 	views, _, ok := s.m.WebhookDeliveries(&billing.DeliveryQuery{
 		Env: s.environment(l), Endpoint: hookID(l.word(0)), Limit: 1000,
 		Status: l.value("status", ""),
@@ -116,7 +123,7 @@ func told(m *billing.WebhookMessage) string {
 }
 
 // deliver sends what is due, once: deliver [delivered|retry|gone|blocked|expired] [wait=5m].
-func (s *scenario) deliver(l *line) string {
+func (s webhookLines) deliver(l *line) string {
 	outcome := billing.AttemptDelivered
 	for o := billing.AttemptDelivered; o <= billing.AttemptExpired; o++ {
 		if l.has(o.String()) {
@@ -149,7 +156,7 @@ func (s *scenario) deliver(l *line) string {
 }
 
 // resend sends a delivery once more: resend NAME N, the N-th of messages from 1.
-func (s *scenario) resend(l *line) string {
+func (s webhookLines) resend(l *line) string {
 	env, id, n := s.environment(l), hookID(l.word(0)), 0
 	if _, err := fmt.Sscan(l.word(1), &n); err != nil {
 		l.d.Fatalf(l.t, "%v", err)
@@ -164,7 +171,7 @@ func (s *scenario) resend(l *line) string {
 }
 
 // payment reports a payment of an invoice: payment CUSTOMER NUMBER event= amount=.
-func (s *scenario) payment(l *line) string {
+func (s webhookLines) payment(l *line) string {
 	id, ok := s.numbered(l)
 	if !ok {
 		return "unknown"

@@ -32,13 +32,18 @@ type Worked struct {
 		Period, ArrivesIn int
 		Units             string
 	}
+	WorkedCredits
+	Expect json.RawMessage
+}
+
+// WorkedCredits is what a worked case says of credits.
+type WorkedCredits struct {
 	Grants []struct {
 		ID, Amount string
 		Priority   int64
 		ExpiresAt  time.Time
 	}
 	Consume, Policy, Cap, Balance string
-	Expect                        json.RawMessage
 }
 
 // Biller is what worked cases are played against, a machine or a server: one customer of a sandbox.
