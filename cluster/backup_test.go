@@ -180,7 +180,7 @@ func aConfig(dir string) Config {
 		NodeID: "a", Members: members(), Dir: dir, Cluster: NewIdentity(), Log: testLog(),
 		Billing:   Shard{Machine: newLedger(ShardBilling)},
 		Workspace: Shard{Machine: workspace.New(workspace.Config{Shard: ShardWorkspace})},
-		Network:   newMemNetwork().host(addressOf("a")), DiskLowBytes: 1,
+		Network:   newMemNetwork().host(addressOf("a")), Limits: Limits{DiskLowBytes: 1},
 		Fatal: func(error) {},
 	}
 	withJournal(&c)

@@ -82,42 +82,17 @@ type Config struct {
 	// Billing and Workspace are the two state machines.
 	Billing, Workspace Shard
 
-	// HeartbeatTimeout is how long a follower waits before it stands for election (500 ms), and
-	// what the lease is measured by. It must be the same on every node.
-	HeartbeatTimeout time.Duration
-	// CommitTimeout is how soon an idle leader tells followers what is committed, where none of
-	// them asks (50 ms).
-	CommitTimeout time.Duration
-	// StoreTimeout is how long the disk may take to store entries before the process exits (10 s).
-	StoreTimeout time.Duration
-	// RPCTimeout bounds one call between nodes, snapshots excepted (5 s).
-	RPCTimeout time.Duration
+	Timeouts
 	// CheckEntries is how many entries are applied between two checks that the replicas' states are
 	// the same (1024); at most engine.HashRingEntries.
 	CheckEntries uint64
 
-	// MemoryBytes is what the process may use; near it, client writes of which Grows says that they
-	// make the state grow are refused. 0 means no limit.
-	MemoryBytes int64
+	Limits
 	// Grows reports whether a command makes the state grow; nil: none does.
 	Grows func(shard uint16, r engine.Record) bool
 	// Weight is the part that a flow gets of what is shared out (queues, entries), in proportion to
 	// others; nil: all have 1. Called with locks held: it must return at once.
 	Weight func(shard uint16, f fair.Flow) int
-	// QueueBytes bounds what a node has taken in and not yet answered, per group: on the leader
-	// what waits for entries, on a follower what waits for the leader (64 MiB).
-	QueueBytes int
-	// ForwardBytes bounds what of that a follower has sent to the leader, per group (4 MiB).
-	ForwardBytes int
-	// SnapshotBytes is how much log is written before a snapshot is taken (256 MiB).
-	SnapshotBytes int64
-	// TrailingBytes is how much log is kept behind a snapshot for followers that lag (64 MiB).
-	TrailingBytes int64
-	// CacheBytes is how much of the log is kept in memory, per group (32 MiB).
-	CacheBytes int64
-	// DiskLowBytes is the free space below which a node does not lead while another has room, and
-	// client writes are refused where none has (1 GiB).
-	DiskLowBytes int64
 
 	// Skip lists entries that are not applied.
 	Skip []SkipEntry
@@ -140,6 +115,41 @@ type Config struct {
 	live func() int64
 	// Now is this node's wall clock; default time.Now. Tests let it drift.
 	Now func() time.Time
+}
+
+// Timeouts say how long a node waits. The zero value of a field means its default.
+type Timeouts struct {
+	// HeartbeatTimeout is how long a follower waits before it stands for election (500 ms), and
+	// what the lease is measured by. It must be the same on every node.
+	HeartbeatTimeout time.Duration
+	// CommitTimeout is how soon an idle leader tells followers what is committed, where none of
+	// them asks (50 ms).
+	CommitTimeout time.Duration
+	// StoreTimeout is how long the disk may take to store entries before the process exits (10 s).
+	StoreTimeout time.Duration
+	// RPCTimeout bounds one call between nodes, snapshots excepted (5 s).
+	RPCTimeout time.Duration
+}
+
+// Limits bound what a node takes in and keeps. The zero value of a field means its default.
+type Limits struct {
+	// MemoryBytes is what the process may use; near it, client writes of which Grows says that they
+	// make the state grow are refused. 0 means no limit.
+	MemoryBytes int64
+	// QueueBytes bounds what a node has taken in and not yet answered, per group: on the leader
+	// what waits for entries, on a follower what waits for the leader (64 MiB).
+	QueueBytes int
+	// ForwardBytes bounds what of that a follower has sent to the leader, per group (4 MiB).
+	ForwardBytes int
+	// SnapshotBytes is how much log is written before a snapshot is taken (256 MiB).
+	SnapshotBytes int64
+	// TrailingBytes is how much log is kept behind a snapshot for followers that lag (64 MiB).
+	TrailingBytes int64
+	// CacheBytes is how much of the log is kept in memory, per group (32 MiB).
+	CacheBytes int64
+	// DiskLowBytes is the free space below which a node does not lead while another has room, and
+	// client writes are refused where none has (1 GiB).
+	DiskLowBytes int64
 }
 
 // ErrConfig means that a Config cannot be used.

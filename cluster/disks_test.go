@@ -90,7 +90,7 @@ type promises struct {
 
 // promisesOf opens a group's files as a node does, and looks at what they hold.
 func promisesOf(disk *faultfs.Disk, dir string) (p promises, err error) {
-	config := Config{Log: testLog(), FS: disk, StoreTimeout: time.Minute}
+	config := Config{Log: testLog(), FS: disk, Timeouts: Timeouts{StoreTimeout: time.Minute}}
 	st, err := openStores(&config, dir, fileNotices{fatal: func(error) {}})
 	if err != nil {
 		return p, err
@@ -424,7 +424,7 @@ func breakDisk(t *testing.T, f *diskFault, look func(faultfs.Op) error) {
 // before it would be a step back behind what was acknowledged.
 func TestDamagedSnapshotBeforeAnEmptyLogIsRefused(t *testing.T) {
 	disk, dir := newVoteDisk(t), voteDir
-	config := Config{Log: testLog(), FS: disk, StoreTimeout: time.Minute}
+	config := Config{Log: testLog(), FS: disk, Timeouts: Timeouts{StoreTimeout: time.Minute}}
 	st, err := openStores(&config, dir,
 		fileNotices{fatal: func(err error) { require.NoError(t, err) }})
 	require.NoError(t, err)

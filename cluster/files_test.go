@@ -140,7 +140,7 @@ func TestDiskThatHangsAtAnyFileEndsTheProcess(t *testing.T) {
 		}
 		return true
 	}
-	config := Config{Log: testLog(), StoreTimeout: 10 * time.Second}
+	config := Config{Log: testLog(), Timeouts: Timeouts{StoreTimeout: 10 * time.Second}}
 	disk, kinds, total := faultfs.New(), make(map[string]bool), 0
 	disk.Inject(func(op faultfs.Op) error {
 		if changes(op) {

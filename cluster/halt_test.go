@@ -110,7 +110,7 @@ func (s *stuckStore) StoreLogs(logs []*raft.Log) error {
 func watched(s *stuckStore) (*watchedLog, chan error) {
 	fatal := make(chan error, 10)
 	config := Config{
-		StoreTimeout: 10 * time.Second, Events: &Events{}, Log: testLog(),
+		Timeouts: Timeouts{StoreTimeout: 10 * time.Second}, Events: &Events{}, Log: testLog(),
 		Fatal: func(err error) { fatal <- err },
 	}
 	c := &core{parts: parts{config: &config, name: "billing"}, log: testLog()}
@@ -190,7 +190,7 @@ func TestSnapshotLoopEndsInARestart(t *testing.T) {
 
 func TestMarkedLogIsEmptiedIfItContradictsTheSnapshot(t *testing.T) {
 	for _, logTerm := range []uint64{2, 3} {
-		config := Config{Log: testLog(), FS: wal.OS(), StoreTimeout: time.Minute}
+		config := Config{Log: testLog(), FS: wal.OS(), Timeouts: Timeouts{StoreTimeout: time.Minute}}
 		dir := filepath.Join(t.TempDir(), "billing")
 		open := func() *stores {
 			st, err := openStores(&config, dir,

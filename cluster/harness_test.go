@@ -93,7 +93,7 @@ func (c *nodes) config(id string) Config {
 			defer c.mu.Unlock()
 			c.fatal[id] = append(c.fatal[id], err)
 		},
-		DiskLowBytes: 1,
+		Limits: Limits{DiskLowBytes: 1},
 	}
 	if !slices.Contains(three, id) || c.joins[id] {
 		config.Join, config.Members = true, []Member{memberOf(id)}

@@ -434,7 +434,7 @@ func (c *nodes) disk(id string) string {
 // openedMarks are what the files of a node that is off hold.
 func (c *nodes) openedMarks(id string) (opened [2]mark) {
 	for i, name := range groupNames {
-		config := Config{Log: testLog(), FS: wal.OS(), StoreTimeout: time.Minute}
+		config := Config{Log: testLog(), FS: wal.OS(), Timeouts: Timeouts{StoreTimeout: time.Minute}}
 		st, err := openStores(&config, filepath.Join(c.dir, id, name), fileNotices{})
 		require.NoError(c.t, err)
 		opened[i], err = st.opened()

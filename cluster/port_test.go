@@ -285,10 +285,10 @@ func realNodes(t testing.TB, tune func(*Config)) []*Node {
 		c := Config{
 			NodeID: m.ID, Members: list, Network: networks[i],
 			Dir: t.TempDir(), Log: testLog().With("node", m.ID),
-			Billing:      Shard{Machine: newLedger(ShardBilling)},
-			Workspace:    Shard{Machine: workspace.New(workspace.Config{Shard: ShardWorkspace})},
-			DiskLowBytes: 1,
-			Fatal:        func(err error) { t.Error(err) },
+			Billing:   Shard{Machine: newLedger(ShardBilling)},
+			Workspace: Shard{Machine: workspace.New(workspace.Config{Shard: ShardWorkspace})},
+			Limits:    Limits{DiskLowBytes: 1},
+			Fatal:     func(err error) { t.Error(err) },
 		}
 		tune(&c)
 		n, err := Open(c)

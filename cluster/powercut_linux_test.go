@@ -193,9 +193,10 @@ func lone(folder string) (*Node, *ledger, error) {
 	c := Config{
 		NodeID: "a", Members: []Member{{ID: "a", Raft: "a:1"}}, Listen: "127.0.0.1:0",
 		Dir: filepath.Join(folder, "node"), Billing: Shard{Machine: m},
-		Workspace:        Shard{Machine: workspace.New(workspace.Config{Shard: ShardWorkspace})},
-		HeartbeatTimeout: 100 * time.Millisecond, TrailingBytes: 1, DiskLowBytes: 1,
-		Log: testLog(), logSegment: 64 << 10,
+		Workspace: Shard{Machine: workspace.New(workspace.Config{Shard: ShardWorkspace})},
+		Timeouts:  Timeouts{HeartbeatTimeout: 100 * time.Millisecond},
+		Limits:    Limits{TrailingBytes: 1, DiskLowBytes: 1},
+		Log:       testLog(), logSegment: 64 << 10,
 	}
 	withJournal(&c)
 	n, err := Open(c)

@@ -132,21 +132,8 @@ type GroupStatus struct {
 	LastContactMS int64 `json:"lastContactMs"`
 	// StalenessMS is how old a stale read may be.
 	StalenessMS int64 `json:"stalenessMs"`
-	// QueueBytes is what the leader's queue holds; ForwardBytes what was sent to the leader and
-	// not answered; InFlight the number of entries handed to Raft and not yet applied. WaitingBytes
-	// is what calls hold that wait for a leader. QueueLimitBytes is how much each of the three
-	// bytes may come to; beyond, writes are refused.
-	QueueBytes      int `json:"queueBytes"`
-	ForwardBytes    int `json:"forwardBytes"`
-	InFlight        int `json:"inFlight"`
-	WaitingBytes    int `json:"waitingBytes"`
-	QueueLimitBytes int `json:"queueLimitBytes"`
-	// Batches and Records count what this node proposed as leader; LogBytes is the log on disk,
-	// Syncs its fsyncs since the process began.
-	Batches  uint64 `json:"batches"`
-	Records  uint64 `json:"records"`
-	LogBytes int64  `json:"logBytes"`
-	Syncs    uint64 `json:"syncs"`
+	QueueStatus
+	WorkStatus
 	// SegmentsMissing counts journal segments that this node has yet to fetch.
 	SegmentsMissing int `json:"segmentsMissing"`
 	// Keys are the idempotency keys; nil in a group that keeps none.
@@ -163,6 +150,29 @@ type GroupStatus struct {
 	Version uint32 `json:"version"`
 	// SnapshotAt is when this process last wrote a snapshot; zero when it has not.
 	SnapshotAt time.Time `json:"snapshotAt"`
+}
+
+// QueueStatus is what waits in a group on one node.
+type QueueStatus struct {
+	// QueueBytes is what the leader's queue holds; ForwardBytes what was sent to the leader and
+	// not answered; InFlight the number of entries handed to Raft and not yet applied. WaitingBytes
+	// is what calls hold that wait for a leader. QueueLimitBytes is how much each of the three
+	// bytes may come to; beyond, writes are refused.
+	QueueBytes      int `json:"queueBytes"`
+	ForwardBytes    int `json:"forwardBytes"`
+	InFlight        int `json:"inFlight"`
+	WaitingBytes    int `json:"waitingBytes"`
+	QueueLimitBytes int `json:"queueLimitBytes"`
+}
+
+// WorkStatus is what a group has done on one node.
+type WorkStatus struct {
+	// Batches and Records count what this node proposed as leader; LogBytes is the log on disk,
+	// Syncs its fsyncs since the process began.
+	Batches  uint64 `json:"batches"`
+	Records  uint64 `json:"records"`
+	LogBytes int64  `json:"logBytes"`
+	Syncs    uint64 `json:"syncs"`
 }
 
 // KeyStatus is where a node has a group's idempotency keys.

@@ -81,7 +81,7 @@ func (g *Group) Status() GroupStatus {
 		CommitIndex: number("commit_index"), AppliedIndex: g.machine.Applied(),
 		LastIndex: number("last_log_index"), SnapshotIndex: number("last_snapshot_index"),
 		LeaseAgeMS: -1, LastContactMS: -1, StalenessMS: g.Staleness().Milliseconds(),
-		Batches: g.batches.Load(), Records: g.records.Load(),
+		WorkStatus:        WorkStatus{Batches: g.batches.Load(), Records: g.records.Load()},
 		StandsForElection: g.standsForElection(), Stamp: g.machine.Stamp(),
 	}
 	if number("applied_index") < s.CommitIndex || number("fsm_pending") > 0 {

@@ -181,12 +181,14 @@ func (n *node) clusterConfig() (cluster.Config, error) {
 		Billing: cluster.Shard{
 			Machine: n.machine, Indexer: billing.IndexRecord, KeyOf: billing.JournalKey,
 		},
-		Workspace:    cluster.Shard{Machine: n.tenants.machine},
-		DiskLowBytes: int64(s.DiskReserve) << 20,
-		MemoryBytes:  int64(s.MemoryBytes()), Grows: grows, Weight: n.weight,
-		SnapshotBytes: int64(s.Snapshots.LogMiB) << 20,
-		TrailingBytes: int64(s.Snapshots.TrailingMiB) << 20,
-		Log:           n.log,
+		Workspace: cluster.Shard{Machine: n.tenants.machine},
+		Limits: cluster.Limits{
+			DiskLowBytes: int64(s.DiskReserve) << 20, MemoryBytes: int64(s.MemoryBytes()),
+			SnapshotBytes: int64(s.Snapshots.LogMiB) << 20,
+			TrailingBytes: int64(s.Snapshots.TrailingMiB) << 20,
+		},
+		Grows: grows, Weight: n.weight,
+		Log: n.log,
 	}
 	for _, m := range s.Members {
 		c.Members = append(c.Members, cluster.Member(m))
