@@ -63,12 +63,18 @@ func (f *fixed) Close() error {
 	return f.state.Close()
 }
 
+// saver makes backups.
+type saver struct {
+	*base
+	saving chan struct{} // one token for the backup that is being made
+}
+
 // Backup writes a backup of both groups to w, beside everything else that this node does: each
 // group at one log index, which holds every write that was acknowledged before the call (unless
 // BackupOptions.Stale). It takes a snapshot of each group, and copies it and the journal segments
 // that it lists. Its memory does not grow with them. After an error what was written is refused by
 // every reader.
-func (n *Node) Backup(ctx context.Context, w io.Writer, o BackupOptions) (*backup.Manifest, error) {
+func (n *saver) Backup(ctx context.Context, w io.Writer, o BackupOptions) (*backup.Manifest, error) {
 	select {
 	case n.saving <- struct{}{}:
 		defer func() { <-n.saving }()

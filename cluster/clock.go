@@ -86,11 +86,6 @@ func (c *clocks) stampMS() int64 {
 	return now - max(0, ahead-lead) - min(0, ahead+lead)
 }
 
-// Now is the time of this node's clock, and no more than 10 s away from the median of the voters'
-// clocks, as entries are stamped: what a read is to take for the present, to the millisecond. A
-// node whose clock is off would else answer as of another day.
-func (n *Node) Now() time.Time { return time.UnixMilli(n.clocks.stampMS()) }
-
 // wrong reports whether this clock is more than clockLead away from the median.
 func (c *clocks) wrong() bool {
 	a := c.ahead()

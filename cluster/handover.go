@@ -36,25 +36,6 @@ type handover struct {
 	proposer   *proposer
 }
 
-// HandOver gives this node's leadership to another voter: to target, or, when that is empty, to one
-// that has answered lately and whose log is furthest. Writes wait meanwhile; none is refused. It
-// returns nil when this node leads no longer. An error wraps ErrNotLeader or ErrHandOver, and
-// nothing has changed, except that this node reads without a lease for the rest of its term.
-//
-// No member changes meanwhile: the target would stand without an entry that the others have, and
-// nobody would lead until the next election.
-func (m *membership) HandOver(ctx context.Context, target string) error {
-	select {
-	case m.changing <- struct{}{}:
-		defer func() { <-m.changing }()
-	case <-ctx.Done():
-		return fmt.Errorf("%w: group %s: the members are being changed", ErrHandOver, m.name)
-	case <-m.closing:
-		return errHalted
-	}
-	return m.handover.handOver(ctx, target)
-}
-
 // handOver is HandOver; the caller holds changing.
 func (h *handover) handOver(ctx context.Context, target string) error {
 	r := h.router.route.Load()
@@ -202,46 +183,5 @@ func (h *handover) announce(
 		return 0, ctx.Err()
 	case <-h.closing:
 		return 0, errHalted
-	}
-}
-
-// Retire gives away the leadership of every group that this node leads, before it stops. It tries
-// one voter after the other, a few times at the most, and keeps this node from being elected again.
-// An error wraps ErrHandOver: the others will elect a leader when this node is gone.
-func (n *Node) Retire(ctx context.Context) error {
-	errs := make([]error, len(n.groups))
-	done := make(chan struct{})
-	for i, g := range n.groups {
-		go func() {
-			defer func() { done <- struct{}{} }()
-			g.retired.Store(true)
-			errs[i] = g.retire(ctx)
-		}()
-	}
-	for range n.groups {
-		<-done
-	}
-	return errors.Join(errs...)
-}
-
-func (m *membership) retire(ctx context.Context) error {
-	for round := 1; ; round++ {
-		r := m.router.route.Load()
-		if !r.ready {
-			return nil
-		}
-		var errs []error
-		for _, s := range m.handover.successors(r.term) {
-			err := m.HandOver(ctx, string(s.ID))
-			if err == nil || errors.Is(err, ErrNotLeader) {
-				return nil
-			}
-			errs = append(errs, err)
-		}
-		alone := len(m.electorate.voters()[0]) < 2
-		if alone || round == retireRounds || !m.pause(ctx, 5*retryEvery) {
-			errs = append(errs, fmt.Errorf("%w: group %s", ErrHandOver, m.name))
-			return errors.Join(errs...)
-		}
 	}
 }

@@ -204,3 +204,15 @@ func (k *keeper) keepSegments() {
 		}
 	}
 }
+
+func (k *keeper) agree(common uint32) {
+	agreed, known := k.machine.Version()
+	common = min(common, known)
+	if common <= agreed || !k.router.route.Load().ready {
+		return
+	}
+	payload := engine.AppendSetVersion(nil, common)
+	if k.proposer.proposeOwn(engine.Record{Kind: engine.KindSetVersion, Payload: payload}) {
+		k.log.Info("the cluster has agreed on a version", "version", common)
+	}
+}

@@ -167,7 +167,7 @@ type link struct {
 	failed func(error)
 	// back is told that the peer answers again.
 	back func(peer string)
-	// promised is told what the peer has promised by now, as Node.appendMarks lays it out.
+	// promised is told what the peer has promised by now, as peering.appendMarks lays it out.
 	promised func(peer string, said []byte)
 	// tried reports whether connecting was tried, with whatever outcome.
 	tried   atomic.Bool
@@ -189,17 +189,6 @@ const (
 	// silentAfter is how long a peer may leave clock calls unanswered.
 	silentAfter = 3 * time.Second
 )
-
-func openLink(peer Member, n *Node) *link {
-	l := &link{
-		peer: peer, port: n.port, clocks: n.clocks, timeout: n.config.RPCTimeout,
-		log: n.config.Log.With("peer", peer.ID), failed: n.judge, back: n.warnings.over,
-		promised: n.hearMarks,
-		closing:  make(chan struct{}), pending: make(map[uint64]func([]byte, error)),
-	}
-	l.wg.Go(l.run)
-	return l
-}
 
 func (l *link) run() {
 	for {

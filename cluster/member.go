@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -64,11 +65,19 @@ type membership struct {
 	changing chan struct{}
 }
 
+// changes are changes of the members, in both groups.
+type changes struct {
+	*base
+	peering  *peering
+	changing sync.Mutex // one change at a time
+	unheard  string     // under changing: whose removal may have been done
+}
+
 // Join makes the node at an address a member without a vote, in both groups. It must wait to be
 // joined (Config.Join, an empty folder), or be that member already: then its addresses are changed.
 // HTTP and Ops that are empty are what the node says of itself, or what the list has. Errors wrap
 // ErrMembers.
-func (n *Node) Join(ctx context.Context, m Member) error {
+func (n *changes) Join(ctx context.Context, m Member) error {
 	if m.ID == "" || len(m.ID) > maxOrigin {
 		return unchanged("a member needs an id of 1 to %d bytes", maxOrigin)
 	}
@@ -93,8 +102,8 @@ func (n *Node) Join(ctx context.Context, m Member) error {
 }
 
 // visit asks a node that is to be joined who it is.
-func (n *Node) visit(m Member) (greeting, error) {
-	conn, from, err := n.port.visit(m.Raft, streamLink, n.config.RPCTimeout)
+func (n *changes) visit(m Member) (greeting, error) {
+	conn, from, err := n.peering.port.visit(m.Raft, streamLink, n.config.RPCTimeout)
 	if err == nil {
 		err = conn.Close()
 	}
@@ -116,25 +125,25 @@ func (n *Node) visit(m Member) (greeting, error) {
 
 // Promote gives a member without a vote its vote, in both groups, when it has caught up in both.
 // Errors wrap ErrMembers.
-func (n *Node) Promote(ctx context.Context, id string) error {
+func (n *changes) Promote(ctx context.Context, id string) error {
 	return n.changeBoth(ctx, change{Kind: changePromote, Member: Member{ID: id}})
 }
 
 // Remove takes a member out of both groups, alive or not. One that leads hands over first. It is
 // refused when what remains would have no majority, and when neither group has it: unless this node
 // has asked for that removal before, and did not hear how it went. Errors wrap ErrMembers.
-func (n *Node) Remove(ctx context.Context, id string) error {
+func (n *changes) Remove(ctx context.Context, id string) error {
 	return n.changeBoth(ctx, change{Kind: changeRemove, Member: Member{ID: id}})
 }
 
 // Transfer gives the leadership of both groups to a voter. Errors wrap ErrMembers.
-func (n *Node) Transfer(ctx context.Context, id string) error {
+func (n *changes) Transfer(ctx context.Context, id string) error {
 	return n.changeBoth(ctx, change{Kind: changeTransfer, Member: Member{ID: id}})
 }
 
 // changeBoth asks both groups whether a change can be made, and then makes it. One that was
 // interrupted between the groups is repeated as a whole: what is done already is found done.
-func (n *Node) changeBoth(ctx context.Context, c change) error {
+func (n *changes) changeBoth(ctx context.Context, c change) error {
 	if !n.changing.TryLock() {
 		return unchanged("another change is under way")
 	}
@@ -162,7 +171,7 @@ func (n *Node) changeBoth(ctx context.Context, c change) error {
 }
 
 // checkBoth asks both groups whether a change can be made. Whom one of them has, can be removed.
-func (n *Node) checkBoth(ctx context.Context, c change) error {
+func (n *changes) checkBoth(ctx context.Context, c change) error {
 	c.Check = true
 	absent, was := 0, false
 	for _, g := range n.groups {

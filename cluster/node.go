@@ -3,66 +3,33 @@
 package cluster
 
 import (
-	"encoding/binary"
+	"context"
 	"errors"
 	"fmt"
-	"math"
 	mathrand "math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
 
-	"tollgate/cluster/segments"
-	"tollgate/engine/journal"
 	"tollgate/wal"
 )
 
 // Node is one member of a cluster: two Raft groups, one listening port, one folder.
 type Node struct {
-	config Config
-	port   *port
-	clocks *clocks
-	disk   *disk
-	memory memory
-	folder folder
-	// warnings are what raft says of the other nodes.
-	warnings *peerWarnings
+	*base
+	*handshaker
+	*peering
+	*versions
+	*changes
+	*health
+	saver
 
-	readiness readiness
-
-	groups [2]*Group
 	stores [2]*stores
-	layers []*layer
-	bulk   chan struct{} // one token per segment that is being sent
-	saving chan struct{} // one token for the backup that is being made
-
-	past     atomic.Pointer[past] // nil as long as the folder holds nothing
-	identity identity
-	begun    atomic.Bool // the folder has a past
-	// opened is closed when the groups are open, and with them the list of members.
-	opened chan struct{}
-	// settling is when that was, and asked that the others have had their say on this folder.
-	settling  time.Time
-	asked     atomic.Bool
-	linksLock sync.Mutex
-	links     map[string]*link
-	cardsLock sync.Mutex
-	cards     map[string]greeting // by id: what a member said when it was last reached
-	since     [2]uint64           // since when this folder is a member, as far as is known
-	strange   sync.Once
-	outsider  atomic.Pointer[error] // who says that this node is not a member
-	changing  sync.Mutex            // one change of the members at a time
-	unheard   string                // under changing: whose removal may have been done
-
-	closing chan struct{}
-	wg      sync.WaitGroup
-	once    sync.Once
-	err     error
+	once   sync.Once
+	err    error
 }
 
 // Open starts a node: it opens its files and its port, restores its state, and joins the others.
@@ -86,16 +53,23 @@ func Open(config Config) (*Node, error) {
 		return nil, notRestored(&c)
 	}
 	c.Cluster = about.Cluster
-	n := &Node{
-		config: c, folder: about,
-		clocks: newClocks(c.Now, len(c.Members)), links: make(map[string]*link),
-		bulk: make(chan struct{}, 2), closing: make(chan struct{}),
-		saving: make(chan struct{}, 1),
-		opened: make(chan struct{}), cards: make(map[string]greeting),
+	b := &base{
+		config: c, folder: about, clocks: newClocks(c.Now, len(c.Members)),
 		disk:   &disk{dir: c.Dir, need: c.DiskLowBytes, measure: freeBytes},
 		memory: memory{most: c.MemoryBytes, measure: c.live},
+		opened: make(chan struct{}), closing: make(chan struct{}),
 	}
-	n.warnings = &peerWarnings{name: n.nameOf}
+	b.warnings = &peerWarnings{name: b.nameOf}
+	h := &handshaker{base: b, cards: make(map[string]greeting)}
+	p := &peering{
+		base: b, handshaker: h, links: make(map[string]*link), bulk: make(chan struct{}, 2),
+	}
+	v := &versions{base: b, handshaker: h, peering: p}
+	n := &Node{
+		base: b, handshaker: h, peering: p, versions: v, changes: &changes{base: b, peering: p},
+		health: &health{base: b, handshaker: h, peering: p, versions: v},
+		saver:  saver{base: b, saving: make(chan struct{}, 1)},
+	}
 	if err := n.open(); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
@@ -119,7 +93,7 @@ func (n *Node) open() error {
 			return err
 		}
 	}
-	if n.port, err = openPort(&n.config, n); err != nil {
+	if n.port, err = openPort(&n.config, n.handshaker); err != nil {
 		return err
 	}
 	n.wg.Go(n.acceptLinks)
@@ -213,63 +187,6 @@ func (n *Node) openPast() error {
 	return nil
 }
 
-// gather notes what the messages of the others have said of their promises.
-func (n *Node) gather() {
-	select {
-	case <-n.opened:
-	default:
-		return
-	}
-	for i, g := range n.groups {
-		for id, m := range g.transport.overheard.take() {
-			n.past.Load().learn(string(id), i, m)
-		}
-	}
-}
-
-// settleWithin is how long a start waits for members that do not answer. Dialling takes a second.
-const settleWithin = 2 * time.Second
-
-// settled reports whether this node may vote, stand, and acknowledge: each other member has
-// answered, or could not be reached, so that whoever knows this folder to be an older copy had its
-// say.
-func (n *Node) settled() bool {
-	select {
-	case <-n.opened:
-	default:
-		return false
-	}
-	if n.asked.Load() {
-		return true
-	}
-	links := n.allLinks()
-	for _, l := range links {
-		if !l.tried.Load() && time.Since(n.settling) < settleWithin {
-			return false
-		}
-	}
-	n.asked.Store(true)
-	return true
-}
-
-// groupNames are the names of the groups, and of their folders, by shard number.
-var groupNames = [2]string{ShardBilling: "billing", ShardWorkspace: "workspace"}
-
-// settleIn takes in the members, now that the groups know them.
-func (n *Node) settleIn() error {
-	n.settling = time.Now()
-	close(n.opened)
-	n.takeIn()
-	return n.noteBeginning()
-}
-
-func (n *Node) shard(number uint16) Shard {
-	if number == ShardBilling {
-		return n.config.Billing
-	}
-	return n.config.Workspace
-}
-
 func (n *Node) parts(number uint16, name string, boot uint64) parts {
 	c, st, shard := &n.config, n.stores[number], n.shard(number)
 	self, _ := c.member(c.NodeID)
@@ -288,7 +205,7 @@ func (n *Node) parts(number uint16, name string, boot uint64) parts {
 			promised: &st.vote.told, logSize: st.size, rebuild: st.markRebuild,
 			snapshotDamage: st.snapshots.anyDamage,
 		},
-		asked: n.settled, bootstrap: bootstrap(c.beginners()), peers: n, lost: n.begun.Load(),
+		asked: n.settled, bootstrap: bootstrap(c.beginners()), peers: n.peering, lost: n.begun.Load(),
 		quiet: n.closing, warnings: n.warnings, clocks: n.clocks, boot: boot,
 		disk: n.disk, memory: &n.memory,
 	}
@@ -312,132 +229,6 @@ func bootstrap(members []Member) raft.Configuration {
 		})
 	}
 	return c
-}
-
-// fatal ends the process on behalf of a store.
-func (n *Node) fatal(err error) { n.config.Fatal(err) }
-
-// Billing is the group of the billing state machine.
-func (n *Node) Billing() *Group { return n.groups[ShardBilling] }
-
-// Workspace is the group of the workspace state machine.
-func (n *Node) Workspace() *Group { return n.groups[ShardWorkspace] }
-
-// Addr is the address that the node listens on for other nodes.
-func (n *Node) Addr() net.Addr { return n.port.Addr() }
-
-// acceptLinks answers the other nodes.
-func (n *Node) acceptLinks() {
-	l := n.port.layer(streamLink, "")
-	for {
-		conn, err := l.Accept()
-		if err != nil {
-			return
-		}
-		n.wg.Go(func() { serveLink(conn, n.config.RPCTimeout, n.config.Log, n.serve) })
-	}
-}
-
-// serve is a callee.
-func (n *Node) serve(k callKind, shard uint16, payload []byte, answer func([]byte)) {
-	if k == callClock {
-		ms := uint64(n.config.Now().UnixMilli())
-		answer(n.appendMarks(binary.LittleEndian.AppendUint64(nil, ms)))
-		return
-	}
-	select {
-	case <-n.opened:
-	default:
-		answer(nil)
-		return
-	}
-	if int(shard) >= len(n.groups) {
-		answer(nil)
-		return
-	}
-	g := n.groups[shard]
-	switch k {
-	case callReadIndex:
-		g.serveReadIndex(payload, answer)
-	case callAsk:
-		answer(g.asker.serve(payload))
-	case callFrame:
-		g.serveFrame(payload, answer)
-	case callSegment:
-		n.wg.Go(func() { answer(n.segment(g, payload)) })
-	case callChange:
-		n.wg.Go(func() { answer(g.serveChange(payload)) })
-	case callProgress:
-		answer(g.progressNow())
-	default:
-		answer(nil)
-	}
-}
-
-// appendMarks adds what this node has promised by now: the number of its start, as 16 hex digits,
-// and the marks of its groups.
-func (n *Node) appendMarks(answer []byte) []byte {
-	select {
-	case <-n.opened:
-	default:
-		return answer
-	}
-	answer = append(answer, n.past.Load().claimed.Starts.newest()...)
-	for _, g := range n.groups {
-		answer = g.mark().append(answer)
-	}
-	return answer
-}
-
-// hearMarks takes in what a member has promised by now.
-func (n *Node) hearMarks(from string, said []byte) {
-	p := n.past.Load()
-	if p == nil || len(said) != 2*startBytes+2*markBytes {
-		return
-	}
-	start, said := string(said[:2*startBytes]), said[2*startBytes:]
-	p.hear(from, start, [2]mark{parseMark(said), parseMark(said[markBytes:])})
-}
-
-// The answer to callSegment begins with one of these.
-const (
-	segmentAbsent  = 0
-	segmentHere    = 1 // its bytes follow
-	segmentDropped = 2
-)
-
-// segment is the answer to callSegment, which has the segment's part and number.
-func (n *Node) segment(g *Group, payload []byte) []byte {
-	part, head := binary.Uvarint(payload)
-	number, size := binary.Uvarint(payload[max(head, 0):])
-	if head <= 0 || size <= 0 || part > math.MaxUint8 || g.segments == nil {
-		return []byte{segmentAbsent}
-	}
-	select {
-	case n.bulk <- struct{}{}:
-		defer func() { <-n.bulk }()
-	case <-n.closing:
-		return []byte{segmentAbsent}
-	}
-	switch data, err := g.segments.Read(journal.Part(part), number); {
-	case err == nil:
-		return append([]byte{segmentHere}, data...)
-	case errors.Is(err, segments.ErrDropped):
-		return []byte{segmentDropped}
-	default:
-		return []byte{segmentAbsent}
-	}
-}
-
-// call sends a request over the link to a node; see peers.
-func (n *Node) call(
-	to string, k callKind, shard uint16, payload []byte, reply func([]byte, error),
-) error {
-	l := n.linkTo(to)
-	if l == nil {
-		return errLinkDown
-	}
-	return l.call(k, shard, payload, reply)
 }
 
 func (n *Node) watchDisk() {
@@ -493,4 +284,23 @@ func (n *Node) Close() error {
 		n.err = errors.Join(errs...)
 	})
 	return n.err
+}
+
+// Retire gives away the leadership of every group that this node leads, before it stops. It tries
+// one voter after the other, a few times at the most, and keeps this node from being elected again.
+// An error wraps ErrHandOver: the others will elect a leader when this node is gone.
+func (n *Node) Retire(ctx context.Context) error {
+	errs := make([]error, len(n.groups))
+	done := make(chan struct{})
+	for i, g := range n.groups {
+		go func() {
+			defer func() { done <- struct{}{} }()
+			g.retired.Store(true)
+			errs[i] = g.retire(ctx)
+		}()
+	}
+	for range n.groups {
+		<-done
+	}
+	return errors.Join(errs...)
 }

@@ -157,8 +157,17 @@ func (r *readiness) judge(now int64, found []Reason) []Reason {
 	return counts
 }
 
+// health says how this node is.
+type health struct {
+	*base
+	handshaker *handshaker
+	peering    *peering
+	versions   *versions
+	readiness  readiness
+}
+
 // reasons are what keeps this node from being ready at this moment.
-func (n *Node) reasons() []Reason {
+func (n *health) reasons() []Reason {
 	var why []Reason
 	add := func(cause Cause, format string, args ...any) {
 		why = append(why, Reason{Cause: cause, Text: fmt.Sprintf(format, args...)})
@@ -188,11 +197,11 @@ func (n *Node) reasons() []Reason {
 }
 
 // NotReady is why this node should not be sent requests; nil when it may.
-func (n *Node) NotReady() []Reason { return n.readiness.judge(monotonic(), n.reasons()) }
+func (n *health) NotReady() []Reason { return n.readiness.judge(monotonic(), n.reasons()) }
 
 // watchReadiness notes how long reasons go on, also when nobody asks, and says when the node begins
 // or ceases to be ready.
-func (n *Node) watchReadiness() {
+func (n *health) watchReadiness() {
 	tick := time.NewTicker(readyEvery)
 	defer tick.Stop()
 	ready := false
@@ -216,7 +225,7 @@ func (n *Node) watchReadiness() {
 }
 
 // standing says why this node is not a member, or not for long; no cause when it is one.
-func (n *Node) standing() (Cause, string) {
+func (n *health) standing() (Cause, string) {
 	if n.Billing().retired.Load() {
 		return CauseStopping, "about to stop"
 	}
@@ -228,7 +237,7 @@ func (n *Node) standing() (Cause, string) {
 	case !ok || p.in != [2]bool{true, true}:
 		return CauseRemoved, "was removed from the cluster, or is being removed"
 	}
-	if err := n.outsider.Load(); err != nil {
+	if err := n.handshaker.outsider.Load(); err != nil {
 		return CauseRemoved, (*err).Error() + ": it was removed, or has just been joined"
 	}
 	return "", ""

@@ -251,3 +251,44 @@ func (m *membership) decide(ctx context.Context, future raft.IndexFuture) error 
 	}
 	return nil
 }
+
+// HandOver gives this node's leadership to another voter: to target, or, when that is empty, to one
+// that has answered lately and whose log is furthest. Writes wait meanwhile; none is refused. It
+// returns nil when this node leads no longer. An error wraps ErrNotLeader or ErrHandOver, and
+// nothing has changed, except that this node reads without a lease for the rest of its term.
+//
+// No member changes meanwhile: the target would stand without an entry that the others have, and
+// nobody would lead until the next election.
+func (m *membership) HandOver(ctx context.Context, target string) error {
+	select {
+	case m.changing <- struct{}{}:
+		defer func() { <-m.changing }()
+	case <-ctx.Done():
+		return fmt.Errorf("%w: group %s: the members are being changed", ErrHandOver, m.name)
+	case <-m.closing:
+		return errHalted
+	}
+	return m.handover.handOver(ctx, target)
+}
+
+func (m *membership) retire(ctx context.Context) error {
+	for round := 1; ; round++ {
+		r := m.router.route.Load()
+		if !r.ready {
+			return nil
+		}
+		var errs []error
+		for _, s := range m.handover.successors(r.term) {
+			err := m.HandOver(ctx, string(s.ID))
+			if err == nil || errors.Is(err, ErrNotLeader) {
+				return nil
+			}
+			errs = append(errs, err)
+		}
+		alone := len(m.electorate.voters()[0]) < 2
+		if alone || round == retireRounds || !m.pause(ctx, 5*retryEvery) {
+			errs = append(errs, fmt.Errorf("%w: group %s", ErrHandOver, m.name))
+			return errors.Join(errs...)
+		}
+	}
+}

@@ -8,7 +8,7 @@ import (
 )
 
 // Status describes this node and what it knows of the others.
-func (n *Node) Status() Status {
+func (n *health) Status() Status {
 	s := Status{
 		NodeID:        n.config.NodeID,
 		DiskFreeBytes: n.disk.free.Load(),
@@ -27,7 +27,7 @@ func (n *Node) Status() Status {
 }
 
 // memberStatus describes all nodes, as seen from here.
-func (n *Node) memberStatus(leader string) []MemberStatus {
+func (n *health) memberStatus(leader string) []MemberStatus {
 	var list []MemberStatus
 	for _, p := range n.roster() {
 		ms := MemberStatus{
@@ -35,13 +35,13 @@ func (n *Node) memberStatus(leader string) []MemberStatus {
 			Voter:  p.voter == [2]bool{true, true},
 			Leader: p.ID == leader, Reachable: true, Version: -1,
 		}
-		if known, ok := n.knows(p); ok {
+		if known, ok := n.versions.knows(p); ok {
 			ms.Version = int64(known)
 		}
 		if p.in != [2]bool{true, true} {
 			ms.Problem = "a member of one group only: repeat the change"
 		}
-		if l := n.linkTo(p.ID); l != nil {
+		if l := n.peering.linkTo(p.ID); l != nil {
 			ms.Reachable = l.reachable()
 			if why := l.problem(); why != "" {
 				ms.Problem = why

@@ -1,14 +1,17 @@
 package cluster
 
-import (
-	"time"
-
-	"tollgate/engine"
-)
+import "time"
 
 // versionEvery is how often a node looks whether all members know more than a group has agreed on,
 // and whether what was agreed on is noted in its data folder.
 const versionEvery = 200 * time.Millisecond
+
+// versions has the groups agree on what all members know.
+type versions struct {
+	*base
+	handshaker *handshaker
+	peering    *peering
+}
 
 // knownVersion is the newest cluster version that this build knows.
 func (c *Config) knownVersion() uint32 {
@@ -19,19 +22,19 @@ func (c *Config) knownVersion() uint32 {
 
 // knows is the newest version that a member knows, as it said when the connection to it began;
 // false when there is none now: its next build may be another.
-func (n *Node) knows(p peer) (version uint32, ok bool) {
+func (n *versions) knows(p peer) (version uint32, ok bool) {
 	if p.ID != n.config.NodeID {
-		if l := n.linkTo(p.ID); l == nil || !l.reachable() {
+		if l := n.peering.linkTo(p.ID); l == nil || !l.reachable() {
 			return 0, false
 		}
 	}
-	said, ok := n.met(p.ID) // after the link: what is said on a new one is known before it counts
+	said, ok := n.handshaker.met(p.ID) // after the link: what is said on a new one is known before it counts
 	return said.Version, ok && (p.disk == "" || p.disk == said.Disk)
 }
 
 // common is the newest version that all members know, with a vote or without. A member that does
 // not answer may come back as it was: without it there is none, which is 0.
-func (n *Node) common() uint32 {
+func (n *versions) common() uint32 {
 	common := n.config.knownVersion()
 	for _, p := range n.roster() {
 		known, ok := n.knows(p)
@@ -43,18 +46,9 @@ func (n *Node) common() uint32 {
 	return common
 }
 
-// agreed is the newest version that a group of this node has agreed on.
-func (n *Node) agreed() (version uint32) {
-	for _, g := range n.groups {
-		agreed, _ := g.machine.Version()
-		version = max(version, agreed)
-	}
-	return version
-}
-
 // keepVersion proposes, where this node leads, what all members know. What a new version allows is
 // proposed only when that is applied; so no member meets what it does not know.
-func (n *Node) keepVersion() {
+func (n *versions) keepVersion() {
 	for n.Billing().pause(n.Billing().ctx, versionEvery) {
 		for _, g := range n.groups {
 			g.agree(n.common())
@@ -66,21 +60,9 @@ func (n *Node) keepVersion() {
 	}
 }
 
-func (k *keeper) agree(common uint32) {
-	agreed, known := k.machine.Version()
-	common = min(common, known)
-	if common <= agreed || !k.router.route.Load().ready {
-		return
-	}
-	payload := engine.AppendSetVersion(nil, common)
-	if k.proposer.proposeOwn(engine.Record{Kind: engine.KindSetVersion, Payload: payload}) {
-		k.log.Info("the cluster has agreed on a version", "version", common)
-	}
-}
-
 // noteVersion writes the agreed version into the data folder, so that an older build refuses it at
 // once and says why.
-func (n *Node) noteVersion() error {
+func (n *versions) noteVersion() error {
 	agreed := n.agreed()
 	if agreed <= n.folder.Version {
 		return nil

@@ -316,3 +316,9 @@ func parseVote(content []byte) map[string][]byte {
 	}
 	return values
 }
+
+// termKey is the name under which raft stores its term.
+var termKey = []byte("CurrentTerm")
+
+// firstTerm is the term in which the first members are written, before any election.
+const firstTerm = 1

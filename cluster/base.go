@@ -1,0 +1,123 @@
+package cluster
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+import ()
+
+// base is what all parts of a Node share.
+type base struct {
+	config   Config
+	folder   folder
+	identity identity
+	begun    atomic.Bool          // the folder has a past
+	past     atomic.Pointer[past] // nil as long as the folder holds nothing
+	clocks   *clocks
+	disk     *disk
+	memory   memory
+	// warnings are what raft says of the other nodes.
+	warnings *peerWarnings
+	groups   [2]*Group
+
+	// opened is closed when the groups are open, and with them the list of members.
+	opened  chan struct{}
+	closing chan struct{}
+	wg      sync.WaitGroup
+}
+
+// groupNames are the names of the groups, and of their folders, by shard number.
+var groupNames = [2]string{ShardBilling: "billing", ShardWorkspace: "workspace"}
+
+// fatal ends the process on behalf of a store.
+func (n *base) fatal(err error) { n.config.Fatal(err) }
+
+func (n *base) shard(number uint16) Shard {
+	if number == ShardBilling {
+		return n.config.Billing
+	}
+	return n.config.Workspace
+}
+
+// Billing is the group of the billing state machine.
+func (n *base) Billing() *Group { return n.groups[ShardBilling] }
+
+// Workspace is the group of the workspace state machine.
+func (n *base) Workspace() *Group { return n.groups[ShardWorkspace] }
+
+// roster is the present list of members. Before the groups are open it is that of the
+// configuration, with which an empty cluster begins.
+func (n *base) roster() []peer {
+	select {
+	case <-n.opened:
+		return rosterOf(n.groups[0].servers(), n.groups[1].servers())
+	default:
+		c := bootstrap(n.config.beginners())
+		return rosterOf(c, c)
+	}
+}
+
+func (n *base) member(id string) (peer, bool) {
+	for _, p := range n.roster() {
+		if p.ID == id {
+			return p, true
+		}
+	}
+	return peer{}, false
+}
+
+// nameOf is the id of the member that raft knows at an address, "" where there is none.
+func (n *base) nameOf(at raft.ServerAddress) string {
+	address, _, _ := strings.Cut(string(at), "?")
+	for _, p := range n.roster() {
+		if p.Raft == address {
+			return p.ID
+		}
+	}
+	return ""
+}
+
+// Members is the list of nodes, as the cluster knows them.
+func (n *base) Members() []Member {
+	var list []Member
+	for _, p := range n.roster() {
+		list = append(list, n.config.describe(p.Member))
+	}
+	return list
+}
+
+// Disk is the identity of this node's data folder, 16 hex digits: drawn when the folder was first
+// used, and never the same for two folders.
+func (n *base) Disk() string { return n.identity.Disk }
+
+// at finds the member that is reached at an address, as Raft's configuration has it.
+func (n *base) at(address string) (peer, bool) {
+	for _, p := range n.roster() {
+		if p.Raft == address {
+			return p, true
+		}
+	}
+	return peer{}, false
+}
+
+// waiting reports whether this node belongs to no cluster yet.
+func (n *base) waiting() bool { return n.config.Join && !n.begun.Load() && len(n.roster()) == 0 }
+
+// agreed is the newest version that a group of this node has agreed on.
+func (n *base) agreed() (version uint32) {
+	for _, g := range n.groups {
+		agreed, _ := g.machine.Version()
+		version = max(version, agreed)
+	}
+	return version
+}
+
+// Now is the time of this node's clock, and no more than 10 s away from the median of the voters'
+// clocks, as entries are stamped: what a read is to take for the present, to the millisecond. A
+// node whose clock is off would else answer as of another day.
+func (n *base) Now() time.Time { return time.UnixMilli(n.clocks.stampMS()) }

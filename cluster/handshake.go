@@ -1,0 +1,258 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+import ()
+
+// handshaker decides with whom this node speaks, and knows what the others have said of themselves.
+type handshaker struct {
+	*base
+	cardsLock sync.Mutex
+	cards     map[string]greeting // by id: what a member said when it was last reached
+	since     [2]uint64           // since when this folder is a member, as far as is known
+	strange   sync.Once
+	outsider  atomic.Pointer[error] // who says that this node is not a member
+}
+
+// card is what this node says of itself.
+func (n *handshaker) card() greeting {
+	self, _ := n.config.member(n.config.NodeID)
+	g := greeting{
+		Node: n.config.NodeID, Disk: n.identity.Disk, HTTP: self.HTTP, Ops: self.Ops,
+		Version: n.config.knownVersion(), Since: n.memberSince(),
+	}
+	if p := n.past.Load(); p != nil {
+		g.Claim = &p.claimed
+	}
+	return g
+}
+
+func (n *handshaker) hail(address string) greeting {
+	g := n.card()
+	if p, ok := n.at(address); ok {
+		g.WantNode, g.WantDisk, g.WantSince = p.ID, p.disk, p.since
+	}
+	return g
+}
+
+func (n *handshaker) answer(stream byte, from greeting) greeting {
+	if n.begun.Load() {
+		select {
+		case <-n.opened: // the members are known
+		case <-n.closing:
+		}
+	}
+	if from.WantDisk == n.identity.Disk {
+		n.vouch(from.WantSince)
+	}
+	g := n.card()
+	g.Waiting = n.waiting()
+	if why := n.refuse(stream, from); why != nil {
+		g.Refused, g.Why = why.code, why.text
+	} else if lacks, err := n.admit(from); err != nil || lacks != "" {
+		g.Refused, g.Why = refusedPast, lacks
+		if err != nil {
+			g.Refused, g.Why = refusedMistaken, err.Error()
+		}
+	}
+	return g
+}
+
+// admit judges what a member says of its folder's past, and notes it. What the folder lacks is
+// returned: it is an older copy. An error says that it could not be noted, and ends this process.
+func (n *handshaker) admit(from greeting) (lacks string, err error) {
+	past := n.past.Load()
+	p, ok := n.member(from.Node)
+	if past == nil || from.Claim == nil || !ok || p.disk != "" && p.disk != from.Disk ||
+		from.Node == n.config.NodeID {
+		return "", nil
+	}
+	n.gather()
+	if lacks, err = past.admit(from.Node, from.Disk, *from.Claim); err != nil {
+		n.fatal(err)
+	}
+	return lacks, err
+}
+
+// refuse says why this node does not speak with another; nil when it does. Raft's own streams are
+// open to those that this node does not know if they know its folder: then its list is the older
+// one. Who does not know that has a log of its own, and would put it in place of this node's.
+func (n *handshaker) refuse(stream byte, from greeting) *reason {
+	if from.WantNode != "" && from.WantNode != n.config.NodeID {
+		return &reason{refusedMistaken, fmt.Sprintf("this is node %s, not %s",
+			n.config.NodeID, from.WantNode)}
+	}
+	if from.WantDisk != "" && from.WantDisk != n.identity.Disk {
+		return &reason{refusedMistaken, fmt.Sprintf("node %s has another data folder than the "+
+			"cluster knows: it was emptied or replaced", n.config.NodeID)}
+	}
+	list := n.roster()
+	newer := from.WantDisk == n.identity.Disk
+	for _, p := range list {
+		if p.ID == n.config.NodeID && p.disk == "" {
+			newer = true // no leader has noted this folder yet, so that nobody can know it
+		}
+		if p.ID != from.Node {
+			continue
+		}
+		if p.disk != "" && p.disk != from.Disk {
+			if from.WantDisk == n.identity.Disk && later(from.Since, p.since) {
+				return behind(stream, from)
+			}
+			return &reason{refusedFolder, fmt.Sprintf("the cluster knows node %s by the data "+
+				"folder %s, not %s", p.ID, p.disk, from.Disk)}
+		}
+		return nil
+	}
+	if len(list) > 0 && (stream == streamLink || !newer) {
+		return &reason{refusedOutsider, "node " + from.Node + " is not a member"}
+	}
+	return nil
+}
+
+// vouch notes since when this folder is a member, as somebody's list has it.
+func (n *handshaker) vouch(since [2]uint64) {
+	n.cardsLock.Lock()
+	defer n.cardsLock.Unlock()
+	for i, index := range since {
+		n.since[i] = max(n.since[i], index)
+	}
+}
+
+// memberSince is since when this folder is a member, as far as is known.
+func (n *handshaker) memberSince() [2]uint64 {
+	n.cardsLock.Lock()
+	defer n.cardsLock.Unlock()
+	return n.since
+}
+
+func (n *handshaker) meet(address string, from greeting) error {
+	switch from.Refused {
+	case "":
+	case refusedFolder:
+		return fmt.Errorf("%w (%s): nothing was changed; if the folder was lost, run `tollgate "+
+			"cluster remove %s` on another node, empty the folder, start with `join: true`, and "+
+			"run `tollgate cluster join`", ErrOtherFolder, from.Why, n.config.NodeID)
+	case refusedOutsider:
+		return fmt.Errorf("%w, says %s", errOutsider, from.Node)
+	case refusedLater:
+		return fmt.Errorf("%w: %s: %s", errLater, from.Node, from.Why)
+	case refusedPast:
+		return &putBackError{who: from.Node, lacks: from.Why}
+	case refusedStranger:
+		return &strangerError{address: address, node: from.Node, cluster: from.Cluster}
+	default:
+		return fmt.Errorf("%w: at %s: %s", errMistaken, address, from.Why)
+	}
+	if p, ok := n.at(address); ok {
+		if p.ID != from.Node || p.disk != "" && p.disk != from.Disk {
+			return fmt.Errorf("%w: at %s: node %s, folder %s", errMistaken, address, from.Node,
+				from.Disk)
+		}
+	}
+	if lacks, err := n.admit(from); err != nil {
+		return err
+	} else if lacks != "" {
+		return fmt.Errorf("%w: at %s: the folder of node %s is an older copy, and lacks %s",
+			errMistaken, address, from.Node, lacks)
+	}
+	n.cardsLock.Lock()
+	defer n.cardsLock.Unlock()
+	n.cards[from.Node] = from
+	return nil
+}
+
+// met is what another member said of itself when this node last reached it; this node's own word
+// for itself.
+func (n *handshaker) met(id string) (greeting, bool) {
+	if id == n.config.NodeID {
+		return n.card(), true
+	}
+	n.cardsLock.Lock()
+	defer n.cardsLock.Unlock()
+	g, ok := n.cards[id]
+	return g, ok
+}
+
+// gather notes what the messages of the others have said of their promises.
+func (n *handshaker) gather() {
+	select {
+	case <-n.opened:
+	default:
+		return
+	}
+	for i, g := range n.groups {
+		for id, m := range g.transport.overheard.take() {
+			n.past.Load().learn(string(id), i, m)
+		}
+	}
+}
+
+// besideOf is the error of a node that began a cluster, or was about to, while another one lives at
+// one of its members' addresses.
+func (n *handshaker) besideOf(other *strangerError) error {
+	found := "nothing was changed"
+	if n.begun.Load() {
+		found = "this folder has begun one; move it away"
+	}
+	return fmt.Errorf("%w: node %s at %s is of cluster %[4]s; %[5]s; to restore this node from the "+
+		"same backup, run `tollgate restore --cluster %[4]s`; to join that cluster, set "+
+		"`cluster: %[4]s` and `join: true`, and run `tollgate cluster join %[6]s` on one of its "+
+		"nodes; either needs %[7]s to be empty", ErrSecondCluster, other.node, other.address,
+		other.cluster, found, n.config.NodeID, n.config.Dir)
+}
+
+// beganBeside reports whether this node's cluster began beside another: the member at that address
+// is of the other cluster, and was never met in this one. A member that was met and is a stranger
+// now was restored, while this cluster goes on: that is for an operator to see, and no reason to
+// end.
+func (n *handshaker) beganBeside(other *strangerError) bool {
+	p, ok := n.at(other.address)
+	return ok && p.disk == "" && n.folder.Cluster == "" && !n.config.Join
+}
+
+// judge takes in what came of reaching another member. One that knows this node by another folder
+// ends the process: it could vote a second time, and has not what it acknowledged. So does one of
+// another cluster, beside which this node's began, and one that knows this folder to be an older
+// copy.
+func (n *handshaker) judge(err error) {
+	stranger, older := (*strangerError)(nil), (*putBackError)(nil)
+	switch {
+	case errors.As(err, &stranger):
+		if n.beganBeside(stranger) {
+			n.strange.Do(func() { n.fatal(n.besideOf(stranger)) })
+		}
+	case errors.As(err, &older):
+		n.strange.Do(func() { n.fatal(n.past.Load().refuse(older.lacks, older.who)) })
+	case errors.Is(err, ErrOtherFolder):
+		n.strange.Do(func() { n.fatal(err) })
+	case errors.Is(err, errOutsider):
+		n.outsider.Store(&err)
+	case err == nil:
+		n.outsider.Store(nil)
+	}
+}
+
+// later reports whether a folder is a member since later than another, in one of the groups at
+// least: the other's removal has been committed there.
+func later(a, b [2]uint64) bool { return a[0] > b[0] || a[1] > b[1] }
+
+type reason struct {
+	code refusal
+	text string
+}
+
+// behind is about who has replaced a member that is still in this node's list. That it knows this
+// node's folder says that its list comes from the same log, further on. Raft may bring that here.
+func behind(stream byte, from greeting) *reason {
+	if stream != streamLink {
+		return nil
+	}
+	return &reason{refusedLater, "node " + from.Node + " was replaced since this node was last " +
+		"told of the members"}
+}
