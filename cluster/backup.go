@@ -33,8 +33,6 @@ const (
 	backupBlock = 1 << 20
 	// backupWait bounds how long a node may take to make sure that it is current.
 	backupWait = 10 * time.Second
-	// snapshotTries is how often a snapshot is looked for that newer ones did not push out.
-	snapshotTries = 3
 )
 
 // BackupOptions say how a backup is made; the zero value has the defaults.
@@ -74,7 +72,9 @@ type saver struct {
 // BackupOptions.Stale). It takes a snapshot of each group, and copies it and the journal segments
 // that it lists. Its memory does not grow with them. After an error what was written is refused by
 // every reader.
-func (n *saver) Backup(ctx context.Context, w io.Writer, o BackupOptions) (*backup.Manifest, error) {
+func (n *saver) Backup(
+	ctx context.Context, w io.Writer, o BackupOptions,
+) (*backup.Manifest, error) {
 	select {
 	case n.saving <- struct{}{}:
 		defer func() { <-n.saving }()

@@ -9,8 +9,6 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-import ()
-
 // base is what all parts of a Node share.
 type base struct {
 	config   Config
@@ -30,9 +28,6 @@ type base struct {
 	closing chan struct{}
 	wg      sync.WaitGroup
 }
-
-// groupNames are the names of the groups, and of their folders, by shard number.
-var groupNames = [2]string{ShardBilling: "billing", ShardWorkspace: "workspace"}
 
 // fatal ends the process on behalf of a store.
 func (n *base) fatal(err error) { n.config.Fatal(err) }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"crypto/tls"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -220,8 +221,8 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	self, ok := c.member(c.NodeID)
 	switch {
-	case c.NodeID == "" || len(c.NodeID) > maxOrigin:
-		return c, fmt.Errorf("%w: a node id has 1 to %d bytes", ErrConfig, maxOrigin)
+	case c.NodeID == "" || len(c.NodeID) > engine.MaxNodeID:
+		return c, fmt.Errorf("%w: a node id has 1 to %d bytes", ErrConfig, engine.MaxNodeID)
 	case !ok:
 		return c, fmt.Errorf("%w: node %q is not among the members", ErrConfig, c.NodeID)
 	case c.Dir == "":
@@ -281,4 +282,54 @@ func (c *Config) member(id string) (Member, bool) {
 		}
 	}
 	return Member{}, false
+}
+
+// identityBytes is the length of a cluster's identity.
+const identityBytes = 16
+
+// knownVersion is the newest cluster version that this build knows.
+func (c *Config) knownVersion() uint32 {
+	_, billing := c.Billing.Machine.Version()
+	_, workspace := c.Workspace.Machine.Version()
+	return max(billing, workspace)
+}
+
+// groupNames are the names of the groups, and of their folders, by shard number.
+var groupNames = [2]string{ShardBilling: "billing", ShardWorkspace: "workspace"}
+
+func checkIdentity(id string) error {
+	if raw, err := hex.DecodeString(id); err != nil || len(raw) != 0 && len(raw) != identityBytes {
+		return fmt.Errorf("%w: a cluster's identity has 32 hex digits, not %q", ErrConfig, id)
+	}
+	return nil
+}
+
+// Events are optional callbacks for metrics. They are read once, when the node opens; they run on
+// the node's own goroutines and must return at once. A nil callback is not called.
+type Events struct {
+	// OnBatch: an entry of that many records and bytes was handed to Raft.
+	OnBatch func(shard uint16, records, bytes int)
+	// OnCommit: an entry came back applied, that long after it was handed to Raft.
+	OnCommit func(shard uint16, d time.Duration)
+	// OnStore: the log stored entries durably, fsync included, in that time.
+	OnStore func(shard uint16, bytes int, d time.Duration)
+	// OnSync: the disk took what was written to one file, or the names of a folder, in that time: of
+	// the log, vote, snapshots or segments. Called from many goroutines at a time.
+	OnSync func(shard uint16, d time.Duration)
+	// OnApply: that many entries were applied in that time.
+	OnApply func(shard uint16, entries int, d time.Duration)
+	// OnEntry: one entry was carried out in that time, in which nothing else was applied.
+	OnEntry func(shard uint16, d time.Duration)
+	// OnForward: a frame of that many records and bytes went to the leader.
+	OnForward func(shard uint16, records, bytes int)
+	// OnSnapshot: a snapshot was written, of that size, in that time.
+	OnSnapshot func(shard uint16, bytes int64, d time.Duration)
+	// OnSnapshotFailed: no snapshot could be written. The log stays as long as it is until one is.
+	OnSnapshotFailed func(shard uint16)
+	// OnRestore: a snapshot was loaded into the state machine in that time.
+	OnRestore func(shard uint16, d time.Duration)
+	// OnLeader: this node learnt who leads; "" means nobody.
+	OnLeader func(shard uint16, leader string, term uint64)
+	// OnLease: this node got (true) or lost (false) the read lease.
+	OnLease func(shard uint16, held bool)
 }

@@ -241,3 +241,27 @@ func (c *core) newest() place {
 	}
 	return place{}
 }
+
+// mark is what this node has promised in the group by now. All of it is on disk: raft changes what
+// is read here when it is.
+func (c *core) mark() mark {
+	m := *c.promised.Load()
+	applied := c.raft.AppliedIndex()
+	last, err := c.store.LastIndex()
+	var l raft.Log
+	switch {
+	case err != nil:
+		return m
+	case last < applied:
+		m.Last = applied // of a snapshot, and there is no log behind it
+	default:
+		if err := c.store.LogStore.GetLog(last, &l); err == nil {
+			m.LastTerm = l.Term
+		} else if !errors.Is(err, raft.ErrLogNotFound) {
+			return m
+		}
+		m.Last = last
+	}
+	m.Committed = min(c.raft.CommitIndex(), m.Last)
+	return m
+}

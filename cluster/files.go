@@ -1,14 +1,20 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"time"
 
 	"tollgate/cluster/segments"
 	"tollgate/wal"
 )
+
+// ErrDamaged means that files of a node cannot be used. Errors that wrap it say which, what was not
+// done, and the way back; damage in the log is wal.ErrDamaged.
+var ErrDamaged = errors.New("cluster: a file that this node needs is damaged or missing")
 
 // watchedFS is the file system of a node with a watchdog: a disk that does not answer a change in
 // time ends the process, whichever file it is of. Reads are not watched: raft and the log wait for
@@ -169,3 +175,23 @@ func (s segmentFS) Remove(name string) error { return s.files.Remove(name) }
 func (s segmentFS) SyncDir(dir string) error { return s.files.SyncDir(filepath.Clean(dir)) }
 
 var _ io.Writer = (*segmentFile)(nil)
+
+func writeSynced(name string, text []byte) error {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("cluster: sync a folder: %w", err)
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

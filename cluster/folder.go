@@ -21,8 +21,6 @@ const (
 	folderFormat = 3
 	// restoringMark is there as long as a restore is not finished.
 	restoringMark = "restoring"
-	// identityBytes is the length of a cluster's identity.
-	identityBytes = 16
 )
 
 var (
@@ -33,8 +31,6 @@ var (
 	ErrOlderData = errors.New("cluster: the data folder was written by an unreleased build")
 	// ErrHalfRestored means that a restore into the folder did not come to its end.
 	ErrHalfRestored = errors.New("cluster: a restore into this folder was not finished")
-	// ErrOtherNode means that a data folder belongs to another node than the configuration names.
-	ErrOtherNode = errors.New("cluster: the data folder is that of node")
 	// ErrOtherCluster means that a data folder belongs to another cluster than the configuration
 	// names.
 	ErrOtherCluster = errors.New("cluster: the data folder belongs to another cluster")
@@ -55,13 +51,6 @@ func NewIdentity() string {
 	var id [identityBytes]byte
 	rand.Read(id[:]) // never fails
 	return hex.EncodeToString(id[:])
-}
-
-func checkIdentity(id string) error {
-	if raw, err := hex.DecodeString(id); err != nil || len(raw) != 0 && len(raw) != identityBytes {
-		return fmt.Errorf("%w: a cluster's identity has 32 hex digits, not %q", ErrConfig, id)
-	}
-	return nil
 }
 
 // openFolder finds out whether this build can use a folder, and which cluster it belongs to: the
@@ -167,26 +156,6 @@ func (f folder) write(dir string) error {
 	return syncDir(dir)
 }
 
-func writeSynced(name string, text []byte) error {
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("cluster: sync a folder: %w", err)
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
 // requireEmpty reports whether a data folder holds nothing of a node. A process's lock, its
 // configuration and its log, and what a file system puts there, are nothing.
 func requireEmpty(dir string) error {
@@ -206,3 +175,17 @@ func requireEmpty(dir string) error {
 	}
 	return nil
 }
+
+// notRestored is the error of a node that is to be of a cluster with an identity, and has none of
+// its data. Begun all the same, an empty majority would elect a leader, and take in what it loses
+// when the restored nodes come.
+func notRestored(c *Config) error {
+	return fmt.Errorf("%w: nothing was changed; restore this node with `tollgate restore --cluster "+
+		"%s`, or start it with `join: true` and run `tollgate cluster join %s` on a node of that "+
+		"cluster", ErrNotRestored, c.Cluster, c.NodeID)
+}
+
+// ErrNotRestored means that a cluster with an identity cannot begin with an empty folder: such a
+// cluster begins with a restore.
+var ErrNotRestored = errors.New("cluster: the data folder is empty, and the configuration names " +
+	"the identity of a restored cluster (cluster:)")

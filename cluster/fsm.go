@@ -15,8 +15,6 @@ import (
 	"tollgate/engine/journal"
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // replica is the state machine of this node, with the files of its journal.
 type replica struct {
 	*core

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -92,6 +94,7 @@ func (g *Group) openTransport() {
 	t.lead(g.lastLeader.Term, g.lastLeader.Leader)
 	t.applied = g.progress.index.Load
 	g.transport = t
+	t.start()
 }
 
 func (g *Group) raftConfig(notify chan<- bool) *raft.Config {
@@ -250,4 +253,89 @@ func (g *Group) newRaft(c *raft.Config) (r *raft.Raft, err error) {
 		}
 	}()
 	return raft.NewRaft(c, g.adapter, g.store, g.stable, g.snapshots, g.transport)
+}
+
+// reasons are what keeps this group, and with it its node, from being ready.
+func (g *Group) reasons() []Reason {
+	var why []Reason
+	add := func(cause Cause, format string, args ...any) {
+		why = append(why, Reason{cause, g.name, fmt.Sprintf(format, args...)})
+	}
+	if g.route.Load().leader == "" {
+		add(CauseNoLeader, "no leader is known")
+	}
+	if _, leads := g.lease.age(); !leads && g.contact.Load() == nil {
+		add(CauseNotCaughtUp, "not caught up since this node began")
+	}
+	switch stale := g.Staleness(); {
+	case stale <= readyStaleness:
+	case g.machine.Stamp() == 0:
+		add(CauseBehind, "it has applied nothing yet")
+	default:
+		add(CauseBehind, "behind by %d ms", stale.Milliseconds())
+	}
+	if g.segments != nil {
+		if missing := len(g.segments.Missing()); missing > 0 {
+			add(CauseSegmentsMissing, "%d journal segments are missing", missing)
+		}
+	}
+	if g.keys != nil {
+		if behind := g.keys.behind(); behind > 0 {
+			add(CauseKeysUncovered, "%d idempotency keys have yet to be put into files", behind)
+		}
+	}
+	return why
+}
+
+// Status describes the group on this node.
+func (g *Group) Status() GroupStatus {
+	r := g.route.Load()
+	stats := g.raft.Stats()
+	number := func(key string) uint64 {
+		v, err := strconv.ParseUint(stats[key], 10, 64)
+		if err != nil {
+			return 0
+		}
+		return v
+	}
+	s := GroupStatus{
+		Shard: g.shard, Name: g.name, Role: strings.ToLower(stats["state"]),
+		Leader: r.leader, Term: number("term"),
+		CommitIndex: number("commit_index"), AppliedIndex: g.machine.Applied(),
+		LastIndex: number("last_log_index"), SnapshotIndex: number("last_snapshot_index"),
+		LeaseAgeMS: -1, LastContactMS: -1, StalenessMS: g.Staleness().Milliseconds(),
+		WorkStatus:        WorkStatus{Batches: g.batches.Load(), Records: g.records.Load()},
+		StandsForElection: g.standsForElection(), Stamp: g.machine.Stamp(),
+	}
+	if number("applied_index") < s.CommitIndex || number("fsm_pending") > 0 {
+		s.Lag = s.CommitIndex - min(s.AppliedIndex, s.CommitIndex)
+	}
+	s.Version, _ = g.machine.Version()
+	_, s.Lease = g.lease.holds()
+	if age, ok := g.lease.age(); ok {
+		s.LeaseAgeMS, s.LastContactMS = age.Milliseconds(), 0
+	} else if at := g.contact.Load(); at != nil {
+		s.LastContactMS = at.until(g.lease.clock()).Milliseconds()
+	}
+	s.QueueBytes, s.InFlight = g.local.load()
+	s.ForwardBytes, _ = g.remote.load()
+	s.WaitingBytes, s.QueueLimitBytes = g.proposer.waiting.bytes(), g.config.QueueBytes
+	if g.logSize != nil {
+		s.LogBytes, s.Syncs = g.logSize()
+	}
+	if g.segments != nil {
+		s.SegmentsMissing = len(g.segments.Missing())
+	}
+	if g.keys != nil {
+		s.Keys = g.keys.status()
+	}
+	if first, err := g.store.FirstIndex(); err == nil { // a log that cannot be read ends the process
+		s.FirstIndex = first
+	}
+	index, hash := g.machine.StateHash()
+	s.StateIndex, s.StateHash = index, fmt.Sprintf("%016x", hash)
+	if ms := g.snapshotAt.Load(); ms != 0 {
+		s.SnapshotAt = time.UnixMilli(ms).UTC()
+	}
+	return s
 }

@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 )
 
-import ()
-
 // handshaker decides with whom this node speaks, and knows what the others have said of themselves.
 type handshaker struct {
 	*base

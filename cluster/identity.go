@@ -11,6 +11,9 @@ import (
 	"path/filepath"
 )
 
+// ErrOtherNode means that a data folder belongs to another node than the configuration names.
+var ErrOtherNode = errors.New("cluster: the data folder is that of node")
+
 // identityFile is where a node's folder says whose it is.
 const identityFile = "node.json"
 

@@ -84,6 +84,8 @@ func (k *keeper) due() bool {
 const (
 	// snapshotLook is how often the bytes since the last snapshot are looked at.
 	snapshotLook = time.Second
+	// snapshotTries is how often a snapshot is looked for that newer ones did not push out.
+	snapshotTries = 3
 	// minTrailing is the least number of entries that stay behind a snapshot.
 	minTrailing = 16
 )

@@ -2,38 +2,10 @@ package cluster
 
 import (
 	"encoding/binary"
-	"path/filepath"
-	"sync/atomic"
 	"time"
 
-	"tollgate/cluster/keyfiles"
-	"tollgate/engine"
 	"tollgate/engine/idempotency"
 )
-
-// demoter is a machine whose oldest idempotency keys may leave memory; *billing.Machine is one.
-type demoter interface {
-	engine.Machine
-	// KeySpan says which keys are kept, and which of them are in memory.
-	KeySpan() idempotency.Span
-	// KeysWanted is the number before which keys should be in files.
-	KeysWanted() uint64
-	// KeysToDemote is the number before which keys are to leave memory; 0 while none are. Demotion is
-	// the command that lets them.
-	KeysToDemote() uint64
-	Demotion(through uint64) engine.Record
-}
-
-// keyTier is the files of a group's keys, and the machine that they are for.
-type keyTier struct {
-	*keyfiles.Store
-	machine demoter
-	// failures counts what Step could not do; heldUp are the voters that the leader last found to be
-	// behind with their files.
-	failures atomic.Uint64
-	problem  atomic.Pointer[string] // of the last try; nil where it did not fail
-	heldUp   atomic.Pointer[[]string]
-}
 
 const (
 	// keysLook is how often a node looks whether keys are to be put into files, and the leader
@@ -45,20 +17,6 @@ const (
 	keysRetryMost = 80 * time.Second
 )
 
-// openKeys has the files of the keys of a machine whose journal is open; nil where a shard keeps
-// none. They are read later, beside what else begins.
-func (s *stores) openKeys(shard Shard, from Segments, on *disk) *keyTier {
-	machine, ok := shard.Machine.(demoter)
-	if !ok || shard.KeyOf == nil {
-		return nil
-	}
-	s.keys = keyfiles.Open(filepath.Join(s.dir, "keys"), keyfiles.Options{
-		FS: segmentFS{s.files}, Journal: machine.Journal(), Read: from.Read, KeyOf: shard.KeyOf,
-		Room: on.room,
-	})
-	return &keyTier{Store: s.keys, machine: machine}
-}
-
 // tiering lets a group's oldest idempotency keys leave memory for files.
 type tiering struct {
 	*core
@@ -67,18 +25,6 @@ type tiering struct {
 	proposer   *proposer
 	replica    *replica
 	keys       *keyTier // nil where no key leaves memory; set before the replica is restored
-}
-
-// behind is how many keys have left memory that files of this node do not have yet.
-func (k *keyTier) behind() uint64 { return k.lacks(k.Covered()) }
-
-// lacks is how many keys have left memory that files do not have which have those before covered.
-func (k *keyTier) lacks(covered uint64) uint64 {
-	span := k.machine.KeySpan()
-	if span.OnDisk() == 0 || covered >= span.Memory {
-		return 0
-	}
-	return span.Memory - covered
 }
 
 // KeyFinder looks for idempotency keys that have left memory; nil where none ever does.
@@ -130,23 +76,6 @@ func (t *tiering) keepDoing(failed string, piece func() (did bool, err error)) {
 		retry = keysRetry
 		t.keys.problem.CompareAndSwap(problem, nil)
 	}
-}
-
-func (k *keyTier) status() *KeyStatus {
-	span, st := k.machine.KeySpan(), k.Stats()
-	status := &KeyStatus{
-		InMemory: span.InMemory(), OnDisk: span.OnDisk(), Uncovered: k.behind(),
-		Failures: k.failures.Load(),
-		Files:    st.Files, FileKeys: st.Keys, FileBytes: st.Bytes, FilterBytes: st.Memory,
-		Probes: st.Probes, FilterHits: st.Hits, PageReads: st.Reads, Damages: st.Damages,
-	}
-	if problem := k.problem.Load(); problem != nil {
-		status.Problem = *problem
-	}
-	if held := k.heldUp.Load(); held != nil {
-		status.HeldUpBy = *held
-	}
-	return status
 }
 
 // standing is an answer to callProgress.

@@ -25,20 +25,6 @@ import (
 // little endian. Requests are handled in the order in which they arrive, answers come in any.
 const messageHead = 15
 
-// callKind numbers requests. Numbers are never reused.
-type callKind byte
-
-const (
-	callClock     callKind = 1 // payload empty; answer: unix milliseconds, 8 bytes
-	callReadIndex callKind = 2 // payload: milliseconds to wait, varint; answer: see word.go
-	callFrame     callKind = 7 // see forward.go; 3 was a frame without runs
-	callSegment   callKind = 4 // payload: part, number; answer: see segment
-	callChange    callKind = 5 // payload: a change of the members, see member.go; answer: its end
-	callProgress  callKind = 6 // payload empty; answer: how far the group is, see member.go
-	callAsk       callKind = 8 // payload: a question for the machine; answer: see Group.Ask
-	answerBit     callKind = 0x80
-)
-
 const (
 	// maxRequest and maxAnswer bound what a peer can make this node hold.
 	maxRequest = 1 << 20

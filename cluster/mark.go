@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"sync"
@@ -90,55 +89,6 @@ var (
 	voteTermKey = []byte("LastVoteTerm")
 	voteCandKey = []byte("LastVoteCand")
 )
-
-// opened is what a group's files hold before raft runs on them.
-func (s *stores) opened() (mark, error) {
-	m := *s.vote.told.Load()
-	newest, err := s.newestSnapshot()
-	if err != nil {
-		return m, err
-	}
-	m.LastTerm, m.Last = newest.Term, newest.Index
-	last, err := s.log.LastIndex()
-	if err != nil {
-		return m, err
-	}
-	if last > m.Last {
-		var l raft.Log
-		if err := s.log.GetLog(last, &l); err != nil {
-			return m, err
-		}
-		m.LastTerm, m.Last = l.Term, last
-	}
-	if m.Last == 0 && m.Term <= firstTerm {
-		m.Term = 0 // a beginning that was interrupted, which begun takes back
-	}
-	return m, nil
-}
-
-// mark is what this node has promised in the group by now. All of it is on disk: raft changes what
-// is read here when it is.
-func (c *core) mark() mark {
-	m := *c.promised.Load()
-	applied := c.raft.AppliedIndex()
-	last, err := c.store.LastIndex()
-	var l raft.Log
-	switch {
-	case err != nil:
-		return m
-	case last < applied:
-		m.Last = applied // of a snapshot, and there is no log behind it
-	default:
-		if err := c.store.LogStore.GetLog(last, &l); err == nil {
-			m.LastTerm = l.Term
-		} else if !errors.Is(err, raft.ErrLogNotFound) {
-			return m
-		}
-		m.Last = last
-	}
-	m.Committed = min(c.raft.CommitIndex(), m.Last)
-	return m
-}
 
 // overheard is what the messages of other nodes say of what these have promised: who sends entries
 // has them, who asks for votes has begun that term, who has answered has stored what it answers.

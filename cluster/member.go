@@ -6,189 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
-
-	"github.com/hashicorp/raft"
 )
 
 const (
-	// promoteLag is how many entries a node may be behind and still be given a vote. Entries that
-	// come meanwhile reach it as they reach every other.
-	promoteLag = 64
 	// changeRetry is how often a change is tried again while leadership moves.
 	changeRetry = 50 * time.Millisecond
-	// changeQueue is how long a change may wait in raft for the one before it.
-	changeQueue = time.Second
 	// maxChangeBytes bounds a change that another node asks for.
 	maxChangeBytes = 4 << 10
 )
-
-// changeKind names a change of the members.
-type changeKind string
-
-const (
-	changeJoin     changeKind = "join"
-	changePromote  changeKind = "promote"
-	changeRemove   changeKind = "remove"
-	changeTransfer changeKind = "transfer"
-)
-
-// change is what the leader of a group is asked to do: the payload of callChange, as JSON.
-type change struct {
-	Kind changeKind `json:"kind"`
-	// Check asks whether it could be done, and does nothing.
-	Check  bool   `json:"check"`
-	Member Member `json:"member"`
-	Disk   string `json:"disk"`
-	// WithinMS is how long the caller waits.
-	WithinMS int64 `json:"withinMs"`
-}
-
-// changed is its answer.
-type changed struct {
-	// Elsewhere reports whether another node leads, and nothing was done.
-	Elsewhere bool   `json:"elsewhere"`
-	Error     string `json:"error"`
-	// Members are those who are, when the one to be removed is none.
-	Members []string `json:"members,omitempty"`
-}
-
-// membership changes the members of a group, while this node leads it.
-type membership struct {
-	*core
-	electorate *electorate
-	router     *router
-	handover   *handover
-	tiering    *tiering
-	// changing is one token, for who looks at the configuration to change it, or hands over.
-	changing chan struct{}
-}
-
-// changes are changes of the members, in both groups.
-type changes struct {
-	*base
-	peering  *peering
-	changing sync.Mutex // one change at a time
-	unheard  string     // under changing: whose removal may have been done
-}
-
-// Join makes the node at an address a member without a vote, in both groups. It must wait to be
-// joined (Config.Join, an empty folder), or be that member already: then its addresses are changed.
-// HTTP and Ops that are empty are what the node says of itself, or what the list has. Errors wrap
-// ErrMembers.
-func (n *changes) Join(ctx context.Context, m Member) error {
-	if m.ID == "" || len(m.ID) > maxOrigin {
-		return unchanged("a member needs an id of 1 to %d bytes", maxOrigin)
-	}
-	if err := m.checkAddresses(); err != nil {
-		return unchanged("%w", err)
-	}
-	from, err := n.visit(m)
-	if err != nil {
-		return err
-	}
-	known, member := n.member(m.ID)
-	if member && known.disk != from.Disk {
-		return unchanged("%s is a member with another data folder: remove it first", m.ID)
-	}
-	if agreed := n.agreed(); from.Version < agreed {
-		return unchanged("the cluster has agreed on version %d, the build of %s knows up to %d: start "+
-			"a newer one there", agreed, m.ID, from.Version)
-	}
-	said := Member{HTTP: from.HTTP, Ops: from.Ops}.reachedWith(m.Raft)
-	m = m.completedBy(said).completedBy(n.config.describe(known.Member))
-	return n.changeBoth(ctx, change{Kind: changeJoin, Member: m, Disk: from.Disk})
-}
-
-// visit asks a node that is to be joined who it is.
-func (n *changes) visit(m Member) (greeting, error) {
-	conn, from, err := n.peering.port.visit(m.Raft, streamLink, n.config.RPCTimeout)
-	if err == nil {
-		err = conn.Close()
-	}
-	_, member := n.member(m.ID)
-	switch {
-	case from.Node == "":
-		return from, unchanged("%s does not answer as a node of this cluster: is %s started, with "+
-			"`join: true` and a certificate of the cluster? %w", m.Raft, m.ID, err)
-	case from.Node != m.ID:
-		return from, unchanged("node %s answers at %s, not %s", from.Node, m.Raft, m.ID)
-	case !member && !from.Waiting:
-		return from, unchanged("the folder of %s is not empty, or it was started without `join: "+
-			"true`: stop it, empty its folder, start it with `join: true`", m.ID)
-	case err != nil:
-		return from, unchanged("%w", err)
-	}
-	return from, nil
-}
-
-// Promote gives a member without a vote its vote, in both groups, when it has caught up in both.
-// Errors wrap ErrMembers.
-func (n *changes) Promote(ctx context.Context, id string) error {
-	return n.changeBoth(ctx, change{Kind: changePromote, Member: Member{ID: id}})
-}
-
-// Remove takes a member out of both groups, alive or not. One that leads hands over first. It is
-// refused when what remains would have no majority, and when neither group has it: unless this node
-// has asked for that removal before, and did not hear how it went. Errors wrap ErrMembers.
-func (n *changes) Remove(ctx context.Context, id string) error {
-	return n.changeBoth(ctx, change{Kind: changeRemove, Member: Member{ID: id}})
-}
-
-// Transfer gives the leadership of both groups to a voter. Errors wrap ErrMembers.
-func (n *changes) Transfer(ctx context.Context, id string) error {
-	return n.changeBoth(ctx, change{Kind: changeTransfer, Member: Member{ID: id}})
-}
-
-// changeBoth asks both groups whether a change can be made, and then makes it. One that was
-// interrupted between the groups is repeated as a whole: what is done already is found done.
-func (n *changes) changeBoth(ctx context.Context, c change) error {
-	if !n.changing.TryLock() {
-		return unchanged("another change is under way")
-	}
-	defer n.changing.Unlock()
-	if err := n.checkBoth(ctx, c); err != nil {
-		return err
-	}
-	if c.Kind == changeRemove {
-		n.unheard = c.Member.ID
-	}
-	for i, g := range n.groups {
-		if err := g.askLeader(ctx, c); err != nil {
-			if i > 0 {
-				return unchanged("in group %s; in group %s it was done: repeat it: %w", g.name,
-					n.groups[0].name, WhyUnchanged(err))
-			}
-			return err
-		}
-	}
-	if n.unheard == c.Member.ID {
-		n.unheard = ""
-	}
-	n.config.Log.Info("the members have changed", "change", c.Kind, "member", c.Member.ID)
-	return nil
-}
-
-// checkBoth asks both groups whether a change can be made. Whom one of them has, can be removed.
-func (n *changes) checkBoth(ctx context.Context, c change) error {
-	c.Check = true
-	absent, was := 0, false
-	for _, g := range n.groups {
-		err := g.askLeader(ctx, c)
-		if nobody := (*noMemberError)(nil); errors.As(err, &nobody) {
-			was = was || g.departed.has(c.Member.ID)
-			nobody.was = was
-			if absent++; absent < len(n.groups) || n.unheard == c.Member.ID {
-				continue
-			}
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // askLeader brings a change to whoever leads the group, again while leadership moves.
 func (m *membership) askLeader(ctx context.Context, c change) error {
@@ -314,26 +140,43 @@ func (m *membership) change(ctx context.Context, c change) error {
 	return unchanged("this version knows no change %q", c.Kind)
 }
 
-// readdress writes another address of a server into the configuration at an index, with or without
-// a vote as it has it. The caller holds changing.
-func (m *membership) readdress(
-	s raft.Server, to raft.ServerAddress, index uint64,
-) (raft.IndexFuture, error) {
-	if !slices.Contains(m.servers().Servers, s) {
-		return nil, unchanged("%s has changed meanwhile", s.ID)
+// HandOver gives this node's leadership to another voter: to target, or, when that is empty, to one
+// that has answered lately and whose log is furthest. Writes wait meanwhile; none is refused. It
+// returns nil when this node leads no longer. An error wraps ErrNotLeader or ErrHandOver, and
+// nothing has changed, except that this node reads without a lease for the rest of its term.
+//
+// No member changes meanwhile: the target would stand without an entry that the others have, and
+// nobody would lead until the next election.
+func (m *membership) HandOver(ctx context.Context, target string) error {
+	select {
+	case m.changing <- struct{}{}:
+		defer func() { <-m.changing }()
+	case <-ctx.Done():
+		return fmt.Errorf("%w: group %s: the members are being changed", ErrHandOver, m.name)
+	case <-m.closing:
+		return errHalted
 	}
-	add := m.raft.AddNonvoter
-	if s.Suffrage == raft.Voter {
-		add = m.raft.AddVoter
+	return m.handover.handOver(ctx, target)
+}
+
+func (m *membership) retire(ctx context.Context) error {
+	for round := 1; ; round++ {
+		r := m.router.route.Load()
+		if !r.ready {
+			return nil
+		}
+		var errs []error
+		for _, s := range m.handover.successors(r.term) {
+			err := m.HandOver(ctx, string(s.ID))
+			if err == nil || errors.Is(err, ErrNotLeader) {
+				return nil
+			}
+			errs = append(errs, err)
+		}
+		alone := len(m.electorate.voters()[0]) < 2
+		if alone || round == retireRounds || !m.pause(ctx, 5*retryEvery) {
+			errs = append(errs, fmt.Errorf("%w: group %s", ErrHandOver, m.name))
+			return errors.Join(errs...)
+		}
 	}
-	// Raft writes the peer's new address while an append to it may be under way, and reads the peer
-	// when that returns, without its lock. So none returns until raft's main goroutine is done with
-	// the change; it tells by refusing to begin a cluster, which it answers in its turn.
-	release := m.transport.holdBack(s.ID)
-	defer release()
-	changed := add(s.ID, to, index, changeQueue)
-	if err := m.raft.BootstrapCluster(raft.Configuration{}).Error(); err == nil {
-		return nil, unchanged("group %s began anew", m.name)
-	}
-	return changed, nil
 }

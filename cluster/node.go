@@ -221,16 +221,6 @@ func (n *Node) parts(number uint16, name string, boot uint64) parts {
 // is 13 MiB/s, and 80 s for 1 GiB. Raft's default gives 1 GiB more than five hours.
 const timeoutScale = 64 << 20
 
-func bootstrap(members []Member) raft.Configuration {
-	var c raft.Configuration
-	for _, m := range members {
-		c.Servers = append(c.Servers, raft.Server{
-			Suffrage: raft.Voter, ID: raft.ServerID(m.ID), Address: raft.ServerAddress(m.Raft),
-		})
-	}
-	return c
-}
-
 func (n *Node) watchDisk() {
 	ticker := time.NewTicker(diskEvery)
 	defer ticker.Stop()

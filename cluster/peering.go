@@ -16,8 +16,6 @@ import (
 	"tollgate/engine/journal"
 )
 
-import ()
-
 // peering holds this node's port, and a link to each other member.
 type peering struct {
 	*base
@@ -379,7 +377,9 @@ func (n *peering) fetch(
 	return nil, err
 }
 
-func (n *peering) fetchFrom(m Member, shard uint16, info journal.SegmentInfo) (_ []byte, err error) {
+func (n *peering) fetchFrom(
+	m Member, shard uint16, info journal.SegmentInfo,
+) (_ []byte, err error) {
 	conn, err := n.port.dial(m.Raft, streamLink, n.config.RPCTimeout)
 	if err != nil {
 		return nil, err

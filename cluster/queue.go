@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -448,3 +449,5 @@ func (p *pace) lasts(bytes int) time.Duration {
 	wait := time.Duration(float64(bytes) / p.rate * float64(time.Second))
 	return min(max(wait, time.Second), longestWait)
 }
+
+var errPastDeadline = errors.New("cluster: every caller's deadline has passed")

@@ -4,76 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
-
-// Cause names why a node should not be sent requests. The names are fixed: operators' tools know
-// them.
-type Cause string
-
-// Causes, in the order in which a node looks for them.
-const (
-	// CauseStopping: it was told to stop, and hands over what it leads.
-	CauseStopping Cause = "stopping"
-	// CauseNotJoined: it waits for `tollgate cluster join`.
-	CauseNotJoined Cause = "not_joined"
-	// CauseRemoved: it is no longer a member, or not yet.
-	CauseRemoved Cause = "removed"
-	// CauseNoLeader: a group knows no leader.
-	CauseNoLeader Cause = "no_leader"
-	// CauseNotCaughtUp: a group has not come, since the process began, to where its leader is.
-	CauseNotCaughtUp Cause = "not_caught_up"
-	// CauseBehind: what a group has in memory is older than readyStaleness.
-	CauseBehind Cause = "behind"
-	// CauseSegmentsMissing: journal segments are yet to be fetched.
-	CauseSegmentsMissing Cause = "segments_missing"
-	// CauseKeysUncovered: files of idempotency keys that left memory have yet to be made.
-	CauseKeysUncovered Cause = "keys_uncovered"
-	// CauseClockNotCompared: the clocks of too few voters are known.
-	CauseClockNotCompared Cause = "clock_not_compared"
-	// CauseClockOff: the clock is too far from the median of the voters'.
-	CauseClockOff Cause = "clock_off"
-	// CauseDiskLow: the disk is nearly full; as the leader this node hands over, or refuses writes.
-	CauseDiskLow Cause = "disk_low"
-	// CauseDiskSilent: the disk has not answered for a while; it ends the process when it goes on.
-	CauseDiskSilent Cause = "disk_silent"
-)
-
-// Causes lists all of them.
-func Causes() []Cause {
-	return []Cause{
-		CauseStopping, CauseNotJoined, CauseRemoved, CauseNoLeader, CauseNotCaughtUp, CauseBehind,
-		CauseSegmentsMissing, CauseKeysUncovered, CauseClockNotCompared, CauseClockOff, CauseDiskLow,
-		CauseDiskSilent,
-	}
-}
-
-// Reason is why a node should not be sent requests: a cause in one group, or in the node as a whole
-// (no group), and what it is in words.
-type Reason struct {
-	Cause Cause  `json:"cause"`
-	Group string `json:"group,omitempty"`
-	Text  string `json:"text"`
-}
-
-// String is the group and the words.
-func (r Reason) String() string {
-	if r.Group == "" {
-		return r.Text
-	}
-	return r.Group + ": " + r.Text
-}
-
-// Words are all reasons in words, in one line.
-func Words(reasons []Reason) string {
-	texts := make([]string, len(reasons))
-	for i, r := range reasons {
-		texts[i] = r.String()
-	}
-	return strings.Join(texts, "; ")
-}
 
 const (
 	// readyStaleness is how far behind a follower may be and still be ready.
@@ -241,36 +174,4 @@ func (n *health) standing() (Cause, string) {
 		return CauseRemoved, (*err).Error() + ": it was removed, or has just been joined"
 	}
 	return "", ""
-}
-
-// reasons are what keeps this group, and with it its node, from being ready.
-func (g *Group) reasons() []Reason {
-	var why []Reason
-	add := func(cause Cause, format string, args ...any) {
-		why = append(why, Reason{cause, g.name, fmt.Sprintf(format, args...)})
-	}
-	if g.route.Load().leader == "" {
-		add(CauseNoLeader, "no leader is known")
-	}
-	if _, leads := g.lease.age(); !leads && g.contact.Load() == nil {
-		add(CauseNotCaughtUp, "not caught up since this node began")
-	}
-	switch stale := g.Staleness(); {
-	case stale <= readyStaleness:
-	case g.machine.Stamp() == 0:
-		add(CauseBehind, "it has applied nothing yet")
-	default:
-		add(CauseBehind, "behind by %d ms", stale.Milliseconds())
-	}
-	if g.segments != nil {
-		if missing := len(g.segments.Missing()); missing > 0 {
-			add(CauseSegmentsMissing, "%d journal segments are missing", missing)
-		}
-	}
-	if g.keys != nil {
-		if behind := g.keys.behind(); behind > 0 {
-			add(CauseKeysUncovered, "%d idempotency keys have yet to be put into files", behind)
-		}
-	}
-	return why
 }

@@ -87,3 +87,13 @@ func (c *Config) describe(m Member) Member {
 	}
 	return m
 }
+
+func bootstrap(members []Member) raft.Configuration {
+	var c raft.Configuration
+	for _, m := range members {
+		c.Servers = append(c.Servers, raft.Server{
+			Suffrage: raft.Voter, ID: raft.ServerID(m.ID), Address: raft.ServerAddress(m.Raft),
+		})
+	}
+	return c
+}

@@ -5,9 +5,84 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
+
+const (
+	// promoteLag is how many entries a node may be behind and still be given a vote. Entries that
+	// come meanwhile reach it as they reach every other.
+	promoteLag = 64
+	// changeQueue is how long a change may wait in raft for the one before it.
+	changeQueue = time.Second
+)
+
+// membership changes the members of a group, while this node leads it.
+type membership struct {
+	*core
+	electorate *electorate
+	router     *router
+	handover   *handover
+	tiering    *tiering
+	// changing is one token, for who looks at the configuration to change it, or hands over.
+	changing chan struct{}
+}
+
+// changeKind names a change of the members.
+type changeKind string
+
+const (
+	changeJoin     changeKind = "join"
+	changePromote  changeKind = "promote"
+	changeRemove   changeKind = "remove"
+	changeTransfer changeKind = "transfer"
+)
+
+// change is what the leader of a group is asked to do: the payload of callChange, as JSON.
+type change struct {
+	Kind changeKind `json:"kind"`
+	// Check asks whether it could be done, and does nothing.
+	Check  bool   `json:"check"`
+	Member Member `json:"member"`
+	Disk   string `json:"disk"`
+	// WithinMS is how long the caller waits.
+	WithinMS int64 `json:"withinMs"`
+}
+
+// changed is its answer.
+type changed struct {
+	// Elsewhere reports whether another node leads, and nothing was done.
+	Elsewhere bool   `json:"elsewhere"`
+	Error     string `json:"error"`
+	// Members are those who are, when the one to be removed is none.
+	Members []string `json:"members,omitempty"`
+}
+
+// readdress writes another address of a server into the configuration at an index, with or without
+// a vote as it has it. The caller holds changing.
+func (m *membership) readdress(
+	s raft.Server, to raft.ServerAddress, index uint64,
+) (raft.IndexFuture, error) {
+	if !slices.Contains(m.servers().Servers, s) {
+		return nil, unchanged("%s has changed meanwhile", s.ID)
+	}
+	add := m.raft.AddNonvoter
+	if s.Suffrage == raft.Voter {
+		add = m.raft.AddVoter
+	}
+	// Raft writes the peer's new address while an append to it may be under way, and reads the peer
+	// when that returns, without its lock. So none returns until raft's main goroutine is done with
+	// the change; it tells by refusing to begin a cluster, which it answers in its turn.
+	release := m.transport.holdBack(s.ID)
+	defer release()
+	changed := add(s.ID, to, index, changeQueue)
+	if err := m.raft.BootstrapCluster(raft.Configuration{}).Error(); err == nil {
+		return nil, unchanged("group %s began anew", m.name)
+	}
+	return changed, nil
+}
 
 // seat is a leader about to change its group's configuration, as that is now.
 type seat struct {
@@ -252,43 +327,45 @@ func (m *membership) decide(ctx context.Context, future raft.IndexFuture) error 
 	return nil
 }
 
-// HandOver gives this node's leadership to another voter: to target, or, when that is empty, to one
-// that has answered lately and whose log is furthest. Writes wait meanwhile; none is refused. It
-// returns nil when this node leads no longer. An error wraps ErrNotLeader or ErrHandOver, and
-// nothing has changed, except that this node reads without a lease for the rest of its term.
-//
-// No member changes meanwhile: the target would stand without an entry that the others have, and
-// nobody would lead until the next election.
-func (m *membership) HandOver(ctx context.Context, target string) error {
-	select {
-	case m.changing <- struct{}{}:
-		defer func() { <-m.changing }()
-	case <-ctx.Done():
-		return fmt.Errorf("%w: group %s: the members are being changed", ErrHandOver, m.name)
-	case <-m.closing:
-		return errHalted
-	}
-	return m.handover.handOver(ctx, target)
+// ErrMembers means that the members were not changed, and why.
+var ErrMembers = errors.New("cluster: the members were not changed")
+
+// unchangedError is an ErrMembers.
+type unchangedError struct{ why error }
+
+func unchanged(format string, args ...any) error {
+	return &unchangedError{fmt.Errorf(format, args...)}
 }
 
-func (m *membership) retire(ctx context.Context) error {
-	for round := 1; ; round++ {
-		r := m.router.route.Load()
-		if !r.ready {
-			return nil
-		}
-		var errs []error
-		for _, s := range m.handover.successors(r.term) {
-			err := m.HandOver(ctx, string(s.ID))
-			if err == nil || errors.Is(err, ErrNotLeader) {
-				return nil
-			}
-			errs = append(errs, err)
-		}
-		alone := len(m.electorate.voters()[0]) < 2
-		if alone || round == retireRounds || !m.pause(ctx, 5*retryEvery) {
-			errs = append(errs, fmt.Errorf("%w: group %s", ErrHandOver, m.name))
-			return errors.Join(errs...)
-		}
+func (e *unchangedError) Error() string { return ErrMembers.Error() + ": " + e.why.Error() }
+
+func (e *unchangedError) Unwrap() []error { return []error{ErrMembers, e.why} }
+
+// WhyUnchanged is what an ErrMembers gives for a reason, for those who say by themselves that the
+// members were not changed; any other error is returned as it is.
+func WhyUnchanged(err error) error {
+	if e := (*unchangedError)(nil); errors.As(err, &e) {
+		return e.why
 	}
+	return err
+}
+
+// noMemberError reports whether a group has no member of that name.
+type noMemberError struct {
+	id      string
+	members []string
+	// was: it has been one since this node's process began.
+	was bool
+}
+
+// WasMember reports whether an error is the refusal to remove who is no longer a member, and has
+// been one since the node's process began: whoever asked for that removal may not have heard of its
+// end.
+func WasMember(err error) bool {
+	var nobody *noMemberError
+	return errors.As(err, &nobody) && nobody.was
+}
+
+func (e *noMemberError) Error() string {
+	return fmt.Sprintf("%s is not a member (members: %s)", e.id, strings.Join(e.members, ", "))
 }

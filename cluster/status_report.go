@@ -1,11 +1,6 @@
 package cluster
 
-import (
-	"fmt"
-	"strconv"
-	"strings"
-	"time"
-)
+import "time"
 
 // Status describes this node and what it knows of the others.
 func (n *health) Status() Status {
@@ -62,57 +57,4 @@ func (n *health) memberStatus(leader string) []MemberStatus {
 		list = append(list, ms)
 	}
 	return list
-}
-
-// Status describes the group on this node.
-func (g *Group) Status() GroupStatus {
-	r := g.route.Load()
-	stats := g.raft.Stats()
-	number := func(key string) uint64 {
-		v, err := strconv.ParseUint(stats[key], 10, 64)
-		if err != nil {
-			return 0
-		}
-		return v
-	}
-	s := GroupStatus{
-		Shard: g.shard, Name: g.name, Role: strings.ToLower(stats["state"]),
-		Leader: r.leader, Term: number("term"),
-		CommitIndex: number("commit_index"), AppliedIndex: g.machine.Applied(),
-		LastIndex: number("last_log_index"), SnapshotIndex: number("last_snapshot_index"),
-		LeaseAgeMS: -1, LastContactMS: -1, StalenessMS: g.Staleness().Milliseconds(),
-		WorkStatus:        WorkStatus{Batches: g.batches.Load(), Records: g.records.Load()},
-		StandsForElection: g.standsForElection(), Stamp: g.machine.Stamp(),
-	}
-	if number("applied_index") < s.CommitIndex || number("fsm_pending") > 0 {
-		s.Lag = s.CommitIndex - min(s.AppliedIndex, s.CommitIndex)
-	}
-	s.Version, _ = g.machine.Version()
-	_, s.Lease = g.lease.holds()
-	if age, ok := g.lease.age(); ok {
-		s.LeaseAgeMS, s.LastContactMS = age.Milliseconds(), 0
-	} else if at := g.contact.Load(); at != nil {
-		s.LastContactMS = at.until(g.lease.clock()).Milliseconds()
-	}
-	s.QueueBytes, s.InFlight = g.local.load()
-	s.ForwardBytes, _ = g.remote.load()
-	s.WaitingBytes, s.QueueLimitBytes = g.proposer.waiting.bytes(), g.config.QueueBytes
-	if g.logSize != nil {
-		s.LogBytes, s.Syncs = g.logSize()
-	}
-	if g.segments != nil {
-		s.SegmentsMissing = len(g.segments.Missing())
-	}
-	if g.keys != nil {
-		s.Keys = g.keys.status()
-	}
-	if first, err := g.store.FirstIndex(); err == nil { // a log that cannot be read ends the process
-		s.FirstIndex = first
-	}
-	index, hash := g.machine.StateHash()
-	s.StateIndex, s.StateHash = index, fmt.Sprintf("%016x", hash)
-	if ms := g.snapshotAt.Load(); ms != 0 {
-		s.SnapshotAt = time.UnixMilli(ms).UTC()
-	}
-	return s
 }

@@ -237,3 +237,42 @@ func (s *stores) Close() error {
 	}
 	return errors.Join(errs...)
 }
+
+// opened is what a group's files hold before raft runs on them.
+func (s *stores) opened() (mark, error) {
+	m := *s.vote.told.Load()
+	newest, err := s.newestSnapshot()
+	if err != nil {
+		return m, err
+	}
+	m.LastTerm, m.Last = newest.Term, newest.Index
+	last, err := s.log.LastIndex()
+	if err != nil {
+		return m, err
+	}
+	if last > m.Last {
+		var l raft.Log
+		if err := s.log.GetLog(last, &l); err != nil {
+			return m, err
+		}
+		m.LastTerm, m.Last = l.Term, last
+	}
+	if m.Last == 0 && m.Term <= firstTerm {
+		m.Term = 0 // a beginning that was interrupted, which begun takes back
+	}
+	return m, nil
+}
+
+// openKeys has the files of the keys of a machine whose journal is open; nil where a shard keeps
+// none. They are read later, beside what else begins.
+func (s *stores) openKeys(shard Shard, from Segments, on *disk) *keyTier {
+	machine, ok := shard.Machine.(demoter)
+	if !ok || shard.KeyOf == nil {
+		return nil
+	}
+	s.keys = keyfiles.Open(filepath.Join(s.dir, "keys"), keyfiles.Options{
+		FS: segmentFS{s.files}, Journal: machine.Journal(), Read: from.Read, KeyOf: shard.KeyOf,
+		Room: on.room,
+	})
+	return &keyTier{Store: s.keys, machine: machine}
+}

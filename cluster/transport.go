@@ -3,7 +3,6 @@ package cluster
 import (
 	"errors"
 	"io"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -80,7 +79,6 @@ func newTransport(
 		quietUntil: time.Now().Add(quiet), heard: monotonic(), reach: newReach(),
 		consumer: make(chan raft.RPC), closing: make(chan struct{}),
 	}
-	t.wg.Go(t.relay)
 	return t
 }
 
@@ -242,157 +240,7 @@ func (t *transport) Close() error {
 	return err
 }
 
-func (t *transport) relay() {
-	in := t.rawTransport.Consumer()
-	for {
-		select {
-		case rpc := <-in:
-			if !t.inspect(&rpc) {
-				continue
-			}
-			select {
-			case t.consumer <- rpc:
-			case <-t.closing:
-				return
-			}
-		case <-t.closing:
-			return
-		}
-	}
-}
-
-// inspect looks at a request of another node; false when it was answered here.
-func (t *transport) inspect(rpc *raft.RPC) bool {
-	if !t.meetLeader(rpc) {
-		return false
-	}
-	switch req := rpc.Command.(type) {
-	case *raft.TimeoutNowRequest:
-		if t.stands() && t.handed.accept(t.self) {
-			return true
-		}
-		rpc.Respond(&raft.TimeoutNowResponse{RPCHeader: header()}, errTransfer)
-		return false
-	case *raft.RequestPreVoteRequest:
-		if t.quiet() {
-			resp := &raft.RequestPreVoteResponse{RPCHeader: header(), Term: req.Term}
-			rpc.Respond(resp, errQuiet)
-			return false
-		}
-		own := *req // in memory, the request is shared with other peers
-		own.ID = t.voterFor(req.ID)
-		own.Addr = t.freeFor(own.Addr)
-		rpc.Command = &own
-	case *raft.RequestVoteRequest:
-		if t.quiet() {
-			rpc.Respond(&raft.RequestVoteResponse{RPCHeader: header(), Term: req.Term}, errQuiet)
-			return false
-		}
-		t.overheard.note(raft.ServerID(req.ID), mark{
-			Term: req.Term, LastTerm: req.LastLogTerm, Last: req.LastLogIndex,
-		})
-		own := *req
-		own.ID = t.voterFor(req.ID)
-		_, free := t.released()
-		own.LeadershipTransfer = free || req.LeadershipTransfer &&
-			t.handed.allows(req.Term, raft.ServerID(req.ID))
-		rpc.Command = &own
-		t.watchTerm(rpc, req.Term)
-	case *raft.InstallSnapshotRequest:
-		t.heard = monotonic()
-		t.watchTerm(rpc, req.Term)
-		t.guardLog(rpc, req)
-	case *raft.AppendEntriesRequest:
-		t.heard = monotonic()
-		if n := len(req.Entries); n > 0 && req.Entries[n-1].Term > req.Term {
-			// Of a deposed leader, which goes on for a moment with what it has from its successor.
-			// Taken, the log would be ahead of this node's term: it might have lost a vote.
-			resp := &raft.AppendEntriesResponse{RPCHeader: header(), Term: req.Term}
-			rpc.Respond(resp, errDeposed)
-			return false
-		}
-		t.handed.look(req)
-		t.watchTerm(rpc, req.Term)
-		rpc.Command = t.trim(req)
-	}
-	return true
-}
-
-// following is the leader that raft takes itself to have, none where id is empty, and when raft was
-// done with what that sent last.
-type following struct {
-	leader  raft.ServerAddress
-	id      raft.ServerID
-	contact time.Time
-}
-
-// released reports whether this node is bound no longer to the leader that raft names: it has sent
-// nothing for as long as the promise lasts, and raft has been done with all of it for as long.
-// Whatever this node acknowledges was sent before it came here, so every lease that counts on it
-// is over; who is slow to carry out what came has heard of its leader all the same. Raft goes on
-// naming its leader until a timer of its own ends, and would refuse whoever asks before; where it
-// names none it refuses nobody. Who leads is bound to itself, though nobody sends it anything.
-func (t *transport) released() (from raft.ServerAddress, ok bool) {
-	followed := t.followed.Load()
-	if followed == nil || monotonic()-t.heard < int64(t.lease.promise) {
-		return "", false
-	}
-	f := (*followed)()
-	return f.leader, f.id != "" && f.id != t.self && time.Since(f.contact) >= t.lease.promise
-}
-
-// freeFor is the address under which raft looks at who asks whether it would be elected: that of
-// the leader that this node is no longer bound to, from whom raft takes the question. It uses the
-// address for nothing else, and the answer binds nobody.
-func (t *transport) freeFor(candidate []byte) []byte {
-	if leader, ok := t.released(); ok {
-		return t.EncodePeer("", leader)
-	}
-	return candidate
-}
-
-// voterFor is the name under which raft looks at a candidate: a voter's, also where this node's
-// list has the candidate without a vote, or not at all. Raft would refuse it, and uses the name for
-// nothing else. But the list may be the older one: others have committed the promotion, and the
-// candidate may be the only one of them that is left. So the candidate's log decides alone, and of
-// whom it needs a majority its own list says (Ongaro, Consensus, 4.1).
-func (t *transport) voterFor(candidate []byte) []byte {
-	known := t.voters.Load()
-	if known == nil {
-		return candidate
-	}
-	voters := (*known)()
-	if len(voters) == 0 || slices.Contains(voters, raft.ServerID(candidate)) {
-		return candidate
-	}
-	return []byte(voters[0])
-}
-
 func header() raft.RPCHeader { return raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax} }
-
-// watchTerm suspends the lease while raft looks at a request of a newer term.
-func (t *transport) watchTerm(rpc *raft.RPC, term uint64) {
-	if active := t.lease.active(); active == 0 || term <= active {
-		return
-	}
-	t.lease.doubt()
-	t.intercept(rpc, func(r raft.RPCResponse) raft.RPCResponse {
-		t.lease.settle(responseTerm(r))
-		return r
-	})
-}
-
-func responseTerm(r raft.RPCResponse) uint64 {
-	switch resp := r.Response.(type) {
-	case *raft.RequestVoteResponse:
-		return resp.Term
-	case *raft.AppendEntriesResponse:
-		return resp.Term
-	case *raft.InstallSnapshotResponse:
-		return resp.Term
-	}
-	return 0
-}
 
 // intercept lets f see raft's answer before the other node does, and put another in its place.
 func (t *transport) intercept(rpc *raft.RPC, f func(raft.RPCResponse) raft.RPCResponse) {
@@ -409,4 +257,58 @@ func (t *transport) intercept(rpc *raft.RPC, f func(raft.RPCResponse) raft.RPCRe
 		case <-t.closing:
 		}
 	})
+}
+
+// ErrContradiction means that the cluster contradicts what this node knows to be promised: some
+// node's folder was put back to an older copy, and those who could tell were away. Acknowledged
+// records are in some folders, and not in others: an operator has to choose.
+var ErrContradiction = errors.New("cluster: the cluster contradicts itself")
+
+// termLeader is a term and its leader.
+type termLeader struct {
+	Term   uint64        `json:"term"`
+	Leader raft.ServerID `json:"leader"`
+}
+
+// leaders keeps the newest term's leader.
+type leaders struct {
+	mu     sync.Mutex
+	newest termLeader
+}
+
+// note takes in who leads a term; first is another leader of the same one.
+func (l *leaders) note(term uint64, leader raft.ServerID) (first raft.ServerID, second bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if term > l.newest.Term {
+		l.newest = termLeader{term, leader}
+	}
+	return l.newest.Leader, term == l.newest.Term && leader != l.newest.Leader
+}
+
+func (l *leaders) now() termLeader {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.newest
+}
+
+// lead takes in who leads a term; false when that is the term's second leader: some node has voted
+// twice, and this one stops before it follows both.
+func (t *transport) lead(term uint64, leader raft.ServerID) bool {
+	first, second := t.leaders.note(term, leader)
+	if !second {
+		return true
+	}
+	if rival := t.rival.Load(); rival != nil {
+		(*rival)(term, first, leader)
+	}
+	return false
+}
+
+// following is the leader that raft takes itself to have, none where id is empty, and when raft was
+// done with what that sent last.
+type following struct {
+	leader  raft.ServerAddress
+	id      raft.ServerID
+	contact time.Time
 }

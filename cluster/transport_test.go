@@ -29,6 +29,7 @@ func pairOf(
 	inner.Connect("b", other)
 	other.Connect("a", inner)
 	w := newTransport(inner, alone(testHeartbeat), quiet, stands)
+	w.start()
 	t.Cleanup(func() { require.NoError(t, w.Close()) })
 	return w, other
 }
@@ -430,6 +431,7 @@ func (r *rivals) race() bool {
 func TestHeartbeatsDoNotOvertake(t *testing.T) {
 	r := newRivals(t, func(g *gate) (raft.Transport, chan<- raft.RPC) {
 		w := newTransport(g, alone(time.Second), 0, yes)
+		w.start()
 		return w, w.consumer
 	})
 	require.False(t, r.race(), "replicas differ")

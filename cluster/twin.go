@@ -173,3 +173,5 @@ func (t *twin) close() error {
 	}
 	return t.file.Close()
 }
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -13,13 +13,6 @@ type versions struct {
 	peering    *peering
 }
 
-// knownVersion is the newest cluster version that this build knows.
-func (c *Config) knownVersion() uint32 {
-	_, billing := c.Billing.Machine.Version()
-	_, workspace := c.Workspace.Machine.Version()
-	return max(billing, workspace)
-}
-
 // knows is the newest version that a member knows, as it said when the connection to it began;
 // false when there is none now: its next build may be another.
 func (n *versions) knows(p peer) (version uint32, ok bool) {
@@ -28,7 +21,8 @@ func (n *versions) knows(p peer) (version uint32, ok bool) {
 			return 0, false
 		}
 	}
-	said, ok := n.handshaker.met(p.ID) // after the link: what is said on a new one is known before it counts
+	// After the link: what is said on a new one is known before it counts.
+	said, ok := n.handshaker.met(p.ID)
 	return said.Version, ok && (p.disk == "" || p.disk == said.Disk)
 }
 

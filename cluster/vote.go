@@ -19,10 +19,6 @@ import (
 	"tollgate/wal"
 )
 
-// ErrDamaged means that files of a node cannot be used. Errors that wrap it say which, what was not
-// done, and the way back; damage in the log is wal.ErrDamaged.
-var ErrDamaged = errors.New("cluster: a file that this node needs is damaged or missing")
-
 // errNoValue is what raft takes for "never stored": it compares the text.
 var errNoValue = errors.New("not found")
 

@@ -1,64 +1,10 @@
 package cluster
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 )
-
-var errIncluded = errors.New("cluster: the log holds what that snapshot does")
-
-// guardLog keeps a snapshot from being installed that says nothing new. One that was held up on its
-// way comes after entries behind it were stored and acknowledged: raft would go back to its state
-// and, on a log without gaps, delete all of them. The answer is then the one that raft's paper
-// gives (§7): the snapshot is there, and the entries behind it stay.
-//
-// The log is looked at when raft begins to read the snapshot: nothing that came before is still
-// being stored then.
-func (t *transport) guardLog(rpc *raft.RPC, req *raft.InstallSnapshotRequest) {
-	includes := t.includes.Load()
-	if includes == nil || rpc.Reader == nil {
-		return
-	}
-	late := &lateReader{src: rpc.Reader, included: func() bool {
-		return (*includes)(req)
-	}}
-	rpc.Reader = late
-	t.intercept(rpc, func(r raft.RPCResponse) raft.RPCResponse {
-		if !late.found.Load() {
-			return r
-		}
-		return raft.RPCResponse{Response: &raft.InstallSnapshotResponse{
-			RPCHeader: header(), Term: req.Term, Success: true,
-		}}
-	})
-}
-
-// lateReader reads a snapshot, or throws it away where the log includes it.
-type lateReader struct {
-	src      io.Reader
-	included func() bool
-	looked   bool
-	found    atomic.Bool
-}
-
-// Read is called by raft's own goroutine.
-func (l *lateReader) Read(p []byte) (int, error) {
-	if !l.looked {
-		l.looked = true
-		if l.included() {
-			if _, err := io.Copy(io.Discard, l.src); err != nil {
-				return 0, err
-			}
-			l.found.Store(true)
-			return 0, errIncluded
-		}
-	}
-	return l.src.Read(p)
-}
 
 // guard keeps raft from what would lose entries, or contradict them.
 type guard struct {
@@ -158,27 +104,8 @@ func (w *guard) contradict(what string) {
 	<-w.closing // nothing more is answered: the leader would try again at once
 }
 
-// trim takes from an append what this node has applied, where its log begins behind the place that
-// the append joins on to. Raft would refuse that: it has no entry there to compare. The leader
-// would go back, to a snapshot that says nothing new, and on from it to the same place, forever
-// and without a pause. What was applied is committed, and the leader's log has the same.
-//
-// Nor does an append say more of what is committed than up to its own last entry: what lies behind
-// that in this node's log was not compared (Ongaro, Consensus, figure 3.1). Raft takes the end of
-// its log for that.
-func (t *transport) trim(req *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
-	own := *req // in memory, the request is shared with other peers
-	own.LeaderCommitIndex = min(req.LeaderCommitIndex, req.PrevLogEntry+uint64(len(req.Entries)))
-	known := t.known.Load()
-	if known == nil || len(req.Entries) == 0 {
-		return &own
-	}
-	if count, ok := (*known)(req); ok {
-		own.Entries = req.Entries[count:]
-		own.PrevLogEntry, own.PrevLogTerm = 0, 0 // nothing to compare
-		if len(own.Entries) == 0 {
-			own.LeaderCommitIndex = 0
-		}
-	}
-	return &own
+func (w *guard) stopAtRival(term uint64, first, second raft.ServerID) {
+	w.halt(fmt.Errorf("%w: group %s: both %s and %s lead term %d: a node has voted twice, and its "+
+		"folder was put back to an older copy; keep all folders", ErrContradiction, w.name, first, second,
+		term))
 }

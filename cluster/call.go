@@ -1,0 +1,130 @@
+package cluster
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"tollgate/engine"
+	"tollgate/engine/fair"
+)
+
+// call is one Propose: which of its records still need an attempt.
+type call struct {
+	records []engine.Record
+	results []engine.Result
+	// left are the records that the next attempt is about; nil means all.
+	left []int
+	// open marks records whose fate an earlier attempt left unknown: whatever refuses them later,
+	// they may have been carried out.
+	open []bool
+	// deferred reports whether the last attempt got records as far as an entry that had done its
+	// share: the next one may follow at once.
+	deferred bool
+	deadline time.Time
+	timer    *time.Timer
+}
+
+// ticket is what the next attempt puts into a queue. Where no record has been tried before, results
+// go straight to their places.
+func (c *call) ticket(pool *ticketPool) *ticket {
+	t := pool.take()
+	t.deadline = c.deadline
+	if c.left == nil {
+		t.records, t.results = c.records, c.results
+	} else {
+		t.records = make([]engine.Record, len(c.left))
+		t.results = make([]engine.Result, len(c.left))
+		for i, at := range c.left {
+			t.records[i] = c.records[at]
+		}
+	}
+	t.flow = t.records[0].Flow
+	return t
+}
+
+func (c *call) place(i int) int {
+	if c.left == nil {
+		return i
+	}
+	return c.left[i]
+}
+
+// settle takes one result; true when the record must be tried again. The cluster's own refusal is
+// final for a record that was never proposed; for one whose fate is unknown it proves nothing. Nor
+// does it that the machine cannot tell whether the record's key was used: an earlier copy may have
+// used it, and the key may have left memory since. To send it again would be answered the same.
+func (c *call) settle(at int, res engine.Result) bool {
+	switch {
+	case res.Outcome == engine.OutcomeNone:
+		return true
+	case res.Outcome == engine.OutcomeDeferred:
+		c.deferred = true
+		return true
+	case res.Outcome == engine.OutcomeUnknown:
+		if c.open == nil {
+			c.open = make([]bool, len(c.records))
+		}
+		c.open[at] = true
+		return true
+	case c.open != nil && c.open[at] && notProposed(res.Outcome):
+		return true
+	case c.open != nil && c.open[at] && res.Outcome == engine.OutcomeKeyUnproven:
+		res = engine.Result{Outcome: engine.OutcomeUnknown}
+	}
+	c.results[at] = res
+	return false
+}
+
+func (c *call) leftBytes() int {
+	n := 0
+	for _, i := range c.left {
+		n += engine.RecordSize(c.records[i])
+	}
+	return n
+}
+
+// notProposed reports whether an outcome is the cluster's own refusal, not the state machine's.
+func notProposed(o engine.Outcome) bool {
+	switch o {
+	case engine.OutcomeUnavailable, engine.OutcomeOverloaded, engine.OutcomeShareFull,
+		engine.OutcomeDiskLow, engine.OutcomeMemoryLow, engine.OutcomeTooLarge:
+		return true
+	}
+	return false
+}
+
+// refuse gives each record the cluster's own refusal.
+func refuse(results []engine.Result, o engine.Outcome, wait time.Duration) {
+	refusal := engine.Result{Outcome: o}
+	if o == engine.OutcomeShareFull {
+		refusal.Value = []byte{byte(min((wait+time.Second-1)/time.Second, math.MaxUint8))}
+	}
+	for i := range results {
+		results[i] = refusal
+	}
+}
+
+// waitingRoom bounds the bytes of calls that wait for a leader, and each flow's part of them.
+type waitingRoom struct {
+	mu    sync.Mutex
+	share *fair.Share
+}
+
+func (w *waitingRoom) enter(f fair.Flow, weight, bytes int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.share.Take(f, weight, bytes) == fair.RoomTaken
+}
+
+func (w *waitingRoom) leave(f fair.Flow, bytes int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.share.Give(f, bytes)
+}
+
+func (w *waitingRoom) bytes() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.share.Used()
+}

@@ -1,0 +1,134 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"tollgate/engine"
+)
+
+// changes are changes of the members, in both groups.
+type changes struct {
+	*base
+	peering  *peering
+	changing sync.Mutex // one change at a time
+	unheard  string     // under changing: whose removal may have been done
+}
+
+// Join makes the node at an address a member without a vote, in both groups. It must wait to be
+// joined (Config.Join, an empty folder), or be that member already: then its addresses are changed.
+// HTTP and Ops that are empty are what the node says of itself, or what the list has. Errors wrap
+// ErrMembers.
+func (n *changes) Join(ctx context.Context, m Member) error {
+	if m.ID == "" || len(m.ID) > engine.MaxNodeID {
+		return unchanged("a member needs an id of 1 to %d bytes", engine.MaxNodeID)
+	}
+	if err := m.checkAddresses(); err != nil {
+		return unchanged("%w", err)
+	}
+	from, err := n.visit(m)
+	if err != nil {
+		return err
+	}
+	known, member := n.member(m.ID)
+	if member && known.disk != from.Disk {
+		return unchanged("%s is a member with another data folder: remove it first", m.ID)
+	}
+	if agreed := n.agreed(); from.Version < agreed {
+		return unchanged("the cluster has agreed on version %d, the build of %s knows up to %d: start "+
+			"a newer one there", agreed, m.ID, from.Version)
+	}
+	said := Member{HTTP: from.HTTP, Ops: from.Ops}.reachedWith(m.Raft)
+	m = m.completedBy(said).completedBy(n.config.describe(known.Member))
+	return n.changeBoth(ctx, change{Kind: changeJoin, Member: m, Disk: from.Disk})
+}
+
+// visit asks a node that is to be joined who it is.
+func (n *changes) visit(m Member) (greeting, error) {
+	conn, from, err := n.peering.port.visit(m.Raft, streamLink, n.config.RPCTimeout)
+	if err == nil {
+		err = conn.Close()
+	}
+	_, member := n.member(m.ID)
+	switch {
+	case from.Node == "":
+		return from, unchanged("%s does not answer as a node of this cluster: is %s started, with "+
+			"`join: true` and a certificate of the cluster? %w", m.Raft, m.ID, err)
+	case from.Node != m.ID:
+		return from, unchanged("node %s answers at %s, not %s", from.Node, m.Raft, m.ID)
+	case !member && !from.Waiting:
+		return from, unchanged("the folder of %s is not empty, or it was started without `join: "+
+			"true`: stop it, empty its folder, start it with `join: true`", m.ID)
+	case err != nil:
+		return from, unchanged("%w", err)
+	}
+	return from, nil
+}
+
+// Promote gives a member without a vote its vote, in both groups, when it has caught up in both.
+// Errors wrap ErrMembers.
+func (n *changes) Promote(ctx context.Context, id string) error {
+	return n.changeBoth(ctx, change{Kind: changePromote, Member: Member{ID: id}})
+}
+
+// Remove takes a member out of both groups, alive or not. One that leads hands over first. It is
+// refused when what remains would have no majority, and when neither group has it: unless this node
+// has asked for that removal before, and did not hear how it went. Errors wrap ErrMembers.
+func (n *changes) Remove(ctx context.Context, id string) error {
+	return n.changeBoth(ctx, change{Kind: changeRemove, Member: Member{ID: id}})
+}
+
+// Transfer gives the leadership of both groups to a voter. Errors wrap ErrMembers.
+func (n *changes) Transfer(ctx context.Context, id string) error {
+	return n.changeBoth(ctx, change{Kind: changeTransfer, Member: Member{ID: id}})
+}
+
+// changeBoth asks both groups whether a change can be made, and then makes it. One that was
+// interrupted between the groups is repeated as a whole: what is done already is found done.
+func (n *changes) changeBoth(ctx context.Context, c change) error {
+	if !n.changing.TryLock() {
+		return unchanged("another change is under way")
+	}
+	defer n.changing.Unlock()
+	if err := n.checkBoth(ctx, c); err != nil {
+		return err
+	}
+	if c.Kind == changeRemove {
+		n.unheard = c.Member.ID
+	}
+	for i, g := range n.groups {
+		if err := g.askLeader(ctx, c); err != nil {
+			if i > 0 {
+				return unchanged("in group %s; in group %s it was done: repeat it: %w", g.name,
+					n.groups[0].name, WhyUnchanged(err))
+			}
+			return err
+		}
+	}
+	if n.unheard == c.Member.ID {
+		n.unheard = ""
+	}
+	n.config.Log.Info("the members have changed", "change", c.Kind, "member", c.Member.ID)
+	return nil
+}
+
+// checkBoth asks both groups whether a change can be made. Whom one of them has, can be removed.
+func (n *changes) checkBoth(ctx context.Context, c change) error {
+	c.Check = true
+	absent, was := 0, false
+	for _, g := range n.groups {
+		err := g.askLeader(ctx, c)
+		if nobody := (*noMemberError)(nil); errors.As(err, &nobody) {
+			was = was || g.departed.has(c.Member.ID)
+			nobody.was = was
+			if absent++; absent < len(n.groups) || n.unheard == c.Member.ID {
+				continue
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
