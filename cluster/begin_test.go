@@ -36,7 +36,7 @@ func TestALogWithoutItsVoteIsRefused(t *testing.T) {
 		lost := c.others(c.leader())[0]
 		c.stop(lost)
 		require.NoError(t, os.Remove(filepath.Join(c.dir, lost, "billing", voteName)))
-		require.NoError(t, os.Remove(filepath.Join(c.dir, lost, "billing", besideName)))
+		require.NoError(t, os.Remove(filepath.Join(c.dir, lost, "billing", boltName)))
 		_, err := Open(c.config(lost))
 		require.ErrorContains(t, err, "older than the log, or missing")
 	})

@@ -88,7 +88,7 @@ func TestMembersThatChangedMeanwhileAreNotChanged(t *testing.T) {
 		leader := c.leader()
 		c.transfer(leader, leader)
 		gone, other := c.others(leader)[0], c.others(leader)[1]
-		looked, err := c.billing(leader).takeSeat()
+		looked, err := c.billing(leader).beginChange()
 		require.NoError(t, err)
 		require.Positive(t, looked.index)
 		require.Len(t, looked.servers, len(three))
@@ -115,7 +115,7 @@ func TestMembersThatChangedMeanwhileAreNotChanged(t *testing.T) {
 			require.ErrorContains(t, err, "configuration changed since", what)
 		}
 
-		again, err := c.billing(leader).takeSeat()
+		again, err := c.billing(leader).beginChange()
 		require.NoError(t, err)
 		require.Greater(t, again.index, looked.index)
 		require.NoError(t, again.takeOut(c.within(10*time.Second), raft.ServerID(other)))

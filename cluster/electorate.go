@@ -88,10 +88,10 @@ func (e *electorate) rank() int {
 
 // voterRoom is what a leader knows of the voters' disks.
 type voterRoom struct {
-	// cornered: its own is nearly full, and it has found nobody to hand leadership to.
-	cornered atomic.Bool
-	// crowded: so many are nearly full that a majority has to store what it takes on one of them.
-	crowded atomic.Bool
+	// noSuccessor: its own is nearly full, and no other voter can take leadership.
+	noSuccessor atomic.Bool
+	// majorityFull: so many are nearly full that a majority has to store what it takes on one of them.
+	majorityFull atomic.Bool
 	// full are the other voters whose disks are nearly full; nil while this node does not lead.
 	full atomic.Pointer[map[raft.ServerID]bool]
 }
@@ -104,7 +104,7 @@ func (r *voterRoom) has(id raft.ServerID) bool {
 
 // forget is for a node that does not lead any more.
 func (r *voterRoom) forget() {
-	r.crowded.Store(false)
+	r.majorityFull.Store(false)
 	r.full.Store(nil)
 }
 

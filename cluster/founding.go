@@ -13,18 +13,18 @@ import (
 var ErrSecondCluster = errors.New(
 	"cluster: there is a cluster already, and this node would begin a second one")
 
-// strangerError reports whether a node of another cluster answers at an address.
-type strangerError struct{ address, node, cluster string }
+// foreignError reports whether a node of another cluster answers at an address.
+type foreignError struct{ address, node, cluster string }
 
-func (e *strangerError) Error() string {
+func (e *foreignError) Error() string {
 	whose := "no identity"
 	if e.cluster != "" {
 		whose = "cluster " + e.cluster
 	}
-	return fmt.Sprintf("%s: node %s at %s, of %s", errStranger, e.node, e.address, whose)
+	return fmt.Sprintf("%s: node %s at %s, of %s", errForeign, e.node, e.address, whose)
 }
 
-func (e *strangerError) Is(target error) bool { return target == errStranger }
+func (e *foreignError) Is(target error) bool { return target == errForeign }
 
 // RefusesFolder reports whether a node does not start because of what its data folder holds, or
 // lacks: an operator has to act first, and another start finds the same.

@@ -29,7 +29,7 @@ type greeting struct {
 	Claim *claim `json:"claim,omitempty"`
 	// Waiting reports whether the answering end belongs to no cluster yet and waits to be joined.
 	Waiting bool `json:"waiting,omitempty"`
-	// Cluster is the identity of the answering node's cluster, said to strangers alone.
+	// Cluster is the identity of the answering node's cluster, only given to nodes of other clusters.
 	Cluster string `json:"cluster,omitempty"`
 	// Refused is why the answering end ends the connection, "" when it does not; Why is for people.
 	Refused refusal `json:"refused,omitempty"`
@@ -43,14 +43,14 @@ const (
 	// refusedFolder: the cluster knows the dialling node by another folder.
 	refusedFolder refusal = "folder"
 	// refusedOutsider: the dialling node is not a member.
-	refusedOutsider refusal = "outsider"
+	refusedNotMember refusal = "outsider"
 	// refusedMistaken: somebody else was expected here.
 	refusedMistaken refusal = "mistaken"
 	// refusedLater: the answering node's list of members is too old to have the dialling one's
 	// folder.
 	refusedLater refusal = "later"
 	// refusedStranger: the dialling node is of another cluster, or of none yet.
-	refusedStranger refusal = "stranger"
+	refusedForeign refusal = "stranger"
 	// refusedPast: the dialling node's folder is an older copy of what it was; Why is what it
 	// lacks.
 	refusedPast refusal = "past"
@@ -60,10 +60,10 @@ const (
 var ErrOtherFolder = errors.New("cluster: this data folder is not the one that the cluster knows")
 
 var (
-	errOutsider = errors.New("cluster: this node is not a member")
-	errMistaken = errors.New("cluster: somebody else answers there")
-	errLater    = errors.New("cluster: a node has not heard yet that this one was replaced")
-	errGreeting = errors.New("cluster: malformed greeting")
+	errNotMember = errors.New("cluster: this node is not a member")
+	errMistaken  = errors.New("cluster: somebody else answers there")
+	errLater     = errors.New("cluster: a node has not heard yet that this one was replaced")
+	errGreeting  = errors.New("cluster: malformed greeting")
 )
 
 // maxGreetingBytes bounds a greeting.
@@ -98,10 +98,10 @@ func takeGreeting(r io.Reader) (greeting, error) {
 	return g, nil
 }
 
-// door decides with whom this node speaks.
-type door interface {
-	// hail is what this node says to whom it dials.
-	hail(address string) greeting
+// greeter decides with whom this node speaks.
+type greeter interface {
+	// introduce is what this node says to whom it dials.
+	introduce(address string) greeting
 	// answer is what it says to whoever has dialled; with Refused set the connection ends.
 	answer(stream byte, from greeting) greeting
 	// meet judges what the dialled end has answered.

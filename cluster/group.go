@@ -155,7 +155,7 @@ func (g *Group) openRaft() error {
 	g.wg.Go(func() { g.followLeadership(notify) })
 	g.wg.Go(func() { g.followLeader(observed) })
 	go g.settleFlights()
-	g.wg.Go(g.ring)
+	g.wg.Go(g.answerWakeups)
 	g.wg.Go(g.keepTime)
 	g.wg.Go(g.keepSuccession)
 	g.wg.Go(g.keepSnapshots)
@@ -165,7 +165,7 @@ func (g *Group) openRaft() error {
 	g.wg.Go(g.keepRoom)
 	g.wg.Go(g.watchRoom)
 	g.wg.Go(g.keepFresh)
-	g.wg.Go(g.followWord)
+	g.wg.Go(g.followHints)
 	return nil
 }
 

@@ -9,7 +9,7 @@ import (
 // guard keeps raft from what would lose entries, or contradict them.
 type guard struct {
 	*core
-	hollows int // see hollow; of the goroutine that looks at requests
+	logGaps int // see hasLogGap; of the goroutine that looks at requests
 }
 
 // includes reports whether this node holds everything that a snapshot does: in its log, or applied
@@ -42,7 +42,7 @@ func (w *guard) known(req *raft.AppendEntriesRequest) (count uint64, ok bool) {
 	if err != nil || prev > applied || first > 0 && prev >= first {
 		return 0, false
 	}
-	if w.hollow(first, applied) {
+	if w.hasLogGap(first, applied) {
 		return 0, false
 	}
 	count = min(applied-prev, uint64(len(req.Entries)))
@@ -79,16 +79,16 @@ func (w *guard) requireOurs(term uint64, theirs place) {
 	<-w.closing // nothing is answered
 }
 
-// hollow reports whether raft takes the log for longer than it is: a snapshot was installed over
+// hasLogGap reports whether raft takes the log for longer than it is: a snapshot was installed over
 // entries of a deposed leader, some of which are behind it. The log is empty then, raft looks for
 // them still, and refuses whatever it is sent (trap 5). It lasts, other than the moment between the
 // deletion of entries and those that take their place.
-func (w *guard) hollow(first, applied uint64) bool {
+func (w *guard) hasLogGap(first, applied uint64) bool {
 	if first > 0 || w.raft.LastIndex() <= applied {
-		w.hollows = 0
+		w.logGaps = 0
 		return false
 	}
-	if w.hollows++; w.hollows == restoreLimit {
+	if w.logGaps++; w.logGaps == restoreLimit {
 		w.contradict("none of the entries that raft knows of")
 	}
 	return true

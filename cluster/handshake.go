@@ -10,15 +10,15 @@ import (
 // handshaker decides with whom this node speaks, and knows what the others have said of themselves.
 type handshaker struct {
 	*base
-	cardsLock sync.Mutex
-	cards     map[string]greeting // by id: what a member said when it was last reached
+	infoLock  sync.Mutex
+	peerInfo  map[string]greeting // by id: what a member said when it was last reached
 	since     [2]uint64           // since when this folder is a member, as far as is known
-	strange   sync.Once
-	outsider  atomic.Pointer[error] // who says that this node is not a member
+	ended     sync.Once
+	notMember atomic.Pointer[error] // who says that this node is not a member
 }
 
-// card is what this node says of itself.
-func (n *handshaker) card() greeting {
+// ownInfo is what this node says of itself.
+func (n *handshaker) ownInfo() greeting {
 	self, _ := n.config.member(n.config.NodeID)
 	g := greeting{
 		Node: n.config.NodeID, Disk: n.identity.Disk, HTTP: self.HTTP, Ops: self.Ops,
@@ -30,8 +30,8 @@ func (n *handshaker) card() greeting {
 	return g
 }
 
-func (n *handshaker) hail(address string) greeting {
-	g := n.card()
+func (n *handshaker) introduce(address string) greeting {
+	g := n.ownInfo()
 	if p, ok := n.at(address); ok {
 		g.WantNode, g.WantDisk, g.WantSince = p.ID, p.disk, p.since
 	}
@@ -46,9 +46,9 @@ func (n *handshaker) answer(stream byte, from greeting) greeting {
 		}
 	}
 	if from.WantDisk == n.identity.Disk {
-		n.vouch(from.WantSince)
+		n.noteMemberSince(from.WantSince)
 	}
-	g := n.card()
+	g := n.ownInfo()
 	g.Waiting = n.waiting()
 	if why := n.refuse(stream, from); why != nil {
 		g.Refused, g.Why = why.code, why.text
@@ -108,15 +108,15 @@ func (n *handshaker) refuse(stream byte, from greeting) *reason {
 		return nil
 	}
 	if len(list) > 0 && (stream == streamLink || !newer) {
-		return &reason{refusedOutsider, "node " + from.Node + " is not a member"}
+		return &reason{refusedNotMember, "node " + from.Node + " is not a member"}
 	}
 	return nil
 }
 
-// vouch notes since when this folder is a member, as somebody's list has it.
-func (n *handshaker) vouch(since [2]uint64) {
-	n.cardsLock.Lock()
-	defer n.cardsLock.Unlock()
+// noteMemberSince notes since when this folder is a member, as somebody's list has it.
+func (n *handshaker) noteMemberSince(since [2]uint64) {
+	n.infoLock.Lock()
+	defer n.infoLock.Unlock()
 	for i, index := range since {
 		n.since[i] = max(n.since[i], index)
 	}
@@ -124,8 +124,8 @@ func (n *handshaker) vouch(since [2]uint64) {
 
 // memberSince is since when this folder is a member, as far as is known.
 func (n *handshaker) memberSince() [2]uint64 {
-	n.cardsLock.Lock()
-	defer n.cardsLock.Unlock()
+	n.infoLock.Lock()
+	defer n.infoLock.Unlock()
 	return n.since
 }
 
@@ -136,14 +136,14 @@ func (n *handshaker) meet(address string, from greeting) error {
 		return fmt.Errorf("%w (%s): nothing was changed; if the folder was lost, run `tollgate "+
 			"cluster remove %s` on another node, empty the folder, start with `join: true`, and "+
 			"run `tollgate cluster join`", ErrOtherFolder, from.Why, n.config.NodeID)
-	case refusedOutsider:
-		return fmt.Errorf("%w, says %s", errOutsider, from.Node)
+	case refusedNotMember:
+		return fmt.Errorf("%w, says %s", errNotMember, from.Node)
 	case refusedLater:
 		return fmt.Errorf("%w: %s: %s", errLater, from.Node, from.Why)
 	case refusedPast:
 		return &putBackError{who: from.Node, lacks: from.Why}
-	case refusedStranger:
-		return &strangerError{address: address, node: from.Node, cluster: from.Cluster}
+	case refusedForeign:
+		return &foreignError{address: address, node: from.Node, cluster: from.Cluster}
 	default:
 		return fmt.Errorf("%w: at %s: %s", errMistaken, address, from.Why)
 	}
@@ -159,9 +159,9 @@ func (n *handshaker) meet(address string, from greeting) error {
 		return fmt.Errorf("%w: at %s: the folder of node %s is an older copy, and lacks %s",
 			errMistaken, address, from.Node, lacks)
 	}
-	n.cardsLock.Lock()
-	defer n.cardsLock.Unlock()
-	n.cards[from.Node] = from
+	n.infoLock.Lock()
+	defer n.infoLock.Unlock()
+	n.peerInfo[from.Node] = from
 	return nil
 }
 
@@ -169,11 +169,11 @@ func (n *handshaker) meet(address string, from greeting) error {
 // for itself.
 func (n *handshaker) met(id string) (greeting, bool) {
 	if id == n.config.NodeID {
-		return n.card(), true
+		return n.ownInfo(), true
 	}
-	n.cardsLock.Lock()
-	defer n.cardsLock.Unlock()
-	g, ok := n.cards[id]
+	n.infoLock.Lock()
+	defer n.infoLock.Unlock()
+	g, ok := n.peerInfo[id]
 	return g, ok
 }
 
@@ -191,9 +191,9 @@ func (n *handshaker) gather() {
 	}
 }
 
-// besideOf is the error of a node that began a cluster, or was about to, while another one lives at
+// secondCluster is the error of a node that began a cluster, or was about to, while another one lives at
 // one of its members' addresses.
-func (n *handshaker) besideOf(other *strangerError) error {
+func (n *handshaker) secondCluster(other *foreignError) error {
 	found := "nothing was changed"
 	if n.begun.Load() {
 		found = "this folder has begun one; move it away"
@@ -205,11 +205,11 @@ func (n *handshaker) besideOf(other *strangerError) error {
 		other.cluster, found, n.config.NodeID, n.config.Dir)
 }
 
-// beganBeside reports whether this node's cluster began beside another: the member at that address
-// is of the other cluster, and was never met in this one. A member that was met and is a stranger
+// beganSecond reports whether this node's cluster began beside another: the member at that address
+// is of the other cluster, and was never met in this one. A member that was met and is foreign
 // now was restored, while this cluster goes on: that is for an operator to see, and no reason to
 // end.
-func (n *handshaker) beganBeside(other *strangerError) bool {
+func (n *handshaker) beganSecond(other *foreignError) bool {
 	p, ok := n.at(other.address)
 	return ok && p.disk == "" && n.folder.Cluster == "" && !n.config.Join
 }
@@ -219,20 +219,20 @@ func (n *handshaker) beganBeside(other *strangerError) bool {
 // another cluster, beside which this node's began, and one that knows this folder to be an older
 // copy.
 func (n *handshaker) judge(err error) {
-	stranger, older := (*strangerError)(nil), (*putBackError)(nil)
+	foreign, older := (*foreignError)(nil), (*putBackError)(nil)
 	switch {
-	case errors.As(err, &stranger):
-		if n.beganBeside(stranger) {
-			n.strange.Do(func() { n.fatal(n.besideOf(stranger)) })
+	case errors.As(err, &foreign):
+		if n.beganSecond(foreign) {
+			n.ended.Do(func() { n.fatal(n.secondCluster(foreign)) })
 		}
 	case errors.As(err, &older):
-		n.strange.Do(func() { n.fatal(n.past.Load().refuse(older.lacks, older.who)) })
+		n.ended.Do(func() { n.fatal(n.past.Load().refuse(older.lacks, older.who)) })
 	case errors.Is(err, ErrOtherFolder):
-		n.strange.Do(func() { n.fatal(err) })
-	case errors.Is(err, errOutsider):
-		n.outsider.Store(&err)
+		n.ended.Do(func() { n.fatal(err) })
+	case errors.Is(err, errNotMember):
+		n.notMember.Store(&err)
 	case err == nil:
-		n.outsider.Store(nil)
+		n.notMember.Store(nil)
 	}
 }
 

@@ -13,8 +13,8 @@ const (
 	keysLook = time.Second
 	// keysRetry is how long it waits after an error, which it says each time, and keysRetryMost after
 	// several in a row: each wait is twice as long as the one before it.
-	keysRetry     = 10 * time.Second
-	keysRetryMost = 80 * time.Second
+	keysRetry    = 10 * time.Second
+	maxKeysRetry = 80 * time.Second
 )
 
 // tiering lets a group's oldest idempotency keys leave memory for files.
@@ -66,7 +66,7 @@ func (t *tiering) keepDoing(failed string, piece func() (did bool, err error)) {
 			problem = &text
 			t.keys.problem.Store(problem)
 			t.log.Warn(failed, "error", err, "covered", t.keys.Covered(), "again", retry)
-			wait, retry = retry, min(2*retry, keysRetryMost)
+			wait, retry = retry, min(2*retry, maxKeysRetry)
 			continue
 		case did:
 			wait = 0

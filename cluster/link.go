@@ -219,7 +219,7 @@ func (l *link) problem() string {
 
 // refuses reports whether a peer was reached, and one of both does not speak with the other.
 func refuses(err error) bool {
-	return errors.Is(err, errMistaken) || errors.Is(err, errOutsider) || errors.Is(err, errStranger)
+	return errors.Is(err, errMistaken) || errors.Is(err, errNotMember) || errors.Is(err, errForeign)
 }
 
 // serve keeps one connection until it ends, and then tells everyone who waits for an answer.

@@ -123,7 +123,7 @@ func (m *membership) change(ctx context.Context, c change) error {
 	case <-ctx.Done():
 		return unchanged("group %s: another change is under way", m.name)
 	}
-	here, err := m.takeSeat()
+	here, err := m.beginChange()
 	if err != nil {
 		return err
 	}

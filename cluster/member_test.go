@@ -280,7 +280,7 @@ func TestRemovedNodesDoNotOverwriteTheOneThatRemains(t *testing.T) {
 		}
 		for _, id := range gone {
 			_, err := Open(c.config(id))
-			require.ErrorIs(t, err, errOutsider, "it asks first")
+			require.ErrorIs(t, err, errNotMember, "it asks first")
 			require.ErrorContains(t, err, "`join: true`")
 		}
 		for _, id := range gone {
@@ -299,7 +299,7 @@ func TestRemovedNodesDoNotOverwriteTheOneThatRemains(t *testing.T) {
 		c.count(gone[0], 1001)
 		c.net.mend()
 		for _, id := range gone {
-			c.eventually("it is told", func() bool { return c.node[id].outsider.Load() != nil })
+			c.eventually("it is told", func() bool { return c.node[id].notMember.Load() != nil })
 		}
 		time.Sleep(5 * time.Second) // and goes on trying
 		c.count(left, 21)
@@ -620,13 +620,13 @@ func TestWhoIsSpokenWith(t *testing.T) {
 			from   greeting
 			want   refusal
 		}{
-			"a member":                     {streamLink, b.card(), ""},
-			"a member's raft":              {streamRaftBilling, b.card(), ""},
+			"a member":                     {streamLink, b.ownInfo(), ""},
+			"a member's raft":              {streamRaftBilling, b.ownInfo(), ""},
 			"an emptied folder":            {streamLink, with("b", "0123", "", ""), refusedFolder},
 			"its raft":                     {streamRaftBilling, with("b", "0123", "", ""), refusedFolder},
-			"nobody we know":               {streamLink, with("x", "0123", "", ""), refusedOutsider},
+			"nobody we know":               {streamLink, with("x", "0123", "", ""), refusedNotMember},
 			"a newer list's raft":          {streamRaftBilling, with("x", "0123", "a", a.Disk()), ""},
-			"raft of another cluster":      {streamRaftBilling, with("x", "0123", "a", ""), refusedOutsider},
+			"raft of another cluster":      {streamRaftBilling, with("x", "0123", "a", ""), refusedNotMember},
 			"who wants another":            {streamLink, with("b", b.Disk(), "c", ""), refusedMistaken},
 			"who knows another":            {streamLink, with("b", b.Disk(), "a", "0"), refusedMistaken},
 			"who knows this node":          {streamLink, with("b", b.Disk(), "a", a.Disk()), ""},
@@ -642,7 +642,7 @@ func TestWhoIsSpokenWith(t *testing.T) {
 			require.Equal(t, row.want, got, name)
 		}
 		require.ErrorIs(t, a.meet(addressOf("b"), greeting{Node: "b", Disk: "0"}), errMistaken)
-		require.ErrorIs(t, a.meet(addressOf("b"), c.node["c"].card()), errMistaken)
-		require.NoError(t, a.meet(addressOf("b"), b.card()))
+		require.ErrorIs(t, a.meet(addressOf("b"), c.node["c"].ownInfo()), errMistaken)
+		require.NoError(t, a.meet(addressOf("b"), b.ownInfo()))
 	})
 }

@@ -10,7 +10,7 @@ import (
 // Near the limit the collector would take all of the cores, and beyond it the kernel ends the
 // process, on every node at about the same entry, since all hold the same state.
 type memory struct {
-	most    int64 // 0 is no limit
+	limit   int64 // 0 is no limit
 	low     atomic.Bool
 	live    atomic.Int64
 	measure func() int64
@@ -35,18 +35,18 @@ func liveBytes() int64 {
 }
 
 func (m *memory) look(log *slog.Logger) {
-	if m.most == 0 {
+	if m.limit == 0 {
 		return
 	}
 	live := m.measure()
 	m.live.Store(live)
 	switch was := m.low.Load(); {
-	case !was && live >= m.most/100*memoryLow:
+	case !was && live >= m.limit/100*memoryLow:
 		m.low.Store(true)
 		log.Warn("memory is nearly spent: what would make the state grow is refused",
-			"live", live, "limit", m.most, "remedy", "raise memoryMiB, or free state")
-	case was && live < m.most/100*memoryFine:
+			"live", live, "limit", m.limit, "remedy", "raise memoryMiB, or free state")
+	case was && live < m.limit/100*memoryFine:
 		m.low.Store(false)
-		log.Info("memory is no longer short", "live", live, "limit", m.most)
+		log.Info("memory is no longer short", "live", live, "limit", m.limit)
 	}
 }

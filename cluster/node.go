@@ -56,11 +56,11 @@ func Open(config Config) (*Node, error) {
 	b := &base{
 		config: c, folder: about, clocks: newClocks(c.Now, len(c.Members)),
 		disk:   &disk{dir: c.Dir, need: c.DiskLowBytes, measure: freeBytes},
-		memory: memory{most: c.MemoryBytes, measure: c.live},
+		memory: memory{limit: c.MemoryBytes, measure: c.live},
 		opened: make(chan struct{}), closing: make(chan struct{}),
 	}
 	b.warnings = &peerWarnings{name: b.nameOf}
-	h := &handshaker{base: b, cards: make(map[string]greeting)}
+	h := &handshaker{base: b, peerInfo: make(map[string]greeting)}
 	p := &peering{
 		base: b, handshaker: h, links: make(map[string]*link), bulk: make(chan struct{}, 2),
 	}
@@ -97,7 +97,7 @@ func (n *Node) open() error {
 		return err
 	}
 	n.wg.Go(n.acceptLinks)
-	if err = n.askAround(); err != nil {
+	if err = n.askMembers(); err != nil {
 		return err
 	}
 	if fresh { // nothing is written where a cluster must not begin

@@ -275,8 +275,8 @@ func (p *past) admit(node, disk string, said claim) (lacks string, err error) {
 	return "", p.save()
 }
 
-// hear notes what a member says that it has promised by now, in the start that it names.
-func (p *past) hear(node, start string, said [2]mark) {
+// receiveHint notes what a member says that it has promised by now, in the start that it names.
+func (p *past) receive(node, start string, said [2]mark) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k, ok := p.content.Known[node]

@@ -313,7 +313,7 @@ func TestAFolderOfBeforeAStartIsRefused(t *testing.T) {
 }
 
 // A copy that was made since the newest start: the starts say nothing, and what the others have
-// heard of its promises does.
+// news of its promises does.
 func TestAFolderOfSinceAStartIsRefused(t *testing.T) {
 	for name, less := range map[string]func(c *nodes){
 		"entries": func(c *nodes) { c.count(c.leader(), keyRange(1, 50)...) },

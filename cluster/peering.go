@@ -45,7 +45,7 @@ func (n *peering) takeIn() {
 		if p.ID != n.config.NodeID {
 			wanted[p.ID] = p
 		} else if p.disk == n.identity.Disk {
-			n.handshaker.vouch(p.since)
+			n.handshaker.noteMemberSince(p.since)
 		}
 	}
 	n.clocks.follow(voters)
@@ -77,7 +77,7 @@ func (n *peering) openLink(peer Member) *link {
 	l := &link{
 		peer: peer, port: n.port, clocks: n.clocks, timeout: n.config.RPCTimeout,
 		log: n.config.Log.With("peer", peer.ID), failed: n.handshaker.judge, back: n.warnings.over,
-		promised: n.hearMarks,
+		promised: n.receiveMarks,
 		closing:  make(chan struct{}), pending: make(map[uint64]func([]byte, error)),
 	}
 	l.wg.Go(l.run)
@@ -150,7 +150,7 @@ func (n *peering) register(g *Group) {
 		}
 		p.disk, p.HTTP, p.Ops = met.Disk, met.HTTP, met.Ops
 		// Nobody waits for it: the next look finds it done, or tries again.
-		here, err := g.takeSeat()
+		here, err := g.beginChange()
 		if err == nil {
 			_, err = g.readdress(s, p.address(g.shard), here.index)
 		}
@@ -262,14 +262,14 @@ func (n *peering) appendMarks(answer []byte) []byte {
 	return answer
 }
 
-// hearMarks takes in what a member has promised by now.
-func (n *peering) hearMarks(from string, said []byte) {
+// receiveMarks takes in what a member has promised by now.
+func (n *peering) receiveMarks(from string, said []byte) {
 	p := n.past.Load()
 	if p == nil || len(said) != 2*startBytes+2*markBytes {
 		return
 	}
 	start, said := string(said[:2*startBytes]), said[2*startBytes:]
-	p.hear(from, start, [2]mark{parseMark(said), parseMark(said[markBytes:])})
+	p.receive(from, start, [2]mark{parseMark(said), parseMark(said[markBytes:])})
 }
 
 // The answer to callSegment begins with one of these.
@@ -313,10 +313,10 @@ func (n *peering) call(
 	return l.call(k, shard, payload, reply)
 }
 
-// askAround asks the other members, before a node with an empty folder begins a cluster, whether
+// askMembers asks the other members, before a node with an empty folder begins a cluster, whether
 // they know this one by another folder, or are of a cluster without it. A member that has not
 // started yet does not answer, which is how every cluster begins.
-func (n *peering) askAround() error {
+func (n *peering) askMembers() error {
 	if n.begun.Load() {
 		return nil
 	}
@@ -338,17 +338,17 @@ func (n *peering) askAround() error {
 	var known error
 	for range asked {
 		err := <-answers
-		stranger := (*strangerError)(nil)
+		foreign := (*foreignError)(nil)
 		switch {
 		case errors.Is(err, ErrOtherFolder):
 			known = err
 		case known != nil:
-		case errors.Is(err, errOutsider):
+		case errors.Is(err, errNotMember):
 			known = fmt.Errorf("%w: %w; nothing was changed; start it with `join: true` in place of "+
 				"`members`, and run `tollgate cluster join` on a node of the cluster",
 				ErrSecondCluster, err)
-		case errors.As(err, &stranger) && n.folder.Cluster == "":
-			known = n.handshaker.besideOf(stranger)
+		case errors.As(err, &foreign) && n.folder.Cluster == "":
+			known = n.handshaker.secondCluster(foreign)
 		}
 	}
 	return known

@@ -39,12 +39,12 @@ const (
 
 var (
 	errPortClosed = errors.New("cluster: the port is closed")
-	errStranger   = errors.New(
+	errForeign    = errors.New(
 		"cluster: that node is of another cluster, or of the time before a restore")
 )
 
-// strangerEvery is how many connections of strangers make one line of the log: they come back.
-const strangerEvery = 1000
+// foreignEvery is how many connections of foreign nodes make one line of the log: they come back.
+const foreignEvery = 1000
 
 // port is the one listening address of a node: it tells connections apart by their first byte,
 // wraps both directions in TLS when configured, and knows every connection, so that Close ends
@@ -56,21 +56,21 @@ type port struct {
 	node     string
 	identity []byte // of the cluster; empty where it has none
 	log      *slog.Logger
-	door     door
+	greeter  greeter
 	detours  map[string]string // by a member's id: the address that is dialled in place of its own
 	streams  map[byte]chan net.Conn
 	greeting chan struct{} // one token per connection that has not said what it is
 	closing  chan struct{}
 	wg       sync.WaitGroup
-	// strangers counts the connections of other clusters' nodes.
-	strangers atomic.Uint64
+	// foreign counts the connections of other clusters' nodes.
+	foreign atomic.Uint64
 
 	mu     sync.Mutex
 	conns  map[*portConn]struct{}
 	closed bool
 }
 
-func openPort(c *Config, d door) (*port, error) {
+func openPort(c *Config, d greeter) (*port, error) {
 	l, err := c.Network.Listen(c.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("cluster: listen for other nodes: %w", err)
@@ -81,7 +81,7 @@ func openPort(c *Config, d door) (*port, error) {
 	}
 	p := &port{
 		network: c.Network, listener: l, tls: c.TLS, node: c.NodeID, identity: identity, log: c.Log,
-		door: d, detours: c.Dial,
+		greeter: d, detours: c.Dial,
 		streams: map[byte]chan net.Conn{
 			streamRaftBilling: make(chan net.Conn), streamRaftWorkspace: make(chan net.Conn),
 			streamLink: make(chan net.Conn),
@@ -138,7 +138,7 @@ func (p *port) greet(conn *portConn) {
 		conn.secure(secure)
 	}
 	first, err := p.readGreeting(conn)
-	if errors.Is(err, errStranger) {
+	if errors.Is(err, errForeign) {
 		err = errors.Join(err, p.turnAway(conn))
 	}
 	if err != nil {
@@ -180,13 +180,13 @@ func (p *port) readGreeting(conn net.Conn) (stream byte, err error) {
 		}
 	}
 	if !bytes.Equal(said, p.identity) {
-		return 0, errStranger
+		return 0, errForeign
 	}
 	return first[0], nil
 }
 
 // turnAway tells a node of another cluster that this one exists. Without that answer a node with an
-// empty folder could not tell a stranger's refusal from an address where nothing runs, and would
+// empty folder could not tell a foreign node's refusal from an address where nothing runs, and would
 // begin a second cluster. The greeting is read first: a connection that is closed with unread bytes
 // is reset, and a reset can overtake the answer.
 func (p *port) turnAway(conn net.Conn) error {
@@ -194,8 +194,8 @@ func (p *port) turnAway(conn net.Conn) error {
 		return err
 	}
 	return sendGreeting(conn, greeting{
-		Node: p.node, Cluster: hex.EncodeToString(p.identity), Refused: refusedStranger,
-		Why: errStranger.Error(),
+		Node: p.node, Cluster: hex.EncodeToString(p.identity), Refused: refusedForeign,
+		Why: errForeign.Error(),
 	})
 }
 
@@ -213,7 +213,7 @@ func (p *port) admit(conn *portConn, stream byte) error {
 	if err != nil {
 		return err
 	}
-	answer := p.door.answer(stream, from)
+	answer := p.greeter.answer(stream, from)
 	if err := sendGreeting(conn, answer); err != nil {
 		return err
 	}
@@ -244,7 +244,7 @@ func (p *port) expel(unwelcome func(stream byte, from greeting) bool) {
 func (p *port) discard(conn *portConn, why error) {
 	switch {
 	case errors.Is(why, errPortClosed):
-	case errors.Is(why, errStranger) && p.strangers.Add(1)%strangerEvery == 1:
+	case errors.Is(why, errForeign) && p.foreign.Add(1)%foreignEvery == 1:
 		p.log.Warn("connection refused", "from", conn.RemoteAddr(), "error", why)
 	default:
 		p.log.Debug("connection refused", "from", conn.RemoteAddr(), "error", why)
@@ -274,9 +274,9 @@ func (p *port) visit(
 ) (net.Conn, greeting, error) {
 	timeout = min(timeout, dialTimeout)
 	address, _, _ = strings.Cut(address, "?")
-	hail := p.door.hail(address)
+	own := p.greeter.introduce(address)
 	target := address
-	if detour, ok := p.detours[hail.WantNode]; ok {
+	if detour, ok := p.detours[own.WantNode]; ok {
 		target = detour
 	}
 	raw, err := p.network.Dial(target, timeout)
@@ -287,9 +287,9 @@ func (p *port) visit(
 	if err != nil {
 		return nil, greeting{}, err
 	}
-	answer, err := p.introduce(conn, address, stream, hail)
+	answer, err := p.introduce(conn, address, stream, own)
 	if err == nil {
-		err = p.door.meet(address, answer)
+		err = p.greeter.meet(address, answer)
 	}
 	if err != nil {
 		return nil, answer, errors.Join(err, conn.Close())
@@ -299,7 +299,7 @@ func (p *port) visit(
 
 // introduce does the handshake and exchanges greetings.
 func (p *port) introduce(
-	conn *portConn, address string, stream byte, hail greeting,
+	conn *portConn, address string, stream byte, own greeting,
 ) (answer greeting, err error) {
 	if err := conn.SetDeadline(time.Now().Add(greetTimeout)); err != nil {
 		return answer, err
@@ -312,7 +312,7 @@ func (p *port) introduce(
 	if _, err := conn.Write(p.hello(stream)); err != nil {
 		return answer, err
 	}
-	if err := sendGreeting(conn, hail); err != nil {
+	if err := sendGreeting(conn, own); err != nil {
 		return answer, err
 	}
 	if answer, err = takeGreeting(conn); err != nil {

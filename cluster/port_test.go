@@ -72,19 +72,19 @@ func (a *authority) configOf(t *testing.T, change func(*x509.Certificate)) *tls.
 	}
 }
 
-// openDoor speaks with everybody, and expects one node wherever it dials.
-type openDoor struct{ wanted string }
+// anyGreeter speaks with everybody, and expects one node wherever it dials.
+type anyGreeter struct{ wanted string }
 
-func (d openDoor) hail(string) greeting         { return greeting{Node: "x", WantNode: d.wanted} }
-func (openDoor) answer(byte, greeting) greeting { return greeting{Node: "y"} }
-func (openDoor) meet(string, greeting) error    { return nil }
+func (d anyGreeter) introduce(string) greeting    { return greeting{Node: "x", WantNode: d.wanted} }
+func (anyGreeter) answer(byte, greeting) greeting { return greeting{Node: "y"} }
+func (anyGreeter) meet(string, greeting) error    { return nil }
 
 // dialWait is enough for a handshake on a machine that is busy with other things.
 const dialWait = 30 * time.Second
 
 func openTestPort(t *testing.T, secure *tls.Config) *port {
 	p, err := openPort(&Config{Network: tcp{}, Listen: "127.0.0.1:0", TLS: secure, Log: testLog()},
-		openDoor{})
+		anyGreeter{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, p.Close()) })
 	return p
@@ -125,7 +125,7 @@ func TestPortDialsByADetour(t *testing.T) {
 		q, err := openPort(&Config{
 			Network: tcp{}, Listen: "127.0.0.1:0", TLS: secure, Log: testLog(),
 			Dial: map[string]string{"b": "localhost:" + number},
-		}, openDoor{"b"})
+		}, anyGreeter{"b"})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, q.Close()) })
 		return q.dial(member, streamLink, dialWait)

@@ -109,7 +109,7 @@ func (p *proposer) drain() {
 // go on, into the reserve.
 func (p *proposer) full() bool {
 	r := &p.electorate.voterRoom
-	return r.crowded.Load() || p.disk.low.Load() && r.cornered.Load()
+	return r.majorityFull.Load() || p.disk.low.Load() && r.noSuccessor.Load()
 }
 
 // tickWait bounds the leader's own proposals.

@@ -423,8 +423,8 @@ type pace struct {
 
 const (
 	paceSpan = 500 * time.Millisecond
-	// longestWait bounds what a refusal tells a client to wait.
-	longestWait = 30 * time.Second
+	// maxPaceWait bounds what a refusal tells a client to wait.
+	maxPaceWait = 30 * time.Second
 )
 
 func (p *pace) note(bytes int) {
@@ -447,7 +447,7 @@ func (p *pace) lasts(bytes int) time.Duration {
 		return time.Second
 	}
 	wait := time.Duration(float64(bytes) / p.rate * float64(time.Second))
-	return min(max(wait, time.Second), longestWait)
+	return min(max(wait, time.Second), maxPaceWait)
 }
 
 var errPastDeadline = errors.New("cluster: every caller's deadline has passed")

@@ -19,17 +19,17 @@ type reader struct {
 	replica *replica
 	asker   *asker
 
-	index    readIndex
-	word     newestWord
-	doorbell chan struct{}
-	opened   instant
+	index  readIndex
+	hint   newestHint
+	wakeup chan struct{}
+	opened instant
 }
 
 func newReader(c *core, r *router, m *replica) *reader {
 	return &reader{
 		core: c, router: r, replica: m, asker: &asker{core: c, router: r},
-		word:     newestWord{heard: make(chan struct{}, 1)},
-		doorbell: make(chan struct{}, 1), opened: now(),
+		hint:   newestHint{news: make(chan struct{}, 1)},
+		wakeup: make(chan struct{}, 1), opened: now(),
 	}
 }
 
@@ -58,7 +58,7 @@ func (r *reader) beginSlowRead(deadline time.Time) (engine.ReadTicket, engine.Ou
 		switch {
 		case current.ready:
 			// Confirmed by a majority after the call began: that stands for good.
-			if r.lease.confirm(r.knock, timer.C) {
+			if r.lease.confirm(r.wake, timer.C) {
 				return engine.ReadTicket{Term: current.term}, engine.OutcomeDone
 			}
 		case current.leader != "" && current.leader != r.config.NodeID:
@@ -90,20 +90,20 @@ func (r *reader) awaitRoute(current *route, moment time.Duration, deadline time.
 	}
 }
 
-// knock asks raft to send heartbeats now.
-func (r *reader) knock() {
+// wake asks raft to send heartbeats now.
+func (r *reader) wake() {
 	select {
-	case r.doorbell <- struct{}{}:
+	case r.wakeup <- struct{}{}:
 	default:
 	}
 }
 
-// ring answers knocks. VerifyLeader serves as a doorbell only: its own answer counts
-// acknowledgements of requests that were sent before it was asked.
-func (r *reader) ring() {
+// answerWakeups has raft send heartbeats when a reader waits for them. That is all VerifyLeader is
+// used for: its own answer counts acknowledgements of requests that were sent before it was asked.
+func (r *reader) answerWakeups() {
 	for {
 		select {
-		case <-r.doorbell:
+		case <-r.wakeup:
 			r.raft.VerifyLeader()
 		case <-r.closing:
 			return
@@ -196,7 +196,7 @@ func (r *reader) askIndex(current *route, q *round) {
 	err := r.peers.call(current.leader, callReadIndex, r.shard, ms, func(reply []byte, err error) {
 		index, n := binary.Uvarint(reply)
 		if err == nil && n > 0 {
-			r.hear(index, reply[n:])
+			r.receiveHint(index, reply[n:])
 		}
 		r.index.answer(q, index, err == nil && n > 0)
 	})
@@ -224,7 +224,7 @@ func (r *reader) serveReadIndex(payload []byte, reply func([]byte)) {
 	go func() { // ends with the lease when the group closes
 		timer := time.NewTimer(wait)
 		defer timer.Stop()
-		if r.lease.confirm(r.knock, timer.C) {
+		if r.lease.confirm(r.wake, timer.C) {
 			reply(r.indexAnswer(r.replica.visible(), r.router.route.Load().term))
 			return
 		}
@@ -282,19 +282,19 @@ func (r *reader) keepFresh() {
 	}
 }
 
-// word is what a leader says of its log beside the read index: the newest entry that it has
+// commitHint is what a leader says of its log beside the read index: the newest entry that it has
 // applied, and the term in which it leads.
-type word struct {
+type commitHint struct {
 	// index is the read index of the same answer.
 	index     uint64
 	committed place
 	term      uint64
 }
 
-// newestWord is the leader's newest word; heard says that there is a newer one.
-type newestWord struct {
-	atomic.Pointer[word]
-	heard chan struct{}
+// newestHint is the leader's newest word; heard says that there is a newer one.
+type newestHint struct {
+	atomic.Pointer[commitHint]
+	news chan struct{}
 }
 
 // indexAnswer is the answer to callReadIndex. Nodes of an older build read the index alone.
@@ -306,9 +306,9 @@ func (r *reader) indexAnswer(index, term uint64) []byte {
 	return binary.AppendUvarint(answer, term)
 }
 
-// hear takes what stands behind a read index, where this node is not as far; a leader of an older
+// receiveHint takes what stands behind a read index, where this node is not as far; a leader of an older
 // build says nothing there.
-func (r *reader) hear(index uint64, rest []byte) {
+func (r *reader) receiveHint(index uint64, rest []byte) {
 	var numbers [3]uint64
 	for i := range numbers {
 		number, n := binary.Uvarint(rest)
@@ -320,36 +320,36 @@ func (r *reader) hear(index uint64, rest []byte) {
 	if r.progress.index.Load() >= index {
 		return
 	}
-	r.word.Store(&word{index, place{numbers[0], numbers[1]}, numbers[2]})
+	r.hint.Store(&commitHint{index, place{numbers[0], numbers[1]}, numbers[2]})
 	select {
-	case r.word.heard <- struct{}{}:
+	case r.hint.news <- struct{}{}:
 	default:
 	}
 }
 
 const (
-	// wordEvery is how soon this node looks again for an entry that the leader has named.
-	wordEvery = time.Millisecond
-	// wordTries bounds that: by then appends say it.
-	wordTries = 100
+	// hintEvery is how soon this node looks again for an entry that the leader has named.
+	hintEvery = time.Millisecond
+	// hintTries bounds that: by then appends say it.
+	hintTries = 100
 )
 
-// followWord brings this node to where the leader's answers say that it may be, without waiting for
+// followHints brings this node to where the leader's answers say that it may be, without waiting for
 // the next append: an idle leader sends one every CommitTimeout.
-func (r *reader) followWord() {
+func (r *reader) followHints() {
 	for {
 		select {
-		case <-r.word.heard:
+		case <-r.hint.news:
 		case <-r.closing:
 			return
 		}
-		for range wordTries {
-			w := r.word.Load()
+		for range hintTries {
+			w := r.hint.Load()
 			if r.progress.index.Load() >= w.index {
 				break
 			}
-			r.heed(w.committed, w.term)
-			if !r.pause(r.ctx, wordEvery) {
+			r.applyHint(w.committed, w.term)
+			if !r.pause(r.ctx, hintEvery) {
 				return
 			}
 			current := r.router.route.Load()
@@ -361,10 +361,10 @@ func (r *reader) followWord() {
 	}
 }
 
-// heed tells raft that an entry is committed, as an append of the leader's would that holds nothing
+// applyHint tells raft that an entry is committed, as an append of the leader's would that holds nothing
 // else: raft compares the place, and so all before it. An entry that a leader has applied is
 // committed for good, however late the word comes; and raft refuses that of an earlier term.
-func (r *reader) heed(committed place, term uint64) {
+func (r *reader) applyHint(committed place, term uint64) {
 	var entry raft.Log
 	address, leader := r.raft.LeaderWithID()
 	if committed.term == 0 || leader == "" || string(leader) == r.config.NodeID ||

@@ -274,11 +274,11 @@ func TestAWordOfAnotherEntryCommitsNothing(t *testing.T) {
 			{at, term - 1},
 			{place{at.index, 0}, term},
 		} {
-			g.heed(of.committed, of.term)
+			g.applyHint(of.committed, of.term)
 			synctest.Wait()
 			require.Less(t, g.raft.CommitIndex(), at.index)
 		}
-		g.heed(at, term)
+		g.applyHint(at, term)
 		synctest.Wait()
 		require.EqualValues(t, at.index, g.raft.CommitIndex())
 		require.Equal(t, term, g.raft.CurrentTerm())

@@ -170,7 +170,7 @@ func (n *health) standing() (Cause, string) {
 	case !ok || p.in != [2]bool{true, true}:
 		return CauseRemoved, "was removed from the cluster, or is being removed"
 	}
-	if err := n.handshaker.outsider.Load(); err != nil {
+	if err := n.handshaker.notMember.Load(); err != nil {
 		return CauseRemoved, (*err).Error() + ": it was removed, or has just been joined"
 	}
 	return "", ""

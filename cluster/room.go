@@ -44,11 +44,11 @@ func (k *keeper) watchRoom() {
 		voters := k.electorate.voters()[0]
 		fit := len(voters)
 		for _, id := range voters {
-			if full[id] { // not this node: it hands over, or is cornered
+			if full[id] { // not this node: it hands over, or has no successor
 				fit--
 			}
 		}
-		if crowded := fit <= len(voters)/2; crowded != r.crowded.Swap(crowded) && crowded {
+		if full := fit <= len(voters)/2; full != r.majorityFull.Swap(full) && full {
 			k.log.Warn("client writes are refused: the disks of too many voters are nearly full",
 				"withRoom", fit, "needed", len(voters)/2+1)
 		}
@@ -61,14 +61,14 @@ func (k *keeper) keepRoom() {
 	for k.pause(k.ctx, roomLook) {
 		r := k.router.route.Load()
 		if !r.ready || !k.disk.low.Load() {
-			k.electorate.voterRoom.cornered.Store(false)
+			k.electorate.voterRoom.noSuccessor.Store(false)
 			continue
 		}
 		err := k.handToRoom(r)
 		if err == nil || errors.Is(err, ErrNotLeader) {
 			continue
 		}
-		if !k.electorate.voterRoom.cornered.Swap(true) {
+		if !k.electorate.voterRoom.noSuccessor.Swap(true) {
 			k.log.Warn("this node leads with a full disk: client writes are refused until there is "+
 				"room, here or on another voter", "error", err)
 		}

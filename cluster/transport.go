@@ -32,7 +32,7 @@ type transport struct {
 	// quietUntil: until then this node votes for nobody, for it may have promised a leader, before
 	// it was restarted, not to.
 	quietUntil time.Time
-	// heard is when a leader's request came last; of the goroutine that looks at requests.
+	// news is when a leader's request came last; of the goroutine that looks at requests.
 	heard int64 // monotonic
 	reach *reach
 	// handed is the newest hand-over that was seen in the log; matched is how far the others' logs

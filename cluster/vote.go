@@ -24,8 +24,8 @@ var errNoValue = errors.New("not found")
 
 const (
 	voteName = "vote"
-	// besideName is the file of raft-boltdb.
-	besideName = "vote.bolt"
+	// boltName is the file of raft-boltdb.
+	boltName = "vote.bolt"
 	// voteCopyBytes is the place of one copy.
 	voteCopyBytes = 4096
 )
@@ -141,12 +141,12 @@ func readBeside(fsys wal.FS, dir string) ([]byte, error) {
 	if !ofSystem(fsys) {
 		return nil, fs.ErrNotExist
 	}
-	record, err := boltfile.Read(filepath.Join(dir, besideName))
+	record, err := boltfile.Read(filepath.Join(dir, boltName))
 	if err == nil && len(record) < 8 {
 		err = boltfile.ErrDamaged
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", besideName, err)
+		return nil, fmt.Errorf("%s: %w", boltName, err)
 	}
 	return record, nil
 }
@@ -157,7 +157,7 @@ func makeBeside(fsys wal.FS, dir string, record []byte) (b *voteBeside, err erro
 	if w, ok := fsys.(*watchedFS); ok {
 		watch = w.watch
 	}
-	name := filepath.Join(dir, besideName)
+	name := filepath.Join(dir, boltName)
 	var f *boltfile.File
 	err = watch("create", name, func() error {
 		f, err = boltfile.Create(name, record)

@@ -45,7 +45,7 @@ func voteImages(t *testing.T, dir string, last uint64) (images [][2][]byte) {
 
 func votesOf(t *testing.T, dir string) (b [2][]byte) {
 	t.Helper()
-	for i, name := range []string{voteName, besideName} {
+	for i, name := range []string{voteName, boltName} {
 		var err error
 		if b[i], err = os.ReadFile(filepath.Join(dir, name)); err != nil {
 			require.ErrorIs(t, err, os.ErrNotExist)
@@ -57,7 +57,7 @@ func votesOf(t *testing.T, dir string) (b [2][]byte) {
 // putVotes puts files into a folder; nil: none.
 func putVotes(t *testing.T, dir string, b [2][]byte) {
 	t.Helper()
-	for i, name := range []string{voteName, besideName} {
+	for i, name := range []string{voteName, boltName} {
 		path := filepath.Join(dir, name)
 		if b[i] == nil {
 			require.NoError(t, errors.Join(os.WriteFile(path, nil, 0o600), os.Remove(path)))
@@ -101,7 +101,7 @@ func TestTwoFormatsOfAVoteGuardEachOther(t *testing.T) {
 			require.EqualValues(t, 7, term, "file %d, %s", file, name)
 			require.NoError(t, v.Close())
 			require.Equal(t, whole[0], votesOf(t, dir)[0], "file %d, %s", file, name)
-			record, err := boltfile.Read(filepath.Join(dir, besideName))
+			record, err := boltfile.Read(filepath.Join(dir, boltName))
 			require.NoError(t, err)
 			require.Equal(t, uint64(7), uint64(record[0]), "the sequence")
 		}
@@ -138,7 +138,7 @@ func TestAnyBitOfAVoteMayFlip(t *testing.T) {
 	dir := t.TempDir()
 	whole := voteImages(t, dir, 7)[6]
 	var files [2]*os.File
-	for i, name := range []string{voteName, besideName} {
+	for i, name := range []string{voteName, boltName} {
 		var err error
 		files[i], err = os.OpenFile(filepath.Join(dir, name), os.O_RDWR, 0)
 		require.NoError(t, err)
@@ -208,7 +208,7 @@ func TestAnySectorsOfAVote(t *testing.T) {
 		}
 		some(torn[1], after[1])
 		putVotes(t, dir, torn)
-		left := filepath.Join(dir, besideName+".tmp")
+		left := filepath.Join(dir, boltName+".tmp")
 		require.NoError(t, os.WriteFile(left, torn[1][:9000], 0o600))
 		term, err := storedTerm(wal.OS(), dir)
 		require.NoError(t, err)
@@ -391,7 +391,7 @@ func freezeVotes(folder string) error {
 	given := make(chan error, 1)
 	go func() { given <- v.SetUint64(termKey, 1<<40) }()
 	var said string
-	for said == "" || !strings.Contains(said, besideName) || !strings.Contains(said, voteName+";") {
+	for said == "" || !strings.Contains(said, boltName) || !strings.Contains(said, voteName+";") {
 		select {
 		case one := <-hung:
 			said += one + ";"
@@ -413,7 +413,7 @@ func freezeVotes(folder string) error {
 
 // BenchmarkElection is what a voter stores in an election: term, term of the vote, candidate.
 func BenchmarkElection(b *testing.B) {
-	for _, name := range []string{voteName, besideName} {
+	for _, name := range []string{voteName, boltName} {
 		b.Run(name, func(b *testing.B) {
 			v, err := openVote(wal.OS(), b.TempDir(), testLog())
 			require.NoError(b, err)

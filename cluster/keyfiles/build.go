@@ -9,14 +9,14 @@ import (
 	"tollgate/engine/journal"
 )
 
-// mostFiles bounds the files: no new one is made before some are merged.
-const mostFiles = 512
+// maxFiles bounds the files: no new one is made before some are merged.
+const maxFiles = 512
 
 // build makes the next file from sealed segments, where not all keys before wanted are in files.
 func (s *Store) build(ctx context.Context, wanted uint64) (did bool, err error) {
 	list := s.opts.Journal.View()[journal.PartUsage].Segments
 	v := s.view.Load()
-	if v.covered >= wanted || len(v.runs) >= mostFiles {
+	if v.covered >= wanted || len(v.runs) >= maxFiles {
 		return false, nil
 	}
 	begin := sort.Search(len(list), func(i int) bool { return list[i].EventsThrough > v.covered })

@@ -10,12 +10,12 @@ const (
 	// largest is by how much the keys that are kept are divided to have the size of the largest
 	// files: files go when all their keys are dropped.
 	largest = 4
-	// leastMerged are the new files that may become one, however few keys are kept.
-	leastMerged = 4
+	// minMerged are the new files that may become one, however few keys are kept.
+	minMerged = 4
 	// maxSpan bounds the numbers of a file: a record has 32 bits for the distance from its first.
 	maxSpan = 1 << 31
-	// mostMerged bounds the files that are merged at a time.
-	mostMerged = 8
+	// maxMerged bounds the files that are merged at a time.
+	maxMerged = 8
 	// mergePages is how many pages of a file are read at a time for a rewriting.
 	mergePages = 64
 )
@@ -79,12 +79,12 @@ func (s *Store) end(some ...*run) (err error) {
 // What bounds a file is the numbers that it spans, not the records in it: of those, dropped ones
 // are left out, and a file that took in new keys as fast as it lost old ones would never end or go.
 func (s *Store) mergeable(most uint64) (some []*run) {
-	most = min(max(most, leastMerged*uint64(s.opts.BatchKeys)), maxSpan)
+	most = min(max(most, minMerged*uint64(s.opts.BatchKeys)), maxSpan)
 	v := s.view.Load()
 	cost, fewer := uint64(0), uint64(0)
 	for i, a := range v.runs {
 		sum, due := a.records, false
-		for k := i + 1; k < len(v.runs) && k < i+mostMerged; k++ {
+		for k := i + 1; k < len(v.runs) && k < i+maxMerged; k++ {
 			a, b := v.runs[k-1], v.runs[k]
 			sum += b.records
 			if a.through != b.from || b.through-v.runs[i].from > most ||

@@ -244,7 +244,7 @@ func TestFilesOfFewKeysGo(t *testing.T) {
 		next := uint64(len(h.keys))
 		h.agree(t, s, next-kept)
 		for _, r := range s.view.Load().runs {
-			require.LessOrEqual(t, r.through-r.from, uint64(leastMerged*s.opts.BatchKeys))
+			require.LessOrEqual(t, r.through-r.from, uint64(minMerged*s.opts.BatchKeys))
 			require.Greater(t, r.through, next-kept, "%d kept", kept)
 		}
 		require.NoError(t, s.Close())

@@ -84,8 +84,8 @@ func (m *membership) readdress(
 	return changed, nil
 }
 
-// seat is a leader about to change its group's configuration, as that is now.
-type seat struct {
+// configChange is a leader about to change its group's configuration, as that is now.
+type configChange struct {
 	membership *membership
 	route      *route
 	servers    []raft.Server
@@ -94,9 +94,9 @@ type seat struct {
 	index uint64
 }
 
-// takeSeat looks at the configuration; ErrNotLeader when this node does not lead. The index is read
+// beginChange looks at the configuration; ErrNotLeader when this node does not lead. The index is read
 // before the servers: if they are newer, raft refuses the change, and it is tried again.
-func (m *membership) takeSeat() (*seat, error) {
+func (m *membership) beginChange() (*configChange, error) {
 	r := m.router.route.Load()
 	if !r.ready {
 		return nil, fmt.Errorf("%w group %s", ErrNotLeader, m.name)
@@ -105,10 +105,10 @@ func (m *membership) takeSeat() (*seat, error) {
 	if err != nil {
 		return nil, unchanged("group %s: %w", m.name, err)
 	}
-	return &seat{membership: m, route: r, servers: m.servers().Servers, index: index}, nil
+	return &configChange{membership: m, route: r, servers: m.servers().Servers, index: index}, nil
 }
 
-func (s *seat) find(id string) (raft.Server, bool) {
+func (s *configChange) find(id string) (raft.Server, bool) {
 	i := slices.IndexFunc(s.servers, func(x raft.Server) bool { return string(x.ID) == id })
 	if i < 0 {
 		return raft.Server{}, false
@@ -116,12 +116,12 @@ func (s *seat) find(id string) (raft.Server, bool) {
 	return s.servers[i], true
 }
 
-func (s *seat) refuse(format string, args ...any) error {
+func (s *configChange) refuse(format string, args ...any) error {
 	return unchanged("group %s: %s", s.membership.name, fmt.Sprintf(format, args...))
 }
 
 // join adds a member without a vote, or changes the addresses of one that is there.
-func (s *seat) join(ctx context.Context, c change) error {
+func (s *configChange) join(ctx context.Context, c change) error {
 	m := s.membership
 	wanted := peer{Member: c.Member, disk: c.Disk}
 	wanted.since[m.shard] = m.raft.LastIndex() + 1 // past the removal of whom it replaces
@@ -154,7 +154,7 @@ func (s *seat) join(ctx context.Context, c change) error {
 }
 
 // promote gives a member its vote, when it is known to have caught up.
-func (s *seat) promote(ctx context.Context, c change) error {
+func (s *configChange) promote(ctx context.Context, c change) error {
 	x, member := s.find(c.Member.ID)
 	switch {
 	case !member:
@@ -174,7 +174,7 @@ func (s *seat) promote(ctx context.Context, c change) error {
 
 // remove takes a member out. This node hands over first, and the next leader does it. That there
 // is not such a member is said to who checks only: else it has been done.
-func (s *seat) remove(ctx context.Context, c change) error {
+func (s *configChange) remove(ctx context.Context, c change) error {
 	x, member := s.find(c.Member.ID)
 	switch {
 	case !member && c.Check:
@@ -201,13 +201,13 @@ func (s *seat) remove(ctx context.Context, c change) error {
 }
 
 // takeOut removes a member from the configuration that was looked at.
-func (s *seat) takeOut(ctx context.Context, id raft.ServerID) error {
+func (s *configChange) takeOut(ctx context.Context, id raft.ServerID) error {
 	m := s.membership
 	return m.decide(ctx, m.raft.RemoveServer(id, s.index, m.config.RPCTimeout))
 }
 
 // transfer hands leadership over.
-func (s *seat) transfer(ctx context.Context, c change) error {
+func (s *configChange) transfer(ctx context.Context, c change) error {
 	m := s.membership
 	if c.Member.ID == m.config.NodeID {
 		return nil
@@ -226,7 +226,7 @@ func (s *seat) transfer(ctx context.Context, c change) error {
 }
 
 // hasRoom refuses a node whose disk is nearly full: it would hand leadership on at once.
-func (s *seat) hasRoom(ctx context.Context, id raft.ServerID) error {
+func (s *configChange) hasRoom(ctx context.Context, id raft.ServerID) error {
 	reply, err := s.membership.request(ctx, string(id), callProgress, nil)
 	if err != nil {
 		return s.refuse("%s does not say how much room its disk has: %v", id, err)
@@ -238,7 +238,7 @@ func (s *seat) hasRoom(ctx context.Context, id raft.ServerID) error {
 }
 
 // names are the members' ids, with and without a vote.
-func (s *seat) names() []string {
+func (s *configChange) names() []string {
 	var ids []string
 	for _, x := range s.servers {
 		ids = append(ids, string(x.ID))
@@ -247,12 +247,12 @@ func (s *seat) names() []string {
 	return ids
 }
 
-func (s *seat) voters() []raft.ServerID {
+func (s *configChange) voters() []raft.ServerID {
 	return configVoters(raft.Configuration{Servers: s.servers})
 }
 
 // answers reports whether a node has answered this leader within the last two heartbeats.
-func (s *seat) answers(id raft.ServerID) bool {
+func (s *configChange) answers(id raft.ServerID) bool {
 	m := s.membership
 	sent, ok := m.lease.heard(s.route.term, id)
 	return string(id) == m.config.NodeID ||
@@ -260,7 +260,7 @@ func (s *seat) answers(id raft.ServerID) bool {
 }
 
 // quorate refuses voters of whom no majority answers: nothing could be written any more.
-func (s *seat) quorate(voters []raft.ServerID) error {
+func (s *configChange) quorate(voters []raft.ServerID) error {
 	alive := 0
 	var silent []raft.ServerID
 	for _, id := range voters {
@@ -279,7 +279,7 @@ func (s *seat) quorate(voters []raft.ServerID) error {
 
 // caughtUp refuses a node that lacks something. How far its log is, this leader has seen itself;
 // what it has applied, and whether its journal is whole, the node says.
-func (s *seat) caughtUp(ctx context.Context, x raft.Server) error {
+func (s *configChange) caughtUp(ctx context.Context, x raft.Server) error {
 	m := s.membership
 	committed, applied := m.raft.CommitIndex(), m.machine.Applied()
 	index, _ := m.transport.matched.of(s.route.term, x.ID)
