@@ -67,7 +67,7 @@ type saver struct {
 	saving chan struct{} // one token for the backup that is being made
 }
 
-// Backup writes a backup of both groups to w, beside everything else that this node does: each
+// Backup writes a backup of both groups to w while this node goes on with its work: each
 // group at one log index, which holds every write that was acknowledged before the call (unless
 // BackupOptions.Stale). It takes a snapshot of each group, and copies it and the journal segments
 // that it lists. Its memory does not grow with them. After an error what was written is refused by

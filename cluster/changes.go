@@ -119,9 +119,9 @@ func (n *changes) checkBoth(ctx context.Context, c change) error {
 	absent, was := 0, false
 	for _, g := range n.groups {
 		err := g.askLeader(ctx, c)
-		if nobody := (*noMemberError)(nil); errors.As(err, &nobody) {
+		if refusal := (*noMemberError)(nil); errors.As(err, &refusal) {
 			was = was || g.departed.has(c.Member.ID)
-			nobody.was = was
+			refusal.was = was
 			if absent++; absent < len(n.groups) || n.unheard == c.Member.ID {
 				continue
 			}

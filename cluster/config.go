@@ -328,7 +328,7 @@ type Events struct {
 	OnSnapshotFailed func(shard uint16)
 	// OnRestore: a snapshot was loaded into the state machine in that time.
 	OnRestore func(shard uint16, d time.Duration)
-	// OnLeader: this node learnt who leads; "" means nobody.
+	// OnLeader: this node learnt who leads; "" means that no node does.
 	OnLeader func(shard uint16, leader string, term uint64)
 	// OnLease: this node got (true) or lost (false) the read lease.
 	OnLease func(shard uint16, held bool)

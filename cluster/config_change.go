@@ -90,7 +90,7 @@ type configChange struct {
 	route      *route
 	servers    []raft.Server
 	// index is that of the configuration's entry: raft makes no change to another one, as there is
-	// when this node was deposed meanwhile, somebody else made a change, and it was elected again.
+	// when this node was deposed meanwhile, another leader made a change, and it was elected again.
 	index uint64
 }
 
@@ -359,11 +359,11 @@ type noMemberError struct {
 }
 
 // WasMember reports whether an error is the refusal to remove who is no longer a member, and has
-// been one since the node's process began: whoever asked for that removal may not have heard of its
+// been one since the node's process began: the caller who asked for that removal may not have heard of its
 // end.
 func WasMember(err error) bool {
-	var nobody *noMemberError
-	return errors.As(err, &nobody) && nobody.was
+	var absent *noMemberError
+	return errors.As(err, &absent) && absent.was
 }
 
 func (e *noMemberError) Error() string {

@@ -63,7 +63,7 @@ type parts struct {
 	boot      uint64
 	disk      *disk
 	memory    *memory
-	// asked reports whether the other members had their say on this folder; nil: there is nobody to
+	// asked reports whether the other members had their say on this folder; nil: there are none to
 	// ask.
 	asked func() bool
 	// before is how far the group was known here to be committed before this start.

@@ -93,7 +93,7 @@ func (d *demotion) through(goal uint64, said map[string]uint64, voters int) uint
 }
 
 // forget the voters that have what left memory. The others stay named, although nothing waits for
-// them: keys leave memory now and then only, and whoever looks in between is to find them.
+// them: keys leave memory now and then only, and the status is to show them in between.
 func (d *demotion) forget(said map[string]uint64) {
 	for id := range d.late {
 		if covered, answered := said[id]; answered && d.tiering.keys.lacks(covered) == 0 {

@@ -29,10 +29,10 @@ type watchedFS struct {
 type fileNotices struct {
 	// fatal ends the process.
 	fatal func(error)
-	// synced is told what each fsync took; nil: nobody wants to know.
+	// synced is told what each fsync took; nil: no one listens.
 	synced func(time.Duration)
 	// began is told of each change that the disk is asked for, and what it returns that it is done;
-	// nil: nobody wants to know.
+	// nil: no one listens.
 	began func(what string) (done func())
 }
 

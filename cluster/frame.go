@@ -101,7 +101,7 @@ const (
 
 // take reports whether a frame is newer than every other of its origin, and remembers it. An older
 // one was held up on a connection that its origin has given up since: its records have been sent
-// again, and whoever sent them may have been told that they are refused.
+// again, and their callers may have been told that they are refused.
 func (a *arrivals) take(f *frame) bool {
 	if a.newest == nil || a.term != f.term {
 		a.term, a.newest = f.term, make(map[string]arrival)

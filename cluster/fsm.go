@@ -127,7 +127,7 @@ func (f *fsm) run(l *raft.Log, out *engine.Applied) (err error) {
 	return m.Apply(l.Index, data, out)
 }
 
-// Snapshot fixes the state; raft writes it beside Apply.
+// Snapshot fixes the state; raft writes it while Apply goes on.
 func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	if f.stopped {
 		return nil, errHalted
@@ -264,7 +264,7 @@ func (r *replica) noteRestored() {
 }
 
 // visible is the newest entry of which a reader on this node may have seen something: the one that
-// is being applied counts, since its records become visible one by one. Whoever reads elsewhere
+// is being applied counts, since its records become visible one by one. A reader elsewhere
 // afterwards is to see it, too.
 func (r *replica) visible() uint64 { return max(r.machine.Applied(), r.applying.Load()) }
 

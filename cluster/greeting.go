@@ -11,14 +11,14 @@ import (
 // greeting is what both ends of a connection say before anything else, after the stream's byte:
 // 2 bytes of length, little endian, and this as JSON.
 type greeting struct {
-	// Node and Disk are whoever speaks, HTTP and Ops its other listeners.
+	// Node and Disk are the speaker's, HTTP and Ops its other listeners.
 	Node string `json:"node"`
 	Disk string `json:"disk"`
 	HTTP string `json:"http,omitempty"`
 	Ops  string `json:"ops,omitempty"`
-	// Version is the newest cluster version that the build of whoever speaks knows.
+	// Version is the newest cluster version that the speaker's build knows.
 	Version uint32 `json:"version,omitempty"`
-	// WantNode and WantDisk are whom the dialling end expects; "" is anybody.
+	// WantNode and WantDisk are what the dialling end expects; "" means any.
 	WantNode string `json:"wantNode,omitempty"`
 	WantDisk string `json:"wantDisk,omitempty"`
 	// Since is since when the speaker's folder is a member, as far as it knows, and WantSince since
@@ -44,7 +44,7 @@ const (
 	refusedFolder refusal = "folder"
 	// refusedOutsider: the dialling node is not a member.
 	refusedNotMember refusal = "outsider"
-	// refusedMistaken: somebody else was expected here.
+	// refusedMistaken: another node was expected here.
 	refusedMistaken refusal = "mistaken"
 	// refusedLater: the answering node's list of members is too old to have the dialling one's
 	// folder.
@@ -61,7 +61,7 @@ var ErrOtherFolder = errors.New("cluster: this data folder is not the one that t
 
 var (
 	errNotMember = errors.New("cluster: this node is not a member")
-	errMistaken  = errors.New("cluster: somebody else answers there")
+	errMistaken  = errors.New("cluster: another node answers there")
 	errLater     = errors.New("cluster: a node has not heard yet that this one was replaced")
 	errGreeting  = errors.New("cluster: malformed greeting")
 )
@@ -102,7 +102,7 @@ func takeGreeting(r io.Reader) (greeting, error) {
 type greeter interface {
 	// introduce is what this node says to whom it dials.
 	introduce(address string) greeting
-	// answer is what it says to whoever has dialled; with Refused set the connection ends.
+	// answer is what it says to a node that has dialled; with Refused set the connection ends.
 	answer(stream byte, from greeting) greeting
 	// meet judges what the dialled end has answered.
 	meet(address string, from greeting) error

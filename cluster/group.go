@@ -136,7 +136,7 @@ func (g *Group) openRaft() error {
 	close(g.running)
 	if g.openSegments != nil {
 		if g.segments, err = g.openSegments(); err != nil {
-			close(g.closing) // whoever waits for segments gives up
+			close(g.closing) // calls that wait for segments give up
 			return errors.Join(err, g.raft.Shutdown().Error())
 		}
 	}
@@ -223,7 +223,7 @@ func (g *Group) begin(c *raft.Config) error {
 // the file with this node's vote is gone, and it might vote twice.
 //
 // It is false, and takes the term back, where a first start was interrupted between the term and
-// the members: raft would call that a past, and wait forever for members that nobody has. Term 1
+// the members: raft would call that a past, and wait forever for members that no node has. Term 1
 // is that of the beginning alone, elections begin at 2; so nothing was promised in it.
 func (g *Group) begun() (bool, error) {
 	term, err := g.stable.GetUint64(termKey)

@@ -93,7 +93,7 @@ func (n *handshaker) refuse(stream byte, from greeting) *reason {
 	newer := from.WantDisk == n.identity.Disk
 	for _, p := range list {
 		if p.ID == n.config.NodeID && p.disk == "" {
-			newer = true // no leader has noted this folder yet, so that nobody can know it
+			newer = true // no leader has noted this folder yet, so that no node can know it
 		}
 		if p.ID != from.Node {
 			continue
@@ -113,7 +113,7 @@ func (n *handshaker) refuse(stream byte, from greeting) *reason {
 	return nil
 }
 
-// noteMemberSince notes since when this folder is a member, as somebody's list has it.
+// noteMemberSince notes since when this folder is a member, as another node's list has it.
 func (n *handshaker) noteMemberSince(since [2]uint64) {
 	n.infoLock.Lock()
 	defer n.infoLock.Unlock()
@@ -205,7 +205,7 @@ func (n *handshaker) secondCluster(other *foreignError) error {
 		other.cluster, found, n.config.NodeID, n.config.Dir)
 }
 
-// beganSecond reports whether this node's cluster began beside another: the member at that address
+// beganSecond reports whether this node's cluster is a second one: the member at that address
 // is of the other cluster, and was never met in this one. A member that was met and is foreign
 // now was restored, while this cluster goes on: that is for an operator to see, and no reason to
 // end.
@@ -216,7 +216,7 @@ func (n *handshaker) beganSecond(other *foreignError) bool {
 
 // judge takes in what came of reaching another member. One that knows this node by another folder
 // ends the process: it could vote a second time, and has not what it acknowledged. So does one of
-// another cluster, beside which this node's began, and one that knows this folder to be an older
+// another cluster that was there before this node's, and one that knows this folder to be an older
 // copy.
 func (n *handshaker) judge(err error) {
 	foreign, older := (*foreignError)(nil), (*putBackError)(nil)

@@ -93,8 +93,8 @@ func (t *transport) inspect(rpc *raft.RPC) bool {
 // nothing for as long as the promise lasts, and raft has been done with all of it for as long.
 // Whatever this node acknowledges was sent before it came here, so every lease that counts on it
 // is over; who is slow to carry out what came has heard of its leader all the same. Raft goes on
-// naming its leader until a timer of its own ends, and would refuse whoever asks before; where it
-// names none it refuses nobody. Who leads is bound to itself, though nobody sends it anything.
+// naming its leader until a timer of its own ends, and would refuse any candidate before; where it
+// names none it refuses no candidate. A leader is bound to itself, though no node sends it anything.
 func (t *transport) released() (from raft.ServerAddress, ok bool) {
 	followed := t.followed.Load()
 	if followed == nil || monotonic()-t.heard < int64(t.lease.promise) {
@@ -106,7 +106,7 @@ func (t *transport) released() (from raft.ServerAddress, ok bool) {
 
 // freeFor is the address under which raft looks at who asks whether it would be elected: that of
 // the leader that this node is no longer bound to, from whom raft takes the question. It uses the
-// address for nothing else, and the answer binds nobody.
+// address for nothing else, and the answer binds no node.
 func (t *transport) freeFor(candidate []byte) []byte {
 	if leader, ok := t.released(); ok {
 		return t.EncodePeer("", leader)

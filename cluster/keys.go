@@ -36,7 +36,7 @@ func (t *tiering) KeyFinder() idempotency.Finder {
 }
 
 // keepKeys brings keys into files before they leave memory, and removes those that were dropped.
-// Beside that, so that a large one holds up no new file, it merges and repairs them.
+// At the same time, so that a large one holds up no new file, it merges and repairs them.
 func (t *tiering) keepKeys() {
 	if t.keys == nil {
 		return

@@ -12,7 +12,7 @@ import (
 // mark is what a node has promised in one group: nothing of it is taken back, by a crash neither.
 type mark struct {
 	Term uint64 `json:"term,omitempty"`
-	// Vote stands for whom it has voted for in that term; 0: for nobody.
+	// Vote stands for whom it has voted for in that term; 0: for no candidate.
 	Vote uint64 `json:"vote,omitempty"`
 	// LastTerm and Last are the last entry of its log, or of its snapshot. LastTerm is 0 where it is
 	// not known.

@@ -16,7 +16,7 @@ const (
 	maxChangeBytes = 4 << 10
 )
 
-// askLeader brings a change to whoever leads the group, again while leadership moves.
+// askLeader brings a change to the group's leader, again while leadership moves.
 func (m *membership) askLeader(ctx context.Context, c change) error {
 	for {
 		r := m.router.route.Load()
@@ -98,8 +98,8 @@ func (m *membership) serveChange(payload []byte) []byte {
 		err := m.change(ctx, c)
 		cancel()
 		answer = changed{}
-		if nobody := (*noMemberError)(nil); errors.As(err, &nobody) {
-			answer.Members = nobody.members
+		if absent := (*noMemberError)(nil); errors.As(err, &absent) {
+			answer.Members = absent.members
 		}
 		switch {
 		case errors.Is(err, ErrNotLeader):
@@ -146,7 +146,7 @@ func (m *membership) change(ctx context.Context, c change) error {
 // nothing has changed, except that this node reads without a lease for the rest of its term.
 //
 // No member changes meanwhile: the target would stand without an entry that the others have, and
-// nobody would lead until the next election.
+// no node would lead until the next election.
 func (m *membership) HandOver(ctx context.Context, target string) error {
 	select {
 	case m.changing <- struct{}{}:

@@ -38,7 +38,7 @@ func (tcp) Dial(address string, timeout time.Duration) (net.Conn, error) {
 	return d.Dial("tcp", address)
 }
 
-// checkAddresses refuses addresses at which nobody can be reached. HTTP and Ops may be empty.
+// checkAddresses refuses addresses at which no node can be reached. HTTP and Ops may be empty.
 func (m *Member) checkAddresses() error {
 	for _, a := range []struct{ use, address string }{
 		{"raft", m.Raft}, {"http", m.HTTP}, {"ops", m.Ops},

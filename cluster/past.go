@@ -16,7 +16,7 @@ import (
 	"tollgate/wal"
 )
 
-// ErrPutBack means that a data folder is older than what its node has promised since: somebody put
+// ErrPutBack means that a data folder is older than what its node has promised since: someone put
 // an older copy in its place.
 var ErrPutBack = errors.New("cluster: this data folder is an older copy: its node has promised " +
 	"more since")

@@ -149,7 +149,7 @@ func (n *peering) register(g *Group) {
 			return // an operator's change: later
 		}
 		p.disk, p.HTTP, p.Ops = met.Disk, met.HTTP, met.Ops
-		// Nobody waits for it: the next look finds it done, or tries again.
+		// No caller waits for it: the next look finds it done, or tries again.
 		here, err := g.beginChange()
 		if err == nil {
 			_, err = g.readdress(s, p.address(g.shard), here.index)
@@ -166,7 +166,7 @@ func (n *peering) register(g *Group) {
 const settleWithin = 2 * time.Second
 
 // settled reports whether this node may vote, stand, and acknowledge: each other member has
-// answered, or could not be reached, so that whoever knows this folder to be an older copy had its
+// answered, or could not be reached, so that a member that knows this folder to be an older copy had its
 // say.
 
 func (n *peering) settled() bool {

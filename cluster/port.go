@@ -207,7 +207,7 @@ func (p *port) hello(stream byte) []byte {
 	return append(append([]byte{streamIdentified}, p.identity...), stream)
 }
 
-// admit exchanges greetings with whoever has dialled.
+// admit exchanges greetings with a node that has dialled.
 func (p *port) admit(conn *portConn, stream byte) error {
 	from, err := takeGreeting(conn)
 	if err != nil {

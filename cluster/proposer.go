@@ -22,7 +22,7 @@ type proposer struct {
 	remote  *queue // frames for the leader, while another does
 	stamp   int64  // of the newest entry submitted; guarded by local's lock
 	flights chan flight
-	settled chan struct{} // closed when nobody reads flights any more
+	settled chan struct{} // closed when flights is not read any more
 	tickets ticketPool
 	waiting waitingRoom // for calls that wait for a leader
 
@@ -105,7 +105,7 @@ func (p *proposer) drain() {
 }
 
 // full reports whether this leader takes no client writes: the disks of too many voters are nearly
-// full, or its own is, and it has found nobody to hand leadership to. Until it has looked, writes
+// full, or its own is, and no other voter can take leadership. Until it has looked, writes
 // go on, into the reserve.
 func (p *proposer) full() bool {
 	r := &p.electorate.voterRoom
@@ -262,7 +262,7 @@ func (c *call) await(p *proposer, q *queue, t *ticket) {
 		p.tickets.release(t)
 	case <-c.timer.C:
 		q.withdraw(t)
-		c.timer.Reset(0) // whoever waits next must see it, too
+		c.timer.Reset(0) // the next wait must see it, too
 	}
 }
 

@@ -87,7 +87,7 @@ type ticket struct {
 	next    int // the first record that has not left
 	waiting int // bytes of those that have not
 	open    int // records whose fate is not known
-	// gone reports whether nobody waits any more: results may be another's.
+	// gone reports whether no call waits any more: results may be another's.
 	gone bool
 	done chan struct{} // has a token once no record's fate is open
 }
@@ -157,7 +157,7 @@ type queueLimits struct {
 	eager      int // batches in flight while there is no full one waiting
 	depth      int // batches in flight at most
 	// apart is how many bytes of a flow may wait until it travels in batches of its own, whose
-	// answer nobody else waits for; 0: all flows travel together.
+	// answer no other call waits for; 0: all flows travel together.
 	apart int
 }
 
@@ -271,7 +271,7 @@ func (q *queue) pump() {
 	}
 }
 
-// fill puts a batch together of at most so many bytes. What is late is given up: whoever waited for
+// fill puts a batch together of at most so many bytes. What is late is given up: the call that waited for
 // it has gone.
 func (q *queue) fill(bytes int, from func(int, fair.Cut[*ticket])) *batch {
 	size := min(len(q.header)+bytes, q.limits.batchBytes)
@@ -344,7 +344,7 @@ func (q *queue) finish(b *batch, f fate) bool {
 	return true
 }
 
-// abandon ends everything in flight: nobody will say any more what became of it.
+// abandon ends everything in flight: its fate will not be known here.
 func (q *queue) abandon() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -396,7 +396,7 @@ func (q *queue) owner(data []byte) *batch {
 	return nil
 }
 
-// withdraw takes back what of a ticket has not left, and lets nobody write to its results any more:
+// withdraw takes back what of a ticket has not left, and has no one write to its results any more:
 // a record that has left is of unknown fate there. The ticket must not be used again.
 func (q *queue) withdraw(t *ticket) {
 	q.mu.Lock()

@@ -282,7 +282,7 @@ func (r *reader) keepFresh() {
 	}
 }
 
-// commitHint is what a leader says of its log beside the read index: the newest entry that it has
+// commitHint is what a leader says of its log together with the read index: the newest entry that it has
 // applied, and the term in which it leads.
 type commitHint struct {
 	// index is the read index of the same answer.

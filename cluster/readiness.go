@@ -11,7 +11,7 @@ import (
 const (
 	// readyStaleness is how far behind a follower may be and still be ready.
 	readyStaleness = 2 * time.Second
-	// readyEvery is how often a node looks whether it is ready, beside whenever it is asked.
+	// readyEvery is how often a node looks whether it is ready, in addition to when it is asked.
 	readyEvery = 250 * time.Millisecond
 	// diskSilence is how long the disk may take for a change: a tenth of a second is long, and
 	// StoreTimeout ends the process.
@@ -132,7 +132,7 @@ func (n *health) reasons() []Reason {
 // NotReady is why this node should not be sent requests; nil when it may.
 func (n *health) NotReady() []Reason { return n.readiness.judge(monotonic(), n.reasons()) }
 
-// watchReadiness notes how long reasons go on, also when nobody asks, and says when the node begins
+// watchReadiness notes how long reasons go on, also when it is not asked, and logs when the node begins
 // or ceases to be ready.
 func (n *health) watchReadiness() {
 	tick := time.NewTicker(readyEvery)

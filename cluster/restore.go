@@ -22,7 +22,7 @@ var ErrNotEmpty = errors.New("cluster: a backup is restored into an empty folder
 // Restore makes the data folder of one node of a new cluster from a backup: Config.Members are its
 // voters, Config.Cluster its identity, which must be new, and the same on each of them. Every
 // member is restored from the same backup; then they are started. The machines of c are filled on
-// the way and must not be used for a node. Nothing is started and nobody is asked.
+// the way and must not be used for a node. Nothing is started and no other node is asked.
 //
 // The folder must be empty. Until all of the backup was read, checked, and is on disk, a node
 // refuses to start there; after an error it is to be emptied.
@@ -107,9 +107,9 @@ func restoreState(c *Config, dir string, shard Shard, state backup.Item) error {
 	if err != nil {
 		return err
 	}
-	_, nobody := raft.NewInmemTransport("") // raft asks it how to write addresses
+	_, addresses := raft.NewInmemTransport("") // raft asks it how to write addresses
 	sink, err := snapshots.Create(raft.SnapshotVersionMax, state.Group.Index, state.Group.Term,
-		bootstrap(c.Members), state.Group.Index, nobody)
+		bootstrap(c.Members), state.Group.Index, addresses)
 	if err != nil {
 		return fmt.Errorf("cluster: create a snapshot: %w", err)
 	}
@@ -170,7 +170,7 @@ func nextSegment(from *backup.Reader, info journal.SegmentInfo) ([]byte, error) 
 }
 
 // restoreTerm gives the group its term, and an empty log that goes on behind the state: an election
-// goes on from there, and no vote of it is taken back, since nobody of this cluster gave one.
+// goes on from there, and no vote of it is taken back, since no node of this cluster gave one.
 func restoreTerm(c *Config, dir string, group *backup.Group) (err error) {
 	log, err := wal.Open(filepath.Join(dir, "log"), wal.Options{FS: c.FS, Logger: c.Log})
 	if err != nil {

@@ -17,7 +17,7 @@ const (
 	roomWait = 2 * time.Second
 	// roomRetry is how long a leader without room waits before it looks for another again.
 	roomRetry = 5 * time.Second
-	// roomEnough is what a voter needs to be handed leadership, besides its reserve: with less it
+	// roomEnough is what a voter needs to be handed leadership, above its reserve: with less it
 	// would hand it on in a moment.
 	roomEnough = 16 << 20
 )

@@ -182,7 +182,7 @@ func (s *stores) newestSnapshot() (raft.SnapshotMeta, error) {
 }
 
 // rebuild empties the log if the mark is there and the entry at the newest snapshot's index is of
-// another term: then it and everything behind it was never committed, and nobody counts on it.
+// another term: then it and everything behind it was never committed, and nothing counts on it.
 func (s *stores) rebuild(newest raft.SnapshotMeta, log *slog.Logger) error {
 	mark := filepath.Join(s.dir, rebuildMark)
 	names, err := s.files.List(s.dir)
@@ -264,7 +264,7 @@ func (s *stores) opened() (mark, error) {
 }
 
 // openKeys has the files of the keys of a machine whose journal is open; nil where a shard keeps
-// none. They are read later, beside what else begins.
+// none. They are read later, while the rest of the node starts.
 func (s *stores) openKeys(shard Shard, from Segments, on *disk) *keyTier {
 	machine, ok := shard.Machine.(demoter)
 	if !ok || shard.KeyOf == nil {

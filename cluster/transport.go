@@ -29,7 +29,7 @@ type rawTransport interface {
 type transport struct {
 	rawTransport
 	lease *lease
-	// quietUntil: until then this node votes for nobody, for it may have promised a leader, before
+	// quietUntil: until then this node gives no vote, for it may have promised a leader, before
 	// it was restarted, not to.
 	quietUntil time.Time
 	// news is when a leader's request came last; of the goroutine that looks at requests.
@@ -40,7 +40,7 @@ type transport struct {
 	handed  handed
 	matched matched
 	self    raft.ServerID
-	// applied is how far this node has applied its log: nobody is told that more is committed. Nil:
+	// applied is how far this node has applied its log: no node is told that more is committed. Nil:
 	// it applies nothing.
 	applied func() uint64
 	// held is the member whose appends do not return yet, and the channel that is closed then.
@@ -53,7 +53,7 @@ type transport struct {
 	voters atomic.Pointer[func() []raft.ServerID]
 	// followed is the leader that raft takes itself to have; nil as voters is.
 	followed atomic.Pointer[func() following]
-	// settled reports whether the others had their say on this folder; nil: there is nobody to ask.
+	// settled reports whether the others had their say on this folder; nil: there are none to ask.
 	settled atomic.Pointer[func() bool]
 	// heldUntil is how long appends wait for that; of the goroutine that looks at requests.
 	heldUntil time.Time
@@ -97,7 +97,7 @@ func (t *transport) AppendEntriesPipeline(
 
 // AppendEntries notes for the lease when the request was sent. A node that left the one before
 // unanswered gets the next when it has answered a heartbeat, see reach. The request that waited is
-// not that: its commit index is as old as the wait, and whoever gets it would take itself for up to
+// not that: its commit index is as old as the wait, and a follower that gets it would take itself for up to
 // date. Raft makes a new one.
 func (t *transport) AppendEntries(
 	id raft.ServerID, to raft.ServerAddress,
@@ -135,7 +135,7 @@ func (t *transport) AppendEntries(
 	return nil
 }
 
-// announced is a request that commits no more than what this leader has applied. So nobody applies
+// announced is a request that commits no more than what this leader has applied. So no node applies
 // an entry, and shows it to readers, before the leader has: its own readers need not look.
 func (t *transport) announced(req *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
 	if t.applied == nil || req.LeaderCommitIndex <= t.applied() {
@@ -193,7 +193,7 @@ func (t *transport) InstallSnapshot(
 	return err
 }
 
-// RequestVote is refused while this node's clock is off. Whoever asks has left its old term.
+// RequestVote is refused while this node's clock is off. A candidate has left its old term.
 func (t *transport) RequestVote(
 	id raft.ServerID, to raft.ServerAddress,
 	req *raft.RequestVoteRequest, resp *raft.RequestVoteResponse,

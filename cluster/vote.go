@@ -100,7 +100,7 @@ type storedVote struct {
 }
 
 // readVote reads both files, changes nothing, and returns the newest good content. A file that is
-// missing beside the other one is as good as damaged: an earlier build made no `vote.bolt`.
+// missing one is as good as damaged: an earlier build made no `vote.bolt`.
 func readVote(fsys wal.FS, dir string) (found storedVote, err error) {
 	t, content, copies, err := voteTwin.open(fsys, filepath.Join(dir, voteName))
 	missing := errors.Is(err, errNoTwin)

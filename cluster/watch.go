@@ -103,7 +103,7 @@ func (w *watchedLog) GetLog(index uint64, l *raft.Log) error {
 
 // DeleteRange deletes entries; a log that cannot is damaged, and ends the process. So does a leader
 // that has other entries than those that are committed here: what was acknowledged is about to be
-// lost, since somebody forgot a promise, and this folder is where it still is.
+// lost, since some node forgot a promise, and this folder is where it still is.
 func (w *watchedLog) DeleteRange(low, high uint64) error {
 	first, err := w.FirstIndex()
 	if err != nil {

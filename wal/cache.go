@@ -6,7 +6,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// cachedOverheadBytes is what a cached record costs besides its payload: the raft.Log and its slot.
+// cachedOverheadBytes is what a cached record costs in addition to its payload: the raft.Log and its slot.
 const cachedOverheadBytes = 128
 
 // CacheStats describes a Cache at one moment.
@@ -21,7 +21,7 @@ type CacheStats struct {
 
 // Cache keeps the newest records of a log store in memory, bounded in bytes (raft's own LogCache
 // counts records, whose sizes differ by three orders of magnitude). All methods may be called from
-// any goroutine. It keeps the records that it is handed; as with raft's own cache, nobody may
+// any goroutine. It keeps the records that it is handed; as with raft's own cache, no one may
 // change them afterwards.
 type Cache struct {
 	store raft.LogStore

@@ -49,7 +49,7 @@ func (e *DamageError) Error() string {
 // Is makes errors.Is(err, ErrDamaged) true.
 func (e *DamageError) Is(target error) bool { return target == ErrDamaged }
 
-// Cut is a torn tail that Open removed: bytes of writes that a crash interrupted, so that nobody
+// Cut is a torn tail that Open removed: bytes of writes that a crash interrupted, so that no caller
 // was told they are safe.
 type Cut struct {
 	// File is the path of the segment.

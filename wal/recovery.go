@@ -154,7 +154,7 @@ func joins(m manifest, segments []*segment, seq uint64) string {
 	return ""
 }
 
-// settle makes what was found durable before anybody builds on it, and removes what is left over.
+// settle makes what was found durable before anything builds on it, and removes what is left over.
 func (r *recovery) settle(names []string) error {
 	last := r.segments[len(r.segments)-1]
 	end := uint64(0)

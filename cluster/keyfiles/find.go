@@ -15,7 +15,7 @@ import (
 func (s *Store) FindKey(key [16]byte) (v idempotency.Verdict, err error) {
 	prefix := binary.BigEndian.Uint64(key[:])
 	for found := (search{key: key, prefix: prefix}); ; {
-		// A file that nobody may read any more is not in the view that has come since.
+		// A file that may not be read any more is not in the view that has come since.
 		if now := s.view.Load(); s.look(now, &found) {
 			s.probes.Add(1)
 			if found.hits > 0 {

@@ -73,7 +73,7 @@ func (s *Store) load() (did bool, err error) {
 func (s *Store) list() ([]string, error) {
 	fs := s.opts.FS
 	if err := fs.MkdirAll(s.dir); err != nil {
-		// What is in the place of the directory is nobody's.
+		// What is in the place of the directory belongs to no file.
 		if rerr := fs.Remove(s.dir); rerr != nil {
 			return nil, err
 		}

@@ -88,7 +88,7 @@ func (r *run) badPages(p *pace) (bad []uint64, err error) {
 }
 
 // recover takes the records of damaged pages from the journal, and with them some of the pages
-// beside them, which begin or end with the same eight bytes; nil where they are too many: the file
+// next to them, which begin or end with the same eight bytes; nil where they are too many: the file
 // is to be dropped, and made again in pieces.
 func (s *Store) recover(r *run, bad []uint64, p *pace) (lost []record, err error) {
 	most := max(2*s.opts.BatchKeys, 2*pageRecords)

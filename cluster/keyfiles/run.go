@@ -64,7 +64,7 @@ type run struct {
 	looks int
 }
 
-// acquire keeps the file open until release; false when nobody may read it any more.
+// acquire keeps the file open until release; false when it may not be read any more.
 func (r *run) acquire() bool {
 	for n := r.readers.Load(); n > 0; n = r.readers.Load() {
 		if r.readers.CompareAndSwap(n, n+1) {

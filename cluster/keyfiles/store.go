@@ -22,7 +22,7 @@ var ErrDamaged = errors.New("keyfiles: a file of keys is damaged")
 
 // ErrNoRoom means that a file was not written because that would use the disk's reserve. Nothing
 // was changed; it is tried again.
-var ErrNoRoom = errors.New("keyfiles: too little free space beside the disk's reserve")
+var ErrNoRoom = errors.New("keyfiles: too little free space above the disk's reserve")
 
 // KeyOf is the key that a journal's record used up, and what is kept of it; false for a record that
 // is not a usage event.
@@ -68,7 +68,7 @@ type Store struct {
 
 	view atomic.Pointer[view]
 	// change is held while the view and the names in the directory change, and never while a file
-	// is read or written: whoever looks for a key does not take it.
+	// is read or written: a lookup does not take it.
 	change sync.Mutex
 
 	// names are the files that load has not taken in yet, and tries is how often it could not read
@@ -81,7 +81,7 @@ type Store struct {
 	probes, hits, reads, damages atomic.Uint64
 }
 
-// view is the files at one time. It never changes; whoever has one may use what is in memory of its
+// view is the files at one time. It never changes; its holder may use what is in memory of its
 // files for good, and read them after acquire.
 type view struct {
 	runs    []*run // oldest first; they do not overlap

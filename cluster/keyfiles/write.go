@@ -157,7 +157,7 @@ func (w *writer) finish() error {
 // abandon gives up a file that is not to be.
 func (w *writer) abandon(err error) error { return w.remove(joinClose(err, w.file)) }
 
-// remove removes a file that nobody needs, so that it takes no room until the next start.
+// remove removes a file that is not needed, so that it takes no room until the next start.
 func (w *writer) remove(err error) error { return errors.Join(err, w.fs.Remove(w.tmp)) }
 
 // end writes the last page, the directory, the filters and the footer.

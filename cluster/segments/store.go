@@ -184,7 +184,7 @@ func (s *Store) lookup(info journal.SegmentInfo) *segment {
 		if size, err := s.fileSize(keyOf(info)); err == nil && size == int64(info.Length) {
 			seg.state = unchecked
 		}
-		if !s.journal.Dropped(info) { // else a listing has an old view; nobody would forget it again
+		if !s.journal.Dropped(info) { // else a listing has an old view; it would never be forgotten again
 			s.segments[keyOf(info)] = seg
 		}
 	}
@@ -260,7 +260,7 @@ func (s *Store) writeQueued(seg *segment) {
 	}
 }
 
-// fail ends the store for good: after a failed fsync nobody knows what is on disk.
+// fail ends the store for good: after a failed fsync it is not known what is on disk.
 func (s *Store) fail(err error) {
 	err = fmt.Errorf("segments: %w", err)
 	s.end(err)

@@ -8,7 +8,7 @@ import (
 )
 
 // tailIndex finds the items of an owner in the journal's open tail. It reads on from where it
-// stopped whenever someone lists, so it costs nothing when nobody does.
+// stopped whenever someone lists, so it costs nothing when no one does.
 type tailIndex struct {
 	lock   sync.Mutex
 	data   []byte // what was read of the tail; its array tells one tail from another
