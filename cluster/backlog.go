@@ -2,9 +2,9 @@ package cluster
 
 import "tollgate/engine/fair"
 
-// backlogs are the flows of which so much waits that each travels in batches of its own: a call that
-// shared a batch with one would wait for its answer, too. A flow may have as many batches in flight
-// as are free (fair.Share), so that one of them leaves room for the next.
+// backlogs are the flows of which so much waits that each travels in batches of its own: a call
+// that shared a batch with one would wait for its answer, too. A flow may have as many batches in
+// flight as are free (fair.Share), so that one of them leaves room for the next.
 type backlogs struct {
 	lanes    fair.Lanes[*ticket]
 	waiting  map[fair.Flow]*backlog // of every flow in the queue

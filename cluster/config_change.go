@@ -94,8 +94,8 @@ type configChange struct {
 	index uint64
 }
 
-// beginChange looks at the configuration; ErrNotLeader when this node does not lead. The index is read
-// before the servers: if they are newer, raft refuses the change, and it is tried again.
+// beginChange looks at the configuration; ErrNotLeader when this node does not lead. The index is
+// read before the servers: if they are newer, raft refuses the change, and it is tried again.
 func (m *membership) beginChange() (*configChange, error) {
 	r := m.router.route.Load()
 	if !r.ready {
@@ -359,8 +359,8 @@ type noMemberError struct {
 }
 
 // WasMember reports whether an error is the refusal to remove who is no longer a member, and has
-// been one since the node's process began: the caller who asked for that removal may not have heard of its
-// end.
+// been one since the node's process began: the caller who asked for that removal may not have heard
+// of its end.
 func WasMember(err error) bool {
 	var absent *noMemberError
 	return errors.As(err, &absent) && absent.was

@@ -191,8 +191,8 @@ func (n *handshaker) gather() {
 	}
 }
 
-// secondCluster is the error of a node that began a cluster, or was about to, while another one lives at
-// one of its members' addresses.
+// secondCluster is the error of a node that began a cluster, or was about to, while another one
+// lives at one of its members' addresses.
 func (n *handshaker) secondCluster(other *foreignError) error {
 	found := "nothing was changed"
 	if n.begun.Load() {

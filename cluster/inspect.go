@@ -94,7 +94,8 @@ func (t *transport) inspect(rpc *raft.RPC) bool {
 // Whatever this node acknowledges was sent before it came here, so every lease that counts on it
 // is over; who is slow to carry out what came has heard of its leader all the same. Raft goes on
 // naming its leader until a timer of its own ends, and would refuse any candidate before; where it
-// names none it refuses no candidate. A leader is bound to itself, though no node sends it anything.
+// names none it refuses no candidate. A leader is bound to itself, though no node sends it
+// anything.
 func (t *transport) released() (from raft.ServerAddress, ok bool) {
 	followed := t.followed.Load()
 	if followed == nil || monotonic()-t.heard < int64(t.lease.promise) {

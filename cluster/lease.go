@@ -57,7 +57,7 @@ var leaseTenths time.Duration = 9
 
 // lease knows until when no other node can have become leader. Per peer it keeps when the newest
 // append was SENT that the peer answered with success in the same term: such a peer votes for
-// no other node until a heartbeat timeout after that. See DESIGN.md for the argument.
+// no other node until a heartbeat timeout after that. See LEASE.md for the argument.
 type lease struct {
 	// promise is how long a follower votes for no other node after it has heard of its leader: a
 	// heartbeat timeout. window is 0.9 of that.
@@ -149,8 +149,8 @@ func (l *lease) kill(term uint64) {
 }
 
 // forgo ends the lease of a term whose leadership is handed over: from here on the others may vote
-// for the target. A majority that answers after a read began is still proof, see confirm: a voter that
-// answers has not voted in a newer term by then.
+// for the target. A majority that answers after a read began is still proof, see confirm: a voter
+// that answers has not voted in a newer term by then.
 func (l *lease) forgo(term uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -166,8 +166,8 @@ func (n *peering) register(g *Group) {
 const settleWithin = 2 * time.Second
 
 // settled reports whether this node may vote, stand, and acknowledge: each other member has
-// answered, or could not be reached, so that a member that knows this folder to be an older copy had its
-// say.
+// answered, or could not be reached, so that a member that knows this folder to be an older copy
+// had its say.
 
 func (n *peering) settled() bool {
 	select {

@@ -186,9 +186,9 @@ func (p *port) readGreeting(conn net.Conn) (stream byte, err error) {
 }
 
 // turnAway tells a node of another cluster that this one exists. Without that answer a node with an
-// empty folder could not tell a foreign node's refusal from an address where nothing runs, and would
-// begin a second cluster. The greeting is read first: a connection that is closed with unread bytes
-// is reset, and a reset can overtake the answer.
+// empty folder could not tell a foreign node's refusal from an address where nothing runs, and
+// would begin a second cluster. The greeting is read first: a connection that is closed with unread
+// bytes is reset, and a reset can overtake the answer.
 func (p *port) turnAway(conn net.Conn) error {
 	if _, err := takeGreeting(conn); err != nil {
 		return err

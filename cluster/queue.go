@@ -271,8 +271,8 @@ func (q *queue) pump() {
 	}
 }
 
-// fill puts a batch together of at most so many bytes. What is late is given up: the call that waited for
-// it has gone.
+// fill puts a batch together of at most so many bytes. What is late is given up: the call that
+// waited for it has gone.
 func (q *queue) fill(bytes int, from func(int, fair.Cut[*ticket])) *batch {
 	size := min(len(q.header)+bytes, q.limits.batchBytes)
 	b := &batch{data: append(make([]byte, 0, size), q.header...), submittedAt: time.Now()}

@@ -282,8 +282,8 @@ func (r *reader) keepFresh() {
 	}
 }
 
-// commitHint is what a leader says of its log together with the read index: the newest entry that it has
-// applied, and the term in which it leads.
+// commitHint is what a leader says of its log together with the read index: the newest entry that
+// it has applied, and the term in which it leads.
 type commitHint struct {
 	// index is the read index of the same answer.
 	index     uint64
@@ -306,8 +306,8 @@ func (r *reader) indexAnswer(index, term uint64) []byte {
 	return binary.AppendUvarint(answer, term)
 }
 
-// receiveHint takes what stands behind a read index, where this node is not as far; a leader of an older
-// build says nothing there.
+// receiveHint takes what stands behind a read index, where this node is not as far; a leader of an
+// older build says nothing there.
 func (r *reader) receiveHint(index uint64, rest []byte) {
 	var numbers [3]uint64
 	for i := range numbers {
@@ -334,8 +334,8 @@ const (
 	hintTries = 100
 )
 
-// followHints brings this node to where the leader's answers say that it may be, without waiting for
-// the next append: an idle leader sends one every CommitTimeout.
+// followHints brings this node to where the leader's answers say that it may be, without waiting
+// for the next append: an idle leader sends one every CommitTimeout.
 func (r *reader) followHints() {
 	for {
 		select {
@@ -361,9 +361,9 @@ func (r *reader) followHints() {
 	}
 }
 
-// applyHint tells raft that an entry is committed, as an append of the leader's would that holds nothing
-// else: raft compares the place, and so all before it. An entry that a leader has applied is
-// committed for good, however late the word comes; and raft refuses that of an earlier term.
+// applyHint tells raft that an entry is committed, as an append of the leader's would that holds
+// nothing else: raft compares the place, and so all before it. An entry that a leader has applied
+// is committed for good, however late the word comes; and raft refuses that of an earlier term.
 func (r *reader) applyHint(committed place, term uint64) {
 	var entry raft.Log
 	address, leader := r.raft.LeaderWithID()

@@ -132,8 +132,8 @@ func (n *health) reasons() []Reason {
 // NotReady is why this node should not be sent requests; nil when it may.
 func (n *health) NotReady() []Reason { return n.readiness.judge(monotonic(), n.reasons()) }
 
-// watchReadiness notes how long reasons go on, also when it is not asked, and logs when the node begins
-// or ceases to be ready.
+// watchReadiness notes how long reasons go on, also when it is not asked, and logs when the node
+// begins or ceases to be ready.
 func (n *health) watchReadiness() {
 	tick := time.NewTicker(readyEvery)
 	defer tick.Stop()

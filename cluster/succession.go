@@ -7,11 +7,11 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// When a leader falls silent, its successor is to stand as soon as the others may vote, and no other
-// node then. Raft alone looks at a moment that it draws, up to two timeouts after the last contact;
-// its voters refuse any candidate before they have looked themselves, and a candidate who was
-// refused waits for another timeout: a failed leader cost 1.1 s as a rule and 1.8 s at times. So
-// the voters have turns, in the order of their names, and a vote is free when the promise to the
+// When a leader falls silent, its successor is to stand as soon as the others may vote, and no
+// other node then. Raft alone looks at a moment that it draws, up to two timeouts after the last
+// contact; its voters refuse any candidate before they have looked themselves, and a candidate who
+// was refused waits for another timeout: a failed leader cost 1.1 s as a rule and 1.8 s at times.
+// So the voters have turns, in the order of their names, and a vote is free when the promise to the
 // leader is over (transport.released).
 const (
 	// firstTurn is when the first voter stands, in tenths of the heartbeat timeout since it heard of

@@ -97,8 +97,8 @@ func (t *transport) AppendEntriesPipeline(
 
 // AppendEntries notes for the lease when the request was sent. A node that left the one before
 // unanswered gets the next when it has answered a heartbeat, see reach. The request that waited is
-// not that: its commit index is as old as the wait, and a follower that gets it would take itself for up to
-// date. Raft makes a new one.
+// not that: its commit index is as old as the wait, and a follower that gets it would take itself
+// for up to date. Raft makes a new one.
 func (t *transport) AppendEntries(
 	id raft.ServerID, to raft.ServerAddress,
 	req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse,

@@ -6,7 +6,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// cachedOverheadBytes is what a cached record costs in addition to its payload: the raft.Log and its slot.
+// cachedOverheadBytes is what a cached record costs in addition to its payload: the raft.Log and
+// its slot.
 const cachedOverheadBytes = 128
 
 // CacheStats describes a Cache at one moment.

@@ -20,8 +20,8 @@ type DumpOptions struct {
 }
 
 // Dump prints the log in dir: a line for the manifest, one per segment, one per record, and a
-// summary. It only reads and takes no lock, so it may run while a node does; of the write that is under
-// way it may then see a torn tail.
+// summary. It only reads and takes no lock, so it may run while a node does; of the write that is
+// under way it may then see a torn tail.
 //
 // Every record is checked. The error is a DamageError (errors.Is ErrDamaged) for the first damage,
 // after everything was printed; a torn tail is printed and is not an error.

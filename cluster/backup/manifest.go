@@ -33,7 +33,8 @@ type Manifest struct {
 	Program string `json:"program"`
 	// Cluster is the identity of the cluster, "" of one that was never restored.
 	Cluster string `json:"cluster,omitempty"`
-	// Stale reports whether the other members were not asked whether the node had every acknowledged write.
+	// Stale reports whether the other members were not asked whether the node had every acknowledged
+	// write.
 	Stale bool `json:"stale,omitempty"`
 	// Groups are the Raft groups, in the order in which they follow.
 	Groups []Group `json:"groups"`

@@ -21,8 +21,8 @@ const (
 )
 
 // Rewrite does the next piece of work on the files that there are: it repairs one, or merges some.
-// It takes its time, while Step goes on. kept is how many keys are kept. It returns false when there was
-// nothing to do. After an error the same is tried again by the next call.
+// It takes its time, while Step goes on. kept is how many keys are kept. It returns false when
+// there was nothing to do. After an error the same is tried again by the next call.
 func (s *Store) Rewrite(ctx context.Context, kept uint64) (did bool, err error) {
 	if !s.loaded.Load() {
 		return false, nil

@@ -32,7 +32,7 @@ const (
 
 const (
 	// warnClock is how far a clock may be off before somebody should look; at failClock the node
-	// neither leads nor is ready (the lead of stamps in cluster/DESIGN.md).
+	// neither leads nor is ready (the lead of stamps in cluster/CLOCKS.md).
 	warnClock = time.Second
 	failClock = 10 * time.Second
 	// farBehind is how many entries a member may be behind the others.
