@@ -297,7 +297,7 @@ type newestHint struct {
 	news chan struct{}
 }
 
-// indexAnswer is the answer to callReadIndex. Nodes of an older build read the index alone.
+// indexAnswer is the answer to callReadIndex: the read index, and then a commitHint.
 func (r *reader) indexAnswer(index, term uint64) []byte {
 	committed := r.progress.at()
 	answer := binary.AppendUvarint(make([]byte, 0, 4*binary.MaxVarintLen64), index)
@@ -306,8 +306,8 @@ func (r *reader) indexAnswer(index, term uint64) []byte {
 	return binary.AppendUvarint(answer, term)
 }
 
-// receiveHint takes what stands behind a read index, where this node is not as far; a leader of an
-// older build says nothing there.
+// receiveHint takes the hint behind a read index, where this node is not as far. One that cannot be
+// read is left out: nothing rests on it.
 func (r *reader) receiveHint(index uint64, rest []byte) {
 	var numbers [3]uint64
 	for i := range numbers {
