@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"tollgate/cluster/keyfiles"
@@ -175,6 +176,20 @@ func ExitCode(err error) int {
 	return ExitFatal
 }
 
+// NoRoom reports whether a write failed because the disk, or this user's part of it, is full.
+func NoRoom(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// Remedied adds to the error with which a process ends what to do about it, where it does not say so.
+func Remedied(err error) error {
+	if NoRoom(err) {
+		return fmt.Errorf("%w; nothing that was acknowledged is lost: make room on the disk, 2 MiB or "+
+			"more, and start it again", err)
+	}
+	return err
+}
+
 func setDefault[T comparable](v *T, d T) {
 	var zero T
 	if *v == zero {
@@ -215,7 +230,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Fatal == nil {
 		log := c.Log
 		c.Fatal = func(err error) {
-			log.Error("this process ends", "error", err)
+			log.Error("this process ends", "error", Remedied(err))
 			os.Exit(ExitCode(err))
 		}
 	}

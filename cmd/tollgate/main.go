@@ -82,7 +82,7 @@ func main() {
 type ended int
 
 // run carries out one command line and returns the exit code: 0 done, 1 failed, 2 no such command
-// or flag, 3 a data folder cannot be used as it is, 5 two things differ, 6 and 7 doctor found
+// or flag, 3 a data folder cannot be used as it is (its disk is full), 5 two things differ, 6 and 7 doctor found
 // something, 6 a member is down. A node that must end at once ends the process itself, with
 // cluster.ExitCode. What a command is asked for goes to out.
 func run(args []string, out io.Writer) (code int) {
@@ -130,7 +130,8 @@ func run(args []string, out io.Writer) (code int) {
 		fmt.Fprintln(os.Stderr, "tollgate:", err)
 	}
 	switch {
-	case cluster.RefusesFolder(err), errors.Is(err, spool.ErrForeign):
+	case cluster.RefusesFolder(err), errors.Is(err, spool.ErrForeign),
+		errors.As(err, new(loggedError)) && cluster.NoRoom(err):
 		return cluster.ExitFatal
 	case errors.Is(err, errDiffers), errors.Is(err, errCatalogDiffers):
 		return exitDiffers

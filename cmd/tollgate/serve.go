@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"tollgate/cluster"
 	"tollgate/cmd/tollgate/config"
 	"tollgate/cmd/tollgate/devdata"
 )
@@ -77,7 +78,7 @@ type loggedError struct{ error }
 func (e loggedError) Unwrap() error { return e.error }
 
 func logged(log *slog.Logger, err error) error {
-	log.Error("this process ends", "error", err)
+	log.Error("this process ends", "error", cluster.Remedied(err))
 	return loggedError{err}
 }
 

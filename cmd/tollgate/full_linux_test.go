@@ -1,0 +1,45 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/cluster"
+	"tollgate/cmd/tollgate/config"
+	"tollgate/cmd/tollgate/devdata"
+)
+
+// TestAStartOnAFullDiskSaysWhatToDo: the last line says how much room is needed, and the code is one
+// that systemd does not start it again after.
+func TestAStartOnAFullDiskSaysWhatToDo(t *testing.T) {
+	folder := t.TempDir()
+	settings := config.Default()
+	settings.Node, settings.Data = "n1", filepath.Join(folder, "data")
+	settings.HTTP, settings.Ops, settings.Raft = "127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"
+	settings.Members = []config.Member{{ID: "n1", Raft: settings.Raft}}
+	settings.AdminKeyHash = strings.Repeat("0", 64)
+	text, err := settings.YAML()
+	require.NoError(t, err)
+	file := filepath.Join(folder, "tollgate.yaml")
+	require.NoError(t, os.WriteFile(file, text, 0o600))
+	require.NoError(t, os.Mkdir(settings.Data, 0o700))
+	require.NoError(t, os.Symlink("/dev/full", devdata.NodeLock(settings.Data)))
+
+	said, err := os.Create(filepath.Join(folder, "said"))
+	require.NoError(t, err)
+	stderr := os.Stderr
+	os.Stderr = said
+	code := run([]string{"serve", "--config", file}, io.Discard)
+	os.Stderr = stderr
+	require.NoError(t, said.Close())
+	text, err = os.ReadFile(said.Name())
+	require.NoError(t, err)
+	require.Equal(t, cluster.ExitFatal, code, "%s", text)
+	require.Contains(t, string(text), "no space left on device")
+	require.Contains(t, string(text), "make room on the disk, 2 MiB or more, and start it again")
+}
