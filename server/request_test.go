@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -112,6 +114,34 @@ func TestFailuresAreLogged(t *testing.T) {
 	url, log = answersIn(t, slog.LevelInfo, 409)
 	named(t, url, "")
 	require.Empty(t, log.lines("request"))
+}
+
+// TestAFailureBeforeTheBodyIsTimed: a request that fails before its client was told to send the body
+// has taken as long as it did, although fasthttp has not timed it yet.
+func TestAFailureBeforeTheBodyIsTimed(t *testing.T) {
+	log := &lockedLog{}
+	table, err := server.NewTable([]server.Route{{
+		Method: "POST", Path: "/thing", Operation: "postThing", Access: server.AccessFull,
+		Handle: func(x *server.Exchange) { x.Succeed(200) },
+	}}, server.TableConfig{
+		Authenticate: func(*server.Exchange) *server.Fault {
+			return &server.Fault{Status: 503, Code: "code", Message: "message"}
+		},
+		Log: slog.New(slog.NewJSONHandler(log, nil)),
+	})
+	require.NoError(t, err)
+	c := dial(t, listen(t, server.DefaultLimits(), table.Serve))
+	_, err = io.WriteString(c, "POST /thing HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n"+
+		"Expect: 100-continue\r\n\r\n")
+	require.NoError(t, err)
+	answer, _ := response(t, c)
+	require.Equal(t, 503, answer.StatusCode)
+	lines := log.lines("postThing")
+	require.Len(t, lines, 1)
+	var line struct{ Took time.Duration }
+	require.NoError(t, json.Unmarshal([]byte(lines[0]), &line))
+	require.Positive(t, line.Took)
+	require.Less(t, line.Took, time.Minute)
 }
 
 // TestWholeNumber: one form of each number, and nothing that another reader might take otherwise.
