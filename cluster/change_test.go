@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -115,8 +117,22 @@ func TestMembersThatChangedMeanwhileAreNotChanged(t *testing.T) {
 			require.ErrorContains(t, err, "configuration changed since", what)
 		}
 
+		i := slices.IndexFunc(looked.servers, func(x raft.Server) bool {
+			return string(x.ID) == other
+		})
+		looked.servers[i].Suffrage = raft.Nonvoter // as if it had had no vote then
+		err = looked.promote(c.within(10*time.Second), change{Member: Member{ID: other}})
+		require.ErrorContains(t, err, other+" does not answer", "not in the term that was looked at")
 		again, err := c.billing(leader).beginChange()
 		require.NoError(t, err)
+		looked.route = again.route
+		c.eventually("it is heard from, and not promoted", func() bool {
+			err = looked.promote(c.within(10*time.Second), change{Member: Member{ID: other}})
+			require.Error(t, err)
+			return errors.Is(err, ErrNotLeader)
+		})
+		require.ErrorContains(t, err, "configuration changed since", "promote")
+
 		require.Greater(t, again.index, looked.index)
 		require.NoError(t, again.takeOut(c.within(10*time.Second), raft.ServerID(other)))
 		c.stop(gone)
