@@ -181,7 +181,7 @@ func NoRoom(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// Remedied adds to the error with which a process ends what to do about it, where it does not say so.
+// Remedied adds to the error with which a process ends what to do about a full disk.
 func Remedied(err error) error {
 	if NoRoom(err) {
 		return fmt.Errorf("%w; nothing that was acknowledged is lost: make room on the disk, 2 MiB or "+

@@ -116,8 +116,8 @@ func TestFailuresAreLogged(t *testing.T) {
 	require.Empty(t, log.lines("request"))
 }
 
-// TestAFailureBeforeTheBodyIsTimed: a request that fails before its client was told to send the body
-// has taken as long as it did, although fasthttp has not timed it yet.
+// TestAFailureBeforeTheBodyIsTimed: a request that fails before its client was told to send its
+// body has taken as long as it did, although fasthttp has not timed it yet.
 func TestAFailureBeforeTheBodyIsTimed(t *testing.T) {
 	log := &lockedLog{}
 	table, err := server.NewTable([]server.Route{{

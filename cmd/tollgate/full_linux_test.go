@@ -14,8 +14,8 @@ import (
 	"tollgate/cmd/tollgate/devdata"
 )
 
-// TestAStartOnAFullDiskSaysWhatToDo: the last line says how much room is needed, and the code is one
-// that systemd does not start it again after.
+// TestAStartOnAFullDiskSaysWhatToDo: the last line says how much room is needed, and systemd does
+// not start a node again after this code.
 func TestAStartOnAFullDiskSaysWhatToDo(t *testing.T) {
 	folder := t.TempDir()
 	settings := config.Default()
