@@ -82,9 +82,9 @@ func main() {
 type ended int
 
 // run carries out one command line and returns the exit code: 0 done, 1 failed, 2 no such command
-// or flag, 3 a data folder cannot be used as it is, or its disk is full, 5 two things differ, 6 and 7
-// doctor found something, 6 a member is down. A node that must end at once ends the process itself,
-// with cluster.ExitCode. What a command is asked for goes to out.
+// or flag, 3 a data folder cannot be used as it is, or its disk is full, 5 two things differ, 6 and
+// 7 doctor found something, 6 a member is down. A node that must end at once ends the process
+// itself, with cluster.ExitCode. What a command is asked for goes to out.
 func run(args []string, out io.Writer) (code int) {
 	defer func() {
 		switch r := recover().(type) {
