@@ -35,8 +35,8 @@ func (x *money) freeLeft(stamp int64) uint32 {
 
 // choose says what would pay for a run of a workspace whose ledger has been rolled; credits come
 // first. It changes nothing.
-func (x *money) choose(t *machine.Turn, w *workspace, agent string) (ChargeKind, engine.Outcome) {
-	if Idle(agent) {
+func (x *money) choose(t *machine.Turn, w *workspace, agent Agent) (ChargeKind, engine.Outcome) {
+	if agent.Idle() {
 		return ChargeNone, engine.OutcomeDone
 	}
 	l := &w.Ledger

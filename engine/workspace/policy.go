@@ -44,13 +44,30 @@ func DefaultPolicy() SetPolicy {
 	}
 }
 
-// Idle reports whether an agent, "name kind version", is the one that does nothing. A run of it
-// never costs anything.
-func Idle(agent string) bool { return strings.Contains(agent, " nop ") }
+// Agent is a configured agent, which can run flows. Commands and rows have it as text.
+type Agent struct{ Name, Kind, Version string }
+
+// ParseAgent is the agent of a text that String returned; the empty text is that of none.
+func ParseAgent(text string) (a Agent) {
+	name, rest, _ := strings.Cut(text, " ")
+	kind, version, _ := strings.Cut(rest, " ")
+	return Agent{name, kind, version}
+}
+
+// String is the agent as text: name, kind and version; empty of none.
+func (a Agent) String() string {
+	if a == (Agent{}) {
+		return ""
+	}
+	return a.Name + " " + a.Kind + " " + a.Version
+}
+
+// Idle reports whether the agent is the one that does nothing. A run of it never costs anything.
+func (a Agent) Idle() bool { return a.Kind == "nop" }
 
 // Price is what a run by an agent costs, in US cents and in credits.
-func (c *SetPolicy) Price(agent string) (cents, credits uint32) {
-	if Idle(agent) {
+func (c *SetPolicy) Price(agent Agent) (cents, credits uint32) {
+	if agent.Idle() {
 		return 0, 0
 	}
 	return c.RunCents, c.CreditsRun

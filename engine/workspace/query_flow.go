@@ -41,7 +41,7 @@ type RunView struct {
 	ID                               [16]byte
 	Flow                             [16]byte // zero is none
 	FlowVersion                      uint32
-	Agent                            string // name, kind and version
+	Agent                            Agent // the zero Agent is none
 	Kind                             RunKind
 	Status                           RunStatus
 	Outcome                          RunOutcome
@@ -57,7 +57,7 @@ type RunView struct {
 func (x *runner) runView(row uint32) RunView {
 	r := x.runs.Read(row)
 	v := RunView{
-		RunText: x.runText(row), ID: r.ID, FlowVersion: r.FlowVersion, Agent: x.agentName(r.Agent),
+		RunText: x.runText(row), ID: r.ID, FlowVersion: r.FlowVersion, Agent: ParseAgent(x.agentName(r.Agent)),
 		Kind: r.Kind, Status: r.Status, Outcome: r.Outcome, Charge: r.Charge,
 		ChargeState: r.ChargeState, Credits: r.Credits, Cents: r.Cents, Token: r.Token,
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,

@@ -61,13 +61,13 @@ func (c *StartRun) check(x *runner, t *machine.Turn, w *workspace, row uint32) (
 	ChargeKind, engine.Outcome,
 ) {
 	f := x.flows.Read(row)
-	if cents, credits := x.policy.Price(c.Agent); c.FlowVersion != f.Version || c.Cents != cents ||
+	if cents, credits := x.policy.Price(ParseAgent(c.Agent)); c.FlowVersion != f.Version || c.Cents != cents ||
 		c.Credits != credits {
 		return 0, engine.OutcomeQuoteChanged
 	}
 	d := x.document(row)
 	reason := x.unready(f, &d, c.Agent != "")
-	kind, paid := x.choose(t, w, c.Agent)
+	kind, paid := x.choose(t, w, ParseAgent(c.Agent))
 	if reason == UnreadySignupNotConfirmed && paid == engine.OutcomePaymentRequired &&
 		x.confirms(w, row) {
 		reason = UnreadyNot

@@ -53,7 +53,7 @@ func (c *SetAgents) apply(x *runner, t *machine.Turn) engine.Outcome {
 // agentFor is the agent that runs a flow; empty when none is configured.
 func (x *runner) agentFor(name string) string {
 	for _, agent := range x.offered {
-		if name == "" || len(agent) > len(name) && agent[:len(name)] == name && agent[len(name)] == ' ' {
+		if name == "" || ParseAgent(agent).Name == name {
 			return agent
 		}
 	}
@@ -216,7 +216,7 @@ func (x *runner) between(t *machine.Turn, w *workspace, f *flow, d *FlowDocument
 	if reason := x.unready(f, d, agent != ""); reason != UnreadyNot {
 		return 0, Skip(reason)
 	}
-	kind, paid := x.choose(t, w, agent)
+	kind, paid := x.choose(t, w, ParseAgent(agent))
 	return kind, skipOf(x.admits(t, w, f, paid))
 }
 

@@ -216,7 +216,7 @@ func TestWhoRunsAScheduledFlow(t *testing.T) {
 	b.pass(time.Hour)
 	b.answered()
 	runs, _ := b.m.Runs(1, workspace.Page{Limit: 1})
-	require.Equal(t, "other exec 3", runs[0].Agent)
+	require.Equal(t, workspace.Agent{Name: "other", Kind: "exec", Version: "3"}, runs[0].Agent)
 	b.ends()
 	b.done(workspace.KindSetAgents, &workspace.SetAgents{Agents: []string{"otherwise exec 1"}})
 	b.pass(time.Hour)

@@ -24,10 +24,7 @@ import (
 )
 
 // Agent is an agent that the runner can start.
-type Agent struct{ Name, Kind, Version string }
-
-// String is how the state names an agent: name, kind, version.
-func (a Agent) String() string { return a.Name + " " + a.Kind + " " + a.Version }
+type Agent = state.Agent
 
 // Config is what the API needs from the node that runs it.
 type Config struct {

@@ -28,7 +28,7 @@ func (f *Flows) fingerprint(v *state.FlowView, agent Agent, p *state.SetPolicy, 
 	h := hmac.New(sha256.New, f.quoteKey[:])
 	h.Write([]byte("tollgate quote"))
 	h.Write(v.ID[:])
-	cents, credits := p.Price(agent.String())
+	cents, credits := p.Price(agent)
 	for _, n := range []uint64{
 		uint64(v.Version), uint64(cents), uint64(credits), uint64(p.WallMS),
 		uint64(p.HumanMS), uint64(expires),
@@ -114,11 +114,11 @@ func (f *Flows) writeQuote(x *server.Exchange, v *state.FlowView, account *state
 	j.TextIf("reason", unready.String())
 	if hasAgent {
 		j.Name("agent")
-		writeAgent(j, agent.String())
+		writeAgent(j, agent)
 	} else {
 		null(j, "agent")
 	}
-	cents, credits := policy.Price(agent.String())
+	cents, credits := policy.Price(agent)
 	j.Uint("priceCents", uint64(cents))
 	j.Uint("credits", uint64(credits))
 	j.Text("charge", chargeOf(account, &policy, agent))
@@ -147,7 +147,7 @@ func (f *Flows) writeQuote(x *server.Exchange, v *state.FlowView, account *state
 // bought run pays on a day whose free ones are used.
 func chargeOf(account *state.AccountView, policy *state.SetPolicy, agent Agent) string {
 	switch {
-	case state.Idle(agent.String()):
+	case agent.Idle():
 	case account.Claimed && account.FreeUsed < policy.FreeRunsPerMonth && account.FreeLeftToday > 0:
 		return "free"
 	case account.RunsLeft > 0:

@@ -2,7 +2,6 @@ package workspace
 
 import (
 	"crypto/sha256"
-	"strings"
 
 	"tollgate/engine"
 	state "tollgate/engine/workspace"
@@ -42,7 +41,7 @@ func (s *Runs) startRun(x *server.Exchange) {
 	}
 	policy := s.machine.Policy()
 	agent, hasAgent := s.agentNamed(v.Agent)
-	cents, credits := policy.Price(agent.String())
+	cents, credits := policy.Price(agent)
 	c := &state.StartRun{
 		Workspace: x.Tenant.Workspace, Flow: id, ID: mint(), Key: key,
 		Body:        hashOf("start", idText(markFlow, id), text),
@@ -249,8 +248,7 @@ func (s *Runs) resumeRun(x *server.Exchange) {
 			return
 		}
 	}
-	name, _, _ := strings.Cut(v.Agent, " ")
-	if agent, known := s.agentNamed(name); known {
+	if agent, known := s.agentNamed(v.Agent.Name); known {
 		c.Agent = agent.String()
 	}
 	if _, ok := s.do(x, state.KindResumeRun, c); ok {
@@ -268,7 +266,7 @@ func writeRun(j *server.JSON, v *state.RunView) {
 	textOrNull(j, "reasonCode", v.Code)
 	textOrNull(j, "reason", v.Reason)
 	textOrNull(j, "step", v.Step)
-	if v.Agent != "" {
+	if v.Agent != (Agent{}) {
 		j.Name("agent")
 		writeAgent(j, v.Agent)
 	} else {
@@ -299,13 +297,11 @@ func writeRun(j *server.JSON, v *state.RunView) {
 }
 
 // writeAgent writes an agent as the state names it: name, kind, version.
-func writeAgent(j *server.JSON, text string) {
-	name, rest, _ := strings.Cut(text, " ")
-	kind, version, _ := strings.Cut(rest, " ")
+func writeAgent(j *server.JSON, a Agent) {
 	j.Open('{')
-	j.Text("kind", kind)
-	j.Text("name", name)
-	j.Text("version", version)
+	j.Text("kind", a.Kind)
+	j.Text("name", a.Name)
+	j.Text("version", a.Version)
 	j.Close('}')
 }
 

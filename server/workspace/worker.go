@@ -219,8 +219,7 @@ func (h *held) task() (t runner.Task, err error) {
 // act lets the agent work. An agent that panics is one that was lost; of what it panicked with,
 // only the kind is logged: the text may hold anything.
 func (h *held) act(ctx context.Context) (report runner.Report, err error) {
-	name, _, _ := strings.Cut(h.run.Agent, " ")
-	agent, known := h.config.Agents[name]
+	agent, known := h.config.Agents[h.run.Agent.Name]
 	if !known {
 		return report, fmt.Errorf("%w: none is called so any more", runner.ErrUnavailable)
 	}
@@ -335,8 +334,7 @@ func cutShort(ctx context.Context, last *state.FinishRun) *state.FinishRun {
 // doubt takes back a pass of the agent that does nothing, unless it is of what stood before; http
 // does nothing where no key is to be obtained.
 func (h *held) doubt(last *state.FinishRun) {
-	idle := state.Idle(h.run.Agent) ||
-		strings.Contains(h.run.Agent, " http ") && !h.obtains()
+	idle := h.run.Agent.Idle() || h.run.Agent.Kind == "http" && !h.obtains()
 	if !idle || last.Proof == "standing" && !ofItsRun(h.flow) {
 		return
 	}

@@ -73,15 +73,14 @@ type runPage struct {
 }
 
 // AgentName is the agent's name, without its kind and version.
-func (r *runPage) AgentName() string {
-	name, _, _ := strings.Cut(r.Agent, " ")
-	return name
-}
+func (r *runPage) AgentName() string { return r.Agent.Name }
 
 // AgentBuild is the agent's kind, where that is not its name, and its version.
 func (r *runPage) AgentBuild() string {
-	name, build, _ := strings.Cut(r.Agent, " ")
-	return strings.TrimPrefix(build, name+" ")
+	if r.Agent.Kind == r.Agent.Name {
+		return r.Agent.Version
+	}
+	return r.Agent.Kind + " " + r.Agent.Version
 }
 
 // Final reports whether nothing more happens to it.
