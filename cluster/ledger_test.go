@@ -238,8 +238,10 @@ func (m *ledger) Applied() uint64                 { return m.read().Index }
 func (m *ledger) Stamp() int64                    { return m.read().Stamp }
 func (m *ledger) Version() (agreed, known uint32) { return m.read().Version, m.known }
 func (m *ledger) Since(r engine.Record) uint32 {
-	return engine.SinceOf([]engine.Since{{First: kindLater, Version: next}}, r,
-		func(engine.Record) (engine.Record, bool) { return engine.Record{}, false })
+	if r.Kind >= kindLater {
+		return next
+	}
+	return 0
 }
 
 func (m *ledger) NextDue() int64            { return m.read().Due }

@@ -8,36 +8,13 @@ import (
 
 // Version is the newest cluster version that this build knows: 1, the first release. It is raised
 // by one, once per release, when entries, snapshots or the effects of commands change in a way that
-// older builds do not understand; kinds that came with it get a row in their machine's table of
-// Since. A log that has not agreed on a version is at 0.
+// older builds do not understand; commands that came with it say so in their row
+// (machine.Command.Since). A log that has not agreed on a version is at 0.
 const Version uint32 = 1
 
 // ErrNewerVersion means that a log, a snapshot or a data folder belongs to a cluster whose version
 // this build does not know. It is wrapped with what to do.
 var ErrNewerVersion = errors.New("engine: the cluster is of a newer version than this build")
-
-// Since is from which cluster version on kinds from First on may be proposed, up to the First of
-// the next row.
-type Since struct {
-	First   Kind
-	Version uint32
-}
-
-// SinceOf is from which cluster version on a record may be proposed, by its kind, by those of the
-// records that it carries, which unwrap returns, and by a machine's table, whose rows ascend; 0 is
-// always.
-func SinceOf(table []Since, r Record, unwrap func(Record) (Record, bool)) (version uint32) {
-	for carried := true; carried; r, carried = unwrap(r) {
-		own := uint32(0)
-		for _, row := range table {
-			if r.Kind >= row.First {
-				own = row.Version
-			}
-		}
-		version = max(version, own)
-	}
-	return version
-}
 
 // AppendSetVersion appends the payload of a KindSetVersion record: the version, 4 bytes, little
 // endian.

@@ -57,8 +57,9 @@ type RunView struct {
 func (x *runner) runView(row uint32) RunView {
 	r := x.runs.Read(row)
 	v := RunView{
-		RunText: x.runText(row), ID: r.ID, FlowVersion: r.FlowVersion, Agent: ParseAgent(x.agentName(r.Agent)),
-		Kind: r.Kind, Status: r.Status, Outcome: r.Outcome, Charge: r.Charge,
+		RunText: x.runText(row), ID: r.ID, FlowVersion: r.FlowVersion,
+		Agent: ParseAgent(x.agentName(r.Agent)),
+		Kind:  r.Kind, Status: r.Status, Outcome: r.Outcome, Charge: r.Charge,
 		ChargeState: r.ChargeState, Credits: r.Credits, Cents: r.Cents, Token: r.Token,
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
 		Workspace: r.Workspace, Scheduled: r.Scheduled,

@@ -61,8 +61,8 @@ func (c *StartRun) check(x *runner, t *machine.Turn, w *workspace, row uint32) (
 	ChargeKind, engine.Outcome,
 ) {
 	f := x.flows.Read(row)
-	if cents, credits := x.policy.Price(ParseAgent(c.Agent)); c.FlowVersion != f.Version || c.Cents != cents ||
-		c.Credits != credits {
+	cents, credits := x.policy.Price(ParseAgent(c.Agent))
+	if c.FlowVersion != f.Version || c.Cents != cents || c.Credits != credits {
 		return 0, engine.OutcomeQuoteChanged
 	}
 	d := x.document(row)
