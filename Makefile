@@ -12,9 +12,9 @@ STATICCHECK := go tool -modfile=.ci/tools.mod staticcheck
 GOFUMPT := go tool -modfile=.ci/tools.mod gofumpt
 
 # Packages in which goroutines meet: the race detector runs over these, but for the SINGLE ones, and
-# for bench/peer: drivers of other databases take longer to compile than all that is tested there.
+# for bench/load/peer: drivers of other databases take longer to compile than all that is tested there.
 # `make test-long` runs it over all packages.
-CONCURRENT := ./bench ./wal/... ./cluster/... ./server/... ./sdk/... ./cmd/tollgate/replay \
+CONCURRENT := ./bench/load ./wal/... ./cluster/... ./server/... ./sdk/... ./cmd/tollgate/replay \
 	./engine/fair ./engine/idempotency ./engine/journal ./engine/page
 SINGLE := tollgate/cluster/backup tollgate/cluster/boltfile tollgate/server/inspect/document \
 	tollgate/server/inspect/evaluate \
@@ -107,7 +107,7 @@ demo-workspace: ## do what a new agent does, against the cluster of `make run`
 
 .PHONY: build
 build: ## build the programs into bin/
-	go build -o bin/ ./cmd/tollgate ./cmd/tollgate-bench ./cmd/tollgate-browser
+	go build -o bin/ ./cmd/tollgate ./bench/load/tollgate-bench ./cmd/tollgate-browser
 
 .PHONY: test
 test: ## everything that proves it works

@@ -65,7 +65,7 @@ var imports = []struct {
 	{"cluster", []string{"cluster", "wal", "engine"}, "cmd → cluster → {wal, engine}"},
 	{"server", []string{"server", "engine", "sdk"}, "cmd hands the server what it needs of the cluster"},
 	{"bench", []string{"bench"}, "it measures over HTTP, as a user would"},
-	{"cmd/tollgate-bench", []string{"bench"}, "it measures over HTTP, as a user would"},
+
 	{"cmd/tollgate/replay", []string{"cmd/tollgate", "sdk"}, "it speaks HTTP"},
 	{"sdk", nil, "programs of users import it, which need nothing else of ours"},
 	{"cmd/tollgate/trace", nil, "a trace is a file"},

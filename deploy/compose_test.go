@@ -145,7 +145,7 @@ func TestImageGetsWhatItIsBuiltFrom(t *testing.T) {
 
 // What reads Compose files and manifests here is for tests: the programs are built without it.
 func TestProgramsAreBuiltWithoutTheLibrariesOfTests(t *testing.T) {
-	list := exec.Command("go", "list", "-deps", "./cmd/tollgate", "./cmd/tollgate-bench")
+	list := exec.Command("go", "list", "-deps", "./cmd/tollgate", "./bench/load/tollgate-bench")
 	list.Dir = root
 	packages, err := list.Output()
 	require.NoError(t, err)

@@ -15,8 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/bench"
-	"tollgate/bench/peer"
+	bench "tollgate/bench/load"
+	"tollgate/bench/load/peer"
 )
 
 // TestMain makes this program the front, too, as the harness is in its own process.

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"tollgate/bench"
+	bench "tollgate/bench/load"
 	"tollgate/bench/ports"
 )
 

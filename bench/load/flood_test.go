@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/bench"
+	bench "tollgate/bench/load"
 )
 
 // shore is a ledger with an admin API. While batches come, it refuses every second check, answers

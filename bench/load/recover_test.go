@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/bench"
+	bench "tollgate/bench/load"
 )
 
 // node is a mortal ledger with metrics.

@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	"tollgate/bench"
+	bench "tollgate/bench/load"
 )
 
 // regressionsCommand fails where benchmarks got worse.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"tollgate/bench"
-	"tollgate/bench/peer"
+	bench "tollgate/bench/load"
+	"tollgate/bench/load/peer"
 )
 
 // compareCommand measures several systems side by side.

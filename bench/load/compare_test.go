@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/bench"
+	bench "tollgate/bench/load"
 )
 
 // ledgerSystem is a system in this process; it notes when it runs.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"syscall"
 
-	"tollgate/bench"
+	bench "tollgate/bench/load"
 )
 
 // system is a peer: its servers, and the front before them.

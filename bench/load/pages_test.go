@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/bench"
+	bench "tollgate/bench/load"
 )
 
 // gallery is a ledger with live pages, for who has signed in.

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"tollgate/bench"
+	bench "tollgate/bench/load"
 )
 
 // readyTimeout bounds how long a node may take that is started again: it reads its snapshot,

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/bench"
+	bench "tollgate/bench/load"
 )
 
 // grown is a node whose heap and journal grow with what it is told, from 5,000 and 100 bytes on.

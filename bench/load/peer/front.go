@@ -17,7 +17,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"tollgate/bench"
+	bench "tollgate/bench/load"
 )
 
 // Event is what a front reads of a usage event.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/bench"
+	bench "tollgate/bench/load"
 )
 
 // TestOpenLoopCountsFromWhenARequestWasDue: while the server answers nothing for a while, requests

@@ -11,7 +11,7 @@ import (
 // TestMetricsAreDocumented: what is read of nodes is in the operators' table under the same name,
 // which a test of the program compares with what nodes expose.
 func TestMetricsAreDocumented(t *testing.T) {
-	manual, err := os.ReadFile("../cluster/OPERATIONS.md")
+	manual, err := os.ReadFile("../../cluster/OPERATIONS.md")
 	require.NoError(t, err)
 	for _, metric := range []string{
 		longestMetric, syncsMetric, snapshotIndexMetric, appliedMetric, logBytesMetric, restoreMetric,

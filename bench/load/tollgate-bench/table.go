@@ -12,7 +12,7 @@ import (
 	"slices"
 	"time"
 
-	"tollgate/bench"
+	bench "tollgate/bench/load"
 )
 
 // tableCommand measures what the targets are about.
