@@ -8,13 +8,18 @@ export CGO_ENABLED ?= 0
 export GOFLAGS ?= -trimpath -vet=off -gcflags=all=-dwarf=false
 
 # Tools have their own module file, so building the program downloads none of their dependencies.
-STATICCHECK := go tool -modfile=.ci/tools.mod staticcheck
-GOFUMPT := go tool -modfile=.ci/tools.mod gofumpt
+TOOL := go tool -modfile=$(CURDIR)/.ci/tools.mod
+STATICCHECK := $(TOOL) staticcheck
+GOFUMPT := $(TOOL) gofumpt
+
+# Folders with a go.mod of their own, which the main module does not need: clients of the databases
+# that the bench compares with, and what reads the files of deploy/ as Prometheus and others do.
+NESTED := bench/load deploy
 
 # Packages in which goroutines meet: the race detector runs over these, but for the SINGLE ones, and
-# for bench/load/peer: drivers of other databases take longer to compile than all that is tested there.
-# `make test-long` runs it over all packages.
-CONCURRENT := ./bench/load ./wal/... ./cluster/... ./server/... ./sdk/... ./cmd/tollgate/replay \
+# over bench/load without its peers: drivers of other databases take longer to compile than all that is
+# tested there. `make test-long` runs it over all packages.
+CONCURRENT := ./wal/... ./cluster/... ./server/... ./sdk/... ./cmd/tollgate/replay \
 	./engine/fair ./engine/idempotency ./engine/journal ./engine/page
 SINGLE := tollgate/cluster/backup tollgate/cluster/boltfile tollgate/server/inspect/document \
 	tollgate/server/inspect/evaluate \
@@ -107,7 +112,8 @@ demo-workspace: ## do what a new agent does, against the cluster of `make run`
 
 .PHONY: build
 build: ## build the programs into bin/
-	go build -o bin/ ./cmd/tollgate ./bench/load/tollgate-bench ./cmd/tollgate-browser
+	go build -o bin/ ./cmd/tollgate ./cmd/tollgate-browser
+	go build -C bench/load -o $(CURDIR)/bin/ ./tollgate-bench
 
 .PHONY: test
 test: ## everything that proves it works
@@ -124,6 +130,7 @@ test-long: ## more of everything: for every night, some two hours
 	$(MAKE) format vet unit processes
 	go test ./cmd/generate -run TestAFieldTakesThreeStatements -args -build
 	CGO_ENABLED=1 go test -race -tags long -timeout 60m $(TESTFLAGS) $(UNITS)
+	CGO_ENABLED=1 go test -C bench/load -race $(TESTFLAGS) ./...
 	$(MAKE) fuzz FUZZTIME=100000x GUIDED=1
 	$(MAKE) simulate SEED=0 FOR=10m
 	$(MAKE) torture NET=proxy
@@ -141,6 +148,7 @@ vet: ## go vet and staticcheck
 	go vet ./...
 	go vet -tags $(PLANTED) ./cluster ./engine/idempotency
 	$(STATICCHECK) ./...
+	set -e; for module in $(NESTED); do cd "$(CURDIR)/$$module"; go vet ./...; $(STATICCHECK) ./...; done
 
 .PHONY: counts
 counts: ## print the size of packages and types, and the arrows between files
@@ -149,6 +157,8 @@ counts: ## print the size of packages and types, and the arrows between files
 .PHONY: unit
 unit: ## unit tests
 	go test -timeout 15m $(TESTFLAGS) $(UNITS)
+	go test -C bench/load $(TESTFLAGS) ./...
+	go test -C deploy $(TESTFLAGS) ./...
 
 .PHONY: race race-machines race-others
 race: race-machines race-others ## tests in which goroutines meet, under the race detector
@@ -163,6 +173,7 @@ race-machines:
 race-others:
 	go test -race -timeout 15m $(TESTFLAGS) $(ONCE) \
 		$$(go list $(CONCURRENT) | grep -vxF $(SINGLE:%=-e %))
+	go test -C bench/load -race $(TESTFLAGS) .
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME; GUIDED=1: towards new code

@@ -43,4 +43,4 @@ done
 benchstat="go run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da"
 $benchstat "old=$folder/old.txt" "new=$folder/new.txt"
 $benchstat -format csv "old=$folder/old.txt" "new=$folder/new.txt" > "$folder/table.csv" 2> /dev/null
-go run ./bench/load/tollgate-bench regressions --threshold "$threshold" "$folder/table.csv"
+go run -C bench/load ./tollgate-bench regressions --threshold "$threshold" "$folder/table.csv"

@@ -112,11 +112,15 @@ type listed struct {
 	GoFiles            []string
 }
 
-func list(arguments ...string) (all []listed, err error) {
+// programModules are the nested modules that have more than tests.
+var programModules = []string{"bench/load"}
+
+// list asks go list in the folder of a module.
+func list(module string, arguments ...string) (all []listed, err error) {
 	command := exec.Command("go", append([]string{
 		"list", "-deps", "-json=ImportPath,Export,GoFiles",
 	}, arguments...)...)
-	command.Dir = root
+	command.Dir = filepath.Join(root, module)
 	out, err := command.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -145,20 +149,26 @@ func checkPackages() (all []*checkedPackage, err error) {
 		byPath[s.path] = s
 	}
 	linked := map[string]bool{}
-	server, err := list("./cmd/tollgate")
+	server, err := list(".", "./cmd/tollgate")
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range server {
 		linked[p.ImportPath] = true
 	}
-	packages, err := list("-export", "./...")
-	if err != nil {
-		return nil, err
-	}
+	var packages []listed
 	exported := map[string]string{}
-	for _, p := range packages {
-		exported[p.ImportPath] = p.Export
+	for _, module := range append([]string{"."}, programModules...) {
+		found, err := list(module, "-export", "./...")
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range found {
+			if _, known := exported[p.ImportPath]; !known {
+				exported[p.ImportPath] = p.Export
+				packages = append(packages, p)
+			}
+		}
 	}
 	compiled := importer.ForCompiler(parsed[0].set, "gc", func(path string) (io.ReadCloser, error) {
 		return os.Open(exported[path])

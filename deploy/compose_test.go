@@ -143,17 +143,6 @@ func TestImageGetsWhatItIsBuiltFrom(t *testing.T) {
 	require.Greater(t, count, 100)
 }
 
-// What reads Compose files and manifests here is for tests: the programs are built without it.
-func TestProgramsAreBuiltWithoutTheLibrariesOfTests(t *testing.T) {
-	list := exec.Command("go", "list", "-deps", "./cmd/tollgate", "./bench/load/tollgate-bench")
-	list.Dir = root
-	packages, err := list.Output()
-	require.NoError(t, err)
-	require.Contains(t, string(packages), "github.com/hashicorp/raft\n")
-	require.NotRegexp(t, `(?m)^(k8s\.io|sigs\.k8s\.io|github\.com/compose-spec|`+
-		`github\.com/prometheus/prometheus)/`, string(packages))
-}
-
 // The image is the static program of the Dockerfile's own commands, for a user who is not root.
 func TestImageIsStaticAndNotRoot(t *testing.T) {
 	tr := running(t)

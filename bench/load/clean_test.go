@@ -1,4 +1,4 @@
-package bench_test
+package load_test
 
 import (
 	"context"
@@ -18,24 +18,24 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	bench "tollgate/bench/load"
+	"tollgate/bench/load"
 )
 
 // load is a short run of single events against a handler.
-func load(t *testing.T, h http.Handler, change func(*bench.Config)) (bench.Report, error) {
+func loaded(t *testing.T, h http.Handler, change func(*load.Config)) (load.Report, error) {
 	t.Helper()
 	server := httptest.NewServer(h)
 	defer server.Close()
-	c := bench.Config{
-		Target: bench.Target{
+	c := load.Config{
+		Target: load.Target{
 			System: "ledger", Nodes: []string{strings.TrimPrefix(server.URL, "http://")}, Key: "k",
 		},
-		Plan: "p", Feature: "f", Scenario: bench.ScenarioIngest, Connections: 4, Customers: 20,
+		Plan: "p", Feature: "f", Scenario: load.ScenarioIngest, Connections: 4, Customers: 20,
 		Batch: 7, Warmup: time.Millisecond, Duration: 50 * time.Millisecond, Least: 20,
 		AuditSample: 10, AuditPatience: 10 * time.Millisecond, MaxGenerator: 2,
 	}
 	change(&c)
-	run, err := bench.New(c)
+	run, err := load.New(c)
 	require.NoError(t, err)
 	return run.Do(context.Background())
 }
@@ -47,7 +47,7 @@ func newLedger() *ledger {
 func TestRunWithErrorsIsRefused(t *testing.T) {
 	l := newLedger()
 	var events atomic.Int32
-	_, err := load(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	_, err := loaded(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/events") && r.Method == "POST" && events.Add(1) == 3 {
 			w.Header().Set("Content-Length", "2")
 			w.WriteHeader(500)
@@ -58,10 +58,10 @@ func TestRunWithErrorsIsRefused(t *testing.T) {
 			return
 		}
 		l.ServeHTTP(w, r)
-	}), func(*bench.Config) {})
+	}), func(*load.Config) {})
 	require.ErrorContains(t, err, "refused to report")
 	require.ErrorContains(t, err, "1 × event: 500 {}")
-	require.True(t, bench.Refused(err))
+	require.True(t, load.Refused(err))
 }
 
 func TestRunOfAProcessThatEndsIsRefused(t *testing.T) {
@@ -70,13 +70,13 @@ func TestRunOfAProcessThatEndsIsRefused(t *testing.T) {
 	require.NoError(t, node.Start())
 	var once sync.Once
 	var failed error
-	_, err := load(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	_, err := loaded(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/events") && r.Method == "POST" {
 			once.Do(func() { failed = node.Process.Kill() })
 		}
 		l.ServeHTTP(w, r)
-	}), func(c *bench.Config) {
-		c.Processes = []bench.Process{{Name: "node1", PID: node.Process.Pid}}
+	}), func(c *load.Config) {
+		c.Processes = []load.Process{{Name: "node1", PID: node.Process.Pid}}
 	})
 	require.NoError(t, failed)
 	require.Error(t, node.Wait())
@@ -85,40 +85,40 @@ func TestRunOfAProcessThatEndsIsRefused(t *testing.T) {
 }
 
 func TestRunWithoutFsyncsIsRefused(t *testing.T) {
-	syncs := func(counts ...map[string]uint64) func(*bench.Config) {
-		return func(c *bench.Config) {
+	syncs := func(counts ...map[string]uint64) func(*load.Config) {
+		return func(c *load.Config) {
 			var calls atomic.Int32
 			c.Syncs = func(context.Context) (map[string]uint64, error) {
 				return counts[min(int(calls.Add(1)), len(counts))-1], nil
 			}
 		}
 	}
-	_, err := load(t, newLedger(), syncs(map[string]uint64{"node1": 7, "node2": 3},
+	_, err := loaded(t, newLedger(), syncs(map[string]uint64{"node1": 7, "node2": 3},
 		map[string]uint64{"node1": 8, "node2": 3}))
 	require.ErrorContains(t, err, "node2 made nothing durable: 3 fsyncs before the load, 3 after it")
 	require.NotContains(t, err.Error(), "node1")
-	_, err = load(t, newLedger(), func(c *bench.Config) {
+	_, err = loaded(t, newLedger(), func(c *load.Config) {
 		syncs(map[string]uint64{"node1": 7}, map[string]uint64{"node1": 7},
 			map[string]uint64{"node1": 8})(c)
 		c.AuditPatience = time.Minute
 	})
 	require.NoError(t, err, "a node that lags has time to catch up")
-	_, err = load(t, newLedger(), syncs(nil))
+	_, err = loaded(t, newLedger(), syncs(nil))
 	require.ErrorContains(t, err, "no node says how often it called fsync")
-	_, err = load(t, newLedger(), syncs(map[string]uint64{"node1": 7}, map[string]uint64{"node1": 8}))
+	_, err = loaded(t, newLedger(), syncs(map[string]uint64{"node1": 7}, map[string]uint64{"node1": 8}))
 	require.NoError(t, err)
 }
 
 func TestRunThatTheGeneratorLimitsIsRefused(t *testing.T) {
-	_, err := load(t, newLedger(), func(c *bench.Config) { c.MaxGenerator = 1e-9 })
+	_, err := loaded(t, newLedger(), func(c *load.Config) { c.MaxGenerator = 1e-9 })
 	require.ErrorContains(t, err, "the generator was the limit")
-	_, err = load(t, newLedger(), func(*bench.Config) {})
+	_, err = loaded(t, newLedger(), func(*load.Config) {})
 	require.NoError(t, err)
 }
 
 func TestReportSaysWhatProcessesUsed(t *testing.T) {
-	report, err := load(t, newLedger(), func(c *bench.Config) {
-		c.Processes = []bench.Process{{Name: "node1", PID: os.Getpid()}}
+	report, err := loaded(t, newLedger(), func(c *load.Config) {
+		c.Processes = []load.Process{{Name: "node1", PID: os.Getpid()}}
 	})
 	require.NoError(t, err)
 	require.Len(t, report.Used, 1)
@@ -142,7 +142,7 @@ func TestCreationsOfUnknownOutcomeAreMadeOnce(t *testing.T) {
 			panic(err)
 		}
 	}
-	_, err := load(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	_, err := loaded(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		var body struct{ ExternalClientCustomerID, CustomerReferenceID string }
@@ -168,7 +168,7 @@ func TestCreationsOfUnknownOutcomeAreMadeOnce(t *testing.T) {
 		default:
 			l.ServeHTTP(w, r)
 		}
-	}), func(*bench.Config) {})
+	}), func(*load.Config) {})
 	require.NoError(t, err)
 	require.Len(t, made, 20)
 	for customer, subscriptions := range made {

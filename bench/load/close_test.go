@@ -1,4 +1,4 @@
-package bench_test
+package load_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	bench "tollgate/bench/load"
+	"tollgate/bench/load"
 )
 
 // biller is a ledger with a clock that issues invoices when the month ends.
@@ -83,7 +83,7 @@ func (b *biller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func closePeriods(t *testing.T, b *biller) (bench.CloseReport, error) {
+func closePeriods(t *testing.T, b *biller) (load.CloseReport, error) {
 	t.Helper()
 	b.keys, b.used, b.audits = map[string]bool{}, map[string]int{}, map[string]int{}
 	b.now = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
@@ -91,13 +91,13 @@ func closePeriods(t *testing.T, b *biller) (bench.CloseReport, error) {
 	server := httptest.NewServer(b)
 	defer server.Close()
 	address := strings.TrimPrefix(server.URL, "http://")
-	run, err := bench.New(bench.Config{
-		Target: bench.Target{
+	run, err := load.New(load.Config{
+		Target: load.Target{
 			Nodes: []string{address}, Key: "k",
-			Admin: bench.Admin{Nodes: []string{address}, Key: "a", Account: "demo"},
+			Admin: load.Admin{Nodes: []string{address}, Key: "a", Account: "demo"},
 		},
 		Plan: "p", Feature: "f",
-		Scenario: bench.ScenarioClose, Connections: 4, Rate: 400, Customers: 20, Batch: 1,
+		Scenario: load.ScenarioClose, Connections: 4, Rate: 400, Customers: 20, Batch: 1,
 		Warmup: time.Millisecond, Duration: 100 * time.Millisecond, Memory: time.Millisecond,
 		AuditSample: 10,
 	})
@@ -125,7 +125,7 @@ func TestClosePeriods(t *testing.T) {
 		var text, document strings.Builder
 		require.NoError(t, report.Print(&text))
 		require.Contains(t, text.String(), "closing")
-		require.NoError(t, bench.JSON(report, &document))
+		require.NoError(t, load.JSON(report, &document))
 		require.NotContains(t, document.String(), `"a"`, "keys are in no report")
 	}
 }
@@ -138,15 +138,15 @@ func TestClosePeriodsFindsWrongInvoices(t *testing.T) {
 }
 
 func TestClosePeriodsNeedsItsClock(t *testing.T) {
-	c := bench.Config{
-		Target: bench.Target{Nodes: []string{"127.0.0.1:1"}, Key: "k"},
+	c := load.Config{
+		Target: load.Target{Nodes: []string{"127.0.0.1:1"}, Key: "k"},
 		Plan:   "p", Feature: "f", Customers: 1, Batch: 1,
-		Scenario: bench.ScenarioClose, Connections: 2,
+		Scenario: load.ScenarioClose, Connections: 2,
 	}
-	_, err := bench.New(c)
+	_, err := load.New(c)
 	require.ErrorContains(t, err, "requests a second")
 	c.Rate = 10
-	run, err := bench.New(c)
+	run, err := load.New(c)
 	require.NoError(t, err)
 	_, err = run.Close(context.Background())
 	require.ErrorContains(t, err, "needs a cluster")

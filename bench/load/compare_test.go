@@ -1,4 +1,4 @@
-package bench_test
+package load_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	bench "tollgate/bench/load"
+	"tollgate/bench/load"
 )
 
 // ledgerSystem is a system in this process; it notes when it runs.
@@ -17,18 +17,18 @@ type ledgerSystem struct {
 	name    string
 	journal *[]string
 	lose    int
-	answers bench.Answers
+	answers load.Answers
 	server  *httptest.Server
 }
 
 func (s *ledgerSystem) Name() string { return s.name }
 
-func (s *ledgerSystem) Start(_ context.Context, answers bench.Answers) (bench.Target, error) {
+func (s *ledgerSystem) Start(_ context.Context, answers load.Answers) (load.Target, error) {
 	*s.journal = append(*s.journal, "start "+s.name)
 	l := newLedger()
 	l.lose = s.lose
 	s.server, s.answers = httptest.NewServer(l), answers
-	return bench.Target{
+	return load.Target{
 		System: s.name, Nodes: []string{strings.TrimPrefix(s.server.URL, "http://")}, Key: "k",
 	}, nil
 }
@@ -41,10 +41,10 @@ func (s *ledgerSystem) Stop() error {
 
 func (s *ledgerSystem) Tool(context.Context) (string, error) { return "tool of " + s.name, nil }
 
-func contest(systems ...bench.System) *bench.Contest {
-	c := &bench.Contest{Systems: systems, Rounds: 2, Tools: true}
-	for _, scenario := range []bench.Scenario{bench.ScenarioCheck, bench.ScenarioIngest} {
-		c.Loads = append(c.Loads, bench.Config{
+func contest(systems ...load.System) *load.Contest {
+	c := &load.Contest{Systems: systems, Rounds: 2, Tools: true}
+	for _, scenario := range []load.Scenario{load.ScenarioCheck, load.ScenarioIngest} {
+		c.Loads = append(c.Loads, load.Config{
 			Plan: "p", Feature: "f", Scenario: scenario, Connections: 2, Customers: 5, Batch: 1,
 			Warmup: time.Millisecond, Duration: 30 * time.Millisecond, Least: 5, MaxGenerator: 2,
 			AuditSample: 5, AuditPatience: 10 * time.Millisecond,
@@ -82,7 +82,7 @@ func TestSystemsAreMeasuredInTurns(t *testing.T) {
 	var text, document strings.Builder
 	require.NoError(t, comparison.Print(&text))
 	require.Contains(t, text.String(), "tool of b")
-	require.NoError(t, bench.JSON(comparison, &document))
+	require.NoError(t, load.JSON(comparison, &document))
 	require.Contains(t, document.String(), `"Kernel"`)
 	require.NotContains(t, document.String(), `"Key"`)
 }
@@ -94,7 +94,7 @@ func TestComparisonIsRefusedAsAWhole(t *testing.T) {
 		&ledgerSystem{name: "b", journal: &journal, lose: 2}).Compare(context.Background())
 	require.ErrorContains(t, err, "round 1 of b")
 	require.ErrorContains(t, err, "not what was acknowledged")
-	require.True(t, bench.Refused(err))
+	require.True(t, load.Refused(err))
 	require.Empty(t, comparison.Results)
 	require.Equal(t, "stop b", journal[len(journal)-1], "it is stopped all the same")
 }

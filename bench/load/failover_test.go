@@ -1,4 +1,4 @@
-package bench_test
+package load_test
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	bench "tollgate/bench/load"
+	"tollgate/bench/load"
 )
 
 // mortal is a ledger that answers 503 from when it is asked for its leader, a real process, until
@@ -78,7 +78,7 @@ func (m *mortal) lead() {
 	}()
 }
 
-func (m *mortal) Leader(context.Context) (bench.Process, error) {
+func (m *mortal) Leader(context.Context) (load.Process, error) {
 	o := &outage{held: make(chan struct{}), released: make(chan struct{})}
 	m.now.Store(o)
 	m.down.Store(true)
@@ -86,11 +86,11 @@ func (m *mortal) Leader(context.Context) (bench.Process, error) {
 	return m.process(), nil
 }
 
-func (m *mortal) process() bench.Process {
-	return bench.Process{Name: "node2", PID: m.leader.Load().Process.Pid}
+func (m *mortal) process() load.Process {
+	return load.Process{Name: "node2", PID: m.leader.Load().Process.Pid}
 }
 
-func (m *mortal) Restart(_ context.Context, name string) (bench.Process, error) {
+func (m *mortal) Restart(_ context.Context, name string) (load.Process, error) {
 	require.Equal(m.t, "node2", name)
 	m.lead()
 	return m.process(), nil
@@ -118,16 +118,16 @@ func (m *mortal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.ledger.ServeHTTP(w, r)
 }
 
-func failover(m *mortal) (bench.FailoverReport, error) {
+func failover(m *mortal) (load.FailoverReport, error) {
 	server := httptest.NewServer(m)
 	defer server.Close()
 	address := strings.TrimPrefix(server.URL, "http://")
-	run, err := bench.New(bench.Config{
-		Target: bench.Target{
+	run, err := load.New(load.Config{
+		Target: load.Target{
 			System: "ledger", Nodes: []string{address, address}, Faults: m,
-			Processes: []bench.Process{m.process()},
+			Processes: []load.Process{m.process()},
 		},
-		Plan: "p", Feature: "f", Scenario: bench.ScenarioFailover, Connections: 4, Customers: 5,
+		Plan: "p", Feature: "f", Scenario: load.ScenarioFailover, Connections: 4, Customers: 5,
 		Batch: 1, Kills: 3, Warmup: time.Millisecond, Duration: 20 * time.Millisecond,
 		AuditSample: 5, AuditPatience: 10 * time.Millisecond, MaxGenerator: 2,
 	})
@@ -162,7 +162,7 @@ func TestFailoverMeasuresTheGap(t *testing.T) {
 func TestFailoverThatLosesIsRefused(t *testing.T) {
 	report, err := failover(newMortal(t, func(m *mortal) { m.forget = true }))
 	require.ErrorContains(t, err, "not what was acknowledged")
-	require.True(t, bench.Refused(err))
+	require.True(t, load.Refused(err))
 	require.GreaterOrEqual(t, report.Verified.Lost, uint64(2), "the first may have had nothing yet")
 
 	report, err = failover(newMortal(t, func(m *mortal) { m.double = 1 }))
@@ -176,14 +176,14 @@ func TestFailoverWithErrorsIsRefused(t *testing.T) {
 }
 
 func TestFailoverNeedsItsOwnCluster(t *testing.T) {
-	c := bench.Config{
-		Target: bench.Target{Nodes: []string{"127.0.0.1:1"}}, Customers: 1, Batch: 1,
-		Scenario: bench.ScenarioFailover, Connections: 1,
+	c := load.Config{
+		Target: load.Target{Nodes: []string{"127.0.0.1:1"}}, Customers: 1, Batch: 1,
+		Scenario: load.ScenarioFailover, Connections: 1,
 	}
-	_, err := bench.New(c)
+	_, err := load.New(c)
 	require.ErrorContains(t, err, "0 kills")
 	c.Kills = 1
-	run, err := bench.New(c)
+	run, err := load.New(c)
 	require.NoError(t, err)
 	_, err = run.Failover(context.Background())
 	require.ErrorContains(t, err, "--start")

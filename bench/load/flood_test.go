@@ -1,4 +1,4 @@
-package bench_test
+package load_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	bench "tollgate/bench/load"
+	"tollgate/bench/load"
 )
 
 // shore is a ledger with an admin API. While batches come, it refuses every second check, answers
@@ -58,7 +58,7 @@ func (s *shore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // TestMain also is what a flood's process runs.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "flood" {
-		if err := bench.ServeFlood(context.Background(), os.Stdin, os.Stdout); err != nil {
+		if err := load.ServeFlood(context.Background(), os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -67,16 +67,16 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func besideFlood(t *testing.T, s *shore, command ...string) (bench.FloodReport, error) {
+func besideFlood(t *testing.T, s *shore, command ...string) (load.FloodReport, error) {
 	t.Helper()
 	s.keys, s.used, s.audits = map[string]bool{}, map[string]int{}, map[string]int{}
 	server := httptest.NewServer(s)
 	defer server.Close()
 	address := strings.TrimPrefix(server.URL, "http://")
-	f := bench.Flood{Command: command, Events: 100, Checks: 50, Batches: bench.Config{
-		Target: bench.Target{
+	f := load.Flood{Command: command, Events: 100, Checks: 50, Batches: load.Config{
+		Target: load.Target{
 			Nodes: []string{address}, Key: "k",
-			Admin: bench.Admin{Nodes: []string{address}, Key: "sk_admin", Account: "demo"},
+			Admin: load.Admin{Nodes: []string{address}, Key: "sk_admin", Account: "demo"},
 		},
 		Plan: "p", Feature: "f", Connections: 3, Customers: 5, Batch: 10,
 		Duration: 300 * time.Millisecond, AuditSample: 5, AuditPatience: 10 * time.Millisecond,
@@ -104,11 +104,11 @@ func quietBesideFlood(t *testing.T, command []string) {
 	require.Positive(t, report.Limited)
 	require.EqualValues(t, 1, report.Terms)
 	require.NotEmpty(t, report.Errors)
-	figures := bench.Figures{Flood: &report}
+	figures := load.Figures{Flood: &report}
 	told := 0
 	for _, row := range figures.Rows() {
 		if strings.Contains(row.What, "flood") {
-			require.NotEqual(t, bench.VerdictHolds, row.Verdict)
+			require.NotEqual(t, load.VerdictHolds, row.Verdict)
 			told++
 		}
 	}
@@ -119,7 +119,7 @@ func quietBesideFlood(t *testing.T, command []string) {
 // worth nothing.
 func TestAFloodThatLosesIsRefused(t *testing.T) {
 	_, err := besideFlood(t, &shore{ledger: ledger{lose: 7}})
-	var refusal *bench.Refusal
+	var refusal *load.Refusal
 	require.ErrorAs(t, err, &refusal)
 }
 

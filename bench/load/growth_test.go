@@ -1,4 +1,4 @@
-package bench_test
+package load_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	bench "tollgate/bench/load"
+	"tollgate/bench/load"
 )
 
 // grown is a node whose heap and journal grow with what it is told, from 5,000 and 100 bytes on.
@@ -35,8 +35,8 @@ func grown(t *testing.T, change func(*mortal)) *node {
 
 // TestMemoryOfCustomersAndEvents: what a node holds more, by how many there are more.
 func TestMemoryOfCustomersAndEvents(t *testing.T) {
-	scenario := func(c *bench.Config) { c.Scenario = bench.ScenarioMemory }
-	report, err := of(grown(t, func(*mortal) {}), scenario, (*bench.Run).Footprint)
+	scenario := func(c *load.Config) { c.Scenario = load.ScenarioMemory }
+	report, err := of(grown(t, func(*mortal) {}), scenario, (*load.Run).Footprint)
 	require.NoError(t, err)
 	require.InDelta(t, 700, report.Customer, 1e-9)
 	require.InDelta(t, 40, report.Event, 1e-9)
@@ -48,48 +48,48 @@ func TestMemoryOfCustomersAndEvents(t *testing.T) {
 	require.EqualValues(t, report.Events-10, report.Keys.InMemory)
 	require.Contains(t, text.String(), "20 keys, 1.50 bytes of memory and 30.0 bytes of disk each")
 
-	_, err = of(grown(t, func(m *mortal) { m.lose = 50 }), scenario, (*bench.Run).Footprint)
+	_, err = of(grown(t, func(m *mortal) { m.lose = 50 }), scenario, (*load.Run).Footprint)
 	require.ErrorContains(t, err, "not what was acknowledged")
-	require.True(t, bench.Refused(err))
+	require.True(t, load.Refused(err))
 	uncollected := grown(t, func(*mortal) {})
 	uncollected.profiles = http.StatusForbidden
-	_, err = of(uncollected, scenario, (*bench.Run).Footprint)
+	_, err = of(uncollected, scenario, (*load.Run).Footprint)
 	require.ErrorContains(t, err, "403")
-	_, err = of(grown(t, func(*mortal) {}), func(c *bench.Config) {
-		c.Scenario, c.Events = bench.ScenarioMemory, 0
-	}, (*bench.Run).Footprint)
+	_, err = of(grown(t, func(*mortal) {}), func(c *load.Config) {
+		c.Scenario, c.Events = load.ScenarioMemory, 0
+	}, (*load.Run).Footprint)
 	require.ErrorContains(t, err, "--events")
 }
 
 // TestScaleComparesProcessorTime: few customers, then as many as asked for, with events before.
 func TestScaleComparesProcessorTime(t *testing.T) {
-	scenario := func(c *bench.Config) {
-		c.Scenario, c.Customers, c.Least = bench.ScenarioScale, 1200, 300
+	scenario := func(c *load.Config) {
+		c.Scenario, c.Customers, c.Least = load.ScenarioScale, 1200, 300
 		c.Duration = 50 * time.Millisecond
-		c.Processes = []bench.Process{{Name: "self", PID: os.Getpid()}}
+		c.Processes = []load.Process{{Name: "self", PID: os.Getpid()}}
 	}
 	n := grown(t, func(*mortal) {})
-	report, err := of(n, scenario, (*bench.Run).Scale)
+	report, err := of(n, scenario, (*load.Run).Scale)
 	require.NoError(t, err)
 	require.Equal(t, 1000, report.Small.Customers)
 	require.Equal(t, 1200, report.Large.Customers)
 	require.Zero(t, report.Small.Config.Events)
 	require.Equal(t, 1042, report.Large.Config.Events)
 	require.GreaterOrEqual(t, report.Large.Verified.Counted, report.Large.Units+1042)
-	cost := func(r bench.Report) float64 { return r.Used[0].Cores / r.UnitRate }
+	cost := func(r load.Report) float64 { return r.Used[0].Cores / r.UnitRate }
 	require.InEpsilon(t, cost(report.Large)/cost(report.Small), report.Cost, 1e-9)
 	var text strings.Builder
 	require.NoError(t, report.Print(&text))
 	require.Contains(t, text.String(), "processor time of an event")
 
-	_, err = of(grown(t, func(m *mortal) { m.double = 50 }), scenario, (*bench.Run).Scale)
+	_, err = of(grown(t, func(m *mortal) { m.double = 50 }), scenario, (*load.Run).Scale)
 	require.ErrorContains(t, err, "1000 customers: refused to report")
 }
 
 func TestGrowthNeedsACluster(t *testing.T) {
-	run, err := bench.New(bench.Config{
-		Target: bench.Target{Nodes: []string{"127.0.0.1:1"}}, Customers: 1, Batch: 1,
-		Scenario: bench.ScenarioScale, Connections: 1,
+	run, err := load.New(load.Config{
+		Target: load.Target{Nodes: []string{"127.0.0.1:1"}}, Customers: 1, Batch: 1,
+		Scenario: load.ScenarioScale, Connections: 1,
 	})
 	require.NoError(t, err)
 	_, err = run.Scale(context.Background())

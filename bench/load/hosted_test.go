@@ -1,4 +1,4 @@
-package bench_test
+package load_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	bench "tollgate/bench/load"
+	"tollgate/bench/load"
 )
 
 // lodging is a ledger beside which runs go on, of workspaces that must have an owner and five runs
@@ -60,22 +60,22 @@ func (l *lodging) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func besideRuns(t *testing.T, l *lodging) (bench.RunsReport, error) {
+func besideRuns(t *testing.T, l *lodging) (load.RunsReport, error) {
 	t.Helper()
 	l.keys, l.used, l.audits = map[string]bool{}, map[string]int{}, map[string]int{}
 	server := httptest.NewServer(l)
 	defer server.Close()
 	address := strings.TrimPrefix(server.URL, "http://")
-	c := bench.Config{
-		Target: bench.Target{
-			Nodes: []string{address}, Key: "k", Admin: bench.Admin{Nodes: []string{address}},
+	c := load.Config{
+		Target: load.Target{
+			Nodes: []string{address}, Key: "k", Admin: load.Admin{Nodes: []string{address}},
 		},
-		Plan: "p", Feature: "f", MaxGenerator: 2, Scenario: bench.ScenarioCheck, Connections: 1,
+		Plan: "p", Feature: "f", MaxGenerator: 2, Scenario: load.ScenarioCheck, Connections: 1,
 		Customers: 5, Batch: 1, Warmup: time.Millisecond, Duration: 20 * time.Millisecond, Least: 20,
 		AuditSample: 5, AuditPatience: 10 * time.Millisecond,
 	}
-	h := bench.Hosted{Checks: c, Events: c, Agent: "waits", Runs: 7, Rounds: 1, Calm: 1}
-	h.Events.Scenario = bench.ScenarioIngest
+	h := load.Hosted{Checks: c, Events: c, Agent: "waits", Runs: 7, Rounds: 1, Calm: 1}
+	h.Events.Scenario = load.ScenarioIngest
 	return h.Measure(context.Background())
 }
 
@@ -99,12 +99,12 @@ func TestRunsThatEndAreFound(t *testing.T) {
 	l.ends.Store(true)
 	_, err := besideRuns(t, l)
 	require.ErrorContains(t, err, "1 of 7 runs ended")
-	require.True(t, bench.Refused(err))
+	require.True(t, load.Refused(err))
 }
 
 func TestTargetsBesideRuns(t *testing.T) {
-	f := bench.Figures{Runs: &bench.RunsReport{
-		Runs: 500, Rounds: make([]bench.RunsRound, 5), Checks: 0.95, Event: 1.51,
+	f := load.Figures{Runs: &load.RunsReport{
+		Runs: 500, Rounds: make([]load.RunsRound, 5), Checks: 0.95, Event: 1.51,
 	}}
 	require.Equal(t, map[string]string{
 		"checks with 500 workspace runs / without":    "0.95 (500 runs, 5 rounds): holds",

@@ -1,4 +1,4 @@
-package bench_test
+package load_test
 
 import (
 	"net/http"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	bench "tollgate/bench/load"
+	"tollgate/bench/load"
 )
 
 // TestOpenLoopCountsFromWhenARequestWasDue: while the server answers nothing for a while, requests
@@ -21,7 +21,7 @@ func TestOpenLoopCountsFromWhenARequestWasDue(t *testing.T) {
 	l := newLedger()
 	var events atomic.Int32
 	var gate sync.RWMutex
-	report, err := load(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	report, err := loaded(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/events") && r.Method == "POST" && events.Add(1) == 100 {
 			gate.Lock()
 			<-time.After(stall)
@@ -30,7 +30,7 @@ func TestOpenLoopCountsFromWhenARequestWasDue(t *testing.T) {
 		gate.RLock()
 		defer gate.RUnlock()
 		l.ServeHTTP(w, r)
-	}), func(c *bench.Config) {
+	}), func(c *load.Config) {
 		c.Rate, c.Duration, c.MaxLate = 500, time.Second, time.Minute
 	})
 	require.NoError(t, err)
@@ -51,24 +51,24 @@ func TestOpenLoopCountsFromWhenARequestWasDue(t *testing.T) {
 }
 
 func TestOpenLoopThatTheGeneratorLimitsIsRefused(t *testing.T) {
-	_, err := load(t, newLedger(), func(c *bench.Config) { c.Rate, c.MaxLate = 100, time.Nanosecond })
+	_, err := loaded(t, newLedger(), func(c *load.Config) { c.Rate, c.MaxLate = 100, time.Nanosecond })
 	require.ErrorContains(t, err, "its requests were late by")
 }
 
 // TestHTMLStandsAlone: one file, every plot in it, nothing fetched, names escaped.
 func TestHTMLStandsAlone(t *testing.T) {
-	report := bench.Report{
-		Timeline: []bench.Moment{{Requests: 1, P99: time.Millisecond}, {
+	report := load.Report{
+		Timeline: []load.Moment{{Requests: 1, P99: time.Millisecond}, {
 			At: time.Second, Requests: 2, P99: 2 * time.Millisecond,
 		}},
-		Faults: []bench.Fault{{At: time.Second, What: "leader <killed>"}},
+		Faults: []load.Fault{{At: time.Second, What: "leader <killed>"}},
 	}
-	c := bench.Comparison{}
+	c := load.Comparison{}
 	for _, rate := range []int{100, 200} {
 		for _, system := range []string{"tollgate", "a&b"} {
-			c.Results = append(c.Results, bench.Result{
-				System: system, Scenario: bench.ScenarioIngest, Offered: rate, Rate: float64(rate),
-				Rounds: []bench.Report{report}, Latency: map[string]time.Duration{
+			c.Results = append(c.Results, load.Result{
+				System: system, Scenario: load.ScenarioIngest, Offered: rate, Rate: float64(rate),
+				Rounds: []load.Report{report}, Latency: map[string]time.Duration{
 					"p50": time.Millisecond, "p99": 30 * time.Millisecond, "p99.9": time.Second,
 				},
 			})

@@ -1,4 +1,4 @@
-package bench_test
+package load_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	bench "tollgate/bench/load"
+	"tollgate/bench/load"
 )
 
 // gallery is a ledger with live pages, for who has signed in.
@@ -59,26 +59,26 @@ func (g *gallery) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func besidePages(t *testing.T, g *gallery) (bench.PagesReport, error) {
+func besidePages(t *testing.T, g *gallery) (load.PagesReport, error) {
 	t.Helper()
 	g.keys, g.used, g.audits = map[string]bool{}, map[string]int{}, map[string]int{}
 	server := httptest.NewServer(g)
 	defer server.Close()
 	address := strings.TrimPrefix(server.URL, "http://")
-	c := bench.Config{
-		Target: bench.Target{
+	c := load.Config{
+		Target: load.Target{
 			Nodes: []string{address}, Key: "k",
-			Admin: bench.Admin{Nodes: []string{address}, Key: "sk_admin", Account: "demo"},
+			Admin: load.Admin{Nodes: []string{address}, Key: "sk_admin", Account: "demo"},
 		},
-		Plan: "p", Feature: "f", MaxGenerator: 2, Scenario: bench.ScenarioCheck, Connections: 1,
+		Plan: "p", Feature: "f", MaxGenerator: 2, Scenario: load.ScenarioCheck, Connections: 1,
 		Customers: 5, Batch: 1, Warmup: time.Millisecond, Duration: 20 * time.Millisecond, Least: 20,
 		AuditSample: 5, AuditPatience: 10 * time.Millisecond,
 	}
-	p := bench.Pages{
+	p := load.Pages{
 		Checks: c, Events: c, Browsers: 4, Customer: "acme", Rounds: 2,
 		Idle: 10 * time.Millisecond,
 	}
-	p.Events.Scenario = bench.ScenarioIngest
+	p.Events.Scenario = load.ScenarioIngest
 	return p.Measure(context.Background())
 }
 
@@ -105,13 +105,13 @@ func TestPagesThatAreNotShown(t *testing.T) {
 	g.broken.Store(true)
 	_, err := besidePages(t, g)
 	require.ErrorContains(t, err, "not shown its page")
-	require.True(t, bench.Refused(err))
+	require.True(t, load.Refused(err))
 }
 
 func TestTargetsBesidePages(t *testing.T) {
 	const row = "processor time of 20 live pages, of all cores"
-	f := bench.Figures{Pages: &bench.PagesReport{
-		Browsers: 20, Rounds: make([]bench.PagesRound, 3), Checks: 0.991, Events: 1.002, P99: 1.04,
+	f := load.Figures{Pages: &load.PagesReport{
+		Browsers: 20, Rounds: make([]load.PagesRound, 3), Checks: 0.991, Events: 1.002, P99: 1.04,
 		Cost: 0.0045,
 	}}
 	require.Equal(t, map[string]string{

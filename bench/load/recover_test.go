@@ -1,4 +1,4 @@
-package bench_test
+package load_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	bench "tollgate/bench/load"
+	"tollgate/bench/load"
 )
 
 // node is a mortal ledger with metrics.
@@ -40,23 +40,23 @@ func (n *node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // of runs a scenario on the node.
-func of[R any](n *node, change func(*bench.Config),
-	do func(*bench.Run, context.Context) (R, error),
+func of[R any](n *node, change func(*load.Config),
+	do func(*load.Run, context.Context) (R, error),
 ) (R, error) {
 	server := httptest.NewServer(n)
 	defer server.Close()
 	address := strings.TrimPrefix(server.URL, "http://")
-	c := bench.Config{
-		Target: bench.Target{
-			System: "ledger", Nodes: []string{address}, Admin: bench.Admin{Nodes: []string{address}},
-			Faults: n.mortal, Processes: []bench.Process{n.process()},
+	c := load.Config{
+		Target: load.Target{
+			System: "ledger", Nodes: []string{address}, Admin: load.Admin{Nodes: []string{address}},
+			Faults: n.mortal, Processes: []load.Process{n.process()},
 		},
 		Plan: "p", Feature: "f", Connections: 2, Customers: 5, Batch: 10, Events: 1042,
 		Warmup: time.Millisecond, Duration: 500 * time.Millisecond, MaxGenerator: 2,
 		AuditSample: 5, AuditPatience: 10 * time.Millisecond,
 	}
 	change(&c)
-	run, err := bench.New(c)
+	run, err := load.New(c)
 	require.NoError(n.t, err)
 	return do(run, context.Background())
 }
@@ -69,15 +69,15 @@ func TestRecoverMeasuresEachRestart(t *testing.T) {
 			"tollgate_cluster_log_bytes{group=\"billing\"} 3e6\n" +
 			"tollgate_cluster_restore_seconds_sum{group=\"billing\"} 0.25\n"
 	}
-	scenario := func(c *bench.Config) { c.Scenario = bench.ScenarioRecover }
+	scenario := func(c *load.Config) { c.Scenario = load.ScenarioRecover }
 	n := &node{mortal: newMortal(t, func(m *mortal) { m.overload = 3 }), metrics: metrics}
-	report, err := of(n, scenario, (*bench.Run).Recover)
+	report, err := of(n, scenario, (*load.Run).Recover)
 	require.NoError(t, err)
 	require.Len(t, report.Restarts, 1)
 	one := report.Restarts[0]
 	require.Positive(t, one.Took)
 	one.Took = 0
-	require.Equal(t, bench.Restart{
+	require.Equal(t, load.Restart{
 		Name: "node2", SnapshotEntry: 70, LastEntry: 90, LogBytes: 3_000_000,
 		Restored: 250 * time.Millisecond,
 	}, one)
@@ -87,15 +87,15 @@ func TestRecoverMeasuresEachRestart(t *testing.T) {
 	require.Contains(t, text.String(), "node2     served again after")
 
 	n = &node{mortal: newMortal(t, func(m *mortal) { m.lose = 100 }), metrics: metrics}
-	_, err = of(n, scenario, (*bench.Run).Recover)
+	_, err = of(n, scenario, (*load.Run).Recover)
 	require.ErrorContains(t, err, "not what was acknowledged")
-	require.True(t, bench.Refused(err))
+	require.True(t, load.Refused(err))
 }
 
 // TestRatesBesideSnapshots: a node that writes snapshots in a part of the time has two rates; one
 // that writes none, or does nothing else, has no figure.
 func TestRatesBesideSnapshots(t *testing.T) {
-	writing := func(part float64) (bench.SnapshotReport, error) {
+	writing := func(part float64) (load.SnapshotReport, error) {
 		var mu sync.Mutex
 		var sum float64
 		count, last := 0, time.Now()
@@ -113,7 +113,7 @@ func TestRatesBesideSnapshots(t *testing.T) {
 				"tollgate_cluster_snapshot_last_timestamp_seconds{group=\"billing\"} %f\n"+
 				"tollgate_cluster_longest_entry_seconds{group=\"billing\"} 0.02\n",
 				count, sum, float64(now.UnixMicro())/1e6)
-		}}, func(c *bench.Config) { c.Scenario = bench.ScenarioSnapshot }, (*bench.Run).Snapshots)
+		}}, func(c *load.Config) { c.Scenario = load.ScenarioSnapshot }, (*load.Run).Snapshots)
 	}
 	report, err := writing(0.5)
 	require.NoError(t, err)
@@ -134,9 +134,9 @@ func TestRatesBesideSnapshots(t *testing.T) {
 }
 
 func TestRecoverAndSnapshotsNeedACluster(t *testing.T) {
-	run, err := bench.New(bench.Config{
-		Target: bench.Target{Nodes: []string{"127.0.0.1:1"}}, Customers: 1, Batch: 1,
-		Scenario: bench.ScenarioRecover, Connections: 1,
+	run, err := load.New(load.Config{
+		Target: load.Target{Nodes: []string{"127.0.0.1:1"}}, Customers: 1, Batch: 1,
+		Scenario: load.ScenarioRecover, Connections: 1,
 	})
 	require.NoError(t, err)
 	_, err = run.Recover(context.Background())

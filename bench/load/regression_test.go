@@ -1,4 +1,4 @@
-package bench_test
+package load_test
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	bench "tollgate/bench/load"
+	"tollgate/bench/load"
 )
 
 // benchstat is what benchstat prints with -format csv.
@@ -33,17 +33,17 @@ Check/1000,0,0%,0,0%,?,p=1.000 n=6
 // TestRegressionsAreFound: what is slower by more than the threshold, or allocates at last; not
 // what is noise, gone, or better when it is more.
 func TestRegressionsAreFound(t *testing.T) {
-	worse, err := bench.Regressions(strings.NewReader(benchstat), 0.15)
+	worse, err := load.Regressions(strings.NewReader(benchstat), 0.15)
 	require.NoError(t, err)
 	require.Equal(t, []string{
 		"ApplyUsage/1000: +28.47% of sec/op (7.025e-07 → 9.025e-07 sec/op, p=0.002 n=6)",
 		"ApplyUsage/1000: ? of allocs/op (0 → 1 allocs/op, p=0.002 n=6)",
 	}, worse)
-	worse, err = bench.Regressions(strings.NewReader(benchstat), 0.05)
+	worse, err = load.Regressions(strings.NewReader(benchstat), 0.05)
 	require.NoError(t, err)
 	require.Len(t, worse, 3)
-	_, err = bench.Regressions(strings.NewReader("goos: linux\n"), 0.15)
+	_, err = load.Regressions(strings.NewReader("goos: linux\n"), 0.15)
 	require.ErrorContains(t, err, "no benchmark stands on both sides")
-	_, err = bench.Regressions(strings.NewReader(strings.ReplaceAll(benchstat, "+28.47%", "x")), 0.15)
+	_, err = load.Regressions(strings.NewReader(strings.ReplaceAll(benchstat, "+28.47%", "x")), 0.15)
 	require.ErrorContains(t, err, "ApplyUsage/1000")
 }

@@ -1,6 +1,6 @@
-// Package bench puts load on a cluster over HTTP, as its users would, and checks afterwards that
+// Package load puts load on a cluster over HTTP, as its users would, and checks afterwards that
 // the cluster counted what it acknowledged. It imports nothing of the program that it measures.
-package bench
+package load
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package bench_test
+package load_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	bench "tollgate/bench/load"
+	"tollgate/bench/load"
 )
 
 // ledger is a server that counts the way a cluster has to; a test makes it lose or double units,
@@ -121,15 +121,15 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func measure(t *testing.T, l *ledger, scenario bench.Scenario) (bench.Report, error) {
+func measure(t *testing.T, l *ledger, scenario load.Scenario) (load.Report, error) {
 	t.Helper()
 	l.keys, l.used, l.audits = map[string]bool{}, map[string]int{}, map[string]int{}
 	server := httptest.NewServer(l)
 	defer server.Close()
-	run, err := bench.New(bench.Config{
-		Target: bench.Target{
+	run, err := load.New(load.Config{
+		Target: load.Target{
 			Nodes: []string{strings.TrimPrefix(server.URL, "http://")}, Key: "k",
-			Processes: []bench.Process{{Name: "self", PID: os.Getpid()}},
+			Processes: []load.Process{{Name: "self", PID: os.Getpid()}},
 		},
 		Plan: "p", Feature: "f", MaxGenerator: 2,
 		Scenario: scenario, Connections: 4, Customers: 20, Batch: 7,
@@ -141,8 +141,8 @@ func measure(t *testing.T, l *ledger, scenario bench.Scenario) (bench.Report, er
 }
 
 func TestRunVerifiesWhatWasAcknowledged(t *testing.T) {
-	for _, scenario := range []bench.Scenario{
-		bench.ScenarioCheck, bench.ScenarioSimulate, bench.ScenarioIngest, bench.ScenarioBatch,
+	for _, scenario := range []load.Scenario{
+		load.ScenarioCheck, load.ScenarioSimulate, load.ScenarioIngest, load.ScenarioBatch,
 	} {
 		report, err := measure(t, &ledger{}, scenario)
 		require.NoError(t, err, scenario)
@@ -155,7 +155,7 @@ func TestRunVerifiesWhatWasAcknowledged(t *testing.T) {
 		require.Equal(t, report.Verified.Acknowledged, report.Verified.Counted)
 		require.Equal(t, report.Verified.Checks, report.Verified.AuditEvents)
 		require.GreaterOrEqual(t, report.Verified.Checks, uint64(10))
-		if scenario == bench.ScenarioIngest || scenario == bench.ScenarioBatch {
+		if scenario == load.ScenarioIngest || scenario == load.ScenarioBatch {
 			require.GreaterOrEqual(t, report.Verified.Counted, report.Units)
 		}
 		var text, document strings.Builder
@@ -167,7 +167,7 @@ func TestRunVerifiesWhatWasAcknowledged(t *testing.T) {
 }
 
 func TestLostAndDoubledUnitsAreFound(t *testing.T) {
-	for _, scenario := range []bench.Scenario{bench.ScenarioIngest, bench.ScenarioBatch} {
+	for _, scenario := range []load.Scenario{load.ScenarioIngest, load.ScenarioBatch} {
 		_, err := measure(t, &ledger{lose: 20}, scenario)
 		require.ErrorContains(t, err, "not what was acknowledged", "lost")
 		_, err = measure(t, &ledger{double: 20}, scenario)
@@ -176,30 +176,30 @@ func TestLostAndDoubledUnitsAreFound(t *testing.T) {
 }
 
 func TestMissingAuditEventsAreFound(t *testing.T) {
-	for _, scenario := range []bench.Scenario{bench.ScenarioCheck, bench.ScenarioSimulate} {
+	for _, scenario := range []load.Scenario{load.ScenarioCheck, load.ScenarioSimulate} {
 		_, err := measure(t, &ledger{unaudited: true}, scenario)
 		require.ErrorContains(t, err, "other audit events than checks")
 	}
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	valid := bench.Config{
-		Target:   bench.Target{Nodes: []string{"h:1"}},
-		Scenario: bench.ScenarioCheck, Connections: 1, Customers: 1, Batch: 1,
+	valid := load.Config{
+		Target:   load.Target{Nodes: []string{"h:1"}},
+		Scenario: load.ScenarioCheck, Connections: 1, Customers: 1, Batch: 1,
 	}
-	_, err := bench.New(valid)
+	_, err := load.New(valid)
 	require.NoError(t, err)
-	for want, breakIt := range map[string]func(*bench.Config){
-		"no node":       func(c *bench.Config) { c.Nodes = nil },
-		"0 connections": func(c *bench.Config) { c.Connections = 0 },
-		"0 customers":   func(c *bench.Config) { c.Customers = 0 },
-		"batches of 0":  func(c *bench.Config) { c.Batch = 0 },
-		"scenario":      func(c *bench.Config) { c.Scenario = "x" },
-		"a limit of 0":  func(c *bench.Config) { c.Scenario = bench.ScenarioLimit },
+	for want, breakIt := range map[string]func(*load.Config){
+		"no node":       func(c *load.Config) { c.Nodes = nil },
+		"0 connections": func(c *load.Config) { c.Connections = 0 },
+		"0 customers":   func(c *load.Config) { c.Customers = 0 },
+		"batches of 0":  func(c *load.Config) { c.Batch = 0 },
+		"scenario":      func(c *load.Config) { c.Scenario = "x" },
+		"a limit of 0":  func(c *load.Config) { c.Scenario = load.ScenarioLimit },
 	} {
 		c := valid
 		breakIt(&c)
-		_, err = bench.New(c)
+		_, err = load.New(c)
 		require.ErrorContains(t, err, want)
 	}
 }

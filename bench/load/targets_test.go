@@ -1,4 +1,4 @@
-package bench_test
+package load_test
 
 import (
 	"strings"
@@ -7,22 +7,22 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	bench "tollgate/bench/load"
+	"tollgate/bench/load"
 )
 
 // verdicts are the rows that were measured, by how they begin.
-func verdicts(f bench.Figures) map[string]string {
+func verdicts(f load.Figures) map[string]string {
 	all := map[string]string{}
 	for _, row := range f.Rows() {
-		if row.Verdict != bench.VerdictUnknown {
+		if row.Verdict != load.VerdictUnknown {
 			all[row.What] = row.Measured + ": " + string(row.Verdict)
 		}
 	}
 	return all
 }
 
-func side(scenario bench.Scenario, system string, rate float64, p99 time.Duration) bench.Result {
-	return bench.Result{
+func side(scenario load.Scenario, system string, rate float64, p99 time.Duration) load.Result {
+	return load.Result{
 		Scenario: scenario, System: system, Rate: rate, Latency: map[string]time.Duration{"p99": p99},
 	}
 }
@@ -30,20 +30,20 @@ func side(scenario bench.Scenario, system string, rate float64, p99 time.Duratio
 // TestTargetsOfComparisons: each row is of one comparison, and of Redis the best counts.
 func TestTargetsOfComparisons(t *testing.T) {
 	const ms = time.Millisecond
-	require.Empty(t, verdicts(bench.Figures{}))
-	f := bench.Figures{Comparisons: []bench.Comparison{
-		{Results: []bench.Result{
-			side(bench.ScenarioCheck, "tollgate-leader", 900, 3*ms),
-			side(bench.ScenarioCheck, "bare", 1000, ms), side(bench.ScenarioCheck, "redis", 600, ms),
+	require.Empty(t, verdicts(load.Figures{}))
+	f := load.Figures{Comparisons: []load.Comparison{
+		{Results: []load.Result{
+			side(load.ScenarioCheck, "tollgate-leader", 900, 3*ms),
+			side(load.ScenarioCheck, "bare", 1000, ms), side(load.ScenarioCheck, "redis", 600, ms),
 		}},
-		{Results: []bench.Result{
-			side(bench.ScenarioIngest, "tollgate", 500, ms), side(bench.ScenarioIngest, "etcd", 100, ms),
-			side(bench.ScenarioIngest, "postgres", 200, ms),
+		{Results: []load.Result{
+			side(load.ScenarioIngest, "tollgate", 500, ms), side(load.ScenarioIngest, "etcd", 100, ms),
+			side(load.ScenarioIngest, "postgres", 200, ms),
 		}},
-		{Results: []bench.Result{
-			side(bench.ScenarioBatch, "tollgate", 450_000, 90*ms),
-			side(bench.ScenarioBatch, "redis", 200_000, ms),
-			side(bench.ScenarioBatch, "redis-100", 310_000, ms),
+		{Results: []load.Result{
+			side(load.ScenarioBatch, "tollgate", 450_000, 90*ms),
+			side(load.ScenarioBatch, "redis", 200_000, ms),
+			side(load.ScenarioBatch, "redis-100", 310_000, ms),
 		}},
 	}}
 	require.Equal(t, map[string]string{
@@ -64,21 +64,21 @@ func TestTargetsOfComparisons(t *testing.T) {
 }
 
 func TestTargetsOfOneSystem(t *testing.T) {
-	kills := make([]bench.Kill, 20)
+	kills := make([]load.Kill, 20)
 	for i := range kills {
 		kills[i].Gap = time.Second
 	}
-	f := bench.Figures{
-		Failover: &bench.FailoverReport{Kills: kills},
-		Snapshot: &bench.SnapshotReport{Ratio: 0.9, LongestEntry: 20 * time.Millisecond},
-		Scale:    &bench.ScaleReport{Cost: 1.25},
-		FromLog: &bench.RecoverReport{
-			Config:   bench.Config{Events: 10_000_000, Customers: 1},
-			Restarts: []bench.Restart{{Took: 8 * time.Second}, {Took: time.Second}},
+	f := load.Figures{
+		Failover: &load.FailoverReport{Kills: kills},
+		Snapshot: &load.SnapshotReport{Ratio: 0.9, LongestEntry: 20 * time.Millisecond},
+		Scale:    &load.ScaleReport{Cost: 1.25},
+		FromLog: &load.RecoverReport{
+			Config:   load.Config{Events: 10_000_000, Customers: 1},
+			Restarts: []load.Restart{{Took: 8 * time.Second}, {Took: time.Second}},
 		},
-		FromSnapshots: &bench.RecoverReport{
-			Config:   bench.Config{Events: 10_000_000, Customers: 999_999},
-			Restarts: []bench.Restart{{Took: time.Second}},
+		FromSnapshots: &load.RecoverReport{
+			Config:   load.Config{Events: 10_000_000, Customers: 999_999},
+			Restarts: []load.Restart{{Took: time.Second}},
 		},
 	}
 	f.Snapshot.Customers, f.Snapshot.Config.Events = 1_000_000, 10_000_000
@@ -111,8 +111,8 @@ func TestTargetsOfOneSystem(t *testing.T) {
 
 func TestTargetsOfBenchmarks(t *testing.T) {
 	var err error
-	var f bench.Figures
-	f.Benchmarks, err = bench.Benchmarks(strings.NewReader(`goos: linux
+	var f load.Figures
+	f.Benchmarks, err = load.Benchmarks(strings.NewReader(`goos: linux
 BenchmarkCheck/1000000-2	100	480.5 ns/op	470 cpu-ns/check	0 B/op	0 allocs/op
 BenchmarkApplyUsage/1000	100	400 ns/op	400 cpu-ns/event	2500000 events/s
 BenchmarkApplyUsage/1000000-50M-keys	100	800 ns/op	730 cpu-ns/event	1250000 events/s
@@ -137,6 +137,6 @@ PASS
 	var text strings.Builder
 	require.NoError(t, f.Print(&text))
 	require.Contains(t, text.String(), "not measured")
-	_, err = bench.Benchmarks(strings.NewReader("BenchmarkX 1 y ns/op\n"))
+	_, err = load.Benchmarks(strings.NewReader("BenchmarkX 1 y ns/op\n"))
 	require.ErrorContains(t, err, "BenchmarkX")
 }

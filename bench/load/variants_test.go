@@ -1,4 +1,4 @@
-package bench_test
+package load_test
 
 import (
 	"net/http"
@@ -8,15 +8,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	bench "tollgate/bench/load"
+	"tollgate/bench/load"
 )
 
 func TestVariantsAreVerified(t *testing.T) {
-	for _, scenario := range []bench.Scenario{
-		bench.ScenarioMixed, bench.ScenarioHot, bench.ScenarioRepeats,
+	for _, scenario := range []load.Scenario{
+		load.ScenarioMixed, load.ScenarioHot, load.ScenarioRepeats,
 	} {
 		l := newLedger()
-		report, err := load(t, l, func(c *bench.Config) {
+		report, err := loaded(t, l, func(c *load.Config) {
 			c.Scenario, c.Least = scenario, 200
 		})
 		require.NoError(t, err, scenario)
@@ -24,17 +24,17 @@ func TestVariantsAreVerified(t *testing.T) {
 		require.Positive(t, v.Counted, scenario)
 		require.Equal(t, v.Acknowledged, v.Counted, scenario)
 		switch scenario {
-		case bench.ScenarioMixed:
+		case load.ScenarioMixed:
 			require.Greater(t, report.Units, 5*v.Counted, "most are checks")
-		case bench.ScenarioHot:
+		case load.ScenarioHot:
 			require.Len(t, l.used, 1)
-		case bench.ScenarioRepeats:
+		case load.ScenarioRepeats:
 			require.Len(t, l.keys, int(v.Counted))
 			require.Greater(t, report.Units, v.Counted, "most are repeats")
 		}
-		_, err = load(t, &ledger{
+		_, err = loaded(t, &ledger{
 			keys: map[string]bool{}, used: map[string]int{}, audits: map[string]int{}, lose: 3,
-		}, func(c *bench.Config) { c.Scenario, c.Least = scenario, 200 })
+		}, func(c *load.Config) { c.Scenario, c.Least = scenario, 200 })
 		require.ErrorContains(t, err, "not what was acknowledged", scenario)
 	}
 }
@@ -43,25 +43,25 @@ func TestVariantsAreVerified(t *testing.T) {
 // is refused all the same.
 func TestKeyThatCountsTwiceIsFound(t *testing.T) {
 	l := newLedger()
-	_, err := load(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	_, err := loaded(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/events") && r.Method == "POST" {
 			l.mu.Lock()
 			clear(l.keys)
 			l.mu.Unlock()
 		}
 		l.ServeHTTP(w, r)
-	}), func(c *bench.Config) { c.Scenario = bench.ScenarioRepeats })
+	}), func(c *load.Config) { c.Scenario = load.ScenarioRepeats })
 	require.ErrorContains(t, err, "a key counted twice")
 }
 
 // TestLimitsAreVerified: what a limit allows is counted, and all else refused; a system that lets
 // one more through, or refuses one too early, has no figure.
 func TestLimitsAreVerified(t *testing.T) {
-	spend := func(limit int) (*ledger, bench.Report, error) {
+	spend := func(limit int) (*ledger, load.Report, error) {
 		l := newLedger()
 		l.limit = limit
-		report, err := load(t, l, func(c *bench.Config) {
-			c.Scenario, c.Limit, c.Customers, c.Connections = bench.ScenarioLimit, 20, 3, 8
+		report, err := loaded(t, l, func(c *load.Config) {
+			c.Scenario, c.Limit, c.Customers, c.Connections = load.ScenarioLimit, 20, 3, 8
 			c.Duration, c.Least = 50*time.Millisecond, 250
 		})
 		return l, report, err

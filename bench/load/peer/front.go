@@ -17,7 +17,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	bench "tollgate/bench/load"
+	"tollgate/bench/load"
 )
 
 // Event is what a front reads of a usage event.
@@ -70,7 +70,7 @@ type Front struct {
 	Depth int
 	// Folder is where the store keeps files, where the front does that itself.
 	Folder  string
-	Answers bench.Answers
+	Answers load.Answers
 }
 
 // requestTimeout bounds what a store may take for one request.
@@ -165,14 +165,14 @@ func (f *Front) bare(ctx *fasthttp.RequestCtx) {
 // handler answers requests from a store.
 type handler struct {
 	store           Store
-	answers         bench.Answers
+	answers         load.Answers
 	check, simulate [][]byte // the answers to a check, cut where the count stands
 	limits          sync.Map // of customers' hard limits: string to int64
 }
 
 var usedField = []byte(`"used":`)
 
-func newHandler(store Store, answers bench.Answers) *handler {
+func newHandler(store Store, answers load.Answers) *handler {
 	return &handler{
 		store: store, answers: answers,
 		check: aroundCounts(answers.Check.Body), simulate: aroundCounts(answers.Simulate.Body),

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	bench "tollgate/bench/load"
+	"tollgate/bench/load"
 	"tollgate/bench/load/peer"
 )
 
@@ -33,11 +33,11 @@ func TestMain(m *testing.M) {
 
 // started starts a system for a test; false, where its programs are not installed: then it has to
 // say so, and what to do.
-func started(t *testing.T, name string) (target bench.Target, installed bool) {
+func started(t *testing.T, name string) (target load.Target, installed bool) {
 	t.Helper()
 	s, err := peer.New(name, os.Args[0], "front")
 	require.NoError(t, err)
-	target, err = s.Start(t.Context(), bench.DefaultAnswers())
+	target, err = s.Start(t.Context(), load.DefaultAnswers())
 	if errors.Is(err, peer.ErrNotInstalled) {
 		require.ErrorContains(t, err, "bench/peers.sh install")
 		return target, false
@@ -54,7 +54,7 @@ func started(t *testing.T, name string) (target bench.Target, installed bool) {
 }
 
 // send makes a request of a front, and returns status and body.
-func send(t *testing.T, target bench.Target, method, path, body string) (int, string) {
+func send(t *testing.T, target load.Target, method, path, body string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method,
 		"http://"+target.Nodes[0]+"/api/v1/client"+path, strings.NewReader(body))
@@ -86,10 +86,10 @@ func TestPeers(t *testing.T) {
 			if counts {
 				countOnce(t, target)
 				keepLimits(t, target)
-				underLoad(t, target, bench.ScenarioLimit)
+				underLoad(t, target, load.ScenarioLimit)
 			}
-			for _, scenario := range []bench.Scenario{
-				bench.ScenarioCheck, bench.ScenarioSimulate, bench.ScenarioIngest, bench.ScenarioBatch,
+			for _, scenario := range []load.Scenario{
+				load.ScenarioCheck, load.ScenarioSimulate, load.ScenarioIngest, load.ScenarioBatch,
 			} {
 				underLoad(t, target, scenario)
 			}
@@ -98,9 +98,9 @@ func TestPeers(t *testing.T) {
 }
 
 // countOnce: a key counts once, alone and in a batch, and the answers are the cluster's bytes.
-func countOnce(t *testing.T, target bench.Target) {
+func countOnce(t *testing.T, target load.Target) {
 	t.Helper()
-	answers := bench.DefaultAnswers()
+	answers := load.DefaultAnswers()
 	for _, customer := range []string{"c1", "c2"} {
 		status, _ := send(t, target, "POST", "/customers",
 			fmt.Sprintf(`{"externalClientCustomerId":%q,"firstName":"L"}`, customer))
@@ -108,7 +108,7 @@ func countOnce(t *testing.T, target bench.Target) {
 	}
 	before, err := target.Syncs(t.Context())
 	require.NoError(t, err)
-	for _, want := range []bench.Answer{answers.Event, answers.Duplicate} {
+	for _, want := range []load.Answer{answers.Event, answers.Duplicate} {
 		status, text := send(t, target, "POST", "/events", event("k1", "c1", 2))
 		require.Equal(t, want.Status, status, text)
 		require.Equal(t, string(want.Body), text)
@@ -134,18 +134,18 @@ func countOnce(t *testing.T, target bench.Target) {
 }
 
 // keepLimits: a customer of a plan with a hard limit.
-func keepLimits(t *testing.T, target bench.Target) {
+func keepLimits(t *testing.T, target load.Target) {
 	t.Helper()
 	status, _ := send(t, target, "POST", "/customers", `{"externalClientCustomerId":"c3"}`)
 	require.Equal(t, 201, status)
 	status, _ = send(t, target, "POST", "/subscriptions",
 		`{"planId":"starter","customerReferenceId":"c3"}`)
 	require.Equal(t, 201, status)
-	answers := bench.DefaultAnswers()
+	answers := load.DefaultAnswers()
 	for _, step := range []struct {
 		key   string
 		units int
-		want  bench.Answer
+		want  load.Answer
 	}{
 		{"l1", 99, answers.Event},
 		{"l1", 1, answers.Duplicate},
@@ -163,17 +163,17 @@ func keepLimits(t *testing.T, target bench.Target) {
 }
 
 // underLoad runs the harness itself: what the system acknowledges, it has counted.
-func underLoad(t *testing.T, target bench.Target, scenario bench.Scenario) {
+func underLoad(t *testing.T, target load.Target, scenario load.Scenario) {
 	t.Helper()
-	c := bench.Config{
+	c := load.Config{
 		Target: target, Scenario: scenario, Plan: "p", Feature: "requests", Connections: 4,
 		Customers: 20, Batch: 50, Warmup: time.Millisecond, Duration: 50 * time.Millisecond,
 		Least: 10, MaxGenerator: 2, AuditPatience: 20 * time.Second,
 	}
-	if scenario == bench.ScenarioLimit {
+	if scenario == load.ScenarioLimit {
 		c.Plan, c.Limit, c.Customers, c.Least = "starter", 100, 1, 250
 	}
-	run, err := bench.New(c)
+	run, err := load.New(c)
 	require.NoError(t, err)
 	report, err := run.Do(t.Context())
 	require.NoError(t, err, scenario)
@@ -182,7 +182,7 @@ func underLoad(t *testing.T, target bench.Target, scenario bench.Scenario) {
 	if !target.Blank {
 		require.Equal(t, report.Verified.Acknowledged, report.Verified.Counted)
 	}
-	if scenario == bench.ScenarioLimit {
+	if scenario == load.ScenarioLimit {
 		require.Equal(t, uint64(100), report.Verified.Counted)
 	}
 }
@@ -200,7 +200,7 @@ func TestProgramThatIsMissing(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	s, err := peer.New("redis", os.Args[0], "front")
 	require.NoError(t, err)
-	_, err = s.Start(context.Background(), bench.DefaultAnswers())
+	_, err = s.Start(context.Background(), load.DefaultAnswers())
 	require.ErrorIs(t, err, peer.ErrNotInstalled)
 	require.EqualError(t, err, "redis: redis-server: not installed (bench/peers.sh install)")
 	left, err := os.ReadDir(os.TempDir())

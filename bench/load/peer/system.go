@@ -13,7 +13,7 @@ import (
 	"strings"
 	"syscall"
 
-	bench "tollgate/bench/load"
+	"tollgate/bench/load"
 )
 
 // system is a peer: its servers, and the front before them.
@@ -32,11 +32,11 @@ type system struct {
 	feed      io.Closer
 }
 
-// Name implements bench.System.
+// Name implements load.System.
 func (s *system) Name() string { return s.name }
 
-// Start implements bench.System.
-func (s *system) Start(ctx context.Context, answers bench.Answers) (t bench.Target, err error) {
+// Start implements load.System.
+func (s *system) Start(ctx context.Context, answers load.Answers) (t load.Target, err error) {
 	if s.folder, err = os.MkdirTemp("", "tollgate-bench-"); err != nil {
 		return t, fmt.Errorf("%s: %w", s.name, err)
 	}
@@ -47,7 +47,7 @@ func (s *system) Start(ctx context.Context, answers bench.Answers) (t bench.Targ
 	return t, nil
 }
 
-func (s *system) run(ctx context.Context) (t bench.Target, err error) {
+func (s *system) run(ctx context.Context) (t load.Target, err error) {
 	if s.serve != nil {
 		if err = s.serve(ctx, s); err != nil {
 			return t, err
@@ -58,11 +58,11 @@ func (s *system) run(ctx context.Context) (t bench.Target, err error) {
 	if err != nil {
 		return t, err
 	}
-	t = bench.Target{
+	t = load.Target{
 		System: s.name, Nodes: []string{address}, Unaudited: true, Blank: s.front.Store == "bare",
 	}
 	for _, p := range append([]*process{s.frontSide}, s.servers...) {
-		t.Processes = append(t.Processes, bench.Process{Name: p.name, PID: p.command.Process.Pid})
+		t.Processes = append(t.Processes, load.Process{Name: p.name, PID: p.command.Process.Pid})
 	}
 	if !t.Blank {
 		t.Syncs = func(ctx context.Context) (map[string]uint64, error) { return syncs(ctx, address) }
@@ -103,7 +103,7 @@ func (s *system) startFront(ctx context.Context) (string, error) {
 	return address, s.frontSide.listening(ctx, address)
 }
 
-// Stop implements bench.System.
+// Stop implements load.System.
 func (s *system) Stop() error {
 	var all []error
 	if s.frontSide != nil {
@@ -123,7 +123,7 @@ func (s *system) Stop() error {
 	return errors.Join(all...)
 }
 
-// Tool implements bench.Native.
+// Tool implements load.Native.
 func (s *system) Tool(ctx context.Context) (string, error) {
 	if s.tool == nil {
 		return "", nil
@@ -164,7 +164,7 @@ func output(ctx context.Context, program string, args ...string) (string, error)
 
 // New returns the systems of these names; each is one of Names. program is this program and its
 // arguments that make it a front.
-func New(name string, program ...string) (bench.System, error) {
+func New(name string, program ...string) (load.System, error) {
 	s := &system{name: name, program: program}
 	kind, variant, _ := strings.Cut(name, "-")
 	s.front.Store = kind

@@ -10,19 +10,19 @@ import (
 	"strings"
 	"time"
 
-	bench "tollgate/bench/load"
+	"tollgate/bench/load"
 	"tollgate/bench/load/peer"
 )
 
 // compareCommand measures several systems side by side.
 type compareCommand struct {
-	Scenario []bench.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch (these three when none is given), simulate, mixed, hot-customer, hard-limit, duplicate-storm."`
-	Systems  []string         `default:"tollgate,bare,fdatasync,redis,postgres,etcd" help:"tollgate, tollgate-leader, tollgate-followers; bare (a handler that only answers) and fdatasync (append and sync), the limits; redis (a batch is one script), redis-16, redis-100, redis-1000 (a batch goes in pipelines), postgres, etcd."`
-	Rounds   int              `default:"5" help:"How often each system is measured, in turns."`
-	Rates    []int            `help:"Open loop: measure each scenario at each of these rates of requests a second. Default: a closed loop."`
-	HTML     string           `name:"html" type:"path" placeholder:"FILE" help:"Also write a report with plots, in one file."`
-	Tools    bool             `help:"Run each peer's own tool once, too."`
-	Tollgate string           `default:"bin/tollgate" help:"The program of the cluster."`
+	Scenario []load.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch (these three when none is given), simulate, mixed, hot-customer, hard-limit, duplicate-storm."`
+	Systems  []string        `default:"tollgate,bare,fdatasync,redis,postgres,etcd" help:"tollgate, tollgate-leader, tollgate-followers; bare (a handler that only answers) and fdatasync (append and sync), the limits; redis (a batch is one script), redis-16, redis-100, redis-1000 (a batch goes in pipelines), postgres, etcd."`
+	Rounds   int             `default:"5" help:"How often each system is measured, in turns."`
+	Rates    []int           `help:"Open loop: measure each scenario at each of these rates of requests a second. Default: a closed loop."`
+	HTML     string          `name:"html" type:"path" placeholder:"FILE" help:"Also write a report with plots, in one file."`
+	Tools    bool            `help:"Run each peer's own tool once, too."`
+	Tollgate string          `default:"bin/tollgate" help:"The program of the cluster."`
 	loadFlags
 }
 
@@ -38,14 +38,14 @@ func (c *compareCommand) Run(ctx context.Context) error {
 		}
 	}
 	if c.JSON {
-		return bench.JSON(comparison, os.Stdout)
+		return load.JSON(comparison, os.Stdout)
 	}
 	return comparison.Print(os.Stdout)
 }
 
 // compare measures the systems in turns.
-func (c *compareCommand) compare(ctx context.Context) (none bench.Comparison, err error) {
-	contest := bench.Contest{Rounds: c.Rounds, Tools: c.Tools, Progress: func(what string) {
+func (c *compareCommand) compare(ctx context.Context) (none load.Comparison, err error) {
+	contest := load.Contest{Rounds: c.Rounds, Tools: c.Tools, Progress: func(what string) {
 		fmt.Fprintln(os.Stderr, what)
 	}}
 	if c.Rounds < 1 || c.Rounds > 1000 {
@@ -59,16 +59,16 @@ func (c *compareCommand) compare(ctx context.Context) (none bench.Comparison, er
 		contest.Systems = append(contest.Systems, system)
 	}
 	if len(c.Scenario) == 0 {
-		c.Scenario = []bench.Scenario{bench.ScenarioCheck, bench.ScenarioIngest, bench.ScenarioBatch}
+		c.Scenario = []load.Scenario{load.ScenarioCheck, load.ScenarioIngest, load.ScenarioBatch}
 	}
 	if len(c.Rates) == 0 {
 		c.Rates = []int{0}
 	}
 	for _, scenario := range c.Scenario {
 		for _, rate := range c.Rates {
-			load := c.config(scenario)
-			load.Rate = rate
-			contest.Loads = append(contest.Loads, load)
+			config := c.config(scenario)
+			config.Rate = rate
+			contest.Loads = append(contest.Loads, config)
 		}
 	}
 	return contest.Compare(ctx)
@@ -87,7 +87,7 @@ func writeHTML(name string, page plotted) (err error) {
 }
 
 // systemNamed returns a system that is not started yet.
-func systemNamed(name, tollgateProgram string) (bench.System, error) {
+func systemNamed(name, tollgateProgram string) (load.System, error) {
 	if name == "tollgate" || strings.HasPrefix(name, "tollgate-") {
 		return tollgateNamed(name, tollgateProgram)
 	}
@@ -109,27 +109,27 @@ func (frontCommand) Run() error { return peer.Serve(os.Stdin, os.Stdout) }
 
 // runCommand measures one cluster.
 type runCommand struct {
-	Scenario []bench.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch (these three when none is given), simulate, mixed, hot-customer, hard-limit, duplicate-storm, period-close, snapshot-under-load, scale, memory; with --start also failover (kills the leader) and recover (kills each node)."`
-	Start    bool             `help:"Start a cluster for the measurement, on ports and in a folder of its own, and stop it."`
-	Tollgate string           `default:"bin/tollgate" help:"The program that --start runs."`
-	Data     string           `default:".tollgate" help:"Data folder whose dev.json names the cluster."`
-	URL      []string         `name:"url" placeholder:"HOST:PORT" help:"Client API of a node; repeatable. Default: from dev.json."`
-	Key      string           `env:"TOLLGATE_KEY" help:"API key of scope full. Default: the sandbox key of dev.json."`
-	Via      string           `default:"all" enum:"all,leader,followers" help:"Which nodes of dev.json to use: all, leader or followers."`
-	LogMiB   int              `name:"log-mib" help:"With --start: after how much log a node writes a snapshot, instead of the default."`
-	HTML     string           `name:"html" type:"path" placeholder:"FILE" help:"Of failover and snapshot-under-load: also write a report with plots, in one file."`
-	Rate     int              `help:"Open loop: so many requests a second are due, and latency counts from then. Of period-close half are checks, half events (1000). Default: a closed loop."`
+	Scenario []load.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch (these three when none is given), simulate, mixed, hot-customer, hard-limit, duplicate-storm, period-close, snapshot-under-load, scale, memory; with --start also failover (kills the leader) and recover (kills each node)."`
+	Start    bool            `help:"Start a cluster for the measurement, on ports and in a folder of its own, and stop it."`
+	Tollgate string          `default:"bin/tollgate" help:"The program that --start runs."`
+	Data     string          `default:".tollgate" help:"Data folder whose dev.json names the cluster."`
+	URL      []string        `name:"url" placeholder:"HOST:PORT" help:"Client API of a node; repeatable. Default: from dev.json."`
+	Key      string          `env:"TOLLGATE_KEY" help:"API key of scope full. Default: the sandbox key of dev.json."`
+	Via      string          `default:"all" enum:"all,leader,followers" help:"Which nodes of dev.json to use: all, leader or followers."`
+	LogMiB   int             `name:"log-mib" help:"With --start: after how much log a node writes a snapshot, instead of the default."`
+	HTML     string          `name:"html" type:"path" placeholder:"FILE" help:"Of failover and snapshot-under-load: also write a report with plots, in one file."`
+	Rate     int             `help:"Open loop: so many requests a second are due, and latency counts from then. Of period-close half are checks, half events (1000). Default: a closed loop."`
 	loadFlags
 }
 
 // Run measures each scenario once.
 func (c *runCommand) Run(ctx context.Context) (err error) {
-	target := bench.Target{System: "tollgate", Nodes: c.URL, Key: c.Key}
+	target := load.Target{System: "tollgate", Nodes: c.URL, Key: c.Key}
 	var cluster *tollgate
 	switch {
 	case c.Start:
 		cluster = &tollgate{name: "tollgate", program: c.Tollgate, via: c.Via, logMiB: c.LogMiB}
-		if target, err = cluster.Start(ctx, bench.Answers{}); err != nil {
+		if target, err = cluster.Start(ctx, load.Answers{}); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, cluster.Stop()) }()
@@ -145,7 +145,7 @@ func (c *runCommand) Run(ctx context.Context) (err error) {
 		}
 	}
 	if len(c.Scenario) == 0 {
-		c.Scenario = []bench.Scenario{bench.ScenarioCheck, bench.ScenarioIngest, bench.ScenarioBatch}
+		c.Scenario = []load.Scenario{load.ScenarioCheck, load.ScenarioIngest, load.ScenarioBatch}
 	}
 	for i, scenario := range c.Scenario {
 		if i > 0 && !c.JSON {
@@ -158,7 +158,7 @@ func (c *runCommand) Run(ctx context.Context) (err error) {
 		}
 		config := c.config(scenario)
 		config.Target, config.Rate = target, c.Rate
-		if scenario == bench.ScenarioClose && c.Rate == 0 {
+		if scenario == load.ScenarioClose && c.Rate == 0 {
 			config.Rate = 1000
 		}
 		if err = c.measure(ctx, config); err != nil {
@@ -169,25 +169,25 @@ func (c *runCommand) Run(ctx context.Context) (err error) {
 }
 
 // measure carries out a scenario. What a run that is not clean measured is not printed.
-func (c *runCommand) measure(ctx context.Context, config bench.Config) error {
-	run, err := bench.New(config)
+func (c *runCommand) measure(ctx context.Context, config load.Config) error {
+	run, err := load.New(config)
 	if err != nil {
 		return err
 	}
 	run.Progress = func(what string) { fmt.Fprintln(os.Stderr, what) }
 	var report interface{ Print(out io.Writer) error }
 	switch config.Scenario {
-	case bench.ScenarioClose:
+	case load.ScenarioClose:
 		report, err = run.Close(ctx)
-	case bench.ScenarioFailover:
+	case load.ScenarioFailover:
 		report, err = run.Failover(ctx)
-	case bench.ScenarioRecover:
+	case load.ScenarioRecover:
 		report, err = run.Recover(ctx)
-	case bench.ScenarioSnapshot:
+	case load.ScenarioSnapshot:
 		report, err = run.Snapshots(ctx)
-	case bench.ScenarioScale:
+	case load.ScenarioScale:
 		report, err = run.Scale(ctx)
-	case bench.ScenarioMemory:
+	case load.ScenarioMemory:
 		report, err = run.Footprint(ctx)
 	default:
 		report, err = run.Do(ctx)
@@ -201,7 +201,7 @@ func (c *runCommand) measure(ctx context.Context, config bench.Config) error {
 		}
 	}
 	if c.JSON {
-		return bench.JSON(report, os.Stdout)
+		return load.JSON(report, os.Stdout)
 	}
 	return report.Print(os.Stdout)
 }
@@ -245,33 +245,33 @@ const (
 )
 
 // config is what the flags say of a scenario.
-func (f *loadFlags) config(scenario bench.Scenario) bench.Config {
-	c := bench.Config{
+func (f *loadFlags) config(scenario load.Scenario) load.Config {
+	c := load.Config{
 		Plan: f.Plan, Feature: f.Feature, Scenario: scenario, Connections: f.Connections,
 		Customers: f.Customers, Batch: f.Batch, Warmup: f.Warmup, Duration: f.Duration, Seed: f.Seed,
 		AuditSample: f.AuditSample, MaxLate: f.MaxLate, AuditPatience: 10 * time.Second,
 	}
 	if c.Connections == 0 {
 		switch c.Connections = 256; scenario {
-		case bench.ScenarioCheck, bench.ScenarioSimulate, bench.ScenarioMixed, bench.ScenarioClose:
+		case load.ScenarioCheck, load.ScenarioSimulate, load.ScenarioMixed, load.ScenarioClose:
 			c.Connections = 64
-		case bench.ScenarioBatch, bench.ScenarioSnapshot, bench.ScenarioScale:
+		case load.ScenarioBatch, load.ScenarioSnapshot, load.ScenarioScale:
 			c.Connections = 8
 		}
 	}
-	if scenario == bench.ScenarioClose && c.Feature == defaultFeature {
+	if scenario == load.ScenarioClose && c.Feature == defaultFeature {
 		c.Feature = pricedFeature
 	}
-	if scenario == bench.ScenarioFailover {
+	if scenario == load.ScenarioFailover {
 		c.Kills, c.Duration = f.Kills, min(f.Duration, maxCalm)
 	}
 	switch scenario {
-	case bench.ScenarioRecover, bench.ScenarioMemory:
+	case load.ScenarioRecover, load.ScenarioMemory:
 		c.Events = cmp.Or(f.Events, recoveredEvents)
-	case bench.ScenarioSnapshot, bench.ScenarioScale:
+	case load.ScenarioSnapshot, load.ScenarioScale:
 		c.Events = f.Events
 	}
-	if scenario == bench.ScenarioLimit {
+	if scenario == load.ScenarioLimit {
 		c.Limit = f.Limit
 		if c.Plan == defaultPlan {
 			c.Plan = limitedPlan

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	bench "tollgate/bench/load"
+	"tollgate/bench/load"
 )
 
 // readyTimeout bounds how long a node may take that is started again: it reads its snapshot,
@@ -26,8 +26,8 @@ type node struct {
 	output  string // the file of it
 }
 
-// Leader implements bench.Faults.
-func (t *tollgate) Leader(ctx context.Context) (bench.Process, error) {
+// Leader implements load.Faults.
+func (t *tollgate) Leader(ctx context.Context) (load.Process, error) {
 	for deadline := time.Now().Add(startTimeout); ; {
 		// dev.json names the processes that run now.
 		target, err := connect(ctx, t.data, "all")
@@ -43,24 +43,24 @@ func (t *tollgate) Leader(ctx context.Context) (bench.Process, error) {
 			}
 		}
 		if ctx.Err() != nil || time.Now().After(deadline) {
-			return bench.Process{}, err
+			return load.Process{}, err
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
 }
 
-// Restart implements bench.Faults: what `tollgate dev --node` does, and waiting until it is ready.
+// Restart implements load.Faults: what `tollgate dev --node` does, and waiting until it is ready.
 // A process that was killed holds its folder for some milliseconds more.
-func (t *tollgate) Restart(ctx context.Context, name string) (bench.Process, error) {
+func (t *tollgate) Restart(ctx context.Context, name string) (load.Process, error) {
 	for deadline := time.Now().Add(stopTimeout); ; time.Sleep(5 * time.Millisecond) {
 		n, err := t.start(name)
 		if err != nil {
-			return bench.Process{}, fmt.Errorf("start %s: %w", name, err)
+			return load.Process{}, fmt.Errorf("start %s: %w", name, err)
 		}
 		err = n.ready(ctx, t.ops[name])
 		if !errors.Is(err, errHeld) || time.Now().After(deadline) {
 			t.again = append(t.again, n)
-			return bench.Process{Name: name, PID: n.command.Process.Pid}, err
+			return load.Process{Name: name, PID: n.command.Process.Pid}, err
 		}
 	}
 }

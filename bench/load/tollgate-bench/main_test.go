@@ -9,7 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
-	bench "tollgate/bench/load"
+	"tollgate/bench/load"
 )
 
 func TestSystemsByName(t *testing.T) {
@@ -32,15 +32,15 @@ func TestFlagsBecomeLoads(t *testing.T) {
 	_, err = parser.Parse([]string{"--start", "check"})
 	require.NoError(t, err)
 	require.True(t, f.Run.Start)
-	for scenario, connections := range map[bench.Scenario]int{
-		bench.ScenarioCheck: 64, bench.ScenarioIngest: 256, bench.ScenarioBatch: 8,
+	for scenario, connections := range map[load.Scenario]int{
+		load.ScenarioCheck: 64, load.ScenarioIngest: 256, load.ScenarioBatch: 8,
 	} {
 		require.Equal(t, connections, f.Run.config(scenario).Connections)
 	}
-	limited := f.Run.config(bench.ScenarioLimit)
+	limited := f.Run.config(load.ScenarioLimit)
 	require.Equal(t, limitedPlan, limited.Plan)
 	require.Equal(t, 100, limited.Limit)
-	require.Equal(t, pricedFeature, f.Run.config(bench.ScenarioClose).Feature)
+	require.Equal(t, pricedFeature, f.Run.config(load.ScenarioClose).Feature)
 	_, err = parser.Parse([]string{"compare", "--systems", "tollgate,redis", "--rounds", "3"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"tollgate", "redis"}, f.Compare.Systems)
@@ -76,8 +76,8 @@ func TestPartsOfTheTable(t *testing.T) {
 		"table", "--parts", "failover,recover", "--tollgate", filepath.Join(t.TempDir(), "none"),
 	})
 	require.NoError(t, err)
-	require.Equal(t, 1_000_000, f.Table.large(bench.ScenarioRecover).Events)
-	require.Equal(t, 100_000, f.Table.large(bench.ScenarioRecover).Customers)
+	require.Equal(t, 1_000_000, f.Table.large(load.ScenarioRecover).Events)
+	require.Equal(t, 100_000, f.Table.large(load.ScenarioRecover).Customers)
 	err = f.Table.Run(t.Context())
 	require.ErrorContains(t, err, "failover: start a cluster (make build builds it)")
 	require.ErrorContains(t, err, "recover: start a cluster")

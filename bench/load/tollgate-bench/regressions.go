@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	bench "tollgate/bench/load"
+	"tollgate/bench/load"
 )
 
 // regressionsCommand fails where benchmarks got worse.
@@ -22,7 +22,7 @@ func (c *regressionsCommand) Run() (err error) {
 		return fmt.Errorf("regressions: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	worse, err := bench.Regressions(file, c.Threshold)
+	worse, err := load.Regressions(file, c.Threshold)
 	if err == nil && len(worse) > 0 {
 		err = fmt.Errorf("worse by more than %.0f %%:\n%s", 100*c.Threshold, strings.Join(worse, "\n"))
 	}

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	bench "tollgate/bench/load"
+	"tollgate/bench/load"
 	"tollgate/bench/ports"
 )
 
@@ -41,11 +41,11 @@ type tollgate struct {
 	again         []node            // nodes that were started again
 }
 
-// Name implements bench.System.
+// Name implements load.System.
 func (t *tollgate) Name() string { return t.name }
 
-// Start implements bench.System.
-func (t *tollgate) Start(ctx context.Context, _ bench.Answers) (target bench.Target, err error) {
+// Start implements load.System.
+func (t *tollgate) Start(ctx context.Context, _ load.Answers) (target load.Target, err error) {
 	program, err := filepath.Abs(t.program)
 	if err != nil {
 		return target, fmt.Errorf("--tollgate: %w", err)
@@ -84,7 +84,7 @@ func (t *tollgate) Start(ctx context.Context, _ bench.Answers) (target bench.Tar
 }
 
 // target is how the cluster is reached, with the processes that run now.
-func (t *tollgate) target(ctx context.Context) (bench.Target, error) {
+func (t *tollgate) target(ctx context.Context) (load.Target, error) {
 	target, err := connect(ctx, t.data, t.via)
 	if err != nil {
 		return target, err
@@ -203,7 +203,7 @@ func (t *tollgate) ready(ctx context.Context) error {
 	}
 }
 
-// Stop implements bench.System.
+// Stop implements load.System.
 func (t *tollgate) Stop() error {
 	if t.data == "" {
 		return nil
@@ -248,7 +248,7 @@ type cluster struct {
 }
 
 // connect reads of dev.json how the cluster of a data folder is reached.
-func connect(ctx context.Context, data, via string) (target bench.Target, err error) {
+func connect(ctx context.Context, data, via string) (target load.Target, err error) {
 	file := filepath.Join(data, "dev.json")
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -258,12 +258,12 @@ func connect(ctx context.Context, data, via string) (target bench.Target, err er
 	if err = json.Unmarshal(text, &c); err != nil {
 		return target, fmt.Errorf("%s: %w", file, err)
 	}
-	target = bench.Target{
+	target = load.Target{
 		System: "tollgate", Key: c.SandboxKey,
-		Admin: bench.Admin{Key: c.AdminKey, Account: c.Account},
+		Admin: load.Admin{Key: c.AdminKey, Account: c.Account},
 	}
 	for _, node := range c.Nodes {
-		target.Processes = append(target.Processes, bench.Process{Name: node.ID, PID: node.PID})
+		target.Processes = append(target.Processes, load.Process{Name: node.ID, PID: node.PID})
 		target.Admin.Nodes = append(target.Admin.Nodes, node.Ops)
 	}
 	target.Syncs = target.Admin.Syncs

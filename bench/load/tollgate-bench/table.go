@@ -12,7 +12,7 @@ import (
 	"slices"
 	"time"
 
-	bench "tollgate/bench/load"
+	"tollgate/bench/load"
 )
 
 // tableCommand measures what the targets are about.
@@ -33,20 +33,20 @@ const noSnapshot = 1 << 20
 // Run measures the parts one after the other. What was refused, or could not run, leaves its rows
 // empty, and the table ends with an error that says why.
 func (c *tableCommand) Run(ctx context.Context) error {
-	environment, err := bench.Surroundings()
+	environment, err := load.Surroundings()
 	if err != nil {
 		return err
 	}
-	figures := &bench.Figures{Environment: environment}
+	figures := &load.Figures{Environment: environment}
 	var failed []error
 	for _, part := range []struct {
 		name    string
-		measure func(context.Context, *bench.Figures) error
+		measure func(context.Context, *load.Figures) error
 	}{
-		{"check", c.comparison(bench.ScenarioCheck, "tollgate-leader", "bare", "redis")},
-		{"ingest", c.comparison(bench.ScenarioIngest,
+		{"check", c.comparison(load.ScenarioCheck, "tollgate-leader", "bare", "redis")},
+		{"ingest", c.comparison(load.ScenarioIngest,
 			"tollgate", "redis", "bare", "postgres", "etcd")},
-		{"batch", c.comparison(bench.ScenarioBatch,
+		{"batch", c.comparison(load.ScenarioBatch,
 			"tollgate", "redis", "redis-16", "redis-100", "redis-1000")},
 		{"failover", c.failover},
 		{"snapshots", c.snapshots},
@@ -66,7 +66,7 @@ func (c *tableCommand) Run(ctx context.Context) error {
 		}
 	}
 	if c.JSON {
-		err = bench.JSON(figures, os.Stdout)
+		err = load.JSON(figures, os.Stdout)
 	} else {
 		err = figures.Print(os.Stdout)
 	}
@@ -74,11 +74,11 @@ func (c *tableCommand) Run(ctx context.Context) error {
 }
 
 // comparison measures a scenario on several systems.
-func (c *tableCommand) comparison(s bench.Scenario, systems ...string,
-) func(context.Context, *bench.Figures) error {
-	return func(ctx context.Context, f *bench.Figures) error {
+func (c *tableCommand) comparison(s load.Scenario, systems ...string,
+) func(context.Context, *load.Figures) error {
+	return func(ctx context.Context, f *load.Figures) error {
 		one := compareCommand{
-			Scenario: []bench.Scenario{s}, Systems: systems, Rounds: c.Rounds, Tollgate: c.Tollgate,
+			Scenario: []load.Scenario{s}, Systems: systems, Rounds: c.Rounds, Tollgate: c.Tollgate,
 			loadFlags: c.loadFlags,
 		}
 		comparison, err := one.compare(ctx)
@@ -90,15 +90,15 @@ func (c *tableCommand) comparison(s bench.Scenario, systems ...string,
 }
 
 // alone runs a scenario on a cluster of its own; logMiB 0 leaves the default.
-func alone[R any](ctx context.Context, c *tableCommand, config bench.Config, logMiB int,
-	do func(*bench.Run, context.Context) (R, error),
+func alone[R any](ctx context.Context, c *tableCommand, config load.Config, logMiB int,
+	do func(*load.Run, context.Context) (R, error),
 ) (report *R, err error) {
 	cluster := &tollgate{name: "tollgate", program: c.Tollgate, via: "all", logMiB: logMiB}
-	if config.Target, err = cluster.Start(ctx, bench.Answers{}); err != nil {
+	if config.Target, err = cluster.Start(ctx, load.Answers{}); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	run, err := bench.New(config)
+	run, err := load.New(config)
 	if err != nil {
 		return nil, err
 	}
@@ -110,14 +110,14 @@ func alone[R any](ctx context.Context, c *tableCommand, config bench.Config, log
 	return &figures, nil
 }
 
-func (c *tableCommand) failover(ctx context.Context, f *bench.Figures) (err error) {
-	config := c.config(bench.ScenarioFailover)
-	f.Failover, err = alone(ctx, c, config, 0, (*bench.Run).Failover)
+func (c *tableCommand) failover(ctx context.Context, f *load.Figures) (err error) {
+	config := c.config(load.ScenarioFailover)
+	f.Failover, err = alone(ctx, c, config, 0, (*load.Run).Failover)
 	return err
 }
 
 // large is a scenario with many customers and keys.
-func (c *tableCommand) large(scenario bench.Scenario) bench.Config {
+func (c *tableCommand) large(scenario load.Scenario) load.Config {
 	config := c.config(scenario)
 	config.Customers, config.Events = c.Large, cmp.Or(c.Events, recoveredEvents)
 	return config
@@ -127,30 +127,30 @@ func (c *tableCommand) large(scenario bench.Scenario) bench.Config {
 // or of its price: a batch each five milliseconds fills the log of --log-mib in about ten seconds.
 const longBatches = 40 * time.Second
 
-func (c *tableCommand) snapshots(ctx context.Context, f *bench.Figures) (err error) {
-	config := c.large(bench.ScenarioSnapshot)
+func (c *tableCommand) snapshots(ctx context.Context, f *load.Figures) (err error) {
+	config := c.large(load.ScenarioSnapshot)
 	config.Duration = max(config.Duration, longBatches)
-	f.Snapshot, err = alone(ctx, c, config, c.LogMiB, (*bench.Run).Snapshots)
+	f.Snapshot, err = alone(ctx, c, config, c.LogMiB, (*load.Run).Snapshots)
 	return err
 }
 
-func (c *tableCommand) scale(ctx context.Context, f *bench.Figures) (err error) {
-	config := c.large(bench.ScenarioScale)
+func (c *tableCommand) scale(ctx context.Context, f *load.Figures) (err error) {
+	config := c.large(load.ScenarioScale)
 	config.Duration = max(config.Duration, longBatches)
-	f.Scale, err = alone(ctx, c, config, 0, (*bench.Run).Scale)
+	f.Scale, err = alone(ctx, c, config, 0, (*load.Run).Scale)
 	return err
 }
 
 // runs measures checks and single events beside hosted runs, whose agent waits.
-func (c *tableCommand) runs(ctx context.Context, f *bench.Figures) (err error) {
+func (c *tableCommand) runs(ctx context.Context, f *load.Figures) (err error) {
 	cluster := &tollgate{name: "tollgate", program: c.Tollgate, via: "all", workers: c.Runs}
-	target, err := cluster.Start(ctx, bench.Answers{})
+	target, err := cluster.Start(ctx, load.Answers{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	h := bench.Hosted{
-		Checks: c.config(bench.ScenarioCheck), Events: c.config(bench.ScenarioIngest),
+	h := load.Hosted{
+		Checks: c.config(load.ScenarioCheck), Events: c.config(load.ScenarioIngest),
 		Agent: waitingAgent, Runs: c.Runs, Rounds: c.Rounds,
 		Progress: func(what string) { fmt.Fprintln(os.Stderr, what) },
 	}
@@ -178,19 +178,19 @@ type floodCommand struct{}
 
 // Run floods as its input says.
 func (floodCommand) Run(ctx context.Context) error {
-	return bench.ServeFlood(ctx, os.Stdin, os.Stdout)
+	return load.ServeFlood(ctx, os.Stdin, os.Stdout)
 }
 
 // flood measures an account beside one that floods the cluster.
-func (c *tableCommand) flood(ctx context.Context, f *bench.Figures) (err error) {
+func (c *tableCommand) flood(ctx context.Context, f *load.Figures) (err error) {
 	cluster := &tollgate{name: "tollgate", program: c.Tollgate, via: "all"}
-	target, err := cluster.Start(ctx, bench.Answers{})
+	target, err := cluster.Start(ctx, load.Answers{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	flood := bench.Flood{
-		Batches: c.config(bench.ScenarioBatch), Events: floodEvents, Checks: floodChecks,
+	flood := load.Flood{
+		Batches: c.config(load.ScenarioBatch), Events: floodEvents, Checks: floodChecks,
 	}
 	flood.Batches.Target = target
 	program, err := os.Executable()
@@ -208,15 +208,15 @@ func (c *tableCommand) flood(ctx context.Context, f *bench.Figures) (err error) 
 }
 
 // pages measures checks and single events while people look at live pages.
-func (c *tableCommand) pages(ctx context.Context, f *bench.Figures) (err error) {
+func (c *tableCommand) pages(ctx context.Context, f *load.Figures) (err error) {
 	cluster := &tollgate{name: "tollgate", program: c.Tollgate, via: "all"}
-	target, err := cluster.Start(ctx, bench.Answers{})
+	target, err := cluster.Start(ctx, load.Answers{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	p := bench.Pages{
-		Checks: c.config(bench.ScenarioCheck), Events: c.config(bench.ScenarioIngest),
+	p := load.Pages{
+		Checks: c.config(load.ScenarioCheck), Events: c.config(load.ScenarioIngest),
 		Browsers: c.Browsers, Customer: demoCustomer, Rounds: c.Rounds, Idle: 30 * time.Second,
 		Progress: func(what string) { fmt.Fprintln(os.Stderr, what) },
 	}
@@ -231,15 +231,15 @@ func (c *tableCommand) pages(ctx context.Context, f *bench.Figures) (err error) 
 // demoCustomer is the one that `tollgate dev` makes.
 const demoCustomer = "acme"
 
-func (c *tableCommand) recover(ctx context.Context, f *bench.Figures) (err error) {
-	config := c.large(bench.ScenarioRecover)
+func (c *tableCommand) recover(ctx context.Context, f *load.Figures) (err error) {
+	config := c.large(load.ScenarioRecover)
 	config.Customers = c.Customers
-	f.FromLog, err = alone(ctx, c, config, noSnapshot, (*bench.Run).Recover)
+	f.FromLog, err = alone(ctx, c, config, noSnapshot, (*load.Run).Recover)
 	if err != nil {
 		return err
 	}
 	config.Customers = c.Large
-	f.FromSnapshots, err = alone(ctx, c, config, c.LogMiB, (*bench.Run).Recover)
+	f.FromSnapshots, err = alone(ctx, c, config, c.LogMiB, (*load.Run).Recover)
 	return err
 }
 
@@ -251,7 +251,7 @@ var engineBenchmarks = [][]string{
 
 // engine runs the benchmarks of the state machine by themselves; it needs Go, and to be called
 // where the source is.
-func engine(ctx context.Context, f *bench.Figures) error {
+func engine(ctx context.Context, f *load.Figures) error {
 	f.Benchmarks = map[string]map[string]float64{}
 	for _, flags := range engineBenchmarks {
 		args := append([]string{"test", "-run", "^$", "-timeout", "1h", "-benchmem"}, flags...)
@@ -261,7 +261,7 @@ func engine(ctx context.Context, f *bench.Figures) error {
 		if err != nil {
 			return fmt.Errorf("go test: %w\n%s", err, output)
 		}
-		figures, err := bench.Benchmarks(bytes.NewReader(output))
+		figures, err := load.Benchmarks(bytes.NewReader(output))
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,22 +43,8 @@ type texts map[string]string
 //
 //	go test ./cmd/tollgate/licenses -args -update
 func TestNoticesAreThoseOfTheBuild(t *testing.T) {
-	modules := map[string]texts{"Go standard library": collect(t, goroot(t), goroot(t))}
-	for _, p := range packages(t) {
-		if p.Module == nil || p.Module.Main {
-			continue
-		}
-		name := p.Module.Path + " " + p.Module.Version
-		if modules[name] == nil {
-			modules[name] = texts{}
-		}
-		for file, text := range collect(t, p.Dir, p.Module.Dir) {
-			modules[name][file] = text
-		}
-	}
-	for name, found := range modules {
-		require.NotEmpty(t, found, "%s has no license file: may it be used?", name)
-	}
+	modules := licensed(t, packages(t, ".", programs...))
+	modules["Go standard library"] = collect(t, goroot(t), goroot(t))
 	want := write(modules)
 	if *update {
 		require.NoError(t, os.WriteFile("notices.txt", []byte(want), 0o644))
@@ -67,6 +54,33 @@ func TestNoticesAreThoseOfTheBuild(t *testing.T) {
 		"`go test ./cmd/tollgate/licenses -args -update`")
 }
 
+// What is built from nested modules is not handed to others. It may be used all the same.
+func TestNestedModulesAreLicensed(t *testing.T) {
+	for _, module := range []string{"bench/load", "deploy"} {
+		require.Greater(t, len(licensed(t, packages(t, "../../../"+module, "-test", "./..."))), 10)
+	}
+}
+
+// licensed reads the notices of all modules that are not ours, by name and version.
+func licensed(t *testing.T, all []listed) map[string]texts {
+	t.Helper()
+	modules := map[string]texts{}
+	for _, p := range all {
+		if p.Module == nil || p.Module.Main || p.Module.Path == "tollgate" {
+			continue
+		}
+		name := p.Module.Path + " " + p.Module.Version
+		if modules[name] == nil {
+			modules[name] = texts{}
+		}
+		maps.Copy(modules[name], collect(t, p.Dir, p.Module.Dir))
+	}
+	for name, found := range modules {
+		require.NotEmpty(t, found, "%s has no license file: may it be used?", name)
+	}
+	return modules
+}
+
 func goroot(t *testing.T) string {
 	t.Helper()
 	out, err := exec.Command("go", "env", "GOROOT").Output()
@@ -74,10 +88,12 @@ func goroot(t *testing.T) string {
 	return strings.TrimSpace(string(out))
 }
 
-// packages are all that the programs are built from, on Linux, where they are released for.
-func packages(t *testing.T) (all []listed) {
+// packages are all that something of a module is built from, on Linux, where programs are released
+// for.
+func packages(t *testing.T, module string, arguments ...string) (all []listed) {
 	t.Helper()
-	command := exec.Command("go", append([]string{"list", "-deps", "-json=Dir,Module"}, programs...)...)
+	command := exec.Command("go", append([]string{"list", "-deps", "-json=Dir,Module"}, arguments...)...)
+	command.Dir = module
 	command.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0")
 	command.Stderr = os.Stderr
 	out, err := command.Output()
