@@ -42,16 +42,7 @@ type Exchange struct {
 	consumed bool
 	misspelt bool // a path parameter does not decode
 	status   int
-	awaited  bool // its client was told to send the body
-	// held is what it holds of the gate's bytes, items of its items; entered reports whether it
-	// holds a place.
-	held, items int64
-	entered     bool
-	// flow is whose they are; turns is how many it has.
-	flow  fair.Flow
-	turns int
-	// began is when the request came, where fasthttp does not say so.
-	began     time.Time
+	admission
 	raw       [maxParams][]byte
 	params    [maxParams][]byte
 	decoded   []byte
@@ -64,6 +55,20 @@ type Exchange struct {
 	fault *Fault
 	// showing reports whether TableConfig.Show is at it.
 	showing bool
+}
+
+// admission is what an exchange takes up while it is carried out.
+type admission struct {
+	// began is when the request came, where fasthttp does not say so.
+	began   time.Time
+	awaited bool // its client was told to send the body
+	// held is what it holds of the gate's bytes, items of its items; entered reports whether it
+	// holds a place.
+	held, items int64
+	entered     bool
+	// flow is whose they are; turns is how many it has.
+	flow  fair.Flow
+	turns int
 }
 
 // Called reports whether another part of this process asks: see Call.

@@ -34,14 +34,29 @@ type Facts struct {
 	APITexts, MCPTexts, CLITexts, MCPCards, CLIInstalls []document.Evidence
 
 	Capabilities []document.Capability
-	Methods      []*document.Fact[document.AuthMethod]
-	Mentions     []document.AuthMention
+	Access
+	Pricing
+
+	Robots Robots
+	LLMs   *document.Fact[document.IndexFile]
+	Agent  *document.Fact[document.AgentFile]
+	// Indexes are the answers that hold an index made for agents.
+	Indexes []string
+}
+
+// Access is how a caller obtains a credential and signs in with it.
+type Access struct {
+	Methods  []*document.Fact[document.AuthMethod]
+	Mentions []document.AuthMention
 	// Setup is where it stands how a credential is obtained.
 	Setup []document.Evidence
 	// SelfService is where it stands that a request without a credential makes one.
 	SelfService []document.Evidence
 	Friction    []document.Friction
+}
 
+// Pricing is what the product says of its prices.
+type Pricing struct {
 	Model    *document.Fact[string]
 	Plans    []*document.Fact[document.Plan]
 	Prices   []*document.Fact[string]
@@ -51,12 +66,6 @@ type Facts struct {
 	// PricingRead reports whether all of them could be read: they have text without running
 	// scripts, and it was searched to its end.
 	PricingRead bool
-
-	Robots Robots
-	LLMs   *document.Fact[document.IndexFile]
-	Agent  *document.Fact[document.AgentFile]
-	// Indexes are the answers that hold an index made for agents.
-	Indexes []string
 }
 
 // Page is the home page.
