@@ -340,6 +340,9 @@ func TestSecretsAreShownByTheirForm(t *testing.T) {
 	hides(b.send(at+"/rotate", sure).is(200, "was replaced before"))
 	hides(b.get(at))
 	b.submit(at, at+"/enable", fields("enabled", "false")).is(200, "disabled")
+	b.asked(at+"/delete", b.fill(at, url.Values{})).
+		is(200, "Remove the endpoint?", "https://shop.example/a", "what waits for it")
+	require.Len(t, n.Machine.WebhookEndpoints(n.environment()), 1, "a question removes nothing")
 	b.submit(at, at+"/delete", url.Values{}).is(200, "The endpoint was removed", "No endpoint yet")
 }
 

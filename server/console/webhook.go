@@ -30,10 +30,7 @@ func (s *Console) webhookRows() []row {
 				map[string]any{"enabled": v.fields.Get("enabled") == "true"}, id)
 			v.finish(reply.Fault, func() { showWebhook(v) }, v.webhookURL(id), "changed")
 		}),
-		form(webhookPath+"/delete", "delete webhook", func(v *visit) {
-			reply := v.send("deleteWebhookEndpoint", nil, string(v.x.Param(2)))
-			v.finish(reply.Fault, func() { showWebhooks(v) }, v.base()+"/webhooks", "webhook")
-		}),
+		asked(form(webhookPath+"/delete", "delete webhook", deleteWebhook)),
 		form(webhookPath+"/resend", "resend webhook", func(v *visit) {
 			id := string(v.x.Param(2))
 			reply := v.send("resendWebhook", nil, id, v.fields.Get("message"))
@@ -147,6 +144,26 @@ func askRotate(v *visit, id string) {
 		Notes: []string{"The present secret also signs for 24 hours. One that was replaced before it " +
 			"ends at once."},
 		Back: v.webhookURL(id),
+	})
+}
+
+func deleteWebhook(v *visit) {
+	id := string(v.x.Param(2))
+	if v.sure() {
+		reply := v.send("deleteWebhookEndpoint", nil, id)
+		v.finish(reply.Fault, func() { showWebhooks(v) }, v.base()+"/webhooks", "webhook")
+		return
+	}
+	shown, fault := dataOf[endpoint](v, v.admin(v.adminCall("showWebhookEndpoint", id)))
+	if fault != nil {
+		v.x.Refuse(*fault)
+		return
+	}
+	v.ask(question{
+		Title: "Remove the endpoint?", Button: "Remove the endpoint", Danger: true,
+		Facts: []fact{{"Endpoint", shown.URL}, {"Waiting", string(shown.Pending)}},
+		Notes: []string{"Its log, its signing secret and what waits for it are removed with it."},
+		Back:  v.webhookURL(id),
 	})
 }
 
