@@ -42,7 +42,9 @@ type OnceCommand struct {
 	Env uint32
 	// Realm tells callers of one environment apart whose keys must not meet: the client API's are
 	// "request".
-	Realm   string
+	Realm string
+	// Subject is what the request is about, where paths that differ mean the same; nil is its URI.
+	Subject []byte
 	Kind    engine.Kind
 	Payload []byte
 	Propose func(kind engine.Kind, payload []byte) engine.Result
@@ -63,7 +65,7 @@ func Once(x *Exchange, o *OnceCommand) (
 	}
 	// The state holds a hash of the key within its environment, and no caller's text.
 	c := billing.Once{
-		Env: o.Env, Key: onceHash(o, key), Body: requestHash(x), Kind: o.Kind, Payload: o.Payload,
+		Env: o.Env, Key: onceHash(o, key), Body: requestHash(x, o.Subject), Kind: o.Kind, Payload: o.Payload,
 	}
 	result = o.Propose(billing.KindOnce, wire.Encode(nil, &c))
 	if result.Outcome == engine.OutcomeDone {
@@ -119,12 +121,14 @@ func KeepAnswer(x *Exchange, o *OnceCommand, customer uint32) {
 	}
 }
 
-// requestHash stands for everything that makes two requests the same: route, path, query, body.
-func requestHash(x *Exchange) [16]byte {
+// requestHash stands for everything that makes two requests the same: route, subject, body.
+func requestHash(x *Exchange, subject []byte) [16]byte {
 	h := sha256.New()
-	uri := x.Ctx.Request.Header.RequestURI()
-	h.Write(binary.BigEndian.AppendUint32([]byte(x.Route.Operation+"\n"), uint32(len(uri))))
-	h.Write(uri)
+	if subject == nil {
+		subject = x.Ctx.Request.Header.RequestURI()
+	}
+	h.Write(binary.BigEndian.AppendUint32([]byte(x.Route.Operation+"\n"), uint32(len(subject))))
+	h.Write(subject)
 	body, ok := appendCanonical(nil, x.Body)
 	if !ok { // another form than JSON
 		body = x.Body

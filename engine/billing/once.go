@@ -24,8 +24,9 @@ const (
 
 // Once carries out another command unless a request with this key was carried out before. Env is
 // whose room the answer takes, 0 of what belongs to no environment. Key and Body are hashes: of
-// environment and Idempotency-Key, and of all else in the request. Only a
-// command that was carried out uses up the key. The reply is an encoded OnceReply.
+// environment and Idempotency-Key, and of all else in the request. Only a command that was carried
+// out uses up the key, and a checkout of an invoice that is paid, which is a success without a
+// page. The reply is an encoded OnceReply.
 type Once struct {
 	Env     uint32      `wire:"1"`
 	Key     [16]byte    `wire:"2"`
@@ -49,6 +50,10 @@ func (c *CreateSubscription) receipt() (first, second [16]byte) { return c.ID, c
 func (c *MarkInvoicePaid) receipt() (first, second [16]byte)    { return c.ID, second }
 func (c *CancelSubscription) receipt() (first, second [16]byte) { return c.ID, second }
 func (c *ChangePlan) receipt() (first, second [16]byte)         { return c.ChangeID, second }
+func (c *CreatePool) receipt() (first, second [16]byte)         { return c.ID, second }
+func (c *GrantCredits) receipt() (first, second [16]byte)       { return c.ID, second }
+func (c *DeductCredits) receipt() (first, second [16]byte)      { return c.ID, second }
+func (c *ReverseTransaction) receipt() (first, second [16]byte) { return c.ID, second }
 
 // openOnce reads the command and the one that it carries.
 func openOnce(m *Machine, payload []byte) (op, error) {
@@ -74,12 +79,15 @@ func onceCarries(payload []byte) (engine.Record, bool) {
 // OnceReply says which ids the first request made.
 type OnceReply struct {
 	// Repeated reports whether an earlier request was carried out, and this one was not.
-	Repeated bool     `wire:"1"`
-	First    [16]byte `wire:"2"`
-	Second   [16]byte `wire:"3"`
+	Repeated bool `wire:"1"`
+	// First is zero where an invoice was paid, and no checkout opened.
+	First  [16]byte `wire:"2"`
+	Second [16]byte `wire:"3"`
 	// Status and Answer are what KeepAnswer kept; 0 where nothing is kept.
 	Status uint32 `wire:"4"`
 	Answer []byte `wire:"5"`
+	// Reply is the command's own, where it has one and was carried out now.
+	Reply []byte `wire:"6"`
 }
 
 // Apply implements machine.Op.
@@ -97,14 +105,17 @@ func (c *Once) Apply(t *turn) engine.Outcome {
 	if t.requests.full(c.Env) {
 		return engine.OutcomeKeysFull
 	}
-	if outcome := c.inner.Apply(t); outcome != engine.OutcomeDone {
+	outcome := c.inner.Apply(t)
+	if outcome != engine.OutcomeDone && outcome != engine.OutcomeInvoicePaid {
 		return outcome
 	}
 
 	r := request{key: c.Key, body: c.Body, at: t.Stamp, env: c.Env}
-	r.first, r.second = machine.Inner(c.inner).(onceable).receipt()
+	if outcome == engine.OutcomeDone {
+		r.first, r.second = machine.Inner(c.inner).(onceable).receipt()
+	}
 	t.requests.keep(r)
-	t.Answer(&OnceReply{First: r.first, Second: r.second})
+	t.Answer(&OnceReply{First: r.first, Second: r.second, Reply: t.Reply})
 	t.Fold(t.requests.To)
 	return engine.OutcomeDone
 }

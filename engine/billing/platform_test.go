@@ -175,6 +175,23 @@ func TestOnceRefusedLeavesItsKey(t *testing.T) {
 		once("k", "b2", billing.KindCreateSubscription, d.subscribe()))
 }
 
+// TestOnceKeepsAPaidCheckout: a checkout of a paid invoice opens nothing, and uses up its key.
+func TestOnceKeepsAPaidCheckout(t *testing.T) {
+	d, invoice := payDesk(t)
+	d.m.SetInvoiceStatus(invoice.ID, billing.InvoicePaid)
+	open := once("k", "b", billing.KindOpenCheckout, &billing.OpenCheckout{
+		Env: enginetest.Sandbox, ID: enginetest.ID("c"), InvoiceID: invoice.ID,
+	})
+	first := reply(t, d.is(engine.OutcomeDone, billing.KindOnce, open))
+	require.Equal(t, billing.OnceReply{}, first)
+	first.Repeated = true
+	require.Equal(t, first, reply(t, d.is(engine.OutcomeDone, billing.KindOnce, open)))
+	open.Body = enginetest.ID("other")
+	d.is(engine.OutcomeRequestKeyReused, billing.KindOnce, open)
+	_, ok := d.m.Checkout(enginetest.Sandbox, enginetest.ID("c"))
+	require.False(t, ok)
+}
+
 func TestOnceCarriesListedCommandsOnly(t *testing.T) {
 	d := newDesk(t)
 	payload := wire.Encode(nil, once("k", "b", billing.KindSetLimits, &billing.SetLimits{}))

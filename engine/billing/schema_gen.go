@@ -364,6 +364,7 @@ func (v *OnceReply) Fields(w *wire.Codec) {
 	w.ID(3, &v.Second)
 	wire.Uint(w, 4, &v.Status)
 	w.Blob(5, &v.Answer)
+	w.Blob(6, &v.Reply)
 }
 
 // Fields implements wire.Fielder.

@@ -136,18 +136,22 @@ func (b *base) onceID(x *server.Exchange) (id [16]byte, fault *server.Fault) {
 	if len(key) == 0 {
 		return newID(), nil
 	}
-	account := x.Param(0)
-	if named, ok := b.machine.Account(string(account)); ok {
-		account = []byte(named.Name) // the path may have its id
-	}
 	h := sha256.New()
-	for _, part := range [][]byte{[]byte(x.Route.Operation), account, x.Param(1), key} {
+	for _, part := range [][]byte{[]byte(x.Route.Operation), b.account(x), x.Param(1), key} {
 		h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(part))))
 		h.Write(part)
 	}
 	copy(id[:], h.Sum(nil))
 	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80 // a UUID of version 8
 	return id, nil
+}
+
+// account is the name of the account that a path begins with; the path may have its id.
+func (b *base) account(x *server.Exchange) []byte {
+	if named, ok := b.machine.Account(string(x.Param(0))); ok {
+		return []byte(named.Name)
+	}
+	return x.Param(0)
 }
 
 func (b *base) journalFailed(x *server.Exchange, err error) {

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"encoding/base64"
 
 	"tollgate/engine"
@@ -17,12 +18,6 @@ const (
 	longestMoveCursor = 200
 )
 
-// requestKey describes Idempotency-Key where the id of what it makes is made of it.
-var requestKey = server.Param{
-	In: "header", Name: server.RequestKey.Name, Schema: server.RequestKey.Schema,
-	About: "a repeat with the same key and body answers again, and changes nothing",
-}
-
 var grantTypes = []string{
 	"PLAN_INCLUDED", "PURCHASED", "PROMOTIONAL", "ROLLOVER", "MANUAL", "REFUND",
 }
@@ -36,7 +31,7 @@ func (a *credits) creditRoutes() []server.Route {
 		{
 			Method: "POST", Path: environment + "/pools/{pool}/grants", Operation: "grantCredits",
 			Summary: "Add credits to a pool", Access: server.AccessOperator, Handle: a.grantCredits,
-			Params: append(pool[:3:3], requestKey),
+			Params: append(pool[:3:3], server.RequestKey),
 			Body: server.Object(
 				server.Must("amount", amount), server.May("type", server.EnumSchema(grantTypes...)),
 				server.May("priority", server.IntSchema(-mostPriority, mostPriority)),
@@ -54,7 +49,7 @@ func (a *credits) creditRoutes() []server.Route {
 			Method: "POST", Path: environment + "/pools/{pool}/deductions",
 			Operation: "deductCredits", Summary: "Take credits out of a pool",
 			Access: server.AccessOperator, Handle: a.deductCredits,
-			Params: append(pool[:3:3], requestKey),
+			Params: append(pool[:3:3], server.RequestKey),
 			Body:   server.Object(server.Must("amount", amount), note), Responses: made,
 		},
 		{
@@ -74,7 +69,7 @@ func (a *credits) creditRoutes() []server.Route {
 			Method: "POST", Path: environment + "/transactions/{transaction}/reverse",
 			Operation: "reverseTransaction", Summary: "Take a grant or a deduction back, once",
 			Access: server.AccessOperator, Handle: a.reverseTransaction,
-			Params: environmentAnd(path("transaction", server.UUIDSchema, ""), requestKey),
+			Params: environmentAnd(path("transaction", server.UUIDSchema, ""), server.RequestKey),
 			Body:   server.Object(note), BodyOptional: true, Responses: made,
 		},
 	}
@@ -117,8 +112,12 @@ func (a *credits) grantCredits(x *server.Exchange) {
 	c.Env, c.Pool, c.ID, ok = a.poolCommand(x, "the pool's id", func(w *walk) *server.Fault {
 		return body(x, w, map[string]reader{
 			"type": w.word(&c.Type, grantTypes...), "amount": w.positive(&c.Amount),
-			"priority": w.integer(&c.Priority, mostPriority), "expiresAt": w.instant(&c.ExpiresAt),
-			"note": w.plain(&c.Note, 0, longestNote),
+			"priority": w.integer(&c.Priority, mostPriority), "note": w.plain(&c.Note, 0, longestNote),
+			"expiresAt": func(t *tree, place string) {
+				if w.instant(&c.ExpiresAt)(t, place); c.ExpiresAt == 0 {
+					c.ExpiresAt = 1 // 0 is never, and 1970 is over
+				}
+			},
 		}, "amount")
 	})
 	if !ok {
@@ -176,6 +175,50 @@ func (a *credits) reverseTransaction(x *server.Exchange) {
 	})
 }
 
+// onceCommand is a command under an Idempotency-Key, which belongs to one operation here, as the id
+// that onceID makes does.
+func (a *credits) onceCommand(
+	x *server.Exchange, env uint32, kind engine.Kind, payload []byte,
+) *server.OnceCommand {
+	return &server.OnceCommand{
+		Env: env, Realm: "operator " + x.Route.Operation,
+		Subject: bytes.Join([][]byte{a.account(x), x.Param(1), x.Param(2)}, []byte{0}),
+		Kind:    kind, Payload: payload,
+		Propose: func(kind engine.Kind, payload []byte) engine.Result {
+			return a.propose(x, kind, payload)
+		},
+	}
+}
+
+// make carries out a command whose id onceID made. A repeat within 24 hours is answered with the
+// first answer, and !ok. One whose answer is not kept, for lack of room or since it is older, the
+// command knows by its id.
+func (a *credits) make(
+	x *server.Exchange, env uint32, kind engine.Kind, c wire.Fielder,
+) (result engine.Result, ok bool) {
+	payload := wire.Encode(nil, c)
+	result, first, fault := server.Once(x, a.onceCommand(x, env, kind, payload))
+	switch {
+	case fault != nil:
+		x.Refuse(*fault)
+		return result, false
+	case server.Replay(x, &first):
+		return result, false
+	case first.Repeated, result.Outcome == engine.OutcomeKeysFull:
+		return a.propose(x, kind, payload), true
+	case first.First != [16]byte{}:
+		result.Value = first.Reply // the command's, without what Once adds
+	}
+	return result, true
+}
+
+// keep keeps the answer that x holds, about a pool; see server.KeepAnswer.
+func (a *credits) keep(x *server.Exchange, env uint32, pool [16]byte) {
+	view, _ := a.machine.Pool(env, pool)
+	customer := a.machine.CustomerRow(env, []byte(view.Customer))
+	server.KeepAnswer(x, a.onceCommand(x, env, 0, nil), customer)
+}
+
 // booking is a command that books a transaction: in which environment, under which id. bring, where
 // it is set, lets the command carry what the journal has of the transaction that it reverses.
 type booking struct {
@@ -209,7 +252,10 @@ func (a *credits) leftTransaction(
 // book proposes a command that books a transaction, and answers with it. same says that it is what
 // the request asks for: under a repeated key it may be what another request asked for.
 func (a *credits) book(x *server.Exchange, b *booking, same func(*billing.TransactionView) bool) {
-	result := a.propose(x, b.kind, wire.Encode(nil, b.command))
+	result, ok := a.make(x, b.env, b.kind, b.command)
+	if !ok {
+		return
+	}
 	if result.Outcome == engine.OutcomeTransactionLeft {
 		made, repeated := a.leftTransaction(x, b.env, b.id)
 		if repeated {
@@ -219,7 +265,9 @@ func (a *credits) book(x *server.Exchange, b *booking, same func(*billing.Transa
 			return
 		}
 		if b.bring != nil && b.bring() {
-			result = a.propose(x, b.kind, wire.Encode(nil, b.command))
+			if result, ok = a.make(x, b.env, b.kind, b.command); !ok {
+				return
+			}
 		}
 		if x.Answered() {
 			return
@@ -245,6 +293,7 @@ func (a *credits) book(x *server.Exchange, b *booking, same func(*billing.Transa
 		return
 	}
 	answerTransaction(x, &reply.Transaction, same)
+	a.keep(x, b.env, reply.Transaction.PoolID)
 }
 
 // answerTransaction answers with what a request has booked, if that is what it asks for.

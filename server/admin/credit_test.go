@@ -115,7 +115,7 @@ func TestRepeatedCreditRequestsCountOnce(t *testing.T) {
 	path := sandbox + "pools/" + first["id"].(string)
 	other := n.pool("")
 	grant := n.once(path+"/grants", "k", `{"amount":5}`).is(201, "").data()
-	require.Equal(t, grant, n.once(path+"/grants", "k", `{"amount":"5.0"}`).is(201, "").data())
+	require.Equal(t, grant, n.once(path+"/grants", "k", `{"amount":5.0}`).is(201, "").data())
 	n.once(path+"/grants", "k", `{"amount":6}`).is(409, "idempotency_key_reused")
 	n.once(other+"/grants", "k", `{"amount":5}`).is(409, "idempotency_key_reused")
 	n.once(path+"/deductions", "k", `{"amount":2}`).is(201, "")
@@ -134,6 +134,55 @@ func TestRepeatedCreditRequestsCountOnce(t *testing.T) {
 	}
 }
 
+// accountID is the id of the account demo.
+func accountID(n *node) string {
+	n.t.Helper()
+	for _, account := range n.call("GET", "accounts", "").is(200, "").list() {
+		if account := account.(map[string]any); account["name"] == "demo" {
+			return account["id"].(string)
+		}
+	}
+	n.t.Fatal("the account demo is not listed")
+	return ""
+}
+
+// TestARepeatedCreditRequestIsTheFirstAnswer: status and body, though what it made has changed since.
+func TestARepeatedCreditRequestIsTheFirstAnswer(t *testing.T) {
+	n := start(t)
+	n.furnish()
+	const pools = sandbox + "customers/ada/pools"
+	var made []func() answer
+	first := func(path, key, body string) map[string]any {
+		a := n.once(path, key, body).is(201, "")
+		require.Empty(t, a.header.Get("Idempotency-Replayed"))
+		byID := strings.Replace(path, "/demo/", "/"+accountID(n)+"/", 1)
+		for _, again := range []string{path, byID} {
+			made = append(made, func() answer {
+				repeat := n.once(again, key, body).is(201, "")
+				require.Equal(t, a.raw, repeat.raw)
+				return repeat
+			})
+		}
+		return a.data()
+	}
+	pool := sandbox + "pools/" + first(pools, "k", `{"name":"tokens"}`)["id"].(string)
+	grant := first(pool+"/grants", "k", `{"amount":5,"note":"gift"}`)
+	deduction := first(pool+"/deductions", "k", `{"amount":2}`)
+	first(sandbox+"transactions/"+deduction["id"].(string)+"/reverse", "k", "")
+	n.call("POST", sandbox+"transactions/"+grant["id"].(string)+"/reverse", "").is(201, "")
+	n.call("POST", pool+"/archive", "").is(200, "")
+	for _, again := range made {
+		require.Equal(t, "true", again().header.Get("Idempotency-Replayed"))
+	}
+	require.Len(t, n.call("GET", pool+"/transactions", "").data()["transactions"], 4)
+
+	// Erasing the customer forgets the answers, which have what was noted of it.
+	env, _ := n.Machine.Environment("demo", billing.EnvironmentSandbox)
+	n.Do(t, billing.KindEraseCustomer, &billing.EraseCustomer{Env: env, ExternalID: "ada"})
+	again := n.once(pool+"/grants", "k", `{"amount":5,"note":"gift"}`).is(201, "").data()
+	require.Equal(t, []any{grant["id"], true}, []any{again["id"], again["reversed"]})
+}
+
 // TestAnOldGrantIsNotGrantedAgain: by its key, however much has moved in the pool since then.
 func TestAnOldGrantIsNotGrantedAgain(t *testing.T) {
 	n := start(t)
@@ -144,8 +193,10 @@ func TestAnOldGrantIsNotGrantedAgain(t *testing.T) {
 	for range billing.MaxTransactions + 64 {
 		n.call("POST", path+"/deductions", `{"amount":1}`).is(201, "")
 	}
+	require.Equal(t, first, n.once(path+"/grants", "k", body).is(201, "").data())
+	n.Stamp.Store(n.clock().Add(25 * time.Hour).UnixMilli())
 	again := n.once(path+"/grants", "k", body).is(201, "").data()
-	require.NotContains(t, again, "balance", "of then, which nothing keeps")
+	require.NotContains(t, again, "balance", "of then, which nothing keeps after a day")
 	delete(first, "balance")
 	require.Equal(t, first, again)
 	n.once(path+"/grants", "k", strings.Replace(body, "7", "8", 1)).is(409, "idempotency_key_reused")
@@ -181,8 +232,11 @@ func TestAnOldDeductionIsReversedOnce(t *testing.T) {
 	n.once(reverse, "r", "").is(409, "idempotency_key_reused")
 	n.once(reverse, "r2", "").is(400, "transaction_final")
 	require.Equal(t, before+30-1064, balance())
-	first["reversed"] = true
 	require.Equal(t, first, deduct("k", body).is(201, "").data())
+	n.Stamp.Store(n.clock().Add(25 * time.Hour).UnixMilli())
+	first["reversed"] = true
+	require.Equal(t, first, deduct("k", body).is(201, "").data(), "as it is after a day")
+	require.Equal(t, made, n.once(reverse, "r", `{"note":"mistake"}`).is(201, "").data())
 	live := strings.Replace(reverse, "sandbox", "live", 1)
 	n.call("POST", live, "").is(404, "transaction_not_found")
 }
@@ -217,6 +271,7 @@ func TestWhatCreditsRefuse(t *testing.T) {
 		{path + "/grants", `{"amount":1,"type":"GIFT"}`, "type must be one of"},
 		{path + "/grants", `{"amount":1,"expiresAt":"soon"}`, "RFC 3339"},
 		{path + "/grants", `{"amount":1,"expiresAt":"` + past + `"}`, "ahead"},
+		{path + "/grants", `{"amount":1,"expiresAt":"1970-01-01T00:00:00Z"}`, "ahead"},
 		{path + "/grants", `{"amount":1,"note":"` + strings.Repeat("n", 501) + `"}`, "500"},
 		{path + "/deductions", `{"amount":0}`, "greater than 0"},
 		{path + "/deductions", `{"amount":1,"type":"MANUAL"}`, `unknown field "type"`},

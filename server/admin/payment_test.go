@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/engine/billing"
 	"tollgate/server/client"
 	"tollgate/server/payments"
 	"tollgate/server/provider/payment/paymenttest"
@@ -158,6 +159,31 @@ func TestCheckoutsRepeatByKey(t *testing.T) {
 	// Setting the same provider again leaves its pages good.
 	n.call("PUT", sandbox+"payment-provider", `{"provider":"sandbox"}`).is(200, "")
 	require.Equal(t, first, send())
+}
+
+// TestARepeatedCheckoutOfAPaidInvoiceIsTheFirstAnswer: an empty url is an answer like any other, and
+// uses up its key.
+func TestARepeatedCheckoutOfAPaidInvoiceIsTheFirstAnswer(t *testing.T) {
+	n := start(t)
+	key := n.furnish()
+	invoice := n.subscribe(key)["id"].(string)
+	at := client.Prefix + "/billing/invoices/" + invoice
+	n.send("POST", at+"/mark-paid", "", key, "").is(200, "")
+	header := http.Header{"Idempotency-Key": {"k"}}
+	again := func() answer {
+		a := n.sendWith(header, "POST", at+"/payprovider/checkout", "", key, "").is(200, "")
+		require.Empty(t, a.data()["url"])
+		return a
+	}
+	require.Empty(t, again().header.Get("Idempotency-Replayed"))
+	require.Equal(t, "true", again().header.Get("Idempotency-Replayed"))
+	n.sendWith(header, "POST", at+"/mark-paid", "", key, "").is(409, "idempotency_key_reused")
+	// Where the answer could not be kept, the repeat finds no page either.
+	n.RefuseKind.Store(uint32(billing.KindKeepAnswer))
+	n.RefuseNext.Store(1)
+	header = http.Header{"Idempotency-Key": {"k2"}}
+	n.sendWith(header, "POST", at+"/payprovider/checkout", "", key, "").is(503, "")
+	require.Equal(t, "true", again().header.Get("Idempotency-Replayed"))
 }
 
 func read(t *testing.T, response *http.Response) string {

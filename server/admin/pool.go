@@ -26,7 +26,7 @@ func (a *credits) poolRoutes() []server.Route {
 			Method: "POST", Path: pools, Operation: "createPool",
 			Summary: "Make a pool of credits for a customer",
 			Access:  server.AccessOperator, Handle: a.createPool,
-			Params: append(customer[:3:3], requestKey), Body: server.RefTo("PoolRequest"),
+			Params: append(customer[:3:3], server.RequestKey), Body: server.RefTo("PoolRequest"),
 			Responses: []server.Response{{
 				Status: 201, About: "Created", Data: server.RefTo("CreditPool"),
 			}},
@@ -113,7 +113,10 @@ func (a *credits) createPool(x *server.Exchange) {
 	if c.Env, ok = a.locate(x); !ok {
 		return
 	}
-	result := a.propose(x, billing.KindCreatePool, wire.Encode(nil, &c))
+	result, ok := a.make(x, c.Env, billing.KindCreatePool, &c)
+	if !ok {
+		return
+	}
 	if result.Outcome != engine.OutcomeDone {
 		x.Refuse(onceFault(x, result.Outcome))
 		return
@@ -131,6 +134,7 @@ func (a *credits) createPool(x *server.Exchange) {
 		x.End(201)
 		return nil
 	})
+	a.keep(x, c.Env, c.ID)
 }
 
 // asRequested reports whether a pool is the one that a request asks for: a repeated one may be

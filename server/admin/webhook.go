@@ -26,7 +26,7 @@ func (h *hooks) webhookRoutes() []server.Route {
 			Method: "POST", Path: endpoints, Operation: "createWebhookEndpoint",
 			Summary: "Add an endpoint; its signing secret is in this answer and nowhere else",
 			Access:  server.AccessOperator, Handle: h.createEndpoint,
-			Params: environmentAnd(requestKey),
+			Params: environmentAnd(endpointKey),
 			Body:   server.Object(server.Must("url", url), server.May("events", events), about),
 			Responses: []server.Response{{
 				Status: 201, About: "Added", Data: server.RefTo("WebhookEndpoint"),
@@ -88,6 +88,13 @@ func endpointSchema() *server.Schema {
 		server.Must("createdAt", server.TimeSchema),
 		server.Must("modifiedAt", server.TimeSchema),
 	)
+}
+
+// endpointKey describes Idempotency-Key where the id of what it makes is made of it, and a repeat
+// shows it as it is now: the first answer has a secret, which nobody keeps in clear.
+var endpointKey = server.Param{
+	In: "header", Name: server.RequestKey.Name, Schema: server.RequestKey.Schema,
+	About: "a repeat with the same key and body answers again, and changes nothing",
 }
 
 // writeEndpoint writes an endpoint; secret is the text to show, and empty but where it was made.
