@@ -65,7 +65,8 @@ func Once(x *Exchange, o *OnceCommand) (
 	}
 	// The state holds a hash of the key within its environment, and no caller's text.
 	c := billing.Once{
-		Env: o.Env, Key: onceHash(o, key), Body: requestHash(x, o.Subject), Kind: o.Kind, Payload: o.Payload,
+		Env: o.Env, Key: onceHash(o, key), Body: requestHash(x, o.Subject),
+		Kind: o.Kind, Payload: o.Payload,
 	}
 	result = o.Propose(billing.KindOnce, wire.Encode(nil, &c))
 	if result.Outcome == engine.OutcomeDone {

@@ -146,7 +146,8 @@ func accountID(n *node) string {
 	return ""
 }
 
-// TestARepeatedCreditRequestIsTheFirstAnswer: status and body, though what it made has changed since.
+// TestARepeatedCreditRequestIsTheFirstAnswer: status and body, though what it made has since
+// changed.
 func TestARepeatedCreditRequestIsTheFirstAnswer(t *testing.T) {
 	n := start(t)
 	n.furnish()

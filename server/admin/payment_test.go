@@ -161,8 +161,8 @@ func TestCheckoutsRepeatByKey(t *testing.T) {
 	require.Equal(t, first, send())
 }
 
-// TestARepeatedCheckoutOfAPaidInvoiceIsTheFirstAnswer: an empty url is an answer like any other, and
-// uses up its key.
+// TestARepeatedCheckoutOfAPaidInvoiceIsTheFirstAnswer: an empty url is an answer like any other,
+// and uses up its key.
 func TestARepeatedCheckoutOfAPaidInvoiceIsTheFirstAnswer(t *testing.T) {
 	n := start(t)
 	key := n.furnish()
