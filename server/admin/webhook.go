@@ -91,7 +91,7 @@ func endpointSchema() *server.Schema {
 }
 
 // endpointKey describes Idempotency-Key where the id of what it makes is made of it, and a repeat
-// shows it as it is now: the first answer has a secret, which nobody keeps in clear.
+// shows it as it is now: the first answer has a secret, which is kept sealed.
 var endpointKey = server.Param{
 	In: "header", Name: server.RequestKey.Name, Schema: server.RequestKey.Schema,
 	About: "a repeat with the same key and body answers again, and changes nothing",
