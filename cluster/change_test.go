@@ -117,6 +117,7 @@ func TestMembersThatChangedMeanwhileAreNotChanged(t *testing.T) {
 			require.ErrorContains(t, err, "configuration changed since", what)
 		}
 
+		looked.servers = slices.Clone(looked.servers) // raft's own
 		i := slices.IndexFunc(looked.servers, func(x raft.Server) bool {
 			return string(x.ID) == other
 		})

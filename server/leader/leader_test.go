@@ -117,7 +117,7 @@ func (o *office) after(d time.Duration) []string {
 func TestKeysRestAndFailuresCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := open(t)
-		o.due = []string{"a"}
+		o.set(func() { o.due = []string{"a"} })
 		require.Equal(t, []string{"a 1s"}, o.after(10*time.Second+time.Millisecond))
 		o.end("a", true) // at 10.001 s
 		require.Equal(t, []string{"a 1m11s again"}, o.after(62*time.Second))
@@ -147,7 +147,7 @@ func TestJobsWaitForWhatTheyNeed(t *testing.T) {
 		o := open(t, func(o *office) {
 			o.Take = func(job string) (func(), bool) { return slots[job[0]].Take() }
 		})
-		o.due = []string{"a1", "a2", "a3", "b1", "b2", "a1"}
+		o.set(func() { o.due = []string{"a1", "a2", "a3", "b1", "b2", "a1"} })
 		require.Equal(t, []string{"a1 1s", "a2 1s", "b1 1s"}, sorted(o.after(1500*time.Millisecond)))
 		o.end("a1", false)
 		require.Equal(t, []string{"a3 1.5s"}, o.after(0))
@@ -174,7 +174,7 @@ func TestOnlyTheLeaderBeginsJobs(t *testing.T) {
 			o := open(t, func(o *office) {
 				o.term, o.OfTerm, o.Begin = 0, ofTerm, func() { begun++ }
 			})
-			o.due = []string{"a"}
+			o.set(func() { o.due = []string{"a"} })
 			require.Empty(t, o.after(10*time.Second))
 			o.set(func() { o.term = 1 })
 			require.Equal(t, []string{"a 11s"}, o.after(time.Second))
@@ -213,7 +213,7 @@ func TestALoopEndsWithItsLastJob(t *testing.T) {
 				return 0, false
 			}
 		})
-		o.due = []string{"a", "b"}
+		o.set(func() { o.due = []string{"a", "b"} })
 		o.after(time.Second)
 		stopped := false
 		go func() {

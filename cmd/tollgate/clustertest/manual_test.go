@@ -166,7 +166,9 @@ func TestRefusalsInTheManualAreThoseOfTheProgram(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..")
 	var source strings.Builder
-	for _, folder := range []string{"cluster", "wal", "engine", "engine/billing", "cmd/tollgate"} {
+	for _, folder := range []string{
+		"cluster", "wal", "engine", "engine/machine", "engine/billing", "cmd/tollgate",
+	} {
 		files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
 		require.NoError(t, err)
 		for _, file := range files {
