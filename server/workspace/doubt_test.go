@@ -33,7 +33,11 @@ func TestNopIsDoubted(t *testing.T) {
 	})
 	n := start(t, func(c *Config) {
 		c.Verifier, c.Check = verifier, check
-		c.Agents = []Agent{{"clever", "exec", "1"}, {"nop", "nop", "1"}, {"http", "http", "1"}}
+		c.Agents = []Agent{
+			{Name: "clever", Kind: "exec", Version: "1"},
+			{Name: "nop", Kind: "nop", Version: "1"},
+			{Name: "http", Kind: "http", Version: "1"},
+		}
 	})
 	hands := agentFunc(func(_ context.Context, task runner.Task, _ teller) (r runner.Report, _ error) {
 		if task.Credential != "" {

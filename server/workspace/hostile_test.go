@@ -86,7 +86,7 @@ func TestEchoedKeysAreNotKept(t *testing.T) {
 			var said journal
 			n := start(t, func(c *Config) {
 				c.Verifier, c.Check, c.Log = verifier, check, said.logger()
-				c.Agents = []Agent{{"clever", "exec", "1"}}
+				c.Agents = []Agent{{Name: "clever", Kind: "exec", Version: "1"}}
 			})
 			n.workWith(t, WorkersConfig{
 				Proposer: n.group, Verifier: verifier, Log: said.logger(),

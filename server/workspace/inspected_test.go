@@ -94,7 +94,7 @@ func TestTheBuiltInAgentSignsUpHere(t *testing.T) {
 	verifier := &verify.Verifier{Fetch: client, Pause: time.Millisecond}
 	n := start(t, func(c *Config) {
 		c.Verifier, c.Check = verifier, client.CheckAt
-		c.Agents = []Agent{{"http", "http", "1"}}
+		c.Agents = []Agent{{Name: "http", Kind: "http", Version: "1"}}
 	})
 	t.Cleanup(client.Close)
 	n.work(t, n.group, verifier, map[string]runner.Agent{"http": &follower.Agent{Web: client}})

@@ -132,7 +132,7 @@ func TestAVerificationThatIsCutShortIsNone(t *testing.T) {
 	})
 	n := start(t, func(c *Config) {
 		c.Verifier, c.Check = verifier, check
-		c.Agents = []Agent{{"clever", "exec", "1"}}
+		c.Agents = []Agent{{Name: "clever", Kind: "exec", Version: "1"}}
 	})
 	workers, err := NewWorkers(WorkersConfig{
 		Machine: n.Machine, Proposer: n.group, Verifier: verifier, Name: "n1", SealKey: [32]byte{7},

@@ -59,7 +59,10 @@ func start(t testing.TB, settings ...func(*Config)) *node {
 	c := Config{
 		Machine: g.Machine, Proposer: g, Reader: g, PublicURL: publicURL, Now: g.Now,
 		QuoteKey: [32]byte{7}, Check: client.CheckAt, Payments: true,
-		Agents:      []Agent{{"clever", "exec", "1"}, {"other", "exec", "2"}},
+		Agents: []Agent{
+			{Name: "clever", Kind: "exec", Version: "1"},
+			{Name: "other", Kind: "exec", Version: "2"},
+		},
 		ReadTimeout: 50 * time.Millisecond, Inspector: inspect.New(recorded(t, smallSite), g.Now),
 	}
 	for _, set := range settings {

@@ -33,7 +33,10 @@ func moodyNode(t *testing.T, agent agentFunc) (n *node, p *moody, base string) {
 	})
 	n = start(t, func(c *Config) {
 		c.Verifier, c.Check = verifier, check
-		c.Agents = []Agent{{"clever", "exec", "1"}, {"nop", "nop", "1"}}
+		c.Agents = []Agent{
+			{Name: "clever", Kind: "exec", Version: "1"},
+			{Name: "nop", Kind: "nop", Version: "1"},
+		}
 	})
 	n.work(t, n.group, verifier, map[string]runner.Agent{"nop": runner.Nop{}, "clever": agent})
 	return n, p, base

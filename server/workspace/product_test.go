@@ -77,7 +77,7 @@ func runOn(t *testing.T, site string, variant sampleproduct.Variant) string {
 	verifier := &verify.Verifier{Fetch: client, Pause: time.Millisecond}
 	n := start(t, func(c *Config) {
 		c.Verifier, c.Check = verifier, client.CheckAt
-		c.Agents = []Agent{{"http", "http", "1"}}
+		c.Agents = []Agent{{Name: "http", Kind: "http", Version: "1"}}
 	})
 	n.work(t, n.group, verifier, map[string]runner.Agent{"http": &follower.Agent{Web: client}})
 	c := n.signUp("")

@@ -23,13 +23,21 @@ func TestAFingerprintIsOfAllThatWasQuoted(t *testing.T) {
 	}
 	agents := n.api.agents
 	for name, change := range map[string]func(p *state.SetPolicy){
-		"price":       func(p *state.SetPolicy) { p.RunCents++ },
-		"credits":     func(p *state.SetPolicy) { p.CreditsRun++ },
-		"wall":        func(p *state.SetPolicy) { p.WallMS += 1000 },
-		"human":       func(p *state.SetPolicy) { p.HumanMS += 1000 },
-		"agent":       func(*state.SetPolicy) { n.api.agents = agents[1:] },
-		"its version": func(*state.SetPolicy) { n.api.agents = []Agent{{"clever", "exec", "2"}} },
-		"its kind":    func(*state.SetPolicy) { n.api.agents = []Agent{{"clever", "other", "1"}} },
+		"price":   func(p *state.SetPolicy) { p.RunCents++ },
+		"credits": func(p *state.SetPolicy) { p.CreditsRun++ },
+		"wall":    func(p *state.SetPolicy) { p.WallMS += 1000 },
+		"human":   func(p *state.SetPolicy) { p.HumanMS += 1000 },
+		"agent":   func(*state.SetPolicy) { n.api.agents = agents[1:] },
+		"its version": func(*state.SetPolicy) {
+			n.api.agents = []Agent{
+				{Name: "clever", Kind: "exec", Version: "2"},
+			}
+		},
+		"its kind": func(*state.SetPolicy) {
+			n.api.agents = []Agent{
+				{Name: "clever", Kind: "other", Version: "1"},
+			}
+		},
 	} {
 		before := n.Machine.Policy()
 		n.policy(change)

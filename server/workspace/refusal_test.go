@@ -186,7 +186,7 @@ func refuseStates(t *testing.T, is provoked) {
 }
 
 func issuesAndPurchases(t *testing.T, n *node, is provoked) {
-	n.api.agents = []Agent{{"clever", "exec", "1"}}
+	n.api.agents = []Agent{{Name: "clever", Kind: "exec", Version: "1"}}
 	c := n.signUp("")
 	ids := c.everything()
 	issue := "/v1/issues/" + ids["iss"]

@@ -193,7 +193,7 @@ func TestTheLogKnowsTheAgents(t *testing.T) {
 	t.Parallel()
 	n := start(t)
 	require.Equal(t, []string{"clever exec 1", "other exec 2"}, n.Machine.Agents())
-	n.api.agents = []Agent{{"next", "exec", "3"}}
+	n.api.agents = []Agent{{Name: "next", Kind: "exec", Version: "3"}}
 	n.keep()
 	require.Eventually(t, func() bool {
 		agents := n.Machine.Agents()

@@ -43,7 +43,10 @@ func idleNode(t *testing.T) (n *node, verifier *verify.Verifier, base string) {
 	})
 	n = start(t, func(c *Config) {
 		c.Verifier, c.Check = verifier, check
-		c.Agents = []Agent{{"clever", "exec", "1"}, {"nop", "nop", "1"}}
+		c.Agents = []Agent{
+			{Name: "clever", Kind: "exec", Version: "1"},
+			{Name: "nop", Kind: "nop", Version: "1"},
+		}
 	})
 	return n, verifier, base
 }
@@ -235,7 +238,9 @@ func TestWhatARunMadeTrueBeforeItAsked(t *testing.T) {
 		}
 	})
 	n := start(t, func(c *Config) {
-		c.Verifier, c.Check, c.Agents = verifier, check, []Agent{{"clever", "exec", "1"}}
+		c.Verifier, c.Check, c.Agents = verifier, check, []Agent{
+			{Name: "clever", Kind: "exec", Version: "1"},
+		}
 	})
 	n.work(t, n.group, verifier, map[string]runner.Agent{"clever": agentFunc(
 		func(context.Context, runner.Task, teller) (runner.Report, error) {
@@ -330,7 +335,9 @@ func TestBlockedIsDecidedByCalls(t *testing.T) {
 	})
 	verifier.Pause = time.Millisecond
 	n := start(t, func(c *Config) {
-		c.Verifier, c.Check, c.Agents = verifier, check, []Agent{{"clever", "exec", "1"}}
+		c.Verifier, c.Check, c.Agents = verifier, check, []Agent{
+			{Name: "clever", Kind: "exec", Version: "1"},
+		}
 	})
 	var key, goesTo atomic.Value
 	n.work(t, n.group, verifier, map[string]runner.Agent{"clever": agentFunc(
