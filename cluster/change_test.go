@@ -93,6 +93,10 @@ func TestMembersThatChangedMeanwhileAreNotChanged(t *testing.T) {
 		looked, err := c.billing(leader).beginChange()
 		require.NoError(t, err)
 		require.Positive(t, looked.index)
+		applied := c.billing(leader).electorate.configured.Swap(0)
+		_, err = c.billing(leader).beginChange()
+		require.ErrorIs(t, err, errNoConfiguration)
+		c.billing(leader).electorate.configured.Store(applied)
 		require.Len(t, looked.servers, len(three))
 
 		c.transfer(leader, other)

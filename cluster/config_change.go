@@ -94,6 +94,8 @@ type configChange struct {
 	index uint64
 }
 
+var errNoConfiguration = errors.New("this node has not applied a configuration yet; try again")
+
 // beginChange looks at the configuration; ErrNotLeader when this node does not lead. The index is
 // read before the servers: if they are newer, raft refuses the change, and it is tried again.
 func (m *membership) beginChange() (*configChange, error) {
@@ -102,6 +104,9 @@ func (m *membership) beginChange() (*configChange, error) {
 		return nil, fmt.Errorf("%w group %s", ErrNotLeader, m.name)
 	}
 	index, err := m.electorate.configIndex()
+	if err == nil && index == 0 { // raft would take that as no condition
+		err = errNoConfiguration
+	}
 	if err != nil {
 		return nil, unchanged("group %s: %w", m.name, err)
 	}

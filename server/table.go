@@ -251,8 +251,8 @@ func (t *Table) carryOut(x *Exchange) {
 	if fault == nil {
 		fault = x.checkQuery()
 	}
-	if fault == nil {
-		fault = x.unannounced()
+	if limited := x.unannounced(); fault == nil { // the bytes of a refused body count, too
+		fault = limited
 	}
 	if fault != nil {
 		x.Refuse(*fault)

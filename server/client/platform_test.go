@@ -287,23 +287,27 @@ func TestNothingEscapesTheRateLimit(t *testing.T) {
 	batch(`no batch`).is(400, "malformed_json")
 
 	now = now.Add(time.Minute)
-	chunked := func() *http.Response {
+	chunked := func(media string) *http.Response {
 		body := io.MultiReader(strings.NewReader("["), strings.NewReader(strings.Repeat(" ", 2998)+"]"))
 		request, err := http.NewRequest("POST", "http://"+n.addr+client.Prefix+"/events/batch", body)
 		require.NoError(t, err)
 		request.Header.Set("Authorization", "Bearer "+n.sandbox)
-		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Content-Type", media)
 		response, err := n.http.Do(request)
 		require.NoError(t, err)
 		require.NoError(t, response.Body.Close())
 		return response
 	}
-	answered := chunked()
+	answered := chunked("application/json")
 	require.Equal(t, 200, answered.StatusCode)
 	require.Contains(t, answered.Header.Get("RateLimit"), `"bytes";r=1000;`)
-	answered = chunked()
+	answered = chunked("application/json")
 	require.Equal(t, 429, answered.StatusCode)
 	require.NotEmpty(t, answered.Header.Get("Retry-After"))
+
+	now = now.Add(time.Minute)
+	require.Equal(t, 415, chunked("text/plain").StatusCode)
+	require.Equal(t, 429, chunked("application/json").StatusCode, "what is refused counts, too")
 
 	now = now.Add(time.Minute)
 	packed := gzipped(t, "["+strings.Repeat(" ", 2998)+"]")
