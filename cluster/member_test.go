@@ -624,7 +624,7 @@ func TestWhoIsSpokenWith(t *testing.T) {
 			"a member's raft":              {streamRaftBilling, b.ownInfo(), ""},
 			"an emptied folder":            {streamLink, with("b", "0123", "", ""), refusedFolder},
 			"its raft":                     {streamRaftBilling, with("b", "0123", "", ""), refusedFolder},
-			"nobody we know":               {streamLink, with("x", "0123", "", ""), refusedNotMember},
+			"an unknown node":              {streamLink, with("x", "0123", "", ""), refusedNotMember},
 			"a newer list's raft":          {streamRaftBilling, with("x", "0123", "a", a.Disk()), ""},
 			"raft of another cluster":      {streamRaftBilling, with("x", "0123", "a", ""), refusedNotMember},
 			"who wants another":            {streamLink, with("b", b.Disk(), "c", ""), refusedMistaken},

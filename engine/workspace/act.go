@@ -29,7 +29,7 @@ type Act struct {
 	row   action
 }
 
-// visitor is who acts: a person, who owns the workspace, or nobody does.
+// visitor is the person who acts. The workspace is that person's, or has no owner.
 type visitor struct {
 	person     uint32
 	owns, free bool
@@ -48,7 +48,7 @@ type acting[C any] struct {
 	may func(c *C, p visitor) bool
 	// personal reports whether an operator may not.
 	personal bool
-	// note is what the record of the act says beside its changes.
+	// note is what the record of the act says in addition to its changes.
 	note func(c *C) string
 }
 

@@ -9,7 +9,7 @@ const (
 	MaxAlertSecret = 255 // as it is sealed
 	// MaxAlertTests is how many test alerts a workspace sends in a UTC day.
 	MaxAlertTests = 10
-	// AlertOverlapMS is how long a secret that was replaced signs beside the new one.
+	// AlertOverlapMS is how long a replaced secret goes on signing together with the new one.
 	AlertOverlapMS = dayMS
 )
 
@@ -81,8 +81,8 @@ type delivery struct {
 	CreatedAt int64  `wire:"6"`
 	NextAt    int64  `wire:"7"`
 	EndedAt   int64  `wire:"8"`
-	// Sender is the process that begins the attempt of this number, since BegunAt: nobody else may
-	// make it. BegunAt is 0 between attempts.
+	// Sender is the only process that may make the attempt of this number, which it began at BegunAt.
+	// BegunAt is 0 between attempts.
 	Sender  [16]byte `wire:"9"`
 	BegunAt int64    `wire:"10"`
 	// Code is the answer to the newest attempt, 0 is none; Reason says what is wrong with it.
@@ -167,15 +167,15 @@ func (a *alert) keep(d delivery) {
 	a.Deliveries = append(a.Deliveries, d)
 }
 
-// Why deliveries end that nobody has tried to the last.
+// Reasons of deliveries that end before their last attempt.
 const (
 	reasonOff     = "turned off before it was sent"
 	reasonOffLate = "turned off while it was being sent"
 	reasonGone    = "the endpoint is gone (410)"
 )
 
-// drop ends what waits for a channel that leads nowhere any more, or that nobody wants to hear. A
-// mail that somebody has begun to send may arrive all the same: what its sender says still counts.
+// drop ends the deliveries to a channel that has no destination any more or was turned off. A mail
+// whose sending has begun may still arrive: its sender's report still counts.
 func (a *alert) drop(reason string, stamp int64) {
 	for i := range a.Deliveries {
 		d := &a.Deliveries[i]

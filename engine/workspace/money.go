@@ -206,7 +206,7 @@ func (x *money) finishPurchase(t *machine.Turn, row uint32, status PurchaseStatu
 	*x.workspaces.Write(number) = w
 }
 
-// purchaseDue ends a purchase that nobody approved or paid in time.
+// purchaseDue ends a purchase that was not approved or paid in time.
 func (x *money) purchaseDue(t *machine.Turn, row uint32) {
 	x.finishPurchase(t, row, PurchaseExpired)
 }

@@ -34,7 +34,7 @@ func (x *people) subjectHash(issuer, subject string) uint64 {
 	return maphash.String(x.seed, issuer+"\n"+subject)
 }
 
-// personRow finds who has signed in as an issuer's subject; 0 when nobody has.
+// personRow finds the person who has signed in as an issuer's subject, 0 if none has.
 func (x *people) personRow(issuer, subject string) uint32 {
 	return x.personBy.Find(x.subjectHash(issuer, subject), func(row uint32) bool {
 		p := x.persons.Read(row)

@@ -117,7 +117,7 @@ type Return struct {
 	Payment string `wire:"1"`
 	Refund  string `wire:"2"`
 	At      int64  `wire:"3"`
-	// Refused is the provider's word where it does not send it back: nobody asks again until an
+	// Refused is the provider's reason for not sending it back. It is asked again only when an
 	// operator says so.
 	Refused string `wire:"4"`
 }
@@ -125,7 +125,7 @@ type Return struct {
 // Due reports whether the provider is to be asked to send it back.
 func (r *Return) Due() bool { return r.At == 0 && r.Refused == "" }
 
-// MaxSurplus is how many payments beside its own one purchase keeps. Each needs a page or a charge
+// MaxSurplus is how many payments a purchase keeps in addition to its own. Each needs a page or a charge
 // of its own, so that there are two at most where the provider keeps its word.
 const MaxSurplus = 8
 
@@ -205,7 +205,7 @@ const (
 	// ErrandRefund: it was paid after it had ended, or once more than once, and the money was not
 	// sent back yet; nor was that refused.
 	ErrandRefund Errand = 5
-	// ErrandEnd: its payment page is closed unpaid, so that nobody can pay it any more: it is to be
+	// ErrandEnd: its payment page is closed unpaid and can no longer be used. The purchase is to be
 	// cancelled, so that its workspace is free for another. No provider is asked.
 	ErrandEnd Errand = 6
 

@@ -97,15 +97,15 @@ type TenantView struct {
 	// when there is none.
 	RunsLeft uint32
 	Waiting  [16]byte
-	// Network is where it was signed up from; see SignUp. Bytes is what it holds, UsedAt the newest
-	// use that is known of one without an owner, EndsAt when that is removed unless it is used
-	// before; 0 is not known, and never.
+	// Network is where it was signed up from; see SignUp. Bytes is what it holds. For one without an
+	// owner, UsedAt is its newest recorded use, 0 if unknown, and EndsAt when it is removed unless it
+	// is used before, 0 for never.
 	Network        [16]byte
 	Bytes          uint64
 	UsedAt, EndsAt int64
 }
 
-// Tenants lists all workspaces, or those that nobody has claimed, newest first; more reports
+// Tenants lists all workspaces, or only unclaimed ones, newest first; more reports
 // whether there are others behind.
 func (m *Machine) Tenants(p Page, unclaimed bool) (views []TenantView, more bool) {
 	s := m.state.Load()
@@ -190,7 +190,7 @@ type Gone uint8
 // The causes.
 const (
 	GoneNot      Gone = 0 // it is there, or never was
-	GoneUnused   Gone = 1 // by itself: nobody claimed or used it
+	GoneUnused   Gone = 1 // by itself: it was neither claimed nor used
 	GoneOperator Gone = 2
 )
 

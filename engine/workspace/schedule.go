@@ -182,7 +182,7 @@ func (x *runner) try(t *machine.Turn, row uint32, mayWait bool) {
 	w.Ledger.roll(t.Stamp)
 	agent := x.agentFor(v.Agent)
 	kind, skip := x.between(t, &w, f, &v.FlowDocument, agent)
-	t.Reply = nil // what refuses a start answers whom nobody asked for
+	t.Reply = nil // a refused start has replied, and no request waits for it
 	asked := mayWait && v.PreflightAged(t.Stamp) &&
 		(skip == SkipNot || skip == Skip(UnreadyVerificationOpen))
 	switch {

@@ -34,8 +34,8 @@ type spaces struct {
 	promised      map[string][]uint32 // an address that has not signed in yet → workspaces
 }
 
-// MaxSources is how many addresses that signed up in an hour one group keeps at most; beyond it
-// nobody signs up from another.
+// MaxSources is the maximum number of addresses with a signup in the past hour that a group keeps.
+// Beyond it, signups from other addresses are refused.
 const MaxSources = 200_000
 
 func (x *spaces) open() {
@@ -201,7 +201,7 @@ func (x *spaces) adopt(t *machine.Turn, row uint32, s *workspace, owner string, 
 	t.Fold(uint64(row))
 }
 
-// openWorkspace adds a workspace that nobody has claimed yet.
+// openWorkspace adds an unclaimed workspace.
 func (x *spaces) openWorkspace(t *machine.Turn, w workspace) (row uint32, added *workspace) {
 	w.CreatedAt, w.Ledger.CapCents = t.Stamp, x.policy.DefaultCapCents
 	row, added = x.workspaces.Append()
@@ -223,7 +223,7 @@ const NoticedMS = hourMS
 // long it is kept does not count.
 func (x *spaces) usedAt(w *workspace) int64 { return max(w.CreatedAt, w.UsedAt, x.expireFrom) }
 
-// unusedEnd is when a workspace that nobody claims is removed unless it is used before; 0 is never.
+// unusedEnd is when an unclaimed workspace is removed unless it is used before; 0 is never.
 // One that was given credits stays. No purchase waits then, since asking for one is a use.
 func (x *spaces) unusedEnd(w *workspace) int64 {
 	life := max(x.policy.UnclaimedMS, ApprovalMS+dayMS)

@@ -174,7 +174,7 @@ type signups struct {
 const (
 	dueRun      = 1
 	duePurchase = 2
-	// dueWorkspace is for those that nobody has claimed.
+	// dueWorkspace is for unclaimed ones.
 	dueWorkspace = 3
 	dueSchedule  = 4
 )
