@@ -135,10 +135,10 @@ func (x *notices) judge(t *machine.Turn, w *workspace, r *run, text *RunText) {
 // maxIssuesSeen bounds the walk over a flow's newest issues.
 const maxIssuesSeen = 100
 
-// closeIssues closes each issue that was reported fixed and that a comparable retest confirms: a run
-// of the flow as it was then, begun afterwards, that passed. If the flow has changed since, the issue
-// is open again, since nothing confirms the fix. An issue that was not reported fixed remains open:
-// another way through the product does not show that it is gone.
+// closeIssues closes each issue that was reported fixed and confirmed by a comparable retest: a run
+// of the flow as it was then, begun afterwards, that passed. If the flow has changed since, the
+// issue is open again, since nothing confirms the fix. An issue that was not reported fixed remains
+// open: another way through the product does not show that it is gone.
 func (x *notices) closeIssues(t *machine.Turn, w *workspace, r *run) {
 	next := x.flows.Read(r.Flow).Issues
 	for n := 0; next != 0 && n < maxIssuesSeen; n++ {

@@ -125,8 +125,8 @@ type Return struct {
 // Due reports whether the provider is to be asked to send it back.
 func (r *Return) Due() bool { return r.At == 0 && r.Refused == "" }
 
-// MaxSurplus is how many payments a purchase keeps in addition to its own. Each needs a page or a charge
-// of its own, so that there are two at most where the provider keeps its word.
+// MaxSurplus is how many payments a purchase keeps in addition to its own. Each needs a page or a
+// charge of its own, so that there are two at most where the provider keeps its word.
 const MaxSurplus = 8
 
 // MaxRefused is the length of a provider's word for not sending money back, in bytes.
