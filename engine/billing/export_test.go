@@ -135,7 +135,7 @@ func Golden() map[string][]byte {
 		"snapshot-subscription":     subscriptionCodec.Append(nil, &b),
 		"snapshot-invoice":          invoiceCodec.Append(nil, &v),
 		"snapshot-counter":          counterCodec.Append(nil, &n),
-		"snapshot-text":             rows.TextCodec.Append(nil, &rows.Text{"ada@example.com"}),
+		"snapshot-text":             rows.TextCodec.Append(nil, &rows.Text{Data: "ada@example.com"}),
 		"snapshot-span": spanCodec.Append(nil, &span{
 			start: 1, end: 2, number: 3, period: 4, version: 5, customer: 6, firstMeter: 7, next: 8,
 			billed: true,

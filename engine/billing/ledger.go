@@ -247,7 +247,7 @@ func (s *state) dueOfCustomer(customer uint32) (first, second rows.Due) {
 	first, second = rows.Due{At: rows.Never}, rows.Due{At: rows.Never}
 	for row := s.customers.Read(customer).firstSubscription; row != 0; {
 		b := s.subscriptions.Read(row)
-		switch d := (rows.Due{b.due, row}); {
+		switch d := (rows.Due{At: b.due, Row: row}); {
 		case d.At < first.At:
 			first, second = d, first
 		case d.At < second.At:

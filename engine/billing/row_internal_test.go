@@ -25,7 +25,7 @@ func TestEqualTextsShareTheirBytes(t *testing.T) {
 	first := s.Of([]byte("a line"))
 	require.True(t, same(first, s.Of([]byte("a line"))))
 	var restored rows.Text
-	rest, err := s.Codec().Read(rows.TextCodec.Append(nil, &rows.Text{"a line"}), &restored)
+	rest, err := s.Codec().Read(rows.TextCodec.Append(nil, &rows.Text{Data: "a line"}), &restored)
 	require.NoError(t, err)
 	require.Empty(t, rest)
 	require.True(t, same(first, restored.Data))
@@ -42,7 +42,7 @@ func TestEqualTextsShareTheirBytes(t *testing.T) {
 
 func TestADueIsItselfWhenUnpacked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := rows.Due{rapid.Int64().Draw(t, "at"), rapid.Uint32().Draw(t, "row")}
+		d := rows.Due{At: rapid.Int64().Draw(t, "at"), Row: rapid.Uint32().Draw(t, "row")}
 		require.Equal(t, d, d.Packed().Due())
 	})
 	require.EqualValues(t, 12, unsafe.Sizeof(rows.PackedDue{}))

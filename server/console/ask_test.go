@@ -69,6 +69,8 @@ func TestMoneyIsAskedFirst(t *testing.T) {
 		"Invoice issued now: 3.00 USD", "nothing is refunded")
 	require.Equal(t, before+1, count()[1])
 
+	b.send(anna+"/pools", b.fill(anna, fields("name", strings.Repeat("n", 129), "hard", "true"))).
+		is(400, `name="hard" value="true" checked`)
 	b.submit(anna, anna+"/pools", fields("name", "prepaid"))
 	pool := b.firstLink(anna, at+"/pools/[0-9a-f-]+")
 	twice(pool, pool+"/grantCredits", fields("amount", "100", "note", "welcome"),

@@ -183,12 +183,14 @@ func TestSecretsStayOut(t *testing.T) {
 		flow(`"Send Authorization: Bearer abc"`), flow(`"use sk_live_4eC39HqLyjWDarjtT1zdp7dc"`),
 		flow(`"the key is ` + c.key + `"`), flow(`"ghp_abcdefgh12345678 is it"`),
 		flow(`"f3A9bC7dE1gH5jK8mN2pQ4rS6tU0vW3xYz is it"`),
+		flow(`"It is s k _ l i v e _ 4 e C 3 9 H q L y j W D, without the blanks."`),
 	} {
 		c.call("POST", "/v1/flows", bad).is(400, "credentials_not_allowed")
 	}
 	for _, good := range []string{
 		`"Enter a password, then copy the API key."`, `"Read https://product.example/docs/getting-started/first-steps"`,
 		`"Find the authorization page; the secret is shown once."`,
+		`"Choose one of a b c d e f g h i j, then go on."`,
 	} {
 		c.call("POST", "/v1/flows", flow(good)).is(201, "")
 	}

@@ -116,17 +116,21 @@ func (b *body) text(name string, least, most int) string {
 		b.wants(name, fmt.Sprintf("a text of %d to %d characters", least, most))
 		return ""
 	}
-	if least > 0 && !visible(text) {
+	if least > 0 && !Visible(text) {
 		b.wants(name, fmt.Sprintf("a text of %d to %d characters that is not blank", least, most))
 		return ""
 	}
 	return text
 }
 
-// visible reports whether a text has a character that a reader sees.
-func visible(text string) bool {
+// blanks are characters that Unicode counts as graphic and that show nothing: fillers of Hangul, and
+// the blank pattern of Braille.
+const blanks = "\u115f\u1160\u2800\u3164\uffa0"
+
+// Visible reports whether a text has a character that a reader sees.
+func Visible(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool {
-		return unicode.IsGraphic(r) && !unicode.IsSpace(r)
+		return unicode.IsGraphic(r) && !unicode.IsSpace(r) && !strings.ContainsRune(blanks, r)
 	})
 }
 

@@ -12,7 +12,8 @@ import (
 // operationErrors are the codes that an operation answers beside those that all of its kind do: see
 // codesOf.
 var operationErrors = map[string]string{
-	"signUp":         "signup_unavailable signup_rate_limited",
+	"signUp":         "signup_unavailable signup_rate_limited workspace_busy outcome_unknown",
+	"showApproval":   "workspace_busy",
 	"createFlow":     flowErrors,
 	"changeFlow":     flowErrors,
 	"archiveFlow":    "flow_busy",
@@ -37,8 +38,9 @@ var operationErrors = map[string]string{
 	"buyRuns":          "payment_required hosting_not_configured",
 	"renewApprovalLink": "approval_link_limit checkout_completed purchase_closed " +
 		"hosting_not_configured",
-	"cancelPurchase":    "cancel_limit checkout_completed purchase_closed",
-	"decideApproval":    "checkout_completed purchase_closed hosting_not_configured",
+	"cancelPurchase": "cancel_limit checkout_completed purchase_closed",
+	"decideApproval": "checkout_completed purchase_closed hosting_not_configured workspace_busy " +
+		"outcome_unknown",
 	"changeIssue":       "invalid_note invalid_status invalid_issue_status",
 	"setTestAccess":     "test_access_limit invalid_url",
 	"openWorkspace":     "workspace_limit signup_rate_limited",

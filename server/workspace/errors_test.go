@@ -65,6 +65,9 @@ func TestErrorsAreDescribed(t *testing.T) {
 			require.True(t, described[code], code)
 		}
 	}
+	for _, o := range [][2]string{{"/v1/signup", "post"}, {"/approve/{token}", "get"}} {
+		require.Contains(t, document.Paths[o[0]][o[1]].Responses["503"].Description, "workspace_busy", o)
+	}
 	operations := map[string]bool{}
 	for _, r := range n.api.routes() {
 		operations[r.Operation] = true

@@ -172,7 +172,7 @@ func (f *Flows) verification(b *body, d *state.FlowDocument) {
 	}
 	if inner.has("contains") {
 		d.VerificationContains = inner.text("contains", 0, longestContains)
-		if d.VerificationContains != "" && !visible(d.VerificationContains) {
+		if d.VerificationContains != "" && !Visible(d.VerificationContains) {
 			inner.wants("contains", "a text that is not blank: every page has blanks")
 		}
 	}

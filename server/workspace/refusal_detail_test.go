@@ -94,6 +94,7 @@ func TestRefusalsNameTheField(t *testing.T) {
 		{"POST", "/v1/signup", `{"label":"` + long[:162] + `"}`, "invalid_field", "label"},
 		{"POST", "/v1/signup", `{"label":" "}`, "invalid_field", "label"},
 		{"POST", "/v1/signup", `{"label":" \t\n\u00a0\u200b\u2060\u3000"}`, "invalid_field", "label"},
+		{"POST", "/v1/signup", `{"label":"\u3164\u2800"}`, "invalid_field", "label"},
 		{"POST", "/v1/flows", replaced(`"Sign up"`, `"  "`), "invalid_field", "name"},
 		{"POST", "/v1/flows", replaced(`"Sign up."`, `"\n"`), "invalid_field", "task"},
 		{"POST", "/v1/flows", verified(`"url":"https://a.example/","contains":" "`), "invalid_field", "verification.contains"},

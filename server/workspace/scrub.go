@@ -216,7 +216,7 @@ func unspelled(spelled string) string {
 // masked is a text of an agent's without what looks like a secret.
 func masked(text string) string {
 	text = apart.ReplaceAllStringFunc(text, func(spelled string) string {
-		if secretText(unspelled(spelled)) {
+		if secretWords(unspelled(spelled)) {
 			return scrubbed
 		}
 		return spelled

@@ -3,6 +3,7 @@ package workspace
 import (
 	"math"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 
@@ -57,7 +58,13 @@ func holdsSecret(value any) bool {
 	return false
 }
 
+// secretText reports whether a text holds a secret, also one of which each character stands alone.
 func secretText(text string) bool {
+	return secretWords(text) || slices.ContainsFunc(apart.FindAllString(text, -1),
+		func(spelled string) bool { return secretWords(unspelled(spelled)) })
+}
+
+func secretWords(text string) bool {
 	if assigned.MatchString(text) || knownKey.MatchString(text) ||
 		server.WellFormedKey([]byte(strings.TrimSpace(text))) {
 		return true

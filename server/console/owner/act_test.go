@@ -256,6 +256,7 @@ func TestARefusedFormKeepsItsValues(t *testing.T) {
 		{"/purchases", "runs", "77", `value="77"`},
 		{"/inspections", "url", "ftp://acme.example/", `value="ftp://acme.example/"`},
 		{"/you/workspaces", "label", long, `value="` + long + `"`},
+		{"/you/workspaces", "label", "\u200b\u3164", "value=\"\u200b\u3164\""},
 		{page + "/schedule", "hours", "169", `value="169"`},
 		{"/runs/" + api.NounRun.Text(waits) + "/answer", "answer", long, `value="` + long + `"`},
 		{"/issues/" + api.NounIssue.Text(issues[1].ID) + "/ready", "note", long, `value="` + long + `"`},

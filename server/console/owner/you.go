@@ -64,7 +64,7 @@ const longestLabel = 80
 // same workspace.
 func openWorkspace(v *visit) {
 	label := strings.TrimSpace(v.fields.Get("label"))
-	if n := len([]rune(label)); n == 0 || n > longestLabel ||
+	if n := len([]rune(label)); n > longestLabel || !api.Visible(label) ||
 		strings.IndexFunc(label, unicode.IsControl) >= 0 {
 		v.problem(&server.Fault{
 			Status: 400, Code: "invalid_field", Message: "A workspace has a name of 1 to 80 characters",
