@@ -17,6 +17,34 @@ import (
 // TestAStartOnAFullDiskSaysWhatToDo: the last line says how much room is needed, and systemd does
 // not start a node again after this code.
 func TestAStartOnAFullDiskSaysWhatToDo(t *testing.T) {
+	text := refusedStart(t, func(data string) {
+		require.NoError(t, os.Symlink("/dev/full", devdata.NodeLock(data)))
+	})
+	require.Contains(t, text, "no space left on device")
+	require.Contains(t, text, "make room on the disk, 2 MiB or more, and start it again")
+}
+
+// TestAStartOnAFileOfTheWrongKindSaysWhatToDo, wherever it is in the data folder.
+func TestAStartOnAFileOfTheWrongKindSaysWhatToDo(t *testing.T) {
+	for _, file := range []string{"billing", "billing/log", "workspace"} {
+		text := refusedStart(t, func(data string) {
+			require.NoError(t, os.MkdirAll(filepath.Join(data, filepath.Dir(file)), 0o700))
+			require.NoError(t, os.WriteFile(filepath.Join(data, file), nil, 0o600))
+		})
+		require.Contains(t, text, "put back what belongs in that place", file)
+	}
+	for _, folder := range []string{"node.json", "billing/vote"} {
+		text := refusedStart(t, func(data string) {
+			require.NoError(t, os.MkdirAll(filepath.Join(data, folder), 0o700))
+		})
+		require.Contains(t, text, "put back what belongs in that place", folder)
+	}
+}
+
+// refusedStart starts a node on a data folder that was prepared, and returns what it says. It has to
+// end with the code of a start that is of no use again.
+func refusedStart(t *testing.T, prepare func(data string)) string {
+	t.Helper()
 	folder := t.TempDir()
 	settings := config.Default()
 	settings.Node, settings.Data = "n1", filepath.Join(folder, "data")
@@ -28,7 +56,7 @@ func TestAStartOnAFullDiskSaysWhatToDo(t *testing.T) {
 	file := filepath.Join(folder, "tollgate.yaml")
 	require.NoError(t, os.WriteFile(file, text, 0o600))
 	require.NoError(t, os.Mkdir(settings.Data, 0o700))
-	require.NoError(t, os.Symlink("/dev/full", devdata.NodeLock(settings.Data)))
+	prepare(settings.Data)
 
 	said, err := os.Create(filepath.Join(folder, "said"))
 	require.NoError(t, err)
@@ -40,6 +68,5 @@ func TestAStartOnAFullDiskSaysWhatToDo(t *testing.T) {
 	text, err = os.ReadFile(said.Name())
 	require.NoError(t, err)
 	require.Equal(t, cluster.ExitFatal, code, "%s", text)
-	require.Contains(t, string(text), "no space left on device")
-	require.Contains(t, string(text), "make room on the disk, 2 MiB or more, and start it again")
+	return string(text)
 }

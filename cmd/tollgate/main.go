@@ -131,7 +131,7 @@ func run(args []string, out io.Writer) (code int) {
 	}
 	switch {
 	case cluster.RefusesFolder(err), errors.Is(err, spool.ErrForeign),
-		errors.As(err, new(loggedError)) && cluster.NoRoom(err):
+		errors.As(err, new(loggedError)) && (cluster.NoRoom(err) || cluster.Unusable(err)):
 		return cluster.ExitFatal
 	case errors.Is(err, errDiffers), errors.Is(err, errCatalogDiffers):
 		return exitDiffers
