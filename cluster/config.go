@@ -198,8 +198,8 @@ func Remedied(err error) error {
 			"more, and start it again", err)
 	}
 	if Unusable(err) {
-		return fmt.Errorf("%w; nothing was changed there: put back what belongs in that place, with this "+
-			"user as its owner, and start it again", err)
+		return fmt.Errorf("%w; nothing was changed there: put back what belongs in that place, with "+
+			"this user as its owner, and start it again", err)
 	}
 	return err
 }

@@ -41,8 +41,8 @@ func TestAStartOnAFileOfTheWrongKindSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// refusedStart starts a node on a data folder that was prepared, and returns what it says. It has to
-// end with the code of a start that is of no use again.
+// refusedStart starts a node on a data folder that was prepared, and returns what it says. It has
+// to end with the code that keeps systemd from starting it again.
 func refusedStart(t *testing.T, prepare func(data string)) string {
 	t.Helper()
 	folder := t.TempDir()

@@ -123,8 +123,8 @@ func (b *body) text(name string, least, most int) string {
 	return text
 }
 
-// blanks are characters that Unicode counts as graphic and that show nothing: fillers of Hangul, and
-// the blank pattern of Braille.
+// blanks are characters that Unicode counts as graphic and that show nothing: fillers of Hangul,
+// and the blank pattern of Braille.
 const blanks = "\u115f\u1160\u2800\u3164\uffa0"
 
 // Visible reports whether a text has a character that a reader sees.
