@@ -182,16 +182,16 @@ func NoRoom(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// Unusable reports whether a file or folder is not of the kind that it should be, or not this user's
-// to use.
+// Unusable reports whether a file or folder is of the wrong kind, or one that this user may not
+// use.
 func Unusable(err error) bool {
 	var at *fs.PathError
 	return errors.As(err, &at) && (errors.Is(at, syscall.ENOTDIR) || errors.Is(at, syscall.EISDIR) ||
 		errors.Is(at, syscall.EROFS) || errors.Is(at, fs.ErrPermission))
 }
 
-// Remedied adds to the error with which a process ends what to do about a full disk, or about a file
-// that cannot be used.
+// Remedied adds to the error with which a process ends what to do about a full disk, or about a
+// file that cannot be used.
 func Remedied(err error) error {
 	if NoRoom(err) {
 		return fmt.Errorf("%w; nothing that was acknowledged is lost: make room on the disk, 2 MiB or "+
