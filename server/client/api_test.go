@@ -333,7 +333,12 @@ func TestALaggingNodeAsksItsLeader(t *testing.T) {
 				"featureKey":"tokens","track":{"usageUnits":1.5}}`)
 		},
 	}
-	for _, check := range checks {
+	for _, send := range checks {
+		check := func() answer { // the records of earlier checks are entries that come meanwhile
+			a := send()
+			delete(a.data("meta", "reason").(map[string]any), "logIndex")
+			return a
+		}
 		n.Lagging.Store(false)
 		own, asks, reads := check(), n.Asks.Load(), n.Reads.Load()
 		n.Lagging.Store(true)
