@@ -19,13 +19,13 @@ NESTED := bench/load deploy
 # Packages in which goroutines meet: the race detector runs over these, but for the SINGLE ones, and
 # over bench/load without its peers: drivers of other databases take longer to compile than all that is
 # tested there. `make test-long` runs it over all packages.
-CONCURRENT := ./wal/... ./cluster/... ./server/... ./sdk/... ./cmd/tollgate/replay \
+CONCURRENT := ./wal/... ./cluster/... ./server/... ./sdk/... ./cmd/tollgate/replay ./examples/... \
 	./engine/fair ./engine/idempotency ./engine/journal ./engine/page
 SINGLE := tollgate/cluster/backup tollgate/cluster/boltfile tollgate/server/inspect/document \
 	tollgate/server/inspect/evaluate \
 	tollgate/server/inspect/extract tollgate/server/inspect/journey tollgate/server/inspect/page \
 	tollgate/server/inspect/robots tollgate/server/inspect/signup tollgate/server/inspect/suggest \
-	tollgate/server/inspect/tree tollgate/server/scan tollgate/server/vault tollgate/wal/faultfs
+	tollgate/server/inspect/tree tollgate/server/scan tollgate/server/vault
 
 # A state machine starts no goroutine: of its tests, those run under the race detector whose file
 # starts some. cmd/race_test.go compares SINGLE and this with the sources.
@@ -76,7 +76,7 @@ VARYING := TestAClockThatIsSetBackDoesNotFreezeLogTime=TestNodeWithAWrongClockDo
 	TestWorkIsBounded=TestRealDocumentsAreReadWithoutLoss
 
 # Process tests start real nodes, and run alone.
-PROCESSES := ./cmd/tollgate/clustertest ./cmd/tollgate/browsertest ./cmd/tollgate/torture
+PROCESSES := ./bench/clustertest ./bench/browsertest ./bench/torture
 UNITS := $$(go list ./... | grep -v -e /clustertest -e /browsertest -e /torture)
 
 # More flags for `go test`; .ci/run sets -v.
@@ -195,12 +195,12 @@ simulate: ## whole nodes on disks, a network and a time in memory, from SEED; 0 
 test-browser: ## what people do with the pages, in Chromium (Debian: apt-get install chromium)
 	@command -v chromium > /dev/null || { \
 		echo "there is no Chromium on this machine: apt-get install chromium"; exit 1; }
-	go test -count=1 -timeout 8m $(TESTFLAGS) ./cmd/tollgate/browsertest
+	go test -count=1 -timeout 8m $(TESTFLAGS) ./bench/browsertest
 
 .PHONY: screens
 screens: ## make pictures of all pages in bin/screens, and those of docs/screens again
 	rm -rf bin/screens && mkdir -p bin/screens
-	go test -count=1 -timeout 15m ./cmd/tollgate/browsertest -args -screens=$(CURDIR)/bin/screens
+	go test -count=1 -timeout 15m ./bench/browsertest -args -screens=$(CURDIR)/bin/screens
 	for picture in docs/screens/*.png; do cp bin/screens/$${picture##*/} $$picture; done
 
 # How long `make torture` makes faults.
@@ -213,22 +213,22 @@ NET ?= namespaces
 .PHONY: torture
 torture: ## break a cluster in every way for MINUTES, and check every promise
 	@if [ "$(NET)" = namespaces ]; then \
-		go test -count=1 -tags namespaces -run '^TestNamespaces' ./cmd/tollgate/faultnet || { \
+		go test -count=1 -tags namespaces -run '^TestNamespaces' ./bench/faultnet || { \
 			echo "no cluster was tortured; make torture NET=proxy needs no privilege"; exit 1; }; fi
-	go test -count=1 -timeout 0 -v -run '^TestTorture$$' ./cmd/tollgate/torture \
+	go test -count=1 -timeout 0 -v -run '^TestTorture$$' ./bench/torture \
 		-args -net=$(NET) -for=$(MINUTES)m -seed=$(SEED)
 
 .PHONY: load
 load: ## hold 15,000 connections on a node and ask ten times what it takes, for a minute
-	go test -count=1 -timeout 15m -v -run '^TestOverload$$' ./cmd/tollgate/clustertest \
+	go test -count=1 -timeout 15m -v -run '^TestOverload$$' ./bench/clustertest \
 		-args -idle=10000 -slow=5000 -load=60s
 
 .PHONY: planted
 planted: ## see that the torture finds planted bugs, by what clients see
 	go vet -tags namespaces,planted,$(PLANTED) \
-		./cmd/tollgate/torture ./cmd/tollgate/faultnet ./cluster ./engine/idempotency
+		./bench/torture ./bench/faultnet ./cluster ./engine/idempotency
 	go test -count=1 -timeout 0 -v -tags planted -run TestPlantedBugsAreFound \
-		./cmd/tollgate/torture -args -net=$(NET)
+		./bench/torture -args -net=$(NET)
 
 .PHONY: bench
 bench: build ## measure a cluster of three over HTTP, and the engine by itself

@@ -16,8 +16,8 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/faultfs"
 	"tollgate/wal"
-	"tollgate/wal/faultfs"
 )
 
 // onDisks runs a test with three nodes, a journal each, whose files are on disks in memory.

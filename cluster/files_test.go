@@ -12,8 +12,8 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/faultfs"
 	"tollgate/engine/journal"
-	"tollgate/wal/faultfs"
 )
 
 // changeEverything opens a group's files, changes each kind of them, and closes them.

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
-	"tollgate/wal/faultfs"
+	"tollgate/bench/faultfs"
 )
 
 // What a process logged before it was restarted counts, too: otherwise the log of a node that is

@@ -11,9 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/enginetest"
 	"tollgate/engine"
 	"tollgate/engine/billing"
-	"tollgate/engine/enginetest"
 	"tollgate/engine/idempotency"
 	"tollgate/engine/journal"
 	fields "tollgate/engine/wire"

@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/faultfs"
 	"tollgate/engine"
-	"tollgate/wal/faultfs"
 )
 
 // within is a context for one change of the members.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/faultfs"
 	"tollgate/engine"
 	"tollgate/wal"
-	"tollgate/wal/faultfs"
 )
 
 // What a folder lacks, by its starts and its marks.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/wal/faultfs"
+	"tollgate/bench/faultfs"
 )
 
 // causesOf are the causes that a node gives at the moment, with the group where there is one.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/wal/faultfs"
+	"tollgate/bench/faultfs"
 )
 
 // replace takes a node out for good, disk and all, whatever state the others are in. One at a time.

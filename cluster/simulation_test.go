@@ -14,9 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/faultfs"
 	"tollgate/engine"
 	"tollgate/wal"
-	"tollgate/wal/faultfs"
 )
 
 var (

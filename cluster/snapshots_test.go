@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
-	"tollgate/wal/faultfs"
+	"tollgate/bench/faultfs"
 )
 
 func newSnapshots(t *testing.T, disk *faultfs.Disk) *snapshotStore {

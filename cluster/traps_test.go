@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
-	"tollgate/wal/faultfs"
+	"tollgate/bench/faultfs"
 )
 
 // Trap 3: a version of raft that can restore committed entries at its start would lose the members

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/wal/faultfs"
+	"tollgate/bench/faultfs"
 )
 
 // openTwin reads a file anew.

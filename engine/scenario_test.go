@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/engine/enginetest"
+	"tollgate/bench/enginetest"
 )
 
 // TestBillingScenarios plays engine/testdata/*.txt. With -rewrite it writes the answers anew.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/servertest"
 	"tollgate/server"
-	"tollgate/server/servertest"
 )
 
 // A ticket of a lease that a sleep has ended proves nothing: another is taken.

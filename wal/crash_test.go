@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"tollgate/bench/faultfs"
 	"tollgate/wal"
-	"tollgate/wal/faultfs"
 )
 
 // crashMachine runs random operations against a log on a disk that fails or loses its power at any

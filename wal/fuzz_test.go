@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/faultfs"
 	"tollgate/wal"
-	"tollgate/wal/faultfs"
 )
 
 // FuzzRecovery edits the files of a log and opens it: damage, or records that were written and

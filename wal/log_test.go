@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/faultfs"
 	"tollgate/wal"
-	"tollgate/wal/faultfs"
 )
 
 const testDir = "/data/raft/log"

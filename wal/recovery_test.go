@@ -10,8 +10,8 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/faultfs"
 	"tollgate/wal"
-	"tollgate/wal/faultfs"
 )
 
 // reopen opens what is on disk and returns the cuts that it reported.

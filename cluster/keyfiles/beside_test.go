@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/faultfs"
 	"tollgate/engine/journal"
-	"tollgate/wal/faultfs"
 )
 
 // A search that reads a file goes on in it while the file is merged away and its name removed; and

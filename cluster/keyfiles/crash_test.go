@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/faultfs"
 	"tollgate/cluster/segments"
 	"tollgate/wal"
-	"tollgate/wal/faultfs"
 )
 
 // diskFS is a disk in memory, which can fail and lose its power, as the files see it.

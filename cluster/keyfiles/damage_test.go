@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/faultfs"
 	"tollgate/engine/journal"
-	"tollgate/wal/faultfs"
 )
 
 // onDisk opens files on a disk that can fail.

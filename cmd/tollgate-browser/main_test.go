@@ -13,9 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/examples/sampleproduct"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/runner"
-	"tollgate/server/provider/runner/sampleproduct"
 )
 
 // asAgent makes the test's own program the agent.

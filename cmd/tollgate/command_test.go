@@ -15,10 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
 
+	"tollgate/bench/enginetest"
+	"tollgate/bench/servertest"
 	"tollgate/cmd/tollgate/demo"
 	"tollgate/engine"
 	"tollgate/engine/billing"
-	"tollgate/engine/enginetest"
 	"tollgate/engine/journal"
 	api "tollgate/sdk/go"
 	"tollgate/server"
@@ -27,7 +28,6 @@ import (
 	"tollgate/server/outbox"
 	"tollgate/server/payments"
 	"tollgate/server/provider/fetch"
-	"tollgate/server/servertest"
 )
 
 // lone is what a node without a cluster says about it.

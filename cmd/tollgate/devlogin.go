@@ -10,7 +10,7 @@ import (
 
 	"tollgate/cmd/tollgate/config"
 	"tollgate/cmd/tollgate/devdata"
-	"tollgate/server/identity/devidp"
+	"tollgate/examples/devidp"
 )
 
 // identityFlags say where the identity provider of a cluster for development is.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"tollgate/cmd/tollgate/config"
-	"tollgate/server/provider/runner/sampleproduct"
+	"tollgate/examples/sampleproduct"
 )
 
 // sampleFlags are the product and the agents by which runs are tried out on one's own machine.

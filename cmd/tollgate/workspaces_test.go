@@ -5,10 +5,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/engine/enginetest"
+	"tollgate/bench/enginetest"
+	"tollgate/bench/servertest"
 	"tollgate/engine/workspace"
 	"tollgate/server/inspect"
-	"tollgate/server/servertest"
 	workspaceapi "tollgate/server/workspace"
 )
 

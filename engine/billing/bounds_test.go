@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/enginetest"
 	"tollgate/engine"
 	"tollgate/engine/billing"
-	"tollgate/engine/enginetest"
 )
 
 // TestBoundsOutliveASnapshot: a replica that was restored counts what an account holds as the

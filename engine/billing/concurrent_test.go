@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/enginetest"
 	"tollgate/engine"
 	"tollgate/engine/billing"
-	"tollgate/engine/enginetest"
 )
 
 // TestQueriesBesideApply: queries of every kind run while entries are applied, snapshots written

@@ -7,10 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/enginetest"
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
-	"tollgate/engine/enginetest"
 )
 
 // TestDeductionsOfABusyPoolGoOn: a 250th of 50,000 a day, in a 250th of the room, are never

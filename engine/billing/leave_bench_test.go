@@ -8,10 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/enginetest"
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
-	"tollgate/engine/enginetest"
 )
 
 // alternating is a subscription that may change between two plans of so many features each, which

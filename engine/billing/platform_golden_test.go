@@ -1,9 +1,9 @@
 package billing_test
 
 import (
+	"tollgate/bench/enginetest"
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
-	"tollgate/engine/enginetest"
 	"tollgate/engine/wire"
 )
 

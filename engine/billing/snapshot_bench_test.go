@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/enginetest"
 	"tollgate/engine/billing"
-	"tollgate/engine/enginetest"
 )
 
 // besideKeys is how many idempotency keys there are before BenchmarkApplyBesideSnapshot.

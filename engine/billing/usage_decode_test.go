@@ -6,9 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"tollgate/bench/enginetest"
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
-	"tollgate/engine/enginetest"
 	"tollgate/engine/wire"
 )
 

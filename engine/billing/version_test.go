@@ -5,9 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/enginetest"
 	"tollgate/engine"
 	"tollgate/engine/billing"
-	"tollgate/engine/enginetest"
 )
 
 // TestNewKindsWaitForTheirVersion: no kind waits for a version that this build does not know.

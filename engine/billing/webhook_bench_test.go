@@ -5,8 +5,8 @@ import (
 	"runtime"
 	"testing"
 
+	"tollgate/bench/enginetest"
 	"tollgate/engine/billing"
-	"tollgate/engine/enginetest"
 )
 
 // BenchmarkWebhooks closes the period of 100,000 subscriptions with usage while endpoints listen,

@@ -7,10 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/enginetest"
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
-	"tollgate/engine/enginetest"
 	"tollgate/engine/wire"
 )
 

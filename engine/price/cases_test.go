@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/enginetest"
 	"tollgate/engine/decimal"
-	"tollgate/engine/enginetest"
 	"tollgate/engine/period"
 	"tollgate/engine/price"
 )

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"tollgate/bench/enginetest"
 	"tollgate/engine/decimal"
-	"tollgate/engine/enginetest"
 	"tollgate/engine/price"
 )
 

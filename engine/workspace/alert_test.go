@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"tollgate/bench/enginetest"
 	"tollgate/engine"
-	"tollgate/engine/enginetest"
 	"tollgate/engine/wire"
 	"tollgate/engine/workspace"
 )

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/engine/enginetest"
+	"tollgate/bench/enginetest"
 	"tollgate/engine/workspace"
 )
 

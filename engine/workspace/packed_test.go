@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"tollgate/engine/enginetest"
+	"tollgate/bench/enginetest"
 	"tollgate/engine/workspace"
 )
 

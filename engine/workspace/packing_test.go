@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/enginetest"
 	"tollgate/engine"
-	"tollgate/engine/enginetest"
 	"tollgate/engine/workspace"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/engine/enginetest"
+	"tollgate/bench/enginetest"
 	"tollgate/engine/wire"
 	"tollgate/engine/workspace"
 )

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/enginetest"
 	"tollgate/engine"
-	"tollgate/engine/enginetest"
 )
 
 // TestPins replays stored histories, 200 drawn ones and those of the scenarios, and compares all

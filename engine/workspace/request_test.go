@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/enginetest"
 	"tollgate/engine"
-	"tollgate/engine/enginetest"
 	"tollgate/engine/wire"
 	"tollgate/engine/workspace"
 )

@@ -19,6 +19,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/servertest"
 	"tollgate/engine"
 	"tollgate/server"
 	"tollgate/server/admin"
@@ -27,7 +28,6 @@ import (
 	"tollgate/server/payments"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/webhook"
-	"tollgate/server/servertest"
 )
 
 // members is what a node would say about its cluster.

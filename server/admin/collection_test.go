@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/paymenttest"
 	"tollgate/server/client"
-	"tollgate/server/provider/payment/paymenttest"
 )
 
 func TestMain(m *testing.M) { paymenttest.Main(m) }

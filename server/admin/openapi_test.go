@@ -12,8 +12,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/servertest"
 	"tollgate/server/admin"
-	"tollgate/server/servertest"
 )
 
 // describe loads the published OpenAPI document, which every later answer is validated against.

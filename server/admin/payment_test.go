@@ -12,10 +12,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/paymenttest"
 	"tollgate/engine/billing"
 	"tollgate/server/client"
 	"tollgate/server/payments"
-	"tollgate/server/provider/payment/paymenttest"
 )
 
 const webhookPath = payments.Prefix + "/demo/sandbox/webhook"

@@ -12,12 +12,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/paymenttest"
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
 	"tollgate/server"
 	"tollgate/server/client"
-	"tollgate/server/provider/payment/paymenttest"
 )
 
 // sessions answers polls about sessions as Stripe does, for every secret key; a request with

@@ -11,10 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/servertest"
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/server/client"
-	"tollgate/server/servertest"
 	"tollgate/server/spool"
 )
 

@@ -15,11 +15,11 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/servertest"
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
 	"tollgate/server"
 	"tollgate/server/client"
-	"tollgate/server/servertest"
 )
 
 // node is one running API over HTTP.

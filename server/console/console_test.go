@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
 
+	"tollgate/bench/servertest"
 	"tollgate/engine/billing"
 	"tollgate/server"
 	"tollgate/server/admin"
@@ -28,7 +29,6 @@ import (
 	"tollgate/server/outbox"
 	"tollgate/server/payments"
 	"tollgate/server/provider/fetch"
-	"tollgate/server/servertest"
 	"tollgate/server/workspace"
 )
 

@@ -6,10 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/servertest"
 	state "tollgate/engine/workspace"
 	"tollgate/server/inspect"
 	"tollgate/server/provider/fetch"
-	"tollgate/server/servertest"
 	"tollgate/server/workspace"
 )
 

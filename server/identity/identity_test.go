@@ -19,13 +19,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
 
+	"tollgate/bench/servertest"
 	"tollgate/engine"
 	state "tollgate/engine/workspace"
+	"tollgate/examples/devidp"
 	"tollgate/server"
 	"tollgate/server/identity"
-	"tollgate/server/identity/devidp"
 	"tollgate/server/provider/fetch"
-	"tollgate/server/servertest"
 )
 
 // site is a Service over a real machine and a real listener, with two pages of its own: /me says

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/inspecttest"
 	"tollgate/server/inspect"
 	"tollgate/server/inspect/document"
-	"tollgate/server/inspect/inspecttest"
 )
 
 // noise is a text of so many signs that no compression makes much shorter.

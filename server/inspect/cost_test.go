@@ -15,8 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/inspecttest"
 	"tollgate/server/inspect"
-	"tollgate/server/inspect/inspecttest"
 )
 
 // heavySite publishes six documents of nearly 2 MiB, which is all that an inspection reads.

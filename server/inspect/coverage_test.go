@@ -5,9 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/inspecttest"
 	"tollgate/server/inspect"
 	"tollgate/server/inspect/document"
-	"tollgate/server/inspect/inspecttest"
 )
 
 // linking is a home page of enough text, with links.

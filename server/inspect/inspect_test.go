@@ -16,12 +16,12 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/inspecttest"
 	"tollgate/server/inspect"
 	"tollgate/server/inspect/collect"
 	"tollgate/server/inspect/document"
 	"tollgate/server/inspect/evaluate"
 	"tollgate/server/inspect/extract"
-	"tollgate/server/inspect/inspecttest"
 	"tollgate/server/inspect/page"
 	"tollgate/server/provider/fetch"
 )

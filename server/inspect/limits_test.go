@@ -8,11 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/inspecttest"
 	"tollgate/server/inspect/collect"
 	"tollgate/server/inspect/document"
 	"tollgate/server/inspect/evaluate"
 	"tollgate/server/inspect/extract"
-	"tollgate/server/inspect/inspecttest"
 )
 
 // prose is a page's worth of words about nothing.

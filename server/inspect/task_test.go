@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/inspecttest"
 	"tollgate/server/inspect"
 	"tollgate/server/inspect/document"
-	"tollgate/server/inspect/inspecttest"
 )
 
 // asked inspects a recorded site with a task.

@@ -19,13 +19,13 @@ import (
 	standard "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/enginetest"
+	"tollgate/bench/servertest"
 	"tollgate/engine"
 	"tollgate/engine/billing"
-	"tollgate/engine/enginetest"
 	"tollgate/server/outbox"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/webhook"
-	"tollgate/server/servertest"
 )
 
 const (

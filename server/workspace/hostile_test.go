@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
 
-	"tollgate/engine/enginetest"
+	"tollgate/bench/enginetest"
 	"tollgate/server/provider/runner"
 )
 

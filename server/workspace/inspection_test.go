@@ -13,10 +13,10 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/inspecttest"
 	"tollgate/engine"
 	state "tollgate/engine/workspace"
 	"tollgate/server/inspect"
-	"tollgate/server/inspect/inspecttest"
 	"tollgate/server/provider/fetch"
 )
 

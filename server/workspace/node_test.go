@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
 
+	"tollgate/bench/servertest"
 	"tollgate/engine"
 	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
@@ -25,7 +26,6 @@ import (
 	"tollgate/server/inspect"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/verify"
-	"tollgate/server/servertest"
 )
 
 // group is a server.Proposer and a server.Reader over one real state machine, without raft.

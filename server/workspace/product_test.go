@@ -11,11 +11,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/examples/sampleproduct"
 	"tollgate/server/inspect"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/runner"
 	"tollgate/server/provider/runner/follower"
-	"tollgate/server/provider/runner/sampleproduct"
 	"tollgate/server/provider/verify"
 )
 

@@ -12,11 +12,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/paymenttest"
 	"tollgate/engine"
 	state "tollgate/engine/workspace"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/payment"
-	"tollgate/server/provider/payment/paymenttest"
 )
 
 // collect lets a node collect payments until the test ends.

@@ -8,13 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
 
+	"tollgate/bench/servertest"
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/client"
-	"tollgate/server/servertest"
 )
 
 // repeated is a request that is served over and over, by the handler that a node serves with, and

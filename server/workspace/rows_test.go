@@ -98,7 +98,7 @@ func TestEveryRowHasItsScenario(t *testing.T) {
 	for name := range testsIn(t, filepath.Join("..", "identity")) {
 		found[name] = true
 	}
-	for name := range testsIn(t, filepath.Join(root, "cmd", "tollgate", "clustertest")) {
+	for name := range testsIn(t, filepath.Join(root, "bench", "clustertest")) {
 		found[name] = true
 	}
 	for row, played := range rows {

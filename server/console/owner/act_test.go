@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/engine/enginetest"
+	"tollgate/bench/enginetest"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/console/owner"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/engine/enginetest"
+	"tollgate/bench/enginetest"
 	state "tollgate/engine/workspace"
 	"tollgate/server/console/owner"
 	api "tollgate/server/workspace"

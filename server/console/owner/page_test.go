@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/engine/enginetest"
+	"tollgate/bench/enginetest"
 	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server/console/owner"

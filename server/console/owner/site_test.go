@@ -12,18 +12,18 @@ import (
 	"github.com/valyala/fasthttp"
 	"golang.org/x/net/html"
 
+	"tollgate/bench/enginetest"
+	"tollgate/bench/inspecttest"
+	"tollgate/bench/servertest"
 	"tollgate/engine"
-	"tollgate/engine/enginetest"
 	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/console/owner"
 	"tollgate/server/console/page"
 	"tollgate/server/inspect"
-	"tollgate/server/inspect/inspecttest"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/webhook"
-	"tollgate/server/servertest"
 	api "tollgate/server/workspace"
 )
 

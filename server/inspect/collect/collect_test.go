@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/inspecttest"
 	"tollgate/server/inspect/collect"
-	"tollgate/server/inspect/inspecttest"
 )
 
 const home = "https://acme.example/"

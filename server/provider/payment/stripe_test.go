@@ -15,8 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/paymenttest"
 	"tollgate/server/provider/payment"
-	"tollgate/server/provider/payment/paymenttest"
 )
 
 const stripeSecret = "whsec_test_secret"

@@ -18,8 +18,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 
+	"tollgate/examples/sampleproduct"
 	"tollgate/server/provider/fetch"
-	"tollgate/server/provider/runner/sampleproduct"
 )
 
 // TestMain is the keeper where an agent of a test is kept.

@@ -17,8 +17,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 
+	"tollgate/examples/sampleproduct"
 	"tollgate/server/provider/fetch"
-	"tollgate/server/provider/runner/sampleproduct"
 )
 
 const modelKey = "mk-0123456789abcdef"

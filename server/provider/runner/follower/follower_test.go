@@ -12,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/examples/sampleproduct"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/runner"
-	"tollgate/server/provider/runner/sampleproduct"
 )
 
 // trip is what came of a run.

@@ -15,9 +15,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/examples/sampleproduct"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/runner"
-	"tollgate/server/provider/runner/sampleproduct"
 )
 
 // everyWay is a site that publishes a way of each kind, each to a request of its own.

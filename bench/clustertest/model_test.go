@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/cmd/tollgate/config"
-	"tollgate/server/provider/runner/sampleproduct"
+	"tollgate/examples/sampleproduct"
 )
 
 // model is an endpoint in the dialect of OpenAI that follows a script: it asks the product for a

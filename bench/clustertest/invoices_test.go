@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/enginetest"
 	"tollgate/cmd/tollgate/replay"
-	"tollgate/engine/enginetest"
 	api "tollgate/sdk/go"
 )
 

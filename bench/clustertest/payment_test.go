@@ -12,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/paymenttest"
 	"tollgate/cmd/tollgate/config"
 	api "tollgate/sdk/go"
-	"tollgate/server/provider/payment/paymenttest"
 )
 
 const (

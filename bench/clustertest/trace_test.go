@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	sharedData   = "../../../../shared/data"
+	sharedData   = "../../../shared/data"
 	traceFile    = "azure-llm-inference-2023-code.csv"
 	expectedFile = "azure-llm-inference-2023-code.expected.json"
 )

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/cmd/tollgate/faultnet"
+	"tollgate/bench/faultnet"
 )
 
 var (
@@ -33,7 +33,7 @@ func TestTorture(t *testing.T) {
 	if enclosed(t) {
 		return
 	}
-	repeat := fmt.Sprintf("go test ./cmd/tollgate/torture -run TestTorture -count=1 -v "+
+	repeat := fmt.Sprintf("go test ./bench/torture -run TestTorture -count=1 -v "+
 		"-timeout 0 -args -net=%s -for=%s -seed=%d", *links, *length, *seed)
 	t.Log(repeat)
 	summary := tortureOnce(t, Options{Seed: *seed, For: *length})

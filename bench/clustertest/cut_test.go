@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/faultnet"
 	"tollgate/cmd/tollgate/config"
 	"tollgate/cmd/tollgate/doctor"
-	"tollgate/cmd/tollgate/faultnet"
 	api "tollgate/sdk/go"
 )
 

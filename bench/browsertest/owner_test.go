@@ -14,8 +14,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 
+	"tollgate/examples/sampleproduct"
 	api "tollgate/sdk/go"
-	"tollgate/server/provider/runner/sampleproduct"
 )
 
 const owner = "ada@tidewater.example"

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
+	"tollgate/bench/faultnet"
 	"tollgate/bench/ports"
 	"tollgate/cmd/tollgate/config"
-	"tollgate/cmd/tollgate/faultnet"
 )
 
 // network is what lies between the nodes. What it cannot do it tells when it is closed.

@@ -111,7 +111,7 @@ func (s *step) take(kind, about string, block []string) (run bool, err error) {
 // operations are the steps of OPERATIONS.md.
 func operations(t *testing.T) []step {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "cluster", "OPERATIONS.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "cluster", "OPERATIONS.md"))
 	require.NoError(t, err)
 	steps, err := manual(string(text))
 	require.NoError(t, err, "cluster/OPERATIONS.md")
@@ -164,7 +164,7 @@ var (
 // What the manual says that a node says is what it says: each quotation is in the program's source.
 func TestRefusalsInTheManualAreThoseOfTheProgram(t *testing.T) {
 	t.Parallel()
-	root := filepath.Join("..", "..", "..")
+	root := filepath.Join("..", "..")
 	var source strings.Builder
 	for _, folder := range []string{
 		"cluster", "wal", "engine", "engine/machine", "engine/billing", "cmd/tollgate",

@@ -16,9 +16,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/paymenttest"
 	"tollgate/cmd/tollgate/config"
 	api "tollgate/sdk/go"
-	"tollgate/server/provider/payment/paymenttest"
 )
 
 // silent is an agent that notes its process, and calls nobody and says nothing.

@@ -29,7 +29,7 @@ const previous = ""
 // commit is kept in bin/, where `make clean` finds it.
 func buildPrevious(t *testing.T) (binary string) {
 	t.Helper()
-	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
+	root, err := filepath.Abs(filepath.Join("..", ".."))
 	require.NoError(t, err)
 	run := func(folder, name string, args ...string) {
 		command := exec.Command(name, args...)
