@@ -148,7 +148,7 @@ func (x *Exchange) RequestID() []byte { return x.requestID[:x.idLength] }
 // Media is the media type of the body, one of the route's; empty when there is no body.
 func (x *Exchange) Media() string { return x.media }
 
-// Param is the i-th parameter of the path, percent-decoded once.
+// Param is the i-th parameter of the path, percent-decoded once; nil where the path has fewer.
 func (x *Exchange) Param(i int) []byte { return x.params[i] }
 
 func (x *Exchange) decodeParams(count int) bool {
@@ -160,6 +160,7 @@ func (x *Exchange) decodeParams(count int) bool {
 		}
 		x.params[i] = x.decoded[from:len(x.decoded):len(x.decoded)]
 	}
+	clear(x.params[count:]) // the Exchange served another path before
 	return true
 }
 

@@ -55,6 +55,8 @@ func (c *GrantCredits) receipt() (first, second [16]byte)       { return c.ID, s
 func (c *DeductCredits) receipt() (first, second [16]byte)      { return c.ID, second }
 func (c *ReverseTransaction) receipt() (first, second [16]byte) { return c.ID, second }
 
+func (c *CreateWebhookEndpoint) receipt() (first, second [16]byte) { return c.ID, second }
+
 // openOnce reads the command and the one that it carries.
 func openOnce(m *Machine, payload []byte) (op, error) {
 	c := new(Once)

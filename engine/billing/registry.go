@@ -185,7 +185,8 @@ var registry = [...]command{
 	KindAmendUsage:            of((*AmendUsage).apply).submitted(),
 	KindAdvanceClock:          of((*AdvanceClock).apply).growing().submitted().recorded(),
 	KindSetPaymentTerms:       of((*SetPaymentTerms).apply).submitted().recorded(),
-	KindCreateWebhookEndpoint: of((*CreateWebhookEndpoint).apply).growing().submitted().recorded(),
+	KindCreateWebhookEndpoint: of((*CreateWebhookEndpoint).apply).growing().once().submitted().
+		recorded(),
 	KindUpdateWebhookEndpoint: of((*UpdateWebhookEndpoint).apply).submitted().recorded(),
 	KindDeleteWebhookEndpoint: of((*DeleteWebhookEndpoint).apply).submitted().recorded(),
 	KindRotateWebhookSecret:   of((*RotateWebhookSecret).apply).submitted().recorded(),

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"log/slog"
@@ -144,6 +145,43 @@ func (b *base) onceID(x *server.Exchange) (id [16]byte, fault *server.Fault) {
 	copy(id[:], h.Sum(nil))
 	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80 // a UUID of version 8
 	return id, nil
+}
+
+// onceCommand is a command under an Idempotency-Key, which belongs to one operation here, as the id
+// that onceID makes does.
+func (b *base) onceCommand(
+	x *server.Exchange, env uint32, kind engine.Kind, payload []byte,
+) *server.OnceCommand {
+	return &server.OnceCommand{
+		Env: env, Realm: "operator " + x.Route.Operation,
+		Subject: bytes.Join([][]byte{b.account(x), x.Param(1), x.Param(2)}, []byte{0}),
+		Kind:    kind, Payload: payload,
+		Propose: func(kind engine.Kind, payload []byte) engine.Result {
+			return b.propose(x, kind, payload)
+		},
+	}
+}
+
+// make carries out a command whose id onceID made. A repeat within 24 hours is answered with the
+// first answer, and !ok. One whose answer is not kept, for lack of room or since it is older, the
+// command knows by its id.
+func (b *base) make(
+	x *server.Exchange, env uint32, kind engine.Kind, c wire.Fielder,
+) (result engine.Result, ok bool) {
+	payload := wire.Encode(nil, c)
+	result, first, fault := server.Once(x, b.onceCommand(x, env, kind, payload))
+	switch {
+	case fault != nil:
+		x.Refuse(*fault)
+		return result, false
+	case server.Replay(x, &first):
+		return result, false
+	case first.Repeated, result.Outcome == engine.OutcomeKeysFull:
+		return b.propose(x, kind, payload), true
+	case first.First != [16]byte{}:
+		result.Value = first.Reply // the command's, without what Once adds
+	}
+	return result, true
 }
 
 // account is the name of the account that a path begins with; the path may have its id.

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"bytes"
 	"encoding/base64"
 
 	"tollgate/engine"
@@ -173,43 +172,6 @@ func (a *credits) reverseTransaction(x *server.Exchange) {
 	a.book(x, &b, func(v *billing.TransactionView) bool {
 		return v.Kind == "REVERSAL" && v.Of == c.Transaction && v.Note == c.Note
 	})
-}
-
-// onceCommand is a command under an Idempotency-Key, which belongs to one operation here, as the id
-// that onceID makes does.
-func (a *credits) onceCommand(
-	x *server.Exchange, env uint32, kind engine.Kind, payload []byte,
-) *server.OnceCommand {
-	return &server.OnceCommand{
-		Env: env, Realm: "operator " + x.Route.Operation,
-		Subject: bytes.Join([][]byte{a.account(x), x.Param(1), x.Param(2)}, []byte{0}),
-		Kind:    kind, Payload: payload,
-		Propose: func(kind engine.Kind, payload []byte) engine.Result {
-			return a.propose(x, kind, payload)
-		},
-	}
-}
-
-// make carries out a command whose id onceID made. A repeat within 24 hours is answered with the
-// first answer, and !ok. One whose answer is not kept, for lack of room or since it is older, the
-// command knows by its id.
-func (a *credits) make(
-	x *server.Exchange, env uint32, kind engine.Kind, c wire.Fielder,
-) (result engine.Result, ok bool) {
-	payload := wire.Encode(nil, c)
-	result, first, fault := server.Once(x, a.onceCommand(x, env, kind, payload))
-	switch {
-	case fault != nil:
-		x.Refuse(*fault)
-		return result, false
-	case server.Replay(x, &first):
-		return result, false
-	case first.Repeated, result.Outcome == engine.OutcomeKeysFull:
-		return a.propose(x, kind, payload), true
-	case first.First != [16]byte{}:
-		result.Value = first.Reply // the command's, without what Once adds
-	}
-	return result, true
 }
 
 // keep keeps the answer that x holds, about a pool; see server.KeepAnswer.

@@ -2,6 +2,8 @@ package admin
 
 import (
 	"bytes"
+	"encoding/base64"
+	"slices"
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
@@ -26,7 +28,7 @@ func (h *hooks) webhookRoutes() []server.Route {
 			Method: "POST", Path: endpoints, Operation: "createWebhookEndpoint",
 			Summary: "Add an endpoint; its signing secret is in this answer and nowhere else",
 			Access:  server.AccessOperator, Handle: h.createEndpoint,
-			Params: environmentAnd(endpointKey),
+			Params: environmentAnd(server.RequestKey),
 			Body:   server.Object(server.Must("url", url), server.May("events", events), about),
 			Responses: []server.Response{{
 				Status: 201, About: "Added", Data: server.RefTo("WebhookEndpoint"),
@@ -88,13 +90,6 @@ func endpointSchema() *server.Schema {
 		server.Must("createdAt", server.TimeSchema),
 		server.Must("modifiedAt", server.TimeSchema),
 	)
-}
-
-// endpointKey describes Idempotency-Key where the id of what it makes is made of it, and a repeat
-// shows it as it is now: the first answer has a secret, which is kept sealed.
-var endpointKey = server.Param{
-	In: "header", Name: server.RequestKey.Name, Schema: server.RequestKey.Schema,
-	About: "a repeat with the same key and body answers again, and changes nothing",
 }
 
 // writeEndpoint writes an endpoint; secret is the text to show, and empty but where it was made.
@@ -172,13 +167,70 @@ func (h *hooks) createEndpoint(x *server.Exchange) {
 		return
 	}
 	c.Env = env
-	var secret string
-	if c.Secret, secret, ok = h.mintSecret(x, env, c.ID); !ok {
+	if c.Secret, _, ok = h.mintSecret(x, env, c.ID); !ok {
 		return
 	}
-	h.answerEndpoint(x, billing.KindCreateWebhookEndpoint, &c, changedEndpoint{
-		env: env, id: c.ID, url: c.URL, sealed: c.Secret, secret: secret, status: 201,
+	result, ok := h.make(x, env, billing.KindCreateWebhookEndpoint, &c)
+	switch {
+	case !ok: // repeated, or refused
+	case result.Outcome != engine.OutcomeDone:
+		x.Refuse(server.FaultOf(result.Outcome))
+	default:
+		h.answerCreated(x, &c)
+		server.KeepAnswer(x, h.onceCommand(x, env, 0, nil), 0)
+	}
+	h.showSecret(x, env, c.ID)
+}
+
+// answerCreated answers with the endpoint that a command made, its secret sealed.
+func (h *hooks) answerCreated(x *server.Exchange, c *billing.CreateWebhookEndpoint) {
+	h.read(x, func() *server.Fault {
+		v, ok := h.machine.WebhookEndpoint(c.Env, c.ID)
+		if !ok {
+			return faultOf(engine.OutcomeWebhookUnknown)
+		}
+		if v.URL != c.URL { // a repeat, of a request whose answer is not kept
+			return faultOf(engine.OutcomeRequestKeyReused)
+		}
+		secret := ""
+		if bytes.Equal(v.Secret, c.Secret) || v.ModifiedAt == v.CreatedAt {
+			secret = sealedMark + base64.StdEncoding.EncodeToString(v.Secret)
+		}
+		writeEndpoint(x.Begin(), &v, secret)
+		x.End(201)
+		return nil
 	})
+}
+
+// sealedMark begins a secret in an answer that is kept, and that has not been opened yet.
+const sealedMark = "sealed:"
+
+// showSecret opens the secret in the answer that x holds. An answer is kept with its secret sealed,
+// so that log and snapshots hold it in no other form.
+func (h *hooks) showSecret(x *server.Exchange, env uint32, endpoint [16]byte) {
+	const begin = `"secret":"` + sealedMark
+	at := bytes.Index(x.Out, []byte(begin)) // within a text, quotes are escaped
+	if at < 0 {
+		return
+	}
+	text, rest, _ := bytes.Cut(x.Out[at+len(begin):], []byte{'"'})
+	sealed, err := base64.StdEncoding.AppendDecode(nil, text)
+	var shown string
+	if err == nil {
+		shown, err = h.outbox.Open(env, endpoint, sealed)
+	}
+	if err != nil {
+		x.Refuse(faultSecretLost)
+		return
+	}
+	x.Out = slices.Concat(x.Out[:at], []byte(`"secret":"`+shown+`"`), rest)
+}
+
+// faultSecretLost answers a repeated request whose secret cannot be shown again.
+var faultSecretLost = server.Fault{
+	Status: 409, Code: "secret_not_shown",
+	Message: "The endpoint was added, and its secret cannot be shown again",
+	Detail:  "The node's secretsKey was changed since. Rotate the endpoint's secret.",
 }
 
 // mintSecret makes a sealed secret; what keeps it from that is answered.
@@ -202,12 +254,9 @@ func (h *hooks) mintSecret(x *server.Exchange, env uint32, id [16]byte) (
 type changedEndpoint struct {
 	env uint32
 	id  [16]byte
-	// url is its own, where a repeated request may have named another.
-	url string
-	// secret is shown where sealed is the endpoint's: a repeated request has made another one.
+	// secret is shown where sealed is the endpoint's: another request may have made a newer one.
 	sealed []byte
 	secret string
-	status int
 }
 
 // answerEndpoint carries a command out and answers the endpoint as it is then.
@@ -224,14 +273,11 @@ func (h *hooks) answerEndpoint(
 		if !ok {
 			return faultOf(engine.OutcomeWebhookUnknown)
 		}
-		if of.url != "" && v.URL != of.url {
-			return faultOf(engine.OutcomeRequestKeyReused)
-		}
 		if !bytes.Equal(v.Secret, of.sealed) {
 			of.secret = ""
 		}
 		writeEndpoint(x.Begin(), &v, of.secret)
-		x.End(of.status)
+		x.End(200)
 		return nil
 	})
 }
@@ -302,9 +348,7 @@ func (h *hooks) patchEndpoint(x *server.Exchange) {
 		return
 	}
 	c.Env, c.ID = env, v.ID
-	h.answerEndpoint(x, billing.KindUpdateWebhookEndpoint, &c, changedEndpoint{
-		env: env, id: v.ID, status: 200,
-	})
+	h.answerEndpoint(x, billing.KindUpdateWebhookEndpoint, &c, changedEndpoint{env: env, id: v.ID})
 }
 
 // deleteEndpoint is DELETE …/webhook-endpoints/{endpoint}.
@@ -340,5 +384,5 @@ func (h *hooks) rotateSecret(x *server.Exchange) {
 	}
 	h.answerEndpoint(x, billing.KindRotateWebhookSecret, &billing.RotateWebhookSecret{
 		Env: env, ID: v.ID, Secret: sealed, Actor: x.By(),
-	}, changedEndpoint{env: env, id: v.ID, sealed: sealed, secret: secret, status: 200})
+	}, changedEndpoint{env: env, id: v.ID, sealed: sealed, secret: secret})
 }

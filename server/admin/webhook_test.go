@@ -172,3 +172,31 @@ func TestWebhookRefusals(t *testing.T) {
 	}
 	n.call("POST", hooksPath, `{"url":"https://hooks.example/"}`).is(400, "webhook_limit")
 }
+
+// TestARepeatedEndpointRequestIsTheFirstAnswer: its signing secret included, whatever has become of
+// the endpoint since.
+func TestARepeatedEndpointRequestIsTheFirstAnswer(t *testing.T) {
+	n := start(t)
+	n.describe()
+	n.call("POST", "accounts", `{"name":"demo"}`).is(201, "")
+	const request = `{"url":"https://hooks.example/","description":"\"enabled\":true"}`
+	first := n.once(hooksPath, "k", request).is(201, "")
+	require.True(t, strings.HasPrefix(first.data()["secret"].(string), "whsec_"))
+	again := func() {
+		t.Helper()
+		repeated := n.once(hooksPath, "k", request).is(201, "")
+		require.Equal(t, first.raw, repeated.raw)
+		require.Equal(t, "true", repeated.header.Get("Idempotency-Replayed"))
+	}
+	again()
+	one := hooksPath + "/" + first.data()["id"].(string)
+	n.call("PATCH", one, `{"url":"https://moved.example/","enabled":false}`).is(200, "")
+	n.call("POST", one+"/rotate-secret", "").is(200, "")
+	again()
+	n.once(hooksPath, "k", `{"url":"https://other.example/"}`).is(409, "idempotency_key_reused")
+	require.Len(t, n.call("GET", hooksPath, "").list(), 1)
+	n.call("DELETE", one, "").is(200, "")
+	again()
+	require.Empty(t, n.call("GET", hooksPath, "").list())
+	require.NotContains(t, n.call("GET", "audit", "").raw, "whsec_")
+}

@@ -153,6 +153,11 @@ func (o *Outbox) Mint(env uint32, endpoint [16]byte) (sealed []byte, shown strin
 	return sealed, shown, err
 }
 
+// Open is the text of a secret that Mint sealed.
+func (o *Outbox) Open(env uint32, endpoint [16]byte, sealed []byte) (shown string, err error) {
+	return o.vault.Open(env, place(endpoint), sealed)
+}
+
 // place is what an endpoint's secrets are sealed for.
 func place(endpoint [16]byte) string {
 	return "webhook endpoint " + hex.EncodeToString(endpoint[:])
@@ -161,7 +166,7 @@ func place(endpoint [16]byte) string {
 // secrets opens what an endpoint signs with. One before that does not open is left out.
 func (o *Outbox) secrets(env uint32, e *billing.WebhookEndpointView) (webhook.Secrets, error) {
 	open := func(sealed []byte) (webhook.Secret, error) {
-		text, err := o.vault.Open(env, place(e.ID), sealed)
+		text, err := o.Open(env, e.ID, sealed)
 		if err != nil {
 			return webhook.Secret{}, err
 		}
